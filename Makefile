@@ -1,0 +1,126 @@
+# weft: one Makefile, non-recursive. `make help` lists the targets, `make info` every build decision and why.
+CC ?= gcc
+PREFIX ?= /usr/local
+BUILD ?= build
+# Rooms in order: a room may include the doors of rooms before it (`make rooms` checks).
+ROOMS := base config tensor layers optim data model parallel pipeline checkpoint observe train cli
+VERSION := $(shell cat VERSION)
+NPROC := $(shell nproc 2>/dev/null || echo 2)
+
+# Every decision is made by tools/probe.sh, by compiling a probe, and kept in probe.mk with its reason.
+PROBE := $(BUILD)/probe.mk
+NO_PROBE := deps clean format check-format rooms help shell-check
+ifneq ($(filter-out $(NO_PROBE),$(or $(MAKECMDGOALS),weft)),)
+include $(PROBE)
+endif
+
+SRC := $(sort $(foreach r,$(ROOMS),$(wildcard src/$(r)/*.c) $(wildcard src/$(r)/cpu/*.c)))
+SIMD_SRC := $(sort $(wildcard src/tensor/cpu/simd/*.c))
+CUDA_C := $(sort $(wildcard src/tensor/cuda/*.c) $(wildcard src/parallel/cuda/*.c))
+CUDA_CU := $(sort $(wildcard src/tensor/cuda/*.cu))
+ifeq ($(HAVE_CUDA),1)
+SRC := $(filter-out %/cuda_absent.c %/nccl_absent.c,$(SRC)) $(CUDA_C)
+CU_OBJ := $(CUDA_CU:%.cu=$(BUILD)/obj/%.cu.o)
+endif
+
+WARN := -Wall -Wextra -Wpedantic -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Wno-unknown-pragmas
+WERROR ?= -Werror
+OPT ?= -O2 -g
+FP := -fno-math-errno -fno-trapping-math -ffp-contract=off
+CPPFLAGS_ALL := -D_GNU_SOURCE -DWEFT_VERSION='"$(VERSION)"' -Iinclude $(DEPS_CPPFLAGS) $(CPPFLAGS)
+CFLAGS_ALL := -std=c17 $(OPT) $(FP) $(OPENMP) $(WARN) $(WERROR) -fvisibility=hidden $(SANITIZE) $(CFLAGS)
+LDFLAGS_ALL := $(OPENMP) $(SANITIZE) $(LDFLAGS)
+LDLIBS_ALL := $(DEPS_LIBS) $(LDLIBS) -lpthread -lm
+
+# The vector kernels are compiled once for each instruction set; the best that this CPU has is taken at start.
+SIMD_FLAGS_base :=
+SIMD_FLAGS_avx2 := -mavx2 -mfma
+SIMD_FLAGS_avx512 := -mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma -mprefer-vector-width=512
+SIMD_OBJ := $(foreach isa,$(SIMD_ISAS),$(SIMD_SRC:%.c=$(BUILD)/obj/%.$(isa).o))
+
+OBJ := $(SRC:%.c=$(BUILD)/obj/%.o)
+room_obj = $(filter $(BUILD)/obj/src/$(1)/%,$(OBJ) $(SIMD_OBJ) $(CU_OBJ))
+LIBS := $(foreach r,$(ROOMS),$(BUILD)/lib/$(r).a)
+# Archives a room's tests link: its own and those above it, lowest last.
+upto = $(if $(filter $(1),$(firstword $(2))),$(firstword $(2)),$(firstword $(2)) $(call upto,$(1),$(wordlist 2,99,$(2))))
+reverse = $(if $(1),$(call reverse,$(wordlist 2,99,$(1))) $(firstword $(1)))
+room_libs = $(patsubst %,$(BUILD)/lib/%.a,$(call reverse,$(call upto,$(1),$(ROOMS))))
+
+TEST_SRC := $(sort $(foreach r,$(ROOMS),$(wildcard tests/$(r)/test_*.c)))
+TEST_BIN := $(TEST_SRC:tests/%.c=$(BUILD)/tests/%)
+
+.PHONY: weft help deps info rooms format check-format test check asan check-cuda demo data install clean tests shell-check
+weft: $(BUILD)/weft
+
+$(BUILD)/weft: $(LIBS) $(BUILD)/obj/src/main.o
+	$(LINK) -o $@ $(BUILD)/obj/src/main.o $(call reverse,$(LIBS)) $(LDFLAGS_ALL) $(LDLIBS_ALL)
+
+LINK = $(CC)
+
+define room_rule
+$(BUILD)/lib/$(1).a: $(call room_obj,$(1))
+	@mkdir -p $$(@D); rm -f $$@; ar rcs $$@ $$^
+tests-$(1): $(patsubst tests/%.c,$(BUILD)/tests/%,$(filter tests/$(1)/%,$(TEST_SRC)))
+	@tests/run.sh $$^
+.PHONY: tests-$(1)
+endef
+$(foreach r,$(ROOMS),$(eval $(call room_rule,$(r))))
+
+$(BUILD)/obj/%.o: %.c $(PROBE)
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -MMD -MP -c -o $@ $<
+define simd_rule
+$(BUILD)/obj/src/tensor/cpu/simd/%.$(1).o: src/tensor/cpu/simd/%.c $(PROBE)
+	@mkdir -p $$(@D)
+	$(CC) $(CPPFLAGS_ALL) -DSIMD_ISA=$(1) -DSIMD_$(1) $(CFLAGS_ALL) -O3 -ffp-contract=fast -fno-signed-zeros \
+	    $(SIMD_FLAGS_$(1)) -MMD -MP -c -o $$@ $$<
+endef
+$(foreach isa,$(SIMD_ISAS),$(eval $(call simd_rule,$(isa))))
+$(BUILD)/obj/%.cu.o: %.cu $(PROBE)
+	@mkdir -p $(@D)
+	$(NVCC) -O3 -std=c++17 $(NVCC_ARCH) -Iinclude -Xcompiler -Wall -MMD -MP -c -o $@ $<
+
+.SECONDEXPANSION:
+$(BUILD)/tests/%: tests/%.c tests/harness.h $$(call room_libs,$$(firstword $$(subst /, ,$$*)))
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS_ALL) -Itests -Isrc $(CFLAGS_ALL) -MMD -MP -o $@ $< \
+	    $(call room_libs,$(firstword $(subst /, ,$*))) $(LDFLAGS_ALL) $(LDLIBS_ALL) -lcunit
+
+$(PROBE): tools/probe.sh Makefile
+	@mkdir -p $(@D)
+	@CC="$(CC)" tools/probe.sh $@
+
+help:            ## this list
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 22
+deps:            ## install what is missing (apt), or say the packages' names
+	@tools/deps.sh
+info: $(PROBE)   ## every build decision and why
+	@cat $(BUILD)/probe.txt
+rooms:           ## includes point one way
+	@tools/rooms.sh $(ROOMS)
+format:          ## lay out all C with clang-format
+	@git ls-files -co --exclude-standard '*.c' '*.h' '*.cu' | xargs clang-format -i
+check-format:
+	@git ls-files -co --exclude-standard '*.c' '*.h' '*.cu' | xargs clang-format --dry-run -Werror
+clean:           ## remove what was built
+	rm -rf $(BUILD)
+
+tests: $(BUILD)/weft $(TEST_BIN)
+test: deps       ## build and run every test
+	@$(MAKE) --no-print-directory -j$(NPROC) tests
+	@$(MAKE) --no-print-directory check
+check: tests
+	@WEFT=$(BUILD)/weft tests/run.sh $(TEST_BIN) $(sort $(wildcard tests/cli/*.sh))
+asan:            ## the tests under AddressSanitizer and UndefinedBehaviorSanitizer
+	@$(MAKE) --no-print-directory -j$(NPROC) BUILD=$(BUILD)/asan OPT="-O1 -g -fno-omit-frame-pointer" \
+	    SANITIZE="-fsanitize=address,undefined -fno-sanitize-recover=undefined" check
+
+install: $(BUILD)/weft   ## PREFIX= and DESTDIR= as usual
+	install -D -m 755 $(BUILD)/weft $(DESTDIR)$(PREFIX)/bin/weft
+	mkdir -p $(DESTDIR)$(PREFIX)/share/man/man1 $(DESTDIR)$(PREFIX)/share/bash-completion/completions
+	$(BUILD)/weft help --man >$(DESTDIR)$(PREFIX)/share/man/man1/weft.1
+	$(BUILD)/weft help --completion >$(DESTDIR)$(PREFIX)/share/bash-completion/completions/weft
+	mkdir -p $(DESTDIR)$(PREFIX)/share/weft/jobs
+	install -m 644 jobs/*.yaml $(DESTDIR)$(PREFIX)/share/weft/jobs
+
+-include $(OBJ:.o=.d) $(SIMD_OBJ:.o=.d) $(CU_OBJ:.o=.d) $(TEST_BIN:=.d) $(BUILD)/obj/src/main.d

@@ -1,0 +1,99 @@
+/* base: what every room stands on. Status and messages, die, log, memory, clock, counter-based random
+ * numbers, JSON text. No MPI, no HDF5, no device. Nothing here is collective. */
+#ifndef WEFT_BASE_H
+#define WEFT_BASE_H
+
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+/* A Status is the exit code it leads to (sysexits.h). Every edge function returns one. */
+typedef enum Status {
+    OK = 0,
+    ERR_USAGE = 64,   /* the command line */
+    ERR_DATA = 65,    /* a file's content is wrong */
+    ERR_NOINPUT = 66, /* a file is not there or cannot be read */
+    ERR_BUG = 70,     /* a fault of ours */
+    ERR_IO = 74,      /* reading or writing failed: disk full, ... */
+    ERR_STOPPED = 75, /* stopped early with a checkpoint: start me again */
+    ERR_CONFIG = 78,  /* the configuration */
+} Status;
+
+#define TRY(call)                                                                                  \
+    do {                                                                                           \
+        Status st_ = (call);                                                                       \
+        if (st_ != OK) return st_;                                                                 \
+    } while (0)
+
+#if defined(__GNUC__)
+#define BASE_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
+#else
+#define BASE_PRINTF(fmt, args)
+#endif
+
+/* Records one message (what, where, what to do) for this thread and returns code. The last one wins; nothing is
+ * printed. `return fail(ERR_NOINPUT, "%s: no such file; run `make data` first", path);` */
+Status fail(Status code, const char *fmt, ...) BASE_PRINTF(2, 3);
+/* The message of the last fail() on this thread; "" if none. Borrowed, valid until the next fail(). */
+const char *fail_message(void);
+
+/* A fault inside a step cannot be mended: prints where this process stands (die_context) and the message, then calls
+ * the abort hook (MPI_Abort once MPI is up, abort() before). */
+_Noreturn void die(const char *fmt, ...) BASE_PRINTF(1, 2);
+/* place: "rank 3 of 8 (dp 1, pp 0, tp 1) on node07", copied. abort_job may be NULL. */
+void die_context(const char *place, void (*abort_job)(int code));
+
+/* Only rank 0 speaks: log_info and log_warn are silent where log_init was given speak = false. log_error always
+ * prints, as "weft: error: ...", on stderr. Colour only on a terminal, with NO_COLOR unset and TERM not "dumb". */
+void log_init(bool speak);
+void log_info(const char *fmt, ...) BASE_PRINTF(1, 2);
+void log_warn(const char *fmt, ...) BASE_PRINTF(1, 2);
+void log_error(const char *fmt, ...) BASE_PRINTF(1, 2);
+bool log_colour(FILE *stream);
+
+/* Memory from the C library; out of memory is die(). Owner: the caller, who frees with mem_free, which nulls. */
+void *mem_new(size_t bytes);               /* zeroed */
+void *mem_resize(void *old, size_t bytes); /* contents kept, growth not zeroed */
+char *mem_text(const char *text);          /* copy of a string; NULL stays NULL */
+char *mem_format(const char *fmt, ...) BASE_PRINTF(1, 2);
+void mem_free_at(void **pointer);
+#define mem_free(p) mem_free_at((void **)(p)) /* mem_free(&p) */
+/* Page-aligned arena memory, zeroed, with huge pages asked for. Release with mem_pages_free(p, bytes). */
+void *mem_pages_new(size_t bytes);
+void mem_pages_free(void *p, size_t bytes);
+
+double clock_s(void); /* monotonic, seconds */
+
+/* Counter-based random numbers (Philox4x32-10; Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2, 3"):
+ * a pure function of (seed, purpose, a, b, element), never of the rank or of what was drawn before. */
+typedef enum RngPurpose {
+    RNG_INIT = 1,
+    RNG_SHUFFLE,
+    RNG_AUGMENT,
+    RNG_DROPOUT,
+    RNG_TEST
+} RngPurpose;
+typedef struct RngKey {
+    uint32_t k[2];
+} RngKey;
+/* Key for one use. a and b: hash of a parameter's name, epoch, step, sample id, ... as the purpose wants. */
+RngKey rng_key(uint64_t seed, RngPurpose purpose, uint64_t a, uint64_t b);
+void rng_block(RngKey key, uint64_t counter, uint32_t out[4]);
+uint32_t rng_u32(RngKey key, uint64_t element);
+float rng_uniform(RngKey key, uint64_t element); /* [0, 1), 24 bits */
+float rng_normal(RngKey key, uint64_t element);  /* mean 0, deviation 1 (Box-Muller) */
+uint64_t hash_text(const char *text);            /* XXH64, seed 0 */
+uint64_t hash_bytes(const void *data, size_t bytes);
+
+/* JSON text: writes one quoted, escaped string; a number that JSON can hold (null for NaN and infinities). */
+void json_text(FILE *out, const char *text);
+void json_number(FILE *out, double value);
+
+/* The nearest of `count` words to `word` by edit distance, or NULL if none is near. Borrowed from words. */
+const char *text_nearest(const char *word, const char *const *words, int count);
+/* Bytes as people read them ("45.2 MB"), into a buffer of at least 16 chars, which it returns. */
+char *text_bytes(double bytes, char *out);
+
+#endif

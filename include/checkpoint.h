@@ -1,0 +1,56 @@
+/* checkpoint: one HDF5 file per checkpoint that any HDF5 tool reads and any grid loads. /params/<name>,
+ * /optim/<slot>/<name>, /buffers/<name>: whole tensors, fp32, in the model's own order; each with an attribute xxh64.
+ * Root attributes: format="weft-checkpoint", version, step, epoch, seed, data_step (step within the epoch), config (the
+ * resolved text), weft (version), best_metric. Written as NAME.part, synced, renamed: a .part is never loaded. */
+#ifndef WEFT_CHECKPOINT_H
+#define WEFT_CHECKPOINT_H
+
+#include "parallel.h"
+
+typedef struct CheckpointMeta {
+    int64_t step, epoch, data_step; /* steps done; epoch and step within it to go on with */
+    int64_t seed;
+    double best_metric; /* NaN: none yet */
+    char *config;       /* text; owned where loaded (checkpoint_meta_fini) */
+    char *version;      /* likewise */
+    char grid[32];      /* "2x1x1" */
+} CheckpointMeta;
+void checkpoint_meta_fini(CheckpointMeta *meta);
+
+/* What a checkpoint holds, as the caller knows it: tensors come and go through get and set, in plain order. */
+typedef struct CheckpointTensor {
+    const char *path; /* "/params/conv1.weight"; borrowed */
+    Shape shape;      /* ndim 1..4 */
+} CheckpointTensor;
+typedef struct CheckpointIo {
+    int count;
+    const CheckpointTensor *tensor; /* borrowed; the same on every rank */
+    void *user;
+    void (*get)(void *user, int i, float *plain);
+    void (*set)(void *user, int i, const float *plain);
+} CheckpointIo;
+
+/* Writes path; ranks share the tensors out among themselves by bytes. A full disk or any failure leaves earlier files
+ * alone, removes the .part, and is ERR_IO on every rank. Collective. */
+Status checkpoint_save(const World *world, const char *path, const CheckpointMeta *meta,
+                       const CheckpointIo *io);
+/* Loads path on every rank. Not a checkpoint, truncated or a tensor whose checksum is off: ERR_DATA naming file and
+ * tensor. Another model (missing, surplus or differently shaped tensors): ERR_DATA that names the first difference and
+ * nothing is set. Collective. */
+Status checkpoint_load(const World *world, const char *path, CheckpointMeta *meta,
+                       const CheckpointIo *io);
+/* Only the attributes. Not collective. */
+Status checkpoint_read_meta(const char *path, CheckpointMeta *meta);
+/* Newest good "step-*.h5" in dir, checksums verified; torn ones are named in a warning and passed over. *path NULL if
+ * there is none; else owned by caller. Not collective: rank 0 asks and tells the others. */
+Status checkpoint_newest(const char *dir, char **path);
+/* Removes all but the newest `keep` step-*.h5 (0: all stay); never best.h5. Not collective. */
+Status checkpoint_prune(const char *dir, int64_t keep);
+
+/* The verbs: print attributes and tensors (with hashes); verify checksums; compare two files, *equal false and the first
+ * difference printed where they differ. Not collective. */
+Status checkpoint_print(const char *path, FILE *out, bool json);
+Status checkpoint_check(const char *path, FILE *out);
+Status checkpoint_diff(const char *a, const char *b, FILE *out, bool *equal);
+
+#endif

@@ -1,0 +1,107 @@
+/* data: data sets in HDF5, the sampler, augmentation, the loader thread that keeps micro-batches ready, imports.
+ * Files are opened by one rank; others get the DataSet by data_set_bcast of the parallel room (plain bytes). */
+#ifndef WEFT_DATA_H
+#define WEFT_DATA_H
+
+#include "config.h"
+#include "tensor.h"
+
+typedef enum DataKind { DATA_IMAGE, DATA_TOKENS, DATA_TABLE } DataKind;
+typedef enum ElementType {
+    ELEM_U8,
+    ELEM_I8,
+    ELEM_U16,
+    ELEM_I16,
+    ELEM_U32,
+    ELEM_I32,
+    ELEM_U64,
+    ELEM_I64,
+    ELEM_F32,
+    ELEM_F64
+} ElementType;
+
+enum { DATA_CHANNELS = 64, DATA_PATH = 1024 };
+typedef struct DataArray { /* one HDF5 data set, as the ranks read it */
+    char name[256];
+    ElementType type;
+    bool big_endian;
+    int ndim;
+    int64_t dim[SHAPE_DIMS];
+    int64_t offset; /* of the contiguous bytes in the file; -1: chunked or compressed, ask HDF5 */
+    int64_t sample_bytes;
+} DataArray;
+typedef struct DataSet { /* plain bytes: may be broadcast; holds no handle */
+    char path[DATA_PATH];
+    DataKind kind;
+    int64_t samples;
+    DataArray x, y;
+    int64_t channels, height, width; /* images; vectors: channels = D, 1, 1 */
+    bool channels_last;
+    int64_t classes;      /* 1 + the largest label, or the classes attribute; 0: float targets */
+    int64_t target_width; /* float targets: K */
+    bool has_stats;
+    int stats_count; /* 0, 1 or channels */
+    float mean[DATA_CHANNELS], std[DATA_CHANNELS];
+    float scale;              /* raw value * scale, then (v - mean) / std */
+    char class_name[128][32]; /* first 128 */
+    int class_names;
+} DataSet;
+
+/* Opens path, reads and checks metadata (shapes agree, labels in range are checked by data_set_check). Errors name the
+ * file and the cure: ERR_NOINPUT missing, ERR_DATA not HDF5 / truncated / empty / wrong shape. Only metadata is read. */
+Status data_set_open(DataSet *set, const Config *config, const char *path);
+/* Reads everything once: truncation, labels out of 0..classes-1, NaN. classes 0: the set's own. */
+Status data_set_check(const DataSet *set, int64_t classes);
+void data_set_print(const DataSet *set, FILE *out, bool json);
+Shape data_set_shape(const DataSet *set, int64_t micro_batch); /* of one micro-batch */
+
+/* Reads samples by number, concurrently from threads with a reader each. */
+typedef struct Reader Reader;
+Status reader_new(Reader **reader, const DataSet *set);
+void reader_free(Reader **reader);
+/* Raw bytes of one sample's x, and its y (label, or target_width floats where target is given). A failed read is
+ * ERR_IO; a label out of range ERR_DATA naming file and sample. */
+Status reader_get(Reader *reader, int64_t sample, void *x, int32_t *label, float *target);
+
+/* Sample at position i of epoch e: a keyed permutation of 0..n-1 (Feistel network with cycle walking), O(1). */
+int64_t sampler_at(int64_t n, uint64_t seed, int64_t epoch, int64_t position);
+
+/* Raw sample -> float NCHW, scaled, augmented, normalised. Random choices are keyed by (seed, epoch, sample). */
+void augment_sample(const DataSet *set, const Config *config, bool training, int64_t epoch,
+                    int64_t sample, const void *raw, float *out);
+
+typedef struct Batch {   /* one micro-batch, owned by the loader until its slot is taken again */
+    float *x;            /* (N,C,H,W) plain; rows beyond `rows` are zero */
+    int32_t *tokens;     /* token models, else NULL */
+    int32_t *labels;     /* N; or NULL */
+    float *targets;      /* N x target_width; or NULL */
+    int64_t *sample;     /* N sample ids */
+    int rows;            /* real samples; may be 0 */
+    int64_t step, epoch; /* step within the epoch */
+    int micro;           /* global number 0..M-1 */
+} Batch;
+
+typedef struct LoaderPlan {
+    int64_t batch, micro_batch;   /* batch is a multiple of micro_batch */
+    int micro_first, micro_count; /* this replica's block of the M micro-batches */
+    int64_t epoch, step;          /* where to begin: step within the epoch */
+    bool training;                /* shuffle and augment; else in order, one epoch, plain */
+    int slots;                    /* micro-batches kept ready, at least 2 */
+} LoaderPlan;
+/* A thread that runs ahead. Position of micro m, row r in step s: s*batch + m*micro_batch + r; positions >= n are padding.
+ * An epoch has ceil(n/batch) steps. Training goes on into the next epoch for ever. */
+typedef struct Loader Loader;
+Status loader_new(Loader **loader, const DataSet *set, const Config *config, LoaderPlan plan);
+void loader_free(Loader **loader);
+/* The next micro-batch, waiting for it if need be (*wait_s grows by the time waited, may be NULL); *batch is NULL at the
+ * end of an evaluation pass. The one before it is given back. Errors of the thread come out here. */
+Status loader_next(Loader *loader, const Batch **batch, double *wait_s);
+int64_t data_steps_per_epoch(int64_t samples, int64_t batch);
+
+/* Imports: to a new weft data set at out (never overwrites unless force; written as out.part, then renamed). */
+Status data_import_idx(const char *images, const char *labels, const char *const *class_names,
+                       int classes, const char *out, bool force); /* .gz read directly */
+Status data_import_cifar(const char *const *files, int count, bool fine100, const char *out,
+                         bool force);
+
+#endif

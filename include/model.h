@@ -1,0 +1,75 @@
+/* model: a DAG of layer nodes in topological order, built by name from the zoo or from a config's list; the one table
+ * of parameters; rewrites that fuse neighbours. Not collective: every rank builds the same graph. */
+#ifndef WEFT_MODEL_H
+#define WEFT_MODEL_H
+
+#include "layers.h"
+
+enum { NODE_INPUT = -1 }; /* as a node's input: the data */
+
+typedef struct Node {
+    char *name;            /* owned, unique: "layer1.0.conv2" (PyTorch's names in the zoo) */
+    const LayerKind *kind; /* borrowed; NULL for a reorder that the planner put in */
+    OpSpec spec;
+    int in[OP_INPUTS];    /* earlier nodes, or NODE_INPUT */
+    int param[OP_PARAMS]; /* into Graph.param, spec.w_count of them */
+    Op *op;               /* owned; NULL until graph_plan */
+} Node;
+
+typedef struct Param { /* the one table of parameters and running statistics */
+    char *name;        /* owned: "layer1.0.conv2.weight" */
+    Shape shape;       /* model's own order, ndim as PyTorch's */
+    int node, slot;    /* whose it is: nodes[node].spec.w[slot] */
+    LayerParam info;
+    int64_t offset,
+        elements; /* in the parameter arena, in floats, stored order (after graph_plan); offset is a
+                                  * multiple of 16. The gradient arena has the same offsets */
+} Param;
+
+typedef struct Graph {
+    int node_count, param_count;
+    Node *node;   /* owned */
+    Param *param; /* owned */
+    Desc input;   /* one micro-batch of data */
+    int64_t classes;
+    int64_t arena_elements; /* floats in the parameter arena, padding included (after graph_plan) */
+    int loss;               /* index of the loss node, the last one */
+    int logits;             /* the node whose output the loss reads */
+} Graph;
+
+/* Builds what config names for micro-batches of shape input (int32 (N,T) for token models) and `classes` classes.
+ * Errors are ERR_CONFIG with file:line:column. Owner: the caller. */
+Status graph_build(Graph **graph, const Config *config, Desc input, int64_t classes);
+void graph_free(Graph **graph); /* frees the ops, too: before the backend is closed */
+
+/* Zoo files build with these. Attributes come as text pairs, NULL-terminated:
+ *   x = graph_add(g, "conv2d", "conv1", (int[]){x}, 1, "channels", "64", "kernel", "7", "stride", "2", NULL);
+ * Returns the node's index, or -1 with fail() set; -1 given as a failed input propagates (GRAPH_FAILED). */
+enum { GRAPH_FAILED = -2 };
+int graph_add(Graph *graph, const char *kind, const char *name, const int *in, int in_count, ...);
+
+int64_t
+graph_param_count(const Graph *graph); /* trained elements; running statistics not counted */
+double graph_forward_macs(const Graph *graph); /* of conv and dense layers, one sample */
+/* Neighbours that the backend runs as one: batch_norm+relu(6), batch_norm+add+relu, conv/dense+relu, add+relu,
+ * relu+max_pool (as max_pool+relu: max and relu commute). Names, parameters and results stay. Decided on the whole
+ * graph. */
+Status graph_fuse(Graph *graph);
+/* Plans every node's op, puts in reorders where a node wishes another layout, fills offsets in the parameter table. */
+Status graph_plan(Graph *graph, Backend *backend);
+/* Layers with shapes, parameters and flops, as text. */
+void graph_print(const Graph *graph, FILE *out);
+/* Initial values of every parameter into the arena (host memory), stored order. */
+void graph_init_params(const Graph *graph, uint64_t seed, float *arena);
+/* One parameter between an arena and its plain order (shape_count(shape) floats). Host memory. */
+void param_get(const Graph *graph, int param, const float *arena, float *plain);
+void param_set(const Graph *graph, int param, const float *plain, float *arena);
+
+typedef struct ZooEntry {
+    const char *name, *help;
+    /* Adds layers from the data (NODE_INPUT) to the logits; returns the logits' node or GRAPH_FAILED. */
+    int (*build)(Graph *graph, const Config *config);
+} ZooEntry;
+extern const ZooEntry *const zoo[]; /* NULL-terminated */
+
+#endif

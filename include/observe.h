@@ -1,0 +1,69 @@
+/* observe: what a person sees and what stays behind: the progress line, metrics.jsonl, TensorBoard events, traces. Rank
+ * 0 owns an Observer; other ranks pass NULL, and every function accepts NULL. Not collective. */
+#ifndef WEFT_OBSERVE_H
+#define WEFT_OBSERVE_H
+
+#include "base.h"
+
+/* Time by phase: a span is closed by the next phase_enter. One set per process, one thread. */
+typedef enum Phase {
+    PHASE_OTHER,
+    PHASE_DATA,
+    PHASE_FORWARD,
+    PHASE_BACKWARD,
+    PHASE_SUM,
+    PHASE_UPDATE,
+    PHASE_EVAL,
+    PHASE_CHECKPOINT,
+    PHASE_COUNT
+} Phase;
+extern const char *const phase_names[PHASE_COUNT];
+Phase phase_enter(Phase phase); /* returns the phase before, for nesting */
+double phase_s(Phase phase);    /* seconds so far */
+/* With a trace on, every span goes to a ring of the newest `events`; trace_write makes a Chrome trace (trace.json). */
+void trace_start(int events);
+Status trace_write(const char *path, int rank);
+
+typedef struct Observer Observer;
+typedef struct TrainLine {
+    int64_t step, steps, epoch, epochs; /* step: done so far; epochs 0 where only steps are set */
+    double loss, lr, samples_per_s, grad_norm,
+        top1;      /* top1 of the training batch; NaN: not known */
+    double left_s; /* time left; NaN: not known */
+} TrainLine;
+typedef struct EvalLine {
+    int64_t step, epoch, samples;
+    double loss, top1, top5, seconds; /* top1, top5: shares, NaN for regression */
+} EvalLine;
+
+/* dir: the run's folder, must exist. Appends to dir/metrics.jsonl (after cutting lines of steps > keep_step: a resumed run
+ * goes on from there) and starts a new events.out.tfevents file there. Owner: the caller. */
+Status observer_new(Observer **observer, const char *dir, int64_t keep_step);
+void observer_free(Observer **observer);
+/* A terminal: one line, rewritten at most ten times a second. Otherwise plain lines, one each time log_now is set. A line
+ * of metrics and events each time log_now is set. */
+Status observer_train(Observer *observer, const TrainLine *line, bool log_now);
+Status observer_eval(Observer *observer, const EvalLine *line);
+/* Ends the progress line so that other text can follow. */
+void observer_break(Observer *observer);
+Status observer_flush(Observer *observer);
+
+typedef struct RunSummary {
+    const char *dir, *best; /* best: path of best.h5 or NULL */
+    const char *last;       /* path of the last checkpoint or NULL */
+    double seconds, samples_per_s;
+    EvalLine eval; /* samples 0: none */
+    bool stopped;
+} RunSummary;
+void observer_summary(const RunSummary *summary,
+                      FILE *out); /* accuracy, time per phase, where the files are */
+
+/* TensorBoard's event files: TFRecord framing (length, masked CRC32C) around Event protocol buffers. */
+typedef struct EventFile EventFile;
+Status event_file_new(EventFile **file, const char *dir);
+Status event_file_scalar(EventFile *file, const char *tag, int64_t step, double wall_s,
+                         float value);
+Status event_file_free(EventFile **file);
+uint32_t crc32c(const void *data, size_t bytes);
+
+#endif

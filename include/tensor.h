@@ -1,0 +1,248 @@
+/* tensor: shapes, descriptions, and the backends that hold memory and compute. A backend is a const table of typed
+ * slots; an operation (Op) is planned once for fixed shapes and then run with pointers only: no allocation, no shape
+ * logic in a step. Buffers own, everything else points. Nothing here is collective.
+ *
+ * Letters: N micro-batch, C channels, H W image, T sequence, K classes. */
+#ifndef WEFT_TENSOR_H
+#define WEFT_TENSOR_H
+
+#include "base.h"
+
+enum { SHAPE_DIMS = 4 };
+typedef struct
+    Shape { /* dim[0] is the micro-batch; images (N,C,H,W), sequences (N,T,C), vectors (N,C) */
+    int ndim;
+    int64_t dim[SHAPE_DIMS]; /* unused ones are 1 */
+} Shape;
+typedef enum DType { DTYPE_F32, DTYPE_I32 } DType;
+
+Shape shape_of(int ndim, int64_t d0, int64_t d1, int64_t d2, int64_t d3);
+int64_t shape_count(Shape shape);
+bool shape_equal(Shape a, Shape b);
+char *shape_text(Shape shape, char *out); /* "8x64x28x28", into at least 64 chars, returned */
+
+/* How an activation lies in memory: its channels (dim[1] of a 4-d shape) in blocks of `block`, memory order
+ * [N][ceil(C/block)][H][W][block], zero-padded. block 1 is plain NCHW; block C is channels-last; 8 and 16 are what
+ * vector units like. Everything but 4-d shapes is plain row-major with block 1.
+ * flat: a (N, C*H*W) view whose memory is still the 4-d `image` in its blocked order (flatten moves nothing; dense
+ * reads it as it lies). flat is false for all others, and image unused. */
+typedef struct Desc {
+    Shape shape;
+    DType dtype;
+    int block;
+    bool flat;
+    Shape image;
+} Desc;
+Desc desc_plain(Shape shape, DType dtype);
+bool desc_equal(Desc a, Desc b);
+bool desc_is_plain(Desc d);    /* row-major in memory (a flat view of a block-1 image is) */
+int64_t desc_elements(Desc d); /* in memory, padding included */
+size_t desc_bytes(Desc d);
+
+/* ---- operations ---- */
+typedef enum OpKind {
+    OP_DENSE,
+    OP_CONV2D,
+    OP_BATCH_NORM,
+    OP_LAYER_NORM,
+    OP_ACTIVATION,
+    OP_POOL,
+    OP_ADD,
+    OP_CONCAT,
+    OP_FLATTEN,
+    OP_DROPOUT,
+    OP_EMBEDDING,
+    OP_SOFTMAX_LOSS,
+    OP_MSE_LOSS,
+    OP_REORDER,
+    OP_KINDS
+} OpKind;
+typedef enum Act { ACT_NONE, ACT_RELU, ACT_RELU6, ACT_GELU, ACT_SILU } Act; /* gelu: tanh form */
+typedef enum PoolMode {
+    POOL_MAX,
+    POOL_AVG,
+    POOL_GLOBAL_AVG
+} PoolMode; /* avg counts only real pixels */
+enum { OP_INPUTS = 8, OP_PARAMS = 4, LOSS_COLUMNS = 3 };
+
+/* What an operation is: plain data, filled by a layer kind, completed by the backend (layouts).
+ *   dense          y[N,out] = act(x[N,in] w[out,in]^T + b[out]); (N,T,in) -> (N,T,out) too
+ *   conv2d         y[N,O,P,Q] = act(conv(x[N,C,H,W], w[O,C/groups,R,S]) + b[O])
+ *   batch_norm     y = act(norm_C(x) * w0[C] + w1[C] (+ x[1] if residual)); w2, w3: running mean and variance.
+ *                  (N,C) and (N,C,H,W). Statistics over the first `rows` samples only.
+ *   layer_norm     over the last dimension; w0 scale, w1 shift
+ *   activation     y = act(x)
+ *   pool           max, avg (kernel, stride, pad), global average -> (N,C,1,1). act RELU may be fused: y = relu(pool(x))
+ *   add            y = act(x0 + x1)         concat: along channels (dim 1)
+ *   dropout        y = x * keep / (1-p); the mask is recomputed from (key, sample id, element of the plain order)
+ *   embedding      x int32 (N,T) -> y (N,T,C) from w[V,C]
+ *   softmax_loss   x logits (N,K) or (N,T,K), labels int32 -> y (rows, LOSS_COLUMNS): loss, how many logits beat the
+ *                  true one (0: right; < 5: in the top five), the arg max. Label smoothing as in Szegedy et al. 2016:
+ *                  target (1-s) at the label + s/K everywhere.
+ *   mse_loss       x (N,K), targets float (N,K): loss = mean over K of squared error; the other two columns 0
+ *   reorder        same shape, other layout */
+typedef struct OpSpec {
+    OpKind kind;
+    int kernel[2], stride[2], pad[2], groups; /* conv2d, pool: height, width */
+    PoolMode pool;
+    Act act;                 /* fused on the output; ACT_NONE if none */
+    bool residual;           /* batch_norm: x[1] is added before act */
+    float eps, momentum;     /* norms; momentum of the running statistics (0.1: PyTorch's) */
+    float drop, smoothing;   /* dropout probability; label smoothing */
+    uint64_t seed_name;      /* dropout: hash of the node's name */
+    int x_count, w_count;    /* w: parameters first, then running statistics */
+    bool need_dx[OP_INPUTS]; /* false: nobody wants this gradient (the data) */
+    Shape w[OP_PARAMS];      /* in the model's own order: OIHW, out x in, V x C */
+    Desc x[OP_INPUTS],
+        y; /* x: given by the producers. y.shape by the layer kind, y's layout by the backend */
+} OpSpec;
+
+/* What one run of an operation touches: pointers into arenas, all on the backend's device. Gradients of inputs are
+ * written, never added to. */
+typedef struct OpRun {
+    const void *x[OP_INPUTS];
+    void *y;
+    void *dy;                  /* may be overwritten by backward_begin */
+    void *dx[OP_INPUTS];       /* NULL where need_dx is false */
+    const float *w[OP_PARAMS]; /* in the op's stored order */
+    float *dw
+        [OP_PARAMS]; /* like w; for running statistics: this micro-batch's mean and (unbiased) variance */
+    void *saved;     /* saved_bytes: written by forward, read by backward of the same micro-batch */
+    void *cache;     /* cache_bytes: other forms of w, written by refresh */
+    void *workspace; /* workspace_bytes: scratch within one call */
+    const int32_t *labels; /* losses */
+    const float *targets;
+    const int64_t *sample; /* dropout: id of each of the N samples */
+    uint64_t seed, step;   /* dropout */
+    int rows;         /* samples that are real: the first `rows` of N. The rest is zero padding */
+    float loss_scale; /* dx of a loss = d(loss_scale * sum over rows)/dx; padded rows get 0 */
+    bool training;
+} OpRun;
+
+typedef struct Backend Backend;
+typedef struct Op Op;
+
+/* One operation on one backend. NULL slots mean "nothing to do" but for plan, forward and free. */
+typedef struct OpTable {
+    const char *name;
+    /* Chooses layouts and kernels by spec alone. On entry op->spec is set with x[] as the producers give them. It may
+     * set spec.y's layout, and *wish (in: x[0..]; an entry may be changed to a layout this op would rather have: the
+     * planner then inserts a reorder and calls plan again with that x). Fills the sizes in Op. */
+    Status (*plan)(Op *op, Desc wish[OP_INPUTS]);
+    void (*refresh)(Op *op, const OpRun *run); /* once a step, after the parameters changed */
+    void (*forward)(Op *op, const OpRun *run);
+    void (*backward_begin)(Op *op,
+                           const OpRun *run); /* may change dy in place (fused activation's mask) */
+    void (*backward_data)(Op *op, const OpRun *run);   /* writes dx[] */
+    void (*backward_weight)(Op *op, const OpRun *run); /* writes dw[] */
+    void (*pack)(Op *op, int i, const float *plain,
+                 float *stored); /* NULL: stored order is the plain one */
+    void (*unpack)(Op *op, int i, const float *stored, float *plain); /* host pointers */
+    void (*free)(Op *op);                                             /* releases impl */
+} OpTable;
+
+struct Op {
+    const OpTable *table;
+    Backend *backend; /* borrowed */
+    OpSpec spec;
+    void *impl;                    /* the backend's own, released by table->free */
+    int64_t w_elements[OP_PARAMS]; /* stored floats of each parameter, padding included */
+    size_t saved_bytes, cache_bytes, workspace_bytes;
+    bool needs_x[OP_INPUTS], needs_y; /* backward reads them */
+    bool y_inplace;                   /* y may be x[0]'s memory */
+    bool dx_inplace;                  /* dx[0] may be dy's memory */
+    bool dx_alias
+        [OP_INPUTS]; /* dx[i] IS dy (after backward_begin): nothing is written (add, residual) */
+    bool y_alias;    /* y IS x[0]: nothing is written (flatten) */
+    double flops_forward, flops_backward; /* of one run, multiply and add counted as two */
+};
+
+/* ---- streams, memory, flat ranges ---- */
+typedef struct Stream Stream; /* a CPU backend has one, and works at once; a GPU queues */
+typedef struct Event Event;
+
+typedef struct SgdArgs {
+    float lr, momentum, weight_decay, grad_scale;
+    bool nesterov, first;
+} SgdArgs;
+typedef struct AdamArgs {
+    float lr, beta1, beta2, eps, weight_decay, grad_scale;
+    float correct1, correct2; /* 1 - beta^t */
+    bool decoupled;           /* AdamW */
+} AdamArgs;
+enum { FLAT_CHUNK = 4096 }; /* elements a partial norm covers, from each tensor's own start */
+
+/* Elementwise work on flat ranges of fp32, device pointers. */
+typedef struct FlatTable {
+    void (*add)(Stream *s, float *out, const float *a, const float *b,
+                int64_t n); /* out may be a or b */
+    void (*scale_add)(Stream *s, float *y, float alpha, const float *x, float beta,
+                      int64_t n); /* y = alpha x + beta y */
+    /* out[i] = sum of squares of chunk i (FLAT_CHUNK elements), ceil(n/FLAT_CHUNK) of them, same bits however x lies */
+    void (*squares)(Stream *s, double *out, const float *x, int64_t n);
+    /* SGD as PyTorch's: g += wd w; m = momentum m + g (first: m = g); w -= lr (nesterov ? g + momentum m : m) */
+    void (*sgd)(Stream *s, const SgdArgs *a, float *w, const float *g, float *m, int64_t n);
+    /* Adam, AdamW as PyTorch's (Kingma & Ba 2015; Loshchilov & Hutter 2019) */
+    void (*adam)(Stream *s, const AdamArgs *a, float *w, const float *g, float *m, float *v,
+                 int64_t n);
+    /* LAMB's direction (You et al. 2020): updates m, v; u = mhat/(sqrt(vhat)+eps) + wd w */
+    void (*adam_direction)(Stream *s, const AdamArgs *a, float *u, const float *w, const float *g,
+                           float *m, float *v, int64_t n);
+} FlatTable;
+
+typedef struct BackendOptions {
+    int threads; /* CPU threads of this rank */
+    int device;  /* GPU ordinal */
+} BackendOptions;
+
+typedef struct BackendTable {
+    const char *name; /* "cpu", "cuda", "poison" */
+    bool host_memory; /* pointers are the host's, too */
+    Status (*open)(Backend *backend, BackendOptions options);
+    void (*close)(Backend *backend);
+    void *(*alloc)(Backend *b, size_t bytes); /* one arena; zeroed */
+    void (*release)(Backend *b, void *p, size_t bytes);
+    Stream *(*stream)(Backend *b); /* the compute stream; borrowed */
+    void (*copy)(Stream *s, void *to, const void *from,
+                 size_t bytes); /* host or device on either side */
+    void (*zero)(Stream *s, void *to, size_t bytes);
+    void (*sync)(Stream *s); /* the host waits */
+    Event *(*event_new)(Backend *b);
+    void (*event_record)(Event *e, Stream *s);
+    void (*event_wait)(Event *e, Stream *s); /* the stream waits, not the host */
+    void (*event_free)(Event **e);
+    const FlatTable *flat;
+    const OpTable *op[OP_KINDS]; /* NULL: this backend lacks it, found at start-up by op_new */
+} BackendTable;
+
+struct Backend {
+    const BackendTable *table;
+    BackendOptions options;
+    void *impl;
+};
+extern const BackendTable backend_cpu, backend_cuda, backend_poison;
+/* backend_poison (tests): the CPU backend, but every output, gradient and workspace is NaN before an op may write it. */
+
+Status backend_open(Backend **backend, const BackendTable *table, BackendOptions options);
+void backend_close(Backend **backend);
+/* GPUs this process may use; 0 with a reason in *why ("built without CUDA", "no driver", ...). Borrowed. */
+int cuda_device_count(const char **why);
+/* Compiled-in and running versions, one line each. */
+void backend_versions(FILE *out);
+
+/* Plans one operation. ERR_CONFIG names the operation where the backend lacks it. Owner: the caller. */
+Status op_new(Op **op, Backend *backend, const OpSpec *spec, Desc wish[OP_INPUTS]);
+void op_free(Op **op);
+void op_refresh(Op *op, const OpRun *run);
+void op_forward(Op *op, const OpRun *run);
+void op_backward_begin(Op *op, const OpRun *run);
+void op_backward_data(Op *op, const OpRun *run);
+void op_backward_weight(Op *op, const OpRun *run);
+/* Parameter i between the model's own order and the op's stored order; host pointers. */
+void op_pack(Op *op, int i, const float *plain, float *stored);
+void op_unpack(Op *op, int i, const float *stored, float *plain);
+
+/* This rank's cores: what the affinity mask and the cgroup allow, over the ranks that share them; at least 1. */
+int threads_share(int ranks_on_node);
+
+#endif

@@ -1,0 +1,66 @@
+/* One line makes a test program: TEST_MAIN("sampler", {"a name", function}, ...). Under mpirun, any rank's failure fails
+ * the suite; only rank 0 prints. The last line is "N passed, N failed" (assertions). A test that cannot run calls
+ * TEST_SKIP("why"). Names that end in _npN (test_sum_np4.c) run under mpirun with N ranks. */
+#ifndef WEFT_HARNESS_H
+#define WEFT_HARNESS_H
+
+#include <CUnit/Basic.h>
+#include <CUnit/CUnit.h>
+#include <stdio.h>
+#include <string.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define TEST_SKIP(why)                             \
+    do {                                           \
+        printf("  skipped: %s: %s\n", __func__, why); \
+        return;                                    \
+    } while (0)
+/* A Status that must be OK; prints the message where it is not. */
+#define CHECK_OK(call)                                                              \
+    do {                                                                            \
+        Status check_st_ = (call);                                                  \
+        if (check_st_ != OK) printf("  %s:%d: %s\n", __FILE__, __LINE__, fail_message()); \
+        CU_ASSERT_EQUAL(check_st_, OK);                                             \
+    } while (0)
+/* A Status that must be `code`, with a message that holds `text`. */
+#define CHECK_FAILS(call, code, text)                                               \
+    do {                                                                            \
+        Status check_st_ = (call);                                                  \
+        CU_ASSERT_EQUAL(check_st_, code);                                           \
+        if (!strstr(fail_message(), text))                                          \
+            printf("  %s:%d: message lacks '%s': %s\n", __FILE__, __LINE__, text, fail_message()); \
+        CU_ASSERT_PTR_NOT_NULL(strstr(fail_message(), text));                       \
+    } while (0)
+
+typedef struct HarnessTest {
+    const char *name;
+    void (*run)(void);
+} HarnessTest;
+
+/* sum, where given, adds a count over all ranks (tests that run under mpirun). */
+static int harness_run(const char *suite, const HarnessTest *test, int count, int rank, int (*sum)(int))
+{
+    if (CU_initialize_registry() != CUE_SUCCESS) return 2;
+    CU_pSuite s = CU_add_suite(suite, NULL, NULL);
+    for (int i = 0; i < count; ++i) CU_add_test(s, test[i].name, test[i].run);
+    CU_basic_set_mode(CU_BRM_SILENT);
+    CU_basic_run_tests();
+    if (CU_get_number_of_failures() > 0) CU_basic_show_failures(CU_get_failure_list());
+    int bad = (int)CU_get_number_of_failures(), good = (int)CU_get_number_of_successes();
+    CU_cleanup_registry();
+    if (sum) {
+        bad = sum(bad);
+        good = sum(good);
+    }
+    if (rank == 0) printf("\n%s: %d passed, %d failed\n", suite, good, bad);
+    return bad != 0 || good == 0;
+}
+#define TEST_MAIN(suite, ...)                                                        \
+    int main(void)                                                                   \
+    {                                                                                \
+        static const HarnessTest tests[] = {__VA_ARGS__};                            \
+        return harness_run(suite, tests, (int)(sizeof tests / sizeof tests[0]), 0, NULL); \
+    }
+
+#endif

@@ -1,0 +1,87 @@
+#!/usr/bin/env bash
+# Decides the build by compiling probes: writes probe.mk (for make) and probe.txt (for people, with the reasons).
+# usage: probe.sh OUT.mk   (CC from the environment; ONEDNN_ROOT, CUDA_HOME and NCCL_HOME point at other places)
+set -u
+out=$1 txt=${1%.mk}.txt dir=$(mktemp -d) cpp= libs= missing=
+trap 'rm -rf "$dir"' EXIT
+: >"$txt"; : >"$out.new"
+say() { printf '%-10s %s\n' "$1" "$2" >>"$txt"; }
+set_mk() { printf '%s := %s\n' "$1" "$2" >>"$out.new"; }
+# try NAME "flags" "libs" <<< source : compiles and links a probe
+try() { cat >"$dir/p.c"; ${CC:-cc} -o "$dir/p" $1 "$dir/p.c" $2 >"$dir/log" 2>&1; }
+# need NAME PACKAGE "flags" "libs" : a part without which nothing is built
+need() {
+    if try "$3" "$4"; then cpp="$cpp $3" libs="$libs $4"; say "$1" "yes: ${4:-headers}${3:+, $3}"
+    else missing="$missing $2"; say "$1" "MISSING: $(head -n 1 "$dir/log")"; fi
+}
+pc() { pkg-config "$@" 2>/dev/null; }
+
+say weft "$(cat VERSION 2>/dev/null)"
+say compiler "$(${CC:-cc} --version | head -n 1)"
+need mpi libopenmpi-dev "$(pc --cflags ompi-c || mpicc --showme:compile 2>/dev/null)" \
+    "$(pc --libs ompi-c || mpicc --showme:link 2>/dev/null)" <<<'#include <mpi.h>
+int main(int c, char **v) { return MPI_Init(&c, &v); }'
+need hdf5 libhdf5-dev "$(pc --cflags hdf5-serial hdf5 || pc --cflags hdf5-serial || pc --cflags hdf5)" \
+    "$(pc --libs hdf5-serial || pc --libs hdf5 || echo -lhdf5)" <<<'#include <hdf5.h>
+int main(void) { return H5open(); }'
+if [ -n "${ONEDNN_ROOT:-}" ]; then
+    lib=$ONEDNN_ROOT/lib; [ -d "$lib" ] || lib=$ONEDNN_ROOT/lib64
+    need onednn libdnnl-dev "-isystem $ONEDNN_ROOT/include" "-L$lib -Wl,-rpath,$lib -ldnnl"
+else
+    need onednn libdnnl-dev "" "-ldnnl"
+fi <<<'#include <dnnl.h>
+int main(void) { return dnnl_version()->major < 2; }'
+need yaml libyaml-dev "" "-lyaml" <<<'#include <yaml.h>
+int main(void) { yaml_parser_t p; return !yaml_parser_initialize(&p); }'
+need xxhash libxxhash-dev "" "-lxxhash" <<<'#include <xxhash.h>
+int main(void) { return (int)XXH64("", 0, 0); }'
+need zlib zlib1g-dev "" "-lz" <<<'#include <zlib.h>
+int main(void) { return zlibVersion() == 0; }'
+try "" "-lcunit" <<<'#include <CUnit/Basic.h>
+int main(void) { return CU_initialize_registry(); }' && say cunit "yes: -lcunit (tests only)" || say cunit "no: the tests need libcunit1-dev"
+
+openmp=-fopenmp
+if ${CC:-cc} --version | grep -q clang; then   # oneDNN runs on libgomp: one OpenMP runtime in the process, its own
+    openmp="-fopenmp=libgomp"
+fi
+if try "$openmp" "" <<<'#include <omp.h>
+int main(void) { return omp_get_max_threads() < 1; }'; then say openmp "yes: $openmp"
+else
+    openmp=-fopenmp-simd libs="$libs -lgomp"
+    say openmp "MISSING: $(head -n 1 "$dir/log")"; missing="$missing libgomp"
+fi
+
+isas=base
+case $(uname -m) in x86_64)
+    for isa in avx2 avx512; do
+        case $isa in avx2) f="-mavx2 -mfma";; avx512) f="-mavx512f -mavx512bw -mavx512dq -mavx512vl";; esac
+        if try "$f" "" <<<'int main(void) { return 0; }'; then isas="$isas $isa"; fi
+    done;;
+esac
+say simd "kernels for: $isas (the best one is taken at start)"
+
+cuda= nvcc=
+for d in "${CUDA_HOME:-}" /usr/local/cuda /usr; do [ -n "$d" ] && [ -x "$d/bin/nvcc" ] && { cuda=$d nvcc=$d/bin/nvcc; break; }; done
+if [ "${WEFT_CUDA:-auto}" = no ]; then say cuda "no: WEFT_CUDA=no"; set_mk HAVE_CUDA 0
+elif [ -z "$cuda" ]; then say cuda "no: no nvcc in \$CUDA_HOME, /usr/local/cuda or /usr"; set_mk HAVE_CUDA 0
+else
+    nccl=${NCCL_HOME:-$cuda} lib=$cuda/lib64; [ -d "$lib" ] || lib=$cuda/lib
+    cf="-isystem $cuda/include -isystem $nccl/include"
+    cl="-L$lib -L$nccl/lib -Wl,-rpath,$lib -lcublas -lnccl -lcudart -lstdc++"
+    if try "$cf" "$cl" <<<'#include <cublas_v2.h>
+#include <cuda_runtime.h>
+#include <nccl.h>
+int main(void) { int n, v; cublasHandle_t h; return cudaGetDeviceCount(&n) || ncclGetVersion(&v) || cublasCreate(&h); }'
+    then
+        set_mk HAVE_CUDA 1; set_mk NVCC "$nvcc"
+        arch="-gencode arch=compute_80,code=sm_80 -gencode arch=compute_90,code=[sm_90,compute_90]"
+        set_mk NVCC_ARCH "$arch"; cpp="$cpp $cf" libs="$libs $cl"
+        say cuda "yes: $nvcc ($("$nvcc" --version | sed -n 's/.*release \([0-9.]*\).*/\1/p')), cuBLAS and NCCL link"
+    else say cuda "no: $nvcc is there, but a probe with cuBLAS and NCCL fails: $(head -n 1 "$dir/log")"; set_mk HAVE_CUDA 0; fi
+fi
+set_mk OPENMP "$openmp"; set_mk SIMD_ISAS "$isas"; set_mk DEPS_CPPFLAGS "$cpp"; set_mk DEPS_LIBS "$libs"
+if [ -n "$missing" ]; then
+    cat "$txt" >&2
+    echo "weft: missing:$missing. 'make deps' installs them." >&2; exit 1
+fi
+mv "$out.new" "$out"

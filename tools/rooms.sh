@@ -1,0 +1,26 @@
+#!/usr/bin/env bash
+# Checks that includes point one way: a file of room R includes only doors (include/) of R and of rooms before it in the
+# given order, and private headers of its own room. usage: rooms.sh ROOM...
+set -u
+bad=0 i=0
+declare -A order
+for r in "$@"; do order[$r]=$i; i=$((i + 1)); done
+check() {   # FILE ROOM
+    local inc name
+    while read -r inc; do
+        name=${inc%.h}
+        if [ -n "${order[$name]:-}" ]; then
+            [ "${order[$name]}" -le "${order[$2]}" ] || { echo "$1: room $2 includes $inc, a room below it"; bad=1; }
+        elif [ "$name" != "$inc" ] && [[ $1 == src/* ]]; then
+            [ -e "src/$2/$inc" ] || [ -e "$(dirname "$1")/$inc" ] || { echo "$1: includes $inc, which is not its own room's"; bad=1; }
+            case $inc in *../../*) echo "$1: reaches out of its room: $inc"; bad=1;; esac
+        fi
+    done < <(sed -n 's/^#include "\(.*\)"/\1/p' "$1")
+}
+for r in "$@"; do
+    [ -e "include/$r.h" ] && check "include/$r.h" "$r"
+    while read -r f; do check "$f" "$r"; done < <(find "src/$r" -name '*.[ch]' -o -name '*.cu' 2>/dev/null | sort)
+done
+while read -r d; do [ -n "${order[$(basename "$d")]:-}" ] || { echo "$d: not a room of the Makefile"; bad=1; }; done < <(find src -mindepth 1 -maxdepth 1 -type d)
+[ $bad = 0 ] && echo "rooms: includes point one way"
+exit $bad
