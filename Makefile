@@ -1,5 +1,8 @@
 # weft: one Makefile, non-recursive. `make help` lists the targets, `make info` every build decision and why.
-CC ?= gcc
+ifeq ($(origin CC),default)
+CC := gcc
+endif
+Q := $(if $(V),,@)# V=1 shows every command
 PREFIX ?= /usr/local
 BUILD ?= build
 # Rooms in order: a room may include the doors of rooms before it (`make rooms` checks).
@@ -53,7 +56,8 @@ TEST_BIN := $(TEST_SRC:tests/%.c=$(BUILD)/tests/%)
 weft: $(BUILD)/weft
 
 $(BUILD)/weft: $(LIBS) $(BUILD)/obj/src/main.o
-	$(LINK) -o $@ $(BUILD)/obj/src/main.o $(call reverse,$(LIBS)) $(LDFLAGS_ALL) $(LDLIBS_ALL)
+	@echo "  link $@"
+	$(Q)$(LINK) -o $@ $(BUILD)/obj/src/main.o $(call reverse,$(LIBS)) $(LDFLAGS_ALL) $(LDLIBS_ALL)
 
 LINK = $(CC)
 
@@ -68,23 +72,35 @@ $(foreach r,$(ROOMS),$(eval $(call room_rule,$(r))))
 
 $(BUILD)/obj/%.o: %.c $(PROBE)
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -MMD -MP -c -o $@ $<
+	@echo "  cc   $<"
+	$(Q)$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -MMD -MP -c -o $@ $<
 define simd_rule
 $(BUILD)/obj/src/tensor/cpu/simd/%.$(1).o: src/tensor/cpu/simd/%.c $(PROBE)
 	@mkdir -p $$(@D)
-	$(CC) $(CPPFLAGS_ALL) -DSIMD_ISA=$(1) -DSIMD_$(1) $(CFLAGS_ALL) -O3 -ffp-contract=fast -fno-signed-zeros \
+	@echo "  cc   $$< ($(1))"
+	$$(Q)$(CC) $(CPPFLAGS_ALL) -DSIMD_ISA=$(1) -DSIMD_$(1) $(CFLAGS_ALL) -O3 -ffp-contract=fast -fno-signed-zeros \
 	    $(SIMD_FLAGS_$(1)) -MMD -MP -c -o $$@ $$<
 endef
 $(foreach isa,$(SIMD_ISAS),$(eval $(call simd_rule,$(isa))))
 $(BUILD)/obj/%.cu.o: %.cu $(PROBE)
 	@mkdir -p $(@D)
-	$(NVCC) -O3 -std=c++17 $(NVCC_ARCH) -Iinclude -Xcompiler -Wall -MMD -MP -c -o $@ $<
+	@echo "  nvcc $<"
+	$(Q)$(NVCC) -O3 -std=c++17 $(NVCC_ARCH) -Iinclude -Xcompiler -Wall,-Wextra -MMD -MP -c -o $@ $<
 
 .SECONDEXPANSION:
 $(BUILD)/tests/%: tests/%.c tests/harness.h $$(call room_libs,$$(firstword $$(subst /, ,$$*)))
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS_ALL) -Itests -Isrc $(CFLAGS_ALL) -MMD -MP -o $@ $< \
+	@echo "  test $<"
+	$(Q)$(CC) $(CPPFLAGS_ALL) -Itests -Isrc $(CFLAGS_ALL) -MMD -MP -o $@ $< \
 	    $(call room_libs,$(firstword $(subst /, ,$*))) $(LDFLAGS_ALL) $(LDLIBS_ALL) -lcunit
+
+# Every kernel and the whole training path on a GPU against the CPU; links all rooms.
+$(BUILD)/tests/cuda/test_cuda: tests/cuda/test_cuda.c tests/harness.h $(LIBS)
+	@mkdir -p $(@D)
+	@echo "  test $<"
+	$(Q)$(CC) $(CPPFLAGS_ALL) -Itests $(CFLAGS_ALL) -MMD -MP -o $@ $< $(call reverse,$(LIBS)) $(LDFLAGS_ALL) $(LDLIBS_ALL) -lcunit
+check-cuda: $(BUILD)/tests/cuda/test_cuda   ## compare the CUDA backend with the CPU's, where there is a GPU
+	@$<
 
 $(PROBE): tools/probe.sh Makefile
 	@mkdir -p $(@D)
@@ -114,6 +130,13 @@ check: tests
 asan:            ## the tests under AddressSanitizer and UndefinedBehaviorSanitizer
 	@$(MAKE) --no-print-directory -j$(NPROC) BUILD=$(BUILD)/asan OPT="-O1 -g -fno-omit-frame-pointer" \
 	    SANITIZE="-fsanitize=address,undefined -fno-sanitize-recover=undefined" check
+
+data: $(BUILD)/weft       ## Fashion-MNIST as HDF5 data sets
+	@tools/data.sh $(BUILD)/weft
+demo: deps               ## install, build, train on Fashion-MNIST with two ranks, evaluate (DEMO="train.epochs=1" overrides)
+	@$(MAKE) --no-print-directory -j$(NPROC) weft
+	@$(MAKE) --no-print-directory data
+	@tools/demo.sh $(BUILD)/weft $(DEMO)
 
 install: $(BUILD)/weft   ## PREFIX= and DESTDIR= as usual
 	install -D -m 755 $(BUILD)/weft $(DESTDIR)$(PREFIX)/bin/weft

@@ -42,6 +42,8 @@ const char *fail_message(void);
 /* A fault inside a step cannot be mended: prints where this process stands (die_context) and the message, then calls
  * the abort hook (MPI_Abort once MPI is up, abort() before). */
 _Noreturn void die(const char *fmt, ...) BASE_PRINTF(1, 2);
+/* The same, and the job's exit code is `code` (an input that turns out bad in the middle of a run). */
+_Noreturn void die_as(Status code, const char *fmt, ...) BASE_PRINTF(2, 3);
 /* place: "rank 3 of 8 (dp 1, pp 0, tp 1) on node07", copied. abort_job may be NULL. */
 void die_context(const char *place, void (*abort_job)(int code));
 
@@ -86,6 +88,25 @@ float rng_uniform(RngKey key, uint64_t element); /* [0, 1), 24 bits */
 float rng_normal(RngKey key, uint64_t element);  /* mean 0, deviation 1 (Box-Muller) */
 uint64_t hash_text(const char *text);            /* XXH64, seed 0 */
 uint64_t hash_bytes(const void *data, size_t bytes);
+
+/* Time by phase: a span is closed by the next phase_enter. One set per process, one thread. */
+typedef enum Phase {
+    PHASE_OTHER,
+    PHASE_DATA,
+    PHASE_FORWARD,
+    PHASE_BACKWARD,
+    PHASE_SUM,
+    PHASE_UPDATE,
+    PHASE_EVAL,
+    PHASE_CHECKPOINT,
+    PHASE_COUNT
+} Phase;
+extern const char *const phase_names[PHASE_COUNT];
+Phase phase_enter(Phase phase); /* returns the phase before, for nesting */
+double phase_s(Phase phase);    /* seconds so far */
+/* With a trace on, every span goes to a ring of the newest `events`; trace_write makes a Chrome trace (trace.json). */
+void trace_start(int events);
+Status trace_write(const char *path, int rank);
 
 /* JSON text: writes one quoted, escaped string; a number that JSON can hold (null for NaN and infinities). */
 void json_text(FILE *out, const char *text);

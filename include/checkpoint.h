@@ -28,6 +28,7 @@ typedef struct CheckpointIo {
     void *user;
     void (*get)(void *user, int i, float *plain);
     void (*set)(void *user, int i, const float *plain);
+    bool params_only; /* load: what the file holds under /optim is passed over */
 } CheckpointIo;
 
 /* Writes path; ranks share the tensors out among themselves by bytes. A full disk or any failure leaves earlier files

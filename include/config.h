@@ -44,6 +44,7 @@ typedef struct ConfigList { /* list of numbers */
 
 typedef struct Config {
     char *path; /* of the file, for messages; owned like every char * below */
+    struct ConfigPlace *place; /* where each key was set; owned, the config room's own; may be NULL */
     struct {
         char *name, *dir; /* a run lives in dir/name */
         int64_t seed;
@@ -59,7 +60,7 @@ typedef struct Config {
         ConfigLayer *layer; /* owned */
     } model;
     struct {
-        char *train, *test; /* HDF5 files */
+        char *train, *test; /* HDF5 files; NULL where not set */
         char *x, *y;        /* data set names inside, default /x and /y */
         int layout;         /* DataLayout of x in the file */
         int augment;        /* AUGMENT_ bits */

@@ -54,14 +54,25 @@ Status data_set_open(DataSet *set, const Config *config, const char *path);
 Status data_set_check(const DataSet *set, int64_t classes);
 void data_set_print(const DataSet *set, FILE *out, bool json);
 Shape data_set_shape(const DataSet *set, int64_t micro_batch); /* of one micro-batch */
+/* Normalises set as `from` is: a test set takes the training set's mean and deviation. ERR_DATA, naming both files, where
+ * their channels differ. */
+Status data_set_use_stats(DataSet *set, const DataSet *from);
+
+/* HDF5 itself is not safe to call from two threads, and a loader's thread may be reading a compressed file through it:
+ * whoever calls HDF5 holds this lock (recursive). Also switches HDF5's own error printing off for this thread. */
+void hdf5_lock(void);
+void hdf5_unlock(void);
 
 /* Reads samples by number, concurrently from threads with a reader each. */
 typedef struct Reader Reader;
 Status reader_new(Reader **reader, const DataSet *set);
 void reader_free(Reader **reader);
-/* Raw bytes of one sample's x, and its y (label, or target_width floats where target is given). A failed read is
- * ERR_IO; a label out of range ERR_DATA naming file and sample. */
+/* One sample's x, raw, in this machine's byte order, and its y: the label, or target_width floats. Each of x, label and
+ * target may be NULL. A failed read is ERR_IO; a label out of range ERR_DATA naming file and sample. */
 Status reader_get(Reader *reader, int64_t sample, void *x, int32_t *label, float *target);
+/* This sample is read soon: brings it nearer where that is cheap (random reads from a cached file get about twice as
+ * fast). Never fails, never waits. */
+void reader_hint(const Reader *reader, int64_t sample);
 
 /* Sample at position i of epoch e: a keyed permutation of 0..n-1 (Feistel network with cycle walking), O(1). */
 int64_t sampler_at(int64_t n, uint64_t seed, int64_t epoch, int64_t position);

@@ -22,9 +22,11 @@ typedef struct LayerParam {
 
 /* An attribute a layer takes in a config's layers list. It writes one field of OpSpec, or of LayerSize. */
 typedef struct LayerSize {
-    int64_t width; /* dense: outputs; conv2d: channels out; embedding: C */
-    int64_t vocab; /* embedding: V */
-    bool bias;     /* dense, conv2d */
+    int64_t width;  /* dense: outputs; conv2d: channels out; embedding: C */
+    int64_t vocab;  /* embedding: V */
+    bool bias;      /* dense, conv2d */
+    Init init;      /* dense, conv2d: of the weight; the bias is 0 unless it is INIT_UNIFORM */
+    float init_std; /* INIT_NORMAL's deviation */
 } LayerSize;
 
 typedef struct LayerKind {

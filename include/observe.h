@@ -5,25 +5,6 @@
 
 #include "base.h"
 
-/* Time by phase: a span is closed by the next phase_enter. One set per process, one thread. */
-typedef enum Phase {
-    PHASE_OTHER,
-    PHASE_DATA,
-    PHASE_FORWARD,
-    PHASE_BACKWARD,
-    PHASE_SUM,
-    PHASE_UPDATE,
-    PHASE_EVAL,
-    PHASE_CHECKPOINT,
-    PHASE_COUNT
-} Phase;
-extern const char *const phase_names[PHASE_COUNT];
-Phase phase_enter(Phase phase); /* returns the phase before, for nesting */
-double phase_s(Phase phase);    /* seconds so far */
-/* With a trace on, every span goes to a ring of the newest `events`; trace_write makes a Chrome trace (trace.json). */
-void trace_start(int events);
-Status trace_write(const char *path, int rank);
-
 typedef struct Observer Observer;
 typedef struct TrainLine {
     int64_t step, steps, epoch, epochs; /* step: done so far; epochs 0 where only steps are set */

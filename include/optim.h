@@ -16,6 +16,9 @@ typedef struct OptimTable { /* one const table per rule: sgd, adam, adamw, lars,
     const char *name;
     int slots;                /* fp32 state per parameter */
     const char *slot_name[2]; /* "momentum"; "m", "v" */
+    bool elementwise;         /* no norms per tensor: neighbouring ranges may be updated as one */
+    bool scratch;             /* needs Optim.scratch */
+    /* Of one range: w and g point to where it begins. */
     void (*update)(Optim *optim, const OptimRange *range, float *w, const float *g, float lr,
                    float grad_scale);
 } OptimTable;
@@ -25,9 +28,13 @@ struct Optim {
     Backend *backend;     /* borrowed */
     float *state[2];      /* owned arenas, arena_elements floats each; NULL if unused */
     float *scratch;       /* owned; of the largest range, for lamb */
-    double *norms;        /* owned, host */
+    double *norms;        /* owned, host; partial: the same in the backend's memory */
+    double *partial;
+    int64_t scratch_elements, norm_chunks;
     int range_count;
     OptimRange *range; /* owned; decay already says what config wants */
+    int run_count;
+    OptimRange *run; /* owned; what updates run over: ranges, joined where the rule allows */
     int64_t arena_elements;
     int64_t step; /* updates done */
 };

@@ -21,7 +21,7 @@ typedef struct World {
 bool world_launched(int *local_size);
 Status world_init(World *world, int *argc, char ***argv); /* Collective on all started processes. */
 void world_fini(World *world);                            /* Collective. */
-/* All ranks learn the worst status and leave with it; the message of the lowest rank that failed becomes every rank's
+/* All ranks learn the worst status and leave with it; the message of the lowest rank that has it becomes every rank's
  * fail_message (with "rank R: " before it where R > 0). Collective. */
 Status status_agree(const World *world, Status mine);
 void world_bcast(const World *world, void *data, size_t bytes,
@@ -40,6 +40,8 @@ typedef struct CommTable {
     void (*close)(Comm *comm);
     void (*sum_begin)(Comm *comm, int64_t offset, int64_t count);
     bool (*progress)(Comm *comm); /* true: nothing is in flight */
+    /* Until nothing is; where work is queued, the compute stream waits and not the host. NULL: comm_wait polls progress */
+    void (*wait)(Comm *comm);
 } CommTable;
 struct Comm {
     const CommTable *table;
@@ -52,8 +54,8 @@ struct Comm {
     void *impl;
 };
 extern const CommTable comm_self, comm_shm, comm_mpi, comm_nccl;
-/* transport auto: self for one rank, nccl on cuda, shm where all ranks share a node, else mpi. A transport that cannot
- * serve is ERR_CONFIG with the reason, never replaced in silence. Collective on world. */
+/* One rank has nothing to sum: self, whatever the transport. transport auto: nccl on cuda, shm where all ranks share a
+ * node, else mpi. A transport that cannot serve is ERR_CONFIG with the reason, never replaced in silence. Collective on world. */
 Status comm_new(Comm **comm, const World *world, Backend *backend, int transport,
                 int64_t arena_elements);
 void comm_free(Comm **comm); /* Collective. */

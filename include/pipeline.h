@@ -11,16 +11,20 @@
 typedef enum ActionKind {
     ACTION_FORWARD,  /* node's forward */
     ACTION_BACKWARD, /* node's backward_begin, _weight, _data */
+    ACTION_COPY,     /* dst = src */
     ACTION_ADD,      /* dst += src: a gradient with several consumers, in node order */
     ACTION_BUCKET, /* the joins of this micro-batch for bucket `node`; after the last one the sum begins */
 } ActionKind;
 typedef struct Action {
     ActionKind kind;
-    int node;                /* node, or bucket */
-    int64_t dst, src, count; /* ACTION_ADD: byte offsets in the activation arena, floats */
+    int node; /* node, or bucket */
+    int64_t dst, src,
+        count; /* ACTION_COPY, ACTION_ADD: byte offsets in the activation arena, floats */
 } Action;
 
-/* Where a node's tensors lie in the activation arena: byte offsets, -1 where there is none. Liveness decides: tensors that
+enum { PLACE_NONE = -1, PLACE_INPUT = -2 };
+/* Where a node's tensors lie in the activation arena: byte offsets, PLACE_NONE where there is none, PLACE_INPUT where it is
+ * the data itself. Liveness decides: tensors that
  * are never alive together share memory. */
 typedef struct NodePlace {
     int64_t y, dy, saved, dx[OP_INPUTS];
@@ -37,7 +41,16 @@ typedef struct Plan {
     Buckets buckets;                                /* owned */
 } Plan;
 
-enum { METRIC_LOSS, METRIC_ROWS, METRIC_TOP1, METRIC_TOP5, METRIC_COUNT, METRIC_PAD = 16 };
+enum {
+    METRIC_LOSS, /* sum over samples */
+    METRIC_ROWS, /* samples */
+    METRIC_TOP1, /* right ones */
+    METRIC_TOP5,
+    METRIC_MICROS, /* micro-batches that held a sample */
+    METRIC_SIGNAL, /* what ranks want to tell each other at a step's end: see executor_signal */
+    METRIC_COUNT,
+    METRIC_PAD = 16
+};
 /* The gradient arena: the parameters' gradients, running statistics' batch values, and METRIC_PAD floats of metrics at
  * its end (offset arena_elements), all summed by the same tree. */
 
@@ -61,6 +74,13 @@ void executor_refresh(Executor *executor);
 /* One training micro-batch: forward, backward, joins; the last of a step begins the sums. step keys the dropout;
  * scale is 1/(samples of the global batch). */
 void executor_train(Executor *executor, const Batch *batch, int micro, uint64_t step, float scale);
+/* After the last micro-batch: waits for the sums, moves the running statistics, and gives the step's METRIC_COUNT sums
+ * over all ranks (host, borrowed until the next step). Collective. */
+const float *executor_finish(Executor *executor);
+float *
+executor_grads(Executor *executor); /* gradient arena 0, summed after executor_finish; borrowed */
+/* Adds value to METRIC_SIGNAL of the coming step, so that all ranks learn its sum at the same step's end. */
+void executor_signal(Executor *executor, float value);
 /* Forward only, with running statistics. columns: (rows, LOSS_COLUMNS) per-sample results, host, borrowed until the next. */
 const float *executor_eval(Executor *executor, const Batch *batch);
 

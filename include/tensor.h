@@ -203,6 +203,10 @@ typedef struct BackendTable {
     void *(*alloc)(Backend *b, size_t bytes); /* one arena; zeroed */
     void (*release)(Backend *b, void *p, size_t bytes);
     Stream *(*stream)(Backend *b); /* the compute stream; borrowed */
+    /* More streams, for copies and messages beside the compute stream. NULL where a backend has one stream only. */
+    Stream *(*stream_new)(Backend *b);
+    void (*stream_free)(Stream **s);
+    void *(*stream_handle)(Stream *s); /* as the maker's libraries take it: a cudaStream_t */
     void (*copy)(Stream *s, void *to, const void *from,
                  size_t bytes); /* host or device on either side */
     void (*zero)(Stream *s, void *to, size_t bytes);

@@ -30,6 +30,7 @@ typedef struct Trainer {
 typedef struct StepResult {
     double loss, top1, lr, grad_norm; /* over the global batch, the same on every rank */
     int64_t rows;
+    float signal; /* sum of what ranks gave to executor_signal before this step */
 } StepResult;
 
 /* Sets everything up to just before the first step: data sets, model, plan, memory, initial parameters. Collective. */

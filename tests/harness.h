@@ -11,26 +11,26 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#define TEST_SKIP(why)                             \
-    do {                                           \
-        printf("  skipped: %s: %s\n", __func__, why); \
-        return;                                    \
+#define TEST_SKIP(why)                                                                             \
+    do {                                                                                           \
+        printf("  skipped: %s: %s\n", __func__, why);                                              \
+        return;                                                                                    \
     } while (0)
 /* A Status that must be OK; prints the message where it is not. */
-#define CHECK_OK(call)                                                              \
-    do {                                                                            \
-        Status check_st_ = (call);                                                  \
-        if (check_st_ != OK) printf("  %s:%d: %s\n", __FILE__, __LINE__, fail_message()); \
-        CU_ASSERT_EQUAL(check_st_, OK);                                             \
+#define CHECK_OK(call)                                                                             \
+    do {                                                                                           \
+        Status check_st_ = (call);                                                                 \
+        if (check_st_ != OK) printf("  %s:%d: %s\n", __FILE__, __LINE__, fail_message());          \
+        CU_ASSERT_EQUAL(check_st_, OK);                                                            \
     } while (0)
 /* A Status that must be `code`, with a message that holds `text`. */
-#define CHECK_FAILS(call, code, text)                                               \
-    do {                                                                            \
-        Status check_st_ = (call);                                                  \
-        CU_ASSERT_EQUAL(check_st_, code);                                           \
-        if (!strstr(fail_message(), text))                                          \
+#define CHECK_FAILS(call, code, text)                                                              \
+    do {                                                                                           \
+        Status check_st_ = (call);                                                                 \
+        CU_ASSERT_EQUAL(check_st_, code);                                                          \
+        if (!strstr(fail_message(), text))                                                         \
             printf("  %s:%d: message lacks '%s': %s\n", __FILE__, __LINE__, text, fail_message()); \
-        CU_ASSERT_PTR_NOT_NULL(strstr(fail_message(), text));                       \
+        CU_ASSERT_PTR_NOT_NULL(strstr(fail_message(), text));                                      \
     } while (0)
 
 typedef struct HarnessTest {
@@ -39,7 +39,8 @@ typedef struct HarnessTest {
 } HarnessTest;
 
 /* sum, where given, adds a count over all ranks (tests that run under mpirun). */
-static int harness_run(const char *suite, const HarnessTest *test, int count, int rank, int (*sum)(int))
+static int harness_run(const char *suite, const HarnessTest *test, int count, int rank,
+                       int (*sum)(int))
 {
     if (CU_initialize_registry() != CUE_SUCCESS) return 2;
     CU_pSuite s = CU_add_suite(suite, NULL, NULL);
@@ -56,11 +57,11 @@ static int harness_run(const char *suite, const HarnessTest *test, int count, in
     if (rank == 0) printf("\n%s: %d passed, %d failed\n", suite, good, bad);
     return bad != 0 || good == 0;
 }
-#define TEST_MAIN(suite, ...)                                                        \
-    int main(void)                                                                   \
-    {                                                                                \
-        static const HarnessTest tests[] = {__VA_ARGS__};                            \
-        return harness_run(suite, tests, (int)(sizeof tests / sizeof tests[0]), 0, NULL); \
+#define TEST_MAIN(suite, ...)                                                                      \
+    int main(void)                                                                                 \
+    {                                                                                              \
+        static const HarnessTest tests[] = {__VA_ARGS__};                                          \
+        return harness_run(suite, tests, (int)(sizeof tests / sizeof tests[0]), 0, NULL);          \
     }
 
 #endif

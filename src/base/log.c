@@ -1,0 +1,101 @@
+/* What the program says, all on stderr, so that stdout holds results only; and die(), for faults that cannot be mended.
+ * Every line goes out in one write, so that lines of several ranks do not mix. */
+#include "base.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { LINE_BYTES = 4608 }; /* a message of status.c and its prefix */
+
+static bool speaking = true;
+static char place[256];
+static void (*abort_job)(int code);
+
+void log_init(bool speak)
+{
+    speaking = speak;
+}
+
+bool log_colour(FILE *stream)
+{
+    const char *term = getenv("TERM"), *no_color = getenv("NO_COLOR");
+    if (no_color && *no_color) return false;
+    return term && *term && strcmp(term, "dumb") != 0 && isatty(fileno(stream));
+}
+
+static void say(const char *prefix, const char *colour, const char *fmt, va_list args)
+    BASE_PRINTF(3, 0);
+
+static void say(const char *prefix, const char *colour, const char *fmt, va_list args)
+{
+    char text[LINE_BYTES];
+    vsnprintf(text, sizeof text, fmt, args);
+    fflush(stdout);
+    if (*colour && log_colour(stderr))
+        fprintf(stderr, "%s%s\033[0m%s\n", colour, prefix, text);
+    else
+        fprintf(stderr, "%s%s\n", prefix, text);
+    fflush(stderr);
+}
+
+void log_info(const char *fmt, ...)
+{
+    if (!speaking) return;
+    va_list args;
+    va_start(args, fmt);
+    say("", "", fmt, args);
+    va_end(args);
+}
+
+void log_warn(const char *fmt, ...)
+{
+    if (!speaking) return;
+    va_list args;
+    va_start(args, fmt);
+    say("weft: warning: ", "\033[33m", fmt, args);
+    va_end(args);
+}
+
+void log_error(const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    say("weft: error: ", "\033[31m", fmt, args);
+    va_end(args);
+}
+
+void die_context(const char *where, void (*abort_hook)(int code))
+{
+    snprintf(place, sizeof place, "%s", where);
+    abort_job = abort_hook;
+}
+
+static _Noreturn void die_args(Status code, const char *fmt, va_list args) BASE_PRINTF(2, 0);
+
+static _Noreturn void die_args(Status code, const char *fmt, va_list args)
+{
+    char text[LINE_BYTES];
+    vsnprintf(text, sizeof text, fmt, args);
+    if (*place)
+        log_error("%s: %s", place, text);
+    else
+        log_error("%s", text);
+    if (abort_job) abort_job(code);
+    if (code != ERR_BUG) _Exit(code);
+    abort();
+}
+
+_Noreturn void die(const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    die_args(ERR_BUG, fmt, args);
+}
+
+_Noreturn void die_as(Status code, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    die_args(code, fmt, args);
+}

@@ -1,0 +1,76 @@
+/* Memory: the C library's heap, where running out is die(), and page-aligned arenas straight from the kernel. */
+#include "base.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+void *mem_new(size_t bytes)
+{
+    void *p = calloc(bytes ? bytes : 1, 1);
+    if (!p) die("out of memory: %zu bytes were asked for", bytes);
+    return p;
+}
+
+void *mem_resize(void *old, size_t bytes)
+{
+    void *p = realloc(old, bytes ? bytes : 1);
+    if (!p) die("out of memory: %zu bytes were asked for", bytes);
+    return p;
+}
+
+char *mem_text(const char *text)
+{
+    if (!text) return NULL;
+    size_t bytes = strlen(text) + 1;
+    return memcpy(mem_new(bytes), text, bytes);
+}
+
+char *mem_format(const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    char *text = NULL;
+    int length = vasprintf(&text, fmt, args);
+    va_end(args);
+    if (length < 0) die("out of memory while a message was put together");
+    return text;
+}
+
+void mem_free_at(void **pointer)
+{
+    free(*pointer);
+    *pointer = NULL;
+}
+
+/* Arenas above one huge page begin at a huge page's border: the kernel can only use huge pages from there on. */
+enum { HUGE_PAGE = 2 << 20 };
+
+static size_t whole_pages(size_t bytes)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    return bytes ? (bytes + page - 1) / page * page : page;
+}
+
+void *mem_pages_new(size_t bytes)
+{
+    size_t size = whole_pages(bytes), extra = size >= HUGE_PAGE ? HUGE_PAGE : 0;
+    char text[16];
+    char *p = mmap(NULL, size + extra, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (p == MAP_FAILED)
+        die("out of memory: an arena of %s: %s", text_bytes((double)size, text), strerror(errno));
+    if (!extra) return p;
+    size_t head = (HUGE_PAGE - (uintptr_t)p % HUGE_PAGE) % HUGE_PAGE, tail = extra - head;
+    if (head) munmap(p, head);
+    if (tail) munmap(p + head + size, tail);
+    madvise(p + head, size, MADV_HUGEPAGE); /* a wish: kernels without huge pages refuse it */
+    return p + head;
+}
+
+void mem_pages_free(void *p, size_t bytes)
+{
+    if (p && munmap(p, whole_pages(bytes)) != 0)
+        die("munmap of an arena of %zu bytes: %s", bytes, strerror(errno));
+}

@@ -1,0 +1,104 @@
+/* Time by phase, and the trace of it. One clock reading per change: the time between two changes belongs to the phase
+ * entered first. Counting begins with the first phase_enter. With a trace on, every span also goes to a ring that keeps
+ * the newest; trace_write prints them in Chrome's trace format (chrome://tracing, Perfetto). One thread only. */
+#include "base.h"
+
+#include <errno.h>
+#include <string.h>
+#include <time.h>
+
+const char *const phase_names[PHASE_COUNT] = {"other", "data",   "forward", "backward",
+                                              "sum",   "update", "eval",    "checkpoint"};
+
+typedef struct Span {
+    double begin_s, end_s;
+    Phase phase;
+} Span;
+
+static struct {
+    bool running;
+    Phase now;
+    double since_s;
+    double total_s[PHASE_COUNT];
+} phases;
+
+static struct {
+    Span *span; /* owned; NULL: no trace */
+    int64_t capacity, pushed;
+    double to_wall_s; /* added to clock_s, so that the traces of several nodes lie side by side */
+} ring;
+
+Phase phase_enter(Phase phase)
+{
+    double now_s = clock_s();
+    Phase before = phases.now;
+    if (phases.running) {
+        phases.total_s[before] += now_s - phases.since_s;
+        if (ring.span)
+            ring.span[ring.pushed++ % ring.capacity] = (Span){phases.since_s, now_s, before};
+    }
+    phases.running = true;
+    phases.now = phase;
+    phases.since_s = now_s;
+    return before;
+}
+
+double phase_s(Phase phase)
+{
+    double open_s = phases.running && phase == phases.now ? clock_s() - phases.since_s : 0;
+    return phases.total_s[phase] + open_s;
+}
+
+static double wall_s(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+void trace_start(int events)
+{
+    mem_free(&ring.span);
+    ring.pushed = 0;
+    ring.capacity = events > 0 ? events : 0;
+    if (ring.capacity) ring.span = mem_new((size_t)ring.capacity * sizeof *ring.span);
+    ring.to_wall_s = wall_s() - clock_s();
+}
+
+static void write_span(FILE *out, const Span *span, int rank)
+{
+    fprintf(out,
+            ",\n{\"name\":\"%s\",\"cat\":\"phase\",\"ph\":\"X\",\"pid\":%d,\"tid\":0,"
+            "\"ts\":%.3f,\"dur\":%.3f}",
+            phase_names[span->phase], rank, (span->begin_s + ring.to_wall_s) * 1e6,
+            (span->end_s - span->begin_s) * 1e6);
+}
+
+static void write_spans(FILE *out, int rank)
+{
+    fprintf(out, "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n");
+    fprintf(out,
+            "{\"name\":\"process_name\",\"ph\":\"M\",\"pid\":%d,\"tid\":0,"
+            "\"args\":{\"name\":\"rank %d\"}}",
+            rank, rank);
+    int64_t first = ring.pushed > ring.capacity ? ring.pushed - ring.capacity : 0;
+    for (int64_t i = first; i < ring.pushed; ++i)
+        write_span(out, &ring.span[i % ring.capacity], rank);
+    if (ring.span && phases.running) {
+        Span open = {phases.since_s, clock_s(), phases.now};
+        write_span(out, &open, rank);
+    }
+    fprintf(out, "\n]}\n");
+}
+
+Status trace_write(const char *path, int rank)
+{
+    FILE *out = fopen(path, "w");
+    if (!out) return fail(ERR_IO, "%s: cannot write the trace: %s", path, strerror(errno));
+    write_spans(out, rank);
+    bool bad = fflush(out) != 0 || ferror(out);
+    int error = errno;
+    if (fclose(out) != 0 && !bad) bad = true, error = errno;
+    if (bad) return fail(ERR_IO, "%s: writing the trace failed: %s", path, strerror(error));
+    return OK;
+}

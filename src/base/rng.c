@@ -1,0 +1,76 @@
+/* Counter-based random numbers: Philox4x32-10 (Salmon, Moraes, Dror, Shaw: "Parallel random numbers: as easy as 1, 2, 3",
+ * SC 2011). No state: element i of a key is the same number whoever asks and whenever. One block gives four words, so
+ * neighbours in i share a block. */
+#include "philox.h"
+
+#include <math.h>
+
+enum { PHILOX_ROUNDS = 10 };
+static const uint32_t MULTIPLIER[2] = {0xD2511F53u, 0xCD9E8D57u};
+static const uint32_t WEYL[2] = {0x9E3779B9u, 0xBB67AE85u}; /* golden ratio, sqrt(3) - 1 */
+
+void philox4x32(RngKey key, const uint32_t counter[4], uint32_t out[4])
+{
+    uint32_t c0 = counter[0], c1 = counter[1], c2 = counter[2], c3 = counter[3];
+    uint32_t k0 = key.k[0], k1 = key.k[1];
+    for (int round = 0; round < PHILOX_ROUNDS; ++round) {
+        uint64_t p0 = (uint64_t)MULTIPLIER[0] * c0, p1 = (uint64_t)MULTIPLIER[1] * c2;
+        c0 = (uint32_t)(p1 >> 32) ^ c1 ^ k0;
+        c2 = (uint32_t)(p0 >> 32) ^ c3 ^ k1;
+        c1 = (uint32_t)p1;
+        c3 = (uint32_t)p0;
+        k0 += WEYL[0];
+        k1 += WEYL[1];
+    }
+    out[0] = c0;
+    out[1] = c1;
+    out[2] = c2;
+    out[3] = c3;
+}
+
+static uint32_t low(uint64_t v)
+{
+    return (uint32_t)v;
+}
+static uint32_t high(uint64_t v)
+{
+    return (uint32_t)(v >> 32);
+}
+
+/* The key is itself drawn: seed and purpose choose a generator, a and b a place in it. */
+RngKey rng_key(uint64_t seed, RngPurpose purpose, uint64_t a, uint64_t b)
+{
+    uint32_t out[4];
+    philox4x32((RngKey){{low(seed), high(seed)}}, (uint32_t[]){(uint32_t)purpose, 0, 0, 0}, out);
+    philox4x32((RngKey){{out[0], out[1]}}, (uint32_t[]){low(a), high(a), low(b), high(b)}, out);
+    return (RngKey){{out[0], out[1]}};
+}
+
+void rng_block(RngKey key, uint64_t counter, uint32_t out[4])
+{
+    philox4x32(key, (uint32_t[]){low(counter), high(counter), 0, 0}, out);
+}
+
+uint32_t rng_u32(RngKey key, uint64_t element)
+{
+    uint32_t out[4];
+    rng_block(key, element / 4, out);
+    return out[element % 4];
+}
+
+float rng_uniform(RngKey key, uint64_t element)
+{
+    return (float)(rng_u32(key, element) >> 8) * 0x1p-24f;
+}
+
+/* Elements 2i and 2i+1 are the cosine and the sine of one pair of words. */
+float rng_normal(RngKey key, uint64_t element)
+{
+    const double two_pi = 6.283185307179586;
+    uint32_t out[4];
+    rng_block(key, element / 4, out);
+    const uint32_t *pair = out + (element % 4 & 2);
+    double radius = sqrt(-2.0 * log(((double)pair[0] + 1.0) * 0x1p-32)); /* log of (0, 1] */
+    double angle = two_pi * 0x1p-32 * (double)pair[1];
+    return (float)(radius * (element & 1 ? sin(angle) : cos(angle)));
+}

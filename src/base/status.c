@@ -1,0 +1,24 @@
+/* The message behind a Status: one text per thread, the last fail() wins. Nothing is printed here. Longer messages than
+ * the buffer are cut; a fail() may quote fail_message() in its own arguments. */
+#include "base.h"
+
+#include <string.h>
+
+enum { MESSAGE_BYTES = 4096 };
+static _Thread_local char message[MESSAGE_BYTES];
+
+Status fail(Status code, const char *fmt, ...)
+{
+    char text[MESSAGE_BYTES];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    memcpy(message, text, strlen(text) + 1);
+    return code;
+}
+
+const char *fail_message(void)
+{
+    return message;
+}

@@ -1,0 +1,61 @@
+/* Words for people: the nearest known word, bytes with a unit. */
+#include "base.h"
+
+#include <ctype.h>
+#include <string.h>
+
+enum { WORD_MAX = 64 }; /* longer words have no nearest one */
+
+static int min_of(int a, int b)
+{
+    return a < b ? a : b;
+}
+
+/* Edits (insert, delete, replace, swap neighbours) that make b of a; letter case is free. */
+static int edit_distance(const char *a, const char *b)
+{
+    int la = (int)strlen(a), lb = (int)strlen(b), row[3][WORD_MAX + 1];
+    for (int j = 0; j <= lb; ++j) row[0][j] = j;
+    for (int i = 1; i <= la; ++i) {
+        int *now = row[i % 3], *last = row[(i + 2) % 3], *before = row[(i + 1) % 3];
+        now[0] = i;
+        for (int j = 1; j <= lb; ++j) {
+            int ca = tolower((unsigned char)a[i - 1]), cb = tolower((unsigned char)b[j - 1]);
+            now[j] = min_of(last[j - 1] + (ca != cb), 1 + min_of(last[j], now[j - 1]));
+            bool swapped = i > 1 && j > 1 && ca == tolower((unsigned char)b[j - 2]) &&
+                           cb == tolower((unsigned char)a[i - 2]);
+            if (swapped) now[j] = min_of(now[j], before[j - 2] + 1);
+        }
+    }
+    return row[la % 3][lb];
+}
+
+/* Near is: at most a third of the word, rounded up, is wrong. */
+const char *text_nearest(const char *word, const char *const *words, int count)
+{
+    int length = (int)strlen(word), best = (length + 2) / 3 + 1;
+    const char *nearest = NULL;
+    if (length == 0 || length > WORD_MAX) return NULL;
+    for (int i = 0; i < count; ++i) {
+        if (strlen(words[i]) > WORD_MAX) continue;
+        int distance = edit_distance(word, words[i]);
+        if (distance < best && distance < length) {
+            best = distance;
+            nearest = words[i];
+        }
+    }
+    return nearest;
+}
+
+char *text_bytes(double bytes, char *out)
+{
+    static const char *const unit[] = {"B", "KB", "MB", "GB", "TB", "PB"};
+    int u = 0;
+    while (bytes >= 999.95 && u < 5) {
+        bytes /= 1000;
+        ++u;
+    }
+    if (bytes > 999999) bytes = 999999;
+    snprintf(out, 16, u == 0 ? "%.0f %s" : "%.1f %s", bytes, unit[u]);
+    return out;
+}

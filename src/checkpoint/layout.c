@@ -1,0 +1,152 @@
+/* Rank 0 lays out a new checkpoint: groups, attributes and early-allocated contiguous data sets, whose bytes the ranks
+ * then write at the offsets. Object times are not stored and large tensors begin at pages. HDF5 does not recover well
+ * from a full disk while it closes a file, so the space is checked and reserved before it is asked. */
+#include "layout.h"
+#include "meta.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+enum { PAGE_BYTES = 4096, TENSOR_OVERHEAD_BYTES = 2048, FILE_OVERHEAD_BYTES = 65536 };
+
+/* Free bytes where path is (path or its folder must be there); -1: unknown. */
+static double free_bytes(const char *path)
+{
+    struct statvfs fs;
+    if (statvfs(path, &fs) == 0) return (double)fs.f_bavail * (double)fs.f_frsize;
+    char *dir = mem_text(path), *slash = strrchr(dir, '/');
+    if (slash) *slash = 0;
+    bool good = statvfs(slash ? dir : ".", &fs) == 0;
+    mem_free(&dir);
+    return good ? (double)fs.f_bavail * (double)fs.f_frsize : -1;
+}
+
+Status write_failed(const char *path, const char *what, int error)
+{
+    char space[16] = "unknown space";
+    double bytes = free_bytes(path);
+    if (bytes >= 0) text_bytes(bytes, space);
+    const char *cure = error == ENOSPC || error == EDQUOT || error == EFBIG
+                           ? "; make room there or set checkpoint.keep lower"
+                           : "";
+    return fail(ERR_IO, "%s: %s failed: %s (%s free)%s", path, what, strerror(error), space, cure);
+}
+
+static int64_t file_bytes(const CheckpointMeta *meta, const CheckpointIo *io)
+{
+    int64_t bytes = FILE_OVERHEAD_BYTES + (meta->config ? (int64_t)strlen(meta->config) : 0);
+    for (int i = 0; i < io->count; ++i) {
+        int64_t own = shape_count(io->tensor[i].shape) * (int64_t)sizeof(float);
+        bytes += TENSOR_OVERHEAD_BYTES + own + (own >= PAGE_BYTES ? PAGE_BYTES : 0);
+    }
+    return bytes;
+}
+
+static Status reserve(const char *part, int64_t bytes)
+{
+    int fd = open(part, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+    if (fd < 0) return write_failed(part, "creating the file", errno);
+    int error = fallocate(fd, FALLOC_FL_KEEP_SIZE, 0, (off_t)bytes) == 0 ? 0 : errno;
+    close(fd);
+    bool full = error == ENOSPC || error == EDQUOT || error == EFBIG || error == EIO;
+    return full ? write_failed(part, "reserving the file's space", error) : OK;
+}
+
+static Status check_space(const char *part, int64_t bytes)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
+        limit.rlim_cur < (rlim_t)bytes)
+        return write_failed(part, "keeping to the file size limit (ulimit -f)", EFBIG);
+    double free_there = free_bytes(part);
+    if (free_there >= 0 && free_there < (double)bytes)
+        return write_failed(part, "reserving the file's space", ENOSPC);
+    return reserve(part, bytes);
+}
+
+typedef struct Recipe { /* property lists of one layout */
+    hid_t link, create;
+} Recipe;
+
+static bool put_tensor(hid_t file, const Recipe *recipe, const CheckpointTensor *t, uint64_t hash)
+{
+    hsize_t dim[SHAPE_DIMS];
+    char text[HASH_CHARS];
+    for (int i = 0; i < t->shape.ndim; ++i) dim[i] = (hsize_t)t->shape.dim[i];
+    snprintf(text, sizeof text, "%016" PRIx64, hash);
+    hid_t space = H5Screate_simple(t->shape.ndim, dim, NULL);
+    hid_t set = space < 0 ? -1
+                          : H5Dcreate2(file, t->path, H5T_IEEE_F32LE, space, recipe->link,
+                                       recipe->create, H5P_DEFAULT);
+    bool good = set >= 0 && attr_put_text(set, "xxh64", text);
+    if (set >= 0) H5Dclose(set);
+    if (space >= 0) H5Sclose(space);
+    return good;
+}
+
+/* The offset of a data set's bytes, known once its space is allocated; 0 for one without elements. */
+static bool get_offset(hid_t file, const CheckpointTensor *t, int64_t *offset)
+{
+    *offset = 0;
+    if (shape_count(t->shape) == 0) return true;
+    hid_t set = H5Dopen2(file, t->path, H5P_DEFAULT);
+    if (set < 0) return false;
+    haddr_t at = H5Dget_offset(set);
+    H5Dclose(set);
+    *offset = (int64_t)at;
+    return at != HADDR_UNDEF;
+}
+
+static hid_t create_file(const char *part)
+{
+    hid_t access = file_access(), create = H5Pcreate(H5P_FILE_CREATE);
+    H5Pset_alignment(access, PAGE_BYTES, PAGE_BYTES);
+    H5Pset_attr_phase_change(create, 64, 48); /* the root's attributes stay in its header */
+    hid_t file = H5Fcreate(part, H5F_ACC_TRUNC, create, access);
+    H5Pclose(create);
+    H5Pclose(access);
+    return file;
+}
+
+static Recipe recipe_new(void)
+{
+    Recipe recipe = {H5Pcreate(H5P_LINK_CREATE), H5Pcreate(H5P_DATASET_CREATE)};
+    H5Pset_create_intermediate_group(recipe.link, 1);
+    H5Pset_layout(recipe.create, H5D_CONTIGUOUS);
+    H5Pset_alloc_time(recipe.create, H5D_ALLOC_TIME_EARLY);
+    H5Pset_fill_time(recipe.create, H5D_FILL_TIME_NEVER);
+    H5Pset_obj_track_times(recipe.create, 0);
+    return recipe;
+}
+
+Status layout_create(const char *part, const CheckpointMeta *meta, const CheckpointIo *io,
+                     const uint64_t *hash, int64_t *offset)
+{
+    int64_t bytes = file_bytes(meta, io);
+    if (unlink(part) != 0 && errno != ENOENT)
+        return write_failed(part, "removing a stale file", errno);
+    TRY(check_space(part, bytes));
+    hdf5_quiet();
+    errno = 0;
+    hid_t file = create_file(part);
+    if (file < 0) return write_failed(part, "creating the file", errno ? errno : EIO);
+    Recipe recipe = recipe_new();
+    const char *culprit = meta_put(file, meta) ? NULL : "the attributes";
+    for (int i = 0; i < io->count && !culprit; ++i)
+        if (!put_tensor(file, &recipe, &io->tensor[i], hash[i]) ||
+            !get_offset(file, &io->tensor[i], &offset[i]))
+            culprit = io->tensor[i].path;
+    H5Pclose(recipe.link);
+    H5Pclose(recipe.create);
+    bool closed = H5Fclose(file) >= 0;
+    if (!culprit && closed) return reserve(part, bytes);
+    char *what = mem_format("laying out %s with HDF5", culprit ? culprit : "the file");
+    Status status = write_failed(part, what, errno ? errno : EIO);
+    mem_free(&what);
+    return status;
+}

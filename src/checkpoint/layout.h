@@ -1,0 +1,15 @@
+/* Laying out a new checkpoint file: everything but the tensors' bytes. */
+#ifndef WEFT_CHECKPOINT_LAYOUT_H
+#define WEFT_CHECKPOINT_LAYOUT_H
+
+#include "checkpoint.h"
+
+/* Creates part with all attributes and a contiguous, allocated data set per tensor; hash[i] is written with tensor i.
+ * offset[i]: where the bytes of tensor i belong. Space for the whole file is reserved where the file system can, so
+ * that a full disk shows here. ERR_IO. On one rank. */
+Status layout_create(const char *part, const CheckpointMeta *meta, const CheckpointIo *io,
+                     const uint64_t *hash, int64_t *offset);
+/* ERR_IO: "PATH: WHAT failed: REASON", with the free space of the file system that path is on. */
+Status write_failed(const char *path, const char *what, int error);
+
+#endif

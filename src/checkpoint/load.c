@@ -1,0 +1,180 @@
+/* Loading a checkpoint on any grid. Rank 0 reads the metadata, compares the tensors with the caller's and tells the
+ * others where each lies. Then two passes: the ranks verify all tensors together, a share each, and only when every
+ * checksum is right does each rank read all of them and hand them over. */
+#include "share.h"
+#include "stored.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct Place { /* what rank 0 tells of a tensor; plain bytes */
+    int64_t offset, has_hash;
+    uint64_t hash;
+} Place;
+
+typedef struct Load {
+    const World *world;
+    const CheckpointIo *io;
+    StoredFile file;
+    Place *place; /* owned, [count] */
+    int *owner;   /* owned, [count]: rank that verifies */
+    float *plain; /* owned: the largest tensor */
+} Load;
+
+static int by_path(const void *path, const void *tensor)
+{
+    return strcmp(path, ((const StoredTensor *)tensor)->path);
+}
+
+static Status other_shape(const Load *load, const CheckpointTensor *mine, Shape theirs)
+{
+    char a[64], b[64];
+    return fail(ERR_DATA,
+                "%s: tensor %s is %s there, %s in this model: a checkpoint of another model",
+                load->file.path, mine->path, shape_text(theirs, a), shape_text(mine->shape, b));
+}
+
+static Status match(const Load *load, int i, bool *used)
+{
+    const StoredFile *file = &load->file;
+    const CheckpointTensor *mine = &load->io->tensor[i];
+    const StoredTensor *t =
+        file->count == 0
+            ? NULL
+            : bsearch(mine->path, file->tensor, (size_t)file->count, sizeof *file->tensor, by_path);
+    if (!t)
+        return fail(ERR_DATA,
+                    "%s: tensor %s is missing: a checkpoint of another model or optimizer",
+                    file->path, mine->path);
+    if (!shape_equal(t->shape, mine->shape)) return other_shape(load, mine, t->shape);
+    used[t - file->tensor] = true;
+    load->place[i] = (Place){t->offset, t->has_hash, t->hash};
+    return OK;
+}
+
+static Status match_all(const Load *load, bool *used)
+{
+    const StoredFile *file = &load->file;
+    for (int i = 0; i < load->io->count; ++i) TRY(match(load, i, used));
+    for (int i = 0; i < file->count; ++i) {
+        const char *path = file->tensor[i].path;
+        if (used[i] || (load->io->params_only && strncmp(path, "/optim/", 7) == 0)) continue;
+        return fail(
+            ERR_DATA,
+            "%s: tensor %s is not in this model: a checkpoint of another model or optimizer",
+            file->path, path);
+    }
+    return OK;
+}
+
+static void warn_unverified(const StoredFile *file)
+{
+    int bare = 0, first = -1;
+    for (int i = 0; i < file->count; ++i)
+        if (!file->tensor[i].has_hash && bare++ == 0) first = i;
+    if (bare > 0)
+        log_warn("%s: %d tensors (the first: %s) have no checksum and cannot be verified",
+                 file->path, bare, file->tensor[first].path);
+}
+
+static Status read_table(Load *load, const char *path, CheckpointMeta *meta)
+{
+    TRY(stored_open(&load->file, path));
+    TRY(stored_list(&load->file));
+    bool *used = mem_new(((size_t)load->file.count + 1) * sizeof *used);
+    Status status = match_all(load, used);
+    mem_free(&used);
+    TRY(status);
+    warn_unverified(&load->file);
+    return stored_meta(&load->file, meta);
+}
+
+static void share_text(const World *world, char **text)
+{
+    uint64_t bytes = *text ? strlen(*text) + 1 : 0;
+    world_bcast(world, &bytes, sizeof bytes, 0);
+    if (world->rank != 0) *text = bytes ? mem_new(bytes) : NULL;
+    if (bytes) world_bcast(world, *text, bytes, 0);
+}
+
+/* Everything rank 0 knows, to every rank. Collective. */
+static void share_table(const Load *load, CheckpointMeta *meta)
+{
+    const World *world = load->world;
+    world_bcast(world, load->place, (size_t)load->io->count * sizeof *load->place, 0);
+    char *config = meta->config, *version = meta->version;
+    world_bcast(world, meta, sizeof *meta, 0);
+    meta->config = config; /* pointers are each rank's own */
+    meta->version = version;
+    share_text(world, &meta->config);
+    share_text(world, &meta->version);
+}
+
+static Status read_tensor(Load *load, int i)
+{
+    const Place *place = &load->place[i];
+    const CheckpointTensor *mine = &load->io->tensor[i];
+    StoredTensor tensor = {.path = (char *)mine->path,
+                           .shape = mine->shape,
+                           .offset = place->offset,
+                           .hash = place->hash,
+                           .has_hash = place->has_hash != 0};
+    return stored_read(&load->file, &tensor, load->plain);
+}
+
+static Status verify_share(Load *load)
+{
+    for (int i = 0; i < load->io->count; ++i)
+        if (load->owner[i] == load->world->rank) TRY(read_tensor(load, i));
+    return OK;
+}
+
+static Status hand_over(Load *load)
+{
+    for (int i = 0; i < load->io->count; ++i) {
+        TRY(read_tensor(load, i));
+        load->io->set(load->io->user, i, load->plain);
+    }
+    return OK;
+}
+
+static Status load_file(Load *load, const char *path, CheckpointMeta *meta)
+{
+    const World *world = load->world;
+    TRY(status_agree(world, world->rank == 0 ? read_table(load, path, meta) : OK));
+    share_table(load, meta);
+    TRY(status_agree(world, world->rank == 0 ? OK : stored_open_plain(&load->file, path)));
+    TRY(status_agree(world, verify_share(load)));
+    return status_agree(world, hand_over(load));
+}
+
+Status checkpoint_load(const World *world, const char *path, CheckpointMeta *meta,
+                       const CheckpointIo *io)
+{
+    size_t count = (size_t)io->count + 1;
+    CheckpointMeta own = {0};
+    Load load = {.world = world, .io = io, .file = {.path = path, .fd = -1, .id = -1}};
+    load.place = mem_new(count * sizeof *load.place);
+    load.owner = mem_new(count * sizeof *load.owner);
+    load.plain = mem_new((size_t)share_largest(io, NULL, 0) * sizeof *load.plain);
+    share_tensors(io, world->size, load.owner);
+    Status status = load_file(&load, path, &own);
+    stored_close(&load.file);
+    mem_free(&load.plain);
+    mem_free(&load.owner);
+    mem_free(&load.place);
+    if (status == OK && meta)
+        *meta = own;
+    else
+        checkpoint_meta_fini(&own);
+    return status;
+}
+
+Status checkpoint_read_meta(const char *path, CheckpointMeta *meta)
+{
+    StoredFile file;
+    Status status = stored_open(&file, path);
+    if (status == OK) status = stored_meta(&file, meta);
+    stored_close(&file);
+    return status;
+}

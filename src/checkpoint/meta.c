@@ -1,0 +1,136 @@
+/* The attributes of a checkpoint. Strings are written with a fixed length (HDF5's variable-length strings lie in a heap
+ * without checksums) and read in either form, for other programs may have rewritten them. */
+#include "meta.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { TEXT_BYTES_MAX = 16 << 20 };
+
+void checkpoint_meta_fini(CheckpointMeta *meta)
+{
+    mem_free(&meta->config);
+    mem_free(&meta->version);
+}
+
+bool attr_put_text(hid_t object, const char *name, const char *text)
+{
+    hid_t type = H5Tcopy(H5T_C_S1), space = H5Screate(H5S_SCALAR);
+    H5Tset_size(type, strlen(text) + 1);
+    H5Tset_cset(type, H5T_CSET_UTF8);
+    hid_t attr = H5Acreate2(object, name, type, space, H5P_DEFAULT, H5P_DEFAULT);
+    bool good = attr >= 0 && H5Awrite(attr, type, text) >= 0;
+    if (attr >= 0 && H5Aclose(attr) < 0) good = false;
+    H5Sclose(space);
+    H5Tclose(type);
+    return good;
+}
+
+static bool put_scalar(hid_t object, const char *name, hid_t stored, hid_t native,
+                       const void *value)
+{
+    hid_t space = H5Screate(H5S_SCALAR);
+    hid_t attr = H5Acreate2(object, name, stored, space, H5P_DEFAULT, H5P_DEFAULT);
+    bool good = attr >= 0 && H5Awrite(attr, native, value) >= 0;
+    if (attr >= 0 && H5Aclose(attr) < 0) good = false;
+    H5Sclose(space);
+    return good;
+}
+
+static bool put_int(hid_t object, const char *name, int64_t value)
+{
+    return put_scalar(object, name, H5T_STD_I64LE, H5T_NATIVE_INT64, &value);
+}
+
+bool meta_put(hid_t root, const CheckpointMeta *meta)
+{
+    return attr_put_text(root, "format", CHECKPOINT_FORMAT_NAME) &&
+           put_int(root, "version", CHECKPOINT_FORMAT) && put_int(root, "step", meta->step) &&
+           put_int(root, "epoch", meta->epoch) && put_int(root, "data_step", meta->data_step) &&
+           put_int(root, "seed", meta->seed) &&
+           put_scalar(root, "best_metric", H5T_IEEE_F64LE, H5T_NATIVE_DOUBLE, &meta->best_metric) &&
+           attr_put_text(root, "grid", meta->grid) &&
+           attr_put_text(root, "config", meta->config ? meta->config : "") &&
+           attr_put_text(root, "weft", meta->version ? meta->version : WEFT_VERSION);
+}
+
+/* The text of an open attribute of one string, or NULL. Owner: the caller. */
+static char *read_text(hid_t attr, hid_t type)
+{
+    char *text = NULL, *lent = NULL;
+    if (H5Tis_variable_str(type) > 0) {
+        hid_t memory = H5Tcopy(H5T_C_S1);
+        H5Tset_size(memory, H5T_VARIABLE);
+        H5Tset_cset(memory, H5Tget_cset(type));
+        if (H5Aread(attr, memory, (void *)&lent) >= 0 && lent) text = mem_text(lent);
+        H5free_memory(lent);
+        H5Tclose(memory);
+        return text;
+    }
+    size_t bytes = H5Tget_size(type);
+    if (bytes == 0 || bytes > TEXT_BYTES_MAX) return NULL;
+    text = mem_new(bytes + 1);
+    if (H5Aread(attr, type, text) < 0) mem_free(&text);
+    return text;
+}
+
+char *attr_text(hid_t object, const char *name)
+{
+    if (H5Aexists(object, name) <= 0) return NULL;
+    hid_t attr = H5Aopen(object, name, H5P_DEFAULT);
+    if (attr < 0) return NULL;
+    hid_t type = H5Aget_type(attr), space = H5Aget_space(attr);
+    char *text = NULL;
+    if (type >= 0 && space >= 0 && H5Tget_class(type) == H5T_STRING &&
+        H5Sget_simple_extent_npoints(space) == 1)
+        text = read_text(attr, type);
+    if (space >= 0) H5Sclose(space);
+    if (type >= 0) H5Tclose(type);
+    H5Aclose(attr);
+    return text;
+}
+
+static bool read_scalar(hid_t object, const char *name, hid_t native, void *value)
+{
+    if (H5Aexists(object, name) <= 0) return false;
+    hid_t attr = H5Aopen(object, name, H5P_DEFAULT);
+    if (attr < 0) return false;
+    hid_t space = H5Aget_space(attr);
+    bool good =
+        space >= 0 && H5Sget_simple_extent_npoints(space) == 1 && H5Aread(attr, native, value) >= 0;
+    if (space >= 0) H5Sclose(space);
+    H5Aclose(attr);
+    return good;
+}
+
+bool attr_int(hid_t object, const char *name, int64_t *value)
+{
+    return read_scalar(object, name, H5T_NATIVE_INT64, value);
+}
+
+Status meta_get(hid_t root, const char *path, CheckpointMeta *meta)
+{
+    *meta = (CheckpointMeta){.best_metric = NAN};
+    const struct {
+        const char *name;
+        int64_t *value;
+    } whole[] = {{"step", &meta->step},
+                 {"epoch", &meta->epoch},
+                 {"data_step", &meta->data_step},
+                 {"seed", &meta->seed}};
+    const char *missing = NULL;
+    for (size_t i = 0; i < sizeof whole / sizeof *whole && !missing; ++i)
+        if (!attr_int(root, whole[i].name, whole[i].value)) missing = whole[i].name;
+    if (!missing && !read_scalar(root, "best_metric", H5T_NATIVE_DOUBLE, &meta->best_metric))
+        missing = "best_metric";
+    if (!missing && !(meta->config = attr_text(root, "config"))) missing = "config";
+    if (!missing && !(meta->version = attr_text(root, "weft"))) missing = "weft";
+    char *grid = missing ? NULL : attr_text(root, "grid");
+    if (grid) snprintf(meta->grid, sizeof meta->grid, "%s", grid);
+    if (!missing && !grid) missing = "grid";
+    mem_free(&grid);
+    if (!missing) return OK;
+    checkpoint_meta_fini(meta);
+    return fail(ERR_DATA, "%s: attribute '%s' is missing or damaged; use another checkpoint", path,
+                missing);
+}

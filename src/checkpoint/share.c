@@ -1,0 +1,43 @@
+/* Sharing out tensors over ranks by bytes: greedy, largest first. */
+#include "share.h"
+
+#include <stdlib.h>
+
+typedef struct Piece {
+    int64_t elements;
+    int index;
+} Piece;
+
+static int larger_first(const void *a, const void *b)
+{
+    const Piece *x = a, *y = b;
+    if (x->elements != y->elements) return x->elements < y->elements ? 1 : -1;
+    return x->index - y->index;
+}
+
+void share_tensors(const CheckpointIo *io, int ranks, int *owner)
+{
+    Piece *piece = mem_new((size_t)(io->count + 1) * sizeof *piece);
+    int64_t *load = mem_new((size_t)ranks * sizeof *load);
+    for (int i = 0; i < io->count; ++i) piece[i] = (Piece){shape_count(io->tensor[i].shape), i};
+    qsort(piece, (size_t)io->count, sizeof *piece, larger_first);
+    for (int i = 0; i < io->count; ++i) {
+        int least = 0;
+        for (int r = 1; r < ranks; ++r)
+            if (load[r] < load[least]) least = r;
+        load[least] += piece[i].elements;
+        owner[piece[i].index] = least;
+    }
+    mem_free(&load);
+    mem_free(&piece);
+}
+
+int64_t share_largest(const CheckpointIo *io, const int *owner, int rank)
+{
+    int64_t largest = 1;
+    for (int i = 0; i < io->count; ++i) {
+        int64_t elements = shape_count(io->tensor[i].shape);
+        if ((!owner || owner[i] == rank) && elements > largest) largest = elements;
+    }
+    return largest;
+}

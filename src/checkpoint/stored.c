@@ -1,0 +1,231 @@
+/* Opening a checkpoint and listing its tensors. Only /params, /optim and /buffers count; whatever else another program
+ * put into the file is left alone. Refuses tensors that are not floats or of other than 1 to 4 dimensions. */
+#include "meta.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { GROUP_DEPTH = 4, HDF5_INFLATE = 1100 /* deflate makes at most 1032 bytes of one */ };
+
+void hdf5_quiet(void)
+{
+    H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
+}
+
+hid_t file_access(void)
+{
+    hid_t access = H5Pcreate(H5P_FILE_ACCESS);
+    H5Pset_libver_bounds(access, H5F_LIBVER_V18, H5F_LIBVER_V18);
+#if H5_VERSION_GE(1, 10, 7)
+    H5Pset_file_locking(access, 0, 1);
+#endif
+    return access;
+}
+
+Status stored_open_plain(StoredFile *file, const char *path)
+{
+    struct stat st;
+    *file = (StoredFile){.path = path, .id = -1};
+    file->fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (file->fd < 0 || fstat(file->fd, &st) != 0)
+        return fail(ERR_NOINPUT, "%s: cannot open the checkpoint: %s", path, strerror(errno));
+    if (!S_ISREG(st.st_mode)) return fail(ERR_NOINPUT, "%s: not a file; name a checkpoint", path);
+    if (st.st_size == 0)
+        return fail(ERR_DATA, "%s: the file is empty; use an older checkpoint", path);
+    file->bytes = st.st_size;
+    return OK;
+}
+
+static Status open_hdf5(StoredFile *file)
+{
+    hdf5_quiet();
+    if (H5Fis_hdf5(file->path) <= 0)
+        return fail(ERR_DATA, "%s: not an HDF5 file, so not a checkpoint (or damaged at its start)",
+                    file->path);
+    hid_t access = file_access();
+    file->id = H5Fopen(file->path, H5F_ACC_RDONLY, access);
+    H5Pclose(access);
+    if (file->id < 0)
+        return fail(ERR_DATA,
+                    "%s: HDF5 cannot open it: truncated or damaged; use an older checkpoint",
+                    file->path);
+    return OK;
+}
+
+static Status check_format(const StoredFile *file)
+{
+    int64_t version = 0;
+    char *format = attr_text(file->id, "format");
+    bool ours = format && strcmp(format, CHECKPOINT_FORMAT_NAME) == 0;
+    mem_free(&format);
+    if (!ours || !attr_int(file->id, "version", &version))
+        return fail(ERR_DATA, "%s: an HDF5 file, but not a checkpoint (format is not \"%s\")",
+                    file->path, CHECKPOINT_FORMAT_NAME);
+    if (version != CHECKPOINT_FORMAT)
+        return fail(ERR_DATA,
+                    "%s: checkpoint format %lld, this weft reads format %d; use the weft "
+                    "that wrote it, or a newer one",
+                    file->path, (long long)version, CHECKPOINT_FORMAT);
+    return OK;
+}
+
+Status stored_open(StoredFile *file, const char *path)
+{
+    TRY(stored_open_plain(file, path));
+    TRY(open_hdf5(file));
+    return check_format(file);
+}
+
+void stored_close(StoredFile *file)
+{
+    for (int i = 0; i < file->count; ++i) mem_free(&file->tensor[i].path);
+    mem_free(&file->tensor);
+    file->count = 0;
+    if (file->id >= 0) H5Fclose(file->id);
+    if (file->fd >= 0) close(file->fd);
+    file->id = file->fd = -1;
+}
+
+Status stored_meta(const StoredFile *file, CheckpointMeta *meta)
+{
+    return meta_get(file->id, file->path, meta);
+}
+
+/* ---- listing ---- */
+
+typedef struct Walk {
+    StoredFile *file;
+    const char *prefix; /* "/optim/momentum" */
+    int depth;
+    Status status;
+} Walk;
+
+static Status bad_tensor(const Walk *walk, const char *path, const char *what)
+{
+    return fail(ERR_DATA, "%s: tensor %s %s; use another checkpoint", walk->file->path, path, what);
+}
+
+static Status read_shape(const Walk *walk, const char *path, hid_t set, Shape *shape)
+{
+    hsize_t dim[H5S_MAX_RANK] = {0};
+    hid_t space = H5Dget_space(set);
+    int ndim = space < 0 ? -1 : H5Sget_simple_extent_dims(space, dim, NULL);
+    if (space >= 0) H5Sclose(space);
+    if (ndim < 1 || ndim > SHAPE_DIMS)
+        return bad_tensor(walk, path, "is damaged or has other than 1 to 4 dimensions");
+    int64_t d[SHAPE_DIMS] = {1, 1, 1, 1}, bytes = sizeof(float);
+    for (int i = 0; i < ndim; ++i)
+        if (dim[i] > INT64_MAX || __builtin_mul_overflow(bytes, (int64_t)dim[i], &bytes))
+            return bad_tensor(walk, path, "has an absurd size");
+        else
+            d[i] = (int64_t)dim[i];
+    *shape = shape_of(ndim, d[0], d[1], d[2], d[3]);
+    return OK;
+}
+
+/* Where the bytes lie, or -1 where only HDF5 can read them. */
+static int64_t plain_offset(hid_t set, hid_t type, Shape shape)
+{
+    hid_t create = H5Dget_create_plist(set);
+    bool plain = create >= 0 && H5Pget_layout(create) == H5D_CONTIGUOUS &&
+                 H5Pget_external_count(create) == 0 && H5Tequal(type, H5T_IEEE_F32LE) > 0;
+    if (create >= 0) H5Pclose(create);
+    if (!plain) return -1;
+    if (shape_count(shape) == 0) return 0;
+    haddr_t at = H5Dget_offset(set);
+    return at == HADDR_UNDEF || at > INT64_MAX ? -1 : (int64_t)at;
+}
+
+static Status check_size(const Walk *walk, const StoredTensor *t)
+{
+    int64_t bytes = shape_count(t->shape) * (int64_t)sizeof(float);
+    bool fits = t->offset >= 0 ? t->offset <= walk->file->bytes - bytes
+                               : bytes / HDF5_INFLATE <= walk->file->bytes;
+    return fits ? OK : bad_tensor(walk, t->path, "is larger than the file: truncated or damaged");
+}
+
+static Status read_hash(const Walk *walk, hid_t set, StoredTensor *t)
+{
+    char *text = attr_text(set, "xxh64"), *end = NULL;
+    t->has_hash = text != NULL;
+    if (!text) return OK;
+    t->hash = strtoull(text, &end, 16);
+    bool good = strlen(text) == HASH_CHARS - 1 && *end == 0;
+    mem_free(&text);
+    return good ? OK : bad_tensor(walk, t->path, "has a damaged checksum");
+}
+
+/* Takes path. */
+static Status add_tensor(const Walk *walk, hid_t set, char *path)
+{
+    StoredFile *file = walk->file;
+    file->tensor = mem_resize(file->tensor, (size_t)(file->count + 1) * sizeof *file->tensor);
+    StoredTensor *t = &file->tensor[file->count++];
+    *t = (StoredTensor){.path = path};
+    TRY(read_shape(walk, path, set, &t->shape));
+    hid_t type = H5Dget_type(set);
+    bool floats = type >= 0 && H5Tget_class(type) == H5T_FLOAT;
+    if (floats) t->offset = plain_offset(set, type, t->shape);
+    if (type >= 0) H5Tclose(type);
+    if (!floats) return bad_tensor(walk, path, "does not hold floating-point numbers");
+    TRY(check_size(walk, t));
+    return read_hash(walk, set, t);
+}
+
+static Status walk_group(StoredFile *file, hid_t group, const char *prefix, int depth);
+
+static herr_t visit(hid_t group, const char *name, const H5L_info_t *info, void *user)
+{
+    Walk *walk = user;
+    (void)info;
+    char *path = mem_format("%s/%s", walk->prefix, name);
+    hid_t object = H5Oopen(group, name, H5P_DEFAULT);
+    H5I_type_t type = object < 0 ? H5I_BADID : H5Iget_type(object);
+    if (type == H5I_DATASET) {
+        walk->status = add_tensor(walk, object, path);
+        path = NULL;
+    } else if (type == H5I_GROUP && walk->depth < GROUP_DEPTH) {
+        walk->status = walk_group(walk->file, object, path, walk->depth + 1);
+    } else {
+        walk->status = bad_tensor(walk, path, "cannot be read: damaged");
+    }
+    mem_free(&path);
+    if (object >= 0) H5Oclose(object);
+    return walk->status == OK ? 0 : -1;
+}
+
+static Status walk_group(StoredFile *file, hid_t group, const char *prefix, int depth)
+{
+    Walk walk = {file, prefix, depth, OK};
+    if (H5Literate(group, H5_INDEX_NAME, H5_ITER_NATIVE, NULL, visit, &walk) < 0 &&
+        walk.status == OK)
+        return bad_tensor(&walk, prefix, "cannot be listed: damaged");
+    return walk.status;
+}
+
+static int by_path(const void *a, const void *b)
+{
+    return strcmp(((const StoredTensor *)a)->path, ((const StoredTensor *)b)->path);
+}
+
+Status stored_list(StoredFile *file)
+{
+    static const char *const group_path[] = {"/params", "/optim", "/buffers"};
+    for (size_t i = 0; i < sizeof group_path / sizeof *group_path; ++i) {
+        htri_t there = H5Lexists(file->id, group_path[i], H5P_DEFAULT);
+        if (there == 0) continue;
+        hid_t group = there < 0 ? -1 : H5Gopen2(file->id, group_path[i], H5P_DEFAULT);
+        if (group < 0)
+            return fail(ERR_DATA, "%s: group %s is damaged; use another checkpoint", file->path,
+                        group_path[i]);
+        Status status = walk_group(file, group, group_path[i], 1);
+        H5Gclose(group);
+        TRY(status);
+    }
+    if (file->count > 0) qsort(file->tensor, (size_t)file->count, sizeof *file->tensor, by_path);
+    return OK;
+}

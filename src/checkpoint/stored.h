@@ -1,0 +1,52 @@
+/* A checkpoint file that is there to be read: its table of tensors, its attributes, and its tensors' values with their
+ * checksums verified. HDF5 is asked for metadata only; plain tensors are read with pread at the offsets it names. */
+#ifndef WEFT_CHECKPOINT_STORED_H
+#define WEFT_CHECKPOINT_STORED_H
+
+#include "checkpoint.h"
+
+#include <hdf5.h>
+
+enum { CHECKPOINT_FORMAT = 1, HASH_CHARS = 17 };
+#define CHECKPOINT_FORMAT_NAME "weft-checkpoint"
+
+typedef struct StoredTensor {
+    char *path; /* "/params/conv1.weight"; owned */
+    Shape shape;
+    int64_t
+        offset;    /* of its bytes in the file; -1: chunked, compressed or not fp32: through HDF5 */
+    uint64_t hash; /* XXH64 of its plain fp32 bytes */
+    bool has_hash; /* false where another program wrote it without one */
+} StoredTensor;
+
+typedef struct StoredFile {
+    const char *path;     /* borrowed */
+    int fd;               /* -1: closed */
+    int64_t bytes;        /* of the file */
+    hid_t id;             /* < 0: not opened by HDF5 */
+    int count;            /* 0 before stored_list */
+    StoredTensor *tensor; /* owned, sorted by path */
+} StoredFile;
+
+/* Opens path for pread and for HDF5. ERR_NOINPUT: not there; ERR_DATA: empty, not HDF5, truncated, not a checkpoint of
+ * ours. Release with stored_close in every case. */
+Status stored_open(StoredFile *file, const char *path);
+/* Opens for pread only; HDF5 opens it when a tensor needs it. */
+Status stored_open_plain(StoredFile *file, const char *path);
+void stored_close(StoredFile *file);
+Status stored_list(StoredFile *file);
+Status stored_meta(const StoredFile *file, CheckpointMeta *meta);
+/* plain: shape_count floats. A checksum that is off is ERR_DATA naming file and tensor. */
+Status stored_read(StoredFile *file, const StoredTensor *tensor, float *plain);
+/* Reads and verifies all, in a buffer of its own. out, where given, gets a line for each bad tensor, and the first
+ * error is returned after the last tensor; without it at the first. */
+Status stored_verify(StoredFile *file, FILE *out);
+float *stored_buffer(const StoredFile *file); /* for the largest tensor; owned by the caller */
+
+/* File access of every checkpoint file: no file locks (network file systems often lack them), and the format of HDF5
+ * 1.8, which has a checksum on every piece of metadata. */
+hid_t file_access(void);
+/* HDF5 prints nothing; our messages say what it would. */
+void hdf5_quiet(void);
+
+#endif

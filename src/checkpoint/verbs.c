@@ -1,0 +1,237 @@
+/* What `weft ckpt` shows: the attributes and tensors of a file, whether its checksums hold, and where two files differ.
+ * Tensors are read one at a time. */
+#include "stored.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+/* Opens and reads attributes and table. Release with close_both in every case. */
+static Status open_both(StoredFile *file, CheckpointMeta *meta, const char *path)
+{
+    *meta = (CheckpointMeta){0};
+    TRY(stored_open(file, path));
+    TRY(stored_list(file));
+    return stored_meta(file, meta);
+}
+
+static void close_both(StoredFile *file, CheckpointMeta *meta)
+{
+    checkpoint_meta_fini(meta);
+    stored_close(file);
+}
+
+static double total_bytes(const StoredFile *file)
+{
+    double bytes = 0;
+    for (int i = 0; i < file->count; ++i)
+        bytes += (double)shape_count(file->tensor[i].shape) * sizeof(float);
+    return bytes;
+}
+
+/* ---- print ---- */
+
+static void print_text(const StoredFile *file, const CheckpointMeta *meta, FILE *out)
+{
+    char shape[64], size[16];
+    fprintf(out, "%s\n", file->path);
+    fprintf(out, "  step %lld, epoch %lld, step in epoch %lld, seed %lld, grid %s, weft %s",
+            (long long)meta->step, (long long)meta->epoch, (long long)meta->data_step,
+            (long long)meta->seed, meta->grid, meta->version);
+    if (!isnan(meta->best_metric)) fprintf(out, ", best metric %.6g", meta->best_metric);
+    fputc('\n', out);
+    for (int i = 0; i < file->count; ++i) {
+        const StoredTensor *t = &file->tensor[i];
+        fprintf(out, "  %-48s %-16s ", t->path, shape_text(t->shape, shape));
+        if (t->has_hash)
+            fprintf(out, "%016" PRIx64 "\n", t->hash);
+        else
+            fprintf(out, "no checksum\n");
+    }
+    fprintf(out, "  %d tensors, %s\n", file->count, text_bytes(total_bytes(file), size));
+}
+
+static void print_json_tensor(const StoredTensor *t, FILE *out)
+{
+    fprintf(out, "{\"path\":");
+    json_text(out, t->path);
+    fprintf(out, ",\"shape\":[");
+    for (int d = 0; d < t->shape.ndim; ++d)
+        fprintf(out, "%s%lld", d ? "," : "", (long long)t->shape.dim[d]);
+    if (t->has_hash)
+        fprintf(out, "],\"xxh64\":\"%016" PRIx64 "\"}", t->hash);
+    else
+        fprintf(out, "],\"xxh64\":null}");
+}
+
+static void print_json(const StoredFile *file, const CheckpointMeta *meta, FILE *out)
+{
+    fprintf(out, "{\"file\":");
+    json_text(out, file->path);
+    fprintf(out, ",\"step\":%lld,\"epoch\":%lld,\"data_step\":%lld,\"seed\":%lld,\"grid\":",
+            (long long)meta->step, (long long)meta->epoch, (long long)meta->data_step,
+            (long long)meta->seed);
+    json_text(out, meta->grid);
+    fprintf(out, ",\"best_metric\":");
+    json_number(out, meta->best_metric);
+    fprintf(out, ",\"weft\":");
+    json_text(out, meta->version);
+    fprintf(out, ",\"tensors\":[");
+    for (int i = 0; i < file->count; ++i) {
+        if (i) fputc(',', out);
+        print_json_tensor(&file->tensor[i], out);
+    }
+    fprintf(out, "]}\n");
+}
+
+Status checkpoint_print(const char *path, FILE *out, bool json)
+{
+    StoredFile file;
+    CheckpointMeta meta;
+    Status status = open_both(&file, &meta, path);
+    if (status == OK) (json ? print_json : print_text)(&file, &meta, out);
+    close_both(&file, &meta);
+    return status;
+}
+
+/* ---- check ---- */
+
+Status checkpoint_check(const char *path, FILE *out)
+{
+    StoredFile file;
+    CheckpointMeta meta;
+    char size[16];
+    Status status = open_both(&file, &meta, path);
+    if (status == OK) status = stored_verify(&file, out);
+    int bare = 0;
+    for (int i = 0; i < file.count; ++i) bare += !file.tensor[i].has_hash;
+    if (status == OK)
+        fprintf(out, "%s: good: step %lld, %d tensors, %s", path, (long long)meta.step, file.count,
+                text_bytes(total_bytes(&file), size));
+    if (status == OK && bare > 0) fprintf(out, "; %d of them have no checksum", bare);
+    if (status == OK) fputc('\n', out);
+    close_both(&file, &meta);
+    return status;
+}
+
+/* ---- diff ---- */
+
+typedef struct Diff {
+    StoredFile a, b;
+    CheckpointMeta meta_a, meta_b;
+    float *plain_a, *plain_b; /* owned: one tensor each */
+    FILE *out;
+    bool equal;
+} Diff;
+
+/* Attributes that are part of the state of training make files unequal; how and by what they were written does not. */
+static void diff_meta(Diff *diff)
+{
+    const CheckpointMeta *a = &diff->meta_a, *b = &diff->meta_b;
+    const struct {
+        const char *name;
+        int64_t a, b;
+    } whole[] = {{"step", a->step, b->step},
+                 {"epoch", a->epoch, b->epoch},
+                 {"data_step", a->data_step, b->data_step},
+                 {"seed", a->seed, b->seed}};
+    for (size_t i = 0; i < sizeof whole / sizeof *whole; ++i) {
+        if (whole[i].a == whole[i].b) continue;
+        fprintf(diff->out, "attribute %s: %lld and %lld\n", whole[i].name, (long long)whole[i].a,
+                (long long)whole[i].b);
+        diff->equal = false;
+    }
+    if (!(a->best_metric == b->best_metric || (isnan(a->best_metric) && isnan(b->best_metric)))) {
+        fprintf(diff->out, "attribute best_metric: %.17g and %.17g\n", a->best_metric,
+                b->best_metric);
+        diff->equal = false;
+    }
+    if (strcmp(a->grid, b->grid) != 0)
+        fprintf(diff->out, "note: grid %s and %s\n", a->grid, b->grid);
+    if (strcmp(a->version, b->version) != 0)
+        fprintf(diff->out, "note: weft %s and %s\n", a->version, b->version);
+    if (strcmp(a->config, b->config) != 0) fprintf(diff->out, "note: the configurations differ\n");
+}
+
+static void print_element(Diff *diff, const StoredTensor *t, int64_t element, const float *ab[2])
+{
+    int64_t at[SHAPE_DIMS] = {0}, rest = element;
+    for (int d = t->shape.ndim - 1; d >= 0; --d) {
+        at[d] = rest % t->shape.dim[d];
+        rest /= t->shape.dim[d];
+    }
+    fprintf(diff->out, "tensor %s differs first at [", t->path);
+    for (int d = 0; d < t->shape.ndim; ++d)
+        fprintf(diff->out, "%s%lld", d ? "," : "", (long long)at[d]);
+    fprintf(diff->out, "] (element %lld): %.9g and %.9g\n", (long long)element,
+            (double)ab[0][element], (double)ab[1][element]);
+}
+
+static Status diff_values(Diff *diff, const StoredTensor *ta, const StoredTensor *tb, bool *same)
+{
+    float *a = diff->plain_a, *b = diff->plain_b;
+    TRY(stored_read(&diff->a, ta, a));
+    TRY(stored_read(&diff->b, tb, b));
+    int64_t count = shape_count(ta->shape), first = -1, differ = 0;
+    for (int64_t i = 0; i < count; ++i)
+        if (memcmp(&a[i], &b[i], sizeof *a) != 0 && differ++ == 0) first = i;
+    *same = differ == 0;
+    if (*same) return OK;
+    print_element(diff, ta, first, (const float *[2]){a, b});
+    fprintf(diff->out, "  %lld of its %lld elements differ\n", (long long)differ, (long long)count);
+    return OK;
+}
+
+/* One pair of tensors, by name; ta or tb NULL: that file has no more. *same: they are equal. */
+static Status diff_pair(Diff *diff, const StoredTensor *ta, const StoredTensor *tb, bool *same)
+{
+    char sa[64], sb[64];
+    int order = !ta ? 1 : !tb ? -1 : strcmp(ta->path, tb->path);
+    *same = false;
+    if (order != 0) {
+        fprintf(diff->out, "tensor %s is only in %s\n", order < 0 ? ta->path : tb->path,
+                order < 0 ? diff->a.path : diff->b.path);
+        return OK;
+    }
+    if (!shape_equal(ta->shape, tb->shape)) {
+        fprintf(diff->out, "tensor %s: shape %s and %s\n", ta->path, shape_text(ta->shape, sa),
+                shape_text(tb->shape, sb));
+        return OK;
+    }
+    return diff_values(diff, ta, tb, same);
+}
+
+/* Ends at the first tensor that only one file has or whose shape or bits differ. */
+static Status diff_tensors(Diff *diff)
+{
+    bool same = true;
+    for (int i = 0; same && (i < diff->a.count || i < diff->b.count); ++i)
+        TRY(diff_pair(diff, i < diff->a.count ? &diff->a.tensor[i] : NULL,
+                      i < diff->b.count ? &diff->b.tensor[i] : NULL, &same));
+    if (!same) diff->equal = false;
+    return OK;
+}
+
+static Status diff_files(Diff *diff)
+{
+    diff->plain_a = stored_buffer(&diff->a);
+    diff->plain_b = stored_buffer(&diff->b);
+    diff_meta(diff);
+    Status status = diff_tensors(diff);
+    mem_free(&diff->plain_a);
+    mem_free(&diff->plain_b);
+    return status;
+}
+
+Status checkpoint_diff(const char *a, const char *b, FILE *out, bool *equal)
+{
+    Diff diff = {.out = out, .equal = true, .b = {.path = b, .fd = -1, .id = -1}};
+    Status status = open_both(&diff.a, &diff.meta_a, a);
+    if (status == OK) status = open_both(&diff.b, &diff.meta_b, b);
+    if (status == OK) status = diff_files(&diff);
+    *equal = status == OK && diff.equal;
+    if (*equal) fprintf(out, "equal: %d tensors, to the bit\n", diff.a.count);
+    close_both(&diff.a, &diff.meta_a);
+    close_both(&diff.b, &diff.meta_b);
+    return status;
+}

@@ -1,0 +1,243 @@
+/* `weft bench io [FILE] [--seconds S] [--json]`: how fast samples come in random order from a cached file, with one
+ * reader a core, the very path that training takes; beside it the limit: the same copies out of plain memory. Without
+ * FILE a data set of 50,000 samples of 3,072 bytes is made in $TMPDIR and removed again.
+ *
+ * Why readers map small samples: on a virtual machine a pread of 3 KB costs 1.4 to 2 microseconds, most of it the
+ * system call; a copy out of the mapped page cache 0.3 to 0.8. Batches of preadv or io_uring need consecutive samples or
+ * a queue of kernel work per sample; neither beats a copy of what is in memory already. reader_hint hides most of the
+ * wait for main memory. What a mapping risks, a file that shrinks, is handled in data/map.c. */
+#include "bench_io.h"
+
+#include "data.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { RECORD_BYTES = 3073, RECORDS = 1000, REPEATS = 50, CHECK_EVERY = 256, READERS = 1024 };
+
+typedef struct IoArgs {
+    const char *file; /* borrowed; NULL: make one */
+    double seconds;
+    bool json;
+} IoArgs;
+
+typedef struct IoWorker { /* one core */
+    const DataSet *set;
+    double seconds;
+    uint64_t seed;
+    const uint8_t *memory; /* not NULL: copy out of here instead, `samples` of them */
+    int64_t samples;
+    double samples_per_s;
+    Status status;
+    char message[512];
+} IoWorker;
+
+static uint64_t next_random(uint64_t *state) /* xorshift64* (Vigna 2016) */
+{
+    *state ^= *state >> 12;
+    *state ^= *state << 25;
+    *state ^= *state >> 27;
+    return *state * 0x2545f4914f6cdd1du;
+}
+
+static int64_t next_sample(uint64_t *state, int64_t samples)
+{
+    return (int64_t)((next_random(state) >> 32) * (uint64_t)samples >> 32);
+}
+
+static Status io_measure(IoWorker *w, Reader *reader, uint8_t *to)
+{
+    uint64_t state = w->seed;
+    int64_t done = 0, now = next_sample(&state, w->samples);
+    double begun = clock_s(), end = begun + w->seconds, at = begun;
+    for (; at < end; at = clock_s()) {
+        for (int i = 0; i < CHECK_EVERY; ++i) {
+            int64_t next = next_sample(&state, w->samples);
+            if (w->memory) {
+                memcpy(to, w->memory + now * w->set->x.sample_bytes,
+                       (size_t)w->set->x.sample_bytes);
+                __asm__ volatile("" : : "r"(to) : "memory");
+            } else {
+                reader_hint(reader, next);
+                TRY(reader_get(reader, now, to, NULL, NULL));
+            }
+            now = next;
+        }
+        done += CHECK_EVERY;
+    }
+    w->samples_per_s = (double)done / (at - begun);
+    return OK;
+}
+
+/* Once through in order, so that the file is cached and, where mapped, its pages are known. */
+static Status io_warm(const IoWorker *w, Reader *reader, uint8_t *to)
+{
+    for (int64_t i = 0; i < w->samples; ++i) TRY(reader_get(reader, i, to, NULL, NULL));
+    return OK;
+}
+
+static void *io_run(void *user)
+{
+    IoWorker *w = user;
+    Reader *reader = NULL;
+    uint8_t *to = mem_new((size_t)w->set->x.sample_bytes);
+    w->status = reader_new(&reader, w->set);
+    if (w->status == OK && !w->memory) w->status = io_warm(w, reader, to);
+    if (w->status == OK) w->status = io_measure(w, reader, to);
+    if (w->status != OK) snprintf(w->message, sizeof w->message, "%s", fail_message());
+    reader_free(&reader);
+    mem_free(&to);
+    return NULL;
+}
+
+/* Runs `readers` workers like `like` at once; *samples_per_s: their mean. */
+static Status io_all(const IoWorker *like, int readers, double *samples_per_s)
+{
+    IoWorker *worker = mem_new((size_t)readers * sizeof *worker);
+    pthread_t *thread = mem_new((size_t)readers * sizeof *thread);
+    int started = 0, rc = 0;
+    double sum = 0;
+    Status st = OK;
+    for (; started < readers && rc == 0; started += rc == 0) {
+        worker[started] = *like;
+        worker[started].seed = 0x9e3779b97f4a7c15u * (uint64_t)(started + 1);
+        rc = pthread_create(&thread[started], NULL, io_run, &worker[started]);
+    }
+    if (rc != 0) st = fail(ERR_IO, "a thread cannot be started: %s", strerror(rc));
+    for (int i = 0; i < started; ++i) {
+        pthread_join(thread[i], NULL);
+        if (worker[i].status != OK) st = fail(worker[i].status, "%s", worker[i].message);
+        sum += worker[i].samples_per_s;
+    }
+    *samples_per_s = sum / readers;
+    mem_free(&thread);
+    mem_free(&worker);
+    return st;
+}
+
+static Status io_limit(IoWorker like, int readers, double *samples_per_s)
+{
+    int64_t most = ((int64_t)256 << 20) / like.set->x.sample_bytes;
+    if (like.samples > most) like.samples = most < 1 ? 1 : most;
+    size_t bytes = (size_t)(like.samples * like.set->x.sample_bytes);
+    uint8_t *memory = mem_pages_new(bytes);
+    memset(memory, 1, bytes);
+    like.memory = memory;
+    Status st = io_all(&like, readers, samples_per_s);
+    mem_pages_free(memory, bytes);
+    return st;
+}
+
+static void io_report(const IoArgs *args, const DataSet *set, int readers, double rate,
+                      double limit)
+{
+    double mb = rate * (double)set->x.sample_bytes / 1e6;
+    const char *file = args->file ? args->file : "temporary";
+    if (args->json) {
+        fputs("{\"bench\": \"io\", \"file\": ", stdout);
+        json_text(stdout, file);
+        printf(", \"sample_bytes\": %lld, \"samples\": %lld, \"direct\": %s, \"readers\": %d",
+               (long long)set->x.sample_bytes, (long long)set->samples,
+               set->x.offset >= 0 ? "true" : "false", readers);
+        printf(", \"samples_per_s_core\": %.0f, \"mb_per_s_core\": %.1f, \"samples_per_s\": %.0f"
+               ", \"limit_samples_per_s_core\": %.0f}\n",
+               rate, mb, rate * readers, limit);
+        return;
+    }
+    printf("%s: %lld samples of %lld bytes, random order, %d reader%s, %s\n", file,
+           (long long)set->samples, (long long)set->x.sample_bytes, readers,
+           readers == 1 ? "" : "s", set->x.offset >= 0 ? "direct" : "through the HDF5 library");
+    printf("  a core    %12.0f samples/s  %9.1f MB/s\n", rate, mb);
+    printf("  all cores %12.0f samples/s  %9.1f MB/s\n", rate * readers, mb * readers);
+    printf("  limit     %12.0f samples/s a core (the same copies out of plain memory): %.0f %%\n",
+           limit, 100.0 * rate / limit);
+}
+
+static Status io_file(const IoArgs *args, const char *path)
+{
+    DataSet set;
+    double rate, limit;
+    TRY(data_set_open(&set, NULL, path));
+    int readers = threads_share(1);
+    if (readers > READERS) readers = READERS;
+    IoWorker like = {.set = &set, .seconds = args->seconds, .samples = set.samples};
+    TRY(io_all(&like, readers, &rate));
+    TRY(io_limit(like, readers, &limit));
+    io_report(args, &set, readers, rate, limit);
+    return OK;
+}
+
+/* A thousand records as CIFAR-10 stores them, with noise for pixels. */
+static Status records_write(const char *path)
+{
+    uint8_t *all = mem_new((size_t)RECORDS * RECORD_BYTES);
+    uint64_t state = 1;
+    for (int64_t i = 0; i < (int64_t)RECORDS * RECORD_BYTES; ++i)
+        all[i] = i % RECORD_BYTES ? (uint8_t)next_random(&state) : (uint8_t)(i / RECORD_BYTES % 10);
+    FILE *f = fopen(path, "wb");
+    bool good = f && fwrite(all, RECORD_BYTES, RECORDS, f) == RECORDS;
+    if (f && fclose(f) != 0) good = false;
+    mem_free(&all);
+    return good ? OK
+                : fail(ERR_IO, "%s: cannot be written: %s; point TMPDIR elsewhere", path,
+                       strerror(errno));
+}
+
+static Status io_temporary(const IoArgs *args)
+{
+    const char *tmp = getenv("TMPDIR"), *files[REPEATS];
+    char *dir = mem_format("%s/weft-bench-XXXXXX", tmp && tmp[0] ? tmp : "/tmp");
+    if (!mkdtemp(dir)) {
+        Status st =
+            fail(ERR_IO, "%s: cannot be made: %s; point TMPDIR elsewhere", dir, strerror(errno));
+        mem_free(&dir);
+        return st;
+    }
+    char *records = mem_format("%s/records.bin", dir), *set = mem_format("%s/set.h5", dir);
+    for (int i = 0; i < REPEATS; ++i) files[i] = records;
+    Status st = records_write(records);
+    if (st == OK) st = data_import_cifar(files, REPEATS, false, set, false);
+    unlink(records);
+    if (st == OK) st = io_file(args, set);
+    unlink(set);
+    rmdir(dir);
+    mem_free(&set);
+    mem_free(&records);
+    mem_free(&dir);
+    return st;
+}
+
+static Status args_read(IoArgs *args, int argc, char **argv)
+{
+    *args = (IoArgs){.seconds = 2.0};
+    for (int i = 0; i < argc; ++i) {
+        char *end;
+        if (strcmp(argv[i], "--json") == 0) {
+            args->json = true;
+        } else if (strcmp(argv[i], "--seconds") == 0) {
+            if (++i >= argc) return fail(ERR_USAGE, "--seconds needs a number");
+            args->seconds = strtod(argv[i], &end);
+            if (*end || end == argv[i] || !(args->seconds > 0 && args->seconds <= 3600))
+                return fail(ERR_USAGE, "--seconds %s: give a number above 0, at most 3600",
+                            argv[i]);
+        } else if (argv[i][0] == '-') {
+            return fail(ERR_USAGE, "bench io: unknown option %s; it takes --seconds S and --json",
+                        argv[i]);
+        } else if (args->file) {
+            return fail(ERR_USAGE, "bench io takes one file; %s is a second one", argv[i]);
+        } else {
+            args->file = argv[i];
+        }
+    }
+    return OK;
+}
+
+Status bench_io(int argc, char **argv)
+{
+    IoArgs args;
+    TRY(args_read(&args, argc, argv));
+    return args.file ? io_file(&args, args.file) : io_temporary(&args);
+}

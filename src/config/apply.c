@@ -1,0 +1,199 @@
+/* A tree of nodes, then the words of the command line, into a Config. Every key is set at most once a source. */
+#include "option.h"
+
+#include <string.h>
+
+/* Puts "name:line:column: key: " before the message of a reading that failed. */
+static Status at_node(const Config *config, const Node *node, const char *key)
+{
+    return fail(ERR_CONFIG, "%s:%d:%d: %s: %s", config->path, node->line, node->column, key,
+                fail_message());
+}
+
+static int nearest_section(const char *word)
+{
+    const char *names[16] = {0};
+    for (int i = 0; i < section_count; ++i) names[i] = sections[i].name;
+    const char *nearest = text_nearest(word, names, section_count);
+    for (int i = 0; i < section_count; ++i)
+        if (nearest == names[i]) return i;
+    return -1;
+}
+
+/* The option with the nearest last word: in a section, or anywhere where section is NULL. */
+static const Option *nearest_option(const char *section, const char *word)
+{
+    const char *leaf[128] = {0};
+    const Option *option[128] = {0};
+    int count = 0;
+    for (int i = 0; i < option_count && count < 128; ++i) {
+        if (section && !option_in(&options[i], section)) continue;
+        option[count] = &options[i];
+        leaf[count++] = option_leaf(&options[i]);
+    }
+    for (int i = 0; i < count; ++i)
+        if (!strcmp(leaf[i], word)) return option[i];
+    const char *nearest = text_nearest(word, leaf, count);
+    for (int i = 0; i < count; ++i)
+        if (nearest == leaf[i]) return option[i];
+    return NULL;
+}
+
+/* Without a place: the caller adds it. */
+static Status unknown_key(const char *section, const char *word)
+{
+    const Option *near = nearest_option(section, word);
+    if (near)
+        return fail(ERR_CONFIG, "unknown key '%s' in %s; did you mean '%s'?", word, section,
+                    option_leaf(near));
+    near = nearest_option(NULL, word);
+    if (near)
+        return fail(ERR_CONFIG, "unknown key '%s' in %s; did you mean '%s'?", word, section,
+                    near->key);
+    return fail(ERR_CONFIG, "unknown key '%s' in %s; `weft help` lists all", word, section);
+}
+
+static Status unknown_section(const char *word)
+{
+    int section = nearest_section(word), whole = option_find(word);
+    if (whole >= 0)
+        return fail(ERR_CONFIG, "'%s' as a key of its own; in a file write %.*s: {%s: ...}", word,
+                    (int)strcspn(word, "."), word, option_leaf(&options[whole]));
+    if (section >= 0)
+        return fail(ERR_CONFIG, "unknown section '%s'; did you mean '%s'?", word,
+                    sections[section].name);
+    const Option *near = nearest_option(NULL, word);
+    if (near) return fail(ERR_CONFIG, "unknown section '%s'; did you mean '%s'?", word, near->key);
+    return fail(ERR_CONFIG, "unknown section '%s'; `weft help` lists all", word);
+}
+
+static Status read_option(Config *config, int i, const Node *node)
+{
+    Reading reading = {.option = &options[i], .config = config, .at = node};
+    Status status = options[i].kind->read(&reading, option_field(&options[i], config), node);
+    return status == OK ? OK : at_node(config, reading.at, options[i].key);
+}
+
+static Status apply_pair(Config *config, const char *section, const Node *key, const Node *value)
+{
+    char *name = mem_format("%s.%s", section, key->text);
+    int i = option_find(name);
+    mem_free(&name);
+    if (i < 0) {
+        unknown_key(section, key->text);
+        return fail(ERR_CONFIG, "%s:%d:%d: %s", config->path, key->line, key->column,
+                    fail_message());
+    }
+    ConfigPlace *place = &config->place[i];
+    if (place->source == SOURCE_FILE)
+        return fail(ERR_CONFIG, "%s:%d:%d: %s is set already, in line %d", config->path, key->line,
+                    key->column, options[i].key, place->line);
+    *place = (ConfigPlace){SOURCE_FILE, key->line, key->column, NULL};
+    return read_option(config, i, value);
+}
+
+static int find_section(const char *word)
+{
+    for (int i = 0; i < section_count; ++i)
+        if (!strcmp(sections[i].name, word)) return i;
+    return -1;
+}
+
+static Status apply_section(Config *config, const char *section, const Node *node)
+{
+    if (node->kind != NODE_MAP) {
+        fail(ERR_CONFIG, "keys are wanted here, one a line and indented, not %s",
+             node_is_null(node) ? "nothing" : node_kind_name(node));
+        return at_node(config, node, section);
+    }
+    for (int i = 0; i < node->count; ++i)
+        TRY(apply_pair(config, section, node->key[i], node->item[i]));
+    return OK;
+}
+
+Status apply_tree(Config *config, const Node *root)
+{
+    int line[16] = {0};
+    if (root->kind != NODE_MAP)
+        return fail(ERR_CONFIG, "%s:%d:%d: sections are wanted here (run:, model:, ...), not %s",
+                    config->path, root->line, root->column, node_kind_name(root));
+    for (int i = 0; i < root->count; ++i) {
+        const Node *key = root->key[i];
+        int s = find_section(key->text);
+        if (s < 0) {
+            unknown_section(key->text);
+            return fail(ERR_CONFIG, "%s:%d:%d: %s", config->path, key->line, key->column,
+                        fail_message());
+        }
+        if (line[s])
+            return fail(ERR_CONFIG, "%s:%d:%d: section '%s' is there already, in line %d",
+                        config->path, key->line, key->column, key->text, line[s]);
+        line[s] = key->line;
+        TRY(apply_section(config, sections[s].name, root->item[i]));
+    }
+    return OK;
+}
+
+static Status unknown_override(const char *key)
+{
+    const char *dot = strchr(key, '.');
+    if (!dot) return unknown_section(key);
+    char *section = mem_format("%.*s", (int)(dot - key), key);
+    Status status =
+        find_section(section) >= 0 ? unknown_key(section, dot + 1) : unknown_section(section);
+    mem_free(&section);
+    return status;
+}
+
+/* A list is YAML's [a, b]; anything else stands for itself, whatever characters it holds. */
+static Status override_node(const Option *option, const char *text, Node **node)
+{
+    *node = NULL;
+    if (option->kind->list && (*text == '[' || *text == '{'))
+        return yaml_parse(node, option->key, text, strlen(text));
+    *node = node_word(text);
+    return OK;
+}
+
+static void forget_places(Node *node)
+{
+    node->line = node->column = 0;
+    for (int i = 0; i < node->count; ++i) {
+        if (node->key) forget_places(node->key[i]);
+        forget_places(node->item[i]);
+    }
+}
+
+static Status override_value(Config *config, int i, const char *text)
+{
+    Node *node = NULL;
+    TRY(override_node(&options[i], text, &node));
+    forget_places(node);
+    Reading reading = {.option = &options[i], .config = config, .at = node};
+    Status status = options[i].kind->read(&reading, option_field(&options[i], config), node);
+    node_free(&node);
+    return status;
+}
+
+static Status override_pair(Config *config, const char *key, const char *word)
+{
+    int i = option_find(key);
+    if (i < 0) return unknown_override(key);
+    ConfigPlace *place = &config->place[i];
+    if (place->source == SOURCE_COMMAND) return fail(ERR_CONFIG, "%s is given twice", key);
+    *place = (ConfigPlace){.source = SOURCE_COMMAND, .word = mem_text(word)};
+    return override_value(config, i, strchr(word, '=') + 1);
+}
+
+Status apply_override(Config *config, const char *word)
+{
+    const char *equals = strchr(word, '=');
+    if (!equals || equals == word)
+        return fail(ERR_CONFIG, "command line: %s: key=value is wanted here, as in train.batch=64",
+                    word);
+    char *key = mem_format("%.*s", (int)(equals - word), word);
+    Status status = override_pair(config, key, word);
+    mem_free(&key);
+    if (status != OK) return fail(ERR_CONFIG, "command line: %s: %s", word, fail_message());
+    return OK;
+}

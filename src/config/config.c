@@ -1,0 +1,171 @@
+/* Loading and freeing a Config, messages that name a place, and the resolved text. */
+#include "option.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum { FILE_MAX = 16 << 20 }; /* bytes; no configuration is larger */
+
+static Status read_open_file(FILE *file, const char *path, char **text, size_t *length)
+{
+    struct stat info;
+    if (fstat(fileno(file), &info) != 0 || S_ISDIR(info.st_mode))
+        return fail(ERR_NOINPUT, "%s: is a folder, not a configuration file", path);
+    size_t size = 0;
+    do {
+        size += 65536;
+        if (size > FILE_MAX)
+            return fail(ERR_CONFIG, "%s:1:1: too large for a configuration file", path);
+        *text = mem_resize(*text, size);
+        *length += fread(*text + *length, 1, size - *length, file);
+    } while (*length == size);
+    if (ferror(file)) return fail(ERR_IO, "%s: %s", path, strerror(errno));
+    return OK;
+}
+
+static Status read_file(const char *path, char **text, size_t *length)
+{
+    FILE *file = fopen(path, "r");
+    if (!file)
+        return fail(ERR_NOINPUT, "%s: cannot open the configuration file: %s", path,
+                    strerror(errno));
+    Status status = read_open_file(file, path, text, length);
+    fclose(file);
+    return status;
+}
+
+static Status config_new(Config **config, const char *name)
+{
+    *config = mem_new(sizeof **config);
+    (*config)->path = mem_text(name ? name : "defaults");
+    (*config)->place = mem_new((size_t)option_count * sizeof(ConfigPlace));
+    for (int i = 0; i < option_count; ++i) TRY(option_fallback(&options[i], *config));
+    return OK;
+}
+
+static Status fill(Config *config, const char *text, size_t length, int count,
+                   char *const *overrides)
+{
+    if (text) {
+        Node *root = NULL;
+        TRY(yaml_parse(&root, config->path, text, length));
+        Status status = apply_tree(config, root);
+        node_free(&root);
+        TRY(status);
+    }
+    for (int i = 0; i < count; ++i) TRY(apply_override(config, overrides[i]));
+    return apply_rules(config);
+}
+
+static Status load(Config **config, const char *name, const char *text, size_t length, int count,
+                   char *const *overrides)
+{
+    Status status = config_new(config, name);
+    if (status == OK) status = fill(*config, text, length, count, overrides);
+    if (status != OK) config_free(config);
+    return status;
+}
+
+Status config_load(Config **config, const char *path, int count, char *const *overrides)
+{
+    char *text = NULL;
+    size_t length = 0;
+    *config = NULL;
+    Status status = path ? read_file(path, &text, &length) : OK;
+    if (status == OK) status = load(config, path, text, length, count, overrides);
+    mem_free(&text);
+    return status;
+}
+
+Status config_parse(Config **config, const char *name, const char *text, int count,
+                    char *const *overrides)
+{
+    return load(config, name, text, text ? strlen(text) : 0, count, overrides);
+}
+
+void config_free(Config **config)
+{
+    Config *c = *config;
+    if (!c) return;
+    for (int i = 0; i < option_count; ++i) {
+        if (options[i].kind->free) options[i].kind->free(option_field(&options[i], c));
+        if (c->place) mem_free(&c->place[i].word);
+    }
+    mem_free(&c->place);
+    mem_free(&c->path);
+    mem_free(config);
+}
+
+Status config_fail(const Config *config, int line, int column, const char *fmt, ...)
+{
+    char text[2048];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    if (line == 0) return fail(ERR_CONFIG, "command line: %s", text);
+    return fail(ERR_CONFIG, "%s:%d:%d: %s", config->path, line, column, text);
+}
+
+Status config_fail_key(const Config *config, const char *key, const char *fmt, ...)
+{
+    static const ConfigPlace nowhere = {0};
+    char text[2048];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    int i = option_find(key);
+    const ConfigPlace *place = i >= 0 && config->place ? &config->place[i] : &nowhere;
+    if (place->source == SOURCE_FILE)
+        return fail(ERR_CONFIG, "%s:%d:%d: %s: %s", config->path, place->line, place->column, key,
+                    text);
+    if (place->source == SOURCE_COMMAND)
+        return fail(ERR_CONFIG, "command line: %s: %s", place->word, text);
+    return fail(ERR_CONFIG, "%s: %s (not set): %s", config->path ? config->path : "defaults", key,
+                text);
+}
+
+static char *value_text(const Option *option, const Config *config)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&text, &size);
+    if (!out) die("out of memory");
+    option->kind->print(out, option, config);
+    if (fclose(out) != 0) die("out of memory");
+    return text;
+}
+
+/* One option as a line. What only stands for "not set" stays out, for a reader would refuse it. */
+static void print_option(FILE *out, const Option *option, const Config *config,
+                         const Config *defaults)
+{
+    if (option->offset == OPTION_NO_FIELD) return;
+    char *text = value_text(option, config), *unset = value_text(option, defaults);
+    const char *space = *text == '\n' || !*text ? "" : " ";
+    if (!option->unset || strcmp(text, unset) != 0)
+        fprintf(out, "  %s:%s%s\n", option_leaf(option), space, text);
+    mem_free(&text);
+    mem_free(&unset);
+}
+
+char *config_text(const Config *config)
+{
+    char *text = NULL;
+    size_t size = 0;
+    Config *defaults = NULL;
+    if (config_new(&defaults, NULL) != OK) die("the option table: %s", fail_message());
+    FILE *out = open_memstream(&text, &size);
+    if (!out) die("out of memory");
+    for (int s = 0; s < section_count; ++s) {
+        fprintf(out, "%s:\n", sections[s].name);
+        for (int i = 0; i < option_count; ++i)
+            if (option_in(&options[i], sections[s].name))
+                print_option(out, &options[i], config, defaults);
+    }
+    if (fclose(out) != 0) die("out of memory");
+    config_free(&defaults);
+    return text;
+}

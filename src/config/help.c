@@ -1,0 +1,106 @@
+/* The help of all keys, out of the option table: one line of meaning and one of type, range, unit and default. */
+#include "option.h"
+
+/* "INT, at least 1; default 128 samples" */
+static void print_type(FILE *out, const Option *o)
+{
+    char range[80];
+    if (words_count(o->words) && o->kind != &kind_resume)
+        fprintf(out, o->kind == &kind_flags ? "list of %s" : "%s", o->words);
+    else
+        fputs(o->kind->name, out);
+    if (*option_range(o, range)) fprintf(out, ", %s", range);
+    if (o->unset)
+        fprintf(out, "; default: %s", o->unset);
+    else
+        fprintf(out, "; default: %s", o->fallback);
+    if (o->unit && !o->unset) fprintf(out, " %s", o->unit);
+    if (o->unit && o->unset) fprintf(out, "; in %s", o->unit);
+}
+
+void config_help(FILE *out)
+{
+    for (int s = 0; s < section_count; ++s) {
+        fprintf(out, "%s%s: %s\n", s ? "\n" : "", sections[s].name, sections[s].help);
+        for (int i = 0; i < option_count; ++i) {
+            if (!option_in(&options[i], sections[s].name)) continue;
+            fprintf(out, "  %-24s %s\n  %-24s   ", options[i].key, options[i].help, "");
+            print_type(out, &options[i]);
+            fputc('\n', out);
+        }
+    }
+}
+
+/* roff's own characters, and a plain minus instead of a hyphen. */
+static void roff(FILE *out, const char *text)
+{
+    for (const char *c = text; *c; ++c) {
+        bool line_start = c == text || c[-1] == '\n';
+        if (*c == '\\')
+            fputs("\\e", out);
+        else if (*c == '-')
+            fputs("\\-", out);
+        else if (line_start && (*c == '.' || *c == '\''))
+            fprintf(out, "\\&%c", *c);
+        else
+            fputc(*c, out);
+    }
+}
+
+static void man_option(FILE *out, const Option *o)
+{
+    char *type = NULL;
+    size_t size = 0;
+    FILE *memory = open_memstream(&type, &size);
+    if (!memory) die("out of memory");
+    print_type(memory, o);
+    if (fclose(memory) != 0) die("out of memory");
+    fputs(".TP\n.B ", out);
+    roff(out, o->key);
+    fputc('\n', out);
+    roff(out, o->help);
+    fputs("\n.br\n", out);
+    roff(out, type);
+    fputc('\n', out);
+    mem_free(&type);
+}
+
+static const char man_head[] =
+    ".SH NAME\nweft \\- train neural networks under MPI\n"
+    ".SH SYNOPSIS\n.B weft\n.I verb\n.RI [ options ]\n.RI [ config ]\n.RI [ key = value \" ...]\"\n"
+    ".SH DESCRIPTION\nweft trains neural networks, alone or on many ranks started by\n"
+    ".BR mpirun (1)\nor\n.BR srun (1),\n"
+    "from data sets in HDF5. What to train is one YAML file; every key of it can be set\n"
+    "on the command line, too, as\n.IR section.key = value .\n";
+
+static const char man_tail[] =
+    ".SH EXIT STATUS\n"
+    ".TP\n.B 0\nDone.\n.TP\n.B 64\nThe command line is wrong.\n"
+    ".TP\n.B 65\nA file's content is wrong.\n.TP\n.B 66\nA file is missing.\n"
+    ".TP\n.B 70\nA fault of weft's own.\n.TP\n.B 74\nReading or writing failed.\n"
+    ".TP\n.B 75\nStopped early with a checkpoint: the same command goes on.\n"
+    ".TP\n.B 78\nThe configuration is wrong.\n"
+    ".SH ENVIRONMENT\n"
+    ".TP\n.B NO_COLOR\nNo colour on terminals.\n"
+    ".TP\n.BR OMP_WAIT_POLICY \", \" GOMP_SPINCOUNT\n"
+    "How waiting threads wait; weft chooses where neither is set.\n"
+    ".SH EXAMPLES\n.nf\n"
+    "weft data import idx images.gz labels.gz \\-o train.h5\n"
+    "weft train \\-n 2 fashion.yaml train.epochs=2\n"
+    "weft eval fashion.yaml \\-\\-json\n.fi\n"
+    ".SH SEE ALSO\n.BR mpirun (1),\n.BR h5dump (1)\n";
+
+void config_man(FILE *out, const char *verbs_roff)
+{
+    fprintf(out, ".TH WEFT 1 \"\" \"weft %s\" \"User Commands\"\n%s", WEFT_VERSION, man_head);
+    fprintf(out, ".SH COMMANDS\n%s", verbs_roff);
+    fputs(".SH CONFIGURATION\nA YAML file of these sections. Unknown keys are errors.\n", out);
+    for (int s = 0; s < section_count; ++s) {
+        fprintf(out, ".SS %s\n", sections[s].name);
+        roff(out, sections[s].help);
+        fputc('\n', out);
+        for (int i = 0; i < option_count; ++i)
+            if (option_in(&options[i], sections[s].name)) man_option(out, &options[i]);
+    }
+    fputs(man_tail, out);
+}

@@ -1,0 +1,222 @@
+/* Kinds of lists: words that are a bit each, numbers, and the layers of model.layers. */
+#include "option.h"
+
+#include <math.h>
+#include <string.h>
+
+static Status need_list(Reading *r, const Node *node)
+{
+    r->at = node;
+    if (node->kind == NODE_LIST) return OK;
+    if (node_is_null(node))
+        return fail(ERR_CONFIG, "has no value: write a list, [] for none, or remove the key");
+    if (node->kind == NODE_SCALAR)
+        return fail(ERR_CONFIG, "a list is wanted here: write [%s]", node->text);
+    return fail(ERR_CONFIG, "a list is wanted here, not %s", node_kind_name(node));
+}
+
+static Status flags_read(Reading *r, void *field, const Node *node)
+{
+    int bits = 0;
+    TRY(need_list(r, node));
+    for (int i = 0; i < node->count; ++i) {
+        TRY(read_text(r, node->item[i]));
+        const char *word = node->item[i]->text;
+        int bit = words_find(r->option->words, word);
+        if (bit < 0) return words_fail(r->option->words, word);
+        if (bits & 1 << bit) return fail(ERR_CONFIG, "'%s' is in the list already", word);
+        bits |= 1 << bit;
+    }
+    *(int *)field = bits;
+    return OK;
+}
+
+static void flags_print(FILE *out, const Option *o, const Config *config)
+{
+    char word[64];
+    const char *between = "";
+    int bits = *(const int *)option_value(o, config);
+    fputc('[', out);
+    for (int i = 0; i < words_count(o->words); ++i) {
+        if (!(bits & 1 << i)) continue;
+        fprintf(out, "%s%s", between, words_at(o->words, i, word));
+        between = ", ";
+    }
+    fputc(']', out);
+}
+
+static void list_free(void *field)
+{
+    ConfigList *list = field;
+    mem_free(&list->value);
+    list->count = 0;
+}
+
+static Status reals_read(Reading *r, void *field, const Node *node)
+{
+    ConfigList *list = field;
+    TRY(need_list(r, node));
+    double *value = mem_new((size_t)node->count * sizeof *value);
+    for (int i = 0; i < node->count; ++i) {
+        Status status = read_real(r, node->item[i], &value[i]);
+        if (status == OK && r->option->kind == &kind_ints && value[i] != floor(value[i]))
+            status = fail(ERR_CONFIG, "'%s' is not a whole number", node->item[i]->text);
+        if (status != OK) mem_free(&value);
+        TRY(status);
+    }
+    list_free(list);
+    *list = (ConfigList){.count = node->count, .value = value};
+    return OK;
+}
+
+static void reals_print(FILE *out, const Option *o, const Config *config)
+{
+    const ConfigList *list = option_value(o, config);
+    fputc('[', out);
+    for (int i = 0; i < list->count; ++i) {
+        if (i) fputs(", ", out);
+        json_number(out, list->value[i]);
+    }
+    fputc(']', out);
+}
+
+static void layer_fini(ConfigLayer *layer)
+{
+    for (int i = 0; i < layer->attr_count; ++i) {
+        mem_free(&layer->attr[i].key);
+        mem_free(&layer->attr[i].value);
+    }
+    mem_free(&layer->attr);
+    mem_free(&layer->kind);
+}
+
+static void layers_free(void *field)
+{
+    char *base = (char *)field - offsetof(Config, model.layer);
+    Config *config = (Config *)(void *)base;
+    for (int i = 0; i < config->model.layer_count; ++i) layer_fini(&config->model.layer[i]);
+    mem_free(&config->model.layer);
+    config->model.layer_count = 0;
+}
+
+/* [3, 5] becomes "3,5": what a layer's attribute takes. */
+static Status join_list(Reading *r, const Node *list, char **text)
+{
+    char *joined = mem_text("");
+    for (int i = 0; i < list->count; ++i) {
+        Status status = read_text(r, list->item[i]);
+        if (status == OK && strchr(list->item[i]->text, ','))
+            status = fail(ERR_CONFIG, "'%s': no comma inside an item", list->item[i]->text);
+        if (status != OK) mem_free(&joined);
+        TRY(status);
+        char *longer = mem_format("%s%s%s", joined, i ? "," : "", list->item[i]->text);
+        mem_free(&joined);
+        joined = longer;
+    }
+    *text = joined;
+    return OK;
+}
+
+static Status read_attr(Reading *r, ConfigLayer *layer, const Node *key, const Node *value)
+{
+    TRY(read_text(r, key));
+    for (int i = 0; i < layer->attr_count; ++i)
+        if (!strcmp(layer->attr[i].key, key->text))
+            return fail(ERR_CONFIG, "'%s' is given twice in this layer", key->text);
+    char *text = NULL;
+    if (value->kind == NODE_LIST) {
+        if (value->count == 0) {
+            r->at = value;
+            return fail(ERR_CONFIG, "'%s' is an empty list", key->text);
+        }
+        TRY(join_list(r, value, &text));
+    } else {
+        TRY(read_text(r, value));
+        text = mem_text(value->text);
+    }
+    layer->attr[layer->attr_count++] =
+        (ConfigAttr){mem_text(key->text), text, value->line, value->column};
+    return OK;
+}
+
+static Status read_attrs(Reading *r, ConfigLayer *layer, const Node *map)
+{
+    if (node_is_null(map)) return OK; /* `- relu:` */
+    r->at = map;
+    if (map->kind != NODE_MAP)
+        return fail(ERR_CONFIG, "attributes are wanted here: write - %s: {key: value}, not %s",
+                    layer->kind, node_kind_name(map));
+    layer->attr = mem_new((size_t)map->count * sizeof *layer->attr);
+    for (int i = 0; i < map->count; ++i) TRY(read_attr(r, layer, map->key[i], map->item[i]));
+    return OK;
+}
+
+/* `relu`, or a mapping with one key: the kind. */
+static Status read_layer(Reading *r, ConfigLayer *layer, const Node *node)
+{
+    const Node *kind = node;
+    r->at = node;
+    if (node->kind == NODE_MAP) {
+        if (node->count != 1)
+            return fail(ERR_CONFIG, "one layer an entry: - kind, or - kind: {key: value} with the "
+                                    "attributes in braces or indented below the kind");
+        kind = node->key[0];
+    }
+    if (node->kind == NODE_LIST)
+        return fail(ERR_CONFIG, "a layer is wanted here: - kind, or - kind: {key: value}");
+    TRY(read_text(r, kind));
+    if (!*kind->text) return fail(ERR_CONFIG, "the kind of layer is empty");
+    layer->kind = mem_text(kind->text);
+    layer->line = kind->line;
+    layer->column = kind->column;
+    return node->kind == NODE_MAP ? read_attrs(r, layer, node->item[0]) : OK;
+}
+
+static Status layers_read(Reading *r, void *field, const Node *node)
+{
+    TRY(need_list(r, node));
+    if (!r->fallback && node->count == 0) return fail(ERR_CONFIG, "the list of layers is empty");
+    layers_free(field);
+    r->config->model.layer = mem_new((size_t)node->count * sizeof(ConfigLayer));
+    for (int i = 0; i < node->count; ++i) {
+        ++r->config->model.layer_count;
+        TRY(read_layer(r, &r->config->model.layer[i], node->item[i]));
+    }
+    return OK;
+}
+
+static void print_attr(FILE *out, const ConfigAttr *attr)
+{
+    print_text(out, attr->key);
+    fputs(": ", out);
+    bool list = strchr(attr->value, ',') != NULL;
+    char *rest = mem_text(attr->value), *walk = rest, *item;
+    if (list) fputc('[', out);
+    for (int i = 0; (item = strsep(&walk, ",")); ++i) {
+        if (i) fputs(", ", out);
+        print_text(out, item);
+    }
+    if (list) fputc(']', out);
+    mem_free(&rest);
+}
+
+static void layers_print(FILE *out, const Option *o, const Config *config)
+{
+    (void)o;
+    for (int i = 0; i < config->model.layer_count; ++i) {
+        const ConfigLayer *layer = &config->model.layer[i];
+        fputs("\n    - ", out);
+        print_text(out, layer->kind);
+        if (layer->attr_count) fputs(": {", out);
+        for (int a = 0; a < layer->attr_count; ++a) {
+            if (a) fputs(", ", out);
+            print_attr(out, &layer->attr[a]);
+        }
+        if (layer->attr_count) fputc('}', out);
+    }
+}
+
+const OptionKind kind_flags = {"[WORD, ...]", true, flags_read, flags_print, NULL};
+const OptionKind kind_ints = {"[INT, ...]", true, reals_read, reals_print, list_free};
+const OptionKind kind_reals = {"[NUMBER, ...]", true, reals_read, reals_print, list_free};
+const OptionKind kind_layers = {"LIST", true, layers_read, layers_print, layers_free};

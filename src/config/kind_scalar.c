@@ -1,0 +1,250 @@
+/* Kinds of single values: whole and real numbers, true|false, text, one word of several, checkpoint.resume. A number is
+ * the whole word or an error: no 32x, no 1e3 for a whole number, no nan, nothing rounded. */
+#include "option.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static Status need_scalar(Reading *r, const Node *node)
+{
+    r->at = node;
+    if (node->kind != NODE_SCALAR)
+        return fail(ERR_CONFIG, "a single value is wanted here, not %s", node_kind_name(node));
+    if (!r->fallback && node_is_null(node))
+        return fail(ERR_CONFIG, "has no value: give one, or remove the key");
+    return OK;
+}
+
+/* Numbers and true|false are not text: in quotes they would be. */
+static Status need_plain(Reading *r, const Node *node)
+{
+    TRY(need_scalar(r, node));
+    if (node->quoted)
+        return fail(ERR_CONFIG, "\"%s\" is text: write it without quotes", node->text);
+    return OK;
+}
+
+static Status range_fail(const Reading *r, const Node *node)
+{
+    char range[80];
+    const Option *o = r->option;
+    if (o->later)
+        return fail(ERR_CONFIG, "%s: %s are not in this version, only 1 is", node->text, o->later);
+    return fail(ERR_CONFIG, "%s is out of range: must be %s%s%s%s", node->text,
+                option_range(o, range), o->unit ? " (" : "", o->unit ? o->unit : "",
+                o->unit ? ")" : "");
+}
+
+static bool is_whole(const char *text)
+{
+    const char *digits = text + (*text == '-');
+    return *digits && digits[strspn(digits, "0123456789")] == 0;
+}
+
+/* -1.5e+3, .5, 5.: what YAML's core schema calls a number, without nan and infinities. */
+static bool is_number(const char *text)
+{
+    const char *c = text + (*text == '-' || *text == '+');
+    size_t whole = strspn(c, "0123456789"), part = 0;
+    c += whole;
+    if (*c == '.') {
+        part = strspn(++c, "0123456789");
+        c += part;
+    }
+    if (whole + part == 0) return false;
+    if (*c == 'e' || *c == 'E') {
+        ++c;
+        if (*c == '-' || *c == '+') ++c;
+        size_t digits = strspn(c, "0123456789");
+        if (digits == 0) return false;
+        c += digits;
+    }
+    return *c == 0;
+}
+
+static Status whole_fail(const char *text)
+{
+    if (is_number(text)) {
+        double value = strtod(text, NULL);
+        if (value == floor(value) && fabs(value) < 1e15)
+            return fail(ERR_CONFIG, "'%s' is not a whole number as it stands: write %.0f", text,
+                        value);
+    }
+    return fail(ERR_CONFIG, "'%s' is not a whole number", text);
+}
+
+static Status int_read(Reading *r, void *field, const Node *node)
+{
+    TRY(need_plain(r, node));
+    const char *digits = node->text + (*node->text == '-');
+    if (!is_whole(node->text)) return whole_fail(node->text);
+    if (digits[0] == '0' && digits[1])
+        return fail(ERR_CONFIG, "'%s' begins with a zero: write it without", node->text);
+    errno = 0;
+    long long value = strtoll(node->text, NULL, 10);
+    bool outside = value < r->option->min || value > r->option->max;
+    if (errno == ERANGE || (outside && !r->fallback)) return range_fail(r, node);
+    if (field) *(int64_t *)field = value;
+    return OK;
+}
+
+static void int_print(FILE *out, const Option *o, const Config *config)
+{
+    fprintf(out, "%lld", (long long)*(const int64_t *)option_value(o, config));
+}
+
+Status read_real(Reading *r, const Node *node, double *value)
+{
+    const Option *o = r->option;
+    TRY(need_plain(r, node));
+    if (!is_number(node->text)) return fail(ERR_CONFIG, "'%s' is not a number", node->text);
+    double v = strtod(node->text, NULL);
+    if (!isfinite(v))
+        return fail(ERR_CONFIG, "%s is too large for a double-precision number", node->text);
+    bool low = o->lo_open ? v <= o->lo : v < o->lo, high = o->hi_open ? v >= o->hi : v > o->hi;
+    if (!r->fallback && (low || high)) return range_fail(r, node);
+    *value = v;
+    return OK;
+}
+
+static Status real_read(Reading *r, void *field, const Node *node)
+{
+    return read_real(r, node, field);
+}
+
+static void real_print(FILE *out, const Option *o, const Config *config)
+{
+    json_number(out, *(const double *)option_value(o, config));
+}
+
+static Status bool_read(Reading *r, void *field, const Node *node)
+{
+    TRY(need_plain(r, node));
+    bool yes = !strcmp(node->text, "true");
+    if (!yes && strcmp(node->text, "false") != 0)
+        return fail(ERR_CONFIG, "'%s' is neither true nor false", node->text);
+    *(bool *)field = yes;
+    return OK;
+}
+
+static void bool_print(FILE *out, const Option *o, const Config *config)
+{
+    fputs(*(const bool *)option_value(o, config) ? "true" : "false", out);
+}
+
+/* Bytes of the UTF-8 character at c; 0 where it is none (RFC 3629's lengths; overlong forms are left to the reader). */
+static int utf8_bytes(const unsigned char *c)
+{
+    int bytes = *c < 0x80    ? 1
+                : *c >= 0xf5 ? 0
+                : *c >= 0xf0 ? 4
+                : *c >= 0xe0 ? 3
+                : *c >= 0xc2 ? 2
+                             : 0;
+    for (int i = 1; i < bytes; ++i)
+        if ((c[i] & 0xc0) != 0x80) return 0;
+    return bytes;
+}
+
+Status read_text(Reading *r, const Node *node)
+{
+    TRY(need_scalar(r, node));
+    const unsigned char *c = (const unsigned char *)node->text;
+    while (*c) {
+        int bytes = utf8_bytes(c);
+        if (bytes == 0) return fail(ERR_CONFIG, "the text is not UTF-8");
+        if (iscntrl(*c) || (bytes == 2 && *c == 0xc2 && c[1] < 0xa0))
+            return fail(ERR_CONFIG, "the text holds a control character");
+        c += bytes;
+    }
+    if (!r->fallback && (int64_t)strlen(node->text) < r->option->min)
+        return fail(ERR_CONFIG, "the text is empty: give a value, or remove the key");
+    return OK;
+}
+
+static Status text_read(Reading *r, void *field, const Node *node)
+{
+    TRY(read_text(r, node));
+    mem_free((char **)field);
+    *(char **)field = mem_text(node->text);
+    return OK;
+}
+
+/* Plain where nobody can take it for anything else, else in JSON's quotes, which YAML reads the same. */
+void print_text(FILE *out, const char *text)
+{
+    static const char safe[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./+-";
+    const Node node = {.kind = NODE_SCALAR, .text = (char *)text};
+    if (!node_is_null(&node) && text[strspn(text, safe)] == 0 && *text != '-')
+        fputs(text, out);
+    else
+        json_text(out, text);
+}
+
+static void text_print(FILE *out, const Option *o, const Config *config)
+{
+    const char *text = *(char *const *)option_value(o, config);
+    print_text(out, text ? text : "");
+}
+
+static void text_free(void *field)
+{
+    mem_free((char **)field);
+}
+
+static Status enum_read(Reading *r, void *field, const Node *node)
+{
+    TRY(need_scalar(r, node));
+    int i = words_find(r->option->words, node->text);
+    if (i < 0 && words_find(r->option->later, node->text) >= 0)
+        return fail(ERR_CONFIG, "'%s' is not in this version: only %s is", node->text,
+                    r->option->words);
+    if (i < 0) return words_fail(r->option->words, node->text);
+    *(int *)field = i;
+    return OK;
+}
+
+static void enum_print(FILE *out, const Option *o, const Config *config)
+{
+    char word[64];
+    fputs(words_at(o->words, *(const int *)option_value(o, config), word), out);
+}
+
+static Status resume_read(Reading *r, void *field, const Node *node)
+{
+    TRY(read_text(r, node));
+    int i = words_find(r->option->words, node->text);
+    if (i < 0 && !strpbrk(node->text, "/."))
+        return fail(ERR_CONFIG, "'%s' is neither auto, no nor the path of a checkpoint file",
+                    node->text);
+    mem_free(&r->config->checkpoint.resume_path);
+    if (i < 0) r->config->checkpoint.resume_path = mem_text(node->text);
+    *(int *)field = i < 0 ? RESUME_FILE : i;
+    return OK;
+}
+
+static void resume_print(FILE *out, const Option *o, const Config *config)
+{
+    if (config->checkpoint.resume == RESUME_FILE)
+        print_text(out, config->checkpoint.resume_path);
+    else
+        enum_print(out, o, config);
+}
+
+/* The path is the one value that lies outside the option's own field. */
+static void resume_free(void *field)
+{
+    char *config = (char *)field - offsetof(Config, checkpoint.resume);
+    mem_free(&((Config *)(void *)config)->checkpoint.resume_path);
+}
+
+const OptionKind kind_int = {"INT", false, int_read, int_print, NULL};
+const OptionKind kind_real = {"NUMBER", false, real_read, real_print, NULL};
+const OptionKind kind_bool = {"true|false", false, bool_read, bool_print, NULL};
+const OptionKind kind_text = {"TEXT", false, text_read, text_print, text_free};
+const OptionKind kind_enum = {"WORD", false, enum_read, enum_print, NULL};
+const OptionKind kind_resume = {"auto|no|PATH", false, resume_read, resume_print, resume_free};

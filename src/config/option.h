@@ -1,0 +1,90 @@
+/* The option table: one entry a key. Parsing, overrides, defaults, the resolved file, help, man page and completion are
+ * loops over it; a key lives nowhere else. */
+#ifndef WEFT_CONFIG_OPTION_H
+#define WEFT_CONFIG_OPTION_H
+
+#include "config.h"
+#include "yaml.h"
+
+typedef struct Option Option;
+
+/* One reading of one value. Errors are fail(ERR_CONFIG) without a place; `at` is the node at fault. */
+typedef struct Reading {
+    const Option *option;
+    Config *config;
+    const Node *at;
+    bool fallback; /* the table's default: may lie outside the range, where that means "not set" */
+} Reading;
+
+/* What a kind of value can do. read replaces what the field holds. */
+typedef struct OptionKind {
+    const char *name; /* as the help shows it: "INT" */
+    bool list;        /* written [a, b] */
+    Status (*read)(Reading *reading, void *field, const Node *node);
+    void (*print)(FILE *out, const Option *option, const Config *config); /* as YAML */
+    void (*free)(void *field);                                            /* NULL: owns nothing */
+} OptionKind;
+extern const OptionKind kind_int, kind_real, kind_bool, kind_text, kind_enum, kind_resume;
+extern const OptionKind kind_flags, kind_ints, kind_reals, kind_layers;
+
+struct Option {
+    const char *key; /* "train.batch" */
+    const OptionKind *kind;
+    size_t offset;        /* of the field in Config; OPTION_NO_FIELD: checked and dropped */
+    const char *fallback; /* the default, as a user would write it */
+    const char *unset;    /* what the default means where it stands for "not set"; else NULL */
+    int64_t min, max;     /* kind_int: range. kind_text: least length */
+    double lo, hi;        /* kind_real and items of lists: range */
+    bool lo_open, hi_open;
+    const char *words; /* kind_enum, kind_flags: "a|b|c", numbered from 0 (flags: a bit each) */
+    const char *later; /* words known but not in this version; OPTION_NO_FIELD: what is missing */
+    const char *unit, *help;
+};
+#define OPTION_NO_FIELD ((size_t)-1)
+
+typedef struct Section {
+    const char *name, *help;
+} Section;
+
+extern const Option options[];
+extern const int option_count;
+extern const Section sections[];
+extern const int section_count;
+
+int option_find(const char *key); /* index, or -1 */
+/* "batch" of "train.batch", and whether an option is of that section. */
+const char *option_leaf(const Option *option);
+bool option_in(const Option *option, const char *section);
+void *option_field(const Option *option, Config *config);
+const void *option_value(const Option *option, const Config *config);
+Status option_fallback(const Option *option, Config *config);
+/* The range as text ("at least 1"), into at least 80 chars, returned; "" if there is none. */
+char *option_range(const Option *option, char *out);
+
+/* Where a key was set. The same order as options. */
+typedef enum Source { SOURCE_DEFAULT, SOURCE_FILE, SOURCE_COMMAND } Source;
+typedef struct ConfigPlace {
+    Source source;
+    int line, column;
+    char *word; /* SOURCE_COMMAND: the whole override; owned */
+} ConfigPlace;
+
+/* words "a|b|c": how many, number i into out (at least 64 chars, returned), position of a word or -1. */
+int words_count(const char *words);
+char *words_at(const char *words, int i, char *out);
+int words_find(const char *words, const char *word);
+/* "'sdg' is none of sgd, adam; did you mean sgd?" as fail(ERR_CONFIG). */
+Status words_fail(const char *words, const char *word);
+
+/* Scalars of lists go by the same rules as single ones. */
+Status read_real(Reading *reading, const Node *node, double *value);
+Status read_text(Reading *reading, const Node *node);
+/* Text as a YAML scalar, quoted where it must be. */
+void print_text(FILE *out, const char *text);
+
+/* apply.c, rules.c */
+Status apply_tree(Config *config, const Node *root);
+Status apply_override(Config *config, const char *word);
+Status apply_rules(Config *config);
+
+#endif

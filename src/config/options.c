@@ -1,0 +1,232 @@
+/* The option table itself. Order is the order of the help and of the resolved file. */
+#include "option.h"
+
+#include <math.h>
+#include <string.h>
+
+const Section sections[] = {
+    {"run", "The run and where its files go (dir/name)."},
+    {"model", "What is trained: a model by name, or a list of layers."},
+    {"data", "Data sets in HDF5 and what is done to each sample."},
+    {"train", "How long, how much at a time, on what."},
+    {"optim", "The update rule and the learning rate's curve."},
+    {"grid", "How the ranks share the work."},
+    {"checkpoint", "When to save, what to keep, where to go on."},
+};
+const int section_count = sizeof sections / sizeof sections[0];
+
+#define AT(field)     offsetof(Config, field)
+#define RANGE(a, b)   .min = a, .max = b
+#define FROM(a)       .min = a, .max = INT64_MAX
+#define REAL_FROM(a)  .lo = a, .hi = INFINITY
+#define REAL_ABOVE(a) .lo = a, .lo_open = true, .hi = INFINITY
+#define SHARE         .lo = 0, .hi = 1, .hi_open = true
+#define LENGTH(a)     .min = a
+#define MOST          2147483647
+
+/* clang-format off */
+const Option options[] = {
+    {"run.name", &kind_text, AT(run.name), "", "the configuration file's name", LENGTH(1),
+     .help = "Name of the run; its files go to run.dir/run.name."},
+    {"run.seed", &kind_int, AT(run.seed), "1", NULL, FROM(0),
+     .help = "Seed of all random numbers: parameters, order of samples, augmentation, dropout."},
+    {"run.dir", &kind_text, AT(run.dir), "runs", NULL, LENGTH(1),
+     .help = "Folder that holds the folders of runs."},
+    {"run.trace", &kind_bool, AT(run.trace), "false", NULL,
+     .help = "Write trace.json, a time line for Chrome's or Perfetto's trace viewer."},
+
+    {"model.name", &kind_text, AT(model.name), "", "none", LENGTH(1),
+     .help = "Model by name: mlp, lenet, resnet18, resnet34, resnet50, resnet101, mobilenet_v2."},
+    {"model.stem", &kind_enum, AT(model.stem), "imagenet", NULL, .words = "imagenet|small",
+     .help = "resnet: first layers for large images (7x7, stride 2, pool) or small ones (3x3)."},
+    {"model.classes", &kind_int, AT(model.classes), "0", "as the data set says", RANGE(1, MOST),
+     .help = "Classes that the model tells apart."},
+    {"model.dropout", &kind_real, AT(model.dropout), "-1", "the model's own", SHARE,
+     .help = "Share of activations dropped before the classifier."},
+    {"model.hidden", &kind_ints, AT(model.hidden), "[512, 512]", NULL, .lo = 1, .hi = MOST,
+     .help = "mlp: widths of the hidden layers."},
+    {"model.layers", &kind_layers, AT(model.layer), "[]", "none",
+     .help = "Layers in order, instead of model.name: - conv2d: {channels: 32, kernel: 3}"},
+
+    {"data.train", &kind_text, AT(data.train), "", "none", LENGTH(1),
+     .help = "HDF5 file to train on."},
+    {"data.test", &kind_text, AT(data.test), "", "none", LENGTH(1),
+     .help = "HDF5 file to evaluate on."},
+    {"data.x", &kind_text, AT(data.x), "/x", NULL, LENGTH(1),
+     .help = "Name of the samples' data set inside the files."},
+    {"data.y", &kind_text, AT(data.y), "/y", NULL, LENGTH(1),
+     .help = "Name of the labels' or targets' data set inside the files."},
+    {"data.layout", &kind_enum, AT(data.layout), "nchw", NULL, .words = "nchw|nhwc",
+     .help = "Order of the dimensions of data.x: channels first or last."},
+    {"data.augment", &kind_flags, AT(data.augment), "[]", NULL, .words = "flip|crop|cutout",
+     .help = "Random changes to training images: mirror, shifted crop, a square blanked."},
+    {"data.crop_pad", &kind_int, AT(data.crop_pad), "4", NULL, RANGE(0, 1024), .unit = "pixels",
+     .help = "Padding on each side before the random crop."},
+    {"data.cutout_size", &kind_int, AT(data.cutout_size), "8", NULL, RANGE(1, 4096), .unit = "pixels",
+     .help = "Side of the square that cutout blanks."},
+    {"data.normalize", &kind_bool, AT(data.normalize), "true", NULL,
+     .help = "Take off the mean and divide by the deviation: data.mean and data.std, else the file's own."},
+    {"data.scale", &kind_real, AT(data.scale), "0", "1/255 for uint8, else 1", REAL_ABOVE(0),
+     .help = "Factor on raw values, before normalizing."},
+    {"data.mean", &kind_reals, AT(data.mean), "[]", "the file's own", .lo = -INFINITY, .hi = INFINITY,
+     .help = "Mean of the scaled values: one for all channels, or one each."},
+    {"data.std", &kind_reals, AT(data.std), "[]", "the file's own", REAL_ABOVE(0),
+     .help = "Standard deviation of the scaled values, as many as data.mean has."},
+    {"data.prefetch", &kind_int, AT(data.prefetch), "4", NULL, RANGE(2, 4096), .unit = "micro-batches",
+     .help = "Micro-batches kept ready by the loader."},
+
+    {"train.epochs", &kind_int, AT(train.epochs), "0", "1 where train.steps is not set", RANGE(1, MOST),
+     .help = "Passes over the training data."},
+    {"train.steps", &kind_int, AT(train.steps), "0", "as train.epochs says", FROM(1),
+     .help = "Optimizer steps, instead of train.epochs."},
+    {"train.batch", &kind_int, AT(train.batch), "128", NULL, RANGE(1, MOST), .unit = "samples",
+     .help = "Samples in one step, over all ranks."},
+    {"train.micro_batch", &kind_int, AT(train.micro_batch), "0", "chosen from batch and ranks",
+     RANGE(1, MOST), .unit = "samples",
+     .help = "Samples in one pass through the model; must divide train.batch."},
+    {"train.precision", &kind_enum, AT(train.precision), "fp32", NULL, .words = "fp32",
+     .later = "bf16|fp16", .help = "Number format of activations and matrix products."},
+    {"train.bits", &kind_enum, AT(train.bits), "grid", NULL, .words = "grid|run",
+     .help = "Promise: the same bits on every grid, or only from run to run on this one (faster sums)."},
+    {"train.device", &kind_enum, AT(train.device), "auto", NULL, .words = "auto|cpu|cuda",
+     .help = "Where to compute; auto takes a GPU where there is one."},
+    {"train.loss", &kind_enum, AT(train.loss), "softmax", NULL, .words = "softmax|mse",
+     .help = "Softmax cross-entropy on labels, or mean squared error on float targets."},
+    {"train.label_smoothing", &kind_real, AT(train.label_smoothing), "0", NULL, SHARE,
+     .help = "softmax: share of the target spread over all classes."},
+    {"train.threads", &kind_int, AT(train.threads), "0", "the rank's share of the cores", RANGE(1, 1024),
+     .help = "CPU threads of each rank; part of the numbers, so fix it to compare bits."},
+    {"train.eval_every", &kind_int, AT(train.eval_every), "1", NULL, RANGE(0, MOST), .unit = "epochs",
+     .help = "Epochs from one evaluation to the next; 0: only at the end."},
+    {"train.log_every", &kind_int, AT(train.log_every), "50", NULL, RANGE(1, MOST), .unit = "steps",
+     .help = "Steps from one line of metrics.jsonl to the next."},
+
+    {"optim.name", &kind_enum, AT(optim.name), "sgd", NULL, .words = "sgd|adam|adamw|lars|lamb",
+     .help = "Update rule."},
+    {"optim.lr", &kind_real, AT(optim.lr), "0.01", NULL, REAL_ABOVE(0),
+     .help = "Learning rate, the highest of the curve."},
+    {"optim.momentum", &kind_real, AT(optim.momentum), "0", NULL, SHARE,
+     .help = "sgd, lars: momentum."},
+    {"optim.nesterov", &kind_bool, AT(optim.nesterov), "false", NULL,
+     .help = "sgd: Nesterov's form of momentum."},
+    {"optim.beta1", &kind_real, AT(optim.beta1), "0.9", NULL, SHARE,
+     .help = "adam, adamw, lamb: decay of the first moment."},
+    {"optim.beta2", &kind_real, AT(optim.beta2), "0.999", NULL, SHARE,
+     .help = "adam, adamw, lamb: decay of the second moment."},
+    {"optim.eps", &kind_real, AT(optim.eps), "1e-8", NULL, REAL_ABOVE(0),
+     .help = "adam, adamw, lamb: added to the root of the second moment."},
+    {"optim.weight_decay", &kind_real, AT(optim.weight_decay), "0", NULL, REAL_FROM(0),
+     .help = "Weight decay; biases and norms are spared unless optim.decay_all."},
+    {"optim.decay_all", &kind_bool, AT(optim.decay_all), "false", NULL,
+     .help = "Let biases and norms decay, too."},
+    {"optim.clip", &kind_real, AT(optim.clip), "0", NULL, REAL_FROM(0),
+     .help = "Largest global norm of the gradient; 0: no clipping."},
+    {"optim.trust", &kind_real, AT(optim.trust), "0.001", NULL, REAL_ABOVE(0),
+     .help = "lars: trust coefficient."},
+    {"optim.schedule", &kind_enum, AT(optim.schedule), "constant", NULL,
+     .words = "constant|multistep|cosine|linear|polynomial", .help = "Curve of the learning rate."},
+    {"optim.lr_end", &kind_real, AT(optim.lr_end), "0", NULL, REAL_FROM(0),
+     .help = "cosine, linear, polynomial: learning rate at the end."},
+    {"optim.power", &kind_real, AT(optim.power), "1", NULL, REAL_ABOVE(0),
+     .help = "polynomial: exponent."},
+    {"optim.gamma", &kind_real, AT(optim.gamma), "0.1", NULL, REAL_ABOVE(0),
+     .help = "multistep: factor on the learning rate at each milestone."},
+    {"optim.milestones", &kind_reals, AT(optim.milestones), "[]", "none", REAL_ABOVE(0), .unit = "epochs",
+     .help = "multistep: when the learning rate falls, in rising order."},
+    {"optim.warmup_steps", &kind_int, AT(optim.warmup_steps), "0", "no warm-up", FROM(0), .unit = "steps",
+     .help = "Steps in which the learning rate rises linearly to its start."},
+    {"optim.warmup_epochs", &kind_real, AT(optim.warmup_epochs), "0", "no warm-up", REAL_FROM(0),
+     .unit = "epochs", .help = "The same in epochs, instead of optim.warmup_steps."},
+
+    {"grid.dp", &kind_int, AT(grid.dp), "0", "all ranks", RANGE(1, 1048576), .unit = "ranks",
+     .help = "Data-parallel replicas; must equal the number of ranks."},
+    {"grid.pp", &kind_int, OPTION_NO_FIELD, "1", NULL, RANGE(1, 1), .later = "pipeline stages",
+     .help = "Pipeline stages; only 1 in this version."},
+    {"grid.tp", &kind_int, OPTION_NO_FIELD, "1", NULL, RANGE(1, 1), .later = "tensor parallelism",
+     .help = "Tensor-parallel ranks; only 1 in this version."},
+    {"grid.transport", &kind_enum, AT(grid.transport), "auto", NULL, .words = "auto|shm|mpi|nccl",
+     .help = "How gradients are summed; auto: shared memory on one node, nccl on GPUs, else MPI."},
+    {"grid.bucket_mb", &kind_real, AT(grid.bucket_mb), "4", NULL, REAL_ABOVE(0), .unit = "MB",
+     .help = "Gradients summed together, while backward still runs."},
+
+    {"checkpoint.every_steps", &kind_int, AT(checkpoint.every_steps), "0", NULL, FROM(0), .unit = "steps",
+     .help = "Steps from one checkpoint to the next; 0: by time, or only at the end."},
+    {"checkpoint.every_s", &kind_real, AT(checkpoint.every_s), "0", NULL, REAL_FROM(0), .unit = "seconds",
+     .help = "Seconds from one checkpoint to the next; 0: by steps, or only at the end."},
+    {"checkpoint.keep", &kind_int, AT(checkpoint.keep), "3", NULL, RANGE(0, MOST),
+     .help = "Newest checkpoints kept; 0: all."},
+    {"checkpoint.best", &kind_bool, AT(checkpoint.best), "true", NULL,
+     .help = "Keep the checkpoint of the best evaluation as best.h5."},
+    {"checkpoint.resume", &kind_resume, AT(checkpoint.resume), "auto", NULL, .words = "auto|no",
+     .help = "Go on from the run's newest checkpoint, from none, or from this file."},
+};
+/* clang-format on */
+const int option_count = sizeof options / sizeof options[0];
+
+int option_find(const char *key)
+{
+    for (int i = 0; i < option_count; ++i)
+        if (!strcmp(options[i].key, key)) return i;
+    return -1;
+}
+
+const char *option_leaf(const Option *option)
+{
+    return strchr(option->key, '.') + 1;
+}
+
+bool option_in(const Option *option, const char *section)
+{
+    size_t length = strlen(section);
+    return !strncmp(option->key, section, length) && option->key[length] == '.';
+}
+
+void *option_field(const Option *option, Config *config)
+{
+    return option->offset == OPTION_NO_FIELD ? NULL : (char *)config + option->offset;
+}
+
+const void *option_value(const Option *option, const Config *config)
+{
+    return option->offset == OPTION_NO_FIELD ? NULL : (const char *)config + option->offset;
+}
+
+Status option_fallback(const Option *option, Config *config)
+{
+    Node *node = NULL;
+    if (option->kind->list)
+        TRY(yaml_parse(&node, option->key, option->fallback, strlen(option->fallback)));
+    else
+        node = node_word(option->fallback);
+    Reading reading = {.option = option, .config = config, .fallback = true};
+    Status status = option->kind->read(&reading, option_field(option, config), node);
+    node_free(&node);
+    return status;
+}
+
+static char *real_range(const Option *o, char *out)
+{
+    if (o->lo == -INFINITY && o->hi == INFINITY) return out;
+    if (o->hi == INFINITY)
+        snprintf(out, 80, o->lo_open ? "above %g" : "at least %g", o->lo);
+    else if (o->hi == MOST)
+        snprintf(out, 80, "at least %g", o->lo);
+    else
+        snprintf(out, 80, o->hi_open ? "from %g to below %g" : "from %g to %g", o->lo, o->hi);
+    return out;
+}
+
+char *option_range(const Option *o, char *out)
+{
+    *out = 0;
+    if (o->kind == &kind_real || o->kind == &kind_reals || o->kind == &kind_ints)
+        return real_range(o, out);
+    if (o->kind != &kind_int) return out;
+    if (o->min == o->max)
+        snprintf(out, 80, "only %lld", (long long)o->min);
+    else if (o->max >= MOST)
+        snprintf(out, 80, "at least %lld", (long long)o->min);
+    else
+        snprintf(out, 80, "from %lld to %lld", (long long)o->min, (long long)o->max);
+    return out;
+}

@@ -1,0 +1,106 @@
+/* Rules across keys, after all are read. Of two keys that exclude each other, one from the command line replaces the one
+ * in the file; two from the same source are an error. */
+#include "option.h"
+
+#include <libgen.h>
+#include <string.h>
+
+static ConfigPlace *place_of(const Config *config, const char *key)
+{
+    return &config->place[option_find(key)];
+}
+
+static bool is_set(const Config *config, const char *key)
+{
+    return place_of(config, key)->source != SOURCE_DEFAULT;
+}
+
+static Status drop(Config *config, const char *key)
+{
+    ConfigPlace *place = place_of(config, key);
+    mem_free(&place->word);
+    place->source = SOURCE_DEFAULT;
+    return option_fallback(&options[option_find(key)], config);
+}
+
+static Status exclude(Config *config, const char *a, const char *b)
+{
+    Source sa = place_of(config, a)->source, sb = place_of(config, b)->source;
+    if (sa == SOURCE_DEFAULT || sb == SOURCE_DEFAULT) return OK;
+    if (sa == sb) return config_fail_key(config, b, "%s is set, too: keep one of the two", a);
+    return drop(config, sa < sb ? a : b);
+}
+
+static Status check_train(Config *config)
+{
+    int64_t batch = config->train.batch, micro = config->train.micro_batch;
+    if (config->train.epochs == 0 && config->train.steps == 0) config->train.epochs = 1;
+    if (micro && batch % micro)
+        return config_fail_key(config, "train.micro_batch",
+                               "%lld does not divide train.batch (%lld): choose a divisor",
+                               (long long)micro, (long long)batch);
+    return OK;
+}
+
+static Status check_optim(const Config *config)
+{
+    const ConfigList *m = &config->optim.milestones;
+    if (config->optim.nesterov && config->optim.name != OPTIM_SGD)
+        return config_fail_key(config, "optim.nesterov", "only sgd has it: set optim.name: sgd");
+    if (config->optim.nesterov && config->optim.momentum == 0)
+        return config_fail_key(config, "optim.nesterov", "needs optim.momentum above 0");
+    if (config->optim.schedule == LR_MULTISTEP && m->count == 0)
+        return config_fail_key(config, "optim.schedule",
+                               "multistep needs optim.milestones, such as [30, 60, 80]");
+    for (int i = 1; i < m->count; ++i)
+        if (m->value[i] <= m->value[i - 1])
+            return config_fail_key(config, "optim.milestones", "must rise: %g comes after %g",
+                                   m->value[i], m->value[i - 1]);
+    return OK;
+}
+
+/* A file that is not named is NULL. */
+static Status check_data(Config *config)
+{
+    if (config->data.train && !*config->data.train) mem_free(&config->data.train);
+    if (config->data.test && !*config->data.test) mem_free(&config->data.test);
+    int mean = config->data.mean.count, std = config->data.std.count;
+    if ((mean > 0) != (std > 0))
+        return config_fail_key(config, mean ? "data.mean" : "data.std", "needs %s, too",
+                               mean ? "data.std" : "data.mean");
+    if (mean != std)
+        return config_fail_key(config, "data.std", "has %d values and data.mean has %d", std, mean);
+    return OK;
+}
+
+/* A run's folder is one name below run.dir. */
+static Status check_name(Config *config)
+{
+    if (!*config->run.name) {
+        char *path = mem_text(config->path), *name = basename(path), *dot = strrchr(name, '.');
+        if (dot && dot != name) *dot = 0;
+        mem_free(&config->run.name);
+        bool usable = *name && *name != '.' && *name != '/' && !strchr(name, ' ');
+        config->run.name = mem_text(usable ? name : "run");
+        mem_free(&path);
+    }
+    const char *name = config->run.name;
+    if (strchr(name, '/') || !strcmp(name, ".") || !strcmp(name, ".."))
+        return config_fail_key(config, "run.name",
+                               "'%s' cannot be the name of a folder: no '/', not '.' or '..'",
+                               name);
+    return OK;
+}
+
+Status apply_rules(Config *config)
+{
+    TRY(exclude(config, "train.epochs", "train.steps"));
+    TRY(exclude(config, "model.name", "model.layers"));
+    TRY(exclude(config, "optim.warmup_steps", "optim.warmup_epochs"));
+    TRY(check_name(config));
+    TRY(check_train(config));
+    TRY(check_optim(config));
+    if (is_set(config, "train.label_smoothing") && config->train.loss == LOSS_MSE)
+        return config_fail_key(config, "train.label_smoothing", "needs train.loss: softmax");
+    return check_data(config);
+}

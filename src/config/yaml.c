@@ -1,0 +1,217 @@
+/* libyaml's events -> Node tree. Refuses what a configuration has no use for (anchors, aliases, tags, several documents)
+ * instead of giving it a meaning, and nesting deeper than any key needs. */
+#include "yaml.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <yaml.h>
+
+enum { DEPTH_MAX = 16 };
+
+typedef struct Parser {
+    yaml_parser_t yaml;
+    const char *name, *text; /* borrowed */
+    yaml_event_t event;      /* the one being looked at */
+    bool held;               /* event must be deleted */
+} Parser;
+
+static Status place_fail(const Parser *p, int line, int column, const char *what)
+{
+    return fail(ERR_CONFIG, "%s:%d:%d: %s", p->name, line, column, what);
+}
+
+static int line_of(const yaml_event_t *event)
+{
+    return (int)event->start_mark.line + 1;
+}
+static int column_of(const yaml_event_t *event)
+{
+    return (int)event->start_mark.column + 1;
+}
+
+static Status event_fail(const Parser *p, const char *what)
+{
+    return place_fail(p, line_of(&p->event), column_of(&p->event), what);
+}
+
+/* The reader of libyaml gives an offset only, the scanner and the parser give marks. */
+static Status syntax_fail(const Parser *p)
+{
+    const char *problem = p->yaml.problem ? p->yaml.problem : "not YAML";
+    int line = 1, column = 1;
+    if (p->yaml.error == YAML_READER_ERROR) {
+        for (size_t i = 0; i < p->yaml.problem_offset; ++i, ++column)
+            if (p->text[i] == '\n') ++line, column = 0;
+    } else {
+        line = (int)p->yaml.problem_mark.line + 1;
+        column = (int)p->yaml.problem_mark.column + 1;
+    }
+    if (p->yaml.context && p->yaml.error != YAML_READER_ERROR)
+        return fail(ERR_CONFIG, "%s:%d:%d: YAML: %s (%s)", p->name, line, column, problem,
+                    p->yaml.context);
+    return fail(ERR_CONFIG, "%s:%d:%d: YAML: %s", p->name, line, column, problem);
+}
+
+static Status next_event(Parser *p)
+{
+    if (p->held) yaml_event_delete(&p->event);
+    p->held = false;
+    if (!yaml_parser_parse(&p->yaml, &p->event)) return syntax_fail(p);
+    p->held = true;
+    return OK;
+}
+
+static Node *node_new(NodeKind kind, int line, int column)
+{
+    Node *node = mem_new(sizeof *node);
+    node->kind = kind;
+    node->line = line;
+    node->column = column;
+    return node;
+}
+
+static void node_push(Node *node, Node *key, Node *item)
+{
+    size_t bytes = (size_t)(node->count + 1) * sizeof(Node *);
+    node->item = mem_resize(node->item, bytes);
+    node->item[node->count] = item;
+    if (node->kind == NODE_MAP) {
+        node->key = mem_resize(node->key, bytes);
+        node->key[node->count] = key;
+    }
+    ++node->count;
+}
+
+static Status refuse_extras(const Parser *p, const yaml_char_t *anchor, const yaml_char_t *tag)
+{
+    if (anchor) return event_fail(p, "anchors (&name) are not used here: write the value out");
+    if (tag) return event_fail(p, "tags (!type) are not used here: the key decides the type");
+    return OK;
+}
+
+static Status read_scalar(Parser *p, Node **out)
+{
+    const yaml_event_t *e = &p->event;
+    TRY(refuse_extras(p, e->data.scalar.anchor, e->data.scalar.tag));
+    if (strlen((char *)e->data.scalar.value) != e->data.scalar.length)
+        return event_fail(p, "the text holds a zero byte");
+    *out = node_new(NODE_SCALAR, line_of(e), column_of(e));
+    (*out)->text = mem_text((char *)e->data.scalar.value);
+    (*out)->quoted = e->data.scalar.style != YAML_PLAIN_SCALAR_STYLE;
+    return OK;
+}
+
+static Status read_node(Parser *p, Node **out, int depth);
+
+static Status read_list(Parser *p, Node *list, int depth)
+{
+    for (;;) {
+        Node *item = NULL;
+        TRY(next_event(p));
+        if (p->event.type == YAML_SEQUENCE_END_EVENT) return OK;
+        Status status = read_node(p, &item, depth + 1);
+        node_push(list, NULL, item);
+        TRY(status);
+    }
+}
+
+static Status read_map(Parser *p, Node *map, int depth)
+{
+    for (;;) {
+        Node *key = NULL, *item = NULL;
+        TRY(next_event(p));
+        if (p->event.type == YAML_MAPPING_END_EVENT) return OK;
+        if (p->event.type != YAML_SCALAR_EVENT && p->event.type != YAML_ALIAS_EVENT)
+            return event_fail(p, "a key must be a word, not a list or a mapping");
+        TRY(read_node(p, &key, depth + 1));
+        Status status = next_event(p);
+        if (status == OK) status = read_node(p, &item, depth + 1);
+        node_push(map, key, item);
+        TRY(status);
+    }
+}
+
+/* The node that begins with the current event. What was read before an error hangs in *out and is freed with it. */
+static Status read_node(Parser *p, Node **out, int depth)
+{
+    const yaml_event_t *e = &p->event;
+    if (depth > DEPTH_MAX) return event_fail(p, "nested too deeply: no key needs that");
+    switch (e->type) {
+    case YAML_SCALAR_EVENT:
+        return read_scalar(p, out);
+    case YAML_SEQUENCE_START_EVENT:
+        TRY(refuse_extras(p, e->data.sequence_start.anchor, e->data.sequence_start.tag));
+        *out = node_new(NODE_LIST, line_of(e), column_of(e));
+        return read_list(p, *out, depth);
+    case YAML_MAPPING_START_EVENT:
+        TRY(refuse_extras(p, e->data.mapping_start.anchor, e->data.mapping_start.tag));
+        *out = node_new(NODE_MAP, line_of(e), column_of(e));
+        return read_map(p, *out, depth);
+    default:
+        return event_fail(p, "aliases (*name) are not used here: write the value out");
+    }
+}
+
+static Status read_stream(Parser *p, Node **root)
+{
+    TRY(next_event(p)); /* stream start */
+    TRY(next_event(p));
+    if (p->event.type == YAML_STREAM_END_EVENT)
+        return place_fail(p, 1, 1, "the file is empty: it must hold at least one key");
+    TRY(next_event(p));
+    TRY(read_node(p, root, 0));
+    if (node_is_null(*root))
+        return event_fail(p, "the document is empty: it must hold at least one key");
+    TRY(next_event(p)); /* document end */
+    TRY(next_event(p));
+    if (p->event.type != YAML_STREAM_END_EVENT)
+        return event_fail(p, "a second document begins: one file holds one configuration");
+    return OK;
+}
+
+Status yaml_parse(Node **root, const char *name, const char *text, size_t length)
+{
+    Parser p = {.name = name, .text = text};
+    *root = NULL;
+    if (!yaml_parser_initialize(&p.yaml)) die("libyaml: out of memory");
+    yaml_parser_set_input_string(&p.yaml, (const unsigned char *)text, length);
+    Status status = read_stream(&p, root);
+    if (p.held) yaml_event_delete(&p.event);
+    yaml_parser_delete(&p.yaml);
+    if (status != OK) node_free(root);
+    return status;
+}
+
+Node *node_word(const char *text)
+{
+    Node *node = node_new(NODE_SCALAR, 0, 0);
+    node->text = mem_text(text);
+    return node;
+}
+
+void node_free(Node **node)
+{
+    if (!*node) return;
+    for (int i = 0; i < (*node)->count; ++i) {
+        if ((*node)->key) node_free(&(*node)->key[i]);
+        node_free(&(*node)->item[i]);
+    }
+    mem_free(&(*node)->key);
+    mem_free(&(*node)->item);
+    mem_free(&(*node)->text);
+    mem_free(node);
+}
+
+bool node_is_null(const Node *node)
+{
+    if (node->kind != NODE_SCALAR || node->quoted) return false;
+    const char *t = node->text;
+    return !*t || !strcmp(t, "~") || !strcmp(t, "null") || !strcmp(t, "Null") || !strcmp(t, "NULL");
+}
+
+const char *node_kind_name(const Node *node)
+{
+    if (node->kind == NODE_LIST) return "a list";
+    if (node->kind == NODE_MAP) return "a mapping";
+    return "a single value";
+}

@@ -1,0 +1,125 @@
+/* Raw sample -> float NCHW. In torchvision's usual order: RandomCrop (the raw image padded with zeros on all sides),
+ * RandomHorizontalFlip, scale and normalise; then Cutout (DeVries & Taylor 2017), a square of zeros, that is of mean
+ * values, whose centre may be anywhere, so that it may hang over the border. Scale, mean and deviation fold into one
+ * multiply-add a value. Choices are a function of (seed, epoch, sample) alone. */
+#include "data_private.h"
+
+typedef struct Choice { /* of one sample */
+    bool flip;
+    int64_t dy, dx;                         /* crop: source = output + (dy, dx) */
+    int64_t cut_y0, cut_y1, cut_x0, cut_x1; /* cutout: empty where y0 == y1 */
+} Choice;
+
+typedef struct Plane { /* one channel of one sample */
+    ElementType type;
+    const uint8_t *from;
+    int64_t height, width, row_step, pixel_step; /* steps in elements */
+    float a, b;                                  /* value = raw * a + b */
+} Plane;
+
+static int64_t pick(uint32_t word, int64_t below)
+{
+    return (int64_t)(((uint64_t)word * (uint64_t)below) >> 32);
+}
+
+static int64_t clip(int64_t v, int64_t high)
+{
+    return v < 0 ? 0 : v > high ? high : v;
+}
+
+static Choice choose(const DataSet *set, const Config *config, int64_t epoch, int64_t sample)
+{
+    Choice c = {0};
+    uint32_t r[4], cut[4];
+    int augment = config->data.augment;
+    RngKey key =
+        rng_key((uint64_t)config->run.seed, RNG_AUGMENT, (uint64_t)epoch, (uint64_t)sample);
+    rng_block(key, 0, r);
+    if (augment & AUGMENT_FLIP) c.flip = r[0] >> 31;
+    if (augment & AUGMENT_CROP) {
+        int64_t pad = config->data.crop_pad;
+        c.dy = pick(r[1], 2 * pad + 1) - pad;
+        c.dx = pick(r[2], 2 * pad + 1) - pad;
+    }
+    if (augment & AUGMENT_CUTOUT) {
+        int64_t size = config->data.cutout_size;
+        rng_block(key, 1, cut);
+        int64_t y = pick(cut[0], set->height) - size / 2, x = pick(cut[1], set->width) - size / 2;
+        c.cut_y0 = clip(y, set->height), c.cut_y1 = clip(y + size, set->height);
+        c.cut_x0 = clip(x, set->width), c.cut_x1 = clip(x + size, set->width);
+    }
+    return c;
+}
+
+static void fill(float *to, int64_t n, float value)
+{
+    for (int64_t i = 0; i < n; ++i) to[i] = value;
+}
+
+/* One output row: left of, within and right of the source row, mirrored where flip says so. */
+static void row(const Plane *p, const Choice *c, int64_t y, float *to)
+{
+    int64_t width = p->width, source = y + c->dy;
+    int64_t from = clip(-c->dx, width), end = clip(width - c->dx, width);
+    if (source < 0 || source >= p->height || from >= end) {
+        fill(to, width, p->b);
+        return;
+    }
+    const uint8_t *raw = p->from + (size_t)(source * p->row_step + (from + c->dx) * p->pixel_step) *
+                                       element_bytes(p->type);
+    if (c->flip) {
+        fill(to + width - from, from, p->b);
+        fill(to, width - end, p->b);
+        element_row(p->type, to + width - 1 - from, -1, raw, p->pixel_step, end - from, p->a, p->b);
+    } else {
+        fill(to, from, p->b);
+        fill(to + end, width - end, p->b);
+        element_row(p->type, to + from, 1, raw, p->pixel_step, end - from, p->a, p->b);
+    }
+}
+
+static void plane(const Plane *p, const Choice *c, float *to)
+{
+    bool plain = !c->flip && c->dy == 0 && c->dx == 0;
+    if (plain && p->row_step == p->width * p->pixel_step)
+        element_row(p->type, to, 1, p->from, p->pixel_step, p->height * p->width, p->a, p->b);
+    else
+        for (int64_t y = 0; y < p->height; ++y) row(p, c, y, to + y * p->width);
+    for (int64_t y = c->cut_y0; y < c->cut_y1; ++y)
+        fill(to + y * p->width + c->cut_x0, c->cut_x1 - c->cut_x0, 0.0f);
+}
+
+static void affine(const DataSet *set, int64_t channel, float *a, float *b)
+{
+    int64_t i = set->stats_count == 1 ? 0 : channel;
+    double std = set->has_stats ? (double)set->std[i] : 1.0;
+    *a = (float)((double)set->scale / std);
+    *b = set->has_stats ? (float)(-(double)set->mean[i] / std) : 0.0f;
+}
+
+void augment_sample(const DataSet *set, const Config *config, bool training, int64_t epoch,
+                    int64_t sample, const void *raw, float *out)
+{
+    Choice choice = {0};
+    bool image = set->kind == DATA_IMAGE;
+    if (training && image && config && config->data.augment)
+        choice = choose(set, config, epoch, sample);
+    int64_t pixels = set->height * set->width, step = set->channels_last ? set->channels : 1;
+    int64_t planes = set->channels;
+    Plane p = {.type = set->x.type,
+               .height = set->height,
+               .width = set->width,
+               .row_step = set->width * step,
+               .pixel_step = step};
+    if (!image && set->stats_count <= 1) { /* a vector of one scale is one row */
+        p.width = p.row_step = planes;
+        pixels = planes;
+        planes = 1;
+    }
+    for (int64_t c = 0; c < planes; ++c) {
+        affine(set, c, &p.a, &p.b);
+        p.from = (const uint8_t *)raw +
+                 (size_t)(set->channels_last ? c : c * pixels) * element_bytes(p.type);
+        plane(&p, &choice, out + c * pixels);
+    }
+}

@@ -1,0 +1,65 @@
+/* Shared inside the data room: element types, HDF5 helpers (call them under hdf5_lock), runs of samples, the writer that
+ * imports use. */
+#ifndef WEFT_DATA_PRIVATE_H
+#define WEFT_DATA_PRIVATE_H
+
+#include "data.h"
+
+#define H5_USE_110_API /* the calls keep their 1.10 form under newer libraries */
+#include <hdf5.h>
+
+/* ---- element types ---- */
+size_t element_bytes(ElementType type);
+const char *element_name(ElementType type);
+hid_t element_native(ElementType type); /* HDF5's type in memory; borrowed */
+bool element_is_float(ElementType type);
+/* One value at p, in this machine's byte order. Unsigned values above INT64_MAX become INT64_MAX. */
+int64_t element_integer(ElementType type, const void *p);
+float element_float(ElementType type, const void *p);
+/* to[i * to_step] = from[i * from_step] * a + b for i < n; to_step is 1 or -1. */
+void element_row(ElementType type, float *to, int to_step, const void *from, int64_t from_step,
+                 int64_t n, float a, float b);
+/* Index of the first NaN or infinity among n values, or -1. */
+int64_t element_not_finite(ElementType type, const void *from, int64_t n);
+
+/* ---- HDF5 ---- */
+/* Opens path to read. ERR_NOINPUT: missing, a folder, no permission. ERR_DATA: empty, not HDF5, truncated. */
+Status h5_open(hid_t *file, const char *path);
+/* Opens data set `name`; where it is missing the message lists what is there and which key names it. */
+Status h5_dataset(hid_t *dataset, hid_t file, const char *path, const char *name, const char *key);
+bool h5_has(hid_t file, const char *name);
+/* Root attributes. Absent: *count is 0. ERR_DATA where the type or size cannot be used. */
+Status h5_attr_strings(hid_t file, const char *path, const char *name, char *out, size_t width,
+                       int max, int *count, int64_t *total);
+Status h5_attr_floats(hid_t file, const char *path, const char *name, float *out, int max,
+                      int *count);
+bool h5_attr_integer(hid_t file, const char *name, int64_t *value);
+/* HDF5's own innermost words about what just failed; borrowed until the next call. */
+const char *h5_words(void);
+/* "contiguous", "chunked 64x1x28x28, deflate", ... into out. */
+void h5_storage_text(hid_t dataset, char *out, size_t out_bytes);
+
+/* ---- reading ---- */
+/* `count` samples from `first` on, raw, in one read where the storage allows. */
+Status reader_get_run(Reader *reader, int64_t first, int64_t count, void *x);
+/* to[0..n) = from[0..n) out of a mapped file; false where the file has become shorter or its file system failed. */
+bool map_copy(void *to, const void *from, size_t n);
+void map_guard_install(void);
+
+/* ---- writing a weft data set of uint8 images ---- */
+typedef struct ImageWriter ImageWriter;
+typedef struct ImageLayout {
+    int64_t samples, channels, height, width, classes;
+    const char *const *class_names; /* borrowed; `classes` of them, or NULL: numbers */
+} ImageLayout;
+/* Lays out.part out and reserves its space, so that a full disk shows at once. ERR_USAGE: out exists and not force. */
+Status image_writer_new(ImageWriter **writer, const char *out, bool force, ImageLayout layout);
+/* Adds images (N,C,H,W) with their labels, in order. */
+Status image_writer_add(ImageWriter *writer, const uint8_t *images, const int32_t *labels,
+                        int64_t count);
+/* All samples are there: writes labels, mean and deviation, syncs, renames. Frees the writer. On error, and in
+ * image_writer_drop, out.part is removed and an earlier out stays as it was. */
+Status image_writer_finish(ImageWriter **writer);
+void image_writer_drop(ImageWriter **writer);
+
+#endif

@@ -1,0 +1,266 @@
+/* What the data room asks of the HDF5 library: opening with messages a person can act on, lists of what a file holds,
+ * root attributes. HDF5's own error printing is off; where its words help they are put into ours. Every function but
+ * the lock itself is called under hdf5_lock. Reading takes no file locks: shared file systems often have none. */
+#include "data_private.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static pthread_mutex_t lock;
+static pthread_once_t lock_once = PTHREAD_ONCE_INIT;
+
+static void lock_new(void)
+{
+    pthread_mutexattr_t attr;
+    pthread_mutexattr_init(&attr);
+    pthread_mutexattr_settype(&attr, PTHREAD_MUTEX_RECURSIVE);
+    pthread_mutex_init(&lock, &attr);
+    pthread_mutexattr_destroy(&attr);
+}
+
+void hdf5_lock(void)
+{
+    pthread_once(&lock_once, lock_new);
+    pthread_mutex_lock(&lock);
+    H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
+}
+
+void hdf5_unlock(void)
+{
+    pthread_mutex_unlock(&lock);
+}
+
+static herr_t words_of(unsigned n, const H5E_error2_t *error, void *out)
+{
+    if (n == 0 && error->desc) snprintf(out, 200, "%s", error->desc);
+    return 0;
+}
+
+const char *h5_words(void)
+{
+    static _Thread_local char words[200];
+    snprintf(words, sizeof words, "HDF5 gives no reason");
+    H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, words_of, words);
+    return words;
+}
+
+/* Is it a file at all, and may it be read? */
+static Status file_look(const char *path)
+{
+    struct stat st;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0 && (errno == ENOENT || errno == ENOTDIR))
+        return fail(ERR_NOINPUT,
+                    "%s: no such file; check the path, or make a data set with `weft data import`",
+                    path);
+    if (fd < 0)
+        return fail(ERR_NOINPUT, "%s: cannot be opened: %s; check its permissions", path,
+                    strerror(errno));
+    int rc = fstat(fd, &st);
+    close(fd);
+    if (rc != 0) return fail(ERR_IO, "%s: %s", path, strerror(errno));
+    if (S_ISDIR(st.st_mode))
+        return fail(ERR_NOINPUT, "%s: is a folder; name an HDF5 file in it", path);
+    if (!S_ISREG(st.st_mode))
+        return fail(ERR_NOINPUT, "%s: is not a regular file; name an HDF5 file", path);
+    if (st.st_size == 0)
+        return fail(ERR_DATA, "%s: is empty (0 bytes); make or copy the data set again", path);
+    return OK;
+}
+
+Status h5_open(hid_t *file, const char *path)
+{
+    *file = -1;
+    TRY(file_look(path));
+    hid_t access = H5Pcreate(H5P_FILE_ACCESS);
+#if H5_VERSION_GE(1, 10, 7)
+    H5Pset_file_locking(access, false, true);
+#endif
+    *file = H5Fopen(path, H5F_ACC_RDONLY, access);
+    const char *words = *file < 0 ? h5_words() : "";
+    H5Pclose(access);
+    if (*file >= 0) return OK;
+    if (strstr(words, "signature") || strstr(words, "superblock"))
+        return fail(ERR_DATA,
+                    "%s: is not an HDF5 file; convert it with `weft data import`, or check the "
+                    "path",
+                    path);
+    if (strstr(words, "truncated"))
+        return fail(ERR_DATA, "%s: is truncated (%s); copy or make it again", path, words);
+    return fail(ERR_DATA,
+                "%s: is damaged or cannot be read by this HDF5 (%s); copy or make it again", path,
+                words);
+}
+
+typedef struct NameList {
+    char text[600];
+    int listed, total;
+} NameList;
+
+static herr_t list_name(hid_t object, const char *name, const H5O_info_t *info, void *user)
+{
+    NameList *list = user;
+    (void)object;
+    if (info->type != H5O_TYPE_DATASET) return 0;
+    size_t used = strlen(list->text);
+    if (++list->total > 12 || used + strlen(name) + 4 > sizeof list->text) return 0;
+    snprintf(list->text + used, sizeof list->text - used, "%s/%s", list->listed++ ? ", " : "",
+             name);
+    return 0;
+}
+
+Status h5_dataset(hid_t *dataset, hid_t file, const char *path, const char *name, const char *key)
+{
+    *dataset = H5Dopen2(file, name, H5P_DEFAULT);
+    if (*dataset >= 0) return OK;
+    NameList list = {0};
+    H5Ovisit(file, H5_INDEX_NAME, H5_ITER_INC, list_name, &list);
+    if (list.total == 0)
+        return fail(ERR_DATA, "%s: holds no data set %s, nor any other; name another file", path,
+                    name);
+    return fail(ERR_DATA, "%s: holds no data set %s; there is %s%s; name the right one with %s",
+                path, name, list.text, list.total > list.listed ? ", ..." : "", key);
+}
+
+bool h5_has(hid_t file, const char *name)
+{
+    return H5Lexists(file, name, H5P_DEFAULT) > 0 && H5Oexists_by_name(file, name, H5P_DEFAULT) > 0;
+}
+
+/* Opens root attribute `name` if it is there; *count: its elements. */
+static hid_t attr_open(hid_t file, const char *name, int64_t *count)
+{
+    *count = 0;
+    if (H5Aexists_by_name(file, "/", name, H5P_DEFAULT) <= 0) return -1;
+    hid_t attr = H5Aopen_by_name(file, "/", name, H5P_DEFAULT, H5P_DEFAULT);
+    if (attr < 0) return -1;
+    hid_t space = H5Aget_space(attr);
+    *count = (int64_t)H5Sget_simple_extent_npoints(space);
+    H5Sclose(space);
+    return attr;
+}
+
+static herr_t read_strings(hid_t attr, hid_t type, int64_t n, char *out, size_t width, int max)
+{
+    bool variable = H5Tis_variable_str(type) > 0;
+    size_t each = variable ? sizeof(char *) : H5Tget_size(type);
+    char *raw = mem_new((size_t)n * each);
+    herr_t rc = H5Aread(attr, type, raw);
+    for (int64_t i = 0; rc >= 0 && i < n && i < max; ++i) {
+        const char *s = variable ? ((char **)(void *)raw)[i] : raw + (size_t)i * each;
+        size_t have = !s ? 0 : variable ? strlen(s) : strnlen(s, each);
+        while (!variable && have && s[have - 1] == ' ') --have;
+        snprintf(out + (size_t)i * width, width, "%.*s", (int)have, s ? s : "");
+    }
+    if (variable && rc >= 0) {
+        hid_t space = H5Aget_space(attr);
+        H5Dvlen_reclaim(type, space, H5P_DEFAULT, raw);
+        H5Sclose(space);
+    }
+    mem_free(&raw);
+    return rc;
+}
+
+Status h5_attr_strings(hid_t file, const char *path, const char *name, char *out, size_t width,
+                       int max, int *count, int64_t *total)
+{
+    int64_t n;
+    *count = 0;
+    *total = 0;
+    hid_t attr = attr_open(file, name, &n);
+    if (attr < 0) return OK;
+    hid_t type = H5Aget_type(attr);
+    Status st = OK;
+    if (H5Tget_class(type) == H5T_STRING && n > 0 && n < 1 << 24) {
+        if (read_strings(attr, type, n, out, width, max) < 0)
+            st = fail(ERR_DATA, "%s: attribute %s cannot be read: %s", path, name, h5_words());
+        *count = n < max ? (int)n : max;
+        *total = n;
+    }
+    H5Tclose(type);
+    H5Aclose(attr);
+    return st;
+}
+
+Status h5_attr_floats(hid_t file, const char *path, const char *name, float *out, int max,
+                      int *count)
+{
+    int64_t n;
+    *count = 0;
+    hid_t attr = attr_open(file, name, &n);
+    if (attr < 0) return OK;
+    hid_t type = H5Aget_type(attr);
+    H5T_class_t kind = H5Tget_class(type);
+    H5Tclose(type);
+    Status st = OK;
+    if (kind != H5T_FLOAT && kind != H5T_INTEGER)
+        st = fail(ERR_DATA, "%s: root attribute %s is not a number; give data.%s instead", path,
+                  name, name);
+    else if (n < 1 || n > max)
+        st = fail(ERR_DATA,
+                  "%s: root attribute %s has %lld values, at most %d can be used; give one value, "
+                  "with data.%s",
+                  path, name, (long long)n, max, name);
+    else if (H5Aread(attr, H5T_NATIVE_FLOAT, out) < 0)
+        st = fail(ERR_DATA, "%s: root attribute %s cannot be read: %s", path, name, h5_words());
+    else
+        *count = (int)n;
+    H5Aclose(attr);
+    return st;
+}
+
+bool h5_attr_integer(hid_t file, const char *name, int64_t *value)
+{
+    int64_t n;
+    hid_t attr = attr_open(file, name, &n);
+    if (attr < 0) return false;
+    hid_t type = H5Aget_type(attr);
+    bool good =
+        H5Tget_class(type) == H5T_INTEGER && n == 1 && H5Aread(attr, H5T_NATIVE_INT64, value) >= 0;
+    H5Tclose(type);
+    H5Aclose(attr);
+    return good;
+}
+
+/* "chunked 64x1x28x28, deflate" */
+static void chunk_text(hid_t create, char *out, size_t out_bytes)
+{
+    hsize_t chunk[32];
+    int ndim = H5Pget_chunk(create, 32, chunk);
+    size_t used = (size_t)snprintf(out, out_bytes, "chunked ");
+    for (int i = 0; i < ndim && used < out_bytes; ++i)
+        used += (size_t)snprintf(out + used, out_bytes - used, "%s%llu", i ? "x" : "",
+                                 (unsigned long long)chunk[i]);
+    int filters = H5Pget_nfilters(create);
+    for (int i = 0; i < filters && used < out_bytes; ++i) {
+        unsigned flags, config;
+        size_t values = 0;
+        char name[40] = "";
+        H5Pget_filter2(create, (unsigned)i, &flags, &values, NULL, sizeof name, name, &config);
+        used += (size_t)snprintf(out + used, out_bytes - used, ", %s", name);
+    }
+}
+
+void h5_storage_text(hid_t dataset, char *out, size_t out_bytes)
+{
+    hid_t create = H5Dget_create_plist(dataset);
+    switch (H5Pget_layout(create)) {
+    case H5D_CONTIGUOUS:
+        snprintf(out, out_bytes, "contiguous");
+        break;
+    case H5D_COMPACT:
+        snprintf(out, out_bytes, "compact");
+        break;
+    case H5D_CHUNKED:
+        chunk_text(create, out, out_bytes);
+        break;
+    default:
+        snprintf(out, out_bytes, "virtual");
+        break;
+    }
+    H5Pclose(create);
+}

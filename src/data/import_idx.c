@@ -1,0 +1,158 @@
+/* Imports IDX files, the format of MNIST and its kin (LeCun): 4 bytes 0, 0, element type, dimensions; each dimension as
+ * a big-endian 32-bit number; the bytes. Takes images (N,H,W) and labels (N), both uint8, plain or .gz. Refuses another
+ * magic number, files that are shorter or longer than they say, and images and labels that differ in number. */
+#include "data_private.h"
+
+#include <errno.h>
+#include <string.h>
+#include <zlib.h>
+
+enum { IDX_UINT8 = 0x08, BLOCK_BYTES = 1 << 20 };
+
+typedef struct IdxFile {
+    const char *path; /* borrowed */
+    gzFile gz;
+    int64_t dim[3];
+} IdxFile;
+
+static Status idx_fail(const IdxFile *f, const char *what)
+{
+    int code;
+    const char *words = gzerror(f->gz, &code);
+    if (code == Z_ERRNO) return fail(ERR_IO, "%s: cannot be read: %s", f->path, strerror(errno));
+    if (code != Z_OK && code != Z_STREAM_END)
+        return fail(ERR_DATA, "%s: is damaged or truncated (%s); fetch it again", f->path, words);
+    return fail(ERR_DATA, "%s: %s; fetch it again", f->path, what);
+}
+
+static Status idx_read(const IdxFile *f, void *to, int64_t bytes)
+{
+    for (uint8_t *p = to; bytes > 0;) {
+        int n = gzread(f->gz, p, (unsigned)(bytes < BLOCK_BYTES ? bytes : BLOCK_BYTES));
+        if (n <= 0) return idx_fail(f, "is truncated: it holds less than its header says");
+        p += n, bytes -= n;
+    }
+    return OK;
+}
+
+static Status idx_header(IdxFile *f, int ndim)
+{
+    uint8_t head[4], size[4];
+    TRY(idx_read(f, head, 4));
+    if (head[0] != 0 || head[1] != 0 || head[2] != IDX_UINT8 || head[3] != ndim)
+        return fail(ERR_DATA,
+                    "%s: begins with %02x%02x%02x%02x, an IDX file of %s begins with 0000080%d; "
+                    "give images first, then labels",
+                    f->path, head[0], head[1], head[2], head[3], ndim == 3 ? "images" : "labels",
+                    ndim);
+    for (int i = 0; i < ndim; ++i) {
+        TRY(idx_read(f, size, 4));
+        f->dim[i] = (int64_t)size[0] << 24 | size[1] << 16 | size[2] << 8 | size[3];
+        if (f->dim[i] < 1 || (i > 0 && f->dim[i] > 65536))
+            return fail(ERR_DATA, "%s: its header gives %lld for dimension %d; fetch it again",
+                        f->path, (long long)f->dim[i], i);
+    }
+    return OK;
+}
+
+static Status idx_open(IdxFile *f, const char *path, int ndim)
+{
+    *f = (IdxFile){.path = path};
+    errno = 0;
+    f->gz = gzopen(path, "rb");
+    if (!f->gz)
+        return fail(ERR_NOINPUT, "%s: cannot be opened: %s", path,
+                    errno ? strerror(errno) : "out of memory");
+    return idx_header(f, ndim);
+}
+
+/* Nothing may follow; reading on also makes zlib check the sum at the end. */
+static Status idx_end(const IdxFile *f)
+{
+    uint8_t one;
+    int n = gzread(f->gz, &one, 1);
+    if (n < 0) return idx_fail(f, "");
+    return n == 0 ? OK
+                  : fail(ERR_DATA, "%s: is longer than its header says; fetch it again", f->path);
+}
+
+static void idx_close(IdxFile *f)
+{
+    if (f->gz) gzclose(f->gz);
+}
+
+/* All labels (owned by the caller) and 1 + the largest. */
+static Status labels_load(IdxFile *f, int32_t **labels, int64_t *classes)
+{
+    int64_t n = f->dim[0];
+    uint8_t *raw = mem_new((size_t)n);
+    *labels = NULL;
+    *classes = 1;
+    Status st = idx_read(f, raw, n);
+    if (st == OK) st = idx_end(f);
+    if (st == OK) {
+        *labels = mem_new((size_t)n * sizeof **labels);
+        for (int64_t i = 0; i < n; ++i) {
+            (*labels)[i] = raw[i];
+            if (raw[i] >= *classes) *classes = raw[i] + 1;
+        }
+    }
+    mem_free(&raw);
+    return st;
+}
+
+static Status images_copy(const IdxFile *f, ImageWriter *writer, const int32_t *labels)
+{
+    int64_t each = f->dim[1] * f->dim[2];
+    int64_t block = BLOCK_BYTES / each < 1 ? 1 : BLOCK_BYTES / each;
+    uint8_t *raw = mem_new((size_t)(block * each));
+    Status st = OK;
+    for (int64_t at = 0; st == OK && at < f->dim[0]; at += block) {
+        int64_t n = f->dim[0] - at < block ? f->dim[0] - at : block;
+        st = idx_read(f, raw, n * each);
+        if (st == OK) st = image_writer_add(writer, raw, labels + at, n);
+    }
+    mem_free(&raw);
+    return st == OK ? idx_end(f) : st;
+}
+
+static Status convert(const IdxFile *x, const IdxFile *y, const int32_t *labels, int64_t largest,
+                      const char *const *names, int classes, const char *out, bool force)
+{
+    ImageWriter *writer;
+    if (x->dim[0] != y->dim[0])
+        return fail(ERR_DATA,
+                    "%s has %lld images, %s has %lld labels; give two that belong together",
+                    x->path, (long long)x->dim[0], y->path, (long long)y->dim[0]);
+    if (classes > 0 && largest > classes)
+        return fail(ERR_DATA,
+                    "%s: holds label %lld, but %d class names are given; give at least %lld",
+                    y->path, (long long)largest - 1, classes, (long long)largest);
+    ImageLayout layout = {x->dim[0],
+                          1,
+                          x->dim[1],
+                          x->dim[2],
+                          classes > 0 ? classes : largest,
+                          classes > 0 ? names : NULL};
+    TRY(image_writer_new(&writer, out, force, layout));
+    Status st = images_copy(x, writer, labels);
+    if (st == OK) return image_writer_finish(&writer);
+    image_writer_drop(&writer);
+    return st;
+}
+
+Status data_import_idx(const char *images, const char *labels, const char *const *class_names,
+                       int classes, const char *out, bool force)
+{
+    IdxFile x = {0}, y = {0};
+    int32_t *label = NULL;
+    int64_t largest;
+    Status st = idx_open(&x, images, 3);
+    if (st == OK) st = idx_open(&y, labels, 1);
+    if (st == OK) st = labels_load(&y, &label, &largest);
+    if (st == OK) st = convert(&x, &y, label, largest, class_names, classes, out, force);
+    idx_close(&x);
+    idx_close(&y);
+    mem_free(&label);
+    return st;
+}

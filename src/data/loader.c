@@ -1,0 +1,278 @@
+/* A thread that fills micro-batches ahead of the training. Slots form a ring: the thread fills slot (filled mod slots)
+ * while filled - returned < slots, loader_next takes slot (taken mod slots) once taken < filled and returns the one
+ * before. Both sides sleep on condition variables. The thread never takes a signal meant for the program, and an error
+ * in it waits until the good micro-batches before it are taken. Depends on the plan alone, never on time. */
+#include "data_private.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+
+enum { RUN_BYTES = 4 << 20, ALIGN_FLOATS = 16 };
+
+struct Loader {
+    DataSet set;
+    const Config *config; /* borrowed */
+    LoaderPlan plan;
+    Reader *reader;
+    pthread_t thread;
+    bool started;
+    pthread_mutex_t mutex; /* guards what follows up to the line */
+    pthread_cond_t changed_filled, changed_returned;
+    int64_t filled, taken, returned;
+    bool stop, ended;
+    Status status;
+    char *message; /* owned: why status */
+
+    /* The thread's own: */
+    int64_t epoch, step;
+    int micro; /* of this replica's block */
+    uint8_t *raw;
+    int64_t raw_samples;
+
+    int slots;
+    Batch *slot;      /* owned, like all their arrays */
+    float *x;         /* one arena for all slots */
+    size_t x_bytes;   /* of the arena */
+    int64_t x_floats; /* of one slot */
+    int64_t sample_floats;
+};
+
+static Status row_read(Loader *l, Batch *b, int64_t r)
+{
+    float *target = b->targets ? b->targets + r * l->set.target_width : NULL;
+    return reader_get(l->reader, b->sample[r], NULL, b->labels ? b->labels + r : NULL, target);
+}
+
+static void row_augment(Loader *l, Batch *b, int64_t r, const uint8_t *raw)
+{
+    augment_sample(&l->set, l->config, l->plan.training, b->epoch, b->sample[r], raw,
+                   b->x + r * l->sample_floats);
+}
+
+static Status fill_shuffled(Loader *l, Batch *b, int64_t first)
+{
+    uint64_t seed = (uint64_t)l->config->run.seed;
+    for (int r = 0; r < b->rows; ++r)
+        b->sample[r] = sampler_at(l->set.samples, seed, b->epoch, first + r);
+    for (int r = 0; r < b->rows; ++r) {
+        if (r + 1 < b->rows) reader_hint(l->reader, b->sample[r + 1]);
+        TRY(reader_get(l->reader, b->sample[r], l->raw, NULL, NULL));
+        row_augment(l, b, r, l->raw);
+        TRY(row_read(l, b, r));
+    }
+    return OK;
+}
+
+static Status fill_in_order(Loader *l, Batch *b, int64_t first)
+{
+    for (int r = 0; r < b->rows; ++r) b->sample[r] = first + r;
+    for (int64_t at = 0; at < b->rows; at += l->raw_samples) {
+        int64_t n = b->rows - at < l->raw_samples ? b->rows - at : l->raw_samples;
+        TRY(reader_get_run(l->reader, first + at, n, l->raw));
+        for (int64_t i = 0; i < n; ++i) {
+            row_augment(l, b, at + i, l->raw + i * l->set.x.sample_bytes);
+            TRY(row_read(l, b, at + i));
+        }
+    }
+    return OK;
+}
+
+/* Clears what the rows beyond `rows` held the last time around. */
+static void pad(const Loader *l, Batch *b)
+{
+    int64_t rest = l->plan.micro_batch - b->rows;
+    memset(b->x + b->rows * l->sample_floats, 0, (size_t)(rest * l->sample_floats) * sizeof(float));
+    for (int64_t r = b->rows; r < l->plan.micro_batch; ++r) {
+        b->sample[r] = -1;
+        if (b->labels) b->labels[r] = 0;
+        for (int64_t k = 0; b->targets && k < l->set.target_width; ++k)
+            b->targets[r * l->set.target_width + k] = 0.0f;
+    }
+}
+
+static Status slot_fill(Loader *l, Batch *b)
+{
+    const LoaderPlan *p = &l->plan;
+    b->epoch = l->epoch;
+    b->step = l->step;
+    b->micro = p->micro_first + l->micro;
+    int64_t first = l->step * p->batch + b->micro * p->micro_batch, left = l->set.samples - first;
+    b->rows = (int)(left < 0 ? 0 : left < p->micro_batch ? left : p->micro_batch);
+    pad(l, b);
+    return p->training ? fill_shuffled(l, b, first) : fill_in_order(l, b, first);
+}
+
+/* To the next micro-batch; false after the last one of an evaluation. */
+static bool advance(Loader *l)
+{
+    if (++l->micro < l->plan.micro_count) return true;
+    l->micro = 0;
+    if (++l->step < data_steps_per_epoch(l->set.samples, l->plan.batch)) return true;
+    l->step = 0;
+    ++l->epoch;
+    return l->plan.training;
+}
+
+static void *loader_run(void *user)
+{
+    Loader *l = user;
+    bool more = l->plan.training || l->step < data_steps_per_epoch(l->set.samples, l->plan.batch);
+    pthread_mutex_lock(&l->mutex);
+    while (more && !l->stop) {
+        if (l->filled - l->returned >= l->slots) {
+            pthread_cond_wait(&l->changed_returned, &l->mutex);
+            continue;
+        }
+        Batch *b = &l->slot[l->filled % l->slots];
+        pthread_mutex_unlock(&l->mutex);
+        Status st = slot_fill(l, b);
+        more = st == OK && advance(l);
+        pthread_mutex_lock(&l->mutex);
+        if (st == OK) ++l->filled;
+        l->status = st;
+        if (st != OK) l->message = mem_text(fail_message());
+        pthread_cond_signal(&l->changed_filled);
+    }
+    l->ended = true;
+    pthread_cond_signal(&l->changed_filled);
+    pthread_mutex_unlock(&l->mutex);
+    return NULL;
+}
+
+static Status plan_check(const Loader *l)
+{
+    const LoaderPlan *p = &l->plan;
+    const Config *c = l->config;
+    if (p->micro_batch < 1 || p->batch % p->micro_batch != 0 || p->micro_count < 1 ||
+        p->slots < 2 || p->micro_first < 0 ||
+        p->micro_first + p->micro_count > p->batch / p->micro_batch || p->step < 0 || p->epoch < 0)
+        return fail(ERR_BUG, "loader: impossible plan (batch %lld, micro-batch %lld, %d from %d)",
+                    (long long)p->batch, (long long)p->micro_batch, p->micro_count, p->micro_first);
+    if (p->training && c->data.augment && l->set.kind != DATA_IMAGE)
+        return config_fail_key(c, "data.augment", "%s holds no images; remove data.augment",
+                               l->set.path);
+    if (l->set.target_width > 0 && c->train.loss == LOSS_SOFTMAX)
+        return fail(ERR_DATA,
+                    "%s: %s holds floats, but train.loss softmax needs integer labels; set "
+                    "train.loss: mse, or name the labels with data.y",
+                    l->set.path, l->set.y.name);
+    return OK;
+}
+
+static void slots_new(Loader *l)
+{
+    int64_t n = l->plan.micro_batch, width = l->set.target_width;
+    int64_t run = RUN_BYTES / l->set.x.sample_bytes;
+    l->sample_floats = l->set.channels * l->set.height * l->set.width;
+    l->x_floats = (n * l->sample_floats + ALIGN_FLOATS - 1) / ALIGN_FLOATS * ALIGN_FLOATS;
+    l->slots = l->plan.slots;
+    l->x_bytes = (size_t)(l->x_floats * l->slots) * sizeof(float);
+    l->x = mem_pages_new(l->x_bytes);
+    l->slot = mem_new((size_t)l->slots * sizeof *l->slot);
+    for (int i = 0; i < l->slots; ++i) {
+        Batch *b = &l->slot[i];
+        b->x = l->x + i * l->x_floats;
+        b->sample = mem_new((size_t)n * sizeof *b->sample);
+        if (width == 0) b->labels = mem_new((size_t)n * sizeof *b->labels);
+        if (width > 0) b->targets = mem_new((size_t)(n * width) * sizeof *b->targets);
+    }
+    l->raw_samples = l->plan.training || run < 1 ? 1 : run < n ? run : n;
+    l->raw = mem_new((size_t)(l->raw_samples * l->set.x.sample_bytes));
+}
+
+/* Starts the thread with all signals blocked but those that a fault in it raises (map.c needs SIGBUS). */
+static Status thread_start(Loader *l)
+{
+    sigset_t all, before;
+    sigfillset(&all);
+    sigdelset(&all, SIGBUS);
+    sigdelset(&all, SIGSEGV);
+    sigdelset(&all, SIGFPE);
+    sigdelset(&all, SIGILL);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int rc = pthread_create(&l->thread, NULL, loader_run, l);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (rc != 0)
+        return fail(ERR_IO,
+                    "the loader's thread cannot be started: %s; raise the limit (ulimit -u)",
+                    strerror(rc));
+    l->started = true;
+    return OK;
+}
+
+static Status loader_open(Loader *l)
+{
+    TRY(plan_check(l));
+    TRY(reader_new(&l->reader, &l->set));
+    int64_t steps = data_steps_per_epoch(l->set.samples, l->plan.batch);
+    l->epoch = l->plan.epoch + (l->plan.training ? l->plan.step / steps : 0);
+    l->step = l->plan.training ? l->plan.step % steps : l->plan.step;
+    slots_new(l);
+    return thread_start(l);
+}
+
+Status loader_new(Loader **loader, const DataSet *set, const Config *config, LoaderPlan plan)
+{
+    Loader *l = mem_new(sizeof *l);
+    l->set = *set;
+    l->config = config;
+    l->plan = plan;
+    pthread_mutex_init(&l->mutex, NULL);
+    pthread_cond_init(&l->changed_filled, NULL);
+    pthread_cond_init(&l->changed_returned, NULL);
+    *loader = l;
+    Status st = loader_open(l);
+    if (st != OK) loader_free(loader);
+    return st;
+}
+
+void loader_free(Loader **loader)
+{
+    Loader *l = *loader;
+    if (!l) return;
+    if (l->started) {
+        pthread_mutex_lock(&l->mutex);
+        l->stop = true;
+        pthread_cond_signal(&l->changed_returned);
+        pthread_mutex_unlock(&l->mutex);
+        pthread_join(l->thread, NULL);
+    }
+    for (int i = 0; l->slot && i < l->slots; ++i) {
+        mem_free(&l->slot[i].sample);
+        mem_free(&l->slot[i].labels);
+        mem_free(&l->slot[i].targets);
+    }
+    if (l->x) mem_pages_free(l->x, l->x_bytes);
+    mem_free(&l->slot);
+    mem_free(&l->raw);
+    mem_free(&l->message);
+    reader_free(&l->reader);
+    pthread_cond_destroy(&l->changed_filled);
+    pthread_cond_destroy(&l->changed_returned);
+    pthread_mutex_destroy(&l->mutex);
+    mem_free(loader);
+}
+
+Status loader_next(Loader *loader, const Batch **batch, double *wait_s)
+{
+    Loader *l = loader;
+    Status st = OK;
+    *batch = NULL;
+    pthread_mutex_lock(&l->mutex);
+    if (l->returned < l->taken) {
+        l->returned = l->taken;
+        pthread_cond_signal(&l->changed_returned);
+    }
+    if (l->taken == l->filled && !l->ended) {
+        double begun = clock_s();
+        while (l->taken == l->filled && !l->ended) pthread_cond_wait(&l->changed_filled, &l->mutex);
+        if (wait_s) *wait_s += clock_s() - begun;
+    }
+    if (l->taken < l->filled)
+        *batch = &l->slot[l->taken++ % l->slots];
+    else
+        st = l->status;
+    pthread_mutex_unlock(&l->mutex);
+    return st == OK ? OK : fail(st, "%s", l->message);
+}

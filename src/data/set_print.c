@@ -1,0 +1,232 @@
+/* What `weft data info` and `weft data check` do: describe a data set for people or as one JSON object, and read all of
+ * it once. Labels are counted by class where that takes a moment only. */
+#include "data_private.h"
+
+#include <string.h>
+
+enum { COUNT_SAMPLES = 10000000, COUNT_CLASSES = 1000, PIECE_BYTES = 1 << 20 };
+
+static const char *kind_name(const DataSet *set)
+{
+    return set->kind == DATA_IMAGE ? "image" : set->kind == DATA_TOKENS ? "tokens" : "table";
+}
+
+/* How many samples each class has (owned by the caller), or NULL where it is not cheap or cannot be read. */
+static int64_t *class_counts(const DataSet *set)
+{
+    Reader *reader;
+    int32_t label;
+    if (set->kind == DATA_TOKENS || set->classes < 1 || set->classes > COUNT_CLASSES ||
+        set->samples > COUNT_SAMPLES || reader_new(&reader, set) != OK)
+        return NULL;
+    int64_t *count = mem_new((size_t)set->classes * sizeof *count);
+    for (int64_t i = 0; i < set->samples && count; ++i) {
+        if (reader_get(reader, i, NULL, &label, NULL) == OK)
+            ++count[label];
+        else
+            mem_free(&count);
+    }
+    reader_free(&reader);
+    return count;
+}
+
+static void storage_of(const DataSet *set, const DataArray *a, char *out, size_t out_bytes)
+{
+    hid_t file, dataset;
+    snprintf(out, out_bytes, "unknown");
+    hdf5_lock();
+    if (h5_open(&file, set->path) == OK) {
+        if (h5_dataset(&dataset, file, set->path, a->name, "") == OK) {
+            h5_storage_text(dataset, out, out_bytes);
+            H5Dclose(dataset);
+        }
+        H5Fclose(file);
+    }
+    hdf5_unlock();
+}
+
+static void array_json(const DataSet *set, const char *key, const DataArray *a, FILE *out)
+{
+    char storage[300];
+    storage_of(set, a, storage, sizeof storage);
+    fprintf(out, ", \"%s\": {\"name\": ", key);
+    json_text(out, a->name);
+    fprintf(out, ", \"type\": \"%s\", \"byte_order\": \"%s\", \"shape\": [", element_name(a->type),
+            a->big_endian ? "big" : "little");
+    for (int i = 0; i < a->ndim; ++i) fprintf(out, "%s%lld", i ? ", " : "", (long long)a->dim[i]);
+    fprintf(out, "], \"storage\": ");
+    json_text(out, storage);
+    fprintf(out, ", \"direct\": %s, \"offset\": %lld}", a->offset >= 0 ? "true" : "false",
+            (long long)a->offset);
+}
+
+static void numbers_json(FILE *out, const char *key, const float *value, int n)
+{
+    fprintf(out, ", \"%s\": [", key);
+    for (int i = 0; i < n; ++i) {
+        if (i) fputs(", ", out);
+        json_number(out, (double)value[i]);
+    }
+    fputc(']', out);
+}
+
+static void labels_json(const DataSet *set, FILE *out)
+{
+    int64_t *count = class_counts(set);
+    fprintf(out, ", \"classes\": %lld, \"target_width\": %lld", (long long)set->classes,
+            (long long)set->target_width);
+    for (int i = 0; i < set->class_names; ++i) {
+        fputs(i ? ", " : ", \"class_names\": [", out);
+        json_text(out, set->class_name[i]);
+    }
+    if (set->class_names) fputc(']', out);
+    if (!count) return;
+    for (int64_t i = 0; i < set->classes; ++i)
+        fprintf(out, "%s%lld", i ? ", " : ", \"class_counts\": [", (long long)count[i]);
+    fputc(']', out);
+    mem_free(&count);
+}
+
+static void print_json(const DataSet *set, FILE *out)
+{
+    fputs("{\"file\": ", out);
+    json_text(out, set->path);
+    fprintf(out, ", \"kind\": \"%s\", \"samples\": %lld", kind_name(set), (long long)set->samples);
+    array_json(set, "x", &set->x, out);
+    if (set->kind == DATA_TOKENS) {
+        fprintf(out, ", \"vocab\": %lld}\n", (long long)set->classes);
+        return;
+    }
+    array_json(set, "y", &set->y, out);
+    fprintf(out, ", \"channels\": %lld, \"height\": %lld, \"width\": %lld, \"layout\": \"%s\"",
+            (long long)set->channels, (long long)set->height, (long long)set->width,
+            set->channels_last ? "nhwc" : "nchw");
+    labels_json(set, out);
+    fputs(", \"scale\": ", out);
+    json_number(out, (double)set->scale);
+    if (set->has_stats) {
+        numbers_json(out, "mean", set->mean, set->stats_count);
+        numbers_json(out, "std", set->std, set->stats_count);
+    }
+    fputs("}\n", out);
+}
+
+static void array_text(const DataSet *set, const char *key, const DataArray *a, FILE *out)
+{
+    char storage[300], bytes[16];
+    storage_of(set, a, storage, sizeof storage);
+    fprintf(out, "  %-9s %s, ", key, a->name);
+    for (int i = 0; i < a->ndim; ++i) fprintf(out, "%s%lld", i ? " x " : "", (long long)a->dim[i]);
+    fprintf(out, " %s%s, %s, %s, ", element_name(a->type), a->big_endian ? " (big-endian)" : "",
+            text_bytes((double)a->dim[0] * (double)a->sample_bytes, bytes), storage);
+    if (a->offset >= 0)
+        fprintf(out, "read directly at byte %lld\n", (long long)a->offset);
+    else
+        fputs("read through the HDF5 library\n", out);
+}
+
+static void labels_text(const DataSet *set, FILE *out)
+{
+    if (set->target_width > 0) {
+        fprintf(out, "  %-9s %lld numbers a sample\n", "targets", (long long)set->target_width);
+        return;
+    }
+    int64_t *count = class_counts(set);
+    fprintf(out, "  %-9s %lld\n", "classes", (long long)set->classes);
+    for (int64_t i = 0; i < set->classes && (count || i < set->class_names); ++i) {
+        fprintf(out, "    %5lld  %-20s", (long long)i,
+                i < set->class_names ? set->class_name[i] : "");
+        if (count) fprintf(out, " %9lld samples", (long long)count[i]);
+        fputc('\n', out);
+    }
+    mem_free(&count);
+}
+
+static void print_text(const DataSet *set, FILE *out)
+{
+    fprintf(out, "%s: %s data set, %lld %s\n", set->path, kind_name(set), (long long)set->samples,
+            set->kind == DATA_TOKENS ? "tokens" : "samples");
+    array_text(set, set->kind == DATA_TOKENS ? "tokens" : "x", &set->x, out);
+    if (set->kind == DATA_TOKENS) {
+        fprintf(out, "  %-9s %lld\n", "vocab", (long long)set->classes);
+        return;
+    }
+    array_text(set, "y", &set->y, out);
+    if (set->kind == DATA_IMAGE)
+        fprintf(out, "  %-9s %lld channel%s, %lld x %lld pixels, %s\n", "sample",
+                (long long)set->channels, set->channels == 1 ? "" : "s", (long long)set->height,
+                (long long)set->width, set->channels_last ? "NHWC" : "NCHW");
+    else
+        fprintf(out, "  %-9s %lld columns\n", "sample", (long long)set->channels);
+    fprintf(out, "  %-9s raw * %.6g\n", "scale", (double)set->scale);
+    for (int i = 0; set->has_stats && i < set->stats_count; ++i)
+        fprintf(out, "  %-9s mean %.6g, deviation %.6g\n", i ? "" : "normalise",
+                (double)set->mean[i], (double)set->std[i]);
+    labels_text(set, out);
+}
+
+void data_set_print(const DataSet *set, FILE *out, bool json)
+{
+    if (json)
+        print_json(set, out);
+    else
+        print_text(set, out);
+}
+
+static Status check_x(const DataSet *set, Reader *reader)
+{
+    int64_t values = set->x.sample_bytes / (int64_t)element_bytes(set->x.type);
+    int64_t block = PIECE_BYTES / set->x.sample_bytes < 1 ? 1 : PIECE_BYTES / set->x.sample_bytes;
+    uint8_t *raw = mem_new((size_t)(block * set->x.sample_bytes));
+    Status st = OK;
+    for (int64_t at = 0; st == OK && at < set->samples; at += block) {
+        int64_t n = set->samples - at < block ? set->samples - at : block;
+        st = reader_get_run(reader, at, n, raw);
+        if (st != OK) break;
+        int64_t bad = element_not_finite(set->x.type, raw, n * values);
+        if (bad >= 0)
+            st = fail(ERR_DATA,
+                      "%s: sample %lld: value %lld of %s is not a finite number; correct the data "
+                      "set",
+                      set->path, (long long)(at + bad / values), (long long)(bad % values),
+                      set->x.name);
+    }
+    mem_free(&raw);
+    return st;
+}
+
+static Status check_y(const DataSet *set, Reader *reader)
+{
+    int32_t label;
+    float *target = mem_new((size_t)(set->target_width + 1) * sizeof *target);
+    Status st = OK;
+    for (int64_t i = 0; st == OK && i < set->samples; ++i) {
+        if (set->target_width == 0) {
+            st = reader_get(reader, i, NULL, &label, NULL);
+            continue;
+        }
+        st = reader_get(reader, i, NULL, NULL, target);
+        if (st == OK && element_not_finite(ELEM_F32, target, set->target_width) >= 0)
+            st =
+                fail(ERR_DATA,
+                     "%s: sample %lld: a target in %s is not a finite number; correct the data set",
+                     set->path, (long long)i, set->y.name);
+    }
+    mem_free(&target);
+    return st;
+}
+
+Status data_set_check(const DataSet *set, int64_t classes)
+{
+    Reader *reader;
+    DataSet as = *set;
+    if (classes > 0) as.classes = classes;
+    if (as.kind == DATA_TOKENS)
+        return fail(ERR_DATA, "%s: holds tokens, which this version can describe but not check",
+                    as.path);
+    TRY(reader_new(&reader, &as));
+    Status st = check_x(&as, reader);
+    if (st == OK) st = check_y(&as, reader);
+    reader_free(&reader);
+    return st;
+}

@@ -1,0 +1,195 @@
+/* Attributes of layers: one table says which field each writes, its type and range. Values come as text, from a config's
+ * layers list or from the zoo; the callers add the place to the messages. */
+#include "kinds.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef enum AttrType {
+    ATTR_COUNT,
+    ATTR_INT,
+    ATTR_PAIR,
+    ATTR_PAD,
+    ATTR_FLOAT,
+    ATTR_BOOL,
+    ATTR_INIT
+} AttrType;
+
+typedef struct Attr {
+    const char *name;
+    AttrType type;
+    bool in_size;  /* a field of LayerSize, not of OpSpec */
+    size_t offset; /* of the field */
+    double low, high;
+    bool below_high; /* high itself is out of range */
+} Attr;
+
+#define IN_SPEC(field) .offset = offsetof(OpSpec, field)
+#define IN_SIZE(field) .in_size = true, .offset = offsetof(LayerSize, field)
+
+static const Attr table[] = {
+    {"width", ATTR_COUNT, IN_SIZE(width), .low = 1, .high = 2147483647},
+    {"channels", ATTR_COUNT, IN_SIZE(width), .low = 1, .high = 2147483647},
+    {"vocab", ATTR_COUNT, IN_SIZE(vocab), .low = 1, .high = 2147483647},
+    {"bias", ATTR_BOOL, IN_SIZE(bias)},
+    {"init", ATTR_INIT, IN_SIZE(init)},
+    {"init_std", ATTR_FLOAT, IN_SIZE(init_std), .low = 0, .high = 100},
+    {"kernel", ATTR_PAIR, IN_SPEC(kernel), .low = 1, .high = 1024},
+    {"stride", ATTR_PAIR, IN_SPEC(stride), .low = 1, .high = 1024},
+    {"pad", ATTR_PAD, IN_SPEC(pad), .low = 0, .high = 1024},
+    {"groups", ATTR_INT, IN_SPEC(groups), .low = 1, .high = 1048576},
+    {"eps", ATTR_FLOAT, IN_SPEC(eps), .low = 1e-12, .high = 1},
+    {"momentum", ATTR_FLOAT, IN_SPEC(momentum), .low = 0, .high = 1},
+    {"p", ATTR_FLOAT, IN_SPEC(drop), .low = 0, .high = 1, .below_high = true},
+    {"smoothing", ATTR_FLOAT, IN_SPEC(smoothing), .low = 0, .high = 1, .below_high = true},
+};
+
+static const Attr *attr_find(const char *name)
+{
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; ++i)
+        if (strcmp(table[i].name, name) == 0) return &table[i];
+    return NULL;
+}
+
+static Status unknown_attr(const LayerKind *kind, const char *key)
+{
+    char list[256] = "";
+    int count = 0;
+    for (; kind->attrs[count]; ++count) {
+        size_t used = strlen(list);
+        snprintf(list + used, sizeof list - used, "%s%s", count ? ", " : "", kind->attrs[count]);
+    }
+    if (!count) return fail(ERR_CONFIG, "%s takes no attribute '%s'", kind->name, key);
+    const char *near = text_nearest(key, kind->attrs, count);
+    if (near)
+        return fail(ERR_CONFIG, "%s takes no attribute '%s'; did you mean '%s'?", kind->name, key,
+                    near);
+    return fail(ERR_CONFIG, "%s takes no attribute '%s'; it takes %s", kind->name, key, list);
+}
+
+/* One whole number from *text on, up to a comma or the end. */
+static bool read_int(const char **text, long long *out)
+{
+    char *end;
+    errno = 0;
+    *out = strtoll(*text, &end, 10);
+    if (end == *text || errno) return false;
+    while (isspace((unsigned char)*end)) ++end;
+    *text = end;
+    return *end == '\0' || *end == ',';
+}
+
+static Status out_of_range(const Attr *attr, const char *value)
+{
+    return fail(ERR_CONFIG, "%s: %s is out of range %g..%g%s", attr->name, value, attr->low,
+                attr->high, attr->below_high ? " (exclusive)" : "");
+}
+
+static Status set_int(const Attr *attr, const char *value, int64_t *out)
+{
+    const char *text = value;
+    long long n;
+    if (!read_int(&text, &n) || *text)
+        return fail(ERR_CONFIG, "%s: '%s' is not a whole number", attr->name, value);
+    if ((double)n < attr->low || (double)n > attr->high) return out_of_range(attr, value);
+    *out = n;
+    return OK;
+}
+
+/* "3" for both directions, or "3,5": height, width. */
+static Status set_pair(const Attr *attr, const char *value, int pair[2])
+{
+    const char *text = value;
+    long long n[2];
+    bool good = read_int(&text, &n[0]);
+    n[1] = n[0];
+    if (good && *text == ',') {
+        ++text;
+        good = read_int(&text, &n[1]);
+    }
+    if (!good || *text)
+        return fail(ERR_CONFIG, "%s: '%s' is neither a whole number nor a pair like [3, 5]",
+                    attr->name, value);
+    for (int i = 0; i < 2; ++i)
+        if ((double)n[i] < attr->low || (double)n[i] > attr->high) return out_of_range(attr, value);
+    pair[0] = (int)n[0];
+    pair[1] = (int)n[1];
+    return OK;
+}
+
+static Status set_float(const Attr *attr, const char *value, float *out)
+{
+    char *end;
+    double v = strtod(value, &end);
+    if (end == value || *end || !isfinite(v))
+        return fail(ERR_CONFIG, "%s: '%s' is not a number", attr->name, value);
+    if (v < attr->low || v > attr->high || (attr->below_high && v >= attr->high))
+        return out_of_range(attr, value);
+    *out = (float)v;
+    return OK;
+}
+
+static Status set_bool(const Attr *attr, const char *value, bool *out)
+{
+    *out = strcmp(value, "true") == 0;
+    if (*out || strcmp(value, "false") == 0) return OK;
+    return fail(ERR_CONFIG, "%s: '%s' is neither true nor false", attr->name, value);
+}
+
+static Status set_init(const Attr *attr, const char *value, Init *out)
+{
+    static const struct {
+        const char *name;
+        Init init;
+    } choice[] = {{"uniform", INIT_UNIFORM},
+                  {"he", INIT_HE_NORMAL},
+                  {"normal", INIT_NORMAL},
+                  {"zero", INIT_ZERO}};
+    for (size_t i = 0; i < sizeof choice / sizeof choice[0]; ++i)
+        if (strcmp(value, choice[i].name) == 0) {
+            *out = choice[i].init;
+            return OK;
+        }
+    return fail(ERR_CONFIG, "%s: '%s' is none of uniform, he, normal, zero", attr->name, value);
+}
+
+static Status attr_set(const Attr *attr, const char *value, void *field)
+{
+    int64_t n;
+    switch (attr->type) {
+    case ATTR_COUNT:
+        return set_int(attr, value, field);
+    case ATTR_INT:
+        TRY(set_int(attr, value, &n));
+        *(int *)field = (int)n;
+        return OK;
+    case ATTR_PAIR:
+        return set_pair(attr, value, field);
+    case ATTR_PAD:
+        if (strcmp(value, "same") != 0) return set_pair(attr, value, field);
+        ((int *)field)[0] = ((int *)field)[1] = PAD_SAME;
+        return OK;
+    case ATTR_FLOAT:
+        return set_float(attr, value, field);
+    case ATTR_BOOL:
+        return set_bool(attr, value, field);
+    case ATTR_INIT:
+        return set_init(attr, value, field);
+    }
+    return fail(ERR_BUG, "attribute %s has no type", attr->name);
+}
+
+Status layer_attr(const LayerKind *kind, OpSpec *spec, LayerSize *size, const char *key,
+                  const char *value)
+{
+    bool taken = false;
+    for (int i = 0; kind->attrs[i]; ++i) taken = taken || strcmp(kind->attrs[i], key) == 0;
+    if (!taken) return unknown_attr(kind, key);
+    const Attr *attr = attr_find(key);
+    if (!attr) return fail(ERR_BUG, "%s: attribute '%s' is not in the table", kind->name, key);
+    return attr_set(attr, value,
+                    (char *)(attr->in_size ? (void *)size : (void *)spec) + attr->offset);
+}

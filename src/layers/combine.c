@@ -1,0 +1,65 @@
+/* Layers with several inputs: add (equal shapes) and concat (along the channels). */
+#include "kinds.h"
+
+static const char *const attrs[] = {NULL};
+
+static void defaults(OpSpec *spec, LayerSize *size)
+{
+    (void)spec;
+    (void)size;
+}
+
+static Status add_infer(OpSpec *spec, const LayerSize *size, LayerParam param[OP_PARAMS])
+{
+    char a[64], b[64];
+    (void)size;
+    (void)param;
+    TRY(need_floats(spec, "add", 2, 4, "(N,C), (N,T,C) or (N,C,H,W)"));
+    if (!shape_equal(spec->x[0].shape, spec->x[1].shape))
+        return fail(ERR_CONFIG, "add got %s and %s, needs two equal shapes",
+                    shape_text(spec->x[0].shape, a), shape_text(spec->x[1].shape, b));
+    spec->y = desc_plain(spec->x[0].shape, DTYPE_F32);
+    return OK;
+}
+
+static Status concat_infer(OpSpec *spec, const LayerSize *size, LayerParam param[OP_PARAMS])
+{
+    char a[64], b[64];
+    (void)size;
+    (void)param;
+    TRY(need_floats(spec, "concat", 2, 4, "(N,C) or (N,C,H,W)"));
+    Shape y = spec->x[0].shape;
+    if (y.ndim == 3)
+        return fail(ERR_CONFIG, "concat got sequences (N,T,C), needs (N,C) or (N,C,H,W)");
+    for (int i = 1; i < spec->x_count; ++i) {
+        Shape x = spec->x[i].shape;
+        Shape same = x;
+        same.dim[1] = spec->x[0].shape.dim[1];
+        if (!shape_equal(same, spec->x[0].shape))
+            return fail(ERR_CONFIG,
+                        "concat got %s and %s, needs shapes that differ only in channels",
+                        shape_text(spec->x[0].shape, a), shape_text(x, b));
+        y.dim[1] += x.dim[1];
+    }
+    spec->y = desc_plain(y, DTYPE_F32);
+    return OK;
+}
+
+const LayerKind kind_add = {
+    .name = "add",
+    .op = OP_ADD,
+    .attrs = attrs,
+    .inputs = 2,
+    .help = "the sum of two layers' outputs (a residual connection)",
+    .defaults = defaults,
+    .infer = add_infer,
+};
+const LayerKind kind_concat = {
+    .name = "concat",
+    .op = OP_CONCAT,
+    .attrs = attrs,
+    .inputs = -1,
+    .help = "several layers' channels, one after the other",
+    .defaults = defaults,
+    .infer = concat_infer,
+};

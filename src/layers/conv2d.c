@@ -1,0 +1,42 @@
+/* conv2d: 2-d convolution over images, with stride, zero padding and groups (groups = channels: depthwise). */
+#include "kinds.h"
+
+static const char *const attrs[] = {"channels", "kernel", "stride",   "pad", "groups",
+                                    "bias",     "init",   "init_std", NULL};
+
+static void defaults(OpSpec *spec, LayerSize *size)
+{
+    spec->stride[0] = spec->stride[1] = 1;
+    spec->groups = 1;
+    size->bias = true;
+    size->init = INIT_UNIFORM;
+}
+
+static Status infer(OpSpec *spec, const LayerSize *size, LayerParam param[OP_PARAMS])
+{
+    int64_t out[2];
+    TRY(need_floats(spec, "conv2d", 4, 4, "images (N,C,H,W)"));
+    Shape x = spec->x[0].shape;
+    int64_t groups = spec->groups, outputs = size->width;
+    if (outputs < 1)
+        return fail(ERR_CONFIG, "conv2d needs channels, the number of its output channels");
+    if (x.dim[1] % groups || outputs % groups)
+        return fail(ERR_CONFIG,
+                    "conv2d: groups %lld must divide the channels in (%lld) and out (%lld)",
+                    (long long)groups, (long long)x.dim[1], (long long)outputs);
+    TRY(window_infer(spec, "conv2d", out));
+    spec->y = desc_plain(shape_of(4, x.dim[0], outputs, out[0], out[1]), DTYPE_F32);
+    Shape w = shape_of(4, outputs, x.dim[1] / groups, spec->kernel[0], spec->kernel[1]);
+    weight_bias(spec, size, param, w, outputs);
+    return OK;
+}
+
+const LayerKind kind_conv2d = {
+    .name = "conv2d",
+    .op = OP_CONV2D,
+    .attrs = attrs,
+    .inputs = 1,
+    .help = "2-d convolution: channels, kernel, stride, pad, groups",
+    .defaults = defaults,
+    .infer = infer,
+};

@@ -1,0 +1,33 @@
+/* dense: y = x w^T + b on the last dimension (PyTorch's Linear). */
+#include "kinds.h"
+
+static const char *const attrs[] = {"width", "bias", "init", "init_std", NULL};
+
+static void defaults(OpSpec *spec, LayerSize *size)
+{
+    (void)spec;
+    size->bias = true;
+    size->init = INIT_UNIFORM;
+}
+
+static Status infer(OpSpec *spec, const LayerSize *size, LayerParam param[OP_PARAMS])
+{
+    TRY(need_floats(spec, "dense", 2, 3, "(N,C) or (N,T,C)"));
+    if (size->width < 1) return fail(ERR_CONFIG, "dense needs width, the number of its outputs");
+    Shape y = spec->x[0].shape;
+    int64_t inputs = y.dim[y.ndim - 1];
+    y.dim[y.ndim - 1] = size->width;
+    spec->y = desc_plain(y, DTYPE_F32);
+    weight_bias(spec, size, param, shape_of(2, size->width, inputs, 1, 1), size->width);
+    return OK;
+}
+
+const LayerKind kind_dense = {
+    .name = "dense",
+    .op = OP_DENSE,
+    .attrs = attrs,
+    .inputs = 1,
+    .help = "every output sees every input: width outputs",
+    .defaults = defaults,
+    .infer = infer,
+};

@@ -1,0 +1,29 @@
+/* dropout (Srivastava et al. 2014): zeroes values with probability p while training, scales the rest by 1/(1-p). */
+#include "kinds.h"
+
+static const char *const attrs[] = {"p", NULL};
+
+static void defaults(OpSpec *spec, LayerSize *size)
+{
+    (void)size;
+    spec->drop = 0.5f;
+}
+
+static Status infer(OpSpec *spec, const LayerSize *size, LayerParam param[OP_PARAMS])
+{
+    (void)size;
+    (void)param;
+    TRY(need_floats(spec, "dropout", 2, 4, "(N,C), (N,T,C) or (N,C,H,W)"));
+    spec->y = desc_plain(spec->x[0].shape, DTYPE_F32);
+    return OK;
+}
+
+const LayerKind kind_dropout = {
+    .name = "dropout",
+    .op = OP_DROPOUT,
+    .attrs = attrs,
+    .inputs = 1,
+    .help = "zeroes values with probability p while training",
+    .defaults = defaults,
+    .infer = infer,
+};

@@ -1,0 +1,38 @@
+/* embedding: tokens (N,T) -> their vectors (N,T,width), rows of a table of vocab vectors. */
+#include "kinds.h"
+
+static const char *const attrs[] = {"vocab", "width", "init_std", NULL};
+
+static void defaults(OpSpec *spec, LayerSize *size)
+{
+    (void)spec;
+    size->init = INIT_NORMAL;
+    size->init_std = 1.0f;
+}
+
+static Status infer(OpSpec *spec, const LayerSize *size, LayerParam param[OP_PARAMS])
+{
+    char text[64];
+    Shape x = spec->x[0].shape;
+    if (spec->x[0].dtype != DTYPE_I32 || x.ndim != 2)
+        return fail(ERR_CONFIG, "embedding got %s %s, needs integer tokens (N,T)",
+                    spec->x[0].dtype == DTYPE_I32 ? "tokens" : "numbers", shape_text(x, text));
+    if (size->vocab < 1 || size->width < 1)
+        return fail(ERR_CONFIG, "embedding needs vocab (how many tokens there are) and width");
+    spec->y = desc_plain(shape_of(3, x.dim[0], x.dim[1], size->width, 1), DTYPE_F32);
+    spec->w_count = 1;
+    spec->w[0] = shape_of(2, size->vocab, size->width, 1, 1);
+    param[0] =
+        (LayerParam){.name = "weight", .init = size->init, .scale = size->init_std, .decay = true};
+    return OK;
+}
+
+const LayerKind kind_embedding = {
+    .name = "embedding",
+    .op = OP_EMBEDDING,
+    .attrs = attrs,
+    .inputs = 1,
+    .help = "a vector for each token: vocab, width",
+    .defaults = defaults,
+    .infer = infer,
+};

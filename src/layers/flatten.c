@@ -1,0 +1,30 @@
+/* flatten: (N, ...) -> (N, product of the rest). Nothing moves in memory. */
+#include "kinds.h"
+
+static const char *const attrs[] = {NULL};
+
+static void defaults(OpSpec *spec, LayerSize *size)
+{
+    (void)spec;
+    (void)size;
+}
+
+static Status infer(OpSpec *spec, const LayerSize *size, LayerParam param[OP_PARAMS])
+{
+    (void)size;
+    (void)param;
+    TRY(need_floats(spec, "flatten", 2, 4, "(N,C), (N,T,C) or (N,C,H,W)"));
+    Shape x = spec->x[0].shape;
+    spec->y = desc_plain(shape_of(2, x.dim[0], shape_count(x) / x.dim[0], 1, 1), DTYPE_F32);
+    return OK;
+}
+
+const LayerKind kind_flatten = {
+    .name = "flatten",
+    .op = OP_FLATTEN,
+    .attrs = attrs,
+    .inputs = 1,
+    .help = "one vector a sample, for dense",
+    .defaults = defaults,
+    .infer = infer,
+};

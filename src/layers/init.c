@@ -1,0 +1,58 @@
+/* Initial values of parameters: a pure function of the seed, the parameter's full name and the element's index in the
+ * model's own order, so that neither layouts nor grids change them. */
+#include "layers.h"
+
+#include <math.h>
+
+typedef struct Fan {
+    double in, out;
+} Fan;
+
+/* PyTorch's rule: dimensions after the second are the receptive field; groups do not count in fan_out. */
+static Fan fan_of(Shape w)
+{
+    double field = (double)(w.dim[2] * w.dim[3]);
+    if (w.ndim < 2) return (Fan){(double)w.dim[0], (double)w.dim[0]};
+    return (Fan){(double)w.dim[1] * field, (double)w.dim[0] * field};
+}
+
+static void fill(float *out, int64_t n, float value)
+{
+    for (int64_t i = 0; i < n; ++i) out[i] = value;
+}
+
+static void fill_uniform(float *out, int64_t n, RngKey key, float bound)
+{
+    for (int64_t i = 0; i < n; ++i) out[i] = (2.0f * rng_uniform(key, (uint64_t)i) - 1.0f) * bound;
+}
+
+static void fill_normal(float *out, int64_t n, RngKey key, float deviation)
+{
+    for (int64_t i = 0; i < n; ++i) out[i] = rng_normal(key, (uint64_t)i) * deviation;
+}
+
+void layer_param_init(const LayerParam *param, const OpSpec *spec, int i, const char *name,
+                      uint64_t seed, float *out)
+{
+    Fan fan = fan_of(spec->w[i]);
+    int64_t n = shape_count(spec->w[i]);
+    RngKey key = rng_key(seed, RNG_INIT, hash_text(name), 0);
+    switch (param->init) {
+    case INIT_ZERO:
+        fill(out, n, 0.0f);
+        break;
+    case INIT_ONE:
+        fill(out, n, 1.0f);
+        break;
+    case INIT_UNIFORM:
+        fill_uniform(out, n, key,
+                     (float)(1.0 / sqrt(param->scale > 0 ? (double)param->scale : fan.in)));
+        break;
+    case INIT_HE_NORMAL:
+        fill_normal(out, n, key, (float)sqrt(2.0 / fan.out));
+        break;
+    case INIT_NORMAL:
+        fill_normal(out, n, key, param->scale);
+        break;
+    }
+}

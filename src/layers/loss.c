@@ -1,0 +1,51 @@
+/* softmax_loss (cross-entropy with label smoothing) and mse_loss: (rows, LOSS_COLUMNS) per-sample results. The model
+ * ends with one of them, chosen by train.loss. */
+#include "kinds.h"
+
+static const char *const softmax_attrs[] = {"smoothing", NULL};
+static const char *const mse_attrs[] = {NULL};
+
+static void defaults(OpSpec *spec, LayerSize *size)
+{
+    (void)spec;
+    (void)size;
+}
+
+static Status softmax_infer(OpSpec *spec, const LayerSize *size, LayerParam param[OP_PARAMS])
+{
+    (void)size;
+    (void)param;
+    TRY(need_floats(spec, "softmax_loss", 2, 3, "(N,K) or (N,T,K)"));
+    Shape x = spec->x[0].shape;
+    int64_t rows = shape_count(x) / x.dim[x.ndim - 1];
+    spec->y = desc_plain(shape_of(2, rows, LOSS_COLUMNS, 1, 1), DTYPE_F32);
+    return OK;
+}
+
+static Status mse_infer(OpSpec *spec, const LayerSize *size, LayerParam param[OP_PARAMS])
+{
+    (void)size;
+    (void)param;
+    TRY(need_floats(spec, "mse_loss", 2, 2, "(N,K)"));
+    spec->y = desc_plain(shape_of(2, spec->x[0].shape.dim[0], LOSS_COLUMNS, 1, 1), DTYPE_F32);
+    return OK;
+}
+
+const LayerKind kind_softmax_loss = {
+    .name = "softmax_loss",
+    .op = OP_SOFTMAX_LOSS,
+    .attrs = softmax_attrs,
+    .inputs = 1,
+    .help = "cross-entropy of the softmax, with label smoothing",
+    .defaults = defaults,
+    .infer = softmax_infer,
+};
+const LayerKind kind_mse_loss = {
+    .name = "mse_loss",
+    .op = OP_MSE_LOSS,
+    .attrs = mse_attrs,
+    .inputs = 1,
+    .help = "mean squared error",
+    .defaults = defaults,
+    .infer = mse_infer,
+};

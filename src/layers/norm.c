@@ -1,0 +1,69 @@
+/* batch_norm (Ioffe & Szegedy 2015) and layer_norm (Ba et al. 2016), with PyTorch's defaults and names. */
+#include "kinds.h"
+
+static const char *const batch_attrs[] = {"eps", "momentum", NULL};
+static const char *const layer_attrs[] = {"eps", NULL};
+
+static void batch_defaults(OpSpec *spec, LayerSize *size)
+{
+    (void)size;
+    spec->eps = 1e-5f;
+    spec->momentum = 0.1f;
+}
+
+static void layer_defaults(OpSpec *spec, LayerSize *size)
+{
+    (void)size;
+    spec->eps = 1e-5f;
+}
+
+static Status batch_infer(OpSpec *spec, const LayerSize *size, LayerParam param[OP_PARAMS])
+{
+    (void)size;
+    TRY(need_floats(spec, "batch_norm", 2, 4, "(N,C) or (N,C,H,W)"));
+    Shape x = spec->x[0].shape;
+    if (x.ndim == 3)
+        return fail(ERR_CONFIG,
+                    "batch_norm got a sequence (N,T,C), needs (N,C) or (N,C,H,W): use layer_norm");
+    spec->y = desc_plain(x, DTYPE_F32);
+    spec->w_count = 4;
+    for (int i = 0; i < 4; ++i) spec->w[i] = shape_of(1, x.dim[1], 1, 1, 1);
+    param[0] = (LayerParam){.name = "weight", .init = INIT_ONE};
+    param[1] = (LayerParam){.name = "bias", .init = INIT_ZERO};
+    param[2] = (LayerParam){.name = "running_mean", .init = INIT_ZERO, .buffer = true};
+    param[3] = (LayerParam){.name = "running_var", .init = INIT_ONE, .buffer = true};
+    return OK;
+}
+
+static Status layer_infer(OpSpec *spec, const LayerSize *size, LayerParam param[OP_PARAMS])
+{
+    (void)size;
+    TRY(need_floats(spec, "layer_norm", 2, 3, "(N,C) or (N,T,C)"));
+    Shape x = spec->x[0].shape;
+    spec->y = desc_plain(x, DTYPE_F32);
+    spec->w_count = 2;
+    for (int i = 0; i < 2; ++i) spec->w[i] = shape_of(1, x.dim[x.ndim - 1], 1, 1, 1);
+    param[0] = (LayerParam){.name = "weight", .init = INIT_ONE};
+    param[1] = (LayerParam){.name = "bias", .init = INIT_ZERO};
+    return OK;
+}
+
+const LayerKind kind_batch_norm = {
+    .name = "batch_norm",
+    .op = OP_BATCH_NORM,
+    .attrs = batch_attrs,
+    .inputs = 1,
+    .help = "normalises each channel over the micro-batch",
+    .defaults = batch_defaults,
+    .infer = batch_infer,
+};
+
+const LayerKind kind_layer_norm = {
+    .name = "layer_norm",
+    .op = OP_LAYER_NORM,
+    .attrs = layer_attrs,
+    .inputs = 1,
+    .help = "normalises each sample's last dimension",
+    .defaults = layer_defaults,
+    .infer = layer_infer,
+};

@@ -1,0 +1,80 @@
+/* max_pool, avg_pool (over real pixels only) and global_pool (the mean of each channel) over images. */
+#include "kinds.h"
+
+static const char *const attrs[] = {"kernel", "stride", "pad", NULL};
+static const char *const global_attrs[] = {NULL};
+
+static void max_defaults(OpSpec *spec, LayerSize *size)
+{
+    (void)size;
+    spec->pool = POOL_MAX;
+}
+static void avg_defaults(OpSpec *spec, LayerSize *size)
+{
+    (void)size;
+    spec->pool = POOL_AVG;
+}
+static void global_defaults(OpSpec *spec, LayerSize *size)
+{
+    (void)size;
+    spec->pool = POOL_GLOBAL_AVG;
+}
+
+/* The stride is the kernel's size where it was not given, and padding at most half of it: each window then holds at
+ * least one real pixel. */
+static Status infer(OpSpec *spec, const LayerSize *size, LayerParam param[OP_PARAMS])
+{
+    const char *kind = spec->pool == POOL_MAX ? "max_pool" : "avg_pool";
+    int64_t out[2];
+    (void)size;
+    (void)param;
+    TRY(need_floats(spec, kind, 4, 4, "images (N,C,H,W)"));
+    for (int d = 0; d < 2; ++d) {
+        if (spec->stride[d] == 0) spec->stride[d] = spec->kernel[d] > 0 ? spec->kernel[d] : 1;
+        if (spec->kernel[d] > 0 && spec->pad[d] > spec->kernel[d] / 2)
+            return fail(ERR_CONFIG, "%s: pad %d is more than half of the kernel %d", kind,
+                        spec->pad[d], spec->kernel[d]);
+    }
+    TRY(window_infer(spec, kind, out));
+    Shape x = spec->x[0].shape;
+    spec->y = desc_plain(shape_of(4, x.dim[0], x.dim[1], out[0], out[1]), DTYPE_F32);
+    return OK;
+}
+
+static Status global_infer(OpSpec *spec, const LayerSize *size, LayerParam param[OP_PARAMS])
+{
+    (void)size;
+    (void)param;
+    TRY(need_floats(spec, "global_pool", 4, 4, "images (N,C,H,W)"));
+    Shape x = spec->x[0].shape;
+    spec->y = desc_plain(shape_of(4, x.dim[0], x.dim[1], 1, 1), DTYPE_F32);
+    return OK;
+}
+
+const LayerKind kind_max_pool = {
+    .name = "max_pool",
+    .op = OP_POOL,
+    .attrs = attrs,
+    .inputs = 1,
+    .help = "the largest value of each window: kernel, stride, pad",
+    .defaults = max_defaults,
+    .infer = infer,
+};
+const LayerKind kind_avg_pool = {
+    .name = "avg_pool",
+    .op = OP_POOL,
+    .attrs = attrs,
+    .inputs = 1,
+    .help = "the mean of each window's real pixels: kernel, stride, pad",
+    .defaults = avg_defaults,
+    .infer = infer,
+};
+const LayerKind kind_global_pool = {
+    .name = "global_pool",
+    .op = OP_POOL,
+    .attrs = global_attrs,
+    .inputs = 1,
+    .help = "the mean of each channel: (N,C,H,W) -> (N,C,1,1)",
+    .defaults = global_defaults,
+    .infer = global_infer,
+};

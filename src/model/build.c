@@ -1,0 +1,114 @@
+/* From a config to a graph: a zoo model or the config's list of layers, then the loss. Errors carry the place in the
+ * config. */
+#include "build.h"
+
+#include <string.h>
+
+/* Gives the last failure its place: the list's last layer, or the key that names the zoo model. */
+static Status place_fail(const Config *config, Status status)
+{
+    if (status != ERR_CONFIG) return status;
+    char *why = mem_text(fail_message());
+    int n = config->model.layer_count;
+    if (n)
+        status = config_fail(config, config->model.layer[n - 1].line,
+                             config->model.layer[n - 1].column, "%s", why);
+    else
+        status = config_fail_key(config, "model.name", "%s", why);
+    mem_free(&why);
+    return status;
+}
+
+static Status unknown_model(const Config *config)
+{
+    enum { MAX = 64 };
+    const char *names[MAX];
+    char list[512] = "";
+    int count = 0;
+    for (; zoo[count] && count < MAX; ++count) {
+        size_t used = strlen(list);
+        names[count] = zoo[count]->name;
+        snprintf(list + used, sizeof list - used, "%s%s", count ? ", " : "", names[count]);
+    }
+    const char *near = text_nearest(config->model.name, names, count);
+    if (near)
+        return config_fail_key(config, "model.name", "there is no model '%s'; did you mean '%s'?",
+                               config->model.name, near);
+    return config_fail_key(config, "model.name", "there is no model '%s'; there are %s",
+                           config->model.name, list);
+}
+
+static Status add_zoo(Graph *graph, const Config *config, int *logits)
+{
+    const char *name = config->model.name;
+    int i = 0;
+    if (!name || !*name)
+        return config_fail_key(config, "model.name", "no model: set model.name, or model.layers");
+    while (zoo[i] && strcmp(zoo[i]->name, name) != 0) ++i;
+    if (!zoo[i]) return unknown_model(config);
+    if (config->model.stem == STEM_SMALL && strncmp(name, "resnet", 6) != 0)
+        return config_fail_key(config, "model.stem",
+                               "%s has one stem only; model.stem is for resnet*", name);
+    *logits = zoo[i]->build(graph, config);
+    return *logits == GRAPH_FAILED ? place_fail(config, ERR_CONFIG) : OK;
+}
+
+/* The last layer gives one number a class (or a target) for each sample. */
+static Status check_logits(const Graph *graph, const Config *config, int logits)
+{
+    char text[64];
+    if (logits == NODE_INPUT) return fail(ERR_CONFIG, "the model has no layers");
+    Shape y = graph->node[logits].spec.y.shape;
+    const char *name = graph->node[logits].name;
+    const char *what = config->train.loss == LOSS_MSE ? "targets" : "classes";
+    if (y.ndim == 4)
+        return fail(ERR_CONFIG,
+                    "layer %s: the last layer gives images %s, the loss needs (N,%s): end with "
+                    "flatten and dense",
+                    name, shape_text(y, text), what);
+    if (y.dim[y.ndim - 1] != graph->classes)
+        return fail(ERR_CONFIG,
+                    "layer %s: the last layer gives %lld outputs, but the data has %lld %s", name,
+                    (long long)y.dim[y.ndim - 1], (long long)graph->classes, what);
+    return OK;
+}
+
+static Status add_loss(Graph *graph, const Config *config, int logits)
+{
+    bool mse = config->train.loss == LOSS_MSE;
+    char smoothing[32];
+    snprintf(smoothing, sizeof smoothing, "%.9g", config->train.label_smoothing);
+    TRY(check_logits(graph, config, logits));
+    int loss = graph_add(graph, mse ? "mse_loss" : "softmax_loss", "loss", &logits, 1,
+                         mse ? NULL : "smoothing", smoothing, NULL);
+    if (loss == GRAPH_FAILED) return ERR_CONFIG;
+    graph->logits = logits;
+    graph->loss = loss;
+    return OK;
+}
+
+static Status build(Graph *graph, const Config *config)
+{
+    int logits = NODE_INPUT;
+    if (graph->classes < 1)
+        return config_fail_key(config, "model.classes",
+                               "the data names no classes: set model.classes");
+    if (config->model.layer_count)
+        TRY(graph_add_list(graph, config, &logits));
+    else
+        TRY(add_zoo(graph, config, &logits));
+    Status status = add_loss(graph, config, logits);
+    if (status != OK) return place_fail(config, status);
+    graph_need_dx(graph);
+    return OK;
+}
+
+Status graph_build(Graph **graph, const Config *config, Desc input, int64_t classes)
+{
+    *graph = mem_new(sizeof **graph);
+    (*graph)->input = input;
+    (*graph)->classes = classes;
+    Status status = build(*graph, config);
+    if (status != OK) graph_free(graph);
+    return status;
+}

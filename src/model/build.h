@@ -1,0 +1,38 @@
+/* The model room's private door: adding nodes one by one, and the passes over a graph. */
+#ifndef WEFT_MODEL_BUILD_H
+#define WEFT_MODEL_BUILD_H
+
+#include "model.h"
+
+/* A node before its shape rule has run: attributes are set on spec and size with layer_attr. */
+typedef struct Draft {
+    const LayerKind *kind;
+    const char *name; /* borrowed */
+    OpSpec spec;
+    LayerSize size;
+    int in[OP_INPUTS];
+} Draft;
+
+/* Checks the number of inputs and fills in their shapes and the kind's defaults. */
+Status draft_begin(const Graph *graph, Draft *draft, const LayerKind *kind, const char *name,
+                   const int *in, int in_count);
+/* Runs the shape rule and appends the node and its parameters. *index: the node's. */
+Status draft_finish(Graph *graph, Draft *draft, int *index);
+
+int graph_find(const Graph *graph, const char *name); /* node's index; GRAPH_FAILED if none */
+bool graph_name_taken(const Graph *graph, const char *name);
+Desc graph_output(const Graph *graph, int node);      /* of a node, or of NODE_INPUT */
+void graph_count_uses(const Graph *graph, int *uses); /* uses[node]: how many inputs read it */
+void graph_need_dx(Graph *graph);                     /* sets every spec.need_dx */
+double node_macs(const Node *node);                   /* of conv and dense, one micro-batch */
+bool kind_is(const Node *node, OpKind op);            /* a layer (not a reorder) of this op */
+
+/* The layers of config->model.layer, one node each, in their order. Errors carry their place. */
+Status graph_add_list(Graph *graph, const Config *config, int *logits);
+
+/* Zoo: a dropout layer with config's probability, or `own` where it gives none; x itself where that is 0. */
+int zoo_dropout(Graph *graph, const Config *config, const char *name, int x, double own);
+extern const ZooEntry zoo_mlp, zoo_lenet, zoo_resnet18, zoo_resnet34, zoo_resnet50, zoo_resnet101,
+    zoo_mobilenet_v2;
+
+#endif

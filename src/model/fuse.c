@@ -1,0 +1,157 @@
+/* Rewrites neighbours that a backend runs as one operation. A node disappears into its producer (or, for relu before
+ * max_pool, into its reader) only where it is that one's single reader. Decided on the whole graph. */
+#include "build.h"
+
+#include <string.h>
+
+typedef struct Fuser {
+    Graph *graph; /* borrowed */
+    int *to;      /* owned: which node now gives node i's output */
+    int *uses;    /* owned: readers of node i's output */
+    int *reader;  /* owned: the last one of them */
+    bool *gone;   /* owned */
+} Fuser;
+
+static int resolve(const Fuser *f, int node)
+{
+    while (node >= 0 && f->to[node] != node) node = f->to[node];
+    return node;
+}
+
+static bool takes_act(const Node *node, Act act)
+{
+    if (!node->kind || node->spec.act != ACT_NONE) return false;
+    switch (node->spec.kind) {
+    case OP_BATCH_NORM:
+        return act == ACT_RELU || act == ACT_RELU6;
+    case OP_CONV2D:
+    case OP_DENSE:
+    case OP_ADD:
+        return act == ACT_RELU;
+    default:
+        return false;
+    }
+}
+
+static bool is_max_pool(const Node *node)
+{
+    return kind_is(node, OP_POOL) && node->spec.pool == POOL_MAX;
+}
+
+/* Node i becomes part of `into`, which takes over its readers. */
+static void merge(Fuser *f, int i, int into)
+{
+    f->to[i] = into;
+    f->gone[i] = true;
+    f->uses[into] = f->uses[i];
+    f->reader[into] = f->reader[i];
+}
+
+/* An activation after batch_norm, conv2d, dense or add. A relu that only a max_pool reads is left for that one: there
+ * it works on fewer numbers. */
+static void fuse_act(Fuser *f, int i)
+{
+    Node *node = &f->graph->node[i];
+    int p = node->in[0];
+    if (p < 0 || f->uses[p] != 1 || !takes_act(&f->graph->node[p], node->spec.act)) return;
+    if (node->spec.act == ACT_RELU && f->uses[i] == 1 && is_max_pool(&f->graph->node[f->reader[i]]))
+        return;
+    f->graph->node[p].spec.act = node->spec.act;
+    merge(f, i, p);
+}
+
+/* An add of a batch_norm's output: the batch_norm adds the other input itself. Of two, the later one, so that the other
+ * input is there when it runs. */
+static void fuse_add(Fuser *f, int i)
+{
+    Node *node = &f->graph->node[i];
+    int b = node->in[0] > node->in[1] ? node->in[0] : node->in[1];
+    int other = b == node->in[0] ? node->in[1] : node->in[0];
+    if (b < 0 || other == b || f->uses[b] != 1) return;
+    Node *norm = &f->graph->node[b];
+    if (!kind_is(norm, OP_BATCH_NORM) || norm->spec.act != ACT_NONE || norm->spec.residual) return;
+    norm->spec.residual = true;
+    norm->spec.x_count = 2;
+    norm->spec.x[1] = graph_output(f->graph, other);
+    norm->in[1] = other;
+    merge(f, i, b);
+}
+
+/* relu before max_pool: the pool reads past the relu and applies it to its output. */
+static void fuse_pool(Fuser *f, int i)
+{
+    Node *pool = &f->graph->node[i];
+    int r = pool->in[0];
+    if (r < 0 || pool->spec.act != ACT_NONE || f->uses[r] != 1) return;
+    const Node *relu = &f->graph->node[r];
+    if (!kind_is(relu, OP_ACTIVATION) || relu->spec.act != ACT_RELU) return;
+    pool->spec.act = ACT_RELU;
+    pool->in[0] = relu->in[0];
+    f->gone[r] = true;
+    if (relu->in[0] >= 0) f->reader[relu->in[0]] = i;
+}
+
+static void fuse_all(Fuser *f)
+{
+    for (int i = 0; i < f->graph->node_count; ++i) {
+        Node *node = &f->graph->node[i];
+        for (int k = 0; k < node->spec.x_count; ++k) node->in[k] = resolve(f, node->in[k]);
+        if (kind_is(node, OP_ACTIVATION))
+            fuse_act(f, i);
+        else if (kind_is(node, OP_ADD))
+            fuse_add(f, i);
+        else if (is_max_pool(node))
+            fuse_pool(f, i);
+    }
+}
+
+/* Closes the gaps; every index into the nodes follows. */
+static void compact(Fuser *f)
+{
+    Graph *g = f->graph;
+    int *now = mem_new((size_t)g->node_count * sizeof *now);
+    int count = 0;
+    for (int i = 0; i < g->node_count; ++i) {
+        if (f->gone[i]) {
+            mem_free(&g->node[i].name);
+            continue;
+        }
+        now[i] = count;
+        g->node[count] = g->node[i];
+        for (int k = 0; k < g->node[count].spec.x_count; ++k)
+            if (g->node[count].in[k] >= 0)
+                g->node[count].in[k] = now[resolve(f, g->node[count].in[k])];
+        ++count;
+    }
+    for (int i = 0; i < g->param_count; ++i) g->param[i].node = now[g->param[i].node];
+    g->logits = now[resolve(f, g->logits)];
+    g->loss = now[g->loss];
+    g->node_count = count;
+    mem_free(&now);
+}
+
+Status graph_fuse(Graph *graph)
+{
+    size_t n = (size_t)graph->node_count;
+    for (size_t i = 0; i < n; ++i)
+        if (graph->node[i].op) return fail(ERR_BUG, "graph_fuse comes before graph_plan");
+    Fuser f = {.graph = graph,
+               .to = mem_new(n * sizeof *f.to),
+               .uses = mem_new(n * sizeof *f.uses),
+               .reader = mem_new(n * sizeof *f.reader),
+               .gone = mem_new(n * sizeof *f.gone)};
+    graph_count_uses(graph, f.uses);
+    for (int i = 0; i < graph->node_count; ++i) {
+        f.to[i] = i;
+        for (int k = 0; k < graph->node[i].spec.x_count; ++k)
+            if (graph->node[i].in[k] >= 0) f.reader[graph->node[i].in[k]] = i;
+    }
+    fuse_all(&f);
+    compact(&f);
+    graph_need_dx(graph);
+    mem_free(&f.to);
+    mem_free(&f.uses);
+    mem_free(&f.reader);
+    mem_free(&f.gone);
+    return OK;
+}

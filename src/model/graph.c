@@ -1,0 +1,189 @@
+/* The graph itself: appending nodes with their parameters, looking them up, counting. Inputs always come before their
+ * readers, so the order of nodes is a topological one. */
+#include "build.h"
+
+#include <string.h>
+
+static const double ELEMENTS_MAX =
+    1099511627776.0; /* 2^40 in one tensor: beyond it is a typing error */
+
+bool kind_is(const Node *node, OpKind op)
+{
+    return node->kind && node->spec.kind == op;
+}
+
+Desc graph_output(const Graph *graph, int node)
+{
+    return node == NODE_INPUT ? graph->input : graph->node[node].spec.y;
+}
+
+int graph_find(const Graph *graph, const char *name)
+{
+    for (int i = 0; i < graph->node_count; ++i)
+        if (strcmp(graph->node[i].name, name) == 0) return i;
+    return GRAPH_FAILED;
+}
+
+bool graph_name_taken(const Graph *graph, const char *name)
+{
+    return graph_find(graph, name) != GRAPH_FAILED;
+}
+
+Status draft_begin(const Graph *graph, Draft *draft, const LayerKind *kind, const char *name,
+                   const int *in, int in_count)
+{
+    *draft = (Draft){.kind = kind, .name = name};
+    if (graph_name_taken(graph, name))
+        return fail(ERR_CONFIG, "two layers have the name '%s'", name);
+    if (kind->inputs > 0 && in_count != kind->inputs)
+        return fail(ERR_CONFIG, "%s needs %d input%s, got %d%s", kind->name, kind->inputs,
+                    kind->inputs == 1 ? "" : "s", in_count,
+                    kind->inputs == 1 ? "" : ": name them, as in input: [a, b]");
+    if (kind->inputs < 0 && (in_count < 2 || in_count > OP_INPUTS))
+        return fail(ERR_CONFIG, "%s needs 2 to %d inputs, got %d: name them, as in input: [a, b]",
+                    kind->name, OP_INPUTS, in_count);
+    draft->spec.kind = kind->op;
+    draft->spec.x_count = in_count;
+    for (int i = 0; i < in_count; ++i) {
+        draft->in[i] = in[i];
+        draft->spec.x[i] = graph_output(graph, in[i]);
+    }
+    kind->defaults(&draft->spec, &draft->size);
+    return OK;
+}
+
+static Status check_sizes(const OpSpec *spec)
+{
+    for (int i = -1; i < spec->w_count; ++i) {
+        Shape s = i < 0 ? spec->y.shape : spec->w[i];
+        double n = 1;
+        for (int d = 0; d < s.ndim; ++d) n *= (double)s.dim[d];
+        if (n > ELEMENTS_MAX)
+            return fail(ERR_CONFIG, "%s of %.3g numbers is too large",
+                        i < 0 ? "an output" : "a parameter", n);
+    }
+    return OK;
+}
+
+static void add_params(Graph *graph, Node *node, int index, const LayerParam info[OP_PARAMS])
+{
+    int count = graph->param_count + node->spec.w_count;
+    if (node->spec.w_count)
+        graph->param = mem_resize(graph->param, (size_t)count * sizeof *graph->param);
+    for (int i = 0; i < node->spec.w_count; ++i) {
+        node->param[i] = graph->param_count;
+        graph->param[graph->param_count++] = (Param){
+            .name = mem_format("%s.%s", node->name, info[i].name),
+            .shape = node->spec.w[i],
+            .node = index,
+            .slot = i,
+            .info = info[i],
+        };
+    }
+}
+
+Status draft_finish(Graph *graph, Draft *draft, int *index)
+{
+    LayerParam info[OP_PARAMS] = {0};
+    TRY(draft->kind->infer(&draft->spec, &draft->size, info));
+    TRY(check_sizes(&draft->spec));
+    draft->spec.seed_name = hash_text(draft->name);
+    int i = graph->node_count;
+    graph->node = mem_resize(graph->node, (size_t)(i + 1) * sizeof *graph->node);
+    Node *node = &graph->node[i];
+    *node = (Node){.name = mem_text(draft->name), .kind = draft->kind, .spec = draft->spec};
+    memcpy(node->in, draft->in, sizeof node->in);
+    graph->node_count = i + 1;
+    add_params(graph, node, i, info);
+    *index = i;
+    return OK;
+}
+
+static Status add_pairs(Graph *graph, const char *kind_name, const char *name, const int *in,
+                        int in_count, va_list pairs, int *index)
+{
+    Draft draft;
+    const LayerKind *kind = layer_kind(kind_name);
+    if (!kind) return fail(ERR_BUG, "there is no layer '%s'", kind_name);
+    TRY(draft_begin(graph, &draft, kind, name, in, in_count));
+    for (const char *key; (key = va_arg(pairs, const char *));)
+        TRY(layer_attr(kind, &draft.spec, &draft.size, key, va_arg(pairs, const char *)));
+    return draft_finish(graph, &draft, index);
+}
+
+int graph_add(Graph *graph, const char *kind, const char *name, const int *in, int in_count, ...)
+{
+    int index = GRAPH_FAILED;
+    for (int i = 0; i < in_count; ++i)
+        if (in[i] == GRAPH_FAILED) return GRAPH_FAILED;
+    va_list pairs;
+    va_start(pairs, in_count);
+    Status status = add_pairs(graph, kind, name, in, in_count, pairs, &index);
+    va_end(pairs);
+    if (status == OK) return index;
+    char *why = mem_text(fail_message());
+    fail(status, "layer %s: %s", name, why);
+    mem_free(&why);
+    return GRAPH_FAILED;
+}
+
+void graph_free(Graph **graph)
+{
+    Graph *g = *graph;
+    if (!g) return;
+    for (int i = 0; i < g->node_count; ++i) {
+        op_free(&g->node[i].op);
+        mem_free(&g->node[i].name);
+    }
+    for (int i = 0; i < g->param_count; ++i) mem_free(&g->param[i].name);
+    mem_free(&g->node);
+    mem_free(&g->param);
+    mem_free(graph);
+}
+
+void graph_count_uses(const Graph *graph, int *uses)
+{
+    memset(uses, 0, (size_t)graph->node_count * sizeof *uses);
+    for (int i = 0; i < graph->node_count; ++i)
+        for (int k = 0; k < graph->node[i].spec.x_count; ++k)
+            if (graph->node[i].in[k] != NODE_INPUT) ++uses[graph->node[i].in[k]];
+}
+
+/* The gradient of an input is wanted where something that trains lies at or above its producer. */
+void graph_need_dx(Graph *graph)
+{
+    bool *wanted = mem_new((size_t)(graph->node_count + 1) * sizeof *wanted);
+    for (int i = 0; i < graph->node_count; ++i) {
+        Node *node = &graph->node[i];
+        for (int k = 0; k < node->spec.w_count; ++k)
+            wanted[i] = wanted[i] || !graph->param[node->param[k]].info.buffer;
+        for (int k = 0; k < node->spec.x_count; ++k) {
+            node->spec.need_dx[k] = node->in[k] != NODE_INPUT && wanted[node->in[k]];
+            wanted[i] = wanted[i] || node->spec.need_dx[k];
+        }
+    }
+    mem_free(&wanted);
+}
+
+int64_t graph_param_count(const Graph *graph)
+{
+    int64_t n = 0;
+    for (int i = 0; i < graph->param_count; ++i)
+        if (!graph->param[i].info.buffer) n += shape_count(graph->param[i].shape);
+    return n;
+}
+
+/* Every output element of conv2d and dense is a dot product of as many terms as the weight has per output. */
+double node_macs(const Node *node)
+{
+    if (!kind_is(node, OP_CONV2D) && !kind_is(node, OP_DENSE)) return 0;
+    Shape w = node->spec.w[0];
+    return (double)shape_count(node->spec.y.shape) * (double)(shape_count(w) / w.dim[0]);
+}
+
+double graph_forward_macs(const Graph *graph)
+{
+    double macs = 0;
+    for (int i = 0; i < graph->node_count; ++i) macs += node_macs(&graph->node[i]);
+    return macs / (double)graph->input.shape.dim[0];
+}

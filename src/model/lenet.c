@@ -1,0 +1,34 @@
+/* lenet: two 3x3 convolutions with max-pooling and two dense layers, in the manner of LeCun et al. 1998 with today's
+ * relu and max-pooling: 32 and 64 channels, 128 hidden. */
+#include "build.h"
+
+static int stage(Graph *graph, int x, int number, const char *channels)
+{
+    char name[32];
+    snprintf(name, sizeof name, "conv%d", number);
+    x = graph_add(graph, "conv2d", name, &x, 1, "channels", channels, "kernel", "3", "pad", "1",
+                  NULL);
+    snprintf(name, sizeof name, "relu%d", number);
+    x = graph_add(graph, "relu", name, &x, 1, NULL);
+    snprintf(name, sizeof name, "pool%d", number);
+    return graph_add(graph, "max_pool", name, &x, 1, "kernel", "2", NULL);
+}
+
+static int build(Graph *graph, const Config *config)
+{
+    char classes[32];
+    snprintf(classes, sizeof classes, "%lld", (long long)graph->classes);
+    int x = stage(graph, NODE_INPUT, 1, "32");
+    x = stage(graph, x, 2, "64");
+    x = graph_add(graph, "flatten", "flatten", &x, 1, NULL);
+    x = graph_add(graph, "dense", "fc1", &x, 1, "width", "128", NULL);
+    x = graph_add(graph, "relu", "relu3", &x, 1, NULL);
+    x = zoo_dropout(graph, config, "dropout", x, 0);
+    return graph_add(graph, "dense", "fc2", &x, 1, "width", classes, NULL);
+}
+
+const ZooEntry zoo_lenet = {
+    .name = "lenet",
+    .help = "two convolutions, two dense layers: small images",
+    .build = build,
+};

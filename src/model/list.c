@@ -1,0 +1,180 @@
+/* A config's list of layers: each reads the one before it, or the layers that its `input:` names ("data" is the data).
+ * `name:` names a layer and its parameters; without it the name is the kind and a number, counted per kind: conv2d1. */
+#include "build.h"
+
+#include <ctype.h>
+#include <string.h>
+
+typedef struct ListEntry {
+    const ConfigLayer *layer; /* borrowed */
+    const LayerKind *kind;
+    const ConfigAttr *name, *input; /* NULL where not given */
+} ListEntry;
+
+/* Gives the last failure the place of an attribute. */
+static Status attr_fail(const Config *config, const ConfigAttr *attr, Status status)
+{
+    if (status != ERR_CONFIG) return status;
+    char *why = mem_text(fail_message());
+    status = config_fail(config, attr->line, attr->column, "%s", why);
+    mem_free(&why);
+    return status;
+}
+
+static Status entry_kind(const Config *config, ListEntry *entry)
+{
+    enum { MAX = 64 };
+    const char *names[MAX];
+    const ConfigLayer *l = entry->layer;
+    int count = 0;
+    for (; layer_kinds[count] && count < MAX; ++count) names[count] = layer_kinds[count]->name;
+    entry->kind = layer_kind(l->kind);
+    if (entry->kind && (entry->kind->op == OP_SOFTMAX_LOSS || entry->kind->op == OP_MSE_LOSS))
+        return config_fail(config, l->line, l->column,
+                           "%s is added by itself: choose it with train.loss and leave it out here",
+                           l->kind);
+    if (entry->kind) return OK;
+    const char *near = text_nearest(l->kind, names, count);
+    if (near)
+        return config_fail(config, l->line, l->column, "there is no layer '%s'; did you mean '%s'?",
+                           l->kind, near);
+    return config_fail(
+        config, l->line, l->column,
+        "there is no layer '%s'; there are dense, conv2d, batch_norm, relu, max_pool and others "
+        "(docs: layers)",
+        l->kind);
+}
+
+static Status check_name(const Config *config, const ConfigAttr *attr)
+{
+    const char *s = attr->value;
+    bool good = *s != '\0' && strcmp(s, "data") != 0 && strcmp(s, "loss") != 0;
+    for (; *s; ++s) good = good && (isalnum((unsigned char)*s) || strchr("_-.", *s));
+    if (good) return OK;
+    return config_fail(
+        config, attr->line, attr->column,
+        "'%s' cannot name a layer: use letters, digits, _ - and ., and neither data nor loss",
+        attr->value);
+}
+
+static Status entry_read(const Config *config, const ConfigLayer *layer, ListEntry *entry)
+{
+    *entry = (ListEntry){.layer = layer};
+    TRY(entry_kind(config, entry));
+    for (int i = 0; i < layer->attr_count; ++i) {
+        const ConfigAttr *attr = &layer->attr[i];
+        if (strcmp(attr->key, "input") == 0) entry->input = attr;
+        if (strcmp(attr->key, "name") == 0) {
+            TRY(check_name(config, attr));
+            entry->name = attr;
+        }
+    }
+    return OK;
+}
+
+/* One name out of `input: [a, b]`. */
+static Status find_input(const Graph *graph, const Config *config, const ConfigAttr *attr,
+                         const char *name, int *in)
+{
+    *in = NODE_INPUT;
+    if (strcmp(name, "data") == 0) return OK;
+    *in = graph_find(graph, name);
+    if (*in != GRAPH_FAILED) return OK;
+    const char **names = mem_new((size_t)(graph->node_count + 1) * sizeof *names);
+    for (int i = 0; i < graph->node_count; ++i) names[i] = graph->node[i].name;
+    names[graph->node_count] = "data";
+    const char *near = text_nearest(name, names, graph->node_count + 1);
+    Status status =
+        config_fail(config, attr->line, attr->column, "input: no earlier layer is named '%s'%s%s%s",
+                    name, near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+    mem_free(&names);
+    return status;
+}
+
+static Status read_inputs(const Graph *graph, const Config *config, const ListEntry *entry,
+                          int in[OP_INPUTS], int *count)
+{
+    const ConfigAttr *attr = entry->input;
+    *count = 1;
+    in[0] = graph->node_count ? graph->node_count - 1 : NODE_INPUT;
+    if (!attr) return OK;
+    char *text = mem_text(attr->value), *rest = text;
+    Status status = OK;
+    *count = 0;
+    for (char *word; status == OK && (word = strsep(&rest, ","));) {
+        word += strspn(word, " ");
+        word[strcspn(word, " ")] = '\0';
+        if (*count == OP_INPUTS)
+            status = config_fail(config, attr->line, attr->column, "input: at most %d layers",
+                                 OP_INPUTS);
+        else
+            status = find_input(graph, config, attr, word, &in[(*count)++]);
+    }
+    mem_free(&text);
+    return status;
+}
+
+/* conv2d1, conv2d2, ...: owned by the caller. */
+static char *default_name(const Graph *graph, const LayerKind *kind)
+{
+    int number = 1;
+    for (int i = 0; i < graph->node_count; ++i) number += graph->node[i].kind == kind;
+    char *name = mem_format("%s%d", kind->name, number);
+    while (graph_name_taken(graph, name)) {
+        mem_free(&name);
+        name = mem_format("%s%d", kind->name, ++number);
+    }
+    return name;
+}
+
+static Status entry_build(Graph *graph, const Config *config, const ListEntry *entry,
+                          const char *name)
+{
+    const ConfigLayer *l = entry->layer;
+    const ConfigAttr here = {.line = l->line, .column = l->column};
+    int in[OP_INPUTS], count, index;
+    Draft draft;
+    TRY(read_inputs(graph, config, entry, in, &count));
+    Status status = draft_begin(graph, &draft, entry->kind, name, in, count);
+    if (status != OK) return attr_fail(config, entry->name ? entry->name : &here, status);
+    for (int i = 0; i < l->attr_count; ++i) {
+        const ConfigAttr *attr = &l->attr[i];
+        if (attr == entry->name || attr == entry->input) continue;
+        status = layer_attr(entry->kind, &draft.spec, &draft.size, attr->key, attr->value);
+        if (status != OK) return attr_fail(config, attr, status);
+    }
+    status = draft_finish(graph, &draft, &index);
+    return status == OK ? OK : attr_fail(config, &here, status);
+}
+
+static Status entry_add(Graph *graph, const Config *config, const ConfigLayer *layer)
+{
+    ListEntry entry;
+    TRY(entry_read(config, layer, &entry));
+    char *name = entry.name ? mem_text(entry.name->value) : default_name(graph, entry.kind);
+    Status status = entry_build(graph, config, &entry, name);
+    mem_free(&name);
+    return status;
+}
+
+/* Layer i of the list is node i here. */
+static Status check_uses(const Graph *graph, const Config *config)
+{
+    int *uses = mem_new((size_t)graph->node_count * sizeof *uses);
+    Status status = OK;
+    graph_count_uses(graph, uses);
+    for (int i = 0; i < graph->node_count - 1 && status == OK; ++i)
+        if (!uses[i])
+            status = config_fail(config, config->model.layer[i].line, config->model.layer[i].column,
+                                 "no layer reads the output of %s", graph->node[i].name);
+    mem_free(&uses);
+    return status;
+}
+
+Status graph_add_list(Graph *graph, const Config *config, int *logits)
+{
+    for (int i = 0; i < config->model.layer_count; ++i)
+        TRY(entry_add(graph, config, &config->model.layer[i]));
+    *logits = graph->node_count - 1;
+    return check_uses(graph, config);
+}

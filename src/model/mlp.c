@@ -1,0 +1,29 @@
+/* mlp: flatten, then dense + relu for each width of model.hidden (512, 512), then dense to the classes. */
+#include "build.h"
+
+static int build(Graph *graph, const Config *config)
+{
+    static const double usual[] = {512, 512};
+    int hidden = config->model.hidden.count ? config->model.hidden.count : 2;
+    const double *widths = config->model.hidden.count ? config->model.hidden.value : usual;
+    char name[32], width[32];
+    int x = graph_add(graph, "flatten", "flatten", (int[]){NODE_INPUT}, 1, NULL);
+    for (int i = 0; i < hidden; ++i) {
+        snprintf(width, sizeof width, "%.17g", widths[i]);
+        snprintf(name, sizeof name, "fc%d", i + 1);
+        x = graph_add(graph, "dense", name, &x, 1, "width", width, NULL);
+        snprintf(name, sizeof name, "relu%d", i + 1);
+        x = graph_add(graph, "relu", name, &x, 1, NULL);
+        snprintf(name, sizeof name, "dropout%d", i + 1);
+        x = zoo_dropout(graph, config, name, x, 0);
+    }
+    snprintf(width, sizeof width, "%lld", (long long)graph->classes);
+    snprintf(name, sizeof name, "fc%d", hidden + 1);
+    return graph_add(graph, "dense", name, &x, 1, "width", width, NULL);
+}
+
+const ZooEntry zoo_mlp = {
+    .name = "mlp",
+    .help = "fully connected: widths in model.hidden",
+    .build = build,
+};

@@ -1,0 +1,74 @@
+/* mobilenet_v2 (Sandler et al. 2018, width 1): inverted residual blocks of a 1x1 expansion, a 3x3 depthwise
+ * convolution and a linear 1x1 projection. Names and initialisers are torchvision's. */
+#include "build.h"
+
+enum { NAME_CHARS = 64 };
+
+typedef struct ConvSpec {
+    int channels, kernel, stride, groups;
+} ConvSpec;
+
+/* Convolution, batch norm and, where relu6 is wanted, the activation: names prefix.first, .first+1, .first+2. */
+static int conv_norm(Graph *g, int x, const char *prefix, int first, ConvSpec c, bool relu6)
+{
+    char name[NAME_CHARS], channels[16], kernel[16], stride[16], groups[16];
+    snprintf(channels, sizeof channels, "%d", c.channels);
+    snprintf(kernel, sizeof kernel, "%d", c.kernel);
+    snprintf(stride, sizeof stride, "%d", c.stride);
+    snprintf(groups, sizeof groups, "%d", c.groups);
+    snprintf(name, sizeof name, "%s.%d", prefix, first);
+    x = graph_add(g, "conv2d", name, &x, 1, "channels", channels, "kernel", kernel, "stride",
+                  stride, "groups", groups, "pad", "same", "bias", "false", "init", "he", NULL);
+    snprintf(name, sizeof name, "%s.%d", prefix, first + 1);
+    x = graph_add(g, "batch_norm", name, &x, 1, NULL);
+    if (!relu6) return x;
+    snprintf(name, sizeof name, "%s.%d", prefix, first + 2);
+    return graph_add(g, "relu6", name, &x, 1, NULL);
+}
+
+/* One block of expansion t from c_in to c channels. */
+static int block(Graph *g, int x, int index, int t, int c_in, int c, int stride)
+{
+    char prefix[NAME_CHARS / 2], part[NAME_CHARS / 2 + 16];
+    int y = x, hidden = c_in * t, conv = 0;
+    snprintf(prefix, sizeof prefix, "features.%d.conv", index);
+    if (t != 1) {
+        snprintf(part, sizeof part, "%s.%d", prefix, conv++);
+        y = conv_norm(g, y, part, 0, (ConvSpec){hidden, 1, 1, 1}, true);
+    }
+    snprintf(part, sizeof part, "%s.%d", prefix, conv++);
+    y = conv_norm(g, y, part, 0, (ConvSpec){hidden, 3, stride, hidden}, true);
+    y = conv_norm(g, y, prefix, conv, (ConvSpec){c, 1, 1, 1}, false);
+    if (stride != 1 || c_in != c) return y;
+    snprintf(part, sizeof part, "features.%d.add", index);
+    return graph_add(g, "add", part, (int[]){y, x}, 2, NULL);
+}
+
+static int build(Graph *g, const Config *config)
+{
+    static const struct {
+        int t, c, n, s;
+    } stage[] = {{1, 16, 1, 1}, {6, 24, 2, 2},  {6, 32, 3, 2}, {6, 64, 4, 2},
+                 {6, 96, 3, 1}, {6, 160, 3, 2}, {6, 320, 1, 1}};
+    int index = 1, c_in = 32;
+    char classes[32];
+    int x = conv_norm(g, NODE_INPUT, "features.0", 0, (ConvSpec){32, 3, 2, 1}, true);
+    for (size_t s = 0; s < sizeof stage / sizeof stage[0]; ++s)
+        for (int b = 0; b < stage[s].n; ++b) {
+            x = block(g, x, index++, stage[s].t, c_in, stage[s].c, b == 0 ? stage[s].s : 1);
+            c_in = stage[s].c;
+        }
+    x = conv_norm(g, x, "features.18", 0, (ConvSpec){1280, 1, 1, 1}, true);
+    x = graph_add(g, "global_pool", "avgpool", &x, 1, NULL);
+    x = graph_add(g, "flatten", "flatten", &x, 1, NULL);
+    x = zoo_dropout(g, config, "classifier.0", x, 0.2);
+    snprintf(classes, sizeof classes, "%lld", (long long)g->classes);
+    return graph_add(g, "dense", "classifier.1", &x, 1, "width", classes, "init", "normal",
+                     "init_std", "0.01", NULL);
+}
+
+const ZooEntry zoo_mobilenet_v2 = {
+    .name = "mobilenet_v2",
+    .help = "Sandler et al. 2018: depthwise convolutions",
+    .build = build,
+};

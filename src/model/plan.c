@@ -1,0 +1,152 @@
+/* Plans every node's operation in order. Where an operation would rather read another layout, a reorder node is put
+ * before it; readers that want the same layout share one. Then the parameters get their places in the arena. */
+#include "build.h"
+
+#include <string.h>
+
+enum { ALIGN_FLOATS = 16, WISHES_MAX = 4 };
+
+typedef struct Planner {
+    Graph *graph;     /* borrowed; its nodes move to `node` as they are planned */
+    Backend *backend; /* borrowed */
+    Node *node;       /* owned: planned nodes and reorders */
+    int count, capacity;
+} Planner;
+
+static Node *push(Planner *p, Node node)
+{
+    if (p->count == p->capacity) {
+        p->capacity = p->capacity ? 2 * p->capacity : 64;
+        p->node = mem_resize(p->node, (size_t)p->capacity * sizeof *p->node);
+    }
+    p->node[p->count] = node;
+    return &p->node[p->count++];
+}
+
+static Desc output_of(const Planner *p, int node)
+{
+    return node == NODE_INPUT ? p->graph->input : p->node[node].spec.y;
+}
+
+static const char *name_of(const Planner *p, int node)
+{
+    return node == NODE_INPUT ? "data" : p->node[node].name;
+}
+
+static Status plan_fail(Status status, const char *name)
+{
+    char *why = mem_text(fail_message());
+    fail(status, "layer %s: %s", name, why);
+    mem_free(&why);
+    return status;
+}
+
+/* Like "bn1.reorder16" for blocks of 16; a number goes on where one producer's data is wanted in two such ways. */
+static char *reorder_name(const Planner *p, int producer, Desc wish)
+{
+    char *name = mem_format("%s.reorder%d", name_of(p, producer), wish.block);
+    for (int i = 0, more = 2; i < p->count; ++i) {
+        if (strcmp(p->node[i].name, name) != 0) continue;
+        mem_free(&name);
+        name = mem_format("%s.reorder%d_%d", name_of(p, producer), wish.block, more++);
+        i = -1;
+    }
+    return name;
+}
+
+/* *index: a reorder node that gives producer's output as `wish`, an earlier one if there is one. */
+static Status reorder_for(Planner *p, int producer, Desc wish, bool need_dx, int *index)
+{
+    for (int i = 0; i < p->count; ++i)
+        if (!p->node[i].kind && p->node[i].in[0] == producer &&
+            desc_equal(p->node[i].spec.y, wish)) {
+            *index = i;
+            return OK;
+        }
+    Node node = {.name = reorder_name(p, producer, wish), .in = {producer}};
+    node.spec = (OpSpec){.kind = OP_REORDER, .x_count = 1, .y = wish, .need_dx = {need_dx}};
+    node.spec.x[0] = output_of(p, producer);
+    Desc ignored[OP_INPUTS] = {node.spec.x[0]};
+    Status status = op_new(&node.op, p->backend, &node.spec, ignored);
+    if (status != OK) {
+        status = plan_fail(status, node.name);
+        mem_free(&node.name);
+        return status;
+    }
+    node.spec = node.op->spec;
+    *index = p->count;
+    push(p, node);
+    return OK;
+}
+
+/* Asks for the operation until it takes the layouts it is given. */
+static Status plan_node(Planner *p, Node *node)
+{
+    for (int round = 0; round < WISHES_MAX; ++round) {
+        Desc wish[OP_INPUTS] = {0};
+        bool content = true;
+        for (int k = 0; k < node->spec.x_count; ++k)
+            wish[k] = node->spec.x[k] = output_of(p, node->in[k]);
+        Status status = op_new(&node->op, p->backend, &node->spec, wish);
+        if (status != OK) return plan_fail(status, node->name);
+        for (int k = 0; k < node->spec.x_count; ++k) {
+            if (desc_equal(wish[k], node->spec.x[k])) continue;
+            content = false;
+            TRY(reorder_for(p, node->in[k], wish[k], node->spec.need_dx[k], &node->in[k]));
+        }
+        if (content) return OK;
+        op_free(&node->op);
+    }
+    return fail(ERR_BUG, "layer %s is content with no layout", node->name);
+}
+
+static Status plan_nodes(Planner *p, int *done)
+{
+    Graph *g = p->graph;
+    int *now = mem_new((size_t)g->node_count * sizeof *now);
+    Status status = OK;
+    for (*done = 0; *done < g->node_count && status == OK; ++*done) {
+        Node node = g->node[*done];
+        for (int k = 0; k < node.spec.x_count; ++k)
+            if (node.in[k] >= 0) node.in[k] = now[node.in[k]];
+        status = plan_node(p, &node);
+        if (status == OK) node.spec = node.op->spec;
+        now[*done] = p->count;
+        push(p, node);
+    }
+    if (status == OK) {
+        for (int i = 0; i < g->param_count; ++i) g->param[i].node = now[g->param[i].node];
+        g->logits = now[g->logits];
+        g->loss = now[g->loss];
+    }
+    mem_free(&now);
+    return status;
+}
+
+static void place_params(Graph *g)
+{
+    int64_t end = 0;
+    for (int i = 0; i < g->param_count; ++i) {
+        Param *param = &g->param[i];
+        param->offset = end;
+        param->elements = g->node[param->node].op->w_elements[param->slot];
+        end += (param->elements + ALIGN_FLOATS - 1) / ALIGN_FLOATS * ALIGN_FLOATS;
+    }
+    g->arena_elements = end;
+}
+
+Status graph_plan(Graph *graph, Backend *backend)
+{
+    Planner p = {.graph = graph, .backend = backend};
+    int done;
+    for (int i = 0; i < graph->node_count; ++i)
+        if (graph->node[i].op) return fail(ERR_BUG, "graph_plan was called twice");
+    Status status = plan_nodes(&p, &done);
+    /* After a failure the rest follows unplanned, so that graph_free finds every node once. */
+    for (; done < graph->node_count; ++done) push(&p, graph->node[done]);
+    mem_free(&graph->node);
+    graph->node = p.node;
+    graph->node_count = p.count;
+    if (status == OK) place_params(graph);
+    return status;
+}

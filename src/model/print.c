@@ -1,0 +1,83 @@
+/* The table of layers that `weft plan` and the start of a run show. */
+#include "build.h"
+
+#include <string.h>
+
+enum { CELL = 64 };
+
+static const char *act_name(Act act)
+{
+    static const char *const name[] = {"", "relu", "relu6", "gelu", "silu"};
+    return name[act];
+}
+
+/* The kind with what was fused into it: "batch_norm+add+relu". */
+static char *kind_text(const Node *node, char *out)
+{
+    const char *act = node->kind && !kind_is(node, OP_ACTIVATION) ? act_name(node->spec.act) : "";
+    snprintf(out, CELL, "%s%s%s%s", node->kind ? node->kind->name : "reorder",
+             node->spec.residual ? "+add" : "", *act ? "+" : "", act);
+    return out;
+}
+
+static char *layout_text(const Node *node, char *out)
+{
+    Desc y = node->spec.y;
+    Shape image = y.flat ? y.image : y.shape;
+    if (!node->op)
+        snprintf(out, CELL, "-");
+    else if (desc_is_plain(y))
+        snprintf(out, CELL, "plain");
+    else if (y.block >= image.dim[1])
+        snprintf(out, CELL, "%schannels last", y.flat ? "flat, " : "");
+    else
+        snprintf(out, CELL, "%sblocks of %d", y.flat ? "flat, " : "", y.block);
+    return out;
+}
+
+/* 11689512 -> "11,689,512". */
+static char *grouped(int64_t n, char *out)
+{
+    char digits[32];
+    size_t length = (size_t)snprintf(digits, sizeof digits, "%lld", (long long)n), o = 0;
+    for (size_t i = 0; i < length; ++i) {
+        if (i && (length - i) % 3 == 0) out[o++] = ',';
+        out[o++] = digits[i];
+    }
+    out[o] = '\0';
+    return out;
+}
+
+static int64_t trained(const Graph *graph, const Node *node)
+{
+    int64_t n = 0;
+    for (int i = 0; i < node->spec.w_count; ++i)
+        if (!graph->param[node->param[i]].info.buffer) n += shape_count(node->spec.w[i]);
+    return n;
+}
+
+static void print_node(const Graph *graph, const Node *node, int name_width, FILE *out)
+{
+    char kind[CELL], shape[CELL], layout[CELL], count[CELL], flops[CELL] = "";
+    int64_t params = trained(graph, node);
+    double macs = node_macs(node) / (double)graph->input.shape.dim[0];
+    if (macs > 0) snprintf(flops, sizeof flops, "%.2f", 2e-6 * macs);
+    fprintf(out, "%-*s  %-20s  %-16s  %-19s  %12s  %10s\n", name_width, node->name,
+            kind_text(node, kind), shape_text(node->spec.y.shape, shape), layout_text(node, layout),
+            params ? grouped(params, count) : "", flops);
+}
+
+void graph_print(const Graph *graph, FILE *out)
+{
+    char count[CELL];
+    int width = (int)strlen("layer");
+    for (int i = 0; i < graph->node_count; ++i)
+        if ((int)strlen(graph->node[i].name) > width) width = (int)strlen(graph->node[i].name);
+    fprintf(out, "%-*s  %-20s  %-16s  %-19s  %12s  %10s\n", width, "layer", "kind", "output",
+            "layout", "parameters", "MFLOP");
+    for (int i = 0; i < graph->node_count; ++i) print_node(graph, &graph->node[i], width, out);
+    fprintf(out,
+            "%s trained parameters; %.2f MFLOP forward for one sample (convolutions and dense "
+            "layers)\n",
+            grouped(graph_param_count(graph), count), 2e-6 * graph_forward_macs(graph));
+}

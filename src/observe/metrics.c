@@ -1,0 +1,139 @@
+/* metrics.jsonl: one JSON object a line, a training line or an evaluation line, in the order of steps. A run that
+ * resumes at step S first drops what was written after S (those steps come again) and any line torn by a crash; the
+ * rest is rewritten to metrics.jsonl.part and renamed, so that a death in between loses nothing. */
+#include "observer.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static Status io_failed(const char *what, const char *path)
+{
+    return fail(ERR_IO, "%s: %s failed: %s", path, what, strerror(errno));
+}
+
+/* A line is kept if it is whole and of a step that counts. */
+static bool line_kept(const char *line, size_t bytes, int64_t keep_step)
+{
+    if (bytes < 3 || strlen(line) != bytes || line[0] != '{' ||
+        strcmp(line + bytes - 2, "}\n") != 0)
+        return false;
+    const char *at = strstr(line, "\"step\":");
+    char *end;
+    if (!at) return false;
+    long long step = strtoll(at + 7, &end, 10);
+    return end != at + 7 && step <= keep_step;
+}
+
+/* Copies the lines to keep (out NULL: only counts); returns how many are dropped, -1 on an error. */
+static int64_t lines_copy(FILE *in, FILE *out, int64_t keep_step)
+{
+    char *line = NULL;
+    size_t room = 0;
+    int64_t dropped = 0;
+    bool bad = false;
+    ssize_t got;
+    while (!bad && (got = getline(&line, &room, in)) > 0) {
+        if (!line_kept(line, (size_t)got, keep_step))
+            ++dropped;
+        else if (out)
+            bad = fwrite(line, (size_t)got, 1, out) != 1;
+    }
+    free(line);
+    return bad || ferror(in) ? -1 : dropped;
+}
+
+static Status rewrite(FILE *in, const char *path, const char *part, int64_t keep_step)
+{
+    FILE *out = fopen(part, "w");
+    if (!out) return io_failed("creating", part);
+    rewind(in);
+    bool good = lines_copy(in, out, keep_step) >= 0 && fflush(out) == 0 && fsync(fileno(out)) == 0;
+    int error = errno;
+    if (fclose(out) != 0 && good) good = false, error = errno;
+    errno = error;
+    Status status = OK;
+    if (!good)
+        status = io_failed("rewriting", part);
+    else if (rename(part, path) != 0)
+        status = io_failed("renaming", part);
+    if (status != OK) unlink(part);
+    return status;
+}
+
+static Status cut(const char *path, int64_t keep_step)
+{
+    FILE *in = fopen(path, "r");
+    if (!in) return errno == ENOENT ? OK : io_failed("reading", path);
+    int64_t dropped = lines_copy(in, NULL, keep_step);
+    Status status = dropped < 0 ? io_failed("reading", path) : OK;
+    if (dropped > 0) {
+        char *part = mem_format("%s.part", path);
+        status = rewrite(in, path, part, keep_step);
+        mem_free(&part);
+    }
+    fclose(in);
+    return status;
+}
+
+Status metrics_open(Metrics *metrics, const char *dir, int64_t keep_step)
+{
+    metrics->path = mem_format("%s/metrics.jsonl", dir);
+    Status status = cut(metrics->path, keep_step);
+    if (status == OK && !(metrics->file = fopen(metrics->path, "a")))
+        status = io_failed("opening", metrics->path);
+    if (status != OK) mem_free(&metrics->path);
+    return status;
+}
+
+static void put_number(FILE *out, const char *key, double value)
+{
+    fprintf(out, ",\"%s\":", key);
+    json_number(out, value);
+}
+
+static Status line_end(Metrics *metrics)
+{
+    fputs("}\n", metrics->file);
+    return ferror(metrics->file) ? io_failed("writing", metrics->path) : OK;
+}
+
+Status metrics_train(Metrics *metrics, const TrainLine *line)
+{
+    FILE *out = metrics->file;
+    fprintf(out, "{\"step\":%lld,\"epoch\":%lld", (long long)line->step, (long long)line->epoch);
+    put_number(out, "loss", line->loss);
+    put_number(out, "lr", line->lr);
+    put_number(out, "samples_per_s", line->samples_per_s);
+    put_number(out, "grad_norm", line->grad_norm);
+    if (!isnan(line->top1)) put_number(out, "train_top1", line->top1);
+    return line_end(metrics);
+}
+
+Status metrics_eval(Metrics *metrics, const EvalLine *line)
+{
+    FILE *out = metrics->file;
+    fprintf(out, "{\"step\":%lld,\"epoch\":%lld,\"samples\":%lld", (long long)line->step,
+            (long long)line->epoch, (long long)line->samples);
+    put_number(out, "eval_loss", line->loss);
+    if (!isnan(line->top1)) put_number(out, "top1", line->top1);
+    if (!isnan(line->top5)) put_number(out, "top5", line->top5);
+    put_number(out, "seconds", line->seconds);
+    return line_end(metrics);
+}
+
+Status metrics_flush(Metrics *metrics)
+{
+    return fflush(metrics->file) == 0 ? OK : io_failed("writing", metrics->path);
+}
+
+Status metrics_close(Metrics *metrics)
+{
+    Status status = OK;
+    if (metrics->file && fclose(metrics->file) != 0) status = io_failed("writing", metrics->path);
+    metrics->file = NULL;
+    mem_free(&metrics->path);
+    return status;
+}

@@ -1,0 +1,165 @@
+/* The progress line on stdout: on a terminal one line, rewritten with '\r' and clear-to-end at most ten times a second
+ * and never wider than the window; otherwise plain lines. A stdout that cannot be written (a closed pipe) stops nothing:
+ * the figures are in metrics.jsonl. */
+#include "observer.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <time.h>
+#include <unistd.h>
+
+#define REDRAW_S 0.1
+enum { FIELD_CHARS = 64, FIELDS = 7, WIDTH_DEFAULT = 80 };
+enum { FIELD_EPOCH, FIELD_STEP, FIELD_LOSS, FIELD_TOP1, FIELD_LR, FIELD_RATE, FIELD_LEFT };
+
+double wall_s(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+char *text_count(int64_t value, char *out)
+{
+    char digits[32];
+    int count = snprintf(digits, sizeof digits, "%llu",
+                         value < 0 ? 0 - (unsigned long long)value : (unsigned long long)value);
+    char *to = out;
+    if (value < 0) *to++ = '-';
+    for (int i = 0; i < count; ++i) {
+        if (i > 0 && (count - i) % 3 == 0) *to++ = ',';
+        *to++ = digits[i];
+    }
+    *to = 0;
+    return out;
+}
+
+char *text_seconds(double seconds, char *out)
+{
+    double capped = seconds < 0 ? 0 : seconds > 1e9 ? 1e9 : seconds;
+    long s = (long)(capped + 0.5);
+    if (s >= 3600)
+        snprintf(out, 32, "%ld:%02ld:%02ld", s / 3600, s / 60 % 60, s % 60);
+    else
+        snprintf(out, 32, "%ld:%02ld", s / 60, s % 60);
+    return out;
+}
+
+static void text_rate(double rate, char *out)
+{
+    if (rate >= 100 && rate < 1e15)
+        text_count((int64_t)(rate + 0.5), out);
+    else
+        snprintf(out, 32, "%.3g", rate);
+}
+
+static void fields_fill(const TrainLine *line, char field[FIELDS][FIELD_CHARS])
+{
+    char a[32], b[32];
+    memset(field, 0, (size_t)FIELDS * FIELD_CHARS);
+    if (line->epochs > 0)
+        snprintf(field[FIELD_EPOCH], FIELD_CHARS, "epoch %lld/%lld", (long long)line->epoch,
+                 (long long)line->epochs);
+    else
+        snprintf(field[FIELD_EPOCH], FIELD_CHARS, "epoch %lld", (long long)line->epoch);
+    snprintf(field[FIELD_STEP], FIELD_CHARS, "step %.20s/%.20s", text_count(line->step, a),
+             text_count(line->steps, b));
+    snprintf(field[FIELD_LOSS], FIELD_CHARS, "loss %.4f", line->loss);
+    if (!isnan(line->top1))
+        snprintf(field[FIELD_TOP1], FIELD_CHARS, "top-1 %.1f %%", 100 * line->top1);
+    snprintf(field[FIELD_LR], FIELD_CHARS, "lr %.3g", line->lr);
+    text_rate(line->samples_per_s, a);
+    snprintf(field[FIELD_RATE], FIELD_CHARS, "%.31s samples/s", a);
+    if (!isnan(line->left_s))
+        snprintf(field[FIELD_LEFT], FIELD_CHARS, "%.31s left", text_seconds(line->left_s, a));
+}
+
+static int fields_width(char field[FIELDS][FIELD_CHARS])
+{
+    int width = -2;
+    for (int i = 0; i < FIELDS; ++i)
+        if (field[i][0]) width += (int)strlen(field[i]) + 2;
+    return width;
+}
+
+void progress_text(const TrainLine *line, int width, bool colour, char *out)
+{
+    static const int first_to_go[] = {FIELD_LR,   FIELD_TOP1, FIELD_EPOCH,
+                                      FIELD_RATE, FIELD_LEFT, FIELD_STEP};
+    static const char *const paint[FIELDS] = {
+        [FIELD_LOSS] = "\033[1m", [FIELD_LR] = "\033[2m", [FIELD_LEFT] = "\033[36m"};
+    char field[FIELDS][FIELD_CHARS];
+    fields_fill(line, field);
+    for (size_t i = 0; i < sizeof first_to_go / sizeof *first_to_go; ++i)
+        if (fields_width(field) > width) field[first_to_go[i]][0] = 0;
+    if ((int)strlen(field[FIELD_LOSS]) > width) field[FIELD_LOSS][width > 0 ? width : 0] = 0;
+    size_t at = 0;
+    out[0] = 0;
+    for (int i = 0; i < FIELDS; ++i) {
+        if (!field[i][0]) continue;
+        bool painted = colour && paint[i];
+        at += (size_t)snprintf(out + at, PROGRESS_CHARS - at, "%s%s%s%s", at ? "  " : "",
+                               painted ? paint[i] : "", field[i], painted ? "\033[0m" : "");
+    }
+}
+
+static int terminal_width(void)
+{
+    struct winsize size;
+    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) return size.ws_col;
+    return WIDTH_DEFAULT;
+}
+
+void progress_open(Progress *progress)
+{
+    const char *term = getenv("TERM");
+    *progress = (Progress){.drawn_s = -1};
+    progress->terminal = isatty(STDOUT_FILENO) && !(term && strcmp(term, "dumb") == 0);
+}
+
+static void redraw(Progress *progress, const TrainLine *line)
+{
+    double now_s = clock_s();
+    bool last = line->step >= line->steps;
+    if (progress->drawn_s >= 0 && now_s - progress->drawn_s < REDRAW_S && !last) return;
+    char text[PROGRESS_CHARS];
+    progress_text(line, terminal_width() - 1, log_colour(stdout), text);
+    printf("\r%s\033[K", text);
+    fflush(stdout);
+    progress->drawn_s = now_s;
+    progress->shown = true;
+}
+
+void progress_train(Progress *progress, const TrainLine *line, bool log_now)
+{
+    if (progress->terminal) {
+        redraw(progress, line);
+    } else if (log_now) {
+        char text[PROGRESS_CHARS];
+        progress_text(line, PROGRESS_CHARS, false, text);
+        puts(text);
+        fflush(stdout);
+    }
+}
+
+void progress_break(Progress *progress)
+{
+    if (!progress->shown) return;
+    putchar('\n');
+    fflush(stdout);
+    progress->shown = false;
+    progress->drawn_s = -1;
+}
+
+void progress_eval(Progress *progress, const EvalLine *line)
+{
+    char count[32];
+    progress_break(progress);
+    printf("evaluation after step %lld: loss %.4f", (long long)line->step, line->loss);
+    if (!isnan(line->top1)) printf(", top-1 %.2f %%", 100 * line->top1);
+    if (!isnan(line->top5)) printf(", top-5 %.2f %%", 100 * line->top5);
+    printf(" (%s samples, %.1f s)\n", text_count(line->samples, count), line->seconds);
+    fflush(stdout);
+}

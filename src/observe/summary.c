@@ -1,0 +1,47 @@
+/* The summary at the end of a run: what was reached, how long it took and on what, and where the files are. */
+#include "observer.h"
+
+#include <math.h>
+
+static void print_accuracy(const EvalLine *eval, FILE *out)
+{
+    char count[32];
+    if (eval->samples == 0) return;
+    fprintf(out, "  test         ");
+    if (!isnan(eval->top1)) fprintf(out, "top-1 %.2f %%, ", 100 * eval->top1);
+    if (!isnan(eval->top5)) fprintf(out, "top-5 %.2f %%, ", 100 * eval->top5);
+    fprintf(out, "loss %.4f on %s samples\n", eval->loss, text_count(eval->samples, count));
+}
+
+static void print_phases(FILE *out)
+{
+    double total_s = 0;
+    double spent_s[PHASE_COUNT];
+    for (int i = 0; i < PHASE_COUNT; ++i) total_s += spent_s[i] = phase_s((Phase)i);
+    if (total_s <= 0) return;
+    fprintf(out, "  time         ");
+    const char *comma = "";
+    for (int i = 0; i < PHASE_COUNT; ++i) {
+        double share = 100 * spent_s[i] / total_s;
+        if (share < 0.05) continue;
+        fprintf(out, "%s%s %.1f %%", comma, phase_names[i], share);
+        comma = ", ";
+    }
+    fputc('\n', out);
+}
+
+void observer_summary(const RunSummary *summary, FILE *out)
+{
+    char rate[32], time[32];
+    fprintf(out, "%s after %.1f s", summary->stopped ? "stopped early" : "done", summary->seconds);
+    if (summary->seconds >= 60) fprintf(out, " (%s)", text_seconds(summary->seconds, time));
+    fprintf(out, ", %s samples/s\n", text_count((int64_t)(summary->samples_per_s + 0.5), rate));
+    print_accuracy(&summary->eval, out);
+    print_phases(out);
+    if (summary->last) fprintf(out, "  checkpoint   %s\n", summary->last);
+    if (summary->best) fprintf(out, "  best         %s\n", summary->best);
+    fprintf(out, "  metrics      %s/metrics.jsonl\n", summary->dir);
+    fprintf(out, "  look         tensorboard --logdir %s\n", summary->dir);
+    if (summary->stopped) fprintf(out, "  go on        start the same command again\n");
+    fflush(out);
+}

@@ -1,0 +1,144 @@
+/* Communicators: which transport serves, and the calls that are the same for all of them. The transport of a single rank,
+ * self, has nothing to do. */
+#include "parallel.h"
+
+#include <sched.h>
+#include <time.h>
+
+static const double POLL_YIELD_S = 200e-6;   /* then the waiting rank sleeps between polls, */
+static const long POLL_SLEEP_NS = 50 * 1000; /* this long */
+
+static Status self_open(Comm *comm, Backend *backend, size_t arena_bytes)
+{
+    comm->arena = backend->table->alloc(backend, arena_bytes);
+    return OK;
+}
+
+static void self_close(Comm *comm)
+{
+    comm->backend->table->release(comm->backend, comm->arena,
+                                  (size_t)comm->arena_elements * sizeof(float));
+}
+
+static void self_sum_begin(Comm *comm, int64_t offset, int64_t count)
+{
+    (void)comm, (void)offset, (void)count;
+}
+
+static bool self_progress(Comm *comm)
+{
+    (void)comm;
+    return true;
+}
+
+const CommTable comm_self = {
+    .name = "self",
+    .open = self_open,
+    .close = self_close,
+    .sum_begin = self_sum_begin,
+    .progress = self_progress,
+};
+
+static Status refuse_device(const char *name, const Backend *backend)
+{
+    return fail(ERR_CONFIG,
+                "grid.transport: %s sums in host memory, and train.device is %s; use nccl or auto",
+                name, backend->table->name);
+}
+
+static Status choose(const CommTable **table, const World *world, const Backend *backend,
+                     int transport)
+{
+    bool host = backend->table->host_memory;
+    if (transport == TRANSPORT_AUTO)
+        transport = !host ? TRANSPORT_NCCL : world->one_node ? TRANSPORT_SHM : TRANSPORT_MPI;
+    switch (world->size == 1 ? TRANSPORT_AUTO : transport) {
+    case TRANSPORT_SHM:
+        if (!host) return refuse_device("shm", backend);
+        if (!world->one_node)
+            return fail(
+                ERR_CONFIG,
+                "grid.transport: shm needs all ranks on one node, and the %d ranks are on several "
+                "(%d on rank %d's); use mpi or auto",
+                world->size, world->node_size, world->rank);
+        *table = &comm_shm;
+        return OK;
+    case TRANSPORT_MPI:
+        *table = &comm_mpi;
+        return host ? OK : refuse_device("mpi", backend);
+    case TRANSPORT_NCCL:
+        *table = &comm_nccl;
+        if (!host) return OK;
+        return fail(ERR_CONFIG,
+                    "grid.transport: nccl needs train.device: cuda, and this is %s; use auto",
+                    backend->table->name);
+    default:
+        *table = &comm_self;
+        return OK;
+    }
+}
+
+Status comm_new(Comm **comm, const World *world, Backend *backend, int transport,
+                int64_t arena_elements)
+{
+    *comm = NULL;
+    const CommTable *table = NULL;
+    TRY(status_agree(world, choose(&table, world, backend, transport)));
+    Comm *c = mem_new(sizeof *c);
+    *c = (Comm){.table = table,
+                .world = world,
+                .backend = backend,
+                .rank = world->rank,
+                .size = world->size,
+                .arena_elements = arena_elements};
+    Status mine = table->open(c, backend, (size_t)arena_elements * sizeof(float));
+    Status all = status_agree(world, mine);
+    if (all == OK) {
+        *comm = c;
+        return OK;
+    }
+    if (mine == OK) table->close(c);
+    mem_free(&c);
+    return all;
+}
+
+void comm_free(Comm **comm)
+{
+    if (!*comm) return;
+    (*comm)->table->close(*comm);
+    mem_free(comm);
+}
+
+void comm_sum_begin(Comm *comm, int64_t offset, int64_t count)
+{
+    if (offset < 0 || count < 0 || offset + count > comm->arena_elements)
+        die("sum of [%lld, %lld + %lld) outside the arena of %lld", (long long)offset,
+            (long long)offset, (long long)count, (long long)comm->arena_elements);
+    if (count > 0) comm->table->sum_begin(comm, offset, count);
+}
+
+void comm_progress(Comm *comm)
+{
+    comm->table->progress(comm);
+}
+
+/* Polls, and leaves the core to others: first by yielding, after a while by sleeping. */
+static void wait_polling(Comm *comm, double start)
+{
+    while (!comm->table->progress(comm)) {
+        if (clock_s() - start < POLL_YIELD_S)
+            sched_yield();
+        else
+            nanosleep(&(struct timespec){.tv_nsec = POLL_SLEEP_NS}, NULL);
+    }
+}
+
+void comm_wait(Comm *comm)
+{
+    double start = clock_s();
+    if (comm->table->wait)
+        comm->table->wait(comm);
+    else
+        wait_polling(comm, start);
+    comm->wait_s += clock_s() - start;
+}

@@ -1,0 +1,62 @@
+/* The thread that notices a communicator's asynchronous errors. It calls no MPI, but for the abort that ends the job. */
+#include "nccl.h"
+
+#include <errno.h>
+#include <string.h>
+#include <time.h>
+
+static const long WATCH_EVERY_NS = 200 * 1000 * 1000;
+
+static void check(ncclComm_t comm)
+{
+    ncclResult_t state = ncclSuccess;
+    ncclResult_t asked = nccl.comm_async_error(comm, &state);
+    if (asked != ncclSuccess) state = asked;
+    if (state == ncclSuccess || state == ncclInProgress) return;
+    char words[1024];
+    snprintf(words, sizeof words, "%s", nccl.last_error(comm));
+    nccl.comm_abort(comm); /* lets the kernels on the GPU end */
+    die("NCCL: %s: %s; another rank has most likely died", nccl.error_string(state), words);
+}
+
+static void *watch_run(void *user)
+{
+    NcclWatch *watch = user;
+    struct timespec until;
+    pthread_mutex_lock(&watch->lock);
+    while (!watch->stop) {
+        clock_gettime(CLOCK_REALTIME, &until);
+        until.tv_nsec += WATCH_EVERY_NS;
+        if (until.tv_nsec >= 1000000000) {
+            until.tv_nsec -= 1000000000;
+            ++until.tv_sec;
+        }
+        if (pthread_cond_timedwait(&watch->wake, &watch->lock, &until) == ETIMEDOUT)
+            check(watch->comm);
+    }
+    pthread_mutex_unlock(&watch->lock);
+    return NULL;
+}
+
+Status nccl_watch_start(NcclWatch *watch, ncclComm_t comm)
+{
+    *watch = (NcclWatch){.comm = comm};
+    pthread_mutex_init(&watch->lock, NULL);
+    pthread_cond_init(&watch->wake, NULL);
+    int error = pthread_create(&watch->thread, NULL, watch_run, watch);
+    if (error)
+        return fail(ERR_IO, "cannot start the thread that watches NCCL: %s", strerror(error));
+    watch->running = true;
+    return OK;
+}
+
+void nccl_watch_stop(NcclWatch *watch)
+{
+    if (!watch->running) return;
+    pthread_mutex_lock(&watch->lock);
+    watch->stop = true;
+    pthread_cond_signal(&watch->wake);
+    pthread_mutex_unlock(&watch->lock);
+    pthread_join(watch->thread, NULL);
+    watch->running = false;
+}

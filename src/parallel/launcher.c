@@ -1,0 +1,77 @@
+/* Reads the variables that Open MPI, MPICH's and Intel's Hydra, PMIx servers and Slurm leave in the environment of every
+ * process they start. Slurm's job-wide variables (SLURM_NTASKS, SLURM_PROCID) also stand in a batch script that starts
+ * weft alone, so only those of a step count. */
+#include "launcher.h"
+
+#include <limits.h>
+#include <mpi.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A positive number from the environment, or 0. */
+static int env_count(const char *name)
+{
+    const char *text = getenv(name);
+    if (!text) return 0;
+    char *end;
+    long value = strtol(text, &end, 10);
+    return end == text || value < 1 || value > INT_MAX ? 0 : (int)value;
+}
+
+/* Slurm's list of tasks per node, "4(x2),3": the entry of node `node`, or 0. */
+static int slurm_tasks_on(const char *list, long node)
+{
+    while (list && *list) {
+        char *end;
+        long tasks = strtol(list, &end, 10), repeat = 1;
+        if (end == list || tasks < 1 || tasks > INT_MAX) return 0;
+        if (strncmp(end, "(x", 2) == 0) repeat = strtol(end + 2, &end, 10);
+        if (*end == ')') ++end;
+        if (node < repeat) return (int)tasks;
+        node -= repeat;
+        list = *end == ',' ? end + 1 : NULL;
+    }
+    return 0;
+}
+
+static Launcher find_slurm(void)
+{
+    Launcher found = {.name = "srun", .size = env_count("SLURM_STEP_NUM_TASKS")};
+    const char *node = getenv("SLURM_NODEID");
+    found.local_size =
+        slurm_tasks_on(getenv("SLURM_STEP_TASKS_PER_NODE"), node ? strtol(node, NULL, 10) : 0);
+    /* A step of one task is a shell on a node (srun --pty), or a run of one rank: alone either way. */
+    if (found.size == 1) found.name = NULL;
+    return found;
+}
+
+Launcher launcher_find(void)
+{
+    if (env_count("OMPI_COMM_WORLD_SIZE"))
+        return (Launcher){.name = "mpirun",
+                          .size = env_count("OMPI_COMM_WORLD_SIZE"),
+                          .local_size = env_count("OMPI_COMM_WORLD_LOCAL_SIZE")};
+    /* Hydra may use srun to start its own daemons: then the step counts nodes, and PMI_SIZE the ranks. */
+    int pmi_size = env_count("PMI_SIZE"), step_size = env_count("SLURM_STEP_NUM_TASKS");
+    if (step_size && (!pmi_size || pmi_size == step_size)) return find_slurm();
+    if (pmi_size)
+        return (Launcher){
+            .name = "mpiexec", .size = pmi_size, .local_size = env_count("MPI_LOCALNRANKS")};
+    if (getenv("PMIX_RANK") && getenv("PMIX_NAMESPACE")) return (Launcher){.name = "prun"};
+    return (Launcher){.name = NULL, .size = 1, .local_size = 1};
+}
+
+void launcher_tune_mpi(const Launcher *launcher)
+{
+    char version[MPI_MAX_LIBRARY_VERSION_STRING];
+    int length = 0;
+    if (MPI_Get_library_version(version, &length) != MPI_SUCCESS) return;
+    const char *number = strstr(version, "Open MPI v");
+    if (!number) return;
+    /* A waiting rank must not starve its neighbour's loader thread. */
+    setenv("OMPI_MCA_mpi_yield_when_idle", "1", 0);
+    if (launcher->size == 0 || launcher->local_size != launcher->size) return;
+    bool before_5 = strtol(number + strlen("Open MPI v"), NULL, 10) < 5;
+    setenv("OMPI_MCA_pml", "ob1", 0);
+    setenv("OMPI_MCA_btl", before_5 ? "self,vader" : "self,sm", 0);
+}

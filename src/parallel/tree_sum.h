@@ -1,0 +1,16 @@
+/* The sum over ranks of one range, element by element, in the fixed order: neighbours 2i and 2i+1 join, an odd one moves
+ * up. The bits depend on nothing but the inputs and their order: not on how a range is cut, nor on the transport. */
+#ifndef WEFT_PARALLEL_TREE_SUM_H
+#define WEFT_PARALLEL_TREE_SUM_H
+
+#include <stdint.h>
+
+/* out[0..outs)[k] = tree sum of in[0..ins)[k], at <= k < at + n. ins <= 2^20. An out may be one of the ins; else they do
+ * not overlap. */
+void tree_sum(float *const *out, int outs, const float *const *in, int ins, int64_t at, int64_t n);
+
+/* Border `part` (0..parts) of [offset, offset + count) cut in `parts` slices that begin on 64 bytes of an arena that
+ * does; slices of small ranges may be empty. */
+int64_t slice_border(int64_t offset, int64_t count, int parts, int part);
+
+#endif

@@ -1,0 +1,132 @@
+/* The world of ranks: MPI's start and end, and the few collectives that set-up needs. A process that no launcher started
+ * never calls MPI. Refuses a world that the launcher and MPI count differently: that is a launcher of another MPI, and
+ * every process would believe to be rank 0. */
+#include "launcher.h"
+#include "mpi_check.h"
+#include "parallel.h"
+
+#include <limits.h>
+#include <string.h>
+
+enum { MESSAGE_BYTES = 2048 };
+static const size_t PIECE_BYTES = (size_t)1 << 30; /* MPI counts are ints */
+
+void mpi_check(int code, const char *call)
+{
+    if (code == MPI_SUCCESS) return;
+    char words[MPI_MAX_ERROR_STRING] = "unknown error";
+    int length = 0;
+    MPI_Error_string(code, words, &length);
+    die("%.*s: %s", (int)strcspn(call, "("), call, words);
+}
+
+static void abort_job(int code)
+{
+    MPI_Abort(MPI_COMM_WORLD, code);
+}
+
+bool world_launched(int *local_size)
+{
+    Launcher launcher = launcher_find();
+    *local_size = launcher.local_size > 0 ? launcher.local_size : 1;
+    return launcher.name != NULL;
+}
+
+static void set_context(const World *world)
+{
+    char node[MPI_MAX_PROCESSOR_NAME] = "";
+    int length = 0;
+    MPI_CHECK(MPI_Get_processor_name(node, &length));
+    char place[MPI_MAX_PROCESSOR_NAME + 64];
+    snprintf(place, sizeof place, "rank %d of %d on %s", world->rank, world->size, node);
+    die_context(place, abort_job);
+}
+
+static void init_node(World *world)
+{
+    MPI_CHECK(MPI_Comm_split_type(world->comm, MPI_COMM_TYPE_SHARED, world->rank, MPI_INFO_NULL,
+                                  &world->node));
+    MPI_CHECK(MPI_Comm_rank(world->node, &world->node_rank));
+    MPI_CHECK(MPI_Comm_size(world->node, &world->node_size));
+    world->one_node = world->node_size == world->size;
+}
+
+Status world_init(World *world, int *argc, char ***argv)
+{
+    *world = (World){
+        .size = 1, .node_size = 1, .one_node = true, .comm = MPI_COMM_NULL, .node = MPI_COMM_NULL};
+    Launcher launcher = launcher_find();
+    if (launcher.size == 1) {
+        log_init(true);
+        return OK;
+    }
+    launcher_tune_mpi(&launcher);
+    int provided = MPI_THREAD_SINGLE;
+    mpi_check(MPI_Init_thread(argc, argv, MPI_THREAD_FUNNELED, &provided), "MPI_Init_thread");
+    world->comm = MPI_COMM_WORLD;
+    MPI_CHECK(MPI_Comm_set_errhandler(world->comm, MPI_ERRORS_RETURN));
+    MPI_CHECK(MPI_Comm_rank(world->comm, &world->rank));
+    MPI_CHECK(MPI_Comm_size(world->comm, &world->size));
+    log_init(world->rank == 0);
+    set_context(world);
+    init_node(world);
+    if (launcher.size > 0 && world->size != launcher.size)
+        return fail(ERR_CONFIG,
+                    "%s started %d processes, but MPI counts %d: weft was built with another MPI "
+                    "than this launcher's; use that MPI's own mpirun, or srun --mpi=pmix",
+                    launcher.name, launcher.size, world->size);
+    if (provided < MPI_THREAD_FUNNELED)
+        return fail(ERR_CONFIG, "this MPI was built without threads (MPI_THREAD_FUNNELED), which "
+                                "the data loader needs; use one built with them");
+    return OK;
+}
+
+void world_fini(World *world)
+{
+    if (world->node != MPI_COMM_NULL) MPI_CHECK(MPI_Comm_free(&world->node));
+    if (world->comm != MPI_COMM_NULL) mpi_check(MPI_Finalize(), "MPI_Finalize");
+    *world = (World){
+        .size = 1, .node_size = 1, .one_node = true, .comm = MPI_COMM_NULL, .node = MPI_COMM_NULL};
+    die_context("", NULL);
+}
+
+Status status_agree(const World *world, Status mine)
+{
+    if (world->comm == MPI_COMM_NULL) return mine;
+    /* The worst code wins, and among the ranks that have it the lowest. */
+    int64_t vote = ((int64_t)mine << 32) | (INT_MAX - world->rank), worst = 0;
+    MPI_CHECK(MPI_Allreduce(&vote, &worst, 1, MPI_INT64_T, MPI_MAX, world->comm));
+    Status status = (Status)(worst >> 32);
+    if (status == OK) return OK;
+    int root = INT_MAX - (int)(worst & INT_MAX);
+    char text[MESSAGE_BYTES] = "";
+    if (world->rank == root) snprintf(text, sizeof text, "%s", fail_message());
+    MPI_CHECK(MPI_Bcast(text, MESSAGE_BYTES, MPI_CHAR, root, world->comm));
+    return root > 0 ? fail(status, "rank %d: %s", root, text) : fail(status, "%s", text);
+}
+
+void world_bcast(const World *world, void *data, size_t bytes, int root)
+{
+    if (world->comm == MPI_COMM_NULL) return;
+    for (size_t done = 0; done < bytes; done += PIECE_BYTES) {
+        size_t piece = bytes - done < PIECE_BYTES ? bytes - done : PIECE_BYTES;
+        MPI_CHECK(MPI_Bcast((char *)data + done, (int)piece, MPI_BYTE, root, world->comm));
+    }
+}
+
+void world_barrier(const World *world)
+{
+    if (world->comm != MPI_COMM_NULL) MPI_CHECK(MPI_Barrier(world->comm));
+}
+
+void world_gather(const World *world, const void *mine, size_t bytes, void *out)
+{
+    if (world->comm != MPI_COMM_NULL && bytes <= PIECE_BYTES) {
+        MPI_CHECK(
+            MPI_Allgather(mine, (int)bytes, MPI_BYTE, out, (int)bytes, MPI_BYTE, world->comm));
+        return;
+    }
+    memmove((char *)out + (size_t)world->rank * bytes, mine, bytes);
+    for (int r = 0; r < world->size; ++r)
+        world_bcast(world, (char *)out + (size_t)r * bytes, bytes, r);
+}

@@ -1,0 +1,61 @@
+/* activation. relu and relu6 need only their output for the gradient, so y may take x's place; gelu and silu need x. */
+#include "view.h"
+
+typedef struct ActTask {
+    Act act;
+    float *out;
+    const float *a, *b; /* b: backward's x or y */
+    int64_t n;
+} ActTask;
+enum { ITEM = 4096 };
+
+static bool by_output(const OpSpec *s) { return s->act == ACT_RELU || s->act == ACT_RELU6; }
+
+static Status act_plan(Op *op, Desc wish[OP_INPUTS])
+{
+    OpSpec *s = &op->spec;
+    (void)wish;
+    s->y = s->x[0];
+    op->needs_y = op->y_inplace = by_output(s);
+    op->needs_x[0] = !op->needs_y;
+    op->dx_inplace = true;
+    return OK;
+}
+
+static void forward_body(const void *task, int64_t begin, int64_t end)
+{
+    const ActTask *t = task;
+    int64_t from = begin * ITEM, to = end * ITEM < t->n ? end * ITEM : t->n;
+    simd_table()->act(t->act, t->out + from, t->a + from, to - from);
+}
+
+static void grad_body(const void *task, int64_t begin, int64_t end)
+{
+    const ActTask *t = task;
+    int64_t from = begin * ITEM, to = end * ITEM < t->n ? end * ITEM : t->n;
+    simd_table()->act_grad(t->act, t->out + from, t->a + from, t->b + from, to - from);
+}
+
+static void act_forward(Op *op, const OpRun *run)
+{
+    ActTask t = {op->spec.act, run->y, run->x[0], NULL, desc_elements(op->spec.y)};
+    work_run(forward_body, &t, (t.n + ITEM - 1) / ITEM, t.n);
+}
+
+static void act_backward_data(Op *op, const OpRun *run)
+{
+    if (!run->dx[0]) return;
+    const float *value = op->needs_y ? run->y : run->x[0];
+    ActTask t = {op->spec.act, run->dx[0], run->dy, value, desc_elements(op->spec.y)};
+    work_run(grad_body, &t, (t.n + ITEM - 1) / ITEM, t.n);
+}
+
+static void nothing(Op *op) { (void)op; }
+
+const OpTable cpu_activation = {
+    .name = "activation",
+    .plan = act_plan,
+    .forward = act_forward,
+    .backward_data = act_backward_data,
+    .free = nothing,
+};

@@ -1,0 +1,121 @@
+/* The CPU backend: memory from the C library, one stream that works at once, operations on oneDNN and own kernels.
+ * OpenMP's number of threads belongs to the calling thread: run operations on the thread that opened the backend. */
+#include "cpu.h"
+#include "dnnl.h"
+
+#include <omp.h>
+#include <string.h>
+
+struct Stream {
+    int threads;
+};
+struct Event {
+    bool recorded;
+};
+typedef struct CpuBackend {
+    Dnnl *dnnl; /* owned */
+    Stream stream;
+} CpuBackend;
+
+Dnnl *cpu_dnnl(const Backend *backend) { return ((CpuBackend *)backend->impl)->dnnl; }
+
+static Status cpu_open(Backend *backend, BackendOptions options)
+{
+    CpuBackend *cpu = backend->impl = mem_new(sizeof *cpu);
+    omp_set_dynamic(0);
+    omp_set_num_threads(options.threads);
+    cpu->stream.threads = options.threads;
+    Status status = dnnl_new(&cpu->dnnl);
+    if (status != OK) mem_free(&backend->impl);
+    return status;
+}
+
+static void cpu_close(Backend *backend)
+{
+    CpuBackend *cpu = backend->impl;
+    dnnl_free(&cpu->dnnl);
+    mem_free(&backend->impl);
+}
+
+static void *cpu_alloc(Backend *backend, size_t bytes)
+{
+    (void)backend;
+    return mem_pages_new(bytes);
+}
+
+static void cpu_release(Backend *backend, void *p, size_t bytes)
+{
+    (void)backend;
+    mem_pages_free(p, bytes);
+}
+
+static Stream *cpu_stream(Backend *backend) { return &((CpuBackend *)backend->impl)->stream; }
+
+static void cpu_copy(Stream *s, void *to, const void *from, size_t bytes)
+{
+    (void)s;
+    memcpy(to, from, bytes);
+}
+
+static void cpu_zero(Stream *s, void *to, size_t bytes)
+{
+    (void)s;
+    memset(to, 0, bytes);
+}
+
+static void cpu_sync(Stream *s) { (void)s; }
+
+static Event *cpu_event_new(Backend *backend)
+{
+    (void)backend;
+    return mem_new(sizeof(Event));
+}
+
+static void cpu_event_record(Event *e, Stream *s)
+{
+    (void)s;
+    e->recorded = true;
+}
+
+static void cpu_event_wait(Event *e, Stream *s)
+{
+    (void)e;
+    (void)s;
+}
+
+static void cpu_event_free(Event **e) { mem_free(e); }
+
+const BackendTable backend_cpu = {
+    .name = "cpu",
+    .host_memory = true,
+    .open = cpu_open,
+    .close = cpu_close,
+    .alloc = cpu_alloc,
+    .release = cpu_release,
+    .stream = cpu_stream,
+    .copy = cpu_copy,
+    .zero = cpu_zero,
+    .sync = cpu_sync,
+    .event_new = cpu_event_new,
+    .event_record = cpu_event_record,
+    .event_wait = cpu_event_wait,
+    .event_free = cpu_event_free,
+    .flat = &cpu_flat,
+    .op =
+        {
+            [OP_DENSE] = &cpu_dense,
+            [OP_CONV2D] = &cpu_conv2d,
+            [OP_BATCH_NORM] = &cpu_batch_norm,
+            [OP_LAYER_NORM] = &cpu_layer_norm,
+            [OP_ACTIVATION] = &cpu_activation,
+            [OP_POOL] = &cpu_pool,
+            [OP_ADD] = &cpu_add,
+            [OP_CONCAT] = &cpu_concat,
+            [OP_FLATTEN] = &cpu_flatten,
+            [OP_DROPOUT] = &cpu_dropout,
+            [OP_EMBEDDING] = &cpu_embedding,
+            [OP_SOFTMAX_LOSS] = &cpu_softmax_loss,
+            [OP_MSE_LOSS] = &cpu_mse_loss,
+            [OP_REORDER] = &cpu_reorder,
+        },
+};

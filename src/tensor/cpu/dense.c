@@ -1,0 +1,72 @@
+/* dense on oneDNN's inner product. (N,T,in) is N*T rows. A flat view of a blocked image is read as it lies: the inner
+ * product is then 4-d, its weight (out, C, H, W), which in plain order is out x (C*H*W). */
+#include "cpu.h"
+#include "linear.h"
+
+/* Rows and inner dimensions of one side, as oneDNN's logical dimensions. Returns how many there are. */
+static int side_dims(Desc d, int64_t dim[FORMAT_DIMS])
+{
+    if (d.flat) {
+        for (int i = 0; i < 4; ++i) dim[i] = d.image.dim[i];
+        return 4;
+    }
+    int last = d.shape.ndim - 1;
+    dim[1] = d.shape.dim[last];
+    dim[0] = shape_count(d.shape) / dim[1];
+    return 2;
+}
+
+static Status dense_check(const OpSpec *spec)
+{
+    char a[64], b[64];
+    const Shape x = spec->x[0].shape, w = spec->w[0];
+    if (w.ndim == 2 && x.ndim >= 2 && x.ndim == spec->y.shape.ndim &&
+        x.dim[x.ndim - 1] == w.dim[1] && spec->y.shape.dim[x.ndim - 1] == w.dim[0])
+        return OK;
+    return fail(ERR_CONFIG, "dense: a weight of shape %s does not fit an input of shape %s",
+                shape_text(w, a), shape_text(x, b));
+}
+
+static Status dense_plan(Op *op, Desc wish[OP_INPUTS])
+{
+    OpSpec *s = &op->spec;
+    (void)wish; /* every layout of x is read as it lies */
+    TRY(dense_check(s));
+    int64_t x_dim[FORMAT_DIMS], w_dim[FORMAT_DIMS], y_dim[FORMAT_DIMS];
+    int ndim = side_dims(s->x[0], x_dim);
+    s->y.block = 1;
+    side_dims(s->y, y_dim);
+    for (int i = 1; i < ndim; ++i) w_dim[i] = x_dim[i];
+    w_dim[0] = y_dim[1];
+    Format *x = s->x[0].flat ? format_image(s->x[0].image, s->x[0].block, false)
+                             : format_plain(ndim, x_dim);
+    Format *y = format_plain(2, y_dim), *b = s->w_count > 1 ? format_plain(1, w_dim) : NULL;
+    Format *any = format_any(ndim, w_dim), *plain = format_plain(ndim, w_dim);
+    Status status = linear_plan(op, &(LinearSpec){.forward = KERNEL_DENSE_FORWARD,
+                                                  .x = x,
+                                                  .y = y,
+                                                  .b = b,
+                                                  .w_any = any,
+                                                  .w_plain = plain});
+    format_free(&x);
+    format_free(&y);
+    format_free(&b);
+    format_free(&any);
+    format_free(&plain);
+    op->flops_forward = 2.0 * (double)shape_count(s->y.shape) * (double)s->w[0].dim[1];
+    op->flops_backward = op->flops_forward * (s->need_dx[0] ? 2 : 1);
+    return status;
+}
+
+const OpTable cpu_dense = {
+    .name = "dense",
+    .plan = dense_plan,
+    .refresh = linear_refresh,
+    .forward = linear_forward,
+    .backward_begin = linear_backward_begin,
+    .backward_data = linear_backward_data,
+    .backward_weight = linear_backward_weight,
+    .pack = linear_pack,
+    .unpack = linear_unpack,
+    .free = linear_free,
+};

@@ -1,0 +1,69 @@
+/* What the operations on oneDNN need of it, in our own words. dnnl.c is the one file that includes oneDNN's header and
+ * knows which of its two C APIs (2.x, 3.x) it was built against.
+ *
+ * A Format says how a tensor lies in memory; `any` leaves that to the kernel it is given to. A Kernel is one primitive:
+ * planned (formats and scratch known, cheap), built (code generated, memory objects made), then run with pointers only.
+ * Kernels name their tensors by role, the same in all three directions: X, W, B and Y stand for the values in forward
+ * and for the gradients where a direction writes or reads gradients. */
+#ifndef WEFT_TENSOR_CPU_DNNL_H
+#define WEFT_TENSOR_CPU_DNNL_H
+
+#include "tensor.h"
+
+enum { FORMAT_DIMS = 5 };
+typedef struct Format Format;
+typedef struct Kernel Kernel;
+typedef struct Dnnl Dnnl; /* engine and stream */
+
+Status dnnl_new(Dnnl **dnnl);
+void dnnl_free(Dnnl **dnnl);
+Dnnl *cpu_dnnl(const Backend *backend); /* of a CPU backend; borrowed */
+void dnnl_versions(FILE *out);
+int dnnl_vector_floats(void); /* floats in a vector register: 16, 8 or 4 */
+
+/* Owner of every Format: the caller. dim is in oneDNN's logical order: N C H W, O I H W, G O I H W. */
+Format *format_any(int ndim, const int64_t *dim);
+Format *format_plain(int ndim, const int64_t *dim);
+/* A 4-d activation in Desc's sense: 1 plain, 8 and 16 blocked, C channels-last. channels_last prefers that reading where
+ * C is 8 or 16 itself and both describe the same memory. */
+Format *format_image(Shape shape, int block, bool channels_last);
+Format *format_copy(const Format *format);
+void format_free(Format **format);
+bool format_equal(const Format *a, const Format *b);
+bool format_elementwise(const Format *format); /* a permutation with zero padding, not a transform (Winograd) */
+int64_t format_elements(const Format *format); /* floats in memory, padding included */
+/* Desc.block of a 4-d activation, 0 where Desc cannot say it. */
+int format_block(const Format *format, Shape shape);
+
+typedef enum KernelKind {
+    KERNEL_CONV_FORWARD,
+    KERNEL_CONV_DATA,
+    KERNEL_CONV_WEIGHT,
+    KERNEL_DENSE_FORWARD,
+    KERNEL_DENSE_DATA,
+    KERNEL_DENSE_WEIGHT,
+    KERNEL_REORDER, /* X -> Y */
+    KERNEL_KINDS
+} KernelKind;
+typedef enum KernelRole { ROLE_X, ROLE_W, ROLE_B, ROLE_Y, ROLES } KernelRole;
+
+typedef struct KernelSpec {
+    KernelKind kind;
+    const Format *role[ROLES]; /* borrowed for the call; NULL: the kernel has no such tensor */
+    int stride[2], pad[2];
+    bool winograd;             /* convolutions: Winograd's algorithm (Lavin & Gray 2016) */
+    bool relu;                 /* forward: y = max(y, 0) */
+    const Kernel *hint;        /* backward: the forward kernel; borrowed for the call */
+} KernelSpec;
+
+/* ERR_CONFIG where oneDNN has no such kernel. Owner: the caller. */
+Status kernel_plan(Kernel **kernel, Dnnl *dnnl, const KernelSpec *spec);
+const Format *kernel_format(const Kernel *kernel, KernelRole role); /* borrowed from kernel */
+const char *kernel_name(const Kernel *kernel);                      /* oneDNN's word for the implementation */
+size_t kernel_scratch_bytes(const Kernel *kernel);
+Status kernel_build(Kernel *kernel);
+/* data[role]: device pointers; scratch: kernel_scratch_bytes. Dies where oneDNN fails. */
+void kernel_run(Kernel *kernel, void *const data[ROLES], void *scratch);
+void kernel_free(Kernel **kernel);
+
+#endif

@@ -1,0 +1,108 @@
+/* dropout. The mask is a function of (seed, step, node, sample id, element in the plain order), so it does not change
+ * with layout, micro-batch or rank, and backward draws it again instead of keeping it. */
+#include "view.h"
+
+#include <string.h>
+
+enum { TILE = 64, ITEM = 4096 }; /* pixels of a blocked tile; floats of a plain item */
+
+typedef struct Dropout {
+    View v;
+    int64_t items; /* of one sample: runs of ITEM floats (block 1) or channel groups */
+} Dropout;
+
+typedef struct DropTask {
+    const Op *op;
+    const Dropout *d;
+    const OpRun *run;
+    const float *from;
+    float *to;
+} DropTask;
+
+static Status drop_plan(Op *op, Desc wish[OP_INPUTS])
+{
+    OpSpec *s = &op->spec;
+    (void)wish;
+    if (!(s->drop >= 0.0f && s->drop < 1.0f))
+        return fail(ERR_CONFIG, "dropout: p is %g: needs 0 <= p < 1", (double)s->drop);
+    s->y = s->x[0];
+    Dropout *d = op->impl = mem_new(sizeof *d);
+    d->v = view_of(s->y);
+    d->items = d->v.block == 1 ? (d->v.sample + ITEM - 1) / ITEM : d->v.groups;
+    op->y_inplace = op->dx_inplace = true;
+    return OK;
+}
+
+static void impl_free(Op *op) { mem_free(&op->impl); }
+
+static void draw(const DropTask *t, RngKey key, int64_t first, int count, float *scale)
+{
+    float p = t->op->spec.drop;
+    simd_table()->dropout(key, (uint64_t)first, count, (uint32_t)((double)p * 0x1p24),
+                          (float)(1.0 / (1.0 - (double)p)), scale);
+}
+
+static void plain_item(const DropTask *t, RngKey key, int64_t base, int64_t item)
+{
+    int64_t from = item * ITEM, left = t->d->v.sample - from;
+    int n = left < ITEM ? (int)left : ITEM;
+    float scale[ITEM];
+    draw(t, key, from, n, scale);
+    simd_table()->mul(t->to + base + from, t->from + base + from, scale, n);
+}
+
+/* A channel group: up to 16 channels by TILE pixels are drawn in plain order and applied across. */
+static void blocked_item(const DropTask *t, RngKey key, int64_t base, int64_t g)
+{
+    const View *v = &t->d->v;
+    float scale[SIMD_LANES][TILE] = {{0}};
+    for (int lane = 0; lane < v->block; lane += SIMD_LANES) {
+        int lanes = v->block - lane < SIMD_LANES ? v->block - lane : SIMD_LANES;
+        int drawn = view_lanes(v, g) - lane < lanes ? view_lanes(v, g) - lane : lanes;
+        for (int64_t pixel = 0; pixel < v->hw; pixel += TILE) {
+            int n = v->hw - pixel < TILE ? (int)(v->hw - pixel) : TILE;
+            for (int l = 0; l < drawn; ++l)
+                draw(t, key, (g * v->block + lane + l) * v->hw + pixel, n, scale[l]);
+            for (int i = 0; i < n; ++i) {
+                int64_t at = base + g * v->plane + (pixel + i) * v->block + lane;
+                for (int l = 0; l < lanes; ++l)
+                    t->to[at + l] = l < drawn ? t->from[at + l] * scale[l][i] : 0.0f;
+            }
+        }
+    }
+}
+
+static void drop_body(const void *task, int64_t begin, int64_t end)
+{
+    const DropTask *t = task;
+    for (int64_t i = begin; i < end; ++i) {
+        int64_t sample = i / t->d->items, item = i % t->d->items;
+        uint64_t name[2] = {t->op->spec.seed_name, (uint64_t)t->run->sample[sample]};
+        RngKey key = rng_key(t->run->seed, RNG_DROPOUT, hash_bytes(name, sizeof name), t->run->step);
+        if (t->d->v.block == 1) plain_item(t, key, sample * t->d->v.sample, item);
+        else blocked_item(t, key, sample * t->d->v.sample, item);
+    }
+}
+
+static void drop_run(Op *op, const OpRun *run, const float *from, float *to)
+{
+    DropTask t = {op, op->impl, run, from, to};
+    int64_t n = t.d->v.n * t.d->v.sample;
+    if (run->training && op->spec.drop > 0.0f) work_run(drop_body, &t, t.d->v.n * t.d->items, 4 * n);
+    else if (from != to) memcpy(to, from, (size_t)n * sizeof *to);
+}
+
+static void drop_forward(Op *op, const OpRun *run) { drop_run(op, run, run->x[0], run->y); }
+
+static void drop_backward_data(Op *op, const OpRun *run)
+{
+    if (run->dx[0]) drop_run(op, run, run->dy, run->dx[0]);
+}
+
+const OpTable cpu_dropout = {
+    .name = "dropout",
+    .plan = drop_plan,
+    .forward = drop_forward,
+    .backward_data = drop_backward_data,
+    .free = impl_free,
+};

@@ -1,0 +1,89 @@
+/* embedding: rows of a table by token. In the gradient every thread owns a slice of the columns and takes the tokens in
+ * order, so that any number of threads gives the same bits. */
+#include "view.h"
+
+#include <string.h>
+
+typedef struct Embedding {
+    int64_t tokens, per_sample, vocab, width;
+} Embedding;
+
+typedef struct EmbedTask {
+    const Embedding *e;
+    const OpRun *run;
+} EmbedTask;
+
+static Status embed_plan(Op *op, Desc wish[OP_INPUTS])
+{
+    OpSpec *s = &op->spec;
+    wish[0] = layout_plain(s->x[0]);
+    s->y = desc_plain(s->y.shape, DTYPE_F32);
+    Embedding *e = op->impl = mem_new(sizeof *e);
+    e->tokens = shape_count(s->x[0].shape);
+    e->per_sample = e->tokens / s->x[0].shape.dim[0];
+    e->vocab = s->w[0].dim[0];
+    e->width = s->w[0].dim[1];
+    op->w_elements[0] = e->vocab * e->width;
+    op->needs_x[0] = true;
+    return OK;
+}
+
+static void impl_free(Op *op) { mem_free(&op->impl); }
+
+static int64_t token_at(const EmbedTask *t, int64_t i)
+{
+    int32_t token = ((const int32_t *)t->run->x[0])[i];
+    if (token < 0 || token >= t->e->vocab)
+        die("embedding: token %d is outside the vocabulary of %lld; check the data set's vocab",
+            token, (long long)t->e->vocab);
+    return token;
+}
+
+static void forward_body(const void *task, int64_t begin, int64_t end)
+{
+    const EmbedTask *t = task;
+    int64_t width = t->e->width, real = t->run->rows * t->e->per_sample;
+    size_t bytes = (size_t)width * sizeof(float);
+    for (int64_t i = begin; i < end; ++i) {
+        float *y = (float *)t->run->y + i * width;
+        if (i < real) memcpy(y, t->run->w[0] + token_at(t, i) * width, bytes);
+        else memset(y, 0, bytes);
+    }
+}
+
+static void embed_forward(Op *op, const OpRun *run)
+{
+    EmbedTask t = {op->impl, run};
+    work_run(forward_body, &t, t.e->tokens, t.e->tokens * t.e->width);
+}
+
+/* begin, end: sixteenths of columns. */
+static void scatter_body(const void *task, int64_t begin, int64_t end)
+{
+    const EmbedTask *t = task;
+    int64_t width = t->e->width, real = t->run->rows * t->e->per_sample;
+    int64_t from = begin * SIMD_LANES, to = end * SIMD_LANES < width ? end * SIMD_LANES : width;
+    float *dw = t->run->dw[0];
+    const float *dy = t->run->dy;
+    for (int64_t v = 0; v < t->e->vocab; ++v)
+        memset(dw + v * width + from, 0, (size_t)(to - from) * sizeof *dw);
+    for (int64_t i = 0; i < real; ++i) {
+        float *row = dw + token_at(t, i) * width + from;
+        simd_table()->add_act(ACT_NONE, row, row, dy + i * width + from, to - from);
+    }
+}
+
+static void embed_backward_weight(Op *op, const OpRun *run)
+{
+    EmbedTask t = {op->impl, run};
+    work_run(scatter_body, &t, (t.e->width + SIMD_LANES - 1) / SIMD_LANES,
+             (t.e->tokens + t.e->vocab) * t.e->width);
+}
+
+const OpTable cpu_embedding = {
+    .name = "embedding",
+    .plan = embed_plan,
+    .forward = embed_forward,
+    .backward_weight = embed_backward_weight,
+    .free = impl_free,
+};

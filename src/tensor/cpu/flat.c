@@ -1,0 +1,122 @@
+/* Elementwise work on flat ranges: optimizers, sums, squares. Threads take runs of whole chunks; every element and every
+ * chunk's sum is the same bits whoever computes it. */
+#include "view.h"
+
+typedef struct FlatTask {
+    const void *args;
+    float *p[4];       /* what each operation says */
+    const float *a, *b;
+    double *sums;
+    float alpha, beta;
+    int64_t n;
+} FlatTask;
+
+static void flat_run(WorkBody body, FlatTask t)
+{
+    work_run(body, &t, (t.n + FLAT_CHUNK - 1) / FLAT_CHUNK, t.n);
+}
+
+/* The elements of chunks [begin, end). */
+typedef struct Range {
+    int64_t from, n;
+} Range;
+static Range range_of(const FlatTask *t, int64_t begin, int64_t end)
+{
+    int64_t from = begin * FLAT_CHUNK, to = end * FLAT_CHUNK < t->n ? end * FLAT_CHUNK : t->n;
+    return (Range){from, to - from};
+}
+
+static void add_body(const void *task, int64_t begin, int64_t end)
+{
+    const FlatTask *t = task;
+    Range r = range_of(t, begin, end);
+    simd_table()->add_act(ACT_NONE, t->p[0] + r.from, t->a + r.from, t->b + r.from, r.n);
+}
+
+static void flat_add(Stream *s, float *out, const float *a, const float *b, int64_t n)
+{
+    (void)s;
+    flat_run(add_body, (FlatTask){.p = {out}, .a = a, .b = b, .n = n});
+}
+
+static void scale_add_body(const void *task, int64_t begin, int64_t end)
+{
+    const FlatTask *t = task;
+    Range r = range_of(t, begin, end);
+    simd_table()->scale_add(t->p[0] + r.from, t->alpha, t->a + r.from, t->beta, r.n);
+}
+
+static void flat_scale_add(Stream *s, float *y, float alpha, const float *x, float beta, int64_t n)
+{
+    (void)s;
+    flat_run(scale_add_body,
+             (FlatTask){.p = {y}, .a = x, .alpha = alpha, .beta = beta, .n = n});
+}
+
+static void squares_body(const void *task, int64_t begin, int64_t end)
+{
+    const FlatTask *t = task;
+    for (int64_t i = begin; i < end; ++i) {
+        Range r = range_of(t, i, i + 1);
+        t->sums[i] = simd_table()->squares(t->a + r.from, r.n);
+    }
+}
+
+static void flat_squares(Stream *s, double *out, const float *x, int64_t n)
+{
+    (void)s;
+    flat_run(squares_body, (FlatTask){.sums = out, .a = x, .n = n});
+}
+
+static void sgd_body(const void *task, int64_t begin, int64_t end)
+{
+    const FlatTask *t = task;
+    Range r = range_of(t, begin, end);
+    float *m = t->p[1] ? t->p[1] + r.from : NULL;
+    simd_table()->sgd(t->args, t->p[0] + r.from, t->a + r.from, m, r.n);
+}
+
+static void flat_sgd(Stream *s, const SgdArgs *a, float *w, const float *g, float *m, int64_t n)
+{
+    (void)s;
+    flat_run(sgd_body, (FlatTask){.args = a, .p = {w, m}, .a = g, .n = n});
+}
+
+static void adam_body(const void *task, int64_t begin, int64_t end)
+{
+    const FlatTask *t = task;
+    Range r = range_of(t, begin, end);
+    simd_table()->adam(t->args, t->p[0] + r.from, t->a + r.from, t->p[1] + r.from,
+                       t->p[2] + r.from, r.n);
+}
+
+static void flat_adam(Stream *s, const AdamArgs *a, float *w, const float *g, float *m, float *v,
+                      int64_t n)
+{
+    (void)s;
+    flat_run(adam_body, (FlatTask){.args = a, .p = {w, m, v}, .a = g, .n = n});
+}
+
+static void direction_body(const void *task, int64_t begin, int64_t end)
+{
+    const FlatTask *t = task;
+    Range r = range_of(t, begin, end);
+    simd_table()->adam_direction(t->args, t->p[0] + r.from, t->b + r.from, t->a + r.from,
+                                 t->p[1] + r.from, t->p[2] + r.from, r.n);
+}
+
+static void flat_adam_direction(Stream *s, const AdamArgs *a, float *u, const float *w,
+                                const float *g, float *m, float *v, int64_t n)
+{
+    (void)s;
+    flat_run(direction_body, (FlatTask){.args = a, .p = {u, m, v}, .a = g, .b = w, .n = n});
+}
+
+const FlatTable cpu_flat = {
+    .add = flat_add,
+    .scale_add = flat_scale_add,
+    .squares = flat_squares,
+    .sgd = flat_sgd,
+    .adam = flat_adam,
+    .adam_direction = flat_adam_direction,
+};

@@ -1,0 +1,180 @@
+/* Operations that move or join tensors: add (fused relu or relu6), concat along the channels, flatten (moves nothing). */
+#include "view.h"
+
+#include <string.h>
+
+static void nothing(Op *op) { (void)op; }
+
+typedef struct AddTask {
+    const Op *op;
+    const OpRun *run;
+    int64_t n;
+} AddTask;
+enum { ITEM = 4096 };
+
+static Status add_plan(Op *op, Desc wish[OP_INPUTS])
+{
+    OpSpec *s = &op->spec;
+    if (s->act != ACT_NONE && s->act != ACT_RELU && s->act != ACT_RELU6)
+        return fail(ERR_BUG, "add: only relu and relu6 can be fused");
+    s->y = layout_common(s);
+    for (int i = 0; i < s->x_count; ++i) {
+        wish[i] = s->y;
+        op->dx_alias[i] = true;
+    }
+    op->needs_y = s->act != ACT_NONE;
+    op->y_inplace = true;
+    return OK;
+}
+
+static void add_body(const void *task, int64_t begin, int64_t end)
+{
+    const AddTask *t = task;
+    const OpSpec *s = &t->op->spec;
+    for (int64_t from = begin * ITEM; from < end * ITEM && from < t->n; from += ITEM) {
+        int64_t n = t->n - from < ITEM ? t->n - from : ITEM;
+        float *y = (float *)t->run->y + from;
+        const float *sum = (const float *)t->run->x[0] + from;
+        if (s->x_count == 1) simd_table()->act(s->act, y, sum, n);
+        for (int i = 1; i < s->x_count; ++i) {
+            Act act = i + 1 < s->x_count ? ACT_NONE : s->act;
+            simd_table()->add_act(act, y, sum, (const float *)t->run->x[i] + from, n);
+            sum = y;
+        }
+    }
+}
+
+static void add_forward(Op *op, const OpRun *run)
+{
+    AddTask t = {op, run, desc_elements(op->spec.y)};
+    work_run(add_body, &t, (t.n + ITEM - 1) / ITEM, t.n);
+}
+
+static void add_backward_begin(Op *op, const OpRun *run)
+{
+    if (op->spec.act != ACT_NONE)
+        mask_gradient(op->spec.act, run->dy, run->y, desc_elements(op->spec.y));
+}
+
+const OpTable cpu_add = {
+    .name = "add",
+    .plan = add_plan,
+    .forward = add_forward,
+    .backward_begin = add_backward_begin,
+    .free = nothing,
+};
+
+/* concat is `outer` times a run of each input after the other: whole samples where channels are the slowest (plain, or
+ * blocks that the inputs fill), pixels where they are the fastest (channels last). */
+typedef struct Concat {
+    int64_t outer, run[OP_INPUTS], total; /* floats */
+} Concat;
+
+static bool all_blocked(const OpSpec *s)
+{
+    for (int i = 0; i < s->x_count; ++i) {
+        const Desc *d = &s->x[i];
+        if (d->flat || d->block != s->x[0].block) return false;
+        if (i + 1 < s->x_count && d->shape.ndim == 4 && d->shape.dim[1] % d->block) return false;
+    }
+    return true;
+}
+
+static bool all_channels_last(const OpSpec *s)
+{
+    for (int i = 0; i < s->x_count; ++i)
+        if (s->x[i].shape.ndim != 4 || s->x[i].block != s->x[i].shape.dim[1]) return false;
+    return true;
+}
+
+static Status concat_plan(Op *op, Desc wish[OP_INPUTS])
+{
+    OpSpec *s = &op->spec;
+    bool blocked = all_blocked(s), last = !blocked && all_channels_last(s);
+    Concat *c = op->impl = mem_new(sizeof *c);
+    View v = {0};
+    for (int i = 0; i < s->x_count; ++i) {
+        if (!blocked && !last) wish[i] = layout_plain(s->x[i]);
+        v = view_of(wish[i]);
+        c->run[i] = last ? v.block : v.sample;
+        c->total += c->run[i];
+    }
+    c->outer = last ? v.n * v.hw : v.n;
+    Shape y = s->y.shape;
+    s->y = desc_plain(y, DTYPE_F32);
+    if (blocked) s->y.block = s->x[0].block;
+    if (last) s->y.block = (int)y.dim[1];
+    return OK;
+}
+
+static void impl_free(Op *op) { mem_free(&op->impl); }
+
+typedef struct ConcatTask {
+    const Op *op;
+    const OpRun *run;
+    bool back;
+} ConcatTask;
+
+static void concat_body(const void *task, int64_t begin, int64_t end)
+{
+    const ConcatTask *t = task;
+    const Concat *c = t->op->impl;
+    for (int64_t o = begin; o < end; ++o) {
+        int64_t at = o * c->total;
+        for (int i = 0; i < t->op->spec.x_count; ++i) {
+            size_t bytes = (size_t)c->run[i] * sizeof(float);
+            int64_t from = o * c->run[i];
+            if (!t->back)
+                memcpy((float *)t->run->y + at, (const float *)t->run->x[i] + from, bytes);
+            else if (t->run->dx[i])
+                memcpy((float *)t->run->dx[i] + from, (const float *)t->run->dy + at, bytes);
+            at += c->run[i];
+        }
+    }
+}
+
+static void concat_run(Op *op, const OpRun *run, bool back)
+{
+    const Concat *c = op->impl;
+    ConcatTask t = {op, run, back};
+    work_run(concat_body, &t, c->outer, c->outer * c->total);
+}
+
+static void concat_forward(Op *op, const OpRun *run) { concat_run(op, run, false); }
+static void concat_backward_data(Op *op, const OpRun *run) { concat_run(op, run, true); }
+
+const OpTable cpu_concat = {
+    .name = "concat",
+    .plan = concat_plan,
+    .forward = concat_forward,
+    .backward_data = concat_backward_data,
+    .free = impl_free,
+};
+
+static Status flatten_plan(Op *op, Desc wish[OP_INPUTS])
+{
+    OpSpec *s = &op->spec;
+    Desc x = s->x[0];
+    (void)wish;
+    s->y = (Desc){.shape = s->y.shape, .dtype = x.dtype, .block = 1};
+    if (!desc_is_plain(x)) {
+        s->y.block = x.block;
+        s->y.flat = true;
+        s->y.image = x.flat ? x.image : x.shape;
+    }
+    op->y_alias = op->dx_alias[0] = true;
+    return OK;
+}
+
+static void flatten_forward(Op *op, const OpRun *run)
+{
+    (void)op;
+    (void)run;
+}
+
+const OpTable cpu_flatten = {
+    .name = "flatten",
+    .plan = flatten_plan,
+    .forward = flatten_forward,
+    .free = nothing,
+};

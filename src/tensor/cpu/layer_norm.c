@@ -1,0 +1,137 @@
+/* layer_norm over the last dimension. Rows are independent in forward and dx; the parameters' gradients are summed in
+ * parts, a cut of the rows by shape alone, and joined in order. */
+#include "view.h"
+
+#include <string.h>
+
+enum { PARTS = 32 };
+
+typedef struct LayerNorm {
+    int64_t n, rows, width, parts; /* rows: of all samples */
+} LayerNorm;
+
+typedef struct LnTask {
+    const Op *op;
+    const OpRun *run;
+    const LayerNorm *b;
+    int64_t real;   /* rows of real samples */
+    float *partial; /* [parts][2][width] */
+} LnTask;
+
+static Status ln_plan(Op *op, Desc wish[OP_INPUTS])
+{
+    OpSpec *s = &op->spec;
+    wish[0] = s->y = layout_plain(s->x[0]);
+    Shape x = s->x[0].shape;
+    LayerNorm *b = op->impl = mem_new(sizeof *b);
+    b->n = x.dim[0];
+    b->width = x.dim[x.ndim - 1];
+    b->rows = shape_count(x) / b->width;
+    b->parts = b->rows < PARTS ? b->rows : PARTS;
+    for (int i = 0; i < s->w_count; ++i) op->w_elements[i] = b->width;
+    op->saved_bytes = (size_t)(2 * b->rows) * sizeof(float);
+    op->workspace_bytes = (size_t)(2 * b->parts * b->width) * sizeof(float);
+    op->needs_x[0] = true;
+    op->dx_inplace = true;
+    return OK;
+}
+
+static void impl_free(Op *op) { mem_free(&op->impl); }
+
+static LnTask task_of(Op *op, const OpRun *run)
+{
+    const LayerNorm *b = op->impl;
+    return (LnTask){op, run, b, b->rows / b->n * run->rows, run->workspace};
+}
+
+static LnRow row_at(const LnTask *t, int64_t r)
+{
+    const OpRun *run = t->run;
+    int64_t at = r * t->b->width;
+    const float *saved = run->saved;
+    return (LnRow){.x = (const float *)run->x[0] + at,
+                   .y = run->y ? (float *)run->y + at : NULL,
+                   .dy = run->dy ? (const float *)run->dy + at : NULL,
+                   .dx = run->dx[0] ? (float *)run->dx[0] + at : NULL,
+                   .scale = run->w[0],
+                   .shift = run->w[1],
+                   .width = t->b->width,
+                   .eps = t->op->spec.eps,
+                   .mean = saved[2 * r],
+                   .inverse = saved[2 * r + 1]};
+}
+
+static void forward_body(const void *task, int64_t begin, int64_t end)
+{
+    const LnTask *t = task;
+    float *saved = t->run->saved;
+    for (int64_t r = begin; r < end; ++r) {
+        LnRow row = row_at(t, r);
+        if (r < t->real) simd_table()->ln_forward(&row);
+        else {
+            memset(row.y, 0, (size_t)row.width * sizeof(float));
+            row.mean = row.inverse = 0.0f;
+        }
+        saved[2 * r] = row.mean;
+        saved[2 * r + 1] = row.inverse;
+    }
+}
+
+static void ln_forward(Op *op, const OpRun *run)
+{
+    LnTask t = task_of(op, run);
+    work_run(forward_body, &t, t.b->rows, t.b->rows * t.b->width);
+}
+
+static void grad_body(const void *task, int64_t begin, int64_t end)
+{
+    const LnTask *t = task;
+    for (int64_t r = begin; r < end; ++r) {
+        LnRow row = row_at(t, r);
+        if (r < t->real) simd_table()->ln_grad(&row);
+        else memset(row.dx, 0, (size_t)row.width * sizeof(float));
+    }
+}
+
+static void ln_backward_data(Op *op, const OpRun *run)
+{
+    LnTask t = task_of(op, run);
+    if (run->dx[0]) work_run(grad_body, &t, t.b->rows, t.b->rows * t.b->width);
+}
+
+static void sums_body(const void *task, int64_t begin, int64_t end)
+{
+    const LnTask *t = task;
+    const LayerNorm *b = t->b;
+    for (int64_t p = begin; p < end; ++p) {
+        float *scale = t->partial + 2 * p * b->width, *shift = scale + b->width;
+        memset(scale, 0, (size_t)(2 * b->width) * sizeof(float));
+        int64_t last = b->rows * (p + 1) / b->parts;
+        for (int64_t r = b->rows * p / b->parts; r < last && r < t->real; ++r) {
+            LnRow row = row_at(t, r);
+            simd_table()->ln_sums(&row, scale, shift);
+        }
+    }
+}
+
+static void ln_backward_weight(Op *op, const OpRun *run)
+{
+    LnTask t = task_of(op, run);
+    const LayerNorm *b = t.b;
+    work_run(sums_body, &t, b->parts, b->rows * b->width);
+    for (int i = 0; i < 2; ++i) {
+        memset(run->dw[i], 0, (size_t)b->width * sizeof(float));
+        for (int64_t p = 0; p < b->parts; ++p)
+            simd_table()->add_act(ACT_NONE, run->dw[i], run->dw[i],
+                                  t.partial + (2 * p + i) * b->width, b->width);
+    }
+}
+
+const OpTable cpu_layer_norm = {
+    .name = "layer_norm",
+    .plan = ln_plan,
+    .forward = ln_forward,
+    .backward_data = ln_backward_data,
+    .backward_weight = ln_backward_weight,
+    .free = impl_free,
+};

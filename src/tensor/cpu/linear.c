@@ -1,0 +1,238 @@
+/* The common part of dense and conv2d (see linear.h). Weight gradients leave in the stored order; where oneDNN has only
+ * a reference kernel for that, they are computed in its own order in the workspace and reordered. */
+#include "linear.h"
+
+#include <string.h>
+
+enum { ALIGN_BYTES = 64 };
+
+typedef struct Linear {
+    Kernel *forward, *data, *weight; /* data: NULL if nobody wants dx */
+    /* Reorders; NULL where the kernel takes the stored order. The first two fill run->cache, the third ends in dw. */
+    Kernel *forward_copy, *data_copy, *weight_copy;
+    Kernel *pack, *unpack; /* made when first called; NULL while unused, or where stored is plain */
+    Format *stored, *plain;
+    size_t data_at;   /* of the data kernel's weight in the cache */
+    size_t weight_at; /* of the kernel's dw in the workspace; scratch is in front of it */
+} Linear;
+
+static size_t aligned(size_t bytes) { return (bytes + ALIGN_BYTES - 1) / ALIGN_BYTES * ALIGN_BYTES; }
+
+static size_t format_bytes(const Format *f) { return (size_t)format_elements(f) * sizeof(float); }
+
+/* A reorder from one order of the weight to another, or NULL if they are one. */
+static Status copy_new(Kernel **kernel, Dnnl *dnnl, const Format *from, const Format *to)
+{
+    *kernel = NULL;
+    if (format_equal(from, to)) return OK;
+    TRY(kernel_plan(kernel, dnnl,
+                    &(KernelSpec){.kind = KERNEL_REORDER, .role = {[ROLE_X] = from, [ROLE_Y] = to}}));
+    return kernel_build(*kernel);
+}
+
+static void copy_run(Kernel *k, const void *from, void *to, void *scratch)
+{
+    kernel_run(k, (void *const[ROLES]){[ROLE_X] = (void *)(uintptr_t)from, [ROLE_Y] = to}, scratch);
+}
+
+static KernelSpec kernel_spec(const LinearSpec *s, int direction, const Kernel *hint)
+{
+    return (KernelSpec){
+        .kind = (KernelKind)(s->forward + (KernelKind)direction),
+        .role = {s->x, s->w_any, s->b, s->y},
+        .stride = {s->stride[0], s->stride[1]},
+        .pad = {s->pad[0], s->pad[1]},
+        .winograd = s->winograd[direction],
+        .hint = hint,
+    };
+}
+
+static Status plan_forward(Linear *l, Dnnl *dnnl, const LinearSpec *s, bool relu)
+{
+    KernelSpec k = kernel_spec(s, 0, NULL);
+    k.relu = relu;
+    TRY(kernel_plan(&l->forward, dnnl, &k));
+    TRY(kernel_build(l->forward));
+    const Format *w = kernel_format(l->forward, ROLE_W);
+    l->plain = format_copy(s->w_plain);
+    l->stored = format_copy(format_elementwise(w) ? w : s->w_plain);
+    return copy_new(&l->forward_copy, dnnl, l->stored, w);
+}
+
+static Status plan_data(Linear *l, Dnnl *dnnl, const LinearSpec *s)
+{
+    KernelSpec k = kernel_spec(s, 1, l->forward);
+    k.role[ROLE_B] = NULL;
+    TRY(kernel_plan(&l->data, dnnl, &k));
+    TRY(kernel_build(l->data));
+    return copy_new(&l->data_copy, dnnl, l->stored, kernel_format(l->data, ROLE_W));
+}
+
+/* The stored order where oneDNN has the same kernel for it as for its own choice of order. */
+static Status plan_weight(Linear *l, Dnnl *dnnl, const LinearSpec *s)
+{
+    KernelSpec k = kernel_spec(s, 2, l->forward);
+    TRY(kernel_plan(&l->weight, dnnl, &k));
+    if (!format_equal(kernel_format(l->weight, ROLE_W), l->stored)) {
+        Kernel *forced = NULL;
+        k.role[ROLE_W] = l->stored;
+        if (kernel_plan(&forced, dnnl, &k) == OK &&
+            strcmp(kernel_name(forced), kernel_name(l->weight)) == 0) {
+            kernel_free(&l->weight);
+            l->weight = forced;
+        } else {
+            kernel_free(&forced);
+        }
+    }
+    TRY(kernel_build(l->weight));
+    return copy_new(&l->weight_copy, dnnl, kernel_format(l->weight, ROLE_W), l->stored);
+}
+
+static size_t scratch_bytes(const Kernel *k) { return k ? aligned(kernel_scratch_bytes(k)) : 0; }
+
+static void plan_sizes(Op *op, Linear *l)
+{
+    const Kernel *const all[] = {l->forward, l->data,      l->weight,
+                                 l->forward_copy, l->data_copy, l->weight_copy};
+    size_t scratch = 0;
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; ++i)
+        if (scratch_bytes(all[i]) > scratch) scratch = scratch_bytes(all[i]);
+    l->weight_at = scratch;
+    op->workspace_bytes = scratch;
+    if (l->weight_copy) op->workspace_bytes += format_bytes(kernel_format(l->weight, ROLE_W));
+    if (l->forward_copy) l->data_at = aligned(format_bytes(kernel_format(l->forward, ROLE_W)));
+    op->cache_bytes = l->data_at;
+    if (l->data_copy) op->cache_bytes += format_bytes(kernel_format(l->data, ROLE_W));
+    op->w_elements[0] = format_elements(l->stored);
+    if (op->spec.w_count > 1) op->w_elements[1] = shape_count(op->spec.w[1]);
+    op->needs_x[0] = true;
+    op->needs_y = op->spec.act == ACT_RELU;
+}
+
+Status linear_plan(Op *op, const LinearSpec *spec)
+{
+    Dnnl *dnnl = cpu_dnnl(op->backend);
+    if (op->spec.act != ACT_NONE && op->spec.act != ACT_RELU)
+        return fail(ERR_CONFIG, "%s: only relu can be fused; give the activation its own layer",
+                    op->table->name);
+    Linear *l = op->impl = mem_new(sizeof *l);
+    TRY(plan_forward(l, dnnl, spec, op->spec.act == ACT_RELU));
+    if (op->spec.need_dx[0]) TRY(plan_data(l, dnnl, spec));
+    TRY(plan_weight(l, dnnl, spec));
+    plan_sizes(op, l);
+    return OK;
+}
+
+void linear_refresh(Op *op, const OpRun *run)
+{
+    Linear *l = op->impl;
+    if (l->forward_copy) copy_run(l->forward_copy, run->w[0], run->cache, run->workspace);
+    if (l->data_copy)
+        copy_run(l->data_copy, run->w[0], (char *)run->cache + l->data_at, run->workspace);
+}
+
+/* oneDNN takes all pointers as writable; it only reads x and w. */
+static void *writable(const void *p) { return (void *)(uintptr_t)p; }
+
+void linear_forward(Op *op, const OpRun *run)
+{
+    Linear *l = op->impl;
+    void *const data[ROLES] = {
+        [ROLE_X] = writable(run->x[0]),
+        [ROLE_W] = l->forward_copy ? run->cache : writable(run->w[0]),
+        [ROLE_B] = writable(run->w[1]),
+        [ROLE_Y] = run->y,
+    };
+    kernel_run(l->forward, data, run->workspace);
+}
+
+void linear_backward_begin(Op *op, const OpRun *run)
+{
+    if (op->spec.act != ACT_RELU) return;
+    const int64_t n = desc_elements(op->spec.y);
+    const float *y = run->y;
+    float *dy = run->dy;
+#pragma omp parallel for simd schedule(static)
+    for (int64_t i = 0; i < n; ++i) dy[i] = y[i] > 0 ? dy[i] : 0;
+}
+
+void linear_backward_data(Op *op, const OpRun *run)
+{
+    Linear *l = op->impl;
+    if (!l->data || !run->dx[0]) return;
+    void *const data[ROLES] = {
+        [ROLE_X] = run->dx[0],
+        [ROLE_W] = l->data_copy ? (char *)run->cache + l->data_at : writable(run->w[0]),
+        [ROLE_Y] = run->dy,
+    };
+    kernel_run(l->data, data, run->workspace);
+}
+
+void linear_backward_weight(Op *op, const OpRun *run)
+{
+    Linear *l = op->impl;
+    void *dw = l->weight_copy ? (char *)run->workspace + l->weight_at : (void *)run->dw[0];
+    void *const data[ROLES] = {
+        [ROLE_X] = writable(run->x[0]),
+        [ROLE_W] = dw,
+        [ROLE_B] = run->dw[1],
+        [ROLE_Y] = run->dy,
+    };
+    kernel_run(l->weight, data, run->workspace);
+    if (l->weight_copy) copy_run(l->weight_copy, dw, run->dw[0], run->workspace);
+}
+
+/* Packing is for set-up and checkpoints: it makes its reorder, and its scratch, when first asked. */
+static void pack_run(Op *op, Kernel **kernel, const Format *from, const Format *to, const float *src,
+                     float *dst)
+{
+    if (!*kernel && copy_new(kernel, cpu_dnnl(op->backend), from, to) != OK)
+        die("%s: %s", op->table->name, fail_message());
+    if (!*kernel) {
+        memcpy(dst, src, format_bytes(to));
+        return;
+    }
+    void *scratch = mem_new(kernel_scratch_bytes(*kernel) + 1);
+    copy_run(*kernel, src, dst, scratch);
+    mem_free(&scratch);
+}
+
+void linear_pack(Op *op, int i, const float *plain, float *stored)
+{
+    Linear *l = op->impl;
+    if (i == 0)
+        pack_run(op, &l->pack, l->plain, l->stored, plain, stored);
+    else
+        memcpy(stored, plain, (size_t)op->w_elements[i] * sizeof(float));
+}
+
+void linear_unpack(Op *op, int i, const float *stored, float *plain)
+{
+    Linear *l = op->impl;
+    if (i == 0)
+        pack_run(op, &l->unpack, l->stored, l->plain, stored, plain);
+    else
+        memcpy(plain, stored, (size_t)op->w_elements[i] * sizeof(float));
+}
+
+void linear_free(Op *op)
+{
+    Linear *l = op->impl;
+    if (!l) return;
+    Kernel **const all[] = {&l->forward,      &l->data,      &l->weight,      &l->pack,
+                            &l->forward_copy, &l->data_copy, &l->weight_copy, &l->unpack};
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; ++i) kernel_free(all[i]);
+    format_free(&l->stored);
+    format_free(&l->plain);
+    mem_free(&op->impl);
+}
+
+char *linear_text(const Op *op, char *out)
+{
+    const Linear *l = op->impl;
+    snprintf(out, 256, "%s, %s, %s%s%s%s", kernel_name(l->forward),
+             l->data ? kernel_name(l->data) : "-", kernel_name(l->weight),
+             l->forward_copy ? "; copies w" : "", l->data_copy ? "; copies w for dx" : "",
+             l->weight_copy ? "; copies dw" : "");
+    return out;
+}

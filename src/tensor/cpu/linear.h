@@ -1,0 +1,30 @@
+/* What dense and conv2d share: three kernels (forward, backward data, backward weight) around one stored order of the
+ * weight, and the reorders between what the kernels want. The stored order is the forward kernel's; the backward kernels
+ * use it too where oneDNN is as good with it. Otherwise `refresh` makes their copy once a step. */
+#ifndef WEFT_TENSOR_CPU_LINEAR_H
+#define WEFT_TENSOR_CPU_LINEAR_H
+
+#include "dnnl.h"
+
+typedef struct LinearSpec {
+    KernelKind forward;           /* KERNEL_CONV_FORWARD or KERNEL_DENSE_FORWARD; backward kinds follow it */
+    const Format *x, *y, *b;      /* borrowed; b NULL: no bias */
+    const Format *w_any, *w_plain; /* borrowed */
+    int stride[2], pad[2];
+    bool winograd[3]; /* forward, data, weight */
+} LinearSpec;
+
+/* Fills op->impl and op's sizes. ERR_CONFIG where oneDNN has no kernel or the fused activation is not ReLU. */
+Status linear_plan(Op *op, const LinearSpec *spec);
+void linear_refresh(Op *op, const OpRun *run);
+void linear_forward(Op *op, const OpRun *run);
+void linear_backward_begin(Op *op, const OpRun *run);
+void linear_backward_data(Op *op, const OpRun *run);
+void linear_backward_weight(Op *op, const OpRun *run);
+void linear_pack(Op *op, int i, const float *plain, float *stored);
+void linear_unpack(Op *op, int i, const float *stored, float *plain);
+void linear_free(Op *op);
+/* oneDNN's implementations: "forward, data, weight; copies", into out of at least 256 chars, returned. */
+char *linear_text(const Op *op, char *out);
+
+#endif

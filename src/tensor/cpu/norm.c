@@ -1,0 +1,397 @@
+/* batch_norm with fused residual and relu or relu6. It touches x twice in forward (statistics, result) and twice in
+ * backward (sums, dx). Sums are taken in parts, a cut of the samples by shape alone, and joined in order, so that any
+ * number of threads gives the same bits. Where there are channel groups enough, a thread takes one group through both
+ * passes, backwards the second time, while it is in its cache. backward_begin takes the sums and masks dy in place, as
+ * the residual's gradient wants; dw and dx then come from `saved`. */
+#include "view.h"
+
+#include <math.h>
+#include <omp.h>
+#include <string.h>
+
+enum { ITEMS = 32 }; /* parts x groups, about */
+enum { SAVED_MEAN, SAVED_REST, SAVED_INVERSE, SAVED_DY, SAVED_DY_X, SAVED };
+enum { COEF_MEAN, COEF_X, COEF_SHIFT, COEF_DY, COEFS };
+
+typedef struct BatchNorm {
+    View v;
+    int64_t parts, padded; /* padded: channels in memory */
+    int lanes;             /* a row of the kernels: one pixel of a group, or 16 floats of several pixels */
+} BatchNorm;
+
+typedef struct BnTask {
+    const Op *op;
+    const BatchNorm *b;
+    const OpRun *run;
+    double *sums; /* [parts][2][padded] */
+    float *coef;  /* [COEFS][padded] */
+    void (*sum)(const struct BnTask *t, int64_t part, int64_t g);
+    void (*finish)(const struct BnTask *t, int64_t g); /* sums -> saved and coef */
+    void (*map)(const struct BnTask *t, int64_t part, int64_t g);
+} BnTask;
+
+static Status bn_plan(Op *op, Desc wish[OP_INPUTS])
+{
+    OpSpec *s = &op->spec;
+    if (s->act != ACT_NONE && s->act != ACT_RELU && s->act != ACT_RELU6)
+        return fail(ERR_BUG, "batch_norm: only relu and relu6 can be fused");
+    Desc x = layout_common(s);
+    if (x.flat) x = layout_plain(x);
+    for (int i = 0; i < s->x_count; ++i) wish[i] = x;
+    s->y = x;
+    BatchNorm *b = op->impl = mem_new(sizeof *b);
+    b->v = view_of(x);
+    if (x.shape.ndim != 4) { /* (N,C): one pixel, channels last */
+        b->v.block = (int)b->v.channels;
+        b->v.plane = b->v.channels;
+        b->v.groups = 1;
+    }
+    b->lanes = SIMD_LANES % b->v.block == 0 ? SIMD_LANES : b->v.block;
+    b->padded = b->v.groups * b->v.block;
+    int64_t parts = (ITEMS + b->v.groups - 1) / b->v.groups;
+    b->parts = parts < b->v.n ? parts : b->v.n;
+    for (int i = 0; i < s->w_count; ++i) op->w_elements[i] = shape_count(s->w[i]);
+    op->saved_bytes = (size_t)(SAVED * b->padded) * sizeof(float);
+    op->workspace_bytes = (size_t)(2 * b->parts * b->padded) * sizeof(double) +
+                          (size_t)(COEFS * b->padded) * sizeof(float);
+    op->needs_x[0] = true;
+    op->needs_y = s->act != ACT_NONE;
+    op->dx_inplace = !s->residual;
+    op->dx_alias[1] = s->residual;
+    return OK;
+}
+
+static void impl_free(Op *op) { mem_free(&op->impl); }
+
+/* The samples of a part that are real, and the memory of group g in them: `count` pieces of `length` floats. */
+typedef struct Span {
+    int64_t from, count, step, length;
+} Span;
+
+static int64_t part_edge(const BatchNorm *b, int64_t part) { return b->v.n * part / b->parts; }
+
+static Span span_of(const BatchNorm *b, int64_t first, int64_t last, int64_t g)
+{
+    Span s = {.from = first * b->v.sample + g * b->v.plane,
+              .count = last > first ? last - first : 0,
+              .step = b->v.sample,
+              .length = b->v.plane};
+    if (b->v.groups == 1 && s.count > 0) {
+        s.length *= s.count;
+        s.count = 1;
+    }
+    return s;
+}
+
+static Span span_real(const BnTask *t, int64_t part, int64_t g)
+{
+    int64_t first = part_edge(t->b, part), last = part_edge(t->b, part + 1);
+    return span_of(t->b, first, last < t->run->rows ? last : t->run->rows, g);
+}
+
+static void zero_padded(const BnTask *t, int64_t part, int64_t g, float *p)
+{
+    int64_t first = part_edge(t->b, part), last = part_edge(t->b, part + 1);
+    Span s = span_of(t->b, first > t->run->rows ? first : t->run->rows, last, g);
+    for (int64_t i = 0; i < s.count; ++i)
+        memset(p + s.from + i * s.step, 0, (size_t)s.length * sizeof *p);
+}
+
+/* Where the kernels add the sums of (part, g): in place, or, where rows hold several pixels, in `wide` first. */
+static double *sums_at(const BnTask *t, int64_t part, int64_t g, int which)
+{
+    return t->sums + (2 * part + which) * t->b->padded + g * t->b->v.block;
+}
+
+static void sums_fold(const BatchNorm *b, const double wide[SIMD_LANES], double *out)
+{
+    for (int l = 0; l < b->v.block; ++l) out[l] = 0.0;
+    for (int l = 0; l < SIMD_LANES; ++l) out[l % b->v.block] += wide[l];
+}
+
+/* A coefficient of group g by lane of a kernel's row. */
+static const float *coef_at(const BnTask *t, int which, int64_t g, float wide[SIMD_LANES])
+{
+    const float *coef = t->coef + which * t->b->padded + g * t->b->v.block;
+    if (t->b->v.block == t->b->lanes) return coef;
+    for (int l = 0; l < SIMD_LANES; ++l) wide[l] = coef[l % t->b->v.block];
+    return wide;
+}
+
+static void stats_sum(const BnTask *t, int64_t part, int64_t g)
+{
+    const BatchNorm *b = t->b;
+    const SimdTable *simd = simd_table();
+    double wide[2][SIMD_LANES] = {{0}};
+    bool fold = b->v.block != b->lanes;
+    double *sum = fold ? wide[0] : sums_at(t, part, g, 0);
+    double *square = fold ? wide[1] : sums_at(t, part, g, 1);
+    for (int l = 0; l < b->lanes; ++l) sum[l] = square[l] = 0.0;
+    Span s = span_real(t, part, g);
+    for (int64_t i = 0; i < s.count; ++i) {
+        const float *x = (const float *)t->run->x[0] + s.from + i * s.step;
+        int64_t rows = s.length / b->lanes;
+        int tail = (int)(s.length % b->lanes);
+        simd->bn_stats(x, rows, b->lanes, b->lanes, sum, square);
+        if (tail) simd->bn_stats(x + rows * b->lanes, 1, tail, tail, sum, square);
+    }
+    if (fold)
+        for (int w = 0; w < 2; ++w) sums_fold(b, wide[w], sums_at(t, part, g, w));
+}
+
+static double sums_total(const BnTask *t, int64_t c, int which)
+{
+    double total = 0.0;
+    for (int64_t p = 0; p < t->b->parts; ++p) total += t->sums[(2 * p + which) * t->b->padded + c];
+    return total;
+}
+
+static void coef_set(const BnTask *t, int64_t c, const double value[COEFS])
+{
+    for (int i = 0; i < COEFS; ++i) t->coef[i * t->b->padded + c] = (float)value[i];
+}
+
+/* y = (x - mean) scale + shift with the mean in float; what the mean lost there goes into the shift. */
+static void forward_coef(const BnTask *t, int64_t c, double mean, double inverse)
+{
+    double scale = t->run->w[0][c] * inverse, rest = mean - (double)(float)mean;
+    coef_set(t, c, (double[COEFS]){mean, scale, t->run->w[1][c] - rest * scale, 0.0});
+}
+
+static void stats_finish(const BnTask *t, int64_t g)
+{
+    const BatchNorm *b = t->b;
+    const OpRun *run = t->run;
+    float *saved = run->saved;
+    double n = (double)run->rows * (double)b->v.hw;
+    for (int64_t c = g * b->v.block; c < (g + 1) * b->v.block; ++c) {
+        double mean = n > 0.0 ? sums_total(t, c, 0) / n : 0.0;
+        double variance = n > 0.0 ? sums_total(t, c, 1) / n - mean * mean : 0.0;
+        if (variance < 0.0) variance = 0.0;
+        double inverse = 1.0 / sqrt(variance + t->op->spec.eps);
+        saved[SAVED_MEAN * b->padded + c] = (float)mean;
+        saved[SAVED_REST * b->padded + c] = (float)(mean - (double)(float)mean);
+        saved[SAVED_INVERSE * b->padded + c] = (float)inverse;
+        if (c >= b->v.channels) {
+            coef_set(t, c, (double[COEFS]){0.0});
+            continue;
+        }
+        forward_coef(t, c, mean, inverse);
+        if (run->dw[2]) run->dw[2][c] = (float)mean;
+        if (run->dw[3]) run->dw[3][c] = (float)(n > 1.0 ? variance * (n / (n - 1.0)) : 0.0);
+    }
+}
+
+static void running_finish(const BnTask *t, int64_t g)
+{
+    const BatchNorm *b = t->b;
+    for (int64_t c = g * b->v.block; c < (g + 1) * b->v.block; ++c)
+        if (c >= b->v.channels) coef_set(t, c, (double[COEFS]){0.0});
+        else forward_coef(t, c, t->run->w[2][c], 1.0 / sqrt((double)t->run->w[3][c] + t->op->spec.eps));
+}
+
+static void apply_map(const BnTask *t, int64_t part, int64_t g)
+{
+    const BatchNorm *b = t->b;
+    const OpSpec *spec = &t->op->spec;
+    float wide[COEFS][SIMD_LANES];
+    BnApply a = {.act = spec->act,
+                 .mean = coef_at(t, COEF_MEAN, g, wide[COEF_MEAN]),
+                 .scale = coef_at(t, COEF_X, g, wide[COEF_X]),
+                 .shift = coef_at(t, COEF_SHIFT, g, wide[COEF_SHIFT])};
+    Span s = span_real(t, part, g);
+    for (int64_t i = 0; i < s.count; ++i) {
+        int64_t from = s.from + i * s.step;
+        a.x = (const float *)t->run->x[0] + from;
+        a.residual = spec->residual ? (const float *)t->run->x[1] + from : NULL;
+        a.y = (float *)t->run->y + from;
+        a.rows = s.length / b->lanes;
+        a.lanes = b->lanes;
+        simd_table()->bn_apply(&a);
+        int64_t done = a.rows * b->lanes;
+        if (done == s.length) continue;
+        a.x += done;
+        a.y += done;
+        a.residual = spec->residual ? a.residual + done : NULL;
+        a.rows = 1;
+        a.lanes = (int)(s.length - done);
+        simd_table()->bn_apply(&a);
+    }
+    zero_padded(t, part, g, t->run->y);
+}
+
+static void grad_sum(const BnTask *t, int64_t part, int64_t g)
+{
+    const BatchNorm *b = t->b;
+    double wide[2][SIMD_LANES] = {{0}};
+    float mean[SIMD_LANES];
+    bool fold = b->v.block != b->lanes;
+    BnSums a = {.act = t->op->spec.act,
+                .mean = coef_at(t, COEF_MEAN, g, mean),
+                .sum = fold ? wide[0] : sums_at(t, part, g, 0),
+                .sum_x = fold ? wide[1] : sums_at(t, part, g, 1)};
+    for (int l = 0; l < b->lanes; ++l) a.sum[l] = a.sum_x[l] = 0.0;
+    Span s = span_real(t, part, g);
+    for (int64_t i = 0; i < s.count; ++i) {
+        int64_t from = s.from + i * s.step;
+        a.x = (const float *)t->run->x[0] + from;
+        a.y = a.act == ACT_NONE ? NULL : (const float *)t->run->y + from;
+        a.dy = (float *)t->run->dy + from;
+        a.rows = s.length / b->lanes;
+        a.stride = a.lanes = b->lanes;
+        simd_table()->bn_sums(&a);
+        int64_t done = a.rows * b->lanes;
+        if (done == s.length) continue;
+        a.x += done;
+        a.y = a.y ? a.y + done : NULL;
+        a.dy += done;
+        a.rows = 1;
+        a.stride = a.lanes = (int)(s.length - done);
+        simd_table()->bn_sums(&a);
+    }
+    if (fold)
+        for (int w = 0; w < 2; ++w) sums_fold(b, wide[w], sums_at(t, part, g, w));
+    if (t->op->spec.residual) zero_padded(t, part, g, t->run->dy);
+}
+
+static void grad_finish(const BnTask *t, int64_t g)
+{
+    const BatchNorm *b = t->b;
+    float *saved = t->run->saved;
+    for (int64_t c = g * b->v.block; c < (g + 1) * b->v.block; ++c) {
+        double sum = sums_total(t, c, 0), rest = saved[SAVED_REST * b->padded + c];
+        double inverse = saved[SAVED_INVERSE * b->padded + c];
+        saved[SAVED_DY * b->padded + c] = (float)sum;
+        saved[SAVED_DY_X * b->padded + c] = (float)(inverse * (sums_total(t, c, 1) - rest * sum));
+    }
+}
+
+/* dx = scale (dy - sum(dy)/n - xhat sum(dy xhat)/n), xhat = (x - mean - rest) inverse, as one line in dy and x. */
+static void grad_coef(const BnTask *t, int64_t g)
+{
+    const BatchNorm *b = t->b;
+    const float *saved = t->run->saved;
+    double n = (double)t->run->rows * (double)b->v.hw;
+    for (int64_t c = g * b->v.block; c < (g + 1) * b->v.block; ++c) {
+        if (c >= b->v.channels || n == 0.0) {
+            coef_set(t, c, (double[COEFS]){0.0});
+            continue;
+        }
+        double inverse = saved[SAVED_INVERSE * b->padded + c], scale = t->run->w[0][c] * inverse;
+        double by_x = -scale * inverse * saved[SAVED_DY_X * b->padded + c] / n;
+        double shift = -scale * saved[SAVED_DY * b->padded + c] / n -
+                       by_x * saved[SAVED_REST * b->padded + c];
+        coef_set(t, c, (double[COEFS]){saved[SAVED_MEAN * b->padded + c], by_x, shift, scale});
+    }
+}
+
+static void grad_map(const BnTask *t, int64_t part, int64_t g)
+{
+    const BatchNorm *b = t->b;
+    float wide[COEFS][SIMD_LANES];
+    BnGrad a = {.mean = coef_at(t, COEF_MEAN, g, wide[COEF_MEAN]),
+                .by_x = coef_at(t, COEF_X, g, wide[COEF_X]),
+                .shift = coef_at(t, COEF_SHIFT, g, wide[COEF_SHIFT]),
+                .by_dy = coef_at(t, COEF_DY, g, wide[COEF_DY])};
+    Span s = span_real(t, part, g);
+    for (int64_t i = 0; i < s.count; ++i) {
+        int64_t from = s.from + i * s.step;
+        a.x = (const float *)t->run->x[0] + from;
+        a.dy = (const float *)t->run->dy + from;
+        a.dx = (float *)t->run->dx[0] + from;
+        a.rows = s.length / b->lanes;
+        a.lanes = b->lanes;
+        simd_table()->bn_grad(&a);
+        int64_t done = a.rows * b->lanes;
+        if (done == s.length) continue;
+        a.x += done;
+        a.dy += done;
+        a.dx += done;
+        a.rows = 1;
+        a.lanes = (int)(s.length - done);
+        simd_table()->bn_grad(&a);
+    }
+    zero_padded(t, part, g, t->run->dx[0]);
+}
+
+/* All passes over a range of groups. */
+static void groups_body(const void *task, int64_t begin, int64_t end)
+{
+    const BnTask *t = task;
+    for (int64_t g = begin; g < end; ++g) {
+        for (int64_t p = 0; t->sum && p < t->b->parts; ++p) t->sum(t, p, g);
+        t->finish(t, g);
+        for (int64_t p = t->b->parts - 1; t->map && p >= 0; --p) t->map(t, p, g);
+    }
+}
+
+static void sum_body(const void *task, int64_t begin, int64_t end)
+{
+    const BnTask *t = task;
+    for (int64_t i = begin; i < end; ++i) t->sum(t, i / t->b->v.groups, i % t->b->v.groups);
+}
+
+static void map_body(const void *task, int64_t begin, int64_t end)
+{
+    const BnTask *t = task;
+    for (int64_t i = begin; i < end; ++i) t->map(t, i / t->b->v.groups, i % t->b->v.groups);
+}
+
+static void bn_run(BnTask t)
+{
+    const BatchNorm *b = t.b;
+    t.sums = t.run->workspace;
+    t.coef = (float *)(t.sums + 2 * b->parts * b->padded);
+    int64_t elements = b->v.n * b->v.sample, threads = omp_get_max_threads();
+    if (b->v.groups % threads == 0 || b->v.groups >= 4 * threads) {
+        work_run(groups_body, &t, b->v.groups, elements);
+        return;
+    }
+    if (t.sum) work_run(sum_body, &t, b->parts * b->v.groups, elements);
+    for (int64_t g = 0; g < b->v.groups; ++g) t.finish(&t, g);
+    if (t.map) work_run(map_body, &t, b->parts * b->v.groups, elements);
+}
+
+static void bn_forward(Op *op, const OpRun *run)
+{
+    BnTask t = {.op = op, .b = op->impl, .run = run, .finish = running_finish, .map = apply_map};
+    if (run->training) {
+        t.sum = stats_sum;
+        t.finish = stats_finish;
+    }
+    bn_run(t);
+}
+
+static void bn_backward_begin(Op *op, const OpRun *run)
+{
+    BnTask t = {.op = op, .b = op->impl, .run = run, .sum = grad_sum, .finish = grad_finish};
+    t.coef = (float *)((double *)run->workspace + 2 * t.b->parts * t.b->padded);
+    memcpy(t.coef + COEF_MEAN * t.b->padded, (float *)run->saved + SAVED_MEAN * t.b->padded,
+           (size_t)t.b->padded * sizeof(float));
+    bn_run(t);
+}
+
+static void bn_backward_weight(Op *op, const OpRun *run)
+{
+    const BatchNorm *b = op->impl;
+    const float *saved = run->saved;
+    size_t bytes = (size_t)b->v.channels * sizeof(float);
+    memcpy(run->dw[0], saved + SAVED_DY_X * b->padded, bytes);
+    memcpy(run->dw[1], saved + SAVED_DY * b->padded, bytes);
+}
+
+static void bn_backward_data(Op *op, const OpRun *run)
+{
+    if (!run->dx[0]) return;
+    bn_run((BnTask){.op = op, .b = op->impl, .run = run, .finish = grad_coef, .map = grad_map});
+}
+
+const OpTable cpu_batch_norm = {
+    .name = "batch_norm",
+    .plan = bn_plan,
+    .forward = bn_forward,
+    .backward_begin = bn_backward_begin,
+    .backward_data = bn_backward_data,
+    .backward_weight = bn_backward_weight,
+    .free = impl_free,
+};

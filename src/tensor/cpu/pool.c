@@ -1,0 +1,156 @@
+/* Pooling, in the layout of its input; planes (a sample's channel group) are the items of work. max keeps the place of
+ * each maximum in a byte. A fused relu costs max nothing: a maximum that it cuts off has no place. */
+#include "view.h"
+
+typedef struct Pool {
+    PoolPlane plane;
+    View x, y;
+    int *windows; /* owned: the lists that plane points into */
+} Pool;
+
+typedef struct PoolTask {
+    const Op *op;
+    const Pool *pool;
+    const OpRun *run;
+} PoolTask;
+
+/* The windows that hold each of `size` pixels. */
+static void windows_list(int *low, int *high, int size, int out, const OpSpec *s, int d)
+{
+    for (int i = 0; i < size; ++i) {
+        int last = (i + s->pad[d]) / s->stride[d];
+        int first = i + s->pad[d] - s->kernel[d] + s->stride[d]; /* floor((first - 1) / stride) + 1 */
+        low[i] = first < s->stride[d] ? 0 : first / s->stride[d];
+        high[i] = last < out ? last : out - 1;
+    }
+}
+
+static void plane_fill(Pool *p, const OpSpec *s)
+{
+    Shape x = s->x[0].shape, y = s->y.shape;
+    PoolPlane *l = &p->plane;
+    *l = (PoolPlane){.h = (int)x.dim[2], .w = (int)x.dim[3], .p = (int)y.dim[2], .q = (int)y.dim[3]};
+    l->lanes = p->x.block;
+    l->relu = s->act == ACT_RELU;
+    for (int d = 0; d < 2; ++d) {
+        l->kernel[d] = s->kernel[d];
+        l->stride[d] = s->stride[d];
+        l->pad[d] = s->pad[d];
+    }
+    int *list = p->windows = mem_new(sizeof *list * (size_t)(2 * (l->h + l->w)));
+    windows_list(list, list + l->h, l->h, l->p, s, 0);
+    l->row_low = list;
+    l->row_high = list += l->h;
+    list += l->h;
+    windows_list(list, list + l->w, l->w, l->q, s, 1);
+    l->col_low = list;
+    l->col_high = list + l->w;
+}
+
+static Status pool_check(const OpSpec *s)
+{
+    if (s->act != ACT_NONE && s->act != ACT_RELU)
+        return fail(ERR_BUG, "pool: only relu can be fused");
+    if (s->x[0].shape.ndim != 4 || s->y.shape.ndim != 4)
+        return fail(ERR_CONFIG, "pool: needs an image (N,C,H,W)");
+    for (int d = 0; d < 2 && s->pool != POOL_GLOBAL_AVG; ++d)
+        if (s->kernel[d] < 1 || s->stride[d] < 1 || s->pad[d] < 0 || 2 * s->pad[d] > s->kernel[d])
+            return fail(ERR_CONFIG, "pool: kernel %d, stride %d, pad %d: kernel and stride are at "
+                        "least 1, pad at most half the kernel", s->kernel[d], s->stride[d], s->pad[d]);
+    if (s->pool == POOL_MAX && s->kernel[0] * s->kernel[1] >= POOL_CUT)
+        return fail(ERR_CONFIG, "pool: a kernel of %dx%d is too large: at most %d pixels",
+                    s->kernel[0], s->kernel[1], POOL_CUT - 1);
+    return OK;
+}
+
+static Status pool_plan(Op *op, Desc wish[OP_INPUTS])
+{
+    OpSpec *s = &op->spec;
+    (void)wish;
+    TRY(pool_check(s));
+    Pool *p = op->impl = mem_new(sizeof *p);
+    s->y.block = s->x[0].block;
+    s->y.dtype = s->x[0].dtype;
+    p->x = view_of(s->x[0]);
+    p->y = view_of(s->y);
+    if (s->pool != POOL_GLOBAL_AVG) plane_fill(p, s);
+    if (s->pool == POOL_MAX) op->saved_bytes = (size_t)(p->y.n * p->y.sample);
+    else op->needs_y = s->act == ACT_RELU;
+    return OK;
+}
+
+static void pool_free(Op *op)
+{
+    Pool *p = op->impl;
+    if (p) mem_free(&p->windows);
+    mem_free(&op->impl);
+}
+
+static void forward_body(const void *task, int64_t begin, int64_t end)
+{
+    const PoolTask *t = task;
+    const Pool *p = t->pool;
+    const SimdTable *simd = simd_table();
+    for (int64_t i = begin; i < end; ++i) {
+        const float *x = (const float *)t->run->x[0] + i * p->x.plane;
+        float *y = (float *)t->run->y + i * p->y.plane;
+        if (t->op->spec.pool == POOL_MAX) {
+            simd->max_pool(&p->plane, x, y, (uint8_t *)t->run->saved + i * p->y.plane);
+            continue;
+        }
+        if (t->op->spec.pool == POOL_AVG) simd->avg_pool(&p->plane, x, y);
+        else simd->mean_rows(x, p->x.hw, p->x.block, p->x.block, y);
+        simd->act(t->op->spec.act, y, y, p->y.plane);
+    }
+}
+
+static void pool_forward(Op *op, const OpRun *run)
+{
+    PoolTask t = {op, op->impl, run};
+    const View *v = &t.pool->x;
+    work_run(forward_body, &t, v->n * v->groups, v->n * v->sample);
+}
+
+static void pool_backward_begin(Op *op, const OpRun *run)
+{
+    if (op->needs_y) mask_gradient(ACT_RELU, run->dy, run->y, desc_elements(op->spec.y));
+}
+
+/* dx of a global average: dy / pixels everywhere. */
+static void spread(const Pool *p, const float *dy, float *dx)
+{
+    float share = 1.0f / (float)p->x.hw;
+    for (int64_t i = 0; i < p->x.hw; ++i)
+        simd_table()->scale_add(dx + i * p->x.block, share, dy, 0.0f, p->x.block);
+}
+
+static void grad_body(const void *task, int64_t begin, int64_t end)
+{
+    const PoolTask *t = task;
+    const Pool *p = t->pool;
+    const SimdTable *simd = simd_table();
+    for (int64_t i = begin; i < end; ++i) {
+        const float *dy = (const float *)t->run->dy + i * p->y.plane;
+        float *dx = (float *)t->run->dx[0] + i * p->x.plane;
+        if (t->op->spec.pool == POOL_MAX)
+            simd->max_pool_grad(&p->plane, dy, (const uint8_t *)t->run->saved + i * p->y.plane, dx);
+        else if (t->op->spec.pool == POOL_AVG) simd->avg_pool_grad(&p->plane, dy, dx);
+        else spread(p, dy, dx);
+    }
+}
+
+static void pool_backward_data(Op *op, const OpRun *run)
+{
+    PoolTask t = {op, op->impl, run};
+    const View *v = &t.pool->x;
+    if (run->dx[0]) work_run(grad_body, &t, v->n * v->groups, v->n * v->sample);
+}
+
+const OpTable cpu_pool = {
+    .name = "pool",
+    .plan = pool_plan,
+    .forward = pool_forward,
+    .backward_begin = pool_backward_begin,
+    .backward_data = pool_backward_data,
+    .free = pool_free,
+};

@@ -1,0 +1,91 @@
+/* Optimizer updates and sums on flat ranges. A range may be cut anywhere: every element gets the same bits, whether a
+ * vector or the tail behind it computes it. */
+#include "vector.h"
+
+void SIMD_NAME(scale_add)(float *y, float alpha, const float *x, float beta, int64_t n)
+{
+    if (beta == 0.0f) { /* what y held is not read: it may be anything */
+#pragma omp simd
+        for (int64_t i = 0; i < n; ++i) y[i] = alpha * x[i];
+        return;
+    }
+#pragma omp simd
+    for (int64_t i = 0; i < n; ++i) y[i] = fused(alpha, x[i], beta * y[i]);
+}
+
+/* Sixteen sums by element modulo 16, whatever the instruction set, joined in a fixed order. A float's square is exact in
+ * double. */
+double SIMD_NAME(squares)(const float *x, int64_t n)
+{
+    double lane[SIMD_LANES] = {0};
+    int64_t i = 0;
+    for (; i + SIMD_LANES <= n; i += SIMD_LANES)
+#pragma omp simd
+        for (int l = 0; l < SIMD_LANES; ++l) lane[l] += (double)x[i + l] * (double)x[i + l];
+    for (int l = 0; i + l < n; ++l) lane[l] += (double)x[i + l] * (double)x[i + l];
+    for (int width = SIMD_LANES / 2; width > 0; width /= 2)
+        for (int l = 0; l < width; ++l) lane[l] += lane[l + width];
+    return lane[0];
+}
+
+SIMD_INLINE void sgd(SgdArgs a, float *restrict w, const float *restrict g, float *restrict m,
+                     int64_t n, bool first, bool nesterov)
+{
+#pragma omp simd
+    for (int64_t i = 0; i < n; ++i) {
+        float d = fused(a.weight_decay, w[i], g[i] * a.grad_scale);
+        float v = first ? d : fused(a.momentum, m[i], d);
+        m[i] = v;
+        w[i] = fused(-a.lr, nesterov ? fused(a.momentum, v, d) : v, w[i]);
+    }
+}
+
+/* m is not touched, and may be NULL, without momentum. */
+void SIMD_NAME(sgd)(const SgdArgs *a, float *w, const float *g, float *m, int64_t n)
+{
+    if (a->momentum == 0.0f) {
+        SgdArgs s = *a;
+#pragma omp simd
+        for (int64_t i = 0; i < n; ++i)
+            w[i] = fused(-s.lr, fused(s.weight_decay, w[i], g[i] * s.grad_scale), w[i]);
+    } else if (a->first && a->nesterov) sgd(*a, w, g, m, n, true, true);
+    else if (a->first) sgd(*a, w, g, m, n, true, false);
+    else if (a->nesterov) sgd(*a, w, g, m, n, false, true);
+    else sgd(*a, w, g, m, n, false, false);
+}
+
+/* The moments of one element. */
+SIMD_INLINE void moments(const AdamArgs *a, float g, float *m, float *v)
+{
+    *m = fused(g - *m, 1.0f - a->beta1, *m);
+    *v = fused((1.0f - a->beta2) * g, g, a->beta2 * *v);
+}
+
+void SIMD_NAME(adam)(const AdamArgs *args, float *restrict w, const float *restrict g,
+                     float *restrict m, float *restrict v, int64_t n)
+{
+    const AdamArgs a = *args;
+    const float step = a.lr / a.correct1, root = 1.0f / sqrtf(a.correct2);
+    const float shrink = a.decoupled ? 1.0f - a.lr * a.weight_decay : 1.0f;
+    const float decay = a.decoupled ? 0.0f : a.weight_decay;
+#pragma omp simd
+    for (int64_t i = 0; i < n; ++i) {
+        moments(&a, fused(decay, w[i], g[i] * a.grad_scale), &m[i], &v[i]);
+        float denominator = fused(sqrtf(v[i]), root, a.eps);
+        w[i] = fused(-step, m[i] / denominator, w[i] * shrink);
+    }
+}
+
+void SIMD_NAME(adam_direction)(const AdamArgs *args, float *restrict u, const float *restrict w,
+                               const float *restrict g, float *restrict m, float *restrict v,
+                               int64_t n)
+{
+    const AdamArgs a = *args;
+    const float by1 = 1.0f / a.correct1, root = 1.0f / sqrtf(a.correct2);
+#pragma omp simd
+    for (int64_t i = 0; i < n; ++i) {
+        moments(&a, g[i] * a.grad_scale, &m[i], &v[i]);
+        float denominator = fused(sqrtf(v[i]), root, a.eps);
+        u[i] = fused(a.weight_decay, w[i], m[i] * by1 / denominator);
+    }
+}

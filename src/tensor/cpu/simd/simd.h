@@ -1,0 +1,114 @@
+/* The vector kernels' door: one const table of functions per instruction set. Every file of this folder but this one is
+ * compiled once for each of them (SIMD_ISA=base|avx2|avx512) and the best table that this CPU runs is taken at start.
+ * Kernels are serial: callers split the work. A "row" is `lanes` neighbouring floats that share coefficients by lane;
+ * a plane of block B | 16 is seen as rows of 16 lanes, whatever B is, its coefficients repeated. Nothing here
+ * allocates; pointers need float alignment only. */
+#ifndef WEFT_TENSOR_SIMD_H
+#define WEFT_TENSOR_SIMD_H
+
+#include "tensor.h"
+
+enum { SIMD_LANES = 16 };
+
+/* y = act((x - mean) * scale + shift (+ residual)): `rows` contiguous rows. */
+typedef struct BnApply {
+    const float *x, *residual; /* residual: NULL if none */
+    const float *mean, *scale, *shift; /* by lane */
+    float *y;
+    int64_t rows;
+    int lanes;
+    Act act;
+} BnApply;
+
+/* Adds sum(dy) and sum(dy * (x - mean)) to doubles by lane; where act is fused, dy is masked by y in place first.
+ * Rows are `stride` floats apart. */
+typedef struct BnSums {
+    const float *x, *y, *mean;
+    float *dy;
+    double *sum, *sum_x;
+    int64_t rows, stride;
+    int lanes;
+    Act act;
+} BnSums;
+
+/* dx = by_dy * dy + by_x * (x - mean) + shift: contiguous rows. dx may be dy. */
+typedef struct BnGrad {
+    const float *x, *dy;
+    const float *mean, *by_dy, *by_x, *shift; /* by lane */
+    float *dx;
+    int64_t rows;
+    int lanes;
+} BnGrad;
+
+/* One row of layer_norm, width floats. */
+typedef struct LnRow {
+    const float *x, *dy, *scale, *shift;
+    float *y, *dx;
+    int64_t width;
+    float eps, mean, inverse; /* written by forward, read by the others */
+} LnRow;
+
+/* Pooling of one plane: h x w pixels of `lanes` floats to p x q pixels. The windows that hold input row i are
+ * row_low[i]..row_high[i], and so for columns. */
+typedef struct PoolPlane {
+    int h, w, p, q, lanes;
+    int kernel[2], stride[2], pad[2];
+    bool relu; /* max: fused on the output */
+    const int *row_low, *row_high, *col_low, *col_high; /* borrowed from the op */
+} PoolPlane;
+enum { POOL_CUT = 255 }; /* index of a maximum that relu cut off: no gradient */
+
+/* What a row of logits gives. lse: log of the sum of exponentials. beats: logits above the label's, ties by index. */
+typedef struct SoftmaxRow {
+    float lse, sum;
+    int beats, argmax;
+} SoftmaxRow;
+
+typedef struct SimdTable {
+    const char *name;
+    /* Adds sum(x) and sum(x*x) of rows `stride` floats apart to doubles by lane. Sound for any mean: sums run in float
+     * around a value of the data, over at most 128 rows, and are moved to zero in double. */
+    void (*bn_stats)(const float *x, int64_t rows, int64_t stride, int lanes, double *sum,
+                     double *square);
+    void (*bn_apply)(const BnApply *a);
+    void (*bn_sums)(const BnSums *a);
+    void (*bn_grad)(const BnGrad *a);
+
+    void (*ln_forward)(LnRow *a);
+    void (*ln_grad)(const LnRow *a);
+    void (*ln_sums)(const LnRow *a, float *dscale, float *dshift); /* adds */
+
+    /* Element by element; outputs may be an input's memory. */
+    void (*act)(Act act, float *y, const float *x, int64_t n);
+    void (*act_grad)(Act act, float *dx, const float *dy, const float *x_or_y, int64_t n); /* y for relu, relu6 */
+    void (*add_act)(Act act, float *y, const float *a, const float *b, int64_t n);
+    void (*mul)(float *y, const float *a, const float *b, int64_t n);
+    /* out[i] = keep ? scale : 0 for elements first + i; keep: 24 random bits of the element >= cut. */
+    void (*dropout)(RngKey key, uint64_t first, int count, uint32_t cut, float scale, float *out);
+
+    void (*max_pool)(const PoolPlane *p, const float *x, float *y, uint8_t *index);
+    void (*max_pool_grad)(const PoolPlane *p, const float *dy, const uint8_t *index, float *dx);
+    void (*avg_pool)(const PoolPlane *p, const float *x, float *y);
+    void (*avg_pool_grad)(const PoolPlane *p, const float *dy, float *dx);
+    void (*mean_rows)(const float *x, int64_t rows, int64_t stride, int lanes, float *mean);
+
+    SoftmaxRow (*softmax)(const float *x, int64_t n, int label);
+    void (*softmax_grad)(float *dx, const float *x, int64_t n, float lse, float scale, float base);
+    double (*squared_error)(const float *x, const float *target, int64_t n);
+    void (*scaled_difference)(float *out, const float *a, const float *b, float scale, int64_t n);
+
+    void (*scale_add)(float *y, float alpha, const float *x, float beta, int64_t n);
+    double (*squares)(const float *x, int64_t n);
+    void (*sgd)(const SgdArgs *a, float *w, const float *g, float *m, int64_t n);
+    void (*adam)(const AdamArgs *a, float *w, const float *g, float *m, float *v, int64_t n);
+    void (*adam_direction)(const AdamArgs *a, float *u, const float *w, const float *g, float *m,
+                           float *v, int64_t n);
+} SimdTable;
+
+/* The table in use: the best for this CPU unless simd_use chose another. */
+const SimdTable *simd_table(void);
+/* Takes the table of that name ("base", "avx2", "avx512"); false where it is not built in or this CPU cannot run it.
+ * For tests and benchmarks; not while kernels run. */
+bool simd_use(const char *name);
+
+#endif

@@ -1,0 +1,79 @@
+/* Views of memory, the sharing of work between OpenMP's threads, and the mask of a fused activation. */
+#include "view.h"
+
+#include <omp.h>
+
+enum { SERIAL_ELEMENTS = 20000 }; /* below this a parallel region costs more than it gives */
+
+View view_of(Desc d)
+{
+    Shape s = d.flat ? d.image : d.shape;
+    View v = {.n = s.dim[0], .groups = 1, .hw = 1, .block = 1};
+    if (s.ndim == 4) {
+        v.block = d.block;
+        v.channels = s.dim[1];
+        v.groups = (s.dim[1] + d.block - 1) / d.block;
+        v.hw = s.dim[2] * s.dim[3];
+    } else {
+        v.channels = v.groups = shape_count(s) / s.dim[0];
+    }
+    v.plane = v.hw * v.block;
+    v.sample = v.groups * v.plane;
+    return v;
+}
+
+int view_lanes(const View *v, int64_t g)
+{
+    int64_t left = v->channels - g * v->block;
+    return left < v->block ? (int)left : v->block;
+}
+
+void work_run(WorkBody body, const void *task, int64_t count, int64_t elements)
+{
+    if (elements < SERIAL_ELEMENTS || count < 2 || omp_get_max_threads() == 1) {
+        body(task, 0, count);
+        return;
+    }
+#pragma omp parallel
+    {
+        int64_t thread = omp_get_thread_num(), threads = omp_get_num_threads();
+        int64_t begin = count * thread / threads, end = count * (thread + 1) / threads;
+        if (begin < end) body(task, begin, end);
+    }
+}
+
+Desc layout_common(const OpSpec *spec)
+{
+    for (int i = 0; i < spec->x_count; ++i)
+        if (spec->x[i].block != 1 || spec->x[i].flat) return spec->x[i];
+    return spec->x[0];
+}
+
+Desc layout_plain(Desc d)
+{
+    d.block = 1;
+    d.flat = false;
+    d.image = (Shape){0};
+    return d;
+}
+
+typedef struct Mask {
+    Act act;
+    float *dy;
+    const float *y;
+    int64_t n;
+} Mask;
+
+enum { MASK_ITEM = 4096 };
+static void mask_body(const void *task, int64_t begin, int64_t end)
+{
+    const Mask *m = task;
+    int64_t from = begin * MASK_ITEM, to = end * MASK_ITEM < m->n ? end * MASK_ITEM : m->n;
+    simd_table()->act_grad(m->act, m->dy + from, m->dy + from, m->y + from, to - from);
+}
+
+void mask_gradient(Act act, float *dy, const float *y, int64_t n)
+{
+    Mask m = {act, dy, y, n};
+    work_run(mask_body, &m, (n + MASK_ITEM - 1) / MASK_ITEM, n);
+}

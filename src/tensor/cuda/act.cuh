@@ -1,0 +1,56 @@
+/* Activations and their derivatives for one element. gelu is the tanh form (Hendrycks and Gimpel 2016). */
+#ifndef WEFT_ACT_CUH
+#define WEFT_ACT_CUH
+
+#include "cuda_kernels.h"
+
+#define GELU_SCALE 0.7978845608028654f /* sqrt(2 / pi) */
+#define GELU_CUBIC 0.044715f
+
+template <Act ACT> static __device__ __forceinline__ float act_value(float x)
+{
+    if (ACT == ACT_RELU) return x > 0 ? x : 0;
+    if (ACT == ACT_RELU6) return x > 0 ? (x < 6 ? x : 6) : 0;
+    if (ACT == ACT_GELU) return 0.5f * x * (1 + tanhf(GELU_SCALE * (x + GELU_CUBIC * x * x * x)));
+    if (ACT == ACT_SILU) return x / (1 + expf(-x));
+    return x;
+}
+
+/* at: y for relu and relu6, x for the others */
+template <Act ACT> static __device__ __forceinline__ float act_slope(float at)
+{
+    if (ACT == ACT_RELU) return at > 0 ? 1 : 0;
+    if (ACT == ACT_RELU6) return at > 0 && at < 6 ? 1 : 0;
+    if (ACT == ACT_GELU) {
+        float t = tanhf(GELU_SCALE * (at + GELU_CUBIC * at * at * at));
+        return 0.5f * (1 + t) +
+               0.5f * at * (1 - t * t) * GELU_SCALE * (1 + 3 * GELU_CUBIC * at * at);
+    }
+    if (ACT == ACT_SILU) {
+        float s = 1 / (1 + expf(-at));
+        return s * (1 + at * (1 - s));
+    }
+    return 1;
+}
+
+/* Runs `LAUNCH(act)` with the activation as a compile-time constant. */
+#define ACT_SWITCH(act, LAUNCH)                                                                    \
+    switch (act) {                                                                                 \
+    case ACT_RELU:                                                                                 \
+        LAUNCH(ACT_RELU);                                                                          \
+        break;                                                                                     \
+    case ACT_RELU6:                                                                                \
+        LAUNCH(ACT_RELU6);                                                                         \
+        break;                                                                                     \
+    case ACT_GELU:                                                                                 \
+        LAUNCH(ACT_GELU);                                                                          \
+        break;                                                                                     \
+    case ACT_SILU:                                                                                 \
+        LAUNCH(ACT_SILU);                                                                          \
+        break;                                                                                     \
+    case ACT_NONE:                                                                                 \
+        LAUNCH(ACT_NONE);                                                                          \
+        break;                                                                                     \
+    }
+
+#endif

@@ -1,0 +1,219 @@
+/* backend_cuda: one GPU, one compute stream, cuBLAS bound to it. Work is queued and the host goes on; copies are ordered
+ * on the stream, and with ordinary host memory the host's side is free again when the call returns. Products are true
+ * fp32: TF32 stays off. Refused at open: no driver, no such GPU, one older than the kernels. */
+#include "cuda.h"
+
+#include <string.h>
+
+enum { BLAS_WORKSPACE_BYTES = 32 << 20, OLDEST_MAJOR = 8 };
+
+/* At an edge: a failed call becomes a Status. */
+static Status edge(cudaError_t error, const char *what, int device)
+{
+    if (error == cudaSuccess) return OK;
+    cudaGetLastError();
+    return fail(ERR_CONFIG, "GPU %d: %s: %s (%s); train.device=cpu runs without it", device, what,
+                cudaGetErrorString(error), cudaGetErrorName(error));
+}
+
+static Status choose_device(CudaState *state, int device)
+{
+    const char *why;
+    int count = cuda_device_count(&why);
+    if (count == 0)
+        return fail(ERR_CONFIG, "train.device: cuda, but %s; train.device=cpu runs without", why);
+    if (device < 0 || device >= count)
+        return fail(
+            ERR_CONFIG,
+            "this rank wants GPU %d, and the node shows it %d: start at most as many ranks on a "
+            "node as it has GPUs",
+            device, count);
+    struct cudaDeviceProp properties;
+    TRY(edge(cudaGetDeviceProperties(&properties, device), "reading its properties", device));
+    if (properties.major < OLDEST_MAJOR)
+        return fail(ERR_CONFIG,
+                    "GPU %d (%s) has compute capability %d.%d, and weft's kernels need %d.0",
+                    device, properties.name, properties.major, properties.minor, OLDEST_MAJOR);
+    state->device = device;
+    memcpy(state->name, properties.name, sizeof state->name);
+    return edge(cudaSetDevice(device), "taking it", device);
+}
+
+static Status open_blas(CudaState *state)
+{
+    cublasStatus_t status = cublas.create(&state->blas);
+    if (status != CUBLAS_STATUS_SUCCESS) {
+        state->blas = NULL;
+        return fail(ERR_CONFIG, "GPU %d (%s): cublasCreate: %s", state->device, state->name,
+                    cublas.status_string(status));
+    }
+    TRY(edge(cudaMalloc(&state->blas_workspace, BLAS_WORKSPACE_BYTES), "32 MB for cuBLAS",
+             state->device));
+    CUBLAS_CALL(cublas.set_stream(state->blas, state->compute.handle));
+    CUBLAS_CALL(cublas.set_workspace(state->blas, state->blas_workspace, BLAS_WORKSPACE_BYTES));
+    CUBLAS_CALL(cublas.set_math_mode(state->blas, CUBLAS_DEFAULT_MATH));
+    return OK;
+}
+
+static Status open_state(CudaState *state, int device)
+{
+    TRY(choose_device(state, device));
+    TRY(cublas_load());
+    TRY(edge(cudaStreamCreateWithFlags(&state->compute.handle, cudaStreamNonBlocking), "a stream",
+             device));
+    return open_blas(state);
+}
+
+static void cuda_close(Backend *backend)
+{
+    CudaState *state = backend->impl;
+    if (!state) return;
+    if (state->compute.handle) CUDA_CALL(cudaStreamSynchronize(state->compute.handle));
+    if (state->blas) CUBLAS_CALL(cublas.destroy(state->blas));
+    if (state->blas_workspace) CUDA_CALL(cudaFree(state->blas_workspace));
+    if (state->compute.handle) CUDA_CALL(cudaStreamDestroy(state->compute.handle));
+    mem_free(&state);
+    backend->impl = NULL;
+}
+
+static Status cuda_open(Backend *backend, BackendOptions options)
+{
+    CudaState *state = mem_new(sizeof *state);
+    backend->impl = state;
+    Status st = open_state(state, options.device);
+    if (st != OK) cuda_close(backend);
+    return st;
+}
+
+static void *cuda_alloc(Backend *backend, size_t bytes)
+{
+    CudaState *state = backend->impl;
+    if (bytes == 0) return NULL;
+    void *memory = NULL;
+    cudaError_t error = cudaMalloc(&memory, bytes);
+    if (error == cudaErrorMemoryAllocation) {
+        size_t free_bytes = 0, all_bytes = 0;
+        char want[16], have[16], all[16];
+        CUDA_CALL(cudaMemGetInfo(&free_bytes, &all_bytes));
+        die("GPU %d (%s) is out of memory: %s wanted, %s free of %s; take a smaller "
+            "train.micro_batch or more GPUs",
+            state->device, state->name, text_bytes((double)bytes, want),
+            text_bytes((double)free_bytes, have), text_bytes((double)all_bytes, all));
+    }
+    cuda_check(error, "cudaMalloc");
+    CUDA_CALL(cudaMemsetAsync(memory, 0, bytes, state->compute.handle));
+    CUDA_CALL(cudaStreamSynchronize(state->compute.handle)); /* other streams may use it, too */
+    return memory;
+}
+
+static void cuda_release(Backend *backend, void *memory, size_t bytes)
+{
+    (void)backend;
+    (void)bytes;
+    CUDA_CALL(cudaFree(memory));
+}
+
+static Stream *cuda_compute(Backend *backend)
+{
+    return &((CudaState *)backend->impl)->compute;
+}
+
+static Stream *cuda_stream_new(Backend *backend)
+{
+    (void)backend;
+    Stream *stream = mem_new(sizeof *stream);
+    CUDA_CALL(cudaStreamCreateWithFlags(&stream->handle, cudaStreamNonBlocking));
+    return stream;
+}
+
+static void cuda_stream_free(Stream **stream)
+{
+    if (!*stream) return;
+    CUDA_CALL(cudaStreamDestroy((*stream)->handle));
+    mem_free(stream);
+}
+
+static void *cuda_stream_handle(Stream *stream)
+{
+    return stream->handle;
+}
+
+static void cuda_copy(Stream *stream, void *to, const void *from, size_t bytes)
+{
+    CUDA_CALL(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream->handle));
+}
+
+static void cuda_zero(Stream *stream, void *to, size_t bytes)
+{
+    CUDA_CALL(cudaMemsetAsync(to, 0, bytes, stream->handle));
+}
+
+static void cuda_sync(Stream *stream)
+{
+    CUDA_CALL(cudaStreamSynchronize(stream->handle));
+}
+
+static Event *cuda_event_new(Backend *backend)
+{
+    (void)backend;
+    Event *event = mem_new(sizeof *event);
+    CUDA_CALL(cudaEventCreateWithFlags(&event->handle, cudaEventDisableTiming));
+    return event;
+}
+
+static void cuda_event_record(Event *event, Stream *stream)
+{
+    CUDA_CALL(cudaEventRecord(event->handle, stream->handle));
+}
+
+static void cuda_event_wait(Event *event, Stream *stream)
+{
+    CUDA_CALL(cudaStreamWaitEvent(stream->handle, event->handle, 0));
+}
+
+static void cuda_event_free(Event **event)
+{
+    if (!*event) return;
+    CUDA_CALL(cudaEventDestroy((*event)->handle));
+    mem_free(event);
+}
+
+bool cuda_inputs_plain(const Op *op, Desc wish[OP_INPUTS])
+{
+    bool plain = true;
+    for (int i = 0; i < op->spec.x_count; ++i) {
+        if (desc_is_plain(op->spec.x[i])) continue;
+        wish[i] = desc_plain(op->spec.x[i].shape, op->spec.x[i].dtype);
+        plain = false;
+    }
+    return plain;
+}
+
+const BackendTable backend_cuda = {
+    .name = "cuda",
+    .open = cuda_open,
+    .close = cuda_close,
+    .alloc = cuda_alloc,
+    .release = cuda_release,
+    .stream = cuda_compute,
+    .stream_new = cuda_stream_new,
+    .stream_free = cuda_stream_free,
+    .stream_handle = cuda_stream_handle,
+    .copy = cuda_copy,
+    .zero = cuda_zero,
+    .sync = cuda_sync,
+    .event_new = cuda_event_new,
+    .event_record = cuda_event_record,
+    .event_wait = cuda_event_wait,
+    .event_free = cuda_event_free,
+    .flat = &cuda_flat,
+    .op =
+        {
+            [OP_DENSE] = &cuda_dense,
+            [OP_ACTIVATION] = &cuda_act,
+            [OP_ADD] = &cuda_sum,
+            [OP_FLATTEN] = &cuda_flatten,
+            [OP_SOFTMAX_LOSS] = &cuda_softmax,
+            [OP_MSE_LOSS] = &cuda_mse,
+        },
+};

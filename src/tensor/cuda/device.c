@@ -1,0 +1,48 @@
+/* Which GPUs there are, and why there are none. Asking needs no backend, and no GPU. */
+#include "cuda.h"
+
+#include <stdio.h>
+
+/* "13.0" out of 13000 */
+static char *version_text(int version, char out[16])
+{
+    snprintf(out, 16, "%d.%d", version / 1000, version % 1000 / 10);
+    return out;
+}
+
+static const char *no_device_reason(cudaError_t error)
+{
+    static char reason[256];
+    char have[16], need[16];
+    int driver = 0;
+    if (cudaDriverGetVersion(&driver) != cudaSuccess) driver = 0;
+    if (driver == 0) return "no NVIDIA driver on this machine";
+    if (error == cudaErrorInsufficientDriver)
+        snprintf(reason, sizeof reason,
+                 "the NVIDIA driver knows CUDA %s, and this program needs %s: update the driver",
+                 version_text(driver, have), version_text(CUDART_VERSION, need));
+    else if (error == cudaErrorNoDevice || error == cudaSuccess)
+        return "the NVIDIA driver shows no GPU to this process: see nvidia-smi and "
+               "CUDA_VISIBLE_DEVICES";
+    else
+        snprintf(reason, sizeof reason, "%s", cudaGetErrorString(error));
+    return reason;
+}
+
+int cuda_device_count(const char **why)
+{
+    int count = 0;
+    cudaError_t error = cudaGetDeviceCount(&count);
+    if (error != cudaSuccess) {
+        cudaGetLastError(); /* or the next kernel launch would report it */
+        count = 0;
+    }
+    if (why) *why = count > 0 ? NULL : no_device_reason(error);
+    return count;
+}
+
+void cuda_check(cudaError_t error, const char *call)
+{
+    if (error != cudaSuccess)
+        die("%s: %s (%s)", call, cudaGetErrorString(error), cudaGetErrorName(error));
+}

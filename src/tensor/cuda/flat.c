@@ -1,0 +1,45 @@
+/* Flat ranges on the GPU: the table's functions queue one kernel each. */
+#include "cuda.h"
+
+static void flat_add(Stream *s, float *out, const float *a, const float *b, int64_t n)
+{
+    cuda_check(cuda_add(s->handle, out, a, b, n), "kernel add");
+}
+
+static void flat_scale_add(Stream *s, float *y, float alpha, const float *x, float beta, int64_t n)
+{
+    cuda_check(cuda_scale_add(s->handle, y, alpha, x, beta, n), "kernel scale_add");
+}
+
+static void flat_squares(Stream *s, double *out, const float *x, int64_t n)
+{
+    cuda_check(cuda_squares(s->handle, out, x, n), "kernel squares");
+}
+
+static void flat_sgd(Stream *s, const SgdArgs *a, float *w, const float *g, float *m, int64_t n)
+{
+    cuda_check(cuda_sgd(s->handle, *a, w, g, m, n), "kernel sgd");
+}
+
+static void flat_adam(Stream *s, const AdamArgs *a, float *w, const float *g, float *m, float *v,
+                      int64_t n)
+{
+    AdamRun run = {.args = *a, .out = w, .w = w, .g = g, .m = m, .v = v, .n = n};
+    cuda_check(cuda_adam(s->handle, run), "kernel adam");
+}
+
+static void flat_adam_direction(Stream *s, const AdamArgs *a, float *u, const float *w,
+                                const float *g, float *m, float *v, int64_t n)
+{
+    AdamRun run = {.args = *a, .direction = true, .out = u, .w = w, .g = g, .m = m, .v = v, .n = n};
+    cuda_check(cuda_adam(s->handle, run), "kernel adam_direction");
+}
+
+const FlatTable cuda_flat = {
+    .add = flat_add,
+    .scale_add = flat_scale_add,
+    .squares = flat_squares,
+    .sgd = flat_sgd,
+    .adam = flat_adam,
+    .adam_direction = flat_adam_direction,
+};

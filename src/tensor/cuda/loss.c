@@ -1,0 +1,79 @@
+/* softmax_loss and mse_loss: columns of per-sample results forward, the gradient of the scaled sum backward. */
+#include "cuda.h"
+
+static void loss_free(Op *op)
+{
+    (void)op;
+}
+
+static Status loss_plan(Op *op, Desc wish[OP_INPUTS])
+{
+    OpSpec *spec = &op->spec;
+    if (!cuda_inputs_plain(op, wish)) return OK;
+    spec->y = desc_plain(spec->y.shape, DTYPE_F32);
+    op->needs_x[0] = true;
+    op->flops_forward = op->flops_backward = 5.0 * (double)shape_count(spec->x[0].shape);
+    if (spec->kind == OP_SOFTMAX_LOSS)
+        op->saved_bytes = (size_t)(shape_count(spec->y.shape) / LOSS_COLUMNS) * sizeof(float);
+    return OK;
+}
+
+/* (N,K): a row a sample; (N,T,K): T rows a sample. */
+static LossRun loss_run(const Op *op, const OpRun *run)
+{
+    const Shape *x = &op->spec.x[0].shape;
+    int64_t width = x->dim[x->ndim - 1], rows = shape_count(*x) / width;
+    return (LossRun){
+        .x = run->x[0],
+        .labels = run->labels,
+        .targets = run->targets,
+        .columns = run->y,
+        .log_sum = run->saved,
+        .dx = run->dx[0],
+        .smoothing = op->spec.smoothing,
+        .scale = run->loss_scale,
+        .rows = rows,
+        .real = run->rows * (rows / x->dim[0]),
+        .width = width,
+    };
+}
+
+static void softmax_forward(Op *op, const OpRun *run)
+{
+    cuda_check(cuda_softmax_loss(cuda_stream(op), loss_run(op, run)), "kernel softmax_loss");
+}
+
+static void softmax_backward(Op *op, const OpRun *run)
+{
+    if (run->dx[0])
+        cuda_check(cuda_softmax_loss_backward(cuda_stream(op), loss_run(op, run)),
+                   "kernel softmax_loss_backward");
+}
+
+static void mse_forward(Op *op, const OpRun *run)
+{
+    cuda_check(cuda_mse_loss(cuda_stream(op), loss_run(op, run)), "kernel mse_loss");
+}
+
+static void mse_backward(Op *op, const OpRun *run)
+{
+    if (run->dx[0])
+        cuda_check(cuda_mse_loss_backward(cuda_stream(op), loss_run(op, run)),
+                   "kernel mse_loss_backward");
+}
+
+const OpTable cuda_softmax = {
+    .name = "softmax_loss",
+    .plan = loss_plan,
+    .forward = softmax_forward,
+    .backward_data = softmax_backward,
+    .free = loss_free,
+};
+
+const OpTable cuda_mse = {
+    .name = "mse_loss",
+    .plan = loss_plan,
+    .forward = mse_forward,
+    .backward_data = mse_backward,
+    .free = loss_free,
+};

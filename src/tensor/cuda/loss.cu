@@ -1,0 +1,136 @@
+/* Softmax cross-entropy with label smoothing, and mean squared error: one warp a row. */
+#include "cuda_kernels.h"
+#include "launch.cuh"
+#include <cfloat>
+
+#define EVERY_LANE 0xffffffffu
+
+static __device__ __forceinline__ float warp_sum(float v)
+{
+    for (int step = WARP / 2; step > 0; step /= 2) v += __shfl_xor_sync(EVERY_LANE, v, step);
+    return v;
+}
+
+/* The largest value and the lowest index that holds it, on every lane. */
+static __device__ __forceinline__ void warp_max(float *value, int64_t *at)
+{
+    for (int step = WARP / 2; step > 0; step /= 2) {
+        float other = __shfl_xor_sync(EVERY_LANE, *value, step);
+        int64_t other_at = __shfl_xor_sync(EVERY_LANE, (long long)*at, step);
+        if (other > *value || (other == *value && other_at < *at)) {
+            *value = other;
+            *at = other_at;
+        }
+    }
+}
+
+static __device__ __forceinline__ int64_t warp_row()
+{
+    return (int64_t)blockIdx.x * WARPS + threadIdx.x / WARP;
+}
+
+static __device__ __forceinline__ void store_columns(float *out, float loss, float beaten, float at)
+{
+    out[0] = loss;
+    out[1] = beaten;
+    out[2] = at;
+}
+
+static __global__ void softmax_kernel(LossRun run)
+{
+    int lane = threadIdx.x % WARP;
+    int64_t row = warp_row();
+    if (row >= run.rows) return;
+    float *out = run.columns + row * LOSS_COLUMNS;
+    if (row >= run.real) {
+        if (lane == 0) {
+            store_columns(out, 0, 0, 0);
+            run.log_sum[row] = 0;
+        }
+        return;
+    }
+    const float *x = run.x + row * run.width;
+    float best = -FLT_MAX, truth = x[run.labels[row]];
+    int64_t at = run.width;
+    float beaten = 0, sum = 0, exps = 0;
+    for (int64_t k = lane; k < run.width; k += WARP) {
+        if (x[k] > best) {
+            best = x[k];
+            at = k;
+        }
+        beaten += x[k] > truth;
+        sum += x[k];
+    }
+    warp_max(&best, &at);
+    for (int64_t k = lane; k < run.width; k += WARP) exps += expf(x[k] - best);
+    beaten = warp_sum(beaten);
+    sum = warp_sum(sum);
+    exps = warp_sum(exps);
+    if (lane != 0) return;
+    float log_sum = best + logf(exps), s = run.smoothing;
+    run.log_sum[row] = log_sum;
+    float loss = (1 - s) * (log_sum - truth) + s * (log_sum - sum / run.width);
+    store_columns(out, loss, beaten, at < run.width ? (float)at : 0);
+}
+
+static __global__ void softmax_backward_kernel(LossRun run)
+{
+    int64_t i = element();
+    if (i >= run.rows * run.width) return;
+    int64_t row = i / run.width, k = i % run.width;
+    float s = run.smoothing, gradient = 0;
+    if (row < run.real) {
+        float target = s / run.width + (k == run.labels[row] ? 1 - s : 0);
+        gradient = run.scale * (expf(run.x[i] - run.log_sum[row]) - target);
+    }
+    run.dx[i] = gradient;
+}
+
+static __global__ void mse_kernel(LossRun run)
+{
+    int lane = threadIdx.x % WARP;
+    int64_t row = warp_row();
+    if (row >= run.rows) return;
+    float sum = 0;
+    if (row < run.real)
+        for (int64_t k = lane; k < run.width; k += WARP) {
+            float d = run.x[row * run.width + k] - run.targets[row * run.width + k];
+            sum += d * d;
+        }
+    sum = warp_sum(sum);
+    if (lane == 0) store_columns(run.columns + row * LOSS_COLUMNS, sum / run.width, 0, 0);
+}
+
+static __global__ void mse_backward_kernel(LossRun run)
+{
+    int64_t i = element();
+    if (i >= run.rows * run.width) return;
+    bool real = i / run.width < run.real;
+    run.dx[i] = real ? run.scale * 2 / run.width * (run.x[i] - run.targets[i]) : 0;
+}
+
+cudaError_t cuda_softmax_loss(cudaStream_t stream, LossRun run)
+{
+    if (run.rows > 0) softmax_kernel<<<blocks_for(run.rows, WARPS), THREADS, 0, stream>>>(run);
+    return cudaGetLastError();
+}
+
+cudaError_t cuda_softmax_loss_backward(cudaStream_t stream, LossRun run)
+{
+    int64_t n = run.rows * run.width;
+    if (n > 0) softmax_backward_kernel<<<blocks_for(n, THREADS), THREADS, 0, stream>>>(run);
+    return cudaGetLastError();
+}
+
+cudaError_t cuda_mse_loss(cudaStream_t stream, LossRun run)
+{
+    if (run.rows > 0) mse_kernel<<<blocks_for(run.rows, WARPS), THREADS, 0, stream>>>(run);
+    return cudaGetLastError();
+}
+
+cudaError_t cuda_mse_loss_backward(cudaStream_t stream, LossRun run)
+{
+    int64_t n = run.rows * run.width;
+    if (n > 0) mse_backward_kernel<<<blocks_for(n, THREADS), THREADS, 0, stream>>>(run);
+    return cudaGetLastError();
+}

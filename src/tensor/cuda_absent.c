@@ -1,0 +1,21 @@
+/* What stands in for the CUDA backend in a build without CUDA: opening it says so. The Makefile links this file or
+ * cuda/, never both. */
+#include "tensor.h"
+
+static Status absent_open(Backend *backend, BackendOptions options)
+{
+    (void)backend;
+    (void)options;
+    return fail(
+        ERR_CONFIG,
+        "train.device: cuda, but weft was built without CUDA: use train.device=cpu, or build "
+        "where nvcc is (`make info` says what was found)");
+}
+
+const BackendTable backend_cuda = {.name = "cuda", .open = absent_open};
+
+int cuda_device_count(const char **why)
+{
+    if (why) *why = "built without CUDA";
+    return 0;
+}

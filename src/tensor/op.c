@@ -1,0 +1,117 @@
+/* The front of the tensor room: opens backends, and checks and forwards every operation to its backend's typed slots.
+ * A NULL slot means "nothing to do", but for plan, forward and free. */
+#include "tensor.h"
+
+#include <string.h>
+
+static const char *const op_names[OP_KINDS] = {
+    [OP_DENSE] = "dense",           [OP_CONV2D] = "conv2d",
+    [OP_BATCH_NORM] = "batch_norm", [OP_LAYER_NORM] = "layer_norm",
+    [OP_ACTIVATION] = "activation", [OP_POOL] = "pool",
+    [OP_ADD] = "add",               [OP_CONCAT] = "concat",
+    [OP_FLATTEN] = "flatten",       [OP_DROPOUT] = "dropout",
+    [OP_EMBEDDING] = "embedding",   [OP_SOFTMAX_LOSS] = "softmax_loss",
+    [OP_MSE_LOSS] = "mse_loss",     [OP_REORDER] = "reorder",
+};
+
+Status backend_open(Backend **backend, const BackendTable *table, BackendOptions options)
+{
+    if (options.threads < 1)
+        return fail(ERR_CONFIG, "train.threads is %d: at least 1 is needed", options.threads);
+    Backend *b = *backend = mem_new(sizeof *b);
+    b->table = table;
+    b->options = options;
+    Status status = table->open(b, options);
+    if (status != OK) mem_free(backend);
+    return status;
+}
+
+void backend_close(Backend **backend)
+{
+    if (!*backend) return;
+    (*backend)->table->close(*backend);
+    mem_free(backend);
+}
+
+static Status spec_check(const OpSpec *spec, const char *name)
+{
+    char text[64];
+    if (spec->x_count < 1 || spec->x_count > OP_INPUTS || spec->w_count < 0 ||
+        spec->w_count > OP_PARAMS)
+        return fail(ERR_BUG, "%s: %d inputs and %d parameters do not fit an operation", name,
+                    spec->x_count, spec->w_count);
+    for (int i = 0; i <= spec->x_count; ++i) {
+        const Desc *d = i < spec->x_count ? &spec->x[i] : &spec->y;
+        if (d->shape.ndim < 1 || d->shape.ndim > SHAPE_DIMS || shape_count(d->shape) < 1)
+            return fail(ERR_CONFIG, "%s: a tensor of shape '%s' is empty", name,
+                        shape_text(d->shape, text));
+    }
+    return OK;
+}
+
+Status op_new(Op **op, Backend *backend, const OpSpec *spec, Desc wish[OP_INPUTS])
+{
+    *op = NULL;
+    if (spec->kind < 0 || spec->kind >= OP_KINDS)
+        return fail(ERR_BUG, "there is no operation number %d", (int)spec->kind);
+    const OpTable *table = backend->table->op[spec->kind];
+    const char *name = op_names[spec->kind];
+    if (!table || !table->plan || !table->forward)
+        return fail(ERR_CONFIG, "the %s backend has no operation '%s'; choose another train.device",
+                    backend->table->name, name);
+    TRY(spec_check(spec, name));
+    Op *o = *op = mem_new(sizeof *o);
+    o->table = table;
+    o->backend = backend;
+    o->spec = *spec;
+    if (o->spec.y.block == 0) o->spec.y.block = 1;
+    memcpy(wish, spec->x, sizeof(Desc) * OP_INPUTS);
+    Status status = table->plan(o, wish);
+    if (status != OK) op_free(op);
+    return status;
+}
+
+void op_free(Op **op)
+{
+    if (!*op) return;
+    if ((*op)->table->free) (*op)->table->free(*op);
+    mem_free(op);
+}
+
+void op_refresh(Op *op, const OpRun *run)
+{
+    if (op->table->refresh) op->table->refresh(op, run);
+}
+
+void op_forward(Op *op, const OpRun *run) { op->table->forward(op, run); }
+
+void op_backward_begin(Op *op, const OpRun *run)
+{
+    if (op->table->backward_begin) op->table->backward_begin(op, run);
+}
+
+void op_backward_data(Op *op, const OpRun *run)
+{
+    if (op->table->backward_data) op->table->backward_data(op, run);
+}
+
+void op_backward_weight(Op *op, const OpRun *run)
+{
+    if (op->table->backward_weight) op->table->backward_weight(op, run);
+}
+
+void op_pack(Op *op, int i, const float *plain, float *stored)
+{
+    if (op->table->pack)
+        op->table->pack(op, i, plain, stored);
+    else
+        memcpy(stored, plain, (size_t)shape_count(op->spec.w[i]) * sizeof(float));
+}
+
+void op_unpack(Op *op, int i, const float *stored, float *plain)
+{
+    if (op->table->unpack)
+        op->table->unpack(op, i, stored, plain);
+    else
+        memcpy(plain, stored, (size_t)shape_count(op->spec.w[i]) * sizeof(float));
+}

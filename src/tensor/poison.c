@@ -1,0 +1,140 @@
+/* The poison backend (tests): the CPU backend, but everything an operation is about to write is NaN first, padding
+ * included, so that what it leaves unwritten, or reads before writing, shows. 0xff bytes are NaN in float and double and
+ * -1 in integers. Buffers shared on purpose (in place, aliases) are left alone. */
+#include "tensor.h"
+#include "cpu/cpu.h"
+
+#include <string.h>
+
+static void poison(void *p, size_t bytes)
+{
+    if (p && bytes > 0) memset(p, 0xff, bytes);
+}
+
+static const OpTable *inner(const Op *op) { return backend_cpu.op[op->spec.kind]; }
+
+static void poison_dw(const Op *op, const OpRun *run, int from, int to)
+{
+    for (int i = from; i < to; ++i)
+        poison(run->dw[i], (size_t)op->w_elements[i] * sizeof(float));
+}
+
+/* Trained parameters come first, then running statistics, whose dw forward may already write. */
+static int trained(const Op *op) { return op->spec.kind == OP_BATCH_NORM ? 2 : op->spec.w_count; }
+
+static Status poison_plan(Op *op, Desc wish[OP_INPUTS]) { return inner(op)->plan(op, wish); }
+
+static void poison_refresh(Op *op, const OpRun *run)
+{
+    if (!inner(op)->refresh) return;
+    poison(run->cache, op->cache_bytes);
+    poison(run->workspace, op->workspace_bytes);
+    inner(op)->refresh(op, run);
+}
+
+static void poison_forward(Op *op, const OpRun *run)
+{
+    if (run->y != run->x[0]) poison(run->y, desc_bytes(op->spec.y));
+    poison(run->saved, op->saved_bytes);
+    poison(run->workspace, op->workspace_bytes);
+    if (run->training) poison_dw(op, run, trained(op), op->spec.w_count);
+    inner(op)->forward(op, run);
+}
+
+static void poison_backward_begin(Op *op, const OpRun *run)
+{
+    if (!inner(op)->backward_begin) return;
+    poison(run->workspace, op->workspace_bytes);
+    inner(op)->backward_begin(op, run);
+}
+
+static void poison_backward_data(Op *op, const OpRun *run)
+{
+    if (!inner(op)->backward_data) return;
+    for (int i = 0; i < op->spec.x_count; ++i)
+        if (!op->dx_alias[i] && run->dx[i] != run->dy)
+            poison(run->dx[i], desc_bytes(op->spec.x[i]));
+    poison(run->workspace, op->workspace_bytes);
+    inner(op)->backward_data(op, run);
+}
+
+static void poison_backward_weight(Op *op, const OpRun *run)
+{
+    if (!inner(op)->backward_weight) return;
+    poison_dw(op, run, 0, trained(op));
+    poison(run->workspace, op->workspace_bytes);
+    inner(op)->backward_weight(op, run);
+}
+
+static void poison_pack(Op *op, int i, const float *plain, float *stored)
+{
+    poison(stored, (size_t)op->w_elements[i] * sizeof(float));
+    if (inner(op)->pack)
+        inner(op)->pack(op, i, plain, stored);
+    else
+        memcpy(stored, plain, (size_t)shape_count(op->spec.w[i]) * sizeof(float));
+}
+
+static void poison_unpack(Op *op, int i, const float *stored, float *plain)
+{
+    poison(plain, (size_t)shape_count(op->spec.w[i]) * sizeof(float));
+    if (inner(op)->unpack)
+        inner(op)->unpack(op, i, stored, plain);
+    else
+        memcpy(plain, stored, (size_t)shape_count(op->spec.w[i]) * sizeof(float));
+}
+
+static void poison_free(Op *op)
+{
+    if (inner(op)->free) inner(op)->free(op);
+}
+
+static const OpTable poison_op = {
+    .name = "poison",
+    .plan = poison_plan,
+    .refresh = poison_refresh,
+    .forward = poison_forward,
+    .backward_begin = poison_backward_begin,
+    .backward_data = poison_backward_data,
+    .backward_weight = poison_backward_weight,
+    .pack = poison_pack,
+    .unpack = poison_unpack,
+    .free = poison_free,
+};
+
+static Status poison_open(Backend *b, BackendOptions options) { return backend_cpu.open(b, options); }
+static void poison_close(Backend *b) { backend_cpu.close(b); }
+
+static void *poison_alloc(Backend *b, size_t bytes) { return backend_cpu.alloc(b, bytes); }
+static void poison_release(Backend *b, void *p, size_t bytes) { backend_cpu.release(b, p, bytes); }
+static Stream *poison_stream(Backend *b) { return backend_cpu.stream(b); }
+static void poison_copy(Stream *s, void *to, const void *from, size_t bytes)
+{
+    backend_cpu.copy(s, to, from, bytes);
+}
+static void poison_zero(Stream *s, void *to, size_t bytes) { backend_cpu.zero(s, to, bytes); }
+static void poison_sync(Stream *s) { backend_cpu.sync(s); }
+static Event *poison_event_new(Backend *b) { return backend_cpu.event_new(b); }
+static void poison_event_record(Event *e, Stream *s) { backend_cpu.event_record(e, s); }
+static void poison_event_wait(Event *e, Stream *s) { backend_cpu.event_wait(e, s); }
+static void poison_event_free(Event **e) { backend_cpu.event_free(e); }
+
+const BackendTable backend_poison = {
+    .name = "poison",
+    .host_memory = true,
+    .open = poison_open,
+    .close = poison_close,
+    .alloc = poison_alloc,
+    .release = poison_release,
+    .stream = poison_stream,
+    .copy = poison_copy,
+    .zero = poison_zero,
+    .sync = poison_sync,
+    .event_new = poison_event_new,
+    .event_record = poison_event_record,
+    .event_wait = poison_event_wait,
+    .event_free = poison_event_free,
+    .flat = &cpu_flat,
+    .op = {&poison_op, &poison_op, &poison_op, &poison_op, &poison_op, &poison_op, &poison_op,
+           &poison_op, &poison_op, &poison_op, &poison_op, &poison_op, &poison_op, &poison_op},
+};

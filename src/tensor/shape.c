@@ -1,0 +1,71 @@
+/* Shapes and how activations lie in memory. Pure functions on values. */
+#include "tensor.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+Shape shape_of(int ndim, int64_t d0, int64_t d1, int64_t d2, int64_t d3)
+{
+    const int64_t dim[SHAPE_DIMS] = {d0, d1, d2, d3};
+    Shape s = {.ndim = ndim, .dim = {1, 1, 1, 1}};
+    for (int i = 0; i < ndim && i < SHAPE_DIMS; ++i) s.dim[i] = dim[i];
+    return s;
+}
+
+int64_t shape_count(Shape shape)
+{
+    int64_t n = 1;
+    for (int i = 0; i < shape.ndim; ++i) n *= shape.dim[i];
+    return n;
+}
+
+bool shape_equal(Shape a, Shape b)
+{
+    if (a.ndim != b.ndim) return false;
+    for (int i = 0; i < a.ndim; ++i)
+        if (a.dim[i] != b.dim[i]) return false;
+    return true;
+}
+
+char *shape_text(Shape shape, char *out)
+{
+    enum { ROOM = 64 };
+    int used = 0;
+    out[0] = 0;
+    for (int i = 0; i < shape.ndim && used < ROOM; ++i)
+        used += snprintf(out + used, (size_t)(ROOM - used), "%s%" PRId64, i ? "x" : "", shape.dim[i]);
+    return out;
+}
+
+Desc desc_plain(Shape shape, DType dtype) { return (Desc){.shape = shape, .dtype = dtype, .block = 1}; }
+
+bool desc_equal(Desc a, Desc b)
+{
+    if (!shape_equal(a.shape, b.shape) || a.dtype != b.dtype || a.flat != b.flat) return false;
+    if (a.flat && !shape_equal(a.image, b.image)) return false;
+    return a.block == b.block;
+}
+
+/* The image whose memory d is, or d's own shape. */
+static Shape memory_shape(Desc d) { return d.flat ? d.image : d.shape; }
+
+bool desc_is_plain(Desc d)
+{
+    Shape s = memory_shape(d);
+    if (s.ndim != 4 || d.block == 1) return true;
+    return s.dim[2] * s.dim[3] == 1 && s.dim[1] % d.block == 0;
+}
+
+int64_t desc_elements(Desc d)
+{
+    Shape s = memory_shape(d);
+    if (s.ndim != 4) return shape_count(s);
+    int64_t channels = (s.dim[1] + d.block - 1) / d.block * d.block;
+    return s.dim[0] * channels * s.dim[2] * s.dim[3];
+}
+
+size_t desc_bytes(Desc d)
+{
+    static const size_t size[] = {[DTYPE_F32] = sizeof(float), [DTYPE_I32] = sizeof(int32_t)};
+    return (size_t)desc_elements(d) * size[d.dtype];
+}

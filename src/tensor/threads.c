@@ -1,0 +1,140 @@
+/* How many threads one rank may run: the cores of its affinity mask and of its cgroup's quota (v2 cpu.max, v1
+ * cpu.cfs_quota_us), divided by the ranks that share them. Hardware threads of one core count once. */
+#include "tensor.h"
+#include "threads.h"
+
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { PATH_ROOM = 4096, MASK_CPUS = 8192 };
+
+/* First number in a cpu list like "0,64" or "0-1": the core's first hardware thread. */
+static int core_of(int cpu)
+{
+    char path[128];
+    int first = cpu;
+    snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%d/topology/thread_siblings_list", cpu);
+    FILE *f = fopen(path, "r");
+    if (!f) return cpu;
+    if (fscanf(f, "%d", &first) != 1) first = cpu;
+    fclose(f);
+    return first;
+}
+
+/* Cores in the mask of a process (0: this one); 0 where it cannot be read. */
+static int mask_cores(pid_t pid)
+{
+    size_t bytes = CPU_ALLOC_SIZE(MASK_CPUS);
+    cpu_set_t *set = CPU_ALLOC(MASK_CPUS);
+    int count = 0;
+    if (!set) return 0;
+    char *seen = mem_new(MASK_CPUS);
+    if (sched_getaffinity(pid, bytes, set) == 0)
+        for (int cpu = 0; cpu < MASK_CPUS; ++cpu) {
+            if (!CPU_ISSET_S((size_t)cpu, bytes, set)) continue;
+            int core = core_of(cpu);
+            if (core < 0 || core >= MASK_CPUS) core = cpu;
+            count += !seen[core];
+            seen[core] = 1;
+        }
+    mem_free(&seen);
+    CPU_FREE(set);
+    return count;
+}
+
+/* The first `count` numbers of a file; "max" reads as -1. False where they are not there. */
+static bool read_numbers(const char *path, double *number, int count)
+{
+    char word[32];
+    FILE *f = fopen(path, "r");
+    if (!f) return false;
+    int got = 0;
+    while (got < count && fscanf(f, "%31s", word) == 1)
+        number[got++] = strcmp(word, "max") == 0 ? -1 : strtod(word, NULL);
+    fclose(f);
+    return got == count;
+}
+
+/* Cores one group's own files allow; 0 for no limit. */
+static double group_cores(const char *folder, bool v2)
+{
+    char path[PATH_ROOM + 32];
+    double v[2] = {-1, 0};
+    if (v2) {
+        snprintf(path, sizeof path, "%s/cpu.max", folder);
+        if (!read_numbers(path, v, 2)) return 0;
+    } else {
+        snprintf(path, sizeof path, "%s/cpu.cfs_quota_us", folder);
+        if (!read_numbers(path, &v[0], 1)) return 0;
+        snprintf(path, sizeof path, "%s/cpu.cfs_period_us", folder);
+        if (!read_numbers(path, &v[1], 1)) return 0;
+    }
+    return v[0] > 0 && v[1] > 0 ? v[0] / v[1] : 0;
+}
+
+/* The tightest limit from root/group up to root; 0 for none. group is cut short on the way. */
+static double tree_cores(const char *root, char *group, bool v2)
+{
+    char folder[PATH_ROOM];
+    double least = 0;
+    for (;;) {
+        snprintf(folder, sizeof folder, "%s%s", root, group);
+        double cores = group_cores(folder, v2);
+        if (cores > 0 && (least == 0 || cores < least)) least = cores;
+        char *slash = strrchr(group, '/');
+        if (!slash) return least;
+        *slash = 0;
+    }
+}
+
+/* True if one of the comma-separated controllers is "cpu". */
+static bool has_cpu(char *controllers)
+{
+    char *rest = NULL;
+    for (char *c = strtok_r(controllers, ",", &rest); c; c = strtok_r(NULL, ",", &rest))
+        if (strcmp(c, "cpu") == 0) return true;
+    return false;
+}
+
+int threads_quota(const char *proc_file, const char *root)
+{
+    char line[PATH_ROOM], v1_root[PATH_ROOM];
+    double least = 0;
+    FILE *f = fopen(proc_file, "r");
+    if (!f) return 0;
+    snprintf(v1_root, sizeof v1_root, "%.4000s/cpu", root);
+    while (fgets(line, sizeof line, f)) { /* "0::/path" (v2) or "4:cpu,cpuacct:/path" (v1) */
+        line[strcspn(line, "\n")] = 0;
+        char *controllers = strchr(line, ':'), *path = controllers ? strchr(controllers + 1, ':') : NULL;
+        if (!path) continue;
+        *path++ = 0;
+        bool v2 = controllers[1] == 0;
+        if (!v2 && !has_cpu(controllers + 1)) continue;
+        if (strcmp(path, "/") == 0) *path = 0;
+        double cores = tree_cores(v2 ? root : v1_root, path, v2);
+        if (cores > 0 && (least == 0 || cores < least)) least = cores;
+    }
+    fclose(f);
+    return least == 0 ? 0 : least < 1 ? 1 : (int)least;
+}
+
+/* A launcher that binds gives each rank a part of its own mask: ranks * mine / outer of them share one part. Where mine
+ * is all the launcher has, all ranks share it. */
+int threads_divide(int mine, int outer, int quota, int ranks)
+{
+    if (ranks < 1) ranks = 1;
+    if (outer < mine) outer = mine;
+    int sharers = (int)(((int64_t)ranks * mine + outer - 1) / (outer > 0 ? outer : 1));
+    int share = sharers > 0 ? mine / sharers : mine;
+    if (quota > 0 && quota / ranks < share) share = quota / ranks;
+    return share > 0 ? share : 1;
+}
+
+int threads_share(int ranks_on_node)
+{
+    int mine = mask_cores(0), outer = mask_cores(getppid());
+    return threads_divide(mine, outer, threads_quota("/proc/self/cgroup", "/sys/fs/cgroup"),
+                          ranks_on_node);
+}

@@ -1,0 +1,19 @@
+/* What the tensor room was built with and runs on. */
+#include "tensor.h"
+#include "cpu/dnnl.h"
+
+void backend_versions(FILE *out)
+{
+    const char *why = "";
+    int count = cuda_device_count(&why);
+    dnnl_versions(out);
+#if defined(__clang__)
+    fprintf(out, "OpenMP %d (clang " __clang_version__ ")\n", _OPENMP);
+#else
+    fprintf(out, "OpenMP %d (gcc " __VERSION__ ")\n", _OPENMP);
+#endif
+    if (count > 0)
+        fprintf(out, "CUDA: %d device%s\n", count, count == 1 ? "" : "s");
+    else
+        fprintf(out, "CUDA: none (%s)\n", why);
+}

@@ -1,0 +1,274 @@
+/* A whole run: folder, resume, steps, evaluations, checkpoints, summary. Ranks agree on every decision that rank 0 takes
+ * alone: what it finds on disk is broadcast, and wishes in the middle of the run (a signal, a checkpoint that is due by the
+ * clock) travel with the step's own sums. */
+#include "train.h"
+
+#include "resume.h"
+#include "rundir.h"
+
+#include <math.h>
+#include <signal.h>
+#include <string.h>
+
+/* METRIC_SIGNAL: stops weigh a million, so that a sum of wishes can be read apart. */
+enum { WISH_SAVE = 1, WISH_STOP = 1000000 };
+
+typedef struct Run {
+    Trainer *trainer;
+    const Config *config;
+    const World *world;
+    RunDir dir;
+    Observer *observer; /* NULL but on rank 0 */
+    RunSummary summary;
+    char *last;              /* newest checkpoint; owned */
+    double start_s, saved_s; /* clock at the beginning, at the last checkpoint */
+    int64_t first_step;
+    double rate;   /* samples/s, smoothed */
+    double tick_s; /* clock at the last step's end */
+    bool stopped;
+} Run;
+
+static volatile sig_atomic_t stop_asked;
+static void on_signal(int number)
+{
+    (void)number;
+    stop_asked = 1;
+}
+
+static void catch_signals(void)
+{
+    struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGTERM, &action, NULL);
+    sigaction(SIGUSR1, &action, NULL);
+    sigaction(SIGINT, &action, NULL);
+}
+
+/* Rank 0's text (or NULL) to all; owned by the caller. */
+static char *share_text(const World *world, char *mine)
+{
+    int64_t length = mine ? (int64_t)strlen(mine) + 1 : 0;
+    world_bcast(world, &length, sizeof length, 0);
+    if (length == 0) return NULL;
+    char *text = world->rank == 0 ? mine : mem_new((size_t)length);
+    world_bcast(world, text, (size_t)length, 0);
+    return text;
+}
+
+/* On rank 0: which checkpoint to go on from, *path NULL for none. */
+static Status choose_checkpoint(const Run *r, char **path)
+{
+    const Config *c = r->config;
+    *path = NULL;
+    if (c->checkpoint.resume == RESUME_FILE) {
+        *path = mem_text(c->checkpoint.resume_path);
+        return OK;
+    }
+    TRY(checkpoint_newest(r->dir.checkpoints, path));
+    if (!*path) return OK;
+    if (c->checkpoint.resume == RESUME_NO) {
+        Status st = fail(ERR_CONFIG,
+                         "%s already holds a run (%s): choose another run.name, or go on with "
+                         "checkpoint.resume=auto",
+                         r->dir.path, *path);
+        mem_free(path);
+        return st;
+    }
+    return resume_check(c, *path);
+}
+
+static Status resume(Run *r)
+{
+    char *path = NULL;
+    Status st = r->world->rank == 0 ? choose_checkpoint(r, &path) : OK;
+    st = status_agree(r->world, st);
+    if (st == OK && (path = share_text(r->world, path))) {
+        st = train_load(r->trainer, path, false);
+        if (st == OK) log_info("going on from %s", path);
+    }
+    mem_free(&r->last);
+    r->last = path;
+    return st;
+}
+
+static Status save(Run *r)
+{
+    Trainer *t = r->trainer;
+    char *path = run_dir_checkpoint(&r->dir, t->step);
+    if (r->last && strcmp(path, r->last) == 0) {
+        mem_free(&path);
+        return OK;
+    }
+    Status st = train_save(t, path);
+    if (st == OK && r->world->rank == 0)
+        st = checkpoint_prune(r->dir.checkpoints, r->config->checkpoint.keep);
+    mem_free(&r->last);
+    r->last = path;
+    r->saved_s = clock_s();
+    return status_agree(r->world, st);
+}
+
+static Status evaluate(Run *r)
+{
+    Trainer *t = r->trainer;
+    EvalLine line = {0};
+    if (t->test_set.samples == 0) return OK;
+    TRY(train_evaluate(t, &t->test_set, &line, NULL));
+    r->summary.eval = line;
+    TRY(status_agree(r->world, observer_eval(r->observer, &line)));
+    bool by_loss = isnan(line.top1);
+    double metric = by_loss ? -line.loss : line.top1;
+    bool better = isnan(t->best_metric) || metric > t->best_metric;
+    if (!better) return OK;
+    t->best_metric = metric;
+    return r->config->checkpoint.best ? train_save(t, r->dir.best) : OK;
+}
+
+static void describe(const Run *r)
+{
+    const Trainer *t = r->trainer;
+    char bytes[32];
+    double total = (double)(t->plan->param_bytes + t->plan->gradient_bytes * t->plan->sum_levels +
+                            t->plan->activation_bytes + t->plan->cache_bytes +
+                            t->plan->workspace_bytes + optim_state_bytes(t->optim));
+    log_info("%s: %lld parameters, %lld classes; %lld samples, batch %lld in micro-batches of %lld",
+             t->config->model.name && t->config->model.name[0] ? t->config->model.name : "layers",
+             (long long)graph_param_count(t->graph), (long long)t->graph->classes,
+             (long long)t->train_set.samples, (long long)t->batch, (long long)t->micro_batch);
+    log_info(
+        "%d rank%s x %d thread%s on %s, sums by %s, %s a rank by plan; %lld steps, %lld an epoch",
+        r->world->size, r->world->size == 1 ? "" : "s", t->backend->options.threads,
+        t->backend->options.threads == 1 ? "" : "s", t->backend->table->name, t->comm->table->name,
+        text_bytes(total, bytes), (long long)t->steps, (long long)t->steps_per_epoch);
+    if (t->config->train.bits == BITS_GRID && !tree_is_canonical(t->micros, r->world->size))
+        log_warn("%d micro-batches over %d replicas: each holds %d, not a power of two, so these "
+                 "bits hold for dp=%d only",
+                 t->micros, r->world->size, t->micros_local, r->world->size);
+}
+
+static float wishes(const Run *r)
+{
+    double every = r->config->checkpoint.every_s;
+    float wish = stop_asked ? WISH_STOP : 0;
+    if (r->world->rank == 0 && every > 0 && clock_s() - r->saved_s >= every) wish += WISH_SAVE;
+    return wish;
+}
+
+static Status report(Run *r, const StepResult *result)
+{
+    const Trainer *t = r->trainer;
+    double now = clock_s(), spent = now - r->tick_s;
+    r->tick_s = now;
+    double rate = (double)result->rows / (spent > 0 ? spent : 1e-9);
+    r->rate = r->rate > 0 ? 0.95 * r->rate + 0.05 * rate : rate;
+    TrainLine line = {.step = t->step,
+                      .steps = t->steps,
+                      .epoch = (t->step - 1) / t->steps_per_epoch + 1,
+                      .epochs = r->config->train.epochs,
+                      .loss = result->loss,
+                      .lr = result->lr,
+                      .samples_per_s = r->rate,
+                      .grad_norm = result->grad_norm,
+                      .top1 = r->config->train.loss == LOSS_SOFTMAX ? result->top1 : NAN,
+                      .left_s = (double)(t->steps - t->step) * (double)t->batch / r->rate};
+    bool log_now = t->step % r->config->train.log_every == 0 || t->step == t->steps ||
+                   t->step == r->first_step + 1;
+    return observer_train(r->observer, &line, log_now);
+}
+
+/* After the step: what is due. Every rank comes to the same answers. */
+static Status between_steps(Run *r, const StepResult *result)
+{
+    Trainer *t = r->trainer;
+    const Config *c = r->config;
+    r->stopped = result->signal >= WISH_STOP;
+    bool by_clock = fmodf(result->signal, WISH_STOP) >= WISH_SAVE;
+    bool epoch_end = t->step % t->steps_per_epoch == 0, end = t->step == t->steps;
+    bool eval_due = c->train.eval_every > 0 && epoch_end &&
+                    t->step / t->steps_per_epoch % c->train.eval_every == 0;
+    bool save_due =
+        (c->checkpoint.every_steps > 0 && t->step % c->checkpoint.every_steps == 0) || by_clock;
+    if (!isfinite(result->loss))
+        return fail(ERR_DATA,
+                    "the loss is %g at step %lld: lower optim.lr, set optim.clip, or look at the "
+                    "data with `weft data check`; "
+                    "the newest checkpoint stays as it is",
+                    result->loss, (long long)t->step);
+    if (eval_due || end) TRY(evaluate(r));
+    if (save_due || end || r->stopped) TRY(save(r));
+    if (eval_due || end || save_due) r->tick_s = clock_s();
+    return OK;
+}
+
+static Status loop(Run *r)
+{
+    Trainer *t = r->trainer;
+    r->tick_s = clock_s();
+    r->first_step = t->step;
+    while (t->step < t->steps && !r->stopped) {
+        StepResult result;
+        executor_signal(t->executor, wishes(r));
+        TRY(train_step(t, &result));
+        Status st = report(r, &result);
+        if (st != OK) die_as(st, "%s", fail_message());
+        TRY(between_steps(r, &result));
+    }
+    return OK;
+}
+
+/* A run that was finished before is evaluated again, so that its result is printed. */
+static Status run_all(Run *r)
+{
+    Trainer *t = r->trainer;
+    TRY(resume(r));
+    Status st = r->world->rank == 0 ? observer_new(&r->observer, r->dir.path, t->step) : OK;
+    if (st == OK && r->world->rank == 0) st = run_dir_write_config(&r->dir, r->config);
+    TRY(status_agree(r->world, st));
+    if (r->config->run.trace) trace_start(1 << 20);
+    describe(r);
+    r->start_s = r->saved_s = clock_s();
+    if (t->step >= t->steps) {
+        log_info("this run is complete: %lld steps are done", (long long)t->step);
+        return evaluate(r);
+    }
+    return loop(r);
+}
+
+static Status finish(Run *r, Status st)
+{
+    Trainer *t = r->trainer;
+    observer_break(r->observer);
+    st = status_agree(r->world, st == OK ? observer_flush(r->observer) : st);
+    if (st == OK && r->config->run.trace && r->world->rank == 0) {
+        char *path = mem_format("%s/trace.json", r->dir.path);
+        st = trace_write(path, 0);
+        mem_free(&path);
+    }
+    if (st != OK || r->world->rank != 0) return st;
+    r->summary.dir = r->dir.path;
+    r->summary.last = r->last;
+    r->summary.best = r->config->checkpoint.best && t->test_set.samples > 0 ? r->dir.best : NULL;
+    r->summary.seconds = clock_s() - r->start_s;
+    r->summary.samples_per_s = r->rate;
+    r->summary.stopped = r->stopped;
+    observer_summary(&r->summary, stdout);
+    return OK;
+}
+
+Status train_run(const Config *config, const World *world)
+{
+    Run r = {.config = config, .world = world};
+    run_dir_init(&r.dir, config);
+    catch_signals();
+    Status st = trainer_new(&r.trainer, config, world);
+    if (st == OK) st = status_agree(world, world->rank == 0 ? run_dir_open(&r.dir) : OK);
+    if (st == OK) st = finish(&r, run_all(&r));
+    observer_free(&r.observer);
+    trainer_free(&r.trainer);
+    run_dir_fini(&r.dir);
+    mem_free(&r.last);
+    if (st == OK && r.stopped)
+        st = fail(ERR_STOPPED,
+                  "stopped early with a checkpoint: start the same command again to go on");
+    return st;
+}

@@ -1,0 +1,100 @@
+/* A run's folder and its lock. The lock is the kernel's (fcntl, which parallel file systems know, too), so a dead owner
+ * leaves none behind. Refuses a folder that another run is using. */
+#include "rundir.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+void run_dir_init(RunDir *dir, const Config *config)
+{
+    dir->path = mem_format("%s/%s", config->run.dir, config->run.name);
+    dir->checkpoints = mem_format("%s/checkpoints", dir->path);
+    dir->best = mem_format("%s/best.h5", dir->checkpoints);
+    dir->lock = -1;
+}
+
+void run_dir_fini(RunDir *dir)
+{
+    if (dir->lock >= 0) close(dir->lock);
+    mem_free(&dir->path);
+    mem_free(&dir->checkpoints);
+    mem_free(&dir->best);
+    dir->lock = -1;
+}
+
+char *run_dir_checkpoint(const RunDir *dir, int64_t step)
+{
+    return mem_format("%s/step-%08lld.h5", dir->checkpoints, (long long)step);
+}
+
+/* mkdir -p */
+static Status make_folders(const char *path)
+{
+    char *copy = mem_text(path);
+    Status st = OK;
+    for (char *at = copy + 1; st == OK; ++at) {
+        char end = *at;
+        if (end != '/' && end != 0) continue;
+        *at = 0;
+        if (mkdir(copy, 0777) != 0 && errno != EEXIST)
+            st = fail(ERR_IO, "%s: cannot make this folder: %s; choose another run.dir", copy,
+                      strerror(errno));
+        *at = end;
+        if (end == 0) break;
+    }
+    mem_free(&copy);
+    return st;
+}
+
+static Status lock(RunDir *dir)
+{
+    char *name = mem_format("%s/lock", dir->path);
+    dir->lock = open(name, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    int error = errno;
+    struct flock want = {.l_type = F_WRLCK, .l_whence = SEEK_SET}, held = want;
+    Status st = OK;
+    if (dir->lock < 0) {
+        st = fail(ERR_IO, "%s: cannot be written: %s", name, strerror(error));
+    } else if (fcntl(dir->lock, F_SETLK, &want) != 0) {
+        error = errno;
+        bool known =
+            fcntl(dir->lock, F_GETLK, &held) == 0 && held.l_type != F_UNLCK && held.l_pid > 0;
+        char *who = known ? mem_format(" (process %d)", (int)held.l_pid) : mem_text("");
+        if (error == EACCES || error == EAGAIN)
+            st = fail(
+                ERR_CONFIG,
+                "%s: another run is using this folder%s: wait for it, or choose another run.name",
+                dir->path, who);
+        else
+            st = fail(ERR_IO, "%s: cannot be locked: %s", name, strerror(error));
+        mem_free(&who);
+    }
+    mem_free(&name);
+    return st;
+}
+
+Status run_dir_open(RunDir *dir)
+{
+    TRY(make_folders(dir->checkpoints));
+    return lock(dir);
+}
+
+Status run_dir_write_config(const RunDir *dir, const Config *config)
+{
+    char *name = mem_format("%s/config.yaml", dir->path), *part = mem_format("%s.part", name),
+         *text = config_text(config);
+    FILE *file = fopen(part, "w");
+    bool good = file && fputs(text, file) >= 0;
+    good = file && fflush(file) == 0 && fsync(fileno(file)) == 0 && good;
+    good = file && fclose(file) == 0 && good;
+    good = good && rename(part, name) == 0;
+    Status st = good ? OK : fail(ERR_IO, "%s: cannot be written: %s", name, strerror(errno));
+    if (!good && file) unlink(part);
+    mem_free(&name);
+    mem_free(&part);
+    mem_free(&text);
+    return st;
+}

@@ -1,0 +1,22 @@
+/* A run's folder: runs/NAME with config.yaml, metrics.jsonl, events, checkpoints/. One process at a time may own it. */
+#ifndef WEFT_TRAIN_RUNDIR_H
+#define WEFT_TRAIN_RUNDIR_H
+
+#include "config.h"
+
+typedef struct RunDir {
+    char *path, *checkpoints, *best; /* owned: runs/NAME, runs/NAME/checkpoints, .../best.h5 */
+    int lock;                        /* descriptor that holds the lock; -1: not held */
+} RunDir;
+
+/* Paths only: touches nothing. */
+void run_dir_init(RunDir *dir, const Config *config);
+/* Makes the folders and locks them: ERR_IO where they cannot be made, ERR_CONFIG where another run is in there. */
+Status run_dir_open(RunDir *dir);
+/* Writes the resolved configuration, through a temporary file. */
+Status run_dir_write_config(const RunDir *dir, const Config *config);
+void run_dir_fini(RunDir *dir);
+/* runs/NAME/checkpoints/step-00001200.h5; owned by the caller. */
+char *run_dir_checkpoint(const RunDir *dir, int64_t step);
+
+#endif

@@ -1,0 +1,169 @@
+/* One optimizer step, and evaluation. */
+#include "train.h"
+
+#include <math.h>
+#include <string.h>
+
+/* The loader begins at the step this run has come to. */
+static Status open_loader(Trainer *t)
+{
+    LoaderPlan plan = {.batch = t->batch,
+                       .micro_batch = t->micro_batch,
+                       .micro_first = t->world->rank * t->micros_local,
+                       .micro_count = t->micros_local,
+                       .epoch = t->step / t->steps_per_epoch,
+                       .step = t->step % t->steps_per_epoch,
+                       .training = true,
+                       .slots = (int)t->config->data.prefetch};
+    return loader_new(&t->loader, &t->train_set, t->config, plan);
+}
+
+/* Samples in this step's global batch: the last one of an epoch may be short. */
+static int64_t batch_rows(const Trainer *t)
+{
+    int64_t left = t->train_set.samples - t->step % t->steps_per_epoch * t->batch;
+    return left < t->batch ? left : t->batch;
+}
+
+static Status run_micros(Trainer *t, float scale)
+{
+    for (int i = 0; i < t->micros_local; ++i) {
+        const Batch *batch;
+        phase_enter(PHASE_DATA);
+        TRY(loader_next(t->loader, &batch, &t->data_wait_s));
+        executor_train(t->executor, batch, i, (uint64_t)t->step, scale);
+    }
+    return OK;
+}
+
+static void update(Trainer *t, StepResult *result)
+{
+    const Config *c = t->config;
+    const float *grads = executor_grads(t->executor);
+    double scale = 1;
+    result->lr = lr_at(c, t->step, t->steps, t->steps_per_epoch);
+    result->grad_norm = NAN;
+    if (c->optim.clip > 0 || (t->step + 1) % c->train.log_every == 0)
+        result->grad_norm = optim_grad_norm(t->optim, grads);
+    if (c->optim.clip > 0 && result->grad_norm > c->optim.clip)
+        scale = c->optim.clip / result->grad_norm;
+    optim_step(t->optim, executor_params(t->executor), grads, result->lr, scale);
+    executor_refresh(t->executor);
+}
+
+Status train_step(Trainer *t, StepResult *result)
+{
+    if (!t->loader) TRY(open_loader(t));
+    Status st = run_micros(t, 1.0f / (float)batch_rows(t));
+    if (st != OK) die_as(st, "%s", fail_message());
+    const float *metrics = executor_finish(t->executor);
+    phase_enter(PHASE_UPDATE);
+    update(t, result);
+    phase_enter(PHASE_OTHER);
+    result->rows = (int64_t)metrics[METRIC_ROWS];
+    result->loss = (double)(metrics[METRIC_LOSS] / metrics[METRIC_ROWS]);
+    result->top1 = (double)(metrics[METRIC_TOP1] / metrics[METRIC_ROWS]);
+    result->signal = metrics[METRIC_SIGNAL];
+    t->step++;
+    return OK;
+}
+
+/* ---- evaluation ---- */
+
+/* Sums over the samples of this rank's micro-batches. Integers are exact in double; losses are added per micro-batch, and
+ * micro-batches by their number on rank 0, so that the bits do not depend on the ranks. */
+typedef struct EvalPart {
+    double loss;
+    int64_t rows, top1, top5;
+} EvalPart;
+
+static EvalPart eval_micro(Trainer *t, const Batch *batch, int64_t *confusion)
+{
+    EvalPart part = {0};
+    if (batch->rows == 0) return part;
+    const float *columns = executor_eval(t->executor, batch);
+    int64_t classes = t->graph->classes;
+    part.rows = batch->rows;
+    for (int i = 0; i < batch->rows; ++i) {
+        const float *line = columns + (int64_t)i * LOSS_COLUMNS;
+        part.loss += (double)line[0];
+        part.top1 += line[1] < 1;
+        part.top5 += line[1] < 5;
+        if (confusion && batch->labels) confusion[batch->labels[i] * classes + (int64_t)line[2]]++;
+    }
+    return part;
+}
+
+static Status eval_pass(Trainer *t, Loader *loader, EvalPart *part, int64_t *confusion)
+{
+    const Batch *batch;
+    int64_t i = 0;
+    TRY(loader_next(loader, &batch, NULL));
+    for (; batch; ++i) {
+        part[i] = eval_micro(t, batch, confusion);
+        TRY(loader_next(loader, &batch, NULL));
+    }
+    return OK;
+}
+
+/* In the order of micro-batches over the whole set: step by step, rank by rank. */
+static void eval_sum(const Trainer *t, const EvalPart *all, int64_t local, int64_t steps,
+                     EvalLine *line)
+{
+    double loss = 0;
+    int64_t rows = 0, top1 = 0, top5 = 0;
+    for (int64_t s = 0; s < steps; ++s)
+        for (int64_t r = 0; r < t->world->size; ++r)
+            for (int64_t m = 0; m < t->micros_local; ++m) {
+                const EvalPart *p = &all[r * local + s * t->micros_local + m];
+                loss += p->loss;
+                rows += p->rows;
+                top1 += p->top1;
+                top5 += p->top5;
+            }
+    line->samples = rows;
+    line->loss = loss / (double)rows;
+    bool shares = t->config->train.loss == LOSS_SOFTMAX;
+    line->top1 = shares ? (double)top1 / (double)rows : NAN;
+    line->top5 = shares ? (double)top5 / (double)rows : NAN;
+}
+
+static void sum_confusion(const World *world, int64_t *confusion, int64_t cells)
+{
+    int64_t *all = mem_new((size_t)(cells * world->size) * sizeof *all);
+    world_gather(world, confusion, (size_t)cells * sizeof *all, all);
+    memset(confusion, 0, (size_t)cells * sizeof *confusion);
+    for (int64_t i = 0; i < cells * world->size; ++i) confusion[i % cells] += all[i];
+    mem_free(&all);
+}
+
+Status train_evaluate(Trainer *t, const DataSet *set, EvalLine *line, int64_t *confusion)
+{
+    Phase outer = phase_enter(PHASE_EVAL);
+    double start = clock_s();
+    LoaderPlan plan = {.batch = t->batch,
+                       .micro_batch = t->micro_batch,
+                       .micro_first = t->world->rank * t->micros_local,
+                       .micro_count = t->micros_local,
+                       .slots = (int)t->config->data.prefetch};
+    int64_t steps = data_steps_per_epoch(set->samples, t->batch), local = steps * t->micros_local;
+    EvalPart *part = mem_new((size_t)local * sizeof *part),
+             *all = mem_new((size_t)(local * t->world->size) * sizeof *all);
+    Loader *loader = NULL;
+    Status st = loader_new(&loader, set, t->config, plan);
+    if (st == OK) st = eval_pass(t, loader, part, confusion);
+    loader_free(&loader);
+    st = status_agree(t->world, st);
+    if (st == OK) {
+        world_gather(t->world, part, (size_t)local * sizeof *part, all);
+        eval_sum(t, all, local, steps, line);
+        if (confusion) sum_confusion(t->world, confusion, t->graph->classes * t->graph->classes);
+    }
+    mem_free(&part);
+    mem_free(&all);
+    line->step = t->step;
+    line->epoch = t->step / t->steps_per_epoch;
+    line->seconds = clock_s() - start;
+    phase_enter(outer);
+    return st;
+}

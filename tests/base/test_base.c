@@ -1,0 +1,231 @@
+/* Status and messages, memory, JSON text, nearest words, bytes for people, log and die (in child processes). */
+#include "base.h"
+#include "harness.h"
+
+#include <fcntl.h>
+#include <math.h>
+#include <pthread.h>
+#include <sys/wait.h>
+
+static void *fail_elsewhere(void *text)
+{
+    fail(ERR_IO, "%s", (const char *)text);
+    return NULL;
+}
+
+static void test_fail(void)
+{
+    CU_ASSERT_EQUAL(fail(ERR_DATA, "file %s: line %d", "a.h5", 3), ERR_DATA);
+    CU_ASSERT_STRING_EQUAL(fail_message(), "file a.h5: line 3");
+    CU_ASSERT_EQUAL(fail(ERR_CONFIG, "outer: %s", fail_message()), ERR_CONFIG);
+    CU_ASSERT_STRING_EQUAL(fail_message(), "outer: file a.h5: line 3");
+    pthread_t thread;
+    CU_ASSERT_EQUAL_FATAL(pthread_create(&thread, NULL, fail_elsewhere, "other"), 0);
+    pthread_join(thread, NULL);
+    CU_ASSERT_STRING_EQUAL(fail_message(), "outer: file a.h5: line 3");
+    char *longer = mem_new(10000);
+    memset(longer, 'x', 9999);
+    fail(ERR_BUG, "%s", longer);
+    CU_ASSERT(strlen(fail_message()) > 1000);
+    mem_free(&longer);
+}
+
+static void test_memory(void)
+{
+    unsigned char *p = mem_new(1000);
+    for (int i = 0; i < 1000; ++i) CU_ASSERT_EQUAL(p[i], 0);
+    p[999] = 7;
+    p = mem_resize(p, 5000);
+    CU_ASSERT_EQUAL(p[999], 7);
+    mem_free(&p);
+    CU_ASSERT_PTR_NULL(p);
+    mem_free(&p);
+    CU_ASSERT_PTR_NULL(mem_text(NULL));
+    char *text = mem_text("text"), *made = mem_format("%s-%03d", text, 7);
+    CU_ASSERT_STRING_EQUAL(made, "text-007");
+    mem_free(&text);
+    mem_free(&made);
+}
+
+static void test_pages(void)
+{
+    const size_t sizes[] = {0, 1, 4096, 4097, 2 << 20, (2 << 20) + 1, 5 << 20};
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; ++i) {
+        unsigned char *p = mem_pages_new(sizes[i]);
+        CU_ASSERT_EQUAL((uintptr_t)p % 4096, 0);
+        if (sizes[i] >= 2 << 20) CU_ASSERT_EQUAL((uintptr_t)p % (2 << 20), 0);
+        if (sizes[i]) {
+            CU_ASSERT_EQUAL(p[0], 0);
+            CU_ASSERT_EQUAL(p[sizes[i] - 1], 0);
+            p[0] = p[sizes[i] - 1] = 1;
+        }
+        mem_pages_free(p, sizes[i]);
+    }
+    mem_pages_free(NULL, 100);
+}
+
+static void test_clock(void)
+{
+    double before = clock_s();
+    usleep(2000);
+    double took = clock_s() - before;
+    CU_ASSERT(took >= 0.002 && took < 5);
+}
+
+static void check_json(const char *text, double number, const char *want)
+{
+    char *got = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&got, &size);
+    if (text)
+        json_text(out, text);
+    else
+        json_number(out, number);
+    fclose(out);
+    CU_ASSERT_STRING_EQUAL(got, want);
+    free(got);
+}
+
+static void test_json(void)
+{
+    check_json("plain", 0, "\"plain\"");
+    check_json("a\"b\\c\n\t\r\x01", 0, "\"a\\\"b\\\\c\\n\\t\\r\\u0001\"");
+    check_json("gr\xc3\xb6\xc3\x9f"
+               "e",
+               0,
+               "\"gr\xc3\xb6\xc3\x9f"
+               "e\"");
+    check_json(NULL, 0.1, "0.1");
+    check_json(NULL, 1.0 / 3, "0.3333333333333333");
+    check_json(NULL, -2, "-2");
+    check_json(NULL, 1e300, "1e+300");
+    check_json(NULL, NAN, "null");
+    check_json(NULL, -INFINITY, "null");
+}
+
+static void test_nearest(void)
+{
+    static const char *const words[] = {"batch", "epochs", "micro_batch", "lr", "threads"};
+    CU_ASSERT_PTR_EQUAL(text_nearest("bach", words, 5), words[0]);
+    CU_ASSERT_PTR_EQUAL(text_nearest("btach", words, 5), words[0]);
+    CU_ASSERT_PTR_EQUAL(text_nearest("Epochs", words, 5), words[1]);
+    CU_ASSERT_PTR_EQUAL(text_nearest("epoch", words, 5), words[1]);
+    CU_ASSERT_PTR_EQUAL(text_nearest("microbatch", words, 5), words[2]);
+    CU_ASSERT_PTR_NULL(text_nearest("zebra", words, 5));
+    CU_ASSERT_PTR_NULL(text_nearest("x", words, 5));
+    CU_ASSERT_PTR_NULL(text_nearest("", words, 5));
+    CU_ASSERT_PTR_NULL(text_nearest("batch", words, 0));
+}
+
+static void check_bytes(double bytes, const char *want)
+{
+    char text[16];
+    CU_ASSERT_STRING_EQUAL(text_bytes(bytes, text), want);
+}
+
+static void test_bytes(void)
+{
+    check_bytes(0, "0 B");
+    check_bytes(999, "999 B");
+    check_bytes(1500, "1.5 KB");
+    check_bytes(45.2e6, "45.2 MB");
+    check_bytes(999.99e6, "1.0 GB");
+    check_bytes(3e12, "3.0 TB");
+    check_bytes(1e300, "999999.0 PB");
+}
+
+static void say_as_rank_1(void)
+{
+    log_init(false);
+    log_info("quiet %d", 1);
+    log_warn("quiet %d", 2);
+    log_error("loud %d", 3);
+}
+static void say_as_rank_0(void)
+{
+    log_init(true);
+    log_info("plain %d", 1);
+    log_warn("hm %d", 2);
+}
+static void leave(int code)
+{
+    _exit(code);
+}
+static void die_with_hook(void)
+{
+    die_context("rank 3 of 8", leave);
+    die("MPI_Send: %s", "no");
+}
+static void die_bare(void)
+{
+    die("broken");
+}
+
+/* Runs f in a child; its stderr comes back in text, its wait status is returned. */
+static int in_child(void (*f)(void), char *text, size_t size)
+{
+    int ends[2], status = -1;
+    CU_ASSERT_EQUAL_FATAL(pipe(ends), 0);
+    fflush(stdout);
+    pid_t child = fork();
+    if (child == 0) {
+        dup2(ends[1], 2);
+        f();
+        _exit(0);
+    }
+    close(ends[1]);
+    size_t got = 0;
+    for (ssize_t n; (n = read(ends[0], text + got, size - 1 - got)) > 0;) got += (size_t)n;
+    text[got] = 0;
+    close(ends[0]);
+    waitpid(child, &status, 0);
+    return status;
+}
+
+static void test_log(void)
+{
+    char text[8192];
+    in_child(say_as_rank_1, text, sizeof text);
+    CU_ASSERT_STRING_EQUAL(text, "weft: error: loud 3\n");
+    in_child(say_as_rank_0, text, sizeof text);
+    CU_ASSERT_STRING_EQUAL(text, "plain 1\nweft: warning: hm 2\n");
+}
+
+static void test_die(void)
+{
+    char text[8192];
+    int status = in_child(die_with_hook, text, sizeof text);
+    CU_ASSERT(WIFEXITED(status) && WEXITSTATUS(status) == ERR_BUG);
+    CU_ASSERT_STRING_EQUAL(text, "weft: error: rank 3 of 8: MPI_Send: no\n");
+    status = in_child(die_bare, text, sizeof text);
+    CU_ASSERT(WIFSIGNALED(status) || WEXITSTATUS(status) != 0);
+    CU_ASSERT_PTR_NOT_NULL(strstr(text, "weft: error: broken\n"));
+}
+
+/* A pipe is not a terminal, whatever the environment says. */
+static void test_colour(void)
+{
+    FILE *file = tmpfile();
+    CU_ASSERT_PTR_NOT_NULL_FATAL(file);
+    setenv("TERM", "xterm", 1);
+    unsetenv("NO_COLOR");
+    CU_ASSERT_FALSE(log_colour(file));
+    fclose(file);
+    int master = posix_openpt(O_RDWR | O_NOCTTY);
+    if (master < 0 || grantpt(master) || unlockpt(master)) TEST_SKIP("no pseudo terminal here");
+    FILE *terminal = fopen(ptsname(master), "w");
+    if (terminal) {
+        CU_ASSERT_TRUE(log_colour(terminal));
+        setenv("NO_COLOR", "1", 1);
+        CU_ASSERT_FALSE(log_colour(terminal));
+        unsetenv("NO_COLOR");
+        setenv("TERM", "dumb", 1);
+        CU_ASSERT_FALSE(log_colour(terminal));
+        fclose(terminal);
+    }
+    close(master);
+}
+
+TEST_MAIN("base", {"fail", test_fail}, {"memory", test_memory}, {"pages", test_pages},
+          {"clock", test_clock}, {"json", test_json}, {"nearest", test_nearest},
+          {"bytes", test_bytes}, {"log", test_log}, {"die", test_die}, {"colour", test_colour})

@@ -1,0 +1,88 @@
+/* Time by phase and the trace of it. */
+#include "base.h"
+#include "harness.h"
+
+#include <math.h>
+
+static void spend(double seconds)
+{
+    double until_s = clock_s() + seconds;
+    while (clock_s() < until_s) {
+    }
+}
+
+/* Every moment belongs to one phase: the phases add up to the clock. */
+static void test_times(void)
+{
+    double before[PHASE_COUNT], sum_s = 0;
+    phase_enter(PHASE_OTHER);
+    for (int i = 0; i < PHASE_COUNT; ++i) before[i] = phase_s((Phase)i);
+    double begin_s = clock_s();
+    phase_enter(PHASE_FORWARD);
+    spend(0.02);
+    CU_ASSERT_EQUAL(phase_enter(PHASE_CHECKPOINT), PHASE_FORWARD);
+    spend(0.01);
+    CU_ASSERT(phase_s(PHASE_CHECKPOINT) - before[PHASE_CHECKPOINT] >= 0.01); /* still open */
+    CU_ASSERT_EQUAL(phase_enter(PHASE_FORWARD), PHASE_CHECKPOINT);
+    spend(0.01);
+    phase_enter(PHASE_OTHER);
+    double took_s = clock_s() - begin_s;
+    for (int i = 0; i < PHASE_COUNT; ++i) sum_s += phase_s((Phase)i) - before[i];
+    CU_ASSERT(phase_s(PHASE_FORWARD) - before[PHASE_FORWARD] >= 0.03);
+    CU_ASSERT(fabs(sum_s - took_s) < 0.001 + 0.05 * took_s);
+    CU_ASSERT_EQUAL(phase_s(PHASE_DATA), before[PHASE_DATA]);
+}
+
+static char text[1 << 16];
+
+static int trace_text(int rank)
+{
+    char path[] = "/tmp/weft-trace-XXXXXX";
+    int fd = mkstemp(path);
+    CU_ASSERT_FATAL(fd >= 0);
+    close(fd);
+    CHECK_OK(trace_write(path, rank));
+    FILE *in = fopen(path, "r");
+    memset(text, 0, sizeof text);
+    CU_ASSERT(fread(text, 1, sizeof text - 1, in) > 0);
+    fclose(in);
+    unlink(path);
+    int events = 0;
+    for (char *at = text; (at = strstr(at, "\"ph\":\"X\"")); ++at) ++events;
+    return events;
+}
+
+static void test_trace(void)
+{
+    phase_enter(PHASE_OTHER);
+    trace_start(10);
+    phase_enter(PHASE_DATA);
+    phase_enter(PHASE_UPDATE);
+    CU_ASSERT_EQUAL(trace_text(3), 3); /* two closed, one open */
+    CU_ASSERT_EQUAL(strncmp(text, "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[", 39), 0);
+    CU_ASSERT_STRING_EQUAL(text + strlen(text) - 5, "}\n]}\n");
+    CU_ASSERT_PTR_NOT_NULL(strstr(text, "\"name\":\"rank 3\""));
+    CU_ASSERT_PTR_NOT_NULL(
+        strstr(text, "\"name\":\"data\",\"cat\":\"phase\",\"ph\":\"X\",\"pid\":3"));
+    for (int i = 0; i < 50; ++i) phase_enter(i % 2 ? PHASE_DATA : PHASE_FORWARD);
+    CU_ASSERT_EQUAL(trace_text(0), 11); /* the newest ten, one open */
+    CU_ASSERT_PTR_NULL(strstr(text, "update"));
+    double last = 0; /* in order of time */
+    for (char *at = text; (at = strstr(at, "\"ts\":")); ++at) {
+        double ts = strtod(at + 5, NULL);
+        CU_ASSERT(ts >= last);
+        last = ts;
+    }
+    trace_start(0);
+    phase_enter(PHASE_OTHER);
+    CU_ASSERT_EQUAL(trace_text(0), 0);
+}
+
+static void test_errors(void)
+{
+    CHECK_FAILS(trace_write("/nowhere/trace.json", 0), ERR_IO, "/nowhere/trace.json");
+    if (access("/dev/full", W_OK) != 0) TEST_SKIP("no /dev/full here");
+    CHECK_FAILS(trace_write("/dev/full", 0), ERR_IO, "No space left");
+}
+
+TEST_MAIN("phase", {"times", test_times}, {"trace", test_trace}, {"errors", test_errors})

@@ -1,0 +1,166 @@
+/* A small model to save and load: tensors of odd sizes, one without elements, one with dots in its name, one larger
+ * than a page; values are a pure function of (tensor, element, salt). set writes into a copy and counts its calls. */
+#ifndef WEFT_TESTS_CHECKPOINT_FIXTURE_H
+#define WEFT_TESTS_CHECKPOINT_FIXTURE_H
+
+#include "checkpoint.h"
+#include "harness.h"
+
+#include <fcntl.h>
+#include <math.h>
+#include <sys/stat.h>
+
+enum { FIXTURE_COUNT = 10, FIXTURE_FLOATS = 8192 };
+static const CheckpointTensor fixture_tensor[FIXTURE_COUNT] = {
+    {"/params/conv1.weight", {4, {7, 3, 5, 5}}},
+    {"/params/layer1.0.conv1.weight", {4, {33, 7, 3, 3}}},
+    {"/params/layer1.0.bn1.weight", {1, {33, 1, 1, 1}}},
+    {"/params/fc.weight", {2, {10, 33, 1, 1}}},
+    {"/params/fc.bias", {1, {1, 1, 1, 1}}},
+    {"/params/none", {2, {0, 5, 1, 1}}},
+    {"/optim/m/conv1.weight", {4, {7, 3, 5, 5}}},
+    {"/optim/v/conv1.weight", {4, {7, 3, 5, 5}}},
+    {"/buffers/layer1.0.bn1.running_mean", {1, {33, 1, 1, 1}}},
+    {"/buffers/table", {3, {11, 13, 17, 1}}},
+};
+
+typedef struct Fixture {
+    int salt; /* of the values that get gives */
+    int sets; /* calls of set */
+    int gets;
+    const CheckpointTensor *tensor;
+    float loaded[FIXTURE_COUNT][FIXTURE_FLOATS];
+} Fixture;
+
+static inline float fixture_value(int salt, int i, int64_t j)
+{
+    return (float)((i + 1) * 10000 + j) + 0.125f * (float)salt;
+}
+
+static inline void fixture_get(void *user, int i, float *plain)
+{
+    Fixture *f = user;
+    ++f->gets;
+    for (int64_t j = 0; j < shape_count(f->tensor[i].shape); ++j)
+        plain[j] = fixture_value(f->salt, i, j);
+}
+
+static inline void fixture_set(void *user, int i, const float *plain)
+{
+    Fixture *f = user;
+    ++f->sets;
+    size_t bytes = (size_t)shape_count(f->tensor[i].shape) * sizeof *plain;
+    if (bytes) memcpy(f->loaded[i], plain, bytes);
+}
+
+static inline CheckpointIo fixture_io(Fixture *f, int salt)
+{
+    memset(f, 0, sizeof *f);
+    f->salt = salt;
+    f->tensor = fixture_tensor;
+    return (CheckpointIo){.count = FIXTURE_COUNT,
+                          .tensor = fixture_tensor,
+                          .user = f,
+                          .get = fixture_get,
+                          .set = fixture_set};
+}
+
+static inline CheckpointMeta fixture_meta(int64_t step)
+{
+    static char config[] = "run: {name: fixture}\n";
+    return (CheckpointMeta){.step = step,
+                            .epoch = 3,
+                            .data_step = 7,
+                            .seed = 42,
+                            .best_metric = 0.875,
+                            .config = config,
+                            .grid = "1x1x1"};
+}
+
+/* All tensors were set, to the values of salt. */
+static inline bool fixture_holds(const Fixture *f, int salt)
+{
+    if (f->sets != FIXTURE_COUNT) return false;
+    for (int i = 0; i < FIXTURE_COUNT; ++i)
+        for (int64_t j = 0; j < shape_count(fixture_tensor[i].shape); ++j)
+            if (f->loaded[i][j] != fixture_value(salt, i, j)) return false;
+    return true;
+}
+
+static inline World fixture_alone(void)
+{
+    return (World){
+        .size = 1, .node_size = 1, .one_node = true, .comm = MPI_COMM_NULL, .node = MPI_COMM_NULL};
+}
+
+static inline Status fixture_save(const char *path, int64_t step, int salt)
+{
+    Fixture *f = mem_new(sizeof *f);
+    CheckpointIo io = fixture_io(f, salt);
+    CheckpointMeta meta = fixture_meta(step);
+    World world = fixture_alone();
+    Status status = checkpoint_save(&world, path, &meta, &io);
+    mem_free(&f);
+    return status;
+}
+
+/* Loads into f (salt 0). */
+static inline Status fixture_load(const char *path, Fixture *f, CheckpointMeta *meta)
+{
+    CheckpointIo io = fixture_io(f, 0);
+    World world = fixture_alone();
+    return checkpoint_load(&world, path, meta, &io);
+}
+
+/* A fresh folder of this process; removed by fixture_clean. */
+static inline const char *fixture_folder(void)
+{
+    static char path[64];
+    snprintf(path, sizeof path, "/tmp/weft-test-XXXXXX");
+    return mkdtemp(path);
+}
+
+static inline void fixture_clean(const char *folder)
+{
+    char command[128];
+    snprintf(command, sizeof command, "rm -rf '%s'", folder);
+    if (system(command) != 0) printf("  cannot remove %s\n", folder);
+}
+
+static inline char *fixture_path(const char *folder, const char *name)
+{
+    return mem_format("%s/%s", folder, name);
+}
+
+/* A whole file in memory; owner: the caller. */
+static inline unsigned char *fixture_bytes(const char *path, size_t *bytes)
+{
+    struct stat st;
+    FILE *in = fopen(path, "rb");
+    if (!in || fstat(fileno(in), &st) != 0) return NULL;
+    unsigned char *data = mem_new((size_t)st.st_size + 1);
+    *bytes = fread(data, 1, (size_t)st.st_size, in);
+    fclose(in);
+    return data;
+}
+
+static inline void fixture_write(const char *path, const void *data, size_t bytes)
+{
+    FILE *out = fopen(path, "wb");
+    if (!out) return;
+    if (bytes && fwrite(data, bytes, 1, out) != 1) printf("  cannot write %s\n", path);
+    fclose(out);
+}
+
+/* What a function printed to `out`; owner: the caller. Give it out, then take the text. */
+static inline char *fixture_text(FILE *out)
+{
+    long bytes = ftell(out);
+    char *text = mem_new((size_t)bytes + 1);
+    rewind(out);
+    if (bytes && fread(text, (size_t)bytes, 1, out) != 1) text[0] = 0;
+    fclose(out);
+    return text;
+}
+
+#endif

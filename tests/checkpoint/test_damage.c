@@ -1,0 +1,199 @@
+/* Files that are not good checkpoints: each ends in a message that names the file, and nothing is set. */
+#include "checkpoint/fixture.h"
+
+#include <hdf5.h>
+
+static const char *folder;
+static char *path, *bad;     /* a good file; where the damaged one goes */
+static unsigned char *bytes; /* of the good file */
+static size_t count;
+static Fixture *f;
+
+static void begin(void)
+{
+    folder = fixture_folder();
+    path = fixture_path(folder, "step-00000001.h5");
+    bad = fixture_path(folder, "bad.h5");
+    f = mem_new(sizeof *f);
+    CHECK_OK(fixture_save(path, 1, 0));
+    bytes = fixture_bytes(path, &count);
+}
+
+static void end(void)
+{
+    mem_free(&bytes);
+    mem_free(&f);
+    mem_free(&bad);
+    mem_free(&path);
+    fixture_clean(folder);
+}
+
+static void refused(Status code, const char *text)
+{
+    CHECK_FAILS(fixture_load(bad, f, NULL), code, text);
+    CU_ASSERT_PTR_NOT_NULL(strstr(fail_message(), "bad.h5"));
+    CU_ASSERT_EQUAL(f->sets, 0);
+}
+
+static void test_truncated(void)
+{
+    begin();
+    for (size_t n = 1; n < count; n += 1 + count / 300) {
+        fixture_write(bad, bytes, n);
+        refused(ERR_DATA, "bad.h5");
+    }
+    fixture_write(bad, bytes, count - 1);
+    refused(ERR_DATA, "bad.h5");
+    end();
+}
+
+static void test_not_a_checkpoint(void)
+{
+    begin();
+    refused(ERR_NOINPUT, "No such file");
+    fixture_write(bad, "", 0);
+    refused(ERR_DATA, "empty");
+    fixture_write(bad, "step,loss\n1,2.3\n", 16);
+    refused(ERR_DATA, "not an HDF5 file");
+    hid_t other = H5Fcreate(bad, H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
+    H5Fclose(other);
+    refused(ERR_DATA, "not a checkpoint");
+    CHECK_FAILS(fixture_load(folder, f, NULL), ERR_NOINPUT, "not a file");
+    end();
+}
+
+/* Where the first bytes of tensor i lie in the good file. */
+static size_t place_of(int i)
+{
+    float first[2] = {fixture_value(0, i, 0), fixture_value(0, i, 1)};
+    void *at = memmem(bytes, count, first, sizeof first);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(at);
+    return (size_t)((unsigned char *)at - bytes);
+}
+
+static void test_flip_in_data(void)
+{
+    begin();
+    static const int which[] = {1, 3, 9};
+    for (size_t k = 0; k < sizeof which / sizeof *which; ++k) {
+        size_t at = place_of(which[k]) + 5 + 64 * k;
+        bytes[at] ^= 4;
+        fixture_write(bad, bytes, count);
+        bytes[at] ^= 4;
+        refused(ERR_DATA, fixture_tensor[which[k]].path);
+        CU_ASSERT_PTR_NOT_NULL(strstr(fail_message(), "checksum"));
+    }
+    end();
+}
+
+static bool meta_equal(const CheckpointMeta *a, const CheckpointMeta *b)
+{
+    return a->step == b->step && a->epoch == b->epoch && a->data_step == b->data_step &&
+           a->seed == b->seed && a->best_metric == b->best_metric &&
+           strcmp(a->config, b->config) == 0 && strcmp(a->grid, b->grid) == 0;
+}
+
+/* One byte altered: an error that names the file, or (padding) the right values; never a crash, never wrong ones. */
+static int try_flip(size_t at, unsigned char mask)
+{
+    CheckpointMeta meta = {0}, want = fixture_meta(1);
+    bytes[at] ^= mask;
+    fixture_write(bad, bytes, count);
+    bytes[at] ^= mask;
+    Status status = fixture_load(bad, f, &meta);
+    if (status == OK) {
+        CU_ASSERT(fixture_holds(f, 0));
+        CU_ASSERT(meta_equal(&meta, &want));
+    } else {
+        CU_ASSERT_EQUAL(f->sets, 0);
+        CU_ASSERT_PTR_NOT_NULL(strstr(fail_message(), "bad.h5"));
+    }
+    checkpoint_meta_fini(&meta);
+    return status != OK;
+}
+
+static void test_flips(void)
+{
+    begin();
+    int found = 0;
+    RngKey key = rng_key(7, RNG_TEST, 0, 0);
+    for (size_t at = 0; at < 160 && at < count; ++at)
+        found += try_flip(at, (unsigned char)(1u << at % 8));
+    for (uint32_t i = 0; i < 500; ++i)
+        found += try_flip(rng_u32(key, 2 * i) % count,
+                          (unsigned char)(1u << rng_u32(key, 2 * i + 1) % 8));
+    /* all the metadata before the first tensor's data */
+    size_t first = place_of(1);
+    for (size_t at = 160; at < first && at < 4096; at += 7) found += try_flip(at, 0xFF);
+    CU_ASSERT(found > 300);
+    end();
+}
+
+static void test_other_model(void)
+{
+    begin();
+    CheckpointTensor mine[FIXTURE_COUNT + 1];
+    memcpy(mine, fixture_tensor, sizeof fixture_tensor);
+    CheckpointIo io = fixture_io(f, 0);
+    World world = fixture_alone();
+    io.tensor = f->tensor = mine;
+    mine[3].shape.dim[0] = 100;
+    CHECK_FAILS(checkpoint_load(&world, path, NULL, &io), ERR_DATA,
+                "/params/fc.weight is 10x33 there, 100x33 in this model");
+    mine[3] = (CheckpointTensor){"/params/head.weight", {2, {10, 33, 1, 1}}};
+    CHECK_FAILS(checkpoint_load(&world, path, NULL, &io), ERR_DATA,
+                "/params/head.weight is missing");
+    mine[3] = fixture_tensor[3];
+    io.count = FIXTURE_COUNT - 1;
+    CHECK_FAILS(checkpoint_load(&world, path, NULL, &io), ERR_DATA,
+                "/buffers/table is not in this");
+    mine[FIXTURE_COUNT] = (CheckpointTensor){"/params/extra", {1, {4, 1, 1, 1}}};
+    io.count = FIXTURE_COUNT + 1;
+    CHECK_FAILS(checkpoint_load(&world, path, NULL, &io), ERR_DATA, "/params/extra is missing");
+    CU_ASSERT_EQUAL(f->sets, 0);
+    end();
+}
+
+/* A file of ours, altered through HDF5. */
+static hid_t open_copy(void)
+{
+    fixture_write(bad, bytes, count);
+    return H5Fopen(bad, H5F_ACC_RDWR, H5P_DEFAULT);
+}
+
+static void test_altered(void)
+{
+    begin();
+    float value = 1;
+    int64_t version = 9;
+    hid_t file = open_copy(), set = H5Dopen2(file, "/params/fc.bias", 0);
+    H5Dwrite(set, H5T_NATIVE_FLOAT, H5S_ALL, H5S_ALL, 0, &value);
+    H5Dclose(set);
+    H5Fclose(file);
+    refused(ERR_DATA, "/params/fc.bias");
+    file = open_copy();
+    H5Adelete(file, "data_step");
+    H5Fclose(file);
+    refused(ERR_DATA, "data_step");
+    file = open_copy();
+    hid_t attr = H5Aopen(file, "version", 0);
+    H5Awrite(attr, H5T_NATIVE_INT64, &version);
+    H5Aclose(attr);
+    H5Fclose(file);
+    refused(ERR_DATA, "checkpoint format 9");
+    file = open_copy();
+    hsize_t dim[1] = {33};
+    H5Ldelete(file, "/params/layer1.0.bn1.weight", 0);
+    hid_t space = H5Screate_simple(1, dim, NULL);
+    set = H5Dcreate2(file, "/params/layer1.0.bn1.weight", H5T_STD_I32LE, space, 0, 0, 0);
+    H5Dclose(set);
+    H5Sclose(space);
+    H5Fclose(file);
+    refused(ERR_DATA, "does not hold floating-point numbers");
+    end();
+}
+
+TEST_MAIN("damage", {"truncated anywhere", test_truncated},
+          {"missing, empty, text, other HDF5", test_not_a_checkpoint},
+          {"a flipped bit in a tensor", test_flip_in_data}, {"flipped bits anywhere", test_flips},
+          {"another model", test_other_model}, {"altered through HDF5", test_altered})

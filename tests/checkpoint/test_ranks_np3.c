@@ -1,0 +1,168 @@
+/* Checkpoints by three ranks: the file does not depend on who wrote it, every rank loads all, and one rank's failure is
+ * every rank's message. */
+#include "checkpoint/fixture.h"
+
+#include <hdf5.h>
+#include <signal.h>
+#include <sys/resource.h>
+
+static World world;
+static char folder[64];
+
+static void begin(void)
+{
+    if (world.rank == 0) snprintf(folder, sizeof folder, "%s", fixture_folder());
+    world_bcast(&world, folder, sizeof folder, 0);
+}
+
+static void end(void)
+{
+    world_barrier(&world);
+    if (world.rank == 0) fixture_clean(folder);
+}
+
+static Status save_by_all(const char *path, int salt)
+{
+    Fixture *f = mem_new(sizeof *f);
+    CheckpointIo io = fixture_io(f, salt);
+    CheckpointMeta meta = fixture_meta(5);
+    snprintf(meta.grid, sizeof meta.grid, "3x1x1");
+    Status status = checkpoint_save(&world, path, &meta, &io);
+    CU_ASSERT(f->gets < 2 * FIXTURE_COUNT); /* no rank did all the work */
+    mem_free(&f);
+    return status;
+}
+
+static void test_round_trip(void)
+{
+    begin();
+    char *path = fixture_path(folder, "all.h5"), *alone = fixture_path(folder, "alone.h5");
+    CHECK_OK(save_by_all(path, 4));
+    if (world.rank == 0) {
+        bool equal = false;
+        FILE *out = tmpfile();
+        CHECK_OK(fixture_save(alone, 5, 4));
+        CHECK_OK(checkpoint_diff(path, alone, out, &equal));
+        CU_ASSERT(equal);
+        fclose(out);
+    }
+    Fixture *f = mem_new(sizeof *f);
+    CheckpointIo io = fixture_io(f, 0);
+    CheckpointMeta meta = {0};
+    CHECK_OK(checkpoint_load(&world, path, &meta, &io));
+    CU_ASSERT(fixture_holds(f, 4));
+    CU_ASSERT_EQUAL(meta.step, 5);
+    CU_ASSERT_STRING_EQUAL(meta.grid, "3x1x1");
+    CU_ASSERT_STRING_EQUAL(meta.config ? meta.config : "", "run: {name: fixture}\n");
+    CU_ASSERT_STRING_EQUAL(meta.version ? meta.version : "", WEFT_VERSION);
+    checkpoint_meta_fini(&meta);
+    world_barrier(&world);
+    io = fixture_io(f, 0); /* the file of one rank, on three */
+    CHECK_OK(checkpoint_load(&world, alone, NULL, &io));
+    CU_ASSERT(fixture_holds(f, 4));
+    mem_free(&f);
+    mem_free(&path);
+    mem_free(&alone);
+    end();
+}
+
+/* More ranks than tensors. */
+static void test_one_tensor(void)
+{
+    begin();
+    char *path = fixture_path(folder, "one.h5");
+    Fixture *f = mem_new(sizeof *f);
+    CheckpointIo io = fixture_io(f, 6);
+    CheckpointMeta meta = fixture_meta(5);
+    io.count = 1;
+    CHECK_OK(checkpoint_save(&world, path, &meta, &io));
+    CHECK_OK(checkpoint_load(&world, path, NULL, &io));
+    CU_ASSERT_EQUAL(f->sets, 1);
+    CU_ASSERT_EQUAL(f->loaded[0][524], fixture_value(6, 0, 524));
+    mem_free(&f);
+    mem_free(&path);
+    end();
+}
+
+static void test_one_rank_fails(void)
+{
+    begin();
+    char *path = fixture_path(folder, "a.h5"), *part = fixture_path(folder, "a.h5.part");
+    CHECK_OK(save_by_all(path, 1));
+    struct rlimit old;
+    getrlimit(RLIMIT_FSIZE, &old);
+    signal(SIGXFSZ, SIG_IGN);
+    struct rlimit low = {1024, old.rlim_max};
+    if (world.rank == 1) setrlimit(RLIMIT_FSIZE, &low);
+    Status status = save_by_all(path, 2);
+    setrlimit(RLIMIT_FSIZE, &old);
+    CU_ASSERT_EQUAL(status, ERR_IO);
+    CU_ASSERT_PTR_NOT_NULL(strstr(fail_message(), "rank 1: "));
+    CU_ASSERT_PTR_NOT_NULL(strstr(fail_message(), "a.h5.part"));
+    CU_ASSERT(access(part, F_OK) != 0);
+    Fixture *f = mem_new(sizeof *f);
+    CheckpointIo io = fixture_io(f, 0);
+    CHECK_OK(checkpoint_load(&world, path, NULL, &io));
+    CU_ASSERT(fixture_holds(f, 1));
+    mem_free(&f);
+    mem_free(&part);
+    mem_free(&path);
+    end();
+}
+
+static void test_damaged(void)
+{
+    begin();
+    char *path = fixture_path(folder, "a.h5");
+    CHECK_OK(save_by_all(path, 1));
+    Fixture *f = mem_new(sizeof *f);
+    CheckpointIo io = fixture_io(f, 0);
+    for (int i = 0; i < FIXTURE_COUNT; ++i) { /* a share of each rank among them */
+        float one = -1;
+        int64_t elements = shape_count(fixture_tensor[i].shape);
+        if (elements == 0) continue;
+        if (world.rank == 0) {
+            hid_t file = H5Fopen(path, H5F_ACC_RDWR, H5P_DEFAULT);
+            hid_t set = H5Dopen2(file, fixture_tensor[i].path, 0), space = H5Dget_space(set);
+            hsize_t last[4];
+            for (int d = 0; d < 4; ++d) last[d] = (hsize_t)fixture_tensor[i].shape.dim[d] - 1;
+            H5Sselect_elements(space, H5S_SELECT_SET, 1, last);
+            hsize_t dim[1] = {1};
+            hid_t memory = H5Screate_simple(1, dim, NULL);
+            CU_ASSERT(H5Dwrite(set, H5T_NATIVE_FLOAT, memory, space, 0, &one) >= 0);
+            H5Sclose(memory);
+            H5Sclose(space);
+            H5Dclose(set);
+            H5Fclose(file);
+        }
+        world_barrier(&world);
+        CHECK_FAILS(checkpoint_load(&world, path, NULL, &io), ERR_DATA, fixture_tensor[i].path);
+        CU_ASSERT_EQUAL(f->sets, 0);
+        world_barrier(&world);
+        CHECK_OK(save_by_all(path, 1));
+    }
+    CHECK_FAILS(checkpoint_load(&world, "/nowhere/a.h5", NULL, &io), ERR_NOINPUT, "/nowhere/a.h5");
+    mem_free(&f);
+    mem_free(&path);
+    end();
+}
+
+static int sum(int value)
+{
+    int total = 0;
+    if (world.comm == MPI_COMM_NULL) return value;
+    MPI_Allreduce(&value, &total, 1, MPI_INT, MPI_SUM, world.comm);
+    return total;
+}
+
+int main(int argc, char **argv)
+{
+    static const HarnessTest tests[] = {{"round trip", test_round_trip},
+                                        {"more ranks than tensors", test_one_tensor},
+                                        {"one rank's disk is full", test_one_rank_fails},
+                                        {"damage in any share", test_damaged}};
+    if (world_init(&world, &argc, &argv) != OK) return 2;
+    int rc = world.size == 3 ? harness_run("ranks_np3", tests, 4, world.rank, sum) : 2;
+    world_fini(&world);
+    return rc;
+}

@@ -1,0 +1,200 @@
+/* Checkpoints on one rank: what goes in comes out, HDF5's own tools read the file, and files that other programs
+ * rewrote (chunked, compressed, float64) still load. */
+#include "checkpoint/fixture.h"
+
+#include <hdf5.h>
+
+static void test_round_trip(void)
+{
+    const char *folder = fixture_folder();
+    char *path = fixture_path(folder, "step-00000012.h5");
+    Fixture *f = mem_new(sizeof *f);
+    CheckpointMeta meta = {0};
+    CHECK_OK(fixture_save(path, 12, 1));
+    CHECK_OK(fixture_load(path, f, &meta));
+    CU_ASSERT(fixture_holds(f, 1));
+    CU_ASSERT_EQUAL(meta.step, 12);
+    CU_ASSERT_EQUAL(meta.epoch, 3);
+    CU_ASSERT_EQUAL(meta.data_step, 7);
+    CU_ASSERT_EQUAL(meta.seed, 42);
+    CU_ASSERT_EQUAL(meta.best_metric, 0.875);
+    CU_ASSERT_STRING_EQUAL(meta.config, "run: {name: fixture}\n");
+    CU_ASSERT_STRING_EQUAL(meta.version, WEFT_VERSION);
+    CU_ASSERT_STRING_EQUAL(meta.grid, "1x1x1");
+    checkpoint_meta_fini(&meta);
+    CU_ASSERT_PTR_NULL(meta.config);
+    CHECK_OK(fixture_load(path, f, NULL));
+    CU_ASSERT(fixture_holds(f, 1));
+    char *part = mem_format("%s.part", path);
+    CU_ASSERT(access(part, F_OK) != 0);
+    mem_free(&part);
+    mem_free(&f);
+    mem_free(&path);
+    fixture_clean(folder);
+}
+
+static void test_overwrite(void)
+{
+    const char *folder = fixture_folder();
+    char *path = fixture_path(folder, "best.h5"), *part = fixture_path(folder, "best.h5.part");
+    Fixture *f = mem_new(sizeof *f);
+    CHECK_OK(fixture_save(path, 1, 1));
+    fixture_write(part, "left over from a run that died", 30);
+    CHECK_OK(fixture_save(path, 2, 5));
+    CHECK_OK(fixture_load(path, f, NULL));
+    CU_ASSERT(fixture_holds(f, 5));
+    mem_free(&f);
+    mem_free(&part);
+    mem_free(&path);
+    fixture_clean(folder);
+}
+
+/* The configuration may be longer than what HDF5 stores in an object's header (64 KB); best_metric may be unknown. */
+static void test_long_config(void)
+{
+    const char *folder = fixture_folder();
+    char *path = fixture_path(folder, "a.h5");
+    Fixture *f = mem_new(sizeof *f);
+    CheckpointIo io = fixture_io(f, 0);
+    World world = fixture_alone();
+    CheckpointMeta meta = fixture_meta(1), back = {0};
+    char *config = mem_new(100001);
+    memset(config, 'x', 100000);
+    meta.config = config;
+    meta.best_metric = NAN;
+    CHECK_OK(checkpoint_save(&world, path, &meta, &io));
+    CHECK_OK(checkpoint_read_meta(path, &back));
+    CU_ASSERT_STRING_EQUAL(back.config ? back.config : "", config);
+    CU_ASSERT(isnan(back.best_metric));
+    checkpoint_meta_fini(&back);
+    mem_free(&config);
+    mem_free(&f);
+    mem_free(&path);
+    fixture_clean(folder);
+}
+
+/* Parameters alone from a file that holds optimizer state, too. */
+static void test_params_only(void)
+{
+    const char *folder = fixture_folder();
+    char *path = fixture_path(folder, "a.h5");
+    Fixture *f = mem_new(sizeof *f);
+    CheckpointTensor some[FIXTURE_COUNT];
+    int count = 0;
+    for (int i = 0; i < FIXTURE_COUNT; ++i)
+        if (strncmp(fixture_tensor[i].path, "/optim/", 7) != 0) some[count++] = fixture_tensor[i];
+    CheckpointIo io = fixture_io(f, 0);
+    io.tensor = f->tensor = some;
+    io.count = count;
+    World world = fixture_alone();
+    CHECK_OK(fixture_save(path, 1, 2));
+    CHECK_FAILS(checkpoint_load(&world, path, NULL, &io), ERR_DATA, "/optim/m/conv1.weight");
+    CU_ASSERT_EQUAL(f->sets, 0);
+    io.params_only = true;
+    CHECK_OK(checkpoint_load(&world, path, NULL, &io));
+    CU_ASSERT_EQUAL(f->sets, count);
+    CU_ASSERT_EQUAL(f->loaded[3][1], fixture_value(2, 3, 1));
+    mem_free(&f);
+    mem_free(&path);
+    fixture_clean(folder);
+}
+
+static void test_h5dump(void)
+{
+    if (system("command -v h5dump >/dev/null 2>&1") != 0) TEST_SKIP("h5dump is not installed");
+    const char *folder = fixture_folder();
+    char *path = fixture_path(folder, "a.h5"), text[4096] = "";
+    CHECK_OK(fixture_save(path, 12, 0));
+    char *command = mem_format("h5dump -a /step -a /format -d /params/fc.bias -y '%s' 2>&1", path);
+    FILE *pipe = popen(command, "r");
+    CU_ASSERT_PTR_NOT_NULL_FATAL(pipe);
+    CU_ASSERT(fread(text, 1, sizeof text - 1, pipe) > 0);
+    CU_ASSERT_EQUAL(pclose(pipe), 0);
+    CU_ASSERT_PTR_NOT_NULL(strstr(text, "weft-checkpoint"));
+    CU_ASSERT_PTR_NOT_NULL(strstr(text, "H5T_IEEE_F32LE"));
+    CU_ASSERT_PTR_NOT_NULL(strstr(text, "50000")); /* element 0 of tensor 4 */
+    mem_free(&command);
+    mem_free(&path);
+    fixture_clean(folder);
+}
+
+/* Replaces tensor i by one of the given type and filters, with the checksum attribute kept or not. */
+static void rewrite(const char *path, int i, hid_t type, bool compress, bool keep_hash)
+{
+    static float plain[FIXTURE_FLOATS];
+    const CheckpointTensor *t = &fixture_tensor[i];
+    hsize_t dim[4];
+    for (int d = 0; d < 4; ++d) dim[d] = (hsize_t)t->shape.dim[d];
+    hid_t file = H5Fopen(path, H5F_ACC_RDWR, H5P_DEFAULT), old = H5Dopen2(file, t->path, 0);
+    CU_ASSERT(H5Dread(old, H5T_NATIVE_FLOAT, H5S_ALL, H5S_ALL, 0, plain) >= 0);
+    char hash[17] = "";
+    hid_t attr = H5Aopen(old, "xxh64", 0), text = H5Aget_type(attr);
+    CU_ASSERT_EQUAL(H5Tget_size(text), 17);
+    CU_ASSERT(H5Aread(attr, text, hash) >= 0);
+    H5Aclose(attr);
+    H5Dclose(old);
+    H5Ldelete(file, t->path, 0);
+    hid_t create = H5Pcreate(H5P_DATASET_CREATE),
+          space = H5Screate_simple(t->shape.ndim, dim, NULL);
+    if (compress) {
+        H5Pset_chunk(create, t->shape.ndim, dim);
+        H5Pset_deflate(create, 4);
+    }
+    hid_t set = H5Dcreate2(file, t->path, type, space, 0, create, 0);
+    CU_ASSERT(H5Dwrite(set, H5T_NATIVE_FLOAT, H5S_ALL, H5S_ALL, 0, plain) >= 0);
+    if (keep_hash) {
+        hid_t scalar = H5Screate(H5S_SCALAR);
+        attr = H5Acreate2(set, "xxh64", text, scalar, 0, 0);
+        CU_ASSERT(H5Awrite(attr, text, hash) >= 0);
+        H5Aclose(attr);
+        H5Sclose(scalar);
+    }
+    H5Tclose(text);
+    H5Pclose(create);
+    H5Sclose(space);
+    H5Dclose(set);
+    CU_ASSERT(H5Fclose(file) >= 0);
+}
+
+static void test_rewritten(void)
+{
+    const char *folder = fixture_folder();
+    char *path = fixture_path(folder, "a.h5");
+    Fixture *f = mem_new(sizeof *f);
+    FILE *out = tmpfile();
+    CHECK_OK(fixture_save(path, 1, 3));
+    rewrite(path, 1, H5T_IEEE_F32LE, true, true);
+    rewrite(path, 3, H5T_IEEE_F64LE, false, true);
+    rewrite(path, 9, H5T_IEEE_F32BE, false, true);
+    CHECK_OK(fixture_load(path, f, NULL));
+    CU_ASSERT(fixture_holds(f, 3));
+    rewrite(path, 0, H5T_IEEE_F32LE, false, false); /* no checksum: read, and said so */
+    CHECK_OK(fixture_load(path, f, NULL));
+    CU_ASSERT(fixture_holds(f, 3));
+    CHECK_OK(checkpoint_check(path, out));
+    char *text = fixture_text(out);
+    CU_ASSERT_PTR_NOT_NULL(strstr(text, "1 of them have no checksum"));
+    mem_free(&text);
+    mem_free(&f);
+    mem_free(&path);
+    fixture_clean(folder);
+}
+
+static void test_no_tensors(void)
+{
+    const char *folder = fixture_folder();
+    char *path = fixture_path(folder, "a.h5");
+    CheckpointIo io = {.count = 0};
+    CheckpointMeta meta = fixture_meta(1);
+    World world = fixture_alone();
+    CHECK_OK(checkpoint_save(&world, path, &meta, &io));
+    CHECK_OK(checkpoint_load(&world, path, NULL, &io));
+    mem_free(&path);
+    fixture_clean(folder);
+}
+
+TEST_MAIN("save_load", {"round trip", test_round_trip},
+          {"overwrites a file and a stale part", test_overwrite},
+          {"a long configuration", test_long_config}, {"parameters alone", test_params_only},
+          {"h5dump reads it", test_h5dump}, {"chunked, compressed, other types", test_rewritten},
+          {"no tensors at all", test_no_tensors})

@@ -1,0 +1,130 @@
+/* What the data tests share: a scratch folder, HDF5 files of any type and layout, a Config to open them with. */
+#ifndef DATA_FIXTURE_H
+#define DATA_FIXTURE_H
+
+#include "data.h"
+#include "harness.h"
+
+#include <hdf5.h>
+
+static char scratch[64];
+
+static inline void scratch_remove(void)
+{
+    char cmd[128];
+    snprintf(cmd, sizeof cmd, "rm -rf %s", scratch);
+    if (system(cmd) != 0) printf("  %s stays behind\n", scratch);
+}
+
+/* A path in a scratch folder that goes away at exit. Thirty-two may be held at a time. */
+static inline const char *in_scratch(const char *name)
+{
+    static char path[32][160];
+    static int turn;
+    if (!scratch[0]) {
+        snprintf(scratch, sizeof scratch, "/tmp/weft-data-XXXXXX");
+        if (!mkdtemp(scratch)) die("mkdtemp");
+        atexit(scratch_remove);
+    }
+    turn = (turn + 1) % 32;
+    snprintf(path[turn], sizeof path[turn], "%s/%s", scratch, name);
+    return path[turn];
+}
+
+/* A configuration with nothing but defaults that matter here. */
+static inline Config config_plain(void)
+{
+    Config c = {0};
+    c.path = (char *)"test.yaml";
+    c.data.x = (char *)"/x";
+    c.data.y = (char *)"/y";
+    c.data.normalize = true;
+    c.run.seed = 7;
+    return c;
+}
+
+typedef struct H5Array {
+    const char *name;
+    hid_t stored, memory; /* type in the file, type of data */
+    int ndim;
+    hsize_t dim[5], chunk[5]; /* chunk[0] 0: contiguous */
+    int deflate;
+    const void *data; /* NULL: never written */
+} H5Array;
+
+static inline hid_t h5_new(const char *path)
+{
+    hdf5_lock();
+    hid_t file = H5Fcreate(path, H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
+    hdf5_unlock();
+    if (file < 0) die("%s", path);
+    return file;
+}
+
+static inline void h5_put(hid_t file, H5Array a)
+{
+    hid_t create = H5Pcreate(H5P_DATASET_CREATE), space = H5Screate_simple(a.ndim, a.dim, NULL);
+    if (a.chunk[0]) H5Pset_chunk(create, a.ndim, a.chunk);
+    if (a.deflate) H5Pset_deflate(create, (unsigned)a.deflate);
+    hid_t d = H5Dcreate2(file, a.name, a.stored, space, H5P_DEFAULT, create, H5P_DEFAULT);
+    if (d < 0) die("H5Dcreate2 %s", a.name);
+    if (a.data && H5Dwrite(d, a.memory, H5S_ALL, H5S_ALL, H5P_DEFAULT, a.data) < 0) die("H5Dwrite");
+    H5Dclose(d);
+    H5Sclose(space);
+    H5Pclose(create);
+}
+
+static inline void h5_put_text(hid_t file, const char *name, const char *value)
+{
+    hid_t type = H5Tcopy(H5T_C_S1), space = H5Screate(H5S_SCALAR);
+    H5Tset_size(type, strlen(value) + 1);
+    hid_t a = H5Acreate2(file, name, type, space, H5P_DEFAULT, H5P_DEFAULT);
+    H5Awrite(a, type, value);
+    H5Aclose(a);
+    H5Sclose(space);
+    H5Tclose(type);
+}
+
+static inline void h5_put_int(hid_t file, const char *name, int value)
+{
+    hid_t space = H5Screate(H5S_SCALAR);
+    hid_t a = H5Acreate2(file, name, H5T_STD_I32LE, space, H5P_DEFAULT, H5P_DEFAULT);
+    H5Awrite(a, H5T_NATIVE_INT, &value);
+    H5Aclose(a);
+    H5Sclose(space);
+}
+
+static inline void h5_put_floats(hid_t file, const char *name, const float *value, hsize_t n)
+{
+    hid_t space = H5Screate_simple(1, &n, NULL);
+    hid_t a = H5Acreate2(file, name, H5T_IEEE_F32LE, space, H5P_DEFAULT, H5P_DEFAULT);
+    H5Awrite(a, H5T_NATIVE_FLOAT, value);
+    H5Aclose(a);
+    H5Sclose(space);
+}
+
+/* n images (n,1,2,2) of uint8, value of image i: i, i+1, i+2, i+3 (mod 256); labels i mod classes. */
+static inline const char *images_small(const char *name, int n, int classes, bool packed)
+{
+    const char *path = in_scratch(name);
+    uint8_t *x = mem_new((size_t)n * 4);
+    int32_t *y = mem_new((size_t)n * 4);
+    for (int i = 0; i < n * 4; ++i) x[i] = (uint8_t)(i / 4 + i % 4);
+    for (int i = 0; i < n; ++i) y[i] = i % classes;
+    H5Array ax = {"x", H5T_STD_U8LE, H5T_NATIVE_UINT8, 4, {(hsize_t)n, 1, 2, 2}, {0}, 0, x};
+    H5Array ay = {"y", H5T_STD_I32LE, H5T_NATIVE_INT32, 1, {(hsize_t)n}, {0}, 0, y};
+    if (packed) {
+        ax.chunk[0] = n < 3 ? 1 : 3, ax.chunk[1] = 1, ax.chunk[2] = ax.chunk[3] = 2;
+        ay.chunk[0] = 2;
+        ax.deflate = ay.deflate = 4;
+    }
+    hid_t file = h5_new(path);
+    h5_put(file, ax);
+    h5_put(file, ay);
+    H5Fclose(file);
+    mem_free(&x);
+    mem_free(&y);
+    return path;
+}
+
+#endif

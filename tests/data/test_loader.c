@@ -1,0 +1,228 @@
+/* The loader: every sample once an epoch over any number of replicas and awkward sizes; a stream begun in the middle is
+ * the same stream; padding; evaluation in order; errors come out; it can be stopped at any time. */
+#include "fixture.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <signal.h>
+#include <unistd.h>
+
+static Loader *loader_of(const DataSet *set, const Config *c, LoaderPlan plan)
+{
+    Loader *l = NULL;
+    CHECK_OK(loader_new(&l, set, c, plan));
+    return l;
+}
+
+/* One grid: replicas share M micro-batches; two epochs; counts how often each sample comes. */
+static void once_each(const DataSet *set, int replicas, int per_replica, int micro)
+{
+    Config c = config_plain();
+    int64_t n = set->samples, batch = (int64_t)replicas * per_replica * micro;
+    int64_t steps = data_steps_per_epoch(n, batch);
+    int *seen = mem_new((size_t)n * 2 * sizeof *seen), bad = 0;
+    for (int r = 0; r < replicas; ++r) {
+        LoaderPlan plan = {batch, micro, r * per_replica, per_replica, 0, 0, true, 3};
+        Loader *l = loader_of(set, &c, plan);
+        for (int64_t i = 0; l && i < 2 * steps * per_replica; ++i) {
+            const Batch *b;
+            CHECK_OK(loader_next(l, &b, NULL));
+            int64_t epoch = i / (steps * per_replica), step = i / per_replica % steps;
+            bad += b->epoch != epoch || b->step != step ||
+                   b->micro != r * per_replica + i % per_replica;
+            for (int row = 0; row < b->rows; ++row) {
+                int64_t s = b->sample[row],
+                        want = sampler_at(n, 7, epoch, step * batch + b->micro * micro + row);
+                bad += s != want || b->labels[row] != s % 3;
+                bad += fabsf(b->x[row * 4] - (float)(uint8_t)s / 255) > 1e-6f;
+                ++seen[epoch * n + s];
+            }
+            for (int64_t z = b->rows; z < micro; ++z)
+                for (int k = 0; k < 4; ++k) bad += b->x[z * 4 + k] != 0.0f || b->labels[z] != 0;
+        }
+        loader_free(&l);
+    }
+    for (int64_t i = 0; i < 2 * n; ++i) bad += seen[i] != 1;
+    if (bad)
+        printf("  n %lld, %d replicas, %d of %d\n", (long long)n, replicas, per_replica, micro);
+    CU_ASSERT_EQUAL(bad, 0);
+    mem_free(&seen);
+}
+
+static void every_sample_once(void)
+{
+    static const int n[] = {1, 7, 101, 256};
+    for (size_t i = 0; i < sizeof n / sizeof n[0]; ++i) {
+        DataSet set;
+        CHECK_OK(data_set_open(&set, NULL, images_small("once.h5", n[i], 3, i % 2)));
+        set.classes = 3;
+        for (int replicas = 1; replicas <= 5; ++replicas)
+            for (int per = 1; per <= 3; per += 2)
+                for (int micro = 1; micro <= 5; micro += 2) once_each(&set, replicas, per, micro);
+    }
+}
+
+/* Hashes the stream from (epoch, step) on, `count` micro-batches. */
+static void stream(const DataSet *set, const Config *c, int64_t epoch, int64_t step, int count,
+                   int slots, uint64_t *hash)
+{
+    Loader *l = loader_of(set, c, (LoaderPlan){24, 4, 2, 3, epoch, step, true, slots});
+    for (int i = 0; l && i < count; ++i) {
+        const Batch *b;
+        double wait = 0;
+        CHECK_OK(loader_next(l, &b, &wait));
+        hash[i] = hash_bytes(b->x, 16 * sizeof(float)) ^ hash_bytes(b->labels, 16) ^
+                  hash_bytes(b->sample, 32) ^ ((uint64_t)b->rows << 60);
+        CU_ASSERT_TRUE(wait >= 0);
+    }
+    loader_free(&l);
+}
+
+static void resume(void)
+{
+    enum { STEPS = 5, PER = 3, ALL = STEPS * PER * 3 }; /* 101 samples: 5 steps of 24 */
+    DataSet set;
+    Config c = config_plain();
+    c.data.augment = AUGMENT_FLIP | AUGMENT_CROP | AUGMENT_CUTOUT;
+    c.data.crop_pad = c.data.cutout_size = 1;
+    uint64_t whole[ALL], part[ALL];
+    CHECK_OK(data_set_open(&set, &c, images_small("resume.h5", 101, 3, false)));
+    stream(&set, &c, 0, 0, ALL, 4, whole);
+    for (int start = 1; start <= STEPS * 2; ++start) {
+        int left = ALL - start * PER;
+        stream(&set, &c, start / STEPS, start % STEPS, left, 2 + start, part);
+        CU_ASSERT_EQUAL(memcmp(part, whole + start * PER, (size_t)left * sizeof *part), 0);
+    }
+    stream(&set, &c, 0, STEPS, PER, 2, part); /* the end of an epoch is the next one's start */
+    CU_ASSERT_EQUAL(memcmp(part, whole + STEPS * PER, PER * sizeof *part), 0);
+}
+
+static void evaluation(void)
+{
+    DataSet set;
+    Config c = config_plain();
+    c.data.augment = AUGMENT_FLIP; /* not in evaluation */
+    CHECK_OK(data_set_open(&set, &c, images_small("eval.h5", 23, 3, false)));
+    int64_t total = 0;
+    for (int r = 0; r < 2; ++r) {
+        Loader *l = loader_of(&set, &c, (LoaderPlan){16, 4, r * 2, 2, 0, 0, false, 2});
+        const Batch *b;
+        int batches = 0;
+        for (;; ++batches) {
+            CHECK_OK(loader_next(l, &b, NULL));
+            if (!b) break;
+            int64_t first = b->step * 16 + b->micro * 4;
+            for (int i = 0; i < b->rows; ++i) {
+                CU_ASSERT_EQUAL(b->sample[i], first + i);
+                CU_ASSERT_DOUBLE_EQUAL(b->x[i * 4 + 1], (double)(first + i + 1) / 255, 1e-6);
+            }
+            total += b->rows;
+        }
+        CU_ASSERT_EQUAL(batches, 4);
+        CHECK_OK(loader_next(l, &b, NULL)); /* stays at the end */
+        CU_ASSERT_PTR_NULL(b);
+        loader_free(&l);
+    }
+    CU_ASSERT_EQUAL(total, 23);
+}
+
+static void targets(void)
+{
+    const char *path = in_scratch("targets.h5");
+    float x[10], t[10];
+    for (int i = 0; i < 10; ++i) x[i] = (float)i, t[i] = (float)-i;
+    hid_t file = h5_new(path);
+    h5_put(file, (H5Array){"x", H5T_IEEE_F32LE, H5T_NATIVE_FLOAT, 2, {5, 2}, {0}, 0, x});
+    h5_put(file, (H5Array){"y", H5T_IEEE_F32LE, H5T_NATIVE_FLOAT, 2, {5, 2}, {0}, 0, t});
+    H5Fclose(file);
+    DataSet set;
+    Config c = config_plain();
+    const Batch *b;
+    Loader *l = NULL;
+    CHECK_OK(data_set_open(&set, &c, path));
+    LoaderPlan plan = {4, 4, 0, 1, 0, 0, true, 2};
+    CHECK_FAILS(loader_new(&l, &set, &c, plan), ERR_DATA, "train.loss");
+    CU_ASSERT_PTR_NULL(l);
+    c.train.loss = LOSS_MSE;
+    l = loader_of(&set, &c, plan);
+    for (int i = 0; i < 4; ++i) {
+        CHECK_OK(loader_next(l, &b, NULL));
+        CU_ASSERT_PTR_NULL(b->labels);
+        for (int r = 0; r < 4; ++r)
+            for (int k = 0; k < 2; ++k)
+                CU_ASSERT_EQUAL(b->targets[r * 2 + k],
+                                r < b->rows ? (float)-(b->sample[r] * 2 + k) : 0.0f);
+    }
+    loader_free(&l);
+    c.data.augment = AUGMENT_FLIP;
+    CHECK_FAILS(loader_new(&l, &set, &c, plan), ERR_CONFIG, "data.augment");
+}
+
+/* A bad label in the middle: the good micro-batches before it come first, then the error, again and again. */
+static void errors_come_out(void)
+{
+    DataSet set;
+    Config c = config_plain();
+    const Batch *b;
+    CHECK_OK(data_set_open(&set, &c, images_small("bad.h5", 40, 20, false)));
+    set.classes = 13;
+    Loader *l = loader_of(&set, &c, (LoaderPlan){4, 4, 0, 1, 0, 0, false, 2});
+    for (int i = 0; i < 3; ++i) CHECK_OK(loader_next(l, &b, NULL));
+    CHECK_FAILS(loader_next(l, &b, NULL), ERR_DATA, "bad.h5: sample 13");
+    CU_ASSERT_PTR_NULL(b);
+    CHECK_FAILS(loader_next(l, &b, NULL), ERR_DATA, "bad.h5: sample 13");
+    loader_free(&l);
+    CU_ASSERT_PTR_NULL(l);
+    loader_free(&l);
+    LoaderPlan wrong = {5, 4, 0, 1, 0, 0, false, 2};
+    CHECK_FAILS(loader_new(&l, &set, &c, wrong), ERR_BUG, "impossible plan");
+}
+
+/* The file is cut off while the thread reads ahead. */
+static void file_shrinks(void)
+{
+    DataSet set;
+    Config c = config_plain();
+    const Batch *b;
+    Status st = OK;
+    const char *path = images_small("gone.h5", 60000, 3, false);
+    CHECK_OK(data_set_open(&set, &c, path));
+    Loader *l = loader_of(&set, &c, (LoaderPlan){64, 64, 0, 1, 0, 0, true, 2});
+    CHECK_OK(loader_next(l, &b, NULL));
+    CU_ASSERT_EQUAL(truncate(path, 4096), 0);
+    for (int i = 0; i < 100 && st == OK; ++i) st = loader_next(l, &b, NULL);
+    CU_ASSERT_EQUAL(st, ERR_IO);
+    CU_ASSERT_PTR_NOT_NULL(strstr(fail_message(), "gone.h5"));
+    loader_free(&l);
+}
+
+static volatile sig_atomic_t in_main;
+static pthread_t main_thread;
+static void on_signal(int s)
+{
+    (void)s;
+    in_main += pthread_equal(pthread_self(), main_thread) ? 1 : 100;
+}
+
+static void stops_any_time(void)
+{
+    DataSet set;
+    Config c = config_plain();
+    const Batch *b;
+    main_thread = pthread_self();
+    signal(SIGUSR1, on_signal);
+    CHECK_OK(data_set_open(&set, &c, images_small("stop.h5", 500, 3, true)));
+    for (int i = 0; i < 60; ++i) {
+        Loader *l = loader_of(&set, &c, (LoaderPlan){32, 8, 0, 4, 0, 0, true, 2 + i % 5});
+        kill(getpid(), SIGUSR1);
+        for (int k = 0; k < i % 7; ++k) CHECK_OK(loader_next(l, &b, NULL));
+        if (i % 3 == 0) usleep(300);
+        loader_free(&l);
+    }
+    CU_ASSERT_EQUAL(in_main, 60);
+}
+
+TEST_MAIN("loader", {"every sample once an epoch", every_sample_once},
+          {"begun in the middle", resume}, {"evaluation", evaluation}, {"targets", targets},
+          {"errors come out", errors_come_out}, {"the file shrinks", file_shrinks},
+          {"stops at any time", stops_any_time})

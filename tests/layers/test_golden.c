@@ -1,0 +1,299 @@
+/* Every layer kind against PyTorch's values (tests/golden/layers, made by tools/golden_layers.py): outputs, gradients of
+ * every input and parameter, statistics; on the CPU backend and on the one that poisons memory, with inputs plain and
+ * in blocks, in memory of their own and in place. */
+#include "harness.h"
+#include "op_rig.h"
+
+enum { CASE_TENSORS = 32 };
+
+typedef struct Tolerance { /* of |got - expected| / max(1, |expected|) */
+    const char *kind;
+    double y, gradient;
+} Tolerance;
+static const Tolerance tolerances[] = {
+    {"dense", 5e-6, 5e-6},       {"conv2d", 1e-5, 1e-5},       {"batch_norm", 1e-5, 2e-5},
+    {"layer_norm", 1e-5, 2e-5},  {"relu", 1e-6, 1e-6},         {"relu6", 1e-6, 1e-6},
+    {"gelu", 5e-6, 5e-6},        {"silu", 5e-6, 5e-6},         {"max_pool", 1e-6, 2e-6},
+    {"avg_pool", 2e-6, 2e-6},    {"global_pool", 2e-6, 2e-6},  {"add", 2e-6, 2e-6},
+    {"concat", 1e-6, 1e-6},      {"flatten", 1e-6, 1e-6},      {"embedding", 1e-6, 2e-6},
+    {"softmax_loss", 5e-6, 5e-6}, {"mse_loss", 2e-6, 2e-6},
+};
+
+typedef struct CaseTensor {
+    char name[16];
+    Shape shape;
+    float *value; /* owned */
+} CaseTensor;
+
+typedef struct Case {
+    char name[64], attrs[256];
+    Act act;
+    bool residual, eval;
+    int rows; /* 0: all */
+    float loss_scale;
+    int count;
+    CaseTensor tensor[CASE_TENSORS];
+} Case;
+
+typedef struct Variant {
+    const BackendTable *backend;
+    int block;
+    bool in_place;
+} Variant;
+static const Variant variants[] = {
+    {&backend_cpu, 1, false},    {&backend_cpu, 8, false},    {&backend_cpu, 16, false},
+    {&backend_cpu, 8, true},     {&backend_cpu, 1, true},     {&backend_poison, 1, false},
+    {&backend_poison, 8, false}, {&backend_poison, 16, true},
+};
+
+static const CaseTensor *find(const Case *c, const char *name, int number)
+{
+    char full[16];
+    snprintf(full, sizeof full, number < 0 ? "%s" : "%s%d", name, number);
+    for (int i = 0; i < c->count; ++i)
+        if (strcmp(c->tensor[i].name, full) == 0) return &c->tensor[i];
+    return NULL;
+}
+
+static Shape read_shape(char *text)
+{
+    Shape s = shape_of(0, 1, 1, 1, 1);
+    char *rest = text;
+    for (char *d; s.ndim < SHAPE_DIMS && (d = strtok_r(rest, ",", &rest));) s.dim[s.ndim++] = atoll(d);
+    return s;
+}
+
+/* "x0 2,3 fill SEED SCALE SHIFT" or "y 2,3 values V V ..." */
+static void read_tensor(Case *c, const char *name, char *rest)
+{
+    CaseTensor *t = &c->tensor[c->count++];
+    snprintf(t->name, sizeof t->name, "%s", name);
+    t->shape = read_shape(strtok_r(rest, " ", &rest));
+    int64_t n = shape_count(t->shape);
+    t->value = mem_new((size_t)n * sizeof(float));
+    bool fill = strcmp(strtok_r(rest, " ", &rest), "fill") == 0;
+    uint32_t seed = fill ? (uint32_t)strtoul(rest, &rest, 10) : 0;
+    float scale = fill ? strtof(rest, &rest) : 0, shift = fill ? strtof(rest, &rest) : 0;
+    for (int64_t i = 0; i < n; ++i)
+        t->value[i] = fill ? rig_number(seed, i, scale, shift) : strtof(rest, &rest);
+}
+
+static void read_line(Case *c, char *line)
+{
+    char *rest = line, *word = strtok_r(line, " \n", &rest);
+    rest[strcspn(rest, "\n")] = 0;
+    if (strcmp(word, "case") == 0) snprintf(c->name, sizeof c->name, "%.63s", rest);
+    else if (strcmp(word, "attrs") == 0) snprintf(c->attrs, sizeof c->attrs, "%.255s", rest);
+    else if (strcmp(word, "act") == 0) c->act = strcmp(rest, "relu") == 0 ? ACT_RELU : ACT_RELU6;
+    else if (strcmp(word, "residual") == 0) c->residual = true;
+    else if (strcmp(word, "eval") == 0) c->eval = true;
+    else if (strcmp(word, "rows") == 0) c->rows = atoi(rest);
+    else if (strcmp(word, "loss_scale") == 0) c->loss_scale = strtof(rest, NULL);
+    else read_tensor(c, word, rest);
+}
+
+/* The next case; false at the end of the file. */
+static bool case_read(Case *c, FILE *file)
+{
+    char *line = NULL;
+    size_t room = 0;
+    *c = (Case){.loss_scale = 1};
+    while (getline(&line, &room, file) > 0) {
+        if (line[0] == '#') continue;
+        if (strcmp(line, "end\n") == 0) {
+            free(line);
+            return true;
+        }
+        read_line(c, line);
+    }
+    free(line);
+    return false;
+}
+
+static void case_free(Case *c)
+{
+    for (int i = 0; i < c->count; ++i) mem_free(&c->tensor[i].value);
+}
+
+static void compare(const char *what, const float *got, const CaseTensor *expected, double tolerance)
+{
+    double worst = 0;
+    for (int64_t i = 0; i < shape_count(expected->shape); ++i) {
+        double e = expected->value[i], d = fabs((double)got[i] - e) / fmax(1, fabs(e));
+        if (isnan(e)) continue;
+        if (!(d <= worst)) worst = isnan(d) ? INFINITY : d;
+    }
+    if (worst > tolerance) printf("  %s: %s is off by %.3g (allowed %.3g)\n", what, expected->name, worst, tolerance);
+    CU_ASSERT_TRUE(worst <= tolerance);
+}
+
+static int32_t *integers(const CaseTensor *t)
+{
+    int64_t n = shape_count(t->shape);
+    int32_t *out = mem_new((size_t)n * sizeof *out);
+    for (int64_t i = 0; i < n; ++i) out[i] = (int32_t)t->value[i];
+    return out;
+}
+
+static Status open_case(Rig *rig, const Case *c, const char *kind, Backend *backend, const Variant *v)
+{
+    *rig = (Rig){.in_place = v->in_place};
+    TRY(rig_spec(rig, backend, kind, c->attrs));
+    if (c->act != ACT_NONE) rig->spec.act = c->act;
+    rig->spec.residual = c->residual;
+    const CaseTensor *x;
+    for (; (x = find(c, "x", rig->spec.x_count)); ++rig->spec.x_count) {
+        Desc *d = &rig->spec.x[rig->spec.x_count];
+        *d = desc_plain(x->shape, strcmp(kind, "embedding") == 0 ? DTYPE_I32 : DTYPE_F32);
+        if (x->shape.ndim == 4) d->block = v->block;
+    }
+    return rig_open(rig, kind);
+}
+
+static void give(Rig *rig, const Case *c)
+{
+    for (int i = 0; i < rig->spec.x_count; ++i) {
+        const CaseTensor *x = find(c, "x", i);
+        int32_t *tokens = rig->spec.x[i].dtype == DTYPE_I32 ? integers(x) : NULL;
+        rig_set_x(rig, i, tokens ? (const void *)tokens : x->value);
+        mem_free(&tokens);
+    }
+    for (int i = 0; i < rig->spec.w_count; ++i) rig_set_w(rig, i, find(c, "w", i)->value);
+    const CaseTensor *labels = find(c, "labels", -1), *targets = find(c, "targets", -1);
+    if (labels) {
+        int32_t *l = integers(labels);
+        rig_set_labels(rig, l, shape_count(labels->shape));
+        mem_free(&l);
+    }
+    if (targets) rig_set_targets(rig, targets->value, shape_count(targets->shape));
+    if (c->rows) rig->run.rows = c->rows;
+    rig->run.training = !c->eval;
+    rig->run.loss_scale = c->loss_scale;
+}
+
+/* Running statistics as the trainer moves them, from the micro-batch's own in dw. */
+static void check_running(Rig *rig, const Case *c, const char *what, double tolerance)
+{
+    for (int i = 2; i < 4; ++i) {
+        const CaseTensor *expected = find(c, "r", i), *before = find(c, "w", i);
+        if (!expected) continue;
+        int64_t n = shape_count(expected->shape);
+        float *got = mem_new((size_t)n * sizeof *got);
+        rig_get_dw(rig, i, got);
+        for (int64_t k = 0; k < n; ++k)
+            got[k] = (1 - rig->spec.momentum) * before->value[k] + rig->spec.momentum * got[k];
+        compare(what, got, expected, tolerance);
+        mem_free(&got);
+    }
+}
+
+static void check_gradients(Rig *rig, const Case *c, const char *what, double tolerance)
+{
+    int64_t largest = 1;
+    for (int i = 0; i < c->count; ++i)
+        if (shape_count(c->tensor[i].shape) > largest) largest = shape_count(c->tensor[i].shape);
+    float *got = mem_new((size_t)largest * sizeof *got);
+    for (int i = 0; i < rig->spec.x_count; ++i) {
+        const CaseTensor *dx = find(c, "dx", i);
+        if (!dx) continue;
+        rig_get_dx(rig, i, got);
+        compare(what, got, dx, tolerance);
+    }
+    for (int i = 0; i < rig->spec.w_count; ++i) {
+        const CaseTensor *dw = find(c, "dw", i);
+        if (!dw) continue;
+        rig_get_dw(rig, i, got);
+        compare(what, got, dw, tolerance);
+    }
+    mem_free(&got);
+}
+
+static void run_case(const Case *c, const char *kind, const Tolerance *t, Backend *backend, const Variant *v)
+{
+    char what[160];
+    snprintf(what, sizeof what, "%s, %s (%s, block %d%s)", kind, c->name, v->backend->name, v->block,
+             v->in_place ? ", in place" : "");
+    Rig rig;
+    Status st = open_case(&rig, c, kind, backend, v);
+    if (st != OK) printf("  %s: %s\n", what, fail_message());
+    CU_ASSERT_EQUAL(st, OK);
+    if (st != OK) {
+        rig_close(&rig);
+        return;
+    }
+    const CaseTensor *y = find(c, "y", -1), *dy = find(c, "dy", -1);
+    give(&rig, c);
+    CU_ASSERT_EQUAL(shape_count(rig.spec.y.shape), shape_count(y->shape));
+    float *got = mem_new((size_t)shape_count(rig.spec.y.shape) * sizeof *got);
+    rig_forward(&rig);
+    rig_get_y(&rig, got);
+    compare(what, got, y, t->y);
+    mem_free(&got);
+    if (!c->eval) {
+        check_running(&rig, c, what, t->y);
+        rig_backward(&rig, dy ? dy->value : NULL);
+        check_gradients(&rig, c, what, t->gradient);
+    }
+    rig_close(&rig);
+}
+
+static void run_kind(const char *kind)
+{
+    char path[128];
+    snprintf(path, sizeof path, "tests/golden/layers/%s.txt", kind);
+    const Tolerance *t = tolerances;
+    while (strcmp(t->kind, kind) != 0) ++t;
+    for (size_t v = 0; v < sizeof variants / sizeof variants[0]; ++v) {
+        Backend *backend;
+        FILE *file = fopen(path, "r");
+        CU_ASSERT_PTR_NOT_NULL_FATAL(file);
+        CHECK_OK(backend_open(&backend, variants[v].backend, (BackendOptions){.threads = 1}));
+        int cases = 0;
+        for (Case c; case_read(&c, file); ++cases) {
+            run_case(&c, kind, t, backend, &variants[v]);
+            case_free(&c);
+        }
+        CU_ASSERT_TRUE(cases > 0);
+        backend_close(&backend);
+        fclose(file);
+    }
+}
+
+#define KIND_TEST(kind) \
+    static void test_##kind(void) { run_kind(#kind); }
+KIND_TEST(dense)
+KIND_TEST(conv2d)
+KIND_TEST(batch_norm)
+KIND_TEST(layer_norm)
+KIND_TEST(relu)
+KIND_TEST(relu6)
+KIND_TEST(gelu)
+KIND_TEST(silu)
+KIND_TEST(max_pool)
+KIND_TEST(avg_pool)
+KIND_TEST(global_pool)
+KIND_TEST(add)
+KIND_TEST(concat)
+KIND_TEST(flatten)
+KIND_TEST(embedding)
+KIND_TEST(softmax_loss)
+KIND_TEST(mse_loss)
+
+/* Dropout has no golden values: its mask is weft's own (see test_gradients.c). */
+static void test_every_kind_is_here(void)
+{
+    for (const LayerKind *const *kind = layer_kinds; *kind; ++kind) {
+        bool here = strcmp((*kind)->name, "dropout") == 0;
+        for (size_t i = 0; i < sizeof tolerances / sizeof tolerances[0]; ++i)
+            here = here || strcmp((*kind)->name, tolerances[i].kind) == 0;
+        if (!here) printf("  no golden values of %s\n", (*kind)->name);
+        CU_ASSERT_TRUE(here);
+    }
+}
+
+TEST_MAIN("golden layers", {"dense", test_dense}, {"conv2d", test_conv2d}, {"batch_norm", test_batch_norm},
+          {"layer_norm", test_layer_norm}, {"relu", test_relu}, {"relu6", test_relu6}, {"gelu", test_gelu},
+          {"silu", test_silu}, {"max_pool", test_max_pool}, {"avg_pool", test_avg_pool},
+          {"global_pool", test_global_pool}, {"add", test_add}, {"concat", test_concat}, {"flatten", test_flatten},
+          {"embedding", test_embedding}, {"softmax_loss", test_softmax_loss}, {"mse_loss", test_mse_loss},
+          {"every kind", test_every_kind_is_here})

@@ -1,0 +1,258 @@
+/* Kinds of layer: the list, attributes as text, shape rules and their messages, first values of parameters. */
+#include "layers.h"
+
+#include "harness.h"
+
+#include <math.h>
+
+typedef struct Layer {
+    const LayerKind *kind;
+    OpSpec spec;
+    LayerSize size;
+    LayerParam param[OP_PARAMS];
+} Layer;
+
+static Layer layer_of(const char *name, Shape x)
+{
+    Layer l = {.kind = layer_kind(name)};
+    l.spec.kind = l.kind->op;
+    l.spec.x_count = l.kind->inputs > 0 ? l.kind->inputs : 2;
+    for (int i = 0; i < l.spec.x_count; ++i) l.spec.x[i] = desc_plain(x, DTYPE_F32);
+    l.kind->defaults(&l.spec, &l.size);
+    return l;
+}
+
+static Status set(Layer *l, const char *key, const char *value)
+{
+    return layer_attr(l->kind, &l->spec, &l->size, key, value);
+}
+
+static Status infer(Layer *l)
+{
+    return l->kind->infer(&l->spec, &l->size, l->param);
+}
+
+static void check_shape(Shape got, Shape want)
+{
+    char a[64], b[64];
+    CU_ASSERT(shape_equal(got, want));
+    if (!shape_equal(got, want))
+        printf("  got %s, want %s\n", shape_text(got, a), shape_text(want, b));
+}
+
+static void list(void)
+{
+    static const char *const names[] = {
+        "dense",  "conv2d",  "batch_norm", "layer_norm", "relu",         "relu6",
+        "gelu",   "silu",    "max_pool",   "avg_pool",   "global_pool",  "add",
+        "concat", "flatten", "dropout",    "embedding",  "softmax_loss", "mse_loss"};
+    int count = 0;
+    for (; layer_kinds[count]; ++count) {
+        const LayerKind *k = layer_kinds[count];
+        CU_ASSERT_PTR_EQUAL(layer_kind(k->name), k);
+        CU_ASSERT(k->help && k->attrs && k->defaults && k->infer && k->inputs != 0);
+    }
+    CU_ASSERT_EQUAL(count, (int)(sizeof names / sizeof names[0]));
+    for (int i = 0; i < count; ++i) CU_ASSERT_PTR_NOT_NULL(layer_kind(names[i]));
+    CU_ASSERT_PTR_NULL(layer_kind("conv3d"));
+}
+
+/* Every attribute that a kind names is one that layer_attr knows: never the "not in the table" fault. */
+static void attrs_known(void)
+{
+    for (int i = 0; layer_kinds[i]; ++i)
+        for (const char *const *a = layer_kinds[i]->attrs; *a; ++a) {
+            Layer l = layer_of(layer_kinds[i]->name, shape_of(4, 2, 4, 8, 8));
+            CU_ASSERT_NOT_EQUAL(set(&l, *a, "?"), ERR_BUG);
+        }
+}
+
+static void attrs(void)
+{
+    Layer l = layer_of("conv2d", shape_of(4, 2, 8, 16, 12));
+    CHECK_OK(set(&l, "channels", "32"));
+    CHECK_OK(set(&l, "kernel", "3,5"));
+    CHECK_OK(set(&l, "stride", "2"));
+    CHECK_OK(set(&l, "pad", "same"));
+    CHECK_OK(set(&l, "groups", "4"));
+    CHECK_OK(set(&l, "bias", "false"));
+    CHECK_OK(infer(&l));
+    CU_ASSERT_EQUAL(l.spec.pad[0], 1);
+    CU_ASSERT_EQUAL(l.spec.pad[1], 2);
+    check_shape(l.spec.y.shape, shape_of(4, 2, 32, 8, 6));
+    check_shape(l.spec.w[0], shape_of(4, 32, 2, 3, 5));
+    CU_ASSERT_EQUAL(l.spec.w_count, 1);
+}
+
+static void bad_attrs(void)
+{
+    Layer l = layer_of("conv2d", shape_of(4, 2, 8, 16, 12));
+    CHECK_FAILS(set(&l, "kernal", "3"), ERR_CONFIG, "did you mean 'kernel'");
+    CHECK_FAILS(set(&l, "zzzzzzzzz", "3"), ERR_CONFIG, "it takes channels, kernel");
+    CHECK_FAILS(set(&l, "kernel", "3x"), ERR_CONFIG, "neither a whole number nor a pair");
+    CHECK_FAILS(set(&l, "kernel", "3,4,5"), ERR_CONFIG, "pair");
+    CHECK_FAILS(set(&l, "kernel", ""), ERR_CONFIG, "pair");
+    CHECK_FAILS(set(&l, "kernel", "0"), ERR_CONFIG, "out of range");
+    CHECK_FAILS(set(&l, "kernel", "99999999999999999999"), ERR_CONFIG, "kernel");
+    CHECK_FAILS(set(&l, "channels", "1e3"), ERR_CONFIG, "not a whole number");
+    CHECK_FAILS(set(&l, "channels", "-4"), ERR_CONFIG, "out of range");
+    CHECK_FAILS(set(&l, "groups", "2,2"), ERR_CONFIG, "not a whole number");
+    CHECK_FAILS(set(&l, "pad", "valid"), ERR_CONFIG, "pad");
+    CHECK_FAILS(set(&l, "bias", "yes"), ERR_CONFIG, "neither true nor false");
+    CHECK_FAILS(set(&l, "init", "xavier"), ERR_CONFIG, "none of");
+    l = layer_of("dropout", shape_of(2, 2, 8, 1, 1));
+    CHECK_FAILS(set(&l, "p", "1"), ERR_CONFIG, "out of range");
+    CHECK_FAILS(set(&l, "p", "nan"), ERR_CONFIG, "not a number");
+    CHECK_FAILS(set(&l, "p", "0.5s"), ERR_CONFIG, "not a number");
+    CHECK_OK(set(&l, "p", "0.25"));
+    CU_ASSERT_EQUAL(l.spec.drop, 0.25f);
+    l = layer_of("relu", shape_of(2, 2, 8, 1, 1));
+    CHECK_FAILS(set(&l, "p", "1"), ERR_CONFIG, "relu takes no attribute");
+}
+
+static void shapes(void)
+{
+    Layer l = layer_of("dense", shape_of(3, 2, 5, 7, 1));
+    CHECK_OK(set(&l, "width", "11"));
+    CHECK_OK(infer(&l));
+    check_shape(l.spec.y.shape, shape_of(3, 2, 5, 11, 1));
+    check_shape(l.spec.w[0], shape_of(2, 11, 7, 1, 1));
+    check_shape(l.spec.w[1], shape_of(1, 11, 1, 1, 1));
+    CU_ASSERT(l.param[0].decay && !l.param[1].decay);
+    l = layer_of("max_pool", shape_of(4, 2, 3, 7, 9));
+    CHECK_OK(set(&l, "kernel", "3"));
+    CHECK_OK(infer(&l));
+    check_shape(l.spec.y.shape, shape_of(4, 2, 3, 2, 3));
+    l = layer_of("max_pool", shape_of(4, 2, 3, 112, 112));
+    CHECK_OK(set(&l, "kernel", "3"));
+    CHECK_OK(set(&l, "stride", "2"));
+    CHECK_OK(set(&l, "pad", "1"));
+    CHECK_OK(infer(&l));
+    check_shape(l.spec.y.shape, shape_of(4, 2, 3, 56, 56));
+    l = layer_of("global_pool", shape_of(4, 2, 3, 7, 9));
+    CHECK_OK(infer(&l));
+    check_shape(l.spec.y.shape, shape_of(4, 2, 3, 1, 1));
+    l = layer_of("flatten", shape_of(4, 2, 3, 7, 9));
+    CHECK_OK(infer(&l));
+    check_shape(l.spec.y.shape, shape_of(2, 2, 189, 1, 1));
+    l = layer_of("concat", shape_of(4, 2, 3, 7, 9));
+    l.spec.x[1].shape.dim[1] = 5;
+    CHECK_OK(infer(&l));
+    check_shape(l.spec.y.shape, shape_of(4, 2, 8, 7, 9));
+    l = layer_of("batch_norm", shape_of(4, 2, 3, 7, 9));
+    CHECK_OK(infer(&l));
+    CU_ASSERT_EQUAL(l.spec.w_count, 4);
+    CU_ASSERT(!l.param[1].buffer && l.param[2].buffer && l.param[3].buffer && !l.param[0].decay);
+    l = layer_of("layer_norm", shape_of(3, 2, 3, 7, 1));
+    CHECK_OK(infer(&l));
+    check_shape(l.spec.w[0], shape_of(1, 7, 1, 1, 1));
+    l = layer_of("softmax_loss", shape_of(3, 2, 5, 7, 1));
+    CHECK_OK(infer(&l));
+    check_shape(l.spec.y.shape, shape_of(2, 10, LOSS_COLUMNS, 1, 1));
+    l = layer_of("embedding", shape_of(2, 2, 5, 1, 1));
+    l.spec.x[0].dtype = DTYPE_I32;
+    CHECK_OK(set(&l, "vocab", "100"));
+    CHECK_OK(set(&l, "width", "8"));
+    CHECK_OK(infer(&l));
+    check_shape(l.spec.y.shape, shape_of(3, 2, 5, 8, 1));
+    check_shape(l.spec.w[0], shape_of(2, 100, 8, 1, 1));
+}
+
+static void bad_shapes(void)
+{
+    Layer l = layer_of("dense", shape_of(4, 2, 5, 7, 7));
+    CHECK_OK(set(&l, "width", "11"));
+    CHECK_FAILS(infer(&l), ERR_CONFIG, "put flatten before it");
+    l = layer_of("dense", shape_of(2, 2, 5, 1, 1));
+    CHECK_FAILS(infer(&l), ERR_CONFIG, "needs width");
+    l = layer_of("conv2d", shape_of(2, 2, 5, 1, 1));
+    CHECK_FAILS(infer(&l), ERR_CONFIG, "conv2d got 2x5, needs images");
+    l = layer_of("conv2d", shape_of(4, 2, 5, 4, 4));
+    CHECK_FAILS(infer(&l), ERR_CONFIG, "needs channels");
+    CHECK_OK(set(&l, "channels", "8"));
+    CHECK_FAILS(infer(&l), ERR_CONFIG, "needs kernel");
+    CHECK_OK(set(&l, "kernel", "4"));
+    CHECK_OK(set(&l, "pad", "same"));
+    CHECK_FAILS(infer(&l), ERR_CONFIG, "odd kernel");
+    CHECK_OK(set(&l, "pad", "0"));
+    CHECK_OK(set(&l, "kernel", "5"));
+    CHECK_FAILS(infer(&l), ERR_CONFIG, "too small");
+    CHECK_OK(set(&l, "kernel", "1"));
+    CHECK_OK(set(&l, "groups", "2"));
+    CHECK_FAILS(infer(&l), ERR_CONFIG, "must divide the channels in (5)");
+    l = layer_of("avg_pool", shape_of(4, 2, 5, 4, 4));
+    CHECK_OK(set(&l, "kernel", "2"));
+    CHECK_OK(set(&l, "pad", "2"));
+    CHECK_FAILS(infer(&l), ERR_CONFIG, "more than half");
+    l = layer_of("add", shape_of(4, 2, 5, 4, 4));
+    l.spec.x[1].shape.dim[1] = 6;
+    CHECK_FAILS(infer(&l), ERR_CONFIG, "two equal shapes");
+    l = layer_of("concat", shape_of(4, 2, 5, 4, 4));
+    l.spec.x[1].shape.dim[2] = 6;
+    CHECK_FAILS(infer(&l), ERR_CONFIG, "only in channels");
+    l = layer_of("embedding", shape_of(2, 2, 5, 1, 1));
+    CHECK_FAILS(infer(&l), ERR_CONFIG, "needs integer tokens");
+    l = layer_of("relu", shape_of(2, 2, 5, 1, 1));
+    l.spec.x[0].dtype = DTYPE_I32;
+    CHECK_FAILS(infer(&l), ERR_CONFIG, "put embedding before it");
+}
+
+typedef struct Moments {
+    double mean, deviation, low, high;
+} Moments;
+
+static Moments moments(const float *v, int n)
+{
+    Moments m = {.low = v[0], .high = v[0]};
+    for (int i = 0; i < n; ++i) {
+        m.mean += (double)v[i] / n;
+        m.low = fmin(m.low, (double)v[i]);
+        m.high = fmax(m.high, (double)v[i]);
+    }
+    for (int i = 0; i < n; ++i)
+        m.deviation += ((double)v[i] - m.mean) * ((double)v[i] - m.mean) / n;
+    m.deviation = sqrt(m.deviation);
+    return m;
+}
+
+static void initial_values(void)
+{
+    enum { N = 64 * 16 * 9 };
+    static float v[N], again[N];
+    Layer l = layer_of("conv2d", shape_of(4, 2, 16, 8, 8));
+    CHECK_OK(set(&l, "channels", "64"));
+    CHECK_OK(set(&l, "kernel", "3"));
+    CHECK_OK(infer(&l));
+    double bound = 1 / sqrt(16.0 * 9);
+    layer_param_init(&l.param[0], &l.spec, 0, "conv.weight", 1, v);
+    Moments m = moments(v, N);
+    CU_ASSERT(m.low >= -bound && m.high <= bound && m.high > 0.99 * bound && m.low < -0.99 * bound);
+    CU_ASSERT_DOUBLE_EQUAL(m.deviation, bound / sqrt(3.0), 0.02 * bound);
+    layer_param_init(&l.param[1], &l.spec, 1, "conv.bias", 1, v);
+    m = moments(v, 64);
+    CU_ASSERT(m.low >= -bound && m.high <= bound && m.deviation > 0.3 * bound);
+
+    CHECK_OK(set(&l, "init", "he"));
+    CHECK_OK(infer(&l));
+    layer_param_init(&l.param[0], &l.spec, 0, "conv.weight", 1, v);
+    m = moments(v, N);
+    CU_ASSERT_DOUBLE_EQUAL(m.deviation, sqrt(2.0 / (64 * 9)), 0.03 * sqrt(2.0 / (64 * 9)));
+    CU_ASSERT_DOUBLE_EQUAL(m.mean, 0, 0.002);
+    CU_ASSERT_EQUAL(l.param[1].init, INIT_ZERO);
+    layer_param_init(&l.param[0], &l.spec, 0, "conv.weight", 1, again);
+    CU_ASSERT_EQUAL(memcmp(v, again, sizeof v), 0);
+    layer_param_init(&l.param[0], &l.spec, 0, "conv.weight", 2, again);
+    CU_ASSERT_NOT_EQUAL(memcmp(v, again, sizeof v), 0);
+    layer_param_init(&l.param[0], &l.spec, 0, "other.weight", 1, again);
+    CU_ASSERT_NOT_EQUAL(memcmp(v, again, sizeof v), 0);
+
+    CHECK_OK(set(&l, "init", "normal"));
+    CHECK_OK(set(&l, "init_std", "0.01"));
+    CHECK_OK(infer(&l));
+    layer_param_init(&l.param[0], &l.spec, 0, "conv.weight", 1, v);
+    CU_ASSERT_DOUBLE_EQUAL(moments(v, N).deviation, 0.01, 0.0003);
+}
+
+TEST_MAIN("layer kinds", {"list", list}, {"attributes known", attrs_known}, {"attributes", attrs},
+          {"bad attributes", bad_attrs}, {"shapes", shapes}, {"bad shapes", bad_shapes},
+          {"initial values", initial_values})

@@ -1,0 +1,330 @@
+/* Graphs: the zoo against published counts, lists of layers, errors with their place, fusion, which gradients are wanted. */
+#include "model.h"
+
+#include "harness.h"
+
+static Config *config_of(const char *text)
+{
+    Config *config = NULL;
+    CHECK_OK(config_parse(&config, "test.yaml", text, 0, NULL));
+    return config;
+}
+
+static Desc images(int64_t n, int64_t c, int64_t size)
+{
+    return desc_plain(shape_of(4, n, c, size, size), DTYPE_F32);
+}
+
+static Graph *graph_of(const char *text, Desc input, int64_t classes)
+{
+    Config *config = config_of(text);
+    Graph *graph = NULL;
+    if (config) CHECK_OK(graph_build(&graph, config, input, classes));
+    config_free(&config);
+    return graph;
+}
+
+static void expect_error(const char *text, Desc input, int64_t classes, const char *message)
+{
+    Config *config = config_of(text);
+    Graph *graph = NULL;
+    if (config) CHECK_FAILS(graph_build(&graph, config, input, classes), ERR_CONFIG, message);
+    CU_ASSERT_PTR_NULL(graph);
+    config_free(&config);
+}
+
+static const Node *node_named(const Graph *graph, const char *name)
+{
+    for (int i = 0; i < graph->node_count; ++i)
+        if (strcmp(graph->node[i].name, name) == 0) return &graph->node[i];
+    return NULL;
+}
+
+static int index_of(const Graph *graph, const char *name)
+{
+    const Node *node = node_named(graph, name);
+    return node ? (int)(node - graph->node) : -2;
+}
+
+static const Param *param_named(const Graph *graph, const char *name)
+{
+    for (int i = 0; i < graph->param_count; ++i)
+        if (strcmp(graph->param[i].name, name) == 0) return &graph->param[i];
+    return NULL;
+}
+
+/* What must hold of every graph: order, unique names, the parameter table and the nodes agree. */
+static void check_graph(const Graph *g)
+{
+    for (int i = 0; i < g->node_count; ++i) {
+        const Node *node = &g->node[i];
+        for (int k = 0; k < node->spec.x_count; ++k) {
+            CU_ASSERT(node->in[k] >= NODE_INPUT && node->in[k] < i);
+            Desc x = node->in[k] == NODE_INPUT ? g->input : g->node[node->in[k]].spec.y;
+            CU_ASSERT(shape_equal(node->spec.x[k].shape, x.shape));
+        }
+        CU_ASSERT_EQUAL(index_of(g, node->name), i);
+        for (int k = 0; k < node->spec.w_count; ++k) {
+            const Param *p = &g->param[node->param[k]];
+            CU_ASSERT(p->node == i && p->slot == k);
+        }
+    }
+    CU_ASSERT_EQUAL(g->loss, g->node_count - 1);
+    CU_ASSERT_EQUAL(g->node[g->loss].in[0], g->logits);
+}
+
+typedef struct ZooRow {
+    const char *config;
+    int64_t channels, image, classes, params;
+    double macs; /* 0: not in the table */
+} ZooRow;
+
+static const ZooRow zoo_rows[] = {
+    {"model: {name: resnet18}", 3, 224, 1000, 11689512, 1814073344},
+    {"model: {name: resnet34}", 3, 224, 1000, 21797672, 3663761408},
+    {"model: {name: resnet50}", 3, 224, 1000, 25557032, 4089184256},
+    {"model: {name: resnet101}", 3, 224, 1000, 44549160, 7801405440},
+    {"model: {name: mobilenet_v2}", 3, 224, 1000, 3504872, 300774272},
+    {"model: {name: resnet18}", 3, 224, 10, 11181642, 0},
+    {"model: {name: resnet34}", 3, 224, 10, 21289802, 0},
+    {"model: {name: resnet50}", 3, 224, 10, 23528522, 0},
+    {"model: {name: resnet101}", 3, 224, 10, 42520650, 0},
+    {"model: {name: mobilenet_v2}", 3, 224, 10, 2236682, 0},
+    {"model: {name: resnet18, stem: small}", 3, 32, 10, 11173962, 0},
+    {"model: {name: resnet18, stem: small}", 1, 28, 10, 11172810, 0},
+    {"model: {name: lenet}", 1, 28, 10, 421642, 4241152},
+    {"model: {name: mlp}", 1, 28, 10, 669706, 668672},
+    {"model: {name: mlp, hidden: [32]}", 1, 28, 10, 25450, 25408},
+};
+
+static void zoo_counts(void)
+{
+    for (size_t i = 0; i < sizeof zoo_rows / sizeof zoo_rows[0]; ++i) {
+        const ZooRow *row = &zoo_rows[i];
+        Graph *g = graph_of(row->config, images(2, row->channels, row->image), row->classes);
+        CU_ASSERT_PTR_NOT_NULL_FATAL(g);
+        check_graph(g);
+        CU_ASSERT_EQUAL(graph_param_count(g), row->params);
+        if (row->macs > 0) CU_ASSERT_EQUAL(graph_forward_macs(g), row->macs);
+        CHECK_OK(graph_fuse(g));
+        check_graph(g);
+        CU_ASSERT_EQUAL(graph_param_count(g), row->params);
+        if (row->macs > 0) CU_ASSERT_EQUAL(graph_forward_macs(g), row->macs);
+        graph_free(&g);
+        CU_ASSERT_PTR_NULL(g);
+    }
+}
+
+static void zoo_names(void)
+{
+    Graph *g = graph_of("model: {name: resnet50}", images(2, 3, 224), 1000);
+    const Param *p = param_named(g, "layer1.0.conv2.weight");
+    CU_ASSERT(p && shape_equal(p->shape, shape_of(4, 64, 64, 3, 3)) && p->info.decay);
+    CU_ASSERT(p && p->info.init == INIT_HE_NORMAL);
+    CU_ASSERT_PTR_NOT_NULL(param_named(g, "layer4.2.bn3.running_var"));
+    CU_ASSERT_PTR_NOT_NULL(param_named(g, "layer3.0.downsample.0.weight"));
+    CU_ASSERT_PTR_NULL(param_named(g, "layer3.1.downsample.0.weight"));
+    p = param_named(g, "fc.bias");
+    CU_ASSERT(p && p->shape.dim[0] == 1000 && !p->info.decay && p->info.init == INIT_UNIFORM);
+    CU_ASSERT_EQUAL(p ? p->info.scale : 0, 2048);
+    graph_free(&g);
+    g = graph_of("model: {name: mobilenet_v2}", images(2, 3, 224), 10);
+    p = param_named(g, "features.2.conv.1.0.weight");
+    CU_ASSERT(p && shape_equal(p->shape, shape_of(4, 96, 1, 3, 3)));
+    CU_ASSERT_PTR_NOT_NULL(param_named(g, "features.1.conv.2.weight"));
+    CU_ASSERT_PTR_NOT_NULL(param_named(g, "features.18.1.running_mean"));
+    p = param_named(g, "classifier.1.weight");
+    CU_ASSERT(p && p->info.init == INIT_NORMAL && p->info.scale == 0.01f);
+    CU_ASSERT_EQUAL(node_named(g, "classifier.0")->spec.drop, 0.2f);
+    graph_free(&g);
+    g = graph_of("model: {name: mobilenet_v2, dropout: 0}", images(2, 3, 224), 10);
+    CU_ASSERT_PTR_NULL(node_named(g, "classifier.0"));
+    graph_free(&g);
+    g = graph_of("model: {name: lenet, dropout: 0.3}", images(2, 1, 28), 10);
+    CU_ASSERT_EQUAL(node_named(g, "dropout")->spec.drop, 0.3f);
+    graph_free(&g);
+}
+
+static void zoo_errors(void)
+{
+    expect_error("model: {name: resnet19}", images(2, 3, 32), 10, "did you mean 'resnet1");
+    expect_error("model: {name: transformer}", images(2, 3, 32), 10, "mobilenet_v2");
+    expect_error("run: {seed: 1}", images(2, 3, 32), 10, "set model.name");
+    expect_error("model:\n  name: lenet\n  stem: small\n", images(2, 1, 28), 10, "test.yaml:3:");
+    expect_error("model: {name: lenet}", images(2, 1, 28), 0, "set model.classes");
+    expect_error("model: {name: lenet}", images(2, 1, 3), 10, "too small");
+    expect_error("model: {name: lenet}", desc_plain(shape_of(2, 2, 20, 1, 1), DTYPE_F32), 10,
+                 "layer conv1: conv2d got 2x20, needs images");
+    expect_error("model: {name: mlp}", desc_plain(shape_of(2, 2, 20, 1, 1), DTYPE_I32), 10,
+                 "embedding");
+}
+
+static const char *const list_text =
+    "model:\n"
+    "  layers:\n"
+    "    - conv2d: {channels: 8, kernel: [3, 3], pad: same, name: c1}\n"
+    "    - batch_norm\n"
+    "    - relu: {name: left}\n"
+    "    - conv2d: {channels: 8, kernel: 1, input: data, name: right}\n"
+    "    - add: {input: [left, right]}\n"
+    "    - conv2d: {channels: 4, kernel: 1}\n"
+    "    - concat: {input: [add1, conv2d3, right]}\n"
+    "    - global_pool\n"
+    "    - flatten\n"
+    "    - dropout: {p: 0.1}\n"
+    "    - dense: {width: 10}\n"
+    "train: {label_smoothing: 0.1}\n";
+
+static void list(void)
+{
+    Graph *g = graph_of(list_text, images(4, 3, 8), 10);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(g);
+    check_graph(g);
+    CU_ASSERT_EQUAL(g->node_count, 12);
+    CU_ASSERT_EQUAL(node_named(g, "right")->in[0], NODE_INPUT);
+    CU_ASSERT_EQUAL(node_named(g, "concat1")->spec.y.shape.dim[1], 20);
+    CU_ASSERT_EQUAL(node_named(g, "concat1")->in[1], index_of(g, "conv2d3"));
+    CU_ASSERT_EQUAL(node_named(g, "loss")->spec.smoothing, 0.1f);
+    CU_ASSERT_EQUAL(graph_param_count(g), 8 * 27 + 8 + 16 + 8 * 3 + 8 + 32 + 4 + 200 + 10);
+    graph_free(&g);
+    g = graph_of("model: {layers: [dense: {width: 3}]}\ntrain: {loss: mse}\n",
+                 desc_plain(shape_of(2, 4, 5, 1, 1), DTYPE_F32), 3);
+    CU_ASSERT_EQUAL(g->node[g->loss].spec.kind, OP_MSE_LOSS);
+    graph_free(&g);
+}
+
+static void list_errors(void)
+{
+    const Desc x = images(4, 1, 8);
+    const Desc v = desc_plain(shape_of(2, 4, 8, 1, 1), DTYPE_F32);
+    expect_error("model:\n  layers:\n    - dens: {width: 3}\n", v, 3,
+                 "test.yaml:3:7: there is no layer 'dens'; did you mean 'dense'?");
+    expect_error("model:\n  layers:\n    - dense: {widht: 3}\n", v, 3, "did you mean 'width'");
+    expect_error("model:\n  layers:\n    - relu\n    - dense: {width: 3x}\n", v, 3,
+                 "test.yaml:4:22: width: '3x'");
+    expect_error("model:\n  layers:\n    - dense: {width: 10}\n", x, 10,
+                 "test.yaml:3:7: dense got 4x1x8x8");
+    expect_error("model:\n  layers:\n    - dense: {width: 4}\n", v, 3,
+                 "gives 4 outputs, but the data has 3 classes");
+    expect_error("model:\n  layers:\n    - conv2d: {channels: 3, kernel: 1}\n", x, 3,
+                 "end with flatten and dense");
+    expect_error("model:\n  layers:\n    - softmax_loss\n", v, 3, "train.loss");
+    expect_error("model:\n  layers:\n    - relu: {name: a}\n    - relu: {name: a}\n", v, 3,
+                 "test.yaml:4:20: two layers have the name 'a'");
+    expect_error("model:\n  layers:\n    - relu: {name: loss}\n", v, 3, "cannot name a layer");
+    expect_error("model:\n  layers:\n    - relu: {name: a/b}\n", v, 3, "cannot name a layer");
+    expect_error("model:\n  layers:\n    - relu: {name: left}\n    - relu: {input: lefd}\n", v, 3,
+                 "did you mean 'left'");
+    expect_error("model:\n  layers:\n    - relu\n    - add\n", v, 3, "add needs 2 inputs, got 1");
+    expect_error("model:\n  layers:\n    - relu: {input: [data, data]}\n", v, 3,
+                 "relu needs 1 input, got 2");
+    expect_error("model:\n  layers:\n    - concat\n", v, 3, "concat needs 2 to 8 inputs");
+    expect_error("model:\n  layers:\n    - relu\n    - dense: {width: 3, input: data}\n", v, 3,
+                 "test.yaml:3:7: no layer reads the output of relu1");
+    expect_error(
+        "model:\n  layers:\n    - dense: {width: 2147483647}\n    - dense: {width: 2147483647}\n",
+        v, 3, "is too large");
+}
+
+static void fuse_lenet(void)
+{
+    Graph *g = graph_of("model: {name: lenet}", images(2, 1, 28), 10);
+    CHECK_OK(graph_fuse(g));
+    check_graph(g);
+    CU_ASSERT_EQUAL(g->node_count, 8); /* conv pool conv pool flatten fc fc loss */
+    CU_ASSERT_EQUAL(node_named(g, "conv1")->spec.act, ACT_NONE);
+    CU_ASSERT_EQUAL(node_named(g, "pool1")->spec.act, ACT_RELU);
+    CU_ASSERT_EQUAL(node_named(g, "pool1")->in[0], index_of(g, "conv1"));
+    CU_ASSERT_EQUAL(node_named(g, "fc1")->spec.act, ACT_RELU);
+    CU_ASSERT_EQUAL(node_named(g, "fc2")->spec.act, ACT_NONE);
+    graph_free(&g);
+}
+
+static void fuse_resnet(void)
+{
+    Graph *g = graph_of("model: {name: resnet18}", images(2, 3, 64), 10);
+    CHECK_OK(graph_fuse(g));
+    check_graph(g);
+    /* 20 convolutions, 20 norms, maxpool, avgpool, flatten, fc, loss */
+    CU_ASSERT_EQUAL(g->node_count, 45);
+    const Node *n = node_named(g, "layer1.0.bn2");
+    CU_ASSERT(n->spec.residual && n->spec.act == ACT_RELU && n->spec.x_count == 2);
+    CU_ASSERT_EQUAL(n->in[1], index_of(g, "maxpool"));
+    n = node_named(g, "layer2.0.downsample.1");
+    CU_ASSERT(n->spec.residual && n->spec.act == ACT_RELU);
+    CU_ASSERT_EQUAL(n->in[1], index_of(g, "layer2.0.bn2"));
+    n = node_named(g, "layer2.0.bn2");
+    CU_ASSERT(!n->spec.residual && n->spec.act == ACT_NONE);
+    CU_ASSERT_EQUAL(node_named(g, "layer2.1.conv1")->in[0], index_of(g, "layer2.0.downsample.1"));
+    CU_ASSERT_EQUAL(node_named(g, "maxpool")->spec.act, ACT_RELU);
+    graph_free(&g);
+    g = graph_of("model: {name: mobilenet_v2}", images(2, 3, 64), 10);
+    CHECK_OK(graph_fuse(g));
+    n = node_named(g, "features.3.conv.3");
+    CU_ASSERT(n->spec.residual && n->spec.act == ACT_NONE);
+    CU_ASSERT_EQUAL(n->in[1], index_of(g, "features.2.conv.3"));
+    CU_ASSERT_EQUAL(node_named(g, "features.0.1")->spec.act, ACT_RELU6);
+    graph_free(&g);
+}
+
+/* Nothing is fused where somebody else reads the number in between, or the backend has no such pair. */
+static void fuse_not(void)
+{
+    Graph *g = graph_of("model:\n"
+                        "  layers:\n"
+                        "    - dense: {width: 4, name: a}\n"
+                        "    - relu: {name: r}\n"
+                        "    - add: {input: [a, r], name: s}\n"
+                        "    - gelu\n"
+                        "    - dense: {width: 4, name: b}\n"
+                        "    - relu6: {name: r6}\n"
+                        "    - add: {input: [r6, r6], name: twice}\n"
+                        "    - relu: {name: last}\n",
+                        desc_plain(shape_of(2, 4, 8, 1, 1), DTYPE_F32), 4);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(g);
+    CHECK_OK(graph_fuse(g));
+    check_graph(g);
+    CU_ASSERT_EQUAL(g->node_count, 8);
+    CU_ASSERT_EQUAL(node_named(g, "a")->spec.act, ACT_NONE);
+    CU_ASSERT_EQUAL(node_named(g, "b")->spec.act, ACT_NONE);
+    CU_ASSERT_EQUAL(node_named(g, "twice")->spec.act, ACT_RELU);
+    CU_ASSERT_EQUAL(g->logits, index_of(g, "twice"));
+    graph_free(&g);
+}
+
+static void wanted_gradients(void)
+{
+    Graph *g = graph_of("model:\n"
+                        "  layers:\n"
+                        "    - relu: {name: before}\n"
+                        "    - dense: {width: 8, name: a}\n"
+                        "    - add: {input: [before, a], name: s}\n"
+                        "    - dense: {width: 3}\n",
+                        desc_plain(shape_of(2, 4, 8, 1, 1), DTYPE_F32), 3);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(g);
+    CU_ASSERT_FALSE(node_named(g, "before")->spec.need_dx[0]);
+    CU_ASSERT_FALSE(node_named(g, "a")->spec.need_dx[0]);
+    CU_ASSERT_FALSE(node_named(g, "s")->spec.need_dx[0]);
+    CU_ASSERT_TRUE(node_named(g, "s")->spec.need_dx[1]);
+    CU_ASSERT_TRUE(g->node[g->loss].spec.need_dx[0]);
+    graph_free(&g);
+}
+
+static void print(void)
+{
+    char text[8192] = "";
+    FILE *out = fmemopen(text, sizeof text, "w");
+    Graph *g = graph_of("model: {name: lenet}", images(2, 1, 28), 10);
+    CHECK_OK(graph_fuse(g));
+    graph_print(g, out);
+    fclose(out);
+    CU_ASSERT_PTR_NOT_NULL(strstr(text, "max_pool+relu"));
+    CU_ASSERT_PTR_NOT_NULL(strstr(text, "421,642 trained parameters; 8.48 MFLOP"));
+    CU_ASSERT_PTR_NOT_NULL(strstr(text, "2x64x14x14"));
+    graph_free(&g);
+}
+
+TEST_MAIN("graph", {"zoo counts", zoo_counts}, {"zoo names", zoo_names}, {"zoo errors", zoo_errors},
+          {"list", list}, {"list errors", list_errors}, {"fuse lenet", fuse_lenet},
+          {"fuse resnet, mobilenet", fuse_resnet}, {"not fused", fuse_not},
+          {"wanted gradients", wanted_gradients}, {"print", print})

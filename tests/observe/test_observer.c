@@ -1,0 +1,233 @@
+/* The observer's files: metrics.jsonl with its cutting on resume, flushing, a full disk; and the summary. */
+#include "harness.h"
+#include "observe/observer.h"
+
+#include <math.h>
+#include <signal.h>
+#include <sys/resource.h>
+
+static char folder[64], path[128];
+
+static void begin(void)
+{
+    snprintf(folder, sizeof folder, "/tmp/weft-test-XXXXXX");
+    CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(folder));
+    snprintf(path, sizeof path, "%s/metrics.jsonl", folder);
+}
+
+static void end(void)
+{
+    char command[128];
+    snprintf(command, sizeof command, "rm -rf '%s'", folder);
+    CU_ASSERT_EQUAL(system(command), 0);
+}
+
+static const char *content(void)
+{
+    static char text[8192];
+    memset(text, 0, sizeof text);
+    FILE *in = fopen(path, "r");
+    if (!in) return "";
+    if (fread(text, 1, sizeof text - 1, in) == 0) text[0] = 0;
+    fclose(in);
+    return text;
+}
+
+static void put(const char *text, size_t bytes)
+{
+    FILE *out = fopen(path, "w");
+    CU_ASSERT_PTR_NOT_NULL_FATAL(out);
+    CU_ASSERT_EQUAL(fwrite(text, 1, bytes, out), bytes);
+    fclose(out);
+}
+
+static TrainLine line_of(int64_t step)
+{
+    return (TrainLine){.step = step,
+                       .steps = 100,
+                       .epoch = 1,
+                       .epochs = 2,
+                       .loss = 0.5,
+                       .lr = 0.25,
+                       .samples_per_s = 1000,
+                       .grad_norm = NAN,
+                       .top1 = NAN,
+                       .left_s = NAN};
+}
+
+static int lines(const char *text)
+{
+    int count = 0;
+    for (; *text; ++text) count += *text == '\n';
+    return count;
+}
+
+static void test_lines(void)
+{
+    begin();
+    Observer *observer = NULL;
+    CHECK_OK(observer_new(&observer, folder, 0));
+    TrainLine line = line_of(5);
+    CHECK_OK(observer_train(observer, &line, true));
+    line.step = 6;
+    CHECK_OK(observer_train(observer, &line, false)); /* leaves no line */
+    line.step = 10;
+    line.top1 = 0.75;
+    line.grad_norm = 2;
+    CHECK_OK(observer_train(observer, &line, true));
+    EvalLine eval = {.step = 10,
+                     .epoch = 1,
+                     .samples = 100,
+                     .loss = 0.125,
+                     .top1 = 0.5,
+                     .top5 = NAN,
+                     .seconds = 2};
+    CHECK_OK(observer_eval(observer, &eval));
+    CU_ASSERT_STRING_EQUAL(
+        content(),
+        "{\"step\":5,\"epoch\":1,\"loss\":0.5,\"lr\":0.25,\"samples_per_s\":1000,\"grad_norm\":"
+        "null}\n"
+        "{\"step\":10,\"epoch\":1,\"loss\":0.5,\"lr\":0.25,\"samples_per_s\":1000,\"grad_norm\":2,"
+        "\"train_top1\":0.75}\n"
+        "{\"step\":10,\"epoch\":1,\"samples\":100,\"eval_loss\":0.125,\"top1\":0.5,\"seconds\":2}"
+        "\n");
+    observer_free(&observer);
+    CU_ASSERT_PTR_NULL(observer);
+    end();
+}
+
+static void write_steps(int64_t keep, int64_t first, int64_t last)
+{
+    Observer *observer = NULL;
+    CHECK_OK(observer_new(&observer, folder, keep));
+    for (int64_t step = first; step <= last; ++step) {
+        TrainLine line = line_of(step);
+        CHECK_OK(observer_train(observer, &line, true));
+    }
+    observer_free(&observer);
+}
+
+static void test_resume(void)
+{
+    begin();
+    write_steps(0, 1, 9);
+    write_steps(6, 7, 8); /* goes on from step 6 */
+    CU_ASSERT_EQUAL(lines(content()), 8);
+    CU_ASSERT_PTR_NULL(strstr(content(), "\"step\":9"));
+    write_steps(8, 9, 12);
+    CU_ASSERT_EQUAL(lines(content()), 12);
+    const char *at = content();
+    for (int step = 1; step <= 12; ++step) { /* each step once, in order */
+        char want[32];
+        snprintf(want, sizeof want, "{\"step\":%d,", step);
+        CU_ASSERT_EQUAL(strncmp(at, want, strlen(want)), 0);
+        at = strchr(at, '\n');
+        if (at) ++at;
+    }
+    write_steps(0, 1, 1); /* from the beginning */
+    CU_ASSERT_EQUAL(lines(content()), 1);
+    strcat(path, ".part");
+    CU_ASSERT(access(path, F_OK) != 0);
+    end();
+}
+
+/* A crash leaves half a line, or (on some file systems) zeros. */
+static void test_torn(void)
+{
+    static const char good[] = "{\"step\":1,\"loss\":2}\n{\"step\":2,\"loss\":2}\n";
+    static const char *const tail[] = {"{\"step\":3,\"lo", "{\"step\":3}",
+                                       "{\"step\":3,\"loss\":2\n", "{", "\n"};
+    begin();
+    for (size_t i = 0; i < sizeof tail / sizeof *tail; ++i) {
+        char text[256];
+        snprintf(text, sizeof text, "%s%s", good, tail[i]);
+        put(text, strlen(text));
+        write_steps(10, 11, 10);
+        CU_ASSERT_STRING_EQUAL(content(), good);
+    }
+    char zeros[sizeof good + 20] = {0};
+    memcpy(zeros, good, sizeof good);
+    put(zeros, sizeof zeros);
+    write_steps(10, 11, 10);
+    CU_ASSERT_STRING_EQUAL(content(), good);
+    end();
+}
+
+static void test_errors(void)
+{
+    begin();
+    Observer *observer = NULL;
+    CHECK_FAILS(observer_new(&observer, "/nowhere/at/all", 0), ERR_IO, "/nowhere/at/all");
+    CU_ASSERT_PTR_NULL(observer);
+    CHECK_OK(observer_new(&observer, folder, 0));
+    struct rlimit old, low;
+    getrlimit(RLIMIT_FSIZE, &old);
+    low = (struct rlimit){0, old.rlim_max};
+    TrainLine line = line_of(1);
+    CHECK_OK(observer_train(observer, &line, true));
+    signal(SIGXFSZ, SIG_IGN);
+    setrlimit(RLIMIT_FSIZE, &low);
+    Status status = observer_flush(observer);
+    setrlimit(RLIMIT_FSIZE, &old);
+    CU_ASSERT_EQUAL(status, ERR_IO);
+    CU_ASSERT_PTR_NOT_NULL(strstr(fail_message(), "metrics.jsonl"));
+    observer_free(&observer);
+    end();
+}
+
+/* Ranks other than 0 pass NULL. */
+static void test_null(void)
+{
+    Observer *observer = NULL;
+    TrainLine line = line_of(1);
+    EvalLine eval = {.step = 1};
+    CHECK_OK(observer_train(observer, &line, true));
+    CHECK_OK(observer_eval(observer, &eval));
+    CHECK_OK(observer_flush(observer));
+    observer_break(observer);
+    observer_free(&observer);
+}
+
+static char *summary_text(const RunSummary *summary)
+{
+    static char text[4096];
+    FILE *out = tmpfile();
+    observer_summary(summary, out);
+    long bytes = ftell(out);
+    rewind(out);
+    memset(text, 0, sizeof text);
+    CU_ASSERT_EQUAL(fread(text, 1, (size_t)bytes, out), (size_t)bytes);
+    fclose(out);
+    return text;
+}
+
+static void test_summary(void)
+{
+    RunSummary summary = {.dir = "runs/x",
+                          .best = "runs/x/checkpoints/best.h5",
+                          .last = "runs/x/checkpoints/step-00000010.h5",
+                          .seconds = 78.25,
+                          .samples_per_s = 3970.4,
+                          .eval = {.samples = 10000, .loss = 0.25, .top1 = 0.915, .top5 = 0.997}};
+    phase_enter(PHASE_FORWARD);
+    usleep(2000);
+    phase_enter(PHASE_OTHER);
+    char *text = summary_text(&summary);
+    static const char *const want[] = {"done after 78.2 s",    "3,970 samples/s",
+                                       "top-1 91.50 %",        "top-5 99.70 %",
+                                       "10,000 samples",       "forward",
+                                       "checkpoints/best.h5",  "step-00000010.h5",
+                                       "runs/x/metrics.jsonl", "tensorboard --logdir runs/x"};
+    for (size_t i = 0; i < sizeof want / sizeof *want; ++i)
+        CU_ASSERT_PTR_NOT_NULL(strstr(text, want[i]));
+    CU_ASSERT_PTR_NULL(strstr(text, "nan"));
+    summary.stopped = true;
+    summary.eval.samples = 0;
+    text = summary_text(&summary);
+    CU_ASSERT_PTR_NOT_NULL(strstr(text, "stopped early"));
+    CU_ASSERT_PTR_NULL(strstr(text, "top-1"));
+}
+
+TEST_MAIN("observer", {"lines", test_lines}, {"cut on resume", test_resume},
+          {"torn lines", test_torn}, {"errors", test_errors}, {"no observer", test_null},
+          {"summary", test_summary})

@@ -1,0 +1,291 @@
+/* Runs one operation alone, on any backend: a layer kind with attributes is planned, its tensors are given and read in
+ * plain order, whatever layout the backend took. On the way it checks what a planner relies on: padding stays zero, and
+ * what the op says that backward does not read (needs_x, needs_y) is NaN by then. */
+#ifndef WEFT_TESTS_OP_RIG_H
+#define WEFT_TESTS_OP_RIG_H
+
+#include "layers.h"
+
+#include <CUnit/CUnit.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct Rig {
+    Backend *backend; /* borrowed */
+    Op *op;           /* owned, and all memory of run */
+    OpSpec spec;      /* as planned: layouts taken */
+    LayerSize size;
+    LayerParam param[OP_PARAMS];
+    OpRun run;
+    bool in_place; /* set before rig_open: y and dx[0] share memory where the op allows it */
+    int32_t *labels;
+    float *targets;
+    int64_t *sample;
+} Rig;
+
+/* Where element i of the plain order lies in memory. */
+static inline int64_t rig_at(Desc d, int64_t i)
+{
+    Shape s = d.flat ? d.image : d.shape;
+    if (d.block <= 1 || s.ndim < 4) return i;
+    int64_t c_count = s.dim[1], h_count = s.dim[2], w_count = s.dim[3];
+    int64_t w = i % w_count, h = i / w_count % h_count, c = i / (w_count * h_count) % c_count;
+    int64_t n = i / (w_count * h_count * c_count), blocks = (c_count + d.block - 1) / d.block;
+    return (((n * blocks + c / d.block) * h_count + h) * w_count + w) * d.block + c % d.block;
+}
+
+static inline void *rig_alloc(Rig *rig, size_t bytes)
+{
+    return bytes > 0 ? rig->backend->table->alloc(rig->backend, bytes) : NULL;
+}
+
+static inline void rig_release(Rig *rig, const void *memory, size_t bytes)
+{
+    void *p = (void *)(uintptr_t)memory;
+    if (p && bytes > 0) rig->backend->table->release(rig->backend, p, bytes);
+}
+
+static inline void rig_copy(Rig *rig, void *to, const void *from, size_t bytes)
+{
+    Stream *stream = rig->backend->table->stream(rig->backend);
+    rig->backend->table->copy(stream, to, from, bytes);
+    rig->backend->table->sync(stream);
+}
+
+/* plain -> device, padding zero; all elements are 4 bytes wide. */
+static inline void rig_put(Rig *rig, Desc d, void *device, const void *plain)
+{
+    uint32_t *memory = mem_new(desc_bytes(d));
+    const uint32_t *from = plain;
+    for (int64_t i = 0; i < shape_count(d.shape); ++i) memory[rig_at(d, i)] = from[i];
+    rig_copy(rig, device, memory, desc_bytes(d));
+    mem_free(&memory);
+}
+
+static inline void rig_get(Rig *rig, Desc d, const void *device, float *plain)
+{
+    int64_t n = shape_count(d.shape), stored = desc_elements(d), dirty = 0;
+    float *memory = mem_new(desc_bytes(d));
+    rig_copy(rig, memory, device, desc_bytes(d));
+    for (int64_t i = 0; i < n; ++i) {
+        int64_t at = rig_at(d, i);
+        plain[i] = memory[at];
+        memory[at] = 0;
+    }
+    for (int64_t i = 0; i < stored; ++i) dirty += memory[i] != 0;
+    CU_ASSERT_EQUAL(dirty, 0);
+    mem_free(&memory);
+}
+
+static inline void rig_nan(Rig *rig, const void *device, size_t bytes)
+{
+    unsigned char *memory = mem_new(bytes);
+    memset(memory, 0xff, bytes);
+    rig_copy(rig, (void *)(uintptr_t)device, memory, bytes);
+    mem_free(&memory);
+}
+
+/* Sets the attributes in "kernel=3,5 stride=2" (NULL: none). */
+static inline Status rig_attrs(Rig *rig, const LayerKind *kind, const char *attrs)
+{
+    char text[256], *rest = text;
+    snprintf(text, sizeof text, "%s", attrs ? attrs : "");
+    for (char *word; (word = strtok_r(rest, " ", &rest));) {
+        char *value = strchr(word, '=');
+        if (!value) return fail(ERR_BUG, "'%s' is no key=value", word);
+        *value = 0;
+        TRY(layer_attr(kind, &rig->spec, &rig->size, word, value + 1));
+    }
+    return OK;
+}
+
+/* Begins a rig: spec has the kind's defaults and the attributes; the caller then sets x, x_count, act and so on. */
+static inline Status rig_spec(Rig *rig, Backend *backend, const char *kind_name, const char *attrs)
+{
+    const LayerKind *kind = layer_kind(kind_name);
+    if (!kind) return fail(ERR_BUG, "no layer kind %s", kind_name);
+    bool in_place = rig->in_place;
+    *rig = (Rig){.backend = backend, .in_place = in_place};
+    rig->spec.kind = kind->op;
+    kind->defaults(&rig->spec, &rig->size);
+    return rig_attrs(rig, kind, attrs);
+}
+
+/* Plans; where the op wishes other layouts, its inputs come in those, as a planner's reorder would give them. */
+static inline Status rig_plan(Rig *rig)
+{
+    for (int tries = 0; tries < 4; ++tries) {
+        Desc wish[OP_INPUTS];
+        bool granted = true;
+        TRY(op_new(&rig->op, rig->backend, &rig->spec, wish));
+        for (int i = 0; i < rig->spec.x_count; ++i) {
+            granted = granted && desc_equal(wish[i], rig->spec.x[i]);
+            rig->spec.x[i] = wish[i];
+        }
+        if (granted) {
+            rig->spec = rig->op->spec;
+            return OK;
+        }
+        op_free(&rig->op);
+    }
+    return fail(ERR_BUG, "the operation never takes the layout it asks for");
+}
+
+static inline void rig_memory(Rig *rig)
+{
+    const OpSpec *spec = &rig->spec;
+    const Op *op = rig->op;
+    OpRun *run = &rig->run;
+    bool loss = spec->kind == OP_SOFTMAX_LOSS || spec->kind == OP_MSE_LOSS;
+    for (int i = 0; i < spec->x_count; ++i) run->x[i] = rig_alloc(rig, desc_bytes(spec->x[i]));
+    bool shared = op->y_alias || (rig->in_place && op->y_inplace);
+    run->y = shared ? (void *)(uintptr_t)run->x[0] : rig_alloc(rig, desc_bytes(spec->y));
+    if (!loss) run->dy = rig_alloc(rig, desc_bytes(spec->y));
+    for (int i = 0; i < spec->x_count; ++i) {
+        if (!spec->need_dx[i]) continue;
+        bool alias = op->dx_alias[i] || (i == 0 && rig->in_place && op->dx_inplace);
+        run->dx[i] = alias ? run->dy : rig_alloc(rig, desc_bytes(spec->x[i]));
+    }
+    for (int i = 0; i < spec->w_count; ++i) {
+        run->w[i] = rig_alloc(rig, (size_t)op->w_elements[i] * sizeof(float));
+        run->dw[i] = rig_alloc(rig, (size_t)op->w_elements[i] * sizeof(float));
+    }
+    run->saved = rig_alloc(rig, op->saved_bytes);
+    run->cache = rig_alloc(rig, op->cache_bytes);
+    run->workspace = rig_alloc(rig, op->workspace_bytes);
+    run->rows = (int)spec->x[0].shape.dim[0];
+    run->loss_scale = 1;
+    run->training = true;
+}
+
+/* From rig_spec and the shapes in spec.x to an op with memory. */
+static inline Status rig_open(Rig *rig, const char *kind_name)
+{
+    for (int i = 0; i < rig->spec.x_count; ++i)
+        rig->spec.need_dx[i] = rig->spec.x[i].dtype == DTYPE_F32;
+    TRY(layer_kind(kind_name)->infer(&rig->spec, &rig->size, rig->param));
+    TRY(rig_plan(rig));
+    rig_memory(rig);
+    return OK;
+}
+
+static inline void rig_close(Rig *rig)
+{
+    if (!rig->op) return;
+    const OpSpec *spec = &rig->spec;
+    OpRun *run = &rig->run;
+    int64_t samples = spec->x[0].shape.dim[0];
+    for (int i = 0; i < spec->x_count; ++i) {
+        if (run->dx[i] != run->dy) rig_release(rig, run->dx[i], desc_bytes(spec->x[i]));
+        if (run->x[i] != run->y) rig_release(rig, run->x[i], desc_bytes(spec->x[i]));
+    }
+    rig_release(rig, run->y, desc_bytes(spec->y));
+    rig_release(rig, run->dy, desc_bytes(spec->y));
+    for (int i = 0; i < spec->w_count; ++i) {
+        rig_release(rig, run->w[i], (size_t)rig->op->w_elements[i] * sizeof(float));
+        rig_release(rig, run->dw[i], (size_t)rig->op->w_elements[i] * sizeof(float));
+    }
+    rig_release(rig, run->saved, rig->op->saved_bytes);
+    rig_release(rig, run->cache, rig->op->cache_bytes);
+    rig_release(rig, run->workspace, rig->op->workspace_bytes);
+    rig_release(rig, rig->labels, (size_t)(shape_count(spec->y.shape) / LOSS_COLUMNS) * sizeof(int32_t));
+    rig_release(rig, rig->targets, (size_t)shape_count(spec->x[0].shape) * sizeof(float));
+    rig_release(rig, rig->sample, (size_t)samples * sizeof(int64_t));
+    op_free(&rig->op);
+}
+
+static inline void rig_set_x(Rig *rig, int i, const void *plain)
+{
+    rig_put(rig, rig->spec.x[i], (void *)(uintptr_t)rig->run.x[i], plain);
+}
+
+static inline void rig_set_w(Rig *rig, int i, const float *plain)
+{
+    size_t bytes = (size_t)rig->op->w_elements[i] * sizeof(float);
+    float *stored = mem_new(bytes);
+    op_pack(rig->op, i, plain, stored);
+    rig_copy(rig, (void *)(uintptr_t)rig->run.w[i], stored, bytes);
+    mem_free(&stored);
+}
+
+static inline void rig_set_labels(Rig *rig, const int32_t *labels, int64_t count)
+{
+    if (!rig->labels) rig->labels = rig_alloc(rig, (size_t)count * sizeof *labels);
+    rig_copy(rig, rig->labels, labels, (size_t)count * sizeof *labels);
+    rig->run.labels = rig->labels;
+}
+
+static inline void rig_set_targets(Rig *rig, const float *targets, int64_t count)
+{
+    if (!rig->targets) rig->targets = rig_alloc(rig, (size_t)count * sizeof *targets);
+    rig_copy(rig, rig->targets, targets, (size_t)count * sizeof *targets);
+    rig->run.targets = rig->targets;
+}
+
+static inline void rig_set_samples(Rig *rig, const int64_t *sample, int64_t count)
+{
+    if (!rig->sample) rig->sample = rig_alloc(rig, (size_t)count * sizeof *sample);
+    rig_copy(rig, rig->sample, sample, (size_t)count * sizeof *sample);
+    rig->run.sample = rig->sample;
+}
+
+static inline void rig_forward(Rig *rig)
+{
+    op_refresh(rig->op, &rig->run);
+    op_forward(rig->op, &rig->run);
+}
+
+static inline void rig_get_y(Rig *rig, float *plain) { rig_get(rig, rig->spec.y, rig->run.y, plain); }
+
+/* dy in plain order; NULL for a loss. */
+static inline void rig_backward(Rig *rig, const float *dy)
+{
+    const Op *op = rig->op;
+    OpRun *run = &rig->run;
+    for (int i = 0; i < rig->spec.x_count; ++i)
+        if (!op->needs_x[i] && (run->x[i] != run->y || !op->needs_y))
+            rig_nan(rig, run->x[i], desc_bytes(rig->spec.x[i]));
+    if (!op->needs_y && (run->y != run->x[0] || !op->needs_x[0])) rig_nan(rig, run->y, desc_bytes(rig->spec.y));
+    if (dy) rig_put(rig, rig->spec.y, run->dy, dy);
+    op_backward_begin(rig->op, run);
+    op_backward_weight(rig->op, run);
+    op_backward_data(rig->op, run);
+}
+
+static inline void rig_get_dx(Rig *rig, int i, float *plain)
+{
+    rig_get(rig, rig->spec.x[i], rig->run.dx[i], plain);
+}
+
+static inline void rig_get_dw(Rig *rig, int i, float *plain)
+{
+    size_t bytes = (size_t)rig->op->w_elements[i] * sizeof(float);
+    float *stored = mem_new(bytes);
+    rig_copy(rig, stored, rig->run.dw[i], bytes);
+    op_unpack(rig->op, i, stored, plain);
+    mem_free(&stored);
+}
+
+/* Numbers that a test and the script that made its golden values both compute: exact in fp32, in [-1, 1) * scale + shift. */
+static inline float rig_number(uint32_t seed, int64_t i, float scale, float shift)
+{
+    uint32_t u = ((uint32_t)i + 1) * 2654435761u + seed * 2246822519u;
+    u ^= u >> 15;
+    u *= 2246822519u;
+    u ^= u >> 13;
+    return ((float)(u >> 16) / 32768.0f - 1.0f) * scale + shift;
+}
+
+/* The largest |a - b| / max(1, |b|); NaN counts as infinite. */
+static inline double rig_difference(const float *a, const float *b, int64_t n)
+{
+    double worst = 0;
+    for (int64_t i = 0; i < n; ++i) {
+        double d = fabs((double)a[i] - (double)b[i]) / fmax(1, fabs((double)b[i]));
+        if (!(d <= worst)) worst = isnan(d) ? INFINITY : d;
+    }
+    return worst;
+}
+
+#endif

@@ -1,0 +1,55 @@
+/* The main of tests that run under mpirun, and a backend of plain host memory for communicators. */
+#ifndef WEFT_TEST_MPI_MAIN_H
+#define WEFT_TEST_MPI_MAIN_H
+
+#include "harness.h"
+#include "parallel.h"
+
+static World test_world;
+
+static int test_sum_counts(int mine)
+{
+    int all = mine;
+    MPI_Allreduce(&mine, &all, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    return all;
+}
+
+static int mpi_test_run(int argc, char **argv, const char *suite, const HarnessTest *test,
+                        int count, int ranks)
+{
+    if (world_init(&test_world, &argc, &argv) != OK) {
+        printf("%s: %s\n", suite, fail_message());
+        return 2;
+    }
+    if (test_world.size != ranks) {
+        printf("%s: run me with %d ranks, not %d\n", suite, ranks, test_world.size);
+        return 2;
+    }
+    int bad = harness_run(suite, test, count, test_world.rank, test_sum_counts);
+    world_fini(&test_world);
+    return bad;
+}
+
+#define MPI_TEST_MAIN(suite, ranks, ...)                                                           \
+    int main(int argc, char **argv)                                                                \
+    {                                                                                              \
+        static const HarnessTest tests[] = {__VA_ARGS__};                                          \
+        return mpi_test_run(argc, argv, suite, tests, (int)(sizeof tests / sizeof tests[0]),       \
+                            ranks);                                                                \
+    }
+
+static void *host_alloc(Backend *b, size_t bytes)
+{
+    (void)b;
+    return mem_pages_new(bytes);
+}
+static void host_release(Backend *b, void *p, size_t bytes)
+{
+    (void)b;
+    mem_pages_free(p, bytes);
+}
+static const BackendTable host_table = {
+    .name = "host", .host_memory = true, .alloc = host_alloc, .release = host_release};
+static const BackendTable device_table = {.name = "device", .host_memory = false};
+
+#endif

@@ -1,0 +1,247 @@
+/* Ordered sums over ranks against the recursive definition of the tree, bit by bit, for every transport of host memory.
+ * Values are such that another order of additions gives other bits. */
+#include "mpi_main.h"
+
+#include <time.h>
+
+static float value(int rank, int64_t element, int round)
+{
+    uint64_t mixed =
+        ((uint64_t)element * 64 + (uint64_t)rank * 8 + (uint64_t)round + 1) * 0x9e3779b97f4a7c15u;
+    mixed = (mixed ^ (mixed >> 29)) * 0xbf58476d1ce4e5b9u;
+    return (float)(int32_t)(mixed >> 32) * 0x1p-31f * (float)(1 << (element + rank) % 11);
+}
+
+/* The definition: neighbours join, an odd one moves up. */
+static float reference(int size, int64_t element, int round)
+{
+    float level[64];
+    for (int r = 0; r < size; ++r) level[r] = value(r, element, round);
+    for (int n = size; n > 1; n = (n + 1) / 2) {
+        for (int i = 0; 2 * i < n; ++i)
+            level[i] = 2 * i + 1 < n ? level[2 * i] + level[2 * i + 1] : level[2 * i];
+    }
+    return level[0];
+}
+
+static const int transports[] = {TRANSPORT_SHM, TRANSPORT_MPI};
+enum { TRANSPORT_COUNT = 2 };
+
+static Comm *open_comm(int transport, int64_t elements, int threads)
+{
+    static Backend backend;
+    backend = (Backend){.table = &host_table, .options = {.threads = threads}};
+    Comm *comm = NULL;
+    CHECK_OK(comm_new(&comm, &test_world, &backend, transport, elements));
+    return comm;
+}
+
+static void fill(Comm *comm, int64_t begin, int64_t end, int round)
+{
+    for (int64_t e = begin; e < end; ++e) comm->arena[e] = value(comm->rank, e, round);
+}
+
+/* Elements of [begin, end) that are not the reference's to the bit. */
+static int64_t wrong(const Comm *comm, int64_t begin, int64_t end, int round)
+{
+    int64_t count = 0;
+    for (int64_t e = begin; e < end; ++e) {
+        float want = reference(comm->size, e, round);
+        count += memcmp(&want, &comm->arena[e], sizeof want) != 0;
+    }
+    return count;
+}
+
+/* Another random sleep on each rank, up to 300 microseconds. */
+static void stagger(const Comm *comm, int at)
+{
+    uint32_t draw = rng_u32(rng_key(3, RNG_TEST, (uint64_t)comm->rank, 99), (uint64_t)at);
+    if (draw % 3 == 0) nanosleep(&(struct timespec){.tv_nsec = draw % 300000}, NULL);
+}
+
+static void sums_of_odd_sizes(void)
+{
+    static const int64_t counts[] = {1, 2, 3, 5, 15, 16, 17, 63, 64, 65, 1023, 1025, 4099, 70001};
+    for (int t = 0; t < TRANSPORT_COUNT; ++t) {
+        Comm *comm = open_comm(transports[t], 80000, 1);
+        for (int i = 0; i < (int)(sizeof counts / sizeof counts[0]); ++i) {
+            int64_t offset = 3 + 7 * i, end = offset + counts[i];
+            fill(comm, 0, 80000, i);
+            comm_sum_begin(comm, offset, counts[i]);
+            comm_wait(comm);
+            CU_ASSERT_EQUAL(wrong(comm, offset, end, i), 0);
+            int64_t touched = 0;
+            for (int64_t e = 0; e < 80000; e = e + 1 == offset ? end : e + 1)
+                touched += comm->arena[e] != value(comm->rank, e, i);
+            CU_ASSERT_EQUAL(touched, 0);
+            world_barrier(&test_world);
+        }
+        comm_free(&comm);
+        CU_ASSERT_PTR_NULL(comm);
+    }
+}
+
+/* Many ranges of many sizes in flight, with progress in between, at another pace on every rank, round after round. */
+static void many_in_flight(void)
+{
+    enum { ELEMENTS = 400000, ROUNDS = 4 };
+    for (int t = 0; t < TRANSPORT_COUNT; ++t) {
+        Comm *comm = open_comm(transports[t], ELEMENTS, 1);
+        for (int round = 0; round < ROUNDS; ++round) {
+            fill(comm, 0, ELEMENTS, round);
+            int64_t end = ELEMENTS;
+            for (int bucket = 0; end > 0; ++bucket) {
+                uint32_t draw = rng_u32(rng_key(5, RNG_TEST, (uint64_t)round, 1), (uint64_t)bucket);
+                int64_t count = draw % (bucket % 9 == 0 ? 150000 : 2500) + 1;
+                if (count > end) count = end;
+                comm_sum_begin(comm, end - count, count);
+                end -= count;
+                stagger(comm, round * 1000 + bucket);
+                if (bucket % 2) comm_progress(comm);
+            }
+            comm_wait(comm);
+            CU_ASSERT_EQUAL(wrong(comm, 0, ELEMENTS, round), 0);
+        }
+        CU_ASSERT_TRUE(comm->wait_s > 0);
+        comm_free(&comm);
+    }
+}
+
+/* More than one piece of a transport's, by several threads; the same bits over both transports. */
+static void large_and_same_bits(void)
+{
+    enum { ELEMENTS = 5000011 };
+    uint64_t hash[TRANSPORT_COUNT] = {0};
+    for (int t = 0; t < TRANSPORT_COUNT; ++t) {
+        Comm *comm = open_comm(transports[t], ELEMENTS, 2);
+        fill(comm, 0, ELEMENTS, 5);
+        comm_sum_begin(comm, 0, ELEMENTS);
+        comm_wait(comm);
+        CU_ASSERT_EQUAL(wrong(comm, ELEMENTS - 100000, ELEMENTS, 5), 0);
+        hash[t] = hash_bytes(comm->arena, ELEMENTS * sizeof(float));
+        uint64_t first = hash[t];
+        world_bcast(&test_world, &first, sizeof first, 0);
+        CU_ASSERT_EQUAL(first, hash[t]);
+        comm_free(&comm);
+    }
+    CU_ASSERT_EQUAL(hash[0], hash[1]);
+}
+
+/* A wait with nothing begun returns, empty sums count for nothing, two communicators live side by side. */
+static void idle_and_side_by_side(void)
+{
+    Comm *a = open_comm(TRANSPORT_SHM, 1000, 1), *b = open_comm(TRANSPORT_MPI, 1000, 1);
+    comm_wait(a);
+    comm_wait(b);
+    fill(a, 0, 1000, 1);
+    fill(b, 0, 1000, 2);
+    comm_sum_begin(a, 0, 0);
+    comm_sum_begin(a, 0, 1000);
+    comm_sum_begin(b, 10, 0);
+    comm_sum_begin(b, 0, 1000);
+    comm_wait(b);
+    comm_wait(a);
+    CU_ASSERT_EQUAL(wrong(a, 0, 1000, 1), 0);
+    CU_ASSERT_EQUAL(wrong(b, 0, 1000, 2), 0);
+    comm_free(&a);
+    comm_free(&b);
+}
+
+/* A rank that waits does the shares of ranks that have posted and are busy elsewhere. */
+static void late_rank(void)
+{
+    for (int t = 0; t < TRANSPORT_COUNT; ++t) {
+        Comm *comm = open_comm(transports[t], 300000, 1);
+        fill(comm, 0, 300000, 4);
+        if (comm->rank == 0) nanosleep(&(struct timespec){.tv_nsec = 150 * 1000000}, NULL);
+        comm_sum_begin(comm, 0, 300000);
+        comm_wait(comm);
+        CU_ASSERT_EQUAL(wrong(comm, 0, 300000, 4), 0);
+        comm_free(&comm);
+    }
+}
+
+static void choice_of_transport(void)
+{
+    Backend host = {.table = &host_table, .options = {.threads = 1}},
+            device = {.table = &device_table};
+    Comm *comm = NULL;
+    CHECK_OK(comm_new(&comm, &test_world, &host, TRANSPORT_AUTO, 100));
+    CU_ASSERT_PTR_EQUAL(comm->table, &comm_shm);
+    CU_ASSERT_EQUAL(comm->size, test_world.size);
+    comm_free(&comm);
+    CHECK_FAILS(comm_new(&comm, &test_world, &host, TRANSPORT_NCCL, 100), ERR_CONFIG, "nccl needs");
+    CHECK_FAILS(comm_new(&comm, &test_world, &device, TRANSPORT_SHM, 100), ERR_CONFIG,
+                "host memory");
+    CHECK_FAILS(comm_new(&comm, &test_world, &device, TRANSPORT_MPI, 100), ERR_CONFIG,
+                "host memory");
+    CU_ASSERT_PTR_NULL(comm);
+    World apart = test_world;
+    apart.one_node = false;
+    CHECK_FAILS(comm_new(&comm, &apart, &host, TRANSPORT_SHM, 100), ERR_CONFIG, "on one node");
+    CHECK_OK(comm_new(&comm, &apart, &host, TRANSPORT_AUTO, 100));
+    CU_ASSERT_PTR_EQUAL(comm->table, &comm_mpi);
+    comm_free(&comm);
+}
+
+/* More memory than any machine has is a message on every rank, not a signal later. */
+static void too_large_is_a_message(void)
+{
+    Backend host = {.table = &host_table, .options = {.threads = 1}};
+    Comm *comm = NULL;
+    CHECK_FAILS(comm_new(&comm, &test_world, &host, TRANSPORT_SHM, INT64_C(1) << 44), ERR_CONFIG,
+                "set grid.transport: mpi");
+    CU_ASSERT_PTR_NULL(comm);
+}
+
+static void statuses_agree(void)
+{
+    CHECK_OK(status_agree(&test_world, OK));
+    int last = test_world.size - 1;
+    Status mine = test_world.rank == last ? fail(ERR_DATA, "bad label in %s", "a.h5") : OK;
+    char want[64];
+    snprintf(want, sizeof want, "rank %d: bad label in a.h5", last);
+    CHECK_FAILS(status_agree(&test_world, mine), ERR_DATA, want);
+    mine = fail(test_world.rank == 0 ? ERR_DATA : ERR_IO, "from %d", test_world.rank);
+    CHECK_FAILS(status_agree(&test_world, mine), ERR_IO, "rank 1: from 1");
+    CHECK_FAILS(status_agree(&test_world, fail(ERR_IO, "all")), ERR_IO, "all");
+    CU_ASSERT_PTR_NULL(strstr(fail_message(), "rank"));
+}
+
+static void broadcast_and_gather(void)
+{
+    for (int root = 0; root < test_world.size; ++root) {
+        char data[1000];
+        memset(data, test_world.rank == root ? 'a' + root : '?', sizeof data);
+        world_bcast(&test_world, data, sizeof data, root);
+        CU_ASSERT_EQUAL(data[0], 'a' + root);
+        CU_ASSERT_EQUAL(data[999], 'a' + root);
+    }
+    int64_t mine[2] = {test_world.rank, -test_world.rank}, all[16] = {0};
+    world_gather(&test_world, mine, sizeof mine, all);
+    for (int r = 0; r < test_world.size; ++r) {
+        CU_ASSERT_EQUAL(all[2 * r], r);
+        CU_ASSERT_EQUAL(all[2 * r + 1], -r);
+    }
+}
+
+static void ranks_of_the_node(void)
+{
+    CU_ASSERT_EQUAL(test_world.node_size, test_world.size);
+    CU_ASSERT_EQUAL(test_world.node_rank, test_world.rank);
+    CU_ASSERT_TRUE(test_world.one_node);
+    int local = 0;
+    CU_ASSERT_TRUE(world_launched(&local));
+    CU_ASSERT_EQUAL(local, test_world.size);
+}
+
+#define SUM_CASES                                                                                  \
+    {"sums of odd sizes", sums_of_odd_sizes}, {"many in flight", many_in_flight},                  \
+        {"large, same bits on both transports", large_and_same_bits},                              \
+        {"idle and side by side", idle_and_side_by_side}, {"late rank", late_rank},                \
+        {"choice of transport", choice_of_transport},                                              \
+        {"too large is a message", too_large_is_a_message}, {"statuses agree", statuses_agree},    \
+        {"broadcast and gather", broadcast_and_gather},                                            \
+    {                                                                                              \
+        "ranks of the node", ranks_of_the_node                                                     \
+    }

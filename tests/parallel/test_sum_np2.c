@@ -1,0 +1,4 @@
+/* The communicators over 2 ranks. */
+#include "sum_cases.h"
+
+MPI_TEST_MAIN("sums over 2 ranks", 2, SUM_CASES)

@@ -1,0 +1,108 @@
+/* The tree over micro-batches, with symbols for gradients: the stack of partial sums against the recursive definition, and
+ * the composition of equal blocks against the global tree. */
+#include "harness.h"
+#include "parallel.h"
+
+enum { TEXT = 2048, MICROS = 70 };
+
+/* "(ab)" joins: leaves are numbers, so that every tree has its own text. */
+static void join(char *to, const char *a, const char *b)
+{
+    char text[TEXT];
+    int length = snprintf(text, sizeof text, "(%.*s %.*s)", TEXT, a, TEXT, b);
+    CU_ASSERT_TRUE(length < TEXT);
+    memcpy(to, text, strlen(text) + 1);
+}
+
+/* The definition: neighbours 2i and 2i+1 join, an odd one moves up. level[0] ends as the tree. */
+static void neighbours(char (*level)[TEXT], int n)
+{
+    for (; n > 1; n = (n + 1) / 2)
+        for (int i = 0; 2 * i < n; ++i) {
+            if (2 * i + 1 < n)
+                join(level[i], level[2 * i], level[2 * i + 1]);
+            else if (i > 0)
+                memmove(level[i], level[2 * i], TEXT);
+        }
+}
+
+static void definition(char *out, int first, int micros)
+{
+    static char level[MICROS][TEXT];
+    for (int i = 0; i < micros; ++i) snprintf(level[i], TEXT, "%d", first + i);
+    neighbours(level, micros);
+    memcpy(out, level[0], TEXT);
+}
+
+/* Runs the stack; false where it leaves its arenas. */
+static bool run_stack(char *out, int first, int micros)
+{
+    static char arena[40][TEXT];
+    int levels = tree_levels(micros);
+    for (int micro = 0; micro < micros; ++micro) {
+        TreeStep step = tree_step(micro, micros);
+        if (step.write >= levels || step.join_count > 32) return false;
+        snprintf(arena[step.write], TEXT, "%d", first + micro);
+        for (int j = 0; j < step.join_count; ++j) {
+            if (step.to[j] < 0 || step.to[j] + 1 >= levels) return false;
+            join(arena[step.to[j]], arena[step.to[j]], arena[step.to[j] + 1]);
+        }
+    }
+    memcpy(out, arena[0], TEXT);
+    return true;
+}
+
+static void stack_is_the_tree(void)
+{
+    static char got[TEXT], want[TEXT];
+    for (int micros = 1; micros <= MICROS; ++micros) {
+        CU_ASSERT_TRUE(run_stack(got, 0, micros));
+        definition(want, 0, micros);
+        CU_ASSERT_STRING_EQUAL(got, want);
+    }
+}
+
+static void levels(void)
+{
+    static const int want[][2] = {{1, 1}, {2, 2}, {3, 3}, {4, 3},
+                                  {5, 4}, {8, 4}, {9, 5}, {1 << 20, 21}};
+    for (int i = 0; i < (int)(sizeof want / sizeof want[0]); ++i)
+        CU_ASSERT_EQUAL(tree_levels(want[i][0]), want[i][1]);
+}
+
+/* What dp ranks of `block` micro-batches each make of dp * block. */
+static void composition(char *out, int dp, int block)
+{
+    static char level[MICROS][TEXT];
+    for (int r = 0; r < dp; ++r) CU_ASSERT_TRUE(run_stack(level[r], r * block, block));
+    neighbours(level, dp);
+    memcpy(out, level[0], TEXT);
+}
+
+static void blocks_compose(void)
+{
+    static char got[TEXT], want[TEXT];
+    int differing = 0;
+    for (int dp = 1; dp <= 8; ++dp)
+        for (int block = 1; dp * block <= MICROS; ++block) {
+            composition(got, dp, block);
+            definition(want, 0, dp * block);
+            if (tree_is_canonical(dp * block, dp)) CU_ASSERT_STRING_EQUAL(got, want);
+            differing += strcmp(got, want) != 0;
+        }
+    CU_ASSERT_TRUE(differing > 0); /* the test can tell trees apart */
+}
+
+static void which_grids_are_canonical(void)
+{
+    CU_ASSERT_TRUE(tree_is_canonical(7, 1));
+    CU_ASSERT_TRUE(tree_is_canonical(12, 3));
+    CU_ASSERT_TRUE(tree_is_canonical(4, 4));
+    CU_ASSERT_FALSE(tree_is_canonical(12, 4));
+    CU_ASSERT_FALSE(tree_is_canonical(12, 5));
+    CU_ASSERT_FALSE(tree_is_canonical(6, 2));
+}
+
+TEST_MAIN("tree", {"the stack is the tree", stack_is_the_tree}, {"levels", levels},
+          {"blocks compose", blocks_compose},
+          {"which grids are canonical", which_grids_are_canonical})

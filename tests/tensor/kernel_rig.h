@@ -1,0 +1,118 @@
+/* A rig that runs one operation alone: tensors are kept in plain order and in double, and moved into the layout under
+ * test and back. Every buffer is its own allocation of the exact size, so that ASAN sees a step over an edge, and the
+ * poison backend fills outputs with NaN first. */
+#ifndef WEFT_TEST_KERNEL_RIG_H
+#define WEFT_TEST_KERNEL_RIG_H
+
+#include "harness.h"
+#include "tensor.h"
+
+#include <math.h>
+
+typedef struct Rig {
+    Backend *backend;
+    Op *op;
+    OpRun run;
+    Desc wish[OP_INPUTS];
+    void *owned[32];
+    int owned_count;
+    bool in_place; /* where the op allows it */
+} Rig;
+
+/* Numbers in [-1, 1), the same for the same `what`. */
+static inline double rig_random(uint64_t what, int64_t i)
+{
+    return 2.0 * (double)rng_uniform(rng_key(7, RNG_TEST, what, 0), (uint64_t)i) - 1.0;
+}
+
+static inline void *rig_memory(Rig *r, size_t bytes)
+{
+    void *p = malloc(bytes ? bytes : 1);
+    memset(p, 0xff, bytes);
+    r->owned[r->owned_count++] = p;
+    return p;
+}
+
+/* Where element i of d's plain order lies in memory. */
+static inline int64_t rig_place(Desc d, int64_t i)
+{
+    Shape s = d.flat ? d.image : d.shape;
+    if (s.ndim != 4) return i;
+    int64_t hw = s.dim[2] * s.dim[3], c = i / hw % s.dim[1], n = i / hw / s.dim[1], b = d.block;
+    int64_t groups = (s.dim[1] + b - 1) / b;
+    return ((n * groups + c / b) * hw + i % hw) * b + c % b;
+}
+
+static inline void rig_put(Desc d, const double *plain, float *to)
+{
+    memset(to, 0, desc_bytes(d));
+    for (int64_t i = 0; i < shape_count(d.shape); ++i) to[rig_place(d, i)] = (float)plain[i];
+}
+
+/* Back to plain order; also checks that padding is zero. */
+static inline void rig_get(Desc d, const float *from, double *plain)
+{
+    double inside = 0.0, all = 0.0;
+    for (int64_t i = 0; i < shape_count(d.shape); ++i) {
+        plain[i] = from[rig_place(d, i)];
+        inside += plain[i] != 0.0;
+    }
+    for (int64_t i = 0; i < desc_elements(d); ++i) all += from[i] != 0.0f;
+    CU_ASSERT_EQUAL(inside, all);
+}
+
+/* Opens op for spec (whose x layouts are set). Every buffer of the run is made; x, w, labels are the caller's to fill. */
+static inline void rig_open(Rig *r, const OpSpec *spec, const BackendTable *table, int threads)
+{
+    bool in_place = r->in_place;
+    *r = (Rig){.in_place = in_place};
+    CHECK_OK(backend_open(&r->backend, table, (BackendOptions){.threads = threads}));
+    CHECK_OK(op_new(&r->op, r->backend, spec, r->wish));
+    const Op *op = r->op;
+    OpRun *run = &r->run;
+    for (int i = 0; i < spec->x_count; ++i) {
+        run->x[i] = rig_memory(r, desc_bytes(op->spec.x[i]));
+        run->dx[i] = rig_memory(r, desc_bytes(op->spec.x[i]));
+    }
+    bool same = op->y_alias || (in_place && op->y_inplace);
+    run->y = same ? (void *)run->x[0] : rig_memory(r, desc_bytes(op->spec.y));
+    run->dy = rig_memory(r, desc_bytes(op->spec.y));
+    if (in_place && op->dx_inplace) run->dx[0] = run->dy;
+    for (int i = 0; i < spec->w_count; ++i) {
+        run->w[i] = rig_memory(r, (size_t)op->w_elements[i] * sizeof(float));
+        run->dw[i] = rig_memory(r, (size_t)op->w_elements[i] * sizeof(float));
+    }
+    run->saved = rig_memory(r, op->saved_bytes);
+    run->workspace = rig_memory(r, op->workspace_bytes);
+    run->rows = (int)spec->x[0].shape.dim[0];
+    run->loss_scale = 1.0f;
+    run->training = true;
+    run->seed = 11;
+    run->step = 5;
+}
+
+static inline void rig_close(Rig *r)
+{
+    op_free(&r->op);
+    backend_close(&r->backend);
+    for (int i = 0; i < r->owned_count; ++i) free(r->owned[i]);
+}
+
+static inline void rig_backward(Rig *r)
+{
+    op_backward_begin(r->op, &r->run);
+    op_backward_weight(r->op, &r->run);
+    op_backward_data(r->op, &r->run);
+    for (int i = 0; i < r->op->spec.x_count; ++i)
+        if (r->op->dx_alias[i]) r->run.dx[i] = r->run.dy;
+}
+
+/* x in layout `block` (0: channels last); only images have one. */
+static inline Desc rig_desc(Shape s, int block)
+{
+    Desc d = desc_plain(s, DTYPE_F32);
+    if (s.ndim == 4) d.block = block ? block : (int)s.dim[1];
+    return d;
+}
+
+#endif

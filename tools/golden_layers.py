@@ -1,0 +1,302 @@
+#!/usr/bin/env python3
+"""Golden values of every layer kind, from PyTorch in double precision, for tests/layers/test_golden.c.
+
+usage: python3 tools/golden_layers.py [OUT_DIR]      (default tests/golden/layers; needs torch)
+
+One text file a kind. A case is
+    case NAME
+    attrs KEY=VALUE ...                 attributes as in a config's layers list
+    act NAME | residual | rows N | loss_scale V | eval
+                                        a fused activation, a fused residual (the last x), real samples, no training
+    TENSOR DIMS fill SEED SCALE SHIFT   numbers that both sides compute (see number())
+    TENSOR DIMS values V ...            TENSOR: x0.. w0.. dy labels targets, then what must come out: y dx0.. dw0.. and
+                                        r2 r3, the running statistics after one update; nan: may be anything
+    end
+"""
+import math
+import os
+import sys
+
+import torch
+import torch.nn.functional as F
+
+torch.set_default_dtype(torch.float64)
+
+
+def number(seed, i, scale, shift):
+    mask = 0xFFFFFFFF
+    u = ((i + 1) * 2654435761 + seed * 2246822519) & mask
+    u ^= u >> 15
+    u = u * 2246822519 & mask
+    u ^= u >> 13
+    return ((u >> 16) / 32768.0 - 1.0) * scale + shift
+
+
+class Case:
+    """Collects one case's lines; the tensors it makes want gradients."""
+
+    def __init__(self, name, attrs="", act=None):
+        self.lines = [f"case {name}"]
+        self.seed = 1 + sum(map(ord, name))
+        self.given = {}
+        if attrs:
+            self.lines.append(f"attrs {attrs}")
+        self.act = act
+        if act:
+            self.lines.append(f"act {act}")
+
+    def flag(self, text):
+        self.lines.append(text)
+
+    def made_up(self, dims, scale=1.0, shift=0.0):
+        self.seed += 1
+        numbers = [number(self.seed, i, scale, shift) for i in range(math.prod(dims))]
+        return torch.tensor(numbers).reshape(dims)
+
+    def fill(self, name, *dims, scale=1.0, shift=0.0):
+        tensor = self.made_up(dims, scale, shift).requires_grad_(True)
+        self.lines.append(f"{name} {','.join(map(str, dims))} fill {self.seed} {scale} {shift}")
+        self.given[name] = tensor
+        return tensor
+
+    def values(self, name, tensor):
+        numbers = " ".join("%.6g" % v for v in tensor.detach().flatten().tolist())
+        self.lines.append(f"{name} {','.join(map(str, tensor.shape))} values {numbers}")
+
+    def finish(self, y):
+        """Applies the fused activation, runs backward from a made-up dy, writes what came out."""
+        if self.act:
+            y = {"relu": F.relu, "relu6": F.relu6}[self.act](y)
+        dy = self.fill("dy", *y.shape)
+        self.values("y", y)
+        y.backward(dy.detach())
+        self.gradients()
+
+    def gradients(self):
+        for name, tensor in list(self.given.items()):
+            if name[0] in "xw" and tensor.grad is not None:
+                self.values("d" + name, tensor.grad)
+
+    def text(self):
+        return "\n".join(self.lines + ["end"]) + "\n"
+
+
+def dense():
+    for name, attrs, dims, act in [("2-d", "width=5", (3, 7), None), ("3-d", "width=6", (2, 4, 5), None),
+                                   ("no bias", "width=4 bias=false", (5, 9), None), ("one row", "width=3", (1, 8), None),
+                                   ("wide, relu", "width=19", (4, 33), "relu")]:
+        c = Case(name, attrs, act)
+        width = int(attrs.split("width=")[1].split()[0])
+        x, w = c.fill("x0", *dims), c.fill("w0", width, dims[-1], scale=0.5)
+        b = None if "false" in attrs else c.fill("w1", width)
+        c.finish(F.linear(x, w, b))
+        yield c
+
+
+def conv2d():
+    table = [
+        ("plain 3x3", (2, 3, 5, 4), 4, (3, 3), (1, 1), (1, 1), 1, True, None),
+        ("stride 2, no bias", (1, 8, 6, 6), 8, (3, 3), (2, 2), (1, 1), 1, False, None),
+        ("1x1", (2, 16, 3, 2), 8, (1, 1), (1, 1), (0, 0), 1, False, None),
+        ("1x1 stride 2", (1, 8, 5, 4), 16, (1, 1), (2, 2), (0, 0), 1, False, None),
+        ("groups", (2, 6, 5, 5), 4, (3, 3), (1, 1), (1, 1), 2, True, None),
+        ("groups of 8", (1, 16, 4, 3), 16, (3, 3), (1, 1), (1, 1), 2, True, None),
+        ("depthwise", (1, 8, 5, 6), 8, (3, 3), (1, 1), (1, 1), 8, False, None),
+        ("depthwise stride 2", (1, 16, 5, 5), 16, (3, 3), (2, 2), (1, 1), 16, True, None),
+        ("not square", (1, 3, 8, 5), 5, (3, 2), (2, 1), (1, 0), 1, True, None),
+        ("5x5, no pad", (1, 1, 8, 8), 6, (5, 5), (1, 1), (0, 0), 1, True, None),
+        ("7x7 stride 2", (1, 3, 9, 9), 4, (7, 7), (2, 2), (3, 3), 1, False, None),
+        ("relu", (1, 4, 4, 5), 9, (3, 3), (1, 1), (1, 1), 1, True, "relu"),
+    ]
+    for name, dims, out, kernel, stride, pad, groups, bias, act in table:
+        attrs = (f"channels={out} kernel={kernel[0]},{kernel[1]} stride={stride[0]},{stride[1]} "
+                 f"pad={pad[0]},{pad[1]} groups={groups} bias={str(bias).lower()}")
+        c = Case(name, attrs, act)
+        x = c.fill("x0", *dims)
+        w = c.fill("w0", out, dims[1] // groups, *kernel, scale=0.5)
+        b = c.fill("w1", out) if bias else None
+        c.finish(F.conv2d(x, w, b, stride, pad, 1, groups))
+        yield c
+
+
+def batch_norm():
+    table = [("2-d", (6, 5), None, False, None, False), ("4-d", (3, 4, 3, 2), None, False, None, False),
+             ("16 channels, relu", (2, 16, 3, 3), "relu", False, None, False),
+             ("relu6", (3, 8, 2, 3), "relu6", False, None, False),
+             ("residual, relu", (2, 8, 3, 2), "relu", True, None, False),
+             ("padded rows", (4, 5, 2, 2), None, False, 3, False),
+             ("one pixel, padded rows", (5, 3), "relu", False, 4, False),
+             ("eval 2-d", (3, 5), None, False, None, True),
+             ("eval 4-d, residual, relu", (2, 8, 2, 3), "relu", True, None, True)]
+    for name, dims, act, residual, rows, evaluate in table:
+        c = Case(name, "eps=1e-5 momentum=0.1", act)
+        x = c.fill("x0", *dims, scale=2.0, shift=0.5)
+        r = c.fill("x1", *dims) if residual else None
+        if residual:
+            c.flag("residual")
+        if rows:
+            c.flag(f"rows {rows}")
+        ch = dims[1]
+        w, b = c.fill("w0", ch, scale=0.5, shift=1.0), c.fill("w1", ch, scale=2.0)
+        mean, var = c.fill("w2", ch, scale=0.5), c.fill("w3", ch, scale=0.5, shift=1.0)
+        mean, var = mean.detach().clone(), var.detach().clone()
+        real = x[:rows] if rows else x
+        y = F.batch_norm(real, mean, var, w, b, not evaluate, 0.1, 1e-5)
+        if residual:
+            y = y + r
+        if evaluate:
+            c.flag("eval")
+            c.values("y", F.relu(y) if act else y)
+        elif rows:
+            y = F.relu(y) if act else y
+            full = torch.full(dims, float("nan"))
+            full[:rows] = y.detach()
+            c.values("y", full)
+            dy = c.made_up(dims)
+            dy[rows:] = 0
+            c.values("dy", dy)
+            y.backward(dy[:rows])
+            c.gradients()
+        else:
+            c.finish(y)
+        if not evaluate:
+            c.values("r2", mean)
+            c.values("r3", var)
+        yield c
+
+
+def layer_norm():
+    for name, dims in [("2-d", (4, 9)), ("3-d", (2, 3, 16)), ("wide", (2, 67))]:
+        c = Case(name, "eps=1e-5")
+        x = c.fill("x0", *dims, scale=2.0, shift=0.5)
+        w, b = c.fill("w0", dims[-1], scale=0.5, shift=1.0), c.fill("w1", dims[-1])
+        c.finish(F.layer_norm(x, dims[-1:], w, b, 1e-5))
+        yield c
+
+
+def activation(function):
+    for name, dims in [("2-d", (3, 7)), ("3-d", (2, 3, 5)), ("4-d", (2, 5, 3, 3))]:
+        c = Case(name)
+        c.finish(function(c.fill("x0", *dims, scale=8.0, shift=1.0)))
+        yield c
+
+
+def max_pool():
+    table = [("2x2", (2, 3, 6, 4), (2, 2), (2, 2), (0, 0), None), ("3x3 stride 2 pad 1", (1, 8, 5, 5), (3, 3), (2, 2), (1, 1), None),
+             ("not square", (2, 5, 6, 7), (3, 2), (1, 2), (1, 0), None), ("windows that do not cover", (1, 4, 5, 5), (2, 2), (2, 2), (0, 0), None),
+             ("relu", (2, 8, 5, 5), (3, 3), (2, 2), (1, 1), "relu")]
+    for name, dims, kernel, stride, pad, act in table:
+        c = Case(name, f"kernel={kernel[0]},{kernel[1]} stride={stride[0]},{stride[1]} pad={pad[0]},{pad[1]}", act)
+        c.finish(F.max_pool2d(c.fill("x0", *dims), kernel, stride, pad))
+        yield c
+
+
+def avg_pool():
+    table = [("2x2", (2, 3, 6, 4), (2, 2), (2, 2), (0, 0)), ("3x3 stride 2 pad 1", (1, 8, 5, 5), (3, 3), (2, 2), (1, 1)),
+             ("not square", (2, 5, 6, 7), (3, 2), (1, 2), (1, 0))]
+    for name, dims, kernel, stride, pad in table:
+        c = Case(name, f"kernel={kernel[0]},{kernel[1]} stride={stride[0]},{stride[1]} pad={pad[0]},{pad[1]}")
+        c.finish(F.avg_pool2d(c.fill("x0", *dims), kernel, stride, pad, count_include_pad=False))
+        yield c
+
+
+def global_pool():
+    for name, dims in [("odd", (2, 5, 3, 4)), ("16 channels", (2, 16, 4, 4))]:
+        c = Case(name)
+        c.finish(F.adaptive_avg_pool2d(c.fill("x0", *dims), 1))
+        yield c
+
+
+def add():
+    for name, dims, act in [("2-d", (3, 7), None), ("3-d", (2, 3, 5), None), ("4-d", (2, 5, 3, 3), None), ("4-d, relu", (2, 8, 3, 3), "relu")]:
+        c = Case(name, "", act)
+        c.finish(c.fill("x0", *dims) + c.fill("x1", *dims))
+        yield c
+
+
+def concat():
+    for name, shapes in [("2-d", [(3, 4), (3, 7)]), ("4-d", [(2, 3, 4, 3), (2, 5, 4, 3)]),
+                         ("three, 8 channels", [(2, 8, 3, 2), (2, 16, 3, 2), (2, 8, 3, 2)])]:
+        c = Case(name)
+        c.finish(torch.cat([c.fill(f"x{i}", *s) for i, s in enumerate(shapes)], 1))
+        yield c
+
+
+def flatten():
+    for name, dims in [("4-d", (2, 5, 3, 4)), ("4-d, 16 channels", (3, 16, 2, 2)), ("3-d", (2, 3, 5))]:
+        c = Case(name)
+        c.finish(torch.flatten(c.fill("x0", *dims), 1))
+        yield c
+
+
+def embedding():
+    c = Case("with repeats", "vocab=7 width=5")
+    tokens = torch.tensor([[0, 3, 3, 6], [1, 3, 0, 0], [6, 5, 4, 3]])
+    c.values("x0", tokens)
+    c.finish(F.embedding(tokens, c.fill("w0", 7, 5)))
+    yield c
+
+
+def softmax_loss():
+    table = [("10 classes", (4, 10), 0.0, None), ("smoothing", (3, 7), 0.1, None), ("sequence", (2, 3, 5), 0.0, None),
+             ("sequence, smoothing, padded", (3, 2, 17), 0.2, 2), ("padded rows", (5, 4), 0.1, 3), ("large logits", (2, 6), 0.0, None)]
+    for name, dims, smoothing, rows in table:
+        c = Case(name, f"smoothing={smoothing}")
+        x = c.fill("x0", *dims, scale=64.0 if "large" in name else 4.0)
+        k = dims[-1]
+        count = x.numel() // k
+        real = count if rows is None else rows * (count // dims[0])
+        labels = torch.tensor([(3 * i + 1) % k for i in range(count)])
+        if rows:
+            c.flag(f"rows {rows}")
+        c.values("labels", labels)
+        flat = x.reshape(count, k)
+        loss = F.cross_entropy(flat, labels, reduction="none", label_smoothing=smoothing)
+        truth = flat.gather(1, labels[:, None])
+        columns = torch.stack([loss, (flat > truth).sum(1).double(), flat.argmax(1).double()], 1).detach()
+        columns[real:] = float("nan")
+        c.values("y", columns)
+        (loss[:real].sum() * 0.25).backward()
+        c.flag("loss_scale 0.25")
+        c.gradients()
+        yield c
+
+
+def mse_loss():
+    for name, dims, rows in [("plain", (4, 6), None), ("padded rows", (5, 3), 3)]:
+        c = Case(name)
+        x, t = c.fill("x0", *dims), c.fill("targets", *dims)
+        if rows:
+            c.flag(f"rows {rows}")
+        real = rows or dims[0]
+        loss = F.mse_loss(x, t.detach(), reduction="none").mean(1)
+        columns = torch.stack([loss, loss * 0, loss * 0], 1).detach()
+        columns[real:] = float("nan")
+        c.values("y", columns)
+        (loss[:real].sum() * 0.25).backward()
+        c.flag("loss_scale 0.25")
+        c.gradients()
+        yield c
+
+
+KINDS = {
+    "dense": dense, "conv2d": conv2d, "batch_norm": batch_norm, "layer_norm": layer_norm,
+    "relu": lambda: activation(F.relu), "relu6": lambda: activation(F.relu6),
+    "gelu": lambda: activation(lambda x: F.gelu(x, approximate="tanh")), "silu": lambda: activation(F.silu),
+    "max_pool": max_pool, "avg_pool": avg_pool, "global_pool": global_pool, "add": add, "concat": concat,
+    "flatten": flatten, "embedding": embedding, "softmax_loss": softmax_loss, "mse_loss": mse_loss,
+}
+
+
+def main():
+    out = sys.argv[1] if len(sys.argv) > 1 else "tests/golden/layers"
+    os.makedirs(out, exist_ok=True)
+    for kind, cases in KINDS.items():
+        with open(os.path.join(out, kind + ".txt"), "w") as f:
+            f.write(f"# {kind}: made by tools/golden_layers.py with PyTorch {torch.__version__}\n")
+            for case in cases():
+                f.write(case.text())
+
+
+if __name__ == "__main__":
+    main()

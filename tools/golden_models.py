@@ -1,0 +1,325 @@
+#!/usr/bin/env python3
+"""Golden values of models, optimizers and learning-rate curves, from PyTorch and (LARS, LAMB) from the papers.
+
+usage: golden_models.py DIRECTORY     writes models.txt and optim.txt there (tests/golden)
+
+Weights and data are a formula that both sides compute to the last bit: an integer hash of (name, index) as a float in
+[-1, 1), times a scale. PyTorch's numbers come twice, in double and in single precision: how far its own single
+precision strays says what may be asked of another one. The tests need neither Python nor PyTorch.
+"""
+import math
+import sys
+
+import numpy as np
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+
+STEPS = 10
+
+
+def fnv(name):
+    h = 2166136261
+    for c in name.encode():
+        h = ((h ^ c) * 16777619) & 0xFFFFFFFF
+    return h
+
+
+def noise(name, n):
+    """n floats in [-1, 1), multiples of 2^-23."""
+    h = (np.arange(n, dtype=np.uint64) * 0x9E3779B9 + fnv(name)) & 0xFFFFFFFF
+    for shift, factor in ((16, 0x85EBCA6B), (13, 0xC2B2AE35)):
+        h = ((h ^ (h >> shift)) * factor) & 0xFFFFFFFF
+    h ^= h >> 16
+    return ((h >> 8).astype(np.float32) - np.float32(8388608)) * np.float32(2.0 ** -23)
+
+
+def param(name, shape):
+    v = noise(name, int(np.prod(shape)))
+    if len(shape) > 1:
+        fan_in = int(np.prod(shape[1:]))
+        v = v * np.float32(math.sqrt(6.0 / fan_in))
+    else:
+        v = v * np.float32(0.1)
+        if name.endswith("weight"):
+            v = v + np.float32(1)
+    return torch.from_numpy(v.reshape(shape))
+
+
+# ---- models, with torchvision's names ----
+def conv(i, o, k, s=1, g=1):
+    return nn.Conv2d(i, o, k, s, k // 2, groups=g, bias=False)
+
+
+class LeNet(nn.Module):
+    def __init__(self, classes):
+        super().__init__()
+        self.conv1, self.conv2 = nn.Conv2d(1, 32, 3, padding=1), nn.Conv2d(32, 64, 3, padding=1)
+        self.fc1, self.fc2 = nn.Linear(3136, 128), nn.Linear(128, classes)
+
+    def forward(self, x):
+        x = F.max_pool2d(F.relu(self.conv1(x)), 2)
+        x = F.max_pool2d(F.relu(self.conv2(x)), 2)
+        return self.fc2(F.relu(self.fc1(x.flatten(1))))
+
+
+class Basic(nn.Module):
+    def __init__(self, i, o, stride):
+        super().__init__()
+        self.conv1, self.bn1 = conv(i, o, 3, stride), nn.BatchNorm2d(o)
+        self.conv2, self.bn2 = conv(o, o, 3), nn.BatchNorm2d(o)
+        if stride != 1 or i != o:
+            self.downsample = nn.Sequential(conv(i, o, 1, stride), nn.BatchNorm2d(o))
+
+    def forward(self, x):
+        y = self.bn2(self.conv2(F.relu(self.bn1(self.conv1(x)))))
+        return F.relu(y + (self.downsample(x) if hasattr(self, "downsample") else x))
+
+
+class ResNet18(nn.Module):
+    def __init__(self, classes, channels):
+        super().__init__()
+        self.conv1, self.bn1 = conv(channels, 64, 3), nn.BatchNorm2d(64)
+        c = 64
+        for s in range(4):
+            w = 64 << s
+            blocks = nn.Sequential(Basic(c, w, 1 if s == 0 else 2), Basic(w, w, 1))
+            setattr(self, f"layer{s + 1}", blocks)
+            c = w
+        self.fc = nn.Linear(512, classes)
+
+    def forward(self, x):
+        x = F.relu(self.bn1(self.conv1(x)))
+        x = self.layer4(self.layer3(self.layer2(self.layer1(x))))
+        return self.fc(x.mean((2, 3)))
+
+
+def cbr(i, o, k, s=1, g=1):
+    return nn.Sequential(conv(i, o, k, s, g), nn.BatchNorm2d(o), nn.ReLU6())
+
+
+class Inverted(nn.Module):
+    def __init__(self, i, o, stride, t):
+        super().__init__()
+        h = i * t
+        parts = ([cbr(i, h, 1)] if t != 1 else []) + [cbr(h, h, 3, stride, h), conv(h, o, 1), nn.BatchNorm2d(o)]
+        self.conv, self.skip = nn.Sequential(*parts), stride == 1 and i == o
+
+    def forward(self, x):
+        return x + self.conv(x) if self.skip else self.conv(x)
+
+
+class MobileNetV2(nn.Module):
+    def __init__(self, classes):
+        super().__init__()
+        parts, i = [cbr(3, 32, 3, 2)], 32
+        for t, c, n, s in [(1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 3, 2), (6, 64, 4, 2), (6, 96, 3, 1), (6, 160, 3, 2),
+                           (6, 320, 1, 1)]:
+            for b in range(n):
+                parts.append(Inverted(i, c, s if b == 0 else 1, t))
+                i = c
+        self.features = nn.Sequential(*parts, cbr(320, 1280, 1))
+        self.classifier = nn.Sequential(nn.Dropout(0.0), nn.Linear(1280, classes))
+
+    def forward(self, x):
+        return self.classifier(self.features(x).mean((2, 3)))
+
+
+MODELS = [  # name, make, batch, channels, image, options
+    ("lenet", lambda: LeNet(10), 8, 1, 28, "model.name=lenet optim.lr=0.002 optim.momentum=0.9"),
+    ("resnet18", lambda: ResNet18(10, 1), 4, 1, 28,
+     "model.name=resnet18 model.stem=small optim.lr=0.0005 optim.momentum=0.9 optim.weight_decay=0.0005"),
+    ("mobilenet_v2", lambda: MobileNetV2(10), 8, 3, 96,
+     "model.name=mobilenet_v2 model.dropout=0 optim.lr=0.00003 optim.momentum=0.9 optim.weight_decay=0.0005"),
+]
+
+
+def options(text):
+    return dict((k.split(".")[1], v) for k, v in (pair.split("=") for pair in text.split()))
+
+
+def curve(make, batch, channels, image, opt, dtype):
+    model = make()
+    for name, p in model.named_parameters():
+        p.data = param(name, tuple(p.shape))
+    model.to(dtype).train()
+    x = (torch.from_numpy(noise("x", batch * channels * image * image)) * np.float32(1.5)).to(dtype)
+    x = x.reshape(batch, channels, image, image)
+    y = torch.tensor([fnv(f"y{i}") % 10 for i in range(batch)])
+    decay = [p for p in model.parameters() if p.dim() > 1]
+    plain = [p for p in model.parameters() if p.dim() == 1]
+    sgd = torch.optim.SGD([{"params": decay, "weight_decay": float(opt.get("weight_decay", 0))}, {"params": plain}],
+                          float(opt["lr"]), float(opt["momentum"]))
+    losses = []
+    for _ in range(STEPS):
+        sgd.zero_grad()
+        loss = F.cross_entropy(model(x), y)
+        loss.backward()
+        sgd.step()
+        losses.append(loss.item())
+    return losses
+
+
+def write_models(out):
+    out.write("# Written by tools/golden_models.py with PyTorch %s: loss of each step in double and in single precision.\n"
+              % torch.__version__)
+    out.write("# model NAME BATCH CHANNELS IMAGE OPTIONS, then one line a step\n")
+    for name, make, batch, channels, image, text in MODELS:
+        out.write(f"model {name} {batch} {channels} {image} {text}\n")
+        double = curve(make, batch, channels, image, options(text), torch.float64)
+        single = curve(make, batch, channels, image, options(text), torch.float32)
+        for d, s in zip(double, single):
+            out.write(f"{d:.12g} {s:.9g}\n")
+
+
+# ---- optimizers ----
+TENSORS = [("a", 7, True), ("b", 20, True), ("c", 5, False)]  # name, elements, decays
+UPDATES = 6
+OPTIMS = [
+    "optim.name=sgd optim.lr=0.1",
+    "optim.name=sgd optim.lr=0.1 optim.weight_decay=0.01",
+    "optim.name=sgd optim.lr=0.1 optim.momentum=0.9",
+    "optim.name=sgd optim.lr=0.1 optim.momentum=0.9 optim.weight_decay=0.01 optim.decay_all=true",
+    "optim.name=sgd optim.lr=0.1 optim.momentum=0.8 optim.nesterov=true optim.weight_decay=0.02",
+    "optim.name=sgd optim.lr=0.1 optim.momentum=0.9 optim.clip=0.5",
+    "optim.name=adam optim.lr=0.01",
+    "optim.name=adam optim.lr=0.01 optim.weight_decay=0.1 optim.beta1=0.8 optim.beta2=0.95",
+    "optim.name=adamw optim.lr=0.01 optim.weight_decay=0.1",
+    "optim.name=adamw optim.lr=0.01 optim.weight_decay=0.1 optim.eps=0.001 optim.decay_all=true",
+    "optim.name=lars optim.lr=2.0 optim.momentum=0.9 optim.weight_decay=0.01 optim.trust=0.02",
+    "optim.name=lamb optim.lr=0.01 optim.weight_decay=0.1 optim.eps=1e-6",
+]
+
+
+def rate(lr, t):
+    """Changes from step to step, so that it matters whether momentum holds rates."""
+    return lr * (1 - 0.1 * t)
+
+
+def start(name, n):
+    return noise("w." + name, n).astype(np.float64)
+
+
+def gradient(name, n, t):
+    return noise(f"g{t}.{name}", n).astype(np.float64)
+
+
+def torch_run(o):
+    lr, wd, all_ = float(o["lr"]), float(o.get("weight_decay", 0)), o.get("decay_all") == "true"
+    w = {n: torch.nn.Parameter(torch.from_numpy(start(n, k))) for n, k, _ in TENSORS}
+    groups = [{"params": [w[n]], "weight_decay": wd if d or all_ else 0.0} for n, _, d in TENSORS]
+    betas = (float(o.get("beta1", 0.9)), float(o.get("beta2", 0.999)))
+    if o["name"] == "sgd":
+        opt = torch.optim.SGD(groups, lr, float(o.get("momentum", 0)), nesterov=o.get("nesterov") == "true")
+    else:
+        kind = torch.optim.Adam if o["name"] == "adam" else torch.optim.AdamW
+        opt = kind(groups, lr, betas, float(o.get("eps", 1e-8)))
+    for t in range(UPDATES):
+        for n, k, _ in TENSORS:
+            w[n].grad = torch.from_numpy(gradient(n, k, t))
+        if "clip" in o:
+            nn.utils.clip_grad_norm_(w.values(), float(o["clip"]))
+        for g in opt.param_groups:
+            g["lr"] = rate(lr, t)
+        opt.step()
+    return {n: p.detach().numpy() for n, p in w.items()}
+
+
+def lars_run(o):
+    """You, Gitman & Ginsburg 2017, algorithm 1."""
+    lr, mu, beta, eta = float(o["lr"]), float(o["momentum"]), float(o["weight_decay"]), float(o["trust"])
+    w = {n: start(n, k) for n, k, _ in TENSORS}
+    v = {n: np.zeros(k) for n, k, _ in TENSORS}
+    for t in range(UPDATES):
+        for n, k, decay in TENSORS:
+            g, local, b = gradient(n, k, t), 1.0, beta if decay else 0.0
+            if decay:
+                local = eta * np.linalg.norm(w[n]) / (np.linalg.norm(g) + b * np.linalg.norm(w[n]))
+            v[n] = mu * v[n] + rate(lr, t) * local * (g + b * w[n])
+            w[n] = w[n] - v[n]
+    return w
+
+
+def lamb_run(o):
+    """You et al. 2020, algorithm 2, phi the identity."""
+    lr, wd, eps, b1, b2 = float(o["lr"]), float(o["weight_decay"]), float(o["eps"]), 0.9, 0.999
+    w = {n: start(n, k) for n, k, _ in TENSORS}
+    m = {n: np.zeros(k) for n, k, _ in TENSORS}
+    v = {n: np.zeros(k) for n, k, _ in TENSORS}
+    for t in range(UPDATES):
+        for n, k, decay in TENSORS:
+            g = gradient(n, k, t)
+            m[n] = b1 * m[n] + (1 - b1) * g
+            v[n] = b2 * v[n] + (1 - b2) * g * g
+            r = m[n] / (1 - b1 ** (t + 1)) / (np.sqrt(v[n] / (1 - b2 ** (t + 1))) + eps)
+            u = r + (wd if decay else 0.0) * w[n]
+            w[n] = w[n] - rate(lr, t) * np.linalg.norm(w[n]) / np.linalg.norm(u) * u
+    return w
+
+
+# ---- learning-rate curves ----
+CURVES = [  # options, steps, steps per epoch
+    ("optim.lr=0.5 optim.schedule=constant", 12, 4),
+    ("optim.lr=0.5 optim.schedule=constant optim.warmup_steps=5", 12, 4),
+    ("optim.lr=0.5 optim.schedule=multistep optim.milestones=[1,2.5] optim.gamma=0.2", 16, 4),
+    ("optim.lr=0.5 optim.schedule=multistep optim.milestones=[2,3] optim.warmup_epochs=1", 16, 4),
+    ("optim.lr=0.5 optim.schedule=cosine optim.lr_end=0.1", 12, 4),
+    ("optim.lr=0.5 optim.schedule=cosine optim.warmup_epochs=0.5", 20, 8),
+    ("optim.lr=0.5 optim.schedule=linear optim.lr_end=0.05", 12, 4),
+    ("optim.lr=0.5 optim.schedule=polynomial optim.power=2", 12, 4),
+    ("optim.lr=0.5 optim.schedule=polynomial optim.power=0.9 optim.warmup_steps=3", 15, 5),
+]
+
+
+def lr_curve(o, steps, per_epoch):
+    sched = torch.optim.lr_scheduler
+    lr, end = float(o["lr"]), float(o.get("lr_end", 0))
+    opt = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr)
+    warm = int(o.get("warmup_steps", 0)) or round(float(o.get("warmup_epochs", 0)) * per_epoch)
+    left = steps - warm
+    if o["schedule"] == "multistep":
+        marks = [round(float(m) * per_epoch) - warm for m in o["milestones"].strip("[]").split(",")]
+        main = sched.MultiStepLR(opt, marks, float(o.get("gamma", 0.1)))
+    elif o["schedule"] == "cosine":
+        main = sched.CosineAnnealingLR(opt, left, end)
+    elif o["schedule"] == "linear":
+        main = sched.LinearLR(opt, 1.0, end / lr, left)
+    elif o["schedule"] == "polynomial":
+        main = sched.PolynomialLR(opt, left, float(o["power"]))
+    else:
+        main = sched.ConstantLR(opt, 1.0, left)
+    if warm:
+        rise = sched.LinearLR(opt, 1.0 / warm, 1.0, warm - 1)
+        main = sched.SequentialLR(opt, [rise, main], [warm])
+    values = []
+    for _ in range(steps):
+        values.append(opt.param_groups[0]["lr"])
+        opt.step()
+        main.step()
+    return values
+
+
+def write_optim(out):
+    run = {"lars": lars_run, "lamb": lamb_run}
+    numbers = lambda v: " ".join(f"{x:.10g}" for x in v)
+    out.write("# Written by tools/golden_models.py with PyTorch %s (LARS, LAMB: from the papers), in double precision.\n"
+              % torch.__version__)
+    out.write(f"# optim OPTIONS, then per tensor its values after {UPDATES} updates;\n")
+    out.write("# curve STEPS STEPS_PER_EPOCH OPTIONS, then the rate of every step\n")
+    for text in OPTIMS:
+        o = options(text)
+        out.write(f"optim {text}\n")
+        w = run.get(o["name"], torch_run)(o)
+        for n, _, _ in TENSORS:
+            out.write(numbers(w[n]) + "\n")
+    for text, steps, per_epoch in CURVES:
+        out.write(f"curve {steps} {per_epoch} {text}\n{numbers(lr_curve(options(text), steps, per_epoch))}\n")
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
+    with open(sys.argv[1] + "/models.txt", "w") as f:
+        write_models(f)
+    with open(sys.argv[1] + "/optim.txt", "w") as f:
+        write_optim(f)
