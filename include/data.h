@@ -54,9 +54,6 @@ Status data_set_open(DataSet *set, const Config *config, const char *path);
 Status data_set_check(const DataSet *set, int64_t classes);
 void data_set_print(const DataSet *set, FILE *out, bool json);
 Shape data_set_shape(const DataSet *set, int64_t micro_batch); /* of one micro-batch */
-/* Normalises set as `from` is: a test set takes the training set's mean and deviation. ERR_DATA, naming both files, where
- * their channels differ. */
-Status data_set_use_stats(DataSet *set, const DataSet *from);
 
 /* HDF5 itself is not safe to call from two threads, and a loader's thread may be reading a compressed file through it:
  * whoever calls HDF5 holds this lock (recursive). Also switches HDF5's own error printing off for this thread. */
@@ -114,5 +111,8 @@ Status data_import_idx(const char *images, const char *labels, const char *const
                        int classes, const char *out, bool force); /* .gz read directly */
 Status data_import_cifar(const char *const *files, int count, bool fine100, const char *out,
                          bool force);
+/* Random uint8 images of shape sample (1,C,H,W), for timing; overwrites out. */
+Status data_import_random(const char *out, Shape sample, int64_t classes, int64_t samples,
+                          uint64_t seed);
 
 #endif

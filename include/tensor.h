@@ -192,7 +192,7 @@ typedef struct FlatTable {
 
 typedef struct BackendOptions {
     int threads; /* CPU threads of this rank */
-    int device;  /* GPU ordinal */
+    int device;  /* in: this rank's number on its node; a GPU backend's open makes it the GPU's ordinal */
 } BackendOptions;
 
 typedef struct BackendTable {

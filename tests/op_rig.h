@@ -189,7 +189,8 @@ static inline void rig_close(Rig *rig)
     rig_release(rig, run->saved, rig->op->saved_bytes);
     rig_release(rig, run->cache, rig->op->cache_bytes);
     rig_release(rig, run->workspace, rig->op->workspace_bytes);
-    rig_release(rig, rig->labels, (size_t)(shape_count(spec->y.shape) / LOSS_COLUMNS) * sizeof(int32_t));
+    rig_release(rig, rig->labels,
+                (size_t)(shape_count(spec->y.shape) / LOSS_COLUMNS) * sizeof(int32_t));
     rig_release(rig, rig->targets, (size_t)shape_count(spec->x[0].shape) * sizeof(float));
     rig_release(rig, rig->sample, (size_t)samples * sizeof(int64_t));
     op_free(&rig->op);
@@ -236,7 +237,10 @@ static inline void rig_forward(Rig *rig)
     op_forward(rig->op, &rig->run);
 }
 
-static inline void rig_get_y(Rig *rig, float *plain) { rig_get(rig, rig->spec.y, rig->run.y, plain); }
+static inline void rig_get_y(Rig *rig, float *plain)
+{
+    rig_get(rig, rig->spec.y, rig->run.y, plain);
+}
 
 /* dy in plain order; NULL for a loss. */
 static inline void rig_backward(Rig *rig, const float *dy)
@@ -246,7 +250,8 @@ static inline void rig_backward(Rig *rig, const float *dy)
     for (int i = 0; i < rig->spec.x_count; ++i)
         if (!op->needs_x[i] && (run->x[i] != run->y || !op->needs_y))
             rig_nan(rig, run->x[i], desc_bytes(rig->spec.x[i]));
-    if (!op->needs_y && (run->y != run->x[0] || !op->needs_x[0])) rig_nan(rig, run->y, desc_bytes(rig->spec.y));
+    if (!op->needs_y && (run->y != run->x[0] || !op->needs_x[0]))
+        rig_nan(rig, run->y, desc_bytes(rig->spec.y));
     if (dy) rig_put(rig, rig->spec.y, run->dy, dy);
     op_backward_begin(rig->op, run);
     op_backward_weight(rig->op, run);

@@ -60,7 +60,7 @@ class Case:
         return tensor
 
     def values(self, name, tensor):
-        numbers = " ".join("%.6g" % v for v in tensor.detach().flatten().tolist())
+        numbers = " ".join("%.8g" % v for v in tensor.detach().flatten().tolist())
         self.lines.append(f"{name} {','.join(map(str, tensor.shape))} values {numbers}")
 
     def finish(self, y):

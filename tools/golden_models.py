@@ -4,8 +4,9 @@
 usage: golden_models.py DIRECTORY     writes models.txt and optim.txt there (tests/golden)
 
 Weights and data are a formula that both sides compute to the last bit: an integer hash of (name, index) as a float in
-[-1, 1), times a scale. PyTorch's numbers come twice, in double and in single precision: how far its own single
-precision strays says what may be asked of another one. The tests need neither Python nor PyTorch.
+[-1, 1), times a scale. Losses are PyTorch's in double precision. Beside each stands how far PyTorch's own runs in single
+precision stray from it, which says what may be asked of another program: the largest of three, which differ only in
+rounding. The tests need neither Python nor PyTorch.
 """
 import math
 import sys
@@ -138,13 +139,13 @@ def options(text):
     return dict((k.split(".")[1], v) for k, v in (pair.split("=") for pair in text.split()))
 
 
-def curve(make, batch, channels, image, opt, dtype):
+def curve(make, batch, channels, image, opt, dtype, layout=torch.contiguous_format):
     model = make()
     for name, p in model.named_parameters():
         p.data = param(name, tuple(p.shape))
-    model.to(dtype).train()
+    model.to(dtype).to(memory_format=layout).train()
     x = (torch.from_numpy(noise("x", batch * channels * image * image)) * np.float32(1.5)).to(dtype)
-    x = x.reshape(batch, channels, image, image)
+    x = x.reshape(batch, channels, image, image).contiguous(memory_format=layout)
     y = torch.tensor([fnv(f"y{i}") % 10 for i in range(batch)])
     decay = [p for p in model.parameters() if p.dim() > 1]
     plain = [p for p in model.parameters() if p.dim() == 1]
@@ -161,15 +162,18 @@ def curve(make, batch, channels, image, opt, dtype):
 
 
 def write_models(out):
-    out.write("# Written by tools/golden_models.py with PyTorch %s: loss of each step in double and in single precision.\n"
-              % torch.__version__)
+    out.write("# Written by tools/golden_models.py with PyTorch %s: each step's loss in double precision, and the largest\n"
+              "# relative distance from it of PyTorch's runs in single precision.\n" % torch.__version__)
     out.write("# model NAME BATCH CHANNELS IMAGE OPTIONS, then one line a step\n")
     for name, make, batch, channels, image, text in MODELS:
         out.write(f"model {name} {batch} {channels} {image} {text}\n")
-        double = curve(make, batch, channels, image, options(text), torch.float64)
-        single = curve(make, batch, channels, image, options(text), torch.float32)
-        for d, s in zip(double, single):
-            out.write(f"{d:.12g} {s:.9g}\n")
+        args = make, batch, channels, image, options(text)
+        double = curve(*args, torch.float64)
+        single = [curve(*args, torch.float32), curve(*args, torch.float32, torch.channels_last)]
+        with torch.backends.mkldnn.flags(enabled=False):
+            single.append(curve(*args, torch.float32))
+        for step, d in enumerate(double):
+            out.write(f"{d:.12g} {max(abs(s[step] - d) / d for s in single):.2e}\n")
 
 
 # ---- optimizers ----

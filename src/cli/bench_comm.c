@@ -1,9 +1,8 @@
 /* weft bench comm: how long the ordered gradient sum takes over each transport, beside a memcpy of as many bytes (the floor:
  * alone, and on all ranks at once) and beside MPI's own all-reduce. Times are medians over repeats, each repeat as slow as
  * its slowest rank. Needs at least two ranks. */
-#include "cli.h"
+#include "private.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -180,21 +179,16 @@ static void print_json(const Bench *bench, const CommTimes *t)
 static Status args_read(CommArgs *args, int argc, char **argv)
 {
     *args = (CommArgs){.mb = 45};
-    for (int i = 0; i < argc; ++i) {
-        char *end;
-        if (strcmp(argv[i], "--json") == 0) {
-            args->json = true;
-        } else if (strcmp(argv[i], "--mb") == 0) {
-            if (++i >= argc) return fail(ERR_USAGE, "bench comm: --mb needs a number");
-            args->mb = strtod(argv[i], &end);
-            if (*end || end == argv[i] || !(args->mb >= 0.001 && args->mb <= 4096))
-                return fail(ERR_USAGE, "bench comm: --mb %s: give a number from 0.001 to 4096",
-                            argv[i]);
-        } else {
-            return fail(ERR_USAGE, "bench comm: unknown word %s; it takes --mb MB and --json",
-                        argv[i]);
-        }
-    }
+    const char *mb = NULL;
+    const Flag flags[] = {{.name = "--json", .on = &args->json}, {.name = "--mb", .value = &mb}};
+    TRY(flags_take(&argc, argv, flags, 2));
+    if (argc > 0)
+        return fail(ERR_USAGE, "bench comm: unknown word %s; it takes --mb MB and --json", argv[0]);
+    if (!mb) return OK;
+    char *end;
+    args->mb = strtod(mb, &end);
+    if (*end || end == mb || !(args->mb >= 0.001 && args->mb <= 4096))
+        return fail(ERR_USAGE, "bench comm: --mb %s: give a number from 0.001 to 4096", mb);
     return OK;
 }
 
@@ -223,7 +217,7 @@ static Status bench_world(const World *world, const CommArgs *args)
 {
     if (world->size < 2)
         return fail(ERR_USAGE, "bench comm measures sums between ranks: start it with "
-                               "`mpirun -n 2 weft bench comm`");
+                               "`weft bench comm -n 2`");
     Backend *backend = NULL;
     BackendOptions options = {.threads = threads_share(world->node_size)};
     TRY(status_agree(world, backend_open(&backend, &backend_cpu, options)));

@@ -1,17 +1,26 @@
-/* cli: the verbs. A verb gets the words behind its name (argv[0] is the name) and returns the exit code; messages go out
- * through fail(), which main prints. bench has a file for each of its three: bench_comm.c, bench_step.c, bench_io.c. */
+/* cli: the verbs. A verb gets the words behind its name and returns the exit code; messages go out through fail(), which
+ * cli_main prints. -n, --help and the threads of OpenMP are settled before a verb runs, and a configuration has been read
+ * once, strictly, before any rank is started. bench has a file for each of its three. */
 #ifndef WEFT_CLI_H
 #define WEFT_CLI_H
 
 #include "config.h"
 #include "parallel.h"
 
+enum {
+    VERB_CONFIG = 1, /* the first word that is no flag is CONFIG, the others are key=value */
+    VERB_DATA = 2,   /* data.train must be set */
+    VERB_RANKS = 4,  /* -n N starts ranks */
+    VERB_THREADS = 8 /* computes with OpenMP */
+};
+
 typedef struct Verb {
-    const char *name;  /* "train", "data import" */
-    const char *usage; /* behind "weft NAME" */
-    const char *help;  /* one line */
-    const char *more;  /* further lines for `weft NAME --help`; may be NULL */
-    bool keys;         /* takes key=value: the help lists all keys */
+    const char *name;   /* "train", "data import" */
+    const char *usage;  /* behind "weft NAME" */
+    const char *help;   /* one line */
+    const char *more;   /* further lines for `weft NAME --help`; may be NULL */
+    const char *valued; /* flags that take a value: "|--checkpoint|"; may be NULL */
+    int traits;         /* VERB_ bits */
     Status (*run)(int argc, char **argv);
 } Verb;
 extern const Verb verbs[];
@@ -20,7 +29,8 @@ extern const int verb_count;
 Status verb_train(int argc, char **argv);
 Status verb_eval(int argc, char **argv);
 Status verb_plan(int argc, char **argv);
-Status verb_data_import(int argc, char **argv);
+Status verb_import_idx(int argc, char **argv);
+Status verb_import_cifar(int argc, char **argv);
 Status verb_data_info(int argc, char **argv);
 Status verb_data_check(int argc, char **argv);
 Status verb_ckpt_info(int argc, char **argv);
@@ -31,7 +41,7 @@ Status bench_comm(int argc, char **argv);
 Status bench_step(int argc, char **argv);
 Status bench_io(int argc, char **argv);
 
-/* `weft ...` from the words of main on: finds the verb, runs it, prints what failed. Returns the exit code. */
+/* The words of main: finds the verb, runs it, prints what failed. Returns the exit code. */
 int cli_main(int argc, char **argv);
 
 #endif

@@ -378,15 +378,3 @@ Status data_set_open(DataSet *set, const Config *config, const char *path)
     hdf5_unlock();
     return status;
 }
-
-Status data_set_use_stats(DataSet *set, const DataSet *from)
-{
-    if (set->channels != from->channels)
-        return fail(ERR_DATA, "%s has %lld channels, %s has %lld; they must agree", set->path,
-                    (long long)set->channels, from->path, (long long)from->channels);
-    set->has_stats = from->has_stats;
-    set->stats_count = from->stats_count;
-    memcpy(set->mean, from->mean, sizeof set->mean);
-    memcpy(set->std, from->std, sizeof set->std);
-    return OK;
-}

@@ -28,6 +28,7 @@ static void fill_uniform(float *out, int64_t n, RngKey key, float bound)
 
 static void fill_normal(float *out, int64_t n, RngKey key, float deviation)
 {
+#pragma omp parallel for
     for (int64_t i = 0; i < n; ++i) out[i] = rng_normal(key, (uint64_t)i) * deviation;
 }
 

@@ -51,13 +51,15 @@ static char *map_file(int file, size_t bytes)
     return base;
 }
 
-/* Huge pages where the kernel gives them at once: a tenth of the page faults' time at start, and faster sums. Only a
- * wish: what it does not cover is reserved in small pages. */
+/* Huge pages where the kernel gives them at once: start takes a tenth of the time that faults of small pages take, and sums
+ * are faster. Only a wish: what it does not cover is reserved in small pages. */
 static void wish_huge(char *base, size_t bytes)
 {
     size_t whole = bytes / HUGE_BYTES * HUGE_BYTES;
     if (whole == 0) return;
     madvise(base, whole, MADV_HUGEPAGE);
+    /* The kernel collapses no range without any page. */
+    for (size_t at = 0; at < whole; at += HUGE_BYTES) ((volatile char *)base)[at] = 0;
     madvise(base, whole, MADV_COLLAPSE);
 }
 

@@ -9,34 +9,30 @@
 
 enum { BLOCK = 512, LEVELS = 21, SLICE_ALIGN = 16 }; /* floats; 2^20 ranks; floats in 64 bytes */
 
-#if defined(__x86_64__) && defined(__gnu_linux__)
-#define WIDE __attribute__((target_clones("avx2", "default")))
-#else
-#define WIDE
-#endif
-#define INTO_WIDE static inline __attribute__((always_inline)) void
+/* Inlined into a function for each width, so that it takes that one's instructions. */
+#define INLINE static inline __attribute__((always_inline))
 
-INTO_WIDE add(float *restrict to, const float *restrict more, int n)
+INLINE void add(float *restrict to, const float *restrict more, int n)
 {
 #pragma omp simd
     for (int k = 0; k < n; ++k) to[k] += more[k];
 }
 
-INTO_WIDE add_two(float *restrict to, const float *restrict a, const float *restrict b, int n)
+INLINE void add_two(float *restrict to, const float *restrict a, const float *restrict b, int n)
 {
 #pragma omp simd
     for (int k = 0; k < n; ++k) to[k] = a[k] + b[k];
 }
 
 /* Both arenas of two ranks at once: every element is read and written once. */
-INTO_WIDE sum_pair(float *restrict a, float *restrict b, int64_t n)
+INLINE void sum_pair(float *restrict a, float *restrict b, int64_t n)
 {
 #pragma omp simd
     for (int64_t k = 0; k < n; ++k) a[k] = b[k] = a[k] + b[k];
 }
 
 /* The tree's result for one block ends in level[0]. */
-INTO_WIDE sum_block(float (*level)[BLOCK], const float *const *in, int ins, int64_t at, int n)
+INLINE void sum_block(float (*level)[BLOCK], const float *const *in, int ins, int64_t at, int n)
 {
     for (int i = 0; i < ins; ++i) {
         TreeStep step = tree_step(i, ins);
@@ -53,8 +49,8 @@ INTO_WIDE sum_block(float (*level)[BLOCK], const float *const *in, int ins, int6
     }
 }
 
-WIDE void tree_sum(float *const *out, int outs, const float *const *in, int ins, int64_t at,
-                   int64_t n)
+INLINE void sum_range(float *const *out, int outs, const float *const *in, int ins, int64_t at,
+                      int64_t n)
 {
     if (ins == 2 && outs == 2 && out[0] == in[0] && out[1] == in[1]) {
         sum_pair(out[0] + at, out[1] + at, n);
@@ -66,6 +62,33 @@ WIDE void tree_sum(float *const *out, int outs, const float *const *in, int ins,
         sum_block(level, in, ins, at, part);
         for (int i = 0; i < outs; ++i) memcpy(out[i] + at, level[0], (size_t)part * sizeof(float));
     }
+}
+
+#if defined(__x86_64__)
+__attribute__((target("avx2"))) static void
+sum_range_avx2(float *const *out, int outs, const float *const *in, int ins, int64_t at, int64_t n)
+{
+    sum_range(out, outs, in, ins, at, n);
+}
+
+static bool have_avx2(void)
+{
+    return __builtin_cpu_supports("avx2");
+}
+#else
+#define sum_range_avx2 sum_range
+static bool have_avx2(void)
+{
+    return false;
+}
+#endif
+
+void tree_sum(float *const *out, int outs, const float *const *in, int ins, int64_t at, int64_t n)
+{
+    if (have_avx2())
+        sum_range_avx2(out, outs, in, ins, at, n);
+    else
+        sum_range(out, outs, in, ins, at, n);
 }
 
 int64_t slice_border(int64_t offset, int64_t count, int parts, int part)

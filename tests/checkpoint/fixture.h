@@ -7,6 +7,7 @@
 #include "harness.h"
 
 #include <fcntl.h>
+#include <hdf5.h>
 #include <math.h>
 #include <sys/stat.h>
 
@@ -146,10 +147,18 @@ static inline unsigned char *fixture_bytes(const char *path, size_t *bytes)
 
 static inline void fixture_write(const char *path, const void *data, size_t bytes)
 {
+    unlink(path); /* some file systems flush a file that was truncated and rewritten */
     FILE *out = fopen(path, "wb");
     if (!out) return;
     if (bytes && fwrite(data, bytes, 1, out) != 1) printf("  cannot write %s\n", path);
     fclose(out);
+}
+
+/* HDF5 files, data sets, groups, types and attributes that are open; the balance before and after a call shows what
+ * was not closed. */
+static inline int64_t fixture_handles(void)
+{
+    return H5Fget_obj_count(H5F_OBJ_ALL, H5F_OBJ_ALL);
 }
 
 /* What a function printed to `out`; owner: the caller. Give it out, then take the text. */

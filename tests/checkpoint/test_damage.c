@@ -1,16 +1,16 @@
 /* Files that are not good checkpoints: each ends in a message that names the file, and nothing is set. */
 #include "checkpoint/fixture.h"
 
-#include <hdf5.h>
-
 static const char *folder;
 static char *path, *bad;     /* a good file; where the damaged one goes */
 static unsigned char *bytes; /* of the good file */
 static size_t count;
 static Fixture *f;
+static int64_t handles;
 
 static void begin(void)
 {
+    handles = fixture_handles();
     folder = fixture_folder();
     path = fixture_path(folder, "step-00000001.h5");
     bad = fixture_path(folder, "bad.h5");
@@ -21,6 +21,7 @@ static void begin(void)
 
 static void end(void)
 {
+    CU_ASSERT_EQUAL(fixture_handles(), handles);
     mem_free(&bytes);
     mem_free(&f);
     mem_free(&bad);

@@ -33,6 +33,7 @@ static void test_no_folder(void)
 /* The limit on file sizes stands for a full disk, at several places of the save. */
 static void test_size_limit(void)
 {
+    int64_t handles = fixture_handles();
     const char *folder = fixture_folder();
     char *path = fixture_path(folder, "step-00000001.h5");
     CHECK_OK(fixture_save(path, 1, 1));
@@ -51,6 +52,7 @@ static void test_size_limit(void)
         expect_good(path, 1);
     }
     CHECK_OK(fixture_save(path, 1, 2));
+    CU_ASSERT_EQUAL(fixture_handles(), handles);
     expect_good(path, 2);
     mem_free(&path);
     fixture_clean(folder);

@@ -2,7 +2,6 @@
  * every rank's message. */
 #include "checkpoint/fixture.h"
 
-#include <hdf5.h>
 #include <signal.h>
 #include <sys/resource.h>
 

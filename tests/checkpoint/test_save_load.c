@@ -2,10 +2,9 @@
  * rewrote (chunked, compressed, float64) still load. */
 #include "checkpoint/fixture.h"
 
-#include <hdf5.h>
-
 static void test_round_trip(void)
 {
+    int64_t handles = fixture_handles();
     const char *folder = fixture_folder();
     char *path = fixture_path(folder, "step-00000012.h5");
     Fixture *f = mem_new(sizeof *f);
@@ -30,6 +29,7 @@ static void test_round_trip(void)
     mem_free(&part);
     mem_free(&f);
     mem_free(&path);
+    CU_ASSERT_EQUAL(fixture_handles(), handles);
     fixture_clean(folder);
 }
 
@@ -158,6 +158,7 @@ static void rewrite(const char *path, int i, hid_t type, bool compress, bool kee
 
 static void test_rewritten(void)
 {
+    int64_t handles = fixture_handles();
     const char *folder = fixture_folder();
     char *path = fixture_path(folder, "a.h5");
     Fixture *f = mem_new(sizeof *f);
@@ -177,6 +178,7 @@ static void test_rewritten(void)
     mem_free(&text);
     mem_free(&f);
     mem_free(&path);
+    CU_ASSERT_EQUAL(fixture_handles(), handles);
     fixture_clean(folder);
 }
 

@@ -11,11 +11,11 @@ typedef struct Tolerance { /* of |got - expected| / max(1, |expected|) */
     double y, gradient;
 } Tolerance;
 static const Tolerance tolerances[] = {
-    {"dense", 5e-6, 5e-6},       {"conv2d", 1e-5, 1e-5},       {"batch_norm", 1e-5, 2e-5},
-    {"layer_norm", 1e-5, 2e-5},  {"relu", 1e-6, 1e-6},         {"relu6", 1e-6, 1e-6},
-    {"gelu", 5e-6, 5e-6},        {"silu", 5e-6, 5e-6},         {"max_pool", 1e-6, 2e-6},
-    {"avg_pool", 2e-6, 2e-6},    {"global_pool", 2e-6, 2e-6},  {"add", 2e-6, 2e-6},
-    {"concat", 1e-6, 1e-6},      {"flatten", 1e-6, 1e-6},      {"embedding", 1e-6, 2e-6},
+    {"dense", 5e-6, 5e-6},        {"conv2d", 1e-5, 1e-5},      {"batch_norm", 1e-5, 2e-5},
+    {"layer_norm", 1e-5, 2e-5},   {"relu", 1e-6, 1e-6},        {"relu6", 1e-6, 1e-6},
+    {"gelu", 5e-6, 5e-6},         {"silu", 5e-6, 5e-6},        {"max_pool", 1e-6, 2e-6},
+    {"avg_pool", 2e-6, 2e-6},     {"global_pool", 2e-6, 2e-6}, {"add", 2e-6, 2e-6},
+    {"concat", 1e-6, 1e-6},       {"flatten", 1e-6, 1e-6},     {"embedding", 1e-6, 2e-6},
     {"softmax_loss", 5e-6, 5e-6}, {"mse_loss", 2e-6, 2e-6},
 };
 
@@ -59,7 +59,8 @@ static Shape read_shape(char *text)
 {
     Shape s = shape_of(0, 1, 1, 1, 1);
     char *rest = text;
-    for (char *d; s.ndim < SHAPE_DIMS && (d = strtok_r(rest, ",", &rest));) s.dim[s.ndim++] = atoll(d);
+    for (char *d; s.ndim < SHAPE_DIMS && (d = strtok_r(rest, ",", &rest));)
+        s.dim[s.ndim++] = atoll(d);
     return s;
 }
 
@@ -82,14 +83,22 @@ static void read_line(Case *c, char *line)
 {
     char *rest = line, *word = strtok_r(line, " \n", &rest);
     rest[strcspn(rest, "\n")] = 0;
-    if (strcmp(word, "case") == 0) snprintf(c->name, sizeof c->name, "%.63s", rest);
-    else if (strcmp(word, "attrs") == 0) snprintf(c->attrs, sizeof c->attrs, "%.255s", rest);
-    else if (strcmp(word, "act") == 0) c->act = strcmp(rest, "relu") == 0 ? ACT_RELU : ACT_RELU6;
-    else if (strcmp(word, "residual") == 0) c->residual = true;
-    else if (strcmp(word, "eval") == 0) c->eval = true;
-    else if (strcmp(word, "rows") == 0) c->rows = atoi(rest);
-    else if (strcmp(word, "loss_scale") == 0) c->loss_scale = strtof(rest, NULL);
-    else read_tensor(c, word, rest);
+    if (strcmp(word, "case") == 0)
+        snprintf(c->name, sizeof c->name, "%.63s", rest);
+    else if (strcmp(word, "attrs") == 0)
+        snprintf(c->attrs, sizeof c->attrs, "%.255s", rest);
+    else if (strcmp(word, "act") == 0)
+        c->act = strcmp(rest, "relu") == 0 ? ACT_RELU : ACT_RELU6;
+    else if (strcmp(word, "residual") == 0)
+        c->residual = true;
+    else if (strcmp(word, "eval") == 0)
+        c->eval = true;
+    else if (strcmp(word, "rows") == 0)
+        c->rows = atoi(rest);
+    else if (strcmp(word, "loss_scale") == 0)
+        c->loss_scale = strtof(rest, NULL);
+    else
+        read_tensor(c, word, rest);
 }
 
 /* The next case; false at the end of the file. */
@@ -115,7 +124,8 @@ static void case_free(Case *c)
     for (int i = 0; i < c->count; ++i) mem_free(&c->tensor[i].value);
 }
 
-static void compare(const char *what, const float *got, const CaseTensor *expected, double tolerance)
+static void compare(const char *what, const float *got, const CaseTensor *expected,
+                    double tolerance)
 {
     double worst = 0;
     for (int64_t i = 0; i < shape_count(expected->shape); ++i) {
@@ -123,7 +133,8 @@ static void compare(const char *what, const float *got, const CaseTensor *expect
         if (isnan(e)) continue;
         if (!(d <= worst)) worst = isnan(d) ? INFINITY : d;
     }
-    if (worst > tolerance) printf("  %s: %s is off by %.3g (allowed %.3g)\n", what, expected->name, worst, tolerance);
+    if (worst > tolerance)
+        printf("  %s: %s is off by %.3g (allowed %.3g)\n", what, expected->name, worst, tolerance);
     CU_ASSERT_TRUE(worst <= tolerance);
 }
 
@@ -135,7 +146,8 @@ static int32_t *integers(const CaseTensor *t)
     return out;
 }
 
-static Status open_case(Rig *rig, const Case *c, const char *kind, Backend *backend, const Variant *v)
+static Status open_case(Rig *rig, const Case *c, const char *kind, Backend *backend,
+                        const Variant *v)
 {
     *rig = (Rig){.in_place = v->in_place};
     TRY(rig_spec(rig, backend, kind, c->attrs));
@@ -208,11 +220,12 @@ static void check_gradients(Rig *rig, const Case *c, const char *what, double to
     mem_free(&got);
 }
 
-static void run_case(const Case *c, const char *kind, const Tolerance *t, Backend *backend, const Variant *v)
+static void run_case(const Case *c, const char *kind, const Tolerance *t, Backend *backend,
+                     const Variant *v)
 {
     char what[160];
-    snprintf(what, sizeof what, "%s, %s (%s, block %d%s)", kind, c->name, v->backend->name, v->block,
-             v->in_place ? ", in place" : "");
+    snprintf(what, sizeof what, "%s, %s (%s, block %d%s)", kind, c->name, v->backend->name,
+             v->block, v->in_place ? ", in place" : "");
     Rig rig;
     Status st = open_case(&rig, c, kind, backend, v);
     if (st != OK) printf("  %s: %s\n", what, fail_message());
@@ -259,8 +272,11 @@ static void run_kind(const char *kind)
     }
 }
 
-#define KIND_TEST(kind) \
-    static void test_##kind(void) { run_kind(#kind); }
+#define KIND_TEST(kind)                                                                            \
+    static void test_##kind(void)                                                                  \
+    {                                                                                              \
+        run_kind(#kind);                                                                           \
+    }
 KIND_TEST(dense)
 KIND_TEST(conv2d)
 KIND_TEST(batch_norm)
@@ -291,9 +307,11 @@ static void test_every_kind_is_here(void)
     }
 }
 
-TEST_MAIN("golden layers", {"dense", test_dense}, {"conv2d", test_conv2d}, {"batch_norm", test_batch_norm},
-          {"layer_norm", test_layer_norm}, {"relu", test_relu}, {"relu6", test_relu6}, {"gelu", test_gelu},
-          {"silu", test_silu}, {"max_pool", test_max_pool}, {"avg_pool", test_avg_pool},
-          {"global_pool", test_global_pool}, {"add", test_add}, {"concat", test_concat}, {"flatten", test_flatten},
-          {"embedding", test_embedding}, {"softmax_loss", test_softmax_loss}, {"mse_loss", test_mse_loss},
+TEST_MAIN("golden layers", {"dense", test_dense}, {"conv2d", test_conv2d},
+          {"batch_norm", test_batch_norm}, {"layer_norm", test_layer_norm}, {"relu", test_relu},
+          {"relu6", test_relu6}, {"gelu", test_gelu}, {"silu", test_silu},
+          {"max_pool", test_max_pool}, {"avg_pool", test_avg_pool},
+          {"global_pool", test_global_pool}, {"add", test_add}, {"concat", test_concat},
+          {"flatten", test_flatten}, {"embedding", test_embedding},
+          {"softmax_loss", test_softmax_loss}, {"mse_loss", test_mse_loss},
           {"every kind", test_every_kind_is_here})

@@ -30,63 +30,103 @@ static Status conv_check(const OpSpec *s)
                 shape_text(s->y.shape, c));
 }
 
-/* Blocks of x and y that suit this shape, and whether Winograd may be used. */
+/* Blocks of x and y that suit this shape, and whether Winograd's algorithm does. */
 typedef struct ConvChoice {
     int x_block, y_block;
-    bool winograd[3];
+    bool winograd;
 } ConvChoice;
 
-static ConvChoice conv_choose(const OpSpec *s)
-{
-    const ConvShape v = conv_shape(s);
-    int lanes = dnnl_vector_floats() == 16 ? 16 : 8;
-    ConvChoice c = {.x_block = v.c <= 3 && v.g == 1 ? 1 : lanes, .y_block = lanes};
-    return c;
-}
+/* The formats of one conv2d, owned. */
+typedef struct ConvFormats {
+    Format *x, *y, *b, *any, *plain;
+} ConvFormats;
 
-static Status conv_linear(Op *op, const ConvChoice *choice)
+static ConvFormats formats_new(const OpSpec *s)
 {
-    const OpSpec *s = &op->spec;
     const ConvShape v = conv_shape(s);
     const int64_t grouped[] = {v.g, v.o / v.g, v.c / v.g, s->kernel[0], s->kernel[1]};
     const int64_t *dim = v.g > 1 ? grouped : grouped + 1;
     int ndim = v.g > 1 ? 5 : 4;
-    Format *x = format_image(s->x[0].shape, s->x[0].block, false);
-    Format *y = format_image(s->y.shape, s->y.block, false);
-    Format *b = s->w_count > 1 ? format_plain(1, &v.o) : NULL;
-    Format *any = format_any(ndim, dim), *plain = format_plain(ndim, dim);
-    LinearSpec linear = {
-        .forward = KERNEL_CONV_FORWARD,
-        .x = x,
-        .y = y,
-        .b = b,
-        .w_any = any,
-        .w_plain = plain,
-        .stride = {s->stride[0], s->stride[1]},
-        .pad = {s->pad[0], s->pad[1]},
-        .winograd = {choice->winograd[0], choice->winograd[1], choice->winograd[2]},
+    return (ConvFormats){
+        .x = format_image(s->x[0].shape, s->x[0].block, false),
+        .y = format_image(s->y.shape, s->y.block, false),
+        .b = s->w_count > 1 ? format_plain(1, &v.o) : NULL,
+        .any = format_any(ndim, dim),
+        .plain = format_plain(ndim, dim),
     };
-    Status status = linear_plan(op, &linear);
+}
+
+static void formats_free(ConvFormats *f)
+{
+    Format **const all[] = {&f->x, &f->y, &f->b, &f->any, &f->plain};
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; ++i) format_free(all[i]);
+}
+
+/* oneDNN's own choice of blocks, for processors that the rule below does not know; 8 where Desc cannot say it. */
+static Status conv_ask(Dnnl *dnnl, const OpSpec *s, ConvChoice *choice)
+{
+    Kernel *k = NULL;
+    ConvFormats f = formats_new(s);
+    Format *x = format_any(4, s->x[0].shape.dim), *y = format_any(4, s->y.shape.dim);
+    KernelSpec spec = {.kind = KERNEL_CONV_FORWARD,
+                       .role = {x, f.any, f.b, y},
+                       .stride = {s->stride[0], s->stride[1]},
+                       .pad = {s->pad[0], s->pad[1]}};
+    Status status = kernel_plan(&k, dnnl, &spec);
+    if (status == OK) {
+        choice->x_block = format_block(kernel_format(k, ROLE_X), s->x[0].shape);
+        choice->y_block = format_block(kernel_format(k, ROLE_Y), s->y.shape);
+        if (choice->x_block == 0) choice->x_block = 8;
+        if (choice->y_block == 0) choice->y_block = 8;
+    }
+    kernel_free(&k);
     format_free(&x);
     format_free(&y);
-    format_free(&b);
-    format_free(&any);
-    format_free(&plain);
+    formats_free(&f);
     return status;
+}
+
+/* Measured on AVX-512 (one and two threads, every convolution of lenet, resnet18, resnet50 and mobilenet_v2): direct
+ * kernels on channel blocks of a vector's width are within 10 % of the machine's rate and channels-last never beats
+ * them by more; Winograd's F(4x4, 3x3) is 1.3 to 2.3 times as fast for 3x3 kernels with full blocks on both sides. Raw
+ * data of few channels is read as it comes: no block would be full. */
+static Status conv_choose(Dnnl *dnnl, const OpSpec *s, ConvChoice *choice)
+{
+    enum { FEW_CHANNELS = 3, WINOGRAD_CHANNELS = 32 };
+    const ConvShape v = conv_shape(s);
+    int lanes = dnnl_vector_floats();
+    if (lanes == 0) return conv_ask(dnnl, s, choice);
+    choice->x_block = choice->y_block = lanes;
+    if (v.c <= FEW_CHANNELS && v.g == 1 && !s->need_dx[0]) choice->x_block = 1;
+    choice->winograd = v.g == 1 && s->kernel[0] == 3 && s->kernel[1] == 3 && s->stride[0] == 1 &&
+                       s->stride[1] == 1 && s->pad[0] <= 1 && s->pad[1] <= 1 && v.c % lanes == 0 &&
+                       v.o % lanes == 0 && v.c >= WINOGRAD_CHANNELS && v.o >= WINOGRAD_CHANNELS;
+    return OK;
 }
 
 static Status conv_plan(Op *op, Desc wish[OP_INPUTS])
 {
     OpSpec *s = &op->spec;
     TRY(conv_check(s));
-    ConvChoice choice = conv_choose(s);
+    ConvChoice choice = {0};
+    TRY(conv_choose(cpu_dnnl(op->backend), s, &choice));
     wish[0].block = choice.x_block;
     s->y.block = choice.y_block;
-    const ConvShape v = conv_shape(s);
-    op->flops_forward = 2.0 * (double)shape_count(s->y.shape) * (double)(v.c / v.g) *
+    ConvFormats f = formats_new(s);
+    Status status = linear_plan(op, &(LinearSpec){.forward = KERNEL_CONV_FORWARD,
+                                                  .x = f.x,
+                                                  .y = f.y,
+                                                  .b = f.b,
+                                                  .w_any = f.any,
+                                                  .w_plain = f.plain,
+                                                  .stride = {s->stride[0], s->stride[1]},
+                                                  .pad = {s->pad[0], s->pad[1]},
+                                                  .winograd = choice.winograd});
+    formats_free(&f);
+    op->flops_forward = 2.0 * (double)shape_count(s->y.shape) * (double)s->w[0].dim[1] *
                         s->kernel[0] * s->kernel[1];
     op->flops_backward = op->flops_forward * (s->need_dx[0] ? 2 : 1);
-    return conv_linear(op, &choice);
+    return status;
 }
 
 const OpTable cpu_conv2d = {

@@ -247,9 +247,12 @@ void dnnl_versions(FILE *out)
 
 int dnnl_vector_floats(void)
 {
+#if defined(__x86_64__)
     dnnl_cpu_isa_t isa = dnnl_get_effective_cpu_isa();
     if (isa & dnnl_cpu_isa_avx512_core & ~dnnl_cpu_isa_avx2) return 16;
-    return isa & dnnl_cpu_isa_avx & ~dnnl_cpu_isa_sse41 ? 8 : 4;
+    if (isa & dnnl_cpu_isa_avx & ~dnnl_cpu_isa_sse41) return 8;
+#endif
+    return 0;
 }
 
 /* ---- formats ---- */

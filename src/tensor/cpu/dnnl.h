@@ -19,7 +19,7 @@ Status dnnl_new(Dnnl **dnnl);
 void dnnl_free(Dnnl **dnnl);
 Dnnl *cpu_dnnl(const Backend *backend); /* of a CPU backend; borrowed */
 void dnnl_versions(FILE *out);
-int dnnl_vector_floats(void); /* floats in a vector register: 16, 8 or 4 */
+int dnnl_vector_floats(void); /* floats in a vector register: 16 or 8 on x86 with AVX, 0 elsewhere */
 
 /* Owner of every Format: the caller. dim is in oneDNN's logical order: N C H W, O I H W, G O I H W. */
 Format *format_any(int ndim, const int64_t *dim);

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-enum { TILE = 64, ITEM = 4096 }; /* pixels of a blocked tile; floats of a plain item */
+enum { TILE = 128, ITEM = 4096 }; /* pixels of a blocked tile; floats of a plain item */
 
 typedef struct Dropout {
     View v;
@@ -35,11 +35,12 @@ static Status drop_plan(Op *op, Desc wish[OP_INPUTS])
 
 static void impl_free(Op *op) { mem_free(&op->impl); }
 
-static void draw(const DropTask *t, RngKey key, int64_t first, int count, float *scale)
+static void draw(const DropTask *t, RngKey key, int64_t first, int count, float *scale,
+                 int stride)
 {
     float p = t->op->spec.drop;
     simd_table()->dropout(key, (uint64_t)first, count, (uint32_t)((double)p * 0x1p24),
-                          (float)(1.0 / (1.0 - (double)p)), scale);
+                          (float)(1.0 / (1.0 - (double)p)), scale, stride);
 }
 
 static void plain_item(const DropTask *t, RngKey key, int64_t base, int64_t item)
@@ -47,7 +48,7 @@ static void plain_item(const DropTask *t, RngKey key, int64_t base, int64_t item
     int64_t from = item * ITEM, left = t->d->v.sample - from;
     int n = left < ITEM ? (int)left : ITEM;
     float scale[ITEM];
-    draw(t, key, from, n, scale);
+    draw(t, key, from, n, scale, 1);
     simd_table()->mul(t->to + base + from, t->from + base + from, scale, n);
 }
 
@@ -55,19 +56,20 @@ static void plain_item(const DropTask *t, RngKey key, int64_t base, int64_t item
 static void blocked_item(const DropTask *t, RngKey key, int64_t base, int64_t g)
 {
     const View *v = &t->d->v;
-    float scale[SIMD_LANES][TILE] = {{0}};
+    float scale[TILE][SIMD_LANES] = {{0}};
     for (int lane = 0; lane < v->block; lane += SIMD_LANES) {
         int lanes = v->block - lane < SIMD_LANES ? v->block - lane : SIMD_LANES;
         int drawn = view_lanes(v, g) - lane < lanes ? view_lanes(v, g) - lane : lanes;
         for (int64_t pixel = 0; pixel < v->hw; pixel += TILE) {
             int n = v->hw - pixel < TILE ? (int)(v->hw - pixel) : TILE;
             for (int l = 0; l < drawn; ++l)
-                draw(t, key, (g * v->block + lane + l) * v->hw + pixel, n, scale[l]);
-            for (int i = 0; i < n; ++i) {
-                int64_t at = base + g * v->plane + (pixel + i) * v->block + lane;
-                for (int l = 0; l < lanes; ++l)
-                    t->to[at + l] = l < drawn ? t->from[at + l] * scale[l][i] : 0.0f;
-            }
+                draw(t, key, (g * v->block + lane + l) * v->hw + pixel, n,
+                     &scale[0][l], SIMD_LANES);
+            for (int l = drawn; l < lanes; ++l)
+                for (int i = 0; i < n; ++i) scale[i][l] = 0.0f;
+            int64_t at = base + g * v->plane + pixel * v->block + lane;
+            for (int i = 0; i < n; ++i, at += v->block)
+                simd_table()->mul(t->to + at, t->from + at, scale[i], lanes);
         }
     }
 }

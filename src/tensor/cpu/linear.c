@@ -35,6 +35,14 @@ static void copy_run(Kernel *k, const void *from, void *to, void *scratch)
     kernel_run(k, (void *const[ROLES]){[ROLE_X] = (void *)(uintptr_t)from, [ROLE_Y] = to}, scratch);
 }
 
+/* Not every version of oneDNN has Winograd's algorithm for every shape: what it refuses is computed directly. */
+static Status plan_kernel(Kernel **kernel, Dnnl *dnnl, KernelSpec *spec)
+{
+    if (spec->winograd && kernel_plan(kernel, dnnl, spec) == OK) return OK;
+    spec->winograd = false;
+    return kernel_plan(kernel, dnnl, spec);
+}
+
 static KernelSpec kernel_spec(const LinearSpec *s, int direction, const Kernel *hint)
 {
     return (KernelSpec){
@@ -42,7 +50,7 @@ static KernelSpec kernel_spec(const LinearSpec *s, int direction, const Kernel *
         .role = {s->x, s->w_any, s->b, s->y},
         .stride = {s->stride[0], s->stride[1]},
         .pad = {s->pad[0], s->pad[1]},
-        .winograd = s->winograd[direction],
+        .winograd = s->winograd,
         .hint = hint,
     };
 }
@@ -51,7 +59,7 @@ static Status plan_forward(Linear *l, Dnnl *dnnl, const LinearSpec *s, bool relu
 {
     KernelSpec k = kernel_spec(s, 0, NULL);
     k.relu = relu;
-    TRY(kernel_plan(&l->forward, dnnl, &k));
+    TRY(plan_kernel(&l->forward, dnnl, &k));
     TRY(kernel_build(l->forward));
     const Format *w = kernel_format(l->forward, ROLE_W);
     l->plain = format_copy(s->w_plain);
@@ -63,7 +71,7 @@ static Status plan_data(Linear *l, Dnnl *dnnl, const LinearSpec *s)
 {
     KernelSpec k = kernel_spec(s, 1, l->forward);
     k.role[ROLE_B] = NULL;
-    TRY(kernel_plan(&l->data, dnnl, &k));
+    TRY(plan_kernel(&l->data, dnnl, &k));
     TRY(kernel_build(l->data));
     return copy_new(&l->data_copy, dnnl, l->stored, kernel_format(l->data, ROLE_W));
 }
@@ -72,7 +80,7 @@ static Status plan_data(Linear *l, Dnnl *dnnl, const LinearSpec *s)
 static Status plan_weight(Linear *l, Dnnl *dnnl, const LinearSpec *s)
 {
     KernelSpec k = kernel_spec(s, 2, l->forward);
-    TRY(kernel_plan(&l->weight, dnnl, &k));
+    TRY(plan_kernel(&l->weight, dnnl, &k));
     if (!format_equal(kernel_format(l->weight, ROLE_W), l->stored)) {
         Kernel *forced = NULL;
         k.role[ROLE_W] = l->stored;

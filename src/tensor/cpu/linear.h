@@ -11,7 +11,7 @@ typedef struct LinearSpec {
     const Format *x, *y, *b;      /* borrowed; b NULL: no bias */
     const Format *w_any, *w_plain; /* borrowed */
     int stride[2], pad[2];
-    bool winograd[3]; /* forward, data, weight */
+    bool winograd; /* where oneDNN has it */
 } LinearSpec;
 
 /* Fills op->impl and op's sizes. ERR_CONFIG where oneDNN has no kernel or the fused activation is not ReLU. */

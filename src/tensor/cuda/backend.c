@@ -16,18 +16,15 @@ static Status edge(cudaError_t error, const char *what, int device)
                 cudaGetErrorString(error), cudaGetErrorName(error));
 }
 
-static Status choose_device(CudaState *state, int device)
+/* number: the rank's among those of its node. A launcher may show each rank its own GPU alone, and then every number is
+ * GPU 0; ranks beyond the GPUs share one, which the communicator refuses if it must. */
+static Status choose_device(CudaState *state, int number)
 {
     const char *why;
     int count = cuda_device_count(&why);
     if (count == 0)
         return fail(ERR_CONFIG, "train.device: cuda, but %s; train.device=cpu runs without", why);
-    if (device < 0 || device >= count)
-        return fail(
-            ERR_CONFIG,
-            "this rank wants GPU %d, and the node shows it %d: start at most as many ranks on a "
-            "node as it has GPUs",
-            device, count);
+    int device = number % count;
     struct cudaDeviceProp properties;
     TRY(edge(cudaGetDeviceProperties(&properties, device), "reading its properties", device));
     if (properties.major < OLDEST_MAJOR)
@@ -55,12 +52,12 @@ static Status open_blas(CudaState *state)
     return OK;
 }
 
-static Status open_state(CudaState *state, int device)
+static Status open_state(CudaState *state, int number)
 {
-    TRY(choose_device(state, device));
+    TRY(choose_device(state, number));
     TRY(cublas_load());
     TRY(edge(cudaStreamCreateWithFlags(&state->compute.handle, cudaStreamNonBlocking), "a stream",
-             device));
+             state->device));
     return open_blas(state);
 }
 
@@ -81,7 +78,10 @@ static Status cuda_open(Backend *backend, BackendOptions options)
     CudaState *state = mem_new(sizeof *state);
     backend->impl = state;
     Status st = open_state(state, options.device);
-    if (st != OK) cuda_close(backend);
+    if (st == OK)
+        backend->options.device = state->device;
+    else
+        cuda_close(backend);
     return st;
 }
 

@@ -50,7 +50,9 @@ static __global__ void softmax_kernel(LossRun run)
         return;
     }
     const float *x = run.x + row * run.width;
-    float best = -FLT_MAX, truth = x[run.labels[row]];
+    int32_t label = run.labels[row]; /* one out of range makes the loss NaN */
+    bool valid = label >= 0 && label < run.width;
+    float best = -FLT_MAX, truth = valid ? x[label] : nanf("");
     int64_t at = run.width;
     float beaten = 0, sum = 0, exps = 0;
     for (int64_t k = lane; k < run.width; k += WARP) {

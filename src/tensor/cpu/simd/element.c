@@ -69,44 +69,51 @@ void SIMD_NAME(mul)(float *y, const float *a, const float *b, int64_t n)
 }
 
 /* Philox4x32-10 on many counters at once; the same numbers as rng_u32 (tests compare them). */
-enum { BLOCKS = 32 };
-static void philox(RngKey key, uint64_t counter, uint32_t out[4][BLOCKS])
+enum { BLOCKS = 32, BATCH = 16 }; /* blocks are a multiple of BATCH */
+static void philox(RngKey key, uint64_t counter, int blocks, uint32_t out[4][BLOCKS])
 {
-    uint32_t *restrict c0 = out[0], *restrict c1 = out[1], *restrict c2 = out[2],
-             *restrict c3 = out[3];
-    for (int i = 0; i < BLOCKS; ++i) {
-        c0[i] = (uint32_t)(counter + (uint64_t)i);
-        c1[i] = (uint32_t)((counter + (uint64_t)i) >> 32);
-        c2[i] = c3[i] = 0;
-    }
-    uint32_t k0 = key.k[0], k1 = key.k[1];
-    for (int round = 0; round < 10; ++round) {
-#pragma omp simd
-        for (int i = 0; i < BLOCKS; ++i) {
-            uint64_t p0 = (uint64_t)0xD2511F53u * c0[i], p1 = (uint64_t)0xCD9E8D57u * c2[i];
-            c0[i] = (uint32_t)(p1 >> 32) ^ c1[i] ^ k0;
-            c2[i] = (uint32_t)(p0 >> 32) ^ c3[i] ^ k1;
-            c1[i] = (uint32_t)p1;
-            c3[i] = (uint32_t)p0;
+    for (int b = 0; b < blocks; b += BATCH) {
+        uint32_t c0[BATCH], c1[BATCH], c2[BATCH] = {0}, c3[BATCH] = {0};
+        uint32_t k0 = key.k[0], k1 = key.k[1];
+        for (int i = 0; i < BATCH; ++i) {
+            c0[i] = (uint32_t)(counter + (uint64_t)(b + i));
+            c1[i] = (uint32_t)((counter + (uint64_t)(b + i)) >> 32);
         }
-        k0 += 0x9E3779B9u;
-        k1 += 0xBB67AE85u;
+        for (int round = 0; round < 10; ++round) {
+#pragma omp simd
+            for (int i = 0; i < BATCH; ++i) {
+                uint64_t p0 = (uint64_t)0xD2511F53u * c0[i], p1 = (uint64_t)0xCD9E8D57u * c2[i];
+                c0[i] = (uint32_t)(p1 >> 32) ^ c1[i] ^ k0;
+                c2[i] = (uint32_t)(p0 >> 32) ^ c3[i] ^ k1;
+                c1[i] = (uint32_t)p1;
+                c3[i] = (uint32_t)p0;
+            }
+            k0 += 0x9E3779B9u;
+            k1 += 0xBB67AE85u;
+        }
+        memcpy(out[0] + b, c0, sizeof c0);
+        memcpy(out[1] + b, c1, sizeof c1);
+        memcpy(out[2] + b, c2, sizeof c2);
+        memcpy(out[3] + b, c3, sizeof c3);
     }
 }
 
 void SIMD_NAME(dropout)(RngKey key, uint64_t first, int count, uint32_t cut, float scale,
-                        float *out)
+                        float *out, int stride)
 {
     uint32_t words[4][BLOCKS];
+    float drawn[4 * BLOCKS];
     int skip = (int)(first % 4);
     for (int done = 0; done < count;) {
-        philox(key, (first + (uint64_t)done) / 4, words);
-        int n = 4 * BLOCKS - skip < count - done ? 4 * BLOCKS - skip : count - done;
-        for (int i = 0; i < n; ++i) {
-            int at = i + skip;
-            out[done + i] = (words[at % 4][at / 4] >> 8) >= cut ? scale : 0.0f;
-        }
-        done += n;
+        int left = count - done + skip, n = left < 4 * BLOCKS ? left : 4 * BLOCKS;
+        int blocks = (n + 4 * BATCH - 1) / (4 * BATCH) * BATCH;
+        philox(key, (first + (uint64_t)done) / 4, blocks, words);
+#pragma omp simd
+        for (int i = 0; i < blocks; ++i)
+            for (int w = 0; w < 4; ++w)
+                drawn[4 * i + w] = (words[w][i] >> 8) >= cut ? scale : 0.0f;
+        for (int i = skip; i < n; ++i) out[(int64_t)(done + i - skip) * stride] = drawn[i];
+        done += n - skip;
         skip = 0;
     }
 }

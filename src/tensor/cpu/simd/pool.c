@@ -1,5 +1,4 @@
-/* Pooling of one plane. Every output pixel, and in the gradients every input pixel, is gathered in registers from the
- * windows that hold it and written once, so no order of threads can show. */
+/* Pooling of one plane. Windows are taken in the order of the output, by one thread, so sums have one order. */
 #include "vector.h"
 
 typedef struct Window {
@@ -28,17 +27,19 @@ SIMD_INLINE int place_in(const PoolPlane *p, int i, int j, int row, int col)
     return r * p->kernel[1] + c;
 }
 
-SIMD_INLINE void max_vector(const PoolPlane *p, Window w, int place, const float *x, float *y,
-                            uint8_t *index)
+/* A window of rows x cols pixels from x on; place: that of its first pixel in the kernel. */
+SIMD_INLINE void max_vector(const PoolPlane *p, int rows, int cols, int place, const float *x,
+                            float *y, uint8_t *index)
 {
-    Vf best, zero = {0};
+    const Vf zero = {0};
+    Vf best;
     Vi at = (Vi)zero + place;
-    VECTOR_LOAD(best, x + ((int64_t)w.row0 * p->w + w.col0) * p->lanes);
-    for (int r = w.row0; r < w.row1; ++r)
-        for (int c = w.col0; c < w.col1; ++c) {
+    VECTOR_LOAD(best, x);
+    for (int r = 0; r < rows; ++r)
+        for (int c = 0; c < cols; ++c) {
             Vf v;
             VECTOR_LOAD(v, x + ((int64_t)r * p->w + c) * p->lanes);
-            Vi here = (Vi)zero + (place + (r - w.row0) * p->kernel[1] + (c - w.col0));
+            Vi here = (Vi)zero + (place + r * p->kernel[1] + c);
             Vi more = (v > best) | (v != v);
             best = (Vf)(((Vi)v & more) | ((Vi)best & ~more));
             at = (here & more) | (at & ~more);
@@ -53,34 +54,98 @@ SIMD_INLINE void max_vector(const PoolPlane *p, Window w, int place, const float
     VECTOR_STORE(index, bytes);
 }
 
-static void max_one(const PoolPlane *p, Window w, int place, const float *x, float *y,
+static void max_one(const PoolPlane *p, int rows, int cols, int place, const float *x, float *y,
                     uint8_t *index)
 {
-    float best = x[((int64_t)w.row0 * p->w + w.col0) * p->lanes];
+    float best = x[0];
     int at = place;
-    for (int r = w.row0; r < w.row1; ++r)
-        for (int c = w.col0; c < w.col1; ++c) {
+    for (int r = 0; r < rows; ++r)
+        for (int c = 0; c < cols; ++c) {
             float v = x[((int64_t)r * p->w + c) * p->lanes];
             bool more = v > best || v != v;
             best = more ? v : best;
-            at = more ? place + (r - w.row0) * p->kernel[1] + (c - w.col0) : at;
+            at = more ? place + r * p->kernel[1] + c : at;
         }
     bool cut = p->relu && best <= 0.0f;
     *y = cut ? 0.0f : best;
     *index = (uint8_t)(cut ? POOL_CUT : at);
 }
 
-void SIMD_NAME(max_pool)(const PoolPlane *p, const float *x, float *y, uint8_t *index)
+/* All lanes of one window. Its size is a constant in the common cases. */
+SIMD_INLINE void max_lanes(const PoolPlane *p, int rows, int cols, int place, const float *x,
+                           float *y, uint8_t *index)
 {
+    int l = 0;
+    for (; l + VECTOR <= p->lanes; l += VECTOR)
+        max_vector(p, rows, cols, place, x + l, y + l, index + l);
+    for (; l < p->lanes; ++l) max_one(p, rows, cols, place, x + l, y + l, index + l);
+}
+
+void SIMD_NAME(max_pool)(const PoolPlane *plane, const float *x, float *y, uint8_t *index)
+{
+    const PoolPlane local = *plane, *p = &local; /* no store can change it */
     for (int i = 0; i < p->p; ++i)
         for (int j = 0; j < p->q; ++j) {
             Window w = window_at(p, i, j);
-            int64_t out = ((int64_t)i * p->q + j) * p->lanes;
-            int place = place_in(p, i, j, w.row0, w.col0), l = 0;
-            for (; l + VECTOR <= p->lanes; l += VECTOR)
-                max_vector(p, w, place, x + l, y + out + l, index + out + l);
-            for (; l < p->lanes; ++l) max_one(p, w, place, x + l, y + out + l, index + out + l);
+            int rows = w.row1 - w.row0, cols = w.col1 - w.col0;
+            int place = place_in(p, i, j, w.row0, w.col0);
+            const float *from = x + ((int64_t)w.row0 * p->w + w.col0) * p->lanes;
+            if (rows == 3 && cols == 3) max_lanes(p, 3, 3, place, from, y, index);
+            else if (rows == 2 && cols == 2) max_lanes(p, 2, 2, place, from, y, index);
+            else max_lanes(p, rows, cols, place, from, y, index);
+            y += p->lanes;
+            index += p->lanes;
         }
+}
+
+/* Adds dy of one window to the pixel that its index names. */
+SIMD_INLINE void scatter_lanes(const PoolPlane *p, int rows, int cols, int place, const float *dy,
+                               const uint8_t *index, float *dx)
+{
+    int l = 0;
+    for (; l + VECTOR <= p->lanes; l += VECTOR) {
+        Vf g;
+        Vb bytes;
+        VECTOR_LOAD(g, dy + l);
+        VECTOR_LOAD(bytes, index + l);
+        Vi at = __builtin_convertvector(bytes, Vi);
+        for (int r = 0; r < rows; ++r)
+            for (int c = 0; c < cols; ++c) {
+                float *to = dx + ((int64_t)r * p->w + c) * p->lanes + l;
+                Vf sum;
+                VECTOR_LOAD(sum, to);
+                sum += VECTOR_KEEP(g, at == place + r * p->kernel[1] + c);
+                VECTOR_STORE(to, sum);
+            }
+    }
+    for (; l < p->lanes; ++l) {
+        int at = index[l] - place;
+        if (index[l] != POOL_CUT)
+            dx[((int64_t)(at / p->kernel[1]) * p->w + at % p->kernel[1]) * p->lanes + l] += dy[l];
+    }
+}
+
+void SIMD_NAME(max_pool_grad)(const PoolPlane *plane, const float *dy, const uint8_t *index, float *dx)
+{
+    const PoolPlane local = *plane, *p = &local; /* no store can change it */
+    const int64_t row = (int64_t)p->w * p->lanes;
+    int cleared = 0; /* rows: cleared just before their first window, while they are near */
+    for (int i = 0; i < p->p; ++i) {
+        int last = window_at(p, i, 0).row1;
+        for (; cleared < last; ++cleared) memset(dx + cleared * row, 0, (size_t)row * sizeof *dx);
+        for (int j = 0; j < p->q; ++j) {
+            Window w = window_at(p, i, j);
+            int rows = w.row1 - w.row0, cols = w.col1 - w.col0;
+            int place = place_in(p, i, j, w.row0, w.col0);
+            float *to = dx + ((int64_t)w.row0 * p->w + w.col0) * p->lanes;
+            if (rows == 3 && cols == 3) scatter_lanes(p, 3, 3, place, dy, index, to);
+            else if (rows == 2 && cols == 2) scatter_lanes(p, 2, 2, place, dy, index, to);
+            else scatter_lanes(p, rows, cols, place, dy, index, to);
+            dy += p->lanes;
+            index += p->lanes;
+        }
+    }
+    for (; cleared < p->h; ++cleared) memset(dx + cleared * row, 0, (size_t)row * sizeof *dx);
 }
 
 /* The windows that hold input pixel (row, col). */
@@ -89,46 +154,14 @@ SIMD_INLINE Window windows_of(const PoolPlane *p, int row, int col)
     return (Window){p->row_low[row], p->row_high[row] + 1, p->col_low[col], p->col_high[col] + 1};
 }
 
-void SIMD_NAME(max_pool_grad)(const PoolPlane *p, const float *dy, const uint8_t *index, float *dx)
-{
-    for (int row = 0; row < p->h; ++row)
-        for (int col = 0; col < p->w; ++col) {
-            Window w = windows_of(p, row, col);
-            float *out = dx + ((int64_t)row * p->w + col) * p->lanes;
-            int l = 0;
-            for (; l + VECTOR <= p->lanes; l += VECTOR) {
-                Vf sum = {0};
-                for (int i = w.row0; i < w.row1; ++i)
-                    for (int j = w.col0; j < w.col1; ++j) {
-                        int64_t from = ((int64_t)i * p->q + j) * p->lanes + l;
-                        Vf g;
-                        Vb bytes;
-                        VECTOR_LOAD(g, dy + from);
-                        VECTOR_LOAD(bytes, index + from);
-                        Vi here = __builtin_convertvector(bytes, Vi) == place_in(p, i, j, row, col);
-                        sum += VECTOR_KEEP(g, here);
-                    }
-                VECTOR_STORE(out + l, sum);
-            }
-            for (; l < p->lanes; ++l) {
-                float sum = 0.0f;
-                for (int i = w.row0; i < w.row1; ++i)
-                    for (int j = w.col0; j < w.col1; ++j) {
-                        int64_t from = ((int64_t)i * p->q + j) * p->lanes + l;
-                        sum += index[from] == place_in(p, i, j, row, col) ? dy[from] : 0.0f;
-                    }
-                out[l] = sum;
-            }
-        }
-}
-
 SIMD_INLINE float share_of(Window w)
 {
     return 1.0f / (float)((w.row1 - w.row0) * (w.col1 - w.col0));
 }
 
-void SIMD_NAME(avg_pool)(const PoolPlane *p, const float *x, float *y)
+void SIMD_NAME(avg_pool)(const PoolPlane *plane, const float *x, float *y)
 {
+    const PoolPlane local = *plane, *p = &local; /* no store can change it */
     for (int i = 0; i < p->p; ++i)
         for (int j = 0; j < p->q; ++j) {
             Window w = window_at(p, i, j);
@@ -146,8 +179,9 @@ void SIMD_NAME(avg_pool)(const PoolPlane *p, const float *x, float *y)
         }
 }
 
-void SIMD_NAME(avg_pool_grad)(const PoolPlane *p, const float *dy, float *dx)
+void SIMD_NAME(avg_pool_grad)(const PoolPlane *plane, const float *dy, float *dx)
 {
+    const PoolPlane local = *plane, *p = &local; /* no store can change it */
     for (int row = 0; row < p->h; ++row)
         for (int col = 0; col < p->w; ++col) {
             Window w = windows_of(p, row, col);

@@ -83,8 +83,9 @@ typedef struct SimdTable {
     void (*act_grad)(Act act, float *dx, const float *dy, const float *x_or_y, int64_t n); /* y for relu, relu6 */
     void (*add_act)(Act act, float *y, const float *a, const float *b, int64_t n);
     void (*mul)(float *y, const float *a, const float *b, int64_t n);
-    /* out[i] = keep ? scale : 0 for elements first + i; keep: 24 random bits of the element >= cut. */
-    void (*dropout)(RngKey key, uint64_t first, int count, uint32_t cut, float scale, float *out);
+    /* out[i * stride] = keep ? scale : 0 for elements first + i; keep: 24 random bits of the element >= cut. */
+    void (*dropout)(RngKey key, uint64_t first, int count, uint32_t cut, float scale, float *out,
+                    int stride);
 
     void (*max_pool)(const PoolPlane *p, const float *x, float *y, uint8_t *index);
     void (*max_pool_grad)(const PoolPlane *p, const float *dy, const uint8_t *index, float *dx);

@@ -90,7 +90,7 @@ SIMD_DECLARE(void, act, (Act, float *, const float *, int64_t));
 SIMD_DECLARE(void, act_grad, (Act, float *, const float *, const float *, int64_t));
 SIMD_DECLARE(void, add_act, (Act, float *, const float *, const float *, int64_t));
 SIMD_DECLARE(void, mul, (float *, const float *, const float *, int64_t));
-SIMD_DECLARE(void, dropout, (RngKey, uint64_t, int, uint32_t, float, float *));
+SIMD_DECLARE(void, dropout, (RngKey, uint64_t, int, uint32_t, float, float *, int));
 SIMD_DECLARE(void, max_pool, (const PoolPlane *, const float *, float *, uint8_t *));
 SIMD_DECLARE(void, max_pool_grad, (const PoolPlane *, const float *, const uint8_t *, float *));
 SIMD_DECLARE(void, avg_pool, (const PoolPlane *, const float *, float *));

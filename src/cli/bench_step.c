@@ -1,0 +1,211 @@
+/* weft bench step: how fast a training step is, beside what the machine's own matrix products reach. The step is the one that
+ * weft train runs, loader, sums and optimizer included; data sets it does not have are made up. */
+#include "private.h"
+
+#include "train.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+typedef struct StepBench {
+    int steps, warmup;
+    bool json;
+    Shape input; /* (1,C,H,W) of made-up data; ndim 0: the configuration's own data */
+    double median_s, samples_per_s, gflops, product_gflops, memory_mb, wait_share;
+} StepBench;
+
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static double median(double *values, int count)
+{
+    qsort(values, (size_t)count, sizeof *values, by_value);
+    return values[count / 2];
+}
+
+/* Peak resident memory of this process, MB. */
+static double peak_memory(void)
+{
+    FILE *status = fopen("/proc/self/status", "r");
+    char line[256];
+    double kib = 0;
+    while (status && fgets(line, sizeof line, status))
+        if (sscanf(line, "VmHWM: %lf", &kib) == 1) break;
+    if (status) fclose(status);
+    return kib / 1024;
+}
+
+static double sum_ranks(const World *world, double mine)
+{
+    double *all = mem_new((size_t)world->size * sizeof *all), sum = 0;
+    world_gather(world, &mine, sizeof mine, all);
+    for (int i = 0; i < world->size; ++i) sum += all[i];
+    mem_free(&all);
+    return sum;
+}
+
+/* GFLOP/s of this rank's dense operation at 1024 x 1024 x 1024, all ranks at the same time. */
+static Status product_rate(Backend *backend, const World *world, double *gflops)
+{
+    enum { N = 1024, ROUNDS = 9 };
+    OpSpec spec = {.kind = OP_DENSE, .x_count = 1, .w_count = 1};
+    spec.x[0] = spec.y = desc_plain(shape_of(2, N, N, 1, 1), DTYPE_F32);
+    spec.w[0] = shape_of(2, N, N, 1, 1);
+    Desc wish[OP_INPUTS] = {spec.x[0]};
+    Op *op = NULL;
+    TRY(op_new(&op, backend, &spec, wish));
+    size_t bytes = (size_t)N * N * sizeof(float);
+    float *x = mem_pages_new(bytes), *y = mem_pages_new(bytes),
+          *w = mem_pages_new((size_t)op->w_elements[0] * sizeof *w);
+    void *workspace = mem_pages_new(op->workspace_bytes + 1),
+         *cache = mem_pages_new(op->cache_bytes + 1);
+    OpRun run = {.x = {x}, .y = y, .w = {w}, .rows = N, .workspace = workspace, .cache = cache};
+    double time[ROUNDS];
+    op_forward(op, &run);
+    world_barrier(world);
+    for (int i = 0; i < ROUNDS; ++i) {
+        double start = clock_s();
+        op_forward(op, &run);
+        time[i] = clock_s() - start;
+    }
+    *gflops = sum_ranks(world, 2.0 * N * N * N / median(time, ROUNDS) * 1e-9);
+    mem_pages_free(x, bytes);
+    mem_pages_free(y, bytes);
+    mem_pages_free(w, (size_t)op->w_elements[0] * sizeof *w);
+    mem_pages_free(workspace, op->workspace_bytes + 1);
+    mem_pages_free(cache, op->cache_bytes + 1);
+    op_free(&op);
+    return OK;
+}
+
+/* Operations of one micro-batch, as the running objects count them. */
+static double micro_flops(const Graph *graph)
+{
+    double flops = 0;
+    for (int i = 0; i < graph->node_count; ++i)
+        flops += graph->node[i].op->flops_forward + graph->node[i].op->flops_backward;
+    return flops;
+}
+
+static Status time_steps(Trainer *t, StepBench *bench)
+{
+    double *time = mem_new((size_t)bench->steps * sizeof *time), wait = 0, start = 0;
+    Status st = OK;
+    for (int i = -bench->warmup; st == OK && i < bench->steps; ++i) {
+        StepResult result;
+        if (i == 0) wait = t->data_wait_s;
+        start = clock_s();
+        st = train_step(t, &result);
+        if (i >= 0) time[i] = clock_s() - start;
+    }
+    double total = 0;
+    for (int i = 0; i < bench->steps; ++i) total += time[i];
+    bench->wait_share = (t->data_wait_s - wait) / total;
+    bench->median_s = median(time, bench->steps);
+    mem_free(&time);
+    return st;
+}
+
+static Status measure(const Config *config, const World *world, StepBench *bench)
+{
+    Trainer *t = NULL;
+    TRY(trainer_new(&t, config, world));
+    Status st = time_steps(t, bench);
+    bench->memory_mb = sum_ranks(world, peak_memory());
+    bench->samples_per_s = (double)t->batch / bench->median_s;
+    bench->gflops = micro_flops(t->graph) * t->micros / bench->median_s * 1e-9;
+    if (st == OK && t->backend->table->host_memory)
+        st = product_rate(t->backend, world, &bench->product_gflops);
+    if (st == OK && world->rank == 0) {
+        const char *name = config->model.name[0] ? config->model.name : "layers";
+        double share = bench->product_gflops > 0 ? bench->gflops / bench->product_gflops : 0;
+        const char *format = bench->json ? "{\"bench\":\"step\",\"model\":\"%s\",\"ranks\":%d,"
+                                           "\"threads\":%d,\"batch\":%lld,\"micro_batch\":%lld,"
+                                           "\"step_s\":%.6f,\"samples_per_s\":%.1f,\"gflops\":%.1f,"
+                                           "\"product_gflops\":%.1f,\"share\":%.3f,"
+                                           "\"data_wait_share\":%.4f,\"memory_mb\":%.0f}\n"
+                                         : "%s, %d ranks x %d threads, batch %lld in micro-batches "
+                                           "of %lld: step %.6f s, %.1f samples/s, %.1f GFLOP/s of "
+                                           "%.1f that matrix products reach (%.3f); waiting for "
+                                           "data %.4f; peak memory of all ranks %.0f MB\n";
+        printf(format, name, world->size, t->backend->options.threads, (long long)t->batch,
+               (long long)t->micro_batch, bench->median_s, bench->samples_per_s, bench->gflops,
+               bench->product_gflops, share, bench->wait_share, bench->memory_mb);
+    }
+    trainer_free(&t);
+    return st;
+}
+
+/* Made-up data lives in a file of its own that is gone when the ranks have opened it: enough for the steps, so that the
+ * loader works as in a run. */
+static Status make_data(Job *job, const StepBench *bench, char *path, size_t room)
+{
+    const char *folder = getenv("TMPDIR");
+    int64_t classes = job->config->model.classes ? job->config->model.classes : 10;
+    int64_t samples = 4 * job->config->train.batch;
+    Status st = OK;
+    if (job->world.rank == 0) {
+        snprintf(path, room, "%s/weft-bench-%d.h5", folder ? folder : "/tmp", (int)getpid());
+        st = data_import_random(path, bench->input, classes, samples, 1);
+    }
+    TRY(status_agree(&job->world, st));
+    world_bcast(&job->world, path, room, 0);
+    mem_free(&job->config->data.train);
+    mem_free(&job->config->data.test);
+    job->config->data.train = mem_text(path);
+    return OK;
+}
+
+static Status parse_input(const char *text, Shape *shape)
+{
+    int c, h, w, end = 0;
+    if (sscanf(text, "%dx%dx%d%n", &c, &h, &w, &end) != 3 || text[end] != 0 || c < 1 || h < 1 ||
+        w < 1)
+        return fail(ERR_USAGE, "--input %s: wanted channels x height x width, like 3x224x224",
+                    text);
+    *shape = shape_of(4, 1, c, h, w);
+    return OK;
+}
+
+static Status parse_steps(const char *text, int *steps)
+{
+    char *end;
+    long value = strtol(text, &end, 10);
+    if (*end != 0 || end == text || value < 1 || value > 1000000)
+        return fail(ERR_USAGE, "--steps %s: wanted a number from 1 to 1000000", text);
+    *steps = (int)value;
+    return OK;
+}
+
+static Status run(Job *job, StepBench *bench)
+{
+    char path[DATA_PATH] = "";
+    Status st = OK;
+    if (bench->input.ndim)
+        st = make_data(job, bench, path, sizeof path);
+    else if (!job->config->data.train)
+        st = config_fail_key(job->config, "data.train",
+                             "no data: set data.train, or make some up with --input 3x224x224");
+    if (st == OK) st = measure(job->config, &job->world, bench);
+    if (*path && job->world.rank == 0) unlink(path);
+    return st;
+}
+
+Status bench_step(int argc, char **argv)
+{
+    StepBench bench = {.steps = 20, .warmup = 3};
+    const char *input = NULL, *steps = NULL;
+    const Flag flags[] = {
+        {"--input", &input, NULL}, {"--steps", &steps, NULL}, {"--json", NULL, &bench.json}};
+    TRY(flags_take(&argc, argv, flags, 3));
+    if (input) TRY(parse_input(input, &bench.input));
+    if (steps) TRY(parse_steps(steps, &bench.steps));
+    Job job;
+    Status status = job_open(&job, argc, argv);
+    if (status == OK) status = run(&job, &bench);
+    return job_close(&job, status);
+}

@@ -1,0 +1,205 @@
+/* From the words of main to a verb: finds it, answers --help, settles -n and the threads, runs it, prints what failed. */
+#include "private.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { RANKS_MAX = 65536 };
+
+/* Words of the name that argv begins with, or 0. */
+static int match(const char *name, int argc, char **argv)
+{
+    int words = 0;
+    while (*name) {
+        size_t length = strcspn(name, " ");
+        if (words == argc || strncmp(argv[words], name, length) || argv[words][length]) return 0;
+        ++words;
+        name += length + (name[length] == ' ');
+    }
+    return words;
+}
+
+static const Verb *find_verb(int argc, char **argv, int *words)
+{
+    for (int i = 0; i < verb_count; ++i)
+        if ((*words = match(verbs[i].name, argc, argv))) return &verbs[i];
+    return NULL;
+}
+
+static bool is_help(const char *word)
+{
+    return !strcmp(word, "--help") || !strcmp(word, "-h");
+}
+
+/* The longest beginning of argv that begins the name of a verb, too ("data", "data import"); "" if none. Owned. */
+static char *group_of(int argc, char **argv)
+{
+    char *group = mem_text("");
+    for (int i = 0; i < argc; ++i) {
+        char *longer = mem_format("%s%s%s", group, *group ? " " : "", argv[i]);
+        size_t length = strlen(longer);
+        bool found = false;
+        for (int v = 0; v < verb_count; ++v)
+            found =
+                found || (!strncmp(verbs[v].name, longer, length) && verbs[v].name[length] == ' ');
+        if (found) {
+            mem_free(&group);
+            group = longer;
+        } else {
+            mem_free(&longer);
+            break;
+        }
+    }
+    return group;
+}
+
+/* The next words of all verbs behind a group ("import", "info", "check"), each once; they point into verbs. */
+static int next_words(const char *group, char (*word)[32])
+{
+    int count = 0;
+    size_t length = strlen(group);
+    for (int v = 0; v < verb_count; ++v) {
+        const char *name = verbs[v].name;
+        if (length && (strncmp(name, group, length) || name[length] != ' ')) continue;
+        name += length ? length + 1 : 0;
+        snprintf(word[count], sizeof word[count], "%.*s", (int)strcspn(name, " "), name);
+        bool known = false;
+        for (int i = 0; i < count; ++i) known = known || !strcmp(word[i], word[count]);
+        count += !known;
+    }
+    return count;
+}
+
+static Status unknown_verb(int argc, char **argv)
+{
+    char word[64][32];
+    const char *list[64];
+    char *group = group_of(argc, argv);
+    int used = *group ? 1 : 0, count = next_words(group, word);
+    for (const char *c = group; *c; ++c) used += *c == ' ';
+    for (int i = 0; i < count; ++i) list[i] = word[i];
+    Status status = OK;
+    if (used < argc && is_help(argv[used])) {
+        help_group(stdout, group);
+    } else if (used == argc) {
+        help_group(stderr, group);
+        status = fail(ERR_USAGE, "weft %s: a further word is wanted", group);
+    } else {
+        const char *near = text_nearest(argv[used], list, count), *space = *group ? " " : "";
+        if (near)
+            status = fail(ERR_USAGE, "unknown verb: weft %s%s%s; did you mean weft %s%s%s?", group,
+                          space, argv[used], group, space, near);
+        else
+            status = fail(ERR_USAGE, "unknown verb: weft %s%s%s; `weft --help` lists all", group,
+                          space, argv[used]);
+    }
+    mem_free(&group);
+    return status;
+}
+
+/* Takes -n N out of the words. */
+static Status take_ranks(int *argc, char **argv, int *ranks)
+{
+    int left = 0;
+    *ranks = 0;
+    for (int i = 0; i < *argc; ++i) {
+        bool joined = !strncmp(argv[i], "-n=", 3);
+        if (!joined && strcmp(argv[i], "-n") != 0) {
+            argv[left++] = argv[i];
+            continue;
+        }
+        const char *text = joined ? argv[i] + 3 : ++i < *argc ? argv[i] : "";
+        char *end;
+        long n = strtol(text, &end, 10);
+        if (*end || end == text || n < 1 || n > RANKS_MAX)
+            return fail(ERR_USAGE, "-n %s: give the number of ranks to start, 1 to %d", text,
+                        RANKS_MAX);
+        if (*ranks) return fail(ERR_USAGE, "-n is given twice");
+        *ranks = (int)n;
+    }
+    *argc = left;
+    return OK;
+}
+
+/* The words that are neither flags nor their values, into out; how many. */
+static int plain_words(const Verb *verb, int argc, char **argv, char **out)
+{
+    int count = 0;
+    for (int i = 0; i < argc; ++i) {
+        if (argv[i][0] != '-') {
+            out[count++] = argv[i];
+            continue;
+        }
+        char *flag = mem_format("|%s|", argv[i]);
+        if (verb->valued && strstr(verb->valued, flag)) ++i;
+        mem_free(&flag);
+    }
+    return count;
+}
+
+/* Reads the configuration before anything is started; *threads as it says. What a rank may be alone in finding (a file
+ * that its node lacks) is left to the verb, which agrees on it with the others. */
+static Status check_config(const Verb *verb, int argc, char **argv, int *threads)
+{
+    Config *config = NULL;
+    char **words = mem_new((size_t)(argc + 1) * sizeof *words);
+    int count = plain_words(verb, argc, argv, words);
+    Status status = job_check(&config, verb, count, words);
+    if (config) *threads = (int)config->train.threads;
+    config_free(&config);
+    mem_free(&words);
+    bool all_alike = status == OK || status == ERR_CONFIG || status == ERR_USAGE;
+    return all_alike || !launched() ? status : OK;
+}
+
+static Status run_verb(const Verb *verb, int argc, char **argv, char **words)
+{
+    int ranks = 0, threads = 0;
+    for (int i = 0; i < argc && strcmp(argv[i], "--"); ++i)
+        if (is_help(argv[i])) {
+            help_verb(stdout, verb);
+            return OK;
+        }
+    if (verb->traits & VERB_RANKS) TRY(take_ranks(&argc, argv, &ranks));
+    if (verb->traits & VERB_CONFIG) TRY(check_config(verb, argc, argv, &threads));
+    if (ranks > 1 && !launched()) return launch_ranks(ranks, threads, words);
+    if (verb->traits & VERB_THREADS) threads_settle(threads, words);
+    return verb->run(argc, argv);
+}
+
+static Status run(int argc, char **argv, char **words)
+{
+    int used = 0;
+    if (argc == 0) {
+        help_all(stderr);
+        return fail(ERR_USAGE, "a verb is wanted");
+    }
+    if (is_help(argv[0])) {
+        help_all(stdout);
+        return OK;
+    }
+    if (!strcmp(argv[0], "--version")) {
+        print_version(stdout);
+        return OK;
+    }
+    const Verb *verb = find_verb(argc, argv, &used);
+    if (!verb) return unknown_verb(argc, argv);
+    return run_verb(verb, argc - used, argv + used, words);
+}
+
+int cli_main(int argc, char **argv)
+{
+    /* Verbs reorder their words; starting again wants them as they came. */
+    char **words = mem_new((size_t)(argc + 1) * sizeof *words);
+    memcpy(words, argv, (size_t)argc * sizeof *words);
+    int rank = launch_rank();
+    log_init(rank == 0);
+    Status status = run(argc - 1, argv + 1, words);
+    if (fflush(stdout) != 0 || ferror(stdout)) {
+        if (status == OK) status = fail(ERR_IO, "standard output: %s", strerror(errno));
+    }
+    if (status != OK && rank == 0 && *fail_message()) log_error("%s", fail_message());
+    mem_free(&words);
+    return status;
+}

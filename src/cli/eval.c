@@ -1,0 +1,196 @@
+/* weft eval: a checkpoint on the test data: loss, top-1, top-5 and which class was taken for which. Any number of ranks
+ * may evaluate, whatever grid trained. */
+#include "private.h"
+
+#include "train.h"
+
+#include <math.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { MATRIX_CLASSES = 20, WORST_COUNT = 10 }; /* more classes: the worst confusions only */
+
+typedef struct Eval {
+    const char *checkpoint; /* of this rank */
+    bool json;
+    EvalLine line;
+    int64_t classes, *confusion; /* [true][predicted]; NULL for regression */
+    const DataSet *set;
+} Eval;
+
+/* best.h5 of the run, else its newest checkpoint. On rank 0; *path owned by the caller. */
+static Status find_checkpoint(const Config *config, const char *given, char **path)
+{
+    char *dir = mem_format("%s/%s/checkpoints", config->run.dir, config->run.name);
+    *path = given ? mem_text(given) : mem_format("%s/best.h5", dir);
+    Status status = OK;
+    if (!given && access(*path, R_OK) != 0) {
+        mem_free(path);
+        status = checkpoint_newest(dir, path);
+        if (status == OK && !*path)
+            status = fail(ERR_NOINPUT,
+                          "%s: no checkpoint; train first, or name one with --checkpoint", dir);
+    }
+    mem_free(&dir);
+    return status;
+}
+
+/* Rank 0's choice on every rank, for train_load. */
+static Status share_checkpoint(const Job *job, const char *given, char **path)
+{
+    char shared[DATA_PATH] = "";
+    *path = NULL;
+    Status status = job->world.rank == 0 ? find_checkpoint(job->config, given, path) : OK;
+    if (status == OK && *path && strlen(*path) >= sizeof shared)
+        status = fail(ERR_USAGE, "%s: the path is too long", *path);
+    TRY(status_agree(&job->world, status));
+    if (*path) memcpy(shared, *path, strlen(*path) + 1);
+    world_bcast(&job->world, shared, sizeof shared, 0);
+    mem_free(path);
+    *path = mem_text(shared);
+    return OK;
+}
+
+static const char *class_name(const Eval *e, int64_t i, char *out)
+{
+    if (i < e->set->class_names)
+        snprintf(out, 32, "%s", e->set->class_name[i]);
+    else
+        snprintf(out, 32, "%lld", (long long)i);
+    return out;
+}
+
+static void print_matrix(const Eval *e, FILE *out)
+{
+    char name[32];
+    fprintf(out, "\nconfusion: a row is the true class, a column what was predicted\n%16s", "");
+    for (int64_t c = 0; c < e->classes; ++c) fprintf(out, " %6lld", (long long)c);
+    fputc('\n', out);
+    for (int64_t r = 0; r < e->classes; ++r) {
+        fprintf(out, "%2lld %-13.13s", (long long)r, class_name(e, r, name));
+        for (int64_t c = 0; c < e->classes; ++c)
+            fprintf(out, " %6lld", (long long)e->confusion[r * e->classes + c]);
+        fputc('\n', out);
+    }
+}
+
+/* The cell with most samples off the diagonal that comes after (count, cell) in falling order; -1 if there is none. */
+static int64_t next_worst(const Eval *e, int64_t count, int64_t cell)
+{
+    int64_t best = -1, most = 0;
+    for (int64_t i = 0; i < e->classes * e->classes; ++i) {
+        int64_t n = e->confusion[i];
+        bool after = n < count || (n == count && i > cell);
+        if (i / e->classes != i % e->classes && after && n > most) {
+            best = i;
+            most = n;
+        }
+    }
+    return best;
+}
+
+static void print_worst(const Eval *e, FILE *out)
+{
+    char truth[32], taken[32];
+    int64_t count = INT64_MAX, cell = -1;
+    fprintf(out, "\nmost frequent confusions\n");
+    for (int i = 0; i < WORST_COUNT; ++i) {
+        cell = next_worst(e, count, cell);
+        if (cell < 0) return;
+        count = e->confusion[cell];
+        fprintf(out, "  %6lld  %s taken for %s\n", (long long)count,
+                class_name(e, cell / e->classes, truth), class_name(e, cell % e->classes, taken));
+    }
+}
+
+static void print_text(const Eval *e, FILE *out)
+{
+    fprintf(out, "checkpoint  %s\ndata        %s, %lld samples\nloss        %.4f\n", e->checkpoint,
+            e->set->path, (long long)e->line.samples, e->line.loss);
+    if (!isnan(e->line.top1)) fprintf(out, "top-1       %.2f %%\n", 100 * e->line.top1);
+    if (!isnan(e->line.top5)) fprintf(out, "top-5       %.2f %%\n", 100 * e->line.top5);
+    fprintf(out, "time        %.2f s, %.0f samples/s\n", e->line.seconds,
+            (double)e->line.samples / fmax(e->line.seconds, 1e-9));
+    if (!e->confusion) return;
+    if (e->classes <= MATRIX_CLASSES)
+        print_matrix(e, out);
+    else
+        print_worst(e, out);
+}
+
+static void json_field(FILE *out, const char *key, double value)
+{
+    fprintf(out, ", \"%s\": ", key);
+    json_number(out, value);
+}
+
+static void print_json(const Eval *e, FILE *out)
+{
+    char name[32];
+    fputs("{\"checkpoint\": ", out);
+    json_text(out, e->checkpoint);
+    fputs(", \"data\": ", out);
+    json_text(out, e->set->path);
+    json_field(out, "samples", (double)e->line.samples);
+    json_field(out, "eval_loss", e->line.loss);
+    json_field(out, "top1", e->line.top1);
+    json_field(out, "top5", e->line.top5);
+    json_field(out, "seconds", e->line.seconds);
+    for (int64_t r = 0; e->confusion && r < e->classes; ++r) {
+        fputs(r ? ", " : ", \"classes\": [", out);
+        json_text(out, class_name(e, r, name));
+    }
+    for (int64_t i = 0; e->confusion && i < e->classes * e->classes; ++i) {
+        fputs(i == 0 ? "], \"confusion\": [[" : i % e->classes ? ", " : "], [", out);
+        fprintf(out, "%lld", (long long)e->confusion[i]);
+    }
+    fputs(e->confusion ? "]]}\n" : "}\n", out);
+}
+
+static Status evaluate(Trainer *trainer, Eval *e)
+{
+    if (trainer->test_set.samples == 0)
+        return config_fail_key(trainer->config, "data.test",
+                               "no test data: set data.test to an HDF5 file");
+    e->set = &trainer->test_set;
+    TRY(train_load(trainer, e->checkpoint, true));
+    if (trainer->config->train.loss == LOSS_SOFTMAX) {
+        e->classes = trainer->graph->classes;
+        e->confusion = mem_new((size_t)(e->classes * e->classes) * sizeof *e->confusion);
+    }
+    TRY(train_evaluate(trainer, &trainer->test_set, &e->line, e->confusion));
+    if (trainer->world->rank > 0) return OK;
+    if (e->json)
+        print_json(e, stdout);
+    else
+        print_text(e, stdout);
+    return OK;
+}
+
+static Status run(const Job *job, const char *given, bool json)
+{
+    Trainer *trainer = NULL;
+    char *path = NULL;
+    Eval e = {.json = json};
+    job->config->grid.dp = 0; /* the grid that trained need not be the one that evaluates */
+    TRY(share_checkpoint(job, given, &path));
+    e.checkpoint = path;
+    Status status = trainer_new(&trainer, job->config, &job->world);
+    if (status == OK) status = evaluate(trainer, &e);
+    trainer_free(&trainer);
+    mem_free(&e.confusion);
+    mem_free(&path);
+    return status;
+}
+
+Status verb_eval(int argc, char **argv)
+{
+    Job job;
+    const char *checkpoint = NULL;
+    bool json = false;
+    const Flag flags[] = {{"--checkpoint", &checkpoint, NULL}, {"--json", NULL, &json}};
+    TRY(flags_take(&argc, argv, flags, 2));
+    Status status = job_open(&job, argc, argv);
+    if (status == OK) status = run(&job, checkpoint, json);
+    return job_close(&job, status);
+}

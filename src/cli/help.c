@@ -1,0 +1,101 @@
+/* Help, the man page, completion, versions. */
+#include "private.h"
+
+#include "tensor.h"
+
+#include <hdf5.h>
+#include <string.h>
+
+static bool in_group(const char *name, const char *group)
+{
+    size_t length = strlen(group);
+    return !strncmp(name, group, length) && name[length] == ' ';
+}
+
+static void list_verbs(FILE *out, const char *group)
+{
+    for (int i = 0; i < verb_count; ++i)
+        if (!group || in_group(verbs[i].name, group))
+            fprintf(out, "  weft %-18s %s\n", verbs[i].name, verbs[i].help);
+}
+
+void help_all(FILE *out)
+{
+    fprintf(out, "weft %s: trains neural networks, alone or on many ranks under MPI\n\n",
+            WEFT_VERSION);
+    list_verbs(out, NULL);
+    fprintf(out,
+            "\n`weft VERB --help` says more, `weft help` lists all keys of a configuration, "
+            "`weft --version` the versions.\nExit codes: 0 done, 64 usage, 65 bad data, 66 no "
+            "input, 70 fault of ours, 74 input/output,\n75 stopped early with a checkpoint, 78 "
+            "bad configuration.\n");
+}
+
+void help_group(FILE *out, const char *group)
+{
+    list_verbs(out, group);
+}
+
+void help_verb(FILE *out, const Verb *verb)
+{
+    fprintf(out, "weft %s %s\n\n%s\n", verb->name, verb->usage, verb->help);
+    if (verb->more) fprintf(out, "\n%s", verb->more);
+    if (verb->traits & VERB_RANKS)
+        fprintf(out, "\n  -n N                     start N ranks with mpirun; under mpirun or srun "
+                     "leave it out\n");
+    if (!(verb->traits & VERB_CONFIG)) return;
+    fprintf(out, "\nCONFIG is a YAML file; each of its keys may be set as key=value, too:\n\n");
+    config_help(out);
+}
+
+static void print_man(FILE *out)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *roff = open_memstream(&text, &size);
+    if (!roff) die("out of memory");
+    for (int i = 0; i < verb_count; ++i) {
+        fprintf(roff, ".TP\n.B weft %s\n", verbs[i].name);
+        for (const char *c = verbs[i].usage; *c; ++c) fprintf(roff, *c == '-' ? "\\%c" : "%c", *c);
+        fprintf(roff, "\n.br\n%s\n", verbs[i].help);
+    }
+    if (fclose(roff) != 0) die("out of memory");
+    config_man(out, text);
+    mem_free(&text);
+}
+
+static void print_completion(FILE *out)
+{
+    const char **names = mem_new((size_t)verb_count * sizeof *names);
+    for (int i = 0; i < verb_count; ++i) names[i] = verbs[i].name;
+    config_completion(out, names, verb_count);
+    mem_free(&names);
+}
+
+void print_version(FILE *out)
+{
+    char mpi[MPI_MAX_LIBRARY_VERSION_STRING] = "";
+    unsigned major = 0, minor = 0, release = 0;
+    int length = 0;
+    fprintf(out, "weft %s\n", WEFT_VERSION);
+    backend_versions(out);
+    MPI_Get_library_version(mpi, &length);
+    fprintf(out, "%.*s\n", (int)strcspn(mpi, ",\n"), mpi);
+    H5get_libversion(&major, &minor, &release);
+    fprintf(out, "HDF5 %u.%u.%u\n", major, minor, release);
+}
+
+Status verb_help(int argc, char **argv)
+{
+    bool man = false, completion = false;
+    const Flag flags[] = {{"--man", NULL, &man}, {"--completion", NULL, &completion}};
+    TRY(flags_take(&argc, argv, flags, 2));
+    if (argc > 0) return fail(ERR_USAGE, "`weft %s --help` is the help of a verb", argv[0]);
+    if (man) print_man(stdout);
+    if (completion) print_completion(stdout);
+    if (man || completion) return OK;
+    help_all(stdout);
+    fprintf(stdout, "\nKeys of a configuration:\n\n");
+    config_help(stdout);
+    return OK;
+}

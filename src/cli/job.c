@@ -1,0 +1,70 @@
+/* The start and the end of a job: configuration first, MPI after it. */
+#include "private.h"
+
+#include "model.h"
+
+#include <string.h>
+#include <unistd.h>
+
+static Status load(Config **config, int argc, char **argv)
+{
+    *config = NULL;
+    if (argc == 0) return fail(ERR_USAGE, "a configuration file is wanted: --help says more");
+    if (strchr(argv[0], '=') && access(argv[0], F_OK) != 0)
+        return fail(ERR_USAGE, "%s: the configuration file comes first, then key=value", argv[0]);
+    return config_load(config, argv[0], argc - 1, argv + 1);
+}
+
+static Status check_model(const Config *config)
+{
+    enum { MODELS_MAX = 64 };
+    const char *names[MODELS_MAX] = {0};
+    int count = 0;
+    if (config->model.layer_count) return OK;
+    if (!*config->model.name)
+        return config_fail_key(config, "model.name", "no model: set model.name, or model.layers");
+    for (const ZooEntry *const *z = zoo; *z && count < MODELS_MAX; ++z) {
+        names[count++] = (*z)->name;
+        if (!strcmp((*z)->name, config->model.name)) return OK;
+    }
+    const char *near = text_nearest(config->model.name, names, count);
+    if (near)
+        return config_fail_key(config, "model.name", "there is no model '%s'; did you mean '%s'?",
+                               config->model.name, near);
+    return config_fail_key(config, "model.name", "there is no model '%s'; `weft help` lists all",
+                           config->model.name);
+}
+
+Status job_check(Config **config, const Verb *verb, int argc, char **argv)
+{
+    TRY(load(config, argc, argv));
+    Status status = check_model(*config);
+    if (status == OK && verb->traits & VERB_DATA && !(*config)->data.train)
+        status = config_fail_key(*config, "data.train",
+                                 "no training data: set data.train to an HDF5 file");
+    if (status != OK) config_free(config);
+    return status;
+}
+
+Status job_open(Job *job, int argc, char **argv)
+{
+    *job = (Job){.world = {.size = 1, .comm = MPI_COMM_NULL, .node = MPI_COMM_NULL}};
+    Status status = load(&job->config, argc, argv);
+    if (status == ERR_USAGE || status == ERR_CONFIG) return status;
+    if (status != OK && !launched()) return status;
+    char *message = mem_text(fail_message());
+    terminal_settle();
+    Status started = world_init(&job->world, NULL, NULL);
+    if (started == OK && status != OK) fail(status, "%s", message);
+    mem_free(&message);
+    TRY(started);
+    return status_agree(&job->world, status);
+}
+
+Status job_close(Job *job, Status status)
+{
+    status = status_agree(&job->world, status);
+    world_fini(&job->world);
+    config_free(&job->config);
+    return status;
+}

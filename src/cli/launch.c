@@ -1,0 +1,99 @@
+/* Starting ranks: `weft VERB -n N ...` becomes `mpirun -n N weft VERB ...`. Inside a batch job the scheduler's slots
+ * count; at a desk the cores do, and more ranks than cores are allowed with a warning. */
+#include "private.h"
+
+#include "tensor.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+bool launched(void)
+{
+    int local = 1;
+    return world_launched(&local);
+}
+
+int launch_rank(void)
+{
+    static const char *const variables[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK",
+                                            "SLURM_PROCID"};
+    if (!launched()) return 0;
+    for (size_t i = 0; i < sizeof variables / sizeof variables[0]; ++i) {
+        const char *text = getenv(variables[i]);
+        if (text && *text) return atoi(text);
+    }
+    return 0;
+}
+
+static bool in_batch_job(void)
+{
+    static const char *const variables[] = {"SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "JOB_ID"};
+    for (size_t i = 0; i < sizeof variables / sizeof variables[0]; ++i)
+        if (getenv(variables[i])) return true;
+    return false;
+}
+
+static bool is_open_mpi(void)
+{
+    char version[MPI_MAX_LIBRARY_VERSION_STRING] = "";
+    int length = 0;
+    MPI_Get_library_version(version, &length);
+    return strstr(version, "Open MPI") != NULL;
+}
+
+static void open_mpi_settings(void)
+{
+    if (geteuid() != 0) return; /* containers run as root; Open MPI wants to be told twice */
+    setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 0);
+    setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 0);
+}
+
+/* The words behind mpirun: its own options, the program, the words of main without -n. */
+static char **mpirun_words(int ranks, char **words)
+{
+    int count = 0, n = 0;
+    while (words[count]) ++count;
+    char **out = mem_new((size_t)(count + 16) * sizeof *out), program[4096];
+    ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
+    program[length > 0 ? length : 0] = 0;
+    out[n++] = mem_text("mpirun");
+    if (is_open_mpi() && !in_batch_job()) {
+        out[n++] = mem_text("-q"); /* its own words on a rank that failed add nothing */
+        out[n++] = mem_text("--oversubscribe");
+    }
+    out[n++] = mem_text("--bind-to");
+    out[n++] = mem_text("none");
+    out[n++] = mem_text("-n");
+    out[n++] = mem_format("%d", ranks);
+    out[n++] = mem_text(length > 0 ? program : words[0]);
+    for (int i = 1; i < count; ++i) {
+        if (!strcmp(words[i], "-n"))
+            ++i;
+        else if (strncmp(words[i], "-n=", 3) != 0)
+            out[n++] = mem_text(words[i]);
+    }
+    return out;
+}
+
+Status launch_ranks(int ranks, int threads, char **words)
+{
+    int cores = threads_share(1);
+    if (ranks > cores && !in_batch_job())
+        log_warn("%d ranks on %d core%s: they will take turns", ranks, cores,
+                 cores == 1 ? "" : "s");
+    if (is_open_mpi()) open_mpi_settings();
+    if (!in_batch_job()) threads_export(ranks, threads);
+    char **out = mpirun_words(ranks, words);
+    fflush(NULL);
+    execvp(out[0], out);
+    Status status =
+        fail(ERR_USAGE,
+             "-n starts mpirun, which cannot be run: %s; put your MPI's mpirun in PATH, "
+             "or start the ranks yourself (srun weft ...)",
+             strerror(errno));
+    for (int i = 0; out[i]; ++i) mem_free(&out[i]);
+    mem_free(&out);
+    return status;
+}

@@ -1,0 +1,39 @@
+/* Open MPI's daemon hands each rank a pseudo terminal as stdout, also where mpirun's own output is a file. The parent
+ * process is that daemon or mpirun itself: what its stdout is, this rank's is. */
+#include "private.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+/* The parent's stdout, if it is a terminal; else -1. */
+static int parent_terminal(void)
+{
+    char link[64], path[256];
+    snprintf(link, sizeof link, "/proc/%d/fd/1", (int)getppid());
+    ssize_t length = readlink(link, path, sizeof path - 1);
+    if (length <= 0) return -1;
+    path[length] = 0;
+    if (strncmp(path, "/dev/", 5) != 0) return -1; /* a pipe or a file: not to be opened */
+    int fd = open(path, O_RDONLY | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
+    if (fd >= 0 && !isatty(fd)) {
+        close(fd);
+        fd = -1;
+    }
+    return fd;
+}
+
+void terminal_settle(void)
+{
+    struct winsize size;
+    if (!launched() || !isatty(STDOUT_FILENO)) return;
+    int fd = parent_terminal();
+    if (fd < 0) {
+        setenv("TERM", "dumb", 1); /* plain lines, no colour */
+        return;
+    }
+    if (ioctl(fd, TIOCGWINSZ, &size) == 0) ioctl(STDOUT_FILENO, TIOCSWINSZ, &size);
+    close(fd);
+}

@@ -1,0 +1,53 @@
+/* How OpenMP's waiting threads wait. libgomp spins for long by default, which takes a neighbour's core as soon as there
+ * are more runnable threads than cores: two ranks with two threads on two cores then run many times slower. Where the
+ * user has not chosen, waiting threads sleep at once if cores are short, and spin for some microseconds if not. */
+#include "private.h"
+
+#include "tensor.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define SPIN_SHORT                                                                                 \
+    "20000" /* rounds, about 20 to 50 microseconds: longer than the gap between two parallel loops */
+static const char settled[] = "WEFT_THREADS_SETTLED"; /* against executing again for ever */
+
+/* True if all ranks of the node together run more threads than there are cores. A rank that the launcher bound to cores
+ * of its own shares them with nobody. */
+static bool cores_are_short(int ranks, int threads)
+{
+    int own = threads_share(1), share = threads_share(ranks);
+    if (threads == 0) threads = share;
+    return threads * (share < own ? ranks : 1) > own;
+}
+
+static bool user_chose(void)
+{
+    return getenv("GOMP_SPINCOUNT") || getenv("OMP_WAIT_POLICY");
+}
+
+void threads_export(int ranks, int threads)
+{
+    char text[16];
+    snprintf(text, sizeof text, "%d", threads ? threads : threads_share(ranks));
+    if (!user_chose())
+        setenv("GOMP_SPINCOUNT", cores_are_short(ranks, threads) ? "0" : SPIN_SHORT, 1);
+    setenv("OMP_NUM_THREADS", text, 0);
+    setenv(settled, "1", 1);
+}
+
+void threads_settle(int threads, char **words)
+{
+    int local = 1;
+    char program[4096];
+    if (getenv(settled) || user_chose()) return;
+    world_launched(&local);
+    threads_export(local, threads);
+    ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
+    program[length > 0 ? length : 0] = 0;
+    fflush(NULL);
+    execv(program, words);
+    execv("/proc/self/exe", words);
+    log_warn("weft cannot execute itself again: OpenMP's threads wait as libgomp chooses");
+}

@@ -1,0 +1,7 @@
+/* weft: trains neural networks on clusters. Everything is in the rooms; the verbs are in src/cli. */
+#include "cli/cli.h"
+
+int main(int argc, char **argv)
+{
+    return cli_main(argc, argv);
+}

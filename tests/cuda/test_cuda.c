@@ -1,0 +1,426 @@
+/* The CUDA backend against the CPU's, on fresh random inputs: every operation it has, every flat function, copies and
+ * events, and ten steps of training an mlp. Where there is no GPU it says so, checks that asking for one fails cleanly,
+ * and passes. The layers' own tests hold the CPU backend to PyTorch's values. */
+#include "harness.h"
+#include "op_rig.h"
+#include "train.h"
+
+#include <time.h>
+
+enum { LARGEST = 1 << 18 };
+
+/* Allowed |cuda - cpu| / max(1, |cpu|), for all of this file. */
+static const struct {
+    double product;     /* sums of products, in another order */
+    double elementwise; /* one element's arithmetic: fused multiply-adds, exp, tanh */
+    double exact;       /* the same operations in the same order */
+    double loss;        /* of ten training steps */
+} allowed = {.product = 2e-5, .elementwise = 2e-6, .exact = 0, .loss = 1e-4};
+
+typedef struct OpCase {
+    const char *kind, *attrs;
+    int x_count;
+    Shape x;
+    Act act; /* fused */
+    int rows;
+    double tolerance;
+} OpCase;
+
+static uint32_t seed; /* fresh each run, printed */
+static Backend *cpu, *gpu;
+
+static void fill(float *out, int64_t n, float scale)
+{
+    static uint64_t calls;
+    RngKey key = rng_key(seed, RNG_TEST, ++calls, 0);
+    for (int64_t i = 0; i < n; ++i) out[i] = (2 * rng_uniform(key, (uint64_t)i) - 1) * scale;
+}
+
+static void compare(const char *what, const char *tensor, const float *got, const float *expected,
+                    int64_t n, double tolerance)
+{
+    double off = rig_difference(got, expected, n);
+    if (!(off <= tolerance))
+        printf("  %s: %s differs by %.3g (allowed %.3g)\n", what, tensor, off, tolerance);
+    CU_ASSERT_TRUE(off <= tolerance);
+}
+
+/* ---- operations ---- */
+
+typedef struct Pair {
+    Rig rig[2];            /* cpu, cuda */
+    float *given, *got[2]; /* owned, LARGEST floats each */
+} Pair;
+
+static Status pair_open(Pair *p, const OpCase *c)
+{
+    for (int d = 0; d < 2; ++d) {
+        Rig *rig = &p->rig[d];
+        TRY(rig_spec(rig, d ? gpu : cpu, c->kind, c->attrs));
+        if (c->act != ACT_NONE) rig->spec.act = c->act;
+        rig->spec.x_count = c->x_count;
+        for (int i = 0; i < c->x_count; ++i) rig->spec.x[i] = desc_plain(c->x, DTYPE_F32);
+        TRY(rig_open(rig, c->kind));
+        if (c->rows) rig->run.rows = c->rows;
+    }
+    return OK;
+}
+
+static void pair_give(Pair *p)
+{
+    const OpSpec *spec = &p->rig[0].spec;
+    for (int i = 0; i < spec->x_count; ++i) {
+        fill(p->given, shape_count(spec->x[i].shape), 4);
+        for (int d = 0; d < 2; ++d) rig_set_x(&p->rig[d], i, p->given);
+    }
+    for (int i = 0; i < spec->w_count; ++i) {
+        fill(p->given, shape_count(spec->w[i]), 1);
+        for (int d = 0; d < 2; ++d) rig_set_w(&p->rig[d], i, p->given);
+    }
+}
+
+static void pair_give_labels(Pair *p)
+{
+    const OpSpec *spec = &p->rig[0].spec;
+    int64_t width = spec->x[0].shape.dim[spec->x[0].shape.ndim - 1],
+            rows = shape_count(spec->y.shape) / LOSS_COLUMNS;
+    RngKey key = rng_key(seed, RNG_TEST, 0, 1);
+    int32_t *labels = mem_new((size_t)rows * sizeof *labels);
+    for (int64_t i = 0; i < rows; ++i)
+        labels[i] = (int32_t)(rng_u32(key, (uint64_t)i) % (uint64_t)width);
+    fill(p->given, shape_count(spec->x[0].shape), 1);
+    for (int d = 0; d < 2; ++d) {
+        p->rig[d].run.loss_scale = 0.125f;
+        if (spec->kind == OP_SOFTMAX_LOSS)
+            rig_set_labels(&p->rig[d], labels, rows);
+        else
+            rig_set_targets(&p->rig[d], p->given, shape_count(spec->x[0].shape));
+    }
+    mem_free(&labels);
+}
+
+static void pair_compare_gradients(Pair *p, const char *what, double tolerance)
+{
+    const OpSpec *spec = &p->rig[0].spec;
+    char name[32];
+    for (int i = 0; i < spec->x_count; ++i) {
+        for (int d = 0; d < 2; ++d) rig_get_dx(&p->rig[d], i, p->got[d]);
+        snprintf(name, sizeof name, "dx[%d]", i);
+        compare(what, name, p->got[1], p->got[0], shape_count(spec->x[i].shape), tolerance);
+    }
+    for (int i = 0; i < spec->w_count; ++i) {
+        for (int d = 0; d < 2; ++d) rig_get_dw(&p->rig[d], i, p->got[d]);
+        snprintf(name, sizeof name, "dw[%d]", i);
+        compare(what, name, p->got[1], p->got[0], shape_count(spec->w[i]), tolerance);
+    }
+}
+
+static void pair_run(Pair *p, const OpCase *c, const char *what)
+{
+    bool loss = p->rig[0].spec.kind == OP_SOFTMAX_LOSS || p->rig[0].spec.kind == OP_MSE_LOSS;
+    int64_t y_count = shape_count(p->rig[0].spec.y.shape);
+    pair_give(p);
+    if (loss) pair_give_labels(p);
+    for (int d = 0; d < 2; ++d) {
+        rig_forward(&p->rig[d]);
+        rig_get_y(&p->rig[d], p->got[d]);
+    }
+    compare(what, "y", p->got[1], p->got[0], y_count, c->tolerance);
+    fill(p->given, y_count, 1);
+    for (int d = 0; d < 2; ++d) rig_backward(&p->rig[d], loss ? NULL : p->given);
+    pair_compare_gradients(p, what, c->tolerance);
+}
+
+static void run_ops(const OpCase *cases, size_t count)
+{
+    Pair p = {.given = mem_new(LARGEST * sizeof(float))};
+    for (int d = 0; d < 2; ++d) p.got[d] = mem_new(LARGEST * sizeof(float));
+    for (size_t i = 0; i < count; ++i) {
+        char what[128], shape[64];
+        snprintf(what, sizeof what, "%s %s on %s%s", cases[i].kind, cases[i].attrs,
+                 shape_text(cases[i].x, shape), cases[i].act ? ", fused" : "");
+        p.rig[0] = p.rig[1] = (Rig){0};
+        Status st = pair_open(&p, &cases[i]);
+        if (st != OK) printf("  %s: %s\n", what, fail_message());
+        CU_ASSERT_EQUAL(st, OK);
+        if (st == OK) pair_run(&p, &cases[i], what);
+        for (int d = 0; d < 2; ++d) rig_close(&p.rig[d]);
+    }
+    for (int d = 0; d < 2; ++d) mem_free(&p.got[d]);
+    mem_free(&p.given);
+}
+
+static void test_ops(void)
+{
+    const OpCase cases[] = {
+        {"dense", "width=10", 1, {2, {64, 512, 1, 1}}, ACT_NONE, 0, allowed.product},
+        {"dense", "width=512", 1, {2, {37, 784, 1, 1}}, ACT_RELU, 0, allowed.product},
+        {"dense", "width=33 bias=false", 1, {3, {3, 5, 17, 1}}, ACT_NONE, 0, allowed.product},
+        {"dense", "width=1", 1, {2, {1, 3, 1, 1}}, ACT_RELU6, 0, allowed.product},
+        {"relu", "", 1, {4, {3, 5, 7, 11}}, ACT_NONE, 0, allowed.exact},
+        {"relu6", "", 1, {3, {3, 5, 77, 1}}, ACT_NONE, 0, allowed.exact},
+        {"gelu", "", 1, {2, {33, 100, 1, 1}}, ACT_NONE, 0, allowed.elementwise},
+        {"silu", "", 1, {2, {33, 100, 1, 1}}, ACT_NONE, 0, allowed.elementwise},
+        {"add", "", 2, {4, {3, 5, 7, 11}}, ACT_NONE, 0, allowed.exact},
+        {"add", "", 2, {2, {65, 33, 1, 1}}, ACT_RELU, 0, allowed.exact},
+        {"flatten", "", 1, {4, {3, 5, 7, 11}}, ACT_NONE, 0, allowed.exact},
+        {"softmax_loss", "", 1, {2, {64, 10, 1, 1}}, ACT_NONE, 0, allowed.elementwise},
+        {"softmax_loss",
+         "smoothing=0.1",
+         1,
+         {2, {37, 1000, 1, 1}},
+         ACT_NONE,
+         30,
+         allowed.elementwise},
+        {"softmax_loss", "smoothing=0.1", 1, {3, {4, 5, 50, 1}}, ACT_NONE, 3, allowed.elementwise},
+        {"mse_loss", "", 1, {2, {37, 50, 1, 1}}, ACT_NONE, 30, allowed.elementwise},
+    };
+    run_ops(cases, sizeof cases / sizeof cases[0]);
+}
+
+static void test_missing_op(void)
+{
+    Rig rig = {0};
+    CHECK_OK(rig_spec(&rig, gpu, "conv2d", "channels=4 kernel=3"));
+    rig.spec.x_count = 1;
+    rig.spec.x[0] = desc_plain(shape_of(4, 1, 3, 8, 8), DTYPE_F32);
+    CHECK_FAILS(rig_open(&rig, "conv2d"), ERR_CONFIG, "conv2d");
+    rig_close(&rig);
+}
+
+/* ---- flat functions ---- */
+
+enum { ARRAYS = 4, ELEMENTS = 3 * FLAT_CHUNK + 77 };
+
+typedef struct Arrays {
+    float *host[ARRAYS], *device[ARRAYS]; /* owned */
+} Arrays;
+
+static void arrays_new(Arrays *a)
+{
+    Rig rig = {.backend = gpu};
+    for (int i = 0; i < ARRAYS; ++i) {
+        a->host[i] = mem_new(ELEMENTS * sizeof(float));
+        fill(a->host[i], ELEMENTS, 1);
+        if (i == 3)
+            for (int k = 0; k < ELEMENTS; ++k)
+                a->host[i][k] = fabsf(a->host[i][k]); /* a second moment */
+        a->device[i] = rig_alloc(&rig, ELEMENTS * sizeof(float));
+        rig_copy(&rig, a->device[i], a->host[i], ELEMENTS * sizeof(float));
+    }
+}
+
+static void arrays_check(Arrays *a, const char *what, double tolerance)
+{
+    Rig rig = {.backend = gpu};
+    float *got = mem_new(ELEMENTS * sizeof *got);
+    for (int i = 0; i < ARRAYS; ++i) {
+        char name[16];
+        rig_copy(&rig, got, a->device[i], ELEMENTS * sizeof(float));
+        snprintf(name, sizeof name, "array %d", i);
+        compare(what, name, got, a->host[i], ELEMENTS, tolerance);
+        rig_release(&rig, a->device[i], ELEMENTS * sizeof(float));
+        mem_free(&a->host[i]);
+    }
+    mem_free(&got);
+}
+
+static void test_flat_sums(void)
+{
+    const FlatTable *f[2] = {cpu->table->flat, gpu->table->flat};
+    Stream *s[2] = {cpu->table->stream(cpu), gpu->table->stream(gpu)};
+    Arrays a;
+    arrays_new(&a);
+    for (int d = 0; d < 2; ++d) {
+        float **v = d ? a.device : a.host;
+        f[d]->add(s[d], v[0], v[1], v[2], ELEMENTS);
+        f[d]->add(s[d], v[1], v[1], v[2], ELEMENTS - 5);
+    }
+    arrays_check(&a, "add", allowed.exact);
+    arrays_new(&a);
+    for (int d = 0; d < 2; ++d) {
+        float **v = d ? a.device : a.host;
+        f[d]->scale_add(s[d], v[0], 0.3f, v[1], 0.7f, ELEMENTS);
+        f[d]->scale_add(s[d], v[2], -2.0f, v[3], 0, ELEMENTS);
+    }
+    arrays_check(&a, "scale_add", allowed.elementwise);
+}
+
+static void test_flat_squares(void)
+{
+    enum { CHUNKS = (ELEMENTS + FLAT_CHUNK - 1) / FLAT_CHUNK };
+    Rig rig = {.backend = gpu};
+    Arrays a;
+    double expected[CHUNKS], got[CHUNKS], *device = rig_alloc(&rig, sizeof got);
+    arrays_new(&a);
+    cpu->table->flat->squares(cpu->table->stream(cpu), expected, a.host[0], ELEMENTS);
+    gpu->table->flat->squares(gpu->table->stream(gpu), device, a.device[0], ELEMENTS);
+    rig_copy(&rig, got, device, sizeof got);
+    for (int i = 0; i < CHUNKS; ++i)
+        CU_ASSERT_DOUBLE_EQUAL(got[i], expected[i], allowed.elementwise * expected[i]);
+    rig_release(&rig, device, sizeof got);
+    arrays_check(&a, "squares", allowed.exact);
+}
+
+static void test_flat_updates(void)
+{
+    const FlatTable *f[2] = {cpu->table->flat, gpu->table->flat};
+    Stream *s[2] = {cpu->table->stream(cpu), gpu->table->stream(gpu)};
+    for (int rule = 0; rule < 8; ++rule) {
+        SgdArgs sgd = {.lr = 0.1f,
+                       .momentum = 0.9f,
+                       .weight_decay = 0.01f,
+                       .grad_scale = 0.5f,
+                       .nesterov = rule & 1,
+                       .first = rule & 2};
+        AdamArgs adam = {.lr = 0.01f,
+                         .beta1 = 0.9f,
+                         .beta2 = 0.99f,
+                         .eps = 1e-3f,
+                         .weight_decay = 0.1f,
+                         .grad_scale = 2,
+                         .correct1 = 0.19f,
+                         .correct2 = 0.0199f,
+                         .decoupled = rule == 5};
+        Arrays a;
+        arrays_new(&a);
+        for (int d = 0; d < 2; ++d) {
+            float **v = d ? a.device : a.host;
+            if (rule < 4)
+                f[d]->sgd(s[d], &sgd, v[0], v[1], v[2], ELEMENTS);
+            else if (rule < 6)
+                f[d]->adam(s[d], &adam, v[0], v[1], v[2], v[3], ELEMENTS);
+            else if (rule == 6)
+                f[d]->sgd(s[d], &sgd, v[0], v[1], NULL, ELEMENTS);
+            else
+                f[d]->adam_direction(s[d], &adam, v[0], v[0], v[1], v[2], v[3], ELEMENTS);
+        }
+        arrays_check(&a,
+                     rule < 4 || rule == 6 ? "sgd"
+                     : rule < 6            ? "adam"
+                                           : "adam_direction",
+                     5 * allowed.elementwise);
+    }
+}
+
+/* A second stream waits for the first one's event. */
+static void test_streams(void)
+{
+    const BackendTable *t = gpu->table;
+    Stream *other = t->stream_new(gpu), *compute = t->stream(gpu);
+    Event *event = t->event_new(gpu);
+    Rig rig = {.backend = gpu};
+    float *host = mem_new(LARGEST * sizeof *host), *a = rig_alloc(&rig, LARGEST * sizeof *a);
+    CU_ASSERT_PTR_NOT_NULL(t->stream_handle(other));
+    fill(host, LARGEST, 1);
+    t->copy(compute, a, host, LARGEST * sizeof *a);
+    for (int i = 0; i < 100; ++i) t->flat->scale_add(compute, a, 0, a, 1, LARGEST);
+    t->flat->add(compute, a, a, a, LARGEST);
+    t->event_record(event, compute);
+    t->event_wait(event, other);
+    t->flat->add(other, a, a, a, LARGEST);
+    t->sync(other);
+    float *got = mem_new(LARGEST * sizeof *got);
+    rig_copy(&rig, got, a, LARGEST * sizeof *a);
+    for (int i = 0; i < LARGEST; ++i) host[i] *= 4;
+    compare("streams", "a", got, host, LARGEST, allowed.exact);
+    t->zero(compute, a, LARGEST * sizeof *a);
+    rig_copy(&rig, got, a, LARGEST * sizeof *a);
+    for (int i = 0; i < LARGEST; ++i) host[i] = 0;
+    compare("zero", "a", got, host, LARGEST, allowed.exact);
+    rig_release(&rig, a, LARGEST * sizeof *a);
+    t->event_free(&event);
+    t->stream_free(&other);
+    mem_free(&host);
+    mem_free(&got);
+}
+
+/* ---- training ---- */
+
+enum { STEPS = 10 };
+
+static const World alone = {
+    .size = 1, .node_size = 1, .one_node = true, .comm = MPI_COMM_NULL, .node = MPI_COMM_NULL};
+
+static Status train_ten(const char *dir, const char *device, double loss[STEPS])
+{
+    char text[1024];
+    Config *config = NULL;
+    Trainer *trainer = NULL;
+    snprintf(text, sizeof text,
+             "run: {name: %s, dir: %s, seed: 3}\n"
+             "model: {name: mlp, hidden: [64, 32]}\n"
+             "data: {train: %s/train.h5}\n"
+             "train: {steps: %d, batch: 64, micro_batch: 32, device: %s, threads: 1}\n"
+             "optim: {name: sgd, lr: 0.05, momentum: 0.9, weight_decay: 1e-4}\n",
+             device, dir, dir, STEPS, device);
+    TRY(config_parse(&config, "test", text, 0, NULL));
+    Status st = trainer_new(&trainer, config, &alone);
+    for (int i = 0; i < STEPS && st == OK; ++i) {
+        StepResult result;
+        st = train_step(trainer, &result);
+        loss[i] = result.loss;
+    }
+    trainer_free(&trainer);
+    config_free(&config);
+    return st;
+}
+
+static void test_mlp(void)
+{
+    char dir[] = "/tmp/weft-check-cuda-XXXXXX", path[64];
+    double on_cpu[STEPS], on_gpu[STEPS], again[STEPS];
+    CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(dir));
+    snprintf(path, sizeof path, "%s/train.h5", dir);
+    CHECK_OK(data_import_random(path, shape_of(4, 1, 1, 12, 12), 10, 500, seed));
+    CHECK_OK(train_ten(dir, "cpu", on_cpu));
+    CHECK_OK(train_ten(dir, "cuda", on_gpu));
+    CHECK_OK(train_ten(dir, "cuda", again));
+    for (int i = 0; i < STEPS; ++i) {
+        CU_ASSERT_DOUBLE_EQUAL(on_gpu[i], on_cpu[i], allowed.loss);
+        CU_ASSERT_EQUAL(on_gpu[i], again[i]); /* to the bit */
+    }
+    printf("  mlp, loss of step %d: cpu %.6f, cuda %.6f\n", STEPS, on_cpu[STEPS - 1],
+           on_gpu[STEPS - 1]);
+    unlink(path);
+    rmdir(dir);
+}
+
+/* ---- no GPU ---- */
+
+static void test_absent(void)
+{
+    Backend *backend = NULL;
+    CHECK_FAILS(backend_open(&backend, &backend_cuda, (BackendOptions){.threads = 1}), ERR_CONFIG,
+                "train.device");
+    CU_ASSERT_PTR_NULL(backend);
+}
+
+int main(void)
+{
+    static const HarnessTest absent[] = {{"no GPU is a message", test_absent}};
+    static const HarnessTest present[] = {{"operations", test_ops},
+                                          {"a missing operation", test_missing_op},
+                                          {"sums", test_flat_sums},
+                                          {"squares", test_flat_squares},
+                                          {"updates", test_flat_updates},
+                                          {"streams", test_streams},
+                                          {"mlp", test_mlp}};
+    const char *why = NULL;
+    if (cuda_device_count(&why) == 0) {
+        int rc = harness_run("cuda", absent, 1, 0, NULL);
+        printf("  skipped: no GPU (%s)\n", why);
+        return rc;
+    }
+    seed = (uint32_t)time(NULL);
+    printf("seed %u\n", seed);
+    if (backend_open(&cpu, &backend_cpu, (BackendOptions){.threads = 1}) != OK ||
+        backend_open(&gpu, &backend_cuda, (BackendOptions){.threads = 1}) != OK) {
+        printf("%s\n", fail_message());
+        return 1;
+    }
+    int rc = harness_run("cuda", present, sizeof present / sizeof present[0], 0, NULL);
+    backend_close(&gpu);
+    backend_close(&cpu);
+    return rc;
+}

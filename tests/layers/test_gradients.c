@@ -1,0 +1,414 @@
+/* Every layer kind's gradients, of every input and every parameter, against central differences of a random projection of
+ * its output; and what dropout's mask promises. Kinks (relu, max) are kept away from, so that differences exist. */
+#include "harness.h"
+#include "op_rig.h"
+
+typedef enum Fill {
+    FILL_PLAIN,   /* in [-1, 1) */
+    FILL_KINKS,   /* in about [-7, 9), nothing near 0 or 6 */
+    FILL_DISTINCT /* no two closer than 4 / count */
+} Fill;
+
+typedef struct GradientCase {
+    const char *kind, *attrs;
+    int x_count;
+    Shape x[3];
+    Fill fill;
+    bool residual;
+    int rows;               /* 0: all */
+    double step, tolerance; /* of the difference; of |got - expected| / max(1, |expected|) */
+} GradientCase;
+
+#define S2(a, b)                                                                                   \
+    {                                                                                              \
+        2,                                                                                         \
+        {                                                                                          \
+            a, b, 1, 1                                                                             \
+        }                                                                                          \
+    }
+#define S3(a, b, c)                                                                                \
+    {                                                                                              \
+        3,                                                                                         \
+        {                                                                                          \
+            a, b, c, 1                                                                             \
+        }                                                                                          \
+    }
+#define S4(a, b, c, d)                                                                             \
+    {                                                                                              \
+        4,                                                                                         \
+        {                                                                                          \
+            a, b, c, d                                                                             \
+        }                                                                                          \
+    }
+static const GradientCase cases[] = {
+    {"dense", "width=5", 1, {S2(3, 7)}, FILL_PLAIN, false, 0, 1e-1, 1e-4},
+    {"dense", "width=4 bias=false", 1, {S3(2, 3, 6)}, FILL_PLAIN, false, 0, 1e-1, 1e-4},
+    {"conv2d",
+     "channels=4 kernel=3 pad=1 stride=2",
+     1,
+     {S4(2, 3, 5, 4)},
+     FILL_PLAIN,
+     false,
+     0,
+     1e-1,
+     2e-4},
+    {"conv2d",
+     "channels=8 kernel=3,1 pad=1,0 groups=2",
+     1,
+     {S4(1, 4, 4, 3)},
+     FILL_PLAIN,
+     false,
+     0,
+     1e-1,
+     2e-4},
+    {"conv2d",
+     "channels=8 kernel=3 pad=1 groups=8 bias=false",
+     1,
+     {S4(1, 8, 4, 3)},
+     FILL_PLAIN,
+     false,
+     0,
+     1e-1,
+     2e-4},
+    {"conv2d", "channels=16 kernel=1", 1, {S4(2, 8, 2, 3)}, FILL_PLAIN, false, 0, 1e-1, 2e-4},
+    {"batch_norm", "", 1, {S2(6, 4)}, FILL_PLAIN, false, 0, 1e-2, 2e-3},
+    {"batch_norm", "eps=1e-3", 1, {S4(2, 5, 3, 2)}, FILL_PLAIN, false, 0, 1e-2, 2e-3},
+    {"batch_norm", "", 2, {S4(2, 8, 2, 2), S4(2, 8, 2, 2)}, FILL_PLAIN, true, 0, 1e-2, 2e-3},
+    {"batch_norm", "", 1, {S4(4, 3, 2, 2)}, FILL_PLAIN, false, 3, 1e-2, 2e-3},
+    {"layer_norm", "", 1, {S2(3, 9)}, FILL_PLAIN, false, 0, 1e-2, 2e-3},
+    {"layer_norm", "eps=1e-3", 1, {S3(2, 2, 17)}, FILL_PLAIN, false, 0, 1e-2, 2e-3},
+    {"relu", "", 1, {S4(2, 3, 3, 2)}, FILL_KINKS, false, 0, 1e-1, 1e-4},
+    {"relu6", "", 1, {S4(2, 3, 3, 2)}, FILL_KINKS, false, 0, 1e-1, 1e-4},
+    {"gelu", "", 1, {S3(2, 3, 5)}, FILL_KINKS, false, 0, 1e-2, 1e-3},
+    {"silu", "", 1, {S2(4, 9)}, FILL_KINKS, false, 0, 1e-2, 1e-3},
+    {"max_pool",
+     "kernel=3 stride=2 pad=1",
+     1,
+     {S4(1, 3, 5, 5)},
+     FILL_DISTINCT,
+     false,
+     0,
+     1e-2,
+     1e-3},
+    {"max_pool", "kernel=2", 1, {S4(1, 8, 2, 4)}, FILL_DISTINCT, false, 0, 1e-2, 1e-3},
+    {"avg_pool", "kernel=3 stride=2 pad=1", 1, {S4(1, 3, 5, 5)}, FILL_PLAIN, false, 0, 1e-1, 1e-4},
+    {"avg_pool", "kernel=2,3 stride=1,2", 1, {S4(1, 8, 3, 5)}, FILL_PLAIN, false, 0, 1e-1, 1e-4},
+    {"global_pool", "", 1, {S4(2, 5, 3, 3)}, FILL_PLAIN, false, 0, 1e-1, 1e-4},
+    {"add", "", 2, {S4(2, 5, 2, 3), S4(2, 5, 2, 3)}, FILL_PLAIN, false, 0, 1e-1, 1e-4},
+    {"concat", "", 2, {S2(3, 4), S2(3, 2)}, FILL_PLAIN, false, 0, 1e-1, 1e-4},
+    {"concat",
+     "",
+     3,
+     {S4(2, 8, 2, 2), S4(2, 3, 2, 2), S4(2, 8, 2, 2)},
+     FILL_PLAIN,
+     false,
+     0,
+     1e-1,
+     1e-4},
+    {"flatten", "", 1, {S4(2, 5, 2, 3)}, FILL_PLAIN, false, 0, 1e-1, 1e-4},
+    {"dropout", "p=0.4", 1, {S4(2, 5, 3, 3)}, FILL_PLAIN, false, 0, 1e-1, 1e-4},
+    {"embedding", "vocab=5 width=3", 1, {S2(2, 4)}, FILL_PLAIN, false, 0, 1e-1, 1e-4},
+    {"softmax_loss", "smoothing=0.1", 1, {S2(3, 7)}, FILL_PLAIN, false, 0, 1e-2, 1e-3},
+    {"softmax_loss", "", 1, {S3(3, 2, 5)}, FILL_PLAIN, false, 2, 1e-2, 1e-3},
+    {"mse_loss", "", 1, {S2(4, 3)}, FILL_PLAIN, false, 3, 1e-2, 1e-3},
+};
+
+typedef struct Variant {
+    const BackendTable *backend;
+    int block;
+} Variant;
+static const Variant variants[] = {
+    {&backend_cpu, 1}, {&backend_cpu, 8}, {&backend_cpu, 16}, {&backend_poison, 8}};
+
+/* All of one case's numbers, in plain order. */
+typedef struct Numbers {
+    int64_t y_count, x_count[3], w_count[OP_PARAMS];
+    float *x[3], *w[OP_PARAMS], *y, *projection; /* owned */
+} Numbers;
+
+static float made_up(Fill fill, uint32_t seed, int64_t i, int64_t n)
+{
+    if (fill == FILL_DISTINCT)
+        return 4.0f * (float)(i * 7919 % n) / (float)n - 2; /* 7919 is prime to every n here */
+    float v = rig_number(seed, i, fill == FILL_KINKS ? 8 : 1, fill == FILL_KINKS ? 1 : 0);
+    if (fill == FILL_KINKS && (fabsf(v) < 0.2f || fabsf(v - 6) < 0.2f)) v += 0.5f;
+    return v;
+}
+
+static float *make(Fill fill, uint32_t seed, int64_t n)
+{
+    float *out = mem_new((size_t)n * sizeof *out);
+    for (int64_t i = 0; i < n; ++i) out[i] = made_up(fill, seed, i, n);
+    return out;
+}
+
+static bool is_loss(const Rig *rig)
+{
+    return rig->spec.kind == OP_SOFTMAX_LOSS || rig->spec.kind == OP_MSE_LOSS;
+}
+
+/* The projection of a loss is the loss itself; padded samples count for nothing. */
+static void make_projection(Numbers *n, const Rig *rig)
+{
+    int64_t samples = rig->spec.x[0].shape.dim[0], real = n->y_count / samples * rig->run.rows;
+    n->projection = make(FILL_PLAIN, 77, n->y_count);
+    for (int64_t i = 0; i < n->y_count; ++i) {
+        if (is_loss(rig)) n->projection[i] = i % LOSS_COLUMNS == 0 ? rig->run.loss_scale : 0;
+        if (i >= real) n->projection[i] = 0;
+    }
+}
+
+static Numbers numbers_new(const Rig *rig, const GradientCase *c)
+{
+    Numbers n = {.y_count = shape_count(rig->spec.y.shape)};
+    for (int i = 0; i < rig->spec.x_count; ++i) {
+        n.x_count[i] = shape_count(rig->spec.x[i].shape);
+        n.x[i] = make(c->fill, 11 + (uint32_t)i, n.x_count[i]);
+        if (rig->spec.x[i].dtype != DTYPE_I32) continue;
+        for (int64_t k = 0; k < n.x_count[i]; ++k)
+            ((int32_t *)n.x[i])[k] = (int32_t)(k * 3 % rig->size.vocab);
+    }
+    for (int i = 0; i < rig->spec.w_count; ++i) {
+        n.w_count[i] = shape_count(rig->spec.w[i]);
+        n.w[i] = make(FILL_PLAIN, 31 + (uint32_t)i, n.w_count[i]);
+    }
+    n.y = mem_new((size_t)n.y_count * sizeof(float));
+    make_projection(&n, rig);
+    return n;
+}
+
+static void numbers_free(Numbers *n)
+{
+    for (int i = 0; i < 3; ++i) mem_free(&n->x[i]);
+    for (int i = 0; i < OP_PARAMS; ++i) mem_free(&n->w[i]);
+    mem_free(&n->y);
+    mem_free(&n->projection);
+}
+
+static void give(Rig *rig, const Numbers *n)
+{
+    for (int i = 0; i < rig->spec.x_count; ++i) rig_set_x(rig, i, n->x[i]);
+    for (int i = 0; i < rig->spec.w_count; ++i) rig_set_w(rig, i, n->w[i]);
+}
+
+static void give_rest(Rig *rig)
+{
+    int64_t rows = is_loss(rig) ? shape_count(rig->spec.y.shape) / LOSS_COLUMNS : 0;
+    int32_t *labels = mem_new(((size_t)rows + 1) * sizeof *labels);
+    int64_t samples = rig->spec.x[0].shape.dim[0],
+            *sample = mem_new((size_t)samples * sizeof *sample);
+    for (int64_t i = 0; i < rows; ++i) labels[i] = (int32_t)(2 * i % 5);
+    for (int64_t i = 0; i < samples; ++i) sample[i] = 100 + 7 * i;
+    rig_set_samples(rig, sample, samples);
+    if (rig->spec.kind == OP_SOFTMAX_LOSS) rig_set_labels(rig, labels, rows);
+    if (rig->spec.kind == OP_MSE_LOSS) {
+        int64_t count = shape_count(rig->spec.x[0].shape);
+        float *targets = make(FILL_PLAIN, 91, count);
+        rig_set_targets(rig, targets, count);
+        mem_free(&targets);
+    }
+    rig->run.seed = 5;
+    rig->run.step = 9;
+    rig->run.loss_scale = is_loss(rig) ? 0.5f : 1;
+    mem_free(&labels);
+    mem_free(&sample);
+}
+
+static double projected(Rig *rig, Numbers *n)
+{
+    double sum = 0;
+    give(rig, n);
+    rig_forward(rig);
+    rig_get_y(rig, n->y);
+    for (int64_t i = 0; i < n->y_count; ++i)
+        if (n->projection[i] != 0) sum += (double)n->projection[i] * (double)n->y[i];
+    return sum;
+}
+
+/* Compares one tensor's gradient, element by element; prints the worst one where it is too far off. */
+static void check_tensor(Rig *rig, Numbers *n, const GradientCase *c, const char *what,
+                         float *value, const float *gradient, int64_t count)
+{
+    double worst = 0, worst_got = 0, worst_expected = 0;
+    for (int64_t i = 0; i < count; ++i) {
+        float kept = value[i], up = kept + (float)c->step, down = kept - (float)c->step;
+        value[i] = up;
+        double high = projected(rig, n);
+        value[i] = down;
+        double low = projected(rig, n);
+        value[i] = kept;
+        double expected = (high - low) / ((double)up - (double)down);
+        double off = fabs((double)gradient[i] - expected) / fmax(1, fabs(expected));
+        if (off <= worst) continue;
+        worst = isnan(off) ? INFINITY : off;
+        worst_got = gradient[i];
+        worst_expected = expected;
+    }
+    if (worst > c->tolerance)
+        printf("  %s: off by %.3g (allowed %.3g): got %.6g, differences say %.6g\n", what, worst,
+               c->tolerance, worst_got, worst_expected);
+    CU_ASSERT_TRUE(worst <= c->tolerance);
+}
+
+static void check_case(Rig *rig, const GradientCase *c, const char *what)
+{
+    if (c->rows) rig->run.rows = c->rows;
+    give_rest(rig);
+    Numbers n = numbers_new(rig, c);
+    float *dx[3] = {NULL}, *dw[OP_PARAMS] = {NULL};
+    char name[160];
+    projected(rig, &n);
+    rig_backward(rig, is_loss(rig) ? NULL : n.projection);
+    for (int i = 0; i < rig->spec.x_count; ++i) {
+        if (!rig->spec.need_dx[i]) continue;
+        dx[i] = mem_new((size_t)n.x_count[i] * sizeof(float));
+        rig_get_dx(rig, i, dx[i]);
+    }
+    for (int i = 0; i < rig->spec.w_count; ++i) {
+        if (rig->param[i].buffer) continue;
+        dw[i] = mem_new((size_t)n.w_count[i] * sizeof(float));
+        rig_get_dw(rig, i, dw[i]);
+    }
+    for (int i = 0; i < rig->spec.x_count; ++i) {
+        snprintf(name, sizeof name, "%s: dx[%d]", what, i);
+        if (dx[i]) check_tensor(rig, &n, c, name, n.x[i], dx[i], n.x_count[i]);
+        mem_free(&dx[i]);
+    }
+    for (int i = 0; i < rig->spec.w_count; ++i) {
+        snprintf(name, sizeof name, "%s: d%s", what, rig->param[i].name ? rig->param[i].name : "w");
+        if (dw[i]) check_tensor(rig, &n, c, name, n.w[i], dw[i], n.w_count[i]);
+        mem_free(&dw[i]);
+    }
+    numbers_free(&n);
+}
+
+static Status open_case(Rig *rig, Backend *backend, const GradientCase *c, int block)
+{
+    *rig = (Rig){0};
+    TRY(rig_spec(rig, backend, c->kind, c->attrs));
+    rig->spec.x_count = c->x_count;
+    rig->spec.residual = c->residual;
+    for (int i = 0; i < c->x_count; ++i) {
+        rig->spec.x[i] =
+            desc_plain(c->x[i], strcmp(c->kind, "embedding") == 0 ? DTYPE_I32 : DTYPE_F32);
+        if (c->x[i].ndim == 4) rig->spec.x[i].block = block;
+    }
+    return rig_open(rig, c->kind);
+}
+
+static void run_cases(const Variant *v)
+{
+    Backend *backend;
+    CHECK_OK(backend_open(&backend, v->backend, (BackendOptions){.threads = 1}));
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; ++i) {
+        char what[128], shape[64];
+        snprintf(what, sizeof what, "%s %s on %s (%s, block %d)", cases[i].kind, cases[i].attrs,
+                 shape_text(cases[i].x[0], shape), v->backend->name, v->block);
+        Rig rig;
+        Status st = open_case(&rig, backend, &cases[i], v->block);
+        if (st != OK) printf("  %s: %s\n", what, fail_message());
+        CU_ASSERT_EQUAL(st, OK);
+        if (st == OK) check_case(&rig, &cases[i], what);
+        rig_close(&rig);
+    }
+    backend_close(&backend);
+}
+
+static void test_plain(void)
+{
+    run_cases(&variants[0]);
+}
+static void test_blocks_of_8(void)
+{
+    run_cases(&variants[1]);
+}
+static void test_blocks_of_16(void)
+{
+    run_cases(&variants[2]);
+}
+static void test_poison(void)
+{
+    run_cases(&variants[3]);
+}
+
+static void test_every_kind(void)
+{
+    for (const LayerKind *const *kind = layer_kinds; *kind; ++kind) {
+        bool here = false;
+        for (size_t i = 0; i < sizeof cases / sizeof cases[0]; ++i)
+            here = here || strcmp((*kind)->name, cases[i].kind) == 0;
+        if (!here) printf("  no case of %s\n", (*kind)->name);
+        CU_ASSERT_TRUE(here);
+    }
+}
+
+/* ---- dropout ---- */
+
+enum { CHANNELS = 12, SIDE = 16, PER_SAMPLE = CHANNELS * SIDE * SIDE };
+
+/* y of ones for the given samples; out has samples * PER_SAMPLE elements. */
+static void drop(Backend *backend, int block, const int64_t *sample, int samples, uint64_t step,
+                 bool training, float *out)
+{
+    Rig rig = {0};
+    int64_t count = (int64_t)samples * PER_SAMPLE;
+    float *ones = mem_new((size_t)count * sizeof *ones);
+    for (int64_t i = 0; i < count; ++i) ones[i] = 1;
+    CHECK_OK(rig_spec(&rig, backend, "dropout", "p=0.25"));
+    rig.spec.seed_name = hash_text("a layer");
+    rig.spec.x_count = 1;
+    rig.spec.x[0] = desc_plain(shape_of(4, samples, CHANNELS, SIDE, SIDE), DTYPE_F32);
+    rig.spec.x[0].block = block;
+    CHECK_OK(rig_open(&rig, "dropout"));
+    rig_set_x(&rig, 0, ones);
+    rig_set_samples(&rig, sample, samples);
+    rig.run.seed = 3;
+    rig.run.step = step;
+    rig.run.training = training;
+    rig_forward(&rig);
+    rig_get_y(&rig, out);
+    rig_close(&rig);
+    mem_free(&ones);
+}
+
+static void check_mask(Backend *backend)
+{
+    const int64_t four[] = {50, 9, 2, 70}, two[] = {2, 70};
+    static float a[4 * PER_SAMPLE], b[4 * PER_SAMPLE];
+    drop(backend, 1, four, 4, 1, true, a);
+    int64_t kept = 0, others = 0, equal = 0;
+    for (int i = 0; i < 4 * PER_SAMPLE; ++i) {
+        kept += fabsf(a[i] - 1 / 0.75f) < 1e-6f;
+        others += a[i] != 0 && fabsf(a[i] - 1 / 0.75f) >= 1e-6f;
+    }
+    CU_ASSERT_EQUAL(others, 0);
+    double share =
+        (double)kept / (4.0 * PER_SAMPLE); /* six standard deviations of 12288 throws: 0.023 */
+    CU_ASSERT_DOUBLE_EQUAL(share, 0.75, 0.024);
+    for (int i = 0; i < PER_SAMPLE; ++i) equal += (a[i] != 0) == (a[PER_SAMPLE + i] != 0);
+    CU_ASSERT_TRUE(equal < 0.75 * PER_SAMPLE); /* independent masks agree on 0.625 */
+
+    drop(backend, 8, four, 4, 1, true, b); /* the layout does not matter */
+    CU_ASSERT_EQUAL(memcmp(a, b, sizeof a), 0);
+    drop(backend, 16, two, 2, 1, true, b); /* nor the sample's place in the micro-batch */
+    CU_ASSERT_EQUAL(memcmp(a + 2 * PER_SAMPLE, b, 2 * PER_SAMPLE * sizeof a[0]), 0);
+    drop(backend, 1, four, 4, 2, true, b); /* another step, another mask */
+    CU_ASSERT_NOT_EQUAL(memcmp(a, b, sizeof a), 0);
+    drop(backend, 1, four, 4, 1, false, b);
+    for (int i = 0; i < 4 * PER_SAMPLE; ++i) CU_ASSERT_EQUAL_FATAL(b[i], 1.0f);
+}
+
+static void test_dropout_mask(void)
+{
+    const BackendTable *tables[] = {&backend_cpu, &backend_poison};
+    for (int i = 0; i < 2; ++i) {
+        Backend *backend;
+        CHECK_OK(backend_open(&backend, tables[i], (BackendOptions){.threads = 1}));
+        check_mask(backend);
+        backend_close(&backend);
+    }
+}
+
+TEST_MAIN("layer gradients", {"plain", test_plain}, {"blocks of 8", test_blocks_of_8},
+          {"blocks of 16", test_blocks_of_16}, {"poison", test_poison},
+          {"every kind", test_every_kind}, {"dropout's mask", test_dropout_mask})

@@ -1,0 +1,229 @@
+/* Optimizers and learning-rate curves against golden values (tools/golden_models.py: PyTorch; LARS and LAMB from their
+ * papers), joined ranges against single ones, the gradient's norm. */
+#include "optim.h"
+
+#include "harness.h"
+
+#include <math.h>
+
+static const char *const golden_path = "tests/golden/optim.txt";
+static const double TOLERANCE = 3e-6; /* values near 1 after a few updates in single precision */
+
+enum { TENSORS = 3, UPDATES = 6, ARENA = 80, LINE = 4096 };
+static const struct {
+    const char *name;
+    OptimRange range;
+} tensor[TENSORS] = {{"a", {0, 7, true}}, {"b", {16, 20, true}}, {"c", {48, 5, false}}};
+
+static uint32_t fnv(const char *text)
+{
+    uint32_t h = 2166136261u;
+    for (; *text; ++text) h = (h ^ (unsigned char)*text) * 16777619u;
+    return h;
+}
+
+/* The script's formula: element i of a name, in [-1, 1), a multiple of 2^-23. */
+static float noise(const char *name, uint32_t i)
+{
+    uint32_t h = i * 0x9E3779B9u + fnv(name);
+    h = (h ^ (h >> 16)) * 0x85EBCA6Bu;
+    h = (h ^ (h >> 13)) * 0xC2B2AE35u;
+    h ^= h >> 16;
+    return ((float)(h >> 8) - 8388608.0f) * 0x1p-23f;
+}
+
+/* Splits "optim.name=sgd optim.lr=0.1" into overrides and reads them. */
+static Config *config_of(char *options)
+{
+    enum { MAX = 16 };
+    char *word[MAX];
+    int count = 0;
+    Config *config = NULL;
+    for (char *w; count < MAX && (w = strsep(&options, " \n"));)
+        if (*w) word[count++] = w;
+    CHECK_OK(config_parse(&config, "test.yaml", "run: {seed: 1}", count, word));
+    return config;
+}
+
+static void fill(float *arena, const char *prefix)
+{
+    char name[32];
+    for (int t = 0; t < TENSORS; ++t) {
+        snprintf(name, sizeof name, "%s.%s", prefix, tensor[t].name);
+        for (int i = 0; i < tensor[t].range.elements; ++i)
+            arena[tensor[t].range.offset + i] = noise(name, (uint32_t)i);
+    }
+}
+
+static Optim *optim_of(const Config *config, Backend *backend)
+{
+    OptimRange range[TENSORS];
+    Optim *optim = NULL;
+    for (int t = 0; t < TENSORS; ++t) range[t] = tensor[t].range;
+    CHECK_OK(optim_new(&optim, config, backend, range, TENSORS, ARENA));
+    return optim;
+}
+
+/* As the script does: the rate falls from step to step, clipping as torch.nn.utils.clip_grad_norm_. */
+static void run_updates(const Config *config, Backend *backend, float *w)
+{
+    Optim *optim = optim_of(config, backend);
+    float g[ARENA] = {0};
+    char name[16];
+    fill(w, "w");
+    for (int t = 0; t < UPDATES; ++t) {
+        snprintf(name, sizeof name, "g%d", t);
+        fill(g, name);
+        double norm = optim_grad_norm(optim, g), scale = 1, clip = config->optim.clip;
+        if (clip > 0 && norm > clip) scale = clip / norm;
+        optim_step(optim, w, g, config->optim.lr * (1 - 0.1 * t), scale);
+    }
+    CU_ASSERT_EQUAL(optim->step, UPDATES);
+    optim_free(&optim);
+    CU_ASSERT_PTR_NULL(optim);
+}
+
+static double worst_line(FILE *in, const float *w, int n)
+{
+    double worst = 0, want;
+    for (int i = 0; i < n; ++i) {
+        if (fscanf(in, "%lf", &want) != 1) return 1e9;
+        worst = fmax(worst, fabs((double)w[i] - want) / fmax(1.0, fabs(want)));
+    }
+    return worst;
+}
+
+static void golden_updates(void)
+{
+    FILE *in = fopen(golden_path, "r");
+    CU_ASSERT_PTR_NOT_NULL_FATAL(in);
+    Backend *backend = NULL;
+    CHECK_OK(backend_open(&backend, &backend_cpu, (BackendOptions){.threads = 1}));
+    char line[LINE], title[LINE];
+    int cases = 0;
+    while (fgets(line, sizeof line, in)) {
+        if (strncmp(line, "optim ", 6) != 0) continue;
+        memcpy(title, line, sizeof title);
+        float w[ARENA] = {0};
+        Config *config = config_of(line + 6);
+        run_updates(config, backend, w);
+        for (int t = 0; t < TENSORS; ++t) {
+            double worst =
+                worst_line(in, w + tensor[t].range.offset, (int)tensor[t].range.elements);
+            CU_ASSERT(worst < TOLERANCE);
+            if (worst >= TOLERANCE)
+                printf("  %s  tensor %s is off by %g\n", title, tensor[t].name, worst);
+        }
+        int padding = 0; /* stays zero */
+        for (int i = 0; i < ARENA; ++i)
+            padding += w[i] != 0 && ((i >= 7 && i < 16) || (i >= 36 && i < 48) || i >= 53);
+        CU_ASSERT_EQUAL(padding, 0);
+        config_free(&config);
+        ++cases;
+    }
+    CU_ASSERT_EQUAL(cases, 12);
+    backend_close(&backend);
+    fclose(in);
+}
+
+static void golden_curves(void)
+{
+    FILE *in = fopen(golden_path, "r");
+    CU_ASSERT_PTR_NOT_NULL_FATAL(in);
+    char line[LINE];
+    int cases = 0;
+    while (fgets(line, sizeof line, in)) {
+        int steps, per_epoch, begin;
+        if (sscanf(line, "curve %d %d %n", &steps, &per_epoch, &begin) != 2) continue;
+        Config *config = config_of(line + begin);
+        for (int s = 0; s < steps; ++s) {
+            double want = -1, got = lr_at(config, s, steps, per_epoch);
+            CU_ASSERT_EQUAL(fscanf(in, "%lf", &want), 1);
+            CU_ASSERT_DOUBLE_EQUAL(got, want, 1e-9);
+        }
+        config_free(&config);
+        ++cases;
+    }
+    CU_ASSERT_EQUAL(cases, 9);
+    fclose(in);
+}
+
+/* Past the last step, and a warm-up as long as the run. */
+static void curve_ends(void)
+{
+    char a[] = "optim.lr=0.5 optim.schedule=cosine optim.lr_end=0.1";
+    Config *config = config_of(a);
+    CU_ASSERT_DOUBLE_EQUAL(lr_at(config, 10, 10, 5), 0.1, 1e-12);
+    CU_ASSERT_DOUBLE_EQUAL(lr_at(config, 99, 10, 5), 0.1, 1e-12);
+    config_free(&config);
+    char b[] = "optim.lr=0.5 optim.schedule=linear optim.warmup_steps=10";
+    config = config_of(b);
+    CU_ASSERT_DOUBLE_EQUAL(lr_at(config, 0, 10, 5), 0.05, 1e-12);
+    CU_ASSERT_DOUBLE_EQUAL(lr_at(config, 9, 10, 5), 0.5, 1e-12);
+    CU_ASSERT_DOUBLE_EQUAL(lr_at(config, 10, 10, 5), 0, 1e-12);
+    config_free(&config);
+}
+
+/* Neighbours are updated as one range where that changes nothing. */
+static void joined(void)
+{
+    Backend *backend = NULL;
+    CHECK_OK(backend_open(&backend, &backend_cpu, (BackendOptions){.threads = 1}));
+    static const struct {
+        const char *options;
+        int runs;
+    } row[] = {{"optim.name=sgd", 1},
+               {"optim.name=sgd optim.weight_decay=0.1", 2},
+               {"optim.name=adamw optim.weight_decay=0.1 optim.decay_all=true", 1},
+               {"optim.name=lamb", 3},
+               {"optim.name=lars", 3}};
+    for (size_t i = 0; i < sizeof row / sizeof row[0]; ++i) {
+        char text[128];
+        snprintf(text, sizeof text, "%s", row[i].options);
+        Config *config = config_of(text);
+        Optim *optim = optim_of(config, backend);
+        CU_ASSERT_EQUAL(optim->run_count, row[i].runs);
+        CU_ASSERT_EQUAL(optim->range_count, TENSORS);
+        CU_ASSERT_EQUAL(optim_state_bytes(optim),
+                        (size_t)optim->table->slots * ARENA * sizeof(float));
+        optim_free(&optim);
+        config_free(&config);
+    }
+    char text[] = "optim.name=sgd";
+    Config *config = config_of(text);
+    Optim *optim = NULL;
+    CHECK_FAILS(optim_new(&optim, config, backend, (OptimRange[]){{8, 4, true}}, 1, 64), ERR_BUG,
+                "misplaced");
+    CHECK_FAILS(optim_new(&optim, config, backend, (OptimRange[]){{48, 20, true}}, 1, 64), ERR_BUG,
+                "misplaced");
+    CU_ASSERT_PTR_NULL(optim);
+    config_free(&config);
+    backend_close(&backend);
+}
+
+/* Against a plain sum, over several chunks, and without what lies between the ranges. */
+static void norm(void)
+{
+    enum { N = 3 * FLAT_CHUNK };
+    static float g[N];
+    Backend *backend = NULL;
+    char text[] = "optim.name=sgd";
+    Config *config = config_of(text);
+    Optim *optim = NULL;
+    OptimRange range[2] = {{0, FLAT_CHUNK + 77, true},
+                           {FLAT_CHUNK + 160, N - FLAT_CHUNK - 160, false}};
+    double sum = 0;
+    for (int i = 0; i < N; ++i) {
+        g[i] = noise("norm", (uint32_t)i);
+        if (i < FLAT_CHUNK + 77 || i >= FLAT_CHUNK + 160) sum += (double)g[i] * (double)g[i];
+    }
+    CHECK_OK(backend_open(&backend, &backend_cpu, (BackendOptions){.threads = 1}));
+    CHECK_OK(optim_new(&optim, config, backend, range, 2, N));
+    CU_ASSERT_DOUBLE_EQUAL(optim_grad_norm(optim, g), sqrt(sum), 1e-5 * sqrt(sum));
+    optim_free(&optim);
+    backend_close(&backend);
+    config_free(&config);
+}
+
+TEST_MAIN("optim", {"updates", golden_updates}, {"curves", golden_curves},
+          {"curve ends", curve_ends}, {"joined ranges", joined}, {"norm", norm})

@@ -1,0 +1,247 @@
+/* Flat ranges: values against scalar loops in double, and the promise that a range may be cut anywhere and computed by
+ * any number of threads with the same bits. */
+#include "kernel_rig.h"
+#include "tensor/cpu/simd/simd.h"
+
+enum { N = 70001, RANGES = 4 };
+
+typedef struct Flat {
+    Backend *backend;
+    const FlatTable *t;
+    Stream *s;
+    float *v[RANGES];
+} Flat;
+
+static void fill(Flat *f)
+{
+    for (int k = 0; k < RANGES; ++k)
+        for (int64_t i = 0; i < N; ++i) f->v[k][i] = (float)rig_random((uint64_t)k + 1, i);
+    for (int64_t i = 0; i < N; ++i) f->v[3][i] = fabsf(f->v[3][i]);
+}
+
+static Flat open_flat(int threads)
+{
+    Flat f = {0};
+    CHECK_OK(backend_open(&f.backend, &backend_cpu, (BackendOptions){.threads = threads}));
+    f.t = f.backend->table->flat;
+    f.s = f.backend->table->stream(f.backend);
+    for (int k = 0; k < RANGES; ++k) f.v[k] = malloc(N * sizeof(float));
+    fill(&f);
+    return f;
+}
+
+static void close_flat(Flat *f)
+{
+    for (int k = 0; k < RANGES; ++k) free(f->v[k]);
+    backend_close(&f->backend);
+}
+
+/* One call of each operation on elements [from, from + n) of the four ranges. */
+typedef void (*Work)(const Flat *f, int64_t from, int64_t n);
+static const SgdArgs SGD = {.lr = 0.1f, .momentum = 0.9f, .weight_decay = 0.01f, .grad_scale = 0.5f};
+static const AdamArgs ADAM = {.lr = 0.1f, .beta1 = 0.9f, .beta2 = 0.99f, .eps = 1e-6f,
+                              .weight_decay = 0.01f, .grad_scale = 0.5f,
+                              .correct1 = 0.19f, .correct2 = 0.0199f};
+
+static void add_work(const Flat *f, int64_t from, int64_t n)
+{
+    f->t->add(f->s, f->v[0] + from, f->v[0] + from, f->v[1] + from, n);
+}
+static void scale_work(const Flat *f, int64_t from, int64_t n)
+{
+    f->t->scale_add(f->s, f->v[0] + from, 0.3f, f->v[1] + from, 0.7f, n);
+}
+static void sgd_with(const Flat *f, int64_t from, int64_t n, bool first, bool nesterov)
+{
+    SgdArgs a = SGD;
+    a.first = first;
+    a.nesterov = nesterov;
+    f->t->sgd(f->s, &a, f->v[0] + from, f->v[1] + from, f->v[2] + from, n);
+}
+static void sgd_work(const Flat *f, int64_t from, int64_t n) { sgd_with(f, from, n, false, false); }
+static void first_work(const Flat *f, int64_t from, int64_t n) { sgd_with(f, from, n, true, false); }
+static void nesterov_work(const Flat *f, int64_t from, int64_t n) { sgd_with(f, from, n, false, true); }
+static void first_nesterov_work(const Flat *f, int64_t from, int64_t n) { sgd_with(f, from, n, true, true); }
+static void plain_sgd_work(const Flat *f, int64_t from, int64_t n)
+{
+    SgdArgs a = SGD;
+    a.momentum = 0;
+    f->t->sgd(f->s, &a, f->v[0] + from, f->v[1] + from, NULL, n);
+}
+static void adam_work(const Flat *f, int64_t from, int64_t n)
+{
+    f->t->adam(f->s, &ADAM, f->v[0] + from, f->v[1] + from, f->v[2] + from, f->v[3] + from, n);
+}
+static void adamw_work(const Flat *f, int64_t from, int64_t n)
+{
+    AdamArgs a = ADAM;
+    a.decoupled = true;
+    f->t->adam(f->s, &a, f->v[0] + from, f->v[1] + from, f->v[2] + from, f->v[3] + from, n);
+}
+/* The direction goes to range 0, whose old values serve as the weights through a copy in range 1's place. */
+static void lamb_work(const Flat *f, int64_t from, int64_t n)
+{
+    f->t->adam_direction(f->s, &ADAM, f->v[0] + from, f->v[1] + from, f->v[1] + from, f->v[2] + from,
+                         f->v[3] + from, n);
+}
+
+/* What each gives for one element, in double: v[0..3] in, changed in place. */
+typedef void (*Scalar)(double v[RANGES]);
+static void add_scalar(double v[]) { v[0] += v[1]; }
+static void scale_scalar(double v[]) { v[0] = (double)0.3f * v[1] + (double)0.7f * v[0]; }
+static double sgd_gradient(const double v[])
+{
+    return (double)SGD.grad_scale * v[1] + (double)SGD.weight_decay * v[0];
+}
+static void sgd_scalar(double v[])
+{
+    v[2] = (double)SGD.momentum * v[2] + sgd_gradient(v);
+    v[0] -= (double)SGD.lr * v[2];
+}
+static void first_scalar(double v[])
+{
+    v[2] = sgd_gradient(v);
+    v[0] -= (double)SGD.lr * v[2];
+}
+static void nesterov_scalar(double v[])
+{
+    double g = sgd_gradient(v);
+    v[2] = (double)SGD.momentum * v[2] + g;
+    v[0] -= (double)SGD.lr * (g + (double)SGD.momentum * v[2]);
+}
+static void first_nesterov_scalar(double v[])
+{
+    v[2] = sgd_gradient(v);
+    v[0] -= (double)SGD.lr * v[2] * (1 + (double)SGD.momentum);
+}
+static void plain_sgd_scalar(double v[]) { v[0] -= (double)SGD.lr * sgd_gradient(v); }
+static void moments(double v[], double g)
+{
+    v[2] = (double)ADAM.beta1 * v[2] + (1 - (double)ADAM.beta1) * g;
+    v[3] = (double)ADAM.beta2 * v[3] + (1 - (double)ADAM.beta2) * g * g;
+}
+static double ratio(const double v[])
+{
+    return v[2] / (double)ADAM.correct1 / (sqrt(v[3] / (double)ADAM.correct2) + (double)ADAM.eps);
+}
+static void adam_scalar(double v[])
+{
+    moments(v, (double)ADAM.grad_scale * v[1] + (double)ADAM.weight_decay * v[0]);
+    v[0] -= (double)ADAM.lr * ratio(v);
+}
+static void adamw_scalar(double v[])
+{
+    v[0] *= 1 - (double)ADAM.lr * (double)ADAM.weight_decay;
+    moments(v, (double)ADAM.grad_scale * v[1]);
+    v[0] -= (double)ADAM.lr * ratio(v);
+}
+static void lamb_scalar(double v[])
+{
+    moments(v, (double)ADAM.grad_scale * v[1]);
+    v[0] = ratio(v) + (double)ADAM.weight_decay * v[1];
+}
+
+static const struct {
+    const char *name;
+    Work work;
+    Scalar scalar;
+} works[] = {{"add", add_work, add_scalar},
+             {"scale_add", scale_work, scale_scalar},
+             {"sgd", sgd_work, sgd_scalar},
+             {"sgd, first", first_work, first_scalar},
+             {"sgd, nesterov", nesterov_work, nesterov_scalar},
+             {"sgd, nesterov, first", first_nesterov_work, first_nesterov_scalar},
+             {"sgd, no momentum", plain_sgd_work, plain_sgd_scalar},
+             {"adam", adam_work, adam_scalar},
+             {"adamw", adamw_work, adamw_scalar},
+             {"lamb", lamb_work, lamb_scalar}};
+enum { WORKS = sizeof works / sizeof *works };
+
+static const char *const isas[] = {"base", "avx2", "avx512"};
+
+static void test_values(void)
+{
+    const char *best = simd_table()->name;
+    Flat f = open_flat(2);
+    for (int isa = 0; isa < 3; ++isa)
+        for (int w = 0; w < WORKS; ++w) {
+            if (!simd_use(isas[isa])) continue;
+            fill(&f);
+            works[w].work(&f, 0, N);
+            double worst = 0;
+            for (int64_t i = 0; i < N; ++i) {
+                double v[RANGES];
+                for (int k = 0; k < RANGES; ++k) v[k] = (double)(float)rig_random((uint64_t)k + 1, i);
+                v[3] = fabs(v[3]);
+                works[w].scalar(v);
+                for (int k = 0; k < RANGES; ++k) {
+                    double off = fabs(f.v[k][i] - v[k]) / (1 + fabs(v[k]));
+                    if (!(off <= worst)) worst = off;
+                }
+            }
+            if (!(worst < 1e-6)) printf("  %s, %s: off by %g\n", works[w].name, isas[isa], worst);
+            CU_ASSERT(worst < 1e-6);
+        }
+    simd_use(best);
+    close_flat(&f);
+}
+
+static void test_cuts(void)
+{
+    const char *best = simd_table()->name;
+    const int64_t cuts[] = {0, 1, 14, 63, 4096, 20011, 37000, 37003, N};
+    Flat one = open_flat(1), two = open_flat(2);
+    for (int isa = 0; isa < 3; ++isa)
+        for (int w = 0; w < WORKS; ++w) {
+            if (!simd_use(isas[isa])) continue;
+            fill(&one);
+            fill(&two);
+            for (size_t c = 0; c + 1 < sizeof cuts / sizeof *cuts; ++c)
+                works[w].work(&one, cuts[c], cuts[c + 1] - cuts[c]);
+            works[w].work(&two, 0, N);
+            for (int k = 0; k < RANGES; ++k)
+                CU_ASSERT_EQUAL(memcmp(one.v[k], two.v[k], N * sizeof(float)), 0);
+        }
+    simd_use(best);
+    close_flat(&one);
+    close_flat(&two);
+}
+
+static void test_squares(void)
+{
+    const char *best = simd_table()->name;
+    enum { CHUNKS = (N + FLAT_CHUNK - 1) / FLAT_CHUNK };
+    double first[CHUNKS], sums[CHUNKS];
+    Flat f = open_flat(2);
+    for (int isa = 0; isa < 3; ++isa) {
+        if (!simd_use(isas[isa])) continue;
+        f.t->squares(f.s, sums, f.v[0], N);
+        if (isa == 0) memcpy(first, sums, sizeof sums);
+        CU_ASSERT_EQUAL(memcmp(first, sums, sizeof sums), 0); /* on every instruction set, too */
+        for (int c = 0; c < CHUNKS; ++c) {
+            double want = 0, one;
+            int64_t end = (c + 1) * FLAT_CHUNK < N ? (c + 1) * FLAT_CHUNK : N;
+            for (int64_t i = c * FLAT_CHUNK; i < end; ++i) want += (double)f.v[0][i] * f.v[0][i];
+            CU_ASSERT_DOUBLE_EQUAL(sums[c], want, 1e-9);
+            memmove(f.v[1] + 3, f.v[0] + c * FLAT_CHUNK, (size_t)(end - c * FLAT_CHUNK) * sizeof(float));
+            f.t->squares(f.s, &one, f.v[1] + 3, end - c * FLAT_CHUNK);
+            CU_ASSERT_EQUAL(memcmp(&one, &sums[c], sizeof one), 0);
+        }
+    }
+    simd_use(best);
+    close_flat(&f);
+}
+
+static void test_overwrite(void)
+{
+    Flat f = open_flat(1);
+    for (int64_t i = 0; i < N; ++i) f.v[0][i] = NAN;
+    f.t->scale_add(f.s, f.v[0], 2.0f, f.v[1], 0.0f, N); /* beta 0: what y held does not matter */
+    CU_ASSERT_EQUAL(f.v[0][N - 1], 2.0f * f.v[1][N - 1]);
+    f.t->add(f.s, f.v[0], f.v[1], f.v[2], 0);
+    CU_ASSERT_EQUAL(f.v[0][0], 2.0f * f.v[1][0]);
+    close_flat(&f);
+}
+
+TEST_MAIN("flat", {"values", test_values}, {"cuts and threads", test_cuts},
+          {"squares", test_squares}, {"overwriting", test_overwrite})
