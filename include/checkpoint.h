@@ -37,7 +37,8 @@ Status checkpoint_save(const World *world, const char *path, const CheckpointMet
                        const CheckpointIo *io);
 /* Loads path on every rank. Not a checkpoint, truncated or a tensor whose checksum is off: ERR_DATA naming file and
  * tensor. Another model (missing, surplus or differently shaped tensors): ERR_DATA that names the first difference and
- * nothing is set. Collective. */
+ * nothing is set. Tensors that another program rewrote (chunked, compressed, other float types) load through HDF5; one
+ * without a checksum is named in a warning. meta may be NULL. Collective. */
 Status checkpoint_load(const World *world, const char *path, CheckpointMeta *meta,
                        const CheckpointIo *io);
 /* Only the attributes. Not collective. */
@@ -45,7 +46,8 @@ Status checkpoint_read_meta(const char *path, CheckpointMeta *meta);
 /* Newest good "step-*.h5" in dir, checksums verified; torn ones are named in a warning and passed over. *path NULL if
  * there is none; else owned by caller. Not collective: rank 0 asks and tells the others. */
 Status checkpoint_newest(const char *dir, char **path);
-/* Removes all but the newest `keep` step-*.h5 (0: all stay); never best.h5. Not collective. */
+/* Removes all but the newest `keep` step-*.h5 and what a save that died left as step-*.h5.part (keep 0: all stay);
+ * never best.h5. Not collective. */
 Status checkpoint_prune(const char *dir, int64_t keep);
 
 /* The verbs: print attributes and tensors (with hashes); verify checksums; compare two files, *equal false and the first

@@ -44,7 +44,8 @@ typedef struct ConfigList { /* list of numbers */
 
 typedef struct Config {
     char *path; /* of the file, for messages; owned like every char * below */
-    struct ConfigPlace *place; /* where each key was set; owned, the config room's own; may be NULL */
+    struct ConfigPlace
+        *place; /* where each key was set; owned, the config room's own; may be NULL */
     struct {
         char *name, *dir; /* a run lives in dir/name */
         int64_t seed;

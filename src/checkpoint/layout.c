@@ -9,6 +9,7 @@
 #include <inttypes.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
@@ -55,6 +56,14 @@ static Status reserve(const char *part, int64_t bytes)
     close(fd);
     bool full = error == ENOSPC || error == EDQUOT || error == EFBIG || error == EIO;
     return full ? write_failed(part, "reserving the file's space", error) : OK;
+}
+
+/* The laid-out file has holes where the tensors go: fills them with blocks. */
+static Status reserve_all(const char *part)
+{
+    struct stat st;
+    if (stat(part, &st) != 0) return write_failed(part, "reading the file's size", errno);
+    return reserve(part, (int64_t)st.st_size);
 }
 
 static Status check_space(const char *part, int64_t bytes)
@@ -144,7 +153,7 @@ Status layout_create(const char *part, const CheckpointMeta *meta, const Checkpo
     H5Pclose(recipe.link);
     H5Pclose(recipe.create);
     bool closed = H5Fclose(file) >= 0;
-    if (!culprit && closed) return reserve(part, bytes);
+    if (!culprit && closed) return reserve_all(part);
     char *what = mem_format("laying out %s with HDF5", culprit ? culprit : "the file");
     Status status = write_failed(part, what, errno ? errno : EIO);
     mem_free(&what);

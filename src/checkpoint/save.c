@@ -104,12 +104,11 @@ static Status sync_folder(const char *path)
     return error ? write_failed(path, "syncing its folder", error) : OK;
 }
 
-/* Drops the space reserved beyond the end, then makes the file what loads. Rank 0. */
+/* Makes the file, which every rank has synced, what loads. Rank 0. */
 static Status publish(const Save *save, const char *path)
 {
     int fd = open(save->part, O_WRONLY | O_CLOEXEC), error = 0;
-    off_t end = fd < 0 ? -1 : lseek(fd, 0, SEEK_END);
-    if (end < 0 || ftruncate(fd, end) != 0 || fsync(fd) != 0) error = errno;
+    if (fd < 0 || fsync(fd) != 0) error = errno;
     if (fd >= 0 && close(fd) != 0 && !error) error = errno;
     if (error) return write_failed(save->part, "syncing", error);
     if (rename(save->part, path) != 0) return write_failed(path, "renaming to it", errno);

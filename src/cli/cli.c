@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { RANKS_MAX = 65536 };
 
@@ -163,7 +164,10 @@ static Status run_verb(const Verb *verb, int argc, char **argv, char **words)
         }
     if (verb->traits & VERB_RANKS) TRY(take_ranks(&argc, argv, &ranks));
     if (verb->traits & VERB_CONFIG) TRY(check_config(verb, argc, argv, &threads));
-    if (ranks > 1 && !launched()) return launch_ranks(ranks, threads, words);
+    if (ranks && launched())
+        return fail(ERR_USAGE, "-n %d: a launcher has started this rank already: leave -n out",
+                    ranks);
+    if (ranks > 1) return launch_ranks(ranks, threads, words);
     if (verb->traits & VERB_THREADS) threads_settle(threads, words);
     return verb->run(argc, argv);
 }
@@ -188,6 +192,18 @@ static Status run(int argc, char **argv, char **words)
     return run_verb(verb, argc - used, argv + used, words);
 }
 
+/* The launcher ends a job with its first process that fails, so the others let rank 0 speak before they leave. */
+static void report(Status status, int rank)
+{
+    if (status == OK) return;
+    if (rank > 0)
+        sleep(1);
+    else if (status == ERR_STOPPED)
+        log_info("%s", fail_message());
+    else
+        log_error("%s", fail_message());
+}
+
 int cli_main(int argc, char **argv)
 {
     /* Verbs reorder their words; starting again wants them as they came. */
@@ -199,7 +215,7 @@ int cli_main(int argc, char **argv)
     if (fflush(stdout) != 0 || ferror(stdout)) {
         if (status == OK) status = fail(ERR_IO, "standard output: %s", strerror(errno));
     }
-    if (status != OK && rank == 0 && *fail_message()) log_error("%s", fail_message());
+    report(status, rank);
     mem_free(&words);
     return status;
 }

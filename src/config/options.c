@@ -81,7 +81,7 @@ const Option options[] = {
      .help = "Optimizer steps, instead of train.epochs."},
     {"train.batch", &kind_int, AT(train.batch), "128", NULL, RANGE(1, MOST), .unit = "samples",
      .help = "Samples in one step, over all ranks."},
-    {"train.micro_batch", &kind_int, AT(train.micro_batch), "0", "chosen from batch and ranks",
+    {"train.micro_batch", &kind_int, AT(train.micro_batch), "0", "train.batch's largest divisor up to 32",
      RANGE(1, MOST), .unit = "samples",
      .help = "Samples in one pass through the model; must divide train.batch."},
     {"train.precision", &kind_enum, AT(train.precision), "fp32", NULL, .words = "fp32",

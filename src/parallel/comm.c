@@ -5,7 +5,7 @@
 #include <sched.h>
 #include <time.h>
 
-static const double POLL_YIELD_S = 200e-6;   /* then the waiting rank sleeps between polls, */
+static const double POLL_YIELD_S = 5e-3;     /* then the waiting rank sleeps between polls, */
 static const long POLL_SLEEP_NS = 50 * 1000; /* this long */
 
 static Status self_open(Comm *comm, Backend *backend, size_t arena_bytes)

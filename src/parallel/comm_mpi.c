@@ -10,7 +10,7 @@
 
 #include <omp.h>
 
-enum { PIECE = 1 << 20, SLOTS = 4 };  /* elements of a piece; pieces in flight */
+enum { PIECE = 1 << 19, SLOTS = 4 };  /* elements of a piece; pieces in flight */
 enum { PARALLEL_ELEMENTS = 1 << 17 }; /* a slice shorter than this is summed by one thread */
 enum { TAG_PIECES = 1 << 13 };        /* tags stay below the 32767 that every MPI allows */
 

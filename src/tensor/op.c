@@ -5,13 +5,20 @@
 #include <string.h>
 
 static const char *const op_names[OP_KINDS] = {
-    [OP_DENSE] = "dense",           [OP_CONV2D] = "conv2d",
-    [OP_BATCH_NORM] = "batch_norm", [OP_LAYER_NORM] = "layer_norm",
-    [OP_ACTIVATION] = "activation", [OP_POOL] = "pool",
-    [OP_ADD] = "add",               [OP_CONCAT] = "concat",
-    [OP_FLATTEN] = "flatten",       [OP_DROPOUT] = "dropout",
-    [OP_EMBEDDING] = "embedding",   [OP_SOFTMAX_LOSS] = "softmax_loss",
-    [OP_MSE_LOSS] = "mse_loss",     [OP_REORDER] = "reorder",
+    [OP_DENSE] = "dense",
+    [OP_CONV2D] = "conv2d",
+    [OP_BATCH_NORM] = "batch_norm",
+    [OP_LAYER_NORM] = "layer_norm",
+    [OP_ACTIVATION] = "activation",
+    [OP_POOL] = "pool",
+    [OP_ADD] = "add",
+    [OP_CONCAT] = "concat",
+    [OP_FLATTEN] = "flatten",
+    [OP_DROPOUT] = "dropout",
+    [OP_EMBEDDING] = "embedding",
+    [OP_SOFTMAX_LOSS] = "softmax_loss",
+    [OP_MSE_LOSS] = "mse_loss",
+    [OP_REORDER] = "reorder",
 };
 
 Status backend_open(Backend **backend, const BackendTable *table, BackendOptions options)
@@ -83,7 +90,10 @@ void op_refresh(Op *op, const OpRun *run)
     if (op->table->refresh) op->table->refresh(op, run);
 }
 
-void op_forward(Op *op, const OpRun *run) { op->table->forward(op, run); }
+void op_forward(Op *op, const OpRun *run)
+{
+    op->table->forward(op, run);
+}
 
 void op_backward_begin(Op *op, const OpRun *run)
 {

@@ -11,18 +11,26 @@ static void poison(void *p, size_t bytes)
     if (p && bytes > 0) memset(p, 0xff, bytes);
 }
 
-static const OpTable *inner(const Op *op) { return backend_cpu.op[op->spec.kind]; }
+static const OpTable *inner(const Op *op)
+{
+    return backend_cpu.op[op->spec.kind];
+}
 
 static void poison_dw(const Op *op, const OpRun *run, int from, int to)
 {
-    for (int i = from; i < to; ++i)
-        poison(run->dw[i], (size_t)op->w_elements[i] * sizeof(float));
+    for (int i = from; i < to; ++i) poison(run->dw[i], (size_t)op->w_elements[i] * sizeof(float));
 }
 
 /* Trained parameters come first, then running statistics, whose dw forward may already write. */
-static int trained(const Op *op) { return op->spec.kind == OP_BATCH_NORM ? 2 : op->spec.w_count; }
+static int trained(const Op *op)
+{
+    return op->spec.kind == OP_BATCH_NORM ? 2 : op->spec.w_count;
+}
 
-static Status poison_plan(Op *op, Desc wish[OP_INPUTS]) { return inner(op)->plan(op, wish); }
+static Status poison_plan(Op *op, Desc wish[OP_INPUTS])
+{
+    return inner(op)->plan(op, wish);
+}
 
 static void poison_refresh(Op *op, const OpRun *run)
 {
@@ -102,22 +110,55 @@ static const OpTable poison_op = {
     .free = poison_free,
 };
 
-static Status poison_open(Backend *b, BackendOptions options) { return backend_cpu.open(b, options); }
-static void poison_close(Backend *b) { backend_cpu.close(b); }
+static Status poison_open(Backend *b, BackendOptions options)
+{
+    return backend_cpu.open(b, options);
+}
+static void poison_close(Backend *b)
+{
+    backend_cpu.close(b);
+}
 
-static void *poison_alloc(Backend *b, size_t bytes) { return backend_cpu.alloc(b, bytes); }
-static void poison_release(Backend *b, void *p, size_t bytes) { backend_cpu.release(b, p, bytes); }
-static Stream *poison_stream(Backend *b) { return backend_cpu.stream(b); }
+static void *poison_alloc(Backend *b, size_t bytes)
+{
+    return backend_cpu.alloc(b, bytes);
+}
+static void poison_release(Backend *b, void *p, size_t bytes)
+{
+    backend_cpu.release(b, p, bytes);
+}
+static Stream *poison_stream(Backend *b)
+{
+    return backend_cpu.stream(b);
+}
 static void poison_copy(Stream *s, void *to, const void *from, size_t bytes)
 {
     backend_cpu.copy(s, to, from, bytes);
 }
-static void poison_zero(Stream *s, void *to, size_t bytes) { backend_cpu.zero(s, to, bytes); }
-static void poison_sync(Stream *s) { backend_cpu.sync(s); }
-static Event *poison_event_new(Backend *b) { return backend_cpu.event_new(b); }
-static void poison_event_record(Event *e, Stream *s) { backend_cpu.event_record(e, s); }
-static void poison_event_wait(Event *e, Stream *s) { backend_cpu.event_wait(e, s); }
-static void poison_event_free(Event **e) { backend_cpu.event_free(e); }
+static void poison_zero(Stream *s, void *to, size_t bytes)
+{
+    backend_cpu.zero(s, to, bytes);
+}
+static void poison_sync(Stream *s)
+{
+    backend_cpu.sync(s);
+}
+static Event *poison_event_new(Backend *b)
+{
+    return backend_cpu.event_new(b);
+}
+static void poison_event_record(Event *e, Stream *s)
+{
+    backend_cpu.event_record(e, s);
+}
+static void poison_event_wait(Event *e, Stream *s)
+{
+    backend_cpu.event_wait(e, s);
+}
+static void poison_event_free(Event **e)
+{
+    backend_cpu.event_free(e);
+}
 
 const BackendTable backend_poison = {
     .name = "poison",

@@ -33,11 +33,15 @@ char *shape_text(Shape shape, char *out)
     int used = 0;
     out[0] = 0;
     for (int i = 0; i < shape.ndim && used < ROOM; ++i)
-        used += snprintf(out + used, (size_t)(ROOM - used), "%s%" PRId64, i ? "x" : "", shape.dim[i]);
+        used +=
+            snprintf(out + used, (size_t)(ROOM - used), "%s%" PRId64, i ? "x" : "", shape.dim[i]);
     return out;
 }
 
-Desc desc_plain(Shape shape, DType dtype) { return (Desc){.shape = shape, .dtype = dtype, .block = 1}; }
+Desc desc_plain(Shape shape, DType dtype)
+{
+    return (Desc){.shape = shape, .dtype = dtype, .block = 1};
+}
 
 bool desc_equal(Desc a, Desc b)
 {
@@ -47,7 +51,10 @@ bool desc_equal(Desc a, Desc b)
 }
 
 /* The image whose memory d is, or d's own shape. */
-static Shape memory_shape(Desc d) { return d.flat ? d.image : d.shape; }
+static Shape memory_shape(Desc d)
+{
+    return d.flat ? d.image : d.shape;
+}
 
 bool desc_is_plain(Desc d)
 {

@@ -107,7 +107,8 @@ int threads_quota(const char *proc_file, const char *root)
     snprintf(v1_root, sizeof v1_root, "%.4000s/cpu", root);
     while (fgets(line, sizeof line, f)) { /* "0::/path" (v2) or "4:cpu,cpuacct:/path" (v1) */
         line[strcspn(line, "\n")] = 0;
-        char *controllers = strchr(line, ':'), *path = controllers ? strchr(controllers + 1, ':') : NULL;
+        char *controllers = strchr(line, ':'),
+             *path = controllers ? strchr(controllers + 1, ':') : NULL;
         if (!path) continue;
         *path++ = 0;
         bool v2 = controllers[1] == 0;

@@ -7,10 +7,10 @@ void backend_versions(FILE *out)
     const char *why = "";
     int count = cuda_device_count(&why);
     dnnl_versions(out);
-#if defined(__clang__)
-    fprintf(out, "OpenMP %d (clang " __clang_version__ ")\n", _OPENMP);
+#if defined(_OPENMP)
+    fprintf(out, "OpenMP %d, compiler " __VERSION__ "\n", _OPENMP);
 #else
-    fprintf(out, "OpenMP %d (gcc " __VERSION__ ")\n", _OPENMP);
+    fprintf(out, "OpenMP in oneDNN only, compiler " __VERSION__ "\n");
 #endif
     if (count > 0)
         fprintf(out, "CUDA: %d device%s\n", count, count == 1 ? "" : "s");

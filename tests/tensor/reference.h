@@ -79,8 +79,14 @@ typedef struct RefConv {
     int64_t n, c, h, w, o, r, s, stride_h, stride_w, pad_h, pad_w, g;
 } RefConv;
 
-static inline int64_t ref_conv_p(const RefConv *v) { return (v->h + 2 * v->pad_h - v->r) / v->stride_h + 1; }
-static inline int64_t ref_conv_q(const RefConv *v) { return (v->w + 2 * v->pad_w - v->s) / v->stride_w + 1; }
+static inline int64_t ref_conv_p(const RefConv *v)
+{
+    return (v->h + 2 * v->pad_h - v->r) / v->stride_h + 1;
+}
+static inline int64_t ref_conv_q(const RefConv *v)
+{
+    return (v->w + 2 * v->pad_w - v->s) / v->stride_w + 1;
+}
 
 /* Calls visit for every product x[xi] * w[wi] of y[yi]. */
 typedef void (*RefVisit)(void *to, int64_t xi, int64_t wi, int64_t yi);
@@ -132,14 +138,16 @@ static inline void ref_conv_run(const RefConv *v, RefVisit visit, const float *a
 }
 
 /* y[n][o][i] += b[o] over the inner positions, and relu; db[o] = sum of dy. */
-static inline void ref_bias(float *y, const float *b, int64_t n, int64_t o, int64_t inner, bool relu)
+static inline void ref_bias(float *y, const float *b, int64_t n, int64_t o, int64_t inner,
+                            bool relu)
 {
     for (int64_t i = 0; i < n * o * inner; ++i) {
         if (b) y[i] += b[i / inner % o];
         if (relu && y[i] < 0) y[i] = 0;
     }
 }
-static inline void ref_bias_gradient(const float *dy, float *db, int64_t n, int64_t o, int64_t inner)
+static inline void ref_bias_gradient(const float *dy, float *db, int64_t n, int64_t o,
+                                     int64_t inner)
 {
     double *sum = mem_new((size_t)o * sizeof *sum);
     for (int64_t i = 0; i < n * o * inner; ++i) sum[i / inner % o] += (double)dy[i];
@@ -156,7 +164,12 @@ typedef struct RefOp {
     float *w[OP_PARAMS];
 } RefOp;
 
-static inline void *ref_memory(size_t bytes) { return mem_pages_new(bytes ? bytes : 1); }
+/* Always with room to spare, which stays zero unless something is written out of bounds. */
+enum { REF_SPARE_BYTES = 4096 };
+static inline void *ref_memory(size_t bytes)
+{
+    return mem_pages_new(bytes + REF_SPARE_BYTES);
+}
 
 /* Plans as the planner does: once more with what the op wished for. */
 static inline Status ref_op_new(RefOp *r, Backend *backend, OpSpec *spec)
@@ -193,7 +206,7 @@ static inline Status ref_op_new(RefOp *r, Backend *backend, OpSpec *spec)
 
 static inline void ref_release(void *p, size_t bytes)
 {
-    if (p) mem_pages_free(p, bytes ? bytes : 1);
+    if (p) mem_pages_free(p, bytes + REF_SPARE_BYTES);
 }
 
 static inline void ref_op_free(RefOp *r)

@@ -10,7 +10,8 @@ static const double tolerance = 2e-5;
 
 static OpSpec conv_spec(const RefConv *v, int flags)
 {
-    OpSpec s = {.kind = OP_CONV2D, .groups = (int)v->g, .x_count = 1, .w_count = 1 + !!(flags & WITH_BIAS)};
+    OpSpec s = {
+        .kind = OP_CONV2D, .groups = (int)v->g, .x_count = 1, .w_count = 1 + !!(flags & WITH_BIAS)};
     s.kernel[0] = (int)v->r, s.kernel[1] = (int)v->s;
     s.stride[0] = (int)v->stride_h, s.stride[1] = (int)v->stride_w;
     s.pad[0] = (int)v->pad_h, s.pad[1] = (int)v->pad_w;
@@ -29,7 +30,10 @@ typedef struct Case { /* plain order */
     float *ref_y, *ref_dx, *ref_dw, *ref_db;
 } Case;
 
-static float *floats(int64_t n) { return mem_new((size_t)n * sizeof(float)); }
+static float *floats(int64_t n)
+{
+    return mem_new((size_t)n * sizeof(float));
+}
 
 static void case_init(Case *c, const RefConv *v)
 {
@@ -37,7 +41,8 @@ static void case_init(Case *c, const RefConv *v)
     c->w_n = v->o * (v->c / v->g) * v->r * v->s;
     c->y_n = v->n * v->o * ref_conv_p(v) * ref_conv_q(v);
     float **const xs[] = {&c->x, &c->dx, &c->ref_dx}, **const ys[] = {&c->y, &c->dy, &c->ref_y};
-    float **const ws[] = {&c->w[0], &c->dw[0], &c->ref_dw}, **const bs[] = {&c->w[1], &c->dw[1], &c->ref_db};
+    float **const ws[] = {&c->w[0], &c->dw[0], &c->ref_dw},
+                  **const bs[] = {&c->w[1], &c->dw[1], &c->ref_db};
     for (int i = 0; i < 3; ++i) {
         *xs[i] = floats(c->x_n), *ys[i] = floats(c->y_n);
         *ws[i] = floats(c->w_n), *bs[i] = floats(v->o);
@@ -50,8 +55,8 @@ static void case_init(Case *c, const RefConv *v)
 
 static void case_fini(Case *c)
 {
-    float **const all[] = {&c->x,     &c->dx,    &c->ref_dx, &c->y,      &c->dy,    &c->ref_y,
-                           &c->w[0],  &c->dw[0], &c->ref_dw, &c->w[1],   &c->dw[1], &c->ref_db};
+    float **const all[] = {&c->x,    &c->dx,    &c->ref_dx, &c->y,    &c->dy,    &c->ref_y,
+                           &c->w[0], &c->dw[0], &c->ref_dw, &c->w[1], &c->dw[1], &c->ref_db};
     for (size_t i = 0; i < sizeof all / sizeof all[0]; ++i) mem_free(all[i]);
 }
 
@@ -62,21 +67,23 @@ static void reference(Case *c, const RefConv *v, int flags)
     ref_conv_run(v, ref_visit_y, c->x, c->w[0], c->ref_y, c->y_n);
     ref_bias(c->ref_y, flags & WITH_BIAS ? c->w[1] : NULL, v->n, v->o, inner, flags & WITH_RELU);
     /* y's sign near zero may differ: the mask is the op's own, as it is what its backward sees */
-    for (int64_t i = 0; i < c->y_n; ++i) masked[i] = flags & WITH_RELU && c->y[i] <= 0 ? 0 : c->dy[i];
+    for (int64_t i = 0; i < c->y_n; ++i)
+        masked[i] = flags & WITH_RELU && c->y[i] <= 0 ? 0 : c->dy[i];
     ref_conv_run(v, ref_visit_dx, masked, c->w[0], c->ref_dx, c->x_n);
     ref_conv_run(v, ref_visit_dw, masked, c->x, c->ref_dw, c->w_n);
     ref_bias_gradient(masked, c->ref_db, v->n, v->o, inner);
     mem_free(&masked);
 }
 
-static void must_be_near(const char *what, const RefConv *v, const float *a, const float *b, int64_t n)
+static void must_be_near(const char *what, const RefConv *v, const float *a, const float *b,
+                         int64_t n)
 {
     double e = ref_error(a, b, n);
     CU_ASSERT(e <= tolerance);
     if (!(e <= tolerance))
-        printf("  %s off by %.1e: n%d c%d %dx%d o%d k%dx%d s%d p%d g%d\n", what, e, (int)v->n, (int)v->c,
-               (int)v->h, (int)v->w, (int)v->o, (int)v->r, (int)v->s, (int)v->stride_h, (int)v->pad_h,
-               (int)v->g);
+        printf("  %s off by %.1e: n%d c%d %dx%d o%d k%dx%d s%d p%d g%d\n", what, e, (int)v->n,
+               (int)v->c, (int)v->h, (int)v->w, (int)v->o, (int)v->r, (int)v->s, (int)v->stride_h,
+               (int)v->pad_h, (int)v->g);
 }
 
 static void check_conv(Backend *backend, const RefConv *v, int flags)
@@ -103,38 +110,40 @@ static void check_conv(Backend *backend, const RefConv *v, int flags)
     case_fini(&c);
 }
 
-static Backend *open_backend(const BackendTable *table)
+static Backend *open_backend(const BackendTable *table, int threads)
 {
     Backend *b = NULL;
-    CHECK_OK(backend_open(&b, table, (BackendOptions){.threads = 2}));
+    CHECK_OK(backend_open(&b, table, (BackendOptions){.threads = threads}));
     return b;
 }
 
 static void channels(void)
 {
-    Backend *b = open_backend(&backend_poison);
+    Backend *b = open_backend(&backend_poison, 1);
     const int64_t some[] = {1, 3, 5, 16, 17, 33};
     for (int i = 0; i < 6; ++i)
         for (int j = 0; j < 6; ++j)
-            check_conv(b, &(RefConv){2, some[i], 7, 6, some[j], 3, 3, 1, 1, 1, 1, 1}, (i + j) & 1 ? ALL : KEEP_DX);
+            check_conv(b, &(RefConv){2, some[i], 7, 6, some[j], 3, 3, 1, 1, 1, 1, 1},
+                       (i + j) & 1 ? ALL : KEEP_DX);
     backend_close(&b);
 }
 
 static void kernels_strides_pads(void)
 {
-    Backend *b = open_backend(&backend_poison);
+    Backend *b = open_backend(&backend_poison, 1);
     for (int64_t k = 1; k <= 7; k += 2)
         for (int64_t stride = 1; stride <= 2; ++stride)
             for (int64_t pad = 0; pad <= 3 && pad <= k / 2 + 1; ++pad) {
                 check_conv(b, &(RefConv){2, 17, 9, 8, 16, k, k, stride, stride, pad, pad, 1}, ALL);
-                check_conv(b, &(RefConv){1, 3, 12, 11, 33, k, k, stride, stride, pad, pad, 1}, WITH_BIAS);
+                check_conv(b, &(RefConv){1, 3, 12, 11, 33, k, k, stride, stride, pad, pad, 1},
+                           WITH_BIAS);
             }
     backend_close(&b);
 }
 
 static void not_square(void)
 {
-    Backend *b = open_backend(&backend_poison);
+    Backend *b = open_backend(&backend_poison, 2);
     check_conv(b, &(RefConv){2, 16, 9, 14, 32, 1, 5, 1, 2, 0, 2, 1}, ALL);
     check_conv(b, &(RefConv){3, 8, 13, 5, 5, 5, 3, 2, 1, 2, 0, 1}, ALL);
     check_conv(b, &(RefConv){1, 1, 10, 3, 1, 3, 1, 1, 1, 0, 0, 1}, ALL);
@@ -143,12 +152,16 @@ static void not_square(void)
 
 static void groups_and_depthwise(void)
 {
-    Backend *b = open_backend(&backend_poison);
+    Backend *b = open_backend(&backend_poison, 1);
     const int64_t depth[] = {3, 16, 24, 33};
     for (int i = 0; i < 4; ++i)
         for (int64_t stride = 1; stride <= 2; ++stride) {
-            check_conv(b, &(RefConv){2, depth[i], 9, 8, depth[i], 3, 3, stride, stride, 1, 1, depth[i]}, KEEP_DX);
-            check_conv(b, &(RefConv){1, depth[i], 7, 7, depth[i], 5, 5, stride, stride, 2, 2, depth[i]}, ALL);
+            check_conv(
+                b, &(RefConv){2, depth[i], 9, 8, depth[i], 3, 3, stride, stride, 1, 1, depth[i]},
+                KEEP_DX);
+            check_conv(
+                b, &(RefConv){1, depth[i], 7, 7, depth[i], 5, 5, stride, stride, 2, 2, depth[i]},
+                ALL);
         }
     check_conv(b, &(RefConv){2, 32, 8, 8, 64, 3, 3, 1, 1, 1, 1, 2}, ALL);
     check_conv(b, &(RefConv){2, 12, 8, 8, 20, 3, 3, 1, 1, 1, 1, 4}, ALL);
@@ -158,8 +171,9 @@ static void groups_and_depthwise(void)
 
 static void shapes_of_models(void)
 {
-    Backend *b = open_backend(&backend_poison);
-    check_conv(b, &(RefConv){4, 64, 14, 14, 64, 3, 3, 1, 1, 1, 1, 1}, KEEP_DX);  /* Winograd */
+    Backend *b = open_backend(&backend_poison, 2);
+    check_conv(b, &(RefConv){4, 64, 14, 14, 64, 3, 3, 1, 1, 1, 1, 1}, KEEP_DX); /* Winograd */
+    check_conv(b, &(RefConv){2, 32, 10, 9, 48, 3, 3, 1, 1, 0, 1, 1}, ALL);      /* in dw only */
     check_conv(b, &(RefConv){2, 256, 7, 7, 64, 1, 1, 1, 1, 0, 0, 1}, KEEP_DX);
     check_conv(b, &(RefConv){2, 64, 14, 14, 128, 1, 1, 2, 2, 0, 0, 1}, KEEP_DX);
     check_conv(b, &(RefConv){4, 1, 28, 28, 32, 3, 3, 1, 1, 1, 1, 1}, WITH_BIAS | WITH_RELU);
@@ -170,7 +184,7 @@ static void shapes_of_models(void)
 
 static void same_bits_again(void)
 {
-    Backend *b = open_backend(&backend_cpu);
+    Backend *b = open_backend(&backend_cpu, 2);
     const RefConv v = {4, 33, 14, 14, 40, 3, 3, 1, 1, 1, 1, 1};
     OpSpec spec = conv_spec(&v, ALL);
     Case c[2];
@@ -192,8 +206,9 @@ static void same_bits_again(void)
 
 static void pack_round_trip(void)
 {
-    Backend *b = open_backend(&backend_poison);
-    const RefConv all[] = {{1, 17, 8, 8, 33, 3, 3, 1, 1, 1, 1, 1}, {1, 24, 8, 8, 24, 3, 3, 1, 1, 1, 1, 24}};
+    Backend *b = open_backend(&backend_poison, 2);
+    const RefConv all[] = {{1, 17, 8, 8, 33, 3, 3, 1, 1, 1, 1, 1},
+                           {1, 24, 8, 8, 24, 3, 3, 1, 1, 1, 1, 24}};
     for (int i = 0; i < 2; ++i) {
         RefOp r;
         OpSpec spec = conv_spec(&all[i], ALL);
@@ -218,7 +233,7 @@ static void pack_round_trip(void)
 
 static void refused(void)
 {
-    Backend *b = open_backend(&backend_cpu);
+    Backend *b = open_backend(&backend_cpu, 2);
     const RefConv v = {2, 16, 8, 8, 16, 3, 3, 1, 1, 1, 1, 1};
     Desc wish[OP_INPUTS];
     Op *op = NULL;

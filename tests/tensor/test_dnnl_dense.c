@@ -6,7 +6,10 @@
 
 static const double tolerance = 2e-5;
 
-static float *floats(int64_t n) { return mem_new((size_t)n * sizeof(float)); }
+static float *floats(int64_t n)
+{
+    return mem_new((size_t)n * sizeof(float));
+}
 
 static Backend *open_backend(const BackendTable *table)
 {
@@ -24,7 +27,10 @@ typedef struct Dense {
 
 static OpSpec dense_spec(const Dense *d)
 {
-    OpSpec s = {.kind = OP_DENSE, .x_count = 1, .w_count = 1 + d->bias, .act = d->relu ? ACT_RELU : ACT_NONE};
+    OpSpec s = {.kind = OP_DENSE,
+                .x_count = 1,
+                .w_count = 1 + d->bias,
+                .act = d->relu ? ACT_RELU : ACT_NONE};
     s.need_dx[0] = d->need_dx;
     s.x[0] = d->x;
     s.w[0] = shape_of(2, d->out, d->in, 1, 1);
@@ -34,13 +40,14 @@ static OpSpec dense_spec(const Dense *d)
     return s;
 }
 
-static void must_be_near(const char *what, const Dense *d, const float *a, const float *b, int64_t n)
+static void must_be_near(const char *what, const Dense *d, const float *a, const float *b,
+                         int64_t n)
 {
     double e = ref_error(a, b, n);
     CU_ASSERT(e <= tolerance);
     if (!(e <= tolerance))
-        printf("  %s off by %.1e: rows %d in %d out %d flat %d\n", what, e, (int)d->rows, (int)d->in,
-               (int)d->out, d->x.flat);
+        printf("  %s off by %.1e: rows %d in %d out %d flat %d\n", what, e, (int)d->rows,
+               (int)d->in, (int)d->out, d->x.flat);
 }
 
 static void check_dense(Backend *backend, const Dense *d)
@@ -49,7 +56,8 @@ static void check_dense(Backend *backend, const Dense *d)
     const int64_t x_n = d->rows * d->in, w_n = d->in * d->out, y_n = d->rows * d->out;
     float *x = floats(x_n), *w[OP_PARAMS] = {floats(w_n), floats(d->out)}, *y = floats(y_n);
     float *dx = floats(x_n), *dw[OP_PARAMS] = {floats(w_n), floats(d->out)}, *dy = floats(y_n);
-    float *ref = floats(x_n + w_n + y_n + d->out), *ref_w = ref + x_n, *ref_y = ref_w + w_n, *ref_b = ref_y + y_n;
+    float *ref = floats(x_n + w_n + y_n + d->out), *ref_w = ref + x_n, *ref_y = ref_w + w_n,
+          *ref_b = ref_y + y_n;
     ref_random(x, x_n, 1);
     ref_random(w[0], w_n, 2);
     ref_random(w[1], d->out, 3);
@@ -87,18 +95,22 @@ static void vectors(void)
     for (int i = 0; i < 6; ++i)
         for (int j = 0; j < 6; ++j)
             for (int64_t n = 1; n <= 32; n = n * 5 + 1)
-                check_dense(b, &(Dense){desc_plain(shape_of(2, n, some[i], 1, 1), DTYPE_F32), n, some[i], some[j],
-                                        (i + j) & 1, j & 1, n > 1});
-    check_dense(b, &(Dense){desc_plain(shape_of(2, 64, 784, 1, 1), DTYPE_F32), 64, 784, 128, true, true, false});
-    check_dense(b, &(Dense){desc_plain(shape_of(2, 32, 512, 1, 1), DTYPE_F32), 32, 512, 512, true, true, true});
+                check_dense(b, &(Dense){desc_plain(shape_of(2, n, some[i], 1, 1), DTYPE_F32), n,
+                                        some[i], some[j], (i + j) & 1, j & 1, n > 1});
+    check_dense(b, &(Dense){desc_plain(shape_of(2, 64, 784, 1, 1), DTYPE_F32), 64, 784, 128, true,
+                            true, false});
+    check_dense(b, &(Dense){desc_plain(shape_of(2, 32, 512, 1, 1), DTYPE_F32), 32, 512, 512, true,
+                            true, true});
     backend_close(&b);
 }
 
 static void sequences(void)
 {
     Backend *b = open_backend(&backend_poison);
-    check_dense(b, &(Dense){desc_plain(shape_of(3, 2, 7, 33, 1), DTYPE_F32), 14, 33, 48, true, false, true});
-    check_dense(b, &(Dense){desc_plain(shape_of(3, 4, 16, 64, 1), DTYPE_F32), 64, 64, 17, false, true, true});
+    check_dense(b, &(Dense){desc_plain(shape_of(3, 2, 7, 33, 1), DTYPE_F32), 14, 33, 48, true,
+                            false, true});
+    check_dense(b, &(Dense){desc_plain(shape_of(3, 4, 16, 64, 1), DTYPE_F32), 64, 64, 17, false,
+                            true, true});
     backend_close(&b);
 }
 
@@ -142,7 +154,8 @@ static void refused(void)
     Backend *b = open_backend(&backend_cpu);
     Desc wish[OP_INPUTS];
     Op *op = NULL;
-    OpSpec spec = dense_spec(&(Dense){desc_plain(shape_of(2, 4, 30, 1, 1), DTYPE_F32), 4, 31, 8, true, false, true});
+    OpSpec spec = dense_spec(
+        &(Dense){desc_plain(shape_of(2, 4, 30, 1, 1), DTYPE_F32), 4, 31, 8, true, false, true});
     CHECK_FAILS(op_new(&op, b, &spec, wish), ERR_CONFIG, "8x31");
     CU_ASSERT_PTR_NULL(op);
     backend_close(&b);
@@ -180,5 +193,6 @@ static void reorders(void)
     backend_close(&b);
 }
 
-TEST_MAIN("dnnl_dense", {"vectors", vectors}, {"sequences", sequences}, {"flat images", flat_images},
-          {"pack round trip", pack_round_trip}, {"refused", refused}, {"reorders", reorders})
+TEST_MAIN("dnnl_dense", {"vectors", vectors}, {"sequences", sequences},
+          {"flat images", flat_images}, {"pack round trip", pack_round_trip}, {"refused", refused},
+          {"reorders", reorders})

@@ -38,10 +38,16 @@ static void close_flat(Flat *f)
 
 /* One call of each operation on elements [from, from + n) of the four ranges. */
 typedef void (*Work)(const Flat *f, int64_t from, int64_t n);
-static const SgdArgs SGD = {.lr = 0.1f, .momentum = 0.9f, .weight_decay = 0.01f, .grad_scale = 0.5f};
-static const AdamArgs ADAM = {.lr = 0.1f, .beta1 = 0.9f, .beta2 = 0.99f, .eps = 1e-6f,
-                              .weight_decay = 0.01f, .grad_scale = 0.5f,
-                              .correct1 = 0.19f, .correct2 = 0.0199f};
+static const SgdArgs SGD = {
+    .lr = 0.1f, .momentum = 0.9f, .weight_decay = 0.01f, .grad_scale = 0.5f};
+static const AdamArgs ADAM = {.lr = 0.1f,
+                              .beta1 = 0.9f,
+                              .beta2 = 0.99f,
+                              .eps = 1e-6f,
+                              .weight_decay = 0.01f,
+                              .grad_scale = 0.5f,
+                              .correct1 = 0.19f,
+                              .correct2 = 0.0199f};
 
 static void add_work(const Flat *f, int64_t from, int64_t n)
 {
@@ -58,10 +64,22 @@ static void sgd_with(const Flat *f, int64_t from, int64_t n, bool first, bool ne
     a.nesterov = nesterov;
     f->t->sgd(f->s, &a, f->v[0] + from, f->v[1] + from, f->v[2] + from, n);
 }
-static void sgd_work(const Flat *f, int64_t from, int64_t n) { sgd_with(f, from, n, false, false); }
-static void first_work(const Flat *f, int64_t from, int64_t n) { sgd_with(f, from, n, true, false); }
-static void nesterov_work(const Flat *f, int64_t from, int64_t n) { sgd_with(f, from, n, false, true); }
-static void first_nesterov_work(const Flat *f, int64_t from, int64_t n) { sgd_with(f, from, n, true, true); }
+static void sgd_work(const Flat *f, int64_t from, int64_t n)
+{
+    sgd_with(f, from, n, false, false);
+}
+static void first_work(const Flat *f, int64_t from, int64_t n)
+{
+    sgd_with(f, from, n, true, false);
+}
+static void nesterov_work(const Flat *f, int64_t from, int64_t n)
+{
+    sgd_with(f, from, n, false, true);
+}
+static void first_nesterov_work(const Flat *f, int64_t from, int64_t n)
+{
+    sgd_with(f, from, n, true, true);
+}
 static void plain_sgd_work(const Flat *f, int64_t from, int64_t n)
 {
     SgdArgs a = SGD;
@@ -81,14 +99,20 @@ static void adamw_work(const Flat *f, int64_t from, int64_t n)
 /* The direction goes to range 0, whose old values serve as the weights through a copy in range 1's place. */
 static void lamb_work(const Flat *f, int64_t from, int64_t n)
 {
-    f->t->adam_direction(f->s, &ADAM, f->v[0] + from, f->v[1] + from, f->v[1] + from, f->v[2] + from,
-                         f->v[3] + from, n);
+    f->t->adam_direction(f->s, &ADAM, f->v[0] + from, f->v[1] + from, f->v[1] + from,
+                         f->v[2] + from, f->v[3] + from, n);
 }
 
 /* What each gives for one element, in double: v[0..3] in, changed in place. */
 typedef void (*Scalar)(double v[RANGES]);
-static void add_scalar(double v[]) { v[0] += v[1]; }
-static void scale_scalar(double v[]) { v[0] = (double)0.3f * v[1] + (double)0.7f * v[0]; }
+static void add_scalar(double v[])
+{
+    v[0] += v[1];
+}
+static void scale_scalar(double v[])
+{
+    v[0] = (double)0.3f * v[1] + (double)0.7f * v[0];
+}
 static double sgd_gradient(const double v[])
 {
     return (double)SGD.grad_scale * v[1] + (double)SGD.weight_decay * v[0];
@@ -114,7 +138,10 @@ static void first_nesterov_scalar(double v[])
     v[2] = sgd_gradient(v);
     v[0] -= (double)SGD.lr * v[2] * (1 + (double)SGD.momentum);
 }
-static void plain_sgd_scalar(double v[]) { v[0] -= (double)SGD.lr * sgd_gradient(v); }
+static void plain_sgd_scalar(double v[])
+{
+    v[0] -= (double)SGD.lr * sgd_gradient(v);
+}
 static void moments(double v[], double g)
 {
     v[2] = (double)ADAM.beta1 * v[2] + (1 - (double)ADAM.beta1) * g;
@@ -171,7 +198,8 @@ static void test_values(void)
             double worst = 0;
             for (int64_t i = 0; i < N; ++i) {
                 double v[RANGES];
-                for (int k = 0; k < RANGES; ++k) v[k] = (double)(float)rig_random((uint64_t)k + 1, i);
+                for (int k = 0; k < RANGES; ++k)
+                    v[k] = (double)(float)rig_random((uint64_t)k + 1, i);
                 v[3] = fabs(v[3]);
                 works[w].scalar(v);
                 for (int k = 0; k < RANGES; ++k) {
@@ -223,7 +251,8 @@ static void test_squares(void)
             int64_t end = (c + 1) * FLAT_CHUNK < N ? (c + 1) * FLAT_CHUNK : N;
             for (int64_t i = c * FLAT_CHUNK; i < end; ++i) want += (double)f.v[0][i] * f.v[0][i];
             CU_ASSERT_DOUBLE_EQUAL(sums[c], want, 1e-9);
-            memmove(f.v[1] + 3, f.v[0] + c * FLAT_CHUNK, (size_t)(end - c * FLAT_CHUNK) * sizeof(float));
+            memmove(f.v[1] + 3, f.v[0] + c * FLAT_CHUNK,
+                    (size_t)(end - c * FLAT_CHUNK) * sizeof(float));
             f.t->squares(f.s, &one, f.v[1] + 3, end - c * FLAT_CHUNK);
             CU_ASSERT_EQUAL(memcmp(&one, &sums[c], sizeof one), 0);
         }

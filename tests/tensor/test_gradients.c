@@ -11,16 +11,24 @@ struct Case {
     void (*reference)(const Case *c, double *const x[], double *const w[], double *y);
 };
 
-static int64_t hw_of(Shape s) { return s.dim[2] * s.dim[3]; }
+static int64_t hw_of(Shape s)
+{
+    return s.dim[2] * s.dim[3];
+}
 
 static double act_reference(Act act, double v)
 {
     switch (act) {
-    case ACT_RELU: return v > 0 ? v : 0;
-    case ACT_RELU6: return v < 0 ? 0 : v > 6 ? 6 : v;
-    case ACT_GELU: return 0.5 * v * (1 + tanh(sqrt(2 / M_PI) * (v + 0.044715 * v * v * v)));
-    case ACT_SILU: return v / (1 + exp(-v));
-    case ACT_NONE: break;
+    case ACT_RELU:
+        return v > 0 ? v : 0;
+    case ACT_RELU6:
+        return v < 0 ? 0 : v > 6 ? 6 : v;
+    case ACT_GELU:
+        return 0.5 * v * (1 + tanh(sqrt(2 / M_PI) * (v + 0.044715 * v * v * v)));
+    case ACT_SILU:
+        return v / (1 + exp(-v));
+    case ACT_NONE:
+        break;
     }
     return v;
 }
@@ -155,7 +163,10 @@ static void softmax_loss(const Case *c, double *const x[], double *const w[], do
     }
 }
 
-static float target_at(int64_t i) { return (float)rig_random(99, i); }
+static float target_at(int64_t i)
+{
+    return (float)rig_random(99, i);
+}
 static void mse_loss(const Case *c, double *const x[], double *const w[], double *y)
 {
     Shape s = c->spec.x[0].shape;
@@ -180,7 +191,10 @@ static bool is_loss(const OpSpec *s)
 }
 
 /* Trained parameters: batch_norm's last two are running statistics. */
-static int trained(const OpSpec *s) { return s->kind == OP_BATCH_NORM ? 2 : s->w_count; }
+static int trained(const OpSpec *s)
+{
+    return s->kind == OP_BATCH_NORM ? 2 : s->w_count;
+}
 
 /* The gradients are those of sum(dy * y); for a loss, of scale * sum(loss). */
 static double objective(const Case *c, const Truth *t, double *y)
@@ -236,8 +250,7 @@ static Truth truth_new(const Case *c)
     for (int64_t i = real; i < n && !is_loss(s); ++i) t.dy[i] = 0;
     for (int k = 0; k < s->x_count; ++k)
         t.dx[k] = differences(c, &t, t.x[k], shape_count(s->x[k].shape));
-    for (int k = 0; k < trained(s); ++k)
-        t.dw[k] = differences(c, &t, t.w[k], shape_count(s->w[k]));
+    for (int k = 0; k < trained(s); ++k) t.dw[k] = differences(c, &t, t.w[k], shape_count(s->w[k]));
     objective(c, &t, t.y);
     return t;
 }
@@ -282,8 +295,9 @@ static void run_case(const Case *c, const Truth *t, int block, int threads, bool
     Op *op;
     CHECK_OK(backend_open(&backend, &backend_poison, (BackendOptions){.threads = threads}));
     CHECK_OK(op_new(&op, backend, &spec, wish)); /* as the planner does: first ask what it wishes */
-    snprintf(how, sizeof how, "%s, %s, block %d, %d threads%s", op->spec.kind == OP_POOL ? "pool" : "op",
-             simd_table()->name, block, threads, in_place ? ", in place" : "");
+    snprintf(how, sizeof how, "%s, %s, block %d, %d threads%s",
+             op->spec.kind == OP_POOL ? "pool" : "op", simd_table()->name, block, threads,
+             in_place ? ", in place" : "");
     op_free(&op);
     backend_close(&backend);
     memcpy(spec.x, wish, sizeof wish);
@@ -342,9 +356,16 @@ static Desc plain(int ndim, int64_t a, int64_t b, int64_t c, int64_t d)
 
 static void bn_case(Desc x, Act act, bool residual, int rows)
 {
-    Case c = {.spec = {.kind = OP_BATCH_NORM, .act = act, .residual = residual, .eps = 1e-5f,
-                       .x_count = residual ? 2 : 1, .w_count = 4, .x = {x, x}, .y = x},
-              .rows = rows, .reference = batch_norm};
+    Case c = {.spec = {.kind = OP_BATCH_NORM,
+                       .act = act,
+                       .residual = residual,
+                       .eps = 1e-5f,
+                       .x_count = residual ? 2 : 1,
+                       .w_count = 4,
+                       .x = {x, x},
+                       .y = x},
+              .rows = rows,
+              .reference = batch_norm};
     for (int i = 0; i < 4; ++i) c.spec.w[i] = shape_of(1, x.shape.dim[1], 1, 1, 1);
     check(c);
 }
@@ -362,7 +383,8 @@ static void test_batch_norm(void)
 static void test_layer_norm(void)
 {
     Case c = {.spec = {.kind = OP_LAYER_NORM, .eps = 1e-5f, .x_count = 1, .w_count = 2},
-              .rows = 2, .reference = layer_norm};
+              .rows = 2,
+              .reference = layer_norm};
     c.spec.x[0] = c.spec.y = plain(3, 3, 5, 37, 1);
     c.spec.w[0] = c.spec.w[1] = shape_of(1, 37, 1, 1, 1);
     check(c);
@@ -377,17 +399,24 @@ static void test_activation(void)
     for (Act act = ACT_RELU; act <= ACT_SILU; ++act) {
         Desc x = plain(4, 2, 19, 3, 5);
         check((Case){.spec = {.kind = OP_ACTIVATION, .act = act, .x_count = 1, .x = {x}, .y = x},
-                     .rows = 2, .reference = activation});
+                     .rows = 2,
+                     .reference = activation});
     }
 }
 
 static void pool_case(PoolMode mode, Act act, int kernel, int stride, int pad, int64_t h, int64_t w)
 {
     bool global = mode == POOL_GLOBAL_AVG;
-    Case c = {.spec = {.kind = OP_POOL, .pool = mode, .act = act, .kernel = {kernel, kernel},
-                       .stride = {stride, stride}, .pad = {pad, pad}, .x_count = 1,
+    Case c = {.spec = {.kind = OP_POOL,
+                       .pool = mode,
+                       .act = act,
+                       .kernel = {kernel, kernel},
+                       .stride = {stride, stride},
+                       .pad = {pad, pad},
+                       .x_count = 1,
                        .x = {plain(4, 2, 19, h, w)}},
-              .rows = 2, .reference = pool};
+              .rows = 2,
+              .reference = pool};
     c.spec.y = global ? plain(4, 2, 19, 1, 1)
                       : plain(4, 2, 19, (h + 2 * pad - kernel) / stride + 1,
                               (w + 2 * pad - kernel) / stride + 1);
@@ -412,64 +441,94 @@ static void test_add(void)
     const Act acts[] = {ACT_NONE, ACT_RELU, ACT_RELU6};
     for (int i = 0; i < 3; ++i) {
         Desc x = plain(4, 3, 19, 2, 5);
-        check((Case){.spec = {.kind = OP_ADD, .act = acts[i], .x_count = 2 + i, .x = {x, x, x, x},
-                              .y = x},
-                     .rows = 3, .reference = add});
+        check((Case){
+            .spec = {.kind = OP_ADD, .act = acts[i], .x_count = 2 + i, .x = {x, x, x, x}, .y = x},
+            .rows = 3,
+            .reference = add});
     }
 }
 
 static void test_concat(void)
 {
-    check((Case){.spec = {.kind = OP_CONCAT, .x_count = 3,
+    check((Case){.spec = {.kind = OP_CONCAT,
+                          .x_count = 3,
                           .x = {plain(4, 2, 16, 3, 2), plain(4, 2, 32, 3, 2), plain(4, 2, 5, 3, 2)},
                           .y = plain(4, 2, 53, 3, 2)},
-                 .rows = 2, .reference = concat});
-    check((Case){.spec = {.kind = OP_CONCAT, .x_count = 2,
+                 .rows = 2,
+                 .reference = concat});
+    check((Case){.spec = {.kind = OP_CONCAT,
+                          .x_count = 2,
                           .x = {plain(4, 2, 7, 3, 2), plain(4, 2, 9, 3, 2)},
                           .y = plain(4, 2, 16, 3, 2)},
-                 .rows = 2, .reference = concat});
-    check((Case){.spec = {.kind = OP_CONCAT, .x_count = 2,
+                 .rows = 2,
+                 .reference = concat});
+    check((Case){.spec = {.kind = OP_CONCAT,
+                          .x_count = 2,
                           .x = {plain(2, 3, 7, 1, 1), plain(2, 3, 4, 1, 1)},
                           .y = plain(2, 3, 11, 1, 1)},
-                 .rows = 3, .reference = concat});
+                 .rows = 3,
+                 .reference = concat});
 }
 
 static void test_flatten(void)
 {
-    check((Case){.spec = {.kind = OP_FLATTEN, .x_count = 1, .x = {plain(4, 2, 19, 3, 2)},
+    check((Case){.spec = {.kind = OP_FLATTEN,
+                          .x_count = 1,
+                          .x = {plain(4, 2, 19, 3, 2)},
                           .y = plain(2, 2, 114, 1, 1)},
-                 .rows = 2, .reference = flatten});
-    check((Case){.spec = {.kind = OP_FLATTEN, .x_count = 1, .x = {plain(4, 2, 32, 1, 1)},
+                 .rows = 2,
+                 .reference = flatten});
+    check((Case){.spec = {.kind = OP_FLATTEN,
+                          .x_count = 1,
+                          .x = {plain(4, 2, 32, 1, 1)},
                           .y = plain(2, 2, 32, 1, 1)},
-                 .rows = 2, .reference = flatten});
+                 .rows = 2,
+                 .reference = flatten});
 }
 
 static void test_dropout(void)
 {
     Desc image = plain(4, 3, 19, 5, 15), flat = plain(2, 4, 333, 1, 1);
-    check((Case){.spec = {.kind = OP_DROPOUT, .drop = 0.3f, .seed_name = 42, .x_count = 1,
-                          .x = {image}, .y = image},
-                 .rows = 3, .reference = dropout});
-    check((Case){.spec = {.kind = OP_DROPOUT, .drop = 0.5f, .seed_name = 43, .x_count = 1,
-                          .x = {flat}, .y = flat},
-                 .rows = 4, .reference = dropout});
+    check((Case){.spec = {.kind = OP_DROPOUT,
+                          .drop = 0.3f,
+                          .seed_name = 42,
+                          .x_count = 1,
+                          .x = {image},
+                          .y = image},
+                 .rows = 3,
+                 .reference = dropout});
+    check((Case){.spec = {.kind = OP_DROPOUT,
+                          .drop = 0.5f,
+                          .seed_name = 43,
+                          .x_count = 1,
+                          .x = {flat},
+                          .y = flat},
+                 .rows = 4,
+                 .reference = dropout});
 }
 
 static void test_losses(void)
 {
     for (int smooth = 0; smooth < 2; ++smooth) {
-        Case c = {.spec = {.kind = OP_SOFTMAX_LOSS, .smoothing = smooth ? 0.1f : 0.0f, .x_count = 1,
-                           .x = {plain(2, 5, 7, 1, 1)}, .y = plain(2, 5, LOSS_COLUMNS, 1, 1)},
-                  .rows = 4, .reference = softmax_loss};
+        Case c = {.spec = {.kind = OP_SOFTMAX_LOSS,
+                           .smoothing = smooth ? 0.1f : 0.0f,
+                           .x_count = 1,
+                           .x = {plain(2, 5, 7, 1, 1)},
+                           .y = plain(2, 5, LOSS_COLUMNS, 1, 1)},
+                  .rows = 4,
+                  .reference = softmax_loss};
         check(c);
         c.spec.x[0] = plain(3, 3, 4, 33, 1);
         c.spec.y = plain(2, 12, LOSS_COLUMNS, 1, 1);
         c.rows = 2;
         check(c);
     }
-    check((Case){.spec = {.kind = OP_MSE_LOSS, .x_count = 1, .x = {plain(2, 4, 9, 1, 1)},
+    check((Case){.spec = {.kind = OP_MSE_LOSS,
+                          .x_count = 1,
+                          .x = {plain(2, 4, 9, 1, 1)},
                           .y = plain(2, 4, LOSS_COLUMNS, 1, 1)},
-                 .rows = 3, .reference = mse_loss});
+                 .rows = 3,
+                 .reference = mse_loss});
 }
 
 TEST_MAIN("gradients", {"batch_norm", test_batch_norm}, {"layer_norm", test_layer_norm},

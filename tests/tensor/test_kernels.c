@@ -40,7 +40,8 @@ static void test_large_mean(void)
         Desc x = rig_desc(shape_of(4, 8, 20, 17, 19), blocks[b]);
         Rig r = rig_of(bn_spec(x), 2);
         set(x, r.run.x[0], 1, 1.0, 1e4);
-        double *in = malloc((size_t)shape_count(x.shape) * sizeof *in), *out = malloc((size_t)shape_count(x.shape) * sizeof *out);
+        double *in = malloc((size_t)shape_count(x.shape) * sizeof *in),
+               *out = malloc((size_t)shape_count(x.shape) * sizeof *out);
         rig_get(x, r.run.x[0], in);
         op_forward(r.op, &r.run);
         rig_get(x, r.run.y, out);
@@ -48,7 +49,8 @@ static void test_large_mean(void)
         double worst = 0;
         for (int64_t c = 0; c < 20; ++c) {
             double mean = 0, variance = 0;
-            for (int64_t i = 0; i < count; ++i) mean += in[(i / hw * 20 + c) * hw + i % hw] / (double)count;
+            for (int64_t i = 0; i < count; ++i)
+                mean += in[(i / hw * 20 + c) * hw + i % hw] / (double)count;
             for (int64_t i = 0; i < count; ++i)
                 variance += pow(in[(i / hw * 20 + c) * hw + i % hw] - mean, 2) / (double)count;
             for (int64_t i = 0; i < count; ++i) {
@@ -119,8 +121,13 @@ static void test_bn_inference(void)
 static void test_pool_ties(void)
 {
     Desc x = rig_desc(shape_of(4, 1, 16, 4, 4), 16);
-    OpSpec s = {.kind = OP_POOL, .pool = POOL_MAX, .kernel = {2, 2}, .stride = {2, 2}, .x_count = 1,
-                .x = {x}, .y = plain(4, 1, 16, 2, 2)};
+    OpSpec s = {.kind = OP_POOL,
+                .pool = POOL_MAX,
+                .kernel = {2, 2},
+                .stride = {2, 2},
+                .x_count = 1,
+                .x = {x},
+                .y = plain(4, 1, 16, 2, 2)};
     Rig r = rig_of(s, 1);
     for (int i = 0; i < 256; ++i) ((float *)r.run.x[0])[i] = 5.0f;
     ((float *)r.run.x[0])[15 * 16 + 3] = NAN;
@@ -156,8 +163,8 @@ static void test_dropout(void)
         kept += y[i] != 0.0f;
         same += i < 40000 && (y[i] != 0.0f) == (y[40000 + i] != 0.0f);
     }
-    CU_ASSERT(llabs(kept - 140000) < 5 * 205);             /* five deviations */
-    CU_ASSERT(llabs(same - (int64_t)(0.58 * 40000)) < 500); /* samples are independent */
+    CU_ASSERT(llabs(kept - 140000) < 5 * 205);                       /* five deviations */
+    CU_ASSERT(llabs(same - (int64_t)(0.58 * 40000)) < 500);          /* samples are independent */
     CU_ASSERT_EQUAL(memcmp(y, y + 3 * 40000, 40000 * sizeof *y), 0); /* but for equal ids */
     r.run.training = false;
     op_forward(r.op, &r.run);
@@ -213,7 +220,8 @@ static void test_embedding(void)
         double want[V * C] = {0};
         for (int i = 0; i < 3 * T; ++i)
             for (int c = 0; c < C; ++c) {
-                CU_ASSERT_EQUAL(((float *)r.run.y)[i * C + c], i < 2 * T ? w[token[i] * C + c] : 0.0f);
+                CU_ASSERT_EQUAL(((float *)r.run.y)[i * C + c],
+                                i < 2 * T ? w[token[i] * C + c] : 0.0f);
                 if (i < 2 * T) want[token[i] * C + c] += ((float *)r.run.dy)[i * C + c];
             }
         for (int i = 0; i < V * C; ++i) CU_ASSERT_DOUBLE_EQUAL(r.run.dw[0][i], want[i], 1e-6);
@@ -231,7 +239,9 @@ static float *loss_of(Rig *r, const float *logits, int64_t k, const int32_t *lab
 
 static void test_softmax_edges(void)
 {
-    OpSpec s = {.kind = OP_SOFTMAX_LOSS, .x_count = 1, .x = {plain(2, 1, 5, 1, 1)},
+    OpSpec s = {.kind = OP_SOFTMAX_LOSS,
+                .x_count = 1,
+                .x = {plain(2, 1, 5, 1, 1)},
                 .y = plain(2, 1, LOSS_COLUMNS, 1, 1)};
     Rig r = rig_of(s, 1);
     const int32_t label = 2;
@@ -257,7 +267,10 @@ static void test_softmax_edges(void)
 static void test_softmax_vocabulary(void)
 {
     enum { K = 50257 };
-    OpSpec s = {.kind = OP_SOFTMAX_LOSS, .smoothing = 0.1f, .x_count = 1, .x = {plain(2, 1, K, 1, 1)},
+    OpSpec s = {.kind = OP_SOFTMAX_LOSS,
+                .smoothing = 0.1f,
+                .x_count = 1,
+                .x = {plain(2, 1, K, 1, 1)},
                 .y = plain(2, 1, LOSS_COLUMNS, 1, 1)};
     Rig r = rig_of(s, 2);
     float *logits = malloc(K * sizeof *logits);
@@ -290,7 +303,8 @@ static void test_wishes(void)
     CU_ASSERT_EQUAL(r.wish[0].block, 16);
     CU_ASSERT_EQUAL(r.op->spec.y.block, 16);
     rig_close(&r);
-    s = (OpSpec){.kind = OP_CONCAT, .x_count = 2, .x = {blocked, blocked}, .y = plain(4, 2, 38, 3, 3)};
+    s = (OpSpec){
+        .kind = OP_CONCAT, .x_count = 2, .x = {blocked, blocked}, .y = plain(4, 2, 38, 3, 3)};
     r = rig_of(s, 1);
     CU_ASSERT_EQUAL(r.wish[1].block, 1);
     CU_ASSERT_EQUAL(r.op->spec.y.block, 1);
@@ -301,7 +315,8 @@ static void test_wishes(void)
     CU_ASSERT(shape_equal(r.op->spec.y.image, blocked.shape));
     Desc view = r.op->spec.y;
     rig_close(&r);
-    s = (OpSpec){.kind = OP_SOFTMAX_LOSS, .x_count = 1, .x = {view}, .y = plain(2, 2, LOSS_COLUMNS, 1, 1)};
+    s = (OpSpec){
+        .kind = OP_SOFTMAX_LOSS, .x_count = 1, .x = {view}, .y = plain(2, 2, LOSS_COLUMNS, 1, 1)};
     r = rig_of(s, 1);
     CU_ASSERT(!r.wish[0].flat && r.wish[0].block == 1);
     rig_close(&r);
@@ -313,7 +328,11 @@ static void test_bad_specs(void)
     Op *op;
     Desc wish[OP_INPUTS], x = plain(4, 1, 16, 32, 32);
     CHECK_OK(backend_open(&backend, &backend_cpu, (BackendOptions){.threads = 1}));
-    OpSpec s = {.kind = OP_POOL, .kernel = {16, 16}, .stride = {1, 1}, .x_count = 1, .x = {x},
+    OpSpec s = {.kind = OP_POOL,
+                .kernel = {16, 16},
+                .stride = {1, 1},
+                .x_count = 1,
+                .x = {x},
                 .y = plain(4, 1, 16, 17, 17)};
     CHECK_FAILS(op_new(&op, backend, &s, wish), ERR_CONFIG, "at most 254 pixels");
     s.kernel[0] = s.kernel[1] = 2;
@@ -342,8 +361,9 @@ static void same_bits(OpSpec s)
     for (int k = 0; k < s.x_count; ++k)
         CU_ASSERT_EQUAL(memcmp(r[0].run.dx[k], r[1].run.dx[k], desc_bytes(s.x[k])), 0);
     for (int k = 0; k < s.w_count; ++k)
-        CU_ASSERT_EQUAL(memcmp(r[0].run.dw[k], r[1].run.dw[k],
-                               (size_t)r[0].op->w_elements[k] * sizeof(float)), 0);
+        CU_ASSERT_EQUAL(
+            memcmp(r[0].run.dw[k], r[1].run.dw[k], (size_t)r[0].op->w_elements[k] * sizeof(float)),
+            0);
     for (int t = 0; t < 2; ++t) rig_close(&r[t]);
 }
 
@@ -351,7 +371,8 @@ static void test_threads(void)
 {
     const int blocks[] = {1, 8, 16, 0};
     for (int b = 0; b < 4; ++b) {
-        Desc x = rig_desc(shape_of(4, 6, 48, 15, 13), blocks[b]); /* 3 groups of 16: parts are split */
+        Desc x =
+            rig_desc(shape_of(4, 6, 48, 15, 13), blocks[b]); /* 3 groups of 16: parts are split */
         OpSpec s = bn_spec(x);
         same_bits(s);
         s.act = ACT_RELU;
@@ -359,8 +380,13 @@ static void test_threads(void)
         s.x[1] = x;
         s.x_count = 2;
         same_bits(s);
-        s = (OpSpec){.kind = OP_POOL, .kernel = {3, 3}, .stride = {2, 2}, .pad = {1, 1},
-                     .x_count = 1, .x = {x}, .y = plain(4, 6, 48, 8, 7)};
+        s = (OpSpec){.kind = OP_POOL,
+                     .kernel = {3, 3},
+                     .stride = {2, 2},
+                     .pad = {1, 1},
+                     .x_count = 1,
+                     .x = {x},
+                     .y = plain(4, 6, 48, 8, 7)};
         same_bits(s);
         same_bits((OpSpec){.kind = OP_ACTIVATION, .act = ACT_GELU, .x_count = 1, .x = {x}, .y = x});
     }
@@ -368,13 +394,16 @@ static void test_threads(void)
     ln.x[0] = ln.y = plain(3, 6, 23, 333, 1);
     ln.w[0] = ln.w[1] = shape_of(1, 333, 1, 1, 1);
     same_bits(ln);
-    same_bits((OpSpec){.kind = OP_SOFTMAX_LOSS, .x_count = 1, .x = {plain(2, 33, 1000, 1, 1)},
+    same_bits((OpSpec){.kind = OP_SOFTMAX_LOSS,
+                       .x_count = 1,
+                       .x = {plain(2, 33, 1000, 1, 1)},
                        .y = plain(2, 33, LOSS_COLUMNS, 1, 1)});
 }
 
-TEST_MAIN("kernels", {"batch_norm far from zero", test_large_mean}, {"batch_norm of few", test_bn_few},
-          {"batch_norm at inference", test_bn_inference}, {"pool ties and NaN", test_pool_ties},
-          {"dropout statistics", test_dropout}, {"dropout layouts", test_dropout_layouts},
-          {"embedding", test_embedding}, {"softmax edges", test_softmax_edges},
+TEST_MAIN("kernels", {"batch_norm far from zero", test_large_mean},
+          {"batch_norm of few", test_bn_few}, {"batch_norm at inference", test_bn_inference},
+          {"pool ties and NaN", test_pool_ties}, {"dropout statistics", test_dropout},
+          {"dropout layouts", test_dropout_layouts}, {"embedding", test_embedding},
+          {"softmax edges", test_softmax_edges},
           {"softmax over a vocabulary", test_softmax_vocabulary}, {"wishes", test_wishes},
           {"bad specs", test_bad_specs}, {"one thread and two", test_threads})

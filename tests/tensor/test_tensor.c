@@ -42,7 +42,8 @@ static void layouts(void)
 static void backends(void)
 {
     Backend *b = NULL;
-    CHECK_FAILS(backend_open(&b, &backend_cpu, (BackendOptions){.threads = 0}), ERR_CONFIG, "train.threads");
+    CHECK_FAILS(backend_open(&b, &backend_cpu, (BackendOptions){.threads = 0}), ERR_CONFIG,
+                "train.threads");
     CU_ASSERT_PTR_NULL(b);
     CHECK_OK(backend_open(&b, &backend_cpu, (BackendOptions){.threads = 1}));
     const BackendTable *t = b->table;
@@ -70,7 +71,8 @@ static void missing_operation(void)
     Op *op = NULL;
     Desc wish[OP_INPUTS];
     CHECK_OK(backend_open(&b, &lacking, (BackendOptions){.threads = 1}));
-    CHECK_FAILS(op_new(&op, b, &(OpSpec){.kind = OP_DENSE, .x_count = 1}, wish), ERR_CONFIG, "dense");
+    CHECK_FAILS(op_new(&op, b, &(OpSpec){.kind = OP_DENSE, .x_count = 1}, wish), ERR_CONFIG,
+                "dense");
     OpSpec empty = {.kind = OP_REORDER, .x_count = 1};
     CHECK_FAILS(op_new(&op, b, &empty, wish), ERR_CONFIG, "reorder");
     CU_ASSERT_PTR_NULL(op);
@@ -81,8 +83,8 @@ static void threads_are_divided(void)
 {
     CU_ASSERT_EQUAL(threads_divide(2, 2, 0, 1), 2);
     CU_ASSERT_EQUAL(threads_divide(2, 2, 0, 2), 1);
-    CU_ASSERT_EQUAL(threads_divide(2, 2, 0, 4), 1);   /* never less than one */
-    CU_ASSERT_EQUAL(threads_divide(1, 64, 0, 64), 1); /* bound to a core each */
+    CU_ASSERT_EQUAL(threads_divide(2, 2, 0, 4), 1);    /* never less than one */
+    CU_ASSERT_EQUAL(threads_divide(1, 64, 0, 64), 1);  /* bound to a core each */
     CU_ASSERT_EQUAL(threads_divide(32, 64, 0, 2), 32); /* bound to a socket each */
     CU_ASSERT_EQUAL(threads_divide(32, 64, 0, 4), 16);
     CU_ASSERT_EQUAL(threads_divide(4, 4, 0, 4), 1);   /* taskset, then mpirun */
@@ -132,9 +134,15 @@ static void quotas(void)
     put(root, "cpu/cpu.cfs_quota_us", "800000\n");
     CU_ASSERT_EQUAL(threads_quota(file, root), 8);
     CU_ASSERT_EQUAL(threads_quota("/no/such/file", root), 0);
-    static const char *const made[] = {"job/step/cpu.max",      "job/cpu.max", "cpu/cpu.cfs_quota_us",
-                                       "cpu/cpu.cfs_period_us", "self",        "job/step",
-                                       "job",                   "cpu",         ""};
+    static const char *const made[] = {"job/step/cpu.max",
+                                       "job/cpu.max",
+                                       "cpu/cpu.cfs_quota_us",
+                                       "cpu/cpu.cfs_period_us",
+                                       "self",
+                                       "job/step",
+                                       "job",
+                                       "cpu",
+                                       ""};
     for (size_t i = 0; i < sizeof made / sizeof made[0]; ++i) {
         snprintf(file, sizeof file, "%s/%s", root, made[i]);
         CU_ASSERT_EQUAL(remove(file), 0);

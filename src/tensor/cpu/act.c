@@ -9,7 +9,10 @@ typedef struct ActTask {
 } ActTask;
 enum { ITEM = 4096 };
 
-static bool by_output(const OpSpec *s) { return s->act == ACT_RELU || s->act == ACT_RELU6; }
+static bool by_output(const OpSpec *s)
+{
+    return s->act == ACT_RELU || s->act == ACT_RELU6;
+}
 
 static Status act_plan(Op *op, Desc wish[OP_INPUTS])
 {
@@ -50,7 +53,10 @@ static void act_backward_data(Op *op, const OpRun *run)
     work_run(grad_body, &t, (t.n + ITEM - 1) / ITEM, t.n);
 }
 
-static void nothing(Op *op) { (void)op; }
+static void nothing(Op *op)
+{
+    (void)op;
+}
 
 const OpTable cpu_activation = {
     .name = "activation",

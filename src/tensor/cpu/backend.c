@@ -17,7 +17,10 @@ typedef struct CpuBackend {
     Stream stream;
 } CpuBackend;
 
-Dnnl *cpu_dnnl(const Backend *backend) { return ((CpuBackend *)backend->impl)->dnnl; }
+Dnnl *cpu_dnnl(const Backend *backend)
+{
+    return ((CpuBackend *)backend->impl)->dnnl;
+}
 
 static Status cpu_open(Backend *backend, BackendOptions options)
 {
@@ -49,7 +52,10 @@ static void cpu_release(Backend *backend, void *p, size_t bytes)
     mem_pages_free(p, bytes);
 }
 
-static Stream *cpu_stream(Backend *backend) { return &((CpuBackend *)backend->impl)->stream; }
+static Stream *cpu_stream(Backend *backend)
+{
+    return &((CpuBackend *)backend->impl)->stream;
+}
 
 static void cpu_copy(Stream *s, void *to, const void *from, size_t bytes)
 {
@@ -63,7 +69,10 @@ static void cpu_zero(Stream *s, void *to, size_t bytes)
     memset(to, 0, bytes);
 }
 
-static void cpu_sync(Stream *s) { (void)s; }
+static void cpu_sync(Stream *s)
+{
+    (void)s;
+}
 
 static Event *cpu_event_new(Backend *backend)
 {
@@ -83,7 +92,10 @@ static void cpu_event_wait(Event *e, Stream *s)
     (void)s;
 }
 
-static void cpu_event_free(Event **e) { mem_free(e); }
+static void cpu_event_free(Event **e)
+{
+    mem_free(e);
+}
 
 const BackendTable backend_cpu = {
     .name = "cpu",

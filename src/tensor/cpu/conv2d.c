@@ -30,10 +30,10 @@ static Status conv_check(const OpSpec *s)
                 shape_text(s->y.shape, c));
 }
 
-/* Blocks of x and y that suit this shape, and whether Winograd's algorithm does. */
+/* Blocks of x and y that suit this shape, and the directions that Winograd's algorithm suits. */
 typedef struct ConvChoice {
     int x_block, y_block;
-    bool winograd;
+    bool winograd[LINEAR_DIRECTIONS];
 } ConvChoice;
 
 /* The formats of one conv2d, owned. */
@@ -86,21 +86,34 @@ static Status conv_ask(Dnnl *dnnl, const OpSpec *s, ConvChoice *choice)
     return status;
 }
 
-/* Measured on AVX-512 (one and two threads, every convolution of lenet, resnet18, resnet50 and mobilenet_v2): direct
- * kernels on channel blocks of a vector's width are within 10 % of the machine's rate and channels-last never beats
- * them by more; Winograd's F(4x4, 3x3) is 1.3 to 2.3 times as fast for 3x3 kernels with full blocks on both sides. Raw
- * data of few channels is read as it comes: no block would be full. */
+/* How many 4x4 tiles the output has, if F(4x4, 3x3) fits this convolution at all, with full channel blocks; else 0. */
+static int64_t winograd_tiles(const OpSpec *s, const ConvShape *v, int lanes)
+{
+    enum { CHANNELS_MIN = 32, TILE = 4 };
+    if (v->g != 1 || s->kernel[0] != 3 || s->kernel[1] != 3 || s->stride[0] != 1 ||
+        s->stride[1] != 1)
+        return 0;
+    if (s->pad[0] > 1 || s->pad[1] > 1 || v->c % lanes != 0 || v->o % lanes != 0) return 0;
+    if (v->c < CHANNELS_MIN || v->o < CHANNELS_MIN) return 0;
+    return v->n * ((v->p + TILE - 1) / TILE) * ((v->q + TILE - 1) / TILE);
+}
+
+/* Measured with AVX-512 on one and two threads at every convolution of lenet, resnet18, resnet50 and mobilenet_v2
+ * (bench/ops_bench.c): direct kernels on channel blocks of a vector's width come within 10 % of the machine's rate, and
+ * channels-last is nowhere clearly better. Winograd's algorithm takes 0.4 to 0.8 of the direct one's time once there are
+ * enough tiles to pay for transforming the weight; for dw, which the direct kernels are worst at, fewer will do. Raw data
+ * of few channels is read as it comes: no block of it would be full. */
 static Status conv_choose(Dnnl *dnnl, const OpSpec *s, ConvChoice *choice)
 {
-    enum { FEW_CHANNELS = 3, WINOGRAD_CHANNELS = 32 };
+    enum { FEW_CHANNELS = 3, TILES_MIN = 32, TILES_MIN_DW = 16 };
     const ConvShape v = conv_shape(s);
     int lanes = dnnl_vector_floats();
     if (lanes == 0) return conv_ask(dnnl, s, choice);
     choice->x_block = choice->y_block = lanes;
     if (v.c <= FEW_CHANNELS && v.g == 1 && !s->need_dx[0]) choice->x_block = 1;
-    choice->winograd = v.g == 1 && s->kernel[0] == 3 && s->kernel[1] == 3 && s->stride[0] == 1 &&
-                       s->stride[1] == 1 && s->pad[0] <= 1 && s->pad[1] <= 1 && v.c % lanes == 0 &&
-                       v.o % lanes == 0 && v.c >= WINOGRAD_CHANNELS && v.o >= WINOGRAD_CHANNELS;
+    int64_t tiles = winograd_tiles(s, &v, lanes);
+    choice->winograd[LINEAR_FORWARD] = choice->winograd[LINEAR_DATA] = tiles >= TILES_MIN;
+    choice->winograd[LINEAR_WEIGHT] = tiles >= TILES_MIN_DW;
     return OK;
 }
 
@@ -121,7 +134,9 @@ static Status conv_plan(Op *op, Desc wish[OP_INPUTS])
                                                   .w_plain = f.plain,
                                                   .stride = {s->stride[0], s->stride[1]},
                                                   .pad = {s->pad[0], s->pad[1]},
-                                                  .winograd = choice.winograd});
+                                                  .winograd = {choice.winograd[LINEAR_FORWARD],
+                                                               choice.winograd[LINEAR_DATA],
+                                                               choice.winograd[LINEAR_WEIGHT]}});
     formats_free(&f);
     op->flops_forward = 2.0 * (double)shape_count(s->y.shape) * (double)s->w[0].dim[1] *
                         s->kernel[0] * s->kernel[1];

@@ -33,20 +33,30 @@ typedef struct RoleName {
 } RoleName;
 static const RoleName role_names[KERNEL_KINDS][ROLES] = {
 #define FORWARD                                                                                    \
-    {{dnnl_query_src_md, 0, DNNL_ARG_SRC},                                                         \
-     {dnnl_query_weights_md, 0, DNNL_ARG_WEIGHTS},                                                 \
-     {dnnl_query_weights_md, 1, DNNL_ARG_BIAS},                                                    \
-     {dnnl_query_dst_md, 0, DNNL_ARG_DST}}
+    {                                                                                              \
+        {dnnl_query_src_md, 0, DNNL_ARG_SRC}, {dnnl_query_weights_md, 0, DNNL_ARG_WEIGHTS},        \
+            {dnnl_query_weights_md, 1, DNNL_ARG_BIAS},                                             \
+        {                                                                                          \
+            dnnl_query_dst_md, 0, DNNL_ARG_DST                                                     \
+        }                                                                                          \
+    }
 #define DATA                                                                                       \
-    {{dnnl_query_diff_src_md, 0, DNNL_ARG_DIFF_SRC},                                               \
-     {dnnl_query_weights_md, 0, DNNL_ARG_WEIGHTS},                                                 \
-     {dnnl_query_undef, 0, 0},                                                                     \
-     {dnnl_query_diff_dst_md, 0, DNNL_ARG_DIFF_DST}}
+    {                                                                                              \
+        {dnnl_query_diff_src_md, 0, DNNL_ARG_DIFF_SRC},                                            \
+            {dnnl_query_weights_md, 0, DNNL_ARG_WEIGHTS}, {dnnl_query_undef, 0, 0},                \
+        {                                                                                          \
+            dnnl_query_diff_dst_md, 0, DNNL_ARG_DIFF_DST                                           \
+        }                                                                                          \
+    }
 #define WEIGHT                                                                                     \
-    {{dnnl_query_src_md, 0, DNNL_ARG_SRC},                                                         \
-     {dnnl_query_diff_weights_md, 0, DNNL_ARG_DIFF_WEIGHTS},                                       \
-     {dnnl_query_diff_weights_md, 1, DNNL_ARG_DIFF_BIAS},                                          \
-     {dnnl_query_diff_dst_md, 0, DNNL_ARG_DIFF_DST}}
+    {                                                                                              \
+        {dnnl_query_src_md, 0, DNNL_ARG_SRC},                                                      \
+            {dnnl_query_diff_weights_md, 0, DNNL_ARG_DIFF_WEIGHTS},                                \
+            {dnnl_query_diff_weights_md, 1, DNNL_ARG_DIFF_BIAS},                                   \
+        {                                                                                          \
+            dnnl_query_diff_dst_md, 0, DNNL_ARG_DIFF_DST                                           \
+        }                                                                                          \
+    }
     [KERNEL_CONV_FORWARD] = FORWARD,
     [KERNEL_CONV_DATA] = DATA,
     [KERNEL_CONV_WEIGHT] = WEIGHT,
@@ -62,9 +72,13 @@ static const RoleName role_names[KERNEL_KINDS][ROLES] = {
 
 static const char *status_text(dnnl_status_t status)
 {
-    static const char *const text[] = {"success",           "out of memory",   "invalid arguments",
-                                       "not implemented",   "last implementation reached",
-                                       "run-time error",    "not required"};
+    static const char *const text[] = {"success",
+                                       "out of memory",
+                                       "invalid arguments",
+                                       "not implemented",
+                                       "last implementation reached",
+                                       "run-time error",
+                                       "not required"};
     return (size_t)status < sizeof text / sizeof text[0] ? text[status] : "unknown error";
 }
 
@@ -75,7 +89,10 @@ static void must(dnnl_status_t status, const char *call)
 
 /* ---- where 2.x and 3.x differ ---- */
 #if DNNL3
-static const_dnnl_memory_desc_t md_of(const Format *f) { return f ? f->md : NULL; }
+static const_dnnl_memory_desc_t md_of(const Format *f)
+{
+    return f ? f->md : NULL;
+}
 
 static Format *format_clone(const_dnnl_memory_desc_t md)
 {
@@ -108,8 +125,8 @@ bool format_elementwise(const Format *format)
     return kind == dnnl_blocked;
 }
 
-static dnnl_status_t conv_create(dnnl_primitive_desc_t *pd, const Dnnl *dnnl, const KernelSpec *spec,
-                                 const_dnnl_primitive_attr_t attr)
+static dnnl_status_t conv_create(dnnl_primitive_desc_t *pd, const Dnnl *dnnl,
+                                 const KernelSpec *spec, const_dnnl_primitive_attr_t attr)
 {
     dnnl_alg_kind_t alg = spec->winograd ? dnnl_convolution_winograd : dnnl_convolution_direct;
     const dnnl_dims_t stride = {spec->stride[0], spec->stride[1]}, dilate = {0, 0};
@@ -118,9 +135,9 @@ static dnnl_status_t conv_create(dnnl_primitive_desc_t *pd, const Dnnl *dnnl, co
     const_dnnl_memory_desc_t b = md_of(spec->role[ROLE_B]), y = md_of(spec->role[ROLE_Y]);
     dnnl_primitive_desc_t hint = spec->hint ? spec->hint->desc : NULL;
     if (spec->kind == KERNEL_CONV_FORWARD)
-        return dnnl_convolution_forward_primitive_desc_create(pd, dnnl->engine, dnnl_forward_training,
-                                                              alg, x, w, b, y, stride, dilate, pad,
-                                                              pad, attr);
+        return dnnl_convolution_forward_primitive_desc_create(pd, dnnl->engine,
+                                                              dnnl_forward_training, alg, x, w, b,
+                                                              y, stride, dilate, pad, pad, attr);
     if (spec->kind == KERNEL_CONV_DATA)
         return dnnl_convolution_backward_data_primitive_desc_create(
             pd, dnnl->engine, alg, x, w, y, stride, dilate, pad, pad, hint, attr);
@@ -138,8 +155,8 @@ static dnnl_status_t dense_create(dnnl_primitive_desc_t *pd, const Dnnl *dnnl,
         return dnnl_inner_product_forward_primitive_desc_create(
             pd, dnnl->engine, dnnl_forward_training, x, w, b, y, attr);
     if (spec->kind == KERNEL_DENSE_DATA)
-        return dnnl_inner_product_backward_data_primitive_desc_create(pd, dnnl->engine, x, w, y, hint,
-                                                                      attr);
+        return dnnl_inner_product_backward_data_primitive_desc_create(pd, dnnl->engine, x, w, y,
+                                                                      hint, attr);
     return dnnl_inner_product_backward_weights_primitive_desc_create(pd, dnnl->engine, x, w, b, y,
                                                                      hint, attr);
 }
@@ -149,7 +166,10 @@ static dnnl_status_t append_relu(dnnl_post_ops_t ops)
     return dnnl_post_ops_append_eltwise(ops, dnnl_eltwise_relu, 0.0f, 0.0f);
 }
 #else
-static const dnnl_memory_desc_t *md_of(const Format *f) { return f ? &f->md : NULL; }
+static const dnnl_memory_desc_t *md_of(const Format *f)
+{
+    return f ? &f->md : NULL;
+}
 
 static Format *format_clone(const dnnl_memory_desc_t *md)
 {
@@ -168,12 +188,18 @@ static Format *format_tagged(int ndim, const int64_t *dim, dnnl_format_tag_t tag
     return f;
 }
 
-void format_free(Format **format) { mem_free(format); }
+void format_free(Format **format)
+{
+    mem_free(format);
+}
 
-bool format_elementwise(const Format *format) { return format->md.format_kind == dnnl_blocked; }
+bool format_elementwise(const Format *format)
+{
+    return format->md.format_kind == dnnl_blocked;
+}
 
-static dnnl_status_t conv_create(dnnl_primitive_desc_t *pd, const Dnnl *dnnl, const KernelSpec *spec,
-                                 const_dnnl_primitive_attr_t attr)
+static dnnl_status_t conv_create(dnnl_primitive_desc_t *pd, const Dnnl *dnnl,
+                                 const KernelSpec *spec, const_dnnl_primitive_attr_t attr)
 {
     dnnl_alg_kind_t alg = spec->winograd ? dnnl_convolution_winograd : dnnl_convolution_direct;
     const dnnl_dims_t stride = {spec->stride[0], spec->stride[1]};
@@ -263,8 +289,8 @@ Format *format_any(int ndim, const int64_t *dim)
 
 Format *format_plain(int ndim, const int64_t *dim)
 {
-    static const dnnl_format_tag_t tag[] = {dnnl_format_tag_undef, dnnl_a,   dnnl_ab,
-                                            dnnl_abc,              dnnl_abcd, dnnl_abcde};
+    static const dnnl_format_tag_t tag[] = {
+        dnnl_format_tag_undef, dnnl_a, dnnl_ab, dnnl_abc, dnnl_abcd, dnnl_abcde};
     return format_tagged(ndim, dim, tag[ndim]);
 }
 
@@ -277,7 +303,10 @@ Format *format_image(Shape shape, int block, bool channels_last)
     return format_tagged(4, shape.dim, tag);
 }
 
-Format *format_copy(const Format *format) { return format_clone(md_of(format)); }
+Format *format_copy(const Format *format)
+{
+    return format_clone(md_of(format));
+}
 
 bool format_equal(const Format *a, const Format *b)
 {
@@ -319,7 +348,8 @@ static dnnl_primitive_attr_t attr_new(const KernelSpec *spec)
     return attr;
 }
 
-static dnnl_status_t desc_create(dnnl_primitive_desc_t *pd, const Dnnl *dnnl, const KernelSpec *spec)
+static dnnl_status_t desc_create(dnnl_primitive_desc_t *pd, const Dnnl *dnnl,
+                                 const KernelSpec *spec)
 {
     dnnl_primitive_attr_t attr = attr_new(spec);
     dnnl_status_t status;
@@ -354,7 +384,10 @@ Status kernel_plan(Kernel **kernel, Dnnl *dnnl, const KernelSpec *spec)
     return OK;
 }
 
-const Format *kernel_format(const Kernel *kernel, KernelRole role) { return kernel->role[role]; }
+const Format *kernel_format(const Kernel *kernel, KernelRole role)
+{
+    return kernel->role[role];
+}
 
 const char *kernel_name(const Kernel *kernel)
 {
@@ -374,7 +407,8 @@ static Status kernel_add_arg(Kernel *k, const Format *format, int role, int arg)
     dnnl_exec_arg_t *a = &k->arg[k->arg_count];
     dnnl_status_t status =
         dnnl_memory_create(&a->memory, md_of(format), k->dnnl->engine, DNNL_MEMORY_NONE);
-    if (status != dnnl_success) return fail(ERR_BUG, "oneDNN: no memory object: %s", status_text(status));
+    if (status != dnnl_success)
+        return fail(ERR_BUG, "oneDNN: no memory object: %s", status_text(status));
     a->arg = arg;
     k->arg_role[k->arg_count++] = role;
     return OK;

@@ -19,7 +19,8 @@ Status dnnl_new(Dnnl **dnnl);
 void dnnl_free(Dnnl **dnnl);
 Dnnl *cpu_dnnl(const Backend *backend); /* of a CPU backend; borrowed */
 void dnnl_versions(FILE *out);
-int dnnl_vector_floats(void); /* floats in a vector register: 16 or 8 on x86 with AVX, 0 elsewhere */
+int dnnl_vector_floats(
+    void); /* floats in a vector register: 16 or 8 on x86 with AVX, 0 elsewhere */
 
 /* Owner of every Format: the caller. dim is in oneDNN's logical order: N C H W, O I H W, G O I H W. */
 Format *format_any(int ndim, const int64_t *dim);
@@ -30,7 +31,8 @@ Format *format_image(Shape shape, int block, bool channels_last);
 Format *format_copy(const Format *format);
 void format_free(Format **format);
 bool format_equal(const Format *a, const Format *b);
-bool format_elementwise(const Format *format); /* a permutation with zero padding, not a transform (Winograd) */
+bool format_elementwise(
+    const Format *format); /* a permutation with zero padding, not a transform (Winograd) */
 int64_t format_elements(const Format *format); /* floats in memory, padding included */
 /* Desc.block of a 4-d activation, 0 where Desc cannot say it. */
 int format_block(const Format *format, Shape shape);
@@ -51,15 +53,15 @@ typedef struct KernelSpec {
     KernelKind kind;
     const Format *role[ROLES]; /* borrowed for the call; NULL: the kernel has no such tensor */
     int stride[2], pad[2];
-    bool winograd;             /* convolutions: Winograd's algorithm (Lavin & Gray 2016) */
-    bool relu;                 /* forward: y = max(y, 0) */
-    const Kernel *hint;        /* backward: the forward kernel; borrowed for the call */
+    bool winograd;      /* convolutions: Winograd's algorithm (Lavin & Gray 2016) */
+    bool relu;          /* forward: y = max(y, 0) */
+    const Kernel *hint; /* backward: the forward kernel; borrowed for the call */
 } KernelSpec;
 
 /* ERR_CONFIG where oneDNN has no such kernel. Owner: the caller. */
 Status kernel_plan(Kernel **kernel, Dnnl *dnnl, const KernelSpec *spec);
 const Format *kernel_format(const Kernel *kernel, KernelRole role); /* borrowed from kernel */
-const char *kernel_name(const Kernel *kernel);                      /* oneDNN's word for the implementation */
+const char *kernel_name(const Kernel *kernel); /* oneDNN's word for the implementation */
 size_t kernel_scratch_bytes(const Kernel *kernel);
 Status kernel_build(Kernel *kernel);
 /* data[role]: device pointers; scratch: kernel_scratch_bytes. Dies where oneDNN fails. */

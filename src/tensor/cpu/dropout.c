@@ -33,10 +33,12 @@ static Status drop_plan(Op *op, Desc wish[OP_INPUTS])
     return OK;
 }
 
-static void impl_free(Op *op) { mem_free(&op->impl); }
+static void impl_free(Op *op)
+{
+    mem_free(&op->impl);
+}
 
-static void draw(const DropTask *t, RngKey key, int64_t first, int count, float *scale,
-                 int stride)
+static void draw(const DropTask *t, RngKey key, int64_t first, int count, float *scale, int stride)
 {
     float p = t->op->spec.drop;
     simd_table()->dropout(key, (uint64_t)first, count, (uint32_t)((double)p * 0x1p24),
@@ -63,8 +65,8 @@ static void blocked_item(const DropTask *t, RngKey key, int64_t base, int64_t g)
         for (int64_t pixel = 0; pixel < v->hw; pixel += TILE) {
             int n = v->hw - pixel < TILE ? (int)(v->hw - pixel) : TILE;
             for (int l = 0; l < drawn; ++l)
-                draw(t, key, (g * v->block + lane + l) * v->hw + pixel, n,
-                     &scale[0][l], SIMD_LANES);
+                draw(t, key, (g * v->block + lane + l) * v->hw + pixel, n, &scale[0][l],
+                     SIMD_LANES);
             for (int l = drawn; l < lanes; ++l)
                 for (int i = 0; i < n; ++i) scale[i][l] = 0.0f;
             int64_t at = base + g * v->plane + pixel * v->block + lane;
@@ -80,9 +82,12 @@ static void drop_body(const void *task, int64_t begin, int64_t end)
     for (int64_t i = begin; i < end; ++i) {
         int64_t sample = i / t->d->items, item = i % t->d->items;
         uint64_t name[2] = {t->op->spec.seed_name, (uint64_t)t->run->sample[sample]};
-        RngKey key = rng_key(t->run->seed, RNG_DROPOUT, hash_bytes(name, sizeof name), t->run->step);
-        if (t->d->v.block == 1) plain_item(t, key, sample * t->d->v.sample, item);
-        else blocked_item(t, key, sample * t->d->v.sample, item);
+        RngKey key =
+            rng_key(t->run->seed, RNG_DROPOUT, hash_bytes(name, sizeof name), t->run->step);
+        if (t->d->v.block == 1)
+            plain_item(t, key, sample * t->d->v.sample, item);
+        else
+            blocked_item(t, key, sample * t->d->v.sample, item);
     }
 }
 
@@ -90,11 +95,16 @@ static void drop_run(Op *op, const OpRun *run, const float *from, float *to)
 {
     DropTask t = {op, op->impl, run, from, to};
     int64_t n = t.d->v.n * t.d->v.sample;
-    if (run->training && op->spec.drop > 0.0f) work_run(drop_body, &t, t.d->v.n * t.d->items, 4 * n);
-    else if (from != to) memcpy(to, from, (size_t)n * sizeof *to);
+    if (run->training && op->spec.drop > 0.0f)
+        work_run(drop_body, &t, t.d->v.n * t.d->items, 4 * n);
+    else if (from != to)
+        memcpy(to, from, (size_t)n * sizeof *to);
 }
 
-static void drop_forward(Op *op, const OpRun *run) { drop_run(op, run, run->x[0], run->y); }
+static void drop_forward(Op *op, const OpRun *run)
+{
+    drop_run(op, run, run->x[0], run->y);
+}
 
 static void drop_backward_data(Op *op, const OpRun *run)
 {

@@ -28,7 +28,10 @@ static Status embed_plan(Op *op, Desc wish[OP_INPUTS])
     return OK;
 }
 
-static void impl_free(Op *op) { mem_free(&op->impl); }
+static void impl_free(Op *op)
+{
+    mem_free(&op->impl);
+}
 
 static int64_t token_at(const EmbedTask *t, int64_t i)
 {
@@ -46,8 +49,10 @@ static void forward_body(const void *task, int64_t begin, int64_t end)
     size_t bytes = (size_t)width * sizeof(float);
     for (int64_t i = begin; i < end; ++i) {
         float *y = (float *)t->run->y + i * width;
-        if (i < real) memcpy(y, t->run->w[0] + token_at(t, i) * width, bytes);
-        else memset(y, 0, bytes);
+        if (i < real)
+            memcpy(y, t->run->w[0] + token_at(t, i) * width, bytes);
+        else
+            memset(y, 0, bytes);
     }
 }
 

@@ -4,7 +4,7 @@
 
 typedef struct FlatTask {
     const void *args;
-    float *p[4];       /* what each operation says */
+    float *p[4]; /* what each operation says */
     const float *a, *b;
     double *sums;
     float alpha, beta;
@@ -49,8 +49,7 @@ static void scale_add_body(const void *task, int64_t begin, int64_t end)
 static void flat_scale_add(Stream *s, float *y, float alpha, const float *x, float beta, int64_t n)
 {
     (void)s;
-    flat_run(scale_add_body,
-             (FlatTask){.p = {y}, .a = x, .alpha = alpha, .beta = beta, .n = n});
+    flat_run(scale_add_body, (FlatTask){.p = {y}, .a = x, .alpha = alpha, .beta = beta, .n = n});
 }
 
 static void squares_body(const void *task, int64_t begin, int64_t end)
@@ -86,8 +85,8 @@ static void adam_body(const void *task, int64_t begin, int64_t end)
 {
     const FlatTask *t = task;
     Range r = range_of(t, begin, end);
-    simd_table()->adam(t->args, t->p[0] + r.from, t->a + r.from, t->p[1] + r.from,
-                       t->p[2] + r.from, r.n);
+    simd_table()->adam(t->args, t->p[0] + r.from, t->a + r.from, t->p[1] + r.from, t->p[2] + r.from,
+                       r.n);
 }
 
 static void flat_adam(Stream *s, const AdamArgs *a, float *w, const float *g, float *m, float *v,

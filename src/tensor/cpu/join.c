@@ -3,7 +3,10 @@
 
 #include <string.h>
 
-static void nothing(Op *op) { (void)op; }
+static void nothing(Op *op)
+{
+    (void)op;
+}
 
 typedef struct AddTask {
     const Op *op;
@@ -107,7 +110,10 @@ static Status concat_plan(Op *op, Desc wish[OP_INPUTS])
     return OK;
 }
 
-static void impl_free(Op *op) { mem_free(&op->impl); }
+static void impl_free(Op *op)
+{
+    mem_free(&op->impl);
+}
 
 typedef struct ConcatTask {
     const Op *op;
@@ -140,8 +146,14 @@ static void concat_run(Op *op, const OpRun *run, bool back)
     work_run(concat_body, &t, c->outer, c->outer * c->total);
 }
 
-static void concat_forward(Op *op, const OpRun *run) { concat_run(op, run, false); }
-static void concat_backward_data(Op *op, const OpRun *run) { concat_run(op, run, true); }
+static void concat_forward(Op *op, const OpRun *run)
+{
+    concat_run(op, run, false);
+}
+static void concat_backward_data(Op *op, const OpRun *run)
+{
+    concat_run(op, run, true);
+}
 
 const OpTable cpu_concat = {
     .name = "concat",

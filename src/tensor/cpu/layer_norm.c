@@ -36,7 +36,10 @@ static Status ln_plan(Op *op, Desc wish[OP_INPUTS])
     return OK;
 }
 
-static void impl_free(Op *op) { mem_free(&op->impl); }
+static void impl_free(Op *op)
+{
+    mem_free(&op->impl);
+}
 
 static LnTask task_of(Op *op, const OpRun *run)
 {
@@ -67,7 +70,8 @@ static void forward_body(const void *task, int64_t begin, int64_t end)
     float *saved = t->run->saved;
     for (int64_t r = begin; r < end; ++r) {
         LnRow row = row_at(t, r);
-        if (r < t->real) simd_table()->ln_forward(&row);
+        if (r < t->real)
+            simd_table()->ln_forward(&row);
         else {
             memset(row.y, 0, (size_t)row.width * sizeof(float));
             row.mean = row.inverse = 0.0f;
@@ -88,8 +92,10 @@ static void grad_body(const void *task, int64_t begin, int64_t end)
     const LnTask *t = task;
     for (int64_t r = begin; r < end; ++r) {
         LnRow row = row_at(t, r);
-        if (r < t->real) simd_table()->ln_grad(&row);
-        else memset(row.dx, 0, (size_t)row.width * sizeof(float));
+        if (r < t->real)
+            simd_table()->ln_grad(&row);
+        else
+            memset(row.dx, 0, (size_t)row.width * sizeof(float));
     }
 }
 

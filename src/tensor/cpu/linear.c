@@ -16,17 +16,24 @@ typedef struct Linear {
     size_t weight_at; /* of the kernel's dw in the workspace; scratch is in front of it */
 } Linear;
 
-static size_t aligned(size_t bytes) { return (bytes + ALIGN_BYTES - 1) / ALIGN_BYTES * ALIGN_BYTES; }
+static size_t aligned(size_t bytes)
+{
+    return (bytes + ALIGN_BYTES - 1) / ALIGN_BYTES * ALIGN_BYTES;
+}
 
-static size_t format_bytes(const Format *f) { return (size_t)format_elements(f) * sizeof(float); }
+static size_t format_bytes(const Format *f)
+{
+    return (size_t)format_elements(f) * sizeof(float);
+}
 
 /* A reorder from one order of the weight to another, or NULL if they are one. */
 static Status copy_new(Kernel **kernel, Dnnl *dnnl, const Format *from, const Format *to)
 {
     *kernel = NULL;
     if (format_equal(from, to)) return OK;
-    TRY(kernel_plan(kernel, dnnl,
-                    &(KernelSpec){.kind = KERNEL_REORDER, .role = {[ROLE_X] = from, [ROLE_Y] = to}}));
+    TRY(kernel_plan(
+        kernel, dnnl,
+        &(KernelSpec){.kind = KERNEL_REORDER, .role = {[ROLE_X] = from, [ROLE_Y] = to}}));
     return kernel_build(*kernel);
 }
 
@@ -50,14 +57,14 @@ static KernelSpec kernel_spec(const LinearSpec *s, int direction, const Kernel *
         .role = {s->x, s->w_any, s->b, s->y},
         .stride = {s->stride[0], s->stride[1]},
         .pad = {s->pad[0], s->pad[1]},
-        .winograd = s->winograd,
+        .winograd = s->winograd[direction],
         .hint = hint,
     };
 }
 
 static Status plan_forward(Linear *l, Dnnl *dnnl, const LinearSpec *s, bool relu)
 {
-    KernelSpec k = kernel_spec(s, 0, NULL);
+    KernelSpec k = kernel_spec(s, LINEAR_FORWARD, NULL);
     k.relu = relu;
     TRY(plan_kernel(&l->forward, dnnl, &k));
     TRY(kernel_build(l->forward));
@@ -69,7 +76,7 @@ static Status plan_forward(Linear *l, Dnnl *dnnl, const LinearSpec *s, bool relu
 
 static Status plan_data(Linear *l, Dnnl *dnnl, const LinearSpec *s)
 {
-    KernelSpec k = kernel_spec(s, 1, l->forward);
+    KernelSpec k = kernel_spec(s, LINEAR_DATA, l->forward);
     k.role[ROLE_B] = NULL;
     TRY(plan_kernel(&l->data, dnnl, &k));
     TRY(kernel_build(l->data));
@@ -79,7 +86,7 @@ static Status plan_data(Linear *l, Dnnl *dnnl, const LinearSpec *s)
 /* The stored order where oneDNN has the same kernel for it as for its own choice of order. */
 static Status plan_weight(Linear *l, Dnnl *dnnl, const LinearSpec *s)
 {
-    KernelSpec k = kernel_spec(s, 2, l->forward);
+    KernelSpec k = kernel_spec(s, LINEAR_WEIGHT, l->forward);
     TRY(plan_kernel(&l->weight, dnnl, &k));
     if (!format_equal(kernel_format(l->weight, ROLE_W), l->stored)) {
         Kernel *forced = NULL;
@@ -96,11 +103,14 @@ static Status plan_weight(Linear *l, Dnnl *dnnl, const LinearSpec *s)
     return copy_new(&l->weight_copy, dnnl, kernel_format(l->weight, ROLE_W), l->stored);
 }
 
-static size_t scratch_bytes(const Kernel *k) { return k ? aligned(kernel_scratch_bytes(k)) : 0; }
+static size_t scratch_bytes(const Kernel *k)
+{
+    return k ? aligned(kernel_scratch_bytes(k)) : 0;
+}
 
 static void plan_sizes(Op *op, Linear *l)
 {
-    const Kernel *const all[] = {l->forward, l->data,      l->weight,
+    const Kernel *const all[] = {l->forward,      l->data,      l->weight,
                                  l->forward_copy, l->data_copy, l->weight_copy};
     size_t scratch = 0;
     for (size_t i = 0; i < sizeof all / sizeof all[0]; ++i)
@@ -140,7 +150,10 @@ void linear_refresh(Op *op, const OpRun *run)
 }
 
 /* oneDNN takes all pointers as writable; it only reads x and w. */
-static void *writable(const void *p) { return (void *)(uintptr_t)p; }
+static void *writable(const void *p)
+{
+    return (void *)(uintptr_t)p;
+}
 
 void linear_forward(Op *op, const OpRun *run)
 {
@@ -191,8 +204,8 @@ void linear_backward_weight(Op *op, const OpRun *run)
 }
 
 /* Packing is for set-up and checkpoints: it makes its reorder, and its scratch, when first asked. */
-static void pack_run(Op *op, Kernel **kernel, const Format *from, const Format *to, const float *src,
-                     float *dst)
+static void pack_run(Op *op, Kernel **kernel, const Format *from, const Format *to,
+                     const float *src, float *dst)
 {
     if (!*kernel && copy_new(kernel, cpu_dnnl(op->backend), from, to) != OK)
         die("%s: %s", op->table->name, fail_message());

@@ -6,12 +6,15 @@
 
 #include "dnnl.h"
 
+/* The order of a kind's three KernelKinds, too. */
+enum { LINEAR_FORWARD, LINEAR_DATA, LINEAR_WEIGHT, LINEAR_DIRECTIONS };
+
 typedef struct LinearSpec {
-    KernelKind forward;           /* KERNEL_CONV_FORWARD or KERNEL_DENSE_FORWARD; backward kinds follow it */
-    const Format *x, *y, *b;      /* borrowed; b NULL: no bias */
+    KernelKind forward; /* KERNEL_CONV_FORWARD or KERNEL_DENSE_FORWARD; backward kinds follow it */
+    const Format *x, *y, *b;       /* borrowed; b NULL: no bias */
     const Format *w_any, *w_plain; /* borrowed */
     int stride[2], pad[2];
-    bool winograd; /* where oneDNN has it */
+    bool winograd[LINEAR_DIRECTIONS]; /* where oneDNN has it */
 } LinearSpec;
 
 /* Fills op->impl and op's sizes. ERR_CONFIG where oneDNN has no kernel or the fused activation is not ReLU. */

@@ -36,7 +36,10 @@ static Status softmax_plan(Op *op, Desc wish[OP_INPUTS])
     return OK;
 }
 
-static void impl_free(Op *op) { mem_free(&op->impl); }
+static void impl_free(Op *op)
+{
+    mem_free(&op->impl);
+}
 
 static LossTask task_of(Op *op, const OpRun *run)
 {
@@ -78,7 +81,10 @@ static void softmax_body(const void *task, int64_t begin, int64_t end)
     }
 }
 
-static void softmax_forward(Op *op, const OpRun *run) { loss_run(softmax_body, task_of(op, run)); }
+static void softmax_forward(Op *op, const OpRun *run)
+{
+    loss_run(softmax_body, task_of(op, run));
+}
 
 static void softmax_grad_body(const void *task, int64_t begin, int64_t end)
 {
@@ -123,7 +129,10 @@ static void mse_body(const void *task, int64_t begin, int64_t end)
     }
 }
 
-static void mse_forward(Op *op, const OpRun *run) { loss_run(mse_body, task_of(op, run)); }
+static void mse_forward(Op *op, const OpRun *run)
+{
+    loss_run(mse_body, task_of(op, run));
+}
 
 static void mse_grad_body(const void *task, int64_t begin, int64_t end)
 {
@@ -135,7 +144,8 @@ static void mse_grad_body(const void *task, int64_t begin, int64_t end)
         if (r < t->real)
             simd_table()->scaled_difference(dx, x, t->run->targets + r * k,
                                             2.0f * t->run->loss_scale / (float)k, k);
-        else memset(dx, 0, (size_t)k * sizeof *dx);
+        else
+            memset(dx, 0, (size_t)k * sizeof *dx);
     }
 }
 

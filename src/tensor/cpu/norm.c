@@ -1,8 +1,9 @@
 /* batch_norm with fused residual and relu or relu6. It touches x twice in forward (statistics, result) and twice in
  * backward (sums, dx). Sums are taken in parts, a cut of the samples by shape alone, and joined in order, so that any
  * number of threads gives the same bits. Where there are channel groups enough, a thread takes one group through both
- * passes, backwards the second time, while it is in its cache. backward_begin takes the sums and masks dy in place, as
- * the residual's gradient wants; dw and dx then come from `saved`. */
+ * passes, backwards the second time, while it is in its cache. backward_begin takes the sums, and masks dy in place where
+ * it is the residual's gradient; dw and dx then come from `saved`. Where act cut is kept as a bit a float, so that
+ * backward reads neither y nor writes dy for it. */
 #include "view.h"
 
 #include <math.h>
@@ -16,7 +17,8 @@ enum { COEF_MEAN, COEF_X, COEF_SHIFT, COEF_DY, COEFS };
 typedef struct BatchNorm {
     View v;
     int64_t parts, padded; /* padded: channels in memory */
-    int lanes;             /* a row of the kernels: one pixel of a group, or 16 floats of several pixels */
+    int64_t words;         /* of a plane's bits */
+    int lanes; /* a row of the kernels: one pixel of a group, or 16 floats of several pixels */
 } BatchNorm;
 
 typedef struct BnTask {
@@ -51,31 +53,48 @@ static Status bn_plan(Op *op, Desc wish[OP_INPUTS])
     int64_t parts = (ITEMS + b->v.groups - 1) / b->v.groups;
     b->parts = parts < b->v.n ? parts : b->v.n;
     for (int i = 0; i < s->w_count; ++i) op->w_elements[i] = shape_count(s->w[i]);
+    b->words = b->lanes == SIMD_LANES ? (b->v.plane + SIMD_LANES - 1) / SIMD_LANES
+                                      : b->v.hw * ((b->lanes + SIMD_LANES - 1) / SIMD_LANES);
     op->saved_bytes = (size_t)(SAVED * b->padded) * sizeof(float);
+    if (s->act != ACT_NONE)
+        op->saved_bytes += (size_t)(b->v.n * b->v.groups * b->words) * sizeof(uint16_t);
     op->workspace_bytes = (size_t)(2 * b->parts * b->padded) * sizeof(double) +
                           (size_t)(COEFS * b->padded) * sizeof(float);
     op->needs_x[0] = true;
-    op->needs_y = s->act != ACT_NONE;
     op->dx_inplace = !s->residual;
     op->dx_alias[1] = s->residual;
     return OK;
 }
 
-static void impl_free(Op *op) { mem_free(&op->impl); }
+static void impl_free(Op *op)
+{
+    mem_free(&op->impl);
+}
 
-/* The samples of a part that are real, and the memory of group g in them: `count` pieces of `length` floats. */
+/* The memory of group g in some samples: `count` pieces of `length` floats, `step` apart, and of the bits. */
 typedef struct Span {
-    int64_t from, count, step, length;
+    int64_t from, count, step, length, word, word_step;
 } Span;
 
-static int64_t part_edge(const BatchNorm *b, int64_t part) { return b->v.n * part / b->parts; }
+/* A piece as the kernels take it: rows, and a tail row of fewer lanes (0: none). */
+typedef struct Piece {
+    int64_t from, word, rows, tail_from, tail_word;
+    int tail;
+} Piece;
+
+static int64_t part_edge(const BatchNorm *b, int64_t part)
+{
+    return b->v.n * part / b->parts;
+}
 
 static Span span_of(const BatchNorm *b, int64_t first, int64_t last, int64_t g)
 {
     Span s = {.from = first * b->v.sample + g * b->v.plane,
               .count = last > first ? last - first : 0,
               .step = b->v.sample,
-              .length = b->v.plane};
+              .length = b->v.plane,
+              .word = (first * b->v.groups + g) * b->words,
+              .word_step = b->v.groups * b->words};
     if (b->v.groups == 1 && s.count > 0) {
         s.length *= s.count;
         s.count = 1;
@@ -87,6 +106,23 @@ static Span span_real(const BnTask *t, int64_t part, int64_t g)
 {
     int64_t first = part_edge(t->b, part), last = part_edge(t->b, part + 1);
     return span_of(t->b, first, last < t->run->rows ? last : t->run->rows, g);
+}
+
+static Piece piece_at(const BatchNorm *b, const Span *s, int64_t i)
+{
+    Piece p = {.from = s->from + i * s->step, .word = s->word + i * s->word_step};
+    p.rows = s->length / b->lanes;
+    p.tail = (int)(s->length % b->lanes);
+    p.tail_from = p.from + p.rows * b->lanes;
+    p.tail_word = p.word + p.rows; /* only rows of 16 lanes leave a tail */
+    return p;
+}
+
+/* The bits of where act cut; NULL where none are kept. */
+static uint16_t *keep_at(const BnTask *t, int64_t word)
+{
+    if (t->op->spec.act == ACT_NONE || !t->run->training) return NULL;
+    return (uint16_t *)((float *)t->run->saved + SAVED * t->b->padded) + word;
 }
 
 static void zero_padded(const BnTask *t, int64_t part, int64_t g, float *p)
@@ -128,12 +164,11 @@ static void stats_sum(const BnTask *t, int64_t part, int64_t g)
     double *square = fold ? wide[1] : sums_at(t, part, g, 1);
     for (int l = 0; l < b->lanes; ++l) sum[l] = square[l] = 0.0;
     Span s = span_real(t, part, g);
+    const float *x = t->run->x[0];
     for (int64_t i = 0; i < s.count; ++i) {
-        const float *x = (const float *)t->run->x[0] + s.from + i * s.step;
-        int64_t rows = s.length / b->lanes;
-        int tail = (int)(s.length % b->lanes);
-        simd->bn_stats(x, rows, b->lanes, b->lanes, sum, square);
-        if (tail) simd->bn_stats(x + rows * b->lanes, 1, tail, tail, sum, square);
+        Piece p = piece_at(b, &s, i);
+        simd->bn_stats(x + p.from, p.rows, b->lanes, sum, square);
+        if (p.tail) simd->bn_stats(x + p.tail_from, 1, p.tail, sum, square);
     }
     if (fold)
         for (int w = 0; w < 2; ++w) sums_fold(b, wide[w], sums_at(t, part, g, w));
@@ -186,38 +221,49 @@ static void running_finish(const BnTask *t, int64_t g)
 {
     const BatchNorm *b = t->b;
     for (int64_t c = g * b->v.block; c < (g + 1) * b->v.block; ++c)
-        if (c >= b->v.channels) coef_set(t, c, (double[COEFS]){0.0});
-        else forward_coef(t, c, t->run->w[2][c], 1.0 / sqrt((double)t->run->w[3][c] + t->op->spec.eps));
+        if (c >= b->v.channels)
+            coef_set(t, c, (double[COEFS]){0.0});
+        else
+            forward_coef(t, c, t->run->w[2][c],
+                         1.0 / sqrt((double)t->run->w[3][c] + t->op->spec.eps));
+}
+
+static void apply_rows(const BnTask *t, BnApply a, int64_t from, int64_t word)
+{
+    a.x = (const float *)t->run->x[0] + from;
+    a.residual = t->op->spec.residual ? (const float *)t->run->x[1] + from : NULL;
+    a.y = (float *)t->run->y + from;
+    a.keep = keep_at(t, word);
+    simd_table()->bn_apply(&a);
 }
 
 static void apply_map(const BnTask *t, int64_t part, int64_t g)
 {
-    const BatchNorm *b = t->b;
-    const OpSpec *spec = &t->op->spec;
     float wide[COEFS][SIMD_LANES];
-    BnApply a = {.act = spec->act,
+    BnApply a = {.act = t->op->spec.act,
                  .mean = coef_at(t, COEF_MEAN, g, wide[COEF_MEAN]),
                  .scale = coef_at(t, COEF_X, g, wide[COEF_X]),
                  .shift = coef_at(t, COEF_SHIFT, g, wide[COEF_SHIFT])};
     Span s = span_real(t, part, g);
     for (int64_t i = 0; i < s.count; ++i) {
-        int64_t from = s.from + i * s.step;
-        a.x = (const float *)t->run->x[0] + from;
-        a.residual = spec->residual ? (const float *)t->run->x[1] + from : NULL;
-        a.y = (float *)t->run->y + from;
-        a.rows = s.length / b->lanes;
-        a.lanes = b->lanes;
-        simd_table()->bn_apply(&a);
-        int64_t done = a.rows * b->lanes;
-        if (done == s.length) continue;
-        a.x += done;
-        a.y += done;
-        a.residual = spec->residual ? a.residual + done : NULL;
+        Piece p = piece_at(t->b, &s, i);
+        a.rows = p.rows;
+        a.lanes = t->b->lanes;
+        apply_rows(t, a, p.from, p.word);
         a.rows = 1;
-        a.lanes = (int)(s.length - done);
-        simd_table()->bn_apply(&a);
+        a.lanes = p.tail;
+        if (p.tail) apply_rows(t, a, p.tail_from, p.tail_word);
     }
     zero_padded(t, part, g, t->run->y);
+}
+
+static void grad_sum_rows(const BnTask *t, BnSums a, int64_t from, int64_t word)
+{
+    a.x = (const float *)t->run->x[0] + from;
+    a.dy = (float *)t->run->dy + from;
+    a.keep = keep_at(t, word);
+    a.store = a.keep && t->op->spec.residual;
+    simd_table()->bn_sums(&a);
 }
 
 static void grad_sum(const BnTask *t, int64_t part, int64_t g)
@@ -226,28 +272,19 @@ static void grad_sum(const BnTask *t, int64_t part, int64_t g)
     double wide[2][SIMD_LANES] = {{0}};
     float mean[SIMD_LANES];
     bool fold = b->v.block != b->lanes;
-    BnSums a = {.act = t->op->spec.act,
-                .mean = coef_at(t, COEF_MEAN, g, mean),
+    BnSums a = {.mean = coef_at(t, COEF_MEAN, g, mean),
                 .sum = fold ? wide[0] : sums_at(t, part, g, 0),
                 .sum_x = fold ? wide[1] : sums_at(t, part, g, 1)};
     for (int l = 0; l < b->lanes; ++l) a.sum[l] = a.sum_x[l] = 0.0;
     Span s = span_real(t, part, g);
     for (int64_t i = 0; i < s.count; ++i) {
-        int64_t from = s.from + i * s.step;
-        a.x = (const float *)t->run->x[0] + from;
-        a.y = a.act == ACT_NONE ? NULL : (const float *)t->run->y + from;
-        a.dy = (float *)t->run->dy + from;
-        a.rows = s.length / b->lanes;
-        a.stride = a.lanes = b->lanes;
-        simd_table()->bn_sums(&a);
-        int64_t done = a.rows * b->lanes;
-        if (done == s.length) continue;
-        a.x += done;
-        a.y = a.y ? a.y + done : NULL;
-        a.dy += done;
+        Piece p = piece_at(b, &s, i);
+        a.rows = p.rows;
+        a.lanes = b->lanes;
+        grad_sum_rows(t, a, p.from, p.word);
         a.rows = 1;
-        a.stride = a.lanes = (int)(s.length - done);
-        simd_table()->bn_sums(&a);
+        a.lanes = p.tail;
+        if (p.tail) grad_sum_rows(t, a, p.tail_from, p.tail_word);
     }
     if (fold)
         for (int w = 0; w < 2; ++w) sums_fold(b, wide[w], sums_at(t, part, g, w));
@@ -279,15 +316,23 @@ static void grad_coef(const BnTask *t, int64_t g)
         }
         double inverse = saved[SAVED_INVERSE * b->padded + c], scale = t->run->w[0][c] * inverse;
         double by_x = -scale * inverse * saved[SAVED_DY_X * b->padded + c] / n;
-        double shift = -scale * saved[SAVED_DY * b->padded + c] / n -
-                       by_x * saved[SAVED_REST * b->padded + c];
+        double shift =
+            -scale * saved[SAVED_DY * b->padded + c] / n - by_x * saved[SAVED_REST * b->padded + c];
         coef_set(t, c, (double[COEFS]){saved[SAVED_MEAN * b->padded + c], by_x, shift, scale});
     }
 }
 
+static void grad_rows(const BnTask *t, BnGrad a, int64_t from, int64_t word)
+{
+    a.x = (const float *)t->run->x[0] + from;
+    a.dy = (const float *)t->run->dy + from;
+    a.dx = (float *)t->run->dx[0] + from;
+    a.keep = t->op->spec.residual ? NULL : keep_at(t, word);
+    simd_table()->bn_grad(&a);
+}
+
 static void grad_map(const BnTask *t, int64_t part, int64_t g)
 {
-    const BatchNorm *b = t->b;
     float wide[COEFS][SIMD_LANES];
     BnGrad a = {.mean = coef_at(t, COEF_MEAN, g, wide[COEF_MEAN]),
                 .by_x = coef_at(t, COEF_X, g, wide[COEF_X]),
@@ -295,21 +340,13 @@ static void grad_map(const BnTask *t, int64_t part, int64_t g)
                 .by_dy = coef_at(t, COEF_DY, g, wide[COEF_DY])};
     Span s = span_real(t, part, g);
     for (int64_t i = 0; i < s.count; ++i) {
-        int64_t from = s.from + i * s.step;
-        a.x = (const float *)t->run->x[0] + from;
-        a.dy = (const float *)t->run->dy + from;
-        a.dx = (float *)t->run->dx[0] + from;
-        a.rows = s.length / b->lanes;
-        a.lanes = b->lanes;
-        simd_table()->bn_grad(&a);
-        int64_t done = a.rows * b->lanes;
-        if (done == s.length) continue;
-        a.x += done;
-        a.dy += done;
-        a.dx += done;
+        Piece p = piece_at(t->b, &s, i);
+        a.rows = p.rows;
+        a.lanes = t->b->lanes;
+        grad_rows(t, a, p.from, p.word);
         a.rows = 1;
-        a.lanes = (int)(s.length - done);
-        simd_table()->bn_grad(&a);
+        a.lanes = p.tail;
+        if (p.tail) grad_rows(t, a, p.tail_from, p.tail_word);
     }
     zero_padded(t, part, g, t->run->dx[0]);
 }

@@ -19,7 +19,8 @@ static void windows_list(int *low, int *high, int size, int out, const OpSpec *s
 {
     for (int i = 0; i < size; ++i) {
         int last = (i + s->pad[d]) / s->stride[d];
-        int first = i + s->pad[d] - s->kernel[d] + s->stride[d]; /* floor((first - 1) / stride) + 1 */
+        int first =
+            i + s->pad[d] - s->kernel[d] + s->stride[d]; /* floor((first - 1) / stride) + 1 */
         low[i] = first < s->stride[d] ? 0 : first / s->stride[d];
         high[i] = last < out ? last : out - 1;
     }
@@ -29,7 +30,8 @@ static void plane_fill(Pool *p, const OpSpec *s)
 {
     Shape x = s->x[0].shape, y = s->y.shape;
     PoolPlane *l = &p->plane;
-    *l = (PoolPlane){.h = (int)x.dim[2], .w = (int)x.dim[3], .p = (int)y.dim[2], .q = (int)y.dim[3]};
+    *l =
+        (PoolPlane){.h = (int)x.dim[2], .w = (int)x.dim[3], .p = (int)y.dim[2], .q = (int)y.dim[3]};
     l->lanes = p->x.block;
     l->relu = s->act == ACT_RELU;
     for (int d = 0; d < 2; ++d) {
@@ -55,8 +57,10 @@ static Status pool_check(const OpSpec *s)
         return fail(ERR_CONFIG, "pool: needs an image (N,C,H,W)");
     for (int d = 0; d < 2 && s->pool != POOL_GLOBAL_AVG; ++d)
         if (s->kernel[d] < 1 || s->stride[d] < 1 || s->pad[d] < 0 || 2 * s->pad[d] > s->kernel[d])
-            return fail(ERR_CONFIG, "pool: kernel %d, stride %d, pad %d: kernel and stride are at "
-                        "least 1, pad at most half the kernel", s->kernel[d], s->stride[d], s->pad[d]);
+            return fail(ERR_CONFIG,
+                        "pool: kernel %d, stride %d, pad %d: kernel and stride are at "
+                        "least 1, pad at most half the kernel",
+                        s->kernel[d], s->stride[d], s->pad[d]);
     if (s->pool == POOL_MAX && s->kernel[0] * s->kernel[1] >= POOL_CUT)
         return fail(ERR_CONFIG, "pool: a kernel of %dx%d is too large: at most %d pixels",
                     s->kernel[0], s->kernel[1], POOL_CUT - 1);
@@ -74,8 +78,10 @@ static Status pool_plan(Op *op, Desc wish[OP_INPUTS])
     p->x = view_of(s->x[0]);
     p->y = view_of(s->y);
     if (s->pool != POOL_GLOBAL_AVG) plane_fill(p, s);
-    if (s->pool == POOL_MAX) op->saved_bytes = (size_t)(p->y.n * p->y.sample);
-    else op->needs_y = s->act == ACT_RELU;
+    if (s->pool == POOL_MAX)
+        op->saved_bytes = (size_t)(p->y.n * p->y.sample);
+    else
+        op->needs_y = s->act == ACT_RELU;
     return OK;
 }
 
@@ -98,8 +104,10 @@ static void forward_body(const void *task, int64_t begin, int64_t end)
             simd->max_pool(&p->plane, x, y, (uint8_t *)t->run->saved + i * p->y.plane);
             continue;
         }
-        if (t->op->spec.pool == POOL_AVG) simd->avg_pool(&p->plane, x, y);
-        else simd->mean_rows(x, p->x.hw, p->x.block, p->x.block, y);
+        if (t->op->spec.pool == POOL_AVG)
+            simd->avg_pool(&p->plane, x, y);
+        else
+            simd->mean_rows(x, p->x.hw, p->x.block, p->x.block, y);
         simd->act(t->op->spec.act, y, y, p->y.plane);
     }
 }
@@ -134,8 +142,10 @@ static void grad_body(const void *task, int64_t begin, int64_t end)
         float *dx = (float *)t->run->dx[0] + i * p->x.plane;
         if (t->op->spec.pool == POOL_MAX)
             simd->max_pool_grad(&p->plane, dy, (const uint8_t *)t->run->saved + i * p->y.plane, dx);
-        else if (t->op->spec.pool == POOL_AVG) simd->avg_pool_grad(&p->plane, dy, dx);
-        else spread(p, dy, dx);
+        else if (t->op->spec.pool == POOL_AVG)
+            simd->avg_pool_grad(&p->plane, dy, dx);
+        else
+            spread(p, dy, dx);
     }
 }
 

@@ -8,8 +8,9 @@ typedef struct Reorder {
 
 static Status direction_new(Kernel **kernel, Dnnl *dnnl, const Format *from, const Format *to)
 {
-    TRY(kernel_plan(kernel, dnnl,
-                    &(KernelSpec){.kind = KERNEL_REORDER, .role = {[ROLE_X] = from, [ROLE_Y] = to}}));
+    TRY(kernel_plan(
+        kernel, dnnl,
+        &(KernelSpec){.kind = KERNEL_REORDER, .role = {[ROLE_X] = from, [ROLE_Y] = to}}));
     return kernel_build(*kernel);
 }
 

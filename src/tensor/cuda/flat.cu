@@ -36,7 +36,7 @@ static __global__ void sgd_kernel(SgdArgs a, float *w, const float *g, float *m,
     int64_t i = element();
     if (i >= n) return;
     float step = g[i] * a.grad_scale + a.weight_decay * w[i];
-    if (m) {
+    if (a.momentum != 0) {
         float velocity = a.first ? step : a.momentum * m[i] + step;
         m[i] = velocity;
         step = a.nesterov ? step + a.momentum * velocity : velocity;

@@ -1,5 +1,6 @@
 /* Batch normalisation by lane. Sums run in registers over short runs of rows and then in double; the other passes touch
- * every element once. Rows of 16 lanes are the fast case; a tail row of fewer, or a wide row, takes plain loops. */
+ * every element once. Rows of 16 lanes are the fast case; wide rows are taken 16 lanes at a time, and a
+ * tail of fewer lanes one by one. */
 #include "vector.h"
 
 enum {
@@ -65,17 +66,33 @@ static void stats_few(const float *x, int64_t rows, int64_t stride, int lanes, d
     join_stats(x, s1, s2, rows, lanes, sum, square);
 }
 
-void SIMD_NAME(bn_stats)(const float *x, int64_t rows, int64_t stride, int lanes, double *sum,
-                         double *square)
+void SIMD_NAME(bn_stats)(const float *x, int64_t rows, int lanes, double *sum, double *square)
 {
     for (int64_t r = 0; r < rows; r += CHUNK) {
         int64_t n = rows - r < CHUNK ? rows - r : CHUNK;
-        const float *from = x + r * stride;
+        const float *from = x + r * lanes;
         int l = 0;
         for (; l + SIMD_LANES <= lanes; l += SIMD_LANES)
-            stats_16(from + l, n, stride, sum + l, square + l);
-        if (l < lanes) stats_few(from + l, n, stride, lanes - l, sum + l, square + l);
+            stats_16(from + l, n, lanes, sum + l, square + l);
+        if (l < lanes) stats_few(from + l, n, lanes, lanes - l, sum + l, square + l);
     }
+}
+
+/* Words of keep in a row. */
+SIMD_INLINE int words_of(int lanes)
+{
+    return (lanes + SIMD_LANES - 1) / SIMD_LANES;
+}
+
+typedef struct Parts {
+    Vf p[PARTS];
+} Parts; /* 16 lanes */
+
+SIMD_INLINE Parts parts_load(const float *from)
+{
+    Parts v;
+    for (int p = 0; p < PARTS; ++p) VECTOR_LOAD(v.p[p], from + p * VECTOR);
+    return v;
 }
 
 SIMD_INLINE Vf clip_vector(Act act, Vf v)
@@ -89,102 +106,122 @@ SIMD_INLINE Vf clip_vector(Act act, Vf v)
     return v;
 }
 
-SIMD_INLINE void apply_16(const BnApply *a, Act act, const float *residual)
+typedef struct Coefficients {
+    Parts mean, scale, shift;
+} Coefficients;
+
+SIMD_INLINE Coefficients apply_coefficients(const BnApply *a, int lane)
 {
-    Vf mean[PARTS], scale[PARTS], shift[PARTS];
+    return (Coefficients){parts_load(a->mean + lane), parts_load(a->scale + lane),
+                          parts_load(a->shift + lane)};
+}
+
+SIMD_INLINE void apply_16(const BnApply *a, const Coefficients *c, int64_t at, int64_t word)
+{
+    const Vf zero = {0}, six = zero + 6.0f;
+    uint32_t bits = 0;
     for (int p = 0; p < PARTS; ++p) {
-        VECTOR_LOAD(mean[p], a->mean + p * VECTOR);
-        VECTOR_LOAD(scale[p], a->scale + p * VECTOR);
-        VECTOR_LOAD(shift[p], a->shift + p * VECTOR);
-    }
-    const float *x = a->x;
-    float *y = a->y;
-    int64_t rows = a->rows;
-    for (int64_t r = 0; r < rows; ++r)
-        for (int p = 0; p < PARTS; ++p) {
-            int64_t at = r * SIMD_LANES + p * VECTOR;
-            Vf v;
-            VECTOR_LOAD(v, x + at);
-            v = (v - mean[p]) * scale[p] + shift[p];
-            if (residual) {
-                Vf more;
-                VECTOR_LOAD(more, residual + at);
-                v += more;
-            }
-            v = clip_vector(act, v);
-            VECTOR_STORE(y + at, v);
+        int64_t from = at + p * VECTOR;
+        Vf v;
+        VECTOR_LOAD(v, a->x + from);
+        v = (v - c->mean.p[p]) * c->scale.p[p] + c->shift.p[p];
+        if (a->residual) {
+            Vf more;
+            VECTOR_LOAD(more, a->residual + from);
+            v += more;
         }
+        v = clip_vector(a->act, v);
+        VECTOR_STORE(a->y + from, v);
+        Vi kept = a->act == ACT_RELU6 ? (v > zero) & (v < six) : v > zero;
+        if (a->keep) bits |= mask_bits(kept) << (p * VECTOR);
+    }
+    if (a->keep) a->keep[word] = (uint16_t)bits;
 }
 
-SIMD_INLINE void apply_any(const BnApply *a, Act act, const float *residual)
+SIMD_INLINE void apply_few(const BnApply *a, int lane, int64_t at, int64_t word)
 {
-    const float *mean = a->mean, *scale = a->scale, *shift = a->shift;
-    for (int64_t r = 0; r < a->rows; ++r) {
-        const float *x = a->x + r * a->lanes;
-        float *y = a->y + r * a->lanes;
-#pragma omp simd
-        for (int l = 0; l < a->lanes; ++l) {
-            float v = fused(x[l] - mean[l], scale[l], shift[l]);
-            if (residual) v += residual[r * a->lanes + l];
-            y[l] = clip_of(act, v);
+    uint32_t bits = 0;
+    for (int l = 0; l < a->lanes - lane; ++l) {
+        float v = fused(a->x[at + l] - a->mean[lane + l], a->scale[lane + l], a->shift[lane + l]);
+        if (a->residual) v += a->residual[at + l];
+        a->y[at + l] = v = clip_of(a->act, v);
+        bits |= (uint32_t)(v > 0.0f && (a->act != ACT_RELU6 || v < 6.0f)) << l;
+    }
+    if (a->keep) a->keep[word] = (uint16_t)bits;
+}
+
+/* act, and whether there are a residual and bits to keep, are constants in here. */
+SIMD_INLINE void apply(const BnApply *args, Act act, bool residual, bool keep)
+{
+    BnApply a = *args;
+    a.act = act;
+    a.residual = residual ? a.residual : NULL;
+    a.keep = keep ? a.keep : NULL;
+    if (a.lanes == SIMD_LANES) {
+        const Coefficients c = apply_coefficients(&a, 0);
+        for (int64_t r = 0; r < a.rows; ++r) apply_16(&a, &c, r * SIMD_LANES, r);
+        return;
+    }
+    for (int64_t r = 0; r < a.rows; ++r) {
+        int64_t word = r * words_of(a.lanes);
+        int l = 0;
+        for (; l + SIMD_LANES <= a.lanes; l += SIMD_LANES) {
+            const Coefficients c = apply_coefficients(&a, l);
+            apply_16(&a, &c, r * a.lanes + l, word++);
         }
+        if (l < a.lanes) apply_few(&a, l, r * a.lanes + l, word);
     }
 }
 
-SIMD_INLINE void apply(const BnApply *a, Act act)
+SIMD_INLINE void apply_act(const BnApply *a, Act act)
 {
-    if (a->lanes != SIMD_LANES) {
-        if (a->residual) apply_any(a, act, a->residual);
-        else apply_any(a, act, NULL);
-    } else if (a->residual) apply_16(a, act, a->residual);
-    else apply_16(a, act, NULL);
+    if (a->residual && a->keep)
+        apply(a, act, true, true);
+    else if (a->residual)
+        apply(a, act, true, false);
+    else if (a->keep)
+        apply(a, act, false, true);
+    else
+        apply(a, act, false, false);
 }
 
 void SIMD_NAME(bn_apply)(const BnApply *a)
 {
-    if (a->act == ACT_RELU) apply(a, ACT_RELU);
-    else if (a->act == ACT_RELU6) apply(a, ACT_RELU6);
-    else apply(a, ACT_NONE);
+    if (a->act == ACT_RELU)
+        apply_act(a, ACT_RELU);
+    else if (a->act == ACT_RELU6)
+        apply_act(a, ACT_RELU6);
+    else
+        apply_act(a, ACT_NONE);
 }
 
-/* dy of one vector, masked where act was cut and then stored back. */
-SIMD_INLINE Vf masked_dy(const BnSums *a, Act act, int64_t at)
+/* Adds row r of 16 lanes to s1, s2. */
+SIMD_INLINE void sum_row(const BnSums *a, const Parts *mean, int64_t at, int64_t word, Vf s1[PARTS],
+                         Vf s2[PARTS])
 {
-    const Vf zero = {0}, six = zero + 6.0f;
-    Vf g;
-    VECTOR_LOAD(g, a->dy + at);
-    if (act == ACT_NONE) return g;
-    Vf y;
-    VECTOR_LOAD(y, a->y + at);
-    Vi keep = y > zero;
-    if (act == ACT_RELU6) keep &= y < six;
-    g = VECTOR_KEEP(g, keep);
-    VECTOR_STORE(a->dy + at, g);
-    return g;
+    uint32_t bits = a->keep ? a->keep[word] : 0;
+    for (int p = 0; p < PARTS; ++p) {
+        int64_t from = at + p * VECTOR;
+        Vf x, g;
+        VECTOR_LOAD(x, a->x + from);
+        VECTOR_LOAD(g, a->dy + from);
+        if (a->keep) g = VECTOR_KEEP(g, bits_mask(bits >> (p * VECTOR)));
+        if (a->store) VECTOR_STORE(a->dy + from, g);
+        s1[p] += g;
+        s2[p] += g * (x - mean->p[p]);
+    }
 }
 
-SIMD_INLINE void sums_16(const BnSums *a, Act act, int64_t rows, int64_t from, int lane)
+SIMD_INLINE void sums_16(const BnSums *a, int64_t first, int64_t rows, int lane)
 {
-    Vf mean[PARTS], s1[DEPTH][PARTS] = {{{0}}}, s2[DEPTH][PARTS] = {{{0}}};
-    for (int p = 0; p < PARTS; ++p) VECTOR_LOAD(mean[p], a->mean + lane + p * VECTOR);
-    int64_t r = 0, stride = a->stride;
-    for (; r + DEPTH <= rows; r += DEPTH)
+    const Parts mean = parts_load(a->mean + lane);
+    const int64_t words = words_of(a->lanes), word = lane / SIMD_LANES;
+    Vf s1[DEPTH][PARTS] = {{{0}}}, s2[DEPTH][PARTS] = {{{0}}};
+    int64_t r = first, end = first + rows;
+    for (; r + DEPTH <= end; r += DEPTH)
         for (int d = 0; d < DEPTH; ++d)
-            for (int p = 0; p < PARTS; ++p) {
-                int64_t at = from + (r + d) * stride + p * VECTOR;
-                Vf x, g = masked_dy(a, act, at);
-                VECTOR_LOAD(x, a->x + at);
-                s1[d][p] += g;
-                s2[d][p] += g * (x - mean[p]);
-            }
-    for (; r < rows; ++r)
-        for (int p = 0; p < PARTS; ++p) {
-            int64_t at = from + r * stride + p * VECTOR;
-            Vf x, g = masked_dy(a, act, at);
-            VECTOR_LOAD(x, a->x + at);
-            s1[0][p] += g;
-            s2[0][p] += g * (x - mean[p]);
-        }
+            sum_row(a, &mean, (r + d) * a->lanes + lane, (r + d) * words + word, s1[d], s2[d]);
+    for (; r < end; ++r) sum_row(a, &mean, r * a->lanes + lane, r * words + word, s1[0], s2[0]);
     for (int d = 1; d < DEPTH; ++d)
         for (int p = 0; p < PARTS; ++p) {
             s1[0][p] += s1[d][p];
@@ -199,17 +236,18 @@ SIMD_INLINE void sums_16(const BnSums *a, Act act, int64_t rows, int64_t from, i
     }
 }
 
-static void sums_few(const BnSums *a, int64_t rows, int64_t from, int lane)
+static void sums_few(const BnSums *a, int64_t first, int64_t rows, int lane)
 {
     for (int l = lane; l < a->lanes; ++l) {
         float s1 = 0.0f, s2 = 0.0f;
-        for (int64_t r = 0; r < rows; ++r) {
-            int64_t at = from + r * a->stride + l - lane;
+        for (int64_t r = first; r < first + rows; ++r) {
+            int64_t at = r * a->lanes + l;
             float g = a->dy[at];
-            if (a->act != ACT_NONE) {
-                bool keep = a->y[at] > 0.0f && (a->act == ACT_RELU || a->y[at] < 6.0f);
-                a->dy[at] = g = keep ? g : 0.0f;
+            if (a->keep) {
+                uint32_t bits = a->keep[r * words_of(a->lanes) + lane / SIMD_LANES];
+                g = bits >> (l - lane) & 1 ? g : 0.0f;
             }
+            if (a->store) a->dy[at] = g;
             s1 += g;
             s2 = fused(g, a->x[at] - a->mean[l], s2);
         }
@@ -218,58 +256,93 @@ static void sums_few(const BnSums *a, int64_t rows, int64_t from, int lane)
     }
 }
 
-SIMD_INLINE void sums(const BnSums *a, Act act)
+SIMD_INLINE void sums(const BnSums *args, bool keep, bool store)
 {
-    for (int64_t r = 0; r < a->rows; r += CHUNK) {
-        int64_t n = a->rows - r < CHUNK ? a->rows - r : CHUNK, from = r * a->stride;
+    BnSums a = *args;
+    a.keep = keep ? a.keep : NULL;
+    a.store = store;
+    for (int64_t r = 0; r < a.rows; r += CHUNK) {
+        int64_t n = a.rows - r < CHUNK ? a.rows - r : CHUNK;
         int l = 0;
-        for (; l + SIMD_LANES <= a->lanes; l += SIMD_LANES) sums_16(a, act, n, from + l, l);
-        if (l < a->lanes) sums_few(a, n, from + l, l);
+        if (a.lanes == SIMD_LANES) {
+            a.lanes = SIMD_LANES; /* a constant from here on */
+            sums_16(&a, r, n, 0);
+            continue;
+        }
+        for (; l + SIMD_LANES <= a.lanes; l += SIMD_LANES) sums_16(&a, r, n, l);
+        if (l < a.lanes) sums_few(&a, r, n, l);
     }
 }
 
 void SIMD_NAME(bn_sums)(const BnSums *a)
 {
-    if (a->act == ACT_RELU) sums(a, ACT_RELU);
-    else if (a->act == ACT_RELU6) sums(a, ACT_RELU6);
-    else sums(a, ACT_NONE);
+    if (a->keep && a->store)
+        sums(a, true, true);
+    else if (a->keep)
+        sums(a, true, false);
+    else
+        sums(a, false, false);
 }
 
-static void grad_16(const BnGrad *a)
+typedef struct GradCoefficients {
+    Parts mean, by_dy, by_x, shift;
+} GradCoefficients;
+
+SIMD_INLINE GradCoefficients grad_coefficients(const BnGrad *a, int lane)
 {
-    Vf mean[PARTS], by_dy[PARTS], by_x[PARTS], shift[PARTS];
+    return (GradCoefficients){parts_load(a->mean + lane), parts_load(a->by_dy + lane),
+                              parts_load(a->by_x + lane), parts_load(a->shift + lane)};
+}
+
+SIMD_INLINE void grad_16(const BnGrad *a, const GradCoefficients *c, int64_t at, int64_t word)
+{
+    uint32_t bits = a->keep ? a->keep[word] : 0;
     for (int p = 0; p < PARTS; ++p) {
-        VECTOR_LOAD(mean[p], a->mean + p * VECTOR);
-        VECTOR_LOAD(by_dy[p], a->by_dy + p * VECTOR);
-        VECTOR_LOAD(by_x[p], a->by_x + p * VECTOR);
-        VECTOR_LOAD(shift[p], a->shift + p * VECTOR);
+        int64_t from = at + p * VECTOR;
+        Vf v, g;
+        VECTOR_LOAD(v, a->x + from);
+        VECTOR_LOAD(g, a->dy + from);
+        if (a->keep) g = VECTOR_KEEP(g, bits_mask(bits >> (p * VECTOR)));
+        v = (v - c->mean.p[p]) * c->by_x.p[p] + c->shift.p[p];
+        v = g * c->by_dy.p[p] + v;
+        VECTOR_STORE(a->dx + from, v);
     }
-    const float *x = a->x, *dy = a->dy;
-    float *dx = a->dx;
-    int64_t rows = a->rows;
-    for (int64_t r = 0; r < rows; ++r)
-        for (int p = 0; p < PARTS; ++p) {
-            int64_t at = r * SIMD_LANES + p * VECTOR;
-            Vf v, g;
-            VECTOR_LOAD(v, x + at);
-            VECTOR_LOAD(g, dy + at);
-            v = (v - mean[p]) * by_x[p] + shift[p];
-            v = g * by_dy[p] + v;
-            VECTOR_STORE(dx + at, v);
+}
+
+SIMD_INLINE void grad_few(const BnGrad *a, int lane, int64_t at, int64_t word)
+{
+    uint32_t bits = a->keep ? a->keep[word] : 0xffff;
+    for (int l = 0; l < a->lanes - lane; ++l) {
+        float v = fused(a->x[at + l] - a->mean[lane + l], a->by_x[lane + l], a->shift[lane + l]);
+        float g = bits >> l & 1 ? a->dy[at + l] : 0.0f;
+        a->dx[at + l] = fused(g, a->by_dy[lane + l], v);
+    }
+}
+
+SIMD_INLINE void grad(const BnGrad *args, bool keep)
+{
+    BnGrad a = *args;
+    a.keep = keep ? a.keep : NULL;
+    if (a.lanes == SIMD_LANES) {
+        const GradCoefficients c = grad_coefficients(&a, 0);
+        for (int64_t r = 0; r < a.rows; ++r) grad_16(&a, &c, r * SIMD_LANES, r);
+        return;
+    }
+    for (int64_t r = 0; r < a.rows; ++r) {
+        int64_t word = r * words_of(a.lanes);
+        int l = 0;
+        for (; l + SIMD_LANES <= a.lanes; l += SIMD_LANES) {
+            const GradCoefficients c = grad_coefficients(&a, l);
+            grad_16(&a, &c, r * a.lanes + l, word++);
         }
+        if (l < a.lanes) grad_few(&a, l, r * a.lanes + l, word);
+    }
 }
 
 void SIMD_NAME(bn_grad)(const BnGrad *a)
 {
-    if (a->lanes == SIMD_LANES) {
-        grad_16(a);
-        return;
-    }
-    for (int64_t r = 0; r < a->rows; ++r) {
-        const float *x = a->x + r * a->lanes, *dy = a->dy + r * a->lanes;
-        float *dx = a->dx + r * a->lanes;
-#pragma omp simd
-        for (int l = 0; l < a->lanes; ++l)
-            dx[l] = fused(dy[l], a->by_dy[l], fused(x[l] - a->mean[l], a->by_x[l], a->shift[l]));
-    }
+    if (a->keep)
+        grad(a, true);
+    else
+        grad(a, false);
 }

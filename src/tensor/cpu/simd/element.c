@@ -6,7 +6,10 @@
 static const float GELU_U = 1.5957691216057308f; /* 2 sqrt(2/pi) */
 static const float GELU_CUBE = 0.044715f;
 
-SIMD_INLINE float sigmoid_of(float x) { return 1.0f / (1.0f + exp_fast(-x)); }
+SIMD_INLINE float sigmoid_of(float x)
+{
+    return 1.0f / (1.0f + exp_fast(-x));
+}
 
 SIMD_INLINE float gelu_of(float x)
 {
@@ -27,39 +30,59 @@ SIMD_INLINE float silu_slope(float x)
 }
 
 /* The loop `out[i] = expression`, once for each activation, which is a constant inside. */
-#define EACH(expression)                       \
-    _Pragma("omp simd") for (int64_t i = 0; i < n; ++i) { expression; }
+#define EACH(expression)                                                                           \
+    _Pragma("omp simd") for (int64_t i = 0; i < n; ++i)                                            \
+    {                                                                                              \
+        expression;                                                                                \
+    }
 
 void SIMD_NAME(act)(Act act, float *y, const float *x, int64_t n)
 {
     switch (act) {
-    case ACT_RELU: EACH(y[i] = relu_of(x[i])) break;
-    case ACT_RELU6: EACH(y[i] = clip_of(ACT_RELU6, x[i])) break;
-    case ACT_GELU: EACH(y[i] = gelu_of(x[i])) break;
-    case ACT_SILU: EACH(y[i] = x[i] * sigmoid_of(x[i])) break;
-    case ACT_NONE: memmove(y, x, (size_t)n * sizeof *y); break;
+    case ACT_RELU:
+        EACH(y[i] = relu_of(x[i])) break;
+    case ACT_RELU6:
+        EACH(y[i] = clip_of(ACT_RELU6, x[i])) break;
+    case ACT_GELU:
+        EACH(y[i] = gelu_of(x[i])) break;
+    case ACT_SILU:
+        EACH(y[i] = x[i] * sigmoid_of(x[i])) break;
+    case ACT_NONE:
+        memmove(y, x, (size_t)n * sizeof *y);
+        break;
     }
 }
 
 void SIMD_NAME(act_grad)(Act act, float *dx, const float *dy, const float *v, int64_t n)
 {
     switch (act) {
-    case ACT_RELU: EACH(dx[i] = v[i] > 0.0f ? dy[i] : 0.0f) break;
-    case ACT_RELU6: EACH(dx[i] = v[i] > 0.0f && v[i] < 6.0f ? dy[i] : 0.0f) break;
-    case ACT_GELU: EACH(dx[i] = dy[i] * gelu_slope(v[i])) break;
-    case ACT_SILU: EACH(dx[i] = dy[i] * silu_slope(v[i])) break;
-    case ACT_NONE: memmove(dx, dy, (size_t)n * sizeof *dx); break;
+    case ACT_RELU:
+        EACH(dx[i] = v[i] > 0.0f ? dy[i] : 0.0f) break;
+    case ACT_RELU6:
+        EACH(dx[i] = v[i] > 0.0f && v[i] < 6.0f ? dy[i] : 0.0f) break;
+    case ACT_GELU:
+        EACH(dx[i] = dy[i] * gelu_slope(v[i])) break;
+    case ACT_SILU:
+        EACH(dx[i] = dy[i] * silu_slope(v[i])) break;
+    case ACT_NONE:
+        memmove(dx, dy, (size_t)n * sizeof *dx);
+        break;
     }
 }
 
 void SIMD_NAME(add_act)(Act act, float *y, const float *a, const float *b, int64_t n)
 {
     switch (act) {
-    case ACT_RELU: EACH(y[i] = relu_of(a[i] + b[i])) break;
-    case ACT_RELU6: EACH(y[i] = clip_of(ACT_RELU6, a[i] + b[i])) break;
-    case ACT_GELU: EACH(y[i] = gelu_of(a[i] + b[i])) break;
-    case ACT_SILU: EACH(float v = a[i] + b[i]; y[i] = v * sigmoid_of(v)) break;
-    case ACT_NONE: EACH(y[i] = a[i] + b[i]) break;
+    case ACT_RELU:
+        EACH(y[i] = relu_of(a[i] + b[i])) break;
+    case ACT_RELU6:
+        EACH(y[i] = clip_of(ACT_RELU6, a[i] + b[i])) break;
+    case ACT_GELU:
+        EACH(y[i] = gelu_of(a[i] + b[i])) break;
+    case ACT_SILU:
+        EACH(float v = a[i] + b[i]; y[i] = v * sigmoid_of(v)) break;
+    case ACT_NONE:
+        EACH(y[i] = a[i] + b[i]) break;
     }
 }
 
@@ -110,8 +133,7 @@ void SIMD_NAME(dropout)(RngKey key, uint64_t first, int count, uint32_t cut, flo
         philox(key, (first + (uint64_t)done) / 4, blocks, words);
 #pragma omp simd
         for (int i = 0; i < blocks; ++i)
-            for (int w = 0; w < 4; ++w)
-                drawn[4 * i + w] = (words[w][i] >> 8) >= cut ? scale : 0.0f;
+            for (int w = 0; w < 4; ++w) drawn[4 * i + w] = (words[w][i] >> 8) >= cut ? scale : 0.0f;
         for (int i = skip; i < n; ++i) out[(int64_t)(done + i - skip) * stride] = drawn[i];
         done += n - skip;
         skip = 0;

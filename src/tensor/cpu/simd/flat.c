@@ -48,10 +48,14 @@ void SIMD_NAME(sgd)(const SgdArgs *a, float *w, const float *g, float *m, int64_
 #pragma omp simd
         for (int64_t i = 0; i < n; ++i)
             w[i] = fused(-s.lr, fused(s.weight_decay, w[i], g[i] * s.grad_scale), w[i]);
-    } else if (a->first && a->nesterov) sgd(*a, w, g, m, n, true, true);
-    else if (a->first) sgd(*a, w, g, m, n, true, false);
-    else if (a->nesterov) sgd(*a, w, g, m, n, false, true);
-    else sgd(*a, w, g, m, n, false, false);
+    } else if (a->first && a->nesterov)
+        sgd(*a, w, g, m, n, true, true);
+    else if (a->first)
+        sgd(*a, w, g, m, n, true, false);
+    else if (a->nesterov)
+        sgd(*a, w, g, m, n, false, true);
+    else
+        sgd(*a, w, g, m, n, false, false);
 }
 
 /* The moments of one element. */

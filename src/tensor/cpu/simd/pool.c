@@ -5,7 +5,8 @@ typedef struct Window {
     int row0, row1, col0, col1; /* half open, inside the plane */
 } Window;
 
-SIMD_INLINE void clip_window(int out, int kernel, int stride, int pad, int size, int *low, int *high)
+SIMD_INLINE void clip_window(int out, int kernel, int stride, int pad, int size, int *low,
+                             int *high)
 {
     int from = out * stride - pad, to = from + kernel;
     *low = from < 0 ? 0 : from;
@@ -90,9 +91,12 @@ void SIMD_NAME(max_pool)(const PoolPlane *plane, const float *x, float *y, uint8
             int rows = w.row1 - w.row0, cols = w.col1 - w.col0;
             int place = place_in(p, i, j, w.row0, w.col0);
             const float *from = x + ((int64_t)w.row0 * p->w + w.col0) * p->lanes;
-            if (rows == 3 && cols == 3) max_lanes(p, 3, 3, place, from, y, index);
-            else if (rows == 2 && cols == 2) max_lanes(p, 2, 2, place, from, y, index);
-            else max_lanes(p, rows, cols, place, from, y, index);
+            if (rows == 3 && cols == 3)
+                max_lanes(p, 3, 3, place, from, y, index);
+            else if (rows == 2 && cols == 2)
+                max_lanes(p, 2, 2, place, from, y, index);
+            else
+                max_lanes(p, rows, cols, place, from, y, index);
             y += p->lanes;
             index += p->lanes;
         }
@@ -125,7 +129,8 @@ SIMD_INLINE void scatter_lanes(const PoolPlane *p, int rows, int cols, int place
     }
 }
 
-void SIMD_NAME(max_pool_grad)(const PoolPlane *plane, const float *dy, const uint8_t *index, float *dx)
+void SIMD_NAME(max_pool_grad)(const PoolPlane *plane, const float *dy, const uint8_t *index,
+                              float *dx)
 {
     const PoolPlane local = *plane, *p = &local; /* no store can change it */
     const int64_t row = (int64_t)p->w * p->lanes;
@@ -138,9 +143,12 @@ void SIMD_NAME(max_pool_grad)(const PoolPlane *plane, const float *dy, const uin
             int rows = w.row1 - w.row0, cols = w.col1 - w.col0;
             int place = place_in(p, i, j, w.row0, w.col0);
             float *to = dx + ((int64_t)w.row0 * p->w + w.col0) * p->lanes;
-            if (rows == 3 && cols == 3) scatter_lanes(p, 3, 3, place, dy, index, to);
-            else if (rows == 2 && cols == 2) scatter_lanes(p, 2, 2, place, dy, index, to);
-            else scatter_lanes(p, rows, cols, place, dy, index, to);
+            if (rows == 3 && cols == 3)
+                scatter_lanes(p, 3, 3, place, dy, index, to);
+            else if (rows == 2 && cols == 2)
+                scatter_lanes(p, 2, 2, place, dy, index, to);
+            else
+                scatter_lanes(p, rows, cols, place, dy, index, to);
             dy += p->lanes;
             index += p->lanes;
         }

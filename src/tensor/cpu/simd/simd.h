@@ -10,31 +10,35 @@
 
 enum { SIMD_LANES = 16 };
 
-/* y = act((x - mean) * scale + shift (+ residual)): `rows` contiguous rows. */
+/* y = act((x - mean) * scale + shift (+ residual)): `rows` contiguous rows. keep: a bit for each float that act did not
+ * cut, 16 lanes a word, each row from a word of its own, so that backward need not read y; NULL if not wanted. */
 typedef struct BnApply {
-    const float *x, *residual; /* residual: NULL if none */
+    const float *x, *residual;         /* residual: NULL if none */
     const float *mean, *scale, *shift; /* by lane */
     float *y;
+    uint16_t *keep;
     int64_t rows;
     int lanes;
     Act act;
 } BnApply;
 
-/* Adds sum(dy) and sum(dy * (x - mean)) to doubles by lane; where act is fused, dy is masked by y in place first.
- * Rows are `stride` floats apart. */
+/* Adds sum(dy) and sum(dy * (x - mean)) to doubles by lane: contiguous rows. Where keep is given, dy counts only where
+ * its bit is set, and is masked in memory, too, if `store`. */
 typedef struct BnSums {
-    const float *x, *y, *mean;
+    const float *x, *mean;
     float *dy;
+    const uint16_t *keep;
     double *sum, *sum_x;
-    int64_t rows, stride;
+    int64_t rows;
     int lanes;
-    Act act;
+    bool store;
 } BnSums;
 
-/* dx = by_dy * dy + by_x * (x - mean) + shift: contiguous rows. dx may be dy. */
+/* dx = by_dy * dy + by_x * (x - mean) + shift: contiguous rows, dy masked by keep where given. dx may be dy. */
 typedef struct BnGrad {
     const float *x, *dy;
     const float *mean, *by_dy, *by_x, *shift; /* by lane */
+    const uint16_t *keep;
     float *dx;
     int64_t rows;
     int lanes;
@@ -53,7 +57,7 @@ typedef struct LnRow {
 typedef struct PoolPlane {
     int h, w, p, q, lanes;
     int kernel[2], stride[2], pad[2];
-    bool relu; /* max: fused on the output */
+    bool relu;                                          /* max: fused on the output */
     const int *row_low, *row_high, *col_low, *col_high; /* borrowed from the op */
 } PoolPlane;
 enum { POOL_CUT = 255 }; /* index of a maximum that relu cut off: no gradient */
@@ -66,10 +70,9 @@ typedef struct SoftmaxRow {
 
 typedef struct SimdTable {
     const char *name;
-    /* Adds sum(x) and sum(x*x) of rows `stride` floats apart to doubles by lane. Sound for any mean: sums run in float
-     * around a value of the data, over at most 128 rows, and are moved to zero in double. */
-    void (*bn_stats)(const float *x, int64_t rows, int64_t stride, int lanes, double *sum,
-                     double *square);
+    /* Adds sum(x) and sum(x*x) of contiguous rows to doubles by lane. Sound for any mean: sums run in float around a
+     * value of the data, over at most 128 rows, and are moved to zero in double. */
+    void (*bn_stats)(const float *x, int64_t rows, int lanes, double *sum, double *square);
     void (*bn_apply)(const BnApply *a);
     void (*bn_sums)(const BnSums *a);
     void (*bn_grad)(const BnGrad *a);
@@ -80,7 +83,8 @@ typedef struct SimdTable {
 
     /* Element by element; outputs may be an input's memory. */
     void (*act)(Act act, float *y, const float *x, int64_t n);
-    void (*act_grad)(Act act, float *dx, const float *dy, const float *x_or_y, int64_t n); /* y for relu, relu6 */
+    void (*act_grad)(Act act, float *dx, const float *dy, const float *x_or_y,
+                     int64_t n); /* y for relu, relu6 */
     void (*add_act)(Act act, float *y, const float *a, const float *b, int64_t n);
     void (*mul)(float *y, const float *a, const float *b, int64_t n);
     /* out[i * stride] = keep ? scale : 0 for elements first + i; keep: 24 random bits of the element >= cut. */

@@ -9,6 +9,9 @@
 
 #include <math.h>
 #include <string.h>
+#if defined(__SSE2__)
+#include <immintrin.h>
+#endif
 
 #ifdef __clang__
 #pragma clang diagnostic ignored "-Wpass-failed" /* a loop too odd to vectorise is still right */
@@ -35,6 +38,33 @@ typedef uint8_t Vb __attribute__((vector_size(VECTOR)));
 #define VECTOR_STORE(p, v) memcpy((p), &(v), sizeof(v))
 #define VECTOR_KEEP(v, m)  ((Vf)((Vi)(v) & (m))) /* 0 where the mask is not set */
 
+/* One bit a lane of a mask, and back. */
+SIMD_INLINE uint32_t mask_bits(Vi mask)
+{
+#if defined(__AVX512DQ__)
+    return _mm512_movepi32_mask((__m512i)mask);
+#elif defined(__AVX__)
+    return (uint32_t)_mm256_movemask_ps((__m256)mask);
+#elif defined(__SSE2__)
+    return (uint32_t)_mm_movemask_ps((__m128)mask);
+#else
+    uint32_t bits = 0;
+    for (int l = 0; l < VECTOR; ++l) bits |= (uint32_t)(mask[l] & 1) << l;
+    return bits;
+#endif
+}
+
+SIMD_INLINE Vi bits_mask(uint32_t bits)
+{
+#if defined(__AVX512DQ__)
+    return (Vi)_mm512_movm_epi32((__mmask16)bits);
+#else
+    Vi lane, zero = {0};
+    for (int l = 0; l < VECTOR; ++l) lane[l] = 1 << l;
+    return ((zero + (int32_t)bits) & lane) != zero;
+#endif
+}
+
 SIMD_INLINE float fused(float a, float b, float c)
 {
 #ifdef __FMA__
@@ -50,7 +80,8 @@ SIMD_INLINE float exp_fast(float x)
 {
     float c = x > 88.37f ? 88.37f : x;
     c = c < -87.33f ? -87.33f : c;
-    const float magic = 12582912.0f; /* 1.5 * 2^23: adding it rounds to an integer in the low bits */
+    const float magic =
+        12582912.0f; /* 1.5 * 2^23: adding it rounds to an integer in the low bits */
     float t = fused(c, 1.44269504088896341f, magic);
     int32_t bits;
     memcpy(&bits, &t, 4);
@@ -69,7 +100,10 @@ SIMD_INLINE float exp_fast(float x)
     return x < -87.33f ? 0.0f : p * scale;
 }
 
-SIMD_INLINE float relu_of(float x) { return x < 0.0f ? 0.0f : x; } /* NaN stays */
+SIMD_INLINE float relu_of(float x)
+{
+    return x < 0.0f ? 0.0f : x;
+} /* NaN stays */
 
 SIMD_INLINE float clip_of(Act act, float x)
 {
@@ -78,8 +112,10 @@ SIMD_INLINE float clip_of(Act act, float x)
     return x;
 }
 
-#define SIMD_DECLARE(type, name, args) type SIMD_NAME(name) args
-SIMD_DECLARE(void, bn_stats, (const float *, int64_t, int64_t, int, double *, double *));
+#define SIMD_DECLARE(type, name, args)                                                             \
+    type SIMD_NAME(name)                                                                           \
+    args
+SIMD_DECLARE(void, bn_stats, (const float *, int64_t, int, double *, double *));
 SIMD_DECLARE(void, bn_apply, (const BnApply *));
 SIMD_DECLARE(void, bn_sums, (const BnSums *));
 SIMD_DECLARE(void, bn_grad, (const BnGrad *));

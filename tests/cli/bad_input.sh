@@ -1,0 +1,84 @@
+#!/usr/bin/env bash
+# Bad input of every kind, on two ranks: one message that names the file and the cure, the exit code of its kind, nothing
+# overwritten, nobody left hanging (each run has a time limit).
+set -u
+weft=$(realpath "${WEFT:-build/weft}") dir=$(mktemp -d) bad=0 good=0
+trap '[ -n "${small:-}" ] && umount "$small" 2>/dev/null; rm -rf "$dir"' EXIT
+cd "$dir" || exit 1
+export NO_COLOR=1
+
+# expect CODE TEXT COMMAND...: exit code, TEXT in the message, exactly one "error:" line
+expect() {
+    local code=$1 text=$2 rc; shift 2
+    timeout -k 2 30 "$@" >out 2>err </dev/null; rc=$?
+    if [ $rc = "$code" ] && grep -q -- "$text" err && [ "$(grep -c 'error:' err)" = 1 ]; then good=$((good + 1))
+    else bad=$((bad + 1)); echo "wanted exit $code and '$text', got exit $rc from: $*"; sed 's/^/    /' err; fi
+}
+fine() { timeout -k 2 60 "$@" >out 2>err </dev/null && good=$((good + 1)) || { bad=$((bad + 1)); echo "failed: $*"; cat err; }; }
+same() { [ "$(cksum <"$1")" = "$2" ] && good=$((good + 1)) || { bad=$((bad + 1)); echo "$1 was changed"; }; }
+
+# A small data set out of IDX files: 60 images of 8x8, three classes.
+idx() { # IMAGES LABELS COUNT LAST-LABEL
+    { printf '\0\0\010\003\0\0\0\074\0\0\0\010\0\0\0\010'; head -c $((60 * 64)) /dev/zero | tr '\0' '\100'; } >"$1"
+    { printf '\0\0\010\001\0\0\0\074'; for i in $(seq 59); do printf "\\00$((i % 3))"; done; printf "$3"; } >"$2"
+}
+idx x.idx y.idx '\002'
+fine "$weft" data import idx x.idx y.idx -o data.h5
+idx x.idx y9.idx '\011'
+cat >job.yaml <<X
+run: {name: r, seed: 1}
+model: {name: mlp, hidden: [8]}
+data: {train: data.h5, test: data.h5}
+train: {epochs: 2, batch: 12, micro_batch: 6}
+optim: {name: sgd, lr: 0.01}
+X
+train() { echo "$weft train -n 2 job.yaml $*"; }
+
+: >empty.h5; echo "not a data set" >text.h5; head -c 3000 data.h5 >torn.h5; mkdir folder.h5
+expect 66 'missing.h5' $(train data.train=missing.h5)
+expect 66 'folder.h5' $(train data.train=folder.h5)
+expect 65 'empty.h5' $(train data.train=empty.h5)
+expect 65 'text.h5' $(train data.train=text.h5)
+expect 65 'torn.h5' $(train data.train=torn.h5)
+expect 65 'data.h5.*nothing' $(train data.x=/nothing)
+[ -e runs ] && { bad=$((bad + 1)); echo "a folder was made for a run that could not start"; }
+
+# labels: found by the check, and by a run whose model has fewer classes
+expect 65 'y9.idx' "$weft" data import idx x.idx y9.idx -o nine.h5 --classes a,b,c
+[ -e nine.h5 ] && { bad=$((bad + 1)); echo "nine.h5 was written all the same"; }
+expect 78 'model.classes' $(train model.classes=2)
+expect 64 'data.h5' "$weft" data import idx x.idx y.idx -o data.h5
+
+# a checkpoint of another model, a torn one, none
+fine $(train)
+sum=$(cksum <runs/r/checkpoints/best.h5)
+expect 65 'best.h5' "$weft" eval job.yaml 'model.hidden=[9]' --checkpoint runs/r/checkpoints/best.h5
+expect 65 'best.h5' $(train run.name=other 'model.hidden=[9]' checkpoint.resume=runs/r/checkpoints/best.h5)
+head -c 2500 runs/r/checkpoints/best.h5 >torn-checkpoint.h5
+expect 65 'torn-checkpoint.h5' $(train run.name=other checkpoint.resume=torn-checkpoint.h5)
+expect 66 'nowhere.h5' "$weft" eval job.yaml --checkpoint nowhere.h5
+expect 66 'nowhere.h5' $(train run.name=other checkpoint.resume=nowhere.h5)
+
+# other numbers in a folder that holds a run; no resuming wanted; a folder in use
+expect 78 'optim.lr' $(train optim.lr=0.5)
+expect 78 'already holds a run' $(train checkpoint.resume=no)
+same runs/r/checkpoints/best.h5 "$sum"
+"$weft" train job.yaml run.name=busy train.epochs=1000000 train.eval_every=0 >/dev/null 2>&1 & holder=$!
+for _ in $(seq 100); do [ -e runs/busy/config.yaml ] && break; sleep 0.1; done
+expect 78 'another run is using' $(train run.name=busy train.epochs=1000000 train.eval_every=0)
+kill -TERM $holder; wait $holder; rc=$?
+[ $rc = 75 ] && good=$((good + 1)) || { bad=$((bad + 1)); echo "SIGTERM: exit $rc, not 75"; }
+ls runs/busy/checkpoints/step-*.h5 >/dev/null 2>&1 || { bad=$((bad + 1)); echo "SIGTERM left no checkpoint"; }
+
+# replicas and batch that do not fit; unwritable and full places
+expect 78 'micro' $(train run.name=fit train.batch=6 train.micro_batch=6)
+: >file; expect 74 'file' $(train run.dir=file/below)
+if [ "$(id -u)" = 0 ] && small=$dir/small && mkdir "$small" && mount -t tmpfs -o size=64k none "$small" 2>/dev/null; then
+    expect 74 'small' $(train run.dir="$small" 'model.hidden=[200,200]')
+    ls "$small"/r/checkpoints/*.part >/dev/null 2>&1 && { bad=$((bad + 1)); echo "a .part was left on the full disk"; }
+else
+    echo "  skipped: full disk: no root, or no tmpfs"
+fi
+sleep 0.3; pgrep -f "$weft train.*job.yaml" >/dev/null && { bad=$((bad + 1)); echo "ranks were left running"; pkill -9 -f "$weft train.*job.yaml"; }
+echo "bad input: $good passed, $bad failed"
+[ $bad = 0 ]

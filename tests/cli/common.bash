@@ -1,0 +1,32 @@
+# Sourced by the black-box tests of the executable: $WEFT (default build/weft), a folder of its own, checks that count.
+set -eu
+WEFT=${WEFT:-build/weft}
+case $WEFT in /*) ;; *) WEFT=$PWD/$WEFT;; esac
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+cd "$dir"
+unset OMPI_COMM_WORLD_SIZE OMPI_COMM_WORLD_RANK PMI_SIZE PMI_RANK SLURM_STEP_NUM_TASKS 2>/dev/null || true
+passed=0 failed=0
+
+# check CODE TEXT COMMAND... : exit code CODE, and stdout and stderr together hold TEXT (fixed string; "" for any).
+check() {
+    local code=$1 text=$2 rc=0
+    shift 2
+    "$@" >out 2>err </dev/null || rc=$?
+    cat out err >both
+    if [ "$rc" = "$code" ] && { [ -z "$text" ] || grep -qF -- "$text" both; }; then passed=$((passed + 1))
+    else
+        failed=$((failed + 1))
+        echo "FAILED: $*"; echo "  wanted exit $code and '$text', got exit $rc and:"; sed 's/^/  | /' both
+    fi
+}
+# holds WHAT CONDITION... : a plain condition.
+holds() {
+    local what=$1
+    shift
+    if "$@"; then passed=$((passed + 1)); else failed=$((failed + 1)); echo "FAILED: $what"; fi
+}
+finish() {
+    echo "$(basename "$0"): $passed passed, $failed failed"
+    [ "$failed" = 0 ] && [ "$passed" -gt 0 ]
+}

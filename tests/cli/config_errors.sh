@@ -1,0 +1,44 @@
+#!/usr/bin/env bash
+# A wrong configuration ends in exit 78 with file, line and column, at once, without MPI, whatever starts it.
+. "$(dirname "$0")/common.bash"
+
+good='model: {name: lenet}
+data: {train: none.h5}'
+printf '%s\n' "$good" >good.yaml
+printf '%s\ntrain:\n  bach: 64\n' "$good" >typo.yaml
+printf '%s\ntrain: {batch: 32x}\n' "$good" >number.yaml
+printf 'model: {name: lente}\ndata: {train: none.h5}\n' >model.yaml
+printf 'data: {train: none.h5}\n' >bare.yaml
+printf 'model: {name: lenet}\n' >nodata.yaml
+
+for verb in train eval plan; do
+    check 78 "typo.yaml:4:3: unknown key 'bach' in train; did you mean 'batch'?" "$WEFT" $verb typo.yaml
+    check 78 "number.yaml:3:16: train.batch: '32x' is not a whole number" "$WEFT" $verb number.yaml
+    check 78 "model.yaml:1:9: model.name: there is no model 'lente'; did you mean 'lenet'?" "$WEFT" $verb model.yaml
+    check 78 'no model: set model.name' "$WEFT" $verb bare.yaml
+    check 78 'no training data' "$WEFT" $verb nodata.yaml
+    check 78 "command line: train.batch=1e3: '1e3' is not a whole number" "$WEFT" $verb good.yaml train.batch=1e3
+    check 78 'command line: grid.pp=2' "$WEFT" $verb good.yaml grid.pp=2
+    check 66 'missing.yaml: cannot open' "$WEFT" $verb missing.yaml
+done
+holds 'nothing was written' test ! -e runs
+
+# Before MPI: with -n 2 no mpirun is needed to find the fault, and under a launcher one rank alone tells it.
+check 78 'typo.yaml:4:3' env PATH=/nowhere "$WEFT" train -n 2 typo.yaml
+check 78 'typo.yaml:4:3' "$WEFT" bench step typo.yaml
+check 64 'mpirun' env PATH=/nowhere "$WEFT" train -n 2 good.yaml
+if command -v mpirun >/dev/null; then
+    check 78 'typo.yaml:4:3' timeout 60 mpirun --allow-run-as-root --oversubscribe -n 2 "$WEFT" train typo.yaml
+    holds 'one rank told it' test "$(grep -c 'typo.yaml:4:3' both)" = 1
+    check 64 'leave -n out' timeout 60 mpirun --allow-run-as-root -n 1 "$WEFT" train -n 2 good.yaml
+    check 66 'missing.yaml' timeout 60 mpirun --allow-run-as-root --oversubscribe -n 2 "$WEFT" train missing.yaml
+    holds 'one rank told it' test "$(grep -c 'missing.yaml: cannot' both)" = 1
+    check 66 'none.h5' timeout 60 "$WEFT" train -n 2 good.yaml
+    holds 'one rank told it' test "$(grep -c 'none.h5: no such file' both)" = 1
+fi
+
+start=$(date +%s%N)
+check 78 '' "$WEFT" train typo.yaml
+took=$((($(date +%s%N) - start) / 1000000))
+holds "quick: $took ms" test "$took" -lt 3000
+finish

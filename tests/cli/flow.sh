@@ -1,0 +1,74 @@
+#!/usr/bin/env bash
+# From raw files to figures with the executable alone: import, look, plan, train on two ranks, evaluate, checkpoints. Then
+# the same again where it must be refused.
+. "$(dirname "$0")/common.bash"
+
+# 96 images of 6x6 in IDX: class k has its bright pixels at k, k+4, k+8, ...
+big_endian() { for v in "$@"; do printf '\\x%02x\\x%02x\\x%02x\\x%02x' $((v >> 24 & 255)) $((v >> 16 & 255)) $((v >> 8 & 255)) $((v & 255)); done; }
+{
+    printf "$(big_endian 2051 96 6 6)"
+    for ((i = 0; i < 96; ++i)); do
+        row=
+        for ((p = 0; p < 36; ++p)); do row+=$(printf '\\x%02x' $(((p % 4 == i % 4) * 200 + (i * 7 + p * 13) % 50))); done
+        printf "$row"
+    done
+} >images
+{
+    printf "$(big_endian 2049 96)"
+    for ((i = 0; i < 96; ++i)); do printf "\\x0$((i % 4))"; done
+} >labels
+
+check 0 'wrote a.h5' "$WEFT" data import idx images labels -o a.h5 --classes 'no,ne,so,se'
+before=$(cksum <a.h5)
+check 64 'a.h5: is already there' "$WEFT" data import idx images labels -o a.h5
+holds 'nothing was written over' test "$before" = "$(cksum <a.h5)"
+check 0 'wrote a.h5' "$WEFT" data import idx images labels -o a.h5 --classes no,ne,so,se --force
+check 65 '' "$WEFT" data import idx labels images -o b.h5
+holds 'no file is left of a failed import' test ! -e b.h5
+check 0 '96' "$WEFT" data info a.h5
+check 0 '"samples": 96' "$WEFT" data info --json a.h5
+check 0 'a.h5: good, 96 samples' "$WEFT" data check a.h5
+
+cat >a.yaml <<'YAML'
+model: {name: mlp, hidden: [16]}
+data: {train: a.h5, test: a.h5}
+train: {epochs: 6, batch: 16, micro_batch: 4, threads: 1}
+optim: {lr: 0.1, momentum: 0.9}
+YAML
+check 0 '"parameters": 660' "$WEFT" plan a.yaml --json
+check 0 'fc' "$WEFT" plan a.yaml
+
+# How OpenMP's threads wait: short spinning, none where cores are short, the user's word where there is one.
+many=$(($(nproc) * 2 + 2))
+if OMP_DISPLAY_ENV=verbose "$WEFT" --version 2>&1 | grep -q GOMP_SPINCOUNT; then
+    if [ "$(nproc)" -ge 2 ]; then
+        check 0 "GOMP_SPINCOUNT = '1000'" env OMP_DISPLAY_ENV=verbose "$WEFT" plan a.yaml train.threads=2
+    fi
+    check 0 "GOMP_SPINCOUNT = '0'" env OMP_DISPLAY_ENV=verbose "$WEFT" plan a.yaml train.threads=$many
+    check 0 "GOMP_SPINCOUNT = '77'" env GOMP_SPINCOUNT=77 OMP_DISPLAY_ENV=verbose "$WEFT" plan a.yaml train.threads=2
+fi
+holds 'plan writes nothing' test ! -e runs
+check 66 'no checkpoint' "$WEFT" eval a.yaml
+check 0 'top-1' timeout 100 "$WEFT" train -n 2 a.yaml
+holds 'the resolved configuration is there' grep -q 'lr: 0.1' runs/a/config.yaml
+holds 'metrics are there' grep -q '"loss"' runs/a/metrics.jsonl
+check 0 '"top1": 1,' "$WEFT" eval a.yaml --json
+holds 'figures alone on stdout' test "$(wc -l <out)" = 1
+check 0 'confusion' "$WEFT" eval a.yaml
+check 0 ' 3 se' "$WEFT" eval a.yaml --checkpoint runs/a/checkpoints/step-00000036.h5
+check 66 'none.h5' "$WEFT" eval a.yaml --checkpoint none.h5
+check 65 '' "$WEFT" eval a.yaml --checkpoint a.h5
+check 65 '' "$WEFT" eval a.yaml 'model.hidden=[8]'
+
+last=runs/a/checkpoints/step-00000036.h5
+check 0 '36' "$WEFT" ckpt info $last
+check 0 '"step"' "$WEFT" ckpt info --json $last
+check 0 '' "$WEFT" ckpt check $last runs/a/checkpoints/best.h5
+check 0 '' "$WEFT" ckpt diff $last $last
+check 0 '' timeout 100 "$WEFT" train a.yaml run.name=alone
+check 0 '' "$WEFT" ckpt diff $last runs/alone/checkpoints/step-00000036.h5
+check 0 '' timeout 100 "$WEFT" train a.yaml run.name=other run.seed=2
+check 65 'differ' "$WEFT" ckpt diff $last runs/other/checkpoints/step-00000036.h5
+head -c 3000 $last >torn.h5
+check 65 'torn.h5' "$WEFT" ckpt check torn.h5
+finish

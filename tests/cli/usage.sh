@@ -1,0 +1,60 @@
+#!/usr/bin/env bash
+# The command line: help of every verb, versions, what is not understood, the man page and completion.
+. "$(dirname "$0")/common.bash"
+
+check 0 'weft train' "$WEFT" --help
+check 0 'weft train' "$WEFT" -h
+check 0 'HDF5 1' "$WEFT" --version
+check 0 'oneDNN' "$WEFT" --version
+check 0 "weft $(cat "$OLDPWD/VERSION" 2>/dev/null || true)" "$WEFT" --version
+check 0 'train.batch' "$WEFT" help
+check 64 'a verb is wanted' "$WEFT"
+
+verbs='train|eval|plan|data import idx|data import cifar|data info|data check|ckpt info|ckpt check|ckpt diff|bench comm|bench step|bench io|help'
+echo "$verbs" | tr '|' '\n' >verbs
+while read -r verb; do
+    # shellcheck disable=SC2086
+    check 0 "weft $verb " "$WEFT" $verb --help
+    holds "help of $verb is on stdout only" test ! -s err
+done <verbs
+holds 'the list of verbs above is the whole list' test "$("$WEFT" --help | grep -c '^  weft ')" = "$(wc -l <verbs)"
+check 0 'optim.lr' "$WEFT" train --help
+check 0 'optim.lr' "$WEFT" eval config.yaml -h
+
+check 64 "did you mean weft train?" "$WEFT" trian
+check 64 'unknown verb' "$WEFT" xyzzy
+check 64 "did you mean weft data info?" "$WEFT" data inof
+check 64 "did you mean weft data import cifar?" "$WEFT" data import cifra
+check 64 'a further word is wanted' "$WEFT" data
+check 64 'a further word is wanted' "$WEFT" data import
+check 0 'data import cifar' "$WEFT" data --help
+check 64 'unknown verb: weft --versoin' "$WEFT" --versoin
+check 64 'configuration file is wanted' "$WEFT" train
+check 64 'configuration file comes first' "$WEFT" train train.batch=3
+check 64 'unknown option --jsn; did you mean --json?' "$WEFT" data info --jsn x.h5
+check 64 '-o OUT is missing' "$WEFT" data import idx a b
+check 64 'images file and a labels file' "$WEFT" data import idx a
+check 64 'needs a value' "$WEFT" data import idx a b -o
+check 64 'given twice' "$WEFT" data import idx a b -o c -o d
+check 64 'takes no value' "$WEFT" data info --json=yes x.h5
+check 64 'two checkpoint files' "$WEFT" ckpt diff a
+check 64 'number of ranks' "$WEFT" train -n two a.yaml
+check 64 'number of ranks' "$WEFT" train -n 0 a.yaml
+check 64 'number of ranks' "$WEFT" train a.yaml -n
+check 64 'given twice' "$WEFT" train -n 2 -n 3 a.yaml
+check 66 'no-such.h5' "$WEFT" data info no-such.h5
+check 66 'no-such.h5' "$WEFT" data check no-such.h5
+check 66 'no-such.h5' "$WEFT" ckpt info no-such.h5
+
+check 0 '.TH WEFT 1' "$WEFT" help --man
+check 0 'complete -o filenames -F _weft weft' "$WEFT" help --completion
+"$WEFT" help --completion >weft.bash
+holds 'bash reads the completion' bash -n weft.bash
+COMP_WORDS=(weft tr) COMP_CWORD=1 COMPREPLY=()
+. ./weft.bash
+_weft
+holds 'bash completes a verb' test "${COMPREPLY[*]}" = train
+if [ -e /dev/full ]; then check 74 'standard output' sh -c '"$0" help >/dev/full' "$WEFT"; fi
+check 0 '' env TERM=xterm "$WEFT" help
+holds 'no colour in a file' sh -c '! grep -q "$(printf "\033")" out'
+finish
