@@ -95,7 +95,7 @@ $(BUILD)/tests/%: tests/%.c tests/harness.h $$(call room_libs,$$(firstword $$(su
 	    $(call room_libs,$(firstword $(subst /, ,$*))) $(LDFLAGS_ALL) $(LDLIBS_ALL) -lcunit
 
 # Every kernel and the whole training path on a GPU against the CPU; links all rooms.
-$(BUILD)/tests/cuda/test_cuda: tests/cuda/test_cuda.c tests/harness.h $(LIBS)
+$(BUILD)/tests/cuda/test_cuda: tests/cuda/test_cuda.c tests/harness.h tests/op_rig.h $(LIBS)
 	@mkdir -p $(@D)
 	@echo "  test $<"
 	$(Q)$(CC) $(CPPFLAGS_ALL) -Itests $(CFLAGS_ALL) -MMD -MP -o $@ $< $(call reverse,$(LIBS)) $(LDFLAGS_ALL) $(LDLIBS_ALL) -lcunit

@@ -1,6 +1,7 @@
 /* What the CPU's own kernels reach, beside memcpy: the bytes that an operation must move (each tensor once per pass it
  * cannot avoid) over its best time. Shapes are those of resnet18 (28x28 images) and resnet50 (224x224).
- *   make BUILD=build && gcc -std=c17 -O2 -fopenmp -Iinclude bench/kernels_bench.c build/lib/{tensor,config,base}.a ...
+ * Build: make, then gcc -std=c17 -O2 -fopenmp -D_GNU_SOURCE -Iinclude bench/kernels_bench.c build/lib/tensor.a
+ * build/lib/config.a build/lib/base.a, and the libraries of DEPS_LIBS in build/probe.mk.
  * usage: kernels_bench [threads] [block] */
 #include "tensor.h"
 
@@ -180,7 +181,7 @@ static void simple_bench(Bench *b, const char *name, OpKind kind, Act act, Desc 
 
 static void add_work(Bench *b)
 {
-    b->flat->add(NULL, b->v[0], b->v[1], b->v[2], b->n);
+    b->flat->add(NULL, b->v[0], b->v[0], b->v[1], b->n);
 }
 static void sgd_work(Bench *b)
 {

@@ -8,6 +8,7 @@ One text file a kind. A case is
     attrs KEY=VALUE ...                 attributes as in a config's layers list
     act NAME | residual | rows N | loss_scale V | eval
                                         a fused activation, a fused residual (the last x), real samples, no training
+    image C,H,W                         x0 is a flattened image (what flatten gives: its memory keeps the image's layout)
     TENSOR DIMS fill SEED SCALE SHIFT   numbers that both sides compute (see number())
     TENSOR DIMS values V ...            TENSOR: x0.. w0.. dy labels targets, then what must come out: y dx0.. dw0.. and
                                         r2 r3, the running statistics after one update; nan: may be anything
@@ -90,6 +91,12 @@ def dense():
         x, w = c.fill("x0", *dims), c.fill("w0", width, dims[-1], scale=0.5)
         b = None if "false" in attrs else c.fill("w1", width)
         c.finish(F.linear(x, w, b))
+        yield c
+    for image in [(5, 3, 4), (16, 2, 1)]:
+        c = Case(f"on a flattened image of {image[0]} channels", "width=7", "relu")
+        c.flag(f"image {','.join(map(str, image))}")
+        features = math.prod(image)
+        c.finish(F.linear(c.fill("x0", 3, features), c.fill("w0", 7, features, scale=0.25), c.fill("w1", 7)))
         yield c
 
 

@@ -324,7 +324,8 @@ def write_optim(out):
 if __name__ == "__main__":
     if len(sys.argv) != 2:
         sys.exit(__doc__)
-    with open(sys.argv[1] + "/models.txt", "w") as f:
+    torch.set_num_threads(1)
+    with open(sys.argv[1] + "/models.txt", "w", buffering=1) as f:
         write_models(f)
     with open(sys.argv[1] + "/optim.txt", "w") as f:
         write_optim(f)

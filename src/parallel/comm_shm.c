@@ -185,6 +185,7 @@ static void work(Comm *comm, int first, int shares)
     if (open == 0) return;
     double start = clock_s();
     int threads = open < PARALLEL_TICKETS ? 1 : comm->backend->options.threads;
+    (void)threads; /* where the compiler knows no OpenMP */
 #pragma omp parallel num_threads(threads) if (threads > 1)
     for (int i = 0; i < shares; ++i) {
         int share = (first + i) % comm->size;

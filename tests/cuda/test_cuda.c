@@ -215,7 +215,7 @@ static void arrays_check(Arrays *a, const char *what, double tolerance)
     Rig rig = {.backend = gpu};
     float *got = mem_new(ELEMENTS * sizeof *got);
     for (int i = 0; i < ARRAYS; ++i) {
-        char name[16];
+        char name[32];
         rig_copy(&rig, got, a->device[i], ELEMENTS * sizeof(float));
         snprintf(name, sizeof name, "array %d", i);
         compare(what, name, got, a->host[i], ELEMENTS, tolerance);

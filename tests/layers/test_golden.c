@@ -29,7 +29,8 @@ typedef struct Case {
     char name[64], attrs[256];
     Act act;
     bool residual, eval;
-    int rows; /* 0: all */
+    int rows;    /* 0: all */
+    Shape image; /* of a flattened x0; ndim 0: none */
     float loss_scale;
     int count;
     CaseTensor tensor[CASE_TENSORS];
@@ -37,13 +38,13 @@ typedef struct Case {
 
 typedef struct Variant {
     const BackendTable *backend;
-    int block;
+    int block, threads;
     bool in_place;
 } Variant;
 static const Variant variants[] = {
-    {&backend_cpu, 1, false},    {&backend_cpu, 8, false},    {&backend_cpu, 16, false},
-    {&backend_cpu, 8, true},     {&backend_cpu, 1, true},     {&backend_poison, 1, false},
-    {&backend_poison, 8, false}, {&backend_poison, 16, true},
+    {&backend_cpu, 1, 1, false},    {&backend_cpu, 8, 1, false},    {&backend_cpu, 16, 2, false},
+    {&backend_cpu, 8, 1, true},     {&backend_cpu, 1, 2, true},     {&backend_poison, 1, 1, false},
+    {&backend_poison, 8, 1, false}, {&backend_poison, 16, 1, true},
 };
 
 static const CaseTensor *find(const Case *c, const char *name, int number)
@@ -95,6 +96,8 @@ static void read_line(Case *c, char *line)
         c->eval = true;
     else if (strcmp(word, "rows") == 0)
         c->rows = atoi(rest);
+    else if (strcmp(word, "image") == 0)
+        c->image = read_shape(rest);
     else if (strcmp(word, "loss_scale") == 0)
         c->loss_scale = strtof(rest, NULL);
     else
@@ -158,6 +161,12 @@ static Status open_case(Rig *rig, const Case *c, const char *kind, Backend *back
         Desc *d = &rig->spec.x[rig->spec.x_count];
         *d = desc_plain(x->shape, strcmp(kind, "embedding") == 0 ? DTYPE_I32 : DTYPE_F32);
         if (x->shape.ndim == 4) d->block = v->block;
+        if (c->image.ndim == 3) {
+            const int64_t *chw = c->image.dim;
+            d->flat = true;
+            d->block = v->block;
+            d->image = shape_of(4, x->shape.dim[0], chw[0], chw[1], chw[2]);
+        }
     }
     return rig_open(rig, kind);
 }
@@ -260,7 +269,8 @@ static void run_kind(const char *kind)
         Backend *backend;
         FILE *file = fopen(path, "r");
         CU_ASSERT_PTR_NOT_NULL_FATAL(file);
-        CHECK_OK(backend_open(&backend, variants[v].backend, (BackendOptions){.threads = 1}));
+        CHECK_OK(backend_open(&backend, variants[v].backend,
+                              (BackendOptions){.threads = variants[v].threads}));
         int cases = 0;
         for (Case c; case_read(&c, file); ++cases) {
             run_case(&c, kind, t, backend, &variants[v]);

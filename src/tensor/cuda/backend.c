@@ -23,7 +23,7 @@ static Status choose_device(CudaState *state, int number)
     const char *why;
     int count = cuda_device_count(&why);
     if (count == 0)
-        return fail(ERR_CONFIG, "train.device: cuda, but %s; train.device=cpu runs without", why);
+        return fail(ERR_CONFIG, "train.device: cuda, but %s; use train.device=cpu", why);
     int device = number % count;
     struct cudaDeviceProp properties;
     TRY(edge(cudaGetDeviceProperties(&properties, device), "reading its properties", device));
