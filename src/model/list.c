@@ -38,11 +38,13 @@ static Status entry_kind(const Config *config, ListEntry *entry)
     if (near)
         return config_fail(config, l->line, l->column, "there is no layer '%s'; did you mean '%s'?",
                            l->kind, near);
-    return config_fail(
-        config, l->line, l->column,
-        "there is no layer '%s'; there are dense, conv2d, batch_norm, relu, max_pool and others "
-        "(docs: layers)",
-        l->kind);
+    char all[512] = "";
+    for (int i = 0; i < count; ++i) {
+        size_t used = strlen(all);
+        snprintf(all + used, sizeof all - used, "%s%s", i ? ", " : "", names[i]);
+    }
+    return config_fail(config, l->line, l->column, "there is no layer '%s'; there are %s", l->kind,
+                       all);
 }
 
 static Status check_name(const Config *config, const ConfigAttr *attr)

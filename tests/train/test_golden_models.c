@@ -171,7 +171,7 @@ static void check_model(const char *model, const BackendTable *table, bool fuse)
 {
     Golden golden;
     Run run = {0};
-    char label[16];
+    char label[32];
     if (!golden_read(model, &golden)) return;
     int64_t n = golden.batch, pixels = (int64_t)golden.channels * golden.image * golden.image;
     Batch batch = {.rows = golden.batch,
