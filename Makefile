@@ -12,7 +12,8 @@ NPROC := $(shell nproc 2>/dev/null || echo 2)
 
 # Every decision is made by tools/probe.sh, by compiling a probe, and kept in probe.mk with its reason.
 PROBE := $(BUILD)/probe.mk
-NO_PROBE := deps clean format check-format rooms help shell-check
+# These need no decision, or call make again once what it is about is installed.
+NO_PROBE := deps clean format check-format rooms help test demo asan
 ifneq ($(filter-out $(NO_PROBE),$(or $(MAKECMDGOALS),weft)),)
 include $(PROBE)
 endif
@@ -52,7 +53,7 @@ room_libs = $(patsubst %,$(BUILD)/lib/%.a,$(call reverse,$(call upto,$(1),$(ROOM
 TEST_SRC := $(sort $(foreach r,$(ROOMS),$(wildcard tests/$(r)/test_*.c)))
 TEST_BIN := $(TEST_SRC:tests/%.c=$(BUILD)/tests/%)
 
-.PHONY: weft help deps info rooms format check-format test check asan check-cuda demo data install clean tests shell-check
+.PHONY: weft help deps info rooms format check-format test check asan check-cuda demo data install clean tests bench
 weft: $(BUILD)/weft
 
 $(BUILD)/weft: $(LIBS) $(BUILD)/obj/src/main.o
@@ -120,6 +121,12 @@ check-format:
 	@git ls-files -co --exclude-standard '*.c' '*.h' '*.cu' | xargs clang-format --dry-run -Werror
 clean:           ## remove what was built
 	rm -rf $(BUILD)
+
+bench: $(BUILD)/weft $(BUILD)/bench/ops_bench $(BUILD)/bench/kernels_bench   ## the benchmark programs of bench/
+$(BUILD)/bench/%: bench/%.c $(LIBS)
+	@mkdir -p $(@D)
+	@echo "  cc   $<"
+	$(Q)$(CC) $(CPPFLAGS_ALL) -Isrc $(CFLAGS_ALL) -o $@ $< $(call reverse,$(LIBS)) $(LDFLAGS_ALL) $(LDLIBS_ALL)
 
 tests: $(BUILD)/weft $(TEST_BIN)
 test: deps       ## build and run every test

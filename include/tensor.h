@@ -192,7 +192,7 @@ typedef struct FlatTable {
 
 typedef struct BackendOptions {
     int threads; /* CPU threads of this rank */
-    int device;  /* in: this rank's number on its node; a GPU backend's open makes it the GPU's ordinal */
+    int device; /* in: this rank's number on its node; a GPU backend's open makes it the GPU's ordinal */
 } BackendOptions;
 
 typedef struct BackendTable {
@@ -248,5 +248,8 @@ void op_unpack(Op *op, int i, const float *stored, float *plain);
 
 /* This rank's cores: what the affinity mask and the cgroup allow, over the ranks that share them; at least 1. */
 int threads_share(int ranks_on_node);
+/* Binds this process to its own `threads` cores if the ranks of its node fill all cores it may use, exactly, and no launcher
+ * has bound them before; else does nothing and returns false. Before the first parallel region. */
+bool threads_bind(int rank_on_node, int ranks_on_node, int threads);
 
 #endif

@@ -40,12 +40,13 @@ int main(void) { return zlibVersion() == 0; }'
 try "" "-lcunit" <<<'#include <CUnit/Basic.h>
 int main(void) { return CU_initialize_registry(); }' && say cunit "yes: -lcunit (tests only)" || say cunit "no: the tests need libcunit1-dev"
 
-openmp=-fopenmp
+openmp=-fopenmp note=
 if ${CC:-cc} --version | grep -q clang; then   # oneDNN runs on libgomp: one OpenMP runtime in the process, its own
     openmp="-fopenmp=libgomp"
+    note=" (clang makes no parallel code for it: weft's own kernels use one thread a rank; gcc's build uses all)"
 fi
 if try "$openmp" "" <<<'#include <omp.h>
-int main(void) { return omp_get_max_threads() < 1; }'; then say openmp "yes: $openmp"
+int main(void) { return omp_get_max_threads() < 1; }'; then say openmp "yes: $openmp$note"
 else
     openmp=-fopenmp-simd libs="$libs -lgomp"
     say openmp "MISSING: $(head -n 1 "$dir/log")"; missing="$missing libgomp"

@@ -3,6 +3,7 @@
  * from a full disk while it closes a file, so the space is checked and reserved before it is asked. */
 #include "layout.h"
 #include "meta.h"
+#include "data.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -133,14 +134,10 @@ static Recipe recipe_new(void)
     return recipe;
 }
 
-Status layout_create(const char *part, const CheckpointMeta *meta, const CheckpointIo *io,
-                     const uint64_t *hash, int64_t *offset)
+/* All that HDF5 does for a new file. */
+static Status write_layout(const char *part, const CheckpointMeta *meta, const CheckpointIo *io,
+                           const uint64_t *hash, int64_t *offset)
 {
-    int64_t bytes = file_bytes(meta, io);
-    if (unlink(part) != 0 && errno != ENOENT)
-        return write_failed(part, "removing a stale file", errno);
-    TRY(check_space(part, bytes));
-    hdf5_quiet();
     errno = 0;
     hid_t file = create_file(part);
     if (file < 0) return write_failed(part, "creating the file", errno ? errno : EIO);
@@ -153,9 +150,21 @@ Status layout_create(const char *part, const CheckpointMeta *meta, const Checkpo
     H5Pclose(recipe.link);
     H5Pclose(recipe.create);
     bool closed = H5Fclose(file) >= 0;
-    if (!culprit && closed) return reserve_all(part);
+    if (!culprit && closed) return OK;
     char *what = mem_format("laying out %s with HDF5", culprit ? culprit : "the file");
     Status status = write_failed(part, what, errno ? errno : EIO);
     mem_free(&what);
     return status;
+}
+
+Status layout_create(const char *part, const CheckpointMeta *meta, const CheckpointIo *io,
+                     const uint64_t *hash, int64_t *offset)
+{
+    if (unlink(part) != 0 && errno != ENOENT)
+        return write_failed(part, "removing a stale file", errno);
+    TRY(check_space(part, file_bytes(meta, io)));
+    hdf5_lock();
+    Status status = write_layout(part, meta, io, hash, offset);
+    hdf5_unlock();
+    return status == OK ? reserve_all(part) : status;
 }

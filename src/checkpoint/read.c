@@ -34,7 +34,7 @@ static Status read_plain(const StoredFile *file, const StoredTensor *tensor, flo
 static Status read_hdf5(StoredFile *file, const StoredTensor *tensor, float *plain)
 {
     if (shape_count(tensor->shape) == 0) return OK;
-    hdf5_quiet();
+    stored_lock(file);
     if (file->id < 0) {
         hid_t access = file_access();
         file->id = H5Fopen(file->path, H5F_ACC_RDONLY, access);

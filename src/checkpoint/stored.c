@@ -11,9 +11,10 @@
 
 enum { GROUP_DEPTH = 4, HDF5_INFLATE = 1100 /* deflate makes at most 1032 bytes of one */ };
 
-void hdf5_quiet(void)
+void stored_lock(StoredFile *file)
 {
-    H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
+    if (!file->locked) hdf5_lock();
+    file->locked = true;
 }
 
 hid_t file_access(void)
@@ -42,7 +43,7 @@ Status stored_open_plain(StoredFile *file, const char *path)
 
 static Status open_hdf5(StoredFile *file)
 {
-    hdf5_quiet();
+    stored_lock(file);
     if (H5Fis_hdf5(file->path) <= 0)
         return fail(ERR_DATA, "%s: not an HDF5 file, so not a checkpoint (or damaged at its start)",
                     file->path);
@@ -86,6 +87,8 @@ void stored_close(StoredFile *file)
     mem_free(&file->tensor);
     file->count = 0;
     if (file->id >= 0) H5Fclose(file->id);
+    if (file->locked) hdf5_unlock();
+    file->locked = false;
     if (file->fd >= 0) close(file->fd);
     file->id = file->fd = -1;
 }

@@ -4,6 +4,7 @@
 #define WEFT_CHECKPOINT_STORED_H
 
 #include "checkpoint.h"
+#include "data.h"
 
 #include <hdf5.h>
 
@@ -24,6 +25,7 @@ typedef struct StoredFile {
     int fd;               /* -1: closed */
     int64_t bytes;        /* of the file */
     hid_t id;             /* < 0: not opened by HDF5 */
+    bool locked;          /* stored_lock was called */
     int count;            /* 0 before stored_list */
     StoredTensor *tensor; /* owned, sorted by path */
 } StoredFile;
@@ -46,7 +48,7 @@ float *stored_buffer(const StoredFile *file); /* for the largest tensor; owned b
 /* File access of every checkpoint file: no file locks (network file systems often lack them), and the format of HDF5
  * 1.8, which has a checksum on every piece of metadata. */
 hid_t file_access(void);
-/* HDF5 prints nothing; our messages say what it would. */
-void hdf5_quiet(void);
+/* Before the first call of HDF5 on file: this thread holds hdf5_lock (data.h) until stored_close. */
+void stored_lock(StoredFile *file);
 
 #endif

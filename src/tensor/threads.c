@@ -8,10 +8,9 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { PATH_ROOM = 4096, MASK_CPUS = 8192 };
+enum { PATH_ROOM = 4096 };
 
-/* First number in a cpu list like "0,64" or "0-1": the core's first hardware thread. */
-static int core_of(int cpu)
+int threads_core_of(int cpu)
 {
     char path[128];
     int first = cpu;
@@ -20,7 +19,7 @@ static int core_of(int cpu)
     if (!f) return cpu;
     if (fscanf(f, "%d", &first) != 1) first = cpu;
     fclose(f);
-    return first;
+    return first >= 0 && first < MASK_CPUS ? first : cpu;
 }
 
 /* Cores in the mask of a process (0: this one); 0 where it cannot be read. */
@@ -34,8 +33,7 @@ static int mask_cores(pid_t pid)
     if (sched_getaffinity(pid, bytes, set) == 0)
         for (int cpu = 0; cpu < MASK_CPUS; ++cpu) {
             if (!CPU_ISSET_S((size_t)cpu, bytes, set)) continue;
-            int core = core_of(cpu);
-            if (core < 0 || core >= MASK_CPUS) core = cpu;
+            int core = threads_core_of(cpu);
             count += !seen[core];
             seen[core] = 1;
         }

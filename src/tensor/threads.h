@@ -6,6 +6,10 @@
  * /proc/self/cgroup; root: a folder like /sys/fs/cgroup. The tightest limit from the group up to the root counts. */
 int threads_quota(const char *proc_file, const char *root);
 
+enum { MASK_CPUS = 8192 };
+/* The core of a CPU, named by its first hardware thread: the first number in a list like "0,64" or "0-1". */
+int threads_core_of(int cpu);
+
 /* mine, outer: cores in this process's mask and in its launcher's. quota: 0 for none. */
 int threads_divide(int mine, int outer, int quota, int ranks);
 

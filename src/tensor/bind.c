@@ -1,0 +1,31 @@
+/* Cores of its own for each rank, where the ranks of a node fill it exactly. A step ends with its slowest rank, and a
+ * scheduler that puts two ranks on one core for some milliseconds slows them all: measured on two ranks of lenet, 7.1 ms a
+ * step unbound and 6.5 ms bound. Where cores would be left over nothing is bound: another job may be using them. */
+#include "tensor.h"
+#include "threads.h"
+
+#include <sched.h>
+
+bool threads_bind(int rank, int ranks, int threads)
+{
+    size_t bytes = CPU_ALLOC_SIZE(MASK_CPUS);
+    int wanted = ranks * threads;
+    if (ranks < 2 || threads_share(1) != wanted || threads_share(ranks) != threads) return false;
+    cpu_set_t *all = CPU_ALLOC(MASK_CPUS), *own = CPU_ALLOC(MASK_CPUS);
+    if (!all || !own) die("out of memory for a CPU mask");
+    int *order = mem_new(MASK_CPUS * sizeof *order), cores = 0;
+    for (int cpu = 0; cpu < MASK_CPUS; ++cpu) order[cpu] = -1;
+    CPU_ZERO_S(bytes, own);
+    bool known = sched_getaffinity(0, bytes, all) == 0;
+    for (int cpu = 0; known && cpu < MASK_CPUS; ++cpu) {
+        if (!CPU_ISSET_S((size_t)cpu, bytes, all)) continue;
+        int core = threads_core_of(cpu);
+        if (order[core] < 0) order[core] = cores++;
+        if (order[core] / threads == rank) CPU_SET_S((size_t)cpu, bytes, own);
+    }
+    bool bound = known && cores == wanted && sched_setaffinity(0, bytes, own) == 0;
+    mem_free(&order);
+    CPU_FREE(all);
+    CPU_FREE(own);
+    return bound;
+}
