@@ -37,13 +37,14 @@ static void action_push(Planner *p, Action action)
     p->action[p->action_count++] = action;
 }
 
-/* May node i write its output over its first input's memory? Only if nobody reads any tensor there later. */
+/* May node i write its output over its first input's memory? Only if nobody reads any tensor there later; never over the
+ * data, which is not ours. */
 static bool inplace_allowed(const Planner *p, int i)
 {
     const Graph *g = p->graph;
     const Op *op = g->node[i].op;
     int s = g->node[i].in[0] >= 0 ? p->node[g->node[i].in[0]].y : NONE;
-    if (!op->y_inplace || op->needs_x[0] || s == NONE) return false;
+    if (!op->y_inplace || op->needs_x[0] || s < 0) return false;
     if (desc_bytes(op->spec.x[0]) != desc_bytes(op->spec.y)) return false;
     for (int v = 0; v < i; ++v)
         if (p->node[v].y == s && g->node[v].op->needs_y) return false;
