@@ -53,7 +53,7 @@ static void update(Trainer *t, StepResult *result)
 
 Status train_step(Trainer *t, StepResult *result)
 {
-    if (!t->loader) TRY(open_loader(t));
+    if (!t->loader) TRY(status_agree(t->world, open_loader(t)));
     Status st = run_micros(t, 1.0f / (float)batch_rows(t));
     if (st != OK) die_as(st, "%s", fail_message());
     const float *metrics = executor_finish(t->executor);
