@@ -14,6 +14,21 @@ static Status open_set(const World *world, const Config *config, const char *pat
     return OK;
 }
 
+/* The test set must hold what a model of the training set takes and is compared with. */
+static Status check_test_set(const DataSet *test, const DataSet *train)
+{
+    char ta[64], tb[64];
+    Shape a = data_set_shape(train, 1), b = data_set_shape(test, 1);
+    if (!shape_equal(a, b))
+        return fail(ERR_DATA, "%s: samples are %s, but those of %s are %s", test->path,
+                    shape_text(b, tb), train->path, shape_text(a, ta));
+    if (test->target_width != train->target_width)
+        return fail(ERR_DATA, "%s: %lld target numbers a sample, but %s has %lld (0: class labels)",
+                    test->path, (long long)test->target_width, train->path,
+                    (long long)train->target_width);
+    return OK;
+}
+
 /* Test samples are scaled and normalised as the training samples are, never by statistics of their own. */
 static void test_like_train(DataSet *test, const DataSet *train)
 {
@@ -32,13 +47,7 @@ static Status open_data(Trainer *t)
     if (!c->data.test) return OK;
     TRY(open_set(t->world, c, c->data.test, &t->test_set));
     test_like_train(&t->test_set, &t->train_set);
-    Shape a = data_set_shape(&t->train_set, 1), b = data_set_shape(&t->test_set, 1);
-    if (!shape_equal(a, b)) {
-        char ta[64], tb[64];
-        return fail(ERR_DATA, "%s: samples are %s, but those of %s are %s", c->data.test,
-                    shape_text(b, tb), c->data.train, shape_text(a, ta));
-    }
-    return OK;
+    return check_test_set(&t->test_set, &t->train_set);
 }
 
 /* The micro-batch is part of the numbers, so it must not depend on the grid: the largest divisor of the batch up to 32. */
@@ -90,6 +99,31 @@ static Status open_backend(Trainer *t)
     return backend_open(&t->backend, table, options);
 }
 
+/* How many outputs the model has: one a class, or one a target number. */
+static Status count_outputs(const Trainer *t, int64_t *outputs)
+{
+    const Config *c = t->config;
+    const DataSet *set = &t->train_set;
+    bool mse = c->train.loss == LOSS_MSE;
+    int64_t own = mse ? set->target_width : set->classes;
+    if (own == 0)
+        return fail(ERR_DATA, "%s: %s", set->path,
+                    mse ? "holds class labels, but train.loss is mse, which needs numbers"
+                        : "has no class labels (its targets are numbers): set train.loss to mse");
+    *outputs = c->model.classes ? c->model.classes : own;
+    if (mse && *outputs != own)
+        return config_fail_key(c, "model.classes", "%s has %lld target numbers a sample, not %lld",
+                               set->path, (long long)own, (long long)*outputs);
+    if (own > *outputs)
+        return config_fail_key(c, "model.classes", "%s has %lld classes, the model only %lld",
+                               set->path, (long long)own, (long long)*outputs);
+    if (t->test_set.classes > *outputs)
+        return fail(ERR_DATA, "%s: has %lld classes, but %s only %lld: set model.classes to %lld",
+                    t->test_set.path, (long long)t->test_set.classes, set->path, (long long)own,
+                    (long long)t->test_set.classes);
+    return OK;
+}
+
 static Status build_graph(Trainer *t)
 {
     const Config *c = t->config;
@@ -98,21 +132,10 @@ static Status build_graph(Trainer *t)
         return fail(ERR_DATA,
                     "%s: token data sets are for transformers, which this version does not have",
                     set->path);
-    int64_t classes = c->model.classes            ? c->model.classes
-                      : c->train.loss == LOSS_MSE ? set->target_width
-                                                  : set->classes;
-    if (classes == 0)
-        return fail(ERR_DATA,
-                    "%s: has no class labels (its targets are numbers): set train.loss to mse",
-                    set->path);
-    if (c->train.loss == LOSS_MSE && set->target_width == 0)
-        return fail(ERR_DATA, "%s: holds class labels, but train.loss is mse, which needs numbers",
-                    set->path);
-    if (set->classes > classes)
-        return config_fail_key(c, "model.classes", "%s has %lld classes, the model only %lld",
-                               set->path, (long long)set->classes, (long long)classes);
+    int64_t outputs = 0;
+    TRY(count_outputs(t, &outputs));
     Desc input = desc_plain(data_set_shape(set, t->micro_batch), DTYPE_F32);
-    TRY(graph_build(&t->graph, c, input, classes));
+    TRY(graph_build(&t->graph, c, input, outputs));
     TRY(graph_fuse(t->graph));
     return graph_plan(t->graph, t->backend);
 }
