@@ -2,7 +2,7 @@
 # Installs through apt what is missing, asking nothing; elsewhere prints the packages' names. Nothing to do: says nothing.
 set -eu
 debian="gcc make pkg-config libopenmpi-dev openmpi-bin libhdf5-dev hdf5-tools libdnnl-dev libcunit1-dev libyaml-dev
-libxxhash-dev zlib1g-dev clang-format dataset-fashion-mnist"
+libxxhash-dev zlib1g-dev procps clang-format dataset-fashion-mnist"
 if command -v apt-get >/dev/null && command -v dpkg-query >/dev/null; then
     missing=
     for p in $debian; do
