@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs test programs and scripts, each under a time limit; _npN in a name means mpirun with N ranks. A program's own last
 # line counts its assertions; here a program is one test. Last line: "N passed, N failed".
-# usage: run.sh PROGRAM...    TEST_TIMEOUT seconds each (default 120)
+# usage: run.sh PROGRAM...    TEST_TIMEOUT seconds each (default 300: mpirun takes 5 s where the host has no name)
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_btl_base_warn_component_unused=0
@@ -9,7 +9,7 @@ export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1} ASAN_OPTIONS=${ASAN_OP
 pass=0 fail=0 failed= log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 for t in "$@"; do
-    name=${t##*/tests/} limit=${TEST_TIMEOUT:-120} start=$(date +%s.%N)
+    name=${t##*/tests/} limit=${TEST_TIMEOUT:-300} start=$(date +%s.%N)
     case $t in
         *_np[0-9]*) n=${t##*_np}; n=${n%%[!0-9]*}; cmd="mpirun --bind-to none -n $n $t";;
         *) cmd=$t;;

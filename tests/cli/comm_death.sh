@@ -9,7 +9,7 @@ segments() { find /dev/shm -maxdepth 1 -name '*weft*' 2>/dev/null | wc -l; }
 before=$(segments)
 mpirun --bind-to none -n 2 "$weft" bench comm --mb 200 >"$out" 2>&1 &
 job=$!
-for _ in $(seq 100); do
+for _ in $(seq 600); do
     ranks=$(pgrep -P "$job" -f 'bench comm' | tr '\n' ' ')
     [ "$(wc -w <<<"$ranks")" = 2 ] && break
     sleep 0.05
