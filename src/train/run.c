@@ -9,6 +9,7 @@
 #include <math.h>
 #include <signal.h>
 #include <string.h>
+#include <unistd.h>
 
 /* METRIC_SIGNAL: stops weigh a million, so that a sum of wishes can be read apart. */
 enum { WISH_SAVE = 1, WISH_STOP = 1000000 };
@@ -55,6 +56,26 @@ static char *share_text(const World *world, char *mine)
     return text;
 }
 
+/* Steps go on from the file's: checkpoints of later steps in this folder would be taken for newer ones, and those that the
+ * run writes would be removed as the oldest. */
+static Status check_later(const Run *r, const char *path)
+{
+    CheckpointMeta from = {0}, there = {0};
+    char *newest = NULL;
+    TRY(checkpoint_read_meta(path, &from));
+    Status st = checkpoint_newest(r->dir.checkpoints, &newest);
+    if (st == OK && newest) st = checkpoint_read_meta(newest, &there);
+    if (st == OK && newest && there.step > from.step)
+        st = fail(ERR_CONFIG,
+                  "%s is of step %lld, but this run has come to %s: choose another run.name, or go "
+                  "on with checkpoint.resume=auto",
+                  path, (long long)from.step, newest);
+    checkpoint_meta_fini(&from);
+    checkpoint_meta_fini(&there);
+    mem_free(&newest);
+    return st;
+}
+
 /* On rank 0: which checkpoint to go on from, *path NULL for none. */
 static Status choose_checkpoint(const Run *r, char **path)
 {
@@ -62,7 +83,7 @@ static Status choose_checkpoint(const Run *r, char **path)
     *path = NULL;
     if (c->checkpoint.resume == RESUME_FILE) {
         *path = mem_text(c->checkpoint.resume_path);
-        return OK;
+        return check_later(r, *path);
     }
     TRY(checkpoint_newest(r->dir.checkpoints, path));
     if (!*path) return OK;
@@ -176,28 +197,40 @@ static Status report(Run *r, const StepResult *result)
     return observer_train(r->observer, &line, log_now);
 }
 
+/* A model that has run away is neither evaluated nor kept: where that is due, the last gradient counts, too. */
+static Status check_finite(Run *r, const StepResult *result, bool due)
+{
+    const Trainer *t = r->trainer;
+    double norm = due ? optim_grad_norm(t->optim, executor_grads(t->executor)) : 0;
+    if (isfinite(result->loss) && isfinite(norm)) return OK;
+    bool loss = !isfinite(result->loss);
+    return fail(ERR_DATA,
+                "the %s is %g at step %lld: lower optim.lr, set optim.clip, or look at the "
+                "data with `weft data check`; "
+                "the newest checkpoint stays as it is",
+                loss ? "loss" : "gradient's norm", loss ? result->loss : norm, (long long)t->step);
+}
+
 /* After the step: what is due. Every rank comes to the same answers. */
 static Status between_steps(Run *r, const StepResult *result)
 {
     Trainer *t = r->trainer;
     const Config *c = r->config;
-    r->stopped = result->signal >= WISH_STOP;
     bool by_clock = fmodf(result->signal, WISH_STOP) >= WISH_SAVE;
     bool epoch_end = t->step % t->steps_per_epoch == 0, end = t->step == t->steps;
+    r->stopped = result->signal >= WISH_STOP && !end;
     bool eval_due = c->train.eval_every > 0 && epoch_end &&
                     t->step / t->steps_per_epoch % c->train.eval_every == 0;
     bool save_due =
         (c->checkpoint.every_steps > 0 && t->step % c->checkpoint.every_steps == 0) || by_clock;
-    if (!isfinite(result->loss))
-        return fail(ERR_DATA,
-                    "the loss is %g at step %lld: lower optim.lr, set optim.clip, or look at the "
-                    "data with `weft data check`; "
-                    "the newest checkpoint stays as it is",
-                    result->loss, (long long)t->step);
-    if (eval_due || end) TRY(evaluate(r));
-    if (save_due || end || r->stopped) TRY(save(r));
-    if (eval_due || end || save_due) r->tick_s = clock_s();
-    return OK;
+    save_due = save_due || end || r->stopped;
+    eval_due = eval_due || end;
+    TRY(check_finite(r, result, eval_due || save_due));
+    /* an evaluation that fails costs no training: what is due is saved all the same */
+    Status evaluated = eval_due ? evaluate(r) : OK;
+    if (save_due) TRY(save(r));
+    if (eval_due || save_due) r->tick_s = clock_s();
+    return evaluated;
 }
 
 static Status loop(Run *r)
@@ -236,7 +269,6 @@ static Status run_all(Run *r)
 
 static Status finish(Run *r, Status st)
 {
-    Trainer *t = r->trainer;
     observer_break(r->observer);
     st = status_agree(r->world, st == OK ? observer_flush(r->observer) : st);
     if (st == OK && r->config->run.trace && r->world->rank == 0) {
@@ -247,7 +279,7 @@ static Status finish(Run *r, Status st)
     if (st != OK || r->world->rank != 0) return st;
     r->summary.dir = r->dir.path;
     r->summary.last = r->last;
-    r->summary.best = r->config->checkpoint.best && t->test_set.samples > 0 ? r->dir.best : NULL;
+    r->summary.best = access(r->dir.best, R_OK) == 0 ? r->dir.best : NULL;
     r->summary.seconds = clock_s() - r->start_s;
     r->summary.samples_per_s = r->rate;
     r->summary.stopped = r->stopped;
