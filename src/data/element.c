@@ -113,8 +113,23 @@ void element_row(ElementType type, float *to, int to_step, const void *from, int
     }
 }
 
+/* 0 * v is 0 for all finite values and NaN for the others, so one sum tells whether it is worth searching. */
+static bool all_finite(ElementType type, const void *from, int64_t n)
+{
+    float single = 0;
+    double twice = 0;
+    if (type == ELEM_F32)
+        _Pragma("omp simd reduction(+ : single)") for (int64_t i = 0; i < n; ++i) single +=
+            0.0f * ((const float *)from)[i];
+    if (type == ELEM_F64)
+        _Pragma("omp simd reduction(+ : twice)") for (int64_t i = 0; i < n; ++i) twice +=
+            0.0 * ((const double *)from)[i];
+    return single == 0 && twice == 0;
+}
+
 int64_t element_not_finite(ElementType type, const void *from, int64_t n)
 {
+    if (all_finite(type, from, n)) return -1;
     for (int64_t i = 0; type == ELEM_F32 && i < n; ++i)
         if (!isfinite(((const float *)from)[i])) return i;
     for (int64_t i = 0; type == ELEM_F64 && i < n; ++i)

@@ -38,16 +38,32 @@ struct Loader {
     int64_t sample_floats;
 };
 
-static Status row_read(Loader *l, Batch *b, int64_t r)
+/* One NaN would spread to all parameters, and a relu would hide it from the loss. */
+static Status not_finite(const Loader *l, const DataArray *array, int64_t sample)
 {
-    float *target = b->targets ? b->targets + r * l->set.target_width : NULL;
-    return reader_get(l->reader, b->sample[r], NULL, b->labels ? b->labels + r : NULL, target);
+    return fail(ERR_DATA,
+                "%s: sample %lld of %s holds a value that is not a finite number; correct the data "
+                "set, `weft data check` reads all of it",
+                l->set.path, (long long)sample, array->name);
 }
 
-static void row_augment(Loader *l, Batch *b, int64_t r, const uint8_t *raw)
+static Status row_read(Loader *l, Batch *b, int64_t r)
 {
+    int64_t width = l->set.target_width;
+    float *target = b->targets ? b->targets + r * width : NULL;
+    TRY(reader_get(l->reader, b->sample[r], NULL, b->labels ? b->labels + r : NULL, target));
+    if (target && element_not_finite(ELEM_F32, target, width) >= 0)
+        return not_finite(l, &l->set.y, b->sample[r]);
+    return OK;
+}
+
+static Status row_augment(Loader *l, Batch *b, int64_t r, const uint8_t *raw)
+{
+    if (element_not_finite(l->set.x.type, raw, l->sample_floats) >= 0)
+        return not_finite(l, &l->set.x, b->sample[r]);
     augment_sample(&l->set, l->config, l->plan.training, b->epoch, b->sample[r], raw,
                    b->x + r * l->sample_floats);
+    return OK;
 }
 
 static Status fill_shuffled(Loader *l, Batch *b, int64_t first)
@@ -58,7 +74,7 @@ static Status fill_shuffled(Loader *l, Batch *b, int64_t first)
     for (int r = 0; r < b->rows; ++r) {
         if (r + 1 < b->rows) reader_hint(l->reader, b->sample[r + 1]);
         TRY(reader_get(l->reader, b->sample[r], l->raw, NULL, NULL));
-        row_augment(l, b, r, l->raw);
+        TRY(row_augment(l, b, r, l->raw));
         TRY(row_read(l, b, r));
     }
     return OK;
@@ -71,7 +87,7 @@ static Status fill_in_order(Loader *l, Batch *b, int64_t first)
         int64_t n = b->rows - at < l->raw_samples ? b->rows - at : l->raw_samples;
         TRY(reader_get_run(l->reader, first + at, n, l->raw));
         for (int64_t i = 0; i < n; ++i) {
-            row_augment(l, b, at + i, l->raw + i * l->set.x.sample_bytes);
+            TRY(row_augment(l, b, at + i, l->raw + i * l->set.x.sample_bytes));
             TRY(row_read(l, b, at + i));
         }
     }

@@ -178,6 +178,39 @@ static void errors_come_out(void)
     CHECK_FAILS(loader_new(&l, &set, &c, wrong), ERR_BUG, "impossible plan");
 }
 
+/* A NaN in the samples or the targets ends the run where it would go in, whatever the storage type. */
+static void not_finite(void)
+{
+    double x[24], fine[24] = {0}, y[12];
+    float single[24];
+    const Batch *b;
+    for (int i = 0; i < 24; ++i) single[i] = (float)(x[i] = i % 7), y[i / 2] = i;
+    x[13] = single[13] = NAN, y[9] = INFINITY;
+    const struct {
+        const char *name;
+        hid_t type;
+        const void *x;
+        const char *says;
+    } file[] = {{"nan64.h5", H5T_NATIVE_DOUBLE, x, "nan64.h5: sample 6 of /x"},
+                {"nan32.h5", H5T_NATIVE_FLOAT, single, "nan32.h5: sample 6 of /x"},
+                {"inf.h5", H5T_NATIVE_DOUBLE, fine, "inf.h5: sample 9 of /y"}};
+    for (int i = 0; i < 3; ++i) {
+        DataSet set;
+        Config c = config_plain();
+        c.train.loss = LOSS_MSE;
+        const char *path = in_scratch(file[i].name);
+        hid_t h5 = h5_new(path);
+        h5_put(h5, (H5Array){"x", file[i].type, file[i].type, 2, {12, 2}, {0}, 0, file[i].x});
+        h5_put(h5, (H5Array){"y", H5T_NATIVE_DOUBLE, H5T_NATIVE_DOUBLE, 1, {12}, {0}, 0, y});
+        H5Fclose(h5);
+        CHECK_OK(data_set_open(&set, &c, path));
+        Loader *l = loader_of(&set, &c, (LoaderPlan){3, 3, 0, 1, 0, 0, false, 2});
+        for (int k = 0; k < (i < 2 ? 2 : 3); ++k) CHECK_OK(loader_next(l, &b, NULL));
+        CHECK_FAILS(loader_next(l, &b, NULL), ERR_DATA, file[i].says);
+        loader_free(&l);
+    }
+}
+
 /* The file is cut off while the thread reads ahead. */
 static void file_shrinks(void)
 {
@@ -224,5 +257,5 @@ static void stops_any_time(void)
 
 TEST_MAIN("loader", {"every sample once an epoch", every_sample_once},
           {"begun in the middle", resume}, {"evaluation", evaluation}, {"targets", targets},
-          {"errors come out", errors_come_out}, {"the file shrinks", file_shrinks},
-          {"stops at any time", stops_any_time})
+          {"errors come out", errors_come_out}, {"not finite", not_finite},
+          {"the file shrinks", file_shrinks}, {"stops at any time", stops_any_time})
