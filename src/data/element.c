@@ -118,12 +118,11 @@ static bool all_finite(ElementType type, const void *from, int64_t n)
 {
     float single = 0;
     double twice = 0;
-    if (type == ELEM_F32)
-        _Pragma("omp simd reduction(+ : single)") for (int64_t i = 0; i < n; ++i) single +=
-            0.0f * ((const float *)from)[i];
-    if (type == ELEM_F64)
-        _Pragma("omp simd reduction(+ : twice)") for (int64_t i = 0; i < n; ++i) twice +=
-            0.0 * ((const double *)from)[i];
+    int64_t singles = type == ELEM_F32 ? n : 0, doubles = type == ELEM_F64 ? n : 0;
+#pragma omp simd reduction(+ : single)
+    for (int64_t i = 0; i < singles; ++i) single += 0.0f * ((const float *)from)[i];
+#pragma omp simd reduction(+ : twice)
+    for (int64_t i = 0; i < doubles; ++i) twice += 0.0 * ((const double *)from)[i];
     return single == 0 && twice == 0;
 }
 
