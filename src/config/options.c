@@ -87,7 +87,7 @@ const Option options[] = {
     {"train.precision", &kind_enum, AT(train.precision), "fp32", NULL, .words = "fp32",
      .later = "bf16|fp16", .help = "Number format of activations and matrix products."},
     {"train.bits", &kind_enum, AT(train.bits), "grid", NULL, .words = "grid|run",
-     .help = "Promise: the same bits on every grid, or only from run to run on this one; in this version both sum alike."},
+     .help = "Promise: the same bits on every grid, or only from run to run on this one; today both sum alike."},
     {"train.device", &kind_enum, AT(train.device), "auto", NULL, .words = "auto|cpu|cuda",
      .help = "Where to compute; auto is the CPU in this version (cuda has mlp's layers only)."},
     {"train.loss", &kind_enum, AT(train.loss), "softmax", NULL, .words = "softmax|mse",
