@@ -1,4 +1,5 @@
-/* reorder: the same tensor in another layout. spec.y's layout is given by whoever asks for it; backward goes back. */
+/* reorder: the same tensor in another layout. spec.y's layout is given by whoever asks for it; backward goes back. A
+ * flattened image is still an image here: its plain order is that of the plain image. */
 #include "cpu.h"
 #include "linear.h"
 
@@ -18,13 +19,16 @@ static Status reorder_plan(Op *op, Desc wish[OP_INPUTS])
 {
     OpSpec *s = &op->spec;
     (void)wish;
-    if (s->x[0].shape.ndim != 4 || !shape_equal(s->x[0].shape, s->y.shape) ||
-        s->x[0].dtype != DTYPE_F32)
+    const Desc *from = &s->x[0], *to = &s->y;
+    Shape image = from->flat ? from->image : to->flat ? to->image : from->shape;
+    bool one_image = !from->flat || !to->flat || shape_equal(from->image, to->image);
+    if (image.ndim != 4 || !one_image || !shape_equal(from->shape, to->shape) ||
+        from->dtype != DTYPE_F32)
         return fail(ERR_BUG, "reorder: only float images have more than one layout");
     Reorder *r = op->impl = mem_new(sizeof *r);
     Dnnl *dnnl = cpu_dnnl(op->backend);
-    Format *x = format_image(s->x[0].shape, s->x[0].block, false);
-    Format *y = format_image(s->y.shape, s->y.block, false);
+    Format *x = format_image(image, from->block, false);
+    Format *y = format_image(image, to->block, false);
     Status status = direction_new(&r->forward, dnnl, x, y);
     if (status == OK && s->need_dx[0]) status = direction_new(&r->data, dnnl, y, x);
     if (status == OK) {

@@ -44,9 +44,14 @@ void work_run(WorkBody body, const void *task, int64_t count, int64_t elements)
 
 Desc layout_common(const OpSpec *spec)
 {
-    for (int i = 0; i < spec->x_count; ++i)
-        if (spec->x[i].block != 1 || spec->x[i].flat) return spec->x[i];
-    return spec->x[0];
+    Desc common = spec->x[0];
+    for (int i = 1; i < spec->x_count; ++i) {
+        Desc x = spec->x[i];
+        if (common.block == 1 && !common.flat) common = x;
+        if (common.flat && x.flat && !shape_equal(common.image, x.image))
+            return layout_plain(common);
+    }
+    return common;
 }
 
 Desc layout_plain(Desc d)

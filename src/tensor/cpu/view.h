@@ -21,7 +21,8 @@ int view_lanes(const View *v, int64_t g);
 typedef void (*WorkBody)(const void *task, int64_t begin, int64_t end);
 void work_run(WorkBody body, const void *task, int64_t count, int64_t elements);
 
-/* An operation on equal tensors wants one layout: the first blocked one among its inputs. */
+/* An operation on equal tensors wants one layout: the first blocked one among its inputs, plain where two are flattened
+ * images of different shapes. */
 Desc layout_common(const OpSpec *spec);
 /* d's shape in plain order. */
 Desc layout_plain(Desc d);
