@@ -47,9 +47,11 @@ typedef struct DataSet { /* plain bytes: may be broadcast; holds no handle */
     int class_names;
 } DataSet;
 
-/* Opens path, reads and checks metadata (shapes agree, labels in range are checked by data_set_check). Errors name the
+/* Opens path, reads and checks metadata (shapes agree; labels in range: data_set_check_labels). Errors name the
  * file and the cure: ERR_NOINPUT missing, ERR_DATA not HDF5 / truncated / empty / wrong shape. Only metadata is read. */
 Status data_set_open(DataSet *set, const Config *config, const char *path);
+/* Reads all labels once: each must be in 0..classes-1. Nothing to do for tokens and targets. */
+Status data_set_check_labels(const DataSet *set);
 /* Reads everything once: truncation, labels out of 0..classes-1, NaN. classes 0: the set's own. */
 Status data_set_check(const DataSet *set, int64_t classes);
 void data_set_print(const DataSet *set, FILE *out, bool json);

@@ -40,6 +40,8 @@ const char *h5_words(void);
 void h5_storage_text(hid_t dataset, char *out, size_t out_bytes);
 
 /* ---- reading ---- */
+/* ERR_DATA: this sample's label is not among the set's classes. */
+Status label_fail(const DataSet *set, int64_t sample, int64_t label);
 /* `count` samples from `first` on, raw, in one read where the storage allows. */
 Status reader_get_run(Reader *reader, int64_t first, int64_t count, void *x);
 /* to[0..n) = from[0..n) out of a mapped file; false where the file has become shorter or its file system failed. */

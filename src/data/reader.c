@@ -197,6 +197,20 @@ void reader_free(Reader **reader)
     mem_free(reader);
 }
 
+Status label_fail(const DataSet *set, int64_t sample, int64_t label)
+{
+    if (label < 0)
+        return fail(ERR_DATA,
+                    "%s: sample %lld: its label in %s is %lld; labels begin at 0: correct the data "
+                    "set",
+                    set->path, (long long)sample, set->y.name, (long long)label);
+    return fail(ERR_DATA,
+                "%s: sample %lld: its label in %s is %lld, but there are %lld classes (0 to %lld); "
+                "correct the data set or model.classes",
+                set->path, (long long)sample, set->y.name, (long long)label,
+                (long long)set->classes, (long long)set->classes - 1);
+}
+
 static Status y_read(Reader *r, int64_t sample, int32_t *label, float *target)
 {
     const DataArray *y = &r->set.y;
@@ -204,12 +218,7 @@ static Status y_read(Reader *r, int64_t sample, int32_t *label, float *target)
     if (target) element_row(y->type, target, 1, r->y_row, 1, r->set.target_width, 1.0f, 0.0f);
     if (!label) return OK;
     int64_t v = element_integer(y->type, r->y_row);
-    if (v < 0 || v >= r->set.classes)
-        return fail(ERR_DATA,
-                    "%s: sample %lld: its label in %s is %lld, but there are %lld classes (0 to "
-                    "%lld); correct the data set or model.classes",
-                    r->set.path, (long long)sample, y->name, (long long)v,
-                    (long long)r->set.classes, (long long)r->set.classes - 1);
+    if (v < 0 || v >= r->set.classes) return label_fail(&r->set, sample, v);
     *label = (int32_t)v;
     return OK;
 }

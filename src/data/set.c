@@ -245,15 +245,13 @@ static Status y_shape(Opening *o)
     return OK;
 }
 
-/* 1 + the largest label, by reading them all in pieces. */
-static Status labels_scan(Opening *o)
+/* Reads all labels in pieces: each must lie in 0..set->classes-1. *largest may be NULL. */
+static Status labels_scan(const DataSet *set, int64_t *largest)
 {
-    DataSet *set = o->set;
     enum { PIECE = 1 << 16 };
     Reader *reader;
-    int64_t largest = 0;
+    int64_t most = 0;
     size_t bytes = element_bytes(set->y.type);
-    set->classes = INT32_MAX;
     DataSet only_y = *set; /* a reader of x = y: one array, in runs */
     only_y.x = set->y;
     TRY(reader_new(&reader, &only_y));
@@ -264,17 +262,13 @@ static Status labels_scan(Opening *o)
         st = reader_get_run(reader, at, n, label);
         for (int64_t i = 0; st == OK && i < n; ++i) {
             int64_t v = element_integer(set->y.type, label + (size_t)i * bytes);
-            if (v < 0 || v >= INT32_MAX)
-                st = fail(ERR_DATA,
-                          "%s: sample %lld: its label in %s is %lld; labels begin at 0: correct "
-                          "the data set",
-                          set->path, (long long)(at + i), set->y.name, (long long)v);
-            if (v > largest) largest = v;
+            if (v < 0 || v >= set->classes) st = label_fail(set, at + i, v);
+            if (v > most) most = v;
         }
     }
     mem_free(&label);
     reader_free(&reader);
-    set->classes = largest + 1;
+    if (largest) *largest = most;
     return st;
 }
 
@@ -297,7 +291,12 @@ static Status classes_find(Opening *o)
                                "%lld",
                                set->path, (long long)named, (long long)asked, (long long)named);
     set->classes = asked > 0 ? asked : named;
-    return set->classes > 0 ? OK : labels_scan(o);
+    if (set->classes > 0) return OK;
+    int64_t largest = 0;
+    set->classes = INT32_MAX;
+    TRY(labels_scan(set, &largest));
+    set->classes = largest + 1;
+    return OK;
 }
 
 /* Mean and deviation from the config's lists or the file's attributes. */
@@ -377,4 +376,10 @@ Status data_set_open(DataSet *set, const Config *config, const char *path)
     }
     hdf5_unlock();
     return status;
+}
+
+Status data_set_check_labels(const DataSet *set)
+{
+    if (set->kind == DATA_TOKENS || set->target_width > 0) return OK;
+    return labels_scan(set, NULL);
 }

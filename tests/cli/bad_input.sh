@@ -47,6 +47,12 @@ expect 65 'data.h5.*nothing' $(train data.x=/nothing)
 expect 65 'y9.idx' "$weft" data import idx x.idx y9.idx -o nine.h5 --classes a,b,c
 [ -e nine.h5 ] && { bad=$((bad + 1)); echo "nine.h5 was written all the same"; }
 expect 78 'model.classes' $(train model.classes=2)
+# a label beyond the file's own classes, in its middle: found before the first step, in either file
+at=$("$weft" data info data.h5 | sed -n 's|.* /y, .* at byte ||p')
+cp data.h5 nine.h5; printf '\011' | dd of=nine.h5 bs=1 seek=$((at + 40 * 4)) conv=notrunc status=none
+expect 65 'nine.h5: sample 40: its label in /y is 9' $(train data.train=nine.h5)
+expect 65 'nine.h5: sample 40: its label in /y is 9' $(train data.test=nine.h5)
+[ -e runs ] && { bad=$((bad + 1)); echo "a folder was made for a run with bad labels"; }
 expect 64 'data.h5' "$weft" data import idx x.idx y.idx -o data.h5
 
 # a checkpoint of another model, a torn one, none

@@ -443,7 +443,10 @@ static void label_range(void)
     CU_ASSERT_PTR_NOT_NULL(strstr(fail_message(), "is 8, but there are 8 classes"));
     reader_free(&reader);
     CHECK_FAILS(data_set_check(&set, 0), ERR_DATA, "sample 8");
+    CHECK_FAILS(data_set_check_labels(&set), ERR_DATA, "sample 8");
     CHECK_OK(data_set_check(&set, 10));
+    set.classes = 10;
+    CHECK_OK(data_set_check_labels(&set));
     float f[6] = {1, 2, NAN, 4, 5, 6};
     int32_t y[3] = {0};
     path = in_scratch("nan.h5");
