@@ -8,6 +8,7 @@
  *
  * Shared state is four counters a rank, which only grow and wrap: sums posted; tickets of its share claimed and finished;
  * ranks asleep on them. Sums are begun in the same order on all ranks, so counters say everything. */
+#include "mpi_check.h"
 #include "parallel.h"
 #include "shared.h"
 #include "tree_sum.h"
@@ -35,6 +36,7 @@ typedef struct Control {
     alignas(64) _Atomic uint32_t claimed;  /* tickets of this rank's share that somebody took */
     alignas(64) _Atomic uint32_t finished; /* ... and has done */
     alignas(64) _Atomic uint32_t sleepers; /* ranks in futex wait on posted or finished */
+    _Atomic uint32_t farewell;             /* the code that this rank ends the job with, or 0 */
 } Control;
 
 /* A sum in flight. All shares have as many tickets; some may be empty. */
@@ -91,12 +93,14 @@ static Status shm_open_arena(Comm *comm, Backend *backend, size_t arena_bytes)
     }
     comm->arena = shm->arena[comm->rank];
     comm->impl = shm;
+    world_farewell(&shm->control[comm->rank]->farewell);
     return OK;
 }
 
 static void shm_close(Comm *comm)
 {
     Shm *shm = comm->impl;
+    world_farewell(NULL);
     shared_fini(&shm->shared);
     mem_free(&shm->arena);
     mem_free(&shm->control);
@@ -218,10 +222,15 @@ static bool shm_progress(Comm *comm)
 static void check_peers(const Comm *comm)
 {
     const Shm *shm = comm->impl;
-    for (int r = 0; r < comm->size; ++r)
-        if (!shared_alive(&shm->shared, r))
+    for (int r = 0; r < comm->size; ++r) {
+        if (shared_alive(&shm->shared, r)) continue;
+        uint32_t farewell = atomic_load(&shm->control[r]->farewell);
+        if (farewell != 0) /* it has said why */
+            MPI_Abort(comm->world->comm, (int)farewell);
+        else
             die("sum over ranks: rank %d (process %lld) has ended", r,
                 (long long)shm->shared.process[r]);
+    }
 }
 
 /* Until *word is no longer `seen`, or for a while. */

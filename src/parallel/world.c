@@ -7,6 +7,7 @@
 #include "parallel.h"
 
 #include <limits.h>
+#include <stdatomic.h>
 #include <string.h>
 
 enum { MESSAGE_BYTES = 2048 };
@@ -21,8 +22,16 @@ void mpi_check(int code, const char *call)
     die("%.*s: %s", (int)strcspn(call, "("), call, words);
 }
 
+static _Atomic uint32_t *farewell; /* borrowed */
+
+void world_farewell(_Atomic uint32_t *code)
+{
+    farewell = code;
+}
+
 static void abort_job(int code)
 {
+    if (farewell) atomic_store(farewell, (uint32_t)code);
     MPI_Abort(MPI_COMM_WORLD, code);
 }
 
