@@ -105,7 +105,7 @@ Status data_import_cifar(const char *const *files, int count, bool fine100, cons
                          bool force)
 {
     Format f = fine100 ? (Format){100, 2} : (Format){10, 1};
-    int64_t samples = 0, records;
+    int64_t samples = 0, records = 0;
     ImageWriter *writer;
     if (count < 1) return fail(ERR_USAGE, "give at least one of CIFAR's .bin files");
     for (int i = 0; i < count; ++i) {
