@@ -159,7 +159,7 @@ static inline void plain_forward(Plain *p, bool training)
         r->rows = p->f->batch.rows;
         r->loss_scale = 0.25f;
         r->training = training;
-        op_refresh(node->op, r);
+        if (training) op_refresh(node->op, r);
         op_forward(node->op, r);
     }
 }

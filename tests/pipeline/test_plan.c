@@ -171,6 +171,30 @@ static void run_graphs(const BackendTable *table)
     }
 }
 
+/* What chance seldom draws. */
+static const char *const special[] = {
+    /* two flattened images of different shapes, both in blocks */
+    "model: {layers: [conv2d: {name: a, channels: 16, kernel: 3, pad: 1}, flatten: {name: fa}, "
+    "max_pool: {name: p, kernel: 2, input: a}, conv2d: {channels: 64, kernel: 3, pad: 1}, "
+    "flatten: {name: fb}, add: {input: [fa, fb]}, dense: {width: 9}]}\n",
+    /* the data itself, flattened, is overwritten by nobody: dense reads it after the relu */
+    "model: {layers: [flatten: {name: f}, relu: {name: r}, flatten: {name: g, input: data}, "
+    "concat: {input: [r, g]}, dense: {width: 9}]}\n",
+    /* logits that are an alias of a pool's output */
+    "model: {layers: [conv2d: {channels: 9, kernel: 3}, relu, global_pool, flatten]}\n",
+    /* nothing that trains lies before the add's second input */
+    "model: {layers: [flatten: {name: f}, dense: {width: 108, name: d}, add: {input: [d, f]}, "
+    "relu, dropout: {p: 0.5}, dense: {width: 9}]}\n",
+};
+
+static void test_special(void)
+{
+    for (size_t i = 0; i < sizeof special / sizeof *special; ++i)
+        if (!check_model(special[i], &backend_cpu, SIDE) ||
+            !check_model(special[i], &backend_poison, SIDE))
+            printf("  special graph %zu\n", i);
+}
+
 static void test_cpu(void)
 {
     run_graphs(&backend_cpu);
@@ -181,5 +205,6 @@ static void test_poison(void)
     run_graphs(&backend_poison);
 }
 
-TEST_MAIN("plan", {"random graphs, same bits as a plain interpreter", test_cpu},
+TEST_MAIN("plan", {"special graphs", test_special},
+          {"random graphs, same bits as a plain interpreter", test_cpu},
           {"random graphs in poisoned memory", test_poison})
