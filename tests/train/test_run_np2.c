@@ -1,0 +1,365 @@
+/* Whole runs on one and two ranks: sizes that do not fit, resuming, what is kept, and the ways a run may end. */
+#include "harness.h"
+#include "tiny.h"
+
+#include <fcntl.h>
+#include <ftw.h>
+#include <math.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+
+static char folder[] = "/tmp/weft-run-XXXXXX";
+static char data_path[64], few_path[64], wide_path[64];
+static int world_rank;
+
+enum { SAMPLES = 27, FEW = 5, CLASSES = 5 };
+
+/* A configuration; more overrides as "a=b c=d". Owned by the caller. */
+static Config *config_of(const char *name, const char *more)
+{
+    Config *config = NULL;
+    char *text = mem_format("run: {seed: 3, dir: %s, name: %s}\n"
+                            "model: {layers: [conv2d: {channels: 4, kernel: 3}, batch_norm, relu, "
+                            "flatten, dropout: {p: 0.2}, dense: {width: 5}]}\n"
+                            "data: {train: %s, test: %s, augment: [flip]}\n"
+                            "train: {batch: 8, micro_batch: 2, threads: 1, log_every: 1}\n"
+                            "optim: {lr: 0.05}\n",
+                            folder, name, data_path, data_path);
+    char *words[16], *copy = mem_text(more), *rest = copy;
+    int count = 0;
+    for (char *word; (word = strsep(&rest, " "));)
+        if (*word) words[count++] = word;
+    CHECK_OK(config_parse(&config, "run.yaml", text, count, words));
+    mem_free(&text);
+    mem_free(&copy);
+    return config;
+}
+
+/* A run's status on the ranks that take part, and OK on the others. What it prints is thrown away. */
+static Status run_on(int ranks, const char *name, const char *more)
+{
+    World sub;
+    Status status = OK;
+    if (tiny_world(&sub, ranks)) {
+        Config *config = config_of(name, more);
+        fflush(stdout);
+        int out = dup(1), nothing = open("/dev/null", O_WRONLY);
+        dup2(nothing, 1);
+        if (config) status = train_run(config, &sub);
+        fflush(stdout);
+        dup2(out, 1);
+        close(out);
+        close(nothing);
+        config_free(&config);
+    }
+    tiny_world_fini(&sub);
+    MPI_Barrier(MPI_COMM_WORLD);
+    return status;
+}
+
+static bool takes_part(int ranks)
+{
+    return world_rank < ranks;
+}
+
+static char *path_of(const char *name, const char *file)
+{
+    return mem_format("%s/%s/%s", folder, name, file);
+}
+
+static bool exists(const char *name, const char *file)
+{
+    char *path = path_of(name, file);
+    bool there = access(path, F_OK) == 0;
+    mem_free(&path);
+    return there;
+}
+
+/* What a run's metrics.jsonl holds. */
+typedef struct Metrics {
+    int steps, evals;
+    bool in_order; /* steps 1, 2, 3, ... */
+    double loss;   /* of the last step */
+    double eval_loss;
+} Metrics;
+
+static Metrics metrics_of(const char *name)
+{
+    Metrics m = {.in_order = true};
+    char *path = path_of(name, "metrics.jsonl"), line[1024];
+    FILE *file = fopen(path, "r");
+    CU_ASSERT_PTR_NOT_NULL(file);
+    while (file && fgets(line, sizeof line, file)) {
+        const char *step = strstr(line, "\"step\":"), *eval = strstr(line, "\"eval_loss\":"),
+                   *loss = strstr(line, "\"loss\":");
+        if (eval) {
+            m.evals++;
+            m.eval_loss = strtod(eval + strlen("\"eval_loss\":"), NULL);
+        } else if (step && loss) {
+            m.in_order &= strtol(step + strlen("\"step\":"), NULL, 10) == ++m.steps;
+            m.loss = strtod(loss + strlen("\"loss\":"), NULL);
+        }
+    }
+    if (file) fclose(file);
+    mem_free(&path);
+    return m;
+}
+
+static bool same_checkpoints(const char *a, const char *b, const char *file)
+{
+    char *pa = path_of(a, file), *pb = path_of(b, file);
+    FILE *nothing = fopen("/dev/null", "w");
+    bool equal = false;
+    CHECK_OK(checkpoint_diff(pa, pb, nothing, &equal));
+    fclose(nothing);
+    mem_free(&pa);
+    mem_free(&pb);
+    return equal;
+}
+
+/* Five samples in batches of eight: one short step an epoch; with two ranks one of them has a single sample. */
+static void test_fewer_than_a_batch(void)
+{
+    char *more = mem_format("data.train=%s data.test=%s train.epochs=3", few_path, few_path);
+    CHECK_OK(run_on(1, "few1", more));
+    CHECK_OK(run_on(2, "few2", more));
+    if (world_rank == 0) {
+        Metrics m = metrics_of("few1");
+        CU_ASSERT(m.steps == 3 && m.in_order && m.evals == 3);
+        CU_ASSERT(same_checkpoints("few1", "few2", "checkpoints/step-00000003.h5"));
+    }
+    mem_free(&more);
+}
+
+static void test_less_than_an_epoch(void)
+{
+    CHECK_OK(run_on(2, "short", "train.steps=2"));
+    if (world_rank > 0) return;
+    Metrics m = metrics_of("short");
+    CU_ASSERT(m.steps == 2 && m.in_order && m.evals == 1);
+    CU_ASSERT(exists("short", "checkpoints/step-00000002.h5"));
+    CU_ASSERT(exists("short", "checkpoints/best.h5"));
+}
+
+static EvalLine evaluate_on(int ranks, int batch, int micro, int64_t *confusion)
+{
+    EvalLine line = {0};
+    World sub;
+    if (tiny_world(&sub, ranks)) {
+        char *more = mem_format("train.batch=%d train.micro_batch=%d", batch, micro);
+        Config *config = config_of("never", more);
+        Trainer *t = NULL;
+        CHECK_OK(trainer_new(&t, config, &sub));
+        if (t) CHECK_OK(train_evaluate(t, &t->test_set, &line, confusion));
+        trainer_free(&t);
+        config_free(&config);
+        mem_free(&more);
+    }
+    tiny_world_fini(&sub);
+    MPI_Barrier(MPI_COMM_WORLD);
+    return line;
+}
+
+/* Every sample once, whatever the batch; the same bits on one and two ranks. */
+static void test_evaluation(void)
+{
+    static const int size[][2] = {{8, 2}, {2, 1}, {32, 16}, {64, 32}, {6, 3}};
+    int64_t first[CLASSES * CLASSES] = {0};
+    EvalLine want = evaluate_on(1, 4, 2, first);
+    for (size_t i = 0; i < sizeof size / sizeof *size; ++i) {
+        int64_t one[CLASSES * CLASSES] = {0}, two[CLASSES * CLASSES] = {0};
+        EvalLine a = evaluate_on(1, size[i][0], size[i][1], one);
+        EvalLine b = evaluate_on(2, size[i][0], size[i][1], two);
+        if (!takes_part(1)) continue;
+        CU_ASSERT(a.samples == SAMPLES && b.samples == SAMPLES);
+        CU_ASSERT(a.loss == b.loss && a.top1 == b.top1 && a.top5 == b.top5);
+        CU_ASSERT(memcmp(one, two, sizeof one) == 0 && memcmp(one, first, sizeof one) == 0);
+        CU_ASSERT(fabs(a.loss - want.loss) < 1e-6 && a.top1 == want.top1 && a.top5 == 1);
+    }
+}
+
+/* The run begins again at its middle: the checkpoints after it are gone. */
+static void test_resume(void)
+{
+    const char *more = "train.steps=11 checkpoint.every_steps=5 checkpoint.keep=0";
+    CHECK_OK(run_on(2, "whole", more));
+    CHECK_OK(run_on(1, "parts", more));
+    if (world_rank == 0) {
+        static const char *const gone[] = {"checkpoints/step-00000010.h5",
+                                           "checkpoints/step-00000011.h5"};
+        for (int i = 0; i < 2; ++i) {
+            char *path = path_of("parts", gone[i]);
+            CU_ASSERT_EQUAL(unlink(path), 0);
+            mem_free(&path);
+        }
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+    CHECK_OK(run_on(2, "parts", more));
+    if (world_rank > 0) return;
+    Metrics whole = metrics_of("whole"), parts = metrics_of("parts");
+    CU_ASSERT(parts.steps == 11 && parts.in_order);
+    CU_ASSERT(parts.evals == whole.evals);
+    CU_ASSERT(parts.loss == whole.loss && parts.eval_loss == whole.eval_loss);
+    CU_ASSERT(same_checkpoints("whole", "parts", "checkpoints/step-00000011.h5"));
+}
+
+/* Going on from a file, on purpose, must not meet later steps in the same folder. */
+static void test_resume_behind(void)
+{
+    char *from = path_of("whole", "checkpoints/step-00000005.h5");
+    char *more = mem_format("train.steps=11 checkpoint.resume=%s", from);
+    Status status = run_on(2, "whole", more);
+    CHECK_FAILS(status, ERR_CONFIG, "has come to");
+    CHECK_OK(run_on(2, "fresh", more));
+    if (world_rank == 0)
+        CU_ASSERT(same_checkpoints("whole", "fresh", "checkpoints/step-00000011.h5"));
+    mem_free(&from);
+    mem_free(&more);
+}
+
+static void test_keep(void)
+{
+    CHECK_OK(run_on(1, "keep", "train.steps=6 checkpoint.every_steps=1 checkpoint.keep=2"));
+    if (world_rank > 0) return;
+    for (int step = 1; step <= 6; ++step) {
+        char file[64];
+        snprintf(file, sizeof file, "checkpoints/step-%08d.h5", step);
+        CU_ASSERT_EQUAL(exists("keep", file), step > 4);
+    }
+    CU_ASSERT(exists("keep", "checkpoints/best.h5"));
+}
+
+/* A lock is a process's: another one must hold it. */
+static pid_t lock_elsewhere(const char *name)
+{
+    char *path = path_of(name, "lock");
+    int ready[2];
+    char byte;
+    if (pipe(ready) != 0) return -1;
+    pid_t child = fork();
+    if (child == 0) {
+        int file = open(path, O_RDWR);
+        struct flock want = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+        bool good = file >= 0 && fcntl(file, F_SETLK, &want) == 0;
+        if (write(ready[1], good ? "y" : "n", 1) == 1) pause();
+        _exit(0);
+    }
+    bool good = read(ready[0], &byte, 1) == 1 && byte == 'y';
+    CU_ASSERT(good);
+    close(ready[0]);
+    close(ready[1]);
+    mem_free(&path);
+    return child;
+}
+
+static void test_in_use(void)
+{
+    pid_t other = world_rank == 0 ? lock_elsewhere("keep") : -1;
+    MPI_Barrier(MPI_COMM_WORLD);
+    Status status = run_on(2, "keep", "train.steps=6 checkpoint.every_steps=1 checkpoint.keep=2");
+    CHECK_FAILS(status, ERR_CONFIG, "another run is using this folder");
+    if (other > 0) {
+        kill(other, SIGKILL);
+        waitpid(other, NULL, 0);
+    }
+}
+
+static void on_alarm(int number)
+{
+    (void)number;
+    raise(SIGTERM);
+}
+
+/* From now on every `every_us`, or no more. Again and again, for a run that is still setting up forgets it. */
+static void alarms(int every_us)
+{
+    struct timeval every = {.tv_usec = every_us};
+    struct sigaction action = {.sa_handler = on_alarm, .sa_flags = SA_RESTART};
+    sigaction(SIGALRM, &action, NULL);
+    setitimer(ITIMER_REAL, &(struct itimerval){.it_value = every, .it_interval = every}, NULL);
+}
+
+/* One rank alone is told to stop: both leave, with a checkpoint, and the run can go on. */
+static void test_stop(void)
+{
+    if (world_rank == 1) alarms(100000);
+    Status status = run_on(2, "stop", "train.steps=1000000 train.log_every=1000");
+    if (world_rank == 1) alarms(0);
+    CHECK_FAILS(status, ERR_STOPPED, "start the same command again");
+    if (world_rank > 0) return;
+    char *dir = path_of("stop", "checkpoints"), *newest = NULL;
+    CHECK_OK(checkpoint_newest(dir, &newest));
+    CU_ASSERT_PTR_NOT_NULL(newest);
+    mem_free(&newest);
+    mem_free(&dir);
+}
+
+static void test_runs_away(void)
+{
+    Status status =
+        run_on(2, "away", "train.steps=9 optim.lr=1e30 checkpoint.every_steps=1 checkpoint.keep=0");
+    CHECK_FAILS(status, ERR_DATA, "lower optim.lr");
+    if (world_rank > 0) return;
+    CU_ASSERT(exists("away", "checkpoints/step-00000001.h5"));
+    CU_ASSERT(!exists("away", "checkpoints/step-00000009.h5"));
+    CU_ASSERT(!exists("away", "checkpoints/best.h5"));
+}
+
+/* A test set of other labels than the model's is found before anything is made. */
+static void test_other_test_set(void)
+{
+    char *more = mem_format("data.test=%s", wide_path);
+    Status status = run_on(2, "other", more);
+    CHECK_FAILS(status, ERR_DATA, "model.classes");
+    CU_ASSERT(!exists("other", "checkpoints"));
+    mem_free(&more);
+}
+
+static int sum_ranks(int value)
+{
+    int sum;
+    MPI_Allreduce(&value, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    return sum;
+}
+
+static int remove_one(const char *path, const struct stat *about, int type, struct FTW *walk)
+{
+    (void)about, (void)type, (void)walk;
+    return remove(path);
+}
+
+int main(int argc, char **argv)
+{
+    World world;
+    if (world_init(&world, &argc, &argv) != OK) return 2;
+    world_rank = world.rank;
+    log_init(false);
+    if (world.rank == 0 && !mkdtemp(folder)) return 2;
+    world_bcast(&world, folder, sizeof folder, 0);
+    snprintf(data_path, sizeof data_path, "%s/data.h5", folder);
+    snprintf(few_path, sizeof few_path, "%s/few.h5", folder);
+    snprintf(wide_path, sizeof wide_path, "%s/wide.h5", folder);
+    if (world.rank == 0) {
+        tiny_data(data_path, SAMPLES, 1, 8, 8, CLASSES);
+        tiny_data(few_path, FEW, 1, 8, 8, CLASSES);
+        tiny_data(wide_path, 60, 1, 8, 8, 2 * CLASSES);
+    }
+    world_barrier(&world);
+    const HarnessTest tests[] = {{"fewer samples than a batch", test_fewer_than_a_batch},
+                                 {"less than an epoch", test_less_than_an_epoch},
+                                 {"evaluation", test_evaluation},
+                                 {"going on in the middle", test_resume},
+                                 {"going on from behind", test_resume_behind},
+                                 {"what is kept", test_keep},
+                                 {"a folder in use", test_in_use},
+                                 {"stopped", test_stop},
+                                 {"running away", test_runs_away},
+                                 {"another test set", test_other_test_set}};
+    int rc = harness_run("run", tests, sizeof tests / sizeof *tests, world.rank, sum_ranks);
+    world_barrier(&world);
+    if (world.rank == 0) nftw(folder, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+    world_fini(&world);
+    return rc;
+}
