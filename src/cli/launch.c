@@ -1,12 +1,18 @@
-/* Starting ranks: `weft VERB -n N ...` becomes `mpirun -n N weft VERB ...`. Inside a batch job the scheduler's slots
- * count; at a desk the cores do, and more ranks than cores are allowed with a warning. */
+/* Starting ranks: `weft VERB -n N ...` runs `mpirun -n N weft VERB ...` and takes over its exit code. Inside a batch job
+ * the scheduler's slots count; at a desk the cores do, and more ranks than cores are allowed with a warning.
+ * A signal must not end mpirun, which would kill its ranks a second later and exit 1: it is kept from mpirun and goes to
+ * the ranks as SIGUSR1, which mpirun passes on, so that they can write their checkpoint. A second one ends mpirun. */
 #include "private.h"
 
 #include "tensor.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 bool launched(void)
@@ -43,8 +49,13 @@ static bool is_open_mpi(void)
     return strstr(version, "Open MPI") != NULL;
 }
 
+/* Through the environment, for mpirun's own options for these are not the same in Open MPI 4 and 5. */
 static void open_mpi_settings(void)
 {
+    if (!in_batch_job()) { /* its own words on a rank that failed add nothing */
+        setenv("OMPI_MCA_orte_execute_quiet", "1", 0);
+        setenv("PRTE_MCA_prte_execute_quiet", "1", 0);
+    }
     if (geteuid() != 0) return; /* containers run as root; Open MPI wants to be told twice */
     setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 0);
     setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 0);
@@ -59,10 +70,7 @@ static char **mpirun_words(int ranks, char **words)
     ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
     program[length > 0 ? length : 0] = 0;
     out[n++] = mem_text("mpirun");
-    if (is_open_mpi() && !in_batch_job()) {
-        out[n++] = mem_text("-q"); /* its own words on a rank that failed add nothing */
-        out[n++] = mem_text("--oversubscribe");
-    }
+    if (is_open_mpi() && !in_batch_job()) out[n++] = mem_text("--oversubscribe");
     out[n++] = mem_text("--bind-to");
     out[n++] = mem_text("none");
     out[n++] = mem_text("-n");
@@ -77,6 +85,33 @@ static char **mpirun_words(int ranks, char **words)
     return out;
 }
 
+static const int watched_signals[] = {SIGCHLD, SIGTERM, SIGINT, SIGUSR1};
+
+/* Until mpirun has ended; passes the signals in `watched` on. */
+static _Noreturn void attend(pid_t mpirun, const sigset_t *watched)
+{
+    int number, state, asked = 0;
+    for (;;) {
+        if (sigwait(watched, &number) != 0) continue;
+        if (number != SIGCHLD)
+            kill(mpirun, asked++ == 0 ? SIGUSR1 : SIGTERM);
+        else if (waitpid(mpirun, &state, WNOHANG) == mpirun &&
+                 (WIFEXITED(state) || WIFSIGNALED(state)))
+            _exit(WIFEXITED(state) ? WEXITSTATUS(state) : 128 + WTERMSIG(state));
+    }
+}
+
+/* In the new process: out of reach of the terminal's Ctrl-C, and not outliving its parent. Nobody reads stdin. */
+static void become_child(const sigset_t *mask)
+{
+    int nothing = open("/dev/null", O_RDONLY);
+    if (nothing > 0) dup2(nothing, STDIN_FILENO);
+    if (nothing > STDIN_FILENO) close(nothing);
+    setpgid(0, 0);
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    sigprocmask(SIG_SETMASK, mask, NULL);
+}
+
 Status launch_ranks(int ranks, int threads, char **words)
 {
     int cores = threads_share(1);
@@ -87,6 +122,14 @@ Status launch_ranks(int ranks, int threads, char **words)
     if (!in_batch_job()) threads_export(ranks, threads);
     char **out = mpirun_words(ranks, words);
     fflush(NULL);
+    sigset_t watched, before;
+    sigemptyset(&watched);
+    for (size_t i = 0; i < sizeof watched_signals / sizeof *watched_signals; ++i)
+        sigaddset(&watched, watched_signals[i]);
+    sigprocmask(SIG_BLOCK, &watched, &before);
+    pid_t child = fork();
+    if (child > 0) attend(child, &watched);
+    if (child == 0) become_child(&before); /* where there is no fork, mpirun takes our place */
     execvp(out[0], out);
     Status status =
         fail(ERR_USAGE,
