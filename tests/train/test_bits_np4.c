@@ -1,10 +1,8 @@
 /* The promise: one, two, three and four replicas, over any transport, end with the same bits, with batch norm, dropout,
  * augmentation, a short last batch and clipping. Expected value: the run of one rank. */
-#include "harness.h"
-#include "tiny.h"
+#include "tiny_main.h"
 
-static char data_path[] = "/tmp/weft-bits-XXXXXX";
-static int world_rank;
+static char data_path[64];
 
 static const char *const models[] = {
     "model: {name: resnet18, stem: small}\noptim: {name: sgd, lr: 0.05, momentum: 0.9, nesterov: "
@@ -49,10 +47,10 @@ static void compare(const char *model, const char *train, const int *sizes, int 
          ++transport)
         for (const int *size = sizes; *size; ++size) {
             uint64_t got = run(*size, model, train, *transport, steps, loss);
-            if (got != want && world_rank == 0)
+            if (got != want && tiny_rank == 0)
                 printf("  %d ranks over %s differ on: %s", *size, *transport, model);
             CU_ASSERT_EQUAL(got, want);
-            if (world_rank == 0)
+            if (tiny_rank == 0)
                 for (int i = 0; i < steps; ++i) CU_ASSERT_EQUAL(loss[i], want_loss[i]);
         }
 }
@@ -79,30 +77,12 @@ static void test_odd_tail(void)
             (int[]){2, 4, 0}, 7);
 }
 
-static int sum_ranks(int value)
+static void prepare(void)
 {
-    int sum;
-    MPI_Allreduce(&value, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
-    return sum;
+    snprintf(data_path, sizeof data_path, "%s/data.h5", tiny_folder);
+    if (tiny_rank == 0) tiny_data(data_path, 52, 3, 14, 14, 7);
 }
 
-int main(int argc, char **argv)
-{
-    World world;
-    if (world_init(&world, &argc, &argv) != OK) return 2;
-    world_rank = world.rank;
-    log_init(world.rank == 0);
-    if (world.rank == 0) {
-        close(mkstemp(data_path));
-        tiny_data(data_path, 52, 3, 14, 14, 7);
-    }
-    world_bcast(&world, data_path, sizeof data_path, 0);
-    const HarnessTest tests[] = {{"resnet18, short last batch", test_resnet},
-                                 {"mobilenet_v2, dropout", test_mobilenet},
-                                 {"layers list on three ranks", test_layers},
-                                 {"a partial micro-batch", test_odd_tail}};
-    int rc = harness_run("bits", tests, 4, world.rank, sum_ranks);
-    if (world.rank == 0) unlink(data_path);
-    world_fini(&world);
-    return rc;
-}
+TINY_MAIN("bits", prepare, {"resnet18, short last batch", test_resnet},
+          {"mobilenet_v2, dropout", test_mobilenet}, {"layers list on three ranks", test_layers},
+          {"a partial micro-batch", test_odd_tail})

@@ -1,11 +1,8 @@
 /* Stopping and going on equals not stopping, to the bit: from the middle of an epoch, on the same and on another number of
  * ranks, for every optimizer. */
-#include "harness.h"
-#include "tiny.h"
+#include "tiny_main.h"
 
-static char folder[] = "/tmp/weft-resume-XXXXXX";
 static char data_path[64];
-static int world_rank;
 
 /* Loads `from` if given, trains to step `to`, saves to `path` if given. */
 static uint64_t part(int size, const char *optim, const char *from, int to, const char *path)
@@ -40,18 +37,18 @@ static uint64_t part(int size, const char *optim, const char *from, int to, cons
 
 static void resume(const char *optim)
 {
-    char *path = mem_format("%s/step.h5", folder);
+    char *path = mem_format("%s/step.h5", tiny_folder);
     uint64_t want = part(2, optim, NULL, 11, NULL);
     for (int before = 1; before <= 2; ++before)
         for (int after = 1; after <= 2; ++after) {
             part(before, optim, NULL, 5,
                  path); /* 27 samples, batch 8: step 5 lies in the second epoch */
             uint64_t got = part(after, optim, path, 11, NULL);
-            if (got != want && world_rank == 0)
+            if (got != want && tiny_rank == 0)
                 printf("  %s: %d then %d ranks differ\n", optim, before, after);
             CU_ASSERT_EQUAL(got, want);
         }
-    if (world_rank == 0) unlink(path);
+    if (tiny_rank == 0) unlink(path);
     mem_free(&path);
 }
 
@@ -72,32 +69,11 @@ static void test_lamb(void)
     resume("name: lamb, lr: 0.01, weight_decay: 1e-2, clip: 0.5");
 }
 
-static int sum_ranks(int value)
+static void prepare(void)
 {
-    int sum;
-    MPI_Allreduce(&value, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
-    return sum;
+    snprintf(data_path, sizeof data_path, "%s/data.h5", tiny_folder);
+    if (tiny_rank == 0) tiny_data(data_path, 27, 1, 10, 10, 5);
 }
 
-int main(int argc, char **argv)
-{
-    World world;
-    if (world_init(&world, &argc, &argv) != OK) return 2;
-    world_rank = world.rank;
-    log_init(world.rank == 0);
-    if (world.rank == 0 && !mkdtemp(folder)) return 2;
-    world_bcast(&world, folder, sizeof folder, 0);
-    snprintf(data_path, sizeof data_path, "%s/data.h5", folder);
-    if (world.rank == 0) tiny_data(data_path, 27, 1, 10, 10, 5);
-    world_barrier(&world);
-    const HarnessTest tests[] = {
-        {"sgd", test_sgd}, {"adam", test_adam}, {"lars", test_lars}, {"lamb", test_lamb}};
-    int rc = harness_run("resume", tests, 4, world.rank, sum_ranks);
-    world_barrier(&world);
-    if (world.rank == 0) {
-        unlink(data_path);
-        rmdir(folder);
-    }
-    world_fini(&world);
-    return rc;
-}
+TINY_MAIN("resume", prepare, {"sgd", test_sgd}, {"adam", test_adam}, {"lars", test_lars},
+          {"lamb", test_lamb})

@@ -1,18 +1,14 @@
 /* Whole runs on one and two ranks: sizes that do not fit, resuming, what is kept, and the ways a run may end. */
-#include "harness.h"
-#include "tiny.h"
+#include "tiny_main.h"
 
 #include <fcntl.h>
-#include <ftw.h>
 #include <math.h>
 #include <signal.h>
 #include <sys/stat.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 
-static char folder[] = "/tmp/weft-run-XXXXXX";
 static char data_path[64], few_path[64], wide_path[64];
-static int world_rank;
 
 enum { SAMPLES = 27, FEW = 5, CLASSES = 5 };
 
@@ -26,7 +22,7 @@ static Config *config_of(const char *name, const char *more)
                             "data: {train: %s, test: %s, augment: [flip]}\n"
                             "train: {batch: 8, micro_batch: 2, threads: 1, log_every: 1}\n"
                             "optim: {lr: 0.05}\n",
-                            folder, name, data_path, data_path);
+                            tiny_folder, name, data_path, data_path);
     char *words[16], *copy = mem_text(more), *rest = copy;
     int count = 0;
     for (char *word; (word = strsep(&rest, " "));)
@@ -61,12 +57,12 @@ static Status run_on(int ranks, const char *name, const char *more)
 
 static bool takes_part(int ranks)
 {
-    return world_rank < ranks;
+    return tiny_rank < ranks;
 }
 
 static char *path_of(const char *name, const char *file)
 {
-    return mem_format("%s/%s/%s", folder, name, file);
+    return mem_format("%s/%s/%s", tiny_folder, name, file);
 }
 
 static bool exists(const char *name, const char *file)
@@ -125,7 +121,7 @@ static void test_fewer_than_a_batch(void)
     char *more = mem_format("data.train=%s data.test=%s train.epochs=3", few_path, few_path);
     CHECK_OK(run_on(1, "few1", more));
     CHECK_OK(run_on(2, "few2", more));
-    if (world_rank == 0) {
+    if (tiny_rank == 0) {
         Metrics m = metrics_of("few1");
         CU_ASSERT(m.steps == 3 && m.in_order && m.evals == 3);
         CU_ASSERT(same_checkpoints("few1", "few2", "checkpoints/step-00000003.h5"));
@@ -136,7 +132,7 @@ static void test_fewer_than_a_batch(void)
 static void test_less_than_an_epoch(void)
 {
     CHECK_OK(run_on(2, "short", "train.steps=2"));
-    if (world_rank > 0) return;
+    if (tiny_rank > 0) return;
     Metrics m = metrics_of("short");
     CU_ASSERT(m.steps == 2 && m.in_order && m.evals == 1);
     CU_ASSERT(exists("short", "checkpoints/step-00000002.h5"));
@@ -186,7 +182,7 @@ static void test_resume(void)
     const char *more = "train.steps=11 checkpoint.every_steps=5 checkpoint.keep=0";
     CHECK_OK(run_on(2, "whole", more));
     CHECK_OK(run_on(1, "parts", more));
-    if (world_rank == 0) {
+    if (tiny_rank == 0) {
         static const char *const gone[] = {"checkpoints/step-00000010.h5",
                                            "checkpoints/step-00000011.h5"};
         for (int i = 0; i < 2; ++i) {
@@ -197,7 +193,7 @@ static void test_resume(void)
     }
     MPI_Barrier(MPI_COMM_WORLD);
     CHECK_OK(run_on(2, "parts", more));
-    if (world_rank > 0) return;
+    if (tiny_rank > 0) return;
     Metrics whole = metrics_of("whole"), parts = metrics_of("parts");
     CU_ASSERT(parts.steps == 11 && parts.in_order);
     CU_ASSERT(parts.evals == whole.evals);
@@ -213,7 +209,7 @@ static void test_resume_behind(void)
     Status status = run_on(2, "whole", more);
     CHECK_FAILS(status, ERR_CONFIG, "has come to");
     CHECK_OK(run_on(2, "fresh", more));
-    if (world_rank == 0)
+    if (tiny_rank == 0)
         CU_ASSERT(same_checkpoints("whole", "fresh", "checkpoints/step-00000011.h5"));
     mem_free(&from);
     mem_free(&more);
@@ -222,7 +218,7 @@ static void test_resume_behind(void)
 static void test_keep(void)
 {
     CHECK_OK(run_on(1, "keep", "train.steps=6 checkpoint.every_steps=1 checkpoint.keep=2"));
-    if (world_rank > 0) return;
+    if (tiny_rank > 0) return;
     for (int step = 1; step <= 6; ++step) {
         char file[64];
         snprintf(file, sizeof file, "checkpoints/step-%08d.h5", step);
@@ -256,7 +252,7 @@ static pid_t lock_elsewhere(const char *name)
 
 static void test_in_use(void)
 {
-    pid_t other = world_rank == 0 ? lock_elsewhere("keep") : -1;
+    pid_t other = tiny_rank == 0 ? lock_elsewhere("keep") : -1;
     MPI_Barrier(MPI_COMM_WORLD);
     Status status = run_on(2, "keep", "train.steps=6 checkpoint.every_steps=1 checkpoint.keep=2");
     CHECK_FAILS(status, ERR_CONFIG, "another run is using this folder");
@@ -284,11 +280,11 @@ static void alarms(int every_us)
 /* One rank alone is told to stop: both leave, with a checkpoint, and the run can go on. */
 static void test_stop(void)
 {
-    if (world_rank == 1) alarms(100000);
+    if (tiny_rank == 1) alarms(100000);
     Status status = run_on(2, "stop", "train.steps=1000000 train.log_every=1000");
-    if (world_rank == 1) alarms(0);
+    if (tiny_rank == 1) alarms(0);
     CHECK_FAILS(status, ERR_STOPPED, "start the same command again");
-    if (world_rank > 0) return;
+    if (tiny_rank > 0) return;
     char *dir = path_of("stop", "checkpoints"), *newest = NULL;
     CHECK_OK(checkpoint_newest(dir, &newest));
     CU_ASSERT_PTR_NOT_NULL(newest);
@@ -301,7 +297,7 @@ static void test_runs_away(void)
     Status status =
         run_on(2, "away", "train.steps=9 optim.lr=1e30 checkpoint.every_steps=1 checkpoint.keep=0");
     CHECK_FAILS(status, ERR_DATA, "lower optim.lr");
-    if (world_rank > 0) return;
+    if (tiny_rank > 0) return;
     CU_ASSERT(exists("away", "checkpoints/step-00000001.h5"));
     CU_ASSERT(!exists("away", "checkpoints/step-00000009.h5"));
     CU_ASSERT(!exists("away", "checkpoints/best.h5"));
@@ -317,49 +313,19 @@ static void test_other_test_set(void)
     mem_free(&more);
 }
 
-static int sum_ranks(int value)
+static void prepare(void)
 {
-    int sum;
-    MPI_Allreduce(&value, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
-    return sum;
+    snprintf(data_path, sizeof data_path, "%s/data.h5", tiny_folder);
+    snprintf(few_path, sizeof few_path, "%s/few.h5", tiny_folder);
+    snprintf(wide_path, sizeof wide_path, "%s/wide.h5", tiny_folder);
+    if (tiny_rank > 0) return;
+    tiny_data(data_path, SAMPLES, 1, 8, 8, CLASSES);
+    tiny_data(few_path, FEW, 1, 8, 8, CLASSES);
+    tiny_data(wide_path, 60, 1, 8, 8, 2 * CLASSES);
 }
 
-static int remove_one(const char *path, const struct stat *about, int type, struct FTW *walk)
-{
-    (void)about, (void)type, (void)walk;
-    return remove(path);
-}
-
-int main(int argc, char **argv)
-{
-    World world;
-    if (world_init(&world, &argc, &argv) != OK) return 2;
-    world_rank = world.rank;
-    log_init(false);
-    if (world.rank == 0 && !mkdtemp(folder)) return 2;
-    world_bcast(&world, folder, sizeof folder, 0);
-    snprintf(data_path, sizeof data_path, "%s/data.h5", folder);
-    snprintf(few_path, sizeof few_path, "%s/few.h5", folder);
-    snprintf(wide_path, sizeof wide_path, "%s/wide.h5", folder);
-    if (world.rank == 0) {
-        tiny_data(data_path, SAMPLES, 1, 8, 8, CLASSES);
-        tiny_data(few_path, FEW, 1, 8, 8, CLASSES);
-        tiny_data(wide_path, 60, 1, 8, 8, 2 * CLASSES);
-    }
-    world_barrier(&world);
-    const HarnessTest tests[] = {{"fewer samples than a batch", test_fewer_than_a_batch},
-                                 {"less than an epoch", test_less_than_an_epoch},
-                                 {"evaluation", test_evaluation},
-                                 {"going on in the middle", test_resume},
-                                 {"going on from behind", test_resume_behind},
-                                 {"what is kept", test_keep},
-                                 {"a folder in use", test_in_use},
-                                 {"stopped", test_stop},
-                                 {"running away", test_runs_away},
-                                 {"another test set", test_other_test_set}};
-    int rc = harness_run("run", tests, sizeof tests / sizeof *tests, world.rank, sum_ranks);
-    world_barrier(&world);
-    if (world.rank == 0) nftw(folder, remove_one, 16, FTW_DEPTH | FTW_PHYS);
-    world_fini(&world);
-    return rc;
-}
+TINY_MAIN("run", prepare, {"fewer samples than a batch", test_fewer_than_a_batch},
+          {"less than an epoch", test_less_than_an_epoch}, {"evaluation", test_evaluation},
+          {"going on in the middle", test_resume}, {"going on from behind", test_resume_behind},
+          {"what is kept", test_keep}, {"a folder in use", test_in_use}, {"stopped", test_stop},
+          {"running away", test_runs_away}, {"another test set", test_other_test_set})
