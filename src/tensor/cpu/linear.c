@@ -1,6 +1,7 @@
 /* The common part of dense and conv2d (see linear.h). Weight gradients leave in the stored order; where oneDNN has only
  * a reference kernel for that, they are computed in its own order in the workspace and reordered. */
 #include "linear.h"
+#include "view.h"
 
 #include <string.h>
 
@@ -169,12 +170,8 @@ void linear_forward(Op *op, const OpRun *run)
 
 void linear_backward_begin(Op *op, const OpRun *run)
 {
-    if (op->spec.act != ACT_RELU) return;
-    const int64_t n = desc_elements(op->spec.y);
-    const float *y = run->y;
-    float *dy = run->dy;
-#pragma omp parallel for simd schedule(static)
-    for (int64_t i = 0; i < n; ++i) dy[i] = y[i] > 0 ? dy[i] : 0;
+    if (op->spec.act == ACT_RELU)
+        mask_gradient(ACT_RELU, run->dy, run->y, desc_elements(op->spec.y));
 }
 
 void linear_backward_data(Op *op, const OpRun *run)
