@@ -18,8 +18,8 @@ pc() { pkg-config "$@" 2>/dev/null; }
 
 say weft "$(cat VERSION 2>/dev/null)"
 say compiler "$(${CC:-cc} --version | head -n 1)"
-need mpi libopenmpi-dev "$(pc --cflags ompi-c || mpicc --showme:compile 2>/dev/null)" \
-    "$(pc --libs ompi-c || mpicc --showme:link 2>/dev/null)" <<<'#include <mpi.h>
+need mpi libopenmpi-dev "$(mpicc --showme:compile 2>/dev/null || pc --cflags ompi-c)" \
+    "$(mpicc --showme:link 2>/dev/null || pc --libs ompi-c)" <<<'#include <mpi.h>
 int main(int c, char **v) { return MPI_Init(&c, &v); }'
 need hdf5 libhdf5-dev "$(pc --cflags hdf5-serial hdf5 || pc --cflags hdf5-serial || pc --cflags hdf5)" \
     "$(pc --libs hdf5-serial || pc --libs hdf5 || echo -lhdf5)" <<<'#include <hdf5.h>
