@@ -95,21 +95,19 @@ static _Noreturn void attend(pid_t mpirun, const sigset_t *watched)
         if (sigwait(watched, &number) != 0) continue;
         if (number != SIGCHLD)
             kill(mpirun, asked++ == 0 ? SIGUSR1 : SIGTERM);
-        else if (waitpid(mpirun, &state, WNOHANG) == mpirun &&
-                 (WIFEXITED(state) || WIFSIGNALED(state)))
+        else if (waitpid(mpirun, &state, WNOHANG) == mpirun)
             _exit(WIFEXITED(state) ? WEXITSTATUS(state) : 128 + WTERMSIG(state));
     }
 }
 
 /* In the new process: out of reach of the terminal's Ctrl-C, and not outliving its parent. Nobody reads stdin. */
-static void become_child(const sigset_t *mask)
+static void become_child(void)
 {
     int nothing = open("/dev/null", O_RDONLY);
     if (nothing > 0) dup2(nothing, STDIN_FILENO);
     if (nothing > STDIN_FILENO) close(nothing);
     setpgid(0, 0);
     prctl(PR_SET_PDEATHSIG, SIGTERM);
-    sigprocmask(SIG_SETMASK, mask, NULL);
 }
 
 Status launch_ranks(int ranks, int threads, char **words)
@@ -129,7 +127,8 @@ Status launch_ranks(int ranks, int threads, char **words)
     sigprocmask(SIG_BLOCK, &watched, &before);
     pid_t child = fork();
     if (child > 0) attend(child, &watched);
-    if (child == 0) become_child(&before); /* where there is no fork, mpirun takes our place */
+    if (child == 0) become_child(); /* where there is no fork, mpirun takes our place */
+    sigprocmask(SIG_SETMASK, &before, NULL);
     execvp(out[0], out);
     Status status =
         fail(ERR_USAGE,

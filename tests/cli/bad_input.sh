@@ -75,6 +75,12 @@ expect 78 'another run is using' $(train run.name=busy train.epochs=1000000 trai
 kill -TERM $holder; wait $holder; rc=$?
 [ $rc = 75 ] && good=$((good + 1)) || { bad=$((bad + 1)); echo "SIGTERM: exit $rc, not 75"; }
 ls runs/busy/checkpoints/step-*.h5 >/dev/null 2>&1 || { bad=$((bad + 1)); echo "SIGTERM left no checkpoint"; }
+# the same to the launcher of two ranks
+"$weft" train -n 2 job.yaml run.name=two train.epochs=1000000 train.eval_every=0 >/dev/null 2>&1 & holder=$!
+for _ in $(seq 100); do [ -s runs/two/metrics.jsonl ] && break; sleep 0.1; done
+kill -TERM $holder; wait $holder; rc=$?
+[ $rc = 75 ] && good=$((good + 1)) || { bad=$((bad + 1)); echo "SIGTERM to weft -n 2: exit $rc, not 75"; }
+ls runs/two/checkpoints/step-*.h5 >/dev/null 2>&1 || { bad=$((bad + 1)); echo "SIGTERM to weft -n 2 left no checkpoint"; }
 
 # replicas and batch that do not fit; unwritable and full places
 expect 78 'micro' $(train run.name=fit train.batch=6 train.micro_batch=6)
