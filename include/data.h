@@ -1,5 +1,5 @@
 /* data: data sets in HDF5, the sampler, augmentation, the loader thread that keeps micro-batches ready, imports.
- * Files are opened by one rank; others get the DataSet by data_set_bcast of the parallel room (plain bytes). */
+ * Files are opened by one rank; others get the DataSet by world_bcast (plain bytes). */
 #ifndef WEFT_DATA_H
 #define WEFT_DATA_H
 

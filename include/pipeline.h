@@ -41,9 +41,10 @@ typedef struct Plan {
     Buckets buckets;                                /* owned */
 } Plan;
 
+/* A step's sums over all ranks. They are floats: counts are exact up to 2^24. */
 enum {
-    METRIC_LOSS, /* sum over samples */
-    METRIC_ROWS, /* samples */
+    METRIC_LOSS, /* sum over the loss's rows: samples, or tokens */
+    METRIC_ROWS, /* how many */
     METRIC_TOP1, /* right ones */
     METRIC_TOP5,
     METRIC_MICROS, /* micro-batches that held a sample */
@@ -54,6 +55,7 @@ enum {
 /* The gradient arena: the parameters' gradients, running statistics' batch values, and METRIC_PAD floats of metrics at
  * its end (offset arena_elements), all summed by the same tree. */
 
+/* micros_local: micro-batches a step on this rank, for the arenas of partial sums. Owner: the caller; graph is borrowed. */
 Status plan_new(Plan **plan, const Graph *graph, int micros_local, size_t bucket_bytes);
 void plan_free(Plan **plan);
 void plan_print(const Plan *plan, FILE *out);

@@ -140,8 +140,8 @@ static Status measure(const Config *config, const World *world, StepBench *bench
     return st;
 }
 
-/* Made-up data lives in a file of its own that is gone when the ranks have opened it: enough for the steps, so that the
- * loader works as in a run. */
+/* Made-up data lives in a file of its own, which `run` removes at the end: real samples, so that the loader works as in a
+ * run. */
 static Status make_data(Job *job, const StepBench *bench, char *path, size_t room)
 {
     const char *folder = getenv("TMPDIR");
