@@ -126,6 +126,7 @@ Status train_load(Trainer *t, const char *path, bool params_only)
                        .params_only = params_only};
     Status st = checkpoint_load(t->world, path, &meta, &io);
     if (st == OK) {
+        loader_free(&t->loader); /* the next step opens one at the new place */
         t->step = meta.step;
         t->optim->step = meta.step;
         t->best_metric = meta.best_metric;

@@ -4,18 +4,24 @@
 
 static char data_path[64];
 
+/* A configuration, owned by the caller. */
+static char *text_of(const char *optim)
+{
+    return mem_format(
+        "run: {seed: 3}\nmodel: {layers: [conv2d: {channels: 8, kernel: 3}, batch_norm, relu, "
+        "flatten, "
+        "dropout: {p: 0.2}, dense: {width: 5}]}\ndata: {train: %s, augment: [flip, crop]}\n"
+        "train: {batch: 8, micro_batch: 2, steps: 11, threads: 1}\noptim: {%s}\n",
+        data_path, optim);
+}
+
 /* Loads `from` if given, trains to step `to`, saves to `path` if given. */
 static uint64_t part(int size, const char *optim, const char *from, int to, const char *path)
 {
     World sub;
     uint64_t hash = 0;
     if (tiny_world(&sub, size)) {
-        char *text = mem_format(
-            "run: {seed: 3}\nmodel: {layers: [conv2d: {channels: 8, kernel: 3}, batch_norm, relu, "
-            "flatten, "
-            "dropout: {p: 0.2}, dense: {width: 5}]}\ndata: {train: %s, augment: [flip, crop]}\n"
-            "train: {batch: 8, micro_batch: 2, steps: 11, threads: 1}\noptim: {%s}\n",
-            data_path, optim);
+        char *text = text_of(optim);
         Config *config = NULL;
         Trainer *t = NULL;
         StepResult result;
@@ -69,6 +75,35 @@ static void test_lamb(void)
     resume("name: lamb, lr: 0.01, weight_decay: 1e-2, clip: 0.5");
 }
 
+/* A trainer goes back to a checkpoint in the middle of its own steps. */
+static void test_back(void)
+{
+    World sub;
+    if (tiny_world(&sub, 1)) {
+        char *path = mem_format("%s/back.h5", tiny_folder), *text = text_of("name: sgd, lr: 0.1");
+        Config *config = NULL;
+        Trainer *t = NULL;
+        StepResult result;
+        uint64_t hash[2] = {0, 1};
+        CHECK_OK(config_parse(&config, "back.yaml", text, 0, NULL));
+        CHECK_OK(trainer_new(&t, config, &sub));
+        while (t && t->step < 3) CHECK_OK(train_step(t, &result));
+        if (t) CHECK_OK(train_save(t, path));
+        for (int time = 0; t && time < 2; ++time) {
+            while (t->step < 8) CHECK_OK(train_step(t, &result));
+            hash[time] = tiny_hash(t);
+            CHECK_OK(train_load(t, path, false));
+        }
+        CU_ASSERT_EQUAL(hash[0], hash[1]);
+        trainer_free(&t);
+        config_free(&config);
+        mem_free(&path);
+        mem_free(&text);
+    }
+    tiny_world_fini(&sub);
+    MPI_Barrier(MPI_COMM_WORLD);
+}
+
 static void prepare(void)
 {
     snprintf(data_path, sizeof data_path, "%s/data.h5", tiny_folder);
@@ -76,4 +111,4 @@ static void prepare(void)
 }
 
 TINY_MAIN("resume", prepare, {"sgd", test_sgd}, {"adam", test_adam}, {"lars", test_lars},
-          {"lamb", test_lamb})
+          {"lamb", test_lamb}, {"back in the middle", test_back})
