@@ -121,6 +121,7 @@ Status meta_get(hid_t root, const char *path, CheckpointMeta *meta)
     const char *missing = NULL;
     for (size_t i = 0; i < sizeof whole / sizeof *whole && !missing; ++i)
         if (!attr_int(root, whole[i].name, whole[i].value)) missing = whole[i].name;
+    if (!missing && meta->step < 0) missing = "step";
     if (!missing && !read_scalar(root, "best_metric", H5T_NATIVE_DOUBLE, &meta->best_metric))
         missing = "best_metric";
     if (!missing && !(meta->config = attr_text(root, "config"))) missing = "config";
