@@ -28,10 +28,10 @@ typedef struct Trainer {
 } Trainer;
 
 typedef struct StepResult {
-    double loss, top1, lr,
-        grad_norm; /* over the global batch, the same on every rank. grad_norm NaN: not known (no
-                                       * optim.clip, and not a step of train.log_every) */
+    double loss, top1, lr; /* over the global batch, the same on every rank */
+    double grad_norm; /* likewise; NaN, not known, where neither optim.clip nor `logged` asks */
     int64_t rows;
+    bool logged; /* first, last, or train.log_every says so: the step has a line in metrics.jsonl */
     float signal; /* sum of what ranks gave to executor_signal before this step */
 } StepResult;
 

@@ -23,9 +23,8 @@ typedef struct Run {
     RunSummary summary;
     char *last;              /* newest checkpoint; owned */
     double start_s, saved_s; /* clock at the beginning, at the last checkpoint */
-    int64_t first_step;
-    double rate;   /* samples/s, smoothed */
-    double tick_s; /* clock at the last step's end */
+    double rate;             /* samples/s, smoothed */
+    double tick_s;           /* clock at the last step's end */
     bool stopped;
 } Run;
 
@@ -193,9 +192,7 @@ static Status report(Run *r, const StepResult *result)
                       .grad_norm = result->grad_norm,
                       .top1 = r->config->train.loss == LOSS_SOFTMAX ? result->top1 : NAN,
                       .left_s = (double)(t->steps - t->step) * (double)t->batch / r->rate};
-    bool log_now = t->step % r->config->train.log_every == 0 || t->step == t->steps ||
-                   t->step == r->first_step + 1;
-    return observer_train(r->observer, &line, log_now);
+    return observer_train(r->observer, &line, result->logged);
 }
 
 /* A model that has run away is neither evaluated nor kept: where that is due, the last gradient counts, too. */
@@ -238,7 +235,6 @@ static Status loop(Run *r)
 {
     Trainer *t = r->trainer;
     r->tick_s = clock_s();
-    r->first_step = t->step;
     while (t->step < t->steps && !r->stopped) {
         StepResult result;
         executor_signal(t->executor, wishes(r));

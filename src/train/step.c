@@ -43,8 +43,7 @@ static void update(Trainer *t, StepResult *result)
     double scale = 1;
     result->lr = lr_at(c, t->step, t->steps, t->steps_per_epoch);
     result->grad_norm = NAN;
-    if (c->optim.clip > 0 || (t->step + 1) % c->train.log_every == 0)
-        result->grad_norm = optim_grad_norm(t->optim, grads);
+    if (c->optim.clip > 0 || result->logged) result->grad_norm = optim_grad_norm(t->optim, grads);
     if (c->optim.clip > 0 && result->grad_norm > c->optim.clip)
         scale = c->optim.clip / result->grad_norm;
     optim_step(t->optim, executor_params(t->executor), grads, result->lr, scale);
@@ -53,6 +52,8 @@ static void update(Trainer *t, StepResult *result)
 
 Status train_step(Trainer *t, StepResult *result)
 {
+    int64_t number = t->step + 1;
+    result->logged = !t->loader || number == t->steps || number % t->config->train.log_every == 0;
     if (!t->loader) TRY(status_agree(t->world, open_loader(t)));
     Status st = run_micros(t, 1.0f / (float)batch_rows(t));
     if (st != OK) die_as(st, "%s", fail_message());

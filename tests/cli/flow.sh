@@ -52,6 +52,7 @@ check 66 'no checkpoint' "$WEFT" eval a.yaml
 check 0 'top-1' timeout 100 "$WEFT" train -n 2 a.yaml
 holds 'the resolved configuration is there' grep -q 'lr: 0.1' runs/a/config.yaml
 holds 'metrics are there' grep -q '"loss"' runs/a/metrics.jsonl
+holds 'each line of training has all its numbers' bash -c "! grep -q null runs/a/metrics.jsonl"
 check 0 '"top1": 1,' "$WEFT" eval a.yaml --json
 holds 'figures alone on stdout' test "$(wc -l <out)" = 1
 check 0 'confusion' "$WEFT" eval a.yaml
