@@ -40,7 +40,7 @@ Status fail(Status code, const char *fmt, ...) BASE_PRINTF(2, 3);
 const char *fail_message(void);
 
 /* A fault inside a step cannot be mended: prints where this process stands (die_context) and the message, then calls
- * the abort hook (MPI_Abort once MPI is up, abort() before). */
+ * the abort hook (MPI_Abort once MPI is up). Exit code: ERR_BUG, alone and under a launcher. */
 _Noreturn void die(const char *fmt, ...) BASE_PRINTF(1, 2);
 /* The same, and the job's exit code is `code` (an input that turns out bad in the middle of a run). */
 _Noreturn void die_as(Status code, const char *fmt, ...) BASE_PRINTF(2, 3);

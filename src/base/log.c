@@ -82,8 +82,7 @@ static _Noreturn void die_args(Status code, const char *fmt, va_list args)
     else
         log_error("%s", text);
     if (abort_job) abort_job(code);
-    if (code != ERR_BUG) _Exit(code);
-    abort();
+    _Exit(code);
 }
 
 _Noreturn void die(const char *fmt, ...)
