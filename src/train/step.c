@@ -72,7 +72,7 @@ Status train_step(Trainer *t, StepResult *result)
 /* ---- evaluation ---- */
 
 /* Sums over the samples of this rank's micro-batches. Integers are exact in double; losses are added per micro-batch, and
- * micro-batches by their number on rank 0, so that the bits do not depend on the ranks. */
+ * micro-batches by their number, on every rank, so that the bits do not depend on the ranks. */
 typedef struct EvalPart {
     double loss;
     int64_t rows, top1, top5;
