@@ -13,7 +13,7 @@ NPROC := $(shell nproc 2>/dev/null || echo 2)
 # Every decision is made by tools/probe.sh, by compiling a probe, and kept in probe.mk with its reason.
 PROBE := $(BUILD)/probe.mk
 # These need no decision, or call make again once what it is about is installed.
-NO_PROBE := deps clean format check-format rooms help test demo asan
+NO_PROBE := deps clean format check-format rooms help test demo asan asan-quick
 ifneq ($(filter-out $(NO_PROBE),$(or $(MAKECMDGOALS),weft)),)
 include $(PROBE)
 endif
@@ -52,8 +52,9 @@ room_libs = $(patsubst %,$(BUILD)/lib/%.a,$(call reverse,$(call upto,$(1),$(ROOM
 
 TEST_SRC := $(sort $(foreach r,$(ROOMS),$(wildcard tests/$(r)/test_*.c)))
 TEST_BIN := $(TEST_SRC:tests/%.c=$(BUILD)/tests/%)
+TEST_CLI := $(sort $(wildcard tests/cli/*.sh))
 
-.PHONY: weft help deps info rooms format check-format test check asan check-cuda demo data install clean tests bench
+.PHONY: weft help deps info rooms format check-format test check asan asan-quick check-cuda demo data install clean tests bench
 weft: $(BUILD)/weft
 
 $(BUILD)/weft: $(LIBS) $(BUILD)/obj/src/main.o
@@ -133,10 +134,12 @@ test: deps       ## build and run every test
 	@$(MAKE) --no-print-directory -j$(NPROC) tests
 	@$(MAKE) --no-print-directory check
 check: tests
-	@WEFT=$(BUILD)/weft tests/run.sh $(TEST_BIN) $(sort $(wildcard tests/cli/*.sh))
+	@WEFT=$(BUILD)/weft tests/run.sh $(TEST_BIN) $(TEST_CLI)
 asan:            ## the tests under AddressSanitizer and UndefinedBehaviorSanitizer
 	@$(MAKE) --no-print-directory -j$(NPROC) BUILD=$(BUILD)/asan OPT="-O1 -g -fno-omit-frame-pointer" \
 	    SANITIZE="-fsanitize=address,undefined -fno-sanitize-recover=undefined" check
+asan-quick:      ## the same without the scripts of tests/cli
+	@$(MAKE) --no-print-directory asan TEST_CLI=
 
 data: $(BUILD)/weft       ## Fashion-MNIST as HDF5 data sets
 	@tools/data.sh $(BUILD)/weft
