@@ -55,7 +55,7 @@ TEST_BIN := $(TEST_SRC:tests/%.c=$(BUILD)/tests/%)
 TEST_CLI := $(sort $(wildcard tests/cli/*.sh))
 
 .PHONY: weft help deps info rooms format check-format test check asan asan-quick check-cuda demo data install clean tests bench
-weft: $(BUILD)/weft
+weft: $(BUILD)/weft       ## build it: build/weft
 
 $(BUILD)/weft: $(LIBS) $(BUILD)/obj/src/main.o
 	@echo "  link $@"
@@ -118,7 +118,7 @@ rooms:           ## includes point one way
 	@tools/rooms.sh $(ROOMS)
 format:          ## lay out all C with clang-format
 	@git ls-files -co --exclude-standard '*.c' '*.h' '*.cu' | xargs clang-format -i
-check-format:
+check-format:    ## is all C laid out so?
 	@git ls-files -co --exclude-standard '*.c' '*.h' '*.cu' | xargs clang-format --dry-run -Werror
 clean:           ## remove what was built
 	rm -rf $(BUILD)
@@ -133,7 +133,7 @@ tests: $(BUILD)/weft $(TEST_BIN)
 test: deps       ## build and run every test
 	@$(MAKE) --no-print-directory -j$(NPROC) tests
 	@$(MAKE) --no-print-directory check
-check: tests
+check: tests      ## the tests, nothing installed
 	@WEFT=$(BUILD)/weft tests/run.sh $(TEST_BIN) $(TEST_CLI)
 asan:            ## the tests under AddressSanitizer and UndefinedBehaviorSanitizer
 	@$(MAKE) --no-print-directory -j$(NPROC) BUILD=$(BUILD)/asan OPT="-O1 -g -fno-omit-frame-pointer" \

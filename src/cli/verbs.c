@@ -24,7 +24,7 @@ const Verb verbs[] = {
     {"data import cifar", "FILE... -o OUT [--fine] [--force]",
      "CIFAR-10's or CIFAR-100's binary files to a data set",
      "  -o OUT                   the HDF5 file to write\n"
-     "  --fine                   CIFAR-100: the 100 fine labels\n"
+     "  --fine                   the files are CIFAR-100's; its 100 fine labels are taken\n"
      "  --force                  write over a file that is there\n",
      .run = verb_import_cifar},
     {"data info", "FILE [key=value ...] [--json]", "what a data set holds",

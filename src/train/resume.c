@@ -194,11 +194,11 @@ Status resume_check(const Config *config, const char *path)
     neutral(&same, config);
     char *x = config_text(&same), *y = config_text(config), a[160], b[160];
     if (first_difference(x, y, a, b, sizeof a))
-        st = fail(ERR_CONFIG,
-                  "%s was written with `%s`, the configuration now says `%s`: choose another "
-                  "run.name, or go on "
-                  "from it on purpose with checkpoint.resume=%s",
-                  path, a, b, path);
+        st = fail(
+            ERR_CONFIG,
+            "%s was written with `%s`, the configuration now says `%s`: choose another run.name "
+            "(with checkpoint.resume=%s it begins from there)",
+            path, a, b, path);
     mem_free(&x);
     mem_free(&y);
     config_free(&old);

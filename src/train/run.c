@@ -56,37 +56,16 @@ static char *share_text(const World *world, char *mine)
     return text;
 }
 
-/* Steps go on from the file's: checkpoints of later steps in this folder would be taken for newer ones, and those that the
- * run writes would be removed as the oldest. */
-static Status check_later(const Run *r, const char *path)
-{
-    CheckpointMeta from = {0}, there = {0};
-    char *newest = NULL;
-    TRY(checkpoint_read_meta(path, &from));
-    Status st = checkpoint_newest(r->dir.checkpoints, &newest);
-    if (st == OK && newest) st = checkpoint_read_meta(newest, &there);
-    if (st == OK && newest && there.step > from.step)
-        st = fail(ERR_CONFIG,
-                  "%s is of step %lld, but this run has come to %s: choose another run.name, or go "
-                  "on with checkpoint.resume=auto",
-                  path, (long long)from.step, newest);
-    checkpoint_meta_fini(&from);
-    checkpoint_meta_fini(&there);
-    mem_free(&newest);
-    return st;
-}
-
-/* On rank 0: which checkpoint to go on from, *path NULL for none. */
+/* On rank 0: which checkpoint to go on from, *path NULL for none. What the run has of its own comes first, so that the same
+ * command goes on after a stop, also where it began from a file. */
 static Status choose_checkpoint(const Run *r, char **path)
 {
     const Config *c = r->config;
-    *path = NULL;
-    if (c->checkpoint.resume == RESUME_FILE) {
-        *path = mem_text(c->checkpoint.resume_path);
-        return check_later(r, *path);
-    }
     TRY(checkpoint_newest(r->dir.checkpoints, path));
-    if (!*path) return OK;
+    if (!*path) {
+        if (c->checkpoint.resume == RESUME_FILE) *path = mem_text(c->checkpoint.resume_path);
+        return OK;
+    }
     if (c->checkpoint.resume == RESUME_NO) {
         Status st = fail(ERR_CONFIG,
                          "%s already holds a run (%s): choose another run.name, or go on with "
