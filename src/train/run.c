@@ -7,8 +7,10 @@
 #include "rundir.h"
 
 #include <math.h>
+#include <pthread.h>
 #include <signal.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 /* METRIC_SIGNAL: stops weigh a million, so that a sum of wishes can be read apart. */
@@ -28,6 +30,9 @@ typedef struct Run {
     bool stopped;
 } Run;
 
+/* No handler may run on a thread that computes: oneDNN's generated code keeps values below its stack pointer, where the
+ * kernel would put the handler's frame (seen: a corrupted heap). So this thread, and those it starts, block the signals and
+ * ask for them between steps; the handler is for MPI's own threads, which may be given them instead. */
 static volatile sig_atomic_t stop_asked;
 static void on_signal(int number)
 {
@@ -35,14 +40,34 @@ static void on_signal(int number)
     stop_asked = 1;
 }
 
-static void catch_signals(void)
+static sigset_t stop_signals(void)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGUSR1);
+    sigaddset(&set, SIGINT);
+    return set;
+}
+
+/* From here on a stop is asked for by a signal. *before: the thread's mask until now. */
+static void catch_signals(sigset_t *before)
 {
     struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
+    sigset_t set = stop_signals();
     stop_asked = 0;
     sigemptyset(&action.sa_mask);
+    pthread_sigmask(SIG_BLOCK, &set, before);
     sigaction(SIGTERM, &action, NULL);
     sigaction(SIGUSR1, &action, NULL);
     sigaction(SIGINT, &action, NULL);
+}
+
+static bool stop_wanted(void)
+{
+    sigset_t set = stop_signals();
+    while (sigtimedwait(&set, NULL, &(struct timespec){0}) > 0) stop_asked = 1;
+    return stop_asked;
 }
 
 /* Rank 0's text (or NULL) to all; owned by the caller. */
@@ -149,7 +174,7 @@ static void describe(const Run *r)
 static float wishes(const Run *r)
 {
     double every = r->config->checkpoint.every_s;
-    float wish = stop_asked ? WISH_STOP : 0;
+    float wish = stop_wanted() ? WISH_STOP : 0;
     if (r->world->rank == 0 && every > 0 && clock_s() - r->saved_s >= every) wish += WISH_SAVE;
     return wish;
 }
@@ -266,8 +291,9 @@ static Status finish(Run *r, Status st)
 Status train_run(const Config *config, const World *world)
 {
     Run r = {.config = config, .world = world};
+    sigset_t before;
     run_dir_init(&r.dir, config);
-    catch_signals();
+    catch_signals(&before);
     Status st = trainer_new(&r.trainer, config, world);
     if (st == OK) st = status_agree(world, world->rank == 0 ? run_dir_open(&r.dir) : OK);
     if (st == OK) st = finish(&r, run_all(&r));
@@ -275,6 +301,7 @@ Status train_run(const Config *config, const World *world)
     trainer_free(&r.trainer);
     run_dir_fini(&r.dir);
     mem_free(&r.last);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (st == OK && r.stopped)
         st = fail(ERR_STOPPED,
                   "stopped early with a checkpoint: start the same command again to go on");

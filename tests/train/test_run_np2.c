@@ -3,9 +3,10 @@
 
 #include <fcntl.h>
 #include <math.h>
+#include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <sys/stat.h>
-#include <sys/time.h>
 #include <sys/wait.h>
 
 static char data_path[64], few_path[64], wide_path[64];
@@ -270,27 +271,32 @@ static void test_in_use(void)
     }
 }
 
-static void on_alarm(int number)
-{
-    (void)number;
-    raise(SIGTERM);
-}
+static atomic_bool nagging;
 
-/* From now on every `every_us`, or no more. Again and again, for a run that is still setting up forgets it. */
-static void alarms(int every_us)
+/* Asks this process to stop, again and again: a run that is still setting up forgets it. */
+static void *nag(void *unused)
 {
-    struct timeval every = {.tv_usec = every_us};
-    struct sigaction action = {.sa_handler = on_alarm, .sa_flags = SA_RESTART};
-    sigaction(SIGALRM, &action, NULL);
-    setitimer(ITIMER_REAL, &(struct itimerval){.it_value = every, .it_interval = every}, NULL);
+    sigset_t all;
+    (void)unused;
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, NULL);
+    while (nagging) {
+        usleep(2000);
+        kill(getpid(), SIGTERM);
+    }
+    return NULL;
 }
 
 /* One rank alone is told to stop: both leave, with a checkpoint, and the run can go on. */
 static void test_stop(void)
 {
-    if (tiny_rank == 1) alarms(100000);
+    pthread_t thread;
+    nagging = tiny_rank == 1;
+    if (nagging) pthread_create(&thread, NULL, nag, NULL);
     Status status = run_on(2, "stop", "train.steps=1000000 train.log_every=1000");
-    if (tiny_rank == 1) alarms(0);
+    bool started = nagging;
+    nagging = false;
+    if (started) pthread_join(thread, NULL);
     CHECK_FAILS(status, ERR_STOPPED, "start the same command again");
     if (tiny_rank > 0) return;
     char *dir = path_of("stop", "checkpoints"), *newest = NULL;
