@@ -158,7 +158,7 @@ const Option options[] = {
     {"checkpoint.best", &kind_bool, AT(checkpoint.best), "true", NULL,
      .help = "Keep the checkpoint of the best evaluation as best.h5."},
     {"checkpoint.resume", &kind_resume, AT(checkpoint.resume), "auto", NULL, .words = "auto|no",
-     .help = "auto: go on from the run's newest checkpoint; no: refuse where it has one; PATH: begin from this file, then as auto."},
+     .help = "auto: go on from the run's newest checkpoint; no: never; PATH: begin from this file, then as auto."},
 };
 /* clang-format on */
 const int option_count = sizeof options / sizeof options[0];
