@@ -6,7 +6,7 @@ Q := $(if $(V),,@)# V=1 shows every command
 PREFIX ?= /usr/local
 BUILD ?= build
 # Rooms in order: a room may include the doors of rooms before it (`make rooms` checks).
-ROOMS := base config tensor layers optim data model parallel pipeline checkpoint observe train cli
+ROOMS := base config tensor layers optim data model schedule parallel pipeline checkpoint observe train cli
 VERSION := $(shell cat VERSION)
 NPROC := $(shell nproc 2>/dev/null || echo 2)
 

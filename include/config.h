@@ -7,7 +7,18 @@
 #include "base.h"
 
 typedef enum Stem { STEM_IMAGENET, STEM_SMALL } Stem;
-typedef enum Precision { PRECISION_FP32 } Precision;
+typedef enum Precision { PRECISION_FP32, PRECISION_BF16, PRECISION_FP16 } Precision;
+typedef enum Positions { POSITIONS_LEARNED, POSITIONS_ROTARY } Positions;
+typedef enum GptSize { GPT_OWN, GPT_124M, GPT_355M, GPT_774M, GPT_1558M } GptSize;
+typedef enum Zero { ZERO_NONE, ZERO_STATE, ZERO_GRADIENTS, ZERO_PARAMS } Zero;
+typedef enum ScheduleKind {
+    SCHEDULE_1F1B,
+    SCHEDULE_GPIPE,
+    SCHEDULE_INTERLEAVED,
+    SCHEDULE_ZERO_BUBBLE,
+    SCHEDULE_FILE
+} ScheduleKind;
+typedef enum Recompute { RECOMPUTE_NONE, RECOMPUTE_BLOCK, RECOMPUTE_AUTO } Recompute;
 typedef enum Bits { BITS_GRID, BITS_RUN } Bits;
 typedef enum DeviceKind { DEVICE_AUTO, DEVICE_CPU, DEVICE_CUDA } DeviceKind;
 typedef enum OptimName { OPTIM_SGD, OPTIM_ADAM, OPTIM_ADAMW, OPTIM_LARS, OPTIM_LAMB } OptimName;
@@ -57,6 +68,9 @@ typedef struct Config {
         int64_t classes;   /* 0: as the data set says */
         double dropout;    /* < 0: the model's own */
         ConfigList hidden; /* mlp: widths */
+        int size, positions;                   /* gpt2: GptSize, Positions */
+        int64_t depth, width, heads, context; /* gpt2: blocks (model.layers: N), ...; 0: as size says */
+        int64_t vocab;                        /* 0: as the data set says */
         int layer_count;
         ConfigLayer *layer; /* owned */
     } model;
@@ -79,6 +93,7 @@ typedef struct Config {
         int64_t threads;    /* per rank; 0: this rank's share of the cores */
         int64_t eval_every; /* epochs between evaluations; 0: only at the end */
         int64_t log_every;  /* steps between metrics lines */
+        double memory;      /* bytes a rank may use; 0: what the machine has */
     } train;
     struct {
         int name, schedule; /* OptimName, LrSchedule */
@@ -89,7 +104,12 @@ typedef struct Config {
         double warmup_epochs;
     } optim;
     struct {
-        int64_t dp;       /* 0: as many as there are ranks */
+        int64_t dp;       /* 0: ranks / (pp * tp) */
+        int64_t pp, tp;   /* pipeline stages; tensor-parallel ranks */
+        int zero, schedule, recompute; /* Zero, ScheduleKind, Recompute */
+        char *schedule_path;           /* where SCHEDULE_FILE */
+        int64_t chunks;                /* of each stage */
+        char *cuts; /* by hand: names of the first layer of each chunk but the first, "a,b"; "": by cost */
         int transport;    /* Transport */
         double bucket_mb; /* gradient bucket, MB */
     } grid;

@@ -43,6 +43,7 @@ typedef struct DataSet { /* plain bytes: may be broadcast; holds no handle */
     int stats_count; /* 0, 1 or channels */
     float mean[DATA_CHANNELS], std[DATA_CHANNELS];
     float scale;              /* raw value * scale, then (v - mean) / std */
+    int64_t vocab, context; /* tokens: how many there are; T, tokens of a sample (model.context) */
     char class_name[128][32]; /* first 128 */
     int class_names;
 } DataSet;
@@ -82,8 +83,8 @@ void augment_sample(const DataSet *set, const Config *config, bool training, int
 
 typedef struct Batch {   /* one micro-batch, owned by the loader until its slot is taken again */
     float *x;            /* (N,C,H,W) plain; rows beyond `rows` are zero */
-    int32_t *tokens;     /* token models, else NULL */
-    int32_t *labels;     /* N; or NULL */
+    int32_t *tokens;     /* (N,T) of token sets, and x is NULL; else NULL */
+    int32_t *labels;     /* N, or (N,T): each the token after; or NULL */
     float *targets;      /* N x target_width; or NULL */
     int64_t *sample;     /* N sample ids */
     int rows;            /* real samples; may be 0 */
@@ -96,7 +97,8 @@ typedef struct LoaderPlan {
     int micro_first, micro_count; /* this replica's block of the M micro-batches */
     int64_t epoch, step;          /* where to begin: step within the epoch */
     bool training;                /* shuffle and augment; else in order, one epoch, plain */
-    int slots;                    /* micro-batches kept ready, at least 2 */
+    bool no_x, no_y; /* this rank's stages read no data, no labels: they are left out, x, tokens, labels, targets NULL */
+    int slots;       /* micro-batches kept ready, at least 2 */
 } LoaderPlan;
 /* A thread that runs ahead. Position of micro m, row r in step s: s*batch + m*micro_batch + r; positions >= n are padding.
  * An epoch has ceil(n/batch) steps. Training goes on into the next epoch for ever. */
@@ -104,8 +106,11 @@ typedef struct Loader Loader;
 Status loader_new(Loader **loader, const DataSet *set, const Config *config, LoaderPlan plan);
 void loader_free(Loader **loader);
 /* The next micro-batch, waiting for it if need be (*wait_s grows by the time waited, may be NULL); *batch is NULL at the
- * end of an evaluation pass. The one before it is given back. Errors of the thread come out here. */
+ * end of an evaluation pass. It stays valid until loader_return; at most slots - 1 may be out when the next is asked for.
+ * Errors of the thread come out here. */
 Status loader_next(Loader *loader, const Batch **batch, double *wait_s);
+/* Gives the oldest micro-batch that is out back. */
+void loader_return(Loader *loader);
 int64_t data_steps_per_epoch(int64_t samples, int64_t batch);
 
 /* Imports: to a new weft data set at out (never overwrites unless force; written as out.part, then renamed). */
@@ -113,6 +118,12 @@ Status data_import_idx(const char *images, const char *labels, const char *const
                        int classes, const char *out, bool force); /* .gz read directly */
 Status data_import_cifar(const char *const *files, int count, bool fine100, const char *out,
                          bool force);
+/* A text file's bytes, or a raw little-endian array of uint16 or uint32 (bits 16, 32) -> tokens. test_share of the end goes
+ * to a second file, test_out (NULL: none). vocab 0: 1 + the largest token (256 for text). */
+Status data_import_text(const char *file, const char *out, const char *test_out, double test_share,
+                        bool force);
+Status data_import_tokens(const char *file, int bits, int64_t vocab, const char *out,
+                          const char *test_out, double test_share, bool force);
 /* Random uint8 images of shape sample (1,C,H,W), for timing; overwrites out. */
 Status data_import_random(const char *out, Shape sample, int64_t classes, int64_t samples,
                           uint64_t seed);

@@ -21,6 +21,8 @@ typedef struct Param { /* the one table of parameters and running statistics */
     Shape shape;       /* model's own order, ndim as PyTorch's */
     int node, slot;    /* whose it is: nodes[node].spec.w[slot] */
     LayerParam info;
+    int tied; /* an earlier parameter of the same shape whose value this one IS, or -1. It has a gradient of its own,
+               * which is added to that one's at a step's end; nothing else: no value, no state, no place in a checkpoint */
     int64_t offset,
         elements; /* in the parameter arena, in floats, stored order (after graph_plan); offset is a
                                   * multiple of 16. The gradient arena has the same offsets */
@@ -47,6 +49,17 @@ void graph_free(Graph **graph); /* frees the ops, too: before the backend is clo
  * Returns the node's index, or -1 with fail() set; -1 given as a failed input propagates (GRAPH_FAILED). */
 enum { GRAPH_FAILED = -2 };
 int graph_add(Graph *graph, const char *kind, const char *name, const int *in, int in_count, ...);
+
+/* Parameter `slot` of node becomes tied to the earlier parameter `name` (GPT-2's head to its embedding). */
+Status graph_tie(Graph *graph, int node, int slot, const char *name);
+
+/* Cuts the nodes into `parts` contiguous chunks of which the costliest is as cheap as can be, after graph_plan. first[0..parts]:
+ * chunk k is nodes first[k] .. first[k+1]-1, first[0] = 0. Node cost: estimated seconds of forward and backward, from flops
+ * and bytes. The data never crosses a border: a node whose output is the data's own memory stays with its readers. cuts:
+ * names of the first layer of each chunk but the first, "a,b", or "". ERR_CONFIG where there are fewer layers than parts or
+ * cuts names no layer. A pure function. */
+Status graph_partition(const Graph *graph, const Config *config, int parts, int *first);
+double node_cost(const Node *node); /* that estimate */
 
 int64_t
 graph_param_count(const Graph *graph); /* trained elements; running statistics not counted */

@@ -27,8 +27,55 @@ Status status_agree(const World *world, Status mine);
 void world_bcast(const World *world, void *data, size_t bytes,
                  int root);             /* Collective; counts above 2^31 work */
 void world_barrier(const World *world); /* Collective */
+/* Rank 0's text, or NULL, to all: on rank 0 `mine` itself. Owned by the caller. Collective. */
+char *world_share_text(const World *world, char *mine);
 /* out[rank*bytes...] on every rank. Collective. */
 void world_gather(const World *world, const void *mine, size_t bytes, void *out);
+
+/* The ranks that gave the same color, in the order of world, as a world of their own; of size 1 it has no communicator and
+ * calls no MPI. Release with world_part_fini. Both collective, on world and on part. */
+Status world_split(World *part, const World *world, int color);
+void world_part_fini(World *part);
+
+/* Where one rank stands. rank = (pp_rank * dp + dp_rank) * tp + tp_rank: the ranks that talk most (tensor, then data
+ * parallel) are neighbours, so they share a node. */
+typedef struct GridShape {
+    int dp, pp, tp;
+} GridShape;
+typedef struct Grid {
+    GridShape shape;
+    int dp_rank, pp_rank, tp_rank;
+    const World *world;           /* borrowed: all ranks */
+    World dp_world, pp_world, tp_world; /* owned: the ranks that differ from this one in that coordinate only */
+} Grid;
+/* What config asks for on `ranks` ranks; ERR_CONFIG says what would fit. A pure function. */
+Status grid_shape(GridShape *shape, const Config *config, int ranks);
+/* Collective on world; every rank returns the same Status. Release with grid_fini (collective). */
+Status grid_init(Grid *grid, const World *world, GridShape shape);
+void grid_fini(Grid *grid);
+
+/* One-way pipes between ranks of a world, each for messages of one size: shared memory where both ranks share a node, MPI
+ * else. A message is written to and read from one of the pipe's `depth` places, so a sender runs ahead by so many. Calls
+ * never wait: they say whether they could. */
+typedef struct ChannelSpec {
+    int from, to, depth;
+    size_t bytes; /* a multiple of 64; 0: messages carry nothing, but still come and go */
+} ChannelSpec;
+typedef struct Channels Channels;
+/* All ranks give the same list. transport: auto, shm or mpi, refused as in comm_new. Collective on world. */
+Status channels_new(Channels **channels, const World *world, const ChannelSpec *spec, int count,
+                    int transport);
+void channels_free(Channels **channels); /* Collective. */
+/* Sender: where to write the next message, or NULL while all places are taken; then send what was written. */
+void *channel_place(Channels *channels, int channel);
+void channel_send(Channels *channels, int channel);
+/* Receiver: the oldest message, or NULL while there is none; then give its place back. */
+const void *channel_message(Channels *channels, int channel);
+void channel_return(Channels *channels, int channel);
+void channels_progress(Channels *channels); /* Moves MPI's messages on; cheap. */
+/* For a rank that waits for a channel, called in a loop with the time since it began: leaves the core to others, longer and
+ * longer, and dies where a peer's process has ended. */
+void channels_wait(Channels *channels, double waited_s);
 
 /* Sums of floats over ranks in a fixed order: neighbours 2i and 2i+1 join, an odd one moves up (DESIGN section 6), so
  * that the bits depend on the number of ranks in the tree only through the tree itself. Sums may be in flight many at a

@@ -52,6 +52,8 @@ typedef enum OpKind {
     OP_FLATTEN,
     OP_DROPOUT,
     OP_EMBEDDING,
+    OP_POSITIONS,
+    OP_ATTENTION,
     OP_SOFTMAX_LOSS,
     OP_MSE_LOSS,
     OP_REORDER,
@@ -76,6 +78,11 @@ enum { OP_INPUTS = 8, OP_PARAMS = 4, LOSS_COLUMNS = 3 };
  *   add            y = act(x0 + x1)         concat: along channels (dim 1)
  *   dropout        y = x * keep / (1-p); the mask is recomputed from (key, sample id, element of the plain order)
  *   embedding      x int32 (N,T) -> y (N,T,C) from w[V,C]
+ *   positions      y[N,T,C] = x + w[t,C], the first T rows of a learned table of positions
+ *   attention      x (N,T,3C): queries, keys, values side by side, each `heads` heads of C/heads -> y (N,T,C). Causal,
+ *                  scores scaled by 1/sqrt(C/heads). rotary: queries and keys are turned by their position first (Su et
+ *                  al. 2021, halves form, base 10000). Keeps a number per (N, head, T), never a T x T matrix (Dao et al.
+ *                  2022, "FlashAttention")
  *   softmax_loss   x logits (N,K) or (N,T,K), labels int32 -> y (rows, LOSS_COLUMNS): loss, how many logits beat the
  *                  true one (0: right; < 5: in the top five), the arg max. Label smoothing as in Szegedy et al. 2016:
  *                  target (1-s) at the label + s/K everywhere.
@@ -90,6 +97,8 @@ typedef struct OpSpec {
     float eps, momentum;     /* norms; momentum of the running statistics (0.1: PyTorch's) */
     float drop, smoothing;   /* dropout probability; label smoothing */
     uint64_t seed_name;      /* dropout: hash of the node's name */
+    int heads;               /* attention */
+    bool rotary;
     int x_count, w_count;    /* w: parameters first, then running statistics */
     bool need_dx[OP_INPUTS]; /* false: nobody wants this gradient (the data) */
     Shape w[OP_PARAMS];      /* in the model's own order: OIHW, out x in, V x C */
@@ -154,6 +163,8 @@ struct Op {
     bool dx_alias
         [OP_INPUTS]; /* dx[i] IS dy (after backward_begin): nothing is written (add, residual) */
     bool y_alias;    /* y IS x[0]: nothing is written (flatten) */
+    bool dx_over_x;  /* dx[0] may be x[0]'s memory, where nobody reads x[0] afterwards (softmax_loss) */
+    bool weight_later; /* backward_weight may run long after backward_data: it reads x, dy and w only */
     double flops_forward, flops_backward; /* of one run, multiply and add counted as two */
 };
 

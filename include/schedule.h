@@ -1,0 +1,79 @@
+/* schedule: who does what when in a pipeline, as lists of actions from pure functions; their simulation and their picture.
+ * A list can be printed, timed and proved free of dead ends before a rank starts. No MPI, no model. Nothing is collective.
+ *
+ * The model is cut into chunks 0 .. stages*chunks-1 in node order; chunk c is on stage c % stages, so a micro-batch goes
+ * round the stages `chunks` times. Every stage does a chunk's backward passes in the order of the micro-batches. */
+#ifndef WEFT_SCHEDULE_H
+#define WEFT_SCHEDULE_H
+
+#include "config.h"
+
+typedef enum TaskKind {
+    TASK_FORWARD,
+    TASK_BACKWARD,        /* both halves at once */
+    TASK_BACKWARD_DATA,   /* the gradient for the chunk before; its weights' gradients wait in memory, */
+    TASK_BACKWARD_WEIGHT, /* until this one */
+    TASK_SEND_FORWARD,    /* the chunk's outputs, to the stage of chunk + 1 */
+    TASK_RECEIVE_FORWARD, /* the chunk's inputs, from the stage of chunk - 1 */
+    TASK_SEND_BACKWARD,   /* the gradients of the chunk's inputs, to the stage of chunk - 1 */
+    TASK_RECEIVE_BACKWARD, /* the gradients of the chunk's outputs, from the stage of chunk + 1 */
+    TASK_KINDS
+} TaskKind;
+extern const char *const task_names[TASK_KINDS]; /* "forward", ... as in schedule files */
+
+typedef struct Task {
+    TaskKind kind;
+    int chunk, micro; /* of the whole model; of this replica's micro-batches, 0-based */
+} Task;
+
+typedef struct ScheduleShape {
+    int stages, chunks, micros; /* chunks: of one stage */
+} ScheduleShape;
+typedef struct Schedule {
+    ScheduleShape shape;
+    const char *name; /* borrowed, constant: "gpipe", "1f1b", "interleaved", "zero-bubble", "file", "forward" */
+    bool split;       /* backward in two halves */
+    int *count;       /* owned: tasks of each stage */
+    Task **task;      /* owned, and each list */
+} Schedule;
+
+/* The lists of all stages, messages included; messages from a chunk to one on the same stage (stages 1) do not exist.
+ *   gpipe        all forwards, then all backwards (Huang et al. 2019)
+ *   1f1b         as few live micro-batches as the depth asks (Narayanan et al. 2019, PipeDream-flush)
+ *   interleaved  1f1b over several chunks a stage (Narayanan et al. 2021, section 2.2); any number of micro-batches
+ *   zero-bubble  backward in halves, the weights' half fills the bubble; as many live micro-batches as 1f1b (Qi et al. 2023,
+ *                "Zero bubble pipeline parallelism", ZB-H1)
+ *   file         CSV with a head line `stage,task,chunk,micro`: rows in the order of each stage. Without any send or receive
+ *                row, messages are put in: receives just before, sends just after the work.
+ * ERR_CONFIG where kind and shape do not fit (only interleaved and file take several chunks) or a file's row is wrong, with
+ * file:line. Owner: the caller. */
+Status schedule_new(Schedule **schedule, int kind, const char *path, ScheduleShape shape);
+/* Only forwards, for evaluation: chunk by chunk for groups of `stages` micro-batches. */
+Status schedule_forward(Schedule **schedule, ScheduleShape shape);
+void schedule_free(Schedule **schedule);
+
+/* Costs in any unit of time, for the simulation: one per chunk, or all 1:1:1 with free messages where `chunk` is NULL. */
+typedef struct TaskCost {
+    double forward, backward_data, backward_weight; /* a whole backward is the sum of the two */
+    double message; /* from this chunk to the next, on the wire; the sender does not wait for it */
+} TaskCost;
+typedef struct ScheduleSpan { /* one task on the clock */
+    double start, end;
+} ScheduleSpan;
+typedef struct ScheduleReport {
+    double makespan, bubble; /* bubble: share of stages x makespan in which a stage does no work */
+    int *live;   /* owned, one a chunk of the model: micro-batches whose forward is done and last backward half is not */
+    int depth;   /* messages that a channel must hold, at least 2 and as few as run without a dead end */
+    ScheduleSpan **span; /* owned: as schedule->task */
+} ScheduleReport;
+/* Plays all lists at once. ERR_CONFIG names stage, place in the list and task where something can never happen: a message
+ * that nobody sends or takes, work before what it needs, work twice or never, backward passes out of order, stages that wait
+ * for each other. cost may be NULL. report may be NULL; release with schedule_report_fini. */
+Status schedule_simulate(const Schedule *schedule, const TaskCost *cost, ScheduleReport *report);
+void schedule_report_fini(ScheduleReport *report);
+
+/* The picture: one line a stage, time to the right, at most `columns` wide ("F0 F1 . B0"); and as SVG. */
+void schedule_print(const Schedule *schedule, const ScheduleReport *report, int columns, FILE *out);
+void schedule_svg(const Schedule *schedule, const ScheduleReport *report, FILE *out);
+
+#endif
