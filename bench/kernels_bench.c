@@ -1,5 +1,5 @@
 /* What the CPU's own kernels reach, beside memcpy: the bytes that an operation must move (each tensor once per pass it
- * cannot avoid) over its best time. Shapes are those of resnet18 (28x28 images) and resnet50 (224x224).
+ * cannot avoid) over its best time. Shapes are those of resnet18 (28x28 images), resnet50 (224x224) and GPT-2.
  * Build: make, then gcc -std=c17 -O2 -fopenmp -D_GNU_SOURCE -Iinclude bench/kernels_bench.c build/lib/tensor.a
  * build/lib/config.a build/lib/base.a, and the libraries of DEPS_LIBS in build/probe.mk.
  * usage: kernels_bench [threads] [block] */
@@ -179,6 +179,61 @@ static void simple_bench(Bench *b, const char *name, OpKind kind, Act act, Desc 
     op_done(b);
 }
 
+static Desc sequence(int64_t n, int64_t t, int64_t c)
+{
+    return desc_plain(shape_of(3, n, t, c, 1), DTYPE_F32);
+}
+
+/* GFLOP/s of the causal half alone. */
+static void attention_bench(Bench *b, int64_t n, int64_t t, int64_t c, int heads, bool rotary)
+{
+    char shape[64];
+    OpSpec s = {.kind = OP_ATTENTION,
+                .heads = heads,
+                .rotary = rotary,
+                .x_count = 1,
+                .x = {sequence(n, t, 3 * c)},
+                .y = sequence(n, t, c)};
+    op_make(b, &s);
+    double there = best_of(forward, b), back = best_of(backward, b);
+    printf("attention %s %d heads%s: forward %.3f ms, backward %.3f ms: %.0f, %.0f GFLOP/s\n",
+           shape_text(s.x[0].shape, shape), heads, rotary ? ", rotary" : "", there * 1e3,
+           back * 1e3, b->op->flops_forward / there * 1e-9, b->op->flops_backward / back * 1e-9);
+    op_done(b);
+}
+
+/* The rest of a GPT's step: rows of 768, a vocabulary of 50257. */
+static void gpt_bench(Bench *b)
+{
+    enum { ROWS = 1024, WIDTH = 768, VOCAB = 50257 };
+    static const int32_t labels[ROWS];
+    Desc x = sequence(1, ROWS, WIDTH);
+    OpSpec s = {.kind = OP_LAYER_NORM, .eps = 1e-5f, .x_count = 1, .w_count = 2, .x = {x}, .y = x};
+    s.w[0] = s.w[1] = shape_of(1, WIDTH, 1, 1, 1);
+    op_bench(b, "layer_norm", &s, (double[]){2.0, 5.0});
+    simple_bench(b, "gelu", OP_ACTIVATION, ACT_GELU, sequence(1, ROWS, 4 * WIDTH), 3.0);
+    simple_bench(b, "dropout", OP_DROPOUT, ACT_NONE, x, 2.0);
+    s = (OpSpec){.kind = OP_POSITIONS, .x_count = 1, .w_count = 1, .x = {x}, .y = x};
+    s.w[0] = shape_of(2, ROWS, WIDTH, 1, 1);
+    op_bench(b, "positions", &s, (double[]){3.0, 2.0});
+    s = (OpSpec){.kind = OP_SOFTMAX_LOSS, .x_count = 1, .x = {sequence(1, ROWS / 2, VOCAB)}};
+    s.y = desc_plain(shape_of(2, ROWS / 2, LOSS_COLUMNS, 1, 1), DTYPE_F32);
+    op_make(b, &s);
+    b->run.labels = labels;
+    double bytes = (double)desc_bytes(s.x[0]), floor = copy_rate(b);
+    report("softmax_loss over 50257", bytes, best_of(forward, b), floor);
+    report("    backward", 2.0 * bytes, best_of(backward, b), floor);
+    op_done(b);
+    s = (OpSpec){.kind = OP_EMBEDDING, .x_count = 1, .w_count = 1, .y = x};
+    s.x[0] = desc_plain(shape_of(2, 1, ROWS, 1, 1), DTYPE_I32);
+    s.w[0] = shape_of(2, VOCAB, WIDTH, 1, 1);
+    op_make(b, &s);
+    for (int i = 0; i < ROWS; ++i) ((int32_t *)(uintptr_t)b->run.x[0])[i] = i * 7919 % VOCAB;
+    report("embedding, 50257 rows: gradient", (double)VOCAB * WIDTH * sizeof(float),
+           best_of(backward, b), floor);
+    op_done(b);
+}
+
 static void add_work(Bench *b)
 {
     b->flat->add(NULL, b->v[0], b->v[0], b->v[1], b->n);
@@ -245,6 +300,11 @@ int main(int argc, char **argv)
     simple_bench(&b, "silu", OP_ACTIVATION, ACT_SILU, x, 3.0);
     simple_bench(&b, "add+relu", OP_ADD, ACT_RELU, x, 3.0);
     simple_bench(&b, "dropout", OP_DROPOUT, ACT_NONE, x, 2.0);
+    attention_bench(&b, 8, 256, 384, 6, false);
+    attention_bench(&b, 2, 256, 768, 12, false);
+    attention_bench(&b, 1, 1024, 768, 12, false);
+    attention_bench(&b, 1, 1024, 768, 12, true);
+    gpt_bench(&b);
     backend_close(&b.backend);
     return 0;
 }

@@ -75,7 +75,8 @@ typedef enum RngPurpose {
     RNG_SHUFFLE,
     RNG_AUGMENT,
     RNG_DROPOUT,
-    RNG_TEST
+    RNG_TEST,
+    RNG_GENERATE
 } RngPurpose;
 typedef struct RngKey {
     uint32_t k[2];
@@ -96,6 +97,7 @@ typedef enum Phase {
     PHASE_FORWARD,
     PHASE_BACKWARD,
     PHASE_SUM,
+    PHASE_MESSAGES,
     PHASE_UPDATE,
     PHASE_EVAL,
     PHASE_CHECKPOINT,

@@ -19,8 +19,9 @@ void checkpoint_meta_fini(CheckpointMeta *meta);
 
 /* What a checkpoint holds, as the caller knows it: tensors come and go through get and set, in plain order. */
 typedef struct CheckpointTensor {
-    const char *path; /* "/params/conv1.weight"; borrowed */
-    Shape shape;      /* ndim 1..4 */
+    const char *path;           /* "/params/conv1.weight"; borrowed */
+    Shape shape;                /* ndim 1..4 */
+    int rank_first, rank_count; /* the ranks that can give it when saving; rank_count 0: all */
 } CheckpointTensor;
 typedef struct CheckpointIo {
     int count;
@@ -28,7 +29,11 @@ typedef struct CheckpointIo {
     void *user;
     void (*get)(void *user, int i, float *plain);
     void (*set)(void *user, int i, const float *plain);
-    bool params_only; /* load: what the file holds under /optim is passed over */
+    /* Save: all ranks call it for every tensor, in the same order, before `writer` gets the tensor: brings there what lies in
+     * parts on several ranks. NULL: nothing does. */
+    void (*collect)(void *user, int i, int writer);
+    bool (*wants)(void *user, int i); /* load: does this rank set it? NULL: every rank sets all */
+    bool params_only;                 /* load: what the file holds under /optim is passed over */
 } CheckpointIo;
 
 /* Writes path; ranks share the tensors out among themselves by bytes. A full disk or any failure leaves earlier files
@@ -55,5 +60,17 @@ Status checkpoint_prune(const char *dir, int64_t keep);
 Status checkpoint_print(const char *path, FILE *out, bool json);
 Status checkpoint_check(const char *path, FILE *out);
 Status checkpoint_diff(const char *a, const char *b, FILE *out, bool *equal);
+
+typedef struct CheckpointHash {
+    char *path; /* owned */
+    uint64_t hash;
+} CheckpointHash;
+typedef struct CheckpointHashes {
+    int count;
+    CheckpointHash *tensor; /* owned; sorted by path */
+} CheckpointHashes;
+/* The hash of every tensor, checksums verified. Release with checkpoint_hashes_fini. Not collective. */
+Status checkpoint_hashes(const char *path, CheckpointHashes *hashes);
+void checkpoint_hashes_fini(CheckpointHashes *hashes);
 
 #endif

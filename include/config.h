@@ -63,13 +63,13 @@ typedef struct Config {
         bool trace;
     } run;
     struct {
-        char *name;        /* zoo name; "" where layers are listed */
-        int stem;          /* Stem */
-        int64_t classes;   /* 0: as the data set says */
-        double dropout;    /* < 0: the model's own */
-        ConfigList hidden; /* mlp: widths */
-        int size, positions;                   /* gpt2: GptSize, Positions */
-        int64_t depth, width, heads, context; /* gpt2: blocks (model.layers: N), ...; 0: as size says */
+        char *name;                           /* zoo name; "" where layers are listed */
+        int stem;                             /* Stem */
+        int64_t classes;                      /* 0: as the data set says */
+        double dropout;                       /* < 0: the model's own */
+        ConfigList hidden;                    /* mlp: widths */
+        int size, positions;                  /* gpt2: GptSize, Positions */
+        int64_t depth, width, heads, context; /* gpt2; depth: model.layers: N; 0: as size says */
         int64_t vocab;                        /* 0: as the data set says */
         int layer_count;
         ConfigLayer *layer; /* owned */
@@ -104,12 +104,12 @@ typedef struct Config {
         double warmup_epochs;
     } optim;
     struct {
-        int64_t dp;       /* 0: ranks / (pp * tp) */
-        int64_t pp, tp;   /* pipeline stages; tensor-parallel ranks */
+        int64_t dp;                    /* 0: ranks / (pp * tp) */
+        int64_t pp, tp;                /* pipeline stages; tensor-parallel ranks */
         int zero, schedule, recompute; /* Zero, ScheduleKind, Recompute */
         char *schedule_path;           /* where SCHEDULE_FILE */
-        int64_t chunks;                /* of each stage */
-        char *cuts; /* by hand: names of the first layer of each chunk but the first, "a,b"; "": by cost */
+        int64_t chunks;                /* of each stage, at least 1 */
+        char *cuts;       /* first layer of each chunk but the first, by name: "a,b"; "": by cost */
         int transport;    /* Transport */
         double bucket_mb; /* gradient bucket, MB */
     } grid;

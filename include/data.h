@@ -42,7 +42,7 @@ typedef struct DataSet { /* plain bytes: may be broadcast; holds no handle */
     bool has_stats;
     int stats_count; /* 0, 1 or channels */
     float mean[DATA_CHANNELS], std[DATA_CHANNELS];
-    float scale;              /* raw value * scale, then (v - mean) / std */
+    float scale;            /* raw value * scale, then (v - mean) / std */
     int64_t vocab, context; /* tokens: how many there are; T, tokens of a sample (model.context) */
     char class_name[128][32]; /* first 128 */
     int class_names;
@@ -67,8 +67,8 @@ void hdf5_unlock(void);
 typedef struct Reader Reader;
 Status reader_new(Reader **reader, const DataSet *set);
 void reader_free(Reader **reader);
-/* One sample's x, raw, in this machine's byte order, and its y: the label, or target_width floats. Each of x, label and
- * target may be NULL. A failed read is ERR_IO; a label out of range ERR_DATA naming file and sample. */
+/* One sample's x (of tokens: T of them), raw, in this machine's byte order, and its y: the label, or target_width floats.
+ * Each of x, label and target may be NULL. A failed read is ERR_IO; a label out of range ERR_DATA naming file and sample. */
 Status reader_get(Reader *reader, int64_t sample, void *x, int32_t *label, float *target);
 /* This sample is read soon: brings it nearer where that is cheap (random reads from a cached file get about twice as
  * fast). Never fails, never waits. */
@@ -97,7 +97,7 @@ typedef struct LoaderPlan {
     int micro_first, micro_count; /* this replica's block of the M micro-batches */
     int64_t epoch, step;          /* where to begin: step within the epoch */
     bool training;                /* shuffle and augment; else in order, one epoch, plain */
-    bool no_x, no_y; /* this rank's stages read no data, no labels: they are left out, x, tokens, labels, targets NULL */
+    bool no_x, no_y; /* this rank reads no x or tokens, no labels or targets: they are NULL */
     int slots;       /* micro-batches kept ready, at least 2 */
 } LoaderPlan;
 /* A thread that runs ahead. Position of micro m, row r in step s: s*batch + m*micro_batch + r; positions >= n are padding.
@@ -119,7 +119,7 @@ Status data_import_idx(const char *images, const char *labels, const char *const
 Status data_import_cifar(const char *const *files, int count, bool fine100, const char *out,
                          bool force);
 /* A text file's bytes, or a raw little-endian array of uint16 or uint32 (bits 16, 32) -> tokens. test_share of the end goes
- * to a second file, test_out (NULL: none). vocab 0: 1 + the largest token (256 for text). */
+ * to a second file, test_out (NULL: none). vocab 0: 1 + the largest token (256 for text). .gz read directly. */
 Status data_import_text(const char *file, const char *out, const char *test_out, double test_share,
                         bool force);
 Status data_import_tokens(const char *file, int bits, int64_t vocab, const char *out,

@@ -23,7 +23,7 @@ typedef struct LayerParam {
 /* An attribute a layer takes in a config's layers list. It writes one field of OpSpec, or of LayerSize. */
 typedef struct LayerSize {
     int64_t width;  /* dense: outputs; conv2d: channels out; embedding: C */
-    int64_t vocab;  /* embedding: V */
+    int64_t vocab;  /* embedding: V; positions: rows of its table (context) */
     bool bias;      /* dense, conv2d */
     Init init;      /* dense, conv2d: of the weight; the bias is 0 unless it is INIT_UNIFORM */
     float init_std; /* INIT_NORMAL's deviation */
@@ -43,7 +43,7 @@ typedef struct LayerKind {
 } LayerKind;
 
 /* All kinds, NULL-terminated: dense conv2d batch_norm layer_norm relu relu6 gelu silu max_pool avg_pool global_pool add
- * concat flatten dropout embedding softmax_loss mse_loss. */
+ * concat flatten dropout embedding positions attention softmax_loss mse_loss. */
 extern const LayerKind *const layer_kinds[];
 const LayerKind *layer_kind(const char *name); /* NULL if there is none */
 

@@ -50,20 +50,23 @@ void graph_free(Graph **graph); /* frees the ops, too: before the backend is clo
 enum { GRAPH_FAILED = -2 };
 int graph_add(Graph *graph, const char *kind, const char *name, const int *in, int in_count, ...);
 
-/* Parameter `slot` of node becomes tied to the earlier parameter `name` (GPT-2's head to its embedding). */
+/* Parameter `slot` of node becomes tied to the earlier parameter `name` (GPT-2's head to its embedding). Both layers then
+ * store it in its plain order, which dense, embedding and positions can. ERR_CONFIG where the shapes differ. */
 Status graph_tie(Graph *graph, int node, int slot, const char *name);
 
 /* Cuts the nodes into `parts` contiguous chunks of which the costliest is as cheap as can be, after graph_plan. first[0..parts]:
  * chunk k is nodes first[k] .. first[k+1]-1, first[0] = 0. Node cost: estimated seconds of forward and backward, from flops
- * and bytes. The data never crosses a border: a node whose output is the data's own memory stays with its readers. cuts:
- * names of the first layer of each chunk but the first, "a,b", or "". ERR_CONFIG where there are fewer layers than parts or
- * cuts names no layer. A pure function. */
+ * and bytes. The data never crosses a border: a node whose output is the data's own memory stays with its readers. Nor do the
+ * logits: the loss stays with them. Of equal cuts, the one with the fewest bytes over its borders. cuts: names of the first
+ * layer of each chunk but the first, "a,b", or "". ERR_CONFIG where there are fewer layers than parts or cuts names no layer.
+ * A pure function. */
 Status graph_partition(const Graph *graph, const Config *config, int parts, int *first);
 double node_cost(const Node *node); /* that estimate */
 
 int64_t
 graph_param_count(const Graph *graph); /* trained elements; running statistics not counted */
-double graph_forward_macs(const Graph *graph); /* of conv and dense layers, one sample */
+double graph_forward_macs(
+    const Graph *graph); /* of conv, dense and attention (its causal half), one sample */
 /* Neighbours that the backend runs as one: batch_norm+relu(6), batch_norm+add+relu, conv/dense+relu, add+relu,
  * relu+max_pool (as max_pool+relu: max and relu commute). Names, parameters and results stay. Decided on the whole
  * graph. */
@@ -72,6 +75,8 @@ Status graph_fuse(Graph *graph);
 Status graph_plan(Graph *graph, Backend *backend);
 /* Layers with shapes, parameters and flops, as text. */
 void graph_print(const Graph *graph, FILE *out);
+/* The same with a last column: its title, and a text for each node. */
+void graph_print_marked(const Graph *graph, const char *title, const char *const *mark, FILE *out);
 /* Initial values of every parameter into the arena (host memory), stored order. */
 void graph_init_params(const Graph *graph, uint64_t seed, float *arena);
 /* One parameter between an arena and its plain order (shape_count(shape) floats). Host memory. */

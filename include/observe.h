@@ -11,11 +11,14 @@ typedef struct TrainLine {
     double loss, lr, samples_per_s, grad_norm,
         top1;      /* top1 of the training batch; NaN: not known */
     double left_s; /* time left; NaN: not known */
+    bool tokens;   /* samples_per_s and top1 are of tokens */
 } TrainLine;
 typedef struct EvalLine {
     int64_t step, epoch, samples;
     double loss, top1, top5, seconds; /* top1, top5: shares, NaN for regression */
+    bool tokens;                      /* samples, loss and shares are of tokens */
 } EvalLine;
+const char *rows_name(bool tokens); /* "tokens" or "samples" */
 
 /* dir: the run's folder, must exist. Appends to dir/metrics.jsonl (after cutting lines of steps > keep_step: a resumed run
  * goes on from there) and starts a new events.out.tfevents file there. Owner: the caller. */
@@ -33,7 +36,12 @@ typedef struct RunSummary {
     const char *dir, *best; /* best: path of best.h5 or NULL */
     const char *last;       /* path of the last checkpoint or NULL */
     double seconds, samples_per_s;
+    bool tokens;   /* samples_per_s is of tokens */
     EvalLine eval; /* samples 0: none */
+    /* Of the rank that uses most: what the plan says, how much it grew since just before the plan was made, and the most that
+     * the process ever had, libraries included. measured_bytes 0: not known. */
+    double planned_bytes, measured_bytes, peak_bytes;
+    int memory_rank;
     bool stopped;
 } RunSummary;
 void observer_summary(const RunSummary *summary,

@@ -31,6 +31,9 @@ void world_barrier(const World *world); /* Collective */
 char *world_share_text(const World *world, char *mine);
 /* out[rank*bytes...] on every rank. Collective. */
 void world_gather(const World *world, const void *mine, size_t bytes, void *out);
+/* Every rank's part, bytes[r] of rank r, one behind the other in out on rank root, which has room for them; out is untouched
+ * elsewhere. mine may not lie in out. Collective; counts above 2^31 work. */
+void world_collect(const World *world, const void *mine, const size_t *bytes, int root, void *out);
 
 /* The ranks that gave the same color, in the order of world, as a world of their own; of size 1 it has no communicator and
  * calls no MPI. Release with world_part_fini. Both collective, on world and on part. */
@@ -45,8 +48,9 @@ typedef struct GridShape {
 typedef struct Grid {
     GridShape shape;
     int dp_rank, pp_rank, tp_rank;
-    const World *world;           /* borrowed: all ranks */
-    World dp_world, pp_world, tp_world; /* owned: the ranks that differ from this one in that coordinate only */
+    const World *world; /* borrowed: all ranks */
+    /* owned: the ranks that differ from this one in that coordinate only */
+    World dp_world, pp_world, tp_world;
 } Grid;
 /* What config asks for on `ranks` ranks; ERR_CONFIG says what would fit. A pure function. */
 Status grid_shape(GridShape *shape, const Config *config, int ranks);
@@ -55,8 +59,8 @@ Status grid_init(Grid *grid, const World *world, GridShape shape);
 void grid_fini(Grid *grid);
 
 /* One-way pipes between ranks of a world, each for messages of one size: shared memory where both ranks share a node, MPI
- * else. A message is written to and read from one of the pipe's `depth` places, so a sender runs ahead by so many. Calls
- * never wait: they say whether they could. */
+ * else. A message is written to and read from one of the pipe's `depth` places, so a sender runs ahead by so many (over MPI
+ * each end has its own: up to twice as many). Calls never wait: they say whether they could. */
 typedef struct ChannelSpec {
     int from, to, depth;
     size_t bytes; /* a multiple of 64; 0: messages carry nothing, but still come and go */
@@ -65,7 +69,7 @@ typedef struct Channels Channels;
 /* All ranks give the same list. transport: auto, shm or mpi, refused as in comm_new. Collective on world. */
 Status channels_new(Channels **channels, const World *world, const ChannelSpec *spec, int count,
                     int transport);
-void channels_free(Channels **channels); /* Collective. */
+void channels_free(Channels **channels); /* Collective; every message sent has been returned. */
 /* Sender: where to write the next message, or NULL while all places are taken; then send what was written. */
 void *channel_place(Channels *channels, int channel);
 void channel_send(Channels *channels, int channel);
@@ -86,6 +90,10 @@ typedef struct CommTable {
     Status (*open)(Comm *comm, Backend *backend, size_t arena_bytes);
     void (*close)(Comm *comm);
     void (*sum_begin)(Comm *comm, int64_t offset, int64_t count);
+    /* NULL in all three: the transport cannot share values out */
+    Status (*values_open)(Comm *comm, size_t bytes); /* sets comm->values, comm->values_shared */
+    void (*reduce_begin)(Comm *comm, const int64_t *border);
+    void (*gather_begin)(Comm *comm, const int64_t *border);
     bool (*progress)(Comm *comm); /* true: nothing is in flight */
     /* Until nothing is; where work is queued, the compute stream waits and not the host. NULL: comm_wait polls progress */
     void (*wait)(Comm *comm);
@@ -97,6 +105,9 @@ struct Comm {
     int rank, size;
     float *arena; /* owned: where the sums happen; arena_elements floats of the backend's memory */
     int64_t arena_elements;
+    float *values; /* owned: value_elements floats; NULL before comm_values_new */
+    int64_t value_elements;
+    bool values_shared;   /* all ranks have the same memory there: what one writes all have */
     double wait_s, sum_s; /* exposed waiting and local summing so far */
     void *impl;
 };
@@ -109,8 +120,19 @@ void comm_free(Comm **comm); /* Collective. */
 /* Sums arena[offset .. offset+count) over all ranks, in place, result on every rank. Same calls in the same order on
  * every rank. The range may not be touched until comm_wait. */
 void comm_sum_begin(Comm *comm, int64_t offset, int64_t count); /* Collective. */
-void comm_progress(Comm *comm);                                 /* Not collective; cheap. */
-void comm_wait(Comm *comm); /* Until all begun sums are done. Collective. */
+/* As comm_sum_begin for arena[border[0] .. border[size]), but rank r alone gets the sums, of its share, from border[r] to
+ * border[r + 1]; in what is another's, the arena keeps anything. border has size + 1 entries, which never fall, the same on
+ * all ranks, and is borrowed until comm_wait. */
+void comm_reduce_begin(Comm *comm, const int64_t *border); /* Collective. */
+/* An arena of values, zeroed, of which each rank changes shares: once per node where the ranks share memory (then all of
+ * them wait for the others in comm_gather_begin's comm_wait, and nothing is copied). ERR_CONFIG where the transport has
+ * none. Freed by comm_free. Collective; every rank returns the same Status. */
+Status comm_values_new(Comm *comm, int64_t elements);
+/* Every rank's share of values, borders as in comm_reduce_begin, to all ranks. Until comm_wait nobody may read or change
+ * anything between border[0] and border[size]. */
+void comm_gather_begin(Comm *comm, const int64_t *border); /* Collective. */
+void comm_progress(Comm *comm);                            /* Not collective; cheap. */
+void comm_wait(Comm *comm); /* Until all that was begun is done. Collective. */
 
 /* Cuts [0, elements) into ranges of about bucket_bytes whose borders are tensor borders, last tensor first (the order
  * in which backward finishes them). first_tensor[b]: bucket b is whole once this tensor's gradient is. */

@@ -1,44 +1,117 @@
-/* pipeline: from a planned graph to one arena of activations and a list of actions, and the loop that runs the list. A
- * plan is read-only data: it can be printed and measured without running. Not collective, but where a Comm is handed in:
- * then all its ranks run the same list. */
+/* pipeline: from a planned graph, a cut and a schedule to what one rank does in a step: memory, messages, lists of actions;
+ * and the loop that runs them. A plan is read-only data: it can be printed and measured without running, for any stage of
+ * any grid. Planning is not collective; running is, over the ranks of the grid.
+ *
+ * A rank's stage has one or more chunks of the model. A chunk has up to three passes (forward, backward, and the weights'
+ * half of backward where the schedule splits it), each a list of actions on nodes. What a pass leaves for a later one lies
+ * in a slot, one a micro-batch in flight; the rest in scratch memory that all chunks share. */
 #ifndef WEFT_PIPELINE_H
 #define WEFT_PIPELINE_H
 
 #include "data.h"
 #include "model.h"
 #include "parallel.h"
+#include "schedule.h"
 
 typedef enum ActionKind {
-    ACTION_FORWARD,  /* node's forward */
-    ACTION_BACKWARD, /* node's backward_begin, _weight, _data */
-    ACTION_COPY,     /* dst = src */
-    ACTION_ADD,      /* dst += src: a gradient with several consumers, in node order */
-    ACTION_BUCKET, /* the joins of this micro-batch for bucket `node`; after the last one the sum begins */
+    ACTION_FORWARD,         /* of run `index` */
+    ACTION_BACKWARD,        /* its backward_begin, _weight, _data */
+    ACTION_BACKWARD_DATA,   /* without _weight where that can wait */
+    ACTION_BACKWARD_WEIGHT, /* what has waited; or the gradients in RunPlace.dw to the arena */
+    ACTION_COPY,            /* dst = src */
+    ACTION_ADD,             /* dst += src: a gradient with several consumers, in node order */
+    ACTION_BUCKET, /* the joins of this micro-batch for bucket `index`; after the last one the sum begins */
 } ActionKind;
 typedef struct Action {
     ActionKind kind;
-    int node; /* node, or bucket */
-    int64_t dst, src,
-        count; /* ACTION_COPY, ACTION_ADD: byte offsets in the activation arena, floats */
+    int index;               /* run, or bucket */
+    int64_t dst, src, count; /* ACTION_COPY, ACTION_ADD: places, floats */
 } Action;
+typedef enum Pass { PASS_FORWARD, PASS_BACKWARD, PASS_WEIGHT, PASSES } Pass;
+typedef struct ActionList {
+    int count;
+    Action *action; /* owned */
+} ActionList;
 
-enum { PLACE_NONE = -1, PLACE_INPUT = -2 };
-/* Where a node's tensors lie in the activation arena: byte offsets, PLACE_NONE where there is none, PLACE_INPUT where it is
- * the data itself. Liveness decides: tensors that
- * are never alive together share memory. */
-typedef struct NodePlace {
-    int64_t y, dy, saved, dx[OP_INPUTS];
-} NodePlace;
+/* A place: bytes from the start of the chunk's slot, or, from kept_bytes on, of the scratch memory. */
+enum { PLACE_NONE = -1, PLACE_INPUT = -2 /* the data itself */ };
+/* Where the tensors of one run of a node lie. Tensors that are never alive together share memory. A node runs once, or, in a
+ * block that is recomputed, a second time for backward, which then belongs to the second run. */
+typedef struct RunPlace {
+    int node;
+    int64_t x[OP_INPUTS], y, dy, saved, dx[OP_INPUTS];
+    int64_t dw[OP_PARAMS]; /* PLACE_NONE: in the gradient arena */
+} RunPlace;
+
+/* Tensors that cross a border between chunks together, as one message. */
+typedef struct Crossing {
+    int node;         /* whose output, or output's gradient */
+    int64_t place;    /* in this chunk */
+    size_t at, bytes; /* in the message */
+} Crossing;
+typedef struct Message {
+    int count;
+    Crossing *crossing; /* owned; in node order */
+    size_t bytes;       /* a multiple of 64 */
+} Message;
+
+typedef struct ChunkPlan {
+    int chunk;       /* of the model */
+    int first, last; /* nodes first .. last-1 */
+    ActionList pass[PASSES];
+    int run_count;
+    RunPlace *run;                       /* owned */
+    Message values_in, values_out;       /* from the chunk before, to the one after */
+    Message gradients_in, gradients_out; /* from the chunk after, to the one before */
+    size_t kept_bytes, scratch_bytes;
+    int slots;
+    Buckets buckets; /* owned; in the order in which they fill */
+    bool metrics;    /* its first bucket carries the metrics */
+    /* Where replicas share parameters out, else NULL; both owned. share[b * (dp + 1) + r]: rank r's share of bucket b begins
+     * here; summed[b]: the bucket's gradients are summed for all, for some are tied to other stages'. */
+    int64_t *share;
+    bool *summed;
+} ChunkPlan;
+
+typedef struct PlanOptions {
+    GridShape shape;
+    int stage;
+    const Schedule *schedule; /* borrowed; chunks and micros of a replica */
+    int channel_depth;        /* from its simulation */
+    const int *first; /* borrowed: nodes where chunks begin, as graph_partition gives them */
+    size_t bucket_bytes;
+    int state_slots;    /* the optimizer's, for the sum of memory; */
+    bool state_scratch; /* and whether a share needs scratch of a slot's size */
+    int zero;           /* of the config: what replicas share out. Means nothing for one replica */
+    int param_sharers;  /* ranks that have one parameter arena in common; 0: each has its own */
+    bool recompute;     /* activations inside a block are made again for its backward, not kept */
+} PlanOptions;
 
 typedef struct Plan {
-    const Graph *graph;              /* borrowed */
-    int forward_count, action_count; /* the first forward_count actions are the forward pass */
-    Action *action;                  /* owned: one micro-batch */
-    NodePlace *place;                /* owned, one a node */
-    size_t *cache;                   /* owned, offsets in the cache arena, one a node */
-    size_t activation_bytes, cache_bytes, workspace_bytes;
+    const Graph *graph; /* borrowed */
+    GridShape shape;
+    int stage;
+    const Schedule *schedule; /* borrowed */
+    int chunk_count;          /* of this stage */
+    int *first;               /* owned: nodes where the model's chunks begin, and the end */
+    ChunkPlan *chunk;         /* owned */
+    int *slot;                /* owned: slot of [local chunk][micro] */
+    int *last_task;           /* owned: of each micro, its last place in this stage's list */
+    int batches_out;          /* micro-batches of data held at a time, at most */
+    bool reads_data, reads_labels;
+    int64_t *
+        value_at; /* owned, one a parameter: offset of its value here, in floats; -1: on other stages */
+    int64_t *
+        gradient_at; /* owned: of its gradient. The same but for one that is tied to a parameter of this stage */
+    int64_t value_elements, gradient_elements; /* of the arenas */
+    int64_t metrics_at;
+    size_t *cache; /* owned, one a node: offset in the cache arena */
+    int channel_depth;
+    int zero;                                       /* 0 for one replica */
     size_t param_bytes, gradient_bytes, sum_levels; /* gradient_bytes: of one arena */
-    Buckets buckets;                                /* owned */
+    size_t param_part_bytes; /* of the parameter arena, what counts for one rank */
+    size_t state_bytes,      /* where it is shared out: of the rank that has most */
+        activation_bytes, cache_bytes, workspace_bytes, message_bytes;
 } Plan;
 
 /* A step's sums over all ranks. They are floats: counts are exact up to 2^24. */
@@ -52,38 +125,57 @@ enum {
     METRIC_COUNT,
     METRIC_PAD = 16
 };
-/* The gradient arena: the parameters' gradients, running statistics' batch values, and METRIC_PAD floats of metrics at
- * its end (offset arena_elements), all summed by the same tree. */
+/* The gradient arena: the gradients of this stage's parameters at the offsets of their values, with running statistics'
+ * batch values; METRIC_PAD floats of metrics; gradients of tied parameters. All are summed by the same tree. */
 
-/* micros_local: micro-batches a step on this rank, for the arenas of partial sums. Owner: the caller; graph is borrowed. */
-Status plan_new(Plan **plan, const Graph *graph, int micros_local, size_t bucket_bytes);
+/* What the stage options->stage of the grid does. Owner: the caller; graph and schedule are borrowed. */
+Status plan_new(Plan **plan, const Graph *graph, const PlanOptions *options);
 void plan_free(Plan **plan);
+size_t plan_bytes(const Plan *plan); /* all of it, on this rank */
+/* What of a parameter of this stage replica dp_rank updates: elements *first .. *first + *count, *first a multiple of
+ * FLAT_CHUNK; all of it where nothing is shared out. A tied one's are those of what it is tied to. */
+void plan_share(const Plan *plan, int param, int dp_rank, int64_t *first, int64_t *count);
 void plan_print(const Plan *plan, FILE *out);
 
-/* The memory a plan runs in, and the loop over its actions. */
+/* The memory a plan runs in, and the loop over its tasks. */
 typedef struct Executor Executor;
 typedef struct ExecutorOptions {
-    int micros; /* local micro-batches a step */
     uint64_t seed;
+    int transport; /* of the messages between stages */
 } ExecutorOptions;
-/* comm: its arena is gradient arena 0. Owner: the caller. */
-Status executor_new(Executor **executor, const Plan *plan, Backend *backend, Comm *comm,
-                    ExecutorOptions options);
-void executor_free(Executor **executor);
-float *executor_params(Executor *executor); /* the parameter arena; borrowed */
-/* Call after the parameters changed. */
+/* comm: over grid->dp_world; its arena, of plan->gradient_elements, is gradient arena 0. Owner: the caller; all arguments
+ * are borrowed. Collective on the grid; all ranks agree. */
+Status executor_new(Executor **executor, const Plan *plan, const Grid *grid, Backend *backend,
+                    Comm *comm, ExecutorOptions options);
+void executor_free(Executor **executor); /* Collective. */
+/* The parameter arena; borrowed. Where plan->zero says so it is comm->values: a rank updates its share (plan_share), and
+ * where comm->values_shared, one of the replicas alone sets the rest. */
+float *executor_params(Executor *executor);
+/* Call after the parameters changed: brings the other replicas' shares, where there are any. Collective on grid->dp_world. */
 void executor_refresh(Executor *executor);
-/* One training micro-batch: forward, backward, joins; the last of a step begins the sums. step keys the dropout;
- * scale is 1/(samples of the global batch). */
-void executor_train(Executor *executor, const Batch *batch, int micro, uint64_t step, float scale);
-/* After the last micro-batch: waits for the sums, moves the running statistics, and gives the step's METRIC_COUNT sums
- * over all ranks (host, borrowed until the next step). Collective. */
-const float *executor_finish(Executor *executor);
-float *
-executor_grads(Executor *executor); /* gradient arena 0, summed after executor_finish; borrowed */
+/* Where micro-batches of data come from: a loader, as a rule. */
+typedef struct BatchSource {
+    void *user;
+    Status (*next)(void *user, const Batch **batch, double *wait_s); /* as loader_next */
+    void (*give_back)(void *user);                                   /* as loader_return */
+} BatchSource;
+BatchSource loader_source(Loader *loader); /* borrowed */
+/* The schedule's tasks for one step: micro-batches from the source, forward, backward, sums, messages; then waits for the
+ * sums and moves the running statistics. step keys the dropout; scale is 1/(rows of the global batch). *metrics: the
+ * step's METRIC_COUNT sums over all ranks (host, borrowed until the next step). The source's errors come out here. Collective. */
+Status executor_step(Executor *executor, const BatchSource *source, uint64_t step, float scale,
+                     double *wait_s, const float **metrics);
+/* Gradient arena 0, summed after executor_step, tied ones added; borrowed. */
+float *executor_grads(Executor *executor);
 /* Adds value to METRIC_SIGNAL of the coming step, so that all ranks learn its sum at the same step's end. */
 void executor_signal(Executor *executor, float value);
-/* Forward only, with running statistics. columns: (rows, LOSS_COLUMNS) per-sample results, host, borrowed until the next. */
-const float *executor_eval(Executor *executor, const Batch *batch);
+/* Forward only, with running statistics, of as many micro-batches as a step has. On ranks that hold the loss, take is called
+ * for each with its per-sample results, columns (rows, LOSS_COLUMNS), host. Collective. */
+Status executor_evaluate(Executor *executor, const BatchSource *source,
+                         void (*take)(void *user, const Batch *batch, const float *columns),
+                         void *user);
+/* What the loss was made of: the logits of the last micro-batch that executor_evaluate saw, (N,K) or (N,T,K), host, borrowed
+ * until the next call of the executor. NULL on ranks without the loss. */
+const float *executor_logits(Executor *executor);
 
 #endif

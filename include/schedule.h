@@ -10,12 +10,12 @@
 
 typedef enum TaskKind {
     TASK_FORWARD,
-    TASK_BACKWARD,        /* both halves at once */
-    TASK_BACKWARD_DATA,   /* the gradient for the chunk before; its weights' gradients wait in memory, */
-    TASK_BACKWARD_WEIGHT, /* until this one */
-    TASK_SEND_FORWARD,    /* the chunk's outputs, to the stage of chunk + 1 */
-    TASK_RECEIVE_FORWARD, /* the chunk's inputs, from the stage of chunk - 1 */
-    TASK_SEND_BACKWARD,   /* the gradients of the chunk's inputs, to the stage of chunk - 1 */
+    TASK_BACKWARD,      /* both halves at once */
+    TASK_BACKWARD_DATA, /* the gradient for the chunk before; its weights' gradients wait in memory, */
+    TASK_BACKWARD_WEIGHT,  /* until this one */
+    TASK_SEND_FORWARD,     /* the chunk's outputs, to the stage of chunk + 1 */
+    TASK_RECEIVE_FORWARD,  /* the chunk's inputs, from the stage of chunk - 1 */
+    TASK_SEND_BACKWARD,    /* the gradients of the chunk's inputs, to the stage of chunk - 1 */
     TASK_RECEIVE_BACKWARD, /* the gradients of the chunk's outputs, from the stage of chunk + 1 */
     TASK_KINDS
 } TaskKind;
@@ -31,18 +31,20 @@ typedef struct ScheduleShape {
 } ScheduleShape;
 typedef struct Schedule {
     ScheduleShape shape;
-    const char *name; /* borrowed, constant: "gpipe", "1f1b", "interleaved", "zero-bubble", "file", "forward" */
-    bool split;       /* backward in two halves */
-    int *count;       /* owned: tasks of each stage */
-    Task **task;      /* owned, and each list */
+    const char *
+        name; /* borrowed, constant: "gpipe", "1f1b", "interleaved", "zero-bubble", "file", "forward" */
+    bool split;  /* backward in two halves */
+    int *count;  /* owned: tasks of each stage */
+    Task **task; /* owned, and each list */
 } Schedule;
 
 /* The lists of all stages, messages included; messages from a chunk to one on the same stage (stages 1) do not exist.
  *   gpipe        all forwards, then all backwards (Huang et al. 2019)
  *   1f1b         as few live micro-batches as the depth asks (Narayanan et al. 2019, PipeDream-flush)
- *   interleaved  1f1b over several chunks a stage (Narayanan et al. 2021, section 2.2); any number of micro-batches
- *   zero-bubble  backward in halves, the weights' half fills the bubble; as many live micro-batches as 1f1b (Qi et al. 2023,
- *                "Zero bubble pipeline parallelism", ZB-H1)
+ *   interleaved  1f1b over several chunks a stage (Narayanan et al. 2021, section 2.2); any number of micro-batches, but
+ *                channels may need more than 2 places where that is more than `stages` and no multiple of it
+ *   zero-bubble  backward in halves, the weights' half fills the bubble; no stage has more live micro-batches than 1f1b's
+ *                first (Qi et al. 2023, "Zero bubble pipeline parallelism", ZB-H1)
  *   file         CSV with a head line `stage,task,chunk,micro`: rows in the order of each stage. Without any send or receive
  *                row, messages are put in: receives just before, sends just after the work.
  * ERR_CONFIG where kind and shape do not fit (only interleaved and file take several chunks) or a file's row is wrong, with
@@ -62,8 +64,9 @@ typedef struct ScheduleSpan { /* one task on the clock */
 } ScheduleSpan;
 typedef struct ScheduleReport {
     double makespan, bubble; /* bubble: share of stages x makespan in which a stage does no work */
-    int *live;   /* owned, one a chunk of the model: micro-batches whose forward is done and last backward half is not */
-    int depth;   /* messages that a channel must hold, at least 2 and as few as run without a dead end */
+    int *
+        live; /* owned, one a chunk of the model: micro-batches whose forward is done and last backward half is not */
+    int depth; /* messages that a channel must hold, at least 2 and as few as run without a dead end */
     ScheduleSpan **span; /* owned: as schedule->task */
 } ScheduleReport;
 /* Plays all lists at once. ERR_CONFIG names stage, place in the list and task where something can never happen: a message

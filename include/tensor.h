@@ -8,13 +8,16 @@
 
 #include "base.h"
 
+#include <string.h>
+
 enum { SHAPE_DIMS = 4 };
 typedef struct
     Shape { /* dim[0] is the micro-batch; images (N,C,H,W), sequences (N,T,C), vectors (N,C) */
     int ndim;
     int64_t dim[SHAPE_DIMS]; /* unused ones are 1 */
 } Shape;
-typedef enum DType { DTYPE_F32, DTYPE_I32 } DType;
+typedef enum DType { DTYPE_F32, DTYPE_I32, DTYPE_BF16 } DType;
+size_t dtype_bytes(DType type); /* of one element */
 
 Shape shape_of(int ndim, int64_t d0, int64_t d1, int64_t d2, int64_t d3);
 int64_t shape_count(Shape shape);
@@ -33,6 +36,26 @@ typedef struct Desc {
     bool flat;
     Shape image;
 } Desc;
+/* bf16 is the upper half of a float. Rounding is to nearest, ties to even, denormals too; a NaN stays one. */
+typedef struct Bf16 {
+    uint16_t bits;
+} Bf16;
+static inline float bf16_value(Bf16 x)
+{
+    uint32_t bits = (uint32_t)x.bits << 16;
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+static inline Bf16 bf16_of(float value)
+{
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    uint32_t rounded = bits + 0x7fffu + (bits >> 16 & 1u), quiet = bits | 0x400000u;
+    bool nan = (bits & 0x7fffffffu) > 0x7f800000u;
+    return (Bf16){(uint16_t)((nan ? quiet : rounded) >> 16)};
+}
+
 Desc desc_plain(Shape shape, DType dtype);
 bool desc_equal(Desc a, Desc b);
 bool desc_is_plain(Desc d);    /* row-major in memory (a flat view of a block-1 image is) */
@@ -87,7 +110,10 @@ enum { OP_INPUTS = 8, OP_PARAMS = 4, LOSS_COLUMNS = 3 };
  *                  true one (0: right; < 5: in the top five), the arg max. Label smoothing as in Szegedy et al. 2016:
  *                  target (1-s) at the label + s/K everywhere.
  *   mse_loss       x (N,K), targets float (N,K): loss = mean over K of squared error; the other two columns 0
- *   reorder        same shape, other layout */
+ *   reorder        same shape, other layout or number format
+ * Where the backend's precision is bf16, activations and their gradients are bf16, and every operation computes in fp32 on
+ * what it loads and rounds what it stores. All else stays fp32: parameters and dw, `saved`, a loss's y, float data and
+ * targets. An operation that is given fp32 data wishes bf16, and a reorder converts it. */
 typedef struct OpSpec {
     OpKind kind;
     int kernel[2], stride[2], pad[2], groups; /* conv2d, pool: height, width */
@@ -99,6 +125,7 @@ typedef struct OpSpec {
     uint64_t seed_name;      /* dropout: hash of the node's name */
     int heads;               /* attention */
     bool rotary;
+    bool plain_weight;       /* dense: w is stored in its plain order (another operation has the same w) */
     int x_count, w_count;    /* w: parameters first, then running statistics */
     bool need_dx[OP_INPUTS]; /* false: nobody wants this gradient (the data) */
     Shape w[OP_PARAMS];      /* in the model's own order: OIHW, out x in, V x C */
@@ -115,7 +142,8 @@ typedef struct OpRun {
     void *dx[OP_INPUTS];       /* NULL where need_dx is false */
     const float *w[OP_PARAMS]; /* in the op's stored order */
     float *dw
-        [OP_PARAMS]; /* like w; for running statistics: this micro-batch's mean and (unbiased) variance */
+        [OP_PARAMS]; /* like w; written by backward_weight. For running statistics: this micro-batch's mean and
+                     * (unbiased) variance */
     void *saved;     /* saved_bytes: written by forward, read by backward of the same micro-batch */
     void *cache;     /* cache_bytes: other forms of w, written by refresh */
     void *workspace; /* workspace_bytes: scratch within one call */
@@ -187,6 +215,8 @@ enum { FLAT_CHUNK = 4096 }; /* elements a partial norm covers, from each tensor'
 typedef struct FlatTable {
     void (*add)(Stream *s, float *out, const float *a, const float *b,
                 int64_t n); /* out may be a or b */
+    /* The same in bf16, for gradients of activations; NULL where the backend has no bf16. */
+    void (*add_bf16)(Stream *s, Bf16 *out, const Bf16 *a, const Bf16 *b, int64_t n);
     void (*scale_add)(Stream *s, float *y, float alpha, const float *x, float beta,
                       int64_t n); /* y = alpha x + beta y */
     /* out[i] = sum of squares of chunk i (FLAT_CHUNK elements), ceil(n/FLAT_CHUNK) of them, same bits however x lies */
@@ -203,12 +233,14 @@ typedef struct FlatTable {
 
 typedef struct BackendOptions {
     int threads; /* CPU threads of this rank */
+    DType precision; /* of activations and their gradients: DTYPE_F32 or DTYPE_BF16 */
     int device; /* in: this rank's number on its node; a GPU backend's open makes it the GPU's ordinal */
 } BackendOptions;
 
 typedef struct BackendTable {
     const char *name; /* "cpu", "cuda", "poison" */
     bool host_memory; /* pointers are the host's, too */
+    bool has_bf16;    /* some processors of the kind have; open refuses others */
     Status (*open)(Backend *backend, BackendOptions options);
     void (*close)(Backend *backend);
     void *(*alloc)(Backend *b, size_t bytes); /* one arena; zeroed */

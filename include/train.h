@@ -13,17 +13,28 @@ typedef struct Trainer {
     const World *world;   /* borrowed */
     Backend *backend;
     DataSet train_set, test_set;
+    Grid grid;
     Graph *graph;
+    Schedule *schedule;
+    int channel_depth;
+    int *first; /* owned: nodes where the chunks of the model begin, and the end */
     Plan *plan;
-    Comm *comm;
+    Comm *comm; /* over grid.dp_world */
     Executor *executor;
     Optim *optim;
+    int *range_param;      /* owned: the parameter of each of the optimizer's ranges */
+    struct Shares *shares; /* what the replicas share out (grid.zero); NULL: nothing */
     Loader *loader;
     int64_t batch, micro_batch; /* global samples; samples a micro-batch */
     int micros, micros_local;   /* M and M/dp */
+    int64_t rows_per_sample;    /* of the loss: 1, or the tokens of a sample */
+    bool recompute;             /* activations of blocks are made again in backward */
+    GridShape shape;            /* of grid, and of a design, which has none */
+    bool grid_ready;            /* grid has been made */
     int64_t steps_per_epoch, steps;
-    int64_t step;       /* done */
-    double best_metric; /* of the evaluations so far: top-1, or minus the loss; NaN: none yet */
+    int64_t step; /* done */
+    double
+        best_metric; /* of the evaluations so far: top-1; of tokens and numbers minus the loss; NaN: none yet */
     double data_wait_s; /* for the loader's next micro-batch, so far */
 } Trainer;
 
@@ -39,6 +50,30 @@ typedef struct StepResult {
  * the configuration or the data is found here. NULL on error. Owner: the caller. Collective; all ranks agree. */
 Status trainer_new(Trainer **trainer, const Config *config, const World *world);
 void trainer_free(Trainer **trainer); /* Collective. */
+/* As trainer_new, but for `ranks` ranks of which this process is none: everything that is decided before a step, and no
+ * memory, communicator or executor. plan is stage 0's; train_plan_stage makes any stage's. Not collective. */
+Status trainer_design(Trainer **trainer, const Config *config, const World *world, int ranks);
+/* Owner: the caller, who frees it before the trainer. */
+Status train_plan_stage(const Trainer *trainer, int stage, Plan **plan);
+/* What one rank that runs a plan holds, by kind, in bytes: the plan's own and the loader's micro-batches. */
+typedef struct TrainBytes {
+    size_t params, gradients, state, activations, cache, workspace, messages, data, all;
+} TrainBytes;
+TrainBytes train_bytes(const Trainer *trainer, const Plan *plan);
+/* Micro-batches of data that the loader of a rank that runs this plan keeps. */
+int train_data_slots(const Trainer *trainer, const Plan *plan);
+/* Memory of this process that no file backs, shared memory divided by those who share it, and the most that it ever had,
+ * libraries and shared pages included; -1 where the kernel does not say. Heap that is free is given back first. */
+typedef struct MemoryUse {
+    double own_bytes, peak_bytes;
+} MemoryUse;
+MemoryUse memory_use(void);
+/* Does this rank hold a value of the parameter, as its own? A parameter tied to another one here is that one. */
+bool train_holds(const Trainer *trainer, int param);
+/* Does this rank write parameters that all replicas are to have? Of replicas that share their memory the first one does. */
+bool train_sets_params(const Trainer *trainer);
+/* Norm of the last step's gradient, the same bits on every grid. Collective. */
+double train_grad_norm(Trainer *trainer);
 /* The next optimizer step; the first one opens the loader, which may fail. After that a sample that cannot be read ends
  * the job (die_as). Collective; all ranks agree. */
 Status train_step(Trainer *trainer, StepResult *result);
@@ -46,6 +81,19 @@ Status train_step(Trainer *trainer, StepResult *result);
  * number of ranks. confusion: classes x classes counts, [true][predicted], zeroed by the caller; NULL: not wanted.
  * Collective; all ranks agree. */
 Status train_evaluate(Trainer *trainer, const DataSet *set, EvalLine *line, int64_t *confusion);
+/* A text that goes on: `tokens` new ones behind the prompt. */
+typedef struct Sampling {
+    const int32_t *prompt; /* borrowed; at least one token */
+    int64_t prompt_count, tokens;
+    double temperature; /* logits are divided by it; 0: always the likeliest token */
+    int64_t top_k;      /* only the so many likeliest; 0: all */
+    uint64_t seed;
+    void (*take)(void *user, int32_t token); /* called with each new token */
+    void *user;
+} Sampling;
+/* Draws each token from the model's softmax behind the last model.context ones; the same seed, the same tokens. The trainer
+ * is alone, its data are tokens, its batch is one sample; its model has the prompt's tokens, and top_k of them. */
+Status train_generate(Trainer *trainer, const Sampling *sampling);
 /* As checkpoint_save and checkpoint_load. After a load the next step is the one after the checkpoint's; params_only:
  * without the optimizer's state, for evaluation. Collective; all ranks agree. */
 Status train_save(Trainer *trainer, const char *path);

@@ -145,7 +145,10 @@ static inline void rig_memory(Rig *rig)
     for (int i = 0; i < spec->x_count; ++i) {
         if (!spec->need_dx[i]) continue;
         bool alias = op->dx_alias[i] || (i == 0 && rig->in_place && op->dx_inplace);
-        run->dx[i] = alias ? run->dy : rig_alloc(rig, desc_bytes(spec->x[i]));
+        bool over = i == 0 && rig->in_place && op->dx_over_x;
+        run->dx[i] = alias  ? run->dy
+                     : over ? (void *)(uintptr_t)run->x[i]
+                            : rig_alloc(rig, desc_bytes(spec->x[i]));
     }
     for (int i = 0; i < spec->w_count; ++i) {
         run->w[i] = rig_alloc(rig, (size_t)op->w_elements[i] * sizeof(float));
@@ -177,7 +180,8 @@ static inline void rig_close(Rig *rig)
     OpRun *run = &rig->run;
     int64_t samples = spec->x[0].shape.dim[0];
     for (int i = 0; i < spec->x_count; ++i) {
-        if (run->dx[i] != run->dy) rig_release(rig, run->dx[i], desc_bytes(spec->x[i]));
+        if (run->dx[i] != run->dy && run->dx[i] != run->x[i])
+            rig_release(rig, run->dx[i], desc_bytes(spec->x[i]));
         if (run->x[i] != run->y) rig_release(rig, run->x[i], desc_bytes(spec->x[i]));
     }
     rig_release(rig, run->y, desc_bytes(spec->y));

@@ -73,6 +73,19 @@ class Case:
         y.backward(dy.detach())
         self.gradients()
 
+    def padded(self, run, x, rows):
+        """run on the first rows (None: all) of x; backward from a dy that is 0 beyond them."""
+        if not rows:
+            return self.finish(run(x))
+        self.flag(f"rows {rows}")
+        y = run(x[:rows])
+        rest = torch.zeros((x.shape[0] - rows,) + tuple(y.shape[1:]))
+        dy = self.made_up(y.shape)
+        self.values("y", torch.cat([y, rest]))
+        self.values("dy", torch.cat([dy, rest]))
+        y.backward(dy)
+        self.gradients()
+
     def gradients(self):
         for name, tensor in list(self.given.items()):
             if name[0] in "xw" and tensor.grad is not None:
@@ -244,6 +257,41 @@ def embedding():
     yield c
 
 
+def positions():
+    for name, attrs, dims, rows in [("all places", "context=4", (3, 4, 5), None), ("fewer places, padded rows", "context=7", (3, 4, 16), 2)]:
+        c = Case(name, attrs)
+        x, w = c.fill("x0", *dims), c.fill("w0", int(attrs.split("=")[1]), dims[2])
+        c.padded(lambda x: x + w[:dims[1]], x, rows)
+        yield c
+
+
+def turned(x):
+    """Rotary positions, halves form, of (N, heads, T, width)."""
+    half, places = x.shape[-1] // 2, torch.arange(x.shape[-2])
+    angle = places[:, None] * 10000.0 ** (-torch.arange(half) / half)
+    low, high = x[..., :half], x[..., half:]
+    return torch.cat([low * angle.cos() - high * angle.sin(), high * angle.cos() + low * angle.sin()], -1)
+
+
+def attention():
+    table = [("one head of 8", 1, (2, 5, 24), False, None), ("two heads of 64", 2, (1, 3, 384), False, None),
+             ("heads of 5", 3, (2, 4, 45), False, None), ("two tiles", 2, (1, 67, 30), False, None),
+             ("padded rows", 2, (3, 6, 48), False, 2), ("rotary", 2, (2, 7, 72), True, None),
+             ("rotary, heads of 80, padded rows", 1, (2, 5, 240), True, 1), ("rotary, two tiles", 1, (1, 66, 24), True, None)]
+    for name, heads, dims, rotary, rows in table:
+        c = Case(name, f"heads={heads}" + (" rotary=true" if rotary else ""))
+
+        def run(x):
+            n, t, width = x.shape[0], dims[1], dims[2] // 3
+            q, k, v = (p.reshape(n, t, heads, width // heads).transpose(1, 2) for p in x.split(width, 2))
+            if rotary:
+                q, k = turned(q), turned(k)
+            return F.scaled_dot_product_attention(q, k, v, is_causal=True).transpose(1, 2).reshape(n, t, width)
+
+        c.padded(run, c.fill("x0", *dims, scale=2.0), rows)
+        yield c
+
+
 def softmax_loss():
     table = [("10 classes", (4, 10), 0.0, None), ("smoothing", (3, 7), 0.1, None), ("sequence", (2, 3, 5), 0.0, None),
              ("sequence, smoothing, padded", (3, 2, 17), 0.2, 2), ("padded rows", (5, 4), 0.1, 3), ("large logits", (2, 6), 0.0, None)]
@@ -291,7 +339,7 @@ KINDS = {
     "relu": lambda: activation(F.relu), "relu6": lambda: activation(F.relu6),
     "gelu": lambda: activation(lambda x: F.gelu(x, approximate="tanh")), "silu": lambda: activation(F.silu),
     "max_pool": max_pool, "avg_pool": avg_pool, "global_pool": global_pool, "add": add, "concat": concat,
-    "flatten": flatten, "embedding": embedding, "softmax_loss": softmax_loss, "mse_loss": mse_loss,
+    "flatten": flatten, "embedding": embedding, "positions": positions, "attention": attention, "softmax_loss": softmax_loss, "mse_loss": mse_loss,
 }
 
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Golden values of models, optimizers and learning-rate curves, from PyTorch and (LARS, LAMB) from the papers.
 
-usage: golden_models.py DIRECTORY     writes models.txt and optim.txt there (tests/golden)
+usage: golden_models.py DIRECTORY     writes models.txt, gpt.txt and optim.txt there (tests/golden)
 
 Weights and data are a formula that both sides compute to the last bit: an integer hash of (name, index) as a float in
 [-1, 1), times a scale. Losses are PyTorch's in double precision. Beside each stands how far PyTorch's own runs in single
@@ -177,6 +177,93 @@ def write_models(out):
             out.write(f"{d:.12g} {max(abs(s[step] - d) / d for s in single):.2e}\n")
 
 
+# ---- gpt2: PyTorch's own attention, gelu and AdamW; rotary positions as in Su et al. 2021, section 3.4.2, with the pairs
+# (i, i + D/2) ----
+class Gpt2(nn.Module):
+    def __init__(self, vocab, context, layers, width, heads, rotary):
+        super().__init__()
+        self.layers, self.heads, self.rotary = layers, heads, rotary
+        self.wte = nn.Embedding(vocab, width)
+        if not rotary:
+            self.wpe = nn.Embedding(context, width)
+        block = lambda: nn.ModuleDict({
+            "ln_1": nn.LayerNorm(width), "ln_2": nn.LayerNorm(width),
+            "attn": nn.ModuleDict({"c_attn": nn.Linear(width, 3 * width), "c_proj": nn.Linear(width, width)}),
+            "mlp": nn.ModuleDict({"c_fc": nn.Linear(width, 4 * width), "c_proj": nn.Linear(4 * width, width)})})
+        self.h = nn.ModuleList(block() for _ in range(layers))
+        self.ln_f = nn.LayerNorm(width)
+
+    def turn(self, x):
+        half = x.shape[-1] // 2
+        rate = 10000.0 ** (-torch.arange(half, dtype=torch.float64) / half)
+        angle = torch.arange(x.shape[-2], dtype=torch.float64)[:, None] * rate
+        cos, sin = angle.cos().to(x.dtype), angle.sin().to(x.dtype)
+        a, b = x[..., :half], x[..., half:]
+        return torch.cat((a * cos - b * sin, b * cos + a * sin), -1)
+
+    def attend(self, block, x):
+        n, t, width = x.shape
+        q, k, v = (p.view(n, t, self.heads, -1).transpose(1, 2) for p in block["c_attn"](x).chunk(3, -1))
+        if self.rotary:
+            q, k = self.turn(q), self.turn(k)
+        y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        return block["c_proj"](y.transpose(1, 2).reshape(n, t, width))
+
+    def forward(self, tokens):
+        x = self.wte(tokens)
+        if not self.rotary:
+            x = x + self.wpe.weight[:tokens.shape[1]]
+        for block in self.h:
+            x = x + self.attend(block["attn"], block["ln_1"](x))
+            mlp = block["mlp"]
+            x = x + mlp["c_proj"](F.gelu(mlp["c_fc"](block["ln_2"](x)), approximate="tanh"))
+        return F.linear(self.ln_f(x), self.wte.weight)
+
+
+GPTS = [  # name, samples (all of them in each step), vocabulary, options
+    ("learned", 8, 65, "model.context=24 model.layers=2 model.width=48 model.heads=3 model.positions=learned "
+     "train.micro_batch=4 optim.lr=0.002 optim.weight_decay=0.1 optim.clip=1"),
+    ("rotary", 6, 300, "model.context=17 model.layers=3 model.width=32 model.heads=2 model.positions=rotary "
+     "train.micro_batch=3 optim.lr=0.003 optim.beta2=0.99"),
+]
+
+
+def gpt_curve(samples, vocab, opt, dtype, reverse=False):
+    context, lr = int(opt["context"]), float(opt["lr"])
+    model = Gpt2(vocab, context, int(opt["layers"]), int(opt["width"]), int(opt["heads"]), opt["positions"] == "rotary")
+    for name, p in model.named_parameters():
+        p.data = param(name, tuple(p.shape))
+    model.to(dtype).train()
+    row = torch.tensor([fnv(f"t{i}") % vocab for i in range(samples * context + 1)])
+    x, y = row[:-1].view(samples, context), row[1:].view(samples, context)
+    if reverse:
+        x, y = x.flip(0), y.flip(0)
+    groups = [{"params": [p for p in model.parameters() if p.dim() > 1]},
+              {"params": [p for p in model.parameters() if p.dim() == 1], "weight_decay": 0.0}]
+    adamw = torch.optim.AdamW(groups, lr, (0.9, float(opt.get("beta2", 0.999))), 1e-8, float(opt.get("weight_decay", 0)))
+    losses = []
+    for _ in range(STEPS):
+        adamw.zero_grad()
+        loss = F.cross_entropy(model(x).flatten(0, 1), y.flatten())
+        loss.backward()
+        if "clip" in opt:
+            nn.utils.clip_grad_norm_(model.parameters(), float(opt["clip"]))
+        adamw.step()
+        losses.append(loss.item())
+    return losses
+
+
+def write_gpts(out):
+    out.write("# Written by tools/golden_models.py with PyTorch %s: as models.txt, with AdamW on tokens.\n" % torch.__version__)
+    out.write("# gpt NAME SAMPLES VOCABULARY OPTIONS, then one line a step\n")
+    for name, samples, vocab, text in GPTS:
+        out.write(f"gpt {name} {samples} {vocab} {text}\n")
+        args = samples, vocab, options(text)
+        single = [gpt_curve(*args, torch.float32), gpt_curve(*args, torch.float32, reverse=True)]
+        for step, d in enumerate(gpt_curve(*args, torch.float64)):
+            out.write(f"{d:.12g} {max(abs(s[step] - d) / d for s in single):.2e}\n")
+
+
 # ---- optimizers ----
 TENSORS = [("a", 7, True), ("b", 20, True), ("c", 5, False)]  # name, elements, decays
 UPDATES = 6
@@ -327,5 +414,7 @@ if __name__ == "__main__":
     torch.set_num_threads(1)
     with open(sys.argv[1] + "/models.txt", "w", buffering=1) as f:
         write_models(f)
+    with open(sys.argv[1] + "/gpt.txt", "w") as f:
+        write_gpts(f)
     with open(sys.argv[1] + "/optim.txt", "w") as f:
         write_optim(f)

@@ -89,14 +89,6 @@ static Status read_table(Load *load, const char *path, CheckpointMeta *meta)
     return stored_meta(&load->file, meta);
 }
 
-static void share_text(const World *world, char **text)
-{
-    uint64_t bytes = *text ? strlen(*text) + 1 : 0;
-    world_bcast(world, &bytes, sizeof bytes, 0);
-    if (world->rank != 0) *text = bytes ? mem_new(bytes) : NULL;
-    if (bytes) world_bcast(world, *text, bytes, 0);
-}
-
 /* Everything rank 0 knows, to every rank. Collective. */
 static void share_table(const Load *load, CheckpointMeta *meta)
 {
@@ -104,10 +96,8 @@ static void share_table(const Load *load, CheckpointMeta *meta)
     world_bcast(world, load->place, (size_t)load->io->count * sizeof *load->place, 0);
     char *config = meta->config, *version = meta->version;
     world_bcast(world, meta, sizeof *meta, 0);
-    meta->config = config; /* pointers are each rank's own */
-    meta->version = version;
-    share_text(world, &meta->config);
-    share_text(world, &meta->version);
+    meta->config = world_share_text(world, config); /* pointers are each rank's own */
+    meta->version = world_share_text(world, version);
 }
 
 static Status read_tensor(Load *load, int i)
@@ -132,6 +122,7 @@ static Status verify_share(Load *load)
 static Status hand_over(Load *load)
 {
     for (int i = 0; i < load->io->count; ++i) {
+        if (load->io->wants && !load->io->wants(load->io->user, i)) continue;
         TRY(read_tensor(load, i));
         load->io->set(load->io->user, i, load->plain);
     }
@@ -157,7 +148,7 @@ Status checkpoint_load(const World *world, const char *path, CheckpointMeta *met
     load.place = mem_new(count * sizeof *load.place);
     load.owner = mem_new(count * sizeof *load.owner);
     load.plain = mem_new((size_t)share_largest(io, NULL, 0) * sizeof *load.plain);
-    share_tensors(io, world->size, load.owner);
+    share_tensors(io, world->size, false, load.owner);
     Status status = load_file(&load, path, &own);
     stored_close(&load.file);
     mem_free(&load.plain);

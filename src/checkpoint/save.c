@@ -34,7 +34,7 @@ static void save_init(Save *save, const World *world, const char *path, const Ch
     save->owner = mem_new(count * sizeof *save->owner);
     save->hash = mem_new(count * sizeof *save->hash);
     save->offset = mem_new(count * sizeof *save->offset);
-    share_tensors(io, world->size, save->owner);
+    share_tensors(io, world->size, true, save->owner);
     save->plain =
         mem_new((size_t)share_largest(io, save->owner, world->rank) * sizeof *save->plain);
 }
@@ -48,15 +48,22 @@ static void save_fini(Save *save)
     mem_free(&save->part);
 }
 
+/* Tensor i in save->plain where this rank is its owner, else false. Collective where tensors lie in parts. */
+static bool get_own(const Save *save, int i)
+{
+    const CheckpointIo *io = save->io;
+    if (io->collect) io->collect(io->user, i, save->owner[i]);
+    if (save->owner[i] != save->world->rank) return false;
+    io->get(io->user, i, save->plain);
+    return true;
+}
+
 /* Hashes this rank's tensors and learns the others'. Collective. */
 static void share_hashes(Save *save)
 {
     const CheckpointIo *io = save->io;
-    for (int i = 0; i < io->count; ++i) {
-        if (save->owner[i] != save->world->rank) continue;
-        io->get(io->user, i, save->plain);
-        save->hash[i] = hash_bytes(save->plain, tensor_bytes(save, i));
-    }
+    for (int i = 0; i < io->count; ++i)
+        if (get_own(save, i)) save->hash[i] = hash_bytes(save->plain, tensor_bytes(save, i));
     size_t count = (size_t)io->count;
     uint64_t *all = mem_new((count + 1) * (size_t)save->world->size * sizeof *all);
     world_gather(save->world, save->hash, count * sizeof *all, all);
@@ -77,19 +84,19 @@ static bool write_all(int fd, const void *data, size_t bytes, int64_t offset)
     return true;
 }
 
+/* A rank that cannot write goes on to the end: others may need its parts. */
 static Status write_own(const Save *save)
 {
-    const CheckpointIo *io = save->io;
-    int fd = open(save->part, O_WRONLY | O_CLOEXEC), error = 0;
-    if (fd < 0) return write_failed(save->part, "opening the file", errno);
-    for (int i = 0; i < io->count && !error; ++i) {
-        if (save->owner[i] != save->world->rank) continue;
-        io->get(io->user, i, save->plain);
-        if (!write_all(fd, save->plain, tensor_bytes(save, i), save->offset[i])) error = errno;
+    int fd = open(save->part, O_WRONLY | O_CLOEXEC), error = fd < 0 ? errno : 0;
+    const char *doing = fd < 0 ? "opening the file" : "writing";
+    for (int i = 0; i < save->io->count; ++i) {
+        bool mine = get_own(save, i) && !error;
+        if (mine && !write_all(fd, save->plain, tensor_bytes(save, i), save->offset[i]))
+            error = errno;
     }
     if (!error && fsync(fd) != 0) error = errno;
-    if (close(fd) != 0 && !error) error = errno;
-    return error ? write_failed(save->part, "writing", error) : OK;
+    if (fd >= 0 && close(fd) != 0 && !error) error = errno;
+    return error ? write_failed(save->part, doing, error) : OK;
 }
 
 static Status sync_folder(const char *path)

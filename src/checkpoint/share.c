@@ -15,15 +15,18 @@ static int larger_first(const void *a, const void *b)
     return x->index - y->index;
 }
 
-void share_tensors(const CheckpointIo *io, int ranks, int *owner)
+void share_tensors(const CheckpointIo *io, int ranks, bool holders, int *owner)
 {
     Piece *piece = mem_new((size_t)(io->count + 1) * sizeof *piece);
     int64_t *load = mem_new((size_t)ranks * sizeof *load);
     for (int i = 0; i < io->count; ++i) piece[i] = (Piece){shape_count(io->tensor[i].shape), i};
     qsort(piece, (size_t)io->count, sizeof *piece, larger_first);
     for (int i = 0; i < io->count; ++i) {
-        int least = 0;
-        for (int r = 1; r < ranks; ++r)
+        const CheckpointTensor *tensor = &io->tensor[piece[i].index];
+        bool some = holders && tensor->rank_count > 0;
+        int least = some ? tensor->rank_first : 0;
+        int end = some ? least + tensor->rank_count : ranks;
+        for (int r = least + 1; r < end; ++r)
             if (load[r] < load[least]) least = r;
         load[least] += piece[i].elements;
         owner[piece[i].index] = least;

@@ -6,7 +6,7 @@
  * system call; a copy out of the mapped page cache 0.8 to 1.2, and 0.4 where reader_hint hides the wait for main memory.
  * preadv serves consecutive samples only, and io_uring is still kernel work for each sample; neither beats a copy of what
  * is in memory already. What a mapping risks, a file that shrinks, is handled in data/map.c. */
-#include "cli.h"
+#include "private.h"
 
 #include "data.h"
 
@@ -48,6 +48,12 @@ static int64_t next_sample(uint64_t *state, int64_t samples)
     return (int64_t)((next_random(state) >> 32) * (uint64_t)samples >> 32);
 }
 
+/* Raw bytes of one sample of x; a token set's is `context` tokens long. */
+static int64_t sample_bytes(const DataSet *set)
+{
+    return set->x.sample_bytes * (set->kind == DATA_TOKENS ? set->context : 1);
+}
+
 static Status io_measure(IoWorker *w, Reader *reader, uint8_t *to)
 {
     uint64_t state = w->seed;
@@ -57,8 +63,7 @@ static Status io_measure(IoWorker *w, Reader *reader, uint8_t *to)
         for (int i = 0; i < CHECK_EVERY; ++i) {
             int64_t next = next_sample(&state, w->samples);
             if (w->memory) {
-                memcpy(to, w->memory + now * w->set->x.sample_bytes,
-                       (size_t)w->set->x.sample_bytes);
+                memcpy(to, w->memory + now * sample_bytes(w->set), (size_t)sample_bytes(w->set));
                 __asm__ volatile("" : : "r"(to) : "memory");
             } else {
                 reader_hint(reader, next);
@@ -83,7 +88,7 @@ static void *io_run(void *user)
 {
     IoWorker *w = user;
     Reader *reader = NULL;
-    uint8_t *to = mem_new((size_t)w->set->x.sample_bytes);
+    uint8_t *to = mem_new((size_t)sample_bytes(w->set));
     w->status = reader_new(&reader, w->set);
     if (w->status == OK && !w->memory) w->status = io_warm(w, reader, to);
     if (w->status == OK) w->status = io_measure(w, reader, to);
@@ -120,9 +125,9 @@ static Status io_all(const IoWorker *like, int readers, double *samples_per_s)
 
 static Status io_limit(IoWorker like, int readers, double *samples_per_s)
 {
-    int64_t most = ((int64_t)256 << 20) / like.set->x.sample_bytes;
+    int64_t most = ((int64_t)256 << 20) / sample_bytes(like.set);
     if (like.samples > most) like.samples = most < 1 ? 1 : most;
-    size_t bytes = (size_t)(like.samples * like.set->x.sample_bytes);
+    size_t bytes = (size_t)(like.samples * sample_bytes(like.set));
     uint8_t *memory = mem_pages_new(bytes);
     memset(memory, 1, bytes);
     like.memory = memory;
@@ -134,13 +139,13 @@ static Status io_limit(IoWorker like, int readers, double *samples_per_s)
 static void io_report(const IoArgs *args, const DataSet *set, int readers, double rate,
                       double limit)
 {
-    double mb = rate * (double)set->x.sample_bytes / 1e6;
+    double mb = rate * (double)sample_bytes(set) / 1e6;
     const char *file = args->file ? args->file : "temporary";
     if (args->json) {
         fputs("{\"bench\": \"io\", \"file\": ", stdout);
         json_text(stdout, file);
         printf(", \"sample_bytes\": %lld, \"samples\": %lld, \"direct\": %s, \"readers\": %d",
-               (long long)set->x.sample_bytes, (long long)set->samples,
+               (long long)sample_bytes(set), (long long)set->samples,
                set->x.offset >= 0 ? "true" : "false", readers);
         printf(", \"samples_per_s_core\": %.0f, \"mb_per_s_core\": %.1f, \"samples_per_s\": %.0f"
                ", \"limit_samples_per_s_core\": %.0f}\n",
@@ -148,8 +153,8 @@ static void io_report(const IoArgs *args, const DataSet *set, int readers, doubl
         return;
     }
     printf("%s: %lld samples of %lld bytes, random order, %d reader%s, %s\n", file,
-           (long long)set->samples, (long long)set->x.sample_bytes, readers,
-           readers == 1 ? "" : "s", set->x.offset >= 0 ? "direct" : "through the HDF5 library");
+           (long long)set->samples, (long long)sample_bytes(set), readers, readers == 1 ? "" : "s",
+           set->x.offset >= 0 ? "direct" : "through the HDF5 library");
     printf("  a core    %12.0f samples/s  %9.1f MB/s\n", rate, mb);
     printf("  all cores %12.0f samples/s  %9.1f MB/s\n", rate * readers, mb * readers);
     printf("  limit     %12.0f samples/s a core (the same copies out of plain memory): %.0f %%\n",
@@ -212,32 +217,22 @@ static Status io_temporary(const IoArgs *args)
 
 static Status args_read(IoArgs *args, int argc, char **argv)
 {
-    *args = (IoArgs){.seconds = 2.0};
-    for (int i = 1; i < argc; ++i) {
-        char *end;
-        if (strcmp(argv[i], "--json") == 0) {
-            args->json = true;
-        } else if (strcmp(argv[i], "--seconds") == 0) {
-            if (++i >= argc) return fail(ERR_USAGE, "--seconds needs a number");
-            args->seconds = strtod(argv[i], &end);
-            if (*end || end == argv[i] || !(args->seconds > 0 && args->seconds <= 3600))
-                return fail(ERR_USAGE, "--seconds %s: give a number above 0, at most 3600",
-                            argv[i]);
-        } else if (argv[i][0] == '-') {
-            return fail(ERR_USAGE, "bench io: unknown option %s; it takes --seconds S and --json",
-                        argv[i]);
-        } else if (args->file) {
-            return fail(ERR_USAGE, "bench io takes one file; %s is a second one", argv[i]);
-        } else {
-            args->file = argv[i];
-        }
-    }
+    const char *seconds = NULL;
+    char *end;
+    const Flag flags[] = {{"--seconds", &seconds, NULL}, {"--json", NULL, &args->json}};
+    TRY(flags_take(&argc, argv, flags, 2));
+    if (argc > 1) return fail(ERR_USAGE, "bench io takes one file; %s is a second one", argv[1]);
+    if (argc > 0) args->file = argv[0];
+    if (!seconds) return OK;
+    args->seconds = strtod(seconds, &end);
+    if (*end || end == seconds || !(args->seconds > 0 && args->seconds <= 3600))
+        return fail(ERR_USAGE, "--seconds %s: give a number above 0, at most 3600", seconds);
     return OK;
 }
 
 Status bench_io(int argc, char **argv)
 {
-    IoArgs args;
+    IoArgs args = {.seconds = 2.0};
     TRY(args_read(&args, argc, argv));
     return args.file ? io_file(&args, args.file) : io_temporary(&args);
 }

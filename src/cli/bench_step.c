@@ -11,8 +11,10 @@
 typedef struct StepBench {
     int steps, warmup;
     bool json;
-    Shape input; /* (1,C,H,W) of made-up data; ndim 0: the configuration's own data */
-    double median_s, samples_per_s, gflops, product_gflops, memory_mb, wait_share;
+    Shape input; /* (1,C,H,W) of made-up data; ndim 0: the configuration's own data, or */
+    bool tokens; /* made-up tokens */
+    double median_s, rows_per_s, gflops, product_gflops, memory_mb, wait_share;
+    double bubble; /* measured share of the stages' time in which they wait for each other */
 } StepBench;
 
 static int by_value(const void *a, const void *b)
@@ -46,6 +48,15 @@ static double sum_ranks(const World *world, double mine)
     for (int i = 0; i < world->size; ++i) sum += all[i];
     mem_free(&all);
     return sum;
+}
+
+static double most_of_ranks(const World *world, double mine)
+{
+    double *all = mem_new((size_t)world->size * sizeof *all), most = mine;
+    world_gather(world, &mine, sizeof mine, all);
+    for (int i = 0; i < world->size; ++i) most = all[i] > most ? all[i] : most;
+    mem_free(&all);
+    return most;
 }
 
 /* GFLOP/s of this rank's dense operation at 1024 x 1024 x 1024, all ranks at the same time. */
@@ -94,10 +105,15 @@ static double micro_flops(const Graph *graph)
 static Status time_steps(Trainer *t, StepBench *bench)
 {
     double *time = mem_new((size_t)bench->steps * sizeof *time), wait = 0, start = 0;
+    double work = 0, messages = 0;
     Status st = OK;
     for (int i = -bench->warmup; st == OK && i < bench->steps; ++i) {
         StepResult result;
-        if (i == 0) wait = t->data_wait_s;
+        if (i == 0) {
+            wait = t->data_wait_s;
+            work = phase_s(PHASE_FORWARD) + phase_s(PHASE_BACKWARD);
+            messages = phase_s(PHASE_MESSAGES);
+        }
         start = clock_s();
         st = train_step(t, &result);
         if (i >= 0) time[i] = clock_s() - start;
@@ -106,8 +122,53 @@ static Status time_steps(Trainer *t, StepBench *bench)
     for (int i = 0; i < bench->steps; ++i) total += time[i];
     bench->wait_share = (t->data_wait_s - wait) / total;
     bench->median_s = median(time, bench->steps);
+    /* the first stage begins first and ends last: it is never idle but between its own first and last work */
+    work = phase_s(PHASE_FORWARD) + phase_s(PHASE_BACKWARD) - work;
+    messages = phase_s(PHASE_MESSAGES) - messages;
+    double span = most_of_ranks(t->world, work + messages);
+    bench->bubble = 1 - sum_ranks(t->world, work) / (span * t->world->size);
     mem_free(&time);
     return st;
+}
+
+static const char *model_name(const Trainer *t)
+{
+    return t->config->model.name[0] ? t->config->model.name : "layers";
+}
+
+static double product_share(const StepBench *b)
+{
+    return b->product_gflops > 0 ? b->gflops / b->product_gflops : 0;
+}
+
+static const char *row_name(const Trainer *t)
+{
+    return t->train_set.kind == DATA_TOKENS ? "tokens" : "samples";
+}
+
+static void print_json(const Trainer *t, const StepBench *b)
+{
+    printf("{\"bench\":\"step\",\"model\":\"%s\",\"ranks\":%d,\"grid\":\"%dx%dx%d\","
+           "\"threads\":%d,\"batch\":%lld,\"micro_batch\":%lld,\"step_s\":%.6f,"
+           "\"%s_per_s\":%.1f,\"gflops\":%.1f,\"product_gflops\":%.1f,\"share\":%.3f,"
+           "\"data_wait_share\":%.4f,\"memory_mb\":%.0f,\"bubble\":%.4f}\n",
+           model_name(t), t->world->size, t->shape.dp, t->shape.pp, t->shape.tp,
+           t->backend->options.threads, (long long)t->batch, (long long)t->micro_batch, b->median_s,
+           row_name(t), b->rows_per_s, b->gflops, b->product_gflops, product_share(b),
+           b->wait_share, b->memory_mb, b->bubble);
+}
+
+static void print_text(const Trainer *t, const StepBench *b)
+{
+    printf("%s, %d ranks as %dx%dx%d x %d threads, batch %lld in micro-batches of %lld: step %.6f "
+           "s, %.1f %s/s, %.1f GFLOP/s of %.1f that matrix products reach (%.3f); waiting for data "
+           "%.4f; peak memory of all ranks %.0f MB",
+           model_name(t), t->world->size, t->shape.dp, t->shape.pp, t->shape.tp,
+           t->backend->options.threads, (long long)t->batch, (long long)t->micro_batch, b->median_s,
+           b->rows_per_s, row_name(t), b->gflops, b->product_gflops, product_share(b),
+           b->wait_share, b->memory_mb);
+    if (t->shape.pp > 1) printf("; bubble %.4f (%s)", b->bubble, t->schedule->name);
+    printf("\n");
 }
 
 static Status measure(const Config *config, const World *world, StepBench *bench)
@@ -116,32 +177,37 @@ static Status measure(const Config *config, const World *world, StepBench *bench
     TRY(trainer_new(&t, config, world));
     Status st = time_steps(t, bench);
     bench->memory_mb = sum_ranks(world, peak_memory());
-    bench->samples_per_s = (double)t->batch / bench->median_s;
+    bench->rows_per_s = (double)(t->batch * t->rows_per_sample) / bench->median_s;
     bench->gflops = micro_flops(t->graph) * t->micros / bench->median_s * 1e-9;
     if (st == OK && t->backend->table->host_memory)
         st = product_rate(t->backend, world, &bench->product_gflops);
-    if (st == OK && world->rank == 0) {
-        const char *name = config->model.name[0] ? config->model.name : "layers";
-        double share = bench->product_gflops > 0 ? bench->gflops / bench->product_gflops : 0;
-        const char *format = bench->json ? "{\"bench\":\"step\",\"model\":\"%s\",\"ranks\":%d,"
-                                           "\"threads\":%d,\"batch\":%lld,\"micro_batch\":%lld,"
-                                           "\"step_s\":%.6f,\"samples_per_s\":%.1f,\"gflops\":%.1f,"
-                                           "\"product_gflops\":%.1f,\"share\":%.3f,"
-                                           "\"data_wait_share\":%.4f,\"memory_mb\":%.0f}\n"
-                                         : "%s, %d ranks x %d threads, batch %lld in micro-batches "
-                                           "of %lld: step %.6f s, %.1f samples/s, %.1f GFLOP/s of "
-                                           "%.1f that matrix products reach (%.3f); waiting for "
-                                           "data %.4f; peak memory of all ranks %.0f MB\n";
-        printf(format, name, world->size, t->backend->options.threads, (long long)t->batch,
-               (long long)t->micro_batch, bench->median_s, bench->samples_per_s, bench->gflops,
-               bench->product_gflops, share, bench->wait_share, bench->memory_mb);
-    }
+    if (st == OK && world->rank == 0) (bench->json ? print_json : print_text)(t, bench);
     trainer_free(&t);
     return st;
 }
 
 /* Made-up data lives in a file of its own, which `run` removes at the end: real samples, so that the loader works as in a
  * run. */
+static Status make_tokens(const Config *config, const char *path)
+{
+    int64_t vocab = config->model.vocab ? config->model.vocab : config->model.size ? 50257 : 256;
+    int64_t context = config->model.context ? config->model.context : 1024;
+    int64_t count = 4 * config->train.batch * context + 1;
+    char *raw = mem_format("%s.raw", path);
+    uint32_t *token = mem_new((size_t)count * sizeof *token);
+    RngKey key = rng_key(1, RNG_TEST, 0, 0);
+    for (int64_t i = 0; i < count; ++i) token[i] = rng_u32(key, (uint64_t)i) % (uint32_t)vocab;
+    FILE *file = fopen(raw, "wb");
+    bool good = file && fwrite(token, sizeof *token, (size_t)count, file) == (size_t)count;
+    good = file && fclose(file) == 0 && good;
+    Status st = good ? OK : fail(ERR_IO, "%s: cannot be written", raw);
+    if (good) st = data_import_tokens(raw, 32, vocab, path, NULL, 0, true);
+    unlink(raw);
+    mem_free(&token);
+    mem_free(&raw);
+    return st;
+}
+
 static Status make_data(Job *job, const StepBench *bench, char *path, size_t room)
 {
     const char *folder = getenv("TMPDIR");
@@ -150,7 +216,8 @@ static Status make_data(Job *job, const StepBench *bench, char *path, size_t roo
     Status st = OK;
     if (job->world.rank == 0) {
         snprintf(path, room, "%s/weft-bench-%d.h5", folder ? folder : "/tmp", (int)getpid());
-        st = data_import_random(path, bench->input, classes, samples, 1);
+        st = bench->tokens ? make_tokens(job->config, path)
+                           : data_import_random(path, bench->input, classes, samples, 1);
     }
     TRY(status_agree(&job->world, st));
     world_bcast(&job->world, path, room, 0);
@@ -160,14 +227,19 @@ static Status make_data(Job *job, const StepBench *bench, char *path, size_t roo
     return OK;
 }
 
-static Status parse_input(const char *text, Shape *shape)
+static Status parse_input(const char *text, StepBench *bench)
 {
     int c, h, w, end = 0;
+    if (strcmp(text, "tokens") == 0) {
+        bench->tokens = true;
+        return OK;
+    }
     if (sscanf(text, "%dx%dx%d%n", &c, &h, &w, &end) != 3 || text[end] != 0 || c < 1 || h < 1 ||
         w < 1)
-        return fail(ERR_USAGE, "--input %s: wanted channels x height x width, like 3x224x224",
+        return fail(ERR_USAGE,
+                    "--input %s: wanted channels x height x width, like 3x224x224, or tokens",
                     text);
-    *shape = shape_of(4, 1, c, h, w);
+    bench->input = shape_of(4, 1, c, h, w);
     return OK;
 }
 
@@ -185,11 +257,12 @@ static Status run(Job *job, StepBench *bench)
 {
     char path[DATA_PATH] = "";
     Status st = OK;
-    if (bench->input.ndim)
+    if (bench->input.ndim || bench->tokens)
         st = make_data(job, bench, path, sizeof path);
     else if (!job->config->data.train)
-        st = config_fail_key(job->config, "data.train",
-                             "no data: set data.train, or make some up with --input 3x224x224");
+        st = config_fail_key(
+            job->config, "data.train",
+            "no data: set data.train, or make some up with --input 3x224x224 or --input tokens");
     if (st == OK) st = measure(job->config, &job->world, bench);
     if (*path && job->world.rank == 0) unlink(path);
     return st;
@@ -202,7 +275,7 @@ Status bench_step(int argc, char **argv)
     const Flag flags[] = {
         {"--input", &input, NULL}, {"--steps", &steps, NULL}, {"--json", NULL, &bench.json}};
     TRY(flags_take(&argc, argv, flags, 3));
-    if (input) TRY(parse_input(input, &bench.input));
+    if (input) TRY(parse_input(input, &bench));
     if (steps) TRY(parse_steps(steps, &bench.steps));
     Job job;
     Status status = job_open(&job, argc, argv);

@@ -28,9 +28,13 @@ extern const int verb_count;
 
 Status verb_train(int argc, char **argv);
 Status verb_eval(int argc, char **argv);
+Status verb_generate(int argc, char **argv);
 Status verb_plan(int argc, char **argv);
+Status verb_verify(int argc, char **argv);
 Status verb_import_idx(int argc, char **argv);
 Status verb_import_cifar(int argc, char **argv);
+Status verb_import_text(int argc, char **argv);
+Status verb_import_tokens(int argc, char **argv);
 Status verb_data_info(int argc, char **argv);
 Status verb_data_check(int argc, char **argv);
 Status verb_ckpt_info(int argc, char **argv);

@@ -3,9 +3,11 @@
 
 #include "data.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 enum { CLASSES_MAX = 65536 };
+static const double TEST_SHARE = 0.1;
 
 static Status need_words(int argc, int least, int most, const char *what)
 {
@@ -55,6 +57,59 @@ Status verb_import_cifar(int argc, char **argv)
     TRY(data_import_cifar((const char *const *)argv, argc, fine, out, force));
     log_info("wrote %s", out);
     return OK;
+}
+
+/* What both imports of tokens take. */
+typedef struct TokenFlags {
+    const char *out, *test, *share, *bits, *vocab;
+    bool force;
+} TokenFlags;
+
+static Status check_tokens(const TokenFlags *f, int argc, double *share)
+{
+    TRY(need_words(argc, 1, 1, "one file is wanted, and -o OUT"));
+    if (!f->out) return fail(ERR_USAGE, "-o OUT is missing: the data set to write");
+    if (f->share && !f->test)
+        return fail(ERR_USAGE, "--test-share needs --test OUT: the data set to write it to");
+    return flag_number("--test-share", f->share, 0, 1, share);
+}
+
+static Status wrote_tokens(Status status, const TokenFlags *f)
+{
+    if (status != OK) return status;
+    log_info("wrote %s", f->out);
+    if (f->test) log_info("wrote %s", f->test);
+    return OK;
+}
+
+Status verb_import_text(int argc, char **argv)
+{
+    TokenFlags f = {0};
+    double share = TEST_SHARE;
+    const Flag flags[] = {{"-o", &f.out, NULL},
+                          {"--test", &f.test, NULL},
+                          {"--test-share", &f.share, NULL},
+                          {"--force", NULL, &f.force}};
+    TRY(flags_take(&argc, argv, flags, 4));
+    TRY(check_tokens(&f, argc, &share));
+    return wrote_tokens(data_import_text(argv[0], f.out, f.test, share, f.force), &f);
+}
+
+Status verb_import_tokens(int argc, char **argv)
+{
+    TokenFlags f = {0};
+    double share = TEST_SHARE;
+    int64_t bits = 0, vocab = 0;
+    const Flag flags[] = {
+        {"-o", &f.out, NULL},      {"--bits", &f.bits, NULL},        {"--vocab", &f.vocab, NULL},
+        {"--test", &f.test, NULL}, {"--test-share", &f.share, NULL}, {"--force", NULL, &f.force}};
+    TRY(flags_take(&argc, argv, flags, 6));
+    TRY(check_tokens(&f, argc, &share));
+    if (!f.bits) return fail(ERR_USAGE, "--bits is missing: 16 or 32 of a token in %s", argv[0]);
+    TRY(flag_whole("--bits", f.bits, 1, 64, &bits));
+    TRY(flag_whole("--vocab", f.vocab, 1, INT32_MAX, &vocab));
+    return wrote_tokens(
+        data_import_tokens(argv[0], (int)bits, vocab, f.out, f.test, share, f.force), &f);
 }
 
 /* FILE [key=value ...]: the data keys name what the file calls its arrays. */

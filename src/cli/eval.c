@@ -5,8 +5,6 @@
 #include "train.h"
 
 #include <math.h>
-#include <string.h>
-#include <unistd.h>
 
 enum { MATRIX_CLASSES = 20, WORST_COUNT = 10 }; /* more classes: the worst confusions only */
 
@@ -17,39 +15,6 @@ typedef struct Eval {
     int64_t classes, *confusion; /* [true][predicted]; NULL for regression */
     const DataSet *set;
 } Eval;
-
-/* best.h5 of the run, else its newest checkpoint. On rank 0; *path owned by the caller. */
-static Status find_checkpoint(const Config *config, const char *given, char **path)
-{
-    char *dir = mem_format("%s/%s/checkpoints", config->run.dir, config->run.name);
-    *path = given ? mem_text(given) : mem_format("%s/best.h5", dir);
-    Status status = OK;
-    if (!given && access(*path, R_OK) != 0) {
-        mem_free(path);
-        status = checkpoint_newest(dir, path);
-        if (status == OK && !*path)
-            status = fail(ERR_NOINPUT,
-                          "%s: no checkpoint; train first, or name one with --checkpoint", dir);
-    }
-    mem_free(&dir);
-    return status;
-}
-
-/* Rank 0's choice on every rank, for train_load. */
-static Status share_checkpoint(const Job *job, const char *given, char **path)
-{
-    char shared[DATA_PATH] = "";
-    *path = NULL;
-    Status status = job->world.rank == 0 ? find_checkpoint(job->config, given, path) : OK;
-    if (status == OK && *path && strlen(*path) >= sizeof shared)
-        status = fail(ERR_USAGE, "%s: the path is too long", *path);
-    TRY(status_agree(&job->world, status));
-    if (*path) memcpy(shared, *path, strlen(*path) + 1);
-    world_bcast(&job->world, shared, sizeof shared, 0);
-    mem_free(path);
-    *path = mem_text(shared);
-    return OK;
-}
 
 static const char *class_name(const Eval *e, int64_t i, char *out)
 {
@@ -105,12 +70,12 @@ static void print_worst(const Eval *e, FILE *out)
 
 static void print_text(const Eval *e, FILE *out)
 {
-    fprintf(out, "checkpoint  %s\ndata        %s, %lld samples\nloss        %.4f\n", e->checkpoint,
-            e->set->path, (long long)e->line.samples, e->line.loss);
+    fprintf(out, "checkpoint  %s\ndata        %s, %lld %s\nloss        %.4f\n", e->checkpoint,
+            e->set->path, (long long)e->line.samples, rows_name(e->line.tokens), e->line.loss);
     if (!isnan(e->line.top1)) fprintf(out, "top-1       %.2f %%\n", 100 * e->line.top1);
     if (!isnan(e->line.top5)) fprintf(out, "top-5       %.2f %%\n", 100 * e->line.top5);
-    fprintf(out, "time        %.2f s, %.0f samples/s\n", e->line.seconds,
-            (double)e->line.samples / fmax(e->line.seconds, 1e-9));
+    fprintf(out, "time        %.2f s, %.0f %s/s\n", e->line.seconds,
+            (double)e->line.samples / fmax(e->line.seconds, 1e-9), rows_name(e->line.tokens));
     if (!e->confusion) return;
     if (e->classes <= MATRIX_CLASSES)
         print_matrix(e, out);
@@ -131,7 +96,7 @@ static void print_json(const Eval *e, FILE *out)
     json_text(out, e->checkpoint);
     fputs(", \"data\": ", out);
     json_text(out, e->set->path);
-    json_field(out, "samples", (double)e->line.samples);
+    json_field(out, rows_name(e->line.tokens), (double)e->line.samples);
     json_field(out, "eval_loss", e->line.loss);
     json_field(out, "top1", e->line.top1);
     json_field(out, "top5", e->line.top5);
@@ -154,7 +119,7 @@ static Status evaluate(Trainer *trainer, Eval *e)
                                "no test data: set data.test to an HDF5 file");
     e->set = &trainer->test_set;
     TRY(train_load(trainer, e->checkpoint, true));
-    if (trainer->config->train.loss == LOSS_SOFTMAX) {
+    if (trainer->config->train.loss == LOSS_SOFTMAX && e->set->kind != DATA_TOKENS) {
         e->classes = trainer->graph->classes;
         e->confusion = mem_new((size_t)(e->classes * e->classes) * sizeof *e->confusion);
     }
@@ -173,7 +138,7 @@ static Status run(const Job *job, const char *given, bool json)
     char *path = NULL;
     Eval e = {.json = json};
     job->config->grid.dp = 0; /* the grid that trained need not be the one that evaluates */
-    TRY(share_checkpoint(job, given, &path));
+    TRY(job_checkpoint(job, given, &path));
     e.checkpoint = path;
     Status status = trainer_new(&trainer, job->config, &job->world);
     if (status == OK) status = evaluate(trainer, &e);

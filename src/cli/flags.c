@@ -1,6 +1,7 @@
 /* Flags of verbs, by a table. */
 #include "private.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 enum { FLAGS_MAX = 16 };
@@ -59,4 +60,22 @@ Status flags_take(int *argc, char **argv, const Flag *flag, int count)
     }
     *argc = left;
     return OK;
+}
+
+Status flag_number(const char *name, const char *text, double lo, double hi, double *value)
+{
+    char *end;
+    if (!text) return OK;
+    *value = strtod(text, &end);
+    if (end != text && !*end && *value >= lo && *value <= hi) return OK;
+    return fail(ERR_USAGE, "%s %s: a number from %g to %.10g is wanted", name, text, lo, hi);
+}
+
+Status flag_whole(const char *name, const char *text, double lo, double hi, int64_t *value)
+{
+    double number = (double)*value;
+    TRY(flag_number(name, text, lo, hi, &number));
+    *value = (int64_t)number;
+    if ((double)*value == number) return OK;
+    return fail(ERR_USAGE, "%s %s: a whole number is wanted", name, text);
 }

@@ -1,6 +1,7 @@
 /* The start and the end of a job: configuration first, MPI after it. */
 #include "private.h"
 
+#include "checkpoint.h"
 #include "model.h"
 
 #include <string.h>
@@ -59,6 +60,32 @@ Status job_open(Job *job, int argc, char **argv)
     mem_free(&message);
     TRY(started);
     return status_agree(&job->world, status);
+}
+
+/* On rank 0. */
+static Status find_checkpoint(const Config *config, const char *given, char **path)
+{
+    char *dir = mem_format("%s/%s/checkpoints", config->run.dir, config->run.name);
+    *path = given ? mem_text(given) : mem_format("%s/best.h5", dir);
+    Status status = OK;
+    if (!given && access(*path, R_OK) != 0) {
+        mem_free(path);
+        status = checkpoint_newest(dir, path);
+        if (status == OK && !*path)
+            status = fail(ERR_NOINPUT,
+                          "%s: no checkpoint; train first, or name one with --checkpoint", dir);
+    }
+    mem_free(&dir);
+    return status;
+}
+
+Status job_checkpoint(const Job *job, const char *given, char **path)
+{
+    *path = NULL;
+    Status status = job->world.rank == 0 ? find_checkpoint(job->config, given, path) : OK;
+    TRY(status_agree(&job->world, status));
+    *path = world_share_text(&job->world, *path);
+    return OK;
 }
 
 Status job_close(Job *job, Status status)

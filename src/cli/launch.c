@@ -61,8 +61,8 @@ static void open_mpi_settings(void)
     setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 0);
 }
 
-/* The words behind mpirun: its own options, the program, the words of main without -n. */
-static char **mpirun_words(int ranks, char **words)
+/* mpirun with its own options, the program, the words of main without -n. */
+static char **mpirun_words(int ranks, char *const *words)
 {
     int count = 0, n = 0;
     while (words[count]) ++count;
@@ -85,7 +85,22 @@ static char **mpirun_words(int ranks, char **words)
     return out;
 }
 
+static void words_free(char **words)
+{
+    for (int i = 0; words[i]; ++i) mem_free(&words[i]);
+    mem_free(&words);
+}
+
 static const int watched_signals[] = {SIGCHLD, SIGTERM, SIGINT, SIGUSR1};
+
+static sigset_t watched_set(void)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    for (size_t i = 0; i < sizeof watched_signals / sizeof *watched_signals; ++i)
+        sigaddset(&set, watched_signals[i]);
+    return set;
+}
 
 /* Until mpirun has ended; passes the signals in `watched` on. */
 static _Noreturn void attend(pid_t mpirun, const sigset_t *watched)
@@ -120,10 +135,7 @@ Status launch_ranks(int ranks, int threads, char **words)
     if (!in_batch_job()) threads_export(ranks, threads);
     char **out = mpirun_words(ranks, words);
     fflush(NULL);
-    sigset_t watched, before;
-    sigemptyset(&watched);
-    for (size_t i = 0; i < sizeof watched_signals / sizeof *watched_signals; ++i)
-        sigaddset(&watched, watched_signals[i]);
+    sigset_t watched = watched_set(), before;
     sigprocmask(SIG_BLOCK, &watched, &before);
     pid_t child = fork();
     if (child > 0) attend(child, &watched);
@@ -135,7 +147,55 @@ Status launch_ranks(int ranks, int threads, char **words)
              "-n starts mpirun, which cannot be run: %s; put your MPI's mpirun in PATH, "
              "or start the ranks yourself (srun weft ...)",
              strerror(errno));
-    for (int i = 0; out[i]; ++i) mem_free(&out[i]);
-    mem_free(&out);
+    words_free(out);
     return status;
+}
+
+/* ---- a command that is waited for ---- */
+
+void launch_block(sigset_t *before)
+{
+    sigset_t watched = watched_set();
+    sigaddset(&watched, SIGHUP);
+    sigprocmask(SIG_BLOCK, &watched, before);
+}
+
+/* In the new process; what fails here is in the log. One rank needs no mpirun. */
+static _Noreturn void run_child(const Launch *l)
+{
+    sigset_t none;
+    become_child();
+    int log = open(l->log, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (log >= 0 && dup2(log, STDOUT_FILENO) >= 0) dup2(log, STDERR_FILENO);
+    if (is_open_mpi()) open_mpi_settings();
+    threads_export(l->ranks, l->threads);
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    if (l->ranks > 1)
+        execvp("mpirun", mpirun_words(l->ranks, l->words));
+    else
+        execv("/proc/self/exe", (char **)l->words);
+    fprintf(stderr, "weft: error: %s cannot be run: %s\n", l->ranks > 1 ? "mpirun" : l->words[0],
+            strerror(errno));
+    _exit(ERR_USAGE);
+}
+
+Status launch_wait(const Launch *l, int *code, int *stopped)
+{
+    sigset_t watched = watched_set();
+    sigaddset(&watched, SIGHUP);
+    int number, state;
+    *code = *stopped = 0;
+    fflush(NULL);
+    pid_t child = fork();
+    if (child < 0) return fail(ERR_IO, "a process cannot be started: %s", strerror(errno));
+    if (child == 0) run_child(l);
+    while (waitpid(child, &state, WNOHANG) != child) {
+        if (sigwait(&watched, &number) != 0 || number == SIGCHLD) continue;
+        /* mpirun ends its ranks on SIGTERM; a rank alone would save first */
+        kill(child, l->ranks > 1 && !*stopped ? SIGTERM : SIGKILL);
+        *stopped = number;
+    }
+    *code = WIFEXITED(state) ? WEXITSTATUS(state) : 128 + WTERMSIG(state);
+    return OK;
 }

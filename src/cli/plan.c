@@ -1,67 +1,195 @@
-/* weft plan: the layers, the memory and the actions of a run on one rank: the very objects that training executes. */
+/* weft plan: what a run of any number of ranks would do: layers, stages, memory, messages and the schedule, from the very
+ * objects that training executes. Nothing is allocated for the run and no rank is started. */
 #include "private.h"
 
-#include "train.h"
+#include "plan_view.h"
 
-static void json_count(FILE *out, const char *key, double value)
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+enum { COLUMNS = 100 };
+
+typedef struct PlanWords { /* of the command line; NULL where not given */
+    const char *ranks, *stage, *svg;
+    bool json;
+} PlanWords;
+
+/* ---- what it is about ---- */
+
+static Status parse_count(const char *flag, const char *text, int least, int *value)
 {
-    fprintf(out, ", \"%s\": ", key);
-    json_number(out, value);
+    char *end;
+    errno = 0;
+    long long number = strtoll(text, &end, 10);
+    if (*end != 0 || end == text || errno || number < least || number > INT32_MAX)
+        return fail(ERR_USAGE, "%s %s: a whole number from %d to %d is wanted", flag, text, least,
+                    INT32_MAX);
+    *value = (int)number;
+    return OK;
 }
 
-static void print_json(const Trainer *t, FILE *out)
+/* --ranks, else those that a launcher started, else those that the configuration asks for. The replicas follow. */
+static Status count_ranks(Config *config, const World *world, const char *text, int *ranks)
 {
-    const Plan *p = t->plan;
-    fputs("{\"model\": ", out);
-    json_text(out, *t->config->model.name ? t->config->model.name : "layers");
-    json_count(out, "layers", t->graph->node_count);
-    json_count(out, "parameters", (double)graph_param_count(t->graph));
-    json_count(out, "forward_macs", graph_forward_macs(t->graph));
-    json_count(out, "classes", (double)t->graph->classes);
-    json_count(out, "batch", (double)t->batch);
-    json_count(out, "micro_batch", (double)t->micro_batch);
-    json_count(out, "micro_batches", t->micros);
-    json_count(out, "steps_per_epoch", (double)t->steps_per_epoch);
-    json_count(out, "steps", (double)t->steps);
-    json_count(out, "threads", t->backend->options.threads);
-    json_count(out, "param_bytes", (double)p->param_bytes);
-    json_count(out, "gradient_bytes", (double)(p->gradient_bytes * p->sum_levels));
-    json_count(out, "optim_bytes", (double)optim_state_bytes(t->optim));
-    json_count(out, "activation_bytes", (double)p->activation_bytes);
-    json_count(out, "cache_bytes", (double)p->cache_bytes);
-    json_count(out, "workspace_bytes", (double)p->workspace_bytes);
-    json_count(out, "actions", p->action_count);
-    json_count(out, "buckets", p->buckets.count);
-    fputs("}\n", out);
+    int64_t replica = config->grid.pp * config->grid.tp;
+    int64_t asked = (config->grid.dp > 0 ? config->grid.dp : 1) * replica;
+    if (!text && !launched()) {
+        if (asked > INT32_MAX)
+            return config_fail_key(config, "grid.dp", "%lld ranks are more than MPI can number",
+                                   (long long)asked);
+        *ranks = (int)asked;
+        return OK;
+    }
+    *ranks = world->size;
+    if (text) TRY(parse_count("--ranks", text, 1, ranks));
+    config->grid.dp = 0;
+    if (*ranks % replica == 0) return OK;
+    int64_t below = *ranks / replica * replica;
+    char fewer[32] = "";
+    if (below) snprintf(fewer, sizeof fewer, "%lld or ", (long long)below);
+    return fail(ERR_USAGE,
+                "%d ranks are no multiple of grid.pp %lld x grid.tp %lld: --ranks %s%lld would do",
+                *ranks, (long long)config->grid.pp, (long long)config->grid.tp, fewer,
+                (long long)(below + replica));
 }
 
-static void print_text(const Trainer *t, FILE *out)
+/* ---- the view ---- */
+
+/* Forward and backward share a node's time by their flops; backward's halves are alike where there are weights. */
+static TaskCost chunk_cost(const Trainer *t, int first, int last)
 {
-    char text[16];
-    graph_print(t->graph, out);
-    fprintf(out, "\n");
-    plan_print(t->plan, out);
-    fprintf(out, "optimizer's state %s\n", text_bytes((double)optim_state_bytes(t->optim), text));
-    fprintf(out,
-            "a step: %lld samples in %d micro-batches of %lld; %lld steps, %lld an epoch; "
-            "%d threads on %s\n",
-            (long long)t->batch, t->micros, (long long)t->micro_batch, (long long)t->steps,
-            (long long)t->steps_per_epoch, t->backend->options.threads, t->backend->table->name);
+    TaskCost cost = {0};
+    for (int i = first; i < last; ++i) {
+        const Node *node = &t->graph->node[i];
+        double seconds = node_cost(node), forward = node->op->flops_forward,
+               backward = node->op->flops_backward;
+        double share = forward + backward > 0 ? forward / (forward + backward) : 1.0 / 3;
+        double later = node->spec.w_count > 0 ? seconds * (1 - share) / 2 : 0;
+        cost.forward += seconds * share;
+        cost.backward_data += seconds * (1 - share) - later;
+        cost.backward_weight += later;
+    }
+    return cost;
+}
+
+static void add_costs(PlanView *v)
+{
+    const Trainer *t = v->trainer;
+    v->cost = mem_new((size_t)v->chunks * sizeof *v->cost);
+    for (int c = 0; c < v->chunks; ++c) {
+        TaskCost cost = v->cost[c] = chunk_cost(t, t->first[c], t->first[c + 1]);
+        double seconds = cost.forward + cost.backward_data + cost.backward_weight;
+        v->stage_view[c % v->stages].cost_s += seconds;
+        v->cost_s += seconds;
+    }
+    for (int s = 0; s < v->stages; ++s) {
+        const StageView *most = v->stage_view;
+        if (most[s].cost_s > most[v->costliest].cost_s) v->costliest = s;
+        if (most[s].bytes.all > most[v->heaviest].bytes.all) v->heaviest = s;
+    }
+}
+
+static Status view_fill(PlanView *v)
+{
+    const Trainer *t = v->trainer;
+    v->stages = t->shape.pp;
+    v->chunks = v->stages * t->schedule->shape.chunks;
+    v->stage_view = mem_new((size_t)v->stages * sizeof *v->stage_view);
+    for (int s = 0; s < v->stages; ++s) {
+        TRY(train_plan_stage(t, s, &v->stage_view[s].plan));
+        v->stage_view[s].bytes = train_bytes(t, v->stage_view[s].plan);
+    }
+    add_costs(v);
+    TRY(schedule_simulate(t->schedule, NULL, &v->equal));
+    return schedule_simulate(t->schedule, v->cost, &v->real);
+}
+
+static void view_fini(PlanView *v)
+{
+    for (int s = 0; v->stage_view && s < v->stages; ++s) plan_free(&v->stage_view[s].plan);
+    schedule_report_fini(&v->equal);
+    schedule_report_fini(&v->real);
+    mem_free(&v->stage_view);
+    mem_free(&v->cost);
+    trainer_free(&v->trainer);
+}
+
+static int stage_of(const PlanView *v, int node)
+{
+    int chunk = 0;
+    while (node >= v->trainer->first[chunk + 1]) ++chunk;
+    return chunk % v->stages;
+}
+
+size_t view_tie(const PlanView *v, int param, int *from, int *to)
+{
+    const Graph *g = v->trainer->graph;
+    const Param *p = &g->param[param];
+    if (p->tied < 0) return 0;
+    *from = stage_of(v, g->param[p->tied].node);
+    *to = stage_of(v, p->node);
+    return *from == *to ? 0 : (size_t)p->elements * sizeof(float);
+}
+
+/* ---- the verb ---- */
+
+static int terminal_columns(void)
+{
+    struct winsize size;
+    bool known = isatty(STDOUT_FILENO) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0;
+    return known && size.ws_col > 0 ? size.ws_col : COLUMNS;
+}
+
+static Status write_svg(const PlanView *v, const char *path)
+{
+    FILE *file = fopen(path, "we");
+    if (!file) return fail(ERR_IO, "--svg %s: cannot be written: %s", path, strerror(errno));
+    schedule_svg(v->trainer->schedule, &v->real, file);
+    bool good = !ferror(file);
+    if (fclose(file) != 0 || !good)
+        return fail(ERR_IO, "--svg %s: writing failed: %s", path, strerror(errno));
+    return OK;
+}
+
+static Status show(const PlanView *v, const PlanWords *words)
+{
+    if (words->svg) TRY(write_svg(v, words->svg));
+    if (words->json)
+        plan_view_json(v, stdout);
+    else
+        plan_view_text(v, terminal_columns(), stdout);
+    return OK;
+}
+
+static Status run(const Job *job, const PlanWords *words)
+{
+    PlanView v = {.stage = -1};
+    int ranks = 0;
+    TRY(count_ranks(job->config, &job->world, words->ranks, &ranks));
+    if (words->stage) TRY(parse_count("--stage", words->stage, 0, &v.stage));
+    if (v.stage >= job->config->grid.pp)
+        return fail(ERR_USAGE, "--stage %d: there are stages 0 to %lld (grid.pp %lld)", v.stage,
+                    (long long)job->config->grid.pp - 1, (long long)job->config->grid.pp);
+    Status status = trainer_design(&v.trainer, job->config, &job->world, ranks);
+    if (status == OK) status = view_fill(&v);
+    if (status == OK && job->world.rank == 0) status = show(&v, words);
+    view_fini(&v);
+    return status;
 }
 
 Status verb_plan(int argc, char **argv)
 {
     Job job;
-    Trainer *trainer = NULL;
-    bool json = false;
-    const Flag flags[] = {{"--json", NULL, &json}};
-    TRY(flags_take(&argc, argv, flags, 1));
+    PlanWords words = {0};
+    const Flag flags[] = {{"--ranks", &words.ranks, NULL},
+                          {"--stage", &words.stage, NULL},
+                          {"--svg", &words.svg, NULL},
+                          {"--json", NULL, &words.json}};
+    TRY(flags_take(&argc, argv, flags, sizeof flags / sizeof *flags));
     Status status = job_open(&job, argc, argv);
-    if (status == OK) {
-        job.config->grid.dp = 0; /* the plan of these ranks, whatever grid is to train */
-        status = trainer_new(&trainer, job.config, &job.world);
-    }
-    if (status == OK && job.world.rank == 0) (json ? print_json : print_text)(trainer, stdout);
-    trainer_free(&trainer);
+    if (status == OK) status = run(&job, &words);
     return job_close(&job, status);
 }

@@ -4,6 +4,8 @@
 
 #include "cli.h"
 
+#include <signal.h>
+
 /* A flag of a verb: value is set where it takes one (--flag VALUE, --flag=VALUE), else on. */
 typedef struct Flag {
     const char *name;
@@ -13,6 +15,9 @@ typedef struct Flag {
 /* Takes the flags out of the words; *argc words stay, in order. ERR_USAGE: unknown flag, twice, value missing. Words
  * behind "--" are no flags. */
 Status flags_take(int *argc, char **argv, const Flag *flag, int count);
+/* A flag's value as a number from lo to hi; *value stays as it is where text is NULL. ERR_USAGE where it is none. */
+Status flag_number(const char *name, const char *text, double lo, double hi, double *value);
+Status flag_whole(const char *name, const char *text, double lo, double hi, int64_t *value);
 
 /* A configuration and the ranks that work on it. */
 typedef struct Job {
@@ -22,6 +27,8 @@ typedef struct Job {
 /* argv: CONFIG [key=value ...]. What only some ranks may find (a file that is missing on one node) is agreed on after MPI
  * is up; what all find alike ends them before. Release with job_close also where it failed. Collective. */
 Status job_open(Job *job, int argc, char **argv);
+/* The checkpoint `given`, else the run's best.h5, else its newest one. *path owned by the caller. Collective. */
+Status job_checkpoint(const Job *job, const char *given, char **path);
 /* Agrees on status, ends MPI. Collective. */
 Status job_close(Job *job, Status status);
 /* The checks that need no MPI: CONFIG is there, its model is known, with VERB_DATA it names data. */
@@ -33,6 +40,16 @@ bool launched(void);
 /* Becomes `mpirun -n ranks weft ...` with the words of main but -n; returns only where that failed. threads: of each
  * rank, 0 for its share of the cores. */
 Status launch_ranks(int ranks, int threads, char **words);
+/* A command that is started and waited for: `weft words[1] ...` on its ranks, with what they print in the file log. */
+typedef struct Launch {
+    int ranks, threads; /* threads: of each rank */
+    char *const *words; /* borrowed, NULL at the end; words[0] is this program's name */
+    const char *log;
+} Launch;
+/* The signals that launch_wait waits for must be blocked: see launch_block. *code: the command's exit code; *stopped: 0, or
+ * the signal that came meanwhile and has ended all ranks. */
+Status launch_wait(const Launch *launch, int *code, int *stopped);
+void launch_block(sigset_t *before);
 /* Decides how waiting OpenMP threads wait. libgomp reads its settings once, when it is loaded, so the process executes
  * itself again where they must change; returns otherwise. */
 void threads_settle(int threads, char **words);

@@ -11,10 +11,50 @@ const Verb verbs[] = {
      "  --checkpoint FILE        instead of the run's best.h5, else its newest checkpoint\n"
      "  --json                   one JSON object\n",
      "|--checkpoint|", .traits = JOB | VERB_DATA, .run = verb_eval},
-    {"plan", "CONFIG [key=value ...] [--json]",
-     "layers, memory and actions of a run, without running it",
-     "  --json                   one JSON object\n", NULL, VERB_CONFIG | VERB_DATA | VERB_THREADS,
-     verb_plan},
+    {"generate", "CONFIG [key=value ...] [--prompt TEXT] [--tokens N] [--temperature T] ...",
+     "goes on with a text, by a model of tokens; one process, whatever grid trained",
+     "  --prompt TEXT            what to go on with; token numbers (15496,995) where the "
+     "vocabulary\n"
+     "                           is not 256, which is bytes\n"
+     "  --tokens N               how many new ones, default 256\n"
+     "  --temperature T          below 1 surer, above 1 wilder, 0 always the likeliest; default "
+     "0.8\n"
+     "  --top-k K                only the K likeliest tokens\n"
+     "  --seed S                 another one gives another text, default 1\n"
+     "  --checkpoint FILE        instead of the run's best.h5, else its newest checkpoint\n",
+     "|--prompt|--tokens|--temperature|--top-k|--seed|--checkpoint|",
+     .traits = VERB_CONFIG | VERB_THREADS | VERB_DATA, .run = verb_generate},
+    {"plan", "CONFIG [--ranks N] [--stage S] [--svg FILE] [--json] [key=value ...]",
+     "layers, stages, memory, messages and schedule of a run of any size, without running it",
+     "  --ranks N                plan for N ranks instead of those that grid asks for; grid.dp "
+     "follows\n"
+     "  --stage S                the memory and chunks of this stage, too; with --json only this "
+     "one\n"
+     "  --svg FILE               writes the schedule as a picture\n"
+     "  --json                   one JSON object; bytes are of one rank\n",
+     "|--ranks|--stage|--svg|", VERB_CONFIG | VERB_DATA | VERB_THREADS, verb_plan},
+    {"verify",
+     "CONFIG [--grids LIST] [--steps S] [--schedules LIST] [--zero LIST] [--transports LIST] "
+     "[--json] "
+     "[key=value ...]",
+     "trains a few steps on several grids: the same bits? exit 65 if not",
+     "  --grids 1x1x1,2x1x1      dp x pp x tp of each, default 1x1x1,2x1x1,1x2x1; the others are\n"
+     "                           compared with the first\n"
+     "  --steps S                optimizer steps, default 3, from new parameters, without "
+     "evaluation\n"
+     "  --schedules gpipe,1f1b   each grid with each of these instead of grid.schedule\n"
+     "  --zero 0,1               likewise for grid.zero, where there are several replicas\n"
+     "  --transports shm,mpi     likewise for grid.transport, where there are several ranks\n"
+     "  --json                   one JSON object a line, for each run\n"
+     "\nRuns are one after the other, each rank with train.threads threads, default 1: threads are "
+     "part\n"
+     "of the numbers. Compared are the losses of all steps and the hash of every parameter, "
+     "running\n"
+     "statistic and tensor of the optimizer's state. The runs' folders lie beside run.dir and are "
+     "removed.\n"
+     "Where the micro-batches of a replica are no power of two, other bits are no fault: see weft "
+     "plan.\n",
+     "|--grids|--steps|--schedules|--zero|--transports|", VERB_CONFIG | VERB_DATA, verb_verify},
     {"data import idx", "IMAGES LABELS -o OUT [--classes a,b,c] [--force]",
      "IDX files (MNIST's format, .gz too) to a data set",
      "  -o OUT                   the HDF5 file to write\n"
@@ -27,11 +67,29 @@ const Verb verbs[] = {
      "  --fine                   the files are CIFAR-100's; its 100 fine labels are taken\n"
      "  --force                  write over a file that is there\n",
      .run = verb_import_cifar},
+    {"data import text", "FILE -o OUT [--test OUT [--test-share S]] [--force]",
+     "a text's bytes (.gz too) to a data set of tokens",
+     "  -o OUT                   the HDF5 file to write\n"
+     "  --test OUT               a second one, for the end of the text\n"
+     "  --test-share S           how much of the text that is, default 0.1\n"
+     "  --force                  write over files that are there\n",
+     .run = verb_import_text},
+    {"data import tokens",
+     "FILE -o OUT --bits 16|32 [--vocab V] [--test OUT [--test-share S]] [--force]",
+     "a tokenizer's raw little-endian array (.gz too) to a data set of tokens",
+     "  -o OUT                   the HDF5 file to write\n"
+     "  --bits 16|32             of a token in FILE\n"
+     "  --vocab V                how many tokens there are; default: 1 + the largest\n"
+     "  --test OUT               a second data set, for the end of FILE\n"
+     "  --test-share S           how much of FILE that is, default 0.1\n"
+     "  --force                  write over files that are there\n",
+     .run = verb_import_tokens},
     {"data info", "FILE [key=value ...] [--json]", "what a data set holds",
      "  --json                   one JSON object\n"
      "  data.x=/name ...         how the file names and orders its arrays (keys of section data)\n",
      .run = verb_data_info},
-    {"data check", "FILE [key=value ...]", "reads a data set through and checks every label",
+    {"data check", "FILE [key=value ...]",
+     "reads a data set through and checks every label or token",
      "  data.x=/name ...         how the file names and orders its arrays (keys of section data)\n",
      .run = verb_data_check},
     {"ckpt info", "FILE... [--json]", "step, epoch, grid and a hash per tensor",

@@ -31,7 +31,7 @@ static const char body[] =
     "    esac\n"
     "    COMPREPLY=($(compgen -f -- \"$cur\"))\n"
     "    case ${COMP_WORDS[1]} in\n"
-    "        train|eval|plan|bench)\n"
+    "        train|eval|plan|verify|bench)\n"
     "            local keys=($(compgen -W \"$_weft_keys\" -S = -- \"$cur\"))\n"
     "            [ ${#keys[@]} -gt 0 ] && COMPREPLY+=(\"${keys[@]}\") && compopt -o nospace "
     "2>/dev/null;;\n"

@@ -1,4 +1,4 @@
-/* Kinds of lists: words that are a bit each, numbers, and the layers of model.layers. */
+/* Kinds of lists: words that are a bit each, numbers, names, and the layers of model.layers. */
 #include "option.h"
 
 #include <math.h>
@@ -117,6 +117,47 @@ static Status join_list(Reading *r, const Node *list, char **text)
     return OK;
 }
 
+static Status names_read(Reading *r, void *field, const Node *node)
+{
+    char *text = NULL;
+    TRY(need_list(r, node));
+    for (int i = 0; i < node->count; ++i) {
+        TRY(read_text(r, node->item[i]));
+        if (!*node->item[i]->text) return fail(ERR_CONFIG, "a name is empty");
+        for (int j = 0; j < i; ++j)
+            if (!strcmp(node->item[i]->text, node->item[j]->text))
+                return fail(ERR_CONFIG, "'%s' is in the list already", node->item[i]->text);
+    }
+    TRY(join_list(r, node, &text));
+    mem_free((char **)field);
+    *(char **)field = text;
+    return OK;
+}
+
+/* "a,b" as a, b */
+static void print_items(FILE *out, const char *joined)
+{
+    char *rest = mem_text(joined), *walk = rest, *item;
+    for (int i = 0; (item = strsep(&walk, ",")); ++i) {
+        if (i) fputs(", ", out);
+        print_text(out, item);
+    }
+    mem_free(&rest);
+}
+
+static void names_print(FILE *out, const Option *o, const Config *config)
+{
+    const char *joined = *(char *const *)option_value(o, config);
+    fputc('[', out);
+    if (*joined) print_items(out, joined);
+    fputc(']', out);
+}
+
+static void names_free(void *field)
+{
+    mem_free((char **)field);
+}
+
 static Status read_attr(Reading *r, ConfigLayer *layer, const Node *key, const Node *value)
 {
     TRY(read_text(r, key));
@@ -172,11 +213,22 @@ static Status read_layer(Reading *r, ConfigLayer *layer, const Node *node)
     return node->kind == NODE_MAP ? read_attrs(r, layer, node->item[0]) : OK;
 }
 
+/* A list, or how many blocks a model by name has. */
 static Status layers_read(Reading *r, void *field, const Node *node)
 {
-    TRY(need_list(r, node));
-    if (!r->fallback && node->count == 0) return fail(ERR_CONFIG, "the list of layers is empty");
+    static const Option blocks = {.kind = &kind_int, .min = 1, .max = 65536};
+    Reading whole = {.option = &blocks, .config = r->config};
+    int64_t depth = 0;
+    r->at = node;
+    bool number = node->kind == NODE_SCALAR && !node->quoted && strchr("-0123456789", *node->text);
+    if (number && *node->text)
+        TRY(read_whole(&whole, node, &depth));
+    else
+        TRY(need_list(r, node));
+    if (!r->fallback && !depth && node->count == 0)
+        return fail(ERR_CONFIG, "the list of layers is empty");
     layers_free(field);
+    r->config->model.depth = depth;
     r->config->model.layer = mem_new((size_t)node->count * sizeof(ConfigLayer));
     for (int i = 0; i < node->count; ++i) {
         ++r->config->model.layer_count;
@@ -190,19 +242,15 @@ static void print_attr(FILE *out, const ConfigAttr *attr)
     print_text(out, attr->key);
     fputs(": ", out);
     bool list = strchr(attr->value, ',') != NULL;
-    char *rest = mem_text(attr->value), *walk = rest, *item;
     if (list) fputc('[', out);
-    for (int i = 0; (item = strsep(&walk, ",")); ++i) {
-        if (i) fputs(", ", out);
-        print_text(out, item);
-    }
+    print_items(out, attr->value);
     if (list) fputc(']', out);
-    mem_free(&rest);
 }
 
 static void layers_print(FILE *out, const Option *o, const Config *config)
 {
     (void)o;
+    if (config->model.depth > 0) fprintf(out, "%lld", (long long)config->model.depth);
     for (int i = 0; i < config->model.layer_count; ++i) {
         const ConfigLayer *layer = &config->model.layer[i];
         fputs("\n    - ", out);
@@ -219,4 +267,5 @@ static void layers_print(FILE *out, const Option *o, const Config *config)
 const OptionKind kind_flags = {"[WORD, ...]", true, flags_read, flags_print, NULL};
 const OptionKind kind_ints = {"[INT, ...]", true, reals_read, reals_print, list_free};
 const OptionKind kind_reals = {"[NUMBER, ...]", true, reals_read, reals_print, list_free};
-const OptionKind kind_layers = {"LIST", true, layers_read, layers_print, layers_free};
+const OptionKind kind_names = {"[NAME, ...]", true, names_read, names_print, names_free};
+const OptionKind kind_layers = {"LIST|INT", true, layers_read, layers_print, layers_free};

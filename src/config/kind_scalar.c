@@ -1,5 +1,5 @@
-/* Kinds of single values: whole and real numbers, true|false, text, one word of several, checkpoint.resume. A number is
- * the whole word or an error: no 32x, no 1e3 for a whole number, no nan, nothing rounded. */
+/* Kinds of single values: whole and real numbers, sizes, true|false, text, one word of several, checkpoint.resume,
+ * grid.schedule. A number is the whole word or an error: no 32x, no 1e3 for a whole number, no nan, nothing rounded. */
 #include "option.h"
 
 #include <ctype.h>
@@ -76,7 +76,7 @@ static Status whole_fail(const char *text)
     return fail(ERR_CONFIG, "'%s' is not a whole number", text);
 }
 
-static Status int_read(Reading *r, void *field, const Node *node)
+Status read_whole(Reading *r, const Node *node, int64_t *whole)
 {
     TRY(need_plain(r, node));
     const char *digits = node->text + (*node->text == '-');
@@ -87,8 +87,14 @@ static Status int_read(Reading *r, void *field, const Node *node)
     long long value = strtoll(node->text, NULL, 10);
     bool outside = value < r->option->min || value > r->option->max;
     if (errno == ERANGE || (outside && !r->fallback)) return range_fail(r, node);
-    if (field) *(int64_t *)field = value;
+    *whole = value;
     return OK;
+}
+
+static Status int_read(Reading *r, void *field, const Node *node)
+{
+    int64_t checked;
+    return read_whole(r, node, field ? field : &checked);
 }
 
 static void int_print(FILE *out, const Option *o, const Config *config)
@@ -96,18 +102,23 @@ static void int_print(FILE *out, const Option *o, const Config *config)
     fprintf(out, "%lld", (long long)*(const int64_t *)option_value(o, config));
 }
 
-Status read_real(Reading *r, const Node *node, double *value)
+/* v, which the node's text stands for, if it is finite and in range. */
+static Status take_real(const Reading *r, const Node *node, double v, double *value)
 {
     const Option *o = r->option;
-    TRY(need_plain(r, node));
-    if (!is_number(node->text)) return fail(ERR_CONFIG, "'%s' is not a number", node->text);
-    double v = strtod(node->text, NULL);
     if (!isfinite(v))
         return fail(ERR_CONFIG, "%s is too large for a double-precision number", node->text);
     bool low = o->lo_open ? v <= o->lo : v < o->lo, high = o->hi_open ? v >= o->hi : v > o->hi;
     if (!r->fallback && (low || high)) return range_fail(r, node);
     *value = v;
     return OK;
+}
+
+Status read_real(Reading *r, const Node *node, double *value)
+{
+    TRY(need_plain(r, node));
+    if (!is_number(node->text)) return fail(ERR_CONFIG, "'%s' is not a number", node->text);
+    return take_real(r, node, strtod(node->text, NULL), value);
 }
 
 static Status real_read(Reading *r, void *field, const Node *node)
@@ -118,6 +129,33 @@ static Status real_read(Reading *r, void *field, const Node *node)
 static void real_print(FILE *out, const Option *o, const Config *config)
 {
     json_number(out, *(const double *)option_value(o, config));
+}
+
+/* Bytes in one of what the word names ("", "kB", "GiB", ..., in any case); 0 where it names none. */
+static double unit_bytes(const char *word)
+{
+    static const char letters[] = "kmgt";
+    if (!*word || !strcasecmp(word, "B")) return 1;
+    const char *letter = strchr(letters, tolower((unsigned char)*word));
+    bool binary = letter && !strcasecmp(word + 1, "iB");
+    if (!letter || (!binary && strcasecmp(word + 1, "B") != 0)) return 0;
+    return pow(binary ? 1024 : 1000, (double)(letter - letters + 1));
+}
+
+/* A number, or a number and a unit: 8GB, 1.5 GiB. */
+static Status bytes_read(Reading *r, void *field, const Node *node)
+{
+    TRY(need_plain(r, node));
+    size_t digits = strspn(node->text, "+-.0123456789eE");
+    char *number = mem_format("%.*s", (int)digits, node->text);
+    double value = strtod(number, NULL);
+    bool good = is_number(number);
+    mem_free(&number);
+    const char *unit = node->text + digits + strspn(node->text + digits, " ");
+    if (!good || unit_bytes(unit) == 0)
+        return fail(ERR_CONFIG, "'%s' is not a size: write a number of bytes, 500MB, 8GB or 2GiB",
+                    node->text);
+    return take_real(r, node, value * unit_bytes(unit), field);
 }
 
 static Status bool_read(Reading *r, void *field, const Node *node)
@@ -242,9 +280,44 @@ static void resume_free(void *field)
     mem_free(&((Config *)(void *)config)->checkpoint.resume_path);
 }
 
+/* A plan of actions from a file, as file:PATH, or a word. */
+static Status schedule_read(Reading *r, void *field, const Node *node)
+{
+    static const char file[] = "file:";
+    char **path = &r->config->grid.schedule_path;
+    TRY(read_text(r, node));
+    bool named = !strncmp(node->text, file, strlen(file));
+    if (!named) TRY(enum_read(r, field, node));
+    if (named && !node->text[strlen(file)])
+        return fail(ERR_CONFIG, "file: names no file: write file:PATH");
+    mem_free(path);
+    if (named) *path = mem_text(node->text + strlen(file));
+    if (named) *(int *)field = SCHEDULE_FILE;
+    return OK;
+}
+
+static void schedule_print(FILE *out, const Option *o, const Config *config)
+{
+    if (config->grid.schedule != SCHEDULE_FILE) {
+        enum_print(out, o, config);
+        return;
+    }
+    char *text = mem_format("file:%s", config->grid.schedule_path);
+    print_text(out, text);
+    mem_free(&text);
+}
+
+static void schedule_free(void *field)
+{
+    char *config = (char *)field - offsetof(Config, grid.schedule);
+    mem_free(&((Config *)(void *)config)->grid.schedule_path);
+}
+
 const OptionKind kind_int = {"INT", false, int_read, int_print, NULL};
 const OptionKind kind_real = {"NUMBER", false, real_read, real_print, NULL};
+const OptionKind kind_bytes = {"BYTES", false, bytes_read, real_print, NULL};
 const OptionKind kind_bool = {"true|false", false, bool_read, bool_print, NULL};
 const OptionKind kind_text = {"TEXT", false, text_read, text_print, text_free};
 const OptionKind kind_enum = {"WORD", false, enum_read, enum_print, NULL};
 const OptionKind kind_resume = {"auto|no|PATH", false, resume_read, resume_print, resume_free};
+const OptionKind kind_schedule = {"WORD", false, schedule_read, schedule_print, schedule_free};

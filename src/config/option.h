@@ -24,8 +24,9 @@ typedef struct OptionKind {
     void (*print)(FILE *out, const Option *option, const Config *config); /* as YAML */
     void (*free)(void *field);                                            /* NULL: owns nothing */
 } OptionKind;
-extern const OptionKind kind_int, kind_real, kind_bool, kind_text, kind_enum, kind_resume;
-extern const OptionKind kind_flags, kind_ints, kind_reals, kind_layers;
+extern const OptionKind kind_int, kind_real, kind_bytes, kind_bool, kind_text, kind_enum;
+extern const OptionKind kind_resume, kind_schedule;
+extern const OptionKind kind_flags, kind_ints, kind_reals, kind_names, kind_layers;
 
 struct Option {
     const char *key; /* "train.batch" */
@@ -34,7 +35,7 @@ struct Option {
     const char *fallback; /* the default, as a user would write it */
     const char *unset;    /* what the default means where it stands for "not set"; else NULL */
     int64_t min, max;     /* kind_int: range. kind_text: least length */
-    double lo, hi;        /* kind_real and items of lists: range */
+    double lo, hi;        /* kind_real, kind_bytes and items of lists: range */
     bool lo_open, hi_open;
     const char *words; /* kind_enum, kind_flags: "a|b|c", numbered from 0 (flags: a bit each) */
     const char *later; /* words known but not in this version; OPTION_NO_FIELD: what is missing */
@@ -77,6 +78,7 @@ int words_find(const char *words, const char *word);
 Status words_fail(const char *words, const char *word);
 
 /* Scalars of lists go by the same rules as single ones. */
+Status read_whole(Reading *reading, const Node *node, int64_t *value);
 Status read_real(Reading *reading, const Node *node, double *value);
 Status read_text(Reading *reading, const Node *node);
 /* Text as a YAML scalar, quoted where it must be. */

@@ -36,7 +36,7 @@ const Option options[] = {
      .help = "Write trace.json, a time line for Chrome's or Perfetto's trace viewer."},
 
     {"model.name", &kind_text, AT(model.name), "", "none", LENGTH(1),
-     .help = "Model by name: mlp, lenet, resnet18, resnet34, resnet50, resnet101, mobilenet_v2."},
+     .help = "Model by name: mlp, lenet, resnet18, resnet34, resnet50, resnet101, mobilenet_v2, gpt2."},
     {"model.stem", &kind_enum, AT(model.stem), "imagenet", NULL, .words = "imagenet|small",
      .help = "resnet: first layers for large images (7x7, stride 2, pool) or small ones (3x3)."},
     {"model.classes", &kind_int, AT(model.classes), "0", "as the data set says", RANGE(1, MOST),
@@ -45,8 +45,20 @@ const Option options[] = {
      .help = "Share of activations dropped before the classifier."},
     {"model.hidden", &kind_ints, AT(model.hidden), "[512, 512]", NULL, .lo = 1, .hi = MOST,
      .help = "mlp: widths of the hidden layers."},
+    {"model.size", &kind_enum, AT(model.size), "own", NULL, .words = "own|124m|355m|774m|1558m",
+     .help = "gpt2: a published size, or own: model.layers, width, heads, context and vocab say."},
     {"model.layers", &kind_layers, AT(model.layer), "[]", "none",
-     .help = "Layers in order, instead of model.name: - conv2d: {channels: 32, kernel: 3}"},
+     .help = "Layers in order, instead of model.name: - conv2d: {channels: 32, kernel: 3}; gpt2: how many blocks."},
+    {"model.width", &kind_int, AT(model.width), "0", "as model.size says", RANGE(1, MOST),
+     .help = "gpt2: width of the vectors between the blocks."},
+    {"model.heads", &kind_int, AT(model.heads), "0", "as model.size says", RANGE(1, MOST),
+     .help = "gpt2: attention heads of a block; must divide model.width."},
+    {"model.context", &kind_int, AT(model.context), "0", "1024 with model.size, else 256", RANGE(1, MOST),
+     .unit = "tokens", .help = "gpt2: tokens of a sample; a token data set is cut into samples of so many."},
+    {"model.vocab", &kind_int, AT(model.vocab), "0", "as the data set says", RANGE(1, MOST), .unit = "tokens",
+     .help = "gpt2: tokens that the model tells apart."},
+    {"model.positions", &kind_enum, AT(model.positions), "learned", NULL, .words = "learned|rotary",
+     .help = "gpt2: how a token's place comes in: a learned vector, or rotated queries and keys."},
 
     {"data.train", &kind_text, AT(data.train), "", "none", LENGTH(1),
      .help = "HDF5 file to train on."},
@@ -100,6 +112,8 @@ const Option options[] = {
      .help = "Epochs from one evaluation to the next; 0: only at the end."},
     {"train.log_every", &kind_int, AT(train.log_every), "50", NULL, RANGE(1, MOST), .unit = "steps",
      .help = "Steps from one line of metrics.jsonl to the next."},
+    {"train.memory", &kind_bytes, AT(train.memory), "0", "what the machine has", .lo = 1, .hi = INFINITY,
+     .unit = "bytes", .help = "What a rank may use, as 8GB, 500MB or 2GiB; a run that needs more is refused before it starts."},
 
     {"optim.name", &kind_enum, AT(optim.name), "sgd", NULL, .words = "sgd|adam|adamw|lars|lamb",
      .help = "Update rule."},
@@ -138,12 +152,23 @@ const Option options[] = {
     {"optim.warmup_epochs", &kind_real, AT(optim.warmup_epochs), "0", "no warm-up", REAL_FROM(0),
      .unit = "epochs", .help = "The same in epochs, instead of optim.warmup_steps."},
 
-    {"grid.dp", &kind_int, AT(grid.dp), "0", "all ranks", RANGE(1, 1048576), .unit = "ranks",
-     .help = "Data-parallel replicas; must equal the number of ranks."},
-    {"grid.pp", &kind_int, OPTION_NO_FIELD, "1", NULL, RANGE(1, 1), .later = "pipeline stages",
-     .help = "Pipeline stages; only 1 in this version."},
-    {"grid.tp", &kind_int, OPTION_NO_FIELD, "1", NULL, RANGE(1, 1), .later = "tensor parallelism",
+    {"grid.dp", &kind_int, AT(grid.dp), "0", "ranks / (pp * tp)", RANGE(1, 1048576), .unit = "ranks",
+     .help = "Data-parallel replicas."},
+    {"grid.pp", &kind_int, AT(grid.pp), "1", NULL, RANGE(1, 1048576), .unit = "ranks",
+     .help = "Pipeline stages of a replica."},
+    {"grid.tp", &kind_int, AT(grid.tp), "1", NULL, RANGE(1, 1), .later = "tensor-parallel ranks",
      .help = "Tensor-parallel ranks; only 1 in this version."},
+    {"grid.zero", &kind_enum, AT(grid.zero), "0", NULL, .words = "0|1", .later = "2|3",
+     .help = "What replicas share out instead of each holding all of it: 0 nothing, 1 the optimizer's state (on CPUs)."},
+    {"grid.schedule", &kind_schedule, AT(grid.schedule), "1f1b", NULL,
+     .words = "1f1b|gpipe|interleaved|zero-bubble|file:PATH",
+     .help = "Order of a stage's work on the micro-batches; the result is the same to the bit."},
+    {"grid.chunks", &kind_int, AT(grid.chunks), "0", "2 for interleaved, else 1", RANGE(1, 1024),
+     .help = "Pieces of the model that each stage holds; more than 1 needs grid.schedule interleaved or file:PATH."},
+    {"grid.cuts", &kind_names, AT(grid.cuts), "[]", "by cost",
+     .help = "Where the model is cut: the first layer of each stage's chunk but the first, by name."},
+    {"grid.recompute", &kind_enum, AT(grid.recompute), "none", NULL, .words = "none|block|auto",
+     .help = "What is computed again in backward instead of being kept."},
     {"grid.transport", &kind_enum, AT(grid.transport), "auto", NULL, .words = "auto|shm|mpi|nccl",
      .help = "How gradients are summed; auto: shared memory on one node, nccl on GPUs, else MPI."},
     {"grid.bucket_mb", &kind_real, AT(grid.bucket_mb), "4", NULL, REAL_ABOVE(0), .unit = "MB",
@@ -219,7 +244,8 @@ static char *real_range(const Option *o, char *out)
 char *option_range(const Option *o, char *out)
 {
     *out = 0;
-    if (o->kind == &kind_real || o->kind == &kind_reals || o->kind == &kind_ints)
+    if (o->kind == &kind_real || o->kind == &kind_bytes || o->kind == &kind_reals ||
+        o->kind == &kind_ints)
         return real_range(o, out);
     if (o->kind != &kind_int) return out;
     if (o->min == o->max)

@@ -92,14 +92,49 @@ static Status check_name(Config *config)
     return OK;
 }
 
+/* A model by name may say how many blocks it has (model.layers: 12); a list of layers takes the name's place. */
+static Status check_model(Config *config)
+{
+    if (config->model.layer_count > 0) TRY(exclude(config, "model.name", "model.layers"));
+    if (config->model.depth > 0 && !*config->model.name)
+        return config_fail_key(config, "model.layers",
+                               "a number of blocks needs a model by name: set model.name: gpt2");
+    return OK;
+}
+
+static int64_t count_names(const char *joined)
+{
+    int64_t count = *joined ? 1 : 0;
+    for (const char *c = joined; *c; ++c) count += *c == ',';
+    return count;
+}
+
+static Status check_grid(Config *config)
+{
+    bool interleaved = config->grid.schedule == SCHEDULE_INTERLEAVED;
+    if (config->grid.chunks == 0) config->grid.chunks = interleaved ? 2 : 1;
+    if (config->grid.chunks > 1 && !interleaved && config->grid.schedule != SCHEDULE_FILE)
+        return config_fail_key(config, "grid.chunks",
+                               "more than 1 needs grid.schedule: interleaved, or file:PATH");
+    int64_t cuts = count_names(config->grid.cuts), pieces = config->grid.pp * config->grid.chunks;
+    if (cuts > 0 && cuts != pieces - 1)
+        return config_fail_key(config, "grid.cuts",
+                               "names %lld layer%s, but %lld stage%s of %lld chunk%s need %lld",
+                               (long long)cuts, cuts == 1 ? "" : "s", (long long)config->grid.pp,
+                               config->grid.pp == 1 ? "" : "s", (long long)config->grid.chunks,
+                               config->grid.chunks == 1 ? "" : "s", (long long)pieces - 1);
+    return OK;
+}
+
 Status apply_rules(Config *config)
 {
     TRY(exclude(config, "train.epochs", "train.steps"));
-    TRY(exclude(config, "model.name", "model.layers"));
+    TRY(check_model(config));
     TRY(exclude(config, "optim.warmup_steps", "optim.warmup_epochs"));
     TRY(check_name(config));
     TRY(check_train(config));
     TRY(check_optim(config));
+    TRY(check_grid(config));
     if (is_set(config, "train.label_smoothing") && config->train.loss == LOSS_MSE)
         return config_fail_key(config, "train.label_smoothing", "needs train.loss: softmax");
     return check_data(config);

@@ -19,6 +19,9 @@ float element_float(ElementType type, const void *p);
 /* to[i * to_step] = from[i * from_step] * a + b for i < n; to_step is 1 or -1. */
 void element_row(ElementType type, float *to, int to_step, const void *from, int64_t from_step,
                  int64_t n, float a, float b);
+/* Index of the first of n whole numbers that is not in 0..below-1, or -1; and their copy as int32, once they are. */
+int64_t element_outside(ElementType type, const void *from, int64_t n, int64_t below);
+void element_int32(ElementType type, int32_t *to, const void *from, int64_t n);
 /* Index of the first NaN or infinity among n values, or -1. */
 int64_t element_not_finite(ElementType type, const void *from, int64_t n);
 
@@ -40,13 +43,46 @@ const char *h5_words(void);
 void h5_storage_text(hid_t dataset, char *out, size_t out_bytes);
 
 /* ---- reading ---- */
+/* A reader of x or y alone, where the other is not wanted. */
+Status reader_new_part(Reader **reader, const DataSet *set, bool x, bool y);
+/* ERR_DATA: the token at this position of x is not in the set's vocabulary. */
+Status token_fail(const DataSet *set, int64_t position, int64_t token);
+/* Reads all tokens: each must be in the vocabulary. */
+Status tokens_check(const DataSet *set);
 /* ERR_DATA: this sample's label is not among the set's classes. */
 Status label_fail(const DataSet *set, int64_t sample, int64_t label);
-/* `count` samples from `first` on, raw, in one read where the storage allows. */
+/* `count` samples (of token sets: tokens) from `first` on, raw, in one read where the storage allows. */
 Status reader_get_run(Reader *reader, int64_t first, int64_t count, void *x);
 /* to[0..n) = from[0..n) out of a mapped file; false where the file has become shorter or its file system failed. */
 bool map_copy(void *to, const void *from, size_t n);
 void map_guard_install(void);
+
+/* ---- writing ---- */
+herr_t h5_put_text(hid_t file, const char *name, const char *value);
+/* n values of `type` as an attribute; n 0: a single one. */
+herr_t h5_put_numbers(hid_t file, const char *name, hid_t stored, hid_t type, const void *value,
+                      hsize_t n);
+/* Makes one contiguous data set with its space reserved; *offset: where its bytes lie. */
+herr_t h5_put_array(hid_t file, const char *name, hid_t type, int ndim, const hsize_t *dim,
+                    int64_t *offset);
+
+typedef struct PartFile { /* OUT.part, on its way to become OUT */
+    char *out, *part;     /* owned */
+    int fd;
+} PartFile;
+typedef herr_t PartPut(void *user, hid_t file);
+/* ERR_USAGE: out is there already and not force. */
+Status part_free_place(const char *out, bool force);
+/* Creates out.part, with `bytes` reserved for what put lays out in it. Nothing to release where it failed. */
+Status part_new(PartFile *part, const char *out, bool force, int64_t bytes, PartPut *put,
+                void *user);
+Status part_write(const PartFile *part, const void *from, int64_t bytes, int64_t at);
+/* Opens the file through HDF5 once more for put. */
+Status part_change(const PartFile *part, PartPut *put, void *user);
+/* Syncs and renames; on error, and in part_drop, out.part is removed and an earlier out stays as it was. */
+Status part_finish(PartFile *part);
+void part_drop(PartFile *part);
+Status part_failed(const PartFile *part, const char *why); /* ERR_IO */
 
 /* ---- writing a weft data set of uint8 images ---- */
 typedef struct ImageWriter ImageWriter;

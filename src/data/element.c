@@ -50,7 +50,7 @@ bool element_is_float(ElementType type)
 }
 
 /* Expands to one case for each type: X(enumerator, C type). */
-#define ELEMENT_TYPES(X)                                                                           \
+#define INTEGER_TYPES(X)                                                                           \
     X(ELEM_U8, uint8_t)                                                                            \
     X(ELEM_I8, int8_t)                                                                             \
     X(ELEM_U16, uint16_t)                                                                          \
@@ -58,7 +58,9 @@ bool element_is_float(ElementType type)
     X(ELEM_U32, uint32_t)                                                                          \
     X(ELEM_I32, int32_t)                                                                           \
     X(ELEM_U64, uint64_t)                                                                          \
-    X(ELEM_I64, int64_t)                                                                           \
+    X(ELEM_I64, int64_t)
+#define ELEMENT_TYPES(X)                                                                           \
+    INTEGER_TYPES(X)                                                                               \
     X(ELEM_F32, float)                                                                             \
     X(ELEM_F64, double)
 
@@ -76,6 +78,55 @@ int64_t element_integer(ElementType type, const void *p)
 #undef X
     }
     die("element type %d", (int)type);
+}
+
+/* An unsigned comparison finds values below 0, too. */
+#define X(e, T)                                                                                    \
+    static bool outside_##e(const T *from, int64_t n, uint64_t below)                              \
+    {                                                                                              \
+        bool any = false;                                                                          \
+        for (int64_t i = 0; i < n; ++i) any |= (uint64_t)from[i] >= below;                         \
+        return any;                                                                                \
+    }                                                                                              \
+    static void int32_##e(int32_t *to, const T *from, int64_t n)                                   \
+    {                                                                                              \
+        for (int64_t i = 0; i < n; ++i) to[i] = (int32_t)from[i];                                  \
+    }
+INTEGER_TYPES(X)
+#undef X
+
+int64_t element_outside(ElementType type, const void *from, int64_t n, int64_t below)
+{
+    bool any = false;
+    switch (type) {
+#define X(e, T)                                                                                    \
+    case e:                                                                                        \
+        any = outside_##e(from, n, (uint64_t)below);                                               \
+        break;
+        INTEGER_TYPES(X)
+#undef X
+    default:
+        die("element_outside: %s", element_name(type));
+    }
+    for (int64_t i = 0; any && i < n; ++i) {
+        int64_t v = element_integer(type, (const uint8_t *)from + (size_t)i * element_bytes(type));
+        if (v < 0 || v >= below) return i;
+    }
+    return -1;
+}
+
+void element_int32(ElementType type, int32_t *to, const void *from, int64_t n)
+{
+    switch (type) {
+#define X(e, T)                                                                                    \
+    case e:                                                                                        \
+        int32_##e(to, from, n);                                                                    \
+        return;
+        INTEGER_TYPES(X)
+#undef X
+    default:
+        die("element_int32: %s", element_name(type));
+    }
 }
 
 float element_float(ElementType type, const void *p)

@@ -1,7 +1,8 @@
 /* A thread that fills micro-batches ahead of the training. Slots form a ring: the thread fills slot (filled mod slots)
- * while filled - returned < slots, loader_next takes slot (taken mod slots) once taken < filled and returns the one
- * before. Both sides sleep on condition variables. The thread never takes a signal meant for the program, and an error
- * in it waits until the good micro-batches before it are taken. Depends on the plan alone, never on time. */
+ * while filled - returned < slots, loader_next takes slot (taken mod slots) once taken < filled, loader_return gives slot
+ * (returned mod slots) back. Both sides sleep on condition variables. The thread never takes a signal meant for the
+ * program, and an error in it waits until the good micro-batches before it are taken. Depends on the plan alone, never
+ * on time. */
 #include "data_private.h"
 
 #include <pthread.h>
@@ -31,11 +32,11 @@ struct Loader {
     int64_t raw_samples;
 
     int slots;
-    Batch *slot;      /* owned, like all their arrays */
-    float *x;         /* one arena for all slots */
-    size_t x_bytes;   /* of the arena */
-    int64_t x_floats; /* of one slot */
-    int64_t sample_floats;
+    Batch *slot;                       /* owned, like all their arrays */
+    float *x;                          /* one arena for all slots; NULL: no images */
+    size_t x_bytes;                    /* of the arena */
+    int64_t x_floats;                  /* of one slot */
+    int64_t sample_floats, row_labels; /* of one sample */
 };
 
 /* One NaN would spread to all parameters, and a relu would hide it from the loss. */
@@ -47,6 +48,7 @@ static Status not_finite(const Loader *l, const DataArray *array, int64_t sample
                 l->set.path, (long long)sample, array->name);
 }
 
+/* The label or the targets of row r, whichever there is. */
 static Status row_read(Loader *l, Batch *b, int64_t r)
 {
     int64_t width = l->set.target_width;
@@ -66,45 +68,89 @@ static Status row_augment(Loader *l, Batch *b, int64_t r, const uint8_t *raw)
     return OK;
 }
 
-static Status fill_shuffled(Loader *l, Batch *b, int64_t first)
+/* Sample i is T tokens from i * T on; its labels begin one later. Each must be in the vocabulary: a row of the embedding
+ * is taken by it. */
+static Status row_tokens(Loader *l, Batch *b, int64_t r)
 {
-    uint64_t seed = (uint64_t)l->config->run.seed;
-    for (int r = 0; r < b->rows; ++r)
-        b->sample[r] = sampler_at(l->set.samples, seed, b->epoch, first + r);
+    const DataArray *x = &l->set.x;
+    int64_t context = l->set.context, first = b->sample[r] * context + (b->tokens ? 0 : 1);
+    int64_t count = context + (b->tokens && b->labels ? 1 : 0);
+    const uint8_t *label = l->raw + (b->tokens ? x->sample_bytes : 0);
+    if (!b->tokens && !b->labels) return OK;
+    TRY(reader_get_run(l->reader, first, count, l->raw));
+    int64_t bad = element_outside(x->type, l->raw, count, l->set.vocab);
+    if (bad >= 0)
+        return token_fail(&l->set, first + bad,
+                          element_integer(x->type, l->raw + bad * x->sample_bytes));
+    if (b->tokens) element_int32(x->type, b->tokens + r * context, l->raw, context);
+    if (b->labels) element_int32(x->type, b->labels + r * context, label, context);
+    return OK;
+}
+
+static Status fill_tokens(Loader *l, Batch *b)
+{
     for (int r = 0; r < b->rows; ++r) {
         if (r + 1 < b->rows) reader_hint(l->reader, b->sample[r + 1]);
-        TRY(reader_get(l->reader, b->sample[r], l->raw, NULL, NULL));
-        TRY(row_augment(l, b, r, l->raw));
+        TRY(row_tokens(l, b, r));
+    }
+    return OK;
+}
+
+static Status fill_one_by_one(Loader *l, Batch *b)
+{
+    for (int r = 0; r < b->rows; ++r) {
+        if (b->x) {
+            if (r + 1 < b->rows) reader_hint(l->reader, b->sample[r + 1]);
+            TRY(reader_get(l->reader, b->sample[r], l->raw, NULL, NULL));
+            TRY(row_augment(l, b, r, l->raw));
+        }
         TRY(row_read(l, b, r));
     }
     return OK;
 }
 
-static Status fill_in_order(Loader *l, Batch *b, int64_t first)
+/* Samples that follow each other: x in long reads. */
+static Status fill_in_runs(Loader *l, Batch *b)
 {
-    for (int r = 0; r < b->rows; ++r) b->sample[r] = first + r;
-    for (int64_t at = 0; at < b->rows; at += l->raw_samples) {
+    for (int64_t at = 0; b->x && at < b->rows; at += l->raw_samples) {
         int64_t n = b->rows - at < l->raw_samples ? b->rows - at : l->raw_samples;
-        TRY(reader_get_run(l->reader, first + at, n, l->raw));
-        for (int64_t i = 0; i < n; ++i) {
+        TRY(reader_get_run(l->reader, b->sample[at], n, l->raw));
+        for (int64_t i = 0; i < n; ++i)
             TRY(row_augment(l, b, at + i, l->raw + i * l->set.x.sample_bytes));
-            TRY(row_read(l, b, at + i));
-        }
     }
+    for (int r = 0; r < b->rows; ++r) TRY(row_read(l, b, r));
     return OK;
 }
 
-/* Clears what the rows beyond `rows` held the last time around. */
+/* Clears what the rows beyond `rows` held the last time around: `each` values a row. */
+static void pad_floats(const Loader *l, const Batch *b, float *at, int64_t each)
+{
+    int64_t rest = (l->plan.micro_batch - b->rows) * each;
+    if (at) memset(at + b->rows * each, 0, (size_t)rest * sizeof *at);
+}
+
+static void pad_integers(const Loader *l, const Batch *b, int32_t *at, int64_t each)
+{
+    int64_t rest = (l->plan.micro_batch - b->rows) * each;
+    if (at) memset(at + b->rows * each, 0, (size_t)rest * sizeof *at);
+}
+
 static void pad(const Loader *l, Batch *b)
 {
-    int64_t rest = l->plan.micro_batch - b->rows;
-    memset(b->x + b->rows * l->sample_floats, 0, (size_t)(rest * l->sample_floats) * sizeof(float));
-    for (int64_t r = b->rows; r < l->plan.micro_batch; ++r) {
-        b->sample[r] = -1;
-        if (b->labels) b->labels[r] = 0;
-        for (int64_t k = 0; b->targets && k < l->set.target_width; ++k)
-            b->targets[r * l->set.target_width + k] = 0.0f;
-    }
+    pad_floats(l, b, b->x, l->sample_floats);
+    pad_integers(l, b, b->tokens, l->set.context);
+    pad_integers(l, b, b->labels, l->row_labels);
+    pad_floats(l, b, b->targets, l->set.target_width);
+    for (int64_t r = b->rows; r < l->plan.micro_batch; ++r) b->sample[r] = -1;
+}
+
+/* Which samples: position `first` of this epoch and those after it. */
+static void choose_samples(const Loader *l, Batch *b, int64_t first)
+{
+    uint64_t seed = (uint64_t)l->config->run.seed;
+    for (int r = 0; r < b->rows; ++r)
+        b->sample[r] =
+            l->plan.training ? sampler_at(l->set.samples, seed, b->epoch, first + r) : first + r;
 }
 
 static Status slot_fill(Loader *l, Batch *b)
@@ -116,7 +162,9 @@ static Status slot_fill(Loader *l, Batch *b)
     int64_t first = l->step * p->batch + b->micro * p->micro_batch, left = l->set.samples - first;
     b->rows = (int)(left < 0 ? 0 : left < p->micro_batch ? left : p->micro_batch);
     pad(l, b);
-    return p->training ? fill_shuffled(l, b, first) : fill_in_order(l, b, first);
+    choose_samples(l, b, first);
+    if (l->set.kind == DATA_TOKENS) return fill_tokens(l, b);
+    return p->training ? fill_one_by_one(l, b) : fill_in_runs(l, b);
 }
 
 /* To the next micro-batch; false after the last one of an evaluation. */
@@ -168,6 +216,9 @@ static Status plan_check(const Loader *l)
     if (p->training && c->data.augment && l->set.kind != DATA_IMAGE)
         return config_fail_key(c, "data.augment", "%s holds no images; remove data.augment",
                                l->set.path);
+    if (l->set.kind == DATA_TOKENS && c->train.loss != LOSS_SOFTMAX)
+        return config_fail_key(c, "train.loss", "%s holds tokens: set train.loss: softmax",
+                               l->set.path);
     if (l->set.target_width > 0 && c->train.loss == LOSS_SOFTMAX)
         return fail(ERR_DATA,
                     "%s: %s holds floats, but train.loss softmax needs integer labels; set "
@@ -176,25 +227,44 @@ static Status plan_check(const Loader *l)
     return OK;
 }
 
+/* Room for what one read brings: a run of samples in evaluation, else one; of tokens, T + 1 of them. */
+static void raw_new(Loader *l)
+{
+    int64_t n = l->plan.micro_batch, bytes = l->set.x.sample_bytes, run = RUN_BYTES / bytes;
+    l->raw_samples = l->plan.training || run < 1 ? 1 : run < n ? run : n;
+    if (l->set.kind == DATA_TOKENS) l->raw_samples = l->set.context + 1;
+    l->raw = mem_new((size_t)(l->raw_samples * bytes));
+}
+
+static void slot_new(const Loader *l, Batch *b)
+{
+    const LoaderPlan *p = &l->plan;
+    size_t n = (size_t)p->micro_batch, context = (size_t)l->set.context;
+    bool tokens = l->set.kind == DATA_TOKENS;
+    b->sample = mem_new(n * sizeof *b->sample);
+    if (tokens && !p->no_x) b->tokens = mem_new(n * context * sizeof *b->tokens);
+    if (l->row_labels > 0 && !p->no_y)
+        b->labels = mem_new(n * (size_t)l->row_labels * sizeof *b->labels);
+    if (l->set.target_width > 0 && !p->no_y)
+        b->targets = mem_new(n * (size_t)l->set.target_width * sizeof *b->targets);
+}
+
 static void slots_new(Loader *l)
 {
-    int64_t n = l->plan.micro_batch, width = l->set.target_width;
-    int64_t run = RUN_BYTES / l->set.x.sample_bytes;
+    int64_t n = l->plan.micro_batch;
+    bool tokens = l->set.kind == DATA_TOKENS;
     l->sample_floats = l->set.channels * l->set.height * l->set.width;
     l->x_floats = (n * l->sample_floats + ALIGN_FLOATS - 1) / ALIGN_FLOATS * ALIGN_FLOATS;
+    l->row_labels = tokens ? l->set.context : l->set.target_width > 0 ? 0 : 1;
     l->slots = l->plan.slots;
     l->x_bytes = (size_t)(l->x_floats * l->slots) * sizeof(float);
-    l->x = mem_pages_new(l->x_bytes);
+    if (!tokens && !l->plan.no_x) l->x = mem_pages_new(l->x_bytes);
     l->slot = mem_new((size_t)l->slots * sizeof *l->slot);
     for (int i = 0; i < l->slots; ++i) {
-        Batch *b = &l->slot[i];
-        b->x = l->x + i * l->x_floats;
-        b->sample = mem_new((size_t)n * sizeof *b->sample);
-        if (width == 0) b->labels = mem_new((size_t)n * sizeof *b->labels);
-        if (width > 0) b->targets = mem_new((size_t)(n * width) * sizeof *b->targets);
+        slot_new(l, &l->slot[i]);
+        if (l->x) l->slot[i].x = l->x + i * l->x_floats;
     }
-    l->raw_samples = l->plan.training || run < 1 ? 1 : run < n ? run : n;
-    l->raw = mem_new((size_t)(l->raw_samples * l->set.x.sample_bytes));
+    if (tokens || !l->plan.no_x) raw_new(l);
 }
 
 /* Starts the thread with all signals blocked but those that a fault in it raises (map.c needs SIGBUS). */
@@ -220,7 +290,8 @@ static Status thread_start(Loader *l)
 static Status loader_open(Loader *l)
 {
     TRY(plan_check(l));
-    TRY(reader_new(&l->reader, &l->set));
+    TRY(reader_new_part(&l->reader, &l->set, !l->plan.no_x || l->set.kind == DATA_TOKENS,
+                        !l->plan.no_y));
     int64_t steps = data_steps_per_epoch(l->set.samples, l->plan.batch);
     l->epoch = l->plan.epoch + (l->plan.training ? l->plan.step / steps : 0);
     l->step = l->plan.training ? l->plan.step % steps : l->plan.step;
@@ -256,6 +327,7 @@ void loader_free(Loader **loader)
     }
     for (int i = 0; l->slot && i < l->slots; ++i) {
         mem_free(&l->slot[i].sample);
+        mem_free(&l->slot[i].tokens);
         mem_free(&l->slot[i].labels);
         mem_free(&l->slot[i].targets);
     }
@@ -270,25 +342,40 @@ void loader_free(Loader **loader)
     mem_free(loader);
 }
 
+/* Under the mutex: waits until there is a micro-batch to take, or will be none. */
+static void wait_filled(Loader *l, double *wait_s)
+{
+    if (l->taken < l->filled || l->ended) return;
+    double begun = clock_s();
+    while (l->taken == l->filled && !l->ended) pthread_cond_wait(&l->changed_filled, &l->mutex);
+    if (wait_s) *wait_s += clock_s() - begun;
+}
+
 Status loader_next(Loader *loader, const Batch **batch, double *wait_s)
 {
     Loader *l = loader;
     Status st = OK;
     *batch = NULL;
     pthread_mutex_lock(&l->mutex);
-    if (l->returned < l->taken) {
-        l->returned = l->taken;
-        pthread_cond_signal(&l->changed_returned);
-    }
-    if (l->taken == l->filled && !l->ended) {
-        double begun = clock_s();
-        while (l->taken == l->filled && !l->ended) pthread_cond_wait(&l->changed_filled, &l->mutex);
-        if (wait_s) *wait_s += clock_s() - begun;
-    }
-    if (l->taken < l->filled)
+    bool all_out =
+        l->taken - l->returned >= l->slots; /* we would wait for the thread, it for a slot */
+    if (!all_out) wait_filled(l, wait_s);
+    if (!all_out && l->taken < l->filled)
         *batch = &l->slot[l->taken++ % l->slots];
-    else
+    else if (!all_out)
         st = l->status;
     pthread_mutex_unlock(&l->mutex);
+    if (all_out)
+        return fail(ERR_BUG, "loader: all %d micro-batches are out, none was given back", l->slots);
     return st == OK ? OK : fail(st, "%s", l->message);
+}
+
+void loader_return(Loader *loader)
+{
+    Loader *l = loader;
+    pthread_mutex_lock(&l->mutex);
+    if (l->returned == l->taken) die("loader: a micro-batch is given back, but none is out");
+    ++l->returned;
+    pthread_cond_signal(&l->changed_returned);
+    pthread_mutex_unlock(&l->mutex);
 }

@@ -6,6 +6,7 @@
  *            likes (page faults would come 4 KiB at a time), and errors come back as errors.
  *   HDF5     chunked, compressed, compact or foreign byte order: through the library, under its lock, with a chunk cache
  *            sized for random access. y is then read whole at the start where it is small.
+ * In a token set a sample is `context` tokens of one long row, and a run is of tokens.
  * A reader has its own file descriptor and belongs to one thread. */
 #include "data_private.h"
 
@@ -114,10 +115,16 @@ static Status source_open_hdf5(Reader *r, Source *s)
     return OK;
 }
 
+/* Bytes that a sample takes: one read. */
+static int64_t request_bytes(const Reader *r, const DataArray *a)
+{
+    return a->sample_bytes * (r->set.kind == DATA_TOKENS ? r->set.context : 1);
+}
+
 static Status source_open(Reader *r, Source *s)
 {
     if (s->array->offset >= 0) {
-        if (s->array->sample_bytes <= MAP_SAMPLE) source_map(r, s);
+        if (request_bytes(r, s->array) <= MAP_SAMPLE) source_map(r, s);
         return OK;
     }
     hdf5_lock();
@@ -150,26 +157,25 @@ static Status extent_check(const Reader *r, const DataArray *a)
                 (long long)st.st_size);
 }
 
-static Status reader_open(Reader *r)
+static Status reader_open(Reader *r, bool x, bool y)
 {
-    if (r->set.kind == DATA_TOKENS)
-        return fail(ERR_DATA,
-                    "%s: holds tokens, which this version can describe but not train on; name an "
-                    "image or table data set",
-                    r->set.path);
     r->fd = open(r->set.path, O_RDONLY | O_CLOEXEC);
     if (r->fd < 0)
         return fail(ERR_NOINPUT, "%s: cannot be opened: %s", r->set.path, strerror(errno));
-    TRY(extent_check(r, &r->set.x));
-    TRY(extent_check(r, &r->set.y));
-    if (r->set.x.sample_bytes > MAP_SAMPLE) posix_fadvise(r->fd, 0, 0, POSIX_FADV_RANDOM);
-    TRY(source_open(r, &r->x));
-    TRY(source_open(r, &r->y));
-    r->y_row = mem_new((size_t)r->set.y.sample_bytes);
+    if (x) {
+        TRY(extent_check(r, &r->set.x));
+        if (request_bytes(r, &r->set.x) > MAP_SAMPLE) posix_fadvise(r->fd, 0, 0, POSIX_FADV_RANDOM);
+        TRY(source_open(r, &r->x));
+    }
+    if (y) {
+        TRY(extent_check(r, &r->set.y));
+        TRY(source_open(r, &r->y));
+        r->y_row = mem_new((size_t)r->set.y.sample_bytes);
+    }
     return OK;
 }
 
-Status reader_new(Reader **reader, const DataSet *set)
+Status reader_new_part(Reader **reader, const DataSet *set, bool x, bool y)
 {
     Reader *r = mem_new(sizeof *r);
     r->set = *set;
@@ -178,9 +184,14 @@ Status reader_new(Reader **reader, const DataSet *set)
     r->x.array = &r->set.x;
     r->y.array = &r->set.y;
     *reader = r;
-    Status st = reader_open(r);
+    Status st = reader_open(r, x, y && set->kind != DATA_TOKENS);
     if (st != OK) reader_free(reader);
     return st;
+}
+
+Status reader_new(Reader **reader, const DataSet *set)
+{
+    return reader_new_part(reader, set, true, true);
 }
 
 void reader_free(Reader **reader)
@@ -195,6 +206,15 @@ void reader_free(Reader **reader)
     if (r->fd >= 0) close(r->fd);
     mem_free(&r->y_row);
     mem_free(reader);
+}
+
+Status token_fail(const DataSet *set, int64_t position, int64_t token)
+{
+    return fail(ERR_DATA,
+                "%s: token %lld of %s is %lld, but there are %lld in the vocabulary (0 to %lld); "
+                "correct the data set or model.vocab",
+                set->path, (long long)position, set->x.name, (long long)token,
+                (long long)set->vocab, (long long)set->vocab - 1);
 }
 
 Status label_fail(const DataSet *set, int64_t sample, int64_t label)
@@ -225,7 +245,8 @@ static Status y_read(Reader *r, int64_t sample, int32_t *label, float *target)
 
 Status reader_get(Reader *reader, int64_t sample, void *x, int32_t *label, float *target)
 {
-    if (x) TRY(source_read(reader, &reader->x, sample, 1, x));
+    int64_t count = reader->set.kind == DATA_TOKENS ? reader->set.context : 1;
+    if (x) TRY(source_read(reader, &reader->x, sample * count, count, x));
     return label || target ? y_read(reader, sample, label, target) : OK;
 }
 
@@ -236,9 +257,9 @@ Status reader_get_run(Reader *reader, int64_t first, int64_t count, void *x)
 
 void reader_hint(const Reader *reader, int64_t sample)
 {
-    const DataArray *x = &reader->set.x;
-    if (!reader->x.mapped || sample < 0 || sample >= x->dim[0]) return;
-    const uint8_t *p = reader->x.first + sample * x->sample_bytes;
-    int64_t bytes = x->sample_bytes < 4096 ? x->sample_bytes : 4096;
+    int64_t bytes = request_bytes(reader, &reader->set.x);
+    if (!reader->x.mapped || sample < 0 || sample >= reader->set.samples) return;
+    const uint8_t *p = reader->x.first + sample * bytes;
+    if (bytes > 4096) bytes = 4096;
     for (int64_t i = 0; i < bytes; i += LINE) __builtin_prefetch(p + i, 0, 3);
 }

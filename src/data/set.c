@@ -1,7 +1,7 @@
 /* Opens a data set: finds x and y, checks type, shape, storage and extent, and gathers what training must know (classes,
  * mean, deviation, scale). Takes weft data sets by their root attributes and anybody's files by the config's data.x,
- * data.y and data.layout. Refuses what could not be read later: missing filters, external and virtual storage, extents
- * beyond the file's end. Only metadata is read; but where nothing says how many classes there are, labels are scanned. */
+ * data.y and data.layout; there one row of integers is tokens. Refuses what could not be read later: missing filters, external and virtual storage, extents
+ * beyond the file's end. Only metadata is read; but where nothing says how many classes or tokens there are, they are scanned. */
 #include "data_private.h"
 
 #include <math.h>
@@ -18,6 +18,7 @@ typedef struct Opening { /* what is at hand while a set is opened */
 
 Shape data_set_shape(const DataSet *set, int64_t micro_batch)
 {
+    if (set->kind == DATA_TOKENS) return shape_of(2, micro_batch, set->context, 1, 1);
     if (set->kind == DATA_IMAGE)
         return shape_of(4, micro_batch, set->channels, set->height, set->width);
     return shape_of(2, micro_batch, set->channels, 1, 1);
@@ -200,15 +201,16 @@ static Status x_shape(Opening *o)
     char dims[120];
     bool last = o->config && o->config->data.layout == LAYOUT_NHWC;
     set->channels = set->height = set->width = 1;
-    if (set->kind == DATA_TOKENS) {
-        if (x->ndim == 1 && !element_is_float(x->type)) return OK;
+    bool row = x->ndim == 1 && !element_is_float(x->type);
+    if (set->kind == DATA_TOKENS && !row)
         return fail(ERR_DATA, "%s: %s must be one row of integers, it is %s of %s", set->path,
                     x->name, dims_text(x, dims), element_name(x->type));
-    }
+    if (row && !o->weft) set->kind = DATA_TOKENS;
+    if (set->kind == DATA_TOKENS) return OK;
     if (x->ndim < 2 || (o->weft && set->kind != (x->ndim == 2 ? DATA_TABLE : DATA_IMAGE)))
         return fail(ERR_DATA,
                     "%s: %s has the shape %s; images are (N,C,H,W), (N,H,W,C) or (N,H,W), vectors "
-                    "(N,D); name another with data.x",
+                    "(N,D), tokens integers (N); name another with data.x",
                     set->path, x->name, dims_text(x, dims));
     set->kind = x->ndim == 2 ? DATA_TABLE : DATA_IMAGE;
     if (last && o->weft && x->ndim == 4)
@@ -245,28 +247,31 @@ static Status y_shape(Opening *o)
     return OK;
 }
 
-/* Reads all labels in pieces: each must lie in 0..set->classes-1. *largest may be NULL. */
-static Status labels_scan(const DataSet *set, int64_t *largest)
+/* Reads all labels, or tokens, in pieces: each must lie in 0..classes-1 (vocab-1). *largest may be NULL. */
+static Status integers_scan(const DataSet *set, int64_t *largest)
 {
     enum { PIECE = 1 << 16 };
     Reader *reader;
-    int64_t most = 0;
-    size_t bytes = element_bytes(set->y.type);
-    DataSet only_y = *set; /* a reader of x = y: one array, in runs */
-    only_y.x = set->y;
-    TRY(reader_new(&reader, &only_y));
-    uint8_t *label = mem_new(PIECE * bytes);
+    bool tokens = set->kind == DATA_TOKENS;
+    const DataArray *array = tokens ? &set->x : &set->y;
+    int64_t most = 0, below = tokens ? set->vocab : set->classes, total = array->dim[0];
+    size_t bytes = element_bytes(array->type);
+    DataSet alone = *set; /* as x, which is read in runs */
+    alone.x = *array;
+    TRY(reader_new_part(&reader, &alone, true, false));
+    uint8_t *piece = mem_new(PIECE * bytes);
     Status st = OK;
-    for (int64_t at = 0; st == OK && at < set->samples; at += PIECE) {
-        int64_t n = set->samples - at < PIECE ? set->samples - at : PIECE;
-        st = reader_get_run(reader, at, n, label);
+    for (int64_t at = 0; st == OK && at < total; at += PIECE) {
+        int64_t n = total - at < PIECE ? total - at : PIECE;
+        st = reader_get_run(reader, at, n, piece);
         for (int64_t i = 0; st == OK && i < n; ++i) {
-            int64_t v = element_integer(set->y.type, label + (size_t)i * bytes);
-            if (v < 0 || v >= set->classes) st = label_fail(set, at + i, v);
+            int64_t v = element_integer(array->type, piece + (size_t)i * bytes);
+            if (v < 0 || v >= below)
+                st = tokens ? token_fail(set, at + i, v) : label_fail(set, at + i, v);
             if (v > most) most = v;
         }
     }
-    mem_free(&label);
+    mem_free(&piece);
     reader_free(&reader);
     if (largest) *largest = most;
     return st;
@@ -294,8 +299,47 @@ static Status classes_find(Opening *o)
     if (set->classes > 0) return OK;
     int64_t largest = 0;
     set->classes = INT32_MAX;
-    TRY(labels_scan(set, &largest));
+    TRY(integers_scan(set, &largest));
     set->classes = largest + 1;
+    return OK;
+}
+
+/* How many tokens there are: as the file or the config says; bytes have 256; else 1 + the largest. */
+static Status vocab_find(Opening *o)
+{
+    DataSet *set = o->set;
+    int64_t named = 0, asked = o->config ? o->config->model.vocab : 0, largest = 0;
+    h5_attr_integer(o->file, "vocab", &named);
+    if (named < 0 || named > INT32_MAX)
+        return fail(ERR_DATA, "%s: root attribute vocab is %lld", set->path, (long long)named);
+    if (asked > 0 && named > asked)
+        return config_fail_key(o->config, "model.vocab",
+                               "%s has %lld tokens, model.vocab is %lld; remove it, or make it at "
+                               "least %lld",
+                               set->path, (long long)named, (long long)asked, (long long)named);
+    set->vocab = asked > 0 ? asked : named > 0 ? named : set->x.type == ELEM_U8 ? 256 : INT32_MAX;
+    if (set->vocab < INT32_MAX) return OK;
+    TRY(integers_scan(set, &largest));
+    set->vocab = largest + 1;
+    return OK;
+}
+
+/* A sample is T tokens and the one after them. */
+static Status tokens_shape(Opening *o)
+{
+    enum { CONTEXT = 256, GPT2_CONTEXT = 1024 };
+    DataSet *set = o->set;
+    const Config *c = o->config;
+    int64_t named = c && c->model.size != GPT_OWN ? GPT2_CONTEXT : CONTEXT, total = set->x.dim[0];
+    set->context = c && c->model.context > 0 ? c->model.context : named;
+    set->samples = (total - 1) / set->context;
+    if (set->samples < 1)
+        return fail(ERR_DATA,
+                    "%s: holds %lld token%s, a sample is model.context (%lld) and the one after; "
+                    "set a smaller model.context, or make a longer file",
+                    set->path, (long long)total, total == 1 ? "" : "s", (long long)set->context);
+    TRY(vocab_find(o));
+    set->classes = set->vocab;
     return OK;
 }
 
@@ -342,13 +386,10 @@ static Status contents_read(Opening *o)
     TRY(format_read(o));
     TRY(array_open(o, &set->x, x_name(o), "data.x"));
     TRY(x_shape(o));
+    if (set->kind == DATA_TOKENS) return tokens_shape(o);
     set->samples = set->x.dim[0];
     double scale = o->config ? o->config->data.scale : 0.0;
     set->scale = (float)(scale != 0.0 ? scale : set->x.type == ELEM_U8 ? 1.0 / 255.0 : 1.0);
-    if (set->kind == DATA_TOKENS) {
-        h5_attr_integer(o->file, "vocab", &set->classes);
-        return OK;
-    }
     const char *y = o->config && o->config->data.y ? o->config->data.y : "/y";
     TRY(array_open(o, &set->y, y, "data.y"));
     TRY(y_shape(o));
@@ -381,5 +422,10 @@ Status data_set_open(DataSet *set, const Config *config, const char *path)
 Status data_set_check_labels(const DataSet *set)
 {
     if (set->kind == DATA_TOKENS || set->target_width > 0) return OK;
-    return labels_scan(set, NULL);
+    return integers_scan(set, NULL);
+}
+
+Status tokens_check(const DataSet *set)
+{
+    return integers_scan(set, NULL);
 }

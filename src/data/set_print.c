@@ -16,8 +16,8 @@ static int64_t *class_counts(const DataSet *set)
 {
     Reader *reader;
     int32_t label;
-    if (set->kind == DATA_TOKENS || set->classes < 1 || set->classes > COUNT_CLASSES ||
-        set->samples > COUNT_SAMPLES || reader_new(&reader, set) != OK)
+    if (set->classes < 1 || set->classes > COUNT_CLASSES || set->samples > COUNT_SAMPLES ||
+        reader_new(&reader, set) != OK)
         return NULL;
     int64_t *count = mem_new((size_t)set->classes * sizeof *count);
     for (int64_t i = 0; i < set->samples && count; ++i) {
@@ -94,7 +94,8 @@ static void print_json(const DataSet *set, FILE *out)
     fprintf(out, ", \"kind\": \"%s\", \"samples\": %lld", kind_name(set), (long long)set->samples);
     array_json(set, "x", &set->x, out);
     if (set->kind == DATA_TOKENS) {
-        fprintf(out, ", \"vocab\": %lld}\n", (long long)set->classes);
+        fprintf(out, ", \"tokens\": %lld, \"context\": %lld, \"vocab\": %lld}\n",
+                (long long)set->x.dim[0], (long long)set->context, (long long)set->vocab);
         return;
     }
     array_json(set, "y", &set->y, out);
@@ -144,11 +145,13 @@ static void labels_text(const DataSet *set, FILE *out)
 
 static void print_text(const DataSet *set, FILE *out)
 {
-    fprintf(out, "%s: %s data set, %lld %s\n", set->path, kind_name(set), (long long)set->samples,
-            set->kind == DATA_TOKENS ? "tokens" : "samples");
+    fprintf(out, "%s: %s data set, %lld samples\n", set->path, kind_name(set),
+            (long long)set->samples);
     array_text(set, set->kind == DATA_TOKENS ? "tokens" : "x", &set->x, out);
     if (set->kind == DATA_TOKENS) {
-        fprintf(out, "  %-9s %lld\n", "vocab", (long long)set->classes);
+        fprintf(out, "  %-9s %lld tokens and the one after (model.context)\n", "sample",
+                (long long)set->context);
+        fprintf(out, "  %-9s %lld\n", "vocab", (long long)set->vocab);
         return;
     }
     array_text(set, "y", &set->y, out);
@@ -221,9 +224,7 @@ Status data_set_check(const DataSet *set, int64_t classes)
     Reader *reader;
     DataSet as = *set;
     if (classes > 0) as.classes = classes;
-    if (as.kind == DATA_TOKENS)
-        return fail(ERR_DATA, "%s: holds tokens, which this version can describe but not check",
-                    as.path);
+    if (as.kind == DATA_TOKENS) return tokens_check(&as);
     TRY(reader_new(&reader, &as));
     Status st = check_x(&as, reader);
     if (st == OK) st = check_y(&as, reader);

@@ -38,6 +38,29 @@ static Status unknown_model(const Config *config)
                            config->model.name, list);
 }
 
+/* A key that is for gpt2 and would be without effect here. context and vocab also say how a list of layers is fed. */
+static Status check_keys(const Config *config)
+{
+    bool list = config->model.layer_count > 0;
+    const char *name = config->model.name ? config->model.name : "";
+    const struct {
+        const char *key;
+        bool set;
+    } own[] = {{"model.size", config->model.size != GPT_OWN},
+               {"model.layers", config->model.depth > 0},
+               {"model.width", config->model.width > 0},
+               {"model.heads", config->model.heads > 0},
+               {"model.positions", config->model.positions != POSITIONS_LEARNED},
+               {"model.context", config->model.context > 0 && !list},
+               {"model.vocab", config->model.vocab > 0 && !list}};
+    if (!list && (!*name || strcmp(name, "gpt2") == 0)) return OK;
+    for (size_t i = 0; i < sizeof own / sizeof own[0]; ++i)
+        if (own[i].set)
+            return config_fail_key(config, own[i].key, "%s does not use it; it is for gpt2",
+                                   list ? "a list of layers" : name);
+    return OK;
+}
+
 static Status add_zoo(Graph *graph, const Config *config, int *logits)
 {
     const char *name = config->model.name;
@@ -60,7 +83,9 @@ static Status check_logits(const Graph *graph, const Config *config, int logits)
     if (logits == NODE_INPUT) return fail(ERR_CONFIG, "the model has no layers");
     Shape y = graph->node[logits].spec.y.shape;
     const char *name = graph->node[logits].name;
-    const char *what = config->train.loss == LOSS_MSE ? "targets" : "classes";
+    const char *what = config->train.loss == LOSS_MSE    ? "targets"
+                       : graph->input.dtype == DTYPE_I32 ? "tokens"
+                                                         : "classes";
     if (y.ndim == 4)
         return fail(ERR_CONFIG,
                     "layer %s: the last layer gives images %s, the loss needs (N,%s): end with "
@@ -93,6 +118,7 @@ static Status build(Graph *graph, const Config *config)
     if (graph->classes < 1)
         return config_fail_key(config, "model.classes",
                                "the data names no classes: set model.classes");
+    TRY(check_keys(config));
     if (config->model.layer_count)
         TRY(graph_add_list(graph, config, &logits));
     else

@@ -24,8 +24,8 @@ bool graph_name_taken(const Graph *graph, const char *name);
 Desc graph_output(const Graph *graph, int node);      /* of a node, or of NODE_INPUT */
 void graph_count_uses(const Graph *graph, int *uses); /* uses[node]: how many inputs read it */
 void graph_need_dx(Graph *graph);                     /* sets every spec.need_dx */
-double node_macs(const Node *node);                   /* of conv and dense, one micro-batch */
-bool kind_is(const Node *node, OpKind op);            /* a layer (not a reorder) of this op */
+double node_macs(const Node *node);        /* of conv, dense and attention, one micro-batch */
+bool kind_is(const Node *node, OpKind op); /* a layer (not a reorder) of this op */
 
 /* The layers of config->model.layer, one node each, in their order. Errors carry their place. */
 Status graph_add_list(Graph *graph, const Config *config, int *logits);
@@ -33,6 +33,6 @@ Status graph_add_list(Graph *graph, const Config *config, int *logits);
 /* Zoo: a dropout layer with config's probability, or `own` where it gives none; x itself where that is 0. */
 int zoo_dropout(Graph *graph, const Config *config, const char *name, int x, double own);
 extern const ZooEntry zoo_mlp, zoo_lenet, zoo_resnet18, zoo_resnet34, zoo_resnet50, zoo_resnet101,
-    zoo_mobilenet_v2;
+    zoo_mobilenet_v2, zoo_gpt2;
 
 #endif

@@ -78,6 +78,7 @@ static void add_params(Graph *graph, Node *node, int index, const LayerParam inf
             .node = index,
             .slot = i,
             .info = info[i],
+            .tied = -1,
         };
     }
 }
@@ -169,13 +170,17 @@ int64_t graph_param_count(const Graph *graph)
 {
     int64_t n = 0;
     for (int i = 0; i < graph->param_count; ++i)
-        if (!graph->param[i].info.buffer) n += shape_count(graph->param[i].shape);
+        if (!graph->param[i].info.buffer && graph->param[i].tied < 0)
+            n += shape_count(graph->param[i].shape);
     return n;
 }
 
-/* Every output element of conv2d and dense is a dot product of as many terms as the weight has per output. */
+/* Every output element of conv2d and dense is a dot product of as many terms as the weight has per output. In attention
+ * each of T queries meets the keys and values up to its own place: T (T + 1) / 2 pairs. */
 double node_macs(const Node *node)
 {
+    if (kind_is(node, OP_ATTENTION))
+        return (double)shape_count(node->spec.y.shape) * (double)(node->spec.y.shape.dim[1] + 1);
     if (!kind_is(node, OP_CONV2D) && !kind_is(node, OP_DENSE)) return 0;
     Shape w = node->spec.w[0];
     return (double)shape_count(node->spec.y.shape) * (double)(shape_count(w) / w.dim[0]);

@@ -23,6 +23,7 @@ void graph_init_params(const Graph *graph, uint64_t seed, float *arena)
     float *plain = mem_new((size_t)largest * sizeof *plain);
     for (int i = 0; i < graph->param_count; ++i) {
         const Param *p = &graph->param[i];
+        if (p->tied >= 0) continue;
         layer_param_init(&p->info, &graph->node[p->node].spec, p->slot, p->name, seed, plain);
         param_set(graph, i, plain, arena);
     }

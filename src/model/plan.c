@@ -123,16 +123,21 @@ static Status plan_nodes(Planner *p, int *done)
     return status;
 }
 
-static void place_params(Graph *g)
+/* A tied parameter lies where the one that it is tied to does. */
+static Status place_params(Graph *g)
 {
     int64_t end = 0;
     for (int i = 0; i < g->param_count; ++i) {
         Param *param = &g->param[i];
-        param->offset = end;
+        const Param *to = param->tied >= 0 ? &g->param[param->tied] : NULL;
+        param->offset = to ? to->offset : end;
         param->elements = g->node[param->node].op->w_elements[param->slot];
-        end += (param->elements + ALIGN_FLOATS - 1) / ALIGN_FLOATS * ALIGN_FLOATS;
+        if (to && param->elements != to->elements)
+            return fail(ERR_BUG, "%s and %s are tied, but not stored alike", param->name, to->name);
+        if (!to) end += (param->elements + ALIGN_FLOATS - 1) / ALIGN_FLOATS * ALIGN_FLOATS;
     }
     g->arena_elements = end;
+    return OK;
 }
 
 Status graph_plan(Graph *graph, Backend *backend)
@@ -147,6 +152,5 @@ Status graph_plan(Graph *graph, Backend *backend)
     mem_free(&graph->node);
     graph->node = p.node;
     graph->node_count = p.count;
-    if (status == OK) place_params(graph);
-    return status;
+    return status == OK ? place_params(graph) : status;
 }

@@ -48,36 +48,58 @@ static char *grouped(int64_t n, char *out)
     return out;
 }
 
-static int64_t trained(const Graph *graph, const Node *node)
+/* How many trained numbers a node has of its own; "tied" for one whose weight is another's. */
+static char *trained_text(const Graph *graph, const Node *node, char *out)
 {
     int64_t n = 0;
-    for (int i = 0; i < node->spec.w_count; ++i)
-        if (!graph->param[node->param[i]].info.buffer) n += shape_count(node->spec.w[i]);
-    return n;
+    bool tied = false;
+    for (int i = 0; i < node->spec.w_count; ++i) {
+        const Param *p = &graph->param[node->param[i]];
+        tied = tied || p->tied >= 0;
+        if (!p->info.buffer && p->tied < 0) n += shape_count(p->shape);
+    }
+    *out = '\0';
+    if (n) grouped(n, out);
+    if (tied) strcat(out, n ? ", tied" : "tied");
+    return out;
 }
 
-static void print_node(const Graph *graph, const Node *node, int name_width, FILE *out)
+static void print_node(const Graph *graph, const Node *node, int name_width, const char *mark,
+                       FILE *out)
 {
     char kind[CELL], shape[CELL], layout[CELL], count[CELL], flops[CELL] = "";
-    int64_t params = trained(graph, node);
     double macs = node_macs(node) / (double)graph->input.shape.dim[0];
     if (macs > 0) snprintf(flops, sizeof flops, "%.2f", 2e-6 * macs);
-    fprintf(out, "%-*s  %-20s  %-16s  %-19s  %12s  %10s\n", name_width, node->name,
+    fprintf(out, "%-*s  %-20s  %-16s  %-19s  %12s  %10s%s%s\n", name_width, node->name,
             kind_text(node, kind), shape_text(node->spec.y.shape, shape), layout_text(node, layout),
-            params ? grouped(params, count) : "", flops);
+            trained_text(graph, node, count), flops, mark ? "  " : "", mark ? mark : "");
 }
 
 void graph_print(const Graph *graph, FILE *out)
+{
+    graph_print_marked(graph, NULL, NULL, out);
+}
+
+void graph_print_marked(const Graph *graph, const char *title, const char *const *mark, FILE *out)
 {
     char count[CELL];
     int width = (int)strlen("layer");
     for (int i = 0; i < graph->node_count; ++i)
         if ((int)strlen(graph->node[i].name) > width) width = (int)strlen(graph->node[i].name);
-    fprintf(out, "%-*s  %-20s  %-16s  %-19s  %12s  %10s\n", width, "layer", "kind", "output",
-            "layout", "parameters", "MFLOP");
-    for (int i = 0; i < graph->node_count; ++i) print_node(graph, &graph->node[i], width, out);
+    fprintf(out, "%-*s  %-20s  %-16s  %-19s  %12s  %10s%s%s\n", width, "layer", "kind", "output",
+            "layout", "parameters", "MFLOP", mark ? "  " : "", mark ? title : "");
+    for (int i = 0; i < graph->node_count; ++i)
+        print_node(graph, &graph->node[i], width, mark ? mark[i] : NULL, out);
+    bool attends = false;
+    for (int i = 0; i < graph->node_count; ++i)
+        attends = attends || kind_is(&graph->node[i], OP_ATTENTION);
     fprintf(out,
             "%s trained parameters; %.2f MFLOP forward for one sample (convolutions and dense "
-            "layers)\n",
-            grouped(graph_param_count(graph), count), 2e-6 * graph_forward_macs(graph));
+            "layers%s)\n",
+            grouped(graph_param_count(graph), count), 2e-6 * graph_forward_macs(graph),
+            attends ? ", causal half of attention" : "");
+    for (int i = 0; i < graph->param_count; ++i)
+        if (graph->param[i].tied >= 0)
+            fprintf(out, "%s is tied to %s: one value\n", graph->param[i].name,
+                    graph->param[graph->param[i].tied].name);
 }

@@ -2,8 +2,8 @@
 #include "build.h"
 
 const ZooEntry *const zoo[] = {
-    &zoo_mlp,      &zoo_lenet,     &zoo_resnet18,     &zoo_resnet34,
-    &zoo_resnet50, &zoo_resnet101, &zoo_mobilenet_v2, NULL,
+    &zoo_mlp,       &zoo_lenet,        &zoo_resnet18, &zoo_resnet34, &zoo_resnet50,
+    &zoo_resnet101, &zoo_mobilenet_v2, &zoo_gpt2,     NULL,
 };
 
 int zoo_dropout(Graph *graph, const Config *config, const char *name, int x, double own)

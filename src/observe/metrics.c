@@ -106,7 +106,7 @@ Status metrics_train(Metrics *metrics, const TrainLine *line)
     fprintf(out, "{\"step\":%lld,\"epoch\":%lld", (long long)line->step, (long long)line->epoch);
     put_number(out, "loss", line->loss);
     put_number(out, "lr", line->lr);
-    put_number(out, "samples_per_s", line->samples_per_s);
+    put_number(out, line->tokens ? "tokens_per_s" : "samples_per_s", line->samples_per_s);
     put_number(out, "grad_norm", line->grad_norm);
     if (!isnan(line->top1)) put_number(out, "train_top1", line->top1);
     return line_end(metrics);
@@ -115,8 +115,8 @@ Status metrics_train(Metrics *metrics, const TrainLine *line)
 Status metrics_eval(Metrics *metrics, const EvalLine *line)
 {
     FILE *out = metrics->file;
-    fprintf(out, "{\"step\":%lld,\"epoch\":%lld,\"samples\":%lld", (long long)line->step,
-            (long long)line->epoch, (long long)line->samples);
+    fprintf(out, "{\"step\":%lld,\"epoch\":%lld,\"%s\":%lld", (long long)line->step,
+            (long long)line->epoch, rows_name(line->tokens), (long long)line->samples);
     put_number(out, "eval_loss", line->loss);
     if (!isnan(line->top1)) put_number(out, "top1", line->top1);
     if (!isnan(line->top5)) put_number(out, "top5", line->top5);

@@ -64,7 +64,8 @@ Status observer_train(Observer *observer, const TrainLine *line, bool log_now)
     TRY(metrics_train(&observer->metrics, line));
     TRY(scalar(observer, "train/loss", line->step, line->loss));
     TRY(scalar(observer, "train/lr", line->step, line->lr));
-    TRY(scalar(observer, "train/samples_per_s", line->step, line->samples_per_s));
+    TRY(scalar(observer, line->tokens ? "train/tokens_per_s" : "train/samples_per_s", line->step,
+               line->samples_per_s));
     TRY(scalar(observer, "train/grad_norm", line->step, line->grad_norm));
     TRY(scalar(observer, "train/top1", line->step, line->top1));
     return clock_s() - observer->flushed_s < FLUSH_S ? OK : observer_flush(observer);

@@ -14,6 +14,11 @@
 enum { FIELD_CHARS = 64, FIELDS = 7, WIDTH_DEFAULT = 80 };
 enum { FIELD_EPOCH, FIELD_STEP, FIELD_LOSS, FIELD_TOP1, FIELD_LR, FIELD_RATE, FIELD_LEFT };
 
+const char *rows_name(bool tokens)
+{
+    return tokens ? "tokens" : "samples";
+}
+
 double wall_s(void)
 {
     struct timespec now;
@@ -71,7 +76,7 @@ static void fields_fill(const TrainLine *line, char field[FIELDS][FIELD_CHARS])
         snprintf(field[FIELD_TOP1], FIELD_CHARS, "top-1 %.1f %%", 100 * line->top1);
     snprintf(field[FIELD_LR], FIELD_CHARS, "lr %.3g", line->lr);
     text_rate(line->samples_per_s, a);
-    snprintf(field[FIELD_RATE], FIELD_CHARS, "%.31s samples/s", a);
+    snprintf(field[FIELD_RATE], FIELD_CHARS, "%.31s %s/s", a, rows_name(line->tokens));
     if (!isnan(line->left_s))
         snprintf(field[FIELD_LEFT], FIELD_CHARS, "%.31s left", text_seconds(line->left_s, a));
 }
@@ -160,6 +165,7 @@ void progress_eval(Progress *progress, const EvalLine *line)
     printf("evaluation after step %lld: loss %.4f", (long long)line->step, line->loss);
     if (!isnan(line->top1)) printf(", top-1 %.2f %%", 100 * line->top1);
     if (!isnan(line->top5)) printf(", top-5 %.2f %%", 100 * line->top5);
-    printf(" (%s samples, %.1f s)\n", text_count(line->samples, count), line->seconds);
+    printf(" (%s %s, %.1f s)\n", text_count(line->samples, count), rows_name(line->tokens),
+           line->seconds);
     fflush(stdout);
 }

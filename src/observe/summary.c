@@ -10,7 +10,8 @@ static void print_accuracy(const EvalLine *eval, FILE *out)
     fprintf(out, "  test         ");
     if (!isnan(eval->top1)) fprintf(out, "top-1 %.2f %%, ", 100 * eval->top1);
     if (!isnan(eval->top5)) fprintf(out, "top-5 %.2f %%, ", 100 * eval->top5);
-    fprintf(out, "loss %.4f on %s samples\n", eval->loss, text_count(eval->samples, count));
+    fprintf(out, "loss %.4f on %s %s\n", eval->loss, text_count(eval->samples, count),
+            rows_name(eval->tokens));
 }
 
 static void print_phases(FILE *out)
@@ -30,14 +31,28 @@ static void print_phases(FILE *out)
     fputc('\n', out);
 }
 
+/* Megabytes also where they are many: the two are to be compared. */
+static void print_memory(const RunSummary *s, FILE *out)
+{
+    char peak[16];
+    if (s->measured_bytes <= 0) return;
+    fprintf(out, "  memory       %.1f MB by plan, %.1f MB measured (%+.1f %%)",
+            s->planned_bytes / 1e6, s->measured_bytes / 1e6,
+            100 * (s->measured_bytes / s->planned_bytes - 1));
+    fprintf(out, " on rank %d, which has most; with libraries never above %s\n", s->memory_rank,
+            text_bytes(s->peak_bytes, peak));
+}
+
 void observer_summary(const RunSummary *summary, FILE *out)
 {
     char rate[32], time[32];
     fprintf(out, "%s after %.1f s", summary->stopped ? "stopped early" : "done", summary->seconds);
     if (summary->seconds >= 60) fprintf(out, " (%s)", text_seconds(summary->seconds, time));
-    fprintf(out, ", %s samples/s\n", text_count((int64_t)(summary->samples_per_s + 0.5), rate));
+    fprintf(out, ", %s %s/s\n", text_count((int64_t)(summary->samples_per_s + 0.5), rate),
+            rows_name(summary->tokens));
     print_accuracy(&summary->eval, out);
     print_phases(out);
+    print_memory(summary, out);
     if (summary->last) fprintf(out, "  checkpoint   %s\n", summary->last);
     if (summary->best) fprintf(out, "  best         %s\n", summary->best);
     fprintf(out, "  metrics      %s/metrics.jsonl\n", summary->dir);

@@ -4,74 +4,77 @@
 
 #include <math.h>
 
-/* Adam's numbers for the coming step; decoupled: AdamW. */
-static AdamArgs adam_args(const Optim *optim, const OptimRange *range, float lr, float grad_scale,
+/* Adam's numbers for the coming step; decoupled: AdamW. The corrections are of the betas as the kernels have them: of 0.999,
+ * 1 - beta is off by 1e-5 in single precision, which must cancel. */
+static AdamArgs adam_args(const Optim *optim, const OptimPiece *piece, const OptimArgs *a,
                           bool decoupled)
 {
-    double beta1 = optim->config->optim.beta1, beta2 = optim->config->optim.beta2;
+    float beta1 = (float)optim->config->optim.beta1, beta2 = (float)optim->config->optim.beta2;
     double t = (double)(optim->step + 1);
     return (AdamArgs){
-        .lr = lr,
-        .beta1 = (float)beta1,
-        .beta2 = (float)beta2,
+        .lr = a->lr,
+        .beta1 = beta1,
+        .beta2 = beta2,
         .eps = (float)optim->config->optim.eps,
-        .weight_decay = optim_decay(optim, range),
-        .grad_scale = grad_scale,
-        .correct1 = (float)(1 - pow(beta1, t)),
-        .correct2 = (float)(1 - pow(beta2, t)),
+        .weight_decay = optim_decay(optim, piece),
+        .grad_scale = a->grad_scale,
+        .correct1 = (float)(1 - pow((double)beta1, t)),
+        .correct2 = (float)(1 - pow((double)beta2, t)),
         .decoupled = decoupled,
     };
 }
 
-static void update(Optim *optim, const OptimRange *range, float *w, const float *g,
-                   const AdamArgs *args)
+static void update(Optim *optim, const OptimPiece *piece, const OptimArgs *a, bool decoupled)
+{
+    AdamArgs args = adam_args(optim, piece, a, decoupled);
+    Stream *s = optim->backend->table->stream(optim->backend);
+    optim->backend->table->flat->adam(s, &args, a->w, a->g, optim_slot(optim, 0, piece),
+                                      optim_slot(optim, 1, piece), piece->elements);
+}
+
+static void adam_update(Optim *optim, const OptimPiece *piece, const OptimArgs *a)
+{
+    update(optim, piece, a, false);
+}
+
+static void adamw_update(Optim *optim, const OptimPiece *piece, const OptimArgs *a)
+{
+    update(optim, piece, a, true);
+}
+
+/* u, Adam's direction plus weight decay, stays in the scratch. */
+static void lamb_measure(Optim *optim, const OptimPiece *piece, const OptimArgs *a)
 {
     Stream *s = optim->backend->table->stream(optim->backend);
-    optim->backend->table->flat->adam(s, args, w, g, optim_slot(optim, 0, range),
-                                      optim_slot(optim, 1, range), range->elements);
+    AdamArgs args = adam_args(optim, piece, a, true);
+    float *u = optim_scratch_of(optim, piece);
+    optim->backend->table->flat->adam_direction(s, &args, u, a->w, a->g,
+                                                optim_slot(optim, 0, piece),
+                                                optim_slot(optim, 1, piece), piece->elements);
+    optim_squares(optim, 0, piece, a->w);
+    optim_squares(optim, 1, piece, u);
 }
 
-static void adam_update(Optim *optim, const OptimRange *range, float *w, const float *g, float lr,
-                        float grad_scale)
+/* w -= lr |w|/|u| u; the ratio is 1 where either norm is 0. */
+static void lamb_update(Optim *optim, const OptimPiece *piece, const OptimArgs *a)
 {
-    AdamArgs args = adam_args(optim, range, lr, grad_scale, false);
-    update(optim, range, w, g, &args);
-}
-
-static void adamw_update(Optim *optim, const OptimRange *range, float *w, const float *g, float lr,
-                         float grad_scale)
-{
-    AdamArgs args = adam_args(optim, range, lr, grad_scale, true);
-    update(optim, range, w, g, &args);
-}
-
-/* w -= lr |w|/|u| u, with u Adam's direction plus weight decay; the ratio is 1 where either norm is 0. */
-static void lamb_update(Optim *optim, const OptimRange *range, float *w, const float *g, float lr,
-                        float grad_scale)
-{
-    const FlatTable *flat = optim->backend->table->flat;
     Stream *s = optim->backend->table->stream(optim->backend);
-    AdamArgs args = adam_args(optim, range, lr, grad_scale, true);
-    flat->adam_direction(s, &args, optim->scratch, w, g, optim_slot(optim, 0, range),
-                         optim_slot(optim, 1, range), range->elements);
-    double w_norm = optim_norm(optim, w, range->elements);
-    double u_norm = optim_norm(optim, optim->scratch, range->elements);
+    double w_norm = a->norm[0], u_norm = a->norm[1];
     double ratio = w_norm > 0 && u_norm > 0 ? w_norm / u_norm : 1;
-    flat->scale_add(s, w, (float)(-lr * ratio), optim->scratch, 1.0f, range->elements);
+    optim->backend->table->flat->scale_add(s, a->w, (float)((double)-a->lr * ratio),
+                                           optim_scratch_of(optim, piece), 1.0f, piece->elements);
 }
 
 const OptimTable optim_adam = {
     .name = "adam",
     .slots = 2,
     .slot_name = {"m", "v"},
-    .elementwise = true,
     .update = adam_update,
 };
 const OptimTable optim_adamw = {
     .name = "adamw",
     .slots = 2,
     .slot_name = {"m", "v"},
-    .elementwise = true,
     .update = adamw_update,
 };
 const OptimTable optim_lamb = {
@@ -79,5 +82,7 @@ const OptimTable optim_lamb = {
     .slots = 2,
     .slot_name = {"m", "v"},
     .scratch = true,
+    .norms = 2,
+    .measure = lamb_measure,
     .update = lamb_update,
 };

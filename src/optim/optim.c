@@ -1,5 +1,9 @@
-/* The optimizer: its state, one step over the ranges, the gradient's global norm. Rules that work element by element see
- * neighbouring ranges as one: the padding between tensors is zero in parameters, gradients and state, and stays so. */
+/* The optimizer: its state, one step over the ranges, the gradient's squares. Rules that work element by element see
+ * neighbouring ranges as one: the padding between tensors is zero in parameters, gradients and state, and stays so.
+ *
+ * Norms are sums of squares per FLAT_CHUNK of each tensor, added in order on every rank, whoever computed them. Where nothing
+ * is shared out, a rule with norms works tensor by tensor; else all tensors are measured first, so that the ranks exchange
+ * their chunks' sums once. */
 #include "rules.h"
 
 #include <math.h>
@@ -17,55 +21,112 @@ static int64_t chunks(int64_t n)
     return (n + FLAT_CHUNK - 1) / FLAT_CHUNK;
 }
 
-/* True where b follows a with nothing but padding between them, and both are treated alike. */
-static bool joins(const Optim *optim, const OptimRange *a, const OptimRange *b)
+static int64_t align(int64_t n)
 {
-    int64_t end = a->offset + a->elements;
-    int64_t next = (end + ALIGN_FLOATS - 1) / ALIGN_FLOATS * ALIGN_FLOATS;
-    return b->offset == next && (a->decay == b->decay || optim->config->optim.weight_decay == 0);
+    return (n + ALIGN_FLOATS - 1) / ALIGN_FLOATS * ALIGN_FLOATS;
 }
 
-/* The ranges that updates run over: as few as the rule allows. */
+/* ---- what is updated here, and where its state lies ---- */
+
+/* True where b follows a with nothing but padding between them, and both are treated alike. */
+static bool joins(const Optim *optim, const OptimPiece *a, const OptimPiece *b)
+{
+    return b->offset == align(a->offset + a->elements) &&
+           b->state - a->state == b->offset - a->offset &&
+           (a->decay == b->decay || optim->config->optim.weight_decay == 0);
+}
+
+/* The pieces that updates run over: as few as the rule allows. */
 static void make_runs(Optim *optim)
 {
-    optim->run = mem_new((size_t)optim->range_count * sizeof *optim->run);
+    optim->run = mem_new((size_t)(optim->range_count + 1) * sizeof *optim->run);
+    for (int i = 0; i < optim->range_count; ++i) {
+        const OptimPiece *piece = &optim->piece[i];
+        OptimPiece *last = optim->run_count ? &optim->run[optim->run_count - 1] : NULL;
+        if (piece->elements == 0) continue;
+        if (last && optim->table->norms == 0 && joins(optim, last, piece))
+            last->elements = piece->offset + piece->elements - last->offset;
+        else
+            optim->run[optim->run_count++] = *piece;
+    }
+}
+
+/* State lies as the parameters do, or, of shares, close together. */
+static void make_pieces(Optim *optim, int64_t arena_elements)
+{
+    const OptimShare *share = &optim->share;
+    size_t room = (size_t)optim->range_count + 1;
+    optim->piece = mem_new(room * sizeof *optim->piece);
+    optim->chunk = mem_new(room * sizeof *optim->chunk);
     for (int i = 0; i < optim->range_count; ++i) {
         const OptimRange *range = &optim->range[i];
-        OptimRange *last = optim->run_count ? &optim->run[optim->run_count - 1] : NULL;
-        if (last && optim->table->elementwise && joins(optim, last, range))
-            last->elements = range->offset + range->elements - last->offset;
-        else
-            optim->run[optim->run_count++] = *range;
+        int64_t first = share->gather ? share->first[i] : 0;
+        optim->piece[i] = (OptimPiece){
+            .offset = range->offset + first,
+            .elements = share->gather ? share->count[i] : range->elements,
+            .state = share->gather ? optim->state_elements : range->offset,
+            .decay = range->decay,
+        };
+        optim->state_elements += align(optim->piece[i].elements);
+        optim->chunk[i + 1] = optim->chunk[i] + chunks(range->elements);
     }
+    optim->chunks = optim->chunk[optim->range_count];
+    if (!share->gather) optim->state_elements = arena_elements;
+}
+
+static float *arena_new(Optim *optim, int64_t elements)
+{
+    Backend *b = optim->backend;
+    return elements ? b->table->alloc(b, (size_t)elements * sizeof(float)) : NULL;
+}
+
+static void arena_free(Optim *optim, float *arena, int64_t elements)
+{
+    Backend *b = optim->backend;
+    if (arena) b->table->release(b, arena, (size_t)elements * sizeof(float));
+}
+
+static size_t norms_bytes(const Optim *optim)
+{
+    return (size_t)(optim->chunks + 1) * OPTIM_NORMS * sizeof(double);
 }
 
 static void make_memory(Optim *optim)
 {
-    Backend *b = optim->backend;
-    int64_t largest = 1, all_chunks = 1;
-    for (int i = 0; i < optim->range_count; ++i) {
-        int64_t n = optim->range[i].elements;
-        if (n > largest) largest = n;
-        all_chunks += chunks(n);
-    }
+    int64_t largest = 1;
+    for (int i = 0; i < optim->range_count; ++i)
+        if (optim->range[i].elements > largest) largest = optim->range[i].elements;
     for (int s = 0; s < optim->table->slots; ++s)
-        optim->state[s] = b->table->alloc(b, (size_t)optim->arena_elements * sizeof(float));
-    optim->scratch_elements = optim->table->scratch ? largest : 0;
-    if (optim->scratch_elements)
-        optim->scratch = b->table->alloc(b, (size_t)largest * sizeof(float));
-    optim->norm_chunks = all_chunks;
-    optim->norms = mem_new((size_t)all_chunks * sizeof(double));
-    optim->partial = b->table->alloc(b, (size_t)all_chunks * sizeof(double));
+        optim->state[s] = arena_new(optim, optim->state_elements);
+    if (optim->table->scratch)
+        optim->scratch_elements = optim->share.gather ? optim->state_elements : largest;
+    optim->scratch = arena_new(optim, optim->scratch_elements);
+    optim->norms = mem_new(norms_bytes(optim));
+    optim->partial = optim->backend->table->alloc(optim->backend, norms_bytes(optim));
 }
 
-Status optim_new(Optim **optim, const Config *config, Backend *backend, const OptimRange *range,
-                 int count, int64_t arena_elements)
+/* ---- making it ---- */
+
+static Status check(const OptimRange *range, int count, int64_t arena_elements,
+                    const OptimShare *share)
+{
+    for (int i = 0; i < count; ++i) {
+        const OptimRange *r = &range[i];
+        if (r->offset % ALIGN_FLOATS || r->elements < 1 ||
+            (!share && r->offset + r->elements > arena_elements))
+            return fail(ERR_BUG, "optimizer: range %d is misplaced", i);
+        if (share && (share->first[i] % FLAT_CHUNK || share->first[i] < 0 || share->count[i] < 0 ||
+                      share->first[i] + share->count[i] > r->elements))
+            return fail(ERR_BUG, "optimizer: the share of range %d is misplaced", i);
+    }
+    return OK;
+}
+
+static Status make(Optim **optim, const Config *config, Backend *backend, const OptimRange *range,
+                   int count, int64_t arena_elements, const OptimShare *share)
 {
     *optim = NULL;
-    for (int i = 0; i < count; ++i)
-        if (range[i].offset % ALIGN_FLOATS || range[i].elements < 1 ||
-            range[i].offset + range[i].elements > arena_elements)
-            return fail(ERR_BUG, "optimizer: range %d is misplaced", i);
+    TRY(check(range, count, arena_elements, share));
     Optim *o = *optim = mem_new(sizeof *o);
     o->table = rules[config->optim.name];
     o->config = config;
@@ -74,79 +135,167 @@ Status optim_new(Optim **optim, const Config *config, Backend *backend, const Op
     o->range = mem_new((size_t)(count + 1) * sizeof *o->range);
     memcpy(o->range, range, (size_t)count * sizeof *range);
     for (int i = 0; i < count; ++i) o->range[i].decay = range[i].decay || config->optim.decay_all;
-    o->arena_elements = arena_elements;
+    if (share) o->share = *share;
+    make_pieces(o, arena_elements);
+    o->share.first = o->share.count = NULL; /* the pieces say it */
     make_runs(o);
     make_memory(o);
     return OK;
+}
+
+Status optim_new(Optim **optim, const Config *config, Backend *backend, const OptimRange *range,
+                 int count, int64_t arena_elements)
+{
+    return make(optim, config, backend, range, count, arena_elements, NULL);
+}
+
+Status optim_new_share(Optim **optim, const Config *config, Backend *backend,
+                       const OptimRange *range, int count, const OptimShare *share)
+{
+    return make(optim, config, backend, range, count, 0, share);
 }
 
 void optim_free(Optim **optim)
 {
     Optim *o = *optim;
     if (!o) return;
-    Backend *b = o->backend;
-    for (int s = 0; s < o->table->slots; ++s)
-        b->table->release(b, o->state[s], (size_t)o->arena_elements * sizeof(float));
-    if (o->scratch) b->table->release(b, o->scratch, (size_t)o->scratch_elements * sizeof(float));
-    b->table->release(b, o->partial, (size_t)o->norm_chunks * sizeof(double));
+    for (int s = 0; s < o->table->slots; ++s) arena_free(o, o->state[s], o->state_elements);
+    arena_free(o, o->scratch, o->scratch_elements);
+    o->backend->table->release(o->backend, o->partial, norms_bytes(o));
     mem_free(&o->norms);
     mem_free(&o->range);
+    mem_free(&o->piece);
+    mem_free(&o->chunk);
     mem_free(&o->run);
     mem_free(optim);
 }
 
-/* The first n partial sums, brought to the host and added in order. */
-static double sum_partial(Optim *optim, int64_t n)
+/* ---- norms ---- */
+
+/* partial and norms: [set][chunk of all ranges]. */
+void optim_squares(Optim *optim, int set, const OptimPiece *piece, const float *x)
 {
+    int range = (int)(piece - optim->piece);
+    int64_t first = (piece->offset - optim->range[range].offset) / FLAT_CHUNK;
+    double *out = optim->partial + set * optim->chunks + optim->chunk[range] + first;
     Stream *s = optim->backend->table->stream(optim->backend);
+    optim->backend->table->flat->squares(s, out, x, piece->elements);
+}
+
+/* Brings the sums of ranges first .. last-1 to the host, and, shared out, those of the other ranks. */
+static void bring_squares(Optim *optim, int sets, int first, int last)
+{
+    const BackendTable *table = optim->backend->table;
+    Stream *s = table->stream(optim->backend);
+    int64_t at = optim->chunk[first], count = optim->chunk[last] - at;
+    for (int set = 0; set < sets; ++set, at += optim->chunks)
+        table->copy(s, optim->norms + at, optim->partial + at, (size_t)count * sizeof(double));
+    table->sync(s);
+    if (optim->share.gather) optim->share.gather(optim->share.user, optim->norms, sets);
+}
+
+static double sum_squares(const Optim *optim, int set, int range)
+{
     double sum = 0;
-    optim->backend->table->copy(s, optim->norms, optim->partial, (size_t)n * sizeof(double));
-    optim->backend->table->sync(s);
-    for (int64_t i = 0; i < n; ++i) sum += optim->norms[i];
+    for (int64_t c = optim->chunk[range]; c < optim->chunk[range + 1]; ++c)
+        sum += optim->norms[set * optim->chunks + c];
     return sum;
 }
 
-double optim_norm(Optim *optim, const float *x, int64_t n)
+void optim_grad_squares(Optim *optim, const float *grads, double *out)
 {
-    Stream *s = optim->backend->table->stream(optim->backend);
-    optim->backend->table->flat->squares(s, optim->partial, x, n);
-    return sqrt(sum_partial(optim, chunks(n)));
+    for (int i = 0; i < optim->range_count; ++i)
+        if (optim->piece[i].elements > 0)
+            optim_squares(optim, 0, &optim->piece[i], grads + optim->piece[i].offset);
+    bring_squares(optim, 1, 0, optim->range_count);
+    for (int i = 0; i < optim->range_count; ++i) out[i] = sum_squares(optim, 0, i);
 }
 
-double optim_grad_norm(Optim *optim, const float *grads)
+/* ---- a step ---- */
+
+/* What a step has in common for all pieces. */
+typedef struct Step {
+    Optim *optim;
+    float *params;
+    const float *grads;
+    float lr, grad_scale;
+} Step;
+
+static OptimArgs args_of(const Step *step, const OptimPiece *piece)
 {
-    Stream *s = optim->backend->table->stream(optim->backend);
-    int64_t done = 0;
-    for (int i = 0; i < optim->range_count; ++i) {
-        const OptimRange *range = &optim->range[i];
-        optim->backend->table->flat->squares(s, optim->partial + done, grads + range->offset,
-                                             range->elements);
-        done += chunks(range->elements);
+    return (OptimArgs){.w = step->params + piece->offset,
+                       .g = step->grads + piece->offset,
+                       .lr = step->lr,
+                       .grad_scale = step->grad_scale};
+}
+
+/* Ranges first .. last-1 of a rule with norms. */
+static void step_ranges(const Step *step, int first, int last)
+{
+    Optim *optim = step->optim;
+    const OptimTable *table = optim->table;
+    for (int i = first; i < last; ++i) {
+        OptimArgs args = args_of(step, &optim->piece[i]);
+        if (optim->piece[i].elements > 0) table->measure(optim, &optim->piece[i], &args);
     }
-    return sqrt(sum_partial(optim, done));
+    bring_squares(optim, table->norms, first, last);
+    for (int i = first; i < last; ++i) {
+        double norm[OPTIM_NORMS];
+        OptimArgs args = args_of(step, &optim->piece[i]);
+        args.norm = norm;
+        for (int set = 0; set < table->norms; ++set) norm[set] = sqrt(sum_squares(optim, set, i));
+        if (optim->piece[i].elements > 0) table->update(optim, &optim->piece[i], &args);
+    }
+}
+
+static void step_runs(const Step *step)
+{
+    Optim *optim = step->optim;
+    for (int i = 0; i < optim->run_count; ++i) {
+        OptimArgs args = args_of(step, &optim->run[i]);
+        optim->table->update(optim, &optim->run[i], &args);
+    }
 }
 
 void optim_step(Optim *optim, float *params, const float *grads, double lr, double grad_scale)
 {
-    for (int i = 0; i < optim->run_count; ++i) {
-        const OptimRange *run = &optim->run[i];
-        optim->table->update(optim, run, params + run->offset, grads + run->offset, (float)lr,
-                             (float)grad_scale);
-    }
+    Step step = {optim, params, grads, (float)lr, (float)grad_scale};
+    int together = optim->share.gather ? optim->range_count : 1;
+    if (optim->table->norms == 0)
+        step_runs(&step);
+    else
+        for (int i = 0; i < optim->range_count; i += together) step_ranges(&step, i, i + together);
     ++optim->step;
+}
+
+/* ---- what it needs ---- */
+
+int optim_slots(const Config *config)
+{
+    return rules[config->optim.name]->slots;
+}
+
+bool optim_scratch(const Config *config)
+{
+    return rules[config->optim.name]->scratch;
 }
 
 size_t optim_state_bytes(const Optim *optim)
 {
-    return (size_t)optim->table->slots * (size_t)optim->arena_elements * sizeof(float);
+    return (size_t)optim->table->slots * (size_t)optim->state_elements * sizeof(float);
 }
 
-float *optim_slot(const Optim *optim, int slot, const OptimRange *range)
+float *optim_slot(const Optim *optim, int slot, const OptimPiece *piece)
 {
-    return optim->state[slot] + range->offset;
+    return optim->state[slot] + piece->state;
 }
 
-float optim_decay(const Optim *optim, const OptimRange *range)
+float *optim_scratch_of(const Optim *optim, const OptimPiece *piece)
 {
-    return range->decay ? (float)optim->config->optim.weight_decay : 0.0f;
+    return optim->scratch + (optim->share.gather ? piece->state : 0);
+}
+
+float optim_decay(const Optim *optim, const OptimPiece *piece)
+{
+    return piece->decay ? (float)optim->config->optim.weight_decay : 0.0f;
 }

@@ -6,11 +6,13 @@
 
 extern const OptimTable optim_sgd, optim_adam, optim_adamw, optim_lars, optim_lamb;
 
-/* State arena `slot` where range begins. */
-float *optim_slot(const Optim *optim, int slot, const OptimRange *range);
-/* The config's weight decay, or 0 for a range that does not decay. */
-float optim_decay(const Optim *optim, const OptimRange *range);
-/* Euclidean norm of n numbers of the backend's memory: squares per FLAT_CHUNK, added in order. The host waits. */
-double optim_norm(Optim *optim, const float *x, int64_t n);
+/* State arena `slot` where piece begins. */
+float *optim_slot(const Optim *optim, int slot, const OptimPiece *piece);
+/* Scratch for piece, which stays between measure and update. */
+float *optim_scratch_of(const Optim *optim, const OptimPiece *piece);
+/* The config's weight decay, or 0 for a piece that does not decay. */
+float optim_decay(const Optim *optim, const OptimPiece *piece);
+/* From measure: x, as long as piece, is what norm number `set` of its range is of. */
+void optim_squares(Optim *optim, int set, const OptimPiece *piece, const float *x);
 
 #endif

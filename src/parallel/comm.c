@@ -1,6 +1,7 @@
 /* Communicators: which transport serves, and the calls that are the same for all of them. The transport of a single rank,
  * self, has nothing to do. */
-#include "parallel.h"
+#include "comm_values.h"
+#include "shared.h"
 
 #include <sched.h>
 #include <time.h>
@@ -16,6 +17,7 @@ static Status self_open(Comm *comm, Backend *backend, size_t arena_bytes)
 
 static void self_close(Comm *comm)
 {
+    comm_values_release(comm);
     comm->backend->table->release(comm->backend, comm->arena,
                                   (size_t)comm->arena_elements * sizeof(float));
 }
@@ -23,6 +25,11 @@ static void self_close(Comm *comm)
 static void self_sum_begin(Comm *comm, int64_t offset, int64_t count)
 {
     (void)comm, (void)offset, (void)count;
+}
+
+static void self_cut_begin(Comm *comm, const int64_t *border)
+{
+    (void)comm, (void)border;
 }
 
 static bool self_progress(Comm *comm)
@@ -36,6 +43,9 @@ const CommTable comm_self = {
     .open = self_open,
     .close = self_close,
     .sum_begin = self_sum_begin,
+    .values_open = comm_values_own,
+    .reduce_begin = self_cut_begin,
+    .gather_begin = self_cut_begin,
     .progress = self_progress,
 };
 
@@ -55,12 +65,7 @@ static Status choose(const CommTable **table, const World *world, const Backend 
     switch (world->size == 1 ? TRANSPORT_AUTO : transport) {
     case TRANSPORT_SHM:
         if (!host) return refuse_device("shm", backend);
-        if (!world->one_node)
-            return fail(
-                ERR_CONFIG,
-                "grid.transport: shm needs all ranks on one node, and the %d ranks are on several "
-                "(%d on rank %d's); use mpi or auto",
-                world->size, world->node_size, world->rank);
+        TRY(shared_needs_one_node(world));
         *table = &comm_shm;
         return OK;
     case TRANSPORT_MPI:
@@ -102,6 +107,31 @@ Status comm_new(Comm **comm, const World *world, Backend *backend, int transport
     return all;
 }
 
+/* Every transport but shm, whose values belong to all ranks at once. */
+Status comm_values_own(Comm *comm, size_t bytes)
+{
+    comm->values = comm->backend->table->alloc(comm->backend, bytes);
+    return OK;
+}
+
+void comm_values_release(Comm *comm)
+{
+    if (comm->values)
+        comm->backend->table->release(comm->backend, comm->values,
+                                      (size_t)comm->value_elements * sizeof(float));
+}
+
+Status comm_values_new(Comm *comm, int64_t elements)
+{
+    if (!comm->table->values_open)
+        return fail(ERR_CONFIG,
+                    "grid.zero: needs sums in host memory in this version, and these go by %s; "
+                    "use grid.zero: 0",
+                    comm->table->name);
+    comm->value_elements = elements;
+    return comm->table->values_open(comm, (size_t)elements * sizeof(float));
+}
+
 void comm_free(Comm **comm)
 {
     if (!*comm) return;
@@ -115,6 +145,28 @@ void comm_sum_begin(Comm *comm, int64_t offset, int64_t count)
         die("sum of [%lld, %lld + %lld) outside the arena of %lld", (long long)offset,
             (long long)offset, (long long)count, (long long)comm->arena_elements);
     if (count > 0) comm->table->sum_begin(comm, offset, count);
+}
+
+/* Borders that fall, or leave the arena, would be another rank's memory. */
+static void check_borders(const Comm *comm, const char *what, const int64_t *border, int64_t end)
+{
+    bool good = border[0] >= 0 && border[comm->size] <= end;
+    for (int r = 0; r < comm->size; ++r) good = good && border[r] <= border[r + 1];
+    if (!good)
+        die("%s of [%lld, %lld) outside the arena of %lld, or with borders that fall", what,
+            (long long)border[0], (long long)border[comm->size], (long long)end);
+}
+
+void comm_reduce_begin(Comm *comm, const int64_t *border)
+{
+    check_borders(comm, "sum", border, comm->arena_elements);
+    if (border[0] < border[comm->size]) comm->table->reduce_begin(comm, border);
+}
+
+void comm_gather_begin(Comm *comm, const int64_t *border)
+{
+    check_borders(comm, "gathering", border, comm->value_elements);
+    if (border[0] < border[comm->size]) comm->table->gather_begin(comm, border);
 }
 
 void comm_progress(Comm *comm)

@@ -1,39 +1,44 @@
-/* Ordered sums by messages, for ranks on several nodes. A range is cut in pieces, and a piece in one slice per rank. Two
- * phases a piece: every rank sends each peer that peer's slice and sums its own slice from all of them, in tree order; then
- * it sends the sum to all. The bytes on the wire are those of a ring, and the order is ours.
+/* Ordered sums by messages, for ranks on several nodes. A range is cut in one share per rank, and moves in pieces, which
+ * have a slice of every share. Two phases a piece: every rank sends each peer that peer's slice and sums its own slice from
+ * all of them, in tree order; then it sends the sum to all. The bytes on the wire are those of a ring, and the order is ours.
+ * Where a rank alone gets the sums of its share the second phase is left out; gathering values is the second phase alone.
  *
  * A few pieces are in flight at a time, each in a slot with its own staging memory, so that memory is bounded whatever the
  * range and counts stay far below 2^31. Requests make progress in comm_progress and comm_wait. */
+#include "comm_values.h"
 #include "mpi_check.h"
-#include "parallel.h"
 #include "tree_sum.h"
 
 #include <omp.h>
 
-enum { PIECE = 1 << 19, SLOTS = 4 };  /* elements of a piece; pieces in flight */
+enum { PIECE = 1 << 19, SLOTS = 4 };  /* elements of a piece, about; pieces in flight */
 enum { PARALLEL_ELEMENTS = 1 << 17 }; /* a slice shorter than this is summed by one thread */
 enum { TAG_PIECES = 1 << 13 };        /* tags stay below the 32767 that every MPI allows */
 
 typedef enum SlotState { SLOT_IDLE, SLOT_COLLECT, SLOT_SPREAD } SlotState;
 
+/* What was begun. */
+typedef struct Range {
+    float *base; /* borders count from here: the arena, or values */
+    Cut cut;
+    bool collect, spread; /* phases that it has */
+    int64_t done;         /* elements of every share that are in pieces */
+} Range;
+
 /* One piece in flight. */
 typedef struct Slot {
     SlotState state;
-    int64_t offset, count;
+    Range range; /* done: where in the shares this piece begins */
     int tag;
-    float *staging;       /* owned: my slice from each peer, slice_room apart */
+    float *staging;       /* owned: my slice from each peer, a slice's room apart */
     const float **in;     /* owned array: my slice of each rank, in rank order */
     MPI_Request *request; /* owned: room for one send and one receive per peer */
     int request_count;
 } Slot;
 
-typedef struct Range {
-    int64_t offset, count;
-} Range;
-
 typedef struct Messages {
-    MPI_Comm comm;             /* owned: its tags are ours alone */
-    int64_t piece, slice_room; /* elements, at most */
+    MPI_Comm comm; /* owned: its tags are ours alone */
+    int64_t slice; /* elements, at most */
     Slot slot[SLOTS];
     Range *range; /* owned: begun, not yet wholly in slots; oldest first, from range_first */
     int range_first, range_count, range_room;
@@ -41,23 +46,32 @@ typedef struct Messages {
     int busy;        /* slots not idle */
 } Messages;
 
-static int slice_count(const Slot *slot, int size, int rank)
+/* A rank's slice of a piece, in the arena or the values. */
+typedef struct Slice {
+    float *at;
+    int count;
+} Slice;
+static Slice slice_of(const Comm *comm, const Slot *slot, int rank)
 {
-    return (int)(slice_border(slot->offset, slot->count, size, rank + 1) -
-                 slice_border(slot->offset, slot->count, size, rank));
+    const Messages *m = comm->impl;
+    const Range *range = &slot->range;
+    int64_t end = cut_border(&range->cut, comm->size, rank + 1);
+    int64_t begin = cut_border(&range->cut, comm->size, rank) + range->done;
+    if (begin > end) begin = end;
+    int64_t count = end - begin < m->slice ? end - begin : m->slice;
+    return (Slice){range->base + begin, (int)count};
 }
 
 static Status mpi_open(Comm *comm, Backend *backend, size_t arena_bytes)
 {
     Messages *m = mem_new(sizeof *m);
     MPI_CHECK(MPI_Comm_dup(comm->world->comm, &m->comm));
-    m->piece = comm->arena_elements < PIECE ? comm->arena_elements : PIECE;
-    int64_t even = (m->piece + comm->size - 1) / comm->size;
-    m->slice_room = even + 16; /* a border moves up by less than 16 to its cache line */
+    int64_t piece = comm->arena_elements < PIECE ? comm->arena_elements : PIECE;
+    m->slice = (piece + comm->size - 1) / comm->size + 16; /* borders move up to their cache line */
     size_t peers = (size_t)comm->size - 1;
     for (int i = 0; i < SLOTS; ++i) {
         Slot *slot = &m->slot[i];
-        slot->staging = mem_pages_new(peers * (size_t)m->slice_room * sizeof(float));
+        slot->staging = mem_pages_new(peers * (size_t)m->slice * sizeof(float));
         slot->in = mem_new((size_t)comm->size * sizeof(float *));
         slot->request = mem_new(2 * peers * sizeof(MPI_Request));
     }
@@ -71,19 +85,20 @@ static void mpi_close(Comm *comm)
     Messages *m = comm->impl;
     size_t peers = (size_t)comm->size - 1;
     for (int i = 0; i < SLOTS; ++i) {
-        mem_pages_free(m->slot[i].staging, peers * (size_t)m->slice_room * sizeof(float));
+        mem_pages_free(m->slot[i].staging, peers * (size_t)m->slice * sizeof(float));
         mem_free(&m->slot[i].in);
         mem_free(&m->slot[i].request);
     }
     mem_free(&m->range);
     MPI_CHECK(MPI_Comm_free(&m->comm));
+    comm_values_release(comm);
     comm->backend->table->release(comm->backend, comm->arena,
                                   (size_t)comm->arena_elements * sizeof(float));
     mem_free(&comm->impl);
     comm->arena = NULL;
 }
 
-static void mpi_sum_begin(Comm *comm, int64_t offset, int64_t count)
+static void begin(Comm *comm, Range range)
 {
     Messages *m = comm->impl;
     if (m->range_first == m->range_count) m->range_first = m->range_count = 0;
@@ -91,23 +106,41 @@ static void mpi_sum_begin(Comm *comm, int64_t offset, int64_t count)
         m->range_room = m->range_room ? 2 * m->range_room : 64;
         m->range = mem_resize(m->range, (size_t)m->range_room * sizeof *m->range);
     }
-    m->range[m->range_count++] = (Range){offset, count};
+    m->range[m->range_count++] = range;
     comm->table->progress(comm);
 }
 
-static void send(const Comm *comm, Slot *slot, const float *data, int count, int peer, int tag)
+static void mpi_sum_begin(Comm *comm, int64_t offset, int64_t count)
+{
+    begin(comm, (Range){.base = comm->arena,
+                        .cut = {.offset = offset, .count = count},
+                        .collect = true,
+                        .spread = true});
+}
+
+static void mpi_reduce_begin(Comm *comm, const int64_t *border)
+{
+    begin(comm, (Range){.base = comm->arena, .cut = {.border = border}, .collect = true});
+}
+
+static void mpi_gather_begin(Comm *comm, const int64_t *border)
+{
+    begin(comm, (Range){.base = comm->values, .cut = {.border = border}, .spread = true});
+}
+
+static void send(const Comm *comm, Slot *slot, Slice slice, int peer, int tag)
 {
     const Messages *m = comm->impl;
-    if (count > 0)
-        MPI_CHECK(MPI_Isend(data, count, MPI_FLOAT, peer, tag, m->comm,
+    if (slice.count > 0)
+        MPI_CHECK(MPI_Isend(slice.at, slice.count, MPI_FLOAT, peer, tag, m->comm,
                             &slot->request[slot->request_count++]));
 }
 
-static void receive(const Comm *comm, Slot *slot, float *data, int count, int peer, int tag)
+static void receive(const Comm *comm, Slot *slot, Slice slice, int peer, int tag)
 {
     const Messages *m = comm->impl;
-    if (count > 0)
-        MPI_CHECK(MPI_Irecv(data, count, MPI_FLOAT, peer, tag, m->comm,
+    if (slice.count > 0)
+        MPI_CHECK(MPI_Irecv(slice.at, slice.count, MPI_FLOAT, peer, tag, m->comm,
                             &slot->request[slot->request_count++]));
 }
 
@@ -115,51 +148,49 @@ static void receive(const Comm *comm, Slot *slot, float *data, int count, int pe
 static void start_collect(const Comm *comm, Slot *slot)
 {
     const Messages *m = comm->impl;
-    int mine = slice_count(slot, comm->size, comm->rank);
+    Slice mine = slice_of(comm, slot, comm->rank);
     slot->state = SLOT_COLLECT;
     slot->request_count = 0;
-    slot->in[comm->rank] =
-        comm->arena + slice_border(slot->offset, slot->count, comm->size, comm->rank);
+    slot->in[comm->rank] = mine.at;
     for (int i = 1; i < comm->size; ++i) {
         int from = (comm->rank + comm->size - i) % comm->size;
-        float *staging = slot->staging + (i - 1) * m->slice_room;
-        slot->in[from] = staging;
-        receive(comm, slot, staging, mine, from, slot->tag);
+        Slice staging = {slot->staging + (i - 1) * m->slice, mine.count};
+        slot->in[from] = staging.at;
+        receive(comm, slot, staging, from, slot->tag);
     }
     for (int i = 1; i < comm->size; ++i) {
         int to = (comm->rank + i) % comm->size;
-        float *theirs = comm->arena + slice_border(slot->offset, slot->count, comm->size, to);
-        send(comm, slot, theirs, slice_count(slot, comm->size, to), to, slot->tag);
+        send(comm, slot, slice_of(comm, slot, to), to, slot->tag);
     }
 }
 
 static void sum_slice(Comm *comm, Slot *slot)
 {
     double start = clock_s();
-    float *out = (float *)slot->in[comm->rank];
-    int64_t n = slice_count(slot, comm->size, comm->rank);
+    Slice mine = slice_of(comm, slot, comm->rank);
+    float *out = mine.at;
+    int64_t n = mine.count;
     int parts = n < PARALLEL_ELEMENTS ? 1 : comm->backend->options.threads;
 #pragma omp parallel for num_threads(parts) if (parts > 1)
     for (int i = 0; i < parts; ++i) {
-        int64_t begin = slice_border(0, n, parts, i), end = slice_border(0, n, parts, i + 1);
-        tree_sum(&out, 1, slot->in, comm->size, begin, end - begin);
+        int64_t at = slice_border(0, n, parts, i), end = slice_border(0, n, parts, i + 1);
+        tree_sum(&out, 1, slot->in, comm->size, at, end - at);
     }
     comm->sum_s += clock_s() - start;
 }
 
 static void start_spread(const Comm *comm, Slot *slot)
 {
-    int mine = slice_count(slot, comm->size, comm->rank);
+    Slice mine = slice_of(comm, slot, comm->rank);
     slot->state = SLOT_SPREAD;
     slot->request_count = 0;
     for (int i = 1; i < comm->size; ++i) {
         int from = (comm->rank + comm->size - i) % comm->size;
-        float *theirs = comm->arena + slice_border(slot->offset, slot->count, comm->size, from);
-        receive(comm, slot, theirs, slice_count(slot, comm->size, from), from, slot->tag + 1);
+        receive(comm, slot, slice_of(comm, slot, from), from, slot->tag + 1);
     }
     for (int i = 1; i < comm->size; ++i) {
         int to = (comm->rank + i) % comm->size;
-        send(comm, slot, slot->in[comm->rank], mine, to, slot->tag + 1);
+        send(comm, slot, mine, to, slot->tag + 1);
     }
 }
 
@@ -171,8 +202,9 @@ static void advance(Comm *comm, Slot *slot)
         int done = 0;
         MPI_CHECK(MPI_Testall(slot->request_count, slot->request, &done, MPI_STATUSES_IGNORE));
         if (!done) return;
-        if (slot->state == SLOT_COLLECT) {
-            sum_slice(comm, slot);
+        bool sum = slot->state == SLOT_COLLECT;
+        if (sum) sum_slice(comm, slot);
+        if (sum && slot->range.spread) {
             start_spread(comm, slot);
         } else {
             slot->state = SLOT_IDLE;
@@ -185,14 +217,15 @@ static void start_piece(Comm *comm, Slot *slot)
 {
     Messages *m = comm->impl;
     Range *range = &m->range[m->range_first];
-    slot->offset = range->offset;
-    slot->count = range->count < m->piece ? range->count : m->piece;
+    slot->range = *range;
     slot->tag = (int)(m->pieces++ % TAG_PIECES) * 2;
-    range->offset += slot->count;
-    range->count -= slot->count;
-    if (range->count == 0) ++m->range_first;
+    range->done += m->slice;
+    if (range->done >= cut_longest(&range->cut, comm->size)) ++m->range_first;
     ++m->busy;
-    start_collect(comm, slot);
+    if (slot->range.collect)
+        start_collect(comm, slot);
+    else
+        start_spread(comm, slot);
 }
 
 static bool mpi_progress(Comm *comm)
@@ -211,5 +244,8 @@ const CommTable comm_mpi = {
     .open = mpi_open,
     .close = mpi_close,
     .sum_begin = mpi_sum_begin,
+    .values_open = comm_values_own,
+    .reduce_begin = mpi_reduce_begin,
+    .gather_begin = mpi_gather_begin,
     .progress = mpi_progress,
 };

@@ -6,42 +6,39 @@
  * (comm_progress) a rank does the tickets of its own share that are due; a rank that waits does everybody's, so a fast
  * rank spares a slow one the work. Who sums an element does not change its bits.
  *
- * Shared state is four counters a rank, which only grow and wrap: sums posted; tickets of its share claimed and finished;
- * ranks asleep on them. Sums are begun in the same order on all ranks, so counters say everything. */
-#include "mpi_check.h"
+ * Values lie in one segment that all ranks map, so gathering them is only waiting until every rank has begun to.
+ *
+ * Shared state is five counters a rank, which only grow and wrap: sums posted; tickets of its share claimed and finished;
+ * gatherings begun; ranks asleep on them. All are begun in the same order on all ranks, so counters say everything. */
+#include "futex.h"
 #include "parallel.h"
 #include "shared.h"
 #include "tree_sum.h"
 
-#include <errno.h>
-#include <linux/futex.h>
 #include <omp.h>
 #include <sched.h>
 #include <stdalign.h>
 #include <stdatomic.h>
-#include <sys/syscall.h>
-#include <time.h>
-#include <unistd.h>
 
 enum { TICKET = 1 << 16 };           /* elements; 256 KiB of each arena */
 enum { PARALLEL_TICKETS = 4 };       /* fewer than this many are not worth waking threads for */
 static const double SPIN_S = 5e-6;   /* a waiting rank spins this long, */
 static const double YIELD_S = 50e-6; /* then yields, and then sleeps, */
-static const long SLEEP_NS = 100 * 1000000; /* looking this often whether its peers live */
-static const size_t PAGE_BYTES = 4096;
+static const double SLEEP_S = 0.1;   /* looking this often whether its peers live */
 
 /* One rank's counters, in shared memory behind its arena. */
 typedef struct Control {
     alignas(64) _Atomic uint32_t posted;   /* sums this rank has begun */
     alignas(64) _Atomic uint32_t claimed;  /* tickets of this rank's share that somebody took */
     alignas(64) _Atomic uint32_t finished; /* ... and has done */
-    alignas(64) _Atomic uint32_t sleepers; /* ranks in futex wait on posted or finished */
-    _Atomic uint32_t farewell;             /* the code that this rank ends the job with, or 0 */
+    alignas(64) _Atomic uint32_t gathers;  /* gatherings this rank has begun */
+    alignas(64) _Atomic uint32_t sleepers; /* ranks in futex wait on posted, finished or gathers */
 } Control;
 
 /* A sum in flight. All shares have as many tickets; some may be empty. */
 typedef struct Sum {
-    int64_t offset, count;
+    Cut cut;
+    bool to_all; /* else to the share's rank */
     uint32_t number, first_ticket, tickets;
 } Sum;
 
@@ -54,6 +51,8 @@ typedef struct Shm {
     uint32_t begun;   /* sums begun here */
     uint32_t tickets; /* of each share, of all sums begun here */
     uint32_t due;     /* of each share, of all sums that all ranks have begun */
+    uint32_t gathers; /* begun here */
+    Shared values;    /* segment[0] is everybody's; count 0: none */
 } Shm;
 
 /* a is before b, for counters that wrap. */
@@ -62,25 +61,13 @@ static bool before(uint32_t a, uint32_t b)
     return (int32_t)(a - b) < 0;
 }
 
-static long futex(_Atomic uint32_t *word, int op, uint32_t value, const struct timespec *limit)
-{
-    return syscall(SYS_futex, word, op, value, limit, NULL, 0);
-}
-
-static void wake(Control *control, _Atomic uint32_t *word)
-{
-    /* Pairs with sleep_on: either it sees the new value, or we see it among the sleepers. */
-    atomic_thread_fence(memory_order_seq_cst);
-    if (atomic_load_explicit(&control->sleepers, memory_order_relaxed) > 0)
-        futex(word, FUTEX_WAKE, INT32_MAX, NULL);
-}
-
 static Status shm_open_arena(Comm *comm, Backend *backend, size_t arena_bytes)
 {
     (void)backend;
-    size_t control_at = (arena_bytes + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES;
+    size_t control_at = (arena_bytes + alignof(Control) - 1) / alignof(Control) * alignof(Control);
     Shm *shm = mem_new(sizeof *shm);
-    Status status = shared_init(&shm->shared, comm->world, control_at + PAGE_BYTES);
+    Status status =
+        shared_init(&shm->shared, comm->world, control_at + sizeof(Control), "the gradients");
     if (status != OK) {
         mem_free(&shm);
         return status;
@@ -93,45 +80,67 @@ static Status shm_open_arena(Comm *comm, Backend *backend, size_t arena_bytes)
     }
     comm->arena = shm->arena[comm->rank];
     comm->impl = shm;
-    world_farewell(&shm->control[comm->rank]->farewell);
     return OK;
 }
 
 static void shm_close(Comm *comm)
 {
     Shm *shm = comm->impl;
-    world_farewell(NULL);
+    if (shm->values.count) shared_fini(&shm->values);
     shared_fini(&shm->shared);
     mem_free(&shm->arena);
     mem_free(&shm->control);
     mem_free(&shm->sum);
     mem_free(&comm->impl);
-    comm->arena = NULL;
+    comm->arena = comm->values = NULL;
 }
 
-static void shm_sum_begin(Comm *comm, int64_t offset, int64_t count)
+/* Rank 0's segment serves all; the others' are as small as may be. */
+static Status shm_values_open(Comm *comm, size_t bytes)
+{
+    Shm *shm = comm->impl;
+    TRY(shared_init(&shm->values, comm->world, comm->rank == 0 ? bytes : 0, "the parameters"));
+    comm->values = (float *)shm->values.segment[0];
+    comm->values_shared = true;
+    return OK;
+}
+
+static void post(Comm *comm, Cut cut, bool to_all)
 {
     Shm *shm = comm->impl;
     if (shm->sum_count == shm->sum_room) {
         shm->sum_room = shm->sum_room ? 2 * shm->sum_room : 64;
         shm->sum = mem_resize(shm->sum, (size_t)shm->sum_room * sizeof *shm->sum);
     }
-    int64_t longest = 0;
-    for (int r = 0; r < comm->size; ++r) {
-        int64_t length = slice_border(offset, count, comm->size, r + 1) -
-                         slice_border(offset, count, comm->size, r);
-        longest = length > longest ? length : longest;
-    }
-    uint32_t tickets = (uint32_t)((longest + TICKET - 1) / TICKET);
-    shm->sum[shm->sum_count++] = (Sum){.offset = offset,
-                                       .count = count,
+    uint32_t tickets = (uint32_t)((cut_longest(&cut, comm->size) + TICKET - 1) / TICKET);
+    shm->sum[shm->sum_count++] = (Sum){.cut = cut,
+                                       .to_all = to_all,
                                        .number = shm->begun,
                                        .first_ticket = shm->tickets,
                                        .tickets = tickets};
     shm->tickets += tickets;
     Control *mine = shm->control[comm->rank];
     atomic_store_explicit(&mine->posted, ++shm->begun, memory_order_release);
-    wake(mine, &mine->posted);
+    futex_wake(&mine->posted, &mine->sleepers);
+}
+
+static void shm_sum_begin(Comm *comm, int64_t offset, int64_t count)
+{
+    post(comm, (Cut){.offset = offset, .count = count}, true);
+}
+
+static void shm_reduce_begin(Comm *comm, const int64_t *border)
+{
+    post(comm, (Cut){.border = border}, false);
+}
+
+static void shm_gather_begin(Comm *comm, const int64_t *border)
+{
+    Shm *shm = comm->impl;
+    Control *mine = shm->control[comm->rank];
+    (void)border;
+    atomic_store_explicit(&mine->gathers, ++shm->gathers, memory_order_release);
+    futex_wake(&mine->gathers, &mine->sleepers);
 }
 
 /* Brings shm->due up to date. Returns the first rank that has not yet posted all that this one has, or -1. */
@@ -165,15 +174,17 @@ static void do_ticket(Shm *shm, int size, int share, uint32_t ticket)
 {
     const Sum *sum = shm->sum;
     while (!before(ticket, sum->first_ticket + sum->tickets)) ++sum;
-    int64_t begin = slice_border(sum->offset, sum->count, size, share) +
-                    (int64_t)(ticket - sum->first_ticket) * TICKET;
-    int64_t end = slice_border(sum->offset, sum->count, size, share + 1);
+    int64_t begin =
+        cut_border(&sum->cut, size, share) + (int64_t)(ticket - sum->first_ticket) * TICKET;
+    int64_t end = cut_border(&sum->cut, size, share + 1);
     if (begin + TICKET < end) end = begin + TICKET;
+    float *const *out = sum->to_all ? shm->arena : &shm->arena[share];
     if (begin < end)
-        tree_sum(shm->arena, size, (const float *const *)shm->arena, size, begin, end - begin);
+        tree_sum(out, sum->to_all ? size : 1, (const float *const *)shm->arena, size, begin,
+                 end - begin);
     Control *owner = shm->control[share];
     atomic_fetch_add_explicit(&owner->finished, 1, memory_order_acq_rel);
-    wake(owner, &owner->finished);
+    futex_wake(&owner->finished, &owner->sleepers);
 }
 
 /* Does what is due and unclaimed of the shares first .. first + shares (modulo the ranks). */
@@ -208,29 +219,25 @@ static int find_unfinished(Shm *shm, int size)
     return -1;
 }
 
+/* The first rank that has not begun all gatherings that this one has, or -1. Acquires what the others have written. */
+static int find_gathering(Shm *shm, int size)
+{
+    for (int r = 0; r < size; ++r)
+        if (before(atomic_load_explicit(&shm->control[r]->gathers, memory_order_acquire),
+                   shm->gathers))
+            return r;
+    return -1;
+}
+
 static bool shm_progress(Comm *comm)
 {
     Shm *shm = comm->impl;
-    if (shm->sum_count == 0) return true;
+    if (shm->sum_count == 0) return find_gathering(shm, comm->size) < 0;
     find_due(shm, comm->size);
     work(comm, comm->rank, 1);
     if (find_unfinished(shm, comm->size) >= 0) return false;
     shm->sum_count = 0;
-    return true;
-}
-
-static void check_peers(const Comm *comm)
-{
-    const Shm *shm = comm->impl;
-    for (int r = 0; r < comm->size; ++r) {
-        if (shared_alive(&shm->shared, r)) continue;
-        uint32_t farewell = atomic_load(&shm->control[r]->farewell);
-        if (farewell != 0) /* it has said why */
-            MPI_Abort(comm->world->comm, (int)farewell);
-        else
-            die("sum over ranks: rank %d (process %lld) has ended", r,
-                (long long)shm->shared.process[r]);
-    }
+    return find_gathering(shm, comm->size) < 0;
 }
 
 /* Until *word is no longer `seen`, or for a while. */
@@ -242,11 +249,10 @@ static void sleep_on(const Comm *comm, Control *control, _Atomic uint32_t *word,
         if (waited > SPIN_S) sched_yield();
         waited = clock_s() - start;
     }
-    atomic_fetch_add(&control->sleepers, 1);
-    long result = futex(word, FUTEX_WAIT, seen, &(struct timespec){.tv_nsec = SLEEP_NS});
-    bool late = result != 0 && errno == ETIMEDOUT;
-    atomic_fetch_sub(&control->sleepers, 1);
-    if (late) check_peers(comm);
+    if (!futex_sleep(word, &control->sleepers, seen, SLEEP_S)) {
+        const Shm *shm = comm->impl;
+        shared_check_peers(&shm->shared, "sum over ranks");
+    }
 }
 
 static void shm_wait(Comm *comm)
@@ -268,6 +274,11 @@ static void shm_wait(Comm *comm)
             if (finished != shm->tickets) sleep_on(comm, control, &control->finished, finished);
         }
     }
+    for (int late; (late = find_gathering(shm, comm->size)) >= 0;) {
+        Control *control = shm->control[late];
+        uint32_t gathers = atomic_load(&control->gathers);
+        if (before(gathers, shm->gathers)) sleep_on(comm, control, &control->gathers, gathers);
+    }
 }
 
 const CommTable comm_shm = {
@@ -275,6 +286,9 @@ const CommTable comm_shm = {
     .open = shm_open_arena,
     .close = shm_close,
     .sum_begin = shm_sum_begin,
+    .values_open = shm_values_open,
+    .reduce_begin = shm_reduce_begin,
+    .gather_begin = shm_gather_begin,
     .progress = shm_progress,
     .wait = shm_wait,
 };

@@ -12,8 +12,4 @@
 /* Dies where code is not MPI_SUCCESS; call is its source text. */
 void mpi_check(int code, const char *call);
 
-/* Where this rank leaves its exit code once it has said why it ends the job, so that its peers need not complain of its
- * death; NULL: nowhere. Borrowed until the next call. */
-void world_farewell(_Atomic uint32_t *code);
-
 #endif

@@ -2,10 +2,12 @@
  * in many containers). A peer opens /proc/PID/fd/N, and checks by device and inode that it got the file meant. Pages are
  * reserved when made, so that a lack of memory is an error message and not SIGBUS in a step. */
 #include "shared.h"
+#include "mpi_check.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -14,11 +16,11 @@
 #ifndef MADV_COLLAPSE
 #define MADV_COLLAPSE 25 /* Linux 6.1 */
 #endif
-static const size_t HUGE_BYTES = (size_t)2 << 20;
+static const size_t HUGE_BYTES = (size_t)2 << 20, PAGE_BYTES = 4096, LINE_BYTES = 64;
 
 /* How a peer finds a segment. */
 typedef struct Card {
-    int64_t process, file, device, inode;
+    int64_t process, file, device, inode, job_rank;
 } Card;
 
 static Status refuse(const char *what, int error)
@@ -93,7 +95,7 @@ static double group_limit(void)
 }
 
 /* Shared memory is given out until the kernel kills somebody for it; so ask first whether all segments fit. */
-static Status check_memory(double bytes)
+static Status check_memory(const char *what, double bytes)
 {
     double available = 1024 * read_number("/proc/meminfo", "MemAvailable:"), limit = group_limit();
     if (available < 0 || (limit >= 0 && limit < available)) available = limit;
@@ -101,9 +103,9 @@ static Status check_memory(double bytes)
     char need[32], have[32];
     return fail(
         ERR_CONFIG,
-        "grid.transport: shm: the gradients of this node's ranks need %s of shared memory, and "
-        "%s is free; use fewer ranks per node, or set grid.transport: mpi",
-        text_bytes(bytes, need), text_bytes(available, have));
+        "grid.transport: shm: %s of this node's ranks need %s of shared memory, and %s is free; "
+        "use fewer ranks per node, or set grid.transport: mpi",
+        what, text_bytes(bytes, need), text_bytes(available, have));
 }
 
 /* Makes this rank's segment. On error *file may be open and *base mapped: the caller releases both. */
@@ -127,7 +129,10 @@ static Card card_of(int file)
 {
     struct stat info = {0};
     if (file >= 0) fstat(file, &info);
-    return (Card){getpid(), file, (int64_t)info.st_dev, (int64_t)info.st_ino};
+    return (Card){.process = getpid(),
+                  .file = file,
+                  .device = (int64_t)info.st_dev,
+                  .inode = (int64_t)info.st_ino};
 }
 
 static Status map_peer(char **base, const Card *card, size_t bytes)
@@ -149,39 +154,85 @@ static Status map_peers(Shared *shared, const World *world, const Card *card)
 {
     for (int r = 0; r < world->size; ++r) {
         shared->process[r] = (pid_t)card[r].process;
-        if (r != world->rank) TRY(map_peer(&shared->segment[r], &card[r], shared->segment_bytes));
+        shared->job_rank[r] = (int)card[r].job_rank;
+        if (r != world->rank) TRY(map_peer(&shared->segment[r], &card[r], shared->bytes[r]));
     }
     return OK;
 }
 
-Status shared_init(Shared *shared, const World *world, size_t bytes)
+/* The last line of a segment: the code that its rank ends the job with, or 0. */
+static _Atomic uint32_t *farewell_of(const Shared *shared, int rank)
 {
-    *shared = (Shared){.count = world->size, .segment_bytes = bytes};
-    shared->segment = mem_new((size_t)world->size * sizeof(char *));
-    shared->process = mem_new((size_t)world->size * sizeof(pid_t));
+    return (_Atomic uint32_t *)(shared->segment[rank] + shared->bytes[rank] - LINE_BYTES);
+}
+
+/* Of all ranks of the node: where world is a part of them, the other parts are about to need as much. */
+static double node_bytes(const Shared *shared, const World *world)
+{
+    double sum = 0;
+    int local = 1;
+    for (int r = 0; r < world->size; ++r) sum += (double)shared->bytes[r];
+    world_launched(&local);
+    return local > world->size ? sum / world->size * local : sum;
+}
+
+/* Every rank's segment, whose sizes are known. *file is for the caller to close, also on error. */
+static Status make_and_map(Shared *shared, const World *world, const char *what, int *file)
+{
+    TRY(status_agree(world, check_memory(what, node_bytes(shared, world))));
+    char **mine = &shared->segment[world->rank];
+    TRY(status_agree(world, make_segment(mine, file, shared->bytes[world->rank])));
+    Card own = card_of(*file), *card = mem_new((size_t)world->size * sizeof(Card));
+    int job_rank = 0;
+    if (world->comm != MPI_COMM_NULL) MPI_CHECK(MPI_Comm_rank(MPI_COMM_WORLD, &job_rank));
+    own.job_rank = job_rank;
+    world_gather(world, &own, sizeof own, card);
+    /* Nobody closes before all have opened: the agreement is the barrier. */
+    Status status = status_agree(world, map_peers(shared, world, card));
+    mem_free(&card);
+    return status;
+}
+
+Status shared_init(Shared *shared, const World *world, size_t bytes, const char *what)
+{
+    size_t ranks = (size_t)world->size;
+    *shared = (Shared){.count = world->size};
+    shared->bytes = mem_new(ranks * sizeof *shared->bytes);
+    shared->segment = mem_new(ranks * sizeof *shared->segment);
+    shared->process = mem_new(ranks * sizeof *shared->process);
+    shared->job_rank = mem_new(ranks * sizeof *shared->job_rank);
+    bytes = (bytes + LINE_BYTES + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES;
+    world_gather(world, &bytes, sizeof bytes, shared->bytes);
     int file = -1;
-    Status status = status_agree(world, check_memory((double)bytes * world->size));
-    if (status == OK)
-        status = status_agree(world, make_segment(&shared->segment[world->rank], &file, bytes));
-    if (status == OK) {
-        Card mine = card_of(file), *card = mem_new((size_t)world->size * sizeof(Card));
-        world_gather(world, &mine, sizeof mine, card);
-        /* Nobody closes before all have opened: the agreement is the barrier. */
-        status = status_agree(world, map_peers(shared, world, card));
-        mem_free(&card);
-    }
+    Status status = make_and_map(shared, world, what, &file);
     if (file >= 0) close(file);
-    if (status != OK) shared_fini(shared);
+    if (status == OK) {
+        shared->farewell.code = farewell_of(shared, world->rank);
+        world_farewell_add(&shared->farewell);
+    } else
+        shared_fini(shared);
     return status;
 }
 
 void shared_fini(Shared *shared)
 {
+    world_farewell_remove(&shared->farewell);
     for (int r = 0; r < shared->count; ++r)
-        if (shared->segment[r]) munmap(shared->segment[r], shared->segment_bytes);
+        if (shared->segment[r]) munmap(shared->segment[r], shared->bytes[r]);
+    mem_free(&shared->bytes);
     mem_free(&shared->segment);
     mem_free(&shared->process);
+    mem_free(&shared->job_rank);
     shared->count = 0;
+}
+
+Status shared_needs_one_node(const World *world)
+{
+    if (world->one_node) return OK;
+    return fail(ERR_CONFIG,
+                "grid.transport: shm needs all ranks on one node, and the %d ranks are on several "
+                "(%d on rank %d's); use mpi or auto",
+                world->size, world->node_size, world->rank);
 }
 
 bool shared_alive(const Shared *shared, int rank)
@@ -196,4 +247,17 @@ bool shared_alive(const Shared *shared, int rank)
     /* "PID (name) STATE ...": the name may hold anything but is the last thing in brackets. */
     const char *state = strrchr(line, ')');
     return !state || (state[1] == ' ' && state[2] != 'Z' && state[2] != 'X');
+}
+
+void shared_check_peers(const Shared *shared, const char *doing)
+{
+    for (int r = 0; r < shared->count; ++r) {
+        if (shared_alive(shared, r)) continue;
+        uint32_t farewell = atomic_load(farewell_of(shared, r));
+        if (farewell != 0) /* it has said why */
+            world_abort((int)farewell);
+        else
+            die("%s: rank %d (process %lld) has ended", doing, shared->job_rank[r],
+                (long long)shared->process[r]);
+    }
 }

@@ -31,6 +31,13 @@ INLINE void sum_pair(float *restrict a, float *restrict b, int64_t n)
     for (int64_t k = 0; k < n; ++k) a[k] = b[k] = a[k] + b[k];
 }
 
+/* One arena of two ranks: out may be one of them. */
+INLINE void sum_pair_once(float *out, const float *a, const float *b, int64_t n)
+{
+#pragma omp simd
+    for (int64_t k = 0; k < n; ++k) out[k] = a[k] + b[k];
+}
+
 /* The tree's result for one block ends in level[0]. */
 INLINE void sum_block(float (*level)[BLOCK], const float *const *in, int ins, int64_t at, int n)
 {
@@ -54,6 +61,10 @@ INLINE void sum_range(float *const *out, int outs, const float *const *in, int i
 {
     if (ins == 2 && outs == 2 && out[0] == in[0] && out[1] == in[1]) {
         sum_pair(out[0] + at, out[1] + at, n);
+        return;
+    }
+    if (ins == 2 && outs == 1) {
+        sum_pair_once(out[0] + at, in[0] + at, in[1] + at, n);
         return;
     }
     float level[LEVELS][BLOCK];
@@ -99,4 +110,14 @@ int64_t slice_border(int64_t offset, int64_t count, int parts, int part)
     int64_t even = count / parts * part + count % parts * part / parts;
     int64_t border = (offset + even + SLICE_ALIGN - 1) / SLICE_ALIGN * SLICE_ALIGN;
     return border < offset + count ? border : offset + count;
+}
+
+int64_t cut_longest(const Cut *cut, int parts)
+{
+    int64_t longest = 0;
+    for (int i = 0; i < parts; ++i) {
+        int64_t length = cut_border(cut, parts, i + 1) - cut_border(cut, parts, i);
+        longest = length > longest ? length : longest;
+    }
+    return longest;
 }

@@ -13,4 +13,16 @@ void tree_sum(float *const *out, int outs, const float *const *in, int ins, int6
  * does; slices of small ranges may be empty. */
 int64_t slice_border(int64_t offset, int64_t count, int parts, int part);
 
+/* How a range is cut among ranks: at given borders, or, where there are none, evenly as slice_border does. */
+typedef struct Cut {
+    int64_t offset, count;
+    const int64_t *border; /* borrowed; NULL: even */
+} Cut;
+static inline int64_t cut_border(const Cut *cut, int parts, int part)
+{
+    return cut->border ? cut->border[part] : slice_border(cut->offset, cut->count, parts, part);
+}
+/* Elements of the longest part. */
+int64_t cut_longest(const Cut *cut, int parts);
+
 #endif

@@ -4,7 +4,7 @@
 #include "launcher.h"
 #include "leaks.h"
 #include "mpi_check.h"
-#include "parallel.h"
+#include "world.h"
 
 #include <limits.h>
 #include <stdatomic.h>
@@ -12,6 +12,8 @@
 
 enum { MESSAGE_BYTES = 2048 };
 static const size_t PIECE_BYTES = (size_t)1 << 30; /* MPI counts are ints */
+static const World ALONE = {
+    .size = 1, .node_size = 1, .one_node = true, .comm = MPI_COMM_NULL, .node = MPI_COMM_NULL};
 
 void mpi_check(int code, const char *call)
 {
@@ -22,16 +24,24 @@ void mpi_check(int code, const char *call)
     die("%.*s: %s", (int)strcspn(call, "("), call, words);
 }
 
-static _Atomic uint32_t *farewell; /* borrowed */
+static Farewell *farewells; /* borrowed */
 
-void world_farewell(_Atomic uint32_t *code)
+void world_farewell_add(Farewell *farewell)
 {
-    farewell = code;
+    farewell->next = farewells;
+    farewells = farewell;
 }
 
-static void abort_job(int code)
+void world_farewell_remove(Farewell *farewell)
 {
-    if (farewell) atomic_store(farewell, (uint32_t)code);
+    Farewell **at = &farewells;
+    while (*at && *at != farewell) at = &(*at)->next;
+    if (*at) *at = farewell->next;
+}
+
+void world_abort(int code)
+{
+    for (Farewell *f = farewells; f; f = f->next) atomic_store(f->code, (uint32_t)code);
     MPI_Abort(MPI_COMM_WORLD, code);
 }
 
@@ -42,14 +52,15 @@ bool world_launched(int *local_size)
     return launcher.name != NULL;
 }
 
-static void set_context(const World *world)
+void world_context(const World *world, const char *place)
 {
+    if (world->comm == MPI_COMM_NULL) return;
     char node[MPI_MAX_PROCESSOR_NAME] = "";
     int length = 0;
     MPI_CHECK(MPI_Get_processor_name(node, &length));
-    char place[MPI_MAX_PROCESSOR_NAME + 64];
-    snprintf(place, sizeof place, "rank %d of %d on %s", world->rank, world->size, node);
-    die_context(place, abort_job);
+    char whole[MPI_MAX_PROCESSOR_NAME + 128];
+    snprintf(whole, sizeof whole, "rank %d of %d%s on %s", world->rank, world->size, place, node);
+    die_context(whole, world_abort);
 }
 
 static void init_node(World *world)
@@ -63,8 +74,7 @@ static void init_node(World *world)
 
 Status world_init(World *world, int *argc, char ***argv)
 {
-    *world = (World){
-        .size = 1, .node_size = 1, .one_node = true, .comm = MPI_COMM_NULL, .node = MPI_COMM_NULL};
+    *world = ALONE;
     Launcher launcher = launcher_find();
     if (launcher.size == 1) {
         log_init(true);
@@ -81,7 +91,7 @@ Status world_init(World *world, int *argc, char ***argv)
     MPI_CHECK(MPI_Comm_rank(world->comm, &world->rank));
     MPI_CHECK(MPI_Comm_size(world->comm, &world->size));
     log_init(world->rank == 0);
-    set_context(world);
+    world_context(world, "");
     init_node(world);
     if (launcher.size > 0 && world->size != launcher.size)
         return fail(ERR_CONFIG,
@@ -101,9 +111,31 @@ void world_fini(World *world)
         leaks_check();
         mpi_check(MPI_Finalize(), "MPI_Finalize");
     }
-    *world = (World){
-        .size = 1, .node_size = 1, .one_node = true, .comm = MPI_COMM_NULL, .node = MPI_COMM_NULL};
+    *world = ALONE;
     die_context("", NULL);
+}
+
+Status world_split(World *part, const World *world, int color)
+{
+    *part = ALONE;
+    if (world->comm == MPI_COMM_NULL) return OK;
+    MPI_CHECK(MPI_Comm_split(world->comm, color, world->rank, &part->comm));
+    MPI_CHECK(MPI_Comm_size(part->comm, &part->size));
+    if (part->size == 1) { /* MPI sets a freed communicator to MPI_COMM_NULL */
+        MPI_CHECK(MPI_Comm_free(&part->comm));
+        return OK;
+    }
+    MPI_CHECK(MPI_Comm_set_errhandler(part->comm, MPI_ERRORS_RETURN));
+    MPI_CHECK(MPI_Comm_rank(part->comm, &part->rank));
+    init_node(part);
+    return OK;
+}
+
+void world_part_fini(World *part)
+{
+    if (part->node != MPI_COMM_NULL) MPI_CHECK(MPI_Comm_free(&part->node));
+    if (part->comm != MPI_COMM_NULL) MPI_CHECK(MPI_Comm_free(&part->comm));
+    *part = ALONE;
 }
 
 Status status_agree(const World *world, Status mine)
@@ -133,6 +165,16 @@ void world_bcast(const World *world, void *data, size_t bytes, int root)
 void world_barrier(const World *world)
 {
     if (world->comm != MPI_COMM_NULL) MPI_CHECK(MPI_Barrier(world->comm));
+}
+
+char *world_share_text(const World *world, char *mine)
+{
+    uint64_t bytes = mine ? strlen(mine) + 1 : 0;
+    world_bcast(world, &bytes, sizeof bytes, 0);
+    if (bytes == 0) return NULL;
+    char *text = world->rank == 0 ? mine : mem_new((size_t)bytes);
+    world_bcast(world, text, (size_t)bytes, 0);
+    return text;
 }
 
 void world_gather(const World *world, const void *mine, size_t bytes, void *out)

@@ -1,280 +1,235 @@
-/* From a planned graph to a list of actions for one micro-batch and one arena of activations. Tensors become storages with
- * a life on the action list's clock; aliases and in-place operations share one. Offsets are first-fit by size over
- * lives that meet. Assumes topological order; refuses nothing: a graph that was planned can be run. */
-#include "pipeline.h"
-
+/* What one stage of a grid does: where its parameters lie, its chunks' passes, slots, buckets, and the bytes of it all.
+ * Everything follows from the graph, the cut and the schedule; nothing is measured, nothing is allocated for the run. */
 #include "plan_internal.h"
 
-#include <stdlib.h>
+#include <string.h>
 
-enum { NONE = -1, ALIGN = 256 };
+enum { ALIGN_FLOATS = 16 };
 
-static int storage_new(Planner *p, size_t bytes)
+static int64_t align_floats(int64_t n)
 {
-    if (p->storage_count == p->storage_room) {
-        p->storage_room = p->storage_room ? 2 * p->storage_room : 64;
-        p->storage = mem_resize(p->storage, (size_t)p->storage_room * sizeof *p->storage);
-    }
-    size_t rounded = (bytes + ALIGN - 1) / ALIGN * ALIGN;
-    p->storage[p->storage_count] = (Storage){.bytes = rounded, .first = -1, .last = -1};
-    return p->storage_count++;
+    return (n + ALIGN_FLOATS - 1) / ALIGN_FLOATS * ALIGN_FLOATS;
 }
 
-static void storage_use(Planner *p, int s, int now)
+/* The chunk of this stage that holds a node, or NULL. */
+static const ChunkPlan *chunk_of(const Plan *plan, int node)
 {
-    if (s < 0) return;
-    Storage *st = &p->storage[s];
-    if (st->first < 0 || now < st->first) st->first = now;
-    if (now > st->last) st->last = now;
+    for (int c = 0; c < plan->chunk_count; ++c)
+        if (node >= plan->chunk[c].first && node < plan->chunk[c].last) return &plan->chunk[c];
+    return NULL;
 }
 
-static void action_push(Planner *p, Action action)
+bool param_shares_value(const Plan *plan, int param)
 {
-    if (p->action_count == p->action_room) {
-        p->action_room = p->action_room ? 2 * p->action_room : 64;
-        p->action = mem_resize(p->action, (size_t)p->action_room * sizeof *p->action);
-    }
-    p->action[p->action_count++] = action;
+    const Param *p = &plan->graph->param[param];
+    return p->tied >= 0 && chunk_of(plan, plan->graph->param[p->tied].node);
 }
 
-/* May node i write its output over its first input's memory? Only if nobody reads any tensor there later; never over the
- * data, which is not ours. */
-static bool inplace_allowed(const Planner *p, int i)
+static void place_params(Plan *plan)
 {
-    const Graph *g = p->graph;
-    const Op *op = g->node[i].op;
-    int s = g->node[i].in[0] >= 0 ? p->node[g->node[i].in[0]].y : NONE;
-    if (!op->y_inplace || op->needs_x[0] || s < 0) return false;
-    if (desc_bytes(op->spec.x[0]) != desc_bytes(op->spec.y)) return false;
-    for (int v = 0; v < i; ++v)
-        if (p->node[v].y == s && g->node[v].op->needs_y) return false;
-    for (int c = 0; c < g->node_count; ++c) {
-        const Node *user = &g->node[c];
-        for (int k = 0; k < user->spec.x_count; ++k) {
-            if (user->in[k] < 0 || user->in[k] >= i || p->node[user->in[k]].y != s) continue;
-            if (c > i || user->op->needs_x[k] || (c == i && k > 0)) return false;
+    const Graph *g = plan->graph;
+    int64_t end = 0;
+    plan->value_at = mem_new((size_t)(g->param_count + 1) * sizeof(int64_t));
+    plan->gradient_at = mem_new((size_t)(g->param_count + 1) * sizeof(int64_t));
+    for (int i = 0; i < g->param_count; ++i) {
+        const Param *p = &g->param[i];
+        plan->value_at[i] = -1;
+        if (chunk_of(plan, p->node) && !param_shares_value(plan, i)) {
+            plan->value_at[i] = end;
+            end += align_floats(p->elements);
         }
+        plan->gradient_at[i] = plan->value_at[i];
     }
-    return true;
-}
-
-static void place_forward(Planner *p, int i)
-{
-    const Node *node = &p->graph->node[i];
-    NodeStorage *st = &p->node[i];
-    int now = p->action_count;
-    for (int k = 0; k < node->spec.x_count; ++k)
-        if (node->in[k] >= 0) storage_use(p, p->node[node->in[k]].y, now);
-    if (node->op->y_alias)
-        st->y = node->in[0] >= 0 ? p->node[node->in[0]].y : STORAGE_INPUT;
-    else if (inplace_allowed(p, i))
-        st->y = p->node[node->in[0]].y;
-    else
-        st->y = storage_new(p, desc_bytes(node->op->spec.y));
-    storage_use(p, st->y, now);
-    if (node->op->saved_bytes > 0) {
-        st->saved = storage_new(p, node->op->saved_bytes);
-        storage_use(p, st->saved, now);
+    plan->value_elements = plan->metrics_at = end;
+    end += METRIC_PAD;
+    for (int i = 0; i < g->param_count; ++i) {
+        const Param *p = &g->param[i];
+        if (!chunk_of(plan, p->node) || !param_shares_value(plan, i)) continue;
+        plan->value_at[i] = plan->value_at[p->tied];
+        plan->gradient_at[i] = end;
+        end += align_floats(p->elements);
     }
-    action_push(p, (Action){.kind = ACTION_FORWARD, .node = i});
+    plan->gradient_elements = end;
 }
 
-/* An action that copies or adds storage src (node i's contribution) to the gradient of node v. */
-static void push_gradient(Planner *p, ActionKind kind, int v, int src)
-{
-    int64_t count = desc_elements(p->graph->node[v].op->spec.y);
-    storage_use(p, p->node[v].dy, p->action_count);
-    storage_use(p, src, p->action_count);
-    action_push(
-        p, (Action){.kind = kind, .node = v, .dst = p->node[v].dy, .src = src, .count = count});
-}
+/* ---- buckets ---- */
 
-/* Where node i's gradient for input k goes. The first contribution to a node is its gradient; later ones are added in
- * the order of the list. *alias_taken: dy's own memory has already become another node's gradient. */
-static void route_gradient(Planner *p, int i, int k, int now, bool *alias_taken)
+static void bucket_insert(Buckets *b, int at, int64_t offset, int64_t elements, int tensor)
 {
-    const Node *node = &p->graph->node[i];
-    int v = node->in[k], own = p->node[i].dy;
-    NodeStorage *target = &p->node[v];
-    bool first = target->dy == NONE;
-    size_t bytes = desc_bytes(p->graph->node[v].op->spec.y);
-    if (node->op->dx_alias[k]) {
-        if (first && !*alias_taken) {
-            target->dy = own;
-            *alias_taken = true;
-        } else {
-            if (first) target->dy = storage_new(p, bytes);
-            push_gradient(p, first ? ACTION_COPY : ACTION_ADD, v, own);
-        }
-        return;
+    size_t room = (size_t)b->count + 1;
+    b->offset = mem_resize(b->offset, room * sizeof *b->offset);
+    b->elements = mem_resize(b->elements, room * sizeof *b->elements);
+    b->first_tensor = mem_resize(b->first_tensor, room * sizeof *b->first_tensor);
+    for (int i = b->count++; i > at; --i) {
+        b->offset[i] = b->offset[i - 1];
+        b->elements[i] = b->elements[i - 1];
+        b->first_tensor[i] = b->first_tensor[i - 1];
     }
-    bool any_alias = false;
-    for (int j = 0; j < node->spec.x_count; ++j) any_alias |= node->op->dx_alias[j];
-    bool inplace = first && k == 0 && node->op->dx_inplace && own >= 0 && !any_alias &&
-                   bytes <= p->storage[own].bytes;
-    int dx = inplace ? own : storage_new(p, bytes);
-    storage_use(p, dx, now);
-    p->node[i].dx[k] = dx;
-    if (first)
-        target->dy = dx;
-    else
-        push_gradient(p, ACTION_ADD, v, dx);
+    b->offset[at] = offset;
+    b->elements[at] = elements;
+    b->first_tensor[at] = tensor;
 }
 
-static bool has_backward(const Planner *p, int i)
+/* The gradient of a parameter that shares its value is a bucket of its own, among the others by its node. */
+static void insert_tied(const Plan *plan, ChunkPlan *c)
 {
-    const Node *node = &p->graph->node[i];
-    if (i != p->graph->loss && p->node[i].dy == NONE) return false;
-    if (node->op->table->backward_weight && node->spec.w_count > 0) return true;
-    for (int k = 0; k < node->spec.x_count; ++k)
-        if (node->in[k] >= 0 && node->op->spec.need_dx[k]) return true;
-    return false;
-}
-
-static void place_backward(Planner *p, int i)
-{
-    if (!has_backward(p, i)) return;
-    const Node *node = &p->graph->node[i];
-    NodeStorage *st = &p->node[i];
-    int now = p->action_count;
-    action_push(p, (Action){.kind = ACTION_BACKWARD, .node = i});
-    storage_use(p, st->dy, now);
-    storage_use(p, st->saved, now);
-    if (node->op->needs_y) storage_use(p, st->y, now);
-    bool alias_taken = false;
-    for (int k = 0; k < node->spec.x_count; ++k) {
-        if (node->in[k] < 0) continue;
-        if (node->op->needs_x[k]) storage_use(p, p->node[node->in[k]].y, now);
-        if (node->op->spec.need_dx[k]) route_gradient(p, i, k, now, &alias_taken);
+    const Graph *g = plan->graph;
+    for (int i = 0; i < g->param_count; ++i) {
+        const Param *p = &g->param[i];
+        if (p->node < c->first || p->node >= c->last || plan->gradient_at[i] == plan->value_at[i])
+            continue;
+        int at = 0;
+        while (at < c->buckets.count && c->buckets.first_tensor[at] >= 0 &&
+               g->param[c->buckets.first_tensor[at]].node > p->node)
+            ++at;
+        bucket_insert(&c->buckets, at, plan->gradient_at[i], align_floats(p->elements), i);
     }
 }
 
-static int by_size(const void *a, const void *b)
+static void plan_buckets(const Plan *plan, ChunkPlan *c, size_t bucket_bytes)
 {
-    const Storage *x = *(Storage *const *)a, *y = *(Storage *const *)b;
-    if (x->bytes != y->bytes) return x->bytes < y->bytes ? 1 : -1;
-    return x < y ? -1 : 1;
-}
-
-/* First-fit, largest first, among those whose lives meet. Returns the arena's size. */
-static size_t storages_place(Planner *p)
-{
-    Storage **order = mem_new((size_t)p->storage_count * sizeof *order + 1);
-    size_t top = 0;
-    for (int i = 0; i < p->storage_count; ++i) order[i] = &p->storage[i];
-    qsort(order, (size_t)p->storage_count, sizeof *order, by_size);
-    for (int i = 0; i < p->storage_count; ++i) {
-        int64_t at = 0;
-        for (bool moved = true; moved;) {
-            moved = false;
-            for (int j = 0; j < i; ++j) {
-                const Storage *o = order[j];
-                bool meet = o->first <= order[i]->last && order[i]->first <= o->last;
-                if (meet && at < o->offset + (int64_t)o->bytes &&
-                    o->offset < at + (int64_t)order[i]->bytes) {
-                    at = o->offset + (int64_t)o->bytes;
-                    moved = true;
-                }
-            }
-        }
-        order[i]->offset = at;
-        if ((size_t)at + order[i]->bytes > top) top = (size_t)at + order[i]->bytes;
+    const Graph *g = plan->graph;
+    int64_t *offset = mem_new((size_t)(g->param_count + 1) * sizeof *offset), begin = -1, end = 0;
+    int *param = mem_new((size_t)(g->param_count + 1) * sizeof *param), count = 0;
+    for (int i = 0; i < g->param_count; ++i) {
+        const Param *p = &g->param[i];
+        if (p->node < c->first || p->node >= c->last || plan->gradient_at[i] != plan->value_at[i])
+            continue;
+        if (begin < 0) begin = plan->value_at[i];
+        offset[count] = plan->value_at[i] - begin;
+        param[count++] = i;
+        end = plan->value_at[i] + align_floats(p->elements);
     }
-    mem_free(&order);
-    return top;
-}
-
-static int64_t offset_of(const Planner *p, int64_t s)
-{
-    return s == STORAGE_INPUT ? PLACE_INPUT : s < 0 ? PLACE_NONE : p->storage[s].offset;
-}
-
-static void buckets_of(Planner *p, Plan *plan, size_t bucket_bytes)
-{
-    const Graph *g = p->graph;
-    int64_t *offset = mem_new((size_t)(g->param_count + 1) * sizeof *offset);
-    for (int i = 0; i < g->param_count; ++i) offset[i] = g->param[i].offset;
-    buckets_init(&plan->buckets, offset, g->param_count, g->arena_elements + METRIC_PAD,
-                 bucket_bytes);
+    if (begin < 0) begin = end = plan->metrics_at;
+    if (c->metrics) end = plan->metrics_at + METRIC_PAD;
+    buckets_init(&c->buckets, offset, count, end - begin, bucket_bytes);
+    for (int b = 0; b < c->buckets.count; ++b) {
+        c->buckets.offset[b] += begin;
+        c->buckets.first_tensor[b] = count ? param[c->buckets.first_tensor[b]] : -1;
+    }
+    insert_tied(plan, c);
     mem_free(&offset);
+    mem_free(&param);
 }
 
-/* Backward in reverse order; a bucket is whole once the node of its first tensor has been passed. */
-static void list_backward(Planner *p, const Plan *plan)
+/* ---- memory ---- */
+
+/* Of the rank that has most. */
+static size_t state_bytes(const Plan *plan, const PlanOptions *o)
 {
-    const Graph *g = p->graph;
-    int bucket = 0;
-    for (int i = g->node_count - 1; i >= 0; --i) {
-        place_backward(p, i);
-        for (; bucket < plan->buckets.count; ++bucket) {
-            int tensor = plan->buckets.first_tensor[bucket];
-            if (g->param_count > 0 && g->param[tensor].node < i) break;
-            action_push(p, (Action){.kind = ACTION_BUCKET, .node = bucket});
+    if (!plan->zero) return (size_t)o->state_slots * plan->param_bytes;
+    size_t arenas = (size_t)(o->state_slots + (o->state_scratch ? 1 : 0)), most = 0;
+    for (int r = 0; r < plan->shape.dp; ++r)
+        if (share_elements(plan, r) > most) most = share_elements(plan, r);
+    return arenas * most * sizeof(float);
+}
+
+static void sum_memory(Plan *plan, const PlanOptions *o)
+{
+    size_t scratch = 0, depth = (size_t)plan->channel_depth;
+    plan->cache = mem_new((size_t)plan->graph->node_count * sizeof *plan->cache);
+    for (int k = 0; k < plan->chunk_count; ++k) {
+        const ChunkPlan *c = &plan->chunk[k];
+        plan->activation_bytes += (size_t)c->slots * c->kept_bytes;
+        scratch = c->scratch_bytes > scratch ? c->scratch_bytes : scratch;
+        if (plan->shape.pp > 1)
+            plan->message_bytes += depth * (c->values_in.bytes + c->gradients_in.bytes);
+        for (int i = c->first; i < c->last; ++i) {
+            const Op *op = plan->graph->node[i].op;
+            plan->cache[i] = plan->cache_bytes;
+            plan->cache_bytes += (op->cache_bytes + PLACE_ALIGN - 1) / PLACE_ALIGN * PLACE_ALIGN;
+            if (op->workspace_bytes > plan->workspace_bytes)
+                plan->workspace_bytes = op->workspace_bytes;
         }
     }
+    plan->activation_bytes += scratch;
+    plan->param_bytes = (size_t)plan->value_elements * sizeof(float);
+    plan->gradient_bytes = (size_t)plan->gradient_elements * sizeof(float);
+    plan->sum_levels = (size_t)tree_levels(plan->schedule->shape.micros);
+    plan->state_bytes = state_bytes(plan, o);
+    size_t sharers = plan->zero && o->param_sharers > 1 ? (size_t)o->param_sharers : 1;
+    plan->param_part_bytes = (plan->param_bytes + sharers - 1) / sharers;
 }
 
-static void planner_finish(Planner *p, Plan *plan)
+static void find_readers(Plan *plan)
 {
-    const Graph *g = p->graph;
-    plan->activation_bytes = storages_place(p);
-    plan->place = mem_new((size_t)g->node_count * sizeof *plan->place);
-    plan->cache = mem_new((size_t)g->node_count * sizeof *plan->cache);
-    for (int i = 0; i < g->node_count; ++i) {
-        const Op *op = g->node[i].op;
-        NodePlace *place = &plan->place[i];
-        place->y = offset_of(p, p->node[i].y);
-        place->dy = offset_of(p, p->node[i].dy);
-        place->saved = offset_of(p, p->node[i].saved);
-        for (int k = 0; k < OP_INPUTS; ++k) place->dx[k] = offset_of(p, p->node[i].dx[k]);
-        plan->cache[i] = plan->cache_bytes;
-        plan->cache_bytes += (op->cache_bytes + ALIGN - 1) / ALIGN * ALIGN;
-        if (op->workspace_bytes > plan->workspace_bytes)
-            plan->workspace_bytes = op->workspace_bytes;
-    }
-    for (int i = 0; i < p->action_count; ++i) {
-        Action *a = &p->action[i];
-        if (a->kind != ACTION_ADD && a->kind != ACTION_COPY) continue;
-        a->dst = offset_of(p, a->dst);
-        a->src = offset_of(p, a->src);
-    }
-    plan->action = p->action;
-    plan->action_count = p->action_count;
+    const Graph *g = plan->graph;
+    plan->reads_labels = chunk_of(plan, g->loss) != NULL;
+    for (int i = 0; i < g->node_count; ++i)
+        for (int k = 0; k < g->node[i].spec.x_count; ++k)
+            if (g->node[i].in[k] == NODE_INPUT && chunk_of(plan, i)) plan->reads_data = true;
 }
 
-Status plan_new(Plan **out, const Graph *graph, int micros_local, size_t bucket_bytes)
+Status plan_new(Plan **out, const Graph *graph, const PlanOptions *o)
 {
+    const Schedule *schedule = o->schedule;
+    int stages = schedule->shape.stages, chunks = schedule->shape.chunks;
     Plan *plan = mem_new(sizeof *plan);
-    Planner p = {.graph = graph, .node = mem_new((size_t)graph->node_count * sizeof *p.node)};
-    for (int i = 0; i < graph->node_count; ++i) {
-        p.node[i] = (NodeStorage){.y = NONE, .dy = NONE, .saved = NONE};
-        for (int k = 0; k < OP_INPUTS; ++k) p.node[i].dx[k] = NONE;
+    *plan = (Plan){.graph = graph,
+                   .shape = o->shape,
+                   .stage = o->stage,
+                   .schedule = schedule,
+                   .chunk_count = chunks,
+                   .channel_depth = o->channel_depth,
+                   .zero = o->shape.dp > 1 ? o->zero : 0,
+                   .chunk = mem_new((size_t)chunks * sizeof *plan->chunk)};
+    plan->first = mem_new((size_t)(stages * chunks + 1) * sizeof *plan->first);
+    memcpy(plan->first, o->first, (size_t)(stages * chunks + 1) * sizeof *plan->first);
+    for (int k = 0; k < chunks; ++k) {
+        int chunk = k * stages + o->stage;
+        plan->chunk[k].chunk = chunk;
+        plan->chunk[k].first = o->first[chunk];
+        plan->chunk[k].last = o->first[chunk + 1];
+        plan->chunk[k].metrics = k == chunks - 1;
     }
-    plan->graph = graph;
-    buckets_of(&p, plan, bucket_bytes);
-    for (int i = 0; i < graph->node_count; ++i) place_forward(&p, i);
-    plan->forward_count = p.action_count;
-    list_backward(&p, plan);
-    storage_use(&p, p.node[graph->loss].y, p.action_count);
-    storage_use(&p, p.node[graph->logits].y, plan->forward_count);
-    planner_finish(&p, plan);
-    plan->param_bytes = (size_t)graph->arena_elements * sizeof(float);
-    plan->gradient_bytes = (size_t)(graph->arena_elements + METRIC_PAD) * sizeof(float);
-    plan->sum_levels = (size_t)tree_levels(micros_local);
-    mem_free(&p.storage);
-    mem_free(&p.node);
+    plan_slots(plan);
+    place_params(plan);
+    find_readers(plan);
+    bool apart = tasks_apart(schedule, o->stage);
+    Status st = OK;
+    for (int k = 0; k < chunks && st == OK; ++k) {
+        plan_buckets(plan, &plan->chunk[k], o->bucket_bytes);
+        st = chunk_plan(&plan->chunk[k], graph, schedule, apart, o->recompute);
+    }
+    if (plan->zero) plan_shares(plan);
+    sum_memory(plan, o);
+    if (st != OK) plan_free(&plan);
     *out = plan;
-    return OK;
+    return st;
 }
 
-void plan_free(Plan **plan)
+static void chunk_fini(ChunkPlan *c)
 {
-    if (!*plan) return;
-    buckets_fini(&(*plan)->buckets);
-    mem_free(&(*plan)->action);
-    mem_free(&(*plan)->place);
-    mem_free(&(*plan)->cache);
-    mem_free(plan);
+    Message *const messages[] = {&c->values_in, &c->values_out, &c->gradients_in,
+                                 &c->gradients_out};
+    for (size_t i = 0; i < sizeof messages / sizeof messages[0]; ++i)
+        mem_free(&messages[i]->crossing);
+    for (int pass = 0; pass < PASSES; ++pass) mem_free(&c->pass[pass].action);
+    mem_free(&c->run);
+    mem_free(&c->share);
+    mem_free(&c->summed);
+    buckets_fini(&c->buckets);
+}
+
+void plan_free(Plan **out)
+{
+    Plan *plan = *out;
+    if (!plan) return;
+    for (int k = 0; k < plan->chunk_count; ++k) chunk_fini(&plan->chunk[k]);
+    mem_free(&plan->chunk);
+    mem_free(&plan->first);
+    mem_free(&plan->slot);
+    mem_free(&plan->last_task);
+    mem_free(&plan->value_at);
+    mem_free(&plan->gradient_at);
+    mem_free(&plan->cache);
+    mem_free(out);
+}
+
+size_t plan_bytes(const Plan *plan)
+{
+    return plan->param_part_bytes + plan->gradient_bytes * plan->sum_levels + plan->state_bytes +
+           plan->activation_bytes + plan->cache_bytes + plan->workspace_bytes + plan->message_bytes;
 }
 
 static void print_bytes(FILE *out, const char *what, double bytes)
@@ -285,12 +240,22 @@ static void print_bytes(FILE *out, const char *what, double bytes)
 
 void plan_print(const Plan *plan, FILE *out)
 {
-    fprintf(out, "memory of one rank\n");
-    print_bytes(out, "parameters", (double)plan->param_bytes);
+    fprintf(out, "stage %d of %d: memory of one rank\n", plan->stage, plan->shape.pp);
+    print_bytes(out, "parameters", (double)plan->param_part_bytes);
     print_bytes(out, "gradients", (double)(plan->gradient_bytes * plan->sum_levels));
+    print_bytes(out, "optimizer state", (double)plan->state_bytes);
     print_bytes(out, "activations", (double)plan->activation_bytes);
     print_bytes(out, "weights, other layouts", (double)plan->cache_bytes);
     print_bytes(out, "workspace", (double)plan->workspace_bytes);
-    fprintf(out, "actions of a micro-batch: %d forward, %d in all; %d gradient buckets\n",
-            plan->forward_count, plan->action_count, plan->buckets.count);
+    print_bytes(out, "messages", (double)plan->message_bytes);
+    print_bytes(out, "all", (double)plan_bytes(plan));
+    for (int k = 0; k < plan->chunk_count; ++k) {
+        const ChunkPlan *c = &plan->chunk[k];
+        fprintf(out,
+                "  chunk %d: layers %s to %s, %d actions a micro-batch, %d in flight, %d buckets\n",
+                c->chunk, plan->graph->node[c->first].name, plan->graph->node[c->last - 1].name,
+                c->pass[PASS_FORWARD].count + c->pass[PASS_BACKWARD].count +
+                    c->pass[PASS_WEIGHT].count,
+                c->slots, c->buckets.count);
+    }
 }

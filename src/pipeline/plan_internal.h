@@ -1,28 +1,70 @@
-/* The planner's notes while it turns a graph into a Plan: tensors as storages with a life on the list's clock. */
+/* The planner's notes while it turns a chunk of a graph into a ChunkPlan: tensors as storages with a life on one clock,
+ * which runs through the chunk's passes. */
 #ifndef WEFT_PIPELINE_PLAN_INTERNAL_H
 #define WEFT_PIPELINE_PLAN_INTERNAL_H
 
 #include "pipeline.h"
 
-enum { STORAGE_INPUT = -2 }; /* as a node's y: it is the data itself */
+enum { STORAGE_NONE = -1, STORAGE_INPUT = -2 /* the data itself */, PLACE_ALIGN = 256 };
 
 typedef struct Storage {
     size_t bytes;
-    int first, last; /* actions between which its content is needed, both included */
-    int64_t offset;  /* in the arena, bytes */
+    int first, last; /* ticks between which its content is needed, both included */
+    bool kept;       /* lies in the slot */
+    int64_t place;
 } Storage;
 
-typedef struct NodeStorage {
-    int y, dy, saved, dx[OP_INPUTS]; /* into Planner.storage; -1 none */
-} NodeStorage;
+typedef struct RunStorage { /* as RunPlace, indices into Planner.storage */
+    int node, x[OP_INPUTS], y, dy, saved, dx[OP_INPUTS], dw[OP_PARAMS];
+} RunStorage;
 
 typedef struct Planner {
     const Graph *graph; /* borrowed */
+    const Schedule *schedule;
+    ChunkPlan *chunk;
+    bool apart; /* messages and work may lie apart in the list: what travels must lie in the slot */
     Storage *storage;
     int storage_count, storage_room;
-    NodeStorage *node;
-    Action *action; /* handed to the Plan */
-    int action_count, action_room;
+    int *value, *gradient; /* owned, one a node: storage of its output, of that one's gradient */
+    int *again;            /* owned, one a node: storage of its output when made again */
+    RunStorage *
+        run; /* owned, two a node of the chunk: the first runs in node order, then the second ones */
+    int *
+        block; /* owned, one a node of the chunk: number of the block that is recomputed with it, or -1 */
+    int tick, border[PASSES]; /* border: the tick at which the pass ends */
+    Pass pass;
+    int room[PASSES];
 } Planner;
+
+/* layout.c */
+int storage_new(Planner *p, size_t bytes);
+void storage_use(Planner *p, int storage); /* now */
+void storages_place(Planner *p);           /* sets kept_bytes and scratch_bytes, too */
+int64_t storage_place(const Planner *p, int storage);
+
+/* chunk.c: fills plan but for slots and buckets, which it must have already. */
+Status chunk_plan(ChunkPlan *chunk, const Graph *graph, const Schedule *schedule, bool apart,
+                  bool recompute);
+
+/* blocks.c: block[i] of node first + i: number of the block that is recomputed with it, -1 where nothing is gained. */
+void find_blocks(const Graph *graph, int first, int last, int *block);
+
+/* crossing.c: the messages over the border in front of node `border`; places are not set. */
+void crossing_values(Message *message, const Graph *graph, int border);
+void crossing_gradients(Message *message, const Graph *graph, int border);
+
+/* shares.c: cuts the buckets of all chunks among the replicas, once the buckets are planned; a rank's part of the state. */
+void plan_shares(Plan *plan);
+size_t share_elements(const Plan *plan, int dp_rank);
+bool plan_tied_across(const Plan *plan, int param); /* to a parameter of another stage */
+/* Shares a value with a parameter of this stage whose it is. */
+bool param_shares_value(const Plan *plan, int param);
+
+/* slots.c: what the stage's list says about memory. */
+void plan_slots(Plan *plan);
+bool tasks_apart(const Schedule *schedule, int stage);
+/* Fills last_task[micro]: a micro-batch's last place in the stage's list. Returns how many micro-batches of data are held at
+ * a time, at most. */
+int tasks_hold(const Schedule *schedule, int stage, int *last_task);
 
 #endif

@@ -16,6 +16,8 @@ static const char *const op_names[OP_KINDS] = {
     [OP_FLATTEN] = "flatten",
     [OP_DROPOUT] = "dropout",
     [OP_EMBEDDING] = "embedding",
+    [OP_POSITIONS] = "positions",
+    [OP_ATTENTION] = "attention",
     [OP_SOFTMAX_LOSS] = "softmax_loss",
     [OP_MSE_LOSS] = "mse_loss",
     [OP_REORDER] = "reorder",
@@ -25,6 +27,11 @@ Status backend_open(Backend **backend, const BackendTable *table, BackendOptions
 {
     if (options.threads < 1)
         return fail(ERR_CONFIG, "train.threads is %d: at least 1 is needed", options.threads);
+    if (options.precision == DTYPE_BF16 && !table->has_bf16)
+        return fail(ERR_CONFIG,
+                    "train.precision: bf16 is for the CPU in this version, not for the %s backend: "
+                    "use train.precision=fp32 or train.device=cpu",
+                    table->name);
     Backend *b = *backend = mem_new(sizeof *b);
     b->table = table;
     b->options = options;

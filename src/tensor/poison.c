@@ -16,17 +16,6 @@ static const OpTable *inner(const Op *op)
     return backend_cpu.op[op->spec.kind];
 }
 
-static void poison_dw(const Op *op, const OpRun *run, int from, int to)
-{
-    for (int i = from; i < to; ++i) poison(run->dw[i], (size_t)op->w_elements[i] * sizeof(float));
-}
-
-/* Trained parameters come first, then running statistics, whose dw forward may already write. */
-static int trained(const Op *op)
-{
-    return op->spec.kind == OP_BATCH_NORM ? 2 : op->spec.w_count;
-}
-
 static Status poison_plan(Op *op, Desc wish[OP_INPUTS])
 {
     return inner(op)->plan(op, wish);
@@ -45,7 +34,6 @@ static void poison_forward(Op *op, const OpRun *run)
     if (run->y != run->x[0]) poison(run->y, desc_bytes(op->spec.y));
     poison(run->saved, op->saved_bytes);
     poison(run->workspace, op->workspace_bytes);
-    if (run->training) poison_dw(op, run, trained(op), op->spec.w_count);
     inner(op)->forward(op, run);
 }
 
@@ -60,7 +48,7 @@ static void poison_backward_data(Op *op, const OpRun *run)
 {
     if (!inner(op)->backward_data) return;
     for (int i = 0; i < op->spec.x_count; ++i)
-        if (!op->dx_alias[i] && run->dx[i] != run->dy)
+        if (!op->dx_alias[i] && run->dx[i] != run->dy && run->dx[i] != run->x[i])
             poison(run->dx[i], desc_bytes(op->spec.x[i]));
     poison(run->workspace, op->workspace_bytes);
     inner(op)->backward_data(op, run);
@@ -69,7 +57,8 @@ static void poison_backward_data(Op *op, const OpRun *run)
 static void poison_backward_weight(Op *op, const OpRun *run)
 {
     if (!inner(op)->backward_weight) return;
-    poison_dw(op, run, 0, trained(op));
+    for (int i = 0; i < op->spec.w_count; ++i)
+        poison(run->dw[i], (size_t)op->w_elements[i] * sizeof(float));
     poison(run->workspace, op->workspace_bytes);
     inner(op)->backward_weight(op, run);
 }
@@ -163,6 +152,7 @@ static void poison_event_free(Event **e)
 const BackendTable backend_poison = {
     .name = "poison",
     .host_memory = true,
+    .has_bf16 = true,
     .open = poison_open,
     .close = poison_close,
     .alloc = poison_alloc,
@@ -177,5 +167,6 @@ const BackendTable backend_poison = {
     .event_free = poison_event_free,
     .flat = &cpu_flat,
     .op = {&poison_op, &poison_op, &poison_op, &poison_op, &poison_op, &poison_op, &poison_op,
-           &poison_op, &poison_op, &poison_op, &poison_op, &poison_op, &poison_op, &poison_op},
+           &poison_op, &poison_op, &poison_op, &poison_op, &poison_op, &poison_op, &poison_op,
+           &poison_op, &poison_op},
 };

@@ -71,8 +71,15 @@ int64_t desc_elements(Desc d)
     return s.dim[0] * channels * s.dim[2] * s.dim[3];
 }
 
+size_t dtype_bytes(DType type)
+{
+    static const size_t size[] = {[DTYPE_F32] = sizeof(float),
+                                  [DTYPE_I32] = sizeof(int32_t),
+                                  [DTYPE_BF16] = sizeof(Bf16)};
+    return size[type];
+}
+
 size_t desc_bytes(Desc d)
 {
-    static const size_t size[] = {[DTYPE_F32] = sizeof(float), [DTYPE_I32] = sizeof(int32_t)};
-    return (size_t)desc_elements(d) * size[d.dtype];
+    return (size_t)desc_elements(d) * dtype_bytes(d.dtype);
 }

@@ -6,59 +6,149 @@
 #include <math.h>
 #include <string.h>
 
-/* Parameters and running statistics, then each optimizer slot of the trained ones. */
+/* Parameters and running statistics, then each optimizer slot of the trained ones. A tied parameter is in the file as the
+ * one it is tied to. */
 typedef struct Tensors {
     Trainer *trainer;
     CheckpointTensor *tensor;
-    float *host;       /* copy of the arena in use; NULL where the backend's memory is the host's */
+    float *host; /* copy of a tensor; NULL where the backend's memory is the host's */
+    float *
+        whole; /* a tensor of state whose parts several ranks have; NULL where nothing is shared out */
     int *param, *slot; /* slot -1: the value itself */
     int count;
 } Tensors;
 
-static float *arena_of(Trainer *t, int slot)
+/* The parameter of this rank that has the value of tensor i: itself, or one that is tied to it; -1: none. */
+static int held_param(const Tensors *list, int i)
 {
-    return slot < 0 ? executor_params(t->executor) : t->optim->state[slot];
+    const Trainer *t = list->trainer;
+    int param = list->param[i];
+    if (t->plan->value_at[param] >= 0) return param;
+    for (int p = 0; p < t->graph->param_count; ++p)
+        if (t->graph->param[p].tied == param && t->plan->value_at[p] >= 0) return p;
+    return -1;
+}
+
+/* What the optimizer updates of a trained parameter here. */
+static const OptimPiece *piece_of(const Trainer *t, int param)
+{
+    int range = 0;
+    while (t->range_param[range] != param) ++range;
+    return &t->optim->piece[range];
+}
+
+/* Is tensor i the optimizer's, and in parts on several ranks? */
+static bool in_parts(const Tensors *list, int i)
+{
+    return list->whole && list->slot[i] >= 0;
+}
+
+static bool tensor_wanted(void *user, int i)
+{
+    const Tensors *list = user;
+    int param = held_param(list, i);
+    if (param < 0) return false;
+    if (list->slot[i] < 0) return train_sets_params(list->trainer);
+    return piece_of(list->trainer, param)->elements > 0;
+}
+
+/* Where tensor i lies in the backend's memory, or this rank's part of it. */
+static float *tensor_memory(const Tensors *list, int i, int param)
+{
+    Trainer *t = list->trainer;
+    int slot = list->slot[i];
+    if (slot < 0) return executor_params(t->executor) + t->plan->value_at[param];
+    return t->optim->state[slot] + piece_of(t, param)->state;
+}
+
+/* The replicas that have a tensor's parts send them to the one that writes it. Shares lie in the order of ranks. */
+static void tensor_collect(void *user, int i, int writer)
+{
+    Tensors *list = user;
+    Trainer *t = list->trainer;
+    int from_stage = writer - list->tensor[i].rank_first, tp = t->shape.tp;
+    int here = t->world->rank - list->tensor[i].rank_first, dp = t->shape.dp;
+    if (!in_parts(list, i) || here < 0 || here >= dp * tp || from_stage % tp != t->grid.tp_rank)
+        return;
+    int param = held_param(list, i);
+    size_t *bytes = mem_new((size_t)dp * sizeof *bytes);
+    for (int r = 0; r < dp; ++r) {
+        int64_t first, count;
+        plan_share(t->plan, param, r, &first, &count);
+        bytes[r] = (size_t)count * sizeof(float);
+    }
+    world_collect(&t->grid.dp_world, tensor_memory(list, i, param), bytes, from_stage / tp,
+                  list->whole);
+    mem_free(&bytes);
+}
+
+static void copy(const Tensors *list, void *to, const void *from, int param)
+{
+    Trainer *t = list->trainer;
+    Stream *s = t->backend->table->stream(t->backend);
+    t->backend->table->copy(s, to, from, (size_t)t->graph->param[param].elements * sizeof(float));
+    t->backend->table->sync(s);
 }
 
 static void tensor_get(void *user, int i, float *plain)
 {
     Tensors *list = user;
-    Trainer *t = list->trainer;
-    const Param *p = &t->graph->param[list->param[i]];
-    float *arena = arena_of(t, list->slot[i]);
+    int param = held_param(list, i);
+    const Param *p = &list->trainer->graph->param[param];
+    float *memory = in_parts(list, i) ? list->whole : tensor_memory(list, i, param);
     if (list->host) {
-        Stream *s = t->backend->table->stream(t->backend);
-        t->backend->table->copy(s, list->host + p->offset, arena + p->offset,
-                                (size_t)p->elements * sizeof *arena);
-        t->backend->table->sync(s);
-        arena = list->host;
+        copy(list, list->host, memory, param);
+        memory = list->host;
     }
-    param_get(t->graph, list->param[i], arena, plain);
+    op_unpack(list->trainer->graph->node[p->node].op, p->slot, memory, plain);
 }
 
 static void tensor_set(void *user, int i, const float *plain)
 {
     Tensors *list = user;
-    Trainer *t = list->trainer;
-    const Param *p = &t->graph->param[list->param[i]];
-    float *arena = arena_of(t, list->slot[i]);
-    param_set(t->graph, list->param[i], plain, list->host ? list->host : arena);
-    if (!list->host) return;
-    Stream *s = t->backend->table->stream(t->backend);
-    t->backend->table->copy(s, arena + p->offset, list->host + p->offset,
-                            (size_t)p->elements * sizeof *arena);
-    t->backend->table->sync(s);
+    int param = held_param(list, i);
+    const Param *p = &list->trainer->graph->param[param];
+    float *memory = tensor_memory(list, i, param);
+    float *packed = list->host ? list->host : in_parts(list, i) ? list->whole : memory;
+    op_pack(list->trainer->graph->node[p->node].op, p->slot, plain, packed);
+    if (in_parts(list, i)) {
+        const OptimPiece *piece = piece_of(list->trainer, param);
+        memcpy(memory, packed + (piece->offset - list->trainer->plan->value_at[param]),
+               (size_t)piece->elements * sizeof *memory);
+    } else if (list->host) {
+        copy(list, memory, list->host, param);
+    }
+}
+
+static int stage_of(const Trainer *t, int node)
+{
+    int chunk = 0;
+    while (node >= t->first[chunk + 1]) ++chunk;
+    return chunk % t->shape.pp;
 }
 
 static void tensors_add(Tensors *list, int param, int slot)
 {
     const Trainer *t = list->trainer;
     const Param *p = &t->graph->param[param];
+    int ranks = t->shape.dp * t->shape.tp;
     char *path = slot >= 0 ? mem_format("/optim/%s/%s", t->optim->table->slot_name[slot], p->name)
                            : mem_format("/%s/%s", p->info.buffer ? "buffers" : "params", p->name);
-    list->tensor[list->count] = (CheckpointTensor){.path = path, .shape = p->shape};
+    list->tensor[list->count] = (CheckpointTensor){.path = path,
+                                                   .shape = p->shape,
+                                                   .rank_first = stage_of(t, p->node) * ranks,
+                                                   .rank_count = ranks};
     list->param[list->count] = param;
     list->slot[list->count++] = slot;
+}
+
+static size_t largest_bytes(const Trainer *t)
+{
+    size_t largest = 1;
+    for (int i = 0; i < t->graph->param_count; ++i)
+        if ((size_t)t->graph->param[i].elements > largest)
+            largest = (size_t)t->graph->param[i].elements;
+    return largest * sizeof(float);
 }
 
 static void tensors_init(Tensors *list, Trainer *t, bool params_only)
@@ -70,9 +160,11 @@ static void tensors_init(Tensors *list, Trainer *t, bool params_only)
                       .param = mem_new(most * sizeof *list->param),
                       .slot = mem_new(most * sizeof *list->slot)};
     if (!t->backend->table->host_memory) list->host = mem_pages_new(t->plan->param_bytes);
+    if (t->plan->zero) list->whole = mem_pages_new(largest_bytes(t)); /* in host memory only */
     for (int slot = -1; slot < slots; ++slot)
         for (int i = 0; i < params; ++i)
-            if (slot < 0 || !t->graph->param[i].info.buffer) tensors_add(list, i, slot);
+            if (t->graph->param[i].tied < 0 && (slot < 0 || !t->graph->param[i].info.buffer))
+                tensors_add(list, i, slot);
 }
 
 static void tensors_fini(Tensors *list)
@@ -85,6 +177,19 @@ static void tensors_fini(Tensors *list)
     mem_free(&list->param);
     mem_free(&list->slot);
     if (list->host) mem_pages_free(list->host, list->trainer->plan->param_bytes);
+    if (list->whole) mem_pages_free(list->whole, largest_bytes(list->trainer));
+}
+
+/* What saving and loading have in common. */
+static CheckpointIo io_of(Tensors *list)
+{
+    return (CheckpointIo){.count = list->count,
+                          .tensor = list->tensor,
+                          .user = list,
+                          .get = tensor_get,
+                          .set = tensor_set,
+                          .collect = list->whole ? tensor_collect : NULL,
+                          .wants = tensor_wanted};
 }
 
 Status train_save(Trainer *t, const char *path)
@@ -99,12 +204,8 @@ Status train_save(Trainer *t, const char *path)
                            .best_metric = t->best_metric,
                            .config = config_text(t->config)};
     meta.version = mem_text(WEFT_VERSION);
-    snprintf(meta.grid, sizeof meta.grid, "%dx1x1", t->world->size);
-    CheckpointIo io = {.count = list.count,
-                       .tensor = list.tensor,
-                       .user = &list,
-                       .get = tensor_get,
-                       .set = tensor_set};
+    snprintf(meta.grid, sizeof meta.grid, "%dx%dx%d", t->shape.dp, t->shape.pp, t->shape.tp);
+    CheckpointIo io = io_of(&list);
     Status st = checkpoint_save(t->world, path, &meta, &io);
     checkpoint_meta_fini(&meta);
     tensors_fini(&list);
@@ -118,12 +219,8 @@ Status train_load(Trainer *t, const char *path, bool params_only)
     Tensors list;
     CheckpointMeta meta = {0};
     tensors_init(&list, t, params_only);
-    CheckpointIo io = {.count = list.count,
-                       .tensor = list.tensor,
-                       .user = &list,
-                       .get = tensor_get,
-                       .set = tensor_set,
-                       .params_only = params_only};
+    CheckpointIo io = io_of(&list);
+    io.params_only = params_only;
     Status st = checkpoint_load(t->world, path, &meta, &io);
     if (st == OK) {
         loader_free(&t->loader); /* the next step opens one at the new place */

@@ -27,6 +27,7 @@ typedef struct Run {
     double start_s, saved_s; /* clock at the beginning, at the last checkpoint */
     double rate;             /* samples/s, smoothed */
     double tick_s;           /* clock at the last step's end */
+    double base_bytes;       /* this process's memory before the trainer was made */
     bool stopped;
 } Run;
 
@@ -70,17 +71,6 @@ static bool stop_wanted(void)
     return stop_asked;
 }
 
-/* Rank 0's text (or NULL) to all; owned by the caller. */
-static char *share_text(const World *world, char *mine)
-{
-    int64_t length = mine ? (int64_t)strlen(mine) + 1 : 0;
-    world_bcast(world, &length, sizeof length, 0);
-    if (length == 0) return NULL;
-    char *text = world->rank == 0 ? mine : mem_new((size_t)length);
-    world_bcast(world, text, (size_t)length, 0);
-    return text;
-}
-
 /* On rank 0: which checkpoint to go on from, *path NULL for none. What the run has of its own comes first, so that the same
  * command goes on after a stop, also where it began from a file. */
 static Status choose_checkpoint(const Run *r, char **path)
@@ -107,7 +97,7 @@ static Status resume(Run *r)
     char *path = NULL;
     Status st = r->world->rank == 0 ? choose_checkpoint(r, &path) : OK;
     st = status_agree(r->world, st);
-    if (st == OK && (path = share_text(r->world, path))) {
+    if (st == OK && (path = world_share_text(r->world, path))) {
         st = train_load(r->trainer, path, false);
         if (st == OK) log_info("going on from %s", path);
     }
@@ -141,7 +131,7 @@ static Status evaluate(Run *r)
     TRY(train_evaluate(t, &t->test_set, &line, NULL));
     r->summary.eval = line;
     TRY(status_agree(r->world, observer_eval(r->observer, &line)));
-    bool by_loss = isnan(line.top1);
+    bool by_loss = line.tokens || isnan(line.top1);
     double metric = by_loss ? -line.loss : line.top1;
     bool better = isnan(t->best_metric) || metric > t->best_metric;
     if (!better) return OK;
@@ -149,26 +139,37 @@ static Status evaluate(Run *r)
     return r->config->checkpoint.best ? train_save(t, r->dir.best) : OK;
 }
 
+static const char *plural(int n)
+{
+    return n == 1 ? "" : "s";
+}
+
 static void describe(const Run *r)
 {
     const Trainer *t = r->trainer;
-    char bytes[32];
-    double total = (double)(t->plan->param_bytes + t->plan->gradient_bytes * t->plan->sum_levels +
-                            t->plan->activation_bytes + t->plan->cache_bytes +
-                            t->plan->workspace_bytes + optim_state_bytes(t->optim));
-    log_info("%s: %lld parameters, %lld classes; %lld samples, batch %lld in micro-batches of %lld",
+    const GridShape *g = &t->shape;
+    int threads = t->backend->options.threads;
+    bool tokens = t->train_set.kind == DATA_TOKENS;
+    char bytes[32], grid[96] = "", length[48] = "";
+    if (tokens) snprintf(length, sizeof length, " of %lld tokens", (long long)t->train_set.context);
+    if (g->pp > 1)
+        snprintf(grid, sizeof grid, " as %dx%dx%d (%s, %d micro-batches)", g->dp, g->pp, g->tp,
+                 t->schedule->name, t->micros_local);
+    log_info("%s: %lld parameters, %lld %s; %lld samples%s, batch %lld in micro-batches of %lld",
              t->config->model.name && t->config->model.name[0] ? t->config->model.name : "layers",
              (long long)graph_param_count(t->graph), (long long)t->graph->classes,
-             (long long)t->train_set.samples, (long long)t->batch, (long long)t->micro_batch);
+             tokens ? "different tokens" : "classes", (long long)t->train_set.samples, length,
+             (long long)t->batch, (long long)t->micro_batch);
     log_info(
-        "%d rank%s x %d thread%s on %s, sums by %s, %s a rank by plan; %lld steps, %lld an epoch",
-        r->world->size, r->world->size == 1 ? "" : "s", t->backend->options.threads,
-        t->backend->options.threads == 1 ? "" : "s", t->backend->table->name, t->comm->table->name,
-        text_bytes(total, bytes), (long long)t->steps, (long long)t->steps_per_epoch);
-    if (t->config->train.bits == BITS_GRID && !tree_is_canonical(t->micros, r->world->size))
+        "%d rank%s%s x %d thread%s on %s, sums by %s, %s a rank by plan; %lld steps, %lld an epoch",
+        r->world->size, plural(r->world->size), grid, threads, plural(threads),
+        t->backend->table->name, t->comm->table->name,
+        text_bytes((double)train_bytes(t, t->plan).all, bytes), (long long)t->steps,
+        (long long)t->steps_per_epoch);
+    if (t->config->train.bits == BITS_GRID && !tree_is_canonical(t->micros, g->dp))
         log_warn("%d micro-batches over %d replicas: each holds %d, not a power of two, so these "
                  "bits hold for dp=%d only",
-                 t->micros, r->world->size, t->micros_local, r->world->size);
+                 t->micros, g->dp, t->micros_local, g->dp);
 }
 
 static float wishes(const Run *r)
@@ -195,15 +196,17 @@ static Status report(Run *r, const StepResult *result)
                       .samples_per_s = r->rate,
                       .grad_norm = result->grad_norm,
                       .top1 = r->config->train.loss == LOSS_SOFTMAX ? result->top1 : NAN,
-                      .left_s = (double)(t->steps - t->step) * (double)t->batch / r->rate};
+                      .left_s =
+                          (double)((t->steps - t->step) * t->batch * t->rows_per_sample) / r->rate,
+                      .tokens = t->train_set.kind == DATA_TOKENS};
     return observer_train(r->observer, &line, result->logged);
 }
 
 /* A model that has run away is neither evaluated nor kept: where that is due, the last gradient counts, too. */
 static Status check_finite(Run *r, const StepResult *result, bool due)
 {
-    const Trainer *t = r->trainer;
-    double norm = due ? optim_grad_norm(t->optim, executor_grads(t->executor)) : 0;
+    Trainer *t = r->trainer;
+    double norm = due ? train_grad_norm(t) : 0;
     if (isfinite(result->loss) && isfinite(norm)) return OK;
     bool loss = !isfinite(result->loss);
     return fail(ERR_DATA,
@@ -268,10 +271,34 @@ static Status run_all(Run *r)
     return loop(r);
 }
 
+/* The rank that has grown most since just before its trainer was made, while all that it takes is still there. A run that
+ * made no step has not touched it. Collective. */
+static void measure_memory(Run *r)
+{
+    struct {
+        double planned, measured, peak;
+    } mine, *all = mem_new((size_t)r->world->size * sizeof *all);
+    MemoryUse use = memory_use();
+    bool known = use.own_bytes >= 0 && r->base_bytes >= 0 && r->trainer->loader;
+    mine.planned = (double)train_bytes(r->trainer, r->trainer->plan).all;
+    mine.measured = known ? use.own_bytes - r->base_bytes : 0;
+    mine.peak = use.peak_bytes;
+    world_gather(r->world, &mine, sizeof mine, all);
+    for (int i = 0; i < r->world->size; ++i) {
+        if (all[i].measured <= r->summary.measured_bytes) continue;
+        r->summary.memory_rank = i;
+        r->summary.planned_bytes = all[i].planned;
+        r->summary.measured_bytes = all[i].measured;
+        r->summary.peak_bytes = all[i].peak;
+    }
+    mem_free(&all);
+}
+
 static Status finish(Run *r, Status st)
 {
     observer_break(r->observer);
     st = status_agree(r->world, st == OK ? observer_flush(r->observer) : st);
+    if (st == OK) measure_memory(r);
     if (st == OK && r->config->run.trace && r->world->rank == 0) {
         char *path = mem_format("%s/trace.json", r->dir.path);
         st = trace_write(path, 0);
@@ -283,6 +310,7 @@ static Status finish(Run *r, Status st)
     r->summary.best = access(r->dir.best, R_OK) == 0 ? r->dir.best : NULL;
     r->summary.seconds = clock_s() - r->start_s;
     r->summary.samples_per_s = r->rate;
+    r->summary.tokens = r->trainer->train_set.kind == DATA_TOKENS;
     r->summary.stopped = r->stopped;
     observer_summary(&r->summary, stdout);
     return OK;
@@ -294,6 +322,7 @@ Status train_run(const Config *config, const World *world)
     sigset_t before;
     run_dir_init(&r.dir, config);
     catch_signals(&before);
+    r.base_bytes = memory_use().own_bytes;
     Status st = trainer_new(&r.trainer, config, world);
     if (st == OK) st = status_agree(world, world->rank == 0 ? run_dir_open(&r.dir) : OK);
     if (st == OK) st = finish(&r, run_all(&r));

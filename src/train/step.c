@@ -9,12 +9,14 @@ static Status open_loader(Trainer *t)
 {
     LoaderPlan plan = {.batch = t->batch,
                        .micro_batch = t->micro_batch,
-                       .micro_first = t->world->rank * t->micros_local,
+                       .micro_first = t->grid.dp_rank * t->micros_local,
                        .micro_count = t->micros_local,
+                       .no_x = !t->plan->reads_data,
+                       .no_y = !t->plan->reads_labels,
                        .epoch = t->step / t->steps_per_epoch,
                        .step = t->step % t->steps_per_epoch,
                        .training = true,
-                       .slots = (int)t->config->data.prefetch};
+                       .slots = train_data_slots(t, t->plan)};
     return loader_new(&t->loader, &t->train_set, t->config, plan);
 }
 
@@ -25,28 +27,36 @@ static int64_t batch_rows(const Trainer *t)
     return left < t->batch ? left : t->batch;
 }
 
-static Status run_micros(Trainer *t, float scale)
+/* Each tensor's part is the same on every grid, and so is their order. */
+double train_grad_norm(Trainer *t)
 {
-    for (int i = 0; i < t->micros_local; ++i) {
-        const Batch *batch;
-        phase_enter(PHASE_DATA);
-        TRY(loader_next(t->loader, &batch, &t->data_wait_s));
-        executor_train(t->executor, batch, i, (uint64_t)t->step, scale);
-    }
-    return OK;
+    int params = t->graph->param_count, stages = t->shape.pp;
+    double *part = mem_new((size_t)(params + 1) * sizeof *part), sum = 0;
+    double *mine = mem_new((size_t)(params + 1) * sizeof *mine);
+    double *all = mem_new((size_t)(params * stages + 1) * sizeof *all);
+    optim_grad_squares(t->optim, executor_grads(t->executor), part);
+    for (int i = 0; i < t->optim->range_count; ++i)
+        if (t->graph->param[t->range_param[i]].tied < 0) mine[t->range_param[i]] = part[i];
+    world_gather(&t->grid.pp_world, mine, (size_t)params * sizeof *mine, all);
+    for (int i = 0; i < params; ++i)
+        for (int s = 0; s < stages; ++s) sum += all[s * params + i];
+    mem_free(&part);
+    mem_free(&mine);
+    mem_free(&all);
+    return sqrt(sum);
 }
 
 static void update(Trainer *t, StepResult *result)
 {
     const Config *c = t->config;
-    const float *grads = executor_grads(t->executor);
     double scale = 1;
     result->lr = lr_at(c, t->step, t->steps, t->steps_per_epoch);
     result->grad_norm = NAN;
-    if (c->optim.clip > 0 || result->logged) result->grad_norm = optim_grad_norm(t->optim, grads);
+    if (c->optim.clip > 0 || result->logged) result->grad_norm = train_grad_norm(t);
     if (c->optim.clip > 0 && result->grad_norm > c->optim.clip)
         scale = c->optim.clip / result->grad_norm;
-    optim_step(t->optim, executor_params(t->executor), grads, result->lr, scale);
+    optim_step(t->optim, executor_params(t->executor), executor_grads(t->executor), result->lr,
+               scale);
     executor_refresh(t->executor);
 }
 
@@ -55,9 +65,12 @@ Status train_step(Trainer *t, StepResult *result)
     int64_t number = t->step + 1;
     result->logged = !t->loader || number == t->steps || number % t->config->train.log_every == 0;
     if (!t->loader) TRY(status_agree(t->world, open_loader(t)));
-    Status st = run_micros(t, 1.0f / (float)batch_rows(t));
+    const float *metrics;
+    float scale = 1.0f / (float)(batch_rows(t) * t->rows_per_sample);
+    BatchSource source = loader_source(t->loader);
+    Status st =
+        executor_step(t->executor, &source, (uint64_t)t->step, scale, &t->data_wait_s, &metrics);
     if (st != OK) die_as(st, "%s", fail_message());
-    const float *metrics = executor_finish(t->executor);
     phase_enter(PHASE_UPDATE);
     update(t, result);
     phase_enter(PHASE_OTHER);
@@ -78,51 +91,48 @@ typedef struct EvalPart {
     int64_t rows, top1, top5;
 } EvalPart;
 
-static EvalPart eval_micro(Trainer *t, const Batch *batch, int64_t *confusion)
+typedef struct Evaluation {
+    const Trainer *trainer;
+    EvalPart *part; /* of this rank's micro-batches, in their order */
+    int64_t next;
+    int64_t *confusion; /* NULL: not wanted */
+} Evaluation;
+
+static void eval_micro(void *user, const Batch *batch, const float *columns)
 {
-    EvalPart part = {0};
-    if (batch->rows == 0) return part;
-    const float *columns = executor_eval(t->executor, batch);
-    int64_t classes = t->graph->classes;
-    part.rows = batch->rows;
-    for (int i = 0; i < batch->rows; ++i) {
-        const float *line = columns + (int64_t)i * LOSS_COLUMNS;
-        part.loss += (double)line[0];
-        part.top1 += line[1] < 1;
-        part.top5 += line[1] < 5;
-        if (confusion && batch->labels) confusion[batch->labels[i] * classes + (int64_t)line[2]]++;
+    Evaluation *e = user;
+    int64_t classes = e->trainer->graph->classes;
+    EvalPart *part = &e->part[e->next++];
+    part->rows = batch->rows * e->trainer->rows_per_sample;
+    for (int64_t i = 0; i < part->rows; ++i) {
+        const float *line = columns + i * LOSS_COLUMNS;
+        part->loss += (double)line[0];
+        part->top1 += line[1] < 1;
+        part->top5 += line[1] < 5;
+        if (e->confusion && batch->labels)
+            e->confusion[batch->labels[i] * classes + (int64_t)line[2]]++;
     }
-    return part;
 }
 
-static Status eval_pass(Trainer *t, Loader *loader, EvalPart *part, int64_t *confusion)
-{
-    const Batch *batch;
-    int64_t i = 0;
-    TRY(loader_next(loader, &batch, NULL));
-    for (; batch; ++i) {
-        part[i] = eval_micro(t, batch, confusion);
-        TRY(loader_next(loader, &batch, NULL));
-    }
-    return OK;
-}
-
-/* In the order of micro-batches over the whole set: step by step, rank by rank. */
+/* In the order of micro-batches over the whole set: step by step, replica by replica, from the ranks of the last stage. */
 static void eval_sum(const Trainer *t, const EvalPart *all, int64_t local, int64_t steps,
                      EvalLine *line)
 {
     double loss = 0;
     int64_t rows = 0, top1 = 0, top5 = 0;
+    int64_t first = (int64_t)(t->shape.pp - 1) * t->shape.dp * t->shape.tp;
     for (int64_t s = 0; s < steps; ++s)
-        for (int64_t r = 0; r < t->world->size; ++r)
+        for (int64_t r = 0; r < t->shape.dp; ++r)
             for (int64_t m = 0; m < t->micros_local; ++m) {
-                const EvalPart *p = &all[r * local + s * t->micros_local + m];
+                const EvalPart *p =
+                    &all[(first + r * t->shape.tp) * local + s * t->micros_local + m];
                 loss += p->loss;
                 rows += p->rows;
                 top1 += p->top1;
                 top5 += p->top5;
             }
     line->samples = rows;
+    line->tokens = t->train_set.kind == DATA_TOKENS;
     line->loss = loss / (double)rows;
     bool shares = t->config->train.loss == LOSS_SOFTMAX;
     line->top1 = shares ? (double)top1 / (double)rows : NAN;
@@ -144,15 +154,21 @@ Status train_evaluate(Trainer *t, const DataSet *set, EvalLine *line, int64_t *c
     double start = clock_s();
     LoaderPlan plan = {.batch = t->batch,
                        .micro_batch = t->micro_batch,
-                       .micro_first = t->world->rank * t->micros_local,
+                       .micro_first = t->grid.dp_rank * t->micros_local,
                        .micro_count = t->micros_local,
-                       .slots = (int)t->config->data.prefetch};
+                       .no_x = !t->plan->reads_data,
+                       .no_y = !t->plan->reads_labels,
+                       .slots = (int)t->config->data.prefetch + t->shape.pp};
     int64_t steps = data_steps_per_epoch(set->samples, t->batch), local = steps * t->micros_local;
     EvalPart *part = mem_new((size_t)local * sizeof *part),
              *all = mem_new((size_t)(local * t->world->size) * sizeof *all);
     Loader *loader = NULL;
-    Status st = loader_new(&loader, set, t->config, plan);
-    if (st == OK) st = eval_pass(t, loader, part, confusion);
+    Status st = status_agree(t->world, loader_new(&loader, set, t->config, plan));
+    BatchSource source = loader_source(loader);
+    Evaluation evaluation = {.trainer = t, .part = part, .confusion = confusion};
+    for (int64_t s = 0; s < steps && st == OK; ++s)
+        st = executor_evaluate(t->executor, &source, eval_micro, &evaluation);
+    if (st != OK && t->shape.pp > 1) die_as(st, "%s", fail_message()); /* other stages wait */
     loader_free(&loader);
     st = status_agree(t->world, st);
     if (st == OK) {

@@ -1,9 +1,10 @@
 /* Sets a run up to just before its first step, in the order data set -> model -> plan -> memory -> parameters. Everything
  * that can be wrong with the input is found here, by one rank, and known to all before anything is written. */
-#include "train.h"
+#include "shares.h"
 
 #include <math.h>
 #include <string.h>
+#include <unistd.h>
 
 /* Rank 0 opens; the others get plain bytes. */
 static Status open_set(const World *world, const Config *config, const char *path, DataSet *set)
@@ -63,31 +64,25 @@ static int64_t default_micro_batch(int64_t batch)
 static Status cut_batch(Trainer *t)
 {
     const Config *c = t->config;
-    int64_t dp = t->world->size;
-    if (c->grid.dp != 0 && c->grid.dp != dp)
-        return config_fail_key(
-            c, "grid.dp",
-            "grid.dp is %lld, but %lld ranks were started: start %lld, or leave grid.dp out",
-            (long long)c->grid.dp, (long long)dp, (long long)c->grid.dp);
+    int dp = t->shape.dp;
     t->batch = c->train.batch;
     t->micro_batch = c->train.micro_batch ? c->train.micro_batch : default_micro_batch(t->batch);
     t->micros = (int)(t->batch / t->micro_batch);
     if (t->micros % dp == 0) {
-        t->micros_local = t->micros / (int)dp;
+        t->micros_local = t->micros / dp;
         return OK;
     }
     int64_t fit = t->micro_batch;
     while (fit > 1 && (t->batch % fit != 0 || t->batch / fit % dp != 0)) --fit;
     if (t->batch / fit % dp != 0)
         return config_fail_key(c, "train.batch",
-                               "a batch of %lld samples cannot be shared by %lld replicas evenly: "
+                               "a batch of %lld samples cannot be shared by %d replicas evenly: "
                                "the nearest that can is %lld",
-                               (long long)t->batch, (long long)dp,
-                               (long long)((t->batch + dp - 1) / dp * dp));
+                               (long long)t->batch, dp, (long long)((t->batch + dp - 1) / dp * dp));
     return config_fail_key(c, c->train.micro_batch ? "train.micro_batch" : "train.batch",
-                           "%d micro-batches of %lld samples cannot be shared by %lld replicas "
+                           "%d micro-batches of %lld samples cannot be shared by %d replicas "
                            "evenly: train.micro_batch=%lld would do",
-                           t->micros, (long long)t->micro_batch, (long long)dp, (long long)fit);
+                           t->micros, (long long)t->micro_batch, dp, (long long)fit);
 }
 
 static Status open_backend(Trainer *t)
@@ -125,48 +120,206 @@ static Status count_outputs(const Trainer *t, int64_t *outputs)
     return OK;
 }
 
+enum { GPT2_VOCAB = 50257 }; /* of the sizes that have a name */
+
+/* Tokens: the vocabulary, as model.vocab, the size's name or the data set says. */
+static Status count_tokens(const Trainer *t, int64_t *outputs)
+{
+    const Config *c = t->config;
+    const DataSet *set = &t->train_set;
+    if (c->train.loss == LOSS_MSE)
+        return config_fail_key(c, "train.loss", "%s holds tokens, which need train.loss softmax",
+                               set->path);
+    bool named = c->model.size != GPT_OWN;
+    *outputs = c->model.vocab ? c->model.vocab : named ? GPT2_VOCAB : set->vocab;
+    if (set->vocab > *outputs || t->test_set.vocab > *outputs)
+        return config_fail_key(c, "model.vocab", "%s has tokens up to %lld, the model only %lld",
+                               set->vocab > *outputs ? set->path : t->test_set.path,
+                               (long long)(set->vocab > *outputs ? set->vocab : t->test_set.vocab),
+                               (long long)*outputs);
+    return OK;
+}
+
 static Status build_graph(Trainer *t)
 {
     const Config *c = t->config;
     const DataSet *set = &t->train_set;
-    if (set->kind == DATA_TOKENS)
-        return fail(ERR_DATA,
-                    "%s: token data sets are for transformers, which this version does not have",
-                    set->path);
+    bool tokens = set->kind == DATA_TOKENS;
     int64_t outputs = 0;
-    TRY(count_outputs(t, &outputs));
-    Desc input = desc_plain(data_set_shape(set, t->micro_batch), DTYPE_F32);
+    TRY(tokens ? count_tokens(t, &outputs) : count_outputs(t, &outputs));
+    Desc input = desc_plain(data_set_shape(set, t->micro_batch), tokens ? DTYPE_I32 : DTYPE_F32);
     TRY(graph_build(&t->graph, c, input, outputs));
     TRY(graph_fuse(t->graph));
-    return graph_plan(t->graph, t->backend);
+    TRY(graph_plan(t->graph, t->backend));
+    int64_t lines = shape_count(t->graph->node[t->graph->loss].spec.y.shape) / LOSS_COLUMNS;
+    t->rows_per_sample = lines / t->micro_batch;
+    return OK;
 }
+
+/* ---- stages ---- */
+
+/* One stage needs no chunks: they only cut what it does anyhow. */
+static Status make_schedule(Trainer *t)
+{
+    const Config *c = t->config;
+    ScheduleReport report;
+    ScheduleShape shape = {.stages = t->shape.pp,
+                           .chunks = t->shape.pp > 1 ? (int)c->grid.chunks : 1,
+                           .micros = t->micros_local};
+    int kind = t->shape.pp > 1 || c->grid.chunks == 1 ? c->grid.schedule : SCHEDULE_1F1B;
+    TRY(schedule_new(&t->schedule, kind, c->grid.schedule_path, shape));
+    TRY(schedule_simulate(t->schedule, NULL, &report));
+    t->channel_depth = report.depth;
+    schedule_report_fini(&report);
+    return OK;
+}
+
+static Status cut_graph(Trainer *t)
+{
+    int chunks = t->shape.pp * t->schedule->shape.chunks;
+    t->first = mem_new((size_t)(chunks + 1) * sizeof *t->first);
+    return graph_partition(t->graph, t->config, chunks, t->first);
+}
+
+/* How many ranks have one parameter arena in common, if replicas share it out: as comm_new chooses. */
+static int param_sharers(const Trainer *t)
+{
+    int transport = t->config->grid.transport;
+    bool one_node = t->grid_ready ? t->grid.dp_world.one_node : t->world->one_node;
+    bool shm = transport == TRANSPORT_SHM || (transport == TRANSPORT_AUTO && one_node);
+    return shm ? t->shape.dp : 1;
+}
+
+Status train_plan_stage(const Trainer *t, int stage, Plan **plan)
+{
+    PlanOptions options = {.shape = t->shape,
+                           .stage = stage,
+                           .schedule = t->schedule,
+                           .channel_depth = t->channel_depth,
+                           .first = t->first,
+                           .bucket_bytes = (size_t)(t->config->grid.bucket_mb * 1e6),
+                           .state_slots = optim_slots(t->config),
+                           .state_scratch = optim_scratch(t->config),
+                           .zero = t->config->grid.zero,
+                           .param_sharers = param_sharers(t),
+                           .recompute = t->recompute};
+    return plan_new(plan, t->graph, &options);
+}
+
+/* ---- memory ---- */
+
+/* Bytes that a rank may use: what config says, or its share of the machine's. */
+static double memory_limit(const Trainer *t)
+{
+    double machine = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGE_SIZE);
+    return t->config->train.memory > 0 ? t->config->train.memory : machine / t->world->node_size;
+}
+
+/* Of the stage that needs most. */
+static Status largest_stage(const Trainer *t, double *bytes)
+{
+    *bytes = 0;
+    for (int stage = 0; stage < t->shape.pp; ++stage) {
+        Plan *plan = NULL;
+        TRY(train_plan_stage(t, stage, &plan));
+        if ((double)plan_bytes(plan) > *bytes) *bytes = (double)plan_bytes(plan);
+        plan_free(&plan);
+    }
+    return OK;
+}
+
+static Status refuse_memory(const Trainer *t, double bytes, double limit)
+{
+    char need[16], have[16];
+    const Config *c = t->config;
+    return config_fail_key(
+        c, "train.memory",
+        "a rank needs %s, and may use %s: %ssmaller micro-batches (train.micro_batch), more stages "
+        "(grid.pp) or fewer ranks on a node would do",
+        text_bytes(bytes, need), text_bytes(limit, have),
+        t->recompute ? "" : "grid.recompute=block, ");
+}
+
+/* Recomputes where config says so, or where the plan does not fit without. A plan that does not fit is refused. */
+static Status fit_memory(Trainer *t)
+{
+    int wish = t->config->grid.recompute;
+    double limit = memory_limit(t), bytes;
+    t->recompute = wish == RECOMPUTE_BLOCK;
+    TRY(largest_stage(t, &bytes));
+    if (wish == RECOMPUTE_AUTO && bytes > limit) {
+        t->recompute = true;
+        TRY(largest_stage(t, &bytes));
+    }
+    return bytes > limit ? refuse_memory(t, bytes, limit) : OK;
+}
+
+/* ---- what this rank holds ---- */
 
 static Status make_optimizer(Trainer *t)
 {
     const Graph *g = t->graph;
     OptimRange *range = mem_new((size_t)(g->param_count + 1) * sizeof *range);
+    t->range_param = mem_new((size_t)(g->param_count + 1) * sizeof *t->range_param);
     int count = 0;
     for (int i = 0; i < g->param_count; ++i) {
         const Param *p = &g->param[i];
-        if (p->info.buffer) continue;
-        range[count++] = (OptimRange){.offset = p->offset,
+        if (p->info.buffer || !train_holds(t, i)) continue;
+        t->range_param[count] = i;
+        range[count++] = (OptimRange){.offset = t->plan->value_at[i],
                                       .elements = p->elements,
                                       .decay = p->info.decay || t->config->optim.decay_all};
     }
-    Status st = optim_new(&t->optim, t->config, t->backend, range, count, g->arena_elements);
+    Status st;
+    if (t->plan->zero) {
+        t->shares = shares_new(t, range, count);
+        OptimShare mine = shares_mine(t->shares);
+        st = optim_new_share(&t->optim, t->config, t->backend, range, count, &mine);
+    } else {
+        st = optim_new(&t->optim, t->config, t->backend, range, count, t->plan->value_elements);
+    }
     mem_free(&range);
     return st;
 }
 
+bool train_holds(const Trainer *t, int param)
+{
+    int tied = t->graph->param[param].tied;
+    int64_t at = t->plan->value_at[param];
+    return at >= 0 && (tied < 0 || t->plan->value_at[tied] != at);
+}
+
+bool train_sets_params(const Trainer *t)
+{
+    return !t->comm->values_shared || t->grid.dp_rank == 0;
+}
+
+/* A parameter that is tied to one of another stage begins as that one does. */
+static void fill_params(Trainer *t)
+{
+    const Graph *g = t->graph;
+    int64_t largest = 1;
+    for (int i = 0; i < g->param_count; ++i)
+        if (shape_count(g->param[i].shape) > largest) largest = shape_count(g->param[i].shape);
+    float *plain = mem_new((size_t)largest * sizeof *plain);
+    float *host = mem_pages_new(t->plan->param_bytes + 1);
+    for (int i = 0; i < g->param_count; ++i) {
+        const Param *p = &g->param[i], *of = p->tied >= 0 ? &g->param[p->tied] : p;
+        if (!train_holds(t, i)) continue;
+        layer_param_init(&of->info, &g->node[of->node].spec, of->slot, of->name,
+                         (uint64_t)t->config->run.seed, plain);
+        op_pack(g->node[p->node].op, p->slot, plain, host + t->plan->value_at[i]);
+    }
+    Stream *stream = t->backend->table->stream(t->backend);
+    t->backend->table->copy(stream, executor_params(t->executor), host, t->plan->param_bytes);
+    t->backend->table->sync(stream);
+    mem_pages_free(host, t->plan->param_bytes + 1);
+    mem_free(&plain);
+}
+
 static void init_params(Trainer *t)
 {
-    size_t bytes = t->plan->param_bytes;
-    float *host = mem_pages_new(bytes);
-    graph_init_params(t->graph, (uint64_t)t->config->run.seed, host);
-    Stream *stream = t->backend->table->stream(t->backend);
-    t->backend->table->copy(stream, executor_params(t->executor), host, bytes);
-    t->backend->table->sync(stream);
-    mem_pages_free(host, bytes);
+    if (train_sets_params(t)) fill_params(t);
     executor_refresh(t->executor);
 }
 
@@ -177,40 +330,61 @@ static void count_steps(Trainer *t)
                                       : t->config->train.epochs * t->steps_per_epoch;
 }
 
-static Status make(Trainer *t)
+/* All that is decided before memory is taken, for `ranks` ranks, but for the plan. */
+static Status design(Trainer *t, int ranks)
 {
-    const Config *c = t->config;
+    TRY(grid_shape(&t->shape, t->config, ranks));
     TRY(cut_batch(t));
     TRY(open_data(t));
     TRY(open_backend(t));
     TRY(build_graph(t));
-    TRY(plan_new(&t->plan, t->graph, t->micros_local, (size_t)(c->grid.bucket_mb * 1e6)));
+    TRY(make_schedule(t));
+    TRY(cut_graph(t));
     count_steps(t);
-    return OK;
+    return fit_memory(t);
 }
 
 /* What every rank does alone is agreed on before the next collective call. */
 static Status setup(Trainer *t)
 {
     const Config *c = t->config;
-    TRY(status_agree(t->world, make(t)));
-    TRY(comm_new(&t->comm, t->world, t->backend, c->grid.transport,
-                 t->graph->arena_elements + METRIC_PAD));
-    ExecutorOptions options = {.micros = t->micros_local, .seed = (uint64_t)c->run.seed};
-    Status st = executor_new(&t->executor, t->plan, t->backend, t->comm, options);
-    if (st == OK) st = make_optimizer(t);
+    TRY(status_agree(t->world, design(t, t->world->size)));
+    TRY(grid_init(&t->grid, t->world, t->shape));
+    t->grid_ready = true;
+    TRY(status_agree(t->world, train_plan_stage(t, t->grid.pp_rank, &t->plan)));
+    Status st = comm_new(&t->comm, &t->grid.dp_world, t->backend, c->grid.transport,
+                         t->plan->gradient_elements);
     TRY(status_agree(t->world, st));
+    ExecutorOptions options = {.seed = (uint64_t)c->run.seed, .transport = c->grid.transport};
+    TRY(executor_new(&t->executor, t->plan, &t->grid, t->backend, t->comm, options));
+    TRY(status_agree(t->world, make_optimizer(t)));
     init_params(t);
     return OK;
 }
 
-Status trainer_new(Trainer **out, const Config *config, const World *world)
+static Trainer *trainer_begin(const Config *config, const World *world)
 {
     Trainer *t = mem_new(sizeof *t);
     t->config = config;
     t->world = world;
     t->best_metric = NAN;
+    return t;
+}
+
+Status trainer_new(Trainer **out, const Config *config, const World *world)
+{
+    Trainer *t = trainer_begin(config, world);
     Status st = setup(t);
+    if (st != OK) trainer_free(&t);
+    *out = t;
+    return st;
+}
+
+Status trainer_design(Trainer **out, const Config *config, const World *world, int ranks)
+{
+    Trainer *t = trainer_begin(config, world);
+    Status st = design(t, ranks);
+    if (st == OK) st = train_plan_stage(t, 0, &t->plan);
     if (st != OK) trainer_free(&t);
     *out = t;
     return st;
@@ -222,10 +396,15 @@ void trainer_free(Trainer **trainer)
     if (!t) return;
     loader_free(&t->loader);
     optim_free(&t->optim);
+    shares_free(&t->shares);
     executor_free(&t->executor);
     comm_free(&t->comm);
     plan_free(&t->plan);
+    if (t->schedule) schedule_free(&t->schedule);
     graph_free(&t->graph);
+    if (t->grid_ready) grid_fini(&t->grid);
     if (t->backend) backend_close(&t->backend);
+    mem_free(&t->first);
+    mem_free(&t->range_param);
     mem_free(trainer);
 }

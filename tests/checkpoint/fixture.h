@@ -13,16 +13,16 @@
 
 enum { FIXTURE_COUNT = 10, FIXTURE_FLOATS = 8192 };
 static const CheckpointTensor fixture_tensor[FIXTURE_COUNT] = {
-    {"/params/conv1.weight", {4, {7, 3, 5, 5}}},
-    {"/params/layer1.0.conv1.weight", {4, {33, 7, 3, 3}}},
-    {"/params/layer1.0.bn1.weight", {1, {33, 1, 1, 1}}},
-    {"/params/fc.weight", {2, {10, 33, 1, 1}}},
-    {"/params/fc.bias", {1, {1, 1, 1, 1}}},
-    {"/params/none", {2, {0, 5, 1, 1}}},
-    {"/optim/m/conv1.weight", {4, {7, 3, 5, 5}}},
-    {"/optim/v/conv1.weight", {4, {7, 3, 5, 5}}},
-    {"/buffers/layer1.0.bn1.running_mean", {1, {33, 1, 1, 1}}},
-    {"/buffers/table", {3, {11, 13, 17, 1}}},
+    {.path = "/params/conv1.weight", .shape = {4, {7, 3, 5, 5}}},
+    {.path = "/params/layer1.0.conv1.weight", .shape = {4, {33, 7, 3, 3}}},
+    {.path = "/params/layer1.0.bn1.weight", .shape = {1, {33, 1, 1, 1}}},
+    {.path = "/params/fc.weight", .shape = {2, {10, 33, 1, 1}}},
+    {.path = "/params/fc.bias", .shape = {1, {1, 1, 1, 1}}},
+    {.path = "/params/none", .shape = {2, {0, 5, 1, 1}}},
+    {.path = "/optim/m/conv1.weight", .shape = {4, {7, 3, 5, 5}}},
+    {.path = "/optim/v/conv1.weight", .shape = {4, {7, 3, 5, 5}}},
+    {.path = "/buffers/layer1.0.bn1.running_mean", .shape = {1, {33, 1, 1, 1}}},
+    {.path = "/buffers/table", .shape = {3, {11, 13, 17, 1}}},
 };
 
 typedef struct Fixture {

@@ -29,6 +29,19 @@ check 0 '96' "$WEFT" data info a.h5
 check 0 '"samples": 96' "$WEFT" data info --json a.h5
 check 0 'a.h5: good, 96 samples' "$WEFT" data check a.h5
 
+seq 1 3001 >text # an even number of bytes
+check 0 'wrote text-test.h5' "$WEFT" data import text text -o text.h5 --test text-test.h5
+check 64 'text.h5: is already there' "$WEFT" data import text text -o text.h5
+check 0 'text.h5: tokens data set, 48 samples' "$WEFT" data info text.h5
+check 0 '"context": 32, "vocab": 256' "$WEFT" data info --json text-test.h5 model.context=32
+check 65 'set a smaller model.context' "$WEFT" data check text-test.h5 model.size=1558m model.context=9999
+check 0 'text-test.h5: good' "$WEFT" data check text-test.h5
+check 0 'wrote raw.h5' "$WEFT" data import tokens text -o raw.h5 --bits 16 --vocab 20000
+check 65 'text: token 0 is 2609, but there are 2000 in the vocabulary' "$WEFT" data import tokens text -o r.h5 --bits 16 --vocab 2000
+holds 'no file is left of a failed import' test ! -e r.h5
+check 0 '"file": "raw.h5"' "$WEFT" bench io raw.h5 --seconds 0.05 --json
+check 64 'is a second one' "$WEFT" bench io raw.h5 text.h5
+
 cat >a.yaml <<'YAML'
 model: {name: mlp, hidden: [16]}
 data: {train: a.h5, test: a.h5}

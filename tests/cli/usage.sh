@@ -10,7 +10,7 @@ check 0 "weft $(cat "$OLDPWD/VERSION" 2>/dev/null || true)" "$WEFT" --version
 check 0 'train.batch' "$WEFT" help
 check 64 'a verb is wanted' "$WEFT"
 
-verbs='train|eval|plan|data import idx|data import cifar|data info|data check|ckpt info|ckpt check|ckpt diff|bench comm|bench step|bench io|help'
+verbs='train|eval|plan|verify|data import idx|data import cifar|data import text|data import tokens|data info|data check|ckpt info|ckpt check|ckpt diff|bench comm|bench step|bench io|help'
 echo "$verbs" | tr '|' '\n' >verbs
 while read -r verb; do
     # shellcheck disable=SC2086
@@ -33,6 +33,11 @@ check 64 'configuration file is wanted' "$WEFT" train
 check 64 'configuration file comes first' "$WEFT" train train.batch=3
 check 64 'unknown option --jsn; did you mean --json?' "$WEFT" data info --jsn x.h5
 check 64 '-o OUT is missing' "$WEFT" data import idx a b
+check 64 '-o OUT is missing' "$WEFT" data import text a
+check 64 '--bits is missing' "$WEFT" data import tokens a -o b
+check 64 'needs --test OUT' "$WEFT" data import text a -o b --test-share 0.2
+check 64 'number from 0 to 1' "$WEFT" data import text a -o b --test c --test-share 2
+check 64 'whole number is wanted' "$WEFT" data import tokens a -o b --bits 16 --vocab 1.5
 check 64 'images file and a labels file' "$WEFT" data import idx a
 check 64 'needs a value' "$WEFT" data import idx a b -o
 check 64 'given twice' "$WEFT" data import idx a b -o c -o d

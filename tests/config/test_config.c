@@ -51,6 +51,16 @@ static void test_defaults(void)
     CU_ASSERT_EQUAL(c->optim.beta2, 0.999);
     CU_ASSERT_EQUAL(c->optim.schedule, LR_CONSTANT);
     CU_ASSERT_EQUAL(c->grid.dp, 0);
+    CU_ASSERT(c->grid.pp == 1 && c->grid.tp == 1 && c->grid.zero == ZERO_NONE);
+    CU_ASSERT_EQUAL(c->grid.schedule, SCHEDULE_1F1B);
+    CU_ASSERT_PTR_NULL(c->grid.schedule_path);
+    CU_ASSERT_EQUAL(c->grid.chunks, 1);
+    CU_ASSERT_STRING_EQUAL(c->grid.cuts, "");
+    CU_ASSERT_EQUAL(c->grid.recompute, RECOMPUTE_NONE);
+    CU_ASSERT_EQUAL(c->train.memory, 0);
+    CU_ASSERT(c->model.size == GPT_OWN && c->model.positions == POSITIONS_LEARNED);
+    CU_ASSERT(c->model.depth == 0 && c->model.width == 0 && c->model.heads == 0);
+    CU_ASSERT(c->model.context == 0 && c->model.vocab == 0);
     CU_ASSERT_EQUAL(c->checkpoint.keep, 3);
     CU_ASSERT_EQUAL(c->checkpoint.resume, RESUME_AUTO);
     CU_ASSERT_PTR_NULL(c->checkpoint.resume_path);
@@ -115,6 +125,20 @@ static void test_words(void)
         {"grid.transport", "shm", offsetof(Config, grid.transport), TRANSPORT_SHM},
         {"grid.transport", "mpi", offsetof(Config, grid.transport), TRANSPORT_MPI},
         {"grid.transport", "nccl", offsetof(Config, grid.transport), TRANSPORT_NCCL},
+        {"grid.zero", "0", offsetof(Config, grid.zero), ZERO_NONE},
+        {"grid.schedule", "1f1b", offsetof(Config, grid.schedule), SCHEDULE_1F1B},
+        {"grid.schedule", "gpipe", offsetof(Config, grid.schedule), SCHEDULE_GPIPE},
+        {"grid.schedule", "interleaved", offsetof(Config, grid.schedule), SCHEDULE_INTERLEAVED},
+        {"grid.schedule", "zero-bubble", offsetof(Config, grid.schedule), SCHEDULE_ZERO_BUBBLE},
+        {"grid.schedule", "file:a b.txt", offsetof(Config, grid.schedule), SCHEDULE_FILE},
+        {"grid.recompute", "none", offsetof(Config, grid.recompute), RECOMPUTE_NONE},
+        {"model.size", "own", offsetof(Config, model.size), GPT_OWN},
+        {"model.size", "124m", offsetof(Config, model.size), GPT_124M},
+        {"model.size", "355m", offsetof(Config, model.size), GPT_355M},
+        {"model.size", "774m", offsetof(Config, model.size), GPT_774M},
+        {"model.size", "1558m", offsetof(Config, model.size), GPT_1558M},
+        {"model.positions", "learned", offsetof(Config, model.positions), POSITIONS_LEARNED},
+        {"model.positions", "rotary", offsetof(Config, model.positions), POSITIONS_ROTARY},
         {"checkpoint.resume", "no", offsetof(Config, checkpoint.resume), RESUME_NO},
         {"checkpoint.resume", "runs/a/step-00000001.h5", offsetof(Config, checkpoint.resume),
          RESUME_FILE},
@@ -158,6 +182,71 @@ static void test_numbers(void)
     config_free(&c);
 }
 
+static void test_bytes(void)
+{
+    static const struct {
+        const char *word;
+        double want;
+    } good[] = {{"8GB", 8e9},
+                {"500MB", 5e8},
+                {"2GiB", 2147483648.0},
+                {"1.5 GB", 1.5e9},
+                {"4096", 4096},
+                {"1e9", 1e9},
+                {"10kB", 10000},
+                {"10KB", 10000},
+                {"4KiB", 4096},
+                {"1TB", 1e12},
+                {"1e3MB", 1e9},
+                {"3mib", 3145728},
+                {"2TiB", 2199023255552.0},
+                {"7B", 7},
+                {"0.5kB", 500}};
+    for (size_t i = 0; i < sizeof good / sizeof good[0]; ++i) {
+        char word[64];
+        snprintf(word, sizeof word, "train.memory=%s", good[i].word);
+        Config *c = override(NULL, word);
+        CU_ASSERT_EQUAL(c->train.memory, good[i].want);
+        config_free(&c);
+    }
+    Config *c = parse("train: {memory: 1.5 GiB}\n");
+    CU_ASSERT_EQUAL(c->train.memory, 1610612736.0);
+    config_free(&c);
+}
+
+/* gpt2's keys, and what belongs to a pipeline. chunks is never 0 once all is read. */
+static void test_pipeline(void)
+{
+    Config *c =
+        parse("model: {name: gpt2, layers: 6, width: 384, heads: 6, context: 256, vocab: 65, "
+              "positions: rotary}\n"
+              "grid: {pp: 2, schedule: interleaved, cuts: [h1, h2.attn, h4]}\n");
+    CU_ASSERT_STRING_EQUAL(c->model.name, "gpt2");
+    CU_ASSERT(c->model.depth == 6 && c->model.layer_count == 0);
+    CU_ASSERT(c->model.width == 384 && c->model.heads == 6);
+    CU_ASSERT(c->model.context == 256 && c->model.vocab == 65);
+    CU_ASSERT(c->grid.pp == 2 && c->grid.chunks == 2);
+    CU_ASSERT_STRING_EQUAL(c->grid.cuts, "h1,h2.attn,h4");
+    config_free(&c);
+    c = override("grid: {schedule: gpipe}\n", "grid.schedule=file:plans/a.txt");
+    CU_ASSERT_STRING_EQUAL(c->grid.schedule_path, "plans/a.txt");
+    CU_ASSERT_EQUAL(c->grid.chunks, 1);
+    config_free(&c);
+    c = override("grid: {schedule: file:plans/a.txt, chunks: 4}\n", "grid.pp=8");
+    CU_ASSERT_STRING_EQUAL(c->grid.schedule_path, "plans/a.txt");
+    CU_ASSERT(c->grid.chunks == 4 && c->grid.pp == 8);
+    config_free(&c);
+    c = override("grid: {schedule: file:plans/a.txt}\n", "grid.schedule=zero-bubble");
+    CU_ASSERT_PTR_NULL(c->grid.schedule_path);
+    config_free(&c);
+    c = override("grid: {schedule: interleaved}\n", "grid.chunks=1");
+    CU_ASSERT_EQUAL(c->grid.chunks, 1);
+    config_free(&c);
+    c = override("grid: {pp: 3}\n", "grid.cuts=[a, b]");
+    CU_ASSERT_STRING_EQUAL(c->grid.cuts, "a,b");
+    config_free(&c);
+}
+
 /* The later source wins over the earlier one, also over the key that excludes it. */
 static void test_override(void)
 {
@@ -178,6 +267,14 @@ static void test_override(void)
     config_free(&c);
     c = override("model: {layers: [relu]}\n", "model.name=mlp");
     CU_ASSERT_EQUAL(c->model.layer_count, 0);
+    config_free(&c);
+    c = override("model: {name: gpt2, layers: 4}\n", "model.layers=12");
+    CU_ASSERT_EQUAL(c->model.depth, 12);
+    CU_ASSERT_STRING_EQUAL(c->model.name, "gpt2");
+    config_free(&c);
+    c = override("model: {name: gpt2, layers: 4}\n", "model.layers=[relu]");
+    CU_ASSERT(c->model.depth == 0 && c->model.layer_count == 1);
+    CU_ASSERT_STRING_EQUAL(c->model.name, "");
     config_free(&c);
     c = override("run: {name: a}\n", "run.name=b c=d: #e");
     CU_ASSERT_STRING_EQUAL(c->run.name, "b c=d: #e");
@@ -268,6 +365,11 @@ static void test_round_trip(void)
         "checkpoint: {resume: no}\ngrid: {dp: 3, pp: 1, tp: 1, transport: shm, bucket_mb: 0.5}\n",
         "model: {layers: [{x: {a: '', b: ',', c: 'it is', d: ['null', '-']}}, 'odd kind']}\n",
         layers_text,
+        "model: {name: gpt2, layers: 12, width: 768, heads: 12, positions: rotary}\n",
+        "model: {name: gpt2, size: 1558m, context: 512, vocab: 50304}\ntrain: {memory: 1.3GiB}\n",
+        "grid: {pp: 2, schedule: interleaved, cuts: [a, \"b c\", \"null\"]}\n",
+        "grid: {pp: 4, schedule: \"file:a b: c\", chunks: 3}\n",
+        "grid: {schedule: file:plan.txt}\n",
     };
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; ++i) check_round(parse(texts[i]));
     Config *c = NULL;
@@ -304,5 +406,7 @@ static void test_files(void)
 }
 
 TEST_MAIN("config", {"defaults", test_defaults}, {"example", test_example}, {"words", test_words},
-          {"numbers", test_numbers}, {"override", test_override}, {"layers", test_layers},
-          {"places", test_places}, {"round trip", test_round_trip}, {"files", test_files})
+          {"numbers", test_numbers}, {"sizes in bytes", test_bytes},
+          {"gpt2 and pipeline", test_pipeline}, {"override", test_override},
+          {"layers", test_layers}, {"places", test_places}, {"round trip", test_round_trip},
+          {"files", test_files})

@@ -54,6 +54,11 @@ static void test_help(void)
     CU_ASSERT_PTR_NOT_NULL(strstr(text, "INT, at least 1; default: 128 samples"));
     CU_ASSERT_PTR_NOT_NULL(strstr(text, "sgd|adam|adamw|lars|lamb; default: sgd"));
     CU_ASSERT_PTR_NOT_NULL(strstr(text, "NUMBER, from 0 to below 1; default: 0.9"));
+    CU_ASSERT_PTR_NOT_NULL(strstr(text, "BYTES, at least 1; default: what the machine has"));
+    CU_ASSERT_PTR_NOT_NULL(
+        strstr(text, "1f1b|gpipe|interleaved|zero-bubble|file:PATH; default: 1f1b"));
+    CU_ASSERT_PTR_NOT_NULL(strstr(text, "[NAME, ...]; default: by cost"));
+    CU_ASSERT_PTR_NOT_NULL(strstr(text, "LIST|INT; default: none"));
     CU_ASSERT_PTR_NOT_NULL(strstr(text, "list of flip|crop|cutout; default: []"));
     for (const char *line = text; *line; line = strchr(line, '\n') + 1)
         CU_ASSERT(strcspn(line, "\n") <= 130);
@@ -111,6 +116,7 @@ static void test_completion(void)
     complete(script, "weft train a.yaml optim.name=la", "lars lamb");
     complete(script, "weft train a.yaml run.trace = t", "true");
     complete(script, "weft train a.yaml data.augment = ''", "[flip] [crop] [cutout]");
+    complete(script, "weft train a.yaml grid.schedule = g", "gpipe");
     complete(script, "weft train --j", "--json");
     free(script);
 }

@@ -1,4 +1,4 @@
-/* Imports: IDX (plain and .gz) and CIFAR of small files made here; round trip through HDF5 and the reader; corrupt files;
+/* Imports: IDX, text and tokens (plain and .gz) and CIFAR of small files made here; round trip through HDF5 and the reader; corrupt files;
  * a full disk; nothing overwritten, no .part left. */
 #include "fixture.h"
 
@@ -267,6 +267,160 @@ static void disk_full(void)
     CHECK_OK(data_set_check(&set, 0));
 }
 
+/* Copies of a path live longer than in_scratch's ring turns. */
+static void keep_path(char *to, const char *name)
+{
+    snprintf(to, 160, "%s", in_scratch(name));
+}
+
+/* Token i of the files below. */
+static uint32_t token(int64_t i, int bits)
+{
+    uint32_t v = (uint32_t)i * 2654435761u >> 8;
+    return bits == 8 ? v & 255 : bits == 16 ? v % 50257 : v % 200019;
+}
+
+static const char *token_file(const char *name, int bits, int64_t n, int64_t extra)
+{
+    int each = bits / 8;
+    uint8_t *b = mem_new((size_t)(n * each + 8));
+    for (int64_t i = 0; i < n; ++i)
+        for (int k = 0; k < each; ++k) b[i * each + k] = (uint8_t)(token(i, bits) >> 8 * k);
+    const char *path = file_put(name, b, (size_t)(n * each + extra));
+    mem_free(&b);
+    return path;
+}
+
+/* out holds tokens first..first+n-1 of the file, by our reader and by HDF5's own. */
+static void tokens_are(const char *out, int bits, int64_t first, int64_t n, int64_t vocab)
+{
+    DataSet set;
+    Config c = config_plain();
+    Reader *reader;
+    int64_t bad = 0;
+    c.model.context = 7;
+    CHECK_OK(data_set_open(&set, &c, out));
+    CU_ASSERT_EQUAL(set.kind, DATA_TOKENS);
+    CU_ASSERT_EQUAL(set.x.type, bits == 8 ? ELEM_U8 : bits == 16 ? ELEM_U16 : ELEM_U32);
+    CU_ASSERT_EQUAL(set.x.dim[0], n);
+    CU_ASSERT_EQUAL(set.vocab, vocab);
+    if (n >= 4096) CU_ASSERT_EQUAL(set.x.offset % 4096, 0);
+    CHECK_OK(data_set_check(&set, 0));
+    uint32_t *all = mem_new((size_t)n * sizeof *all), sample[7] = {0};
+    hid_t file = H5Fopen(out, H5F_ACC_RDONLY, H5P_DEFAULT),
+          d = H5Dopen2(file, "tokens", H5P_DEFAULT);
+    CU_ASSERT(H5Dread(d, H5T_NATIVE_UINT32, H5S_ALL, H5S_ALL, H5P_DEFAULT, all) >= 0);
+    for (int64_t i = 0; i < n; ++i) bad += all[i] != token(first + i, bits);
+    CU_ASSERT_EQUAL(bad, 0);
+    H5Dclose(d);
+    H5Fclose(file);
+    CHECK_OK(reader_new(&reader, &set));
+    CHECK_OK(reader_get(reader, set.samples - 1, sample, NULL, NULL));
+    CU_ASSERT_EQUAL(sample[0] & (bits == 32 ? ~0u : (1u << bits) - 1),
+                    token(first + (set.samples - 1) * 7, bits));
+    reader_free(&reader);
+    mem_free(&all);
+}
+
+/* More than one piece of each kind, plain and packed, whole and with a test share. */
+static void tokens_round_trip(void)
+{
+    enum { LONG = 3 * (1 << 20) / 2 + 11 };
+    char out[160], test[160];
+    keep_path(out, "t.h5");
+    keep_path(test, "t-test.h5");
+    CHECK_OK(data_import_text(token_file("t.txt", 8, LONG, 0), out, NULL, 0, false));
+    tokens_are(out, 8, 0, LONG, 256);
+    CU_ASSERT_FALSE(exists(test));
+    CHECK_OK(data_import_text(token_file("t.txt.gz", 8, LONG, 0), out, test, 0.1, true));
+    int64_t head = (int64_t)(LONG * 0.9);
+    tokens_are(out, 8, 0, head, 256);
+    tokens_are(test, 8, head, LONG - head, 256);
+    CHECK_OK(data_import_tokens(token_file("t.u16", 16, LONG, 0), 16, 0, out, NULL, 0, true));
+    tokens_are(out, 16, 0, LONG, 50257);
+    const char *wide = token_file("t.u32.gz", 32, LONG, 0);
+    CHECK_OK(data_import_tokens(wide, 32, 200019, out, test, 0.25, true));
+    head = (int64_t)(LONG * 0.75);
+    tokens_are(out, 32, 0, head, 200019);
+    tokens_are(test, 32, head, LONG - head, 200019);
+    CU_ASSERT_FALSE(part_exists(out));
+    CU_ASSERT_FALSE(part_exists(test));
+}
+
+static void tokens_never_overwrite(void)
+{
+    char out[160], test[160], text[160];
+    keep_path(out, "keep.h5");
+    keep_path(test, "keep-test.h5");
+    keep_path(text, "keep.txt");
+    token_file("keep.txt", 8, 500, 0);
+    CHECK_OK(data_import_text(text, test, NULL, 0, false));
+    CHECK_FAILS(data_import_text(text, out, test, 0.1, false), ERR_USAGE,
+                "keep-test.h5: is already");
+    CU_ASSERT_FALSE(exists(out));
+    tokens_are(test, 8, 0, 500, 256);
+    CHECK_FAILS(data_import_text(text, test, NULL, 0, false), ERR_USAGE, "is already there");
+    const char *odd = token_file("odd.u16", 16, 100, 1); /* a failure leaves the earlier file */
+    CHECK_FAILS(data_import_tokens(odd, 16, 0, test, NULL, 0, true), ERR_DATA, "odd.u16");
+    tokens_are(test, 8, 0, 500, 256);
+    CHECK_FAILS(data_import_text(text, out, in_scratch("no/dir.h5"), 0.1, false), ERR_IO,
+                "cannot be written");
+    CU_ASSERT_FALSE(exists(out));
+    CU_ASSERT_FALSE(part_exists(out));
+    CHECK_OK(data_import_text(text, out, test, 0.1, true));
+    tokens_are(out, 8, 0, 450, 256);
+    tokens_are(test, 8, 450, 50, 256);
+}
+
+static void tokens_bad(void)
+{
+    char out[160], test[160], good[160];
+    keep_path(out, "bt.h5");
+    keep_path(test, "bt-test.h5");
+    keep_path(good, "good.u16");
+    token_file("good.u16", 16, 1000, 0);
+    const char *path = file_put("none.txt", "", 0);
+    CHECK_FAILS(data_import_text(path, out, NULL, 0, false), ERR_DATA, "none.txt: tokens in it: 0");
+    path = file_put("one.txt", "a", 1);
+    CHECK_FAILS(data_import_text(path, out, NULL, 0, false), ERR_DATA,
+                "tokens in it: 1, for training: 1;");
+    path = file_put("few.txt", "abcdef", 6);
+    CHECK_FAILS(data_import_text(path, out, test, 0.1, false), ERR_DATA, "for the test file: 1;");
+    CHECK_FAILS(data_import_text(path, out, test, 0.9, false), ERR_DATA, "for training: 0;");
+    CHECK_FAILS(data_import_text(path, out, test, 0, false), ERR_USAGE, "between 0 and 1");
+    CHECK_FAILS(data_import_text(path, out, test, 1, false), ERR_USAGE, "between 0 and 1");
+    CHECK_FAILS(data_import_text(path, out, out, 0.5, false), ERR_USAGE, "give two names");
+    CHECK_FAILS(data_import_text(in_scratch("nix"), out, NULL, 0, false), ERR_NOINPUT, "nix");
+    CHECK_FAILS(data_import_text(scratch, out, NULL, 0, false), ERR_NOINPUT, "not a file");
+    path = token_file("odd.u16", 16, 1000, 1);
+    CHECK_FAILS(data_import_tokens(path, 16, 0, out, NULL, 0, false), ERR_DATA,
+                "tokens of 16 bits");
+    path = token_file("odd.u32", 32, 1000, 2);
+    CHECK_FAILS(data_import_tokens(path, 32, 0, out, NULL, 0, false), ERR_DATA,
+                "tokens of 32 bits");
+    CHECK_FAILS(data_import_tokens(good, 8, 0, out, NULL, 0, false), ERR_USAGE, "16 and 32");
+    CHECK_FAILS(data_import_tokens(good, 16, -1, out, NULL, 0, false), ERR_USAGE, "vocabulary");
+    int64_t first = 0;
+    while (token(first, 16) < 40000) ++first;
+    char text[80];
+    snprintf(text, sizeof text, "good.u16: token %lld is %u, but there are 40000", (long long)first,
+             token(first, 16));
+    CHECK_FAILS(data_import_tokens(good, 16, 40000, out, NULL, 0, false), ERR_DATA, text);
+    uint8_t wide[8] = {1, 0, 0, 0, 0, 0, 0, 0x80};
+    path = file_put("wide.u32", wide, 8);
+    CHECK_FAILS(data_import_tokens(path, 32, 0, out, NULL, 0, false), ERR_DATA, "2147483648");
+    uint8_t packed[4000];
+    path = token_file("cut.u16.gz", 16, 1000, 0);
+    FILE *f = fopen(path, "rb");
+    size_t n = fread(packed, 1, sizeof packed, f);
+    fclose(f);
+    path = file_put("cut.u16", packed, n / 2);
+    CHECK_FAILS(data_import_tokens(path, 16, 0, out, NULL, 0, false), ERR_DATA,
+                "cut.u16: is damaged");
+    CU_ASSERT_FALSE(exists(out) || part_exists(out) || exists(test) || part_exists(test));
+}
+
 TEST_MAIN("import", {"IDX round trip", round_trip}, {"never overwrites", never_overwrites},
           {"bad IDX", idx_bad}, {"bad gzip", gz_bad}, {"CIFAR", cifar}, {"bad CIFAR", cifar_bad},
-          {"disk full", disk_full})
+          {"disk full", disk_full}, {"tokens round trip", tokens_round_trip},
+          {"tokens never overwrite", tokens_never_overwrite}, {"bad tokens", tokens_bad})

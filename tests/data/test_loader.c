@@ -1,5 +1,6 @@
 /* The loader: every sample once an epoch over any number of replicas and awkward sizes; a stream begun in the middle is
- * the same stream; padding; evaluation in order; errors come out; it can be stopped at any time. */
+ * the same stream; padding; evaluation in order; several out at once; parts left out; errors come out; it can be stopped
+ * at any time. */
 #include "fixture.h"
 
 #include <math.h>
@@ -14,6 +15,16 @@ static Loader *loader_of(const DataSet *set, const Config *c, LoaderPlan plan)
     return l;
 }
 
+/* Takes micro-batches and gives each back at once. */
+static void pass_over(Loader *l, int count)
+{
+    const Batch *b;
+    for (int i = 0; i < count; ++i) {
+        CHECK_OK(loader_next(l, &b, NULL));
+        loader_return(l);
+    }
+}
+
 /* One grid: replicas share M micro-batches; two epochs; counts how often each sample comes. */
 static void once_each(const DataSet *set, int replicas, int per_replica, int micro)
 {
@@ -22,7 +33,7 @@ static void once_each(const DataSet *set, int replicas, int per_replica, int mic
     int64_t steps = data_steps_per_epoch(n, batch);
     int *seen = mem_new((size_t)n * 2 * sizeof *seen), bad = 0;
     for (int r = 0; r < replicas; ++r) {
-        LoaderPlan plan = {batch, micro, r * per_replica, per_replica, 0, 0, true, 3};
+        LoaderPlan plan = {batch, micro, r * per_replica, per_replica, 0, 0, true, false, false, 3};
         Loader *l = loader_of(set, &c, plan);
         for (int64_t i = 0; l && i < 2 * steps * per_replica; ++i) {
             const Batch *b;
@@ -39,6 +50,7 @@ static void once_each(const DataSet *set, int replicas, int per_replica, int mic
             }
             for (int64_t z = b->rows; z < micro; ++z)
                 for (int k = 0; k < 4; ++k) bad += b->x[z * 4 + k] != 0.0f || b->labels[z] != 0;
+            loader_return(l);
         }
         loader_free(&l);
     }
@@ -66,7 +78,8 @@ static void every_sample_once(void)
 static void stream(const DataSet *set, const Config *c, int64_t epoch, int64_t step, int count,
                    int slots, uint64_t *hash)
 {
-    Loader *l = loader_of(set, c, (LoaderPlan){24, 4, 2, 3, epoch, step, true, slots});
+    Loader *l =
+        loader_of(set, c, (LoaderPlan){24, 4, 2, 3, epoch, step, true, false, false, slots});
     for (int i = 0; l && i < count; ++i) {
         const Batch *b;
         double wait = 0;
@@ -74,6 +87,7 @@ static void stream(const DataSet *set, const Config *c, int64_t epoch, int64_t s
         hash[i] = hash_bytes(b->x, 16 * sizeof(float)) ^ hash_bytes(b->labels, 16) ^
                   hash_bytes(b->sample, 32) ^ ((uint64_t)b->rows << 60);
         CU_ASSERT_TRUE(wait >= 0);
+        loader_return(l);
     }
     loader_free(&l);
 }
@@ -105,7 +119,8 @@ static void evaluation(void)
     CHECK_OK(data_set_open(&set, &c, images_small("eval.h5", 23, 3, false)));
     int64_t total = 0;
     for (int r = 0; r < 2; ++r) {
-        Loader *l = loader_of(&set, &c, (LoaderPlan){16, 4, r * 2, 2, 0, 0, false, 2});
+        Loader *l =
+            loader_of(&set, &c, (LoaderPlan){16, 4, r * 2, 2, 0, 0, false, false, false, 2});
         const Batch *b;
         int batches = 0;
         for (;; ++batches) {
@@ -117,6 +132,7 @@ static void evaluation(void)
                 CU_ASSERT_DOUBLE_EQUAL(b->x[i * 4 + 1], (double)(first + i + 1) / 255, 1e-6);
             }
             total += b->rows;
+            loader_return(l);
         }
         CU_ASSERT_EQUAL(batches, 4);
         CHECK_OK(loader_next(l, &b, NULL)); /* stays at the end */
@@ -124,6 +140,63 @@ static void evaluation(void)
         loader_free(&l);
     }
     CU_ASSERT_EQUAL(total, 23);
+}
+
+/* Several are out at once, as many as there are slots; they stay as they were until they are given back, oldest first. */
+static void several_out(void)
+{
+    enum { SLOTS = 5, ALL = 26 }; /* 101 samples, 4 at a time */
+    DataSet set;
+    Config c = config_plain();
+    const Batch *out[ALL] = {0}, *more;
+    uint64_t hash[ALL] = {0};
+    int taken = 0, bad = 0;
+    CHECK_OK(data_set_open(&set, &c, images_small("out.h5", 101, 3, false)));
+    Loader *l = loader_of(&set, &c, (LoaderPlan){4, 4, 0, 1, 0, 0, false, false, false, SLOTS});
+    for (int back = 0; l && back < ALL; ++back) {
+        for (; taken < ALL && taken < back + SLOTS; ++taken) {
+            CHECK_OK(loader_next(l, &out[taken], NULL));
+            bad += out[taken]->step != taken;
+            hash[taken] = hash_bytes(out[taken]->x, 16 * sizeof(float));
+        }
+        if (back == 3) CHECK_FAILS(loader_next(l, &more, NULL), ERR_BUG, "all 5 micro-batches");
+        bad += hash[back] != hash_bytes(out[back]->x, 16 * sizeof(float));
+        bad += out[back]->step != back;
+        loader_return(l);
+    }
+    CU_ASSERT_EQUAL(bad, 0);
+    CHECK_OK(loader_next(l, &more, NULL));
+    CU_ASSERT_PTR_NULL(more);
+    loader_free(&l);
+}
+
+/* What a rank does not need is neither read nor there: its place in the file is cut off. The rest is the same. */
+static void parts(void)
+{
+    for (int part = 0; part < 8; ++part) {
+        bool training = part & 4, no_x = part & 1, no_y = part & 2;
+        DataSet set;
+        Config c = config_plain();
+        CHECK_OK(data_set_open(&set, &c, images_small("parts.h5", 23, 3, false)));
+        if (no_x) set.x.offset += 1 << 20;
+        if (no_y) set.y.offset += 1 << 20;
+        Loader *l = loader_of(&set, &c, (LoaderPlan){8, 4, 1, 1, 0, 0, training, no_x, no_y, 2});
+        for (int64_t step = 0; l && step < 3; ++step) {
+            const Batch *b;
+            CHECK_OK(loader_next(l, &b, NULL));
+            CU_ASSERT(b->step == step && b->micro == 1 && b->rows == (step < 2 ? 4 : 3));
+            CU_ASSERT_EQUAL(b->x == NULL, no_x);
+            CU_ASSERT_EQUAL(b->labels == NULL, no_y);
+            for (int r = 0; r < b->rows; ++r) {
+                int64_t at = step * 8 + 4 + r, want = training ? sampler_at(23, 7, 0, at) : at;
+                CU_ASSERT_EQUAL(b->sample[r], want);
+                if (b->x) CU_ASSERT_DOUBLE_EQUAL(b->x[r * 4], (double)want / 255, 1e-6);
+                if (b->labels) CU_ASSERT_EQUAL(b->labels[r], want % 3);
+            }
+            loader_return(l);
+        }
+        loader_free(&l);
+    }
 }
 
 static void targets(void)
@@ -140,7 +213,7 @@ static void targets(void)
     const Batch *b;
     Loader *l = NULL;
     CHECK_OK(data_set_open(&set, &c, path));
-    LoaderPlan plan = {4, 4, 0, 1, 0, 0, true, 2};
+    LoaderPlan plan = {4, 4, 0, 1, 0, 0, true, false, false, 2};
     CHECK_FAILS(loader_new(&l, &set, &c, plan), ERR_DATA, "train.loss");
     CU_ASSERT_PTR_NULL(l);
     c.train.loss = LOSS_MSE;
@@ -152,6 +225,7 @@ static void targets(void)
             for (int k = 0; k < 2; ++k)
                 CU_ASSERT_EQUAL(b->targets[r * 2 + k],
                                 r < b->rows ? (float)-(b->sample[r] * 2 + k) : 0.0f);
+        loader_return(l);
     }
     loader_free(&l);
     c.data.augment = AUGMENT_FLIP;
@@ -166,15 +240,15 @@ static void errors_come_out(void)
     const Batch *b;
     CHECK_OK(data_set_open(&set, &c, images_small("bad.h5", 40, 20, false)));
     set.classes = 13;
-    Loader *l = loader_of(&set, &c, (LoaderPlan){4, 4, 0, 1, 0, 0, false, 2});
-    for (int i = 0; i < 3; ++i) CHECK_OK(loader_next(l, &b, NULL));
+    Loader *l = loader_of(&set, &c, (LoaderPlan){4, 4, 0, 1, 0, 0, false, false, false, 2});
+    pass_over(l, 3);
     CHECK_FAILS(loader_next(l, &b, NULL), ERR_DATA, "bad.h5: sample 13");
     CU_ASSERT_PTR_NULL(b);
     CHECK_FAILS(loader_next(l, &b, NULL), ERR_DATA, "bad.h5: sample 13");
     loader_free(&l);
     CU_ASSERT_PTR_NULL(l);
     loader_free(&l);
-    LoaderPlan wrong = {5, 4, 0, 1, 0, 0, false, 2};
+    LoaderPlan wrong = {5, 4, 0, 1, 0, 0, false, false, false, 2};
     CHECK_FAILS(loader_new(&l, &set, &c, wrong), ERR_BUG, "impossible plan");
 }
 
@@ -204,8 +278,8 @@ static void not_finite(void)
         h5_put(h5, (H5Array){"y", H5T_NATIVE_DOUBLE, H5T_NATIVE_DOUBLE, 1, {12}, {0}, 0, y});
         H5Fclose(h5);
         CHECK_OK(data_set_open(&set, &c, path));
-        Loader *l = loader_of(&set, &c, (LoaderPlan){3, 3, 0, 1, 0, 0, false, 2});
-        for (int k = 0; k < (i < 2 ? 2 : 3); ++k) CHECK_OK(loader_next(l, &b, NULL));
+        Loader *l = loader_of(&set, &c, (LoaderPlan){3, 3, 0, 1, 0, 0, false, false, false, 2});
+        pass_over(l, i < 2 ? 2 : 3);
         CHECK_FAILS(loader_next(l, &b, NULL), ERR_DATA, file[i].says);
         loader_free(&l);
     }
@@ -220,10 +294,13 @@ static void file_shrinks(void)
     Status st = OK;
     const char *path = images_small("gone.h5", 60000, 3, false);
     CHECK_OK(data_set_open(&set, &c, path));
-    Loader *l = loader_of(&set, &c, (LoaderPlan){64, 64, 0, 1, 0, 0, true, 2});
-    CHECK_OK(loader_next(l, &b, NULL));
+    Loader *l = loader_of(&set, &c, (LoaderPlan){64, 64, 0, 1, 0, 0, true, false, false, 2});
+    pass_over(l, 1);
     CU_ASSERT_EQUAL(truncate(path, 4096), 0);
-    for (int i = 0; i < 100 && st == OK; ++i) st = loader_next(l, &b, NULL);
+    for (int i = 0; i < 100 && st == OK; ++i) {
+        st = loader_next(l, &b, NULL);
+        if (st == OK) loader_return(l);
+    }
     CU_ASSERT_EQUAL(st, ERR_IO);
     CU_ASSERT_PTR_NOT_NULL(strstr(fail_message(), "gone.h5"));
     loader_free(&l);
@@ -241,14 +318,14 @@ static void stops_any_time(void)
 {
     DataSet set;
     Config c = config_plain();
-    const Batch *b;
     main_thread = pthread_self();
     signal(SIGUSR1, on_signal);
     CHECK_OK(data_set_open(&set, &c, images_small("stop.h5", 500, 3, true)));
     for (int i = 0; i < 60; ++i) {
-        Loader *l = loader_of(&set, &c, (LoaderPlan){32, 8, 0, 4, 0, 0, true, 2 + i % 5});
+        Loader *l =
+            loader_of(&set, &c, (LoaderPlan){32, 8, 0, 4, 0, 0, true, false, false, 2 + i % 5});
         kill(getpid(), SIGUSR1);
-        for (int k = 0; k < i % 7; ++k) CHECK_OK(loader_next(l, &b, NULL));
+        pass_over(l, i % 7);
         if (i % 3 == 0) usleep(300);
         loader_free(&l);
     }
@@ -256,6 +333,7 @@ static void stops_any_time(void)
 }
 
 TEST_MAIN("loader", {"every sample once an epoch", every_sample_once},
-          {"begun in the middle", resume}, {"evaluation", evaluation}, {"targets", targets},
+          {"begun in the middle", resume}, {"evaluation", evaluation},
+          {"several are out", several_out}, {"without x, without y", parts}, {"targets", targets},
           {"errors come out", errors_come_out}, {"not finite", not_finite},
           {"the file shrinks", file_shrinks}, {"stops at any time", stops_any_time})

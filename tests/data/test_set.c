@@ -458,25 +458,6 @@ static void label_range(void)
     CHECK_FAILS(data_set_check(&set, 0), ERR_DATA, "sample 1: value 0");
 }
 
-static void tokens(void)
-{
-    const char *path = in_scratch("tokens.h5");
-    uint16_t t[10] = {1, 2, 3};
-    hid_t file = h5_new(path);
-    h5_put(file, (H5Array){"tokens", H5T_STD_U16LE, H5T_NATIVE_UINT16, 1, {10}, {0}, 0, t});
-    h5_put_text(file, "format", "weft-data");
-    h5_put_text(file, "kind", "tokens");
-    h5_put_int(file, "version", 1);
-    h5_put_int(file, "vocab", 50257);
-    H5Fclose(file);
-    DataSet set;
-    Reader *reader;
-    CHECK_OK(data_set_open(&set, NULL, path));
-    CU_ASSERT_EQUAL(set.kind, DATA_TOKENS);
-    CU_ASSERT_EQUAL(set.classes, 50257);
-    CHECK_FAILS(reader_new(&reader, &set), ERR_DATA, "tokens");
-}
-
 static void print(void)
 {
     DataSet set;
@@ -501,4 +482,4 @@ TEST_MAIN("set", {"types and byte orders", types}, {"NCHW and NHWC, own names", 
           {"truncated", truncated}, {"a mapped file shrinks", shrinks},
           {"big samples", big_samples}, {"wrong contents", wrong_contents},
           {"data elsewhere", elsewhere}, {"missing filter", missing_filter},
-          {"labels out of range, NaN", label_range}, {"tokens", tokens}, {"print", print})
+          {"labels out of range, NaN", label_range}, {"print", print})

@@ -11,12 +11,13 @@ typedef struct Tolerance { /* of |got - expected| / max(1, |expected|) */
     double y, gradient;
 } Tolerance;
 static const Tolerance tolerances[] = {
-    {"dense", 5e-6, 5e-6},        {"conv2d", 1e-5, 1e-5},      {"batch_norm", 1e-5, 2e-5},
-    {"layer_norm", 1e-5, 2e-5},   {"relu", 1e-6, 1e-6},        {"relu6", 1e-6, 1e-6},
-    {"gelu", 5e-6, 5e-6},         {"silu", 5e-6, 5e-6},        {"max_pool", 1e-6, 2e-6},
-    {"avg_pool", 2e-6, 2e-6},     {"global_pool", 2e-6, 2e-6}, {"add", 2e-6, 2e-6},
-    {"concat", 1e-6, 1e-6},       {"flatten", 1e-6, 1e-6},     {"embedding", 1e-6, 2e-6},
-    {"softmax_loss", 5e-6, 5e-6}, {"mse_loss", 2e-6, 2e-6},
+    {"dense", 5e-6, 5e-6},      {"conv2d", 1e-5, 1e-5},      {"batch_norm", 1e-5, 2e-5},
+    {"layer_norm", 1e-5, 2e-5}, {"relu", 1e-6, 1e-6},        {"relu6", 1e-6, 1e-6},
+    {"gelu", 5e-6, 5e-6},       {"silu", 5e-6, 5e-6},        {"max_pool", 1e-6, 2e-6},
+    {"avg_pool", 2e-6, 2e-6},   {"global_pool", 2e-6, 2e-6}, {"add", 2e-6, 2e-6},
+    {"concat", 1e-6, 1e-6},     {"flatten", 1e-6, 1e-6},     {"embedding", 1e-6, 2e-6},
+    {"positions", 1e-6, 2e-6},  {"attention", 5e-6, 1e-5},   {"softmax_loss", 5e-6, 5e-6},
+    {"mse_loss", 2e-6, 2e-6},
 };
 
 typedef struct CaseTensor {
@@ -252,8 +253,8 @@ static void run_case(const Case *c, const char *kind, const Tolerance *t, Backen
     compare(what, got, y, t->y);
     mem_free(&got);
     if (!c->eval) {
-        check_running(&rig, c, what, t->y);
         rig_backward(&rig, dy ? dy->value : NULL);
+        check_running(&rig, c, what, t->y);
         check_gradients(&rig, c, what, t->gradient);
     }
     rig_close(&rig);
@@ -302,6 +303,8 @@ KIND_TEST(add)
 KIND_TEST(concat)
 KIND_TEST(flatten)
 KIND_TEST(embedding)
+KIND_TEST(positions)
+KIND_TEST(attention)
 KIND_TEST(softmax_loss)
 KIND_TEST(mse_loss)
 
@@ -322,6 +325,6 @@ TEST_MAIN("golden layers", {"dense", test_dense}, {"conv2d", test_conv2d},
           {"relu6", test_relu6}, {"gelu", test_gelu}, {"silu", test_silu},
           {"max_pool", test_max_pool}, {"avg_pool", test_avg_pool},
           {"global_pool", test_global_pool}, {"add", test_add}, {"concat", test_concat},
-          {"flatten", test_flatten}, {"embedding", test_embedding},
-          {"softmax_loss", test_softmax_loss}, {"mse_loss", test_mse_loss},
-          {"every kind", test_every_kind_is_here})
+          {"flatten", test_flatten}, {"embedding", test_embedding}, {"positions", test_positions},
+          {"attention", test_attention}, {"softmax_loss", test_softmax_loss},
+          {"mse_loss", test_mse_loss}, {"every kind", test_every_kind_is_here})

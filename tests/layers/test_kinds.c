@@ -43,9 +43,9 @@ static void check_shape(Shape got, Shape want)
 static void list(void)
 {
     static const char *const names[] = {
-        "dense",  "conv2d",  "batch_norm", "layer_norm", "relu",         "relu6",
-        "gelu",   "silu",    "max_pool",   "avg_pool",   "global_pool",  "add",
-        "concat", "flatten", "dropout",    "embedding",  "softmax_loss", "mse_loss"};
+        "dense",   "conv2d",    "batch_norm", "layer_norm",  "relu",         "relu6",   "gelu",
+        "silu",    "max_pool",  "avg_pool",   "global_pool", "add",          "concat",  "flatten",
+        "dropout", "embedding", "positions",  "attention",   "softmax_loss", "mse_loss"};
     int count = 0;
     for (; layer_kinds[count]; ++count) {
         const LayerKind *k = layer_kinds[count];
@@ -156,6 +156,18 @@ static void shapes(void)
     CHECK_OK(infer(&l));
     check_shape(l.spec.y.shape, shape_of(3, 2, 5, 8, 1));
     check_shape(l.spec.w[0], shape_of(2, 100, 8, 1, 1));
+    l = layer_of("positions", shape_of(3, 2, 5, 8, 1));
+    CHECK_OK(set(&l, "context", "16"));
+    CHECK_OK(infer(&l));
+    check_shape(l.spec.y.shape, shape_of(3, 2, 5, 8, 1));
+    check_shape(l.spec.w[0], shape_of(2, 16, 8, 1, 1));
+    CU_ASSERT(l.param[0].decay && l.param[0].init == INIT_NORMAL && l.param[0].scale == 0.02f);
+    l = layer_of("attention", shape_of(3, 2, 5, 24, 1));
+    CHECK_OK(set(&l, "heads", "4"));
+    CHECK_OK(set(&l, "rotary", "true"));
+    CHECK_OK(infer(&l));
+    check_shape(l.spec.y.shape, shape_of(3, 2, 5, 8, 1));
+    CU_ASSERT(l.spec.rotary && l.spec.heads == 4 && l.spec.w_count == 0);
 }
 
 static void bad_shapes(void)
@@ -192,6 +204,22 @@ static void bad_shapes(void)
     CHECK_FAILS(infer(&l), ERR_CONFIG, "only in channels");
     l = layer_of("embedding", shape_of(2, 2, 5, 1, 1));
     CHECK_FAILS(infer(&l), ERR_CONFIG, "needs integer tokens");
+    l = layer_of("positions", shape_of(3, 2, 5, 8, 1));
+    CHECK_FAILS(infer(&l), ERR_CONFIG, "needs context");
+    CHECK_OK(set(&l, "context", "4"));
+    CHECK_FAILS(infer(&l), ERR_CONFIG, "sequences of 5, its context is 4");
+    l = layer_of("attention", shape_of(3, 2, 5, 30, 1));
+    CHECK_FAILS(infer(&l), ERR_CONFIG, "needs heads");
+    CHECK_OK(set(&l, "heads", "4"));
+    CHECK_FAILS(infer(&l), ERR_CONFIG, "heads (4) must divide the width (10)");
+    CHECK_OK(set(&l, "heads", "2"));
+    CHECK_OK(infer(&l));
+    CHECK_OK(set(&l, "rotary", "true"));
+    CHECK_FAILS(infer(&l), ERR_CONFIG, "width is odd (5)");
+    l.spec.x[0] = desc_plain(shape_of(3, 2, 5, 31, 1), DTYPE_F32);
+    CHECK_FAILS(infer(&l), ERR_CONFIG, "side by side");
+    l.spec.x[0] = desc_plain(shape_of(2, 2, 30, 1, 1), DTYPE_F32);
+    CHECK_FAILS(infer(&l), ERR_CONFIG, "attention got 2x30");
     l = layer_of("relu", shape_of(2, 2, 5, 1, 1));
     l.spec.x[0].dtype = DTYPE_I32;
     CHECK_FAILS(infer(&l), ERR_CONFIG, "put embedding before it");

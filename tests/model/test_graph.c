@@ -197,7 +197,7 @@ static void list_errors(void)
 {
     const Desc x = images(4, 1, 8);
     const Desc v = desc_plain(shape_of(2, 4, 8, 1, 1), DTYPE_F32);
-    expect_error("model:\n  layers:\n    - attention\n", v, 3,
+    expect_error("model:\n  layers:\n    - transformer\n", v, 3,
                  "there are dense, conv2d, batch_norm");
     expect_error("model:\n  layers:\n    - dens: {width: 3}\n", v, 3,
                  "test.yaml:3:7: there is no layer 'dens'; did you mean 'dense'?");

@@ -74,7 +74,10 @@ static void run_updates(const Config *config, Backend *backend, float *w)
     for (int t = 0; t < UPDATES; ++t) {
         snprintf(name, sizeof name, "g%d", t);
         fill(g, name);
-        double norm = optim_grad_norm(optim, g), scale = 1, clip = config->optim.clip;
+        double part[TENSORS], norm = 0, scale = 1, clip = config->optim.clip;
+        optim_grad_squares(optim, g, part);
+        for (int i = 0; i < TENSORS; ++i) norm += part[i];
+        norm = sqrt(norm);
         if (clip > 0 && norm > clip) scale = clip / norm;
         optim_step(optim, w, g, config->optim.lr * (1 - 0.1 * t), scale);
     }
@@ -201,29 +204,40 @@ static void joined(void)
     backend_close(&backend);
 }
 
-/* Against a plain sum, over several chunks, and without what lies between the ranges. */
-static void norm(void)
+/* Sums of squares of two ranges that begin at `first` and `second` of an arena of n. */
+static void squares_at(const float *g, int n, int64_t first, int64_t second, int64_t elements,
+                       double part[2])
 {
-    enum { N = 3 * FLAT_CHUNK };
-    static float g[N];
     Backend *backend = NULL;
     char text[] = "optim.name=sgd";
     Config *config = config_of(text);
     Optim *optim = NULL;
-    OptimRange range[2] = {{0, FLAT_CHUNK + 77, true},
-                           {FLAT_CHUNK + 160, N - FLAT_CHUNK - 160, false}};
-    double sum = 0;
-    for (int i = 0; i < N; ++i) {
-        g[i] = noise("norm", (uint32_t)i);
-        if (i < FLAT_CHUNK + 77 || i >= FLAT_CHUNK + 160) sum += (double)g[i] * (double)g[i];
-    }
+    OptimRange range[2] = {{first, elements, true}, {second, elements + 5, false}};
     CHECK_OK(backend_open(&backend, &backend_cpu, (BackendOptions){.threads = 1}));
-    CHECK_OK(optim_new(&optim, config, backend, range, 2, N));
-    CU_ASSERT_DOUBLE_EQUAL(optim_grad_norm(optim, g), sqrt(sum), 1e-5 * sqrt(sum));
+    CHECK_OK(optim_new(&optim, config, backend, range, 2, n));
+    optim_grad_squares(optim, g, part);
     optim_free(&optim);
     backend_close(&backend);
     config_free(&config);
 }
 
+/* Against plain sums, over several chunks; the same bits wherever a range lies and whatever lies around it. */
+static void squares(void)
+{
+    enum { N = 5 * FLAT_CHUNK, LONG = FLAT_CHUNK + 77, LATER = 2 * FLAT_CHUNK + 160 };
+    static float g[N], h[N];
+    double part[2], moved[2], sum[2] = {0};
+    for (int i = 0; i < N; ++i) g[i] = noise("norm", (uint32_t)i);
+    for (int i = 0; i < N; ++i) h[i] = noise("other", (uint32_t)i);
+    for (int i = 0; i < LONG; ++i) sum[0] += (double)g[i] * (double)g[i];
+    for (int i = 0; i < LONG + 5; ++i) sum[1] += (double)g[LATER + i] * (double)g[LATER + i];
+    squares_at(g, N, 0, LATER, LONG, part);
+    for (int i = 0; i < 2; ++i) CU_ASSERT_DOUBLE_EQUAL(part[i], sum[i], 1e-5 * sum[i]);
+    memcpy(h + 48, g, LONG * sizeof *g);
+    memcpy(h + LATER + 1024 + 16, g + LATER, (LONG + 5) * sizeof *g);
+    squares_at(h, N, 48, LATER + 1024 + 16, LONG, moved);
+    CU_ASSERT(part[0] == moved[0] && part[1] == moved[1]);
+}
+
 TEST_MAIN("optim", {"updates", golden_updates}, {"curves", golden_curves},
-          {"curve ends", curve_ends}, {"joined ranges", joined}, {"norm", norm})
+          {"curve ends", curve_ends}, {"joined ranges", joined}, {"squares", squares})

@@ -2,27 +2,9 @@
  * Values are such that another order of additions gives other bits. */
 #include "mpi_main.h"
 
+#include "tree_case.h"
+
 #include <time.h>
-
-static float value(int rank, int64_t element, int round)
-{
-    uint64_t mixed =
-        ((uint64_t)element * 64 + (uint64_t)rank * 8 + (uint64_t)round + 1) * 0x9e3779b97f4a7c15u;
-    mixed = (mixed ^ (mixed >> 29)) * 0xbf58476d1ce4e5b9u;
-    return (float)(int32_t)(mixed >> 32) * 0x1p-31f * (float)(1 << (element + rank) % 11);
-}
-
-/* The definition: neighbours join, an odd one moves up. */
-static float reference(int size, int64_t element, int round)
-{
-    float level[64];
-    for (int r = 0; r < size; ++r) level[r] = value(r, element, round);
-    for (int n = size; n > 1; n = (n + 1) / 2) {
-        for (int i = 0; 2 * i < n; ++i)
-            level[i] = 2 * i + 1 < n ? level[2 * i] + level[2 * i + 1] : level[2 * i];
-    }
-    return level[0];
-}
 
 static const int transports[] = {TRANSPORT_SHM, TRANSPORT_MPI};
 enum { TRANSPORT_COUNT = 2 };
@@ -38,7 +20,7 @@ static Comm *open_comm(int transport, int64_t elements, int threads)
 
 static void fill(Comm *comm, int64_t begin, int64_t end, int round)
 {
-    for (int64_t e = begin; e < end; ++e) comm->arena[e] = value(comm->rank, e, round);
+    for (int64_t e = begin; e < end; ++e) comm->arena[e] = tree_value(comm->rank, e, round);
 }
 
 /* Elements of [begin, end) that are not the reference's to the bit. */
@@ -46,7 +28,7 @@ static int64_t wrong(const Comm *comm, int64_t begin, int64_t end, int round)
 {
     int64_t count = 0;
     for (int64_t e = begin; e < end; ++e) {
-        float want = reference(comm->size, e, round);
+        float want = tree_reference(comm->size, e, round);
         count += memcmp(&want, &comm->arena[e], sizeof want) != 0;
     }
     return count;
@@ -72,7 +54,7 @@ static void sums_of_odd_sizes(void)
             CU_ASSERT_EQUAL(wrong(comm, offset, end, i), 0);
             int64_t touched = 0;
             for (int64_t e = 0; e < 80000; e = e + 1 == offset ? end : e + 1)
-                touched += comm->arena[e] != value(comm->rank, e, i);
+                touched += comm->arena[e] != tree_value(comm->rank, e, i);
             CU_ASSERT_EQUAL(touched, 0);
             world_barrier(&test_world);
         }

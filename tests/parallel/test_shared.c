@@ -24,7 +24,7 @@ static void made_and_given_back(void)
     int before = open_files();
     for (int i = 0; i < 3; ++i) {
         Shared shared;
-        CHECK_OK(shared_init(&shared, &alone, sizes[i]));
+        CHECK_OK(shared_init(&shared, &alone, sizes[i], "the test"));
         char *base = shared.segment[0];
         CU_ASSERT_EQUAL((uintptr_t)base % ((uintptr_t)2 << 20), 0);
         bool zero = true;
@@ -41,14 +41,14 @@ static void made_and_given_back(void)
 static void too_much(void)
 {
     Shared shared;
-    CHECK_FAILS(shared_init(&shared, &alone, (size_t)1 << 46), ERR_CONFIG, "is free");
+    CHECK_FAILS(shared_init(&shared, &alone, (size_t)1 << 46, "the test"), ERR_CONFIG, "is free");
     CU_ASSERT_PTR_NULL(shared.segment);
 }
 
 static void dead_peer(void)
 {
     Shared shared;
-    CHECK_OK(shared_init(&shared, &alone, 4096));
+    CHECK_OK(shared_init(&shared, &alone, 4096, "the test"));
     pid_t child = fork();
     if (child == 0) {
         pause();

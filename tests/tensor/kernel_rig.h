@@ -78,6 +78,7 @@ static inline void rig_open(Rig *r, const OpSpec *spec, const BackendTable *tabl
     run->y = same ? (void *)run->x[0] : rig_memory(r, desc_bytes(op->spec.y));
     run->dy = rig_memory(r, desc_bytes(op->spec.y));
     if (in_place && op->dx_inplace) run->dx[0] = run->dy;
+    if (in_place && op->dx_over_x) run->dx[0] = (void *)(uintptr_t)run->x[0];
     for (int i = 0; i < spec->w_count; ++i) {
         run->w[i] = rig_memory(r, (size_t)op->w_elements[i] * sizeof(float));
         run->dw[i] = rig_memory(r, (size_t)op->w_elements[i] * sizeof(float));

@@ -179,6 +179,58 @@ static void mse_loss(const Case *c, double *const x[], double *const w[], double
     }
 }
 
+static void positions(const Case *c, double *const x[], double *const w[], double *y)
+{
+    Shape s = c->spec.x[0].shape;
+    int64_t per = s.dim[1] * s.dim[2];
+    for (int64_t i = 0; i < shape_count(s); ++i)
+        y[i] = i / per < c->rows ? x[0][i] + w[0][i % per] : 0;
+}
+
+/* Value `i` of the query or key at place t of a head, turned if the case wants that. */
+static double turned(const Case *c, const double *head, int64_t t, int64_t i)
+{
+    int64_t stride = c->spec.x[0].shape.dim[2], width = stride / 3 / c->spec.heads;
+    if (!c->spec.rotary) return head[t * stride + i];
+    int64_t half = width / 2, low = i % half;
+    double a = head[t * stride + low], b = head[t * stride + low + half];
+    double angle = (double)t * pow(10000, -2.0 * (double)low / (double)width);
+    return i < half ? a * cos(angle) - b * sin(angle) : b * cos(angle) + a * sin(angle);
+}
+
+/* One query: q of the head, its keys from `key` on, values from `value` on. */
+static void attend(const Case *c, const double *q, const double *key, const double *value,
+                   int64_t t, double *y)
+{
+    int64_t stride = c->spec.x[0].shape.dim[2], width = stride / 3 / c->spec.heads;
+    double weight[16], total = 0;
+    for (int64_t s = 0; s <= t; ++s) {
+        double score = 0;
+        for (int64_t i = 0; i < width; ++i) score += turned(c, q, t, i) * turned(c, key, s, i);
+        weight[s] = exp(score / sqrt((double)width));
+        total += weight[s];
+    }
+    for (int64_t i = 0; i < width; ++i) {
+        y[i] = 0;
+        for (int64_t s = 0; s <= t; ++s) y[i] += weight[s] / total * value[s * stride + i];
+    }
+}
+
+static void attention(const Case *c, double *const x[], double *const w[], double *y)
+{
+    Shape s = c->spec.y.shape;
+    int64_t width = s.dim[2] / c->spec.heads;
+    (void)w;
+    memset(y, 0, (size_t)shape_count(s) * sizeof *y);
+    for (int64_t n = 0; n < c->rows; ++n)
+        for (int h = 0; h < c->spec.heads; ++h)
+            for (int64_t t = 0; t < s.dim[1]; ++t) {
+                const double *q = x[0] + n * s.dim[1] * 3 * s.dim[2] + h * width;
+                attend(c, q, q + s.dim[2], q + 2 * s.dim[2], t,
+                       y + (n * s.dim[1] + t) * s.dim[2] + h * width);
+            }
+}
+
 /* ---- what a case should give ---- */
 typedef struct Truth {
     double *x[OP_INPUTS], *w[OP_PARAMS], *y, *dy, *dx[OP_INPUTS], *dw[OP_PARAMS];
@@ -277,7 +329,7 @@ static void near(const char *what, const char *how, const double *got, const dou
     double top = 1e-3, worst = 0;
     for (int64_t i = 0; i < n; ++i) {
         double off = fabs(got[i] - want[i]);
-        if (!(off <= worst)) worst = off;
+        if (!(off <= worst)) worst = isnan(off) ? INFINITY : off;
         if (fabs(want[i]) > top) top = fabs(want[i]);
     }
     if (!(worst <= tolerance * top)) printf("  %s, %s: off by %g of %g\n", what, how, worst, top);
@@ -506,6 +558,40 @@ static void test_dropout(void)
                  .reference = dropout});
 }
 
+static void test_positions(void)
+{
+    Case c = {.spec = {.kind = OP_POSITIONS, .x_count = 1, .w_count = 1},
+              .rows = 2,
+              .reference = positions};
+    c.spec.x[0] = c.spec.y = plain(3, 3, 5, 19, 1);
+    c.spec.w[0] = shape_of(2, 7, 19, 1, 1);
+    check(c);
+    c.rows = 4;
+    c.spec.x[0] = c.spec.y = plain(3, 4, 3, 32, 1);
+    c.spec.w[0] = shape_of(2, 3, 32, 1, 1);
+    check(c);
+}
+
+static void test_attention(void)
+{
+    static const struct {
+        int n, t, heads, width, rows;
+        bool rotary;
+    } table[] = {{3, 7, 1, 32, 2, false}, {1, 5, 2, 64, 1, true}, {2, 3, 1, 80, 1, true},
+                 {2, 5, 3, 5, 2, false},  {2, 9, 2, 16, 2, true}, {1, 1, 1, 8, 1, false}};
+    for (size_t i = 0; i < sizeof table / sizeof *table; ++i) {
+        int64_t c = (int64_t)table[i].heads * table[i].width;
+        check((Case){.spec = {.kind = OP_ATTENTION,
+                              .heads = table[i].heads,
+                              .rotary = table[i].rotary,
+                              .x_count = 1,
+                              .x = {plain(3, table[i].n, table[i].t, 3 * c, 1)},
+                              .y = plain(3, table[i].n, table[i].t, c, 1)},
+                     .rows = table[i].rows,
+                     .reference = attention});
+    }
+}
+
 static void test_losses(void)
 {
     for (int smooth = 0; smooth < 2; ++smooth) {
@@ -533,4 +619,4 @@ static void test_losses(void)
 TEST_MAIN("gradients", {"batch_norm", test_batch_norm}, {"layer_norm", test_layer_norm},
           {"activation", test_activation}, {"pool", test_pool}, {"add", test_add},
           {"concat", test_concat}, {"flatten", test_flatten}, {"dropout", test_dropout},
-          {"losses", test_losses})
+          {"positions", test_positions}, {"attention", test_attention}, {"losses", test_losses})

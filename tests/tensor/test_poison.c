@@ -122,4 +122,68 @@ static void twice(void)
     larger_fini(&l);
 }
 
-TEST_MAIN("poison", {"outputs", outputs}, {"shared is kept", shared_is_kept}, {"twice", twice})
+/* Fills what a postponed backward_weight must not need. */
+static void forget(RefOp *r)
+{
+    const OpSpec *s = &r->op->spec;
+    memset(r->run.y, 0xff, desc_bytes(s->y));
+    memset(r->run.saved, 0xff, r->op->saved_bytes);
+    memset(r->run.cache, 0xff, r->op->cache_bytes);
+    memset(r->run.workspace, 0xff, r->op->workspace_bytes);
+    if (r->run.dx[0]) memset(r->run.dx[0], 0xff, desc_bytes(s->x[0]));
+}
+
+static void check_later(Backend *backend, OpSpec spec)
+{
+    RefOp r;
+    CHECK_OK(ref_op_new(&r, backend, &spec));
+    CU_ASSERT_PTR_NOT_NULL_FATAL(r.op);
+    CU_ASSERT(r.op->weight_later);
+    size_t bytes = (size_t)r.op->w_elements[0] * sizeof(float);
+    float *at_once = ref_memory(bytes);
+    if (spec.x[0].dtype == DTYPE_F32)
+        ref_random((float *)(uintptr_t)r.run.x[0], desc_elements(spec.x[0]), 1);
+    ref_random(r.w[0], r.op->w_elements[0], 2);
+    ref_random(r.run.dy, desc_elements(spec.y), 3);
+    op_refresh(r.op, &r.run);
+    op_forward(r.op, &r.run);
+    op_backward_begin(r.op, &r.run);
+    op_backward_data(r.op, &r.run);
+    op_backward_weight(r.op, &r.run);
+    memcpy(at_once, r.run.dw[0], bytes);
+    memset(r.run.dw[0], 0xff, bytes);
+    forget(&r);
+    op_backward_weight(r.op, &r.run);
+    CU_ASSERT_EQUAL(memcmp(at_once, r.run.dw[0], bytes), 0);
+    ref_release(at_once, bytes);
+    ref_op_free(&r);
+}
+
+/* Where an operation says weight_later, its dw needs x, dy (after backward_begin) and w only. */
+static void weight_later(void)
+{
+    Backend *backend;
+    CHECK_OK(backend_open(&backend, &backend_poison, (BackendOptions){.threads = 1}));
+    OpSpec spec = {.kind = OP_DENSE, .x_count = 1, .w_count = 1, .need_dx = {true}};
+    spec.act = ACT_RELU;
+    spec.x[0] = desc_plain(shape_of(2, 4, 48, 1, 1), DTYPE_F32);
+    spec.y = desc_plain(shape_of(2, 4, 33, 1, 1), DTYPE_F32);
+    spec.w[0] = shape_of(2, 33, 48, 1, 1);
+    check_later(backend, spec);
+    spec.kind = OP_CONV2D;
+    spec.kernel[0] = spec.kernel[1] = 3;
+    spec.stride[0] = spec.stride[1] = spec.pad[0] = spec.pad[1] = 1;
+    spec.x[0] = desc_plain(shape_of(4, 8, 32, 8, 8), DTYPE_F32);
+    spec.y = desc_plain(shape_of(4, 8, 32, 8, 8), DTYPE_F32);
+    spec.w[0] = shape_of(4, 32, 32, 3, 3);
+    check_later(backend, spec);
+    spec = (OpSpec){.kind = OP_EMBEDDING, .x_count = 1, .w_count = 1};
+    spec.x[0] = desc_plain(shape_of(2, 2, 5, 1, 1), DTYPE_I32);
+    spec.y = desc_plain(shape_of(3, 2, 5, 8, 1), DTYPE_F32);
+    spec.w[0] = shape_of(2, 7, 8, 1, 1);
+    check_later(backend, spec);
+    backend_close(&backend);
+}
+
+TEST_MAIN("poison", {"outputs", outputs}, {"shared is kept", shared_is_kept}, {"twice", twice},
+          {"weight gradient later", weight_later})

@@ -39,6 +39,42 @@ static inline void tiny_data(const char *path, int n, int c, int h, int w, int c
     mem_free(&y);
 }
 
+static inline void tiny_attribute(hid_t file, const char *name, const char *text, int64_t number)
+{
+    hid_t space = H5Screate(H5S_SCALAR), type = H5Tcopy(text ? H5T_C_S1 : H5T_NATIVE_INT64);
+    if (text) H5Tset_size(type, strlen(text) + 1);
+    hid_t at = H5Acreate2(file, name, type, space, H5P_DEFAULT, H5P_DEFAULT);
+    H5Awrite(at, type, text ? (const void *)text : &number);
+    H5Aclose(at);
+    H5Tclose(type);
+    H5Sclose(space);
+}
+
+/* n tokens below vocab, each mostly a function of the one before. */
+static inline void tiny_tokens(const char *path, int64_t n, int vocab)
+{
+    uint16_t *token = mem_new((size_t)n * sizeof *token);
+    RngKey key = rng_key(10, RNG_TEST, (uint64_t)n, 0);
+    for (int64_t i = 1; i < n; ++i) {
+        uint32_t draw = rng_u32(key, (uint64_t)i);
+        token[i] = (uint16_t)((draw & 3 ? 5u * token[i - 1] + 3 : draw >> 2) % (uint32_t)vocab);
+    }
+    hid_t file = H5Fcreate(path, H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
+    tiny_attribute(file, "format", "weft-data", 0);
+    tiny_attribute(file, "kind", "tokens", 0);
+    tiny_attribute(file, "version", NULL, 1);
+    tiny_attribute(file, "vocab", NULL, vocab);
+    hsize_t dim[1] = {(hsize_t)n};
+    hid_t space = H5Screate_simple(1, dim, NULL);
+    hid_t set =
+        H5Dcreate2(file, "/tokens", H5T_STD_U16LE, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+    H5Dwrite(set, H5T_NATIVE_UINT16, H5S_ALL, H5S_ALL, H5P_DEFAULT, token);
+    H5Dclose(set);
+    H5Sclose(space);
+    H5Fclose(file);
+    mem_free(&token);
+}
+
 /* The first `size` ranks of MPI_COMM_WORLD as a world of their own; false on ranks outside it. Collective on the world. */
 static inline bool tiny_world(World *sub, int size)
 {
@@ -63,21 +99,48 @@ static inline void tiny_world_fini(World *sub)
     MPI_Comm_free(&sub->node);
 }
 
-/* Hash over every parameter and running statistic in plain order, and over the optimizer's state. */
+/* Hash of a parameter's value, or of its optimizer state in `slot`, in plain order; never 0. */
+static inline uint64_t tiny_hash_tensor(Trainer *t, int param, int slot)
+{
+    const Param *p = &t->graph->param[param];
+    size_t bytes = (size_t)shape_count(p->shape) * sizeof(float);
+    const float *arena = slot < 0 ? executor_params(t->executor) : t->optim->state[slot];
+    float *plain = mem_new(bytes);
+    op_unpack(t->graph->node[p->node].op, p->slot, arena + t->plan->value_at[param], plain);
+    uint64_t hash = hash_bytes(plain, bytes);
+    mem_free(&plain);
+    return hash ? hash : 1;
+}
+
+/* Hash over every parameter and running statistic, and over the optimizer's state, whichever ranks hold them; 0 where two
+ * ranks that hold the same tensor differ. The same on every rank. Collective. */
 static inline uint64_t tiny_hash(Trainer *t)
 {
-    uint64_t hash = 0;
-    for (int slot = -1; slot < t->optim->table->slots; ++slot)
-        for (int i = 0; i < t->graph->param_count; ++i) {
+    int params = t->graph->param_count, slots = t->optim->table->slots, size = t->world->size;
+    size_t count = (size_t)(params * (slots + 1));
+    uint64_t *mine = mem_new(count * sizeof *mine), hash = 14695981039346656037u;
+    uint64_t *all = mem_new(count * (size_t)size * sizeof *all);
+    for (int i = 0; i < params; ++i)
+        for (int slot = -1; slot < slots && train_holds(t, i); ++slot) {
             const Param *p = &t->graph->param[i];
-            if (slot >= 0 && p->info.buffer) continue;
-            size_t bytes = (size_t)shape_count(p->shape) * sizeof(float);
-            float *plain = mem_new(bytes);
-            param_get(t->graph, i, slot < 0 ? executor_params(t->executor) : t->optim->state[slot],
-                      plain);
-            hash = hash * 1099511628211u ^ hash_bytes(plain, bytes);
-            mem_free(&plain);
+            int own = p->tied >= 0 ? p->tied : i;
+            if (slot < 0 || !p->info.buffer)
+                mine[(slot + 1) * params + own] = tiny_hash_tensor(t, i, slot);
         }
+    world_gather(t->world, mine, count * sizeof *mine, all);
+    for (size_t i = 0; i < count && hash; ++i) {
+        uint64_t one = 0;
+        bool same = true;
+        for (size_t r = 0; r < (size_t)size; ++r) {
+            uint64_t here = all[r * count + i];
+            same &= here == 0 || one == 0 || here == one;
+            one = here ? here : one;
+        }
+        hash = same ? hash * 1099511628211u ^ one : 0;
+        if (!same) printf("  ranks differ in %s\n", t->graph->param[i % (size_t)params].name);
+    }
+    mem_free(&mine);
+    mem_free(&all);
     return hash;
 }
 

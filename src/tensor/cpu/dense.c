@@ -41,7 +41,8 @@ static Status dense_plan(Op *op, Desc wish[OP_INPUTS])
     Format *x = s->x[0].flat ? format_image(s->x[0].image, s->x[0].block, false)
                              : format_plain(ndim, x_dim);
     Format *y = format_plain(2, y_dim), *b = s->w_count > 1 ? format_plain(1, w_dim) : NULL;
-    Format *any = format_any(ndim, w_dim), *plain = format_plain(ndim, w_dim);
+    Format *plain = format_plain(ndim, w_dim);
+    Format *any = s->plain_weight ? format_copy(plain) : format_any(ndim, w_dim);
     Status status = linear_plan(op, &(LinearSpec){.forward = KERNEL_DENSE_FORWARD,
                                                   .x = x,
                                                   .y = y,

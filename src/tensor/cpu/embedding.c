@@ -25,6 +25,7 @@ static Status embed_plan(Op *op, Desc wish[OP_INPUTS])
     e->width = s->w[0].dim[1];
     op->w_elements[0] = e->vocab * e->width;
     op->needs_x[0] = true;
+    op->weight_later = true;
     return OK;
 }
 
@@ -62,6 +63,14 @@ static void embed_forward(Op *op, const OpRun *run)
     work_run(forward_body, &t, t.e->tokens, t.e->tokens * t.e->width);
 }
 
+/* begin, end: rows of the table. */
+static void zero_body(const void *task, int64_t begin, int64_t end)
+{
+    const EmbedTask *t = task;
+    int64_t width = t->e->width;
+    memset(t->run->dw[0] + begin * width, 0, (size_t)((end - begin) * width) * sizeof(float));
+}
+
 /* begin, end: sixteenths of columns. */
 static void scatter_body(const void *task, int64_t begin, int64_t end)
 {
@@ -70,8 +79,6 @@ static void scatter_body(const void *task, int64_t begin, int64_t end)
     int64_t from = begin * SIMD_LANES, to = end * SIMD_LANES < width ? end * SIMD_LANES : width;
     float *dw = t->run->dw[0];
     const float *dy = t->run->dy;
-    for (int64_t v = 0; v < t->e->vocab; ++v)
-        memset(dw + v * width + from, 0, (size_t)(to - from) * sizeof *dw);
     for (int64_t i = 0; i < real; ++i) {
         float *row = dw + token_at(t, i) * width + from;
         simd_table()->add_act(ACT_NONE, row, row, dy + i * width + from, to - from);
@@ -81,8 +88,9 @@ static void scatter_body(const void *task, int64_t begin, int64_t end)
 static void embed_backward_weight(Op *op, const OpRun *run)
 {
     EmbedTask t = {op->impl, run};
+    work_run(zero_body, &t, t.e->vocab, t.e->vocab * t.e->width);
     work_run(scatter_body, &t, (t.e->width + SIMD_LANES - 1) / SIMD_LANES,
-             (t.e->tokens + t.e->vocab) * t.e->width);
+             t.e->tokens * t.e->width);
 }
 
 const OpTable cpu_embedding = {

@@ -33,6 +33,7 @@ static Status softmax_plan(Op *op, Desc wish[OP_INPUTS])
 {
     TRY(loss_plan(op, wish));
     op->saved_bytes = (size_t)((const Loss *)op->impl)->rows * sizeof(float);
+    op->dx_over_x = true;
     return OK;
 }
 

@@ -11,7 +11,7 @@
 #include <string.h>
 
 enum { ITEMS = 32 }; /* parts x groups, about */
-enum { SAVED_MEAN, SAVED_REST, SAVED_INVERSE, SAVED_DY, SAVED_DY_X, SAVED };
+enum { SAVED_MEAN, SAVED_REST, SAVED_INVERSE, SAVED_VARIANCE, SAVED_DY, SAVED_DY_X, SAVED };
 enum { COEF_MEAN, COEF_X, COEF_SHIFT, COEF_DY, COEFS };
 
 typedef struct BatchNorm {
@@ -212,8 +212,7 @@ static void stats_finish(const BnTask *t, int64_t g)
             continue;
         }
         forward_coef(t, c, mean, inverse);
-        if (run->dw[2]) run->dw[2][c] = (float)mean;
-        if (run->dw[3]) run->dw[3][c] = (float)(n > 1.0 ? variance * (n / (n - 1.0)) : 0.0);
+        saved[SAVED_VARIANCE * b->padded + c] = (float)(n > 1.0 ? variance * (n / (n - 1.0)) : 0.0);
     }
 }
 
@@ -415,6 +414,8 @@ static void bn_backward_weight(Op *op, const OpRun *run)
     size_t bytes = (size_t)b->v.channels * sizeof(float);
     memcpy(run->dw[0], saved + SAVED_DY_X * b->padded, bytes);
     memcpy(run->dw[1], saved + SAVED_DY * b->padded, bytes);
+    memcpy(run->dw[2], saved + SAVED_MEAN * b->padded, bytes);
+    memcpy(run->dw[3], saved + SAVED_VARIANCE * b->padded, bytes);
 }
 
 static void bn_backward_data(Op *op, const OpRun *run)

@@ -12,8 +12,25 @@ static int64_t place_of(const float *x, int64_t n, float value)
     return n;
 }
 
+/* The loops over one piece are functions of their own: in a loop over pieces that GCC cuts in two, the second half's
+ * inner loops are scalar. */
+#define APART static __attribute__((noinline))
+
+/* The sum of x; *top rises to its maximum. */
+APART float sum_top(const float *x, int64_t n, float *top)
+{
+    float high = *top, sum = 0.0f;
+#pragma omp simd reduction(max : high) reduction(+ : sum)
+    for (int64_t i = 0; i < n; ++i) {
+        high = x[i] > high ? x[i] : high;
+        sum += x[i];
+    }
+    *top = high;
+    return sum;
+}
+
 /* Logits that beat the label's: larger, or equal and earlier. A label that is NaN is beaten by all. */
-static int beats_in(const float *x, int64_t n, int64_t first, int label, float truth)
+APART int beats_in(const float *x, int64_t n, int64_t first, int label, float truth)
 {
     int beats = 0;
     int64_t before = label < first ? 0 : label - first < n ? label - first : n;
@@ -25,6 +42,14 @@ static int beats_in(const float *x, int64_t n, int64_t first, int label, float t
     return beats;
 }
 
+APART float exp_sum(const float *x, int64_t n, float top)
+{
+    float sum = 0.0f;
+#pragma omp simd reduction(+ : sum)
+    for (int64_t i = 0; i < n; ++i) sum += exp_fast(x[i] - top);
+    return sum;
+}
+
 SoftmaxRow SIMD_NAME(softmax)(const float *x, int64_t n, int label)
 {
     SoftmaxRow row = {.argmax = 0};
@@ -32,12 +57,7 @@ SoftmaxRow SIMD_NAME(softmax)(const float *x, int64_t n, int label)
     for (int64_t at = 0; at < n; at += PIECE) {
         const float *piece = x + at;
         int64_t count = n - at < PIECE ? n - at : PIECE;
-        float high = top, part = 0.0f, plain = 0.0f;
-#pragma omp simd reduction(max : high) reduction(+ : plain)
-        for (int64_t i = 0; i < count; ++i) {
-            high = piece[i] > high ? piece[i] : high;
-            plain += piece[i];
-        }
+        float high = top, plain = sum_top(piece, count, &high);
         if (high > top) {
             total *= expf(top - high);
             top = high;
@@ -45,9 +65,7 @@ SoftmaxRow SIMD_NAME(softmax)(const float *x, int64_t n, int label)
         }
         row.beats += beats_in(piece, count, at, label, x[label]);
         const bool masked = top == -INFINITY && plain == plain; /* nothing but -inf so far */
-#pragma omp simd reduction(+ : part)
-        for (int64_t i = 0; i < count; ++i) part += masked ? 0.0f : exp_fast(piece[i] - top);
-        total += part;
+        if (!masked) total += exp_sum(piece, count, top);
         sum += plain;
     }
     row.lse = top + logf(total);
@@ -55,8 +73,9 @@ SoftmaxRow SIMD_NAME(softmax)(const float *x, int64_t n, int label)
     return row;
 }
 
-void SIMD_NAME(softmax_grad)(float *restrict dx, const float *restrict x, int64_t n, float lse,
-                             float scale, float base)
+/* dx may be x. */
+void SIMD_NAME(softmax_grad)(float *dx, const float *x, int64_t n, float lse, float scale,
+                             float base)
 {
 #pragma omp simd
     for (int64_t i = 0; i < n; ++i) dx[i] = scale * (exp_fast(x[i] - lse) - base);

@@ -1,8 +1,11 @@
-/* The vector kernels' door: one const table of functions per instruction set. Every file of this folder but this one is
- * compiled once for each of them (SIMD_ISA=base|avx2|avx512) and the best table that this CPU runs is taken at start.
- * Kernels are serial: callers split the work. A "row" is `lanes` neighbouring floats that share coefficients by lane;
+/* The vector kernels' door: a const table of functions per instruction set and per type of activations. Every file of this
+ * folder but this one is compiled once for each pair (SIMD_ISA=base|avx2|avx512, SIMD_BF16 or not; flat.c for fp32 only)
+ * and the best tables that this CPU runs are taken at start. `void` points to activations or their gradients, elements of
+ * the table's type; all else is what it says. Computing is in fp32 whatever the type, and rounds once, where an element is
+ * stored, to the same bits on every instruction set.
+ * Kernels are serial: callers split the work. A "row" is `lanes` neighbouring elements that share coefficients by lane;
  * a plane of block B | 16 is seen as rows of 16 lanes, whatever B is, its coefficients repeated. Nothing here
- * allocates; pointers need float alignment only. */
+ * allocates; pointers need their elements' alignment only. */
 #ifndef WEFT_TENSOR_SIMD_H
 #define WEFT_TENSOR_SIMD_H
 
@@ -10,12 +13,12 @@
 
 enum { SIMD_LANES = 16 };
 
-/* y = act((x - mean) * scale + shift (+ residual)): `rows` contiguous rows. keep: a bit for each float that act did not
+/* y = act((x - mean) * scale + shift (+ residual)): `rows` contiguous rows. keep: a bit for each element that act did not
  * cut, 16 lanes a word, each row from a word of its own, so that backward need not read y; NULL if not wanted. */
 typedef struct BnApply {
-    const float *x, *residual;         /* residual: NULL if none */
+    const void *x, *residual;          /* residual: NULL if none */
     const float *mean, *scale, *shift; /* by lane */
-    float *y;
+    void *y;
     uint16_t *keep;
     int64_t rows;
     int lanes;
@@ -25,8 +28,9 @@ typedef struct BnApply {
 /* Adds sum(dy) and sum(dy * (x - mean)) to doubles by lane: contiguous rows. Where keep is given, dy counts only where
  * its bit is set, and is masked in memory, too, if `store`. */
 typedef struct BnSums {
-    const float *x, *mean;
-    float *dy;
+    const void *x;
+    const float *mean;
+    void *dy;
     const uint16_t *keep;
     double *sum, *sum_x;
     int64_t rows;
@@ -36,23 +40,24 @@ typedef struct BnSums {
 
 /* dx = by_dy * dy + by_x * (x - mean) + shift: contiguous rows, dy masked by keep where given. dx may be dy. */
 typedef struct BnGrad {
-    const float *x, *dy;
+    const void *x, *dy;
     const float *mean, *by_dy, *by_x, *shift; /* by lane */
     const uint16_t *keep;
-    float *dx;
+    void *dx;
     int64_t rows;
     int lanes;
 } BnGrad;
 
-/* One row of layer_norm, width floats. */
+/* One row of layer_norm, width elements. */
 typedef struct LnRow {
-    const float *x, *dy, *scale, *shift;
-    float *y, *dx;
+    const void *x, *dy;
+    const float *scale, *shift;
+    void *y, *dx;
     int64_t width;
     float eps, mean, inverse; /* written by forward, read by the others */
 } LnRow;
 
-/* Pooling of one plane: h x w pixels of `lanes` floats to p x q pixels. The windows that hold input row i are
+/* Pooling of one plane: h x w pixels of `lanes` elements to p x q pixels. The windows that hold input row i are
  * row_low[i]..row_high[i], and so for columns. */
 typedef struct PoolPlane {
     int h, w, p, q, lanes;
@@ -67,6 +72,24 @@ typedef struct SoftmaxRow {
     float lse, sum;
     int beats, argmax;
 } SoftmaxRow;
+
+/* One head of attention. Rows of q, k, v and of their gradients are `stride` apart, those of y and dy `y_stride`. */
+typedef struct AttentionHead {
+    const float *q, *k, *v, *dy;
+    float *y, *dq, *dk, *dv;
+    float *lse; /* [length]: log of the sum of exponentials of each query's scores */
+    const float *cosine,
+        *sine; /* [length][width / 2]: the positions' angles; NULL: rows are not turned */
+    int64_t stride, y_stride, length, width;
+    float scale; /* of the scores */
+} AttentionHead;
+enum { ATTENTION_TILE = 64 }; /* queries, keys */
+/* Floats of scratch that one call needs. */
+static inline int64_t attention_scratch(int64_t width)
+{
+    int64_t wide = (width + SIMD_LANES - 1) / SIMD_LANES * SIMD_LANES;
+    return ATTENTION_TILE * (8 * wide + 2 * ATTENTION_TILE + 4);
+}
 
 typedef struct SimdTable {
     const char *name;
@@ -99,6 +122,13 @@ typedef struct SimdTable {
 
     SoftmaxRow (*softmax)(const float *x, int64_t n, int label);
     void (*softmax_grad)(float *dx, const float *x, int64_t n, float lse, float scale, float base);
+    /* One tile of queries: y and lse. */
+    void (*attention_forward)(const AttentionHead *h, int64_t tile, float *scratch);
+    /* All of dq, dk and dv; or one tile of queries' dq; or one tile of keys' dk and dv. The same bits either way. */
+    void (*attention_grad)(const AttentionHead *h, float *scratch);
+    void (*attention_grad_queries)(const AttentionHead *h, int64_t tile, float *scratch);
+    void (*attention_grad_keys)(const AttentionHead *h, int64_t tile, float *scratch);
+
     double (*squared_error)(const float *x, const float *target, int64_t n);
     void (*scaled_difference)(float *out, const float *a, const float *b, float scale, int64_t n);
 

@@ -1,0 +1,150 @@
+/* weft generate: a text that a model of tokens goes on with. A vocabulary of 256 is bytes: the prompt is text, and text comes
+ * out. Of others the prompt is token numbers, and so is what comes out. One process does it, whatever grid trained. */
+#include "private.h"
+
+#include "train.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { BYTES = 256, TOKENS = 256 };
+static const double TEMPERATURE = 0.8, TEMPERATURE_MOST = 100, WHOLE_MOST = 0x1p53;
+
+typedef struct Request {
+    const char *checkpoint, *prompt;
+    int64_t seed;
+    Sampling sampling;
+} Request;
+
+typedef struct Printer {
+    bool text, flush;
+    int last; /* byte */
+} Printer;
+
+static void print_token(void *user, int32_t token)
+{
+    Printer *p = user;
+    p->last = token;
+    if (p->text)
+        putchar(token);
+    else
+        printf("%d ", token);
+    if (p->flush) fflush(stdout);
+}
+
+static Status read_request(int *argc, char **argv, Request *r)
+{
+    const char *tokens = NULL, *temperature = NULL, *top_k = NULL, *seed = NULL;
+    const Flag flags[] = {{"--checkpoint", &r->checkpoint, NULL},
+                          {"--prompt", &r->prompt, NULL},
+                          {"--tokens", &tokens, NULL},
+                          {"--temperature", &temperature, NULL},
+                          {"--top-k", &top_k, NULL},
+                          {"--seed", &seed, NULL}};
+    *r = (Request){.seed = 1, .sampling = {.tokens = TOKENS, .temperature = TEMPERATURE}};
+    TRY(flags_take(argc, argv, flags, sizeof flags / sizeof *flags));
+    Sampling *s = &r->sampling;
+    TRY(flag_whole("--tokens", tokens, 1, WHOLE_MOST, &s->tokens));
+    TRY(flag_number("--temperature", temperature, 0, TEMPERATURE_MOST, &s->temperature));
+    TRY(flag_whole("--top-k", top_k, 1, INT32_MAX, &s->top_k));
+    TRY(flag_whole("--seed", seed, 0, WHOLE_MOST, &r->seed));
+    s->seed = (uint64_t)r->seed;
+    return OK;
+}
+
+/* The prompt's tokens, owned by the caller: bytes, or numbers between commas or spaces. A text without a prompt begins
+ * behind a line's end, which is not printed. */
+static Status read_prompt(const char *prompt, bool text, int32_t **tokens, int64_t *count)
+{
+    const char *at = prompt && *prompt ? prompt : text ? "\n" : "";
+    *tokens = mem_new((strlen(at) + 1) * sizeof **tokens);
+    *count = 0;
+    for (; text && *at; ++at) (*tokens)[(*count)++] = (unsigned char)*at;
+    for (at += strspn(at, ", "); *at; at += strspn(at, ", ")) {
+        char *end;
+        long token = strtol(at, &end, 10);
+        if (end == at || !strchr(", ", *end) || token < 0 || token > INT32_MAX)
+            return fail(ERR_USAGE, "--prompt %s: token numbers are wanted, as 15496,995", prompt);
+        (*tokens)[(*count)++] = (int32_t)token;
+        at = end;
+    }
+    if (*count > 0) return OK;
+    return fail(ERR_USAGE, "--prompt is missing: token numbers to begin with, as 15496,995");
+}
+
+/* One sample at a time on one rank, and no memory for what only training needs. */
+static void plan_alone(Config *c)
+{
+    c->grid.dp = 0;
+    c->grid.pp = c->grid.tp = c->grid.chunks = 1;
+    c->grid.schedule = SCHEDULE_1F1B;
+    c->grid.cuts[0] = 0;
+    c->train.batch = c->train.micro_batch = 1;
+    c->optim.name = OPTIM_SGD;
+    c->optim.momentum = 0;
+    mem_free(&c->data.test);
+}
+
+/* What can be said about the request now that the model is known. */
+static Status check_request(const Trainer *t, const Sampling *s)
+{
+    int64_t vocab = t->graph->classes;
+    if (s->top_k > vocab)
+        return fail(ERR_USAGE, "--top-k %lld: the model has %lld tokens", (long long)s->top_k,
+                    (long long)vocab);
+    for (int64_t i = 0; i < s->prompt_count; ++i)
+        if (s->prompt[i] >= vocab)
+            return fail(ERR_USAGE, "--prompt has token %d, but the model's are 0 to %lld",
+                        s->prompt[i], (long long)vocab - 1);
+    return OK;
+}
+
+static Status generate(Trainer *trainer, const char *path, const Request *r)
+{
+    Sampling s = r->sampling;
+    if (trainer->train_set.kind != DATA_TOKENS)
+        return config_fail_key(trainer->config, "data.train",
+                               "%s holds no tokens, and a text is what generate goes on with",
+                               trainer->train_set.path);
+    bool text = trainer->graph->classes == BYTES;
+    Printer printer = {.text = text, .flush = isatty(STDOUT_FILENO), .last = '\n'};
+    int32_t *prompt = NULL;
+    Status status = read_prompt(r->prompt, text, &prompt, &s.prompt_count);
+    s.prompt = prompt;
+    s.take = print_token;
+    s.user = &printer;
+    if (status == OK) status = check_request(trainer, &s);
+    if (status == OK) status = train_load(trainer, path, true);
+    for (int64_t i = 0; status == OK && r->prompt && *r->prompt && i < s.prompt_count; ++i)
+        print_token(&printer, prompt[i]);
+    if (status == OK) status = train_generate(trainer, &s);
+    if (status == OK && printer.last != '\n') putchar('\n');
+    mem_free(&prompt);
+    return status;
+}
+
+static Status run(const Job *job, const Request *r)
+{
+    Trainer *trainer = NULL;
+    char *path = NULL;
+    if (job->world.size > 1)
+        return fail(ERR_USAGE, "weft generate works alone: start it without mpirun or srun");
+    TRY(job_checkpoint(job, r->checkpoint, &path));
+    plan_alone(job->config);
+    Status status = trainer_new(&trainer, job->config, &job->world);
+    if (status == OK) status = generate(trainer, path, r);
+    trainer_free(&trainer);
+    mem_free(&path);
+    return status;
+}
+
+Status verb_generate(int argc, char **argv)
+{
+    Job job;
+    Request request;
+    TRY(read_request(&argc, argv, &request));
+    Status status = job_open(&job, argc, argv);
+    if (status == OK) status = run(&job, &request);
+    return job_close(&job, status);
+}

@@ -1,0 +1,241 @@
+/* `weft plan` as text: layers, stages, memory, messages, schedule. Of many stages the first and last few are shown, and the
+ * largest. */
+#include "plan_view.h"
+
+#include <string.h>
+
+enum { ROWS_ALL = 16, ROWS_END = 4, PICTURE_STAGES = 64, CELL = 16, MARK = 32 };
+
+/* Of `count` rows: is row i shown? */
+static bool row_shown(int i, int count, int largest)
+{
+    return count <= ROWS_ALL || i < ROWS_END || i >= count - ROWS_END || i == largest;
+}
+
+/* The same; where rows are left out before a shown one, a line says so. */
+static bool row_begin(int i, int count, int largest, FILE *out)
+{
+    if (!row_shown(i, count, largest)) return false;
+    if (i > 0 && !row_shown(i - 1, count, largest)) fprintf(out, "    ...\n");
+    return true;
+}
+
+/* ---- layers ---- */
+
+static void print_layers(const PlanView *v, FILE *out)
+{
+    const Trainer *t = v->trainer;
+    if (v->stages == 1) {
+        graph_print(t->graph, out);
+        return;
+    }
+    size_t nodes = (size_t)t->graph->node_count;
+    const char **mark = mem_new(nodes * sizeof *mark);
+    char(*text)[MARK] = mem_new((size_t)v->chunks * sizeof *text);
+    for (int c = 0; c < v->chunks; ++c) {
+        if (v->chunks == v->stages)
+            snprintf(text[c], sizeof text[c], "%d", c);
+        else
+            snprintf(text[c], sizeof text[c], "%d, chunk %d", c % v->stages, c);
+        for (int i = t->first[c]; i < t->first[c + 1]; ++i) mark[i] = text[c];
+    }
+    graph_print_marked(t->graph, "stage", mark, out);
+    mem_free(&mark);
+    mem_free(&text);
+}
+
+/* ---- stages ---- */
+
+static double chunk_share(const PlanView *v, int chunk)
+{
+    TaskCost c = v->cost[chunk];
+    return (c.forward + c.backward_data + c.backward_weight) / v->cost_s;
+}
+
+static double imbalance(const PlanView *v)
+{
+    return v->stage_view[v->costliest].cost_s * v->stages / v->cost_s - 1;
+}
+
+static void print_stages(const PlanView *v, FILE *out)
+{
+    const Trainer *t = v->trainer;
+    int largest = 0;
+    for (int c = 1; c < v->chunks; ++c)
+        if (chunk_share(v, c) > chunk_share(v, largest)) largest = c;
+    if (v->stages == 1) return;
+    fprintf(
+        out,
+        "\nstages: share of the estimated time; the costliest takes %.1f %% more than the mean\n",
+        100 * imbalance(v));
+    for (int c = 0; c < v->chunks; ++c) {
+        if (!row_begin(c, v->chunks, largest, out)) continue;
+        fprintf(out, "  stage %-5d ", c % v->stages);
+        if (v->chunks > v->stages) fprintf(out, "chunk %-5d ", c);
+        fprintf(out, "%5.1f %%  %4d layers, %s to %s\n", 100 * chunk_share(v, c),
+                t->first[c + 1] - t->first[c], t->graph->node[t->first[c]].name,
+                t->graph->node[t->first[c + 1] - 1].name);
+    }
+}
+
+/* ---- memory ---- */
+
+static const struct {
+    const char *title;
+    size_t offset; /* in TrainBytes */
+} kinds[] = {
+    {"parameters", offsetof(TrainBytes, params)},
+    {"gradients", offsetof(TrainBytes, gradients)},
+    {"optimizer", offsetof(TrainBytes, state)},
+    {"activations", offsetof(TrainBytes, activations)},
+    {"layouts", offsetof(TrainBytes, cache)},
+    {"workspace", offsetof(TrainBytes, workspace)},
+    {"messages", offsetof(TrainBytes, messages)},
+    {"data", offsetof(TrainBytes, data)},
+    {"all", offsetof(TrainBytes, all)},
+};
+enum { KINDS = sizeof kinds / sizeof kinds[0] };
+
+static size_t kind_bytes(const TrainBytes *b, int kind)
+{
+    return *(const size_t *)((const char *)b + kinds[kind].offset);
+}
+
+static void print_memory(const PlanView *v, FILE *out)
+{
+    char cell[CELL];
+    fprintf(out,
+            "\nmemory of one rank (layouts: weights in other forms; data: what the loader keeps "
+            "ready)\n%11s",
+            "");
+    for (int k = 0; k < KINDS; ++k) fprintf(out, " %11s", kinds[k].title);
+    fputc('\n', out);
+    for (int s = 0; s < v->stages; ++s) {
+        if (!row_begin(s, v->stages, v->heaviest, out)) continue;
+        fprintf(out, "  stage %-3d", s);
+        for (int k = 0; k < KINDS; ++k)
+            fprintf(out, " %11s", text_bytes((double)kind_bytes(&v->stage_view[s].bytes, k), cell));
+        fprintf(out, "%s\n", v->stages > ROWS_ALL && s == v->heaviest ? "  the largest" : "");
+    }
+}
+
+/* ---- messages ---- */
+
+static void print_border(const PlanView *v, int chunk, FILE *out)
+{
+    char up[CELL], down[CELL];
+    const ChunkPlan *from = view_chunk(v, chunk), *to = view_chunk(v, chunk + 1);
+    int micros = v->trainer->micros_local;
+    fprintf(out, "  stage %d to %d", chunk % v->stages, (chunk + 1) % v->stages);
+    fprintf(out, "  %d x %s, back %d x %s", micros, text_bytes((double)from->values_out.bytes, up),
+            micros, text_bytes((double)to->gradients_out.bytes, down));
+    for (int i = 0; i < from->values_out.count; ++i)
+        fprintf(out, "%s%s", i ? ", " : "  (",
+                v->trainer->graph->node[from->values_out.crossing[i].node].name);
+    fprintf(out, ")\n");
+}
+
+static size_t border_bytes(const PlanView *v, int chunk)
+{
+    return view_chunk(v, chunk)->values_out.bytes + view_chunk(v, chunk + 1)->gradients_out.bytes;
+}
+
+static void print_ties(const PlanView *v, FILE *out)
+{
+    const Graph *g = v->trainer->graph;
+    char bytes[CELL];
+    int from, to;
+    for (int i = 0; i < g->param_count; ++i) {
+        size_t one_way = view_tie(v, i, &from, &to);
+        if (one_way)
+            fprintf(out, "  stage %d to %d  %s each way, the gradient of %s, once a step\n", from,
+                    to, text_bytes((double)one_way, bytes), g->param[i].name);
+    }
+}
+
+static void print_messages(const PlanView *v, FILE *out)
+{
+    const Trainer *t = v->trainer;
+    int borders = v->chunks - 1, largest = 0;
+    double sum = 0;
+    char bytes[CELL];
+    if (v->stages == 1) return;
+    for (int c = 0; c < borders; ++c) {
+        sum += (double)border_bytes(v, c) * t->micros_local;
+        if (border_bytes(v, c) > border_bytes(v, largest)) largest = c;
+    }
+    fprintf(out, "\nmessages of a step in each replica: %lld, %s\n",
+            2LL * borders * t->micros_local, text_bytes(sum, bytes));
+    for (int c = 0; c < borders; ++c)
+        if (row_begin(c, borders, largest, out)) print_border(v, c, out);
+    print_ties(v, out);
+}
+
+/* The sums' wire is the same as a ring's: all slices but the own one, out and back. */
+static void print_sums(const PlanView *v, FILE *out)
+{
+    const Trainer *t = v->trainer;
+    int dp = t->shape.dp, most = 0;
+    char bytes[CELL], wire[CELL];
+    if (dp == 1) return;
+    for (int s = 1; s < v->stages; ++s)
+        if (v->stage_view[s].plan->gradient_bytes > v->stage_view[most].plan->gradient_bytes)
+            most = s;
+    double one = (double)v->stage_view[most].plan->gradient_bytes;
+    fprintf(out, "\ngradients summed over %d replicas: %s in each rank", dp,
+            text_bytes(one, bytes));
+    if (v->stages > 1) fprintf(out, " of stage %d, which has most", most);
+    fprintf(out, "; a rank sends and takes %s\n", text_bytes(2 * one * (dp - 1) / dp, wire));
+}
+
+/* ---- schedule ---- */
+
+static void print_schedule(const PlanView *v, int columns, FILE *out)
+{
+    const Trainer *t = v->trainer;
+    if (v->stages == 1) return;
+    fprintf(
+        out,
+        "\nschedule %s: %d stages, %d micro-batch%s a replica; idle %.1f %% of the time, %.1f %% "
+        "if all stages were alike\n",
+        t->schedule->name, v->stages, t->micros_local, t->micros_local == 1 ? "" : "es",
+        100 * v->real.bubble, 100 * v->equal.bubble);
+    if (v->stages <= PICTURE_STAGES)
+        schedule_print(t->schedule, &v->real, columns, out);
+    else
+        fprintf(out, "  a picture of so many stages: --svg FILE\n");
+}
+
+static void print_step(const PlanView *v, FILE *out)
+{
+    const Trainer *t = v->trainer;
+    const GridShape *g = &t->shape;
+    long long ranks = (long long)g->dp * g->pp * g->tp;
+    int threads = t->backend->options.threads;
+    fprintf(out,
+            "\na step: %lld samples in %d micro-batches of %lld, %d in each replica; %lld steps, "
+            "%lld an epoch\n"
+            "%lld rank%s as %dx%dx%d, zero %d, %d thread%s each on %s\n",
+            (long long)t->batch, t->micros, (long long)t->micro_batch, t->micros_local,
+            (long long)t->steps, (long long)t->steps_per_epoch, ranks, ranks == 1 ? "" : "s", g->dp,
+            g->pp, g->tp, t->plan->zero, threads, threads == 1 ? "" : "s", t->backend->table->name);
+    if (!tree_is_canonical(t->micros, g->dp))
+        fprintf(out,
+                "%d micro-batches a replica are no power of two: the bits hold for dp=%d only\n",
+                t->micros_local, g->dp);
+}
+
+void plan_view_text(const PlanView *v, int columns, FILE *out)
+{
+    print_layers(v, out);
+    print_stages(v, out);
+    print_memory(v, out);
+    if (v->stages == 1 || v->stage >= 0) {
+        fputc('\n', out);
+        plan_print(v->stage_view[v->stage < 0 ? 0 : v->stage].plan, out);
+    }
+    print_messages(v, out);
+    print_sums(v, out);
+    print_schedule(v, columns, out);
+    print_step(v, out);
+}

@@ -1,0 +1,37 @@
+/* What `weft plan` shows: a design, the plans of all its stages, and its schedule on the clock. */
+#ifndef WEFT_CLI_PLAN_VIEW_H
+#define WEFT_CLI_PLAN_VIEW_H
+
+#include "train.h"
+
+typedef struct StageView {
+    Plan *plan; /* owned */
+    TrainBytes bytes;
+    double cost_s; /* estimated seconds of a micro-batch, forward and backward, on one core */
+} StageView;
+
+typedef struct PlanView {
+    Trainer *trainer;        /* owned */
+    int stages, chunks;      /* chunks: of the whole model */
+    int stage;               /* the one asked for with --stage, or -1 */
+    StageView *stage_view;   /* owned; one a stage */
+    TaskCost *cost;          /* owned; one a chunk of the model */
+    double cost_s;           /* of the whole model */
+    int heaviest, costliest; /* stages */
+    ScheduleReport equal,
+        real; /* all tasks alike; with the chunks' costs. Messages cost nothing in either */
+} PlanView;
+
+/* Chunk `chunk` of the model, on its stage. */
+static inline const ChunkPlan *view_chunk(const PlanView *v, int chunk)
+{
+    return &v->stage_view[chunk % v->stages].plan->chunk[chunk / v->stages];
+}
+
+/* A parameter that is tied across stages sends its gradient both ways once a step: the bytes of one way, or 0. */
+size_t view_tie(const PlanView *view, int param, int *from, int *to);
+
+void plan_view_text(const PlanView *view, int columns, FILE *out);
+void plan_view_json(const PlanView *view, FILE *out);
+
+#endif

@@ -1,0 +1,205 @@
+/* One run of a verification: a configuration of its own in a folder of its own, ranks whose output is kept back, then the
+ * losses and hashes that it left. Nothing else stays. */
+#include "verify.h"
+
+#include <errno.h>
+#include <ftw.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* ---- its configuration ---- */
+
+static void add_word(char **words, int *count, const char *key, const char *value)
+{
+    if (value) words[(*count)++] = mem_format("%s=%s", key, value);
+}
+
+/* As long as asked, all losses written, nothing evaluated, one checkpoint, at the end. */
+static void settle(Config *c, const Verification *v)
+{
+    c->run.trace = false;
+    c->train.epochs = 0;
+    c->train.steps = v->steps;
+    c->train.log_every = 1;
+    c->train.eval_every = 0;
+    if (c->train.threads == 0) c->train.threads = 1;
+    mem_free(&c->data.test);
+    c->checkpoint.every_steps = 0;
+    c->checkpoint.every_s = 0;
+    c->checkpoint.best = false;
+    c->checkpoint.resume = RESUME_NO;
+}
+
+Status trial_config(Config **config, const Verification *v, const Trial *t)
+{
+    char **words = mem_new((size_t)(v->argc + 8) * sizeof *words), number[16];
+    int given = v->argc - 1, count = given;
+    memcpy(words, v->argv + 1, (size_t)given * sizeof *words);
+    snprintf(number, sizeof number, "%d", t->shape.dp);
+    add_word(words, &count, "grid.dp", number);
+    snprintf(number, sizeof number, "%d", t->shape.pp);
+    add_word(words, &count, "grid.pp", number);
+    snprintf(number, sizeof number, "%d", t->shape.tp);
+    add_word(words, &count, "grid.tp", number);
+    add_word(words, &count, "grid.schedule", t->schedule);
+    add_word(words, &count, "grid.zero", t->zero);
+    add_word(words, &count, "grid.transport", t->transport);
+    Status status = config_load(config, v->argv[0], count, words);
+    for (int i = given; i < count; ++i) mem_free(&words[i]);
+    mem_free(&words);
+    if (status == OK) settle(*config, v);
+    return status;
+}
+
+static Status write_config(Config *config, const Verification *v, const char *path)
+{
+    mem_free(&config->run.dir);
+    mem_free(&config->run.name);
+    config->run.dir = mem_text(v->dir);
+    config->run.name = mem_text("run");
+    char *text = config_text(config);
+    FILE *file = fopen(path, "we");
+    bool good = file && fputs(text, file) >= 0;
+    if (file && fclose(file) != 0) good = false;
+    mem_free(&text);
+    return good ? OK : fail(ERR_IO, "%s: cannot be written: %s", path, strerror(errno));
+}
+
+/* ---- its folder ---- */
+
+static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *where)
+{
+    (void)st;
+    (void)kind;
+    (void)where;
+    remove(path);
+    return 0;
+}
+
+void folder_remove(const char *path)
+{
+    nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+/* ---- what it printed ---- */
+
+/* The lines of a log that hold `what`, each behind a bar. Owned by the caller. */
+static char *log_lines(const char *path, const char *what)
+{
+    char line[1024], *text = NULL;
+    size_t bytes;
+    FILE *file = fopen(path, "re"), *out = open_memstream(&text, &bytes);
+    if (!out) die("out of memory");
+    while (file && fgets(line, sizeof line, file))
+        if (strstr(line, what)) fprintf(out, "  | %s", line);
+    if (file) fclose(file);
+    if (fclose(out) != 0) die("out of memory");
+    return text;
+}
+
+static void show_log(const char *path)
+{
+    char *text = log_lines(path, "");
+    fputs(text, stderr);
+    mem_free(&text);
+}
+
+/* ---- what it left ---- */
+
+static Status read_losses(Trial *t, const char *path, int steps)
+{
+    static const char key[] = ",\"loss\":";
+    char line[4096];
+    int count = 0;
+    t->loss = mem_new((size_t)(steps + 1) * sizeof *t->loss);
+    FILE *file = fopen(path, "re");
+    if (!file) return fail(ERR_NOINPUT, "%s: cannot be read: %s", path, strerror(errno));
+    while (count < steps && fgets(line, sizeof line, file)) {
+        const char *at = strstr(line, key);
+        if (!at) continue;
+        at += strlen(key);
+        t->loss[count++] = mem_format("%.*s", (int)strcspn(at, ",}"), at);
+    }
+    fclose(file);
+    if (count == steps) return OK;
+    return fail(ERR_BUG, "%s: holds %d losses of %d steps", path, count, steps);
+}
+
+static void hash_all(Trial *t)
+{
+    for (int i = 0; i < t->hashes.count; ++i) {
+        const CheckpointHash *h = &t->hashes.tensor[i];
+        uint64_t chain[3] = {t->hash, hash_text(h->path), h->hash};
+        t->hash = hash_bytes(chain, sizeof chain);
+    }
+}
+
+static Status read_results(const Verification *v, Trial *t, const char *log)
+{
+    char *metrics = mem_format("%s/run/metrics.jsonl", v->dir);
+    char *checkpoint = mem_format("%s/run/checkpoints/step-%08d.h5", v->dir, v->steps);
+    Status status = read_losses(t, metrics, v->steps);
+    if (status == OK) status = checkpoint_hashes(checkpoint, &t->hashes);
+    if (status == OK) hash_all(t);
+    t->said = log_lines(log, "warning:");
+    if (status != OK) show_log(log);
+    mem_free(&metrics);
+    mem_free(&checkpoint);
+    return status;
+}
+
+/* ---- the run ---- */
+
+static Status failed(const Trial *t, const char *log, int code)
+{
+    static const Status known[] = {ERR_USAGE, ERR_DATA, ERR_NOINPUT, ERR_IO, ERR_CONFIG};
+    Status status = ERR_BUG;
+    for (size_t i = 0; i < sizeof known / sizeof *known; ++i)
+        if ((int)known[i] == code) status = known[i];
+    show_log(log);
+    return fail(status, "grid %s: its run failed, exit code %d; what it printed is above", t->name,
+                code);
+}
+
+static Status launch(Verification *v, Trial *t, const char *yaml, const char *log, int threads)
+{
+    char *words[] = {"weft", "train", (char *)(uintptr_t)yaml, NULL};
+    Launch l = {.ranks = t->shape.dp * t->shape.pp * t->shape.tp,
+                .threads = threads,
+                .words = words,
+                .log = log};
+    int code = 0;
+    double start = clock_s();
+    TRY(launch_wait(&l, &code, &v->stopped));
+    t->seconds = clock_s() - start;
+    if (v->stopped) return fail(ERR_STOPPED, "stopped by a signal");
+    return code == 0 ? OK : failed(t, log, code);
+}
+
+Status trial_run(Verification *v, Trial *t)
+{
+    Config *config = NULL;
+    TRY(trial_config(&config, v, t));
+    int threads = (int)config->train.threads;
+    char *yaml = mem_format("%s/config.yaml", v->dir), *log = mem_format("%s/log", v->dir);
+    char *run = mem_format("%s/run", v->dir);
+    Status status = write_config(config, v, yaml);
+    config_free(&config);
+    if (status == OK) status = launch(v, t, yaml, log, threads);
+    if (status == OK) status = read_results(v, t, log);
+    folder_remove(run);
+    mem_free(&yaml);
+    mem_free(&log);
+    mem_free(&run);
+    return status;
+}
+
+void trial_fini(Trial *t)
+{
+    for (int i = 0; t->loss && t->loss[i]; ++i) mem_free(&t->loss[i]);
+    mem_free(&t->loss);
+    mem_free(&t->name);
+    mem_free(&t->said);
+    checkpoint_hashes_fini(&t->hashes);
+}

@@ -1,0 +1,210 @@
+/* Imports tokens: a text's bytes, or a raw little-endian array of uint16 or uint32 as other tokenizers leave it, plain or
+ * .gz. The file is read twice, in pieces, so that it may be larger than memory: once to count it and find the largest
+ * token, once to copy. The end may go to a second file, for evaluation. Refuses tokens outside the vocabulary, a size that
+ * is no whole number of tokens, and parts too short for one token and the one after it. */
+#include "data_private.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <zlib.h>
+
+enum { PIECE_BYTES = 1 << 20, PART_LEAST = 2, PARTS = 2 };
+
+typedef struct Source { /* the file that is imported */
+    const char *path;   /* borrowed */
+    gzFile gz;
+    int bytes;     /* of a token: 1, 2, 4 */
+    uint8_t *room; /* owned: PIECE_BYTES */
+    int64_t count; /* tokens */
+    int64_t vocab;
+} Source;
+
+typedef struct TokenPart { /* one file that is written */
+    PartFile part;
+    int64_t count, offset; /* tokens; where their bytes lie */
+    int bytes;
+    int64_t vocab;
+} TokenPart;
+
+static Status source_fail(const Source *s)
+{
+    int code;
+    const char *words = gzerror(s->gz, &code);
+    if (code == Z_ERRNO) return fail(ERR_IO, "%s: cannot be read: %s", s->path, strerror(errno));
+    return fail(ERR_DATA, "%s: is damaged or truncated (%s); fetch it again", s->path, words);
+}
+
+static Status source_open(Source *s)
+{
+    struct stat st;
+    if (stat(s->path, &st) != 0)
+        return fail(ERR_NOINPUT, "%s: cannot be opened: %s", s->path, strerror(errno));
+    if (!S_ISREG(st.st_mode))
+        return fail(ERR_NOINPUT, "%s: is not a file; it is read twice, so save what a pipe gives",
+                    s->path);
+    errno = 0;
+    s->gz = gzopen(s->path, "rb");
+    if (!s->gz)
+        return fail(ERR_NOINPUT, "%s: cannot be opened: %s", s->path,
+                    errno ? strerror(errno) : "out of memory");
+    gzbuffer(s->gz, PIECE_BYTES / 8);
+    s->room = mem_new(PIECE_BYTES);
+    return OK;
+}
+
+static void source_close(Source *s)
+{
+    if (s->gz) gzclose(s->gz);
+    mem_free(&s->room);
+}
+
+/* The next tokens, at most `most`, into room; *count 0 at the end. */
+static Status source_read(Source *s, int64_t most, int64_t *count)
+{
+    int code;
+    int64_t wanted = PIECE_BYTES / s->bytes < most ? PIECE_BYTES / s->bytes : most;
+    int n = gzread(s->gz, s->room, (unsigned)(wanted * s->bytes));
+    gzerror(s->gz, &code); /* a .gz that is cut off shows here only */
+    if (n < 0 || (code != Z_OK && code != Z_STREAM_END)) return source_fail(s);
+    if (n % s->bytes != 0)
+        return fail(ERR_DATA,
+                    "%s: does not hold a whole number of tokens of %d bits: it is truncated, or "
+                    "--bits is wrong",
+                    s->path, 8 * s->bytes);
+    *count = n / s->bytes;
+    return OK;
+}
+
+static int64_t token_at(const Source *s, int64_t i)
+{
+    const uint8_t *p = s->room + i * s->bytes;
+    uint32_t v = 0;
+    for (int b = 0; b < s->bytes; ++b) v |= (uint32_t)p[b] << 8 * b;
+    return v;
+}
+
+static Status token_outside(const Source *s, int64_t position, int64_t token, int64_t vocab)
+{
+    return fail(ERR_DATA,
+                "%s: token %lld is %lld, but there are %lld in the vocabulary (0 to %lld); correct "
+                "--vocab or --bits",
+                s->path, (long long)position, (long long)token, (long long)vocab,
+                (long long)vocab - 1);
+}
+
+/* Counts the tokens and finds the vocabulary where none is given. */
+static Status source_survey(Source *s)
+{
+    int64_t below = s->vocab > 0 ? s->vocab : INT32_MAX, largest = 0, n;
+    for (;; s->count += n) {
+        TRY(source_read(s, INT64_MAX, &n));
+        if (n == 0) break;
+        for (int64_t i = 0; i < n; ++i) {
+            int64_t v = token_at(s, i);
+            if (v >= below) return token_outside(s, s->count + i, v, below);
+            if (v > largest) largest = v;
+        }
+    }
+    if (s->vocab == 0) s->vocab = largest + 1;
+    return OK;
+}
+
+static herr_t put_contents(void *user, hid_t file)
+{
+    TokenPart *p = user;
+    int version = 1;
+    hsize_t dim = (hsize_t)p->count;
+    hid_t type = p->bytes == 1 ? H5T_STD_U8LE : p->bytes == 2 ? H5T_STD_U16LE : H5T_STD_U32LE;
+    bool good = h5_put_text(file, "format", "weft-data") >= 0 &&
+                h5_put_text(file, "kind", "tokens") >= 0 &&
+                h5_put_numbers(file, "version", H5T_STD_I32LE, H5T_NATIVE_INT, &version, 0) >= 0 &&
+                h5_put_numbers(file, "vocab", H5T_STD_I64LE, H5T_NATIVE_INT64, &p->vocab, 0) >= 0 &&
+                h5_put_array(file, "/tokens", type, 1, &dim, &p->offset) >= 0;
+    return good ? 0 : -1;
+}
+
+/* As they stand in the source: little-endian there, little-endian here. */
+static Status part_copy(Source *s, const TokenPart *p)
+{
+    for (int64_t at = 0, n; at < p->count; at += n) {
+        TRY(source_read(s, p->count - at, &n));
+        if (n == 0) return fail(ERR_IO, "%s: became shorter while it was read", s->path);
+        TRY(part_write(&p->part, s->room, n * s->bytes, p->offset + at * s->bytes));
+    }
+    return OK;
+}
+
+/* Lays out both parts before either is filled: a full disk shows at once. */
+static Status parts_write(Source *s, TokenPart *part, int parts, const char *const *out, bool force)
+{
+    Status st = OK;
+    int made = 0;
+    for (; st == OK && made < parts; made += st == OK)
+        st = part_new(&part[made].part, out[made], force, part[made].count * s->bytes, put_contents,
+                      &part[made]);
+    for (int i = 0; st == OK && i < parts; ++i) st = part_copy(s, &part[i]);
+    for (int i = 0; i < made; ++i) {
+        if (st == OK)
+            st = part_finish(&part[i].part);
+        else
+            part_drop(&part[i].part);
+    }
+    return st;
+}
+
+/* The first part is the share before test_share, rounded down, as others cut. */
+static Status parts_cut(const Source *s, TokenPart *part, int parts, double test_share)
+{
+    part[0].count = parts > 1 ? (int64_t)((double)s->count * (1.0 - test_share)) : s->count;
+    part[1].count = s->count - part[0].count;
+    for (int i = 0; i < parts; ++i) {
+        part[i].bytes = s->bytes;
+        part[i].vocab = s->vocab;
+        if (part[i].count < PART_LEAST)
+            return fail(ERR_DATA, "%s: tokens in it: %lld, for %s: %lld; at least %d are needed",
+                        s->path, (long long)s->count, i ? "the test file" : "training",
+                        (long long)part[i].count, PART_LEAST);
+    }
+    return OK;
+}
+
+static Status import(Source *s, const char *const *out, double test_share, bool force)
+{
+    TokenPart part[PARTS] = {0};
+    int parts = out[1] ? 2 : 1;
+    for (int i = 0; i < parts; ++i) TRY(part_free_place(out[i], force));
+    if (parts > 1 && !strcmp(out[0], out[1]))
+        return fail(ERR_USAGE, "%s: is named for training and for the test; give two names",
+                    out[0]);
+    if (parts > 1 && !(test_share > 0 && test_share < 1))
+        return fail(ERR_USAGE, "a test share of %g: it must lie between 0 and 1", test_share);
+    TRY(source_open(s));
+    TRY(source_survey(s));
+    TRY(parts_cut(s, part, parts, test_share));
+    if (gzrewind(s->gz) != 0) return source_fail(s);
+    return parts_write(s, part, parts, out, force);
+}
+
+Status data_import_text(const char *file, const char *out, const char *test_out, double test_share,
+                        bool force)
+{
+    Source s = {.path = file, .bytes = 1, .vocab = 256};
+    Status st = import(&s, (const char *const[]){out, test_out}, test_share, force);
+    source_close(&s);
+    return st;
+}
+
+Status data_import_tokens(const char *file, int bits, int64_t vocab, const char *out,
+                          const char *test_out, double test_share, bool force)
+{
+    Source s = {.path = file, .bytes = bits / 8, .vocab = vocab};
+    if (bits != 16 && bits != 32)
+        return fail(ERR_USAGE, "tokens of %d bits: 16 and 32 can be read", bits);
+    if (vocab < 0 || vocab > INT32_MAX)
+        return fail(ERR_USAGE, "a vocabulary of %lld: at most %d can be used", (long long)vocab,
+                    INT32_MAX);
+    Status st = import(&s, (const char *const[]){out, test_out}, test_share, force);
+    source_close(&s);
+    return st;
+}

@@ -1,0 +1,205 @@
+/* A data set on its way to disk, as OUT.part: HDF5 lays the file out (contiguous, 4 KiB-aligned, space reserved at once,
+ * so that a full disk shows before anything is converted), then the samples go in by pwrite at HDF5's own offsets, like
+ * ranks read them. At the end: fsync, rename, fsync of the folder. An earlier file stays whole until that rename; a
+ * failure removes the .part. */
+#include "data_private.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+enum { ALIGN_BYTES = 4096, SLACK_BYTES = 1 << 16 }; /* slack: HDF5's own metadata */
+
+herr_t h5_put_text(hid_t file, const char *name, const char *value)
+{
+    hid_t type = H5Tcopy(H5T_C_S1), space = H5Screate(H5S_SCALAR);
+    H5Tset_size(type, strlen(value) + 1);
+    hid_t attr = H5Acreate2(file, name, type, space, H5P_DEFAULT, H5P_DEFAULT);
+    herr_t rc = H5Awrite(attr, type, value);
+    H5Aclose(attr);
+    H5Sclose(space);
+    H5Tclose(type);
+    return rc;
+}
+
+herr_t h5_put_numbers(hid_t file, const char *name, hid_t stored, hid_t type, const void *value,
+                      hsize_t n)
+{
+    hid_t space = n ? H5Screate_simple(1, &n, NULL) : H5Screate(H5S_SCALAR);
+    hid_t attr = H5Acreate2(file, name, stored, space, H5P_DEFAULT, H5P_DEFAULT);
+    herr_t rc = H5Awrite(attr, type, value);
+    H5Aclose(attr);
+    H5Sclose(space);
+    return rc;
+}
+
+herr_t h5_put_array(hid_t file, const char *name, hid_t type, int ndim, const hsize_t *dim,
+                    int64_t *offset)
+{
+    hid_t create = H5Pcreate(H5P_DATASET_CREATE), space = H5Screate_simple(ndim, dim, NULL);
+    H5Pset_alloc_time(create, H5D_ALLOC_TIME_EARLY);
+    H5Pset_fill_time(create, H5D_FILL_TIME_NEVER);
+    hid_t dataset = H5Dcreate2(file, name, type, space, H5P_DEFAULT, create, H5P_DEFAULT);
+    haddr_t at = dataset < 0 ? HADDR_UNDEF : H5Dget_offset(dataset);
+    *offset = (int64_t)at;
+    if (dataset >= 0) H5Dclose(dataset);
+    H5Sclose(space);
+    H5Pclose(create);
+    return at == HADDR_UNDEF ? -1 : 0;
+}
+
+Status part_failed(const PartFile *p, const char *why)
+{
+    return fail(ERR_IO, "%s: cannot be written: %s; free some space or choose another place",
+                p->part, why);
+}
+
+/* Takes `bytes` of disk now, where the file system can. */
+static Status reserve(const PartFile *p, int64_t bytes)
+{
+    struct statvfs fs;
+    if (fstatvfs(p->fd, &fs) == 0 && (double)fs.f_bavail * (double)fs.f_frsize < (double)bytes)
+        return part_failed(p, strerror(ENOSPC));
+    while (fallocate(p->fd, 0, 0, (off_t)bytes) != 0) {
+        if (errno == EOPNOTSUPP || errno == ENOSYS) return OK;
+        if (errno != EINTR) return part_failed(p, strerror(errno));
+    }
+    return OK;
+}
+
+/* Does the folder take the file, and the disk all of it? Asked before HDF5 writes a byte: a library that cannot flush
+ * what it holds can neither close the file nor end well. */
+static Status part_create(PartFile *p, int64_t bytes)
+{
+    p->fd = open(p->part, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (p->fd < 0) return part_failed(p, strerror(errno));
+    return reserve(p, bytes + SLACK_BYTES);
+}
+
+static hid_t access_new(void)
+{
+    hid_t access = H5Pcreate(H5P_FILE_ACCESS);
+    H5Pset_alignment(access, ALIGN_BYTES, ALIGN_BYTES);
+#if H5_VERSION_GE(1, 10, 7)
+    H5Pset_file_locking(access, false, true);
+#endif
+    return access;
+}
+
+/* put under the lock, in the file that is open; closes it. */
+static Status put_close(const PartFile *p, hid_t file, PartPut *put, void *user)
+{
+    bool good = file >= 0 && put(user, file) >= 0;
+    if (file >= 0 && H5Fclose(file) < 0) good = false;
+    return good ? OK : part_failed(p, h5_words());
+}
+
+static Status lay_out(const PartFile *p, PartPut *put, void *user)
+{
+    hdf5_lock();
+    hid_t access = access_new();
+    hid_t file = H5Fcreate(p->part, H5F_ACC_TRUNC, H5P_DEFAULT, access);
+    H5Pclose(access);
+    Status st = put_close(p, file, put, user);
+    hdf5_unlock();
+    return st;
+}
+
+Status part_change(const PartFile *p, PartPut *put, void *user)
+{
+    hdf5_lock();
+    hid_t access = access_new();
+    hid_t file = H5Fopen(p->part, H5F_ACC_RDWR, access);
+    H5Pclose(access);
+    Status st = put_close(p, file, put, user);
+    hdf5_unlock();
+    return st;
+}
+
+/* HDF5 began the file anew: takes the space again. */
+static Status reserve_again(const PartFile *p)
+{
+    struct stat st;
+    if (fstat(p->fd, &st) != 0) return part_failed(p, strerror(errno));
+    return reserve(p, (int64_t)st.st_size);
+}
+
+Status part_free_place(const char *out, bool force)
+{
+    if (access(out, F_OK) != 0 || force) return OK;
+    return fail(ERR_USAGE, "%s: is already there; choose another name, or replace it with --force",
+                out);
+}
+
+Status part_new(PartFile *p, const char *out, bool force, int64_t bytes, PartPut *put, void *user)
+{
+    *p = (PartFile){.fd = -1};
+    TRY(part_free_place(out, force));
+    p->out = mem_text(out);
+    p->part = mem_format("%s.part", out);
+    Status st = part_create(p, bytes);
+    if (st == OK) st = lay_out(p, put, user);
+    if (st == OK) st = reserve_again(p);
+    if (st != OK) part_drop(p);
+    return st;
+}
+
+Status part_write(const PartFile *p, const void *from, int64_t bytes, int64_t at)
+{
+    for (const uint8_t *c = from; bytes > 0;) {
+        ssize_t n = pwrite(p->fd, c, (size_t)bytes, (off_t)at);
+        if (n < 0 && errno == EINTR) continue;
+        if (n <= 0) return part_failed(p, n < 0 ? strerror(errno) : "nothing was written");
+        c += n, at += n, bytes -= n;
+    }
+    return OK;
+}
+
+/* After this the new name survives a power failure, too. */
+static Status sync_folder(const PartFile *p)
+{
+    char *copy = mem_text(p->out);
+    int fd = open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int rc = fd < 0 ? -1 : fsync(fd);
+    int why = errno;
+    if (fd >= 0) close(fd);
+    mem_free(&copy);
+    if (rc == 0 || why == EINVAL) return OK; /* EINVAL: this file system has no such thing */
+    return fail(ERR_IO, "%s: its folder cannot be synced: %s", p->out, strerror(why));
+}
+
+static Status publish(const PartFile *p)
+{
+    if (fsync(p->fd) != 0) return part_failed(p, strerror(errno));
+    if (rename(p->part, p->out) != 0)
+        return fail(ERR_IO, "%s: cannot be renamed to %s: %s", p->part, p->out, strerror(errno));
+    return sync_folder(p);
+}
+
+static void part_close(PartFile *p)
+{
+    if (p->fd >= 0) close(p->fd);
+    p->fd = -1;
+    mem_free(&p->out);
+    mem_free(&p->part);
+}
+
+Status part_finish(PartFile *p)
+{
+    Status st = publish(p);
+    if (st != OK)
+        part_drop(p);
+    else
+        part_close(p);
+    return st;
+}
+
+void part_drop(PartFile *p)
+{
+    if (p->fd >= 0) unlink(p->part);
+    part_close(p);
+}

@@ -1,0 +1,40 @@
+/* positions: adds a learned vector for each place of a sequence: (N,T,C) -> (N,T,C), from a table of `context` rows. */
+#include "kinds.h"
+
+static const char *const attrs[] = {"context", "init_std", NULL};
+
+static void defaults(OpSpec *spec, LayerSize *size)
+{
+    (void)spec;
+    size->init = INIT_NORMAL;
+    size->init_std = 0.02f; /* Radford et al. 2019 */
+}
+
+static Status infer(OpSpec *spec, const LayerSize *size, LayerParam param[OP_PARAMS])
+{
+    TRY(need_floats(spec, "positions", 3, 3, "a sequence (N,T,C)"));
+    Shape x = spec->x[0].shape;
+    if (size->vocab < 1)
+        return fail(ERR_CONFIG, "positions needs context (how many places there are)");
+    if (x.dim[1] > size->vocab)
+        return fail(ERR_CONFIG,
+                    "positions got sequences of %lld, its context is %lld: raise context or "
+                    "shorten the sequences",
+                    (long long)x.dim[1], (long long)size->vocab);
+    spec->y = desc_plain(x, DTYPE_F32);
+    spec->w_count = 1;
+    spec->w[0] = shape_of(2, size->vocab, x.dim[2], 1, 1);
+    param[0] =
+        (LayerParam){.name = "weight", .init = size->init, .scale = size->init_std, .decay = true};
+    return OK;
+}
+
+const LayerKind kind_positions = {
+    .name = "positions",
+    .op = OP_POSITIONS,
+    .attrs = attrs,
+    .inputs = 1,
+    .help = "adds a learned vector for each place: context",
+    .defaults = defaults,
+    .infer = infer,
+};

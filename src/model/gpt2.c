@@ -1,0 +1,137 @@
+/* gpt2 (Radford et al. 2019): pre-norm blocks of causal attention and a gelu mlp four times as wide, and a head that has the
+ * embedding's own weight. Names are GPT-2's, weights out x in (its files hold them in x out). Initialisers are the
+ * paper's: N(0, 0.02^2), N(0, 0.02^2 / 2L) where a projection ends in the residual stream; positions N(0, 0.02^2), too
+ * (OpenAI's code has 0.01 there). There is no dropout on the attention's probabilities. The vocabulary is graph->classes;
+ * the data's T may be less than the context. */
+#include "build.h"
+
+#include <math.h>
+
+enum { NAME_CHARS = 64, NUMBER_CHARS = 32 };
+
+static const double INIT_STD = 0.02;
+
+typedef struct Gpt2 {
+    Graph *graph;         /* borrowed */
+    const Config *config; /* borrowed */
+    int64_t depth, width, heads, context;
+} Gpt2;
+
+/* The published size, then the keys that are set. */
+static Gpt2 gpt2_of(Graph *graph, const Config *config)
+{
+    static const Gpt2 size[] = {
+        [GPT_OWN] = {.depth = 6, .width = 384, .heads = 6, .context = 256},
+        [GPT_124M] = {.depth = 12, .width = 768, .heads = 12, .context = 1024},
+        [GPT_355M] = {.depth = 24, .width = 1024, .heads = 16, .context = 1024},
+        [GPT_774M] = {.depth = 36, .width = 1280, .heads = 20, .context = 1024},
+        [GPT_1558M] = {.depth = 48, .width = 1600, .heads = 25, .context = 1024},
+    };
+    Gpt2 m = size[config->model.size];
+    m.graph = graph;
+    m.config = config;
+    if (config->model.depth) m.depth = config->model.depth;
+    if (config->model.width) m.width = config->model.width;
+    if (config->model.heads) m.heads = config->model.heads;
+    if (config->model.context) m.context = config->model.context;
+    return m;
+}
+
+static char *number(int64_t n, char out[NUMBER_CHARS])
+{
+    snprintf(out, NUMBER_CHARS, "%lld", (long long)n);
+    return out;
+}
+
+static char *deviation(double value, char out[NUMBER_CHARS])
+{
+    snprintf(out, NUMBER_CHARS, "%.9g", value);
+    return out;
+}
+
+/* "h.3.mlp.c_fc" */
+static char *block_name(int64_t block, const char *part, char out[NAME_CHARS])
+{
+    snprintf(out, NAME_CHARS, "h.%lld.%s", (long long)block, part);
+    return out;
+}
+
+/* x (N,T,in) -> (N,T,width) */
+static int project(const Gpt2 *m, const char *name, int x, int64_t width, double std)
+{
+    char w[NUMBER_CHARS], s[NUMBER_CHARS];
+    return graph_add(m->graph, "dense", name, &x, 1, "width", number(width, w), "init", "normal",
+                     "init_std", deviation(std, s), NULL);
+}
+
+/* The end of both halves of a block: a projection to the residual stream, dropout, and the sum with it. */
+static int rejoin(const Gpt2 *m, int64_t block, const char *half, int x, int y)
+{
+    char part[NAME_CHARS / 2], name[NAME_CHARS];
+    snprintf(part, sizeof part, "%s.c_proj", half);
+    y = project(m, block_name(block, part, name), y, m->width,
+                INIT_STD / sqrt(2 * (double)m->depth));
+    snprintf(part, sizeof part, "%s.dropout", half);
+    y = zoo_dropout(m->graph, m->config, block_name(block, part, name), y, 0);
+    snprintf(part, sizeof part, "%s.add", half);
+    return graph_add(m->graph, "add", block_name(block, part, name), (int[]){x, y}, 2, NULL);
+}
+
+static int attend(const Gpt2 *m, int64_t block, int x)
+{
+    char name[NAME_CHARS], heads[NUMBER_CHARS];
+    bool rotary = m->config->model.positions == POSITIONS_ROTARY;
+    int y = graph_add(m->graph, "layer_norm", block_name(block, "ln_1", name), &x, 1, NULL);
+    y = project(m, block_name(block, "attn.c_attn", name), y, 3 * m->width, INIT_STD);
+    y = graph_add(m->graph, "attention", block_name(block, "attn", name), &y, 1, "heads",
+                  number(m->heads, heads), "rotary", rotary ? "true" : "false", NULL);
+    return rejoin(m, block, "attn", x, y);
+}
+
+static int think(const Gpt2 *m, int64_t block, int x)
+{
+    char name[NAME_CHARS];
+    int y = graph_add(m->graph, "layer_norm", block_name(block, "ln_2", name), &x, 1, NULL);
+    y = project(m, block_name(block, "mlp.c_fc", name), y, 4 * m->width, INIT_STD);
+    y = graph_add(m->graph, "gelu", block_name(block, "mlp.act", name), &y, 1, NULL);
+    return rejoin(m, block, "mlp", x, y);
+}
+
+/* Tokens (N,T) -> (N,T,width). */
+static int embed(const Gpt2 *m)
+{
+    char vocab[NUMBER_CHARS], width[NUMBER_CHARS], context[NUMBER_CHARS], std[NUMBER_CHARS];
+    deviation(INIT_STD, std);
+    int x = graph_add(m->graph, "embedding", "wte", (int[]){NODE_INPUT}, 1, "vocab",
+                      number(m->graph->classes, vocab), "width", number(m->width, width),
+                      "init_std", std, NULL);
+    if (m->config->model.positions == POSITIONS_LEARNED)
+        x = graph_add(m->graph, "positions", "wpe", &x, 1, "context", number(m->context, context),
+                      "init_std", std, NULL);
+    return zoo_dropout(m->graph, m->config, "drop", x, 0);
+}
+
+static int head(const Gpt2 *m, int x)
+{
+    char vocab[NUMBER_CHARS];
+    x = graph_add(m->graph, "layer_norm", "ln_f", &x, 1, NULL);
+    x = graph_add(m->graph, "dense", "lm_head", &x, 1, "width", number(m->graph->classes, vocab),
+                  "bias", "false", NULL);
+    return graph_tie(m->graph, x, 0, "wte.weight") == OK ? x : GRAPH_FAILED;
+}
+
+static int build(Graph *graph, const Config *config)
+{
+    const Gpt2 m = gpt2_of(graph, config);
+    int x = embed(&m);
+    for (int64_t block = 0; block < m.depth && x != GRAPH_FAILED; ++block)
+        x = think(&m, block, attend(&m, block, x));
+    return head(&m, x);
+}
+
+const ZooEntry zoo_gpt2 = {
+    .name = "gpt2",
+    .help = "Radford et al. 2019: model.size, or model.layers (blocks), width, heads, context; "
+            "model.dropout is 0 unless set, and never on attention",
+    .build = build,
+};

@@ -1,0 +1,271 @@
+/* Cuts a planned graph into contiguous chunks for the stages of a pipeline: by names, or so that the costliest chunk is as
+ * cheap as can be, by dynamic programming over the places where it may be cut. Refused are cuts over which the data would
+ * have to travel, and one between the logits and the loss. A pure function of the graph: every rank finds the same. */
+#include "build.h"
+
+#include <string.h>
+
+/* What a core of today's CPUs does; a GPU does a hundred times both. Only their ratio matters. */
+static const double FLOPS_PER_S = 50e9, BYTES_PER_S = 10e9;
+
+typedef struct Cutter {
+    const Graph *graph;   /* borrowed */
+    const Config *config; /* borrowed */
+    int parts, places;    /* chunks wanted; units between neighbouring places, so at[0..places] */
+    int *at;        /* owned: nodes before which may be cut; at[0] = 0, at[places] = node_count */
+    double *cost;   /* owned: of all nodes before at[i], seconds */
+    int64_t *bytes; /* owned: what crosses a border at at[i] */
+} Cutter;
+
+/* How good a way is to cut the first nodes into chunks that are cheap enough. */
+typedef struct Way {
+    int64_t bytes; /* over all borders; -1: there is no such way */
+    double spread; /* sum of the chunks' squared costs */
+    int from;      /* the last border, a place */
+} Way;
+
+static double larger(double a, double b)
+{
+    return a > b ? a : b;
+}
+
+static double roof_s(double flops, double bytes)
+{
+    return larger(flops / FLOPS_PER_S, bytes / BYTES_PER_S);
+}
+
+/* Forward reads x and w and writes y; backward reads dy, what it kept and w, and writes dx and dw. */
+double node_cost(const Node *node)
+{
+    const Op *op = node->op;
+    const OpSpec *s = &node->spec;
+    double y = (double)desc_bytes(s->y), forward = y, backward = op->needs_y ? 2 * y : y;
+    if (op->y_alias) return 0;
+    for (int k = 0; k < s->x_count; ++k) {
+        double x = (double)desc_bytes(s->x[k]);
+        forward += x;
+        backward += (op->needs_x[k] ? x : 0) + (s->need_dx[k] && !op->dx_alias[k] ? x : 0);
+    }
+    for (int k = 0; k < s->w_count; ++k) {
+        double w = (double)op->w_elements[k] * (double)sizeof(float);
+        forward += w;
+        backward += 2 * w;
+    }
+    bool trains = s->w_count > 0;
+    for (int k = 0; k < s->x_count; ++k) trains = trains || (s->need_dx[k] && !op->dx_alias[k]);
+    return roof_s(op->flops_forward, forward) + (trains ? roof_s(op->flops_backward, backward) : 0);
+}
+
+/* The node is the data, or its memory. */
+static bool is_data(const Graph *g, int node)
+{
+    while (node != NODE_INPUT && g->node[node].op->y_alias) node = g->node[node].in[0];
+    return node == NODE_INPUT;
+}
+
+/* closed[i]: no border before node i. crossing[i]: bytes over a border there. Both have node_count + 1 entries. */
+static void survey(const Graph *g, bool *closed, int64_t *crossing)
+{
+    int *last = mem_new((size_t)(g->node_count + 1) * sizeof *last);
+    for (int i = 0; i < g->node_count; ++i)
+        for (int k = 0; k < g->node[i].spec.x_count; ++k)
+            if (g->node[i].in[k] != NODE_INPUT) last[g->node[i].in[k]] = i;
+    for (int i = 0; i < g->node_count; ++i) {
+        bool stays = is_data(g, i) || i >= g->logits;
+        for (int border = i + 1; stays && border <= last[i]; ++border) closed[border] = true;
+        if (stays || last[i] <= i) continue;
+        crossing[i + 1] += (int64_t)desc_bytes(g->node[i].spec.y);
+        crossing[last[i] + 1] -= (int64_t)desc_bytes(g->node[i].spec.y);
+    }
+    for (int i = 1; i <= g->node_count; ++i) crossing[i] += crossing[i - 1];
+    mem_free(&last);
+}
+
+static void cutter_init(Cutter *c)
+{
+    const Graph *g = c->graph;
+    size_t n = (size_t)g->node_count + 1;
+    bool *closed = mem_new(n * sizeof *closed);
+    int64_t *crossing = mem_new(n * sizeof *crossing);
+    c->at = mem_new(n * sizeof *c->at);
+    c->cost = mem_new(n * sizeof *c->cost);
+    c->bytes = mem_new(n * sizeof *c->bytes);
+    survey(g, closed, crossing);
+    double cost = 0;
+    for (int i = 0; i <= g->node_count; ++i) {
+        if (!closed[i]) {
+            c->at[c->places] = i;
+            c->cost[c->places] = cost;
+            c->bytes[c->places++] = crossing[i];
+        }
+        if (i < g->node_count) cost += node_cost(&g->node[i]);
+    }
+    --c->places; /* the end is one, too */
+    mem_free(&closed);
+    mem_free(&crossing);
+}
+
+static void cutter_fini(Cutter *c)
+{
+    mem_free(&c->at);
+    mem_free(&c->cost);
+    mem_free(&c->bytes);
+}
+
+static double chunk_cost(const Cutter *c, int from, int to)
+{
+    return c->cost[to] - c->cost[from];
+}
+
+/* The best bottleneck of `part` chunks up to place `to`, where before[i] is that of one chunk less up to i. before[] rises
+ * with i and the last chunk's cost falls: the best i is where they meet, or the one before. */
+static double meet(const Cutter *c, const double *before, int part, int to)
+{
+    int low = part - 1, high = to - 1;
+    while (low < high) {
+        int middle = low + (high - low) / 2;
+        if (before[middle] >= chunk_cost(c, middle, to))
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    double best = larger(before[low], chunk_cost(c, low, to));
+    if (low == part - 1) return best;
+    double other = larger(before[low - 1], chunk_cost(c, low - 1, to));
+    return other < best ? other : best;
+}
+
+static double bottleneck(const Cutter *c)
+{
+    size_t n = (size_t)c->places + 1;
+    double *before = mem_new(n * sizeof *before), *now = mem_new(n * sizeof *now);
+    for (int to = 1; to <= c->places; ++to) now[to] = chunk_cost(c, 0, to);
+    for (int part = 2; part <= c->parts; ++part) {
+        double *swap = before;
+        before = now;
+        now = swap;
+        for (int to = part; to <= c->places; ++to) now[to] = meet(c, before, part, to);
+    }
+    double best = now[c->places];
+    mem_free(&before);
+    mem_free(&now);
+    return best;
+}
+
+static bool better(Way a, Way b)
+{
+    if (b.bytes < 0 || a.bytes != b.bytes) return b.bytes < 0 || a.bytes < b.bytes;
+    return a.spread < b.spread;
+}
+
+/* The best way to cut up to place `to` with one more chunk than `before`'s ways have. */
+static Way extend(const Cutter *c, const Way *before, int to, double limit)
+{
+    Way best = {.bytes = -1};
+    for (int i = to - 1; i >= 0; --i) {
+        double cost = chunk_cost(c, i, to);
+        if (cost > limit) break;
+        if (before[i].bytes < 0) continue;
+        Way way = {before[i].bytes + c->bytes[i], before[i].spread + cost * cost, i};
+        if (better(way, best)) best = way;
+    }
+    return best;
+}
+
+/* Among the cuts whose costliest chunk costs no more than the best one's, the fewest bytes; then the evenest. */
+static void cut_by_cost(const Cutter *c, int *first)
+{
+    size_t row = (size_t)c->places + 1;
+    double limit = bottleneck(c);
+    Way *way = mem_new((size_t)(c->parts + 1) * row * sizeof *way);
+    for (int i = 1; i <= c->places; ++i) way[i].bytes = -1;
+    for (int part = 1; part <= c->parts; ++part) {
+        Way *now = way + (size_t)part * row;
+        for (int to = 0; to <= c->places; ++to)
+            now[to] = to < part ? (Way){.bytes = -1} : extend(c, now - row, to, limit);
+    }
+    int at = c->places;
+    first[c->parts] = c->graph->node_count;
+    for (int part = c->parts; part > 0; --part) {
+        at = way[(size_t)part * row + (size_t)at].from;
+        first[part - 1] = c->at[at];
+    }
+    mem_free(&way);
+}
+
+/* ---- by names ---- */
+static Status no_such_layer(const Cutter *c, const char *name)
+{
+    const Graph *g = c->graph;
+    const char **names = mem_new((size_t)g->node_count * sizeof *names);
+    for (int i = 0; i < g->node_count; ++i) names[i] = g->node[i].name;
+    const char *near = text_nearest(name, names, g->node_count);
+    Status status = config_fail_key(
+        c->config, "grid.cuts",
+        "no layer is named '%s'%s%s%s; `weft plan` lists the names (a layer that was fused into "
+        "another has that one's)",
+        name, near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+    mem_free(&names);
+    return status;
+}
+
+/* One name: where chunk `part` begins. */
+static Status cut_at(const Cutter *c, const char *name, int part, int *first)
+{
+    int node = graph_find(c->graph, name), place = 0;
+    if (node == GRAPH_FAILED) return no_such_layer(c, name);
+    if (node <= first[part - 1])
+        return config_fail_key(c->config, "grid.cuts",
+                               "'%s' does not come after '%s': list the layers in their order",
+                               name, c->graph->node[first[part - 1]].name);
+    while (c->at[place] < node) ++place;
+    if (c->at[place] != node)
+        return config_fail_key(c->config, "grid.cuts", "'%s' cannot begin a chunk: %s", name,
+                               node > c->graph->logits
+                                   ? "the loss stays with the layer that it reads"
+                                   : "it reads the data's own memory from the layer before it");
+    first[part] = node;
+    return OK;
+}
+
+static Status cut_by_names(const Cutter *c, int *first)
+{
+    char *text = mem_text(c->config->grid.cuts), *rest = text;
+    Status status = OK;
+    int part = 1;
+    first[0] = 0;
+    first[c->parts] = c->graph->node_count;
+    for (char *name; status == OK && (name = strsep(&rest, ",")); ++part)
+        if (part < c->parts) status = cut_at(c, name, part, first);
+    if (status == OK && part != c->parts)
+        status = config_fail_key(c->config, "grid.cuts",
+                                 "names %d layer%s, but %d chunks (grid.pp x grid.chunks) need %d",
+                                 part - 1, part == 2 ? "" : "s", c->parts, c->parts - 1);
+    mem_free(&text);
+    return status;
+}
+
+static Status cut(const Cutter *c, int *first)
+{
+    if (c->parts > c->places)
+        return config_fail_key(
+            c->config, "grid.pp",
+            "%d chunks (grid.pp x grid.chunks) are more than the %d layer%s that the "
+            "model can be cut into",
+            c->parts, c->places, c->places == 1 ? "" : "s");
+    if (c->config->grid.cuts && *c->config->grid.cuts) return cut_by_names(c, first);
+    cut_by_cost(c, first);
+    return OK;
+}
+
+Status graph_partition(const Graph *graph, const Config *config, int parts, int *first)
+{
+    if (parts < 1) return fail(ERR_BUG, "a model cut into %d chunks", parts);
+    for (int i = 0; i < graph->node_count; ++i)
+        if (!graph->node[i].op) return fail(ERR_BUG, "graph_partition comes after graph_plan");
+    Cutter c = {.graph = graph, .config = config, .parts = parts};
+    cutter_init(&c);
+    Status status = cut(&c, first);
+    cutter_fini(&c);
+    return status;
+}

@@ -1,0 +1,56 @@
+/* Tied parameters: one value that two layers use, each with a gradient of its own. Only layers that can store their weight
+ * in its plain order take part, so that the one stored value serves both. */
+#include "build.h"
+
+#include <string.h>
+
+static bool stores_plain(OpKind kind)
+{
+    return kind == OP_DENSE || kind == OP_EMBEDDING || kind == OP_POSITIONS;
+}
+
+/* *index: the parameter of this name among the first `count`. */
+static Status find_param(const Graph *graph, const char *name, int count, int *index)
+{
+    for (*index = 0; *index < count; ++*index)
+        if (strcmp(graph->param[*index].name, name) == 0) return OK;
+    const char **names = mem_new((size_t)(count + 1) * sizeof *names);
+    for (int i = 0; i < count; ++i) names[i] = graph->param[i].name;
+    const char *near = text_nearest(name, names, count);
+    fail(ERR_CONFIG, "no earlier parameter is named '%s'%s%s%s", name,
+         near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+    mem_free(&names);
+    return ERR_CONFIG;
+}
+
+static Status check_pair(const Graph *graph, const Param *param, const Param *to)
+{
+    char a[64], b[64];
+    OpKind kind = graph->node[param->node].spec.kind, other = graph->node[to->node].spec.kind;
+    if (!stores_plain(kind) || !stores_plain(other))
+        return fail(ERR_CONFIG,
+                    "%s cannot be tied to %s: only dense, embedding and positions layers share a "
+                    "parameter",
+                    param->name, to->name);
+    if (!shape_equal(param->shape, to->shape))
+        return fail(ERR_CONFIG, "%s is %s and cannot be tied to %s, which is %s", param->name,
+                    shape_text(param->shape, a), to->name, shape_text(to->shape, b));
+    return OK;
+}
+
+Status graph_tie(Graph *graph, int node, int slot, const char *name)
+{
+    int to;
+    if (node == GRAPH_FAILED) return ERR_CONFIG; /* its message stands */
+    if (node < 0 || node >= graph->node_count || slot < 0 || slot >= graph->node[node].spec.w_count)
+        return fail(ERR_BUG, "layer %d has no parameter %d to tie to %s", node, slot, name);
+    if (graph->node[node].op) return fail(ERR_BUG, "graph_tie comes before graph_plan");
+    Param *param = &graph->param[graph->node[node].param[slot]];
+    TRY(find_param(graph, name, (int)(param - graph->param), &to));
+    if (graph->param[to].tied >= 0) to = graph->param[to].tied;
+    TRY(check_pair(graph, param, &graph->param[to]));
+    param->tied = to;
+    graph->node[node].spec.plain_weight = true;
+    graph->node[graph->param[to].node].spec.plain_weight = true;
+    return OK;
+}

@@ -1,0 +1,236 @@
+/* Channels: which transport serves each pair of ranks, the checks that both have in common, and how a rank waits. Refuses
+ * as a fault of ours: lists that differ between ranks, channels from a rank to itself, calls for the other end or without
+ * a place or a message, channels freed with messages under way. */
+#include "channel.h"
+#include "mpi_check.h"
+
+#include <sched.h>
+#include <time.h>
+
+static const double SPIN_S = 5e-6; /* a waiting rank spins this long, */
+static const double YIELD_S =
+    50e-6; /* then yields, and then sleeps, an eighth of the time waited so far, */
+static const double NAP_S = 1e-3,
+                    MPI_NAP_S = 1e-4; /* at most; MPI moves on only where it is called */
+static const double CHECK_S = 0.1;    /* looking this often whether its peers live */
+
+struct Channels {
+    const World *world; /* borrowed */
+    int count;
+    Channel *channel; /* owned */
+    PipeNode pipes;
+    MPI_Comm comm; /* owned: its tags are ours alone; MPI_COMM_NULL where all channels are pipes */
+    double checked_s;
+};
+
+static Status check_spec(const ChannelSpec *spec, int i, int ranks)
+{
+    if (spec->from < 0 || spec->from >= ranks || spec->to < 0 || spec->to >= ranks)
+        return fail(ERR_BUG, "channel %d: from rank %d to rank %d of %d", i, spec->from, spec->to,
+                    ranks);
+    if (spec->from == spec->to)
+        return fail(ERR_BUG, "channel %d: from rank %d to itself", i, spec->from);
+    if (spec->depth < 1 || spec->bytes % 64 != 0)
+        return fail(ERR_BUG, "channel %d: %d messages of %zu bytes", i, spec->depth, spec->bytes);
+    return OK;
+}
+
+static Status check_list(const World *world, const ChannelSpec *spec, int count)
+{
+    uint64_t mine[2] = {(uint64_t)count, 1}, first[2];
+    for (int i = 0; i < count; ++i) {
+        uint64_t field[5] = {mine[1], (uint64_t)spec[i].from, (uint64_t)spec[i].to,
+                             (uint64_t)spec[i].depth, spec[i].bytes};
+        mine[1] = hash_bytes(field, sizeof field);
+    }
+    first[0] = mine[0];
+    first[1] = mine[1];
+    world_bcast(world, first, sizeof first, 0);
+    if (first[0] != mine[0] || first[1] != mine[1])
+        return fail(ERR_BUG, "channels: the list of %d differs from rank 0's", count);
+    for (int i = 0; i < count; ++i) TRY(check_spec(&spec[i], i, world->size));
+    return OK;
+}
+
+static Status check_transport(const World *world, int transport)
+{
+    if (transport == TRANSPORT_NCCL)
+        return fail(ERR_CONFIG, "grid.transport: nccl carries sums, not the messages between "
+                                "pipeline stages; use auto");
+    return transport == TRANSPORT_SHM ? shared_needs_one_node(world) : OK;
+}
+
+/* Where a rank is: its node's first rank, and its own rank on the node. */
+typedef struct Seat {
+    int node, rank;
+} Seat;
+
+static void find_seats(const World *world, const World *node, Seat *seat)
+{
+    Seat mine = {.node = world->rank, .rank = node->rank};
+    world_bcast(node, &mine.node, sizeof mine.node, 0);
+    world_gather(world, &mine, sizeof mine, seat);
+}
+
+static void fill_channel(Channel *channel, const ChannelSpec *spec, const World *world,
+                         const Seat *seat, bool messages)
+{
+    messages = messages || seat[spec->from].node != seat[spec->to].node;
+    channel->spec = *spec;
+    channel->table = messages ? &channel_mpi : &channel_pipe;
+    channel->end = world->rank == spec->from ? END_SENDER
+                   : world->rank == spec->to ? END_RECEIVER
+                                             : END_ELSEWHERE;
+}
+
+/* How many channels before this one join the same two ranks the same way. */
+static int count_twins(const Channel *channel, int i)
+{
+    int twins = 0;
+    for (int k = 0; k < i; ++k)
+        twins += channel[k].spec.from == channel[i].spec.from &&
+                 channel[k].spec.to == channel[i].spec.to;
+    return twins;
+}
+
+/* Collective on world. */
+static void open_messages(Channels *c)
+{
+    bool any = false;
+    for (int i = 0; i < c->count; ++i) any = any || c->channel[i].table == &channel_mpi;
+    if (any) MPI_CHECK(MPI_Comm_dup(c->world->comm, &c->comm));
+    for (int i = 0; i < c->count; ++i)
+        if (c->channel[i].table == &channel_mpi && c->channel[i].end != END_ELSEWHERE)
+            channel_mpi_open(&c->channel[i], c->comm, count_twins(c->channel, i));
+}
+
+static Status open_channels(Channels *c, const ChannelSpec *spec, bool messages)
+{
+    const World *world = c->world;
+    World node = {.rank = world->node_rank, .size = world->node_size, .one_node = true};
+    node.comm = world->node_size > 1 ? world->node : MPI_COMM_NULL;
+    Seat *seat = mem_new((size_t)world->size * sizeof *seat);
+    int *node_rank = mem_new((size_t)world->size * sizeof *node_rank);
+    find_seats(world, &node, seat);
+    for (int r = 0; r < world->size; ++r)
+        node_rank[r] = seat[r].node == seat[world->rank].node ? seat[r].rank : -1;
+    for (int i = 0; i < c->count; ++i)
+        fill_channel(&c->channel[i], &spec[i], world, seat, messages);
+    Status mine = pipes_open(&c->pipes, &node, node_rank, c->channel, c->count);
+    Status all = status_agree(world, mine);
+    if (all == OK) open_messages(c);
+    mem_free(&seat);
+    mem_free(&node_rank);
+    return all;
+}
+
+static void release(Channels **channels)
+{
+    Channels *c = *channels;
+    for (int i = 0; i < c->count; ++i)
+        if (c->channel[i].impl) c->channel[i].table->close(&c->channel[i]);
+    pipes_close(&c->pipes);
+    if (c->comm != MPI_COMM_NULL) MPI_CHECK(MPI_Comm_free(&c->comm));
+    mem_free(&c->channel);
+    mem_free(channels);
+}
+
+Status channels_new(Channels **channels, const World *world, const ChannelSpec *spec, int count,
+                    int transport)
+{
+    *channels = NULL;
+    TRY(status_agree(world, check_list(world, spec, count)));
+    TRY(status_agree(world, check_transport(world, transport)));
+    Channels *c = mem_new(sizeof *c);
+    *c = (Channels){.world = world, .count = count, .comm = MPI_COMM_NULL};
+    c->channel = mem_new(((size_t)count + 1) * sizeof *c->channel);
+    Status status = open_channels(c, spec, transport == TRANSPORT_MPI);
+    if (status == OK)
+        *channels = c;
+    else
+        release(&c);
+    return status;
+}
+
+void channels_free(Channels **channels)
+{
+    if (!*channels) return;
+    Channels *c = *channels;
+    int64_t mine = 0, all = 0;
+    for (int i = 0; i < c->count; ++i) {
+        ChannelEnd end = c->channel[i].end;
+        if (end != END_ELSEWHERE)
+            mine += end == END_SENDER ? c->channel[i].passed : -(int64_t)c->channel[i].passed;
+    }
+    if (c->world->comm != MPI_COMM_NULL)
+        MPI_CHECK(MPI_Allreduce(&mine, &all, 1, MPI_INT64_T, MPI_SUM, c->world->comm));
+    if (all != 0) die("channels: freed with %lld messages under way", (long long)all);
+    release(channels);
+}
+
+static Channel *end_of(Channels *c, int channel, ChannelEnd end)
+{
+    if (channel < 0 || channel >= c->count || c->channel[channel].end != end)
+        die("channel %d of %d: this rank is not its %s", channel, c->count,
+            end == END_SENDER ? "sender" : "receiver");
+    return &c->channel[channel];
+}
+
+void *channel_place(Channels *channels, int channel)
+{
+    Channel *c = end_of(channels, channel, END_SENDER);
+    return c->table->place(c);
+}
+
+void channel_send(Channels *channels, int channel)
+{
+    Channel *c = end_of(channels, channel, END_SENDER);
+    if (!c->table->place(c)) die("channel %d: sent without a place", channel);
+    c->table->send(c);
+}
+
+const void *channel_message(Channels *channels, int channel)
+{
+    Channel *c = end_of(channels, channel, END_RECEIVER);
+    return c->table->message(c);
+}
+
+void channel_return(Channels *channels, int channel)
+{
+    Channel *c = end_of(channels, channel, END_RECEIVER);
+    if (!c->table->message(c)) die("channel %d: returned without a message", channel);
+    c->table->give_back(c);
+}
+
+void channels_progress(Channels *channels)
+{
+    for (int i = 0; i < channels->count; ++i) {
+        Channel *c = &channels->channel[i];
+        if (c->impl && c->table->progress) c->table->progress(c);
+    }
+}
+
+static void nap(Channels *c, double waited_s)
+{
+    double longest = c->comm == MPI_COMM_NULL ? NAP_S : MPI_NAP_S;
+    double nap_s = waited_s / 8 < longest ? waited_s / 8 : longest;
+    if (c->pipes.bell)
+        pipes_sleep(&c->pipes, nap_s);
+    else
+        nanosleep(&(struct timespec){.tv_nsec = (long)(nap_s * 1e9)}, NULL);
+}
+
+void channels_wait(Channels *channels, double waited_s)
+{
+    channels_progress(channels);
+    if (waited_s < SPIN_S) return;
+    if (waited_s < YIELD_S) {
+        sched_yield();
+        return;
+    }
+    nap(channels, waited_s);
+    double now = clock_s();
+    if (waited_s < CHECK_S || now - channels->checked_s < CHECK_S || !channels->pipes.bell) return;
+    channels->checked_s = now;
+    shared_check_peers(&channels->pipes.shared, "waiting for a message");
+}

@@ -1,0 +1,40 @@
+/* Parts of all ranks, of many sizes, brought to one of them: tensor by tensor where memory is short, so nothing is buffered. */
+#include "mpi_check.h"
+#include "parallel.h"
+
+#include <string.h>
+
+static const size_t PIECE_BYTES = (size_t)1 << 30; /* MPI counts in int */
+enum { TAG_COLLECT = 17 };
+
+static void send_part(const World *world, const char *part, size_t bytes, int root)
+{
+    for (size_t done = 0; done < bytes; done += PIECE_BYTES) {
+        size_t piece = bytes - done < PIECE_BYTES ? bytes - done : PIECE_BYTES;
+        MPI_CHECK(MPI_Send(part + done, (int)piece, MPI_BYTE, root, TAG_COLLECT, world->comm));
+    }
+}
+
+static void receive_part(const World *world, char *part, size_t bytes, int from)
+{
+    for (size_t done = 0; done < bytes; done += PIECE_BYTES) {
+        size_t piece = bytes - done < PIECE_BYTES ? bytes - done : PIECE_BYTES;
+        MPI_CHECK(MPI_Recv(part + done, (int)piece, MPI_BYTE, from, TAG_COLLECT, world->comm,
+                           MPI_STATUS_IGNORE));
+    }
+}
+
+void world_collect(const World *world, const void *mine, const size_t *bytes, int root, void *out)
+{
+    if (world->rank != root) {
+        send_part(world, mine, bytes[world->rank], root);
+        return;
+    }
+    char *at = out;
+    for (int r = 0; r < world->size; at += bytes[r++]) {
+        if (r == root)
+            memcpy(at, mine, bytes[r]);
+        else
+            receive_part(world, at, bytes[r], r);
+    }
+}

@@ -1,0 +1,28 @@
+/* futex_sleep and futex_wake between processes. Linux only. */
+#include "futex.h"
+
+#include <errno.h>
+#include <linux/futex.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+bool futex_sleep(_Atomic uint32_t *word, _Atomic uint32_t *sleepers, uint32_t seen, double limit_s)
+{
+    struct timespec limit = {.tv_nsec = (long)(limit_s * 1e9)};
+    atomic_fetch_add(sleepers, 1);
+    long result = syscall(SYS_futex, word, FUTEX_WAIT, seen, &limit, NULL, 0);
+    bool late = result != 0 && errno == ETIMEDOUT;
+    atomic_fetch_sub(sleepers, 1);
+    return !late;
+}
+
+void futex_wake(_Atomic uint32_t *word, _Atomic uint32_t *sleepers)
+{
+    /* Pairs with futex_sleep: either it sees the new value, or we see it among the sleepers. */
+    atomic_thread_fence(memory_order_seq_cst);
+    if (atomic_load_explicit(sleepers, memory_order_relaxed) > 0)
+        syscall(SYS_futex, word, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
+}

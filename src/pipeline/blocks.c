@@ -1,0 +1,33 @@
+/* Which activations are made again instead of kept. A block begins and ends where a single tensor crosses, and is worth it
+ * only if it holds several times that tensor: then that one is kept, and what lies inside is computed twice. The end of the
+ * model needs its activations at once and is left alone. Decided by shapes alone. */
+#include "plan_internal.h"
+
+enum { WORTH = 4 }; /* bytes inside a block, as a multiple of what crosses its end */
+
+/* The bytes of the only tensor that crosses the border in front of node `border`, or 0 where several do. */
+static size_t single_crossing(const Graph *graph, int border)
+{
+    Message message;
+    crossing_values(&message, graph, border);
+    size_t bytes = message.count == 1 ? message.bytes : 0;
+    mem_free(&message.crossing);
+    return bytes;
+}
+
+void find_blocks(const Graph *graph, int first, int last, int *block)
+{
+    int begin = first, number = 0;
+    size_t inside = 0;
+    for (int i = first; i < last; ++i) {
+        const Op *op = graph->node[i].op;
+        block[i - first] = -1;
+        inside += desc_bytes(op->spec.y) + op->saved_bytes;
+        size_t crosses = i + 1 < graph->loss ? single_crossing(graph, i + 1) : 0;
+        if (crosses == 0 || inside < WORTH * crosses) continue;
+        for (int k = begin; k <= i; ++k) block[k - first] = number;
+        ++number;
+        begin = i + 1;
+        inside = 0;
+    }
+}

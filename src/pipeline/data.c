@@ -1,0 +1,148 @@
+/* Micro-batches of data while they are out of the loader: a ring from the first task that needs one to the last. Data
+ * arrives in host memory; a backend with memory of its own gets a copy of it. */
+#include "executor.h"
+
+static Status next_batch(void *user, const Batch **batch, double *wait_s)
+{
+    return loader_next(user, batch, wait_s);
+}
+
+static void give_back(void *user)
+{
+    loader_return(user);
+}
+
+BatchSource loader_source(Loader *loader)
+{
+    return (BatchSource){.user = loader, .next = next_batch, .give_back = give_back};
+}
+
+const Held *held_of(const Executor *e, int micro)
+{
+    return &e->held[micro % e->held_room];
+}
+
+static int64_t labels_count(const Executor *e)
+{
+    const Graph *g = e->plan->graph;
+    return shape_count(g->node[g->loss].spec.y.shape) / LOSS_COLUMNS;
+}
+
+static int64_t targets_count(const Executor *e)
+{
+    const Graph *g = e->plan->graph;
+    return shape_count(g->node[g->logits].spec.y.shape);
+}
+
+void held_new(Executor *e)
+{
+    const BackendTable *t = e->backend->table;
+    e->held = mem_new((size_t)e->held_room * sizeof *e->held);
+    if (t->host_memory) return;
+    for (int i = 0; i < e->held_room; ++i) {
+        Held *h = &e->held[i];
+        h->data = t->alloc(e->backend, desc_bytes(e->plan->graph->input));
+        h->labels = t->alloc(e->backend, (size_t)labels_count(e) * sizeof(int32_t));
+        h->targets = t->alloc(e->backend, (size_t)targets_count(e) * sizeof(float));
+    }
+}
+
+void held_free(Executor *e)
+{
+    const BackendTable *t = e->backend->table;
+    for (int i = 0; e->held && i < e->held_room; ++i) {
+        Held *h = &e->held[i];
+        if (h->data) t->release(e->backend, h->data, desc_bytes(e->plan->graph->input));
+        if (h->labels) t->release(e->backend, h->labels, (size_t)labels_count(e) * sizeof(int32_t));
+        if (h->targets)
+            t->release(e->backend, h->targets, (size_t)targets_count(e) * sizeof(float));
+    }
+    mem_free(&e->held);
+}
+
+static const void *host_data(const Batch *batch)
+{
+    return batch->tokens ? (const void *)batch->tokens : batch->x;
+}
+
+static void copy_in(Executor *e, void *device, const void *host, size_t bytes)
+{
+    if (device && host) e->backend->table->copy(e->stream, device, host, bytes);
+}
+
+Status held_take(Executor *e, const BatchSource *source, int micro, double *wait_s)
+{
+    while (e->held_next <= micro) {
+        if (e->held_next - e->held_first == e->held_room)
+            return fail(ERR_BUG, "more micro-batches are needed at a time than were planned");
+        Held *h = &e->held[e->held_next % e->held_room];
+        Phase outer = phase_enter(PHASE_DATA);
+        TRY(source->next(source->user, &h->batch, wait_s));
+        if (!h->batch) return fail(ERR_BUG, "the data ended inside a step");
+        copy_in(e, h->data, host_data(h->batch), desc_bytes(e->plan->graph->input));
+        copy_in(e, h->labels, h->batch->labels, (size_t)labels_count(e) * sizeof(int32_t));
+        copy_in(e, h->targets, h->batch->targets, (size_t)targets_count(e) * sizeof(float));
+        phase_enter(outer);
+        ++e->held_next;
+    }
+    return OK;
+}
+
+void held_return(Executor *e, const BatchSource *source)
+{
+    ++e->held_first;
+    source->give_back(source->user);
+}
+
+void held_bind(Executor *e, ChunkRun *chunk, Slot *slot, int micro, const RunOf *of)
+{
+    const Held *h = held_of(e, micro);
+    const Batch *batch = h->batch;
+    bool host = e->backend->table->host_memory;
+    const void *data = host ? host_data(batch) : h->data;
+    slot->empty = batch->rows == 0;
+    for (int i = 0; i < chunk->plan->run_count; ++i) {
+        const RunPlace *at = &chunk->plan->run[i];
+        OpRun *run = &slot->run[i];
+        run->rows = batch->rows;
+        run->training = of->training;
+        run->sample = batch->sample;
+        run->step = of->step;
+        run->labels = host ? batch->labels : h->labels;
+        run->targets = host ? batch->targets : h->targets;
+        run->loss_scale = of->scale;
+        for (int k = 0; k < OP_INPUTS; ++k)
+            if (at->x[k] == PLACE_INPUT) run->x[k] = data;
+        if (at->y == PLACE_INPUT) run->y = (void *)(uintptr_t)data;
+    }
+}
+
+/* count floats in host memory: themselves, or a copy in *host. */
+static const float *host_read(Executor *e, const float *from, float *host, int64_t count)
+{
+    if (e->backend->table->host_memory) return from;
+    e->backend->table->copy(e->stream, host, from, (size_t)count * sizeof *host);
+    e->backend->table->sync(e->stream);
+    return host;
+}
+
+static const OpRun *loss_run(const Executor *e, const ChunkRun *chunk, const Slot *slot)
+{
+    return &slot->run[e->plan->graph->loss - chunk->plan->first];
+}
+
+const float *columns_read(Executor *e, const ChunkRun *chunk, const Slot *slot, int64_t rows)
+{
+    return host_read(e, loss_run(e, chunk, slot)->y, e->columns_host, rows * e->columns_per_sample);
+}
+
+const float *executor_logits(Executor *e)
+{
+    const Graph *g = e->plan->graph;
+    const ChunkRun *chunk = &e->chunk[e->plan->chunk_count - 1];
+    if (g->loss < chunk->plan->first || g->loss >= chunk->plan->last) return NULL;
+    int64_t count = shape_count(g->node[g->loss].op->spec.x[0].shape);
+    if (!e->backend->table->host_memory && !e->logits_host)
+        e->logits_host = mem_new((size_t)count * sizeof *e->logits_host);
+    return host_read(e, loss_run(e, chunk, &chunk->slot[0])->x[0], e->logits_host, count);
+}

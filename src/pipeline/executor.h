@@ -1,0 +1,104 @@
+/* The executor's insides, shared by the files that make it (executor.c), hold data (data.c), move messages (messages.c), run
+ * tasks (tasks.c) and end a step (finish.c). */
+#ifndef WEFT_PIPELINE_EXECUTOR_H
+#define WEFT_PIPELINE_EXECUTOR_H
+
+#include "pipeline.h"
+
+#include "plan_internal.h"
+
+/* One slot of a chunk: the memory of a micro-batch in flight, and what its runs point to. */
+typedef struct Slot {
+    char *memory; /* in the activation arena */
+    OpRun *run;   /* owned; as ChunkPlan.run */
+    bool empty;   /* no sample in this micro-batch: nothing is computed */
+    float metrics[METRIC_PAD];
+} Slot;
+
+typedef struct ChunkRun {
+    const ChunkPlan *plan;
+    Slot *slot; /* owned; plan->slots */
+    /* channels; -1 where the model begins or ends, or has one stage only */
+    int values_in, values_out, gradients_in, gradients_out;
+} ChunkRun;
+
+/* A micro-batch of data that is out of the loader. */
+typedef struct Held {
+    const Batch *batch;
+    void *data; /* owned copies in the backend's memory; NULL where host memory serves */
+    int32_t *labels;
+    float *targets;
+} Held;
+
+/* A parameter that is tied to one of another stage: their gradients come and go in pieces. */
+typedef struct TieLink {
+    int64_t offset, elements; /* of the gradient here */
+    int out, in;              /* channels */
+    int64_t piece;            /* elements of a message, at most */
+} TieLink;
+
+/* What all tasks of a step or an evaluation have in common. */
+typedef struct RunOf {
+    bool training;
+    uint64_t step;
+    float scale;
+} RunOf;
+
+struct Executor {
+    const Plan *plan; /* borrowed, like grid, backend and comm */
+    const Grid *grid;
+    Backend *backend;
+    Comm *comm;
+    ExecutorOptions options;
+    Stream *stream;
+    float *params;    /* owned arenas of the backend's memory */
+    float *level[33]; /* gradient arenas; level[0] is the Comm's */
+    char *activations, *cache, *workspace;
+    char *scratch;   /* in activations */
+    ChunkRun *chunk; /* owned; plan->chunk_count */
+    Held *held;      /* owned ring of held_room; out are micro-batches held_first .. held_next-1 */
+    int held_room, held_first, held_next;
+    Channels *channels; /* NULL with one stage */
+    TieLink *tie;       /* owned */
+    int tie_count;
+    Schedule *evaluation; /* owned: forwards only */
+    int *evaluation_last; /* owned: as plan->last_task */
+    float *columns_host;  /* owned: the loss's results, brought to the host */
+    float *logits_host;   /* owned: its input likewise; NULL until it is asked for */
+    int64_t columns_per_sample;
+    float metrics[METRIC_COUNT], signal;
+};
+
+/* executor.c */
+void *executor_place(const Executor *e, const ChunkRun *chunk, const Slot *slot, int64_t place);
+
+/* data.c */
+void held_new(Executor *e);
+void held_free(Executor *e);
+/* Takes micro-batches from the source until number `micro` is there; wait_s as loader_next has it. */
+Status held_take(Executor *e, const BatchSource *source, int micro, double *wait_s);
+void held_return(Executor *e, const BatchSource *source); /* the oldest */
+const Held *held_of(const Executor *e, int micro);
+/* Points the slot's runs to micro-batch `micro`. */
+void held_bind(Executor *e, ChunkRun *chunk, Slot *slot, int micro, const RunOf *of);
+/* The loss's columns of the micro-batch that has just gone forward in slot, host memory. */
+const float *columns_read(Executor *e, const ChunkRun *chunk, const Slot *slot, int64_t rows);
+
+/* messages.c */
+Status messages_new(Executor *e);
+void messages_free(Executor *e);
+/* Wait for a free place, or for the message. */
+void message_send(Executor *e, const ChunkRun *chunk, const Slot *slot, const Message *message,
+                  int channel);
+void message_receive(Executor *e, const ChunkRun *chunk, const Slot *slot, const Message *message,
+                     int channel);
+void ties_sum(
+    Executor *e); /* Adds up the gradients of tied parameters. Collective on the stages. */
+
+/* finish.c */
+void metrics_take(Executor *e, const ChunkRun *chunk, Slot *slot, int rows); /* after its forward */
+/* The micro-batch's metrics into the arena that its gradients go to. */
+void metrics_put(Executor *e, const Slot *slot, float *arena);
+void step_finish(Executor *e);
+
+#endif

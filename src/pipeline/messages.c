@@ -1,0 +1,208 @@
+/* What travels between the stages of a replica: values and gradients over the borders of chunks, and, once a step, the
+ * gradients of parameters that are tied across stages. A pipe for each border and direction, in one order on all ranks. */
+#include "executor.h"
+
+#include <string.h>
+
+enum { PIPE_ALIGN = 64, TIE_PIECE_BYTES = 1 << 20, TIE_DEPTH = 2 };
+
+/* ---- set-up ---- */
+
+typedef struct Pipes {
+    ChannelSpec *spec; /* owned */
+    int count;
+} Pipes;
+
+static int pipe_add(Pipes *pipes, int from, int to, int depth, size_t bytes)
+{
+    pipes->spec = mem_resize(pipes->spec, (size_t)(pipes->count + 1) * sizeof *pipes->spec);
+    pipes->spec[pipes->count] =
+        (ChannelSpec){.from = from, .to = to, .depth = depth, .bytes = bytes};
+    return pipes->count++;
+}
+
+static ChunkRun *chunk_here(Executor *e, int chunk)
+{
+    int stages = e->grid->shape.pp;
+    return chunk % stages == e->plan->stage ? &e->chunk[chunk / stages] : NULL;
+}
+
+/* The two pipes over the border in front of `chunk`. */
+static void add_border(Executor *e, Pipes *pipes, int chunk)
+{
+    const Plan *plan = e->plan;
+    int stages = e->grid->shape.pp, below = (chunk - 1) % stages, above = chunk % stages;
+    Message values, gradients;
+    crossing_values(&values, plan->graph, plan->first[chunk]);
+    crossing_gradients(&gradients, plan->graph, plan->first[chunk]);
+    int up = pipe_add(pipes, below, above, plan->channel_depth, values.bytes);
+    int down = pipe_add(pipes, above, below, plan->channel_depth, gradients.bytes);
+    ChunkRun *from = chunk_here(e, chunk - 1), *to = chunk_here(e, chunk);
+    if (from) {
+        from->values_out = up;
+        from->gradients_in = down;
+    }
+    if (to) {
+        to->values_in = up;
+        to->gradients_out = down;
+    }
+    mem_free(&values.crossing);
+    mem_free(&gradients.crossing);
+}
+
+static int stage_of(const Plan *plan, int node)
+{
+    int chunk = 0;
+    while (node >= plan->first[chunk + 1]) ++chunk;
+    return chunk % plan->shape.pp;
+}
+
+static void add_tie(Executor *e, Pipes *pipes, int param)
+{
+    const Graph *g = e->plan->graph;
+    const Param *tied = &g->param[param], *own = &g->param[tied->tied];
+    int a = stage_of(e->plan, own->node), b = stage_of(e->plan, tied->node);
+    if (a == b) return;
+    size_t bytes = (size_t)tied->elements * sizeof(float);
+    if (bytes > TIE_PIECE_BYTES) bytes = TIE_PIECE_BYTES;
+    bytes = (bytes + PIPE_ALIGN - 1) / PIPE_ALIGN * PIPE_ALIGN;
+    int up = pipe_add(pipes, a, b, TIE_DEPTH, bytes);
+    int down = pipe_add(pipes, b, a, TIE_DEPTH, bytes);
+    if (e->plan->stage != a && e->plan->stage != b) return;
+    bool first = e->plan->stage == a;
+    e->tie = mem_resize(e->tie, (size_t)(e->tie_count + 1) * sizeof *e->tie);
+    e->tie[e->tie_count++] = (TieLink){.offset = e->plan->gradient_at[first ? tied->tied : param],
+                                       .elements = tied->elements,
+                                       .out = first ? up : down,
+                                       .in = first ? down : up,
+                                       .piece = (int64_t)(bytes / sizeof(float))};
+}
+
+Status messages_new(Executor *e)
+{
+    const Plan *plan = e->plan;
+    const Graph *g = plan->graph;
+    int chunks = plan->shape.pp * plan->chunk_count;
+    if (plan->shape.pp == 1) return OK;
+    Pipes pipes = {0};
+    for (int chunk = 1; chunk < chunks; ++chunk) add_border(e, &pipes, chunk);
+    for (int i = 0; i < g->param_count; ++i)
+        if (g->param[i].tied >= 0) add_tie(e, &pipes, i);
+    Status st = channels_new(&e->channels, &e->grid->pp_world, pipes.spec, pipes.count,
+                             e->options.transport);
+    mem_free(&pipes.spec);
+    return status_agree(e->grid->world, st);
+}
+
+void messages_free(Executor *e)
+{
+    if (e->channels) channels_free(&e->channels);
+    mem_free(&e->tie);
+}
+
+/* ---- a step ---- */
+
+static void wait_a_little(Executor *e, double start)
+{
+    comm_progress(e->comm);
+    channels_progress(e->channels);
+    channels_wait(e->channels, clock_s() - start);
+}
+
+static char *wait_place(Executor *e, int channel)
+{
+    double start = clock_s();
+    char *at;
+    while (!(at = channel_place(e->channels, channel))) wait_a_little(e, start);
+    return at;
+}
+
+static const char *wait_message(Executor *e, int channel)
+{
+    double start = clock_s();
+    const char *at;
+    while (!(at = channel_message(e->channels, channel))) wait_a_little(e, start);
+    return at;
+}
+
+static void copy(Executor *e, void *to, const void *from, size_t bytes)
+{
+    e->backend->table->copy(e->stream, to, from, bytes);
+}
+
+static void finish_copies(Executor *e)
+{
+    if (!e->backend->table->host_memory) e->backend->table->sync(e->stream);
+}
+
+void message_send(Executor *e, const ChunkRun *chunk, const Slot *slot, const Message *message,
+                  int channel)
+{
+    Phase outer = phase_enter(PHASE_MESSAGES);
+    char *to = wait_place(e, channel);
+    for (int i = 0; i < message->count && !slot->empty; ++i) {
+        const Crossing *c = &message->crossing[i];
+        copy(e, to + c->at, executor_place(e, chunk, slot, c->place), c->bytes);
+    }
+    finish_copies(e);
+    channel_send(e->channels, channel);
+    phase_enter(outer);
+}
+
+void message_receive(Executor *e, const ChunkRun *chunk, const Slot *slot, const Message *message,
+                     int channel)
+{
+    Phase outer = phase_enter(PHASE_MESSAGES);
+    const char *from = wait_message(e, channel);
+    for (int i = 0; i < message->count; ++i) {
+        const Crossing *c = &message->crossing[i];
+        copy(e, executor_place(e, chunk, slot, c->place), from + c->at, c->bytes);
+    }
+    finish_copies(e);
+    channel_return(e->channels, channel);
+    phase_enter(outer);
+}
+
+/* ---- tied parameters ---- */
+
+/* Both stages add the same two numbers, so both hold the same sum. */
+static void tie_exchange(Executor *e, const TieLink *tie)
+{
+    float *mine = e->level[0] + tie->offset;
+    for (int64_t at = 0; at < tie->elements; at += tie->piece) {
+        int64_t n = tie->elements - at < tie->piece ? tie->elements - at : tie->piece;
+        size_t bytes = (size_t)n * sizeof(float);
+        copy(e, wait_place(e, tie->out), mine + at, bytes);
+        finish_copies(e);
+        channel_send(e->channels, tie->out);
+        const float *theirs = (const float *)wait_message(e, tie->in);
+        e->backend->table->flat->add(e->stream, mine + at, mine + at, theirs, n);
+        finish_copies(e);
+        channel_return(e->channels, tie->in);
+    }
+}
+
+/* What of a gradient that is tied to another of this stage has been summed here: all where other stages want it, too. */
+static void tie_share(const Executor *e, int param, int64_t *first, int64_t *count)
+{
+    *first = 0;
+    *count = e->plan->graph->param[param].elements;
+    if (!plan_tied_across(e->plan, param))
+        plan_share(e->plan, param, e->grid->dp_rank, first, count);
+}
+
+void ties_sum(Executor *e)
+{
+    const Plan *plan = e->plan;
+    const Graph *g = plan->graph;
+    for (int i = 0; i < g->param_count; ++i) {
+        const Param *p = &g->param[i];
+        if (p->tied < 0 || plan->gradient_at[i] == plan->value_at[i]) continue;
+        int64_t first, count;
+        tie_share(e, i, &first, &count);
+        float *own = e->level[0] + plan->gradient_at[p->tied] + first;
+        const float *other = e->level[0] + plan->gradient_at[i] + first;
+        e->backend->table->flat->add(e->stream, own, own, other, count);
+    }
+    for (int i = 0; i < e->tie_count; ++i) tie_exchange(e, &e->tie[i]);
+}

@@ -1,0 +1,268 @@
+/* The loops: over a schedule's tasks, and over a pass's actions. Sums leave bucket by bucket while backward still runs; every
+ * action lets messages and sums make progress. */
+#include "executor.h"
+
+/* ---- actions of a pass ---- */
+
+static Op *op_of(const Executor *e, const ChunkRun *chunk, int run)
+{
+    return e->plan->graph->node[chunk->plan->run[run].node].op;
+}
+
+static void run_backward(Op *op, const OpRun *run)
+{
+    op_backward_begin(op, run);
+    op_backward_weight(op, run);
+    op_backward_data(op, run);
+}
+
+/* Gradients of weights that do not wait are in the slot already. */
+static bool in_slot(const ChunkRun *chunk, int run)
+{
+    return chunk->plan->run[run].dw[0] != PLACE_NONE;
+}
+
+static void run_backward_data(Op *op, const ChunkRun *chunk, int run, const OpRun *r)
+{
+    op_backward_begin(op, r);
+    if (in_slot(chunk, run)) op_backward_weight(op, r);
+    op_backward_data(op, r);
+}
+
+/* Where parameter k of a run has its gradient in an arena. */
+static float *gradient_of(const Executor *e, const ChunkRun *chunk, int run, int k, float *arena)
+{
+    const Node *node = &e->plan->graph->node[chunk->plan->run[run].node];
+    return arena + e->plan->gradient_at[node->param[k]];
+}
+
+static void run_backward_weight(Executor *e, const ChunkRun *chunk, int run, const OpRun *r,
+                                float *arena)
+{
+    Op *op = op_of(e, chunk, run);
+    if (!in_slot(chunk, run)) {
+        op_backward_weight(op, r);
+        return;
+    }
+    for (int k = 0; k < op->spec.w_count; ++k)
+        e->backend->table->copy(e->stream, gradient_of(e, chunk, run, k, arena), r->dw[k],
+                                (size_t)op->w_elements[k] * sizeof(float));
+}
+
+/* The sum begins. Where parameters are shared out a rank needs its own share of it only, and everybody the metrics. */
+static void bucket_leave(Executor *e, const ChunkPlan *chunk, int bucket)
+{
+    const Buckets *buckets = &chunk->buckets;
+    int64_t at = buckets->offset[bucket], count = buckets->elements[bucket];
+    if (!chunk->share || chunk->summed[bucket]) {
+        comm_sum_begin(e->comm, at, count);
+        return;
+    }
+    comm_reduce_begin(e->comm, chunk->share + (size_t)bucket * ((size_t)e->plan->shape.dp + 1));
+    if (at <= e->plan->metrics_at && e->plan->metrics_at < at + count)
+        comm_sum_begin(e->comm, e->plan->metrics_at, METRIC_PAD);
+}
+
+static void bucket_join(Executor *e, const ChunkPlan *chunk, int bucket, const TreeStep *tree,
+                        bool last)
+{
+    const Buckets *buckets = &chunk->buckets;
+    int64_t at = buckets->offset[bucket], count = buckets->elements[bucket];
+    for (int j = 0; j < tree->join_count; ++j) {
+        float *to = e->level[tree->to[j]] + at;
+        e->backend->table->flat->add(e->stream, to, to, e->level[tree->to[j] + 1] + at, count);
+    }
+    if (last) bucket_leave(e, chunk, bucket);
+}
+
+static void run_action(Executor *e, const ChunkRun *chunk, Slot *slot, const Action *a,
+                       float *arena)
+{
+    const OpRun *run = &slot->run[a->index];
+    float *dst = executor_place(e, chunk, slot, a->dst);
+    const float *src = executor_place(e, chunk, slot, a->src);
+    switch (a->kind) {
+    case ACTION_FORWARD:
+        op_forward(op_of(e, chunk, a->index), run);
+        break;
+    case ACTION_BACKWARD:
+        run_backward(op_of(e, chunk, a->index), run);
+        break;
+    case ACTION_BACKWARD_DATA:
+        run_backward_data(op_of(e, chunk, a->index), chunk, a->index, run);
+        break;
+    case ACTION_BACKWARD_WEIGHT:
+        run_backward_weight(e, chunk, a->index, run, arena);
+        break;
+    case ACTION_ADD:
+        e->backend->table->flat->add(e->stream, dst, dst, src, a->count);
+        break;
+    case ACTION_COPY:
+        e->backend->table->copy(e->stream, dst, src, (size_t)a->count * sizeof *dst);
+        break;
+    case ACTION_BUCKET:
+        break;
+    }
+}
+
+/* The arena that the gradients of a micro-batch go to. */
+static void bind_gradients(Executor *e, ChunkRun *chunk, Slot *slot, float *arena)
+{
+    for (int i = 0; i < chunk->plan->run_count; ++i) {
+        if (in_slot(chunk, i)) continue;
+        int w_count = op_of(e, chunk, i)->spec.w_count;
+        for (int k = 0; k < w_count; ++k) slot->run[i].dw[k] = gradient_of(e, chunk, i, k, arena);
+    }
+}
+
+static void zero_gradients(Executor *e, const ChunkRun *chunk, float *arena)
+{
+    const Buckets *b = &chunk->plan->buckets;
+    for (int i = 0; i < b->count; ++i)
+        e->backend->table->zero(e->stream, arena + b->offset[i],
+                                (size_t)b->elements[i] * sizeof *arena);
+}
+
+static void run_list(Executor *e, ChunkRun *chunk, Slot *slot, Pass pass, const TreeStep *tree,
+                     bool last)
+{
+    const ActionList *list = &chunk->plan->pass[pass];
+    for (int i = 0; i < list->count; ++i) {
+        const Action *a = &list->action[i];
+        if (a->kind == ACTION_BUCKET)
+            bucket_join(e, chunk->plan, a->index, tree, last);
+        else if (!slot->empty)
+            run_action(e, chunk, slot, a, e->level[tree->write]);
+        comm_progress(e->comm);
+        if (e->channels) channels_progress(e->channels);
+    }
+}
+
+static void run_forward(Executor *e, ChunkRun *chunk, Slot *slot)
+{
+    const TreeStep none = {0};
+    Phase outer = phase_enter(PHASE_FORWARD);
+    run_list(e, chunk, slot, PASS_FORWARD, &none, false);
+    phase_enter(outer);
+}
+
+/* The pass that fills a gradient arena also puts the metrics there: backward, or its weights' half. */
+static void run_gradients(Executor *e, ChunkRun *chunk, Slot *slot, Pass pass, int micro)
+{
+    const Schedule *s = e->plan->schedule;
+    TreeStep tree = tree_step(micro, s->shape.micros);
+    bool fills = pass == (s->split ? PASS_WEIGHT : PASS_BACKWARD);
+    float *arena = e->level[tree.write];
+    Phase outer = phase_enter(PHASE_BACKWARD);
+    if (fills) {
+        bind_gradients(e, chunk, slot, arena);
+        if (slot->empty) zero_gradients(e, chunk, arena);
+        if (chunk->plan->metrics) metrics_put(e, slot, arena);
+    }
+    run_list(e, chunk, slot, pass, &tree, micro == s->shape.micros - 1);
+    phase_enter(outer);
+}
+
+/* ---- tasks of a schedule ---- */
+
+typedef struct Playing { /* a schedule being played on this stage */
+    const Schedule *schedule;
+    const int *last_task;
+    const BatchSource *source;
+    double *wait_s;
+    RunOf of;
+    void (*take)(void *user, const Batch *batch, const float *columns);
+    void *user;
+} Playing;
+
+static bool has_loss(const Executor *e, const ChunkRun *chunk)
+{
+    return e->plan->graph->loss >= chunk->plan->first && e->plan->graph->loss < chunk->plan->last;
+}
+
+static void forward(Executor *e, const Playing *p, ChunkRun *chunk, Slot *slot, int micro)
+{
+    const Batch *batch = held_of(e, micro)->batch;
+    held_bind(e, chunk, slot, micro, &p->of);
+    run_forward(e, chunk, slot);
+    if (p->of.training)
+        metrics_take(e, chunk, slot, batch->rows);
+    else if (has_loss(e, chunk) && p->take)
+        p->take(p->user, batch, columns_read(e, chunk, slot, batch->rows));
+}
+
+static void play_task(Executor *e, const Playing *p, const Task *t)
+{
+    const Plan *plan = e->plan;
+    int local = t->chunk / p->schedule->shape.stages;
+    ChunkRun *chunk = &e->chunk[local];
+    int number = p->of.training ? plan->slot[local * p->schedule->shape.micros + t->micro] : 0;
+    Slot *slot = &chunk->slot[number];
+    switch (t->kind) {
+    case TASK_FORWARD:
+        forward(e, p, chunk, slot, t->micro);
+        break;
+    case TASK_BACKWARD:
+    case TASK_BACKWARD_DATA:
+        run_gradients(e, chunk, slot, PASS_BACKWARD, t->micro);
+        break;
+    case TASK_BACKWARD_WEIGHT:
+        run_gradients(e, chunk, slot, PASS_WEIGHT, t->micro);
+        break;
+    case TASK_RECEIVE_FORWARD:
+        message_receive(e, chunk, slot, &chunk->plan->values_in, chunk->values_in);
+        break;
+    case TASK_SEND_FORWARD:
+        message_send(e, chunk, slot, &chunk->plan->values_out, chunk->values_out);
+        break;
+    case TASK_RECEIVE_BACKWARD:
+        message_receive(e, chunk, slot, &chunk->plan->gradients_in, chunk->gradients_in);
+        break;
+    case TASK_SEND_BACKWARD:
+        message_send(e, chunk, slot, &chunk->plan->gradients_out, chunk->gradients_out);
+        break;
+    case TASK_KINDS:
+        break;
+    }
+}
+
+static Status play(Executor *e, const Playing *p)
+{
+    const Schedule *s = p->schedule;
+    const Task *list = s->task[e->plan->stage];
+    int count = s->count[e->plan->stage];
+    e->held_first = e->held_next = 0;
+    for (int i = 0; i < count; ++i) {
+        TRY(held_take(e, p->source, list[i].micro, p->wait_s));
+        play_task(e, p, &list[i]);
+        while (e->held_first < e->held_next && p->last_task[e->held_first] <= i)
+            held_return(e, p->source);
+    }
+    return OK;
+}
+
+Status executor_step(Executor *e, const BatchSource *source, uint64_t step, float scale,
+                     double *wait_s, const float **metrics)
+{
+    Playing p = {.schedule = e->plan->schedule,
+                 .last_task = e->plan->last_task,
+                 .source = source,
+                 .wait_s = wait_s,
+                 .of = {.training = true, .step = step, .scale = scale}};
+    TRY(play(e, &p));
+    step_finish(e);
+    *metrics = e->metrics;
+    return OK;
+}
+
+Status executor_evaluate(Executor *e, const BatchSource *source,
+                         void (*take)(void *user, const Batch *batch, const float *columns),
+                         void *user)
+{
+    Playing p = {.schedule = e->evaluation,
+                 .last_task = e->evaluation_last,
+                 .source = source,
+                 .take = take,
+                 .user = user};
+    return play(e, &p);
+}

@@ -1,0 +1,186 @@
+/* Each stage's list by itself: every task once, on its own stage, after what it needs there, backward passes in the order of
+ * the micro-batches. What only several lists together show is left to the simulation. */
+#include "private.h"
+
+#include <string.h>
+
+/* What is done for one chunk and micro-batch. */
+enum {
+    DID_FORWARD = 1,
+    DID_DATA = 2,
+    DID_WEIGHT = 4,
+    GOT_INPUT = 8,
+    GOT_GRADIENT = 16,
+    SENT_OUTPUT = 32,
+    SENT_GRADIENT = 64,
+    DID_KINDS = 7
+};
+static const struct {
+    int needs, sets;
+} rules[TASK_KINDS] = {
+    [TASK_FORWARD] = {GOT_INPUT, DID_FORWARD},
+    [TASK_BACKWARD] = {DID_FORWARD | GOT_GRADIENT, DID_DATA | DID_WEIGHT},
+    [TASK_BACKWARD_DATA] = {DID_FORWARD | GOT_GRADIENT, DID_DATA},
+    [TASK_BACKWARD_WEIGHT] = {DID_DATA, DID_WEIGHT},
+    [TASK_SEND_FORWARD] = {DID_FORWARD, SENT_OUTPUT},
+    [TASK_RECEIVE_FORWARD] = {0, GOT_INPUT},
+    [TASK_SEND_BACKWARD] = {DID_DATA, SENT_GRADIENT},
+    [TASK_RECEIVE_BACKWARD] = {0, GOT_GRADIENT},
+};
+static const TaskKind maker[DID_KINDS] = {
+    TASK_FORWARD,          TASK_BACKWARD_DATA, TASK_BACKWARD_WEIGHT, TASK_RECEIVE_FORWARD,
+    TASK_RECEIVE_BACKWARD, TASK_SEND_FORWARD,  TASK_SEND_BACKWARD,
+};
+
+typedef struct Check {
+    const Schedule *schedule;
+    int stage;
+    uint8_t *did; /* owned (chunks of the stage, micros) */
+    /* Owned, one a chunk of the stage: how many are done, which is the next one's number; how many are live. */
+    int *backwards, *weights, *live;
+    int *most; /* borrowed, one a chunk of the model: live at most so far */
+} Check;
+
+char *task_text(const Schedule *schedule, int stage, int place, char *out)
+{
+    Task t = schedule->task[stage][place];
+    bool known = (int)t.kind >= 0 && t.kind < TASK_KINDS;
+    snprintf(out, TASK_TEXT, "task %d of %d (%s, chunk %d, micro %d)", place + 1,
+             schedule->count[stage], known ? task_names[t.kind] : "unknown", t.chunk, t.micro);
+    return out;
+}
+
+Status task_fail(const Schedule *schedule, int stage, int place, const char *what)
+{
+    char text[TASK_TEXT];
+    return fail(ERR_CONFIG, "schedule %s: stage %d, %s: %s", schedule->name, stage,
+                task_text(schedule, stage, place, text), what);
+}
+
+/* What there is to do for a chunk: messages only where there is a border. */
+static int chunk_duties(const Schedule *s, int chunk)
+{
+    bool before = shape_border(s->shape, chunk - 1), after = shape_border(s->shape, chunk);
+    int duties = DID_FORWARD | (before ? GOT_INPUT : 0) | (after ? SENT_OUTPUT : 0);
+    if (schedule_is_forward(s)) return duties;
+    return duties | DID_DATA | DID_WEIGHT | (before ? SENT_GRADIENT : 0) |
+           (after ? GOT_GRADIENT : 0);
+}
+
+static uint8_t *did_at(const Check *c, int chunk, int micro)
+{
+    return c->did +
+           (size_t)(chunk / c->schedule->shape.stages) * (size_t)c->schedule->shape.micros + micro;
+}
+
+/* NULL where the task may stand here. */
+static const char *place_fault(const Check *c, Task t)
+{
+    const ScheduleShape shape = c->schedule->shape;
+    if ((int)t.kind < 0 || t.kind >= TASK_KINDS) return "there is no such task";
+    if (t.chunk < 0 || t.chunk >= shape_chunks(shape) || t.micro < 0 || t.micro >= shape.micros)
+        return "the model has no such chunk, or the step no such micro-batch";
+    if (t.chunk % shape.stages != c->stage)
+        return "this chunk is on another stage: chunk c is on stage c modulo the number of stages";
+    if (rules[t.kind].sets & ~chunk_duties(c->schedule, t.chunk))
+        return task_is_message(t.kind) ? "there is no such message: no other stage is on that side"
+                                       : "a schedule for evaluation has no backward passes";
+    return NULL;
+}
+
+/* With one stage a chunk takes its inputs and gradients straight from its neighbours. */
+static bool neighbour_ready(const Check *c, Task t)
+{
+    const ScheduleShape shape = c->schedule->shape;
+    if (shape.stages > 1) return true;
+    if (t.kind == TASK_FORWARD)
+        return t.chunk == 0 || *did_at(c, t.chunk - 1, t.micro) & DID_FORWARD;
+    bool data = rules[t.kind].sets & DID_DATA;
+    return !data || t.chunk + 1 == shape.chunks || *did_at(c, t.chunk + 1, t.micro) & DID_DATA;
+}
+
+static const char *order_fault(const Check *c, Task t)
+{
+    int sets = rules[t.kind].sets, did = *did_at(c, t.chunk, t.micro);
+    int needs = rules[t.kind].needs & chunk_duties(c->schedule, t.chunk);
+    int local = t.chunk / c->schedule->shape.stages;
+    if (did & sets) return "is there twice, whole or in part";
+    if (needs & ~did & DID_FORWARD) return "comes before the forward pass that it needs";
+    if (needs & ~did & DID_DATA) return "comes before the backward pass (backward_data) it needs";
+    if (needs & ~did || !neighbour_ready(c, t)) return "comes before its inputs are there";
+    if ((sets & DID_DATA && c->backwards[local] != t.micro) ||
+        (sets & DID_WEIGHT && c->weights[local] != t.micro))
+        return "backward passes of a chunk go in the order of the micro-batches";
+    return NULL;
+}
+
+static void apply(Check *c, Task t)
+{
+    int sets = rules[t.kind].sets, local = t.chunk / c->schedule->shape.stages;
+    *did_at(c, t.chunk, t.micro) |= (uint8_t)sets;
+    c->backwards[local] += (sets & DID_DATA) != 0;
+    c->weights[local] += (sets & DID_WEIGHT) != 0;
+    c->live[local] += (sets & DID_FORWARD) != 0;
+    if (c->live[local] > c->most[t.chunk]) c->most[t.chunk] = c->live[local];
+    c->live[local] -= sets & DID_WEIGHT || (sets & DID_FORWARD && schedule_is_forward(c->schedule));
+}
+
+static Status fail_missing(const Check *c, int chunk, int micro, int missing)
+{
+    int bit = 0;
+    while (!(missing >> bit & 1)) ++bit;
+    bool whole = (missing & DID_DATA) && (missing & DID_WEIGHT) && !c->schedule->split;
+    TaskKind kind = maker[bit] == TASK_BACKWARD_DATA && whole ? TASK_BACKWARD : maker[bit];
+    return fail(ERR_CONFIG, "schedule %s: stage %d: its %d tasks lack %s of chunk %d, micro %d",
+                c->schedule->name, c->stage, c->schedule->count[c->stage], task_names[kind], chunk,
+                micro);
+}
+
+static Status check_end(const Check *c)
+{
+    const ScheduleShape shape = c->schedule->shape;
+    for (int chunk = c->stage; chunk < shape_chunks(shape); chunk += shape.stages) {
+        int duties = chunk_duties(c->schedule, chunk);
+        for (int micro = 0; micro < shape.micros; ++micro) {
+            int missing = duties & ~*did_at(c, chunk, micro);
+            if (missing) return fail_missing(c, chunk, micro, missing);
+        }
+    }
+    return OK;
+}
+
+static Status check_stage(Check *c)
+{
+    const Schedule *s = c->schedule;
+    size_t chunks = (size_t)s->shape.chunks;
+    memset(c->did, 0, chunks * (size_t)s->shape.micros);
+    memset(c->backwards, 0, chunks * sizeof *c->backwards);
+    memset(c->weights, 0, chunks * sizeof *c->weights);
+    memset(c->live, 0, chunks * sizeof *c->live);
+    for (int i = 0; i < s->count[c->stage]; ++i) {
+        Task t = s->task[c->stage][i];
+        const char *fault = place_fault(c, t);
+        if (!fault) fault = order_fault(c, t);
+        if (fault) return task_fail(s, c->stage, i, fault);
+        apply(c, t);
+    }
+    return check_end(c);
+}
+
+Status schedule_check(const Schedule *schedule, int *live)
+{
+    size_t chunks = (size_t)schedule->shape.chunks;
+    Check c = {.schedule = schedule,
+               .did = mem_new(chunks * (size_t)schedule->shape.micros),
+               .backwards = mem_new(chunks * sizeof(int)),
+               .weights = mem_new(chunks * sizeof(int)),
+               .live = mem_new(chunks * sizeof(int)),
+               .most = live};
+    Status st = OK;
+    for (; st == OK && c.stage < schedule->shape.stages; ++c.stage) st = check_stage(&c);
+    mem_free(&c.did);
+    mem_free(&c.backwards);
+    mem_free(&c.weights);
+    mem_free(&c.live);
+    return st;
+}

@@ -1,0 +1,142 @@
+/* Schedule files: CSV with the head line `stage,task,chunk,micro` and one task a row, in the order of each stage; blank lines
+ * and lines that begin with # are passed over. Refuses other heads, other than four fields, unknown tasks and numbers outside
+ * the shape, with file:line. Whether the lists make sense is for the simulation to say. */
+#include "private.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { FIELDS = 4, NUMBER_DIGITS = 9 };
+static const char *const heads[FIELDS] = {"stage", "task", "chunk", "micro"};
+
+typedef struct Reader {
+    const char *path; /* borrowed */
+    int line;
+    ScheduleShape shape;
+    TaskList *list; /* borrowed, one a stage */
+    bool head, messages;
+} Reader;
+
+/* Cuts the line at its commas into fields without blanks around them; returns how many there are, at most FIELDS + 1. */
+static int split_fields(char *line, char *field[FIELDS + 1])
+{
+    int count = 0;
+    char *next = line;
+    do {
+        char *text = next;
+        next = strchr(text, ',');
+        if (next) *next++ = '\0';
+        while (isspace((unsigned char)*text)) ++text;
+        for (size_t n = strlen(text); n > 0 && isspace((unsigned char)text[n - 1]);)
+            text[--n] = '\0';
+        field[count++] = text;
+    } while (next && count <= FIELDS);
+    return count;
+}
+
+static Status read_number(const Reader *r, const char *name, const char *text, int limit,
+                          int *value)
+{
+    size_t digits = strspn(text, "0123456789");
+    if (digits == 0 || digits > NUMBER_DIGITS || text[digits] != '\0')
+        return fail(ERR_CONFIG, "%s:%d: %s is '%s', which is not a number", r->path, r->line, name,
+                    text);
+    *value = atoi(text);
+    if (*value >= limit)
+        return fail(ERR_CONFIG,
+                    "%s:%d: %s %d is outside 0..%d; the schedule has %d stages of %d "
+                    "chunks and %d micro-batches",
+                    r->path, r->line, name, *value, limit - 1, r->shape.stages, r->shape.chunks,
+                    r->shape.micros);
+    return OK;
+}
+
+static Status read_kind(const Reader *r, const char *text, TaskKind *kind)
+{
+    for (int i = 0; i < TASK_KINDS; ++i)
+        if (strcmp(text, task_names[i]) == 0) {
+            *kind = (TaskKind)i;
+            return OK;
+        }
+    const char *near = text_nearest(text, task_names, TASK_KINDS);
+    return fail(ERR_CONFIG, "%s:%d: unknown task '%s'; %s%s", r->path, r->line, text,
+                near ? "did you mean " : "tasks are forward, backward, backward_data, ...",
+                near ? near : "");
+}
+
+static Status read_head(Reader *r, char *const *field, int count)
+{
+    bool good = count == FIELDS;
+    for (int i = 0; good && i < FIELDS; ++i) good = strcmp(field[i], heads[i]) == 0;
+    if (!good)
+        return fail(ERR_CONFIG, "%s:%d: the first line must be stage,task,chunk,micro", r->path,
+                    r->line);
+    r->head = true;
+    return OK;
+}
+
+static Status read_row(Reader *r, char *const *field, int count)
+{
+    if (count != FIELDS)
+        return fail(ERR_CONFIG, "%s:%d: a row has four fields: stage,task,chunk,micro", r->path,
+                    r->line);
+    Task t;
+    int stage;
+    TRY(read_number(r, heads[0], field[0], r->shape.stages, &stage));
+    TRY(read_kind(r, field[1], &t.kind));
+    TRY(read_number(r, heads[2], field[2], shape_chunks(r->shape), &t.chunk));
+    TRY(read_number(r, heads[3], field[3], r->shape.micros, &t.micro));
+    if (t.chunk % r->shape.stages != stage)
+        return fail(ERR_CONFIG, "%s:%d: chunk %d is on stage %d, not on stage %d", r->path, r->line,
+                    t.chunk, t.chunk % r->shape.stages, stage);
+    list_add(&r->list[stage], t.kind, t.chunk, t.micro);
+    r->messages = r->messages || task_is_message(t.kind);
+    return OK;
+}
+
+static Status read_lines(Reader *r, FILE *in)
+{
+    Status st = OK;
+    char *line = NULL;
+    size_t room = 0;
+    while (st == OK && getline(&line, &room, in) >= 0) {
+        ++r->line;
+        char *field[FIELDS + 1];
+        int count = split_fields(line, field);
+        if (field[0][0] == '#' || (count == 1 && field[0][0] == '\0')) continue;
+        st = r->head ? read_row(r, field, count) : read_head(r, field, count);
+    }
+    if (st == OK && ferror(in))
+        st = fail(ERR_IO, "%s: cannot be read: %s", r->path, strerror(errno));
+    if (st == OK && !r->head)
+        st = fail(ERR_CONFIG, "%s:%d: the first line must be stage,task,chunk,micro", r->path, 1);
+    free(line); /* getline's own */
+    return st;
+}
+
+static void put_messages_in(TaskList *list, ScheduleShape shape)
+{
+    TaskList full = {0};
+    for (int i = 0; i < list->count; ++i) {
+        Task t = list->task[i];
+        list_add_work(&full, shape, t.kind, t.chunk, t.micro);
+    }
+    mem_free(&list->task);
+    *list = full;
+}
+
+Status file_read(TaskList *list, const char *path, ScheduleShape shape)
+{
+    if (!path || !*path)
+        return fail(ERR_CONFIG, "schedule file: no path; give grid.schedule=file:PATH");
+    FILE *in = fopen(path, "r");
+    if (!in) return fail(ERR_NOINPUT, "%s: cannot be opened: %s", path, strerror(errno));
+    Reader r = {.path = path, .shape = shape, .list = list};
+    Status st = read_lines(&r, in);
+    fclose(in);
+    for (int i = 0; st == OK && !r.messages && i < shape.stages; ++i)
+        put_messages_in(&list[i], shape);
+    return st;
+}

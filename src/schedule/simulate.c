@@ -1,0 +1,273 @@
+/* Plays all lists at once. A stage runs until it waits: for a message, or for a place in a channel. Every channel has one
+ * sender and one taker, and both go through their lists in order, so neither the times nor a dead end depend on which stage
+ * is played first, and a deeper channel never makes a dead end. */
+#include "private.h"
+
+#include <string.h>
+
+typedef struct Channel {
+    int sent, taken; /* messages so far */
+} Channel;
+typedef struct Place { /* one of a channel's `depth`, used in turn */
+    int micro;
+    double there, free; /* when its message arrives; when it was taken */
+} Place;
+
+typedef struct Player {
+    const Schedule *schedule;
+    const TaskCost *cost; /* one a chunk */
+    int depth;
+    Channel *channel;    /* owned: two for each border between chunks, forward and backward */
+    Place *place;        /* owned (channels, depth) */
+    int *at;             /* owned, one a stage: next task */
+    double *clock;       /* owned, one a stage */
+    bool *ready;         /* owned, one a stage: is it in the queue? */
+    int *queue, queued;  /* owned: stages that may be able to go on */
+    ScheduleSpan **span; /* borrowed from the report */
+} Player;
+
+/* Border b is between chunks b and b + 1. */
+static int message_channel(Task t)
+{
+    switch (t.kind) {
+    case TASK_SEND_FORWARD:
+        return 2 * t.chunk;
+    case TASK_RECEIVE_FORWARD:
+        return 2 * (t.chunk - 1);
+    case TASK_SEND_BACKWARD:
+        return 2 * (t.chunk - 1) + 1;
+    default:
+        return 2 * t.chunk + 1;
+    }
+}
+
+static int message_peer(const Schedule *s, Task t)
+{
+    bool next = t.kind == TASK_SEND_FORWARD || t.kind == TASK_RECEIVE_BACKWARD;
+    return (next ? t.chunk + 1 : t.chunk - 1) % s->shape.stages;
+}
+
+static bool is_send(TaskKind kind)
+{
+    return kind == TASK_SEND_FORWARD || kind == TASK_SEND_BACKWARD;
+}
+
+static void player_wake(Player *p, int stage)
+{
+    if (p->ready[stage]) return;
+    p->ready[stage] = true;
+    p->queue[p->queued++] = stage;
+}
+
+static double later(double a, double b)
+{
+    return a > b ? a : b;
+}
+
+static Status fail_mixed(const Player *p, int stage, Task want, int got)
+{
+    char *what = mem_format("takes the oldest message of its channel, and that is of micro %d; "
+                            "stage %d must send in the order in which this stage takes",
+                            got, message_peer(p->schedule, want));
+    Status st = task_fail(p->schedule, stage, p->at[stage], what);
+    mem_free(&what);
+    return st;
+}
+
+/* *moved: false where the stage must wait. */
+static Status play_message(Player *p, int stage, Task t, bool *moved)
+{
+    int number = message_channel(t);
+    Channel *c = &p->channel[number];
+    Place *places = p->place + (size_t)number * (size_t)p->depth;
+    double *clock = &p->clock[stage];
+    if (is_send(t.kind)) {
+        *moved = c->sent - c->taken < p->depth;
+        if (!*moved) return OK;
+        Place *to = &places[c->sent++ % p->depth];
+        *clock = later(*clock, to->free);
+        to->micro = t.micro;
+        to->there = *clock + p->cost[number / 2].message;
+    } else {
+        *moved = c->taken < c->sent;
+        if (!*moved) return OK;
+        Place *from = &places[c->taken % p->depth];
+        if (from->micro != t.micro) return fail_mixed(p, stage, t, from->micro);
+        ++c->taken;
+        from->free = *clock = later(*clock, from->there);
+    }
+    player_wake(p, message_peer(p->schedule, t));
+    return OK;
+}
+
+static double work_cost(const TaskCost *cost, TaskKind kind)
+{
+    if (kind == TASK_FORWARD) return cost->forward;
+    return (kind != TASK_BACKWARD_WEIGHT ? cost->backward_data : 0) +
+           (kind != TASK_BACKWARD_DATA ? cost->backward_weight : 0);
+}
+
+static Status play_stage(Player *p, int stage)
+{
+    const Task *task = p->schedule->task[stage];
+    for (int *at = &p->at[stage]; *at < p->schedule->count[stage]; ++*at) {
+        Task t = task[*at];
+        double start = p->clock[stage];
+        bool moved = true;
+        if (task_is_message(t.kind))
+            TRY(play_message(p, stage, t, &moved));
+        else
+            p->clock[stage] += work_cost(&p->cost[t.chunk], t.kind);
+        if (!moved) return OK;
+        if (p->span) p->span[stage][*at] = (ScheduleSpan){start, p->clock[stage]};
+    }
+    return OK;
+}
+
+/* *done: false at a dead end. */
+static Status play(Player *p, int depth, bool *done)
+{
+    const ScheduleShape shape = p->schedule->shape;
+    size_t channels = 2 * (size_t)(shape_chunks(shape) - 1), stages = (size_t)shape.stages;
+    p->depth = depth;
+    p->place = mem_resize(p->place, (channels * (size_t)depth + 1) * sizeof *p->place);
+    memset(p->place, 0, channels * (size_t)depth * sizeof *p->place);
+    memset(p->channel, 0, channels * sizeof *p->channel);
+    memset(p->at, 0, stages * sizeof *p->at);
+    for (size_t i = 0; i < stages; ++i) p->clock[i] = 0;
+    for (int i = shape.stages - 1; i >= 0; --i) player_wake(p, i);
+    while (p->queued) {
+        int stage = p->queue[--p->queued];
+        p->ready[stage] = false;
+        TRY(play_stage(p, stage));
+    }
+    *done = true;
+    for (int i = 0; i < shape.stages; ++i) *done = *done && p->at[i] == p->schedule->count[i];
+    return OK;
+}
+
+/* Follows who waits for whom, from a stage that waits, until a stage comes back: that one is in the circle. */
+static Status fail_dead_end(const Player *p)
+{
+    const Schedule *s = p->schedule;
+    bool *seen = mem_new((size_t)s->shape.stages * sizeof *seen);
+    int stage = 0;
+    while (p->at[stage] == s->count[stage]) ++stage;
+    while (!seen[stage]) {
+        seen[stage] = true;
+        stage = message_peer(s, s->task[stage][p->at[stage]]);
+    }
+    mem_free(&seen);
+    int peer = message_peer(s, s->task[stage][p->at[stage]]);
+    char a[TASK_TEXT], b[TASK_TEXT];
+    return fail(ERR_CONFIG,
+                "schedule %s: stage %d, %s waits for stage %d, which has come to %s and, by way of "
+                "others or not, waits for stage %d: a dead end",
+                s->name, stage, task_text(s, stage, p->at[stage], a), peer,
+                task_text(s, peer, p->at[peer], b), stage);
+}
+
+/* The smallest depth >= 2 that runs; the player ends with that one played. */
+static Status find_depth(Player *p, int *depth)
+{
+    int low = 2, high = p->schedule->shape.micros > 2 ? p->schedule->shape.micros : 2;
+    bool done;
+    TRY(play(p, low, &done));
+    if (!done && high > low) TRY(play(p, high, &done));
+    if (!done) return fail_dead_end(p);
+    for (++low; p->depth > 2 && low < high;) {
+        int middle = low + (high - low) / 2;
+        TRY(play(p, middle, &done));
+        if (done)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    if (p->depth > 2 && p->depth != high) TRY(play(p, high, &done));
+    *depth = p->depth;
+    return OK;
+}
+
+static void report_fill(ScheduleReport *report, const Player *p)
+{
+    const ScheduleShape shape = p->schedule->shape;
+    double work = 0;
+    for (int i = 0; i < shape.stages; ++i) {
+        report->makespan = later(report->makespan, p->clock[i]);
+        for (int k = 0; k < p->schedule->count[i]; ++k) {
+            Task t = p->schedule->task[i][k];
+            if (!task_is_message(t.kind)) work += work_cost(&p->cost[t.chunk], t.kind);
+        }
+    }
+    double all = report->makespan * shape.stages;
+    report->bubble = all > 0 ? 1 - work / all : 0;
+}
+
+static void player_init(Player *p, const Schedule *s, const TaskCost *cost)
+{
+    size_t stages = (size_t)s->shape.stages, borders = (size_t)shape_chunks(s->shape) - 1;
+    *p = (Player){.schedule = s,
+                  .cost = cost,
+                  .channel = mem_new((2 * borders + 1) * sizeof *p->channel),
+                  .at = mem_new(stages * sizeof *p->at),
+                  .clock = mem_new(stages * sizeof *p->clock),
+                  .ready = mem_new(stages * sizeof *p->ready),
+                  .queue = mem_new(stages * sizeof *p->queue)};
+}
+
+static void player_fini(Player *p)
+{
+    mem_free(&p->channel);
+    mem_free(&p->place);
+    mem_free(&p->at);
+    mem_free(&p->clock);
+    mem_free(&p->ready);
+    mem_free(&p->queue);
+}
+
+/* A NULL at the end, so that they can be freed without the schedule. */
+static ScheduleSpan **spans_new(const Schedule *s)
+{
+    ScheduleSpan **span = mem_new(((size_t)s->shape.stages + 1) * sizeof *span);
+    for (int i = 0; i < s->shape.stages; ++i)
+        span[i] = mem_new((size_t)(s->count[i] + 1) * sizeof *span[i]);
+    return span;
+}
+
+static TaskCost *costs_alike(const Schedule *s)
+{
+    TaskCost *cost = mem_new((size_t)shape_chunks(s->shape) * sizeof *cost);
+    for (int i = 0; i < shape_chunks(s->shape); ++i) cost[i] = (TaskCost){1, 1, 1, 0};
+    return cost;
+}
+
+Status schedule_simulate(const Schedule *schedule, const TaskCost *cost, ScheduleReport *report)
+{
+    int *live = mem_new((size_t)shape_chunks(schedule->shape) * sizeof *live);
+    ScheduleReport r = {.live = live};
+    if (report) *report = (ScheduleReport){0};
+    Status st = schedule_check(schedule, live);
+    if (st == OK) {
+        TaskCost *own = cost ? NULL : costs_alike(schedule);
+        Player p;
+        player_init(&p, schedule, cost ? cost : own);
+        if (report) p.span = r.span = spans_new(schedule);
+        st = find_depth(&p, &r.depth);
+        if (st == OK) report_fill(&r, &p);
+        player_fini(&p);
+        mem_free(&own);
+    }
+    if (st == OK && report)
+        *report = r;
+    else
+        schedule_report_fini(&r);
+    return st;
+}
+
+void schedule_report_fini(ScheduleReport *report)
+{
+    for (ScheduleSpan **span = report->span; span && *span; ++span) mem_free(span);
+    mem_free(&report->span);
+    mem_free(&report->live);
+    *report = (ScheduleReport){0};
+}

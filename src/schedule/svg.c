@@ -1,0 +1,206 @@
+/* The picture as SVG: one row a stage, time to the right, the micro-batch's number in every box that has room for it; later
+ * chunks are paler. Boxes too narrow to see are joined; where the joined ones differ in kind, the box is striped. */
+#include "private.h"
+
+enum {
+    LEFT = 70,    /* px: names of the stages */
+    TOP = 64,     /* title and legend */
+    WIDTH = 1400, /* px of time at most */
+    UNIT = 30,    /* px of the shortest task at most */
+    BOTTOM = 16,
+    DIGIT = 7, /* px of a digit */
+    JOINED = 6 /* px from which on a group of joined boxes is closed */
+};
+typedef enum Look { LOOK_FORWARD, LOOK_BACKWARD, LOOK_WEIGHT, LOOK_MIXED, LOOK_COUNT } Look;
+static const char *const look_class[LOOK_COUNT] = {"f", "b", "w", "m"};
+static const double NARROW = 2.5; /* px: boxes narrower than this are joined */
+
+typedef struct Box {
+    double x0, x1; /* px */
+    Look look;
+    int chunk, micro; /* of the stage; -1: joined */
+} Box;
+
+typedef struct Svg {
+    const Schedule *schedule;
+    const ScheduleReport *report;
+    FILE *out;
+    double scale; /* px a unit of time */
+    int row;      /* px a stage */
+    int y;
+    Box last, group; /* not yet written: done with; may still grow. None where x1 <= x0 */
+} Svg;
+
+static void put_text(FILE *out, const char *text)
+{
+    for (; *text; ++text) switch (*text) {
+        case '<':
+            fputs("&lt;", out);
+            break;
+        case '>':
+            fputs("&gt;", out);
+            break;
+        case '&':
+            fputs("&amp;", out);
+            break;
+        case '"':
+            fputs("&quot;", out);
+            break;
+        default:
+            fputc(*text, out);
+        }
+}
+
+static Look look_of(TaskKind kind)
+{
+    return kind == TASK_FORWARD           ? LOOK_FORWARD
+           : kind == TASK_BACKWARD_WEIGHT ? LOOK_WEIGHT
+                                          : LOOK_BACKWARD;
+}
+
+/* Later chunks paler, down to 0.4. */
+static double opacity(const Svg *s, int chunk)
+{
+    int chunks = s->schedule->shape.chunks;
+    return chunk <= 0 ? 1 : 1 - 0.6 * chunk / (chunks - 1);
+}
+
+static void box_write(const Svg *s, Box b)
+{
+    if (b.x1 <= b.x0) return;
+    double width = b.x1 - b.x0, gap = b.micro >= 0 && width > 8 ? 1 : 0;
+    fprintf(s->out, "<rect class=\"%s\" x=\"%.1f\" y=\"%d\" width=\"%.1f\" height=\"%d\"",
+            look_class[b.look], b.x0, s->y, width - gap, s->row - (s->row > 8 ? 2 : 1));
+    if (b.chunk > 0) fprintf(s->out, " fill-opacity=\"%.2f\"", opacity(s, b.chunk));
+    fputs("/>\n", s->out);
+    int digits = snprintf(NULL, 0, "%d", b.micro);
+    if (b.micro >= 0 && s->row >= 14 && width >= DIGIT * digits + 4)
+        fprintf(s->out, "<text class=\"n\" x=\"%.1f\" y=\"%d\">%d</text>\n", (b.x0 + b.x1) / 2,
+                s->y + s->row / 2 + 3, b.micro);
+}
+
+static bool boxes_touch(Box left, Box right)
+{
+    return right.x0 - left.x1 < 0.5;
+}
+
+static bool boxes_alike(Box a, Box b)
+{
+    return a.look == b.look && a.chunk == b.chunk;
+}
+
+static bool box_is_narrow(Box b)
+{
+    return b.x1 - b.x0 < NARROW;
+}
+
+/* Writes the box before, unless this one goes on where it ends and as it looks. */
+static void group_close(Svg *s)
+{
+    Box group = s->group;
+    bool joined = group.micro < 0 && s->last.micro < 0;
+    if (joined && boxes_touch(s->last, group) && boxes_alike(s->last, group)) {
+        s->last.x1 = group.x1;
+        return;
+    }
+    box_write(s, s->last);
+    s->last = group;
+}
+
+/* Narrow boxes that touch are joined into groups of about JOINED px, so that a change of pace still shows. */
+static void box_add(Svg *s, Box next)
+{
+    Box *group = &s->group;
+    bool open = group->x1 > group->x0 && group->x1 - group->x0 < JOINED &&
+                (group->micro < 0 || box_is_narrow(*group));
+    if (!open || !box_is_narrow(next) || !boxes_touch(*group, next)) {
+        group_close(s);
+        *group = next;
+        return;
+    }
+    if (group->look != next.look) {
+        group->look = LOOK_MIXED;
+        group->chunk = -1;
+    }
+    group->micro = -1;
+    group->x1 = next.x1;
+}
+
+static void row_end(Svg *s)
+{
+    group_close(s);
+    box_write(s, s->last);
+    s->group = s->last = (Box){0};
+}
+
+static void put_stage(Svg *s, int stage)
+{
+    const ScheduleShape shape = s->schedule->shape;
+    s->y = TOP + stage * s->row;
+    if (s->row >= 14 || stage % 8 == 0)
+        fprintf(s->out, "<text class=\"s\" x=\"%d\" y=\"%d\">stage %d</text>\n", LEFT - 8,
+                s->y + s->row / 2 + 3, stage);
+    for (int k = 0; k < s->schedule->count[stage]; ++k) {
+        Task t = s->schedule->task[stage][k];
+        ScheduleSpan span = s->report->span[stage][k];
+        if (task_is_message(t.kind)) continue;
+        box_add(s, (Box){LEFT + span.start * s->scale, LEFT + span.end * s->scale, look_of(t.kind),
+                         t.chunk / shape.stages, t.micro});
+    }
+    row_end(s);
+}
+
+static void put_legend(const Svg *s)
+{
+    static const char *const name[LOOK_COUNT] = {"forward", "backward", "weights",
+                                                 "several, too narrow to show apart"};
+    for (int i = 0, x = LEFT; i < LOOK_COUNT; ++i) {
+        if (i == LOOK_WEIGHT && !s->schedule->split) continue;
+        const char *text = i == LOOK_BACKWARD && s->schedule->split ? "backward, data" : name[i];
+        fprintf(s->out, "<rect class=\"%s\" x=\"%d\" y=\"36\" width=\"14\" height=\"14\"/>\n",
+                look_class[i], x);
+        fprintf(s->out, "<text x=\"%d\" y=\"47\">%s</text>\n", x + 20, text);
+        x += 20 + 120;
+    }
+}
+
+static void put_head(const Svg *s, double width, int height)
+{
+    const ScheduleShape shape = s->schedule->shape;
+    fprintf(s->out,
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%.0f\" height=\"%d\" "
+            "viewBox=\"0 0 %.0f %d\">\n",
+            width, height, width, height);
+    fputs("<style>text{font:12px sans-serif;fill:#222}.n{font-size:11px;text-anchor:middle}"
+          ".s{text-anchor:end}.t{font-weight:bold}.f{fill:#7fb2e5}.b{fill:#f2a65e}.w{fill:#8ccf8c}."
+          "m{fill:url(#m)}"
+          "</style>\n"
+          "<defs><pattern id=\"m\" width=\"6\" height=\"6\" patternUnits=\"userSpaceOnUse\" "
+          "patternTransform=\"rotate(45)\"><rect width=\"6\" height=\"6\" fill=\"#f2a65e\"/>"
+          "<rect width=\"3\" height=\"6\" fill=\"#7fb2e5\"/></pattern></defs>\n"
+          "<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n",
+          s->out);
+    fprintf(s->out, "<text class=\"t\" x=\"%d\" y=\"22\">", LEFT);
+    put_text(s->out, s->schedule->name);
+    fprintf(s->out, ": %d stages x %d chunks, %d micro-batches; bubble %.1f %%</text>\n",
+            shape.stages, shape.chunks, shape.micros, 100 * s->report->bubble);
+}
+
+void schedule_svg(const Schedule *schedule, const ScheduleReport *report, FILE *out)
+{
+    Svg s = {.schedule = schedule, .report = report, .out = out};
+    int stages = schedule->shape.stages;
+    double shortest = shortest_work(schedule, report), span = report->makespan;
+    s.row = stages <= 32 ? 22 : stages <= 128 ? 14 : 4;
+    s.scale = span > 0 ? WIDTH / span : 1;
+    if (shortest > 0 && s.scale > UNIT / shortest) s.scale = UNIT / shortest;
+    double width = LEFT + span * s.scale + BOTTOM;
+    if (width < 760) width = 760; /* the title and the legend */
+    put_head(&s, width, TOP + stages * s.row + BOTTOM);
+    put_legend(&s);
+    for (int i = 0; i < stages; ++i) put_stage(&s, i);
+    fprintf(out,
+            "<rect x=\"%d\" y=\"%d\" width=\"%.1f\" height=\"%d\" fill=\"none\" "
+            "stroke=\"#bbb\"/>\n</svg>\n",
+            LEFT, TOP, span * s.scale, stages * s.row);
+}

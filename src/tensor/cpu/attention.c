@@ -1,0 +1,194 @@
+/* attention, causal. Forward keeps one log-sum-exp a query; backward computes the probabilities again, tile by tile.
+ * An item of work is one head's tile of queries, or a whole head where there are enough of them in backward: each item
+ * is computed by one thread in a fixed order, so that any number of threads gives the same bits. Sums into dk and dv
+ * run in the same order either way. */
+#include "view.h"
+
+#include <math.h>
+#include <omp.h>
+#include <string.h>
+
+enum { ROTARY_BASE = 10000, HEADS_A_THREAD = 4 };
+
+typedef struct Attention {
+    int64_t samples, length, heads, width, tiles;
+    int64_t scratch; /* floats a thread */
+    int threads;
+    float *cosine, *sine; /* owned, [length][width / 2]; NULL without rotary */
+} Attention;
+
+typedef struct AttentionTask {
+    const Attention *a;
+    const OpRun *run;
+    void (*body)(const struct AttentionTask *t, int64_t item, float *scratch);
+    int64_t items;
+} AttentionTask;
+
+/* Angles of the positions (Su et al. 2021): pair i of a head turns by position * base^(-2 i / width). */
+static void angles_new(Attention *a)
+{
+    int64_t half = a->width / 2;
+    a->cosine = mem_new((size_t)(a->length * half) * sizeof *a->cosine);
+    a->sine = mem_new((size_t)(a->length * half) * sizeof *a->sine);
+    for (int64_t i = 0; i < half; ++i) {
+        double speed = pow(ROTARY_BASE, -2.0 * (double)i / (double)a->width);
+        for (int64_t t = 0; t < a->length; ++t) {
+            a->cosine[t * half + i] = (float)cos((double)t * speed);
+            a->sine[t * half + i] = (float)sin((double)t * speed);
+        }
+    }
+}
+
+static Status attention_check(const OpSpec *s)
+{
+    char a[64], b[64];
+    Shape x = s->x[0].shape, y = s->y.shape;
+    bool fits = x.ndim == 3 && y.ndim == 3 && x.dim[0] == y.dim[0] && x.dim[1] == y.dim[1] &&
+                x.dim[2] == 3 * y.dim[2] && s->heads > 0 && y.dim[2] % s->heads == 0;
+    if (!fits)
+        return fail(ERR_CONFIG, "attention: input %s, output %s and %d heads do not fit",
+                    shape_text(x, a), shape_text(y, b), s->heads);
+    if (s->rotary && y.dim[2] / s->heads % 2 != 0)
+        return fail(ERR_CONFIG, "attention: rotary needs heads of an even width, got %lld",
+                    (long long)(y.dim[2] / s->heads));
+    return OK;
+}
+
+static void plan_sizes(Op *op, const Attention *a)
+{
+    double pairs =
+        (double)(a->samples * a->heads) * (double)a->length * (double)(a->length + 1) / 2;
+    op->saved_bytes = (size_t)(a->samples * a->heads * a->length) * sizeof(float);
+    op->workspace_bytes = (size_t)(a->threads * a->scratch) * sizeof(float);
+    op->needs_x[0] = op->needs_y = true;
+    op->flops_forward = 4.0 * pairs * (double)a->width;
+    op->flops_backward = 2.5 * op->flops_forward;
+}
+
+static Status attention_plan(Op *op, Desc wish[OP_INPUTS])
+{
+    OpSpec *s = &op->spec;
+    TRY(attention_check(s));
+    wish[0] = layout_plain(s->x[0]);
+    s->y = desc_plain(s->y.shape, DTYPE_F32);
+    Attention *a = op->impl = mem_new(sizeof *a);
+    a->samples = s->y.shape.dim[0];
+    a->length = s->y.shape.dim[1];
+    a->heads = s->heads;
+    a->width = s->y.shape.dim[2] / s->heads;
+    a->tiles = (a->length + ATTENTION_TILE - 1) / ATTENTION_TILE;
+    a->scratch = attention_scratch(a->width);
+    a->threads = op->backend->options.threads;
+    if (s->rotary) angles_new(a);
+    plan_sizes(op, a);
+    return OK;
+}
+
+static void attention_free(Op *op)
+{
+    Attention *a = op->impl;
+    if (!a) return;
+    mem_free(&a->cosine);
+    mem_free(&a->sine);
+    mem_free(&op->impl);
+}
+
+static AttentionHead head_at(const AttentionTask *t, int64_t sample, int64_t head)
+{
+    const Attention *a = t->a;
+    const OpRun *run = t->run;
+    const int64_t c = a->heads * a->width, at = head * a->width;
+    const int64_t x_at = sample * a->length * 3 * c + at, y_at = sample * a->length * c + at;
+    const float *x = (const float *)run->x[0] + x_at;
+    float *dx = run->dx[0] ? (float *)run->dx[0] + x_at : NULL;
+    return (AttentionHead){.q = x,
+                           .k = x + c,
+                           .v = x + 2 * c,
+                           .dq = dx,
+                           .dk = dx ? dx + c : NULL,
+                           .dv = dx ? dx + 2 * c : NULL,
+                           .y = (float *)run->y + y_at,
+                           .dy = run->dy ? (const float *)run->dy + y_at : NULL,
+                           .lse = (float *)run->saved + (sample * a->heads + head) * a->length,
+                           .cosine = a->cosine,
+                           .sine = a->sine,
+                           .stride = 3 * c,
+                           .y_stride = c,
+                           .length = a->length,
+                           .width = a->width,
+                           .scale = 1.0f / sqrtf((float)a->width)};
+}
+
+/* Items go to whoever is free: which thread computes one changes nothing. */
+static void attention_run(const AttentionTask *t)
+{
+#pragma omp parallel for schedule(dynamic) num_threads(t->a->threads) if (t->a->threads > 1)
+    for (int64_t i = 0; i < t->items; ++i)
+        t->body(t, i, (float *)t->run->workspace + omp_get_thread_num() * t->a->scratch);
+}
+
+static void forward_item(const AttentionTask *t, int64_t item, float *scratch)
+{
+    const Attention *a = t->a;
+    int64_t tile = a->tiles - 1 - item % a->tiles; /* the longest first */
+    AttentionHead h = head_at(t, item / a->tiles / a->heads, item / a->tiles % a->heads);
+    simd_table()->attention_forward(&h, tile, scratch);
+}
+
+/* The output of padded samples; they come last. */
+static void zero_samples(const Attention *a, const OpRun *run, void *out, int64_t width)
+{
+    size_t sample = (size_t)(a->length * width) * sizeof(float);
+    memset((char *)out + (size_t)run->rows * sample, 0, (size_t)(a->samples - run->rows) * sample);
+}
+
+static void attention_forward(Op *op, const OpRun *run)
+{
+    const Attention *a = op->impl;
+    attention_run(&(AttentionTask){a, run, forward_item, run->rows * a->heads * a->tiles});
+    zero_samples(a, run, run->y, a->heads * a->width);
+}
+
+static void head_item(const AttentionTask *t, int64_t item, float *scratch)
+{
+    AttentionHead h = head_at(t, item / t->a->heads, item % t->a->heads);
+    simd_table()->attention_grad(&h, scratch);
+}
+
+static void queries_item(const AttentionTask *t, int64_t item, float *scratch)
+{
+    const Attention *a = t->a;
+    int64_t tile = a->tiles - 1 - item % a->tiles;
+    AttentionHead h = head_at(t, item / a->tiles / a->heads, item / a->tiles % a->heads);
+    simd_table()->attention_grad_queries(&h, tile, scratch);
+}
+
+static void keys_item(const AttentionTask *t, int64_t item, float *scratch)
+{
+    const Attention *a = t->a;
+    AttentionHead h = head_at(t, item / a->tiles / a->heads, item / a->tiles % a->heads);
+    simd_table()->attention_grad_keys(&h, item % a->tiles, scratch);
+}
+
+/* Whole heads where the threads share them out well; else by tiles, which computes the scores twice. */
+static void attention_backward_data(Op *op, const OpRun *run)
+{
+    const Attention *a = op->impl;
+    int64_t heads = run->rows * a->heads;
+    if (!run->dx[0]) return;
+    if (heads % a->threads == 0 || heads >= HEADS_A_THREAD * a->threads) {
+        attention_run(&(AttentionTask){a, run, head_item, heads});
+    } else {
+        attention_run(&(AttentionTask){a, run, queries_item, heads * a->tiles});
+        attention_run(&(AttentionTask){a, run, keys_item, heads * a->tiles});
+    }
+    zero_samples(a, run, run->dx[0], 3 * a->heads * a->width);
+}
+
+const OpTable cpu_attention = {
+    .name = "attention",
+    .plan = attention_plan,
+    .forward = attention_forward,
+    .backward_data = attention_backward_data,
+    .free = attention_free,
+};

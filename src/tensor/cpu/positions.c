@@ -1,0 +1,85 @@
+/* positions: adds row t of a table to place t of every sequence. Its gradient sums the samples in order, each row of the
+ * table by one thread; rows beyond the sequences' length get 0. */
+#include "view.h"
+
+#include <string.h>
+
+typedef struct Positions {
+    int64_t samples, length, rows, width; /* rows: of the table */
+} Positions;
+
+typedef struct PositionsTask {
+    const Positions *p;
+    const OpRun *run;
+} PositionsTask;
+
+static Status positions_plan(Op *op, Desc wish[OP_INPUTS])
+{
+    char a[64], b[64];
+    OpSpec *s = &op->spec;
+    Shape x = s->x[0].shape, w = s->w[0];
+    if (x.ndim != 3 || w.ndim != 2 || w.dim[1] != x.dim[2] || w.dim[0] < x.dim[1])
+        return fail(ERR_CONFIG, "positions: a table of shape %s does not fit an input of shape %s",
+                    shape_text(w, a), shape_text(x, b));
+    wish[0] = s->y = layout_plain(s->x[0]);
+    Positions *p = op->impl = mem_new(sizeof *p);
+    *p = (Positions){x.dim[0], x.dim[1], w.dim[0], w.dim[1]};
+    op->w_elements[0] = p->rows * p->width;
+    op->y_inplace = true;
+    op->dx_alias[0] = true;
+    return OK;
+}
+
+static void impl_free(Op *op)
+{
+    mem_free(&op->impl);
+}
+
+static void forward_body(const void *task, int64_t begin, int64_t end)
+{
+    const PositionsTask *t = task;
+    const Positions *p = t->p;
+    for (int64_t i = begin; i < end; ++i) {
+        float *y = (float *)t->run->y + i * p->width;
+        if (i < t->run->rows * p->length)
+            simd_table()->add_act(ACT_NONE, y, (const float *)t->run->x[0] + i * p->width,
+                                  t->run->w[0] + i % p->length * p->width, p->width);
+        else
+            memset(y, 0, (size_t)p->width * sizeof *y);
+    }
+}
+
+static void positions_forward(Op *op, const OpRun *run)
+{
+    PositionsTask t = {op->impl, run};
+    int64_t places = t.p->samples * t.p->length;
+    work_run(forward_body, &t, places, places * t.p->width);
+}
+
+static void sum_body(const void *task, int64_t begin, int64_t end)
+{
+    const PositionsTask *t = task;
+    const Positions *p = t->p;
+    for (int64_t i = begin; i < end; ++i) {
+        float *dw = t->run->dw[0] + i * p->width;
+        memset(dw, 0, (size_t)p->width * sizeof *dw);
+        for (int64_t n = 0; i < p->length && n < t->run->rows; ++n)
+            simd_table()->add_act(ACT_NONE, dw, dw,
+                                  (const float *)t->run->dy + (n * p->length + i) * p->width,
+                                  p->width);
+    }
+}
+
+static void positions_backward_weight(Op *op, const OpRun *run)
+{
+    PositionsTask t = {op->impl, run};
+    work_run(sum_body, &t, t.p->rows, (t.p->samples * t.p->length + t.p->rows) * t.p->width);
+}
+
+const OpTable cpu_positions = {
+    .name = "positions",
+    .plan = positions_plan,
+    .forward = positions_forward,
+    .backward_weight = positions_backward_weight,
+    .free = impl_free,
+};

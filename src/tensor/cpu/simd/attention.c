@@ -1,0 +1,460 @@
+/* Causal attention of one head, tile by tile, fp32 (Dao et al. 2022, "FlashAttention"): a tile of queries meets the tiles
+ * of keys up to its own with a running maximum and sum. Scores lie transposed, [key][query]: a vector holds neighbouring
+ * queries, so maxima and sums need no step across lanes, and keys and values are read as they lie. All products go
+ * through one register-blocked kernel, out[m][n] (+)= sum over k of a(m,k) b[k][n].
+ *
+ * Tiles are padded with zeros to 16 rows and 16 columns. A tile of keys is joined in order of the tiles of queries and
+ * the other way round, whoever calls: the bits do not depend on how the work is cut. */
+#include "vector.h"
+
+enum {
+    TILE = ATTENTION_TILE,
+    GROUP = SIMD_LANES,          /* rows that the diagonal is followed in */
+    ROWS = 4,                    /* of the register block */
+    AHEAD = 16,                  /* rows fetched ahead of their use */
+    WIDE = VECTOR == 16 ? 4 : 2, /* vectors of the register block */
+};
+
+/* out[m][n] = or += a(m,k) b[k][n], m a multiple of ROWS, n of 16. a(m,k) = a[m * a_row + k * a_col]. */
+typedef struct Product {
+    float *out;
+    const float *a, *b;
+    int64_t out_row, a_row, a_col, b_row;
+    int64_t m, n, k;
+    bool add;
+} Product;
+
+SIMD_INLINE void block(const Product *p, int64_t row, int64_t col, const int vectors)
+{
+    Vf sum[ROWS][WIDE] = {{{0}}};
+    const float *a = p->a + row * p->a_row, *b = p->b + col;
+    const int64_t a_row = p->a_row, a_col = p->a_col, b_row = p->b_row, depth = p->k;
+    for (int64_t k = 0; k < depth; ++k, a += a_col, b += b_row) {
+        Vf right[WIDE];
+#pragma GCC unroll 4
+        for (int v = 0; v < vectors; ++v) VECTOR_LOAD(right[v], b + v * VECTOR);
+#pragma GCC unroll 4
+        for (int r = 0; r < ROWS; ++r) {
+            Vf left = (Vf){0} + a[r * a_row];
+#pragma GCC unroll 4
+            for (int v = 0; v < vectors; ++v) sum[r][v] += left * right[v];
+        }
+    }
+    float *out = p->out + row * p->out_row + col;
+#pragma GCC unroll 4
+    for (int r = 0; r < ROWS; ++r)
+#pragma GCC unroll 4
+        for (int v = 0; v < vectors; ++v) {
+            float *to = out + r * p->out_row + v * VECTOR;
+            Vf old = {0};
+            if (p->add) VECTOR_LOAD(old, to);
+            old += sum[r][v];
+            VECTOR_STORE(to, old);
+        }
+}
+
+static void multiply(const Product *p)
+{
+    int64_t col = 0;
+    for (; col + WIDE * VECTOR <= p->n; col += WIDE * VECTOR)
+        for (int64_t row = 0; row < p->m; row += ROWS) block(p, row, col, WIDE);
+    const int64_t left = (p->n - col) / VECTOR;
+    for (int64_t row = 0; left && row < p->m; row += ROWS) switch (left) {
+        case 1:
+            block(p, row, col, 1);
+            break;
+        case 2:
+            block(p, row, col, 2);
+            break;
+        default:
+            block(p, row, col, WIDE == 4 ? 3 : 1);
+        }
+}
+
+/* The scratch of one thread, cut up. Tiles of rows are [TILE][wide], those with _t [wide][TILE]; p and ds are
+ * [key][query]; the last four a number per query. */
+typedef struct Work {
+    float *q, *dy, *k, *v, *sum, *rows, *q_t, *dy_t, *p, *ds, *top, *total, *shrink, *delta;
+    int64_t width, wide;   /* of a head; padded to 16 */
+    int64_t queries, keys; /* real rows of this pair of tiles */
+    bool diagonal;
+} Work;
+
+SIMD_INLINE int64_t padded(int64_t n)
+{
+    return (n + GROUP - 1) / GROUP * GROUP;
+}
+
+static Work work_of(const AttentionHead *h, float *scratch)
+{
+    Work w = {.width = h->width, .wide = padded(h->width)};
+    float **const tiles[] = {&w.q, &w.dy, &w.k, &w.v, &w.sum, &w.rows, &w.q_t, &w.dy_t};
+    for (size_t i = 0; i < sizeof tiles / sizeof *tiles; ++i, scratch += TILE * w.wide)
+        *tiles[i] = scratch;
+    w.p = scratch;
+    w.ds = w.p + TILE * TILE;
+    w.top = w.ds + TILE * TILE;
+    w.total = w.top + TILE;
+    w.shrink = w.total + TILE;
+    w.delta = w.shrink + TILE;
+    return w;
+}
+
+SIMD_INLINE int64_t rows_of(const AttentionHead *h, int64_t tile)
+{
+    int64_t left = h->length - tile * TILE;
+    return left < TILE ? left : TILE;
+}
+
+/* One row turned by its position's angles: pairs (i, i + width / 2). sign -1 turns back. */
+SIMD_INLINE void turn(const AttentionHead *h, float *row, int64_t at, float sign)
+{
+    const int64_t half = h->width / 2;
+    const float *restrict c = h->cosine + at * half, *restrict s = h->sine + at * half;
+    float *restrict low = row, *restrict high = row + half;
+#pragma omp simd
+    for (int64_t i = 0; i < half; ++i) {
+        float a = low[i], b = high[i], t = sign * s[i];
+        low[i] = fused(a, c[i], -(b * t));
+        high[i] = fused(b, c[i], a * t);
+    }
+}
+
+/* Rows of one head are short and far apart: no hardware fetches them ahead. */
+SIMD_INLINE void fetch(const float *rows, int64_t stride, int64_t row, int64_t end, int64_t width)
+{
+    const float *ahead = rows + (row + AHEAD) * stride;
+    for (int64_t i = 0; row + AHEAD < end && i < width; i += SIMD_LANES)
+        __builtin_prefetch(ahead + i);
+}
+
+/* A tile of rows, `stride` apart from `from` on, scaled and, with `turned`, turned; zero beyond its real rows. */
+static void load(const AttentionHead *h, const float *from, int64_t stride, int64_t tile,
+                 bool turned, float scale, float *to)
+{
+    const int64_t real = rows_of(h, tile), width = h->width, wide = padded(width);
+    for (int64_t r = 0; r < padded(real); ++r, to += wide) {
+        const float *row = from + (tile * TILE + r) * stride;
+        fetch(from, stride, tile * TILE + r, h->length, width);
+        int64_t n = r < real ? width : 0;
+#pragma omp simd
+        for (int64_t i = 0; i < n; ++i) to[i] = scale * row[i];
+        for (int64_t i = n; i < wide; ++i) to[i] = 0.0f;
+        if (turned && r < real) turn(h, to, tile * TILE + r, 1.0f);
+    }
+}
+
+/* Rows where they are. */
+typedef struct Rows {
+    const float *at;
+    int64_t stride;
+} Rows;
+
+/* A tile of rows that is read once, row by row: as it lies, if it may be, else loaded into `copy`. */
+static Rows rows_at(const AttentionHead *h, const float *from, int64_t tile, bool turned,
+                    float *copy)
+{
+    if (!turned && rows_of(h, tile) == TILE)
+        return (Rows){from + tile * TILE * h->stride, h->stride};
+    load(h, from, h->stride, tile, turned, 1.0f, copy);
+    return (Rows){copy, padded(h->width)};
+}
+
+/* to[wide][TILE] = from[rows][wide] transposed, four by four. */
+static void transpose(const float *from, int64_t rows, int64_t wide, float *to)
+{
+    for (int64_t r = 0; r < rows; r += 4)
+        for (int64_t c = 0; c < wide; c += 4) {
+            const float *f = from + r * wide + c;
+            float *t = to + c * TILE + r;
+#if defined(__SSE2__)
+            __m128 a = _mm_loadu_ps(f), b = _mm_loadu_ps(f + wide);
+            __m128 d = _mm_loadu_ps(f + 2 * wide), e = _mm_loadu_ps(f + 3 * wide);
+            _MM_TRANSPOSE4_PS(a, b, d, e);
+            _mm_storeu_ps(t, a);
+            _mm_storeu_ps(t + TILE, b);
+            _mm_storeu_ps(t + 2 * TILE, d);
+            _mm_storeu_ps(t + 3 * TILE, e);
+#else
+            for (int i = 0; i < 4; ++i)
+                for (int j = 0; j < 4; ++j) t[j * TILE + i] = f[i * wide + j];
+#endif
+        }
+}
+
+/* ---- the three kinds of product of a pair of tiles; on the diagonal only what lies below it ---- */
+
+/* out[key][query] = sum over the width of rows[key] columns[][query]. */
+static void scores(const Work *w, Rows rows, const float *columns, float *out)
+{
+    const int64_t n = padded(w->queries), m = padded(w->keys), step = w->diagonal ? GROUP : m;
+    for (int64_t r = 0; r < m; r += step) {
+        int64_t first = w->diagonal ? r : 0;
+        multiply(&(Product){.out = out + r * TILE + first,
+                            .a = rows.at + r * rows.stride,
+                            .b = columns + first,
+                            .out_row = TILE,
+                            .a_row = rows.stride,
+                            .a_col = 1,
+                            .b_row = TILE,
+                            .m = step,
+                            .n = n - first,
+                            .k = w->width});
+    }
+}
+
+/* out[key][] (+)= sum over queries of p[key][query] rows[query][]; out's rows are out_row apart. */
+static void sum_queries(const Work *w, const float *p, const float *rows, float *out,
+                        int64_t out_row, bool add)
+{
+    const int64_t n = padded(w->queries), m = padded(w->keys), step = w->diagonal ? GROUP : m;
+    for (int64_t r = 0; r < m; r += step) {
+        int64_t first = w->diagonal ? r : 0;
+        multiply(&(Product){.out = out + r * out_row,
+                            .a = p + r * TILE + first,
+                            .b = rows + first * w->wide,
+                            .out_row = out_row,
+                            .a_row = TILE,
+                            .a_col = 1,
+                            .b_row = w->wide,
+                            .m = step,
+                            .n = w->wide,
+                            .k = n - first,
+                            .add = add});
+    }
+}
+
+/* out[query][] (+)= sum over keys of p[key][query] rows[key][]. */
+static void sum_keys(const Work *w, const float *p, const float *rows, float *out, bool add)
+{
+    const int64_t m = padded(w->queries), n = padded(w->keys), step = w->diagonal ? GROUP : m;
+    for (int64_t r = 0; r < m; r += step)
+        multiply(&(Product){.out = out + r * w->wide,
+                            .a = p + r,
+                            .b = rows,
+                            .out_row = w->wide,
+                            .a_row = 1,
+                            .a_col = TILE,
+                            .b_row = w->wide,
+                            .m = step,
+                            .n = w->wide,
+                            .k = w->diagonal ? r + GROUP : n,
+                            .add = add});
+}
+
+/* ---- forward ---- */
+
+/* The first column that row `key` of p has; the group of the diagonal itself is masked by hand. */
+SIMD_INLINE int64_t first_query(const Work *w, int64_t key)
+{
+    return w->diagonal ? key / GROUP * GROUP : 0;
+}
+
+static void mask(const Work *w)
+{
+    for (int64_t key = 0; w->diagonal && key < padded(w->keys); ++key)
+        for (int64_t q = first_query(w, key); q < key; ++q) w->p[key * TILE + q] = -INFINITY;
+}
+
+/* Scores in p become exponentials around the new maximum; total and shrink follow. */
+static void soften(const Work *w)
+{
+    const int64_t m = padded(w->keys), n = padded(w->queries);
+    float *restrict top = w->top, *restrict total = w->total, *restrict shrink = w->shrink;
+    memcpy(shrink, top, (size_t)n * sizeof *top);
+    for (int64_t key = 0; key < m; ++key) {
+        const float *restrict row = w->p + key * TILE;
+#pragma omp simd
+        for (int64_t q = first_query(w, key); q < n; ++q)
+            top[q] = row[q] > top[q] ? row[q] : top[q];
+    }
+#pragma omp simd
+    for (int64_t q = 0; q < n; ++q) {
+        shrink[q] = exp_fast(shrink[q] - top[q]);
+        total[q] *= shrink[q];
+    }
+    for (int64_t key = 0; key < m; ++key) {
+        float *restrict row = w->p + key * TILE;
+#pragma omp simd
+        for (int64_t q = first_query(w, key); q < n; ++q) {
+            float e = exp_fast(row[q] - top[q]);
+            row[q] = e;
+            total[q] += e;
+        }
+    }
+}
+
+static void scale_rows(const Work *w, float *rows, const float *by)
+{
+    for (int64_t q = 0; q < w->queries; ++q)
+#pragma omp simd
+        for (int64_t i = 0; i < w->wide; ++i) rows[q * w->wide + i] *= by[q];
+}
+
+/* Starts a tile of queries: q, turned and scaled, and its transpose. */
+static void take_queries(const AttentionHead *h, Work *w, int64_t tile)
+{
+    w->queries = rows_of(h, tile);
+    load(h, h->q, h->stride, tile, h->cosine, h->scale, w->q);
+    transpose(w->q, padded(w->queries), w->wide, w->q_t);
+}
+
+/* The pair is this tile of keys with the queries taken. */
+static void take_keys(const AttentionHead *h, Work *w, int64_t tile, bool diagonal)
+{
+    w->keys = rows_of(h, tile);
+    w->diagonal = diagonal;
+}
+
+void SIMD_NAME(attention_forward)(const AttentionHead *h, int64_t tile, float *scratch)
+{
+    Work w = work_of(h, scratch);
+    take_queries(h, &w, tile);
+    for (int64_t q = 0; q < TILE; ++q) {
+        w.top[q] = -INFINITY;
+        w.total[q] = 0.0f;
+    }
+    for (int64_t j = 0; j <= tile; ++j) {
+        take_keys(h, &w, j, j == tile);
+        load(h, h->v, h->stride, j, false, 1.0f, w.v);
+        scores(&w, rows_at(h, h->k, j, h->cosine, w.k), w.q_t, w.p);
+        mask(&w);
+        soften(&w);
+        if (j > 0) scale_rows(&w, w.sum, w.shrink);
+        sum_keys(&w, w.p, w.v, w.sum, j > 0);
+    }
+    for (int64_t q = 0; q < w.queries; ++q) {
+        int64_t at = tile * TILE + q;
+        const float by = 1.0f / w.total[q];
+        h->lse[at] = w.top[q] + logf(w.total[q]);
+#pragma omp simd
+        for (int64_t i = 0; i < h->width; ++i)
+            h->y[at * h->y_stride + i] = w.sum[q * w.wide + i] * by;
+    }
+}
+
+/* ---- backward ---- */
+
+/* Starts a tile of queries for the gradient: dy and its transpose, delta = sum of dy y. */
+static void take_gradient(const AttentionHead *h, Work *w, int64_t tile)
+{
+    take_queries(h, w, tile);
+    load(h, h->dy, h->y_stride, tile, NULL, 1.0f, w->dy);
+    transpose(w->dy, padded(w->queries), w->wide, w->dy_t);
+    for (int64_t q = 0; q < padded(w->queries); ++q) {
+        int64_t at = tile * TILE + q;
+        float sum = 0.0f;
+        w->delta[q] = 0.0f;
+        w->top[q] = INFINITY; /* beyond the end every probability is 0 */
+        if (q >= w->queries) continue;
+#pragma omp simd reduction(+ : sum)
+        for (int64_t i = 0; i < h->width; ++i)
+            sum += h->dy[at * h->y_stride + i] * h->y[at * h->y_stride + i];
+        w->delta[q] = sum;
+        w->top[q] = h->lse[at];
+    }
+}
+
+/* The pair's probabilities (p) and gradients of its scores (ds), both from what forward kept. */
+static void probabilities(const Work *w, Rows k, Rows v)
+{
+    const int64_t m = padded(w->keys), n = padded(w->queries);
+    const float *restrict lse = w->top, *restrict delta = w->delta;
+    scores(w, k, w->q_t, w->p);
+    scores(w, v, w->dy_t, w->ds);
+    mask(w);
+    for (int64_t key = 0; key < m; ++key) {
+        float *restrict p = w->p + key * TILE, *restrict ds = w->ds + key * TILE;
+#pragma omp simd
+        for (int64_t q = first_query(w, key); q < n; ++q) {
+            float e = exp_fast(p[q] - lse[q]);
+            p[q] = e;
+            ds[q] = e * (ds[q] - delta[q]);
+        }
+    }
+}
+
+/* The tile's rows of `to` = or += sum over queries of p rows, at once where tiles and rows are full. */
+static void put_keys(const AttentionHead *h, const Work *w, int64_t tile, const float *p,
+                     const float *rows, float *to)
+{
+    const bool add = !w->diagonal; /* the first share is the diagonal's */
+    to += tile * TILE * h->stride;
+    if (w->keys == TILE && w->wide == w->width) {
+        sum_queries(w, p, rows, to, h->stride, add);
+        return;
+    }
+    sum_queries(w, p, rows, w->rows, w->wide, false);
+    for (int64_t r = 0; r < w->keys; ++r) {
+        float *restrict row = to + r * h->stride;
+        const float *restrict from = w->rows + r * w->wide;
+#pragma omp simd
+        for (int64_t i = 0; i < h->width; ++i) row[i] = add ? row[i] + from[i] : from[i];
+    }
+}
+
+/* dk and dv of tile j get their share of this tile of queries. */
+static void grad_keys(const AttentionHead *h, const Work *w, int64_t j)
+{
+    put_keys(h, w, j, w->p, w->dy, h->dv);
+    put_keys(h, w, j, w->ds, w->q, h->dk);
+}
+
+static void finish_keys(const AttentionHead *h, int64_t tile)
+{
+    for (int64_t r = 0; h->cosine && r < rows_of(h, tile); ++r)
+        turn(h, h->dk + (tile * TILE + r) * h->stride, tile * TILE + r, -1.0f);
+}
+
+static void finish_queries(const AttentionHead *h, const Work *w, int64_t tile)
+{
+    for (int64_t r = 0; r < w->queries; ++r) {
+        float *row = w->sum + r * w->wide, *to = h->dq + (tile * TILE + r) * h->stride;
+        if (h->cosine) turn(h, row, tile * TILE + r, -1.0f);
+#pragma omp simd
+        for (int64_t i = 0; i < h->width; ++i) to[i] = h->scale * row[i];
+    }
+}
+
+/* One tile of queries against its keys: dq, and with `all` its share of dk and dv. */
+static void grad_tile(const AttentionHead *h, Work *w, int64_t tile, bool all)
+{
+    take_gradient(h, w, tile);
+    for (int64_t j = 0; j <= tile; ++j) {
+        take_keys(h, w, j, j == tile);
+        load(h, h->k, h->stride, j, h->cosine, 1.0f, w->k);
+        probabilities(w, (Rows){w->k, w->wide}, rows_at(h, h->v, j, false, w->v));
+        sum_keys(w, w->ds, w->k, w->sum, j > 0);
+        if (all) grad_keys(h, w, j);
+    }
+    finish_queries(h, w, tile);
+}
+
+void SIMD_NAME(attention_grad)(const AttentionHead *h, float *scratch)
+{
+    Work w = work_of(h, scratch);
+    const int64_t tiles = (h->length + TILE - 1) / TILE;
+    for (int64_t i = 0; i < tiles; ++i) grad_tile(h, &w, i, true);
+    for (int64_t j = 0; j < tiles; ++j) finish_keys(h, j);
+}
+
+void SIMD_NAME(attention_grad_queries)(const AttentionHead *h, int64_t tile, float *scratch)
+{
+    Work w = work_of(h, scratch);
+    grad_tile(h, &w, tile, false);
+}
+
+void SIMD_NAME(attention_grad_keys)(const AttentionHead *h, int64_t tile, float *scratch)
+{
+    Work w = work_of(h, scratch);
+    const int64_t tiles = (h->length + TILE - 1) / TILE;
+    take_keys(h, &w, tile, true);
+    const Rows k = rows_at(h, h->k, tile, h->cosine, w.k), v = rows_at(h, h->v, tile, false, w.v);
+    for (int64_t i = tile; i < tiles; ++i) {
+        take_gradient(h, &w, i);
+        w.diagonal = i == tile;
+        probabilities(&w, k, v);
+        grad_keys(h, &w, tile);
+    }
+    finish_keys(h, tile);
+}

@@ -1,0 +1,115 @@
+/* Partial norms travel packed: a rank sends the sums of its own chunks, range by range, and knows from the plan where those
+ * of the others belong. */
+#include "shares.h"
+
+#include <string.h>
+
+/* What one rank has of one range. */
+typedef struct Part {
+    int64_t first, count;  /* elements */
+    int64_t chunk, chunks; /* among all ranges' chunks */
+} Part;
+
+struct Shares {
+    const World *world;        /* borrowed: the replicas */
+    int count;                 /* ranges */
+    int64_t *first, *elements; /* owned: this rank's of each range */
+    Part *part;                /* owned; [rank][range] */
+    int64_t chunks, most;      /* of all ranges; of the rank that has most */
+    double *mine, *all;        /* owned: packed */
+};
+
+static int64_t chunks_of(int64_t elements)
+{
+    return (elements + FLAT_CHUNK - 1) / FLAT_CHUNK;
+}
+
+static Part *parts_of(const Shares *s, int rank)
+{
+    return s->part + (size_t)rank * (size_t)s->count;
+}
+
+/* Fills the parts of one rank; returns its chunks. */
+static int64_t fill_parts(Shares *s, const Trainer *t, const OptimRange *range, int rank)
+{
+    int64_t chunk = 0, own = 0;
+    Part *part = parts_of(s, rank);
+    for (int i = 0; i < s->count; ++i) {
+        plan_share(t->plan, t->range_param[i], rank, &part[i].first, &part[i].count);
+        part[i].chunk = chunk + part[i].first / FLAT_CHUNK;
+        part[i].chunks = chunks_of(part[i].count);
+        own += part[i].chunks;
+        chunk += chunks_of(range[i].elements);
+    }
+    s->chunks = chunk;
+    return own;
+}
+
+Shares *shares_new(const Trainer *t, const OptimRange *range, int count)
+{
+    Shares *s = mem_new(sizeof *s);
+    const World *world = &t->grid.dp_world;
+    size_t ranks = (size_t)world->size, room = (size_t)count + 1;
+    *s = (Shares){.world = world, .count = count, .most = 1};
+    s->part = mem_new(ranks * room * sizeof *s->part);
+    s->first = mem_new(room * sizeof *s->first);
+    s->elements = mem_new(room * sizeof *s->elements);
+    for (int r = 0; r < world->size; ++r) {
+        int64_t own = fill_parts(s, t, range, r);
+        if (own > s->most) s->most = own;
+    }
+    for (int i = 0; i < count; ++i) {
+        s->first[i] = parts_of(s, world->rank)[i].first;
+        s->elements[i] = parts_of(s, world->rank)[i].count;
+    }
+    s->mine = mem_new((size_t)s->most * OPTIM_NORMS * sizeof *s->mine);
+    s->all = mem_new(ranks * (size_t)s->most * OPTIM_NORMS * sizeof *s->all);
+    return s;
+}
+
+void shares_free(Shares **shares)
+{
+    Shares *s = *shares;
+    if (!s) return;
+    mem_free(&s->part);
+    mem_free(&s->first);
+    mem_free(&s->elements);
+    mem_free(&s->mine);
+    mem_free(&s->all);
+    mem_free(shares);
+}
+
+/* Between one rank's place in all chunks and its packed ones. */
+static void pack(const Shares *s, const double *chunk, int sets)
+{
+    double *to = s->mine;
+    const Part *part = parts_of(s, s->world->rank);
+    for (int set = 0; set < sets; ++set)
+        for (int i = 0; i < s->count; to += part[i++].chunks)
+            memcpy(to, chunk + set * s->chunks + part[i].chunk,
+                   (size_t)part[i].chunks * sizeof *to);
+}
+
+static void unpack(const Shares *s, double *chunk, int sets, int rank)
+{
+    const double *from = s->all + (int64_t)rank * s->most * sets;
+    const Part *part = parts_of(s, rank);
+    for (int set = 0; set < sets; ++set)
+        for (int i = 0; i < s->count; from += part[i++].chunks)
+            memcpy(chunk + set * s->chunks + part[i].chunk, from,
+                   (size_t)part[i].chunks * sizeof *from);
+}
+
+static void gather(void *user, double *chunk, int sets)
+{
+    const Shares *s = user;
+    pack(s, chunk, sets);
+    world_gather(s->world, s->mine, (size_t)(s->most * sets) * sizeof *s->mine, s->all);
+    for (int r = 0; r < s->world->size; ++r)
+        if (r != s->world->rank) unpack(s, chunk, sets, r);
+}
+
+OptimShare shares_mine(Shares *s)
+{
+    return (OptimShare){.first = s->first, .count = s->elements, .gather = gather, .user = s};
+}

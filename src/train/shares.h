@@ -1,0 +1,15 @@
+/* ZeRO as the trainer sees it: each replica's share of the optimizer's ranges, and the exchange of partial norms. */
+#ifndef WEFT_TRAIN_SHARES_H
+#define WEFT_TRAIN_SHARES_H
+
+#include "train.h"
+
+typedef struct Shares Shares;
+
+/* For the ranges of t->range_param, whose parameters' elements range[] gives. Owner: the caller. */
+Shares *shares_new(const Trainer *t, const OptimRange *range, int count);
+void shares_free(Shares **shares);
+/* This rank's; borrowed from shares, which optim's norms need as long as it lives. */
+OptimShare shares_mine(Shares *shares);
+
+#endif

@@ -1,0 +1,72 @@
+#!/usr/bin/env bash
+# weft plan: one stage and many, far more ranks than this machine has, the same figures in text and JSON, and what it refuses.
+. "$(dirname "$0")/common.bash"
+
+{ printf '\0\0\010\003\0\0\0\074\0\0\0\010\0\0\0\010'; head -c $((60 * 64)) /dev/zero | tr '\0' '\100'; } >x.idx
+{ printf '\0\0\010\001\0\0\0\074'; for i in $(seq 60); do printf "\\00$((i % 3))"; done; } >y.idx
+check 0 'wrote data.h5' "$WEFT" data import idx x.idx y.idx -o data.h5
+cat >a.yaml <<'YAML'
+model: {name: mlp, hidden: [16, 32, 16]}
+data: {train: data.h5}
+train: {steps: 2, batch: 32, micro_batch: 4, threads: 1}
+optim: {name: adam}
+YAML
+is() { # KEY VALUE WORDS...: the first such number of the JSON object
+    local key=$1 want=$2 got
+    shift 2
+    got=$("$WEFT" plan a.yaml --json "$@" | grep -o "\"$key\": [^,}]*" | head -n 1)
+    holds "plan $*: $key is $want, not $got" test "$got" = "\"$key\": $want"
+}
+
+check 0 'memory of one rank' "$WEFT" plan a.yaml
+check 0 '1 rank as 1x1x1' "$WEFT" plan a.yaml
+# 64*16+16 + 16*32+32 + 32*16+16 + 16*3+3 parameters, two slots of state each
+is parameters 2163
+is optim_bytes $((2 * $("$WEFT" plan a.yaml --json | grep -o '"param_bytes": [0-9]*' | head -n 1 | cut -d' ' -f2)))
+is steps_per_epoch 2
+is ranks 1
+is bubble 0
+
+# Four stages: gpipe and 1f1b idle (p - 1) / (m + p - 1) of the time; six messages a micro-batch.
+is bubble_equal 0.2727272727272727 grid.pp=4
+is bubble_equal 0.2727272727272727 grid.pp=4 grid.schedule=gpipe
+is bubble_equal 0.6 --ranks 16 grid.pp=4
+is micro_batches_a_replica 2 --ranks 16 grid.pp=4
+check 0 'messages of a step in each replica: 48,' "$WEFT" plan a.yaml grid.pp=4
+check 0 'stage 2 to 3  8 x 256 B, back 8 x 256 B  (fc3)' "$WEFT" plan a.yaml grid.pp=4
+check 0 'schedule 1f1b: 4 stages, 8 micro-batches a replica' "$WEFT" plan a.yaml grid.pp=4
+holds 'the picture has a line a stage' grep -q '^3  .*F.*B' out
+check 0 '16 ranks as 4x4x1' "$WEFT" plan a.yaml --ranks 16 grid.pp=4
+check 0 'gradients summed over 4 replicas' "$WEFT" plan a.yaml --ranks 16 grid.pp=4
+check 0 'stage 1 of 4: memory of one rank' "$WEFT" plan a.yaml grid.pp=4 --stage 1
+check 0 'chunk 3' "$WEFT" plan a.yaml grid.pp=2 grid.schedule=interleaved
+parameters() { "$WEFT" plan a.yaml --json "$@" | grep -o '"parameters": [0-9]*' | tail -n +2 | cut -d' ' -f2 | paste -sd+ | bc; }
+holds 'the layers of all stages have all parameters' test "$(parameters grid.pp=4)" = 2163
+holds 'one stage alone is shown' test "$("$WEFT" plan a.yaml grid.pp=4 --stage 2 --json | grep -o '"stage": [0-9]*, "cost_share"')" = '"stage": 2, "cost_share"'
+check 0 '' "$WEFT" plan a.yaml grid.pp=4 --svg s.svg
+holds 'a picture is written' grep -q '</svg>' s.svg
+
+# Any size, on one core, at once.
+check 0 '16384 ranks as 4096x4x1' timeout 10 "$WEFT" plan a.yaml --ranks 16384 grid.pp=4 train.batch=16384
+check 0 '1048576 ranks as 262144x4x1' timeout 10 "$WEFT" plan a.yaml --ranks 1048576 grid.pp=4 train.batch=1048576
+check 0 '8 ranks as 4x2x1' "$WEFT" plan a.yaml grid.dp=4 grid.pp=2
+check 0 '2 ranks as 1x2x1' "$WEFT" plan a.yaml grid.dp=4 grid.pp=2 --ranks 2
+check 0 'the bits hold for dp=2 only' "$WEFT" plan a.yaml grid.dp=2 train.batch=24
+
+check 64 '--ranks 0: a whole number' "$WEFT" plan a.yaml --ranks 0
+check 64 '--ranks 2x: a whole number' "$WEFT" plan a.yaml --ranks 2x
+check 64 '--ranks 99999999999: a whole number' "$WEFT" plan a.yaml --ranks 99999999999
+check 64 '--ranks needs a value' "$WEFT" plan a.yaml --ranks
+check 64 '--ranks 4 or 6 would do' "$WEFT" plan a.yaml --ranks 5 grid.pp=2
+check 64 '--ranks 4 would do' "$WEFT" plan a.yaml --ranks 3 grid.pp=4
+check 64 'there are stages 0 to 1' "$WEFT" plan a.yaml grid.pp=2 --stage 2
+check 78 'cannot be shared by 64 replicas' "$WEFT" plan a.yaml --ranks 64
+check 78 'more than the 4 layers' "$WEFT" plan a.yaml grid.pp=9
+check 74 '--svg none/s.svg' "$WEFT" plan a.yaml --svg none/s.svg
+holds 'plan leaves no run' test ! -e runs
+
+# What a run says at its end: both figures, on one rank and on the larger of two.
+check 0 'MB by plan,' "$WEFT" train a.yaml
+holds 'measured memory is there' grep -q 'memory  .* MB measured (.*%) on rank 0' out
+check 0 'MB measured' timeout 60 "$WEFT" train -n 2 a.yaml run.name=two grid.pp=2
+finish

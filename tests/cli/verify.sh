@@ -1,0 +1,60 @@
+#!/usr/bin/env bash
+# weft verify: grids that agree, grids that do not, runs that fail, wrong words, and an interrupt. Nothing is left behind.
+. "$(dirname "$0")/common.bash"
+
+{ printf '\0\0\010\003\0\0\0\074\0\0\0\010\0\0\0\010'; for i in $(seq 240); do printf 'abcdefghi\0jklmno'; done; } >x.idx
+{ printf '\0\0\010\001\0\0\0\074'; for i in $(seq 60); do printf "\\00$((i % 3))"; done; } >y.idx
+check 0 'wrote data.h5' "$WEFT" data import idx x.idx y.idx -o data.h5
+cat >a.yaml <<'YAML'
+run: {dir: all/runs}
+model: {name: mlp, hidden: [16, 16]}
+data: {train: data.h5, test: data.h5, normalize: false}
+train: {epochs: 5, batch: 24, micro_batch: 3}
+optim: {lr: 0.1, momentum: 0.9}
+YAML
+mkdir all
+verify() { timeout 100 "$WEFT" verify a.yaml "$@"; }
+clean() { holds "nothing is left $1" test -z "$(ls all)"; }
+
+check 0 'the same to the bit: 12 tensors and the losses of 2 steps on 3 runs' verify --steps 2
+holds 'two runs are the same as the first' test "$(grep -c ' same$' out)" = 2
+clean 'of runs that agree'
+check 0 'the same to the bit' verify --grids 2x2x1,1x1x1 --steps 2 --transports mpi
+check 0 '"same": true, "first_tensor": null' verify --grids 1x1x1,1x2x1 --schedules gpipe --steps 1 --json
+
+# 12 micro-batches in two halves of 6 are another tree of sums than 12 in one: the bits must differ, and do.
+check 65 'differ: first in tensor /params/' verify --grids 1x1x1,2x1x1 train.micro_batch=2 --steps 1
+holds 'the grids are named' grep -qF 'grid 1x1x1 and grid 2x1x1 differ' err
+holds 'so is the reason' grep -qF 'these bits hold for dp=2 only' err
+holds 'its line says so' grep -q '^2x1x1 .* differs$' out
+clean 'of runs that differ'
+
+# A run that fails ends it all with the run's own exit code, and shows what the run said.
+check 78 'cannot be shared by 5 replicas' verify --grids 1x1x1,5x1x1 --steps 1
+holds 'the grid is named' grep -qF 'grid 5x1x1: its run failed, exit code 78' err
+clean 'of a run that failed'
+check 66 'none.h5' verify data.train=none.h5
+
+check 64 "'2x1' is no grid" verify --grids 1x1x1,2x1
+check 64 "'0x1x1' is no grid" verify --grids 0x1x1
+check 64 'more than 65536 ranks' verify --grids 1x1x1,99999x99999x1
+check 64 'nothing to compare' verify --grids 1x1x1
+check 64 'between commas is empty' verify --schedules gpipe,
+check 64 '--steps 0: a number' verify --steps 0
+check 78 "did you mean 'gpipe'?" verify --schedules gpip,1f1b
+check 78 'grid.dp is given twice' verify grid.dp=2
+check 74 'choose another run.dir' verify run.dir=none/runs
+check 64 'run it without mpirun' env OMPI_COMM_WORLD_SIZE=1 OMPI_COMM_WORLD_RANK=0 "$WEFT" verify a.yaml
+check 64 'mpirun cannot be run' env PATH=/none "$WEFT" verify a.yaml --grids 2x1x1,1x1x1
+
+# An interrupt: no ranks, no folder, and the exit code that a signal gives.
+"$WEFT" verify a.yaml --grids 2x1x1,1x1x1 --steps 1000000 >out 2>err & process=$!
+for _ in $(seq 100); do ls all/*/run/metrics.jsonl >/dev/null 2>&1 && break; sleep 0.1; done
+name=$(ls all)
+kill -INT $process
+rc=0
+wait $process || rc=$?
+holds "an interrupt gives exit code 130, not $rc" test $rc = 130
+clean 'of a run that was interrupted'
+holds 'its ranks are gone' test -z "$(pgrep -f "all/$name/config.yaml")"
+finish

@@ -1,0 +1,50 @@
+#!/usr/bin/env bash
+# Training on two and three hosts, shared memory within a host and MPI between them, ends in the same bits as on one rank:
+# data parallel, pipelines of both kinds of schedule, and both together, whichever of the two crosses the hosts' border.
+# usage: bits.sh     (WEFT=build/weft; needs root; about two minutes)
+hosts=3
+. "$(dirname "$0")/cluster.bash"
+make_images
+make_text
+cat >lenet.yaml <<'YAML'
+model: {name: lenet}
+data:  {train: images.h5}
+train: {steps: 4, micro_batch: 4, threads: 1}
+optim: {lr: 0.05, momentum: 0.9}
+checkpoint: {resume: "no"}
+YAML
+cat >gpt2.yaml <<'YAML'
+model: {name: gpt2, layers: 3, width: 32, heads: 2, context: 32}
+data:  {train: text.h5}
+train: {steps: 3, micro_batch: 4, threads: 1}
+optim: {name: adamw, lr: 1.0e-3}
+checkpoint: {resume: "no"}
+YAML
+
+# same BATCH SUMS HOSTS RANKS MAP KEY=VALUE... : both models end in the bits of one rank with that batch, and SUMS says how the
+# ranks summed.
+same() {
+    local batch=$1 sums=$2 place="$3 $4 $5" model name
+    shift 5
+    for model in lenet gpt2; do
+        name=$(tr ' =.' '---' <<<"$model-$batch-$place-$*")
+        check 0 "sums by $sums" across $place "$WEFT" train $model.yaml train.batch=$batch run.name="$name" "$@"
+        check 0 '' "$WEFT" ckpt diff runs/"$name"/checkpoints/step-*.h5 runs/$model-$batch/checkpoints/step-*.h5
+    done
+}
+for model in lenet gpt2; do
+    for batch in 24 32; do check 0 '' "$WEFT" train $model.yaml train.batch=$batch run.name=$model-$batch; done
+done
+
+same 32 mpi 2 1 slot grid.dp=2
+same 24 mpi 3 1 slot grid.dp=3
+for schedule in 1f1b zero-bubble; do
+    same 32 self 2 1 slot grid.pp=2 grid.schedule=$schedule
+    same 24 self 3 1 slot grid.pp=3 grid.schedule=$schedule
+    same 32 shm 2 2 slot grid.dp=2 grid.pp=2 grid.schedule=$schedule # messages cross the border
+    same 32 mpi 2 2 node grid.dp=2 grid.pp=2 grid.schedule=$schedule # sums cross it
+done
+same 32 mpi 2 2 slot grid.dp=4
+same 24 mpi 3 2 slot grid.dp=3 grid.pp=2 # both
+check 78 'shm needs all ranks on one node' across 2 1 slot "$WEFT" train lenet.yaml train.batch=32 run.name=refused grid.dp=2 grid.transport=shm
+finish

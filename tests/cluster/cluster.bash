@@ -1,0 +1,31 @@
+# Sourced by the tests of this folder, which set `hosts` first: runs the test again on so many hosts of one machine, in a
+# folder that they share, with a tiny data set of images and one of text.
+case $0 in /*) self=$0;; *) self=$PWD/$0;; esac
+cluster=${self%/*}
+WEFT=${WEFT:-build/weft}
+case $WEFT in /*) ;; *) WEFT=$PWD/$WEFT;; esac
+export WEFT
+[ "${CLUSTER_HOSTS:-}" ] || exec "$cluster/hosts.sh" "$hosts" "$self" "$@"
+. "$cluster/../cli/common.bash"
+
+# across HOSTS RANKS MAP COMMAND... : RANKS ranks on each of the first HOSTS hosts; MAP slot: neighbours share a host, node: they
+# do not. HOSTS 1, RANKS 1: alone, without MPI.
+across() {
+    local hosts=$1 ranks=$2 map=$3 list
+    shift 3
+    [ $((hosts * ranks)) -gt 1 ] || { timeout 300 "$@"; return; }
+    list=$(seq -f "n%g:$ranks" -s , "$hosts")
+    timeout 300 mpirun -n $((hosts * ranks)) --host "$list" --map-by "$map" --bind-to none "$@"
+}
+
+# 96 images of 28x28 in 10 classes: what gzip makes of a list of numbers looks random and is the same everywhere.
+make_images() {
+    seq 1 60000 | gzip -n9 >noise
+    { printf '\0\0\10\3\0\0\0\140\0\0\0\34\0\0\0\34'; head -c $((96 * 28 * 28)) noise; } >images
+    { printf '\0\0\10\1\0\0\0\140'; tr -dc '\0-\11' <noise | head -c 96; } >labels
+    check 0 "wrote" "$WEFT" data import idx images labels -o images.h5
+}
+make_text() {
+    seq 1 3001 >text
+    check 0 "wrote" "$WEFT" data import text text -o text.h5 --test text-test.h5
+}

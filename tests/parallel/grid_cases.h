@@ -1,0 +1,130 @@
+/* Parts of the world and grids over it, for any number of ranks: who is in which part, sums in several parts at once, and
+ * the coordinates of every rank. */
+#include "mpi_main.h"
+
+static const int transports[] = {TRANSPORT_SHM, TRANSPORT_MPI};
+
+/* The ranks of part, as ranks of the world, gathered; checks the part's own numbers. */
+static void check_part(const World *part, const int *want, int count)
+{
+    int mine = test_world.rank, found[16] = {0};
+    CU_ASSERT_EQUAL_FATAL(part->size, count);
+    world_gather(part, &mine, sizeof mine, found);
+    for (int r = 0; r < count; ++r) CU_ASSERT_EQUAL(found[r], want[r]);
+    CU_ASSERT_EQUAL(want[part->rank], mine);
+    CU_ASSERT_EQUAL(part->node_size, count);
+    CU_ASSERT_EQUAL(part->node_rank, part->rank);
+    CU_ASSERT_TRUE(part->one_node);
+    CU_ASSERT_EQUAL(part->comm == MPI_COMM_NULL, count == 1);
+    CU_ASSERT_EQUAL(part->node == MPI_COMM_NULL, count == 1);
+}
+
+/* A sum of powers of two over the part: says exactly who took part. */
+static void check_sum(const World *part, const int *want, int count, int transport)
+{
+    enum { ELEMENTS = 3000 };
+    Backend backend = {.table = &host_table, .options = {.threads = 1}};
+    Comm *comm = NULL;
+    CHECK_OK(comm_new(&comm, part, &backend, transport, ELEMENTS));
+    if (!comm) return;
+    CU_ASSERT_EQUAL(comm->table == &comm_self, count == 1);
+    float all = 0;
+    for (int r = 0; r < count; ++r) all += (float)(1 << want[r]);
+    for (int round = 1; round <= 5; ++round) {
+        int wrong = 0;
+        for (int e = 0; e < ELEMENTS; ++e)
+            comm->arena[e] = (float)round * (float)(1 << test_world.rank);
+        comm_sum_begin(comm, 0, ELEMENTS);
+        comm_wait(comm);
+        for (int e = 0; e < ELEMENTS; ++e) wrong += comm->arena[e] != (float)round * all;
+        CU_ASSERT_EQUAL(wrong, 0);
+        world_barrier(part);
+    }
+    comm_free(&comm);
+}
+
+/* By the remainder of the rank, for every divisor: parts of one rank, of several, of all; and of different sizes. */
+static void parts_by_remainder(void)
+{
+    for (int colors = 1; colors <= test_world.size; ++colors) {
+        World part;
+        int want[16], count = 0;
+        for (int r = test_world.rank % colors; r < test_world.size; r += colors) want[count++] = r;
+        CHECK_OK(world_split(&part, &test_world, test_world.rank % colors));
+        check_part(&part, want, count);
+        for (int t = 0; t < 2; ++t) check_sum(&part, want, count, transports[t]);
+        world_part_fini(&part);
+        CU_ASSERT_TRUE(part.comm == MPI_COMM_NULL && part.size == 1);
+    }
+}
+
+static void part_of_a_part(void)
+{
+    World half, one;
+    CHECK_OK(world_split(&half, &test_world, test_world.rank > 0));
+    CHECK_OK(world_split(&one, &half, half.rank));
+    CU_ASSERT_EQUAL(one.size, 1);
+    CU_ASSERT_TRUE(one.comm == MPI_COMM_NULL);
+    char *text =
+        world_share_text(&half, half.rank == 0 ? mem_format("of %d", test_world.rank) : NULL);
+    CU_ASSERT_STRING_EQUAL(text, test_world.rank == 0 ? "of 0" : "of 1");
+    mem_free(&text);
+    CU_ASSERT_PTR_NULL(world_share_text(&half, NULL));
+    world_part_fini(&one);
+    world_part_fini(&half);
+}
+
+/* Only the part of the highest rank fails: its ranks agree, the others do not hear of it. */
+static void statuses_of_parts(void)
+{
+    World part;
+    int last = test_world.size - 1;
+    CHECK_OK(world_split(&part, &test_world, test_world.rank == 0));
+    Status mine = test_world.rank == last ? fail(ERR_DATA, "bad label") : OK;
+    if (test_world.rank == 0)
+        CHECK_OK(status_agree(&part, mine));
+    else
+        CHECK_FAILS(status_agree(&part, mine), ERR_DATA, "bad label");
+    world_part_fini(&part);
+}
+
+static void check_grid(GridShape shape)
+{
+    Grid grid;
+    CHECK_OK(grid_init(&grid, &test_world, shape));
+    int dp = grid.dp_rank, pp = grid.pp_rank, tp = grid.tp_rank, want[3][16];
+    CU_ASSERT_EQUAL((pp * shape.dp + dp) * shape.tp + tp, test_world.rank);
+    CU_ASSERT_TRUE(dp >= 0 && dp < shape.dp && pp >= 0 && pp < shape.pp && tp >= 0 &&
+                   tp < shape.tp);
+    for (int i = 0; i < shape.dp; ++i) want[0][i] = (pp * shape.dp + i) * shape.tp + tp;
+    for (int i = 0; i < shape.pp; ++i) want[1][i] = (i * shape.dp + dp) * shape.tp + tp;
+    for (int i = 0; i < shape.tp; ++i) want[2][i] = (pp * shape.dp + dp) * shape.tp + i;
+    check_part(&grid.dp_world, want[0], shape.dp);
+    check_part(&grid.pp_world, want[1], shape.pp);
+    check_part(&grid.tp_world, want[2], shape.tp);
+    CU_ASSERT_EQUAL(grid.dp_world.rank, dp);
+    CU_ASSERT_EQUAL(grid.pp_world.rank, pp);
+    CU_ASSERT_EQUAL(grid.tp_world.rank, tp);
+    check_sum(&grid.dp_world, want[0], shape.dp, TRANSPORT_AUTO);
+    check_sum(&grid.tp_world, want[2], shape.tp, TRANSPORT_AUTO);
+    grid_fini(&grid);
+}
+
+/* Every shape that uses all ranks. */
+static void grids(void)
+{
+    int ranks = test_world.size;
+    for (int dp = 1; dp <= ranks; ++dp)
+        for (int pp = 1; dp * pp <= ranks; ++pp)
+            if (ranks % (dp * pp) == 0) check_grid((GridShape){dp, pp, ranks / (dp * pp)});
+    Grid grid;
+    CHECK_FAILS(grid_init(&grid, &test_world, (GridShape){ranks, 2, 1}), ERR_BUG, "over");
+    grid_fini(&grid);
+}
+
+#define GRID_CASES                                                                                 \
+    {"parts by remainder", parts_by_remainder}, {"a part of a part", part_of_a_part},              \
+        {"statuses of parts", statuses_of_parts},                                                  \
+    {                                                                                              \
+        "grids", grids                                                                             \
+    }

@@ -1,0 +1,233 @@
+/* Sums that only a share's rank gets, and values gathered from shares, against the recursive definition of the tree and
+ * against the ordinary sum, bit by bit, over every transport of host memory. */
+#include "mpi_main.h"
+
+#include "tree_case.h"
+
+#include <time.h>
+
+static const int transports[] = {TRANSPORT_SHM, TRANSPORT_MPI};
+enum { TRANSPORT_COUNT = 2, RANKS_MAX = 8 };
+
+static Comm *open_comm(int transport, int64_t elements, int64_t values)
+{
+    static Backend backend;
+    backend = (Backend){.table = &host_table, .options = {.threads = 1}};
+    Comm *comm = NULL;
+    CHECK_OK(comm_new(&comm, &test_world, &backend, transport, elements));
+    if (values > 0) CHECK_OK(comm_values_new(comm, values));
+    return comm;
+}
+
+/* Borders of [offset, offset + count) at random: some shares are empty, some long. */
+static void draw_borders(int64_t *border, int64_t offset, int64_t count, int number)
+{
+    RngKey key = rng_key(11, RNG_TEST, (uint64_t)number, 0);
+    int size = test_world.size;
+    border[0] = offset;
+    border[size] = offset + count;
+    for (int r = 1; r < size; ++r) {
+        int64_t left = border[size] - border[r - 1];
+        border[r] = border[r - 1] + (int64_t)(rng_u32(key, (uint64_t)r) % (uint64_t)(left + 1));
+    }
+}
+
+static void fill(Comm *comm, int64_t begin, int64_t end, int round)
+{
+    for (int64_t e = begin; e < end; ++e) comm->arena[e] = tree_value(comm->rank, e, round);
+}
+
+static int64_t wrong(const Comm *comm, int64_t begin, int64_t end, int round)
+{
+    int64_t count = 0;
+    for (int64_t e = begin; e < end; ++e) {
+        float want = tree_reference(comm->size, e, round);
+        count += memcmp(&want, &comm->arena[e], sizeof want) != 0;
+    }
+    return count;
+}
+
+/* The share's sums are right, and nothing outside the range is touched. */
+static void reduce_of_odd_sizes(void)
+{
+    static const int64_t counts[] = {1, 2, 3, 15, 16, 17, 65, 1025, 4099, 70001, 150000};
+    enum { ROOM = 160000 };
+    for (int t = 0; t < TRANSPORT_COUNT; ++t) {
+        Comm *comm = open_comm(transports[t], ROOM, 0);
+        for (int i = 0; i < (int)(sizeof counts / sizeof counts[0]); ++i) {
+            int64_t border[RANKS_MAX + 1], offset = 3 + 7 * i;
+            draw_borders(border, offset, counts[i], i);
+            fill(comm, 0, ROOM, i);
+            comm_reduce_begin(comm, border);
+            comm_wait(comm);
+            CU_ASSERT_EQUAL(wrong(comm, border[comm->rank], border[comm->rank + 1], i), 0);
+            int64_t touched = 0;
+            for (int64_t e = 0; e < ROOM; e = e + 1 == offset ? offset + counts[i] : e + 1)
+                touched += comm->arena[e] != tree_value(comm->rank, e, i);
+            CU_ASSERT_EQUAL(touched, 0);
+            world_barrier(&test_world);
+        }
+        comm_free(&comm);
+    }
+}
+
+static float filled(int rank, int64_t element, int round)
+{
+    return (float)(rank * 1000 + round) + (float)(element % 997) / 1024;
+}
+
+/* What a rank wrote in its share all have, and it has what the others wrote. */
+static int64_t wrong_values(const Comm *comm, const int64_t *border, int round)
+{
+    int64_t count = 0;
+    for (int r = 0; r < comm->size; ++r)
+        for (int64_t e = border[r]; e < border[r + 1]; ++e)
+            count += comm->values[e] != filled(r, e, round);
+    return count;
+}
+
+static void write_share(Comm *comm, const int64_t *border, int round)
+{
+    for (int64_t e = border[comm->rank]; e < border[comm->rank + 1]; ++e)
+        comm->values[e] = filled(comm->rank, e, round);
+}
+
+static void pause_at_random(int at)
+{
+    uint32_t draw = rng_u32(rng_key(3, RNG_TEST, (uint64_t)test_world.rank, 98), (uint64_t)at);
+    if (draw % 3 == 0) nanosleep(&(struct timespec){.tv_nsec = draw % 300000}, NULL);
+}
+
+/* Step after step as in training: sums and reductions in flight together, then values, with no barrier but the calls'
+ * own: a rank may write its share as soon as the sums are there, and read all once gathered. */
+static void steps(void)
+{
+    enum { ROOM = 700000, RANGES = 5, ROUNDS = 12 };
+    for (int t = 0; t < TRANSPORT_COUNT; ++t) {
+        Comm *comm = open_comm(transports[t], ROOM, ROOM);
+        int64_t border[RANGES][RANKS_MAX + 1], each = ROOM / RANGES;
+        for (int i = 0; i < RANGES; ++i) draw_borders(border[i], i * each, each, 50 + i);
+        int64_t bad = 0;
+        for (int round = 0; round < ROUNDS; ++round) {
+            for (int i = 0; round > 0 && i < RANGES; ++i)
+                bad += wrong_values(comm, border[i], round - 1);
+            fill(comm, 0, ROOM, round);
+            for (int i = 0; i < RANGES; ++i) {
+                pause_at_random(round * RANGES + i);
+                if (i == 2)
+                    comm_sum_begin(comm, border[i][0], each);
+                else
+                    comm_reduce_begin(comm, border[i]);
+                comm_progress(comm);
+            }
+            comm_wait(comm);
+            bad += wrong(comm, border[2][0], border[2][0] + each, round);
+            for (int i = 0; i < RANGES; ++i) {
+                bad += wrong(comm, border[i][comm->rank], border[i][comm->rank + 1], round);
+                write_share(comm, border[i], round);
+                pause_at_random(round * RANGES + i + 1000);
+                comm_gather_begin(comm, border[i]);
+            }
+            comm_wait(comm);
+        }
+        CU_ASSERT_EQUAL(bad, 0);
+        CU_ASSERT_EQUAL(comm->values_shared, transports[t] == TRANSPORT_SHM);
+        comm_free(&comm);
+        CU_ASSERT_PTR_NULL(comm);
+    }
+}
+
+/* Longer shares than a message holds; one rank has nothing. */
+static void large_and_lopsided(void)
+{
+    enum { ROOM = 3000001 };
+    for (int t = 0; t < TRANSPORT_COUNT; ++t) {
+        Comm *comm = open_comm(transports[t], ROOM, ROOM);
+        int64_t border[RANKS_MAX + 1];
+        for (int r = 0; r <= comm->size; ++r) border[r] = r == 0 ? 5 : r < comm->size ? 900 : ROOM;
+        fill(comm, 0, ROOM, 6);
+        comm_reduce_begin(comm, border);
+        comm_wait(comm);
+        int64_t begin = border[comm->rank], end = border[comm->rank + 1];
+        CU_ASSERT_EQUAL(wrong(comm, begin, begin + 1000 < end ? begin + 1000 : end, 6), 0);
+        CU_ASSERT_EQUAL(wrong(comm, end - 1000 > begin ? end - 1000 : begin, end, 6), 0);
+        write_share(comm, border, 1);
+        comm_gather_begin(comm, border);
+        comm_wait(comm);
+        CU_ASSERT_EQUAL(wrong_values(comm, border, 1), 0);
+        comm_free(&comm);
+    }
+}
+
+/* Empty ranges count for nothing, and a wait with nothing begun returns. */
+static void nothing_begun(void)
+{
+    for (int t = 0; t < TRANSPORT_COUNT; ++t) {
+        Comm *comm = open_comm(transports[t], 100, 100);
+        int64_t border[RANKS_MAX + 1];
+        for (int r = 0; r <= comm->size; ++r) border[r] = 40;
+        comm_reduce_begin(comm, border);
+        comm_gather_begin(comm, border);
+        comm_wait(comm);
+        for (int e = 0; e < 100; ++e) CU_ASSERT(comm->values[e] == 0 && comm->arena[e] == 0);
+        comm_free(&comm);
+    }
+}
+
+static void alone(void)
+{
+    World one;
+    Backend backend = {.table = &host_table, .options = {.threads = 1}};
+    Comm *comm = NULL;
+    CHECK_OK(world_split(&one, &test_world, test_world.rank));
+    CHECK_OK(comm_new(&comm, &one, &backend, TRANSPORT_AUTO, 64));
+    CHECK_OK(comm_values_new(comm, 64));
+    int64_t border[2] = {0, 64};
+    comm->arena[5] = 3;
+    comm->values[7] = 4;
+    comm_reduce_begin(comm, border);
+    comm_gather_begin(comm, border);
+    comm_wait(comm);
+    CU_ASSERT(comm->arena[5] == 3 && comm->values[7] == 4);
+    comm_free(&comm);
+    world_part_fini(&one);
+}
+
+static const CommTable bare = {.name = "bare"};
+
+static void no_values_is_a_message(void)
+{
+    Comm comm = {.table = &bare, .size = 2};
+    CHECK_FAILS(comm_values_new(&comm, 64), ERR_CONFIG, "use grid.zero: 0");
+    Comm *huge = open_comm(TRANSPORT_SHM, 100, 0);
+    CHECK_FAILS(comm_values_new(huge, INT64_C(1) << 44), ERR_CONFIG, "the parameters");
+    comm_free(&huge);
+}
+
+static void parts_to_one_rank(void)
+{
+    int size = test_world.size, rank = test_world.rank;
+    size_t bytes[RANKS_MAX] = {0}, all = 0;
+    for (int r = 0; r < size; ++r) all += bytes[r] = (size_t)(r == 1 ? 0 : 1000 * r + 7);
+    char *mine = mem_new(bytes[rank] + 1), *out = mem_new(all);
+    memset(mine, 'a' + rank, bytes[rank]);
+    for (int root = 0; root < size; ++root) {
+        memset(out, '?', all);
+        world_collect(&test_world, mine, bytes, root, out);
+        size_t at = 0, bad = 0;
+        for (int r = 0; r < size; at += bytes[r++])
+            for (size_t i = 0; i < bytes[r]; ++i)
+                bad += out[at + i] != (root == rank ? 'a' + r : '?');
+        CU_ASSERT_EQUAL(bad, 0);
+    }
+    mem_free(&mine);
+    mem_free(&out);
+}
+
+#define SHARE_CASES                                                                                \
+    {"reductions of odd sizes", reduce_of_odd_sizes}, {"steps", steps},                            \
+        {"large and lopsided", large_and_lopsided}, {"nothing begun", nothing_begun},              \
+        {"alone", alone}, {"no values is a message", no_values_is_a_message},                      \
+    {                                                                                              \
+        "parts to one rank", parts_to_one_rank                                                     \
+    }

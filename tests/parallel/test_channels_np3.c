@@ -1,0 +1,4 @@
+/* Channels between 3 ranks. */
+#include "channel_cases.h"
+
+MPI_TEST_MAIN("channels between 3 ranks", 3, CHANNEL_CASES)

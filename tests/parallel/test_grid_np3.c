@@ -1,0 +1,4 @@
+/* Parts and grids over 3 ranks. */
+#include "grid_cases.h"
+
+MPI_TEST_MAIN("grids over 3 ranks", 3, GRID_CASES)

@@ -1,0 +1,309 @@
+/* A model on one stage or on several, by plan and executor: data that is spoiled as soon as it comes back, cuts at random
+ * places, schedules in disorder. All of it is a function of a Case, the same on every rank. */
+#ifndef WEFT_TESTS_PIPELINE_FIXTURE_H
+#define WEFT_TESTS_PIPELINE_FIXTURE_H
+
+#include "harness.h"
+#include "pipeline.h"
+#include "schedule/fixture.h"
+
+enum { MICRO = 4, CLASSES = 9, TOKENS = 5, MICROS_MOST = 8, SEED = 11 };
+
+/* What is run, and how. */
+typedef struct Case {
+    const char *model; /* a config's text */
+    const BackendTable *table;
+    const World *world; /* NULL: this process alone */
+    int side;           /* images of 3 x side x side; 0: tokens */
+    ScheduleShape shape;
+    int schedule;  /* ScheduleKind; SCHEDULE_FILE: an interleaved one in disorder */
+    bool split;    /* such a file's backward is in halves */
+    uint64_t draw; /* keys the cuts and the disorder */
+    int transport;
+} Case;
+
+typedef struct Fixture {
+    Case how;
+    World alone;
+    Grid grid;
+    bool grid_ready;
+    Config *config;
+    Backend *backend;
+    Graph *graph;
+    Schedule *schedule;
+    int *first;
+    Plan *plan;
+    Comm *comm;
+    Executor *executor;
+    Desc input;
+    int64_t lines; /* of the loss, a sample */
+    Batch batch[MICROS_MOST],
+        lent[MICROS_MOST];  /* micro-batches, and what the executor gets of them */
+    int taken, given, most; /* most: may be out at a time */
+    bool data_changed, too_many;
+} Fixture;
+
+/* ---- data ---- */
+
+static inline Batch batch_new(const Fixture *f, bool data, bool labels)
+{
+    Batch b = {.sample = mem_new(MICRO * sizeof *b.sample)};
+    if (data && f->how.side > 0) b.x = mem_new(desc_bytes(f->input));
+    if (data && f->how.side == 0) b.tokens = mem_new(desc_bytes(f->input));
+    if (labels) b.labels = mem_new((size_t)(MICRO * f->lines) * sizeof *b.labels);
+    return b;
+}
+
+static inline void batch_free(Batch *b)
+{
+    mem_free(&b->x);
+    mem_free(&b->tokens);
+    mem_free(&b->labels);
+    mem_free(&b->sample);
+}
+
+static inline void *batch_data(const Batch *b)
+{
+    return b->tokens ? (void *)b->tokens : b->x;
+}
+
+/* Full ones, short ones, and one without any sample. */
+static inline void batch_fill(const Fixture *f, Batch *b, int micro)
+{
+    static const int rows[MICROS_MOST] = {3, 4, 0, 1, 4, 2, 4, 4};
+    RngKey key = rng_key(1, RNG_TEST, (uint64_t)micro, 0);
+    int64_t count = shape_count(f->input.shape) / MICRO;
+    b->rows = rows[micro];
+    for (int64_t i = 0; i < count * b->rows; ++i) {
+        if (b->tokens) b->tokens[i] = (int32_t)(rng_u32(key, (uint64_t)i) % CLASSES);
+        if (b->x) b->x[i] = rng_normal(key, (uint64_t)i);
+    }
+    for (int i = 0; i < MICRO; ++i) b->sample[i] = 100 + 7 * i + 1000 * micro;
+    for (int64_t i = 0; i < b->rows * f->lines; ++i)
+        b->labels[i] = (int32_t)((i * 2 + micro) % CLASSES);
+}
+
+static inline Status source_next(void *user, const Batch **batch, double *wait_s)
+{
+    Fixture *f = user;
+    int micro = f->taken++ % f->how.shape.micros;
+    const Batch *from = &f->batch[micro];
+    Batch *to = &f->lent[micro];
+    (void)wait_s;
+    f->too_many |= f->taken - f->given > f->most;
+    if (batch_data(to)) memcpy(batch_data(to), batch_data(from), desc_bytes(f->input));
+    if (to->labels)
+        memcpy(to->labels, from->labels, (size_t)(MICRO * f->lines) * sizeof *to->labels);
+    memcpy(to->sample, from->sample, MICRO * sizeof *to->sample);
+    to->rows = from->rows;
+    *batch = to;
+    return OK;
+}
+
+/* The oldest comes back as it was lent, and is spoiled: nobody may read it any more. */
+static inline void source_give_back(void *user)
+{
+    Fixture *f = user;
+    int micro = f->given++ % f->how.shape.micros;
+    Batch *lent = &f->lent[micro];
+    size_t bytes = desc_bytes(f->input);
+    if (batch_data(lent)) {
+        f->data_changed |= memcmp(batch_data(lent), batch_data(&f->batch[micro]), bytes) != 0;
+        memset(batch_data(lent), lent->tokens ? 0 : 0xff, bytes);
+    }
+    if (lent->labels) memset(lent->labels, 0, (size_t)(MICRO * f->lines) * sizeof *lent->labels);
+    memset(lent->sample, 0xff, MICRO * sizeof *lent->sample);
+}
+
+/* A source for one pass over the micro-batches, of which `most` may be out at a time. */
+static inline BatchSource source_of(Fixture *f, int most)
+{
+    f->taken = f->given = 0;
+    f->most = most;
+    return (BatchSource){.user = f, .next = source_next, .give_back = source_give_back};
+}
+
+/* All were taken and all came back. */
+static inline bool source_done(const Fixture *f)
+{
+    int micros = f->how.shape.micros;
+    return f->taken == micros && f->given == micros && !f->data_changed && !f->too_many;
+}
+
+/* ---- cuts ---- */
+
+static inline bool is_the_data(const Graph *g, int node)
+{
+    while (node != NODE_INPUT && g->node[node].op->y_alias) node = g->node[node].in[0];
+    return node == NODE_INPUT;
+}
+
+/* May the model be cut in front of this node? Neither the data nor the logits travel. */
+static inline bool border_allowed(const Graph *g, int border)
+{
+    for (int i = border; i < g->node_count; ++i)
+        for (int k = 0; k < g->node[i].spec.x_count; ++k) {
+            int v = g->node[i].in[k];
+            if (v >= 0 && v < border && (is_the_data(g, v) || v >= g->logits)) return false;
+        }
+    return true;
+}
+
+/* Cuts at random places; NULL where there are too few. Owner: the caller. */
+static inline int *random_cut(const Graph *g, int parts, uint64_t draw)
+{
+    int *first = mem_new((size_t)(parts + 1) * sizeof *first), open = 0, part = 1;
+    RngKey key = rng_key(6, RNG_TEST, draw, 0);
+    for (int i = 1; i < g->node_count; ++i) open += border_allowed(g, i);
+    if (open < parts - 1) mem_free(&first);
+    for (int i = 1; first && i < g->node_count; ++i) {
+        if (!border_allowed(g, i)) continue;
+        if ((int)(rng_u32(key, (uint64_t)i) % (uint32_t)open) < parts - part) first[part++] = i;
+        --open;
+    }
+    if (first) first[parts] = g->node_count;
+    return first;
+}
+
+/* ---- schedules ---- */
+
+/* split: every backward in two halves. Owner: the caller. */
+static inline char *schedule_text(const Schedule *s, bool split)
+{
+    char *text = mem_text("stage,task,chunk,micro\n");
+    for (int stage = 0; stage < s->shape.stages; ++stage)
+        for (int i = 0; i < s->count[stage]; ++i) {
+            const Task *t = &s->task[stage][i];
+            bool halves = split && t->kind == TASK_BACKWARD;
+            char *line =
+                mem_format("%d,%s,%d,%d\n", stage,
+                           task_names[halves ? TASK_BACKWARD_DATA : t->kind], t->chunk, t->micro);
+            char *half = halves ? mem_format("%d,%s,%d,%d\n", stage,
+                                             task_names[TASK_BACKWARD_WEIGHT], t->chunk, t->micro)
+                                : mem_text("");
+            char *more = mem_format("%s%s%s", text, line, half);
+            mem_free(&text);
+            mem_free(&line);
+            mem_free(&half);
+            text = more;
+        }
+    return text;
+}
+
+/* Swaps neighbours, messages and work, as long as all stages can run. */
+static inline void disorder(Schedule *s, uint64_t draw)
+{
+    enum { TRIES = 300 };
+    RngKey key = rng_key(7, RNG_TEST, draw, 0);
+    for (uint64_t i = 0; i < TRIES; ++i) {
+        int stage = (int)(rng_u32(key, 2 * i) % (uint32_t)s->shape.stages);
+        Task *t = s->task[stage] + rng_u32(key, 2 * i + 1) % (uint32_t)(s->count[stage] - 1);
+        Task swap = t[0];
+        t[0] = t[1];
+        t[1] = swap;
+        if (schedule_simulate(s, NULL, NULL) == OK) continue;
+        t[1] = t[0];
+        t[0] = swap;
+    }
+}
+
+/* Through a file. */
+static inline Status reread(Schedule **schedule, bool split)
+{
+    ScheduleShape shape = (*schedule)->shape;
+    char *text = schedule_text(*schedule, split);
+    schedule_free(schedule);
+    Status st = from_text(schedule, shape, text);
+    mem_free(&text);
+    return st;
+}
+
+static inline Status make_schedule(Fixture *f)
+{
+    const Case *how = &f->how;
+    if (how->schedule != SCHEDULE_FILE)
+        return schedule_new(&f->schedule, how->schedule, NULL, how->shape);
+    TRY(schedule_new(&f->schedule, SCHEDULE_INTERLEAVED, NULL, how->shape));
+    TRY(reread(&f->schedule, how->split));
+    disorder(f->schedule, how->draw);
+    return reread(&f->schedule, false);
+}
+
+/* ---- all of it ---- */
+
+static inline Status open_graph(Fixture *f)
+{
+    int side = f->how.side;
+    f->input = side > 0 ? desc_plain(shape_of(4, MICRO, 3, side, side), DTYPE_F32)
+                        : desc_plain(shape_of(2, MICRO, TOKENS, 1, 1), DTYPE_I32);
+    TRY(config_parse(&f->config, "test", f->how.model, 0, NULL));
+    TRY(backend_open(&f->backend, f->how.table, (BackendOptions){.threads = 1}));
+    TRY(graph_build(&f->graph, f->config, f->input, CLASSES));
+    TRY(graph_fuse(f->graph));
+    TRY(graph_plan(f->graph, f->backend));
+    f->lines = shape_count(f->graph->node[f->graph->loss].spec.y.shape) / LOSS_COLUMNS / MICRO;
+    return OK;
+}
+
+static inline Status open_executor(Fixture *f)
+{
+    ScheduleReport report;
+    const World *world = f->how.world ? f->how.world : &f->alone;
+    GridShape shape = {1, f->how.shape.stages, 1};
+    TRY(make_schedule(f));
+    TRY(schedule_simulate(f->schedule, NULL, &report));
+    PlanOptions options = {.shape = shape,
+                           .stage = world->rank,
+                           .schedule = f->schedule,
+                           .channel_depth = report.depth,
+                           .first = f->first,
+                           .bucket_bytes = 4096};
+    schedule_report_fini(&report);
+    TRY(grid_init(&f->grid, world, shape));
+    f->grid_ready = true;
+    TRY(plan_new(&f->plan, f->graph, &options));
+    TRY(comm_new(&f->comm, &f->grid.dp_world, f->backend, TRANSPORT_AUTO,
+                 f->plan->gradient_elements));
+    return executor_new(&f->executor, f->plan, &f->grid, f->backend, f->comm,
+                        (ExecutorOptions){.seed = SEED, .transport = f->how.transport});
+}
+
+/* False, without a failed assertion, where the model has too few places to cut: f->first is NULL then. Release with
+ * fixture_close, always. */
+static inline bool fixture_open(Fixture *f, const Case *how)
+{
+    memset(f, 0, sizeof *f);
+    f->how = *how;
+    f->alone = (World){
+        .size = 1, .node_size = 1, .one_node = true, .comm = MPI_COMM_NULL, .node = MPI_COMM_NULL};
+    Status st = open_graph(f);
+    if (st == OK) f->first = random_cut(f->graph, how->shape.stages * how->shape.chunks, how->draw);
+    if (st == OK && f->first) st = open_executor(f);
+    CHECK_OK(st);
+    if (st != OK || !f->first) return false;
+    for (int m = 0; m < how->shape.micros; ++m) {
+        f->batch[m] = batch_new(f, true, true);
+        f->lent[m] = batch_new(f, f->plan->reads_data, f->plan->reads_labels);
+        batch_fill(f, &f->batch[m], m);
+    }
+    return true;
+}
+
+static inline void fixture_close(Fixture *f)
+{
+    executor_free(&f->executor);
+    comm_free(&f->comm);
+    plan_free(&f->plan);
+    if (f->schedule) schedule_free(&f->schedule);
+    graph_free(&f->graph);
+    if (f->grid_ready) grid_fini(&f->grid);
+    if (f->backend) backend_close(&f->backend);
+    config_free(&f->config);
+    mem_free(&f->first);
+    for (int m = 0; m < MICROS_MOST; ++m) {
+        batch_free(&f->batch[m]);
+        batch_free(&f->lent[m]);
+    }
+}
+
+#endif

@@ -1,0 +1,106 @@
+/* Models cut into stages at random places, one rank a stage: every schedule, one to three chunks a stage, lists in disorder,
+ * over shared memory and MPI. Each stage's gradients, statistics and figures must be the plain interpreter's, which has the
+ * whole model on every rank. STAGE_GRAPH=17 runs that random graph only. */
+#ifndef WEFT_TESTS_STAGE_CASES_H
+#define WEFT_TESTS_STAGE_CASES_H
+
+#include "draft.h"
+#include "plain.h"
+
+#include "parallel/mpi_main.h"
+
+enum { GRAPHS = 60, WAYS = 6 };
+
+/* Ways to run a model: the schedule, chunks a stage at most, a split backward in a file's list. */
+static const struct {
+    int schedule, chunks;
+    bool split;
+} ways[WAYS] = {{SCHEDULE_GPIPE, 1, false},      {SCHEDULE_1F1B, 1, false},
+                {SCHEDULE_ZERO_BUBBLE, 1, true}, {SCHEDULE_INTERLEAVED, 3, false},
+                {SCHEDULE_FILE, 3, false},       {SCHEDULE_FILE, 3, true}};
+
+static Case case_of(const char *model, const BackendTable *table, int side, int way, int draw)
+{
+    static const int micros[] = {4, 1, 6, 3, 8, 5};
+    return (Case){.model = model,
+                  .table = table,
+                  .world = &test_world,
+                  .side = side,
+                  .shape = {.stages = test_world.size,
+                            .chunks = 1 + draw / WAYS % ways[way].chunks,
+                            .micros = micros[(draw + draw / WAYS) % 6]},
+                  .schedule = ways[way].schedule,
+                  .split = ways[way].split,
+                  .draw = (uint64_t)draw,
+                  .transport = draw % 3 ? TRANSPORT_SHM : TRANSPORT_MPI};
+}
+
+/* As many chunks as the way and the model allow. *ran counts the stages' chunks that ran. */
+static bool run_way(Case how, int *ran)
+{
+    bool cut = false, good = true;
+    for (; !cut && how.shape.chunks > 0; --how.shape.chunks) {
+        good = check_case(&how, &cut);
+        if (cut) ++ran[how.shape.chunks];
+    }
+    return good || !cut;
+}
+
+static void run_graphs(const BackendTable *table)
+{
+    const char *only = getenv("STAGE_GRAPH");
+    int ran[4] = {0};
+    for (int number = 0; number < GRAPHS; ++number) {
+        Draft d;
+        if (only && atoi(only) != number) continue;
+        draft(&d, number);
+        if (!run_way(case_of(d.text, table, SIDE, number % WAYS, number), ran))
+            printf("  rank %d, graph %d: %s", test_world.rank, number, d.text);
+    }
+    if (only) return;
+    CU_ASSERT(ran[1] > GRAPHS / 3 && ran[2] > GRAPHS / 12);
+    CU_ASSERT(ran[3] > GRAPHS / 12 || test_world.size > 2); /* the graphs are small */
+}
+
+static void test_cpu(void)
+{
+    run_graphs(&backend_cpu);
+}
+
+static void test_poison(void)
+{
+    run_graphs(&backend_poison);
+}
+
+static void run_model(const char *model, int side, const BackendTable *table)
+{
+    int ran[4] = {0};
+    for (int way = 0; way < WAYS; ++way)
+        run_way(case_of(model, table, side, way, 2 * WAYS + 5 * way), ran);
+    CU_ASSERT(ran[1] > 0 && ran[1] + ran[2] + ran[3] == WAYS);
+}
+
+/* Skip connections over borders, batch norm with a sum, inverted residuals. */
+static void test_models(void)
+{
+    run_model("model: {name: resnet18, stem: small}\n", 8, &backend_poison);
+    run_model("model: {name: mobilenet_v2}\n", 8, &backend_cpu);
+}
+
+/* The head's weight is the embedding's: on another stage as a rule, in another chunk of the same one at times. */
+static void test_tied(void)
+{
+    static const char *const model =
+        "model: {name: gpt2, layers: 3, width: 16, heads: 2, context: 8, dropout: 0.2}\n";
+    run_model(model, 0, &backend_cpu);
+    run_model(model, 0, &backend_poison);
+}
+
+#define STAGE_CASES                                                                                \
+    {"random graphs, cut at random", test_cpu}, {"in poisoned memory", test_poison},               \
+        {"networks", test_models},                                                                 \
+    {                                                                                              \
+        "tied parameters", test_tied                                                               \
+    }
+
+#endif

@@ -1,0 +1,281 @@
+/* The built-in schedules over thousands of shapes: complete, free of dead ends, as few live micro-batches and as small a bubble
+ * as the papers promise; the simulation's times under uneven costs; evaluation; size. */
+#include "schedule.h"
+
+#include "harness.h"
+
+#include <math.h>
+
+static const int kinds[] = {SCHEDULE_1F1B, SCHEDULE_GPIPE, SCHEDULE_INTERLEAVED,
+                            SCHEDULE_ZERO_BUBBLE};
+enum { KINDS = sizeof kinds / sizeof kinds[0] };
+static const double NEAR = 1e-9;
+
+static int at_most(int a, int b)
+{
+    return a < b ? a : b;
+}
+
+/* Says once where a property does not hold, for a shape among thousands. */
+static void expect(bool holds, const Schedule *s, const char *what)
+{
+    if (!holds)
+        printf("  %s, %d stages of %d chunks, %d micro-batches: %s\n", s->name, s->shape.stages,
+               s->shape.chunks, s->shape.micros, what);
+    CU_ASSERT(holds);
+}
+
+static int count_kind(const Schedule *s, int stage, TaskKind kind)
+{
+    int count = 0;
+    for (int i = 0; i < s->count[stage]; ++i) count += s->task[stage][i].kind == kind;
+    return count;
+}
+
+/* By counting, apart from the simulation's own check. */
+static void check_complete(const Schedule *s)
+{
+    bool good = true;
+    int passes = s->shape.chunks * s->shape.micros, last = s->shape.stages - 1;
+    for (int i = 0; i <= last; ++i) {
+        int halves = s->split ? passes : 0, whole = passes - halves;
+        int in = last == 0 ? 0 : passes - (i == 0 ? s->shape.micros : 0);
+        int out = last == 0 ? 0 : passes - (i == last ? s->shape.micros : 0);
+        good = good && count_kind(s, i, TASK_FORWARD) == passes &&
+               count_kind(s, i, TASK_BACKWARD) == whole &&
+               count_kind(s, i, TASK_BACKWARD_DATA) == halves &&
+               count_kind(s, i, TASK_BACKWARD_WEIGHT) == halves &&
+               count_kind(s, i, TASK_RECEIVE_FORWARD) == in &&
+               count_kind(s, i, TASK_SEND_BACKWARD) == in &&
+               count_kind(s, i, TASK_SEND_FORWARD) == out &&
+               count_kind(s, i, TASK_RECEIVE_BACKWARD) == out;
+    }
+    expect(good, s, "a list lacks a task or has one too many");
+}
+
+/* Micro-batches of a stage whose forward is done and backward (data) is not, at most: what 1f1b and ZB-H1 share. */
+static int waiting_most(const Schedule *s, int stage)
+{
+    int now = 0, most = 0;
+    for (int i = 0; i < s->count[stage]; ++i) {
+        TaskKind kind = s->task[stage][i].kind;
+        now += kind == TASK_FORWARD;
+        most = now > most ? now : most;
+        now -= kind == TASK_BACKWARD || kind == TASK_BACKWARD_DATA;
+    }
+    return most;
+}
+
+static void check_live(const Schedule *s, const ScheduleReport *r, int kind)
+{
+    int p = s->shape.stages, m = s->shape.micros;
+    for (int i = 0; i < p; ++i) {
+        if (kind == SCHEDULE_GPIPE) expect(r->live[i] == m, s, "live, gpipe");
+        if (kind == SCHEDULE_1F1B) expect(r->live[i] == at_most(m, p - i), s, "live, 1f1b");
+        if (kind != SCHEDULE_ZERO_BUBBLE) continue;
+        expect(waiting_most(s, i) == at_most(m, p - i), s, "waits for backward as in 1f1b");
+        expect(r->live[i] <= at_most(m, p), s, "live at most as on 1f1b's first stage");
+    }
+    for (int c = 0; c < p * s->shape.chunks; ++c)
+        expect(r->live[c] >= 1 && r->live[c] <= m, s, "live is 1 to m");
+}
+
+/* Unit costs: a chunk's forward takes 1, backward 2. */
+static void check_bubble(const Schedule *s, const ScheduleReport *r, int kind)
+{
+    int p = s->shape.stages, v = s->shape.chunks, m = s->shape.micros;
+    double span = 3.0 * (v * m + p - 1), plain = 3.0 * v * (m + p - 1);
+    double theory = (p - 1) / ((double)v * m + p - 1);
+    if (kind == SCHEDULE_GPIPE || kind == SCHEDULE_1F1B || m % p == 0) {
+        if (kind != SCHEDULE_ZERO_BUBBLE) {
+            expect(fabs(r->bubble - theory) < NEAR, s, "the bubble is not the theory's");
+            expect(fabs(r->makespan - span) < NEAR, s, "the makespan is not the theory's");
+        }
+    }
+    expect(r->makespan < plain + NEAR, s, "slower than 1f1b");
+    if (kind == SCHEDULE_ZERO_BUBBLE && p > 1) expect(r->bubble < theory, s, "bubble not smaller");
+    if (kind == SCHEDULE_ZERO_BUBBLE && m >= 2 * p)
+        expect(fabs(r->makespan - (3.0 * m + p - 1)) < NEAR, s, "not ZB-H1's makespan");
+}
+
+/* 2, but where groups are larger than `stages`. */
+static int depth_wanted(ScheduleShape shape)
+{
+    int groups = shape.micros / shape.stages, most;
+    if (groups == 0 || shape.chunks == 1 || shape.stages == 1) return 2;
+    most = (shape.micros + groups - 1) / groups - shape.stages + 1;
+    return most > 2 ? most : 2;
+}
+
+static void check_shape(int kind, ScheduleShape shape)
+{
+    Schedule *s;
+    ScheduleReport r;
+    CHECK_OK(schedule_new(&s, kind, NULL, shape));
+    Status st = schedule_simulate(s, NULL, &r);
+    if (st != OK) printf("  %s\n", fail_message());
+    expect(st == OK, s, "refused");
+    if (st == OK) {
+        check_complete(s);
+        check_live(s, &r, kind);
+        check_bubble(s, &r, kind);
+        expect(r.depth >= 2 && r.depth <= depth_wanted(shape), s, "channels too deep");
+        expect(s->split == (kind == SCHEDULE_ZERO_BUBBLE), s, "split");
+        schedule_report_fini(&r);
+    }
+    schedule_free(&s);
+}
+
+static void test_properties(void)
+{
+    for (int k = 0; k < KINDS; ++k)
+        for (int p = 1; p <= 12; ++p)
+            for (int v = 1; v <= (kinds[k] == SCHEDULE_INTERLEAVED ? 4 : 1); ++v)
+                for (int m = 1; m <= 4 * p + 3; ++m)
+                    check_shape(kinds[k], (ScheduleShape){p, v, m});
+    check_shape(SCHEDULE_1F1B, (ScheduleShape){33, 1, 100});
+    check_shape(SCHEDULE_ZERO_BUBBLE, (ScheduleShape){33, 1, 100});
+    check_shape(SCHEDULE_INTERLEAVED, (ScheduleShape){17, 7, 34});
+    check_shape(SCHEDULE_INTERLEAVED, (ScheduleShape){16, 3, 31});
+}
+
+/* The lists of a stage as text: "F0 B0 " without messages, "rf0 F0 sf0 " with them. */
+static const char *list_text(const Schedule *s, int stage, bool messages)
+{
+    static const char *const name[TASK_KINDS] = {"F", "B", "D", "W", "sf", "rf", "sb", "rb"};
+    static char text[1024];
+    size_t at = 0;
+    text[0] = '\0';
+    for (int i = 0; i < s->count[stage]; ++i) {
+        Task t = s->task[stage][i];
+        if (t.kind >= TASK_SEND_FORWARD && !messages) continue;
+        at += (size_t)snprintf(text + at, sizeof text - at, "%s%s%d", at ? " " : "", name[t.kind],
+                               t.micro);
+        if (s->shape.chunks > 1)
+            at += (size_t)snprintf(text + at, sizeof text - at, ".%d", t.chunk);
+    }
+    return text;
+}
+
+static void check_list(int kind, ScheduleShape shape, int stage, bool messages, const char *list)
+{
+    Schedule *s;
+    CHECK_OK(schedule_new(&s, kind, NULL, shape));
+    const char *is = list_text(s, stage, messages);
+    if (strcmp(is, list) != 0)
+        printf("  %s stage %d: %s\n  wanted: %s\n", s->name, stage, is, list);
+    CU_ASSERT_STRING_EQUAL(is, list);
+    schedule_free(&s);
+}
+
+/* As drawn in the papers. */
+static void test_lists(void)
+{
+    check_list(SCHEDULE_1F1B, (ScheduleShape){1, 1, 2}, 0, true, "F0 B0 F1 B1");
+    check_list(SCHEDULE_GPIPE, (ScheduleShape){1, 1, 2}, 0, true, "F0 F1 B0 B1");
+    check_list(SCHEDULE_ZERO_BUBBLE, (ScheduleShape){1, 1, 2}, 0, true, "F0 D0 W0 F1 D1 W1");
+    check_list(SCHEDULE_1F1B, (ScheduleShape){3, 1, 2}, 1, true,
+               "rf0 F0 sf0 rf1 F1 sf1 rb0 B0 sb0 rb1 B1 sb1");
+    check_list(SCHEDULE_1F1B, (ScheduleShape){4, 1, 5}, 2, false, "F0 F1 B0 F2 B1 F3 B2 F4 B3 B4");
+    check_list(SCHEDULE_ZERO_BUBBLE, (ScheduleShape){4, 1, 5}, 3, false,
+               "F0 D0 F1 D1 F2 D2 F3 D3 W0 F4 D4 W1 W2 W3 W4");
+    check_list(SCHEDULE_ZERO_BUBBLE, (ScheduleShape){2, 1, 2}, 1, true,
+               "rf0 F0 D0 sb0 rf1 F1 D1 sb1 W0 W1");
+    check_list(SCHEDULE_INTERLEAVED, (ScheduleShape){2, 2, 4}, 0, false,
+               "F0.0 F1.0 F0.2 F1.2 F2.0 B0.2 F3.0 B1.2 F2.2 B0.0 F3.2 B1.0 B2.2 B3.2 B2.0 B3.0");
+    check_list(SCHEDULE_INTERLEAVED, (ScheduleShape){1, 2, 1}, 0, true, "F0.0 F0.1 B0.1 B0.0");
+}
+
+static void test_refused(void)
+{
+    Schedule *s;
+    CHECK_FAILS(schedule_new(&s, SCHEDULE_1F1B, NULL, (ScheduleShape){4, 2, 8}), ERR_CONFIG,
+                "1f1b: takes one chunk a stage, not 2");
+    CU_ASSERT_PTR_NULL(s);
+    CHECK_FAILS(schedule_new(&s, SCHEDULE_GPIPE, NULL, (ScheduleShape){4, 1, 0}), ERR_CONFIG,
+                "at least 1");
+    CHECK_FAILS(schedule_forward(&s, (ScheduleShape){0, 1, 1}), ERR_CONFIG, "at least 1");
+    CHECK_FAILS(schedule_new(&s, SCHEDULE_INTERLEAVED, NULL, (ScheduleShape){2, 1 << 20, 1 << 20}),
+                ERR_CONFIG, "too many");
+    CHECK_FAILS(schedule_new(&s, 99, NULL, (ScheduleShape){1, 1, 1}), ERR_BUG, "99");
+}
+
+/* Two stages, one micro-batch, by hand: every part of the cost shows. */
+static void test_costs(void)
+{
+    const TaskCost cost[] = {{2, 3, 5, 0.5}, {7, 11, 13, 0}};
+    Schedule *s;
+    ScheduleReport r;
+    CHECK_OK(schedule_new(&s, SCHEDULE_1F1B, NULL, (ScheduleShape){2, 1, 1}));
+    CHECK_OK(schedule_simulate(s, cost, &r));
+    double end = 2 + 0.5 + 7 + (11 + 13) + 0.5 + (3 + 5);
+    CU_ASSERT_DOUBLE_EQUAL(r.makespan, end, NEAR);
+    CU_ASSERT_DOUBLE_EQUAL(r.bubble, 1 - 41 / (2 * end), NEAR);
+    CU_ASSERT_DOUBLE_EQUAL(r.span[1][0].start, 0, NEAR); /* waits for the message */
+    CU_ASSERT_DOUBLE_EQUAL(r.span[1][0].end, 2.5, NEAR);
+    CU_ASSERT_DOUBLE_EQUAL(r.span[1][1].end, 9.5, NEAR);
+    CU_ASSERT_DOUBLE_EQUAL(r.span[0][0].end, 2, NEAR);
+    schedule_report_fini(&r);
+    schedule_free(&s);
+
+    /* In halves the first stage need not wait for the second's weights. */
+    CHECK_OK(schedule_new(&s, SCHEDULE_ZERO_BUBBLE, NULL, (ScheduleShape){2, 1, 1}));
+    CHECK_OK(schedule_simulate(s, cost, &r));
+    CU_ASSERT_DOUBLE_EQUAL(r.makespan, 2 + 0.5 + 7 + 11 + 13, NEAR);
+    schedule_report_fini(&r);
+    schedule_free(&s);
+}
+
+/* A slow taker holds the sender back: the third message waits until the first one's place is free. */
+static void test_full_channel(void)
+{
+    const TaskCost cost[] = {{1, 1, 0, 0}, {10, 1, 0, 0}};
+    Schedule *s;
+    ScheduleReport r;
+    CHECK_OK(schedule_new(&s, SCHEDULE_GPIPE, NULL, (ScheduleShape){2, 1, 4}));
+    CHECK_OK(schedule_simulate(s, cost, &r));
+    CU_ASSERT_EQUAL(r.depth, 2);
+    CU_ASSERT_EQUAL(s->task[0][7].kind, TASK_SEND_FORWARD);
+    CU_ASSERT_DOUBLE_EQUAL(r.span[0][5].end, 3, NEAR); /* of micro 2: places free at 1 */
+    CU_ASSERT_DOUBLE_EQUAL(r.span[0][7].start, 4,
+                           NEAR); /* of micro 3: waits until micro 1 is taken */
+    CU_ASSERT_DOUBLE_EQUAL(r.span[0][7].end, 11, NEAR);
+    schedule_report_fini(&r);
+    schedule_free(&s);
+}
+
+static void test_forward(void)
+{
+    for (int p = 1; p <= 6; ++p)
+        for (int v = 1; v <= 3; ++v)
+            for (int m = 1; m <= 3 * p + 1; ++m) {
+                Schedule *s;
+                ScheduleReport r;
+                CHECK_OK(schedule_forward(&s, (ScheduleShape){p, v, m}));
+                CHECK_OK(schedule_simulate(s, NULL, &r));
+                for (int i = 0; i < p; ++i) {
+                    expect(count_kind(s, i, TASK_FORWARD) == v * m, s, "forwards");
+                    expect(count_kind(s, i, TASK_BACKWARD) == 0, s, "backwards");
+                }
+                expect(r.depth == 2, s, "depth");
+                if (m % p == 0) expect(fabs(r.makespan - (v * m + p - 1)) < NEAR, s, "makespan");
+                for (int c = 0; c < p * v; ++c) expect(r.live[c] == 1, s, "live");
+                schedule_report_fini(&r);
+                schedule_free(&s);
+            }
+}
+
+static void test_size(void)
+{
+    Schedule *s;
+    double start = clock_s();
+    CHECK_OK(schedule_new(&s, SCHEDULE_INTERLEAVED, NULL, (ScheduleShape){64, 8, 512}));
+    CHECK_OK(schedule_simulate(s, NULL, NULL));
+    CU_ASSERT(clock_s() - start < 10); /* seconds; a fraction of one where nothing is wrong */
+    schedule_free(&s);
+}
+
+TEST_MAIN("schedule", {"properties of all kinds", test_properties},
+          {"lists as in the papers", test_lists}, {"refused shapes", test_refused},
+          {"costs", test_costs}, {"full channel", test_full_channel}, {"evaluation", test_forward},
+          {"a large schedule is fast", test_size})

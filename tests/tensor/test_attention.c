@@ -1,0 +1,261 @@
+/* Attention over many tiles against a plain implementation in double, forward and backward: every instruction set, odd
+ * lengths and widths of head, with and without rotary positions, padded samples, large scores. And the same bits for any
+ * number of threads, which may cut the work by heads or by tiles. (test_gradients.c has small shapes by finite
+ * differences, tests/layers/test_golden.c PyTorch's values.) */
+#include "kernel_rig.h"
+#include "tensor/cpu/simd/simd.h"
+
+typedef struct Shapes {
+    int n, t, heads, width, rows;
+    bool rotary;
+    double scale; /* of x */
+} Shapes;
+
+static OpSpec spec_of(const Shapes *s)
+{
+    int64_t c = (int64_t)s->heads * s->width;
+    OpSpec spec = {.kind = OP_ATTENTION,
+                   .heads = s->heads,
+                   .rotary = s->rotary,
+                   .x_count = 1,
+                   .need_dx = {true}};
+    spec.x[0] = desc_plain(shape_of(3, s->n, s->t, 3 * c, 1), DTYPE_F32);
+    spec.y = desc_plain(shape_of(3, s->n, s->t, c, 1), DTYPE_F32);
+    return spec;
+}
+
+/* One head's rows, each `width` doubles: turned queries and keys, values; and their gradients. */
+typedef struct Head {
+    int64_t t, width;
+    double *q, *k, *v, *dq, *dk, *dv, *y;
+} Head;
+
+static double *zeros(int64_t n)
+{
+    return mem_new((size_t)n * sizeof(double));
+}
+
+static void turn(double *row, int64_t width, int64_t t, double sign)
+{
+    for (int64_t i = 0; i < width / 2; ++i) {
+        double angle = sign * (double)t * pow(10000, -2.0 * (double)i / (double)width);
+        double a = row[i], b = row[i + width / 2];
+        row[i] = a * cos(angle) - b * sin(angle);
+        row[i + width / 2] = b * cos(angle) + a * sin(angle);
+    }
+}
+
+static double dot(const double *a, const double *b, int64_t n)
+{
+    double sum = 0;
+    for (int64_t i = 0; i < n; ++i) sum += a[i] * b[i];
+    return sum;
+}
+
+static void add_scaled(double *to, double by, const double *from, int64_t n)
+{
+    for (int64_t i = 0; i < n; ++i) to[i] += by * from[i];
+}
+
+/* One query's output, and from dy its share of the gradients. */
+static void query(const Head *h, int64_t t, const double *dy)
+{
+    const int64_t w = h->width;
+    const double scale = 1 / sqrt((double)w);
+    double *p = zeros(t + 1), top = -INFINITY, total = 0;
+    for (int64_t s = 0; s <= t; ++s) {
+        p[s] = scale * dot(h->q + t * w, h->k + s * w, w);
+        top = fmax(top, p[s]);
+    }
+    for (int64_t s = 0; s <= t; ++s) total += p[s] = exp(p[s] - top);
+    for (int64_t s = 0; s <= t; ++s) add_scaled(h->y + t * w, p[s] /= total, h->v + s * w, w);
+    double delta = dot(dy, h->y + t * w, w);
+    for (int64_t s = 0; s <= t; ++s) {
+        double ds = scale * p[s] * (dot(dy, h->v + s * w, w) - delta);
+        add_scaled(h->dv + s * w, p[s], dy, w);
+        add_scaled(h->dq + t * w, ds, h->k + s * w, w);
+        add_scaled(h->dk + s * w, ds, h->q + t * w, w);
+    }
+    mem_free(&p);
+}
+
+/* Copies rows of one part between a tensor (rows `stride` apart) and a head. */
+static void part(const Head *h, double *rows, double *tensor, int64_t stride, bool out)
+{
+    for (int64_t t = 0; t < h->t; ++t)
+        memcpy(out ? tensor + t * stride : rows + t * h->width,
+               out ? rows + t * h->width : tensor + t * stride, (size_t)h->width * sizeof(double));
+}
+
+static void head_run(const Shapes *s, double *x, double *dy, double *y, double *dx)
+{
+    const int64_t t = s->t, w = s->width, c = (int64_t)s->heads * w, n = t * w;
+    double *all = zeros(8 * n), *grad = all + 7 * n;
+    Head h = {t, w, all, all + n, all + 2 * n, all + 3 * n, all + 4 * n, all + 5 * n, all + 6 * n};
+    part(&h, h.q, x, 3 * c, false);
+    part(&h, h.k, x + c, 3 * c, false);
+    part(&h, h.v, x + 2 * c, 3 * c, false);
+    part(&h, grad, dy, c, false);
+    for (int64_t i = 0; s->rotary && i < t; ++i) {
+        turn(h.q + i * w, w, i, 1);
+        turn(h.k + i * w, w, i, 1);
+    }
+    for (int64_t i = 0; i < t; ++i) query(&h, i, grad + i * w);
+    for (int64_t i = 0; s->rotary && i < t; ++i) {
+        turn(h.dq + i * w, w, i, -1);
+        turn(h.dk + i * w, w, i, -1);
+    }
+    part(&h, h.y, y, c, true);
+    part(&h, h.dq, dx, 3 * c, true);
+    part(&h, h.dk, dx + c, 3 * c, true);
+    part(&h, h.dv, dx + 2 * c, 3 * c, true);
+    mem_free(&all);
+}
+
+typedef struct Truth {
+    int64_t x_count, y_count;
+    double *x, *dy, *y, *dx;
+} Truth;
+
+/* Padded samples have numbers in x and dy, too: nothing of them may show. */
+static Truth truth_new(const Shapes *s)
+{
+    int64_t c = (int64_t)s->heads * s->width, per = (int64_t)s->t * c;
+    Truth r = {.x_count = 3 * s->n * per, .y_count = s->n * per};
+    r.x = zeros(r.x_count);
+    r.dx = zeros(r.x_count);
+    r.y = zeros(r.y_count);
+    r.dy = zeros(r.y_count);
+    for (int64_t i = 0; i < r.x_count; ++i) r.x[i] = (float)(s->scale * rig_random(1, i));
+    for (int64_t i = 0; i < r.y_count; ++i) r.dy[i] = (float)rig_random(2, i);
+    for (int64_t n = 0; n < s->rows; ++n)
+        for (int64_t h = 0; h < s->heads; ++h) {
+            int64_t at = n * per + h * s->width, x_at = 3 * n * per + h * s->width;
+            head_run(s, r.x + x_at, r.dy + at, r.y + at, r.dx + x_at);
+        }
+    return r;
+}
+
+static void truth_free(Truth *r)
+{
+    mem_free(&r->x);
+    mem_free(&r->dx);
+    mem_free(&r->y);
+    mem_free(&r->dy);
+}
+
+static void near(const char *what, const Shapes *s, const float *got, const double *want, int64_t n)
+{
+    double worst = 0, top = 0;
+    for (int64_t i = 0; i < n; ++i) {
+        double off = fabs(got[i] - want[i]);
+        if (!(off <= worst)) worst = isnan(off) ? INFINITY : off;
+        top = fmax(top, fabs(want[i]));
+    }
+    const double tolerance = 4e-6 * fmax(1, s->scale * s->scale);
+    if (!(worst <= tolerance * top))
+        printf("  %s of %dx%d, %d heads of %d, %s: off by %g of %g\n", what, s->n, s->t, s->heads,
+               s->width, simd_table()->name, worst, top);
+    CU_ASSERT(worst <= tolerance * top);
+}
+
+static void run(Rig *r, const Shapes *s, const Truth *truth, int threads)
+{
+    OpSpec spec = spec_of(s);
+    rig_open(r, &spec, &backend_poison, threads);
+    r->run.rows = s->rows;
+    rig_put(spec.x[0], truth->x, (float *)(uintptr_t)r->run.x[0]);
+    rig_put(spec.y, truth->dy, r->run.dy);
+    op_forward(r->op, &r->run);
+    rig_backward(r);
+}
+
+static const Shapes shapes[] = {
+    {1, 64, 1, 64, 1, false, 1},  {2, 65, 2, 32, 2, true, 1},   {1, 200, 1, 80, 1, true, 1},
+    {3, 130, 1, 24, 2, false, 1}, {1, 129, 2, 7, 1, false, 1},  {1, 100, 1, 130, 1, true, 1},
+    {1, 150, 1, 64, 1, false, 8}, {1, 193, 3, 48, 1, false, 1},
+};
+enum { SHAPES = sizeof shapes / sizeof *shapes };
+
+static void test_values(void)
+{
+    static const char *const isas[] = {"base", "avx2", "avx512"};
+    const char *best = simd_table()->name;
+    for (int i = 0; i < SHAPES; ++i) {
+        Truth truth = truth_new(&shapes[i]);
+        for (int isa = 0; isa < 3; ++isa) {
+            Rig r = {0};
+            if (!simd_use(isas[isa])) continue;
+            run(&r, &shapes[i], &truth, 1);
+            near("y", &shapes[i], r.run.y, truth.y, truth.y_count);
+            near("dx", &shapes[i], r.run.dx[0], truth.dx, truth.x_count);
+            rig_close(&r);
+        }
+        simd_use(best);
+        truth_free(&truth);
+    }
+}
+
+static void test_threads(void)
+{
+    for (int i = 0; i < SHAPES; ++i) {
+        Truth truth = truth_new(&shapes[i]);
+        Rig one = {0};
+        run(&one, &shapes[i], &truth, 1);
+        for (int threads = 2; threads <= 5; ++threads) {
+            Rig r = {0};
+            run(&r, &shapes[i], &truth, threads);
+            CU_ASSERT_EQUAL(memcmp(one.run.y, r.run.y, (size_t)truth.y_count * sizeof(float)), 0);
+            CU_ASSERT_EQUAL(
+                memcmp(one.run.dx[0], r.run.dx[0], (size_t)truth.x_count * sizeof(float)), 0);
+            rig_close(&r);
+        }
+        rig_close(&one);
+        truth_free(&truth);
+    }
+}
+
+/* A later place never moves an earlier output. */
+static void test_causal(void)
+{
+    const Shapes s = {1, 70, 1, 16, 1, true, 1};
+    const int64_t places[] = {15, 16, 63, 64, 69};
+    Truth truth = truth_new(&s);
+    Rig before = {0};
+    run(&before, &s, &truth, 1);
+    for (size_t i = 0; i < sizeof places / sizeof *places; ++i) {
+        Rig after = {0};
+        double kept = truth.x[places[i] * 48 + 16];
+        truth.x[places[i] * 48 + 16] = 5;
+        run(&after, &s, &truth, 1);
+        size_t bytes = (size_t)places[i] * 16 * sizeof(float);
+        CU_ASSERT_EQUAL(memcmp(before.run.y, after.run.y, bytes), 0);
+        CU_ASSERT_NOT_EQUAL(
+            memcmp((char *)before.run.y + bytes, (char *)after.run.y + bytes, 16 * sizeof(float)),
+            0);
+        truth.x[places[i] * 48 + 16] = kept;
+        rig_close(&after);
+    }
+    rig_close(&before);
+    truth_free(&truth);
+}
+
+static void test_bad_specs(void)
+{
+    const Shapes s = {1, 4, 2, 8, 1, false, 1};
+    Backend *backend;
+    Op *op;
+    Desc wish[OP_INPUTS];
+    CHECK_OK(backend_open(&backend, &backend_cpu, (BackendOptions){.threads = 1}));
+    OpSpec spec = spec_of(&s);
+    spec.heads = 3;
+    CHECK_FAILS(op_new(&op, backend, &spec, wish), ERR_CONFIG, "3 heads do not fit");
+    spec = spec_of(&s);
+    spec.heads = 16;
+    spec.rotary = true;
+    CHECK_FAILS(op_new(&op, backend, &spec, wish), ERR_CONFIG, "even width");
+    backend_close(&backend);
+}
+
+TEST_MAIN("attention", {"values", test_values}, {"threads", test_threads}, {"causal", test_causal},
+          {"bad specs", test_bad_specs})

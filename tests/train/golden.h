@@ -1,0 +1,118 @@
+/* Curves of losses that PyTorch left in tests/golden (tools/golden_models.py): the script's weights and data, made here by
+ * the same formula, and how far a loss may be off.
+ *
+ * Rounding differences grow from step to step, by a factor that is the model's own (deep batch norms on 8 samples: a
+ * lot). The files say beside each loss how far PyTorch's single precision is from its double precision, which measures
+ * that growth. Allowed here, relative to the double: a floor, or GOLDEN_SPREAD times the largest such distance up to this
+ * step. */
+#ifndef WEFT_TESTS_GOLDEN_H
+#define WEFT_TESTS_GOLDEN_H
+
+#include "train.h"
+
+#include "harness.h"
+
+#include <math.h>
+
+/* One relu that falls on the other side of 0 moves the loss by 2e-5; a model without corners moves by its rounding. */
+static const double GOLDEN_FLOOR_CORNERS = 1e-4, GOLDEN_FLOOR_SMOOTH = 2e-6, GOLDEN_SPREAD = 8;
+enum { GOLDEN_STEPS = 10, GOLDEN_LINE = 512 };
+
+static inline uint32_t golden_hash(const char *text)
+{
+    uint32_t h = 2166136261u;
+    for (; *text; ++text) h = (h ^ (unsigned char)*text) * 16777619u;
+    return h;
+}
+
+/* The script's formula: element i of the name that hashes to `name`, in [-1, 1), a multiple of 2^-23. */
+static inline float golden_noise(uint32_t name, uint32_t i)
+{
+    uint32_t h = i * 0x9E3779B9u + name;
+    h = (h ^ (h >> 16)) * 0x85EBCA6Bu;
+    h = (h ^ (h >> 13)) * 0xC2B2AE35u;
+    h ^= h >> 16;
+    return ((float)(h >> 8) - 8388608.0f) * 0x1p-23f;
+}
+
+/* What the script draws for "y7", below `count`. */
+static inline int32_t golden_draw(char name, int64_t i, int64_t count)
+{
+    char label[32];
+    snprintf(label, sizeof label, "%c%lld", name, (long long)i);
+    return (int32_t)(golden_hash(label) % (uint32_t)count);
+}
+
+typedef struct Golden {
+    char name[64], options[GOLDEN_LINE];
+    double loss[GOLDEN_STEPS], strays[GOLDEN_STEPS];
+} Golden;
+
+/* Finds "KIND NAME a b c OPTIONS" in a file, with `numbers` numbers (1 to 3) before the options, and the curve behind it. */
+static inline bool golden_read(const char *path, const char *kind, const char *name, int numbers,
+                               int *number, Golden *g)
+{
+    char line[GOLDEN_LINE], word[16];
+    bool found = false;
+    FILE *in = fopen(path, "r");
+    CU_ASSERT_PTR_NOT_NULL_FATAL(in);
+    while (!found && fgets(line, sizeof line, in)) {
+        int at = 0;
+        found = sscanf(line, "%15s %63s%n", word, g->name, &at) == 2 && strcmp(word, kind) == 0 &&
+                strcmp(g->name, name) == 0;
+        char *rest = line + at;
+        for (int i = 0; found && i < numbers; ++i) number[i] = (int)strtol(rest, &rest, 10);
+        if (found) found = sscanf(rest, " %511[^\n]", g->options) == 1;
+    }
+    for (int s = 0; found && s < GOLDEN_STEPS; ++s)
+        found = fscanf(in, "%lf %lf", &g->loss[s], &g->strays[s]) == 2;
+    fclose(in);
+    CU_ASSERT_TRUE(found);
+    return found;
+}
+
+/* A configuration of the file's options over `text`. */
+static inline Config *golden_config(Golden *g, const char *text)
+{
+    enum { MAX = 16 };
+    char *word[MAX], *options = g->options;
+    int count = 0;
+    Config *config = NULL;
+    for (char *w; count < MAX && (w = strsep(&options, " "));) word[count++] = w;
+    CHECK_OK(config_parse(&config, "test.yaml", text, count, word));
+    return config;
+}
+
+/* Weights: uniform with He's variance; norms' scales 1 +- 0.1; biases and shifts +- 0.1; running statistics 0 and 1. */
+static inline void golden_params(const Graph *graph, const Plan *plan, float *arena)
+{
+    for (int i = 0; i < graph->param_count; ++i) {
+        const Param *p = &graph->param[i];
+        if (p->tied >= 0) continue;
+        int64_t n = shape_count(p->shape);
+        bool weight = strstr(p->name, ".weight") != NULL;
+        float scale = p->shape.ndim > 1 ? (float)sqrt(6.0 / (double)(n / p->shape.dim[0])) : 0.1f;
+        float shift = p->shape.ndim == 1 && weight ? 1.0f : 0.0f;
+        float *plain = mem_new((size_t)n * sizeof *plain);
+        uint32_t name = golden_hash(p->name);
+        for (int64_t k = 0; k < n; ++k) {
+            float v = golden_noise(name, (uint32_t)k) * scale;
+            plain[k] = p->info.buffer ? (float)(p->info.init == INIT_ONE) : v + shift;
+        }
+        op_pack(graph->node[p->node].op, p->slot, plain, arena + plan->value_at[i]);
+        mem_free(&plain);
+    }
+}
+
+static inline void golden_check(const Golden *g, int step, double loss, double floor)
+{
+    double spread = 0, off = fabs(loss - g->loss[step]) / g->loss[step];
+    for (int s = 0; s <= step; ++s) spread = fmax(spread, g->strays[s]);
+    double allowed = fmax(floor, GOLDEN_SPREAD * spread);
+    CU_ASSERT(off <= allowed);
+    if (getenv("WEFT_TEST_VERBOSE") || !(off <= allowed))
+        printf("  %s step %d: loss %.9g, PyTorch %.9g: off by %.1e, allowed %.1e\n", g->name, step,
+               loss, g->loss[step], off, allowed);
+}
+
+#endif

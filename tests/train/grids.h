@@ -1,0 +1,157 @@
+/* Parts of runs on grids: models small enough to train in a second, a part of a run on the first ranks of the world with any
+ * overrides, and what came out of it, down to the bit. */
+#ifndef WEFT_TESTS_GRIDS_H
+#define WEFT_TESTS_GRIDS_H
+
+#include "tiny_main.h"
+
+#include <math.h>
+
+enum { SAMPLES = 52, CONTEXT = 8, VOCAB = 29, MOST_STEPS = 16, WORDS = 24 };
+
+static char images_path[64], tokens_path[64];
+
+typedef struct GridModel {
+    const char *name, *text; /* text: a configuration without data and train */
+    bool tokens;
+} GridModel;
+
+static const GridModel grid_models[] = {
+    {"resnet18",
+     "model: {name: resnet18, stem: small}\n"
+     "optim: {name: sgd, lr: 0.05, momentum: 0.9, nesterov: true, weight_decay: 5e-4, clip: 1.0}\n"
+     "data: {augment: [flip, crop, cutout], crop_pad: 2, cutout_size: 4}\n",
+     false},
+    {"mobilenet_v2",
+     "model: {name: mobilenet_v2}\noptim: {name: adamw, lr: 1e-3, weight_decay: 0.01}\n"
+     "data: {augment: [flip]}\n",
+     false},
+    {"gpt2",
+     "model: {name: gpt2, layers: 3, width: 24, heads: 3, context: 8, dropout: 0.1}\n"
+     "optim: {name: adamw, lr: 3e-3, weight_decay: 0.1, clip: 0.5}\n",
+     true},
+    {"layers",
+     "model: {layers: [conv2d: {channels: 8, kernel: 3}, batch_norm, relu, conv2d: {channels: 8, "
+     "kernel: 3}, batch_norm, relu, flatten, dense: {width: 24}, gelu, dropout: {p: 0.2}, dense: "
+     "{width: 7}]}\noptim: {name: lamb, lr: 0.01, weight_decay: 1e-2, schedule: cosine}\n"
+     "data: {augment: [flip, crop]}\n",
+     false},
+};
+
+/* What a part of a run came to, the same on every rank of the world. hash 0: it failed. */
+typedef struct Outcome {
+    uint64_t hash;
+    int steps;
+    double loss[MOST_STEPS], top1[MOST_STEPS], norm[MOST_STEPS];
+    int64_t eval_samples;
+    double eval_loss, eval_top1, eval_top5;
+} Outcome;
+
+typedef struct GridPart {
+    const GridModel *model;
+    int ranks;
+    const char *more; /* overrides: "grid.pp=2 grid.schedule=gpipe" */
+    const char *from; /* checkpoint to go on from, or NULL */
+    int to;           /* trains up to this step */
+    const char *save; /* checkpoint to leave, or NULL */
+} GridPart;
+
+static inline Config *grid_config(const GridPart *part)
+{
+    Config *config = NULL;
+    const char *data = part->model->tokens ? tokens_path : images_path;
+    char *text =
+        mem_format("run: {seed: 5}\ntrain: {batch: 16, micro_batch: 2, steps: 12, threads: "
+                   "1, log_every: 1}\n%s",
+                   part->model->text);
+    char *all = mem_format("data.train=%s data.test=%s %s", data, data, part->more), *rest = all;
+    char *words[WORDS];
+    int count = 0;
+    for (char *word; count < WORDS && (word = strsep(&rest, " "));)
+        if (*word) words[count++] = word;
+    CHECK_OK(config_parse(&config, "grid.yaml", text, count, words));
+    mem_free(&text);
+    mem_free(&all);
+    return config;
+}
+
+static inline Status grid_steps(Trainer *t, const GridPart *part, Outcome *out)
+{
+    EvalLine line;
+    if (part->from) TRY(train_load(t, part->from, false));
+    while (t->step < part->to) {
+        StepResult r;
+        TRY(train_step(t, &r));
+        out->loss[out->steps] = r.loss;
+        out->top1[out->steps] = r.top1;
+        out->norm[out->steps++] = r.grad_norm;
+    }
+    if (part->save) TRY(train_save(t, part->save));
+    TRY(train_evaluate(t, &t->test_set, &line, NULL));
+    out->eval_samples = line.samples;
+    out->eval_loss = line.loss;
+    out->eval_top1 = line.top1;
+    out->eval_top5 = line.top5;
+    out->hash = tiny_hash(t);
+    return OK;
+}
+
+/* Collective on MPI_COMM_WORLD. */
+static inline Outcome grid_train(const GridPart *part)
+{
+    World sub;
+    Outcome out;
+    memset(&out, 0, sizeof out);
+    if (tiny_world(&sub, part->ranks)) {
+        Trainer *t = NULL;
+        Config *config = grid_config(part);
+        Status st = config ? trainer_new(&t, config, &sub) : ERR_CONFIG;
+        if (st == OK) st = grid_steps(t, part, &out);
+        if (st != OK && sub.rank == 0) printf("  %s: %s\n", part->more, fail_message());
+        trainer_free(&t);
+        config_free(&config);
+    }
+    tiny_world_fini(&sub);
+    MPI_Bcast(&out, (int)sizeof out, MPI_BYTE, 0, MPI_COMM_WORLD);
+    return out;
+}
+
+/* The same bits, and numbers that are numbers? */
+static inline bool outcome_same(const Outcome *a, const Outcome *b)
+{
+    bool good = a->hash != 0 && a->steps > 0;
+    for (int i = 0; i < a->steps; ++i)
+        good &= isfinite(a->loss[i]) && isfinite(a->norm[i]) && a->norm[i] > 0;
+    return good && memcmp(a, b, sizeof *a) == 0;
+}
+
+static inline void outcome_explain(const char *what, const Outcome *a, const Outcome *b)
+{
+    if (tiny_rank > 0) return;
+    printf("  %s: not the same:", what);
+    if (a->hash != b->hash) printf(" parameters");
+    for (int i = 0; i < a->steps; ++i) {
+        if (a->loss[i] != b->loss[i])
+            printf(" loss of step %d (%.9g, not %.9g)", i, a->loss[i], b->loss[i]);
+        if (a->norm[i] != b->norm[i]) printf(" norm of step %d", i);
+    }
+    if (a->eval_loss != b->eval_loss) printf(" evaluation");
+    printf("\n");
+}
+
+/* 52 samples in batches of 16: the fourth step of an epoch has 4, so that whole micro-batches are empty. */
+static inline void grid_data(void)
+{
+    snprintf(images_path, sizeof images_path, "%s/images.h5", tiny_folder);
+    snprintf(tokens_path, sizeof tokens_path, "%s/tokens.h5", tiny_folder);
+    if (tiny_rank > 0) return;
+    tiny_data(images_path, SAMPLES, 3, 14, 14, 7);
+    tiny_tokens(tokens_path, SAMPLES * CONTEXT + 1, VOCAB);
+}
+
+static inline bool grid_whole_matrix(void)
+{
+    return getenv("WEFT_MATRIX") != NULL;
+}
+
+#endif

@@ -1,0 +1,81 @@
+/* Ten training steps of small gpt2 models from given weights on given tokens against PyTorch's losses (tests/golden/gpt.txt):
+ * embedding, both kinds of positions, attention, layer norm, gelu, the tied head, micro-batches, clipping and AdamW together,
+ * from a data set on. Every step sees all samples, so that their order does not matter. */
+#include "golden.h"
+
+static World world;
+static char folder[] = "/tmp/weft-golden-XXXXXX";
+
+/* samples * context + 1 tokens, as a tokenizer would leave them, imported. */
+static void write_tokens(const char *set, int64_t count, int vocab)
+{
+    char *raw = mem_format("%s.raw", set);
+    FILE *out = fopen(raw, "wb");
+    CU_ASSERT_PTR_NOT_NULL_FATAL(out);
+    for (int64_t i = 0; i < count; ++i) {
+        int32_t token = golden_draw('t', i, vocab);
+        putc(token & 255, out);
+        putc(token >> 8, out);
+    }
+    CU_ASSERT_EQUAL(fclose(out), 0);
+    CHECK_OK(data_import_tokens(raw, 16, vocab, set, NULL, 0, true));
+    unlink(raw);
+    mem_free(&raw);
+}
+
+static void check_steps(const Golden *g, Trainer *t)
+{
+    golden_params(t->graph, t->plan, executor_params(t->executor));
+    executor_refresh(t->executor);
+    for (int s = 0; s < GOLDEN_STEPS; ++s) {
+        StepResult result;
+        CHECK_OK(train_step(t, &result));
+        CU_ASSERT_EQUAL(result.rows, t->batch * t->train_set.context);
+        golden_check(g, s, result.loss, GOLDEN_FLOOR_SMOOTH);
+    }
+}
+
+static void check_model(const char *name)
+{
+    Golden golden;
+    Trainer *trainer = NULL;
+    int number[2]; /* samples, vocabulary */
+    if (!golden_read("tests/golden/gpt.txt", "gpt", name, 2, number, &golden)) return;
+    char *set = mem_format("%s/%s.h5", folder, name);
+    char *text = mem_format("model: {name: gpt2}\ndata: {train: %s}\noptim: {name: adamw}\n"
+                            "train: {batch: %d, steps: %d, threads: 1}\n",
+                            set, number[0], GOLDEN_STEPS);
+    Config *config = golden_config(&golden, text);
+    if (config) {
+        write_tokens(set, number[0] * config->model.context + 1, number[1]);
+        CHECK_OK(trainer_new(&trainer, config, &world));
+        CU_ASSERT_EQUAL(trainer ? trainer->micros : 0, 2);
+        if (trainer) check_steps(&golden, trainer);
+    }
+    trainer_free(&trainer);
+    config_free(&config);
+    unlink(set);
+    mem_free(&text);
+    mem_free(&set);
+}
+
+static void learned(void)
+{
+    check_model("learned");
+}
+
+static void rotary(void)
+{
+    check_model("rotary");
+}
+
+int main(int argc, char **argv)
+{
+    static const HarnessTest tests[] = {{"learned positions", learned},
+                                        {"rotary positions", rotary}};
+    if (world_init(&world, &argc, &argv) != OK || !mkdtemp(folder)) return 2;
+    int bad = harness_run("golden gpt", tests, 2, 0, NULL);
+    rmdir(folder);
+    world_fini(&world);
+    return bad;
+}

@@ -1,0 +1,181 @@
+/* The promise: parameters, running statistics, optimizer state, losses, norms, evaluation and checkpoints are the same to the
+ * bit on every grid, with every schedule, over every transport. Expected value: the run of one rank with none of it.
+ *
+ * Alone this is a sample in which every value of every axis occurs with every model; with WEFT_MATRIX set (make matrix), all
+ * combinations. */
+#include "grids.h"
+
+enum { STEPS = 6 };
+
+typedef struct Layout {
+    int dp, pp;
+    const char *batch; /* such that each replica has a power of two of micro-batches */
+} Layout;
+
+static const Layout layouts[] = {{1, 1, ""},
+                                 {2, 1, ""},
+                                 {1, 2, ""},
+                                 {2, 2, ""},
+                                 {4, 1, ""},
+                                 {1, 4, ""},
+                                 {3, 1, "train.batch=12"}};
+
+/* An axis is a list of overrides. One that ends in ':' gets the path of a schedule file that fits the grid. */
+static const char *const schedules[] = {
+    "grid.schedule=gpipe",       "grid.schedule=1f1b",  "grid.schedule=interleaved grid.chunks=2",
+    "grid.schedule=zero-bubble", "grid.schedule=file:", NULL};
+static const char *const transports[] = {"grid.transport=shm", "grid.transport=mpi", NULL};
+static const char *const buckets[] = {"grid.bucket_mb=4", "grid.bucket_mb=0.05", NULL};
+static const char *const *const axes[] = {schedules, transports, buckets};
+enum {
+    AXES = sizeof axes / sizeof axes[0],
+    LAYOUTS = sizeof layouts / sizeof layouts[0],
+    MODELS = sizeof grid_models / sizeof grid_models[0]
+};
+
+static int axis_values(int axis)
+{
+    int n = 0;
+    while (axes[axis][n]) ++n;
+    return n;
+}
+
+/* The work of a zero-bubble schedule, without its messages, as a file. */
+static char *schedule_file(const Layout *layout)
+{
+    int micros = (layout->batch[0] ? 12 : 16) / 2 / layout->dp;
+    ScheduleShape shape = {.stages = layout->pp, .chunks = 1, .micros = micros};
+    Schedule *s = NULL;
+    char *path = mem_format("%s/schedule-%dx%d.csv", tiny_folder, layout->dp, layout->pp);
+    MPI_Barrier(MPI_COMM_WORLD);
+    FILE *out = tiny_rank == 0 ? fopen(path, "w") : NULL;
+    CHECK_OK(schedule_new(&s, SCHEDULE_ZERO_BUBBLE, NULL, shape));
+    if (out) fprintf(out, "stage,task,chunk,micro\n");
+    for (int stage = 0; out && stage < layout->pp; ++stage)
+        for (int i = 0; i < s->count[stage]; ++i) {
+            const Task *t = &s->task[stage][i];
+            if (t->kind <= TASK_BACKWARD_WEIGHT)
+                fprintf(out, "%d,%s,%d,%d\n", stage, task_names[t->kind], t->chunk, t->micro);
+        }
+    if (out) fclose(out);
+    schedule_free(&s);
+    MPI_Barrier(MPI_COMM_WORLD);
+    return path;
+}
+
+/* All overrides of a layout and one value of each axis. Owner: the caller. */
+static char *overrides_of(const Layout *layout, const int *value)
+{
+    char *all = mem_format("grid.dp=%d grid.pp=%d %s", layout->dp, layout->pp, layout->batch);
+    for (int axis = 0; axis < AXES; ++axis) {
+        const char *one = axes[axis][value[axis]];
+        char *path = one[strlen(one) - 1] == ':' ? schedule_file(layout) : mem_text("");
+        char *more = mem_format("%s %s%s", all, one, path);
+        mem_free(&all);
+        mem_free(&path);
+        all = more;
+    }
+    return all;
+}
+
+/* One rank with nothing; a checkpoint of it lies at `save`. */
+static Outcome reference(const GridModel *model, const char *batch, const char *save)
+{
+    return grid_train(
+        &(GridPart){.model = model, .ranks = 1, .more = batch, .to = STEPS, .save = save});
+}
+
+static bool same_files(const char *a, const char *b)
+{
+    bool equal = false;
+    FILE *out = tmpfile();
+    CHECK_OK(checkpoint_diff(a, b, out, &equal));
+    fclose(out);
+    return equal;
+}
+
+typedef struct Reference {
+    Outcome outcome[2]; /* of the common batch, and of the one for three replicas */
+    char *path[2];
+} Reference;
+
+static void check(const GridModel *model, const Layout *layout, const int *value,
+                  const Reference *want, bool save)
+{
+    int which = layout->batch[0] != 0;
+    char *more = overrides_of(layout, value), *path = mem_format("%s/got.h5", tiny_folder);
+    Outcome got = grid_train(&(GridPart){.model = model,
+                                         .ranks = layout->dp * layout->pp,
+                                         .more = more,
+                                         .to = STEPS,
+                                         .save = save ? path : NULL});
+    bool same = outcome_same(&got, &want->outcome[which]);
+    CU_ASSERT(same);
+    if (!same) {
+        char *what = mem_format("%s, %s", model->name, more);
+        outcome_explain(what, &got, &want->outcome[which]);
+        mem_free(&what);
+    }
+    if (save && tiny_rank == 0) CU_ASSERT(same_files(path, want->path[which]));
+    MPI_Barrier(MPI_COMM_WORLD);
+    mem_free(&more);
+    mem_free(&path);
+}
+
+/* Every value of every axis occurs at least once on the grids. Grids with stages take the schedules. */
+static void check_sample(int model, const Reference *want, bool save)
+{
+    for (int i = 0, value[AXES]; i < LAYOUTS; ++i) {
+        for (int axis = 0; axis < AXES; ++axis)
+            value[axis] = (i + model + axis) % axis_values(axis);
+        check(&grid_models[model], &layouts[i], value, want, save);
+    }
+}
+
+/* All combinations, as digits of a number. */
+static void check_all(int model, const Reference *want, bool save)
+{
+    int all = LAYOUTS;
+    for (int axis = 0; axis < AXES; ++axis) all *= axis_values(axis);
+    for (int number = 0; number < all; ++number) {
+        int value[AXES], rest = number / LAYOUTS;
+        for (int axis = 0; axis < AXES; ++axis) {
+            value[axis] = rest % axis_values(axis);
+            rest /= axis_values(axis);
+        }
+        check(&grid_models[model], &layouts[number % LAYOUTS], value, want, save);
+    }
+}
+
+/* save: checkpoints are compared, too (large ones take long). */
+static void run_model(int model, bool save)
+{
+    static const char *const batch[2] = {"", "train.batch=12"};
+    Reference want;
+    for (int i = 0; i < 2; ++i) {
+        want.path[i] = mem_format("%s/want-%d.h5", tiny_folder, i);
+        want.outcome[i] = reference(&grid_models[model], batch[i], want.path[i]);
+    }
+    (grid_whole_matrix() ? check_all : check_sample)(model, &want, save);
+    for (int i = 0; i < 2; ++i) mem_free(&want.path[i]);
+}
+
+static void test_resnet(void)
+{
+    run_model(0, false);
+}
+static void test_mobilenet(void)
+{
+    run_model(1, grid_whole_matrix());
+}
+static void test_gpt(void)
+{
+    run_model(2, true);
+}
+static void test_layers(void)
+{
+    run_model(3, true);
+}
+
+TINY_MAIN("grid", grid_data, {"resnet18", test_resnet}, {"mobilenet_v2", test_mobilenet},
+          {"gpt2", test_gpt}, {"layers", test_layers})

@@ -1,0 +1,251 @@
+/* ZeRO: what replicas share out changes no bit of parameters, running statistics, optimizer state, losses, norms or
+ * evaluation, on any grid and over any transport; checkpoints are the same files, and any of them goes on with any other.
+ * Expected value: the run of one rank. The models' tensors are longer than a chunk, so that shares cut them. */
+#include "grids.h"
+
+enum { STEPS = 5, LAYERS = 3, GPT = 2, RESNET = 0, RANKS_MOST = 4 };
+
+static const char *const gpt_wide = "model.width=96 model.vocab=200";
+
+/* Everything but the checkpoint, which says the rest. */
+typedef struct Run {
+    bool good;
+    int steps;
+    double loss[MOST_STEPS], norm[MOST_STEPS];
+    EvalLine eval;
+    size_t state_bytes, plan_bytes; /* of the rank that has most, of the first stage */
+} Run;
+
+static Status run_part(Trainer *t, const GridPart *part, Run *run)
+{
+    if (part->from) TRY(train_load(t, part->from, false));
+    while (t->step < part->to) {
+        StepResult r;
+        TRY(train_step(t, &r));
+        run->loss[run->steps] = r.loss;
+        run->norm[run->steps++] = r.grad_norm;
+        if (t->step == 2) TRY(train_evaluate(t, &t->test_set, &run->eval, NULL));
+    }
+    run->eval.seconds = 0;
+    size_t mine = optim_state_bytes(t->optim) + (t->plan->zero && t->optim->table->scratch
+                                                     ? t->optim->scratch_elements * sizeof(float)
+                                                     : 0);
+    size_t all[RANKS_MOST];
+    world_gather(t->world, &mine, sizeof mine, all);
+    for (int r = 0; r < t->shape.dp; ++r)
+        if (all[r] > run->state_bytes) run->state_bytes = all[r];
+    run->plan_bytes = t->plan->state_bytes;
+    return train_save(t, part->save);
+}
+
+/* Collective on MPI_COMM_WORLD; the same on every rank. */
+static Run run_of(const GridPart *part)
+{
+    World sub;
+    Run run;
+    memset(&run, 0, sizeof run);
+    if (tiny_world(&sub, part->ranks)) {
+        Trainer *t = NULL;
+        Config *config = grid_config(part);
+        Status st = config ? trainer_new(&t, config, &sub) : ERR_CONFIG;
+        if (st == OK) st = run_part(t, part, &run);
+        if (st != OK && sub.rank == 0) printf("  %s: %s\n", part->more, fail_message());
+        run.good = st == OK;
+        trainer_free(&t);
+        config_free(&config);
+    }
+    tiny_world_fini(&sub);
+    MPI_Bcast(&run, (int)sizeof run, MPI_BYTE, 0, MPI_COMM_WORLD);
+    return run;
+}
+
+static bool same_files(const char *a, const char *b)
+{
+    bool equal = false;
+    FILE *out = tmpfile();
+    CHECK_OK(checkpoint_diff(a, b, out, &equal));
+    if (!equal) {
+        char line[256];
+        rewind(out);
+        while (fgets(line, sizeof line, out)) printf("  %s", line);
+    }
+    fclose(out);
+    return equal;
+}
+
+static bool same_runs(const Run *a, const Run *b)
+{
+    bool same = a->good && b->good && a->steps == b->steps;
+    for (int i = 0; i < a->steps; ++i)
+        same = same && a->loss[i] == b->loss[i] && a->norm[i] == b->norm[i] && a->norm[i] > 0;
+    return same && a->eval.loss == b->eval.loss && a->eval.samples == b->eval.samples;
+}
+
+typedef struct Case {
+    int model;
+    const char *more; /* for the reference, too */
+} Case;
+
+static char *path_of(const char *name)
+{
+    return mem_format("%s/%s.h5", tiny_folder, name);
+}
+
+/* One grid against the run of one rank. */
+static void compare(const Case *c, const char *grid, int ranks, const Run *want, const char *path)
+{
+    char *more = mem_format("%s %s", c->more, grid), *got_path = path_of("got");
+    const GridPart part = {.model = &grid_models[c->model],
+                           .ranks = ranks,
+                           .more = more,
+                           .to = STEPS,
+                           .save = got_path};
+    Run got = run_of(&part);
+    bool same = same_runs(want, &got);
+    if (tiny_rank == 0 && same) same = same_files(path, got_path);
+    if (!same && tiny_rank == 0) printf("  %s: %s differs\n", part.model->name, more);
+    CU_ASSERT(same);
+    if (strstr(grid, "pp=1")) CU_ASSERT_EQUAL(got.state_bytes, got.plan_bytes);
+    mem_free(&more);
+    mem_free(&got_path);
+}
+
+static Run reference(const Case *c, const char *path)
+{
+    return run_of(&(GridPart){
+        .model = &grid_models[c->model], .ranks = 1, .more = c->more, .to = STEPS, .save = path});
+}
+
+typedef struct Place {
+    const char *grid;
+    int ranks;
+} Place;
+static const Place places[] = {
+    {"grid.zero=1 grid.dp=2 grid.pp=1 grid.transport=shm", 2},
+    {"grid.zero=1 grid.dp=2 grid.pp=1 grid.transport=mpi grid.bucket_mb=0.05", 2},
+    {"grid.zero=1 grid.dp=4 grid.pp=1 grid.transport=shm grid.bucket_mb=0.05", 4},
+    {"grid.zero=1 grid.dp=4 grid.pp=1 grid.transport=mpi", 4},
+    {"grid.zero=1 grid.dp=2 grid.pp=2 grid.transport=shm", 4},
+    {"grid.zero=1 grid.dp=2 grid.pp=2 grid.transport=mpi grid.schedule=zero-bubble "
+     "grid.bucket_mb=0.05",
+     4},
+    {"grid.zero=1 grid.dp=2 grid.pp=2 grid.schedule=interleaved grid.chunks=2", 4},
+    {"grid.zero=1 grid.dp=1 grid.pp=2", 2},
+};
+/* Three replicas with four micro-batches each. */
+static const Place three[] = {
+    {"grid.zero=1 grid.dp=3 grid.pp=1 grid.transport=shm", 3},
+    {"grid.zero=1 grid.dp=3 grid.pp=1 grid.transport=mpi grid.bucket_mb=0.05", 3},
+};
+
+static void on_places(const Case *c, const Place *place, int count)
+{
+    char *path = path_of("want");
+    Run want = reference(c, path);
+    CU_ASSERT_TRUE(want.good);
+    for (int i = 0; i < count; ++i) compare(c, place[i].grid, place[i].ranks, &want, path);
+    mem_free(&path);
+}
+
+static void on_all_places(int model, const char *more)
+{
+    char *of_three = mem_format("%s train.batch=24", more);
+    on_places(&(Case){model, more}, places, (int)(sizeof places / sizeof places[0]));
+    on_places(&(Case){model, of_three}, three, (int)(sizeof three / sizeof three[0]));
+    mem_free(&of_three);
+}
+
+static void test_sgd(void)
+{
+    on_all_places(LAYERS, "optim.name=sgd optim.lr=0.05 optim.momentum=0.9 optim.clip=0.5");
+}
+static void test_adamw(void)
+{
+    on_all_places(LAYERS, "optim.name=adamw optim.lr=0.003 optim.clip=0.5");
+}
+static void test_lamb(void)
+{
+    on_all_places(LAYERS, "optim.name=lamb optim.clip=0.5");
+}
+static void test_lars(void)
+{
+    on_places(&(Case){LAYERS, "optim.name=lars optim.lr=0.1 optim.momentum=0.9"}, places, 5);
+}
+/* The embedding is the head's matrix, too: in one stage, and in two. */
+static void test_tied(void)
+{
+    on_all_places(GPT, gpt_wide);
+}
+static void test_resnet(void)
+{
+    on_places(&(Case){RESNET, ""}, places + 2, 3);
+}
+
+/* A checkpoint of one setting goes on with the other, on another grid. */
+static void go_on(const Case *c, const Place *before, const Place *after, const Run *want,
+                  const char *want_path)
+{
+    char *half = path_of("half"), *end = path_of("end");
+    char *first = mem_format("%s %s", c->more, before->grid);
+    char *second = mem_format("%s %s", c->more, after->grid);
+    GridPart part = {.model = &grid_models[c->model],
+                     .ranks = before->ranks,
+                     .more = first,
+                     .to = 3,
+                     .save = half};
+    Run head = run_of(&part);
+    part = (GridPart){.model = part.model,
+                      .ranks = after->ranks,
+                      .more = second,
+                      .from = half,
+                      .to = STEPS,
+                      .save = end};
+    Run tail = run_of(&part);
+    bool same = head.good && tail.good && tail.loss[1] == want->loss[STEPS - 1];
+    if (tiny_rank == 0 && same) same = same_files(want_path, end);
+    if (!same && tiny_rank == 0) printf("  %s, then %s: differs\n", before->grid, after->grid);
+    CU_ASSERT(same);
+    mem_free(&first);
+    mem_free(&second);
+    mem_free(&half);
+    mem_free(&end);
+}
+
+static void test_resume(void)
+{
+    static const Place shared[] = {{"grid.zero=1 grid.dp=2 grid.pp=2", 4},
+                                   {"grid.zero=1 grid.dp=4 grid.transport=mpi", 4},
+                                   {"grid.zero=1 grid.dp=2 grid.bucket_mb=0.05", 2}};
+    static const Place whole[] = {{"grid.dp=2", 2}, {"grid.dp=1 grid.pp=2", 2}, {"grid.dp=4", 4}};
+    const Case cases[] = {{LAYERS, "optim.name=lamb optim.clip=0.5"}, {GPT, gpt_wide}};
+    char *path = path_of("want");
+    for (int k = 0; k < 2; ++k) {
+        Run want = reference(&cases[k], path);
+        for (int i = 0; i < 3; ++i) {
+            go_on(&cases[k], &shared[i], &whole[i], &want, path);
+            go_on(&cases[k], &whole[i], &shared[(i + 1) % 3], &want, path);
+            go_on(&cases[k], &shared[i], &shared[(i + 1) % 3], &want, path);
+        }
+    }
+    mem_free(&path);
+}
+
+/* Each rank's state is near its even share, and what the plan says. */
+static void test_state_is_shared(void)
+{
+    char *path = path_of("state");
+    const char *more[2] = {"optim.name=adamw grid.dp=4", "optim.name=adamw grid.dp=4 grid.zero=1"};
+    Run run[2];
+    for (int k = 0; k < 2; ++k)
+        run[k] = run_of(&(GridPart){
+            .model = &grid_models[RESNET], .ranks = 4, .more = more[k], .to = 1, .save = path});
+    CU_ASSERT(run[0].good && run[1].good);
+    CU_ASSERT_EQUAL(run[0].state_bytes, run[0].plan_bytes);
+    CU_ASSERT_EQUAL(run[1].state_bytes, run[1].plan_bytes);
+    CU_ASSERT(run[1].state_bytes < run[0].state_bytes / 4 * 102 / 100);
+    mem_free(&path);
+}
+
+TINY_MAIN("zero", grid_data, {"sgd", test_sgd}, {"adamw", test_adamw}, {"lamb", test_lamb},
+          {"lars", test_lars}, {"tied embedding", test_tied}, {"resnet18", test_resnet},
+          {"go on", test_resume}, {"state is shared", test_state_is_shared})
