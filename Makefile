@@ -13,13 +13,14 @@ NPROC := $(shell nproc 2>/dev/null || echo 2)
 # Every decision is made by tools/probe.sh, by compiling a probe, and kept in probe.mk with its reason.
 PROBE := $(BUILD)/probe.mk
 # These need no decision, or call make again once what it is about is installed.
-NO_PROBE := deps clean format check-format rooms help test demo asan asan-quick
+NO_PROBE := deps clean format check-format rooms help test demo demo-text asan asan-quick
 ifneq ($(filter-out $(NO_PROBE),$(or $(MAKECMDGOALS),weft)),)
 include $(PROBE)
 endif
 
 SRC := $(sort $(foreach r,$(ROOMS),$(wildcard src/$(r)/*.c) $(wildcard src/$(r)/cpu/*.c)))
 SIMD_SRC := $(sort $(wildcard src/tensor/cpu/simd/*.c))
+SIMD_BF16_SRC := $(filter-out %/flat.c %/dropout.c,$(SIMD_SRC))# those work on fp32 only
 CUDA_C := $(sort $(wildcard src/tensor/cuda/*.c) $(wildcard src/parallel/cuda/*.c))
 CUDA_CU := $(sort $(wildcard src/tensor/cuda/*.cu))
 ifeq ($(HAVE_CUDA),1)
@@ -33,14 +34,16 @@ OPT ?= -O2 -g
 FP := -fno-math-errno -fno-trapping-math -ffp-contract=off
 CPPFLAGS_ALL := -D_GNU_SOURCE -DWEFT_VERSION='"$(VERSION)"' -Iinclude $(DEPS_CPPFLAGS) $(CPPFLAGS)
 CFLAGS_ALL := -std=c17 $(OPT) $(FP) $(OPENMP) $(WARN) $(WERROR) -fvisibility=hidden $(SANITIZE) $(CFLAGS)
-LDFLAGS_ALL := $(OPENMP) $(SANITIZE) $(LDFLAGS)
+LDFLAGS_ALL := -Wl,--build-id $(OPENMP) $(SANITIZE) $(LDFLAGS)
 LDLIBS_ALL := $(DEPS_LIBS) $(LDLIBS) -lpthread -lm
 
-# The vector kernels are compiled once for each instruction set; the best that this CPU has is taken at start.
+# The vector kernels are compiled once for each instruction set and type of activations; the best that this CPU has is taken
+# at start.
 SIMD_FLAGS_base :=
 SIMD_FLAGS_avx2 := -mavx2 -mfma
 SIMD_FLAGS_avx512 := -mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma -mprefer-vector-width=512
-SIMD_OBJ := $(foreach isa,$(SIMD_ISAS),$(SIMD_SRC:%.c=$(BUILD)/obj/%.$(isa).o))
+SIMD_OBJ := $(foreach isa,$(SIMD_ISAS),$(SIMD_SRC:%.c=$(BUILD)/obj/%.$(isa).o) \
+    $(SIMD_BF16_SRC:%.c=$(BUILD)/obj/%.$(isa)_bf16.o))
 
 OBJ := $(SRC:%.c=$(BUILD)/obj/%.o)
 room_obj = $(filter $(BUILD)/obj/src/$(1)/%,$(OBJ) $(SIMD_OBJ) $(CU_OBJ))
@@ -54,7 +57,7 @@ TEST_SRC := $(sort $(foreach r,$(ROOMS),$(wildcard tests/$(r)/test_*.c)))
 TEST_BIN := $(TEST_SRC:tests/%.c=$(BUILD)/tests/%)
 TEST_CLI := $(sort $(wildcard tests/cli/*.sh))
 
-.PHONY: weft help deps info rooms format check-format test check asan asan-quick check-cuda demo data install clean tests bench
+.PHONY: weft help deps info rooms format check-format test check matrix asan asan-quick check-cuda demo demo-text data data-text install clean tests bench
 weft: $(BUILD)/weft       ## build it: build/weft
 
 $(BUILD)/weft: $(LIBS) $(BUILD)/obj/src/main.o
@@ -77,13 +80,13 @@ $(BUILD)/obj/%.o: %.c $(PROBE)
 	@echo "  cc   $<"
 	$(Q)$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -MMD -MP -c -o $@ $<
 define simd_rule
-$(BUILD)/obj/src/tensor/cpu/simd/%.$(1).o: src/tensor/cpu/simd/%.c $(PROBE)
+$(BUILD)/obj/src/tensor/cpu/simd/%.$(1)$(2).o: src/tensor/cpu/simd/%.c $(PROBE)
 	@mkdir -p $$(@D)
-	@echo "  cc   $$< ($(1))"
-	$$(Q)$(CC) $(CPPFLAGS_ALL) -DSIMD_ISA=$(1) -DSIMD_$(1) $(CFLAGS_ALL) -O3 -ffp-contract=fast -fno-signed-zeros \
+	@echo "  cc   $$< ($(1)$(2))"
+	$$(Q)$(CC) $(CPPFLAGS_ALL) -DSIMD_ISA=$(1) -DSIMD_$(1) $(3) $(CFLAGS_ALL) -O3 -ffp-contract=fast -fno-signed-zeros \
 	    $(SIMD_FLAGS_$(1)) -MMD -MP -c -o $$@ $$<
 endef
-$(foreach isa,$(SIMD_ISAS),$(eval $(call simd_rule,$(isa))))
+$(foreach isa,$(SIMD_ISAS),$(eval $(call simd_rule,$(isa),,)) $(eval $(call simd_rule,$(isa),_bf16,-DSIMD_BF16)))
 $(BUILD)/obj/%.cu.o: %.cu $(PROBE)
 	@mkdir -p $(@D)
 	@echo "  nvcc $<"
@@ -135,6 +138,9 @@ test: deps       ## build and run every test
 	@$(MAKE) --no-print-directory check
 check: tests      ## the tests, nothing installed
 	@WEFT=$(BUILD)/weft tests/run.sh $(TEST_BIN) $(TEST_CLI)
+matrix: $(BUILD)/tests/train/test_grid_np4 $(BUILD)/tests/train/test_resume_grid_np4  ## all models x grids x schedules x transports, all pairs to resume on
+	@echo "some 600 runs on up to 4 ranks: about 40 minutes on two cores"
+	@WEFT_MATRIX=1 TEST_TIMEOUT=14400 tests/run.sh $^
 asan:            ## the tests under AddressSanitizer and UndefinedBehaviorSanitizer
 	@$(MAKE) --no-print-directory -j$(NPROC) BUILD=$(BUILD)/asan OPT="-O1 -g -fno-omit-frame-pointer" \
 	    SANITIZE="-fsanitize=address,undefined -fno-sanitize-recover=undefined" check
@@ -147,6 +153,12 @@ demo: deps               ## install, build, train on Fashion-MNIST with two rank
 	@$(MAKE) --no-print-directory -j$(NPROC) weft
 	@$(MAKE) --no-print-directory data
 	@tools/demo.sh $(BUILD)/weft $(DEMO)
+data-text: $(BUILD)/weft  ## a text of 4 MB as token data sets
+	@tools/text.sh $(BUILD)/weft
+demo-text: deps          ## install, build, train a small GPT on a text with two ranks, let it write (DEMO overrides)
+	@$(MAKE) --no-print-directory -j$(NPROC) weft
+	@$(MAKE) --no-print-directory data-text
+	@tools/demo_text.sh $(BUILD)/weft $(DEMO)
 
 install: $(BUILD)/weft   ## PREFIX= and DESTDIR= as usual
 	install -D -m 755 $(BUILD)/weft $(DESTDIR)$(PREFIX)/bin/weft

@@ -1,23 +1,27 @@
 #!/usr/bin/env bash
 # weft beside PyTorch, in turn, in one run. For every workload each program runs ROUNDS times; the best of PyTorch's settings
-# by median counts. Prints a table in Markdown: samples/s, ratio, peak memory of all processes, ratio.
+# by median counts. Prints a table in Markdown: samples/s (gpt: tokens/s), ratio, peak memory of all processes, ratio.
 # usage: PEER="python peer_torch.py" bench/compare.sh [WORKLOAD ...]
 #   PEER: a command that takes MODEL --batch B --steps N [--threads T] [--channels-last] [--ddp] and prints "rate R /s rss M MiB"
 set -eu
 peer=${PEER:?set PEER to the command of the PyTorch benchmark}
 weft=${WEFT:-build/weft} rounds=${ROUNDS:-3}
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-# name: weft's file, input, PyTorch's model, batch, steps
+# name: weft's file, input, PyTorch's model, batch, steps. A name that ends in -bf16 runs both in bf16; gpt counts tokens
 table="mlp:mlp:1x28x28:mlp:64:300
 lenet:lenet:1x28x28:lenet:64:60
 resnet18:resnet18:1x28x28:resnet18f:32:8
 resnet50:resnet50:3x224x224:resnet50:8:5
-mobilenet:mobilenet:3x224x224:mobilenet:16:5"
+mobilenet:mobilenet:3x224x224:mobilenet:16:5
+gpt:gpt:tokens:gptnano:8:10
+gpt-bf16:gpt:tokens:gptnano:8:10
+gpt2:gpt2:tokens:gpt2 --seq 256:2:4
+gpt2-bf16:gpt2:tokens:gpt2 --seq 256:2:4"
 median() { sort -g | awk '{ v[NR] = $1 } END { print v[int((NR + 1) / 2)] }'; }
 
 weft_run() { # RANKS FILE INPUT STEPS -> "rate memory"
     timeout 300 "$weft" bench step -n "$1" "bench/$2.yaml" --input "$3" --steps "$4" --json $5 |
-        sed -n 's/.*"samples_per_s":\([0-9.]*\).*"memory_mb":\([0-9]*\).*/\1 \2/p'
+        sed -n 's/.*"[a-z]*_per_s":\([0-9.]*\).*"memory_mb":\([0-9]*\).*/\1 \2/p'
 }
 peer_run() { # MODEL BATCH STEPS FLAGS -> "rate memory"
     local ranks=1 batch=$2 flags=$4
@@ -29,20 +33,24 @@ peer_run() { # MODEL BATCH STEPS FLAGS -> "rate memory"
 tmp=$(mktemp -d); trap 'rm -rf "$tmp"' EXIT
 peer_settings=("" "--channels-last" "--ddp --threads 1" "--ddp --threads 1 --channels-last" "--compile")
 weft_settings=("1|" "2|")
-echo "| workload | weft samples/s | setting | PyTorch samples/s | setting | ratio | weft MB | PyTorch MB | ratio |"
+echo "| workload | weft /s | setting | PyTorch /s | setting | ratio | weft MB | PyTorch MB | ratio |"
 echo "|---|---|---|---|---|---|---|---|---|"
 while IFS=: read -r name file input model batch steps; do
     [ $# -gt 0 ] && ! printf '%s\n' "$@" | grep -qx "$name" && continue
     rm -f "$tmp"/*
+    precision=fp32 cast=""
+    case $name in *-bf16) precision=bf16 cast="--bf16";; esac
     for _ in $(seq "$rounds"); do
         for i in "${!weft_settings[@]}"; do
             IFS='|' read -r ranks over <<<"${weft_settings[$i]}"
             [ "$ranks" = 2 ] && over="$over train.micro_batch=$((batch / 2))"
+            over="$over train.precision=$precision"
             weft_run "$ranks" "$file" "$input" "$steps" "$over" </dev/null >>"$tmp/weft.$i"
         done
         for i in "${!peer_settings[@]}"; do
+            case "$name ${peer_settings[$i]}" in gpt*channels-last*) continue;; esac
             case "$name ${peer_settings[$i]}" in *--compile*) [ "${COMPILE:-0}" = 1 ] || continue;; esac
-            peer_run "$model" "$batch" "$steps" "${peer_settings[$i]}" </dev/null >>"$tmp/peer.$i"
+            peer_run "$model" "$batch" "$steps" "${peer_settings[$i]} $cast" </dev/null >>"$tmp/peer.$i"
         done
     done
     best() { # PREFIX -> "rate memory setting-index"

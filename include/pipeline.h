@@ -25,7 +25,8 @@ typedef enum ActionKind {
 typedef struct Action {
     ActionKind kind;
     int index;               /* run, or bucket */
-    int64_t dst, src, count; /* ACTION_COPY, ACTION_ADD: places, floats */
+    int64_t dst, src, count; /* ACTION_COPY, ACTION_ADD: places, elements */
+    DType type;              /* of these */
 } Action;
 typedef enum Pass { PASS_FORWARD, PASS_BACKWARD, PASS_WEIGHT, PASSES } Pass;
 typedef struct ActionList {

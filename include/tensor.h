@@ -118,14 +118,15 @@ typedef struct OpSpec {
     OpKind kind;
     int kernel[2], stride[2], pad[2], groups; /* conv2d, pool: height, width */
     PoolMode pool;
-    Act act;                 /* fused on the output; ACT_NONE if none */
-    bool residual;           /* batch_norm: x[1] is added before act */
-    float eps, momentum;     /* norms; momentum of the running statistics (0.1: PyTorch's) */
-    float drop, smoothing;   /* dropout probability; label smoothing */
-    uint64_t seed_name;      /* dropout: hash of the node's name */
-    int heads;               /* attention */
+    Act act;               /* fused on the output; ACT_NONE if none */
+    bool residual;         /* batch_norm: x[1] is added before act */
+    float eps, momentum;   /* norms; momentum of the running statistics (0.1: PyTorch's) */
+    float drop, smoothing; /* dropout probability; label smoothing */
+    uint64_t seed_name;    /* dropout: hash of the node's name */
+    int heads;             /* attention */
     bool rotary;
-    bool plain_weight;       /* dense: w is stored in its plain order (another operation has the same w) */
+    bool
+        plain_weight; /* dense: w is stored in its plain order (another operation has the same w) */
     int x_count, w_count;    /* w: parameters first, then running statistics */
     bool need_dx[OP_INPUTS]; /* false: nobody wants this gradient (the data) */
     Shape w[OP_PARAMS];      /* in the model's own order: OIHW, out x in, V x C */
@@ -191,8 +192,10 @@ struct Op {
     bool dx_alias
         [OP_INPUTS]; /* dx[i] IS dy (after backward_begin): nothing is written (add, residual) */
     bool y_alias;    /* y IS x[0]: nothing is written (flatten) */
-    bool dx_over_x;  /* dx[0] may be x[0]'s memory, where nobody reads x[0] afterwards (softmax_loss) */
-    bool weight_later; /* backward_weight may run long after backward_data: it reads x, dy and w only */
+    bool
+        dx_over_x; /* dx[0] may be x[0]'s memory, where nobody reads x[0] afterwards (softmax_loss) */
+    bool
+        weight_later; /* backward_weight may run long after backward_data: it reads x, dy and w only */
     double flops_forward, flops_backward; /* of one run, multiply and add counted as two */
 };
 
@@ -232,7 +235,7 @@ typedef struct FlatTable {
 } FlatTable;
 
 typedef struct BackendOptions {
-    int threads; /* CPU threads of this rank */
+    int threads;     /* CPU threads of this rank */
     DType precision; /* of activations and their gradients: DTYPE_F32 or DTYPE_BF16 */
     int device; /* in: this rank's number on its node; a GPU backend's open makes it the GPU's ordinal */
 } BackendOptions;

@@ -35,15 +35,17 @@ static void print_token(void *user, int32_t token)
 
 static Status read_request(int *argc, char **argv, Request *r)
 {
-    const char *tokens = NULL, *temperature = NULL, *top_k = NULL, *seed = NULL;
+    const char *tokens = NULL, *temperature = NULL, *top_k = NULL, *seed = NULL, *ranks = NULL;
     const Flag flags[] = {{"--checkpoint", &r->checkpoint, NULL},
                           {"--prompt", &r->prompt, NULL},
                           {"--tokens", &tokens, NULL},
                           {"--temperature", &temperature, NULL},
                           {"--top-k", &top_k, NULL},
-                          {"--seed", &seed, NULL}};
+                          {"--seed", &seed, NULL},
+                          {"-n", &ranks, NULL}};
     *r = (Request){.seed = 1, .sampling = {.tokens = TOKENS, .temperature = TEMPERATURE}};
     TRY(flags_take(argc, argv, flags, sizeof flags / sizeof *flags));
+    if (ranks) return fail(ERR_USAGE, "weft generate works alone: leave -n out");
     Sampling *s = &r->sampling;
     TRY(flag_whole("--tokens", tokens, 1, WHOLE_MOST, &s->tokens));
     TRY(flag_number("--temperature", temperature, 0, TEMPERATURE_MOST, &s->temperature));

@@ -59,7 +59,8 @@ Status job_open(Job *job, int argc, char **argv)
     if (started == OK && status != OK) fail(status, "%s", message);
     mem_free(&message);
     TRY(started);
-    return status_agree(&job->world, status);
+    TRY(status_agree(&job->world, status));
+    return job_same(job);
 }
 
 /* On rank 0. */

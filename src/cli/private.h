@@ -27,6 +27,8 @@ typedef struct Job {
 /* argv: CONFIG [key=value ...]. What only some ranks may find (a file that is missing on one node) is agreed on after MPI
  * is up; what all find alike ends them before. Release with job_close also where it failed. Collective. */
 Status job_open(Job *job, int argc, char **argv);
+/* Refuses ranks that run another build or read another configuration than rank 0, naming the first of them. Collective. */
+Status job_same(const Job *job);
 /* The checkpoint `given`, else the run's best.h5, else its newest one. *path owned by the caller. Collective. */
 Status job_checkpoint(const Job *job, const char *given, char **path);
 /* Agrees on status, ends MPI. Collective. */

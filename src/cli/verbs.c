@@ -13,16 +13,13 @@ const Verb verbs[] = {
      "|--checkpoint|", .traits = JOB | VERB_DATA, .run = verb_eval},
     {"generate", "CONFIG [key=value ...] [--prompt TEXT] [--tokens N] [--temperature T] ...",
      "goes on with a text, by a model of tokens; one process, whatever grid trained",
-     "  --prompt TEXT            what to go on with; token numbers (15496,995) where the "
-     "vocabulary\n"
-     "                           is not 256, which is bytes\n"
+     "  --prompt TEXT            what to go on with; numbers (5,9) where tokens are no bytes\n"
      "  --tokens N               how many new ones, default 256\n"
-     "  --temperature T          below 1 surer, above 1 wilder, 0 always the likeliest; default "
-     "0.8\n"
+     "  --temperature T          0 always the likeliest, above 1 wilder, default 0.8\n"
      "  --top-k K                only the K likeliest tokens\n"
      "  --seed S                 another one gives another text, default 1\n"
      "  --checkpoint FILE        instead of the run's best.h5, else its newest checkpoint\n",
-     "|--prompt|--tokens|--temperature|--top-k|--seed|--checkpoint|",
+     "|-n|--prompt|--tokens|--temperature|--top-k|--seed|--checkpoint|",
      .traits = VERB_CONFIG | VERB_THREADS | VERB_DATA, .run = verb_generate},
     {"plan", "CONFIG [--ranks N] [--stage S] [--svg FILE] [--json] [key=value ...]",
      "layers, stages, memory, messages and schedule of a run of any size, without running it",

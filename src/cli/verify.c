@@ -253,7 +253,9 @@ static Status make_folder(Verification *v)
 {
     Config *config = NULL;
     TRY(config_load(&config, v->argv[0], v->argc - 1, v->argv + 1));
-    v->dir = mem_format("%s.verify-XXXXXX", config->run.dir);
+    size_t length = strlen(config->run.dir);
+    while (length > 1 && config->run.dir[length - 1] == '/') --length;
+    v->dir = mem_format("%.*s.verify-XXXXXX", (int)length, config->run.dir);
     config_free(&config);
     if (mkdtemp(v->dir)) return OK;
     Status status = fail(ERR_IO, "%s: this folder cannot be made: %s; choose another run.dir",

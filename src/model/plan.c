@@ -41,16 +41,22 @@ static Status plan_fail(Status status, const char *name)
     return status;
 }
 
-/* Like "bn1.reorder16" for blocks of 16; a number goes on where one producer's data is wanted in two such ways. */
+/* Like "bn1.reorder16" for blocks of 16, "data.bf16" where only the numbers' type changes; a number goes on where one
+ * producer's data is wanted in two such ways. */
 static char *reorder_name(const Planner *p, int producer, Desc wish)
 {
-    char *name = mem_format("%s.reorder%d", name_of(p, producer), wish.block);
+    bool layout = wish.dtype == output_of(p, producer).dtype;
+    char how[32];
+    snprintf(how, sizeof how, "reorder%d", wish.block);
+    char *first = mem_format("%s.%s", name_of(p, producer), layout ? how : "bf16");
+    char *name = mem_text(first);
     for (int i = 0, more = 2; i < p->count; ++i) {
         if (strcmp(p->node[i].name, name) != 0) continue;
         mem_free(&name);
-        name = mem_format("%s.reorder%d_%d", name_of(p, producer), wish.block, more++);
+        name = mem_format("%s_%d", first, more++);
         i = -1;
     }
+    mem_free(&first);
     return name;
 }
 

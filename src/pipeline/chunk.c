@@ -134,10 +134,14 @@ static void plan_again(Planner *p, int from, int to)
 /* An action that copies or adds storage src (a reader's contribution) to the gradient of node v. */
 static void push_gradient(Planner *p, ActionKind kind, int v, int src)
 {
-    int64_t count = desc_elements(p->graph->node[v].op->spec.y);
+    Desc y = p->graph->node[v].op->spec.y;
     storage_use(p, p->gradient[v]);
     storage_use(p, src);
-    push(p, (Action){.kind = kind, .dst = p->gradient[v], .src = src, .count = count});
+    push(p, (Action){.kind = kind,
+                     .dst = p->gradient[v],
+                     .src = src,
+                     .count = desc_elements(y),
+                     .type = y.dtype});
 }
 
 /* Does the weights' half of node i wait for its pass of its own? */

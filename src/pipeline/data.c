@@ -141,8 +141,12 @@ const float *executor_logits(Executor *e)
     const Graph *g = e->plan->graph;
     const ChunkRun *chunk = &e->chunk[e->plan->chunk_count - 1];
     if (g->loss < chunk->plan->first || g->loss >= chunk->plan->last) return NULL;
-    int64_t count = shape_count(g->node[g->loss].op->spec.x[0].shape);
-    if (!e->backend->table->host_memory && !e->logits_host)
-        e->logits_host = mem_new((size_t)count * sizeof *e->logits_host);
-    return host_read(e, loss_run(e, chunk, &chunk->slot[0])->x[0], e->logits_host, count);
+    Desc x = g->node[g->loss].op->spec.x[0];
+    int64_t count = shape_count(x.shape);
+    const void *logits = loss_run(e, chunk, &chunk->slot[0])->x[0];
+    bool as_is = e->backend->table->host_memory && x.dtype == DTYPE_F32;
+    if (!as_is && !e->logits_host) e->logits_host = mem_new((size_t)count * sizeof *e->logits_host);
+    if (x.dtype != DTYPE_BF16) return host_read(e, logits, e->logits_host, count);
+    for (int64_t i = 0; i < count; ++i) e->logits_host[i] = bf16_value(((const Bf16 *)logits)[i]);
+    return e->logits_host;
 }

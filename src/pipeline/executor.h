@@ -64,7 +64,7 @@ struct Executor {
     Schedule *evaluation; /* owned: forwards only */
     int *evaluation_last; /* owned: as plan->last_task */
     float *columns_host;  /* owned: the loss's results, brought to the host */
-    float *logits_host;   /* owned: its input likewise; NULL until it is asked for */
+    float *logits_host;   /* owned: its input likewise, as floats; NULL until it is asked for */
     int64_t columns_per_sample;
     float metrics[METRIC_COUNT], signal;
 };

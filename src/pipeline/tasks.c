@@ -75,12 +75,20 @@ static void bucket_join(Executor *e, const ChunkPlan *chunk, int bucket, const T
     if (last) bucket_leave(e, chunk, bucket);
 }
 
+static void add_gradient(Executor *e, const Action *a, void *dst, const void *src)
+{
+    if (a->type == DTYPE_BF16)
+        e->backend->table->flat->add_bf16(e->stream, dst, dst, src, a->count);
+    else
+        e->backend->table->flat->add(e->stream, dst, dst, src, a->count);
+}
+
 static void run_action(Executor *e, const ChunkRun *chunk, Slot *slot, const Action *a,
                        float *arena)
 {
     const OpRun *run = &slot->run[a->index];
-    float *dst = executor_place(e, chunk, slot, a->dst);
-    const float *src = executor_place(e, chunk, slot, a->src);
+    void *dst = executor_place(e, chunk, slot, a->dst);
+    const void *src = executor_place(e, chunk, slot, a->src);
     switch (a->kind) {
     case ACTION_FORWARD:
         op_forward(op_of(e, chunk, a->index), run);
@@ -95,10 +103,10 @@ static void run_action(Executor *e, const ChunkRun *chunk, Slot *slot, const Act
         run_backward_weight(e, chunk, a->index, run, arena);
         break;
     case ACTION_ADD:
-        e->backend->table->flat->add(e->stream, dst, dst, src, a->count);
+        add_gradient(e, a, dst, src);
         break;
     case ACTION_COPY:
-        e->backend->table->copy(e->stream, dst, src, (size_t)a->count * sizeof *dst);
+        e->backend->table->copy(e->stream, dst, src, (size_t)a->count * dtype_bytes(a->type));
         break;
     case ACTION_BUCKET:
         break;

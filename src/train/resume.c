@@ -250,35 +250,6 @@ static void neutral(Config *c, const Config *now)
     c->data.prefetch = now->data.prefetch;
 }
 
-/* A line of a resolved configuration as "section.key: value"; section is the last line that was not indented. */
-static void line_text(char *out, size_t room, const char *section, const char *line)
-{
-    int indent = (int)strspn(line, " "), length = (int)strcspn(line, "\n");
-    int head = (int)strcspn(section, ":\n");
-    if (indent == 0)
-        snprintf(out, room, "%.*s", length, line);
-    else
-        snprintf(out, room, "%.*s.%.*s", head, section, length - indent, line + indent);
-}
-
-/* First line in which the two texts differ, into a and b. */
-static bool first_difference(const char *x, const char *y, char *a, char *b, size_t room)
-{
-    const char *section = x;
-    while (*x && *y) {
-        size_t nx = strcspn(x, "\n"), ny = strcspn(y, "\n");
-        if (*x != ' ') section = x;
-        if (nx != ny || memcmp(x, y, nx) != 0) {
-            line_text(a, room, section, x);
-            line_text(b, room, section, y);
-            return true;
-        }
-        x += nx + (x[nx] != 0);
-        y += ny + (y[ny] != 0);
-    }
-    return false;
-}
-
 Status resume_check(const Config *config, const char *path)
 {
     CheckpointMeta meta = {0};
@@ -290,7 +261,7 @@ Status resume_check(const Config *config, const char *path)
     Config same = *old;
     neutral(&same, config);
     char *x = config_text(&same), *y = config_text(config), a[160], b[160];
-    if (first_difference(x, y, a, b, sizeof a))
+    if (config_difference(x, y, a, b, sizeof a))
         st = fail(
             ERR_CONFIG,
             "%s was written with `%s`, the configuration now says `%s`: choose another run.name "

@@ -88,7 +88,11 @@ static Status cut_batch(Trainer *t)
 static Status open_backend(Trainer *t)
 {
     const Config *c = t->config;
-    BackendOptions options = {.threads = (int)c->train.threads, .device = t->world->node_rank};
+    BackendOptions options = {
+        .threads = (int)c->train.threads,
+        .device = t->world->node_rank,
+        .precision = c->train.precision == PRECISION_BF16 ? DTYPE_BF16 : DTYPE_F32,
+    };
     if (options.threads == 0) options.threads = threads_share(t->world->node_size);
     threads_bind(t->world->node_rank, t->world->node_size, options.threads);
     const BackendTable *table = c->train.device == DEVICE_CUDA ? &backend_cuda : &backend_cpu;

@@ -34,7 +34,7 @@ SlurmdParameters=config_overrides
 JobRequeue=1
 KillWait=10
 NodeName=n[1-2] CPUs=4 RealMemory=1000
-PartitionName=main Nodes=ALL Default=YES MaxTime=60 State=UP
+PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP
 CONF
     echo "PMIxCliTmpDirBase=/run/node" >/run/slurm/mpi.conf
 }
@@ -68,11 +68,26 @@ make_images
 cat >lenet.yaml <<'YAML'
 model: {name: lenet}
 data:  {train: images.h5}
-train: {steps: 6, batch: 32, micro_batch: 4, threads: 1}
+train: {steps: 200, batch: 32, micro_batch: 4, threads: 1}
 optim: {lr: 0.05, momentum: 0.9}
 YAML
+last=checkpoints/step-00000200.h5
 check 0 '' "$WEFT" train lenet.yaml run.name=alone
-check 0 'sums by mpi' sbatch --wait -o job.log "$job" lenet.yaml run.name=four
-cat job.log
-check 0 '' "$WEFT" ckpt diff runs/alone/checkpoints/step-00000006.h5 runs/four/checkpoints/step-00000006.h5
+
+check 0 '' timeout 120 sbatch --wait -o four.log "$job" lenet.yaml run.name=four
+holds 'four ranks on two hosts' grep -q '^4 ranks.*sums by mpi' four.log
+check 0 '' "$WEFT" ckpt diff runs/alone/$last runs/four/$last
+
+# Half a second a step over this link: the limit comes long before the end. Slurm looks at limits twice a minute.
+"$cluster/hosts.sh" link 50mbit
+id=$(sbatch --parsable --time=1 --signal=USR1@35 -o long.log "$job" lenet.yaml run.name=long grid.pp=2)
+until_true 90 is "$id" Restarts 1 || { scontrol show job "$id"; cat long.log; }
+holds 'the time limit leads to exit code 75' grep -q 'exit code 75' long.log
+holds 'and to a checkpoint' test -n "$(ls runs/long/checkpoints/step-*.h5)" -a ! -e runs/long/$last
+"$cluster/hosts.sh" link off
+until_true 60 idle
+until_true 30 scontrol update jobid="$id" StartTime=now # else Slurm lets two minutes pass
+until_true 60 is "$id" JobState COMPLETED || { scontrol show job "$id"; cat long.log; }
+holds 'it went on from there' grep -q 'going on from runs/long/checkpoints/' long.log
+check 0 '' "$WEFT" ckpt diff runs/alone/$last runs/long/$last
 finish

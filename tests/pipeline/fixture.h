@@ -19,6 +19,7 @@ typedef struct Case {
     int schedule;  /* ScheduleKind; SCHEDULE_FILE: an interleaved one in disorder */
     bool split;    /* such a file's backward is in halves */
     uint64_t draw; /* keys the cuts and the disorder */
+    bool recompute;
     int transport;
 } Case;
 
@@ -257,7 +258,8 @@ static inline Status open_executor(Fixture *f)
                            .schedule = f->schedule,
                            .channel_depth = report.depth,
                            .first = f->first,
-                           .bucket_bytes = 4096};
+                           .bucket_bytes = 4096,
+                           .recompute = f->how.recompute};
     schedule_report_fini(&report);
     TRY(grid_init(&f->grid, world, shape));
     f->grid_ready = true;

@@ -372,23 +372,28 @@ static inline bool check_case(const Case *how, bool *cut)
     fixture_close(&f);
     CU_ASSERT(good || !*cut);
     if (*cut && !good)
-        printf("  ^ schedule %d, %d stages of %d chunks, %d micro-batches, %s, draw %llu\n",
+        printf("  ^ schedule %d, %d stages of %d chunks, %d micro-batches, %s%s, draw %llu\n",
                how->schedule, how->shape.stages, how->shape.chunks, how->shape.micros,
-               how->table->name, (unsigned long long)how->draw);
+               how->table->name, how->recompute ? ", recomputed" : "",
+               (unsigned long long)how->draw);
     return good;
 }
 
-/* On one stage. */
+/* On one stage, with activations kept and with activations made again. */
 static inline bool check_model(const char *model, const BackendTable *table, int side, int schedule,
                                int micros)
 {
-    bool cut;
-    Case how = {.model = model,
-                .table = table,
-                .side = side,
-                .shape = {.stages = 1, .chunks = 1, .micros = micros},
-                .schedule = schedule};
-    return check_case(&how, &cut);
+    bool cut, good = true;
+    for (int recompute = 0; recompute < 2; ++recompute) {
+        Case how = {.model = model,
+                    .table = table,
+                    .side = side,
+                    .shape = {.stages = 1, .chunks = 1, .micros = micros},
+                    .schedule = schedule,
+                    .recompute = recompute};
+        good &= check_case(&how, &cut);
+    }
+    return good;
 }
 
 #endif

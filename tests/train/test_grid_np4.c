@@ -24,9 +24,10 @@ static const Layout layouts[] = {{1, 1, ""},
 static const char *const schedules[] = {
     "grid.schedule=gpipe",       "grid.schedule=1f1b",  "grid.schedule=interleaved grid.chunks=2",
     "grid.schedule=zero-bubble", "grid.schedule=file:", NULL};
-static const char *const transports[] = {"grid.transport=shm", "grid.transport=mpi", NULL};
-static const char *const buckets[] = {"grid.bucket_mb=4", "grid.bucket_mb=0.05", NULL};
-static const char *const *const axes[] = {schedules, transports, buckets};
+static const char *const transports[] = {"grid.transport=shm",
+                                         "grid.transport=mpi grid.bucket_mb=0.05", NULL};
+static const char *const recomputes[] = {"grid.recompute=none", "grid.recompute=block", NULL};
+static const char *const *const axes[] = {schedules, transports, recomputes};
 enum {
     AXES = sizeof axes / sizeof axes[0],
     LAYOUTS = sizeof layouts / sizeof layouts[0],
@@ -127,7 +128,7 @@ static void check_sample(int model, const Reference *want, bool save)
 {
     for (int i = 0, value[AXES]; i < LAYOUTS; ++i) {
         for (int axis = 0; axis < AXES; ++axis)
-            value[axis] = (i + model + axis) % axis_values(axis);
+            value[axis] = (i + i / 2 * axis + model) % axis_values(axis);
         check(&grid_models[model], &layouts[i], value, want, save);
     }
 }

@@ -3,8 +3,9 @@
 
 typedef struct ActTask {
     Act act;
-    float *out;
-    const float *a, *b; /* b: backward's x or y */
+    DType type;
+    void *out;
+    const void *a, *b; /* b: backward's x or y */
     int64_t n;
 } ActTask;
 enum { ITEM = 4096 };
@@ -17,8 +18,7 @@ static bool by_output(const OpSpec *s)
 static Status act_plan(Op *op, Desc wish[OP_INPUTS])
 {
     OpSpec *s = &op->spec;
-    (void)wish;
-    s->y = s->x[0];
+    wish[0] = s->y = in_precision(op, s->x[0]);
     op->needs_y = op->y_inplace = by_output(s);
     op->needs_x[0] = !op->needs_y;
     op->dx_inplace = true;
@@ -29,27 +29,32 @@ static void forward_body(const void *task, int64_t begin, int64_t end)
 {
     const ActTask *t = task;
     int64_t from = begin * ITEM, to = end * ITEM < t->n ? end * ITEM : t->n;
-    simd_table()->act(t->act, t->out + from, t->a + from, to - from);
+    simd_table(t->type)->act(t->act, element_out(t->out, from, t->type),
+                             element_at(t->a, from, t->type), to - from);
 }
 
 static void grad_body(const void *task, int64_t begin, int64_t end)
 {
     const ActTask *t = task;
     int64_t from = begin * ITEM, to = end * ITEM < t->n ? end * ITEM : t->n;
-    simd_table()->act_grad(t->act, t->out + from, t->a + from, t->b + from, to - from);
+    simd_table(t->type)->act_grad(t->act, element_out(t->out, from, t->type),
+                                  element_at(t->a, from, t->type), element_at(t->b, from, t->type),
+                                  to - from);
 }
 
 static void act_forward(Op *op, const OpRun *run)
 {
-    ActTask t = {op->spec.act, run->y, run->x[0], NULL, desc_elements(op->spec.y)};
+    const OpSpec *s = &op->spec;
+    ActTask t = {s->act, s->y.dtype, run->y, run->x[0], NULL, desc_elements(s->y)};
     work_run(forward_body, &t, (t.n + ITEM - 1) / ITEM, t.n);
 }
 
 static void act_backward_data(Op *op, const OpRun *run)
 {
     if (!run->dx[0]) return;
-    const float *value = op->needs_y ? run->y : run->x[0];
-    ActTask t = {op->spec.act, run->dx[0], run->dy, value, desc_elements(op->spec.y)};
+    const OpSpec *s = &op->spec;
+    const void *value = op->needs_y ? run->y : run->x[0];
+    ActTask t = {s->act, s->y.dtype, run->dx[0], run->dy, value, desc_elements(s->y)};
     work_run(grad_body, &t, (t.n + ITEM - 1) / ITEM, t.n);
 }
 

@@ -13,6 +13,7 @@ enum { ROTARY_BASE = 10000, HEADS_A_THREAD = 4 };
 typedef struct Attention {
     int64_t samples, length, heads, width, tiles;
     int64_t scratch; /* floats a thread */
+    DType type;
     int threads;
     float *cosine, *sine; /* owned, [length][width / 2]; NULL without rotary */
 } Attention;
@@ -69,15 +70,16 @@ static Status attention_plan(Op *op, Desc wish[OP_INPUTS])
 {
     OpSpec *s = &op->spec;
     TRY(attention_check(s));
-    wish[0] = layout_plain(s->x[0]);
-    s->y = desc_plain(s->y.shape, DTYPE_F32);
+    wish[0] = in_precision(op, layout_plain(s->x[0]));
+    s->y = desc_plain(s->y.shape, wish[0].dtype);
     Attention *a = op->impl = mem_new(sizeof *a);
     a->samples = s->y.shape.dim[0];
     a->length = s->y.shape.dim[1];
     a->heads = s->heads;
     a->width = s->y.shape.dim[2] / s->heads;
     a->tiles = (a->length + ATTENTION_TILE - 1) / ATTENTION_TILE;
-    a->scratch = attention_scratch(a->width);
+    a->type = s->y.dtype;
+    a->scratch = attention_scratch(a->length, a->width, a->type);
     a->threads = op->backend->options.threads;
     if (s->rotary) angles_new(a);
     plan_sizes(op, a);
@@ -99,16 +101,16 @@ static AttentionHead head_at(const AttentionTask *t, int64_t sample, int64_t hea
     const OpRun *run = t->run;
     const int64_t c = a->heads * a->width, at = head * a->width;
     const int64_t x_at = sample * a->length * 3 * c + at, y_at = sample * a->length * c + at;
-    const float *x = (const float *)run->x[0] + x_at;
-    float *dx = run->dx[0] ? (float *)run->dx[0] + x_at : NULL;
+    const void *x = element_at(run->x[0], x_at, a->type);
+    void *dx = run->dx[0] ? element_out(run->dx[0], x_at, a->type) : NULL;
     return (AttentionHead){.q = x,
-                           .k = x + c,
-                           .v = x + 2 * c,
+                           .k = element_at(x, c, a->type),
+                           .v = element_at(x, 2 * c, a->type),
                            .dq = dx,
-                           .dk = dx ? dx + c : NULL,
-                           .dv = dx ? dx + 2 * c : NULL,
-                           .y = (float *)run->y + y_at,
-                           .dy = run->dy ? (const float *)run->dy + y_at : NULL,
+                           .dk = dx ? element_out(dx, c, a->type) : NULL,
+                           .dv = dx ? element_out(dx, 2 * c, a->type) : NULL,
+                           .y = element_out(run->y, y_at, a->type),
+                           .dy = run->dy ? element_at(run->dy, y_at, a->type) : NULL,
                            .lse = (float *)run->saved + (sample * a->heads + head) * a->length,
                            .cosine = a->cosine,
                            .sine = a->sine,
@@ -132,14 +134,15 @@ static void forward_item(const AttentionTask *t, int64_t item, float *scratch)
     const Attention *a = t->a;
     int64_t tile = a->tiles - 1 - item % a->tiles; /* the longest first */
     AttentionHead h = head_at(t, item / a->tiles / a->heads, item / a->tiles % a->heads);
-    simd_table()->attention_forward(&h, tile, scratch);
+    simd_table(a->type)->attention_forward(&h, tile, scratch);
 }
 
 /* The output of padded samples; they come last. */
 static void zero_samples(const Attention *a, const OpRun *run, void *out, int64_t width)
 {
-    size_t sample = (size_t)(a->length * width) * sizeof(float);
-    memset((char *)out + (size_t)run->rows * sample, 0, (size_t)(a->samples - run->rows) * sample);
+    int64_t sample = a->length * width;
+    elements_zero(element_out(out, run->rows * sample, a->type), (a->samples - run->rows) * sample,
+                  a->type);
 }
 
 static void attention_forward(Op *op, const OpRun *run)
@@ -152,7 +155,7 @@ static void attention_forward(Op *op, const OpRun *run)
 static void head_item(const AttentionTask *t, int64_t item, float *scratch)
 {
     AttentionHead h = head_at(t, item / t->a->heads, item % t->a->heads);
-    simd_table()->attention_grad(&h, scratch);
+    simd_table(t->a->type)->attention_grad(&h, scratch);
 }
 
 static void queries_item(const AttentionTask *t, int64_t item, float *scratch)
@@ -160,14 +163,14 @@ static void queries_item(const AttentionTask *t, int64_t item, float *scratch)
     const Attention *a = t->a;
     int64_t tile = a->tiles - 1 - item % a->tiles;
     AttentionHead h = head_at(t, item / a->tiles / a->heads, item / a->tiles % a->heads);
-    simd_table()->attention_grad_queries(&h, tile, scratch);
+    simd_table(a->type)->attention_grad_queries(&h, tile, scratch);
 }
 
 static void keys_item(const AttentionTask *t, int64_t item, float *scratch)
 {
     const Attention *a = t->a;
     AttentionHead h = head_at(t, item / a->tiles / a->heads, item / a->tiles % a->heads);
-    simd_table()->attention_grad_keys(&h, item % a->tiles, scratch);
+    simd_table(a->type)->attention_grad_keys(&h, item % a->tiles, scratch);
 }
 
 /* Whole heads where the threads share them out well; else by tiles, which computes the scores twice. */

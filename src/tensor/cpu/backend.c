@@ -24,6 +24,7 @@ Dnnl *cpu_dnnl(const Backend *backend)
 
 static Status cpu_open(Backend *backend, BackendOptions options)
 {
+    if (options.precision == DTYPE_BF16) TRY(dnnl_bf16_check());
     CpuBackend *cpu = backend->impl = mem_new(sizeof *cpu);
     omp_set_dynamic(0);
     omp_set_num_threads(options.threads);
@@ -100,6 +101,7 @@ static void cpu_event_free(Event **e)
 const BackendTable backend_cpu = {
     .name = "cpu",
     .host_memory = true,
+    .has_bf16 = true,
     .open = cpu_open,
     .close = cpu_close,
     .alloc = cpu_alloc,

@@ -2,6 +2,7 @@
  * measured once, never timed in a run. */
 #include "cpu.h"
 #include "linear.h"
+#include "view.h"
 
 typedef struct ConvShape {
     int64_t n, c, h, w, o, p, q; /* N C H W -> N O P Q */
@@ -38,27 +39,29 @@ typedef struct ConvChoice {
 
 /* The formats of one conv2d, owned. */
 typedef struct ConvFormats {
-    Format *x, *y, *b, *any, *plain;
+    Format *x, *y, *b, *any, *dw_any, *plain;
 } ConvFormats;
 
-static ConvFormats formats_new(const OpSpec *s)
+/* x, y and the kernels' weights are of one type, all else is fp32. */
+static ConvFormats formats_new(const OpSpec *s, DType type)
 {
     const ConvShape v = conv_shape(s);
     const int64_t grouped[] = {v.g, v.o / v.g, v.c / v.g, s->kernel[0], s->kernel[1]};
     const int64_t *dim = v.g > 1 ? grouped : grouped + 1;
     int ndim = v.g > 1 ? 5 : 4;
     return (ConvFormats){
-        .x = format_image(s->x[0].shape, s->x[0].block, false),
-        .y = format_image(s->y.shape, s->y.block, false),
-        .b = s->w_count > 1 ? format_plain(1, &v.o) : NULL,
-        .any = format_any(ndim, dim),
-        .plain = format_plain(ndim, dim),
+        .x = format_image(s->x[0].shape, s->x[0].block, false, type),
+        .y = format_image(s->y.shape, s->y.block, false, type),
+        .b = s->w_count > 1 ? format_plain(1, &v.o, DTYPE_F32) : NULL,
+        .any = format_any(ndim, dim, type),
+        .dw_any = format_any(ndim, dim, DTYPE_F32),
+        .plain = format_plain(ndim, dim, DTYPE_F32),
     };
 }
 
 static void formats_free(ConvFormats *f)
 {
-    Format **const all[] = {&f->x, &f->y, &f->b, &f->any, &f->plain};
+    Format **const all[] = {&f->x, &f->y, &f->b, &f->any, &f->dw_any, &f->plain};
     for (size_t i = 0; i < sizeof all / sizeof all[0]; ++i) format_free(all[i]);
 }
 
@@ -66,8 +69,9 @@ static void formats_free(ConvFormats *f)
 static Status conv_ask(Dnnl *dnnl, const OpSpec *s, ConvChoice *choice)
 {
     Kernel *k = NULL;
-    ConvFormats f = formats_new(s);
-    Format *x = format_any(4, s->x[0].shape.dim), *y = format_any(4, s->y.shape.dim);
+    ConvFormats f = formats_new(s, DTYPE_F32);
+    Format *x = format_any(4, s->x[0].shape.dim, DTYPE_F32);
+    Format *y = format_any(4, s->y.shape.dim, DTYPE_F32);
     KernelSpec spec = {.kind = KERNEL_CONV_FORWARD,
                        .role = {x, f.any, f.b, y},
                        .stride = {s->stride[0], s->stride[1]},
@@ -123,14 +127,17 @@ static Status conv_plan(Op *op, Desc wish[OP_INPUTS])
     TRY(conv_check(s));
     ConvChoice choice = {0};
     TRY(conv_choose(cpu_dnnl(op->backend), s, &choice));
+    wish[0] = in_precision(op, s->x[0]);
     wish[0].block = choice.x_block;
+    s->y.dtype = wish[0].dtype;
     s->y.block = choice.y_block;
-    ConvFormats f = formats_new(s);
+    ConvFormats f = formats_new(s, s->y.dtype);
     Status status = linear_plan(op, &(LinearSpec){.forward = KERNEL_CONV_FORWARD,
                                                   .x = f.x,
                                                   .y = f.y,
                                                   .b = f.b,
                                                   .w_any = f.any,
+                                                  .dw_any = f.dw_any,
                                                   .w_plain = f.plain,
                                                   .stride = {s->stride[0], s->stride[1]},
                                                   .pad = {s->pad[0], s->pad[1]},

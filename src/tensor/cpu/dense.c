@@ -2,6 +2,7 @@
  * product is then 4-d, its weight (out, C, H, W), which in plain order is out x (C*H*W). */
 #include "cpu.h"
 #include "linear.h"
+#include "view.h"
 
 /* Rows and inner dimensions of one side, as oneDNN's logical dimensions. Returns how many there are. */
 static int side_dims(Desc d, int64_t dim[FORMAT_DIMS])
@@ -30,29 +31,35 @@ static Status dense_check(const OpSpec *spec)
 static Status dense_plan(Op *op, Desc wish[OP_INPUTS])
 {
     OpSpec *s = &op->spec;
-    (void)wish; /* every layout of x is read as it lies */
     TRY(dense_check(s));
+    wish[0] = in_precision(op, s->x[0]); /* every layout of x is read as it lies */
+    const DType type = s->y.dtype = wish[0].dtype;
     int64_t x_dim[FORMAT_DIMS], w_dim[FORMAT_DIMS], y_dim[FORMAT_DIMS];
     int ndim = side_dims(s->x[0], x_dim);
     s->y.block = 1;
     side_dims(s->y, y_dim);
     for (int i = 1; i < ndim; ++i) w_dim[i] = x_dim[i];
     w_dim[0] = y_dim[1];
-    Format *x = s->x[0].flat ? format_image(s->x[0].image, s->x[0].block, false)
-                             : format_plain(ndim, x_dim);
-    Format *y = format_plain(2, y_dim), *b = s->w_count > 1 ? format_plain(1, w_dim) : NULL;
-    Format *plain = format_plain(ndim, w_dim);
-    Format *any = s->plain_weight ? format_copy(plain) : format_any(ndim, w_dim);
+    Format *x = s->x[0].flat ? format_image(s->x[0].image, s->x[0].block, false, type)
+                             : format_plain(ndim, x_dim, type);
+    Format *y = format_plain(2, y_dim, type);
+    Format *b = s->w_count > 1 ? format_plain(1, w_dim, DTYPE_F32) : NULL;
+    Format *plain = format_plain(ndim, w_dim, DTYPE_F32);
+    bool as_stored = s->plain_weight && type == DTYPE_F32;
+    Format *any = as_stored ? format_copy(plain) : format_any(ndim, w_dim, type);
+    Format *dw_any = as_stored ? format_copy(plain) : format_any(ndim, w_dim, DTYPE_F32);
     Status status = linear_plan(op, &(LinearSpec){.forward = KERNEL_DENSE_FORWARD,
                                                   .x = x,
                                                   .y = y,
                                                   .b = b,
                                                   .w_any = any,
+                                                  .dw_any = dw_any,
                                                   .w_plain = plain});
     format_free(&x);
     format_free(&y);
     format_free(&b);
     format_free(&any);
+    format_free(&dw_any);
     format_free(&plain);
     op->flops_forward = 2.0 * (double)shape_count(s->y.shape) * (double)s->w[0].dim[1];
     op->flops_backward = op->flops_forward * (s->need_dx[0] ? 2 : 1);

@@ -87,6 +87,11 @@ static void must(dnnl_status_t status, const char *call)
     if (status != dnnl_success) die("oneDNN: %s: %s", call, status_text(status));
 }
 
+static dnnl_data_type_t data_type(DType type)
+{
+    return type == DTYPE_BF16 ? dnnl_bf16 : dnnl_f32;
+}
+
 /* ---- where 2.x and 3.x differ ---- */
 #if DNNL3
 static const_dnnl_memory_desc_t md_of(const Format *f)
@@ -101,12 +106,12 @@ static Format *format_clone(const_dnnl_memory_desc_t md)
     return f;
 }
 
-static Format *format_tagged(int ndim, const int64_t *dim, dnnl_format_tag_t tag)
+static Format *format_tagged(int ndim, const int64_t *dim, DType type, dnnl_format_tag_t tag)
 {
     Format *f = mem_new(sizeof *f);
     dnnl_dims_t dims = {0};
     memcpy(dims, dim, (size_t)ndim * sizeof *dim);
-    must(dnnl_memory_desc_create_with_tag(&f->md, ndim, dims, dnnl_f32, tag),
+    must(dnnl_memory_desc_create_with_tag(&f->md, ndim, dims, data_type(type), tag),
          "dnnl_memory_desc_create_with_tag");
     return f;
 }
@@ -115,6 +120,13 @@ void format_free(Format **format)
 {
     if (*format) must(dnnl_memory_desc_destroy((*format)->md), "dnnl_memory_desc_destroy");
     mem_free(format);
+}
+
+DType format_type(const Format *format)
+{
+    dnnl_data_type_t type = dnnl_data_type_undef;
+    must(dnnl_memory_desc_query(format->md, dnnl_query_data_type, &type), "dnnl_memory_desc_query");
+    return type == dnnl_bf16 ? DTYPE_BF16 : DTYPE_F32;
 }
 
 bool format_elementwise(const Format *format)
@@ -178,12 +190,12 @@ static Format *format_clone(const dnnl_memory_desc_t *md)
     return f;
 }
 
-static Format *format_tagged(int ndim, const int64_t *dim, dnnl_format_tag_t tag)
+static Format *format_tagged(int ndim, const int64_t *dim, DType type, dnnl_format_tag_t tag)
 {
     Format *f = mem_new(sizeof *f);
     dnnl_dims_t dims = {0};
     memcpy(dims, dim, (size_t)ndim * sizeof *dim);
-    must(dnnl_memory_desc_init_by_tag(&f->md, ndim, dims, dnnl_f32, tag),
+    must(dnnl_memory_desc_init_by_tag(&f->md, ndim, dims, data_type(type), tag),
          "dnnl_memory_desc_init_by_tag");
     return f;
 }
@@ -191,6 +203,11 @@ static Format *format_tagged(int ndim, const int64_t *dim, dnnl_format_tag_t tag
 void format_free(Format **format)
 {
     mem_free(format);
+}
+
+DType format_type(const Format *format)
+{
+    return format->md.data_type == dnnl_bf16 ? DTYPE_BF16 : DTYPE_F32;
 }
 
 bool format_elementwise(const Format *format)
@@ -281,26 +298,55 @@ int dnnl_vector_floats(void)
     return 0;
 }
 
-/* ---- formats ---- */
-Format *format_any(int ndim, const int64_t *dim)
+/* The processor's name, into out of at least 128 chars, returned. */
+static char *cpu_name(char *out)
 {
-    return format_tagged(ndim, dim, dnnl_format_tag_any);
+    char line[256];
+    FILE *f = fopen("/proc/cpuinfo", "r");
+    snprintf(out, 128, "this CPU");
+    while (f && fgets(line, sizeof line, f)) {
+        const char *colon = strstr(line, ": ");
+        if (strncmp(line, "model name", 10) != 0 || !colon) continue;
+        snprintf(out, 128, "this CPU (%.*s)", (int)strcspn(colon + 2, "\n"), colon + 2);
+        break;
+    }
+    if (f) fclose(f);
+    return out;
 }
 
-Format *format_plain(int ndim, const int64_t *dim)
+Status dnnl_bf16_check(void)
+{
+    char name[128];
+#if defined(__x86_64__)
+    const int wanted = dnnl_cpu_isa_avx512_core_bf16;
+    if (((int)dnnl_get_effective_cpu_isa() & wanted) == wanted) return OK;
+#endif
+    return fail(ERR_CONFIG,
+                "train.precision: bf16 needs AVX512_BF16 or AMX, and %s lacks them: bf16 would be "
+                "slower than fp32 there; use train.precision=fp32",
+                cpu_name(name));
+}
+
+/* ---- formats ---- */
+Format *format_any(int ndim, const int64_t *dim, DType type)
+{
+    return format_tagged(ndim, dim, type, dnnl_format_tag_any);
+}
+
+Format *format_plain(int ndim, const int64_t *dim, DType type)
 {
     static const dnnl_format_tag_t tag[] = {
         dnnl_format_tag_undef, dnnl_a, dnnl_ab, dnnl_abc, dnnl_abcd, dnnl_abcde};
-    return format_tagged(ndim, dim, tag[ndim]);
+    return format_tagged(ndim, dim, type, tag[ndim]);
 }
 
-Format *format_image(Shape shape, int block, bool channels_last)
+Format *format_image(Shape shape, int block, bool channels_last, DType type)
 {
     dnnl_format_tag_t tag = dnnl_acdb;
     if (block == 16 && !(channels_last && shape.dim[1] == 16)) tag = dnnl_aBcd16b;
     if (block == 8 && !(channels_last && shape.dim[1] == 8)) tag = dnnl_aBcd8b;
     if (block == 1) tag = dnnl_abcd;
-    return format_tagged(4, shape.dim, tag);
+    return format_tagged(4, shape.dim, type, tag);
 }
 
 Format *format_copy(const Format *format)
@@ -315,7 +361,12 @@ bool format_equal(const Format *a, const Format *b)
 
 int64_t format_elements(const Format *format)
 {
-    return (int64_t)(dnnl_memory_desc_get_size(md_of(format)) / sizeof(float));
+    return (int64_t)(format_bytes(format) / dtype_bytes(format_type(format)));
+}
+
+size_t format_bytes(const Format *format)
+{
+    return dnnl_memory_desc_get_size(md_of(format));
 }
 
 int format_block(const Format *format, Shape shape)
@@ -323,7 +374,7 @@ int format_block(const Format *format, Shape shape)
     const int candidate[] = {1, 16, 8, (int)shape.dim[1]};
     for (size_t i = 0; i < sizeof candidate / sizeof candidate[0]; ++i)
         for (int last = 0; last < 2; ++last) {
-            Format *f = format_image(shape, candidate[i], last);
+            Format *f = format_image(shape, candidate[i], last, format_type(format));
             bool same = format_equal(format, f);
             format_free(&f);
             if (same) return candidate[i];

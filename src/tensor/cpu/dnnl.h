@@ -19,21 +19,26 @@ Status dnnl_new(Dnnl **dnnl);
 void dnnl_free(Dnnl **dnnl);
 Dnnl *cpu_dnnl(const Backend *backend); /* of a CPU backend; borrowed */
 void dnnl_versions(FILE *out);
+/* OK where oneDNN has fast kernels for bf16 on this CPU; else ERR_CONFIG, naming it. */
+Status dnnl_bf16_check(void);
 int dnnl_vector_floats(
     void); /* floats in a vector register: 16 or 8 on x86 with AVX, 0 elsewhere */
 
-/* Owner of every Format: the caller. dim is in oneDNN's logical order: N C H W, O I H W, G O I H W. */
-Format *format_any(int ndim, const int64_t *dim);
-Format *format_plain(int ndim, const int64_t *dim);
+/* Owner of every Format: the caller. dim is in oneDNN's logical order: N C H W, O I H W, G O I H W. type: DTYPE_F32 or
+ * DTYPE_BF16. */
+Format *format_any(int ndim, const int64_t *dim, DType type);
+Format *format_plain(int ndim, const int64_t *dim, DType type);
 /* A 4-d activation in Desc's sense: 1 plain, 8 and 16 blocked, C channels-last. channels_last prefers that reading where
  * C is 8 or 16 itself and both describe the same memory. */
-Format *format_image(Shape shape, int block, bool channels_last);
+Format *format_image(Shape shape, int block, bool channels_last, DType type);
 Format *format_copy(const Format *format);
 void format_free(Format **format);
 bool format_equal(const Format *a, const Format *b);
 bool format_elementwise(
     const Format *format); /* a permutation with zero padding, not a transform (Winograd) */
-int64_t format_elements(const Format *format); /* floats in memory, padding included */
+int64_t format_elements(const Format *format); /* in memory, padding included */
+size_t format_bytes(const Format *format);
+DType format_type(const Format *format);
 /* Desc.block of a 4-d activation, 0 where Desc cannot say it. */
 int format_block(const Format *format, Shape shape);
 

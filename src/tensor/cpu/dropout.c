@@ -4,28 +4,28 @@
 
 #include <string.h>
 
-enum { TILE = 128, ITEM = 4096 }; /* pixels of a blocked tile; floats of a plain item */
+enum { TILE = 128, ITEM = 4096 }; /* pixels of a blocked tile; elements of a plain item */
 
 typedef struct Dropout {
     View v;
-    int64_t items; /* of one sample: runs of ITEM floats (block 1) or channel groups */
+    int64_t items; /* of one sample: runs of ITEM elements (block 1) or channel groups */
 } Dropout;
 
 typedef struct DropTask {
     const Op *op;
     const Dropout *d;
     const OpRun *run;
-    const float *from;
-    float *to;
+    DType type;
+    const void *from;
+    void *to;
 } DropTask;
 
 static Status drop_plan(Op *op, Desc wish[OP_INPUTS])
 {
     OpSpec *s = &op->spec;
-    (void)wish;
     if (!(s->drop >= 0.0f && s->drop < 1.0f))
         return fail(ERR_CONFIG, "dropout: p is %g: needs 0 <= p < 1", (double)s->drop);
-    s->y = s->x[0];
+    wish[0] = s->y = in_precision(op, s->x[0]);
     Dropout *d = op->impl = mem_new(sizeof *d);
     d->v = view_of(s->y);
     d->items = d->v.block == 1 ? (d->v.sample + ITEM - 1) / ITEM : d->v.groups;
@@ -41,8 +41,14 @@ static void impl_free(Op *op)
 static void draw(const DropTask *t, RngKey key, int64_t first, int count, float *scale, int stride)
 {
     float p = t->op->spec.drop;
-    simd_table()->dropout(key, (uint64_t)first, count, (uint32_t)((double)p * 0x1p24),
-                          (float)(1.0 / (1.0 - (double)p)), scale, stride);
+    simd_table(DTYPE_F32)->dropout(key, (uint64_t)first, count, (uint32_t)((double)p * 0x1p24),
+                                   (float)(1.0 / (1.0 - (double)p)), scale, stride);
+}
+
+static void scale_elements(const DropTask *t, int64_t at, const float *scale, int n)
+{
+    simd_table(t->type)->mul(element_out(t->to, at, t->type), element_at(t->from, at, t->type),
+                             scale, n);
 }
 
 static void plain_item(const DropTask *t, RngKey key, int64_t base, int64_t item)
@@ -51,7 +57,7 @@ static void plain_item(const DropTask *t, RngKey key, int64_t base, int64_t item
     int n = left < ITEM ? (int)left : ITEM;
     float scale[ITEM];
     draw(t, key, from, n, scale, 1);
-    simd_table()->mul(t->to + base + from, t->from + base + from, scale, n);
+    scale_elements(t, base + from, scale, n);
 }
 
 /* A channel group: up to 16 channels by TILE pixels are drawn in plain order and applied across. */
@@ -70,8 +76,7 @@ static void blocked_item(const DropTask *t, RngKey key, int64_t base, int64_t g)
             for (int l = drawn; l < lanes; ++l)
                 for (int i = 0; i < n; ++i) scale[i][l] = 0.0f;
             int64_t at = base + g * v->plane + pixel * v->block + lane;
-            for (int i = 0; i < n; ++i, at += v->block)
-                simd_table()->mul(t->to + at, t->from + at, scale[i], lanes);
+            for (int i = 0; i < n; ++i, at += v->block) scale_elements(t, at, scale[i], lanes);
         }
     }
 }
@@ -91,14 +96,14 @@ static void drop_body(const void *task, int64_t begin, int64_t end)
     }
 }
 
-static void drop_run(Op *op, const OpRun *run, const float *from, float *to)
+static void drop_run(Op *op, const OpRun *run, const void *from, void *to)
 {
-    DropTask t = {op, op->impl, run, from, to};
+    DropTask t = {op, op->impl, run, op->spec.y.dtype, from, to};
     int64_t n = t.d->v.n * t.d->v.sample;
     if (run->training && op->spec.drop > 0.0f)
         work_run(drop_body, &t, t.d->v.n * t.d->items, 4 * n);
     else if (from != to)
-        memcpy(to, from, (size_t)n * sizeof *to);
+        memcpy(to, from, (size_t)n * dtype_bytes(t.type));
 }
 
 static void drop_forward(Op *op, const OpRun *run)

@@ -6,6 +6,7 @@
 
 typedef struct Embedding {
     int64_t tokens, per_sample, vocab, width;
+    DType type;
 } Embedding;
 
 typedef struct EmbedTask {
@@ -17,12 +18,13 @@ static Status embed_plan(Op *op, Desc wish[OP_INPUTS])
 {
     OpSpec *s = &op->spec;
     wish[0] = layout_plain(s->x[0]);
-    s->y = desc_plain(s->y.shape, DTYPE_F32);
+    s->y = desc_plain(s->y.shape, op->backend->options.precision);
     Embedding *e = op->impl = mem_new(sizeof *e);
     e->tokens = shape_count(s->x[0].shape);
     e->per_sample = e->tokens / s->x[0].shape.dim[0];
     e->vocab = s->w[0].dim[0];
     e->width = s->w[0].dim[1];
+    e->type = s->y.dtype;
     op->w_elements[0] = e->vocab * e->width;
     op->needs_x[0] = true;
     op->weight_later = true;
@@ -47,13 +49,13 @@ static void forward_body(const void *task, int64_t begin, int64_t end)
 {
     const EmbedTask *t = task;
     int64_t width = t->e->width, real = t->run->rows * t->e->per_sample;
-    size_t bytes = (size_t)width * sizeof(float);
+    const DType type = t->e->type;
     for (int64_t i = begin; i < end; ++i) {
-        float *y = (float *)t->run->y + i * width;
+        void *y = element_out(t->run->y, i * width, type);
         if (i < real)
-            memcpy(y, t->run->w[0] + token_at(t, i) * width, bytes);
+            simd_table(type)->from_floats(y, t->run->w[0] + token_at(t, i) * width, width);
         else
-            memset(y, 0, bytes);
+            elements_zero(y, width, type);
     }
 }
 
@@ -78,10 +80,10 @@ static void scatter_body(const void *task, int64_t begin, int64_t end)
     int64_t width = t->e->width, real = t->run->rows * t->e->per_sample;
     int64_t from = begin * SIMD_LANES, to = end * SIMD_LANES < width ? end * SIMD_LANES : width;
     float *dw = t->run->dw[0];
-    const float *dy = t->run->dy;
+    const DType type = t->e->type;
     for (int64_t i = 0; i < real; ++i) {
         float *row = dw + token_at(t, i) * width + from;
-        simd_table()->add_act(ACT_NONE, row, row, dy + i * width + from, to - from);
+        simd_table(type)->add_into(row, element_at(t->run->dy, i * width + from, type), to - from);
     }
 }
 

@@ -6,6 +6,8 @@ typedef struct FlatTask {
     const void *args;
     float *p[4]; /* what each operation says */
     const float *a, *b;
+    Bf16 *half; /* add_bf16's */
+    const Bf16 *half_a, *half_b;
     double *sums;
     float alpha, beta;
     int64_t n;
@@ -30,7 +32,7 @@ static void add_body(const void *task, int64_t begin, int64_t end)
 {
     const FlatTask *t = task;
     Range r = range_of(t, begin, end);
-    simd_table()->add_act(ACT_NONE, t->p[0] + r.from, t->a + r.from, t->b + r.from, r.n);
+    simd_table(DTYPE_F32)->add_act(ACT_NONE, t->p[0] + r.from, t->a + r.from, t->b + r.from, r.n);
 }
 
 static void flat_add(Stream *s, float *out, const float *a, const float *b, int64_t n)
@@ -39,11 +41,25 @@ static void flat_add(Stream *s, float *out, const float *a, const float *b, int6
     flat_run(add_body, (FlatTask){.p = {out}, .a = a, .b = b, .n = n});
 }
 
+static void add_bf16_body(const void *task, int64_t begin, int64_t end)
+{
+    const FlatTask *t = task;
+    Range r = range_of(t, begin, end);
+    simd_table(DTYPE_BF16)
+        ->add_act(ACT_NONE, t->half + r.from, t->half_a + r.from, t->half_b + r.from, r.n);
+}
+
+static void flat_add_bf16(Stream *s, Bf16 *out, const Bf16 *a, const Bf16 *b, int64_t n)
+{
+    (void)s;
+    flat_run(add_bf16_body, (FlatTask){.half = out, .half_a = a, .half_b = b, .n = n});
+}
+
 static void scale_add_body(const void *task, int64_t begin, int64_t end)
 {
     const FlatTask *t = task;
     Range r = range_of(t, begin, end);
-    simd_table()->scale_add(t->p[0] + r.from, t->alpha, t->a + r.from, t->beta, r.n);
+    simd_table(DTYPE_F32)->scale_add(t->p[0] + r.from, t->alpha, t->a + r.from, t->beta, r.n);
 }
 
 static void flat_scale_add(Stream *s, float *y, float alpha, const float *x, float beta, int64_t n)
@@ -57,7 +73,7 @@ static void squares_body(const void *task, int64_t begin, int64_t end)
     const FlatTask *t = task;
     for (int64_t i = begin; i < end; ++i) {
         Range r = range_of(t, i, i + 1);
-        t->sums[i] = simd_table()->squares(t->a + r.from, r.n);
+        t->sums[i] = simd_table(DTYPE_F32)->squares(t->a + r.from, r.n);
     }
 }
 
@@ -72,7 +88,7 @@ static void sgd_body(const void *task, int64_t begin, int64_t end)
     const FlatTask *t = task;
     Range r = range_of(t, begin, end);
     float *m = t->p[1] ? t->p[1] + r.from : NULL;
-    simd_table()->sgd(t->args, t->p[0] + r.from, t->a + r.from, m, r.n);
+    simd_table(DTYPE_F32)->sgd(t->args, t->p[0] + r.from, t->a + r.from, m, r.n);
 }
 
 static void flat_sgd(Stream *s, const SgdArgs *a, float *w, const float *g, float *m, int64_t n)
@@ -85,8 +101,8 @@ static void adam_body(const void *task, int64_t begin, int64_t end)
 {
     const FlatTask *t = task;
     Range r = range_of(t, begin, end);
-    simd_table()->adam(t->args, t->p[0] + r.from, t->a + r.from, t->p[1] + r.from, t->p[2] + r.from,
-                       r.n);
+    simd_table(DTYPE_F32)->adam(t->args, t->p[0] + r.from, t->a + r.from, t->p[1] + r.from,
+                                t->p[2] + r.from, r.n);
 }
 
 static void flat_adam(Stream *s, const AdamArgs *a, float *w, const float *g, float *m, float *v,
@@ -100,8 +116,8 @@ static void direction_body(const void *task, int64_t begin, int64_t end)
 {
     const FlatTask *t = task;
     Range r = range_of(t, begin, end);
-    simd_table()->adam_direction(t->args, t->p[0] + r.from, t->b + r.from, t->a + r.from,
-                                 t->p[1] + r.from, t->p[2] + r.from, r.n);
+    simd_table(DTYPE_F32)->adam_direction(t->args, t->p[0] + r.from, t->b + r.from, t->a + r.from,
+                                          t->p[1] + r.from, t->p[2] + r.from, r.n);
 }
 
 static void flat_adam_direction(Stream *s, const AdamArgs *a, float *u, const float *w,
@@ -113,6 +129,7 @@ static void flat_adam_direction(Stream *s, const AdamArgs *a, float *u, const fl
 
 const FlatTable cpu_flat = {
     .add = flat_add,
+    .add_bf16 = flat_add_bf16,
     .scale_add = flat_scale_add,
     .squares = flat_squares,
     .sgd = flat_sgd,

@@ -20,7 +20,7 @@ static Status add_plan(Op *op, Desc wish[OP_INPUTS])
     OpSpec *s = &op->spec;
     if (s->act != ACT_NONE && s->act != ACT_RELU && s->act != ACT_RELU6)
         return fail(ERR_BUG, "add: only relu and relu6 can be fused");
-    s->y = layout_common(s);
+    s->y = in_precision(op, layout_common(s));
     for (int i = 0; i < s->x_count; ++i) {
         wish[i] = s->y;
         op->dx_alias[i] = true;
@@ -36,12 +36,13 @@ static void add_body(const void *task, int64_t begin, int64_t end)
     const OpSpec *s = &t->op->spec;
     for (int64_t from = begin * ITEM; from < end * ITEM && from < t->n; from += ITEM) {
         int64_t n = t->n - from < ITEM ? t->n - from : ITEM;
-        float *y = (float *)t->run->y + from;
-        const float *sum = (const float *)t->run->x[0] + from;
-        if (s->x_count == 1) simd_table()->act(s->act, y, sum, n);
+        const DType type = s->y.dtype;
+        void *y = element_out(t->run->y, from, type);
+        const void *sum = element_at(t->run->x[0], from, type);
+        if (s->x_count == 1) simd_table(type)->act(s->act, y, sum, n);
         for (int i = 1; i < s->x_count; ++i) {
             Act act = i + 1 < s->x_count ? ACT_NONE : s->act;
-            simd_table()->add_act(act, y, sum, (const float *)t->run->x[i] + from, n);
+            simd_table(type)->add_act(act, y, sum, element_at(t->run->x[i], from, type), n);
             sum = y;
         }
     }
@@ -55,8 +56,7 @@ static void add_forward(Op *op, const OpRun *run)
 
 static void add_backward_begin(Op *op, const OpRun *run)
 {
-    if (op->spec.act != ACT_NONE)
-        mask_gradient(op->spec.act, run->dy, run->y, desc_elements(op->spec.y));
+    if (op->spec.act != ACT_NONE) mask_gradient(op->spec.act, run->dy, run->y, op->spec.y);
 }
 
 const OpTable cpu_add = {
@@ -70,7 +70,7 @@ const OpTable cpu_add = {
 /* concat is `outer` times a run of each input after the other: whole samples where channels are the slowest (plain, or
  * blocks that the inputs fill), pixels where they are the fastest (channels last). */
 typedef struct Concat {
-    int64_t outer, run[OP_INPUTS], total; /* floats */
+    int64_t outer, run[OP_INPUTS], total; /* elements */
 } Concat;
 
 static bool all_blocked(const OpSpec *s)
@@ -97,14 +97,14 @@ static Status concat_plan(Op *op, Desc wish[OP_INPUTS])
     Concat *c = op->impl = mem_new(sizeof *c);
     View v = {0};
     for (int i = 0; i < s->x_count; ++i) {
-        if (!blocked && !last) wish[i] = layout_plain(s->x[i]);
+        wish[i] = in_precision(op, blocked || last ? s->x[i] : layout_plain(s->x[i]));
         v = view_of(wish[i]);
         c->run[i] = last ? v.block : v.sample;
         c->total += c->run[i];
     }
     c->outer = last ? v.n * v.hw : v.n;
     Shape y = s->y.shape;
-    s->y = desc_plain(y, DTYPE_F32);
+    s->y = desc_plain(y, wish[0].dtype);
     if (blocked) s->y.block = s->x[0].block;
     if (last) s->y.block = (int)y.dim[1];
     return OK;
@@ -125,15 +125,18 @@ static void concat_body(const void *task, int64_t begin, int64_t end)
 {
     const ConcatTask *t = task;
     const Concat *c = t->op->impl;
+    const DType type = t->op->spec.y.dtype;
     for (int64_t o = begin; o < end; ++o) {
         int64_t at = o * c->total;
         for (int i = 0; i < t->op->spec.x_count; ++i) {
-            size_t bytes = (size_t)c->run[i] * sizeof(float);
+            size_t bytes = (size_t)c->run[i] * dtype_bytes(type);
             int64_t from = o * c->run[i];
             if (!t->back)
-                memcpy((float *)t->run->y + at, (const float *)t->run->x[i] + from, bytes);
+                memcpy(element_out(t->run->y, at, type), element_at(t->run->x[i], from, type),
+                       bytes);
             else if (t->run->dx[i])
-                memcpy((float *)t->run->dx[i] + from, (const float *)t->run->dy + at, bytes);
+                memcpy(element_out(t->run->dx[i], from, type), element_at(t->run->dy, at, type),
+                       bytes);
             at += c->run[i];
         }
     }

@@ -21,7 +21,7 @@ typedef struct LnTask {
 static Status ln_plan(Op *op, Desc wish[OP_INPUTS])
 {
     OpSpec *s = &op->spec;
-    wish[0] = s->y = layout_plain(s->x[0]);
+    wish[0] = s->y = in_precision(op, layout_plain(s->x[0]));
     Shape x = s->x[0].shape;
     LayerNorm *b = op->impl = mem_new(sizeof *b);
     b->n = x.dim[0];
@@ -51,11 +51,12 @@ static LnRow row_at(const LnTask *t, int64_t r)
 {
     const OpRun *run = t->run;
     int64_t at = r * t->b->width;
+    const DType type = t->op->spec.y.dtype;
     const float *saved = run->saved;
-    return (LnRow){.x = (const float *)run->x[0] + at,
-                   .y = run->y ? (float *)run->y + at : NULL,
-                   .dy = run->dy ? (const float *)run->dy + at : NULL,
-                   .dx = run->dx[0] ? (float *)run->dx[0] + at : NULL,
+    return (LnRow){.x = element_at(run->x[0], at, type),
+                   .y = run->y ? element_out(run->y, at, type) : NULL,
+                   .dy = run->dy ? element_at(run->dy, at, type) : NULL,
+                   .dx = run->dx[0] ? element_out(run->dx[0], at, type) : NULL,
                    .scale = run->w[0],
                    .shift = run->w[1],
                    .width = t->b->width,
@@ -67,13 +68,14 @@ static LnRow row_at(const LnTask *t, int64_t r)
 static void forward_body(const void *task, int64_t begin, int64_t end)
 {
     const LnTask *t = task;
+    const DType type = t->op->spec.y.dtype;
     float *saved = t->run->saved;
     for (int64_t r = begin; r < end; ++r) {
         LnRow row = row_at(t, r);
         if (r < t->real)
-            simd_table()->ln_forward(&row);
+            simd_table(type)->ln_forward(&row);
         else {
-            memset(row.y, 0, (size_t)row.width * sizeof(float));
+            elements_zero(row.y, row.width, type);
             row.mean = row.inverse = 0.0f;
         }
         saved[2 * r] = row.mean;
@@ -90,12 +92,13 @@ static void ln_forward(Op *op, const OpRun *run)
 static void grad_body(const void *task, int64_t begin, int64_t end)
 {
     const LnTask *t = task;
+    const DType type = t->op->spec.y.dtype;
     for (int64_t r = begin; r < end; ++r) {
         LnRow row = row_at(t, r);
         if (r < t->real)
-            simd_table()->ln_grad(&row);
+            simd_table(type)->ln_grad(&row);
         else
-            memset(row.dx, 0, (size_t)row.width * sizeof(float));
+            elements_zero(row.dx, row.width, type);
     }
 }
 
@@ -115,7 +118,7 @@ static void sums_body(const void *task, int64_t begin, int64_t end)
         int64_t last = b->rows * (p + 1) / b->parts;
         for (int64_t r = b->rows * p / b->parts; r < last && r < t->real; ++r) {
             LnRow row = row_at(t, r);
-            simd_table()->ln_sums(&row, scale, shift);
+            simd_table(t->op->spec.y.dtype)->ln_sums(&row, scale, shift);
         }
     }
 }
@@ -128,8 +131,8 @@ static void ln_backward_weight(Op *op, const OpRun *run)
     for (int i = 0; i < 2; ++i) {
         memset(run->dw[i], 0, (size_t)b->width * sizeof(float));
         for (int64_t p = 0; p < b->parts; ++p)
-            simd_table()->add_act(ACT_NONE, run->dw[i], run->dw[i],
-                                  t.partial + (2 * p + i) * b->width, b->width);
+            simd_table(DTYPE_F32)->add_into(run->dw[i], t.partial + (2 * p + i) * b->width,
+                                            b->width);
     }
 }
 

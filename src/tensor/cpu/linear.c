@@ -11,6 +11,7 @@ typedef struct Linear {
     Kernel *forward, *data, *weight; /* data: NULL if nobody wants dx */
     /* Reorders; NULL where the kernel takes the stored order. The first two fill run->cache, the third ends in dw. */
     Kernel *forward_copy, *data_copy, *weight_copy;
+    bool data_shares;      /* the data kernel reads the forward kernel's copy */
     Kernel *pack, *unpack; /* made when first called; NULL while unused, or where stored is plain */
     Format *stored, *plain;
     size_t data_at;   /* of the data kernel's weight in the cache */
@@ -20,11 +21,6 @@ typedef struct Linear {
 static size_t aligned(size_t bytes)
 {
     return (bytes + ALIGN_BYTES - 1) / ALIGN_BYTES * ALIGN_BYTES;
-}
-
-static size_t format_bytes(const Format *f)
-{
-    return (size_t)format_elements(f) * sizeof(float);
 }
 
 /* A reorder from one order of the weight to another, or NULL if they are one. */
@@ -55,7 +51,7 @@ static KernelSpec kernel_spec(const LinearSpec *s, int direction, const Kernel *
 {
     return (KernelSpec){
         .kind = (KernelKind)(s->forward + (KernelKind)direction),
-        .role = {s->x, s->w_any, s->b, s->y},
+        .role = {s->x, direction == LINEAR_WEIGHT ? s->dw_any : s->w_any, s->b, s->y},
         .stride = {s->stride[0], s->stride[1]},
         .pad = {s->pad[0], s->pad[1]},
         .winograd = s->winograd[direction],
@@ -63,16 +59,30 @@ static KernelSpec kernel_spec(const LinearSpec *s, int direction, const Kernel *
     };
 }
 
-static Status plan_forward(Linear *l, Dnnl *dnnl, const LinearSpec *s, bool relu)
+/* Sets the stored order: that of the kernel which uses the weight as it is stored, if it is one that others understand. */
+static Status plan_stored(Linear *l, Dnnl *dnnl, const LinearSpec *s, bool plain)
+{
+    Kernel *gradient = NULL;
+    const Format *w = kernel_format(l->forward, ROLE_W);
+    if (format_type(w) != DTYPE_F32) {
+        KernelSpec k = kernel_spec(s, LINEAR_WEIGHT, l->forward);
+        TRY(plan_kernel(&gradient, dnnl, &k));
+        w = kernel_format(gradient, ROLE_W);
+    }
+    l->plain = format_copy(s->w_plain);
+    l->stored = format_copy(format_elementwise(w) && !plain ? w : s->w_plain);
+    kernel_free(&gradient);
+    return OK;
+}
+
+static Status plan_forward(Linear *l, Dnnl *dnnl, const LinearSpec *s, const OpSpec *op)
 {
     KernelSpec k = kernel_spec(s, LINEAR_FORWARD, NULL);
-    k.relu = relu;
+    k.relu = op->act == ACT_RELU;
     TRY(plan_kernel(&l->forward, dnnl, &k));
     TRY(kernel_build(l->forward));
-    const Format *w = kernel_format(l->forward, ROLE_W);
-    l->plain = format_copy(s->w_plain);
-    l->stored = format_copy(format_elementwise(w) ? w : s->w_plain);
-    return copy_new(&l->forward_copy, dnnl, l->stored, w);
+    TRY(plan_stored(l, dnnl, s, op->plain_weight));
+    return copy_new(&l->forward_copy, dnnl, l->stored, kernel_format(l->forward, ROLE_W));
 }
 
 static Status plan_data(Linear *l, Dnnl *dnnl, const LinearSpec *s)
@@ -81,7 +91,9 @@ static Status plan_data(Linear *l, Dnnl *dnnl, const LinearSpec *s)
     k.role[ROLE_B] = NULL;
     TRY(plan_kernel(&l->data, dnnl, &k));
     TRY(kernel_build(l->data));
-    return copy_new(&l->data_copy, dnnl, l->stored, kernel_format(l->data, ROLE_W));
+    const Format *w = kernel_format(l->data, ROLE_W);
+    l->data_shares = l->forward_copy && format_equal(w, kernel_format(l->forward, ROLE_W));
+    return l->data_shares ? OK : copy_new(&l->data_copy, dnnl, l->stored, w);
 }
 
 /* The stored order where oneDNN has the same kernel for it as for its own choice of order. */
@@ -136,7 +148,7 @@ Status linear_plan(Op *op, const LinearSpec *spec)
         return fail(ERR_CONFIG, "%s: only relu can be fused; give the activation its own layer",
                     op->table->name);
     Linear *l = op->impl = mem_new(sizeof *l);
-    TRY(plan_forward(l, dnnl, spec, op->spec.act == ACT_RELU));
+    TRY(plan_forward(l, dnnl, spec, &op->spec));
     if (op->spec.need_dx[0]) TRY(plan_data(l, dnnl, spec));
     TRY(plan_weight(l, dnnl, spec));
     plan_sizes(op, l);
@@ -157,6 +169,13 @@ static void *writable(const void *p)
     return (void *)(uintptr_t)p;
 }
 
+/* The weight as the data kernel reads it. */
+static void *data_weight(const Linear *l, const OpRun *run)
+{
+    if (l->data_shares) return run->cache;
+    return l->data_copy ? (char *)run->cache + l->data_at : writable(run->w[0]);
+}
+
 void linear_forward(Op *op, const OpRun *run)
 {
     Linear *l = op->impl;
@@ -171,8 +190,7 @@ void linear_forward(Op *op, const OpRun *run)
 
 void linear_backward_begin(Op *op, const OpRun *run)
 {
-    if (op->spec.act == ACT_RELU)
-        mask_gradient(ACT_RELU, run->dy, run->y, desc_elements(op->spec.y));
+    if (op->spec.act == ACT_RELU) mask_gradient(ACT_RELU, run->dy, run->y, op->spec.y);
 }
 
 void linear_backward_data(Op *op, const OpRun *run)
@@ -181,7 +199,7 @@ void linear_backward_data(Op *op, const OpRun *run)
     if (!l->data || !run->dx[0]) return;
     void *const data[ROLES] = {
         [ROLE_X] = run->dx[0],
-        [ROLE_W] = l->data_copy ? (char *)run->cache + l->data_at : writable(run->w[0]),
+        [ROLE_W] = data_weight(l, run),
         [ROLE_Y] = run->dy,
     };
     kernel_run(l->data, data, run->workspace);

@@ -1,6 +1,7 @@
 /* What dense and conv2d share: three kernels (forward, backward data, backward weight) around one stored order of the
- * weight, and the reorders between what the kernels want. The stored order is the forward kernel's; the backward kernels
- * use it too where oneDNN is as good with it. Otherwise `refresh` makes their copy once a step. */
+ * weight, and the reorders between what the kernels want. In fp32 the stored order is the forward kernel's; the backward
+ * kernels use it too where oneDNN is as good with it. Otherwise `refresh` makes their copy once a step. In bf16 the two
+ * kernels that read the weight get such a copy anyway, and the stored order is that of the gradient, which is fp32. */
 #ifndef WEFT_TENSOR_CPU_LINEAR_H
 #define WEFT_TENSOR_CPU_LINEAR_H
 
@@ -11,8 +12,9 @@ enum { LINEAR_FORWARD, LINEAR_DATA, LINEAR_WEIGHT, LINEAR_DIRECTIONS };
 
 typedef struct LinearSpec {
     KernelKind forward; /* KERNEL_CONV_FORWARD or KERNEL_DENSE_FORWARD; backward kinds follow it */
-    const Format *x, *y, *b;       /* borrowed; b NULL: no bias */
-    const Format *w_any, *w_plain; /* borrowed */
+    const Format *x, *y, *b;      /* borrowed; b NULL: no bias */
+    const Format *w_any, *dw_any; /* borrowed: of the kernels' type, and fp32 */
+    const Format *w_plain;        /* borrowed: fp32 */
     int stride[2], pad[2];
     bool winograd[LINEAR_DIRECTIONS]; /* where oneDNN has it */
 } LinearSpec;

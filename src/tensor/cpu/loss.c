@@ -6,6 +6,7 @@
 
 typedef struct Loss {
     int64_t rows, per_sample, width;
+    DType type; /* of the logits and their gradient */
 } Loss;
 
 typedef struct LossTask {
@@ -19,11 +20,12 @@ static Status loss_plan(Op *op, Desc wish[OP_INPUTS])
 {
     OpSpec *s = &op->spec;
     Shape x = s->x[0].shape;
-    wish[0] = layout_plain(s->x[0]);
+    wish[0] = in_precision(op, layout_plain(s->x[0]));
     Loss *l = op->impl = mem_new(sizeof *l);
     l->width = x.dim[x.ndim - 1];
     l->rows = shape_count(x) / l->width;
     l->per_sample = l->rows / x.dim[0];
+    l->type = wish[0].dtype;
     s->y = desc_plain(shape_of(2, l->rows, LOSS_COLUMNS, 1, 1), DTYPE_F32);
     op->needs_x[0] = true;
     return OK;
@@ -71,10 +73,9 @@ static void softmax_body(const void *task, int64_t begin, int64_t end)
         memset(y, 0, LOSS_COLUMNS * sizeof *y);
         *lse = 0.0f;
         if (r >= t->real) continue;
-        const float *x = (const float *)t->run->x[0] + r * t->l->width;
-        int label = label_at(t, r);
-        SoftmaxRow row = simd_table()->softmax(x, t->l->width, label);
-        y[0] = row.lse - x[label];
+        const void *x = element_at(t->run->x[0], r * t->l->width, t->l->type);
+        SoftmaxRow row = simd_table(t->l->type)->softmax(x, t->l->width, label_at(t, r));
+        y[0] = row.lse - row.truth;
         if (smooth > 0.0f) y[0] = (1.0f - smooth) * y[0] + smooth * (row.lse - row.sum / k);
         y[1] = (float)row.beats;
         y[2] = (float)row.argmax;
@@ -90,17 +91,22 @@ static void softmax_forward(Op *op, const OpRun *run)
 static void softmax_grad_body(const void *task, int64_t begin, int64_t end)
 {
     const LossTask *t = task;
+    const int64_t width = t->l->width;
     const float smooth = t->op->spec.smoothing, scale = t->run->loss_scale;
     for (int64_t r = begin; r < end; ++r) {
-        float *dx = (float *)t->run->dx[0] + r * t->l->width;
-        const float *x = (const float *)t->run->x[0] + r * t->l->width;
-        if (r >= t->real) {
-            memset(dx, 0, (size_t)t->l->width * sizeof *dx);
-            continue;
-        }
-        simd_table()->softmax_grad(dx, x, t->l->width, ((const float *)t->run->saved)[r], scale,
-                                   smooth / (float)t->l->width);
-        dx[label_at(t, r)] -= scale * (1.0f - smooth);
+        void *dx = element_out(t->run->dx[0], r * width, t->l->type);
+        if (r < t->real)
+            simd_table(t->l->type)
+                ->softmax_grad(&(SoftmaxGrad){.x = element_at(t->run->x[0], r * width, t->l->type),
+                                              .dx = dx,
+                                              .n = width,
+                                              .label = label_at(t, r),
+                                              .lse = ((const float *)t->run->saved)[r],
+                                              .scale = scale,
+                                              .base = smooth / (float)width,
+                                              .hit = scale * (1.0f - smooth)});
+        else
+            elements_zero(dx, width, t->l->type);
     }
 }
 
@@ -125,8 +131,9 @@ static void mse_body(const void *task, int64_t begin, int64_t end)
         float *y = (float *)t->run->y + r * LOSS_COLUMNS;
         memset(y, 0, LOSS_COLUMNS * sizeof *y);
         if (r >= t->real) continue;
-        const float *x = (const float *)t->run->x[0] + r * k;
-        y[0] = (float)(simd_table()->squared_error(x, t->run->targets + r * k, k) / (double)k);
+        const void *x = element_at(t->run->x[0], r * k, t->l->type);
+        y[0] = (float)(simd_table(t->l->type)->squared_error(x, t->run->targets + r * k, k) /
+                       (double)k);
     }
 }
 
@@ -140,13 +147,14 @@ static void mse_grad_body(const void *task, int64_t begin, int64_t end)
     const LossTask *t = task;
     int64_t k = t->l->width;
     for (int64_t r = begin; r < end; ++r) {
-        float *dx = (float *)t->run->dx[0] + r * k;
-        const float *x = (const float *)t->run->x[0] + r * k;
+        void *dx = element_out(t->run->dx[0], r * k, t->l->type);
+        const void *x = element_at(t->run->x[0], r * k, t->l->type);
         if (r < t->real)
-            simd_table()->scaled_difference(dx, x, t->run->targets + r * k,
-                                            2.0f * t->run->loss_scale / (float)k, k);
+            simd_table(t->l->type)
+                ->scaled_difference(dx, x, t->run->targets + r * k,
+                                    2.0f * t->run->loss_scale / (float)k, k);
         else
-            memset(dx, 0, (size_t)k * sizeof *dx);
+            elements_zero(dx, k, t->l->type);
     }
 }
 

@@ -16,9 +16,10 @@ enum { COEF_MEAN, COEF_X, COEF_SHIFT, COEF_DY, COEFS };
 
 typedef struct BatchNorm {
     View v;
+    DType type;
     int64_t parts, padded; /* padded: channels in memory */
     int64_t words;         /* of a plane's bits */
-    int lanes; /* a row of the kernels: one pixel of a group, or 16 floats of several pixels */
+    int lanes; /* a row of the kernels: one pixel of a group, or 16 elements of several pixels */
 } BatchNorm;
 
 typedef struct BnTask {
@@ -38,11 +39,12 @@ static Status bn_plan(Op *op, Desc wish[OP_INPUTS])
     if (s->act != ACT_NONE && s->act != ACT_RELU && s->act != ACT_RELU6)
         return fail(ERR_BUG, "batch_norm: only relu and relu6 can be fused");
     Desc x = layout_common(s);
-    if (x.flat) x = layout_plain(x);
+    x = in_precision(op, x.flat ? layout_plain(x) : x);
     for (int i = 0; i < s->x_count; ++i) wish[i] = x;
     s->y = x;
     BatchNorm *b = op->impl = mem_new(sizeof *b);
     b->v = view_of(x);
+    b->type = x.dtype;
     if (x.shape.ndim != 4) { /* (N,C): one pixel, channels last */
         b->v.block = (int)b->v.channels;
         b->v.plane = b->v.channels;
@@ -71,7 +73,7 @@ static void impl_free(Op *op)
     mem_free(&op->impl);
 }
 
-/* The memory of group g in some samples: `count` pieces of `length` floats, `step` apart, and of the bits. */
+/* The memory of group g in some samples: `count` pieces of `length` elements, `step` apart, and of the bits. */
 typedef struct Span {
     int64_t from, count, step, length, word, word_step;
 } Span;
@@ -125,12 +127,12 @@ static uint16_t *keep_at(const BnTask *t, int64_t word)
     return (uint16_t *)((float *)t->run->saved + SAVED * t->b->padded) + word;
 }
 
-static void zero_padded(const BnTask *t, int64_t part, int64_t g, float *p)
+static void zero_padded(const BnTask *t, int64_t part, int64_t g, void *p)
 {
     int64_t first = part_edge(t->b, part), last = part_edge(t->b, part + 1);
     Span s = span_of(t->b, first > t->run->rows ? first : t->run->rows, last, g);
     for (int64_t i = 0; i < s.count; ++i)
-        memset(p + s.from + i * s.step, 0, (size_t)s.length * sizeof *p);
+        elements_zero(element_out(p, s.from + i * s.step, t->b->type), s.length, t->b->type);
 }
 
 /* Where the kernels add the sums of (part, g): in place, or, where rows hold several pixels, in `wide` first. */
@@ -157,18 +159,18 @@ static const float *coef_at(const BnTask *t, int which, int64_t g, float wide[SI
 static void stats_sum(const BnTask *t, int64_t part, int64_t g)
 {
     const BatchNorm *b = t->b;
-    const SimdTable *simd = simd_table();
+    const SimdTable *simd = simd_table(b->type);
     double wide[2][SIMD_LANES] = {{0}};
     bool fold = b->v.block != b->lanes;
     double *sum = fold ? wide[0] : sums_at(t, part, g, 0);
     double *square = fold ? wide[1] : sums_at(t, part, g, 1);
     for (int l = 0; l < b->lanes; ++l) sum[l] = square[l] = 0.0;
     Span s = span_real(t, part, g);
-    const float *x = t->run->x[0];
+    const void *x = t->run->x[0];
     for (int64_t i = 0; i < s.count; ++i) {
         Piece p = piece_at(b, &s, i);
-        simd->bn_stats(x + p.from, p.rows, b->lanes, sum, square);
-        if (p.tail) simd->bn_stats(x + p.tail_from, 1, p.tail, sum, square);
+        simd->bn_stats(element_at(x, p.from, b->type), p.rows, b->lanes, sum, square);
+        if (p.tail) simd->bn_stats(element_at(x, p.tail_from, b->type), 1, p.tail, sum, square);
     }
     if (fold)
         for (int w = 0; w < 2; ++w) sums_fold(b, wide[w], sums_at(t, part, g, w));
@@ -229,11 +231,12 @@ static void running_finish(const BnTask *t, int64_t g)
 
 static void apply_rows(const BnTask *t, BnApply a, int64_t from, int64_t word)
 {
-    a.x = (const float *)t->run->x[0] + from;
-    a.residual = t->op->spec.residual ? (const float *)t->run->x[1] + from : NULL;
-    a.y = (float *)t->run->y + from;
+    const DType type = t->b->type;
+    a.x = element_at(t->run->x[0], from, type);
+    a.residual = t->op->spec.residual ? element_at(t->run->x[1], from, type) : NULL;
+    a.y = element_out(t->run->y, from, type);
     a.keep = keep_at(t, word);
-    simd_table()->bn_apply(&a);
+    simd_table(type)->bn_apply(&a);
 }
 
 static void apply_map(const BnTask *t, int64_t part, int64_t g)
@@ -258,11 +261,12 @@ static void apply_map(const BnTask *t, int64_t part, int64_t g)
 
 static void grad_sum_rows(const BnTask *t, BnSums a, int64_t from, int64_t word)
 {
-    a.x = (const float *)t->run->x[0] + from;
-    a.dy = (float *)t->run->dy + from;
+    const DType type = t->b->type;
+    a.x = element_at(t->run->x[0], from, type);
+    a.dy = element_out(t->run->dy, from, type);
     a.keep = keep_at(t, word);
     a.store = a.keep && t->op->spec.residual;
-    simd_table()->bn_sums(&a);
+    simd_table(type)->bn_sums(&a);
 }
 
 static void grad_sum(const BnTask *t, int64_t part, int64_t g)
@@ -323,11 +327,12 @@ static void grad_coef(const BnTask *t, int64_t g)
 
 static void grad_rows(const BnTask *t, BnGrad a, int64_t from, int64_t word)
 {
-    a.x = (const float *)t->run->x[0] + from;
-    a.dy = (const float *)t->run->dy + from;
-    a.dx = (float *)t->run->dx[0] + from;
+    const DType type = t->b->type;
+    a.x = element_at(t->run->x[0], from, type);
+    a.dy = element_at(t->run->dy, from, type);
+    a.dx = element_out(t->run->dx[0], from, type);
     a.keep = t->op->spec.residual ? NULL : keep_at(t, word);
-    simd_table()->bn_grad(&a);
+    simd_table(type)->bn_grad(&a);
 }
 
 static void grad_map(const BnTask *t, int64_t part, int64_t g)

@@ -5,6 +5,7 @@
 typedef struct Pool {
     PoolPlane plane;
     View x, y;
+    DType type;
     int *windows; /* owned: the lists that plane points into */
 } Pool;
 
@@ -70,11 +71,11 @@ static Status pool_check(const OpSpec *s)
 static Status pool_plan(Op *op, Desc wish[OP_INPUTS])
 {
     OpSpec *s = &op->spec;
-    (void)wish;
     TRY(pool_check(s));
     Pool *p = op->impl = mem_new(sizeof *p);
     s->y.block = s->x[0].block;
-    s->y.dtype = s->x[0].dtype;
+    wish[0] = in_precision(op, s->x[0]);
+    s->y.dtype = p->type = wish[0].dtype;
     p->x = view_of(s->x[0]);
     p->y = view_of(s->y);
     if (s->pool != POOL_GLOBAL_AVG) plane_fill(p, s);
@@ -96,10 +97,10 @@ static void forward_body(const void *task, int64_t begin, int64_t end)
 {
     const PoolTask *t = task;
     const Pool *p = t->pool;
-    const SimdTable *simd = simd_table();
+    const SimdTable *simd = simd_table(p->type);
     for (int64_t i = begin; i < end; ++i) {
-        const float *x = (const float *)t->run->x[0] + i * p->x.plane;
-        float *y = (float *)t->run->y + i * p->y.plane;
+        const void *x = element_at(t->run->x[0], i * p->x.plane, p->type);
+        void *y = element_out(t->run->y, i * p->y.plane, p->type);
         if (t->op->spec.pool == POOL_MAX) {
             simd->max_pool(&p->plane, x, y, (uint8_t *)t->run->saved + i * p->y.plane);
             continue;
@@ -107,7 +108,7 @@ static void forward_body(const void *task, int64_t begin, int64_t end)
         if (t->op->spec.pool == POOL_AVG)
             simd->avg_pool(&p->plane, x, y);
         else
-            simd->mean_rows(x, p->x.hw, p->x.block, p->x.block, y);
+            simd->mean_rows(x, p->x.hw, p->x.block, y);
         simd->act(t->op->spec.act, y, y, p->y.plane);
     }
 }
@@ -121,31 +122,23 @@ static void pool_forward(Op *op, const OpRun *run)
 
 static void pool_backward_begin(Op *op, const OpRun *run)
 {
-    if (op->needs_y) mask_gradient(ACT_RELU, run->dy, run->y, desc_elements(op->spec.y));
-}
-
-/* dx of a global average: dy / pixels everywhere. */
-static void spread(const Pool *p, const float *dy, float *dx)
-{
-    float share = 1.0f / (float)p->x.hw;
-    for (int64_t i = 0; i < p->x.hw; ++i)
-        simd_table()->scale_add(dx + i * p->x.block, share, dy, 0.0f, p->x.block);
+    if (op->needs_y) mask_gradient(ACT_RELU, run->dy, run->y, op->spec.y);
 }
 
 static void grad_body(const void *task, int64_t begin, int64_t end)
 {
     const PoolTask *t = task;
     const Pool *p = t->pool;
-    const SimdTable *simd = simd_table();
+    const SimdTable *simd = simd_table(p->type);
     for (int64_t i = begin; i < end; ++i) {
-        const float *dy = (const float *)t->run->dy + i * p->y.plane;
-        float *dx = (float *)t->run->dx[0] + i * p->x.plane;
+        const void *dy = element_at(t->run->dy, i * p->y.plane, p->type);
+        void *dx = element_out(t->run->dx[0], i * p->x.plane, p->type);
         if (t->op->spec.pool == POOL_MAX)
             simd->max_pool_grad(&p->plane, dy, (const uint8_t *)t->run->saved + i * p->y.plane, dx);
         else if (t->op->spec.pool == POOL_AVG)
             simd->avg_pool_grad(&p->plane, dy, dx);
         else
-            spread(p, dy, dx);
+            simd->spread_rows(dx, dy, p->x.hw, p->x.block);
     }
 }
 

@@ -6,6 +6,7 @@
 
 typedef struct Positions {
     int64_t samples, length, rows, width; /* rows: of the table */
+    DType type;
 } Positions;
 
 typedef struct PositionsTask {
@@ -21,9 +22,9 @@ static Status positions_plan(Op *op, Desc wish[OP_INPUTS])
     if (x.ndim != 3 || w.ndim != 2 || w.dim[1] != x.dim[2] || w.dim[0] < x.dim[1])
         return fail(ERR_CONFIG, "positions: a table of shape %s does not fit an input of shape %s",
                     shape_text(w, a), shape_text(x, b));
-    wish[0] = s->y = layout_plain(s->x[0]);
+    wish[0] = s->y = in_precision(op, layout_plain(s->x[0]));
     Positions *p = op->impl = mem_new(sizeof *p);
-    *p = (Positions){x.dim[0], x.dim[1], w.dim[0], w.dim[1]};
+    *p = (Positions){x.dim[0], x.dim[1], w.dim[0], w.dim[1], s->y.dtype};
     op->w_elements[0] = p->rows * p->width;
     op->y_inplace = true;
     op->dx_alias[0] = true;
@@ -40,12 +41,13 @@ static void forward_body(const void *task, int64_t begin, int64_t end)
     const PositionsTask *t = task;
     const Positions *p = t->p;
     for (int64_t i = begin; i < end; ++i) {
-        float *y = (float *)t->run->y + i * p->width;
+        void *y = element_out(t->run->y, i * p->width, p->type);
+        const void *x = element_at(t->run->x[0], i * p->width, p->type);
         if (i < t->run->rows * p->length)
-            simd_table()->add_act(ACT_NONE, y, (const float *)t->run->x[0] + i * p->width,
-                                  t->run->w[0] + i % p->length * p->width, p->width);
+            simd_table(p->type)->add_floats(y, x, t->run->w[0] + i % p->length * p->width,
+                                            p->width);
         else
-            memset(y, 0, (size_t)p->width * sizeof *y);
+            elements_zero(y, p->width, p->type);
     }
 }
 
@@ -63,10 +65,10 @@ static void sum_body(const void *task, int64_t begin, int64_t end)
     for (int64_t i = begin; i < end; ++i) {
         float *dw = t->run->dw[0] + i * p->width;
         memset(dw, 0, (size_t)p->width * sizeof *dw);
-        for (int64_t n = 0; i < p->length && n < t->run->rows; ++n)
-            simd_table()->add_act(ACT_NONE, dw, dw,
-                                  (const float *)t->run->dy + (n * p->length + i) * p->width,
-                                  p->width);
+        for (int64_t n = 0; i < p->length && n < t->run->rows; ++n) {
+            int64_t at = (n * p->length + i) * p->width;
+            simd_table(p->type)->add_into(dw, element_at(t->run->dy, at, p->type), p->width);
+        }
     }
 }
 

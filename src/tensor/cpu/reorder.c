@@ -1,11 +1,19 @@
-/* reorder: the same tensor in another layout. spec.y's layout is given by whoever asks for it; backward goes back. A
- * flattened image is still an image here: its plain order is that of the plain image. */
-#include "cpu.h"
+/* reorder: the same tensor in another layout, or as another type of number. spec.y is given by whoever asks for it;
+ * backward goes back. A flattened image is still an image here: its plain order is that of the plain image. */
 #include "linear.h"
+#include "view.h"
 
 typedef struct Reorder {
-    Kernel *forward, *data;
+    Kernel *forward, *data; /* both NULL where the layout stays */
 } Reorder;
+
+enum { ITEM = 4096 };
+typedef struct ConvertTask {
+    DType from, to;
+    const void *x;
+    void *y;
+    int64_t n;
+} ConvertTask;
 
 static Status direction_new(Kernel **kernel, Dnnl *dnnl, const Format *from, const Format *to)
 {
@@ -20,15 +28,21 @@ static Status reorder_plan(Op *op, Desc wish[OP_INPUTS])
     OpSpec *s = &op->spec;
     (void)wish;
     const Desc *from = &s->x[0], *to = &s->y;
+    Desc converted = *from;
+    converted.dtype = to->dtype;
+    if (from->dtype != DTYPE_I32 && from->dtype != to->dtype && desc_equal(converted, *to)) {
+        op->impl = mem_new(sizeof(Reorder));
+        return OK;
+    }
     Shape image = from->flat ? from->image : to->flat ? to->image : from->shape;
     bool one_image = !from->flat || !to->flat || shape_equal(from->image, to->image);
     if (image.ndim != 4 || !one_image || !shape_equal(from->shape, to->shape) ||
-        from->dtype != DTYPE_F32)
-        return fail(ERR_BUG, "reorder: only float images have more than one layout");
+        from->dtype == DTYPE_I32 || to->dtype == DTYPE_I32)
+        return fail(ERR_BUG, "reorder: only images of numbers have more than one layout");
     Reorder *r = op->impl = mem_new(sizeof *r);
     Dnnl *dnnl = cpu_dnnl(op->backend);
-    Format *x = format_image(image, from->block, false);
-    Format *y = format_image(image, to->block, false);
+    Format *x = format_image(image, from->block, false, from->dtype);
+    Format *y = format_image(image, to->block, false, to->dtype);
     Status status = direction_new(&r->forward, dnnl, x, y);
     if (status == OK && s->need_dx[0]) status = direction_new(&r->data, dnnl, y, x);
     if (status == OK) {
@@ -41,9 +55,31 @@ static Status reorder_plan(Op *op, Desc wish[OP_INPUTS])
     return status;
 }
 
+static void convert_body(const void *task, int64_t begin, int64_t end)
+{
+    const ConvertTask *t = task;
+    int64_t from = begin * ITEM, to = end * ITEM < t->n ? end * ITEM : t->n;
+    const void *x = element_at(t->x, from, t->from);
+    void *y = element_out(t->y, from, t->to);
+    if (t->to == DTYPE_F32)
+        simd_table(t->from)->to_floats(y, x, to - from);
+    else
+        simd_table(t->to)->from_floats(y, x, to - from);
+}
+
+static void convert(Desc from, Desc to, const void *x, void *y)
+{
+    ConvertTask t = {from.dtype, to.dtype, x, y, desc_elements(from)};
+    work_run(convert_body, &t, (t.n + ITEM - 1) / ITEM, t.n);
+}
+
 static void reorder_forward(Op *op, const OpRun *run)
 {
     Reorder *r = op->impl;
+    if (!r->forward) {
+        convert(op->spec.x[0], op->spec.y, run->x[0], run->y);
+        return;
+    }
     void *x = (void *)(uintptr_t)run->x[0];
     kernel_run(r->forward, (void *const[ROLES]){[ROLE_X] = x, [ROLE_Y] = run->y}, run->workspace);
 }
@@ -51,7 +87,11 @@ static void reorder_forward(Op *op, const OpRun *run)
 static void reorder_backward_data(Op *op, const OpRun *run)
 {
     Reorder *r = op->impl;
-    if (!r->data || !run->dx[0]) return;
+    if (!run->dx[0]) return;
+    if (!r->data) {
+        convert(op->spec.y, op->spec.x[0], run->dy, run->dx[0]);
+        return;
+    }
     kernel_run(r->data, (void *const[ROLES]){[ROLE_X] = run->dy, [ROLE_Y] = run->dx[0]},
                run->workspace);
 }

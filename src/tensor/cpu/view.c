@@ -42,6 +42,12 @@ void work_run(WorkBody body, const void *task, int64_t count, int64_t elements)
     }
 }
 
+Desc in_precision(const Op *op, Desc d)
+{
+    if (d.dtype != DTYPE_I32) d.dtype = op->backend->options.precision;
+    return d;
+}
+
 Desc layout_common(const OpSpec *spec)
 {
     Desc common = spec->x[0];
@@ -64,8 +70,9 @@ Desc layout_plain(Desc d)
 
 typedef struct Mask {
     Act act;
-    float *dy;
-    const float *y;
+    DType type;
+    void *dy;
+    const void *y;
     int64_t n;
 } Mask;
 
@@ -74,11 +81,12 @@ static void mask_body(const void *task, int64_t begin, int64_t end)
 {
     const Mask *m = task;
     int64_t from = begin * MASK_ITEM, to = end * MASK_ITEM < m->n ? end * MASK_ITEM : m->n;
-    simd_table()->act_grad(m->act, m->dy + from, m->dy + from, m->y + from, to - from);
+    void *dy = element_out(m->dy, from, m->type);
+    simd_table(m->type)->act_grad(m->act, dy, dy, element_at(m->y, from, m->type), to - from);
 }
 
-void mask_gradient(Act act, float *dy, const float *y, int64_t n)
+void mask_gradient(Act act, void *dy, const void *y, Desc like)
 {
-    Mask m = {act, dy, y, n};
-    work_run(mask_body, &m, (n + MASK_ITEM - 1) / MASK_ITEM, n);
+    Mask m = {act, like.dtype, dy, y, desc_elements(like)};
+    work_run(mask_body, &m, (m.n + MASK_ITEM - 1) / MASK_ITEM, m.n);
 }

@@ -1,10 +1,11 @@
-/* Causal attention of one head, tile by tile, fp32 (Dao et al. 2022, "FlashAttention"): a tile of queries meets the tiles
+/* Causal attention of one head, tile by tile, in fp32 whatever the type of its tensors (Dao et al. 2022, "FlashAttention"): a tile of queries meets the tiles
  * of keys up to its own with a running maximum and sum. Scores lie transposed, [key][query]: a vector holds neighbouring
  * queries, so maxima and sums need no step across lanes, and keys and values are read as they lie. All products go
  * through one register-blocked kernel, out[m][n] (+)= sum over k of a(m,k) b[k][n].
  *
  * Tiles are padded with zeros to 16 rows and 16 columns. A tile of keys is joined in order of the tiles of queries and
- * the other way round, whoever calls: the bits do not depend on how the work is cut. */
+ * the other way round, whoever calls: the bits do not depend on how the work is cut. Shares of dk and dv are summed in
+ * place where they are floats, else in scratch, and rounded once. */
 #include "vector.h"
 
 enum {
@@ -75,6 +76,8 @@ static void multiply(const Product *p)
  * [key][query]; the last four a number per query. */
 typedef struct Work {
     float *q, *dy, *k, *v, *sum, *rows, *q_t, *dy_t, *p, *ds, *top, *total, *shrink, *delta;
+    float *dk, *dv;        /* sums for all keys of the head: the tensors themselves, or scratch */
+    int64_t key_row;       /* of dk and dv, in floats */
     int64_t width, wide;   /* of a head; padded to 16 */
     int64_t queries, keys; /* real rows of this pair of tiles */
     bool diagonal;
@@ -97,6 +100,9 @@ static Work work_of(const AttentionHead *h, float *scratch)
     w.total = w.top + TILE;
     w.shrink = w.total + TILE;
     w.delta = w.shrink + TILE;
+    w.dk = ELEM_IS_FLOAT ? h->dk : w.delta + TILE;
+    w.dv = ELEM_IS_FLOAT ? h->dv : w.dk + (h->length + TILE - 1) / TILE * TILE * w.wide;
+    w.key_row = ELEM_IS_FLOAT ? h->stride : w.wide;
     return w;
 }
 
@@ -121,24 +127,25 @@ SIMD_INLINE void turn(const AttentionHead *h, float *row, int64_t at, float sign
 }
 
 /* Rows of one head are short and far apart: no hardware fetches them ahead. */
-SIMD_INLINE void fetch(const float *rows, int64_t stride, int64_t row, int64_t end, int64_t width)
+SIMD_INLINE void fetch(const Elem *rows, int64_t stride, int64_t row, int64_t end, int64_t width)
 {
-    const float *ahead = rows + (row + AHEAD) * stride;
-    for (int64_t i = 0; row + AHEAD < end && i < width; i += SIMD_LANES)
-        __builtin_prefetch(ahead + i);
+    enum { LINE = 64 / sizeof(Elem) };
+    const Elem *ahead = rows + (row + AHEAD) * stride;
+    for (int64_t i = 0; row + AHEAD < end && i < width; i += LINE) __builtin_prefetch(ahead + i);
 }
 
 /* A tile of rows, `stride` apart from `from` on, scaled and, with `turned`, turned; zero beyond its real rows. */
-static void load(const AttentionHead *h, const float *from, int64_t stride, int64_t tile,
+static void load(const AttentionHead *h, const void *tensor, int64_t stride, int64_t tile,
                  bool turned, float scale, float *to)
 {
+    const Elem *from = tensor;
     const int64_t real = rows_of(h, tile), width = h->width, wide = padded(width);
     for (int64_t r = 0; r < padded(real); ++r, to += wide) {
-        const float *row = from + (tile * TILE + r) * stride;
+        const Elem *row = from + (tile * TILE + r) * stride;
         fetch(from, stride, tile * TILE + r, h->length, width);
         int64_t n = r < real ? width : 0;
 #pragma omp simd
-        for (int64_t i = 0; i < n; ++i) to[i] = scale * row[i];
+        for (int64_t i = 0; i < n; ++i) to[i] = scale * value_of(row[i]);
         for (int64_t i = n; i < wide; ++i) to[i] = 0.0f;
         if (turned && r < real) turn(h, to, tile * TILE + r, 1.0f);
     }
@@ -151,11 +158,11 @@ typedef struct Rows {
 } Rows;
 
 /* A tile of rows that is read once, row by row: as it lies, if it may be, else loaded into `copy`. */
-static Rows rows_at(const AttentionHead *h, const float *from, int64_t tile, bool turned,
+static Rows rows_at(const AttentionHead *h, const void *from, int64_t tile, bool turned,
                     float *copy)
 {
-    if (!turned && rows_of(h, tile) == TILE)
-        return (Rows){from + tile * TILE * h->stride, h->stride};
+    if (ELEM_IS_FLOAT && !turned && rows_of(h, tile) == TILE)
+        return (Rows){(const float *)from + tile * TILE * h->stride, h->stride};
     load(h, from, h->stride, tile, turned, 1.0f, copy);
     return (Rows){copy, padded(h->width)};
 }
@@ -326,10 +333,10 @@ void SIMD_NAME(attention_forward)(const AttentionHead *h, int64_t tile, float *s
     for (int64_t q = 0; q < w.queries; ++q) {
         int64_t at = tile * TILE + q;
         const float by = 1.0f / w.total[q];
+        Elem *y = (Elem *)h->y + at * h->y_stride;
         h->lse[at] = w.top[q] + logf(w.total[q]);
 #pragma omp simd
-        for (int64_t i = 0; i < h->width; ++i)
-            h->y[at * h->y_stride + i] = w.sum[q * w.wide + i] * by;
+        for (int64_t i = 0; i < h->width; ++i) y[i] = elem_of(w.sum[q * w.wide + i] * by);
     }
 }
 
@@ -347,9 +354,10 @@ static void take_gradient(const AttentionHead *h, Work *w, int64_t tile)
         w->delta[q] = 0.0f;
         w->top[q] = INFINITY; /* beyond the end every probability is 0 */
         if (q >= w->queries) continue;
+        const Elem *y = (const Elem *)h->y + at * h->y_stride;
+        const float *dy = w->dy + q * w->wide;
 #pragma omp simd reduction(+ : sum)
-        for (int64_t i = 0; i < h->width; ++i)
-            sum += h->dy[at * h->y_stride + i] * h->y[at * h->y_stride + i];
+        for (int64_t i = 0; i < h->width; ++i) sum += dy[i] * value_of(y[i]);
         w->delta[q] = sum;
         w->top[q] = h->lse[at];
     }
@@ -374,45 +382,57 @@ static void probabilities(const Work *w, Rows k, Rows v)
     }
 }
 
-/* The tile's rows of `to` = or += sum over queries of p rows, at once where tiles and rows are full. */
-static void put_keys(const AttentionHead *h, const Work *w, int64_t tile, const float *p,
-                     const float *rows, float *to)
+/* The tile's rows of `to` = or += sum over queries of p rows, at once where the tile and its rows are full. */
+static void put_keys(const Work *w, int64_t tile, const float *p, const float *rows, float *to)
 {
     const bool add = !w->diagonal; /* the first share is the diagonal's */
-    to += tile * TILE * h->stride;
-    if (w->keys == TILE && w->wide == w->width) {
-        sum_queries(w, p, rows, to, h->stride, add);
+    to += tile * TILE * w->key_row;
+    if (!ELEM_IS_FLOAT || (w->keys == TILE && w->wide == w->width)) {
+        sum_queries(w, p, rows, to, w->key_row, add);
         return;
     }
     sum_queries(w, p, rows, w->rows, w->wide, false);
     for (int64_t r = 0; r < w->keys; ++r) {
-        float *restrict row = to + r * h->stride;
+        float *restrict row = to + r * w->key_row;
         const float *restrict from = w->rows + r * w->wide;
 #pragma omp simd
-        for (int64_t i = 0; i < h->width; ++i) row[i] = add ? row[i] + from[i] : from[i];
+        for (int64_t i = 0; i < w->width; ++i) row[i] = add ? row[i] + from[i] : from[i];
     }
 }
 
 /* dk and dv of tile j get their share of this tile of queries. */
-static void grad_keys(const AttentionHead *h, const Work *w, int64_t j)
+static void grad_keys(const Work *w, int64_t j)
 {
-    put_keys(h, w, j, w->p, w->dy, h->dv);
-    put_keys(h, w, j, w->ds, w->q, h->dk);
+    put_keys(w, j, w->p, w->dy, w->dv);
+    put_keys(w, j, w->ds, w->q, w->dk);
 }
 
-static void finish_keys(const AttentionHead *h, int64_t tile)
+/* Rounds one row of sums to where it belongs. */
+SIMD_INLINE void round_row(const Work *w, const float *row, Elem *to)
 {
-    for (int64_t r = 0; h->cosine && r < rows_of(h, tile); ++r)
-        turn(h, h->dk + (tile * TILE + r) * h->stride, tile * TILE + r, -1.0f);
+#pragma omp simd
+    for (int64_t i = 0; i < w->width; ++i) to[i] = elem_of(row[i]);
+}
+
+static void finish_keys(const AttentionHead *h, const Work *w, int64_t tile)
+{
+    for (int64_t r = tile * TILE; r < tile * TILE + rows_of(h, tile); ++r) {
+        float *dk = w->dk + r * w->key_row;
+        if (h->cosine) turn(h, dk, r, -1.0f);
+        if (ELEM_IS_FLOAT) continue;
+        round_row(w, dk, (Elem *)h->dk + r * h->stride);
+        round_row(w, w->dv + r * w->key_row, (Elem *)h->dv + r * h->stride);
+    }
 }
 
 static void finish_queries(const AttentionHead *h, const Work *w, int64_t tile)
 {
     for (int64_t r = 0; r < w->queries; ++r) {
-        float *row = w->sum + r * w->wide, *to = h->dq + (tile * TILE + r) * h->stride;
+        float *row = w->sum + r * w->wide;
+        Elem *to = (Elem *)h->dq + (tile * TILE + r) * h->stride;
         if (h->cosine) turn(h, row, tile * TILE + r, -1.0f);
 #pragma omp simd
-        for (int64_t i = 0; i < h->width; ++i) to[i] = h->scale * row[i];
+        for (int64_t i = 0; i < h->width; ++i) to[i] = elem_of(h->scale * row[i]);
     }
 }
 
@@ -425,7 +445,7 @@ static void grad_tile(const AttentionHead *h, Work *w, int64_t tile, bool all)
         load(h, h->k, h->stride, j, h->cosine, 1.0f, w->k);
         probabilities(w, (Rows){w->k, w->wide}, rows_at(h, h->v, j, false, w->v));
         sum_keys(w, w->ds, w->k, w->sum, j > 0);
-        if (all) grad_keys(h, w, j);
+        if (all) grad_keys(w, j);
     }
     finish_queries(h, w, tile);
 }
@@ -435,7 +455,7 @@ void SIMD_NAME(attention_grad)(const AttentionHead *h, float *scratch)
     Work w = work_of(h, scratch);
     const int64_t tiles = (h->length + TILE - 1) / TILE;
     for (int64_t i = 0; i < tiles; ++i) grad_tile(h, &w, i, true);
-    for (int64_t j = 0; j < tiles; ++j) finish_keys(h, j);
+    for (int64_t j = 0; j < tiles; ++j) finish_keys(h, &w, j);
 }
 
 void SIMD_NAME(attention_grad_queries)(const AttentionHead *h, int64_t tile, float *scratch)
@@ -454,7 +474,7 @@ void SIMD_NAME(attention_grad_keys)(const AttentionHead *h, int64_t tile, float 
         take_gradient(h, &w, i);
         w.diagonal = i == tile;
         probabilities(&w, k, v);
-        grad_keys(h, &w, tile);
+        grad_keys(&w, tile);
     }
-    finish_keys(h, tile);
+    finish_keys(h, &w, tile);
 }

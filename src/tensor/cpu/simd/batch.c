@@ -19,25 +19,21 @@ static void join_stats(const float *shift, const float *s1, const float *s2, int
     }
 }
 
-static void stats_16(const float *x, int64_t rows, int64_t stride, double *sum, double *square)
+static void stats_16(const Elem *x, int64_t rows, int64_t stride, double *sum, double *square)
 {
     Vf shift[PARTS], s1[DEPTH][PARTS] = {{{0}}}, s2[DEPTH][PARTS] = {{{0}}};
-    for (int p = 0; p < PARTS; ++p) VECTOR_LOAD(shift[p], x + p * VECTOR);
+    for (int p = 0; p < PARTS; ++p) shift[p] = elems_load(x + p * VECTOR);
     int64_t r = 0;
     for (; r + DEPTH <= rows; r += DEPTH)
         for (int d = 0; d < DEPTH; ++d)
             for (int p = 0; p < PARTS; ++p) {
-                Vf v;
-                VECTOR_LOAD(v, x + (r + d) * stride + p * VECTOR);
-                v -= shift[p];
+                Vf v = elems_load(x + (r + d) * stride + p * VECTOR) - shift[p];
                 s1[d][p] += v;
                 s2[d][p] += v * v;
             }
     for (; r < rows; ++r)
         for (int p = 0; p < PARTS; ++p) {
-            Vf v;
-            VECTOR_LOAD(v, x + r * stride + p * VECTOR);
-            v -= shift[p];
+            Vf v = elems_load(x + r * stride + p * VECTOR) - shift[p];
             s1[0][p] += v;
             s2[0][p] += v * v;
         }
@@ -53,24 +49,26 @@ static void stats_16(const float *x, int64_t rows, int64_t stride, double *sum, 
     join_stats(m, a, b, rows, SIMD_LANES, sum, square);
 }
 
-static void stats_few(const float *x, int64_t rows, int64_t stride, int lanes, double *sum,
+static void stats_few(const Elem *x, int64_t rows, int64_t stride, int lanes, double *sum,
                       double *square)
 {
-    float s1[SIMD_LANES] = {0}, s2[SIMD_LANES] = {0};
+    float shift[SIMD_LANES], s1[SIMD_LANES] = {0}, s2[SIMD_LANES] = {0};
+    for (int l = 0; l < lanes; ++l) shift[l] = value_of(x[l]);
     for (int64_t r = 0; r < rows; ++r)
         for (int l = 0; l < lanes; ++l) {
-            float v = x[r * stride + l] - x[l];
+            float v = value_of(x[r * stride + l]) - shift[l];
             s1[l] += v;
             s2[l] = fused(v, v, s2[l]);
         }
-    join_stats(x, s1, s2, rows, lanes, sum, square);
+    join_stats(shift, s1, s2, rows, lanes, sum, square);
 }
 
-void SIMD_NAME(bn_stats)(const float *x, int64_t rows, int lanes, double *sum, double *square)
+void SIMD_NAME(bn_stats)(const void *values, int64_t rows, int lanes, double *sum, double *square)
 {
+    const Elem *x = values;
     for (int64_t r = 0; r < rows; r += CHUNK) {
         int64_t n = rows - r < CHUNK ? rows - r : CHUNK;
-        const float *from = x + r * lanes;
+        const Elem *from = x + r * lanes;
         int l = 0;
         for (; l + SIMD_LANES <= lanes; l += SIMD_LANES)
             stats_16(from + l, n, lanes, sum + l, square + l);
@@ -119,19 +117,16 @@ SIMD_INLINE Coefficients apply_coefficients(const BnApply *a, int lane)
 SIMD_INLINE void apply_16(const BnApply *a, const Coefficients *c, int64_t at, int64_t word)
 {
     const Vf zero = {0}, six = zero + 6.0f;
+    const Elem *x = a->x, *residual = a->residual;
+    Elem *y = a->y;
     uint32_t bits = 0;
     for (int p = 0; p < PARTS; ++p) {
         int64_t from = at + p * VECTOR;
-        Vf v;
-        VECTOR_LOAD(v, a->x + from);
+        Vf v = elems_load(x + from);
         v = (v - c->mean.p[p]) * c->scale.p[p] + c->shift.p[p];
-        if (a->residual) {
-            Vf more;
-            VECTOR_LOAD(more, a->residual + from);
-            v += more;
-        }
+        if (residual) v += elems_load(residual + from);
         v = clip_vector(a->act, v);
-        VECTOR_STORE(a->y + from, v);
+        elems_store(y + from, v);
         Vi kept = a->act == ACT_RELU6 ? (v > zero) & (v < six) : v > zero;
         if (a->keep) bits |= mask_bits(kept) << (p * VECTOR);
     }
@@ -140,11 +135,15 @@ SIMD_INLINE void apply_16(const BnApply *a, const Coefficients *c, int64_t at, i
 
 SIMD_INLINE void apply_few(const BnApply *a, int lane, int64_t at, int64_t word)
 {
+    const Elem *x = a->x, *residual = a->residual;
+    Elem *y = a->y;
     uint32_t bits = 0;
     for (int l = 0; l < a->lanes - lane; ++l) {
-        float v = fused(a->x[at + l] - a->mean[lane + l], a->scale[lane + l], a->shift[lane + l]);
-        if (a->residual) v += a->residual[at + l];
-        a->y[at + l] = v = clip_of(a->act, v);
+        float v = value_of(x[at + l]) - a->mean[lane + l];
+        v = fused(v, a->scale[lane + l], a->shift[lane + l]);
+        if (residual) v += value_of(residual[at + l]);
+        v = clip_of(a->act, v);
+        y[at + l] = elem_of(v);
         bits |= (uint32_t)(v > 0.0f && (a->act != ACT_RELU6 || v < 6.0f)) << l;
     }
     if (a->keep) a->keep[word] = (uint16_t)bits;
@@ -200,15 +199,15 @@ SIMD_INLINE void sum_row(const BnSums *a, const Parts *mean, int64_t at, int64_t
                          Vf s2[PARTS])
 {
     uint32_t bits = a->keep ? a->keep[word] : 0;
+    const Elem *x = a->x;
+    Elem *dy = a->dy;
     for (int p = 0; p < PARTS; ++p) {
         int64_t from = at + p * VECTOR;
-        Vf x, g;
-        VECTOR_LOAD(x, a->x + from);
-        VECTOR_LOAD(g, a->dy + from);
+        Vf g = elems_load(dy + from);
         if (a->keep) g = VECTOR_KEEP(g, bits_mask(bits >> (p * VECTOR)));
-        if (a->store) VECTOR_STORE(a->dy + from, g);
+        if (a->store) elems_store(dy + from, g);
         s1[p] += g;
-        s2[p] += g * (x - mean->p[p]);
+        s2[p] += g * (elems_load(x + from) - mean->p[p]);
     }
 }
 
@@ -238,18 +237,20 @@ SIMD_INLINE void sums_16(const BnSums *a, int64_t first, int64_t rows, int lane)
 
 static void sums_few(const BnSums *a, int64_t first, int64_t rows, int lane)
 {
+    const Elem *x = a->x;
+    Elem *dy = a->dy;
     for (int l = lane; l < a->lanes; ++l) {
         float s1 = 0.0f, s2 = 0.0f;
         for (int64_t r = first; r < first + rows; ++r) {
             int64_t at = r * a->lanes + l;
-            float g = a->dy[at];
+            float g = value_of(dy[at]);
             if (a->keep) {
                 uint32_t bits = a->keep[r * words_of(a->lanes) + lane / SIMD_LANES];
                 g = bits >> (l - lane) & 1 ? g : 0.0f;
             }
-            if (a->store) a->dy[at] = g;
+            if (a->store) dy[at] = elem_of(g);
             s1 += g;
-            s2 = fused(g, a->x[at] - a->mean[l], s2);
+            s2 = fused(g, value_of(x[at]) - a->mean[l], s2);
         }
         a->sum[l] += s1;
         a->sum_x[l] += s2;
@@ -297,25 +298,28 @@ SIMD_INLINE GradCoefficients grad_coefficients(const BnGrad *a, int lane)
 SIMD_INLINE void grad_16(const BnGrad *a, const GradCoefficients *c, int64_t at, int64_t word)
 {
     uint32_t bits = a->keep ? a->keep[word] : 0;
+    const Elem *x = a->x, *dy = a->dy;
+    Elem *dx = a->dx;
     for (int p = 0; p < PARTS; ++p) {
         int64_t from = at + p * VECTOR;
-        Vf v, g;
-        VECTOR_LOAD(v, a->x + from);
-        VECTOR_LOAD(g, a->dy + from);
+        Vf v = elems_load(x + from), g = elems_load(dy + from);
         if (a->keep) g = VECTOR_KEEP(g, bits_mask(bits >> (p * VECTOR)));
         v = (v - c->mean.p[p]) * c->by_x.p[p] + c->shift.p[p];
         v = g * c->by_dy.p[p] + v;
-        VECTOR_STORE(a->dx + from, v);
+        elems_store(dx + from, v);
     }
 }
 
 SIMD_INLINE void grad_few(const BnGrad *a, int lane, int64_t at, int64_t word)
 {
     uint32_t bits = a->keep ? a->keep[word] : 0xffff;
+    const Elem *x = a->x, *dy = a->dy;
+    Elem *dx = a->dx;
     for (int l = 0; l < a->lanes - lane; ++l) {
-        float v = fused(a->x[at + l] - a->mean[lane + l], a->by_x[lane + l], a->shift[lane + l]);
-        float g = bits >> l & 1 ? a->dy[at + l] : 0.0f;
-        a->dx[at + l] = fused(g, a->by_dy[lane + l], v);
+        float v = value_of(x[at + l]) - a->mean[lane + l];
+        v = fused(v, a->by_x[lane + l], a->shift[lane + l]);
+        float g = bits >> l & 1 ? value_of(dy[at + l]) : 0.0f;
+        dx[at + l] = elem_of(fused(g, a->by_dy[lane + l], v));
     }
 }
 

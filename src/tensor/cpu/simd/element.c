@@ -1,5 +1,5 @@
-/* Element by element: activations and their gradients, sums, products, and the multipliers of dropout. Zero stays zero
- * under every activation, so padded channels need no care. */
+/* Element by element: activations and their gradients, sums, products and conversions. Zero stays zero under every
+ * activation, so padded channels need no care. */
 #include "vector.h"
 
 /* gelu's tanh form is x * sigmoid(2 u), u = sqrt(2/pi) (x + 0.044715 x^3) (Hendrycks & Gimpel 2016). */
@@ -23,6 +23,11 @@ SIMD_INLINE float gelu_slope(float x)
     return fused(x * s * (1.0f - s), slope, s);
 }
 
+SIMD_INLINE float silu_of(float x)
+{
+    return x * sigmoid_of(x);
+}
+
 SIMD_INLINE float silu_slope(float x)
 {
     float s = sigmoid_of(x);
@@ -30,136 +35,98 @@ SIMD_INLINE float silu_slope(float x)
 }
 
 /* The loop `out[i] = expression`, once for each activation, which is a constant inside. */
-#define EACH(expression)                                                                           \
+#define EACH(out, expression)                                                                      \
     _Pragma("omp simd") for (int64_t i = 0; i < n; ++i)                                            \
     {                                                                                              \
-        expression;                                                                                \
+        out[i] = elem_of(expression);                                                              \
     }
 
-void SIMD_NAME(act)(Act act, float *y, const float *x, int64_t n)
+void SIMD_NAME(act)(Act act, void *to, const void *from, int64_t n)
 {
+    Elem *y = to;
+    const Elem *x = from;
     switch (act) {
     case ACT_RELU:
-        EACH(y[i] = relu_of(x[i])) break;
+        EACH(y, relu_of(value_of(x[i]))) break;
     case ACT_RELU6:
-        EACH(y[i] = clip_of(ACT_RELU6, x[i])) break;
+        EACH(y, clip_of(ACT_RELU6, value_of(x[i]))) break;
     case ACT_GELU:
-        EACH(y[i] = gelu_of(x[i])) break;
+        EACH(y, gelu_of(value_of(x[i]))) break;
     case ACT_SILU:
-        EACH(y[i] = x[i] * sigmoid_of(x[i])) break;
+        EACH(y, silu_of(value_of(x[i]))) break;
     case ACT_NONE:
         memmove(y, x, (size_t)n * sizeof *y);
         break;
     }
 }
 
-void SIMD_NAME(act_grad)(Act act, float *dx, const float *dy, const float *v, int64_t n)
+void SIMD_NAME(act_grad)(Act act, void *to, const void *from, const void *values, int64_t n)
 {
+    Elem *dx = to;
+    const Elem *dy = from, *v = values;
     switch (act) {
     case ACT_RELU:
-        EACH(dx[i] = v[i] > 0.0f ? dy[i] : 0.0f) break;
+        EACH(dx, value_of(v[i]) > 0.0f ? value_of(dy[i]) : 0.0f) break;
     case ACT_RELU6:
-        EACH(dx[i] = v[i] > 0.0f && v[i] < 6.0f ? dy[i] : 0.0f) break;
+        EACH(dx, value_of(v[i]) > 0.0f && value_of(v[i]) < 6.0f ? value_of(dy[i]) : 0.0f) break;
     case ACT_GELU:
-        EACH(dx[i] = dy[i] * gelu_slope(v[i])) break;
+        EACH(dx, value_of(dy[i]) * gelu_slope(value_of(v[i]))) break;
     case ACT_SILU:
-        EACH(dx[i] = dy[i] * silu_slope(v[i])) break;
+        EACH(dx, value_of(dy[i]) * silu_slope(value_of(v[i]))) break;
     case ACT_NONE:
         memmove(dx, dy, (size_t)n * sizeof *dx);
         break;
     }
 }
 
-void SIMD_NAME(add_act)(Act act, float *y, const float *a, const float *b, int64_t n)
+void SIMD_NAME(add_act)(Act act, void *to, const void *left, const void *right, int64_t n)
 {
+    Elem *y = to;
+    const Elem *a = left, *b = right;
     switch (act) {
     case ACT_RELU:
-        EACH(y[i] = relu_of(a[i] + b[i])) break;
+        EACH(y, relu_of(value_of(a[i]) + value_of(b[i]))) break;
     case ACT_RELU6:
-        EACH(y[i] = clip_of(ACT_RELU6, a[i] + b[i])) break;
+        EACH(y, clip_of(ACT_RELU6, value_of(a[i]) + value_of(b[i]))) break;
     case ACT_GELU:
-        EACH(y[i] = gelu_of(a[i] + b[i])) break;
+        EACH(y, gelu_of(value_of(a[i]) + value_of(b[i]))) break;
     case ACT_SILU:
-        EACH(float v = a[i] + b[i]; y[i] = v * sigmoid_of(v)) break;
+        EACH(y, silu_of(value_of(a[i]) + value_of(b[i]))) break;
     case ACT_NONE:
-        EACH(y[i] = a[i] + b[i]) break;
+        EACH(y, value_of(a[i]) + value_of(b[i])) break;
     }
 }
 
-void SIMD_NAME(mul)(float *y, const float *a, const float *b, int64_t n)
+void SIMD_NAME(mul)(void *to, const void *from, const float *by, int64_t n)
 {
-    EACH(y[i] = a[i] * b[i])
+    Elem *y = to;
+    const Elem *x = from;
+    EACH(y, value_of(x[i]) * by[i])
 }
 
-/* Philox4x32-10 on BATCH counters at once, each in the low half of 64 bits; the same numbers as rng_u32 (tests compare
- * them). The high halves hold what is left of products, and no product reads them. */
-typedef uint64_t Vl __attribute__((vector_size(VECTOR * 4)));
-enum { BATCH = VECTOR, BLOCKS = 32 }; /* blocks are a multiple of BATCH */
-
-SIMD_INLINE Vl low_product(Vl a, Vl b)
+void SIMD_NAME(add_floats)(void *to, const void *from, const float *more, int64_t n)
 {
-#if defined(__AVX512F__)
-    return (Vl)_mm512_mul_epu32((__m512i)a, (__m512i)b);
-#elif defined(__AVX2__)
-    return (Vl)_mm256_mul_epu32((__m256i)a, (__m256i)b);
-#elif defined(__SSE2__)
-    return (Vl)_mm_mul_epu32((__m128i)a, (__m128i)b);
-#else
-    return (a & 0xffffffffu) * (b & 0xffffffffu);
-#endif
+    Elem *y = to;
+    const Elem *x = from;
+    EACH(y, value_of(x[i]) + more[i])
 }
 
-static const uint64_t places[SIMD_LANES] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
-
-/* The four words of each block, one after the other. */
-SIMD_INLINE void philox(RngKey key, uint64_t counter, uint32_t words[4 * BATCH])
+void SIMD_NAME(add_into)(float *sum, const void *from, int64_t n)
 {
-    const Vl none = {0}, by0 = none + 0xD2511F53u, by1 = none + 0xCD9E8D57u;
-    Vl c[4][2];
-    uint64_t word[4][BATCH];
-    memcpy(c[0], places, sizeof c[0]);
-#pragma GCC unroll 2
-    for (int h = 0; h < 2; ++h) {
-        c[0][h] += counter;
-        c[1][h] = c[0][h] >> 32;
-        c[2][h] = c[3][h] = none;
-    }
-    Vl k0 = none + key.k[0], k1 = none + key.k[1];
-    for (int round = 0; round < 10; ++round) {
-#pragma GCC unroll 2
-        for (int h = 0; h < 2; ++h) {
-            Vl p0 = low_product(c[0][h], by0), p1 = low_product(c[2][h], by1);
-            c[0][h] = (p1 >> 32) ^ c[1][h] ^ k0;
-            c[2][h] = (p0 >> 32) ^ c[3][h] ^ k1;
-            c[1][h] = p1;
-            c[3][h] = p0;
-        }
-        k0 += 0x9E3779B9u;
-        k1 += 0xBB67AE85u;
-    }
-    memcpy(word, c, sizeof c);
+    const Elem *x = from;
 #pragma omp simd
-    for (int i = 0; i < BATCH; ++i)
-        for (int w = 0; w < 4; ++w) words[4 * i + w] = (uint32_t)word[w][i];
+    for (int64_t i = 0; i < n; ++i) sum[i] += value_of(x[i]);
 }
 
-void SIMD_NAME(dropout)(RngKey key, uint64_t first, int count, uint32_t cut, float scale,
-                        float *out, int stride)
+void SIMD_NAME(from_floats)(void *restrict to, const float *restrict x, int64_t n)
 {
-    uint32_t words[4 * BLOCKS];
-    float drawn[4 * BLOCKS];
-    int skip = (int)(first % 4);
-    for (int done = 0; done < count;) {
-        int left = count - done + skip, n = left < 4 * BLOCKS ? left : 4 * BLOCKS;
-        for (int b = 0; 4 * b < n; b += BATCH)
-            philox(key, (first + (uint64_t)done) / 4 + (uint64_t)b, words + 4 * b);
+    Elem *restrict y = to;
+    EACH(y, x[i])
+}
+
+void SIMD_NAME(to_floats)(float *restrict y, const void *restrict from, int64_t n)
+{
+    const Elem *restrict x = from;
 #pragma omp simd
-        for (int i = 0; i < n; ++i) drawn[i] = (words[i] >> 8) >= cut ? scale : 0.0f;
-        if (stride == 1)
-            memcpy(out + done, drawn + skip, (size_t)(n - skip) * sizeof *out);
-        else
-            for (int i = skip; i < n; ++i) out[(int64_t)(done + i - skip) * stride] = drawn[i];
-        done += n - skip;
-        skip = 0;
-    }
+    for (int64_t i = 0; i < n; ++i) y[i] = value_of(x[i]);
 }

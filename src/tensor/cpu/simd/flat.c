@@ -2,7 +2,7 @@
  * vector or the tail behind it computes it. */
 #include "vector.h"
 
-void SIMD_NAME(scale_add)(float *y, float alpha, const float *x, float beta, int64_t n)
+void SIMD_FLOAT_NAME(scale_add)(float *y, float alpha, const float *x, float beta, int64_t n)
 {
     if (beta == 0.0f) { /* what y held is not read: it may be anything */
 #pragma omp simd
@@ -15,7 +15,7 @@ void SIMD_NAME(scale_add)(float *y, float alpha, const float *x, float beta, int
 
 /* Sixteen sums by element modulo 16, whatever the instruction set, joined in a fixed order. A float's square is exact in
  * double. */
-double SIMD_NAME(squares)(const float *x, int64_t n)
+double SIMD_FLOAT_NAME(squares)(const float *x, int64_t n)
 {
     double lane[SIMD_LANES] = {0};
     int64_t i = 0;
@@ -41,7 +41,7 @@ SIMD_INLINE void sgd(SgdArgs a, float *restrict w, const float *restrict g, floa
 }
 
 /* m is not touched, and may be NULL, without momentum. */
-void SIMD_NAME(sgd)(const SgdArgs *a, float *w, const float *g, float *m, int64_t n)
+void SIMD_FLOAT_NAME(sgd)(const SgdArgs *a, float *w, const float *g, float *m, int64_t n)
 {
     if (a->momentum == 0.0f) {
         SgdArgs s = *a;
@@ -65,8 +65,8 @@ SIMD_INLINE void moments(const AdamArgs *a, float g, float *m, float *v)
     *v = fused((1.0f - a->beta2) * g, g, a->beta2 * *v);
 }
 
-void SIMD_NAME(adam)(const AdamArgs *args, float *restrict w, const float *restrict g,
-                     float *restrict m, float *restrict v, int64_t n)
+void SIMD_FLOAT_NAME(adam)(const AdamArgs *args, float *restrict w, const float *restrict g,
+                           float *restrict m, float *restrict v, int64_t n)
 {
     const AdamArgs a = *args;
     const float step = a.lr / a.correct1, root = 1.0f / sqrtf(a.correct2);
@@ -80,9 +80,9 @@ void SIMD_NAME(adam)(const AdamArgs *args, float *restrict w, const float *restr
     }
 }
 
-void SIMD_NAME(adam_direction)(const AdamArgs *args, float *restrict u, const float *restrict w,
-                               const float *restrict g, float *restrict m, float *restrict v,
-                               int64_t n)
+void SIMD_FLOAT_NAME(adam_direction)(const AdamArgs *args, float *restrict u,
+                                     const float *restrict w, const float *restrict g,
+                                     float *restrict m, float *restrict v, int64_t n)
 {
     const AdamArgs a = *args;
     const float by1 = 1.0f / a.correct1, root = 1.0f / sqrtf(a.correct2);

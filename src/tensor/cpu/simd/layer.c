@@ -4,16 +4,17 @@
 
 void SIMD_NAME(ln_forward)(LnRow *a)
 {
-    const float *restrict x = a->x, *restrict scale = a->scale, *restrict shift = a->shift;
-    float *restrict y = a->y;
+    const Elem *restrict x = a->x;
+    const float *restrict scale = a->scale, *restrict shift = a->shift;
+    Elem *restrict y = a->y;
     int64_t n = a->width;
     float sum = 0.0f, square = 0.0f, rest = 0.0f;
 #pragma omp simd reduction(+ : sum)
-    for (int64_t i = 0; i < n; ++i) sum += x[i];
+    for (int64_t i = 0; i < n; ++i) sum += value_of(x[i]);
     const float mean = sum / (float)n;
 #pragma omp simd reduction(+ : square, rest)
     for (int64_t i = 0; i < n; ++i) {
-        float d = x[i] - mean;
+        float d = value_of(x[i]) - mean;
         rest += d; /* what rounding left of the mean */
         square += d * d;
     }
@@ -21,39 +22,43 @@ void SIMD_NAME(ln_forward)(LnRow *a)
     const float inverse = 1.0f / sqrtf(square / (float)n - more * more + a->eps);
 #pragma omp simd
     for (int64_t i = 0; i < n; ++i)
-        y[i] = fused((x[i] - mean - more) * inverse, scale[i], shift[i]);
+        y[i] = elem_of(fused((value_of(x[i]) - mean - more) * inverse, scale[i], shift[i]));
     a->mean = mean + more;
     a->inverse = inverse;
 }
 
 void SIMD_NAME(ln_grad)(const LnRow *a)
 {
-    const float *x = a->x, *dy = a->dy, *scale = a->scale;
-    float *dx = a->dx; /* may be dy */
+    const Elem *x = a->x, *dy = a->dy;
+    const float *scale = a->scale;
+    Elem *dx = a->dx; /* may be dy */
     int64_t n = a->width;
     const float mean = a->mean, inverse = a->inverse;
     float s1 = 0.0f, s2 = 0.0f;
 #pragma omp simd reduction(+ : s1, s2)
     for (int64_t i = 0; i < n; ++i) {
-        float g = dy[i] * scale[i];
+        float g = value_of(dy[i]) * scale[i];
         s1 += g;
-        s2 += g * ((x[i] - mean) * inverse);
+        s2 += g * ((value_of(x[i]) - mean) * inverse);
     }
     s1 /= (float)n;
     s2 /= (float)n;
 #pragma omp simd
-    for (int64_t i = 0; i < n; ++i)
-        dx[i] = inverse * (fused(dy[i], scale[i], -s1) - (x[i] - mean) * inverse * s2);
+    for (int64_t i = 0; i < n; ++i) {
+        float by_x = (value_of(x[i]) - mean) * inverse * s2;
+        dx[i] = elem_of(inverse * (fused(value_of(dy[i]), scale[i], -s1) - by_x));
+    }
 }
 
 void SIMD_NAME(ln_sums)(const LnRow *a, float *restrict dscale, float *restrict dshift)
 {
-    const float *restrict x = a->x, *restrict dy = a->dy;
+    const Elem *restrict x = a->x, *restrict dy = a->dy;
     const float mean = a->mean, inverse = a->inverse;
     int64_t n = a->width;
 #pragma omp simd
     for (int64_t i = 0; i < n; ++i) {
-        dscale[i] = fused(dy[i], (x[i] - mean) * inverse, dscale[i]);
-        dshift[i] += dy[i];
+        float g = value_of(dy[i]);
+        dscale[i] = fused(g, (value_of(x[i]) - mean) * inverse, dscale[i]);
+        dshift[i] += g;
     }
 }

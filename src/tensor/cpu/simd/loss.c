@@ -50,20 +50,21 @@ APART float exp_sum(const float *x, int64_t n, float top)
     return sum;
 }
 
-SoftmaxRow SIMD_NAME(softmax)(const float *x, int64_t n, int label)
+SoftmaxRow SIMD_NAME(softmax)(const void *logits, int64_t n, int label)
 {
-    SoftmaxRow row = {.argmax = 0};
-    float top = -INFINITY, total = 0.0f, sum = 0.0f;
+    const Elem *x = logits;
+    SoftmaxRow row = {.argmax = 0, .truth = value_of(x[label])};
+    float top = -INFINITY, total = 0.0f, sum = 0.0f, room[PIECE];
     for (int64_t at = 0; at < n; at += PIECE) {
-        const float *piece = x + at;
         int64_t count = n - at < PIECE ? n - at : PIECE;
+        const float *piece = floats_of(x + at, count, room);
         float high = top, plain = sum_top(piece, count, &high);
         if (high > top) {
             total *= expf(top - high);
             top = high;
             row.argmax = (int)(at + place_of(piece, count, high));
         }
-        row.beats += beats_in(piece, count, at, label, x[label]);
+        row.beats += beats_in(piece, count, at, label, row.truth);
         const bool masked = top == -INFINITY && plain == plain; /* nothing but -inf so far */
         if (!masked) total += exp_sum(piece, count, top);
         sum += plain;
@@ -73,30 +74,40 @@ SoftmaxRow SIMD_NAME(softmax)(const float *x, int64_t n, int label)
     return row;
 }
 
-/* dx may be x. */
-void SIMD_NAME(softmax_grad)(float *dx, const float *x, int64_t n, float lse, float scale,
-                             float base)
+void SIMD_NAME(softmax_grad)(const SoftmaxGrad *args)
 {
+    const SoftmaxGrad a = *args;
+    const Elem *x = a.x;
+    Elem *dx = a.dx;
+    const float truth = value_of(x[a.label]);
 #pragma omp simd
-    for (int64_t i = 0; i < n; ++i) dx[i] = scale * (exp_fast(x[i] - lse) - base);
+    for (int64_t i = 0; i < a.n; ++i)
+        dx[i] = elem_of(a.scale * (exp_fast(value_of(x[i]) - a.lse) - a.base));
+    dx[a.label] = elem_of(a.scale * (exp_fast(truth - a.lse) - a.base) - a.hit);
 }
 
-double SIMD_NAME(squared_error)(const float *x, const float *target, int64_t n)
+double SIMD_NAME(squared_error)(const void *values, const float *target, int64_t n)
 {
+    const Elem *x = values;
     double total = 0.0;
     for (int64_t at = 0; at < n; at += PIECE) {
         int64_t end = n - at < PIECE ? n : at + PIECE;
         float part = 0.0f;
 #pragma omp simd reduction(+ : part)
-        for (int64_t i = at; i < end; ++i) part += (x[i] - target[i]) * (x[i] - target[i]);
+        for (int64_t i = at; i < end; ++i) {
+            float d = value_of(x[i]) - target[i];
+            part += d * d;
+        }
         total += part;
     }
     return total;
 }
 
-void SIMD_NAME(scaled_difference)(float *out, const float *a, const float *b, float scale,
+void SIMD_NAME(scaled_difference)(void *to, const void *values, const float *target, float scale,
                                   int64_t n)
 {
+    Elem *dx = to;
+    const Elem *x = values;
 #pragma omp simd
-    for (int64_t i = 0; i < n; ++i) out[i] = scale * (a[i] - b[i]);
+    for (int64_t i = 0; i < n; ++i) dx[i] = elem_of(scale * (value_of(x[i]) - target[i]));
 }

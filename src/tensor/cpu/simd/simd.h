@@ -69,14 +69,23 @@ enum { POOL_CUT = 255 }; /* index of a maximum that relu cut off: no gradient */
 
 /* What a row of logits gives. lse: log of the sum of exponentials. beats: logits above the label's, ties by index. */
 typedef struct SoftmaxRow {
-    float lse, sum;
+    float lse, sum, truth; /* truth: the label's logit */
     int beats, argmax;
 } SoftmaxRow;
 
+/* dx = scale * (exp(x - lse) - base), less `hit` at the label. dx may be x. */
+typedef struct SoftmaxGrad {
+    const void *x;
+    void *dx;
+    int64_t n;
+    int label;
+    float lse, scale, base, hit;
+} SoftmaxGrad;
+
 /* One head of attention. Rows of q, k, v and of their gradients are `stride` apart, those of y and dy `y_stride`. */
 typedef struct AttentionHead {
-    const float *q, *k, *v, *dy;
-    float *y, *dq, *dk, *dv;
+    const void *q, *k, *v, *dy;
+    void *y, *dq, *dk, *dv;
     float *lse; /* [length]: log of the sum of exponentials of each query's scores */
     const float *cosine,
         *sine; /* [length][width / 2]: the positions' angles; NULL: rows are not turned */
@@ -84,18 +93,20 @@ typedef struct AttentionHead {
     float scale; /* of the scores */
 } AttentionHead;
 enum { ATTENTION_TILE = 64 }; /* queries, keys */
-/* Floats of scratch that one call needs. */
-static inline int64_t attention_scratch(int64_t width)
+/* Floats of scratch that one call needs: tiles, and for bf16 a head's sums into dk and dv. */
+static inline int64_t attention_scratch(int64_t length, int64_t width, DType type)
 {
     int64_t wide = (width + SIMD_LANES - 1) / SIMD_LANES * SIMD_LANES;
-    return ATTENTION_TILE * (8 * wide + 2 * ATTENTION_TILE + 4);
+    int64_t tiles = (length + ATTENTION_TILE - 1) / ATTENTION_TILE;
+    int64_t sums = type == DTYPE_BF16 ? 2 * tiles * ATTENTION_TILE * wide : 0;
+    return ATTENTION_TILE * (8 * wide + 2 * ATTENTION_TILE + 4) + sums;
 }
 
 typedef struct SimdTable {
     const char *name;
     /* Adds sum(x) and sum(x*x) of contiguous rows to doubles by lane. Sound for any mean: sums run in float around a
      * value of the data, over at most 128 rows, and are moved to zero in double. */
-    void (*bn_stats)(const float *x, int64_t rows, int lanes, double *sum, double *square);
+    void (*bn_stats)(const void *x, int64_t rows, int lanes, double *sum, double *square);
     void (*bn_apply)(const BnApply *a);
     void (*bn_sums)(const BnSums *a);
     void (*bn_grad)(const BnGrad *a);
@@ -105,23 +116,28 @@ typedef struct SimdTable {
     void (*ln_sums)(const LnRow *a, float *dscale, float *dshift); /* adds */
 
     /* Element by element; outputs may be an input's memory. */
-    void (*act)(Act act, float *y, const float *x, int64_t n);
-    void (*act_grad)(Act act, float *dx, const float *dy, const float *x_or_y,
+    void (*act)(Act act, void *y, const void *x, int64_t n);
+    void (*act_grad)(Act act, void *dx, const void *dy, const void *x_or_y,
                      int64_t n); /* y for relu, relu6 */
-    void (*add_act)(Act act, float *y, const float *a, const float *b, int64_t n);
-    void (*mul)(float *y, const float *a, const float *b, int64_t n);
+    void (*add_act)(Act act, void *y, const void *a, const void *b, int64_t n);
+    void (*mul)(void *y, const void *x, const float *by, int64_t n);
+    void (*add_floats)(void *y, const void *x, const float *more, int64_t n);
+    void (*add_into)(float *sum, const void *x, int64_t n);
+    void (*from_floats)(void *y, const float *x, int64_t n); /* no memory in common */
+    void (*to_floats)(float *y, const void *x, int64_t n);
     /* out[i * stride] = keep ? scale : 0 for elements first + i; keep: 24 random bits of the element >= cut. */
     void (*dropout)(RngKey key, uint64_t first, int count, uint32_t cut, float scale, float *out,
                     int stride);
 
-    void (*max_pool)(const PoolPlane *p, const float *x, float *y, uint8_t *index);
-    void (*max_pool_grad)(const PoolPlane *p, const float *dy, const uint8_t *index, float *dx);
-    void (*avg_pool)(const PoolPlane *p, const float *x, float *y);
-    void (*avg_pool_grad)(const PoolPlane *p, const float *dy, float *dx);
-    void (*mean_rows)(const float *x, int64_t rows, int64_t stride, int lanes, float *mean);
+    void (*max_pool)(const PoolPlane *p, const void *x, void *y, uint8_t *index);
+    void (*max_pool_grad)(const PoolPlane *p, const void *dy, const uint8_t *index, void *dx);
+    void (*avg_pool)(const PoolPlane *p, const void *x, void *y);
+    void (*avg_pool_grad)(const PoolPlane *p, const void *dy, void *dx);
+    void (*mean_rows)(const void *x, int64_t rows, int lanes, void *mean);
+    void (*spread_rows)(void *dx, const void *dy, int64_t rows, int lanes); /* dx = dy / rows */
 
-    SoftmaxRow (*softmax)(const float *x, int64_t n, int label);
-    void (*softmax_grad)(float *dx, const float *x, int64_t n, float lse, float scale, float base);
+    SoftmaxRow (*softmax)(const void *x, int64_t n, int label);
+    void (*softmax_grad)(const SoftmaxGrad *a);
     /* One tile of queries: y and lse. */
     void (*attention_forward)(const AttentionHead *h, int64_t tile, float *scratch);
     /* All of dq, dk and dv; or one tile of queries' dq; or one tile of keys' dk and dv. The same bits either way. */
@@ -129,9 +145,10 @@ typedef struct SimdTable {
     void (*attention_grad_queries)(const AttentionHead *h, int64_t tile, float *scratch);
     void (*attention_grad_keys)(const AttentionHead *h, int64_t tile, float *scratch);
 
-    double (*squared_error)(const float *x, const float *target, int64_t n);
-    void (*scaled_difference)(float *out, const float *a, const float *b, float scale, int64_t n);
+    double (*squared_error)(const void *x, const float *target, int64_t n);
+    void (*scaled_difference)(void *dx, const void *x, const float *target, float scale, int64_t n);
 
+    /* fp32 whatever the table's type. */
     void (*scale_add)(float *y, float alpha, const float *x, float beta, int64_t n);
     double (*squares)(const float *x, int64_t n);
     void (*sgd)(const SgdArgs *a, float *w, const float *g, float *m, int64_t n);
@@ -140,9 +157,9 @@ typedef struct SimdTable {
                            float *v, int64_t n);
 } SimdTable;
 
-/* The table in use: the best for this CPU unless simd_use chose another. */
-const SimdTable *simd_table(void);
-/* Takes the table of that name ("base", "avx2", "avx512"); false where it is not built in or this CPU cannot run it.
+/* The table in use for activations of that type: the best for this CPU unless simd_use chose another. */
+const SimdTable *simd_table(DType type);
+/* Takes the tables of that name ("base", "avx2", "avx512"); false where it is not built in or this CPU cannot run it.
  * For tests and benchmarks; not while kernels run. */
 bool simd_use(const char *name);
 

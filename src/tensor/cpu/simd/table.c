@@ -1,10 +1,12 @@
-/* This instruction set's table; the base build also picks the table in use, once, by what the CPU says it can do. */
+/* This instruction set's table for one type of activations; the base build for fp32 also picks the tables in use, once, by
+ * what the CPU says it can do. */
 #include "vector.h"
 
 extern const SimdTable SIMD_NAME(kernels);
-#define SIMD_TEXT_(isa) #isa
-#define SIMD_TEXT(isa)  SIMD_TEXT_(isa)
-#define SLOT(slot)      .slot = SIMD_NAME(slot)
+#define SIMD_TEXT_(isa)  #isa
+#define SIMD_TEXT(isa)   SIMD_TEXT_(isa)
+#define SLOT(slot)       .slot = SIMD_NAME(slot)
+#define SLOT_FLOAT(slot) .slot = SIMD_FLOAT_NAME(slot)
 const SimdTable SIMD_NAME(kernels) = {
     .name = SIMD_TEXT(SIMD_ISA),
     SLOT(bn_stats),
@@ -18,12 +20,17 @@ const SimdTable SIMD_NAME(kernels) = {
     SLOT(act_grad),
     SLOT(add_act),
     SLOT(mul),
-    SLOT(dropout),
+    SLOT(add_floats),
+    SLOT(add_into),
+    SLOT(from_floats),
+    SLOT(to_floats),
+    SLOT_FLOAT(dropout),
     SLOT(max_pool),
     SLOT(max_pool_grad),
     SLOT(avg_pool),
     SLOT(avg_pool_grad),
     SLOT(mean_rows),
+    SLOT(spread_rows),
     SLOT(softmax),
     SLOT(softmax_grad),
     SLOT(attention_forward),
@@ -32,18 +39,25 @@ const SimdTable SIMD_NAME(kernels) = {
     SLOT(attention_grad_keys),
     SLOT(squared_error),
     SLOT(scaled_difference),
-    SLOT(scale_add),
-    SLOT(squares),
-    SLOT(sgd),
-    SLOT(adam),
-    SLOT(adam_direction),
+    SLOT_FLOAT(scale_add),
+    SLOT_FLOAT(squares),
+    SLOT_FLOAT(sgd),
+    SLOT_FLOAT(adam),
+    SLOT_FLOAT(adam_direction),
 };
 
-#ifdef SIMD_base
+#if defined(SIMD_base) && !defined(SIMD_BF16)
 #include <stdatomic.h>
 
+/* The tables of one instruction set. */
+typedef struct Pair {
+    const SimdTable *floats, *bf16;
+} Pair;
+
+extern const SimdTable simd_bf16_kernels_base;
 #if defined(__x86_64__)
 extern const SimdTable simd_kernels_avx2, simd_kernels_avx512;
+extern const SimdTable simd_bf16_kernels_avx2, simd_bf16_kernels_avx512;
 static bool runs(const SimdTable *table)
 {
     if (table == &simd_kernels_avx512)
@@ -53,36 +67,37 @@ static bool runs(const SimdTable *table)
         return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
     return true;
 }
-static const SimdTable *const built[] = {&simd_kernels_avx512, &simd_kernels_avx2,
-                                         &simd_kernels_base};
+static const Pair built[] = {{&simd_kernels_avx512, &simd_bf16_kernels_avx512},
+                             {&simd_kernels_avx2, &simd_bf16_kernels_avx2},
+                             {&simd_kernels_base, &simd_bf16_kernels_base}};
 #else
 static bool runs(const SimdTable *table)
 {
     (void)table;
     return true;
 }
-static const SimdTable *const built[] = {&simd_kernels_base};
+static const Pair built[] = {{&simd_kernels_base, &simd_bf16_kernels_base}};
 #endif
 
-static _Atomic(const SimdTable *) in_use;
+static _Atomic(const Pair *) in_use;
 
 /* Two threads that race here store the same pointer. */
-const SimdTable *simd_table(void)
+const SimdTable *simd_table(DType type)
 {
-    const SimdTable *table = atomic_load_explicit(&in_use, memory_order_relaxed);
-    for (size_t i = 0; !table && i < sizeof built / sizeof *built; ++i)
-        if (runs(built[i])) {
-            table = built[i];
-            atomic_store_explicit(&in_use, table, memory_order_relaxed);
+    const Pair *pair = atomic_load_explicit(&in_use, memory_order_relaxed);
+    for (size_t i = 0; !pair && i < sizeof built / sizeof *built; ++i)
+        if (runs(built[i].floats)) {
+            pair = &built[i];
+            atomic_store_explicit(&in_use, pair, memory_order_relaxed);
         }
-    return table;
+    return type == DTYPE_BF16 ? pair->bf16 : pair->floats;
 }
 
 bool simd_use(const char *name)
 {
     for (size_t i = 0; i < sizeof built / sizeof *built; ++i)
-        if (!strcmp(built[i]->name, name) && runs(built[i])) {
-            atomic_store_explicit(&in_use, built[i], memory_order_relaxed);
+        if (!strcmp(built[i].floats->name, name) && runs(built[i].floats)) {
+            atomic_store_explicit(&in_use, &built[i], memory_order_relaxed);
             return true;
         }
     return false;

@@ -1,4 +1,4 @@
-/* What the kernels share: the name of this instruction set's functions, its vectors, and exp. Included by the files of
+/* What the kernels share: the names of this instruction set's functions, its vectors, the type of activations, and exp. Included by the files of
  * this folder only. Vectors are the compilers' own extension, so that sums stay in registers; the rest is plain loops
  * under `omp simd`. Products and sums that could be contracted in two ways are written with fused(), so that a vector
  * and the tail behind it give the same bits. */
@@ -19,8 +19,16 @@
 
 #define SIMD_PASTE_(name, isa) name##_##isa
 #define SIMD_PASTE(name, isa)  SIMD_PASTE_(name, isa)
-#define SIMD_NAME(name)        SIMD_PASTE(simd_##name, SIMD_ISA)
-#define SIMD_INLINE            static inline __attribute__((always_inline))
+#define SIMD_FLOAT_NAME(name)  SIMD_PASTE(simd_##name, SIMD_ISA) /* compiled once for all types */
+#ifdef SIMD_BF16
+#define SIMD_NAME(name) SIMD_PASTE(simd_bf16_##name, SIMD_ISA)
+typedef Bf16 Elem;
+#else
+#define SIMD_NAME(name) SIMD_FLOAT_NAME(name)
+typedef float Elem;
+#endif
+enum { ELEM_IS_FLOAT = sizeof(Elem) == sizeof(float) };
+#define SIMD_INLINE static inline __attribute__((always_inline))
 
 #if defined(__AVX512F__)
 enum { VECTOR = 16 };
@@ -37,6 +45,69 @@ typedef uint8_t Vb __attribute__((vector_size(VECTOR)));
 #define VECTOR_LOAD(v, p)  memcpy(&(v), (p), sizeof(v))
 #define VECTOR_STORE(p, v) memcpy((p), &(v), sizeof(v))
 #define VECTOR_KEEP(v, m)  ((Vf)((Vi)(v) & (m))) /* 0 where the mask is not set */
+
+/* An element as a float, and a float rounded to one. */
+#ifdef SIMD_BF16
+typedef uint32_t Vu __attribute__((vector_size(VECTOR * 4)));
+typedef uint16_t Vh __attribute__((vector_size(VECTOR * 2)));
+
+SIMD_INLINE float value_of(Elem e)
+{
+    return bf16_value(e);
+}
+
+SIMD_INLINE Elem elem_of(float value)
+{
+    return bf16_of(value);
+}
+
+SIMD_INLINE Vf elems_load(const Elem *p)
+{
+    Vh half;
+    VECTOR_LOAD(half, p);
+    return (Vf)(__builtin_convertvector(half, Vu) << 16);
+}
+
+/* As bf16_of. */
+SIMD_INLINE void elems_store(Elem *p, Vf v)
+{
+    Vu bits = (Vu)v, nan = (Vu)(v != v);
+    Vu rounded = bits + 0x7fffu + (bits >> 16 & 1u), quiet = bits | 0x400000u;
+    Vh half = __builtin_convertvector(((quiet & nan) | (rounded & ~nan)) >> 16, Vh);
+    VECTOR_STORE(p, half);
+}
+#else
+SIMD_INLINE float value_of(Elem e)
+{
+    return e;
+}
+
+SIMD_INLINE Elem elem_of(float value)
+{
+    return value;
+}
+
+SIMD_INLINE Vf elems_load(const Elem *p)
+{
+    Vf v;
+    VECTOR_LOAD(v, p);
+    return v;
+}
+
+SIMD_INLINE void elems_store(Elem *p, Vf v)
+{
+    VECTOR_STORE(p, v);
+}
+#endif
+
+/* Elements as floats: themselves, or in `room`. */
+SIMD_INLINE const float *floats_of(const Elem *x, int64_t n, float *room)
+{
+    if (ELEM_IS_FLOAT) return (const float *)(const void *)x;
+#pragma omp simd
+    for (int64_t i = 0; i < n; ++i) room[i] = value_of(x[i]);
+    return room;
+}
 
 /* One bit a lane of a mask, and back. */
 SIMD_INLINE uint32_t mask_bits(Vi mask)
@@ -112,39 +183,47 @@ SIMD_INLINE float clip_of(Act act, float x)
     return x;
 }
 
-#define SIMD_DECLARE(type, name, args)                                                             \
-    type SIMD_NAME(name)                                                                           \
+#define SIMD_DECLARE(type, name, args) type SIMD_NAME(name) args
+#define SIMD_DECLARE_FLOAT(type, name, args)                                                       \
+    type SIMD_FLOAT_NAME(name)                                                                     \
     args
-SIMD_DECLARE(void, bn_stats, (const float *, int64_t, int, double *, double *));
+SIMD_DECLARE(void, bn_stats, (const void *, int64_t, int, double *, double *));
 SIMD_DECLARE(void, bn_apply, (const BnApply *));
 SIMD_DECLARE(void, bn_sums, (const BnSums *));
 SIMD_DECLARE(void, bn_grad, (const BnGrad *));
 SIMD_DECLARE(void, ln_forward, (LnRow *));
 SIMD_DECLARE(void, ln_grad, (const LnRow *));
 SIMD_DECLARE(void, ln_sums, (const LnRow *, float *, float *));
-SIMD_DECLARE(void, act, (Act, float *, const float *, int64_t));
-SIMD_DECLARE(void, act_grad, (Act, float *, const float *, const float *, int64_t));
-SIMD_DECLARE(void, add_act, (Act, float *, const float *, const float *, int64_t));
-SIMD_DECLARE(void, mul, (float *, const float *, const float *, int64_t));
-SIMD_DECLARE(void, dropout, (RngKey, uint64_t, int, uint32_t, float, float *, int));
-SIMD_DECLARE(void, max_pool, (const PoolPlane *, const float *, float *, uint8_t *));
-SIMD_DECLARE(void, max_pool_grad, (const PoolPlane *, const float *, const uint8_t *, float *));
-SIMD_DECLARE(void, avg_pool, (const PoolPlane *, const float *, float *));
-SIMD_DECLARE(void, avg_pool_grad, (const PoolPlane *, const float *, float *));
-SIMD_DECLARE(void, mean_rows, (const float *, int64_t, int64_t, int, float *));
-SIMD_DECLARE(SoftmaxRow, softmax, (const float *, int64_t, int));
-SIMD_DECLARE(void, softmax_grad, (float *, const float *, int64_t, float, float, float));
+SIMD_DECLARE(void, act, (Act, void *, const void *, int64_t));
+SIMD_DECLARE(void, act_grad, (Act, void *, const void *, const void *, int64_t));
+SIMD_DECLARE(void, add_act, (Act, void *, const void *, const void *, int64_t));
+SIMD_DECLARE(void, mul, (void *, const void *, const float *, int64_t));
+SIMD_DECLARE(void, add_floats, (void *, const void *, const float *, int64_t));
+SIMD_DECLARE(void, add_into, (float *, const void *, int64_t));
+SIMD_DECLARE(void, from_floats, (void *, const float *, int64_t));
+SIMD_DECLARE(void, to_floats, (float *, const void *, int64_t));
+SIMD_DECLARE(void, max_pool, (const PoolPlane *, const void *, void *, uint8_t *));
+SIMD_DECLARE(void, max_pool_grad, (const PoolPlane *, const void *, const uint8_t *, void *));
+SIMD_DECLARE(void, avg_pool, (const PoolPlane *, const void *, void *));
+SIMD_DECLARE(void, avg_pool_grad, (const PoolPlane *, const void *, void *));
+SIMD_DECLARE(void, mean_rows, (const void *, int64_t, int, void *));
+SIMD_DECLARE(void, spread_rows, (void *, const void *, int64_t, int));
+SIMD_DECLARE(SoftmaxRow, softmax, (const void *, int64_t, int));
+SIMD_DECLARE(void, softmax_grad, (const SoftmaxGrad *));
 SIMD_DECLARE(void, attention_forward, (const AttentionHead *, int64_t, float *));
 SIMD_DECLARE(void, attention_grad, (const AttentionHead *, float *));
 SIMD_DECLARE(void, attention_grad_queries, (const AttentionHead *, int64_t, float *));
 SIMD_DECLARE(void, attention_grad_keys, (const AttentionHead *, int64_t, float *));
-SIMD_DECLARE(double, squared_error, (const float *, const float *, int64_t));
-SIMD_DECLARE(void, scaled_difference, (float *, const float *, const float *, float, int64_t));
-SIMD_DECLARE(void, scale_add, (float *, float, const float *, float, int64_t));
-SIMD_DECLARE(double, squares, (const float *, int64_t));
-SIMD_DECLARE(void, sgd, (const SgdArgs *, float *, const float *, float *, int64_t));
-SIMD_DECLARE(void, adam, (const AdamArgs *, float *, const float *, float *, float *, int64_t));
-SIMD_DECLARE(void, adam_direction,
-             (const AdamArgs *, float *, const float *, const float *, float *, float *, int64_t));
+SIMD_DECLARE(double, squared_error, (const void *, const float *, int64_t));
+SIMD_DECLARE(void, scaled_difference, (void *, const void *, const float *, float, int64_t));
+SIMD_DECLARE_FLOAT(void, dropout, (RngKey, uint64_t, int, uint32_t, float, float *, int));
+SIMD_DECLARE_FLOAT(void, scale_add, (float *, float, const float *, float, int64_t));
+SIMD_DECLARE_FLOAT(double, squares, (const float *, int64_t));
+SIMD_DECLARE_FLOAT(void, sgd, (const SgdArgs *, float *, const float *, float *, int64_t));
+SIMD_DECLARE_FLOAT(void, adam,
+                   (const AdamArgs *, float *, const float *, float *, float *, int64_t));
+SIMD_DECLARE_FLOAT(void, adam_direction,
+                   (const AdamArgs *, float *, const float *, const float *, float *, float *,
+                    int64_t));
 
 #endif

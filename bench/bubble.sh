@@ -1,0 +1,30 @@
+#!/usr/bin/env bash
+# The bubble of each schedule on two stages with eight micro-batches: measured, beside theory; and each schedule's step beside
+# 1f1b's. Rounds go through all schedules in turn; medians. Prints a table in Markdown.
+# usage: ROUNDS=5 bench/bubble.sh
+set -eu
+weft=${WEFT:-build/weft} rounds=${ROUNDS:-5}
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+stages=2 micros=8 chunks=2
+theory() { # SCHEDULE -> share of the time in which a stage has nothing to do
+    awk -v s="$1" -v p=$stages -v m=$micros -v v=$chunks 'BEGIN {
+        if (s == "interleaved") print (p - 1) / (v * m + p - 1)
+        else if (s == "zero-bubble") print (p - 1) / (3 * m + p - 1)   # forward, data and weights cost 1 each
+        else print (p - 1) / (m + p - 1) }'
+}
+median() { sort -g | awk '{ v[NR] = $1 } END { print v[int((NR + 1) / 2)] }'; }
+tmp=$(mktemp -d); trap 'rm -rf "$tmp"' EXIT
+schedules="gpipe 1f1b interleaved zero-bubble"
+for _ in $(seq "$rounds"); do
+    for s in $schedules; do
+        timeout 300 "$weft" bench step -n $stages bench/bubble.yaml --input tokens --steps 8 --json grid.schedule="$s" |
+            sed -n 's/.*"step_s":\([0-9.]*\).*"bubble":\([0-9.-]*\).*/\1 \2/p' >>"$tmp/$s"
+    done
+done
+echo "| schedule | bubble measured | in theory | step, ms | step beside 1f1b |"
+echo "|---|---|---|---|---|"
+base=$(cut -d' ' -f1 "$tmp/1f1b" | median)
+for s in $schedules; do
+    awk -v s="$s" -v b="$(cut -d' ' -f2 "$tmp/$s" | median)" -v t="$(theory "$s")" -v m="$(cut -d' ' -f1 "$tmp/$s" | median)" -v base="$base" \
+        'BEGIN { printf "| %s | %.1f %% | %.1f %% | %.1f | %.3f |\n", s, 100 * b, 100 * t, 1000 * m, m / base }'
+done
