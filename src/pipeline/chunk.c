@@ -49,6 +49,22 @@ typedef struct Scope {
     int from, to; /* nodes; readers behind `to` take other storages */
 } Scope;
 
+/* Does s hold what a block up to node i reads from before it? Then it must stay as it is until the block has run again. */
+static bool enters_block(const Planner *p, int s, int i)
+{
+    int first = p->chunk->first;
+    for (int c = first; c <= i; ++c) {
+        const Node *node = &p->graph->node[c];
+        int block = p->block[c - first];
+        for (int k = 0; block >= 0 && k < node->spec.x_count; ++k) {
+            int in = node->in[k];
+            if (in >= 0 && p->value[in] == s && !(ours(p, in) && p->block[in - first] == block))
+                return true;
+        }
+    }
+    return false;
+}
+
 /* May node i write its output over its first input's memory? Only if nobody reads any tensor there later; never over the
  * data, which is not ours. */
 static bool inplace_allowed(const Planner *p, Scope scope, int i)
@@ -57,7 +73,7 @@ static bool inplace_allowed(const Planner *p, Scope scope, int i)
     const Op *op = g->node[i].op;
     int s = g->node[i].in[0] >= 0 ? scope.value[g->node[i].in[0]] : STORAGE_NONE;
     if (!op->y_inplace || op->needs_x[0] || s < 0) return false;
-    if (desc_bytes(op->spec.x[0]) != desc_bytes(op->spec.y)) return false;
+    if (desc_bytes(op->spec.x[0]) != desc_bytes(op->spec.y) || enters_block(p, s, i)) return false;
     for (int v = scope.from; v < i; ++v)
         if (scope.value[v] == s && g->node[v].op->needs_y) return false;
     for (int c = scope.from; c < scope.to; ++c) {

@@ -57,18 +57,34 @@ static int stage_of(const Plan *plan, int node)
     return chunk % plan->shape.pp;
 }
 
-static void add_tie(Executor *e, Pipes *pipes, int param)
+/* Has an earlier parameter on another stage than its owner's the same owner? Sums go between two stages only. */
+static bool third_stage(const Plan *plan, int param)
+{
+    const Param *all = plan->graph->param;
+    int owner = all[param].tied, home = stage_of(plan, all[owner].node);
+    for (int i = 0; i < param; ++i)
+        if (all[i].tied == owner && stage_of(plan, all[i].node) != home) return true;
+    return false;
+}
+
+static Status add_tie(Executor *e, Pipes *pipes, int param)
 {
     const Graph *g = e->plan->graph;
     const Param *tied = &g->param[param], *own = &g->param[tied->tied];
     int a = stage_of(e->plan, own->node), b = stage_of(e->plan, tied->node);
-    if (a == b) return;
+    if (a == b) return OK;
+    if (third_stage(e->plan, param))
+        return fail(
+            ERR_CONFIG,
+            "%s: a second parameter on another stage shares %s: cut the model (grid.cuts) so "
+            "that all but one of them lie on its stage",
+            tied->name, own->name);
     size_t bytes = (size_t)tied->elements * sizeof(float);
     if (bytes > TIE_PIECE_BYTES) bytes = TIE_PIECE_BYTES;
     bytes = (bytes + PIPE_ALIGN - 1) / PIPE_ALIGN * PIPE_ALIGN;
     int up = pipe_add(pipes, a, b, TIE_DEPTH, bytes);
     int down = pipe_add(pipes, b, a, TIE_DEPTH, bytes);
-    if (e->plan->stage != a && e->plan->stage != b) return;
+    if (e->plan->stage != a && e->plan->stage != b) return OK;
     bool first = e->plan->stage == a;
     e->tie = mem_resize(e->tie, (size_t)(e->tie_count + 1) * sizeof *e->tie);
     e->tie[e->tie_count++] = (TieLink){.offset = e->plan->gradient_at[first ? tied->tied : param],
@@ -76,6 +92,7 @@ static void add_tie(Executor *e, Pipes *pipes, int param)
                                        .out = first ? up : down,
                                        .in = first ? down : up,
                                        .piece = (int64_t)(bytes / sizeof(float))};
+    return OK;
 }
 
 Status messages_new(Executor *e)
@@ -86,10 +103,12 @@ Status messages_new(Executor *e)
     if (plan->shape.pp == 1) return OK;
     Pipes pipes = {0};
     for (int chunk = 1; chunk < chunks; ++chunk) add_border(e, &pipes, chunk);
-    for (int i = 0; i < g->param_count; ++i)
-        if (g->param[i].tied >= 0) add_tie(e, &pipes, i);
-    Status st = channels_new(&e->channels, &e->grid->pp_world, pipes.spec, pipes.count,
-                             e->options.transport);
+    Status st = OK;
+    for (int i = 0; i < g->param_count && st == OK; ++i)
+        if (g->param[i].tied >= 0) st = add_tie(e, &pipes, i);
+    if (st == OK)
+        st = channels_new(&e->channels, &e->grid->pp_world, pipes.spec, pipes.count,
+                          e->options.transport);
     mem_free(&pipes.spec);
     return status_agree(e->grid->world, st);
 }

@@ -162,6 +162,18 @@ static Status build_graph(Trainer *t)
 
 /* ---- stages ---- */
 
+/* A list that cannot work: where it came from. */
+static Status place_schedule(const Trainer *t, Status status)
+{
+    if (status != ERR_CONFIG) return status;
+    char *why = mem_text(fail_message());
+    const char *path = t->config->grid.schedule_path;
+    status = config_fail_key(t->config, "grid.schedule", "%s%s%s", path ? path : "",
+                             path ? ": " : "", why);
+    mem_free(&why);
+    return status;
+}
+
 /* One stage needs no chunks: they only cut what it does anyhow. */
 static Status make_schedule(Trainer *t)
 {
@@ -172,7 +184,8 @@ static Status make_schedule(Trainer *t)
                            .micros = t->micros_local};
     int kind = t->shape.pp > 1 || c->grid.chunks == 1 ? c->grid.schedule : SCHEDULE_1F1B;
     TRY(schedule_new(&t->schedule, kind, c->grid.schedule_path, shape));
-    TRY(schedule_simulate(t->schedule, NULL, &report));
+    Status st = schedule_simulate(t->schedule, NULL, &report);
+    if (st != OK) return place_schedule(t, st);
     t->channel_depth = report.depth;
     schedule_report_fini(&report);
     return OK;

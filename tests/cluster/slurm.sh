@@ -3,10 +3,14 @@
 # limit comes leaves a checkpoint, ends with 75, goes back to the queue and then on, to the same bits.
 # usage: slurm.sh     (WEFT=build/weft; needs root; about two minutes, for Slurm's shortest time limit is one)
 # Installs Debian's slurm-wlm and munge where they are missing.
-if [ -z "${CLUSTER_HOSTS:-}" ] && [ "$(id -u)" = 0 ] && ! command -v slurmctld slurmd munged >/dev/null; then
-    command -v apt-get >/dev/null || { echo "skipped: no slurmctld, slurmd and munged here, and no apt-get to install them"; exit 0; }
-    echo "installing: slurm-wlm munge"
-    { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends slurm-wlm munge; } >/dev/null || exit 1
+if [ -z "${CLUSTER_HOSTS:-}" ]; then
+    why=$("$(dirname "$0")/hosts.sh" 1 true) || exit 1
+    [ -n "$why" ] || command -v apt-get >/dev/null || command -v slurmctld >/dev/null || why="skipped: no Slurm here, and no apt-get to install it"
+    [ -z "$why" ] || { echo "$why"; exit 0; }
+    if ! { command -v slurmctld && command -v slurmd && command -v munged; } >/dev/null; then
+        echo "installing: slurm-wlm munge"
+        { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends slurm-wlm munge; } >/dev/null || exit 1
+    fi
 fi
 hosts=2
 . "$(dirname "$0")/cluster.bash"

@@ -96,6 +96,26 @@ static void test_lines(void)
     end();
 }
 
+/* Figures of tokens are called so. */
+static void test_tokens(void)
+{
+    begin();
+    Observer *observer = NULL;
+    CHECK_OK(observer_new(&observer, folder, 0));
+    TrainLine line = line_of(5);
+    EvalLine eval = {.step = 5, .epoch = 1, .samples = 640, .loss = 2, .top1 = NAN, .top5 = NAN};
+    line.tokens = eval.tokens = true;
+    CHECK_OK(observer_train(observer, &line, true));
+    CHECK_OK(observer_eval(observer, &eval));
+    CU_ASSERT_STRING_EQUAL(
+        content(),
+        "{\"step\":5,\"epoch\":1,\"loss\":0.5,\"lr\":0.25,\"tokens_per_s\":1000,\"grad_norm\":"
+        "null}\n"
+        "{\"step\":5,\"epoch\":1,\"tokens\":640,\"eval_loss\":2,\"seconds\":0}\n");
+    observer_free(&observer);
+    end();
+}
+
 static void write_steps(int64_t keep, int64_t first, int64_t last)
 {
     Observer *observer = NULL;
@@ -221,6 +241,10 @@ static void test_summary(void)
     for (size_t i = 0; i < sizeof want / sizeof *want; ++i)
         CU_ASSERT_PTR_NOT_NULL(strstr(text, want[i]));
     CU_ASSERT_PTR_NULL(strstr(text, "nan"));
+    summary.tokens = summary.eval.tokens = true;
+    text = summary_text(&summary);
+    CU_ASSERT_PTR_NOT_NULL(strstr(text, "3,970 tokens/s"));
+    CU_ASSERT_PTR_NOT_NULL(strstr(text, "10,000 tokens"));
     summary.stopped = true;
     summary.eval.samples = 0;
     text = summary_text(&summary);
@@ -228,6 +252,6 @@ static void test_summary(void)
     CU_ASSERT_PTR_NULL(strstr(text, "top-1"));
 }
 
-TEST_MAIN("observer", {"lines", test_lines}, {"cut on resume", test_resume},
-          {"torn lines", test_torn}, {"errors", test_errors}, {"no observer", test_null},
-          {"summary", test_summary})
+TEST_MAIN("observer", {"lines", test_lines}, {"tokens", test_tokens},
+          {"cut on resume", test_resume}, {"torn lines", test_torn}, {"errors", test_errors},
+          {"no observer", test_null}, {"summary", test_summary})

@@ -25,6 +25,10 @@ static void test_text(void)
     CU_ASSERT_STRING_EQUAL(text, "epoch 3/8  step 1,200/3,752  loss 0.3214  top-1 87.5 %  "
                                  "lr 0.0123  3,970 samples/s  1:23 left");
     TrainLine line = typical;
+    line.tokens = true;
+    progress_text(&line, 200, false, text);
+    CU_ASSERT_PTR_NOT_NULL(strstr(text, "  3,970 tokens/s  "));
+    line.tokens = false;
     line.top1 = line.left_s = NAN;
     line.epochs = 0;
     progress_text(&line, 200, false, text);

@@ -17,6 +17,7 @@ typedef struct Rig {
     void *owned[32];
     int owned_count;
     bool in_place; /* where the op allows it */
+    DType precision;
 } Rig;
 
 /* Numbers in [-1, 1), the same for the same `what`. */
@@ -65,8 +66,9 @@ static inline void rig_get(Desc d, const float *from, double *plain)
 static inline void rig_open(Rig *r, const OpSpec *spec, const BackendTable *table, int threads)
 {
     bool in_place = r->in_place;
-    *r = (Rig){.in_place = in_place};
-    CHECK_OK(backend_open(&r->backend, table, (BackendOptions){.threads = threads}));
+    *r = (Rig){.in_place = in_place, .precision = r->precision};
+    BackendOptions options = {.threads = threads, .precision = r->precision};
+    CHECK_OK(backend_open(&r->backend, table, options));
     CHECK_OK(op_new(&r->op, r->backend, spec, r->wish));
     const Op *op = r->op;
     OpRun *run = &r->run;

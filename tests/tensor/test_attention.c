@@ -155,7 +155,7 @@ static void near(const char *what, const Shapes *s, const float *got, const doub
     const double tolerance = 4e-6 * fmax(1, s->scale * s->scale);
     if (!(worst <= tolerance * top))
         printf("  %s of %dx%d, %d heads of %d, %s: off by %g of %g\n", what, s->n, s->t, s->heads,
-               s->width, simd_table()->name, worst, top);
+               s->width, simd_table(DTYPE_F32)->name, worst, top);
     CU_ASSERT(worst <= tolerance * top);
 }
 
@@ -180,7 +180,7 @@ enum { SHAPES = sizeof shapes / sizeof *shapes };
 static void test_values(void)
 {
     static const char *const isas[] = {"base", "avx2", "avx512"};
-    const char *best = simd_table()->name;
+    const char *best = simd_table(DTYPE_F32)->name;
     for (int i = 0; i < SHAPES; ++i) {
         Truth truth = truth_new(&shapes[i]);
         for (int isa = 0; isa < 3; ++isa) {

@@ -188,7 +188,7 @@ static const char *const isas[] = {"base", "avx2", "avx512"};
 
 static void test_values(void)
 {
-    const char *best = simd_table()->name;
+    const char *best = simd_table(DTYPE_F32)->name;
     Flat f = open_flat(2);
     for (int isa = 0; isa < 3; ++isa)
         for (int w = 0; w < WORKS; ++w) {
@@ -216,7 +216,7 @@ static void test_values(void)
 
 static void test_cuts(void)
 {
-    const char *best = simd_table()->name;
+    const char *best = simd_table(DTYPE_F32)->name;
     const int64_t cuts[] = {0, 1, 14, 63, 4096, 20011, 37000, 37003, N};
     Flat one = open_flat(1), two = open_flat(2);
     for (int isa = 0; isa < 3; ++isa)
@@ -237,7 +237,7 @@ static void test_cuts(void)
 
 static void test_squares(void)
 {
-    const char *best = simd_table()->name;
+    const char *best = simd_table(DTYPE_F32)->name;
     enum { CHUNKS = (N + FLAT_CHUNK - 1) / FLAT_CHUNK };
     double first[CHUNKS], sums[CHUNKS];
     Flat f = open_flat(2);

@@ -348,7 +348,7 @@ static void run_case(const Case *c, const Truth *t, int block, int threads, bool
     CHECK_OK(backend_open(&backend, &backend_poison, (BackendOptions){.threads = threads}));
     CHECK_OK(op_new(&op, backend, &spec, wish)); /* as the planner does: first ask what it wishes */
     snprintf(how, sizeof how, "kind %d, %s, block %d, %d threads%s", (int)spec.kind,
-             simd_table()->name, block, threads, in_place ? ", in place" : "");
+             simd_table(DTYPE_F32)->name, block, threads, in_place ? ", in place" : "");
     op_free(&op);
     backend_close(&backend);
     memcpy(spec.x, wish, sizeof wish);
@@ -387,7 +387,7 @@ static void check(Case c)
 {
     static const char *const isas[] = {"base", "avx2", "avx512"};
     static const int blocks[] = {1, 8, 16, 0};
-    const char *best = simd_table()->name;
+    const char *best = simd_table(DTYPE_F32)->name;
     Truth t = truth_new(&c);
     bool image = c.spec.x[0].shape.ndim == 4;
     for (int isa = 0; isa < 3; ++isa) {
