@@ -10,7 +10,7 @@ check 0 "weft $(cat "$OLDPWD/VERSION" 2>/dev/null || true)" "$WEFT" --version
 check 0 'train.batch' "$WEFT" help
 check 64 'a verb is wanted' "$WEFT"
 
-verbs='train|eval|plan|verify|data import idx|data import cifar|data import text|data import tokens|data info|data check|ckpt info|ckpt check|ckpt diff|bench comm|bench step|bench io|help'
+verbs='train|eval|generate|plan|verify|data import idx|data import cifar|data import text|data import tokens|data info|data check|ckpt info|ckpt check|ckpt diff|bench comm|bench step|bench io|help'
 echo "$verbs" | tr '|' '\n' >verbs
 while read -r verb; do
     # shellcheck disable=SC2086

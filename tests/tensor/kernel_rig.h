@@ -26,9 +26,11 @@ static inline double rig_random(uint64_t what, int64_t i)
     return 2.0 * (double)rng_uniform(rng_key(7, RNG_TEST, what, 0), (uint64_t)i) - 1.0;
 }
 
+/* Aligned as an arena of a backend is, and of the exact size. */
 static inline void *rig_memory(Rig *r, size_t bytes)
 {
-    void *p = malloc(bytes ? bytes : 1);
+    void *p = NULL;
+    CU_ASSERT_EQUAL_FATAL(posix_memalign(&p, 64, bytes ? bytes : 1), 0);
     memset(p, 0xff, bytes);
     r->owned[r->owned_count++] = p;
     return p;

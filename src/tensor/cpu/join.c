@@ -30,6 +30,20 @@ static Status add_plan(Op *op, Desc wish[OP_INPUTS])
     return OK;
 }
 
+/* bf16 is rounded once, whatever the number of inputs: n at most ITEM elements from `from` on. */
+static void add_rounded_once(const AddTask *t, int64_t from, int64_t n)
+{
+    const OpSpec *s = &t->op->spec;
+    const SimdTable *floats = simd_table(DTYPE_F32), *half = simd_table(DTYPE_BF16);
+    float sum[ITEM], term[ITEM];
+    half->to_floats(sum, element_at(t->run->x[0], from, DTYPE_BF16), n);
+    for (int i = 1; i < s->x_count; ++i) {
+        half->to_floats(term, element_at(t->run->x[i], from, DTYPE_BF16), n);
+        floats->add_act(i + 1 < s->x_count ? ACT_NONE : s->act, sum, sum, term, n);
+    }
+    half->from_floats(element_out(t->run->y, from, DTYPE_BF16), sum, n);
+}
+
 static void add_body(const void *task, int64_t begin, int64_t end)
 {
     const AddTask *t = task;
@@ -37,6 +51,10 @@ static void add_body(const void *task, int64_t begin, int64_t end)
     for (int64_t from = begin * ITEM; from < end * ITEM && from < t->n; from += ITEM) {
         int64_t n = t->n - from < ITEM ? t->n - from : ITEM;
         const DType type = s->y.dtype;
+        if (type == DTYPE_BF16 && s->x_count > 2) {
+            add_rounded_once(t, from, n);
+            continue;
+        }
         void *y = element_out(t->run->y, from, type);
         const void *sum = element_at(t->run->x[0], from, type);
         if (s->x_count == 1) simd_table(type)->act(s->act, y, sum, n);
