@@ -16,13 +16,22 @@ typedef struct Node {
     Op *op;               /* owned; NULL until graph_plan */
 } Node;
 
+/* Which part of a parameter a rank of a tensor group has. Its dimension `dim` is `parts` equal parts side by side (queries,
+ * keys, values), each of `units` units of `unit` rows (heads), cut as slice_first says. parts 0: it is whole. */
+typedef struct ParamCut {
+    int dim, parts;
+    int64_t units, unit;
+} ParamCut;
+
 typedef struct Param { /* the one table of parameters and running statistics */
     char *name;        /* owned: "layer1.0.conv2.weight" */
-    Shape shape;       /* model's own order, ndim as PyTorch's */
+    Shape shape;       /* model's own order, ndim as PyTorch's; of this rank's slice */
     int node, slot;    /* whose it is: nodes[node].spec.w[slot] */
     LayerParam info;
     int tied; /* an earlier parameter of the same shape whose value this one IS, or -1. It has a gradient of its own,
                * which is added to that one's at a step's end; nothing else: no value, no state, no place in a checkpoint */
+    ParamCut cut;
+    bool partial; /* each rank of a tensor group has a part of its gradient, which is the sum over them */
     int64_t offset,
         elements; /* in the parameter arena, in floats, stored order (after graph_plan); offset is a
                                   * multiple of 16. The gradient arena has the same offsets */
@@ -37,6 +46,10 @@ typedef struct Graph {
     int64_t arena_elements; /* floats in the parameter arena, padding included (after graph_plan) */
     int loss;               /* index of the loss node, the last one */
     int logits;             /* the node whose output the loss reads */
+    /* Tensor parallelism: the graph that this one is a rank's slice of, with the same parameters in the same order, never
+     * planned. Owned; NULL and 0 where nothing is divided. */
+    struct Graph *whole;
+    int rank, ranks;
 } Graph;
 
 /* Builds what config names for micro-batches of shape input (int32 (N,T) for token models) and `classes` classes.
@@ -53,6 +66,17 @@ int graph_add(Graph *graph, const char *kind, const char *name, const int *in, i
 /* Parameter `slot` of node becomes tied to the earlier parameter `name` (GPT-2's head to its embedding). Both layers then
  * store it in its plain order, which dense, embedding and positions can. ERR_CONFIG where the shapes differ. */
 Status graph_tie(Graph *graph, int node, int slot, const char *name);
+
+/* Makes *graph the slice of rank `rank` of a tensor group: pairs of dense layers by columns and rows, attention between them
+ * by heads, embedding and softmax loss by vocabulary, the rest by the sequence where it can be. After graph_build, before
+ * graph_fuse. ERR_CONFIG where nothing, or too little, can be divided. Every rank of the group calls it alike. */
+Status graph_split(Graph **graph, const Config *config, int rank, int ranks);
+/* Rank's slice of a parameter in plain order: how many numbers; from the whole one; and back into it. */
+int64_t param_slice_count(const Graph *graph, int param, int rank);
+void param_slice_get(const Graph *graph, int param, int rank, const float *whole, float *mine);
+void param_slice_put(const Graph *graph, int param, int rank, const float *mine, float *whole);
+/* Of the whole model, whatever this rank has of it. */
+const Graph *graph_whole(const Graph *graph);
 
 /* Cuts the nodes into `parts` contiguous chunks of which the costliest is as cheap as can be, after graph_plan. first[0..parts]:
  * chunk k is nodes first[k] .. first[k+1]-1, first[0] = 0. Node cost: estimated seconds of forward and backward, from flops
@@ -77,6 +101,8 @@ Status graph_plan(Graph *graph, Backend *backend);
 void graph_print(const Graph *graph, FILE *out);
 /* The same with a last column: its title, and a text for each node. */
 void graph_print_marked(const Graph *graph, const char *title, const char *const *mark, FILE *out);
+/* Initial values of a parameter in plain order, of this rank's slice. */
+void param_init(const Graph *graph, int param, uint64_t seed, float *plain);
 /* Initial values of every parameter into the arena (host memory), stored order. */
 void graph_init_params(const Graph *graph, uint64_t seed, float *arena);
 /* One parameter between an arena and its plain order (shape_count(shape) floats). Host memory. */

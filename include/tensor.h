@@ -62,6 +62,31 @@ bool desc_is_plain(Desc d);    /* row-major in memory (a flat view of a block-1 
 int64_t desc_elements(Desc d); /* in memory, padding included */
 size_t desc_bytes(Desc d);
 
+/* ---- slices: tensor parallelism ---- */
+/* A dimension of `items` is cut among ranks in order: rank r has items slice_first(items, ranks, r) up to
+ * slice_first(items, ranks, r + 1), the first ones one more where it does not go up evenly. */
+int64_t slice_first(int64_t items, int ranks, int rank);
+typedef struct TensorSlice { /* one rank's part of one dimension of a tensor; ranks 0: the tensor is whole */
+    int dim, rank, ranks;
+    int64_t first, count, whole; /* items */
+} TensorSlice;
+/* A tensor as `runs` equal runs one behind the other, each of `items` items of `unit` elements, of which every rank has its
+ * slice of each run, packed. */
+typedef struct Slices {
+    int64_t runs, items, unit;
+    DType type; /* fp32 or bf16 */
+} Slices;
+/* The ranks that hold the slices of one tensor, for operations that need the others'. Calls are collective on them, the same
+ * in the same order, on host memory. */
+typedef struct Exchange Exchange;
+struct Exchange {
+    int rank, size;
+    void *user;
+    void (*gather)(const Exchange *x, Slices s, const void *mine, void *whole);
+    /* mine = this rank's slice of the sum of every rank's whole: added in the ranks' order in fp32, rounded once */
+    void (*reduce)(const Exchange *x, Slices s, const void *whole, void *mine);
+};
+
 /* ---- operations ---- */
 typedef enum OpKind {
     OP_DENSE,
@@ -80,8 +105,16 @@ typedef enum OpKind {
     OP_SOFTMAX_LOSS,
     OP_MSE_LOSS,
     OP_REORDER,
+    OP_EXCHANGE,
     OP_KINDS
 } OpKind;
+/* How an OP_EXCHANGE changes what the ranks of a tensor group hold. Forward and backward are each other's mirror. */
+typedef enum ExchangeKind {
+    EXCHANGE_ENTER,   /* whole x to layers that are divided: y is x; dx the sum of dy over the ranks */
+    EXCHANGE_LEAVE,   /* back: y the sum of x over the ranks (+ w[C]); dx is dy */
+    EXCHANGE_GATHER,  /* a sequence's slices to such layers: y all of dim 1; dx the slice of the sum of dy */
+    EXCHANGE_SCATTER, /* back: y the slice of dim 1 of the sum of x (+ w[C]); dx all of dy */
+} ExchangeKind;
 typedef enum Act { ACT_NONE, ACT_RELU, ACT_RELU6, ACT_GELU, ACT_SILU } Act; /* gelu: tanh form */
 typedef enum PoolMode {
     POOL_MAX,
@@ -111,6 +144,9 @@ enum { OP_INPUTS = 8, OP_PARAMS = 4, LOSS_COLUMNS = 3 };
  *                  target (1-s) at the label + s/K everywhere.
  *   mse_loss       x (N,K), targets float (N,K): loss = mean over K of squared error; the other two columns 0
  *   reorder        same shape, other layout or number format
+ *   exchange       between the ranks of a tensor group: see ExchangeKind
+ * Where `slice` says so, an operation has one rank's slice of what it would else have whole: embedding its rows of w (other
+ * ranks' tokens give 0), softmax_loss its logits (y is of all of them), positions and dropout of x.
  * Where the backend's precision is bf16, activations and their gradients are bf16, and every operation computes in fp32 on
  * what it loads and rounds what it stores. All else stays fp32: parameters and dw, `saved`, a loss's y, float data and
  * targets. An operation that is given fp32 data wishes bf16, and a reorder converts it. */
@@ -125,6 +161,8 @@ typedef struct OpSpec {
     uint64_t seed_name;    /* dropout: hash of the node's name */
     int heads;             /* attention */
     bool rotary;
+    TensorSlice slice;
+    ExchangeKind exchange;
     bool
         plain_weight; /* dense: w is stored in its plain order (another operation has the same w) */
     int x_count, w_count;    /* w: parameters first, then running statistics */
@@ -148,6 +186,7 @@ typedef struct OpRun {
     void *saved;     /* saved_bytes: written by forward, read by backward of the same micro-batch */
     void *cache;     /* cache_bytes: other forms of w, written by refresh */
     void *workspace; /* workspace_bytes: scratch within one call */
+    const Exchange *exchange; /* where slices are exchanged */
     const int32_t *labels; /* losses */
     const float *targets;
     const int64_t *sample; /* dropout: id of each of the N samples */

@@ -132,6 +132,7 @@ void graph_free(Graph **graph)
 {
     Graph *g = *graph;
     if (!g) return;
+    graph_free(&g->whole);
     for (int i = 0; i < g->node_count; ++i) {
         op_free(&g->node[i].op);
         mem_free(&g->node[i].name);
@@ -166,12 +167,17 @@ void graph_need_dx(Graph *graph)
     mem_free(&wanted);
 }
 
+const Graph *graph_whole(const Graph *graph)
+{
+    return graph->whole ? graph->whole : graph;
+}
+
 int64_t graph_param_count(const Graph *graph)
 {
+    const Graph *g = graph_whole(graph);
     int64_t n = 0;
-    for (int i = 0; i < graph->param_count; ++i)
-        if (!graph->param[i].info.buffer && graph->param[i].tied < 0)
-            n += shape_count(graph->param[i].shape);
+    for (int i = 0; i < g->param_count; ++i)
+        if (!g->param[i].info.buffer && g->param[i].tied < 0) n += shape_count(g->param[i].shape);
     return n;
 }
 
@@ -188,7 +194,8 @@ double node_macs(const Node *node)
 
 double graph_forward_macs(const Graph *graph)
 {
+    const Graph *g = graph_whole(graph);
     double macs = 0;
-    for (int i = 0; i < graph->node_count; ++i) macs += node_macs(&graph->node[i]);
-    return macs / (double)graph->input.shape.dim[0];
+    for (int i = 0; i < g->node_count; ++i) macs += node_macs(&g->node[i]);
+    return macs / (double)g->input.shape.dim[0];
 }

@@ -35,6 +35,7 @@ static void bind_run(Executor *e, const ChunkRun *chunk, const Slot *slot, int i
     run->saved = executor_place(e, chunk, slot, at->saved);
     run->cache = e->cache ? e->cache + e->plan->cache[at->node] : NULL;
     run->workspace = e->workspace;
+    run->exchange = group_exchange(e);
     run->seed = e->options.seed;
     for (int k = 0; k < node->spec.w_count; ++k) {
         run->w[k] = e->params + e->plan->value_at[node->param[k]];
@@ -103,6 +104,7 @@ static Status set_up(Executor *e)
     int64_t columns = shape_count(g->node[g->loss].op->spec.y.shape);
     e->columns_per_sample = columns / g->input.shape.dim[0];
     e->columns_host = mem_new((size_t)columns * sizeof(float));
+    TRY(status_agree(e->grid->world, group_new(e)));
     alloc_arenas(e);
     bind_chunks(e);
     TRY(status_agree(e->grid->world, schedule_forward(&e->evaluation, shape)));
@@ -132,6 +134,7 @@ void executor_free(Executor **executor)
     if (!e) return;
     const Plan *plan = e->plan;
     messages_free(e);
+    group_free(e);
     held_free(e);
     for (int c = 0; e->chunk && c < plan->chunk_count; ++c) {
         for (int s = 0; s < plan->chunk[c].slots; ++s) mem_free(&e->chunk[c].slot[s].run);

@@ -44,6 +44,8 @@ typedef struct RunOf {
     float scale;
 } RunOf;
 
+typedef struct TensorGroup TensorGroup;
+
 struct Executor {
     const Plan *plan; /* borrowed, like grid, backend and comm */
     const Grid *grid;
@@ -59,6 +61,7 @@ struct Executor {
     Held *held;      /* owned ring of held_room; out are micro-batches held_first .. held_next-1 */
     int held_room, held_first, held_next;
     Channels *channels; /* NULL with one stage */
+    TensorGroup *group; /* NULL for one rank */
     TieLink *tie;       /* owned */
     int tie_count;
     Schedule *evaluation; /* owned: forwards only */
@@ -92,8 +95,19 @@ void message_send(Executor *e, const ChunkRun *chunk, const Slot *slot, const Me
                   int channel);
 void message_receive(Executor *e, const ChunkRun *chunk, const Slot *slot, const Message *message,
                      int channel);
+/* The place for the next message of one of the executor's pipes, or the message: wait for it. */
+char *pipe_place(Executor *e, Channels *channels, int channel);
+const char *pipe_message(Executor *e, Channels *channels, int channel);
 void ties_sum(
     Executor *e); /* Adds up the gradients of tied parameters. Collective on the stages. */
+
+/* exchange.c: the ranks of a tensor group; nothing where there is one. */
+Status group_new(Executor *e); /* Collective on the grid. */
+void group_free(Executor *e);
+const Exchange *group_exchange(const Executor *e); /* NULL for one rank */
+void group_progress(Executor *e);
+/* Adds up the gradients of which each rank has a part, and METRIC_SIGNAL. Collective on the group. */
+void group_sum(Executor *e);
 
 /* finish.c */
 void metrics_take(Executor *e, const ChunkRun *chunk, Slot *slot, int rows); /* after its forward */

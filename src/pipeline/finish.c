@@ -72,6 +72,7 @@ void step_finish(Executor *e)
                             sizeof e->metrics);
     e->backend->table->sync(e->stream);
     metrics_join(e);
+    group_sum(e);
     ties_sum(e);
     move_statistics(e);
     phase_enter(outer);

@@ -121,26 +121,27 @@ void messages_free(Executor *e)
 
 /* ---- a step ---- */
 
-static void wait_a_little(Executor *e, double start)
+static void wait_a_little(Executor *e, Channels *channels, double start)
 {
     comm_progress(e->comm);
-    channels_progress(e->channels);
-    channels_wait(e->channels, clock_s() - start);
+    if (e->channels) channels_progress(e->channels);
+    group_progress(e);
+    channels_wait(channels, clock_s() - start);
 }
 
-static char *wait_place(Executor *e, int channel)
+char *pipe_place(Executor *e, Channels *channels, int channel)
 {
     double start = clock_s();
     char *at;
-    while (!(at = channel_place(e->channels, channel))) wait_a_little(e, start);
+    while (!(at = channel_place(channels, channel))) wait_a_little(e, channels, start);
     return at;
 }
 
-static const char *wait_message(Executor *e, int channel)
+const char *pipe_message(Executor *e, Channels *channels, int channel)
 {
     double start = clock_s();
     const char *at;
-    while (!(at = channel_message(e->channels, channel))) wait_a_little(e, start);
+    while (!(at = channel_message(channels, channel))) wait_a_little(e, channels, start);
     return at;
 }
 
@@ -158,7 +159,7 @@ void message_send(Executor *e, const ChunkRun *chunk, const Slot *slot, const Me
                   int channel)
 {
     Phase outer = phase_enter(PHASE_MESSAGES);
-    char *to = wait_place(e, channel);
+    char *to = pipe_place(e, e->channels, channel);
     for (int i = 0; i < message->count && !slot->empty; ++i) {
         const Crossing *c = &message->crossing[i];
         copy(e, to + c->at, executor_place(e, chunk, slot, c->place), c->bytes);
@@ -172,7 +173,7 @@ void message_receive(Executor *e, const ChunkRun *chunk, const Slot *slot, const
                      int channel)
 {
     Phase outer = phase_enter(PHASE_MESSAGES);
-    const char *from = wait_message(e, channel);
+    const char *from = pipe_message(e, e->channels, channel);
     for (int i = 0; i < message->count; ++i) {
         const Crossing *c = &message->crossing[i];
         copy(e, executor_place(e, chunk, slot, c->place), from + c->at, c->bytes);
@@ -191,10 +192,10 @@ static void tie_exchange(Executor *e, const TieLink *tie)
     for (int64_t at = 0; at < tie->elements; at += tie->piece) {
         int64_t n = tie->elements - at < tie->piece ? tie->elements - at : tie->piece;
         size_t bytes = (size_t)n * sizeof(float);
-        copy(e, wait_place(e, tie->out), mine + at, bytes);
+        copy(e, pipe_place(e, e->channels, tie->out), mine + at, bytes);
         finish_copies(e);
         channel_send(e->channels, tie->out);
-        const float *theirs = (const float *)wait_message(e, tie->in);
+        const float *theirs = (const float *)pipe_message(e, e->channels, tie->in);
         e->backend->table->flat->add(e->stream, mine + at, mine + at, theirs, n);
         finish_copies(e);
         channel_return(e->channels, tie->in);

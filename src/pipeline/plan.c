@@ -143,6 +143,7 @@ static void sum_memory(Plan *plan, const PlanOptions *o)
         }
     }
     plan->activation_bytes += scratch;
+    plan->message_bytes += group_bytes(plan);
     plan->param_bytes = (size_t)plan->value_elements * sizeof(float);
     plan->gradient_bytes = (size_t)plan->gradient_elements * sizeof(float);
     plan->sum_levels = (size_t)tree_levels(plan->schedule->shape.micros);

@@ -60,6 +60,9 @@ bool plan_tied_across(const Plan *plan, int param); /* to a parameter of another
 /* Shares a value with a parameter of this stage whose it is. */
 bool param_shares_value(const Plan *plan, int param);
 
+/* exchange.c: what a rank of a tensor group holds to exchange slices. */
+size_t group_bytes(const Plan *plan);
+
 /* slots.c: what the stage's list says about memory. */
 void plan_slots(Plan *plan);
 bool tasks_apart(const Schedule *schedule, int stage);

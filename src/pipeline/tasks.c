@@ -143,6 +143,7 @@ static void run_list(Executor *e, ChunkRun *chunk, Slot *slot, Pass pass, const 
             run_action(e, chunk, slot, a, e->level[tree->write]);
         comm_progress(e->comm);
         if (e->channels) channels_progress(e->channels);
+        group_progress(e);
     }
 }
 

@@ -82,3 +82,9 @@ size_t desc_bytes(Desc d)
 {
     return (size_t)desc_elements(d) * dtype_bytes(d.dtype);
 }
+
+int64_t slice_first(int64_t items, int ranks, int rank)
+{
+    int64_t more = items % ranks;
+    return items / ranks * rank + (rank < more ? rank : more);
+}

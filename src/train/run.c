@@ -152,7 +152,7 @@ static void describe(const Run *r)
     bool tokens = t->train_set.kind == DATA_TOKENS;
     char bytes[32], grid[96] = "", length[48] = "";
     if (tokens) snprintf(length, sizeof length, " of %lld tokens", (long long)t->train_set.context);
-    if (g->pp > 1)
+    if (g->pp > 1 || g->tp > 1)
         snprintf(grid, sizeof grid, " as %dx%dx%d (%s, %d micro-batches)", g->dp, g->pp, g->tp,
                  t->schedule->name, t->micros_local);
     log_info("%s: %lld parameters, %lld %s; %lld samples%s, batch %lld in micro-batches of %lld",

@@ -153,6 +153,8 @@ static Status build_graph(Trainer *t)
     TRY(tokens ? count_tokens(t, &outputs) : count_outputs(t, &outputs));
     Desc input = desc_plain(data_set_shape(set, t->micro_batch), tokens ? DTYPE_I32 : DTYPE_F32);
     TRY(graph_build(&t->graph, c, input, outputs));
+    int tp = t->shape.tp;
+    if (tp > 1) TRY(graph_split(&t->graph, c, t->world->rank % tp, tp));
     TRY(graph_fuse(t->graph));
     TRY(graph_plan(t->graph, t->backend));
     int64_t lines = shape_count(t->graph->node[t->graph->loss].spec.y.shape) / LOSS_COLUMNS;
@@ -321,10 +323,9 @@ static void fill_params(Trainer *t)
     float *plain = mem_new((size_t)largest * sizeof *plain);
     float *host = mem_pages_new(t->plan->param_bytes + 1);
     for (int i = 0; i < g->param_count; ++i) {
-        const Param *p = &g->param[i], *of = p->tied >= 0 ? &g->param[p->tied] : p;
+        const Param *p = &g->param[i];
         if (!train_holds(t, i)) continue;
-        layer_param_init(&of->info, &g->node[of->node].spec, of->slot, of->name,
-                         (uint64_t)t->config->run.seed, plain);
+        param_init(g, p->tied >= 0 ? p->tied : i, (uint64_t)t->config->run.seed, plain);
         op_pack(g->node[p->node].op, p->slot, plain, host + t->plan->value_at[i]);
     }
     Stream *stream = t->backend->table->stream(t->backend);
@@ -347,10 +348,22 @@ static void count_steps(Trainer *t)
                                       : t->config->train.epochs * t->steps_per_epoch;
 }
 
-/* All that is decided before memory is taken, for `ranks` ranks, but for the plan. */
+/* Where the norms of whole tensors steer the update, each rank would have to know the others' slices of them. */
+static Status check_rule(const Trainer *t)
+{
+    int rule = t->config->optim.name;
+    if (t->shape.tp == 1 || (rule != OPTIM_LARS && rule != OPTIM_LAMB)) return OK;
+    return config_fail_key(t->config, "optim.name",
+                           "lars and lamb need the norms of whole tensors, which grid.tp=%d divides: "
+                           "use adamw or sgd, or grid.tp=1",
+                           t->shape.tp);
+}
+
+/* All that is decided before memory is taken, for `ranks` ranks, but for recomputation and the plan. */
 static Status design(Trainer *t, int ranks)
 {
     TRY(grid_shape(&t->shape, t->config, ranks));
+    TRY(check_rule(t));
     TRY(cut_batch(t));
     TRY(open_data(t));
     TRY(open_backend(t));
@@ -358,7 +371,22 @@ static Status design(Trainer *t, int ranks)
     TRY(make_schedule(t));
     TRY(cut_graph(t));
     count_steps(t);
-    return fit_memory(t);
+    return OK;
+}
+
+/* Ranks with different slices of the model, or on different machines, may cut it and judge their memory differently: rank 0's
+ * cut is everybody's, and what one recomputes all do. Collective. */
+static Status settle(Trainer *t)
+{
+    const World *world = t->world;
+    int chunks = t->shape.pp * t->schedule->shape.chunks;
+    world_bcast(world, t->first, (size_t)(chunks + 1) * sizeof *t->first, 0);
+    TRY(status_agree(world, fit_memory(t)));
+    bool *all = mem_new((size_t)world->size * sizeof *all), mine = t->recompute;
+    world_gather(world, &mine, sizeof mine, all);
+    for (int r = 0; r < world->size; ++r) t->recompute = t->recompute || all[r];
+    mem_free(&all);
+    return OK;
 }
 
 /* What every rank does alone is agreed on before the next collective call. */
@@ -366,6 +394,7 @@ static Status setup(Trainer *t)
 {
     const Config *c = t->config;
     TRY(status_agree(t->world, design(t, t->world->size)));
+    TRY(settle(t));
     TRY(grid_init(&t->grid, t->world, t->shape));
     t->grid_ready = true;
     TRY(status_agree(t->world, train_plan_stage(t, t->grid.pp_rank, &t->plan)));
@@ -401,6 +430,7 @@ Status trainer_design(Trainer **out, const Config *config, const World *world, i
 {
     Trainer *t = trainer_begin(config, world);
     Status st = design(t, ranks);
+    if (st == OK) st = fit_memory(t);
     if (st == OK) st = train_plan_stage(t, 0, &t->plan);
     if (st != OK) trainer_free(&t);
     *out = t;

@@ -133,5 +133,6 @@ const BackendTable backend_cpu = {
             [OP_SOFTMAX_LOSS] = &cpu_softmax_loss,
             [OP_MSE_LOSS] = &cpu_mse_loss,
             [OP_REORDER] = &cpu_reorder,
+            [OP_EXCHANGE] = &cpu_exchange,
         },
 };

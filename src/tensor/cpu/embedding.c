@@ -5,7 +5,8 @@
 #include <string.h>
 
 typedef struct Embedding {
-    int64_t tokens, per_sample, vocab, width;
+    int64_t tokens, per_sample, width;
+    int64_t first, rows, vocab; /* rows first .. first + rows of the vocabulary's are here */
     DType type;
 } Embedding;
 
@@ -22,10 +23,14 @@ static Status embed_plan(Op *op, Desc wish[OP_INPUTS])
     Embedding *e = op->impl = mem_new(sizeof *e);
     e->tokens = shape_count(s->x[0].shape);
     e->per_sample = e->tokens / s->x[0].shape.dim[0];
-    e->vocab = s->w[0].dim[0];
+    e->rows = e->vocab = s->w[0].dim[0];
+    if (s->slice.ranks) {
+        e->first = s->slice.first;
+        e->vocab = s->slice.whole;
+    }
     e->width = s->w[0].dim[1];
     e->type = s->y.dtype;
-    op->w_elements[0] = e->vocab * e->width;
+    op->w_elements[0] = e->rows * e->width;
     op->needs_x[0] = true;
     op->weight_later = true;
     return OK;
@@ -36,13 +41,15 @@ static void impl_free(Op *op)
     mem_free(&op->impl);
 }
 
-static int64_t token_at(const EmbedTask *t, int64_t i)
+/* The row of w that token i has, or -1: another rank's. */
+static int64_t row_at(const EmbedTask *t, int64_t i)
 {
     int32_t token = ((const int32_t *)t->run->x[0])[i];
     if (token < 0 || token >= t->e->vocab)
         die("embedding: token %d is outside the vocabulary of %lld; check the data set's vocab",
             token, (long long)t->e->vocab);
-    return token;
+    int64_t row = token - t->e->first;
+    return row >= 0 && row < t->e->rows ? row : -1;
 }
 
 static void forward_body(const void *task, int64_t begin, int64_t end)
@@ -52,8 +59,9 @@ static void forward_body(const void *task, int64_t begin, int64_t end)
     const DType type = t->e->type;
     for (int64_t i = begin; i < end; ++i) {
         void *y = element_out(t->run->y, i * width, type);
-        if (i < real)
-            simd_table(type)->from_floats(y, t->run->w[0] + token_at(t, i) * width, width);
+        int64_t row = i < real ? row_at(t, i) : -1;
+        if (row >= 0)
+            simd_table(type)->from_floats(y, t->run->w[0] + row * width, width);
         else
             elements_zero(y, width, type);
     }
@@ -82,15 +90,17 @@ static void scatter_body(const void *task, int64_t begin, int64_t end)
     float *dw = t->run->dw[0];
     const DType type = t->e->type;
     for (int64_t i = 0; i < real; ++i) {
-        float *row = dw + token_at(t, i) * width + from;
-        simd_table(type)->add_into(row, element_at(t->run->dy, i * width + from, type), to - from);
+        int64_t row = row_at(t, i);
+        if (row >= 0)
+            simd_table(type)->add_into(dw + row * width + from,
+                                       element_at(t->run->dy, i * width + from, type), to - from);
     }
 }
 
 static void embed_backward_weight(Op *op, const OpRun *run)
 {
     EmbedTask t = {op->impl, run};
-    work_run(zero_body, &t, t.e->vocab, t.e->vocab * t.e->width);
+    work_run(zero_body, &t, t.e->rows, t.e->rows * t.e->width);
     work_run(scatter_body, &t, (t.e->width + SIMD_LANES - 1) / SIMD_LANES,
              t.e->tokens * t.e->width);
 }

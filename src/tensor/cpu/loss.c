@@ -1,20 +1,8 @@
 /* Losses: one row of LOSS_COLUMNS results per sample (per token). softmax_loss keeps each row's log-sum-exp, so that
  * its gradient is one pass. Rows of padded samples give 0. */
-#include "view.h"
+#include "loss.h"
 
 #include <string.h>
-
-typedef struct Loss {
-    int64_t rows, per_sample, width;
-    DType type; /* of the logits and their gradient */
-} Loss;
-
-typedef struct LossTask {
-    const Op *op;
-    const Loss *l;
-    const OpRun *run;
-    int64_t real;
-} LossTask;
 
 static Status loss_plan(Op *op, Desc wish[OP_INPUTS])
 {
@@ -25,6 +13,11 @@ static Status loss_plan(Op *op, Desc wish[OP_INPUTS])
     l->width = x.dim[x.ndim - 1];
     l->rows = shape_count(x) / l->width;
     l->per_sample = l->rows / x.dim[0];
+    l->classes = l->width;
+    if (s->slice.ranks) {
+        l->first = s->slice.first;
+        l->classes = s->slice.whole;
+    }
     l->type = wish[0].dtype;
     s->y = desc_plain(shape_of(2, l->rows, LOSS_COLUMNS, 1, 1), DTYPE_F32);
     op->needs_x[0] = true;
@@ -34,7 +27,10 @@ static Status loss_plan(Op *op, Desc wish[OP_INPUTS])
 static Status softmax_plan(Op *op, Desc wish[OP_INPUTS])
 {
     TRY(loss_plan(op, wish));
-    op->saved_bytes = (size_t)((const Loss *)op->impl)->rows * sizeof(float);
+    const Loss *l = op->impl;
+    op->saved_bytes = (size_t)l->rows * sizeof(float);
+    if (op->spec.slice.ranks)
+        op->workspace_bytes = softmax_sliced_workspace(l, op->spec.slice.ranks);
     op->dx_over_x = true;
     return OK;
 }
@@ -50,69 +46,89 @@ static LossTask task_of(Op *op, const OpRun *run)
     return (LossTask){op, l, run, run->rows * l->per_sample};
 }
 
-static void loss_run(WorkBody body, LossTask t)
+void loss_run(WorkBody body, const LossTask *t)
 {
-    work_run(body, &t, t.l->rows, 4 * t.l->rows * t.l->width); /* an exp is worth a few floats */
+    work_run(body, t, t->l->rows, 4 * t->l->rows * t->l->width); /* an exp is worth a few floats */
 }
 
-static int label_at(const LossTask *t, int64_t r)
+int64_t label_at(const LossTask *t, int64_t row)
 {
-    int32_t label = t->run->labels[r];
-    if (label < 0 || label >= t->l->width)
+    int32_t label = t->run->labels[row];
+    if (label < 0 || label >= t->l->classes)
         die("softmax_loss: label %d is outside 0..%lld; check the data set's labels", label,
-            (long long)t->l->width - 1);
+            (long long)t->l->classes - 1);
     return label;
+}
+
+void softmax_row(const LossTask *t, int64_t row, const SoftmaxRow *known)
+{
+    const float smooth = t->op->spec.smoothing, k = (float)t->l->classes;
+    float *y = (float *)t->run->y + row * LOSS_COLUMNS, *lse = (float *)t->run->saved + row;
+    memset(y, 0, LOSS_COLUMNS * sizeof *y);
+    *lse = 0.0f;
+    if (row >= t->real) return;
+    y[0] = known->lse - known->truth;
+    if (smooth > 0.0f) y[0] = (1.0f - smooth) * y[0] + smooth * (known->lse - known->sum / k);
+    y[1] = (float)known->beats;
+    y[2] = (float)known->argmax;
+    *lse = known->lse;
 }
 
 static void softmax_body(const void *task, int64_t begin, int64_t end)
 {
     const LossTask *t = task;
-    const float smooth = t->op->spec.smoothing, k = (float)t->l->width;
     for (int64_t r = begin; r < end; ++r) {
-        float *y = (float *)t->run->y + r * LOSS_COLUMNS, *lse = (float *)t->run->saved + r;
-        memset(y, 0, LOSS_COLUMNS * sizeof *y);
-        *lse = 0.0f;
-        if (r >= t->real) continue;
-        const void *x = element_at(t->run->x[0], r * t->l->width, t->l->type);
-        SoftmaxRow row = simd_table(t->l->type)->softmax(x, t->l->width, label_at(t, r));
-        y[0] = row.lse - row.truth;
-        if (smooth > 0.0f) y[0] = (1.0f - smooth) * y[0] + smooth * (row.lse - row.sum / k);
-        y[1] = (float)row.beats;
-        y[2] = (float)row.argmax;
-        *lse = row.lse;
+        SoftmaxRow row = {0};
+        if (r < t->real)
+            row = simd_table(t->l->type)
+                      ->softmax(logits_at(t, r), t->l->width, (int)label_at(t, r));
+        softmax_row(t, r, &row);
     }
 }
 
 static void softmax_forward(Op *op, const OpRun *run)
 {
-    loss_run(softmax_body, task_of(op, run));
+    LossTask t = task_of(op, run);
+    if (op->spec.slice.ranks)
+        softmax_sliced_forward(&t);
+    else
+        loss_run(softmax_body, &t);
+}
+
+/* A label of another rank's is nowhere here. */
+static SoftmaxGrad grad_of(const LossTask *t, int64_t row)
+{
+    const float smooth = t->op->spec.smoothing, scale = t->run->loss_scale;
+    int64_t label = label_at(t, row) - t->l->first;
+    bool here = label >= 0 && label < t->l->width;
+    return (SoftmaxGrad){.x = logits_at(t, row),
+                         .dx = element_out(t->run->dx[0], row * t->l->width, t->l->type),
+                         .n = t->l->width,
+                         .label = here ? (int)label : 0,
+                         .lse = ((const float *)t->run->saved)[row],
+                         .scale = scale,
+                         .base = smooth / (float)t->l->classes,
+                         .hit = here ? scale * (1.0f - smooth) : 0};
 }
 
 static void softmax_grad_body(const void *task, int64_t begin, int64_t end)
 {
     const LossTask *t = task;
     const int64_t width = t->l->width;
-    const float smooth = t->op->spec.smoothing, scale = t->run->loss_scale;
     for (int64_t r = begin; r < end; ++r) {
-        void *dx = element_out(t->run->dx[0], r * width, t->l->type);
-        if (r < t->real)
-            simd_table(t->l->type)
-                ->softmax_grad(&(SoftmaxGrad){.x = element_at(t->run->x[0], r * width, t->l->type),
-                                              .dx = dx,
-                                              .n = width,
-                                              .label = label_at(t, r),
-                                              .lse = ((const float *)t->run->saved)[r],
-                                              .scale = scale,
-                                              .base = smooth / (float)width,
-                                              .hit = scale * (1.0f - smooth)});
-        else
-            elements_zero(dx, width, t->l->type);
+        if (r >= t->real) {
+            elements_zero(element_out(t->run->dx[0], r * width, t->l->type), width, t->l->type);
+            continue;
+        }
+        SoftmaxGrad grad = grad_of(t, r);
+        simd_table(t->l->type)->softmax_grad(&grad);
     }
 }
 
 static void softmax_backward_data(Op *op, const OpRun *run)
 {
-    if (run->dx[0]) loss_run(softmax_grad_body, task_of(op, run));
+    LossTask t = task_of(op, run);
+    if (run->dx[0]) loss_run(softmax_grad_body, &t);
 }
 
 const OpTable cpu_softmax_loss = {
@@ -139,7 +155,8 @@ static void mse_body(const void *task, int64_t begin, int64_t end)
 
 static void mse_forward(Op *op, const OpRun *run)
 {
-    loss_run(mse_body, task_of(op, run));
+    LossTask t = task_of(op, run);
+    loss_run(mse_body, &t);
 }
 
 static void mse_grad_body(const void *task, int64_t begin, int64_t end)
@@ -160,7 +177,8 @@ static void mse_grad_body(const void *task, int64_t begin, int64_t end)
 
 static void mse_backward_data(Op *op, const OpRun *run)
 {
-    if (run->dx[0]) loss_run(mse_grad_body, task_of(op, run));
+    LossTask t = task_of(op, run);
+    if (run->dx[0]) loss_run(mse_grad_body, &t);
 }
 
 const OpTable cpu_mse_loss = {

@@ -1,11 +1,12 @@
 /* positions: adds row t of a table to place t of every sequence. Its gradient sums the samples in order, each row of the
- * table by one thread; rows beyond the sequences' length get 0. */
+ * table by one thread; rows of places that x does not have get 0. */
 #include "view.h"
 
 #include <string.h>
 
 typedef struct Positions {
     int64_t samples, length, rows, width; /* rows: of the table */
+    int64_t first;                        /* place in the sequence of x's first */
     DType type;
 } Positions;
 
@@ -19,12 +20,13 @@ static Status positions_plan(Op *op, Desc wish[OP_INPUTS])
     char a[64], b[64];
     OpSpec *s = &op->spec;
     Shape x = s->x[0].shape, w = s->w[0];
-    if (x.ndim != 3 || w.ndim != 2 || w.dim[1] != x.dim[2] || w.dim[0] < x.dim[1])
+    if (x.ndim != 3 || w.ndim != 2 || w.dim[1] != x.dim[2] ||
+        w.dim[0] < s->slice.first + x.dim[1])
         return fail(ERR_CONFIG, "positions: a table of shape %s does not fit an input of shape %s",
                     shape_text(w, a), shape_text(x, b));
     wish[0] = s->y = in_precision(op, layout_plain(s->x[0]));
     Positions *p = op->impl = mem_new(sizeof *p);
-    *p = (Positions){x.dim[0], x.dim[1], w.dim[0], w.dim[1], s->y.dtype};
+    *p = (Positions){x.dim[0], x.dim[1], w.dim[0], w.dim[1], s->slice.first, s->y.dtype};
     op->w_elements[0] = p->rows * p->width;
     op->y_inplace = true;
     op->dx_alias[0] = true;
@@ -43,9 +45,9 @@ static void forward_body(const void *task, int64_t begin, int64_t end)
     for (int64_t i = begin; i < end; ++i) {
         void *y = element_out(t->run->y, i * p->width, p->type);
         const void *x = element_at(t->run->x[0], i * p->width, p->type);
+        const float *row = t->run->w[0] + (p->first + i % p->length) * p->width;
         if (i < t->run->rows * p->length)
-            simd_table(p->type)->add_floats(y, x, t->run->w[0] + i % p->length * p->width,
-                                            p->width);
+            simd_table(p->type)->add_floats(y, x, row, p->width);
         else
             elements_zero(y, p->width, p->type);
     }
@@ -65,8 +67,9 @@ static void sum_body(const void *task, int64_t begin, int64_t end)
     for (int64_t i = begin; i < end; ++i) {
         float *dw = t->run->dw[0] + i * p->width;
         memset(dw, 0, (size_t)p->width * sizeof *dw);
-        for (int64_t n = 0; i < p->length && n < t->run->rows; ++n) {
-            int64_t at = (n * p->length + i) * p->width;
+        const int64_t place = i - p->first;
+        for (int64_t n = 0; place >= 0 && place < p->length && n < t->run->rows; ++n) {
+            int64_t at = (n * p->length + place) * p->width;
             simd_table(p->type)->add_into(dw, element_at(t->run->dy, at, p->type), p->width);
         }
     }

@@ -74,6 +74,18 @@ SoftmaxRow SIMD_NAME(softmax)(const void *logits, int64_t n, int label)
     return row;
 }
 
+int SIMD_NAME(softmax_beats)(const void *logits, int64_t n, int label, float truth)
+{
+    const Elem *x = logits;
+    float room[PIECE];
+    int beats = 0;
+    for (int64_t at = 0; at < n; at += PIECE) {
+        int64_t count = n - at < PIECE ? n - at : PIECE;
+        beats += beats_in(floats_of(x + at, count, room), count, at, label, truth);
+    }
+    return beats;
+}
+
 void SIMD_NAME(softmax_grad)(const SoftmaxGrad *args)
 {
     const SoftmaxGrad a = *args;

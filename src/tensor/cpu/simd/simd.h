@@ -137,6 +137,8 @@ typedef struct SimdTable {
     void (*spread_rows)(void *dx, const void *dy, int64_t rows, int lanes); /* dx = dy / rows */
 
     SoftmaxRow (*softmax)(const void *x, int64_t n, int label);
+    /* How many of x beat a label's logit; label counts from x's first and may lie outside. */
+    int (*softmax_beats)(const void *x, int64_t n, int label, float truth);
     void (*softmax_grad)(const SoftmaxGrad *a);
     /* One tile of queries: y and lse. */
     void (*attention_forward)(const AttentionHead *h, int64_t tile, float *scratch);

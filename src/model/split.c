@@ -1,0 +1,391 @@
+/* Tensor parallelism: one rank's slice of a graph (Shoeybi et al. 2019, "Megatron-LM"; Korthikanti et al. 2022). A dense layer
+ * is divided by its outputs and the next one by its inputs, with what lies between (activations, dropout, attention by heads)
+ * done on the slice; the sum over the ranks comes after the second. Embedding and softmax loss are divided by vocabulary. All
+ * else is done by every rank for its slice of the sequence, or, where a layer does not allow that, by every rank alike.
+ * Slices need not be equal. Refused are models without such pairs, and ones of which a rank would get nothing. */
+#include "build.h"
+
+#include <string.h>
+
+typedef enum Role {
+    ROLE_REST,
+    ROLE_COLUMN,  /* dense, by its outputs */
+    ROLE_BETWEEN, /* on a slice of the last dimension */
+    ROLE_ROW,     /* dense, by its inputs: each rank's output is a part of a sum */
+    ROLE_EMBED,   /* embedding, by its rows: likewise */
+    ROLE_HEAD,    /* dense, by its outputs, which the loss reads so */
+    ROLE_LOSS,
+} Role;
+
+typedef struct Splitter {
+    const Graph *from;    /* borrowed */
+    const Config *config; /* borrowed */
+    Graph *to;
+    int rank, ranks;
+    bool sequence;  /* what is not divided is done on slices of the sequence */
+    Role *role;     /* owned; one a node, like the others */
+    int64_t *units; /* owned: what the last dimension is cut in: heads, or numbers */
+    int *uses, *reader;
+    int *now;     /* owned: which node of `to` now gives node i's output */
+    int *entered; /* owned: the exchange that gives all of it to divided layers; -1: none yet */
+} Splitter;
+
+static const LayerKind exchange_kind = {
+    .name = "exchange", .op = OP_EXCHANGE, .inputs = 1, .help = "between the ranks of a group"};
+
+static Status refuse(const Splitter *s, const char *layer, const char *what, int64_t have)
+{
+    return config_fail_key(s->config, "grid.tp",
+                           "%d ranks cannot divide layer %s, which has %lld %s: set grid.tp to at "
+                           "most %lld",
+                           s->ranks, layer, (long long)have, what, (long long)have);
+}
+
+/* ---- who does what ---- */
+
+/* Does the parameter share its value, either way? *with: the other one's node. */
+static bool shares_value(const Graph *g, int param, int *with)
+{
+    for (int i = 0; i < g->param_count; ++i) {
+        if (i != param && g->param[i].tied != param && g->param[param].tied != i) continue;
+        if (i == param) continue;
+        *with = g->param[i].node;
+        return true;
+    }
+    return false;
+}
+
+static bool any_shared(const Graph *g, const Node *node)
+{
+    int with;
+    for (int k = 0; k < node->spec.w_count; ++k)
+        if (shares_value(g, node->param[k], &with)) return true;
+    return false;
+}
+
+/* Follows single readers from a dense layer to the next one. Returns that one, or -1; *heads is of the attention between
+ * them, 0 for none. Dropout before attention would meet three slices, side by side: not followed. */
+static int partner_of(const Splitter *s, int column, int *heads)
+{
+    const Graph *g = s->from;
+    bool dropped = false;
+    *heads = 0;
+    for (int i = column; s->uses[i] == 1;) {
+        i = s->reader[i];
+        const Node *node = &g->node[i];
+        if (kind_is(node, OP_DENSE)) return s->role[i] == ROLE_REST && i != g->logits ? i : -1;
+        if (kind_is(node, OP_ATTENTION) && *heads == 0 && !dropped)
+            *heads = node->spec.heads;
+        else if (kind_is(node, OP_DROPOUT))
+            dropped = true;
+        else if (!kind_is(node, OP_ACTIVATION))
+            return -1;
+    }
+    return -1;
+}
+
+static Status pair(Splitter *s, int column, int row, int heads)
+{
+    const Graph *g = s->from;
+    int64_t width = g->node[column].spec.w[0].dim[0], units = heads > 0 ? heads : width;
+    if (units < s->ranks)
+        return refuse(s, g->node[column].name, heads > 0 ? "heads" : "outputs", units);
+    for (int i = column; i != row; i = s->reader[i]) {
+        s->role[i] = i == column ? ROLE_COLUMN : ROLE_BETWEEN;
+        s->units[i] = units;
+    }
+    s->role[row] = ROLE_ROW;
+    s->units[row] = units;
+    return OK;
+}
+
+static Status find_pairs(Splitter *s, int *pairs)
+{
+    const Graph *g = s->from;
+    for (int i = 0; i < g->node_count; ++i) {
+        int heads, row;
+        if (!kind_is(&g->node[i], OP_DENSE) || s->role[i] != ROLE_REST) continue;
+        row = partner_of(s, i, &heads);
+        if (row < 0 || any_shared(g, &g->node[i]) || any_shared(g, &g->node[row])) continue;
+        TRY(pair(s, i, row, heads));
+        ++*pairs;
+    }
+    return OK;
+}
+
+/* Embedding and head by vocabulary; where they share a weight, both or none. */
+static Status find_vocabulary(Splitter *s)
+{
+    const Graph *g = s->from;
+    const Node *head = &g->node[g->logits];
+    bool by_class = kind_is(head, OP_DENSE) && s->uses[g->logits] == 1 &&
+                    kind_is(&g->node[g->loss], OP_SOFTMAX_LOSS) && s->role[g->logits] == ROLE_REST;
+    for (int i = 0; i < g->node_count; ++i) {
+        int with = -1;
+        const Node *node = &g->node[i];
+        if (!kind_is(node, OP_EMBEDDING)) continue;
+        if (shares_value(g, node->param[0], &with) && (with != g->logits || !by_class)) continue;
+        if (node->spec.w[0].dim[0] < s->ranks)
+            return refuse(s, node->name, "tokens", node->spec.w[0].dim[0]);
+        s->role[i] = ROLE_EMBED;
+        s->units[i] = node->spec.w[0].dim[0];
+    }
+    int with = -1;
+    if (by_class && shares_value(g, head->param[0], &with)) by_class = s->role[with] == ROLE_EMBED;
+    if (!by_class) return OK;
+    if (g->classes < s->ranks) return refuse(s, head->name, "outputs", g->classes);
+    s->role[g->logits] = ROLE_HEAD;
+    s->role[g->loss] = ROLE_LOSS;
+    s->units[g->logits] = s->units[g->loss] = g->classes;
+    return OK;
+}
+
+static bool allows_slices(const Node *node)
+{
+    static const OpKind each_token[] = {OP_LAYER_NORM, OP_DROPOUT,    OP_ADD,
+                                        OP_POSITIONS,  OP_ACTIVATION, OP_DENSE};
+    if (node->spec.y.shape.ndim != 3) return false;
+    for (size_t i = 0; i < sizeof each_token / sizeof each_token[0]; ++i)
+        if (kind_is(node, each_token[i])) return true;
+    return false;
+}
+
+/* Sequences can be cut where every layer that is not divided works token by token. */
+static bool cuts_sequence(const Splitter *s)
+{
+    const Graph *g = s->from;
+    bool cuts = g->input.dtype == DTYPE_I32 && s->role[g->loss] == ROLE_LOSS &&
+                g->input.shape.dim[1] >= s->ranks;
+    for (int i = 0; i < g->node_count; ++i)
+        if (s->role[i] == ROLE_REST) cuts = cuts && allows_slices(&g->node[i]);
+    return cuts;
+}
+
+static Status assign_roles(Splitter *s)
+{
+    int pairs = 0;
+    const Graph *g = s->from;
+    graph_count_uses(g, s->uses);
+    for (int i = 0; i < g->node_count; ++i)
+        for (int k = 0; k < g->node[i].spec.x_count; ++k)
+            if (g->node[i].in[k] != NODE_INPUT) s->reader[g->node[i].in[k]] = i;
+    TRY(find_pairs(s, &pairs));
+    if (pairs == 0)
+        return config_fail_key(s->config, "grid.tp",
+                               "the model has nothing to divide: tensor parallelism needs two "
+                               "dense layers with only activations, dropout or attention between "
+                               "them; use grid.dp or grid.pp");
+    TRY(find_vocabulary(s));
+    s->sequence = cuts_sequence(s);
+    return OK;
+}
+
+/* ---- the new graph ---- */
+
+static TensorSlice slice_of(const Splitter *s, int dim, int64_t items, int64_t unit)
+{
+    int64_t first = slice_first(items, s->ranks, s->rank);
+    int64_t end = slice_first(items, s->ranks, s->rank + 1);
+    return (TensorSlice){.dim = dim,
+                   .rank = s->rank,
+                   .ranks = s->ranks,
+                   .first = first * unit,
+                   .count = (end - first) * unit,
+                   .whole = items * unit};
+}
+
+static TensorSlice sequence_slice(const Splitter *s)
+{
+    return slice_of(s, 1, s->from->input.shape.dim[1], 1);
+}
+
+static Node *push(Splitter *s, Node node)
+{
+    Graph *to = s->to;
+    for (int k = 0; k < node.spec.x_count; ++k) node.spec.x[k] = graph_output(to, node.in[k]);
+    to->node = mem_resize(to->node, (size_t)(to->node_count + 1) * sizeof *to->node);
+    to->node[to->node_count] = node;
+    return &to->node[to->node_count++];
+}
+
+/* Behind node `in` of the new graph; width as there, or as w. */
+static int add_exchange(Splitter *s, const char *name, const char *how, int in, ExchangeKind kind)
+{
+    Node node = {.name = mem_format("%s.%s", name, how), .kind = &exchange_kind, .in = {in}};
+    node.spec = (OpSpec){.kind = OP_EXCHANGE, .exchange = kind, .x_count = 1};
+    node.spec.slice = sequence_slice(s);
+    node.spec.y = graph_output(s->to, in);
+    if (kind == EXCHANGE_GATHER) node.spec.y.shape.dim[1] = node.spec.slice.whole;
+    if (kind == EXCHANGE_SCATTER) node.spec.y.shape.dim[1] = node.spec.slice.count;
+    push(s, node);
+    return s->to->node_count - 1;
+}
+
+/* What node i's input k is in the new graph: for divided layers, through an exchange that all readers share. */
+static int input_of(Splitter *s, int i, int k)
+{
+    int from = s->from->node[i].in[k];
+    if (from == NODE_INPUT) return NODE_INPUT;
+    if (s->role[i] != ROLE_COLUMN && s->role[i] != ROLE_HEAD) return s->now[from];
+    if (s->entered[from] < 0)
+        s->entered[from] =
+            add_exchange(s, s->from->node[from].name, s->sequence ? "gather" : "enter",
+                         s->now[from], s->sequence ? EXCHANGE_GATHER : EXCHANGE_ENTER);
+    return s->entered[from];
+}
+
+static void cut_param(Splitter *s, int param, int dim, int parts, int64_t units)
+{
+    Param *p = &s->to->param[param];
+    int64_t unit = p->shape.dim[dim] / parts / units;
+    p->cut = (ParamCut){.dim = dim, .parts = parts, .units = units, .unit = unit};
+    p->shape.dim[dim] = parts * slice_of(s, dim, units, unit).count;
+}
+
+/* Queries, keys and values are three parts. */
+static int parts_of(const Splitter *s, int column)
+{
+    for (int i = column; s->uses[i] == 1 && s->role[i] != ROLE_ROW; i = s->reader[i])
+        if (kind_is(&s->from->node[i], OP_ATTENTION)) return 3;
+    return 1;
+}
+
+static void split_columns(Splitter *s, int i, Node *node)
+{
+    int parts = s->role[i] == ROLE_COLUMN ? parts_of(s, i) : 1;
+    for (int k = 0; k < node->spec.w_count; ++k) cut_param(s, node->param[k], 0, parts, s->units[i]);
+    int64_t width = s->to->param[node->param[0]].shape.dim[0];
+    node->spec.y.shape = s->from->node[i].spec.y.shape;
+    node->spec.y.shape.dim[node->spec.y.shape.ndim - 1] = width;
+}
+
+/* Activations and dropout as they find their input; attention with its heads. */
+static void split_between(Splitter *s, int i, Node *node)
+{
+    Shape x = graph_output(s->to, node->in[0]).shape;
+    int last = x.ndim - 1;
+    if (kind_is(node, OP_ATTENTION)) {
+        x.dim[last] /= 3;
+        node->spec.heads = (int)slice_of(s, last, s->units[i], 1).count;
+    }
+    if (kind_is(node, OP_DROPOUT)) {
+        int64_t whole = s->from->node[i].spec.y.shape.dim[last];
+        node->spec.slice = slice_of(s, last, s->units[i], whole / s->units[i]);
+    }
+    node->spec.y.shape = x;
+}
+
+/* Token by token: layers see a shorter sequence. */
+static void split_rest(Splitter *s, Node *node)
+{
+    if (!s->sequence) return;
+    TensorSlice slice = sequence_slice(s);
+    node->spec.y.shape.dim[1] = slice.count;
+    if (kind_is(node, OP_DROPOUT) || kind_is(node, OP_POSITIONS)) node->spec.slice = slice;
+    for (int k = 0; k < node->spec.w_count; ++k) s->to->param[node->param[k]].partial = true;
+}
+
+/* The exchange that a row layer's or an embedding's sum goes through takes over the bias. */
+static void leave(Splitter *s, int i, int bias)
+{
+    int at = add_exchange(s, s->from->node[i].name, s->sequence ? "scatter" : "sum",
+                          s->to->node_count - 1,
+                          s->sequence ? EXCHANGE_SCATTER : EXCHANGE_LEAVE);
+    s->now[i] = at;
+    if (bias < 0) return;
+    Node *node = &s->to->node[at];
+    node->spec.w_count = 1;
+    node->param[0] = bias;
+    Param *p = &s->to->param[bias];
+    p->partial = s->sequence;
+    p->node = at;
+    p->slot = 0;
+}
+
+static void split_node(Splitter *s, int i)
+{
+    const Node *old = &s->from->node[i];
+    Node node = *old;
+    int bias = -1;
+    for (int k = 0; k < node.spec.x_count; ++k) node.in[k] = input_of(s, i, k);
+    node.name = mem_text(old->name);
+    switch (s->role[i]) {
+    case ROLE_COLUMN:
+    case ROLE_HEAD:
+        split_columns(s, i, &node);
+        break;
+    case ROLE_BETWEEN:
+        split_between(s, i, &node);
+        break;
+    case ROLE_ROW:
+        cut_param(s, node.param[0], 1, 1, s->units[i]);
+        if (node.spec.w_count > 1) bias = node.param[1];
+        node.spec.w_count = 1;
+        break;
+    case ROLE_EMBED:
+        cut_param(s, node.param[0], 0, 1, s->units[i]);
+        node.spec.slice = slice_of(s, 0, s->units[i], 1);
+        break;
+    case ROLE_LOSS:
+        node.spec.slice = slice_of(s, 0, s->units[i], 1);
+        break;
+    case ROLE_REST:
+        split_rest(s, &node);
+        break;
+    }
+    s->now[i] = s->to->node_count;
+    for (int k = 0; k < node.spec.w_count; ++k) s->to->param[node.param[k]].node = s->now[i];
+    push(s, node);
+    if (s->role[i] == ROLE_ROW || s->role[i] == ROLE_EMBED) leave(s, i, bias);
+}
+
+static void make_graph(Splitter *s)
+{
+    const Graph *from = s->from;
+    Graph *to = s->to = mem_new(sizeof *to);
+    *to = (Graph){.input = from->input,
+                  .classes = from->classes,
+                  .param_count = from->param_count,
+                  .rank = s->rank,
+                  .ranks = s->ranks};
+    to->param = mem_new((size_t)(from->param_count + 1) * sizeof *to->param);
+    for (int i = 0; i < from->param_count; ++i) {
+        to->param[i] = from->param[i];
+        to->param[i].name = mem_text(from->param[i].name);
+    }
+    for (int i = 0; i < from->node_count; ++i) split_node(s, i);
+    for (int i = 0; i < to->param_count; ++i) {
+        const Param *p = &to->param[i];
+        to->node[p->node].spec.w[p->slot] = p->shape;
+    }
+    to->logits = s->now[from->logits];
+    to->loss = s->now[from->loss];
+    graph_need_dx(to);
+}
+
+Status graph_split(Graph **graph, const Config *config, int rank, int ranks)
+{
+    const Graph *from = *graph;
+    size_t n = (size_t)from->node_count + 1;
+    Splitter s = {.from = from, .config = config, .rank = rank, .ranks = ranks};
+    s.role = mem_new(n * sizeof *s.role);
+    s.units = mem_new(n * sizeof *s.units);
+    s.uses = mem_new(n * sizeof *s.uses);
+    s.reader = mem_new(n * sizeof *s.reader);
+    s.now = mem_new(n * sizeof *s.now);
+    s.entered = mem_new(n * sizeof *s.entered);
+    for (size_t i = 0; i < n; ++i) s.entered[i] = -1;
+    Status st = assign_roles(&s);
+    if (st == OK) {
+        make_graph(&s);
+        s.to->whole = *graph;
+        *graph = s.to;
+    }
+    mem_free(&s.role);
+    mem_free(&s.units);
+    mem_free(&s.uses);
+    mem_free(&s.reader);
+    mem_free(&s.now);
+    mem_free(&s.entered);
+    return st;
+}

@@ -1,0 +1,36 @@
+/* What the files of the losses share: loss.c, and softmax_sliced.c for logits of which each rank has a slice. */
+#ifndef WEFT_TENSOR_CPU_LOSS_H
+#define WEFT_TENSOR_CPU_LOSS_H
+
+#include "view.h"
+
+typedef struct Loss {
+    int64_t rows, per_sample, width;
+    int64_t first, classes; /* the logits here are first .. first + width of so many */
+    DType type;             /* of the logits and their gradient */
+} Loss;
+
+typedef struct LossTask {
+    const Op *op;
+    const Loss *l;
+    const OpRun *run;
+    int64_t real;
+} LossTask;
+
+static inline const void *logits_at(const LossTask *t, int64_t row)
+{
+    return element_at(t->run->x[0], row * t->l->width, t->l->type);
+}
+
+/* The row's label, checked. */
+int64_t label_at(const LossTask *t, int64_t row);
+void loss_run(WorkBody body, const LossTask *t);
+
+/* Of one row: y and the log-sum-exp, from what is known of its logits. */
+void softmax_row(const LossTask *t, int64_t row, const SoftmaxRow *known);
+
+/* softmax_sliced.c */
+size_t softmax_sliced_workspace(const Loss *l, int ranks);
+void softmax_sliced_forward(const LossTask *t);
+
+#endif

@@ -1,0 +1,150 @@
+/* softmax_loss where each rank of a tensor group has a slice of every row of logits: what each knows of its slice is
+ * exchanged, a few numbers a row, and merged in the ranks' order, so that all have the same results (Shoeybi et al. 2019,
+ * section 3). Two rounds: how many logits beat the true one can be counted only where its value is known. */
+#include "loss.h"
+
+#include <math.h>
+
+/* What a rank knows of a row. As floats: class numbers are exact up to 2^24. */
+typedef struct Known {
+    float lse, sum, truth, top, argmax; /* truth: 0 where the label is another rank's */
+} Known;
+enum { KNOWN = sizeof(Known) / sizeof(float) };
+
+/* The parts of the workspace: this rank's, then those of all ranks. */
+typedef struct Table {
+    Known *known, *all_known;
+    float *beats, *all_beats;
+} Table;
+
+typedef struct SlicedTask {
+    const LossTask *loss;
+    Table table;
+} SlicedTask;
+
+size_t softmax_sliced_workspace(const Loss *l, int ranks)
+{
+    return (size_t)(1 + ranks) * (size_t)l->rows * (sizeof(Known) + sizeof(float));
+}
+
+static Table table_of(const LossTask *t)
+{
+    size_t rows = (size_t)t->l->rows, ranks = (size_t)t->op->spec.slice.ranks;
+    Table table = {.known = t->run->workspace};
+    table.all_known = table.known + rows;
+    table.beats = (float *)(table.all_known + ranks * rows);
+    table.all_beats = table.beats + rows;
+    return table;
+}
+
+/* The label's place in this rank's slice, or outside of it. */
+static int64_t place_at(const LossTask *t, int64_t row)
+{
+    return label_at(t, row) - t->l->first;
+}
+
+static bool is_here(const LossTask *t, int64_t place)
+{
+    return place >= 0 && place < t->l->width;
+}
+
+static void know_body(const void *task, int64_t begin, int64_t end)
+{
+    const SlicedTask *s = task;
+    const LossTask *t = s->loss;
+    for (int64_t r = begin; r < end; ++r) {
+        Known *known = &s->table.known[r];
+        *known = (Known){0};
+        if (r >= t->real) continue;
+        int64_t place = place_at(t, r);
+        const char *x = logits_at(t, r);
+        SoftmaxRow row = simd_table(t->l->type)
+                             ->softmax(x, t->l->width, is_here(t, place) ? (int)place : 0);
+        float top;
+        simd_table(t->l->type)->to_floats(&top, element_at(x, row.argmax, t->l->type), 1);
+        *known = (Known){.lse = row.lse,
+                         .sum = row.sum,
+                         .truth = is_here(t, place) ? row.truth : 0,
+                         .top = top,
+                         .argmax = (float)(t->l->first + row.argmax)};
+    }
+}
+
+/* Which rank has a class. */
+static int rank_of(const LossTask *t, int64_t class)
+{
+    const TensorSlice *cut = &t->op->spec.slice;
+    int rank = 0;
+    while (class >= slice_first(cut->whole, cut->ranks, rank + 1)) ++rank;
+    return rank;
+}
+
+/* All but the count of logits that beat the true one. */
+static SoftmaxRow merge(const SlicedTask *s, int64_t row)
+{
+    const LossTask *t = s->loss;
+    const int ranks = t->op->spec.slice.ranks;
+    const Known *first = &s->table.all_known[row], *best = first;
+    float top = first->lse, total = 0, sum = 0;
+    for (int k = 1; k < ranks; ++k) {
+        const Known *known = first + k * t->l->rows;
+        if (known->lse > top) top = known->lse;
+        if (known->top > best->top) best = known;
+    }
+    for (int k = 0; k < ranks; ++k) {
+        const Known *known = first + k * t->l->rows;
+        total += expf(known->lse - top);
+        sum += known->sum;
+    }
+    return (SoftmaxRow){.lse = top + logf(total),
+                        .sum = sum,
+                        .truth = first[rank_of(t, label_at(t, row)) * t->l->rows].truth,
+                        .argmax = (int)best->argmax};
+}
+
+static void beats_body(const void *task, int64_t begin, int64_t end)
+{
+    const SlicedTask *s = task;
+    const LossTask *t = s->loss;
+    for (int64_t r = begin; r < end; ++r) {
+        s->table.beats[r] = 0;
+        if (r >= t->real) continue;
+        float truth = merge(s, r).truth;
+        s->table.beats[r] =
+            (float)simd_table(t->l->type)
+                ->softmax_beats(logits_at(t, r), t->l->width, (int)place_at(t, r), truth);
+    }
+}
+
+static void result_body(const void *task, int64_t begin, int64_t end)
+{
+    const SlicedTask *s = task;
+    const LossTask *t = s->loss;
+    for (int64_t r = begin; r < end; ++r) {
+        SoftmaxRow row = {0};
+        if (r < t->real) row = merge(s, r);
+        for (int k = 0; k < t->op->spec.slice.ranks; ++k)
+            row.beats += (int)s->table.all_beats[r + k * t->l->rows];
+        softmax_row(t, r, &row);
+    }
+}
+
+static void all_rows(WorkBody body, const SlicedTask *s)
+{
+    const Loss *l = s->loss->l;
+    work_run(body, s, l->rows, 4 * l->rows * l->width);
+}
+
+void softmax_sliced_forward(const LossTask *t)
+{
+    SlicedTask s = {t, table_of(t)};
+    const Exchange *x = t->run->exchange;
+    Slices of_rows = {.runs = 1, .items = x->size, .unit = t->l->rows, .type = DTYPE_F32};
+    Slices of_known = of_rows;
+    of_known.unit *= KNOWN;
+    all_rows(know_body, &s);
+    x->gather(x, of_known, s.table.known, s.table.all_known);
+    all_rows(beats_body, &s);
+    x->gather(x, of_rows, s.table.beats, s.table.all_beats);
+    all_rows(result_body, &s);
+}
