@@ -31,7 +31,8 @@ typedef struct Param { /* the one table of parameters and running statistics */
     int tied; /* an earlier parameter of the same shape whose value this one IS, or -1. It has a gradient of its own,
                * which is added to that one's at a step's end; nothing else: no value, no state, no place in a checkpoint */
     ParamCut cut;
-    bool partial; /* each rank of a tensor group has a part of its gradient, which is the sum over them */
+    bool
+        partial; /* each rank of a tensor group has a part of its gradient, which is the sum over them */
     int64_t offset,
         elements; /* in the parameter arena, in floats, stored order (after graph_plan); offset is a
                                   * multiple of 16. The gradient arena has the same offsets */

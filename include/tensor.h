@@ -66,7 +66,8 @@ size_t desc_bytes(Desc d);
 /* A dimension of `items` is cut among ranks in order: rank r has items slice_first(items, ranks, r) up to
  * slice_first(items, ranks, r + 1), the first ones one more where it does not go up evenly. */
 int64_t slice_first(int64_t items, int ranks, int rank);
-typedef struct TensorSlice { /* one rank's part of one dimension of a tensor; ranks 0: the tensor is whole */
+typedef struct
+    TensorSlice { /* one rank's part of one dimension of a tensor; ranks 0: the tensor is whole */
     int dim, rank, ranks;
     int64_t first, count, whole; /* items */
 } TensorSlice;
@@ -110,9 +111,9 @@ typedef enum OpKind {
 } OpKind;
 /* How an OP_EXCHANGE changes what the ranks of a tensor group hold. Forward and backward are each other's mirror. */
 typedef enum ExchangeKind {
-    EXCHANGE_ENTER,   /* whole x to layers that are divided: y is x; dx the sum of dy over the ranks */
-    EXCHANGE_LEAVE,   /* back: y the sum of x over the ranks (+ w[C]); dx is dy */
-    EXCHANGE_GATHER,  /* a sequence's slices to such layers: y all of dim 1; dx the slice of the sum of dy */
+    EXCHANGE_ENTER, /* whole x to layers that are divided: y is x; dx the sum of dy over the ranks */
+    EXCHANGE_LEAVE, /* back: y the sum of x over the ranks (+ w[C]); dx is dy */
+    EXCHANGE_GATHER, /* a sequence's slices to such layers: y all of dim 1; dx the slice of the sum of dy */
     EXCHANGE_SCATTER, /* back: y the slice of dim 1 of the sum of x (+ w[C]); dx all of dy */
 } ExchangeKind;
 typedef enum Act { ACT_NONE, ACT_RELU, ACT_RELU6, ACT_GELU, ACT_SILU } Act; /* gelu: tanh form */
@@ -187,7 +188,7 @@ typedef struct OpRun {
     void *cache;     /* cache_bytes: other forms of w, written by refresh */
     void *workspace; /* workspace_bytes: scratch within one call */
     const Exchange *exchange; /* where slices are exchanged */
-    const int32_t *labels; /* losses */
+    const int32_t *labels;    /* losses */
     const float *targets;
     const int64_t *sample; /* dropout: id of each of the N samples */
     uint64_t seed, step;   /* dropout */

@@ -73,7 +73,7 @@ static int partner_of(const Splitter *s, int column, int *heads)
     for (int i = column; s->uses[i] == 1;) {
         i = s->reader[i];
         const Node *node = &g->node[i];
-        if (kind_is(node, OP_DENSE)) return s->role[i] == ROLE_REST && i != g->logits ? i : -1;
+        if (kind_is(node, OP_DENSE)) return s->role[i] == ROLE_REST ? i : -1;
         if (kind_is(node, OP_ATTENTION) && *heads == 0 && !dropped)
             *heads = node->spec.heads;
         else if (kind_is(node, OP_DROPOUT))
@@ -187,11 +187,11 @@ static TensorSlice slice_of(const Splitter *s, int dim, int64_t items, int64_t u
     int64_t first = slice_first(items, s->ranks, s->rank);
     int64_t end = slice_first(items, s->ranks, s->rank + 1);
     return (TensorSlice){.dim = dim,
-                   .rank = s->rank,
-                   .ranks = s->ranks,
-                   .first = first * unit,
-                   .count = (end - first) * unit,
-                   .whole = items * unit};
+                         .rank = s->rank,
+                         .ranks = s->ranks,
+                         .first = first * unit,
+                         .count = (end - first) * unit,
+                         .whole = items * unit};
 }
 
 static TensorSlice sequence_slice(const Splitter *s)
@@ -253,7 +253,8 @@ static int parts_of(const Splitter *s, int column)
 static void split_columns(Splitter *s, int i, Node *node)
 {
     int parts = s->role[i] == ROLE_COLUMN ? parts_of(s, i) : 1;
-    for (int k = 0; k < node->spec.w_count; ++k) cut_param(s, node->param[k], 0, parts, s->units[i]);
+    for (int k = 0; k < node->spec.w_count; ++k)
+        cut_param(s, node->param[k], 0, parts, s->units[i]);
     int64_t width = s->to->param[node->param[0]].shape.dim[0];
     node->spec.y.shape = s->from->node[i].spec.y.shape;
     node->spec.y.shape.dim[node->spec.y.shape.ndim - 1] = width;
@@ -289,8 +290,7 @@ static void split_rest(Splitter *s, Node *node)
 static void leave(Splitter *s, int i, int bias)
 {
     int at = add_exchange(s, s->from->node[i].name, s->sequence ? "scatter" : "sum",
-                          s->to->node_count - 1,
-                          s->sequence ? EXCHANGE_SCATTER : EXCHANGE_LEAVE);
+                          s->to->node_count - 1, s->sequence ? EXCHANGE_SCATTER : EXCHANGE_LEAVE);
     s->now[i] = at;
     if (bias < 0) return;
     Node *node = &s->to->node[at];

@@ -11,10 +11,10 @@ struct TensorGroup {
     Exchange face;
     Executor *executor; /* borrowed */
     Channels *channels;
-    int *out, *in; /* owned; channels to and from each rank */
-    float *sum;    /* owned; a piece in fp32 */
-    char *own;     /* owned; a piece of this rank's, packed */
-    int64_t owed;  /* floats that ranks add up at a step's end, */
+    int *out, *in;        /* owned; channels to and from each rank */
+    float *sum;           /* owned; a piece in fp32 */
+    char *own;            /* owned; a piece of this rank's, packed */
+    int64_t owed;         /* floats that ranks add up at a step's end, */
     float *parts, *slice; /* owned: those of this rank; its slice of the sums */
 };
 
@@ -76,8 +76,8 @@ static void gather(const Exchange *x, Slices s, const void *mine, void *whole)
     Part own = part_of(&s, x->size, x->rank, whole), packed = own;
     packed.base = (char *)(uintptr_t)mine;
     packed.stride = packed.run;
-    size_t most = (size_t)(slice_first(s.items, x->size, 1) * s.unit * s.runs) *
-                  dtype_bytes(s.type);
+    size_t most =
+        (size_t)(slice_first(s.items, x->size, 1) * s.unit * s.runs) * dtype_bytes(s.type);
     Phase outer = phase_enter(PHASE_MESSAGES);
     for (size_t at = 0; at < most; at += PIECE_BYTES) {
         for (int r = 0; r < x->size; ++r)
@@ -210,47 +210,60 @@ static Status open_pipes(TensorGroup *g, const World *world, int transport)
             if (from == to) continue;
             if (from == world->rank) g->out[to] = count;
             if (to == world->rank) g->in[from] = count;
-            spec[count++] = (ChannelSpec){
-                .from = from, .to = to, .depth = PIPE_DEPTH, .bytes = PIECE_BYTES};
+            spec[count++] =
+                (ChannelSpec){.from = from, .to = to, .depth = PIPE_DEPTH, .bytes = PIECE_BYTES};
         }
     Status st = channels_new(&g->channels, world, spec, count, transport);
     mem_free(&spec);
     return st;
 }
 
-/* Sums at a step's end are of what the replicas share out alike in all ranks of the group. */
-static Status check_owed(const Executor *e, int64_t owed)
+/* How many floats a rank owes, and which: the ranks of a group must owe each other the same. */
+static void count_owed(const Executor *e, int64_t *owed, uint64_t *which)
+{
+    float *at;
+    int64_t field[4] = {0}; /* so far, parameter, first, count */
+    *owed = 1;              /* METRIC_SIGNAL */
+    for (int i = 0; i < e->plan->graph->param_count; ++i) {
+        if (!owes(e, i, &at, &field[3])) continue;
+        *owed += field[3];
+        field[1] = i;
+        field[2] = at - (e->level[0] + e->plan->gradient_at[i]);
+        field[0] = (int64_t)hash_bytes(field, sizeof field);
+    }
+    *which = (uint64_t)field[0];
+}
+
+static Status check_owed(const Executor *e, uint64_t which)
 {
     const World *world = &e->grid->tp_world;
-    int64_t *all = mem_new((size_t)world->size * sizeof *all);
-    world_gather(world, &owed, sizeof owed, all);
+    uint64_t *all = mem_new((size_t)world->size * sizeof *all);
+    world_gather(world, &which, sizeof which, all);
     bool same = true;
-    for (int r = 0; r < world->size; ++r) same = same && all[r] == owed;
+    for (int r = 0; r < world->size; ++r) same = same && all[r] == which;
     mem_free(&all);
     if (same) return OK;
-    return fail(ERR_CONFIG, "grid.zero: the slices of grid.tp are not equal here, so that its ranks "
-                            "would share parameters out differently: choose a grid.tp that "
-                            "divides heads and widths, or grid.zero=0");
+    return fail(ERR_CONFIG,
+                "grid.zero: the slices of grid.tp=%d are not equal here, so that its "
+                "ranks would share parameters out differently: choose a grid.tp that "
+                "divides heads, widths and vocabulary, or grid.zero=0",
+                world->size);
 }
 
 Status group_new(Executor *e)
 {
     const World *world = &e->grid->tp_world;
-    float *at;
-    int64_t count, owed = 1;
+    int64_t owed;
+    uint64_t which;
     if (world->size == 1) return OK;
     if (!e->backend->table->host_memory)
         return fail(ERR_CONFIG, "grid.tp: tensor parallelism is for CPUs in this version");
-    for (int i = 0; i < e->plan->graph->param_count; ++i)
-        if (owes(e, i, &at, &count)) owed += count;
-    TRY(status_agree(e->grid->world, check_owed(e, owed)));
+    count_owed(e, &owed, &which);
+    TRY(status_agree(e->grid->world, check_owed(e, which)));
     TensorGroup *g = e->group = mem_new(sizeof *g);
     *g = (TensorGroup){.executor = e, .owed = owed};
-    g->face = (Exchange){.rank = world->rank,
-                         .size = world->size,
-                         .user = g,
-                         .gather = gather,
-                         .reduce = reduce};
+    g->face = (Exchange){
+        .rank = world->rank, .size = world->size, .user = g, .gather = gather, .reduce = reduce};
     g->sum = mem_new(2 * PIECE_BYTES);
     g->own = mem_new(PIECE_BYTES);
     g->parts = mem_new((size_t)owed * sizeof(float));

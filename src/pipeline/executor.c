@@ -104,8 +104,8 @@ static Status set_up(Executor *e)
     int64_t columns = shape_count(g->node[g->loss].op->spec.y.shape);
     e->columns_per_sample = columns / g->input.shape.dim[0];
     e->columns_host = mem_new((size_t)columns * sizeof(float));
-    TRY(status_agree(e->grid->world, group_new(e)));
     alloc_arenas(e);
+    TRY(status_agree(e->grid->world, group_new(e)));
     bind_chunks(e);
     TRY(status_agree(e->grid->world, schedule_forward(&e->evaluation, shape)));
     e->evaluation_last = mem_new((size_t)shape.micros * sizeof *e->evaluation_last);

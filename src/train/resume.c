@@ -14,6 +14,8 @@ typedef struct Tensors {
     float *host; /* copy of a tensor; NULL where the backend's memory is the host's */
     float *
         whole; /* a tensor of state whose parts several ranks have; NULL where nothing is shared out */
+    /* In plain order, NULL where tensor parallelism divides nothing: this rank's slice of a tensor, those of the group. */
+    float *slice, *slices;
     int *param, *slot; /* slot -1: the value itself */
     int count;
 } Tensors;
@@ -61,25 +63,55 @@ static float *tensor_memory(const Tensors *list, int i, int param)
     return t->optim->state[slot] + piece_of(t, param)->state;
 }
 
-/* The replicas that have a tensor's parts send them to the one that writes it. Shares lie in the order of ranks. */
-static void tensor_collect(void *user, int i, int writer)
+/* The replicas that have a tensor's parts send them to number `writer`. Shares lie in the order of ranks. */
+static void collect_parts(Tensors *list, int i, int param, int writer)
 {
-    Tensors *list = user;
     Trainer *t = list->trainer;
-    int from_stage = writer - list->tensor[i].rank_first, tp = t->shape.tp;
-    int here = t->world->rank - list->tensor[i].rank_first, dp = t->shape.dp;
-    if (!in_parts(list, i) || here < 0 || here >= dp * tp || from_stage % tp != t->grid.tp_rank)
-        return;
-    int param = held_param(list, i);
+    int dp = t->shape.dp;
     size_t *bytes = mem_new((size_t)dp * sizeof *bytes);
     for (int r = 0; r < dp; ++r) {
         int64_t first, count;
         plan_share(t->plan, param, r, &first, &count);
         bytes[r] = (size_t)count * sizeof(float);
     }
-    world_collect(&t->grid.dp_world, tensor_memory(list, i, param), bytes, from_stage / tp,
-                  list->whole);
+    world_collect(&t->grid.dp_world, tensor_memory(list, i, param), bytes, writer, list->whole);
     mem_free(&bytes);
+}
+
+static bool is_sliced(const Tensors *list, int param)
+{
+    return list->slice && list->trainer->graph->param[param].cut.parts > 0;
+}
+
+static void get_plain(Tensors *list, int i, int param, float *plain);
+
+/* The ranks of a tensor group send their slices to number `writer`. */
+static void collect_slices(Tensors *list, int i, int param, int writer)
+{
+    Trainer *t = list->trainer;
+    int tp = t->shape.tp;
+    size_t *bytes = mem_new((size_t)tp * sizeof *bytes);
+    for (int r = 0; r < tp; ++r)
+        bytes[r] = (size_t)param_slice_count(t->graph, param, r) * sizeof(float);
+    get_plain(list, i, param, list->slice);
+    world_collect(&t->grid.tp_world, list->slice, bytes, writer, list->slices);
+    mem_free(&bytes);
+}
+
+/* To the one that writes it: in its own column of replicas in each place of the tensor group, then within its group. */
+static void tensor_collect(void *user, int i, int writer)
+{
+    Tensors *list = user;
+    const Trainer *t = list->trainer;
+    int from_stage = writer - list->tensor[i].rank_first, tp = t->shape.tp;
+    int here = t->world->rank - list->tensor[i].rank_first;
+    if (here < 0 || here >= t->shape.dp * tp) return;
+    int param = held_param(list, i);
+    bool sliced = is_sliced(list, param);
+    if (!sliced && from_stage % tp != t->grid.tp_rank) return;
+    if (in_parts(list, i)) collect_parts(list, i, param, from_stage / tp);
+    if (sliced && t->grid.dp_rank == from_stage / tp)
+        collect_slices(list, i, param, from_stage % tp);
 }
 
 static void copy(const Tensors *list, void *to, const void *from, int param)
@@ -90,10 +122,9 @@ static void copy(const Tensors *list, void *to, const void *from, int param)
     t->backend->table->sync(s);
 }
 
-static void tensor_get(void *user, int i, float *plain)
+/* What this rank has of tensor i, its parts collected, in plain order. */
+static void get_plain(Tensors *list, int i, int param, float *plain)
 {
-    Tensors *list = user;
-    int param = held_param(list, i);
     const Param *p = &list->trainer->graph->param[param];
     float *memory = in_parts(list, i) ? list->whole : tensor_memory(list, i, param);
     if (list->host) {
@@ -103,14 +134,33 @@ static void tensor_get(void *user, int i, float *plain)
     op_unpack(list->trainer->graph->node[p->node].op, p->slot, memory, plain);
 }
 
+static void tensor_get(void *user, int i, float *plain)
+{
+    Tensors *list = user;
+    const Graph *g = list->trainer->graph;
+    int param = held_param(list, i);
+    if (!is_sliced(list, param)) {
+        get_plain(list, i, param, plain);
+        return;
+    }
+    const float *slice = list->slices;
+    for (int r = 0; r < g->ranks; slice += param_slice_count(g, param, r++))
+        param_slice_put(g, param, r, slice, plain);
+}
+
 static void tensor_set(void *user, int i, const float *plain)
 {
     Tensors *list = user;
+    const Graph *g = list->trainer->graph;
     int param = held_param(list, i);
-    const Param *p = &list->trainer->graph->param[param];
+    const Param *p = &g->param[param];
     float *memory = tensor_memory(list, i, param);
     float *packed = list->host ? list->host : in_parts(list, i) ? list->whole : memory;
-    op_pack(list->trainer->graph->node[p->node].op, p->slot, plain, packed);
+    if (is_sliced(list, param)) {
+        param_slice_get(g, param, g->rank, plain, list->slice);
+        plain = list->slice;
+    }
+    op_pack(g->node[p->node].op, p->slot, plain, packed);
     if (in_parts(list, i)) {
         const OptimPiece *piece = piece_of(list->trainer, param);
         memcpy(memory, packed + (piece->offset - list->trainer->plan->value_at[param]),
@@ -134,10 +184,11 @@ static void tensors_add(Tensors *list, int param, int slot)
     int ranks = t->shape.dp * t->shape.tp;
     char *path = slot >= 0 ? mem_format("/optim/%s/%s", t->optim->table->slot_name[slot], p->name)
                            : mem_format("/%s/%s", p->info.buffer ? "buffers" : "params", p->name);
-    list->tensor[list->count] = (CheckpointTensor){.path = path,
-                                                   .shape = p->shape,
-                                                   .rank_first = stage_of(t, p->node) * ranks,
-                                                   .rank_count = ranks};
+    list->tensor[list->count] =
+        (CheckpointTensor){.path = path,
+                           .shape = graph_whole(t->graph)->param[param].shape,
+                           .rank_first = stage_of(t, p->node) * ranks,
+                           .rank_count = ranks};
     list->param[list->count] = param;
     list->slot[list->count++] = slot;
 }
@@ -151,6 +202,16 @@ static size_t largest_bytes(const Trainer *t)
     return largest * sizeof(float);
 }
 
+static size_t largest_whole_bytes(const Trainer *t)
+{
+    const Graph *g = graph_whole(t->graph);
+    size_t largest = 1;
+    for (int i = 0; i < g->param_count; ++i)
+        if ((size_t)shape_count(g->param[i].shape) > largest)
+            largest = (size_t)shape_count(g->param[i].shape);
+    return largest * sizeof(float);
+}
+
 static void tensors_init(Tensors *list, Trainer *t, bool params_only)
 {
     int slots = params_only ? 0 : t->optim->table->slots, params = t->graph->param_count;
@@ -161,6 +222,10 @@ static void tensors_init(Tensors *list, Trainer *t, bool params_only)
                       .slot = mem_new(most * sizeof *list->slot)};
     if (!t->backend->table->host_memory) list->host = mem_pages_new(t->plan->param_bytes);
     if (t->plan->zero) list->whole = mem_pages_new(largest_bytes(t)); /* in host memory only */
+    if (t->shape.tp > 1) {
+        list->slice = mem_pages_new(largest_whole_bytes(t));
+        list->slices = mem_pages_new(largest_whole_bytes(t));
+    }
     for (int slot = -1; slot < slots; ++slot)
         for (int i = 0; i < params; ++i)
             if (t->graph->param[i].tied < 0 && (slot < 0 || !t->graph->param[i].info.buffer))
@@ -178,6 +243,8 @@ static void tensors_fini(Tensors *list)
     mem_free(&list->slot);
     if (list->host) mem_pages_free(list->host, list->trainer->plan->param_bytes);
     if (list->whole) mem_pages_free(list->whole, largest_bytes(list->trainer));
+    if (list->slice) mem_pages_free(list->slice, largest_whole_bytes(list->trainer));
+    if (list->slices) mem_pages_free(list->slices, largest_whole_bytes(list->trainer));
 }
 
 /* What saving and loading have in common. */
@@ -188,7 +255,7 @@ static CheckpointIo io_of(Tensors *list)
                           .user = list,
                           .get = tensor_get,
                           .set = tensor_set,
-                          .collect = list->whole ? tensor_collect : NULL,
+                          .collect = list->whole || list->slice ? tensor_collect : NULL,
                           .wants = tensor_wanted};
 }
 

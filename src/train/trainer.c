@@ -353,10 +353,11 @@ static Status check_rule(const Trainer *t)
 {
     int rule = t->config->optim.name;
     if (t->shape.tp == 1 || (rule != OPTIM_LARS && rule != OPTIM_LAMB)) return OK;
-    return config_fail_key(t->config, "optim.name",
-                           "lars and lamb need the norms of whole tensors, which grid.tp=%d divides: "
-                           "use adamw or sgd, or grid.tp=1",
-                           t->shape.tp);
+    return config_fail_key(
+        t->config, "optim.name",
+        "lars and lamb need the norms of whole tensors, which grid.tp=%d divides: "
+        "use adamw or sgd, or grid.tp=1",
+        t->shape.tp);
 }
 
 /* All that is decided before memory is taken, for `ranks` ranks, but for recomputation and the plan. */

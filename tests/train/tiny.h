@@ -112,20 +112,23 @@ static inline uint64_t tiny_hash_tensor(Trainer *t, int param, int slot)
     return hash ? hash : 1;
 }
 
-/* Hash over every parameter and running statistic, and over the optimizer's state, whichever ranks hold them; 0 where two
- * ranks that hold the same tensor differ. The same on every rank. Collective. */
+/* Hash over every parameter and running statistic, and over the optimizer's state (but where replicas share it out), whichever
+ * ranks hold them; 0 where two ranks that hold the same tensor, or the same slice of it, differ. The same on every rank.
+ * Collective. */
 static inline uint64_t tiny_hash(Trainer *t)
 {
-    int params = t->graph->param_count, slots = t->optim->table->slots, size = t->world->size;
-    size_t count = (size_t)(params * (slots + 1));
+    int params = t->graph->param_count, size = t->world->size;
+    int slots = t->plan->zero ? 0 : t->optim->table->slots, kinds = params * (slots + 1);
+    size_t count = (size_t)(kinds * t->shape.tp);
     uint64_t *mine = mem_new(count * sizeof *mine), hash = 14695981039346656037u;
     uint64_t *all = mem_new(count * (size_t)size * sizeof *all);
     for (int i = 0; i < params; ++i)
         for (int slot = -1; slot < slots && train_holds(t, i); ++slot) {
             const Param *p = &t->graph->param[i];
             int own = p->tied >= 0 ? p->tied : i;
+            int slice = p->cut.parts > 0 ? t->grid.tp_rank : 0;
             if (slot < 0 || !p->info.buffer)
-                mine[(slot + 1) * params + own] = tiny_hash_tensor(t, i, slot);
+                mine[slice * kinds + (slot + 1) * params + own] = tiny_hash_tensor(t, i, slot);
         }
     world_gather(t->world, mine, count * sizeof *mine, all);
     for (size_t i = 0; i < count && hash; ++i) {

@@ -43,11 +43,10 @@ static Status exchange_plan(Op *op, Desc wish[OP_INPUTS])
     w->rows = shape_count(y) / w->width;
     w->divided = (Slices){.runs = 1, .items = shape_count(x), .unit = 1, .type = w->type};
     if (cuts_sequence(s))
-        w->divided = (Slices){
-            .runs = x.dim[0], .items = s->slice.whole, .unit = x.dim[2], .type = w->type};
+        w->divided =
+            (Slices){.runs = x.dim[0], .items = s->slice.whole, .unit = x.dim[2], .type = w->type};
     else
-        op->workspace_bytes =
-            (size_t)(shape_count(x) / s->slice.ranks + 1) * dtype_bytes(w->type);
+        op->workspace_bytes = (size_t)(shape_count(x) / s->slice.ranks + 1) * dtype_bytes(w->type);
     op->y_alias = w->kind == EXCHANGE_ENTER;
     op->dx_alias[0] = w->kind == EXCHANGE_LEAVE;
     op->y_inplace = w->kind == EXCHANGE_LEAVE;

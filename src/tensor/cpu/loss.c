@@ -80,8 +80,8 @@ static void softmax_body(const void *task, int64_t begin, int64_t end)
     for (int64_t r = begin; r < end; ++r) {
         SoftmaxRow row = {0};
         if (r < t->real)
-            row = simd_table(t->l->type)
-                      ->softmax(logits_at(t, r), t->l->width, (int)label_at(t, r));
+            row =
+                simd_table(t->l->type)->softmax(logits_at(t, r), t->l->width, (int)label_at(t, r));
         softmax_row(t, r, &row);
     }
 }

@@ -58,8 +58,8 @@ static void know_body(const void *task, int64_t begin, int64_t end)
         if (r >= t->real) continue;
         int64_t place = place_at(t, r);
         const char *x = logits_at(t, r);
-        SoftmaxRow row = simd_table(t->l->type)
-                             ->softmax(x, t->l->width, is_here(t, place) ? (int)place : 0);
+        SoftmaxRow row =
+            simd_table(t->l->type)->softmax(x, t->l->width, is_here(t, place) ? (int)place : 0);
         float top;
         simd_table(t->l->type)->to_floats(&top, element_at(x, row.argmax, t->l->type), 1);
         *known = (Known){.lse = row.lse,

@@ -1,0 +1,165 @@
+/* Tensor parallelism's slices of a graph: who has which part of a layer, that the ranks' parts are the whole, and what is
+ * refused. */
+#include "harness.h"
+#include "model.h"
+
+static const char *const gpt = "model: {name: gpt2, layers: 2, width: 40, heads: 5, context: 12, "
+                               "dropout: 0.1}\n";
+
+typedef struct Split {
+    Config *config;
+    Graph *graph;
+} Split;
+
+/* Tokens (2,12) of 29, or vectors (2,20) with 7 classes. */
+static Status open_split(Split *s, const char *text, bool tokens, int rank, int ranks)
+{
+    *s = (Split){0};
+    Desc input = tokens ? desc_plain(shape_of(2, 2, 12, 1, 1), DTYPE_I32)
+                        : desc_plain(shape_of(2, 2, 20, 1, 1), DTYPE_F32);
+    CHECK_OK(config_parse(&s->config, "split.yaml", text, 0, NULL));
+    CHECK_OK(graph_build(&s->graph, s->config, input, tokens ? 29 : 7));
+    return graph_split(&s->graph, s->config, rank, ranks);
+}
+
+static void close_split(Split *s)
+{
+    graph_free(&s->graph);
+    config_free(&s->config);
+}
+
+static const Node *node_of(const Graph *g, const char *name)
+{
+    for (int i = 0; i < g->node_count; ++i)
+        if (strcmp(g->node[i].name, name) == 0) return &g->node[i];
+    return NULL;
+}
+
+static bool has_shape(const Graph *g, const char *name, int64_t a, int64_t b, int64_t c)
+{
+    const Node *node = node_of(g, name);
+    return node && shape_equal(node->spec.y.shape, shape_of(c ? 3 : 2, a, b, c ? c : 1, 1));
+}
+
+/* 5 heads of 8 over 3 ranks: 2, 2, 1; 12 tokens: 4 each; 160 gelus: 54, 53, 53; 29 tokens: 10, 10, 9. */
+static void test_gpt(void)
+{
+    static const int heads[] = {2, 2, 1}, wide[] = {54, 53, 53}, vocab[] = {10, 10, 9};
+    for (int r = 0; r < 3; ++r) {
+        Split s;
+        CHECK_OK(open_split(&s, gpt, true, r, 3));
+        const Graph *g = s.graph;
+        CU_ASSERT(has_shape(g, "wte", 2, 12, 40));
+        CU_ASSERT(has_shape(g, "wte.scatter", 2, 4, 40));
+        CU_ASSERT(has_shape(g, "h.0.ln_1", 2, 4, 40));
+        CU_ASSERT(has_shape(g, "h.0.ln_1.gather", 2, 12, 40));
+        CU_ASSERT(has_shape(g, "h.0.attn.c_attn", 2, 12, 3 * 8 * heads[r]));
+        CU_ASSERT(has_shape(g, "h.0.attn", 2, 12, 8 * heads[r]));
+        CU_ASSERT_EQUAL(node_of(g, "h.0.attn")->spec.heads, heads[r]);
+        CU_ASSERT(has_shape(g, "h.0.attn.c_proj", 2, 12, 40));
+        CU_ASSERT(has_shape(g, "h.0.attn.add", 2, 4, 40));
+        CU_ASSERT(has_shape(g, "h.1.mlp.act", 2, 12, wide[r]));
+        CU_ASSERT(has_shape(g, "lm_head", 2, 12, vocab[r]));
+        CU_ASSERT_EQUAL(node_of(g, "loss")->spec.slice.count, vocab[r]);
+        CU_ASSERT_EQUAL(node_of(g, "drop")->spec.slice.first, 4 * r);
+        CU_ASSERT_EQUAL(node_of(g, "wpe")->spec.slice.whole, 12);
+        CU_ASSERT_EQUAL(graph_param_count(g), graph_param_count(g->whole));
+        close_split(&s);
+    }
+}
+
+/* Slices of all ranks, put together, are the tensor; and every number lies in one of them. */
+static void check_param(Graph *const *graph, int ranks, int param)
+{
+    Shape shape = graph[0]->whole->param[param].shape;
+    int64_t n = shape_count(shape), sum = 0;
+    float *whole = mem_new((size_t)n * sizeof *whole), *back = mem_new((size_t)n * sizeof *back);
+    float *mine = mem_new((size_t)n * sizeof *mine);
+    for (int64_t i = 0; i < n; ++i) whole[i] = (float)(i + 1);
+    for (int r = 0; r < ranks; ++r) {
+        const Param *p = &graph[r]->param[param];
+        int64_t count = param_slice_count(graph[r], param, r);
+        CU_ASSERT_EQUAL(count, shape_count(p->shape));
+        CU_ASSERT_STRING_EQUAL(p->name, graph[0]->whole->param[param].name);
+        CU_ASSERT(shape_equal(p->shape, graph[r]->node[p->node].spec.w[p->slot]));
+        if (p->cut.parts > 0 || r == 0) sum += count;
+        param_slice_get(graph[r], param, r, whole, mine);
+        param_slice_put(graph[0], param, r, mine, back); /* any rank knows where */
+    }
+    CU_ASSERT_EQUAL(sum, n);
+    CU_ASSERT_EQUAL(memcmp(whole, back, (size_t)n * sizeof *whole), 0);
+    mem_free(&whole);
+    mem_free(&back);
+    mem_free(&mine);
+}
+
+static void test_params(void)
+{
+    enum { RANKS = 4 };
+    Split s[RANKS];
+    Graph *graph[RANKS];
+    for (int r = 0; r < RANKS; ++r) {
+        CHECK_OK(open_split(&s[r], gpt, true, r, RANKS));
+        graph[r] = s[r].graph;
+    }
+    for (int i = 0; i < graph[0]->param_count; ++i) check_param(graph, RANKS, i);
+    for (int r = 0; r < RANKS; ++r) close_split(&s[r]);
+}
+
+/* Queries, keys and values of one head stay together: head 1 of 2 of width 3 has rows 3..5 of each part. */
+static void test_heads(void)
+{
+    Split s;
+    CHECK_OK(open_split(&s, "model: {name: gpt2, layers: 1, width: 6, heads: 2, context: 12}\n",
+                        true, 1, 2));
+    int param = node_of(s.graph, "h.0.attn.c_attn")->param[1]; /* the bias */
+    float whole[18], mine[9];
+    for (int i = 0; i < 18; ++i) whole[i] = (float)i;
+    param_slice_get(s.graph, param, 1, whole, mine);
+    for (int i = 0; i < 9; ++i) CU_ASSERT_EQUAL(mine[i], (float)(i / 3 * 6 + 3 + i % 3));
+    close_split(&s);
+}
+
+/* Vectors are not cut as sequences: what is not divided every rank has whole. A sum's bias is added behind it, once. */
+static void test_dense(void)
+{
+    Split s;
+    CHECK_OK(open_split(&s,
+                        "model: {layers: [dense: {width: 11}, relu, dense: {width: 9}, layer_norm, "
+                        "dense: {width: 7}]}\n",
+                        false, 1, 2));
+    const Graph *g = s.graph;
+    CU_ASSERT(has_shape(g, "dense1", 2, 5, 0));
+    CU_ASSERT(has_shape(g, "dense2", 2, 9, 0));
+    CU_ASSERT_EQUAL(node_of(g, "dense2")->spec.w_count, 1);
+    CU_ASSERT(has_shape(g, "dense2.sum", 2, 9, 0));
+    CU_ASSERT_EQUAL(node_of(g, "dense2.sum")->spec.exchange, EXCHANGE_LEAVE);
+    CU_ASSERT_EQUAL(node_of(g, "dense2.sum")->spec.w_count, 1);
+    CU_ASSERT(has_shape(g, "layer_norm1", 2, 9, 0));
+    CU_ASSERT_EQUAL(node_of(g, "layer_norm1.enter")->spec.exchange, EXCHANGE_ENTER);
+    CU_ASSERT(has_shape(g, "dense3", 2, 3, 0)); /* of 7: 4 and 3 */
+    for (int i = 0; i < g->param_count; ++i) CU_ASSERT(!g->param[i].partial);
+    close_split(&s);
+}
+
+static void refused(const char *text, bool tokens, int ranks, const char *says)
+{
+    Split s;
+    CU_ASSERT_EQUAL(open_split(&s, text, tokens, 0, ranks), ERR_CONFIG);
+    CU_ASSERT_PTR_NOT_NULL(strstr(fail_message(), says));
+    if (!strstr(fail_message(), says)) printf("  %s\n", fail_message());
+    close_split(&s);
+}
+
+static void test_refused(void)
+{
+    refused(gpt, true, 6, "layer h.0.attn.c_attn, which has 5 heads: set grid.tp to at most 5");
+    refused("model: {layers: [dense: {width: 7}]}\n", false, 2, "nothing to divide");
+    refused("model: {layers: [dense: {width: 3}, relu, dense: {width: 7}]}\n", false, 4,
+            "layer dense1, which has 3 outputs");
+    refused("model: {layers: [dense: {width: 8}, layer_norm, dense: {width: 7}]}\n", false, 2,
+            "nothing to divide");
+}
+
+TEST_MAIN("split", {"gpt", test_gpt}, {"parameters", test_params}, {"heads", test_heads},
+          {"dense", test_dense}, {"refused", test_refused})
