@@ -18,7 +18,7 @@ for verb in train eval plan; do
     check 78 'no model: set model.name' "$WEFT" $verb bare.yaml
     check 78 'no training data' "$WEFT" $verb nodata.yaml
     check 78 "command line: train.batch=1e3: '1e3' is not a whole number" "$WEFT" $verb good.yaml train.batch=1e3
-    check 78 'command line: grid.tp=2' "$WEFT" $verb good.yaml grid.tp=2
+    check 78 'command line: grid.tp=0: 0 is out of range' "$WEFT" $verb good.yaml grid.tp=0
     check 66 'missing.yaml: cannot open' "$WEFT" $verb missing.yaml
 done
 holds 'nothing was written' test ! -e runs
