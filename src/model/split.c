@@ -46,13 +46,11 @@ static Status refuse(const Splitter *s, const char *layer, const char *what, int
 /* Does the parameter share its value, either way? *with: the other one's node. */
 static bool shares_value(const Graph *g, int param, int *with)
 {
-    for (int i = 0; i < g->param_count; ++i) {
-        if (i != param && g->param[i].tied != param && g->param[param].tied != i) continue;
-        if (i == param) continue;
-        *with = g->param[i].node;
-        return true;
-    }
-    return false;
+    int other = g->param[param].tied;
+    for (int i = 0; i < g->param_count && other < 0; ++i)
+        if (g->param[i].tied == param) other = i;
+    if (other >= 0) *with = g->param[other].node;
+    return other >= 0;
 }
 
 static bool any_shared(const Graph *g, const Node *node)
