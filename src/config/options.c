@@ -159,7 +159,7 @@ const Option options[] = {
     {"grid.tp", &kind_int, AT(grid.tp), "1", NULL, RANGE(1, 1048576), .unit = "ranks",
      .help = "Tensor-parallel ranks, which divide dense layers, attention and vocabulary (on CPUs)."},
     {"grid.zero", &kind_enum, AT(grid.zero), "0", NULL, .words = "0|1|2", .later = "3",
-     .help = "What replicas divide instead of each holding all: 0 nothing, 1 the optimizer's state, 2 gradients, too (on CPUs)."},
+     .help = "What replicas divide instead of each having all: 0 nothing, 1 optimizer state, 2 gradients, too."},
     {"grid.schedule", &kind_schedule, AT(grid.schedule), "1f1b", NULL,
      .words = "1f1b|gpipe|interleaved|zero-bubble|file:PATH",
      .help = "Order of a stage's work on the micro-batches; the result is the same to the bit."},
