@@ -200,9 +200,11 @@ static void run_list(Executor *e, ChunkRun *chunk, Slot *slot, Pass pass, int mi
     float *arena = leaf_arena(e, micro);
     for (int i = 0; i < list->count; ++i) {
         const Action *a = &list->action[i];
-        if (a->kind == ACTION_OPEN)
+        if (a->kind == ACTION_OPEN) {
             bucket_open(e, chunk->plan, slot, a->index, arena);
-        else if (a->kind == ACTION_BUCKET)
+            continue;
+        }
+        if (a->kind == ACTION_BUCKET)
             bucket_done(e, chunk, a->index, micro);
         else if (!slot->empty)
             run_action(e, chunk, slot, a, arena);
