@@ -54,8 +54,10 @@ static void run_backward_weight(Executor *e, const ChunkRun *chunk, int run, con
 void push_wait(Executor *e, int64_t number)
 {
     Phase outer = phase_enter(PHASE_SUM);
-    while (!comm_push_wait(e->comm, number))
+    while (!comm_push_wait(e->comm, number)) {
         if (e->channels) channels_progress(e->channels);
+        group_progress(e);
+    }
     phase_enter(outer);
 }
 
