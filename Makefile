@@ -139,7 +139,7 @@ test: deps       ## build and run every test
 check: tests      ## the tests, nothing installed
 	@WEFT=$(BUILD)/weft tests/run.sh $(TEST_BIN) $(TEST_CLI)
 matrix: $(BUILD)/tests/train/test_grid_np4 $(BUILD)/tests/train/test_resume_grid_np4  ## all models x grids x schedules x transports, all pairs to resume on
-	@echo "some 700 runs on up to 4 ranks: not timed as a whole yet, seconds each"
+	@echo "some 1600 runs on up to 4 ranks: not timed as a whole yet, seconds each"
 	@WEFT_MATRIX=1 TEST_TIMEOUT=14400 tests/run.sh $^
 asan:            ## the tests under AddressSanitizer and UndefinedBehaviorSanitizer
 	@$(MAKE) --no-print-directory -j$(NPROC) BUILD=$(BUILD)/asan OPT="-O1 -g -fno-omit-frame-pointer" \

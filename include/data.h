@@ -94,7 +94,8 @@ typedef struct Batch {   /* one micro-batch, owned by the loader until its slot 
 
 typedef struct LoaderPlan {
     int64_t batch, micro_batch;   /* batch is a multiple of micro_batch */
-    int micro_first, micro_count; /* this replica's block of the M micro-batches */
+    int micro_first, micro_count; /* this replica's of the M micro-batches, */
+    int micro_gap;                /* and how many of others lie between two of them */
     int64_t epoch, step;          /* where to begin: step within the epoch */
     bool training;                /* shuffle and augment; else in order, one epoch, plain */
     bool no_x, no_y; /* this rank reads no x or tokens, no labels or targets: they are NULL */

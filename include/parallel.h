@@ -85,15 +85,28 @@ void channels_wait(Channels *channels, double waited_s);
  * that the bits depend on the number of ranks in the tree only through the tree itself. Sums may be in flight many at a
  * time, are begun in the same order on all ranks, and make progress in comm_progress and comm_wait. */
 typedef struct Comm Comm;
+/* A leaf of every rank for a tree of sums that grows from push to push, while a rank holds the partial sums of its share
+ * only: rank r takes arena[border[r] + shift .. border[r + 1] + shift) of all ranks. */
+typedef struct CommPush {
+    const int64_t *border; /* as in comm_reduce_begin; borrowed until the push is done, as level */
+    int64_t shift;
+    float *const *
+        level; /* this rank's partial sums, as tree_step has them; of its share from level[k] + at on */
+    int64_t at;
+    int first,
+        leaves; /* rank r's leaf is number first + r of so many; the pushes of a tree come in that order */
+} CommPush;
 typedef struct CommTable {
     const char *name; /* self, shm, mpi, nccl */
     Status (*open)(Comm *comm, Backend *backend, size_t arena_bytes);
     void (*close)(Comm *comm);
     void (*sum_begin)(Comm *comm, int64_t offset, int64_t count);
-    /* NULL in all three: the transport cannot share values out */
+    /* NULL in all five: the transport cannot share values out */
     Status (*values_open)(Comm *comm, size_t bytes); /* sets comm->values, comm->values_shared */
     void (*reduce_begin)(Comm *comm, const int64_t *border);
     void (*gather_begin)(Comm *comm, const int64_t *border);
+    void (*push_begin)(Comm *comm, const CommPush *push);
+    bool (*push_wait)(Comm *comm, int64_t number);
     bool (*progress)(Comm *comm); /* true: nothing is in flight */
     /* Until nothing is; where work is queued, the compute stream waits and not the host. NULL: comm_wait polls progress */
     void (*wait)(Comm *comm);
@@ -108,6 +121,7 @@ struct Comm {
     float *values; /* owned: value_elements floats; NULL before comm_values_new */
     int64_t value_elements;
     bool values_shared;   /* all ranks have the same memory there: what one writes all have */
+    int64_t pushes;       /* begun so far */
     double wait_s, sum_s; /* exposed waiting and local summing so far */
     void *impl;
 };
@@ -131,8 +145,13 @@ Status comm_values_new(Comm *comm, int64_t elements);
 /* Every rank's share of values, borders as in comm_reduce_begin, to all ranks. Until comm_wait nobody may read or change
  * anything between border[0] and border[size]. */
 void comm_gather_begin(Comm *comm, const int64_t *border); /* Collective. */
-void comm_progress(Comm *comm);                            /* Not collective; cheap. */
-void comm_wait(Comm *comm); /* Until all that was begun is done. Collective. */
+/* Returns the push's number, from 1 on. level may be read after the comm_wait that follows the last one. Collective. */
+int64_t comm_push_begin(Comm *comm, const CommPush *push);
+/* Are all pushes up to this number done by all ranks, so that their ranges may be written again? Waits a little, a
+ * millisecond at most, and may be called until it is so. Not collective, but all that is begun must be begun by all. */
+bool comm_push_wait(Comm *comm, int64_t number);
+void comm_progress(Comm *comm); /* Not collective; cheap. */
+void comm_wait(Comm *comm);     /* Until all that was begun is done. Collective. */
 
 /* Cuts [0, elements) into ranges of about bucket_bytes whose borders are tensor borders, last tensor first (the order
  * in which backward finishes them). first_tensor[b]: bucket b is whole once this tensor's gradient is. */
@@ -156,6 +175,8 @@ typedef struct TreeStep {
 } TreeStep;
 /* What micro-batch `micro` (0-based, local) of `micros` does. After the last one the whole sum is in arena 0. */
 TreeStep tree_step(int micro, int micros);
+/* Arenas that hold the tree of turns * each leaves between turns, where each turn brings `each` of them at once. */
+int tree_levels_between(int turns, int each);
 /* True where the sum over dp equal blocks of `micros_global` micro-batches is the same tree for every such grid. */
 bool tree_is_canonical(int micros_global, int dp);
 

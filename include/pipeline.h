@@ -20,7 +20,9 @@ typedef enum ActionKind {
     ACTION_BACKWARD_WEIGHT, /* what has waited; or the gradients in RunPlace.dw to the arena */
     ACTION_COPY,            /* dst = src */
     ACTION_ADD,             /* dst += src: a gradient with several consumers, in node order */
-    ACTION_BUCKET, /* the joins of this micro-batch for bucket `index`; after the last one the sum begins */
+    ACTION_OPEN, /* from here on gradients of bucket `index` are written: waits until its place is free */
+    ACTION_BUCKET, /* the joins of this micro-batch for bucket `index`; after the last one the sum begins. Where gradients
+                      are shared out its push begins, with each micro-batch */
 } ActionKind;
 typedef struct Action {
     ActionKind kind;
@@ -67,11 +69,12 @@ typedef struct ChunkPlan {
     size_t kept_bytes, scratch_bytes;
     int slots;
     Buckets buckets; /* owned; in the order in which they fill */
+    int *opens;      /* owned, one a bucket: backward's first node that writes to it */
     bool metrics;    /* its first bucket carries the metrics */
-    /* Where replicas share parameters out, else NULL; both owned. share[b * (dp + 1) + r]: rank r's share of bucket b begins
-     * here; summed[b]: the bucket's gradients are summed for all, for some are tied to other stages'. */
-    int64_t *share;
-    bool *summed;
+    /* Where replicas share out; NULL: they do not. All owned. share[b * (dp + 1) + r]: rank r's share of bucket b begins here;
+     * and where they share gradients out, ring[b]: the bucket begins here in the arena that backward writes to;
+     * held[b * dp + r]: r's share of it in r's arenas of sums. */
+    int64_t *share, *ring, *held;
 } ChunkPlan;
 
 typedef struct PlanOptions {
@@ -104,14 +107,19 @@ typedef struct Plan {
         value_at; /* owned, one a parameter: offset of its value here, in floats; -1: on other stages */
     int64_t *
         gradient_at; /* owned: of its gradient. The same but for one that is tied to a parameter of this stage */
+    int64_t *
+        leaf_at; /* owned: where backward writes it. The same, but where gradients are shared out: in the ring of buckets */
     int64_t value_elements, gradient_elements; /* of the arenas */
+    int64_t leaf_elements;                     /* of the one that backward writes to */
     int64_t metrics_at;
     size_t *cache; /* owned, one a node: offset in the cache arena */
     int channel_depth;
-    int zero;                                       /* 0 for one replica */
-    size_t param_bytes, gradient_bytes, sum_levels; /* gradient_bytes: of one arena */
-    size_t param_part_bytes; /* of the parameter arena, what counts for one rank */
-    size_t state_bytes,      /* where it is shared out: of the rank that has most */
+    int zero;                           /* 0 for one replica */
+    size_t param_bytes, gradient_bytes; /* of one whole arena */
+    size_t sum_levels;                  /* arenas of partial sums */
+    size_t param_part_bytes;            /* of the parameter arena, what counts for one rank */
+    size_t gradient_part_bytes,         /* all arenas of gradients; these two, where shared out, */
+        state_bytes,                    /* of the rank that has most */
         activation_bytes, cache_bytes, workspace_bytes, message_bytes;
 } Plan;
 
@@ -127,7 +135,10 @@ enum {
     METRIC_PAD = 16
 };
 /* The gradient arena: the gradients of this stage's parameters at the offsets of their values, with running statistics'
- * batch values; METRIC_PAD floats of metrics; gradients of tied parameters. All are summed by the same tree. */
+ * batch values; METRIC_PAD floats of metrics; gradients of tied parameters. All are summed by the same tree.
+ *
+ * Where gradients are shared out (zero 2) nobody has it whole. Replica r's micro-batch number i is micro-batch i * dp + r of
+ * all; backward writes each bucket to its place in a ring, and a push brings it into its owners' partial sums. */
 
 /* What the stage options->stage of the grid does. Owner: the caller; graph and schedule are borrowed. */
 Status plan_new(Plan **plan, const Graph *graph, const PlanOptions *options);
@@ -136,6 +147,11 @@ size_t plan_bytes(const Plan *plan); /* all of it, on this rank */
 /* What of a parameter of this stage replica dp_rank updates: elements *first .. *first + *count, *first a multiple of
  * FLAT_CHUNK; all of it where nothing is shared out. A tied one's are those of what it is tied to. */
 void plan_share(const Plan *plan, int param, int dp_rank, int64_t *first, int64_t *count);
+/* Where replica dp_rank has the sum of what lies at place `at` of the gradient arena and is its share, in arena 0. */
+int64_t plan_sum_at(const Plan *plan, int64_t at, int dp_rank);
+int64_t plan_sum_elements(const Plan *plan, int dp_rank); /* of one arena of its sums */
+/* Do replicas share gradients out, so that their micro-batches take turns? */
+bool plan_takes_turns(const Plan *plan);
 void plan_print(const Plan *plan, FILE *out);
 
 /* The memory a plan runs in, and the loop over its tasks. */
@@ -144,7 +160,7 @@ typedef struct ExecutorOptions {
     uint64_t seed;
     int transport; /* of the messages between stages */
 } ExecutorOptions;
-/* comm: over grid->dp_world; its arena, of plan->gradient_elements, is gradient arena 0. Owner: the caller; all arguments
+/* comm: over grid->dp_world; its arena, of plan->leaf_elements, is what backward writes to. Owner: the caller; all arguments
  * are borrowed. Collective on the grid; all ranks agree. */
 Status executor_new(Executor **executor, const Plan *plan, const Grid *grid, Backend *backend,
                     Comm *comm, ExecutorOptions options);
@@ -166,7 +182,7 @@ BatchSource loader_source(Loader *loader); /* borrowed */
  * step's METRIC_COUNT sums over all ranks (host, borrowed until the next step). The source's errors come out here. Collective. */
 Status executor_step(Executor *executor, const BatchSource *source, uint64_t step, float scale,
                      double *wait_s, const float **metrics);
-/* Gradient arena 0, summed after executor_step, tied ones added; borrowed. */
+/* Gradient arena 0, summed after executor_step, tied ones added; borrowed. plan_sum_at says what lies where. */
 float *executor_grads(Executor *executor);
 /* Adds value to METRIC_SIGNAL of the coming step, so that all ranks learn its sum at the same step's end. */
 void executor_signal(Executor *executor, float value);

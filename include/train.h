@@ -68,6 +68,8 @@ typedef struct MemoryUse {
     double own_bytes, peak_bytes;
 } MemoryUse;
 MemoryUse memory_use(void);
+/* Has the sum of gradients the same bits on every grid? Else for this number of replicas only. */
+bool train_bits_hold(const Trainer *trainer);
 /* Does this rank hold a value of the parameter, as its own? A parameter tied to another one here is that one. */
 bool train_holds(const Trainer *trainer, int param);
 /* Does this rank write parameters that all replicas are to have? Of replicas that share their memory the first one does. */

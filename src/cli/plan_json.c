@@ -41,8 +41,7 @@ static void put_grid(const PlanView *v, FILE *out)
     put(out, "bubble", v->real.bubble);
     put(out, "bubble_equal", v->equal.bubble);
     put(out, "imbalance", v->stage_view[v->costliest].cost_s * v->stages / v->cost_s - 1);
-    fprintf(out, ", \"same_bits_on_every_grid\": %s",
-            tree_is_canonical(t->micros, g->dp) ? "true" : "false");
+    fprintf(out, ", \"same_bits_on_every_grid\": %s", train_bits_hold(t) ? "true" : "false");
 }
 
 static void put_chunk(const PlanView *v, int chunk, FILE *out)

@@ -171,7 +171,8 @@ static void print_messages(const PlanView *v, FILE *out)
     print_ties(v, out);
 }
 
-/* The sums' wire is the same as a ring's: all slices but the own one, out and back. */
+/* The sums' wire is the same as a ring's: all slices but the own one, out and back. Gradients that are divided go out once a
+ * turn. */
 static void print_sums(const PlanView *v, FILE *out)
 {
     const Trainer *t = v->trainer;
@@ -185,7 +186,9 @@ static void print_sums(const PlanView *v, FILE *out)
     fprintf(out, "\ngradients summed over %d replicas: %s in each rank", dp,
             text_bytes(one, bytes));
     if (v->stages > 1) fprintf(out, " of stage %d, which has most", most);
-    fprintf(out, "; a rank sends and takes %s\n", text_bytes(2 * one * (dp - 1) / dp, wire));
+    int out_and_back = 1 + (plan_takes_turns(t->plan) ? t->micros_local : 1);
+    fprintf(out, "; a rank sends and takes %s\n",
+            text_bytes(out_and_back * one * (dp - 1) / dp, wire));
 }
 
 /* ---- schedule ---- */
@@ -219,7 +222,7 @@ static void print_step(const PlanView *v, FILE *out)
             (long long)t->batch, t->micros, (long long)t->micro_batch, t->micros_local,
             (long long)t->steps, (long long)t->steps_per_epoch, ranks, ranks == 1 ? "" : "s", g->dp,
             g->pp, g->tp, t->plan->zero, threads, threads == 1 ? "" : "s", t->backend->table->name);
-    if (!tree_is_canonical(t->micros, g->dp))
+    if (!train_bits_hold(t))
         fprintf(out,
                 "%d micro-batches a replica are no power of two: the bits hold for dp=%d only\n",
                 t->micros_local, g->dp);

@@ -27,7 +27,7 @@ struct Loader {
 
     /* The thread's own: */
     int64_t epoch, step;
-    int micro; /* of this replica's block */
+    int micro; /* of this replica's */
     uint8_t *raw;
     int64_t raw_samples;
 
@@ -158,7 +158,7 @@ static Status slot_fill(Loader *l, Batch *b)
     const LoaderPlan *p = &l->plan;
     b->epoch = l->epoch;
     b->step = l->step;
-    b->micro = p->micro_first + l->micro;
+    b->micro = p->micro_first + l->micro * (p->micro_gap + 1);
     int64_t first = l->step * p->batch + b->micro * p->micro_batch, left = l->set.samples - first;
     b->rows = (int)(left < 0 ? 0 : left < p->micro_batch ? left : p->micro_batch);
     pad(l, b);
@@ -209,8 +209,9 @@ static Status plan_check(const Loader *l)
     const LoaderPlan *p = &l->plan;
     const Config *c = l->config;
     if (p->micro_batch < 1 || p->batch % p->micro_batch != 0 || p->micro_count < 1 ||
-        p->slots < 2 || p->micro_first < 0 ||
-        p->micro_first + p->micro_count > p->batch / p->micro_batch || p->step < 0 || p->epoch < 0)
+        p->slots < 2 || p->micro_first < 0 || p->micro_gap < 0 ||
+        p->micro_first + (p->micro_count - 1) * (p->micro_gap + 1) >= p->batch / p->micro_batch ||
+        p->step < 0 || p->epoch < 0)
         return fail(ERR_BUG, "loader: impossible plan (batch %lld, micro-batch %lld, %d from %d)",
                     (long long)p->batch, (long long)p->micro_batch, p->micro_count, p->micro_first);
     if (p->training && c->data.augment && l->set.kind != DATA_IMAGE)

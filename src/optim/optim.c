@@ -33,6 +33,7 @@ static bool joins(const Optim *optim, const OptimPiece *a, const OptimPiece *b)
 {
     return b->offset == align(a->offset + a->elements) &&
            b->state - a->state == b->offset - a->offset &&
+           b->gradient - a->gradient == b->offset - a->offset &&
            (a->decay == b->decay || optim->config->optim.weight_decay == 0);
 }
 
@@ -64,6 +65,7 @@ static void make_pieces(Optim *optim, int64_t arena_elements)
         optim->piece[i] = (OptimPiece){
             .offset = range->offset + first,
             .elements = share->gather ? share->count[i] : range->elements,
+            .gradient = share->gather ? share->gradient[i] : range->offset,
             .state = share->gather ? optim->state_elements : range->offset,
             .decay = range->decay,
         };
@@ -137,7 +139,7 @@ static Status make(Optim **optim, const Config *config, Backend *backend, const 
     for (int i = 0; i < count; ++i) o->range[i].decay = range[i].decay || config->optim.decay_all;
     if (share) o->share = *share;
     make_pieces(o, arena_elements);
-    o->share.first = o->share.count = NULL; /* the pieces say it */
+    o->share.first = o->share.count = o->share.gradient = NULL; /* the pieces say it */
     make_runs(o);
     make_memory(o);
     return OK;
@@ -206,7 +208,7 @@ void optim_grad_squares(Optim *optim, const float *grads, double *out)
 {
     for (int i = 0; i < optim->range_count; ++i)
         if (optim->piece[i].elements > 0)
-            optim_squares(optim, 0, &optim->piece[i], grads + optim->piece[i].offset);
+            optim_squares(optim, 0, &optim->piece[i], grads + optim->piece[i].gradient);
     bring_squares(optim, 1, 0, optim->range_count);
     for (int i = 0; i < optim->range_count; ++i) out[i] = sum_squares(optim, 0, i);
 }
@@ -224,7 +226,7 @@ typedef struct Step {
 static OptimArgs args_of(const Step *step, const OptimPiece *piece)
 {
     return (OptimArgs){.w = step->params + piece->offset,
-                       .g = step->grads + piece->offset,
+                       .g = step->grads + piece->gradient,
                        .lr = step->lr,
                        .grad_scale = step->grad_scale};
 }

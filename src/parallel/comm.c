@@ -2,6 +2,7 @@
  * self, has nothing to do. */
 #include "comm_values.h"
 #include "shared.h"
+#include "tree_sum.h"
 
 #include <sched.h>
 #include <time.h>
@@ -32,6 +33,25 @@ static void self_cut_begin(Comm *comm, const int64_t *border)
     (void)comm, (void)border;
 }
 
+static void self_push_begin(Comm *comm, const CommPush *push)
+{
+    const float *in = comm->arena;
+    TreePush leaf = {.level = push->level,
+                     .level_at = push->at,
+                     .in = &in,
+                     .in_at = push->border[0] + push->shift,
+                     .ins = 1,
+                     .first = push->first,
+                     .leaves = push->leaves};
+    tree_push(&leaf, push->border[1] - push->border[0], comm->backend->options.threads);
+}
+
+static bool self_push_wait(Comm *comm, int64_t number)
+{
+    (void)comm, (void)number;
+    return true;
+}
+
 static bool self_progress(Comm *comm)
 {
     (void)comm;
@@ -46,6 +66,8 @@ const CommTable comm_self = {
     .values_open = comm_values_own,
     .reduce_begin = self_cut_begin,
     .gather_begin = self_cut_begin,
+    .push_begin = self_push_begin,
+    .push_wait = self_push_wait,
     .progress = self_progress,
 };
 
@@ -148,25 +170,43 @@ void comm_sum_begin(Comm *comm, int64_t offset, int64_t count)
 }
 
 /* Borders that fall, or leave the arena, would be another rank's memory. */
-static void check_borders(const Comm *comm, const char *what, const int64_t *border, int64_t end)
+static void check_borders(const Comm *comm, const char *what, const int64_t *border, int64_t shift,
+                          int64_t end)
 {
-    bool good = border[0] >= 0 && border[comm->size] <= end;
+    bool good = border[0] + shift >= 0 && border[comm->size] + shift <= end;
     for (int r = 0; r < comm->size; ++r) good = good && border[r] <= border[r + 1];
     if (!good)
         die("%s of [%lld, %lld) outside the arena of %lld, or with borders that fall", what,
-            (long long)border[0], (long long)border[comm->size], (long long)end);
+            (long long)(border[0] + shift), (long long)(border[comm->size] + shift),
+            (long long)end);
 }
 
 void comm_reduce_begin(Comm *comm, const int64_t *border)
 {
-    check_borders(comm, "sum", border, comm->arena_elements);
+    check_borders(comm, "sum", border, 0, comm->arena_elements);
     if (border[0] < border[comm->size]) comm->table->reduce_begin(comm, border);
 }
 
 void comm_gather_begin(Comm *comm, const int64_t *border)
 {
-    check_borders(comm, "gathering", border, comm->value_elements);
+    check_borders(comm, "gathering", border, 0, comm->value_elements);
     if (border[0] < border[comm->size]) comm->table->gather_begin(comm, border);
+}
+
+int64_t comm_push_begin(Comm *comm, const CommPush *push)
+{
+    check_borders(comm, "push", push->border, push->shift, comm->arena_elements);
+    ++comm->pushes;
+    comm->table->push_begin(comm, push);
+    return comm->pushes;
+}
+
+bool comm_push_wait(Comm *comm, int64_t number)
+{
+    double start = clock_s();
+    bool done = comm->table->push_wait(comm, number);
+    comm->wait_s += clock_s() - start;
+    return done;
 }
 
 void comm_progress(Comm *comm)

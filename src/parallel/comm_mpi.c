@@ -1,7 +1,8 @@
 /* Ordered sums by messages, for ranks on several nodes. A range is cut in one share per rank, and moves in pieces, which
  * have a slice of every share. Two phases a piece: every rank sends each peer that peer's slice and sums its own slice from
  * all of them, in tree order; then it sends the sum to all. The bytes on the wire are those of a ring, and the order is ours.
- * Where a rank alone gets the sums of its share the second phase is left out; gathering values is the second phase alone.
+ * Where a rank alone gets the sums of its share the second phase is left out; gathering values is the second phase alone. A
+ * push is the first phase with another sum; its pieces are summed in the order in which they were begun.
  *
  * A few pieces are in flight at a time, each in a slot with its own staging memory, so that memory is bounded whatever the
  * range and counts stay far below 2^31. Requests make progress in comm_progress and comm_wait. */
@@ -10,26 +11,33 @@
 #include "tree_sum.h"
 
 #include <omp.h>
+#include <sched.h>
+#include <time.h>
 
 enum { PIECE = 1 << 19, SLOTS = 4 };  /* elements of a piece, about; pieces in flight */
 enum { PARALLEL_ELEMENTS = 1 << 17 }; /* a slice shorter than this is summed by one thread */
-enum { TAG_PIECES = 1 << 13 };        /* tags stay below the 32767 that every MPI allows */
+static const double PUSH_YIELD_S = 5e-4, PUSH_WAIT_S = 1e-3; /* waiting for a push */
+static const long PUSH_SLEEP_NS = 50 * 1000;
+enum { TAG_PIECES = 1 << 13 }; /* tags stay below the 32767 that every MPI allows */
 
 typedef enum SlotState { SLOT_IDLE, SLOT_COLLECT, SLOT_SPREAD } SlotState;
 
 /* What was begun. */
 typedef struct Range {
-    float *base; /* borders count from here: the arena, or values */
+    float *base; /* borders count from here: a place of the arena, or values */
     Cut cut;
     bool collect, spread; /* phases that it has */
     int64_t done;         /* elements of every share that are in pieces */
+    CommPush push;        /* level NULL: it is none */
+    int64_t number;       /* the push's */
 } Range;
 
 /* One piece in flight. */
 typedef struct Slot {
     SlotState state;
-    Range range; /* done: where in the shares this piece begins */
-    int tag;
+    Range range;          /* done: where in the shares this piece begins */
+    uint32_t piece;       /* number of it */
+    bool last;            /* of its range */
     float *staging;       /* owned: my slice from each peer, a slice's room apart */
     const float **in;     /* owned array: my slice of each rank, in rank order */
     MPI_Request *request; /* owned: room for one send and one receive per peer */
@@ -44,6 +52,7 @@ typedef struct Messages {
     int range_first, range_count, range_room;
     uint32_t pieces; /* started so far */
     int busy;        /* slots not idle */
+    int64_t pushed;  /* pushes done */
 } Messages;
 
 /* A rank's slice of a piece, in the arena or the values. */
@@ -128,6 +137,20 @@ static void mpi_gather_begin(Comm *comm, const int64_t *border)
     begin(comm, (Range){.base = comm->values, .cut = {.border = border}, .spread = true});
 }
 
+static void mpi_push_begin(Comm *comm, const CommPush *push)
+{
+    begin(comm, (Range){.base = comm->arena + push->shift,
+                        .cut = {.border = push->border},
+                        .collect = true,
+                        .push = *push,
+                        .number = comm->pushes});
+}
+
+static int tag_of(const Slot *slot)
+{
+    return (int)(slot->piece % TAG_PIECES) * 2;
+}
+
 static void send(const Comm *comm, Slot *slot, Slice slice, int peer, int tag)
 {
     const Messages *m = comm->impl;
@@ -156,17 +179,29 @@ static void start_collect(const Comm *comm, Slot *slot)
         int from = (comm->rank + comm->size - i) % comm->size;
         Slice staging = {slot->staging + (i - 1) * m->slice, mine.count};
         slot->in[from] = staging.at;
-        receive(comm, slot, staging, from, slot->tag);
+        receive(comm, slot, staging, from, tag_of(slot));
     }
     for (int i = 1; i < comm->size; ++i) {
         int to = (comm->rank + i) % comm->size;
-        send(comm, slot, slice_of(comm, slot, to), to, slot->tag);
+        send(comm, slot, slice_of(comm, slot, to), to, tag_of(slot));
     }
 }
 
-static void sum_slice(Comm *comm, Slot *slot)
+static void push_slice(const Comm *comm, const Slot *slot)
 {
-    double start = clock_s();
+    const CommPush *push = &slot->range.push;
+    TreePush leaves = {.level = push->level,
+                       .level_at = push->at + slot->range.done,
+                       .in = slot->in,
+                       .ins = comm->size,
+                       .first = push->first,
+                       .leaves = push->leaves};
+    int64_t n = slice_of(comm, slot, comm->rank).count;
+    tree_push(&leaves, n, comm->backend->options.threads);
+}
+
+static void sum_slice(const Comm *comm, const Slot *slot)
+{
     Slice mine = slice_of(comm, slot, comm->rank);
     float *out = mine.at;
     int64_t n = mine.count;
@@ -176,6 +211,30 @@ static void sum_slice(Comm *comm, Slot *slot)
         int64_t at = slice_border(0, n, parts, i), end = slice_border(0, n, parts, i + 1);
         tree_sum(&out, 1, slot->in, comm->size, at, end - at);
     }
+}
+
+/* Is an older piece of a push still to come? The sums of a tree are made in one order. */
+static bool comes_early(const Messages *m, const Slot *slot)
+{
+    for (int i = 0; i < SLOTS && slot->range.push.level; ++i) {
+        const Slot *other = &m->slot[i];
+        if (other->state == SLOT_COLLECT && other->range.push.level &&
+            (int32_t)(other->piece - slot->piece) < 0)
+            return true;
+    }
+    return false;
+}
+
+/* What has been collected is summed. */
+static void finish_collect(Comm *comm, Slot *slot)
+{
+    Messages *m = comm->impl;
+    double start = clock_s();
+    if (slot->range.push.level)
+        push_slice(comm, slot);
+    else
+        sum_slice(comm, slot);
+    if (slot->range.push.level && slot->last) m->pushed = slot->range.number;
     comm->sum_s += clock_s() - start;
 }
 
@@ -186,11 +245,11 @@ static void start_spread(const Comm *comm, Slot *slot)
     slot->request_count = 0;
     for (int i = 1; i < comm->size; ++i) {
         int from = (comm->rank + comm->size - i) % comm->size;
-        receive(comm, slot, slice_of(comm, slot, from), from, slot->tag + 1);
+        receive(comm, slot, slice_of(comm, slot, from), from, tag_of(slot) + 1);
     }
     for (int i = 1; i < comm->size; ++i) {
         int to = (comm->rank + i) % comm->size;
-        send(comm, slot, mine, to, slot->tag + 1);
+        send(comm, slot, mine, to, tag_of(slot) + 1);
     }
 }
 
@@ -201,9 +260,9 @@ static void advance(Comm *comm, Slot *slot)
     while (slot->state != SLOT_IDLE) {
         int done = 0;
         MPI_CHECK(MPI_Testall(slot->request_count, slot->request, &done, MPI_STATUSES_IGNORE));
-        if (!done) return;
+        if (!done || comes_early(m, slot)) return;
         bool sum = slot->state == SLOT_COLLECT;
-        if (sum) sum_slice(comm, slot);
+        if (sum) finish_collect(comm, slot);
         if (sum && slot->range.spread) {
             start_spread(comm, slot);
         } else {
@@ -218,9 +277,10 @@ static void start_piece(Comm *comm, Slot *slot)
     Messages *m = comm->impl;
     Range *range = &m->range[m->range_first];
     slot->range = *range;
-    slot->tag = (int)(m->pieces++ % TAG_PIECES) * 2;
+    slot->piece = m->pieces++;
     range->done += m->slice;
-    if (range->done >= cut_longest(&range->cut, comm->size)) ++m->range_first;
+    slot->last = range->done >= cut_longest(&range->cut, comm->size);
+    if (slot->last) ++m->range_first;
     ++m->busy;
     if (slot->range.collect)
         start_collect(comm, slot);
@@ -239,6 +299,20 @@ static bool mpi_progress(Comm *comm)
     return m->busy == 0 && m->range_first == m->range_count;
 }
 
+static bool mpi_push_wait(Comm *comm, int64_t number)
+{
+    const Messages *m = comm->impl;
+    double start = clock_s(), waited = 0;
+    for (; mpi_progress(comm), m->pushed < number && waited < PUSH_WAIT_S;
+         waited = clock_s() - start) {
+        if (waited < PUSH_YIELD_S)
+            sched_yield();
+        else
+            nanosleep(&(struct timespec){.tv_nsec = PUSH_SLEEP_NS}, NULL);
+    }
+    return m->pushed >= number;
+}
+
 const CommTable comm_mpi = {
     .name = "mpi",
     .open = mpi_open,
@@ -247,5 +321,7 @@ const CommTable comm_mpi = {
     .values_open = comm_values_own,
     .reduce_begin = mpi_reduce_begin,
     .gather_begin = mpi_gather_begin,
+    .push_begin = mpi_push_begin,
+    .push_wait = mpi_push_wait,
     .progress = mpi_progress,
 };

@@ -6,10 +6,13 @@
  * (comm_progress) a rank does the tickets of its own share that are due; a rank that waits does everybody's, so a fast
  * rank spares a slow one the work. Who sums an element does not change its bits.
  *
+ * A push is read from all arenas, too, by each rank for its own share, one push after the other: the partial sums that it goes
+ * to are that rank's memory alone.
+ *
  * Values lie in one segment that all ranks map, so gathering them is only waiting until every rank has begun to.
  *
- * Shared state is five counters a rank, which only grow and wrap: sums posted; tickets of its share claimed and finished;
- * gatherings begun; ranks asleep on them. All are begun in the same order on all ranks, so counters say everything. */
+ * Shared state is seven counters a rank, which only grow and wrap: sums posted; tickets of its share claimed and finished;
+ * gatherings begun; pushes begun and taken; ranks asleep on them. All are begun in the same order on all ranks, so counters say everything. */
 #include "futex.h"
 #include "parallel.h"
 #include "shared.h"
@@ -20,11 +23,12 @@
 #include <stdalign.h>
 #include <stdatomic.h>
 
-enum { TICKET = 1 << 16 };           /* elements; 256 KiB of each arena */
-enum { PARALLEL_TICKETS = 4 };       /* fewer than this many are not worth waking threads for */
-static const double SPIN_S = 5e-6;   /* a waiting rank spins this long, */
-static const double YIELD_S = 50e-6; /* then yields, and then sleeps, */
-static const double SLEEP_S = 0.1;   /* looking this often whether its peers live */
+enum { TICKET = 1 << 16 };               /* elements; 256 KiB of each arena */
+enum { PARALLEL_TICKETS = 4 };           /* fewer than this many are not worth waking threads for */
+static const double SPIN_S = 5e-6;       /* a waiting rank spins this long, */
+static const double YIELD_S = 50e-6;     /* then yields, and then sleeps, */
+static const double SLEEP_S = 0.1;       /* looking this often whether its peers live; */
+static const double PUSH_SLEEP_S = 1e-3; /* for a push no longer at a time than this */
 
 /* One rank's counters, in shared memory behind its arena. */
 typedef struct Control {
@@ -32,7 +36,9 @@ typedef struct Control {
     alignas(64) _Atomic uint32_t claimed;  /* tickets of this rank's share that somebody took */
     alignas(64) _Atomic uint32_t finished; /* ... and has done */
     alignas(64) _Atomic uint32_t gathers;  /* gatherings this rank has begun */
-    alignas(64) _Atomic uint32_t sleepers; /* ranks in futex wait on posted, finished or gathers */
+    alignas(64) _Atomic uint32_t pushed;   /* pushes this rank has begun */
+    alignas(64) _Atomic uint32_t taken; /* ... and has brought its share of into its partial sums */
+    alignas(64) _Atomic uint32_t sleepers; /* ranks in futex wait on any of these but claimed */
 } Control;
 
 /* A sum in flight. All shares have as many tickets; some may be empty. */
@@ -52,6 +58,9 @@ typedef struct Shm {
     uint32_t tickets; /* of each share, of all sums begun here */
     uint32_t due;     /* of each share, of all sums that all ranks have begun */
     uint32_t gathers; /* begun here */
+    CommPush *push; /* owned: begun here and not taken, oldest first, from push_first to push_end */
+    int push_first, push_end, push_room;
+    double checked_s; /* when this rank last looked whether its peers live */
     Shared values;    /* segment[0] is everybody's; count 0: none */
 } Shm;
 
@@ -91,6 +100,7 @@ static void shm_close(Comm *comm)
     mem_free(&shm->arena);
     mem_free(&shm->control);
     mem_free(&shm->sum);
+    mem_free(&shm->push);
     mem_free(&comm->impl);
     comm->arena = comm->values = NULL;
 }
@@ -229,19 +239,89 @@ static int find_gathering(Shm *shm, int size)
     return -1;
 }
 
+/* ---- pushes ---- */
+
+static void shm_push_begin(Comm *comm, const CommPush *push)
+{
+    Shm *shm = comm->impl;
+    Control *mine = shm->control[comm->rank];
+    if (shm->push_first == shm->push_end) shm->push_first = shm->push_end = 0;
+    if (shm->push_end == shm->push_room) {
+        shm->push_room = shm->push_room ? 2 * shm->push_room : 16;
+        shm->push = mem_resize(shm->push, (size_t)shm->push_room * sizeof *shm->push);
+    }
+    shm->push[shm->push_end++] = *push;
+    atomic_store_explicit(&mine->pushed, (uint32_t)comm->pushes, memory_order_release);
+    futex_wake(&mine->pushed, &mine->sleepers);
+}
+
+/* The first rank that has not begun, or not taken, push `number`, or -1. Acquires what the others have written. */
+static int find_before(const Shm *shm, int size, bool taken, uint32_t number)
+{
+    for (int r = 0; r < size; ++r) {
+        const Control *c = shm->control[r];
+        uint32_t theirs =
+            atomic_load_explicit(taken ? &c->taken : &c->pushed, memory_order_acquire);
+        if (before(theirs, number)) return r;
+    }
+    return -1;
+}
+
+static void take_push(Comm *comm, const CommPush *push)
+{
+    Shm *shm = comm->impl;
+    double start = clock_s();
+    int64_t begin = push->border[comm->rank], end = push->border[comm->rank + 1];
+    TreePush leaves = {.level = push->level,
+                       .level_at = push->at,
+                       .in = (const float *const *)shm->arena,
+                       .in_at = begin + push->shift,
+                       .ins = comm->size,
+                       .first = push->first,
+                       .leaves = push->leaves};
+    tree_push(&leaves, end - begin, comm->backend->options.threads);
+    comm->sum_s += clock_s() - start;
+}
+
+/* Number of the oldest push that is not taken here; one more than was begun, where there is none. */
+static uint32_t oldest_push(const Comm *comm)
+{
+    const Shm *shm = comm->impl;
+    return (uint32_t)(comm->pushes + 1 - (shm->push_end - shm->push_first));
+}
+
+/* Takes what all ranks have begun. Returns the first rank that has not begun the oldest one left here, or -1. */
+static int take_pushes(Comm *comm)
+{
+    Shm *shm = comm->impl;
+    Control *mine = shm->control[comm->rank];
+    while (shm->push_first < shm->push_end) {
+        uint32_t number = oldest_push(comm);
+        int late = find_before(shm, comm->size, false, number);
+        if (late >= 0) return late;
+        take_push(comm, &shm->push[shm->push_first++]);
+        atomic_store_explicit(&mine->taken, number, memory_order_release);
+        futex_wake(&mine->taken, &mine->sleepers);
+    }
+    return -1;
+}
+
 static bool shm_progress(Comm *comm)
 {
     Shm *shm = comm->impl;
-    if (shm->sum_count == 0) return find_gathering(shm, comm->size) < 0;
+    bool pushed =
+        take_pushes(comm) < 0 && find_before(shm, comm->size, true, (uint32_t)comm->pushes) < 0;
+    if (shm->sum_count == 0) return pushed && find_gathering(shm, comm->size) < 0;
     find_due(shm, comm->size);
     work(comm, comm->rank, 1);
     if (find_unfinished(shm, comm->size) >= 0) return false;
     shm->sum_count = 0;
-    return find_gathering(shm, comm->size) < 0;
+    return pushed && find_gathering(shm, comm->size) < 0;
 }
 
-/* Until *word is no longer `seen`, or for a while. */
-static void sleep_on(const Comm *comm, Control *control, _Atomic uint32_t *word, uint32_t seen)
+/* Until *word is no longer `seen`, or for a while: about sleep_s. */
+static void sleep_on(const Comm *comm, Control *control, _Atomic uint32_t *word, uint32_t seen,
+                     double sleep_s)
 {
     double start = clock_s(), waited = 0;
     while (waited < YIELD_S) {
@@ -249,10 +329,26 @@ static void sleep_on(const Comm *comm, Control *control, _Atomic uint32_t *word,
         if (waited > SPIN_S) sched_yield();
         waited = clock_s() - start;
     }
-    if (!futex_sleep(word, &control->sleepers, seen, SLEEP_S)) {
-        const Shm *shm = comm->impl;
-        shared_check_peers(&shm->shared, "sum over ranks");
-    }
+    Shm *shm = comm->impl;
+    if (futex_sleep(word, &control->sleepers, seen, sleep_s)) return;
+    double now = clock_s();
+    if (now - shm->checked_s < SLEEP_S) return;
+    shm->checked_s = now;
+    shared_check_peers(&shm->shared, "sum over ranks");
+}
+
+static bool shm_push_wait(Comm *comm, int64_t number)
+{
+    Shm *shm = comm->impl;
+    int late = take_pushes(comm), slow = find_before(shm, comm->size, true, (uint32_t)number);
+    if (slow < 0) return true;
+    bool mine = slow == comm->rank;
+    Control *control = shm->control[mine ? late : slow];
+    _Atomic uint32_t *word = mine ? &control->pushed : &control->taken;
+    uint32_t seen = atomic_load(word);
+    if (before(seen, mine ? oldest_push(comm) : (uint32_t)number))
+        sleep_on(comm, control, word, seen, PUSH_SLEEP_S);
+    return false;
 }
 
 static void shm_wait(Comm *comm)
@@ -267,17 +363,22 @@ static void shm_wait(Comm *comm)
         } else if (late >= 0) {
             Control *control = shm->control[late];
             uint32_t posted = atomic_load(&control->posted);
-            if (before(posted, shm->begun)) sleep_on(comm, control, &control->posted, posted);
+            if (before(posted, shm->begun))
+                sleep_on(comm, control, &control->posted, posted, SLEEP_S);
         } else {
             Control *control = shm->control[unfinished];
             uint32_t finished = atomic_load(&control->finished);
-            if (finished != shm->tickets) sleep_on(comm, control, &control->finished, finished);
+            if (finished != shm->tickets)
+                sleep_on(comm, control, &control->finished, finished, SLEEP_S);
         }
     }
     for (int late; (late = find_gathering(shm, comm->size)) >= 0;) {
         Control *control = shm->control[late];
         uint32_t gathers = atomic_load(&control->gathers);
-        if (before(gathers, shm->gathers)) sleep_on(comm, control, &control->gathers, gathers);
+        if (before(gathers, shm->gathers))
+            sleep_on(comm, control, &control->gathers, gathers, SLEEP_S);
+    }
+    while (!shm_push_wait(comm, comm->pushes)) {
     }
 }
 
@@ -289,6 +390,8 @@ const CommTable comm_shm = {
     .values_open = shm_values_open,
     .reduce_begin = shm_reduce_begin,
     .gather_begin = shm_gather_begin,
+    .push_begin = shm_push_begin,
+    .push_wait = shm_push_wait,
     .progress = shm_progress,
     .wait = shm_wait,
 };

@@ -19,6 +19,16 @@ TreeStep tree_step(int micro, int micros)
     return step;
 }
 
+int tree_levels_between(int turns, int each)
+{
+    int levels = 1;
+    for (int i = 1; i < turns; ++i) {
+        int parts = __builtin_popcount((unsigned)i * (unsigned)each);
+        levels = parts > levels ? parts : levels;
+    }
+    return levels;
+}
+
 bool tree_is_canonical(int micros_global, int dp)
 {
     if (dp == 1) return true;

@@ -7,18 +7,14 @@
 
 #include <string.h>
 
-enum { BLOCK = 512, LEVELS = 21, SLICE_ALIGN = 16 }; /* floats; 2^20 ranks; floats in 64 bytes */
+enum { BLOCK = 512, LEVELS = 32, SLICE_ALIGN = 16 }; /* floats; 2^31 leaves; floats in 64 bytes */
+enum { PARALLEL_ELEMENTS = 1 << 17 };                /* fewer are summed by one thread */
 
 /* Inlined into a function for each width, so that it takes that one's instructions. */
 #define INLINE static inline __attribute__((always_inline))
 
-INLINE void add(float *restrict to, const float *restrict more, int n)
-{
-#pragma omp simd
-    for (int k = 0; k < n; ++k) to[k] += more[k];
-}
-
-INLINE void add_two(float *restrict to, const float *restrict a, const float *restrict b, int n)
+/* to may be a. */
+INLINE void add_two(float *to, const float *a, const float *b, int n)
 {
 #pragma omp simd
     for (int k = 0; k < n; ++k) to[k] = a[k] + b[k];
@@ -38,22 +34,26 @@ INLINE void sum_pair_once(float *out, const float *a, const float *b, int64_t n)
     for (int64_t k = 0; k < n; ++k) out[k] = a[k] + b[k];
 }
 
-/* The tree's result for one block ends in level[0]. */
-INLINE void sum_block(float (*level)[BLOCK], const float *const *in, int ins, int64_t at, int n)
+/* One block of a tree that grows by `ins` leaves, the first of which is number `first`. part[k] is the partial sum on the
+ * stack's place k, wherever it lies: in a leaf, in an arena, or in own[k], where sums are made. */
+INLINE void grow(const float **part, float (*own)[BLOCK], const float *const *in, int ins,
+                 int64_t at, int first, int leaves, int n)
 {
     for (int i = 0; i < ins; ++i) {
-        TreeStep step = tree_step(i, ins);
-        /* An even input waits for its odd neighbour: both are joined as they are read. */
-        if (i % 2 == 0 && i + 1 < ins) continue;
-        bool paired = i % 2 == 1;
-        int top = step.write - (paired ? 1 : 0);
-        if (paired)
-            add_two(level[top], in[i - 1] + at, in[i] + at, n);
-        else
-            memcpy(level[top], in[i] + at, (size_t)n * sizeof(float));
-        for (int j = paired ? 1 : 0; j < step.join_count; ++j)
-            add(level[step.to[j]], level[step.to[j] + 1], n);
+        TreeStep step = tree_step(first + i, leaves);
+        part[step.write] = in[i] + at;
+        for (int j = 0; j < step.join_count; ++j) {
+            int to = step.to[j];
+            add_two(own[to], part[to], part[to + 1], n);
+            part[to] = own[to];
+        }
     }
+}
+
+/* Partial sums on the stack before leaf number `leaf` comes; after the last one it is one. */
+static int depth_at(int leaf, int leaves)
+{
+    return leaf == leaves ? 1 : __builtin_popcount((unsigned)leaf);
 }
 
 INLINE void sum_range(float *const *out, int outs, const float *const *in, int ins, int64_t at,
@@ -67,11 +67,29 @@ INLINE void sum_range(float *const *out, int outs, const float *const *in, int i
         sum_pair_once(out[0] + at, in[0] + at, in[1] + at, n);
         return;
     }
-    float level[LEVELS][BLOCK];
+    float own[LEVELS][BLOCK];
+    const float *part[LEVELS];
     for (int64_t end = at + n; at < end; at += BLOCK) {
-        int part = end - at < BLOCK ? (int)(end - at) : BLOCK;
-        sum_block(level, in, ins, at, part);
-        for (int i = 0; i < outs; ++i) memcpy(out[i] + at, level[0], (size_t)part * sizeof(float));
+        int count = end - at < BLOCK ? (int)(end - at) : BLOCK;
+        grow(part, own, in, ins, at, 0, ins, count);
+        for (int i = 0; i < outs; ++i)
+            if (part[0] != out[i] + at) memcpy(out[i] + at, part[0], (size_t)count * sizeof(float));
+    }
+}
+
+INLINE void push_range(const TreePush *p, int64_t at, int64_t n)
+{
+    float own[LEVELS][BLOCK];
+    const float *part[LEVELS];
+    int before = depth_at(p->first, p->leaves), after = depth_at(p->first + p->ins, p->leaves);
+    for (int64_t end = at + n; at < end; at += BLOCK) {
+        int count = end - at < BLOCK ? (int)(end - at) : BLOCK;
+        for (int k = 0; k < before; ++k) part[k] = p->level[k] + p->level_at + at;
+        grow(part, own, p->in, p->ins, p->in_at + at, p->first, p->leaves, count);
+        for (int k = 0; k < after; ++k) {
+            float *to = p->level[k] + p->level_at + at;
+            if (part[k] != to) memcpy(to, part[k], (size_t)count * sizeof(float));
+        }
     }
 }
 
@@ -82,12 +100,19 @@ sum_range_avx2(float *const *out, int outs, const float *const *in, int ins, int
     sum_range(out, outs, in, ins, at, n);
 }
 
+__attribute__((target("avx2"))) static void push_range_avx2(const TreePush *p, int64_t at,
+                                                            int64_t n)
+{
+    push_range(p, at, n);
+}
+
 static bool have_avx2(void)
 {
     return __builtin_cpu_supports("avx2");
 }
 #else
-#define sum_range_avx2 sum_range
+#define sum_range_avx2  sum_range
+#define push_range_avx2 push_range
 static bool have_avx2(void)
 {
     return false;
@@ -100,6 +125,19 @@ void tree_sum(float *const *out, int outs, const float *const *in, int ins, int6
         sum_range_avx2(out, outs, in, ins, at, n);
     else
         sum_range(out, outs, in, ins, at, n);
+}
+
+void tree_push(const TreePush *push, int64_t n, int threads)
+{
+    int parts = n < PARALLEL_ELEMENTS ? 1 : threads;
+#pragma omp parallel for num_threads(parts) if (parts > 1)
+    for (int i = 0; i < parts; ++i) {
+        int64_t at = slice_border(0, n, parts, i), end = slice_border(0, n, parts, i + 1);
+        if (have_avx2())
+            push_range_avx2(push, at, end - at);
+        else
+            push_range(push, at, end - at);
+    }
 }
 
 int64_t slice_border(int64_t offset, int64_t count, int parts, int part)

@@ -303,6 +303,12 @@ static void begin_block(Planner *p, int i)
     plan_again(p, first + from, i + 1);
 }
 
+static void open_buckets(Planner *p, int node)
+{
+    for (int b = 0; b < p->chunk->buckets.count; ++b)
+        if (p->chunk->opens[b] == node) push(p, (Action){.kind = ACTION_OPEN, .index = b});
+}
+
 /* Backward in reverse order; a bucket is whole once the node of its first tensor has been passed. */
 static void list_gradients(Planner *p, void (*plan)(Planner *, int), bool buckets)
 {
@@ -310,6 +316,7 @@ static void list_gradients(Planner *p, void (*plan)(Planner *, int), bool bucket
     const Buckets *b = &p->chunk->buckets;
     int bucket = 0;
     for (int i = p->chunk->last - 1; i >= p->chunk->first; --i) {
+        if (buckets) open_buckets(p, i);
         if (plan == plan_backward) begin_block(p, i);
         plan(p, i);
         for (; buckets && bucket < b->count; ++bucket) {

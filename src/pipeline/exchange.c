@@ -152,23 +152,22 @@ static void reduce(const Exchange *x, Slices s, const void *whole, void *mine)
 /* ---- a step's end ---- */
 
 /* What of a parameter's gradient has been summed over the replicas here. */
-static bool owes(const Executor *e, int param, float **at, int64_t *count)
+static bool owes(const Executor *e, int param, float **at, int64_t *first, int64_t *count)
 {
-    int64_t first = 0;
-    if (!e->plan->graph->param[param].partial || e->plan->gradient_at[param] < 0) return false;
-    bool tied = e->plan->gradient_at[param] != e->plan->value_at[param];
-    *count = e->plan->graph->param[param].elements;
-    if (!tied) plan_share(e->plan, param, e->grid->dp_rank, &first, count);
-    *at = e->level[0] + e->plan->gradient_at[param] + first;
+    const Plan *plan = e->plan;
+    int rank = e->grid->dp_rank;
+    if (!plan->graph->param[param].partial || plan->gradient_at[param] < 0) return false;
+    plan_share(plan, param, rank, first, count);
+    *at = e->level[0] + plan_sum_at(plan, plan->gradient_at[param] + *first, rank);
     return *count > 0;
 }
 
 static void owed_move(Executor *e, bool back)
 {
     float *at, *packed = e->group->parts;
-    int64_t count;
+    int64_t first, count;
     for (int i = 0; i < e->plan->graph->param_count; ++i) {
-        if (!owes(e, i, &at, &count)) continue;
+        if (!owes(e, i, &at, &first, &count)) continue;
         memcpy(back ? at : packed, back ? packed : at, (size_t)count * sizeof(float));
         packed += count;
     }
@@ -225,10 +224,9 @@ static void count_owed(const Executor *e, int64_t *owed, uint64_t *which)
     int64_t field[4] = {0}; /* so far, parameter, first, count */
     *owed = 1;              /* METRIC_SIGNAL */
     for (int i = 0; i < e->plan->graph->param_count; ++i) {
-        if (!owes(e, i, &at, &field[3])) continue;
+        if (!owes(e, i, &at, &field[2], &field[3])) continue;
         *owed += field[3];
         field[1] = i;
-        field[2] = at - (e->level[0] + e->plan->gradient_at[i]);
         field[0] = (int64_t)hash_bytes(field, sizeof field);
     }
     *which = (uint64_t)field[0];

@@ -57,6 +57,7 @@ static void bind_chunks(Executor *e)
                             .gradients_in = -1,
                             .gradients_out = -1};
         chunk->slot = mem_new((size_t)chunk->plan->slots * sizeof *chunk->slot);
+        chunk->pushed = mem_new((size_t)(chunk->plan->buckets.count + 1) * sizeof *chunk->pushed);
         for (int s = 0; s < chunk->plan->slots; ++s, at += chunk->plan->kept_bytes)
             chunk->slot[s].memory = at;
     }
@@ -69,12 +70,25 @@ static void bind_chunks(Executor *e)
         }
 }
 
+/* Of one arena of partial sums. */
+static size_t level_bytes(const Executor *e)
+{
+    return (size_t)plan_sum_elements(e->plan, e->grid->dp_rank) * sizeof(float);
+}
+
+/* The first arena of this executor's own; those before it are the Comm's. */
+static size_t own_levels(const Executor *e)
+{
+    return plan_takes_turns(e->plan) ? 0 : 1;
+}
+
 static void alloc_arenas(Executor *e)
 {
     const Plan *plan = e->plan;
     e->params = plan->zero ? e->comm->values : arena_new(e, plan->param_bytes);
     e->level[0] = e->comm->arena;
-    for (size_t k = 1; k < plan->sum_levels; ++k) e->level[k] = arena_new(e, plan->gradient_bytes);
+    for (size_t k = own_levels(e); k < plan->sum_levels; ++k)
+        e->level[k] = arena_new(e, level_bytes(e));
     e->activations = arena_new(e, plan->activation_bytes);
     e->cache = arena_new(e, plan->cache_bytes);
     e->workspace = arena_new(e, plan->workspace_bytes);
@@ -83,7 +97,7 @@ static void alloc_arenas(Executor *e)
 static Status check(const Executor *e)
 {
     const ScheduleShape *shape = &e->plan->schedule->shape;
-    if (e->comm->arena_elements < e->plan->gradient_elements)
+    if (e->comm->arena_elements < e->plan->leaf_elements)
         return fail(ERR_BUG, "the communicator's arena is smaller than the gradients");
     if (e->plan->zero && e->comm->size != e->grid->shape.dp)
         return fail(ERR_BUG, "the communicator is not of the replicas that share parameters out");
@@ -139,9 +153,11 @@ void executor_free(Executor **executor)
     for (int c = 0; e->chunk && c < plan->chunk_count; ++c) {
         for (int s = 0; s < plan->chunk[c].slots; ++s) mem_free(&e->chunk[c].slot[s].run);
         mem_free(&e->chunk[c].slot);
+        mem_free(&e->chunk[c].pushed);
     }
     if (!plan->zero) arena_free(e, e->params, plan->param_bytes);
-    for (size_t k = 1; k < plan->sum_levels; ++k) arena_free(e, e->level[k], plan->gradient_bytes);
+    for (size_t k = own_levels(e); k < plan->sum_levels; ++k)
+        arena_free(e, e->level[k], level_bytes(e));
     arena_free(e, e->activations, plan->activation_bytes);
     arena_free(e, e->cache, plan->cache_bytes);
     arena_free(e, e->workspace, plan->workspace_bytes);

@@ -18,6 +18,8 @@ typedef struct Slot {
 typedef struct ChunkRun {
     const ChunkPlan *plan;
     Slot *slot; /* owned; plan->slots */
+    int64_t
+        *pushed; /* owned, one a bucket: number of its last push; where gradients are shared out */
     /* channels; -1 where the model begins or ends, or has one stage only */
     int values_in, values_out, gradients_in, gradients_out;
 } ChunkRun;
@@ -32,7 +34,7 @@ typedef struct Held {
 
 /* A parameter that is tied to one of another stage: their gradients come and go in pieces. */
 typedef struct TieLink {
-    int64_t offset, elements; /* of the gradient here */
+    int64_t offset, elements; /* of this rank's share of the gradient, in arena 0 */
     int out, in;              /* channels */
     int64_t piece;            /* elements of a message, at most */
 } TieLink;
@@ -53,8 +55,9 @@ struct Executor {
     Comm *comm;
     ExecutorOptions options;
     Stream *stream;
-    float *params;    /* owned arenas of the backend's memory */
-    float *level[33]; /* gradient arenas; level[0] is the Comm's */
+    float *params; /* owned arenas of the backend's memory */
+    float *level
+        [33]; /* arenas of gradients' partial sums; level[0] is the Comm's where nothing is shared out */
     char *activations, *cache, *workspace;
     char *scratch;   /* in activations */
     ChunkRun *chunk; /* owned; plan->chunk_count */
@@ -111,8 +114,10 @@ void group_sum(Executor *e);
 
 /* finish.c */
 void metrics_take(Executor *e, const ChunkRun *chunk, Slot *slot, int rows); /* after its forward */
-/* The micro-batch's metrics into the arena that its gradients go to. */
-void metrics_put(Executor *e, const Slot *slot, float *arena);
+void metrics_put(Executor *e, const Slot *slot,
+                 float *place); /* the micro-batch's, among its gradients */
+/* Waits for a push of gradients, while messages move on. */
+void push_wait(Executor *e, int64_t number);
 void step_finish(Executor *e);
 
 #endif

@@ -22,14 +22,27 @@ void metrics_take(Executor *e, const ChunkRun *chunk, Slot *slot, int rows)
     slot->metrics[METRIC_MICROS] = 1;
 }
 
-void metrics_put(Executor *e, const Slot *slot, float *arena)
+void metrics_put(Executor *e, const Slot *slot, float *place)
 {
     float metrics[METRIC_PAD];
     memcpy(metrics, slot->metrics, sizeof metrics);
     metrics[METRIC_SIGNAL] = e->signal;
     e->signal = 0;
-    e->backend->table->copy(e->stream, arena + e->plan->metrics_at, metrics, sizeof metrics);
+    e->backend->table->copy(e->stream, place, metrics, sizeof metrics);
     if (!e->backend->table->host_memory) e->backend->table->sync(e->stream);
+}
+
+/* Where replicas share out, the last one has the sums. */
+static void metrics_read(Executor *e)
+{
+    const Plan *plan = e->plan;
+    int last = plan->shape.dp - 1;
+    if (!plan->zero || e->grid->dp_rank == last) {
+        int64_t at = plan_sum_at(plan, plan->metrics_at, e->grid->dp_rank);
+        e->backend->table->copy(e->stream, e->metrics, e->level[0] + at, sizeof e->metrics);
+        e->backend->table->sync(e->stream);
+    }
+    if (plan->zero) world_bcast(&e->grid->dp_world, e->metrics, sizeof e->metrics, last);
 }
 
 /* Only the stage with the loss has figures, but every stage may have a signal. */
@@ -59,18 +72,18 @@ static void move_statistics(Executor *e)
         int64_t first, count;
         plan_share(e->plan, i, e->grid->dp_rank, &first, &count);
         at += first;
-        e->backend->table->flat->scale_add(e->stream, e->params + at, momentum / micros,
-                                           e->level[0] + at, 1 - momentum, count);
+        const float *sum = e->level[0] + plan_sum_at(e->plan, at, e->grid->dp_rank);
+        e->backend->table->flat->scale_add(e->stream, e->params + at, momentum / micros, sum,
+                                           1 - momentum, count);
     }
 }
 
 void step_finish(Executor *e)
 {
     Phase outer = phase_enter(PHASE_SUM);
+    push_wait(e, e->comm->pushes);
     comm_wait(e->comm);
-    e->backend->table->copy(e->stream, e->metrics, e->level[0] + e->plan->metrics_at,
-                            sizeof e->metrics);
-    e->backend->table->sync(e->stream);
+    metrics_read(e);
     metrics_join(e);
     group_sum(e);
     ties_sum(e);

@@ -87,8 +87,12 @@ static Status add_tie(Executor *e, Pipes *pipes, int param)
     if (e->plan->stage != a && e->plan->stage != b) return OK;
     bool first = e->plan->stage == a;
     e->tie = mem_resize(e->tie, (size_t)(e->tie_count + 1) * sizeof *e->tie);
-    e->tie[e->tie_count++] = (TieLink){.offset = e->plan->gradient_at[first ? tied->tied : param],
-                                       .elements = tied->elements,
+    int64_t begin, count;
+    int mine = first ? tied->tied : param;
+    plan_share(e->plan, mine, e->grid->dp_rank, &begin, &count);
+    int64_t at = plan_sum_at(e->plan, e->plan->gradient_at[mine] + begin, e->grid->dp_rank);
+    e->tie[e->tie_count++] = (TieLink){.offset = at,
+                                       .elements = count,
                                        .out = first ? up : down,
                                        .in = first ? down : up,
                                        .piece = (int64_t)(bytes / sizeof(float))};
@@ -202,15 +206,6 @@ static void tie_exchange(Executor *e, const TieLink *tie)
     }
 }
 
-/* What of a gradient that is tied to another of this stage has been summed here: all where other stages want it, too. */
-static void tie_share(const Executor *e, int param, int64_t *first, int64_t *count)
-{
-    *first = 0;
-    *count = e->plan->graph->param[param].elements;
-    if (!plan_tied_across(e->plan, param))
-        plan_share(e->plan, param, e->grid->dp_rank, first, count);
-}
-
 void ties_sum(Executor *e)
 {
     const Plan *plan = e->plan;
@@ -219,9 +214,10 @@ void ties_sum(Executor *e)
         const Param *p = &g->param[i];
         if (p->tied < 0 || plan->gradient_at[i] == plan->value_at[i]) continue;
         int64_t first, count;
-        tie_share(e, i, &first, &count);
-        float *own = e->level[0] + plan->gradient_at[p->tied] + first;
-        const float *other = e->level[0] + plan->gradient_at[i] + first;
+        int rank = e->grid->dp_rank;
+        plan_share(plan, i, rank, &first, &count);
+        float *own = e->level[0] + plan_sum_at(plan, plan->gradient_at[p->tied] + first, rank);
+        const float *other = e->level[0] + plan_sum_at(plan, plan->gradient_at[i] + first, rank);
         e->backend->table->flat->add(e->stream, own, own, other, count);
     }
     for (int i = 0; i < e->tie_count; ++i) tie_exchange(e, &e->tie[i]);

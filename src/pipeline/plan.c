@@ -79,11 +79,31 @@ static void insert_tied(const Plan *plan, ChunkPlan *c)
         if (p->node < c->first || p->node >= c->last || plan->gradient_at[i] == plan->value_at[i])
             continue;
         int at = 0;
-        while (at < c->buckets.count && c->buckets.first_tensor[at] >= 0 &&
-               g->param[c->buckets.first_tensor[at]].node > p->node)
+        while (at < c->buckets.count && (c->buckets.first_tensor[at] < 0 ||
+                                         g->param[c->buckets.first_tensor[at]].node > p->node))
             ++at;
         bucket_insert(&c->buckets, at, plan->gradient_at[i], align_floats(p->elements), i);
     }
+}
+
+/* Cuts the bucket that holds place `at`, where the parameter `tensor` begins, in two; nothing where it begins there. */
+static void bucket_cut(Buckets *b, int64_t at, int tensor)
+{
+    int i = 0;
+    while (i < b->count && (at <= b->offset[i] || at >= b->offset[i] + b->elements[i])) ++i;
+    if (i == b->count) return;
+    int64_t upper = b->offset[i] + b->elements[i] - at;
+    b->elements[i] -= upper;
+    bucket_insert(b, i, at, upper, tensor);
+}
+
+/* Where shares are cut, a parameter that is tied to one of another stage is a bucket of its own, so that both stages cut it
+ * alike. `next` is the parameter behind it in the chunk, or -1. */
+static void cut_apart(const Plan *plan, ChunkPlan *c, int param, int next)
+{
+    if (!plan->zero || !plan_tied_across(plan, param)) return;
+    bucket_cut(&c->buckets, plan->value_at[param], param);
+    if (next >= 0) bucket_cut(&c->buckets, plan->value_at[next], next);
 }
 
 static void plan_buckets(const Plan *plan, ChunkPlan *c, size_t bucket_bytes)
@@ -101,15 +121,35 @@ static void plan_buckets(const Plan *plan, ChunkPlan *c, size_t bucket_bytes)
         end = plan->value_at[i] + align_floats(p->elements);
     }
     if (begin < 0) begin = end = plan->metrics_at;
-    if (c->metrics) end = plan->metrics_at + METRIC_PAD;
+    if (c->metrics && !plan->zero) end = plan->metrics_at + METRIC_PAD;
     buckets_init(&c->buckets, offset, count, end - begin, bucket_bytes);
     for (int b = 0; b < c->buckets.count; ++b) {
         c->buckets.offset[b] += begin;
         c->buckets.first_tensor[b] = count ? param[c->buckets.first_tensor[b]] : -1;
     }
+    for (int i = 0; i < count; ++i) cut_apart(plan, c, param[i], i + 1 < count ? param[i + 1] : -1);
+    if (c->metrics && plan->zero) bucket_insert(&c->buckets, 0, plan->metrics_at, METRIC_PAD, -1);
     insert_tied(plan, c);
     mem_free(&offset);
     mem_free(&param);
+}
+
+/* Backward's order: bucket b of a chunk is written from this node on, down to the one of its first tensor. */
+static int opening_node(const Plan *plan, const ChunkPlan *c, int b)
+{
+    const Graph *g = plan->graph;
+    int64_t begin = c->buckets.offset[b], end = begin + c->buckets.elements[b];
+    int node = -1;
+    for (int i = 0; i < g->param_count; ++i)
+        if (plan->gradient_at[i] >= begin && plan->gradient_at[i] < end && g->param[i].node > node)
+            node = g->param[i].node;
+    return node < 0 ? c->last - 1 : node;
+}
+
+static void find_openings(const Plan *plan, ChunkPlan *c)
+{
+    c->opens = mem_new((size_t)(c->buckets.count + 1) * sizeof *c->opens);
+    for (int b = 0; b < c->buckets.count; ++b) c->opens[b] = opening_node(plan, c, b);
 }
 
 /* ---- memory ---- */
@@ -122,6 +162,21 @@ static size_t state_bytes(const Plan *plan, const PlanOptions *o)
     for (int r = 0; r < plan->shape.dp; ++r)
         if (share_elements(plan, r) > most) most = share_elements(plan, r);
     return arenas * most * sizeof(float);
+}
+
+static void sum_gradients(Plan *plan)
+{
+    int micros = plan->schedule->shape.micros, dp = plan->shape.dp;
+    int64_t most = 0;
+    for (int r = 0; plan_takes_turns(plan) && r < dp; ++r)
+        if (plan_sum_elements(plan, r) > most) most = plan_sum_elements(plan, r);
+    plan->gradient_bytes = (size_t)plan->gradient_elements * sizeof(float);
+    plan->sum_levels =
+        (size_t)(plan_takes_turns(plan) ? tree_levels_between(micros, dp) : tree_levels(micros));
+    plan->gradient_part_bytes =
+        plan_takes_turns(plan)
+            ? ((size_t)plan->leaf_elements + plan->sum_levels * (size_t)most) * sizeof(float)
+            : plan->sum_levels * plan->gradient_bytes;
 }
 
 static void sum_memory(Plan *plan, const PlanOptions *o)
@@ -145,8 +200,7 @@ static void sum_memory(Plan *plan, const PlanOptions *o)
     plan->activation_bytes += scratch;
     plan->message_bytes += group_bytes(plan);
     plan->param_bytes = (size_t)plan->value_elements * sizeof(float);
-    plan->gradient_bytes = (size_t)plan->gradient_elements * sizeof(float);
-    plan->sum_levels = (size_t)tree_levels(plan->schedule->shape.micros);
+    sum_gradients(plan);
     plan->state_bytes = state_bytes(plan, o);
     size_t sharers = plan->zero && o->param_sharers > 1 ? (size_t)o->param_sharers : 1;
     plan->param_part_bytes = (plan->param_bytes + sharers - 1) / sharers;
@@ -190,9 +244,11 @@ Status plan_new(Plan **out, const Graph *graph, const PlanOptions *o)
     Status st = OK;
     for (int k = 0; k < chunks && st == OK; ++k) {
         plan_buckets(plan, &plan->chunk[k], o->bucket_bytes);
+        find_openings(plan, &plan->chunk[k]);
         st = chunk_plan(&plan->chunk[k], graph, schedule, apart, o->recompute);
     }
     if (plan->zero) plan_shares(plan);
+    plan_leaves(plan);
     sum_memory(plan, o);
     if (st != OK) plan_free(&plan);
     *out = plan;
@@ -207,8 +263,10 @@ static void chunk_fini(ChunkPlan *c)
         mem_free(&messages[i]->crossing);
     for (int pass = 0; pass < PASSES; ++pass) mem_free(&c->pass[pass].action);
     mem_free(&c->run);
+    mem_free(&c->opens);
     mem_free(&c->share);
-    mem_free(&c->summed);
+    mem_free(&c->ring);
+    mem_free(&c->held);
     buckets_fini(&c->buckets);
 }
 
@@ -223,13 +281,14 @@ void plan_free(Plan **out)
     mem_free(&plan->last_task);
     mem_free(&plan->value_at);
     mem_free(&plan->gradient_at);
+    mem_free(&plan->leaf_at);
     mem_free(&plan->cache);
     mem_free(out);
 }
 
 size_t plan_bytes(const Plan *plan)
 {
-    return plan->param_part_bytes + plan->gradient_bytes * plan->sum_levels + plan->state_bytes +
+    return plan->param_part_bytes + plan->gradient_part_bytes + plan->state_bytes +
            plan->activation_bytes + plan->cache_bytes + plan->workspace_bytes + plan->message_bytes;
 }
 
@@ -243,7 +302,7 @@ void plan_print(const Plan *plan, FILE *out)
 {
     fprintf(out, "stage %d of %d: memory of one rank\n", plan->stage, plan->shape.pp);
     print_bytes(out, "parameters", (double)plan->param_part_bytes);
-    print_bytes(out, "gradients", (double)(plan->gradient_bytes * plan->sum_levels));
+    print_bytes(out, "gradients", (double)plan->gradient_part_bytes);
     print_bytes(out, "optimizer state", (double)plan->state_bytes);
     print_bytes(out, "activations", (double)plan->activation_bytes);
     print_bytes(out, "weights, other layouts", (double)plan->cache_bytes);

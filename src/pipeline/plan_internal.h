@@ -53,8 +53,13 @@ void find_blocks(const Graph *graph, int first, int last, int *block);
 void crossing_values(Message *message, const Graph *graph, int border);
 void crossing_gradients(Message *message, const Graph *graph, int border);
 
+/* ring.c: where backward writes gradients, and where their sums lie; once buckets, and shares, are known. */
+void plan_leaves(Plan *plan);
+
 /* shares.c: cuts the buckets of all chunks among the replicas, once the buckets are planned; a rank's part of the state. */
 void plan_shares(Plan *plan);
+/* The chunk of this stage, and its bucket, that hold place `at` of the gradients; NULL: none. */
+const ChunkPlan *plan_bucket_at(const Plan *plan, int64_t at, int *bucket);
 size_t share_elements(const Plan *plan, int dp_rank);
 bool plan_tied_across(const Plan *plan, int param); /* to a parameter of another stage */
 /* Shares a value with a parameter of this stage whose it is. */

@@ -1,6 +1,7 @@
 /* ZeRO: how a stage's buckets are cut among its replicas (Rajbhandari et al. 2020, section 5.1). A share begins where a
  * tensor does, or a multiple of FLAT_CHUNK behind, so that the partial norms of a chunk are one rank's. A gradient that is
- * tied to another of this stage is cut as that one, so that a rank has both parts of its sum. */
+ * tied to another is cut as that one, so that a rank has both parts of its sum, on this stage or on its own. The metrics are
+ * the last replica's, who tells the others. */
 #include "plan_internal.h"
 
 enum { ALIGN_FLOATS = 16 };
@@ -35,27 +36,28 @@ static int64_t allowed(const Plan *plan, int64_t at)
     return at;
 }
 
-static void cut_values(const Plan *plan, const Buckets *buckets, int b, int64_t *border)
+/* Elements count * part / parts without overflow. */
+static int64_t even(int64_t count, int parts, int part)
 {
-    int dp = plan->shape.dp;
-    int64_t begin = buckets->offset[b];
-    int64_t end = clamp(begin + buckets->elements[b], begin, plan->metrics_at);
-    for (int r = 0; r <= dp; ++r)
-        border[r] =
-            r == dp ? end
-                    : allowed(plan, begin + (end - begin) / dp * r + (end - begin) % dp * r / dp);
+    return count / parts * part + count % parts * part / parts;
 }
 
-/* The bucket of this stage that holds place `at` of the values. */
+static void cut_bucket(const Plan *plan, const Buckets *buckets, int b, int64_t *border)
+{
+    int dp = plan->shape.dp;
+    int64_t begin = buckets->offset[b], count = buckets->elements[b];
+    bool metrics = begin == plan->metrics_at;
+    for (int r = 0; r < dp; ++r)
+        border[r] = metrics ? begin : allowed(plan, begin + even(count, dp, r));
+    border[dp] = begin + count;
+}
+
+/* Borders of the bucket of this stage that holds place `at` of the gradients. */
 static const int64_t *shares_at(const Plan *plan, int64_t at)
 {
-    for (int k = 0; k < plan->chunk_count; ++k) {
-        const ChunkPlan *c = &plan->chunk[k];
-        for (int b = 0; b < c->buckets.count; ++b)
-            if (at >= c->buckets.offset[b] && at < c->buckets.offset[b] + c->buckets.elements[b])
-                return c->share + (size_t)b * (size_t)(plan->shape.dp + 1);
-    }
-    return NULL;
+    int b;
+    const ChunkPlan *c = plan_bucket_at(plan, at, &b);
+    return c->share + (size_t)b * (size_t)(plan->shape.dp + 1);
 }
 
 static void cut_tied(const Plan *plan, int param, int64_t *border)
@@ -88,14 +90,15 @@ bool plan_tied_across(const Plan *plan, int param)
     return false;
 }
 
-static bool holds_tied_across(const Plan *plan, const Buckets *buckets, int b)
+const ChunkPlan *plan_bucket_at(const Plan *plan, int64_t at, int *bucket)
 {
-    int64_t begin = buckets->offset[b], end = begin + buckets->elements[b];
-    for (int i = 0; i < plan->graph->param_count; ++i) {
-        int64_t at = plan->gradient_at[i];
-        if (at >= begin && at < end && plan_tied_across(plan, i)) return true;
+    for (int k = 0; k < plan->chunk_count; ++k) {
+        const Buckets *b = &plan->chunk[k].buckets;
+        for (*bucket = 0; *bucket < b->count; ++*bucket)
+            if (at >= b->offset[*bucket] && at < b->offset[*bucket] + b->elements[*bucket])
+                return &plan->chunk[k];
     }
-    return false;
+    return NULL;
 }
 
 void plan_shares(Plan *plan)
@@ -104,12 +107,9 @@ void plan_shares(Plan *plan)
     for (int k = 0; k < plan->chunk_count; ++k) {
         ChunkPlan *c = &plan->chunk[k];
         c->share = mem_new((size_t)(c->buckets.count + 1) * borders * sizeof *c->share);
-        c->summed = mem_new((size_t)(c->buckets.count + 1) * sizeof *c->summed);
-        for (int b = 0; b < c->buckets.count; ++b) {
-            c->summed[b] = holds_tied_across(plan, &c->buckets, b);
+        for (int b = 0; b < c->buckets.count; ++b)
             if (!is_tied(plan, &c->buckets, b))
-                cut_values(plan, &c->buckets, b, c->share + (size_t)b * borders);
-        }
+                cut_bucket(plan, &c->buckets, b, c->share + (size_t)b * borders);
     }
     for (int k = 0; k < plan->chunk_count; ++k) {
         ChunkPlan *c = &plan->chunk[k];

@@ -33,7 +33,7 @@ static void run_backward_data(Op *op, const ChunkRun *chunk, int run, const OpRu
 static float *gradient_of(const Executor *e, const ChunkRun *chunk, int run, int k, float *arena)
 {
     const Node *node = &e->plan->graph->node[chunk->plan->run[run].node];
-    return arena + e->plan->gradient_at[node->param[k]];
+    return arena + e->plan->leaf_at[node->param[k]];
 }
 
 static void run_backward_weight(Executor *e, const ChunkRun *chunk, int run, const OpRun *r,
@@ -49,31 +49,103 @@ static void run_backward_weight(Executor *e, const ChunkRun *chunk, int run, con
                                 (size_t)op->w_elements[k] * sizeof(float));
 }
 
-/* The sum begins. Where parameters are shared out a rank needs its own share of it only, and everybody the metrics. */
-static void bucket_leave(Executor *e, const ChunkPlan *chunk, int bucket)
+/* ---- buckets of gradients ---- */
+
+void push_wait(Executor *e, int64_t number)
 {
-    const Buckets *buckets = &chunk->buckets;
-    int64_t at = buckets->offset[bucket], count = buckets->elements[bucket];
-    if (!chunk->share || chunk->summed[bucket]) {
-        comm_sum_begin(e->comm, at, count);
-        return;
+    Phase outer = phase_enter(PHASE_SUM);
+    while (!comm_push_wait(e->comm, number)) {
+        if (e->channels) channels_progress(e->channels);
+        group_progress(e);
     }
-    comm_reduce_begin(e->comm, chunk->share + (size_t)bucket * ((size_t)e->plan->shape.dp + 1));
-    if (at <= e->plan->metrics_at && e->plan->metrics_at < at + count)
-        comm_sum_begin(e->comm, e->plan->metrics_at, METRIC_PAD);
+    phase_enter(outer);
 }
 
-static void bucket_join(Executor *e, const ChunkPlan *chunk, int bucket, const TreeStep *tree,
-                        bool last)
+/* The arena that backward writes a micro-batch's gradients to. */
+static float *leaf_arena(const Executor *e, int micro)
+{
+    if (plan_takes_turns(e->plan)) return e->comm->arena;
+    return e->level[tree_step(micro, e->plan->schedule->shape.micros).write];
+}
+
+static int64_t leaf_of(const ChunkPlan *chunk, int bucket)
+{
+    return chunk->ring ? chunk->ring[bucket] : chunk->buckets.offset[bucket];
+}
+
+/* Waits for those that lay here before. */
+static void wait_for_place(Executor *e, const ChunkPlan *chunk, int bucket)
+{
+    int64_t begin = leaf_of(chunk, bucket), end = begin + chunk->buckets.elements[bucket], last = 0;
+    for (int c = 0; c < e->plan->chunk_count; ++c) {
+        const ChunkRun *other = &e->chunk[c];
+        for (int b = 0; b < other->plan->buckets.count; ++b) {
+            int64_t at = leaf_of(other->plan, b);
+            if (at < end && begin < at + other->plan->buckets.elements[b] &&
+                other->pushed[b] > last)
+                last = other->pushed[b];
+        }
+    }
+    push_wait(e, last);
+}
+
+/* The bucket may be written from now on. The first one brings the metrics; a micro-batch without samples brings zeros. */
+static void bucket_open(Executor *e, const ChunkPlan *chunk, const Slot *slot, int bucket,
+                        float *arena)
+{
+    float *place = arena + leaf_of(chunk, bucket);
+    int64_t count = chunk->buckets.elements[bucket];
+    int64_t metrics = e->plan->metrics_at - chunk->buckets.offset[bucket];
+    if (plan_takes_turns(e->plan)) wait_for_place(e, chunk, bucket);
+    if (slot->empty) e->backend->table->zero(e->stream, place, (size_t)count * sizeof *place);
+    if (metrics >= 0 && metrics < count) metrics_put(e, slot, place + metrics);
+}
+
+/* The sum begins. Where parameters are shared out a rank needs its own share of it only. */
+static void bucket_leave(Executor *e, const ChunkPlan *chunk, int bucket)
+{
+    if (chunk->share)
+        comm_reduce_begin(e->comm, chunk->share + (size_t)bucket * ((size_t)e->plan->shape.dp + 1));
+    else
+        comm_sum_begin(e->comm, chunk->buckets.offset[bucket], chunk->buckets.elements[bucket]);
+}
+
+static void bucket_join(Executor *e, const ChunkPlan *chunk, int bucket, int micro)
 {
     const Buckets *buckets = &chunk->buckets;
+    int micros = e->plan->schedule->shape.micros;
+    TreeStep tree = tree_step(micro, micros);
     int64_t at = buckets->offset[bucket], count = buckets->elements[bucket];
-    for (int j = 0; j < tree->join_count; ++j) {
-        float *to = e->level[tree->to[j]] + at;
-        e->backend->table->flat->add(e->stream, to, to, e->level[tree->to[j] + 1] + at, count);
+    for (int j = 0; j < tree.join_count; ++j) {
+        float *to = e->level[tree.to[j]] + at;
+        e->backend->table->flat->add(e->stream, to, to, e->level[tree.to[j] + 1] + at, count);
     }
-    if (last) bucket_leave(e, chunk, bucket);
+    if (micro == micros - 1) bucket_leave(e, chunk, bucket);
 }
+
+/* The micro-batches of all replicas' turn join their shares' sums. */
+static void bucket_push(Executor *e, ChunkRun *chunk, int bucket, int micro)
+{
+    const ChunkPlan *plan = chunk->plan;
+    size_t b = (size_t)bucket, dp = (size_t)e->plan->shape.dp;
+    CommPush push = {.border = plan->share + b * (dp + 1),
+                     .shift = plan->ring[b] - plan->buckets.offset[b],
+                     .level = e->level,
+                     .at = plan->held[b * dp + (size_t)e->grid->dp_rank],
+                     .first = micro * e->plan->shape.dp,
+                     .leaves = e->plan->schedule->shape.micros * e->plan->shape.dp};
+    chunk->pushed[b] = comm_push_begin(e->comm, &push);
+}
+
+static void bucket_done(Executor *e, ChunkRun *chunk, int bucket, int micro)
+{
+    if (plan_takes_turns(e->plan))
+        bucket_push(e, chunk, bucket, micro);
+    else
+        bucket_join(e, chunk->plan, bucket, micro);
+}
+
+/* ---- actions, one by one ---- */
 
 static void add_gradient(Executor *e, const Action *a, void *dst, const void *src)
 {
@@ -108,6 +180,7 @@ static void run_action(Executor *e, const ChunkRun *chunk, Slot *slot, const Act
     case ACTION_COPY:
         e->backend->table->copy(e->stream, dst, src, (size_t)a->count * dtype_bytes(a->type));
         break;
+    case ACTION_OPEN:
     case ACTION_BUCKET:
         break;
     }
@@ -123,52 +196,40 @@ static void bind_gradients(Executor *e, ChunkRun *chunk, Slot *slot, float *aren
     }
 }
 
-static void zero_gradients(Executor *e, const ChunkRun *chunk, float *arena)
-{
-    const Buckets *b = &chunk->plan->buckets;
-    for (int i = 0; i < b->count; ++i)
-        e->backend->table->zero(e->stream, arena + b->offset[i],
-                                (size_t)b->elements[i] * sizeof *arena);
-}
-
-static void run_list(Executor *e, ChunkRun *chunk, Slot *slot, Pass pass, const TreeStep *tree,
-                     bool last)
+static void run_list(Executor *e, ChunkRun *chunk, Slot *slot, Pass pass, int micro)
 {
     const ActionList *list = &chunk->plan->pass[pass];
+    float *arena = leaf_arena(e, micro);
     for (int i = 0; i < list->count; ++i) {
         const Action *a = &list->action[i];
+        if (a->kind == ACTION_OPEN) {
+            bucket_open(e, chunk->plan, slot, a->index, arena);
+            continue;
+        }
         if (a->kind == ACTION_BUCKET)
-            bucket_join(e, chunk->plan, a->index, tree, last);
+            bucket_done(e, chunk, a->index, micro);
         else if (!slot->empty)
-            run_action(e, chunk, slot, a, e->level[tree->write]);
+            run_action(e, chunk, slot, a, arena);
         comm_progress(e->comm);
         if (e->channels) channels_progress(e->channels);
         group_progress(e);
     }
 }
 
-static void run_forward(Executor *e, ChunkRun *chunk, Slot *slot)
+static void run_forward(Executor *e, ChunkRun *chunk, Slot *slot, int micro)
 {
-    const TreeStep none = {0};
     Phase outer = phase_enter(PHASE_FORWARD);
-    run_list(e, chunk, slot, PASS_FORWARD, &none, false);
+    run_list(e, chunk, slot, PASS_FORWARD, micro);
     phase_enter(outer);
 }
 
-/* The pass that fills a gradient arena also puts the metrics there: backward, or its weights' half. */
+/* The pass that fills gradients: backward, or its weights' half. */
 static void run_gradients(Executor *e, ChunkRun *chunk, Slot *slot, Pass pass, int micro)
 {
-    const Schedule *s = e->plan->schedule;
-    TreeStep tree = tree_step(micro, s->shape.micros);
-    bool fills = pass == (s->split ? PASS_WEIGHT : PASS_BACKWARD);
-    float *arena = e->level[tree.write];
+    bool fills = pass == (e->plan->schedule->split ? PASS_WEIGHT : PASS_BACKWARD);
     Phase outer = phase_enter(PHASE_BACKWARD);
-    if (fills) {
-        bind_gradients(e, chunk, slot, arena);
-        if (slot->empty) zero_gradients(e, chunk, arena);
-        if (chunk->plan->metrics) metrics_put(e, slot, arena);
-    }
-    run_list(e, chunk, slot, pass, &tree, micro == s->shape.micros - 1);
+    if (fills) bind_gradients(e, chunk, slot, leaf_arena(e, micro));
+    run_list(e, chunk, slot, pass, micro);
     phase_enter(outer);
 }
 
@@ -193,7 +254,7 @@ static void forward(Executor *e, const Playing *p, ChunkRun *chunk, Slot *slot, 
 {
     const Batch *batch = held_of(e, micro)->batch;
     held_bind(e, chunk, slot, micro, &p->of);
-    run_forward(e, chunk, slot);
+    run_forward(e, chunk, slot, micro);
     if (p->of.training)
         metrics_take(e, chunk, slot, batch->rows);
     else if (has_loss(e, chunk) && p->take)

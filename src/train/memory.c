@@ -37,7 +37,7 @@ TrainBytes train_bytes(const Trainer *t, const Plan *plan)
     size_t data = (size_t)train_data_slots(t, plan) * batch_bytes(t, plan);
     size_t sender = sender_bytes(t, plan);
     return (TrainBytes){.params = plan->param_part_bytes,
-                        .gradients = plan->gradient_bytes * plan->sum_levels,
+                        .gradients = plan->gradient_part_bytes,
                         .state = plan->state_bytes,
                         .activations = plan->activation_bytes,
                         .cache = plan->cache_bytes,

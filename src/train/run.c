@@ -166,7 +166,7 @@ static void describe(const Run *r)
         t->backend->table->name, t->comm->table->name,
         text_bytes((double)train_bytes(t, t->plan).all, bytes), (long long)t->steps,
         (long long)t->steps_per_epoch);
-    if (t->config->train.bits == BITS_GRID && !tree_is_canonical(t->micros, g->dp))
+    if (t->config->train.bits == BITS_GRID && !train_bits_hold(t))
         log_warn("%d micro-batches over %d replicas: each holds %d, not a power of two, so these "
                  "bits hold for dp=%d only",
                  t->micros, g->dp, t->micros_local, g->dp);

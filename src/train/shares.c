@@ -13,7 +13,8 @@ typedef struct Part {
 struct Shares {
     const World *world;        /* borrowed: the replicas */
     int count;                 /* ranges */
-    int64_t *first, *elements; /* owned: this rank's of each range */
+    int64_t *first, *elements; /* owned: this rank's of each range, */
+    int64_t *gradient;         /* and where its gradient lies */
     Part *part;                /* owned; [rank][range] */
     int64_t chunks, most;      /* of all ranges; of the rank that has most */
     double *mine, *all;        /* owned: packed */
@@ -54,6 +55,7 @@ Shares *shares_new(const Trainer *t, const OptimRange *range, int count)
     s->part = mem_new(ranks * room * sizeof *s->part);
     s->first = mem_new(room * sizeof *s->first);
     s->elements = mem_new(room * sizeof *s->elements);
+    s->gradient = mem_new(room * sizeof *s->gradient);
     for (int r = 0; r < world->size; ++r) {
         int64_t own = fill_parts(s, t, range, r);
         if (own > s->most) s->most = own;
@@ -61,6 +63,8 @@ Shares *shares_new(const Trainer *t, const OptimRange *range, int count)
     for (int i = 0; i < count; ++i) {
         s->first[i] = parts_of(s, world->rank)[i].first;
         s->elements[i] = parts_of(s, world->rank)[i].count;
+        int64_t at = t->plan->gradient_at[t->range_param[i]] + s->first[i];
+        s->gradient[i] = plan_sum_at(t->plan, at, world->rank);
     }
     s->mine = mem_new((size_t)s->most * OPTIM_NORMS * sizeof *s->mine);
     s->all = mem_new(ranks * (size_t)s->most * OPTIM_NORMS * sizeof *s->all);
@@ -74,6 +78,7 @@ void shares_free(Shares **shares)
     mem_free(&s->part);
     mem_free(&s->first);
     mem_free(&s->elements);
+    mem_free(&s->gradient);
     mem_free(&s->mine);
     mem_free(&s->all);
     mem_free(shares);
@@ -111,5 +116,9 @@ static void gather(void *user, double *chunk, int sets)
 
 OptimShare shares_mine(Shares *s)
 {
-    return (OptimShare){.first = s->first, .count = s->elements, .gather = gather, .user = s};
+    return (OptimShare){.first = s->first,
+                        .count = s->elements,
+                        .gradient = s->gradient,
+                        .gather = gather,
+                        .user = s};
 }

@@ -7,10 +7,12 @@
 /* The loader begins at the step this run has come to. */
 static Status open_loader(Trainer *t)
 {
+    bool turns = plan_takes_turns(t->plan);
     LoaderPlan plan = {.batch = t->batch,
                        .micro_batch = t->micro_batch,
-                       .micro_first = t->grid.dp_rank * t->micros_local,
+                       .micro_first = t->grid.dp_rank * (turns ? 1 : t->micros_local),
                        .micro_count = t->micros_local,
+                       .micro_gap = turns ? t->shape.dp - 1 : 0,
                        .no_x = !t->plan->reads_data,
                        .no_y = !t->plan->reads_labels,
                        .epoch = t->step / t->steps_per_epoch,

@@ -301,6 +301,11 @@ static Status make_optimizer(Trainer *t)
     return st;
 }
 
+bool train_bits_hold(const Trainer *t)
+{
+    return plan_takes_turns(t->plan) || tree_is_canonical(t->micros, t->shape.dp);
+}
+
 bool train_holds(const Trainer *t, int param)
 {
     int tied = t->graph->param[param].tied;
@@ -400,7 +405,7 @@ static Status setup(Trainer *t)
     t->grid_ready = true;
     TRY(status_agree(t->world, train_plan_stage(t, t->grid.pp_rank, &t->plan)));
     Status st = comm_new(&t->comm, &t->grid.dp_world, t->backend, c->grid.transport,
-                         t->plan->gradient_elements);
+                         t->plan->leaf_elements);
     TRY(status_agree(t->world, st));
     ExecutorOptions options = {.seed = (uint64_t)c->run.seed, .transport = c->grid.transport};
     TRY(executor_new(&t->executor, t->plan, &t->grid, t->backend, t->comm, options));

@@ -119,7 +119,7 @@ static const BadCase value_cases[] = {
     {"model: {dropout: -0.5}\n", NULL, 1, 18, "out of range"},
     {"model: {classes: 0}\n", NULL, 1, 18, "at least 1"},
     {"grid: {pp: 0}\n", NULL, 1, 12, "from 1 to 1048576 (ranks)"},
-    {"grid: {zero: 2}\n", NULL, 1, 14, "not in this version: only 0|1 is"},
+    {"grid: {zero: 3}\n", NULL, 1, 14, "not in this version: only 0|1|2 is"},
     {"grid: {zero: 4}\n", NULL, 1, 14, "'4' is none of: 0, 1"},
     {"grid: {recompute: all}\n", NULL, 1, 19, "none of"},
     {"grid: {schedule: 1fb1}\n", NULL, 1, 18, "did you mean '1f1b'"},

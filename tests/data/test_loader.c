@@ -25,22 +25,24 @@ static void pass_over(Loader *l, int count)
     }
 }
 
-/* One grid: replicas share M micro-batches; two epochs; counts how often each sample comes. */
-static void once_each(const DataSet *set, int replicas, int per_replica, int micro)
+/* One grid: replicas share M micro-batches, in blocks or by turns; two epochs; counts how often each sample comes. */
+static void once_each(const DataSet *set, int replicas, int per_replica, int micro, bool turns)
 {
+    int gap = turns ? replicas - 1 : 0;
     Config c = config_plain();
     int64_t n = set->samples, batch = (int64_t)replicas * per_replica * micro;
     int64_t steps = data_steps_per_epoch(n, batch);
     int *seen = mem_new((size_t)n * 2 * sizeof *seen), bad = 0;
     for (int r = 0; r < replicas; ++r) {
-        LoaderPlan plan = {batch, micro, r * per_replica, per_replica, 0, 0, true, false, false, 3};
+        int first = turns ? r : r * per_replica;
+        LoaderPlan plan = {batch, micro, first, per_replica, gap, 0, 0, true, false, false, 3};
         Loader *l = loader_of(set, &c, plan);
         for (int64_t i = 0; l && i < 2 * steps * per_replica; ++i) {
             const Batch *b;
             CHECK_OK(loader_next(l, &b, NULL));
             int64_t epoch = i / (steps * per_replica), step = i / per_replica % steps;
             bad += b->epoch != epoch || b->step != step ||
-                   b->micro != r * per_replica + i % per_replica;
+                   b->micro != first + i % per_replica * (gap + 1);
             for (int row = 0; row < b->rows; ++row) {
                 int64_t s = b->sample[row],
                         want = sampler_at(n, 7, epoch, step * batch + b->micro * micro + row);
@@ -70,7 +72,8 @@ static void every_sample_once(void)
         set.classes = 3;
         for (int replicas = 1; replicas <= 5; ++replicas)
             for (int per = 1; per <= 3; per += 2)
-                for (int micro = 1; micro <= 5; micro += 2) once_each(&set, replicas, per, micro);
+                for (int micro = 1; micro <= 5; micro += 2)
+                    once_each(&set, replicas, per, micro, (replicas + per + micro) % 4 < 2);
     }
 }
 
@@ -79,7 +82,7 @@ static void stream(const DataSet *set, const Config *c, int64_t epoch, int64_t s
                    int slots, uint64_t *hash)
 {
     Loader *l =
-        loader_of(set, c, (LoaderPlan){24, 4, 2, 3, epoch, step, true, false, false, slots});
+        loader_of(set, c, (LoaderPlan){24, 4, 2, 3, 0, epoch, step, true, false, false, slots});
     for (int i = 0; l && i < count; ++i) {
         const Batch *b;
         double wait = 0;
@@ -120,7 +123,7 @@ static void evaluation(void)
     int64_t total = 0;
     for (int r = 0; r < 2; ++r) {
         Loader *l =
-            loader_of(&set, &c, (LoaderPlan){16, 4, r * 2, 2, 0, 0, false, false, false, 2});
+            loader_of(&set, &c, (LoaderPlan){16, 4, r * 2, 2, 0, 0, 0, false, false, false, 2});
         const Batch *b;
         int batches = 0;
         for (;; ++batches) {
@@ -152,7 +155,7 @@ static void several_out(void)
     uint64_t hash[ALL] = {0};
     int taken = 0, bad = 0;
     CHECK_OK(data_set_open(&set, &c, images_small("out.h5", 101, 3, false)));
-    Loader *l = loader_of(&set, &c, (LoaderPlan){4, 4, 0, 1, 0, 0, false, false, false, SLOTS});
+    Loader *l = loader_of(&set, &c, (LoaderPlan){4, 4, 0, 1, 0, 0, 0, false, false, false, SLOTS});
     for (int back = 0; l && back < ALL; ++back) {
         for (; taken < ALL && taken < back + SLOTS; ++taken) {
             CHECK_OK(loader_next(l, &out[taken], NULL));
@@ -180,7 +183,7 @@ static void parts(void)
         CHECK_OK(data_set_open(&set, &c, images_small("parts.h5", 23, 3, false)));
         if (no_x) set.x.offset += 1 << 20;
         if (no_y) set.y.offset += 1 << 20;
-        Loader *l = loader_of(&set, &c, (LoaderPlan){8, 4, 1, 1, 0, 0, training, no_x, no_y, 2});
+        Loader *l = loader_of(&set, &c, (LoaderPlan){8, 4, 1, 1, 0, 0, 0, training, no_x, no_y, 2});
         for (int64_t step = 0; l && step < 3; ++step) {
             const Batch *b;
             CHECK_OK(loader_next(l, &b, NULL));
@@ -213,7 +216,7 @@ static void targets(void)
     const Batch *b;
     Loader *l = NULL;
     CHECK_OK(data_set_open(&set, &c, path));
-    LoaderPlan plan = {4, 4, 0, 1, 0, 0, true, false, false, 2};
+    LoaderPlan plan = {4, 4, 0, 1, 0, 0, 0, true, false, false, 2};
     CHECK_FAILS(loader_new(&l, &set, &c, plan), ERR_DATA, "train.loss");
     CU_ASSERT_PTR_NULL(l);
     c.train.loss = LOSS_MSE;
@@ -240,7 +243,7 @@ static void errors_come_out(void)
     const Batch *b;
     CHECK_OK(data_set_open(&set, &c, images_small("bad.h5", 40, 20, false)));
     set.classes = 13;
-    Loader *l = loader_of(&set, &c, (LoaderPlan){4, 4, 0, 1, 0, 0, false, false, false, 2});
+    Loader *l = loader_of(&set, &c, (LoaderPlan){4, 4, 0, 1, 0, 0, 0, false, false, false, 2});
     pass_over(l, 3);
     CHECK_FAILS(loader_next(l, &b, NULL), ERR_DATA, "bad.h5: sample 13");
     CU_ASSERT_PTR_NULL(b);
@@ -248,7 +251,7 @@ static void errors_come_out(void)
     loader_free(&l);
     CU_ASSERT_PTR_NULL(l);
     loader_free(&l);
-    LoaderPlan wrong = {5, 4, 0, 1, 0, 0, false, false, false, 2};
+    LoaderPlan wrong = {5, 4, 0, 1, 0, 0, 0, false, false, false, 2};
     CHECK_FAILS(loader_new(&l, &set, &c, wrong), ERR_BUG, "impossible plan");
 }
 
@@ -278,7 +281,7 @@ static void not_finite(void)
         h5_put(h5, (H5Array){"y", H5T_NATIVE_DOUBLE, H5T_NATIVE_DOUBLE, 1, {12}, {0}, 0, y});
         H5Fclose(h5);
         CHECK_OK(data_set_open(&set, &c, path));
-        Loader *l = loader_of(&set, &c, (LoaderPlan){3, 3, 0, 1, 0, 0, false, false, false, 2});
+        Loader *l = loader_of(&set, &c, (LoaderPlan){3, 3, 0, 1, 0, 0, 0, false, false, false, 2});
         pass_over(l, i < 2 ? 2 : 3);
         CHECK_FAILS(loader_next(l, &b, NULL), ERR_DATA, file[i].says);
         loader_free(&l);
@@ -294,7 +297,7 @@ static void file_shrinks(void)
     Status st = OK;
     const char *path = images_small("gone.h5", 60000, 3, false);
     CHECK_OK(data_set_open(&set, &c, path));
-    Loader *l = loader_of(&set, &c, (LoaderPlan){64, 64, 0, 1, 0, 0, true, false, false, 2});
+    Loader *l = loader_of(&set, &c, (LoaderPlan){64, 64, 0, 1, 0, 0, 0, true, false, false, 2});
     pass_over(l, 1);
     CU_ASSERT_EQUAL(truncate(path, 4096), 0);
     for (int i = 0; i < 100 && st == OK; ++i) {
@@ -323,7 +326,7 @@ static void stops_any_time(void)
     CHECK_OK(data_set_open(&set, &c, images_small("stop.h5", 500, 3, true)));
     for (int i = 0; i < 60; ++i) {
         Loader *l =
-            loader_of(&set, &c, (LoaderPlan){32, 8, 0, 4, 0, 0, true, false, false, 2 + i % 5});
+            loader_of(&set, &c, (LoaderPlan){32, 8, 0, 4, 0, 0, 0, true, false, false, 2 + i % 5});
         kill(getpid(), SIGUSR1);
         pass_over(l, i % 7);
         if (i % 3 == 0) usleep(300);

@@ -137,6 +137,81 @@ static void steps(void)
     }
 }
 
+/* Ranges whose leaves come turn by turn, from places that are used again, into partial sums of shares. */
+typedef struct Growing {
+    Comm *comm;
+    int64_t border[3][RANKS_MAX + 1], each; /* ranges of `each` elements */
+    int64_t held[3];                        /* where this rank's shares begin in the levels */
+    float *level[32];
+    int turns, levels;
+    int64_t at[2], pushed[2]; /* places in the arena, and their last pushes */
+} Growing;
+
+static void grow_range(Growing *g, int turn, int i)
+{
+    Comm *comm = g->comm;
+    int place = (turn * 3 + i) % 2, leaf = turn * comm->size + comm->rank;
+    int64_t begin = g->border[i][0];
+    while (!comm_push_wait(comm, g->pushed[place])) {
+    }
+    for (int64_t e = 0; e < g->each; ++e)
+        comm->arena[g->at[place] + e] = tree_value(leaf, begin + e, g->turns);
+    CommPush push = {.border = g->border[i],
+                     .shift = g->at[place] - begin,
+                     .level = g->level,
+                     .at = g->held[i],
+                     .first = turn * comm->size,
+                     .leaves = g->turns * comm->size};
+    g->pushed[place] = comm_push_begin(comm, &push);
+}
+
+static int64_t wrong_sums(const Growing *g)
+{
+    int64_t count = 0;
+    int rank = g->comm->rank;
+    for (int i = 0; i < 3; ++i)
+        for (int64_t e = g->border[i][rank]; e < g->border[i][rank + 1]; ++e) {
+            float want = tree_reference(g->turns * g->comm->size, e, g->turns);
+            float got = g->level[0][g->held[i] + e - g->border[i][rank]];
+            count += memcmp(&want, &got, sizeof want) != 0;
+        }
+    return count;
+}
+
+static void grow_tree(Growing *g)
+{
+    int64_t end = 0;
+    for (int i = 0; i < 3; ++i) {
+        draw_borders(g->border[i], i * g->each, g->each, 80 + i);
+        g->held[i] = end;
+        end += g->border[i][g->comm->rank + 1] - g->border[i][g->comm->rank];
+    }
+    g->levels = tree_levels_between(g->turns, g->comm->size);
+    for (int k = 0; k < g->levels; ++k) g->level[k] = mem_new((size_t)(end + 1) * sizeof(float));
+    for (int turn = 0; turn < g->turns; ++turn)
+        for (int i = 0; i < 3; ++i) {
+            pause_at_random(turn * 3 + i);
+            grow_range(g, turn, i);
+            comm_progress(g->comm);
+        }
+    comm_wait(g->comm);
+    CU_ASSERT_EQUAL(wrong_sums(g), 0);
+    for (int k = 0; k < g->levels; ++k) mem_free(&g->level[k]);
+}
+
+static void pushes(void)
+{
+    enum { EACH = 150001, ROOM = 2 * EACH + 7 };
+    for (int t = 0; t < TRANSPORT_COUNT; ++t) {
+        Comm *comm = open_comm(transports[t], ROOM, 0);
+        for (int turns = 1; turns <= 6; ++turns) {
+            Growing g = {.comm = comm, .each = EACH, .turns = turns, .at = {0, EACH + 7}};
+            grow_tree(&g);
+        }
+        comm_free(&comm);
+    }
+}
+
 /* Longer shares than a message holds; one rank has nothing. */
 static void large_and_lopsided(void)
 {
@@ -189,6 +264,11 @@ static void alone(void)
     comm_gather_begin(comm, border);
     comm_wait(comm);
     CU_ASSERT(comm->arena[5] == 3 && comm->values[7] == 4);
+    float sum[64] = {0}, *level[1] = {sum};
+    CommPush push = {.border = border, .level = level, .leaves = 2};
+    for (push.first = 0; push.first < 2; ++push.first)
+        CU_ASSERT_TRUE(comm_push_wait(comm, comm_push_begin(comm, &push)));
+    CU_ASSERT_EQUAL(sum[5], 6);
     comm_free(&comm);
     world_part_fini(&one);
 }
@@ -225,7 +305,7 @@ static void parts_to_one_rank(void)
 }
 
 #define SHARE_CASES                                                                                \
-    {"reductions of odd sizes", reduce_of_odd_sizes}, {"steps", steps},                            \
+    {"reductions of odd sizes", reduce_of_odd_sizes}, {"steps", steps}, {"pushes", pushes},        \
         {"large and lopsided", large_and_lopsided}, {"nothing begun", nothing_begun},              \
         {"alone", alone}, {"no values is a message", no_values_is_a_message},                      \
     {                                                                                              \

@@ -103,6 +103,24 @@ static void which_grids_are_canonical(void)
     CU_ASSERT_FALSE(tree_is_canonical(6, 2));
 }
 
+/* As many partial sums as the tree leaves between turns, and one at the end. */
+static void levels_between_turns(void)
+{
+    for (int each = 1; each <= 9; ++each)
+        for (int turns = 1; turns <= 40; ++turns) {
+            int most = 1, leaves = turns * each;
+            for (int m = 0, depth = 0; m < leaves; ++m) {
+                TreeStep step = tree_step(m, leaves);
+                CU_ASSERT_EQUAL(step.write, depth);
+                depth = step.write + 1 - step.join_count;
+                if ((m + 1) % each == 0 && depth > most) most = depth;
+                if (m == leaves - 1) CU_ASSERT_EQUAL(depth, 1);
+            }
+            CU_ASSERT_EQUAL(tree_levels_between(turns, each), most);
+        }
+}
+
 TEST_MAIN("tree", {"the stack is the tree", stack_is_the_tree}, {"levels", levels},
           {"blocks compose", blocks_compose},
-          {"which grids are canonical", which_grids_are_canonical})
+          {"which grids are canonical", which_grids_are_canonical},
+          {"levels between turns", levels_between_turns})

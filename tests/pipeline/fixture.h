@@ -264,8 +264,7 @@ static inline Status open_executor(Fixture *f)
     TRY(grid_init(&f->grid, world, shape));
     f->grid_ready = true;
     TRY(plan_new(&f->plan, f->graph, &options));
-    TRY(comm_new(&f->comm, &f->grid.dp_world, f->backend, TRANSPORT_AUTO,
-                 f->plan->gradient_elements));
+    TRY(comm_new(&f->comm, &f->grid.dp_world, f->backend, TRANSPORT_AUTO, f->plan->leaf_elements));
     return executor_new(&f->executor, f->plan, &f->grid, f->backend, f->comm,
                         (ExecutorOptions){.seed = SEED, .transport = f->how.transport});
 }

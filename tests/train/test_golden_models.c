@@ -60,8 +60,7 @@ static Status run_open(Run *r, Golden *golden, Images images, const BackendTable
     TRY(make_plan(r));
     TRY(grid_init(&r->grid, &r->world, (GridShape){1, 1, 1}));
     r->grid_ready = true;
-    TRY(comm_new(&r->comm, &r->grid.dp_world, r->backend, TRANSPORT_AUTO,
-                 r->plan->gradient_elements));
+    TRY(comm_new(&r->comm, &r->grid.dp_world, r->backend, TRANSPORT_AUTO, r->plan->leaf_elements));
     TRY(executor_new(&r->executor, r->plan, &r->grid, r->backend, r->comm,
                      (ExecutorOptions){.seed = 1}));
     TRY(make_optimizer(r));

@@ -127,7 +127,7 @@ static void test_same_bits(void)
         "grid.tp=2 grid.pp=2 grid.schedule=zero-bubble grid.recompute=block",
         "grid.tp=2 grid.pp=2 grid.schedule=interleaved grid.chunks=2",
         "grid.tp=2 grid.dp=2 grid.zero=1 grid.transport=shm",
-        "grid.tp=2 grid.dp=2 grid.zero=1 grid.transport=mpi grid.bucket_mb=0.01",
+        "grid.tp=2 grid.dp=2 grid.zero=2 grid.transport=mpi grid.bucket_mb=0.01",
     };
     static const char *const even[] = {"grid.tp=2 grid.dp=2 grid.zero=1 model.vocab=30"};
     same_bits(0, "grid.tp=2 model.vocab=30", even, 1);

@@ -13,8 +13,33 @@ typedef struct Run {
     int steps;
     double loss[MOST_STEPS], norm[MOST_STEPS];
     EvalLine eval;
-    size_t state_bytes, plan_bytes; /* of the rank that has most, of the first stage */
+    /* of the rank that has most, of the first stage; and what the plan says of it */
+    size_t state_bytes, plan_state_bytes, gradient_bytes, plan_gradient_bytes;
 } Run;
+
+/* What the rank has that has most. Collective. */
+static size_t most_of(const Trainer *t, size_t mine)
+{
+    size_t all[RANKS_MOST], most = 0;
+    world_gather(t->world, &mine, sizeof mine, all);
+    for (int r = 0; r < t->shape.dp; ++r) most = all[r] > most ? all[r] : most;
+    return most;
+}
+
+static size_t state_of(const Trainer *t)
+{
+    bool scratch = t->plan->zero && t->optim->table->scratch;
+    return optim_state_bytes(t->optim) +
+           (scratch ? (size_t)t->optim->scratch_elements * sizeof(float) : 0);
+}
+
+/* Arenas of sums, the first of which is the communicator's where gradients are not divided. */
+static size_t gradients_of(const Trainer *t)
+{
+    size_t levels = t->plan->sum_levels - (t->plan->zero < 2 ? 1 : 0);
+    int64_t each = plan_sum_elements(t->plan, t->grid.dp_rank);
+    return ((size_t)t->comm->arena_elements + levels * (size_t)each) * sizeof(float);
+}
 
 static Status run_part(Trainer *t, const GridPart *part, Run *run)
 {
@@ -27,14 +52,10 @@ static Status run_part(Trainer *t, const GridPart *part, Run *run)
         if (t->step == 2) TRY(train_evaluate(t, &t->test_set, &run->eval, NULL));
     }
     run->eval.seconds = 0;
-    size_t mine = optim_state_bytes(t->optim) + (t->plan->zero && t->optim->table->scratch
-                                                     ? t->optim->scratch_elements * sizeof(float)
-                                                     : 0);
-    size_t all[RANKS_MOST];
-    world_gather(t->world, &mine, sizeof mine, all);
-    for (int r = 0; r < t->shape.dp; ++r)
-        if (all[r] > run->state_bytes) run->state_bytes = all[r];
-    run->plan_bytes = t->plan->state_bytes;
+    run->state_bytes = most_of(t, state_of(t));
+    run->plan_state_bytes = t->plan->state_bytes;
+    run->gradient_bytes = most_of(t, gradients_of(t));
+    run->plan_gradient_bytes = t->plan->gradient_part_bytes;
     return train_save(t, part->save);
 }
 
@@ -105,7 +126,10 @@ static void compare(const Case *c, const char *grid, int ranks, const Run *want,
     if (tiny_rank == 0 && same) same = same_files(path, got_path);
     if (!same && tiny_rank == 0) printf("  %s: %s differs\n", part.model->name, more);
     CU_ASSERT(same);
-    if (strstr(grid, "pp=1")) CU_ASSERT_EQUAL(got.state_bytes, got.plan_bytes);
+    if (strstr(grid, "pp=1")) {
+        CU_ASSERT_EQUAL(got.state_bytes, got.plan_state_bytes);
+        CU_ASSERT_EQUAL(got.gradient_bytes, got.plan_gradient_bytes);
+    }
     mem_free(&more);
     mem_free(&got_path);
 }
@@ -122,20 +146,30 @@ typedef struct Place {
 } Place;
 static const Place places[] = {
     {"grid.zero=1 grid.dp=2 grid.pp=1 grid.transport=shm", 2},
-    {"grid.zero=1 grid.dp=2 grid.pp=1 grid.transport=mpi grid.bucket_mb=0.05", 2},
-    {"grid.zero=1 grid.dp=4 grid.pp=1 grid.transport=shm grid.bucket_mb=0.05", 4},
+    {"grid.zero=2 grid.dp=2 grid.pp=1 grid.transport=mpi grid.bucket_mb=0.05", 2},
+    {"grid.zero=2 grid.dp=4 grid.pp=1 grid.transport=shm grid.bucket_mb=0.01", 4},
     {"grid.zero=1 grid.dp=4 grid.pp=1 grid.transport=mpi", 4},
     {"grid.zero=1 grid.dp=2 grid.pp=2 grid.transport=shm", 4},
-    {"grid.zero=1 grid.dp=2 grid.pp=2 grid.transport=mpi grid.schedule=zero-bubble "
+    {"grid.zero=2 grid.dp=2 grid.pp=2 grid.transport=mpi grid.schedule=zero-bubble "
      "grid.bucket_mb=0.05",
      4},
+    {"grid.zero=2 grid.dp=2 grid.pp=2 grid.schedule=interleaved grid.chunks=2 "
+     "grid.bucket_mb=0.01",
+     4},
+    {"grid.zero=2 grid.dp=1 grid.pp=2", 2},
     {"grid.zero=1 grid.dp=2 grid.pp=2 grid.schedule=interleaved grid.chunks=2", 4},
-    {"grid.zero=1 grid.dp=1 grid.pp=2", 2},
+    {"grid.zero=2 grid.dp=2 grid.pp=2 grid.schedule=gpipe grid.recompute=block", 4},
 };
 /* Three replicas with four micro-batches each. */
 static const Place three[] = {
-    {"grid.zero=1 grid.dp=3 grid.pp=1 grid.transport=shm", 3},
     {"grid.zero=1 grid.dp=3 grid.pp=1 grid.transport=mpi grid.bucket_mb=0.05", 3},
+    {"grid.zero=2 grid.dp=3 grid.pp=1 grid.transport=shm grid.bucket_mb=0.01", 3},
+    {"grid.zero=2 grid.dp=3 grid.pp=1 grid.transport=mpi", 3},
+};
+/* Three micro-batches each, no power of two: where gradients are divided, their tree is still that of one rank. */
+static const Place odd[] = {
+    {"grid.zero=2 grid.dp=4 grid.pp=1 grid.transport=shm", 4},
+    {"grid.zero=2 grid.dp=2 grid.pp=2 grid.transport=mpi grid.bucket_mb=0.01", 4},
 };
 
 static void on_places(const Case *c, const Place *place, int count)
@@ -150,9 +184,12 @@ static void on_places(const Case *c, const Place *place, int count)
 static void on_all_places(int model, const char *more)
 {
     char *of_three = mem_format("%s train.batch=24", more);
+    char *of_odd = mem_format("%s train.batch=12 train.micro_batch=1", more);
     on_places(&(Case){model, more}, places, (int)(sizeof places / sizeof places[0]));
     on_places(&(Case){model, of_three}, three, (int)(sizeof three / sizeof three[0]));
+    on_places(&(Case){model, of_odd}, odd, (int)(sizeof odd / sizeof odd[0]));
     mem_free(&of_three);
+    mem_free(&of_odd);
 }
 
 static void test_sgd(void)
@@ -210,9 +247,9 @@ static void go_on(const Case *c, const Place *before, const Place *after, const 
 
 static void test_resume(void)
 {
-    static const Place shared[] = {{"grid.zero=1 grid.dp=2 grid.pp=2", 4},
+    static const Place shared[] = {{"grid.zero=2 grid.dp=2 grid.pp=2", 4},
                                    {"grid.zero=1 grid.dp=4 grid.transport=mpi", 4},
-                                   {"grid.zero=1 grid.dp=2 grid.bucket_mb=0.05", 2}};
+                                   {"grid.zero=2 grid.dp=2 grid.bucket_mb=0.05", 2}};
     static const Place whole[] = {{"grid.dp=2", 2}, {"grid.dp=1 grid.pp=2", 2}, {"grid.dp=4", 4}};
     const Case cases[] = {{LAYERS, "optim.name=lamb optim.clip=0.5"}, {GPT, gpt_wide}};
     char *path = path_of("want");
@@ -227,24 +264,29 @@ static void test_resume(void)
     mem_free(&path);
 }
 
-/* Each rank's state is near its even share, and what the plan says. */
-static void test_state_is_shared(void)
+/* Each rank's state and sums of gradients are near their even share, and what the plan says. Eight micro-batches over four
+ * replicas: two arenas of sums where they are whole, one of a share, beside the ring, where they are not. */
+static void test_memory_is_shared(void)
 {
     char *path = path_of("state");
-    char *more[2] = {mem_format("%s grid.dp=4", gpt_wide),
-                     mem_format("%s grid.dp=4 grid.zero=1", gpt_wide)};
-    Run run[2];
-    for (int k = 0; k < 2; ++k)
-        run[k] = run_of(&(GridPart){
-            .model = &grid_models[GPT], .ranks = 4, .more = more[k], .to = 1, .save = path});
-    CU_ASSERT(run[0].good && run[1].good);
-    CU_ASSERT_EQUAL(run[0].state_bytes, run[0].plan_bytes);
-    CU_ASSERT_EQUAL(run[1].state_bytes, run[1].plan_bytes);
+    Run run[3];
+    for (int zero = 0; zero < 3; ++zero) {
+        char *more = mem_format("%s grid.dp=4 grid.bucket_mb=0.2 grid.zero=%d", gpt_wide, zero);
+        run[zero] = run_of(&(GridPart){
+            .model = &grid_models[GPT], .ranks = 4, .more = more, .to = 1, .save = path});
+        mem_free(&more);
+        CU_ASSERT(run[zero].good);
+        CU_ASSERT_EQUAL(run[zero].state_bytes, run[zero].plan_state_bytes);
+        CU_ASSERT_EQUAL(run[zero].gradient_bytes, run[zero].plan_gradient_bytes);
+    }
+    size_t sums = run[0].gradient_bytes / 2, ring = run[2].gradient_bytes - sums / 4;
     CU_ASSERT(run[1].state_bytes < run[0].state_bytes / 4 * 105 / 100);
-    for (int k = 0; k < 2; ++k) mem_free(&more[k]);
+    CU_ASSERT_EQUAL(run[2].state_bytes, run[1].state_bytes);
+    CU_ASSERT_EQUAL(run[1].gradient_bytes, run[0].gradient_bytes);
+    CU_ASSERT(ring < sums * 2 / 3);
     mem_free(&path);
 }
 
 TINY_MAIN("zero", grid_data, {"sgd", test_sgd}, {"adamw", test_adamw}, {"lamb", test_lamb},
           {"lars", test_lars}, {"tied embedding", test_tied}, {"go on", test_resume},
-          {"state is shared", test_state_is_shared})
+          {"memory is shared", test_memory_is_shared})

@@ -99,16 +99,36 @@ static inline void tiny_world_fini(World *sub)
     MPI_Comm_free(&sub->node);
 }
 
-/* Hash of a parameter's value, or of its optimizer state in `slot`, in plain order; never 0. */
+/* A parameter's state in parts on all replicas, put together in whole on the first one. Collective on the replicas. */
+static inline void tiny_collect_state(Trainer *t, int param, int slot, float *whole)
+{
+    size_t bytes[64] = {0};
+    int range = 0;
+    while (t->range_param[range] != param) ++range;
+    for (int r = 0; r < t->shape.dp; ++r) {
+        int64_t first, count;
+        plan_share(t->plan, param, r, &first, &count);
+        bytes[r] = (size_t)count * sizeof *whole;
+    }
+    const float *mine = t->optim->state[slot] + t->optim->piece[range].state;
+    world_collect(&t->grid.dp_world, mine, bytes, 0, whole);
+}
+
+/* Hash of a parameter's value, or of its optimizer state in `slot`, in plain order; 0 where another rank has it. */
 static inline uint64_t tiny_hash_tensor(Trainer *t, int param, int slot)
 {
     const Param *p = &t->graph->param[param];
     size_t bytes = (size_t)shape_count(p->shape) * sizeof(float);
+    bool parts = slot >= 0 && t->shares;
     const float *arena = slot < 0 ? executor_params(t->executor) : t->optim->state[slot];
-    float *plain = mem_new(bytes);
-    op_unpack(t->graph->node[p->node].op, p->slot, arena + t->plan->value_at[param], plain);
+    float *plain = mem_new(bytes), *whole = mem_new((size_t)p->elements * sizeof *whole);
+    if (parts) tiny_collect_state(t, param, slot, whole);
+    op_unpack(t->graph->node[p->node].op, p->slot, parts ? whole : arena + t->plan->value_at[param],
+              plain);
     uint64_t hash = hash_bytes(plain, bytes);
     mem_free(&plain);
+    mem_free(&whole);
+    if (parts && t->grid.dp_rank > 0) return 0;
     return hash ? hash : 1;
 }
 

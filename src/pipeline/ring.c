@@ -1,0 +1,105 @@
+/* Gradients on their way to their sums. As a rule backward writes to the arena of partial sums that the tree names, and
+ * nothing is to be planned. Where replicas share gradients out (zero 2), it writes buckets to places of a ring, from where
+ * their owners take them while it goes on: so many buckets are in memory as are written or under way at a time, and of the
+ * sums a rank's share.
+ *
+ * A place is used again in the next pass, so two buckets may overlap where one has left long before the other is written. */
+#include "plan_internal.h"
+
+enum {
+    UNDER_WAY = 3
+}; /* buckets that leave while one is written, before a rank has to wait for others */
+
+bool plan_takes_turns(const Plan *plan)
+{
+    return plan->zero >= ZERO_GRADIENTS;
+}
+
+/* May buckets a < b not lie over each other? a leaves after the node of its first tensor. */
+static bool apart(const Plan *plan, const ChunkPlan *c, int a, int b)
+{
+    int tensor = c->buckets.first_tensor[a];
+    int leaves = tensor < 0 ? c->last - 1 : plan->graph->param[tensor].node;
+    return b - a <= UNDER_WAY || c->opens[b] >= leaves;
+}
+
+/* The lowest place for bucket b; those before it are placed. */
+static int64_t place_bucket(const Plan *plan, const ChunkPlan *c, int b)
+{
+    const Buckets *buckets = &c->buckets;
+    int64_t at = 0;
+    for (int a = 0; a < b; ++a) {
+        bool meet =
+            at < c->ring[a] + buckets->elements[a] && c->ring[a] < at + buckets->elements[b];
+        if (!meet || !apart(plan, c, a, b)) continue;
+        at = c->ring[a] + buckets->elements[a];
+        a = -1; /* look at all once more */
+    }
+    return at;
+}
+
+static void plan_ring(Plan *plan, ChunkPlan *c)
+{
+    c->ring = mem_new((size_t)(c->buckets.count + 1) * sizeof *c->ring);
+    for (int b = 0; b < c->buckets.count; ++b) {
+        c->ring[b] = place_bucket(plan, c, b);
+        int64_t end = c->ring[b] + c->buckets.elements[b];
+        plan->leaf_elements = end > plan->leaf_elements ? end : plan->leaf_elements;
+    }
+}
+
+/* Every rank's shares, one behind the other. */
+static void plan_held(Plan *plan)
+{
+    size_t dp = (size_t)plan->shape.dp;
+    int64_t *end = mem_new(dp * sizeof *end);
+    for (int k = 0; k < plan->chunk_count; ++k) {
+        ChunkPlan *c = &plan->chunk[k];
+        c->held = mem_new(((size_t)c->buckets.count * dp + 1) * sizeof *c->held);
+        for (size_t i = 0; i < (size_t)c->buckets.count * dp; ++i) {
+            const int64_t *share = c->share + i / dp * (dp + 1) + i % dp;
+            c->held[i] = end[i % dp];
+            end[i % dp] += share[1] - share[0];
+        }
+    }
+    mem_free(&end);
+}
+
+void plan_leaves(Plan *plan)
+{
+    const Graph *g = plan->graph;
+    plan->leaf_at = mem_new((size_t)(g->param_count + 1) * sizeof *plan->leaf_at);
+    plan->leaf_elements = plan_takes_turns(plan) ? 0 : plan->gradient_elements;
+    for (int k = 0; plan_takes_turns(plan) && k < plan->chunk_count; ++k)
+        plan_ring(plan, &plan->chunk[k]);
+    for (int i = 0; i < g->param_count; ++i) {
+        int b;
+        int64_t at = plan->gradient_at[i];
+        const ChunkPlan *c = plan_takes_turns(plan) ? plan_bucket_at(plan, at, &b) : NULL;
+        plan->leaf_at[i] = c ? c->ring[b] + at - c->buckets.offset[b] : at;
+    }
+    if (plan_takes_turns(plan)) plan_held(plan);
+}
+
+int64_t plan_sum_at(const Plan *plan, int64_t at, int dp_rank)
+{
+    int b;
+    const ChunkPlan *c = plan_takes_turns(plan) ? plan_bucket_at(plan, at, &b) : NULL;
+    if (!c) return at;
+    size_t bucket = (size_t)b, rank = (size_t)dp_rank, dp = (size_t)plan->shape.dp;
+    return c->held[bucket * dp + rank] + at - c->share[bucket * (dp + 1) + rank];
+}
+
+int64_t plan_sum_elements(const Plan *plan, int dp_rank)
+{
+    int64_t sum = 0;
+    if (!plan_takes_turns(plan)) return plan->gradient_elements;
+    for (int k = 0; k < plan->chunk_count; ++k) {
+        const ChunkPlan *c = &plan->chunk[k];
+        for (int b = 0; b < c->buckets.count; ++b) {
+            const int64_t *share = c->share + (size_t)b * ((size_t)plan->shape.dp + 1) + dp_rank;
+            sum += share[1] - share[0];
+        }
+    }
+    return sum;
+}
