@@ -26,6 +26,9 @@ typedef struct OptimShare {
     /* chunk[set * chunks + c]: sum of squares of chunk c of all ranges' chunks, of which this rank has written its own.
      * Brings the others'. */
     void (*gather)(void *user, double *chunk, int sets);
+    /* squares[set * ranges + i]: sum of squares of range i as far as it is here. Adds the slices that others have. NULL: there
+     * are none. */
+    void (*join)(void *user, double *squares, int sets);
     void *user;
 } OptimShare;
 
@@ -56,6 +59,7 @@ struct Optim {
     float *scratch;       /* owned; for lamb */
     double *norms;        /* owned, host; partial: the same in the backend's memory */
     double *partial;
+    double *whole; /* owned: of whole ranges, [set][range] */
     int64_t scratch_elements, state_elements;
     int64_t chunks; /* of all ranges */
     int range_count;
@@ -82,6 +86,8 @@ void optim_grad_squares(Optim *optim, const float *grads, double *out);
 void optim_step(Optim *optim, float *params, const float *grads, double lr, double grad_scale);
 size_t optim_state_bytes(const Optim *optim); /* held here */
 int optim_slots(const Config *config);        /* state per parameter of config's rule */
+/* Does its update need the norms of whole tensors (lars, lamb)? */
+bool optim_has_norms(const Config *config);
 /* Does its update need as much scratch memory as a slot of state, where the ranges are shared out? */
 bool optim_scratch(const Config *config);
 

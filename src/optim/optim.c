@@ -104,6 +104,7 @@ static void make_memory(Optim *optim)
         optim->scratch_elements = optim->share.gather ? optim->state_elements : largest;
     optim->scratch = arena_new(optim, optim->scratch_elements);
     optim->norms = mem_new(norms_bytes(optim));
+    optim->whole = mem_new((size_t)(optim->range_count + 1) * OPTIM_NORMS * sizeof(double));
     optim->partial = optim->backend->table->alloc(optim->backend, norms_bytes(optim));
 }
 
@@ -165,6 +166,7 @@ void optim_free(Optim **optim)
     arena_free(o, o->scratch, o->scratch_elements);
     o->backend->table->release(o->backend, o->partial, norms_bytes(o));
     mem_free(&o->norms);
+    mem_free(&o->whole);
     mem_free(&o->range);
     mem_free(&o->piece);
     mem_free(&o->chunk);
@@ -231,6 +233,16 @@ static OptimArgs args_of(const Step *step, const OptimPiece *piece)
                        .grad_scale = step->grad_scale};
 }
 
+/* Fills optim->whole for ranges first .. last-1: all of them, where others have slices. */
+static void sum_ranges(Optim *optim, int first, int last)
+{
+    int sets = optim->table->norms;
+    for (int set = 0; set < sets; ++set)
+        for (int i = first; i < last; ++i)
+            optim->whole[set * optim->range_count + i] = sum_squares(optim, set, i);
+    if (optim->share.join) optim->share.join(optim->share.user, optim->whole, sets);
+}
+
 /* Ranges first .. last-1 of a rule with norms. */
 static void step_ranges(const Step *step, int first, int last)
 {
@@ -241,11 +253,13 @@ static void step_ranges(const Step *step, int first, int last)
         if (optim->piece[i].elements > 0) table->measure(optim, &optim->piece[i], &args);
     }
     bring_squares(optim, table->norms, first, last);
+    sum_ranges(optim, first, last);
     for (int i = first; i < last; ++i) {
         double norm[OPTIM_NORMS];
         OptimArgs args = args_of(step, &optim->piece[i]);
         args.norm = norm;
-        for (int set = 0; set < table->norms; ++set) norm[set] = sqrt(sum_squares(optim, set, i));
+        for (int set = 0; set < table->norms; ++set)
+            norm[set] = sqrt(optim->whole[set * optim->range_count + i]);
         if (optim->piece[i].elements > 0) table->update(optim, &optim->piece[i], &args);
     }
 }
@@ -275,6 +289,11 @@ void optim_step(Optim *optim, float *params, const float *grads, double lr, doub
 int optim_slots(const Config *config)
 {
     return rules[config->optim.name]->slots;
+}
+
+bool optim_has_norms(const Config *config)
+{
+    return rules[config->optim.name]->norms > 0;
 }
 
 bool optim_scratch(const Config *config)

@@ -157,7 +157,8 @@ static void find_openings(const Plan *plan, ChunkPlan *c)
 /* Of the rank that has most. */
 static size_t state_bytes(const Plan *plan, const PlanOptions *o)
 {
-    if (!plan->zero) return (size_t)o->state_slots * plan->param_bytes;
+    bool scratch = o->state_scratch && (plan->zero || plan->shape.tp > 1);
+    if (!plan->zero) return (size_t)(o->state_slots + scratch) * plan->param_bytes;
     size_t arenas = (size_t)(o->state_slots + (o->state_scratch ? 1 : 0)), most = 0;
     for (int r = 0; r < plan->shape.dp; ++r)
         if (share_elements(plan, r) > most) most = share_elements(plan, r);

@@ -11,6 +11,7 @@ typedef struct Part {
 } Part;
 
 struct Shares {
+    const Trainer *trainer;    /* borrowed */
     const World *world;        /* borrowed: the replicas */
     int count;                 /* ranges */
     int64_t *first, *elements; /* owned: this rank's of each range, */
@@ -51,7 +52,7 @@ Shares *shares_new(const Trainer *t, const OptimRange *range, int count)
     Shares *s = mem_new(sizeof *s);
     const World *world = &t->grid.dp_world;
     size_t ranks = (size_t)world->size, room = (size_t)count + 1;
-    *s = (Shares){.world = world, .count = count, .most = 1};
+    *s = (Shares){.trainer = t, .world = world, .count = count, .most = 1};
     s->part = mem_new(ranks * room * sizeof *s->part);
     s->first = mem_new(room * sizeof *s->first);
     s->elements = mem_new(room * sizeof *s->elements);
@@ -105,13 +106,32 @@ static void unpack(const Shares *s, double *chunk, int sets, int rank)
                    (size_t)part[i].chunks * sizeof *from);
 }
 
+/* Where nothing is shared out every replica has all chunks. */
 static void gather(void *user, double *chunk, int sets)
 {
     const Shares *s = user;
+    if (!s->trainer->plan->zero) return;
     pack(s, chunk, sets);
     world_gather(s->world, s->mine, (size_t)(s->most * sets) * sizeof *s->mine, s->all);
     for (int r = 0; r < s->world->size; ++r)
         if (r != s->world->rank) unpack(s, chunk, sets, r);
+}
+
+/* In the ranks' order; of a tensor that is not divided every rank has the whole sum. */
+static void join(void *user, double *squares, int sets)
+{
+    const Shares *s = user;
+    const Trainer *t = s->trainer;
+    const World *world = &t->grid.tp_world;
+    int count = s->count * sets;
+    double *all = mem_new((size_t)(count * world->size + 1) * sizeof *all);
+    world_gather(world, squares, (size_t)count * sizeof *squares, all);
+    for (int i = 0; i < count; ++i) {
+        if (t->graph->param[t->range_param[i % s->count]].cut.parts == 0) continue;
+        squares[i] = 0;
+        for (int r = 0; r < world->size; ++r) squares[i] += all[r * count + i];
+    }
+    mem_free(&all);
 }
 
 OptimShare shares_mine(Shares *s)
@@ -120,5 +140,6 @@ OptimShare shares_mine(Shares *s)
                         .count = s->elements,
                         .gradient = s->gradient,
                         .gather = gather,
+                        .join = s->trainer->shape.tp > 1 ? join : NULL,
                         .user = s};
 }

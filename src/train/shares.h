@@ -1,4 +1,5 @@
-/* ZeRO as the trainer sees it: each replica's share of the optimizer's ranges, and the exchange of partial norms. */
+/* What of the optimizer's ranges a rank updates, and the exchange of partial norms: each replica's share (ZeRO), and each
+ * tensor-parallel rank's slice. */
 #ifndef WEFT_TRAIN_SHARES_H
 #define WEFT_TRAIN_SHARES_H
 

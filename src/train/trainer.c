@@ -290,7 +290,7 @@ static Status make_optimizer(Trainer *t)
                                       .decay = p->info.decay || t->config->optim.decay_all};
     }
     Status st;
-    if (t->plan->zero) {
+    if (t->plan->zero || (t->shape.tp > 1 && optim_has_norms(t->config))) {
         t->shares = shares_new(t, range, count);
         OptimShare mine = shares_mine(t->shares);
         st = optim_new_share(&t->optim, t->config, t->backend, range, count, &mine);
@@ -353,23 +353,10 @@ static void count_steps(Trainer *t)
                                       : t->config->train.epochs * t->steps_per_epoch;
 }
 
-/* Where the norms of whole tensors steer the update, each rank would have to know the others' slices of them. */
-static Status check_rule(const Trainer *t)
-{
-    int rule = t->config->optim.name;
-    if (t->shape.tp == 1 || (rule != OPTIM_LARS && rule != OPTIM_LAMB)) return OK;
-    return config_fail_key(
-        t->config, "optim.name",
-        "lars and lamb need the norms of whole tensors, which grid.tp=%d divides: "
-        "use adamw or sgd, or grid.tp=1",
-        t->shape.tp);
-}
-
 /* All that is decided before memory is taken, for `ranks` ranks, but for recomputation and the plan. */
 static Status design(Trainer *t, int ranks)
 {
     TRY(grid_shape(&t->shape, t->config, ranks));
-    TRY(check_rule(t));
     TRY(cut_batch(t));
     TRY(open_data(t));
     TRY(open_backend(t));
