@@ -191,6 +191,38 @@ static void print_sums(const PlanView *v, FILE *out)
             text_bytes(out_and_back * one * (dp - 1) / dp, wire));
 }
 
+/* What one micro-batch's exchanges make a rank send: of every tensor all slices but its own, forward and back. */
+static double exchange_bytes(const PlanView *v, int stage, int *count)
+{
+    const Graph *g = v->trainer->graph;
+    const Plan *plan = v->stage_view[stage].plan;
+    double whole = 0, tp = g->ranks;
+    *count = 0;
+    for (int c = 0; c < plan->chunk_count; ++c)
+        for (int i = plan->chunk[c].first; i < plan->chunk[c].last; ++i) {
+            const OpSpec *s = &g->node[i].spec;
+            if (s->kind != OP_EXCHANGE) continue;
+            bool gathers = s->exchange == EXCHANGE_GATHER;
+            whole += (double)desc_bytes(gathers ? s->y : s->x[0]);
+            ++*count;
+        }
+    return 2 * whole * (tp - 1) / tp;
+}
+
+static void print_exchanges(const PlanView *v, FILE *out)
+{
+    int tp = v->trainer->shape.tp, most = 0, count;
+    char bytes[CELL];
+    if (tp == 1) return;
+    for (int s = 1; s < v->stages; ++s)
+        if (exchange_bytes(v, s, &count) > exchange_bytes(v, most, &count)) most = s;
+    double sent = exchange_bytes(v, most, &count);
+    fprintf(out, "\nlayers divided by %d ranks: %d exchanges a micro-batch, forward and back", tp,
+            count);
+    if (v->stages > 1) fprintf(out, ", in stage %d, which has most", most);
+    fprintf(out, "; a rank sends and takes %s\n", text_bytes(sent, bytes));
+}
+
 /* ---- schedule ---- */
 
 static void print_schedule(const PlanView *v, int columns, FILE *out)
@@ -239,6 +271,7 @@ void plan_view_text(const PlanView *v, int columns, FILE *out)
     }
     print_messages(v, out);
     print_sums(v, out);
+    print_exchanges(v, out);
     print_schedule(v, columns, out);
     print_step(v, out);
 }

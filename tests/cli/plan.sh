@@ -53,6 +53,7 @@ check 0 '8 ranks as 4x2x1' "$WEFT" plan a.yaml grid.dp=4 grid.pp=2
 check 0 '2 ranks as 1x2x1' "$WEFT" plan a.yaml grid.dp=4 grid.pp=2 --ranks 2
 check 0 'the bits hold for dp=2 only' "$WEFT" plan a.yaml grid.dp=2 train.batch=24
 
+check 0 'layers divided by 2 ranks: ' "$WEFT" plan a.yaml --ranks 4 grid.tp=2
 check 64 '--ranks 0: a whole number' "$WEFT" plan a.yaml --ranks 0
 check 64 '--ranks 2x: a whole number' "$WEFT" plan a.yaml --ranks 2x
 check 64 '--ranks 99999999999: a whole number' "$WEFT" plan a.yaml --ranks 99999999999
