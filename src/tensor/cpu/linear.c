@@ -60,7 +60,7 @@ static KernelSpec kernel_spec(const LinearSpec *s, int direction, const Kernel *
 }
 
 /* Sets the stored order: that of the kernel which uses the weight as it is stored, if it is one that others understand. */
-static Status plan_stored(Linear *l, Dnnl *dnnl, const LinearSpec *s, bool plain)
+static Status plan_stored(Linear *l, Dnnl *dnnl, const LinearSpec *s)
 {
     Kernel *gradient = NULL;
     const Format *w = kernel_format(l->forward, ROLE_W);
@@ -70,7 +70,7 @@ static Status plan_stored(Linear *l, Dnnl *dnnl, const LinearSpec *s, bool plain
         w = kernel_format(gradient, ROLE_W);
     }
     l->plain = format_copy(s->w_plain);
-    l->stored = format_copy(format_elementwise(w) && !plain ? w : s->w_plain);
+    l->stored = format_copy(format_elementwise(w) ? w : s->w_plain);
     kernel_free(&gradient);
     return OK;
 }
@@ -81,7 +81,7 @@ static Status plan_forward(Linear *l, Dnnl *dnnl, const LinearSpec *s, const OpS
     k.relu = op->act == ACT_RELU;
     TRY(plan_kernel(&l->forward, dnnl, &k));
     TRY(kernel_build(l->forward));
-    TRY(plan_stored(l, dnnl, s, op->plain_weight));
+    TRY(plan_stored(l, dnnl, s));
     return copy_new(&l->forward_copy, dnnl, l->stored, kernel_format(l->forward, ROLE_W));
 }
 
