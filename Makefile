@@ -42,6 +42,7 @@ LDLIBS_ALL := $(DEPS_LIBS) $(LDLIBS) -lpthread -lm
 SIMD_FLAGS_base :=
 SIMD_FLAGS_avx2 := -mavx2 -mfma
 SIMD_FLAGS_avx512 := -mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma -mprefer-vector-width=512
+SIMD_BF16_FLAGS_avx512 := -mavx512bf16
 SIMD_OBJ := $(foreach isa,$(SIMD_ISAS),$(SIMD_SRC:%.c=$(BUILD)/obj/%.$(isa).o) \
     $(SIMD_BF16_SRC:%.c=$(BUILD)/obj/%.$(isa)_bf16.o))
 
@@ -86,7 +87,7 @@ $(BUILD)/obj/src/tensor/cpu/simd/%.$(1)$(2).o: src/tensor/cpu/simd/%.c $(PROBE)
 	$$(Q)$(CC) $(CPPFLAGS_ALL) -DSIMD_ISA=$(1) -DSIMD_$(1) $(3) $(CFLAGS_ALL) -O3 -ffp-contract=fast -fno-signed-zeros \
 	    $(SIMD_FLAGS_$(1)) -MMD -MP -c -o $$@ $$<
 endef
-$(foreach isa,$(SIMD_ISAS),$(eval $(call simd_rule,$(isa),,)) $(eval $(call simd_rule,$(isa),_bf16,-DSIMD_BF16)))
+$(foreach isa,$(SIMD_ISAS),$(eval $(call simd_rule,$(isa),,)) $(eval $(call simd_rule,$(isa),_bf16,-DSIMD_BF16 $(SIMD_BF16_FLAGS_$(isa)))))
 $(BUILD)/obj/%.cu.o: %.cu $(PROBE)
 	@mkdir -p $(@D)
 	@echo "  nvcc $<"

@@ -149,7 +149,7 @@ enum { OP_INPUTS = 8, OP_PARAMS = 4, LOSS_COLUMNS = 3 };
  * Where `slice` says so, an operation has one rank's slice of what it would else have whole: embedding its rows of w (other
  * ranks' tokens give 0), softmax_loss its logits (y is of all of them), positions and dropout of x.
  * Where the backend's precision is bf16, activations and their gradients are bf16, and every operation computes in fp32 on
- * what it loads and rounds what it stores. All else stays fp32: parameters and dw, `saved`, a loss's y, float data and
+ * what it loads and rounds what it stores; attention rounds the factors of its inner products, too. All else stays fp32: parameters and dw, `saved`, a loss's y, float data and
  * targets. An operation that is given fp32 data wishes bf16, and a reorder converts it. */
 typedef struct OpSpec {
     OpKind kind;

@@ -1,7 +1,12 @@
-/* Causal attention of one head, tile by tile, in fp32 whatever the type of its tensors (Dao et al. 2022, "FlashAttention"): a tile of queries meets the tiles
+/* Causal attention of one head, tile by tile (Dao et al. 2022, "FlashAttention"): a tile of queries meets the tiles
  * of keys up to its own with a running maximum and sum. Scores lie transposed, [key][query]: a vector holds neighbouring
  * queries, so maxima and sums need no step across lanes, and keys and values are read as they lie. All products go
  * through one register-blocked kernel, out[m][n] (+)= sum over k of a(m,k) b[k][n].
+ *
+ * Scores, sums and outputs of products are fp32 whatever the type of the tensors. Factors are of that type, so that bf16
+ * probabilities and gradients of scores are rounded once for their products. A cell is what a product reads at once: a
+ * float, or two bf16 that follow each other along the sum. Rows along which is summed are therefore braided: cell i of
+ * braid r holds elements i of rows 2r and 2r + 1.
  *
  * Tiles are padded with zeros to 16 rows and 16 columns. A tile of keys is joined in order of the tiles of queries and
  * the other way round, whoever calls: the bits do not depend on how the work is cut. Shares of dk and dv are summed in
@@ -16,10 +21,37 @@ enum {
     WIDE = VECTOR == 16 ? 4 : 2, /* vectors of the register block */
 };
 
-/* out[m][n] = or += a(m,k) b[k][n], m a multiple of ROWS, n of 16. a(m,k) = a[m * a_row + k * a_col]. */
+#ifdef SIMD_BF16
+typedef uint32_t Cell __attribute__((may_alias, aligned(2)));
+typedef Vu Vcell;
+
+/* sum + the cell a times each of the cells b. */
+SIMD_INLINE Vf add_product(Vf sum, Cell a, Vcell b)
+{
+    const Vcell left = (Vcell){0} + a;
+#ifdef __AVX512BF16__
+    return (Vf)_mm512_dpbf16_ps((__m512)sum, (__m512bh)left, (__m512bh)b);
+#else
+    sum += (Vf)(left << 16) * (Vf)(b << 16);
+    return sum + (Vf)(left & 0xffff0000u) * (Vf)(b & 0xffff0000u);
+#endif
+}
+#else
+typedef float Cell;
+typedef Vf Vcell;
+
+SIMD_INLINE Vf add_product(Vf sum, Cell a, Vcell b)
+{
+    return sum + a * b;
+}
+#endif
+enum { CELL = sizeof(Cell) / sizeof(Elem) };
+
+/* out[m][n] = or += a(m,k) b[k][n], m a multiple of ROWS, n of 16. a(m,k) = a[m * a_row + k * a_col]. k, a and b count in
+ * cells. */
 typedef struct Product {
     float *out;
-    const float *a, *b;
+    const Cell *a, *b;
     int64_t out_row, a_row, a_col, b_row;
     int64_t m, n, k;
     bool add;
@@ -28,17 +60,17 @@ typedef struct Product {
 SIMD_INLINE void block(const Product *p, int64_t row, int64_t col, const int vectors)
 {
     Vf sum[ROWS][WIDE] = {{{0}}};
-    const float *a = p->a + row * p->a_row, *b = p->b + col;
+    const Cell *a = p->a + row * p->a_row, *b = p->b + col;
     const int64_t a_row = p->a_row, a_col = p->a_col, b_row = p->b_row, depth = p->k;
     for (int64_t k = 0; k < depth; ++k, a += a_col, b += b_row) {
-        Vf right[WIDE];
+        Vcell right[WIDE];
 #pragma GCC unroll 4
         for (int v = 0; v < vectors; ++v) VECTOR_LOAD(right[v], b + v * VECTOR);
 #pragma GCC unroll 4
         for (int r = 0; r < ROWS; ++r) {
-            Vf left = (Vf){0} + a[r * a_row];
+            const Cell left = a[r * a_row];
 #pragma GCC unroll 4
-            for (int v = 0; v < vectors; ++v) sum[r][v] += left * right[v];
+            for (int v = 0; v < vectors; ++v) sum[r][v] = add_product(sum[r][v], left, right[v]);
         }
     }
     float *out = p->out + row * p->out_row + col;
@@ -72,10 +104,14 @@ static void multiply(const Product *p)
         }
 }
 
-/* The scratch of one thread, cut up. Tiles of rows are [TILE][wide], those with _t [wide][TILE]; p and ds are
- * [key][query]; the last four a number per query. */
+/* The scratch of one thread, cut up. Tiles of rows are [TILE][wide], braided [TILE / CELL][wide], those with _t cells
+ * [wide / CELL][TILE]; p and ds are [key][query]; the last four a number per query. Where cells are floats, braids are the
+ * rows themselves, and so are p and ds as factors. */
 typedef struct Work {
-    float *q, *dy, *k, *v, *sum, *rows, *q_t, *dy_t, *p, *ds, *top, *total, *shrink, *delta;
+    Elem *q, *dy, *k, *v;
+    Cell *q_t, *dy_t, *q_braid, *dy_braid, *k_braid; /* k_braid: of values, too */
+    Cell *by_query, *by_key; /* p or ds as factors, cells along queries and along keys */
+    float *sum, *rows, *p, *ds, *top, *total, *shrink, *delta;
     float *dk, *dv;        /* sums for all keys of the head: the tensors themselves, or scratch */
     int64_t key_row;       /* of dk and dv, in floats */
     int64_t width, wide;   /* of a head; padded to 16 */
@@ -88,20 +124,33 @@ SIMD_INLINE int64_t padded(int64_t n)
     return (n + GROUP - 1) / GROUP * GROUP;
 }
 
+/* The next `count` floats, or their room for what is as large. */
+SIMD_INLINE void *take(float **scratch, int64_t count)
+{
+    float *piece = *scratch;
+    *scratch += count;
+    return piece;
+}
+
 static Work work_of(const AttentionHead *h, float *scratch)
 {
     Work w = {.width = h->width, .wide = padded(h->width)};
-    float **const tiles[] = {&w.q, &w.dy, &w.k, &w.v, &w.sum, &w.rows, &w.q_t, &w.dy_t};
-    for (size_t i = 0; i < sizeof tiles / sizeof *tiles; ++i, scratch += TILE * w.wide)
-        *tiles[i] = scratch;
-    w.p = scratch;
-    w.ds = w.p + TILE * TILE;
-    w.top = w.ds + TILE * TILE;
-    w.total = w.top + TILE;
-    w.shrink = w.total + TILE;
-    w.delta = w.shrink + TILE;
-    w.dk = ELEM_IS_FLOAT ? h->dk : w.delta + TILE;
-    w.dv = ELEM_IS_FLOAT ? h->dv : w.dk + (h->length + TILE - 1) / TILE * TILE * w.wide;
+    const int64_t tile = TILE * w.wide, cells = tile / CELL, all = (h->length + TILE - 1) / TILE;
+    Elem **const rows[] = {&w.q, &w.dy, &w.k, &w.v};
+    Cell **const other[] = {&w.q_t, &w.dy_t, &w.q_braid, &w.dy_braid, &w.k_braid};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; ++i) *rows[i] = take(&scratch, cells);
+    for (size_t i = 0; i < (ELEM_IS_FLOAT ? 2 : sizeof other / sizeof *other); ++i)
+        *other[i] = take(&scratch, cells);
+    w.sum = take(&scratch, tile);
+    w.rows = take(&scratch, tile);
+    w.p = take(&scratch, TILE * TILE);
+    w.ds = take(&scratch, TILE * TILE);
+    float **const number[] = {&w.top, &w.total, &w.shrink, &w.delta};
+    for (size_t i = 0; i < sizeof number / sizeof *number; ++i) *number[i] = take(&scratch, TILE);
+    w.by_query = ELEM_IS_FLOAT ? NULL : take(&scratch, TILE * TILE / CELL);
+    w.by_key = ELEM_IS_FLOAT ? NULL : take(&scratch, TILE * TILE / CELL);
+    w.dk = ELEM_IS_FLOAT ? h->dk : take(&scratch, all * tile);
+    w.dv = ELEM_IS_FLOAT ? h->dv : take(&scratch, all * tile);
     w.key_row = ELEM_IS_FLOAT ? h->stride : w.wide;
     return w;
 }
@@ -134,54 +183,102 @@ SIMD_INLINE void fetch(const Elem *rows, int64_t stride, int64_t row, int64_t en
     for (int64_t i = 0; row + AHEAD < end && i < width; i += LINE) __builtin_prefetch(ahead + i);
 }
 
+/* n floats rounded to where they belong. */
+SIMD_INLINE void round_row(const float *row, int64_t n, Elem *to)
+{
+#pragma omp simd
+    for (int64_t i = 0; i < n; ++i) to[i] = elem_of(row[i]);
+}
+
 /* A tile of rows, `stride` apart from `from` on, scaled and, with `turned`, turned; zero beyond its real rows. */
-static void load(const AttentionHead *h, const void *tensor, int64_t stride, int64_t tile,
-                 bool turned, float scale, float *to)
+static void load(const AttentionHead *h, const Work *w, const void *tensor, int64_t stride,
+                 int64_t tile, bool turned, float scale, Elem *to)
 {
     const Elem *from = tensor;
-    const int64_t real = rows_of(h, tile), width = h->width, wide = padded(width);
+    const int64_t real = rows_of(h, tile), width = w->width, wide = w->wide;
     for (int64_t r = 0; r < padded(real); ++r, to += wide) {
         const Elem *row = from + (tile * TILE + r) * stride;
-        fetch(from, stride, tile * TILE + r, h->length, width);
+        float *room = ELEM_IS_FLOAT ? (float *)(void *)to : w->rows;
         int64_t n = r < real ? width : 0;
+        fetch(from, stride, tile * TILE + r, h->length, width);
+        memset(to + n, 0, (size_t)(wide - n) * sizeof *to);
+        if (!turned && scale == 1.0f) {
+            memcpy(to, row, (size_t)n * sizeof *to);
+            continue;
+        }
 #pragma omp simd
-        for (int64_t i = 0; i < n; ++i) to[i] = scale * value_of(row[i]);
-        for (int64_t i = n; i < wide; ++i) to[i] = 0.0f;
-        if (turned && r < real) turn(h, to, tile * TILE + r, 1.0f);
+        for (int64_t i = 0; i < n; ++i) room[i] = scale * value_of(row[i]);
+        if (turned && n) turn(h, room, tile * TILE + r, 1.0f);
+        if (!ELEM_IS_FLOAT) round_row(room, n, to);
     }
 }
 
-/* Rows where they are. */
+/* Rows where they are; stride in cells. */
 typedef struct Rows {
-    const float *at;
+    const Cell *at;
     int64_t stride;
 } Rows;
 
 /* A tile of rows that is read once, row by row: as it lies, if it may be, else loaded into `copy`. */
-static Rows rows_at(const AttentionHead *h, const void *from, int64_t tile, bool turned,
-                    float *copy)
+static Rows rows_at(const AttentionHead *h, const Work *w, const void *from, int64_t tile,
+                    bool turned, Elem *copy)
 {
-    if (ELEM_IS_FLOAT && !turned && rows_of(h, tile) == TILE)
-        return (Rows){(const float *)from + tile * TILE * h->stride, h->stride};
-    load(h, from, h->stride, tile, turned, 1.0f, copy);
-    return (Rows){copy, padded(h->width)};
+    if (!turned && rows_of(h, tile) == TILE && w->width % CELL == 0) {
+        const Elem *row = (const Elem *)from + tile * TILE * h->stride;
+        return (Rows){(const Cell *)(const void *)row, h->stride / CELL};
+    }
+    load(h, w, from, h->stride, tile, turned, 1.0f, copy);
+    return (Rows){(const Cell *)(void *)copy, w->wide / CELL};
 }
 
-/* to[wide][TILE] = from[rows][wide] transposed, four by four. */
-static void transpose(const float *from, int64_t rows, int64_t wide, float *to)
+#ifdef SIMD_BF16
+/* Rounded and moved to the lower half of each lane. */
+SIMD_INLINE Vu halves_of(Vf v)
 {
+    Vh half;
+    elems_store((Elem *)(void *)&half, v);
+    return __builtin_convertvector(half, Vu);
+}
+
+/* Cells of `wide` elements of neighbouring rows; a multiple of 16 of each. */
+static const Cell *braid(const Elem *rows, int64_t count, int64_t wide, Cell *to)
+{
+    Cell *cell = to;
+    for (int64_t r = 0; r < count; r += CELL, rows += CELL * wide)
+        for (int64_t i = 0; i < wide; i += VECTOR, cell += VECTOR) {
+            Vh even, odd;
+            VECTOR_LOAD(even, rows + i);
+            VECTOR_LOAD(odd, rows + wide + i);
+            Vu both = __builtin_convertvector(even, Vu) | __builtin_convertvector(odd, Vu) << 16;
+            VECTOR_STORE(cell, both);
+        }
+    return to;
+}
+#else
+static const Cell *braid(const Elem *rows, int64_t count, int64_t wide, Cell *to)
+{
+    (void)count, (void)wide, (void)to;
+    return rows;
+}
+#endif
+
+/* to[wide][TILE] = from[rows][wide] transposed, four by four; in cells. */
+static void transpose(const Elem *elems, int64_t rows, int64_t wide, Cell *cells)
+{
+    const Cell *from = (const Cell *)(const void *)elems;
     for (int64_t r = 0; r < rows; r += 4)
         for (int64_t c = 0; c < wide; c += 4) {
-            const float *f = from + r * wide + c;
-            float *t = to + c * TILE + r;
+            const Cell *f = from + r * wide + c;
+            Cell *t = cells + c * TILE + r;
 #if defined(__SSE2__)
-            __m128 a = _mm_loadu_ps(f), b = _mm_loadu_ps(f + wide);
-            __m128 d = _mm_loadu_ps(f + 2 * wide), e = _mm_loadu_ps(f + 3 * wide);
+            __m128 a = _mm_loadu_ps((const float *)f), b = _mm_loadu_ps((const float *)(f + wide));
+            __m128 d = _mm_loadu_ps((const float *)(f + 2 * wide));
+            __m128 e = _mm_loadu_ps((const float *)(f + 3 * wide));
             _MM_TRANSPOSE4_PS(a, b, d, e);
-            _mm_storeu_ps(t, a);
-            _mm_storeu_ps(t + TILE, b);
-            _mm_storeu_ps(t + 2 * TILE, d);
-            _mm_storeu_ps(t + 3 * TILE, e);
+            _mm_storeu_ps((float *)t, a);
+            _mm_storeu_ps((float *)(t + TILE), b);
+            _mm_storeu_ps((float *)(t + 2 * TILE), d);
+            _mm_storeu_ps((float *)(t + 3 * TILE), e);
 #else
             for (int i = 0; i < 4; ++i)
                 for (int j = 0; j < 4; ++j) t[j * TILE + i] = f[i * wide + j];
@@ -192,7 +289,7 @@ static void transpose(const float *from, int64_t rows, int64_t wide, float *to)
 /* ---- the three kinds of product of a pair of tiles; on the diagonal only what lies below it ---- */
 
 /* out[key][query] = sum over the width of rows[key] columns[][query]. */
-static void scores(const Work *w, Rows rows, const float *columns, float *out)
+static void scores(const Work *w, Rows rows, const Cell *columns, float *out)
 {
     const int64_t n = padded(w->queries), m = padded(w->keys), step = w->diagonal ? GROUP : m;
     for (int64_t r = 0; r < m; r += step) {
@@ -206,38 +303,91 @@ static void scores(const Work *w, Rows rows, const float *columns, float *out)
                             .b_row = TILE,
                             .m = step,
                             .n = n - first,
-                            .k = w->width});
+                            .k = (w->width + CELL - 1) / CELL});
     }
 }
 
-/* out[key][] (+)= sum over queries of p[key][query] rows[query][]; out's rows are out_row apart. */
-static void sum_queries(const Work *w, const float *p, const float *rows, float *out,
+/* The first query that row `key` of p has; on the diagonal, groups left of it are never computed. */
+SIMD_INLINE int64_t first_query(const Work *w, int64_t key)
+{
+    return w->diagonal ? key / GROUP * GROUP : 0;
+}
+
+#ifdef SIMD_BF16
+/* p rounded, as cells [key][TILE / CELL] along queries. */
+static const Cell *along_queries(const Work *w, const float *p)
+{
+    Elem *to = (Elem *)w->by_query;
+    for (int64_t key = 0; key < padded(w->keys); ++key) {
+        const int64_t first = first_query(w, key), n = padded(w->queries);
+        for (int64_t q = first; q < n; q += VECTOR) {
+            Vf v;
+            VECTOR_LOAD(v, p + key * TILE + q);
+            elems_store(to + key * TILE + q, v);
+        }
+    }
+    return w->by_query;
+}
+
+/* p rounded, as cells [key / CELL][TILE] along keys. */
+static const Cell *along_keys(const Work *w, const float *p)
+{
+    for (int64_t key = 0; key < padded(w->keys); key += CELL) {
+        const int64_t first = first_query(w, key), n = padded(w->queries);
+        for (int64_t q = first; q < n; q += VECTOR) {
+            Vf even, odd;
+            VECTOR_LOAD(even, p + key * TILE + q);
+            VECTOR_LOAD(odd, p + (key + 1) * TILE + q);
+            Vu both = halves_of(even) | halves_of(odd) << 16;
+            VECTOR_STORE(w->by_key + key / CELL * TILE + q, both);
+        }
+    }
+    return w->by_key;
+}
+#else
+static const Cell *along_queries(const Work *w, const float *p)
+{
+    (void)w;
+    return p;
+}
+
+static const Cell *along_keys(const Work *w, const float *p)
+{
+    (void)w;
+    return p;
+}
+#endif
+
+/* out[key][] (+)= sum over queries of p[key][query] rows[query][]; out's rows are out_row apart, `rows` are braided. */
+static void sum_queries(const Work *w, const float *p, const Cell *rows, float *out,
                         int64_t out_row, bool add)
 {
     const int64_t n = padded(w->queries), m = padded(w->keys), step = w->diagonal ? GROUP : m;
+    const Cell *factor = along_queries(w, p);
     for (int64_t r = 0; r < m; r += step) {
         int64_t first = w->diagonal ? r : 0;
         multiply(&(Product){.out = out + r * out_row,
-                            .a = p + r * TILE + first,
-                            .b = rows + first * w->wide,
+                            .a = factor + (r * TILE + first) / CELL,
+                            .b = rows + first / CELL * w->wide,
                             .out_row = out_row,
-                            .a_row = TILE,
+                            .a_row = TILE / CELL,
                             .a_col = 1,
                             .b_row = w->wide,
                             .m = step,
                             .n = w->wide,
-                            .k = n - first,
+                            .k = (n - first) / CELL,
                             .add = add});
     }
 }
 
-/* out[query][] (+)= sum over keys of p[key][query] rows[key][]. */
-static void sum_keys(const Work *w, const float *p, const float *rows, float *out, bool add)
+/* out[query][] (+)= sum over keys of p[key][query] rows[key][]; `rows` are braided. */
+static void sum_keys(const Work *w, const float *p, const Cell *rows, float *out, bool add)
 {
     const int64_t m = padded(w->queries), n = padded(w->keys), step = w->diagonal ? GROUP : m;
+    const Cell *factor = along_keys(w, p);
     for (int64_t r = 0; r < m; r += step)
         multiply(&(Product){.out = out + r * w->wide,
-                            .a = p + r,
+                            .a = factor + r,
                             .b = rows,
                             .out_row = w->wide,
                             .a_row = 1,
@@ -245,18 +395,13 @@ static void sum_keys(const Work *w, const float *p, const float *rows, float *ou
                             .b_row = w->wide,
                             .m = step,
                             .n = w->wide,
-                            .k = w->diagonal ? r + GROUP : n,
+                            .k = (w->diagonal ? r + GROUP : n) / CELL,
                             .add = add});
 }
 
 /* ---- forward ---- */
 
-/* The first column that row `key` of p has; the group of the diagonal itself is masked by hand. */
-SIMD_INLINE int64_t first_query(const Work *w, int64_t key)
-{
-    return w->diagonal ? key / GROUP * GROUP : 0;
-}
-
+/* The group of the diagonal itself. */
 static void mask(const Work *w)
 {
     for (int64_t key = 0; w->diagonal && key < padded(w->keys); ++key)
@@ -302,8 +447,8 @@ static void scale_rows(const Work *w, float *rows, const float *by)
 static void take_queries(const AttentionHead *h, Work *w, int64_t tile)
 {
     w->queries = rows_of(h, tile);
-    load(h, h->q, h->stride, tile, h->cosine, h->scale, w->q);
-    transpose(w->q, padded(w->queries), w->wide, w->q_t);
+    load(h, w, h->q, h->stride, tile, h->cosine, h->scale, w->q);
+    transpose(w->q, padded(w->queries), w->wide / CELL, w->q_t);
 }
 
 /* The pair is this tile of keys with the queries taken. */
@@ -323,12 +468,12 @@ void SIMD_NAME(attention_forward)(const AttentionHead *h, int64_t tile, float *s
     }
     for (int64_t j = 0; j <= tile; ++j) {
         take_keys(h, &w, j, j == tile);
-        load(h, h->v, h->stride, j, false, 1.0f, w.v);
-        scores(&w, rows_at(h, h->k, j, h->cosine, w.k), w.q_t, w.p);
+        load(h, &w, h->v, h->stride, j, false, 1.0f, w.v);
+        scores(&w, rows_at(h, &w, h->k, j, h->cosine, w.k), w.q_t, w.p);
         mask(&w);
         soften(&w);
         if (j > 0) scale_rows(&w, w.sum, w.shrink);
-        sum_keys(&w, w.p, w.v, w.sum, j > 0);
+        sum_keys(&w, w.p, braid(w.v, padded(w.keys), w.wide, w.k_braid), w.sum, j > 0);
     }
     for (int64_t q = 0; q < w.queries; ++q) {
         int64_t at = tile * TILE + q;
@@ -346,8 +491,8 @@ void SIMD_NAME(attention_forward)(const AttentionHead *h, int64_t tile, float *s
 static void take_gradient(const AttentionHead *h, Work *w, int64_t tile)
 {
     take_queries(h, w, tile);
-    load(h, h->dy, h->y_stride, tile, NULL, 1.0f, w->dy);
-    transpose(w->dy, padded(w->queries), w->wide, w->dy_t);
+    load(h, w, h->dy, h->y_stride, tile, false, 1.0f, w->dy);
+    transpose(w->dy, padded(w->queries), w->wide / CELL, w->dy_t);
     for (int64_t q = 0; q < padded(w->queries); ++q) {
         int64_t at = tile * TILE + q;
         float sum = 0.0f;
@@ -355,9 +500,9 @@ static void take_gradient(const AttentionHead *h, Work *w, int64_t tile)
         w->top[q] = INFINITY; /* beyond the end every probability is 0 */
         if (q >= w->queries) continue;
         const Elem *y = (const Elem *)h->y + at * h->y_stride;
-        const float *dy = w->dy + q * w->wide;
+        const Elem *dy = w->dy + q * w->wide;
 #pragma omp simd reduction(+ : sum)
-        for (int64_t i = 0; i < h->width; ++i) sum += dy[i] * value_of(y[i]);
+        for (int64_t i = 0; i < h->width; ++i) sum += value_of(dy[i]) * value_of(y[i]);
         w->delta[q] = sum;
         w->top[q] = h->lse[at];
     }
@@ -383,7 +528,7 @@ static void probabilities(const Work *w, Rows k, Rows v)
 }
 
 /* The tile's rows of `to` = or += sum over queries of p rows, at once where the tile and its rows are full. */
-static void put_keys(const Work *w, int64_t tile, const float *p, const float *rows, float *to)
+static void put_keys(const Work *w, int64_t tile, const float *p, const Cell *rows, float *to)
 {
     const bool add = !w->diagonal; /* the first share is the diagonal's */
     to += tile * TILE * w->key_row;
@@ -403,15 +548,9 @@ static void put_keys(const Work *w, int64_t tile, const float *p, const float *r
 /* dk and dv of tile j get their share of this tile of queries. */
 static void grad_keys(const Work *w, int64_t j)
 {
-    put_keys(w, j, w->p, w->dy, w->dv);
-    put_keys(w, j, w->ds, w->q, w->dk);
-}
-
-/* Rounds one row of sums to where it belongs. */
-SIMD_INLINE void round_row(const Work *w, const float *row, Elem *to)
-{
-#pragma omp simd
-    for (int64_t i = 0; i < w->width; ++i) to[i] = elem_of(row[i]);
+    const int64_t n = padded(w->queries);
+    put_keys(w, j, w->p, braid(w->dy, n, w->wide, w->dy_braid), w->dv);
+    put_keys(w, j, w->ds, braid(w->q, n, w->wide, w->q_braid), w->dk);
 }
 
 static void finish_keys(const AttentionHead *h, const Work *w, int64_t tile)
@@ -420,8 +559,8 @@ static void finish_keys(const AttentionHead *h, const Work *w, int64_t tile)
         float *dk = w->dk + r * w->key_row;
         if (h->cosine) turn(h, dk, r, -1.0f);
         if (ELEM_IS_FLOAT) continue;
-        round_row(w, dk, (Elem *)h->dk + r * h->stride);
-        round_row(w, w->dv + r * w->key_row, (Elem *)h->dv + r * h->stride);
+        round_row(dk, w->width, (Elem *)h->dk + r * h->stride);
+        round_row(w->dv + r * w->key_row, w->width, (Elem *)h->dv + r * h->stride);
     }
 }
 
@@ -442,9 +581,10 @@ static void grad_tile(const AttentionHead *h, Work *w, int64_t tile, bool all)
     take_gradient(h, w, tile);
     for (int64_t j = 0; j <= tile; ++j) {
         take_keys(h, w, j, j == tile);
-        load(h, h->k, h->stride, j, h->cosine, 1.0f, w->k);
-        probabilities(w, (Rows){w->k, w->wide}, rows_at(h, h->v, j, false, w->v));
-        sum_keys(w, w->ds, w->k, w->sum, j > 0);
+        load(h, w, h->k, h->stride, j, h->cosine, 1.0f, w->k);
+        probabilities(w, (Rows){(const Cell *)(void *)w->k, w->wide / CELL},
+                      rows_at(h, w, h->v, j, false, w->v));
+        sum_keys(w, w->ds, braid(w->k, padded(w->keys), w->wide, w->k_braid), w->sum, j > 0);
         if (all) grad_keys(w, j);
     }
     finish_queries(h, w, tile);
@@ -469,7 +609,8 @@ void SIMD_NAME(attention_grad_keys)(const AttentionHead *h, int64_t tile, float 
     Work w = work_of(h, scratch);
     const int64_t tiles = (h->length + TILE - 1) / TILE;
     take_keys(h, &w, tile, true);
-    const Rows k = rows_at(h, h->k, tile, h->cosine, w.k), v = rows_at(h, h->v, tile, false, w.v);
+    const Rows k = rows_at(h, &w, h->k, tile, h->cosine, w.k);
+    const Rows v = rows_at(h, &w, h->v, tile, false, w.v);
     for (int64_t i = tile; i < tiles; ++i) {
         take_gradient(h, &w, i);
         w.diagonal = i == tile;

@@ -93,13 +93,14 @@ typedef struct AttentionHead {
     float scale; /* of the scores */
 } AttentionHead;
 enum { ATTENTION_TILE = 64 }; /* queries, keys */
-/* Floats of scratch that one call needs: tiles, and for bf16 a head's sums into dk and dv. */
+/* Floats of scratch that one call needs: tiles, and for bf16 factors of products and a head's sums into dk and dv. */
 static inline int64_t attention_scratch(int64_t length, int64_t width, DType type)
 {
-    int64_t wide = (width + SIMD_LANES - 1) / SIMD_LANES * SIMD_LANES;
-    int64_t tiles = (length + ATTENTION_TILE - 1) / ATTENTION_TILE;
-    int64_t sums = type == DTYPE_BF16 ? 2 * tiles * ATTENTION_TILE * wide : 0;
-    return ATTENTION_TILE * (8 * wide + 2 * ATTENTION_TILE + 4) + sums;
+    const int64_t wide = (width + SIMD_LANES - 1) / SIMD_LANES * SIMD_LANES;
+    const int64_t rows = (length + ATTENTION_TILE - 1) / ATTENTION_TILE * ATTENTION_TILE;
+    const int64_t scores = ATTENTION_TILE * (2 * ATTENTION_TILE + 4), tile = ATTENTION_TILE * wide;
+    if (type == DTYPE_F32) return 8 * tile + scores;
+    return 13 * tile / 2 + scores + ATTENTION_TILE * ATTENTION_TILE + 2 * rows * wide;
 }
 
 typedef struct SimdTable {

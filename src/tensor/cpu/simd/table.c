@@ -50,7 +50,7 @@ const SimdTable SIMD_NAME(kernels) = {
 #if defined(SIMD_base) && !defined(SIMD_BF16)
 #include <stdatomic.h>
 
-/* The tables of one instruction set. */
+/* Tables that are used together. */
 typedef struct Pair {
     const SimdTable *floats, *bf16;
 } Pair;
@@ -59,22 +59,25 @@ extern const SimdTable simd_bf16_kernels_base;
 #if defined(__x86_64__)
 extern const SimdTable simd_kernels_avx2, simd_kernels_avx512;
 extern const SimdTable simd_bf16_kernels_avx2, simd_bf16_kernels_avx512;
-static bool runs(const SimdTable *table)
+static bool runs(const Pair *pair)
 {
-    if (table == &simd_kernels_avx512)
+    if (pair->bf16 == &simd_bf16_kernels_avx512 && !__builtin_cpu_supports("avx512bf16"))
+        return false;
+    if (pair->floats == &simd_kernels_avx512)
         return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
-    if (table == &simd_kernels_avx2)
+    if (pair->floats == &simd_kernels_avx2)
         return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
     return true;
 }
 static const Pair built[] = {{&simd_kernels_avx512, &simd_bf16_kernels_avx512},
+                             {&simd_kernels_avx512, &simd_bf16_kernels_avx2},
                              {&simd_kernels_avx2, &simd_bf16_kernels_avx2},
                              {&simd_kernels_base, &simd_bf16_kernels_base}};
 #else
-static bool runs(const SimdTable *table)
+static bool runs(const Pair *pair)
 {
-    (void)table;
+    (void)pair;
     return true;
 }
 static const Pair built[] = {{&simd_kernels_base, &simd_bf16_kernels_base}};
@@ -87,7 +90,7 @@ const SimdTable *simd_table(DType type)
 {
     const Pair *pair = atomic_load_explicit(&in_use, memory_order_relaxed);
     for (size_t i = 0; !pair && i < sizeof built / sizeof *built; ++i)
-        if (runs(built[i].floats)) {
+        if (runs(&built[i])) {
             pair = &built[i];
             atomic_store_explicit(&in_use, pair, memory_order_relaxed);
         }
@@ -97,7 +100,7 @@ const SimdTable *simd_table(DType type)
 bool simd_use(const char *name)
 {
     for (size_t i = 0; i < sizeof built / sizeof *built; ++i)
-        if (!strcmp(built[i].floats->name, name) && runs(built[i].floats)) {
+        if (!strcmp(built[i].floats->name, name) && runs(&built[i])) {
             atomic_store_explicit(&in_use, &built[i], memory_order_relaxed);
             return true;
         }
