@@ -12,7 +12,7 @@ cat <<TEXT
 
 What to try next:
   $weft generate jobs/gpt-text.yaml run.name=$name --prompt "And it came to pass" --seed 2 --temperature 0.6
-  $weft train -n 2 jobs/gpt-text.yaml model.positions=rotary run.name=rotary
+  $weft train -n 2 jobs/gpt-text.yaml model.positions=learned run.name=learned
   $weft train -n 2 jobs/gpt-text.yaml grid.pp=2 run.name=stages      the same bits, as a pipeline
 Your own text: $weft data import text FILE -o train.h5 --test test.h5
 TEXT

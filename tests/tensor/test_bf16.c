@@ -419,6 +419,18 @@ static void test_beside_fp32(void)
     for (int i = 0; have_bf16() && i < count; ++i) beside_fp32(c[i].name, c[i].spec);
 }
 
+/* Its products have an instruction of their own where AVX512_BF16 is. */
+static void test_attention_sets(void)
+{
+    const char *best = simd_table(DTYPE_F32)->name;
+    for (int set = 0; have_bf16() && set < SETS; ++set) {
+        if (!simd_use(sets[set])) continue;
+        beside_fp32(sets[set], attention(150, 32, false));
+        beside_fp32(sets[set], attention(70, 21, false));
+    }
+    CU_ASSERT(simd_use(best));
+}
+
 static void test_threads(void)
 {
     int count;
@@ -486,5 +498,6 @@ static void test_refused(void)
 }
 
 TEST_MAIN("bf16", {"rounding", test_rounding}, {"beside fp32", test_beside_fp32},
+          {"attention on every instruction set", test_attention_sets},
           {"one thread and two", test_threads}, {"reorder", test_reorder},
           {"sum of gradients", test_flat_add}, {"refused", test_refused})
