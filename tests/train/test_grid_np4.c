@@ -1,5 +1,6 @@
 /* The promise: parameters, running statistics, optimizer state, losses, norms, evaluation and checkpoints are the same to the
- * bit on every grid, with every schedule, over every transport. Expected value: the run of one rank with none of it.
+ * bit on every grid, with every schedule, over every transport, in fp32 and in bf16. Expected value: the run of one rank with
+ * none of it.
  *
  * Alone this is a sample in which every value of every axis occurs with every model; with WEFT_MATRIX set (make matrix), all
  * combinations. */
@@ -68,10 +69,19 @@ static char *schedule_file(const Layout *layout)
     return path;
 }
 
+/* What is trained, on every grid alike. */
+typedef struct Subject {
+    int model; /* of grid_models */
+    const char *precision;
+    bool save; /* checkpoints are compared, too (large ones take long) */
+    int shift; /* alone, where in the axes the sample begins */
+} Subject;
+
 /* All overrides of a layout and one value of each axis. Owner: the caller. */
-static char *overrides_of(const Layout *layout, const int *value)
+static char *overrides_of(const Subject *subject, const Layout *layout, const int *value)
 {
-    char *all = mem_format("grid.dp=%d grid.pp=%d %s", layout->dp, layout->pp, layout->batch);
+    char *all = mem_format("train.precision=%s grid.dp=%d grid.pp=%d %s", subject->precision,
+                           layout->dp, layout->pp, layout->batch);
     for (int axis = 0; axis < AXES; ++axis) {
         const char *one = axes[axis][value[axis]];
         char *path = one[strlen(one) - 1] == ':' ? schedule_file(layout) : mem_text("");
@@ -84,10 +94,16 @@ static char *overrides_of(const Layout *layout, const int *value)
 }
 
 /* One rank with nothing; a checkpoint of it lies at `save`. */
-static Outcome reference(const GridModel *model, const char *batch, const char *save)
+static Outcome reference(const Subject *subject, const char *batch, const char *save)
 {
-    return grid_train(
-        &(GridPart){.model = model, .ranks = 1, .more = batch, .to = STEPS, .save = save});
+    char *more = mem_format("train.precision=%s %s", subject->precision, batch);
+    Outcome out = grid_train(&(GridPart){.model = &grid_models[subject->model],
+                                         .ranks = 1,
+                                         .more = more,
+                                         .to = STEPS,
+                                         .save = save});
+    mem_free(&more);
+    return out;
 }
 
 static bool same_files(const char *a, const char *b)
@@ -104,16 +120,18 @@ typedef struct Reference {
     char *path[2];
 } Reference;
 
-static void check(const GridModel *model, const Layout *layout, const int *value,
-                  const Reference *want, bool save)
+static void check(const Subject *subject, const Layout *layout, const int *value,
+                  const Reference *want)
 {
+    const GridModel *model = &grid_models[subject->model];
     int which = layout->batch[0] != 0;
-    char *more = overrides_of(layout, value), *path = mem_format("%s/got.h5", tiny_folder);
+    char *more = overrides_of(subject, layout, value);
+    char *path = mem_format("%s/got.h5", tiny_folder);
     Outcome got = grid_train(&(GridPart){.model = model,
                                          .ranks = layout->dp * layout->pp,
                                          .more = more,
                                          .to = STEPS,
-                                         .save = save ? path : NULL});
+                                         .save = subject->save ? path : NULL});
     bool same = outcome_same(&got, &want->outcome[which]);
     CU_ASSERT(same);
     if (!same) {
@@ -121,24 +139,24 @@ static void check(const GridModel *model, const Layout *layout, const int *value
         outcome_explain(what, &got, &want->outcome[which]);
         mem_free(&what);
     }
-    if (save && tiny_rank == 0) CU_ASSERT(same_files(path, want->path[which]));
+    if (subject->save && tiny_rank == 0) CU_ASSERT(same_files(path, want->path[which]));
     MPI_Barrier(MPI_COMM_WORLD);
     mem_free(&more);
     mem_free(&path);
 }
 
 /* Every value of every axis occurs at least once on the grids. Grids with stages take the schedules. */
-static void check_sample(int model, const Reference *want, bool save)
+static void check_sample(const Subject *subject, const Reference *want)
 {
     for (int i = 0, value[AXES]; i < LAYOUTS; ++i) {
         for (int axis = 0; axis < AXES; ++axis)
-            value[axis] = (i + i / 2 * axis + model) % axis_values(axis);
-        check(&grid_models[model], &layouts[i], value, want, save);
+            value[axis] = (i + i / 2 * axis + subject->shift) % axis_values(axis);
+        check(subject, &layouts[i], value, want);
     }
 }
 
 /* All combinations, as digits of a number. One replica has nothing to divide. */
-static void check_all(int model, const Reference *want, bool save)
+static void check_all(const Subject *subject, const Reference *want)
 {
     int all = LAYOUTS;
     for (int axis = 0; axis < AXES; ++axis) all *= axis_values(axis);
@@ -149,40 +167,61 @@ static void check_all(int model, const Reference *want, bool save)
             rest /= axis_values(axis);
         }
         const Layout *layout = &layouts[number % LAYOUTS];
-        if (layout->dp > 1 || value[ZERO_AXIS] == 0)
-            check(&grid_models[model], layout, value, want, save);
+        if (layout->dp > 1 || value[ZERO_AXIS] == 0) check(subject, layout, value, want);
     }
 }
 
-/* save: checkpoints are compared, too (large ones take long). */
-static void run_model(int model, bool save)
+static void run(const Subject *subject)
 {
     static const char *const batch[2] = {"", "train.batch=12"};
     Reference want;
     for (int i = 0; i < 2; ++i) {
         want.path[i] = mem_format("%s/want-%d.h5", tiny_folder, i);
-        want.outcome[i] = reference(&grid_models[model], batch[i], want.path[i]);
+        want.outcome[i] = reference(subject, batch[i], want.path[i]);
     }
-    (grid_whole_matrix() ? check_all : check_sample)(model, &want, save);
+    (grid_whole_matrix() ? check_all : check_sample)(subject, &want);
     for (int i = 0; i < 2; ++i) mem_free(&want.path[i]);
 }
 
 static void test_resnet(void)
 {
-    run_model(0, false);
+    run(&(Subject){0, "fp32", false, 0});
 }
 static void test_mobilenet(void)
 {
-    run_model(1, grid_whole_matrix());
+    run(&(Subject){1, "fp32", grid_whole_matrix(), 1});
 }
 static void test_gpt(void)
 {
-    run_model(2, true);
+    run(&(Subject){2, "fp32", true, 2});
 }
 static void test_layers(void)
 {
-    run_model(3, true);
+    run(&(Subject){3, "fp32", true, 3});
+}
+
+/* Activations, their gradients and what crosses borders are bf16. */
+static void run_bf16(const Subject *subject)
+{
+    Backend *backend;
+    BackendOptions options = {.threads = 1, .precision = DTYPE_BF16};
+    if (backend_open(&backend, &backend_cpu, options) != OK) TEST_SKIP(fail_message());
+    backend_close(&backend);
+    run(subject);
+}
+static void test_resnet_bf16(void)
+{
+    run_bf16(&(Subject){0, "bf16", false, 1});
+}
+static void test_mobilenet_bf16(void)
+{
+    run_bf16(&(Subject){1, "bf16", false, 2});
+}
+static void test_gpt_bf16(void)
+{
+    run_bf16(&(Subject){2, "bf16", true, 3});
 }
 
 TINY_MAIN("grid", grid_data, {"resnet18", test_resnet}, {"mobilenet_v2", test_mobilenet},
-          {"gpt2", test_gpt}, {"layers", test_layers})
+          {"gpt2", test_gpt}, {"layers", test_layers}, {"resnet18, bf16", test_resnet_bf16},
+          {"mobilenet_v2, bf16", test_mobilenet_bf16}, {"gpt2, bf16", test_gpt_bf16})

@@ -99,36 +99,35 @@ static inline void tiny_world_fini(World *sub)
     MPI_Comm_free(&sub->node);
 }
 
-/* A parameter's state in parts on all replicas, put together in whole on the first one. Collective on the replicas. */
-static inline void tiny_collect_state(Trainer *t, int param, int slot, float *whole)
+/* A parameter's optimizer state in stored order, put together where replicas share it out. Owner: the caller. Collective on
+ * the replicas. */
+static inline float *tiny_state(Trainer *t, int param, int slot)
 {
-    size_t bytes[64] = {0};
     int range = 0;
     while (t->range_param[range] != param) ++range;
-    for (int r = 0; r < t->shape.dp; ++r) {
-        int64_t first, count;
-        plan_share(t->plan, param, r, &first, &count);
-        bytes[r] = (size_t)count * sizeof *whole;
-    }
-    const float *mine = t->optim->state[slot] + t->optim->piece[range].state;
-    world_collect(&t->grid.dp_world, mine, bytes, 0, whole);
+    const OptimPiece *piece = &t->optim->piece[range];
+    int elements = (int)t->graph->param[param].elements;
+    int64_t first, count;
+    plan_share(t->plan, param, t->grid.dp_rank, &first, &count);
+    float *whole = mem_new((size_t)elements * sizeof *whole);
+    memcpy(whole + first, t->optim->state[slot] + piece->state, (size_t)count * sizeof *whole);
+    if (t->plan->zero)
+        MPI_Allreduce(MPI_IN_PLACE, whole, elements, MPI_UINT32_T, MPI_BOR, t->grid.dp_world.comm);
+    return whole;
 }
 
-/* Hash of a parameter's value, or of its optimizer state in `slot`, in plain order; 0 where another rank has it. */
+/* Hash of a parameter's value, or of its optimizer state in `slot`, in plain order; never 0. Collective on the replicas. */
 static inline uint64_t tiny_hash_tensor(Trainer *t, int param, int slot)
 {
     const Param *p = &t->graph->param[param];
     size_t bytes = (size_t)shape_count(p->shape) * sizeof(float);
-    bool parts = slot >= 0 && t->shares;
-    const float *arena = slot < 0 ? executor_params(t->executor) : t->optim->state[slot];
-    float *plain = mem_new(bytes), *whole = mem_new((size_t)p->elements * sizeof *whole);
-    if (parts) tiny_collect_state(t, param, slot, whole);
-    op_unpack(t->graph->node[p->node].op, p->slot, parts ? whole : arena + t->plan->value_at[param],
-              plain);
+    float *state = slot < 0 ? NULL : tiny_state(t, param, slot);
+    const float *stored = state ? state : executor_params(t->executor) + t->plan->value_at[param];
+    float *plain = mem_new(bytes);
+    op_unpack(t->graph->node[p->node].op, p->slot, stored, plain);
     uint64_t hash = hash_bytes(plain, bytes);
+    mem_free(&state);
     mem_free(&plain);
-    mem_free(&whole);
-    if (parts && t->grid.dp_rank > 0) return 0;
     return hash ? hash : 1;
 }
 
