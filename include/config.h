@@ -138,7 +138,8 @@ Status config_fail_key(const Config *config, const char *key, const char *fmt, .
 
 /* The whole configuration as resolved, as YAML that config_load reads back to an equal Config. Text owned by caller. */
 char *config_text(const Config *config);
-/* Do two such texts differ? Then a and b get the first line that does, as "section.key: value", each of room bytes. */
+/* Do two such texts differ? Then a and b get the first line that does, as "section.key: value", or "no section.key" where
+ * one lacks it, each of room bytes. */
 bool config_difference(const char *x, const char *y, char *a, char *b, size_t room);
 
 /* Out of the same table: the help of all keys, a man page in roff (verbs_roff is inserted under COMMANDS), a bash

@@ -59,23 +59,24 @@ static double most_of_ranks(const World *world, double mine)
     return most;
 }
 
-/* GFLOP/s of this rank's dense operation at 1024 x 1024 x 1024, all ranks at the same time. */
+/* GFLOP/s of the ranks' dense operation at 1024 x 1024 x 1024 in the precision of the run, all at the same time. */
 static Status product_rate(Backend *backend, const World *world, double *gflops)
 {
     enum { N = 1024, ROUNDS = 9 };
     OpSpec spec = {.kind = OP_DENSE, .x_count = 1, .w_count = 1};
-    spec.x[0] = spec.y = desc_plain(shape_of(2, N, N, 1, 1), DTYPE_F32);
+    spec.x[0] = spec.y = desc_plain(shape_of(2, N, N, 1, 1), backend->options.precision);
     spec.w[0] = shape_of(2, N, N, 1, 1);
     Desc wish[OP_INPUTS] = {spec.x[0]};
     Op *op = NULL;
     TRY(op_new(&op, backend, &spec, wish));
-    size_t bytes = (size_t)N * N * sizeof(float);
-    float *x = mem_pages_new(bytes), *y = mem_pages_new(bytes),
-          *w = mem_pages_new((size_t)op->w_elements[0] * sizeof *w);
+    size_t bytes = desc_bytes(op->spec.y);
+    float *w = mem_pages_new((size_t)op->w_elements[0] * sizeof *w);
+    void *x = mem_pages_new(bytes), *y = mem_pages_new(bytes);
     void *workspace = mem_pages_new(op->workspace_bytes + 1),
          *cache = mem_pages_new(op->cache_bytes + 1);
     OpRun run = {.x = {x}, .y = y, .w = {w}, .rows = N, .workspace = workspace, .cache = cache};
     double time[ROUNDS];
+    op_refresh(op, &run);
     op_forward(op, &run);
     world_barrier(world);
     for (int i = 0; i < ROUNDS; ++i) {

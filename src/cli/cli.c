@@ -139,8 +139,7 @@ static int plain_words(const Verb *verb, int argc, char **argv, char **out)
     return count;
 }
 
-/* Reads the configuration before anything is started; *threads as it says. What a rank may be alone in finding (a file
- * that its node lacks) is left to the verb, which agrees on it with the others. */
+/* Reads the configuration before anything is started; *threads as it says. */
 static Status check_config(const Verb *verb, int argc, char **argv, int *threads)
 {
     Config *config = NULL;
@@ -150,8 +149,7 @@ static Status check_config(const Verb *verb, int argc, char **argv, int *threads
     if (config) *threads = (int)config->train.threads;
     config_free(&config);
     mem_free(&words);
-    bool all_alike = status == OK || status == ERR_CONFIG || status == ERR_USAGE;
-    return all_alike || !launched() ? status : OK;
+    return status == OK ? OK : job_refuse(status);
 }
 
 static Status run_verb(const Verb *verb, int argc, char **argv, char **words)

@@ -47,19 +47,26 @@ Status job_check(Config **config, const Verb *verb, int argc, char **argv)
     return status;
 }
 
+Status job_refuse(Status mine)
+{
+    if (!launched()) return mine;
+    Job job = {0};
+    char *message = mem_text(fail_message());
+    terminal_settle();
+    Status status = world_init(&job.world, NULL, NULL);
+    if (status == OK) status = status_agree(&job.world, fail(mine, "%s", message));
+    mem_free(&message);
+    return job_close(&job, status);
+}
+
 Status job_open(Job *job, int argc, char **argv)
 {
     *job = (Job){.world = {.size = 1, .comm = MPI_COMM_NULL, .node = MPI_COMM_NULL}};
     Status status = load(&job->config, argc, argv);
-    if (status == ERR_USAGE || status == ERR_CONFIG) return status;
-    if (status != OK && !launched()) return status;
-    char *message = mem_text(fail_message());
+    if (status != OK) return job_refuse(status);
     terminal_settle();
-    Status started = world_init(&job->world, NULL, NULL);
-    if (started == OK && status != OK) fail(status, "%s", message);
-    mem_free(&message);
-    TRY(started);
-    TRY(status_agree(&job->world, status));
+    TRY(world_init(&job->world, NULL, NULL));
+    TRY(status_agree(&job->world, OK));
     return job_same(job);
 }
 

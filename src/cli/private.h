@@ -24,9 +24,12 @@ typedef struct Job {
     Config *config; /* owned */
     World world;
 } Job;
-/* argv: CONFIG [key=value ...]. What only some ranks may find (a file that is missing on one node) is agreed on after MPI
- * is up; what all find alike ends them before. Release with job_close also where it failed. Collective. */
+/* argv: CONFIG [key=value ...]. Any rank may be alone in finding fault with it: all of them then say the same. Release with
+ * job_close also where it failed. Collective. */
 Status job_open(Job *job, int argc, char **argv);
+/* Ends a rank that found a fault (fail_message) before job_open: starts MPI to tell the others, who are in job_open or here.
+ * Returns what all agree on. Not to be called after job_open. Collective. */
+Status job_refuse(Status mine);
 /* Refuses ranks that run another build or read another configuration than rank 0, naming the first of them. Collective. */
 Status job_same(const Job *job);
 /* The checkpoint `given`, else the run's best.h5, else its newest one. *path owned by the caller. Collective. */

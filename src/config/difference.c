@@ -1,32 +1,60 @@
-/* What two resolved configurations disagree about first. */
+/* What two resolved configurations disagree about first: a key whose value differs, or that one of them lacks. */
 #include "config.h"
 
 #include <string.h>
 
-/* A line of a resolved configuration as "section.key: value"; section is the last line that was not indented. */
-static void line_text(char *out, size_t room, const char *section, const char *line)
+enum { NAME = 64, LINE = 512 };
+
+/* A text read line by line, each as "section.key: value"; a line that is too long is cut. */
+typedef struct Lines {
+    const char *rest;
+    char section[NAME], line[LINE];
+} Lines;
+
+static int at_most(size_t length, int room)
 {
-    int indent = (int)strspn(line, " "), length = (int)strcspn(line, "\n");
-    int head = (int)strcspn(section, ":\n");
-    if (indent == 0)
-        snprintf(out, room, "%.*s", length, line);
+    return length < (size_t)room ? (int)length : room - 1;
+}
+
+/* Empty line at the end. */
+static void next_line(Lines *l)
+{
+    size_t indent = strspn(l->rest, " "), length = strcspn(l->rest, "\n");
+    if (indent == 0) {
+        snprintf(l->section, NAME, "%.*s", at_most(strcspn(l->rest, ":\n"), NAME), l->rest);
+        snprintf(l->line, LINE, "%.*s", at_most(length, LINE), l->rest);
+    } else {
+        snprintf(l->line, LINE, "%s.%.*s", l->section, at_most(length - indent, LINE - NAME - 1),
+                 l->rest + indent);
+    }
+    l->rest += length + (l->rest[length] != 0);
+}
+
+/* What `text` has for the key that `line` begins with, or that it has none. */
+static void counterpart(const char *text, const char *line, char *out, size_t room)
+{
+    Lines other = {.rest = text};
+    int key = (int)strcspn(line, ":");
+    do next_line(&other);
+    while (*other.line && strncmp(other.line, line, (size_t)key + 1) != 0);
+    if (*other.line)
+        snprintf(out, room, "%s", other.line);
     else
-        snprintf(out, room, "%.*s.%.*s", head, section, length - indent, line + indent);
+        snprintf(out, room, "no %.*s", at_most((size_t)key, NAME), line);
 }
 
 bool config_difference(const char *x, const char *y, char *a, char *b, size_t room)
 {
-    const char *section = x;
-    while (*x && *y) {
-        size_t nx = strcspn(x, "\n"), ny = strcspn(y, "\n");
-        if (*x != ' ') section = x;
-        if (nx != ny || memcmp(x, y, nx) != 0) {
-            line_text(a, room, section, x);
-            line_text(b, room, section, y);
-            return true;
-        }
-        x += nx + (x[nx] != 0);
-        y += ny + (y[ny] != 0);
-    }
-    return false;
+    Lines in_x = {.rest = x}, in_y = {.rest = y};
+    do {
+        next_line(&in_x);
+        next_line(&in_y);
+        if (!*in_x.line && !*in_y.line) return false;
+    } while (strcmp(in_x.line, in_y.line) == 0);
+    snprintf(a, room, "%s", in_x.line);
+    counterpart(y, in_x.line, b, room);
+    if (*in_x.line && strcmp(a, b) != 0) return true;
+    snprintf(b, room, "%s", in_y.line);
+    counterpart(x, in_y.line, a, room);
+    return true;
 }

@@ -22,6 +22,10 @@ mpirun_three() { timeout -k 2 60 mpirun --oversubscribe -n 2 "$WEFT" train job.y
 check 78 "rank 2: this rank's configuration says \`run.seed: 2\`, rank 0's \`run.seed: 1\`" mpirun_three "$WEFT" train other.yaml
 holds 'one message' test "$(grep -c 'error:' both)" = 1
 check 78 "rank 2: this rank's configuration says \`train.batch: 24\`" mpirun_three "$WEFT" train job.yaml train.batch=24
+check 78 "rank 2: this rank's configuration says \`grid.dp: 3\`, rank 0's \`no grid.dp\`" mpirun_three "$WEFT" train job.yaml grid.dp=3
+check 78 'rank 2: command line: nonsense=5: unknown section' mpirun_three "$WEFT" train job.yaml nonsense=5
+holds 'one message' test "$(grep -c 'error:' both)" = 1
+check 66 'rank 2: nowhere.yaml: cannot open' mpirun_three "$WEFT" train nowhere.yaml
 check 78 'rank 2: this rank runs another build of weft than rank 0' mpirun_three ./other-weft train job.yaml
 holds 'one message' test "$(grep -c 'error:' both)" = 1
 holds 'nothing was written' test ! -e runs

@@ -149,9 +149,11 @@ static inline void grid_data(void)
     tiny_tokens(tokens_path, SAMPLES * CONTEXT + 1, VOCAB);
 }
 
-static inline bool grid_whole_matrix(void)
+/* WEFT_MATRIX: 1 for everything, or names of models, "gpt2,layers". */
+static inline bool grid_whole_matrix(const char *name)
 {
-    return getenv("WEFT_MATRIX") != NULL;
+    const char *wanted = getenv("WEFT_MATRIX");
+    return wanted && (strcmp(wanted, "1") == 0 || strstr(wanted, name));
 }
 
 #endif
