@@ -131,13 +131,13 @@ static inline uint64_t tiny_hash_tensor(Trainer *t, int param, int slot)
     return hash ? hash : 1;
 }
 
-/* Hash over every parameter and running statistic, and over the optimizer's state (but where replicas share it out), whichever
- * ranks hold them; 0 where two ranks that hold the same tensor, or the same slice of it, differ. The same on every rank.
+/* Hash over every parameter and running statistic, and over the optimizer's state, whichever ranks hold them, in whole or in
+ * parts; 0 where two ranks that hold the same tensor, or the same slice of it, differ. The same on every rank.
  * Collective. */
 static inline uint64_t tiny_hash(Trainer *t)
 {
     int params = t->graph->param_count, size = t->world->size;
-    int slots = t->plan->zero ? 0 : t->optim->table->slots, kinds = params * (slots + 1);
+    int slots = t->optim->table->slots, kinds = params * (slots + 1);
     size_t count = (size_t)(kinds * t->shape.tp);
     uint64_t *mine = mem_new(count * sizeof *mine), hash = 14695981039346656037u;
     uint64_t *all = mem_new(count * (size_t)size * sizeof *all);
