@@ -59,6 +59,9 @@ static Status unknown_section(const char *word)
     if (whole >= 0)
         return fail(ERR_CONFIG, "'%s' as a key of its own; in a file write %.*s: {%s: ...}", word,
                     (int)strcspn(word, "."), word, option_leaf(&options[whole]));
+    if (section >= 0 && strcmp(word, sections[section].name) == 0)
+        return fail(ERR_CONFIG, "'%s' is a section: name a key of it, as in %s.KEY=VALUE", word,
+                    word);
     if (section >= 0)
         return fail(ERR_CONFIG, "unknown section '%s'; did you mean '%s'?", word,
                     sections[section].name);

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Training on two and three hosts, shared memory within a host and MPI between them, ends in the same bits as on one rank:
-# data parallel, pipelines of both kinds of schedule, and both together, whichever of the two crosses the hosts' border.
-# usage: bits.sh     (WEFT=build/weft; needs root; about two minutes)
+# data parallel, pipelines of both kinds of schedule, and both together, whichever of the two crosses the hosts' border, with
+# the optimizer's state shared out or not.
+# usage: bits.sh     (WEFT=build/weft; needs root; half a minute on two idle cores)
 hosts=3
 . "$(dirname "$0")/cluster.bash"
 make_images
@@ -46,5 +47,8 @@ for schedule in 1f1b zero-bubble; do
 done
 same 32 mpi 2 2 slot grid.dp=4
 same 24 mpi 3 2 slot grid.dp=3 grid.pp=2 # both
+same 32 mpi 2 2 slot grid.dp=4 grid.zero=1
+same 32 shm 2 2 slot grid.dp=2 grid.pp=2 grid.zero=1
+same 24 mpi 3 2 node grid.dp=3 grid.pp=2 grid.zero=1 grid.schedule=zero-bubble
 check 78 'shm needs all ranks on one node' across 2 1 slot "$WEFT" train lenet.yaml train.batch=32 run.name=refused grid.dp=2 grid.transport=shm
 finish

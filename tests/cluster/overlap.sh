@@ -3,7 +3,7 @@
 # a rank with one thread on each, resnet18 on small images, one micro-batch a rank. Backward without a limit sets the limit;
 # then rounds in turn: the sum alone, steps without the limit, steps with it. Medians over the steps of all rounds but each
 # run's first two. "waited" is the time between the end of backward and the end of the sum.
-# usage: overlap.sh [ROUNDS [KEY=VALUE ...]]     (default 3; WEFT=build/weft; needs root and two idle cores; about two minutes)
+# usage: overlap.sh [ROUNDS [KEY=VALUE ...]]     (default 3; WEFT=build/weft; needs root and two idle cores; a minute)
 # Last line: the share hidden, beside the goal of 80 %. It is a measurement: the exit code is 0 whatever it says.
 hosts=2
 . "$(dirname "$0")/cluster.bash"

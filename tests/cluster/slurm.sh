@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Slurm itself, on two hosts of one machine: jobs/slurm.sh trains with srun to the same bits as one rank; a job whose time
 # limit comes leaves a checkpoint, ends with 75, goes back to the queue and then on, to the same bits.
-# usage: slurm.sh     (WEFT=build/weft; needs root; about two minutes, for Slurm's shortest time limit is one)
+# usage: slurm.sh     (WEFT=build/weft; needs root; 40 s on two idle cores)
 # Installs Debian's slurm-wlm and munge where they are missing.
 if [ -z "${CLUSTER_HOSTS:-}" ]; then
     why=$("$(dirname "$0")/hosts.sh" 1 true) || exit 1

@@ -209,7 +209,7 @@ static const BadCase override_cases[] = {
     {NULL, "train.bach=3", 0, 0, "did you mean 'batch'"},
     {NULL, "trian.batch=3", 0, 0, "did you mean 'train'"},
     {NULL, "train.batch.size=3", 0, 0, "unknown key 'batch.size'"},
-    {NULL, "train=3", 0, 0, "did you mean 'train'"},
+    {NULL, "train=3", 0, 0, "'train' is a section"},
     {NULL, "train.batch=", 0, 0, "no value"},
     {NULL, "train.batch=32x", 0, 0, "train.batch=32x: '32x' is not"},
     {NULL, "train.batch= 32", 0, 0, "not a whole number"},

@@ -281,6 +281,15 @@ static OpSpec conv(int64_t c, int64_t o, int groups, int kernel, int stride)
     return s;
 }
 
+/* Of the 3x3 kernel all but the middle lies on padding. */
+static OpSpec conv_of_a_pixel(void)
+{
+    OpSpec s = conv(32, 48, 1, 3, 2);
+    s.x[0] = image(2, 32, 1, 1);
+    s.y = image(2, 48, 1, 1);
+    return s;
+}
+
 static OpSpec batch_norm(Desc x, Act act, bool residual)
 {
     OpSpec s = one(OP_BATCH_NORM, x, x);
@@ -380,6 +389,7 @@ static const Case *cases(int *count)
     CASE("dense, plain weight", dense(64, 48, 1003, true, ACT_NONE));
     CASE("conv 3x3", conv(32, 48, 1, 3, 1));
     CASE("conv 3x3, stride 2", conv(32, 48, 1, 3, 2));
+    CASE("conv 3x3 of a pixel", conv_of_a_pixel());
     CASE("conv 1x1", conv(32, 64, 1, 1, 1));
     CASE("conv 7x7 of raw data", conv(3, 32, 1, 7, 2));
     CASE("conv by channel", conv(32, 32, 32, 3, 1));

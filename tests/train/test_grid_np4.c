@@ -2,7 +2,7 @@
  * bit on every grid, with every schedule, over every transport, in fp32 and in bf16. Expected value: the run of one rank with
  * none of it.
  *
- * Alone this is a sample in which every value of every axis occurs with every model; with WEFT_MATRIX set (make matrix), all
+ * Alone this is a sample in which every value of every axis occurs with every model; with WEFT_MATRIX set (make matrix, grids.h), all
  * combinations. */
 #include "grids.h"
 
@@ -29,9 +29,8 @@ static const char *const transports[] = {"grid.transport=shm",
                                          "grid.transport=mpi grid.bucket_mb=0.05", NULL};
 static const char *const recomputes[] = {"grid.recompute=none", "grid.recompute=block", NULL};
 static const char *const zeros[] = {"grid.zero=0", "grid.zero=1", "grid.zero=2", NULL};
-enum {
-    ZERO_AXIS = 2
-}; /* the place at which check_sample's rule brings every value to several replicas */
+/* ZERO_AXIS: the place at which check_sample's rule brings every value to several replicas. */
+enum { TRANSPORT_AXIS = 1, ZERO_AXIS = 2 };
 static const char *const *const axes[] = {schedules, transports, zeros, recomputes};
 enum {
     AXES = sizeof axes / sizeof axes[0],
@@ -158,7 +157,6 @@ static void check_sample(const Subject *subject, const Reference *want)
 /* One rank sums over no transport, and one replica shares nothing out. */
 static bool means_something(const Layout *layout, const int *value)
 {
-    enum { TRANSPORT_AXIS = 1 };
     return (layout->dp > 1 || value[ZERO_AXIS] == 0) &&
            (layout->dp * layout->pp > 1 || value[TRANSPORT_AXIS] == 0);
 }

@@ -121,6 +121,22 @@ static Status conv_choose(Dnnl *dnnl, const OpSpec *s, ConvChoice *choice)
     return OK;
 }
 
+/* Is the image so small that a row or column of the kernel never lies on it? */
+static bool dead_taps(const OpSpec *s)
+{
+    const int64_t *x = s->x[0].shape.dim, *y = s->y.shape.dim;
+    for (int d = 0; d < 2; ++d)
+        for (int tap = 0; tap < s->kernel[d]; ++tap) {
+            bool alive = false;
+            for (int64_t at = 0; at < y[2 + d] && !alive; ++at) {
+                int64_t from = at * s->stride[d] - s->pad[d] + tap;
+                alive = from >= 0 && from < x[2 + d];
+            }
+            if (!alive) return true;
+        }
+    return false;
+}
+
 static Status conv_plan(Op *op, Desc wish[OP_INPUTS])
 {
     OpSpec *s = &op->spec;
@@ -141,6 +157,7 @@ static Status conv_plan(Op *op, Desc wish[OP_INPUTS])
                                                   .w_plain = f.plain,
                                                   .stride = {s->stride[0], s->stride[1]},
                                                   .pad = {s->pad[0], s->pad[1]},
+                                                  .dead_taps = dead_taps(s),
                                                   .winograd = {choice.winograd[LINEAR_FORWARD],
                                                                choice.winograd[LINEAR_DATA],
                                                                choice.winograd[LINEAR_WEIGHT]}});

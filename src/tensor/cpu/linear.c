@@ -16,6 +16,7 @@ typedef struct Linear {
     Format *stored, *plain;
     size_t data_at;   /* of the data kernel's weight in the cache */
     size_t weight_at; /* of the kernel's dw in the workspace; scratch is in front of it */
+    bool dead_taps;   /* as LinearSpec has it */
 } Linear;
 
 static size_t aligned(size_t bytes)
@@ -113,6 +114,7 @@ static Status plan_weight(Linear *l, Dnnl *dnnl, const LinearSpec *s)
         }
     }
     TRY(kernel_build(l->weight));
+    l->dead_taps = s->dead_taps;
     return copy_new(&l->weight_copy, dnnl, kernel_format(l->weight, ROLE_W), l->stored);
 }
 
@@ -215,6 +217,10 @@ void linear_backward_weight(Op *op, const OpRun *run)
         [ROLE_B] = run->dw[1],
         [ROLE_Y] = run->dy,
     };
+    if (l->dead_taps) {
+        memset(dw, 0, format_bytes(kernel_format(l->weight, ROLE_W)));
+        memset(run->workspace, 0, kernel_scratch_bytes(l->weight));
+    }
     kernel_run(l->weight, data, run->workspace);
     if (l->weight_copy) copy_run(l->weight_copy, dw, run->dw[0], run->workspace);
 }

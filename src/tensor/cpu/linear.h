@@ -17,6 +17,8 @@ typedef struct LinearSpec {
     const Format *w_plain;        /* borrowed: fp32 */
     int stride[2], pad[2];
     bool winograd[LINEAR_DIRECTIONS]; /* where oneDNN has it */
+    /* Some of the weight meets padding only. oneDNN 2.6 in bf16 leaves that part of its sums unwritten: they begin as zero. */
+    bool dead_taps;
 } LinearSpec;
 
 /* Fills op->impl and op's sizes. ERR_CONFIG where oneDNN has no kernel or the fused activation is not ReLU. */
