@@ -61,13 +61,13 @@ static Stream *cpu_stream(Backend *backend)
 static void cpu_copy(Stream *s, void *to, const void *from, size_t bytes)
 {
     (void)s;
-    memcpy(to, from, bytes);
+    if (bytes > 0) memcpy(to, from, bytes); /* a stage without parameters has no arena */
 }
 
 static void cpu_zero(Stream *s, void *to, size_t bytes)
 {
     (void)s;
-    memset(to, 0, bytes);
+    if (bytes > 0) memset(to, 0, bytes);
 }
 
 static void cpu_sync(Stream *s)
