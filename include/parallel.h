@@ -1,5 +1,5 @@
 /* parallel: the world of ranks, the process grid, communicators with ordered sums, gradient buckets. This room and
- * those below it may call MPI; every call comes from one thread. */
+ * those below it may call MPI; calls come from one thread, and from the one that moves its sums on (src/parallel/pump.h). */
 #ifndef WEFT_PARALLEL_H
 #define WEFT_PARALLEL_H
 

@@ -5,16 +5,18 @@
  * push is the first phase with another sum; its pieces are summed in the order in which they were begun.
  *
  * A few pieces are in flight at a time, each in a slot with its own staging memory, so that memory is bounded whatever the
- * range and counts stay far below 2^31. Requests make progress in comm_progress and comm_wait. */
+ * range and counts stay far below 2^31. A thread of its own (pump.h) moves
+ * pieces on while the layers compute; comm_progress and comm_wait do so, too. */
 #include "comm_values.h"
 #include "mpi_check.h"
+#include "pump.h"
 #include "tree_sum.h"
 
 #include <omp.h>
 #include <sched.h>
 #include <time.h>
 
-enum { PIECE = 1 << 19, SLOTS = 4 };  /* elements of a piece, about; pieces in flight */
+enum { PIECE = 1 << 18, SLOTS = 16 }; /* elements of a piece, about; pieces in flight */
 enum { PARALLEL_ELEMENTS = 1 << 17 }; /* a slice shorter than this is summed by one thread */
 static const double PUSH_YIELD_S = 5e-4, PUSH_WAIT_S = 1e-3; /* waiting for a push */
 static const long PUSH_SLEEP_NS = 50 * 1000;
@@ -53,6 +55,7 @@ typedef struct Messages {
     uint32_t pieces; /* started so far */
     int busy;        /* slots not idle */
     int64_t pushed;  /* pushes done */
+    Pump *pump;      /* owned: its lock guards all of this but comm, slice and pump */
 } Messages;
 
 /* A rank's slice of a piece, in the arena or the values. */
@@ -71,6 +74,8 @@ static Slice slice_of(const Comm *comm, const Slot *slot, int rank)
     return (Slice){range->base + begin, (int)count};
 }
 
+static PumpTurn turn(void *of);
+
 static Status mpi_open(Comm *comm, Backend *backend, size_t arena_bytes)
 {
     Messages *m = mem_new(sizeof *m);
@@ -86,6 +91,7 @@ static Status mpi_open(Comm *comm, Backend *backend, size_t arena_bytes)
     }
     comm->arena = backend->table->alloc(backend, arena_bytes);
     comm->impl = m;
+    m->pump = pump_new(turn, comm);
     return OK;
 }
 
@@ -93,6 +99,7 @@ static void mpi_close(Comm *comm)
 {
     Messages *m = comm->impl;
     size_t peers = (size_t)comm->size - 1;
+    pump_free(&m->pump);
     for (int i = 0; i < SLOTS; ++i) {
         mem_pages_free(m->slot[i].staging, peers * (size_t)m->slice * sizeof(float));
         mem_free(&m->slot[i].in);
@@ -110,12 +117,15 @@ static void mpi_close(Comm *comm)
 static void begin(Comm *comm, Range range)
 {
     Messages *m = comm->impl;
+    pump_lock(m->pump);
     if (m->range_first == m->range_count) m->range_first = m->range_count = 0;
     if (m->range_count == m->range_room) {
         m->range_room = m->range_room ? 2 * m->range_room : 64;
         m->range = mem_resize(m->range, (size_t)m->range_room * sizeof *m->range);
     }
     m->range[m->range_count++] = range;
+    pump_wake(m->pump);
+    pump_unlock(m->pump);
     comm->table->progress(comm);
 }
 
@@ -187,7 +197,7 @@ static void start_collect(const Comm *comm, Slot *slot)
     }
 }
 
-static void push_slice(const Comm *comm, const Slot *slot)
+static void push_slice(const Comm *comm, const Slot *slot, int threads)
 {
     const CommPush *push = &slot->range.push;
     TreePush leaves = {.level = push->level,
@@ -197,15 +207,15 @@ static void push_slice(const Comm *comm, const Slot *slot)
                        .first = push->first,
                        .leaves = push->leaves};
     int64_t n = slice_of(comm, slot, comm->rank).count;
-    tree_push(&leaves, n, comm->backend->options.threads);
+    tree_push(&leaves, n, threads);
 }
 
-static void sum_slice(const Comm *comm, const Slot *slot)
+static void sum_slice(const Comm *comm, const Slot *slot, int threads)
 {
     Slice mine = slice_of(comm, slot, comm->rank);
     float *out = mine.at;
     int64_t n = mine.count;
-    int parts = n < PARALLEL_ELEMENTS ? 1 : comm->backend->options.threads;
+    int parts = n < PARALLEL_ELEMENTS ? 1 : threads;
 #pragma omp parallel for num_threads(parts) if (parts > 1)
     for (int i = 0; i < parts; ++i) {
         int64_t at = slice_border(0, n, parts, i), end = slice_border(0, n, parts, i + 1);
@@ -226,14 +236,14 @@ static bool comes_early(const Messages *m, const Slot *slot)
 }
 
 /* What has been collected is summed. */
-static void finish_collect(Comm *comm, Slot *slot)
+static void finish_collect(Comm *comm, Slot *slot, int threads)
 {
     Messages *m = comm->impl;
     double start = clock_s();
     if (slot->range.push.level)
-        push_slice(comm, slot);
+        push_slice(comm, slot, threads);
     else
-        sum_slice(comm, slot);
+        sum_slice(comm, slot, threads);
     if (slot->range.push.level && slot->last) m->pushed = slot->range.number;
     comm->sum_s += clock_s() - start;
 }
@@ -253,16 +263,18 @@ static void start_spread(const Comm *comm, Slot *slot)
     }
 }
 
-/* Moves a slot on as far as its messages allow. */
-static void advance(Comm *comm, Slot *slot)
+/* Moves a slot on as far as its messages allow. Did it move? */
+static bool advance(Comm *comm, Slot *slot, int threads)
 {
     Messages *m = comm->impl;
+    bool moved = false;
     while (slot->state != SLOT_IDLE) {
         int done = 0;
         MPI_CHECK(MPI_Testall(slot->request_count, slot->request, &done, MPI_STATUSES_IGNORE));
-        if (!done || comes_early(m, slot)) return;
+        if (!done || comes_early(m, slot)) break;
         bool sum = slot->state == SLOT_COLLECT;
-        if (sum) finish_collect(comm, slot);
+        moved = true;
+        if (sum) finish_collect(comm, slot, threads);
         if (sum && slot->range.spread) {
             start_spread(comm, slot);
         } else {
@@ -270,6 +282,7 @@ static void advance(Comm *comm, Slot *slot)
             --m->busy;
         }
     }
+    return moved;
 }
 
 static void start_piece(Comm *comm, Slot *slot)
@@ -288,29 +301,63 @@ static void start_piece(Comm *comm, Slot *slot)
         start_spread(comm, slot);
 }
 
-static bool mpi_progress(Comm *comm)
+/* One look at all slots, with the lock held. Did anything move? */
+static bool look(Comm *comm, int threads)
 {
     Messages *m = comm->impl;
+    bool moved = false;
     for (int i = 0; i < SLOTS; ++i) {
         Slot *slot = &m->slot[i];
         if (slot->state == SLOT_IDLE && m->range_first < m->range_count) start_piece(comm, slot);
-        advance(comm, slot);
+        moved |= advance(comm, slot, threads);
     }
+    return moved;
+}
+
+static bool at_rest(const Messages *m)
+{
     return m->busy == 0 && m->range_first == m->range_count;
+}
+
+/* The pump's: it sums by itself, for the threads that compute are another's. */
+static PumpTurn turn(void *of)
+{
+    Comm *comm = of;
+    bool moved = look(comm, 1);
+    return at_rest(comm->impl) ? PUMP_IDLE : moved ? PUMP_MOVED : PUMP_WAITING;
+}
+
+static bool mpi_progress(Comm *comm)
+{
+    Messages *m = comm->impl;
+    if (!pump_try_lock(m->pump)) return false;
+    look(comm, comm->backend->options.threads);
+    bool done = at_rest(m);
+    pump_unlock(m->pump);
+    return done;
+}
+
+/* Under the lock. */
+static int64_t pushes_done(Messages *m)
+{
+    pump_lock(m->pump);
+    int64_t done = m->pushed;
+    pump_unlock(m->pump);
+    return done;
 }
 
 static bool mpi_push_wait(Comm *comm, int64_t number)
 {
-    const Messages *m = comm->impl;
+    Messages *m = comm->impl;
     double start = clock_s(), waited = 0;
-    for (; mpi_progress(comm), m->pushed < number && waited < PUSH_WAIT_S;
+    for (; mpi_progress(comm), pushes_done(m) < number && waited < PUSH_WAIT_S;
          waited = clock_s() - start) {
         if (waited < PUSH_YIELD_S)
             sched_yield();
         else
             nanosleep(&(struct timespec){.tv_nsec = PUSH_SLEEP_NS}, NULL);
     }
-    return m->pushed >= number;
+    return pushes_done(m) >= number;
 }
 
 const CommTable comm_mpi = {

@@ -83,7 +83,7 @@ Status world_init(World *world, int *argc, char ***argv)
     launcher_tune_mpi(&launcher);
     int provided = MPI_THREAD_SINGLE;
     leaks_ignore_begin();
-    int code = MPI_Init_thread(argc, argv, MPI_THREAD_FUNNELED, &provided);
+    int code = MPI_Init_thread(argc, argv, MPI_THREAD_MULTIPLE, &provided);
     leaks_ignore_end();
     mpi_check(code, "MPI_Init_thread");
     world->comm = MPI_COMM_WORLD;
