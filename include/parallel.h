@@ -108,7 +108,8 @@ typedef struct CommTable {
     void (*push_begin)(Comm *comm, const CommPush *push);
     bool (*push_wait)(Comm *comm, int64_t number);
     bool (*progress)(Comm *comm); /* true: nothing is in flight */
-    /* Until nothing is; where work is queued, the compute stream waits and not the host. NULL: comm_wait polls progress */
+    /* Until nothing is; where work is queued, the compute stream waits and not the host; where a thread of its own moves
+     * messages, this one sleeps. NULL: comm_wait polls progress */
     void (*wait)(Comm *comm);
 } CommTable;
 struct Comm {

@@ -6,21 +6,15 @@
  *
  * A few pieces are in flight at a time, each in a slot with its own staging memory, so that memory is bounded whatever the
  * range and counts stay far below 2^31. A thread of its own (pump.h) moves
- * pieces on while the layers compute; comm_progress and comm_wait do so, too. */
+ * pieces on and sums them, while the layers compute. */
 #include "comm_values.h"
 #include "mpi_check.h"
 #include "pump.h"
 #include "tree_sum.h"
 
-#include <omp.h>
-#include <sched.h>
-#include <time.h>
-
 enum { PIECE = 1 << 18, SLOTS = 16 }; /* elements of a piece, about; pieces in flight */
-enum { PARALLEL_ELEMENTS = 1 << 17 }; /* a slice shorter than this is summed by one thread */
-static const double PUSH_YIELD_S = 5e-4, PUSH_WAIT_S = 1e-3; /* waiting for a push */
-static const long PUSH_SLEEP_NS = 50 * 1000;
-enum { TAG_PIECES = 1 << 13 }; /* tags stay below the 32767 that every MPI allows */
+static const double WAIT_S = 1e-3;    /* before a waiting rank looks after its other messages */
+enum { TAG_PIECES = 1 << 13 };        /* tags stay below the 32767 that every MPI allows */
 
 typedef enum SlotState { SLOT_IDLE, SLOT_COLLECT, SLOT_SPREAD } SlotState;
 
@@ -126,7 +120,6 @@ static void begin(Comm *comm, Range range)
     m->range[m->range_count++] = range;
     pump_wake(m->pump);
     pump_unlock(m->pump);
-    comm->table->progress(comm);
 }
 
 static void mpi_sum_begin(Comm *comm, int64_t offset, int64_t count)
@@ -197,7 +190,7 @@ static void start_collect(const Comm *comm, Slot *slot)
     }
 }
 
-static void push_slice(const Comm *comm, const Slot *slot, int threads)
+static void push_slice(const Comm *comm, const Slot *slot)
 {
     const CommPush *push = &slot->range.push;
     TreePush leaves = {.level = push->level,
@@ -207,20 +200,13 @@ static void push_slice(const Comm *comm, const Slot *slot, int threads)
                        .first = push->first,
                        .leaves = push->leaves};
     int64_t n = slice_of(comm, slot, comm->rank).count;
-    tree_push(&leaves, n, threads);
+    tree_push(&leaves, n, 1);
 }
 
-static void sum_slice(const Comm *comm, const Slot *slot, int threads)
+static void sum_slice(const Comm *comm, const Slot *slot)
 {
     Slice mine = slice_of(comm, slot, comm->rank);
-    float *out = mine.at;
-    int64_t n = mine.count;
-    int parts = n < PARALLEL_ELEMENTS ? 1 : threads;
-#pragma omp parallel for num_threads(parts) if (parts > 1)
-    for (int i = 0; i < parts; ++i) {
-        int64_t at = slice_border(0, n, parts, i), end = slice_border(0, n, parts, i + 1);
-        tree_sum(&out, 1, slot->in, comm->size, at, end - at);
-    }
+    tree_sum(&mine.at, 1, slot->in, comm->size, 0, mine.count);
 }
 
 /* Is an older piece of a push still to come? The sums of a tree are made in one order. */
@@ -236,14 +222,14 @@ static bool comes_early(const Messages *m, const Slot *slot)
 }
 
 /* What has been collected is summed. */
-static void finish_collect(Comm *comm, Slot *slot, int threads)
+static void finish_collect(Comm *comm, Slot *slot)
 {
     Messages *m = comm->impl;
     double start = clock_s();
     if (slot->range.push.level)
-        push_slice(comm, slot, threads);
+        push_slice(comm, slot);
     else
-        sum_slice(comm, slot, threads);
+        sum_slice(comm, slot);
     if (slot->range.push.level && slot->last) m->pushed = slot->range.number;
     comm->sum_s += clock_s() - start;
 }
@@ -264,7 +250,7 @@ static void start_spread(const Comm *comm, Slot *slot)
 }
 
 /* Moves a slot on as far as its messages allow. Did it move? */
-static bool advance(Comm *comm, Slot *slot, int threads)
+static bool advance(Comm *comm, Slot *slot)
 {
     Messages *m = comm->impl;
     bool moved = false;
@@ -274,7 +260,7 @@ static bool advance(Comm *comm, Slot *slot, int threads)
         if (!done || comes_early(m, slot)) break;
         bool sum = slot->state == SLOT_COLLECT;
         moved = true;
-        if (sum) finish_collect(comm, slot, threads);
+        if (sum) finish_collect(comm, slot);
         if (sum && slot->range.spread) {
             start_spread(comm, slot);
         } else {
@@ -301,63 +287,51 @@ static void start_piece(Comm *comm, Slot *slot)
         start_spread(comm, slot);
 }
 
-/* One look at all slots, with the lock held. Did anything move? */
-static bool look(Comm *comm, int threads)
-{
-    Messages *m = comm->impl;
-    bool moved = false;
-    for (int i = 0; i < SLOTS; ++i) {
-        Slot *slot = &m->slot[i];
-        if (slot->state == SLOT_IDLE && m->range_first < m->range_count) start_piece(comm, slot);
-        moved |= advance(comm, slot, threads);
-    }
-    return moved;
-}
-
 static bool at_rest(const Messages *m)
 {
     return m->busy == 0 && m->range_first == m->range_count;
 }
 
-/* The pump's: it sums by itself, for the threads that compute are another's. */
+/* One look at all slots. */
 static PumpTurn turn(void *of)
 {
     Comm *comm = of;
-    bool moved = look(comm, 1);
-    return at_rest(comm->impl) ? PUMP_IDLE : moved ? PUMP_MOVED : PUMP_WAITING;
+    Messages *m = comm->impl;
+    bool moved = false;
+    for (int i = 0; i < SLOTS; ++i) {
+        Slot *slot = &m->slot[i];
+        if (slot->state == SLOT_IDLE && m->range_first < m->range_count) start_piece(comm, slot);
+        moved |= advance(comm, slot);
+    }
+    return at_rest(m) ? PUMP_IDLE : moved ? PUMP_MOVED : PUMP_WAITING;
 }
 
+/* Nothing to do here but to look: the pump does it. */
 static bool mpi_progress(Comm *comm)
 {
     Messages *m = comm->impl;
     if (!pump_try_lock(m->pump)) return false;
-    look(comm, comm->backend->options.threads);
     bool done = at_rest(m);
     pump_unlock(m->pump);
     return done;
 }
 
-/* Under the lock. */
-static int64_t pushes_done(Messages *m)
+static void mpi_wait(Comm *comm)
 {
+    Messages *m = comm->impl;
     pump_lock(m->pump);
-    int64_t done = m->pushed;
+    while (!at_rest(m)) pump_wait(m->pump, WAIT_S);
     pump_unlock(m->pump);
-    return done;
 }
 
 static bool mpi_push_wait(Comm *comm, int64_t number)
 {
     Messages *m = comm->impl;
-    double start = clock_s(), waited = 0;
-    for (; mpi_progress(comm), pushes_done(m) < number && waited < PUSH_WAIT_S;
-         waited = clock_s() - start) {
-        if (waited < PUSH_YIELD_S)
-            sched_yield();
-        else
-            nanosleep(&(struct timespec){.tv_nsec = PUSH_SLEEP_NS}, NULL);
-    }
-    return pushes_done(m) >= number;
+    pump_lock(m->pump);
+    if (m->pushed < number) pump_wait(m->pump, WAIT_S);
+    bool done = m->pushed >= number;
+    pump_unlock(m->pump);
+    return done;
 }
 
 const CommTable comm_mpi = {
@@ -371,4 +345,5 @@ const CommTable comm_mpi = {
     .push_begin = mpi_push_begin,
     .push_wait = mpi_push_wait,
     .progress = mpi_progress,
+    .wait = mpi_wait,
 };

@@ -1,8 +1,6 @@
 /* The thread behind pump.h: a lock, a wish to end, and turns. */
 #include "pump.h"
 
-#include "mpi_check.h"
-
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -10,22 +8,35 @@
 #include <sys/prctl.h>
 #include <time.h>
 
-static const long LOOK_NS = 50 * 1000;         /* between two looks at what is in flight */
-static const unsigned long TIMER_SLACK_NS = 1; /* the kernel's own is as long as the sleep */
+static const long LOOK_NS = 20 * 1000,
+                  LONGEST_LOOK_NS = 320 * 1000; /* between two looks: doubled while nothing comes */
+static const unsigned long TIMER_SLACK_NS = 1;  /* the kernel's own is as long as the sleep */
 
 struct Pump {
     PumpTurn (*turn)(void *of);
     void *of; /* borrowed */
     pthread_t thread;
     pthread_mutex_t lock;
-    pthread_cond_t wake;
+    pthread_cond_t wake, moved;
     bool awake, end;
 };
+
+/* Returns how long the next pause is to be. */
+static long pause_after(PumpTurn turn, long sleep_ns)
+{
+    if (turn != PUMP_WAITING) {
+        sched_yield();
+        return LOOK_NS;
+    }
+    nanosleep(&(struct timespec){.tv_nsec = sleep_ns}, NULL);
+    return 2 * sleep_ns < LONGEST_LOOK_NS ? 2 * sleep_ns : LONGEST_LOOK_NS;
+}
 
 static void *run(void *of)
 {
     Pump *pump = of;
     prctl(PR_SET_TIMERSLACK, TIMER_SLACK_NS);
+    long sleep_ns = LOOK_NS;
     pthread_mutex_lock(&pump->lock);
     while (!pump->end) {
         if (!pump->awake) {
@@ -34,11 +45,9 @@ static void *run(void *of)
         }
         PumpTurn turn = pump->turn(pump->of);
         pump->awake = turn != PUMP_IDLE;
+        if (turn != PUMP_WAITING) pthread_cond_broadcast(&pump->moved);
         pthread_mutex_unlock(&pump->lock);
-        if (turn == PUMP_WAITING)
-            nanosleep(&(struct timespec){.tv_nsec = LOOK_NS}, NULL);
-        else
-            sched_yield();
+        sleep_ns = pause_after(turn, sleep_ns);
         pthread_mutex_lock(&pump->lock);
     }
     pthread_mutex_unlock(&pump->lock);
@@ -58,16 +67,11 @@ static int start(Pump *pump)
 
 Pump *pump_new(PumpTurn (*turn)(void *of), void *of)
 {
-    int level = MPI_THREAD_SINGLE;
-    MPI_CHECK(MPI_Query_thread(&level));
-    if (level < MPI_THREAD_MULTIPLE) {
-        log_warn("this MPI serves one thread only: gradients move between layers, not during them");
-        return NULL;
-    }
     Pump *pump = mem_new(sizeof *pump);
     *pump = (Pump){.turn = turn, .of = of};
     pthread_mutex_init(&pump->lock, NULL);
     pthread_cond_init(&pump->wake, NULL);
+    pthread_cond_init(&pump->moved, NULL);
     int error = start(pump);
     if (error) die("cannot start the thread that moves messages: %s", strerror(error));
     return pump;
@@ -76,35 +80,45 @@ Pump *pump_new(PumpTurn (*turn)(void *of), void *of)
 void pump_free(Pump **pump)
 {
     Pump *p = *pump;
-    if (!p) return;
     pthread_mutex_lock(&p->lock);
     p->end = true;
     pthread_cond_signal(&p->wake);
     pthread_mutex_unlock(&p->lock);
     pthread_join(p->thread, NULL);
     pthread_cond_destroy(&p->wake);
+    pthread_cond_destroy(&p->moved);
     pthread_mutex_destroy(&p->lock);
     mem_free(pump);
 }
 
 void pump_lock(Pump *pump)
 {
-    if (pump) pthread_mutex_lock(&pump->lock);
+    pthread_mutex_lock(&pump->lock);
 }
 
 bool pump_try_lock(Pump *pump)
 {
-    return !pump || pthread_mutex_trylock(&pump->lock) == 0;
+    return pthread_mutex_trylock(&pump->lock) == 0;
 }
 
 void pump_unlock(Pump *pump)
 {
-    if (pump) pthread_mutex_unlock(&pump->lock);
+    pthread_mutex_unlock(&pump->lock);
 }
 
 void pump_wake(Pump *pump)
 {
-    if (!pump || pump->awake) return;
+    if (pump->awake) return;
     pump->awake = true;
     pthread_cond_signal(&pump->wake);
+}
+
+void pump_wait(Pump *pump, double limit_s)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    int64_t ns = until.tv_nsec + (int64_t)(limit_s * 1e9);
+    until.tv_sec += ns / 1000000000;
+    until.tv_nsec = ns % 1000000000;
+    pthread_cond_timedwait(&pump->moved, &pump->lock, &until);
 }

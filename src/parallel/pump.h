@@ -13,15 +13,15 @@ typedef enum PumpTurn {
     PUMP_MOVED,   /* something came: look again at once */
 } PumpTurn;
 typedef struct Pump Pump;
-/* turn(of) is called with the lock held, from the thread alone; it may call MPI. NULL, with the reason in the log, where this
- * MPI does not let two threads call it: then messages move only when their owner looks after them. */
+/* turn(of) is called with the lock held, from the thread alone; it may call MPI. */
 Pump *pump_new(PumpTurn (*turn)(void *of), void *of);
-void pump_free(Pump **pump); /* Waits for a turn to end, not for what is in flight. NULL: nothing */
-/* All four do nothing for NULL. */
+void pump_free(Pump **pump); /* Waits for a turn to end, not for what is in flight. */
 void pump_lock(Pump *pump);
 bool pump_try_lock(
     Pump *pump); /* false: the thread is at work, so whoever has other work need not wait */
 void pump_unlock(Pump *pump);
 void pump_wake(Pump *pump); /* with the lock held: there is something in flight now */
+/* Sleeps, with the lock held before and after, until a turn has moved something, or for limit_s. */
+void pump_wait(Pump *pump, double limit_s);
 
 #endif

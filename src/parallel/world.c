@@ -98,9 +98,9 @@ Status world_init(World *world, int *argc, char ***argv)
                     "%s started %d processes, but MPI counts %d: weft was built with another MPI "
                     "than this launcher's; use that MPI's own mpirun, or srun --mpi=pmix",
                     launcher.name, launcher.size, world->size);
-    if (provided < MPI_THREAD_FUNNELED)
-        return fail(ERR_CONFIG, "this MPI was built without threads (MPI_THREAD_FUNNELED), which "
-                                "the data loader needs; use one built with them");
+    if (provided < MPI_THREAD_MULTIPLE)
+        return fail(ERR_CONFIG, "this MPI was built without threads (MPI_THREAD_MULTIPLE), which "
+                                "the sums need; use one built with them");
     return OK;
 }
 
