@@ -209,19 +209,27 @@ static Status make_tokens(const Config *config, const char *path)
     return st;
 }
 
+/* Under a name of its own first: the folder may be each node's, or all nodes'. */
+static Status make_file(const Job *job, const StepBench *bench, const char *path)
+{
+    int64_t classes = job->config->model.classes ? job->config->model.classes : 10;
+    int64_t samples = 4 * job->config->train.batch;
+    char *own = mem_format("%s.%d", path, job->world.rank);
+    Status st = bench->tokens ? make_tokens(job->config, own)
+                              : data_import_random(own, bench->input, classes, samples, 1);
+    if (st == OK && rename(own, path) != 0) st = fail(ERR_IO, "%s: cannot be written", path);
+    mem_free(&own);
+    return st;
+}
+
+/* Every node's first rank makes the same file. */
 static Status make_data(Job *job, const StepBench *bench, char *path, size_t room)
 {
     const char *folder = getenv("TMPDIR");
-    int64_t classes = job->config->model.classes ? job->config->model.classes : 10;
-    int64_t samples = 4 * job->config->train.batch;
-    Status st = OK;
-    if (job->world.rank == 0) {
+    if (job->world.rank == 0)
         snprintf(path, room, "%s/weft-bench-%d.h5", folder ? folder : "/tmp", (int)getpid());
-        st = bench->tokens ? make_tokens(job->config, path)
-                           : data_import_random(path, bench->input, classes, samples, 1);
-    }
-    TRY(status_agree(&job->world, st));
     world_bcast(&job->world, path, room, 0);
+    TRY(status_agree(&job->world, job->world.node_rank == 0 ? make_file(job, bench, path) : OK));
     mem_free(&job->config->data.train);
     mem_free(&job->config->data.test);
     job->config->data.train = mem_text(path);
@@ -265,7 +273,7 @@ static Status run(Job *job, StepBench *bench)
             job->config, "data.train",
             "no data: set data.train, or make some up with --input 3x224x224 or --input tokens");
     if (st == OK) st = measure(job->config, &job->world, bench);
-    if (*path && job->world.rank == 0) unlink(path);
+    if (*path && job->world.node_rank == 0) unlink(path);
     return st;
 }
 
