@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # weft beside PyTorch, in turn, in one run. For every workload each program runs ROUNDS times; the best of PyTorch's settings
-# by median counts. Prints a table in Markdown: samples/s (gpt: tokens/s), ratio, peak memory of all processes, ratio.
+# by median counts. Prints a table in Markdown: samples/s (gpt: tokens/s), ratio, peak memory of all
+# processes (what they share counted once), ratio.
 # usage: PEER="python peer_torch.py" bench/compare.sh [WORKLOAD ...]
 #   PEER: a command that takes MODEL --batch B --steps N [--threads T] [--channels-last] [--ddp] and prints "rate R /s rss M MiB"
 set -eu
@@ -19,21 +20,34 @@ gpt2:gpt2:tokens:gpt2 --seq 256:2:4
 gpt2-bf16:gpt2:tokens:gpt2 --seq 256:2:4"
 median() { sort -g | awk '{ v[NR] = $1 } END { print v[int((NR + 1) / 2)] }'; }
 
-weft_run() { # RANKS FILE INPUT STEPS -> "rate memory"
-    timeout 300 "$weft" bench step -n "$1" "bench/$2.yaml" --input "$3" --steps "$4" --json $5 |
-        sed -n 's/.*"[a-z]*_per_s":\([0-9.]*\).*"memory_mb":\([0-9]*\).*/\1 \2/p'
+# The peak of a command's memory, sampled once a second, in MiB: all its processes, what they share counted once.
+with_memory() { # COMMAND... -> its output, and a line "peak N MiB"
+    setsid "$@" & # a session of its own: all that it starts are its processes
+    local leader=$! most=0 now
+    while kill -0 $leader 2>/dev/null; do
+        now=$(ps -s $leader -o pid= | while read -r p; do sed -n 's/^Pss: *//p' "/proc/$p/smaps_rollup" 2>/dev/null || true; done |
+            awk '{ kb += $1 } END { printf "%d", kb / 1024 }')
+        [ "$now" -le "$most" ] || most=$now
+        sleep 1
+    done
+    wait $leader || true
+    echo "peak $most MiB"
+}
+weft_run() { # RANKS FILE INPUT STEPS OVERRIDES -> "rate memory"
+    with_memory timeout 300 "$weft" bench step -n "$1" "bench/$2.yaml" --input "$3" --steps "$4" --json $5 |
+        sed -n 's/.*"[a-z]*_per_s":\([0-9.]*\).*/\1/p; s/^peak \([0-9]*\) MiB/\1/p' | paste -s -d' '
 }
 peer_run() { # MODEL BATCH STEPS FLAGS -> "rate memory"
-    local ranks=1 batch=$2 flags=$4
-    case $flags in *--ddp*) ranks=2 batch=$(($2 / 2));; esac
+    local batch=$2 flags=$4
+    case $flags in *--ddp*) batch=$(($2 / 2));; esac
     local run="timeout 300 $peer $1 --batch $batch --steps $3 $flags"
-    [ $ranks = 2 ] && run="timeout 300 mpirun --oversubscribe --bind-to none -n 2 $peer $1 --batch $batch --steps $3 $flags"
-    $run 2>/dev/null | sed -n 's/.* rate \([0-9.]*\) .s rss \([0-9]*\) MiB.*/\1 \2/p' | awk -v n=$ranks '{ print $1, $2 * n }'
+    case $flags in *--ddp*) run="timeout 300 mpirun --oversubscribe --bind-to none -n 2 $peer $1 --batch $batch --steps $3 $flags";; esac
+    with_memory $run 2>/dev/null | sed -n 's/.* rate \([0-9.]*\) .s rss .*/\1/p; s/^peak \([0-9]*\) MiB/\1/p' | paste -s -d' '
 }
 tmp=$(mktemp -d); trap 'rm -rf "$tmp"' EXIT
 peer_settings=("" "--channels-last" "--ddp --threads 1" "--ddp --threads 1 --channels-last" "--compile")
-weft_settings=("1|" "2|")
-echo "| workload | weft /s | setting | PyTorch /s | setting | ratio | weft MB | PyTorch MB | ratio |"
+weft_settings=("1|" "2|" "2|grid.zero=1")
+echo "| workload | weft /s | setting | PyTorch /s | setting | ratio | weft MiB | PyTorch MiB | ratio |"
 echo "|---|---|---|---|---|---|---|---|---|"
 while IFS=: read -r name file input model batch steps; do
     [ $# -gt 0 ] && ! printf '%s\n' "$@" | grep -qx "$name" && continue
@@ -57,6 +71,6 @@ while IFS=: read -r name file input model batch steps; do
         for f in "$tmp/$1".*; do [ -s "$f" ] && echo "$(cut -d' ' -f1 "$f" | median) $(cut -d' ' -f2 "$f" | median) ${f##*.}"; done | sort -g | tail -n 1
     }
     read -r wr wm wi < <(best weft); read -r pr pm pi < <(best peer)
-    awk -v n="$name" -v wr="$wr" -v wm="$wm" -v ws="${weft_settings[$wi]%%|*} rank(s)" -v pr="$pr" -v pm="$pm" -v ps="${peer_settings[$pi]:-default}" \
+    awk -v n="$name" -v wr="$wr" -v wm="$wm" -v ws="ranks ${weft_settings[$wi]/|/ }" -v pr="$pr" -v pm="$pm" -v ps="${peer_settings[$pi]:-default}" \
         'BEGIN { printf "| %s | %.1f | %s | %.1f | %s | %.2f | %d | %d | %.2f |\n", n, wr, ws, pr, ps, wr / pr, wm, pm, wm / pm }'
 done <<<"$table"

@@ -12,9 +12,12 @@
 #include "pump.h"
 #include "tree_sum.h"
 
+#include <sched.h>
+
 enum { PIECE = 1 << 18, SLOTS = 16 }; /* elements of a piece, about; pieces in flight */
-static const double WAIT_S = 1e-3;    /* before a waiting rank looks after its other messages */
-enum { TAG_PIECES = 1 << 13 };        /* tags stay below the 32767 that every MPI allows */
+/* A waiting rank looks itself for so long, and then leaves it to the pump; a push's looks after other messages after WAIT_S. */
+static const double LOOK_S = 2e-4, WAIT_S = 1e-3;
+enum { TAG_PIECES = 1 << 13 }; /* tags stay below the 32767 that every MPI allows */
 
 typedef enum SlotState { SLOT_IDLE, SLOT_COLLECT, SLOT_SPREAD } SlotState;
 
@@ -118,6 +121,7 @@ static void begin(Comm *comm, Range range)
         m->range = mem_resize(m->range, (size_t)m->range_room * sizeof *m->range);
     }
     m->range[m->range_count++] = range;
+    turn(comm);
     pump_wake(m->pump);
     pump_unlock(m->pump);
 }
@@ -319,8 +323,17 @@ static bool mpi_progress(Comm *comm)
 static void mpi_wait(Comm *comm)
 {
     Messages *m = comm->impl;
+    double end = clock_s() + LOOK_S;
     pump_lock(m->pump);
-    while (!at_rest(m)) pump_wait(m->pump, WAIT_S);
+    while (turn(comm) != PUMP_IDLE) {
+        if (clock_s() < end) {
+            pump_unlock(m->pump);
+            sched_yield();
+            pump_lock(m->pump);
+        } else {
+            pump_wait(m->pump, WAIT_S);
+        }
+    }
     pump_unlock(m->pump);
 }
 
