@@ -89,17 +89,18 @@ typedef struct Batch {   /* one micro-batch, owned by the loader until its slot 
     int64_t *sample;     /* N sample ids */
     int rows;            /* real samples; may be 0 */
     int64_t step, epoch; /* step within the epoch */
-    int micro;           /* global number 0..M-1 */
+    int micro;           /* global number; from M on there are no rows */
 } Batch;
 
 typedef struct LoaderPlan {
-    int64_t batch, micro_batch;   /* batch is a multiple of micro_batch */
-    int micro_first, micro_count; /* this replica's of the M micro-batches, */
-    int micro_gap;                /* and how many of others lie between two of them */
-    int64_t epoch, step;          /* where to begin: step within the epoch */
-    bool training;                /* shuffle and augment; else in order, one epoch, plain */
-    bool no_x, no_y; /* this rank reads no x or tokens, no labels or targets: they are NULL */
-    int slots;       /* micro-batches kept ready, at least 2 */
+    int64_t batch, micro_batch; /* batch is a multiple of micro_batch */
+    int micro_first,
+        micro_count;     /* this replica's of the M micro-batches; those from M on are empty */
+    int micro_gap;       /* how many of others lie between two of them */
+    int64_t epoch, step; /* where to begin: step within the epoch */
+    bool training;       /* shuffle and augment; else in order, one epoch, plain */
+    bool no_x, no_y;     /* this rank reads no x or tokens, no labels or targets: they are NULL */
+    int slots;           /* micro-batches kept ready, at least 2 */
 } LoaderPlan;
 /* A thread that runs ahead. Position of micro m, row r in step s: s*batch + m*micro_batch + r; positions >= n are padding.
  * An epoch has ceil(n/batch) steps. Training goes on into the next epoch for ever. */

@@ -178,7 +178,10 @@ typedef struct TreeStep {
 TreeStep tree_step(int micro, int micros);
 /* Arenas that hold the tree of turns * each leaves between turns, where each turn brings `each` of them at once. */
 int tree_levels_between(int turns, int each);
-/* True where the sum over dp equal blocks of `micros_global` micro-batches is the same tree for every such grid. */
+/* Of `micros_global` micro-batches, as many as each of dp replicas takes: where they do not come out even, those from number
+ * micros_global on are padding. They have no samples and add -0, so a tree whose last leaves they are is the tree without. */
+int micros_a_replica(int micros_global, int dp);
+/* True where the sum over dp such blocks is the same tree for every such grid. */
 bool tree_is_canonical(int micros_global, int dp);
 
 #endif

@@ -256,6 +256,7 @@ enum { FLAT_CHUNK = 4096 }; /* elements a partial norm covers, from each tensor'
 
 /* Elementwise work on flat ranges of fp32, device pointers. */
 typedef struct FlatTable {
+    void (*fill)(Stream *s, float *to, float value, int64_t n); /* -0 is another value than 0 */
     void (*add)(Stream *s, float *out, const float *a, const float *b,
                 int64_t n); /* out may be a or b */
     /* The same in bf16, for gradients of activations; NULL where the backend has no bf16. */
@@ -295,8 +296,7 @@ typedef struct BackendTable {
     void *(*stream_handle)(Stream *s); /* as the maker's libraries take it: a cudaStream_t */
     void (*copy)(Stream *s, void *to, const void *from,
                  size_t bytes); /* host or device on either side */
-    void (*zero)(Stream *s, void *to, size_t bytes);
-    void (*sync)(Stream *s); /* the host waits */
+    void (*sync)(Stream *s);    /* the host waits */
     Event *(*event_new)(Backend *b);
     void (*event_record)(Event *e, Stream *s);
     void (*event_wait)(Event *e, Stream *s); /* the stream waits, not the host */

@@ -26,7 +26,7 @@ typedef struct Trainer {
     struct Shares *shares; /* what the replicas share out (grid.zero); NULL: nothing */
     Loader *loader;
     int64_t batch, micro_batch; /* global samples; samples a micro-batch */
-    int micros, micros_local;   /* M and M/dp */
+    int micros, micros_local;   /* M and ceil(M/dp) */
     int64_t rows_per_sample;    /* of the loss: 1, or the tokens of a sample */
     bool recompute;             /* activations of blocks are made again in backward */
     GridShape shape;            /* of grid, and of a design, which has none */
@@ -70,6 +70,9 @@ typedef struct MemoryUse {
 MemoryUse memory_use(void);
 /* Has the sum of gradients the same bits on every grid? Else for this number of replicas only. */
 bool train_bits_hold(const Trainer *trainer);
+/* Where replicas cannot share micro-batches evenly: how many are padding, and what would be better. NULL: none are. Owner:
+ * the caller. */
+char *train_padding(const Trainer *trainer);
 /* Does this rank hold a value of the parameter, as its own? A parameter tied to another one here is that one. */
 bool train_holds(const Trainer *trainer, int param);
 /* Does this rank write parameters that all replicas are to have? Of replicas that share their memory the first one does. */

@@ -165,6 +165,7 @@ void plan_view_json(const PlanView *v, FILE *out)
     put(out, "micro_batch", (double)t->micro_batch);
     put(out, "micro_batches", t->micros);
     put(out, "micro_batches_a_replica", t->micros_local);
+    put(out, "micro_batches_of_padding", (double)t->micros_local * t->shape.dp - t->micros);
     put(out, "steps_per_epoch", (double)t->steps_per_epoch);
     put(out, "steps", (double)t->steps);
     put(out, "threads", t->backend->options.threads);

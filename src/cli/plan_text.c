@@ -254,6 +254,9 @@ static void print_step(const PlanView *v, FILE *out)
             (long long)t->batch, t->micros, (long long)t->micro_batch, t->micros_local,
             (long long)t->steps, (long long)t->steps_per_epoch, ranks, ranks == 1 ? "" : "s", g->dp,
             g->pp, g->tp, t->plan->zero, threads, threads == 1 ? "" : "s", t->backend->table->name);
+    char *padding = train_padding(t);
+    if (padding) fprintf(out, "%s\n", padding);
+    mem_free(&padding);
     if (!train_bits_hold(t))
         fprintf(out,
                 "%d micro-batches a replica are no power of two: the bits hold for dp=%d only\n",

@@ -160,6 +160,7 @@ static Status slot_fill(Loader *l, Batch *b)
     b->step = l->step;
     b->micro = p->micro_first + l->micro * (p->micro_gap + 1);
     int64_t first = l->step * p->batch + b->micro * p->micro_batch, left = l->set.samples - first;
+    if (b->micro >= p->batch / p->micro_batch) left = 0;
     b->rows = (int)(left < 0 ? 0 : left < p->micro_batch ? left : p->micro_batch);
     pad(l, b);
     choose_samples(l, b, first);
@@ -209,9 +210,7 @@ static Status plan_check(const Loader *l)
     const LoaderPlan *p = &l->plan;
     const Config *c = l->config;
     if (p->micro_batch < 1 || p->batch % p->micro_batch != 0 || p->micro_count < 1 ||
-        p->slots < 2 || p->micro_first < 0 || p->micro_gap < 0 ||
-        p->micro_first + (p->micro_count - 1) * (p->micro_gap + 1) >= p->batch / p->micro_batch ||
-        p->step < 0 || p->epoch < 0)
+        p->slots < 2 || p->micro_first < 0 || p->micro_gap < 0 || p->step < 0 || p->epoch < 0)
         return fail(ERR_BUG, "loader: impossible plan (batch %lld, micro-batch %lld, %d from %d)",
                     (long long)p->batch, (long long)p->micro_batch, p->micro_count, p->micro_first);
     if (p->training && c->data.augment && l->set.kind != DATA_IMAGE)

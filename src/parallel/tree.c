@@ -29,10 +29,14 @@ int tree_levels_between(int turns, int each)
     return levels;
 }
 
+int micros_a_replica(int micros_global, int dp)
+{
+    return (micros_global - 1) / dp + 1;
+}
+
 bool tree_is_canonical(int micros_global, int dp)
 {
     if (dp == 1) return true;
-    if (micros_global % dp != 0) return false;
-    int block = micros_global / dp;
+    int block = micros_a_replica(micros_global, dp);
     return (block & (block - 1)) == 0;
 }

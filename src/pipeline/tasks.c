@@ -89,7 +89,8 @@ static void wait_for_place(Executor *e, const ChunkPlan *chunk, int bucket)
     push_wait(e, last);
 }
 
-/* The bucket may be written from now on. The first one brings the metrics; a micro-batch without samples brings zeros. */
+/* The bucket may be written from now on. The first one brings the metrics. A micro-batch without samples must not be seen in
+ * the sums: x + -0 is x for every x, while -0 + 0 is 0. */
 static void bucket_open(Executor *e, const ChunkPlan *chunk, const Slot *slot, int bucket,
                         float *arena)
 {
@@ -97,7 +98,7 @@ static void bucket_open(Executor *e, const ChunkPlan *chunk, const Slot *slot, i
     int64_t count = chunk->buckets.elements[bucket];
     int64_t metrics = e->plan->metrics_at - chunk->buckets.offset[bucket];
     if (plan_takes_turns(e->plan)) wait_for_place(e, chunk, bucket);
-    if (slot->empty) e->backend->table->zero(e->stream, place, (size_t)count * sizeof *place);
+    if (slot->empty) e->backend->table->flat->fill(e->stream, place, -0.0f, count);
     if (metrics >= 0 && metrics < count) metrics_put(e, slot, place + metrics);
 }
 

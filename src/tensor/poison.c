@@ -124,10 +124,6 @@ static void poison_copy(Stream *s, void *to, const void *from, size_t bytes)
 {
     backend_cpu.copy(s, to, from, bytes);
 }
-static void poison_zero(Stream *s, void *to, size_t bytes)
-{
-    backend_cpu.zero(s, to, bytes);
-}
 static void poison_sync(Stream *s)
 {
     backend_cpu.sync(s);
@@ -159,7 +155,6 @@ const BackendTable backend_poison = {
     .release = poison_release,
     .stream = poison_stream,
     .copy = poison_copy,
-    .zero = poison_zero,
     .sync = poison_sync,
     .event_new = poison_event_new,
     .event_record = poison_event_record,

@@ -166,8 +166,11 @@ static void describe(const Run *r)
         t->backend->table->name, t->comm->table->name,
         text_bytes((double)train_bytes(t, t->plan).all, bytes), (long long)t->steps,
         (long long)t->steps_per_epoch);
+    char *padding = train_padding(t);
+    if (padding) log_warn("%s", padding);
+    mem_free(&padding);
     if (t->config->train.bits == BITS_GRID && !train_bits_hold(t))
-        log_warn("%d micro-batches over %d replicas: each holds %d, not a power of two, so these "
+        log_warn("%d micro-batches over %d replicas: each takes %d, not a power of two, so these "
                  "bits hold for dp=%d only",
                  t->micros, g->dp, t->micros_local, g->dp);
 }

@@ -61,28 +61,13 @@ static int64_t default_micro_batch(int64_t batch)
     return best;
 }
 
-static Status cut_batch(Trainer *t)
+static void cut_batch(Trainer *t)
 {
     const Config *c = t->config;
-    int dp = t->shape.dp;
     t->batch = c->train.batch;
     t->micro_batch = c->train.micro_batch ? c->train.micro_batch : default_micro_batch(t->batch);
     t->micros = (int)(t->batch / t->micro_batch);
-    if (t->micros % dp == 0) {
-        t->micros_local = t->micros / dp;
-        return OK;
-    }
-    int64_t fit = t->micro_batch;
-    while (fit > 1 && (t->batch % fit != 0 || t->batch / fit % dp != 0)) --fit;
-    if (t->batch / fit % dp != 0)
-        return config_fail_key(c, "train.batch",
-                               "a batch of %lld samples cannot be shared by %d replicas evenly: "
-                               "the nearest that can is %lld",
-                               (long long)t->batch, dp, (long long)((t->batch + dp - 1) / dp * dp));
-    return config_fail_key(c, c->train.micro_batch ? "train.micro_batch" : "train.batch",
-                           "%d micro-batches of %lld samples cannot be shared by %d replicas "
-                           "evenly: train.micro_batch=%lld would do",
-                           t->micros, (long long)t->micro_batch, dp, (long long)fit);
+    t->micros_local = micros_a_replica(t->micros, t->shape.dp);
 }
 
 static Status open_backend(Trainer *t)
@@ -306,6 +291,17 @@ bool train_bits_hold(const Trainer *t)
     return plan_takes_turns(t->plan) || tree_is_canonical(t->micros, t->shape.dp);
 }
 
+char *train_padding(const Trainer *t)
+{
+    int64_t all = (int64_t)t->micros_local * t->shape.dp;
+    if (all == t->micros) return NULL;
+    return mem_format(
+        "%d micro-batches over %d replicas: each takes %d, so %lld of %lld are padding; "
+        "train.batch=%lld would fill them",
+        t->micros, t->shape.dp, t->micros_local, (long long)(all - t->micros), (long long)all,
+        (long long)(all * t->micro_batch));
+}
+
 bool train_holds(const Trainer *t, int param)
 {
     int tied = t->graph->param[param].tied;
@@ -357,7 +353,7 @@ static void count_steps(Trainer *t)
 static Status design(Trainer *t, int ranks)
 {
     TRY(grid_shape(&t->shape, t->config, ranks));
-    TRY(cut_batch(t));
+    cut_batch(t);
     TRY(open_data(t));
     TRY(open_backend(t));
     TRY(build_graph(t));

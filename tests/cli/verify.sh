@@ -19,6 +19,9 @@ clean() { holds "nothing is left $1" test -z "$(ls all)"; }
 check 0 'the same to the bit: 12 tensors and the losses of 2 steps on 3 runs' verify --steps 2
 holds 'two runs are the same as the first' test "$(grep -c ' same$' out)" = 2
 clean 'of runs that agree'
+
+# Eight micro-batches over five replicas: two each, the last two of ten are padding.
+check 0 'the same to the bit' verify --grids 1x1x1,5x1x1 --steps 3
 check 0 'the same to the bit' verify --grids 2x2x1,1x1x1 --steps 2 --transports mpi
 check 0 '"same": true, "first_tensor": null' verify --grids 1x1x1,1x2x1 --schedules gpipe --steps 1 --json
 
@@ -30,8 +33,8 @@ holds 'its line says so' grep -q '^2x1x1 .* differs$' out
 clean 'of runs that differ'
 
 # A run that fails ends it all with the run's own exit code, and shows what the run said.
-check 78 'cannot be shared by 5 replicas' verify --grids 1x1x1,5x1x1 --steps 1
-holds 'the grid is named' grep -qF 'grid 5x1x1: its run failed, exit code 78' err
+check 78 'more than the 3 layers' verify --grids 1x1x1,1x9x1 --steps 1
+holds 'the grid is named' grep -qF 'grid 1x9x1: its run failed, exit code 78' err
 clean 'of a run that failed'
 check 66 'none.h5' verify data.train=none.h5
 

@@ -25,12 +25,14 @@ static void pass_over(Loader *l, int count)
     }
 }
 
-/* One grid: replicas share M micro-batches, in blocks or by turns; two epochs; counts how often each sample comes. */
-static void once_each(const DataSet *set, int replicas, int per_replica, int micro, bool turns)
+/* One grid: replicas share `micros` micro-batches, in blocks or by turns, the last ones may be padding; two epochs; counts how
+ * often each sample comes. */
+static void once_each(const DataSet *set, int replicas, int micros, int micro, bool turns)
 {
+    int per_replica = (micros + replicas - 1) / replicas;
     int gap = turns ? replicas - 1 : 0;
     Config c = config_plain();
-    int64_t n = set->samples, batch = (int64_t)replicas * per_replica * micro;
+    int64_t n = set->samples, batch = (int64_t)micros * micro;
     int64_t steps = data_steps_per_epoch(n, batch);
     int *seen = mem_new((size_t)n * 2 * sizeof *seen), bad = 0;
     for (int r = 0; r < replicas; ++r) {
@@ -58,7 +60,8 @@ static void once_each(const DataSet *set, int replicas, int per_replica, int mic
     }
     for (int64_t i = 0; i < 2 * n; ++i) bad += seen[i] != 1;
     if (bad)
-        printf("  n %lld, %d replicas, %d of %d\n", (long long)n, replicas, per_replica, micro);
+        printf("  n %lld, %d replicas, %d micro-batches of %d\n", (long long)n, replicas, micros,
+               micro);
     CU_ASSERT_EQUAL(bad, 0);
     mem_free(&seen);
 }
@@ -71,9 +74,9 @@ static void every_sample_once(void)
         CHECK_OK(data_set_open(&set, NULL, images_small("once.h5", n[i], 3, i % 2)));
         set.classes = 3;
         for (int replicas = 1; replicas <= 5; ++replicas)
-            for (int per = 1; per <= 3; per += 2)
+            for (int micros = 1; micros <= 3 * replicas; micros += micros < replicas ? 1 : 2)
                 for (int micro = 1; micro <= 5; micro += 2)
-                    once_each(&set, replicas, per, micro, (replicas + per + micro) % 4 < 2);
+                    once_each(&set, replicas, micros, micro, (replicas + micros + micro) % 4 < 2);
     }
 }
 

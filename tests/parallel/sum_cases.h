@@ -4,6 +4,7 @@
 
 #include "tree_case.h"
 
+#include <math.h>
 #include <time.h>
 
 static const int transports[] = {TRANSPORT_SHM, TRANSPORT_MPI};
@@ -85,6 +86,24 @@ static void many_in_flight(void)
             CU_ASSERT_EQUAL(wrong(comm, 0, ELEMENTS, round), 0);
         }
         CU_ASSERT_TRUE(comm->wait_s > 0);
+        comm_free(&comm);
+    }
+}
+
+/* A sum of -0 is -0: it does not begin at 0, so that leaves of -0 are never seen. */
+static void minus_zero(void)
+{
+    enum { ELEMENTS = 4000 };
+    for (int t = 0; t < TRANSPORT_COUNT; ++t) {
+        Comm *comm = open_comm(transports[t], ELEMENTS, 1);
+        float value = test_world.rank == 0 ? -1.5f : -0.0f;
+        int64_t bad = 0;
+        for (int64_t e = 0; e < ELEMENTS; ++e) comm->arena[e] = e % 2 ? value : -0.0f;
+        comm_sum_begin(comm, 0, ELEMENTS);
+        comm_wait(comm);
+        for (int64_t e = 0; e < ELEMENTS; ++e)
+            bad += comm->arena[e] != (e % 2 ? -1.5f : 0) || !signbit(comm->arena[e]);
+        CU_ASSERT_EQUAL(bad, 0);
         comm_free(&comm);
     }
 }
@@ -219,7 +238,7 @@ static void ranks_of_the_node(void)
 
 #define SUM_CASES                                                                                  \
     {"sums of odd sizes", sums_of_odd_sizes}, {"many in flight", many_in_flight},                  \
-        {"large, same bits on both transports", large_and_same_bits},                              \
+        {"minus zero", minus_zero}, {"large, same bits on both transports", large_and_same_bits},  \
         {"idle and side by side", idle_and_side_by_side}, {"late rank", late_rank},                \
         {"choice of transport", choice_of_transport},                                              \
         {"too large is a message", too_large_is_a_message}, {"statuses agree", statuses_agree},    \

@@ -5,11 +5,13 @@
 
 enum { TEXT = 2048, MICROS = 70 };
 
-/* "(ab)" joins: leaves are numbers, so that every tree has its own text. */
+/* "(ab)" joins: leaves are numbers, so that every tree has its own text. An empty text is a leaf of padding, -0: what it
+ * joins stays as it is. */
 static void join(char *to, const char *a, const char *b)
 {
     char text[TEXT];
-    int length = snprintf(text, sizeof text, "(%.*s %.*s)", TEXT, a, TEXT, b);
+    bool both = *a && *b;
+    int length = snprintf(text, sizeof text, both ? "(%.*s %.*s)" : "%.*s%.*s", TEXT, a, TEXT, b);
     CU_ASSERT_TRUE(length < TEXT);
     memcpy(to, text, strlen(text) + 1);
 }
@@ -34,15 +36,16 @@ static void definition(char *out, int first, int micros)
     memcpy(out, level[0], TEXT);
 }
 
-/* Runs the stack; false where it leaves its arenas. */
-static bool run_stack(char *out, int first, int micros)
+/* Runs the stack over leaves [first, first + micros), of which those from number `real` on are padding; false where it
+ * leaves its arenas. */
+static bool run_stack(char *out, int first, int micros, int real)
 {
     static char arena[40][TEXT];
     int levels = tree_levels(micros);
     for (int micro = 0; micro < micros; ++micro) {
         TreeStep step = tree_step(micro, micros);
         if (step.write >= levels || step.join_count > 32) return false;
-        snprintf(arena[step.write], TEXT, "%d", first + micro);
+        snprintf(arena[step.write], TEXT, first + micro < real ? "%d" : "", first + micro);
         for (int j = 0; j < step.join_count; ++j) {
             if (step.to[j] < 0 || step.to[j] + 1 >= levels) return false;
             join(arena[step.to[j]], arena[step.to[j]], arena[step.to[j] + 1]);
@@ -56,9 +59,11 @@ static void stack_is_the_tree(void)
 {
     static char got[TEXT], want[TEXT];
     for (int micros = 1; micros <= MICROS; ++micros) {
-        CU_ASSERT_TRUE(run_stack(got, 0, micros));
         definition(want, 0, micros);
-        CU_ASSERT_STRING_EQUAL(got, want);
+        for (int all = micros; all <= micros + 9; ++all) {
+            CU_ASSERT_TRUE(run_stack(got, 0, all, micros));
+            CU_ASSERT_STRING_EQUAL(got, want);
+        }
     }
 }
 
@@ -70,11 +75,11 @@ static void levels(void)
         CU_ASSERT_EQUAL(tree_levels(want[i][0]), want[i][1]);
 }
 
-/* What dp ranks of `block` micro-batches each make of dp * block. */
-static void composition(char *out, int dp, int block)
+/* What dp ranks of `block` micro-batches each make of the first `real` of them. */
+static void composition(char *out, int dp, int block, int real)
 {
     static char level[MICROS][TEXT];
-    for (int r = 0; r < dp; ++r) CU_ASSERT_TRUE(run_stack(level[r], r * block, block));
+    for (int r = 0; r < dp; ++r) CU_ASSERT_TRUE(run_stack(level[r], r * block, block, real));
     neighbours(level, dp);
     memcpy(out, level[0], TEXT);
 }
@@ -82,14 +87,18 @@ static void composition(char *out, int dp, int block)
 static void blocks_compose(void)
 {
     static char got[TEXT], want[TEXT];
-    int differing = 0;
-    for (int dp = 1; dp <= 8; ++dp)
-        for (int block = 1; dp * block <= MICROS; ++block) {
-            composition(got, dp, block);
-            definition(want, 0, dp * block);
-            if (tree_is_canonical(dp * block, dp)) CU_ASSERT_STRING_EQUAL(got, want);
+    int differing = 0, padded = 0;
+    for (int dp = 1; dp <= 9; ++dp)
+        for (int micros = 1; micros <= MICROS; ++micros) {
+            int block = micros_a_replica(micros, dp);
+            CU_ASSERT(block * dp >= micros && (block - 1) * dp < micros);
+            composition(got, dp, block, micros);
+            definition(want, 0, micros);
+            if (tree_is_canonical(micros, dp)) CU_ASSERT_STRING_EQUAL(got, want);
+            padded += tree_is_canonical(micros, dp) && micros % dp > 0;
             differing += strcmp(got, want) != 0;
         }
+    CU_ASSERT_TRUE(padded > 0);
     CU_ASSERT_TRUE(differing > 0); /* the test can tell trees apart */
 }
 
@@ -98,8 +107,12 @@ static void which_grids_are_canonical(void)
     CU_ASSERT_TRUE(tree_is_canonical(7, 1));
     CU_ASSERT_TRUE(tree_is_canonical(12, 3));
     CU_ASSERT_TRUE(tree_is_canonical(4, 4));
+    CU_ASSERT_TRUE(tree_is_canonical(4, 3));
+    CU_ASSERT_TRUE(tree_is_canonical(3, 2));
+    CU_ASSERT_TRUE(tree_is_canonical(8, 64));
     CU_ASSERT_FALSE(tree_is_canonical(12, 4));
     CU_ASSERT_FALSE(tree_is_canonical(12, 5));
+    CU_ASSERT_FALSE(tree_is_canonical(8, 3));
     CU_ASSERT_FALSE(tree_is_canonical(6, 2));
 }
 

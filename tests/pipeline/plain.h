@@ -227,7 +227,7 @@ static inline void plain_step(Plain *p, uint64_t step)
     const Graph *g = p->f->graph;
     for (int m = 0; m < p->f->how.shape.micros; ++m) {
         for (int i = 0; i < g->param_count; ++i)
-            memset(p->grad[m][i], 0, param_bytes(&g->param[i]));
+            for (int64_t e = 0; e < g->param[i].elements; ++e) p->grad[m][i][e] = -0.0f;
         memset(p->metrics[m], 0, sizeof p->metrics[m]);
         if (p->f->batch[m].rows == 0) continue;
         plain_forward(p, m, step, true);

@@ -80,5 +80,37 @@ static void test_memory(void)
     CU_ASSERT(many > 2 * one && many < 8 * one);
 }
 
+/* Elements of gradients and statistics that are not -0. */
+static int64_t seen_of_empty(Fixture *f)
+{
+    const float *metrics;
+    int64_t seen = 0;
+    BatchSource source = source_of(f, f->plan->batches_out);
+    for (int m = 0; m < f->how.shape.micros; ++m) f->batch[m].rows = 0;
+    CHECK_OK(executor_step(f->executor, &source, 0, SCALE, NULL, &metrics));
+    for (int i = 0; i < f->graph->param_count; ++i) {
+        const float *sum = executor_grads(f->executor) + f->plan->gradient_at[i];
+        for (int64_t e = 0; e < f->graph->param[i].elements; ++e)
+            seen += sum[e] != 0 || !signbit(sum[e]);
+    }
+    return seen;
+}
+
+/* Where no micro-batch has samples, the sums are what changes no other number: -0, not 0. */
+static void test_empty(void)
+{
+    for (int h = 0; h < 3; ++h) {
+        Fixture f;
+        Case how = {.model = models[0],
+                    .table = &backend_cpu,
+                    .side = SIDE,
+                    .shape = {.stages = 1, .chunks = 1, .micros = hows[h].micros},
+                    .schedule = hows[h].schedule};
+        if (fixture_open(&f, &how)) CU_ASSERT_EQUAL(seen_of_empty(&f), 0);
+        fixture_close(&f);
+    }
+}
+
 TEST_MAIN("executor", {"same bits as a plain interpreter", test_cpu},
-          {"poisoned memory", test_poison}, {"memory is shared", test_memory})
+          {"poisoned memory", test_poison}, {"memory is shared", test_memory},
+          {"empty micro-batches add nothing", test_empty})

@@ -57,6 +57,12 @@ static void test_odd_tail(void)
 {
     compare("train: {batch: 24, micro_batch: 3, steps: 7, threads: 1}\n", (int[]){2, 4, 0}, 7);
 }
+/* Five micro-batches over three and four replicas, four over three: the last ones have one too few, or none at all. */
+static void test_padding(void)
+{
+    compare("train: {batch: 10, micro_batch: 2, steps: 7, threads: 1}\n", (int[]){3, 4, 0}, 7);
+    compare("train: {batch: 16, micro_batch: 4, steps: 5, threads: 1}\n", (int[]){3, 0}, 5);
+}
 
 static void prepare(void)
 {
@@ -64,4 +70,5 @@ static void prepare(void)
     if (tiny_rank == 0) tiny_data(data_path, 52, 3, 14, 14, 7);
 }
 
-TINY_MAIN("bits", prepare, {"three ranks", test_layers}, {"a partial micro-batch", test_odd_tail})
+TINY_MAIN("bits", prepare, {"three ranks", test_layers}, {"a partial micro-batch", test_odd_tail},
+          {"micro-batches of padding", test_padding})

@@ -3,7 +3,7 @@
  * ordered pair. */
 #include "grids.h"
 
-enum { STOP = 5, END = 8, LAYOUTS = 8 };
+enum { STOP = 5, END = 8, LAYOUTS = 9 };
 
 static const struct {
     int ranks;
@@ -17,6 +17,7 @@ static const struct {
     {4, "grid.pp=4 grid.schedule=zero-bubble"},
     {2, "grid.pp=2 grid.schedule=interleaved grid.chunks=2"},
     {4, "grid.dp=2 grid.pp=2 grid.schedule=zero-bubble grid.transport=shm"},
+    {3, "grid.dp=3 grid.zero=2"},
 };
 
 static GridPart part_of(const GridModel *model, int layout, const char *from, int to,

@@ -160,6 +160,11 @@ static const Place places[] = {
     {"grid.zero=1 grid.dp=2 grid.pp=2 grid.schedule=interleaved grid.chunks=2", 4},
     {"grid.zero=2 grid.dp=2 grid.pp=2 grid.schedule=gpipe grid.recompute=block", 4},
 };
+/* Of eight micro-batches three replicas take three turns, the last of which is short by one. */
+static const Place padded[] = {
+    {"grid.zero=2 grid.dp=3 grid.pp=1 grid.transport=shm grid.bucket_mb=0.01", 3},
+    {"grid.zero=2 grid.dp=3 grid.pp=1 grid.transport=mpi", 3},
+};
 /* Three replicas with four micro-batches each. */
 static const Place three[] = {
     {"grid.zero=1 grid.dp=3 grid.pp=1 grid.transport=mpi grid.bucket_mb=0.05", 3},
@@ -186,6 +191,7 @@ static void on_all_places(int model, const char *more)
     char *of_three = mem_format("%s train.batch=24", more);
     char *of_odd = mem_format("%s train.batch=12 train.micro_batch=1", more);
     on_places(&(Case){model, more}, places, (int)(sizeof places / sizeof places[0]));
+    on_places(&(Case){model, more}, padded, (int)(sizeof padded / sizeof padded[0]));
     on_places(&(Case){model, of_three}, three, (int)(sizeof three / sizeof three[0]));
     on_places(&(Case){model, of_odd}, odd, (int)(sizeof odd / sizeof odd[0]));
     mem_free(&of_three);
@@ -196,6 +202,7 @@ static void test_sgd(void)
 {
     const Case c = {LAYERS, "optim.name=sgd optim.lr=0.05 optim.momentum=0.9 optim.clip=0.5"};
     on_places(&c, places, 4);
+    on_places(&c, padded, 1);
 }
 static void test_adamw(void)
 {

@@ -64,12 +64,6 @@ static void cpu_copy(Stream *s, void *to, const void *from, size_t bytes)
     if (bytes > 0) memcpy(to, from, bytes); /* a stage without parameters has no arena */
 }
 
-static void cpu_zero(Stream *s, void *to, size_t bytes)
-{
-    (void)s;
-    if (bytes > 0) memset(to, 0, bytes);
-}
-
 static void cpu_sync(Stream *s)
 {
     (void)s;
@@ -108,7 +102,6 @@ const BackendTable backend_cpu = {
     .release = cpu_release,
     .stream = cpu_stream,
     .copy = cpu_copy,
-    .zero = cpu_zero,
     .sync = cpu_sync,
     .event_new = cpu_event_new,
     .event_record = cpu_event_record,

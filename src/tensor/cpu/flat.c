@@ -28,6 +28,19 @@ static Range range_of(const FlatTask *t, int64_t begin, int64_t end)
     return (Range){from, to - from};
 }
 
+static void fill_body(const void *task, int64_t begin, int64_t end)
+{
+    const FlatTask *t = task;
+    Range r = range_of(t, begin, end);
+    for (int64_t i = r.from; i < r.from + r.n; ++i) t->p[0][i] = t->alpha;
+}
+
+static void flat_fill(Stream *s, float *to, float value, int64_t n)
+{
+    (void)s;
+    flat_run(fill_body, (FlatTask){.p = {to}, .alpha = value, .n = n});
+}
+
 static void add_body(const void *task, int64_t begin, int64_t end)
 {
     const FlatTask *t = task;
@@ -128,6 +141,7 @@ static void flat_adam_direction(Stream *s, const AdamArgs *a, float *u, const fl
 }
 
 const FlatTable cpu_flat = {
+    .fill = flat_fill,
     .add = flat_add,
     .add_bf16 = flat_add_bf16,
     .scale_add = flat_scale_add,

@@ -143,11 +143,6 @@ static void cuda_copy(Stream *stream, void *to, const void *from, size_t bytes)
     CUDA_CALL(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream->handle));
 }
 
-static void cuda_zero(Stream *stream, void *to, size_t bytes)
-{
-    CUDA_CALL(cudaMemsetAsync(to, 0, bytes, stream->handle));
-}
-
 static void cuda_sync(Stream *stream)
 {
     CUDA_CALL(cudaStreamSynchronize(stream->handle));
@@ -200,7 +195,6 @@ const BackendTable backend_cuda = {
     .stream_free = cuda_stream_free,
     .stream_handle = cuda_stream_handle,
     .copy = cuda_copy,
-    .zero = cuda_zero,
     .sync = cuda_sync,
     .event_new = cuda_event_new,
     .event_record = cuda_event_record,

@@ -16,6 +16,7 @@ extern "C" {
 #endif
 
 /* flat.cu: see FlatTable */
+cudaError_t cuda_fill(cudaStream_t stream, float *to, float value, int64_t n);
 cudaError_t cuda_add(cudaStream_t stream, float *out, const float *a, const float *b, int64_t n);
 cudaError_t cuda_scale_add(cudaStream_t stream, float *y, float alpha, const float *x, float beta,
                            int64_t n);

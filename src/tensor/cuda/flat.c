@@ -1,6 +1,11 @@
 /* Flat ranges on the GPU: the table's functions queue one kernel each. */
 #include "cuda.h"
 
+static void flat_fill(Stream *s, float *to, float value, int64_t n)
+{
+    cuda_check(cuda_fill(s->handle, to, value, n), "kernel fill");
+}
+
 static void flat_add(Stream *s, float *out, const float *a, const float *b, int64_t n)
 {
     cuda_check(cuda_add(s->handle, out, a, b, n), "kernel add");
@@ -36,6 +41,7 @@ static void flat_adam_direction(Stream *s, const AdamArgs *a, float *u, const fl
 }
 
 const FlatTable cuda_flat = {
+    .fill = flat_fill,
     .add = flat_add,
     .scale_add = flat_scale_add,
     .squares = flat_squares,

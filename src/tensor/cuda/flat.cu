@@ -3,6 +3,12 @@
 #include "cuda_kernels.h"
 #include "launch.cuh"
 
+static __global__ void fill_kernel(float *to, float value, int64_t n)
+{
+    int64_t i = element();
+    if (i < n) to[i] = value;
+}
+
 static __global__ void add_kernel(float *out, const float *a, const float *b, int64_t n)
 {
     int64_t i = element();
@@ -62,6 +68,12 @@ static __global__ void adam_kernel(AdamRun run)
         if (a.decoupled) w *= 1 - a.lr * a.weight_decay;
         run.out[i] = w - a.lr * u;
     }
+}
+
+cudaError_t cuda_fill(cudaStream_t stream, float *to, float value, int64_t n)
+{
+    if (n > 0) fill_kernel<<<blocks_for(n, THREADS), THREADS, 0, stream>>>(to, value, n);
+    return cudaGetLastError();
 }
 
 cudaError_t cuda_add(cudaStream_t stream, float *out, const float *a, const float *b, int64_t n)
