@@ -85,7 +85,8 @@ void optim_grad_squares(Optim *optim, const float *grads, double *out);
 /* One step on all that is updated here. lr as lr_at gives it; grad_scale multiplies gradients first (clipping: clip/norm). */
 void optim_step(Optim *optim, float *params, const float *grads, double lr, double grad_scale);
 size_t optim_state_bytes(const Optim *optim); /* held here */
-int optim_slots(const Config *config);        /* state per parameter of config's rule */
+/* State per parameter that steps of config's rule touch: of SGD none without momentum, though there is room for it. */
+int optim_slots(const Config *config);
 /* Does its update need the norms of whole tensors (lars, lamb)? */
 bool optim_has_norms(const Config *config);
 /* Does its update need as much scratch memory as a slot of state, where the ranges are shared out? */

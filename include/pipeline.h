@@ -121,6 +121,7 @@ typedef struct Plan {
     size_t gradient_part_bytes,         /* all arenas of gradients; these two, where shared out, */
         state_bytes,                    /* of the rank that has most */
         activation_bytes, cache_bytes, workspace_bytes, message_bytes;
+    size_t workspace_part_bytes; /* of the workspace, what is touched */
 } Plan;
 
 /* A step's sums over all ranks. They are floats: counts are exact up to 2^24. */
@@ -143,7 +144,7 @@ enum {
 /* What the stage options->stage of the grid does. Owner: the caller; graph and schedule are borrowed. */
 Status plan_new(Plan **plan, const Graph *graph, const PlanOptions *options);
 void plan_free(Plan **plan);
-size_t plan_bytes(const Plan *plan); /* all of it, on this rank */
+size_t plan_bytes(const Plan *plan); /* all of it that this rank touches */
 /* What of a parameter of this stage replica dp_rank updates: elements *first .. *first + *count, *first a multiple of
  * FLAT_CHUNK; all of it where nothing is shared out. A tied one's are those of what it is tied to. */
 void plan_share(const Plan *plan, int param, int dp_rank, int64_t *first, int64_t *count);

@@ -226,6 +226,8 @@ struct Op {
     void *impl;                    /* the backend's own, released by table->free */
     int64_t w_elements[OP_PARAMS]; /* stored floats of each parameter, padding included */
     size_t saved_bytes, cache_bytes, workspace_bytes;
+    size_t packing_bytes;             /* about what pack and unpack make for themselves and keep */
+    size_t workspace_spare;           /* of it nothing touches about so many bytes, in an arena */
     bool needs_x[OP_INPUTS], needs_y; /* backward reads them */
     bool y_inplace;                   /* y may be x[0]'s memory */
     bool dx_inplace;                  /* dx[0] may be dy's memory */

@@ -35,7 +35,8 @@ typedef struct Trainer {
     int64_t step; /* done */
     double
         best_metric; /* of the evaluations so far: top-1; of tokens and numbers minus the loss; NaN: none yet */
-    double data_wait_s; /* for the loader's next micro-batch, so far */
+    size_t program_bytes; /* by which this process has grown from data set to schedule */
+    double data_wait_s;   /* for the loader's next micro-batch, so far */
 } Trainer;
 
 typedef struct StepResult {
@@ -55,11 +56,13 @@ void trainer_free(Trainer **trainer); /* Collective. */
 Status trainer_design(Trainer **trainer, const Config *config, const World *world, int ranks);
 /* Owner: the caller, who frees it before the trainer. */
 Status train_plan_stage(const Trainer *trainer, int stage, Plan **plan);
-/* What one rank that runs a plan holds, by kind, in bytes: the plan's own and the loader's micro-batches. */
+/* What one rank that runs a plan holds, by kind, in bytes: the plan's own, the loader's micro-batches, what messages of sums
+ * are kept in, and what is there before any of it: the graph with the code and objects of its kernels, as measured. */
 typedef struct TrainBytes {
-    size_t params, gradients, state, activations, cache, workspace, messages, data, all;
+    size_t params, gradients, state, activations, cache, workspace, messages, data, program, all;
 } TrainBytes;
 TrainBytes train_bytes(const Trainer *trainer, const Plan *plan);
+bool train_sums_by_mpi(const Trainer *trainer); /* Do replicas' sums go by messages? */
 /* Micro-batches of data that the loader of a rank that runs this plan keeps. */
 int train_data_slots(const Trainer *trainer, const Plan *plan);
 /* Memory of this process that no file backs, shared memory divided by those who share it, and the most that it ever had,

@@ -150,6 +150,7 @@ static Status write_layout(const char *part, const CheckpointMeta *meta, const C
     H5Pclose(recipe.link);
     H5Pclose(recipe.create);
     bool closed = H5Fclose(file) >= 0;
+    H5garbage_collect(); /* else HDF5 keeps megabytes for the next time */
     if (!culprit && closed) return OK;
     char *what = mem_format("laying out %s with HDF5", culprit ? culprit : "the file");
     Status status = write_failed(part, what, errno ? errno : EIO);

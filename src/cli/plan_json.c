@@ -24,6 +24,7 @@ static void put_bytes(FILE *out, const TrainBytes *b)
     put(out, "workspace_bytes", (double)b->workspace);
     put(out, "message_bytes", (double)b->messages);
     put(out, "data_bytes", (double)b->data);
+    put(out, "program_bytes", (double)b->program);
     put(out, "bytes", (double)b->all);
 }
 

@@ -92,6 +92,7 @@ static const struct {
     {"workspace", offsetof(TrainBytes, workspace)},
     {"messages", offsetof(TrainBytes, messages)},
     {"data", offsetof(TrainBytes, data)},
+    {"program", offsetof(TrainBytes, program)},
     {"all", offsetof(TrainBytes, all)},
 };
 enum { KINDS = sizeof kinds / sizeof kinds[0] };
@@ -106,7 +107,7 @@ static void print_memory(const PlanView *v, FILE *out)
     char cell[CELL];
     fprintf(out,
             "\nmemory of one rank (layouts: weights in other forms; data: what the loader keeps "
-            "ready)\n%11s",
+            "ready;\nprogram: the layers and oneDNN's code for them, as measured here)\n%11s",
             "");
     for (int k = 0; k < KINDS; ++k) fprintf(out, " %11s", kinds[k].title);
     fputc('\n', out);

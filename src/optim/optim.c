@@ -288,7 +288,8 @@ void optim_step(Optim *optim, float *params, const float *grads, double lr, doub
 
 int optim_slots(const Config *config)
 {
-    return rules[config->optim.name]->slots;
+    bool none = config->optim.name == OPTIM_SGD && config->optim.momentum == 0;
+    return none ? 0 : rules[config->optim.name]->slots;
 }
 
 bool optim_has_norms(const Config *config)

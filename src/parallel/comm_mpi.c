@@ -73,12 +73,24 @@ static Slice slice_of(const Comm *comm, const Slot *slot, int rank)
 
 static PumpTurn turn(void *of);
 
+/* Elements of a slice, at most: borders move up to their cache line. */
+static int64_t slice_room(int ranks, int64_t elements)
+{
+    return ((elements < PIECE ? elements : PIECE) + ranks - 1) / ranks + 16;
+}
+
+size_t comm_mpi_staging(int ranks, int64_t elements)
+{
+    if (ranks == 1) return 0;
+    return (size_t)SLOTS * (size_t)(ranks - 1) * (size_t)slice_room(ranks, elements) *
+           sizeof(float);
+}
+
 static Status mpi_open(Comm *comm, Backend *backend, size_t arena_bytes)
 {
     Messages *m = mem_new(sizeof *m);
     MPI_CHECK(MPI_Comm_dup(comm->world->comm, &m->comm));
-    int64_t piece = comm->arena_elements < PIECE ? comm->arena_elements : PIECE;
-    m->slice = (piece + comm->size - 1) / comm->size + 16; /* borders move up to their cache line */
+    m->slice = slice_room(comm->size, comm->arena_elements);
     size_t peers = (size_t)comm->size - 1;
     for (int i = 0; i < SLOTS; ++i) {
         Slot *slot = &m->slot[i];

@@ -1,5 +1,7 @@
 /* What a run's memory is by plan, and what it is: the two figures that a run's summary puts side by side. The plan counts
- * arenas and the loader's micro-batches; what oneDNN, HDF5 and MPI hold for themselves is not ours to plan. */
+ * arenas, the loader's micro-batches and messages. What oneDNN and HDF5 hold for themselves is no function of ours to plan, but it is
+ * all there once the graph is planned, on every rank alike, for a rank plans the whole graph: so it is measured then, before
+ * the first arena, by a run and by `weft plan`. */
 #include "train.h"
 
 #include <malloc.h>
@@ -32,19 +34,37 @@ static size_t sender_bytes(const Trainer *t, const Plan *plan)
     return (size_t)plan->channel_depth * bytes;
 }
 
+static size_t staging_bytes(const Trainer *t, const Plan *plan)
+{
+    if (!train_sums_by_mpi(t)) return 0;
+    return comm_mpi_staging(plan->shape.dp, plan->leaf_elements);
+}
+
+/* Before the first arena, and what this stage's weights bring when they are packed. */
+static size_t program_bytes(const Trainer *t, const Plan *plan)
+{
+    size_t bytes = t->program_bytes;
+    for (int c = 0; c < plan->chunk_count; ++c)
+        for (int i = plan->chunk[c].first; i < plan->chunk[c].last; ++i)
+            bytes += plan->graph->node[i].op->packing_bytes;
+    return bytes;
+}
+
 TrainBytes train_bytes(const Trainer *t, const Plan *plan)
 {
     size_t data = (size_t)train_data_slots(t, plan) * batch_bytes(t, plan);
-    size_t sender = sender_bytes(t, plan);
+    size_t program = program_bytes(t, plan);
+    size_t messages = plan->message_bytes + sender_bytes(t, plan) + staging_bytes(t, plan);
     return (TrainBytes){.params = plan->param_part_bytes,
                         .gradients = plan->gradient_part_bytes,
                         .state = plan->state_bytes,
                         .activations = plan->activation_bytes,
                         .cache = plan->cache_bytes,
-                        .workspace = plan->workspace_bytes,
-                        .messages = plan->message_bytes + sender,
+                        .workspace = plan->workspace_part_bytes,
+                        .messages = messages,
                         .data = data,
-                        .all = plan_bytes(plan) + sender + data};
+                        .program = program,
+                        .all = plan_bytes(plan) - plan->message_bytes + messages + data + program};
 }
 
 /* Adds the kB of the lines that begin with `key`; -1 where there is no such file or line. */

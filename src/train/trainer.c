@@ -185,13 +185,25 @@ static Status cut_graph(Trainer *t)
     return graph_partition(t->graph, t->config, chunks, t->first);
 }
 
-/* How many ranks have one parameter arena in common, if replicas share it out: as comm_new chooses. */
-static int param_sharers(const Trainer *t)
+/* Of replicas: as comm_new chooses. */
+static int sums_transport(const Trainer *t)
 {
     int transport = t->config->grid.transport;
     bool one_node = t->grid_ready ? t->grid.dp_world.one_node : t->world->one_node;
-    bool shm = transport == TRANSPORT_SHM || (transport == TRANSPORT_AUTO && one_node);
-    return shm ? t->shape.dp : 1;
+    if (transport != TRANSPORT_AUTO) return transport;
+    if (!t->backend->table->host_memory) return TRANSPORT_NCCL;
+    return one_node ? TRANSPORT_SHM : TRANSPORT_MPI;
+}
+
+bool train_sums_by_mpi(const Trainer *t)
+{
+    return t->shape.dp > 1 && sums_transport(t) == TRANSPORT_MPI;
+}
+
+/* How many ranks have one parameter arena in common, if replicas share it out. */
+static int param_sharers(const Trainer *t)
+{
+    return sums_transport(t) == TRANSPORT_SHM ? t->shape.dp : 1;
 }
 
 Status train_plan_stage(const Trainer *t, int stage, Plan **plan)
@@ -352,6 +364,7 @@ static void count_steps(Trainer *t)
 /* All that is decided before memory is taken, for `ranks` ranks, but for recomputation and the plan. */
 static Status design(Trainer *t, int ranks)
 {
+    double before = memory_use().own_bytes;
     TRY(grid_shape(&t->shape, t->config, ranks));
     cut_batch(t);
     TRY(open_data(t));
@@ -360,6 +373,8 @@ static Status design(Trainer *t, int ranks)
     TRY(make_schedule(t));
     TRY(cut_graph(t));
     count_steps(t);
+    double grown = memory_use().own_bytes - before;
+    t->program_bytes = grown > 0 ? (size_t)grown : 0;
     return OK;
 }
 

@@ -453,6 +453,14 @@ size_t kernel_scratch_bytes(const Kernel *kernel)
     return dnnl_memory_desc_get_size(md_of(kernel->scratch));
 }
 
+/* Winograd's three buffers lie at borders of 2 MiB, and for each oneDNN asks for 2 MiB more to find one. Of that the last page
+ * of a buffer takes some: with pages of 2 MiB, which arenas have where the kernel gives them, half on average. */
+size_t kernel_scratch_spare(const Kernel *kernel)
+{
+    size_t spare = (size_t)3 << 20;
+    return strstr(kernel_name(kernel), "wino") && kernel_scratch_bytes(kernel) > spare ? spare : 0;
+}
+
 static Status kernel_add_arg(Kernel *k, const Format *format, int role, int arg)
 {
     dnnl_exec_arg_t *a = &k->arg[k->arg_count];
@@ -465,12 +473,26 @@ static Status kernel_add_arg(Kernel *k, const Format *format, int role, int arg)
     return OK;
 }
 
+/* oneDNN makes the code of its fp32 matrix product, 4 MB of it, when the first one runs: most of it for any shape of more than
+ * a row, some where the second factor is transposed. Here that happens before: a step takes no memory, and a plan knows
+ * all of it. */
+static void make_product(const Kernel *kernel)
+{
+    const float a[4] = {0}, b[4] = {0};
+    float product[4];
+    if (format_type(kernel->role[ROLE_X]) != DTYPE_F32 || !strstr(kernel_name(kernel), "gemm:jit"))
+        return;
+    for (const char *second = "NT"; *second; ++second)
+        must(dnnl_sgemm('N', *second, 2, 2, 2, 1, a, 2, b, 2, 0, product, 2), "dnnl_sgemm");
+}
+
 Status kernel_build(Kernel *kernel)
 {
     dnnl_status_t status = dnnl_primitive_create(&kernel->primitive, kernel->desc);
     if (status != dnnl_success)
         return fail(ERR_CONFIG, "oneDNN cannot build its kernel %s: %s", kernel_name(kernel),
                     status_text(status));
+    make_product(kernel);
     for (int r = 0; r < ROLES; ++r)
         if (kernel->role[r])
             TRY(kernel_add_arg(kernel, kernel->role[r], r, role_names[kernel->kind][r].arg));

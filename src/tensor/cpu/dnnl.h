@@ -68,6 +68,8 @@ Status kernel_plan(Kernel **kernel, Dnnl *dnnl, const KernelSpec *spec);
 const Format *kernel_format(const Kernel *kernel, KernelRole role); /* borrowed from kernel */
 const char *kernel_name(const Kernel *kernel); /* oneDNN's word for the implementation */
 size_t kernel_scratch_bytes(const Kernel *kernel);
+/* About how many bytes of it nothing touches where it begins at a border of 2 MiB, as an arena does. */
+size_t kernel_scratch_spare(const Kernel *kernel);
 Status kernel_build(Kernel *kernel);
 /* data[role]: device pointers; scratch: kernel_scratch_bytes. Dies where oneDNN fails. */
 void kernel_run(Kernel *kernel, void *const data[ROLES], void *scratch);
