@@ -79,11 +79,13 @@ static int64_t slice_room(int ranks, int64_t elements)
     return ((elements < PIECE ? elements : PIECE) + ranks - 1) / ranks + 16;
 }
 
+/* Slots are taken from the first on: no more than there are pieces in the arena. */
 size_t comm_mpi_staging(int ranks, int64_t elements)
 {
+    int64_t pieces = (elements + PIECE - 1) / PIECE;
     if (ranks == 1) return 0;
-    return (size_t)SLOTS * (size_t)(ranks - 1) * (size_t)slice_room(ranks, elements) *
-           sizeof(float);
+    return (size_t)(pieces < SLOTS ? pieces : SLOTS) * (size_t)(ranks - 1) *
+           (size_t)slice_room(ranks, elements) * sizeof(float);
 }
 
 static Status mpi_open(Comm *comm, Backend *backend, size_t arena_bytes)
