@@ -17,7 +17,6 @@ enum {
     TILE = ATTENTION_TILE,
     GROUP = SIMD_LANES,          /* rows that the diagonal is followed in */
     ROWS = 4,                    /* of the register block */
-    AHEAD = 16,                  /* rows fetched ahead of their use */
     WIDE = VECTOR == 16 ? 4 : 2, /* vectors of the register block */
 };
 
@@ -175,19 +174,25 @@ SIMD_INLINE void turn(const AttentionHead *h, float *row, int64_t at, float sign
     }
 }
 
-/* Rows of one head are short and far apart: no hardware fetches them ahead. */
-SIMD_INLINE void fetch(const Elem *rows, int64_t stride, int64_t row, int64_t end, int64_t width)
+/* Rows of one head are short and far apart: no hardware fetches them ahead. So the next tile's rows are asked for while a
+ * tile is worked on; behind a head's last tile that is the next head's first, whose rows are `width` further on. */
+SIMD_INLINE void fetch_tile(const AttentionHead *h, const void *tensor, int64_t stride,
+                            int64_t tile)
 {
-    enum { LINE = 64 / sizeof(Elem) };
-    const Elem *ahead = rows + (row + AHEAD) * stride;
-    for (int64_t i = 0; row + AHEAD < end && i < width; i += LINE) __builtin_prefetch(ahead + i);
+    enum { LINE = 64 / sizeof(Elem), NEAR = 2 };
+    const bool last = tile * TILE >= h->length;
+    const Elem *rows = (const Elem *)tensor + (last ? h->width : tile * TILE * stride);
+    const int64_t count = rows_of(h, last ? 0 : tile);
+    for (int64_t r = 0; r < count; ++r)
+        for (int64_t i = 0; i < h->width; i += LINE)
+            __builtin_prefetch(rows + r * stride + i, 0, NEAR);
 }
 
-/* n floats rounded to where they belong. */
-SIMD_INLINE void round_row(const float *row, int64_t n, Elem *to)
+SIMD_INLINE void copy_row(const Elem *row, int64_t n, Elem *to)
 {
-#pragma omp simd
-    for (int64_t i = 0; i < n; ++i) to[i] = elem_of(row[i]);
+    int64_t i = 0;
+    for (; i + GROUP <= n; i += GROUP) memcpy(to + i, row + i, GROUP * sizeof *to);
+    if (i < n) memcpy(to + i, row + i, (size_t)(n - i) * sizeof *to);
 }
 
 /* A tile of rows, `stride` apart from `from` on, scaled and, with `turned`, turned; zero beyond its real rows. */
@@ -200,16 +205,15 @@ static void load(const AttentionHead *h, const Work *w, const void *tensor, int6
         const Elem *row = from + (tile * TILE + r) * stride;
         float *room = ELEM_IS_FLOAT ? (float *)(void *)to : w->rows;
         int64_t n = r < real ? width : 0;
-        fetch(from, stride, tile * TILE + r, h->length, width);
         memset(to + n, 0, (size_t)(wide - n) * sizeof *to);
         if (!turned && scale == 1.0f) {
-            memcpy(to, row, (size_t)n * sizeof *to);
+            copy_row(row, n, to);
             continue;
         }
 #pragma omp simd
         for (int64_t i = 0; i < n; ++i) room[i] = scale * value_of(row[i]);
         if (turned && n) turn(h, room, tile * TILE + r, 1.0f);
-        if (!ELEM_IS_FLOAT) round_row(room, n, to);
+        if (!ELEM_IS_FLOAT) elems_from(to, room, n);
     }
 }
 
@@ -218,6 +222,12 @@ typedef struct Rows {
     const Cell *at;
     int64_t stride;
 } Rows;
+
+/* Rows of a loaded tile. */
+SIMD_INLINE Rows loaded(const Work *w, const Elem *rows)
+{
+    return (Rows){(const Cell *)(const void *)rows, w->wide / CELL};
+}
 
 /* A tile of rows that is read once, row by row: as it lies, if it may be, else loaded into `copy`. */
 static Rows rows_at(const AttentionHead *h, const Work *w, const void *from, int64_t tile,
@@ -228,7 +238,16 @@ static Rows rows_at(const AttentionHead *h, const Work *w, const void *from, int
         return (Rows){(const Cell *)(const void *)row, h->stride / CELL};
     }
     load(h, w, from, h->stride, tile, turned, 1.0f, copy);
-    return (Rows){(const Cell *)(void *)copy, w->wide / CELL};
+    return loaded(w, copy);
+}
+
+/* The same where rows are read, and braided, too: floats' braids are the rows themselves, and lie close together. */
+static Rows rows_to_braid(const AttentionHead *h, const Work *w, const void *from, int64_t tile,
+                          bool turned, Elem *copy)
+{
+    if (!ELEM_IS_FLOAT) return rows_at(h, w, from, tile, turned, copy);
+    load(h, w, from, h->stride, tile, turned, 1.0f, copy);
+    return loaded(w, copy);
 }
 
 #ifdef SIMD_BF16
@@ -241,24 +260,26 @@ SIMD_INLINE Vu halves_of(Vf v)
 }
 
 /* Cells of `wide` elements of neighbouring rows; a multiple of 16 of each. */
-static const Cell *braid(const Elem *rows, int64_t count, int64_t wide, Cell *to)
+static const Cell *braid(Rows from, int64_t count, int64_t wide, Cell *to)
 {
+    const Elem *rows = (const Elem *)(const void *)from.at;
+    const int64_t stride = from.stride * CELL;
     Cell *cell = to;
-    for (int64_t r = 0; r < count; r += CELL, rows += CELL * wide)
+    for (int64_t r = 0; r < count; r += CELL, rows += CELL * stride)
         for (int64_t i = 0; i < wide; i += VECTOR, cell += VECTOR) {
             Vh even, odd;
             VECTOR_LOAD(even, rows + i);
-            VECTOR_LOAD(odd, rows + wide + i);
+            VECTOR_LOAD(odd, rows + stride + i);
             Vu both = __builtin_convertvector(even, Vu) | __builtin_convertvector(odd, Vu) << 16;
             VECTOR_STORE(cell, both);
         }
     return to;
 }
 #else
-static const Cell *braid(const Elem *rows, int64_t count, int64_t wide, Cell *to)
+static const Cell *braid(Rows from, int64_t count, int64_t wide, Cell *to)
 {
     (void)count, (void)wide, (void)to;
-    return rows;
+    return from.at;
 }
 #endif
 
@@ -458,6 +479,23 @@ static void take_keys(const AttentionHead *h, Work *w, int64_t tile, bool diagon
     w->diagonal = diagonal;
 }
 
+/* What forward reads next. A head's last tile is its first item and meets all keys for the first time. */
+SIMD_INLINE void fetch_forward(const AttentionHead *h, int64_t tile, int64_t j)
+{
+    const int64_t tiles = (h->length + TILE - 1) / TILE;
+    if (tile + 1 == tiles && j < tile) {
+        fetch_tile(h, h->k, h->stride, j + 1);
+        fetch_tile(h, h->v, h->stride, j + 1);
+    }
+    if (j < tile) return;
+    if (tile > 0) {
+        fetch_tile(h, h->q, h->stride, tile - 1);
+    } else {
+        fetch_tile(h, h->k, h->stride, tiles);
+        fetch_tile(h, h->v, h->stride, tiles);
+    }
+}
+
 void SIMD_NAME(attention_forward)(const AttentionHead *h, int64_t tile, float *scratch)
 {
     Work w = work_of(h, scratch);
@@ -468,20 +506,22 @@ void SIMD_NAME(attention_forward)(const AttentionHead *h, int64_t tile, float *s
     }
     for (int64_t j = 0; j <= tile; ++j) {
         take_keys(h, &w, j, j == tile);
-        load(h, &w, h->v, h->stride, j, false, 1.0f, w.v);
+        fetch_forward(h, tile, j);
+        const Rows v = rows_to_braid(h, &w, h->v, j, false, w.v);
         scores(&w, rows_at(h, &w, h->k, j, h->cosine, w.k), w.q_t, w.p);
         mask(&w);
         soften(&w);
         if (j > 0) scale_rows(&w, w.sum, w.shrink);
-        sum_keys(&w, w.p, braid(w.v, padded(w.keys), w.wide, w.k_braid), w.sum, j > 0);
+        sum_keys(&w, w.p, braid(v, padded(w.keys), w.wide, w.k_braid), w.sum, j > 0);
     }
     for (int64_t q = 0; q < w.queries; ++q) {
         int64_t at = tile * TILE + q;
         const float by = 1.0f / w.total[q];
         Elem *y = (Elem *)h->y + at * h->y_stride;
         h->lse[at] = w.top[q] + logf(w.total[q]);
-#pragma omp simd
-        for (int64_t i = 0; i < h->width; ++i) y[i] = elem_of(w.sum[q * w.wide + i] * by);
+        const float *sum = w.sum + q * w.wide;
+        const int64_t n = h->width;
+        EACH(y, sum[i] * by)
     }
 }
 
@@ -549,8 +589,8 @@ static void put_keys(const Work *w, int64_t tile, const float *p, const Cell *ro
 static void grad_keys(const Work *w, int64_t j)
 {
     const int64_t n = padded(w->queries);
-    put_keys(w, j, w->p, braid(w->dy, n, w->wide, w->dy_braid), w->dv);
-    put_keys(w, j, w->ds, braid(w->q, n, w->wide, w->q_braid), w->dk);
+    put_keys(w, j, w->p, braid(loaded(w, w->dy), n, w->wide, w->dy_braid), w->dv);
+    put_keys(w, j, w->ds, braid(loaded(w, w->q), n, w->wide, w->q_braid), w->dk);
 }
 
 static void finish_keys(const AttentionHead *h, const Work *w, int64_t tile)
@@ -559,8 +599,8 @@ static void finish_keys(const AttentionHead *h, const Work *w, int64_t tile)
         float *dk = w->dk + r * w->key_row;
         if (h->cosine) turn(h, dk, r, -1.0f);
         if (ELEM_IS_FLOAT) continue;
-        round_row(dk, w->width, (Elem *)h->dk + r * h->stride);
-        round_row(w->dv + r * w->key_row, w->width, (Elem *)h->dv + r * h->stride);
+        elems_from((Elem *)h->dk + r * h->stride, dk, w->width);
+        elems_from((Elem *)h->dv + r * h->stride, w->dv + r * w->key_row, w->width);
     }
 }
 
@@ -570,21 +610,29 @@ static void finish_queries(const AttentionHead *h, const Work *w, int64_t tile)
         float *row = w->sum + r * w->wide;
         Elem *to = (Elem *)h->dq + (tile * TILE + r) * h->stride;
         if (h->cosine) turn(h, row, tile * TILE + r, -1.0f);
-#pragma omp simd
-        for (int64_t i = 0; i < h->width; ++i) to[i] = elem_of(h->scale * row[i]);
+        const float scale = h->scale;
+        const int64_t n = h->width;
+        EACH(to, scale * row[i])
     }
+}
+
+SIMD_INLINE void fetch_backward(const AttentionHead *h, int64_t tile)
+{
+    const void *const wide[] = {h->q, h->k, h->v}, *const narrow[] = {h->dy, h->y};
+    for (int i = 0; i < 3; ++i) fetch_tile(h, wide[i], h->stride, tile);
+    for (int i = 0; i < 2; ++i) fetch_tile(h, narrow[i], h->y_stride, tile);
 }
 
 /* One tile of queries against its keys: dq, and with `all` its share of dk and dv. */
 static void grad_tile(const AttentionHead *h, Work *w, int64_t tile, bool all)
 {
     take_gradient(h, w, tile);
+    if (all) fetch_backward(h, tile + 1);
     for (int64_t j = 0; j <= tile; ++j) {
         take_keys(h, w, j, j == tile);
-        load(h, w, h->k, h->stride, j, h->cosine, 1.0f, w->k);
-        probabilities(w, (Rows){(const Cell *)(void *)w->k, w->wide / CELL},
-                      rows_at(h, w, h->v, j, false, w->v));
-        sum_keys(w, w->ds, braid(w->k, padded(w->keys), w->wide, w->k_braid), w->sum, j > 0);
+        const Rows k = rows_to_braid(h, w, h->k, j, h->cosine, w->k);
+        probabilities(w, k, rows_at(h, w, h->v, j, false, w->v));
+        sum_keys(w, w->ds, braid(k, padded(w->keys), w->wide, w->k_braid), w->sum, j > 0);
         if (all) grad_keys(w, j);
     }
     finish_queries(h, w, tile);

@@ -34,13 +34,6 @@ SIMD_INLINE float silu_slope(float x)
     return s * fused(x, 1.0f - s, 1.0f);
 }
 
-/* The loop `out[i] = expression`, once for each activation, which is a constant inside. */
-#define EACH(out, expression)                                                                      \
-    _Pragma("omp simd") for (int64_t i = 0; i < n; ++i)                                            \
-    {                                                                                              \
-        out[i] = elem_of(expression);                                                              \
-    }
-
 void SIMD_NAME(act)(Act act, void *to, const void *from, int64_t n)
 {
     Elem *y = to;

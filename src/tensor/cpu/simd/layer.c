@@ -20,9 +20,7 @@ void SIMD_NAME(ln_forward)(LnRow *a)
     }
     const float more = rest / (float)n;
     const float inverse = 1.0f / sqrtf(square / (float)n - more * more + a->eps);
-#pragma omp simd
-    for (int64_t i = 0; i < n; ++i)
-        y[i] = elem_of(fused((value_of(x[i]) - mean - more) * inverse, scale[i], shift[i]));
+    EACH(y, fused((value_of(x[i]) - mean - more) * inverse, scale[i], shift[i]))
     a->mean = mean + more;
     a->inverse = inverse;
 }
@@ -43,11 +41,8 @@ void SIMD_NAME(ln_grad)(const LnRow *a)
     }
     s1 /= (float)n;
     s2 /= (float)n;
-#pragma omp simd
-    for (int64_t i = 0; i < n; ++i) {
-        float by_x = (value_of(x[i]) - mean) * inverse * s2;
-        dx[i] = elem_of(inverse * (fused(value_of(dy[i]), scale[i], -s1) - by_x));
-    }
+    EACH(dx,
+         inverse * (fused(value_of(dy[i]), scale[i], -s1) - (value_of(x[i]) - mean) * inverse * s2))
 }
 
 void SIMD_NAME(ln_sums)(const LnRow *a, float *restrict dscale, float *restrict dshift)

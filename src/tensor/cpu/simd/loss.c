@@ -92,9 +92,8 @@ void SIMD_NAME(softmax_grad)(const SoftmaxGrad *args)
     const Elem *x = a.x;
     Elem *dx = a.dx;
     const float truth = value_of(x[a.label]);
-#pragma omp simd
-    for (int64_t i = 0; i < a.n; ++i)
-        dx[i] = elem_of(a.scale * (exp_fast(value_of(x[i]) - a.lse) - a.base));
+    const int64_t n = a.n;
+    EACH(dx, a.scale * (exp_fast(value_of(x[i]) - a.lse) - a.base))
     dx[a.label] = elem_of(a.scale * (exp_fast(truth - a.lse) - a.base) - a.hit);
 }
 

@@ -68,9 +68,17 @@ SIMD_INLINE Vf elems_load(const Elem *p)
     return (Vf)(__builtin_convertvector(half, Vu) << 16);
 }
 
-/* As bf16_of. */
+/* As bf16_of. The processor's own rounding takes denormals for zero: those are rounded by hand. */
 SIMD_INLINE void elems_store(Elem *p, Vf v)
 {
+#ifdef __AVX512BF16__
+    enum { DENORMAL = 0x20 };
+    if (__builtin_expect(_mm512_fpclass_ps_mask((__m512)v, DENORMAL) == 0, 1)) {
+        const __m256bh half = _mm512_cvtneps_pbh((__m512)v);
+        VECTOR_STORE(p, half);
+        return;
+    }
+#endif
     Vu bits = (Vu)v, nan = (Vu)(v != v);
     Vu rounded = bits + 0x7fffu + (bits >> 16 & 1u), quiet = bits | 0x400000u;
     Vh half = __builtin_convertvector(((quiet & nan) | (rounded & ~nan)) >> 16, Vh);
@@ -99,6 +107,39 @@ SIMD_INLINE void elems_store(Elem *p, Vf v)
     VECTOR_STORE(p, v);
 }
 #endif
+
+/* n floats rounded to elements. */
+SIMD_INLINE void elems_from(Elem *to, const float *from, int64_t n)
+{
+    int64_t i = 0;
+    for (; i + VECTOR <= n; i += VECTOR) {
+        Vf v;
+        VECTOR_LOAD(v, from + i);
+        elems_store(to + i, v);
+    }
+    for (; i < n; ++i) to[i] = elem_of(from[i]);
+}
+
+/* The loop `out[i] = expression` over i < n. What is to be rounded goes through a few floats, so that the compiler makes
+ * vectors of the expression, and elems_store rounds them. */
+enum { EACH_PART = 64 };
+#define EACH(out, expression)                                                                      \
+    if (ELEM_IS_FLOAT) {                                                                           \
+        _Pragma("omp simd") for (int64_t i = 0; i < n; ++i)                                        \
+        {                                                                                          \
+            out[i] = elem_of(expression);                                                          \
+        }                                                                                          \
+    } else {                                                                                       \
+        for (int64_t part = 0; part < n; part += EACH_PART) {                                      \
+            const int64_t end = n - part < EACH_PART ? n : part + EACH_PART;                       \
+            float room[EACH_PART];                                                                 \
+            _Pragma("omp simd") for (int64_t i = part; i < end; ++i)                               \
+            {                                                                                      \
+                room[i - part] = expression;                                                       \
+            }                                                                                      \
+            elems_from((out) + part, room, end - part);                                            \
+        }                                                                                          \
+    }
 
 /* Elements as floats: themselves, or in `room`. */
 SIMD_INLINE const float *floats_of(const Elem *x, int64_t n, float *room)
