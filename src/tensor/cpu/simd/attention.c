@@ -175,7 +175,8 @@ SIMD_INLINE void turn(const AttentionHead *h, float *row, int64_t at, float sign
 }
 
 /* Rows of one head are short and far apart: no hardware fetches them ahead. So the next tile's rows are asked for while a
- * tile is worked on; behind a head's last tile that is the next head's first, whose rows are `width` further on. */
+ * tile is worked on; behind a head's last tile that is the next head's first, whose rows are `width` further on. Nothing is read, so past the last
+ * head it may be any memory. */
 SIMD_INLINE void fetch_tile(const AttentionHead *h, const void *tensor, int64_t stride,
                             int64_t tile)
 {
@@ -450,7 +451,7 @@ static void soften(const Work *w)
         float *restrict row = w->p + key * TILE;
 #pragma omp simd
         for (int64_t q = first_query(w, key); q < n; ++q) {
-            float e = exp_fast(row[q] - top[q]);
+            float e = exp_near(row[q] - top[q]);
             row[q] = e;
             total[q] += e;
         }
@@ -560,7 +561,7 @@ static void probabilities(const Work *w, Rows k, Rows v)
         float *restrict p = w->p + key * TILE, *restrict ds = w->ds + key * TILE;
 #pragma omp simd
         for (int64_t q = first_query(w, key); q < n; ++q) {
-            float e = exp_fast(p[q] - lse[q]);
+            float e = exp_near(p[q] - lse[q]);
             p[q] = e;
             ds[q] = e * (ds[q] - delta[q]);
         }

@@ -8,7 +8,7 @@ static const float GELU_CUBE = 0.044715f;
 
 SIMD_INLINE float sigmoid_of(float x)
 {
-    return 1.0f / (1.0f + exp_fast(-x));
+    return 1.0f / (1.0f + exp_near(-x));
 }
 
 SIMD_INLINE float gelu_of(float x)

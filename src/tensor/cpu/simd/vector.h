@@ -212,6 +212,28 @@ SIMD_INLINE float exp_fast(float x)
     return x < -87.33f ? 0.0f : p * scale;
 }
 
+/* e^x for what elements will hold: where they are bf16 to 2^-18, 0 below -87; NaN stays. 2^n times a minimax polynomial of
+ * what is left of x / ln 2. */
+SIMD_INLINE float exp_near(float x)
+{
+    if (ELEM_IS_FLOAT) return exp_fast(x);
+    const float magic = 12582912.0f, by = 1.44269504088896341f;
+    float c = x > 88.37f ? 88.37f : x;
+    c = c < -87.33f ? -87.33f : c;
+    const float t = fused(c, by, magic), n = t - magic;
+    const float r = fused(c, by, -n);
+    float p = fused(9.570102207e-3f, r, 5.591785908e-2f);
+    p = fused(p, r, 2.4024744332e-1f);
+    p = fused(p, r, 6.9312179089e-1f);
+    p = fused(p, r, 9.9999928474e-1f);
+    uint32_t bits, power;
+    memcpy(&bits, &p, 4);
+    memcpy(&power, &t, 4);
+    bits += power << 23;
+    memcpy(&p, &bits, 4);
+    return n < -125.5f ? 0.0f : p; /* not by x: a compiler would tie that to the clamp */
+}
+
 SIMD_INLINE float relu_of(float x)
 {
     return x < 0.0f ? 0.0f : x;
