@@ -14,15 +14,16 @@ typedef struct OptimRange {
 /* What of a range is updated here: all of it, or this rank's share. */
 typedef struct OptimPiece {
     int64_t offset, elements; /* elements 0: nothing */
-    int64_t gradient;         /* where its gradient begins in the arena of gradients, */
+    int64_t value;            /* where it begins in the arena of parameters, */
+    int64_t gradient;         /* its gradient in that of gradients, */
     int64_t state;            /* and its state in the state arenas */
     bool decay;
 } OptimPiece;
 
 /* Ranges shared out over ranks (ZeRO): elements first[i] .. first[i] + count[i] of range i are this rank's; first[i] is a
- * multiple of FLAT_CHUNK. State is held for these alone. gradient[i]: where their gradient begins. */
+ * multiple of FLAT_CHUNK. State is held for these alone. value[i], gradient[i]: where they and their gradient begin. */
 typedef struct OptimShare {
-    const int64_t *first, *count, *gradient;
+    const int64_t *first, *count, *value, *gradient;
     /* chunk[set * chunks + c]: sum of squares of chunk c of all ranges' chunks, of which this rank has written its own.
      * Brings the others'. */
     void (*gather)(void *user, double *chunk, int sets);

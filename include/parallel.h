@@ -101,10 +101,11 @@ typedef struct CommTable {
     Status (*open)(Comm *comm, Backend *backend, size_t arena_bytes);
     void (*close)(Comm *comm);
     void (*sum_begin)(Comm *comm, int64_t offset, int64_t count);
-    /* NULL in all five: the transport cannot share values out */
+    /* NULL in all six: the transport cannot share values out */
     Status (*values_open)(Comm *comm, size_t bytes); /* sets comm->values, comm->values_shared */
     void (*reduce_begin)(Comm *comm, const int64_t *border);
-    void (*gather_begin)(Comm *comm, const int64_t *border);
+    void (*gather_begin)(Comm *comm, const int64_t *border, int64_t shift);
+    bool (*gather_wait)(Comm *comm, int64_t number);
     void (*push_begin)(Comm *comm, const CommPush *push);
     bool (*push_wait)(Comm *comm, int64_t number);
     bool (*progress)(Comm *comm); /* true: nothing is in flight */
@@ -121,9 +122,9 @@ struct Comm {
     int64_t arena_elements;
     float *values; /* owned: value_elements floats; NULL before comm_values_new */
     int64_t value_elements;
-    bool values_shared;   /* all ranks have the same memory there: what one writes all have */
-    int64_t pushes;       /* begun so far */
-    double wait_s, sum_s; /* exposed waiting and local summing so far */
+    bool values_shared;      /* all ranks have the same memory there: what one writes all have */
+    int64_t pushes, gathers; /* begun so far */
+    double wait_s, sum_s;    /* exposed waiting and local summing so far */
     void *impl;
 };
 extern const CommTable comm_self, comm_shm, comm_mpi, comm_nccl;
@@ -145,9 +146,12 @@ void comm_reduce_begin(Comm *comm, const int64_t *border); /* Collective. */
  * them wait for the others in comm_gather_begin's comm_wait, and nothing is copied). ERR_CONFIG where the transport has
  * none. Freed by comm_free. Collective; every rank returns the same Status. */
 Status comm_values_new(Comm *comm, int64_t elements);
-/* Every rank's share of values, borders as in comm_reduce_begin, to all ranks. Until comm_wait nobody may read or change
- * anything between border[0] and border[size]. */
-void comm_gather_begin(Comm *comm, const int64_t *border); /* Collective. */
+/* Every rank's share of values, borders as in comm_reduce_begin, to all ranks; it lies `shift` behind its border. Until
+ * comm_wait, or comm_gather_wait for the number returned, nobody may read or change anything between border[0] + shift and
+ * border[size] + shift. Collective. */
+int64_t comm_gather_begin(Comm *comm, const int64_t *border, int64_t shift);
+/* Are all gatherings up to this number done on this rank, so that it may read and change them again? As comm_push_wait. */
+bool comm_gather_wait(Comm *comm, int64_t number);
 /* Returns the push's number, from 1 on. level may be read after the comm_wait that follows the last one. Collective. */
 int64_t comm_push_begin(Comm *comm, const CommPush *push);
 /* Are all pushes up to this number done by all ranks, so that their ranges may be written again? Waits a little, a

@@ -21,12 +21,14 @@ typedef enum ActionKind {
     ACTION_COPY,            /* dst = src */
     ACTION_ADD,             /* dst += src: a gradient with several consumers, in node order */
     ACTION_OPEN, /* from here on gradients of bucket `index` are written: waits until its place is free */
+    ACTION_VALUES, /* the next actions read the values of use `index`: waits until they are here, and begins to fetch those that
+                      come after (where values are fetched) */
     ACTION_BUCKET, /* the joins of this micro-batch for bucket `index`; after the last one the sum begins. Where gradients
                       are shared out its push begins, with each micro-batch */
 } ActionKind;
 typedef struct Action {
     ActionKind kind;
-    int index;               /* run, or bucket */
+    int index;               /* run, bucket, or use */
     int64_t dst, src, count; /* ACTION_COPY, ACTION_ADD: places, elements */
     DType type;              /* of these */
 } Action;
@@ -58,6 +60,11 @@ typedef struct Message {
     size_t bytes;       /* a multiple of 64 */
 } Message;
 
+/* Buckets of values that a node reads together: numbers in FetchPlan.bucket. */
+typedef struct ValueUse {
+    int count, bucket[OP_PARAMS];
+} ValueUse;
+
 typedef struct ChunkPlan {
     int chunk;       /* of the model */
     int first, last; /* nodes first .. last-1 */
@@ -75,7 +82,28 @@ typedef struct ChunkPlan {
      * and where they share gradients out, ring[b]: the bucket begins here in the arena that backward writes to;
      * held[b * dp + r]: r's share of it in r's arenas of sums. */
     int64_t *share, *ring, *held;
+    /* Where values are fetched: what the passes read, each from use_first[pass] to use_first[pass + 1]. Owned */
+    ValueUse *use;
+    int use_first[PASSES + 1];
 } ChunkPlan;
+
+/* Where replicas share parameters out and each has its own memory (zero 3): a rank holds its share of the values; what a
+ * pass reads is fetched from all of them, a bucket at a time, to the bucket's place in a ring, and dropped when another one
+ * needs that memory. So are the other forms of the bucket's weights, in a ring of their own. */
+typedef struct ValueBucket {
+    int64_t offset, elements;   /* among the stage's values */
+    const int64_t *share;       /* borrowed from the chunk: its borders */
+    int64_t place;              /* in the ring of values, in floats */
+    int64_t cache, cache_bytes; /* in the ring of other forms, in bytes */
+} ValueBucket;
+typedef struct FetchPlan {
+    int count;            /* of buckets, of all chunks of the stage */
+    ValueBucket *bucket;  /* owned */
+    int *bucket_of;       /* owned, one a parameter: that of its value; -1: on other stages */
+    int64_t elements;     /* of the ring of values */
+    double step_elements; /* that are fetched in a step, */
+    int64_t step_fetches; /* so many buckets in all */
+} FetchPlan;
 
 typedef struct PlanOptions {
     GridShape shape;
@@ -109,17 +137,22 @@ typedef struct Plan {
         gradient_at; /* owned: of its gradient. The same but for one that is tied to a parameter of this stage */
     int64_t *
         leaf_at; /* owned: where backward writes it. The same, but where gradients are shared out: in the ring of buckets */
+    int64_t *
+        weight_at; /* owned: where operations read it. The same, but where values are fetched: in the ring of values */
     int64_t value_elements, gradient_elements; /* of the arenas */
     int64_t leaf_elements;                     /* of the one that backward writes to */
     int64_t metrics_at;
     size_t *cache; /* owned, one a node: offset in the cache arena */
     int channel_depth;
     int zero;                           /* 0 for one replica */
+    bool fetches;                       /* zero 3, and replicas have no memory in common */
+    FetchPlan fetch;                    /* where it is so */
     size_t param_bytes, gradient_bytes; /* of one whole arena */
     size_t sum_levels;                  /* arenas of partial sums */
-    size_t param_part_bytes;            /* of the parameter arena, what counts for one rank */
-    size_t gradient_part_bytes,         /* all arenas of gradients; these two, where shared out, */
-        state_bytes,                    /* of the rank that has most */
+    size_t
+        param_part_bytes; /* of the parameter arena, what counts for one rank; with the ring of values */
+    size_t gradient_part_bytes, /* all arenas of gradients; these, where shared out, */
+        state_bytes,            /* of the rank that has most */
         activation_bytes, cache_bytes, workspace_bytes, message_bytes;
     size_t workspace_part_bytes; /* of the workspace, what is touched */
 } Plan;
@@ -139,7 +172,8 @@ enum {
  * batch values; METRIC_PAD floats of metrics; gradients of tied parameters. All are summed by the same tree.
  *
  * Where gradients are shared out (zero 2) nobody has it whole. Replica r's micro-batch number i is micro-batch i * dp + r of
- * all; backward writes each bucket to its place in a ring, and a push brings it into its owners' partial sums. */
+ * all; backward writes each bucket to its place in a ring, and a push brings it into its owners' partial sums. Where values
+ * are fetched, a rank's share of them lies as their sums do. */
 
 /* What the stage options->stage of the grid does. Owner: the caller; graph and schedule are borrowed. */
 Status plan_new(Plan **plan, const Graph *graph, const PlanOptions *options);
@@ -151,6 +185,9 @@ void plan_share(const Plan *plan, int param, int dp_rank, int64_t *first, int64_
 /* Where replica dp_rank has the sum of what lies at place `at` of the gradient arena and is its share, in arena 0. */
 int64_t plan_sum_at(const Plan *plan, int64_t at, int dp_rank);
 int64_t plan_sum_elements(const Plan *plan, int dp_rank); /* of one arena of its sums */
+/* The same of the values: where what lies at `at` is in executor_params, and how many are there. */
+int64_t plan_held_at(const Plan *plan, int64_t at, int dp_rank);
+int64_t plan_held_elements(const Plan *plan, int dp_rank);
 /* Do replicas share gradients out, so that their micro-batches take turns? */
 bool plan_takes_turns(const Plan *plan);
 void plan_print(const Plan *plan, FILE *out);
@@ -167,9 +204,15 @@ Status executor_new(Executor **executor, const Plan *plan, const Grid *grid, Bac
                     Comm *comm, ExecutorOptions options);
 void executor_free(Executor **executor); /* Collective. */
 /* The parameter arena; borrowed. Where plan->zero says so it is comm->values: a rank updates its share (plan_share), and
- * where comm->values_shared, one of the replicas alone sets the rest. */
+ * where comm->values_shared, one of the replicas alone sets the rest. Where values are fetched it is this rank's share alone.
+ * plan_held_at says what lies where. */
 float *executor_params(Executor *executor);
-/* Call after the parameters changed: brings the other replicas' shares, where there are any. Collective on grid->dp_world. */
+/* What this rank has there of a parameter of its stage: all of it, or where values are fetched its share. Borrowed. */
+float *executor_value(Executor *executor, int param);
+/* Sets it from the whole value, stored order, host memory. */
+void executor_set_value(Executor *executor, int param, const float *stored);
+/* Call after the parameters changed: brings the other replicas' shares, where there are any, or forgets what was fetched.
+ * Collective on grid->dp_world. */
 void executor_refresh(Executor *executor);
 /* Where micro-batches of data come from: a loader, as a rule. */
 typedef struct BatchSource {

@@ -67,6 +67,8 @@ static void put_stage(const PlanView *v, int stage, FILE *out)
     put(out, "cost_share", s->cost_s / v->cost_s);
     put_bytes(out, &s->bytes);
     put(out, "summed_bytes", v->trainer->shape.dp > 1 ? (double)s->plan->gradient_bytes : 0);
+    put(out, "fetched_bytes", s->plan->fetch.step_elements * sizeof(float));
+    put(out, "fetch_ring_bytes", (double)s->plan->fetch.elements * sizeof(float));
     fprintf(out, ", \"chunks\": [");
     for (int k = 0; k < s->plan->chunk_count; ++k) {
         if (k) fprintf(out, ", ");

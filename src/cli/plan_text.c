@@ -192,6 +192,25 @@ static void print_sums(const PlanView *v, FILE *out)
             text_bytes(out_and_back * one * (dp - 1) / dp, wire));
 }
 
+/* Parameters that replicas divide: a rank takes the others' shares of each bucket, and sends its own to all. */
+static void print_fetches(const PlanView *v, FILE *out)
+{
+    int most = 0, dp = v->trainer->shape.dp;
+    char bytes[CELL], ring[CELL];
+    for (int s = 1; s < v->stages; ++s)
+        if (v->stage_view[s].plan->fetch.step_elements >
+            v->stage_view[most].plan->fetch.step_elements)
+            most = s;
+    const FetchPlan *f = &v->stage_view[most].plan->fetch;
+    if (f->step_fetches == 0) return;
+    double wire = f->step_elements * sizeof(float) * (dp - 1) / dp;
+    fprintf(out, "parameters fetched: %d buckets, %lld times a step in all, to a ring of %s",
+            f->count, (long long)f->step_fetches,
+            text_bytes((double)f->elements * sizeof(float), ring));
+    if (v->stages > 1) fprintf(out, " in stage %d, which fetches most", most);
+    fprintf(out, "; a rank sends and takes %s\n", text_bytes(wire, bytes));
+}
+
 /* What one micro-batch's exchanges make a rank send: of every tensor all slices but its own, forward and back. */
 static double exchange_bytes(const PlanView *v, int stage, int *count)
 {
@@ -275,6 +294,7 @@ void plan_view_text(const PlanView *v, int columns, FILE *out)
     }
     print_messages(v, out);
     print_sums(v, out);
+    print_fetches(v, out);
     print_exchanges(v, out);
     print_schedule(v, columns, out);
     print_step(v, out);

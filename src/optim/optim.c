@@ -32,6 +32,7 @@ static int64_t align(int64_t n)
 static bool joins(const Optim *optim, const OptimPiece *a, const OptimPiece *b)
 {
     return b->offset == align(a->offset + a->elements) &&
+           b->value - a->value == b->offset - a->offset &&
            b->state - a->state == b->offset - a->offset &&
            b->gradient - a->gradient == b->offset - a->offset &&
            (a->decay == b->decay || optim->config->optim.weight_decay == 0);
@@ -65,6 +66,7 @@ static void make_pieces(Optim *optim, int64_t arena_elements)
         optim->piece[i] = (OptimPiece){
             .offset = range->offset + first,
             .elements = share->gather ? share->count[i] : range->elements,
+            .value = share->gather ? share->value[i] : range->offset,
             .gradient = share->gather ? share->gradient[i] : range->offset,
             .state = share->gather ? optim->state_elements : range->offset,
             .decay = range->decay,
@@ -140,7 +142,8 @@ static Status make(Optim **optim, const Config *config, Backend *backend, const 
     for (int i = 0; i < count; ++i) o->range[i].decay = range[i].decay || config->optim.decay_all;
     if (share) o->share = *share;
     make_pieces(o, arena_elements);
-    o->share.first = o->share.count = o->share.gradient = NULL; /* the pieces say it */
+    o->share.first = o->share.count = NULL; /* the pieces say it */
+    o->share.value = o->share.gradient = NULL;
     make_runs(o);
     make_memory(o);
     return OK;
@@ -227,7 +230,7 @@ typedef struct Step {
 
 static OptimArgs args_of(const Step *step, const OptimPiece *piece)
 {
-    return (OptimArgs){.w = step->params + piece->offset,
+    return (OptimArgs){.w = step->params + piece->value,
                        .g = step->grads + piece->gradient,
                        .lr = step->lr,
                        .grad_scale = step->grad_scale};

@@ -33,6 +33,11 @@ static void self_cut_begin(Comm *comm, const int64_t *border)
     (void)comm, (void)border;
 }
 
+static void self_gather_begin(Comm *comm, const int64_t *border, int64_t shift)
+{
+    (void)comm, (void)border, (void)shift;
+}
+
 static void self_push_begin(Comm *comm, const CommPush *push)
 {
     const float *in = comm->arena;
@@ -46,7 +51,7 @@ static void self_push_begin(Comm *comm, const CommPush *push)
     tree_push(&leaf, push->border[1] - push->border[0], comm->backend->options.threads);
 }
 
-static bool self_push_wait(Comm *comm, int64_t number)
+static bool self_number_wait(Comm *comm, int64_t number)
 {
     (void)comm, (void)number;
     return true;
@@ -65,9 +70,10 @@ const CommTable comm_self = {
     .sum_begin = self_sum_begin,
     .values_open = comm_values_own,
     .reduce_begin = self_cut_begin,
-    .gather_begin = self_cut_begin,
+    .gather_begin = self_gather_begin,
+    .gather_wait = self_number_wait,
     .push_begin = self_push_begin,
-    .push_wait = self_push_wait,
+    .push_wait = self_number_wait,
     .progress = self_progress,
 };
 
@@ -187,10 +193,13 @@ void comm_reduce_begin(Comm *comm, const int64_t *border)
     if (border[0] < border[comm->size]) comm->table->reduce_begin(comm, border);
 }
 
-void comm_gather_begin(Comm *comm, const int64_t *border)
+int64_t comm_gather_begin(Comm *comm, const int64_t *border, int64_t shift)
 {
-    check_borders(comm, "gathering", border, 0, comm->value_elements);
-    if (border[0] < border[comm->size]) comm->table->gather_begin(comm, border);
+    check_borders(comm, "gathering", border, shift, comm->value_elements);
+    if (border[0] == border[comm->size]) return comm->gathers;
+    ++comm->gathers;
+    comm->table->gather_begin(comm, border, shift);
+    return comm->gathers;
 }
 
 int64_t comm_push_begin(Comm *comm, const CommPush *push)
@@ -201,12 +210,22 @@ int64_t comm_push_begin(Comm *comm, const CommPush *push)
     return comm->pushes;
 }
 
-bool comm_push_wait(Comm *comm, int64_t number)
+static bool wait_for(Comm *comm, bool (*wait)(Comm *, int64_t), int64_t number)
 {
     double start = clock_s();
-    bool done = comm->table->push_wait(comm, number);
+    bool done = wait(comm, number);
     comm->wait_s += clock_s() - start;
     return done;
+}
+
+bool comm_gather_wait(Comm *comm, int64_t number)
+{
+    return wait_for(comm, comm->table->gather_wait, number);
+}
+
+bool comm_push_wait(Comm *comm, int64_t number)
+{
+    return wait_for(comm, comm->table->push_wait, number);
 }
 
 void comm_progress(Comm *comm)

@@ -28,7 +28,7 @@ typedef struct Range {
     bool collect, spread; /* phases that it has */
     int64_t done;         /* elements of every share that are in pieces */
     CommPush push;        /* level NULL: it is none */
-    int64_t number;       /* the push's */
+    int64_t number;       /* the push's, or the gathering's */
 } Range;
 
 /* One piece in flight. */
@@ -153,9 +153,12 @@ static void mpi_reduce_begin(Comm *comm, const int64_t *border)
     begin(comm, (Range){.base = comm->arena, .cut = {.border = border}, .collect = true});
 }
 
-static void mpi_gather_begin(Comm *comm, const int64_t *border)
+static void mpi_gather_begin(Comm *comm, const int64_t *border, int64_t shift)
 {
-    begin(comm, (Range){.base = comm->values, .cut = {.border = border}, .spread = true});
+    begin(comm, (Range){.base = comm->values + shift,
+                        .cut = {.border = border},
+                        .spread = true,
+                        .number = comm->gathers});
 }
 
 static void mpi_push_begin(Comm *comm, const CommPush *push)
@@ -351,14 +354,44 @@ static void mpi_wait(Comm *comm)
     pump_unlock(m->pump);
 }
 
-static bool mpi_push_wait(Comm *comm, int64_t number)
+static bool is_pushed(const Messages *m, int64_t number)
+{
+    return m->pushed >= number;
+}
+
+static bool gathers_up_to(const Range *range, int64_t number)
+{
+    return !range->collect && range->number <= number;
+}
+
+/* Its pieces may end in any order, so all that are left are looked at. */
+static bool is_gathered(const Messages *m, int64_t number)
+{
+    for (int i = 0; i < SLOTS; ++i)
+        if (m->slot[i].state != SLOT_IDLE && gathers_up_to(&m->slot[i].range, number)) return false;
+    for (int i = m->range_first; i < m->range_count; ++i)
+        if (gathers_up_to(&m->range[i], number)) return false;
+    return true;
+}
+
+static bool wait_a_little(Comm *comm, bool (*is_done)(const Messages *, int64_t), int64_t number)
 {
     Messages *m = comm->impl;
     pump_lock(m->pump);
-    if (m->pushed < number) pump_wait(m->pump, WAIT_S);
-    bool done = m->pushed >= number;
+    if (!is_done(m, number)) pump_wait(m->pump, WAIT_S);
+    bool done = is_done(m, number);
     pump_unlock(m->pump);
     return done;
+}
+
+static bool mpi_gather_wait(Comm *comm, int64_t number)
+{
+    return wait_a_little(comm, is_gathered, number);
+}
+
+static bool mpi_push_wait(Comm *comm, int64_t number)
+{
+    return wait_a_little(comm, is_pushed, number);
 }
 
 const CommTable comm_mpi = {
@@ -369,6 +402,7 @@ const CommTable comm_mpi = {
     .values_open = comm_values_own,
     .reduce_begin = mpi_reduce_begin,
     .gather_begin = mpi_gather_begin,
+    .gather_wait = mpi_gather_wait,
     .push_begin = mpi_push_begin,
     .push_wait = mpi_push_wait,
     .progress = mpi_progress,

@@ -23,12 +23,12 @@
 #include <stdalign.h>
 #include <stdatomic.h>
 
-enum { TICKET = 1 << 16 };               /* elements; 256 KiB of each arena */
-enum { PARALLEL_TICKETS = 4 };           /* fewer than this many are not worth waking threads for */
-static const double SPIN_S = 5e-6;       /* a waiting rank spins this long, */
-static const double YIELD_S = 50e-6;     /* then yields, and then sleeps, */
-static const double SLEEP_S = 0.1;       /* looking this often whether its peers live; */
-static const double PUSH_SLEEP_S = 1e-3; /* for a push no longer at a time than this */
+enum { TICKET = 1 << 16 };           /* elements; 256 KiB of each arena */
+enum { PARALLEL_TICKETS = 4 };       /* fewer than this many are not worth waking threads for */
+static const double SPIN_S = 5e-6;   /* a waiting rank spins this long, */
+static const double YIELD_S = 50e-6; /* then yields, and then sleeps, */
+static const double SLEEP_S = 0.1;   /* looking this often whether its peers live; */
+static const double SHORT_SLEEP_S = 1e-3; /* where a call waits a little, no longer than this */
 
 /* One rank's counters, in shared memory behind its arena. */
 typedef struct Control {
@@ -57,7 +57,6 @@ typedef struct Shm {
     uint32_t begun;   /* sums begun here */
     uint32_t tickets; /* of each share, of all sums begun here */
     uint32_t due;     /* of each share, of all sums that all ranks have begun */
-    uint32_t gathers; /* begun here */
     CommPush *push; /* owned: begun here and not taken, oldest first, from push_first to push_end */
     int push_first, push_end, push_room;
     double checked_s; /* when this rank last looked whether its peers live */
@@ -144,12 +143,12 @@ static void shm_reduce_begin(Comm *comm, const int64_t *border)
     post(comm, (Cut){.border = border}, false);
 }
 
-static void shm_gather_begin(Comm *comm, const int64_t *border)
+static void shm_gather_begin(Comm *comm, const int64_t *border, int64_t shift)
 {
     Shm *shm = comm->impl;
     Control *mine = shm->control[comm->rank];
-    (void)border;
-    atomic_store_explicit(&mine->gathers, ++shm->gathers, memory_order_release);
+    (void)border, (void)shift;
+    atomic_store_explicit(&mine->gathers, (uint32_t)comm->gathers, memory_order_release);
     futex_wake(&mine->gathers, &mine->sleepers);
 }
 
@@ -229,12 +228,11 @@ static int find_unfinished(Shm *shm, int size)
     return -1;
 }
 
-/* The first rank that has not begun all gatherings that this one has, or -1. Acquires what the others have written. */
-static int find_gathering(Shm *shm, int size)
+/* The first rank that has not begun gathering `number`, or -1. Acquires what the others have written. */
+static int find_gathering(const Shm *shm, int size, uint32_t number)
 {
     for (int r = 0; r < size; ++r)
-        if (before(atomic_load_explicit(&shm->control[r]->gathers, memory_order_acquire),
-                   shm->gathers))
+        if (before(atomic_load_explicit(&shm->control[r]->gathers, memory_order_acquire), number))
             return r;
     return -1;
 }
@@ -311,12 +309,13 @@ static bool shm_progress(Comm *comm)
     Shm *shm = comm->impl;
     bool pushed =
         take_pushes(comm) < 0 && find_before(shm, comm->size, true, (uint32_t)comm->pushes) < 0;
-    if (shm->sum_count == 0) return pushed && find_gathering(shm, comm->size) < 0;
+    bool gathered = find_gathering(shm, comm->size, (uint32_t)comm->gathers) < 0;
+    if (shm->sum_count == 0) return pushed && gathered;
     find_due(shm, comm->size);
     work(comm, comm->rank, 1);
     if (find_unfinished(shm, comm->size) >= 0) return false;
     shm->sum_count = 0;
-    return pushed && find_gathering(shm, comm->size) < 0;
+    return pushed && gathered;
 }
 
 /* Until *word is no longer `seen`, or for a while: about sleep_s. */
@@ -347,8 +346,25 @@ static bool shm_push_wait(Comm *comm, int64_t number)
     _Atomic uint32_t *word = mine ? &control->pushed : &control->taken;
     uint32_t seen = atomic_load(word);
     if (before(seen, mine ? oldest_push(comm) : (uint32_t)number))
-        sleep_on(comm, control, word, seen, PUSH_SLEEP_S);
+        sleep_on(comm, control, word, seen, SHORT_SLEEP_S);
     return false;
+}
+
+static bool gather_wait(Comm *comm, int64_t number, double sleep_s)
+{
+    const Shm *shm = comm->impl;
+    int late = find_gathering(shm, comm->size, (uint32_t)number);
+    if (late < 0) return true;
+    Control *control = shm->control[late];
+    uint32_t gathers = atomic_load(&control->gathers);
+    if (before(gathers, (uint32_t)number))
+        sleep_on(comm, control, &control->gathers, gathers, sleep_s);
+    return false;
+}
+
+static bool shm_gather_wait(Comm *comm, int64_t number)
+{
+    return gather_wait(comm, number, SHORT_SLEEP_S);
 }
 
 static void shm_wait(Comm *comm)
@@ -372,11 +388,7 @@ static void shm_wait(Comm *comm)
                 sleep_on(comm, control, &control->finished, finished, SLEEP_S);
         }
     }
-    for (int late; (late = find_gathering(shm, comm->size)) >= 0;) {
-        Control *control = shm->control[late];
-        uint32_t gathers = atomic_load(&control->gathers);
-        if (before(gathers, shm->gathers))
-            sleep_on(comm, control, &control->gathers, gathers, SLEEP_S);
+    while (!gather_wait(comm, comm->gathers, SLEEP_S)) {
     }
     while (!shm_push_wait(comm, comm->pushes)) {
     }
@@ -390,6 +402,7 @@ const CommTable comm_shm = {
     .values_open = shm_values_open,
     .reduce_begin = shm_reduce_begin,
     .gather_begin = shm_gather_begin,
+    .gather_wait = shm_gather_wait,
     .push_begin = shm_push_begin,
     .push_wait = shm_push_wait,
     .progress = shm_progress,

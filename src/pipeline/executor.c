@@ -38,7 +38,7 @@ static void bind_run(Executor *e, const ChunkRun *chunk, const Slot *slot, int i
     run->exchange = group_exchange(e);
     run->seed = e->options.seed;
     for (int k = 0; k < node->spec.w_count; ++k) {
-        run->w[k] = e->params + e->plan->value_at[node->param[k]];
+        run->w[k] = e->weights + e->plan->weight_at[node->param[k]];
         run->dw[k] = executor_place(e, chunk, slot, at->dw[k]);
     }
 }
@@ -82,10 +82,22 @@ static size_t own_levels(const Executor *e)
     return plan_takes_turns(e->plan) ? 0 : 1;
 }
 
+static size_t held_bytes(const Executor *e)
+{
+    return (size_t)plan_held_elements(e->plan, e->grid->dp_rank) * sizeof(float);
+}
+
+/* Else they are the Comm's values. */
+static bool own_params(const Plan *plan)
+{
+    return !plan->zero || plan->fetches;
+}
+
 static void alloc_arenas(Executor *e)
 {
     const Plan *plan = e->plan;
-    e->params = plan->zero ? e->comm->values : arena_new(e, plan->param_bytes);
+    e->params = own_params(plan) ? arena_new(e, held_bytes(e)) : e->comm->values;
+    e->weights = plan->fetches ? e->comm->values : e->params;
     e->level[0] = e->comm->arena;
     for (size_t k = own_levels(e); k < plan->sum_levels; ++k)
         e->level[k] = arena_new(e, level_bytes(e));
@@ -106,21 +118,29 @@ static Status check(const Executor *e)
     return OK;
 }
 
+static Status values_open(Executor *e)
+{
+    const Plan *plan = e->plan;
+    Status st =
+        comm_values_new(e->comm, plan->fetches ? plan->fetch.elements : plan->value_elements);
+    if (st == OK && plan->fetches && e->comm->values_shared)
+        st = fail(ERR_BUG, "values are fetched from memory that is shared");
+    return status_agree(e->grid->world, st);
+}
+
 static Status set_up(Executor *e)
 {
     const Graph *g = e->plan->graph;
     ScheduleShape shape = e->plan->schedule->shape;
     TRY(status_agree(e->grid->world, check(e)));
-    if (e->plan->zero) {
-        Status values = comm_values_new(e->comm, e->plan->value_elements);
-        TRY(status_agree(e->grid->world, values));
-    }
+    if (e->plan->zero) TRY(values_open(e));
     int64_t columns = shape_count(g->node[g->loss].op->spec.y.shape);
     e->columns_per_sample = columns / g->input.shape.dim[0];
     e->columns_host = mem_new((size_t)columns * sizeof(float));
     alloc_arenas(e);
     TRY(status_agree(e->grid->world, group_new(e)));
     bind_chunks(e);
+    values_new(e);
     TRY(status_agree(e->grid->world, schedule_forward(&e->evaluation, shape)));
     e->evaluation_last = mem_new((size_t)shape.micros * sizeof *e->evaluation_last);
     e->held_room = tasks_hold(e->evaluation, e->plan->stage, e->evaluation_last);
@@ -150,12 +170,13 @@ void executor_free(Executor **executor)
     messages_free(e);
     group_free(e);
     held_free(e);
+    values_free(e);
     for (int c = 0; e->chunk && c < plan->chunk_count; ++c) {
         for (int s = 0; s < plan->chunk[c].slots; ++s) mem_free(&e->chunk[c].slot[s].run);
         mem_free(&e->chunk[c].slot);
         mem_free(&e->chunk[c].pushed);
     }
-    if (!plan->zero) arena_free(e, e->params, plan->param_bytes);
+    if (own_params(plan)) arena_free(e, e->params, held_bytes(e));
     for (size_t k = own_levels(e); k < plan->sum_levels; ++k)
         arena_free(e, e->level[k], level_bytes(e));
     arena_free(e, e->activations, plan->activation_bytes);
@@ -172,6 +193,32 @@ void executor_free(Executor **executor)
 float *executor_params(Executor *e)
 {
     return e->params;
+}
+
+/* What this rank holds of it. */
+static float *find_value(const Executor *e, int param, int64_t *first, int64_t *count)
+{
+    const Plan *plan = e->plan;
+    int rank = e->grid->dp_rank;
+    *first = 0;
+    *count = plan->graph->param[param].elements;
+    if (plan->fetches) plan_share(plan, param, rank, first, count);
+    if (*count == 0) return e->params;
+    return e->params + plan_held_at(plan, plan->value_at[param] + *first, rank);
+}
+
+float *executor_value(Executor *e, int param)
+{
+    int64_t first, count;
+    return find_value(e, param, &first, &count);
+}
+
+void executor_set_value(Executor *e, int param, const float *stored)
+{
+    int64_t first, count;
+    float *mine = find_value(e, param, &first, &count);
+    e->backend->table->copy(e->stream, mine, stored + first, (size_t)count * sizeof *mine);
+    e->backend->table->sync(e->stream);
 }
 
 float *executor_grads(Executor *e)
@@ -192,7 +239,7 @@ static void gather_shares(Executor *e)
         const ChunkPlan *chunk = &e->plan->chunk[c];
         for (int b = 0; b < chunk->buckets.count; ++b)
             if (chunk->buckets.offset[b] < e->plan->metrics_at)
-                comm_gather_begin(e->comm, chunk->share + (size_t)b * borders);
+                comm_gather_begin(e->comm, chunk->share + (size_t)b * borders, 0);
     }
     comm_wait(e->comm);
     phase_enter(outer);
@@ -200,6 +247,10 @@ static void gather_shares(Executor *e)
 
 void executor_refresh(Executor *e)
 {
+    if (e->plan->fetches) {
+        values_forget(e);
+        return;
+    }
     if (e->plan->zero) gather_shares(e);
     for (int c = 0; c < e->plan->chunk_count; ++c)
         for (int i = 0; i < e->plan->chunk[c].run_count; ++i)

@@ -48,6 +48,14 @@ typedef struct RunOf {
 
 typedef struct TensorGroup TensorGroup;
 
+/* What has been fetched so far. */
+typedef struct Fetched {
+    Window window;
+    int64_t *number; /* owned, one a bucket: of its last gathering */
+    int64_t *
+        fresh; /* owned, one a node: the gathering that its other forms of weights were made from */
+} Fetched;
+
 struct Executor {
     const Plan *plan; /* borrowed, like grid, backend and comm */
     const Grid *grid;
@@ -55,7 +63,8 @@ struct Executor {
     Comm *comm;
     ExecutorOptions options;
     Stream *stream;
-    float *params; /* owned arenas of the backend's memory */
+    float *params;  /* owned arenas of the backend's memory */
+    float *weights; /* what operations read: params, or the Comm's ring of values */
     float *level
         [33]; /* arenas of gradients' partial sums; level[0] is the Comm's where nothing is shared out */
     char *activations, *cache, *workspace;
@@ -72,6 +81,7 @@ struct Executor {
     float *columns_host;  /* owned: the loss's results, brought to the host */
     float *logits_host;   /* owned: its input likewise, as floats; NULL until it is asked for */
     int64_t columns_per_sample;
+    Fetched fetched; /* where the plan says so */
     float metrics[METRIC_COUNT], signal;
 };
 
@@ -104,6 +114,16 @@ const char *pipe_message(Executor *e, Channels *channels, int channel);
 void ties_sum(
     Executor *e); /* Adds up the gradients of tied parameters. Collective on the stages. */
 
+/* values.c: nothing of it where values are not fetched. */
+void values_new(Executor *e);
+void values_free(Executor *e);
+void values_start(Executor *e, const Schedule *schedule);
+/* The next use of the schedule's list: its buckets are here, and what comes soon is on its way. Collective on the replicas. */
+void values_use(Executor *e);
+/* Before an action that reads values: makes the other forms of its node's weights, where they are older than these. */
+void values_renew(Executor *e, const OpRun *run, int node);
+void values_forget(Executor *e);
+
 /* exchange.c: the ranks of a tensor group; nothing where there is one. */
 Status group_new(Executor *e); /* Collective on the grid. */
 void group_free(Executor *e);
@@ -112,12 +132,13 @@ void group_progress(Executor *e);
 /* Adds up the gradients of which each rank has a part, and METRIC_SIGNAL. Collective on the group. */
 void group_sum(Executor *e);
 
+/* tasks.c: waits for a push or a gathering (comm_push_wait, comm_gather_wait), while messages move on. */
+void number_wait(Executor *e, bool (*wait)(Comm *, int64_t), int64_t number);
+
 /* finish.c */
 void metrics_take(Executor *e, const ChunkRun *chunk, Slot *slot, int rows); /* after its forward */
 void metrics_put(Executor *e, const Slot *slot,
                  float *place); /* the micro-batch's, among its gradients */
-/* Waits for a push of gradients, while messages move on. */
-void push_wait(Executor *e, int64_t number);
 void step_finish(Executor *e);
 
 #endif

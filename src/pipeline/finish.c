@@ -71,17 +71,19 @@ static void move_statistics(Executor *e)
         float momentum = g->node[p->node].spec.momentum;
         int64_t first, count;
         plan_share(e->plan, i, e->grid->dp_rank, &first, &count);
+        if (count == 0) continue;
         at += first;
         const float *sum = e->level[0] + plan_sum_at(e->plan, at, e->grid->dp_rank);
-        e->backend->table->flat->scale_add(e->stream, e->params + at, momentum / micros, sum,
-                                           1 - momentum, count);
+        float *value = e->params + plan_held_at(e->plan, at, e->grid->dp_rank);
+        e->backend->table->flat->scale_add(e->stream, value, momentum / micros, sum, 1 - momentum,
+                                           count);
     }
 }
 
 void step_finish(Executor *e)
 {
     Phase outer = phase_enter(PHASE_SUM);
-    push_wait(e, e->comm->pushes);
+    number_wait(e, comm_push_wait, e->comm->pushes);
     comm_wait(e->comm);
     metrics_read(e);
     metrics_join(e);

@@ -11,8 +11,7 @@ int storage_new(Planner *p, size_t bytes)
         p->storage_room = p->storage_room ? 2 * p->storage_room : 64;
         p->storage = mem_resize(p->storage, (size_t)p->storage_room * sizeof *p->storage);
     }
-    size_t rounded = (bytes + PLACE_ALIGN - 1) / PLACE_ALIGN * PLACE_ALIGN;
-    p->storage[p->storage_count] = (Storage){.bytes = rounded, .first = -1, .last = -1};
+    p->storage[p->storage_count] = (Storage){.bytes = place_align(bytes), .first = -1, .last = -1};
     return p->storage_count++;
 }
 

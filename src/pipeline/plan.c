@@ -180,10 +180,35 @@ static void sum_gradients(Plan *plan)
             : plan->sum_levels * plan->gradient_bytes;
 }
 
+/* Weights lie where they are read, and their other forms side by side; but for those that are fetched. */
+static Status plan_weights(Plan *plan)
+{
+    size_t params = (size_t)(plan->graph->param_count + 1);
+    plan->weight_at = mem_new(params * sizeof *plan->weight_at);
+    memcpy(plan->weight_at, plan->value_at, params * sizeof *plan->weight_at);
+    plan->cache = mem_new((size_t)plan->graph->node_count * sizeof *plan->cache);
+    if (plan->fetches) return plan_fetch(plan);
+    for (int k = 0; k < plan->chunk_count; ++k)
+        for (int i = plan->chunk[k].first; i < plan->chunk[k].last; ++i) {
+            plan->cache[i] = plan->cache_bytes;
+            plan->cache_bytes += place_align(plan->graph->node[i].op->cache_bytes);
+        }
+    return OK;
+}
+
+static size_t param_bytes(const Plan *plan, const PlanOptions *o)
+{
+    size_t sharers = plan->zero && o->param_sharers > 1 ? (size_t)o->param_sharers : 1;
+    int64_t most = 0;
+    if (!plan->fetches) return (plan->param_bytes + sharers - 1) / sharers;
+    for (int r = 0; r < plan->shape.dp; ++r)
+        if (plan_held_elements(plan, r) > most) most = plan_held_elements(plan, r);
+    return (size_t)(most + plan->fetch.elements) * sizeof(float);
+}
+
 static void sum_memory(Plan *plan, const PlanOptions *o)
 {
     size_t scratch = 0, depth = (size_t)plan->channel_depth;
-    plan->cache = mem_new((size_t)plan->graph->node_count * sizeof *plan->cache);
     for (int k = 0; k < plan->chunk_count; ++k) {
         const ChunkPlan *c = &plan->chunk[k];
         plan->activation_bytes += (size_t)c->slots * c->kept_bytes;
@@ -192,8 +217,6 @@ static void sum_memory(Plan *plan, const PlanOptions *o)
             plan->message_bytes += depth * (c->values_in.bytes + c->gradients_in.bytes);
         for (int i = c->first; i < c->last; ++i) {
             const Op *op = plan->graph->node[i].op;
-            plan->cache[i] = plan->cache_bytes;
-            plan->cache_bytes += (op->cache_bytes + PLACE_ALIGN - 1) / PLACE_ALIGN * PLACE_ALIGN;
             if (op->workspace_bytes > plan->workspace_bytes)
                 plan->workspace_bytes = op->workspace_bytes;
             size_t touched = op->workspace_bytes - op->workspace_spare;
@@ -205,8 +228,7 @@ static void sum_memory(Plan *plan, const PlanOptions *o)
     plan->param_bytes = (size_t)plan->value_elements * sizeof(float);
     sum_gradients(plan);
     plan->state_bytes = state_bytes(plan, o);
-    size_t sharers = plan->zero && o->param_sharers > 1 ? (size_t)o->param_sharers : 1;
-    plan->param_part_bytes = (plan->param_bytes + sharers - 1) / sharers;
+    plan->param_part_bytes = param_bytes(plan, o);
 }
 
 static void find_readers(Plan *plan)
@@ -231,6 +253,7 @@ Status plan_new(Plan **out, const Graph *graph, const PlanOptions *o)
                    .channel_depth = o->channel_depth,
                    .zero = o->shape.dp > 1 ? o->zero : 0,
                    .chunk = mem_new((size_t)chunks * sizeof *plan->chunk)};
+    plan->fetches = plan->zero == ZERO_PARAMS && o->param_sharers <= 1;
     plan->first = mem_new((size_t)(stages * chunks + 1) * sizeof *plan->first);
     memcpy(plan->first, o->first, (size_t)(stages * chunks + 1) * sizeof *plan->first);
     for (int k = 0; k < chunks; ++k) {
@@ -252,7 +275,8 @@ Status plan_new(Plan **out, const Graph *graph, const PlanOptions *o)
     }
     if (plan->zero) plan_shares(plan);
     plan_leaves(plan);
-    sum_memory(plan, o);
+    if (st == OK) st = plan_weights(plan);
+    if (st == OK) sum_memory(plan, o);
     if (st != OK) plan_free(&plan);
     *out = plan;
     return st;
@@ -270,6 +294,7 @@ static void chunk_fini(ChunkPlan *c)
     mem_free(&c->share);
     mem_free(&c->ring);
     mem_free(&c->held);
+    mem_free(&c->use);
     buckets_fini(&c->buckets);
 }
 
@@ -285,6 +310,9 @@ void plan_free(Plan **out)
     mem_free(&plan->value_at);
     mem_free(&plan->gradient_at);
     mem_free(&plan->leaf_at);
+    mem_free(&plan->weight_at);
+    mem_free(&plan->fetch.bucket);
+    mem_free(&plan->fetch.bucket_of);
     mem_free(&plan->cache);
     mem_free(out);
 }

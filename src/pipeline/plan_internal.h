@@ -7,6 +7,11 @@
 
 enum { STORAGE_NONE = -1, STORAGE_INPUT = -2 /* the data itself */, PLACE_ALIGN = 256 };
 
+static inline size_t place_align(size_t bytes)
+{
+    return (bytes + PLACE_ALIGN - 1) / PLACE_ALIGN * PLACE_ALIGN;
+}
+
 typedef struct Storage {
     size_t bytes;
     int first, last; /* ticks between which its content is needed, both included */
@@ -55,6 +60,29 @@ void crossing_gradients(Message *message, const Graph *graph, int border);
 
 /* ring.c: where backward writes gradients, and where their sums lie; once buckets, and shares, are known. */
 void plan_leaves(Plan *plan);
+typedef struct Span {
+    int64_t begin, end;
+} Span;
+/* The lowest place for `length` that meets none of the spans taken. */
+int64_t place_lowest(const Span *taken, int count, int64_t length);
+bool bucket_has_values(const Plan *plan, const ChunkPlan *c, int bucket); /* of its own */
+
+/* fetch.c: where values are fetched, which, when and to where; once shares and lists are known. Sets cache and weight_at. */
+Status plan_fetch(Plan *plan);
+bool action_reads_values(const Plan *plan, const ChunkPlan *chunk, const Action *action);
+/* A walk over the uses of a schedule's list, and what is here on the way: the same for all replicas, who fetch together. */
+typedef struct Window {
+    const Plan *plan;         /* borrowed, as schedule */
+    const Schedule *schedule; /* of the list */
+    int task, use;            /* the next one; use counts from its pass's first */
+    int here_count, *here;    /* owned: buckets that are in memory, or on the way */
+} Window;
+enum { FETCH_AHEAD = 2, WINDOW_MOST = FETCH_AHEAD + 2 * OP_PARAMS };
+void window_init(Window *window, const Plan *plan);
+void window_fini(Window *window);
+void window_start(Window *window, const Schedule *schedule);
+/* The next use, or NULL at the end. Buckets that are to be fetched now, for it or for those after it, go to fetch. */
+const ValueUse *window_next(Window *window, int fetch[WINDOW_MOST], int *count);
 
 /* shares.c: cuts the buckets of all chunks among the replicas, once the buckets are planned; a rank's part of the state. */
 void plan_shares(Plan *plan);

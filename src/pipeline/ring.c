@@ -23,32 +23,54 @@ static bool apart(const Plan *plan, const ChunkPlan *c, int a, int b)
     return b - a <= UNDER_WAY || c->opens[b] >= leaves;
 }
 
-/* The lowest place for bucket b; those before it are placed. */
-static int64_t place_bucket(const Plan *plan, const ChunkPlan *c, int b)
+int64_t place_lowest(const Span *taken, int count, int64_t length)
 {
-    const Buckets *buckets = &c->buckets;
     int64_t at = 0;
-    for (int a = 0; a < b; ++a) {
-        bool meet =
-            at < c->ring[a] + buckets->elements[a] && c->ring[a] < at + buckets->elements[b];
-        if (!meet || !apart(plan, c, a, b)) continue;
-        at = c->ring[a] + buckets->elements[a];
-        a = -1; /* look at all once more */
+    for (int i = 0; i < count; ++i) {
+        if (at >= taken[i].end || taken[i].begin >= at + length) continue;
+        at = taken[i].end;
+        i = -1; /* look at all once more */
     }
     return at;
 }
 
 static void plan_ring(Plan *plan, ChunkPlan *c)
 {
-    c->ring = mem_new((size_t)(c->buckets.count + 1) * sizeof *c->ring);
-    for (int b = 0; b < c->buckets.count; ++b) {
-        c->ring[b] = place_bucket(plan, c, b);
-        int64_t end = c->ring[b] + c->buckets.elements[b];
+    const Buckets *buckets = &c->buckets;
+    Span *taken = mem_new((size_t)(buckets->count + 1) * sizeof *taken);
+    c->ring = mem_new((size_t)(buckets->count + 1) * sizeof *c->ring);
+    for (int b = 0; b < buckets->count; ++b) {
+        int count = 0;
+        for (int a = 0; a < b; ++a)
+            if (apart(plan, c, a, b))
+                taken[count++] = (Span){c->ring[a], c->ring[a] + buckets->elements[a]};
+        c->ring[b] = place_lowest(taken, count, buckets->elements[b]);
+        int64_t end = c->ring[b] + buckets->elements[b];
         plan->leaf_elements = end > plan->leaf_elements ? end : plan->leaf_elements;
+    }
+    mem_free(&taken);
+}
+
+bool bucket_has_values(const Plan *plan, const ChunkPlan *c, int b)
+{
+    return c->buckets.offset[b] < plan->metrics_at;
+}
+
+/* A rank's shares, one behind the other: those of buckets with values of their own, or the rest. end: one a rank. */
+static void hold(const Plan *plan, bool values, int64_t *end)
+{
+    size_t dp = (size_t)plan->shape.dp;
+    for (int k = 0; k < plan->chunk_count; ++k) {
+        ChunkPlan *c = &plan->chunk[k];
+        for (size_t i = 0; i < (size_t)c->buckets.count * dp; ++i) {
+            const int64_t *share = c->share + i / dp * (dp + 1) + i % dp;
+            if (bucket_has_values(plan, c, (int)(i / dp)) != values) continue;
+            c->held[i] = end[i % dp];
+            end[i % dp] += share[1] - share[0];
+        }
     }
 }
 
-/* Every rank's shares, one behind the other. */
 static void plan_held(Plan *plan)
 {
     size_t dp = (size_t)plan->shape.dp;
@@ -56,12 +78,9 @@ static void plan_held(Plan *plan)
     for (int k = 0; k < plan->chunk_count; ++k) {
         ChunkPlan *c = &plan->chunk[k];
         c->held = mem_new(((size_t)c->buckets.count * dp + 1) * sizeof *c->held);
-        for (size_t i = 0; i < (size_t)c->buckets.count * dp; ++i) {
-            const int64_t *share = c->share + i / dp * (dp + 1) + i % dp;
-            c->held[i] = end[i % dp];
-            end[i % dp] += share[1] - share[0];
-        }
     }
+    hold(plan, true, end);
+    hold(plan, false, end);
     mem_free(&end);
 }
 
@@ -90,16 +109,32 @@ int64_t plan_sum_at(const Plan *plan, int64_t at, int dp_rank)
     return c->held[bucket * dp + rank] + at - c->share[bucket * (dp + 1) + rank];
 }
 
-int64_t plan_sum_elements(const Plan *plan, int dp_rank)
+/* Of a rank's shares, of all buckets or of those with values. */
+static int64_t shared_elements(const Plan *plan, bool values_only, int dp_rank)
 {
     int64_t sum = 0;
-    if (!plan_takes_turns(plan)) return plan->gradient_elements;
     for (int k = 0; k < plan->chunk_count; ++k) {
         const ChunkPlan *c = &plan->chunk[k];
         for (int b = 0; b < c->buckets.count; ++b) {
             const int64_t *share = c->share + (size_t)b * ((size_t)plan->shape.dp + 1) + dp_rank;
-            sum += share[1] - share[0];
+            if (!values_only || bucket_has_values(plan, c, b)) sum += share[1] - share[0];
         }
     }
     return sum;
+}
+
+int64_t plan_sum_elements(const Plan *plan, int dp_rank)
+{
+    if (!plan_takes_turns(plan)) return plan->gradient_elements;
+    return shared_elements(plan, false, dp_rank);
+}
+
+int64_t plan_held_at(const Plan *plan, int64_t at, int dp_rank)
+{
+    return plan->fetches ? plan_sum_at(plan, at, dp_rank) : at;
+}
+
+int64_t plan_held_elements(const Plan *plan, int dp_rank)
+{
+    return plan->fetches ? shared_elements(plan, true, dp_rank) : plan->value_elements;
 }

@@ -51,10 +51,10 @@ static void run_backward_weight(Executor *e, const ChunkRun *chunk, int run, con
 
 /* ---- buckets of gradients ---- */
 
-void push_wait(Executor *e, int64_t number)
+void number_wait(Executor *e, bool (*wait)(Comm *, int64_t), int64_t number)
 {
     Phase outer = phase_enter(PHASE_SUM);
-    while (!comm_push_wait(e->comm, number)) {
+    while (!wait(e->comm, number)) {
         if (e->channels) channels_progress(e->channels);
         group_progress(e);
     }
@@ -86,7 +86,7 @@ static void wait_for_place(Executor *e, const ChunkPlan *chunk, int bucket)
                 last = other->pushed[b];
         }
     }
-    push_wait(e, last);
+    number_wait(e, comm_push_wait, last);
 }
 
 /* The bucket may be written from now on. The first one brings the metrics. A micro-batch without samples must not be seen in
@@ -162,6 +162,8 @@ static void run_action(Executor *e, const ChunkRun *chunk, Slot *slot, const Act
     const OpRun *run = &slot->run[a->index];
     void *dst = executor_place(e, chunk, slot, a->dst);
     const void *src = executor_place(e, chunk, slot, a->src);
+    if (e->plan->fetches && action_reads_values(e->plan, chunk->plan, a))
+        values_renew(e, run, chunk->plan->run[a->index].node);
     switch (a->kind) {
     case ACTION_FORWARD:
         op_forward(op_of(e, chunk, a->index), run);
@@ -181,6 +183,7 @@ static void run_action(Executor *e, const ChunkRun *chunk, Slot *slot, const Act
     case ACTION_COPY:
         e->backend->table->copy(e->stream, dst, src, (size_t)a->count * dtype_bytes(a->type));
         break;
+    case ACTION_VALUES:
     case ACTION_OPEN:
     case ACTION_BUCKET:
         break;
@@ -207,7 +210,9 @@ static void run_list(Executor *e, ChunkRun *chunk, Slot *slot, Pass pass, int mi
             bucket_open(e, chunk->plan, slot, a->index, arena);
             continue;
         }
-        if (a->kind == ACTION_BUCKET)
+        if (a->kind == ACTION_VALUES)
+            values_use(e);
+        else if (a->kind == ACTION_BUCKET)
             bucket_done(e, chunk, a->index, micro);
         else if (!slot->empty)
             run_action(e, chunk, slot, a, arena);
@@ -303,6 +308,7 @@ static Status play(Executor *e, const Playing *p)
     const Task *list = s->task[e->plan->stage];
     int count = s->count[e->plan->stage];
     e->held_first = e->held_next = 0;
+    values_start(e, s);
     for (int i = 0; i < count; ++i) {
         TRY(held_take(e, p->source, list[i].micro, p->wait_s));
         play_task(e, p, &list[i]);

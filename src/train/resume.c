@@ -11,9 +11,8 @@
 typedef struct Tensors {
     Trainer *trainer;
     CheckpointTensor *tensor;
-    float *host; /* copy of a tensor; NULL where the backend's memory is the host's */
-    float *
-        whole; /* a tensor of state whose parts several ranks have; NULL where nothing is shared out */
+    float *host;  /* copy of a tensor; NULL where the backend's memory is the host's */
+    float *whole; /* a tensor whose parts several ranks have; NULL where nothing is shared out */
     /* In plain order, NULL where tensor parallelism divides nothing: this rank's slice of a tensor, those of the group. */
     float *slice, *slices;
     int *param, *slot; /* slot -1: the value itself */
@@ -39,19 +38,22 @@ static const OptimPiece *piece_of(const Trainer *t, int param)
     return &t->optim->piece[range];
 }
 
-/* Is tensor i the optimizer's, and in parts on several ranks? */
+/* Is tensor i in parts on several ranks: the optimizer's, or a value that is fetched? */
 static bool in_parts(const Tensors *list, int i)
 {
-    return list->whole && list->slot[i] >= 0;
+    return list->whole && (list->slot[i] >= 0 || list->trainer->plan->fetches);
 }
 
 static bool tensor_wanted(void *user, int i)
 {
     const Tensors *list = user;
+    const Trainer *t = list->trainer;
     int param = held_param(list, i);
+    int64_t first, count;
     if (param < 0) return false;
-    if (list->slot[i] < 0) return train_sets_params(list->trainer);
-    return piece_of(list->trainer, param)->elements > 0;
+    if (!in_parts(list, i)) return list->slot[i] >= 0 || train_sets_params(t);
+    plan_share(t->plan, param, t->grid.dp_rank, &first, &count);
+    return count > 0;
 }
 
 /* Where tensor i lies in the backend's memory, or this rank's part of it. */
@@ -59,7 +61,7 @@ static float *tensor_memory(const Tensors *list, int i, int param)
 {
     Trainer *t = list->trainer;
     int slot = list->slot[i];
-    if (slot < 0) return executor_params(t->executor) + t->plan->value_at[param];
+    if (slot < 0) return executor_value(t->executor, param);
     return t->optim->state[slot] + piece_of(t, param)->state;
 }
 
@@ -162,9 +164,9 @@ static void tensor_set(void *user, int i, const float *plain)
     }
     op_pack(g->node[p->node].op, p->slot, plain, packed);
     if (in_parts(list, i)) {
-        const OptimPiece *piece = piece_of(list->trainer, param);
-        memcpy(memory, packed + (piece->offset - list->trainer->plan->value_at[param]),
-               (size_t)piece->elements * sizeof *memory);
+        int64_t first, count;
+        plan_share(list->trainer->plan, param, list->trainer->grid.dp_rank, &first, &count);
+        memcpy(memory, packed + first, (size_t)count * sizeof *memory);
     } else if (list->host) {
         copy(list, memory, list->host, param);
     }

@@ -15,7 +15,7 @@ struct Shares {
     const World *world;        /* borrowed: the replicas */
     int count;                 /* ranges */
     int64_t *first, *elements; /* owned: this rank's of each range, */
-    int64_t *gradient;         /* and where its gradient lies */
+    int64_t *value, *gradient; /* and where its value and its gradient lie */
     Part *part;                /* owned; [rank][range] */
     int64_t chunks, most;      /* of all ranges; of the rank that has most */
     double *mine, *all;        /* owned: packed */
@@ -56,6 +56,7 @@ Shares *shares_new(const Trainer *t, const OptimRange *range, int count)
     s->part = mem_new(ranks * room * sizeof *s->part);
     s->first = mem_new(room * sizeof *s->first);
     s->elements = mem_new(room * sizeof *s->elements);
+    s->value = mem_new(room * sizeof *s->value);
     s->gradient = mem_new(room * sizeof *s->gradient);
     for (int r = 0; r < world->size; ++r) {
         int64_t own = fill_parts(s, t, range, r);
@@ -64,8 +65,10 @@ Shares *shares_new(const Trainer *t, const OptimRange *range, int count)
     for (int i = 0; i < count; ++i) {
         s->first[i] = parts_of(s, world->rank)[i].first;
         s->elements[i] = parts_of(s, world->rank)[i].count;
-        int64_t at = t->plan->gradient_at[t->range_param[i]] + s->first[i];
-        s->gradient[i] = plan_sum_at(t->plan, at, world->rank);
+        int param = t->range_param[i];
+        s->value[i] = plan_held_at(t->plan, t->plan->value_at[param] + s->first[i], world->rank);
+        s->gradient[i] =
+            plan_sum_at(t->plan, t->plan->gradient_at[param] + s->first[i], world->rank);
     }
     s->mine = mem_new((size_t)s->most * OPTIM_NORMS * sizeof *s->mine);
     s->all = mem_new(ranks * (size_t)s->most * OPTIM_NORMS * sizeof *s->all);
@@ -79,6 +82,7 @@ void shares_free(Shares **shares)
     mem_free(&s->part);
     mem_free(&s->first);
     mem_free(&s->elements);
+    mem_free(&s->value);
     mem_free(&s->gradient);
     mem_free(&s->mine);
     mem_free(&s->all);
@@ -138,6 +142,7 @@ OptimShare shares_mine(Shares *s)
 {
     return (OptimShare){.first = s->first,
                         .count = s->elements,
+                        .value = s->value,
                         .gradient = s->gradient,
                         .gather = gather,
                         .join = s->trainer->shape.tp > 1 ? join : NULL,

@@ -187,7 +187,8 @@ Status train_evaluate(Trainer *t, const DataSet *set, EvalLine *line, int64_t *c
     Evaluation evaluation = {.trainer = t, .part = part, .confusion = confusion};
     for (int64_t s = 0; s < steps && st == OK; ++s)
         st = executor_evaluate(t->executor, &source, eval_micro, &evaluation);
-    if (st != OK && t->shape.pp > 1) die_as(st, "%s", fail_message()); /* other stages wait */
+    bool awaited = t->shape.pp > 1 || t->plan->fetches; /* other stages wait, or replicas */
+    if (st != OK && awaited) die_as(st, "%s", fail_message());
     loader_free(&loader);
     st = status_agree(t->world, st);
     if (st == OK) {

@@ -330,22 +330,17 @@ bool train_sets_params(const Trainer *t)
 static void fill_params(Trainer *t)
 {
     const Graph *g = t->graph;
-    int64_t largest = 1;
-    for (int i = 0; i < g->param_count; ++i)
-        if (shape_count(g->param[i].shape) > largest) largest = shape_count(g->param[i].shape);
-    float *plain = mem_new((size_t)largest * sizeof *plain);
-    float *host = mem_pages_new(t->plan->param_bytes + 1);
     for (int i = 0; i < g->param_count; ++i) {
         const Param *p = &g->param[i];
         if (!train_holds(t, i)) continue;
+        float *plain = mem_new((size_t)shape_count(p->shape) * sizeof *plain);
+        float *stored = mem_new((size_t)p->elements * sizeof *stored);
         param_init(g, p->tied >= 0 ? p->tied : i, (uint64_t)t->config->run.seed, plain);
-        op_pack(g->node[p->node].op, p->slot, plain, host + t->plan->value_at[i]);
+        op_pack(g->node[p->node].op, p->slot, plain, stored);
+        executor_set_value(t->executor, i, stored);
+        mem_free(&plain);
+        mem_free(&stored);
     }
-    Stream *stream = t->backend->table->stream(t->backend);
-    t->backend->table->copy(stream, executor_params(t->executor), host, t->plan->param_bytes);
-    t->backend->table->sync(stream);
-    mem_pages_free(host, t->plan->param_bytes + 1);
-    mem_free(&plain);
 }
 
 static void init_params(Trainer *t)

@@ -126,7 +126,7 @@ static void steps(void)
                 bad += wrong(comm, border[i][comm->rank], border[i][comm->rank + 1], round);
                 write_share(comm, border[i], round);
                 pause_at_random(round * RANGES + i + 1000);
-                comm_gather_begin(comm, border[i]);
+                comm_gather_begin(comm, border[i], 0);
             }
             comm_wait(comm);
         }
@@ -227,7 +227,7 @@ static void large_and_lopsided(void)
         CU_ASSERT_EQUAL(wrong(comm, begin, begin + 1000 < end ? begin + 1000 : end, 6), 0);
         CU_ASSERT_EQUAL(wrong(comm, end - 1000 > begin ? end - 1000 : begin, end, 6), 0);
         write_share(comm, border, 1);
-        comm_gather_begin(comm, border);
+        comm_gather_begin(comm, border, 0);
         comm_wait(comm);
         CU_ASSERT_EQUAL(wrong_values(comm, border, 1), 0);
         comm_free(&comm);
@@ -242,7 +242,7 @@ static void nothing_begun(void)
         int64_t border[RANKS_MAX + 1];
         for (int r = 0; r <= comm->size; ++r) border[r] = 40;
         comm_reduce_begin(comm, border);
-        comm_gather_begin(comm, border);
+        comm_gather_begin(comm, border, 0);
         comm_wait(comm);
         for (int e = 0; e < 100; ++e) CU_ASSERT(comm->values[e] == 0 && comm->arena[e] == 0);
         comm_free(&comm);
@@ -261,7 +261,7 @@ static void alone(void)
     comm->arena[5] = 3;
     comm->values[7] = 4;
     comm_reduce_begin(comm, border);
-    comm_gather_begin(comm, border);
+    comm_gather_begin(comm, border, 0);
     comm_wait(comm);
     CU_ASSERT(comm->arena[5] == 3 && comm->values[7] == 4);
     float sum[64] = {0}, *level[1] = {sum};

@@ -28,7 +28,8 @@ static const char *const schedules[] = {
 static const char *const transports[] = {"grid.transport=shm",
                                          "grid.transport=mpi grid.bucket_mb=0.05", NULL};
 static const char *const recomputes[] = {"grid.recompute=none", "grid.recompute=block", NULL};
-static const char *const zeros[] = {"grid.zero=0", "grid.zero=1", "grid.zero=2", NULL};
+static const char *const zeros[] = {"grid.zero=0", "grid.zero=1", "grid.zero=2", "grid.zero=3",
+                                    NULL};
 /* ZERO_AXIS: the place at which check_sample's rule brings every value to several replicas. */
 enum { TRANSPORT_AXIS = 1, ZERO_AXIS = 2 };
 static const char *const *const axes[] = {schedules, transports, zeros, recomputes};

@@ -99,19 +99,25 @@ static inline void tiny_world_fini(World *sub)
     MPI_Comm_free(&sub->node);
 }
 
-/* A parameter's optimizer state in stored order, put together where replicas share it out. Owner: the caller. Collective on
- * the replicas. */
-static inline float *tiny_state(Trainer *t, int param, int slot)
+/* What this rank has of a parameter's value (slot -1), or of its state. */
+static inline const float *tiny_own(Trainer *t, int param, int slot)
 {
     int range = 0;
+    if (slot < 0) return executor_value(t->executor, param);
     while (t->range_param[range] != param) ++range;
-    const OptimPiece *piece = &t->optim->piece[range];
+    return t->optim->state[slot] + t->optim->piece[range].state;
+}
+
+/* The whole of it in stored order, put together where replicas share it out. Owner: the caller. Collective on the replicas. */
+static inline float *tiny_tensor(Trainer *t, int param, int slot)
+{
     int elements = (int)t->graph->param[param].elements;
-    int64_t first, count;
-    plan_share(t->plan, param, t->grid.dp_rank, &first, &count);
+    bool parts = slot < 0 ? t->plan->fetches : t->plan->zero > 0;
+    int64_t first = 0, count = elements;
+    if (parts) plan_share(t->plan, param, t->grid.dp_rank, &first, &count);
     float *whole = mem_new((size_t)elements * sizeof *whole);
-    memcpy(whole + first, t->optim->state[slot] + piece->state, (size_t)count * sizeof *whole);
-    if (t->plan->zero)
+    memcpy(whole + first, tiny_own(t, param, slot), (size_t)count * sizeof *whole);
+    if (parts)
         MPI_Allreduce(MPI_IN_PLACE, whole, elements, MPI_UINT32_T, MPI_BOR, t->grid.dp_world.comm);
     return whole;
 }
@@ -121,12 +127,10 @@ static inline uint64_t tiny_hash_tensor(Trainer *t, int param, int slot)
 {
     const Param *p = &t->graph->param[param];
     size_t bytes = (size_t)shape_count(p->shape) * sizeof(float);
-    float *state = slot < 0 ? NULL : tiny_state(t, param, slot);
-    const float *stored = state ? state : executor_params(t->executor) + t->plan->value_at[param];
-    float *plain = mem_new(bytes);
+    float *stored = tiny_tensor(t, param, slot), *plain = mem_new(bytes);
     op_unpack(t->graph->node[p->node].op, p->slot, stored, plain);
     uint64_t hash = hash_bytes(plain, bytes);
-    mem_free(&state);
+    mem_free(&stored);
     mem_free(&plain);
     return hash ? hash : 1;
 }
