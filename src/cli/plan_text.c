@@ -204,8 +204,8 @@ static void print_fetches(const PlanView *v, FILE *out)
     const FetchPlan *f = &v->stage_view[most].plan->fetch;
     if (f->step_fetches == 0) return;
     double wire = f->step_elements * sizeof(float) * (dp - 1) / dp;
-    fprintf(out, "parameters fetched: %d buckets, %lld times a step in all, to a ring of %s",
-            f->count, (long long)f->step_fetches,
+    fprintf(out, "parameters fetched in buckets: %lld a step, of %d there are, to a ring of %s",
+            (long long)f->step_fetches, f->count,
             text_bytes((double)f->elements * sizeof(float), ring));
     if (v->stages > 1) fprintf(out, " in stage %d, which fetches most", most);
     fprintf(out, "; a rank sends and takes %s\n", text_bytes(wire, bytes));

@@ -212,6 +212,55 @@ static void pushes(void)
     }
 }
 
+/* A range that is gathered to one of two places. */
+typedef struct Placed {
+    int64_t border[RANKS_MAX + 1], shift, number;
+} Placed;
+
+static void gather_to(Comm *comm, Placed *p, int64_t place, int64_t count, int round)
+{
+    draw_borders(p->border, 1000 * round, count, 90 + round);
+    p->shift = place - p->border[0];
+    for (int64_t e = p->border[comm->rank]; e < p->border[comm->rank + 1]; ++e)
+        comm->values[e + p->shift] = filled(comm->rank, e, round);
+    p->number = comm_gather_begin(comm, p->border, p->shift);
+}
+
+static int64_t wrong_gathered(Comm *comm, const Placed *p, int round)
+{
+    int64_t count = 0;
+    while (!comm_gather_wait(comm, p->number)) {
+    }
+    for (int r = 0; r < comm->size; ++r)
+        for (int64_t e = p->border[r]; e < p->border[r + 1]; ++e)
+            count += comm->values[e + p->shift] != filled(r, e, round);
+    return count;
+}
+
+/* Ranges are gathered to two places in turn, one ahead of its use, each waited for alone, with sums under way. */
+static void places(void)
+{
+    enum { EACH = 70001, ROUNDS = 20 };
+    for (int t = 0; t < TRANSPORT_COUNT; ++t) {
+        Comm *comm = open_comm(transports[t], 2 * EACH, 2 * EACH);
+        Placed placed[2];
+        int64_t bad = 0;
+        gather_to(comm, &placed[0], 0, EACH, 0);
+        for (int round = 1; round <= ROUNDS; ++round) {
+            int now = round % 2;
+            gather_to(comm, &placed[now], now * EACH, EACH, round);
+            comm_sum_begin(comm, now * EACH, EACH);
+            pause_at_random(round);
+            bad += wrong_gathered(comm, &placed[1 - now], round - 1);
+            if (comm->values_shared) world_barrier(&test_world); /* all have read it */
+        }
+        comm_wait(comm);
+        CU_ASSERT_EQUAL(bad, 0);
+        CU_ASSERT_EQUAL(comm->gathers, ROUNDS + 1);
+        comm_free(&comm);
+    }
+}
+
 /* Longer shares than a message holds; one rank has nothing. */
 static void large_and_lopsided(void)
 {
@@ -306,8 +355,9 @@ static void parts_to_one_rank(void)
 
 #define SHARE_CASES                                                                                \
     {"reductions of odd sizes", reduce_of_odd_sizes}, {"steps", steps}, {"pushes", pushes},        \
-        {"large and lopsided", large_and_lopsided}, {"nothing begun", nothing_begun},              \
-        {"alone", alone}, {"no values is a message", no_values_is_a_message},                      \
+        {"places", places}, {"large and lopsided", large_and_lopsided},                            \
+        {"nothing begun", nothing_begun}, {"alone", alone},                                        \
+        {"no values is a message", no_values_is_a_message},                                        \
     {                                                                                              \
         "parts to one rank", parts_to_one_rank                                                     \
     }

@@ -133,7 +133,8 @@ static void test_same_bits(void)
     };
     static const char *const even[] = {
         "grid.tp=2 grid.dp=2 grid.zero=1 model.vocab=30 optim.name=lamb",
-        "grid.tp=2 grid.dp=2 grid.zero=2 model.vocab=30 optim.name=lamb"};
+        "grid.tp=2 grid.dp=2 grid.zero=3 grid.transport=mpi model.vocab=30 optim.name=lamb "
+        "grid.bucket_mb=0.01"};
     same_bits(0, "grid.tp=2 model.vocab=30 optim.name=lamb", even, 2);
     same_bits(0, "grid.tp=2 grid.recompute=block", two, 4);
     same_bits(1, "grid.tp=2", two + 1, 3);

@@ -14,7 +14,8 @@ typedef struct Run {
     double loss[MOST_STEPS], norm[MOST_STEPS];
     EvalLine eval;
     /* of the rank that has most, of the first stage; and what the plan says of it */
-    size_t state_bytes, plan_state_bytes, gradient_bytes, plan_gradient_bytes;
+    size_t state_bytes, plan_state_bytes, gradient_bytes, plan_gradient_bytes, param_bytes,
+        plan_param_bytes;
 } Run;
 
 /* What the rank has that has most. Collective. */
@@ -41,6 +42,14 @@ static size_t gradients_of(const Trainer *t)
     return ((size_t)t->comm->arena_elements + levels * (size_t)each) * sizeof(float);
 }
 
+/* Values, over messages: whole ones, or a share and the ring. */
+static size_t params_of(const Trainer *t)
+{
+    int64_t held = plan_held_elements(t->plan, t->grid.dp_rank);
+    int64_t ring = t->plan->fetches ? t->comm->value_elements : 0;
+    return (size_t)(held + ring) * sizeof(float);
+}
+
 static Status run_part(Trainer *t, const GridPart *part, Run *run)
 {
     if (part->from) TRY(train_load(t, part->from, false));
@@ -56,6 +65,8 @@ static Status run_part(Trainer *t, const GridPart *part, Run *run)
     run->plan_state_bytes = t->plan->state_bytes;
     run->gradient_bytes = most_of(t, gradients_of(t));
     run->plan_gradient_bytes = t->plan->gradient_part_bytes;
+    run->param_bytes = most_of(t, params_of(t));
+    run->plan_param_bytes = t->plan->param_part_bytes;
     return train_save(t, part->save);
 }
 
@@ -159,6 +170,15 @@ static const Place places[] = {
     {"grid.zero=2 grid.dp=1 grid.pp=2", 2},
     {"grid.zero=1 grid.dp=2 grid.pp=2 grid.schedule=interleaved grid.chunks=2", 4},
     {"grid.zero=2 grid.dp=2 grid.pp=2 grid.schedule=gpipe grid.recompute=block", 4},
+};
+/* Three replicas with four micro-batches each. */
+static const Place three[] = {
+    {"grid.zero=1 grid.dp=3 grid.pp=1 grid.transport=mpi grid.bucket_mb=0.05", 3},
+    {"grid.zero=2 grid.dp=3 grid.pp=1 grid.transport=shm grid.bucket_mb=0.01", 3},
+    {"grid.zero=3 grid.dp=3 grid.pp=1 grid.transport=mpi", 3},
+};
+/* Parameters, too. */
+static const Place fetched[] = {
     {"grid.zero=3 grid.dp=2 grid.pp=1 grid.transport=mpi grid.bucket_mb=0.01", 2},
     {"grid.zero=3 grid.dp=4 grid.pp=1 grid.transport=shm grid.bucket_mb=0.05", 4},
     {"grid.zero=3 grid.dp=4 grid.pp=1 grid.transport=mpi grid.recompute=block "
@@ -174,13 +194,7 @@ static const Place places[] = {
 /* Of eight micro-batches three replicas take three turns, the last of which is short by one. */
 static const Place padded[] = {
     {"grid.zero=2 grid.dp=3 grid.pp=1 grid.transport=shm grid.bucket_mb=0.01", 3},
-    {"grid.zero=2 grid.dp=3 grid.pp=1 grid.transport=mpi", 3},
-};
-/* Three replicas with four micro-batches each. */
-static const Place three[] = {
-    {"grid.zero=1 grid.dp=3 grid.pp=1 grid.transport=mpi grid.bucket_mb=0.05", 3},
-    {"grid.zero=2 grid.dp=3 grid.pp=1 grid.transport=shm grid.bucket_mb=0.01", 3},
-    {"grid.zero=2 grid.dp=3 grid.pp=1 grid.transport=mpi", 3},
+    {"grid.zero=3 grid.dp=3 grid.pp=1 grid.transport=mpi grid.bucket_mb=0.01", 3},
 };
 /* Three micro-batches each, no power of two: where gradients are divided, their tree is still that of one rank. */
 static const Place odd[] = {
@@ -233,6 +247,14 @@ static void test_tied(void)
     on_all_places(GPT, gpt_wide);
 }
 
+/* Running statistics, and a matrix that two stages have. */
+static void test_fetched(void)
+{
+    int count = (int)(sizeof fetched / sizeof fetched[0]);
+    on_places(&(Case){LAYERS, "optim.name=lamb optim.clip=0.5"}, fetched, count);
+    on_places(&(Case){GPT, gpt_wide}, fetched, count);
+}
+
 /* A checkpoint of one setting goes on with the other, on another grid. */
 static void go_on(const Case *c, const Place *before, const Place *after, const Run *want,
                   const char *want_path)
@@ -266,8 +288,8 @@ static void go_on(const Case *c, const Place *before, const Place *after, const 
 static void test_resume(void)
 {
     static const Place shared[] = {{"grid.zero=2 grid.dp=2 grid.pp=2", 4},
-                                   {"grid.zero=1 grid.dp=4 grid.transport=mpi", 4},
-                                   {"grid.zero=2 grid.dp=2 grid.bucket_mb=0.05", 2}};
+                                   {"grid.zero=3 grid.dp=4 grid.transport=mpi", 4},
+                                   {"grid.zero=1 grid.dp=2 grid.transport=mpi", 2}};
     static const Place whole[] = {{"grid.dp=2", 2}, {"grid.dp=1 grid.pp=2", 2}, {"grid.dp=4", 4}};
     const Case cases[] = {{LAYERS, "optim.name=lamb optim.clip=0.5"}, {GPT, gpt_wide}};
     char *path = path_of("want");
@@ -287,24 +309,29 @@ static void test_resume(void)
 static void test_memory_is_shared(void)
 {
     char *path = path_of("state");
-    Run run[3];
-    for (int zero = 0; zero < 3; ++zero) {
-        char *more = mem_format("%s grid.dp=4 grid.bucket_mb=0.2 grid.zero=%d", gpt_wide, zero);
+    Run run[4];
+    for (int zero = 0; zero < 4; ++zero) {
+        char *more = mem_format("%s grid.dp=4 grid.bucket_mb=0.2 grid.transport=mpi grid.zero=%d",
+                                gpt_wide, zero);
         run[zero] = run_of(&(GridPart){
             .model = &grid_models[GPT], .ranks = 4, .more = more, .to = 1, .save = path});
         mem_free(&more);
         CU_ASSERT(run[zero].good);
         CU_ASSERT_EQUAL(run[zero].state_bytes, run[zero].plan_state_bytes);
         CU_ASSERT_EQUAL(run[zero].gradient_bytes, run[zero].plan_gradient_bytes);
+        CU_ASSERT_EQUAL(run[zero].param_bytes, run[zero].plan_param_bytes);
     }
     size_t sums = run[0].gradient_bytes / 2, ring = run[2].gradient_bytes - sums / 4;
     CU_ASSERT(run[1].state_bytes < run[0].state_bytes / 4 * 105 / 100);
     CU_ASSERT_EQUAL(run[2].state_bytes, run[1].state_bytes);
     CU_ASSERT_EQUAL(run[1].gradient_bytes, run[0].gradient_bytes);
     CU_ASSERT(ring < sums * 2 / 3);
+    CU_ASSERT_EQUAL(run[2].param_bytes, run[0].param_bytes);
+    CU_ASSERT_EQUAL(run[3].gradient_bytes, run[2].gradient_bytes);
+    CU_ASSERT(run[3].param_bytes < run[0].param_bytes);
     mem_free(&path);
 }
 
 TINY_MAIN("zero", grid_data, {"sgd", test_sgd}, {"adamw", test_adamw}, {"lamb", test_lamb},
-          {"lars", test_lars}, {"tied embedding", test_tied}, {"go on", test_resume},
-          {"memory is shared", test_memory_is_shared})
+          {"lars", test_lars}, {"tied embedding", test_tied}, {"fetched", test_fetched},
+          {"go on", test_resume}, {"memory is shared", test_memory_is_shared})

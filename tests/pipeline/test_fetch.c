@@ -1,0 +1,266 @@
+/* Values that are fetched, by plan alone: on every walk over a stage's list each operation finds the values that it reads in
+ * memory, what is in memory together does not overlap, and the replicas hold every value exactly once. */
+#include "draft.h"
+
+#include "pipeline/plan_internal.h"
+
+enum { REPLICAS = 3, DRAFTS = 24, STAGES_MOST = 3 };
+
+static bool has(const Window *w, int bucket)
+{
+    for (int i = 0; i < w->here_count; ++i)
+        if (w->here[i] == bucket) return true;
+    return false;
+}
+
+static bool apart(int64_t a, int64_t a_length, int64_t b, int64_t b_length)
+{
+    return a + a_length <= b || b + b_length <= a;
+}
+
+/* Nothing that is here lies over anything else, or outside the rings. */
+static bool good_places(const Window *w)
+{
+    const FetchPlan *f = &w->plan->fetch;
+    bool good = true;
+    for (int i = 0; i < w->here_count; ++i) {
+        const ValueBucket *a = &f->bucket[w->here[i]];
+        good &= a->place + a->elements <= f->elements;
+        good &= a->cache + a->cache_bytes <= (int64_t)w->plan->cache_bytes;
+        for (int j = 0; j < i; ++j) {
+            const ValueBucket *b = &f->bucket[w->here[j]];
+            good &= apart(a->place, a->elements, b->place, b->elements);
+            good &= a->cache_bytes == 0 || b->cache_bytes == 0 ||
+                    apart(a->cache, a->cache_bytes, b->cache, b->cache_bytes);
+        }
+    }
+    return good;
+}
+
+/* The other forms of a node's weights are its first weight's bucket's. */
+static bool good_cache(const Plan *plan, int node)
+{
+    const Node *n = &plan->graph->node[node];
+    int64_t bytes = (int64_t)n->op->cache_bytes, at = (int64_t)plan->cache[node];
+    if (bytes == 0) return true;
+    const ValueBucket *b = &plan->fetch.bucket[plan->fetch.bucket_of[n->param[0]]];
+    return at >= b->cache && at + bytes <= b->cache + b->cache_bytes;
+}
+
+/* Forwards read all parameters; backwards do for gradients of inputs. */
+static bool finds_values(const Window *w, const ChunkPlan *c, const Action *a)
+{
+    bool reads = a->kind == ACTION_FORWARD, good = true;
+    if (a->kind != ACTION_FORWARD && a->kind != ACTION_BACKWARD && a->kind != ACTION_BACKWARD_DATA)
+        return true;
+    int number = c->run[a->index].node;
+    const Node *node = &w->plan->graph->node[number];
+    for (int k = 0; k < node->spec.x_count; ++k) reads |= node->spec.need_dx[k];
+    for (int k = 0; reads && k < node->spec.w_count; ++k) {
+        int64_t at = w->plan->value_at[node->param[k]], place = w->plan->weight_at[node->param[k]];
+        int b = w->plan->fetch.bucket_of[node->param[k]];
+        const ValueBucket *bucket = &w->plan->fetch.bucket[b];
+        good &= has(w, b) && at - bucket->offset == place - bucket->place;
+    }
+    return good && good_cache(w->plan, number);
+}
+
+static bool walk_pass(Window *w, const ChunkPlan *c, Pass pass, int64_t *fetches)
+{
+    int fetch[WINDOW_MOST], count;
+    bool good = true;
+    for (int i = 0; i < c->pass[pass].count; ++i) {
+        const Action *a = &c->pass[pass].action[i];
+        if (a->kind == ACTION_VALUES) {
+            good &= window_next(w, fetch, &count) == &c->use[a->index] && good_places(w);
+            *fetches += count;
+        }
+        good &= finds_values(w, c, a);
+    }
+    return good;
+}
+
+static bool walk(const Plan *plan, const Schedule *s, int64_t *fetches)
+{
+    static const int pass[TASK_KINDS] = {[TASK_FORWARD] = PASS_FORWARD + 1,
+                                         [TASK_BACKWARD] = PASS_BACKWARD + 1,
+                                         [TASK_BACKWARD_DATA] = PASS_BACKWARD + 1,
+                                         [TASK_BACKWARD_WEIGHT] = PASS_WEIGHT + 1};
+    Window w;
+    bool good = true;
+    int fetch[WINDOW_MOST], count;
+    window_init(&w, plan);
+    window_start(&w, s);
+    for (int i = 0; i < s->count[plan->stage]; ++i) {
+        const Task *t = &s->task[plan->stage][i];
+        const ChunkPlan *c = &plan->chunk[t->chunk / s->shape.stages];
+        if (pass[t->kind]) good &= walk_pass(&w, c, (Pass)(pass[t->kind] - 1), fetches);
+    }
+    good &= window_next(&w, fetch, &count) == NULL && count == 0;
+    window_fini(&w);
+    return good;
+}
+
+/* Each value is one replica's, at a place of its own. */
+static bool held_once(const Plan *plan)
+{
+    int64_t all = 0, values = 0;
+    bool good = true;
+    for (int r = 0; r < REPLICAS; ++r) {
+        int64_t end = plan_held_elements(plan, r);
+        char *taken = mem_new((size_t)end + 1);
+        for (int i = 0; i < plan->graph->param_count; ++i) {
+            int64_t first, count;
+            if (plan->value_at[i] < 0 || plan->gradient_at[i] != plan->value_at[i]) continue;
+            plan_share(plan, i, r, &first, &count);
+            values += r == 0 ? plan->graph->param[i].elements : 0;
+            all += count;
+            if (count == 0) continue;
+            int64_t at = plan_held_at(plan, plan->value_at[i] + first, r);
+            good &= at >= 0 && at + count <= end;
+            for (int64_t e = at; good && e < at + count; ++e) good &= !taken[e]++;
+        }
+        mem_free(&taken);
+    }
+    return good && all == values;
+}
+
+static bool check_stage(const Fixture *f, int stage, const Schedule *evaluation, double mb,
+                        int64_t *fetches)
+{
+    Plan *plan = NULL;
+    PlanOptions options = {.shape = {REPLICAS, f->how.shape.stages, 1},
+                           .stage = stage,
+                           .schedule = f->schedule,
+                           .channel_depth = 2,
+                           .first = f->first,
+                           .bucket_bytes = (size_t)(mb * 1e6),
+                           .zero = ZERO_PARAMS,
+                           .param_sharers = 1,
+                           .recompute = f->how.recompute};
+    int64_t training = 0, evaluating = 0;
+    CHECK_OK(plan_new(&plan, f->graph, &options));
+    bool good = plan->fetches && held_once(plan) && walk(plan, f->schedule, &training) &&
+                walk(plan, evaluation, &evaluating);
+    good &= training == plan->fetch.step_fetches;
+    *fetches += training;
+    plan_free(&plan);
+    return good;
+}
+
+/* False where the model has too few layers for so many chunks. */
+static bool check_grid(const Case *how, bool *good, int64_t *fetches)
+{
+    Fixture f = {.how = *how};
+    Schedule *evaluation = NULL;
+    CHECK_OK(open_graph(&f));
+    int chunks = how->shape.stages * how->shape.chunks;
+    f.first = random_cut(f.graph, chunks, how->draw);
+    bool cut = f.first != NULL;
+    if (cut) {
+        CHECK_OK(make_schedule(&f));
+        CHECK_OK(schedule_forward(&evaluation, how->shape));
+        double mb = how->draw % 2 ? 0.001 : 0.01;
+        for (int stage = 0; stage < how->shape.stages; ++stage)
+            *good &= check_stage(&f, stage, evaluation, mb, fetches);
+        schedule_free(&evaluation);
+        schedule_free(&f.schedule);
+    }
+    mem_free(&f.first);
+    graph_free(&f.graph);
+    backend_close(&f.backend);
+    config_free(&f.config);
+    return cut;
+}
+
+/* On one stage and on several, by every schedule, in fp32. */
+static void check_model_grids(const char *model, int side, int number)
+{
+    static const int schedules[] = {SCHEDULE_GPIPE, SCHEDULE_1F1B, SCHEDULE_ZERO_BUBBLE,
+                                    SCHEDULE_INTERLEAVED, SCHEDULE_FILE};
+    int64_t fetches = 0;
+    for (int stages = 1; stages <= STAGES_MOST; ++stages)
+        for (int s = 0; s < 5; ++s) {
+            Case how = {.model = model,
+                        .table = &backend_cpu,
+                        .side = side,
+                        .shape = {stages, s < 3 ? 1 : 2, 4},
+                        .schedule = schedules[s],
+                        .split = number % 2,
+                        .draw = (uint64_t)number,
+                        .recompute = (stages + s) % 2};
+            bool good = true;
+            if (stages > 1 || s < 3) check_grid(&how, &good, &fetches);
+            CU_ASSERT(good);
+            if (!good) printf("  %d stages, schedule %d: %s\n", stages, s, model);
+        }
+    CU_ASSERT(fetches > 0);
+}
+
+static void test_models(void)
+{
+    static const char *const models[] = {"model: {name: resnet18, stem: small}\n",
+                                         "model: {name: mobilenet_v2}\n",
+                                         "model: {name: mlp, hidden: [200, 300, 20]}\n"};
+    for (int i = 0; i < 3; ++i) check_model_grids(models[i], 16, i);
+}
+
+/* The embedding is the head's matrix, too. */
+static void test_tied(void)
+{
+    check_model_grids("model: {name: gpt2, layers: 4, width: 48, heads: 2, context: 8}\n", 0, 1);
+    check_model_grids("model: {name: gpt2, layers: 2, width: 96, heads: 2, context: 8}\n", 0, 2);
+}
+
+static void test_drafts(void)
+{
+    int64_t fetches = 0;
+    for (int number = 0; number < DRAFTS; ++number) {
+        Draft d;
+        draft(&d, number);
+        Case how = {.model = d.text,
+                    .table = &backend_cpu,
+                    .side = SIDE,
+                    .shape = {1 + number % STAGES_MOST, 1, 1 + number % 4},
+                    .schedule = number % 2 ? SCHEDULE_1F1B : SCHEDULE_ZERO_BUBBLE,
+                    .draw = (uint64_t)number};
+        bool good = true;
+        check_grid(&how, &good, &fetches);
+        CU_ASSERT(good);
+        if (!good) printf("  graph %d: %s\n", number, d.text);
+    }
+    CU_ASSERT(fetches > DRAFTS);
+}
+
+/* Replicas that share memory fetch nothing, and hold an even part of it. */
+static void test_shared_memory(void)
+{
+    Fixture f = {.how = {.model = "model: {name: mlp, hidden: [20, 30]}\n",
+                         .table = &backend_cpu,
+                         .side = SIDE,
+                         .shape = {1, 1, 2},
+                         .schedule = SCHEDULE_GPIPE}};
+    Plan *plan = NULL;
+    CHECK_OK(open_graph(&f));
+    CHECK_OK(make_schedule(&f));
+    f.first = random_cut(f.graph, 1, 0);
+    PlanOptions options = {.shape = {2, 1, 1},
+                           .schedule = f.schedule,
+                           .first = f.first,
+                           .bucket_bytes = 1000,
+                           .zero = ZERO_PARAMS,
+                           .param_sharers = 2};
+    CHECK_OK(plan_new(&plan, f.graph, &options));
+    CU_ASSERT(!plan->fetches && plan_takes_turns(plan));
+    CU_ASSERT_EQUAL(plan->param_part_bytes, plan->param_bytes / 2);
+    CU_ASSERT(plan->fetch.count == 0 && plan_held_at(plan, 7, 1) == 7);
+    plan_free(&plan);
+    schedule_free(&f.schedule);
+    mem_free(&f.first);
+    graph_free(&f.graph);
+    backend_close(&f.backend);
+    config_free(&f.config);
+}
+
+TEST_MAIN("fetch", {"models", test_models}, {"tied", test_tied}, {"random graphs", test_drafts},
+          {"shared memory", test_shared_memory})
