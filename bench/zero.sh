@@ -1,22 +1,22 @@
 #!/usr/bin/env bash
-# What dividing state and gradients costs a step: two replicas of one thread with grid.zero 0, 1 and 2 in turn, two micro-batches
-# each. Medians of the ratios of ROUNDS rounds, and what the plan says a rank holds.
+# What dividing state, gradients and parameters costs a step: two replicas of one thread with grid.zero 0 to 3 in turn, two
+# micro-batches each. Medians of the ratios of ROUNDS rounds.
 # usage: bench/zero.sh [shm|mpi ...]
 set -eu
 weft=${WEFT:-build/weft} rounds=${ROUNDS:-7} steps=${STEPS:-6}
 median() { sort -g | awk '{ v[NR] = $1 } END { print v[int((NR + 1) / 2)] }'; }
 rate() { sed -n 's/.*"[a-z]*_per_s":\([0-9.]*\).*/\1/p'; }
 tmp=$(mktemp -d); trap 'rm -rf "$tmp"' EXIT
-echo "| transport | zero 0, samples/s | time of a step, zero 1 / zero 0 | zero 2 / zero 0 |"
-echo "|---|---|---|---|"
+echo "| transport | zero 0, samples/s | time of a step, zero 1 / zero 0 | zero 2 / zero 0 | zero 3 / zero 0 |"
+echo "|---|---|---|---|---|"
 for transport in "${@:-shm mpi}"; do for t in $transport; do
     rm -f "$tmp"/*
     for _ in $(seq "$rounds"); do
-        for z in 0 1 2; do
+        for z in 0 1 2 3; do
             timeout 300 "$weft" bench step -n 2 bench/gpt.yaml --input tokens --steps "$steps" --json train.threads=1 \
                 train.batch=4 train.micro_batch=1 grid.zero=$z grid.transport="$t" | rate >>"$tmp/$z"
         done
     done
-    for z in 1 2; do paste "$tmp/0" "$tmp/$z" | awk '{ print $1 / $2 }' >"$tmp/ratio.$z"; done
-    echo "| $t | $(median <"$tmp/0") | $(median <"$tmp/ratio.1") | $(median <"$tmp/ratio.2") |"
+    for z in 1 2 3; do paste "$tmp/0" "$tmp/$z" | awk '{ print $1 / $2 }' >"$tmp/ratio.$z"; done
+    echo "| $t | $(median <"$tmp/0") | $(median <"$tmp/ratio.1") | $(median <"$tmp/ratio.2") | $(median <"$tmp/ratio.3") |"
 done; done

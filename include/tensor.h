@@ -178,9 +178,10 @@ typedef struct OpSpec {
 typedef struct OpRun {
     const void *x[OP_INPUTS];
     void *y;
-    void *dy;                  /* may be overwritten by backward_begin */
-    void *dx[OP_INPUTS];       /* NULL where need_dx is false */
-    const float *w[OP_PARAMS]; /* in the op's stored order */
+    void *dy;            /* may be overwritten by backward_begin */
+    void *dx[OP_INPUTS]; /* NULL where need_dx is false */
+    const float *w
+        [OP_PARAMS]; /* in the op's stored order; for refresh, forward and backward_data, else anything */
     float *dw
         [OP_PARAMS]; /* like w; written by backward_weight. For running statistics: this micro-batch's mean and
                      * (unbiased) variance */
@@ -207,7 +208,8 @@ typedef struct OpTable {
      * set spec.y's layout, and *wish (in: x[0..]; an entry may be changed to a layout this op would rather have: the
      * planner then inserts a reorder and calls plan again with that x). Fills the sizes in Op. */
     Status (*plan)(Op *op, Desc wish[OP_INPUTS]);
-    void (*refresh)(Op *op, const OpRun *run); /* once a step, after the parameters changed */
+    void (*refresh)(Op *op,
+                    const OpRun *run); /* after the parameters changed, or came into memory again */
     void (*forward)(Op *op, const OpRun *run);
     void (*backward_begin)(Op *op,
                            const OpRun *run); /* may change dy in place (fused activation's mask) */
@@ -237,7 +239,7 @@ struct Op {
     bool
         dx_over_x; /* dx[0] may be x[0]'s memory, where nobody reads x[0] afterwards (softmax_loss) */
     bool
-        weight_later; /* backward_weight may run long after backward_data: it reads x, dy and w only */
+        weight_later; /* backward_weight may run long after backward_data: it reads x and dy only */
     double flops_forward, flops_backward; /* of one run, multiply and add counted as two */
 };
 

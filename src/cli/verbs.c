@@ -40,7 +40,7 @@ const Verb verbs[] = {
      "  --steps S                optimizer steps, default 3, from new parameters, without "
      "evaluation\n"
      "  --schedules gpipe,1f1b   each grid with each of these instead of grid.schedule\n"
-     "  --zero 0,1               likewise for grid.zero, where there are several replicas\n"
+     "  --zero 0,2,3             likewise for grid.zero, where there are several replicas\n"
      "  --transports shm,mpi     likewise for grid.transport, where there are several ranks\n"
      "  --json                   one JSON object a line, for each run\n"
      "\nRuns are one after the other, each rank with train.threads threads, default 1: threads are "

@@ -50,5 +50,7 @@ same 24 mpi 3 2 slot grid.dp=3 grid.pp=2 # both
 same 32 mpi 2 2 slot grid.dp=4 grid.zero=1
 same 32 shm 2 2 slot grid.dp=2 grid.pp=2 grid.zero=1
 same 24 mpi 3 2 node grid.dp=3 grid.pp=2 grid.zero=1 grid.schedule=zero-bubble
+same 32 mpi 2 2 slot grid.dp=4 grid.zero=3 # values are fetched across it
+same 32 mpi 2 2 node grid.dp=2 grid.pp=2 grid.zero=3
 check 78 'shm needs all ranks on one node' across 2 1 slot "$WEFT" train lenet.yaml train.batch=32 run.name=refused grid.dp=2 grid.transport=shm
 finish
