@@ -187,9 +187,9 @@ static void print_sums(const PlanView *v, FILE *out)
     fprintf(out, "\ngradients summed over %d replicas: %s in each rank", dp,
             text_bytes(one, bytes));
     if (v->stages > 1) fprintf(out, " of stage %d, which has most", most);
-    int out_and_back = 1 + (plan_takes_turns(t->plan) ? t->micros_local : 1);
-    fprintf(out, "; a rank sends and takes %s\n",
-            text_bytes(out_and_back * one * (dp - 1) / dp, wire));
+    int ways = plan_takes_turns(t->plan) ? t->micros_local : 1;
+    if (!v->stage_view[most].plan->fetches) ++ways; /* the sums, or the new parameters, come back */
+    fprintf(out, "; a rank sends and takes %s\n", text_bytes(ways * one * (dp - 1) / dp, wire));
 }
 
 /* Parameters that replicas divide: a rank takes the others' shares of each bucket, and sends its own to all. */

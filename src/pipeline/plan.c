@@ -196,6 +196,7 @@ static Status plan_weights(Plan *plan)
     return OK;
 }
 
+/* Whole, or a rank's part of what all have in common; where they are fetched, the largest share and the ring. */
 static size_t param_bytes(const Plan *plan, const PlanOptions *o)
 {
     size_t sharers = plan->zero && o->param_sharers > 1 ? (size_t)o->param_sharers : 1;

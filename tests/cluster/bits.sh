@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Training on two and three hosts, shared memory within a host and MPI between them, ends in the same bits as on one rank:
 # data parallel, pipelines of both kinds of schedule, and both together, whichever of the two crosses the hosts' border, with
-# the optimizer's state shared out or not.
+# the optimizer's state, or the parameters, too, shared out or not.
 # usage: bits.sh     (WEFT=build/weft; needs root; half a minute on two idle cores)
 hosts=3
 . "$(dirname "$0")/cluster.bash"
