@@ -133,7 +133,7 @@ extern const CommTable comm_self, comm_shm, comm_mpi, comm_nccl;
 Status comm_new(Comm **comm, const World *world, Backend *backend, int transport,
                 int64_t arena_elements);
 void comm_free(Comm **comm); /* Collective. */
-/* Bytes in which comm_mpi keeps what comes from others, beside the arena of so many elements: those that sums touch. */
+/* Bytes in which comm_mpi keeps what comes from others, beside the arena of so many elements. */
 size_t comm_mpi_staging(int ranks, int64_t elements);
 /* Sums arena[offset .. offset+count) over all ranks, in place, result on every rank. Same calls in the same order on
  * every rank. The range may not be touched until comm_wait. */

@@ -13,6 +13,7 @@
 #include "tree_sum.h"
 
 #include <sched.h>
+#include <string.h>
 
 enum { PIECE = 1 << 18, SLOTS = 16 }; /* elements of a piece, about; pieces in flight */
 /* A waiting rank looks itself for so long, and then leaves it to the pump; a push's looks after other messages after WAIT_S. */
@@ -73,19 +74,21 @@ static Slice slice_of(const Comm *comm, const Slot *slot, int rank)
 
 static PumpTurn turn(void *of);
 
-/* Elements of a slice, at most: borders move up to their cache line. */
+/* Elements of a slice, at most: borders move up to their cache line. What slots hold is no more than the arena. */
 static int64_t slice_room(int ranks, int64_t elements)
 {
-    return ((elements < PIECE ? elements : PIECE) + ranks - 1) / ranks + 16;
+    int64_t piece = elements / SLOTS < PIECE ? elements / SLOTS : PIECE;
+    return (piece + ranks - 1) / ranks + 16;
 }
 
-/* Slots are taken from the first on: no more than there are pieces in the arena. */
+static size_t slot_bytes(int ranks, int64_t elements)
+{
+    return (size_t)(ranks - 1) * (size_t)slice_room(ranks, elements) * sizeof(float);
+}
+
 size_t comm_mpi_staging(int ranks, int64_t elements)
 {
-    int64_t pieces = (elements + PIECE - 1) / PIECE;
-    if (ranks == 1) return 0;
-    return (size_t)(pieces < SLOTS ? pieces : SLOTS) * (size_t)(ranks - 1) *
-           (size_t)slice_room(ranks, elements) * sizeof(float);
+    return SLOTS * slot_bytes(ranks, elements);
 }
 
 static Status mpi_open(Comm *comm, Backend *backend, size_t arena_bytes)
@@ -93,10 +96,11 @@ static Status mpi_open(Comm *comm, Backend *backend, size_t arena_bytes)
     Messages *m = mem_new(sizeof *m);
     MPI_CHECK(MPI_Comm_dup(comm->world->comm, &m->comm));
     m->slice = slice_room(comm->size, comm->arena_elements);
-    size_t peers = (size_t)comm->size - 1;
+    size_t peers = (size_t)comm->size - 1, bytes = slot_bytes(comm->size, comm->arena_elements);
     for (int i = 0; i < SLOTS; ++i) {
         Slot *slot = &m->slot[i];
-        slot->staging = mem_pages_new(peers * (size_t)m->slice * sizeof(float));
+        slot->staging = mem_pages_new(bytes);
+        memset(slot->staging, 0, bytes); /* taken now, as planned, whatever is in flight later */
         slot->in = mem_new((size_t)comm->size * sizeof(float *));
         slot->request = mem_new(2 * peers * sizeof(MPI_Request));
     }
@@ -109,10 +113,10 @@ static Status mpi_open(Comm *comm, Backend *backend, size_t arena_bytes)
 static void mpi_close(Comm *comm)
 {
     Messages *m = comm->impl;
-    size_t peers = (size_t)comm->size - 1;
+    size_t bytes = slot_bytes(comm->size, comm->arena_elements);
     pump_free(&m->pump);
     for (int i = 0; i < SLOTS; ++i) {
-        mem_pages_free(m->slot[i].staging, peers * (size_t)m->slice * sizeof(float));
+        mem_pages_free(m->slot[i].staging, bytes);
         mem_free(&m->slot[i].in);
         mem_free(&m->slot[i].request);
     }

@@ -305,13 +305,15 @@ bool train_bits_hold(const Trainer *t)
 
 char *train_padding(const Trainer *t)
 {
-    int64_t all = (int64_t)t->micros_local * t->shape.dp;
+    int64_t all = (int64_t)t->micros_local * t->shape.dp, fit = t->micro_batch;
     if (all == t->micros) return NULL;
+    while (fit > 0 && (t->batch % fit != 0 || t->batch / fit % t->shape.dp != 0)) --fit;
     return mem_format(
-        "%d micro-batches over %d replicas: each takes %d, so %lld of %lld are padding; "
-        "train.batch=%lld would fill them",
-        t->micros, t->shape.dp, t->micros_local, (long long)(all - t->micros), (long long)all,
-        (long long)(all * t->micro_batch));
+        "%d micro-batch%s over %d replicas: each takes %d, so %lld of %lld are padding; %s=%lld "
+        "would leave none",
+        t->micros, t->micros == 1 ? "" : "es", t->shape.dp, t->micros_local,
+        (long long)(all - t->micros), (long long)all, fit > 0 ? "train.micro_batch" : "train.batch",
+        (long long)(fit > 0 ? fit : all * t->micro_batch));
 }
 
 bool train_holds(const Trainer *t, int param)

@@ -31,7 +31,6 @@ refused 'command line: grid.pp=3: ' grid.pp=3
 refused 'start 4, or leave grid.dp out' grid.dp=2 grid.pp=2
 refused 'grid.dp is 3, but 2 ranks were started' grid.dp=3
 # the batch
-refused 'train.micro_batch=6 would do' grid.dp=2 train.micro_batch=12
 refused '5 does not divide train.batch (12)' grid.dp=2 train.micro_batch=5
 # the cut
 refused '18 chunks (grid.pp x grid.chunks) are more than the 2 layers' grid.pp=2 grid.schedule=interleaved grid.chunks=9
@@ -61,5 +60,6 @@ holds 'nothing was written' test ! -e runs
 rows 0,forward,0,0 0,forward,0,1 0,backward,0,0 0,backward,0,1 1,forward,1,0 1,forward,1,1 1,backward,1,0 1,backward,1,1 >good.csv
 check 0 '' timeout 120 "$WEFT" train -n 2 job.yaml run.name=two grid.pp=2 grid.schedule=file:good.csv 'grid.cuts=[fc2]'
 check 0 '' timeout 120 "$WEFT" train job.yaml run.name=one
+check 0 'train.micro_batch=6 would leave none' timeout 120 "$WEFT" train -n 2 job.yaml run.name=padded grid.dp=2 train.micro_batch=12
 check 0 '' "$WEFT" ckpt diff runs/one/checkpoints/step-00000003.h5 runs/two/checkpoints/step-00000003.h5
 finish

@@ -64,7 +64,7 @@ check 64 '--ranks needs a value' "$WEFT" plan a.yaml --ranks
 check 64 '--ranks 4 or 6 would do' "$WEFT" plan a.yaml --ranks 5 grid.pp=2
 check 64 '--ranks 4 would do' "$WEFT" plan a.yaml --ranks 3 grid.pp=4
 check 64 'there are stages 0 to 1' "$WEFT" plan a.yaml grid.pp=2 --stage 2
-check 0 '8 micro-batches over 64 replicas: each takes 1, so 56 of 64 are padding; train.batch=256 would' "$WEFT" plan a.yaml --ranks 64
+check 0 '8 micro-batches over 64 replicas: each takes 1, so 56 of 64 are padding; train.batch=256 would leave none' "$WEFT" plan a.yaml --ranks 64
 check 0 'the bits hold for dp=3 only' "$WEFT" plan a.yaml --ranks 3
 is micro_batches_of_padding 1 --ranks 3
 is micro_batches_of_padding 0 --ranks 4
