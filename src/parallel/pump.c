@@ -9,8 +9,8 @@
 #include <time.h>
 
 static const long LOOK_NS = 20 * 1000,
-                  LONGEST_LOOK_NS = 320 * 1000; /* between two looks: doubled while nothing comes */
-static const unsigned long TIMER_SLACK_NS = 1;  /* the kernel's own is as long as the sleep */
+                  LONGEST_LOOK_NS = 80 * 1000; /* between two looks: doubled while nothing comes */
+static const unsigned long TIMER_SLACK_NS = 1; /* the kernel's own is as long as the sleep */
 
 struct Pump {
     PumpTurn (*turn)(void *of);
