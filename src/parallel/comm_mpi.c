@@ -5,8 +5,7 @@
  * push is the first phase with another sum; its pieces are summed in the order in which they were begun.
  *
  * A few pieces are in flight at a time, each in a slot with its own staging memory, so that memory is bounded whatever the
- * range and counts stay far below 2^31. A thread of its own (pump.h) moves
- * pieces on and sums them, while the layers compute. */
+ * range and counts stay far below 2^31. A thread (pump.h) moves pieces on and sums them, while the layers compute. */
 #include "comm_values.h"
 #include "mpi_check.h"
 #include "pump.h"
