@@ -4,6 +4,7 @@
  * longer message goes in pieces. */
 #include "channel.h"
 #include "mpi_check.h"
+#include "pump.h"
 
 static const size_t PIECE_BYTES = (size_t)1 << 30;
 
@@ -37,8 +38,10 @@ static void *settled(Channel *channel)
 {
     const MpiEnd *end = channel->impl;
     int done = 0;
+    mpi_lock();
     MPI_CHECK(MPI_Testall(end->pieces, end->request + channel->at * end->pieces, &done,
                           MPI_STATUSES_IGNORE));
+    mpi_unlock();
     return done ? channel_at(channel) : NULL;
 }
 
@@ -49,7 +52,9 @@ static const void *received(Channel *channel)
 
 static void begin_next(Channel *channel)
 {
+    mpi_lock();
     begin(channel, channel->at);
+    mpi_unlock();
     channel_step(channel);
 }
 
@@ -57,8 +62,10 @@ static void progress(Channel *channel)
 {
     const MpiEnd *end = channel->impl;
     int done = 0;
+    if (!mpi_try_lock()) return; /* then they move already */
     MPI_CHECK(
         MPI_Testall(end->pieces * channel->spec.depth, end->request, &done, MPI_STATUSES_IGNORE));
+    mpi_unlock();
 }
 
 void channel_mpi_open(Channel *channel, MPI_Comm comm, int tag)

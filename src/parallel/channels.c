@@ -3,7 +3,6 @@
  * a place or a message, channels freed with messages under way. */
 #include "channel.h"
 #include "mpi_check.h"
-#include "pump.h"
 
 #include <sched.h>
 #include <time.h>
@@ -13,7 +12,6 @@ static const double YIELD_S =
     50e-6; /* then yields, and then sleeps, an eighth of the time waited so far, */
 static const double NAP_S = 1e-3,
                     MPI_NAP_S = 1e-4; /* at most; MPI moves on only where it is called */
-static const double REST_S = 10;      /* without a message: nobody trains just now */
 static const double CHECK_S = 0.1;    /* looking this often whether its peers live */
 
 struct Channels {
@@ -22,29 +20,8 @@ struct Channels {
     Channel *channel; /* owned */
     PipeNode pipes;
     MPI_Comm comm; /* owned: its tags are ours alone; MPI_COMM_NULL where all channels are pipes */
-    Pump *
-        pump; /* owned: moves messages on while this rank computes; NULL where it has none by MPI */
-    double used_s; /* when a message was last sent or taken; under the pump's lock */
     double checked_s;
 };
-
-/* Any call of MPI moves all messages on. */
-static PumpTurn turn(void *of)
-{
-    const Channels *c = of;
-    int some = 0;
-    MPI_CHECK(MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, c->comm, &some, MPI_STATUS_IGNORE));
-    return clock_s() - c->used_s < REST_S ? PUMP_WAITING : PUMP_IDLE;
-}
-
-/* After a message was sent or taken: others are under way, or will be. */
-static void keep_moving(Channels *c)
-{
-    if (!c->pump || !pump_try_lock(c->pump)) return; /* it is at work */
-    c->used_s = clock_s();
-    pump_wake(c->pump);
-    pump_unlock(c->pump);
-}
 
 static Status check_spec(const ChannelSpec *spec, int i, int ranks)
 {
@@ -123,10 +100,8 @@ static void open_messages(Channels *c)
     for (int i = 0; i < c->count; ++i) any = any || c->channel[i].table == &channel_mpi;
     if (any) MPI_CHECK(MPI_Comm_dup(c->world->comm, &c->comm));
     for (int i = 0; i < c->count; ++i)
-        if (c->channel[i].table == &channel_mpi && c->channel[i].end != END_ELSEWHERE) {
+        if (c->channel[i].table == &channel_mpi && c->channel[i].end != END_ELSEWHERE)
             channel_mpi_open(&c->channel[i], c->comm, count_twins(c->channel, i));
-            if (!c->pump) c->pump = pump_new(turn, c);
-        }
 }
 
 static Status open_channels(Channels *c, const ChannelSpec *spec, bool messages)
@@ -152,7 +127,6 @@ static Status open_channels(Channels *c, const ChannelSpec *spec, bool messages)
 static void release(Channels **channels)
 {
     Channels *c = *channels;
-    if (c->pump) pump_free(&c->pump);
     for (int i = 0; i < c->count; ++i)
         if (c->channel[i].impl) c->channel[i].table->close(&c->channel[i]);
     pipes_close(&c->pipes);
@@ -213,7 +187,6 @@ void channel_send(Channels *channels, int channel)
     Channel *c = end_of(channels, channel, END_SENDER);
     if (!c->table->place(c)) die("channel %d: sent without a place", channel);
     c->table->send(c);
-    keep_moving(channels);
 }
 
 const void *channel_message(Channels *channels, int channel)
@@ -227,7 +200,6 @@ void channel_return(Channels *channels, int channel)
     Channel *c = end_of(channels, channel, END_RECEIVER);
     if (!c->table->message(c)) die("channel %d: returned without a message", channel);
     c->table->give_back(c);
-    keep_moving(channels);
 }
 
 void channels_progress(Channels *channels)

@@ -52,7 +52,7 @@ typedef struct Messages {
     uint32_t pieces; /* started so far */
     int busy;        /* slots not idle */
     int64_t pushed;  /* pushes done */
-    Pump *pump;      /* owned: its lock guards all of this but comm, slice and pump */
+    Pump *pump;      /* owned: mpi_lock guards all of this but comm, slice and pump */
 } Messages;
 
 /* A rank's slice of a piece, in the arena or the values. */
@@ -131,7 +131,7 @@ static void mpi_close(Comm *comm)
 static void begin(Comm *comm, Range range)
 {
     Messages *m = comm->impl;
-    pump_lock(m->pump);
+    mpi_lock();
     if (m->range_first == m->range_count) m->range_first = m->range_count = 0;
     if (m->range_count == m->range_room) {
         m->range_room = m->range_room ? 2 * m->range_room : 64;
@@ -140,7 +140,7 @@ static void begin(Comm *comm, Range range)
     m->range[m->range_count++] = range;
     turn(comm);
     pump_wake(m->pump);
-    pump_unlock(m->pump);
+    mpi_unlock();
 }
 
 static void mpi_sum_begin(Comm *comm, int64_t offset, int64_t count)
@@ -334,9 +334,9 @@ static PumpTurn turn(void *of)
 static bool mpi_progress(Comm *comm)
 {
     Messages *m = comm->impl;
-    if (!pump_try_lock(m->pump)) return false;
+    if (!mpi_try_lock()) return false;
     bool done = at_rest(m);
-    pump_unlock(m->pump);
+    mpi_unlock();
     return done;
 }
 
@@ -344,17 +344,17 @@ static void mpi_wait(Comm *comm)
 {
     Messages *m = comm->impl;
     double end = clock_s() + LOOK_S;
-    pump_lock(m->pump);
+    mpi_lock();
     while (turn(comm) != PUMP_IDLE) {
         if (clock_s() < end) {
-            pump_unlock(m->pump);
+            mpi_unlock();
             sched_yield();
-            pump_lock(m->pump);
+            mpi_lock();
         } else {
             pump_wait(m->pump, WAIT_S);
         }
     }
-    pump_unlock(m->pump);
+    mpi_unlock();
 }
 
 static bool is_pushed(const Messages *m, int64_t number)
@@ -380,10 +380,10 @@ static bool is_gathered(const Messages *m, int64_t number)
 static bool wait_a_little(Comm *comm, bool (*is_done)(const Messages *, int64_t), int64_t number)
 {
     Messages *m = comm->impl;
-    pump_lock(m->pump);
+    mpi_lock();
     if (!is_done(m, number)) pump_wait(m->pump, WAIT_S);
     bool done = is_done(m, number);
-    pump_unlock(m->pump);
+    mpi_unlock();
     return done;
 }
 

@@ -1,4 +1,4 @@
-/* The thread behind pump.h: a lock, a wish to end, and turns. */
+/* The thread behind pump.h, a wish to end, and turns; and the lock, one for the process as MPI is. */
 #include "pump.h"
 
 #include <pthread.h>
@@ -12,11 +12,12 @@ static const long LOOK_NS = 20 * 1000,
                   LONGEST_LOOK_NS = 80 * 1000; /* between two looks: doubled while nothing comes */
 static const unsigned long TIMER_SLACK_NS = 1; /* the kernel's own is as long as the sleep */
 
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
 struct Pump {
     PumpTurn (*turn)(void *of);
     void *of; /* borrowed */
     pthread_t thread;
-    pthread_mutex_t lock;
     pthread_cond_t wake, moved;
     bool awake, end;
 };
@@ -37,20 +38,20 @@ static void *run(void *of)
     Pump *pump = of;
     prctl(PR_SET_TIMERSLACK, TIMER_SLACK_NS);
     long sleep_ns = LOOK_NS;
-    pthread_mutex_lock(&pump->lock);
+    pthread_mutex_lock(&lock);
     while (!pump->end) {
         if (!pump->awake) {
-            pthread_cond_wait(&pump->wake, &pump->lock);
+            pthread_cond_wait(&pump->wake, &lock);
             continue;
         }
         PumpTurn turn = pump->turn(pump->of);
         pump->awake = turn != PUMP_IDLE;
         if (turn != PUMP_WAITING) pthread_cond_broadcast(&pump->moved);
-        pthread_mutex_unlock(&pump->lock);
+        pthread_mutex_unlock(&lock);
         sleep_ns = pause_after(turn, sleep_ns);
-        pthread_mutex_lock(&pump->lock);
+        pthread_mutex_lock(&lock);
     }
-    pthread_mutex_unlock(&pump->lock);
+    pthread_mutex_unlock(&lock);
     return NULL;
 }
 
@@ -69,7 +70,6 @@ Pump *pump_new(PumpTurn (*turn)(void *of), void *of)
 {
     Pump *pump = mem_new(sizeof *pump);
     *pump = (Pump){.turn = turn, .of = of};
-    pthread_mutex_init(&pump->lock, NULL);
     pthread_cond_init(&pump->wake, NULL);
     pthread_cond_init(&pump->moved, NULL);
     int error = start(pump);
@@ -80,30 +80,29 @@ Pump *pump_new(PumpTurn (*turn)(void *of), void *of)
 void pump_free(Pump **pump)
 {
     Pump *p = *pump;
-    pthread_mutex_lock(&p->lock);
+    pthread_mutex_lock(&lock);
     p->end = true;
     pthread_cond_signal(&p->wake);
-    pthread_mutex_unlock(&p->lock);
+    pthread_mutex_unlock(&lock);
     pthread_join(p->thread, NULL);
     pthread_cond_destroy(&p->wake);
     pthread_cond_destroy(&p->moved);
-    pthread_mutex_destroy(&p->lock);
     mem_free(pump);
 }
 
-void pump_lock(Pump *pump)
+void mpi_lock(void)
 {
-    pthread_mutex_lock(&pump->lock);
+    pthread_mutex_lock(&lock);
 }
 
-bool pump_try_lock(Pump *pump)
+bool mpi_try_lock(void)
 {
-    return pthread_mutex_trylock(&pump->lock) == 0;
+    return pthread_mutex_trylock(&lock) == 0;
 }
 
-void pump_unlock(Pump *pump)
+void mpi_unlock(void)
 {
-    pthread_mutex_unlock(&pump->lock);
+    pthread_mutex_unlock(&lock);
 }
 
 void pump_wake(Pump *pump)
@@ -120,5 +119,5 @@ void pump_wait(Pump *pump, double limit_s)
     int64_t ns = until.tv_nsec + (int64_t)(limit_s * 1e9);
     until.tv_sec += ns / 1000000000;
     until.tv_nsec = ns % 1000000000;
-    pthread_cond_timedwait(&pump->moved, &pump->lock, &until);
+    pthread_cond_timedwait(&pump->moved, &lock, &until);
 }

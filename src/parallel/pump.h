@@ -1,7 +1,9 @@
 /* A thread that moves messages on while the others compute. MPI moves most of a message only inside its calls (large ones need
  * an answer before they begin), so a sum that is begun between two layers would stand still until the next one ends. The
- * thread sleeps while there is nothing in flight, and between looks while there is. What the thread and its owner both
- * use, they use between pump_lock and pump_unlock only. */
+ * thread sleeps while there is nothing in flight, and between looks while there is.
+ *
+ * One thread at a time calls MPI (MPI_THREAD_SERIALIZED): between mpi_lock and mpi_unlock, wherever a pump may be awake. That
+ * lock also guards what a pump and its owner both use. */
 #ifndef WEFT_PARALLEL_PUMP_H
 #define WEFT_PARALLEL_PUMP_H
 
@@ -13,15 +15,16 @@ typedef enum PumpTurn {
     PUMP_MOVED,   /* something came: look again at once */
 } PumpTurn;
 typedef struct Pump Pump;
-/* turn(of) is called with the lock held, from the thread alone; it may call MPI. */
+/* turn(of) is called with the lock held, from the thread alone. */
 Pump *pump_new(PumpTurn (*turn)(void *of), void *of);
 void pump_free(Pump **pump); /* Waits for a turn to end, not for what is in flight. */
-void pump_lock(Pump *pump);
-bool pump_try_lock(
-    Pump *pump); /* false: the thread is at work, so whoever has other work need not wait */
-void pump_unlock(Pump *pump);
-void pump_wake(Pump *pump); /* with the lock held: there is something in flight now */
+void pump_wake(Pump *pump);  /* with the lock held: there is something in flight now */
 /* Sleeps, with the lock held before and after, until a turn has moved something, or for limit_s. */
 void pump_wait(Pump *pump, double limit_s);
+
+void mpi_lock(void);
+bool mpi_try_lock(
+    void); /* false: another thread is at work, so whoever has other work need not wait */
+void mpi_unlock(void);
 
 #endif
