@@ -3,8 +3,8 @@
 # 1f1b's. Rounds go through all schedules in turn; medians. Prints a table in Markdown.
 # usage: ROUNDS=5 bench/bubble.sh
 set -eu
-weft=${WEFT:-build/weft} rounds=${ROUNDS:-5}
-export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+. "$(dirname "$0")/common.bash"
+rounds=${ROUNDS:-5}
 stages=2 micros=8 chunks=2
 theory() { # SCHEDULE -> share of the time in which a stage has nothing to do
     awk -v s="$1" -v p=$stages -v m=$micros -v v=$chunks 'BEGIN {
@@ -12,8 +12,6 @@ theory() { # SCHEDULE -> share of the time in which a stage has nothing to do
         else if (s == "zero-bubble") print (p - 1) / (3 * m + p - 1)   # forward, data and weights cost 1 each
         else print (p - 1) / (m + p - 1) }'
 }
-median() { sort -g | awk '{ v[NR] = $1 } END { print v[int((NR + 1) / 2)] }'; }
-tmp=$(mktemp -d); trap 'rm -rf "$tmp"' EXIT
 schedules="gpipe 1f1b interleaved zero-bubble"
 for _ in $(seq "$rounds"); do
     for s in $schedules; do

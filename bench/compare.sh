@@ -6,8 +6,8 @@
 #   PEER: a command that takes MODEL --batch B --steps N [--threads T] [--channels-last] [--ddp] and prints "rate R /s rss M MiB"
 set -eu
 peer=${PEER:?set PEER to the command of the PyTorch benchmark}
-weft=${WEFT:-build/weft} rounds=${ROUNDS:-3}
-export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+. "$(dirname "$0")/common.bash"
+rounds=${ROUNDS:-3}
 # name: weft's file, input, PyTorch's model, batch, steps. A name that ends in -bf16 runs both in bf16; gpt counts tokens
 table="mlp:mlp:1x28x28:mlp:64:300
 lenet:lenet:1x28x28:lenet:64:60
@@ -18,7 +18,6 @@ gpt:gpt:tokens:gptnano:8:10
 gpt-bf16:gpt:tokens:gptnano:8:10
 gpt2:gpt2:tokens:gpt2 --seq 256:2:4
 gpt2-bf16:gpt2:tokens:gpt2 --seq 256:2:4"
-median() { sort -g | awk '{ v[NR] = $1 } END { print v[int((NR + 1) / 2)] }'; }
 
 # The peak of a command's memory, sampled once a second, in MiB: all its processes, what they share counted once.
 with_memory() { # COMMAND... -> its output, and a line "peak N MiB"
@@ -44,7 +43,6 @@ peer_run() { # MODEL BATCH STEPS FLAGS -> "rate memory"
     case $flags in *--ddp*) run="timeout 300 mpirun --oversubscribe --bind-to none -n 2 $peer $1 --batch $batch --steps $3 $flags";; esac
     with_memory $run 2>/dev/null | sed -n 's/.* rate \([0-9.]*\) .s rss .*/\1/p; s/^peak \([0-9]*\) MiB/\1/p' | paste -s -d' '
 }
-tmp=$(mktemp -d); trap 'rm -rf "$tmp"' EXIT
 peer_settings=("" "--channels-last" "--ddp --threads 1" "--ddp --threads 1 --channels-last" "--compile")
 weft_settings=("1|" "2|" "2|grid.zero=1")
 echo "| workload | weft /s | setting | PyTorch /s | setting | ratio | weft MiB | PyTorch MiB | ratio |"

@@ -3,10 +3,8 @@
 # true ceiling of the machine). Per replica the work is the same. Medians over ROUNDS rounds, in turn.
 # usage: bench/replicas.sh [lenet|resnet18 ...]
 set -eu
-weft=${WEFT:-build/weft} rounds=${ROUNDS:-7}
-median() { sort -g | awk '{ v[NR] = $1 } END { print v[int((NR + 1) / 2)] }'; }
-rate() { sed -n 's/.*"samples_per_s":\([0-9.]*\).*/\1/p'; }
-tmp=$(mktemp -d); trap 'rm -rf "$tmp"' EXIT
+. "$(dirname "$0")/common.bash"
+rounds=${ROUNDS:-7}
 echo "| workload | two alone, summed samples/s | two replicas, samples/s | share |"
 echo "|---|---|---|---|"
 for name in "${@:-lenet resnet18}"; do for model in $name; do

@@ -3,10 +3,8 @@
 # micro-batches each. Medians of the ratios of ROUNDS rounds.
 # usage: bench/zero.sh [shm|mpi ...]
 set -eu
-weft=${WEFT:-build/weft} rounds=${ROUNDS:-7} steps=${STEPS:-6}
-median() { sort -g | awk '{ v[NR] = $1 } END { print v[int((NR + 1) / 2)] }'; }
-rate() { sed -n 's/.*"[a-z]*_per_s":\([0-9.]*\).*/\1/p'; }
-tmp=$(mktemp -d); trap 'rm -rf "$tmp"' EXIT
+. "$(dirname "$0")/common.bash"
+rounds=${ROUNDS:-7} steps=${STEPS:-6}
 echo "| transport | zero 0, samples/s | time of a step, zero 1 / zero 0 | zero 2 / zero 0 | zero 3 / zero 0 |"
 echo "|---|---|---|---|---|"
 for transport in "${@:-shm mpi}"; do for t in $transport; do

@@ -108,7 +108,8 @@ typedef struct CommTable {
     bool (*gather_wait)(Comm *comm, int64_t number);
     void (*push_begin)(Comm *comm, const CommPush *push);
     bool (*push_wait)(Comm *comm, int64_t number);
-    bool (*progress)(Comm *comm); /* true: nothing is in flight */
+    /* true: nothing is in flight. NULL: all moves by itself, and wait is there */
+    bool (*progress)(Comm *comm);
     /* Until nothing is; where work is queued, the compute stream waits and not the host; where a thread of its own moves
      * messages, this one sleeps. NULL: comm_wait polls progress */
     void (*wait)(Comm *comm);
@@ -133,6 +134,8 @@ extern const CommTable comm_self, comm_shm, comm_mpi, comm_nccl;
 Status comm_new(Comm **comm, const World *world, Backend *backend, int transport,
                 int64_t arena_elements);
 void comm_free(Comm **comm); /* Collective. */
+/* What auto stands for, or `transport` itself, between ranks in this kind of memory. */
+int comm_transport(int transport, bool one_node, bool host_memory);
 /* Bytes in which comm_mpi keeps what comes from others, beside the arena of so many elements. */
 size_t comm_mpi_staging(int ranks, int64_t elements);
 /* Sums arena[offset .. offset+count) over all ranks, in place, result on every rank. Same calls in the same order on

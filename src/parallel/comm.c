@@ -84,12 +84,17 @@ static Status refuse_device(const char *name, const Backend *backend)
                 name, backend->table->name);
 }
 
+int comm_transport(int transport, bool one_node, bool host_memory)
+{
+    if (transport != TRANSPORT_AUTO) return transport;
+    return !host_memory ? TRANSPORT_NCCL : one_node ? TRANSPORT_SHM : TRANSPORT_MPI;
+}
+
 static Status choose(const CommTable **table, const World *world, const Backend *backend,
                      int transport)
 {
     bool host = backend->table->host_memory;
-    if (transport == TRANSPORT_AUTO)
-        transport = !host ? TRANSPORT_NCCL : world->one_node ? TRANSPORT_SHM : TRANSPORT_MPI;
+    transport = comm_transport(transport, world->one_node, host);
     switch (world->size == 1 ? TRANSPORT_AUTO : transport) {
     case TRANSPORT_SHM:
         if (!host) return refuse_device("shm", backend);
@@ -230,7 +235,7 @@ bool comm_push_wait(Comm *comm, int64_t number)
 
 void comm_progress(Comm *comm)
 {
-    comm->table->progress(comm);
+    if (comm->table->progress) comm->table->progress(comm);
 }
 
 /* Polls, and leaves the core to others: first by yielding, after a while by sleeping. */

@@ -330,16 +330,6 @@ static PumpTurn turn(void *of)
     return at_rest(m) ? PUMP_IDLE : moved ? PUMP_MOVED : PUMP_WAITING;
 }
 
-/* Nothing to do here but to look: the pump does it. */
-static bool mpi_progress(Comm *comm)
-{
-    Messages *m = comm->impl;
-    if (!mpi_try_lock()) return false;
-    bool done = at_rest(m);
-    mpi_unlock();
-    return done;
-}
-
 static void mpi_wait(Comm *comm)
 {
     Messages *m = comm->impl;
@@ -408,6 +398,5 @@ const CommTable comm_mpi = {
     .gather_wait = mpi_gather_wait,
     .push_begin = mpi_push_begin,
     .push_wait = mpi_push_wait,
-    .progress = mpi_progress,
     .wait = mpi_wait,
 };

@@ -185,14 +185,10 @@ static Status cut_graph(Trainer *t)
     return graph_partition(t->graph, t->config, chunks, t->first);
 }
 
-/* Of replicas: as comm_new chooses. */
 static int sums_transport(const Trainer *t)
 {
-    int transport = t->config->grid.transport;
     bool one_node = t->grid_ready ? t->grid.dp_world.one_node : t->world->one_node;
-    if (transport != TRANSPORT_AUTO) return transport;
-    if (!t->backend->table->host_memory) return TRANSPORT_NCCL;
-    return one_node ? TRANSPORT_SHM : TRANSPORT_MPI;
+    return comm_transport(t->config->grid.transport, one_node, t->backend->table->host_memory);
 }
 
 bool train_sums_by_mpi(const Trainer *t)

@@ -1,107 +1,20 @@
 /* Causal attention of one head, tile by tile (Dao et al. 2022, "FlashAttention"): a tile of queries meets the tiles
  * of keys up to its own with a running maximum and sum. Scores lie transposed, [key][query]: a vector holds neighbouring
- * queries, so maxima and sums need no step across lanes, and keys and values are read as they lie. All products go
- * through one register-blocked kernel, out[m][n] (+)= sum over k of a(m,k) b[k][n].
+ * queries, so maxima and sums need no step across lanes, and keys and values are read as they lie.
  *
  * Scores, sums and outputs of products are fp32 whatever the type of the tensors. Factors are of that type, so that bf16
- * probabilities and gradients of scores are rounded once for their products. A cell is what a product reads at once: a
- * float, or two bf16 that follow each other along the sum. Rows along which is summed are therefore braided: cell i of
- * braid r holds elements i of rows 2r and 2r + 1.
+ * probabilities and gradients of scores are rounded once for their products. A product reads cells
+ * (product.h), so rows along which is summed are braided: cell i of braid r holds elements i of rows 2r and 2r + 1.
  *
  * Tiles are padded with zeros to 16 rows and 16 columns. A tile of keys is joined in order of the tiles of queries and
  * the other way round, whoever calls: the bits do not depend on how the work is cut. Shares of dk and dv are summed in
  * place where they are floats, else in scratch, and rounded once. */
-#include "vector.h"
+#include "product.h"
 
 enum {
     TILE = ATTENTION_TILE,
-    GROUP = SIMD_LANES,          /* rows that the diagonal is followed in */
-    ROWS = 4,                    /* of the register block */
-    WIDE = VECTOR == 16 ? 4 : 2, /* vectors of the register block */
+    GROUP = SIMD_LANES, /* rows that the diagonal is followed in */
 };
-
-#ifdef SIMD_BF16
-typedef uint32_t Cell __attribute__((may_alias, aligned(2)));
-typedef Vu Vcell;
-
-/* sum + the cell a times each of the cells b. */
-SIMD_INLINE Vf add_product(Vf sum, Cell a, Vcell b)
-{
-    const Vcell left = (Vcell){0} + a;
-#ifdef __AVX512BF16__
-    return (Vf)_mm512_dpbf16_ps((__m512)sum, (__m512bh)left, (__m512bh)b);
-#else
-    sum += (Vf)(left << 16) * (Vf)(b << 16);
-    return sum + (Vf)(left & 0xffff0000u) * (Vf)(b & 0xffff0000u);
-#endif
-}
-#else
-typedef float Cell;
-typedef Vf Vcell;
-
-SIMD_INLINE Vf add_product(Vf sum, Cell a, Vcell b)
-{
-    return sum + a * b;
-}
-#endif
-enum { CELL = sizeof(Cell) / sizeof(Elem) };
-
-/* out[m][n] = or += a(m,k) b[k][n], m a multiple of ROWS, n of 16. a(m,k) = a[m * a_row + k * a_col]. k, a and b count in
- * cells. */
-typedef struct Product {
-    float *out;
-    const Cell *a, *b;
-    int64_t out_row, a_row, a_col, b_row;
-    int64_t m, n, k;
-    bool add;
-} Product;
-
-SIMD_INLINE void block(const Product *p, int64_t row, int64_t col, const int vectors)
-{
-    Vf sum[ROWS][WIDE] = {{{0}}};
-    const Cell *a = p->a + row * p->a_row, *b = p->b + col;
-    const int64_t a_row = p->a_row, a_col = p->a_col, b_row = p->b_row, depth = p->k;
-    for (int64_t k = 0; k < depth; ++k, a += a_col, b += b_row) {
-        Vcell right[WIDE];
-#pragma GCC unroll 4
-        for (int v = 0; v < vectors; ++v) VECTOR_LOAD(right[v], b + v * VECTOR);
-#pragma GCC unroll 4
-        for (int r = 0; r < ROWS; ++r) {
-            const Cell left = a[r * a_row];
-#pragma GCC unroll 4
-            for (int v = 0; v < vectors; ++v) sum[r][v] = add_product(sum[r][v], left, right[v]);
-        }
-    }
-    float *out = p->out + row * p->out_row + col;
-#pragma GCC unroll 4
-    for (int r = 0; r < ROWS; ++r)
-#pragma GCC unroll 4
-        for (int v = 0; v < vectors; ++v) {
-            float *to = out + r * p->out_row + v * VECTOR;
-            Vf old = {0};
-            if (p->add) VECTOR_LOAD(old, to);
-            old += sum[r][v];
-            VECTOR_STORE(to, old);
-        }
-}
-
-static void multiply(const Product *p)
-{
-    int64_t col = 0;
-    for (; col + WIDE * VECTOR <= p->n; col += WIDE * VECTOR)
-        for (int64_t row = 0; row < p->m; row += ROWS) block(p, row, col, WIDE);
-    const int64_t left = (p->n - col) / VECTOR;
-    for (int64_t row = 0; left && row < p->m; row += ROWS) switch (left) {
-        case 1:
-            block(p, row, col, 1);
-            break;
-        case 2:
-            block(p, row, col, 2);
-            break;
-        default:
-            block(p, row, col, WIDE == 4 ? 3 : 1);
-        }
-}
 
 /* The scratch of one thread, cut up. Tiles of rows are [TILE][wide], braided [TILE / CELL][wide], those with _t cells
  * [wide / CELL][TILE]; p and ds are [key][query]; the last four a number per query. Where cells are floats, braids are the
