@@ -97,7 +97,7 @@ typedef struct CommPush {
         leaves; /* rank r's leaf is number first + r of so many; the pushes of a tree come in that order */
 } CommPush;
 typedef struct CommTable {
-    const char *name; /* self, shm, mpi, nccl */
+    const char *name; /* self, shm, mpi, shm and mpi, nccl */
     Status (*open)(Comm *comm, Backend *backend, size_t arena_bytes);
     void (*close)(Comm *comm);
     void (*sum_begin)(Comm *comm, int64_t offset, int64_t count);
@@ -128,16 +128,19 @@ struct Comm {
     double wait_s, sum_s;    /* exposed waiting and local summing so far */
     void *impl;
 };
-extern const CommTable comm_self, comm_shm, comm_mpi, comm_nccl;
+extern const CommTable comm_self, comm_shm, comm_mpi, comm_nodes, comm_nccl;
 /* One rank has nothing to sum: self, whatever the transport. transport auto: nccl on cuda, shm where all ranks share a
- * node, else mpi. A transport that cannot serve is ERR_CONFIG with the reason, never replaced in silence. Collective on world. */
+ * node, else mpi, with shm inside the nodes first (comm_group_width). A transport that cannot serve is ERR_CONFIG with the reason, never replaced in silence. Collective on world. */
 Status comm_new(Comm **comm, const World *world, Backend *backend, int transport,
                 int64_t arena_elements);
 void comm_free(Comm **comm); /* Collective. */
 /* What auto stands for, or `transport` itself, between ranks in this kind of memory. */
 int comm_transport(int transport, bool one_node, bool host_memory);
-/* Bytes in which comm_mpi keeps what comes from others, beside the arena of so many elements. */
-size_t comm_mpi_staging(int ranks, int64_t elements);
+/* How many ranks of a node sum in shared memory before messages leave it: the largest power of two that nodes' ranks come
+ * in, where transport is auto and world on several nodes; else 1. Collective. */
+int comm_group_width(const World *world, int transport);
+/* Bytes in which comm_mpi and comm_nodes keep what comes from others, beside the arena of so many elements. */
+size_t comm_mpi_staging(int ranks, int width, int64_t elements);
 /* Sums arena[offset .. offset+count) over all ranks, in place, result on every rank. Same calls in the same order on
  * every rank. The range may not be touched until comm_wait. */
 void comm_sum_begin(Comm *comm, int64_t offset, int64_t count); /* Collective. */

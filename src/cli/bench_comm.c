@@ -14,10 +14,10 @@ typedef struct CommArgs {
     double mb;
 } CommArgs;
 
-/* One size's figures, in seconds; negative where a transport cannot serve here. */
+/* One size's figures, in seconds; negative where a transport cannot serve here. nodes: shm inside nodes, mpi between them. */
 typedef struct CommTimes {
     size_t bytes;
-    double memcpy_alone, memcpy_all, shm, mpi, allreduce;
+    double memcpy_alone, memcpy_all, shm, nodes, mpi, allreduce;
 } CommTimes;
 
 /* What is measured, and what it works on. */
@@ -94,7 +94,10 @@ static Status measure_sums(Bench *bench, int transport, CommTimes *times, int si
                  (int64_t)(bench->bytes / sizeof(float))));
     for (int i = 0; i < sizes; ++i) {
         double median = measure(bench, run_sum, (int64_t)(times[i].bytes / sizeof(float)));
-        *(transport == TRANSPORT_SHM ? &times[i].shm : &times[i].mpi) = median;
+        const CommTable *table = bench->comm->table;
+        *(table == &comm_shm     ? &times[i].shm
+          : table == &comm_nodes ? &times[i].nodes
+                                 : &times[i].mpi) = median;
     }
     comm_free(&bench->comm);
     return OK;
@@ -107,10 +110,11 @@ static Status measure_all(Bench *bench, CommTimes *times, int sizes)
         times[i].memcpy_alone = measure(bench, run_memcpy_alone, count);
         times[i].memcpy_all = measure(bench, run_memcpy, count);
         times[i].allreduce = measure(bench, run_allreduce, count);
-        times[i].shm = -1;
+        times[i].shm = times[i].nodes = -1;
     }
     TRY(measure_sums(bench, TRANSPORT_MPI, times, sizes));
-    return bench->world->one_node ? measure_sums(bench, TRANSPORT_SHM, times, sizes) : OK;
+    bool other = bench->world->one_node || comm_group_width(bench->world, TRANSPORT_AUTO) > 1;
+    return other ? measure_sums(bench, TRANSPORT_AUTO, times, sizes) : OK;
 }
 
 static void print_ms(double seconds)
@@ -134,18 +138,20 @@ static void print_table(const Bench *bench, const CommTimes *times, int sizes)
     printf("ordered sums over %d ranks, %d on this node, %d thread%s each; milliseconds, medians\n",
            bench->world->size, bench->world->node_size, bench->backend->options.threads,
            bench->backend->options.threads == 1 ? "" : "s");
-    printf("%10s %9s %9s %9s %9s %9s   to a memcpy alone: shm, mpi, MPI\n", "bytes", "memcpy",
-           "on all", "shm", "mpi", "allreduce");
+    printf("%10s %9s %9s %9s %9s %9s %9s   to a memcpy alone: shm, shm+mpi, mpi, MPI\n", "bytes",
+           "memcpy", "on all", "shm", "shm+mpi", "mpi", "allreduce");
     for (int i = 0; i < sizes; ++i) {
         const CommTimes *t = &times[i];
         printf("%10zu", t->bytes);
         print_ms(t->memcpy_alone);
         print_ms(t->memcpy_all);
         print_ms(t->shm);
+        print_ms(t->nodes);
         print_ms(t->mpi);
         print_ms(t->allreduce);
         printf("  ");
         print_ratio(t->shm, t->memcpy_alone);
+        print_ratio(t->nodes, t->memcpy_alone);
         print_ratio(t->mpi, t->memcpy_alone);
         print_ratio(t->allreduce, t->memcpy_alone);
         printf("\n");
@@ -161,16 +167,17 @@ static void json_field(const char *name, double value)
 static void print_json(const Bench *bench, const CommTimes *t)
 {
     double none = strtod("nan", NULL);
-    bool shm = t->shm >= 0;
     printf(
         "{\"bench\": \"comm\", \"ranks\": %d, \"node_ranks\": %d, \"threads\": %d, \"bytes\": %zu",
         bench->world->size, bench->world->node_size, bench->backend->options.threads, t->bytes);
     json_field("memcpy_s", t->memcpy_alone);
     json_field("memcpy_all_s", t->memcpy_all);
-    json_field("shm_s", shm ? t->shm : none);
+    json_field("shm_s", t->shm >= 0 ? t->shm : none);
+    json_field("shm_mpi_s", t->nodes >= 0 ? t->nodes : none);
     json_field("mpi_s", t->mpi);
     json_field("allreduce_s", t->allreduce);
-    json_field("shm_to_memcpy", shm ? t->shm / t->memcpy_alone : none);
+    json_field("shm_to_memcpy", t->shm >= 0 ? t->shm / t->memcpy_alone : none);
+    json_field("shm_mpi_to_memcpy", t->nodes >= 0 ? t->nodes / t->memcpy_alone : none);
     json_field("mpi_to_memcpy", t->mpi / t->memcpy_alone);
     json_field("allreduce_to_memcpy", t->allreduce / t->memcpy_alone);
     printf("}\n");

@@ -1,6 +1,7 @@
 /* Communicators: which transport serves, and the calls that are the same for all of them. The transport of a single rank,
  * self, has nothing to do. */
 #include "comm_values.h"
+#include "node_group.h"
 #include "shared.h"
 #include "tree_sum.h"
 
@@ -77,6 +78,12 @@ const CommTable comm_self = {
     .progress = self_progress,
 };
 
+int comm_group_width(const World *world, int transport)
+{
+    bool mixed = transport == TRANSPORT_AUTO && !world->one_node;
+    return mixed ? node_group_width(world) : 1;
+}
+
 static Status refuse_device(const char *name, const Backend *backend)
 {
     return fail(ERR_CONFIG,
@@ -90,10 +97,12 @@ int comm_transport(int transport, bool one_node, bool host_memory)
     return !host_memory ? TRANSPORT_NCCL : one_node ? TRANSPORT_SHM : TRANSPORT_MPI;
 }
 
+/* Collective. */
 static Status choose(const CommTable **table, const World *world, const Backend *backend,
                      int transport)
 {
     bool host = backend->table->host_memory;
+    bool groups = host && comm_group_width(world, transport) > 1;
     transport = comm_transport(transport, world->one_node, host);
     switch (world->size == 1 ? TRANSPORT_AUTO : transport) {
     case TRANSPORT_SHM:
@@ -102,7 +111,7 @@ static Status choose(const CommTable **table, const World *world, const Backend 
         *table = &comm_shm;
         return OK;
     case TRANSPORT_MPI:
-        *table = &comm_mpi;
+        *table = groups ? &comm_nodes : &comm_mpi;
         return host ? OK : refuse_device("mpi", backend);
     case TRANSPORT_NCCL:
         *table = &comm_nccl;

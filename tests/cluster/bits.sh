@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Training on two and three hosts, shared memory within a host and MPI between them, ends in the same bits as on one rank:
-# data parallel, pipelines of both kinds of schedule, and both together, whichever of the two crosses the hosts' border, with
-# the optimizer's state, or the parameters, too, shared out or not.
+# data parallel (a host's ranks sum in shared memory before messages leave it), pipelines of both kinds of schedule, and both
+# together, whichever of the two crosses the hosts' border, with the optimizer's state, or more, shared out or not.
 # usage: bits.sh     (WEFT=build/weft; needs root; half a minute on two idle cores)
 hosts=3
 . "$(dirname "$0")/cluster.bash"
@@ -45,12 +45,15 @@ for schedule in 1f1b zero-bubble; do
     same 32 shm 2 2 slot grid.dp=2 grid.pp=2 grid.schedule=$schedule # messages cross the border
     same 32 mpi 2 2 node grid.dp=2 grid.pp=2 grid.schedule=$schedule # sums cross it
 done
-same 32 mpi 2 2 slot grid.dp=4
+same 32 'shm and mpi' 2 2 slot grid.dp=4
+same 24 'shm and mpi' 3 2 slot grid.dp=6
+same 32 mpi 2 2 slot grid.dp=4 grid.transport=mpi
+same 32 mpi 2 2 node grid.dp=4           # neighbours are on other hosts: no groups
 same 24 mpi 3 2 slot grid.dp=3 grid.pp=2 # both
-same 32 mpi 2 2 slot grid.dp=4 grid.zero=1
+for zero in 1 2 3; do same 32 'shm and mpi' 2 2 slot grid.dp=4 grid.zero=$zero; done
+same 24 'shm and mpi' 3 2 slot grid.dp=6 grid.zero=3
 same 32 shm 2 2 slot grid.dp=2 grid.pp=2 grid.zero=1
 same 24 mpi 3 2 node grid.dp=3 grid.pp=2 grid.zero=1 grid.schedule=zero-bubble
-same 32 mpi 2 2 slot grid.dp=4 grid.zero=3 # values are fetched across it
 same 32 mpi 2 2 node grid.dp=2 grid.pp=2 grid.zero=3
 check 78 'shm needs all ranks on one node' across 2 1 slot "$WEFT" train lenet.yaml train.batch=32 run.name=refused grid.dp=2 grid.transport=shm
 finish

@@ -7,15 +7,19 @@
 #include <math.h>
 #include <time.h>
 
-static const int transports[] = {TRANSPORT_SHM, TRANSPORT_MPI};
-enum { TRANSPORT_COUNT = 2 };
+/* auto: between nodes of two ranks, where there are several */
+static const int transports[] = {TRANSPORT_SHM, TRANSPORT_MPI, TRANSPORT_AUTO};
+enum { TRANSPORT_COUNT = 3 };
 
 static Comm *open_comm(int transport, int64_t elements, int threads)
 {
     static Backend backend;
+    static World pairs;
+    bool apart = transport == TRANSPORT_AUTO && test_world.size > 2;
+    if (apart && pairs.size == 0) pairs = world_of_pairs();
     backend = (Backend){.table = &host_table, .options = {.threads = threads}};
     Comm *comm = NULL;
-    CHECK_OK(comm_new(&comm, &test_world, &backend, transport, elements));
+    CHECK_OK(comm_new(&comm, apart ? &pairs : &test_world, &backend, transport, elements));
     return comm;
 }
 
@@ -126,6 +130,7 @@ static void large_and_same_bits(void)
         comm_free(&comm);
     }
     CU_ASSERT_EQUAL(hash[0], hash[1]);
+    CU_ASSERT_EQUAL(hash[0], hash[2]);
 }
 
 /* A wait with nothing begun returns, empty sums count for nothing, two communicators live side by side. */
@@ -180,9 +185,41 @@ static void choice_of_transport(void)
     World apart = test_world;
     apart.one_node = false;
     CHECK_FAILS(comm_new(&comm, &apart, &host, TRANSPORT_SHM, 100), ERR_CONFIG, "on one node");
-    CHECK_OK(comm_new(&comm, &apart, &host, TRANSPORT_AUTO, 100));
+    CHECK_OK(comm_new(&comm, &apart, &host, TRANSPORT_MPI, 100));
     CU_ASSERT_PTR_EQUAL(comm->table, &comm_mpi);
     comm_free(&comm);
+    World pairs = world_of_pairs();
+    CHECK_OK(comm_new(&comm, &pairs, &host, TRANSPORT_AUTO, 100));
+    CU_ASSERT_PTR_EQUAL(comm->table, test_world.size % 2 ? &comm_mpi : &comm_nodes);
+    comm_free(&comm);
+    MPI_Comm_free(&pairs.node);
+}
+
+/* Nodes whose ranks have these colors: how wide groups may be. */
+static int width_of(const int *color)
+{
+    World world = test_world;
+    world.one_node = false;
+    MPI_Comm_split(world.comm, color[world.rank], world.rank, &world.node);
+    MPI_Comm_size(world.node, &world.node_size);
+    int width = comm_group_width(&world, TRANSPORT_AUTO);
+    CU_ASSERT_EQUAL(comm_group_width(&world, TRANSPORT_MPI), 1);
+    MPI_Comm_free(&world.node);
+    return width;
+}
+
+static void widths_of_groups(void)
+{
+    int even = test_world.size % 2 == 0;
+    CU_ASSERT_EQUAL(width_of((int[]){0, 1, 2, 3, 4, 5}), 1);
+    CU_ASSERT_EQUAL(width_of((int[]){0, 0, 1, 1, 2, 2}), even ? 2 : 1);
+    CU_ASSERT_EQUAL(width_of((int[]){0, 0, 1, 1, 1, 1}), even ? 2 : 1);
+    CU_ASSERT_EQUAL(width_of((int[]){0, 0, 0, 0, 1, 1}), test_world.size == 4   ? 4
+                                                         : test_world.size == 3 ? 1
+                                                                                : 2);
+    CU_ASSERT_EQUAL(width_of((int[]){0, 0, 0, 1, 1, 1}), test_world.size == 2 ? 2 : 1);
+    CU_ASSERT_EQUAL(width_of((int[]){0, 1, 1, 0, 2, 2}), 1);
+    CU_ASSERT_EQUAL(comm_group_width(&test_world, TRANSPORT_AUTO), 1);
 }
 
 /* More memory than any machine has is a message on every rank, not a signal later. */
@@ -240,7 +277,7 @@ static void ranks_of_the_node(void)
     {"sums of odd sizes", sums_of_odd_sizes}, {"many in flight", many_in_flight},                  \
         {"minus zero", minus_zero}, {"large, same bits on both transports", large_and_same_bits},  \
         {"idle and side by side", idle_and_side_by_side}, {"late rank", late_rank},                \
-        {"choice of transport", choice_of_transport},                                              \
+        {"choice of transport", choice_of_transport}, {"widths of groups", widths_of_groups},      \
         {"too large is a message", too_large_is_a_message}, {"statuses agree", statuses_agree},    \
         {"broadcast and gather", broadcast_and_gather},                                            \
     {                                                                                              \

@@ -1,0 +1,198 @@
+/* The two phases of a piece, on its rail, and before and after them the sum and the copies inside the group. */
+#include "mpi_check.h"
+#include "pieces.h"
+
+enum { TAG_PIECES = 1 << 13 }; /* tags stay below the 32767 that every MPI allows */
+
+/* The slice of a piece that is the share of the rail's rank number `place`, in the arena or the values. */
+typedef struct Slice {
+    int64_t at;
+    int count;
+} Slice;
+static Slice slice_of(const Comm *comm, const Slot *slot, int place)
+{
+    const Messages *m = comm->impl;
+    const Range *range = &slot->range;
+    int rank = place * m->group.size + m->group.rank;
+    int64_t end = cut_border(&range->cut, comm->size, rank + 1);
+    int64_t begin = cut_border(&range->cut, comm->size, rank) + range->done;
+    if (begin > end) begin = end;
+    int64_t count = end - begin < m->slice ? end - begin : m->slice;
+    return (Slice){range->shift + begin, (int)count};
+}
+
+static float *mine_at(const Messages *m, const Slot *slot, Slice slice)
+{
+    return slot->range.base[m->group.rank] + slice.at;
+}
+
+static int tag_of(const Slot *slot)
+{
+    return (int)(slot->piece % TAG_PIECES) * 2;
+}
+
+static void send(const Messages *m, Slot *slot, float *from, int count, int place, int tag)
+{
+    if (count > 0)
+        MPI_CHECK(MPI_Isend(from, count, MPI_FLOAT, place, tag, m->comm,
+                            &slot->request[slot->request_count++]));
+}
+
+static void receive(const Messages *m, Slot *slot, float *to, int count, int place, int tag)
+{
+    if (count > 0)
+        MPI_CHECK(MPI_Irecv(to, count, MPI_FLOAT, place, tag, m->comm,
+                            &slot->request[slot->request_count++]));
+}
+
+/* The slices of the rail's ranks, summed over the group; each rank of it has other slices. */
+static void sum_group(Comm *comm, const Slot *slot)
+{
+    const Messages *m = comm->impl;
+    float *const *base = slot->range.base;
+    if (m->group.size == 1) return;
+    double start = clock_s();
+    for (int i = 0; i < m->rails; ++i) {
+        Slice slice = slice_of(comm, slot, i);
+        tree_sum(&base[m->group.rank], 1, (const float *const *)base, m->group.size, slice.at,
+                 slice.count);
+    }
+    comm->sum_s += clock_s() - start;
+}
+
+static void copy_to_group(Comm *comm, const Slot *slot)
+{
+    const Messages *m = comm->impl;
+    float *const *base = slot->range.base;
+    if (m->group.size == 1) return;
+    double start = clock_s();
+    for (int i = 0; i < m->rails; ++i) {
+        Slice slice = slice_of(comm, slot, i);
+        const float *in = base[m->group.rank];
+        tree_sum(base, m->group.size, &in, 1, slice.at, slice.count);
+    }
+    comm->sum_s += clock_s() - start;
+}
+
+/* Every rank starts with its neighbour above, so that not all send to the first one first. */
+static void start_collect(const Comm *comm, Slot *slot)
+{
+    const Messages *m = comm->impl;
+    Slice mine = slice_of(comm, slot, m->place);
+    slot->state = SLOT_COLLECT;
+    slot->request_count = 0;
+    slot->in[m->place] = mine_at(m, slot, mine);
+    for (int i = 1; i < m->rails; ++i) {
+        int from = (m->place + m->rails - i) % m->rails;
+        float *staging = slot->staging + (i - 1) * m->slice;
+        slot->in[from] = staging;
+        receive(m, slot, staging, mine.count, from, tag_of(slot));
+    }
+    for (int i = 1; i < m->rails; ++i) {
+        int to = (m->place + i) % m->rails;
+        Slice slice = slice_of(comm, slot, to);
+        send(m, slot, mine_at(m, slot, slice), slice.count, to, tag_of(slot));
+    }
+}
+
+/* A group's sum is one leaf of what is left of the tree. */
+static void push_slice(const Comm *comm, const Slot *slot)
+{
+    const Messages *m = comm->impl;
+    const CommPush *push = &slot->range.push;
+    TreePush leaves = {.level = push->level,
+                       .level_at = push->at + slot->range.done,
+                       .in = slot->in,
+                       .ins = m->rails,
+                       .first = push->first / m->group.size,
+                       .leaves = push->leaves / m->group.size};
+    tree_push(&leaves, slice_of(comm, slot, m->place).count, 1);
+}
+
+static void sum_slice(const Comm *comm, const Slot *slot)
+{
+    const Messages *m = comm->impl;
+    Slice mine = slice_of(comm, slot, m->place);
+    float *out = mine_at(m, slot, mine);
+    tree_sum(&out, 1, slot->in, m->rails, 0, mine.count);
+}
+
+/* Is an older piece of a push still to come? The sums of a tree are made in one order. */
+static bool comes_early(const Messages *m, const Slot *slot)
+{
+    for (int i = 0; i < SLOTS && slot->range.push.level; ++i) {
+        const Slot *other = &m->slot[i];
+        if (other->state == SLOT_COLLECT && other->range.push.level &&
+            (int32_t)(other->piece - slot->piece) < 0)
+            return true;
+    }
+    return false;
+}
+
+/* What has been collected is summed. */
+static void finish_collect(Comm *comm, Slot *slot)
+{
+    Messages *m = comm->impl;
+    double start = clock_s();
+    if (slot->range.push.level)
+        push_slice(comm, slot);
+    else
+        sum_slice(comm, slot);
+    if (slot->range.push.level && slot->last) m->pushed = slot->range.number;
+    comm->sum_s += clock_s() - start;
+}
+
+static void start_spread(const Comm *comm, Slot *slot)
+{
+    const Messages *m = comm->impl;
+    Slice mine = slice_of(comm, slot, m->place);
+    slot->state = SLOT_SPREAD;
+    slot->request_count = 0;
+    for (int i = 1; i < m->rails; ++i) {
+        int from = (m->place + m->rails - i) % m->rails;
+        Slice slice = slice_of(comm, slot, from);
+        receive(m, slot, mine_at(m, slot, slice), slice.count, from, tag_of(slot) + 1);
+    }
+    for (int i = 1; i < m->rails; ++i) {
+        int to = (m->place + i) % m->rails;
+        send(m, slot, mine_at(m, slot, mine), mine.count, to, tag_of(slot) + 1);
+    }
+}
+
+bool piece_advance(Comm *comm, Slot *slot)
+{
+    Messages *m = comm->impl;
+    bool moved = false;
+    while (slot->state != SLOT_IDLE) {
+        int done = 0;
+        MPI_CHECK(MPI_Testall(slot->request_count, slot->request, &done, MPI_STATUSES_IGNORE));
+        if (!done || comes_early(m, slot)) break;
+        bool sum = slot->state == SLOT_COLLECT;
+        moved = true;
+        if (sum) finish_collect(comm, slot);
+        if (sum && slot->range.spread) {
+            start_spread(comm, slot);
+        } else {
+            if (!sum) copy_to_group(comm, slot);
+            slot->state = SLOT_IDLE;
+        }
+    }
+    return moved;
+}
+
+void piece_start(Comm *comm, Slot *slot)
+{
+    Messages *m = comm->impl;
+    Range *range = &m->range[m->range_first];
+    slot->range = *range;
+    slot->piece = m->pieces++;
+    range->done += m->slice;
+    slot->last = range->done >= cut_longest(&range->cut, comm->size);
+    if (slot->last) ++m->range_first;
+    if (slot->range.collect) {
+        sum_group(comm, slot);
+        start_collect(comm, slot);
+    } else {
+        start_spread(comm, slot);
+    }
+}
