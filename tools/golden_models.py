@@ -225,6 +225,9 @@ GPTS = [  # name, samples (all of them in each step), vocabulary, options
      "train.micro_batch=4 optim.lr=0.002 optim.weight_decay=0.1 optim.clip=1"),
     ("rotary", 6, 300, "model.context=17 model.layers=3 model.width=32 model.heads=2 model.positions=rotary "
      "train.micro_batch=3 optim.lr=0.003 optim.beta2=0.99"),
+    # 288 rows a micro-batch, tiles of attention that are full and one that is not
+    ("long", 6, 520, "model.context=96 model.layers=2 model.width=64 model.heads=2 model.positions=learned "
+     "train.micro_batch=3 optim.lr=0.003 optim.weight_decay=0.1"),
 ]
 
 

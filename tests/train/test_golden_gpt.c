@@ -69,12 +69,18 @@ static void rotary(void)
     check_model("rotary");
 }
 
+/* Dense layers keep plain weights from 256 rows on. */
+static void many_rows(void)
+{
+    check_model("long");
+}
+
 int main(int argc, char **argv)
 {
-    static const HarnessTest tests[] = {{"learned positions", learned},
-                                        {"rotary positions", rotary}};
+    static const HarnessTest tests[] = {
+        {"learned positions", learned}, {"rotary positions", rotary}, {"many rows", many_rows}};
     if (world_init(&world, &argc, &argv) != OK || !mkdtemp(folder)) return 2;
-    int bad = harness_run("golden gpt", tests, 2, 0, NULL);
+    int bad = harness_run("golden gpt", tests, 3, 0, NULL);
     rmdir(folder);
     world_fini(&world);
     return bad;
