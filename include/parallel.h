@@ -22,7 +22,7 @@ bool world_launched(int *local_size);
 Status world_init(World *world, int *argc, char ***argv); /* Collective on all started processes. */
 void world_fini(World *world);                            /* Collective. */
 /* All ranks learn the worst status and leave with it; the message of the lowest rank that has it becomes every rank's
- * fail_message (with "rank R: " before it where R > 0). Collective. */
+ * fail_message (with "rank R: " before it, R its number in the job, where R > 0). Collective. */
 Status status_agree(const World *world, Status mine);
 void world_bcast(const World *world, void *data, size_t bytes,
                  int root);             /* Collective; counts above 2^31 work */
@@ -90,14 +90,14 @@ typedef struct Comm Comm;
 typedef struct CommPush {
     const int64_t *border; /* as in comm_reduce_begin; borrowed until the push is done, as level */
     int64_t shift;
-    float *const *
-        level; /* this rank's partial sums, as tree_step has them; of its share from level[k] + at on */
+    /* this rank's partial sums, as tree_step has them; of its share from level[k] + at on */
+    float *const *level;
     int64_t at;
-    int first,
-        leaves; /* rank r's leaf is number first + r of so many; the pushes of a tree come in that order */
+    /* rank r's leaf is number first + r of so many, both multiples of the ranks; a tree's pushes come in that order */
+    int first, leaves;
 } CommPush;
 typedef struct CommTable {
-    const char *name; /* self, shm, mpi, shm and mpi, nccl */
+    const char *name; /* "self", "shm", "mpi", "shm and mpi", "nccl" */
     Status (*open)(Comm *comm, Backend *backend, size_t arena_bytes);
     void (*close)(Comm *comm);
     void (*sum_begin)(Comm *comm, int64_t offset, int64_t count);
@@ -158,7 +158,8 @@ Status comm_values_new(Comm *comm, int64_t elements);
 int64_t comm_gather_begin(Comm *comm, const int64_t *border, int64_t shift);
 /* Are all gatherings up to this number done on this rank, so that it may read and change them again? As comm_push_wait. */
 bool comm_gather_wait(Comm *comm, int64_t number);
-/* Returns the push's number, from 1 on. level may be read after the comm_wait that follows the last one. Collective. */
+/* Returns the push's number, from 1 on. The leaf may be overwritten. level may be read after the comm_wait that follows the last
+ * one. Collective. */
 int64_t comm_push_begin(Comm *comm, const CommPush *push);
 /* Are all pushes up to this number done by all ranks, so that their ranges may be written again? Waits a little, a
  * millisecond at most, and may be called until it is so. Not collective, but all that is begun must be begun by all. */

@@ -219,6 +219,9 @@ int64_t comm_gather_begin(Comm *comm, const int64_t *border, int64_t shift)
 int64_t comm_push_begin(Comm *comm, const CommPush *push)
 {
     check_borders(comm, "push", push->border, push->shift, comm->arena_elements);
+    if (push->first % comm->size || push->leaves % comm->size)
+        die("push of leaves %d.. of %d, no multiples of %d ranks", push->first, push->leaves,
+            comm->size);
     ++comm->pushes;
     comm->table->push_begin(comm, push);
     return comm->pushes;

@@ -7,7 +7,7 @@
  * Ranks of a node join in groups first (node_group.h; comm_mpi's groups are of one rank, comm_nodes' as wide as the nodes
  * allow). A rank's peers are then the ranks of its own place in the other groups, its rail: it is in charge of the slices of all
  * ranks of its rail, sums them over its group in shared memory before the messages, and copies to its group what they bring.
- * So each byte crosses the network once a node, and a rank has as many peers as there are groups.
+ * So each byte crosses the network once a group, and a rank has as many peers as there are groups.
  *
  * A few pieces are in flight at a time, each in a slot with its own staging memory, so that memory is bounded whatever the
  * range and counts stay far below 2^31. A thread (pump.h) moves pieces on and sums them, while the layers compute. */
@@ -47,8 +47,10 @@ static Status open_groups(Comm *comm, Backend *backend, int width, size_t arena_
 {
     Messages *m = mem_new(sizeof *m);
     MPI_CHECK(MPI_Comm_split(comm->world->comm, comm->rank % width, comm->rank, &m->comm));
-    Status status = node_group_init(&m->group, comm->world, width, arena_bytes);
+    Status mine = node_group_init(&m->group, comm->world, width, arena_bytes);
+    Status status = status_agree(comm->world, mine);
     if (status != OK) {
+        if (mine == OK) node_group_fini(&m->group);
         MPI_CHECK(MPI_Comm_free(&m->comm));
         mem_free(&m);
         return status;
@@ -130,7 +132,7 @@ static void begin(Comm *comm, Range range)
     m->range[m->range_count++] = range;
     if (!range.collect) m->gathers = range.number;
     node_group_mark(&m->group, MARK_BEGUN, m->begun);
-    turn(comm);
+    if (m->group.size == 1) turn(comm); /* a group's sums are the pump's work */
     pump_wake(m->pump);
     mpi_unlock();
 }
@@ -198,9 +200,9 @@ static int64_t done_up_to(const Messages *m, bool gatherings)
 static bool exchange_marks(Messages *m)
 {
     bool moved = false;
-    node_group_mark(&m->group, MARK_FINISHED, done_up_to(m, false));
     node_group_mark(&m->group, MARK_GATHERED, done_up_to(m, true));
     node_group_mark(&m->group, MARK_PUSHED, m->pushed);
+    node_group_mark(&m->group, MARK_FINISHED, done_up_to(m, false)); /* last: see NodeMark */
     for (int i = 0; i < MARKS; ++i) {
         int64_t least = node_group_least(&m->group, i);
         moved |= least != m->seen[i];

@@ -9,7 +9,8 @@
 
 #include <stdalign.h>
 
-/* How far a rank has come. Marks only grow. */
+/* How far a rank has come. Marks only grow. Whoever has seen that something is finished sees the other marks at least as far: that
+ * mark is set last, and read before the two behind it. */
 typedef enum NodeMark {
     MARK_BEGUN,    /* sums, pushes and gatherings that it has begun */
     MARK_FINISHED, /* all of them up to this one are done on this rank, */
@@ -33,9 +34,10 @@ typedef struct NodeGroup {
 /* The widest groups that world's places on nodes allow. Collective. */
 int node_group_width(const World *world);
 /* An arena of so many bytes for each of `width` ranks; where that is 1, arena[0] is the caller's to set. ERR_CONFIG as
- * shared_init, and then there is nothing to release. group may not move. Collective on world. */
+ * shared_init, the same on every rank of the group only, and then there is nothing to release. group may not move. Collective on
+ * world. */
 Status node_group_init(NodeGroup *group, const World *world, int width, size_t arena_bytes);
-/* The same for values. Collective. */
+/* The same for values, of a group that has an arena. Collective. */
 Status node_group_values(NodeGroup *group, size_t bytes);
 void node_group_fini(NodeGroup *group); /* Collective. */
 /* Sets a mark of this rank: what it has written before, others see who see the mark. */

@@ -15,7 +15,7 @@ typedef enum PumpTurn {
     PUMP_MOVED,   /* something came: look again at once */
 } PumpTurn;
 typedef struct Pump Pump;
-/* turn(of) is called with the lock held, from the thread alone. */
+/* turn(of) is called with the lock held. */
 Pump *pump_new(PumpTurn (*turn)(void *of), void *of);
 void pump_free(Pump **pump); /* Waits for a turn to end, not for what is in flight. */
 void pump_wake(Pump *pump);  /* with the lock held: there is something in flight now */

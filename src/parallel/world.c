@@ -148,9 +148,17 @@ Status status_agree(const World *world, Status mine)
     if (status == OK) return OK;
     int root = INT_MAX - (int)(worst & INT_MAX);
     char text[MESSAGE_BYTES] = "";
-    if (world->rank == root) snprintf(text, sizeof text, "%s", fail_message());
+    if (world->rank == root) {
+        int job_rank = 0;
+        MPI_CHECK(MPI_Comm_rank(MPI_COMM_WORLD, &job_rank));
+        bool named = strncmp(fail_message(), "rank ", 5) == 0; /* by a part of the world */
+        if (job_rank > 0 && !named)
+            snprintf(text, sizeof text, "rank %d: %s", job_rank, fail_message());
+        else
+            snprintf(text, sizeof text, "%s", fail_message());
+    }
     MPI_CHECK(MPI_Bcast(text, MESSAGE_BYTES, MPI_CHAR, root, world->comm));
-    return root > 0 ? fail(status, "rank %d: %s", root, text) : fail(status, "%s", text);
+    return fail(status, "%s", text);
 }
 
 void world_bcast(const World *world, void *data, size_t bytes, int root)

@@ -47,6 +47,8 @@ for schedule in 1f1b zero-bubble; do
 done
 same 32 'shm and mpi' 2 2 slot grid.dp=4
 same 24 'shm and mpi' 3 2 slot grid.dp=6
+same 32 'shm and mpi' 2 4 slot grid.dp=8
+same 32 'shm and mpi' 2 4 slot grid.dp=8 grid.zero=2
 same 32 mpi 2 2 slot grid.dp=4 grid.transport=mpi
 same 32 mpi 2 2 node grid.dp=4           # neighbours are on other hosts: no groups
 same 24 mpi 3 2 slot grid.dp=3 grid.pp=2 # both

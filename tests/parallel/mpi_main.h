@@ -38,12 +38,12 @@ static int mpi_test_run(int argc, char **argv, const char *suite, const HarnessT
                             ranks);                                                                \
     }
 
-/* The world as if every two ranks had a node of their own. Its part `node` is the caller's to free. */
-static inline World world_of_pairs(void)
+/* The world as if every two ranks had a node of their own, of eight ranks every four. Its part `node` is the caller's to free. */
+static inline World world_of_nodes(void)
 {
     World world = test_world;
     world.one_node = false;
-    MPI_Comm_split(world.comm, world.rank / 2, world.rank, &world.node);
+    MPI_Comm_split(world.comm, world.rank / (world.size == 8 ? 4 : 2), world.rank, &world.node);
     MPI_Comm_rank(world.node, &world.node_rank);
     MPI_Comm_size(world.node, &world.node_size);
     return world;

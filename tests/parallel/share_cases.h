@@ -6,19 +6,19 @@
 
 #include <time.h>
 
-/* auto: between nodes of two ranks, where there are several */
+/* auto: between nodes of two or four ranks, where there are several */
 static const int transports[] = {TRANSPORT_SHM, TRANSPORT_MPI, TRANSPORT_AUTO};
 enum { TRANSPORT_COUNT = 3, RANKS_MAX = 8 };
 
 static Comm *open_comm(int transport, int64_t elements, int64_t values)
 {
     static Backend backend;
-    static World pairs;
+    static World nodes;
     bool apart = transport == TRANSPORT_AUTO && test_world.size > 2;
-    if (apart && pairs.size == 0) pairs = world_of_pairs();
+    if (apart && nodes.size == 0) nodes = world_of_nodes();
     backend = (Backend){.table = &host_table, .options = {.threads = 1}};
     Comm *comm = NULL;
-    CHECK_OK(comm_new(&comm, apart ? &pairs : &test_world, &backend, transport, elements));
+    CHECK_OK(comm_new(&comm, apart ? &nodes : &test_world, &backend, transport, elements));
     if (values > 0) CHECK_OK(comm_values_new(comm, values));
     return comm;
 }
@@ -287,6 +287,34 @@ static void large_and_lopsided(void)
     }
 }
 
+/* Each begun alone and waited for alone, with nothing behind it that would move it on. */
+static void one_at_a_time(void)
+{
+    enum { ROOM = 4096 };
+    for (int t = 0; t < TRANSPORT_COUNT; ++t) {
+        Comm *comm = open_comm(transports[t], ROOM, ROOM);
+        int64_t border[RANKS_MAX + 1];
+        float *level[32];
+        draw_borders(border, 0, ROOM, 7);
+        int levels = tree_levels_between(1, comm->size),
+            rounds = comm->table == &comm_nodes ? 600 : 50;
+        for (int k = 0; k < levels; ++k) level[k] = mem_new((ROOM + 1) * sizeof(float));
+        for (int round = 0; round < rounds; ++round) {
+            CommPush push = {.border = border, .level = level, .leaves = comm->size};
+            int64_t number = comm_push_begin(comm, &push);
+            while (!comm_push_wait(comm, number)) {
+            }
+            number = comm_gather_begin(comm, border, 0);
+            while (!comm_gather_wait(comm, number)) {
+            }
+        }
+        comm_wait(comm);
+        CU_ASSERT_EQUAL(comm->pushes, rounds);
+        comm_free(&comm);
+        for (int k = 0; k < levels; ++k) mem_free(&level[k]);
+    }
+}
+
 /* Empty ranges count for nothing, and a wait with nothing begun returns. */
 static void nothing_begun(void)
 {
@@ -360,7 +388,7 @@ static void parts_to_one_rank(void)
 #define SHARE_CASES                                                                                \
     {"reductions of odd sizes", reduce_of_odd_sizes}, {"steps", steps}, {"pushes", pushes},        \
         {"places", places}, {"large and lopsided", large_and_lopsided},                            \
-        {"nothing begun", nothing_begun}, {"alone", alone},                                        \
+        {"one at a time", one_at_a_time}, {"nothing begun", nothing_begun}, {"alone", alone},      \
         {"no values is a message", no_values_is_a_message},                                        \
     {                                                                                              \
         "parts to one rank", parts_to_one_rank                                                     \

@@ -7,19 +7,19 @@
 #include <math.h>
 #include <time.h>
 
-/* auto: between nodes of two ranks, where there are several */
+/* auto: between nodes of two or four ranks, where there are several */
 static const int transports[] = {TRANSPORT_SHM, TRANSPORT_MPI, TRANSPORT_AUTO};
 enum { TRANSPORT_COUNT = 3 };
 
 static Comm *open_comm(int transport, int64_t elements, int threads)
 {
     static Backend backend;
-    static World pairs;
+    static World nodes;
     bool apart = transport == TRANSPORT_AUTO && test_world.size > 2;
-    if (apart && pairs.size == 0) pairs = world_of_pairs();
+    if (apart && nodes.size == 0) nodes = world_of_nodes();
     backend = (Backend){.table = &host_table, .options = {.threads = threads}};
     Comm *comm = NULL;
-    CHECK_OK(comm_new(&comm, apart ? &pairs : &test_world, &backend, transport, elements));
+    CHECK_OK(comm_new(&comm, apart ? &nodes : &test_world, &backend, transport, elements));
     return comm;
 }
 
@@ -188,11 +188,11 @@ static void choice_of_transport(void)
     CHECK_OK(comm_new(&comm, &apart, &host, TRANSPORT_MPI, 100));
     CU_ASSERT_PTR_EQUAL(comm->table, &comm_mpi);
     comm_free(&comm);
-    World pairs = world_of_pairs();
-    CHECK_OK(comm_new(&comm, &pairs, &host, TRANSPORT_AUTO, 100));
+    World nodes = world_of_nodes();
+    CHECK_OK(comm_new(&comm, &nodes, &host, TRANSPORT_AUTO, 100));
     CU_ASSERT_PTR_EQUAL(comm->table, test_world.size % 2 ? &comm_mpi : &comm_nodes);
     comm_free(&comm);
-    MPI_Comm_free(&pairs.node);
+    MPI_Comm_free(&nodes.node);
 }
 
 /* Nodes whose ranks have these colors: how wide groups may be. */
@@ -210,15 +210,14 @@ static int width_of(const int *color)
 
 static void widths_of_groups(void)
 {
-    int even = test_world.size % 2 == 0;
-    CU_ASSERT_EQUAL(width_of((int[]){0, 1, 2, 3, 4, 5}), 1);
-    CU_ASSERT_EQUAL(width_of((int[]){0, 0, 1, 1, 2, 2}), even ? 2 : 1);
-    CU_ASSERT_EQUAL(width_of((int[]){0, 0, 1, 1, 1, 1}), even ? 2 : 1);
-    CU_ASSERT_EQUAL(width_of((int[]){0, 0, 0, 0, 1, 1}), test_world.size == 4   ? 4
-                                                         : test_world.size == 3 ? 1
-                                                                                : 2);
-    CU_ASSERT_EQUAL(width_of((int[]){0, 0, 0, 1, 1, 1}), test_world.size == 2 ? 2 : 1);
-    CU_ASSERT_EQUAL(width_of((int[]){0, 1, 1, 0, 2, 2}), 1);
+    int size = test_world.size, pair = size % 2 == 0 ? 2 : 1;
+    CU_ASSERT_EQUAL(width_of((int[]){0, 1, 2, 3, 4, 5, 6, 7}), 1);
+    CU_ASSERT_EQUAL(width_of((int[]){0, 0, 1, 1, 2, 2, 3, 3}), pair);
+    CU_ASSERT_EQUAL(width_of((int[]){0, 0, 1, 1, 1, 1, 2, 2}), pair);
+    CU_ASSERT_EQUAL(width_of((int[]){0, 0, 0, 0, 1, 1, 2, 2}), size == 4 ? 4 : pair);
+    CU_ASSERT_EQUAL(width_of((int[]){0, 0, 0, 0, 1, 1, 1, 1}), size % 4 == 0 ? 4 : pair);
+    CU_ASSERT_EQUAL(width_of((int[]){0, 0, 0, 1, 1, 1, 2, 2}), size == 2 ? 2 : 1);
+    CU_ASSERT_EQUAL(width_of((int[]){0, 1, 1, 0, 2, 2, 3, 3}), 1);
     CU_ASSERT_EQUAL(comm_group_width(&test_world, TRANSPORT_AUTO), 1);
 }
 
