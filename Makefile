@@ -55,10 +55,10 @@ reverse = $(if $(1),$(call reverse,$(wordlist 2,99,$(1))) $(firstword $(1)))
 room_libs = $(patsubst %,$(BUILD)/lib/%.a,$(call reverse,$(call upto,$(1),$(ROOMS))))
 
 TEST_SRC := $(sort $(foreach r,$(ROOMS),$(wildcard tests/$(r)/test_*.c)))
-TEST_BIN := $(TEST_SRC:tests/%.c=$(BUILD)/tests/%)
+TEST_BIN := $(TEST_SRC:tests/%.c=$(BUILD)/tests/%) $(if $(filter 1,$(HAVE_CUDA)),$(BUILD)/tests/cuda/test_cuda_emulated)
 TEST_CLI := $(sort $(wildcard tests/cli/*.sh))
 
-.PHONY: weft help deps info rooms format check-format test check matrix asan asan-quick check-cuda demo demo-text data data-text install clean tests bench cluster
+.PHONY: weft help deps info rooms format check-format test check matrix asan asan-quick check-cuda check-cuda-emulated demo demo-text data data-text install clean tests bench cluster
 weft: $(BUILD)/weft       ## build it: build/weft
 
 $(BUILD)/weft: $(LIBS) $(BUILD)/obj/src/main.o
@@ -92,6 +92,22 @@ $(BUILD)/obj/%.cu.o: %.cu $(PROBE)
 	@mkdir -p $(@D)
 	@echo "  nvcc $<"
 	$(Q)$(NVCC) -O3 -std=c++17 $(NVCC_ARCH) -Iinclude -Xcompiler -Wall,-Wextra -MMD -MP -c -o $@ $<
+# The same kernels on the CPU, for a test where there is no GPU: tests/cuda/emulate/kernel.h.
+EMULATED_CXX = g++ -std=c++17 -O2 -g -Wall -Wno-unknown-pragmas -Wno-sign-compare -Iinclude -Isrc/tensor/cuda \
+    -Itests/cuda/emulate $(DEPS_CPPFLAGS) -MMD -MP
+EMULATED_OBJ = $(CUDA_CU:%.cu=$(BUILD)/emulated/%.o) $(BUILD)/emulated/runtime.o
+EMULATED_BLAS = $(BUILD)/emulated/libcublasLt.so.$(CUBLAS_MAJOR)
+$(BUILD)/emulated/%.o: %.cu tests/cuda/emulate/kernel.h $(PROBE)
+	@mkdir -p $(@D)
+	@echo "  emulate $<"
+	$(Q)sed -E -z 's/([A-Za-z_]+(<[A-Za-z_0-9, ]*>)?)<<<([^;]*)>>>\(/emulate::launch(\3).of(\1)(/g' $< >$(@:.o=.cc)
+	$(Q)$(EMULATED_CXX) -include tests/cuda/emulate/kernel.h -c -o $@ $(@:.o=.cc)
+$(BUILD)/emulated/runtime.o: tests/cuda/emulate/runtime.cc tests/cuda/emulate/kernel.h $(PROBE)
+	@mkdir -p $(@D)
+	$(Q)$(EMULATED_CXX) -c -o $@ $<
+$(BUILD)/emulated/libcublasLt.so.%: tests/cuda/emulate/cublaslt.cc $(PROBE)
+	@mkdir -p $(@D)
+	$(Q)$(EMULATED_CXX) -O3 -fopenmp -shared -fPIC -o $@ $<
 
 .SECONDEXPANSION:
 $(BUILD)/tests/%: tests/%.c tests/harness.h $$(call room_libs,$$(firstword $$(subst /, ,$$*)))
@@ -107,6 +123,14 @@ $(BUILD)/tests/cuda/test_cuda: tests/cuda/test_cuda.c tests/harness.h tests/op_r
 	$(Q)$(CC) $(CPPFLAGS_ALL) -Itests $(CFLAGS_ALL) -MMD -MP -o $@ $< $(call reverse,$(LIBS)) $(LDFLAGS_ALL) $(LDLIBS_ALL) -lcunit
 check-cuda: $(BUILD)/tests/cuda/test_cuda   ## compare the CUDA backend with the CPU's, where there is a GPU
 	@$<
+
+$(BUILD)/tests/cuda/test_cuda_emulated: tests/cuda/test_cuda.c tests/harness.h tests/op_rig.h $$(EMULATED_OBJ) $$(EMULATED_BLAS) $(LIBS)
+	@mkdir -p $(@D)
+	@echo "  test $< (emulated)"
+	$(Q)$(CC) $(CPPFLAGS_ALL) -Itests $(CFLAGS_ALL) -MMD -MP -o $@ $< $(EMULATED_OBJ) $(call reverse,$(LIBS)) \
+	    -Wl,-rpath,$(abspath $(BUILD)/emulated) $(LDFLAGS_ALL) $(LDLIBS_ALL) -lcunit
+check-cuda-emulated: $(if $(filter 1,$(HAVE_CUDA)),$(BUILD)/tests/cuda/test_cuda_emulated)   ## the same with kernels and cuBLASLt on the CPU: what they compute, not how fast
+	@$(if $<,$<,echo "skipped: built without CUDA (make info says why)")
 
 $(PROBE): tools/probe.sh Makefile
 	@mkdir -p $(@D)
@@ -175,4 +199,4 @@ install: $(BUILD)/weft   ## PREFIX= and DESTDIR= as usual
 	mkdir -p $(DESTDIR)$(PREFIX)/share/weft/jobs
 	install -m 644 jobs/*.yaml jobs/slurm.sh $(DESTDIR)$(PREFIX)/share/weft/jobs
 
--include $(OBJ:.o=.d) $(SIMD_OBJ:.o=.d) $(CU_OBJ:.o=.d) $(TEST_BIN:=.d) $(BUILD)/obj/src/main.d
+-include $(OBJ:.o=.d) $(EMULATED_OBJ:.o=.d) $(SIMD_OBJ:.o=.d) $(CU_OBJ:.o=.d) $(TEST_BIN:=.d) $(BUILD)/obj/src/main.d

@@ -53,12 +53,16 @@ static inline void rig_copy(Rig *rig, void *to, const void *from, size_t bytes)
     rig->backend->table->sync(stream);
 }
 
-/* plain -> device, padding zero; all elements are 4 bytes wide. */
+/* plain -> device, padding zero. plain is of 4 bytes an element: floats are rounded where the device's are bf16. */
 static inline void rig_put(Rig *rig, Desc d, void *device, const void *plain)
 {
     uint32_t *memory = mem_new(desc_bytes(d));
-    const uint32_t *from = plain;
-    for (int64_t i = 0; i < shape_count(d.shape); ++i) memory[rig_at(d, i)] = from[i];
+    for (int64_t i = 0; i < shape_count(d.shape); ++i) {
+        if (d.dtype == DTYPE_BF16)
+            ((Bf16 *)memory)[rig_at(d, i)] = bf16_of(((const float *)plain)[i]);
+        else
+            memory[rig_at(d, i)] = ((const uint32_t *)plain)[i];
+    }
     rig_copy(rig, device, memory, desc_bytes(d));
     mem_free(&memory);
 }
@@ -66,8 +70,10 @@ static inline void rig_put(Rig *rig, Desc d, void *device, const void *plain)
 static inline void rig_get(Rig *rig, Desc d, const void *device, float *plain)
 {
     int64_t n = shape_count(d.shape), stored = desc_elements(d), dirty = 0;
-    float *memory = mem_new(desc_bytes(d));
+    float *memory = mem_new((size_t)stored * sizeof *memory);
     rig_copy(rig, memory, device, desc_bytes(d));
+    for (int64_t i = stored - 1; i >= 0 && d.dtype == DTYPE_BF16; --i)
+        memory[i] = bf16_value(((const Bf16 *)memory)[i]);
     for (int64_t i = 0; i < n; ++i) {
         int64_t at = rig_at(d, i);
         plain[i] = memory[at];
@@ -166,7 +172,7 @@ static inline void rig_memory(Rig *rig)
 static inline Status rig_open(Rig *rig, const char *kind_name)
 {
     for (int i = 0; i < rig->spec.x_count; ++i)
-        rig->spec.need_dx[i] = rig->spec.x[i].dtype == DTYPE_F32;
+        rig->spec.need_dx[i] = rig->spec.x[i].dtype != DTYPE_I32;
     TRY(layer_kind(kind_name)->infer(&rig->spec, &rig->size, rig->param));
     TRY(rig_plan(rig));
     rig_memory(rig);

@@ -70,14 +70,16 @@ else
     # cuBLAS and NCCL are bound when a GPU is asked for: linked, they would add 80 ms to the start of every run.
     cf="-isystem $cuda/include -isystem $nccl/include"
     cl="-L$lib -Wl,-rpath,$lib -Wl,-rpath,$nccl/lib -lcudart_static -ldl -lrt -lpthread -lstdc++"
-    if try "$cf" "-L$nccl/lib $cl -lcublas -lnccl" <<<'#include <cublas_v2.h>
+    if try "$cf" "-L$nccl/lib $cl -lcublasLt -lnccl" <<<'#include <cublasLt.h>
 #include <cuda_runtime.h>
 #include <nccl.h>
-int main(void) { int n, v; cublasHandle_t h; return cudaGetDeviceCount(&n) || ncclGetVersion(&v) || cublasCreate(&h); }'
+int main(void) { int n, v; cublasLtHandle_t h; return cudaGetDeviceCount(&n) || ncclGetVersion(&v) || cublasLtCreate(&h); }'
     then
         set_mk HAVE_CUDA 1; set_mk NVCC "$nvcc"
         arch="-gencode arch=compute_80,code=sm_80 -gencode arch=compute_90,code=[sm_90,compute_90]"
-        set_mk NVCC_ARCH "$arch"; cpp="$cpp $cf" libs="$libs $cl"
+        set_mk NVCC_ARCH "$arch"
+        set_mk CUBLAS_MAJOR "$(sed -n 's/^#define CUBLAS_VER_MAJOR //p' "$cuda/include/cublas_api.h")"
+        cpp="$cpp $cf" libs="$libs $cl"
         say cuda "yes: $nvcc ($("$nvcc" --version | sed -n 's/.*release \([0-9.]*\).*/\1/p')), cuBLAS and NCCL are loaded when needed"
     else say cuda "no: $nvcc is there, but a probe with cuBLAS and NCCL fails: $(head -n 1 "$dir/log")"; set_mk HAVE_CUDA 0; fi
 fi

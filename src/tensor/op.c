@@ -29,7 +29,7 @@ Status backend_open(Backend **backend, const BackendTable *table, BackendOptions
         return fail(ERR_CONFIG, "train.threads is %d: at least 1 is needed", options.threads);
     if (options.precision == DTYPE_BF16 && !table->has_bf16)
         return fail(ERR_CONFIG,
-                    "train.precision: bf16 is for the CPU in this version, not for the %s backend: "
+                    "train.precision: the %s backend has no bf16: "
                     "use train.precision=fp32 or train.device=cpu",
                     table->name);
     Backend *b = *backend = mem_new(sizeof *b);

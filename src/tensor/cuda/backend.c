@@ -1,11 +1,11 @@
-/* backend_cuda: one GPU, one compute stream, cuBLAS bound to it. Work is queued and the host goes on; copies are ordered
+/* backend_cuda: one GPU, one compute stream. Work is queued and the host goes on; copies are ordered
  * on the stream, and with ordinary host memory the host's side is free again when the call returns. Products are true
  * fp32: TF32 stays off. Refused at open: no driver, no such GPU, one older than the kernels. */
 #include "cuda.h"
 
 #include <string.h>
 
-enum { BLAS_WORKSPACE_BYTES = 32 << 20, OLDEST_MAJOR = 8 };
+enum { OLDEST_MAJOR = 8 };
 
 /* At an edge: a failed call becomes a Status. */
 static Status edge(cudaError_t error, const char *what, int device)
@@ -38,24 +38,20 @@ static Status choose_device(CudaState *state, int number)
 
 static Status open_blas(CudaState *state)
 {
-    cublasStatus_t status = cublas.create(&state->blas);
+    cublasStatus_t status = cublaslt.create(&state->blas);
     if (status != CUBLAS_STATUS_SUCCESS) {
         state->blas = NULL;
-        return fail(ERR_CONFIG, "GPU %d (%s): cublasCreate: %s", state->device, state->name,
-                    cublas.status_string(status));
+        return fail(ERR_CONFIG, "GPU %d (%s): cublasLtCreate: %s", state->device, state->name,
+                    cublaslt.status_string(status));
     }
-    TRY(edge(cudaMalloc(&state->blas_workspace, BLAS_WORKSPACE_BYTES), "32 MB for cuBLAS",
-             state->device));
-    CUBLAS_CALL(cublas.set_stream(state->blas, state->compute.handle));
-    CUBLAS_CALL(cublas.set_workspace(state->blas, state->blas_workspace, BLAS_WORKSPACE_BYTES));
-    CUBLAS_CALL(cublas.set_math_mode(state->blas, CUBLAS_DEFAULT_MATH));
-    return OK;
+    return edge(cudaMalloc(&state->blas_workspace, CUDA_BLAS_WORKSPACE_BYTES), "32 MB for cuBLAS",
+                state->device);
 }
 
 static Status open_state(CudaState *state, int number)
 {
     TRY(choose_device(state, number));
-    TRY(cublas_load());
+    TRY(cublaslt_load());
     TRY(edge(cudaStreamCreateWithFlags(&state->compute.handle, cudaStreamNonBlocking), "a stream",
              state->device));
     return open_blas(state);
@@ -66,7 +62,7 @@ static void cuda_close(Backend *backend)
     CudaState *state = backend->impl;
     if (!state) return;
     if (state->compute.handle) CUDA_CALL(cudaStreamSynchronize(state->compute.handle));
-    if (state->blas) CUBLAS_CALL(cublas.destroy(state->blas));
+    if (state->blas) CUBLAS_CALL(cublaslt.destroy(state->blas));
     if (state->blas_workspace) CUDA_CALL(cudaFree(state->blas_workspace));
     if (state->compute.handle) CUDA_CALL(cudaStreamDestroy(state->compute.handle));
     mem_free(&state);
@@ -173,19 +169,22 @@ static void cuda_event_free(Event **event)
     mem_free(event);
 }
 
-bool cuda_inputs_plain(const Op *op, Desc wish[OP_INPUTS])
+bool cuda_inputs(const Op *op, Desc wish[OP_INPUTS])
 {
-    bool plain = true;
+    bool granted = true;
     for (int i = 0; i < op->spec.x_count; ++i) {
-        if (desc_is_plain(op->spec.x[i])) continue;
-        wish[i] = desc_plain(op->spec.x[i].shape, op->spec.x[i].dtype);
-        plain = false;
+        const Desc *x = &op->spec.x[i];
+        DType type = x->dtype == DTYPE_I32 ? DTYPE_I32 : op->backend->options.precision;
+        if (desc_is_plain(*x) && x->dtype == type) continue;
+        wish[i] = desc_plain(x->shape, type);
+        granted = false;
     }
-    return plain;
+    return granted;
 }
 
 const BackendTable backend_cuda = {
     .name = "cuda",
+    .has_bf16 = true,
     .open = cuda_open,
     .close = cuda_close,
     .alloc = cuda_alloc,
@@ -205,8 +204,14 @@ const BackendTable backend_cuda = {
         {
             [OP_DENSE] = &cuda_dense,
             [OP_ACTIVATION] = &cuda_act,
-            [OP_ADD] = &cuda_sum,
+            [OP_ADD] = &cuda_plus,
             [OP_FLATTEN] = &cuda_flatten,
+            [OP_REORDER] = &cuda_reorder,
+            [OP_DROPOUT] = &cuda_drop,
+            [OP_EMBEDDING] = &cuda_embed,
+            [OP_POSITIONS] = &cuda_places,
+            [OP_LAYER_NORM] = &cuda_layernorm,
+            [OP_ATTENTION] = &cuda_attend,
             [OP_SOFTMAX_LOSS] = &cuda_softmax,
             [OP_MSE_LOSS] = &cuda_mse,
         },

@@ -33,27 +33,105 @@ typedef struct AdamRun {
 } AdamRun;
 cudaError_t cuda_adam(cudaStream_t stream, AdamRun run);
 
-/* activation.cu: y = act(x); dx = dy * act'(.), where `at` is y for relu and relu6, and x for gelu and silu. In place
- * allowed. */
-cudaError_t cuda_activation(cudaStream_t stream, Act act, float *y, const float *x, int64_t n);
-cudaError_t cuda_activation_backward(cudaStream_t stream, Act act, float *dx, const float *dy,
-                                     const float *at, int64_t n);
+/* activation.cu: y = act(x); dx = dy * act'(.), where `at` is y for relu and relu6, and x for gelu and silu. y = a + b. In place
+ * allowed. to = from as another type. Activations are fp32 or bf16, as `type` says. */
+cudaError_t cuda_activation(cudaStream_t stream, DType type, Act act, void *y, const void *x,
+                            int64_t n);
+cudaError_t cuda_activation_backward(cudaStream_t stream, DType type, Act act, void *dx,
+                                     const void *dy, const void *at, int64_t n);
+cudaError_t cuda_sum(cudaStream_t stream, DType type, void *y, const void *a, const void *b,
+                     int64_t n);
+cudaError_t cuda_convert(cudaStream_t stream, DType to_type, void *to, DType from_type,
+                         const void *from, int64_t n);
 
-/* dense.cu: y[rows, columns] = act(y + bias), bias may be NULL; out[columns] = sum of dy over rows */
-cudaError_t cuda_bias_act(cudaStream_t stream, Act act, float *y, const float *bias, int64_t rows,
-                          int64_t columns);
-cudaError_t cuda_column_sum(cudaStream_t stream, float *out, const float *dy, int64_t rows,
-                            int64_t columns);
+/* dense.cu: y[rows, columns] = act(y + bias), bias may be NULL; out[columns] = sum of dy over rows, by parts of rows in order:
+ * partial has COLUMN_PARTS x columns floats */
+enum { COLUMN_PARTS = 64 };
+cudaError_t cuda_bias_act(cudaStream_t stream, DType type, Act act, void *y, const float *bias,
+                          int64_t rows, int64_t columns);
+cudaError_t cuda_column_sum(cudaStream_t stream, DType type, float *out, float *partial,
+                            const void *dy, int64_t rows, int64_t columns);
+
+/* embedding.cu: y[i] = w[tokens[i]], zeros from `real` tokens on and for rows that other ranks have (rows first .. first + rows of
+ * the vocabulary are here); dw summed in the tokens' order, zero where a row has none */
+typedef struct EmbeddingRun {
+    DType type;
+    const int32_t *tokens;
+    const float *w;
+    void *y;
+    const void *dy;
+    float *dw;
+    int64_t count, real, width; /* tokens, those of real samples, columns */
+    int64_t first, rows, vocab;
+} EmbeddingRun;
+cudaError_t cuda_embedding(cudaStream_t stream, EmbeddingRun run);
+cudaError_t cuda_embedding_backward(cudaStream_t stream, EmbeddingRun run);
+
+/* y[n, t] = x[n, t] + w[first + t], zeros from sample `real` on; dw summed over the samples in order */
+typedef struct PositionsRun {
+    DType type;
+    const void *x, *dy;
+    const float *w;
+    void *y;
+    float *dw;
+    int64_t samples, real, length, width, rows, first; /* rows: of the table */
+} PositionsRun;
+cudaError_t cuda_positions(cudaStream_t stream, PositionsRun run);
+cudaError_t cuda_positions_backward(cudaStream_t stream, PositionsRun run);
+
+/* layer_norm.cu: saved[row] = mean, inverse deviation; partial has parts x 2 x width floats */
+typedef struct LayerNormRun {
+    DType type;
+    const void *x, *dy;
+    void *y, *dx;
+    const float *scale, *shift;
+    float *dscale, *dshift, *saved, *partial;
+    float eps;
+    int64_t rows, real, width, parts;
+} LayerNormRun;
+cudaError_t cuda_layer_norm(cudaStream_t stream, LayerNormRun run);
+cudaError_t cuda_layer_norm_data(cudaStream_t stream, LayerNormRun run);
+cudaError_t cuda_layer_norm_weight(cudaStream_t stream, LayerNormRun run);
+
+/* dropout.cu: to = from * (drawn ? scale : 0), an image's channels last or a sample as it lies (channels 1, pixels all) */
+typedef struct DropoutRun {
+    DType type;
+    const void *from;
+    void *to;
+    const int64_t *sample; /* ids */
+    uint64_t seed, step, name;
+    uint32_t purpose, cut; /* RNG_DROPOUT; drawn where 24 random bits are at least cut */
+    float scale;
+    int64_t samples, sample_elements, channels, pixels;
+} DropoutRun;
+cudaError_t cuda_dropout(cudaStream_t stream, DropoutRun run);
+
+/* attention.cu: as OP_ATTENTION; samples from `real` on are not touched. angles: cosine, sine of position t and pair i at
+ * 2 (t half + i), or NULL. Heads of at most ATTENTION_WIDTH columns. dots: scratch of backward, as long as log_sum. */
+enum { ATTENTION_WIDTH = 128 };
+typedef struct AttentionRun {
+    DType type;
+    const void *x, *dy;
+    void *y, *dx;
+    const float *angles;
+    float *log_sum, *dots; /* [samples, heads, length] */
+    float scale;
+    int64_t real, length, heads, width; /* width: of a head */
+} AttentionRun;
+cudaError_t cuda_attention_angles(cudaStream_t stream, float *angles, int64_t length, int64_t half);
+cudaError_t cuda_attention(cudaStream_t stream, AttentionRun run);
+cudaError_t cuda_attention_backward(cudaStream_t stream, AttentionRun run);
 
 /* loss.cu: x (rows, width); rows beyond `real` get zero columns and zero gradients */
 typedef struct LossRun {
-    const float *x;
+    DType type;
+    const void *x;
     const int32_t *labels;
     const float *targets;
     float *columns; /* forward: (rows, LOSS_COLUMNS) */
     float *
         log_sum; /* softmax: (rows), log of the sum of exponentials; forward writes, backward reads */
-    float *dx;   /* backward: (rows, width) */
+    void *dx;    /* backward: (rows, width); may be x */
     float smoothing, scale;
     int64_t rows, real, width;
 } LossRun;

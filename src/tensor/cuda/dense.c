@@ -1,9 +1,13 @@
-/* dense: three matrix products by cuBLAS. cuBLAS counts columns first, so a row-major a[r,c] is its c x r matrix, and
- * each product is asked for transposed. R: rows (N, or N*T), I: inputs, O: outputs. */
-#include "cuda.h"
+/* dense: three matrix products. R: rows (N, or N*T), I: inputs, O: outputs. In bf16 the weights' bf16 copy lies in the cache, the
+ * bias behind it; gradients of parameters are fp32. */
+#include "matmul.h"
 
 #include <limits.h>
 
+typedef struct Dense {
+    Matmul forward, data, weight;
+    int64_t weights; /* elements of w */
+} Dense;
 typedef struct DenseSize {
     int rows, in, out;
 } DenseSize;
@@ -15,10 +19,65 @@ static DenseSize dense_size(const Op *op)
     return (DenseSize){(int)rows, (int)w->dim[1], (int)w->dim[0]};
 }
 
+static bool in_bf16(const Op *op)
+{
+    return op->spec.y.dtype == DTYPE_BF16;
+}
+
+static bool has_bias(const Op *op)
+{
+    return op->spec.w_count > 1;
+}
+
+static Status plan_products(Op *op, Dense *d)
+{
+    CudaState *state = cuda_state(op);
+    DenseSize n = dense_size(op);
+    DType type = op->spec.y.dtype;
+    /* y^T [O,R] = w [O,I] x^T [I,R] */
+    TRY(matmul_plan(&d->forward, state,
+                    &(MatmulSpec){.name = "dense",
+                                  .turn_a = true,
+                                  .m = n.out,
+                                  .n = n.rows,
+                                  .k = n.in,
+                                  .lda = n.in,
+                                  .ldb = n.in,
+                                  .ldd = n.out,
+                                  .in = type,
+                                  .out = type,
+                                  .bias = has_bias(op),
+                                  .relu = op->spec.act == ACT_RELU}));
+    /* dx^T [I,R] = w^T [I,O] dy^T [O,R] */
+    if (op->spec.need_dx[0])
+        TRY(matmul_plan(&d->data, state,
+                        &(MatmulSpec){.name = "dense's inputs",
+                                      .m = n.in,
+                                      .n = n.rows,
+                                      .k = n.out,
+                                      .lda = n.in,
+                                      .ldb = n.out,
+                                      .ldd = n.in,
+                                      .in = type,
+                                      .out = type}));
+    /* dw^T [I,O] = x^T [I,R] dy [R,O] */
+    return matmul_plan(&d->weight, state,
+                       &(MatmulSpec){.name = "dense's weights",
+                                     .turn_b = true,
+                                     .m = n.in,
+                                     .n = n.out,
+                                     .k = n.rows,
+                                     .lda = n.in,
+                                     .ldb = n.out,
+                                     .ldd = n.in,
+                                     .in = type,
+                                     .out = DTYPE_F32});
+}
+
 static Status dense_plan(Op *op, Desc wish[OP_INPUTS])
 {
     OpSpec *spec = &op->spec;
-    if (!cuda_inputs_plain(op, wish)) return OK;
+    if (!cuda_inputs(op, wish)) return OK;
     if (spec->act != ACT_NONE && spec->act != ACT_RELU && spec->act != ACT_RELU6)
         return fail(ERR_BUG, "cuda: dense runs with relu or relu6 fused, with no other activation");
     int64_t out = spec->w[0].dim[0], in = spec->w[0].dim[1],
@@ -28,66 +87,97 @@ static Status dense_plan(Op *op, Desc wish[OP_INPUTS])
             ERR_CONFIG,
             "cuda: dense of %lld rows, %lld inputs, %lld outputs: each may be 2147483647 at most",
             (long long)rows, (long long)in, (long long)out);
-    spec->y = desc_plain(spec->y.shape, DTYPE_F32);
+    spec->y = cuda_desc(op, spec->y.shape);
     for (int i = 0; i < spec->w_count; ++i) op->w_elements[i] = shape_count(spec->w[i]);
+    Dense *d = op->impl = mem_new(sizeof *d);
+    d->weights = op->w_elements[0];
+    if (in_bf16(op)) op->cache_bytes = (size_t)(d->weights + out) * sizeof(Bf16);
+    op->workspace_bytes = has_bias(op) ? (size_t)(COLUMN_PARTS * out) * sizeof(float) : 0;
     op->needs_x[0] = true;
     op->needs_y = spec->act != ACT_NONE;
+    op->weight_later = true;
     op->flops_forward = 2.0 * (double)rows * (double)in * (double)out;
     op->flops_backward = op->flops_forward * (spec->need_dx[0] ? 2 : 1);
-    return OK;
+    return plan_products(op, d);
+}
+
+static void dense_refresh(Op *op, const OpRun *run)
+{
+    const Dense *d = op->impl;
+    Bf16 *cache = run->cache;
+    if (!in_bf16(op)) return;
+    cuda_check(cuda_convert(cuda_stream(op), DTYPE_BF16, cache, DTYPE_F32, run->w[0], d->weights),
+               "kernel convert");
+    if (has_bias(op))
+        cuda_check(cuda_convert(cuda_stream(op), DTYPE_BF16, cache + d->weights, DTYPE_F32,
+                                run->w[1], op->w_elements[1]),
+                   "kernel convert");
+}
+
+static const void *weights_of(const Op *op, const OpRun *run)
+{
+    return in_bf16(op) ? run->cache : (const void *)run->w[0];
+}
+
+static const void *bias_of(const Op *op, const OpRun *run)
+{
+    const Dense *d = op->impl;
+    if (!has_bias(op)) return NULL;
+    return in_bf16(op) ? (const void *)((const Bf16 *)run->cache + d->weights) : run->w[1];
 }
 
 static void dense_forward(Op *op, const OpRun *run)
 {
-    const float one = 1, zero = 0;
+    const Dense *d = op->impl;
     DenseSize n = dense_size(op);
-    const float *bias = op->spec.w_count > 1 ? run->w[1] : NULL;
-    /* y^T [O,R] = w [O,I] x^T [I,R] */
-    CUBLAS_CALL(cublas.sgemm(cuda_state(op)->blas, CUBLAS_OP_T, CUBLAS_OP_N, n.out, n.rows, n.in,
-                             &one, run->w[0], n.in, run->x[0], n.in, &zero, run->y, n.out));
-    if (bias || op->spec.act != ACT_NONE)
-        cuda_check(cuda_bias_act(cuda_stream(op), op->spec.act, run->y, bias, n.rows, n.out),
+    matmul_run(&d->forward, cuda_state(op), weights_of(op, run), run->x[0], run->y,
+               bias_of(op, run));
+    if (op->spec.act == ACT_RELU6)
+        cuda_check(cuda_bias_act(cuda_stream(op), op->spec.y.dtype, ACT_RELU6, run->y, NULL, n.rows,
+                                 n.out),
                    "kernel bias_act");
 }
 
 static void dense_backward_begin(Op *op, const OpRun *run)
 {
     if (op->spec.act == ACT_NONE) return;
-    cuda_check(cuda_activation_backward(cuda_stream(op), op->spec.act, run->dy, run->dy, run->y,
-                                        shape_count(op->spec.y.shape)),
+    cuda_check(cuda_activation_backward(cuda_stream(op), op->spec.y.dtype, op->spec.act, run->dy,
+                                        run->dy, run->y, shape_count(op->spec.y.shape)),
                "kernel activation_backward");
 }
 
 static void dense_backward_data(Op *op, const OpRun *run)
 {
-    const float one = 1, zero = 0;
-    DenseSize n = dense_size(op);
-    if (!run->dx[0]) return;
-    /* dx^T [I,R] = w^T [I,O] dy^T [O,R] */
-    CUBLAS_CALL(cublas.sgemm(cuda_state(op)->blas, CUBLAS_OP_N, CUBLAS_OP_N, n.in, n.rows, n.out,
-                             &one, run->w[0], n.in, run->dy, n.out, &zero, run->dx[0], n.in));
+    const Dense *d = op->impl;
+    if (run->dx[0])
+        matmul_run(&d->data, cuda_state(op), weights_of(op, run), run->dy, run->dx[0], NULL);
 }
 
 static void dense_backward_weight(Op *op, const OpRun *run)
 {
-    const float one = 1, zero = 0;
+    const Dense *d = op->impl;
     DenseSize n = dense_size(op);
-    /* dw^T [I,O] = x^T [I,R] dy [R,O] */
-    CUBLAS_CALL(cublas.sgemm(cuda_state(op)->blas, CUBLAS_OP_N, CUBLAS_OP_T, n.in, n.out, n.rows,
-                             &one, run->x[0], n.in, run->dy, n.out, &zero, run->dw[0], n.in));
-    if (op->spec.w_count > 1)
-        cuda_check(cuda_column_sum(cuda_stream(op), run->dw[1], run->dy, n.rows, n.out),
+    matmul_run(&d->weight, cuda_state(op), run->x[0], run->dy, run->dw[0], NULL);
+    if (has_bias(op))
+        cuda_check(cuda_column_sum(cuda_stream(op), op->spec.y.dtype, run->dw[1], run->workspace,
+                                   run->dy, n.rows, n.out),
                    "kernel column_sum");
 }
 
 static void dense_free(Op *op)
 {
-    (void)op;
+    Dense *d = op->impl;
+    if (!d) return;
+    matmul_free(&d->forward);
+    matmul_free(&d->data);
+    matmul_free(&d->weight);
+    mem_free(&op->impl);
 }
 
 const OpTable cuda_dense = {
     .name = "dense",
     .plan = dense_plan,
+    .refresh = dense_refresh,
     .forward = dense_forward,
     .backward_begin = dense_backward_begin,
     .backward_data = dense_backward_data,

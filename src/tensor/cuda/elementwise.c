@@ -1,4 +1,4 @@
-/* activation, add, flatten: one kernel, or none. */
+/* activation, add, flatten, reorder, dropout: one kernel, or none. */
 #include "cuda.h"
 
 static void nothing_free(Op *op)
@@ -14,8 +14,8 @@ static bool act_reads_y(Act act)
 static Status act_plan(Op *op, Desc wish[OP_INPUTS])
 {
     OpSpec *spec = &op->spec;
-    if (!cuda_inputs_plain(op, wish)) return OK;
-    spec->y = desc_plain(spec->y.shape, DTYPE_F32);
+    if (!cuda_inputs(op, wish)) return OK;
+    spec->y = cuda_desc(op, spec->y.shape);
     op->needs_y = op->y_inplace = act_reads_y(spec->act);
     op->needs_x[0] = !op->needs_y;
     op->dx_inplace = true;
@@ -25,7 +25,7 @@ static Status act_plan(Op *op, Desc wish[OP_INPUTS])
 
 static void act_forward(Op *op, const OpRun *run)
 {
-    cuda_check(cuda_activation(cuda_stream(op), op->spec.act, run->y, run->x[0],
+    cuda_check(cuda_activation(cuda_stream(op), op->spec.y.dtype, op->spec.act, run->y, run->x[0],
                                shape_count(op->spec.y.shape)),
                "kernel activation");
 }
@@ -33,9 +33,9 @@ static void act_forward(Op *op, const OpRun *run)
 static void act_backward_data(Op *op, const OpRun *run)
 {
     if (!run->dx[0]) return;
-    const float *at = act_reads_y(op->spec.act) ? run->y : run->x[0];
-    cuda_check(cuda_activation_backward(cuda_stream(op), op->spec.act, run->dx[0], run->dy, at,
-                                        shape_count(op->spec.y.shape)),
+    const void *at = act_reads_y(op->spec.act) ? run->y : run->x[0];
+    cuda_check(cuda_activation_backward(cuda_stream(op), op->spec.y.dtype, op->spec.act, run->dx[0],
+                                        run->dy, at, shape_count(op->spec.y.shape)),
                "kernel activation_backward");
 }
 
@@ -51,10 +51,10 @@ const OpTable cuda_act = {
 static Status sum_plan(Op *op, Desc wish[OP_INPUTS])
 {
     OpSpec *spec = &op->spec;
-    if (!cuda_inputs_plain(op, wish)) return OK;
+    if (!cuda_inputs(op, wish)) return OK;
     if (spec->act != ACT_NONE && !act_reads_y(spec->act))
         return fail(ERR_BUG, "cuda: add runs with relu or relu6 fused, with no other activation");
-    spec->y = desc_plain(spec->y.shape, DTYPE_F32);
+    spec->y = cuda_desc(op, spec->y.shape);
     op->needs_y = spec->act != ACT_NONE;
     op->y_inplace = true;
     for (int i = 0; i < spec->x_count; ++i) op->dx_alias[i] = true;
@@ -65,23 +65,25 @@ static Status sum_plan(Op *op, Desc wish[OP_INPUTS])
 static void sum_forward(Op *op, const OpRun *run)
 {
     int64_t n = shape_count(op->spec.y.shape);
-    const float *sum = run->x[0];
+    const void *sum = run->x[0];
     for (int i = 1; i < op->spec.x_count; ++i, sum = run->y)
-        cuda_check(cuda_add(cuda_stream(op), run->y, sum, run->x[i], n), "kernel add");
+        cuda_check(cuda_sum(cuda_stream(op), op->spec.y.dtype, run->y, sum, run->x[i], n),
+                   "kernel sum");
     if (op->spec.act != ACT_NONE)
-        cuda_check(cuda_activation(cuda_stream(op), op->spec.act, run->y, run->y, n),
-                   "kernel activation");
+        cuda_check(
+            cuda_activation(cuda_stream(op), op->spec.y.dtype, op->spec.act, run->y, run->y, n),
+            "kernel activation");
 }
 
 static void sum_backward_begin(Op *op, const OpRun *run)
 {
     if (op->spec.act == ACT_NONE) return;
-    cuda_check(cuda_activation_backward(cuda_stream(op), op->spec.act, run->dy, run->dy, run->y,
-                                        shape_count(op->spec.y.shape)),
+    cuda_check(cuda_activation_backward(cuda_stream(op), op->spec.y.dtype, op->spec.act, run->dy,
+                                        run->dy, run->y, shape_count(op->spec.y.shape)),
                "kernel activation_backward");
 }
 
-const OpTable cuda_sum = {
+const OpTable cuda_plus = {
     .name = "add",
     .plan = sum_plan,
     .forward = sum_forward,
@@ -92,7 +94,7 @@ const OpTable cuda_sum = {
 static Status flatten_plan(Op *op, Desc wish[OP_INPUTS])
 {
     OpSpec *spec = &op->spec;
-    if (!cuda_inputs_plain(op, wish)) return OK;
+    if (!cuda_inputs(op, wish)) return OK;
     spec->y = desc_plain(spec->y.shape, spec->x[0].dtype);
     op->y_alias = op->dx_alias[0] = true;
     return OK;
@@ -108,5 +110,99 @@ const OpTable cuda_flatten = {
     .name = "flatten",
     .plan = flatten_plan,
     .forward = flatten_forward,
+    .free = nothing_free,
+};
+
+/* Another type of number; every layout is plain. */
+static Status reorder_plan(Op *op, Desc wish[OP_INPUTS])
+{
+    const OpSpec *s = &op->spec;
+    (void)wish;
+    if (!desc_is_plain(s->x[0]) || !desc_is_plain(s->y) || s->x[0].dtype == DTYPE_I32 ||
+        s->y.dtype == DTYPE_I32)
+        return fail(ERR_BUG, "cuda: reorder converts plain numbers");
+    return OK;
+}
+
+static void reorder_forward(Op *op, const OpRun *run)
+{
+    const OpSpec *s = &op->spec;
+    cuda_check(cuda_convert(cuda_stream(op), s->y.dtype, run->y, s->x[0].dtype, run->x[0],
+                            shape_count(s->y.shape)),
+               "kernel convert");
+}
+
+static void reorder_backward_data(Op *op, const OpRun *run)
+{
+    const OpSpec *s = &op->spec;
+    if (!run->dx[0]) return;
+    cuda_check(cuda_convert(cuda_stream(op), s->x[0].dtype, run->dx[0], s->y.dtype, run->dy,
+                            shape_count(s->y.shape)),
+               "kernel convert");
+}
+
+const OpTable cuda_reorder = {
+    .name = "reorder",
+    .plan = reorder_plan,
+    .forward = reorder_forward,
+    .backward_data = reorder_backward_data,
+    .free = nothing_free,
+};
+
+static Status drop_plan(Op *op, Desc wish[OP_INPUTS])
+{
+    OpSpec *s = &op->spec;
+    if (!(s->drop >= 0.0f && s->drop < 1.0f))
+        return fail(ERR_CONFIG, "dropout: p is %g: needs 0 <= p < 1", (double)s->drop);
+    if (s->slice.ranks)
+        return fail(ERR_CONFIG, "dropout: grid.tp does not divide it on train.device: cuda yet");
+    if (!cuda_inputs(op, wish)) return OK;
+    s->y = cuda_desc(op, s->y.shape);
+    op->y_inplace = op->dx_inplace = true;
+    return OK;
+}
+
+static void drop_run(const Op *op, const OpRun *run, const void *from, void *to)
+{
+    const OpSpec *s = &op->spec;
+    int64_t n = shape_count(s->y.shape), samples = s->y.shape.dim[0];
+    if (!run->training || s->drop == 0.0f) {
+        if (from != to)
+            CUDA_CALL(
+                cudaMemcpyAsync(to, from, desc_bytes(s->y), cudaMemcpyDefault, cuda_stream(op)));
+        return;
+    }
+    DropoutRun drop = {.type = s->y.dtype,
+                       .from = from,
+                       .to = to,
+                       .sample = run->sample,
+                       .seed = run->seed,
+                       .step = run->step,
+                       .name = s->seed_name,
+                       .purpose = RNG_DROPOUT,
+                       .cut = (uint32_t)((double)s->drop * 0x1p24),
+                       .scale = (float)(1.0 / (1.0 - (double)s->drop)),
+                       .samples = samples,
+                       .sample_elements = n / samples,
+                       .channels = 1,
+                       .pixels = n / samples};
+    cuda_check(cuda_dropout(cuda_stream(op), drop), "kernel dropout");
+}
+
+static void drop_forward(Op *op, const OpRun *run)
+{
+    drop_run(op, run, run->x[0], run->y);
+}
+
+static void drop_backward_data(Op *op, const OpRun *run)
+{
+    if (run->dx[0]) drop_run(op, run, run->dy, run->dx[0]);
+}
+
+const OpTable cuda_drop = {
+    .name = "dropout",
+    .plan = drop_plan,
+    .forward = drop_forward,
+    .backward_data = drop_backward_data,
     .free = nothing_free,
 };

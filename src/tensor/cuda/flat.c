@@ -11,6 +11,11 @@ static void flat_add(Stream *s, float *out, const float *a, const float *b, int6
     cuda_check(cuda_add(s->handle, out, a, b, n), "kernel add");
 }
 
+static void flat_add_bf16(Stream *s, Bf16 *out, const Bf16 *a, const Bf16 *b, int64_t n)
+{
+    cuda_check(cuda_sum(s->handle, DTYPE_BF16, out, a, b, n), "kernel sum");
+}
+
 static void flat_scale_add(Stream *s, float *y, float alpha, const float *x, float beta, int64_t n)
 {
     cuda_check(cuda_scale_add(s->handle, y, alpha, x, beta, n), "kernel scale_add");
@@ -43,6 +48,7 @@ static void flat_adam_direction(Stream *s, const AdamArgs *a, float *u, const fl
 const FlatTable cuda_flat = {
     .fill = flat_fill,
     .add = flat_add,
+    .add_bf16 = flat_add_bf16,
     .scale_add = flat_scale_add,
     .squares = flat_squares,
     .sgd = flat_sgd,

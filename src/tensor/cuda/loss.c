@@ -9,12 +9,15 @@ static void loss_free(Op *op)
 static Status loss_plan(Op *op, Desc wish[OP_INPUTS])
 {
     OpSpec *spec = &op->spec;
-    if (!cuda_inputs_plain(op, wish)) return OK;
+    if (!cuda_inputs(op, wish)) return OK;
     spec->y = desc_plain(spec->y.shape, DTYPE_F32);
+    if (spec->slice.ranks)
+        return fail(ERR_CONFIG, "loss: grid.tp does not divide it on train.device: cuda yet");
     op->needs_x[0] = true;
     op->flops_forward = op->flops_backward = 5.0 * (double)shape_count(spec->x[0].shape);
     if (spec->kind == OP_SOFTMAX_LOSS)
         op->saved_bytes = (size_t)(shape_count(spec->y.shape) / LOSS_COLUMNS) * sizeof(float);
+    op->dx_over_x = spec->kind == OP_SOFTMAX_LOSS;
     return OK;
 }
 
@@ -24,6 +27,7 @@ static LossRun loss_run(const Op *op, const OpRun *run)
     const Shape *x = &op->spec.x[0].shape;
     int64_t width = x->dim[x->ndim - 1], rows = shape_count(*x) / width;
     return (LossRun){
+        .type = op->spec.x[0].dtype,
         .x = run->x[0],
         .labels = run->labels,
         .targets = run->targets,

@@ -1,15 +1,6 @@
 /* Softmax cross-entropy with label smoothing, and mean squared error: one warp a row. */
-#include "cuda_kernels.h"
-#include "launch.cuh"
+#include "elem.cuh"
 #include <cfloat>
-
-#define EVERY_LANE 0xffffffffu
-
-static __device__ __forceinline__ float warp_sum(float v)
-{
-    for (int step = WARP / 2; step > 0; step /= 2) v += __shfl_xor_sync(EVERY_LANE, v, step);
-    return v;
-}
 
 /* The largest value and the lowest index that holds it, on every lane. */
 static __device__ __forceinline__ void warp_max(float *value, int64_t *at)
@@ -36,7 +27,7 @@ static __device__ __forceinline__ void store_columns(float *out, float loss, flo
     out[2] = at;
 }
 
-static __global__ void softmax_kernel(LossRun run)
+template <class T> static __global__ void softmax_kernel(LossRun run)
 {
     int lane = threadIdx.x % WARP;
     int64_t row = warp_row();
@@ -49,25 +40,30 @@ static __global__ void softmax_kernel(LossRun run)
         }
         return;
     }
-    const float *x = run.x + row * run.width;
+    const T *x = (const T *)run.x + row * run.width;
     int32_t label = run.labels[row]; /* one out of range makes the loss NaN */
     bool valid = label >= 0 && label < run.width;
-    float best = -FLT_MAX, truth = valid ? x[label] : nanf("");
+    float best = -FLT_MAX, truth = valid ? value_of(x[label]) : nanf("");
     int64_t at = run.width;
     float beaten = 0, sum = 0, exps = 0;
+    /* One pass: the sum of exponentials shrinks where a larger one comes. */
     for (int64_t k = lane; k < run.width; k += WARP) {
-        if (x[k] > best) {
-            best = x[k];
+        float value = value_of(x[k]);
+        if (value > best) {
+            exps *= expf(best - value);
+            best = value;
             at = k;
         }
-        beaten += x[k] > truth;
-        sum += x[k];
+        exps += expf(value - best);
+        /* larger, or equal and earlier; a label that is NaN is beaten by all */
+        beaten += k != label && !(k < label ? value < truth : value <= truth);
+        sum += value;
     }
+    float mine = best;
     warp_max(&best, &at);
-    for (int64_t k = lane; k < run.width; k += WARP) exps += expf(x[k] - best);
+    exps = warp_sum(exps * expf(mine - best));
     beaten = warp_sum(beaten);
     sum = warp_sum(sum);
-    exps = warp_sum(exps);
     if (lane != 0) return;
     float log_sum = best + logf(exps), s = run.smoothing;
     run.log_sum[row] = log_sum;
@@ -75,7 +71,7 @@ static __global__ void softmax_kernel(LossRun run)
     store_columns(out, loss, beaten, at < run.width ? (float)at : 0);
 }
 
-static __global__ void softmax_backward_kernel(LossRun run)
+template <class T> static __global__ void softmax_backward_kernel(LossRun run)
 {
     int64_t i = element();
     if (i >= run.rows * run.width) return;
@@ -83,12 +79,12 @@ static __global__ void softmax_backward_kernel(LossRun run)
     float s = run.smoothing, gradient = 0;
     if (row < run.real) {
         float target = s / run.width + (k == run.labels[row] ? 1 - s : 0);
-        gradient = run.scale * (expf(run.x[i] - run.log_sum[row]) - target);
+        gradient = run.scale * (expf(value_of(((const T *)run.x)[i]) - run.log_sum[row]) - target);
     }
-    run.dx[i] = gradient;
+    set((T *)run.dx + i, gradient);
 }
 
-static __global__ void mse_kernel(LossRun run)
+template <class T> static __global__ void mse_kernel(LossRun run)
 {
     int lane = threadIdx.x % WARP;
     int64_t row = warp_row();
@@ -96,43 +92,53 @@ static __global__ void mse_kernel(LossRun run)
     float sum = 0;
     if (row < run.real)
         for (int64_t k = lane; k < run.width; k += WARP) {
-            float d = run.x[row * run.width + k] - run.targets[row * run.width + k];
+            float d = value_of(((const T *)run.x)[row * run.width + k]) -
+                      run.targets[row * run.width + k];
             sum += d * d;
         }
     sum = warp_sum(sum);
     if (lane == 0) store_columns(run.columns + row * LOSS_COLUMNS, sum / run.width, 0, 0);
 }
 
-static __global__ void mse_backward_kernel(LossRun run)
+template <class T> static __global__ void mse_backward_kernel(LossRun run)
 {
     int64_t i = element();
     if (i >= run.rows * run.width) return;
     bool real = i / run.width < run.real;
-    run.dx[i] = real ? run.scale * 2 / run.width * (run.x[i] - run.targets[i]) : 0;
+    float off = value_of(((const T *)run.x)[i]) - run.targets[i];
+    set((T *)run.dx + i, real ? run.scale * 2 / run.width * off : 0);
 }
 
 cudaError_t cuda_softmax_loss(cudaStream_t stream, LossRun run)
 {
-    if (run.rows > 0) softmax_kernel<<<blocks_for(run.rows, WARPS), THREADS, 0, stream>>>(run);
+#define LAUNCH(T) softmax_kernel<T><<<blocks_for(run.rows, WARPS), THREADS, 0, stream>>>(run)
+    if (run.rows > 0) TYPE_SWITCH(run.type, LAUNCH);
+#undef LAUNCH
     return cudaGetLastError();
 }
 
 cudaError_t cuda_softmax_loss_backward(cudaStream_t stream, LossRun run)
 {
     int64_t n = run.rows * run.width;
-    if (n > 0) softmax_backward_kernel<<<blocks_for(n, THREADS), THREADS, 0, stream>>>(run);
+#define LAUNCH(T) softmax_backward_kernel<T><<<blocks_for(n, THREADS), THREADS, 0, stream>>>(run)
+    if (n > 0) TYPE_SWITCH(run.type, LAUNCH);
+#undef LAUNCH
     return cudaGetLastError();
 }
 
 cudaError_t cuda_mse_loss(cudaStream_t stream, LossRun run)
 {
-    if (run.rows > 0) mse_kernel<<<blocks_for(run.rows, WARPS), THREADS, 0, stream>>>(run);
+#define LAUNCH(T) mse_kernel<T><<<blocks_for(run.rows, WARPS), THREADS, 0, stream>>>(run)
+    if (run.rows > 0) TYPE_SWITCH(run.type, LAUNCH);
+#undef LAUNCH
     return cudaGetLastError();
 }
 
 cudaError_t cuda_mse_loss_backward(cudaStream_t stream, LossRun run)
 {
     int64_t n = run.rows * run.width;
-    if (n > 0) mse_backward_kernel<<<blocks_for(n, THREADS), THREADS, 0, stream>>>(run);
+#define LAUNCH(T) mse_backward_kernel<T><<<blocks_for(n, THREADS), THREADS, 0, stream>>>(run)
+    if (n > 0) TYPE_SWITCH(run.type, LAUNCH);
+#undef LAUNCH
     return cudaGetLastError();
 }

@@ -1,0 +1,300 @@
+/* Causal attention in tiles (Dao et al. 2022, "FlashAttention"; 2023, "FlashAttention-2"), in fp32 on what it loads. A row (a
+ * query forward and for dq, a key for dk and dv) belongs to SPLIT neighbouring lanes, each of which has SPAN of its
+ * columns in registers; the other side's rows pass by in shared memory, TILE at a time. Every row's sums run in one order, so
+ * the bits are the same each time. Rotary positions (Su et al. 2021) turn queries and keys as they are loaded, from a table; their
+ * gradients are turned back by a kernel of its own. */
+#include "elem.cuh"
+
+enum { SPAN = 32, GAP = 4, TILE = 32, LANES = 128 };
+
+/* A tile of rows, spans apart from each other so that lanes of a row meet other banks. */
+template <int SPLIT> struct Rows {
+    float at[TILE][SPLIT * (SPAN + GAP)];
+};
+
+static __device__ __forceinline__ float element_turned(const AttentionRun &run, float here,
+                                                       float there, int64_t t, int64_t c, float way)
+{
+    int64_t half = run.width / 2, pair = c < half ? c : c - half;
+    float cosine = run.angles[2 * (t * half + pair)],
+          sine = way * run.angles[2 * (t * half + pair) + 1];
+    return c < half ? here * cosine - there * sine : here * cosine + there * sine;
+}
+
+/* Column c of row t of a head: of queries, keys (turned) or values. */
+template <class T>
+static __device__ __forceinline__ float head_element(const AttentionRun &run, const T *head,
+                                                     int64_t stride, int64_t t, int64_t c,
+                                                     bool turn)
+{
+    if (c >= run.width) return 0;
+    const T *row = head + t * stride;
+    float here = value_of(row[c]);
+    if (!turn || !run.angles) return here;
+    int64_t half = run.width / 2;
+    return element_turned(run, here, value_of(row[c < half ? c + half : c - half]), t, c, 1);
+}
+
+template <class T, int SPLIT>
+static __device__ __forceinline__ void load_rows(const AttentionRun &run, Rows<SPLIT> &rows,
+                                                 const T *head, int64_t stride, int64_t first,
+                                                 bool turn)
+{
+    for (int i = threadIdx.x; i < TILE * SPLIT * SPAN; i += LANES) {
+        int r = i / (SPLIT * SPAN), c = i % (SPLIT * SPAN);
+        int64_t t = first + r;
+        rows.at[r][c + c / SPAN * GAP] =
+            t < run.length ? head_element(run, head, stride, t, c, turn) : 0;
+    }
+}
+
+template <class T>
+static __device__ __forceinline__ void load_span(const AttentionRun &run, float *out, const T *head,
+                                                 int64_t stride, int64_t t, int part, bool turn)
+{
+#pragma unroll
+    for (int c = 0; c < SPAN; ++c)
+        out[c] = t < run.length ? head_element(run, head, stride, t, part * SPAN + c, turn) : 0;
+}
+
+/* The product of two rows, on every lane of the row. */
+template <int SPLIT>
+static __device__ __forceinline__ float dot(const float *mine, const float *row)
+{
+    float sum = 0;
+#pragma unroll
+    for (int c = 0; c < SPAN; ++c) sum += mine[c] * row[c];
+#pragma unroll
+    for (int step = SPLIT / 2; step > 0; step /= 2) sum += __shfl_xor_sync(EVERY_LANE, sum, step);
+    return sum;
+}
+
+static __device__ __forceinline__ void add_scaled(float *sum, float by, const float *row)
+{
+#pragma unroll
+    for (int c = 0; c < SPAN; ++c) sum[c] += by * row[c];
+}
+
+template <class T>
+static __device__ __forceinline__ void store_span(const AttentionRun &run, T *head, int64_t stride,
+                                                  int64_t t, int part, const float *from,
+                                                  float scale)
+{
+#pragma unroll
+    for (int c = 0; c < SPAN; ++c)
+        if (t < run.length && part * SPAN + c < run.width)
+            set(head + t * stride + part * SPAN + c, from[c] * scale);
+}
+
+/* Where a block works: grid (tiles of rows, heads, samples). */
+template <class T> struct Head {
+    const T *q, *k, *v, *y, *dy;
+    T *dq, *dk, *dv, *out;
+    float *log_sum, *dots;
+    int64_t stride, y_stride;
+
+    __device__ Head(const AttentionRun &run)
+    {
+        int64_t columns = run.heads * run.width, sample = blockIdx.z, head = blockIdx.y;
+        stride = 3 * columns;
+        y_stride = columns;
+        int64_t at = sample * run.length * stride + head * run.width;
+        int64_t y_at = sample * run.length * columns + head * run.width;
+        q = (const T *)run.x + at;
+        k = q + columns;
+        v = k + columns;
+        dq = (T *)run.dx + at;
+        dk = dq + columns;
+        dv = dk + columns;
+        out = (T *)run.y + y_at;
+        y = out;
+        dy = (const T *)run.dy + y_at;
+        log_sum = run.log_sum + (sample * run.heads + head) * run.length;
+        dots = run.dots + (sample * run.heads + head) * run.length;
+    }
+};
+
+template <class T, int SPLIT> static __global__ void forward_kernel(AttentionRun run)
+{
+    __shared__ Rows<SPLIT> keys, values;
+    const int QUERIES = LANES / SPLIT, part = threadIdx.x % SPLIT;
+    Head<T> head(run);
+    /* The longest first. */
+    int64_t first = (int64_t)(gridDim.x - 1 - blockIdx.x) * QUERIES,
+            t = first + threadIdx.x / SPLIT;
+    float q[SPAN], sum[SPAN] = {0}, largest = -INFINITY, total = 0;
+    load_span(run, q, head.q, head.stride, t, part, true);
+    int64_t end = first + QUERIES < run.length ? first + QUERIES : run.length;
+    for (int64_t tile = 0; tile < end; tile += TILE) {
+        float p[TILE], most = largest;
+        __syncthreads();
+        load_rows<T, SPLIT>(run, keys, head.k, head.stride, tile, true);
+        load_rows<T, SPLIT>(run, values, head.v, head.stride, tile, false);
+        __syncthreads();
+#pragma unroll
+        for (int j = 0; j < TILE; ++j) {
+            p[j] = dot<SPLIT>(q, keys.at[j] + part * (SPAN + GAP)) * run.scale;
+            if (tile + j > t) p[j] = -INFINITY;
+            most = p[j] > most ? p[j] : most;
+        }
+        float shrink = __expf(largest - most);
+        total *= shrink;
+#pragma unroll
+        for (int c = 0; c < SPAN; ++c) sum[c] *= shrink;
+#pragma unroll
+        for (int j = 0; j < TILE; ++j) {
+            float w = __expf(p[j] - most);
+            total += w;
+            add_scaled(sum, w, values.at[j] + part * (SPAN + GAP));
+        }
+        largest = most;
+    }
+    if (t >= run.length) return;
+    store_span(run, head.out, head.y_stride, t, part, sum, 1 / total);
+    if (part == 0) head.log_sum[t] = largest + logf(total);
+}
+
+/* dots[t] = sum over columns of dy y: a warp a row. */
+template <class T> static __global__ void dots_kernel(AttentionRun run)
+{
+    int64_t row = (int64_t)blockIdx.x * WARPS + threadIdx.x / WARP;
+    if (row >= run.real * run.heads * run.length) return;
+    int64_t t = row % run.length, head = row / run.length % run.heads,
+            sample = row / run.length / run.heads;
+    int64_t at = ((sample * run.length + t) * run.heads + head) * run.width;
+    float sum = 0;
+    for (int64_t c = threadIdx.x % WARP; c < run.width; c += WARP)
+        sum += value_of(((const T *)run.dy)[at + c]) * value_of(((const T *)run.y)[at + c]);
+    sum = warp_sum(sum);
+    if (threadIdx.x % WARP == 0) run.dots[row] = sum;
+}
+
+template <class T, int SPLIT> static __global__ void queries_kernel(AttentionRun run)
+{
+    __shared__ Rows<SPLIT> keys, values;
+    const int QUERIES = LANES / SPLIT, part = threadIdx.x % SPLIT;
+    Head<T> head(run);
+    int64_t first = (int64_t)(gridDim.x - 1 - blockIdx.x) * QUERIES,
+            t = first + threadIdx.x / SPLIT;
+    bool here = t < run.length;
+    float q[SPAN], dy[SPAN], dq[SPAN] = {0};
+    load_span(run, q, head.q, head.stride, t, part, true);
+    load_span(run, dy, head.dy, head.y_stride, t, part, false);
+    float log_sum = here ? head.log_sum[t] : 0, d = here ? head.dots[t] : 0;
+    int64_t end = first + QUERIES < run.length ? first + QUERIES : run.length;
+    for (int64_t tile = 0; tile < end; tile += TILE) {
+        __syncthreads();
+        load_rows<T, SPLIT>(run, keys, head.k, head.stride, tile, true);
+        load_rows<T, SPLIT>(run, values, head.v, head.stride, tile, false);
+        __syncthreads();
+        for (int j = 0; j < TILE; ++j) {
+            const float *key = keys.at[j] + part * (SPAN + GAP),
+                        *value = values.at[j] + part * (SPAN + GAP);
+            float score = dot<SPLIT>(q, key) * run.scale, dp = dot<SPLIT>(dy, value);
+            float p = here && tile + j <= t ? __expf(score - log_sum) : 0;
+            add_scaled(dq, p * (dp - d), key);
+        }
+    }
+    store_span(run, head.dq, head.stride, t, part, dq, run.scale);
+}
+
+template <class T, int SPLIT> static __global__ void keys_kernel(AttentionRun run)
+{
+    __shared__ Rows<SPLIT> queries, outs;
+    __shared__ float log_sums[TILE], dots[TILE];
+    const int KEYS = LANES / SPLIT, part = threadIdx.x % SPLIT;
+    Head<T> head(run);
+    int64_t first = (int64_t)blockIdx.x * KEYS, t = first + threadIdx.x / SPLIT;
+    float k[SPAN], v[SPAN], dk[SPAN] = {0}, dv[SPAN] = {0};
+    load_span(run, k, head.k, head.stride, t, part, true);
+    load_span(run, v, head.v, head.stride, t, part, false);
+    for (int64_t tile = first / TILE * TILE; tile < run.length; tile += TILE) {
+        __syncthreads();
+        load_rows<T, SPLIT>(run, queries, head.q, head.stride, tile, true);
+        load_rows<T, SPLIT>(run, outs, head.dy, head.y_stride, tile, false);
+        if (threadIdx.x < TILE && tile + threadIdx.x < run.length) {
+            log_sums[threadIdx.x] = head.log_sum[tile + threadIdx.x];
+            dots[threadIdx.x] = head.dots[tile + threadIdx.x];
+        }
+        __syncthreads();
+        for (int j = 0; j < TILE; ++j) {
+            const float *q = queries.at[j] + part * (SPAN + GAP),
+                        *dy = outs.at[j] + part * (SPAN + GAP);
+            float score = dot<SPLIT>(k, q) * run.scale, dp = dot<SPLIT>(v, dy);
+            bool seen = tile + j < run.length && t <= tile + j;
+            float p = seen ? __expf(score - log_sums[j]) : 0;
+            add_scaled(dv, p, dy);
+            add_scaled(dk, seen ? p * (dp - dots[j]) : 0, q);
+        }
+    }
+    store_span(run, head.dk, head.stride, t, part, dk, run.scale);
+    store_span(run, head.dv, head.stride, t, part, dv, 1);
+}
+
+/* Gradients of turned queries and keys, back to those of the input: in place, a thread a pair. */
+template <class T> static __global__ void turn_back_kernel(AttentionRun run)
+{
+    int64_t half = run.width / 2, i = element();
+    if (i >= run.real * run.length * 2 * run.heads * half) return;
+    int64_t c = i % half, head = i / half % (2 * run.heads), row = i / half / (2 * run.heads);
+    T *at = (T *)run.dx + row * 3 * run.heads * run.width + head * run.width;
+    float a = value_of(at[c]), b = value_of(at[c + half]);
+    set(at + c, element_turned(run, a, b, row % run.length, c, -1));
+    set(at + c + half, element_turned(run, b, a, row % run.length, c + half, -1));
+}
+
+static __global__ void angles_kernel(float *angles, int64_t length, int64_t half)
+{
+    int64_t i = element();
+    if (i >= length * half) return;
+    double angle = (double)(i / half) * pow(10000.0, -(double)(i % half) / (double)half);
+    angles[2 * i] = (float)cos(angle);
+    angles[2 * i + 1] = (float)sin(angle);
+}
+
+static dim3 grid_of(const AttentionRun &run, int split)
+{
+    return dim3(blocks_for(run.length, LANES / split), (unsigned)run.heads, (unsigned)run.real);
+}
+
+template <class T, int SPLIT> static void run_forward(cudaStream_t stream, const AttentionRun &run)
+{
+    forward_kernel<T, SPLIT><<<grid_of(run, SPLIT), LANES, 0, stream>>>(run);
+}
+
+template <class T, int SPLIT> static void run_backward(cudaStream_t stream, const AttentionRun &run)
+{
+    int64_t rows = run.real * run.heads * run.length, pairs = rows * run.width;
+    dots_kernel<T><<<blocks_for(rows, WARPS), THREADS, 0, stream>>>(run);
+    queries_kernel<T, SPLIT><<<grid_of(run, SPLIT), LANES, 0, stream>>>(run);
+    keys_kernel<T, SPLIT><<<grid_of(run, SPLIT), LANES, 0, stream>>>(run);
+    if (run.angles) turn_back_kernel<T><<<blocks_for(pairs, THREADS), THREADS, 0, stream>>>(run);
+}
+
+/* The least number of lanes that hold a row. */
+#define SPLIT_SWITCH(T, run, f)                                                                    \
+    ((run).width <= SPAN       ? f<T, 1>(stream, run)                                              \
+     : (run).width <= 2 * SPAN ? f<T, 2>(stream, run)                                              \
+                               : f<T, 4>(stream, run))
+
+cudaError_t cuda_attention_angles(cudaStream_t stream, float *angles, int64_t length, int64_t half)
+{
+    angles_kernel<<<blocks_for(length * half, THREADS), THREADS, 0, stream>>>(angles, length, half);
+    return cudaGetLastError();
+}
+
+cudaError_t cuda_attention(cudaStream_t stream, AttentionRun run)
+{
+#define LAUNCH(T) SPLIT_SWITCH(T, run, run_forward)
+    if (run.real > 0) TYPE_SWITCH(run.type, LAUNCH);
+#undef LAUNCH
+    return cudaGetLastError();
+}
+
+cudaError_t cuda_attention_backward(cudaStream_t stream, AttentionRun run)
+{
+#define LAUNCH(T) SPLIT_SWITCH(T, run, run_backward)
+    if (run.real > 0) TYPE_SWITCH(run.type, LAUNCH);
+#undef LAUNCH
+    return cudaGetLastError();
+}

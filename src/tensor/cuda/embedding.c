@@ -1,0 +1,111 @@
+/* embedding and positions: rows of a table, by token and by place. */
+#include "cuda.h"
+
+#include <limits.h>
+
+static void nothing_free(Op *op)
+{
+    (void)op;
+}
+
+static Status embed_plan(Op *op, Desc wish[OP_INPUTS])
+{
+    OpSpec *s = &op->spec;
+    if (!cuda_inputs(op, wish)) return OK;
+    if (shape_count(s->x[0].shape) > INT_MAX)
+        return fail(ERR_CONFIG, "cuda: embedding of more than %d tokens a micro-batch", INT_MAX);
+    s->y = cuda_desc(op, s->y.shape);
+    op->w_elements[0] = shape_count(s->w[0]);
+    op->needs_x[0] = true;
+    op->weight_later = true;
+    return OK;
+}
+
+static EmbeddingRun embed_run(const Op *op, const OpRun *run)
+{
+    const OpSpec *s = &op->spec;
+    int64_t count = shape_count(s->x[0].shape), rows = s->w[0].dim[0];
+    return (EmbeddingRun){.type = s->y.dtype,
+                          .tokens = run->x[0],
+                          .w = run->w[0],
+                          .y = run->y,
+                          .dy = run->dy,
+                          .dw = run->dw[0],
+                          .count = count,
+                          .real = count / s->x[0].shape.dim[0] * run->rows,
+                          .width = s->w[0].dim[1],
+                          .first = s->slice.ranks ? s->slice.first : 0,
+                          .rows = rows,
+                          .vocab = s->slice.ranks ? s->slice.whole : rows};
+}
+
+static void embed_forward(Op *op, const OpRun *run)
+{
+    cuda_check(cuda_embedding(cuda_stream(op), embed_run(op, run)), "kernel embedding");
+}
+
+static void embed_backward_weight(Op *op, const OpRun *run)
+{
+    cuda_check(cuda_embedding_backward(cuda_stream(op), embed_run(op, run)),
+               "kernel embedding_backward");
+}
+
+const OpTable cuda_embed = {
+    .name = "embedding",
+    .plan = embed_plan,
+    .forward = embed_forward,
+    .backward_weight = embed_backward_weight,
+    .free = nothing_free,
+};
+
+static Status places_plan(Op *op, Desc wish[OP_INPUTS])
+{
+    char a[64], b[64];
+    OpSpec *s = &op->spec;
+    Shape x = s->x[0].shape, w = s->w[0];
+    if (x.ndim != 3 || w.ndim != 2 || w.dim[1] != x.dim[2] || w.dim[0] < s->slice.first + x.dim[1])
+        return fail(ERR_CONFIG, "positions: a table of shape %s does not fit an input of shape %s",
+                    shape_text(w, a), shape_text(x, b));
+    if (!cuda_inputs(op, wish)) return OK;
+    s->y = cuda_desc(op, s->y.shape);
+    op->w_elements[0] = shape_count(w);
+    op->y_inplace = true;
+    op->dx_alias[0] = true;
+    return OK;
+}
+
+static PositionsRun places_run(const Op *op, const OpRun *run)
+{
+    const OpSpec *s = &op->spec;
+    return (PositionsRun){.type = s->y.dtype,
+                          .x = run->x[0],
+                          .dy = run->dy,
+                          .w = run->w[0],
+                          .y = run->y,
+                          .dw = run->dw[0],
+                          .samples = s->y.shape.dim[0],
+                          .real = run->rows,
+                          .length = s->y.shape.dim[1],
+                          .width = s->y.shape.dim[2],
+                          .rows = s->w[0].dim[0],
+                          .first = s->slice.first};
+}
+
+static void places_forward(Op *op, const OpRun *run)
+{
+    cuda_check(cuda_positions(cuda_stream(op), places_run(op, run)), "kernel positions");
+}
+
+static void places_backward_weight(Op *op, const OpRun *run)
+{
+    cuda_check(cuda_positions_backward(cuda_stream(op), places_run(op, run)),
+               "kernel positions_backward");
+}
+
+const OpTable cuda_places = {
+    .name = "positions",
+    .plan = places_plan,
+    .forward = places_forward,
+    .backward_weight = places_backward_weight,
+    .free = nothing_free,
+};

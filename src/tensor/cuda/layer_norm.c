@@ -1,0 +1,73 @@
+/* layer_norm over the last dimension. */
+#include "cuda.h"
+
+enum { PARTS = 64 }; /* of the rows, for the parameters' gradients */
+
+static Status norm_plan(Op *op, Desc wish[OP_INPUTS])
+{
+    OpSpec *s = &op->spec;
+    if (!cuda_inputs(op, wish)) return OK;
+    s->y = cuda_desc(op, s->y.shape);
+    int64_t width = s->y.shape.dim[s->y.shape.ndim - 1], rows = shape_count(s->y.shape) / width;
+    for (int i = 0; i < s->w_count; ++i) op->w_elements[i] = width;
+    op->saved_bytes = (size_t)(2 * rows) * sizeof(float);
+    op->workspace_bytes = (size_t)(2 * PARTS * width) * sizeof(float);
+    op->needs_x[0] = true;
+    op->dx_inplace = true;
+    op->flops_forward = op->flops_backward = 8.0 * (double)shape_count(s->y.shape);
+    return OK;
+}
+
+static LayerNormRun norm_run(const Op *op, const OpRun *run)
+{
+    const OpSpec *s = &op->spec;
+    int64_t width = s->y.shape.dim[s->y.shape.ndim - 1], rows = shape_count(s->y.shape) / width;
+    return (LayerNormRun){.type = s->y.dtype,
+                          .x = run->x[0],
+                          .dy = run->dy,
+                          .y = run->y,
+                          .dx = run->dx[0],
+                          .scale = run->w[0],
+                          .shift = run->w[1],
+                          .dscale = run->dw[0],
+                          .dshift = run->dw[1],
+                          .saved = run->saved,
+                          .partial = run->workspace,
+                          .eps = s->eps,
+                          .rows = rows,
+                          .real = rows / s->y.shape.dim[0] * run->rows,
+                          .width = width,
+                          .parts = rows < PARTS ? rows : PARTS};
+}
+
+static void norm_forward(Op *op, const OpRun *run)
+{
+    cuda_check(cuda_layer_norm(cuda_stream(op), norm_run(op, run)), "kernel layer_norm");
+}
+
+static void norm_backward_data(Op *op, const OpRun *run)
+{
+    if (run->dx[0])
+        cuda_check(cuda_layer_norm_data(cuda_stream(op), norm_run(op, run)),
+                   "kernel layer_norm_data");
+}
+
+static void norm_backward_weight(Op *op, const OpRun *run)
+{
+    cuda_check(cuda_layer_norm_weight(cuda_stream(op), norm_run(op, run)),
+               "kernel layer_norm_weight");
+}
+
+static void norm_free(Op *op)
+{
+    (void)op;
+}
+
+const OpTable cuda_layernorm = {
+    .name = "layer_norm",
+    .plan = norm_plan,
+    .forward = norm_forward,
+    .backward_data = norm_backward_data,
+    .backward_weight = norm_backward_weight,
+    .free = norm_free,
+};

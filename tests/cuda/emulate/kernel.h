@@ -1,0 +1,109 @@
+/* CUDA kernels compiled for the host, so that their arithmetic, indexing and barriers are tested where there is no GPU. It says
+ * nothing about speed, nor about races between blocks: they run one after the other. Included before the kernels' source, in
+ * which the Makefile turns  kernel<<<config>>>(arguments)  into  emulate::launch(config).of(kernel)(arguments).
+ *
+ * A block's threads are fibers of one host thread. They change at barriers and where a warp's lanes exchange values; a
+ * thread that waits for ever ends the program with a message. */
+#ifndef WEFT_EMULATE_KERNEL_H
+#define WEFT_EMULATE_KERNEL_H
+
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <cuda_bf16.h>
+#include <cuda_runtime_api.h>
+#include <functional>
+
+#undef __global__
+#undef __device__
+#undef __shared__
+#undef __forceinline__
+#undef __launch_bounds__
+#define __global__
+#define __device__
+#define __shared__      static /* blocks run one after the other */
+#define __forceinline__ inline
+#define __launch_bounds__(...)
+
+namespace emulate
+{
+enum { WARP_LANES = 32, BLOCK_THREADS = 1024 };
+struct Place {
+    unsigned x, y, z;
+};
+extern Place thread, block, threads, blocks; /* of the fiber that runs */
+
+/* Runs body once for each thread of each block. */
+void run(dim3 grid, dim3 threads_a_block, const std::function<void()> &body);
+void block_barrier();
+/* The same, and whether any thread brings true. */
+bool block_or(bool mine);
+/* All lanes of a warp bring 8 bytes; returns those of all. */
+const uint64_t *exchange(uint64_t mine);
+unsigned lane();
+
+template <class T> T from_lane(T value, unsigned source)
+{
+    static_assert(sizeof(T) <= sizeof(uint64_t), "one register a lane");
+    uint64_t bits = 0;
+    memcpy(&bits, &value, sizeof value);
+    const uint64_t *all = exchange(bits);
+    memcpy(&value, &all[source % WARP_LANES], sizeof value);
+    return value;
+}
+
+template <class... P> struct Kernel {
+    dim3 grid, threads;
+    void (*kernel)(P...);
+    void operator()(P... arguments) const
+    {
+        run(grid, threads, [&] { kernel(arguments...); });
+    }
+};
+
+struct Launch {
+    dim3 grid, threads;
+    template <class... P> Kernel<P...> of(void (*kernel)(P...)) const
+    {
+        return {grid, threads, kernel};
+    }
+};
+inline Launch launch(dim3 grid, dim3 threads, size_t = 0, cudaStream_t = nullptr)
+{
+    return {grid, threads};
+}
+} // namespace emulate
+
+#define threadIdx emulate::thread
+#define blockIdx  emulate::block
+#define blockDim  emulate::threads
+#define gridDim   emulate::blocks
+#define __expf    expf
+#define __logf    logf
+
+static inline void __syncthreads()
+{
+    emulate::block_barrier();
+}
+static inline int __syncthreads_or(int mine)
+{
+    return emulate::block_or(mine != 0);
+}
+static inline void __syncwarp(unsigned = 0xffffffffu)
+{
+    emulate::exchange(0);
+}
+template <class T> static inline T __shfl_xor_sync(unsigned, T value, int mask)
+{
+    return emulate::from_lane(value, emulate::lane() ^ (unsigned)mask);
+}
+template <class T> static inline T __shfl_sync(unsigned, T value, int source)
+{
+    return emulate::from_lane(value, (unsigned)source);
+}
+static inline float rsqrtf(float x)
+{
+    return 1 / sqrtf(x);
+}
+
+#endif

@@ -1,0 +1,274 @@
+/* The fibers behind kernel.h, and as much of the CUDA runtime as the backend calls, on host memory: everything is done when the
+ * call returns. New memory is filled with NaNs. */
+#include "kernel.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <ucontext.h>
+#include <vector>
+
+namespace emulate
+{
+Place thread, block, threads, blocks;
+
+namespace
+{
+const size_t STACK_BYTES = 128 << 10;
+
+struct Barrier {
+    unsigned alive, waiting, turn;
+};
+struct Fiber {
+    ucontext_t context;
+    char *stack;
+    Place place;
+    bool done;
+};
+Fiber fibers[BLOCK_THREADS];
+Barrier whole, warps[BLOCK_THREADS / WARP_LANES];
+uint64_t bring[2][BLOCK_THREADS]; /* in turn: nobody overwrites what another has not read */
+ucontext_t scheduler;
+unsigned now;       /* the fiber that runs */
+bool moved, waited; /* since the last look; in this launch */
+bool direct;        /* the thread is no fiber */
+const std::function<void()> *job;
+
+[[noreturn]] void give_up(const char *why)
+{
+    fprintf(stderr, "emulated kernel: %s, block %u, thread %u\n", why, block.x, now);
+    abort();
+}
+
+void release_if_full(Barrier *barrier)
+{
+    if (barrier->alive == 0 || barrier->waiting < barrier->alive) return;
+    barrier->waiting = 0;
+    ++barrier->turn;
+    moved = true;
+}
+
+void wait_at(Barrier *barrier)
+{
+    unsigned turn = barrier->turn;
+    if (direct) give_up("a barrier that the first block did not come to");
+    waited = true;
+    ++barrier->waiting;
+    release_if_full(barrier);
+    while (barrier->turn == turn) swapcontext(&fibers[now].context, &scheduler);
+}
+
+void fiber_main()
+{
+    (*job)();
+    fibers[now].done = moved = true;
+    --whole.alive;
+    --warps[now / WARP_LANES].alive;
+    release_if_full(&whole);
+    release_if_full(&warps[now / WARP_LANES]);
+}
+
+Place place_of(unsigned i)
+{
+    return {i % threads.x, i / threads.x % threads.y, i / threads.x / threads.y};
+}
+
+void start_fiber(unsigned i)
+{
+    Fiber *f = &fibers[i];
+    if (!f->stack) f->stack = static_cast<char *>(malloc(STACK_BYTES));
+    getcontext(&f->context);
+    f->context.uc_stack.ss_sp = f->stack;
+    f->context.uc_stack.ss_size = STACK_BYTES;
+    f->context.uc_link = &scheduler;
+    makecontext(&f->context, fiber_main, 0);
+    f->place = place_of(i);
+    f->done = false;
+}
+
+void run_block(unsigned count)
+{
+    whole = {count, 0, 0};
+    for (unsigned w = 0; w * WARP_LANES < count; ++w)
+        warps[w] = {std::min<unsigned>(WARP_LANES, count - w * WARP_LANES), 0, 0};
+    for (unsigned i = 0; i < count; ++i) start_fiber(i);
+    while (whole.alive > 0) {
+        moved = false;
+        for (now = 0; now < count; ++now) {
+            if (fibers[now].done) continue;
+            thread = fibers[now].place;
+            swapcontext(&scheduler, &fibers[now].context);
+        }
+        if (!moved) give_up("its threads wait for each other at different places");
+    }
+}
+
+/* Threads that never wait need no stack of their own. */
+void run_block_directly(unsigned count)
+{
+    direct = true;
+    for (now = 0; now < count; ++now) {
+        thread = place_of(now);
+        (*job)();
+    }
+    direct = false;
+}
+} // namespace
+
+void block_barrier()
+{
+    wait_at(&whole);
+}
+
+bool block_or(bool mine)
+{
+    static bool any[2];
+    bool *here = &any[whole.turn / 2 % 2]; /* in turn, two barriers each */
+    *here |= mine;
+    block_barrier();
+    bool result = *here;
+    block_barrier();
+    *here = false;
+    return result;
+}
+
+unsigned lane()
+{
+    return now % WARP_LANES;
+}
+
+const uint64_t *exchange(uint64_t mine)
+{
+    unsigned warp = now / WARP_LANES;
+    uint64_t *all = bring[warps[warp].turn % 2];
+    all[now] = mine;
+    wait_at(&warps[warp]);
+    return all + warp * WARP_LANES;
+}
+
+void run(dim3 grid, dim3 threads_a_block, const std::function<void()> &body)
+{
+    unsigned count = threads_a_block.x * threads_a_block.y * threads_a_block.z;
+    if (count == 0 || count > BLOCK_THREADS || grid.x == 0 || grid.y > 65535 || grid.z > 65535)
+        give_up("no GPU takes such a launch");
+    threads = {threads_a_block.x, threads_a_block.y, threads_a_block.z};
+    blocks = {grid.x, grid.y, grid.z};
+    job = &body;
+    bool first = true;
+    waited = false;
+    for (block.z = 0; block.z < grid.z; ++block.z)
+        for (block.y = 0; block.y < grid.y; ++block.y)
+            for (block.x = 0; block.x < grid.x; ++block.x, first = false) {
+                if (first || waited)
+                    run_block(count);
+                else
+                    run_block_directly(count);
+            }
+}
+} // namespace emulate
+
+extern "C" {
+cudaError_t cudaMalloc(void **memory, size_t bytes)
+{
+    *memory = aligned_alloc(256, (bytes + 255) / 256 * 256);
+    memset(*memory, 0xff, bytes);
+    return cudaSuccess;
+}
+cudaError_t cudaFree(void *memory)
+{
+    free(memory);
+    return cudaSuccess;
+}
+cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpyKind, cudaStream_t)
+{
+    memmove(to, from, bytes);
+    return cudaSuccess;
+}
+cudaError_t cudaMemsetAsync(void *to, int value, size_t bytes, cudaStream_t)
+{
+    memset(to, value, bytes);
+    return cudaSuccess;
+}
+cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *all)
+{
+    *free_bytes = *all = size_t(8) << 30;
+    return cudaSuccess;
+}
+cudaError_t cudaGetDeviceCount(int *count)
+{
+    *count = 1;
+    return cudaSuccess;
+}
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp *properties, int)
+{
+    *properties = {};
+    snprintf(properties->name, sizeof properties->name, "emulated GPU");
+    properties->major = 9;
+    properties->multiProcessorCount = 2;
+    properties->totalGlobalMem = size_t(8) << 30;
+    return cudaSuccess;
+}
+cudaError_t cudaDeviceGetPCIBusId(char *out, int length, int)
+{
+    snprintf(out, size_t(length), "0000:00:00.0");
+    return cudaSuccess;
+}
+cudaError_t cudaSetDevice(int)
+{
+    return cudaSuccess;
+}
+cudaError_t cudaDriverGetVersion(int *version)
+{
+    *version = CUDART_VERSION;
+    return cudaSuccess;
+}
+cudaError_t cudaRuntimeGetVersion(int *version)
+{
+    *version = CUDART_VERSION;
+    return cudaSuccess;
+}
+cudaError_t cudaGetLastError()
+{
+    return cudaSuccess;
+}
+const char *cudaGetErrorString(cudaError_t)
+{
+    return "emulated";
+}
+const char *cudaGetErrorName(cudaError_t)
+{
+    return "emulated";
+}
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned)
+{
+    *stream = reinterpret_cast<cudaStream_t>(malloc(1));
+    return cudaSuccess;
+}
+cudaError_t cudaStreamDestroy(cudaStream_t stream)
+{
+    free(stream);
+    return cudaSuccess;
+}
+cudaError_t cudaStreamSynchronize(cudaStream_t)
+{
+    return cudaSuccess;
+}
+cudaError_t cudaStreamWaitEvent(cudaStream_t, cudaEvent_t, unsigned)
+{
+    return cudaSuccess;
+}
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned)
+{
+    *event = reinterpret_cast<cudaEvent_t>(malloc(1));
+    return cudaSuccess;
+}
+cudaError_t cudaEventDestroy(cudaEvent_t event)
+{
+    free(event);
+    return cudaSuccess;
+}
+cudaError_t cudaEventRecord(cudaEvent_t, cudaStream_t)
+{
+    return cudaSuccess;
+}
+}
