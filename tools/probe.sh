@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Decides the build by compiling probes: writes probe.mk (for make) and probe.txt (for people, with the reasons).
-# usage: probe.sh OUT.mk   (CC from the environment; ONEDNN_ROOT, CUDA_HOME and NCCL_HOME point at other places)
+# usage: probe.sh OUT.mk   (CC from the environment; ONEDNN_ROOT, CUDA_HOME, CUDNN_HOME and NCCL_HOME point at other places)
 set -u
 out=$1 txt=${1%.mk}.txt dir=$(mktemp -d) cpp= libs= missing=
 trap 'rm -rf "$dir"' EXIT
@@ -66,22 +66,24 @@ for d in "${CUDA_HOME:-}" /usr/local/cuda /usr; do [ -n "$d" ] && [ -x "$d/bin/n
 if [ "${WEFT_CUDA:-auto}" = no ]; then say cuda "no: WEFT_CUDA=no"; set_mk HAVE_CUDA 0
 elif [ -z "$cuda" ]; then say cuda "no: no nvcc in \$CUDA_HOME, /usr/local/cuda or /usr"; set_mk HAVE_CUDA 0
 else
-    nccl=${NCCL_HOME:-$cuda} lib=$cuda/lib64; [ -d "$lib" ] || lib=$cuda/lib
-    # cuBLAS and NCCL are bound when a GPU is asked for: linked, they would add 80 ms to the start of every run.
-    cf="-isystem $cuda/include -isystem $nccl/include"
-    cl="-L$lib -Wl,-rpath,$lib -Wl,-rpath,$nccl/lib -lcudart_static -ldl -lrt -lpthread -lstdc++"
-    if try "$cf" "-L$nccl/lib $cl -lcublasLt -lnccl" <<<'#include <cublasLt.h>
+    nccl=${NCCL_HOME:-$cuda} dnn=${CUDNN_HOME:-$cuda} lib=$cuda/lib64; [ -d "$lib" ] || lib=$cuda/lib
+    # cuBLAS, cuDNN and NCCL are bound when a GPU is asked for: linked, they would add 80 ms to the start of every run.
+    cf="-isystem $cuda/include -isystem $nccl/include -isystem $dnn/include"
+    cl="-L$lib -Wl,-rpath,$lib -Wl,-rpath,$nccl/lib -Wl,-rpath,$dnn/lib -lcudart_static -ldl -lrt -lpthread -lstdc++"
+    if try "$cf" "-L$nccl/lib -L$dnn/lib $cl -lcublasLt -lcudnn -lnccl" <<<'#include <cublasLt.h>
+#include <cudnn.h>
 #include <cuda_runtime.h>
 #include <nccl.h>
-int main(void) { int n, v; cublasLtHandle_t h; return cudaGetDeviceCount(&n) || ncclGetVersion(&v) || cublasLtCreate(&h); }'
+int main(void) { int n, v; cublasLtHandle_t h; return cudaGetDeviceCount(&n) || ncclGetVersion(&v) || cublasLtCreate(&h) || cudnnGetVersion(); }'
     then
         set_mk HAVE_CUDA 1; set_mk NVCC "$nvcc"
         arch="-gencode arch=compute_80,code=sm_80 -gencode arch=compute_90,code=[sm_90,compute_90]"
         set_mk NVCC_ARCH "$arch"
         set_mk CUBLAS_MAJOR "$(sed -n 's/^#define CUBLAS_VER_MAJOR //p' "$cuda/include/cublas_api.h")"
+        set_mk CUDNN_MAJOR "$(sed -n 's/^#define CUDNN_MAJOR //p' "$dnn/include/cudnn_version.h")"
         cpp="$cpp $cf" libs="$libs $cl"
-        say cuda "yes: $nvcc ($("$nvcc" --version | sed -n 's/.*release \([0-9.]*\).*/\1/p')), cuBLAS and NCCL are loaded when needed"
-    else say cuda "no: $nvcc is there, but a probe with cuBLAS and NCCL fails: $(head -n 1 "$dir/log")"; set_mk HAVE_CUDA 0; fi
+        say cuda "yes: $nvcc ($("$nvcc" --version | sed -n 's/.*release \([0-9.]*\).*/\1/p')), cuBLAS, cuDNN and NCCL are loaded when needed"
+    else say cuda "no: $nvcc is there, but a probe with cuBLAS, cuDNN and NCCL fails: $(head -n 1 "$dir/log")"; set_mk HAVE_CUDA 0; fi
 fi
 set_mk OPENMP "$openmp"; set_mk SIMD_ISAS "$isas"; set_mk DEPS_CPPFLAGS "$cpp"; set_mk DEPS_LIBS "$libs"
 if [ -n "$missing" ]; then

@@ -21,6 +21,7 @@ static const char *const op_names[OP_KINDS] = {
     [OP_SOFTMAX_LOSS] = "softmax_loss",
     [OP_MSE_LOSS] = "mse_loss",
     [OP_REORDER] = "reorder",
+    [OP_EXCHANGE] = "exchange (grid.tp)",
 };
 
 Status backend_open(Backend **backend, const BackendTable *table, BackendOptions options)

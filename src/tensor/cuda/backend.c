@@ -62,6 +62,7 @@ static void cuda_close(Backend *backend)
     CudaState *state = backend->impl;
     if (!state) return;
     if (state->compute.handle) CUDA_CALL(cudaStreamSynchronize(state->compute.handle));
+    cudnn_close(state);
     if (state->blas) CUBLAS_CALL(cublaslt.destroy(state->blas));
     if (state->blas_workspace) CUDA_CALL(cudaFree(state->blas_workspace));
     if (state->compute.handle) CUDA_CALL(cudaStreamDestroy(state->compute.handle));
@@ -174,10 +175,8 @@ bool cuda_inputs(const Op *op, Desc wish[OP_INPUTS])
     bool granted = true;
     for (int i = 0; i < op->spec.x_count; ++i) {
         const Desc *x = &op->spec.x[i];
-        DType type = x->dtype == DTYPE_I32 ? DTYPE_I32 : op->backend->options.precision;
-        if (desc_is_plain(*x) && x->dtype == type) continue;
-        wish[i] = desc_plain(x->shape, type);
-        granted = false;
+        wish[i] = x->dtype == DTYPE_I32 ? desc_plain(x->shape, DTYPE_I32) : cuda_desc(op, x->shape);
+        granted = granted && desc_equal(wish[i], *x);
     }
     return granted;
 }
@@ -211,6 +210,10 @@ const BackendTable backend_cuda = {
             [OP_EMBEDDING] = &cuda_embed,
             [OP_POSITIONS] = &cuda_places,
             [OP_LAYER_NORM] = &cuda_layernorm,
+            [OP_BATCH_NORM] = &cuda_batchnorm,
+            [OP_CONV2D] = &cuda_conv2d,
+            [OP_POOL] = &cuda_pooling,
+            [OP_CONCAT] = &cuda_join,
             [OP_ATTENTION] = &cuda_attend,
             [OP_SOFTMAX_LOSS] = &cuda_softmax,
             [OP_MSE_LOSS] = &cuda_mse,

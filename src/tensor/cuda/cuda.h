@@ -1,5 +1,5 @@
-/* The CUDA backend's private door: its state, its checks, its operations. One thread makes every call. Activations are
- * plain row-major; the memory of every pointer in an OpRun is the device's. */
+/* The CUDA backend's private door: its state, its checks, its operations. One thread makes every call. Images lie channels
+ * last, all other activations plain; the memory of every pointer in an OpRun is the device's. */
 #ifndef WEFT_TENSOR_CUDA_H
 #define WEFT_TENSOR_CUDA_H
 
@@ -7,6 +7,7 @@
 #include "tensor.h"
 
 #include <cublasLt.h>
+#include <cudnn.h>
 
 struct Stream {
     cudaStream_t handle;
@@ -21,6 +22,7 @@ typedef struct CudaState {
     Stream compute;
     cublasLtHandle_t blas;
     void *blas_workspace; /* owned */
+    cudnnHandle_t dnn;    /* bound to compute; NULL before the first convolution is planned */
 } CudaState;
 
 /* cuBLASLt, bound when the first backend opens: a run on CPUs does not wait for its 600 MB to be mapped. */
@@ -44,6 +46,38 @@ extern CublasLt cublaslt;
 enum { CUDA_BLAS_WORKSPACE_BYTES = 32 << 20 };
 Status cublaslt_load(void);
 
+/* cuDNN, bound when the first convolution is planned. */
+typedef struct Cudnn {
+    __typeof__(cudnnCreate) *create;
+    __typeof__(cudnnDestroy) *destroy;
+    __typeof__(cudnnSetStream) *set_stream;
+    __typeof__(cudnnGetVersion) *get_version;
+    __typeof__(cudnnGetErrorString) *error_string;
+    __typeof__(cudnnCreateTensorDescriptor) *tensor_create;
+    __typeof__(cudnnDestroyTensorDescriptor) *tensor_destroy;
+    __typeof__(cudnnSetTensor4dDescriptor) *tensor_set;
+    __typeof__(cudnnCreateFilterDescriptor) *filter_create;
+    __typeof__(cudnnDestroyFilterDescriptor) *filter_destroy;
+    __typeof__(cudnnSetFilter4dDescriptor) *filter_set;
+    __typeof__(cudnnCreateConvolutionDescriptor) *conv_create;
+    __typeof__(cudnnDestroyConvolutionDescriptor) *conv_destroy;
+    __typeof__(cudnnSetConvolution2dDescriptor) *conv_set;
+    __typeof__(cudnnSetConvolutionGroupCount) *conv_groups;
+    __typeof__(cudnnSetConvolutionMathType) *conv_math;
+    __typeof__(cudnnGetConvolutionForwardAlgorithm_v7) *forward_algorithms;
+    __typeof__(cudnnGetConvolutionBackwardDataAlgorithm_v7) *data_algorithms;
+    __typeof__(cudnnGetConvolutionBackwardFilterAlgorithm_v7) *filter_algorithms;
+    __typeof__(cudnnConvolutionForward) *forward;
+    __typeof__(cudnnConvolutionBackwardData) *backward_data;
+    __typeof__(cudnnConvolutionBackwardFilter) *backward_filter;
+} Cudnn;
+extern Cudnn cudnn;
+/* The GPU's handle, made on the first call. */
+Status cudnn_open(CudaState *state);
+void cudnn_close(CudaState *state);
+void cudnn_check(cudnnStatus_t status, const char *call);
+#define CUDNN_CALL(call) cudnn_check((call), #call)
+
 /* Inside a step: anything but success is die() with the call and CUDA's own words. */
 void cuda_check(cudaError_t error, const char *call);
 void cublas_check(cublasStatus_t status, const char *call);
@@ -59,17 +93,19 @@ static inline cudaStream_t cuda_stream(const Op *op)
     return cuda_state(op)->compute.handle;
 }
 
-/* For every plan: true where all inputs are plain, and numbers of the backend's precision; else *wish asks for such, and the
- * planner comes again. */
-bool cuda_inputs(const Op *op, Desc wish[OP_INPUTS]);
-/* A plain activation in the backend's precision. */
+/* An activation in the backend's precision: images channels last, all else plain. */
 static inline Desc cuda_desc(const Op *op, Shape shape)
 {
-    return desc_plain(shape, op->backend->options.precision);
+    Desc d = desc_plain(shape, op->backend->options.precision);
+    if (shape.ndim == 4) d.block = (int)shape.dim[1];
+    return d;
 }
+/* For every plan: true where all inputs are such, or plain integers; else *wish asks for such, and the planner comes again. */
+bool cuda_inputs(const Op *op, Desc wish[OP_INPUTS]);
 
 extern const FlatTable cuda_flat;
 extern const OpTable cuda_dense, cuda_act, cuda_plus, cuda_flatten, cuda_reorder, cuda_drop,
-    cuda_embed, cuda_places, cuda_layernorm, cuda_attend, cuda_softmax, cuda_mse;
+    cuda_embed, cuda_places, cuda_layernorm, cuda_batchnorm, cuda_attend, cuda_pooling, cuda_join,
+    cuda_conv2d, cuda_softmax, cuda_mse;
 
 #endif

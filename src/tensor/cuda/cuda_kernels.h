@@ -122,6 +122,53 @@ cudaError_t cuda_attention_angles(cudaStream_t stream, float *angles, int64_t le
 cudaError_t cuda_attention(cudaStream_t stream, AttentionRun run);
 cudaError_t cuda_attention_backward(cudaStream_t stream, AttentionRun run);
 
+/* image.cu: to = from, of which channels lie last or not, as another type */
+typedef struct ReorderRun {
+    DType from_type, to_type;
+    const void *from;
+    void *to;
+    bool from_last, to_last;
+    int64_t samples, channels, pixels;
+} ReorderRun;
+cudaError_t cuda_reorder_image(cudaStream_t stream, ReorderRun run);
+
+/* Pooling, channels last: x (samples, h, w, channels) -> y (samples, p, q, channels). place: of each maximum in its window, or
+ * POOL_NOWHERE where relu has cut it off; NULL: averages over real pixels. dy as relu has left it. */
+enum { POOL_NOWHERE = 255 };
+typedef struct PoolRun {
+    DType type;
+    const void *x, *dy;
+    void *y, *dx;
+    uint8_t *place;
+    bool relu;
+    int kernel[2], stride[2], pad[2], h, w, p, q;
+    int64_t samples, channels;
+} PoolRun;
+cudaError_t cuda_pool(cudaStream_t stream, PoolRun run);
+cudaError_t cuda_pool_backward(cudaStream_t stream, PoolRun run);
+
+/* batch_norm.cu: over x (rows, channels), of which `real` rows count and the others give 0. cuda_batch_norm writes mean, inverse
+ * and variance (unbiased; not without training), cuda_batch_norm_sums dy and dy_x: the gradients of shift and scale. partial:
+ * 2 x parts x channels. y = act((x - mean) inverse scale + shift + residual). */
+typedef struct BatchNormSaved {
+    float *mean, *inverse, *variance, *dy, *dy_x;
+} BatchNormSaved;
+typedef struct BatchNormRun {
+    DType type;
+    Act act;
+    bool training;
+    const void *x, *residual, *dy; /* residual: or NULL */
+    void *y, *dx;
+    const float *scale, *shift, *running_mean, *running_variance;
+    BatchNormSaved saved;
+    double *partial;
+    float eps;
+    int64_t rows, real, channels, parts;
+} BatchNormRun;
+cudaError_t cuda_batch_norm(cudaStream_t stream, BatchNormRun run);
+cudaError_t cuda_batch_norm_sums(cudaStream_t stream, BatchNormRun run);
+cudaError_t cuda_batch_norm_data(cudaStream_t stream, BatchNormRun run);
+
 /* loss.cu: x (rows, width); rows beyond `real` get zero columns and zero gradients */
 typedef struct LossRun {
     DType type;

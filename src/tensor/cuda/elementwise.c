@@ -1,4 +1,4 @@
-/* activation, add, flatten, reorder, dropout: one kernel, or none. */
+/* activation, add, flatten, dropout: one kernel, or none. */
 #include "cuda.h"
 
 static void nothing_free(Op *op)
@@ -91,11 +91,16 @@ const OpTable cuda_plus = {
     .free = nothing_free,
 };
 
+/* What is flattened is in the plain order; an image of one pixel is, however it lies. */
 static Status flatten_plan(Op *op, Desc wish[OP_INPUTS])
 {
     OpSpec *spec = &op->spec;
-    if (!cuda_inputs(op, wish)) return OK;
-    spec->y = desc_plain(spec->y.shape, spec->x[0].dtype);
+    Shape x = spec->x[0].shape;
+    bool image = x.ndim == 4 && x.dim[2] * x.dim[3] > 1;
+    Desc wanted = image ? desc_plain(x, op->backend->options.precision) : cuda_desc(op, x);
+    wish[0] = wanted;
+    if (!desc_equal(spec->x[0], wanted)) return OK;
+    spec->y = desc_plain(spec->y.shape, wanted.dtype);
     op->y_alias = op->dx_alias[0] = true;
     return OK;
 }
@@ -110,42 +115,6 @@ const OpTable cuda_flatten = {
     .name = "flatten",
     .plan = flatten_plan,
     .forward = flatten_forward,
-    .free = nothing_free,
-};
-
-/* Another type of number; every layout is plain. */
-static Status reorder_plan(Op *op, Desc wish[OP_INPUTS])
-{
-    const OpSpec *s = &op->spec;
-    (void)wish;
-    if (!desc_is_plain(s->x[0]) || !desc_is_plain(s->y) || s->x[0].dtype == DTYPE_I32 ||
-        s->y.dtype == DTYPE_I32)
-        return fail(ERR_BUG, "cuda: reorder converts plain numbers");
-    return OK;
-}
-
-static void reorder_forward(Op *op, const OpRun *run)
-{
-    const OpSpec *s = &op->spec;
-    cuda_check(cuda_convert(cuda_stream(op), s->y.dtype, run->y, s->x[0].dtype, run->x[0],
-                            shape_count(s->y.shape)),
-               "kernel convert");
-}
-
-static void reorder_backward_data(Op *op, const OpRun *run)
-{
-    const OpSpec *s = &op->spec;
-    if (!run->dx[0]) return;
-    cuda_check(cuda_convert(cuda_stream(op), s->x[0].dtype, run->dx[0], s->y.dtype, run->dy,
-                            shape_count(s->y.shape)),
-               "kernel convert");
-}
-
-const OpTable cuda_reorder = {
-    .name = "reorder",
-    .plan = reorder_plan,
-    .forward = reorder_forward,
-    .backward_data = reorder_backward_data,
     .free = nothing_free,
 };
 
@@ -166,6 +135,7 @@ static void drop_run(const Op *op, const OpRun *run, const void *from, void *to)
 {
     const OpSpec *s = &op->spec;
     int64_t n = shape_count(s->y.shape), samples = s->y.shape.dim[0];
+    int64_t channels = s->y.shape.ndim == 4 ? s->y.shape.dim[1] : 1;
     if (!run->training || s->drop == 0.0f) {
         if (from != to)
             CUDA_CALL(
@@ -184,8 +154,8 @@ static void drop_run(const Op *op, const OpRun *run, const void *from, void *to)
                        .scale = (float)(1.0 / (1.0 - (double)s->drop)),
                        .samples = samples,
                        .sample_elements = n / samples,
-                       .channels = 1,
-                       .pixels = n / samples};
+                       .channels = channels,
+                       .pixels = n / samples / channels};
     cuda_check(cuda_dropout(cuda_stream(op), drop), "kernel dropout");
 }
 

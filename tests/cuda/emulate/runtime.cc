@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <csetjmp>
 #include <cstdlib>
 #include <ucontext.h>
 #include <vector>
@@ -20,19 +21,22 @@ struct Barrier {
     unsigned alive, waiting, turn;
 };
 struct Fiber {
-    ucontext_t context;
-    char *stack;
+    jmp_buf at; /* where it goes on: switches by jumps need no system call */
+    ucontext_t start;
+    char *stack; /* NULL: not started yet; a fiber goes on with the next block's thread */
     Place place;
     bool done;
 };
 Fiber fibers[BLOCK_THREADS];
 Barrier whole, warps[BLOCK_THREADS / WARP_LANES];
 uint64_t bring[2][BLOCK_THREADS]; /* in turn: nobody overwrites what another has not read */
-ucontext_t scheduler;
+jmp_buf scheduler;
 unsigned now;       /* the fiber that runs */
 bool moved, waited; /* since the last look; in this launch */
 bool direct;        /* the thread is no fiber */
 const std::function<void()> *job;
+
+void fiber_main();
 
 [[noreturn]] void give_up(const char *why)
 {
@@ -48,6 +52,23 @@ void release_if_full(Barrier *barrier)
     moved = true;
 }
 
+void leave()
+{
+    if (!_setjmp(fibers[now].at)) _longjmp(scheduler, 1);
+}
+
+void enter(Fiber *f)
+{
+    if (_setjmp(scheduler)) return;
+    if (f->stack) _longjmp(f->at, 1);
+    f->stack = static_cast<char *>(malloc(STACK_BYTES));
+    getcontext(&f->start);
+    f->start.uc_stack.ss_sp = f->stack;
+    f->start.uc_stack.ss_size = STACK_BYTES;
+    makecontext(&f->start, fiber_main, 0);
+    setcontext(&f->start);
+}
+
 void wait_at(Barrier *barrier)
 {
     unsigned turn = barrier->turn;
@@ -55,17 +76,20 @@ void wait_at(Barrier *barrier)
     waited = true;
     ++barrier->waiting;
     release_if_full(barrier);
-    while (barrier->turn == turn) swapcontext(&fibers[now].context, &scheduler);
+    while (barrier->turn == turn) leave();
 }
 
 void fiber_main()
 {
-    (*job)();
-    fibers[now].done = moved = true;
-    --whole.alive;
-    --warps[now / WARP_LANES].alive;
-    release_if_full(&whole);
-    release_if_full(&warps[now / WARP_LANES]);
+    for (;;) {
+        (*job)();
+        fibers[now].done = moved = true;
+        --whole.alive;
+        --warps[now / WARP_LANES].alive;
+        release_if_full(&whole);
+        release_if_full(&warps[now / WARP_LANES]);
+        leave();
+    }
 }
 
 Place place_of(unsigned i)
@@ -73,31 +97,21 @@ Place place_of(unsigned i)
     return {i % threads.x, i / threads.x % threads.y, i / threads.x / threads.y};
 }
 
-void start_fiber(unsigned i)
-{
-    Fiber *f = &fibers[i];
-    if (!f->stack) f->stack = static_cast<char *>(malloc(STACK_BYTES));
-    getcontext(&f->context);
-    f->context.uc_stack.ss_sp = f->stack;
-    f->context.uc_stack.ss_size = STACK_BYTES;
-    f->context.uc_link = &scheduler;
-    makecontext(&f->context, fiber_main, 0);
-    f->place = place_of(i);
-    f->done = false;
-}
-
 void run_block(unsigned count)
 {
     whole = {count, 0, 0};
     for (unsigned w = 0; w * WARP_LANES < count; ++w)
         warps[w] = {std::min<unsigned>(WARP_LANES, count - w * WARP_LANES), 0, 0};
-    for (unsigned i = 0; i < count; ++i) start_fiber(i);
+    for (unsigned i = 0; i < count; ++i) {
+        fibers[i].place = place_of(i);
+        fibers[i].done = false;
+    }
     while (whole.alive > 0) {
         moved = false;
         for (now = 0; now < count; ++now) {
             if (fibers[now].done) continue;
             thread = fibers[now].place;
-            swapcontext(&scheduler, &fibers[now].context);
+            enter(&fibers[now]);
         }
         if (!moved) give_up("its threads wait for each other at different places");
     }
@@ -182,6 +196,14 @@ cudaError_t cudaFree(void *memory)
 cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpyKind, cudaStream_t)
 {
     memmove(to, from, bytes);
+    return cudaSuccess;
+}
+cudaError_t cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_t from_pitch,
+                              size_t width, size_t height, cudaMemcpyKind, cudaStream_t)
+{
+    for (size_t i = 0; i < height; ++i)
+        memmove(static_cast<char *>(to) + i * to_pitch,
+                static_cast<const char *>(from) + i * from_pitch, width);
     return cudaSuccess;
 }
 cudaError_t cudaMemsetAsync(void *to, int value, size_t bytes, cudaStream_t)

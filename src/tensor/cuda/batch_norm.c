@@ -1,0 +1,103 @@
+/* batch_norm with fused residual and relu or relu6. backward_begin masks dy in place and takes the sums; dw and dx then come from
+ * `saved`. */
+#include "cuda.h"
+
+/* Of the rows, at most and with at least so many rows each; a cut by shape alone. */
+enum { PARTS = 64, PART_ROWS = 128, SAVED = 5 };
+
+static Status norm_plan(Op *op, Desc wish[OP_INPUTS])
+{
+    OpSpec *s = &op->spec;
+    if (s->act != ACT_NONE && s->act != ACT_RELU && s->act != ACT_RELU6)
+        return fail(ERR_BUG, "batch_norm: only relu and relu6 can be fused");
+    if (!cuda_inputs(op, wish)) return OK;
+    s->y = cuda_desc(op, s->y.shape);
+    int64_t channels = s->y.shape.dim[1];
+    for (int i = 0; i < s->w_count; ++i) op->w_elements[i] = channels;
+    op->saved_bytes = (size_t)(SAVED * channels) * sizeof(float);
+    op->workspace_bytes = (size_t)(2 * PARTS * channels) * sizeof(double);
+    op->needs_x[0] = true;
+    op->needs_y = s->act != ACT_NONE;
+    op->dx_inplace = !s->residual;
+    op->dx_alias[1] = s->residual;
+    op->flops_forward = op->flops_backward = 5.0 * (double)shape_count(s->y.shape);
+    return OK;
+}
+
+static BatchNormRun norm_run(const Op *op, const OpRun *run)
+{
+    const OpSpec *s = &op->spec;
+    int64_t channels = s->y.shape.dim[1], rows = shape_count(s->y.shape) / channels;
+    float *saved = run->saved;
+    return (BatchNormRun){.type = s->y.dtype,
+                          .act = s->act,
+                          .training = run->training,
+                          .x = run->x[0],
+                          .residual = s->residual ? run->x[1] : NULL,
+                          .dy = run->dy,
+                          .y = run->y,
+                          .dx = run->dx[0],
+                          .scale = run->w[0],
+                          .shift = run->w[1],
+                          .running_mean = run->w[2],
+                          .running_variance = run->w[3],
+                          .saved = {.mean = saved,
+                                    .inverse = saved + channels,
+                                    .variance = saved + 2 * channels,
+                                    .dy = saved + 3 * channels,
+                                    .dy_x = saved + 4 * channels},
+                          .partial = run->workspace,
+                          .eps = s->eps,
+                          .rows = rows,
+                          .real = rows / s->y.shape.dim[0] * run->rows,
+                          .channels = channels,
+                          .parts = rows / PART_ROWS < 1       ? 1
+                                   : rows / PART_ROWS < PARTS ? rows / PART_ROWS
+                                                              : PARTS};
+}
+
+static void norm_forward(Op *op, const OpRun *run)
+{
+    cuda_check(cuda_batch_norm(cuda_stream(op), norm_run(op, run)), "kernel batch_norm");
+}
+
+static void norm_backward_begin(Op *op, const OpRun *run)
+{
+    const OpSpec *s = &op->spec;
+    if (s->act != ACT_NONE)
+        cuda_check(cuda_activation_backward(cuda_stream(op), s->y.dtype, s->act, run->dy, run->dy,
+                                            run->y, shape_count(s->y.shape)),
+                   "kernel activation_backward");
+    cuda_check(cuda_batch_norm_sums(cuda_stream(op), norm_run(op, run)), "kernel batch_norm_sums");
+}
+
+static void norm_backward_data(Op *op, const OpRun *run)
+{
+    if (run->dx[0])
+        cuda_check(cuda_batch_norm_data(cuda_stream(op), norm_run(op, run)),
+                   "kernel batch_norm_data");
+}
+
+static void norm_backward_weight(Op *op, const OpRun *run)
+{
+    BatchNormSaved saved = norm_run(op, run).saved;
+    const float *from[] = {saved.dy_x, saved.dy, saved.mean, saved.variance};
+    size_t bytes = (size_t)op->spec.y.shape.dim[1] * sizeof(float);
+    for (int i = 0; i < 4; ++i)
+        CUDA_CALL(cudaMemcpyAsync(run->dw[i], from[i], bytes, cudaMemcpyDefault, cuda_stream(op)));
+}
+
+static void norm_free(Op *op)
+{
+    (void)op;
+}
+
+const OpTable cuda_batchnorm = {
+    .name = "batch_norm",
+    .plan = norm_plan,
+    .forward = norm_forward,
+    .backward_begin = norm_backward_begin,
+    .backward_data = norm_backward_data,
+    .backward_weight = norm_backward_weight,
+    .free = norm_free,
+};
