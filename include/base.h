@@ -119,4 +119,18 @@ const char *text_nearest(const char *word, const char *const *words, int count);
 /* Bytes as people read them ("45.2 MB"), into a buffer of at least 16 chars, which it returns. */
 char *text_bytes(double bytes, char *out);
 
+/* A library that is bound when it is needed, not linked. It stays bound until the process ends. */
+enum { LIBRARY_SYMBOLS = 32 };
+typedef struct LibrarySymbol {
+    const char *name;
+    size_t slot; /* where in a table its address goes */
+} LibrarySymbol;
+typedef struct Library {
+    const char *file, *name;     /* "libcudnn.so.9", "cuDNN" */
+    const char *user, *cure;     /* for messages: what needs it, and what does without */
+    const LibrarySymbol *symbol; /* at most LIBRARY_SYMBOLS; ends with a name NULL */
+} Library;
+/* Fills table's slots, or none of them: ERR_CONFIG says what is missing and where to look. */
+Status library_bind(const Library *library, void *table);
+
 #endif

@@ -128,6 +128,8 @@ struct Comm {
     double wait_s, sum_s;    /* exposed waiting and local summing so far */
     void *impl;
 };
+/* NCCL's version, compiled in and running, as a line. */
+void comm_versions(FILE *out);
 extern const CommTable comm_self, comm_shm, comm_mpi, comm_nodes, comm_nccl;
 /* One rank has nothing to sum: self, whatever the transport. transport auto: nccl on cuda, shm where all ranks share a
  * node, else mpi, with shm inside the nodes first (comm_group_width). A transport that cannot serve is ERR_CONFIG with the reason, never replaced in silence. Collective on world. */

@@ -12,4 +12,9 @@ static Status absent_open(Comm *comm, Backend *backend, size_t arena_bytes)
         "(`make info` says what was found)");
 }
 
+void comm_versions(FILE *out)
+{
+    fprintf(out, "NCCL: built without\n");
+}
+
 const CommTable comm_nccl = {.name = "nccl", .open = absent_open};

@@ -14,6 +14,11 @@ static Status absent_open(Backend *backend, BackendOptions options)
 
 const BackendTable backend_cuda = {.name = "cuda", .open = absent_open};
 
+void cuda_versions(FILE *out)
+{
+    fprintf(out, "CUDA: built without\n");
+}
+
 int cuda_device_count(const char **why)
 {
     if (why) *why = "built without CUDA";

@@ -21,6 +21,7 @@ typedef struct Nccl {
     __typeof__(ncclRecv) *recv;
     __typeof__(ncclGetErrorString) *error_string;
     __typeof__(ncclGetLastError) *last_error;
+    __typeof__(ncclGetVersion) *get_version;
 } Nccl;
 extern Nccl nccl;
 Status nccl_load(void);

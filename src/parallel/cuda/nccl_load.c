@@ -1,9 +1,7 @@
 /* Binds NCCL at run time, from where the loader looks: the program's run path (the CUDA it was built with),
  * LD_LIBRARY_PATH, the system's directories. */
 #include "nccl.h"
-
-#include <dlfcn.h>
-#include <string.h>
+#include "parallel.h"
 
 Nccl nccl;
 
@@ -11,12 +9,7 @@ Nccl nccl;
 #define TEXT(x)      TEXT_(x)
 #define NCCL_LIBRARY "libnccl.so." TEXT(NCCL_MAJOR)
 
-typedef struct Symbol {
-    const char *name;
-    size_t slot; /* offset in Nccl */
-} Symbol;
-
-static const Symbol symbols[] = {
+static const LibrarySymbol symbols[] = {
     {"ncclGetUniqueId", offsetof(Nccl, get_unique_id)},
     {"ncclCommInitRankConfig", offsetof(Nccl, comm_init)},
     {"ncclCommGetAsyncError", offsetof(Nccl, comm_async_error)},
@@ -29,26 +22,27 @@ static const Symbol symbols[] = {
     {"ncclRecv", offsetof(Nccl, recv)},
     {"ncclGetErrorString", offsetof(Nccl, error_string)},
     {"ncclGetLastError", offsetof(Nccl, last_error)},
+    {"ncclGetVersion", offsetof(Nccl, get_version)},
+    {0},
 };
+
+static const Library library = {.file = NCCL_LIBRARY,
+                                .name = "NCCL",
+                                .user = "grid.transport: nccl",
+                                .cure = "use one rank, or train.device=cpu",
+                                .symbol = symbols};
 
 Status nccl_load(void)
 {
-    if (nccl.get_unique_id) return OK;
-    void *library = dlopen(NCCL_LIBRARY, RTLD_NOW | RTLD_LOCAL);
-    if (!library)
-        return fail(ERR_CONFIG,
-                    "grid.transport: nccl needs NCCL: %s; put its directory into LD_LIBRARY_PATH",
-                    dlerror());
-    Nccl found;
-    for (size_t i = 0; i < sizeof symbols / sizeof symbols[0]; ++i) {
-        void *symbol = dlsym(library, symbols[i].name);
-        if (!symbol) {
-            dlclose(library);
-            return fail(ERR_CONFIG, "%s has no %s: install NCCL %d.%d or newer", NCCL_LIBRARY,
-                        symbols[i].name, NCCL_MAJOR, NCCL_MINOR);
-        }
-        memcpy((char *)&found + symbols[i].slot, &symbol, sizeof symbol);
-    }
-    nccl = found; /* stays bound until the process ends */
-    return OK;
+    return nccl.get_unique_id ? OK : library_bind(&library, &nccl);
+}
+
+void comm_versions(FILE *out)
+{
+    int running = 0;
+    fprintf(out, "NCCL built against %d.%d.%d, ", NCCL_MAJOR, NCCL_MINOR, NCCL_PATCH);
+    if (nccl_load() != OK || nccl.get_version(&running) != ncclSuccess)
+        fprintf(out, "not found at run time\n");
+    else
+        fprintf(out, "running %d.%d.%d\n", running / 10000, running / 100 % 100, running % 100);
 }

@@ -1,9 +1,5 @@
-/* Binds cuBLASLt at run time. Linking it would add 80 ms to the start of every run, on CPUs too. The library is looked for
- * where the loader looks: the program's run path (the CUDA it was built with), LD_LIBRARY_PATH, the system's. */
+/* Binds cuBLASLt at run time. Linking it would add 80 ms to the start of every run, on CPUs too. */
 #include "cuda.h"
-
-#include <dlfcn.h>
-#include <string.h>
 
 CublasLt cublaslt;
 
@@ -11,12 +7,7 @@ CublasLt cublaslt;
 #define TEXT(x)          TEXT_(x)
 #define CUBLASLT_LIBRARY "libcublasLt.so." TEXT(CUBLAS_VER_MAJOR)
 
-typedef struct Symbol {
-    const char *name;
-    size_t slot; /* offset in CublasLt */
-} Symbol;
-
-static const Symbol symbols[] = {
+static const LibrarySymbol symbols[] = {
     {"cublasLtCreate", offsetof(CublasLt, create)},
     {"cublasLtDestroy", offsetof(CublasLt, destroy)},
     {"cublasLtMatmulDescCreate", offsetof(CublasLt, desc_create)},
@@ -31,31 +22,18 @@ static const Symbol symbols[] = {
     {"cublasLtMatmul", offsetof(CublasLt, matmul)},
     {"cublasLtGetVersion", offsetof(CublasLt, get_version)},
     {"cublasLtGetStatusString", offsetof(CublasLt, status_string)},
+    {0},
 };
+
+static const Library library = {.file = CUBLASLT_LIBRARY,
+                                .name = "cuBLASLt",
+                                .user = "train.device: cuda",
+                                .cure = "use train.device=cpu",
+                                .symbol = symbols};
 
 Status cublaslt_load(void)
 {
-    if (cublaslt.create) return OK;
-    void *library = dlopen(CUBLASLT_LIBRARY, RTLD_NOW | RTLD_LOCAL);
-    if (!library)
-        return fail(
-            ERR_CONFIG,
-            "train.device: cuda needs cuBLASLt: %s; put its directory into LD_LIBRARY_PATH, or "
-            "use train.device=cpu",
-            dlerror());
-    CublasLt found;
-    for (size_t i = 0; i < sizeof symbols / sizeof symbols[0]; ++i) {
-        void *symbol = dlsym(library, symbols[i].name);
-        if (!symbol) {
-            Status st = fail(ERR_CONFIG, "%s has no %s: install the cuBLAS of CUDA %d",
-                             CUBLASLT_LIBRARY, symbols[i].name, CUDART_VERSION / 1000);
-            dlclose(library);
-            return st;
-        }
-        memcpy((char *)&found + symbols[i].slot, &symbol, sizeof symbol);
-    }
-    cublaslt = found; /* stays bound until the process ends */
-    return OK;
+    return cublaslt.create ? OK : library_bind(&library, &cublaslt);
 }
 
 void cublas_check(cublasStatus_t status, const char *call)

@@ -72,6 +72,7 @@ typedef struct Cudnn {
     __typeof__(cudnnConvolutionBackwardFilter) *backward_filter;
 } Cudnn;
 extern Cudnn cudnn;
+Status cudnn_load(void);
 /* The GPU's handle, made on the first call. */
 Status cudnn_open(CudaState *state);
 void cudnn_close(CudaState *state);

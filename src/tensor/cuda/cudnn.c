@@ -1,21 +1,13 @@
 /* Binds cuDNN at run time, as cublaslt.c binds cuBLASLt. */
 #include "cuda.h"
 
-#include <dlfcn.h>
-#include <string.h>
-
 Cudnn cudnn;
 
 #define TEXT_(x)      #x
 #define TEXT(x)       TEXT_(x)
 #define CUDNN_LIBRARY "libcudnn.so." TEXT(CUDNN_MAJOR)
 
-typedef struct Symbol {
-    const char *name;
-    size_t slot; /* offset in Cudnn */
-} Symbol;
-
-static const Symbol symbols[] = {
+static const LibrarySymbol symbols[] = {
     {"cudnnCreate", offsetof(Cudnn, create)},
     {"cudnnDestroy", offsetof(Cudnn, destroy)},
     {"cudnnSetStream", offsetof(Cudnn, set_stream)},
@@ -38,36 +30,24 @@ static const Symbol symbols[] = {
     {"cudnnConvolutionForward", offsetof(Cudnn, forward)},
     {"cudnnConvolutionBackwardData", offsetof(Cudnn, backward_data)},
     {"cudnnConvolutionBackwardFilter", offsetof(Cudnn, backward_filter)},
+    {0},
 };
 
-static Status load(void)
+static const Library library = {.file = CUDNN_LIBRARY,
+                                .name = "cuDNN",
+                                .user = "a convolution on train.device: cuda",
+                                .cure = "use train.device=cpu",
+                                .symbol = symbols};
+
+Status cudnn_load(void)
 {
-    if (cudnn.create) return OK;
-    void *library = dlopen(CUDNN_LIBRARY, RTLD_NOW | RTLD_LOCAL);
-    if (!library)
-        return fail(ERR_CONFIG,
-                    "convolutions on train.device: cuda need cuDNN: %s; put its directory into "
-                    "LD_LIBRARY_PATH, or use train.device=cpu",
-                    dlerror());
-    Cudnn found;
-    for (size_t i = 0; i < sizeof symbols / sizeof symbols[0]; ++i) {
-        void *symbol = dlsym(library, symbols[i].name);
-        if (!symbol) {
-            Status st = fail(ERR_CONFIG, "%s has no %s: install cuDNN %d", CUDNN_LIBRARY,
-                             symbols[i].name, CUDNN_MAJOR);
-            dlclose(library);
-            return st;
-        }
-        memcpy((char *)&found + symbols[i].slot, &symbol, sizeof symbol);
-    }
-    cudnn = found; /* stays bound until the process ends */
-    return OK;
+    return cudnn.create ? OK : library_bind(&library, &cudnn);
 }
 
 Status cudnn_open(CudaState *state)
 {
     if (state->dnn) return OK;
-    TRY(load());
+    TRY(cudnn_load());
     cudnnStatus_t status = cudnn.create(&state->dnn);
     if (status != CUDNN_STATUS_SUCCESS) {
         state->dnn = NULL;
