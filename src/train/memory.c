@@ -52,7 +52,9 @@ static size_t program_bytes(const Trainer *t, const Plan *plan)
 
 TrainBytes train_bytes(const Trainer *t, const Plan *plan)
 {
-    size_t data = (size_t)train_data_slots(t, plan) * batch_bytes(t, plan);
+    /* A device holds the micro-batch that it works on, and the loader's are the host's. */
+    int slots = t->backend->table->memory ? 1 : train_data_slots(t, plan);
+    size_t data = (size_t)slots * batch_bytes(t, plan);
     size_t program = program_bytes(t, plan);
     size_t messages = plan->message_bytes + sender_bytes(t, plan) + staging_bytes(t, plan);
     return (TrainBytes){.params = plan->param_part_bytes,

@@ -285,6 +285,9 @@ static void measure_memory(Run *r)
     bool known = use.own_bytes >= 0 && r->base_bytes >= 0 && r->trainer->loader;
     mine.planned = (double)train_bytes(r->trainer, r->trainer->plan).all;
     mine.measured = known ? use.own_bytes - r->base_bytes : 0;
+    Backend *backend = r->trainer->backend;
+    double left;
+    if (backend->table->memory) backend->table->memory(backend, &mine.measured, &left);
     mine.peak = use.peak_bytes;
     world_gather(r->world, &mine, sizeof mine, all);
     for (int i = 0; i < r->world->size; ++i) {

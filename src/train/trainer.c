@@ -220,50 +220,65 @@ Status train_plan_stage(const Trainer *t, int stage, Plan **plan)
 
 /* ---- memory ---- */
 
-/* Bytes that a rank may use: what config says, or its share of the machine's. */
+/* Bytes that a rank may use: what config says, or its share of the machine's, or what is free on its device. */
 static double memory_limit(const Trainer *t)
 {
     double machine = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGE_SIZE);
-    return t->config->train.memory > 0 ? t->config->train.memory : machine / t->world->node_size;
+    double limit = machine / t->world->node_size, taken, asked = t->config->train.memory;
+    const Backend *backend = t->backend;
+    if (backend->table->memory) backend->table->memory(t->backend, &taken, &limit);
+    return asked > 0 && (asked < limit || !backend->table->memory) ? asked : limit;
 }
 
-/* Of the stage that needs most. */
-static Status largest_stage(const Trainer *t, double *bytes)
+/* What the stage that needs most needs, and what of that does not depend on the micro-batch. */
+typedef struct Need {
+    double bytes, fixed;
+} Need;
+static Status largest_stage(const Trainer *t, Need *need)
 {
-    *bytes = 0;
+    *need = (Need){0};
     for (int stage = 0; stage < t->shape.pp; ++stage) {
         Plan *plan = NULL;
         TRY(train_plan_stage(t, stage, &plan));
-        if ((double)plan_bytes(plan) > *bytes) *bytes = (double)plan_bytes(plan);
+        if ((double)plan_bytes(plan) > need->bytes) {
+            need->bytes = (double)plan_bytes(plan);
+            need->fixed = (double)(plan->param_part_bytes + plan->gradient_part_bytes +
+                                   plan->state_bytes + plan->cache_bytes);
+        }
         plan_free(&plan);
     }
     return OK;
 }
 
-static Status refuse_memory(const Trainer *t, double bytes, double limit)
+static Status refuse_memory(const Trainer *t, Need need, double limit)
 {
-    char need[16], have[16];
+    char wanted[16], have[16], fit[64] = "";
     const Config *c = t->config;
-    return config_fail_key(
-        c, "train.memory",
-        "a rank needs %s, and may use %s: %ssmaller micro-batches (train.micro_batch), more stages "
-        "(grid.pp) or fewer ranks on a node would do",
-        text_bytes(bytes, need), text_bytes(limit, have),
-        t->recompute ? "" : "grid.recompute=block, ");
+    int64_t most =
+        (int64_t)((double)t->micro_batch * (limit - need.fixed) / (need.bytes - need.fixed));
+    if (most > 0)
+        snprintf(fit, sizeof fit, "train.micro_batch of at most about %lld, ", (long long)most);
+    return config_fail_key(c, "train.memory",
+                           "a rank needs %s, and may use %s: %s%smore stages (grid.pp)%s would do",
+                           text_bytes(need.bytes, wanted), text_bytes(limit, have), fit,
+                           t->recompute ? "" : "grid.recompute=block, ",
+                           t->backend->table->memory ? " or a GPU that nobody else fills"
+                                                     : " or fewer ranks on a node");
 }
 
 /* Recomputes where config says so, or where the plan does not fit without. A plan that does not fit is refused. */
 static Status fit_memory(Trainer *t)
 {
     int wish = t->config->grid.recompute;
-    double limit = memory_limit(t), bytes;
+    double limit = memory_limit(t);
+    Need need;
     t->recompute = wish == RECOMPUTE_BLOCK;
-    TRY(largest_stage(t, &bytes));
-    if (wish == RECOMPUTE_AUTO && bytes > limit) {
+    TRY(largest_stage(t, &need));
+    if (wish == RECOMPUTE_AUTO && need.bytes > limit) {
         t->recompute = true;
-        TRY(largest_stage(t, &bytes));
+        TRY(largest_stage(t, &need));
     }
-    return bytes > limit ? refuse_memory(t, bytes, limit) : OK;
+    return need.bytes > limit ? refuse_memory(t, need, limit) : OK;
 }
 
 /* ---- what this rank holds ---- */
@@ -366,7 +381,8 @@ static Status design(Trainer *t, int ranks)
     TRY(make_schedule(t));
     TRY(cut_graph(t));
     count_steps(t);
-    double grown = memory_use().own_bytes - before;
+    double grown = memory_use().own_bytes - before, left;
+    if (t->backend->table->memory) t->backend->table->memory(t->backend, &grown, &left);
     t->program_bytes = grown > 0 ? (size_t)grown : 0;
     return OK;
 }

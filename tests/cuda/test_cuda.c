@@ -434,6 +434,16 @@ typedef struct Model {
     double tolerance;        /* of the losses */
 } Model;
 
+/* What the GPU's memory holds is what the plan says. */
+static void check_memory(const Model *m, const Trainer *t)
+{
+    double planned = (double)train_bytes(t, t->plan).all, taken = 0, left = 0;
+    t->backend->table->memory(t->backend, &taken, &left);
+    if (fabs(taken / planned - 1) > 0.01)
+        printf("  %s: %.0f bytes taken, %.0f by plan\n", m->name, taken, planned);
+    CU_ASSERT(fabs(taken / planned - 1) <= 0.01);
+}
+
 static Status train_ten(const Model *m, const char *dir, const char *device, double loss[STEPS])
 {
     Config *config = NULL;
@@ -455,6 +465,7 @@ static Status train_ten(const Model *m, const char *dir, const char *device, dou
         loss[i] = result.loss;
     }
     if (st != OK) printf("  %s on %s: %s\n", m->name, device, fail_message());
+    if (st == OK && gpu_run) check_memory(m, trainer);
     trainer_free(&trainer);
     config_free(&config);
     return st;
@@ -519,7 +530,7 @@ static void test_models(void)
     static const char lenet[] =
         "model: {name: lenet}\noptim: {name: sgd, lr: 0.05, momentum: 0.9}\n";
     static const char resnet[] = "model: {name: resnet18, stem: small}\n"
-                                 "optim: {name: sgd, lr: 0.0005}\n";
+                                 "optim: {name: sgd, lr: 0.0005, momentum: 0.5}\n";
     static const char layers[] = "model: {layers: [conv2d: {channels: 8, kernel: 3}, batch_norm, "
                                  "relu6, max_pool: {kernel: 2}, "
                                  "conv2d: {channels: 8, kernel: 3, groups: 8}, batch_norm, "

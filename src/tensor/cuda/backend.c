@@ -44,6 +44,7 @@ static Status open_blas(CudaState *state)
         return fail(ERR_CONFIG, "GPU %d (%s): cublasLtCreate: %s", state->device, state->name,
                     cublaslt.status_string(status));
     }
+    state->taken_bytes += CUDA_BLAS_WORKSPACE_BYTES;
     return edge(cudaMalloc(&state->blas_workspace, CUDA_BLAS_WORKSPACE_BYTES), "32 MB for cuBLAS",
                 state->device);
 }
@@ -98,6 +99,7 @@ static void *cuda_alloc(Backend *backend, size_t bytes)
             text_bytes((double)free_bytes, have), text_bytes((double)all_bytes, all));
     }
     cuda_check(error, "cudaMalloc");
+    state->taken_bytes += bytes;
     CUDA_CALL(cudaMemsetAsync(memory, 0, bytes, state->compute.handle));
     CUDA_CALL(cudaStreamSynchronize(state->compute.handle)); /* other streams may use it, too */
     return memory;
@@ -105,9 +107,17 @@ static void *cuda_alloc(Backend *backend, size_t bytes)
 
 static void cuda_release(Backend *backend, void *memory, size_t bytes)
 {
-    (void)backend;
-    (void)bytes;
+    CudaState *state = backend->impl;
+    if (memory) state->taken_bytes -= bytes;
     CUDA_CALL(cudaFree(memory));
+}
+
+static void cuda_memory(Backend *backend, double *taken_bytes, double *free_bytes)
+{
+    size_t left = 0, all = 0;
+    CUDA_CALL(cudaMemGetInfo(&left, &all));
+    *taken_bytes = (double)((CudaState *)backend->impl)->taken_bytes;
+    *free_bytes = (double)left;
 }
 
 static Stream *cuda_compute(Backend *backend)
@@ -188,6 +198,7 @@ const BackendTable backend_cuda = {
     .close = cuda_close,
     .alloc = cuda_alloc,
     .release = cuda_release,
+    .memory = cuda_memory,
     .stream = cuda_compute,
     .stream_new = cuda_stream_new,
     .stream_free = cuda_stream_free,

@@ -20,6 +20,7 @@ typedef struct CudaState {
     int device;
     char name[256]; /* "NVIDIA A100-SXM4-80GB" */
     Stream compute;
+    size_t taken_bytes; /* by alloc, and for cuBLAS */
     cublasLtHandle_t blas;
     void *blas_workspace; /* owned */
     cudnnHandle_t dnn;    /* bound to compute; NULL before the first convolution is planned */
