@@ -22,16 +22,24 @@ const Held *held_of(const Executor *e, int micro)
     return &e->held[micro % e->held_room];
 }
 
-static int64_t labels_count(const Executor *e)
+/* Bytes of what a micro-batch has beside its input: one of labels and targets, and the samples' numbers. */
+static size_t labels_bytes(const Executor *e)
 {
     const Graph *g = e->plan->graph;
-    return shape_count(g->node[g->loss].spec.y.shape) / LOSS_COLUMNS;
+    if (g->node[g->loss].spec.kind == OP_MSE_LOSS) return 0;
+    return (size_t)(shape_count(g->node[g->loss].spec.y.shape) / LOSS_COLUMNS) * sizeof(int32_t);
 }
 
-static int64_t targets_count(const Executor *e)
+static size_t targets_bytes(const Executor *e)
 {
     const Graph *g = e->plan->graph;
-    return shape_count(g->node[g->logits].spec.y.shape);
+    if (g->node[g->loss].spec.kind != OP_MSE_LOSS) return 0;
+    return (size_t)shape_count(g->node[g->logits].spec.y.shape) * sizeof(float);
+}
+
+static size_t samples_bytes(const Executor *e)
+{
+    return (size_t)e->plan->graph->input.shape.dim[0] * sizeof(int64_t);
 }
 
 void held_new(Executor *e)
@@ -42,8 +50,9 @@ void held_new(Executor *e)
     for (int i = 0; i < e->held_room; ++i) {
         Held *h = &e->held[i];
         h->data = t->alloc(e->backend, desc_bytes(e->plan->graph->input));
-        h->labels = t->alloc(e->backend, (size_t)labels_count(e) * sizeof(int32_t));
-        h->targets = t->alloc(e->backend, (size_t)targets_count(e) * sizeof(float));
+        h->labels = t->alloc(e->backend, labels_bytes(e));
+        h->targets = t->alloc(e->backend, targets_bytes(e));
+        h->sample = t->alloc(e->backend, samples_bytes(e));
     }
 }
 
@@ -53,9 +62,9 @@ void held_free(Executor *e)
     for (int i = 0; e->held && i < e->held_room; ++i) {
         Held *h = &e->held[i];
         if (h->data) t->release(e->backend, h->data, desc_bytes(e->plan->graph->input));
-        if (h->labels) t->release(e->backend, h->labels, (size_t)labels_count(e) * sizeof(int32_t));
-        if (h->targets)
-            t->release(e->backend, h->targets, (size_t)targets_count(e) * sizeof(float));
+        if (h->labels) t->release(e->backend, h->labels, labels_bytes(e));
+        if (h->targets) t->release(e->backend, h->targets, targets_bytes(e));
+        if (h->sample) t->release(e->backend, h->sample, samples_bytes(e));
     }
     mem_free(&e->held);
 }
@@ -80,8 +89,9 @@ Status held_take(Executor *e, const BatchSource *source, int micro, double *wait
         TRY(source->next(source->user, &h->batch, wait_s));
         if (!h->batch) return fail(ERR_BUG, "the data ended inside a step");
         copy_in(e, h->data, host_data(h->batch), desc_bytes(e->plan->graph->input));
-        copy_in(e, h->labels, h->batch->labels, (size_t)labels_count(e) * sizeof(int32_t));
-        copy_in(e, h->targets, h->batch->targets, (size_t)targets_count(e) * sizeof(float));
+        copy_in(e, h->labels, h->batch->labels, labels_bytes(e));
+        copy_in(e, h->targets, h->batch->targets, targets_bytes(e));
+        copy_in(e, h->sample, h->batch->sample, samples_bytes(e));
         phase_enter(outer);
         ++e->held_next;
     }
@@ -106,7 +116,7 @@ void held_bind(Executor *e, ChunkRun *chunk, Slot *slot, int micro, const RunOf 
         OpRun *run = &slot->run[i];
         run->rows = batch->rows;
         run->training = of->training;
-        run->sample = batch->sample;
+        run->sample = host ? batch->sample : h->sample;
         run->step = of->step;
         run->labels = host ? batch->labels : h->labels;
         run->targets = host ? batch->targets : h->targets;
@@ -144,9 +154,16 @@ const float *executor_logits(Executor *e)
     Desc x = g->node[g->loss].op->spec.x[0];
     int64_t count = shape_count(x.shape);
     const void *logits = loss_run(e, chunk, &chunk->slot[0])->x[0];
-    bool as_is = e->backend->table->host_memory && x.dtype == DTYPE_F32;
-    if (!as_is && !e->logits_host) e->logits_host = mem_new((size_t)count * sizeof *e->logits_host);
-    if (x.dtype != DTYPE_BF16) return host_read(e, logits, e->logits_host, count);
-    for (int64_t i = 0; i < count; ++i) e->logits_host[i] = bf16_value(((const Bf16 *)logits)[i]);
+    bool host = e->backend->table->host_memory;
+    if (host && x.dtype == DTYPE_F32) return logits;
+    if (!e->logits_host) e->logits_host = mem_new((size_t)count * sizeof *e->logits_host);
+    if (!host) {
+        e->backend->table->copy(e->stream, e->logits_host, logits, desc_bytes(x));
+        e->backend->table->sync(e->stream);
+        logits = e->logits_host;
+    }
+    /* From the end, as they may lie in the same place. */
+    for (int64_t i = count - 1; i >= 0 && x.dtype == DTYPE_BF16; --i)
+        e->logits_host[i] = bf16_value(((const Bf16 *)logits)[i]);
     return e->logits_host;
 }

@@ -30,6 +30,7 @@ typedef struct Held {
     void *data; /* owned copies in the backend's memory; NULL where host memory serves */
     int32_t *labels;
     float *targets;
+    int64_t *sample;
 } Held;
 
 /* A parameter that is tied to one of another stage: their gradients come and go in pieces. */

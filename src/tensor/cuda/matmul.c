@@ -10,7 +10,7 @@ static cudaDataType_t data_type(DType type)
     return type == DTYPE_BF16 ? CUDA_R_16BF : CUDA_R_32F;
 }
 
-static void describe(Matmul *matmul, const MatmulSpec *s)
+static void describe(Matmul *matmul, const CudaState *state, const MatmulSpec *s)
 {
     cublasOperation_t a = s->turn_a ? CUBLAS_OP_T : CUBLAS_OP_N,
                       b = s->turn_b ? CUBLAS_OP_T : CUBLAS_OP_N;
@@ -23,6 +23,9 @@ static void describe(Matmul *matmul, const MatmulSpec *s)
     CUBLAS_CALL(cublaslt.desc_set(matmul->desc, CUBLASLT_MATMUL_DESC_TRANSB, &b, sizeof b));
     CUBLAS_CALL(
         cublaslt.desc_set(matmul->desc, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof epilogue));
+    if (s->bias) /* any pointer: an algorithm is chosen for a bias that is there */
+        CUBLAS_CALL(cublaslt.desc_set(matmul->desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER,
+                                      &state->blas_workspace, sizeof(void *)));
     cudaDataType_t in = data_type(s->in), out = data_type(s->out);
     uint64_t m = (uint64_t)s->m, n = (uint64_t)s->n, k = (uint64_t)s->k;
     CUBLAS_CALL(
@@ -63,7 +66,7 @@ Status matmul_plan(Matmul *matmul, CudaState *state, const MatmulSpec *spec)
 {
     int found = 0;
     *matmul = (Matmul){0};
-    describe(matmul, spec);
+    describe(matmul, state, spec);
     cublasStatus_t status = choose(matmul, state, &found);
     if (status == CUBLAS_STATUS_SUCCESS && found > 0) return OK;
     matmul_free(matmul);
