@@ -92,7 +92,8 @@ $(BUILD)/obj/%.cu.o: %.cu $(PROBE)
 	@mkdir -p $(@D)
 	@echo "  nvcc $<"
 	$(Q)$(NVCC) -O3 -std=c++17 $(NVCC_ARCH) -Iinclude -Xcompiler -Wall,-Wextra -MMD -MP -c -o $@ $<
-# The same kernels on the CPU, for a test where there is no GPU: tests/cuda/emulate/kernel.h.
+# The same kernels on the CPU, for a test where there is no GPU: tests/cuda/emulate/kernel.h. Its libraries are linked, so that they are
+# there before the backend asks the loader for cuBLASLt and cuDNN.
 EMULATED_CXX = g++ -std=c++17 -O2 -g -Wall -Wno-unknown-pragmas -Wno-sign-compare -Iinclude -Isrc/tensor/cuda \
     -Itests/cuda/emulate $(DEPS_CPPFLAGS) -MMD -MP
 EMULATED_OBJ = $(CUDA_CU:%.cu=$(BUILD)/emulated/%.o) $(BUILD)/emulated/runtime.o
@@ -107,10 +108,10 @@ $(BUILD)/emulated/runtime.o: tests/cuda/emulate/runtime.cc tests/cuda/emulate/ke
 	$(Q)$(EMULATED_CXX) -c -o $@ $<
 $(BUILD)/emulated/libcublasLt.so.%: tests/cuda/emulate/cublaslt.cc $(PROBE)
 	@mkdir -p $(@D)
-	$(Q)$(EMULATED_CXX) -O3 -fopenmp -shared -fPIC -o $@ $<
+	$(Q)$(EMULATED_CXX) -O3 -fopenmp -shared -fPIC -Wl,-soname,$(@F) -o $@ $<
 $(BUILD)/emulated/libcudnn.so.%: tests/cuda/emulate/cudnn.cc $(PROBE)
 	@mkdir -p $(@D)
-	$(Q)$(EMULATED_CXX) -O3 -shared -fPIC -o $@ $<
+	$(Q)$(EMULATED_CXX) -O3 -shared -fPIC -Wl,-soname,$(@F) -o $@ $<
 
 .SECONDEXPANSION:
 $(BUILD)/tests/%: tests/%.c tests/harness.h $$(call room_libs,$$(firstword $$(subst /, ,$$*)))
@@ -131,7 +132,7 @@ $(BUILD)/tests/cuda/test_cuda_emulated: tests/cuda/test_cuda.c tests/harness.h t
 	@mkdir -p $(@D)
 	@echo "  test $< (emulated)"
 	$(Q)$(CC) $(CPPFLAGS_ALL) -Itests $(CFLAGS_ALL) -MMD -MP -o $@ $< $(EMULATED_OBJ) $(call reverse,$(LIBS)) \
-	    -Wl,-rpath,$(abspath $(BUILD)/emulated) $(LDFLAGS_ALL) $(LDLIBS_ALL) -lcunit
+	    -Wl,--no-as-needed $(EMULATED_LIBS) -Wl,--as-needed -Wl,-rpath,$(abspath $(BUILD)/emulated) $(LDFLAGS_ALL) $(LDLIBS_ALL) -lcunit
 check-cuda-emulated: $(if $(filter 1,$(HAVE_CUDA)),$(BUILD)/tests/cuda/test_cuda_emulated)   ## the same with kernels, cuBLASLt and cuDNN on the CPU: what they compute, not how fast
 	@$(if $<,$<,echo "skipped: built without CUDA (make info says why)")
 
