@@ -108,7 +108,7 @@ $(BUILD)/emulated/runtime.o: tests/cuda/emulate/runtime.cc tests/cuda/emulate/ke
 	$(Q)$(EMULATED_CXX) -c -o $@ $<
 $(BUILD)/emulated/libcublasLt.so.%: tests/cuda/emulate/cublaslt.cc $(PROBE)
 	@mkdir -p $(@D)
-	$(Q)$(EMULATED_CXX) -O3 -fopenmp -shared -fPIC -Wl,-soname,$(@F) -o $@ $<
+	$(Q)$(EMULATED_CXX) -O3 -shared -fPIC -Wl,-soname,$(@F) -o $@ $<
 $(BUILD)/emulated/libcudnn.so.%: tests/cuda/emulate/cudnn.cc $(PROBE)
 	@mkdir -p $(@D)
 	$(Q)$(EMULATED_CXX) -O3 -shared -fPIC -Wl,-soname,$(@F) -o $@ $<

@@ -1,11 +1,13 @@
-/* The fibers behind kernel.h, and as much of the CUDA runtime as the backend calls, on host memory: everything is done when the
- * call returns. New memory is filled with NaNs. */
+/* The fibers behind kernel.h, and as much of the CUDA runtime as the backend calls: everything is done when the call returns. New
+ * memory is filled with NaNs. A GPU's memory cannot be touched but by kernels and by calls that copy: a host that does so dies of
+ * SIGSEGV, as it would with a GPU. (A kernel that reads the host's memory is not found out.) */
 #include "kernel.h"
 
 #include <algorithm>
 #include <cstdio>
 #include <csetjmp>
 #include <cstdlib>
+#include <sys/mman.h>
 #include <ucontext.h>
 #include <vector>
 
@@ -37,6 +39,57 @@ bool direct;        /* the thread is no fiber */
 const std::function<void()> *job;
 
 void fiber_main();
+
+/* ---- the GPU's memory ---- */
+
+const size_t MEMORY_BYTES = size_t(4) << 30, PIECE_BYTES = size_t(2) << 20;
+struct Block {
+    size_t at, bytes;
+    bool taken;
+};
+std::vector<Block> memory_blocks; /* in order of their place */
+char *memory;
+size_t memory_end; /* nothing beyond has been given out */
+int windows;       /* open now */
+
+void protect(int how)
+{
+    if (memory_end > 0)
+        mprotect(memory, (memory_end + PIECE_BYTES - 1) / PIECE_BYTES * PIECE_BYTES, how);
+}
+
+/* While there is one, the memory can be touched. */
+struct Window {
+    Window()
+    {
+        if (windows++ == 0) protect(PROT_READ | PROT_WRITE);
+    }
+    ~Window()
+    {
+        if (--windows == 0) protect(PROT_NONE);
+    }
+};
+
+char *take_memory(size_t bytes)
+{
+    if (!memory) {
+        char *room = static_cast<char *>(mmap(nullptr, MEMORY_BYTES + PIECE_BYTES, PROT_NONE,
+                                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
+        memory =
+            room + (PIECE_BYTES - reinterpret_cast<uintptr_t>(room) % PIECE_BYTES) % PIECE_BYTES;
+        madvise(memory, MEMORY_BYTES, MADV_HUGEPAGE); /* few pages to protect */
+    }
+    bytes = (bytes + 255) / 256 * 256;
+    for (Block &b : memory_blocks)
+        if (!b.taken && b.bytes == bytes) {
+            b.taken = true;
+            return memory + b.at;
+        }
+    if (memory_end + bytes > MEMORY_BYTES) return nullptr;
+    memory_blocks.push_back({memory_end, bytes, true});
+    memory_end += bytes;
+    return memory + memory_blocks.back().at;
+}
 
 [[noreturn]] void give_up(const char *why)
 {
@@ -165,6 +218,7 @@ void run(dim3 grid, dim3 threads_a_block, const std::function<void()> &body)
     unsigned count = threads_a_block.x * threads_a_block.y * threads_a_block.z;
     if (count == 0 || count > BLOCK_THREADS || grid.x == 0 || grid.y > 65535 || grid.z > 65535)
         give_up("no GPU takes such a launch");
+    Window window;
     threads = {threads_a_block.x, threads_a_block.y, threads_a_block.z};
     blocks = {grid.x, grid.y, grid.z};
     job = &body;
@@ -184,23 +238,38 @@ void run(dim3 grid, dim3 threads_a_block, const std::function<void()> &body)
 extern "C" {
 cudaError_t cudaMalloc(void **memory, size_t bytes)
 {
-    *memory = aligned_alloc(256, (bytes + 255) / 256 * 256);
+    *memory = emulate::take_memory(bytes);
+    if (!*memory) return cudaErrorMemoryAllocation;
+    emulate::Window window;
     memset(*memory, 0xff, bytes);
     return cudaSuccess;
 }
 cudaError_t cudaFree(void *memory)
 {
-    free(memory);
+    for (emulate::Block &b : emulate::memory_blocks)
+        if (emulate::memory + b.at == memory) b.taken = false;
     return cudaSuccess;
+}
+void emulate_window(int open)
+{
+    static emulate::Window *window;
+    if (open) {
+        window = new emulate::Window;
+    } else {
+        delete window;
+        window = nullptr;
+    }
 }
 cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpyKind, cudaStream_t)
 {
+    emulate::Window window;
     memmove(to, from, bytes);
     return cudaSuccess;
 }
 cudaError_t cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_t from_pitch,
                               size_t width, size_t height, cudaMemcpyKind, cudaStream_t)
 {
+    emulate::Window window;
     for (size_t i = 0; i < height; ++i)
         memmove(static_cast<char *>(to) + i * to_pitch,
                 static_cast<const char *>(from) + i * from_pitch, width);
@@ -208,12 +277,14 @@ cudaError_t cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_
 }
 cudaError_t cudaMemsetAsync(void *to, int value, size_t bytes, cudaStream_t)
 {
+    emulate::Window window;
     memset(to, value, bytes);
     return cudaSuccess;
 }
 cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *all)
 {
-    *free_bytes = *all = size_t(8) << 30;
+    *all = emulate::MEMORY_BYTES;
+    *free_bytes = *all - emulate::memory_end;
     return cudaSuccess;
 }
 cudaError_t cudaGetDeviceCount(int *count)
