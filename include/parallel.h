@@ -132,7 +132,8 @@ struct Comm {
 void comm_versions(FILE *out);
 extern const CommTable comm_self, comm_shm, comm_mpi, comm_nodes, comm_nccl;
 /* One rank has nothing to sum: self, whatever the transport. transport auto: nccl on cuda, shm where all ranks share a
- * node, else mpi, with shm inside the nodes first (comm_group_width). A transport that cannot serve is ERR_CONFIG with the reason, never replaced in silence. Collective on world. */
+ * node, else mpi, with shm inside the nodes first (comm_group_width). A transport that cannot serve is ERR_CONFIG with the
+ * reason, never replaced in silence. Collective on world. */
 Status comm_new(Comm **comm, const World *world, Backend *backend, int transport,
                 int64_t arena_elements);
 void comm_free(Comm **comm); /* Collective. */
