@@ -121,18 +121,22 @@ $(BUILD)/tests/%: tests/%.c tests/harness.h $$(call room_libs,$$(firstword $$(su
 	    $(call room_libs,$(firstword $(subst /, ,$*))) $(LDFLAGS_ALL) $(LDLIBS_ALL) -lcunit
 
 # Every kernel and the whole training path on a GPU against the CPU; links all rooms.
-$(BUILD)/tests/cuda/test_cuda: tests/cuda/test_cuda.c tests/harness.h tests/op_rig.h $(LIBS)
+$(BUILD)/tests/cuda/test_cuda: tests/cuda/test_cuda.c tests/cuda/cases.h tests/cuda/model_cases.h tests/harness.h tests/op_rig.h $(LIBS)
 	@mkdir -p $(@D)
 	@echo "  test $<"
 	$(Q)$(CC) $(CPPFLAGS_ALL) -Itests $(CFLAGS_ALL) -MMD -MP -o $@ $< $(call reverse,$(LIBS)) $(LDFLAGS_ALL) $(LDLIBS_ALL) -lcunit
 check-cuda: $(BUILD)/tests/cuda/test_cuda   ## compare the CUDA backend with the CPU's, where there is a GPU
 	@$<
 
-$(BUILD)/tests/cuda/test_cuda_emulated: tests/cuda/test_cuda.c tests/harness.h tests/op_rig.h $$(EMULATED_OBJ) $$(EMULATED_LIBS) $(LIBS)
+EMULATED_LINK = $(EMULATED_OBJ) $(call reverse,$(LIBS)) -Wl,--no-as-needed $(EMULATED_LIBS) -Wl,--as-needed \
+    -Wl,-rpath,$(abspath $(BUILD)/emulated) $(LDFLAGS_ALL) $(LDLIBS_ALL)
+$(BUILD)/tests/cuda/test_cuda_emulated: tests/cuda/test_cuda.c tests/cuda/cases.h tests/cuda/model_cases.h tests/harness.h tests/op_rig.h $$(EMULATED_OBJ) $$(EMULATED_LIBS) $(LIBS)
 	@mkdir -p $(@D)
 	@echo "  test $< (emulated)"
-	$(Q)$(CC) $(CPPFLAGS_ALL) -Itests $(CFLAGS_ALL) -MMD -MP -o $@ $< $(EMULATED_OBJ) $(call reverse,$(LIBS)) \
-	    -Wl,--no-as-needed $(EMULATED_LIBS) -Wl,--as-needed -Wl,-rpath,$(abspath $(BUILD)/emulated) $(LDFLAGS_ALL) $(LDLIBS_ALL) -lcunit
+	$(Q)$(CC) $(CPPFLAGS_ALL) -Itests $(CFLAGS_ALL) -MMD -MP -o $@ $< $(EMULATED_LINK) -lcunit
+$(BUILD)/emulated/weft: $(BUILD)/obj/src/main.o $$(EMULATED_OBJ) $$(EMULATED_LIBS) $(LIBS)
+	@echo "  link $@"
+	$(Q)$(CC) -o $@ $< $(EMULATED_LINK)
 check-cuda-emulated: $(if $(filter 1,$(HAVE_CUDA)),$(BUILD)/tests/cuda/test_cuda_emulated)   ## the same with kernels, cuBLASLt and cuDNN on the CPU: what they compute, not how fast
 	@$(if $<,$<,echo "skipped: built without CUDA (make info says why)")
 

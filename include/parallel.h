@@ -119,6 +119,7 @@ struct Comm {
     const World *world; /* borrowed */
     Backend *backend;   /* borrowed */
     int rank, size;
+    int group_width; /* of comm_nodes, as comm_group_width has it; else 1 */
     float *arena; /* owned: where the sums happen; arena_elements floats of the backend's memory */
     int64_t arena_elements;
     float *values; /* owned: value_elements floats; NULL before comm_values_new */

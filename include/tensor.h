@@ -122,6 +122,9 @@ typedef enum PoolMode {
     POOL_AVG,
     POOL_GLOBAL_AVG
 } PoolMode; /* avg counts only real pixels */
+enum {
+    POOL_CUT = 255
+}; /* the place of a maximum in its window, where relu cut it off: windows have fewer pixels */
 enum { OP_INPUTS = 8, OP_PARAMS = 4, LOSS_COLUMNS = 3 };
 
 /* What an operation is: plain data, filled by a layer kind, completed by the backend (layouts).
@@ -201,7 +204,7 @@ typedef struct OpRun {
 typedef struct Backend Backend;
 typedef struct Op Op;
 
-/* One operation on one backend. NULL slots mean "nothing to do" but for plan, forward and free. */
+/* One operation on one backend. NULL slots mean "nothing to do" but for plan and forward. */
 typedef struct OpTable {
     const char *name;
     /* Chooses layouts and kernels by spec alone. On entry op->spec is set with x[] as the producers give them. It may

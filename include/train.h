@@ -31,7 +31,6 @@ typedef struct Trainer {
     bool recompute;             /* activations of blocks are made again in backward */
     GridShape shape;            /* of grid, and of a design, which has none */
     bool grid_ready;            /* grid has been made */
-    int group_width; /* of dp's ranks, as comm_group_width has it; 1 before grid is made */
     int64_t steps_per_epoch, steps;
     int64_t step; /* done */
     double

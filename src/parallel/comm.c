@@ -97,12 +97,12 @@ int comm_transport(int transport, bool one_node, bool host_memory)
     return !host_memory ? TRANSPORT_NCCL : one_node ? TRANSPORT_SHM : TRANSPORT_MPI;
 }
 
-/* Collective. */
-static Status choose(const CommTable **table, const World *world, const Backend *backend,
-                     int transport)
+/* Sets comm's table and group_width. Collective. */
+static Status choose(Comm *comm, const World *world, const Backend *backend, int transport)
 {
     bool host = backend->table->host_memory;
-    bool groups = host && comm_group_width(world, transport) > 1;
+    const CommTable **table = &comm->table;
+    if (host) comm->group_width = comm_group_width(world, transport);
     transport = comm_transport(transport, world->one_node, host);
     switch (world->size == 1 ? TRANSPORT_AUTO : transport) {
     case TRANSPORT_SHM:
@@ -111,7 +111,7 @@ static Status choose(const CommTable **table, const World *world, const Backend 
         *table = &comm_shm;
         return OK;
     case TRANSPORT_MPI:
-        *table = groups ? &comm_nodes : &comm_mpi;
+        *table = comm->group_width > 1 ? &comm_nodes : &comm_mpi;
         return host ? OK : refuse_device("mpi", backend);
     case TRANSPORT_NCCL:
         *table = &comm_nccl;
@@ -129,22 +129,22 @@ Status comm_new(Comm **comm, const World *world, Backend *backend, int transport
                 int64_t arena_elements)
 {
     *comm = NULL;
-    const CommTable *table = NULL;
-    TRY(status_agree(world, choose(&table, world, backend, transport)));
+    Comm chosen = {.world = world,
+                   .backend = backend,
+                   .rank = world->rank,
+                   .size = world->size,
+                   .group_width = 1,
+                   .arena_elements = arena_elements};
+    TRY(status_agree(world, choose(&chosen, world, backend, transport)));
     Comm *c = mem_new(sizeof *c);
-    *c = (Comm){.table = table,
-                .world = world,
-                .backend = backend,
-                .rank = world->rank,
-                .size = world->size,
-                .arena_elements = arena_elements};
-    Status mine = table->open(c, backend, (size_t)arena_elements * sizeof(float));
+    *c = chosen;
+    Status mine = c->table->open(c, backend, (size_t)arena_elements * sizeof(float));
     Status all = status_agree(world, mine);
     if (all == OK) {
         *comm = c;
         return OK;
     }
-    if (mine == OK) table->close(c);
+    if (mine == OK) c->table->close(c);
     mem_free(&c);
     return all;
 }

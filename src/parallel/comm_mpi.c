@@ -43,8 +43,9 @@ size_t comm_mpi_staging(int ranks, int width, int64_t elements)
     return SLOTS * slot_bytes(ranks, width, elements);
 }
 
-static Status open_groups(Comm *comm, Backend *backend, int width, size_t arena_bytes)
+static Status mpi_open(Comm *comm, Backend *backend, size_t arena_bytes)
 {
+    int width = comm->group_width;
     Messages *m = mem_new(sizeof *m);
     MPI_CHECK(MPI_Comm_split(comm->world->comm, comm->rank % width, comm->rank, &m->comm));
     Status mine = node_group_init(&m->group, comm->world, width, arena_bytes);
@@ -72,16 +73,6 @@ static Status open_groups(Comm *comm, Backend *backend, int width, size_t arena_
     comm->impl = m;
     m->pump = pump_new(turn, comm);
     return OK;
-}
-
-static Status mpi_open(Comm *comm, Backend *backend, size_t arena_bytes)
-{
-    return open_groups(comm, backend, 1, arena_bytes);
-}
-
-static Status nodes_open(Comm *comm, Backend *backend, size_t arena_bytes)
-{
-    return open_groups(comm, backend, node_group_width(comm->world), arena_bytes);
 }
 
 static Status mpi_values_open(Comm *comm, size_t bytes)
@@ -273,30 +264,11 @@ static bool mpi_push_wait(Comm *comm, int64_t number)
     return wait_a_little(comm, MARK_PUSHED, number);
 }
 
-const CommTable comm_mpi = {
-    .name = "mpi",
-    .open = mpi_open,
-    .close = mpi_close,
-    .sum_begin = mpi_sum_begin,
-    .values_open = mpi_values_open,
-    .reduce_begin = mpi_reduce_begin,
-    .gather_begin = mpi_gather_begin,
-    .gather_wait = mpi_gather_wait,
-    .push_begin = mpi_push_begin,
-    .push_wait = mpi_push_wait,
-    .wait = mpi_wait,
-};
+#define BY_MESSAGES                                                                                \
+    .open = mpi_open, .close = mpi_close, .sum_begin = mpi_sum_begin,                              \
+    .values_open = mpi_values_open, .reduce_begin = mpi_reduce_begin,                              \
+    .gather_begin = mpi_gather_begin, .gather_wait = mpi_gather_wait,                              \
+    .push_begin = mpi_push_begin, .push_wait = mpi_push_wait, .wait = mpi_wait
 
-const CommTable comm_nodes = {
-    .name = "shm and mpi",
-    .open = nodes_open,
-    .close = mpi_close,
-    .sum_begin = mpi_sum_begin,
-    .values_open = mpi_values_open,
-    .reduce_begin = mpi_reduce_begin,
-    .gather_begin = mpi_gather_begin,
-    .gather_wait = mpi_gather_wait,
-    .push_begin = mpi_push_begin,
-    .push_wait = mpi_push_wait,
-    .wait = mpi_wait,
-};
+const CommTable comm_mpi = {.name = "mpi", BY_MESSAGES};
+const CommTable comm_nodes = {.name = "shm and mpi", BY_MESSAGES};

@@ -26,11 +26,6 @@ static float *mine_at(const Messages *m, const Slot *slot, Slice slice)
     return slot->range.base[m->group.rank] + slice.at;
 }
 
-static int tag_of(const Slot *slot)
-{
-    return (int)(slot->piece % TAG_PIECES) * 2;
-}
-
 static void send(const Messages *m, Slot *slot, float *from, int count, int place, int tag)
 {
     if (count > 0)
@@ -45,53 +40,49 @@ static void receive(const Messages *m, Slot *slot, float *to, int count, int pla
                             &slot->request[slot->request_count++]));
 }
 
-/* The slices of the rail's ranks, summed over the group; each rank of it has other slices. */
-static void sum_group(Comm *comm, const Slot *slot)
+/* The slices of the rail's ranks, which no other rank of the group has: summed over the group before the messages, or handed out to
+ * it after them. */
+static void join_group(Comm *comm, const Slot *slot, bool before)
 {
     const Messages *m = comm->impl;
-    float *const *base = slot->range.base;
-    if (m->group.size == 1) return;
+    float *const *all = slot->range.base, *const *mine = &all[m->group.rank];
+    int size = m->group.size;
+    if (size == 1) return;
     double start = clock_s();
     for (int i = 0; i < m->rails; ++i) {
         Slice slice = slice_of(comm, slot, i);
-        tree_sum(&base[m->group.rank], 1, (const float *const *)base, m->group.size, slice.at,
+        tree_sum(before ? mine : all, before ? 1 : size,
+                 (const float *const *)(before ? all : mine), before ? size : 1, slice.at,
                  slice.count);
     }
     comm->sum_s += clock_s() - start;
 }
 
-static void copy_to_group(Comm *comm, const Slot *slot)
+/* To collect, every rank sends each peer that peer's slice and takes its own from all; to spread, it sends its own to all and takes
+ * theirs. Every rank starts with its neighbour above, so that not all send to the first one first. */
+static void start_phase(const Comm *comm, Slot *slot, SlotState phase)
 {
     const Messages *m = comm->impl;
-    float *const *base = slot->range.base;
-    if (m->group.size == 1) return;
-    double start = clock_s();
-    for (int i = 0; i < m->rails; ++i) {
-        Slice slice = slice_of(comm, slot, i);
-        const float *in = base[m->group.rank];
-        tree_sum(base, m->group.size, &in, 1, slice.at, slice.count);
-    }
-    comm->sum_s += clock_s() - start;
-}
-
-/* Every rank starts with its neighbour above, so that not all send to the first one first. */
-static void start_collect(const Comm *comm, Slot *slot)
-{
-    const Messages *m = comm->impl;
+    bool collect = phase == SLOT_COLLECT;
+    int tag = (int)(slot->piece % TAG_PIECES) * 2 + !collect;
     Slice mine = slice_of(comm, slot, m->place);
-    slot->state = SLOT_COLLECT;
+    slot->state = phase;
     slot->request_count = 0;
     slot->in[m->place] = mine_at(m, slot, mine);
     for (int i = 1; i < m->rails; ++i) {
         int from = (m->place + m->rails - i) % m->rails;
+        Slice theirs = slice_of(comm, slot, from);
         float *staging = slot->staging + (i - 1) * m->slice;
         slot->in[from] = staging;
-        receive(m, slot, staging, mine.count, from, tag_of(slot));
+        if (collect)
+            receive(m, slot, staging, mine.count, from, tag);
+        else
+            receive(m, slot, mine_at(m, slot, theirs), theirs.count, from, tag);
     }
     for (int i = 1; i < m->rails; ++i) {
         int to = (m->place + i) % m->rails;
-        Slice slice = slice_of(comm, slot, to);
-        send(m, slot, mine_at(m, slot, slice), slice.count, to, tag_of(slot));
+        Slice slice = collect ? slice_of(comm, slot, to) : mine;
+        send(m, slot, mine_at(m, slot, slice), slice.count, to, tag);
     }
 }
 
@@ -142,23 +133,6 @@ static void finish_collect(Comm *comm, Slot *slot)
     comm->sum_s += clock_s() - start;
 }
 
-static void start_spread(const Comm *comm, Slot *slot)
-{
-    const Messages *m = comm->impl;
-    Slice mine = slice_of(comm, slot, m->place);
-    slot->state = SLOT_SPREAD;
-    slot->request_count = 0;
-    for (int i = 1; i < m->rails; ++i) {
-        int from = (m->place + m->rails - i) % m->rails;
-        Slice slice = slice_of(comm, slot, from);
-        receive(m, slot, mine_at(m, slot, slice), slice.count, from, tag_of(slot) + 1);
-    }
-    for (int i = 1; i < m->rails; ++i) {
-        int to = (m->place + i) % m->rails;
-        send(m, slot, mine_at(m, slot, mine), mine.count, to, tag_of(slot) + 1);
-    }
-}
-
 bool piece_advance(Comm *comm, Slot *slot)
 {
     Messages *m = comm->impl;
@@ -171,9 +145,9 @@ bool piece_advance(Comm *comm, Slot *slot)
         moved = true;
         if (sum) finish_collect(comm, slot);
         if (sum && slot->range.spread) {
-            start_spread(comm, slot);
+            start_phase(comm, slot, SLOT_SPREAD);
         } else {
-            if (!sum) copy_to_group(comm, slot);
+            if (!sum) join_group(comm, slot, false);
             slot->state = SLOT_IDLE;
         }
     }
@@ -189,10 +163,6 @@ void piece_start(Comm *comm, Slot *slot)
     range->done += m->slice;
     slot->last = range->done >= cut_longest(&range->cut, comm->size);
     if (slot->last) ++m->range_first;
-    if (slot->range.collect) {
-        sum_group(comm, slot);
-        start_collect(comm, slot);
-    } else {
-        start_spread(comm, slot);
-    }
+    if (slot->range.collect) join_group(comm, slot, true);
+    start_phase(comm, slot, slot->range.collect ? SLOT_COLLECT : SLOT_SPREAD);
 }

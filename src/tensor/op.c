@@ -1,6 +1,6 @@
 /* The front of the tensor room: opens backends, and checks and forwards every operation to its backend's typed slots.
- * A NULL slot means "nothing to do", but for plan, forward and free. */
-#include "tensor.h"
+ * A NULL slot means "nothing to do", but for plan and forward. */
+#include "check.h"
 
 #include <string.h>
 
@@ -46,22 +46,6 @@ void backend_close(Backend **backend)
     if (!*backend) return;
     (*backend)->table->close(*backend);
     mem_free(backend);
-}
-
-static Status spec_check(const OpSpec *spec, const char *name)
-{
-    char text[64];
-    if (spec->x_count < 1 || spec->x_count > OP_INPUTS || spec->w_count < 0 ||
-        spec->w_count > OP_PARAMS)
-        return fail(ERR_BUG, "%s: %d inputs and %d parameters do not fit an operation", name,
-                    spec->x_count, spec->w_count);
-    for (int i = 0; i <= spec->x_count; ++i) {
-        const Desc *d = i < spec->x_count ? &spec->x[i] : &spec->y;
-        if (d->shape.ndim < 1 || d->shape.ndim > SHAPE_DIMS || shape_count(d->shape) < 1)
-            return fail(ERR_CONFIG, "%s: a tensor of shape '%s' is empty", name,
-                        shape_text(d->shape, text));
-    }
-    return OK;
 }
 
 Status op_new(Op **op, Backend *backend, const OpSpec *spec, Desc wish[OP_INPUTS])

@@ -37,7 +37,8 @@ static size_t sender_bytes(const Trainer *t, const Plan *plan)
 static size_t staging_bytes(const Trainer *t, const Plan *plan)
 {
     if (!train_sums_by_mpi(t)) return 0;
-    return comm_mpi_staging(plan->shape.dp, t->group_width, plan->leaf_elements);
+    int width = t->comm ? t->comm->group_width : 1;
+    return comm_mpi_staging(plan->shape.dp, width, plan->leaf_elements);
 }
 
 /* Before the first arena, and what this stage's weights bring when they are packed. */

@@ -410,7 +410,6 @@ static Status setup(Trainer *t)
     TRY(settle(t));
     TRY(grid_init(&t->grid, t->world, t->shape));
     t->grid_ready = true;
-    t->group_width = comm_group_width(&t->grid.dp_world, c->grid.transport);
     TRY(status_agree(t->world, train_plan_stage(t, t->grid.pp_rank, &t->plan)));
     Status st = comm_new(&t->comm, &t->grid.dp_world, t->backend, c->grid.transport,
                          t->plan->leaf_elements);
@@ -428,7 +427,6 @@ static Trainer *trainer_begin(const Config *config, const World *world)
     t->config = config;
     t->world = world;
     t->best_metric = NAN;
-    t->group_width = 1;
     return t;
 }
 

@@ -58,15 +58,9 @@ static void act_backward_data(Op *op, const OpRun *run)
     work_run(grad_body, &t, (t.n + ITEM - 1) / ITEM, t.n);
 }
 
-static void nothing(Op *op)
-{
-    (void)op;
-}
-
 const OpTable cpu_activation = {
     .name = "activation",
     .plan = act_plan,
     .forward = act_forward,
     .backward_data = act_backward_data,
-    .free = nothing,
 };

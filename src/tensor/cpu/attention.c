@@ -40,21 +40,6 @@ static void angles_new(Attention *a)
     }
 }
 
-static Status attention_check(const OpSpec *s)
-{
-    char a[64], b[64];
-    Shape x = s->x[0].shape, y = s->y.shape;
-    bool fits = x.ndim == 3 && y.ndim == 3 && x.dim[0] == y.dim[0] && x.dim[1] == y.dim[1] &&
-                x.dim[2] == 3 * y.dim[2] && s->heads > 0 && y.dim[2] % s->heads == 0;
-    if (!fits)
-        return fail(ERR_CONFIG, "attention: input %s, output %s and %d heads do not fit",
-                    shape_text(x, a), shape_text(y, b), s->heads);
-    if (s->rotary && y.dim[2] / s->heads % 2 != 0)
-        return fail(ERR_CONFIG, "attention: rotary needs heads of an even width, got %lld",
-                    (long long)(y.dim[2] / s->heads));
-    return OK;
-}
-
 static void plan_sizes(Op *op, const Attention *a)
 {
     double pairs =
@@ -69,7 +54,6 @@ static void plan_sizes(Op *op, const Attention *a)
 static Status attention_plan(Op *op, Desc wish[OP_INPUTS])
 {
     OpSpec *s = &op->spec;
-    TRY(attention_check(s));
     wish[0] = in_precision(op, layout_plain(s->x[0]));
     s->y = desc_plain(s->y.shape, wish[0].dtype);
     Attention *a = op->impl = mem_new(sizeof *a);

@@ -15,22 +15,6 @@ static ConvShape conv_shape(const OpSpec *s)
     return (ConvShape){x[0], x[1], x[2], x[3], y[1], y[2], y[3], s->groups > 1 ? s->groups : 1};
 }
 
-static Status conv_check(const OpSpec *s)
-{
-    char a[64], b[64], c[64];
-    const ConvShape v = conv_shape(s);
-    const Shape w = s->w[0];
-    bool fits = s->x[0].shape.ndim == 4 && s->y.shape.ndim == 4 && w.ndim == 4 && v.o == w.dim[0] &&
-                v.c == w.dim[1] * v.g && v.o % v.g == 0 && w.dim[2] == s->kernel[0] &&
-                w.dim[3] == s->kernel[1] && s->stride[0] > 0 && s->stride[1] > 0 &&
-                v.p == (v.h + 2 * s->pad[0] - s->kernel[0]) / s->stride[0] + 1 &&
-                v.q == (v.w + 2 * s->pad[1] - s->kernel[1]) / s->stride[1] + 1;
-    if (fits) return OK;
-    return fail(ERR_CONFIG, "conv2d: input %s, weight %s, %d groups and output %s do not fit",
-                shape_text(s->x[0].shape, a), shape_text(w, b), (int)v.g,
-                shape_text(s->y.shape, c));
-}
-
 /* Blocks of x and y that suit this shape, and the directions that Winograd's algorithm suits. */
 typedef struct ConvChoice {
     int x_block, y_block;
@@ -140,7 +124,6 @@ static bool dead_taps(const OpSpec *s)
 static Status conv_plan(Op *op, Desc wish[OP_INPUTS])
 {
     OpSpec *s = &op->spec;
-    TRY(conv_check(s));
     ConvChoice choice = {0};
     TRY(conv_choose(cpu_dnnl(op->backend), s, &choice));
     wish[0] = in_precision(op, s->x[0]);

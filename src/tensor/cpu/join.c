@@ -3,11 +3,6 @@
 
 #include <string.h>
 
-static void nothing(Op *op)
-{
-    (void)op;
-}
-
 typedef struct AddTask {
     const Op *op;
     const OpRun *run;
@@ -18,8 +13,6 @@ enum { ITEM = 4096 };
 static Status add_plan(Op *op, Desc wish[OP_INPUTS])
 {
     OpSpec *s = &op->spec;
-    if (s->act != ACT_NONE && s->act != ACT_RELU && s->act != ACT_RELU6)
-        return fail(ERR_BUG, "add: only relu and relu6 can be fused");
     s->y = in_precision(op, layout_common(s));
     for (int i = 0; i < s->x_count; ++i) {
         wish[i] = s->y;
@@ -82,7 +75,6 @@ const OpTable cpu_add = {
     .plan = add_plan,
     .forward = add_forward,
     .backward_begin = add_backward_begin,
-    .free = nothing,
 };
 
 /* concat is `outer` times a run of each input after the other: whole samples where channels are the slowest (plain, or
@@ -209,5 +201,4 @@ const OpTable cpu_flatten = {
     .name = "flatten",
     .plan = flatten_plan,
     .forward = flatten_forward,
-    .free = nothing,
 };

@@ -36,8 +36,6 @@ typedef struct BnTask {
 static Status bn_plan(Op *op, Desc wish[OP_INPUTS])
 {
     OpSpec *s = &op->spec;
-    if (s->act != ACT_NONE && s->act != ACT_RELU && s->act != ACT_RELU6)
-        return fail(ERR_BUG, "batch_norm: only relu and relu6 can be fused");
     Desc x = layout_common(s);
     x = in_precision(op, x.flat ? layout_plain(x) : x);
     for (int i = 0; i < s->x_count; ++i) wish[i] = x;

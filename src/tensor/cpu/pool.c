@@ -50,28 +50,9 @@ static void plane_fill(Pool *p, const OpSpec *s)
     l->col_high = list + l->w;
 }
 
-static Status pool_check(const OpSpec *s)
-{
-    if (s->act != ACT_NONE && s->act != ACT_RELU)
-        return fail(ERR_BUG, "pool: only relu can be fused");
-    if (s->x[0].shape.ndim != 4 || s->y.shape.ndim != 4)
-        return fail(ERR_CONFIG, "pool: needs an image (N,C,H,W)");
-    for (int d = 0; d < 2 && s->pool != POOL_GLOBAL_AVG; ++d)
-        if (s->kernel[d] < 1 || s->stride[d] < 1 || s->pad[d] < 0 || 2 * s->pad[d] > s->kernel[d])
-            return fail(ERR_CONFIG,
-                        "pool: kernel %d, stride %d, pad %d: kernel and stride are at "
-                        "least 1, pad at most half the kernel",
-                        s->kernel[d], s->stride[d], s->pad[d]);
-    if (s->pool == POOL_MAX && s->kernel[0] * s->kernel[1] >= POOL_CUT)
-        return fail(ERR_CONFIG, "pool: a kernel of %dx%d is too large: at most %d pixels",
-                    s->kernel[0], s->kernel[1], POOL_CUT - 1);
-    return OK;
-}
-
 static Status pool_plan(Op *op, Desc wish[OP_INPUTS])
 {
     OpSpec *s = &op->spec;
-    TRY(pool_check(s));
     Pool *p = op->impl = mem_new(sizeof *p);
     s->y.block = s->x[0].block;
     wish[0] = in_precision(op, s->x[0]);

@@ -3,33 +3,16 @@
 
 #include <math.h>
 
-static Status attention_check(const OpSpec *s)
-{
-    char a[64], b[64];
-    Shape x = s->x[0].shape, y = s->y.shape;
-    bool fits = x.ndim == 3 && y.ndim == 3 && x.dim[0] == y.dim[0] && x.dim[1] == y.dim[1] &&
-                x.dim[2] == 3 * y.dim[2] && s->heads > 0 && y.dim[2] % s->heads == 0;
-    if (!fits)
-        return fail(ERR_CONFIG, "attention: input %s, output %s and %d heads do not fit",
-                    shape_text(x, a), shape_text(y, b), s->heads);
-    int64_t width = y.dim[2] / s->heads;
-    if (s->rotary && width % 2 != 0)
-        return fail(ERR_CONFIG, "attention: rotary needs heads of an even width, got %lld",
-                    (long long)width);
-    if (width > ATTENTION_WIDTH)
-        return fail(ERR_CONFIG, "cuda: attention has heads %lld wide, and at most %d are possible",
-                    (long long)width, ATTENTION_WIDTH);
-    return OK;
-}
-
 static Status attention_plan(Op *op, Desc wish[OP_INPUTS])
 {
     OpSpec *s = &op->spec;
-    TRY(attention_check(s));
     if (!cuda_inputs(op, wish)) return OK;
     s->y = cuda_desc(op, s->y.shape);
     int64_t samples = s->y.shape.dim[0], length = s->y.shape.dim[1];
     int64_t width = s->y.shape.dim[2] / s->heads;
+    if (width > ATTENTION_WIDTH)
+        return fail(ERR_CONFIG, "cuda: attention has heads %lld wide, and at most %d are possible",
+                    (long long)width, ATTENTION_WIDTH);
     double pairs = (double)(samples * s->heads) * (double)length * (double)(length + 1) / 2;
     op->saved_bytes = (size_t)(samples * s->heads * length) * sizeof(float);
     op->workspace_bytes = op->saved_bytes;
@@ -92,16 +75,10 @@ static void attention_backward_data(Op *op, const OpRun *run)
     zero_samples(op, run, run->dx[0], op->spec.x[0]);
 }
 
-static void attention_free(Op *op)
-{
-    (void)op;
-}
-
 const OpTable cuda_attend = {
     .name = "attention",
     .plan = attention_plan,
     .refresh = attention_refresh,
     .forward = attention_forward,
     .backward_data = attention_backward_data,
-    .free = attention_free,
 };

@@ -157,7 +157,7 @@ template <class T, int SPLIT> static __global__ void forward_kernel(AttentionRun
 /* dots[t] = sum over columns of dy y: a warp a row. */
 template <class T> static __global__ void dots_kernel(AttentionRun run)
 {
-    int64_t row = (int64_t)blockIdx.x * WARPS + threadIdx.x / WARP;
+    int64_t row = warp_row();
     if (row >= run.real * run.heads * run.length) return;
     int64_t t = row % run.length, head = row / run.length % run.heads,
             sample = row / run.length / run.heads;

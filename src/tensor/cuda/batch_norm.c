@@ -8,8 +8,6 @@ enum { PARTS = 64, PART_ROWS = 128, SAVED = 5 };
 static Status norm_plan(Op *op, Desc wish[OP_INPUTS])
 {
     OpSpec *s = &op->spec;
-    if (s->act != ACT_NONE && s->act != ACT_RELU && s->act != ACT_RELU6)
-        return fail(ERR_BUG, "batch_norm: only relu and relu6 can be fused");
     if (!cuda_inputs(op, wish)) return OK;
     s->y = cuda_desc(op, s->y.shape);
     int64_t channels = s->y.shape.dim[1];
@@ -87,11 +85,6 @@ static void norm_backward_weight(Op *op, const OpRun *run)
         CUDA_CALL(cudaMemcpyAsync(run->dw[i], from[i], bytes, cudaMemcpyDefault, cuda_stream(op)));
 }
 
-static void norm_free(Op *op)
-{
-    (void)op;
-}
-
 const OpTable cuda_batchnorm = {
     .name = "batch_norm",
     .plan = norm_plan,
@@ -99,5 +92,4 @@ const OpTable cuda_batchnorm = {
     .backward_begin = norm_backward_begin,
     .backward_data = norm_backward_data,
     .backward_weight = norm_backward_weight,
-    .free = norm_free,
 };

@@ -133,8 +133,7 @@ typedef struct ReorderRun {
 cudaError_t cuda_reorder_image(cudaStream_t stream, ReorderRun run);
 
 /* Pooling, channels last: x (samples, h, w, channels) -> y (samples, p, q, channels). place: of each maximum in its window, or
- * POOL_NOWHERE where relu has cut it off; NULL: averages over real pixels. dy as relu has left it. */
-enum { POOL_NOWHERE = 255 };
+ * POOL_CUT where relu has cut it off; NULL: averages over real pixels. dy as relu has left it. */
 typedef struct PoolRun {
     DType type;
     const void *x, *dy;

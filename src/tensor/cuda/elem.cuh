@@ -77,16 +77,6 @@ static __device__ __forceinline__ float warp_sum(float v)
     return v;
 }
 
-static __device__ __forceinline__ float warp_largest(float v)
-{
-#pragma unroll
-    for (int step = WARP / 2; step > 0; step /= 2) {
-        float other = __shfl_xor_sync(EVERY_LANE, v, step);
-        v = other > v ? other : v;
-    }
-    return v;
-}
-
 /* Runs LAUNCH(T) for the type of the elements. */
 #define TYPE_SWITCH(type, LAUNCH)                                                                  \
     do {                                                                                           \

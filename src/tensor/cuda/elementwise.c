@@ -1,11 +1,6 @@
 /* activation, add, flatten, dropout: one kernel, or none. */
 #include "cuda.h"
 
-static void nothing_free(Op *op)
-{
-    (void)op;
-}
-
 static bool act_reads_y(Act act)
 {
     return act == ACT_RELU || act == ACT_RELU6;
@@ -44,7 +39,6 @@ const OpTable cuda_act = {
     .plan = act_plan,
     .forward = act_forward,
     .backward_data = act_backward_data,
-    .free = nothing_free,
 };
 
 /* y = act(x0 + x1 + ...); every dx is dy, masked by the fused activation. */
@@ -52,8 +46,6 @@ static Status sum_plan(Op *op, Desc wish[OP_INPUTS])
 {
     OpSpec *spec = &op->spec;
     if (!cuda_inputs(op, wish)) return OK;
-    if (spec->act != ACT_NONE && !act_reads_y(spec->act))
-        return fail(ERR_BUG, "cuda: add runs with relu or relu6 fused, with no other activation");
     spec->y = cuda_desc(op, spec->y.shape);
     op->needs_y = spec->act != ACT_NONE;
     op->y_inplace = true;
@@ -88,7 +80,6 @@ const OpTable cuda_plus = {
     .plan = sum_plan,
     .forward = sum_forward,
     .backward_begin = sum_backward_begin,
-    .free = nothing_free,
 };
 
 /* What is flattened is in the plain order; an image of one pixel is, however it lies. */
@@ -115,14 +106,11 @@ const OpTable cuda_flatten = {
     .name = "flatten",
     .plan = flatten_plan,
     .forward = flatten_forward,
-    .free = nothing_free,
 };
 
 static Status drop_plan(Op *op, Desc wish[OP_INPUTS])
 {
     OpSpec *s = &op->spec;
-    if (!(s->drop >= 0.0f && s->drop < 1.0f))
-        return fail(ERR_CONFIG, "dropout: p is %g: needs 0 <= p < 1", (double)s->drop);
     if (s->slice.ranks)
         return fail(ERR_CONFIG, "dropout: grid.tp does not divide it on train.device: cuda yet");
     if (!cuda_inputs(op, wish)) return OK;
@@ -174,5 +162,4 @@ const OpTable cuda_drop = {
     .plan = drop_plan,
     .forward = drop_forward,
     .backward_data = drop_backward_data,
-    .free = nothing_free,
 };

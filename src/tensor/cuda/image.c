@@ -1,11 +1,6 @@
 /* Images, which lie channels last: pooling, concat along the channels, and reorder, which brings them there and back. */
 #include "cuda.h"
 
-static void nothing_free(Op *op)
-{
-    (void)op;
-}
-
 /* ---- reorder ---- */
 
 /* The plain order of a flat view is that of the plain image. */
@@ -63,34 +58,13 @@ const OpTable cuda_reorder = {
     .plan = reorder_plan,
     .forward = reorder_forward,
     .backward_data = reorder_backward_data,
-    .free = nothing_free,
 };
 
 /* ---- pooling ---- */
 
-static Status pool_check(const OpSpec *s)
-{
-    if (s->act != ACT_NONE && s->act != ACT_RELU)
-        return fail(ERR_BUG, "pool: only relu can be fused");
-    if (s->x[0].shape.ndim != 4 || s->y.shape.ndim != 4)
-        return fail(ERR_CONFIG, "pool: needs an image (N,C,H,W)");
-    for (int d = 0; d < 2 && s->pool != POOL_GLOBAL_AVG; ++d)
-        if (s->kernel[d] < 1 || s->stride[d] < 1 || s->pad[d] < 0 || 2 * s->pad[d] > s->kernel[d])
-            return fail(
-                ERR_CONFIG,
-                "pool: kernel %d, stride %d, pad %d: kernel and stride are at least 1, pad at most "
-                "half the kernel",
-                s->kernel[d], s->stride[d], s->pad[d]);
-    if (s->pool == POOL_MAX && s->kernel[0] * s->kernel[1] >= POOL_NOWHERE)
-        return fail(ERR_CONFIG, "pool: a kernel of %dx%d is too large: at most %d pixels",
-                    s->kernel[0], s->kernel[1], POOL_NOWHERE - 1);
-    return OK;
-}
-
 static Status pool_plan(Op *op, Desc wish[OP_INPUTS])
 {
     OpSpec *s = &op->spec;
-    TRY(pool_check(s));
     if (!cuda_inputs(op, wish)) return OK;
     s->y = cuda_desc(op, s->y.shape);
     if (s->pool == POOL_MAX)
@@ -151,7 +125,6 @@ const OpTable cuda_pooling = {
     .forward = pool_forward,
     .backward_begin = pool_backward_begin,
     .backward_data = pool_backward_data,
-    .free = nothing_free,
 };
 
 /* ---- concat ---- */
@@ -200,5 +173,4 @@ const OpTable cuda_join = {
     .plan = concat_plan,
     .forward = concat_forward,
     .backward_data = concat_backward_data,
-    .free = nothing_free,
 };

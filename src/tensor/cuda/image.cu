@@ -54,7 +54,7 @@ template <class T> static __global__ void max_kernel(PoolRun run)
     if (i >= run.samples * run.p * run.q * run.channels) return;
     Window v = window_of(run, i);
     float best = -INFINITY;
-    int place = POOL_NOWHERE;
+    int place = POOL_CUT;
     for (int h = v.low; h < v.high; ++h)
         for (int w = v.first; w < v.right; ++w) {
             float x = value_of(((const T *)run.x)[pixel_at(run, v.n, h, w) + v.c]);
@@ -64,7 +64,7 @@ template <class T> static __global__ void max_kernel(PoolRun run)
         }
     if (run.relu && !(best > 0) && best == best) {
         best = 0;
-        place = POOL_NOWHERE;
+        place = POOL_CUT;
     }
     set((T *)run.y + i, best);
     run.place[i] = (uint8_t)place;

@@ -16,4 +16,10 @@ static __device__ __forceinline__ int64_t element()
     return (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
 }
 
+/* Of a kernel with a warp a row. */
+static __device__ __forceinline__ int64_t warp_row()
+{
+    return (int64_t)blockIdx.x * WARPS + threadIdx.x / WARP;
+}
+
 #endif

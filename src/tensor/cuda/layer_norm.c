@@ -58,16 +58,10 @@ static void norm_backward_weight(Op *op, const OpRun *run)
                "kernel layer_norm_weight");
 }
 
-static void norm_free(Op *op)
-{
-    (void)op;
-}
-
 const OpTable cuda_layernorm = {
     .name = "layer_norm",
     .plan = norm_plan,
     .forward = norm_forward,
     .backward_data = norm_backward_data,
     .backward_weight = norm_backward_weight,
-    .free = norm_free,
 };

@@ -2,11 +2,6 @@
  * shape alone, and the parts in order. */
 #include "elem.cuh"
 
-static __device__ __forceinline__ int64_t warp_row()
-{
-    return (int64_t)blockIdx.x * WARPS + threadIdx.x / WARP;
-}
-
 template <class T> static __global__ void forward_kernel(LayerNormRun run)
 {
     int lane = threadIdx.x % WARP;

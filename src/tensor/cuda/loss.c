@@ -1,11 +1,6 @@
 /* softmax_loss and mse_loss: columns of per-sample results forward, the gradient of the scaled sum backward. */
 #include "cuda.h"
 
-static void loss_free(Op *op)
-{
-    (void)op;
-}
-
 static Status loss_plan(Op *op, Desc wish[OP_INPUTS])
 {
     OpSpec *spec = &op->spec;
@@ -71,7 +66,6 @@ const OpTable cuda_softmax = {
     .plan = loss_plan,
     .forward = softmax_forward,
     .backward_data = softmax_backward,
-    .free = loss_free,
 };
 
 const OpTable cuda_mse = {
@@ -79,5 +73,4 @@ const OpTable cuda_mse = {
     .plan = loss_plan,
     .forward = mse_forward,
     .backward_data = mse_backward,
-    .free = loss_free,
 };

@@ -15,11 +15,6 @@ static __device__ __forceinline__ void warp_max(float *value, int64_t *at)
     }
 }
 
-static __device__ __forceinline__ int64_t warp_row()
-{
-    return (int64_t)blockIdx.x * WARPS + threadIdx.x / WARP;
-}
-
 static __device__ __forceinline__ void store_columns(float *out, float loss, float beaten, float at)
 {
     out[0] = loss;

@@ -65,7 +65,6 @@ typedef struct PoolPlane {
     bool relu;                                          /* max: fused on the output */
     const int *row_low, *row_high, *col_low, *col_high; /* borrowed from the op */
 } PoolPlane;
-enum { POOL_CUT = 255 }; /* index of a maximum that relu cut off: no gradient */
 
 /* What a row of logits gives. lse: log of the sum of exponentials. beats: logits above the label's, ties by index. */
 typedef struct SoftmaxRow {
