@@ -26,7 +26,8 @@ char *shape_text(Shape shape, char *out); /* "8x64x28x28", into at least 64 char
 
 /* How an activation lies in memory: its channels (dim[1] of a 4-d shape) in blocks of `block`, memory order
  * [N][ceil(C/block)][H][W][block], zero-padded. block 1 is plain NCHW; block C is channels-last; 8 and 16 are what
- * vector units like. Everything but 4-d shapes is plain row-major with block 1.
+ * vector units like. Everything but 4-d shapes is row-major, its rows (the last dimension) zero-padded to whole blocks: what
+ * tensor cores like of a width that is not even.
  * flat: a (N, C*H*W) view whose memory is still the 4-d `image` in its blocked order (flatten moves nothing; dense
  * reads it as it lies). flat is false for all others, and image unused. */
 typedef struct Desc {
@@ -58,7 +59,9 @@ static inline Bf16 bf16_of(float value)
 
 Desc desc_plain(Shape shape, DType dtype);
 bool desc_equal(Desc a, Desc b);
-bool desc_is_plain(Desc d);    /* row-major in memory (a flat view of a block-1 image is) */
+bool desc_is_plain(
+    Desc d); /* row-major in memory without padding (a flat view of a block-1 image is) */
+int64_t desc_row(Desc d);      /* elements from a row to the next; not of images */
 int64_t desc_elements(Desc d); /* in memory, padding included */
 size_t desc_bytes(Desc d);
 

@@ -28,7 +28,9 @@ typedef struct Rig {
 static inline int64_t rig_at(Desc d, int64_t i)
 {
     Shape s = d.flat ? d.image : d.shape;
-    if (d.block <= 1 || s.ndim < 4) return i;
+    int64_t width = s.dim[s.ndim - 1];
+    if (d.block <= 1) return i;
+    if (s.ndim < 4) return i / width * desc_row(d) + i % width;
     int64_t c_count = s.dim[1], h_count = s.dim[2], w_count = s.dim[3];
     int64_t w = i % w_count, h = i / w_count % h_count, c = i / (w_count * h_count) % c_count;
     int64_t n = i / (w_count * h_count * c_count), blocks = (c_count + d.block - 1) / d.block;

@@ -28,6 +28,8 @@ static char *layout_text(const Node *node, char *out)
         snprintf(out, CELL, "-");
     else if (desc_is_plain(y))
         snprintf(out, CELL, "plain");
+    else if (image.ndim != 4)
+        snprintf(out, CELL, "rows of %lld", (long long)desc_row(y));
     else if (y.block >= image.dim[1])
         snprintf(out, CELL, "%schannels last", y.flat ? "flat, " : "");
     else

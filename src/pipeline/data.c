@@ -163,7 +163,8 @@ const float *executor_logits(Executor *e)
         logits = e->logits_host;
     }
     /* From the end, as they may lie in the same place. */
+    int64_t width = x.shape.dim[x.shape.ndim - 1], row = desc_row(x);
     for (int64_t i = count - 1; i >= 0 && x.dtype == DTYPE_BF16; --i)
-        e->logits_host[i] = bf16_value(((const Bf16 *)logits)[i]);
+        e->logits_host[i] = bf16_value(((const Bf16 *)logits)[i / width * row + i % width]);
     return e->logits_host;
 }

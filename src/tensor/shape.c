@@ -56,18 +56,29 @@ static Shape memory_shape(Desc d)
     return d.flat ? d.image : d.shape;
 }
 
+static int64_t whole_blocks(int64_t n, int block)
+{
+    return (n + block - 1) / block * block;
+}
+
+int64_t desc_row(Desc d)
+{
+    return whole_blocks(d.shape.dim[d.shape.ndim - 1], d.block);
+}
+
 bool desc_is_plain(Desc d)
 {
     Shape s = memory_shape(d);
-    if (s.ndim != 4 || d.block == 1) return true;
+    if (d.block == 1) return true;
+    if (s.ndim != 4) return desc_row(d) == s.dim[s.ndim - 1];
     return s.dim[2] * s.dim[3] == 1 && s.dim[1] % d.block == 0;
 }
 
 int64_t desc_elements(Desc d)
 {
     Shape s = memory_shape(d);
-    if (s.ndim != 4) return shape_count(s);
-    int64_t channels = (s.dim[1] + d.block - 1) / d.block * d.block;
+    if (s.ndim != 4) return shape_count(s) / s.dim[s.ndim - 1] * desc_row(d);
+    int64_t channels = whole_blocks(s.dim[1], d.block);
     return s.dim[0] * channels * s.dim[2] * s.dim[3];
 }
 

@@ -105,11 +105,12 @@ static void check_model(const Model *m)
 
 static void test_models(void)
 {
-    static const char gpt[] = "model: {name: gpt2, layers: 2, width: 32, heads: 2, context: 24, "
-                              "dropout: 0.1}\noptim: {name: adamw, lr: 0.003}\n";
+    static const char gpt[] =
+        "model: {name: gpt2, layers: 2, width: 32, heads: 2, context: 24, vocab: 1027, "
+        "dropout: 0.1}\noptim: {name: adamw, lr: 0.003}\n";
     static const char rotary[] = "model: {name: gpt2, layers: 1, width: 24, heads: 3, context: 17, "
                                  "positions: rotary}\noptim: {name: adamw, lr: 0.003}\n";
-    static const char mlp[] = "model: {name: mlp, hidden: [64, 32]}\n"
+    static const char mlp[] = "model: {name: mlp, hidden: [64, 1035]}\n"
                               "optim: {name: sgd, lr: 0.05, momentum: 0.9, weight_decay: 1e-4}\n";
     static const char lenet[] =
         "model: {name: lenet}\noptim: {name: sgd, lr: 0.05, momentum: 0.9}\n";

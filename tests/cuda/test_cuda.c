@@ -150,6 +150,8 @@ static void test_ops(void)
         {"dense", "width=10", 1, {2, {64, 512, 1, 1}}, ACT_NONE, 0, allowed.product},
         {"dense", "width=512", 1, {2, {37, 784, 1, 1}}, ACT_RELU, 0, allowed.product},
         {"dense", "width=33 bias=false", 1, {3, {3, 5, 17, 1}}, ACT_NONE, 0, allowed.product},
+        {"dense", "width=1027", 1, {2, {21, 40, 1, 1}}, ACT_RELU, 0, allowed.product},
+        {"dense", "width=1033 bias=false", 1, {3, {3, 5, 24, 1}}, ACT_NONE, 0, allowed.product},
         {"dense", "width=1", 1, {2, {1, 3, 1, 1}}, ACT_RELU, 0, allowed.product},
         {"relu", "", 1, {4, {3, 5, 7, 11}}, ACT_NONE, 0, allowed.exact},
         {"relu6", "", 1, {3, {3, 5, 77, 1}}, ACT_NONE, 0, allowed.exact},

@@ -237,7 +237,7 @@ static void conv_backward_weight(Op *op, const OpRun *run)
                    "kernel convert");
     if (op->spec.w_count > 1)
         cuda_check(cuda_column_sum(cuda_stream(op), op->spec.y.dtype, run->dw[1], ours, run->dy,
-                                   n.n * n.p * n.q, n.o),
+                                   n.n * n.p * n.q, n.o, n.o),
                    "kernel column_sum");
 }
 

@@ -50,7 +50,7 @@ enum { COLUMN_PARTS = 64 };
 cudaError_t cuda_bias_act(cudaStream_t stream, DType type, Act act, void *y, const float *bias,
                           int64_t rows, int64_t columns);
 cudaError_t cuda_column_sum(cudaStream_t stream, DType type, float *out, float *partial,
-                            const void *dy, int64_t rows, int64_t columns);
+                            const void *dy, int64_t rows, int64_t columns, int64_t stride);
 
 /* embedding.cu: y[i] = w[tokens[i]], zeros from `real` tokens on and for rows that other ranks have (rows first .. first + rows of
  * the vocabulary are here); dw summed in the tokens' order, zero where a row has none */
@@ -168,7 +168,8 @@ cudaError_t cuda_batch_norm(cudaStream_t stream, BatchNormRun run);
 cudaError_t cuda_batch_norm_sums(cudaStream_t stream, BatchNormRun run);
 cudaError_t cuda_batch_norm_data(cudaStream_t stream, BatchNormRun run);
 
-/* loss.cu: x (rows, width); rows beyond `real` get zero columns and zero gradients */
+/* loss.cu: x (rows, width), its rows `stride` elements apart; rows beyond `real` get zero columns and zero gradients, and so do
+ * a row's elements beyond its width */
 typedef struct LossRun {
     DType type;
     const void *x;
@@ -177,9 +178,9 @@ typedef struct LossRun {
     float *columns; /* forward: (rows, LOSS_COLUMNS) */
     float *
         log_sum; /* softmax: (rows), log of the sum of exponentials; forward writes, backward reads */
-    void *dx;    /* backward: (rows, width); may be x */
+    void *dx;    /* backward: like x; may be x */
     float smoothing, scale;
-    int64_t rows, real, width;
+    int64_t rows, real, width, stride;
 } LossRun;
 cudaError_t cuda_softmax_loss(cudaStream_t stream, LossRun run);
 cudaError_t cuda_softmax_loss_backward(cudaStream_t stream, LossRun run);

@@ -13,7 +13,7 @@ static __global__ void bias_act_kernel(T *y, const float *bias, int64_t n, int64
  * warps in order. */
 template <class T>
 static __global__ void column_parts_kernel(float *partial, const T *dy, int64_t rows,
-                                           int64_t columns)
+                                           int64_t columns, int64_t stride)
 {
     __shared__ float part[WARPS][WARP];
     int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
@@ -22,7 +22,7 @@ static __global__ void column_parts_kernel(float *partial, const T *dy, int64_t 
     float sum = 0;
     if (column < columns)
         for (int64_t row = first + warp; row < last; row += WARPS)
-            sum += value_of(dy[row * columns + column]);
+            sum += value_of(dy[row * stride + column]);
     part[warp][lane] = sum;
     __syncthreads();
     if (warp != 0 || column >= columns) return;
@@ -55,13 +55,13 @@ cudaError_t cuda_bias_act(cudaStream_t stream, DType type, Act act, void *y, con
 }
 
 cudaError_t cuda_column_sum(cudaStream_t stream, DType type, float *out, float *partial,
-                            const void *dy, int64_t rows, int64_t columns)
+                            const void *dy, int64_t rows, int64_t columns, int64_t stride)
 {
     int parts = rows < COLUMN_PARTS * WARPS ? 1 : COLUMN_PARTS;
     dim3 grid(blocks_for(columns, WARP), (unsigned)parts);
     float *to = parts == 1 ? out : partial;
 #define LAUNCH(T)                                                                                  \
-    column_parts_kernel<T><<<grid, THREADS, 0, stream>>>(to, (const T *)dy, rows, columns)
+    column_parts_kernel<T><<<grid, THREADS, 0, stream>>>(to, (const T *)dy, rows, columns, stride)
     TYPE_SWITCH(type, LAUNCH);
 #undef LAUNCH
     if (parts > 1)

@@ -14,20 +14,43 @@ static bool channels_last(Desc d)
     return image_of(d).ndim == 4 && d.block > 1;
 }
 
+static bool rows_padded(Desc d)
+{
+    return image_of(d).ndim != 4 && d.block > 1;
+}
+
 static Status reorder_plan(Op *op, Desc wish[OP_INPUTS])
 {
     const OpSpec *s = &op->spec;
     const Desc both[] = {s->x[0], s->y};
     (void)wish;
     for (int i = 0; i < 2; ++i)
-        if (both[i].dtype == DTYPE_I32 ||
-            (both[i].block > 1 && both[i].block != image_of(both[i]).dim[1]))
+        if (both[i].dtype == DTYPE_I32 || (image_of(both[i]).ndim == 4 && both[i].block > 1 &&
+                                           both[i].block != image_of(both[i]).dim[1]))
             return fail(ERR_BUG, "cuda: reorder knows numbers, plain and channels last");
+    if (rows_padded(s->x[0]) != rows_padded(s->y) && s->x[0].dtype != s->y.dtype)
+        return fail(ERR_BUG, "cuda: reorder pads rows of one type only");
     return OK;
+}
+
+/* The padding of what is written is zero. */
+static void copy_rows(const Op *op, Desc from_desc, Desc to_desc, const void *from, void *to)
+{
+    size_t size = dtype_bytes(to_desc.dtype), to_row = (size_t)desc_row(to_desc) * size,
+           from_row = (size_t)desc_row(from_desc) * size;
+    size_t width = (size_t)to_desc.shape.dim[to_desc.shape.ndim - 1] * size;
+    cudaStream_t stream = cuda_stream(op);
+    if (to_row > width) CUDA_CALL(cudaMemsetAsync(to, 0, desc_bytes(to_desc), stream));
+    CUDA_CALL(cudaMemcpy2DAsync(to, to_row, from, from_row, width, desc_bytes(to_desc) / to_row,
+                                cudaMemcpyDeviceToDevice, stream));
 }
 
 static void reorder(const Op *op, Desc from_desc, Desc to_desc, const void *from, void *to)
 {
+    if (rows_padded(from_desc) != rows_padded(to_desc)) {
+        copy_rows(op, from_desc, to_desc, from, to);
+        return;
+    }
     Shape s = channels_last(from_desc) ? image_of(from_desc) : image_of(to_desc);
     bool image = s.ndim == 4;
     int64_t n = shape_count(s);

@@ -4,7 +4,9 @@
 static Status loss_plan(Op *op, Desc wish[OP_INPUTS])
 {
     OpSpec *spec = &op->spec;
-    if (!cuda_inputs(op, wish)) return OK;
+    bool padded =
+        spec->x[0].block == ROW_BLOCK && spec->x[0].dtype == op->backend->options.precision;
+    if (!padded && !cuda_inputs(op, wish)) return OK;
     spec->y = desc_plain(spec->y.shape, DTYPE_F32);
     if (spec->slice.ranks)
         return fail(ERR_CONFIG, "loss: grid.tp does not divide it on train.device: cuda yet");
@@ -34,6 +36,7 @@ static LossRun loss_run(const Op *op, const OpRun *run)
         .rows = rows,
         .real = run->rows * (rows / x->dim[0]),
         .width = width,
+        .stride = desc_row(op->spec.x[0]),
     };
 }
 

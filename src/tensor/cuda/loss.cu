@@ -35,7 +35,7 @@ template <class T> static __global__ void softmax_kernel(LossRun run)
         }
         return;
     }
-    const T *x = (const T *)run.x + row * run.width;
+    const T *x = (const T *)run.x + row * run.stride;
     int32_t label = run.labels[row]; /* one out of range makes the loss NaN */
     bool valid = label >= 0 && label < run.width;
     float best = -FLT_MAX, truth = valid ? value_of(x[label]) : nanf("");
@@ -69,10 +69,10 @@ template <class T> static __global__ void softmax_kernel(LossRun run)
 template <class T> static __global__ void softmax_backward_kernel(LossRun run)
 {
     int64_t i = element();
-    if (i >= run.rows * run.width) return;
-    int64_t row = i / run.width, k = i % run.width;
+    if (i >= run.rows * run.stride) return;
+    int64_t row = i / run.stride, k = i % run.stride;
     float s = run.smoothing, gradient = 0;
-    if (row < run.real) {
+    if (row < run.real && k < run.width) {
         float target = s / run.width + (k == run.labels[row] ? 1 - s : 0);
         gradient = run.scale * (expf(value_of(((const T *)run.x)[i]) - run.log_sum[row]) - target);
     }
@@ -87,7 +87,7 @@ template <class T> static __global__ void mse_kernel(LossRun run)
     float sum = 0;
     if (row < run.real)
         for (int64_t k = lane; k < run.width; k += WARP) {
-            float d = value_of(((const T *)run.x)[row * run.width + k]) -
+            float d = value_of(((const T *)run.x)[row * run.stride + k]) -
                       run.targets[row * run.width + k];
             sum += d * d;
         }
@@ -98,10 +98,13 @@ template <class T> static __global__ void mse_kernel(LossRun run)
 template <class T> static __global__ void mse_backward_kernel(LossRun run)
 {
     int64_t i = element();
-    if (i >= run.rows * run.width) return;
-    bool real = i / run.width < run.real;
-    float off = value_of(((const T *)run.x)[i]) - run.targets[i];
-    set((T *)run.dx + i, real ? run.scale * 2 / run.width * off : 0);
+    if (i >= run.rows * run.stride) return;
+    int64_t row = i / run.stride, k = i % run.stride;
+    float gradient = 0;
+    if (row < run.real && k < run.width)
+        gradient = run.scale * 2 / run.width *
+                   (value_of(((const T *)run.x)[i]) - run.targets[row * run.width + k]);
+    set((T *)run.dx + i, gradient);
 }
 
 cudaError_t cuda_softmax_loss(cudaStream_t stream, LossRun run)
@@ -114,7 +117,7 @@ cudaError_t cuda_softmax_loss(cudaStream_t stream, LossRun run)
 
 cudaError_t cuda_softmax_loss_backward(cudaStream_t stream, LossRun run)
 {
-    int64_t n = run.rows * run.width;
+    int64_t n = run.rows * run.stride;
 #define LAUNCH(T) softmax_backward_kernel<T><<<blocks_for(n, THREADS), THREADS, 0, stream>>>(run)
     if (n > 0) TYPE_SWITCH(run.type, LAUNCH);
 #undef LAUNCH
@@ -131,7 +134,7 @@ cudaError_t cuda_mse_loss(cudaStream_t stream, LossRun run)
 
 cudaError_t cuda_mse_loss_backward(cudaStream_t stream, LossRun run)
 {
-    int64_t n = run.rows * run.width;
+    int64_t n = run.rows * run.stride;
 #define LAUNCH(T) mse_backward_kernel<T><<<blocks_for(n, THREADS), THREADS, 0, stream>>>(run)
     if (n > 0) TYPE_SWITCH(run.type, LAUNCH);
 #undef LAUNCH
