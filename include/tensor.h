@@ -288,7 +288,8 @@ typedef struct FlatTable {
 typedef struct BackendOptions {
     int threads;     /* CPU threads of this rank */
     DType precision; /* of activations and their gradients: DTYPE_F32 or DTYPE_BF16 */
-    int device; /* in: this rank's number on its node; a GPU backend's open makes it the GPU's ordinal */
+    int device; /* in: this rank's number on its node; a GPU backend's open makes it the GPU's ordinal, or -1 */
+    bool design; /* to plan operations only: a GPU backend then opens where there is no GPU, too */
 } BackendOptions;
 
 typedef struct BackendTable {

@@ -52,7 +52,7 @@ typedef struct StepResult {
 Status trainer_new(Trainer **trainer, const Config *config, const World *world);
 void trainer_free(Trainer **trainer); /* Collective. */
 /* As trainer_new, but for `ranks` ranks of which this process is none: everything that is decided before a step, and no
- * memory, communicator or executor. plan is stage 0's; train_plan_stage makes any stage's. Not collective. */
+ * memory, communicator or executor. Where there is no GPU, a plan for one is made without asking it. plan is stage 0's; train_plan_stage makes any stage's. Not collective. */
 Status trainer_design(Trainer **trainer, const Config *config, const World *world, int ranks);
 /* Owner: the caller, who frees it before the trainer. */
 Status train_plan_stage(const Trainer *trainer, int stage, Plan **plan);

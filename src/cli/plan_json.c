@@ -172,6 +172,7 @@ void plan_view_json(const PlanView *v, FILE *out)
     put(out, "steps_per_epoch", (double)t->steps_per_epoch);
     put(out, "steps", (double)t->steps);
     put(out, "threads", t->backend->options.threads);
+    put_text(out, "device", t->backend->table->name);
     put_grid(v, out);
     put(out, "largest_stage", v->heaviest);
     put_bytes(out, &v->stage_view[v->heaviest].bytes);

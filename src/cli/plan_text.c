@@ -105,10 +105,13 @@ static size_t kind_bytes(const TrainBytes *b, int kind)
 static void print_memory(const PlanView *v, FILE *out)
 {
     char cell[CELL];
-    fprintf(out,
-            "\nmemory of one rank (layouts: weights in other forms; data: what the loader keeps "
-            "ready;\nprogram: the layers and oneDNN's code for them, as measured here)\n%11s",
-            "");
+    bool gpu = v->trainer->backend->table->memory != NULL;
+    fprintf(
+        out,
+        "\nmemory of one rank%s (layouts: weights in other forms; data: %s;\nprogram: %s)\n%11s",
+        gpu ? " on its GPU" : "", gpu ? "the micro-batch at work" : "what the loader keeps ready",
+        gpu ? "what cuBLASLt works in" : "the layers and oneDNN's code for them, as measured here",
+        "");
     for (int k = 0; k < KINDS; ++k) fprintf(out, " %11s", kinds[k].title);
     fputc('\n', out);
     for (int s = 0; s < v->stages; ++s) {
@@ -274,6 +277,12 @@ static void print_step(const PlanView *v, FILE *out)
             (long long)t->batch, t->micros, (long long)t->micro_batch, t->micros_local,
             (long long)t->steps, (long long)t->steps_per_epoch, ranks, ranks == 1 ? "" : "s", g->dp,
             g->pp, g->tp, t->plan->zero, threads, threads == 1 ? "" : "s", t->backend->table->name);
+    const char *why;
+    if (t->backend->options.device < 0 && cuda_device_count(&why) == 0)
+        fprintf(out,
+                "planned without a GPU (%s): what cuDNN needs beside (workspace of convolutions) "
+                "and whether it fits the GPU's memory is not in it\n",
+                why);
     char *padding = train_padding(t);
     if (padding) fprintf(out, "%s\n", padding);
     mem_free(&padding);

@@ -70,12 +70,13 @@ static void cut_batch(Trainer *t)
     t->micros_local = micros_a_replica(t->micros, t->shape.dp);
 }
 
-static Status open_backend(Trainer *t)
+static Status open_backend(Trainer *t, bool plans_only)
 {
     const Config *c = t->config;
     BackendOptions options = {
         .threads = (int)c->train.threads,
         .device = t->world->node_rank,
+        .design = plans_only,
         .precision = c->train.precision == PRECISION_BF16 ? DTYPE_BF16 : DTYPE_F32,
     };
     if (options.threads == 0) options.threads = threads_share(t->world->node_size);
@@ -370,13 +371,13 @@ static void count_steps(Trainer *t)
 }
 
 /* All that is decided before memory is taken, for `ranks` ranks, but for recomputation and the plan. */
-static Status design(Trainer *t, int ranks)
+static Status design(Trainer *t, int ranks, bool plans_only)
 {
     double before = memory_use().own_bytes;
     TRY(grid_shape(&t->shape, t->config, ranks));
     cut_batch(t);
     TRY(open_data(t));
-    TRY(open_backend(t));
+    TRY(open_backend(t, plans_only));
     TRY(build_graph(t));
     TRY(make_schedule(t));
     TRY(cut_graph(t));
@@ -406,7 +407,7 @@ static Status settle(Trainer *t)
 static Status setup(Trainer *t)
 {
     const Config *c = t->config;
-    TRY(status_agree(t->world, design(t, t->world->size)));
+    TRY(status_agree(t->world, design(t, t->world->size, false)));
     TRY(settle(t));
     TRY(grid_init(&t->grid, t->world, t->shape));
     t->grid_ready = true;
@@ -442,7 +443,7 @@ Status trainer_new(Trainer **out, const Config *config, const World *world)
 Status trainer_design(Trainer **out, const Config *config, const World *world, int ranks)
 {
     Trainer *t = trainer_begin(config, world);
-    Status st = design(t, ranks);
+    Status st = design(t, ranks, true);
     if (st == OK) st = fit_memory(t);
     if (st == OK) st = train_plan_stage(t, 0, &t->plan);
     if (st != OK) trainer_free(&t);

@@ -72,6 +72,14 @@ check 78 'more than the 4 layers' "$WEFT" plan a.yaml grid.pp=9
 check 74 '--svg none/s.svg' "$WEFT" plan a.yaml --svg none/s.svg
 holds 'plan leaves no run' test ! -e runs
 
+# For GPUs, on a login node that has none; a build without CUDA has nothing to plan with.
+if "$WEFT" --version | grep -q '^CUDA built with'; then
+    check 0 'memory of one rank on its GPU' "$WEFT" plan a.yaml train.device=cuda
+    is device '"cuda"' train.device=cuda
+else
+    check 78 'built without CUDA' "$WEFT" plan a.yaml train.device=cuda
+fi
+
 # What a run says at its end: both figures, on one rank and on the larger of two.
 check 0 'MB by plan,' "$WEFT" train a.yaml
 holds 'measured memory is there' grep -q 'memory  .* MB measured (.*%) on rank 0' out

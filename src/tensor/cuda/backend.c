@@ -3,6 +3,7 @@
  * fp32: TF32 stays off. Refused at open: no driver, no such GPU, one older than the kernels. */
 #include "cuda.h"
 
+#include <math.h>
 #include <string.h>
 
 enum { OLDEST_MAJOR = 8 };
@@ -49,9 +50,14 @@ static Status open_blas(CudaState *state)
                 state->device);
 }
 
-static Status open_state(CudaState *state, int number)
+static Status open_state(CudaState *state, BackendOptions options)
 {
-    TRY(choose_device(state, number));
+    state->device = -1;
+    if (options.design && cuda_device_count(NULL) == 0) {
+        state->taken_bytes = CUDA_BLAS_WORKSPACE_BYTES; /* what a run would take */
+        return OK;
+    }
+    TRY(choose_device(state, options.device));
     TRY(cublaslt_load());
     TRY(edge(cudaStreamCreateWithFlags(&state->compute.handle, cudaStreamNonBlocking), "a stream",
              state->device));
@@ -75,7 +81,7 @@ static Status cuda_open(Backend *backend, BackendOptions options)
 {
     CudaState *state = mem_new(sizeof *state);
     backend->impl = state;
-    Status st = open_state(state, options.device);
+    Status st = open_state(state, options);
     if (st == OK)
         backend->options.device = state->device;
     else
@@ -114,9 +120,12 @@ static void cuda_release(Backend *backend, void *memory, size_t bytes)
 
 static void cuda_memory(Backend *backend, double *taken_bytes, double *free_bytes)
 {
+    const CudaState *state = backend->impl;
     size_t left = 0, all = 0;
+    *taken_bytes = (double)state->taken_bytes;
+    *free_bytes = INFINITY;
+    if (!cuda_is_there(state)) return;
     CUDA_CALL(cudaMemGetInfo(&left, &all));
-    *taken_bytes = (double)((CudaState *)backend->impl)->taken_bytes;
     *free_bytes = (double)left;
 }
 

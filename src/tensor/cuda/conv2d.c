@@ -125,11 +125,13 @@ static Status conv_plan(Op *op, Desc wish[OP_INPUTS])
     TRY(conv_check(s));
     if (!cuda_inputs(op, wish)) return OK;
     s->y = cuda_desc(op, s->y.shape);
-    TRY(cudnn_open(cuda_state(op)));
     Conv *v = op->impl = mem_new(sizeof *v);
     v->weights = shape_count(s->w[0]);
-    describe(v, s, s->y.dtype);
-    TRY(choose(v, s, cuda_state(op)->dnn));
+    if (cuda_is_there(cuda_state(op))) {
+        TRY(cudnn_open(cuda_state(op)));
+        describe(v, s, s->y.dtype);
+        TRY(choose(v, s, cuda_state(op)->dnn));
+    }
     const ConvShape n = conv_shape(s);
     v->room = (v->room + 255) / 256 * 256;
     size_t bias = s->w_count > 1 ? (size_t)(COLUMN_PARTS * n.o) * sizeof(float) : 0;

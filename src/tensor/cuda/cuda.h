@@ -17,7 +17,7 @@ struct Event {
 };
 
 typedef struct CudaState {
-    int device;
+    int device;     /* -1: there is none, and operations are planned without asking it */
     char name[256]; /* "NVIDIA A100-SXM4-80GB" */
     Stream compute;
     size_t taken_bytes; /* by alloc, and for cuBLAS */
@@ -89,6 +89,10 @@ void cublas_check(cublasStatus_t status, const char *call);
 static inline CudaState *cuda_state(const Op *op)
 {
     return op->backend->impl;
+}
+static inline bool cuda_is_there(const CudaState *state)
+{
+    return state->device >= 0;
 }
 static inline cudaStream_t cuda_stream(const Op *op)
 {
