@@ -57,8 +57,10 @@ room_libs = $(patsubst %,$(BUILD)/lib/%.a,$(call reverse,$(call upto,$(1),$(ROOM
 TEST_SRC := $(sort $(foreach r,$(ROOMS),$(wildcard tests/$(r)/test_*.c)))
 TEST_BIN := $(TEST_SRC:tests/%.c=$(BUILD)/tests/%) $(if $(filter 1,$(HAVE_CUDA)),$(BUILD)/tests/cuda/test_cuda_emulated)
 TEST_CLI := $(sort $(wildcard tests/cli/*.sh))
+TEST_BUNDLE := tests/bundle/alone.sh
+NVTX_TOOL := $(if $(filter 1,$(HAVE_CUDA)),$(BUILD)/tests/cuda/nvtx_tool.so)
 
-.PHONY: weft help deps info rooms format check-format test check matrix asan asan-quick check-cuda check-cuda-emulated demo demo-text data data-text install clean tests bench cluster
+.PHONY: weft help deps info rooms format check-format test check matrix asan asan-quick check-cuda check-cuda-emulated bundle check-bundle demo demo-text data data-text install clean tests bench cluster
 weft: $(BUILD)/weft       ## build it: build/weft
 
 $(BUILD)/weft: $(LIBS) $(BUILD)/obj/src/main.o
@@ -125,6 +127,9 @@ $(BUILD)/tests/cuda/test_cuda: tests/cuda/test_cuda.c tests/cuda/cases.h tests/c
 	@mkdir -p $(@D)
 	@echo "  test $<"
 	$(Q)$(CC) $(CPPFLAGS_ALL) -Itests $(CFLAGS_ALL) -MMD -MP -o $@ $< $(call reverse,$(LIBS)) $(LDFLAGS_ALL) $(LDLIBS_ALL) -lcunit
+$(BUILD)/tests/cuda/nvtx_tool.so: tests/cuda/nvtx_tool.c $(PROBE)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(DEPS_CPPFLAGS) -std=c17 $(WARN) $(WERROR) -shared -fPIC -o $@ $<
 check-cuda: $(BUILD)/tests/cuda/test_cuda   ## compare the CUDA backend with the CPU's, where there is a GPU
 	@$<
 
@@ -139,6 +144,32 @@ $(BUILD)/emulated/weft: $(BUILD)/obj/src/main.o $$(EMULATED_OBJ) $$(EMULATED_LIB
 	$(Q)$(CC) -o $@ $< $(EMULATED_LINK)
 check-cuda-emulated: $(if $(filter 1,$(HAVE_CUDA)),$(BUILD)/tests/cuda/test_cuda_emulated)   ## the same with kernels, cuBLASLt and cuDNN on the CPU: what they compute, not how fast
 	@$(if $<,$<,echo "skipped: built without CUDA (make info says why)")
+
+# A folder that runs where nothing is installed. One program is weft and its tests, so that kernels and HDF5 are in it once.
+BUNDLE ?= $(BUILD)/bundle
+BUNDLE_TESTS := $(sort $(wildcard tests/parallel/test_*_np*.c)) $(if $(filter 1,$(HAVE_CUDA)),tests/cuda/test_cuda.c)
+BUNDLE_OBJ := $(BUNDLE_TESTS:%.c=$(BUILD)/programs/%.o) $(BUILD)/programs/tools/bundle/programs.o
+main_of = $(subst /,_,$(1))_main
+$(BUILD)/programs/programs.h: Makefile $(BUNDLE_TESTS)
+	@mkdir -p $(@D)
+	@printf 'PROGRAM("%s", %s)\n' $(foreach t,$(BUNDLE_TESTS:.c=),$(t) $(call main_of,$(t))) >$@
+$(BUILD)/programs/tests/%.o: tests/%.c $(PROBE)
+	@mkdir -p $(@D)
+	@echo "  cc   $< (bundle)"
+	$(Q)$(CC) $(CPPFLAGS_ALL) -Itests -Isrc $(CFLAGS_ALL) -Dmain=$(call main_of,tests/$*) -Wno-missing-prototypes -MMD -MP -c -o $@ $<
+$(BUILD)/programs/tools/bundle/programs.o: tools/bundle/programs.c $(BUILD)/programs/programs.h
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(CPPFLAGS_ALL) -Isrc -I$(BUILD)/programs $(CFLAGS_ALL) -MMD -MP -c -o $@ $<
+$(BUILD)/programs/weft: $(BUNDLE_OBJ) $(LIBS)
+	@echo "  link $@"
+	$(Q)$(LINK) -o $@ $(BUNDLE_OBJ) $(call reverse,$(LIBS)) $(LDFLAGS_ALL) \
+	    $(if $(HDF5_STATIC),$(patsubst -lhdf5,$(HDF5_STATIC),$(DEPS_LIBS)),$(DEPS_LIBS)) $(LDLIBS) -lpthread -lm -lcunit
+$(BUNDLE)/SIZES: $(BUILD)/programs/weft tools/bundle.sh tools/bundle/env.sh tests/run.sh $(wildcard jobs/*)
+	@tools/bundle.sh $< $(BUNDLE) $(BUNDLE_TESTS:.c=)
+bundle: $(BUNDLE)/SIZES   ## a folder that runs where neither MPI nor HDF5 nor oneDNN is: build/bundle (BUNDLE= names another)
+	@cat $<
+check-bundle: $(BUNDLE)/SIZES   ## does it run where nothing else is?
+	@BUNDLE=$(BUNDLE) tests/run.sh $(TEST_BUNDLE)
 
 $(PROBE): tools/probe.sh Makefile
 	@mkdir -p $(@D)
@@ -165,12 +196,14 @@ $(BUILD)/bench/%: bench/%.c $(LIBS)
 	@echo "  cc   $<"
 	$(Q)$(CC) $(CPPFLAGS_ALL) -Isrc $(CFLAGS_ALL) -o $@ $< $(call reverse,$(LIBS)) $(LDFLAGS_ALL) $(LDLIBS_ALL)
 
-tests: $(BUILD)/weft $(TEST_BIN)
+# Of what make check runs: a bundle is made of Open MPI 4, and sanitizers are none of its business.
+CHECKED_BUNDLE := $(if $(SANITIZE),,$(if $(filter 1,$(HAVE_OPEN_MPI_4)),$(TEST_BUNDLE)))
+tests: $(BUILD)/weft $(TEST_BIN) $(NVTX_TOOL) $(if $(CHECKED_BUNDLE),$(BUNDLE)/SIZES)
 test: deps       ## build and run every test
 	@$(MAKE) --no-print-directory -j$(NPROC) tests
 	@$(MAKE) --no-print-directory check
 check: tests      ## the tests, nothing installed
-	@WEFT=$(BUILD)/weft tests/run.sh $(TEST_BIN) $(TEST_CLI)
+	@WEFT=$(BUILD)/weft NVTX_TOOL=$(NVTX_TOOL) BUNDLE=$(BUNDLE) tests/run.sh $(TEST_BIN) $(TEST_CLI) $(CHECKED_BUNDLE)
 matrix: $(BUILD)/tests/train/test_grid_np4 $(BUILD)/tests/train/test_resume_grid_np4  ## all models x grids x schedules x transports, all pairs to resume on
 	@echo "2590 runs and 180 to resume, on up to 4 ranks: 67 minutes on two busy cores, of which resnet18's took 46"
 	@echo "WEFT_MATRIX=gpt2,layers in the environment takes those models alone"
@@ -207,4 +240,4 @@ install: $(BUILD)/weft   ## PREFIX= and DESTDIR= as usual
 	mkdir -p $(DESTDIR)$(PREFIX)/share/weft/jobs
 	install -m 644 jobs/*.yaml jobs/slurm.sh $(DESTDIR)$(PREFIX)/share/weft/jobs
 
--include $(OBJ:.o=.d) $(EMULATED_OBJ:.o=.d) $(SIMD_OBJ:.o=.d) $(CU_OBJ:.o=.d) $(TEST_BIN:=.d) $(BUILD)/obj/src/main.d
+-include $(OBJ:.o=.d) $(EMULATED_OBJ:.o=.d) $(SIMD_OBJ:.o=.d) $(CU_OBJ:.o=.d) $(TEST_BIN:=.d) $(BUNDLE_OBJ:.o=.d) $(BUILD)/obj/src/main.d

@@ -60,7 +60,7 @@ typedef struct Config {
     struct {
         char *name, *dir; /* a run lives in dir/name */
         int64_t seed;
-        bool trace;
+        bool trace, nvtx;
     } run;
     struct {
         char *name;                           /* zoo name; "" where layers are listed */

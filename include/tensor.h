@@ -330,6 +330,8 @@ Status backend_open(Backend **backend, const BackendTable *table, BackendOptions
 void backend_close(Backend **backend);
 /* GPUs this process may use; 0 with a reason in *why ("built without CUDA", "no driver", ...). Borrowed. */
 int cuda_device_count(const char **why);
+/* Phases are NVTX ranges from now on, for NVIDIA's profilers. ERR_CONFIG where weft was built without CUDA. */
+Status nvtx_start(void);
 /* Compiled-in and running versions, one line each: of the CUDA libraries, of all. */
 void cuda_versions(FILE *out);
 void backend_versions(FILE *out);

@@ -58,9 +58,10 @@ static int harness_run(const char *suite, const HarnessTest *test, int count, in
     return bad != 0 || good == 0;
 }
 #define TEST_MAIN(suite, ...)                                                                      \
-    int main(void)                                                                                 \
+    int main(int argc, char **argv)                                                                \
     {                                                                                              \
         static const HarnessTest tests[] = {__VA_ARGS__};                                          \
+        (void)argc, (void)argv;                                                                    \
         return harness_run(suite, tests, (int)(sizeof tests / sizeof tests[0]), 0, NULL);          \
     }
 

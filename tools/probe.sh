@@ -21,9 +21,21 @@ say compiler "$(${CC:-cc} --version | head -n 1)"
 need mpi libopenmpi-dev "$(mpicc --showme:compile 2>/dev/null || pc --cflags ompi-c)" \
     "$(mpicc --showme:link 2>/dev/null || pc --libs ompi-c)" <<<'#include <mpi.h>
 int main(int c, char **v) { return MPI_Init(&c, &v); }'
+case $(mpirun --version 2>/dev/null | head -n 1) in
+    *"(Open MPI) 4."*) set_mk HAVE_OPEN_MPI_4 1; say bundle "yes: Open MPI 4 can be packed";;
+    *) say bundle "no: only Open MPI 4 can be packed, and mpirun is not of it";;
+esac
 need hdf5 libhdf5-dev "$(pc --cflags hdf5-serial hdf5 || pc --cflags hdf5-serial || pc --cflags hdf5)" \
     "$(pc --libs hdf5-serial || pc --libs hdf5 || echo -lhdf5)" <<<'#include <hdf5.h>
 int main(void) { return H5open(); }'
+# A bundle holds HDF5 in its program: the shared library may want as much as a program that fetches files from the web.
+hdf5_static=
+for more in "" "-l:libsz.a -l:libaec.a" "-lsz" "-lsz -lcrypto -lcurl"; do
+    if try "$cpp" "${libs//-lhdf5/-l:libhdf5.a} $more -lz -ldl -lm" <<<'#include <hdf5.h>
+int main(void) { return H5open(); }'; then hdf5_static="-l:libhdf5.a${more:+ $more}"; break; fi
+done
+set_mk HDF5_STATIC "$hdf5_static"
+say hdf5.a "${hdf5_static:-no: a bundle takes the shared library and all that it needs}${hdf5_static:+ (for a bundle)}"
 if [ -n "${ONEDNN_ROOT:-}" ]; then
     lib=$ONEDNN_ROOT/lib; [ -d "$lib" ] || lib=$ONEDNN_ROOT/lib64
     need onednn libdnnl-dev "-isystem $ONEDNN_ROOT/include" "-L$lib -Wl,-rpath,$lib -ldnnl"
@@ -74,15 +86,19 @@ else
 #include <cudnn.h>
 #include <cuda_runtime.h>
 #include <nccl.h>
+#include <nvtx3/nvToolsExt.h>
 int main(void) { int n, v; cublasLtHandle_t h; return cudaGetDeviceCount(&n) || ncclGetVersion(&v) || cublasLtCreate(&h) || cudnnGetVersion(); }'
     then
         set_mk HAVE_CUDA 1; set_mk NVCC "$nvcc"
+        release=$("$nvcc" --version | sed -n 's/.*release \([0-9.]*\).*/\1/p')
         arch="-gencode arch=compute_80,code=sm_80 -gencode arch=compute_90,code=[sm_90,compute_90]"
+        # Every driver for CUDA 13 unpacks the smallest form of kernels: 1 MB instead of 5 in each program.
+        [ "${release%%.*}" -ge 13 ] && arch="$arch -compress-mode=size"
         set_mk NVCC_ARCH "$arch"
         set_mk CUBLAS_MAJOR "$(sed -n 's/^#define CUBLAS_VER_MAJOR //p' "$cuda/include/cublas_api.h")"
         set_mk CUDNN_MAJOR "$(sed -n 's/^#define CUDNN_MAJOR //p' "$dnn/include/cudnn_version.h")"
         cpp="$cpp $cf" libs="$libs $cl"
-        say cuda "yes: $nvcc ($("$nvcc" --version | sed -n 's/.*release \([0-9.]*\).*/\1/p')), cuBLAS, cuDNN and NCCL are loaded when needed"
+        say cuda "yes: $nvcc ($release), cuBLAS, cuDNN and NCCL are loaded when needed"
     else say cuda "no: $nvcc is there, but a probe with cuBLAS, cuDNN and NCCL fails: $(head -n 1 "$dir/log")"; set_mk HAVE_CUDA 0; fi
 fi
 set_mk OPENMP "$openmp"; set_mk SIMD_ISAS "$isas"; set_mk DEPS_CPPFLAGS "$cpp"; set_mk DEPS_LIBS "$libs"

@@ -20,6 +20,7 @@ static struct {
     Phase now;
     double since_s;
     double total_s[PHASE_COUNT];
+    void (*entered)(Phase phase); /* NULL: nobody watches */
 } phases;
 
 static struct {
@@ -40,7 +41,13 @@ Phase phase_enter(Phase phase)
     phases.running = true;
     phases.now = phase;
     phases.since_s = now_s;
+    if (phases.entered) phases.entered(phase);
     return before;
+}
+
+void phase_watch(void (*entered)(Phase phase))
+{
+    phases.entered = entered;
 }
 
 double phase_s(Phase phase)

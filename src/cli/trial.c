@@ -18,7 +18,7 @@ static void add_word(char **words, int *count, const char *key, const char *valu
 /* As long as asked, all losses written, nothing evaluated, one checkpoint, at the end. */
 static void settle(Config *c, const Verification *v)
 {
-    c->run.trace = false;
+    c->run.trace = c->run.nvtx = false;
     c->train.epochs = 0;
     c->train.steps = v->steps;
     c->train.log_every = 1;

@@ -34,6 +34,8 @@ const Option options[] = {
      .help = "Folder that holds the folders of runs."},
     {"run.trace", &kind_bool, AT(run.trace), "false", NULL,
      .help = "Write trace.json, a time line for Chrome's or Perfetto's trace viewer."},
+    {"run.nvtx", &kind_bool, AT(run.nvtx), "false", NULL,
+     .help = "Name the trace's spans for NVIDIA's profilers, too (NVTX): nsys profile mpirun -n 2 weft train ..."},
 
     {"model.name", &kind_text, AT(model.name), "", "none", LENGTH(1),
      .help = "Model by name: mlp, lenet, resnet18, resnet34, resnet50, resnet101, mobilenet_v2, gpt2."},

@@ -19,6 +19,13 @@ void cuda_versions(FILE *out)
     fprintf(out, "CUDA: built without\n");
 }
 
+Status nvtx_start(void)
+{
+    return fail(ERR_CONFIG,
+                "run.nvtx: true, but weft was built without CUDA, which NVTX is part of: leave it "
+                "out (run.trace=true needs nothing), or build where nvcc is");
+}
+
 int cuda_device_count(const char **why)
 {
     if (why) *why = "built without CUDA";

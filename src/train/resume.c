@@ -312,6 +312,7 @@ static void neutral(Config *c, const Config *now)
     c->grid = now->grid;
     c->checkpoint = now->checkpoint;
     c->run.trace = now->run.trace;
+    c->run.nvtx = now->run.nvtx;
     c->train.device = now->train.device;
     c->train.eval_every = now->train.eval_every;
     c->train.log_every = now->train.log_every;

@@ -328,8 +328,9 @@ Status train_run(const Config *config, const World *world)
     sigset_t before;
     run_dir_init(&r.dir, config);
     catch_signals(&before);
+    Status st = config->run.nvtx ? nvtx_start() : OK; /* alike on all ranks: one program */
     r.base_bytes = memory_use().own_bytes;
-    Status st = trainer_new(&r.trainer, config, world);
+    if (st == OK) st = trainer_new(&r.trainer, config, world);
     if (st == OK) st = status_agree(world, world->rank == 0 ? run_dir_open(&r.dir) : OK);
     if (st == OK) st = finish(&r, run_all(&r));
     observer_free(&r.observer);

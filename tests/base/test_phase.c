@@ -33,6 +33,26 @@ static void test_times(void)
     CU_ASSERT_EQUAL(phase_s(PHASE_DATA), before[PHASE_DATA]);
 }
 
+static Phase told[8];
+static int told_count;
+
+static void tell(Phase phase)
+{
+    told[told_count++] = phase;
+}
+
+static void test_watch(void)
+{
+    phase_enter(PHASE_OTHER);
+    phase_watch(tell);
+    phase_enter(phase_enter(PHASE_SUM));
+    phase_watch(NULL);
+    phase_enter(PHASE_DATA);
+    CU_ASSERT_EQUAL(told_count, 2);
+    CU_ASSERT_EQUAL(told[0], PHASE_SUM);
+    CU_ASSERT_EQUAL(told[1], PHASE_OTHER);
+}
+
 static char text[1 << 16];
 
 static int trace_text(int rank)
@@ -85,4 +105,5 @@ static void test_errors(void)
     CHECK_FAILS(trace_write("/dev/full", 0), ERR_IO, "No space left");
 }
 
-TEST_MAIN("phase", {"times", test_times}, {"trace", test_trace}, {"errors", test_errors})
+TEST_MAIN("phase", {"times", test_times}, {"watch", test_watch}, {"trace", test_trace},
+          {"errors", test_errors})
