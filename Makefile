@@ -196,14 +196,16 @@ $(BUILD)/bench/%: bench/%.c $(LIBS)
 	@echo "  cc   $<"
 	$(Q)$(CC) $(CPPFLAGS_ALL) -Isrc $(CFLAGS_ALL) -o $@ $< $(call reverse,$(LIBS)) $(LDFLAGS_ALL) $(LDLIBS_ALL)
 
-# Of what make check runs: a bundle is made of Open MPI 4, and sanitizers are none of its business.
+# What else make check runs, but not with sanitizers. A bundle is made of Open MPI 4.
 CHECKED_BUNDLE := $(if $(SANITIZE),,$(if $(filter 1,$(HAVE_OPEN_MPI_4)),$(TEST_BUNDLE)))
-tests: $(BUILD)/weft $(TEST_BIN) $(NVTX_TOOL) $(if $(CHECKED_BUNDLE),$(BUNDLE)/SIZES)
+CHECKED_CUDA := $(if $(SANITIZE),,$(if $(filter 1,$(HAVE_CUDA)),tests/cuda/refusals.sh))
+tests: $(BUILD)/weft $(TEST_BIN) $(NVTX_TOOL) $(if $(CHECKED_BUNDLE),$(BUNDLE)/SIZES) $(if $(CHECKED_CUDA),$(BUILD)/emulated/weft)
 test: deps       ## build and run every test
 	@$(MAKE) --no-print-directory -j$(NPROC) tests
 	@$(MAKE) --no-print-directory check
 check: tests      ## the tests, nothing installed
-	@WEFT=$(BUILD)/weft NVTX_TOOL=$(NVTX_TOOL) BUNDLE=$(BUNDLE) tests/run.sh $(TEST_BIN) $(TEST_CLI) $(CHECKED_BUNDLE)
+	@WEFT=$(BUILD)/weft WEFT_EMULATED=$(BUILD)/emulated/weft NVTX_TOOL=$(NVTX_TOOL) BUNDLE=$(BUNDLE) \
+	    tests/run.sh $(TEST_BIN) $(TEST_CLI) $(CHECKED_BUNDLE) $(CHECKED_CUDA)
 matrix: $(BUILD)/tests/train/test_grid_np4 $(BUILD)/tests/train/test_resume_grid_np4  ## all models x grids x schedules x transports, all pairs to resume on
 	@echo "2590 runs and 180 to resume, on up to 4 ranks: 67 minutes on two busy cores, of which resnet18's took 46"
 	@echo "WEFT_MATRIX=gpt2,layers in the environment takes those models alone"

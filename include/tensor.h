@@ -302,6 +302,8 @@ typedef struct BackendTable {
     void (*release)(Backend *b, void *p, size_t bytes);
     /* What this process has taken of the device's memory, libraries apart, and what is free there. NULL: memory is the host's */
     void (*memory)(Backend *b, double *taken_bytes, double *free_bytes);
+    const char *(*memory_text)(
+        Backend *b);               /* which device that is, for messages; until the next call */
     Stream *(*stream)(Backend *b); /* the compute stream; borrowed */
     /* More streams, for copies and messages beside the compute stream. NULL where a backend has one stream only. */
     Stream *(*stream_new)(Backend *b);

@@ -255,16 +255,19 @@ static Status refuse_memory(const Trainer *t, Need need, double limit)
 {
     char wanted[16], have[16], fit[64] = "";
     const Config *c = t->config;
+    const BackendTable *table = t->backend->table;
+    const char *where =
+        table->memory && limit != c->train.memory ? table->memory_text(t->backend) : "";
     int64_t most =
         (int64_t)((double)t->micro_batch * (limit - need.fixed) / (need.bytes - need.fixed));
     if (most > 0)
         snprintf(fit, sizeof fit, "train.micro_batch of at most about %lld, ", (long long)most);
-    return config_fail_key(c, "train.memory",
-                           "a rank needs %s, and may use %s: %s%smore stages (grid.pp)%s would do",
-                           text_bytes(need.bytes, wanted), text_bytes(limit, have), fit,
-                           t->recompute ? "" : "grid.recompute=block, ",
-                           t->backend->table->memory ? " or a GPU that nobody else fills"
-                                                     : " or fewer ranks on a node");
+    return config_fail_key(
+        c, "train.memory",
+        "a rank needs %s, and may use %s%s%s%s: %s%smore stages (grid.pp)%s would do",
+        text_bytes(need.bytes, wanted), text_bytes(limit, have), *where ? " (" : "", where,
+        *where ? ")" : "", fit, t->recompute ? "" : "grid.recompute=block, ",
+        table->memory ? " or a GPU that nobody else fills" : " or fewer ranks on a node");
 }
 
 /* Recomputes where config says so, or where the plan does not fit without. A plan that does not fit is refused. */

@@ -8,15 +8,6 @@
 
 enum { OLDEST_MAJOR = 8 };
 
-/* At an edge: a failed call becomes a Status. */
-static Status edge(cudaError_t error, const char *what, int device)
-{
-    if (error == cudaSuccess) return OK;
-    cudaGetLastError();
-    return fail(ERR_CONFIG, "GPU %d: %s: %s (%s); train.device=cpu runs without it", device, what,
-                cudaGetErrorString(error), cudaGetErrorName(error));
-}
-
 /* number: the rank's among those of its node. A launcher may show each rank its own GPU alone, and then every number is
  * GPU 0; ranks beyond the GPUs share one, which the communicator refuses if it must. */
 static Status choose_device(CudaState *state, int number)
@@ -24,17 +15,20 @@ static Status choose_device(CudaState *state, int number)
     const char *why;
     int count = cuda_device_count(&why);
     if (count == 0)
-        return fail(ERR_CONFIG, "train.device: cuda, but %s; use train.device=cpu", why);
+        return fail(ERR_CONFIG, "node %s: train.device: cuda, but %s; train.device=cpu needs none",
+                    cuda_node(), why);
     int device = number % count;
     struct cudaDeviceProp properties;
-    TRY(edge(cudaGetDeviceProperties(&properties, device), "reading its properties", device));
+    TRY(cuda_edge(cudaGetDeviceProperties(&properties, device), "reading its properties", device));
     if (properties.major < OLDEST_MAJOR)
         return fail(ERR_CONFIG,
-                    "GPU %d (%s) has compute capability %d.%d, and weft's kernels need %d.0",
-                    device, properties.name, properties.major, properties.minor, OLDEST_MAJOR);
+                    "node %s: GPU %d (%s) has compute capability %d.%d, and weft's kernels need "
+                    "%d.0: choose another GPU with CUDA_VISIBLE_DEVICES, or use train.device=cpu",
+                    cuda_node(), device, properties.name, properties.major, properties.minor,
+                    OLDEST_MAJOR);
     state->device = device;
     memcpy(state->name, properties.name, sizeof state->name);
-    return edge(cudaSetDevice(device), "taking it", device);
+    return cuda_edge(cudaSetDevice(device), "taking it", device);
 }
 
 static Status open_blas(CudaState *state)
@@ -46,8 +40,8 @@ static Status open_blas(CudaState *state)
                     cublaslt.status_string(status));
     }
     state->taken_bytes += CUDA_BLAS_WORKSPACE_BYTES;
-    return edge(cudaMalloc(&state->blas_workspace, CUDA_BLAS_WORKSPACE_BYTES), "32 MB for cuBLAS",
-                state->device);
+    return cuda_edge(cudaMalloc(&state->blas_workspace, CUDA_BLAS_WORKSPACE_BYTES),
+                     "32 MB for cuBLAS", state->device);
 }
 
 static Status open_state(CudaState *state, BackendOptions options)
@@ -59,8 +53,8 @@ static Status open_state(CudaState *state, BackendOptions options)
     }
     TRY(choose_device(state, options.device));
     TRY(cublaslt_load());
-    TRY(edge(cudaStreamCreateWithFlags(&state->compute.handle, cudaStreamNonBlocking), "a stream",
-             state->device));
+    TRY(cuda_edge(cudaStreamCreateWithFlags(&state->compute.handle, cudaStreamNonBlocking),
+                  "a stream", state->device));
     return open_blas(state);
 }
 
@@ -99,9 +93,9 @@ static void *cuda_alloc(Backend *backend, size_t bytes)
         size_t free_bytes = 0, all_bytes = 0;
         char want[16], have[16], all[16];
         CUDA_CALL(cudaMemGetInfo(&free_bytes, &all_bytes));
-        die("GPU %d (%s) is out of memory: %s wanted, %s free of %s; take a smaller "
-            "train.micro_batch or more GPUs",
-            state->device, state->name, text_bytes((double)bytes, want),
+        die("node %s: GPU %d (%s) is out of memory: %s wanted, %s free of %s; nvidia-smi shows who "
+            "fills it; else take a smaller train.micro_batch or more GPUs",
+            cuda_node(), state->device, state->name, text_bytes((double)bytes, want),
             text_bytes((double)free_bytes, have), text_bytes((double)all_bytes, all));
     }
     cuda_check(error, "cudaMalloc");
@@ -127,6 +121,21 @@ static void cuda_memory(Backend *backend, double *taken_bytes, double *free_byte
     if (!cuda_is_there(state)) return;
     CUDA_CALL(cudaMemGetInfo(&left, &all));
     *free_bytes = (double)left;
+}
+
+static const char *cuda_memory_text(Backend *backend)
+{
+    static char text[512];
+    const CudaState *state = backend->impl;
+    size_t left = 0, all = 0;
+    char all_text[16];
+    *text = 0;
+    if (!cuda_is_there(state)) return text;
+    CUDA_CALL(cudaMemGetInfo(&left, &all));
+    snprintf(text, sizeof text,
+             "what is free of %s on GPU %d (%s) of node %s; nvidia-smi shows who has the rest",
+             text_bytes((double)all, all_text), state->device, state->name, cuda_node());
+    return text;
 }
 
 static Stream *cuda_compute(Backend *backend)
@@ -208,6 +217,7 @@ const BackendTable backend_cuda = {
     .alloc = cuda_alloc,
     .release = cuda_release,
     .memory = cuda_memory,
+    .memory_text = cuda_memory_text,
     .stream = cuda_compute,
     .stream_new = cuda_stream_new,
     .stream_free = cuda_stream_free,

@@ -82,6 +82,9 @@ void cudnn_check(cudnnStatus_t status, const char *call);
 
 /* Inside a step: anything but success is die() with the call and CUDA's own words. */
 void cuda_check(cudaError_t error, const char *call);
+/* The same at an edge: ERR_CONFIG, with this node's name, the GPU, what was tried and the cure. */
+Status cuda_edge(cudaError_t error, const char *what, int device);
+const char *cuda_node(void); /* this host's name */
 void cublas_check(cublasStatus_t status, const char *call);
 #define CUDA_CALL(call)   cuda_check((call), #call)
 #define CUBLAS_CALL(call) cublas_check((call), #call)

@@ -1,7 +1,42 @@
-/* Which GPUs there are, and why there are none. Asking needs no backend, and no GPU. */
+/* Which GPUs there are, and why there are none or one cannot be had. Asking needs no backend, and no GPU. */
 #include "cuda.h"
 
 #include <stdio.h>
+#include <unistd.h>
+
+const char *cuda_node(void)
+{
+    static char name[65];
+    if (!*name && gethostname(name, sizeof name - 1) != 0) snprintf(name, sizeof name, "localhost");
+    return name;
+}
+
+/* At an edge: what to do about it. */
+static const char *cure_of(cudaError_t error)
+{
+    switch (error) {
+    case cudaErrorMemoryAllocation:
+        return "nvidia-smi shows who fills it: end that, or choose another GPU with "
+               "CUDA_VISIBLE_DEVICES";
+    case cudaErrorDevicesUnavailable:
+        return "another process has it for itself (nvidia-smi shows which): end that, or choose "
+               "another GPU with CUDA_VISIBLE_DEVICES";
+    case cudaErrorSystemNotReady:
+        return "start this node's nvidia-fabricmanager service";
+    case cudaErrorSystemDriverMismatch:
+        return "the driver was updated under way: restart this node";
+    default:
+        return "train.device=cpu runs without it";
+    }
+}
+
+Status cuda_edge(cudaError_t error, const char *what, int device)
+{
+    if (error == cudaSuccess) return OK;
+    cudaGetLastError();
+    return fail(ERR_CONFIG, "node %s: GPU %d: %s: %s (%s); %s", cuda_node(), device, what,
+                cudaGetErrorString(error), cudaGetErrorName(error), cure_of(error));
+}
 
 /* "13.0" out of 13000 */
 static char *version_text(int version, char out[16])
@@ -19,13 +54,15 @@ static const char *no_device_reason(cudaError_t error)
     if (driver == 0) return "no NVIDIA driver on this machine";
     if (error == cudaErrorInsufficientDriver)
         snprintf(reason, sizeof reason,
-                 "the NVIDIA driver knows CUDA %s, and this program needs %s: update the driver",
-                 version_text(driver, have), version_text(CUDART_VERSION, need));
+                 "the NVIDIA driver knows CUDA %s, and this program needs %s: update the driver, "
+                 "or build weft with CUDA %d",
+                 version_text(driver, have), version_text(CUDART_VERSION, need), driver / 1000);
     else if (error == cudaErrorNoDevice || error == cudaSuccess)
         return "the NVIDIA driver shows no GPU to this process: see nvidia-smi and "
                "CUDA_VISIBLE_DEVICES";
     else
-        snprintf(reason, sizeof reason, "%s", cudaGetErrorString(error));
+        snprintf(reason, sizeof reason, "%s (%s); %s", cudaGetErrorString(error),
+                 cudaGetErrorName(error), cure_of(error));
     return reason;
 }
 

@@ -236,8 +236,29 @@ void run(dim3 grid, dim3 threads_a_block, const std::function<void()> &body)
 } // namespace emulate
 
 extern "C" {
+/* What may go wrong with a GPU: EMULATE_DRIVER is the CUDA version of the driver (12040; 0: there is none), EMULATE_OTHERS the
+ * bytes of memory that other processes have. */
+static size_t environment(const char *name, size_t otherwise)
+{
+    const char *text = getenv(name);
+    return text ? strtoull(text, nullptr, 10) : otherwise;
+}
+cudaError_t cudaDriverGetVersion(int *version)
+{
+    *version = int(environment("EMULATE_DRIVER", CUDART_VERSION));
+    return cudaSuccess;
+}
+cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *all)
+{
+    size_t taken = emulate::memory_end + environment("EMULATE_OTHERS", 0);
+    *all = emulate::MEMORY_BYTES;
+    *free_bytes = taken < *all ? *all - taken : 0;
+    return cudaSuccess;
+}
 cudaError_t cudaMalloc(void **memory, size_t bytes)
 {
+    if (bytes + environment("EMULATE_OTHERS", 0) > emulate::MEMORY_BYTES)
+        return cudaErrorMemoryAllocation;
     *memory = emulate::take_memory(bytes);
     if (!*memory) return cudaErrorMemoryAllocation;
     emulate::Window window;
@@ -281,16 +302,13 @@ cudaError_t cudaMemsetAsync(void *to, int value, size_t bytes, cudaStream_t)
     memset(to, value, bytes);
     return cudaSuccess;
 }
-cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *all)
-{
-    *all = emulate::MEMORY_BYTES;
-    *free_bytes = *all - emulate::memory_end;
-    return cudaSuccess;
-}
 cudaError_t cudaGetDeviceCount(int *count)
 {
-    *count = 1;
-    return cudaSuccess;
+    int driver;
+    cudaDriverGetVersion(&driver);
+    *count = int(environment("EMULATE_GPUS", 1));
+    if (driver / 1000 < CUDART_VERSION / 1000) return cudaErrorInsufficientDriver;
+    return *count > 0 ? cudaSuccess : cudaErrorNoDevice;
 }
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp *properties, int)
 {
@@ -308,11 +326,6 @@ cudaError_t cudaDeviceGetPCIBusId(char *out, int length, int)
 }
 cudaError_t cudaSetDevice(int)
 {
-    return cudaSuccess;
-}
-cudaError_t cudaDriverGetVersion(int *version)
-{
-    *version = CUDART_VERSION;
     return cudaSuccess;
 }
 cudaError_t cudaRuntimeGetVersion(int *version)

@@ -1,0 +1,34 @@
+#!/usr/bin/env bash
+# What goes wrong with GPUs before a run begins, over the emulated GPU: one message that names the node, the GPU and the cure, exit code
+# 78, nothing written.
+WEFT=${WEFT_EMULATED:-build/emulated/weft}
+. "$(dirname "$0")/../cli/common.bash"
+
+for i in $(seq 300); do echo "line $i of a text to learn"; done >text
+check 0 'wrote text.h5' "$WEFT" data import text text -o text.h5
+cat >a.yaml <<'YAML'
+model: {name: gpt2, layers: 1, width: 16, heads: 2, context: 16}
+data: {train: text.h5}
+train: {steps: 1, batch: 8, micro_batch: 4, threads: 1, device: cuda}
+YAML
+node=$(uname -n)
+# refused TEXT ENVIRONMENT... [-- WORDS...]: by train
+refused() {
+    local text=$1 with=()
+    shift
+    while [ $# -gt 0 ] && [ "$1" != -- ]; do with+=("$1"); shift; done
+    check 78 "$text" env "${with[@]}" timeout 100 "$WEFT" train a.yaml "${@:2}"
+    holds "${with[*]}: one message" test "$(grep -c 'error' both)" = 1
+    holds "${with[*]}: names the node" grep -qF "node $node" both
+    holds "${with[*]}: nothing is written" test ! -e runs
+}
+refused 'no NVIDIA driver on this machine; train.device=cpu needs none' EMULATE_DRIVER=0
+refused 'the NVIDIA driver knows CUDA 12.4, and this program needs' EMULATE_DRIVER=12040
+refused 'the NVIDIA driver shows no GPU to this process: see nvidia-smi' EMULATE_GPUS=0
+refused 'GPU 0: 32 MB for cuBLAS:' EMULATE_OTHERS=4290000000
+refused 'nvidia-smi shows who fills it' EMULATE_OTHERS=4290000000
+refused 'of 4.3 GB on GPU 0 (emulated GPU) of node' EMULATE_OTHERS=4230000000 -- model.width=256 train.batch=256 train.micro_batch=128
+refused 'train.micro_batch of at most about' EMULATE_OTHERS=4230000000 -- model.width=256 train.batch=256 train.micro_batch=128
+refused 'no NVIDIA driver on this machine' EMULATE_DRIVER=0 -- -n 2
+check 0 'done after' "$WEFT" train a.yaml
+finish
