@@ -23,7 +23,8 @@ typedef struct CudaState {
     size_t taken_bytes; /* by alloc, and for cuBLAS */
     cublasLtHandle_t blas;
     void *blas_workspace; /* owned */
-    cudnnHandle_t dnn;    /* bound to compute; NULL before the first convolution is planned */
+    cudnnHandle_t dnn;    /* bound to compute; NULL before the first operation that wants it */
+    struct FusedAttention *attention; /* cudnn_attention.h; owned */
 } CudaState;
 
 /* cuBLASLt, bound when the first backend opens: a run on CPUs does not wait for its 600 MB to be mapped. */
@@ -47,7 +48,7 @@ extern CublasLt cublaslt;
 enum { CUDA_BLAS_WORKSPACE_BYTES = 32 << 20 };
 Status cublaslt_load(void);
 
-/* cuDNN, bound when the first convolution is planned. */
+/* cuDNN, bound when the first operation that wants it is planned. */
 typedef struct Cudnn {
     __typeof__(cudnnCreate) *create;
     __typeof__(cudnnDestroy) *destroy;
@@ -71,6 +72,13 @@ typedef struct Cudnn {
     __typeof__(cudnnConvolutionForward) *forward;
     __typeof__(cudnnConvolutionBackwardData) *backward_data;
     __typeof__(cudnnConvolutionBackwardFilter) *backward_filter;
+    __typeof__(cudnnBackendCreateDescriptor) *descriptor_create;
+    __typeof__(cudnnBackendDestroyDescriptor) *descriptor_destroy;
+    __typeof__(cudnnBackendSetAttribute) *descriptor_set;
+    __typeof__(cudnnBackendGetAttribute) *descriptor_get;
+    __typeof__(cudnnBackendFinalize) *descriptor_finalize;
+    __typeof__(cudnnBackendExecute) *execute;
+    __typeof__(cudnnGetLastErrorString) *last_error;
 } Cudnn;
 extern Cudnn cudnn;
 Status cudnn_load(void);

@@ -1,5 +1,5 @@
 /* Binds cuDNN at run time, as cublaslt.c binds cuBLASLt. */
-#include "cuda.h"
+#include "cudnn_attention.h"
 
 Cudnn cudnn;
 
@@ -30,12 +30,19 @@ static const LibrarySymbol symbols[] = {
     {"cudnnConvolutionForward", offsetof(Cudnn, forward)},
     {"cudnnConvolutionBackwardData", offsetof(Cudnn, backward_data)},
     {"cudnnConvolutionBackwardFilter", offsetof(Cudnn, backward_filter)},
+    {"cudnnBackendCreateDescriptor", offsetof(Cudnn, descriptor_create)},
+    {"cudnnBackendDestroyDescriptor", offsetof(Cudnn, descriptor_destroy)},
+    {"cudnnBackendSetAttribute", offsetof(Cudnn, descriptor_set)},
+    {"cudnnBackendGetAttribute", offsetof(Cudnn, descriptor_get)},
+    {"cudnnBackendFinalize", offsetof(Cudnn, descriptor_finalize)},
+    {"cudnnBackendExecute", offsetof(Cudnn, execute)},
+    {"cudnnGetLastErrorString", offsetof(Cudnn, last_error)},
     {0},
 };
 
 static const Library library = {.file = CUDNN_LIBRARY,
                                 .name = "cuDNN",
-                                .user = "a convolution on train.device: cuda",
+                                .user = "a convolution or attention on train.device: cuda",
                                 .cure = "use train.device=cpu",
                                 .symbol = symbols};
 
@@ -60,6 +67,7 @@ Status cudnn_open(CudaState *state)
 
 void cudnn_close(CudaState *state)
 {
+    fused_close(state);
     if (state->dnn) CUDNN_CALL(cudnn.destroy(state->dnn));
     state->dnn = NULL;
 }

@@ -1,0 +1,348 @@
+/* Attention as the graphs of operations that cuDNN knows to be attention (its "SDPA" patterns, Dao et al. 2023) and fuses. The
+ * backward one is the form whose dq is a product of stored score gradients, not a sum by atomics: it repeats its bits, and
+ * its workspace has a T x T matrix of them for each head, of a group of samples at a time. */
+#include "cudnn_attention.h"
+
+#include <math.h>
+
+enum {
+    WIDTH_STEP = 8,
+    SCRATCH_BYTES = 1 << 30, /* a group's, at most, if it can be */
+    OLDEST_VERSION = 91600, /* before: wrong gradients where the length is no multiple of 128 */
+    ROW_STEP = 4, /* sums of a group begin at 16 bytes */
+};
+
+/* ---- the tensors ---- */
+enum {
+    NONE,
+    /* in memory */
+    Q,
+    K_T,
+    V,
+    V_T,
+    Y,
+    DY,
+    DQ,
+    DK,
+    DV,
+    LOG_SUM, /* of a row's exponentials */
+    DOTS,    /* of rows of dy and y */
+    /* numbers */
+    SCALE,
+    LEAST,
+    ONE,
+    /* between operations: forward */
+    RAW,
+    SCORES,
+    QUERY_AT,
+    KEY_AT,
+    SEEN,
+    CAUSAL,
+    MOST,
+    BELOW_MOST,
+    WEIGHTS,
+    TOTAL,
+    LOG_TOTAL,
+    SHARES,
+    /* backward, which begins with RAW and SCORES, too */
+    DY_Y,
+    DY_Y_SUM,
+    BELOW_SUM,
+    P,
+    P_T,
+    DP,
+    DP_LESS,
+    DP_P,
+    DS,
+    DS_T,
+    K,
+    TENSORS
+};
+
+/* [samples, heads, rows, columns] of: a head's rows in x or among the turned; in x; in y; scores; a number a row; one number. _T:
+ * rows and columns change places. */
+typedef enum Layout {
+    IN_QK,
+    IN_QK_T,
+    IN_X,
+    IN_X_T,
+    IN_Y,
+    PAIRS,
+    PAIRS_T,
+    ROWS,
+    NUMBER,
+} Layout;
+
+typedef struct Role {
+    Layout layout;
+    GraphPlace place;
+    cudnnDataType_t type;
+} Role;
+
+#define HALF  CUDNN_DATA_BFLOAT16
+#define WHOLE CUDNN_DATA_FLOAT
+static const Role roles[TENSORS] = {
+    [Q] = {IN_QK, GRAPH_MEMORY, HALF},
+    [K_T] = {IN_QK_T, GRAPH_MEMORY, HALF},
+    [V] = {IN_X, GRAPH_MEMORY, HALF},
+    [V_T] = {IN_X_T, GRAPH_MEMORY, HALF},
+    [Y] = {IN_Y, GRAPH_MEMORY, HALF},
+    [DY] = {IN_Y, GRAPH_MEMORY, HALF},
+    [DQ] = {IN_X, GRAPH_MEMORY, HALF},
+    [DK] = {IN_X, GRAPH_MEMORY, HALF},
+    [DV] = {IN_X, GRAPH_MEMORY, HALF},
+    [LOG_SUM] = {ROWS, GRAPH_MEMORY, WHOLE},
+    [DOTS] = {ROWS, GRAPH_MEMORY, WHOLE},
+    [SCALE] = {NUMBER, GRAPH_VALUE, WHOLE},
+    [LEAST] = {NUMBER, GRAPH_VALUE, WHOLE},
+    [ONE] = {NUMBER, GRAPH_VALUE, WHOLE},
+    [RAW] = {PAIRS, GRAPH_VIRTUAL, WHOLE},
+    [SCORES] = {PAIRS, GRAPH_VIRTUAL, WHOLE},
+    [QUERY_AT] = {PAIRS, GRAPH_VIRTUAL, CUDNN_DATA_INT32},
+    [KEY_AT] = {PAIRS, GRAPH_VIRTUAL, CUDNN_DATA_INT32},
+    [SEEN] = {PAIRS, GRAPH_VIRTUAL, CUDNN_DATA_BOOLEAN},
+    [CAUSAL] = {PAIRS, GRAPH_VIRTUAL, WHOLE},
+    [MOST] = {ROWS, GRAPH_VIRTUAL, WHOLE},
+    [BELOW_MOST] = {PAIRS, GRAPH_VIRTUAL, WHOLE},
+    [WEIGHTS] = {PAIRS, GRAPH_VIRTUAL, WHOLE},
+    [TOTAL] = {ROWS, GRAPH_VIRTUAL, WHOLE},
+    [LOG_TOTAL] = {ROWS, GRAPH_VIRTUAL, WHOLE},
+    [SHARES] = {PAIRS, GRAPH_VIRTUAL, HALF},
+    [DY_Y] = {IN_Y, GRAPH_VIRTUAL, WHOLE},
+    [DY_Y_SUM] = {ROWS, GRAPH_VIRTUAL, WHOLE},
+    [BELOW_SUM] = {PAIRS, GRAPH_VIRTUAL, WHOLE},
+    [P] = {PAIRS, GRAPH_VIRTUAL, WHOLE},
+    [P_T] = {PAIRS_T, GRAPH_VIRTUAL, HALF},
+    [DP] = {PAIRS, GRAPH_VIRTUAL, WHOLE},
+    [DP_LESS] = {PAIRS, GRAPH_VIRTUAL, WHOLE},
+    [DP_P] = {PAIRS, GRAPH_VIRTUAL, WHOLE},
+    [DS] = {PAIRS, GRAPH_VIRTUAL, WHOLE},
+    [DS_T] = {PAIRS_T, GRAPH_VIRTUAL, HALF},
+    [K] = {IN_QK, GRAPH_VIRTUAL, WHOLE},
+};
+
+/* ---- the operations ---- */
+#define EACH GRAPH_POINTWISE
+static const GraphNode forward_nodes[] = {
+    {GRAPH_MATMUL, 0, RAW, Q, K_T},
+    {EACH, CUDNN_POINTWISE_MUL, SCORES, RAW, SCALE},
+    {EACH, CUDNN_POINTWISE_GEN_INDEX, QUERY_AT, SCORES, .axis = 2},
+    {EACH, CUDNN_POINTWISE_GEN_INDEX, KEY_AT, SCORES, .axis = 3},
+    {EACH, CUDNN_POINTWISE_CMP_GE, SEEN, QUERY_AT, KEY_AT},
+    {EACH, CUDNN_POINTWISE_BINARY_SELECT, CAUSAL, SCORES, LEAST, SEEN},
+    {GRAPH_REDUCE, CUDNN_REDUCE_TENSOR_MAX, MOST, CAUSAL},
+    {EACH, CUDNN_POINTWISE_SUB, BELOW_MOST, CAUSAL, MOST},
+    {EACH, CUDNN_POINTWISE_EXP, WEIGHTS, BELOW_MOST},
+    {GRAPH_REDUCE, CUDNN_REDUCE_TENSOR_ADD, TOTAL, WEIGHTS},
+    {EACH, CUDNN_POINTWISE_LOG, LOG_TOTAL, TOTAL},
+    {EACH, CUDNN_POINTWISE_ADD, LOG_SUM, MOST, LOG_TOTAL},
+    {EACH, CUDNN_POINTWISE_DIV, SHARES, WEIGHTS, TOTAL},
+    {GRAPH_MATMUL, 0, Y, SHARES, V},
+};
+
+static const GraphNode backward_nodes[] = {
+    {EACH, CUDNN_POINTWISE_MUL, DY_Y, DY, Y},
+    {GRAPH_REDUCE, CUDNN_REDUCE_TENSOR_ADD, DY_Y_SUM, DY_Y},
+    {EACH, CUDNN_POINTWISE_MUL, DOTS, DY_Y_SUM, ONE},
+    {GRAPH_MATMUL, 0, RAW, Q, K_T},
+    {EACH, CUDNN_POINTWISE_MUL, SCORES, RAW, SCALE},
+    {EACH, CUDNN_POINTWISE_SUB, BELOW_SUM, SCORES, LOG_SUM},
+    {EACH, CUDNN_POINTWISE_GEN_INDEX, QUERY_AT, BELOW_SUM, .axis = 2},
+    {EACH, CUDNN_POINTWISE_GEN_INDEX, KEY_AT, BELOW_SUM, .axis = 3},
+    {EACH, CUDNN_POINTWISE_CMP_GE, SEEN, QUERY_AT, KEY_AT},
+    {EACH, CUDNN_POINTWISE_BINARY_SELECT, CAUSAL, BELOW_SUM, LEAST, SEEN},
+    {EACH, CUDNN_POINTWISE_EXP, P, CAUSAL},
+    {GRAPH_RESHAPE, 0, P_T, P},
+    {GRAPH_MATMUL, 0, DV, P_T, DY},
+    {GRAPH_MATMUL, 0, DP, DY, V_T},
+    {EACH, CUDNN_POINTWISE_SUB, DP_LESS, DP, DOTS},
+    {EACH, CUDNN_POINTWISE_MUL, DP_P, DP_LESS, P},
+    {EACH, CUDNN_POINTWISE_MUL, DS, DP_P, SCALE},
+    {GRAPH_RESHAPE, 0, DS_T, DS},
+    {GRAPH_MATMUL, 0, DK, DS_T, Q},
+    {GRAPH_RESHAPE, 0, K, K_T},
+    {GRAPH_MATMUL, 0, DQ, DS, K},
+};
+
+/* ---- plans ---- */
+static void lay(GraphTensor *t, int64_t rows, int64_t columns, int64_t sample, int64_t head,
+                int64_t row, AttentionShape s, bool turned)
+{
+    *t = (GraphTensor){.type = t->type,
+                       .place = t->place,
+                       .dim = {s.samples, s.heads, turned ? columns : rows, turned ? rows : columns},
+                       .stride = {sample, head, turned ? 1 : row, turned ? row : 1}};
+}
+
+static GraphTensor tensor_of(Role role, AttentionShape s)
+{
+    GraphTensor t = {.type = role.type, .place = role.place};
+    const int64_t columns = s.heads * s.width, in_x = 3 * columns,
+                  in_qk = s.turned ? 2 * columns : in_x, pairs = s.length * s.length;
+    const bool turned = role.layout == IN_QK_T || role.layout == IN_X_T || role.layout == PAIRS_T;
+    switch (role.layout) {
+    case IN_QK:
+    case IN_QK_T:
+        lay(&t, s.length, s.width, s.length * in_qk, s.width, in_qk, s, turned);
+        break;
+    case IN_X:
+    case IN_X_T:
+        lay(&t, s.length, s.width, s.length * in_x, s.width, in_x, s, turned);
+        break;
+    case IN_Y:
+        lay(&t, s.length, s.width, s.length * columns, s.width, columns, s, false);
+        break;
+    case PAIRS:
+    case PAIRS_T:
+        lay(&t, s.length, s.length, s.heads * pairs, pairs, s.length, s, turned);
+        break;
+    case ROWS:
+        lay(&t, s.length, 1, s.heads * s.length, s.length, 1, s, false);
+        break;
+    case NUMBER:
+        lay(&t, 1, 1, 1, 1, 1, (AttentionShape){.samples = 1, .heads = 1}, false);
+        break;
+    }
+    return t;
+}
+
+static bool plans(FusedAttention *f, GraphTarget target)
+{
+    GraphTensor tensor[TENSORS];
+    for (int i = 1; i < TENSORS; ++i) tensor[i] = tensor_of(roles[i], f->shape);
+    const Graph forward = {tensor, forward_nodes, TENSORS,
+                           sizeof forward_nodes / sizeof *forward_nodes};
+    const Graph backward = {tensor, backward_nodes, TENSORS,
+                            sizeof backward_nodes / sizeof *backward_nodes};
+    return graph_plan(&f->forward, &forward, target, f->why_not) &&
+           graph_plan(&f->backward, &backward, target, f->why_not);
+}
+
+bool fused_init(FusedAttention *f, AttentionShape shape, GraphTarget target)
+{
+    *f = (FusedAttention){.shape = shape};
+    size_t version = cudnn.get_version();
+    if (version < OLDEST_VERSION)
+        snprintf(f->why_not, sizeof f->why_not, "cuDNN %zu is older than %d", version,
+                 OLDEST_VERSION);
+    else if (shape.width % WIDTH_STEP != 0 || shape.width > ATTENTION_WIDTH)
+        snprintf(f->why_not, sizeof f->why_not, "heads %lld wide are no multiple of %d up to %d",
+                 (long long)shape.width, WIDTH_STEP, ATTENTION_WIDTH);
+    else if (plans(f, target))
+        return true;
+    return false;
+}
+
+void fused_fini(FusedAttention *f)
+{
+    graph_fini(&f->forward);
+    graph_fini(&f->backward);
+}
+
+int64_t fused_group(AttentionShape s)
+{
+    double sample_bytes = 2.0 * (double)s.heads * (double)s.length * (double)s.length;
+    for (int64_t group = s.samples; group > 1; --group) {
+        bool even = s.samples % group == 0 &&
+                    (group == s.samples || group * s.heads * s.length % ROW_STEP == 0);
+        if (even && (double)group * sample_bytes <= SCRATCH_BYTES) return group;
+    }
+    return s.heads * s.length % ROW_STEP == 0 ? 1 : s.samples;
+}
+
+const FusedAttention *fused_attention(CudaState *state, AttentionShape shape)
+{
+    shape.samples = fused_group(shape);
+    for (FusedAttention *f = state->attention; f; f = f->next)
+        if (f->shape.samples == shape.samples && f->shape.length == shape.length &&
+            f->shape.heads == shape.heads && f->shape.width == shape.width &&
+            f->shape.turned == shape.turned)
+            return f;
+    FusedAttention *f = mem_new(sizeof *f);
+    if (!fused_init(f, shape, (GraphTarget){.handle = state->dnn})) fused_fini(f);
+    f->next = state->attention;
+    return state->attention = f;
+}
+
+void fused_close(CudaState *state)
+{
+    while (state->attention) {
+        FusedAttention *f = state->attention;
+        state->attention = f->next;
+        fused_fini(f);
+        mem_free(&f);
+    }
+}
+
+size_t fused_workspace_bytes(const FusedAttention *f)
+{
+    size_t a = f->forward.workspace_bytes, b = f->backward.workspace_bytes;
+    return a > b ? a : b;
+}
+
+/* ---- runs ---- */
+static const float least = -INFINITY, one = 1;
+
+/* The run of the group that begins at a sample. */
+static AttentionRun group_at(AttentionRun run, int64_t first)
+{
+    int64_t y = first * run.length * run.heads * run.width, row = first * run.heads * run.length;
+    run.x = (const Bf16 *)run.x + 3 * y;
+    run.y = (Bf16 *)run.y + y;
+    run.log_sum += row;
+    run.dots += row;
+    if (run.dy) run.dy = (const Bf16 *)run.dy + y;
+    if (run.dx) run.dx = (Bf16 *)run.dx + 3 * y;
+    return run;
+}
+
+/* Where the tensors of one group are. turned: the group's, or NULL. */
+static void place(void *at[TENSORS], const AttentionRun *run, void *turned)
+{
+    const int64_t columns = run->heads * run->width;
+    Bf16 *x = (Bf16 *)(uintptr_t)run->x, *dx = run->dx, *queries = turned ? turned : x;
+    at[Q] = queries;
+    at[K_T] = queries + columns;
+    at[V] = at[V_T] = x + 2 * columns;
+    at[Y] = run->y;
+    at[DY] = (void *)(uintptr_t)run->dy;
+    at[LOG_SUM] = run->log_sum;
+    at[DOTS] = run->dots;
+    at[SCALE] = (void *)(uintptr_t)&run->scale;
+    at[LEAST] = (void *)(uintptr_t)&least;
+    at[ONE] = (void *)(uintptr_t)&one;
+    if (!dx) return;
+    at[DQ] = dx;
+    at[DK] = dx + columns;
+    at[DV] = dx + 2 * columns;
+}
+
+static void run_groups(const CudaState *state, const FusedAttention *f, const GraphPlan *plan,
+                       AttentionRun all, void *turned, void *workspace, const int64_t *uid,
+                       int count)
+{
+    const AttentionShape *s = &f->shape;
+    for (int64_t first = 0; first < all.real; first += s->samples) {
+        void *at[TENSORS], *given[TENSORS];
+        AttentionRun run = group_at(all, first);
+        Bf16 *here = turned ? (Bf16 *)turned + first * s->length * 2 * s->heads * s->width : NULL;
+        place(at, &run, here);
+        for (int i = 0; i < count; ++i) given[i] = at[uid[i]];
+        graph_run(plan, state->dnn, count, uid, given, workspace);
+    }
+}
+
+void fused_forward(const CudaState *state, const FusedAttention *f, AttentionRun run, void *turned,
+                   void *workspace)
+{
+    static const int64_t uid[] = {Q, K_T, V, Y, LOG_SUM, SCALE, LEAST};
+    run_groups(state, f, &f->forward, run, turned, workspace, uid, sizeof uid / sizeof *uid);
+}
+
+void fused_backward(const CudaState *state, const FusedAttention *f, AttentionRun run, void *turned,
+                    void *workspace)
+{
+    static const int64_t uid[] = {Q,  K_T, V_T,     Y,    DY,    DQ,   DK,
+                                  DV, LOG_SUM, DOTS, SCALE, LEAST, ONE};
+    run_groups(state, f, &f->backward, run, turned, workspace, uid, sizeof uid / sizeof *uid);
+}

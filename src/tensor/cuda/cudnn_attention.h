@@ -1,0 +1,41 @@
+/* Causal attention by cuDNN's fused kernels, forward and backward, in bf16 with fp32 sums, by plans that repeat their bits. */
+#ifndef WEFT_TENSOR_CUDNN_ATTENTION_H
+#define WEFT_TENSOR_CUDNN_ATTENTION_H
+
+#include "cudnn_graph.h"
+
+/* A run of samples whose heads are `width` wide. turned: queries and keys do not lie in x but, turned by their positions, side
+ * by side [samples, length, 2, heads, width]. */
+typedef struct AttentionShape {
+    int64_t samples, length, heads, width;
+    bool turned;
+} AttentionShape;
+
+typedef struct FusedAttention FusedAttention;
+struct FusedAttention {
+    AttentionShape shape; /* of one run of the plans */
+    GraphPlan forward, backward;
+    FusedAttention *next; /* of the state's; owned */
+    char why_not[256];    /* "" where cuDNN serves */
+};
+
+/* Plans for a shape. False where cuDNN has none: f->why_not says why. Release with fused_fini in either case. */
+bool fused_init(FusedAttention *f, AttentionShape shape, GraphTarget target);
+void fused_fini(FusedAttention *f);
+
+/* How many of the samples a run takes: all, or so few that its scratch is bearable. A divisor of shape.samples. */
+int64_t fused_group(AttentionShape shape);
+
+/* The state's own for this shape, made on the first call; many operations have the same. Borrowed. */
+const FusedAttention *fused_attention(CudaState *state, AttentionShape shape);
+void fused_close(CudaState *state);
+size_t fused_workspace_bytes(const FusedAttention *f);
+
+/* Queues the groups that hold run.real samples, of each all samples: those that are padding come out as anything.
+ * turned: NULL unless f's shape says so. */
+void fused_forward(const CudaState *state, const FusedAttention *f, AttentionRun run, void *turned,
+                   void *workspace);
+void fused_backward(const CudaState *state, const FusedAttention *f, AttentionRun run, void *turned,
+                    void *workspace);
+
+#endif

@@ -1,0 +1,247 @@
+/* cuDNN's graphs by its backend descriptors: each is made, given its attributes and finalized. The first call that fails decides;
+ * the rest do nothing. What a plan was made from lives as long as it. */
+#include "cudnn_graph.h"
+
+#include <string.h>
+
+enum { ALIGNMENT = 16, CONFIGS = 16, NODES = 32, TENSORS = 48 };
+
+typedef struct Maker {
+    GraphPlan *plan;
+    cudnnStatus_t status; /* of the first call that failed */
+} Maker;
+
+static cudnnBackendDescriptor_t make(Maker *m, cudnnBackendDescriptorType_t type)
+{
+    GraphPlan *p = m->plan;
+    cudnnBackendDescriptor_t made = NULL;
+    if (m->status == CUDNN_STATUS_SUCCESS) m->status = cudnn.descriptor_create(type, &made);
+    if (m->status != CUDNN_STATUS_SUCCESS) return NULL;
+    if (p->made_count == p->made_room) {
+        p->made_room = p->made_room ? 2 * p->made_room : 64;
+        p->made = mem_resize(p->made, (size_t)p->made_room * sizeof *p->made);
+    }
+    return p->made[p->made_count++] = made;
+}
+
+static void set_many(Maker *m, cudnnBackendDescriptor_t of, cudnnBackendAttributeName_t name,
+                     cudnnBackendAttributeType_t type, int64_t count, const void *value)
+{
+    if (m->status == CUDNN_STATUS_SUCCESS)
+        m->status = cudnn.descriptor_set(of, name, type, count, value);
+}
+
+static void set(Maker *m, cudnnBackendDescriptor_t of, cudnnBackendAttributeName_t name,
+                cudnnBackendAttributeType_t type, const void *value)
+{
+    set_many(m, of, name, type, 1, value);
+}
+
+static void set_part(Maker *m, cudnnBackendDescriptor_t of, cudnnBackendAttributeName_t name,
+                     cudnnBackendDescriptor_t part)
+{
+    set(m, of, name, CUDNN_TYPE_BACKEND_DESCRIPTOR, &part);
+}
+
+static void finalize(Maker *m, cudnnBackendDescriptor_t made)
+{
+    if (m->status == CUDNN_STATUS_SUCCESS) m->status = cudnn.descriptor_finalize(made);
+}
+
+static cudnnBackendDescriptor_t make_tensor(Maker *m, const GraphTensor *t, int64_t uid)
+{
+    const int64_t alignment = ALIGNMENT;
+    bool is_virtual = t->place == GRAPH_VIRTUAL, is_value = t->place == GRAPH_VALUE;
+    cudnnBackendDescriptor_t d = make(m, CUDNN_BACKEND_TENSOR_DESCRIPTOR);
+    set(m, d, CUDNN_ATTR_TENSOR_UNIQUE_ID, CUDNN_TYPE_INT64, &uid);
+    set(m, d, CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, &t->type);
+    set(m, d, CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, CUDNN_TYPE_INT64, &alignment);
+    set_many(m, d, CUDNN_ATTR_TENSOR_DIMENSIONS, CUDNN_TYPE_INT64, 4, t->dim);
+    set_many(m, d, CUDNN_ATTR_TENSOR_STRIDES, CUDNN_TYPE_INT64, 4, t->stride);
+    set(m, d, CUDNN_ATTR_TENSOR_IS_VIRTUAL, CUDNN_TYPE_BOOLEAN, &is_virtual);
+    set(m, d, CUDNN_ATTR_TENSOR_IS_BY_VALUE, CUDNN_TYPE_BOOLEAN, &is_value);
+    finalize(m, d);
+    return d;
+}
+
+/* How each kind of operation is described: the operation, what it does, and the attributes' names. */
+typedef struct KindNames {
+    cudnnBackendDescriptorType_t operation, inner;
+    cudnnBackendAttributeName_t inner_slot, precision, mode, y, x, b, t;
+    cudnnBackendAttributeType_t mode_type;
+} KindNames;
+
+static const KindNames kind_names[] = {
+    [GRAPH_POINTWISE] = {.operation = CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR,
+                         .inner = CUDNN_BACKEND_POINTWISE_DESCRIPTOR,
+                         .inner_slot = CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR,
+                         .precision = CUDNN_ATTR_POINTWISE_MATH_PREC,
+                         .mode = CUDNN_ATTR_POINTWISE_MODE,
+                         .mode_type = CUDNN_TYPE_POINTWISE_MODE,
+                         .y = CUDNN_ATTR_OPERATION_POINTWISE_YDESC,
+                         .x = CUDNN_ATTR_OPERATION_POINTWISE_XDESC,
+                         .b = CUDNN_ATTR_OPERATION_POINTWISE_BDESC,
+                         .t = CUDNN_ATTR_OPERATION_POINTWISE_TDESC},
+    [GRAPH_MATMUL] = {.operation = CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR,
+                      .inner = CUDNN_BACKEND_MATMUL_DESCRIPTOR,
+                      .inner_slot = CUDNN_ATTR_OPERATION_MATMUL_DESC,
+                      .precision = CUDNN_ATTR_MATMUL_COMP_TYPE,
+                      .y = CUDNN_ATTR_OPERATION_MATMUL_CDESC,
+                      .x = CUDNN_ATTR_OPERATION_MATMUL_ADESC,
+                      .b = CUDNN_ATTR_OPERATION_MATMUL_BDESC},
+    [GRAPH_REDUCE] = {.operation = CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR,
+                      .inner = CUDNN_BACKEND_REDUCTION_DESCRIPTOR,
+                      .inner_slot = CUDNN_ATTR_OPERATION_REDUCTION_DESC,
+                      .precision = CUDNN_ATTR_REDUCTION_COMP_TYPE,
+                      .mode = CUDNN_ATTR_REDUCTION_OPERATOR,
+                      .mode_type = CUDNN_TYPE_REDUCTION_OPERATOR_TYPE,
+                      .y = CUDNN_ATTR_OPERATION_REDUCTION_YDESC,
+                      .x = CUDNN_ATTR_OPERATION_REDUCTION_XDESC},
+    [GRAPH_RESHAPE] = {.operation = CUDNN_BACKEND_OPERATION_RESHAPE_DESCRIPTOR,
+                       .y = CUDNN_ATTR_OPERATION_RESHAPE_YDESC,
+                       .x = CUDNN_ATTR_OPERATION_RESHAPE_XDESC},
+};
+
+/* What the operation does, in fp32 but for comparisons. */
+static cudnnBackendDescriptor_t make_inner(Maker *m, const GraphNode *n, cudnnDataType_t y_type)
+{
+    const KindNames *names = &kind_names[n->kind];
+    const cudnnDataType_t type =
+        y_type == CUDNN_DATA_BOOLEAN ? CUDNN_DATA_BOOLEAN : CUDNN_DATA_FLOAT;
+    const int64_t axis = n->axis;
+    cudnnBackendDescriptor_t d = make(m, names->inner);
+    set(m, d, names->precision, CUDNN_TYPE_DATA_TYPE, &type);
+    if (n->kind != GRAPH_MATMUL) set(m, d, names->mode, names->mode_type, &n->mode);
+    if (n->kind == GRAPH_POINTWISE && n->mode == CUDNN_POINTWISE_GEN_INDEX)
+        set(m, d, CUDNN_ATTR_POINTWISE_AXIS, CUDNN_TYPE_INT64, &axis);
+    finalize(m, d);
+    return d;
+}
+
+static cudnnBackendDescriptor_t make_node(Maker *m, const Graph *graph, const GraphNode *n,
+                                          const cudnnBackendDescriptor_t *tensor)
+{
+    const KindNames *names = &kind_names[n->kind];
+    cudnnBackendDescriptor_t inner =
+        n->kind == GRAPH_RESHAPE ? NULL : make_inner(m, n, graph->tensor[n->y].type);
+    cudnnBackendDescriptor_t d = make(m, names->operation);
+    if (inner) set_part(m, d, names->inner_slot, inner);
+    set_part(m, d, names->x, tensor[n->x]);
+    if (n->b) set_part(m, d, names->b, tensor[n->b]);
+    if (n->t) set_part(m, d, names->t, tensor[n->t]);
+    set_part(m, d, names->y, tensor[n->y]);
+    finalize(m, d);
+    return d;
+}
+
+static cudnnBackendDescriptor_t make_graph(Maker *m, const Graph *graph, GraphTarget target)
+{
+    cudnnBackendDescriptor_t tensor[TENSORS], node[NODES];
+    if (graph->tensors > TENSORS || graph->nodes > NODES) die("a graph larger than its maker");
+    for (int i = 1; i < graph->tensors; ++i) tensor[i] = make_tensor(m, &graph->tensor[i], i);
+    for (int i = 0; i < graph->nodes; ++i) node[i] = make_node(m, graph, &graph->node[i], tensor);
+    cudnnBackendDescriptor_t d = make(m, CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
+    if (target.handle)
+        set(m, d, CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, &target.handle);
+    set_many(m, d, CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR, graph->nodes,
+             node);
+    finalize(m, d);
+    return d;
+}
+
+/* cuDNN's proposals, fastest first; how many. */
+static int64_t propose(Maker *m, cudnnBackendDescriptor_t graph, GraphTarget target,
+                       cudnnBackendDescriptor_t config[CONFIGS])
+{
+    const cudnnBackendHeurMode_t mode = CUDNN_HEUR_MODE_A;
+    int64_t count = 0;
+    cudnnBackendDescriptor_t d = make(m, CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
+    set_part(m, d, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph);
+    set(m, d, CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, &mode);
+    if (!target.handle) set_part(m, d, CUDNN_ATTR_ENGINEHEUR_DEVICEPROP, target.device);
+    finalize(m, d);
+    for (int i = 0; i < CONFIGS; ++i) config[i] = make(m, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
+    if (m->status == CUDNN_STATUS_SUCCESS)
+        m->status = cudnn.descriptor_get(d, CUDNN_ATTR_ENGINEHEUR_RESULTS,
+                                         CUDNN_TYPE_BACKEND_DESCRIPTOR, CONFIGS, &count, config);
+    return m->status == CUDNN_STATUS_SUCCESS ? count : 0;
+}
+
+static bool repeats_bits(Maker *m, cudnnBackendDescriptor_t config)
+{
+    cudnnBackendNumericalNote_t note[CUDNN_NUMERICAL_NOTE_TYPE_COUNT];
+    int64_t count = 0;
+    cudnnBackendDescriptor_t engine = make(m, CUDNN_BACKEND_ENGINE_DESCRIPTOR);
+    if (m->status != CUDNN_STATUS_SUCCESS) return false;
+    m->status = cudnn.descriptor_get(config, CUDNN_ATTR_ENGINECFG_ENGINE,
+                                     CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &count, &engine);
+    if (m->status == CUDNN_STATUS_SUCCESS)
+        m->status = cudnn.descriptor_get(engine, CUDNN_ATTR_ENGINE_NUMERICAL_NOTE,
+                                         CUDNN_TYPE_NUMERICAL_NOTE, CUDNN_NUMERICAL_NOTE_TYPE_COUNT,
+                                         &count, note);
+    if (m->status != CUDNN_STATUS_SUCCESS) return false;
+    for (int64_t i = 0; i < count; ++i)
+        if (note[i] == CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC) return false;
+    return true;
+}
+
+static bool make_plan(Maker *m, cudnnBackendDescriptor_t config, GraphTarget target)
+{
+    int64_t bytes = 0, count;
+    cudnnBackendDescriptor_t d = make(m, CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
+    if (target.handle)
+        set(m, d, CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, &target.handle);
+    else
+        set_part(m, d, CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP, target.device);
+    set_part(m, d, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, config);
+    finalize(m, d);
+    if (m->status == CUDNN_STATUS_SUCCESS)
+        m->status = cudnn.descriptor_get(d, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE,
+                                         CUDNN_TYPE_INT64, 1, &count, &bytes);
+    if (m->status != CUDNN_STATUS_SUCCESS) return false;
+    m->plan->plan = d;
+    m->plan->workspace_bytes = (size_t)bytes;
+    return true;
+}
+
+bool graph_plan(GraphPlan *plan, const Graph *graph, GraphTarget target, char why[256])
+{
+    cudnnBackendDescriptor_t config[CONFIGS];
+    *plan = (GraphPlan){0};
+    Maker m = {.plan = plan};
+    int64_t count = propose(&m, make_graph(&m, graph, target), target, config);
+    for (int64_t i = 0; i < count; ++i) {
+        m.status = CUDNN_STATUS_SUCCESS;
+        if (repeats_bits(&m, config[i]) && make_plan(&m, config[i], target)) return true;
+    }
+    if (m.status == CUDNN_STATUS_SUCCESS)
+        snprintf(why, 256, "none of its %lld engines repeats its bits", (long long)count);
+    else
+        cudnn.last_error(why, 256);
+    return false;
+}
+
+void graph_fini(GraphPlan *plan)
+{
+    while (plan->made_count > 0)
+        CUDNN_CALL(cudnn.descriptor_destroy(plan->made[--plan->made_count]));
+    mem_free(&plan->made);
+    *plan = (GraphPlan){0};
+}
+
+/* The pack of pointers is a host object of a microsecond; cuDNN takes no new pointers in a finalized one. */
+void graph_run(const GraphPlan *plan, cudnnHandle_t handle, int count, const int64_t *uid,
+               void **at, void *workspace)
+{
+    cudnnBackendDescriptor_t pack;
+    CUDNN_CALL(cudnn.descriptor_create(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR, &pack));
+    CUDNN_CALL(cudnn.descriptor_set(pack, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64,
+                                    count, uid));
+    CUDNN_CALL(cudnn.descriptor_set(pack, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS,
+                                    CUDNN_TYPE_VOID_PTR, count, at));
+    CUDNN_CALL(cudnn.descriptor_set(pack, CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1,
+                                    &workspace));
+    CUDNN_CALL(cudnn.descriptor_finalize(pack));
+    CUDNN_CALL(cudnn.execute(handle, plan->plan, pack));
+    CUDNN_CALL(cudnn.descriptor_destroy(pack));
+}
