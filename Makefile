@@ -55,7 +55,7 @@ reverse = $(if $(1),$(call reverse,$(wordlist 2,99,$(1))) $(firstword $(1)))
 room_libs = $(patsubst %,$(BUILD)/lib/%.a,$(call reverse,$(call upto,$(1),$(ROOMS))))
 
 TEST_SRC := $(sort $(foreach r,$(ROOMS),$(wildcard tests/$(r)/test_*.c)))
-TEST_BIN := $(TEST_SRC:tests/%.c=$(BUILD)/tests/%) $(if $(filter 1,$(HAVE_CUDA)),$(BUILD)/tests/cuda/test_cuda_emulated)
+TEST_BIN := $(TEST_SRC:tests/%.c=$(BUILD)/tests/%) $(if $(filter 1,$(HAVE_CUDA)),$(BUILD)/tests/cuda/test_cuda_emulated $(BUILD)/tests/cuda/test_cuda_plans)
 TEST_CLI := $(sort $(wildcard tests/cli/*.sh))
 TEST_BUNDLE := tests/bundle/alone.sh
 NVTX_TOOL := $(if $(filter 1,$(HAVE_CUDA)),$(BUILD)/tests/cuda/nvtx_tool.so)
@@ -139,6 +139,15 @@ $(BUILD)/tests/cuda/test_cuda_emulated: tests/cuda/test_cuda.c tests/cuda/cases.
 	@mkdir -p $(@D)
 	@echo "  test $< (emulated)"
 	$(Q)$(CC) $(CPPFLAGS_ALL) -Itests $(CFLAGS_ALL) -MMD -MP -o $@ $< $(EMULATED_LINK) -lcunit
+# Needs the real cuDNN and no GPU: a driver that only lets it finish its plans.
+$(BUILD)/emulated/driver/libcuda.so.1: tests/cuda/emulate/driver.c
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(WARN) -shared -fPIC -Wl,-soname,$(@F) -o $@ $<
+$(BUILD)/tests/cuda/test_cuda_plans: tests/cuda/test_cuda_plans.c tests/harness.h $(BUILD)/emulated/driver/libcuda.so.1 $(LIBS)
+	@mkdir -p $(@D)
+	@echo "  test $<"
+	$(Q)$(CC) $(CPPFLAGS_ALL) -Itests -Isrc $(CFLAGS_ALL) -MMD -MP -o $@ $< $(call reverse,$(LIBS)) -Wl,--no-as-needed \
+	    $(BUILD)/emulated/driver/libcuda.so.1 -Wl,--as-needed -Wl,-rpath,$(abspath $(BUILD)/emulated/driver) $(LDFLAGS_ALL) $(LDLIBS_ALL) -lcunit
 $(BUILD)/emulated/weft: $(BUILD)/obj/src/main.o $$(EMULATED_OBJ) $$(EMULATED_LIBS) $(LIBS)
 	@echo "  link $@"
 	$(Q)$(CC) -o $@ $< $(EMULATED_LINK)

@@ -8,8 +8,8 @@
 enum {
     WIDTH_STEP = 8,
     SCRATCH_BYTES = 1 << 30, /* a group's, at most, if it can be */
-    OLDEST_VERSION = 91600, /* before: wrong gradients where the length is no multiple of 128 */
-    ROW_STEP = 4, /* sums of a group begin at 16 bytes */
+    OLDEST_VERSION = 91600,  /* before: wrong gradients where the length is no multiple of 128 */
+    ROW_STEP = 4,            /* sums of a group begin at 16 bytes */
 };
 
 /* ---- the tensors ---- */
@@ -122,56 +122,77 @@ static const Role roles[TENSORS] = {
 };
 
 /* ---- the operations ---- */
-#define EACH GRAPH_POINTWISE
+#define EACH(op, to, ...)                                                                          \
+    {                                                                                              \
+        .kind = GRAPH_POINTWISE, .mode = CUDNN_POINTWISE_##op, .y = (to), .in = { __VA_ARGS__ }    \
+    }
+#define INDEX(to, like, along)                                                                     \
+    {                                                                                              \
+        .kind = GRAPH_POINTWISE, .mode = CUDNN_POINTWISE_GEN_INDEX, .y = (to), .in = {like},       \
+        .axis = (along)                                                                            \
+    }
+#define MATMUL(to, a, b)                                                                           \
+    {                                                                                              \
+        .kind = GRAPH_MATMUL, .y = (to), .in = { a, b }                                            \
+    }
+#define REDUCE(op, to, from)                                                                       \
+    {                                                                                              \
+        .kind = GRAPH_REDUCE, .mode = CUDNN_REDUCE_TENSOR_##op, .y = (to), .in = { from }          \
+    }
+#define RESHAPE(to, from)                                                                          \
+    {                                                                                              \
+        .kind = GRAPH_RESHAPE, .y = (to), .in = { from }                                           \
+    }
 static const GraphNode forward_nodes[] = {
-    {GRAPH_MATMUL, 0, RAW, Q, K_T},
-    {EACH, CUDNN_POINTWISE_MUL, SCORES, RAW, SCALE},
-    {EACH, CUDNN_POINTWISE_GEN_INDEX, QUERY_AT, SCORES, .axis = 2},
-    {EACH, CUDNN_POINTWISE_GEN_INDEX, KEY_AT, SCORES, .axis = 3},
-    {EACH, CUDNN_POINTWISE_CMP_GE, SEEN, QUERY_AT, KEY_AT},
-    {EACH, CUDNN_POINTWISE_BINARY_SELECT, CAUSAL, SCORES, LEAST, SEEN},
-    {GRAPH_REDUCE, CUDNN_REDUCE_TENSOR_MAX, MOST, CAUSAL},
-    {EACH, CUDNN_POINTWISE_SUB, BELOW_MOST, CAUSAL, MOST},
-    {EACH, CUDNN_POINTWISE_EXP, WEIGHTS, BELOW_MOST},
-    {GRAPH_REDUCE, CUDNN_REDUCE_TENSOR_ADD, TOTAL, WEIGHTS},
-    {EACH, CUDNN_POINTWISE_LOG, LOG_TOTAL, TOTAL},
-    {EACH, CUDNN_POINTWISE_ADD, LOG_SUM, MOST, LOG_TOTAL},
-    {EACH, CUDNN_POINTWISE_DIV, SHARES, WEIGHTS, TOTAL},
-    {GRAPH_MATMUL, 0, Y, SHARES, V},
+    MATMUL(RAW, Q, K_T),
+    EACH(MUL, SCORES, RAW, SCALE),
+    INDEX(QUERY_AT, SCORES, 2),
+    INDEX(KEY_AT, SCORES, 3),
+    EACH(CMP_GE, SEEN, QUERY_AT, KEY_AT),
+    EACH(BINARY_SELECT, CAUSAL, SCORES, LEAST, SEEN),
+    REDUCE(MAX, MOST, CAUSAL),
+    EACH(SUB, BELOW_MOST, CAUSAL, MOST),
+    EACH(EXP, WEIGHTS, BELOW_MOST),
+    REDUCE(ADD, TOTAL, WEIGHTS),
+    EACH(LOG, LOG_TOTAL, TOTAL),
+    EACH(ADD, LOG_SUM, MOST, LOG_TOTAL),
+    EACH(DIV, SHARES, WEIGHTS, TOTAL),
+    MATMUL(Y, SHARES, V),
 };
 
 static const GraphNode backward_nodes[] = {
-    {EACH, CUDNN_POINTWISE_MUL, DY_Y, DY, Y},
-    {GRAPH_REDUCE, CUDNN_REDUCE_TENSOR_ADD, DY_Y_SUM, DY_Y},
-    {EACH, CUDNN_POINTWISE_MUL, DOTS, DY_Y_SUM, ONE},
-    {GRAPH_MATMUL, 0, RAW, Q, K_T},
-    {EACH, CUDNN_POINTWISE_MUL, SCORES, RAW, SCALE},
-    {EACH, CUDNN_POINTWISE_SUB, BELOW_SUM, SCORES, LOG_SUM},
-    {EACH, CUDNN_POINTWISE_GEN_INDEX, QUERY_AT, BELOW_SUM, .axis = 2},
-    {EACH, CUDNN_POINTWISE_GEN_INDEX, KEY_AT, BELOW_SUM, .axis = 3},
-    {EACH, CUDNN_POINTWISE_CMP_GE, SEEN, QUERY_AT, KEY_AT},
-    {EACH, CUDNN_POINTWISE_BINARY_SELECT, CAUSAL, BELOW_SUM, LEAST, SEEN},
-    {EACH, CUDNN_POINTWISE_EXP, P, CAUSAL},
-    {GRAPH_RESHAPE, 0, P_T, P},
-    {GRAPH_MATMUL, 0, DV, P_T, DY},
-    {GRAPH_MATMUL, 0, DP, DY, V_T},
-    {EACH, CUDNN_POINTWISE_SUB, DP_LESS, DP, DOTS},
-    {EACH, CUDNN_POINTWISE_MUL, DP_P, DP_LESS, P},
-    {EACH, CUDNN_POINTWISE_MUL, DS, DP_P, SCALE},
-    {GRAPH_RESHAPE, 0, DS_T, DS},
-    {GRAPH_MATMUL, 0, DK, DS_T, Q},
-    {GRAPH_RESHAPE, 0, K, K_T},
-    {GRAPH_MATMUL, 0, DQ, DS, K},
+    EACH(MUL, DY_Y, DY, Y),
+    REDUCE(ADD, DY_Y_SUM, DY_Y),
+    EACH(MUL, DOTS, DY_Y_SUM, ONE),
+    MATMUL(RAW, Q, K_T),
+    EACH(MUL, SCORES, RAW, SCALE),
+    EACH(SUB, BELOW_SUM, SCORES, LOG_SUM),
+    INDEX(QUERY_AT, BELOW_SUM, 2),
+    INDEX(KEY_AT, BELOW_SUM, 3),
+    EACH(CMP_GE, SEEN, QUERY_AT, KEY_AT),
+    EACH(BINARY_SELECT, CAUSAL, BELOW_SUM, LEAST, SEEN),
+    EACH(EXP, P, CAUSAL),
+    RESHAPE(P_T, P),
+    MATMUL(DV, P_T, DY),
+    MATMUL(DP, DY, V_T),
+    EACH(SUB, DP_LESS, DP, DOTS),
+    EACH(MUL, DP_P, DP_LESS, P),
+    EACH(MUL, DS, DP_P, SCALE),
+    RESHAPE(DS_T, DS),
+    MATMUL(DK, DS_T, Q),
+    RESHAPE(K, K_T),
+    MATMUL(DQ, DS, K),
 };
 
 /* ---- plans ---- */
 static void lay(GraphTensor *t, int64_t rows, int64_t columns, int64_t sample, int64_t head,
                 int64_t row, AttentionShape s, bool turned)
 {
-    *t = (GraphTensor){.type = t->type,
-                       .place = t->place,
-                       .dim = {s.samples, s.heads, turned ? columns : rows, turned ? rows : columns},
-                       .stride = {sample, head, turned ? 1 : row, turned ? row : 1}};
+    *t =
+        (GraphTensor){.type = t->type,
+                      .place = t->place,
+                      .dim = {s.samples, s.heads, turned ? columns : rows, turned ? rows : columns},
+                      .stride = {sample, head, turned ? 1 : row, turned ? row : 1}};
 }
 
 static GraphTensor tensor_of(Role role, AttentionShape s)
@@ -342,7 +363,6 @@ void fused_forward(const CudaState *state, const FusedAttention *f, AttentionRun
 void fused_backward(const CudaState *state, const FusedAttention *f, AttentionRun run, void *turned,
                     void *workspace)
 {
-    static const int64_t uid[] = {Q,  K_T, V_T,     Y,    DY,    DQ,   DK,
-                                  DV, LOG_SUM, DOTS, SCALE, LEAST, ONE};
+    static const int64_t uid[] = {Q, K_T, V_T, Y, DY, DQ, DK, DV, LOG_SUM, DOTS, SCALE, LEAST, ONE};
     run_groups(state, f, &f->backward, run, turned, workspace, uid, sizeof uid / sizeof *uid);
 }

@@ -67,7 +67,7 @@ static cudnnBackendDescriptor_t make_tensor(Maker *m, const GraphTensor *t, int6
 /* How each kind of operation is described: the operation, what it does, and the attributes' names. */
 typedef struct KindNames {
     cudnnBackendDescriptorType_t operation, inner;
-    cudnnBackendAttributeName_t inner_slot, precision, mode, y, x, b, t;
+    cudnnBackendAttributeName_t inner_slot, precision, mode, y, in[3];
     cudnnBackendAttributeType_t mode_type;
 } KindNames;
 
@@ -79,16 +79,15 @@ static const KindNames kind_names[] = {
                          .mode = CUDNN_ATTR_POINTWISE_MODE,
                          .mode_type = CUDNN_TYPE_POINTWISE_MODE,
                          .y = CUDNN_ATTR_OPERATION_POINTWISE_YDESC,
-                         .x = CUDNN_ATTR_OPERATION_POINTWISE_XDESC,
-                         .b = CUDNN_ATTR_OPERATION_POINTWISE_BDESC,
-                         .t = CUDNN_ATTR_OPERATION_POINTWISE_TDESC},
+                         .in = {CUDNN_ATTR_OPERATION_POINTWISE_XDESC,
+                                CUDNN_ATTR_OPERATION_POINTWISE_BDESC,
+                                CUDNN_ATTR_OPERATION_POINTWISE_TDESC}},
     [GRAPH_MATMUL] = {.operation = CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR,
                       .inner = CUDNN_BACKEND_MATMUL_DESCRIPTOR,
                       .inner_slot = CUDNN_ATTR_OPERATION_MATMUL_DESC,
                       .precision = CUDNN_ATTR_MATMUL_COMP_TYPE,
                       .y = CUDNN_ATTR_OPERATION_MATMUL_CDESC,
-                      .x = CUDNN_ATTR_OPERATION_MATMUL_ADESC,
-                      .b = CUDNN_ATTR_OPERATION_MATMUL_BDESC},
+                      .in = {CUDNN_ATTR_OPERATION_MATMUL_ADESC, CUDNN_ATTR_OPERATION_MATMUL_BDESC}},
     [GRAPH_REDUCE] = {.operation = CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR,
                       .inner = CUDNN_BACKEND_REDUCTION_DESCRIPTOR,
                       .inner_slot = CUDNN_ATTR_OPERATION_REDUCTION_DESC,
@@ -96,10 +95,10 @@ static const KindNames kind_names[] = {
                       .mode = CUDNN_ATTR_REDUCTION_OPERATOR,
                       .mode_type = CUDNN_TYPE_REDUCTION_OPERATOR_TYPE,
                       .y = CUDNN_ATTR_OPERATION_REDUCTION_YDESC,
-                      .x = CUDNN_ATTR_OPERATION_REDUCTION_XDESC},
+                      .in = {CUDNN_ATTR_OPERATION_REDUCTION_XDESC}},
     [GRAPH_RESHAPE] = {.operation = CUDNN_BACKEND_OPERATION_RESHAPE_DESCRIPTOR,
                        .y = CUDNN_ATTR_OPERATION_RESHAPE_YDESC,
-                       .x = CUDNN_ATTR_OPERATION_RESHAPE_XDESC},
+                       .in = {CUDNN_ATTR_OPERATION_RESHAPE_XDESC}},
 };
 
 /* What the operation does, in fp32 but for comparisons. */
@@ -126,9 +125,7 @@ static cudnnBackendDescriptor_t make_node(Maker *m, const Graph *graph, const Gr
         n->kind == GRAPH_RESHAPE ? NULL : make_inner(m, n, graph->tensor[n->y].type);
     cudnnBackendDescriptor_t d = make(m, names->operation);
     if (inner) set_part(m, d, names->inner_slot, inner);
-    set_part(m, d, names->x, tensor[n->x]);
-    if (n->b) set_part(m, d, names->b, tensor[n->b]);
-    if (n->t) set_part(m, d, names->t, tensor[n->t]);
+    for (int i = 0; i < 3 && n->in[i]; ++i) set_part(m, d, names->in[i], tensor[n->in[i]]);
     set_part(m, d, names->y, tensor[n->y]);
     finalize(m, d);
     return d;

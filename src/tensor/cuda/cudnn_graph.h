@@ -19,9 +19,9 @@ typedef struct GraphTensor {
 typedef enum GraphKind { GRAPH_POINTWISE, GRAPH_MATMUL, GRAPH_REDUCE, GRAPH_RESHAPE } GraphKind;
 typedef struct GraphNode {
     GraphKind kind;
-    int mode;       /* pointwise: cudnnPointwiseMode_t; reduce: cudnnReduceTensorOp_t */
-    int y, x, b, t; /* tensors: y = x mode b, where t (binary select) */
-    int axis;       /* of generated indices */
+    int mode;     /* pointwise: cudnnPointwiseMode_t; reduce: cudnnReduceTensorOp_t */
+    int y, in[3]; /* tensors */
+    int axis;     /* of generated indices */
 } GraphNode;
 
 typedef struct Graph {
