@@ -111,9 +111,9 @@ $(BUILD)/emulated/runtime.o: tests/cuda/emulate/runtime.cc tests/cuda/emulate/ke
 $(BUILD)/emulated/libcublasLt.so.%: tests/cuda/emulate/cublaslt.cc $(PROBE)
 	@mkdir -p $(@D)
 	$(Q)$(EMULATED_CXX) -O3 -shared -fPIC -Wl,-soname,$(@F) -o $@ $<
-$(BUILD)/emulated/libcudnn.so.%: tests/cuda/emulate/cudnn.cc $(PROBE)
+$(BUILD)/emulated/libcudnn.so.%: tests/cuda/emulate/cudnn.cc tests/cuda/emulate/cudnn_graph.cc tests/cuda/emulate/cudnn_graph.h $(PROBE)
 	@mkdir -p $(@D)
-	$(Q)$(EMULATED_CXX) -O3 -shared -fPIC -Wl,-soname,$(@F) -o $@ $<
+	$(Q)$(EMULATED_CXX) -O3 -shared -fPIC -Wl,-soname,$(@F) -o $@ $(filter %.cc,$^)
 
 .SECONDEXPANSION:
 $(BUILD)/tests/%: tests/%.c tests/harness.h $$(call room_libs,$$(firstword $$(subst /, ,$$*)))

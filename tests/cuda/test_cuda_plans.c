@@ -13,8 +13,8 @@ static const Card a100 = {"NVIDIA A100-SXM4-80GB", 800, 108, 1410000, 1593000, 4
                           INT64_C(85097971712)},
                   h100 = {"NVIDIA H100 80GB HBM3", 900, 132, 1980000, 2619000, 52428800, 232448,
                           INT64_C(85029158912)},
-                  h200 = {"NVIDIA H200", 900, 132, 1980000, 3201000, 62914560, 232448,
-                          INT64_C(150110011392)};
+                  h200 = {"NVIDIA H200", 900,      132,    1980000,
+                          3201000,       62914560, 232448, INT64_C(150110011392)};
 
 /* In the form that cuDNN itself writes. False: this cuDNN knows none. */
 static bool describe(cudnnBackendDescriptor_t *device, const Card *card)
@@ -34,8 +34,8 @@ static bool describe(cudnnBackendDescriptor_t *device, const Card *card)
         card->l2_bytes, (long long)card->memory_bytes, card->shared_bytes);
     return cudnn.descriptor_create(CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR, device) ==
                CUDNN_STATUS_SUCCESS &&
-           cudnn.descriptor_set(*device, CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION,
-                                CUDNN_TYPE_CHAR, length + 1, text) == CUDNN_STATUS_SUCCESS &&
+           cudnn.descriptor_set(*device, CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION, CUDNN_TYPE_CHAR,
+                                length + 1, text) == CUDNN_STATUS_SUCCESS &&
            cudnn.descriptor_finalize(*device) == CUDNN_STATUS_SUCCESS;
 }
 
@@ -59,7 +59,7 @@ static void check_plans(const Card *card, AttentionShape shape)
     FusedAttention f;
     if (!ready(&device, card)) return;
     shape.samples = fused_group(shape);
-    bool served = fused_init(&f, shape, (GraphTarget){.device = device});
+    bool served = fused_init(&f, shape, (DnnTarget){.device = device});
     CU_ASSERT_TRUE(served);
     printf("  %s: %lld samples x %lld positions, %lld heads of %lld%s: ", card->name,
            (long long)shape.samples, (long long)shape.length, (long long)shape.heads,
@@ -96,8 +96,8 @@ static void test_widths(void)
     cudnnBackendDescriptor_t device;
     FusedAttention f;
     if (!ready(&device, &h200)) return;
-    CU_ASSERT_FALSE(fused_init(&f, (AttentionShape){2, 64, 2, 12, false},
-                               (GraphTarget){.device = device}));
+    CU_ASSERT_FALSE(
+        fused_init(&f, (AttentionShape){2, 64, 2, 12, false}, (DnnTarget){.device = device}));
     CU_ASSERT_PTR_NOT_NULL(strstr(f.why_not, "heads 12 wide"));
     fused_fini(&f);
     CUDNN_CALL(cudnn.descriptor_destroy(device));

@@ -1,21 +1,65 @@
-/* attention, causal. Rotary angles lie in the cache, which refresh fills. */
-#include "cuda.h"
+/* attention, causal: in bf16 by cuDNN's fused kernels where it has them for the shape, else by one of ours. Rotary angles lie in the
+ * cache, which refresh fills; for cuDNN a kernel turns queries and keys first. */
+#include "cudnn_attention.h"
 
 #include <math.h>
+
+enum { ROOM_STEP = 256 };
+
+/* What lies in the workspace, in this order. */
+typedef struct Room {
+    size_t dots, turned, cudnn; /* bytes */
+} Room;
+
+static int64_t head_width(const OpSpec *s)
+{
+    return s->y.shape.dim[2] / s->heads;
+}
+
+static size_t rounded(size_t bytes)
+{
+    return (bytes + ROOM_STEP - 1) / ROOM_STEP * ROOM_STEP;
+}
+
+static Room room_of(const Op *op)
+{
+    const OpSpec *s = &op->spec;
+    const FusedAttention *fused = op->impl;
+    return (Room){.dots = rounded(op->saved_bytes),
+                  .turned = fused && s->rotary ? rounded(2 * desc_bytes(s->y)) : 0,
+                  .cudnn = fused ? fused_workspace_bytes(fused) : 0};
+}
+
+/* impl becomes cuDNN's plans where it has some. */
+static Status choose(Op *op)
+{
+    const OpSpec *s = &op->spec;
+    if (s->y.dtype != DTYPE_BF16) return OK;
+    TRY(cudnn_open(cuda_state(op)));
+    const FusedAttention *fused =
+        fused_attention(cuda_state(op), (AttentionShape){.samples = s->y.shape.dim[0],
+                                                         .length = s->y.shape.dim[1],
+                                                         .heads = s->heads,
+                                                         .width = head_width(s),
+                                                         .turned = s->rotary});
+    if (!fused->why_not[0]) op->impl = (void *)(uintptr_t)fused;
+    return OK;
+}
 
 static Status attention_plan(Op *op, Desc wish[OP_INPUTS])
 {
     OpSpec *s = &op->spec;
     if (!cuda_inputs(op, wish)) return OK;
     s->y = cuda_desc(op, s->y.shape);
-    int64_t samples = s->y.shape.dim[0], length = s->y.shape.dim[1];
-    int64_t width = s->y.shape.dim[2] / s->heads;
+    int64_t samples = s->y.shape.dim[0], length = s->y.shape.dim[1], width = head_width(s);
     if (width > ATTENTION_WIDTH)
         return fail(ERR_CONFIG, "cuda: attention has heads %lld wide, and at most %d are possible",
                     (long long)width, ATTENTION_WIDTH);
+    TRY(choose(op));
     double pairs = (double)(samples * s->heads) * (double)length * (double)(length + 1) / 2;
     op->saved_bytes = (size_t)(samples * s->heads * length) * sizeof(float);
-    op->workspace_bytes = op->saved_bytes;
+    const Room room = room_of(op);
+    op->workspace_bytes = room.dots + room.turned + room.cudnn;
     op->cache_bytes = s->rotary ? (size_t)(length * width) * sizeof(float) : 0;
     op->needs_x[0] = op->needs_y = true;
     op->flops_forward = 4.0 * pairs * (double)width;
@@ -26,7 +70,6 @@ static Status attention_plan(Op *op, Desc wish[OP_INPUTS])
 static AttentionRun attention_run(const Op *op, const OpRun *run)
 {
     const OpSpec *s = &op->spec;
-    int64_t width = s->y.shape.dim[2] / s->heads;
     return (AttentionRun){.type = s->y.dtype,
                           .x = run->x[0],
                           .dy = run->dy,
@@ -35,20 +78,20 @@ static AttentionRun attention_run(const Op *op, const OpRun *run)
                           .angles = s->rotary ? run->cache : NULL,
                           .log_sum = run->saved,
                           .dots = run->workspace,
-                          .scale = 1.0f / sqrtf((float)width),
+                          .scale = 1.0f / sqrtf((float)head_width(s)),
                           .real = run->rows,
                           .length = s->y.shape.dim[1],
                           .heads = s->heads,
-                          .width = width};
+                          .width = head_width(s)};
 }
 
 static void attention_refresh(Op *op, const OpRun *run)
 {
     const OpSpec *s = &op->spec;
     if (!s->rotary) return;
-    cuda_check(cuda_attention_angles(cuda_stream(op), run->cache, s->y.shape.dim[1],
-                                     s->y.shape.dim[2] / s->heads / 2),
-               "kernel attention_angles");
+    cuda_check(
+        cuda_attention_angles(cuda_stream(op), run->cache, s->y.shape.dim[1], head_width(s) / 2),
+        "kernel attention_angles");
 }
 
 /* The output of padded samples; they come last. */
@@ -61,17 +104,43 @@ static void zero_samples(const Op *op, const OpRun *run, void *out, Desc desc)
             cudaMemsetAsync((char *)out + real * sample, 0, padded * sample, cuda_stream(op)));
 }
 
+/* Turned queries and keys for cuDNN; NULL where they stay as they are. */
+static void *turned(const Op *op, AttentionRun run, void *workspace)
+{
+    if (!op->spec.rotary) return NULL;
+    void *to = (char *)workspace + room_of(op).dots;
+    cuda_check(cuda_attention_turn(cuda_stream(op), run, to), "kernel turn");
+    return to;
+}
+
+static void *cudnn_room(const Op *op, void *workspace)
+{
+    const Room room = room_of(op);
+    return (char *)workspace + room.dots + room.turned;
+}
+
 static void attention_forward(Op *op, const OpRun *run)
 {
-    cuda_check(cuda_attention(cuda_stream(op), attention_run(op, run)), "kernel attention");
+    const AttentionRun r = attention_run(op, run);
+    if (op->impl)
+        fused_forward(cuda_state(op), op->impl, r, turned(op, r, run->workspace),
+                      cudnn_room(op, run->workspace));
+    else
+        cuda_check(cuda_attention(cuda_stream(op), r), "kernel attention");
     zero_samples(op, run, run->y, op->spec.y);
 }
 
 static void attention_backward_data(Op *op, const OpRun *run)
 {
+    const AttentionRun r = attention_run(op, run);
     if (!run->dx[0]) return;
-    cuda_check(cuda_attention_backward(cuda_stream(op), attention_run(op, run)),
-               "kernel attention_backward");
+    if (op->impl)
+        fused_backward(cuda_state(op), op->impl, r, turned(op, r, run->workspace),
+                       cudnn_room(op, run->workspace));
+    else
+        cuda_check(cuda_attention_backward(cuda_stream(op), r), "kernel attention_backward");
+    if (op->spec.rotary)
+        cuda_check(cuda_attention_turn_back(cuda_stream(op), r), "kernel turn_back");
     zero_samples(op, run, run->dx[0], op->spec.x[0]);
 }
 

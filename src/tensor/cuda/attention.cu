@@ -231,16 +231,19 @@ template <class T, int SPLIT> static __global__ void keys_kernel(AttentionRun ru
     store_span(run, head.dv, head.stride, t, part, dv, 1);
 }
 
-/* Gradients of turned queries and keys, back to those of the input: in place, a thread a pair. */
-template <class T> static __global__ void turn_back_kernel(AttentionRun run)
+/* Queries and keys, turned, as `parts` sets of heads a row; way -1: gradients of turned ones, back. May be in place. A thread
+ * a pair. */
+template <class T>
+static __global__ void turn_kernel(AttentionRun run, const T *from, T *to, int64_t parts, float way)
 {
-    int64_t half = run.width / 2, i = element();
+    int64_t half = run.width / 2, i = element(), columns = run.heads * run.width;
     if (i >= run.real * run.length * 2 * run.heads * half) return;
     int64_t c = i % half, head = i / half % (2 * run.heads), row = i / half / (2 * run.heads);
-    T *at = (T *)run.dx + row * 3 * run.heads * run.width + head * run.width;
+    const T *at = from + row * 3 * columns + head * run.width;
+    T *out = to + row * parts * columns + head * run.width;
     float a = value_of(at[c]), b = value_of(at[c + half]);
-    set(at + c, element_turned(run, a, b, row % run.length, c, -1));
-    set(at + c + half, element_turned(run, b, a, row % run.length, c + half, -1));
+    set(out + c, element_turned(run, a, b, row % run.length, c, way));
+    set(out + c + half, element_turned(run, b, a, row % run.length, c + half, way));
 }
 
 static __global__ void angles_kernel(float *angles, int64_t length, int64_t half)
@@ -264,11 +267,10 @@ template <class T, int SPLIT> static void run_forward(cudaStream_t stream, const
 
 template <class T, int SPLIT> static void run_backward(cudaStream_t stream, const AttentionRun &run)
 {
-    int64_t rows = run.real * run.heads * run.length, pairs = rows * run.width;
+    int64_t rows = run.real * run.heads * run.length;
     dots_kernel<T><<<blocks_for(rows, WARPS), THREADS, 0, stream>>>(run);
     queries_kernel<T, SPLIT><<<grid_of(run, SPLIT), LANES, 0, stream>>>(run);
     keys_kernel<T, SPLIT><<<grid_of(run, SPLIT), LANES, 0, stream>>>(run);
-    if (run.angles) turn_back_kernel<T><<<blocks_for(pairs, THREADS), THREADS, 0, stream>>>(run);
 }
 
 /* The least number of lanes that hold a row. */
@@ -280,6 +282,31 @@ template <class T, int SPLIT> static void run_backward(cudaStream_t stream, cons
 cudaError_t cuda_attention_angles(cudaStream_t stream, float *angles, int64_t length, int64_t half)
 {
     angles_kernel<<<blocks_for(length * half, THREADS), THREADS, 0, stream>>>(angles, length, half);
+    return cudaGetLastError();
+}
+
+template <class T>
+static void turn(cudaStream_t stream, const AttentionRun &run, const void *from, void *to,
+                 int64_t parts, float way)
+{
+    int64_t pairs = run.real * run.length * run.heads * run.width;
+    turn_kernel<T><<<blocks_for(pairs, THREADS), THREADS, 0, stream>>>(run, (const T *)from,
+                                                                       (T *)to, parts, way);
+}
+
+cudaError_t cuda_attention_turn(cudaStream_t stream, AttentionRun run, void *turned)
+{
+#define LAUNCH(T) turn<T>(stream, run, run.x, turned, 2, 1)
+    if (run.real > 0) TYPE_SWITCH(run.type, LAUNCH);
+#undef LAUNCH
+    return cudaGetLastError();
+}
+
+cudaError_t cuda_attention_turn_back(cudaStream_t stream, AttentionRun run)
+{
+#define LAUNCH(T) turn<T>(stream, run, run.dx, run.dx, 3, -1)
+    if (run.real > 0) TYPE_SWITCH(run.type, LAUNCH);
+#undef LAUNCH
     return cudaGetLastError();
 }
 

@@ -120,7 +120,12 @@ typedef struct AttentionRun {
 } AttentionRun;
 cudaError_t cuda_attention_angles(cudaStream_t stream, float *angles, int64_t length, int64_t half);
 cudaError_t cuda_attention(cudaStream_t stream, AttentionRun run);
+/* dx of queries and keys is that of turned ones, where there are angles. */
 cudaError_t cuda_attention_backward(cudaStream_t stream, AttentionRun run);
+/* turned [samples, length, 2, heads, width]: queries and keys of x, turned by the angles. */
+cudaError_t cuda_attention_turn(cudaStream_t stream, AttentionRun run, void *turned);
+/* dx of turned queries and keys becomes x's, in place. */
+cudaError_t cuda_attention_turn_back(cudaStream_t stream, AttentionRun run);
 
 /* image.cu: to = from, of which channels lie last or not, as another type */
 typedef struct ReorderRun {

@@ -75,75 +75,75 @@ typedef enum Layout {
 
 typedef struct Role {
     Layout layout;
-    GraphPlace place;
+    DnnPlace place;
     cudnnDataType_t type;
 } Role;
 
 #define HALF  CUDNN_DATA_BFLOAT16
 #define WHOLE CUDNN_DATA_FLOAT
 static const Role roles[TENSORS] = {
-    [Q] = {IN_QK, GRAPH_MEMORY, HALF},
-    [K_T] = {IN_QK_T, GRAPH_MEMORY, HALF},
-    [V] = {IN_X, GRAPH_MEMORY, HALF},
-    [V_T] = {IN_X_T, GRAPH_MEMORY, HALF},
-    [Y] = {IN_Y, GRAPH_MEMORY, HALF},
-    [DY] = {IN_Y, GRAPH_MEMORY, HALF},
-    [DQ] = {IN_X, GRAPH_MEMORY, HALF},
-    [DK] = {IN_X, GRAPH_MEMORY, HALF},
-    [DV] = {IN_X, GRAPH_MEMORY, HALF},
-    [LOG_SUM] = {ROWS, GRAPH_MEMORY, WHOLE},
-    [DOTS] = {ROWS, GRAPH_MEMORY, WHOLE},
-    [SCALE] = {NUMBER, GRAPH_VALUE, WHOLE},
-    [LEAST] = {NUMBER, GRAPH_VALUE, WHOLE},
-    [ONE] = {NUMBER, GRAPH_VALUE, WHOLE},
-    [RAW] = {PAIRS, GRAPH_VIRTUAL, WHOLE},
-    [SCORES] = {PAIRS, GRAPH_VIRTUAL, WHOLE},
-    [QUERY_AT] = {PAIRS, GRAPH_VIRTUAL, CUDNN_DATA_INT32},
-    [KEY_AT] = {PAIRS, GRAPH_VIRTUAL, CUDNN_DATA_INT32},
-    [SEEN] = {PAIRS, GRAPH_VIRTUAL, CUDNN_DATA_BOOLEAN},
-    [CAUSAL] = {PAIRS, GRAPH_VIRTUAL, WHOLE},
-    [MOST] = {ROWS, GRAPH_VIRTUAL, WHOLE},
-    [BELOW_MOST] = {PAIRS, GRAPH_VIRTUAL, WHOLE},
-    [WEIGHTS] = {PAIRS, GRAPH_VIRTUAL, WHOLE},
-    [TOTAL] = {ROWS, GRAPH_VIRTUAL, WHOLE},
-    [LOG_TOTAL] = {ROWS, GRAPH_VIRTUAL, WHOLE},
-    [SHARES] = {PAIRS, GRAPH_VIRTUAL, HALF},
-    [DY_Y] = {IN_Y, GRAPH_VIRTUAL, WHOLE},
-    [DY_Y_SUM] = {ROWS, GRAPH_VIRTUAL, WHOLE},
-    [BELOW_SUM] = {PAIRS, GRAPH_VIRTUAL, WHOLE},
-    [P] = {PAIRS, GRAPH_VIRTUAL, WHOLE},
-    [P_T] = {PAIRS_T, GRAPH_VIRTUAL, HALF},
-    [DP] = {PAIRS, GRAPH_VIRTUAL, WHOLE},
-    [DP_LESS] = {PAIRS, GRAPH_VIRTUAL, WHOLE},
-    [DP_P] = {PAIRS, GRAPH_VIRTUAL, WHOLE},
-    [DS] = {PAIRS, GRAPH_VIRTUAL, WHOLE},
-    [DS_T] = {PAIRS_T, GRAPH_VIRTUAL, HALF},
-    [K] = {IN_QK, GRAPH_VIRTUAL, WHOLE},
+    [Q] = {IN_QK, DNN_MEMORY, HALF},
+    [K_T] = {IN_QK_T, DNN_MEMORY, HALF},
+    [V] = {IN_X, DNN_MEMORY, HALF},
+    [V_T] = {IN_X_T, DNN_MEMORY, HALF},
+    [Y] = {IN_Y, DNN_MEMORY, HALF},
+    [DY] = {IN_Y, DNN_MEMORY, HALF},
+    [DQ] = {IN_X, DNN_MEMORY, HALF},
+    [DK] = {IN_X, DNN_MEMORY, HALF},
+    [DV] = {IN_X, DNN_MEMORY, HALF},
+    [LOG_SUM] = {ROWS, DNN_MEMORY, WHOLE},
+    [DOTS] = {ROWS, DNN_MEMORY, WHOLE},
+    [SCALE] = {NUMBER, DNN_VALUE, WHOLE},
+    [LEAST] = {NUMBER, DNN_VALUE, WHOLE},
+    [ONE] = {NUMBER, DNN_VALUE, WHOLE},
+    [RAW] = {PAIRS, DNN_VIRTUAL, WHOLE},
+    [SCORES] = {PAIRS, DNN_VIRTUAL, WHOLE},
+    [QUERY_AT] = {PAIRS, DNN_VIRTUAL, CUDNN_DATA_INT32},
+    [KEY_AT] = {PAIRS, DNN_VIRTUAL, CUDNN_DATA_INT32},
+    [SEEN] = {PAIRS, DNN_VIRTUAL, CUDNN_DATA_BOOLEAN},
+    [CAUSAL] = {PAIRS, DNN_VIRTUAL, WHOLE},
+    [MOST] = {ROWS, DNN_VIRTUAL, WHOLE},
+    [BELOW_MOST] = {PAIRS, DNN_VIRTUAL, WHOLE},
+    [WEIGHTS] = {PAIRS, DNN_VIRTUAL, WHOLE},
+    [TOTAL] = {ROWS, DNN_VIRTUAL, WHOLE},
+    [LOG_TOTAL] = {ROWS, DNN_VIRTUAL, WHOLE},
+    [SHARES] = {PAIRS, DNN_VIRTUAL, HALF},
+    [DY_Y] = {IN_Y, DNN_VIRTUAL, WHOLE},
+    [DY_Y_SUM] = {ROWS, DNN_VIRTUAL, WHOLE},
+    [BELOW_SUM] = {PAIRS, DNN_VIRTUAL, WHOLE},
+    [P] = {PAIRS, DNN_VIRTUAL, WHOLE},
+    [P_T] = {PAIRS_T, DNN_VIRTUAL, HALF},
+    [DP] = {PAIRS, DNN_VIRTUAL, WHOLE},
+    [DP_LESS] = {PAIRS, DNN_VIRTUAL, WHOLE},
+    [DP_P] = {PAIRS, DNN_VIRTUAL, WHOLE},
+    [DS] = {PAIRS, DNN_VIRTUAL, WHOLE},
+    [DS_T] = {PAIRS_T, DNN_VIRTUAL, HALF},
+    [K] = {IN_QK, DNN_VIRTUAL, WHOLE},
 };
 
 /* ---- the operations ---- */
 #define EACH(op, to, ...)                                                                          \
     {                                                                                              \
-        .kind = GRAPH_POINTWISE, .mode = CUDNN_POINTWISE_##op, .y = (to), .in = { __VA_ARGS__ }    \
+        .kind = DNN_POINTWISE, .mode = CUDNN_POINTWISE_##op, .y = (to), .in = { __VA_ARGS__ }      \
     }
 #define INDEX(to, like, along)                                                                     \
     {                                                                                              \
-        .kind = GRAPH_POINTWISE, .mode = CUDNN_POINTWISE_GEN_INDEX, .y = (to), .in = {like},       \
+        .kind = DNN_POINTWISE, .mode = CUDNN_POINTWISE_GEN_INDEX, .y = (to), .in = {like},         \
         .axis = (along)                                                                            \
     }
 #define MATMUL(to, a, b)                                                                           \
     {                                                                                              \
-        .kind = GRAPH_MATMUL, .y = (to), .in = { a, b }                                            \
+        .kind = DNN_MATMUL, .y = (to), .in = { a, b }                                              \
     }
 #define REDUCE(op, to, from)                                                                       \
     {                                                                                              \
-        .kind = GRAPH_REDUCE, .mode = CUDNN_REDUCE_TENSOR_##op, .y = (to), .in = { from }          \
+        .kind = DNN_REDUCE, .mode = CUDNN_REDUCE_TENSOR_##op, .y = (to), .in = { from }            \
     }
 #define RESHAPE(to, from)                                                                          \
     {                                                                                              \
-        .kind = GRAPH_RESHAPE, .y = (to), .in = { from }                                           \
+        .kind = DNN_RESHAPE, .y = (to), .in = { from }                                             \
     }
-static const GraphNode forward_nodes[] = {
+static const DnnNode forward_nodes[] = {
     MATMUL(RAW, Q, K_T),
     EACH(MUL, SCORES, RAW, SCALE),
     INDEX(QUERY_AT, SCORES, 2),
@@ -160,7 +160,7 @@ static const GraphNode forward_nodes[] = {
     MATMUL(Y, SHARES, V),
 };
 
-static const GraphNode backward_nodes[] = {
+static const DnnNode backward_nodes[] = {
     EACH(MUL, DY_Y, DY, Y),
     REDUCE(ADD, DY_Y_SUM, DY_Y),
     EACH(MUL, DOTS, DY_Y_SUM, ONE),
@@ -185,19 +185,18 @@ static const GraphNode backward_nodes[] = {
 };
 
 /* ---- plans ---- */
-static void lay(GraphTensor *t, int64_t rows, int64_t columns, int64_t sample, int64_t head,
+static void lay(DnnTensor *t, int64_t rows, int64_t columns, int64_t sample, int64_t head,
                 int64_t row, AttentionShape s, bool turned)
 {
-    *t =
-        (GraphTensor){.type = t->type,
-                      .place = t->place,
-                      .dim = {s.samples, s.heads, turned ? columns : rows, turned ? rows : columns},
-                      .stride = {sample, head, turned ? 1 : row, turned ? row : 1}};
+    *t = (DnnTensor){.type = t->type,
+                     .place = t->place,
+                     .dim = {s.samples, s.heads, turned ? columns : rows, turned ? rows : columns},
+                     .stride = {sample, head, turned ? 1 : row, turned ? row : 1}};
 }
 
-static GraphTensor tensor_of(Role role, AttentionShape s)
+static DnnTensor tensor_of(Role role, AttentionShape s)
 {
-    GraphTensor t = {.type = role.type, .place = role.place};
+    DnnTensor t = {.type = role.type, .place = role.place};
     const int64_t columns = s.heads * s.width, in_x = 3 * columns,
                   in_qk = s.turned ? 2 * columns : in_x, pairs = s.length * s.length;
     const bool turned = role.layout == IN_QK_T || role.layout == IN_X_T || role.layout == PAIRS_T;
@@ -227,19 +226,19 @@ static GraphTensor tensor_of(Role role, AttentionShape s)
     return t;
 }
 
-static bool plans(FusedAttention *f, GraphTarget target)
+static bool plans(FusedAttention *f, DnnTarget target)
 {
-    GraphTensor tensor[TENSORS];
+    DnnTensor tensor[TENSORS];
     for (int i = 1; i < TENSORS; ++i) tensor[i] = tensor_of(roles[i], f->shape);
-    const Graph forward = {tensor, forward_nodes, TENSORS,
-                           sizeof forward_nodes / sizeof *forward_nodes};
-    const Graph backward = {tensor, backward_nodes, TENSORS,
-                            sizeof backward_nodes / sizeof *backward_nodes};
-    return graph_plan(&f->forward, &forward, target, f->why_not) &&
-           graph_plan(&f->backward, &backward, target, f->why_not);
+    const DnnGraph forward = {tensor, forward_nodes, TENSORS,
+                              sizeof forward_nodes / sizeof *forward_nodes};
+    const DnnGraph backward = {tensor, backward_nodes, TENSORS,
+                               sizeof backward_nodes / sizeof *backward_nodes};
+    return dnn_plan(&f->forward, &forward, target, f->why_not) &&
+           dnn_plan(&f->backward, &backward, target, f->why_not);
 }
 
-bool fused_init(FusedAttention *f, AttentionShape shape, GraphTarget target)
+bool fused_init(FusedAttention *f, AttentionShape shape, DnnTarget target)
 {
     *f = (FusedAttention){.shape = shape};
     size_t version = cudnn.get_version();
@@ -256,8 +255,8 @@ bool fused_init(FusedAttention *f, AttentionShape shape, GraphTarget target)
 
 void fused_fini(FusedAttention *f)
 {
-    graph_fini(&f->forward);
-    graph_fini(&f->backward);
+    dnn_fini(&f->forward);
+    dnn_fini(&f->backward);
 }
 
 int64_t fused_group(AttentionShape s)
@@ -280,7 +279,7 @@ const FusedAttention *fused_attention(CudaState *state, AttentionShape shape)
             f->shape.turned == shape.turned)
             return f;
     FusedAttention *f = mem_new(sizeof *f);
-    if (!fused_init(f, shape, (GraphTarget){.handle = state->dnn})) fused_fini(f);
+    if (!fused_init(f, shape, (DnnTarget){.handle = state->dnn})) fused_fini(f);
     f->next = state->attention;
     return state->attention = f;
 }
@@ -338,7 +337,7 @@ static void place(void *at[TENSORS], const AttentionRun *run, void *turned)
     at[DV] = dx + 2 * columns;
 }
 
-static void run_groups(const CudaState *state, const FusedAttention *f, const GraphPlan *plan,
+static void run_groups(const CudaState *state, const FusedAttention *f, const DnnPlan *plan,
                        AttentionRun all, void *turned, void *workspace, const int64_t *uid,
                        int count)
 {
@@ -349,7 +348,7 @@ static void run_groups(const CudaState *state, const FusedAttention *f, const Gr
         Bf16 *here = turned ? (Bf16 *)turned + first * s->length * 2 * s->heads * s->width : NULL;
         place(at, &run, here);
         for (int i = 0; i < count; ++i) given[i] = at[uid[i]];
-        graph_run(plan, state->dnn, count, uid, given, workspace);
+        dnn_run(plan, state->dnn, count, uid, given, workspace);
     }
 }
 

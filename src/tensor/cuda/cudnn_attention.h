@@ -14,13 +14,13 @@ typedef struct AttentionShape {
 typedef struct FusedAttention FusedAttention;
 struct FusedAttention {
     AttentionShape shape; /* of one run of the plans */
-    GraphPlan forward, backward;
+    DnnPlan forward, backward;
     FusedAttention *next; /* of the state's; owned */
     char why_not[256];    /* "" where cuDNN serves */
 };
 
 /* Plans for a shape. False where cuDNN has none: f->why_not says why. Release with fused_fini in either case. */
-bool fused_init(FusedAttention *f, AttentionShape shape, GraphTarget target);
+bool fused_init(FusedAttention *f, AttentionShape shape, DnnTarget target);
 void fused_fini(FusedAttention *f);
 
 /* How many of the samples a run takes: all, or so few that its scratch is bearable. A divisor of shape.samples. */

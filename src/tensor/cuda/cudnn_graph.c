@@ -7,13 +7,13 @@
 enum { ALIGNMENT = 16, CONFIGS = 16, NODES = 32, TENSORS = 48 };
 
 typedef struct Maker {
-    GraphPlan *plan;
+    DnnPlan *plan;
     cudnnStatus_t status; /* of the first call that failed */
 } Maker;
 
 static cudnnBackendDescriptor_t make(Maker *m, cudnnBackendDescriptorType_t type)
 {
-    GraphPlan *p = m->plan;
+    DnnPlan *p = m->plan;
     cudnnBackendDescriptor_t made = NULL;
     if (m->status == CUDNN_STATUS_SUCCESS) m->status = cudnn.descriptor_create(type, &made);
     if (m->status != CUDNN_STATUS_SUCCESS) return NULL;
@@ -48,10 +48,10 @@ static void finalize(Maker *m, cudnnBackendDescriptor_t made)
     if (m->status == CUDNN_STATUS_SUCCESS) m->status = cudnn.descriptor_finalize(made);
 }
 
-static cudnnBackendDescriptor_t make_tensor(Maker *m, const GraphTensor *t, int64_t uid)
+static cudnnBackendDescriptor_t make_tensor(Maker *m, const DnnTensor *t, int64_t uid)
 {
     const int64_t alignment = ALIGNMENT;
-    bool is_virtual = t->place == GRAPH_VIRTUAL, is_value = t->place == GRAPH_VALUE;
+    bool is_virtual = t->place == DNN_VIRTUAL, is_value = t->place == DNN_VALUE;
     cudnnBackendDescriptor_t d = make(m, CUDNN_BACKEND_TENSOR_DESCRIPTOR);
     set(m, d, CUDNN_ATTR_TENSOR_UNIQUE_ID, CUDNN_TYPE_INT64, &uid);
     set(m, d, CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, &t->type);
@@ -72,37 +72,37 @@ typedef struct KindNames {
 } KindNames;
 
 static const KindNames kind_names[] = {
-    [GRAPH_POINTWISE] = {.operation = CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR,
-                         .inner = CUDNN_BACKEND_POINTWISE_DESCRIPTOR,
-                         .inner_slot = CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR,
-                         .precision = CUDNN_ATTR_POINTWISE_MATH_PREC,
-                         .mode = CUDNN_ATTR_POINTWISE_MODE,
-                         .mode_type = CUDNN_TYPE_POINTWISE_MODE,
-                         .y = CUDNN_ATTR_OPERATION_POINTWISE_YDESC,
-                         .in = {CUDNN_ATTR_OPERATION_POINTWISE_XDESC,
-                                CUDNN_ATTR_OPERATION_POINTWISE_BDESC,
-                                CUDNN_ATTR_OPERATION_POINTWISE_TDESC}},
-    [GRAPH_MATMUL] = {.operation = CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR,
-                      .inner = CUDNN_BACKEND_MATMUL_DESCRIPTOR,
-                      .inner_slot = CUDNN_ATTR_OPERATION_MATMUL_DESC,
-                      .precision = CUDNN_ATTR_MATMUL_COMP_TYPE,
-                      .y = CUDNN_ATTR_OPERATION_MATMUL_CDESC,
-                      .in = {CUDNN_ATTR_OPERATION_MATMUL_ADESC, CUDNN_ATTR_OPERATION_MATMUL_BDESC}},
-    [GRAPH_REDUCE] = {.operation = CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR,
-                      .inner = CUDNN_BACKEND_REDUCTION_DESCRIPTOR,
-                      .inner_slot = CUDNN_ATTR_OPERATION_REDUCTION_DESC,
-                      .precision = CUDNN_ATTR_REDUCTION_COMP_TYPE,
-                      .mode = CUDNN_ATTR_REDUCTION_OPERATOR,
-                      .mode_type = CUDNN_TYPE_REDUCTION_OPERATOR_TYPE,
-                      .y = CUDNN_ATTR_OPERATION_REDUCTION_YDESC,
-                      .in = {CUDNN_ATTR_OPERATION_REDUCTION_XDESC}},
-    [GRAPH_RESHAPE] = {.operation = CUDNN_BACKEND_OPERATION_RESHAPE_DESCRIPTOR,
-                       .y = CUDNN_ATTR_OPERATION_RESHAPE_YDESC,
-                       .in = {CUDNN_ATTR_OPERATION_RESHAPE_XDESC}},
+    [DNN_POINTWISE] = {.operation = CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR,
+                       .inner = CUDNN_BACKEND_POINTWISE_DESCRIPTOR,
+                       .inner_slot = CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR,
+                       .precision = CUDNN_ATTR_POINTWISE_MATH_PREC,
+                       .mode = CUDNN_ATTR_POINTWISE_MODE,
+                       .mode_type = CUDNN_TYPE_POINTWISE_MODE,
+                       .y = CUDNN_ATTR_OPERATION_POINTWISE_YDESC,
+                       .in = {CUDNN_ATTR_OPERATION_POINTWISE_XDESC,
+                              CUDNN_ATTR_OPERATION_POINTWISE_BDESC,
+                              CUDNN_ATTR_OPERATION_POINTWISE_TDESC}},
+    [DNN_MATMUL] = {.operation = CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR,
+                    .inner = CUDNN_BACKEND_MATMUL_DESCRIPTOR,
+                    .inner_slot = CUDNN_ATTR_OPERATION_MATMUL_DESC,
+                    .precision = CUDNN_ATTR_MATMUL_COMP_TYPE,
+                    .y = CUDNN_ATTR_OPERATION_MATMUL_CDESC,
+                    .in = {CUDNN_ATTR_OPERATION_MATMUL_ADESC, CUDNN_ATTR_OPERATION_MATMUL_BDESC}},
+    [DNN_REDUCE] = {.operation = CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR,
+                    .inner = CUDNN_BACKEND_REDUCTION_DESCRIPTOR,
+                    .inner_slot = CUDNN_ATTR_OPERATION_REDUCTION_DESC,
+                    .precision = CUDNN_ATTR_REDUCTION_COMP_TYPE,
+                    .mode = CUDNN_ATTR_REDUCTION_OPERATOR,
+                    .mode_type = CUDNN_TYPE_REDUCTION_OPERATOR_TYPE,
+                    .y = CUDNN_ATTR_OPERATION_REDUCTION_YDESC,
+                    .in = {CUDNN_ATTR_OPERATION_REDUCTION_XDESC}},
+    [DNN_RESHAPE] = {.operation = CUDNN_BACKEND_OPERATION_RESHAPE_DESCRIPTOR,
+                     .y = CUDNN_ATTR_OPERATION_RESHAPE_YDESC,
+                     .in = {CUDNN_ATTR_OPERATION_RESHAPE_XDESC}},
 };
 
 /* What the operation does, in fp32 but for comparisons. */
-static cudnnBackendDescriptor_t make_inner(Maker *m, const GraphNode *n, cudnnDataType_t y_type)
+static cudnnBackendDescriptor_t make_inner(Maker *m, const DnnNode *n, cudnnDataType_t y_type)
 {
     const KindNames *names = &kind_names[n->kind];
     const cudnnDataType_t type =
@@ -110,19 +110,19 @@ static cudnnBackendDescriptor_t make_inner(Maker *m, const GraphNode *n, cudnnDa
     const int64_t axis = n->axis;
     cudnnBackendDescriptor_t d = make(m, names->inner);
     set(m, d, names->precision, CUDNN_TYPE_DATA_TYPE, &type);
-    if (n->kind != GRAPH_MATMUL) set(m, d, names->mode, names->mode_type, &n->mode);
-    if (n->kind == GRAPH_POINTWISE && n->mode == CUDNN_POINTWISE_GEN_INDEX)
+    if (n->kind != DNN_MATMUL) set(m, d, names->mode, names->mode_type, &n->mode);
+    if (n->kind == DNN_POINTWISE && n->mode == CUDNN_POINTWISE_GEN_INDEX)
         set(m, d, CUDNN_ATTR_POINTWISE_AXIS, CUDNN_TYPE_INT64, &axis);
     finalize(m, d);
     return d;
 }
 
-static cudnnBackendDescriptor_t make_node(Maker *m, const Graph *graph, const GraphNode *n,
+static cudnnBackendDescriptor_t make_node(Maker *m, const DnnGraph *graph, const DnnNode *n,
                                           const cudnnBackendDescriptor_t *tensor)
 {
     const KindNames *names = &kind_names[n->kind];
     cudnnBackendDescriptor_t inner =
-        n->kind == GRAPH_RESHAPE ? NULL : make_inner(m, n, graph->tensor[n->y].type);
+        n->kind == DNN_RESHAPE ? NULL : make_inner(m, n, graph->tensor[n->y].type);
     cudnnBackendDescriptor_t d = make(m, names->operation);
     if (inner) set_part(m, d, names->inner_slot, inner);
     for (int i = 0; i < 3 && n->in[i]; ++i) set_part(m, d, names->in[i], tensor[n->in[i]]);
@@ -131,7 +131,7 @@ static cudnnBackendDescriptor_t make_node(Maker *m, const Graph *graph, const Gr
     return d;
 }
 
-static cudnnBackendDescriptor_t make_graph(Maker *m, const Graph *graph, GraphTarget target)
+static cudnnBackendDescriptor_t make_graph(Maker *m, const DnnGraph *graph, DnnTarget target)
 {
     cudnnBackendDescriptor_t tensor[TENSORS], node[NODES];
     if (graph->tensors > TENSORS || graph->nodes > NODES) die("a graph larger than its maker");
@@ -147,7 +147,7 @@ static cudnnBackendDescriptor_t make_graph(Maker *m, const Graph *graph, GraphTa
 }
 
 /* cuDNN's proposals, fastest first; how many. */
-static int64_t propose(Maker *m, cudnnBackendDescriptor_t graph, GraphTarget target,
+static int64_t propose(Maker *m, cudnnBackendDescriptor_t graph, DnnTarget target,
                        cudnnBackendDescriptor_t config[CONFIGS])
 {
     const cudnnBackendHeurMode_t mode = CUDNN_HEUR_MODE_A;
@@ -182,7 +182,7 @@ static bool repeats_bits(Maker *m, cudnnBackendDescriptor_t config)
     return true;
 }
 
-static bool make_plan(Maker *m, cudnnBackendDescriptor_t config, GraphTarget target)
+static bool make_plan(Maker *m, cudnnBackendDescriptor_t config, DnnTarget target)
 {
     int64_t bytes = 0, count;
     cudnnBackendDescriptor_t d = make(m, CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
@@ -201,10 +201,10 @@ static bool make_plan(Maker *m, cudnnBackendDescriptor_t config, GraphTarget tar
     return true;
 }
 
-bool graph_plan(GraphPlan *plan, const Graph *graph, GraphTarget target, char why[256])
+bool dnn_plan(DnnPlan *plan, const DnnGraph *graph, DnnTarget target, char why[256])
 {
     cudnnBackendDescriptor_t config[CONFIGS];
-    *plan = (GraphPlan){0};
+    *plan = (DnnPlan){0};
     Maker m = {.plan = plan};
     int64_t count = propose(&m, make_graph(&m, graph, target), target, config);
     for (int64_t i = 0; i < count; ++i) {
@@ -218,17 +218,17 @@ bool graph_plan(GraphPlan *plan, const Graph *graph, GraphTarget target, char wh
     return false;
 }
 
-void graph_fini(GraphPlan *plan)
+void dnn_fini(DnnPlan *plan)
 {
     while (plan->made_count > 0)
         CUDNN_CALL(cudnn.descriptor_destroy(plan->made[--plan->made_count]));
     mem_free(&plan->made);
-    *plan = (GraphPlan){0};
+    *plan = (DnnPlan){0};
 }
 
 /* The pack of pointers is a host object of a microsecond; cuDNN takes no new pointers in a finalized one. */
-void graph_run(const GraphPlan *plan, cudnnHandle_t handle, int count, const int64_t *uid,
-               void **at, void *workspace)
+void dnn_run(const DnnPlan *plan, cudnnHandle_t handle, int count, const int64_t *uid, void **at,
+             void *workspace)
 {
     cudnnBackendDescriptor_t pack;
     CUDNN_CALL(cudnn.descriptor_create(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR, &pack));

@@ -5,50 +5,50 @@
 
 #include "cuda.h"
 
-typedef enum GraphPlace {
-    GRAPH_VIRTUAL, /* between two operations; never in memory */
-    GRAPH_MEMORY,
-    GRAPH_VALUE, /* one number, which the host gives with each run */
-} GraphPlace;
-typedef struct GraphTensor {
+typedef enum DnnPlace {
+    DNN_VIRTUAL, /* between two operations; never in memory */
+    DNN_MEMORY,
+    DNN_VALUE, /* one number, which the host gives with each run */
+} DnnPlace;
+typedef struct DnnTensor {
     cudnnDataType_t type;
-    GraphPlace place;
+    DnnPlace place;
     int64_t dim[4], stride[4]; /* elements */
-} GraphTensor;
+} DnnTensor;
 
-typedef enum GraphKind { GRAPH_POINTWISE, GRAPH_MATMUL, GRAPH_REDUCE, GRAPH_RESHAPE } GraphKind;
-typedef struct GraphNode {
-    GraphKind kind;
+typedef enum DnnKind { DNN_POINTWISE, DNN_MATMUL, DNN_REDUCE, DNN_RESHAPE } DnnKind;
+typedef struct DnnNode {
+    DnnKind kind;
     int mode;     /* pointwise: cudnnPointwiseMode_t; reduce: cudnnReduceTensorOp_t */
     int y, in[3]; /* tensors */
     int axis;     /* of generated indices */
-} GraphNode;
+} DnnNode;
 
-typedef struct Graph {
-    const GraphTensor *tensor; /* [0] is not looked at */
-    const GraphNode *node;
+typedef struct DnnGraph {
+    const DnnTensor *tensor; /* [0] is not looked at */
+    const DnnNode *node;
     int tensors, nodes;
-} Graph;
+} DnnGraph;
 
 /* For whom: this handle's GPU, or one that is only described (CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR). Borrowed. */
-typedef struct GraphTarget {
+typedef struct DnnTarget {
     cudnnHandle_t handle;
     cudnnBackendDescriptor_t device; /* where handle is NULL */
-} GraphTarget;
+} DnnTarget;
 
-typedef struct GraphPlan {
+typedef struct DnnPlan {
     cudnnBackendDescriptor_t plan, *made; /* owned: all that plan was made from, and it */
     int made_count, made_room;
     size_t workspace_bytes;
-} GraphPlan;
+} DnnPlan;
 
 /* The first of cuDNN's plans, fastest first, that works and repeats its bits. False where it has none: why says so. Takes about
- * a second: cuDNN compiles the kernel. Release with graph_fini in either case. */
-bool graph_plan(GraphPlan *plan, const Graph *graph, GraphTarget target, char why[256]);
-void graph_fini(GraphPlan *plan);
+ * a second: cuDNN compiles the kernel. Release with dnn_fini in either case. */
+bool dnn_plan(DnnPlan *plan, const DnnGraph *graph, DnnTarget target, char why[256]);
+void dnn_fini(DnnPlan *plan);
 
 /* Queues it. uid[i]: the tensor that at[i] points to, on the device or, for a value, on the host. */
-void graph_run(const GraphPlan *plan, cudnnHandle_t handle, int count, const int64_t *uid,
-               void **at, void *workspace);
+void dnn_run(const DnnPlan *plan, cudnnHandle_t handle, int count, const int64_t *uid, void **at,
+             void *workspace);
 
 #endif

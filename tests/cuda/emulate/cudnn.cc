@@ -97,7 +97,7 @@ cudnnStatus_t cudnnSetStream(cudnnHandle_t, cudaStream_t)
 }
 size_t cudnnGetVersion(void)
 {
-    return 0;
+    return CUDNN_VERSION;
 }
 const char *cudnnGetErrorString(cudnnStatus_t)
 {

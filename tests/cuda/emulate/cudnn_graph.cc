@@ -1,0 +1,243 @@
+/* cuDNN's graphs as far as the backend uses them: descriptors that hold attributes. Refused: an attribute missing or set too late,
+ * parts not finalized, shapes that do not fit, pointers missing or astray. The first engine it proposes does not repeat its bits,
+ * and the workspace is written over. */
+#include "cudnn_graph.h"
+
+#include <cstdio>
+
+extern "C" void emulate_window(int open); /* runtime.cc: the GPU's memory can be touched */
+
+using namespace emulate;
+
+namespace
+{
+const char *last_error = "";
+cudnnStatus_t refuse(const char *why, cudnnStatus_t status = CUDNN_STATUS_BAD_PARAM)
+{
+    last_error = why;
+    return status;
+}
+
+size_t size_of(cudnnBackendAttributeType_t type)
+{
+    switch (type) {
+    case CUDNN_TYPE_BOOLEAN: return sizeof(bool);
+    case CUDNN_TYPE_INT64:
+    case CUDNN_TYPE_HANDLE:
+    case CUDNN_TYPE_VOID_PTR:
+    case CUDNN_TYPE_BACKEND_DESCRIPTOR: return 8;
+    default: return sizeof(int); /* enumerations */
+    }
+}
+
+/* ---- what must be there ---- */
+const std::map<int, std::vector<int>> required = {
+    {CUDNN_BACKEND_TENSOR_DESCRIPTOR,
+     {CUDNN_ATTR_TENSOR_UNIQUE_ID, CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT,
+      CUDNN_ATTR_TENSOR_DIMENSIONS, CUDNN_ATTR_TENSOR_STRIDES}},
+    {CUDNN_BACKEND_POINTWISE_DESCRIPTOR,
+     {CUDNN_ATTR_POINTWISE_MODE, CUDNN_ATTR_POINTWISE_MATH_PREC}},
+    {CUDNN_BACKEND_MATMUL_DESCRIPTOR, {CUDNN_ATTR_MATMUL_COMP_TYPE}},
+    {CUDNN_BACKEND_REDUCTION_DESCRIPTOR,
+     {CUDNN_ATTR_REDUCTION_OPERATOR, CUDNN_ATTR_REDUCTION_COMP_TYPE}},
+    {CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR,
+     {CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, CUDNN_ATTR_OPERATION_POINTWISE_XDESC,
+      CUDNN_ATTR_OPERATION_POINTWISE_YDESC}},
+    {CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR,
+     {CUDNN_ATTR_OPERATION_MATMUL_DESC, CUDNN_ATTR_OPERATION_MATMUL_ADESC,
+      CUDNN_ATTR_OPERATION_MATMUL_BDESC, CUDNN_ATTR_OPERATION_MATMUL_CDESC}},
+    {CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR,
+     {CUDNN_ATTR_OPERATION_REDUCTION_DESC, CUDNN_ATTR_OPERATION_REDUCTION_XDESC,
+      CUDNN_ATTR_OPERATION_REDUCTION_YDESC}},
+    {CUDNN_BACKEND_OPERATION_RESHAPE_DESCRIPTOR,
+     {CUDNN_ATTR_OPERATION_RESHAPE_XDESC, CUDNN_ATTR_OPERATION_RESHAPE_YDESC}},
+    {CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR,
+     {CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_ATTR_OPERATIONGRAPH_OPS}},
+    {CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR,
+     {CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, CUDNN_ATTR_ENGINEHEUR_MODE}},
+    {CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR,
+     {CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG}},
+    {CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR,
+     {CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS,
+      CUDNN_ATTR_VARIANT_PACK_WORKSPACE}},
+};
+
+std::vector<Operation> operations(const Descriptor *graph)
+{
+    std::vector<Operation> out;
+    for (int64_t i = 0; i < graph->count(CUDNN_ATTR_OPERATIONGRAPH_OPS); ++i)
+        out.emplace_back(graph->part(CUDNN_ATTR_OPERATIONGRAPH_OPS, i));
+    return out;
+}
+/* As the real one asks, of heads that its kernels take. */
+bool supported(const std::vector<Operation> &all)
+{
+    for (const Operation &op : all)
+        for (const Tensor &t : op.in)
+            if (!t.is_virtual && t.type == CUDNN_DATA_BFLOAT16 &&
+                (t.dim[3] % 8 != 0 || t.dim[3] > 256) && (t.dim[2] % 8 != 0 || t.dim[2] > 256))
+                return false;
+    return true;
+}
+int64_t workspace_bytes(const std::vector<Operation> &all)
+{
+    int64_t most = 0;
+    for (const Operation &op : all)
+        if (op.y.is_virtual && op.y.count() > most) most = op.y.count();
+    return 2 * most + 256;
+}
+const Descriptor *graph_of(const Descriptor *plan)
+{
+    return plan->part(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG)
+        ->part(CUDNN_ATTR_ENGINECFG_ENGINE)
+        ->part(CUDNN_ATTR_ENGINE_OPERATION_GRAPH);
+}
+
+/* Reads all that is given, then runs, then writes: as if fused. */
+cudnnStatus_t execute(const std::vector<Operation> &all, const std::map<int64_t, void *> &at)
+{
+    Values values;
+    for (const Operation &op : all) {
+        for (const Tensor &t : op.in) {
+            if (values.count(t.uid)) continue;
+            if (t.is_virtual) return refuse("a virtual tensor is read before it is made");
+            if (!at.count(t.uid)) return refuse("a tensor has no pointer");
+            values[t.uid] = load(t, at.at(t.uid));
+        }
+        if (!op.y.is_virtual && !at.count(op.y.uid)) return refuse("a tensor has no pointer");
+        run_operation(op, values);
+    }
+    for (const Operation &op : all)
+        if (!op.y.is_virtual) store(op.y, at.at(op.y.uid), values.at(op.y.uid));
+    return CUDNN_STATUS_SUCCESS;
+}
+} // namespace
+
+extern "C" {
+void cudnnGetLastErrorString(char *message, size_t max)
+{
+    snprintf(message, max, "%s", last_error);
+}
+cudnnStatus_t cudnnBackendCreateDescriptor(cudnnBackendDescriptorType_t type,
+                                           cudnnBackendDescriptor_t *out)
+{
+    auto d = new Descriptor{};
+    d->type = type;
+    *out = d;
+    return CUDNN_STATUS_SUCCESS;
+}
+cudnnStatus_t cudnnBackendDestroyDescriptor(cudnnBackendDescriptor_t d)
+{
+    delete static_cast<Descriptor *>(d);
+    return CUDNN_STATUS_SUCCESS;
+}
+cudnnStatus_t cudnnBackendSetAttribute(cudnnBackendDescriptor_t descriptor,
+                                       cudnnBackendAttributeName_t name,
+                                       cudnnBackendAttributeType_t type, int64_t count,
+                                       const void *values)
+{
+    auto d = static_cast<Descriptor *>(descriptor);
+    if (d->final) return refuse("set after finalize", CUDNN_STATUS_NOT_INITIALIZED);
+    Attribute a{type, count, std::vector<char>(size_t(count) * size_of(type))};
+    memcpy(a.bytes.data(), values, a.bytes.size());
+    d->has[name] = a;
+    for (int64_t i = 0; type == CUDNN_TYPE_BACKEND_DESCRIPTOR && i < count; ++i)
+        if (!d->part(name, i)->final) return refuse("a part is not finalized");
+    return CUDNN_STATUS_SUCCESS;
+}
+cudnnStatus_t cudnnBackendFinalize(cudnnBackendDescriptor_t descriptor)
+{
+    auto d = static_cast<Descriptor *>(descriptor);
+    auto names = required.find(d->type);
+    if (names == required.end()) return refuse("no such descriptor", CUDNN_STATUS_NOT_SUPPORTED);
+    for (int name : names->second)
+        if (!d->count(name)) return refuse("an attribute is missing");
+    switch (d->type) {
+    case CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR:
+    case CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR:
+    case CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR:
+    case CUDNN_BACKEND_OPERATION_RESHAPE_DESCRIPTOR:
+        if (!Operation(d).fits()) return refuse("an operation's tensors do not fit");
+        break;
+    case CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR:
+        if (d->count(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS) !=
+            d->count(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS))
+            return refuse("as many pointers as tensors are wanted");
+        break;
+    case CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR: {
+        std::vector<Operation> all = operations(graph_of(d));
+        if (!supported(all)) return refuse("such heads", CUDNN_STATUS_NOT_SUPPORTED);
+        d->put<int64_t>(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64,
+                        {workspace_bytes(all)});
+        break;
+    }
+    default: break;
+    }
+    d->final = true;
+    return CUDNN_STATUS_SUCCESS;
+}
+cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t const descriptor,
+                                       cudnnBackendAttributeName_t name,
+                                       cudnnBackendAttributeType_t type, int64_t asked,
+                                       int64_t *count, void *out)
+{
+    auto d = static_cast<Descriptor *>(descriptor);
+    if (!d->final) return refuse("read before finalize", CUDNN_STATUS_NOT_INITIALIZED);
+    auto parts = static_cast<Descriptor **>(out);
+    switch (name) {
+    case CUDNN_ATTR_ENGINEHEUR_RESULTS: /* two engines, of which the second repeats its bits */
+        for (int64_t i = 0; i < 2 && i < asked; ++i) {
+            parts[i]->put<int64_t>(CUDNN_ATTR_ENGINE_GLOBAL_INDEX, CUDNN_TYPE_INT64, {i});
+            parts[i]->put<const void *>(CUDNN_ATTR_ENGINE_OPERATION_GRAPH,
+                                        CUDNN_TYPE_BACKEND_DESCRIPTOR,
+                                        {d->part(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH)});
+            parts[i]->put<const void *>(CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_TYPE_BACKEND_DESCRIPTOR,
+                                        {parts[i]});
+            parts[i]->final = true;
+        }
+        *count = 2;
+        return CUDNN_STATUS_SUCCESS;
+    case CUDNN_ATTR_ENGINECFG_ENGINE:
+        parts[0]->has = d->has;
+        parts[0]->final = true;
+        *count = 1;
+        return CUDNN_STATUS_SUCCESS;
+    case CUDNN_ATTR_ENGINE_NUMERICAL_NOTE: {
+        auto notes = static_cast<cudnnBackendNumericalNote_t *>(out);
+        bool repeats = d->at<int64_t>(CUDNN_ATTR_ENGINE_GLOBAL_INDEX) == 1;
+        notes[0] = CUDNN_NUMERICAL_NOTE_TENSOR_CORE;
+        notes[1] = CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC;
+        *count = repeats ? 1 : 2;
+        return CUDNN_STATUS_SUCCESS;
+    }
+    default: break;
+    }
+    if (!d->has.count(name) || d->has[name].type != type || d->has[name].count > asked)
+        return refuse("no such attribute");
+    *count = d->has[name].count;
+    memcpy(out, d->has[name].bytes.data(), d->has[name].bytes.size());
+    return CUDNN_STATUS_SUCCESS;
+}
+cudnnStatus_t cudnnBackendExecute(cudnnHandle_t, cudnnBackendDescriptor_t plan_descriptor,
+                                  cudnnBackendDescriptor_t pack_descriptor)
+{
+    auto plan = static_cast<Descriptor *>(plan_descriptor),
+         pack = static_cast<Descriptor *>(pack_descriptor);
+    if (!plan->final || !pack->final) return refuse("run before finalize");
+    std::map<int64_t, void *> at;
+    for (int64_t i = 0; i < pack->count(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS); ++i)
+        at[pack->at<int64_t>(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, i)] =
+            pack->at<void *>(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, i);
+    std::vector<Operation> all = operations(graph_of(plan));
+    for (const Operation &op : all)
+        for (const Tensor &t : op.in)
+            if (!t.is_virtual && !t.is_value && uintptr_t(at[t.uid]) % 16 != 0)
+                return refuse("a pointer is not aligned");
+    emulate_window(1);
+    cudnnStatus_t status = execute(all, at);
+    memset(pack->at<void *>(CUDNN_ATTR_VARIANT_PACK_WORKSPACE), 0xFF,
+           size_t(plan->at<int64_t>(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE)));
+    emulate_window(0);
+    return status;
+}
+}
