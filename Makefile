@@ -126,7 +126,7 @@ $(BUILD)/tests/%: tests/%.c tests/harness.h $$(call room_libs,$$(firstword $$(su
 $(BUILD)/tests/cuda/test_cuda: tests/cuda/test_cuda.c tests/cuda/cases.h tests/cuda/model_cases.h tests/harness.h tests/op_rig.h $(LIBS)
 	@mkdir -p $(@D)
 	@echo "  test $<"
-	$(Q)$(CC) $(CPPFLAGS_ALL) -Itests $(CFLAGS_ALL) -MMD -MP -o $@ $< $(call reverse,$(LIBS)) $(LDFLAGS_ALL) $(LDLIBS_ALL) -lcunit
+	$(Q)$(CC) $(CPPFLAGS_ALL) -Itests -Isrc $(CFLAGS_ALL) -MMD -MP -o $@ $< $(call reverse,$(LIBS)) $(LDFLAGS_ALL) $(LDLIBS_ALL) -lcunit
 $(BUILD)/tests/cuda/nvtx_tool.so: tests/cuda/nvtx_tool.c $(PROBE)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(DEPS_CPPFLAGS) -std=c17 $(WARN) $(WERROR) -shared -fPIC -o $@ $<
@@ -138,7 +138,7 @@ EMULATED_LINK = $(EMULATED_OBJ) $(call reverse,$(LIBS)) -Wl,--no-as-needed $(EMU
 $(BUILD)/tests/cuda/test_cuda_emulated: tests/cuda/test_cuda.c tests/cuda/cases.h tests/cuda/model_cases.h tests/harness.h tests/op_rig.h $$(EMULATED_OBJ) $$(EMULATED_LIBS) $(LIBS)
 	@mkdir -p $(@D)
 	@echo "  test $< (emulated)"
-	$(Q)$(CC) $(CPPFLAGS_ALL) -Itests $(CFLAGS_ALL) -MMD -MP -o $@ $< $(EMULATED_LINK) -lcunit
+	$(Q)$(CC) $(CPPFLAGS_ALL) -Itests -Isrc $(CFLAGS_ALL) -MMD -MP -o $@ $< $(EMULATED_LINK) -lcunit
 # Needs the real cuDNN and no GPU: a driver that only lets it finish its plans.
 $(BUILD)/emulated/driver/libcuda.so.1: tests/cuda/emulate/driver.c
 	@mkdir -p $(@D)

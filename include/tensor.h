@@ -247,6 +247,7 @@ struct Op {
     bool
         weight_later; /* backward_weight may run long after backward_data: it reads x and dy only */
     double flops_forward, flops_backward; /* of one run, multiply and add counted as two */
+    const char *kernels; /* whose, in words, where there was a choice; else NULL. The backend's */
 };
 
 /* ---- streams, memory, flat ranges ---- */

@@ -77,6 +77,18 @@ static void print_node(const Graph *graph, const Node *node, int name_width, con
             trained_text(graph, node, count), flops, mark ? "  " : "", mark ? mark : "");
 }
 
+/* Each choice of kernels once. */
+static void print_kernels(const Graph *graph, FILE *out)
+{
+    const char *last = "";
+    for (int i = 0; i < graph->node_count; ++i) {
+        const Op *op = graph->node[i].op;
+        if (!op || !op->kernels || strcmp(op->kernels, last) == 0) continue;
+        last = op->kernels;
+        fprintf(out, "%s by %s\n", op->table->name, last);
+    }
+}
+
 void graph_print(const Graph *graph, FILE *out)
 {
     graph_print_marked(graph, NULL, NULL, out);
@@ -104,4 +116,5 @@ void graph_print_marked(const Graph *graph, const char *title, const char *const
         if (graph->param[i].tied >= 0)
             fprintf(out, "%s is tied to %s: one value\n", graph->param[i].name,
                     graph->param[graph->param[i].tied].name);
+    print_kernels(graph, out);
 }

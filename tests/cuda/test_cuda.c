@@ -3,6 +3,7 @@
  * and passes. The layers' own tests hold the CPU backend to PyTorch's values. */
 #include "cases.h"
 #include "model_cases.h"
+#include "tensor/cuda/cudnn_attention.h"
 
 #include <time.h>
 
@@ -123,25 +124,40 @@ static void pair_run(Pair *p, const char *what, double tolerance)
     pair_compare_gradients(p, what, tolerance);
 }
 
-static void run_ops(const OpCase *cases, size_t count, Backend *device)
+static Pair pair_new(void)
 {
-    bool bf16 = device->options.precision == DTYPE_BF16;
     Pair p = {.given = mem_new(LARGEST * sizeof(float))};
     for (int d = 0; d < 2; ++d) p.got[d] = mem_new(LARGEST * sizeof(float));
-    for (size_t i = 0; i < count; ++i) {
-        char what[128], shape[64];
-        snprintf(what, sizeof what, "%s %s on %s%s%s", cases[i].kind, cases[i].attrs,
-                 shape_text(cases[i].x, shape), cases[i].act ? ", fused" : "",
-                 bf16 ? ", bf16" : "");
-        p.rig[0] = p.rig[1] = (Rig){0};
-        Status st = pair_open(&p, &cases[i], device);
-        if (st != OK) printf("  %s: %s\n", what, fail_message());
-        CU_ASSERT_EQUAL(st, OK);
-        if (st == OK) pair_run(&p, what, bf16 ? allowed.bf16 : cases[i].tolerance);
-        for (int d = 0; d < 2; ++d) rig_close(&p.rig[d]);
-    }
-    for (int d = 0; d < 2; ++d) mem_free(&p.got[d]);
-    mem_free(&p.given);
+    return p;
+}
+
+static void pair_free(Pair *p)
+{
+    for (int d = 0; d < 2; ++d) mem_free(&p->got[d]);
+    mem_free(&p->given);
+}
+
+/* kernels: whose they must be; NULL: anybody's. */
+static void run_op(Pair *p, const OpCase *c, Backend *device, const char *kernels)
+{
+    bool bf16 = device->options.precision == DTYPE_BF16;
+    char what[128], shape[64];
+    snprintf(what, sizeof what, "%s %s on %s%s%s", c->kind, c->attrs, shape_text(c->x, shape),
+             c->act ? ", fused" : "", bf16 ? ", bf16" : "");
+    p->rig[0] = p->rig[1] = (Rig){0};
+    Status st = pair_open(p, c, device);
+    if (st != OK) printf("  %s: %s\n", what, fail_message());
+    CU_ASSERT_EQUAL(st, OK);
+    if (st == OK && kernels) CU_ASSERT_PTR_NOT_NULL(strstr(p->rig[1].op->kernels, kernels));
+    if (st == OK) pair_run(p, what, bf16 ? allowed.bf16 : c->tolerance);
+    for (int d = 0; d < 2; ++d) rig_close(&p->rig[d]);
+}
+
+static void run_ops(const OpCase *cases, size_t count, Backend *device)
+{
+    Pair p = pair_new();
+    for (size_t i = 0; i < count; ++i) run_op(&p, &cases[i], device, NULL);
+    pair_free(&p);
 }
 
 static void test_ops(void)
@@ -231,6 +247,58 @@ static void test_ops(void)
     };
     run_ops(cases, sizeof cases / sizeof cases[0], gpu);
     run_ops(cases, sizeof cases / sizeof cases[0], gpu_bf16);
+}
+
+/* Lengths that are no multiple of a tile, few real samples; by cuDNN, and widths that it does not take. */
+static void test_attention(void)
+{
+    static const struct {
+        const char *attrs;
+        int samples, length, heads, width, rows;
+        const char *kernels;
+    } cases[] = {
+        {"heads=3", 5, 33, 3, 32, 3, "cuDNN's fused kernels"},
+        {"heads=2", 2, 129, 2, 64, 0, "cuDNN's fused kernels"},
+        {"heads=1", 2, 45, 1, 128, 1, "cuDNN's fused kernels"},
+        {"heads=1", 2, 1, 1, 64, 0, "cuDNN's fused kernels"},
+        {"heads=2 rotary=true", 3, 37, 2, 16, 2, "cuDNN's fused kernels"},
+        {"heads=3", 2, 70, 3, 12, 1, "weft's own kernels, for cuDNN has none: heads 12 wide"},
+        {"heads=1", 2, 40, 1, 100, 0, "weft's own kernels"},
+        {"heads=2 rotary=true", 2, 33, 2, 20, 0, "weft's own kernels"},
+    };
+    Pair p = pair_new();
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; ++i) {
+        int64_t columns = 3 * cases[i].heads * cases[i].width;
+        OpCase c = {"attention",
+                    cases[i].attrs,
+                    1,
+                    {3, {cases[i].samples, cases[i].length, columns, 1}},
+                    ACT_NONE,
+                    cases[i].rows,
+                    allowed.product};
+        run_op(&p, &c, gpu_bf16, cases[i].kernels);
+        run_op(&p, &c, gpu, "weft's own kernels, in fp32");
+    }
+    pair_free(&p);
+}
+
+/* Plans for fewer samples than there are, run for one group after the other; the last has a sample that is padding. */
+static void test_attention_groups(void)
+{
+    static const OpCase c = {
+        "attention", "heads=2 rotary=true", 1, {3, {6, 26, 3 * 2 * 16, 1}}, ACT_NONE,
+        3,           allowed.bf16};
+    const CudaState *state = gpu_bf16->impl;
+    Pair p = pair_new();
+    FusedAttention f;
+    CHECK_OK(pair_open(&p, &c, gpu_bf16));
+    CU_ASSERT_TRUE_FATAL(
+        fused_init(&f, (AttentionShape){2, 26, 2, 16, true}, (DnnTarget){.handle = state->dnn}));
+    p.rig[1].op->impl = &f;
+    pair_run(&p, "attention in groups", c.tolerance);
+    for (int d = 0; d < 2; ++d) rig_close(&p.rig[d]);
+    fused_fini(&f);
+    pair_free(&p);
 }
 
 static void test_missing_op(void)
@@ -404,6 +472,7 @@ int main(void)
     static const HarnessTest absent[] = {{"no GPU is a message", test_absent}};
     static const HarnessTest present[] = {
         {"operations", test_ops},       {"a missing operation", test_missing_op},
+        {"attention", test_attention},  {"attention in groups", test_attention_groups},
         {"sums", test_flat_sums},       {"squares", test_flat_squares},
         {"updates", test_flat_updates}, {"streams", test_streams},
         {"models", test_models}};

@@ -64,11 +64,13 @@ static void check_plans(const Card *card, AttentionShape shape)
     printf("  %s: %lld samples x %lld positions, %lld heads of %lld%s: ", card->name,
            (long long)shape.samples, (long long)shape.length, (long long)shape.heads,
            (long long)shape.width, shape.turned ? ", turned" : "");
-    if (served)
+    if (served) {
         printf("workspaces %zu and %zu bytes\n", f.forward.workspace_bytes,
                f.backward.workspace_bytes);
-    else
+        CU_ASSERT_TRUE(fused_workspace_bytes(&f) <= fused_scratch_bytes(shape));
+    } else {
         printf("%s\n", f.why_not);
+    }
     fused_fini(&f);
     CUDNN_CALL(cudnn.descriptor_destroy(device));
 }
@@ -103,5 +105,17 @@ static void test_widths(void)
     CUDNN_CALL(cudnn.descriptor_destroy(device));
 }
 
+/* Groups divide the samples, and their scratch is bearable. */
+static void test_groups(void)
+{
+    CU_ASSERT_EQUAL(fused_group((AttentionShape){32, 1024, 12, 64, false}), 32);
+    CU_ASSERT_EQUAL(fused_group((AttentionShape){64, 1024, 12, 64, false}), 32);
+    CU_ASSERT_EQUAL(fused_group((AttentionShape){60, 1024, 12, 64, false}), 30);
+    CU_ASSERT_EQUAL(fused_group((AttentionShape){37, 2048, 12, 64, false}), 1);
+    CU_ASSERT_EQUAL(fused_group((AttentionShape){2, 65536, 12, 64, false}), 1);
+    CU_ASSERT_EQUAL(fused_group((AttentionShape){6, 9999, 3, 64, false}), 6); /* uneven rows */
+}
+
 TEST_MAIN("cuda plans", {"attention's graphs have plans on an H200", test_shapes},
-          {"and on other cards", test_cards}, {"widths that have none", test_widths})
+          {"and on other cards", test_cards}, {"widths that have none", test_widths},
+          {"groups of samples", test_groups})

@@ -34,15 +34,17 @@ static Room room_of(const Op *op)
 static Status choose(Op *op)
 {
     const OpSpec *s = &op->spec;
+    op->kernels = "weft's own kernels, in fp32";
     if (s->y.dtype != DTYPE_BF16) return OK;
-    TRY(cudnn_open(cuda_state(op)));
+    if (cuda_is_there(cuda_state(op))) TRY(cudnn_open(cuda_state(op)));
     const FusedAttention *fused =
         fused_attention(cuda_state(op), (AttentionShape){.samples = s->y.shape.dim[0],
                                                          .length = s->y.shape.dim[1],
                                                          .heads = s->heads,
                                                          .width = head_width(s),
                                                          .turned = s->rotary});
-    if (!fused->why_not[0]) op->impl = (void *)(uintptr_t)fused;
+    op->kernels = fused->words;
+    if (fused->serves) op->impl = (void *)(uintptr_t)fused;
     return OK;
 }
 

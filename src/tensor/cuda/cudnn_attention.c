@@ -10,6 +10,9 @@ enum {
     SCRATCH_BYTES = 1 << 30, /* a group's, at most, if it can be */
     OLDEST_VERSION = 91600,  /* before: wrong gradients where the length is no multiple of 128 */
     ROW_STEP = 4,            /* sums of a group begin at 16 bytes */
+    TILE_QUERIES = 64,
+    TILE_KEYS = 128,
+    SCRATCH_BASE = 256,
 };
 
 /* ---- the tensors ---- */
@@ -238,19 +241,28 @@ static bool plans(FusedAttention *f, DnnTarget target)
            dnn_plan(&f->backward, &backward, target, f->why_not);
 }
 
+static bool takes_width(FusedAttention *f)
+{
+    const int64_t width = f->shape.width;
+    if (width % WIDTH_STEP == 0 && width <= ATTENTION_WIDTH) return true;
+    snprintf(f->why_not, sizeof f->why_not, "heads %lld wide are no multiple of %d up to %d",
+             (long long)width, WIDTH_STEP, ATTENTION_WIDTH);
+    return false;
+}
+
+static bool takes_version(FusedAttention *f)
+{
+    size_t version = cudnn.get_version();
+    if (version >= OLDEST_VERSION) return true;
+    snprintf(f->why_not, sizeof f->why_not, "version %zu is older than %d", version,
+             OLDEST_VERSION);
+    return false;
+}
+
 bool fused_init(FusedAttention *f, AttentionShape shape, DnnTarget target)
 {
     *f = (FusedAttention){.shape = shape};
-    size_t version = cudnn.get_version();
-    if (version < OLDEST_VERSION)
-        snprintf(f->why_not, sizeof f->why_not, "cuDNN %zu is older than %d", version,
-                 OLDEST_VERSION);
-    else if (shape.width % WIDTH_STEP != 0 || shape.width > ATTENTION_WIDTH)
-        snprintf(f->why_not, sizeof f->why_not, "heads %lld wide are no multiple of %d up to %d",
-                 (long long)shape.width, WIDTH_STEP, ATTENTION_WIDTH);
-    else if (plans(f, target))
-        return true;
-    return false;
+    return f->serves = takes_version(f) && takes_width(f) && plans(f, target);
 }
 
 void fused_fini(FusedAttention *f)
@@ -259,15 +271,45 @@ void fused_fini(FusedAttention *f)
     dnn_fini(&f->backward);
 }
 
+static int64_t up_to(int64_t count, int64_t step)
+{
+    return (count + step - 1) / step * step;
+}
+
+/* Score gradients in bf16, in whole tiles: what cuDNN 9.19 takes for all shapes of its test. */
+size_t fused_scratch_bytes(AttentionShape s)
+{
+    int64_t pairs = up_to(s.length, TILE_QUERIES) * up_to(s.length, TILE_KEYS);
+    return (size_t)(s.samples * s.heads * pairs) * sizeof(Bf16) + SCRATCH_BASE;
+}
+
 int64_t fused_group(AttentionShape s)
 {
-    double sample_bytes = 2.0 * (double)s.heads * (double)s.length * (double)s.length;
-    for (int64_t group = s.samples; group > 1; --group) {
-        bool even = s.samples % group == 0 &&
-                    (group == s.samples || group * s.heads * s.length % ROW_STEP == 0);
-        if (even && (double)group * sample_bytes <= SCRATCH_BYTES) return group;
+    AttentionShape group = s;
+    for (; group.samples > 1; --group.samples) {
+        bool whole = group.samples == s.samples,
+             aligned = group.samples * s.heads * s.length % ROW_STEP == 0;
+        if (s.samples % group.samples == 0 && (whole || aligned) &&
+            fused_scratch_bytes(group) <= SCRATCH_BYTES)
+            return group.samples;
     }
     return s.heads * s.length % ROW_STEP == 0 ? 1 : s.samples;
+}
+
+static void find_plans(FusedAttention *f, CudaState *state, AttentionShape shape)
+{
+    if (cuda_is_there(state)) {
+        if (!fused_init(f, shape, (DnnTarget){.handle = state->dnn})) fused_fini(f);
+    } else {
+        *f = (FusedAttention){.shape = shape,
+                              .backward.workspace_bytes = fused_scratch_bytes(shape)};
+        f->serves = takes_width(f);
+    }
+    if (f->serves)
+        snprintf(f->words, sizeof f->words, "cuDNN's fused kernels");
+    else
+        snprintf(f->words, sizeof f->words, "weft's own kernels, for cuDNN has none: %s",
+                 f->why_not);
 }
 
 const FusedAttention *fused_attention(CudaState *state, AttentionShape shape)
@@ -279,7 +321,7 @@ const FusedAttention *fused_attention(CudaState *state, AttentionShape shape)
             f->shape.turned == shape.turned)
             return f;
     FusedAttention *f = mem_new(sizeof *f);
-    if (!fused_init(f, shape, (DnnTarget){.handle = state->dnn})) fused_fini(f);
+    find_plans(f, state, shape);
     f->next = state->attention;
     return state->attention = f;
 }

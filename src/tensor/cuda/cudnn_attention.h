@@ -16,17 +16,21 @@ struct FusedAttention {
     AttentionShape shape; /* of one run of the plans */
     DnnPlan forward, backward;
     FusedAttention *next; /* of the state's; owned */
-    char why_not[256];    /* "" where cuDNN serves */
+    bool serves;
+    char why_not[256], words[320]; /* words: for Op's `kernels` */
 };
 
 /* Plans for a shape. False where cuDNN has none: f->why_not says why. Release with fused_fini in either case. */
 bool fused_init(FusedAttention *f, AttentionShape shape, DnnTarget target);
 void fused_fini(FusedAttention *f);
 
+/* What a run's workspace takes, before there is a plan. */
+size_t fused_scratch_bytes(AttentionShape shape);
 /* How many of the samples a run takes: all, or so few that its scratch is bearable. A divisor of shape.samples. */
 int64_t fused_group(AttentionShape shape);
 
-/* The state's own for this shape, made on the first call; many operations have the same. Borrowed. */
+/* The state's own for this shape, made on the first call; many operations have the same. Without a GPU it has no plans, and says
+ * what they would take. Borrowed. */
 const FusedAttention *fused_attention(CudaState *state, AttentionShape shape);
 void fused_close(CudaState *state);
 size_t fused_workspace_bytes(const FusedAttention *f);
