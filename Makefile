@@ -23,6 +23,7 @@ SIMD_SRC := $(sort $(wildcard src/tensor/cpu/simd/*.c))
 SIMD_BF16_SRC := $(filter-out %/flat.c %/dropout.c,$(SIMD_SRC))# those work on fp32 only
 CUDA_C := $(sort $(wildcard src/tensor/cuda/*.c) $(wildcard src/parallel/cuda/*.c))
 CUDA_CU := $(sort $(wildcard src/tensor/cuda/*.cu))
+CUDA_CUH := $(sort $(wildcard src/tensor/cuda/*.cuh))
 ifeq ($(HAVE_CUDA),1)
 SRC := $(filter-out %/cuda_absent.c %/nccl_absent.c,$(SRC)) $(CUDA_C)
 CU_OBJ := $(CUDA_CU:%.cu=$(BUILD)/obj/%.cu.o)
@@ -96,14 +97,18 @@ $(BUILD)/obj/%.cu.o: %.cu $(PROBE)
 	$(Q)$(NVCC) -O3 -std=c++17 $(NVCC_ARCH) -Iinclude -Xcompiler -Wall,-Wextra -MMD -MP -c -o $@ $<
 # The same kernels on the CPU, for a test where there is no GPU: tests/cuda/emulate/kernel.h. Its libraries are linked, so that they are
 # there before the backend asks the loader for cuBLASLt and cuDNN.
-EMULATED_CXX = g++ -std=c++17 -O2 -g -Wall -Wno-unknown-pragmas -Wno-sign-compare -Iinclude -Isrc/tensor/cuda \
+EMULATED_CXX = g++ -std=c++17 -O2 -g -fno-strict-aliasing -Wall -Wno-unknown-pragmas -Wno-sign-compare -Iinclude -Isrc/tensor/cuda \
     -Itests/cuda/emulate $(DEPS_CPPFLAGS) -MMD -MP
 EMULATED_OBJ = $(CUDA_CU:%.cu=$(BUILD)/emulated/%.o) $(BUILD)/emulated/runtime.o
 EMULATED_LIBS = $(BUILD)/emulated/libcublasLt.so.$(CUBLAS_MAJOR) $(BUILD)/emulated/libcudnn.so.$(CUDNN_MAJOR)
-$(BUILD)/emulated/%.o: %.cu tests/cuda/emulate/kernel.h $(PROBE)
+EMULATE = sed -E -z 's/([A-Za-z_]+(<[A-Za-z_0-9, ]*>)?)<<<([^;<>]*)>>>\(/emulate::launch(\3).of(\1)(/g'
+$(CUDA_CUH:%=$(BUILD)/emulated/%): $(BUILD)/emulated/%.cuh: %.cuh $(PROBE)
+	@mkdir -p $(@D)
+	$(Q)$(EMULATE) $< >$@
+$(BUILD)/emulated/%.o: %.cu tests/cuda/emulate/kernel.h $(CUDA_CUH:%=$(BUILD)/emulated/%) $(PROBE)
 	@mkdir -p $(@D)
 	@echo "  emulate $<"
-	$(Q)sed -E -z 's/([A-Za-z_]+(<[A-Za-z_0-9, ]*>)?)<<<([^;]*)>>>\(/emulate::launch(\3).of(\1)(/g' $< >$(@:.o=.cc)
+	$(Q)$(EMULATE) $< >$(@:.o=.cc)
 	$(Q)$(EMULATED_CXX) -include tests/cuda/emulate/kernel.h -c -o $@ $(@:.o=.cc)
 $(BUILD)/emulated/runtime.o: tests/cuda/emulate/runtime.cc tests/cuda/emulate/kernel.h $(PROBE)
 	@mkdir -p $(@D)

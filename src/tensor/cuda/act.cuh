@@ -7,12 +7,19 @@
 #define GELU_SCALE 0.7978845608028654f /* sqrt(2 / pi) */
 #define GELU_CUBIC 0.044715f
 
+/* (1 + tanh(x / 2)) / 2 by the fast exponential and quotient, to a few units of the last place: the exact ones would make the
+ * kernel wait for arithmetic, not for memory. 0 and 1 at the ends, however large x is. */
+static __device__ __forceinline__ float sigmoid(float x)
+{
+    return __fdividef(1, 1 + __expf(-x));
+}
+
 template <Act ACT> static __device__ __forceinline__ float act_value(float x)
 {
     if (ACT == ACT_RELU) return x > 0 ? x : 0;
     if (ACT == ACT_RELU6) return x > 0 ? (x < 6 ? x : 6) : 0;
-    if (ACT == ACT_GELU) return 0.5f * x * (1 + tanhf(GELU_SCALE * (x + GELU_CUBIC * x * x * x)));
-    if (ACT == ACT_SILU) return x / (1 + expf(-x));
+    if (ACT == ACT_GELU) return x * sigmoid(2 * GELU_SCALE * (x + GELU_CUBIC * x * x * x));
+    if (ACT == ACT_SILU) return x * sigmoid(x);
     return x;
 }
 
@@ -22,12 +29,11 @@ template <Act ACT> static __device__ __forceinline__ float act_slope(float at)
     if (ACT == ACT_RELU) return at > 0 ? 1 : 0;
     if (ACT == ACT_RELU6) return at > 0 && at < 6 ? 1 : 0;
     if (ACT == ACT_GELU) {
-        float t = tanhf(GELU_SCALE * (at + GELU_CUBIC * at * at * at));
-        return 0.5f * (1 + t) +
-               0.5f * at * (1 - t * t) * GELU_SCALE * (1 + 3 * GELU_CUBIC * at * at);
+        float s = sigmoid(2 * GELU_SCALE * (at + GELU_CUBIC * at * at * at));
+        return s + 2 * at * s * (1 - s) * GELU_SCALE * (1 + 3 * GELU_CUBIC * at * at);
     }
     if (ACT == ACT_SILU) {
-        float s = 1 / (1 + expf(-at));
+        float s = sigmoid(at);
         return s * (1 + at * (1 - s));
     }
     return 1;

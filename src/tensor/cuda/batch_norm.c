@@ -1,19 +1,18 @@
-/* batch_norm with fused residual and relu or relu6. backward_begin masks dy in place and takes the sums; dw and dx then come from
+/* batch_norm with fused residual and relu or relu6. backward_begin masks dy in place while it takes the sums; dw and dx then come from
  * `saved`. */
 #include "cuda.h"
 
-/* Of the rows, at most and with at least so many rows each; a cut by shape alone. */
-enum { PARTS = 64, PART_ROWS = 128, SAVED = 5 };
+enum { SAVED = 5 };
 
 static Status norm_plan(Op *op, Desc wish[OP_INPUTS])
 {
     OpSpec *s = &op->spec;
     if (!cuda_inputs(op, wish)) return OK;
     s->y = cuda_desc(op, s->y.shape);
-    int64_t channels = s->y.shape.dim[1];
+    int64_t channels = s->y.shape.dim[1], rows = shape_count(s->y.shape) / channels;
     for (int i = 0; i < s->w_count; ++i) op->w_elements[i] = channels;
     op->saved_bytes = (size_t)(SAVED * channels) * sizeof(float);
-    op->workspace_bytes = (size_t)(2 * PARTS * channels) * sizeof(double);
+    op->workspace_bytes = (size_t)(2 * cuda_sum_parts(s->y.dtype, rows, channels) * channels) * sizeof(double);
     op->needs_x[0] = true;
     op->needs_y = s->act != ACT_NONE;
     op->dx_inplace = !s->residual;
@@ -48,10 +47,7 @@ static BatchNormRun norm_run(const Op *op, const OpRun *run)
                           .eps = s->eps,
                           .rows = rows,
                           .real = rows / s->y.shape.dim[0] * run->rows,
-                          .channels = channels,
-                          .parts = rows / PART_ROWS < 1       ? 1
-                                   : rows / PART_ROWS < PARTS ? rows / PART_ROWS
-                                                              : PARTS};
+                          .channels = channels};
 }
 
 static void norm_forward(Op *op, const OpRun *run)
@@ -61,11 +57,6 @@ static void norm_forward(Op *op, const OpRun *run)
 
 static void norm_backward_begin(Op *op, const OpRun *run)
 {
-    const OpSpec *s = &op->spec;
-    if (s->act != ACT_NONE)
-        cuda_check(cuda_activation_backward(cuda_stream(op), s->y.dtype, s->act, run->dy, run->dy,
-                                            run->y, shape_count(s->y.shape)),
-                   "kernel activation_backward");
     cuda_check(cuda_batch_norm_sums(cuda_stream(op), norm_run(op, run)), "kernel batch_norm_sums");
 }
 

@@ -1,54 +1,37 @@
-/* Batch norm over the rows of a (rows, channels) matrix: an image's pixels, channels last. Sums are taken in double, over parts
- * of the rows, a cut by shape alone, and the parts are joined in order. */
+/* Batch norm over the rows of a (rows, channels) matrix: an image's pixels, channels last. Sums are joined in double. */
 #include "act.cuh"
-#include "elem.cuh"
+#include "columns.cuh"
 
-/* Grid: channels / WARP, parts. Lane = channel, warp w adds rows w, w + WARPS, ... of the part; then warp 0 adds the warps in order.
- * f(row, channel, sum) adds to two sums. */
-template <class F> static __device__ __forceinline__ void sum_part(const BatchNormRun &run, F f)
-{
-    __shared__ double part[WARPS][2][WARP];
-    int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
-    int64_t c = (int64_t)blockIdx.x * WARP + lane;
-    int64_t first = run.real * blockIdx.y / gridDim.y,
-            last = run.real * (blockIdx.y + 1) / gridDim.y;
-    double sum[2] = {0, 0};
-    if (c < run.channels)
-        for (int64_t row = first + warp; row < last; row += WARPS) f(row, c, sum);
-    part[warp][0][lane] = sum[0];
-    part[warp][1][lane] = sum[1];
-    __syncthreads();
-    if (warp != 0 || c >= run.channels) return;
-    for (int k = 0; k < 2; ++k) {
-        for (int w = 1; w < WARPS; ++w) sum[k] += part[w][k][lane];
-        run.partial[(2 * blockIdx.y + k) * run.channels + c] = sum[k];
-    }
-}
-
-static __device__ __forceinline__ double joined(const BatchNormRun &run, int which, int64_t c)
-{
-    double sum = 0;
-    for (int64_t p = 0; p < run.parts; ++p) sum += run.partial[(2 * p + which) * run.channels + c];
-    return sum;
-}
+enum { BATCH = 4, RESIDENT = 2 /* blocks a processor: all of cuda_sum_parts at once */ };
 
 /* Around the first row's value, so that a large mean costs no digits. */
-template <class T> static __global__ void statistics_kernel(BatchNormRun run)
+template <class T, int E, bool PACKS>
+static __global__ void __launch_bounds__(THREADS, RESIDENT)
+    statistics_kernel(BatchNormRun run)
 {
-    const T *x = (const T *)run.x;
-    sum_part(run, [&](int64_t row, int64_t c, double *sum) {
-        double d = (double)value_of(x[row * run.channels + c]) - (double)value_of(x[c]);
-        sum[0] += d;
-        sum[1] += d * d;
-    });
+    int64_t c = first_column<E>(), channels = run.channels;
+    const T *x = (const T *)run.x + c;
+    Pack<T, E> origin = c < channels ? read<E, PACKS>(x) : Pack<T, E>();
+    sum_part<double, 2, E, 6>(
+        run.partial, run.real, channels,
+        [&](int64_t row) { return read<E, PACKS>(x + row * channels); },
+        [&](int64_t, const Pack<T, E> &v, float (*sum)[E]) {
+#pragma unroll
+            for (int k = 0; k < E; ++k) {
+                float d = v[k] - origin[k];
+                sum[0][k] += d;
+                sum[1][k] += d * d;
+            }
+        });
 }
 
-template <class T> static __global__ void finish_kernel(BatchNormRun run)
+template <class T> static __global__ void finish_kernel(BatchNormRun run, int64_t parts)
 {
-    int64_t c = element();
-    if (c >= run.channels) return;
-    double n = (double)run.real, d = n > 0 ? joined(run, 0, c) / n : 0;
-    double variance = n > 0 ? joined(run, 1, c) / n - d * d : 0;
+    int64_t c = (int64_t)blockIdx.x * WARP + threadIdx.x;
+    double sum[2];
+    if (!join_parts<double, 2>(run.partial, parts, run.channels, c, sum)) return;
+    double n = (double)run.real, d = n > 0 ? sum[0] / n : 0;
+    double variance = n > 0 ? sum[1] / n - d * d : 0;
     if (variance < 0) variance = 0;
     BatchNormSaved s = run.saved;
     s.mean[c] = n > 0 ? (float)((double)value_of(((const T *)run.x)[c]) + d) : 0;
@@ -64,94 +47,201 @@ static __global__ void running_kernel(BatchNormRun run)
     run.saved.inverse[c] = (float)(1 / sqrt((double)run.running_variance[c] + run.eps));
 }
 
-template <class T, Act ACT> static __global__ void apply_kernel(BatchNormRun run)
+template <class T, int E, bool PACKS, Act ACT>
+static __global__ void __launch_bounds__(THREADS, 3) apply_kernel(BatchNormRun run)
 {
-    int64_t i = element();
-    if (i >= run.rows * run.channels) return;
-    int64_t c = i % run.channels;
-    float value = 0;
-    if (i < run.real * run.channels) {
-        value = (value_of(((const T *)run.x)[i]) - run.saved.mean[c]) *
-                    (run.saved.inverse[c] * run.scale[c]) +
-                run.shift[c];
-        if (run.residual) value += value_of(((const T *)run.residual)[i]);
-        value = act_value<ACT>(value);
+    int64_t c = first_column<E>(), channels = run.channels;
+    if (c >= channels) return;
+    float mean[E], factor[E], shift[E];
+    float inverse[E];
+    read_floats<E, PACKS>(mean, run.saved.mean + c);
+    read_floats<E, PACKS>(inverse, run.saved.inverse + c);
+    read_floats<E, PACKS>(factor, run.scale + c);
+    read_floats<E, PACKS>(shift, run.shift + c);
+#pragma unroll
+    for (int k = 0; k < E; ++k) factor[k] *= inverse[k];
+    const T *x = (const T *)run.x + c, *residual = (const T *)run.residual + c;
+    T *y = (T *)run.y + c;
+    each_row<BATCH>(
+        run.rows,
+        [&](int64_t row) {
+            TwoPacks<T, E> v = {};
+            v.a = read<E, PACKS>(x + row * channels);
+            if (run.residual) v.b = read<E, PACKS>(residual + row * channels);
+            return v;
+        },
+        [&](int64_t row, const TwoPacks<T, E> &v) {
+            float out[E];
+#pragma unroll
+            for (int k = 0; k < E; ++k) {
+                float value = (v.a[k] - mean[k]) * factor[k] + shift[k];
+                if (run.residual) value += v.b[k];
+                out[k] = row < run.real ? act_value<ACT>(value) : 0;
+            }
+            write<E, PACKS>(y + row * channels, out);
+        });
+}
+
+template <class T, int E> struct GradPacks {
+    Pack<T, E> dy, x, y;
+};
+
+/* sum of dy, and of dy (x - mean). dy is masked by the activation on its way, in place. */
+template <class T, int E, bool PACKS, Act ACT>
+static __global__ void __launch_bounds__(THREADS, RESIDENT)
+    grad_sums_kernel(BatchNormRun run)
+{
+    int64_t c = first_column<E>(), channels = run.channels;
+    T *dy = (T *)run.dy + c;
+    const T *x = (const T *)run.x + c, *y = (const T *)run.y + c;
+    float mean[E] = {};
+    if (c < channels) read_floats<E, PACKS>(mean, run.saved.mean + c);
+    sum_part<double, 2, E, BATCH / 2>(
+        run.partial, run.rows, channels,
+        [&](int64_t row) {
+            GradPacks<T, E> v = {};
+            v.dy = read<E, PACKS>(dy + row * channels);
+            v.x = read<E, PACKS>(x + row * channels);
+            if (ACT != ACT_NONE) v.y = read<E, PACKS>(y + row * channels);
+            return v;
+        },
+        [&](int64_t row, const GradPacks<T, E> &v, float (*sum)[E]) {
+            float masked[E];
+#pragma unroll
+            for (int k = 0; k < E; ++k)
+                masked[k] = ACT == ACT_NONE ? v.dy[k] : v.dy[k] * act_slope<ACT>(v.y[k]);
+            if (ACT != ACT_NONE) write<E, PACKS>(dy + row * channels, masked);
+            if (row >= run.real) return;
+#pragma unroll
+            for (int k = 0; k < E; ++k) {
+                sum[0][k] += masked[k];
+                sum[1][k] += masked[k] * (v.x[k] - mean[k]);
+            }
+        });
+}
+
+static __global__ void grad_finish_kernel(BatchNormRun run, int64_t parts)
+{
+    int64_t c = (int64_t)blockIdx.x * WARP + threadIdx.x;
+    double sum[2];
+    if (!join_parts<double, 2>(run.partial, parts, run.channels, c, sum)) return;
+    run.saved.dy[c] = (float)sum[0];
+    run.saved.dy_x[c] = (float)(sum[1] * run.saved.inverse[c]);
+}
+
+/* dx = scale inverse (dy - mean(dy) - hat mean(dy hat)), hat = (x - mean) inverse */
+template <class T, int E, bool PACKS>
+static __global__ void __launch_bounds__(THREADS, 3) grad_kernel(BatchNormRun run)
+{
+    int64_t c = first_column<E>(), channels = run.channels;
+    if (c >= channels) return;
+    float mean[E], factor[E], dy_mean[E], slope[E];
+    float inverse[E], n = (float)run.real;
+    read_floats<E, PACKS>(mean, run.saved.mean + c);
+    read_floats<E, PACKS>(inverse, run.saved.inverse + c);
+    read_floats<E, PACKS>(factor, run.scale + c);
+    read_floats<E, PACKS>(dy_mean, run.saved.dy + c);
+    read_floats<E, PACKS>(slope, run.saved.dy_x + c);
+#pragma unroll
+    for (int k = 0; k < E; ++k) {
+        factor[k] *= inverse[k];
+        dy_mean[k] /= n;
+        slope[k] = slope[k] / n * inverse[k];
     }
-    set((T *)run.y + i, value);
+    const T *x = (const T *)run.x + c, *dy = (const T *)run.dy + c;
+    T *dx = (T *)run.dx + c;
+    each_row<BATCH / 2>(
+        run.rows,
+        [&](int64_t row) {
+            TwoPacks<T, E> v = {};
+            v.a = read<E, PACKS>(x + row * channels);
+            v.b = read<E, PACKS>(dy + row * channels);
+            return v;
+        },
+        [&](int64_t row, const TwoPacks<T, E> &v) {
+            float out[E];
+#pragma unroll
+            for (int k = 0; k < E; ++k) {
+                float value = factor[k] * (v.b[k] - dy_mean[k] - (v.a[k] - mean[k]) * slope[k]);
+                out[k] = row < run.real ? value : 0;
+            }
+            write<E, PACKS>(dx + row * channels, out);
+        });
 }
 
-template <class T> static __global__ void grad_sums_kernel(BatchNormRun run)
+static int64_t parts_of(const BatchNormRun &run)
 {
-    sum_part(run, [&](int64_t row, int64_t c, double *sum) {
-        float dy = value_of(((const T *)run.dy)[row * run.channels + c]);
-        float x = value_of(((const T *)run.x)[row * run.channels + c]);
-        sum[0] += dy;
-        sum[1] += (double)dy * ((x - run.saved.mean[c]) * run.saved.inverse[c]);
-    });
+    return cuda_sum_parts(run.type, run.rows, run.channels);
 }
 
-static __global__ void grad_finish_kernel(BatchNormRun run)
+static bool channels_in_packs(const BatchNormRun &run)
 {
-    int64_t c = element();
-    if (c >= run.channels) return;
-    run.saved.dy[c] = (float)joined(run, 0, c);
-    run.saved.dy_x[c] = (float)joined(run, 1, c);
+    return in_packs(run.scale, run.shift, run.saved.mean, run.saved.inverse) &&
+           in_packs(run.saved.dy, run.saved.dy_x);
 }
 
-template <class T> static __global__ void grad_kernel(BatchNormRun run)
+static void take_statistics(cudaStream_t stream, const BatchNormRun &run, int wide)
 {
-    int64_t i = element();
-    if (i >= run.rows * run.channels) return;
-    int64_t c = i % run.channels;
-    float value = 0;
-    if (i < run.real * run.channels) {
-        float inverse = run.saved.inverse[c], n = (float)run.real;
-        float hat = (value_of(((const T *)run.x)[i]) - run.saved.mean[c]) * inverse;
-        value =
-            run.scale[c] * inverse *
-            (value_of(((const T *)run.dy)[i]) - run.saved.dy[c] / n - hat * run.saved.dy_x[c] / n);
-    }
-    set((T *)run.dx + i, value);
-}
-
-static dim3 parts_grid(const BatchNormRun &run)
-{
-    return dim3(blocks_for(run.channels, WARP), (unsigned)run.parts);
+    int64_t parts = parts_of(run);
+    Columns on = over_parts(run.channels, wide, parts);
+    bool packs = in_packs(run.x);
+#define KERNEL(T, N, P) statistics_kernel<T, N, P><<<on.grid, on.threads, 0, stream>>>(run)
+#define LAUNCH(T)                                                                                  \
+    WIDE_OR_ONE(KERNEL, T);                                                                        \
+    finish_kernel<T><<<blocks_for(run.channels, WARP), join_threads(), 0, stream>>>(run, parts)
+    TYPE_SWITCH(run.type, LAUNCH);
+#undef LAUNCH
+#undef KERNEL
 }
 
 cudaError_t cuda_batch_norm(cudaStream_t stream, BatchNormRun run)
 {
-    int64_t n = run.rows * run.channels;
-#define STATISTICS(T)                                                                              \
-    statistics_kernel<T><<<parts_grid(run), THREADS, 0, stream>>>(run);                            \
-    finish_kernel<T><<<blocks_for(run.channels, THREADS), THREADS, 0, stream>>>(run)
+    int wide = cuda_pack(run.type, run.channels);
+    Columns on = over_rows(run.rows, run.channels, wide, BATCH);
+    bool packs = in_packs(run.x, run.y, run.residual) && channels_in_packs(run);
     if (run.training)
-        TYPE_SWITCH(run.type, STATISTICS);
+        take_statistics(stream, run, wide);
     else
         running_kernel<<<blocks_for(run.channels, THREADS), THREADS, 0, stream>>>(run);
-#define LAUNCH_ACT(A) apply_kernel<Elem, A><<<blocks_for(n, THREADS), THREADS, 0, stream>>>(run)
+#define KERNEL(T, N, P) apply_kernel<T, N, P, ACTIVATION><<<on.grid, on.threads, 0, stream>>>(run)
+#define LAUNCH_ACT(A)                                                                              \
+    {                                                                                              \
+        const Act ACTIVATION = A;                                                                  \
+        WIDE_OR_ONE(KERNEL, Elem);                                                                 \
+    }
 #define LAUNCH(T)                                                                                  \
     typedef T Elem;                                                                                \
     ACT_SWITCH(run.act, LAUNCH_ACT)
-    if (n > 0) TYPE_SWITCH(run.type, LAUNCH);
-#undef LAUNCH
+    if (run.rows > 0) TYPE_SWITCH(run.type, LAUNCH);
+#undef KERNEL
     return cudaGetLastError();
 }
 
 cudaError_t cuda_batch_norm_sums(cudaStream_t stream, BatchNormRun run)
 {
-#define LAUNCH(T) grad_sums_kernel<T><<<parts_grid(run), THREADS, 0, stream>>>(run)
+    int wide = cuda_pack(run.type, run.channels);
+    int64_t parts = parts_of(run);
+    Columns on = over_parts(run.channels, wide, parts);
+    bool packs = in_packs(run.x, run.y, run.dy) && channels_in_packs(run);
+#define KERNEL(T, N, P)                                                                               \
+    grad_sums_kernel<T, N, P, ACTIVATION><<<on.grid, on.threads, 0, stream>>>(run)
     TYPE_SWITCH(run.type, LAUNCH);
+#undef KERNEL
 #undef LAUNCH
-    grad_finish_kernel<<<blocks_for(run.channels, THREADS), THREADS, 0, stream>>>(run);
+#undef LAUNCH_ACT
+    grad_finish_kernel<<<blocks_for(run.channels, WARP), join_threads(), 0, stream>>>(run, parts);
     return cudaGetLastError();
 }
 
 cudaError_t cuda_batch_norm_data(cudaStream_t stream, BatchNormRun run)
 {
-    int64_t n = run.rows * run.channels;
-#define LAUNCH(T) grad_kernel<T><<<blocks_for(n, THREADS), THREADS, 0, stream>>>(run)
-    if (n > 0) TYPE_SWITCH(run.type, LAUNCH);
+    int wide = cuda_pack(run.type, run.channels);
+    Columns on = over_rows(run.rows, run.channels, wide, BATCH / 2);
+    bool packs = in_packs(run.x, run.dy, run.dx) && channels_in_packs(run);
+#define KERNEL(T, N, P) grad_kernel<T, N, P><<<on.grid, on.threads, 0, stream>>>(run)
+#define LAUNCH(T)    WIDE_OR_ONE(KERNEL, T)
+    if (run.rows > 0) TYPE_SWITCH(run.type, LAUNCH);
 #undef LAUNCH
+#undef KERNEL
     return cudaGetLastError();
 }

@@ -134,7 +134,8 @@ static Status conv_plan(Op *op, Desc wish[OP_INPUTS])
     }
     const ConvShape n = conv_shape(s);
     v->room = (v->room + 255) / 256 * 256;
-    size_t bias = s->w_count > 1 ? (size_t)(COLUMN_PARTS * n.o) * sizeof(float) : 0;
+    int64_t parts = cuda_sum_parts(s->y.dtype, n.n * n.p * n.q, n.o);
+    size_t bias = s->w_count > 1 ? (size_t)(parts * n.o) * sizeof(float) : 0;
     size_t gradient = in_bf16(op) ? (size_t)v->weights * sizeof(Bf16) : 0;
     op->workspace_bytes = v->room + (bias > gradient ? bias : gradient);
     op->cache_bytes = in_bf16(op) ? (size_t)v->weights * sizeof(Bf16) : 0;
@@ -202,10 +203,15 @@ static void conv_forward(Op *op, const OpRun *run)
     const ConvShape n = conv_shape(s);
     CUDNN_CALL(cudnn.forward(cuda_state(op)->dnn, &one, v->x, run->x[0], v->w, weights_of(op, run),
                              v->conv, v->forward, run->workspace, v->room, &zero, v->y, run->y));
-    if (s->w_count > 1 || s->act != ACT_NONE)
-        cuda_check(cuda_bias_act(cuda_stream(op), s->y.dtype, s->act, run->y,
-                                 s->w_count > 1 ? run->w[1] : NULL, n.n * n.p * n.q, n.o),
-                   "kernel bias_act");
+    if (s->w_count > 1) {
+        int64_t rows = n.n * n.p * n.q;
+        AddRowRun bias = {s->y.dtype, s->act, run->y, run->y, run->w[1], rows, rows, n.o};
+        cuda_check(cuda_add_row(cuda_stream(op), bias), "kernel add_row");
+    } else if (s->act != ACT_NONE) {
+        cuda_check(cuda_activation(cuda_stream(op), s->y.dtype, s->act, run->y, run->y,
+                                   shape_count(s->y.shape)),
+                   "kernel activation");
+    }
 }
 
 static void conv_backward_begin(Op *op, const OpRun *run)

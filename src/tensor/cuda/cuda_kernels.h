@@ -15,6 +15,34 @@
 extern "C" {
 #endif
 
+/* How a block lies on (rows, columns): `packs` threads side by side with so many elements each, `rows` threads deep; `across` blocks
+ * take all columns. */
+typedef struct CudaTile {
+    int64_t packs, rows, across;
+} CudaTile;
+enum { CUDA_THREADS = 256, CUDA_SUM_BLOCKS = 264, CUDA_SUM_ROWS = 16 };
+static inline CudaTile cuda_tile(int64_t columns, int elements)
+{
+    int64_t packs = (columns + elements - 1) / elements,
+            across = (packs + CUDA_THREADS - 1) / CUDA_THREADS;
+    packs = (packs + across - 1) / across;
+    return (CudaTile){packs, CUDA_THREADS / packs, across};
+}
+/* Elements of `type` that one access of a thread moves in rows `stride` elements long: one, where packs would not fit them. */
+static inline int cuda_pack(DType type, int64_t stride)
+{
+    int most = 16 / (int)dtype_bytes(type);
+    return stride % most == 0 ? most : 1;
+}
+/* Sums over rows are taken in so many parts: two blocks for each of a large GPU's processors, of at least CUDA_SUM_ROWS rows a thread. */
+static inline int64_t cuda_sum_parts(DType type, int64_t rows, int64_t columns)
+{
+    CudaTile tile = cuda_tile(columns, cuda_pack(type, columns));
+    int64_t most = rows / (tile.rows * CUDA_SUM_ROWS), parts = CUDA_SUM_BLOCKS / tile.across;
+    if (parts > most) parts = most;
+    return parts > 1 ? parts : 1;
+}
+
 /* flat.cu: see FlatTable */
 cudaError_t cuda_fill(cudaStream_t stream, float *to, float value, int64_t n);
 cudaError_t cuda_add(cudaStream_t stream, float *out, const float *a, const float *b, int64_t n);
@@ -33,27 +61,35 @@ typedef struct AdamRun {
 } AdamRun;
 cudaError_t cuda_adam(cudaStream_t stream, AdamRun run);
 
-/* activation.cu: y = act(x); dx = dy * act'(.), where `at` is y for relu and relu6, and x for gelu and silu. y = a + b. In place
+/* activation.cu: y = act(x); dx = dy * act'(.), where `at` is y for relu and relu6, and x for gelu and silu. y = act(a + b). In place
  * allowed. to = from as another type. Activations are fp32 or bf16, as `type` says. */
 cudaError_t cuda_activation(cudaStream_t stream, DType type, Act act, void *y, const void *x,
                             int64_t n);
 cudaError_t cuda_activation_backward(cudaStream_t stream, DType type, Act act, void *dx,
                                      const void *dy, const void *at, int64_t n);
-cudaError_t cuda_sum(cudaStream_t stream, DType type, void *y, const void *a, const void *b,
-                     int64_t n);
+cudaError_t cuda_sum(cudaStream_t stream, DType type, Act act, void *y, const void *a,
+                     const void *b, int64_t n);
 cudaError_t cuda_convert(cudaStream_t stream, DType to_type, void *to, DType from_type,
                          const void *from, int64_t n);
 
-/* dense.cu: y[rows, columns] = act(y + bias), bias may be NULL; out[columns] = sum of dy over rows, by parts of rows in order:
- * partial has COLUMN_PARTS x columns floats */
-enum { COLUMN_PARTS = 64 };
-cudaError_t cuda_bias_act(cudaStream_t stream, DType type, Act act, void *y, const float *bias,
-                          int64_t rows, int64_t columns);
+/* dense.cu. Row vectors: y[r] = act(x[r] + row) for the first `real` of `rows` rows, zeros behind them. y may be x. */
+typedef struct AddRowRun {
+    DType type;
+    Act act;
+    const void *x;
+    void *y;
+    const float *row;
+    int64_t rows, real, columns;
+} AddRowRun;
+cudaError_t cuda_add_row(cudaStream_t stream, AddRowRun run);
+/* out[columns] = sum of dy (rows, columns) over rows, `stride` elements from a row to the next; by cuda_sum_parts(type, rows, stride)
+ * parts, for which partial has so many x columns floats (none where it is one part). */
 cudaError_t cuda_column_sum(cudaStream_t stream, DType type, float *out, float *partial,
                             const void *dy, int64_t rows, int64_t columns, int64_t stride);
 
 /* embedding.cu: y[i] = w[tokens[i]], zeros from `real` tokens on and for rows that other ranks have (rows first .. first + rows of
- * the vocabulary are here); dw summed in the tokens' order, zero where a row has none */
+ * the vocabulary are here); dw: a row's sum over its tokens, in an order that the tokens decide, zero where it has none. order: scratch,
+ * `count` long */
 typedef struct EmbeddingRun {
     DType type;
     const int32_t *tokens;
@@ -61,25 +97,14 @@ typedef struct EmbeddingRun {
     void *y;
     const void *dy;
     float *dw;
+    int32_t *order;
     int64_t count, real, width; /* tokens, those of real samples, columns */
     int64_t first, rows, vocab;
 } EmbeddingRun;
 cudaError_t cuda_embedding(cudaStream_t stream, EmbeddingRun run);
 cudaError_t cuda_embedding_backward(cudaStream_t stream, EmbeddingRun run);
 
-/* y[n, t] = x[n, t] + w[first + t], zeros from sample `real` on; dw summed over the samples in order */
-typedef struct PositionsRun {
-    DType type;
-    const void *x, *dy;
-    const float *w;
-    void *y;
-    float *dw;
-    int64_t samples, real, length, width, rows, first; /* rows: of the table */
-} PositionsRun;
-cudaError_t cuda_positions(cudaStream_t stream, PositionsRun run);
-cudaError_t cuda_positions_backward(cudaStream_t stream, PositionsRun run);
-
-/* layer_norm.cu: saved[row] = mean, inverse deviation; partial has parts x 2 x width floats */
+/* layer_norm.cu: saved[row] = mean, inverse deviation; partial has cuda_sum_parts(type, rows, width) x 2 x width floats */
 typedef struct LayerNormRun {
     DType type;
     const void *x, *dy;
@@ -87,7 +112,7 @@ typedef struct LayerNormRun {
     const float *scale, *shift;
     float *dscale, *dshift, *saved, *partial;
     float eps;
-    int64_t rows, real, width, parts;
+    int64_t rows, real, width;
 } LayerNormRun;
 cudaError_t cuda_layer_norm(cudaStream_t stream, LayerNormRun run);
 cudaError_t cuda_layer_norm_data(cudaStream_t stream, LayerNormRun run);
@@ -127,7 +152,7 @@ cudaError_t cuda_attention_turn(cudaStream_t stream, AttentionRun run, void *tur
 /* dx of turned queries and keys becomes x's, in place. */
 cudaError_t cuda_attention_turn_back(cudaStream_t stream, AttentionRun run);
 
-/* image.cu: to = from, of which channels lie last or not, as another type */
+/* reorder.cu: to = from, of which channels lie last or not, as another type */
 typedef struct ReorderRun {
     DType from_type, to_type;
     const void *from;
@@ -137,7 +162,7 @@ typedef struct ReorderRun {
 } ReorderRun;
 cudaError_t cuda_reorder_image(cudaStream_t stream, ReorderRun run);
 
-/* Pooling, channels last: x (samples, h, w, channels) -> y (samples, p, q, channels). place: of each maximum in its window, or
+/* pool.cu: channels last; x (samples, h, w, channels) -> y (samples, p, q, channels). place: of each maximum in its window, or
  * POOL_CUT where relu has cut it off; NULL: averages over real pixels. dy as relu has left it. */
 typedef struct PoolRun {
     DType type;
@@ -152,8 +177,9 @@ cudaError_t cuda_pool(cudaStream_t stream, PoolRun run);
 cudaError_t cuda_pool_backward(cudaStream_t stream, PoolRun run);
 
 /* batch_norm.cu: over x (rows, channels), of which `real` rows count and the others give 0. cuda_batch_norm writes mean, inverse
- * and variance (unbiased; not without training), cuda_batch_norm_sums dy and dy_x: the gradients of shift and scale. partial:
- * 2 x parts x channels. y = act((x - mean) inverse scale + shift + residual). */
+ * and variance (unbiased; not without training), cuda_batch_norm_sums dy and dy_x: the gradients of shift and scale; on its way it
+ * multiplies dy by the activation's derivative, in place. partial: cuda_sum_parts(type, rows, channels) x 2 x channels.
+ * y = act((x - mean) inverse scale + shift + residual). */
 typedef struct BatchNormSaved {
     float *mean, *inverse, *variance, *dy, *dy_x;
 } BatchNormSaved;
@@ -161,13 +187,13 @@ typedef struct BatchNormRun {
     DType type;
     Act act;
     bool training;
-    const void *x, *residual, *dy; /* residual: or NULL */
-    void *y, *dx;
+    const void *x, *residual; /* residual: or NULL */
+    void *y, *dy, *dx;
     const float *scale, *shift, *running_mean, *running_variance;
     BatchNormSaved saved;
     double *partial;
     float eps;
-    int64_t rows, real, channels, parts;
+    int64_t rows, real, channels;
 } BatchNormRun;
 cudaError_t cuda_batch_norm(cudaStream_t stream, BatchNormRun run);
 cudaError_t cuda_batch_norm_sums(cudaStream_t stream, BatchNormRun run);

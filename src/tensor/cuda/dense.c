@@ -95,7 +95,8 @@ static Status dense_plan(Op *op, Desc wish[OP_INPUTS])
     if (cuda_rows_padded(spec->y.dtype, out)) spec->y.block = ROW_BLOCK;
     Dense *d = op->impl = mem_new(sizeof *d);
     if (in_bf16(op)) op->cache_bytes = (size_t)(desc_row(spec->y) * (in + 1)) * sizeof(Bf16);
-    op->workspace_bytes = has_bias(op) ? (size_t)(COLUMN_PARTS * out) * sizeof(float) : 0;
+    int64_t parts = cuda_sum_parts(spec->y.dtype, rows, desc_row(spec->y));
+    op->workspace_bytes = has_bias(op) ? (size_t)(parts * out) * sizeof(float) : 0;
     op->needs_x[0] = true;
     op->needs_y = spec->act != ACT_NONE;
     op->weight_later = true;
@@ -138,13 +139,12 @@ static const void *bias_of(const Op *op, const OpRun *run)
 static void dense_forward(Op *op, const OpRun *run)
 {
     const Dense *d = op->impl;
-    DenseSize n = dense_size(op);
     matmul_run(&d->forward, cuda_state(op), weights_of(op, run), run->x[0], run->y,
                bias_of(op, run));
     if (op->spec.act == ACT_RELU6)
-        cuda_check(cuda_bias_act(cuda_stream(op), op->spec.y.dtype, ACT_RELU6, run->y, NULL, n.rows,
-                                 n.padded),
-                   "kernel bias_act");
+        cuda_check(cuda_activation(cuda_stream(op), op->spec.y.dtype, ACT_RELU6, run->y, run->y,
+                                   desc_elements(op->spec.y)),
+                   "kernel activation");
 }
 
 static void dense_backward_begin(Op *op, const OpRun *run)

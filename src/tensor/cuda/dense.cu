@@ -1,71 +1,88 @@
-/* What a dense layer needs beside the matrix products: bias and activation in one pass, and the bias gradient. */
+/* Row vectors, such as biases: added to every row, with an activation; and their gradients, sums over rows. */
 #include "act.cuh"
-#include "elem.cuh"
+#include "columns.cuh"
 
-template <class T, Act ACT>
-static __global__ void bias_act_kernel(T *y, const float *bias, int64_t n, int64_t columns)
+enum { BATCH = 4 };
+
+template <class T, int E, bool PACKS, Act ACT> static __global__ void add_row_kernel(AddRowRun run)
 {
-    int64_t i = element();
-    if (i < n) set(y + i, act_value<ACT>(value_of(y[i]) + (bias ? bias[i % columns] : 0)));
+    int64_t c = first_column<E>(), columns = run.columns;
+    if (c >= columns) return;
+    const T *x = (const T *)run.x + c;
+    T *y = (T *)run.y + c;
+    float add[E];
+    read_floats<E, PACKS>(add, run.row + c);
+    each_row<BATCH>(
+        run.rows,
+        [&](int64_t row) { return read<E, PACKS>(x + row * columns); },
+        [&](int64_t row, const Pack<T, E> &v) {
+            float out[E];
+#pragma unroll
+            for (int k = 0; k < E; ++k)
+                out[k] = row < run.real ? act_value<ACT>(v[k] + add[k]) : 0;
+            write<E, PACKS>(y + row * columns, out);
+        });
 }
 
-/* Grid: columns / WARP, parts of rows. Lane = column, warp w adds rows w, w + WARPS, ... of the part; then warp 0 adds the
- * warps in order. */
-template <class T>
+template <class T, int E, bool PACKS>
 static __global__ void column_parts_kernel(float *partial, const T *dy, int64_t rows,
                                            int64_t columns, int64_t stride)
 {
-    __shared__ float part[WARPS][WARP];
-    int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
-    int64_t column = (int64_t)blockIdx.x * WARP + lane;
-    int64_t first = rows * blockIdx.y / gridDim.y, last = rows * (blockIdx.y + 1) / gridDim.y;
-    float sum = 0;
-    if (column < columns)
-        for (int64_t row = first + warp; row < last; row += WARPS)
-            sum += value_of(dy[row * stride + column]);
-    part[warp][lane] = sum;
-    __syncthreads();
-    if (warp != 0 || column >= columns) return;
-    for (int w = 1; w < WARPS; ++w) sum += part[w][lane];
-    partial[blockIdx.y * columns + column] = sum;
+    const T *from = dy + first_column<E>();
+    sum_part<float, 1, E, 2 * BATCH>(
+        partial, rows, columns, [&](int64_t row) { return read<E, PACKS>(from + row * stride); },
+        [&](int64_t, const Pack<T, E> &v, float (*sum)[E]) {
+#pragma unroll
+            for (int k = 0; k < E; ++k) sum[0][k] += v[k];
+        });
 }
 
-static __global__ void column_join_kernel(float *out, const float *partial, int parts,
+static __global__ void column_join_kernel(float *out, const float *partial, int64_t parts,
                                           int64_t columns)
 {
-    int64_t column = element();
-    if (column >= columns) return;
-    float sum = 0;
-    for (int p = 0; p < parts; ++p) sum += partial[p * columns + column];
-    out[column] = sum;
+    int64_t column = (int64_t)blockIdx.x * WARP + threadIdx.x;
+    float sum[1];
+    if (join_parts<float, 1>(partial, parts, columns, column, sum)) out[column] = sum[0];
 }
 
-cudaError_t cuda_bias_act(cudaStream_t stream, DType type, Act act, void *y, const float *bias,
-                          int64_t rows, int64_t columns)
+cudaError_t cuda_add_row(cudaStream_t stream, AddRowRun run)
 {
-    int64_t n = rows * columns;
-#define GRID          blocks_for(n, THREADS), THREADS, 0, stream
-#define LAUNCH_ACT(A) bias_act_kernel<Elem, A><<<GRID>>>((Elem *)y, bias, n, columns)
+    int wide = cuda_pack(run.type, run.columns);
+    Columns on = over_rows(run.rows, run.columns, wide, BATCH);
+    bool packs = in_packs(run.x, run.y, run.row);
+#define KERNEL(T, N, P) add_row_kernel<T, N, P, ACTIVATION><<<on.grid, on.threads, 0, stream>>>(run)
+#define LAUNCH_ACT(A)                                                                              \
+    {                                                                                              \
+        const Act ACTIVATION = A;                                                                  \
+        WIDE_OR_ONE(KERNEL, Elem);                                                                 \
+    }
 #define LAUNCH(T)                                                                                  \
     typedef T Elem;                                                                                \
-    ACT_SWITCH(act, LAUNCH_ACT)
-    if (n > 0) TYPE_SWITCH(type, LAUNCH);
+    ACT_SWITCH(run.act, LAUNCH_ACT)
+    if (run.rows > 0) TYPE_SWITCH(run.type, LAUNCH);
 #undef LAUNCH
+#undef KERNEL
     return cudaGetLastError();
 }
 
+/* A row's padding may be read with its last pack: it is zero. */
 cudaError_t cuda_column_sum(cudaStream_t stream, DType type, float *out, float *partial,
                             const void *dy, int64_t rows, int64_t columns, int64_t stride)
 {
-    int parts = rows < COLUMN_PARTS * WARPS ? 1 : COLUMN_PARTS;
-    dim3 grid(blocks_for(columns, WARP), (unsigned)parts);
+    int wide = cuda_pack(type, stride);
+    int64_t parts = cuda_sum_parts(type, rows, stride);
+    Columns on = over_parts(columns, wide, parts);
+    bool packs = in_packs(dy);
     float *to = parts == 1 ? out : partial;
-#define LAUNCH(T)                                                                                  \
-    column_parts_kernel<T><<<grid, THREADS, 0, stream>>>(to, (const T *)dy, rows, columns, stride)
+#define KERNEL(T, N, P)                                                                               \
+    column_parts_kernel<T, N, P><<<on.grid, on.threads, 0, stream>>>(to, (const T *)dy, rows,         \
+                                                                  columns, stride)
+#define LAUNCH(T) WIDE_OR_ONE(KERNEL, T)
     TYPE_SWITCH(type, LAUNCH);
 #undef LAUNCH
+#undef KERNEL
     if (parts > 1)
-        column_join_kernel<<<blocks_for(columns, THREADS), THREADS, 0, stream>>>(out, partial,
-                                                                                 parts, columns);
+        column_join_kernel<<<blocks_for(columns, WARP), join_threads(), 0, stream>>>(
+            out, partial, parts, columns);
     return cudaGetLastError();
 }

@@ -2,6 +2,8 @@
  * draws: Philox4x32-10 (Salmon et al. 2011) with a key that is itself drawn, and XXH64 of the node's and the sample's name. */
 #include "elem.cuh"
 
+enum { BATCH = 4, SAMPLES = 65535 /* a grid has in its second direction */ };
+
 static __device__ __forceinline__ void philox(uint32_t k0, uint32_t k1, uint32_t c[4])
 {
 #pragma unroll
@@ -36,33 +38,97 @@ static __device__ uint64_t hash_words(uint64_t a, uint64_t b)
     return hash ^ hash >> 32;
 }
 
-/* A thread four elements of a sample. */
-template <class T> static __global__ void dropout_kernel(DropoutRun run)
+/* Philox's key for a sample: a block's threads get what its first finds out. */
+static __device__ __forceinline__ void sample_key(const DropoutRun &run, int64_t sample,
+                                                  uint32_t key[2])
 {
-    int64_t quads = (run.sample_elements + 3) / 4, i = element();
-    if (i >= quads * run.samples) return;
-    int64_t sample = i / quads, quad = i % quads;
-    uint64_t name = hash_words(run.name, (uint64_t)run.sample[sample]);
-    uint32_t key[4] = {run.purpose, 0, 0, 0};
-    philox((uint32_t)run.seed, (uint32_t)(run.seed >> 32), key);
-    uint32_t place[4] = {(uint32_t)name, (uint32_t)(name >> 32), (uint32_t)run.step,
-                         (uint32_t)(run.step >> 32)};
-    philox(key[0], key[1], place);
+    __shared__ uint32_t shared[2];
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        uint64_t name = hash_words(run.name, (uint64_t)run.sample[sample]);
+        uint32_t first[4] = {run.purpose, 0, 0, 0};
+        philox((uint32_t)run.seed, (uint32_t)(run.seed >> 32), first);
+        uint32_t place[4] = {(uint32_t)name, (uint32_t)(name >> 32), (uint32_t)run.step,
+                             (uint32_t)(run.step >> 32)};
+        philox(first[0], first[1], place);
+        shared[0] = place[0];
+        shared[1] = place[1];
+    }
+    __syncthreads();
+    key[0] = shared[0];
+    key[1] = shared[1];
+}
+
+/* What elements 4 quad .. 4 quad + 4 of a sample are multiplied by. */
+static __device__ __forceinline__ void draw(const DropoutRun &run, const uint32_t key[2],
+                                            int64_t quad, float scale[4])
+{
     uint32_t drawn[4] = {(uint32_t)quad, (uint32_t)((uint64_t)quad >> 32), 0, 0};
-    philox(place[0], place[1], drawn);
-    for (int k = 0; k < 4 && quad * 4 + k < run.sample_elements; ++k) {
-        int64_t e = quad * 4 + k; /* of the plain order, channels first */
-        int64_t at = sample * run.sample_elements + e % run.pixels * run.channels + e / run.pixels;
-        float scale = (drawn[k] >> 8) >= run.cut ? run.scale : 0;
-        set((T *)run.to + at, value_of(((const T *)run.from)[at]) * scale);
+    philox(key[0], key[1], drawn);
+#pragma unroll
+    for (int k = 0; k < 4; ++k) scale[k] = (drawn[k] >> 8) >= run.cut ? run.scale : 0;
+}
+
+/* Samples as they lie, in whole packs. Grid: packs, samples. */
+template <class T> static __global__ void straight_kernel(DropoutRun run)
+{
+    enum { E = PACK(T) };
+    for (int64_t sample = blockIdx.y; sample < run.samples; sample += gridDim.y) {
+        const T *from = (const T *)run.from + sample * run.sample_elements;
+        T *to = (T *)run.to + sample * run.sample_elements;
+        uint32_t key[2];
+        sample_key(run, sample, key);
+        in_batches<BATCH>(
+            element(), run.sample_elements / E, (int64_t)gridDim.x * THREADS,
+            [&](int64_t i) { return read<E, true>(from + i * E); },
+            [&](int64_t i, const Pack<T, E> &v) {
+                float out[E];
+#pragma unroll
+                for (int q = 0; q < E; q += 4) {
+                    draw(run, key, (i * E + q) / 4, out + q);
+                    for (int k = q; k < q + 4; ++k) out[k] *= v[k];
+                }
+                write<E, true>(to + i * E, out);
+            });
+    }
+}
+
+/* Any other: a thread four elements at a time. */
+template <class T> static __global__ void quad_kernel(DropoutRun run)
+{
+    int64_t step = (int64_t)gridDim.x * THREADS;
+    for (int64_t sample = blockIdx.y; sample < run.samples; sample += gridDim.y) {
+        const T *from = (const T *)run.from + sample * run.sample_elements;
+        T *to = (T *)run.to + sample * run.sample_elements;
+        uint32_t key[2];
+        sample_key(run, sample, key);
+        for (int64_t quad = element(); quad * 4 < run.sample_elements; quad += step) {
+            float scale[4];
+            draw(run, key, quad, scale);
+            int64_t c = quad * 4 / run.pixels, p = quad * 4 % run.pixels; /* of the plain order */
+            for (int k = 0; k < 4 && quad * 4 + k < run.sample_elements; ++k) {
+                int64_t at = p * run.channels + c;
+                set(to + at, value_of(from[at]) * scale[k]);
+                if (++p == run.pixels) p = 0, ++c;
+            }
+        }
     }
 }
 
 cudaError_t cuda_dropout(cudaStream_t stream, DropoutRun run)
 {
-    int64_t n = (run.sample_elements + 3) / 4 * run.samples;
-#define LAUNCH(T) dropout_kernel<T><<<blocks_for(n, THREADS), THREADS, 0, stream>>>(run)
-    if (n > 0) TYPE_SWITCH(run.type, LAUNCH);
+    bool in_order = run.channels == 1 || run.pixels == 1;
+    bool straight = in_order && in_packs(run.from, run.to) &&
+                    cuda_pack(run.type, run.sample_elements) > 1;
+    unsigned samples = run.samples < SAMPLES ? (unsigned)run.samples : (unsigned)SAMPLES;
+    dim3 quads(blocks_for(run.sample_elements, 4 * THREADS), samples);
+#define LAUNCH(T)                                                                                  \
+    dim3 packs(blocks_for(run.sample_elements, (int64_t)PACK(T) * BATCH * THREADS), samples);      \
+    if (straight)                                                                                  \
+        straight_kernel<T><<<packs, THREADS, 0, stream>>>(run);                                    \
+    else                                                                                           \
+        quad_kernel<T><<<quads, THREADS, 0, stream>>>(run)
+    if (run.samples * run.sample_elements > 0) TYPE_SWITCH(run.type, LAUNCH);
 #undef LAUNCH
     return cudaGetLastError();
 }

@@ -1,4 +1,4 @@
-/* Elements of activations, fp32 or bf16, read as floats and rounded where they are stored; sixteen bytes at a time where they
+/* Elements of activations, fp32 or bf16, read as floats and rounded where they are stored; in packs of sixteen bytes where they
  * lie so; sums over a warp and a block in a fixed order. */
 #ifndef WEFT_ELEM_CUH
 #define WEFT_ELEM_CUH
@@ -6,6 +6,7 @@
 #include "cuda_kernels.h"
 #include "launch.cuh"
 
+#include <cstring>
 #include <cuda_bf16.h>
 
 #define EVERY_LANE 0xffffffffu
@@ -27,47 +28,100 @@ static __device__ __forceinline__ void set(__nv_bfloat16 *to, float value)
     *to = __float2bfloat16_rn(value);
 }
 
-/* What one access moves. */
-template <class T> struct alignas(16) Pack {
-    enum { COUNT = 16 / sizeof(T) };
-    T at[COUNT];
+enum { PACK_BYTES = 16, BATCH_BYTES = 64 }; /* of one access; a thread has on their way */
+
+/* E elements as they lie, E = PACK(T) of them where one access is to move them. They stay words until they are asked for: to
+ * take them apart would be to wait for them. */
+#define PACK(T) (PACK_BYTES / (int)sizeof(T))
+constexpr int pack_alignment(int bytes)
+{
+    return bytes < 4 ? 4 : bytes < PACK_BYTES ? bytes : PACK_BYTES;
+}
+template <class T, int E> struct alignas(pack_alignment(E * (int)sizeof(T))) Pack {
+    enum { IN_WORD = 4 / (int)sizeof(T), BITS = 8 * (int)sizeof(T) };
+    uint32_t word[(E + IN_WORD - 1) / IN_WORD];
+    __device__ __forceinline__ T at(int k) const
+    {
+        uint32_t bits = word[k / IN_WORD] >> k % IN_WORD * BITS;
+        T element;
+        memcpy((void *)&element, &bits, sizeof element);
+        return element;
+    }
+    __device__ __forceinline__ float operator[](int k) const
+    {
+        return value_of(at(k));
+    }
+    __device__ __forceinline__ void put(int k, T element)
+    {
+        uint32_t bits = 0;
+        memcpy(&bits, &element, sizeof element);
+        if (k % IN_WORD == 0)
+            word[k / IN_WORD] = bits;
+        else
+            word[k / IN_WORD] |= bits << k % IN_WORD * BITS;
+    }
+};
+template <class T, int E> struct TwoPacks {
+    Pack<T, E> a, b;
 };
 
-/* f(i, n): the elements i .. i + n of a thread, n a pack's or, at the end, fewer. */
-template <class T, class F> static __device__ __forceinline__ void each_pack(int64_t count, F f)
+/* Can all these be read and written in packs? Asked at launch: a range may begin anywhere. */
+static inline bool in_packs(const void *a, const void *b = nullptr, const void *c = nullptr,
+                            const void *d = nullptr)
 {
-    int64_t i = element() * Pack<T>::COUNT;
-    if (i >= count) return;
-    int64_t left = count - i;
-    f(i, left < Pack<T>::COUNT ? (int)left : (int)Pack<T>::COUNT);
+    return ((uintptr_t)a | (uintptr_t)b | (uintptr_t)c | (uintptr_t)d) % PACK_BYTES == 0;
 }
 
-template <class T> static __device__ __forceinline__ void load(float *out, const T *from, int n)
+/* PACKS: the addresses are such; false: the same elements one by one. */
+template <int E, bool PACKS, class T>
+static __device__ __forceinline__ Pack<T, E> read(const T *from)
 {
-    if (n == Pack<T>::COUNT) {
-        Pack<T> pack = *(const Pack<T> *)from;
-#pragma unroll
-        for (int k = 0; k < Pack<T>::COUNT; ++k) out[k] = value_of(pack.at[k]);
+    Pack<T, E> pack;
+    if (PACKS && E > 1) {
+        pack = *(const Pack<T, E> *)from;
     } else {
-        for (int k = 0; k < n; ++k) out[k] = value_of(from[k]);
+#pragma unroll
+        for (int k = 0; k < E; ++k) pack.put(k, from[k]);
+    }
+    return pack;
+}
+
+template <int E, bool PACKS, class T>
+static __device__ __forceinline__ void put(T *to, const Pack<T, E> &pack)
+{
+    if (PACKS && E > 1) {
+        *(Pack<T, E> *)to = pack;
+    } else {
+#pragma unroll
+        for (int k = 0; k < E; ++k) to[k] = pack.at(k);
     }
 }
 
-template <class T> static __device__ __forceinline__ void store(T *to, const float *from, int n)
+template <int E, bool PACKS, class T>
+static __device__ __forceinline__ void write(T *to, const float *from)
 {
-    if (n == Pack<T>::COUNT) {
-        Pack<T> pack;
+    Pack<T, E> pack;
 #pragma unroll
-        for (int k = 0; k < Pack<T>::COUNT; ++k) set(&pack.at[k], from[k]);
-        *(Pack<T> *)to = pack;
-    } else {
-        for (int k = 0; k < n; ++k) set(to + k, from[k]);
+    for (int k = 0; k < E; ++k) {
+        T element;
+        set(&element, from[k]);
+        pack.put(k, element);
     }
+    put<E, PACKS>(to, pack);
 }
 
-template <class T> static inline unsigned pack_blocks(int64_t count)
+template <int E, bool PACKS>
+static __device__ __forceinline__ void read_floats(float *to, const float *from)
 {
-    return blocks_for(count, (int64_t)THREADS * Pack<T>::COUNT);
+    Pack<float, E> pack = read<E, PACKS>(from);
+#pragma unroll
+    for (int k = 0; k < E; ++k) to[k] = pack[k];
+}
+
+template <int E, bool PACKS, class T> static __device__ __forceinline__ void write_zeros(T *to)
+{
+    const float zeros[E] = {};
+    write<E, PACKS>(to, zeros);
 }
 
 static __device__ __forceinline__ float warp_sum(float v)
@@ -86,5 +140,14 @@ static __device__ __forceinline__ float warp_sum(float v)
             LAUNCH(float);                                                                         \
         }                                                                                          \
     } while (0)
+
+/* Runs KERNEL(T, elements a thread, PACKS) as the launcher's `wide` (see cuda_pack) and `packs` say. */
+#define WIDE_OR_ONE(KERNEL, T)                                                                     \
+    if (wide > 1 && packs)                                                                         \
+        KERNEL(T, PACK(T), true);                                                                  \
+    else if (wide > 1)                                                                             \
+        KERNEL(T, PACK(T), false);                                                                 \
+    else                                                                                           \
+        KERNEL(T, 1, false)
 
 #endif

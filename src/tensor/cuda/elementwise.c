@@ -56,15 +56,14 @@ static Status sum_plan(Op *op, Desc wish[OP_INPUTS])
 
 static void sum_forward(Op *op, const OpRun *run)
 {
-    int64_t n = shape_count(op->spec.y.shape);
+    const OpSpec *spec = &op->spec;
+    int64_t n = shape_count(spec->y.shape);
     const void *sum = run->x[0];
-    for (int i = 1; i < op->spec.x_count; ++i, sum = run->y)
-        cuda_check(cuda_sum(cuda_stream(op), op->spec.y.dtype, run->y, sum, run->x[i], n),
+    for (int i = 1; i < spec->x_count; ++i, sum = run->y)
+        cuda_check(cuda_sum(cuda_stream(op), spec->y.dtype,
+                            i + 1 < spec->x_count ? ACT_NONE : spec->act, run->y, sum, run->x[i],
+                            n),
                    "kernel sum");
-    if (op->spec.act != ACT_NONE)
-        cuda_check(
-            cuda_activation(cuda_stream(op), op->spec.y.dtype, op->spec.act, run->y, run->y, n),
-            "kernel activation");
 }
 
 static void sum_backward_begin(Op *op, const OpRun *run)

@@ -13,7 +13,7 @@ static void flat_add(Stream *s, float *out, const float *a, const float *b, int6
 
 static void flat_add_bf16(Stream *s, Bf16 *out, const Bf16 *a, const Bf16 *b, int64_t n)
 {
-    cuda_check(cuda_sum(s->handle, DTYPE_BF16, out, a, b, n), "kernel sum");
+    cuda_check(cuda_sum(s->handle, DTYPE_BF16, ACT_NONE, out, a, b, n), "kernel sum");
 }
 
 static void flat_scale_add(Stream *s, float *y, float alpha, const float *x, float beta, int64_t n)

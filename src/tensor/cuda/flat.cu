@@ -1,34 +1,56 @@
 /* Elementwise work on flat ranges: sums, update rules, partial norms. A partial norm covers FLAT_CHUNK elements, by one
- * block: thread t adds elements t, t + THREADS, ... in double, then a tree over the threads. */
-#include "cuda_kernels.h"
-#include "launch.cuh"
+ * block: thread t adds packs t, t + THREADS, ... in double, then a tree over the threads, in an order that does not depend on
+ * where the range lies. */
+#include "map.cuh"
 
-static __global__ void fill_kernel(float *to, float value, int64_t n)
-{
-    int64_t i = element();
-    if (i < n) to[i] = value;
-}
+struct Fill {
+    enum { INPUTS = 0 };
+    float value;
+    __device__ __forceinline__ float operator()(float, float) const
+    {
+        return value;
+    }
+};
+struct Add {
+    enum { INPUTS = 2 };
+    __device__ __forceinline__ float operator()(float a, float b) const
+    {
+        return a + b;
+    }
+};
+struct Scale {
+    enum { INPUTS = 1 };
+    float alpha;
+    __device__ __forceinline__ float operator()(float x, float) const
+    {
+        return alpha * x;
+    }
+};
+struct ScaleAdd {
+    enum { INPUTS = 2 };
+    float alpha, beta;
+    __device__ __forceinline__ float operator()(float x, float y) const
+    {
+        return alpha * x + beta * y;
+    }
+};
 
-static __global__ void add_kernel(float *out, const float *a, const float *b, int64_t n)
-{
-    int64_t i = element();
-    if (i < n) out[i] = a[i] + b[i];
-}
+enum { E = PACK(float) };
 
-static __global__ void scale_add_kernel(float *y, float alpha, const float *x, float beta,
-                                        int64_t n)
-{
-    int64_t i = element();
-    if (i < n) y[i] = alpha * x[i] + (beta != 0 ? beta * y[i] : 0);
-}
-
-static __global__ void squares_kernel(double *out, const float *x, int64_t n)
+template <bool PACKS> static __global__ void squares_kernel(double *out, const float *x, int64_t n)
 {
     __shared__ double part[THREADS];
     int64_t first = (int64_t)blockIdx.x * FLAT_CHUNK;
-    int64_t last = first + FLAT_CHUNK < n ? first + FLAT_CHUNK : n;
+    int64_t count = n - first < FLAT_CHUNK ? n - first : FLAT_CHUNK;
     double sum = 0;
-    for (int64_t i = first + threadIdx.x; i < last; i += THREADS) sum += (double)x[i] * x[i];
+    in_batches<FLAT_CHUNK / THREADS / E>(
+        threadIdx.x, count / E, THREADS,
+        [&](int64_t i) { return read<E, PACKS>(x + first + i * E); },
+        [&](int64_t, const Pack<float, E> &v) {
+            for (int k = 0; k < E; ++k) sum += (double)v[k] * v[k];
+        });
+    int64_t rest = count / E * E + threadIdx.x;
+    if (rest < count) sum += (double)x[first + rest] * x[first + rest];
     part[threadIdx.x] = sum;
     for (int half = THREADS / 2; half > 0; half /= 2) {
         __syncthreads();
@@ -37,73 +59,121 @@ static __global__ void squares_kernel(double *out, const float *x, int64_t n)
     if (threadIdx.x == 0) out[blockIdx.x] = part[0];
 }
 
-static __global__ void sgd_kernel(SgdArgs a, float *w, const float *g, float *m, int64_t n)
+typedef struct SgdRun {
+    SgdArgs args;
+    float *w, *m;
+    const float *g;
+    int64_t n;
+} SgdRun;
+
+template <int COUNT> static __device__ __forceinline__ void sgd_at(const SgdRun &run, int64_t i)
 {
-    int64_t i = element();
-    if (i >= n) return;
-    float step = g[i] * a.grad_scale + a.weight_decay * w[i];
-    if (a.momentum != 0) {
-        float velocity = a.first ? step : a.momentum * m[i] + step;
-        m[i] = velocity;
-        step = a.nesterov ? step + a.momentum * velocity : velocity;
+    const SgdArgs &a = run.args;
+    float w[COUNT], g[COUNT], m[COUNT];
+    bool remembers = a.momentum != 0;
+    read_floats<COUNT, true>(w, run.w + i);
+    read_floats<COUNT, true>(g, run.g + i);
+    if (remembers && !a.first) read_floats<COUNT, true>(m, run.m + i);
+#pragma unroll
+    for (int k = 0; k < COUNT; ++k) {
+        float step = g[k] * a.grad_scale + a.weight_decay * w[k];
+        if (remembers) {
+            float velocity = a.first ? step : a.momentum * m[k] + step;
+            m[k] = velocity;
+            step = a.nesterov ? step + a.momentum * velocity : velocity;
+        }
+        w[k] -= a.lr * step;
     }
-    w[i] -= a.lr * step;
+    if (remembers) write<COUNT, true>(run.m + i, m);
+    write<COUNT, true>(run.w + i, w);
 }
 
-static __global__ void adam_kernel(AdamRun run)
+/* A thread COUNT elements, and the first ones of all what is left, an element each. */
+template <int COUNT> static __global__ void sgd_kernel(SgdRun run)
 {
-    const AdamArgs a = run.args;
     int64_t i = element();
-    if (i >= run.n) return;
-    float w = run.w[i], g = run.g[i] * a.grad_scale;
-    if (!run.direction && !a.decoupled) g += a.weight_decay * w;
-    float m = a.beta1 * run.m[i] + (1 - a.beta1) * g;
-    float v = a.beta2 * run.v[i] + (1 - a.beta2) * g * g;
-    run.m[i] = m;
-    run.v[i] = v;
-    float u = (m / a.correct1) / (sqrtf(v / a.correct2) + a.eps);
-    if (run.direction) {
-        run.out[i] = u + a.weight_decay * w;
-    } else {
-        if (a.decoupled) w *= 1 - a.lr * a.weight_decay;
-        run.out[i] = w - a.lr * u;
-    }
+    if (i < run.n / COUNT) sgd_at<COUNT>(run, i * COUNT);
+    if (i < run.n % COUNT) sgd_at<1>(run, run.n / COUNT * COUNT + i);
 }
+
+template <int COUNT> static __device__ __forceinline__ void adam_at(const AdamRun &run, int64_t i)
+{
+    const AdamArgs &a = run.args;
+    float w[COUNT], g[COUNT], m[COUNT], v[COUNT], out[COUNT];
+    read_floats<COUNT, true>(w, run.w + i);
+    read_floats<COUNT, true>(g, run.g + i);
+    read_floats<COUNT, true>(m, run.m + i);
+    read_floats<COUNT, true>(v, run.v + i);
+#pragma unroll
+    for (int k = 0; k < COUNT; ++k) {
+        float weight = w[k], gradient = g[k] * a.grad_scale;
+        if (!run.direction && !a.decoupled) gradient += a.weight_decay * weight;
+        m[k] = a.beta1 * m[k] + (1 - a.beta1) * gradient;
+        v[k] = a.beta2 * v[k] + (1 - a.beta2) * gradient * gradient;
+        float u = (m[k] / a.correct1) / (sqrtf(v[k] / a.correct2) + a.eps);
+        if (run.direction) {
+            out[k] = u + a.weight_decay * weight;
+        } else {
+            if (a.decoupled) weight *= 1 - a.lr * a.weight_decay;
+            out[k] = weight - a.lr * u;
+        }
+    }
+    write<COUNT, true>(run.m + i, m);
+    write<COUNT, true>(run.v + i, v);
+    write<COUNT, true>(run.out + i, out);
+}
+
+template <int COUNT> static __global__ void adam_kernel(AdamRun run)
+{
+    int64_t i = element();
+    if (i < run.n / COUNT) adam_at<COUNT>(run, i * COUNT);
+    if (i < run.n % COUNT) adam_at<1>(run, run.n / COUNT * COUNT + i);
+}
+
+#define NO_INPUT ((const float *)nullptr)
 
 cudaError_t cuda_fill(cudaStream_t stream, float *to, float value, int64_t n)
 {
-    if (n > 0) fill_kernel<<<blocks_for(n, THREADS), THREADS, 0, stream>>>(to, value, n);
-    return cudaGetLastError();
+    return map(stream, Fill{value}, to, NO_INPUT, NO_INPUT, n);
 }
 
 cudaError_t cuda_add(cudaStream_t stream, float *out, const float *a, const float *b, int64_t n)
 {
-    if (n > 0) add_kernel<<<blocks_for(n, THREADS), THREADS, 0, stream>>>(out, a, b, n);
-    return cudaGetLastError();
+    return map(stream, Add(), out, a, b, n);
 }
 
 cudaError_t cuda_scale_add(cudaStream_t stream, float *y, float alpha, const float *x, float beta,
                            int64_t n)
 {
-    if (n > 0)
-        scale_add_kernel<<<blocks_for(n, THREADS), THREADS, 0, stream>>>(y, alpha, x, beta, n);
-    return cudaGetLastError();
+    if (beta == 0) return map(stream, Scale{alpha}, y, x, NO_INPUT, n);
+    return map(stream, ScaleAdd{alpha, beta}, y, x, (const float *)y, n);
 }
 
 cudaError_t cuda_squares(cudaStream_t stream, double *out, const float *x, int64_t n)
 {
-    if (n > 0) squares_kernel<<<blocks_for(n, FLAT_CHUNK), THREADS, 0, stream>>>(out, x, n);
+    unsigned blocks = blocks_for(n, FLAT_CHUNK);
+    if (n > 0 && in_packs(x))
+        squares_kernel<true><<<blocks, THREADS, 0, stream>>>(out, x, n);
+    else if (n > 0)
+        squares_kernel<false><<<blocks, THREADS, 0, stream>>>(out, x, n);
     return cudaGetLastError();
 }
 
 cudaError_t cuda_sgd(cudaStream_t stream, SgdArgs a, float *w, const float *g, float *m, int64_t n)
 {
-    if (n > 0) sgd_kernel<<<blocks_for(n, THREADS), THREADS, 0, stream>>>(a, w, g, m, n);
+    SgdRun run = {a, w, m, g, n};
+    if (n > 0 && in_packs(w, g, m))
+        sgd_kernel<E><<<blocks_for(n, THREADS * E), THREADS, 0, stream>>>(run);
+    else if (n > 0)
+        sgd_kernel<1><<<blocks_for(n, THREADS), THREADS, 0, stream>>>(run);
     return cudaGetLastError();
 }
 
 cudaError_t cuda_adam(cudaStream_t stream, AdamRun run)
 {
-    if (run.n > 0) adam_kernel<<<blocks_for(run.n, THREADS), THREADS, 0, stream>>>(run);
+    if (run.n > 0 && in_packs(run.w, run.g, run.m, run.v) && in_packs(run.out))
+        adam_kernel<E><<<blocks_for(run.n, THREADS * E), THREADS, 0, stream>>>(run);
+    else if (run.n > 0)
+        adam_kernel<1><<<blocks_for(run.n, THREADS), THREADS, 0, stream>>>(run);
     return cudaGetLastError();
 }

@@ -1,8 +1,6 @@
 /* layer_norm over the last dimension. */
 #include "cuda.h"
 
-enum { PARTS = 64 }; /* of the rows, for the parameters' gradients */
-
 static Status norm_plan(Op *op, Desc wish[OP_INPUTS])
 {
     OpSpec *s = &op->spec;
@@ -11,7 +9,7 @@ static Status norm_plan(Op *op, Desc wish[OP_INPUTS])
     int64_t width = s->y.shape.dim[s->y.shape.ndim - 1], rows = shape_count(s->y.shape) / width;
     for (int i = 0; i < s->w_count; ++i) op->w_elements[i] = width;
     op->saved_bytes = (size_t)(2 * rows) * sizeof(float);
-    op->workspace_bytes = (size_t)(2 * PARTS * width) * sizeof(float);
+    op->workspace_bytes = (size_t)(2 * cuda_sum_parts(s->y.dtype, rows, width) * width) * sizeof(float);
     op->needs_x[0] = true;
     op->dx_inplace = true;
     op->flops_forward = op->flops_backward = 8.0 * (double)shape_count(s->y.shape);
@@ -36,8 +34,7 @@ static LayerNormRun norm_run(const Op *op, const OpRun *run)
                           .eps = s->eps,
                           .rows = rows,
                           .real = rows / s->y.shape.dim[0] * run->rows,
-                          .width = width,
-                          .parts = rows < PARTS ? rows : PARTS};
+                          .width = width};
 }
 
 static void norm_forward(Op *op, const OpRun *run)

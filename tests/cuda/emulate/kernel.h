@@ -36,8 +36,8 @@ extern Place thread, block, threads, blocks; /* of the fiber that runs */
 /* Runs body once for each thread of each block. */
 void run(dim3 grid, dim3 threads_a_block, const std::function<void()> &body);
 void block_barrier();
-/* The same, and whether any thread brings true. */
-bool block_or(bool mine);
+/* The same, and how many threads bring true. */
+int block_count(bool mine);
 /* All lanes of a warp bring 8 bytes; returns those of all. */
 const uint64_t *exchange(uint64_t mine);
 unsigned lane();
@@ -80,14 +80,15 @@ inline Launch launch(dim3 grid, dim3 threads, size_t = 0, cudaStream_t = nullptr
 #define gridDim   emulate::blocks
 #define __expf    expf
 #define __logf    logf
+#define __fdividef(a, b) ((a) / (b))
 
 static inline void __syncthreads()
 {
     emulate::block_barrier();
 }
-static inline int __syncthreads_or(int mine)
+static inline int __syncthreads_count(int mine)
 {
-    return emulate::block_or(mine != 0);
+    return emulate::block_count(mine != 0);
 }
 static inline void __syncwarp(unsigned = 0xffffffffu)
 {

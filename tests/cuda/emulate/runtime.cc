@@ -187,15 +187,15 @@ void block_barrier()
     wait_at(&whole);
 }
 
-bool block_or(bool mine)
+int block_count(bool mine)
 {
-    static bool any[2];
-    bool *here = &any[whole.turn / 2 % 2]; /* in turn, two barriers each */
-    *here |= mine;
+    static int counts[2];
+    int *here = &counts[whole.turn / 2 % 2]; /* in turn, two barriers each */
+    *here += mine;
     block_barrier();
-    bool result = *here;
+    int result = *here;
     block_barrier();
-    *here = false;
+    *here = 0;
     return result;
 }
 

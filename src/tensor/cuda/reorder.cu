@@ -1,0 +1,90 @@
+/* Images with channels last from plain ones and back: each sample is a matrix that is turned, through tiles in shared memory, so that
+ * both sides are touched in the order of their memory. */
+#include "elem.cuh"
+
+enum { TILE = 2048, TILE_ROOM = 3072, EACH = TILE / THREADS, SAMPLES = 65535 /* a grid has in its second direction */ };
+
+/* to (columns, rows) = from (rows, columns), both of every sample; a tile has 1 << high rows and 1 << wide columns. */
+typedef struct TurnRun {
+    const void *from;
+    void *to;
+    int64_t samples, rows, columns;
+    int high, wide, stride; /* stride: between a tile's rows, so that no two lanes ask one bank */
+    unsigned across;
+} TurnRun;
+
+template <class TO, class FROM>
+static __global__ void __launch_bounds__(THREADS, 6) turn_kernel(TurnRun run)
+{
+    __shared__ float tile[TILE_ROOM];
+    int64_t row = (int64_t)(blockIdx.x / run.across) << run.high,
+            column = (int64_t)(blockIdx.x % run.across) << run.wide;
+    for (int64_t sample = blockIdx.y; sample < run.samples; sample += gridDim.y) {
+        const FROM *from = (const FROM *)run.from + sample * run.rows * run.columns;
+        TO *to = (TO *)run.to + sample * run.rows * run.columns;
+        FROM loaded[EACH] = {};
+#pragma unroll
+        for (int u = 0; u < EACH; ++u) {
+            int i = threadIdx.x + u * THREADS;
+            int64_t r = row + (i >> run.wide), c = column + (i & ((1 << run.wide) - 1));
+            if (r < run.rows && c < run.columns) loaded[u] = from[r * run.columns + c];
+        }
+        __syncthreads();
+#pragma unroll
+        for (int u = 0; u < EACH; ++u) {
+            int i = threadIdx.x + u * THREADS;
+            tile[(i >> run.wide) * run.stride + (i & ((1 << run.wide) - 1))] = value_of(loaded[u]);
+        }
+        __syncthreads();
+#pragma unroll
+        for (int u = 0; u < EACH; ++u) {
+            int i = threadIdx.x + u * THREADS, c = i >> run.high, r = i & ((1 << run.high) - 1);
+            if (row + r < run.rows && column + c < run.columns)
+                set(to + (column + c) * run.rows + row + r, tile[r * run.stride + c]);
+        }
+    }
+}
+
+static int bits_for(int64_t n, int most)
+{
+    int bits = 0;
+    while (bits < most && (INT64_C(1) << bits) < n) ++bits;
+    return bits;
+}
+
+static TurnRun turn_of(const ReorderRun &run)
+{
+    enum { TILE_BITS = 11, WARP_BITS = 5 };
+    TurnRun t = {};
+    t.from = run.from;
+    t.to = run.to;
+    t.samples = run.samples;
+    t.rows = run.from_last ? run.pixels : run.channels;
+    t.columns = run.from_last ? run.channels : run.pixels;
+    t.high = bits_for(t.rows, WARP_BITS);
+    t.wide = bits_for(t.columns, TILE_BITS - t.high);
+    t.high = TILE_BITS - t.wide; /* more rows than there are, perhaps: then the tile is not full */
+    t.stride = (1 << t.wide) + (t.high < WARP_BITS ? WARP >> t.high : 1);
+    t.across = blocks_for(t.columns, 1 << t.wide);
+    return t;
+}
+
+cudaError_t cuda_reorder_image(cudaStream_t stream, ReorderRun run)
+{
+    if (run.from_last == run.to_last || run.channels == 1 || run.pixels == 1)
+        return cuda_convert(stream, run.to_type, run.to, run.from_type, run.from,
+                            run.samples * run.channels * run.pixels);
+    TurnRun turn = turn_of(run);
+    unsigned samples = run.samples < SAMPLES ? (unsigned)run.samples : (unsigned)SAMPLES;
+    dim3 grid(turn.across * blocks_for(turn.rows, 1 << turn.high), samples);
+#define FROM_TO(FROM, TO) turn_kernel<TO, FROM><<<grid, THREADS, 0, stream>>>(turn)
+#define LAUNCH(T)                                                                                  \
+    if (run.to_type == DTYPE_BF16)                                                                 \
+        FROM_TO(T, __nv_bfloat16);                                                                 \
+    else                                                                                           \
+        FROM_TO(T, float)
+    if (run.samples > 0) TYPE_SWITCH(run.from_type, LAUNCH);
+#undef LAUNCH
+#undef FROM_TO
+    return cudaGetLastError();
+}
