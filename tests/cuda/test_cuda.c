@@ -227,6 +227,13 @@ static void test_ops(void)
         {"positions", "context=20", 1, {3, {3, 20, 33, 1}}, ACT_NONE, 2, allowed.elementwise},
         {"layer_norm", "", 1, {3, {3, 40, 64, 1}}, ACT_NONE, 2, allowed.product},
         {"layer_norm", "", 1, {2, {300, 77, 1, 1}}, ACT_NONE, 0, allowed.product},
+        {"layer_norm", "", 1, {2, {9, 768, 1, 1}}, ACT_NONE, 0, allowed.product},
+        {"layer_norm", "", 1, {2, {5, 2304, 1, 1}}, ACT_NONE, 0, allowed.product},
+        {"batch_norm", "", 1, {4, {3, 24, 9, 9}}, ACT_RELU, 2, allowed.product},
+        {"max_pool", "kernel=3 stride=2 pad=1", 1, {4, {2, 16, 9, 8}}, ACT_NONE, 0, allowed.exact},
+        {"softmax_loss", "", 1, {2, {5, 2088, 1, 1}}, ACT_NONE, 4, allowed.elementwise},
+        {"dropout", "p=0.3", 1, {3, {2, 5, 64, 1}}, ACT_NONE, 0, allowed.elementwise},
+        {"embedding", "vocab=5 width=64", 1, {2, {3, 300, 1, 1}}, ACT_NONE, 2, allowed.product},
         {"attention", "heads=2", 1, {3, {2, 9, 3 * 2 * 8, 1}}, ACT_NONE, 0, allowed.product},
         {"attention", "heads=3", 1, {3, {2, 150, 3 * 3 * 16, 1}}, ACT_NONE, 0, allowed.product},
         {"attention", "heads=2", 1, {3, {2, 70, 3 * 2 * 64, 1}}, ACT_NONE, 1, allowed.product},
@@ -359,6 +366,14 @@ static void test_flat_sums(void)
         f[d]->add(s[d], v[1], v[1], v[2], ELEMENTS - 5);
     }
     arrays_check(&a, "add", allowed.exact);
+    arrays_new(&a);
+    for (int d = 0; d < 2; ++d) { /* ranges that begin anywhere */
+        float **v = d ? a.device : a.host;
+        f[d]->add(s[d], v[0] + 1, v[1] + 2, v[2] + 3, ELEMENTS - 5);
+        f[d]->scale_add(s[d], v[1] + 3, 2, v[2] + 1, 0, 77);
+        f[d]->fill(s[d], v[3] + 1, 0.5f, 1001);
+    }
+    arrays_check(&a, "unaligned add", allowed.exact);
     arrays_new(&a);
     for (int d = 0; d < 2; ++d) {
         float **v = d ? a.device : a.host;

@@ -4,10 +4,7 @@
 
 template <Act ACT> struct Forward {
     enum { INPUTS = 1 };
-    __device__ __forceinline__ float operator()(float x, float) const
-    {
-        return act_value<ACT>(x);
-    }
+    __device__ __forceinline__ float operator()(float x, float) const { return act_value<ACT>(x); }
 };
 
 template <Act ACT> struct Backward {
@@ -31,7 +28,8 @@ template <Act ACT> struct Sum {
 cudaError_t cuda_activation(cudaStream_t stream, DType type, Act act, void *y, const void *x,
                             int64_t n)
 {
-#define LAUNCH_ACT(A) return map(stream, Forward<A>(), (Elem *)y, (const Elem *)x, NO_INPUT(Elem), n)
+#define LAUNCH_ACT(A)                                                                              \
+    return map(stream, Forward<A>(), (Elem *)y, (const Elem *)x, NO_INPUT(Elem), n)
 #define LAUNCH(T)                                                                                  \
     typedef T Elem;                                                                                \
     ACT_SWITCH(act, LAUNCH_ACT)

@@ -12,7 +12,8 @@ static Status norm_plan(Op *op, Desc wish[OP_INPUTS])
     int64_t channels = s->y.shape.dim[1], rows = shape_count(s->y.shape) / channels;
     for (int i = 0; i < s->w_count; ++i) op->w_elements[i] = channels;
     op->saved_bytes = (size_t)(SAVED * channels) * sizeof(float);
-    op->workspace_bytes = (size_t)(2 * cuda_sum_parts(s->y.dtype, rows, channels) * channels) * sizeof(double);
+    op->workspace_bytes =
+        (size_t)(2 * cuda_sum_parts(s->y.dtype, rows, channels) * channels) * sizeof(double);
     op->needs_x[0] = true;
     op->needs_y = s->act != ACT_NONE;
     op->dx_inplace = !s->residual;

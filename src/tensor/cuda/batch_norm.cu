@@ -6,8 +6,7 @@ enum { BATCH = 4, RESIDENT = 2 /* blocks a processor: all of cuda_sum_parts at o
 
 /* Around the first row's value, so that a large mean costs no digits. */
 template <class T, int E, bool PACKS>
-static __global__ void __launch_bounds__(THREADS, RESIDENT)
-    statistics_kernel(BatchNormRun run)
+static __global__ void __launch_bounds__(THREADS, RESIDENT) statistics_kernel(BatchNormRun run)
 {
     int64_t c = first_column<E>(), channels = run.channels;
     const T *x = (const T *)run.x + c;
@@ -15,7 +14,7 @@ static __global__ void __launch_bounds__(THREADS, RESIDENT)
     sum_part<double, 2, E, 6>(
         run.partial, run.real, channels,
         [&](int64_t row) { return read<E, PACKS>(x + row * channels); },
-        [&](int64_t, const Pack<T, E> &v, float (*sum)[E]) {
+        [&](int64_t, const Pack<T, E> &v, float(*sum)[E]) {
 #pragma unroll
             for (int k = 0; k < E; ++k) {
                 float d = v[k] - origin[k];
@@ -88,8 +87,7 @@ template <class T, int E> struct GradPacks {
 
 /* sum of dy, and of dy (x - mean). dy is masked by the activation on its way, in place. */
 template <class T, int E, bool PACKS, Act ACT>
-static __global__ void __launch_bounds__(THREADS, RESIDENT)
-    grad_sums_kernel(BatchNormRun run)
+static __global__ void __launch_bounds__(THREADS, RESIDENT) grad_sums_kernel(BatchNormRun run)
 {
     int64_t c = first_column<E>(), channels = run.channels;
     T *dy = (T *)run.dy + c;
@@ -105,7 +103,7 @@ static __global__ void __launch_bounds__(THREADS, RESIDENT)
             if (ACT != ACT_NONE) v.y = read<E, PACKS>(y + row * channels);
             return v;
         },
-        [&](int64_t row, const GradPacks<T, E> &v, float (*sum)[E]) {
+        [&](int64_t row, const GradPacks<T, E> &v, float(*sum)[E]) {
             float masked[E];
 #pragma unroll
             for (int k = 0; k < E; ++k)
@@ -223,7 +221,7 @@ cudaError_t cuda_batch_norm_sums(cudaStream_t stream, BatchNormRun run)
     int64_t parts = parts_of(run);
     Columns on = over_parts(run.channels, wide, parts);
     bool packs = in_packs(run.x, run.y, run.dy) && channels_in_packs(run);
-#define KERNEL(T, N, P)                                                                               \
+#define KERNEL(T, N, P)                                                                            \
     grad_sums_kernel<T, N, P, ACTIVATION><<<on.grid, on.threads, 0, stream>>>(run)
     TYPE_SWITCH(run.type, LAUNCH);
 #undef KERNEL
@@ -239,7 +237,7 @@ cudaError_t cuda_batch_norm_data(cudaStream_t stream, BatchNormRun run)
     Columns on = over_rows(run.rows, run.channels, wide, BATCH / 2);
     bool packs = in_packs(run.x, run.dy, run.dx) && channels_in_packs(run);
 #define KERNEL(T, N, P) grad_kernel<T, N, P><<<on.grid, on.threads, 0, stream>>>(run)
-#define LAUNCH(T)    WIDE_OR_ONE(KERNEL, T)
+#define LAUNCH(T)       WIDE_OR_ONE(KERNEL, T)
     if (run.rows > 0) TYPE_SWITCH(run.type, LAUNCH);
 #undef LAUNCH
 #undef KERNEL

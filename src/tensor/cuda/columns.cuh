@@ -7,7 +7,10 @@
 
 #include "elem.cuh"
 
-enum { JOIN_ROWS = 32, MAP_BLOCKS = 2112 /* enough for any GPU; what is left over they do in turn */ };
+enum {
+    JOIN_ROWS = 32,
+    MAP_BLOCKS = 2112 /* enough for any GPU; what is left over they do in turn */
+};
 
 struct Columns {
     dim3 grid, threads;
@@ -58,8 +61,8 @@ static __device__ __forceinline__ void sum_batch(S (&sum)[K][E], int64_t first, 
 /* K sums a column: load(row) of U rows at once, then add(row, loaded, sum) adds to sum[k][element], floats that are added
  * to S after each batch. partial: (parts, K, columns). */
 template <class S, int K, int E, int U, class Load, class Add>
-static __device__ __forceinline__ void sum_part(S *partial, int64_t rows, int64_t columns, Load load,
-                                                Add add)
+static __device__ __forceinline__ void sum_part(S *partial, int64_t rows, int64_t columns,
+                                                Load load, Add add)
 {
     __shared__ S shared[K * E][THREADS];
     int64_t first = rows * blockIdx.y / gridDim.y, last = rows * (blockIdx.y + 1) / gridDim.y,

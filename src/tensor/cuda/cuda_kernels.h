@@ -8,12 +8,9 @@
 
 #ifdef __cplusplus
 #define _Noreturn [[noreturn]] /* the doors are C17 */
-#endif
-#include "tensor.h"
-
-#ifdef __cplusplus
 extern "C" {
 #endif
+#include "tensor.h"
 
 /* How a block lies on (rows, columns): `packs` threads side by side with so many elements each, `rows` threads deep; `across` blocks
  * take all columns. */

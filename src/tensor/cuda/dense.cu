@@ -13,13 +13,11 @@ template <class T, int E, bool PACKS, Act ACT> static __global__ void add_row_ke
     float add[E];
     read_floats<E, PACKS>(add, run.row + c);
     each_row<BATCH>(
-        run.rows,
-        [&](int64_t row) { return read<E, PACKS>(x + row * columns); },
+        run.rows, [&](int64_t row) { return read<E, PACKS>(x + row * columns); },
         [&](int64_t row, const Pack<T, E> &v) {
             float out[E];
 #pragma unroll
-            for (int k = 0; k < E; ++k)
-                out[k] = row < run.real ? act_value<ACT>(v[k] + add[k]) : 0;
+            for (int k = 0; k < E; ++k) out[k] = row < run.real ? act_value<ACT>(v[k] + add[k]) : 0;
             write<E, PACKS>(y + row * columns, out);
         });
 }
@@ -31,7 +29,7 @@ static __global__ void column_parts_kernel(float *partial, const T *dy, int64_t 
     const T *from = dy + first_column<E>();
     sum_part<float, 1, E, 2 * BATCH>(
         partial, rows, columns, [&](int64_t row) { return read<E, PACKS>(from + row * stride); },
-        [&](int64_t, const Pack<T, E> &v, float (*sum)[E]) {
+        [&](int64_t, const Pack<T, E> &v, float(*sum)[E]) {
 #pragma unroll
             for (int k = 0; k < E; ++k) sum[0][k] += v[k];
         });
@@ -74,9 +72,9 @@ cudaError_t cuda_column_sum(cudaStream_t stream, DType type, float *out, float *
     Columns on = over_parts(columns, wide, parts);
     bool packs = in_packs(dy);
     float *to = parts == 1 ? out : partial;
-#define KERNEL(T, N, P)                                                                               \
-    column_parts_kernel<T, N, P><<<on.grid, on.threads, 0, stream>>>(to, (const T *)dy, rows,         \
-                                                                  columns, stride)
+#define KERNEL(T, N, P)                                                                            \
+    column_parts_kernel<T, N, P>                                                                   \
+        <<<on.grid, on.threads, 0, stream>>>(to, (const T *)dy, rows, columns, stride)
 #define LAUNCH(T) WIDE_OR_ONE(KERNEL, T)
     TYPE_SWITCH(type, LAUNCH);
 #undef LAUNCH

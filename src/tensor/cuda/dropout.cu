@@ -118,8 +118,8 @@ template <class T> static __global__ void quad_kernel(DropoutRun run)
 cudaError_t cuda_dropout(cudaStream_t stream, DropoutRun run)
 {
     bool in_order = run.channels == 1 || run.pixels == 1;
-    bool straight = in_order && in_packs(run.from, run.to) &&
-                    cuda_pack(run.type, run.sample_elements) > 1;
+    bool straight =
+        in_order && in_packs(run.from, run.to) && cuda_pack(run.type, run.sample_elements) > 1;
     unsigned samples = run.samples < SAMPLES ? (unsigned)run.samples : (unsigned)SAMPLES;
     dim3 quads(blocks_for(run.sample_elements, 4 * THREADS), samples);
 #define LAUNCH(T)                                                                                  \

@@ -37,7 +37,7 @@ constexpr int pack_alignment(int bytes)
 {
     return bytes < 4 ? 4 : bytes < PACK_BYTES ? bytes : PACK_BYTES;
 }
-template <class T, int E> struct alignas(pack_alignment(E * (int)sizeof(T))) Pack {
+template <class T, int E> struct alignas(pack_alignment(E *(int)sizeof(T))) Pack {
     enum { IN_WORD = 4 / (int)sizeof(T), BITS = 8 * (int)sizeof(T) };
     uint32_t word[(E + IN_WORD - 1) / IN_WORD];
     __device__ __forceinline__ T at(int k) const
@@ -47,10 +47,7 @@ template <class T, int E> struct alignas(pack_alignment(E * (int)sizeof(T))) Pac
         memcpy((void *)&element, &bits, sizeof element);
         return element;
     }
-    __device__ __forceinline__ float operator[](int k) const
-    {
-        return value_of(at(k));
-    }
+    __device__ __forceinline__ float operator[](int k) const { return value_of(at(k)); }
     __device__ __forceinline__ void put(int k, T element)
     {
         uint32_t bits = 0;

@@ -26,7 +26,8 @@ template <class T, int E, bool PACKS> static __global__ void gather_kernel(Embed
             float out[E];
 #pragma unroll
             for (int k = 0; k < E; ++k)
-                out[k] = valid ? v[k] : nanf(""); /* one outside the vocabulary makes the loss NaN */
+                out[k] =
+                    valid ? v[k] : nanf(""); /* one outside the vocabulary makes the loss NaN */
             write<E, PACKS>(y + i * width, out);
         });
 }
@@ -50,7 +51,8 @@ static __global__ void order_kernel(EmbeddingRun run)
             for (int k = 0; k < WARP; ++k) place += window[warp][k] < token;
         else
             for (int k = 0; k < count; ++k)
-                place += first == mine && k < lane ? window[warp][k] <= token : window[warp][k] < token;
+                place +=
+                    first == mine && k < lane ? window[warp][k] <= token : window[warp][k] < token;
         __syncwarp();
     }
     counts[warp][lane] = place;
@@ -70,7 +72,8 @@ template <class T, int E, bool PACKS> static __global__ void sum_kernel(Embeddin
     int32_t token = run.tokens[run.order[place]];
     if (place > 0 && run.tokens[run.order[place - 1]] == token) return;
     const T *dy = (const T *)run.dy + c;
-    int at = (int)(threadIdx.y * blockDim.x + threadIdx.x), threads = (int)(blockDim.x * blockDim.y);
+    int at = (int)(threadIdx.y * blockDim.x + threadIdx.x),
+        threads = (int)(blockDim.x * blockDim.y);
     float sum[E] = {};
     for (int64_t first = place, found = threads; found == threads; first += threads) {
         int64_t i = first + at;

@@ -6,25 +6,16 @@
 struct Fill {
     enum { INPUTS = 0 };
     float value;
-    __device__ __forceinline__ float operator()(float, float) const
-    {
-        return value;
-    }
+    __device__ __forceinline__ float operator()(float, float) const { return value; }
 };
 struct Add {
     enum { INPUTS = 2 };
-    __device__ __forceinline__ float operator()(float a, float b) const
-    {
-        return a + b;
-    }
+    __device__ __forceinline__ float operator()(float a, float b) const { return a + b; }
 };
 struct Scale {
     enum { INPUTS = 1 };
     float alpha;
-    __device__ __forceinline__ float operator()(float x, float) const
-    {
-        return alpha * x;
-    }
+    __device__ __forceinline__ float operator()(float x, float) const { return alpha * x; }
 };
 struct ScaleAdd {
     enum { INPUTS = 2 };

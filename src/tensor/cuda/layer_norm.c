@@ -9,7 +9,8 @@ static Status norm_plan(Op *op, Desc wish[OP_INPUTS])
     int64_t width = s->y.shape.dim[s->y.shape.ndim - 1], rows = shape_count(s->y.shape) / width;
     for (int i = 0; i < s->w_count; ++i) op->w_elements[i] = width;
     op->saved_bytes = (size_t)(2 * rows) * sizeof(float);
-    op->workspace_bytes = (size_t)(2 * cuda_sum_parts(s->y.dtype, rows, width) * width) * sizeof(float);
+    op->workspace_bytes =
+        (size_t)(2 * cuda_sum_parts(s->y.dtype, rows, width) * width) * sizeof(float);
     op->needs_x[0] = true;
     op->dx_inplace = true;
     op->flops_forward = op->flops_backward = 8.0 * (double)shape_count(s->y.shape);

@@ -25,10 +25,7 @@ template <class T, int E, bool PACKS, int HELD> struct Row {
     {
         if (HELD > 0) each_pack<E, HELD>(width, [&](int k, int64_t c) { hold(k, c); });
     }
-    __device__ __forceinline__ void hold(int k, int64_t c)
-    {
-        held[k] = read<E, PACKS>(from + c);
-    }
+    __device__ __forceinline__ void hold(int k, int64_t c) { held[k] = read<E, PACKS>(from + c); }
     __device__ __forceinline__ Pack<T, E> at(int k, int64_t c) const
     {
         return HELD > 0 ? held[k] : read<E, PACKS>(from + c);
@@ -41,7 +38,8 @@ static __device__ __forceinline__ void zero_row(T *to, int64_t width)
     each_pack<E, HELD>(width, [&](int, int64_t c) { write_zeros<E, PACKS>(to + c); });
 }
 
-template <class T, int E, bool PACKS, int HELD> static __global__ void forward_kernel(LayerNormRun run)
+template <class T, int E, bool PACKS, int HELD>
+static __global__ void forward_kernel(LayerNormRun run)
 {
     int64_t row = warp_row(), width = run.width;
     if (row >= run.rows) return;
@@ -129,7 +127,7 @@ static __global__ void __launch_bounds__(THREADS, 2) parts_kernel(LayerNormRun r
             v.inverse = run.saved[2 * row + 1];
             return v;
         },
-        [&](int64_t, const RowPacks<T, E> &v, float (*sum)[E]) {
+        [&](int64_t, const RowPacks<T, E> &v, float(*sum)[E]) {
 #pragma unroll
             for (int k = 0; k < E; ++k) {
                 sum[0][k] += v.dy[k] * (v.x[k] - v.mean) * v.inverse;

@@ -121,8 +121,7 @@ template <class T, int E, bool PACKS> static __global__ void softmax_kernel(Loss
             add_logits<E>(&mine, i * E, truth, [&](int e) { return v[e]; });
         });
     int64_t rest = run.width / E * E + threadIdx.x;
-    if (rest < run.width)
-        add_logits<1>(&mine, rest, truth, [&](int) { return value_of(x[rest]); });
+    if (rest < run.width) add_logits<1>(&mine, rest, truth, [&](int) { return value_of(x[rest]); });
     Logits all = join(mine);
     if (threadIdx.x != 0) return;
     while (all.at < run.width && value_of(x[all.at]) != all.best) ++all.at;

@@ -8,7 +8,9 @@
 template <class F, class FROM, int E> struct MapSize {
     enum {
         BYTES = E * (int)sizeof(FROM) * (F::INPUTS > 1 ? 2 : 1),
-        BATCH = 4 * BYTES < BATCH_BYTES ? 4 : BYTES < BATCH_BYTES ? BATCH_BYTES / BYTES : 1
+        BATCH = 4 * BYTES < BATCH_BYTES ? 4
+                : BYTES < BATCH_BYTES   ? BATCH_BYTES / BYTES
+                                        : 1
     };
 };
 

@@ -25,13 +25,14 @@ template <int E, class F>
 static __device__ __forceinline__ void each_of_line(int columns, int64_t channels, F f)
 {
     unsigned packs = (unsigned)(channels / E), all = (unsigned)columns * packs;
-    for (unsigned i = threadIdx.x; i < all; i += THREADS) f((int)(i / packs), (int64_t)(i % packs) * E);
+    for (unsigned i = threadIdx.x; i < all; i += THREADS)
+        f((int)(i / packs), (int64_t)(i % packs) * E);
 }
 
 /* f(h, w, pack) for the window's pixels, in order. */
 template <int E, bool PACKS, class T, class F>
-static __device__ __forceinline__ void each_pixel(const PoolRun &run, const Window &v, const T *image,
-                                                  F f)
+static __device__ __forceinline__ void each_pixel(const PoolRun &run, const Window &v,
+                                                  const T *image, F f)
 {
     for (int h = v.low; h < v.high; ++h) {
         const T *line = image + (int64_t)h * run.w * run.channels;
@@ -101,10 +102,12 @@ template <class T, int E, bool PACKS> static __global__ void average_kernel(Pool
 template <class T, int E, bool PACKS, bool MAX> static __global__ void grad_kernel(PoolRun run)
 {
     unsigned n = blockIdx.x / run.h, row = blockIdx.x % run.h;
-    int h = (int)row + run.pad[0], p_low = h < run.kernel[0] ? 0 : (h - run.kernel[0]) / run.stride[0] + 1,
+    int h = (int)row + run.pad[0],
+        p_low = h < run.kernel[0] ? 0 : (h - run.kernel[0]) / run.stride[0] + 1,
         p_high = h / run.stride[0];
     each_of_line<E>(run.w, run.channels, [&](int column, int64_t c) {
-        int w = column + run.pad[1], q_low = w < run.kernel[1] ? 0 : (w - run.kernel[1]) / run.stride[1] + 1,
+        int w = column + run.pad[1],
+            q_low = w < run.kernel[1] ? 0 : (w - run.kernel[1]) / run.stride[1] + 1,
             q_high = w / run.stride[1];
         float sum[E] = {};
         for (int p = p_low; p <= p_high && p < run.p; ++p)

@@ -2,7 +2,12 @@
  * both sides are touched in the order of their memory. */
 #include "elem.cuh"
 
-enum { TILE = 2048, TILE_ROOM = 3072, EACH = TILE / THREADS, SAMPLES = 65535 /* a grid has in its second direction */ };
+enum {
+    TILE = 2048,
+    TILE_ROOM = 3072,
+    EACH = TILE / THREADS,
+    SAMPLES = 65535 /* a grid has in its second direction */
+};
 
 /* to (columns, rows) = from (rows, columns), both of every sample; a tile has 1 << high rows and 1 << wide columns. */
 typedef struct TurnRun {

@@ -74,12 +74,12 @@ inline Launch launch(dim3 grid, dim3 threads, size_t = 0, cudaStream_t = nullptr
 }
 } // namespace emulate
 
-#define threadIdx emulate::thread
-#define blockIdx  emulate::block
-#define blockDim  emulate::threads
-#define gridDim   emulate::blocks
-#define __expf    expf
-#define __logf    logf
+#define threadIdx        emulate::thread
+#define blockIdx         emulate::block
+#define blockDim         emulate::threads
+#define gridDim          emulate::blocks
+#define __expf           expf
+#define __logf           logf
 #define __fdividef(a, b) ((a) / (b))
 
 static inline void __syncthreads()
