@@ -19,7 +19,7 @@ typedef struct TurnRun {
 } TurnRun;
 
 template <class TO, class FROM>
-static __global__ void __launch_bounds__(THREADS, 6) turn_kernel(TurnRun run)
+static __global__ void __launch_bounds__(THREADS, 3) turn_kernel(TurnRun run)
 {
     __shared__ float tile[TILE_ROOM];
     int64_t row = (int64_t)(blockIdx.x / run.across) << run.high,
