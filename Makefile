@@ -128,7 +128,7 @@ $(BUILD)/tests/%: tests/%.c tests/harness.h $$(call room_libs,$$(firstword $$(su
 	    $(call room_libs,$(firstword $(subst /, ,$*))) $(LDFLAGS_ALL) $(LDLIBS_ALL) -lcunit
 
 # Every kernel and the whole training path on a GPU against the CPU; links all rooms.
-$(BUILD)/tests/cuda/test_cuda: tests/cuda/test_cuda.c tests/cuda/cases.h tests/cuda/model_cases.h tests/harness.h tests/op_rig.h $(LIBS)
+$(BUILD)/tests/cuda/test_cuda: tests/cuda/test_cuda.c $(wildcard tests/cuda/*.h) tests/harness.h tests/op_rig.h $(LIBS)
 	@mkdir -p $(@D)
 	@echo "  test $<"
 	$(Q)$(CC) $(CPPFLAGS_ALL) -Itests -Isrc $(CFLAGS_ALL) -MMD -MP -o $@ $< $(call reverse,$(LIBS)) $(LDFLAGS_ALL) $(LDLIBS_ALL) -lcunit
@@ -140,7 +140,7 @@ check-cuda: $(BUILD)/tests/cuda/test_cuda   ## compare the CUDA backend with the
 
 EMULATED_LINK = $(EMULATED_OBJ) $(call reverse,$(LIBS)) -Wl,--no-as-needed $(EMULATED_LIBS) -Wl,--as-needed \
     -Wl,-rpath,$(abspath $(BUILD)/emulated) $(LDFLAGS_ALL) $(LDLIBS_ALL)
-$(BUILD)/tests/cuda/test_cuda_emulated: tests/cuda/test_cuda.c tests/cuda/cases.h tests/cuda/model_cases.h tests/harness.h tests/op_rig.h $$(EMULATED_OBJ) $$(EMULATED_LIBS) $(LIBS)
+$(BUILD)/tests/cuda/test_cuda_emulated: tests/cuda/test_cuda.c $(wildcard tests/cuda/*.h) tests/harness.h tests/op_rig.h $$(EMULATED_OBJ) $$(EMULATED_LIBS) $(LIBS)
 	@mkdir -p $(@D)
 	@echo "  test $< (emulated)"
 	$(Q)$(CC) $(CPPFLAGS_ALL) -Itests -Isrc $(CFLAGS_ALL) -MMD -MP -o $@ $< $(EMULATED_LINK) -lcunit

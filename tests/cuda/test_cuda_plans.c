@@ -46,6 +46,10 @@ static bool ready(cudnnBackendDescriptor_t *device, const Card *card)
         printf("  skipped: %s\n", fail_message());
         return false;
     }
+    if (cudnn.get_version() < FUSED_OLDEST) {
+        printf("  skipped: cuDNN %zu is older than %d\n", cudnn.get_version(), FUSED_OLDEST);
+        return false;
+    }
     if (describe(device, card)) return true;
     cudnn.last_error(why, sizeof why);
     printf("  skipped: cuDNN %zu cannot plan for a GPU that is only described: %s\n",

@@ -8,7 +8,6 @@
 enum {
     WIDTH_STEP = 8,
     SCRATCH_BYTES = 1 << 30, /* a group's, at most, if it can be */
-    OLDEST_VERSION = 91600,  /* before: wrong gradients where the length is no multiple of 128 */
     ROW_STEP = 4,            /* sums of a group begin at 16 bytes */
     TILE_QUERIES = 64,
     TILE_KEYS = 128,
@@ -253,9 +252,8 @@ static bool takes_width(FusedAttention *f)
 static bool takes_version(FusedAttention *f)
 {
     size_t version = cudnn.get_version();
-    if (version >= OLDEST_VERSION) return true;
-    snprintf(f->why_not, sizeof f->why_not, "version %zu is older than %d", version,
-             OLDEST_VERSION);
+    if (version >= FUSED_OLDEST) return true;
+    snprintf(f->why_not, sizeof f->why_not, "version %zu is older than %d", version, FUSED_OLDEST);
     return false;
 }
 

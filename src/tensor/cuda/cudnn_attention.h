@@ -20,6 +20,9 @@ struct FusedAttention {
     char why_not[256], words[320]; /* words: for Op's `kernels` */
 };
 
+enum {
+    FUSED_OLDEST = 91600
+}; /* cuDNN; before: wrong gradients where the length is no multiple of 128 */
 /* Plans for a shape. False where cuDNN has none: f->why_not says why. Release with fused_fini in either case. */
 bool fused_init(FusedAttention *f, AttentionShape shape, DnnTarget target);
 void fused_fini(FusedAttention *f);

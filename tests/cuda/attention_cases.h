@@ -1,0 +1,60 @@
+/* Attention by cuDNN and by kernels of ours against the CPU's. */
+#ifndef WEFT_TEST_CUDA_ATTENTION_CASES_H
+#define WEFT_TEST_CUDA_ATTENTION_CASES_H
+
+#include "pairs.h"
+#include "tensor/cuda/cudnn_attention.h"
+
+/* Lengths that are no multiple of a tile, few real samples; by cuDNN, and widths that it does not take. */
+static void test_attention(void)
+{
+    static const struct {
+        const char *attrs;
+        int samples, length, heads, width, rows;
+        const char *kernels;
+    } cases[] = {
+        {"heads=3", 5, 33, 3, 32, 3, "cuDNN's fused kernels"},
+        {"heads=2", 2, 129, 2, 64, 0, "cuDNN's fused kernels"},
+        {"heads=1", 2, 45, 1, 128, 1, "cuDNN's fused kernels"},
+        {"heads=1", 2, 1, 1, 64, 0, "cuDNN's fused kernels"},
+        {"heads=2 rotary=true", 3, 37, 2, 16, 2, "cuDNN's fused kernels"},
+        {"heads=3", 2, 70, 3, 12, 1, "weft's own kernels, for cuDNN has none: heads 12 wide"},
+        {"heads=1", 2, 40, 1, 100, 0, "weft's own kernels"},
+        {"heads=2 rotary=true", 2, 33, 2, 20, 0, "weft's own kernels"},
+    };
+    Pair p = pair_new();
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; ++i) {
+        int64_t columns = 3 * cases[i].heads * cases[i].width;
+        OpCase c = {"attention",
+                    cases[i].attrs,
+                    1,
+                    {3, {cases[i].samples, cases[i].length, columns, 1}},
+                    ACT_NONE,
+                    cases[i].rows,
+                    allowed.product};
+        run_op(&p, &c, gpu_bf16, cases[i].kernels);
+        run_op(&p, &c, gpu, "weft's own kernels, in fp32");
+    }
+    pair_free(&p);
+}
+
+/* Plans for fewer samples than there are, run for one group after the other; the last has a sample that is padding. */
+static void test_attention_groups(void)
+{
+    static const OpCase c = {
+        "attention", "heads=2 rotary=true", 1, {3, {6, 26, 3 * 2 * 16, 1}}, ACT_NONE,
+        3,           allowed.bf16};
+    const CudaState *state = gpu_bf16->impl;
+    Pair p = pair_new();
+    FusedAttention f;
+    CHECK_OK(pair_open(&p, &c, gpu_bf16));
+    CU_ASSERT_TRUE_FATAL(
+        fused_init(&f, (AttentionShape){2, 26, 2, 16, true}, (DnnTarget){.handle = state->dnn}));
+    p.rig[1].op->impl = &f;
+    pair_run(&p, "attention in groups", c.tolerance);
+    for (int d = 0; d < 2; ++d) rig_close(&p.rig[d]);
+    fused_fini(&f);
+    pair_free(&p);
+}
+
+#endif

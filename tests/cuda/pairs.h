@@ -1,0 +1,158 @@
+/* One operation on the CPU and on the GPU, given the same: outputs and gradients compared. */
+#ifndef WEFT_TEST_CUDA_PAIRS_H
+#define WEFT_TEST_CUDA_PAIRS_H
+
+#include "cases.h"
+
+enum { LARGEST = 1 << 19 };
+
+typedef struct OpCase {
+    const char *kind, *attrs;
+    int x_count;
+    Shape x;
+    Act act; /* fused */
+    int rows;
+    double tolerance;
+} OpCase;
+
+static void compare(const char *what, const char *tensor, const float *got, const float *expected,
+                    int64_t n, double tolerance)
+{
+    double off = rig_difference(got, expected, n);
+    if (!(off <= tolerance))
+        printf("  %s: %s differs by %.3g (allowed %.3g)\n", what, tensor, off, tolerance);
+    CU_ASSERT_TRUE(off <= tolerance);
+}
+
+typedef struct Pair {
+    Rig rig[2];            /* cpu, cuda */
+    float *given, *got[2]; /* owned, LARGEST floats each */
+} Pair;
+
+static Status pair_open(Pair *p, const OpCase *c, Backend *device)
+{
+    bool tokens = strcmp(c->kind, "embedding") == 0;
+    for (int d = 0; d < 2; ++d) {
+        Rig *rig = &p->rig[d];
+        TRY(rig_spec(rig, d ? device : cpu, c->kind, c->attrs));
+        if (c->act != ACT_NONE) rig->spec.act = c->act;
+        rig->spec.x_count = c->x_count;
+        for (int i = 0; i < c->x_count; ++i)
+            rig->spec.x[i] = desc_plain(c->x, tokens ? DTYPE_I32 : DTYPE_F32);
+        TRY(rig_open(rig, c->kind));
+        if (c->rows) rig->run.rows = c->rows;
+    }
+    return OK;
+}
+
+static void pair_give(Pair *p)
+{
+    const OpSpec *spec = &p->rig[0].spec;
+    int64_t samples = spec->x[0].shape.dim[0], *id = mem_new((size_t)samples * sizeof *id);
+    for (int64_t n = 0; n < samples; ++n) id[n] = 1000003 * n + (INT64_C(7) << 40);
+    for (int d = 0; d < 2; ++d) rig_set_samples(&p->rig[d], id, samples);
+    mem_free(&id);
+    for (int i = 0; i < spec->x_count; ++i) {
+        int64_t count = shape_count(spec->x[i].shape);
+        if (spec->x[i].dtype == DTYPE_I32)
+            fill_tokens((int32_t *)p->given, count, spec->w[0].dim[0]);
+        else
+            fill(p->given, count, spec->w_count > 0 || spec->kind == OP_ATTENTION ? 1 : 4);
+        for (int d = 0; d < 2; ++d) rig_set_x(&p->rig[d], i, p->given);
+    }
+    for (int i = 0; i < spec->w_count; ++i) {
+        fill(p->given, shape_count(spec->w[i]), 1);
+        for (int d = 0; d < 2; ++d) rig_set_w(&p->rig[d], i, p->given);
+    }
+}
+
+static void pair_give_labels(Pair *p)
+{
+    const OpSpec *spec = &p->rig[0].spec;
+    int64_t width = spec->x[0].shape.dim[spec->x[0].shape.ndim - 1],
+            rows = shape_count(spec->y.shape) / LOSS_COLUMNS;
+    RngKey key = rng_key(seed, RNG_TEST, 0, 1);
+    int32_t *labels = mem_new((size_t)rows * sizeof *labels);
+    for (int64_t i = 0; i < rows; ++i)
+        labels[i] = (int32_t)(rng_u32(key, (uint64_t)i) % (uint64_t)width);
+    fill(p->given, shape_count(spec->x[0].shape), 1);
+    for (int d = 0; d < 2; ++d) {
+        p->rig[d].run.loss_scale = 0.125f;
+        if (spec->kind == OP_SOFTMAX_LOSS)
+            rig_set_labels(&p->rig[d], labels, rows);
+        else
+            rig_set_targets(&p->rig[d], p->given, shape_count(spec->x[0].shape));
+    }
+    mem_free(&labels);
+}
+
+static void pair_compare_gradients(Pair *p, const char *what, double tolerance)
+{
+    const OpSpec *spec = &p->rig[0].spec;
+    char name[32];
+    for (int i = 0; i < spec->x_count; ++i) {
+        if (!spec->need_dx[i]) continue;
+        for (int d = 0; d < 2; ++d) rig_get_dx(&p->rig[d], i, p->got[d]);
+        snprintf(name, sizeof name, "dx[%d]", i);
+        compare(what, name, p->got[1], p->got[0], shape_count(spec->x[i].shape), tolerance);
+    }
+    for (int i = 0; i < spec->w_count; ++i) {
+        for (int d = 0; d < 2; ++d) rig_get_dw(&p->rig[d], i, p->got[d]);
+        snprintf(name, sizeof name, "dw[%d]", i);
+        compare(what, name, p->got[1], p->got[0], shape_count(spec->w[i]), tolerance);
+    }
+}
+
+static void pair_run(Pair *p, const char *what, double tolerance)
+{
+    bool loss = p->rig[0].spec.kind == OP_SOFTMAX_LOSS || p->rig[0].spec.kind == OP_MSE_LOSS;
+    int64_t y_count = shape_count(p->rig[0].spec.y.shape);
+    pair_give(p);
+    if (loss) pair_give_labels(p);
+    for (int d = 0; d < 2; ++d) {
+        rig_forward(&p->rig[d]);
+        rig_get_y(&p->rig[d], p->got[d]);
+    }
+    compare(what, "y", p->got[1], p->got[0], y_count, tolerance);
+    fill(p->given, y_count, 1);
+    for (int d = 0; d < 2; ++d) rig_backward(&p->rig[d], loss ? NULL : p->given);
+    pair_compare_gradients(p, what, tolerance);
+}
+
+static Pair pair_new(void)
+{
+    Pair p = {.given = mem_new(LARGEST * sizeof(float))};
+    for (int d = 0; d < 2; ++d) p.got[d] = mem_new(LARGEST * sizeof(float));
+    return p;
+}
+
+static void pair_free(Pair *p)
+{
+    for (int d = 0; d < 2; ++d) mem_free(&p->got[d]);
+    mem_free(&p->given);
+}
+
+/* kernels: whose they must be; NULL: anybody's. */
+static void run_op(Pair *p, const OpCase *c, Backend *device, const char *kernels)
+{
+    bool bf16 = device->options.precision == DTYPE_BF16;
+    char what[128], shape[64];
+    snprintf(what, sizeof what, "%s %s on %s%s%s", c->kind, c->attrs, shape_text(c->x, shape),
+             c->act ? ", fused" : "", bf16 ? ", bf16" : "");
+    p->rig[0] = p->rig[1] = (Rig){0};
+    Status st = pair_open(p, c, device);
+    if (st != OK) printf("  %s: %s\n", what, fail_message());
+    CU_ASSERT_EQUAL(st, OK);
+    if (st == OK && kernels) CU_ASSERT_PTR_NOT_NULL(strstr(p->rig[1].op->kernels, kernels));
+    if (st == OK) pair_run(p, what, bf16 ? allowed.bf16 : c->tolerance);
+    for (int d = 0; d < 2; ++d) rig_close(&p->rig[d]);
+}
+
+static void run_ops(const OpCase *cases, size_t count, Backend *device)
+{
+    Pair p = pair_new();
+    for (size_t i = 0; i < count; ++i) run_op(&p, &cases[i], device, NULL);
+    pair_free(&p);
+}
+
+#endif
