@@ -101,7 +101,7 @@ EMULATED_CXX = g++ -std=c++17 -O2 -g -fno-strict-aliasing -Wall -Wno-unknown-pra
     -Itests/cuda/emulate $(DEPS_CPPFLAGS) -MMD -MP
 EMULATED_OBJ = $(CUDA_CU:%.cu=$(BUILD)/emulated/%.o) $(BUILD)/emulated/runtime.o
 EMULATED_LIBS = $(BUILD)/emulated/libcublasLt.so.$(CUBLAS_MAJOR) $(BUILD)/emulated/libcudnn.so.$(CUDNN_MAJOR)
-EMULATE = sed -E -z 's/([A-Za-z_]+(<[A-Za-z_0-9, ]*>)?)<<<([^;<>]*)>>>\(/emulate::launch(\3).of(\1)(/g'
+EMULATE = sed -E -z 's/([A-Za-z_]+(<[A-Za-z_0-9, ]*>)?)[ \\\n]*<<<([^;<>]*)>>>\(/emulate::launch(\3).of(\1)(/g'
 $(CUDA_CUH:%=$(BUILD)/emulated/%): $(BUILD)/emulated/%.cuh: %.cuh $(PROBE)
 	@mkdir -p $(@D)
 	$(Q)$(EMULATE) $< >$@

@@ -63,7 +63,7 @@ static int64_t whole_blocks(int64_t n, int block)
 
 int64_t desc_row(Desc d)
 {
-    return whole_blocks(d.shape.dim[d.shape.ndim - 1], d.block);
+    return d.shape.ndim > 0 ? whole_blocks(d.shape.dim[d.shape.ndim - 1], d.block) : 1;
 }
 
 bool desc_is_plain(Desc d)
@@ -77,6 +77,7 @@ bool desc_is_plain(Desc d)
 int64_t desc_elements(Desc d)
 {
     Shape s = memory_shape(d);
+    if (s.ndim == 0) return 1;
     if (s.ndim != 4) return shape_count(s) / s.dim[s.ndim - 1] * desc_row(d);
     int64_t channels = whole_blocks(s.dim[1], d.block);
     return s.dim[0] * channels * s.dim[2] * s.dim[3];
