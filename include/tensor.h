@@ -290,7 +290,10 @@ typedef struct BackendOptions {
     int threads;     /* CPU threads of this rank */
     DType precision; /* of activations and their gradients: DTYPE_F32 or DTYPE_BF16 */
     int device; /* in: this rank's number on its node; a GPU backend's open makes it the GPU's ordinal, or -1 */
-    bool design; /* to plan operations only: a GPU backend then opens where there is no GPU, too */
+    bool design; /* to plan operations only: a GPU backend then opens where there is no GPU, too, */
+    const char *
+        gpu; /* for this one ("h100", "h200", "a100"; borrowed), or, if NULL, for this machine's or the first of
+                      * them. A GPU backend's open makes it the GPU's whole name */
 } BackendOptions;
 
 typedef struct BackendTable {

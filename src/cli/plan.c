@@ -13,7 +13,7 @@
 enum { COLUMNS = 100 };
 
 typedef struct PlanWords { /* of the command line; NULL where not given */
-    const char *ranks, *stage, *svg;
+    const char *ranks, *stage, *svg, *gpu;
     bool json;
 } PlanWords;
 
@@ -173,7 +173,11 @@ static Status run(const Job *job, const PlanWords *words)
     if (v.stage >= job->config->grid.pp)
         return fail(ERR_USAGE, "--stage %d: there are stages 0 to %lld (grid.pp %lld)", v.stage,
                     (long long)job->config->grid.pp - 1, (long long)job->config->grid.pp);
-    Status status = trainer_design(&v.trainer, job->config, &job->world, ranks);
+    const Design design = {ranks, words->gpu};
+    if (words->gpu && job->config->train.device != DEVICE_CUDA)
+        return fail(ERR_USAGE, "--gpu %s: the plan is for CPUs; train.device=cuda asks for GPUs",
+                    words->gpu);
+    Status status = trainer_design(&v.trainer, job->config, &job->world, &design);
     if (status == OK) status = view_fill(&v);
     if (status == OK && job->world.rank == 0) status = show(&v, words);
     view_fini(&v);
@@ -186,6 +190,7 @@ Status verb_plan(int argc, char **argv)
     PlanWords words = {0};
     const Flag flags[] = {{"--ranks", &words.ranks, NULL},
                           {"--stage", &words.stage, NULL},
+                          {"--gpu", &words.gpu, NULL},
                           {"--svg", &words.svg, NULL},
                           {"--json", NULL, &words.json}};
     TRY(flags_take(&argc, argv, flags, sizeof flags / sizeof *flags));

@@ -277,12 +277,9 @@ static void print_step(const PlanView *v, FILE *out)
             (long long)t->batch, t->micros, (long long)t->micro_batch, t->micros_local,
             (long long)t->steps, (long long)t->steps_per_epoch, ranks, ranks == 1 ? "" : "s", g->dp,
             g->pp, g->tp, t->plan->zero, threads, threads == 1 ? "" : "s", t->backend->table->name);
-    const char *why;
-    if (t->backend->options.device < 0 && cuda_device_count(&why) == 0)
-        fprintf(out,
-                "planned without a GPU (%s): what cuDNN needs beside (workspace of convolutions) "
-                "and whether it fits the GPU's memory is not in it\n",
-                why);
+    if (t->backend->options.device < 0)
+        fprintf(out, "planned for an %s, which was not asked; --gpu plans for another\n",
+                t->backend->options.gpu);
     char *padding = train_padding(t);
     if (padding) fprintf(out, "%s\n", padding);
     mem_free(&padding);

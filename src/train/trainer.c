@@ -70,13 +70,14 @@ static void cut_batch(Trainer *t)
     t->micros_local = micros_a_replica(t->micros, t->shape.dp);
 }
 
-static Status open_backend(Trainer *t, bool plans_only)
+static Status open_backend(Trainer *t, const Design *only)
 {
     const Config *c = t->config;
     BackendOptions options = {
         .threads = (int)c->train.threads,
         .device = t->world->node_rank,
-        .design = plans_only,
+        .design = only != NULL,
+        .gpu = only ? only->gpu : NULL,
         .precision = c->train.precision == PRECISION_BF16 ? DTYPE_BF16 : DTYPE_F32,
     };
     if (options.threads == 0) options.threads = threads_share(t->world->node_size);
@@ -374,13 +375,14 @@ static void count_steps(Trainer *t)
 }
 
 /* All that is decided before memory is taken, for `ranks` ranks, but for recomputation and the plan. */
-static Status design(Trainer *t, int ranks, bool plans_only)
+/* only: NULL where a run follows. */
+static Status design(Trainer *t, int ranks, const Design *only)
 {
     double before = memory_use().own_bytes;
     TRY(grid_shape(&t->shape, t->config, ranks));
     cut_batch(t);
     TRY(open_data(t));
-    TRY(open_backend(t, plans_only));
+    TRY(open_backend(t, only));
     TRY(build_graph(t));
     TRY(make_schedule(t));
     TRY(cut_graph(t));
@@ -410,7 +412,7 @@ static Status settle(Trainer *t)
 static Status setup(Trainer *t)
 {
     const Config *c = t->config;
-    TRY(status_agree(t->world, design(t, t->world->size, false)));
+    TRY(status_agree(t->world, design(t, t->world->size, NULL)));
     TRY(settle(t));
     TRY(grid_init(&t->grid, t->world, t->shape));
     t->grid_ready = true;
@@ -443,10 +445,10 @@ Status trainer_new(Trainer **out, const Config *config, const World *world)
     return st;
 }
 
-Status trainer_design(Trainer **out, const Config *config, const World *world, int ranks)
+Status trainer_design(Trainer **out, const Config *config, const World *world, const Design *only)
 {
     Trainer *t = trainer_begin(config, world);
-    Status st = design(t, ranks, true);
+    Status st = design(t, only->ranks, only);
     if (st == OK) st = fit_memory(t);
     if (st == OK) st = train_plan_stage(t, 0, &t->plan);
     if (st != OK) trainer_free(&t);

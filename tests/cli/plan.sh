@@ -76,6 +76,9 @@ holds 'plan leaves no run' test ! -e runs
 if "$WEFT" --version | grep -q '^CUDA built with'; then
     check 0 'memory of one rank on its GPU' "$WEFT" plan a.yaml train.device=cuda
     is device '"cuda"' train.device=cuda
+    check 0 'planned for an NVIDIA H200' "$WEFT" plan a.yaml train.device=cuda --gpu h200
+    check 64 "'h2' is no GPU" "$WEFT" plan a.yaml train.device=cuda --gpu h2
+    check 64 'the plan is for CPUs' "$WEFT" plan a.yaml --gpu h200
 else
     check 78 'built without CUDA' "$WEFT" plan a.yaml train.device=cuda
 fi

@@ -1,71 +1,27 @@
-/* The graphs of attention before the real cuDNN, for GPUs that are only described: it finds an engine for each that repeats its
+/* The graphs of attention and convolutions before the real cuDNN, for GPUs that are only described: it finds an engine for each that repeats its
  * bits, compiles the kernel and says the workspace. Whether the kernels run, and how fast, only a GPU tells. */
 #include "harness.h"
 #include "tensor/cuda/cudnn_attention.h"
 
-typedef struct Card {
-    const char *name;
-    int capability, processors, clock_khz, memory_khz, l2_bytes, shared_bytes;
-    int64_t memory_bytes;
-} Card;
-
-static const Card a100 = {"NVIDIA A100-SXM4-80GB", 800, 108, 1410000, 1593000, 41943040, 166912,
-                          INT64_C(85097971712)},
-                  h100 = {"NVIDIA H100 80GB HBM3", 900, 132, 1980000, 2619000, 52428800, 232448,
-                          INT64_C(85029158912)},
-                  h200 = {"NVIDIA H200", 900,      132,    1980000,
-                          3201000,       62914560, 232448, INT64_C(150110011392)};
-
-/* In the form that cuDNN itself writes. False: this cuDNN knows none. */
-static bool describe(cudnnBackendDescriptor_t *device, const Card *card)
+/* Opens cuDNN for a card that is not here. False, and said so: this cuDNN knows none. */
+static bool ready(CudaState *state, const char *card)
 {
-    char text[1024];
-    int length = snprintf(
-        text, sizeof text,
-        "{\"deviceName\":\"%s\",\"deviceVer\":%d,\"driverVer\":13000,\"cudaDeviceId\":0,"
-        "\"pciDeviceId\":0,\"multiProcessorCount\":%d,\"smClockRateKHz\":%d,"
-        "\"memClockRateKHz\":%d,\"l2CacheSize\":%d,\"totalGlobalMem\":%lld,"
-        "\"maxSharedMemoryPerBlock\":49152,\"maxSharedMemoryPerBlockOptin\":%d,"
-        "\"reservedSharedMemoryPerBlock\":1024,\"regsPerBlock\":65536,\"maxRegistersPerSM\":65536,"
-        "\"maxCtasPerSM\":32,\"maxThreadsPerBlock\":1024,\"maxThreadsPerSM\":2048,\"warpSize\":32,"
-        "\"maxGridSize\":[2147483647,65535,65535],\"maxBlockSize\":[1024,1024,64],"
-        "\"isTccDriver\":0,\"supportCoopLaunch\":1}",
-        card->name, card->capability, card->processors, card->clock_khz, card->memory_khz,
-        card->l2_bytes, (long long)card->memory_bytes, card->shared_bytes);
-    return cudnn.descriptor_create(CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR, device) ==
-               CUDNN_STATUS_SUCCESS &&
-           cudnn.descriptor_set(*device, CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION, CUDNN_TYPE_CHAR,
-                                length + 1, text) == CUDNN_STATUS_SUCCESS &&
-           cudnn.descriptor_finalize(*device) == CUDNN_STATUS_SUCCESS;
-}
-
-static bool ready(cudnnBackendDescriptor_t *device, const Card *card)
-{
-    char why[256];
-    if (cudnn_load() != OK) {
-        printf("  skipped: %s\n", fail_message());
-        return false;
-    }
-    if (cudnn.get_version() < FUSED_OLDEST) {
-        printf("  skipped: cuDNN %zu is older than %d\n", cudnn.get_version(), FUSED_OLDEST);
-        return false;
-    }
-    if (describe(device, card)) return true;
-    cudnn.last_error(why, sizeof why);
-    printf("  skipped: cuDNN %zu cannot plan for a GPU that is only described: %s\n",
-           cudnn.get_version(), why);
+    *state = (CudaState){.device = -1};
+    CU_ASSERT_EQUAL_FATAL(card_find(&state->card, card), OK);
+    if (cudnn_open(state) == OK) return true;
+    printf("  skipped: %s\n", fail_message());
     return false;
 }
 
-static void check_plans(const Card *card, AttentionShape shape)
+static void check_plans(const char *card, AttentionShape shape)
 {
-    cudnnBackendDescriptor_t device;
+    CudaState state;
     FusedAttention f;
-    if (!ready(&device, card)) return;
+    if (!ready(&state, card)) return;
     shape.samples = fused_group(shape);
-    bool served = fused_init(&f, shape, (DnnTarget){.device = device});
+    bool served = fused_init(&f, shape, cudnn_target(&state));
     CU_ASSERT_TRUE(served);
-    printf("  %s: %lld samples x %lld positions, %lld heads of %lld%s: ", card->name,
+    printf("  %s: %lld samples x %lld positions, %lld heads of %lld%s: ", card,
            (long long)shape.samples, (long long)shape.length, (long long)shape.heads,
            (long long)shape.width, shape.turned ? ", turned" : "");
     if (served) {
@@ -76,7 +32,7 @@ static void check_plans(const Card *card, AttentionShape shape)
         printf("%s\n", f.why_not);
     }
     fused_fini(&f);
-    CUDNN_CALL(cudnn.descriptor_destroy(device));
+    cudnn_close(&state);
 }
 
 static void test_shapes(void)
@@ -88,25 +44,79 @@ static void test_shapes(void)
         {4, 333, 6, 32, false},    {2, 2048, 16, 128, true},  {2, 4096, 16, 96, false},
         {1, 1, 1, 64, false},
     };
-    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; ++i) check_plans(&h200, shapes[i]);
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; ++i) check_plans("h200", shapes[i]);
 }
 
 static void test_cards(void)
 {
-    check_plans(&h100, (AttentionShape){32, 1024, 12, 64, false});
-    check_plans(&a100, (AttentionShape){32, 1024, 12, 64, false});
+    check_plans("h100", (AttentionShape){32, 1024, 12, 64, false});
+    check_plans("a100", (AttentionShape){32, 1024, 12, 64, false});
 }
 
 static void test_widths(void)
 {
-    cudnnBackendDescriptor_t device;
+    CudaState state;
     FusedAttention f;
-    if (!ready(&device, &h200)) return;
+    if (!ready(&state, "h200")) return;
     CU_ASSERT_FALSE(
-        fused_init(&f, (AttentionShape){2, 64, 2, 12, false}, (DnnTarget){.device = device}));
+        fused_init(&f, (AttentionShape){2, 64, 2, 12, false}, cudnn_target(&state)));
     CU_ASSERT_PTR_NOT_NULL(strstr(f.why_not, "heads 12 wide"));
     fused_fini(&f);
-    CUDNN_CALL(cudnn.descriptor_destroy(device));
+    cudnn_close(&state);
+}
+
+/* A convolution as the zoo has them: planned as a run plans it. */
+typedef struct ConvCase {
+    int64_t samples, channels, side, outputs;
+    int kernel, stride, groups;
+} ConvCase;
+
+static void check_conv(const char *card, DType precision, ConvCase c)
+{
+    Backend *backend;
+    Op *op;
+    Desc wish[OP_INPUTS];
+    BackendOptions options = {.precision = precision, .design = true, .gpu = card};
+    int pad = c.kernel / 2;
+    int64_t side = (c.side + 2 * pad - c.kernel) / c.stride + 1;
+    OpSpec s = {.kind = OP_CONV2D,
+                .kernel = {c.kernel, c.kernel},
+                .stride = {c.stride, c.stride},
+                .pad = {pad, pad},
+                .groups = c.groups,
+                .x_count = 1,
+                .w_count = 1,
+                .need_dx = {true}};
+    s.w[0] = shape_of(4, c.outputs, c.channels / c.groups, c.kernel, c.kernel);
+    s.x[0] = desc_plain(shape_of(4, c.samples, c.channels, c.side, c.side), precision);
+    s.x[0].block = (int)c.channels;
+    s.y = desc_plain(shape_of(4, c.samples, c.outputs, side, side), precision);
+    CU_ASSERT_EQUAL_FATAL(backend_open(&backend, &backend_cuda, options), OK);
+    Status st = op_new(&op, backend, &s, wish);
+    CU_ASSERT_EQUAL(st, OK);
+    if (st != OK) printf("  %s: %s\n", card, fail_message());
+    op_free(&op);
+    backend_close(&backend);
+}
+
+static void test_convs(void)
+{
+    static const ConvCase cases[] = {
+        {256, 3, 224, 64, 7, 2, 1},   {256, 64, 56, 64, 1, 1, 1},   {256, 64, 56, 64, 3, 1, 1},
+        {256, 64, 56, 256, 1, 1, 1},  {256, 256, 56, 128, 1, 1, 1}, {256, 128, 56, 128, 3, 2, 1},
+        {256, 256, 56, 512, 1, 2, 1}, {256, 512, 7, 512, 3, 1, 1},  {256, 2048, 7, 512, 1, 1, 1},
+        {64, 32, 112, 32, 3, 1, 32},  {64, 96, 112, 96, 3, 2, 96},  {64, 960, 7, 160, 1, 1, 1},
+        {64, 1, 28, 6, 5, 1, 1},      {64, 6, 14, 16, 5, 1, 1},     {2, 6, 9, 8, 3, 2, 2},
+        {2, 5, 9, 7, 3, 1, 1},        {32, 3, 32, 64, 3, 1, 1},     {1, 1, 3, 1, 3, 1, 1},
+    };
+    CudaState state;
+    if (!ready(&state, "h200")) return;
+    cudnn_close(&state);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
+        check_conv("h200", DTYPE_BF16, cases[i]);
+        check_conv("h200", DTYPE_F32, cases[i]);
+        check_conv("a100", DTYPE_BF16, cases[i]);
+    }
 }
 
 /* Groups divide the samples, and their scratch is bearable. */
@@ -122,4 +132,4 @@ static void test_groups(void)
 
 TEST_MAIN("cuda plans", {"attention's graphs have plans on an H200", test_shapes},
           {"and on other cards", test_cards}, {"widths that have none", test_widths},
-          {"groups of samples", test_groups})
+          {"groups of samples", test_groups}, {"the zoo's convolutions have plans", test_convs})

@@ -3,7 +3,6 @@
  * fp32: TF32 stays off. Refused at open: no driver, no such GPU, one older than the kernels. */
 #include "cuda.h"
 
-#include <math.h>
 #include <string.h>
 
 enum { OLDEST_MAJOR = 8 };
@@ -47,7 +46,9 @@ static Status open_blas(CudaState *state)
 static Status open_state(CudaState *state, BackendOptions options)
 {
     state->device = -1;
-    if (options.design && cuda_device_count(NULL) == 0) {
+    if (options.design && (options.gpu || cuda_device_count(NULL) == 0)) {
+        TRY(card_find(&state->card, options.gpu));
+        snprintf(state->name, sizeof state->name, "%s", card_name(state->card));
         state->taken_bytes = CUDA_BLAS_WORKSPACE_BYTES; /* what a run would take */
         return OK;
     }
@@ -76,9 +77,10 @@ static Status cuda_open(Backend *backend, BackendOptions options)
     CudaState *state = mem_new(sizeof *state);
     backend->impl = state;
     Status st = open_state(state, options);
-    if (st == OK)
+    if (st == OK) {
         backend->options.device = state->device;
-    else
+        backend->options.gpu = state->name;
+    } else
         cuda_close(backend);
     return st;
 }
@@ -117,8 +119,10 @@ static void cuda_memory(Backend *backend, double *taken_bytes, double *free_byte
     const CudaState *state = backend->impl;
     size_t left = 0, all = 0;
     *taken_bytes = (double)state->taken_bytes;
-    *free_bytes = INFINITY;
-    if (!cuda_is_there(state)) return;
+    if (!cuda_is_there(state)) {
+        *free_bytes = card_memory_bytes(state->card);
+        return;
+    }
     CUDA_CALL(cudaMemGetInfo(&left, &all));
     *free_bytes = (double)left;
 }

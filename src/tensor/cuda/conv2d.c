@@ -1,18 +1,12 @@
-/* conv2d by cuDNN, channels last, by algorithms that repeat their bits. Weights are stored as [O][R][S][C / groups]. In bf16 their
- * bf16 copy lies in the cache, the bias is added by a kernel of ours, and cuDNN's bf16 gradient of the weights is made fp32. */
-#include "cuda.h"
+/* conv2d by cuDNN's graphs of one operation, channels last, by engines that repeat their bits. Weights are stored as
+ * [O][R][S][C / groups]. In bf16 their bf16 copy lies in the cache, the bias is added by a kernel of ours, and cuDNN's bf16 gradient
+ * of the weights is made fp32 (it has no engine that gives fp32). */
+#include "cudnn_graph.h"
 
-#include <limits.h>
-
-enum { CANDIDATES = 8 };
+enum { X = 1, W, Y, TENSORS }; /* of a graph; their gradients lie like them */
 
 typedef struct Conv {
-    cudnnTensorDescriptor_t x, y; /* owned, as all of these */
-    cudnnFilterDescriptor_t w;
-    cudnnConvolutionDescriptor_t conv;
-    cudnnConvolutionFwdAlgo_t forward;
-    cudnnConvolutionBwdDataAlgo_t data;
-    cudnnConvolutionBwdFilterAlgo_t weight;
+    DnnPlan forward, data, weight;
     size_t room; /* of the workspace, for cuDNN; what is ours lies behind it */
     int64_t weights;
 } Conv;
@@ -30,88 +24,60 @@ static ConvShape conv_shape(const OpSpec *s)
                        s->kernel[0], s->kernel[1]};
 }
 
-/* What cuDNN and the kernels beside it do not take. */
-static Status conv_check(const OpSpec *s)
+static DnnTensor channels_last(cudnnDataType_t type, int64_t n, int64_t c, int64_t h, int64_t w)
 {
-    char text[64];
-    if (shape_count(s->x[0].shape) > INT_MAX || shape_count(s->y.shape) > INT_MAX)
-        return fail(ERR_CONFIG,
-                    "cuda: conv2d on %s: cuDNN takes at most %d elements; use a smaller "
-                    "train.micro_batch",
-                    shape_text(s->x[0].shape, text), INT_MAX);
-    if (s->act != ACT_NONE && s->act != ACT_RELU && s->act != ACT_RELU6)
-        return fail(ERR_BUG,
-                    "cuda: conv2d runs with relu or relu6 fused, with no other activation");
+    return (DnnTensor){
+        .type = type, .place = DNN_MEMORY, .dim = {n, c, h, w}, .stride = {h * w * c, 1, w * c, c}};
+}
+
+static Status plan_graph(DnnPlan *plan, const Op *op, DnnKind kind, const char *what)
+{
+    char text[64], why[256];
+    const OpSpec *s = &op->spec;
+    const ConvShape n = conv_shape(s);
+    const cudnnDataType_t type = s->y.dtype == DTYPE_BF16 ? CUDNN_DATA_BFLOAT16 : CUDNN_DATA_FLOAT;
+    const DnnTensor tensor[TENSORS] = {
+        [X] = channels_last(type, n.n, n.c, n.h, n.w),
+        [W] = channels_last(type, n.o, n.c / n.g, n.r, n.s),
+        [Y] = channels_last(type, n.n, n.o, n.p, n.q),
+    };
+    static const int ends[][3] = {/* y, in */
+                                  [DNN_CONV] = {Y, X, W},
+                                  [DNN_CONV_DATA] = {X, Y, W},
+                                  [DNN_CONV_WEIGHT] = {W, X, Y}};
+    const DnnNode node = {.kind = kind,
+                          .y = ends[kind][0],
+                          .in = {ends[kind][1], ends[kind][2]},
+                          .stride = {s->stride[0], s->stride[1]},
+                          .pad = {s->pad[0], s->pad[1]}};
+    const DnnGraph graph = {.tensor = tensor,
+                            .tensors = TENSORS,
+                            .node = &node,
+                            .nodes = 1,
+                            .whole = type == CUDNN_DATA_FLOAT};
+    if (dnn_plan(plan, &graph, cudnn_target(cuda_state(op)), why)) return OK;
+    return fail(ERR_CONFIG, "cuda: cuDNN has no plan for %s of a conv2d %dx%d on %s: %s", what,
+                s->kernel[0], s->kernel[1], shape_text(s->x[0].shape, text), why);
+}
+
+static Status plan_graphs(const Op *op, Conv *v)
+{
+    TRY(plan_graph(&v->forward, op, DNN_CONV, "itself"));
+    if (op->spec.need_dx[0]) TRY(plan_graph(&v->data, op, DNN_CONV_DATA, "its input's gradient"));
+    TRY(plan_graph(&v->weight, op, DNN_CONV_WEIGHT, "its weights' gradient"));
+    const DnnPlan *plan[] = {&v->forward, &v->data, &v->weight};
+    for (int i = 0; i < 3; ++i)
+        if (plan[i]->workspace_bytes > v->room) v->room = plan[i]->workspace_bytes;
+    v->room = (v->room + 255) / 256 * 256;
     return OK;
 }
 
-static void describe(Conv *v, const OpSpec *s, DType type)
+static void run_graph(const Op *op, const DnnPlan *plan, const OpRun *run, const void *x,
+                      const void *w, const void *y)
 {
-    const ConvShape n = conv_shape(s);
-    cudnnDataType_t number = type == DTYPE_BF16 ? CUDNN_DATA_BFLOAT16 : CUDNN_DATA_FLOAT;
-    CUDNN_CALL(cudnn.tensor_create(&v->x));
-    CUDNN_CALL(cudnn.tensor_create(&v->y));
-    CUDNN_CALL(cudnn.filter_create(&v->w));
-    CUDNN_CALL(cudnn.conv_create(&v->conv));
-    CUDNN_CALL(
-        cudnn.tensor_set(v->x, CUDNN_TENSOR_NHWC, number, (int)n.n, (int)n.c, (int)n.h, (int)n.w));
-    CUDNN_CALL(
-        cudnn.tensor_set(v->y, CUDNN_TENSOR_NHWC, number, (int)n.n, (int)n.o, (int)n.p, (int)n.q));
-    CUDNN_CALL(cudnn.filter_set(v->w, number, CUDNN_TENSOR_NHWC, (int)n.o, (int)(n.c / n.g),
-                                (int)n.r, (int)n.s));
-    CUDNN_CALL(cudnn.conv_set(v->conv, s->pad[0], s->pad[1], s->stride[0], s->stride[1], 1, 1,
-                              CUDNN_CROSS_CORRELATION, CUDNN_DATA_FLOAT));
-    CUDNN_CALL(cudnn.conv_groups(v->conv, (int)n.g));
-    CUDNN_CALL(
-        cudnn.conv_math(v->conv, type == DTYPE_BF16 ? CUDNN_TENSOR_OP_MATH : CUDNN_FMA_MATH));
-}
-
-/* The first of cuDNN's list, fastest first, that works and repeats its bits. */
-#define CHOOSE(list, found, algorithm, room)                                                       \
-    for (int i_ = 0; i_ < (found); ++i_)                                                           \
-        if ((list)[i_].status == CUDNN_STATUS_SUCCESS &&                                           \
-            (list)[i_].determinism == CUDNN_DETERMINISTIC) {                                       \
-            *(algorithm) = (list)[i_].algo;                                                        \
-            if ((list)[i_].memory > *(room)) *(room) = (list)[i_].memory;                          \
-            return true;                                                                           \
-        }                                                                                          \
-    return false
-
-static bool choose_forward(Conv *v, cudnnHandle_t dnn)
-{
-    cudnnConvolutionFwdAlgoPerf_t list[CANDIDATES];
-    int found = 0;
-    CUDNN_CALL(cudnn.forward_algorithms(dnn, v->x, v->w, v->conv, v->y, CANDIDATES, &found, list));
-    CHOOSE(list, found, &v->forward, &v->room);
-}
-
-static bool choose_data(Conv *v, cudnnHandle_t dnn)
-{
-    cudnnConvolutionBwdDataAlgoPerf_t list[CANDIDATES];
-    int found = 0;
-    CUDNN_CALL(cudnn.data_algorithms(dnn, v->w, v->y, v->conv, v->x, CANDIDATES, &found, list));
-    CHOOSE(list, found, &v->data, &v->room);
-}
-
-static bool choose_weight(Conv *v, cudnnHandle_t dnn)
-{
-    cudnnConvolutionBwdFilterAlgoPerf_t list[CANDIDATES];
-    int found = 0;
-    CUDNN_CALL(cudnn.filter_algorithms(dnn, v->x, v->y, v->conv, v->w, CANDIDATES, &found, list));
-    CHOOSE(list, found, &v->weight, &v->room);
-}
-
-static Status choose(Conv *v, const OpSpec *s, cudnnHandle_t dnn)
-{
-    char text[64];
-    const char *lacks = !choose_forward(v, dnn)                 ? "itself"
-                        : s->need_dx[0] && !choose_data(v, dnn) ? "its input's gradient"
-                        : !choose_weight(v, dnn)                ? "its weights' gradient"
-                                                                : NULL;
-    if (!lacks) return OK;
-    return fail(ERR_CONFIG,
-                "cuda: cuDNN has no algorithm that repeats its bits for %s of a conv2d %dx%d on %s",
-                lacks, s->kernel[0], s->kernel[1], shape_text(s->x[0].shape, text));
+    static const int64_t uid[] = {X, W, Y};
+    void *at[] = {(void *)(uintptr_t)x, (void *)(uintptr_t)w, (void *)(uintptr_t)y};
+    dnn_run(plan, cuda_state(op)->dnn, 3, uid, at, run->workspace);
 }
 
 static bool in_bf16(const Op *op)
@@ -122,18 +88,16 @@ static bool in_bf16(const Op *op)
 static Status conv_plan(Op *op, Desc wish[OP_INPUTS])
 {
     OpSpec *s = &op->spec;
-    TRY(conv_check(s));
+    if (s->act != ACT_NONE && s->act != ACT_RELU && s->act != ACT_RELU6)
+        return fail(ERR_BUG,
+                    "cuda: conv2d runs with relu or relu6 fused, with no other activation");
     if (!cuda_inputs(op, wish)) return OK;
     s->y = cuda_desc(op, s->y.shape);
+    TRY(cudnn_open(cuda_state(op)));
     Conv *v = op->impl = mem_new(sizeof *v);
     v->weights = shape_count(s->w[0]);
-    if (cuda_is_there(cuda_state(op))) {
-        TRY(cudnn_open(cuda_state(op)));
-        describe(v, s, s->y.dtype);
-        TRY(choose(v, s, cuda_state(op)->dnn));
-    }
+    TRY(plan_graphs(op, v));
     const ConvShape n = conv_shape(s);
-    v->room = (v->room + 255) / 256 * 256;
     int64_t parts = cuda_sum_parts(s->y.dtype, n.n * n.p * n.q, n.o);
     size_t bias = s->w_count > 1 ? (size_t)(parts * n.o) * sizeof(float) : 0;
     size_t gradient = in_bf16(op) ? (size_t)v->weights * sizeof(Bf16) : 0;
@@ -197,12 +161,10 @@ static const void *weights_of(const Op *op, const OpRun *run)
 
 static void conv_forward(Op *op, const OpRun *run)
 {
-    const float one = 1, zero = 0;
     const Conv *v = op->impl;
     const OpSpec *s = &op->spec;
     const ConvShape n = conv_shape(s);
-    CUDNN_CALL(cudnn.forward(cuda_state(op)->dnn, &one, v->x, run->x[0], v->w, weights_of(op, run),
-                             v->conv, v->forward, run->workspace, v->room, &zero, v->y, run->y));
+    run_graph(op, &v->forward, run, run->x[0], weights_of(op, run), run->y);
     if (s->w_count > 1) {
         int64_t rows = n.n * n.p * n.q;
         AddRowRun bias = {s->y.dtype, s->act, run->y, run->y, run->w[1], rows, rows, n.o};
@@ -224,22 +186,16 @@ static void conv_backward_begin(Op *op, const OpRun *run)
 
 static void conv_backward_data(Op *op, const OpRun *run)
 {
-    const float one = 1, zero = 0;
     const Conv *v = op->impl;
-    if (run->dx[0])
-        CUDNN_CALL(cudnn.backward_data(cuda_state(op)->dnn, &one, v->w, weights_of(op, run), v->y,
-                                       run->dy, v->conv, v->data, run->workspace, v->room, &zero,
-                                       v->x, run->dx[0]));
+    if (run->dx[0]) run_graph(op, &v->data, run, run->dx[0], weights_of(op, run), run->dy);
 }
 
 static void conv_backward_weight(Op *op, const OpRun *run)
 {
-    const float one = 1, zero = 0;
     const Conv *v = op->impl;
     const ConvShape n = conv_shape(&op->spec);
     void *ours = (char *)run->workspace + v->room, *dw = in_bf16(op) ? ours : run->dw[0];
-    CUDNN_CALL(cudnn.backward_filter(cuda_state(op)->dnn, &one, v->x, run->x[0], v->y, run->dy,
-                                     v->conv, v->weight, run->workspace, v->room, &zero, v->w, dw));
+    run_graph(op, &v->weight, run, run->x[0], dw, run->dy);
     if (in_bf16(op))
         cuda_check(cuda_convert(cuda_stream(op), DTYPE_F32, run->dw[0], DTYPE_BF16, dw, v->weights),
                    "kernel convert");
@@ -253,10 +209,9 @@ static void conv_free(Op *op)
 {
     Conv *v = op->impl;
     if (!v) return;
-    if (v->x) CUDNN_CALL(cudnn.tensor_destroy(v->x));
-    if (v->y) CUDNN_CALL(cudnn.tensor_destroy(v->y));
-    if (v->w) CUDNN_CALL(cudnn.filter_destroy(v->w));
-    if (v->conv) CUDNN_CALL(cudnn.conv_destroy(v->conv));
+    dnn_fini(&v->forward);
+    dnn_fini(&v->data);
+    dnn_fini(&v->weight);
     mem_free(&op->impl);
 }
 

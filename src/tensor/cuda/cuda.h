@@ -16,15 +16,19 @@ struct Event {
     cudaEvent_t handle;
 };
 
+typedef struct GpuCard GpuCard; /* card.c */
+
 typedef struct CudaState {
-    int device;     /* -1: there is none, and operations are planned without asking it */
-    char name[256]; /* "NVIDIA A100-SXM4-80GB" */
+    int device;          /* -1: operations are planned for `card`, which is not here */
+    const GpuCard *card; /* NULL where device is one */
+    char name[256];      /* "NVIDIA A100-SXM4-80GB" */
     Stream compute;
     size_t taken_bytes; /* by alloc, and for cuBLAS */
     cublasLtHandle_t blas;
     void *blas_workspace; /* owned */
     cudnnHandle_t dnn;    /* bound to compute; NULL before the first operation that wants it */
-    struct FusedAttention *attention; /* cudnn_attention.h; owned */
+    cudnnBackendDescriptor_t described; /* instead, for cuDNN: the card; owned */
+    struct FusedAttention *attention;   /* cudnn_attention.h; owned */
 } CudaState;
 
 /* cuBLASLt, bound when the first backend opens: a run on CPUs does not wait for its 600 MB to be mapped. */
@@ -55,23 +59,6 @@ typedef struct Cudnn {
     __typeof__(cudnnSetStream) *set_stream;
     __typeof__(cudnnGetVersion) *get_version;
     __typeof__(cudnnGetErrorString) *error_string;
-    __typeof__(cudnnCreateTensorDescriptor) *tensor_create;
-    __typeof__(cudnnDestroyTensorDescriptor) *tensor_destroy;
-    __typeof__(cudnnSetTensor4dDescriptor) *tensor_set;
-    __typeof__(cudnnCreateFilterDescriptor) *filter_create;
-    __typeof__(cudnnDestroyFilterDescriptor) *filter_destroy;
-    __typeof__(cudnnSetFilter4dDescriptor) *filter_set;
-    __typeof__(cudnnCreateConvolutionDescriptor) *conv_create;
-    __typeof__(cudnnDestroyConvolutionDescriptor) *conv_destroy;
-    __typeof__(cudnnSetConvolution2dDescriptor) *conv_set;
-    __typeof__(cudnnSetConvolutionGroupCount) *conv_groups;
-    __typeof__(cudnnSetConvolutionMathType) *conv_math;
-    __typeof__(cudnnGetConvolutionForwardAlgorithm_v7) *forward_algorithms;
-    __typeof__(cudnnGetConvolutionBackwardDataAlgorithm_v7) *data_algorithms;
-    __typeof__(cudnnGetConvolutionBackwardFilterAlgorithm_v7) *filter_algorithms;
-    __typeof__(cudnnConvolutionForward) *forward;
-    __typeof__(cudnnConvolutionBackwardData) *backward_data;
-    __typeof__(cudnnConvolutionBackwardFilter) *backward_filter;
     __typeof__(cudnnBackendCreateDescriptor) *descriptor_create;
     __typeof__(cudnnBackendDestroyDescriptor) *descriptor_destroy;
     __typeof__(cudnnBackendSetAttribute) *descriptor_set;
@@ -82,11 +69,18 @@ typedef struct Cudnn {
 } Cudnn;
 extern Cudnn cudnn;
 Status cudnn_load(void);
-/* The GPU's handle, made on the first call. */
+/* The GPU's handle, or the card's description, made on the first call. */
 Status cudnn_open(CudaState *state);
 void cudnn_close(CudaState *state);
 void cudnn_check(cudnnStatus_t status, const char *call);
 #define CUDNN_CALL(call) cudnn_check((call), #call)
+
+/* The card of that word ("h100"), by default the first; ERR_USAGE with those there are. */
+Status card_find(const GpuCard **card, const char *word);
+const char *card_name(const GpuCard *card);
+double card_memory_bytes(const GpuCard *card);
+/* As cuDNN takes it. Owner: the caller. */
+Status card_describe(const GpuCard *card, cudnnBackendDescriptor_t *device);
 
 /* Inside a step: anything but success is die() with the call and CUDA's own words. */
 void cuda_check(cudaError_t error, const char *call);

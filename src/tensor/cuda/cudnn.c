@@ -13,23 +13,6 @@ static const LibrarySymbol symbols[] = {
     {"cudnnSetStream", offsetof(Cudnn, set_stream)},
     {"cudnnGetVersion", offsetof(Cudnn, get_version)},
     {"cudnnGetErrorString", offsetof(Cudnn, error_string)},
-    {"cudnnCreateTensorDescriptor", offsetof(Cudnn, tensor_create)},
-    {"cudnnDestroyTensorDescriptor", offsetof(Cudnn, tensor_destroy)},
-    {"cudnnSetTensor4dDescriptor", offsetof(Cudnn, tensor_set)},
-    {"cudnnCreateFilterDescriptor", offsetof(Cudnn, filter_create)},
-    {"cudnnDestroyFilterDescriptor", offsetof(Cudnn, filter_destroy)},
-    {"cudnnSetFilter4dDescriptor", offsetof(Cudnn, filter_set)},
-    {"cudnnCreateConvolutionDescriptor", offsetof(Cudnn, conv_create)},
-    {"cudnnDestroyConvolutionDescriptor", offsetof(Cudnn, conv_destroy)},
-    {"cudnnSetConvolution2dDescriptor", offsetof(Cudnn, conv_set)},
-    {"cudnnSetConvolutionGroupCount", offsetof(Cudnn, conv_groups)},
-    {"cudnnSetConvolutionMathType", offsetof(Cudnn, conv_math)},
-    {"cudnnGetConvolutionForwardAlgorithm_v7", offsetof(Cudnn, forward_algorithms)},
-    {"cudnnGetConvolutionBackwardDataAlgorithm_v7", offsetof(Cudnn, data_algorithms)},
-    {"cudnnGetConvolutionBackwardFilterAlgorithm_v7", offsetof(Cudnn, filter_algorithms)},
-    {"cudnnConvolutionForward", offsetof(Cudnn, forward)},
-    {"cudnnConvolutionBackwardData", offsetof(Cudnn, backward_data)},
-    {"cudnnConvolutionBackwardFilter", offsetof(Cudnn, backward_filter)},
     {"cudnnBackendCreateDescriptor", offsetof(Cudnn, descriptor_create)},
     {"cudnnBackendDestroyDescriptor", offsetof(Cudnn, descriptor_destroy)},
     {"cudnnBackendSetAttribute", offsetof(Cudnn, descriptor_set)},
@@ -53,7 +36,8 @@ Status cudnn_load(void)
 
 Status cudnn_open(CudaState *state)
 {
-    if (state->dnn) return OK;
+    if (state->dnn || state->described) return OK;
+    if (!cuda_is_there(state)) return card_describe(state->card, &state->described);
     TRY(cudnn_load());
     cudnnStatus_t status = cudnn.create(&state->dnn);
     if (status != CUDNN_STATUS_SUCCESS) {
@@ -69,7 +53,9 @@ void cudnn_close(CudaState *state)
 {
     fused_close(state);
     if (state->dnn) CUDNN_CALL(cudnn.destroy(state->dnn));
+    if (state->described) CUDNN_CALL(cudnn.descriptor_destroy(state->described));
     state->dnn = NULL;
+    state->described = NULL;
 }
 
 void cudnn_check(cudnnStatus_t status, const char *call)

@@ -232,10 +232,14 @@ static bool plans(FusedAttention *f, DnnTarget target)
 {
     DnnTensor tensor[TENSORS];
     for (int i = 1; i < TENSORS; ++i) tensor[i] = tensor_of(roles[i], f->shape);
-    const DnnGraph forward = {tensor, forward_nodes, TENSORS,
-                              sizeof forward_nodes / sizeof *forward_nodes};
-    const DnnGraph backward = {tensor, backward_nodes, TENSORS,
-                               sizeof backward_nodes / sizeof *backward_nodes};
+    const DnnGraph forward = {.tensor = tensor,
+                              .tensors = TENSORS,
+                              .node = forward_nodes,
+                              .nodes = sizeof forward_nodes / sizeof *forward_nodes};
+    const DnnGraph backward = {.tensor = tensor,
+                               .tensors = TENSORS,
+                               .node = backward_nodes,
+                               .nodes = sizeof backward_nodes / sizeof *backward_nodes};
     return dnn_plan(&f->forward, &forward, target, f->why_not) &&
            dnn_plan(&f->backward, &backward, target, f->why_not);
 }

@@ -67,7 +67,7 @@ static cudnnBackendDescriptor_t make_tensor(Maker *m, const DnnTensor *t, int64_
 /* How each kind of operation is described: the operation, what it does, and the attributes' names. */
 typedef struct KindNames {
     cudnnBackendDescriptorType_t operation, inner;
-    cudnnBackendAttributeName_t inner_slot, precision, mode, y, in[3];
+    cudnnBackendAttributeName_t inner_slot, precision, mode, alpha, beta, y, in[3];
     cudnnBackendAttributeType_t mode_type;
 } KindNames;
 
@@ -99,7 +99,53 @@ static const KindNames kind_names[] = {
     [DNN_RESHAPE] = {.operation = CUDNN_BACKEND_OPERATION_RESHAPE_DESCRIPTOR,
                      .y = CUDNN_ATTR_OPERATION_RESHAPE_YDESC,
                      .in = {CUDNN_ATTR_OPERATION_RESHAPE_XDESC}},
+    [DNN_CONV] = {.operation = CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR,
+                  .inner = CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR,
+                  .inner_slot = CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC,
+                  .precision = CUDNN_ATTR_CONVOLUTION_COMP_TYPE,
+                  .alpha = CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA,
+                  .beta = CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA,
+                  .y = CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y,
+                  .in = {CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X,
+                         CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W}},
+    [DNN_CONV_DATA] = {.operation = CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR,
+                       .inner = CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR,
+                       .inner_slot = CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC,
+                       .precision = CUDNN_ATTR_CONVOLUTION_COMP_TYPE,
+                       .alpha = CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_ALPHA,
+                       .beta = CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_BETA,
+                       .y = CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX,
+                       .in = {CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY,
+                              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W}},
+    [DNN_CONV_WEIGHT] = {.operation =
+                             CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR,
+                         .inner = CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR,
+                         .inner_slot = CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_CONV_DESC,
+                         .precision = CUDNN_ATTR_CONVOLUTION_COMP_TYPE,
+                         .alpha = CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_ALPHA,
+                         .beta = CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_BETA,
+                         .y = CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW,
+                         .in = {CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X,
+                                CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY}},
 };
+
+static bool is_conv(const DnnNode *n)
+{
+    return n->kind >= DNN_CONV;
+}
+
+/* A convolution of images, without dilation. */
+static void set_conv(Maker *m, cudnnBackendDescriptor_t d, const DnnNode *n)
+{
+    const cudnnConvolutionMode_t mode = CUDNN_CROSS_CORRELATION;
+    const int64_t two = 2, ones[2] = {1, 1};
+    set(m, d, CUDNN_ATTR_CONVOLUTION_CONV_MODE, CUDNN_TYPE_CONVOLUTION_MODE, &mode);
+    set(m, d, CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, CUDNN_TYPE_INT64, &two);
+    set_many(m, d, CUDNN_ATTR_CONVOLUTION_DILATIONS, CUDNN_TYPE_INT64, 2, ones);
+    set_many(m, d, CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, CUDNN_TYPE_INT64, 2, n->stride);
+    set_many(m, d, CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, CUDNN_TYPE_INT64, 2, n->pad);
+    set_many(m, d, CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, CUDNN_TYPE_INT64, 2, n->pad);
+}
 
 /* What the operation does, in fp32 but for comparisons. */
 static cudnnBackendDescriptor_t make_inner(Maker *m, const DnnNode *n, cudnnDataType_t y_type)
@@ -110,7 +156,8 @@ static cudnnBackendDescriptor_t make_inner(Maker *m, const DnnNode *n, cudnnData
     const int64_t axis = n->axis;
     cudnnBackendDescriptor_t d = make(m, names->inner);
     set(m, d, names->precision, CUDNN_TYPE_DATA_TYPE, &type);
-    if (n->kind != DNN_MATMUL) set(m, d, names->mode, names->mode_type, &n->mode);
+    if (names->mode_type) set(m, d, names->mode, names->mode_type, &n->mode);
+    if (is_conv(n)) set_conv(m, d, n);
     if (n->kind == DNN_POINTWISE && n->mode == CUDNN_POINTWISE_GEN_INDEX)
         set(m, d, CUDNN_ATTR_POINTWISE_AXIS, CUDNN_TYPE_INT64, &axis);
     finalize(m, d);
@@ -125,6 +172,11 @@ static cudnnBackendDescriptor_t make_node(Maker *m, const DnnGraph *graph, const
         n->kind == DNN_RESHAPE ? NULL : make_inner(m, n, graph->tensor[n->y].type);
     cudnnBackendDescriptor_t d = make(m, names->operation);
     if (inner) set_part(m, d, names->inner_slot, inner);
+    if (is_conv(n)) {
+        const float one = 1, zero = 0;
+        set(m, d, names->alpha, CUDNN_TYPE_FLOAT, &one);
+        set(m, d, names->beta, CUDNN_TYPE_FLOAT, &zero);
+    }
     for (int i = 0; i < 3 && n->in[i]; ++i) set_part(m, d, names->in[i], tensor[n->in[i]]);
     set_part(m, d, names->y, tensor[n->y]);
     finalize(m, d);
@@ -148,9 +200,8 @@ static cudnnBackendDescriptor_t make_graph(Maker *m, const DnnGraph *graph, DnnT
 
 /* cuDNN's proposals, fastest first; how many. */
 static int64_t propose(Maker *m, cudnnBackendDescriptor_t graph, DnnTarget target,
-                       cudnnBackendDescriptor_t config[CONFIGS])
+                       cudnnBackendHeurMode_t mode, cudnnBackendDescriptor_t config[CONFIGS])
 {
-    const cudnnBackendHeurMode_t mode = CUDNN_HEUR_MODE_A;
     int64_t count = 0;
     cudnnBackendDescriptor_t d = make(m, CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
     set_part(m, d, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph);
@@ -164,7 +215,7 @@ static int64_t propose(Maker *m, cudnnBackendDescriptor_t graph, DnnTarget targe
     return m->status == CUDNN_STATUS_SUCCESS ? count : 0;
 }
 
-static bool repeats_bits(Maker *m, cudnnBackendDescriptor_t config)
+static bool is_allowed(Maker *m, const DnnGraph *graph, cudnnBackendDescriptor_t config)
 {
     cudnnBackendNumericalNote_t note[CUDNN_NUMERICAL_NOTE_TYPE_COUNT];
     int64_t count = 0;
@@ -178,7 +229,9 @@ static bool repeats_bits(Maker *m, cudnnBackendDescriptor_t config)
                                          &count, note);
     if (m->status != CUDNN_STATUS_SUCCESS) return false;
     for (int64_t i = 0; i < count; ++i)
-        if (note[i] == CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC) return false;
+        if (note[i] == CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC ||
+            (graph->whole && note[i] == CUDNN_NUMERICAL_NOTE_TENSOR_CORE))
+            return false;
     return true;
 }
 
@@ -203,16 +256,24 @@ static bool make_plan(Maker *m, cudnnBackendDescriptor_t config, DnnTarget targe
 
 bool dnn_plan(DnnPlan *plan, const DnnGraph *graph, DnnTarget target, char why[256])
 {
-    cudnnBackendDescriptor_t config[CONFIGS];
+    /* What it thinks fast, then what works for most. */
+    static const cudnnBackendHeurMode_t modes[] = {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK};
     *plan = (DnnPlan){0};
     Maker m = {.plan = plan};
-    int64_t count = propose(&m, make_graph(&m, graph, target), target, config);
-    for (int64_t i = 0; i < count; ++i) {
-        m.status = CUDNN_STATUS_SUCCESS;
-        if (repeats_bits(&m, config[i]) && make_plan(&m, config[i], target)) return true;
+    int64_t seen = 0;
+    cudnnBackendDescriptor_t described = make_graph(&m, graph, target);
+    for (int k = 0; k < 2 && described; ++k) {
+        cudnnBackendDescriptor_t config[CONFIGS];
+        int64_t count = propose(&m, described, target, modes[k], config);
+        for (int64_t i = 0; i < count; ++i) {
+            m.status = CUDNN_STATUS_SUCCESS;
+            if (is_allowed(&m, graph, config[i]) && make_plan(&m, config[i], target)) return true;
+        }
+        seen += count;
     }
     if (m.status == CUDNN_STATUS_SUCCESS)
-        snprintf(why, 256, "none of its %lld engines repeats its bits", (long long)count);
+        snprintf(why, 256, "none of its %lld engines computes so and repeats its bits",
+                 (long long)seen);
     else
         cudnn.last_error(why, 256);
     return false;

@@ -16,18 +16,28 @@ typedef struct DnnTensor {
     int64_t dim[4], stride[4]; /* elements */
 } DnnTensor;
 
-typedef enum DnnKind { DNN_POINTWISE, DNN_MATMUL, DNN_REDUCE, DNN_RESHAPE } DnnKind;
+typedef enum DnnKind {
+    DNN_POINTWISE,
+    DNN_MATMUL,
+    DNN_REDUCE,
+    DNN_RESHAPE,
+    DNN_CONV, /* y = conv(x, w): tensors are NCHW and OIHW, however they lie; groups are C over w's I */
+    DNN_CONV_DATA,   /* dx = .(dy, w) */
+    DNN_CONV_WEIGHT, /* dw = .(x, dy) */
+} DnnKind;
 typedef struct DnnNode {
     DnnKind kind;
-    int mode;     /* pointwise: cudnnPointwiseMode_t; reduce: cudnnReduceTensorOp_t */
-    int y, in[3]; /* tensors */
-    int axis;     /* of generated indices */
+    int mode;                  /* pointwise: cudnnPointwiseMode_t; reduce: cudnnReduceTensorOp_t */
+    int y, in[3];              /* tensors */
+    int axis;                  /* of generated indices */
+    int64_t stride[2], pad[2]; /* of a convolution's height and width */
 } DnnNode;
 
 typedef struct DnnGraph {
     const DnnTensor *tensor; /* [0] is not looked at */
     const DnnNode *node;
     int tensors, nodes;
+    bool whole; /* numbers are not rounded on the way: no tensor cores for fp32 */
 } DnnGraph;
 
 /* For whom: this handle's GPU, or one that is only described (CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR). Borrowed. */
@@ -35,6 +45,11 @@ typedef struct DnnTarget {
     cudnnHandle_t handle;
     cudnnBackendDescriptor_t device; /* where handle is NULL */
 } DnnTarget;
+
+static inline DnnTarget cudnn_target(const CudaState *state)
+{
+    return (DnnTarget){state->dnn, state->described};
+}
 
 typedef struct DnnPlan {
     cudnnBackendDescriptor_t plan, *made; /* owned: all that plan was made from, and it */

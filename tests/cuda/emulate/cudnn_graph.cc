@@ -51,6 +51,28 @@ const std::map<int, std::vector<int>> required = {
       CUDNN_ATTR_OPERATION_REDUCTION_YDESC}},
     {CUDNN_BACKEND_OPERATION_RESHAPE_DESCRIPTOR,
      {CUDNN_ATTR_OPERATION_RESHAPE_XDESC, CUDNN_ATTR_OPERATION_RESHAPE_YDESC}},
+    {CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR,
+     {CUDNN_ATTR_CONVOLUTION_COMP_TYPE, CUDNN_ATTR_CONVOLUTION_CONV_MODE,
+      CUDNN_ATTR_CONVOLUTION_DILATIONS, CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES,
+      CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, CUDNN_ATTR_CONVOLUTION_POST_PADDINGS,
+      CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS}},
+    {CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR,
+     {CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA,
+      CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC,
+      CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X,
+      CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y}},
+    {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR,
+     {CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_ALPHA,
+      CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_BETA,
+      CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC,
+      CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX,
+      CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY}},
+    {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR,
+     {CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_ALPHA,
+      CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_BETA,
+      CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_CONV_DESC,
+      CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X,
+      CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY}},
     {CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR,
      {CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_ATTR_OPERATIONGRAPH_OPS}},
     {CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR,
@@ -74,7 +96,7 @@ bool supported(const std::vector<Operation> &all)
 {
     for (const Operation &op : all)
         for (const Tensor &t : op.in)
-            if (!t.is_virtual && t.type == CUDNN_DATA_BFLOAT16 &&
+            if (!op.is_conv() && !t.is_virtual && t.type == CUDNN_DATA_BFLOAT16 &&
                 (t.dim[3] % 8 != 0 || t.dim[3] > 256) && (t.dim[2] % 8 != 0 || t.dim[2] > 256))
                 return false;
     return true;
@@ -93,8 +115,21 @@ const Descriptor *graph_of(const Descriptor *plan)
         ->part(CUDNN_ATTR_ENGINE_OPERATION_GRAPH);
 }
 
+/* What it proposes, fastest first: one that does not repeat its bits, one that does, on tensor cores, which read of a float what a
+ * TF32 holds, and one without them. */
+enum { ANYHOW, REPEATS, WHOLE, ENGINES };
+float read_by(int64_t engine, float value)
+{
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    bits = (bits + 0x1000u) & 0xffffe000u;
+    if (engine != WHOLE) memcpy(&value, &bits, sizeof bits);
+    return value;
+}
+
 /* Reads all that is given, then runs, then writes: as if fused. */
-cudnnStatus_t execute(const std::vector<Operation> &all, const std::map<int64_t, void *> &at)
+cudnnStatus_t execute(const std::vector<Operation> &all, const std::map<int64_t, void *> &at,
+                      int64_t engine)
 {
     Values values;
     for (const Operation &op : all) {
@@ -103,6 +138,8 @@ cudnnStatus_t execute(const std::vector<Operation> &all, const std::map<int64_t,
             if (t.is_virtual) return refuse("a virtual tensor is read before it is made");
             if (!at.count(t.uid)) return refuse("a tensor has no pointer");
             values[t.uid] = load(t, at.at(t.uid));
+            for (float &v : values[t.uid])
+                if (op.is_conv()) v = read_by(engine, v);
         }
         if (!op.y.is_virtual && !at.count(op.y.uid)) return refuse("a tensor has no pointer");
         run_operation(op, values);
@@ -157,6 +194,9 @@ cudnnStatus_t cudnnBackendFinalize(cudnnBackendDescriptor_t descriptor)
     case CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR:
     case CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR:
     case CUDNN_BACKEND_OPERATION_RESHAPE_DESCRIPTOR:
+    case CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR:
+    case CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR:
+    case CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR:
         if (!Operation(d).fits()) return refuse("an operation's tensors do not fit");
         break;
     case CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR:
@@ -185,8 +225,8 @@ cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t const descriptor
     if (!d->final) return refuse("read before finalize", CUDNN_STATUS_NOT_INITIALIZED);
     auto parts = static_cast<Descriptor **>(out);
     switch (name) {
-    case CUDNN_ATTR_ENGINEHEUR_RESULTS: /* two engines, of which the second repeats its bits */
-        for (int64_t i = 0; i < 2 && i < asked; ++i) {
+    case CUDNN_ATTR_ENGINEHEUR_RESULTS: /* see ENGINES */
+        for (int64_t i = 0; i < ENGINES && i < asked; ++i) {
             parts[i]->put<int64_t>(CUDNN_ATTR_ENGINE_GLOBAL_INDEX, CUDNN_TYPE_INT64, {i});
             parts[i]->put<const void *>(CUDNN_ATTR_ENGINE_OPERATION_GRAPH,
                                         CUDNN_TYPE_BACKEND_DESCRIPTOR,
@@ -195,7 +235,7 @@ cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t const descriptor
                                         {parts[i]});
             parts[i]->final = true;
         }
-        *count = 2;
+        *count = ENGINES;
         return CUDNN_STATUS_SUCCESS;
     case CUDNN_ATTR_ENGINECFG_ENGINE:
         parts[0]->has = d->has;
@@ -204,10 +244,10 @@ cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t const descriptor
         return CUDNN_STATUS_SUCCESS;
     case CUDNN_ATTR_ENGINE_NUMERICAL_NOTE: {
         auto notes = static_cast<cudnnBackendNumericalNote_t *>(out);
-        bool repeats = d->at<int64_t>(CUDNN_ATTR_ENGINE_GLOBAL_INDEX) == 1;
+        int64_t engine = d->at<int64_t>(CUDNN_ATTR_ENGINE_GLOBAL_INDEX);
         notes[0] = CUDNN_NUMERICAL_NOTE_TENSOR_CORE;
         notes[1] = CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC;
-        *count = repeats ? 1 : 2;
+        *count = engine == REPEATS ? 1 : engine == WHOLE ? 0 : 2;
         return CUDNN_STATUS_SUCCESS;
     }
     default: break;
@@ -234,7 +274,10 @@ cudnnStatus_t cudnnBackendExecute(cudnnHandle_t, cudnnBackendDescriptor_t plan_d
             if (!t.is_virtual && !t.is_value && uintptr_t(at[t.uid]) % 16 != 0)
                 return refuse("a pointer is not aligned");
     emulate_window(1);
-    cudnnStatus_t status = execute(all, at);
+    cudnnStatus_t status = execute(all, at,
+                                   plan->part(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG)
+                                       ->part(CUDNN_ATTR_ENGINECFG_ENGINE)
+                                       ->at<int64_t>(CUDNN_ATTR_ENGINE_GLOBAL_INDEX));
     memset(pack->at<void *>(CUDNN_ATTR_VARIANT_PACK_WORKSPACE), 0xFF,
            size_t(plan->at<int64_t>(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE)));
     emulate_window(0);

@@ -100,7 +100,7 @@ struct Tensor {
 struct Operation {
     cudnnBackendDescriptorType_t type;
     int mode = 0;
-    int64_t axis = 0;
+    int64_t axis = 0, stride[2] = {1, 1}, pad[2] = {0, 0};
     Tensor y;
     std::vector<Tensor> in;
 
@@ -128,9 +128,66 @@ struct Operation {
             tensors(d, CUDNN_ATTR_OPERATION_REDUCTION_YDESC,
                     {CUDNN_ATTR_OPERATION_REDUCTION_XDESC});
             break;
+        case CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR:
+            convolution(d->part(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC));
+            tensors(d, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y,
+                    {CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X,
+                     CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W});
+            break;
+        case CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR:
+            convolution(d->part(CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC));
+            tensors(d, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX,
+                    {CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY,
+                     CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W});
+            break;
+        case CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR:
+            convolution(d->part(CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_CONV_DESC));
+            tensors(d, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW,
+                    {CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X,
+                     CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY});
+            break;
         default:
             tensors(d, CUDNN_ATTR_OPERATION_RESHAPE_YDESC, {CUDNN_ATTR_OPERATION_RESHAPE_XDESC});
         }
+    }
+    void convolution(const Descriptor *inner)
+    {
+        for (int i = 0; i < 2; ++i) {
+            stride[i] = inner->at<int64_t>(CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, i);
+            pad[i] = inner->at<int64_t>(CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, i);
+        }
+    }
+    bool is_conv() const
+    {
+        return type == CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR ||
+               type == CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR ||
+               type == CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR;
+    }
+    /* Of a convolution, whichever of them it makes. */
+    const Tensor &image() const
+    {
+        return type == CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR ? y : in[0];
+    }
+    const Tensor &weights() const
+    {
+        return type == CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR ? y : in[1];
+    }
+    const Tensor &result() const
+    {
+        if (type == CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR) return y;
+        return in[type == CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR];
+    }
+    /* cuDNN has no engine that widens. */
+    bool conv_fits() const
+    {
+        const Tensor &x = image(), &w = weights(), &to = result();
+        bool good = x.dim[0] == to.dim[0] && to.dim[1] == w.dim[0] && w.dim[1] > 0 &&
+                    x.dim[1] % w.dim[1] == 0 && to.dim[1] % (x.dim[1] / w.dim[1]) == 0 &&
+                    x.type == w.type && x.type == to.type;
+        for (int i = 0; i < 2; ++i)
+            good =
+                good && to.dim[2 + i] == (x.dim[2 + i] + 2 * pad[i] - w.dim[2 + i]) / stride[i] + 1;
+        return good;
     }
     void tensors(const Descriptor *d, int to, const std::vector<int> &from)
     {
@@ -140,7 +197,7 @@ struct Operation {
     }
     size_t wants() const
     {
-        if (type == CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR) return 2;
+        if (type == CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR || is_conv()) return 2;
         if (type != CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR) return 1;
         switch (mode) {
         case CUDNN_POINTWISE_EXP:
@@ -156,6 +213,7 @@ struct Operation {
     bool fits() const
     {
         if (in.size() != wants()) return false;
+        if (is_conv()) return conv_fits();
         const int64_t *a = in[0].dim, *b = in.size() > 1 ? in[1].dim : nullptr;
         switch (type) {
         case CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR:
@@ -242,6 +300,43 @@ inline void run_reshape(const Operation &op, const Values &values, std::vector<f
     for (size_t i = 0; i < x.size(); ++i) memory[op.in[0].place(int64_t(i))] = x[i];
     for (size_t i = 0; i < y.size(); ++i) y[i] = memory.at(op.y.place(int64_t(i)));
 }
+/* f(x's place, w's place, y's place) for every product of a convolution, in the order of dimensions. */
+template <class F> inline void each_product(const Operation &op, F f)
+{
+    const int64_t *x = op.image().dim, *w = op.weights().dim, *y = op.result().dim;
+    const int64_t of_group = y[1] / (x[1] / w[1]);
+    for (int64_t n = 0; n < y[0]; ++n)
+        for (int64_t o = 0; o < y[1]; ++o)
+            for (int64_t c = 0; c < w[1]; ++c)
+                for (int64_t p = 0; p < y[2]; ++p)
+                    for (int64_t r = 0; r < w[2]; ++r) {
+                        int64_t h = p * op.stride[0] - op.pad[0] + r;
+                        if (h < 0 || h >= x[2]) continue;
+                        int64_t from = ((n * x[1] + o / of_group * w[1] + c) * x[2] + h) * x[3];
+                        int64_t weight = ((o * w[1] + c) * w[2] + r) * w[3];
+                        int64_t to = ((n * y[1] + o) * y[2] + p) * y[3];
+                        for (int64_t s = 0; s < w[3]; ++s)
+                            for (int64_t q = 0; q < y[3]; ++q) {
+                                int64_t v = q * op.stride[1] - op.pad[1] + s;
+                                if (v >= 0 && v < x[3]) f(from + v, weight + s, to + q);
+                            }
+                    }
+}
+inline void run_convolution(const Operation &op, const Values &values, std::vector<float> &y)
+{
+    const float *a = values.at(op.in[0].uid).data(), *b = values.at(op.in[1].uid).data();
+    float *to = y.data();
+    switch (op.type) {
+    case CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR:
+        each_product(op, [=](int64_t i, int64_t j, int64_t k) { to[k] += a[i] * b[j]; });
+        break;
+    case CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR:
+        each_product(op, [=](int64_t i, int64_t j, int64_t k) { to[i] += a[k] * b[j]; });
+        break;
+    default:
+        each_product(op, [=](int64_t i, int64_t j, int64_t k) { to[j] += a[i] * b[k]; });
+    }
+}
 inline void run_operation(const Operation &op, Values &values)
 {
     std::vector<float> y(op.y.count());
@@ -254,6 +349,11 @@ inline void run_operation(const Operation &op, Values &values)
         break;
     case CUDNN_BACKEND_OPERATION_RESHAPE_DESCRIPTOR:
         run_reshape(op, values, y);
+        break;
+    case CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR:
+    case CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR:
+    case CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR:
+        run_convolution(op, values, y);
         break;
     default:
         run_pointwise(op, values, y);
