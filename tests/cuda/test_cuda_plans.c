@@ -8,8 +8,13 @@ static bool ready(CudaState *state, const char *card)
 {
     *state = (CudaState){.device = -1};
     CU_ASSERT_EQUAL_FATAL(card_find(&state->card, card), OK);
-    if (cudnn_open(state) == OK) return true;
-    printf("  skipped: %s\n", fail_message());
+    if (cudnn_open(state) != OK) {
+        printf("  skipped: %s\n", fail_message());
+        return false;
+    }
+    if (cudnn.get_version() >= FUSED_OLDEST) return true;
+    printf("  skipped: cuDNN %zu is older than %d\n", cudnn.get_version(), FUSED_OLDEST);
+    cudnn_close(state);
     return false;
 }
 
