@@ -99,24 +99,25 @@ $(BUILD)/obj/%.cu.o: %.cu $(PROBE)
 # there before the backend asks the loader for cuBLASLt and cuDNN.
 EMULATED_CXX = g++ -std=c++17 -O2 -g -fno-strict-aliasing -Wall -Wno-unknown-pragmas -Wno-sign-compare -Iinclude -Isrc/tensor/cuda \
     -Itests/cuda/emulate $(DEPS_CPPFLAGS) -MMD -MP
-EMULATED_OBJ = $(CUDA_CU:%.cu=$(BUILD)/emulated/%.o) $(BUILD)/emulated/runtime.o
+EMULATED_OBJ = $(CUDA_CU:%.cu=$(BUILD)/emulated/%.o) $(BUILD)/emulated/runtime.o $(BUILD)/emulated/stream.o
+EMULATED_H = tests/cuda/emulate/kernel.h tests/cuda/emulate/queue.h
 EMULATED_LIBS = $(BUILD)/emulated/libcublasLt.so.$(CUBLAS_MAJOR) $(BUILD)/emulated/libcudnn.so.$(CUDNN_MAJOR)
 EMULATE = sed -E -z 's/([A-Za-z_]+(<[A-Za-z_0-9, ]*>)?)[ \\\n]*<<<([^;<>]*)>>>\(/emulate::launch(\3).of(\1)(/g'
 $(CUDA_CUH:%=$(BUILD)/emulated/%): $(BUILD)/emulated/%.cuh: %.cuh $(PROBE)
 	@mkdir -p $(@D)
 	$(Q)$(EMULATE) $< >$@
-$(BUILD)/emulated/%.o: %.cu tests/cuda/emulate/kernel.h $(CUDA_CUH:%=$(BUILD)/emulated/%) $(PROBE)
+$(BUILD)/emulated/%.o: %.cu $(EMULATED_H) $(CUDA_CUH:%=$(BUILD)/emulated/%) $(PROBE)
 	@mkdir -p $(@D)
 	@echo "  emulate $<"
 	$(Q)$(EMULATE) $< >$(@:.o=.cc)
 	$(Q)$(EMULATED_CXX) -include tests/cuda/emulate/kernel.h -c -o $@ $(@:.o=.cc)
-$(BUILD)/emulated/runtime.o: tests/cuda/emulate/runtime.cc tests/cuda/emulate/kernel.h $(PROBE)
+$(BUILD)/emulated/runtime.o $(BUILD)/emulated/stream.o: $(BUILD)/emulated/%.o: tests/cuda/emulate/%.cc $(EMULATED_H) $(PROBE)
 	@mkdir -p $(@D)
 	$(Q)$(EMULATED_CXX) -c -o $@ $<
-$(BUILD)/emulated/libcublasLt.so.%: tests/cuda/emulate/cublaslt.cc $(PROBE)
+$(BUILD)/emulated/libcublasLt.so.%: tests/cuda/emulate/cublaslt.cc $(EMULATED_H) $(PROBE)
 	@mkdir -p $(@D)
 	$(Q)$(EMULATED_CXX) -O3 -shared -fPIC -Wl,-soname,$(@F) -o $@ $<
-$(BUILD)/emulated/libcudnn.so.%: tests/cuda/emulate/cudnn.cc tests/cuda/emulate/cudnn_graph.cc tests/cuda/emulate/cudnn_graph.h $(PROBE)
+$(BUILD)/emulated/libcudnn.so.%: tests/cuda/emulate/cudnn.cc tests/cuda/emulate/cudnn_graph.cc tests/cuda/emulate/cudnn_graph.h $(EMULATED_H) $(PROBE)
 	@mkdir -p $(@D)
 	$(Q)$(EMULATED_CXX) -O3 -shared -fPIC -Wl,-soname,$(@F) -o $@ $(filter %.cc,$^)
 

@@ -1,12 +1,12 @@
 /* As much of cuBLASLt as the backend calls, by loops over host memory. It believes nothing: what the backend forgets to say is an
  * error. */
+#include "queue.h"
+
 #include <cstdlib>
 #include <cstring>
 #include <cublasLt.h>
 #include <cuda_bf16.h>
 #include <vector>
-
-extern "C" void emulate_window(int open); /* runtime.cc: the GPU's memory can be touched */
 
 namespace
 {
@@ -50,6 +50,33 @@ Desc &desc(const void *of)
     Desc *d;
     memcpy(&d, of, sizeof d);
     return *d;
+}
+
+bool adds_bias(const Desc &m)
+{
+    return m.epilogue == CUBLASLT_EPILOGUE_BIAS || m.epilogue == CUBLASLT_EPILOGUE_RELU_BIAS;
+}
+
+void multiply(const Desc &m, const void *a, const Layout &la, const void *b, const Layout &lb,
+              void *d, const Layout &to)
+{
+    bool ta = m.turn_a == CUBLAS_OP_T, tb = m.turn_b == CUBLAS_OP_T;
+    bool relu = m.epilogue == CUBLASLT_EPILOGUE_RELU || m.epilogue == CUBLASLT_EPILOGUE_RELU_BIAS;
+    std::vector<float> left = plain(a, la, ta), right = plain(b, lb, !tb);
+    uint64_t inner = left.size() / to.rows;
+    for (uint64_t j = 0; j < to.columns; ++j)
+        for (uint64_t i = 0; i < to.rows; ++i) {
+            float sum = 0;
+            const float *x = &left[i * inner], *y = &right[j * inner];
+            for (uint64_t k = 0; k < inner; ++k) sum += x[k] * y[k];
+            if (adds_bias(m)) sum += value(m.bias, to.type, int64_t(i));
+            if (relu && !(sum > 0)) sum = 0;
+            int64_t at = int64_t(i) + int64_t(j) * to.stride;
+            if (to.type == CUDA_R_16BF)
+                static_cast<__nv_bfloat16 *>(d)[at] = __float2bfloat16_rn(sum);
+            else
+                static_cast<float *>(d)[at] = sum;
+        }
 }
 } // namespace
 
@@ -144,34 +171,14 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t of, const v
                               const void *a, cublasLtMatrixLayout_t a_layout, const void *b,
                               cublasLtMatrixLayout_t b_layout, const void *beta, const void *,
                               cublasLtMatrixLayout_t, void *d, cublasLtMatrixLayout_t d_layout,
-                              const cublasLtMatmulAlgo_t *, void *, size_t, cudaStream_t)
+                              const cublasLtMatmulAlgo_t *, void *, size_t, cudaStream_t stream)
 {
-    const Desc &m = desc(of);
-    const Layout &to = layout(d_layout);
-    bool ta = m.turn_a == CUBLAS_OP_T, tb = m.turn_b == CUBLAS_OP_T;
-    emulate_window(1);
-    std::vector<float> left = plain(a, layout(a_layout), ta),
-                       right = plain(b, layout(b_layout), !tb);
-    uint64_t inner = left.size() / to.rows;
-    bool relu = m.epilogue == CUBLASLT_EPILOGUE_RELU || m.epilogue == CUBLASLT_EPILOGUE_RELU_BIAS;
-    bool bias = m.epilogue == CUBLASLT_EPILOGUE_BIAS || m.epilogue == CUBLASLT_EPILOGUE_RELU_BIAS;
+    const Desc m = desc(of);
+    const Layout la = layout(a_layout), lb = layout(b_layout), to = layout(d_layout);
     if (*static_cast<const float *>(beta) != 0 || *static_cast<const float *>(alpha) != 1 ||
-        (bias && !m.bias))
+        (adds_bias(m) && !m.bias))
         return CUBLAS_STATUS_NOT_SUPPORTED;
-    for (uint64_t j = 0; j < to.columns; ++j)
-        for (uint64_t i = 0; i < to.rows; ++i) {
-            float sum = 0;
-            const float *x = &left[i * inner], *y = &right[j * inner];
-            for (uint64_t k = 0; k < inner; ++k) sum += x[k] * y[k];
-            if (bias) sum += value(m.bias, to.type, int64_t(i));
-            if (relu && !(sum > 0)) sum = 0;
-            int64_t at = int64_t(i) + int64_t(j) * to.stride;
-            if (to.type == CUDA_R_16BF)
-                static_cast<__nv_bfloat16 *>(d)[at] = __float2bfloat16_rn(sum);
-            else
-                static_cast<float *>(d)[at] = sum;
-        }
-    emulate_window(0);
+    emulate::enqueue(stream, [=] { multiply(m, a, la, b, lb, d, to); });
     return CUBLAS_STATUS_SUCCESS;
 }
 size_t cublasLtGetVersion(void)

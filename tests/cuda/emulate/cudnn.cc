@@ -1,20 +1,24 @@
 /* cuDNN's handle; what it computes is in cudnn_graph.cc. */
 #include <cudnn.h>
-#include <cstdlib>
+
+struct cudnnContext { /* as cudnn_graph.cc has it */
+    cudaStream_t stream;
+};
 
 extern "C" {
 cudnnStatus_t cudnnCreate(cudnnHandle_t *handle)
 {
-    *handle = reinterpret_cast<cudnnHandle_t>(malloc(1));
+    *handle = new cudnnContext{};
     return CUDNN_STATUS_SUCCESS;
 }
 cudnnStatus_t cudnnDestroy(cudnnHandle_t handle)
 {
-    free(handle);
+    delete handle;
     return CUDNN_STATUS_SUCCESS;
 }
-cudnnStatus_t cudnnSetStream(cudnnHandle_t, cudaStream_t)
+cudnnStatus_t cudnnSetStream(cudnnHandle_t handle, cudaStream_t stream)
 {
+    handle->stream = stream;
     return CUDNN_STATUS_SUCCESS;
 }
 size_t cudnnGetVersion(void)

@@ -7,6 +7,8 @@
 #ifndef WEFT_EMULATE_KERNEL_H
 #define WEFT_EMULATE_KERNEL_H
 
+#include "queue.h"
+
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -52,25 +54,30 @@ template <class T> T from_lane(T value, unsigned source)
     return value;
 }
 
+/* Queued, its arguments by value. */
 template <class... P> struct Kernel {
     dim3 grid, threads;
+    cudaStream_t stream;
     void (*kernel)(P...);
     void operator()(P... arguments) const
     {
-        run(grid, threads, [&] { kernel(arguments...); });
+        enqueue(stream, [=, grid = grid, threads = threads, kernel = kernel] {
+            run(grid, threads, [&] { kernel(arguments...); });
+        });
     }
 };
 
 struct Launch {
     dim3 grid, threads;
+    cudaStream_t stream;
     template <class... P> Kernel<P...> of(void (*kernel)(P...)) const
     {
-        return {grid, threads, kernel};
+        return {grid, threads, stream, kernel};
     }
 };
-inline Launch launch(dim3 grid, dim3 threads, size_t = 0, cudaStream_t = nullptr)
+inline Launch launch(dim3 grid, dim3 threads, size_t, cudaStream_t stream)
 {
-    return {grid, threads};
+    return {grid, threads, stream};
 }
 } // namespace emulate
 

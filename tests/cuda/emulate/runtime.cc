@@ -1,7 +1,7 @@
-/* The fibers behind kernel.h, and as much of the CUDA runtime as the backend calls: everything is done when the call returns. New
- * memory is filled with NaNs. A GPU's memory cannot be touched but by kernels and by calls that copy: a host that does so dies of
+/* The fibers behind kernel.h, the GPU's memory and its properties; streams are in stream.cc. New memory is filled with NaNs. A GPU's memory cannot be touched but by kernels and by calls that copy: a host that does so dies of
  * SIGSEGV, as it would with a GPU. (A kernel that reads the host's memory is not found out.) */
 #include "kernel.h"
+#include "queue.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -57,18 +57,6 @@ void protect(int how)
     if (memory_end > 0)
         mprotect(memory, (memory_end + PIECE_BYTES - 1) / PIECE_BYTES * PIECE_BYTES, how);
 }
-
-/* While there is one, the memory can be touched. */
-struct Window {
-    Window()
-    {
-        if (windows++ == 0) protect(PROT_READ | PROT_WRITE);
-    }
-    ~Window()
-    {
-        if (--windows == 0) protect(PROT_NONE);
-    }
-};
 
 char *take_memory(size_t bytes)
 {
@@ -199,6 +187,23 @@ int block_count(bool mine)
     return result;
 }
 
+bool on_device(const void *at)
+{
+    const char *place = static_cast<const char *>(at);
+    return place >= memory && place < memory + memory_end;
+}
+
+/* Between the two the memory can be touched. */
+void window_open()
+{
+    if (windows++ == 0) protect(PROT_READ | PROT_WRITE);
+}
+
+void window_close()
+{
+    if (--windows == 0) protect(PROT_NONE);
+}
+
 unsigned lane()
 {
     return now % WARP_LANES;
@@ -218,7 +223,6 @@ void run(dim3 grid, dim3 threads_a_block, const std::function<void()> &body)
     unsigned count = threads_a_block.x * threads_a_block.y * threads_a_block.z;
     if (count == 0 || count > BLOCK_THREADS || grid.x == 0 || grid.y > 65535 || grid.z > 65535)
         give_up("no GPU takes such a launch");
-    Window window;
     threads = {threads_a_block.x, threads_a_block.y, threads_a_block.z};
     blocks = {grid.x, grid.y, grid.z};
     job = &body;
@@ -257,50 +261,37 @@ cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *all)
 }
 cudaError_t cudaMalloc(void **memory, size_t bytes)
 {
+    if (emulate::refused()) return cudaErrorStreamCaptureUnsupported;
     if (bytes + environment("EMULATE_OTHERS", 0) > emulate::MEMORY_BYTES)
         return cudaErrorMemoryAllocation;
     *memory = emulate::take_memory(bytes);
     if (!*memory) return cudaErrorMemoryAllocation;
-    emulate::Window window;
+    emulate::window_open();
     memset(*memory, 0xff, bytes);
+    emulate::window_close();
     return cudaSuccess;
 }
 cudaError_t cudaFree(void *memory)
 {
+    if (emulate::refused()) return cudaErrorStreamCaptureUnsupported;
+    emulate::finish_all();
     for (emulate::Block &b : emulate::memory_blocks)
         if (emulate::memory + b.at == memory) b.taken = false;
     return cudaSuccess;
 }
+/* For a library's stand-in that works when it is called, and not by emulate::enqueue. */
 void emulate_window(int open)
 {
-    static emulate::Window *window;
-    if (open) {
-        window = new emulate::Window;
-    } else {
-        delete window;
-        window = nullptr;
+    if (open && emulate::recording()) {
+        fprintf(stderr, "emulated CUDA: a call that does not enqueue its work is captured\n");
+        abort();
     }
-}
-cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpyKind, cudaStream_t)
-{
-    emulate::Window window;
-    memmove(to, from, bytes);
-    return cudaSuccess;
-}
-cudaError_t cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_t from_pitch,
-                              size_t width, size_t height, cudaMemcpyKind, cudaStream_t)
-{
-    emulate::Window window;
-    for (size_t i = 0; i < height; ++i)
-        memmove(static_cast<char *>(to) + i * to_pitch,
-                static_cast<const char *>(from) + i * from_pitch, width);
-    return cudaSuccess;
-}
-cudaError_t cudaMemsetAsync(void *to, int value, size_t bytes, cudaStream_t)
-{
-    emulate::Window window;
-    memset(to, value, bytes);
-    return cudaSuccess;
+    if (!open) {
+        emulate::window_close();
+        return;
+    }
+    emulate::finish_all();
+    emulate::window_open();
 }
 cudaError_t cudaGetDeviceCount(int *count)
 {
@@ -344,37 +335,5 @@ const char *cudaGetErrorString(cudaError_t)
 const char *cudaGetErrorName(cudaError_t)
 {
     return "emulated";
-}
-cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned)
-{
-    *stream = reinterpret_cast<cudaStream_t>(malloc(1));
-    return cudaSuccess;
-}
-cudaError_t cudaStreamDestroy(cudaStream_t stream)
-{
-    free(stream);
-    return cudaSuccess;
-}
-cudaError_t cudaStreamSynchronize(cudaStream_t)
-{
-    return cudaSuccess;
-}
-cudaError_t cudaStreamWaitEvent(cudaStream_t, cudaEvent_t, unsigned)
-{
-    return cudaSuccess;
-}
-cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned)
-{
-    *event = reinterpret_cast<cudaEvent_t>(malloc(1));
-    return cudaSuccess;
-}
-cudaError_t cudaEventDestroy(cudaEvent_t event)
-{
-    free(event);
-    return cudaSuccess;
-}
-cudaError_t cudaEventRecord(cudaEvent_t, cudaStream_t)
-{
-    return cudaSuccess;
 }
 }

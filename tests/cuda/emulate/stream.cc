@@ -1,0 +1,299 @@
+/* Streams, events, graphs and page-locked memory, as late as CUDA allows: what is queued runs when somebody waits for it, and on
+ * streams other than the first by turns at once. So a wait that is missing shows as numbers that are not there yet, or not any
+ * more. Copies from pageable memory take it at the call, copies to it make the host wait. A capture takes what is queued on its
+ * stream and refuses what CUDA refuses; forks to other streams it does not know. */
+#include "queue.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <memory>
+#include <vector>
+
+using Work = std::function<void()>;
+using Nodes = std::vector<Work>;
+
+namespace
+{
+struct Queue {
+    std::deque<Work> work;
+    uint64_t queued, done;
+    bool first; /* the backend's compute stream */
+};
+using QueueAt = std::shared_ptr<Queue>;
+std::vector<QueueAt> queues;
+
+struct Host { /* page-locked */
+    char *at;
+    size_t bytes;
+};
+std::vector<Host> pinned;
+
+cudaStream_t captured; /* one at a time */
+bool lost;             /* its capture */
+Nodes nodes;
+long calls, waits; /* of the host; waits for all that a stream has */
+
+void run_until(Queue &q, uint64_t place)
+{
+    emulate::window_open();
+    while (q.done < place) {
+        Work work = std::move(q.work.front());
+        q.work.pop_front();
+        work();
+        ++q.done;
+    }
+    emulate::window_close();
+}
+
+/* At once or later, by turns that look like chance. */
+bool at_once()
+{
+    static uint32_t state = 1;
+    state = state * 1664525u + 1013904223u;
+    return state >> 31;
+}
+
+bool is_pinned(const void *memory)
+{
+    const char *at = static_cast<const char *>(memory);
+    return std::any_of(pinned.begin(), pinned.end(),
+                       [&](const Host &h) { return at >= h.at && at < h.at + h.bytes; });
+}
+
+bool is_pageable(const void *memory)
+{
+    return !emulate::on_device(memory) && !is_pinned(memory);
+}
+} // namespace
+
+struct CUstream_st {
+    QueueAt queue;
+};
+struct CUevent_st {
+    QueueAt queue; /* where it was recorded; NULL: never */
+    uint64_t place;
+    bool captured;
+};
+struct CUgraph_st {
+    Nodes nodes;
+};
+struct CUgraphExec_st {
+    std::shared_ptr<Nodes> nodes;
+};
+
+namespace emulate
+{
+void enqueue(cudaStream_t stream, Work work)
+{
+    ++calls;
+    if (stream == captured) {
+        nodes.push_back(std::move(work));
+        return;
+    }
+    Queue &q = *stream->queue;
+    q.work.push_back(std::move(work));
+    ++q.queued;
+    if (!q.first && at_once()) run_until(q, q.queued);
+}
+
+void finish_all()
+{
+    for (QueueAt &q : queues) run_until(*q, q->queued);
+}
+
+bool recording()
+{
+    return captured != nullptr;
+}
+
+bool refused()
+{
+    lost = lost || captured;
+    return captured;
+}
+} // namespace emulate
+
+#define REFUSE_IN_CAPTURE()                                                                        \
+    if (emulate::refused()) return cudaErrorStreamCaptureUnsupported
+
+extern "C" {
+/* For tests: calls of the host that queue or wait, and how many waited until a stream was empty. */
+void emulate_counts(long *all, long *empty)
+{
+    *all = calls;
+    *empty = waits;
+}
+
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned)
+{
+    REFUSE_IN_CAPTURE();
+    queues.push_back(std::make_shared<Queue>());
+    queues.back()->first = queues.size() == 1;
+    *stream = new CUstream_st{queues.back()};
+    return cudaSuccess;
+}
+cudaError_t cudaStreamDestroy(cudaStream_t stream)
+{
+    run_until(*stream->queue, stream->queue->queued);
+    queues.erase(std::find(queues.begin(), queues.end(), stream->queue));
+    delete stream;
+    return cudaSuccess;
+}
+cudaError_t cudaStreamSynchronize(cudaStream_t stream)
+{
+    REFUSE_IN_CAPTURE();
+    ++calls;
+    ++waits;
+    run_until(*stream->queue, stream->queue->queued);
+    return cudaSuccess;
+}
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned)
+{
+    *event = new CUevent_st{};
+    return cudaSuccess;
+}
+cudaError_t cudaEventDestroy(cudaEvent_t event)
+{
+    delete event;
+    return cudaSuccess;
+}
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
+{
+    ++calls;
+    *event = {stream->queue, stream->queue->queued, stream == captured};
+    return cudaSuccess;
+}
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned)
+{
+    if (captured && (stream == captured) != event->captured) {
+        lost = true;
+        return stream == captured ? cudaErrorStreamCaptureIsolation
+                                  : cudaErrorStreamCaptureUnsupported;
+    }
+    CUevent_st at = *event;
+    emulate::enqueue(stream, [at] {
+        if (at.queue) run_until(*at.queue, at.place);
+    });
+    return cudaSuccess;
+}
+cudaError_t cudaEventSynchronize(cudaEvent_t event)
+{
+    REFUSE_IN_CAPTURE();
+    ++calls;
+    if (event->captured) return cudaErrorCapturedEvent;
+    if (event->queue) run_until(*event->queue, event->place);
+    return cudaSuccess;
+}
+/* Who asks again and again comes to the end. */
+cudaError_t cudaEventQuery(cudaEvent_t event)
+{
+    REFUSE_IN_CAPTURE();
+    ++calls;
+    if (event->captured) return cudaErrorCapturedEvent;
+    if (!event->queue || event->queue->done >= event->place) return cudaSuccess;
+    run_until(*event->queue, event->queue->done + 1);
+    return cudaErrorNotReady;
+}
+
+cudaError_t cudaHostAlloc(void **memory, size_t bytes, unsigned)
+{
+    REFUSE_IN_CAPTURE();
+    *memory = malloc(bytes);
+    memset(*memory, 0xff, bytes);
+    pinned.push_back({static_cast<char *>(*memory), bytes});
+    return cudaSuccess;
+}
+cudaError_t cudaFreeHost(void *memory)
+{
+    REFUSE_IN_CAPTURE();
+    emulate::finish_all();
+    for (size_t i = 0; i < pinned.size(); ++i)
+        if (pinned[i].at == memory) {
+            pinned.erase(pinned.begin() + long(i));
+            free(memory);
+            return cudaSuccess;
+        }
+    return cudaErrorInvalidValue;
+}
+
+cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpyKind,
+                            cudaStream_t stream)
+{
+    bool from_pages = is_pageable(from), to_pages = is_pageable(to);
+    if (stream == captured && (from_pages || to_pages)) REFUSE_IN_CAPTURE();
+    if (from_pages) {
+        const char *bytes_of = static_cast<const char *>(from);
+        std::vector<char> staged(bytes_of, bytes_of + bytes);
+        emulate::enqueue(stream, [=] { memcpy(to, staged.data(), bytes); });
+    } else {
+        emulate::enqueue(stream, [=] { memmove(to, from, bytes); });
+    }
+    if (!to_pages) return cudaSuccess;
+    ++waits;
+    run_until(*stream->queue, stream->queue->queued);
+    return cudaSuccess;
+}
+cudaError_t cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_t from_pitch,
+                              size_t width, size_t height, cudaMemcpyKind, cudaStream_t stream)
+{
+    if (!emulate::on_device(to) || !emulate::on_device(from)) return cudaErrorNotSupported;
+    emulate::enqueue(stream, [=] {
+        for (size_t i = 0; i < height; ++i)
+            memmove(static_cast<char *>(to) + i * to_pitch,
+                    static_cast<const char *>(from) + i * from_pitch, width);
+    });
+    return cudaSuccess;
+}
+cudaError_t cudaMemsetAsync(void *to, int value, size_t bytes, cudaStream_t stream)
+{
+    emulate::enqueue(stream, [=] { memset(to, value, bytes); });
+    return cudaSuccess;
+}
+
+cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode)
+{
+    if (captured) return cudaErrorIllegalState;
+    captured = stream;
+    lost = false;
+    nodes.clear();
+    return cudaSuccess;
+}
+cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph)
+{
+    *graph = nullptr;
+    if (stream != captured) return cudaErrorIllegalState;
+    captured = nullptr;
+    if (lost) return cudaErrorStreamCaptureInvalidated;
+    *graph = new CUgraph_st{std::move(nodes)};
+    return cudaSuccess;
+}
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t graph, unsigned long long)
+{
+    REFUSE_IN_CAPTURE();
+    *exec = new CUgraphExec_st{std::make_shared<Nodes>(graph->nodes)};
+    return cudaSuccess;
+}
+cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream)
+{
+    REFUSE_IN_CAPTURE();
+    std::shared_ptr<Nodes> all = exec->nodes;
+    emulate::enqueue(stream, [all] {
+        for (const Work &work : *all) work();
+    });
+    return cudaSuccess;
+}
+cudaError_t cudaGraphDestroy(cudaGraph_t graph)
+{
+    delete graph;
+    return cudaSuccess;
+}
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec)
+{
+    delete exec;
+    return cudaSuccess;
+}
+}
