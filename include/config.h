@@ -21,6 +21,7 @@ typedef enum ScheduleKind {
 typedef enum Recompute { RECOMPUTE_NONE, RECOMPUTE_BLOCK, RECOMPUTE_AUTO } Recompute;
 typedef enum Bits { BITS_GRID, BITS_RUN } Bits;
 typedef enum DeviceKind { DEVICE_AUTO, DEVICE_CPU, DEVICE_CUDA } DeviceKind;
+typedef enum GraphsKind { GRAPHS_AUTO, GRAPHS_OFF } GraphsKind;
 typedef enum OptimName { OPTIM_SGD, OPTIM_ADAM, OPTIM_ADAMW, OPTIM_LARS, OPTIM_LAMB } OptimName;
 typedef enum LrSchedule {
     LR_CONSTANT,
@@ -89,6 +90,7 @@ typedef struct Config {
         int64_t epochs, steps;      /* one of them; the other 0 */
         int64_t batch, micro_batch; /* global samples a step; samples a micro-batch (0: chosen) */
         int precision, bits, device, loss; /* Precision, Bits, DeviceKind, LossName */
+        int graphs;                        /* GraphsKind */
         double label_smoothing;
         int64_t threads;    /* per rank; 0: this rank's share of the cores */
         int64_t eval_every; /* epochs between evaluations; 0: only at the end */

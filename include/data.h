@@ -101,6 +101,7 @@ typedef struct LoaderPlan {
     bool training;       /* shuffle and augment; else in order, one epoch, plain */
     bool no_x, no_y;     /* this rank reads no x or tokens, no labels or targets: they are NULL */
     int slots;           /* micro-batches kept ready, at least 2 */
+    Backend *backend;    /* borrowed: they lie where its copies reach them; NULL: anywhere */
 } LoaderPlan;
 /* A thread that runs ahead. Position of micro m, row r in step s: s*batch + m*micro_batch + r; positions >= n are padding.
  * An epoch has ceil(n/batch) steps. Training goes on into the next epoch for ever. */

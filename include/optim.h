@@ -70,7 +70,13 @@ struct Optim {
     int run_count;
     OptimPiece *run;  /* owned; what updates run over: pieces, joined where the rule allows */
     OptimShare share; /* gather NULL: nothing is shared out */
-    int64_t step;     /* updates done */
+    int64_t step;     /* updates begun */
+    bool first;       /* the step that has begun is the first one */
+    float lr, scale;  /* of it */
+    UpdateNumbers
+        *now;     /* owned: the same where queued work reads them; NULL where nothing is queued */
+    double *sums; /* owned, in the backend's memory: the ranges' squares */
+    int64_t *first_chunk; /* owned, likewise: as chunk */
 };
 
 /* ranges are copied. Owner: the caller. */
@@ -83,7 +89,15 @@ void optim_free(Optim **optim);
 /* out[i] = sum of squares of the gradient of range i: per FLAT_CHUNK, chunks added in order, in double. Shared out: from
  * each rank's own part of the gradient; the same on all of them. */
 void optim_grad_squares(Optim *optim, const float *grads, double *out);
-/* One step on all that is updated here. lr as lr_at gives it; grad_scale multiplies gradients first (clipping: clip/norm). */
+/* One step on all that is updated here. lr as lr_at gives it; grad_scale multiplies gradients first (clipping: clip/norm).
+ * optim_begin tells the step's numbers, optim_update does it, with the same calls at every step but the first where
+ * optim_repeats. */
+void optim_begin(Optim *optim, double lr, double grad_scale);
+void optim_update(Optim *optim, float *params, const float *grads);
+bool optim_repeats(const Optim *optim);
+/* Between the two: clips by the norm of all gradients, without the host, where that can be. All of them are here. */
+bool optim_can_clip(const Optim *optim);
+void optim_clip(Optim *optim, const float *grads, double limit);
 void optim_step(Optim *optim, float *params, const float *grads, double lr, double grad_scale);
 size_t optim_state_bytes(const Optim *optim); /* held here */
 /* State per parameter that steps of config's rule touch: of SGD none without momentum, though there is room for it. */

@@ -157,13 +157,13 @@ typedef struct Plan {
     size_t workspace_part_bytes; /* of the workspace, what is touched */
 } Plan;
 
-/* A step's sums over all ranks. They are floats: counts are exact up to 2^24. */
+/* A step's sums over all ranks. They are floats: counts are exact up to 2^24. The first ones are FlatTable's loss_sums. */
 enum {
-    METRIC_LOSS, /* sum over the loss's rows: samples, or tokens */
-    METRIC_ROWS, /* how many */
-    METRIC_TOP1, /* right ones */
-    METRIC_TOP5,
-    METRIC_MICROS, /* micro-batches that held a sample */
+    METRIC_LOSS = LOSS_SUM,   /* over the loss's rows: samples, or tokens */
+    METRIC_ROWS = LOSS_LINES, /* how many */
+    METRIC_TOP1 = LOSS_TOP1,  /* right ones */
+    METRIC_TOP5 = LOSS_TOP5,
+    METRIC_MICROS = LOSS_ANY, /* micro-batches that held a sample */
     METRIC_SIGNAL, /* what ranks want to tell each other at a step's end: see executor_signal */
     METRIC_COUNT,
     METRIC_PAD = 16
@@ -191,6 +191,9 @@ int64_t plan_held_elements(const Plan *plan, int dp_rank);
 /* Do replicas share gradients out, so that their micro-batches take turns? */
 bool plan_takes_turns(const Plan *plan);
 void plan_print(const Plan *plan, FILE *out);
+
+/* A device has room for so many micro-batches of data beside those that are worked on: they are copied there meanwhile. */
+enum { DATA_AHEAD = 1 };
 
 /* The memory a plan runs in, and the loop over its tasks. */
 typedef struct Executor Executor;
@@ -221,11 +224,22 @@ typedef struct BatchSource {
     void (*give_back)(void *user);                                   /* as loader_return */
 } BatchSource;
 BatchSource loader_source(Loader *loader); /* borrowed */
+/* What a step has of its own. */
+typedef struct StepOf {
+    uint64_t step; /* keys the dropout */
+    float scale;   /* 1/(rows of the global batch) */
+    int micros;    /* of the global batch, that hold a sample */
+} StepOf;
 /* The schedule's tasks for one step: micro-batches from the source, forward, backward, sums, messages; then waits for the
- * sums and moves the running statistics. step keys the dropout; scale is 1/(rows of the global batch). *metrics: the
- * step's METRIC_COUNT sums over all ranks (host, borrowed until the next step). The source's errors come out here. Collective. */
-Status executor_step(Executor *executor, const BatchSource *source, uint64_t step, float scale,
-                     double *wait_s, const float **metrics);
+ * sums and moves the running statistics. On a device all of it is queued, and the host goes on: a micro-batch goes back to the
+ * source when it has been copied, at a later one or in executor_settle. The source's errors come out here. Collective. */
+Status executor_step(Executor *executor, const BatchSource *source, const StepOf *of,
+                     double *wait_s);
+/* The METRIC_COUNT sums over all ranks of the last step (behind 0) or the one before (1); waits until they are there. Host,
+ * borrowed until the next call of the executor. Collective. */
+const float *executor_metrics(Executor *executor, int behind);
+/* All micro-batches go back to their sources. Before one of these goes. */
+void executor_settle(Executor *executor);
 /* Gradient arena 0, summed after executor_step, tied ones added; borrowed. plan_sum_at says what lies where. */
 float *executor_grads(Executor *executor);
 /* Adds value to METRIC_SIGNAL of the coming step, so that all ranks learn its sum at the same step's end. */

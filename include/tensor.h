@@ -179,6 +179,12 @@ typedef struct OpSpec {
         y; /* x: given by the producers. y.shape by the layer kind, y's layout by the backend */
 } OpSpec;
 
+/* What queued work reads when it runs, in the backend's memory, so that work that is recorded once serves every step. */
+typedef struct StepNumbers {
+    uint64_t step;    /* of the dropout */
+    float loss_scale; /* as OpRun's */
+} StepNumbers;
+
 /* What one run of an operation touches: pointers into arenas, all on the backend's device. Gradients of inputs are
  * written, never added to. */
 typedef struct OpRun {
@@ -202,6 +208,7 @@ typedef struct OpRun {
     int rows;         /* samples that are real: the first `rows` of N. The rest is zero padding */
     float loss_scale; /* dx of a loss = d(loss_scale * sum over rows)/dx; padded rows get 0 */
     bool training;
+    const StepNumbers *numbers; /* those hold in place of step and loss_scale; NULL: these hold */
 } OpRun;
 
 typedef struct Backend Backend;
@@ -254,16 +261,25 @@ struct Op {
 typedef struct Stream Stream; /* a CPU backend has one, and works at once; a GPU queues */
 typedef struct Event Event;
 
+/* What of an update is another number at every step: see StepNumbers. */
+typedef struct UpdateNumbers {
+    float lr, grad_scale, correct1, correct2;
+} UpdateNumbers;
 typedef struct SgdArgs {
     float lr, momentum, weight_decay, grad_scale;
     bool nesterov, first;
+    const UpdateNumbers *now; /* those hold in place of lr and grad_scale; NULL: these hold */
 } SgdArgs;
 typedef struct AdamArgs {
     float lr, beta1, beta2, eps, weight_decay, grad_scale;
     float correct1, correct2; /* 1 - beta^t */
     bool decoupled;           /* AdamW */
+    const UpdateNumbers *now; /* as SgdArgs', the corrections, too */
 } AdamArgs;
 enum { FLAT_CHUNK = 4096 }; /* elements a partial norm covers, from each tensor's own start */
+enum { FLAT_PUT = 64 };     /* bytes that put takes at most */
+/* What loss_sums counts: the losses' sum, lines, right ones, those among the top five, and that there are any. */
+enum { LOSS_SUM, LOSS_LINES, LOSS_TOP1, LOSS_TOP5, LOSS_ANY, LOSS_SUMS };
 
 /* Elementwise work on flat ranges of fp32, device pointers. */
 typedef struct FlatTable {
@@ -284,6 +300,14 @@ typedef struct FlatTable {
     /* LAMB's direction (You et al. 2020): updates m, v; u = mhat/(sqrt(vhat)+eps) + wd w */
     void (*adam_direction)(Stream *s, const AdamArgs *a, float *u, const float *w, const float *g,
                            float *m, float *v, int64_t n);
+    /* *to = the bytes at from, host memory, which is read before the call returns, and the host does not wait */
+    void (*put)(Stream *s, void *to, const void *from, size_t bytes);
+    /* out[LOSS_SUMS], of a loss's y (lines, LOSS_COLUMNS); lines added in double, in an order that their number decides */
+    void (*loss_sums)(Stream *s, float *out, const float *columns, int64_t lines);
+    /* out[i] = sum of x[first[i]] .. x[first[i + 1] - 1], in an order that their number decides; first: count + 1 of them */
+    void (*range_sums)(Stream *s, double *out, const double *x, const int64_t *first, int count);
+    /* *grad_scale = limit / norm where that is less than 1, else 1. norm: root of the sum of count squares, in order */
+    void (*clip)(Stream *s, float *grad_scale, const double *squares, int count, double limit);
 } FlatTable;
 
 typedef struct BackendOptions {
@@ -294,7 +318,10 @@ typedef struct BackendOptions {
     const char *
         gpu; /* for this one ("h100", "h200", "a100"; borrowed), or, if NULL, for this machine's or the first of
                       * them. A GPU backend's open makes it the GPU's whole name */
+    bool replay; /* stretches are recorded and replayed, where the backend can */
 } BackendOptions;
+
+typedef struct Recording Recording;
 
 typedef struct BackendTable {
     const char *name; /* "cpu", "cuda", "poison" */
@@ -320,6 +347,18 @@ typedef struct BackendTable {
     void (*event_record)(Event *e, Stream *s);
     void (*event_wait)(Event *e, Stream *s); /* the stream waits, not the host */
     void (*event_free)(Event **e);
+    /* Host memory, zeroed, that copies reach while the host goes on, and the host's wait for an event's last record, which may
+     * never have been. NULL: copies are done when the call returns. */
+    void *(*host_alloc)(Backend *b, size_t bytes);
+    void (*host_release)(Backend *b, void *p, size_t bytes);
+    void (*event_sync)(Event *e);
+    /* Between the two nothing that is queued runs; it becomes a Recording, to be replayed any number of times, on the same
+     * pointers. Nothing else may be asked of the stream meanwhile. record_end gives NULL, and *why, where it could not be
+     * recorded: then it has not been queued at all. NULL slots: the backend queues nothing. */
+    void (*record_begin)(Stream *s);
+    Recording *(*record_end)(Stream *s, const char **why);
+    void (*replay)(Recording *r, Stream *s);
+    void (*recording_free)(Recording **r);
     const FlatTable *flat;
     const OpTable *op[OP_KINDS]; /* NULL: this backend lacks it, found at start-up by op_new */
 } BackendTable;
@@ -334,6 +373,19 @@ extern const BackendTable backend_cpu, backend_cuda, backend_poison;
 
 Status backend_open(Backend **backend, const BackendTable *table, BackendOptions options);
 void backend_close(Backend **backend);
+/* A stretch of queued work that is the same every time but for what it reads from the backend's memory. With
+ * options.replay it is run plainly the first time, when libraries make what they make on demand; recorded the second;
+ * replayed from then on, without a call of work. work queues on the compute stream alone, and has no other effect. Where a
+ * recording fails, a warning says so once, and all stretches run plainly. */
+typedef struct Stretch {
+    bool warm;
+    Recording *recording; /* owned; stretch_drop */
+} Stretch;
+void stretch_run(Stretch *stretch, Backend *backend, void (*work)(void *user), void *user);
+void stretch_drop(Stretch *stretch, Backend *backend);
+/* Host memory for copies to and from the backend: host_alloc's, or ordinary pages. Zeroed. */
+void *backend_host_new(Backend *backend, size_t bytes);
+void backend_host_free(Backend *backend, void *p, size_t bytes);
 /* GPUs this process may use; 0 with a reason in *why ("built without CUDA", "no driver", ...). Borrowed. */
 int cuda_device_count(const char **why);
 /* Phases are NVTX ranges from now on, for NVIDIA's profilers. ERR_CONFIG where weft was built without CUDA. */

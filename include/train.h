@@ -7,6 +7,12 @@
 #include "optim.h"
 #include "pipeline.h"
 
+/* What is known of a step once the device has done it. */
+typedef struct StepFigures {
+    double loss, top1;
+    int64_t rows;
+} StepFigures;
+
 /* Everything one run is made of. */
 typedef struct Trainer {
     const Config *config; /* borrowed */
@@ -37,14 +43,20 @@ typedef struct Trainer {
         best_metric; /* of the evaluations so far: top-1; of tokens and numbers minus the loss; NaN: none yet */
     size_t program_bytes; /* by which this process has grown from data set to schedule */
     double data_wait_s;   /* for the loader's next micro-batch, so far */
+    Stretch update;       /* the optimizer's part of a step, where it can be replayed */
+    int64_t known;        /* steps whose figures have been read: those of the last one are */
+    StepFigures figures;
 } Trainer;
 
 typedef struct StepResult {
-    double loss, top1, lr; /* over the global batch, the same on every rank */
-    double grad_norm; /* likewise; NaN, not known, where neither optim.clip nor `logged` asks */
+    /* Over the global batch, the same on every rank. On a device loss, top1 and rows are those of the step before, so that the
+     * host does not wait, but where the step is logged. */
+    double loss, top1, lr;
+    double grad_norm; /* likewise; NaN where it is not known: nobody asked */
     int64_t rows;
     bool logged; /* first, last, or train.log_every says so: the step has a line in metrics.jsonl */
-    float signal; /* sum of what ranks gave to executor_signal before this step */
+    float
+        signal; /* sum of what ranks gave to executor_signal before the steps that have become known by this one */
 } StepResult;
 
 /* Sets everything up to just before the first step: data sets, model, plan, memory, initial parameters. What is wrong with
@@ -91,6 +103,10 @@ double train_grad_norm(Trainer *trainer);
 /* The next optimizer step; the first one opens the loader, which may fail. After that a sample that cannot be read ends
  * the job (die_as). Collective; all ranks agree. */
 Status train_step(Trainer *trainer, StepResult *result);
+/* Waits for the figures of the last step, where they are not in result yet. Collective. */
+void train_figures(Trainer *trainer, StepResult *result);
+/* Why steps are not recorded and replayed, or NULL: they are. */
+const char *train_plain(const Trainer *trainer);
 /* One pass over set, every sample once, with running statistics. The same line on every rank, the same bits on every
  * number of ranks. confusion: classes x classes counts, [true][predicted], zeroed by the caller; NULL: not wanted.
  * Collective; all ranks agree. */

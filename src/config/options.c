@@ -104,6 +104,8 @@ const Option options[] = {
      .help = "Promise: the same bits on every grid, or only from run to run on this one; today both sum alike."},
     {"train.device", &kind_enum, AT(train.device), "auto", NULL, .words = "auto|cpu|cuda",
      .help = "Where to compute; auto is the CPU in this version (cuda has mlp's layers only)."},
+    {"train.graphs", &kind_enum, AT(train.graphs), "auto", NULL, .words = "auto|off",
+     .help = "On one GPU, a step's work is recorded once and replayed; the same bits without."},
     {"train.loss", &kind_enum, AT(train.loss), "softmax", NULL, .words = "softmax|mse",
      .help = "Softmax cross-entropy on labels, or mean squared error on float targets."},
     {"train.label_smoothing", &kind_real, AT(train.label_smoothing), "0", NULL, SHARE,

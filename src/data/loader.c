@@ -9,7 +9,7 @@
 #include <signal.h>
 #include <string.h>
 
-enum { RUN_BYTES = 4 << 20, ALIGN_FLOATS = 16 };
+enum { RUN_BYTES = 4 << 20, ALIGN_BYTES = 64 };
 
 struct Loader {
     DataSet set;
@@ -32,10 +32,9 @@ struct Loader {
     int64_t raw_samples;
 
     int slots;
-    Batch *slot;                       /* owned, like all their arrays */
-    float *x;                          /* one arena for all slots; NULL: no images */
-    size_t x_bytes;                    /* of the arena */
-    int64_t x_floats;                  /* of one slot */
+    Batch *slot;                       /* owned */
+    char *arena;                       /* owned: all slots' numbers */
+    size_t slot_bytes;                 /* of one in it */
     int64_t sample_floats, row_labels; /* of one sample */
 };
 
@@ -236,34 +235,47 @@ static void raw_new(Loader *l)
     l->raw = mem_new((size_t)(l->raw_samples * bytes));
 }
 
-static void slot_new(const Loader *l, Batch *b)
+/* Points *field to the next n elements of a slot, whose arrays lie one behind the other; NULL at: counts only. */
+static size_t carve(char *at, size_t used, void **field, size_t bytes)
+{
+    *field = at && bytes > 0 ? at + used : NULL;
+    return used + (bytes + ALIGN_BYTES - 1) / ALIGN_BYTES * ALIGN_BYTES;
+}
+
+/* Where a slot's arrays lie from `at` on; returns how many bytes they take. */
+static size_t slot_place(const Loader *l, Batch *b, char *at)
 {
     const LoaderPlan *p = &l->plan;
-    size_t n = (size_t)p->micro_batch, context = (size_t)l->set.context;
-    bool tokens = l->set.kind == DATA_TOKENS;
-    b->sample = mem_new(n * sizeof *b->sample);
-    if (tokens && !p->no_x) b->tokens = mem_new(n * context * sizeof *b->tokens);
-    if (l->row_labels > 0 && !p->no_y)
-        b->labels = mem_new(n * (size_t)l->row_labels * sizeof *b->labels);
-    if (l->set.target_width > 0 && !p->no_y)
-        b->targets = mem_new(n * (size_t)l->set.target_width * sizeof *b->targets);
+    size_t n = (size_t)p->micro_batch, x = n * (size_t)l->sample_floats * sizeof(float);
+    size_t tokens = n * (size_t)l->set.context * sizeof(int32_t);
+    size_t labels = n * (size_t)l->row_labels * sizeof(int32_t);
+    size_t targets = n * (size_t)l->set.target_width * sizeof(float), used = 0;
+    bool text = l->set.kind == DATA_TOKENS;
+    void *place[5];
+    used = carve(at, used, &place[0], text || p->no_x ? 0 : x);
+    used = carve(at, used, &place[1], text && !p->no_x ? tokens : 0);
+    used = carve(at, used, &place[2], p->no_y ? 0 : labels);
+    used = carve(at, used, &place[3], p->no_y ? 0 : targets);
+    used = carve(at, used, &place[4], n * sizeof *b->sample);
+    b->x = place[0];
+    b->tokens = place[1];
+    b->labels = place[2];
+    b->targets = place[3];
+    b->sample = place[4];
+    return used;
 }
 
 static void slots_new(Loader *l)
 {
-    int64_t n = l->plan.micro_batch;
     bool tokens = l->set.kind == DATA_TOKENS;
     l->sample_floats = l->set.channels * l->set.height * l->set.width;
-    l->x_floats = (n * l->sample_floats + ALIGN_FLOATS - 1) / ALIGN_FLOATS * ALIGN_FLOATS;
     l->row_labels = tokens ? l->set.context : l->set.target_width > 0 ? 0 : 1;
     l->slots = l->plan.slots;
-    l->x_bytes = (size_t)(l->x_floats * l->slots) * sizeof(float);
-    if (!tokens && !l->plan.no_x) l->x = mem_pages_new(l->x_bytes);
     l->slot = mem_new((size_t)l->slots * sizeof *l->slot);
-    for (int i = 0; i < l->slots; ++i) {
-        slot_new(l, &l->slot[i]);
-        if (l->x) l->slot[i].x = l->x + i * l->x_floats;
-    }
+    l->slot_bytes = slot_place(l, &l->slot[0], NULL);
+    l->arena = backend_host_new(l->plan.backend, (size_t)l->slots * l->slot_bytes);
+    for (int i = 0; i < l->slots; ++i)
+        slot_place(l, &l->slot[i], l->arena + (size_t)i * l->slot_bytes);
     if (tokens || !l->plan.no_x) raw_new(l);
 }
 
@@ -325,13 +337,7 @@ void loader_free(Loader **loader)
         pthread_mutex_unlock(&l->mutex);
         pthread_join(l->thread, NULL);
     }
-    for (int i = 0; l->slot && i < l->slots; ++i) {
-        mem_free(&l->slot[i].sample);
-        mem_free(&l->slot[i].tokens);
-        mem_free(&l->slot[i].labels);
-        mem_free(&l->slot[i].targets);
-    }
-    if (l->x) mem_pages_free(l->x, l->x_bytes);
+    if (l->arena) backend_host_free(l->plan.backend, l->arena, (size_t)l->slots * l->slot_bytes);
     mem_free(&l->slot);
     mem_free(&l->raw);
     mem_free(&l->message);

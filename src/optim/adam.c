@@ -4,24 +4,30 @@
 
 #include <math.h>
 
-/* Adam's numbers for the coming step; decoupled: AdamW. The corrections are of the betas as the kernels have them: of 0.999,
- * 1 - beta is off by 1e-5 in single precision, which must cancel. */
+/* Of the betas as the kernels have them: of 0.999, 1 - beta is off by 1e-5 in single precision, which must cancel. */
+void adam_corrections(const Optim *optim, float *first, float *second)
+{
+    float beta1 = (float)optim->config->optim.beta1, beta2 = (float)optim->config->optim.beta2;
+    *first = (float)(1 - pow((double)beta1, (double)optim->step));
+    *second = (float)(1 - pow((double)beta2, (double)optim->step));
+}
+
+/* Adam's numbers for the step that has begun; decoupled: AdamW. */
 static AdamArgs adam_args(const Optim *optim, const OptimPiece *piece, const OptimArgs *a,
                           bool decoupled)
 {
-    float beta1 = (float)optim->config->optim.beta1, beta2 = (float)optim->config->optim.beta2;
-    double t = (double)(optim->step + 1);
-    return (AdamArgs){
+    AdamArgs args = {
         .lr = a->lr,
-        .beta1 = beta1,
-        .beta2 = beta2,
+        .beta1 = (float)optim->config->optim.beta1,
+        .beta2 = (float)optim->config->optim.beta2,
         .eps = (float)optim->config->optim.eps,
         .weight_decay = optim_decay(optim, piece),
         .grad_scale = a->grad_scale,
-        .correct1 = (float)(1 - pow((double)beta1, t)),
-        .correct2 = (float)(1 - pow((double)beta2, t)),
         .decoupled = decoupled,
+        .now = optim->now,
     };
+    adam_corrections(optim, &args.correct1, &args.correct2);
+    return args;
 }
 
 static void update(Optim *optim, const OptimPiece *piece, const OptimArgs *a, bool decoupled)

@@ -95,6 +95,35 @@ static size_t norms_bytes(const Optim *optim)
     return (size_t)(optim->chunks + 1) * OPTIM_NORMS * sizeof(double);
 }
 
+static size_t sums_bytes(const Optim *optim)
+{
+    return (size_t)(optim->range_count + 1) * sizeof *optim->sums;
+}
+
+static size_t first_bytes(const Optim *optim)
+{
+    return (size_t)(optim->range_count + 1) * sizeof *optim->first_chunk;
+}
+
+static void make_sums(Optim *optim)
+{
+    Backend *b = optim->backend;
+    Stream *s = b->table->stream(b);
+    optim->sums = b->table->alloc(b, sums_bytes(optim));
+    optim->first_chunk = b->table->alloc(b, first_bytes(optim));
+    b->table->copy(s, optim->first_chunk, optim->chunk, first_bytes(optim));
+    b->table->sync(s);
+    if (b->table->record_begin) optim->now = b->table->alloc(b, sizeof *optim->now);
+}
+
+static void free_sums(Optim *optim)
+{
+    Backend *b = optim->backend;
+    b->table->release(b, optim->sums, sums_bytes(optim));
+    b->table->release(b, optim->first_chunk, first_bytes(optim));
+    if (optim->now) b->table->release(b, optim->now, sizeof *optim->now);
+}
+
 static void make_memory(Optim *optim)
 {
     int64_t largest = 1;
@@ -108,6 +137,7 @@ static void make_memory(Optim *optim)
     optim->norms = mem_new(norms_bytes(optim));
     optim->whole = mem_new((size_t)(optim->range_count + 1) * OPTIM_NORMS * sizeof(double));
     optim->partial = optim->backend->table->alloc(optim->backend, norms_bytes(optim));
+    make_sums(optim);
 }
 
 /* ---- making it ---- */
@@ -168,6 +198,7 @@ void optim_free(Optim **optim)
     for (int s = 0; s < o->table->slots; ++s) arena_free(o, o->state[s], o->state_elements);
     arena_free(o, o->scratch, o->scratch_elements);
     o->backend->table->release(o->backend, o->partial, norms_bytes(o));
+    free_sums(o);
     mem_free(&o->norms);
     mem_free(&o->whole);
     mem_free(&o->range);
@@ -209,13 +240,49 @@ static double sum_squares(const Optim *optim, int set, int range)
     return sum;
 }
 
-void optim_grad_squares(Optim *optim, const float *grads, double *out)
+static void measure_gradients(Optim *optim, const float *grads)
 {
     for (int i = 0; i < optim->range_count; ++i)
         if (optim->piece[i].elements > 0)
             optim_squares(optim, 0, &optim->piece[i], grads + optim->piece[i].gradient);
-    bring_squares(optim, 1, 0, optim->range_count);
-    for (int i = 0; i < optim->range_count; ++i) out[i] = sum_squares(optim, 0, i);
+}
+
+/* The same sums of whole ranges for optim_clip and for the host. */
+static void sum_gradients(Optim *optim, const float *grads)
+{
+    const BackendTable *table = optim->backend->table;
+    measure_gradients(optim, grads);
+    table->flat->range_sums(table->stream(optim->backend), optim->sums, optim->partial,
+                            optim->first_chunk, optim->range_count);
+}
+
+void optim_grad_squares(Optim *optim, const float *grads, double *out)
+{
+    const BackendTable *table = optim->backend->table;
+    Stream *s = table->stream(optim->backend);
+    if (optim->share.gather) {
+        measure_gradients(optim, grads);
+        bring_squares(optim, 1, 0, optim->range_count);
+        for (int i = 0; i < optim->range_count; ++i) out[i] = sum_squares(optim, 0, i);
+        return;
+    }
+    sum_gradients(optim, grads);
+    table->copy(s, out, optim->sums, (size_t)optim->range_count * sizeof *out);
+    table->sync(s);
+}
+
+/* The update takes its scale from now. */
+bool optim_can_clip(const Optim *optim)
+{
+    return optim->now && optim->table->norms == 0 && !optim->share.gather;
+}
+
+void optim_clip(Optim *optim, const float *grads, double limit)
+{
+    const BackendTable *table = optim->backend->table;
+    sum_gradients(optim, grads);
+    table->flat->clip(table->stream(optim->backend), &optim->now->grad_scale, optim->sums,
+                      optim->range_count, limit);
 }
 
 /* ---- a step ---- */
@@ -225,15 +292,14 @@ typedef struct Step {
     Optim *optim;
     float *params;
     const float *grads;
-    float lr, grad_scale;
 } Step;
 
 static OptimArgs args_of(const Step *step, const OptimPiece *piece)
 {
     return (OptimArgs){.w = step->params + piece->value,
                        .g = step->grads + piece->gradient,
-                       .lr = step->lr,
-                       .grad_scale = step->grad_scale};
+                       .lr = step->optim->lr,
+                       .grad_scale = step->optim->scale};
 }
 
 /* Fills optim->whole for ranges first .. last-1: all of them, where others have slices. */
@@ -276,15 +342,37 @@ static void step_runs(const Step *step)
     }
 }
 
-void optim_step(Optim *optim, float *params, const float *grads, double lr, double grad_scale)
+void optim_begin(Optim *optim, double lr, double grad_scale)
 {
-    Step step = {optim, params, grads, (float)lr, (float)grad_scale};
+    const BackendTable *table = optim->backend->table;
+    optim->first = optim->step == 0;
+    ++optim->step;
+    optim->lr = (float)lr;
+    optim->scale = (float)grad_scale;
+    UpdateNumbers now = {.lr = optim->lr, .grad_scale = optim->scale};
+    adam_corrections(optim, &now.correct1, &now.correct2);
+    if (optim->now) table->flat->put(table->stream(optim->backend), optim->now, &now, sizeof now);
+}
+
+bool optim_repeats(const Optim *optim)
+{
+    return optim->now && !optim->first && optim->table->norms == 0;
+}
+
+void optim_update(Optim *optim, float *params, const float *grads)
+{
+    Step step = {optim, params, grads};
     int together = optim->share.gather ? optim->range_count : 1;
     if (optim->table->norms == 0)
         step_runs(&step);
     else
         for (int i = 0; i < optim->range_count; i += together) step_ranges(&step, i, i + together);
-    ++optim->step;
+}
+
+void optim_step(Optim *optim, float *params, const float *grads, double lr, double grad_scale)
+{
+    optim_begin(optim, lr, grad_scale);
+    optim_update(optim, params, grads);
 }
 
 /* ---- what it needs ---- */

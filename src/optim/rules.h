@@ -12,6 +12,8 @@ float *optim_slot(const Optim *optim, int slot, const OptimPiece *piece);
 float *optim_scratch_of(const Optim *optim, const OptimPiece *piece);
 /* The config's weight decay, or 0 for a piece that does not decay. */
 float optim_decay(const Optim *optim, const OptimPiece *piece);
+/* Adam's 1 - beta^t for the step that has begun. */
+void adam_corrections(const Optim *optim, float *first, float *second);
 /* From measure: x, as long as piece, is what norm number `set` of its range is of. */
 void optim_squares(Optim *optim, int set, const OptimPiece *piece, const float *x);
 

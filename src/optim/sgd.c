@@ -10,7 +10,8 @@ static void sgd_update(Optim *optim, const OptimPiece *piece, const OptimArgs *a
         .weight_decay = optim_decay(optim, piece),
         .grad_scale = a->grad_scale,
         .nesterov = optim->config->optim.nesterov,
-        .first = optim->step == 0,
+        .first = optim->first,
+        .now = optim->now,
     };
     Stream *s = optim->backend->table->stream(optim->backend);
     optim->backend->table->flat->sgd(s, &args, a->w, a->g, optim_slot(optim, 0, piece),
@@ -45,7 +46,7 @@ static void lars_update(Optim *optim, const OptimPiece *piece, const OptimArgs *
         .weight_decay = (float)(rate * (double)optim_decay(optim, piece)),
         .grad_scale = (float)(rate * (double)a->grad_scale),
         .nesterov = optim->config->optim.nesterov,
-        .first = optim->step == 0,
+        .first = optim->first,
     };
     Stream *s = optim->backend->table->stream(optim->backend);
     optim->backend->table->flat->sgd(s, &args, a->w, a->g, optim_slot(optim, 0, piece),

@@ -1,5 +1,7 @@
 /* Micro-batches of data while they are out of the loader: a ring from the first task that needs one to the last. Data
- * arrives in host memory; a backend with memory of its own gets a copy of it. */
+ * arrives in host memory; a backend with memory of its own gets a copy of it, on a stream of its own: a place's copy waits for
+ * the work that read what lay there, the work for its copy, and the host for neither, but for a copy that was begun a
+ * whole ring earlier, before the loader may have the memory back. */
 #include "executor.h"
 
 static Status next_batch(void *user, const Batch **batch, double *wait_s)
@@ -17,9 +19,20 @@ BatchSource loader_source(Loader *loader)
     return (BatchSource){.user = loader, .next = next_batch, .give_back = give_back};
 }
 
+int held_place(const Executor *e, int micro)
+{
+    return (e->held_base + micro) % e->held_room;
+}
+
 const Held *held_of(const Executor *e, int micro)
 {
-    return &e->held[micro % e->held_room];
+    return &e->held[held_place(e, micro)];
+}
+
+void held_restart(Executor *e)
+{
+    e->held_base = held_place(e, e->held_next);
+    e->held_first = e->held_next = 0;
 }
 
 /* Bytes of what a micro-batch has beside its input: one of labels and targets, and the samples' numbers. */
@@ -47,12 +60,15 @@ void held_new(Executor *e)
     const BackendTable *t = e->backend->table;
     e->held = mem_new((size_t)e->held_room * sizeof *e->held);
     if (t->host_memory) return;
+    e->copies = t->stream_new(e->backend);
     for (int i = 0; i < e->held_room; ++i) {
         Held *h = &e->held[i];
         h->data = t->alloc(e->backend, desc_bytes(e->plan->graph->input));
         h->labels = t->alloc(e->backend, labels_bytes(e));
         h->targets = t->alloc(e->backend, targets_bytes(e));
         h->sample = t->alloc(e->backend, samples_bytes(e));
+        h->copied = t->event_new(e->backend);
+        h->used = t->event_new(e->backend);
     }
 }
 
@@ -65,7 +81,10 @@ void held_free(Executor *e)
         if (h->labels) t->release(e->backend, h->labels, labels_bytes(e));
         if (h->targets) t->release(e->backend, h->targets, targets_bytes(e));
         if (h->sample) t->release(e->backend, h->sample, samples_bytes(e));
+        if (h->copied) t->event_free(&h->copied);
+        if (h->used) t->event_free(&h->used);
     }
+    if (e->copies) t->stream_free(&e->copies);
     mem_free(&e->held);
 }
 
@@ -76,7 +95,27 @@ static const void *host_data(const Batch *batch)
 
 static void copy_in(Executor *e, void *device, const void *host, size_t bytes)
 {
-    if (device && host) e->backend->table->copy(e->stream, device, host, bytes);
+    if (device && host) e->backend->table->copy(e->copies, device, host, bytes);
+}
+
+static void copy_batch(Executor *e, Held *h)
+{
+    const BackendTable *t = e->backend->table;
+    t->event_wait(h->used, e->copies);
+    copy_in(e, h->data, host_data(h->batch), desc_bytes(e->plan->graph->input));
+    copy_in(e, h->labels, h->batch->labels, labels_bytes(e));
+    copy_in(e, h->targets, h->batch->targets, targets_bytes(e));
+    copy_in(e, h->sample, h->batch->sample, samples_bytes(e));
+    t->event_record(h->copied, e->copies);
+    t->event_wait(h->copied, e->stream);
+}
+
+static void give_batch_back(Executor *e, Held *h)
+{
+    if (!h->lent) return;
+    e->backend->table->event_sync(h->copied);
+    h->source.give_back(h->source.user);
+    h->lent = false;
 }
 
 Status held_take(Executor *e, const BatchSource *source, int micro, double *wait_s)
@@ -84,14 +123,14 @@ Status held_take(Executor *e, const BatchSource *source, int micro, double *wait
     while (e->held_next <= micro) {
         if (e->held_next - e->held_first == e->held_room)
             return fail(ERR_BUG, "more micro-batches are needed at a time than were planned");
-        Held *h = &e->held[e->held_next % e->held_room];
+        Held *h = &e->held[held_place(e, e->held_next)];
         Phase outer = phase_enter(PHASE_DATA);
+        give_batch_back(e, h);
         TRY(source->next(source->user, &h->batch, wait_s));
         if (!h->batch) return fail(ERR_BUG, "the data ended inside a step");
-        copy_in(e, h->data, host_data(h->batch), desc_bytes(e->plan->graph->input));
-        copy_in(e, h->labels, h->batch->labels, labels_bytes(e));
-        copy_in(e, h->targets, h->batch->targets, targets_bytes(e));
-        copy_in(e, h->sample, h->batch->sample, samples_bytes(e));
+        h->source = *source;
+        h->lent = e->copies != NULL;
+        if (e->copies) copy_batch(e, h);
         phase_enter(outer);
         ++e->held_next;
     }
@@ -100,8 +139,18 @@ Status held_take(Executor *e, const BatchSource *source, int micro, double *wait
 
 void held_return(Executor *e, const BatchSource *source)
 {
-    ++e->held_first;
-    source->give_back(source->user);
+    Held *h = &e->held[held_place(e, e->held_first++)];
+    if (e->copies)
+        e->backend->table->event_record(h->used, e->stream);
+    else
+        source->give_back(source->user);
+}
+
+/* The oldest first. */
+void executor_settle(Executor *e)
+{
+    held_restart(e);
+    for (int i = 0; i < e->held_room; ++i) give_batch_back(e, &e->held[held_place(e, i)]);
 }
 
 void held_bind(Executor *e, ChunkRun *chunk, Slot *slot, int micro, const RunOf *of)
@@ -121,6 +170,7 @@ void held_bind(Executor *e, ChunkRun *chunk, Slot *slot, int micro, const RunOf 
         run->labels = host ? batch->labels : h->labels;
         run->targets = host ? batch->targets : h->targets;
         run->loss_scale = of->scale;
+        run->numbers = host ? NULL : &e->block->numbers;
         for (int k = 0; k < OP_INPUTS; ++k)
             if (at->x[k] == PLACE_INPUT) run->x[k] = data;
         if (at->y == PLACE_INPUT) run->y = (void *)(uintptr_t)data;
@@ -141,9 +191,14 @@ static const OpRun *loss_run(const Executor *e, const ChunkRun *chunk, const Slo
     return &slot->run[e->plan->graph->loss - chunk->plan->first];
 }
 
+const float *columns_of(const Executor *e, const ChunkRun *chunk, const Slot *slot)
+{
+    return loss_run(e, chunk, slot)->y;
+}
+
 const float *columns_read(Executor *e, const ChunkRun *chunk, const Slot *slot, int64_t rows)
 {
-    return host_read(e, loss_run(e, chunk, slot)->y, e->columns_host, rows * e->columns_per_sample);
+    return host_read(e, columns_of(e, chunk, slot), e->columns_host, rows * e->columns_per_sample);
 }
 
 const float *executor_logits(Executor *e)

@@ -128,6 +128,21 @@ static Status values_open(Executor *e)
     return status_agree(e->grid->world, st);
 }
 
+/* What is replayed is a stage's whole work on a micro-batch: one that waits for nobody. */
+static void stretches_new(Executor *e)
+{
+    int tasks = e->plan->schedule->count[e->plan->stage] * e->held_room;
+    if (!e->backend->options.replay || e->grid->world->size > 1) return;
+    e->stretch = mem_new((size_t)tasks * sizeof *e->stretch);
+}
+
+static void stretches_free(Executor *e)
+{
+    int tasks = e->plan->schedule->count[e->plan->stage] * e->held_room;
+    for (int i = 0; e->stretch && i < tasks; ++i) stretch_drop(&e->stretch[i], e->backend);
+    mem_free(&e->stretch);
+}
+
 static Status set_up(Executor *e)
 {
     const Graph *g = e->plan->graph;
@@ -140,12 +155,15 @@ static Status set_up(Executor *e)
     alloc_arenas(e);
     TRY(status_agree(e->grid->world, group_new(e)));
     bind_chunks(e);
+    metrics_new(e);
     values_new(e);
     TRY(status_agree(e->grid->world, schedule_forward(&e->evaluation, shape)));
     e->evaluation_last = mem_new((size_t)shape.micros * sizeof *e->evaluation_last);
     e->held_room = tasks_hold(e->evaluation, e->plan->stage, e->evaluation_last);
     if (e->plan->batches_out > e->held_room) e->held_room = e->plan->batches_out;
+    if (!e->backend->table->host_memory) e->held_room += DATA_AHEAD;
     held_new(e);
+    stretches_new(e);
     return messages_new(e);
 }
 
@@ -169,7 +187,9 @@ void executor_free(Executor **executor)
     const Plan *plan = e->plan;
     messages_free(e);
     group_free(e);
+    stretches_free(e);
     held_free(e);
+    metrics_free(e);
     values_free(e);
     for (int c = 0; e->chunk && c < plan->chunk_count; ++c) {
         for (int s = 0; s < plan->chunk[c].slots; ++s) mem_free(&e->chunk[c].slot[s].run);

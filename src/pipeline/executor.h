@@ -9,10 +9,10 @@
 
 /* One slot of a chunk: the memory of a micro-batch in flight, and what its runs point to. */
 typedef struct Slot {
-    char *memory; /* in the activation arena */
-    OpRun *run;   /* owned; as ChunkPlan.run */
-    bool empty;   /* no sample in this micro-batch: nothing is computed */
-    float metrics[METRIC_PAD];
+    char *memory;   /* in the activation arena */
+    OpRun *run;     /* owned; as ChunkPlan.run */
+    bool empty;     /* no sample in this micro-batch: nothing is computed */
+    float *metrics; /* METRIC_PAD of the backend's memory, in figures */
 } Slot;
 
 typedef struct ChunkRun {
@@ -27,11 +27,21 @@ typedef struct ChunkRun {
 /* A micro-batch of data that is out of the loader. */
 typedef struct Held {
     const Batch *batch;
-    void *data; /* owned copies in the backend's memory; NULL where host memory serves */
+    /* where host memory does not serve: */
+    void *data; /* owned copies in the backend's memory */
     int32_t *labels;
     float *targets;
     int64_t *sample;
+    Event *copied, *used; /* owned: the copies are there; the work that reads them is done */
+    BatchSource source;   /* of batch, where it must go back to once it has been copied */
+    bool lent;            /* it must */
 } Held;
+
+/* In the backend's memory: what recorded work reads. */
+typedef struct StepBlock {
+    StepNumbers numbers;
+    float signal;
+} StepBlock;
 
 /* A parameter that is tied to one of another stage: their gradients come and go in pieces. */
 typedef struct TieLink {
@@ -45,6 +55,7 @@ typedef struct RunOf {
     bool training;
     uint64_t step;
     float scale;
+    int micros;
 } RunOf;
 
 typedef struct TensorGroup TensorGroup;
@@ -73,6 +84,16 @@ struct Executor {
     ChunkRun *chunk; /* owned; plan->chunk_count */
     Held *held;      /* owned ring of held_room; out are micro-batches held_first .. held_next-1 */
     int held_room, held_first, held_next;
+    int held_base;    /* place in the ring of the list's micro-batch 0 */
+    Stream *copies;   /* owned; brings micro-batches to the device; NULL where host memory serves */
+    StepBlock *block; /* owned, in the backend's memory */
+    float *figures;   /* owned, likewise: the slots' metrics */
+    float *
+        figures_host; /* owned, where copies reach it: those of the last two steps, METRIC_PAD each */
+    Event *figured[2];  /* owned: they are there */
+    int64_t steps;      /* begun */
+    Stretch *stretch;   /* owned: [task][place in the ring]; NULL: nothing is replayed */
+    Stretch statistics; /* that moves them after a whole batch */
     Channels *channels; /* NULL with one stage */
     TensorGroup *group; /* NULL for one rank */
     TieLink *tie;       /* owned */
@@ -92,13 +113,17 @@ void *executor_place(const Executor *e, const ChunkRun *chunk, const Slot *slot,
 /* data.c */
 void held_new(Executor *e);
 void held_free(Executor *e);
-/* Takes micro-batches from the source until number `micro` is there; wait_s as loader_next has it. */
+/* Takes micro-batches from the source until number `micro` is there, for what is queued from now on; wait_s as loader_next has
+ * it. */
 Status held_take(Executor *e, const BatchSource *source, int micro, double *wait_s);
 void held_return(Executor *e, const BatchSource *source); /* the oldest */
 const Held *held_of(const Executor *e, int micro);
+int held_place(const Executor *e, int micro); /* in the ring */
+void held_restart(Executor *e);               /* a new list begins with micro-batch 0 */
 /* Points the slot's runs to micro-batch `micro`. */
 void held_bind(Executor *e, ChunkRun *chunk, Slot *slot, int micro, const RunOf *of);
-/* The loss's columns of the micro-batch that has just gone forward in slot, host memory. */
+/* The loss's columns of the micro-batch that has just gone forward in slot, and the same brought to host memory. */
+const float *columns_of(const Executor *e, const ChunkRun *chunk, const Slot *slot);
 const float *columns_read(Executor *e, const ChunkRun *chunk, const Slot *slot, int64_t rows);
 
 /* messages.c */
@@ -137,9 +162,13 @@ void group_sum(Executor *e);
 void number_wait(Executor *e, bool (*wait)(Comm *, int64_t), int64_t number);
 
 /* finish.c */
+void metrics_new(Executor *e);
+void metrics_free(Executor *e);
 void metrics_take(Executor *e, const ChunkRun *chunk, Slot *slot, int rows); /* after its forward */
-void metrics_put(Executor *e, const Slot *slot,
+void metrics_put(Executor *e, const Slot *slot, int micro,
                  float *place); /* the micro-batch's, among its gradients */
-void step_finish(Executor *e);
+/* Puts the step's numbers where its work reads them; its end. */
+void step_begin(Executor *e, const RunOf *of);
+void step_finish(Executor *e, const RunOf *of);
 
 #endif

@@ -1,48 +1,89 @@
-/* A step's figures, and its end: sums awaited, figures of all stages put together, running statistics moved. */
+/* A step's figures, and its end: sums awaited, figures of all stages put together, running statistics moved. Figures stay in
+ * the backend's memory until somebody asks for them. */
 #include "executor.h"
 
-#include <math.h>
 #include <string.h>
+
+static int slot_count(const Executor *e)
+{
+    int count = 0;
+    for (int c = 0; c < e->plan->chunk_count; ++c) count += e->plan->chunk[c].slots;
+    return count;
+}
+
+static size_t figures_bytes(int places)
+{
+    return (size_t)places * METRIC_PAD * sizeof(float);
+}
+
+void metrics_new(Executor *e)
+{
+    const BackendTable *t = e->backend->table;
+    e->block = t->alloc(e->backend, sizeof *e->block);
+    e->figures = t->alloc(e->backend, figures_bytes(slot_count(e)));
+    e->figures_host = backend_host_new(e->backend, figures_bytes(2));
+    for (int i = 0; i < 2; ++i) e->figured[i] = t->event_new(e->backend);
+    float *at = e->figures;
+    for (int c = 0; c < e->plan->chunk_count; ++c)
+        for (int s = 0; s < e->plan->chunk[c].slots; ++s, at += METRIC_PAD)
+            e->chunk[c].slot[s].metrics = at;
+}
+
+void metrics_free(Executor *e)
+{
+    const BackendTable *t = e->backend->table;
+    if (e->block) t->release(e->backend, e->block, sizeof *e->block);
+    if (e->figures) t->release(e->backend, e->figures, figures_bytes(slot_count(e)));
+    if (e->figures_host) backend_host_free(e->backend, e->figures_host, figures_bytes(2));
+    for (int i = 0; i < 2; ++i)
+        if (e->figured[i]) t->event_free(&e->figured[i]);
+    stretch_drop(&e->statistics, e->backend);
+}
 
 void metrics_take(Executor *e, const ChunkRun *chunk, Slot *slot, int rows)
 {
+    const FlatTable *flat = e->backend->table->flat;
     int loss_node = e->plan->graph->loss;
-    memset(slot->metrics, 0, sizeof slot->metrics);
+    flat->fill(e->stream, slot->metrics, 0, METRIC_PAD);
     if (rows == 0 || loss_node < chunk->plan->first || loss_node >= chunk->plan->last) return;
-    const float *columns = columns_read(e, chunk, slot, rows);
-    int64_t lines = rows * e->columns_per_sample / LOSS_COLUMNS;
-    double loss = 0;
-    for (int64_t i = 0; i < lines; ++i) {
-        loss += (double)columns[i * LOSS_COLUMNS];
-        slot->metrics[METRIC_TOP1] += columns[i * LOSS_COLUMNS + 1] < 1;
-        slot->metrics[METRIC_TOP5] += columns[i * LOSS_COLUMNS + 1] < 5;
-    }
-    slot->metrics[METRIC_LOSS] = (float)loss;
-    slot->metrics[METRIC_ROWS] = (float)lines;
-    slot->metrics[METRIC_MICROS] = 1;
+    flat->loss_sums(e->stream, slot->metrics, columns_of(e, chunk, slot),
+                    rows * e->columns_per_sample / LOSS_COLUMNS);
 }
 
-void metrics_put(Executor *e, const Slot *slot, float *place)
+void metrics_put(Executor *e, const Slot *slot, int micro, float *place)
 {
-    float metrics[METRIC_PAD];
-    memcpy(metrics, slot->metrics, sizeof metrics);
-    metrics[METRIC_SIGNAL] = e->signal;
+    const BackendTable *t = e->backend->table;
+    t->copy(e->stream, place, slot->metrics, METRIC_PAD * sizeof *place);
+    if (micro == 0)
+        t->copy(e->stream, place + METRIC_SIGNAL, &e->block->signal, sizeof e->block->signal);
+}
+
+void step_begin(Executor *e, const RunOf *of)
+{
+    StepBlock block = {.numbers = {.step = of->step, .loss_scale = of->scale}, .signal = e->signal};
+    e->backend->table->flat->put(e->stream, e->block, &block, sizeof block);
     e->signal = 0;
-    e->backend->table->copy(e->stream, place, metrics, sizeof metrics);
-    if (!e->backend->table->host_memory) e->backend->table->sync(e->stream);
+    ++e->steps;
+}
+
+static float *figures_of(const Executor *e, int behind, Event **there)
+{
+    int at = (int)((e->steps - 1 - behind) % 2);
+    *there = e->figured[at];
+    return e->figures_host + (int64_t)at * METRIC_PAD;
 }
 
 /* Where replicas share out, the last one has the sums. */
-static void metrics_read(Executor *e)
+static void metrics_bring(Executor *e)
 {
+    const BackendTable *t = e->backend->table;
     const Plan *plan = e->plan;
-    int last = plan->shape.dp - 1;
-    if (!plan->zero || e->grid->dp_rank == last) {
-        int64_t at = plan_sum_at(plan, plan->metrics_at, e->grid->dp_rank);
-        e->backend->table->copy(e->stream, e->metrics, e->level[0] + at, sizeof e->metrics);
-        e->backend->table->sync(e->stream);
-    }
-    if (plan->zero) world_bcast(&e->grid->dp_world, e->metrics, sizeof e->metrics, last);
+    Event *there;
+    float *to = figures_of(e, 0, &there);
+    if (plan->zero && e->grid->dp_rank != plan->shape.dp - 1) return;
+    int64_t at = plan_sum_at(plan, plan->metrics_at, e->grid->dp_rank);
+    t->copy(e->stream, to, e->level[0] + at, sizeof e->metrics);
+    t->event_record(there, e->stream);
 }
 
 /* Only the stage with the loss has figures, but every stage may have a signal. */
@@ -59,11 +100,29 @@ static void metrics_join(Executor *e)
     mem_free(&all);
 }
 
-/* running = (1 - momentum) running + momentum * mean of the micro-batches' values. */
-static void move_statistics(Executor *e)
+const float *executor_metrics(Executor *e, int behind)
 {
+    Event *there;
+    const float *from = figures_of(e, behind, &there);
+    if (e->backend->table->event_sync) e->backend->table->event_sync(there);
+    memcpy(e->metrics, from, sizeof e->metrics);
+    if (e->plan->zero)
+        world_bcast(&e->grid->dp_world, e->metrics, sizeof e->metrics, e->plan->shape.dp - 1);
+    metrics_join(e);
+    return e->metrics;
+}
+
+typedef struct Moving {
+    Executor *e;
+    float micros; /* that the sums are of */
+} Moving;
+
+/* running = (1 - momentum) running + momentum * mean of the micro-batches' values. */
+static void move_statistics(void *user)
+{
+    const Moving *m = user;
+    Executor *e = m->e;
     const Graph *g = e->plan->graph;
-    float micros = fmaxf(e->metrics[METRIC_MICROS], 1);
     for (int i = 0; i < g->param_count; ++i) {
         const Param *p = &g->param[i];
         int64_t at = e->plan->value_at[i];
@@ -75,20 +134,32 @@ static void move_statistics(Executor *e)
         at += first;
         const float *sum = e->level[0] + plan_sum_at(e->plan, at, e->grid->dp_rank);
         float *value = e->params + plan_held_at(e->plan, at, e->grid->dp_rank);
-        e->backend->table->flat->scale_add(e->stream, value, momentum / micros, sum, 1 - momentum,
-                                           count);
+        e->backend->table->flat->scale_add(e->stream, value, momentum / m->micros, sum,
+                                           1 - momentum, count);
     }
 }
 
-void step_finish(Executor *e)
+static bool has_statistics(const Executor *e)
+{
+    const Graph *g = e->plan->graph;
+    for (int i = 0; i < g->param_count; ++i)
+        if (g->param[i].info.buffer && e->plan->value_at[i] >= 0) return true;
+    return false;
+}
+
+void step_finish(Executor *e, const RunOf *of)
 {
     Phase outer = phase_enter(PHASE_SUM);
+    Moving moving = {e, of->micros > 0 ? (float)of->micros : 1};
+    bool whole = of->micros == e->plan->schedule->shape.micros * e->plan->shape.dp;
     number_wait(e, comm_push_wait, e->comm->pushes);
     comm_wait(e->comm);
-    metrics_read(e);
-    metrics_join(e);
+    metrics_bring(e);
     group_sum(e);
     ties_sum(e);
-    move_statistics(e);
+    if (has_statistics(e) && whole)
+        stretch_run(&e->statistics, e->backend, move_statistics, &moving);
+    else
+        move_statistics(&moving);
     phase_enter(outer);
 }

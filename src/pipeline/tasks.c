@@ -92,14 +92,15 @@ static void wait_for_place(Executor *e, const ChunkPlan *chunk, int bucket)
 /* The bucket may be written from now on. The first one brings the metrics. A micro-batch without samples must not be seen in
  * the sums: x + -0 is x for every x, while -0 + 0 is 0. */
 static void bucket_open(Executor *e, const ChunkPlan *chunk, const Slot *slot, int bucket,
-                        float *arena)
+                        int micro)
 {
+    float *arena = leaf_arena(e, micro);
     float *place = arena + leaf_of(chunk, bucket);
     int64_t count = chunk->buckets.elements[bucket];
     int64_t metrics = e->plan->metrics_at - chunk->buckets.offset[bucket];
     if (plan_takes_turns(e->plan)) wait_for_place(e, chunk, bucket);
     if (slot->empty) e->backend->table->flat->fill(e->stream, place, -0.0f, count);
-    if (metrics >= 0 && metrics < count) metrics_put(e, slot, place + metrics);
+    if (metrics >= 0 && metrics < count) metrics_put(e, slot, micro, place + metrics);
 }
 
 /* The sum begins. Where parameters are shared out a rank needs its own share of it only. */
@@ -207,7 +208,7 @@ static void run_list(Executor *e, ChunkRun *chunk, Slot *slot, Pass pass, int mi
     for (int i = 0; i < list->count; ++i) {
         const Action *a = &list->action[i];
         if (a->kind == ACTION_OPEN) {
-            bucket_open(e, chunk->plan, slot, a->index, arena);
+            bucket_open(e, chunk->plan, slot, a->index, micro);
             continue;
         }
         if (a->kind == ACTION_VALUES)
@@ -302,33 +303,61 @@ static void play_task(Executor *e, const Playing *p, const Task *t)
     }
 }
 
+/* Tasks from .. to-1 of this stage's list, which are of one micro-batch. */
+typedef struct Piece {
+    Executor *e;
+    const Playing *p;
+    int from, to;
+} Piece;
+
+static void play_tasks(void *user)
+{
+    const Piece *piece = user;
+    const Task *list = piece->p->schedule->task[piece->e->plan->stage];
+    for (int i = piece->from; i < piece->to; ++i) play_task(piece->e, piece->p, &list[i]);
+}
+
+/* A micro-batch that is full has the same work at every step. */
+static void play_piece(Executor *e, const Playing *p, int from, int to)
+{
+    int micro = p->schedule->task[e->plan->stage][from].micro;
+    Piece piece = {e, p, from, to};
+    bool full = held_of(e, micro)->batch->rows == e->plan->graph->input.shape.dim[0];
+    if (e->stretch && p->of.training && full)
+        stretch_run(&e->stretch[from * e->held_room + held_place(e, micro)], e->backend, play_tasks,
+                    &piece);
+    else
+        play_tasks(&piece);
+}
+
 static Status play(Executor *e, const Playing *p)
 {
     const Schedule *s = p->schedule;
     const Task *list = s->task[e->plan->stage];
     int count = s->count[e->plan->stage];
-    e->held_first = e->held_next = 0;
+    held_restart(e);
     values_start(e, s);
-    for (int i = 0; i < count; ++i) {
+    for (int i = 0, end; i < count; i = end) {
         TRY(held_take(e, p->source, list[i].micro, p->wait_s));
-        play_task(e, p, &list[i]);
-        while (e->held_first < e->held_next && p->last_task[e->held_first] <= i)
+        for (end = i + 1; e->stretch && end < count && list[end].micro == list[i].micro;) ++end;
+        play_piece(e, p, i, end);
+        while (e->held_first < e->held_next && p->last_task[e->held_first] < end)
             held_return(e, p->source);
     }
     return OK;
 }
 
-Status executor_step(Executor *e, const BatchSource *source, uint64_t step, float scale,
-                     double *wait_s, const float **metrics)
+Status executor_step(Executor *e, const BatchSource *source, const StepOf *of, double *wait_s)
 {
-    Playing p = {.schedule = e->plan->schedule,
-                 .last_task = e->plan->last_task,
-                 .source = source,
-                 .wait_s = wait_s,
-                 .of = {.training = true, .step = step, .scale = scale}};
+    Playing p = {
+        .schedule = e->plan->schedule,
+        .last_task = e->plan->last_task,
+        .source = source,
+        .wait_s = wait_s,
+        .of = {.training = true, .step = of->step, .scale = of->scale, .micros = of->micros}};
+    step_begin(e, &p.of);
     TRY(play(e, &p));
-    step_finish(e);
-    *metrics = e->metrics;
+    step_finish(e, &p.of);
     return OK;
 }
 
@@ -341,5 +370,8 @@ Status executor_evaluate(Executor *e, const BatchSource *source,
                  .source = source,
                  .take = take,
                  .user = user};
-    return play(e, &p);
+    executor_settle(e);
+    Status st = play(e, &p);
+    executor_settle(e);
+    return st;
 }

@@ -9,7 +9,8 @@
 
 int train_data_slots(const Trainer *t, const Plan *plan)
 {
-    return (int)t->config->data.prefetch + plan->batches_out;
+    int ahead = t->backend->table->host_memory ? 0 : DATA_AHEAD;
+    return (int)t->config->data.prefetch + plan->batches_out + ahead;
 }
 
 /* One micro-batch in the loader: samples, labels or targets, and the samples' numbers. */
@@ -53,8 +54,9 @@ static size_t program_bytes(const Trainer *t, const Plan *plan)
 
 TrainBytes train_bytes(const Trainer *t, const Plan *plan)
 {
-    /* A device holds the micro-batch that it works on, and the loader's are the host's. */
-    int slots = t->backend->table->memory ? 1 : train_data_slots(t, plan);
+    /* A device holds the micro-batches that it works on, and what is copied meanwhile; the loader's are the host's. */
+    int device_slots = plan->batches_out + DATA_AHEAD;
+    int slots = t->backend->table->memory ? device_slots : train_data_slots(t, plan);
     size_t data = (size_t)slots * batch_bytes(t, plan);
     size_t program = program_bytes(t, plan);
     size_t messages = plan->message_bytes + sender_bytes(t, plan) + staging_bytes(t, plan);

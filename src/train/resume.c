@@ -292,6 +292,7 @@ Status train_load(Trainer *t, const char *path, bool params_only)
     io.params_only = params_only;
     Status st = checkpoint_load(t->world, path, &meta, &io);
     if (st == OK) {
+        executor_settle(t->executor);
         loader_free(&t->loader); /* the next step opens one at the new place */
         t->step = meta.step;
         t->optim->step = meta.step;

@@ -160,6 +160,9 @@ static void describe(const Run *r)
              (long long)graph_param_count(t->graph), (long long)t->graph->classes,
              tokens ? "different tokens" : "classes", (long long)t->train_set.samples, length,
              (long long)t->batch, (long long)t->micro_batch);
+    if (t->backend->table->record_begin)
+        log_info("CUDA graphs: %s",
+                 train_plain(t) ? train_plain(t) : "full micro-batches' work and the update");
     log_info(
         "%d rank%s%s x %d thread%s on %s, sums by %s, %s a rank by plan; %lld steps, %lld an epoch",
         r->world->size, plural(r->world->size), grid, threads, plural(threads),
@@ -216,23 +219,26 @@ static Status check_finite(Run *r, const StepResult *result, bool due)
                 "the %s is %g at step %lld: lower optim.lr, set optim.clip, or look at the "
                 "data with `weft data check`; "
                 "the newest checkpoint stays as it is",
-                loss ? "loss" : "gradient's norm", loss ? result->loss : norm, (long long)t->step);
+                loss ? "loss" : "gradient's norm", loss ? result->loss : norm,
+                (long long)(loss ? t->known : t->step));
 }
 
 /* After the step: what is due. Every rank comes to the same answers. */
-static Status between_steps(Run *r, const StepResult *result)
+static Status between_steps(Run *r, StepResult *result)
 {
     Trainer *t = r->trainer;
     const Config *c = r->config;
     bool by_clock = fmodf(result->signal, WISH_STOP) >= WISH_SAVE;
+    bool stop = result->signal >= WISH_STOP;
     bool epoch_end = t->step % t->steps_per_epoch == 0, end = t->step == t->steps;
-    r->stopped = result->signal >= WISH_STOP && !end;
     bool eval_due = c->train.eval_every > 0 && epoch_end &&
                     t->step / t->steps_per_epoch % c->train.eval_every == 0;
     bool save_due =
         (c->checkpoint.every_steps > 0 && t->step % c->checkpoint.every_steps == 0) || by_clock;
-    save_due = save_due || end || r->stopped;
+    save_due = save_due || end || stop;
     eval_due = eval_due || end;
+    if (eval_due || save_due) train_figures(t, result);
+    r->stopped = result->signal >= WISH_STOP && !end;
     TRY(check_finite(r, result, eval_due || save_due));
     /* an evaluation that fails costs no training: what is due is saved all the same */
     Status evaluated = eval_due ? evaluate(r) : OK;

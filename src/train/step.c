@@ -18,7 +18,9 @@ static Status open_loader(Trainer *t)
                        .epoch = t->step / t->steps_per_epoch,
                        .step = t->step % t->steps_per_epoch,
                        .training = true,
-                       .slots = train_data_slots(t, t->plan)};
+                       .slots = train_data_slots(t, t->plan),
+                       .backend = t->backend};
+    t->known = t->step;
     return loader_new(&t->loader, &t->train_set, t->config, plan);
 }
 
@@ -65,18 +67,58 @@ double train_grad_norm(Trainer *t)
     return sqrt(sum);
 }
 
+/* Are all gradients here, and their norm where the update reads it? */
+static bool clips_here(const Trainer *t)
+{
+    return t->config->optim.clip > 0 && t->shape.pp == 1 && t->shape.tp == 1 &&
+           optim_can_clip(t->optim);
+}
+
+static void update_work(void *user)
+{
+    Trainer *t = user;
+    const float *grads = executor_grads(t->executor);
+    if (clips_here(t)) optim_clip(t->optim, grads, t->config->optim.clip);
+    optim_update(t->optim, executor_params(t->executor), grads);
+    executor_refresh(t->executor);
+}
+
 static void update(Trainer *t, StepResult *result)
 {
     const Config *c = t->config;
+    bool clips = c->optim.clip > 0 && !clips_here(t);
     double scale = 1;
     result->lr = lr_at(c, t->step, t->steps, t->steps_per_epoch);
     result->grad_norm = NAN;
-    if (c->optim.clip > 0 || result->logged) result->grad_norm = train_grad_norm(t);
-    if (c->optim.clip > 0 && result->grad_norm > c->optim.clip)
-        scale = c->optim.clip / result->grad_norm;
-    optim_step(t->optim, executor_params(t->executor), executor_grads(t->executor), result->lr,
-               scale);
-    executor_refresh(t->executor);
+    if (clips || result->logged) result->grad_norm = train_grad_norm(t);
+    if (clips && result->grad_norm > c->optim.clip) scale = c->optim.clip / result->grad_norm;
+    optim_begin(t->optim, result->lr, scale);
+    if (optim_repeats(t->optim))
+        stretch_run(&t->update, t->backend, update_work, t);
+    else
+        update_work(t);
+}
+
+/* Of all steps before number `step`. The figures of a step are read once. */
+static void read_figures(Trainer *t, StepResult *result, int64_t step)
+{
+    for (; t->known < step; ++t->known) {
+        const float *metrics = executor_metrics(t->executor, (int)(t->step - 1 - t->known));
+        t->figures = (StepFigures){
+            .rows = (int64_t)metrics[METRIC_ROWS],
+            .loss = (double)(metrics[METRIC_LOSS] / metrics[METRIC_ROWS]),
+            .top1 = (double)(metrics[METRIC_TOP1] / metrics[METRIC_ROWS]),
+        };
+        result->signal += metrics[METRIC_SIGNAL];
+    }
+    result->rows = t->figures.rows;
+    result->loss = t->figures.loss;
+    result->top1 = t->figures.top1;
+}
+
+void train_figures(Trainer *t, StepResult *result)
+{
+    read_figures(t, result, t->step);
 }
 
 Status train_step(Trainer *t, StepResult *result)
@@ -84,20 +126,20 @@ Status train_step(Trainer *t, StepResult *result)
     int64_t number = t->step + 1;
     result->logged = !t->loader || number == t->steps || number % t->config->train.log_every == 0;
     if (!t->loader) TRY(status_agree(t->world, open_loader(t)));
-    const float *metrics;
-    float scale = 1.0f / (float)(batch_rows(t) * t->rows_per_sample);
+    int64_t rows = batch_rows(t);
+    StepOf of = {.step = (uint64_t)t->step,
+                 .scale = 1.0f / (float)(rows * t->rows_per_sample),
+                 .micros = (int)((rows + t->micro_batch - 1) / t->micro_batch)};
     BatchSource source = loader_source(t->loader);
-    Status st =
-        executor_step(t->executor, &source, (uint64_t)t->step, scale, &t->data_wait_s, &metrics);
+    Status st = executor_step(t->executor, &source, &of, &t->data_wait_s);
     if (st != OK) die_as(st, "%s", fail_message());
     phase_enter(PHASE_UPDATE);
     update(t, result);
     phase_enter(PHASE_OTHER);
-    result->rows = (int64_t)metrics[METRIC_ROWS];
-    result->loss = (double)(metrics[METRIC_LOSS] / metrics[METRIC_ROWS]);
-    result->top1 = (double)(metrics[METRIC_TOP1] / metrics[METRIC_ROWS]);
-    result->signal = metrics[METRIC_SIGNAL];
+    bool newest = result->logged || t->backend->table->host_memory;
+    result->signal = 0;
     t->step++;
+    read_figures(t, result, newest ? t->step : t->step - 1);
     return OK;
 }
 
@@ -177,7 +219,8 @@ Status train_evaluate(Trainer *t, const DataSet *set, EvalLine *line, int64_t *c
                        .micro_count = t->micros_local,
                        .no_x = !t->plan->reads_data,
                        .no_y = !t->plan->reads_labels,
-                       .slots = (int)t->config->data.prefetch + t->shape.pp};
+                       .slots = (int)t->config->data.prefetch + t->shape.pp + DATA_AHEAD,
+                       .backend = t->backend};
     int64_t steps = data_steps_per_epoch(set->samples, t->batch), local = steps * t->micros_local;
     EvalPart *part = mem_new((size_t)local * sizeof *part),
              *all = mem_new((size_t)(local * t->world->size) * sizeof *all);

@@ -79,6 +79,7 @@ static Status open_backend(Trainer *t, const Design *only)
         .design = only != NULL,
         .gpu = only ? only->gpu : NULL,
         .precision = c->train.precision == PRECISION_BF16 ? DTYPE_BF16 : DTYPE_F32,
+        .replay = c->train.graphs == GRAPHS_AUTO && t->world->size == 1,
     };
     if (options.threads == 0) options.threads = threads_share(t->world->node_size);
     threads_bind(t->world->node_rank, t->world->node_size, options.threads);
@@ -314,6 +315,12 @@ static Status make_optimizer(Trainer *t)
     return st;
 }
 
+const char *train_plain(const Trainer *t)
+{
+    if (t->config->train.graphs == GRAPHS_OFF) return "off, as train.graphs says";
+    return t->backend->options.replay ? NULL : "off: more than one rank";
+}
+
 bool train_bits_hold(const Trainer *t)
 {
     return plan_takes_turns(t->plan) || tree_is_canonical(t->micros, t->shape.dp);
@@ -460,6 +467,8 @@ void trainer_free(Trainer **trainer)
 {
     Trainer *t = *trainer;
     if (!t) return;
+    if (t->executor) executor_settle(t->executor);
+    if (t->backend) stretch_drop(&t->update, t->backend);
     loader_free(&t->loader);
     optim_free(&t->optim);
     shares_free(&t->shares);

@@ -37,7 +37,7 @@ static Status train_ten(const Model *m, const char *dir, const char *device, dou
         mem_format("run: {name: %s, dir: %s, seed: 3}\n"
                    "data: {train: %s/train.h5}\n%s"
                    "train: {steps: %d, batch: %d, micro_batch: %d, device: %s, threads: 1, "
-                   "precision: %s}\n",
+                   "log_every: 1, precision: %s}\n",
                    device, dir, dir, m->text, m->steps, m->batch, m->batch / 2, device,
                    m->bf16 && gpu_run ? "bf16" : "fp32");
     Status st = config_parse(&config, "test", text, 0, NULL);

@@ -286,16 +286,24 @@ static inline bool anything_moved(const Plain *p)
     return false;
 }
 
+static inline int micros_with_samples(const Fixture *f)
+{
+    int count = 0;
+    for (int m = 0; m < f->how.shape.micros; ++m) count += f->batch[m].rows > 0;
+    return count;
+}
+
 static inline bool check_step(Fixture *f, Plain *p, uint64_t step)
 {
-    const float *metrics;
     double wait_s = 0;
     int stages = f->how.shape.stages;
     BatchSource source = source_of(f, f->plan->batches_out);
     executor_signal(f->executor, (float)(f->plan->stage + 1));
-    Status st = executor_step(f->executor, &source, step, SCALE, &wait_s, &metrics);
+    StepOf of = {.step = step, .scale = SCALE, .micros = micros_with_samples(f)};
+    Status st = executor_step(f->executor, &source, &of, &wait_s);
     CHECK_OK(st);
     if (st != OK) return false;
+    const float *metrics = executor_metrics(f->executor, 0);
     executor_refresh(f->executor);
     plain_step(p, step);
     p->metrics[0][METRIC_SIGNAL] = (float)(stages * (stages + 1) / 2);

@@ -98,10 +98,10 @@ static void give_back(void *user)
 static double train_once(Run *r, Batch *batch, int step)
 {
     BatchSource source = {.user = batch, .next = next_batch, .give_back = give_back};
-    const float *metrics;
     double wait_s;
-    CHECK_OK(executor_step(r->executor, &source, (uint64_t)step, 1.0f / (float)batch->rows, &wait_s,
-                           &metrics));
+    StepOf of = {.step = (uint64_t)step, .scale = 1.0f / (float)batch->rows, .micros = 1};
+    CHECK_OK(executor_step(r->executor, &source, &of, &wait_s));
+    const float *metrics = executor_metrics(r->executor, 0);
     double loss = (double)(metrics[METRIC_LOSS] / metrics[METRIC_ROWS]);
     optim_step(r->optim, executor_params(r->executor), executor_grads(r->executor),
                r->config->optim.lr, 1);

@@ -2,6 +2,9 @@
  * chunk's sum is the same bits whoever computes it. */
 #include "view.h"
 
+#include <math.h>
+#include <string.h>
+
 typedef struct FlatTask {
     const void *args;
     float *p[4]; /* what each operation says */
@@ -106,8 +109,23 @@ static void sgd_body(const void *task, int64_t begin, int64_t end)
 
 static void flat_sgd(Stream *s, const SgdArgs *a, float *w, const float *g, float *m, int64_t n)
 {
+    SgdArgs now = *a;
     (void)s;
-    flat_run(sgd_body, (FlatTask){.args = a, .p = {w, m}, .a = g, .n = n});
+    if (a->now) {
+        now.lr = a->now->lr;
+        now.grad_scale = a->now->grad_scale;
+    }
+    flat_run(sgd_body, (FlatTask){.args = &now, .p = {w, m}, .a = g, .n = n});
+}
+
+static AdamArgs adam_now(AdamArgs a)
+{
+    if (!a.now) return a;
+    a.lr = a.now->lr;
+    a.grad_scale = a.now->grad_scale;
+    a.correct1 = a.now->correct1;
+    a.correct2 = a.now->correct2;
+    return a;
 }
 
 static void adam_body(const void *task, int64_t begin, int64_t end)
@@ -121,8 +139,9 @@ static void adam_body(const void *task, int64_t begin, int64_t end)
 static void flat_adam(Stream *s, const AdamArgs *a, float *w, const float *g, float *m, float *v,
                       int64_t n)
 {
+    AdamArgs now = adam_now(*a);
     (void)s;
-    flat_run(adam_body, (FlatTask){.args = a, .p = {w, m, v}, .a = g, .n = n});
+    flat_run(adam_body, (FlatTask){.args = &now, .p = {w, m, v}, .a = g, .n = n});
 }
 
 static void direction_body(const void *task, int64_t begin, int64_t end)
@@ -136,8 +155,51 @@ static void direction_body(const void *task, int64_t begin, int64_t end)
 static void flat_adam_direction(Stream *s, const AdamArgs *a, float *u, const float *w,
                                 const float *g, float *m, float *v, int64_t n)
 {
+    AdamArgs now = adam_now(*a);
     (void)s;
-    flat_run(direction_body, (FlatTask){.args = a, .p = {u, m, v}, .a = g, .b = w, .n = n});
+    flat_run(direction_body, (FlatTask){.args = &now, .p = {u, m, v}, .a = g, .b = w, .n = n});
+}
+
+static void flat_put(Stream *s, void *to, const void *from, size_t bytes)
+{
+    (void)s;
+    memcpy(to, from, bytes);
+}
+
+static void flat_loss_sums(Stream *s, float *out, const float *columns, int64_t lines)
+{
+    (void)s;
+    double loss = 0;
+    int64_t top1 = 0, top5 = 0;
+    for (int64_t i = 0; i < lines; ++i) {
+        const float *line = columns + i * LOSS_COLUMNS;
+        loss += (double)line[0];
+        top1 += line[1] < 1;
+        top5 += line[1] < 5;
+    }
+    out[LOSS_SUM] = (float)loss;
+    out[LOSS_LINES] = (float)lines;
+    out[LOSS_TOP1] = (float)top1;
+    out[LOSS_TOP5] = (float)top5;
+    out[LOSS_ANY] = lines > 0;
+}
+
+static void flat_range_sums(Stream *s, double *out, const double *x, const int64_t *first,
+                            int count)
+{
+    (void)s;
+    for (int i = 0; i < count; ++i) {
+        out[i] = 0;
+        for (int64_t k = first[i]; k < first[i + 1]; ++k) out[i] += x[k];
+    }
+}
+
+static void flat_clip(Stream *s, float *grad_scale, const double *squares, int count, double limit)
+{
+    double sum = 0;
+    (void)s;
+    for (int i = 0; i < count; ++i) sum += squares[i];
+    *grad_scale = sqrt(sum) > limit ? (float)(limit / sqrt(sum)) : 1;
 }
 
 const FlatTable cpu_flat = {
@@ -149,4 +211,8 @@ const FlatTable cpu_flat = {
     .sgd = flat_sgd,
     .adam = flat_adam,
     .adam_direction = flat_adam_direction,
+    .put = flat_put,
+    .loss_sums = flat_loss_sums,
+    .range_sums = flat_range_sums,
+    .clip = flat_clip,
 };

@@ -202,6 +202,34 @@ static void cuda_event_free(Event **event)
     mem_free(event);
 }
 
+/* The whole process's: any stream's copies reach it. */
+static void *cuda_host_alloc(Backend *backend, size_t bytes)
+{
+    char text[16];
+    void *memory = NULL;
+    (void)backend;
+    if (bytes == 0) return NULL;
+    cudaError_t error = cudaHostAlloc(&memory, bytes, cudaHostAllocPortable);
+    if (error == cudaErrorMemoryAllocation)
+        die("the host has no %s that can be locked for copies to the GPU; take a smaller "
+            "data.prefetch or train.micro_batch",
+            text_bytes((double)bytes, text));
+    cuda_check(error, "cudaHostAlloc");
+    memset(memory, 0, bytes);
+    return memory;
+}
+
+static void cuda_host_release(Backend *backend, void *memory, size_t bytes)
+{
+    (void)backend, (void)bytes;
+    if (memory) CUDA_CALL(cudaFreeHost(memory));
+}
+
+static void cuda_event_sync(Event *event)
+{
+    CUDA_CALL(cudaEventSynchronize(event->handle));
+}
+
 bool cuda_inputs(const Op *op, Desc wish[OP_INPUTS])
 {
     bool granted = true;
@@ -232,6 +260,13 @@ const BackendTable backend_cuda = {
     .event_record = cuda_event_record,
     .event_wait = cuda_event_wait,
     .event_free = cuda_event_free,
+    .host_alloc = cuda_host_alloc,
+    .host_release = cuda_host_release,
+    .event_sync = cuda_event_sync,
+    .record_begin = cuda_record_begin,
+    .record_end = cuda_record_end,
+    .replay = cuda_replay,
+    .recording_free = cuda_recording_free,
     .flat = &cuda_flat,
     .op =
         {

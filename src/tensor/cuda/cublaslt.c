@@ -39,5 +39,6 @@ Status cublaslt_load(void)
 void cublas_check(cublasStatus_t status, const char *call)
 {
     if (status != CUBLAS_STATUS_SUCCESS)
-        die("%s: %s (cuBLAS status %d)", call, cublaslt.status_string(status), (int)status);
+        die("%s: %s (cuBLAS status %d)%s", call, cublaslt.status_string(status), (int)status,
+            cuda_recording());
 }

@@ -81,6 +81,12 @@ const char *card_name(const GpuCard *card);
 double card_memory_bytes(const GpuCard *card);
 /* As cuDNN takes it. Owner: the caller. */
 Status card_describe(const GpuCard *card, cudnnBackendDescriptor_t *device);
+/* "", or that a graph is being recorded, which some calls do not allow, and the cure. */
+const char *cuda_recording(void);
+void cuda_record_begin(Stream *stream);
+Recording *cuda_record_end(Stream *stream, const char **why);
+void cuda_replay(Recording *recording, Stream *stream);
+void cuda_recording_free(Recording **recording);
 
 /* Inside a step: anything but success is die() with the call and CUDA's own words. */
 void cuda_check(cudaError_t error, const char *call);

@@ -58,6 +58,14 @@ typedef struct AdamRun {
 } AdamRun;
 cudaError_t cuda_adam(cudaStream_t stream, AdamRun run);
 
+/* numbers.cu: see FlatTable. from is host memory, read before the call returns */
+cudaError_t cuda_put(cudaStream_t stream, void *to, const void *from, size_t bytes);
+cudaError_t cuda_loss_sums(cudaStream_t stream, float *out, const float *columns, int64_t lines);
+cudaError_t cuda_range_sums(cudaStream_t stream, double *out, const double *x, const int64_t *first,
+                            int count);
+cudaError_t cuda_clip(cudaStream_t stream, float *grad_scale, const double *squares, int count,
+                      double limit);
+
 /* activation.cu: y = act(x); dx = dy * act'(.), where `at` is y for relu and relu6, and x for gelu and silu. y = act(a + b). In place
  * allowed. to = from as another type. Activations are fp32 or bf16, as `type` says. */
 cudaError_t cuda_activation(cudaStream_t stream, DType type, Act act, void *y, const void *x,
@@ -122,7 +130,8 @@ typedef struct DropoutRun {
     void *to;
     const int64_t *sample; /* ids */
     uint64_t seed, step, name;
-    uint32_t purpose, cut; /* RNG_DROPOUT; drawn where 24 random bits are at least cut */
+    const StepNumbers *numbers; /* or NULL: step holds */
+    uint32_t purpose, cut;      /* RNG_DROPOUT; drawn where 24 random bits are at least cut */
     float scale;
     int64_t samples, sample_elements, channels, pixels;
 } DropoutRun;
@@ -208,6 +217,7 @@ typedef struct LossRun {
         log_sum; /* softmax: (rows), log of the sum of exponentials; forward writes, backward reads */
     void *dx;    /* backward: like x; may be x */
     float smoothing, scale;
+    const StepNumbers *numbers; /* or NULL: scale holds */
     int64_t rows, real, width, stride;
 } LossRun;
 cudaError_t cuda_softmax_loss(cudaStream_t stream, LossRun run);

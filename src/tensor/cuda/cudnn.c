@@ -61,5 +61,6 @@ void cudnn_close(CudaState *state)
 void cudnn_check(cudnnStatus_t status, const char *call)
 {
     if (status != CUDNN_STATUS_SUCCESS)
-        die("%s: %s (cuDNN status %d)", call, cudnn.error_string(status), (int)status);
+        die("%s: %s (cuDNN status %d)%s", call, cudnn.error_string(status), (int)status,
+            cuda_recording());
 }

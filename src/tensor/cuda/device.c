@@ -81,5 +81,6 @@ int cuda_device_count(const char **why)
 void cuda_check(cudaError_t error, const char *call)
 {
     if (error != cudaSuccess)
-        die("%s: %s (%s)", call, cudaGetErrorString(error), cudaGetErrorName(error));
+        die("%s: %s (%s)%s", call, cudaGetErrorString(error), cudaGetErrorName(error),
+            cuda_recording());
 }

@@ -48,8 +48,9 @@ static __device__ __forceinline__ void sample_key(const DropoutRun &run, int64_t
         uint64_t name = hash_words(run.name, (uint64_t)run.sample[sample]);
         uint32_t first[4] = {run.purpose, 0, 0, 0};
         philox((uint32_t)run.seed, (uint32_t)(run.seed >> 32), first);
-        uint32_t place[4] = {(uint32_t)name, (uint32_t)(name >> 32), (uint32_t)run.step,
-                             (uint32_t)(run.step >> 32)};
+        uint64_t step = run.numbers ? run.numbers->step : run.step;
+        uint32_t place[4] = {(uint32_t)name, (uint32_t)(name >> 32), (uint32_t)step,
+                             (uint32_t)(step >> 32)};
         philox(first[0], first[1], place);
         shared[0] = place[0];
         shared[1] = place[1];

@@ -135,6 +135,7 @@ static void drop_run(const Op *op, const OpRun *run, const void *from, void *to)
                        .sample = run->sample,
                        .seed = run->seed,
                        .step = run->step,
+                       .numbers = run->numbers,
                        .name = s->seed_name,
                        .purpose = RNG_DROPOUT,
                        .cut = (uint32_t)((double)s->drop * 0x1p24),

@@ -45,6 +45,27 @@ static void flat_adam_direction(Stream *s, const AdamArgs *a, float *u, const fl
     cuda_check(cuda_adam(s->handle, run), "kernel adam_direction");
 }
 
+static void flat_put(Stream *s, void *to, const void *from, size_t bytes)
+{
+    cuda_check(cuda_put(s->handle, to, from, bytes), "kernel put");
+}
+
+static void flat_loss_sums(Stream *s, float *out, const float *columns, int64_t lines)
+{
+    cuda_check(cuda_loss_sums(s->handle, out, columns, lines), "kernel loss_sums");
+}
+
+static void flat_range_sums(Stream *s, double *out, const double *x, const int64_t *first,
+                            int count)
+{
+    cuda_check(cuda_range_sums(s->handle, out, x, first, count), "kernel range_sums");
+}
+
+static void flat_clip(Stream *s, float *grad_scale, const double *squares, int count, double limit)
+{
+    cuda_check(cuda_clip(s->handle, grad_scale, squares, count, limit), "kernel clip");
+}
+
 const FlatTable cuda_flat = {
     .fill = flat_fill,
     .add = flat_add,
@@ -54,4 +75,8 @@ const FlatTable cuda_flat = {
     .sgd = flat_sgd,
     .adam = flat_adam,
     .adam_direction = flat_adam_direction,
+    .put = flat_put,
+    .loss_sums = flat_loss_sums,
+    .range_sums = flat_range_sums,
+    .clip = flat_clip,
 };

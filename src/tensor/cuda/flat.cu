@@ -50,6 +50,25 @@ template <bool PACKS> static __global__ void squares_kernel(double *out, const f
     if (threadIdx.x == 0) out[blockIdx.x] = part[0];
 }
 
+/* What is another number at every step, from where it is kept. */
+static __device__ __forceinline__ SgdArgs now(SgdArgs a)
+{
+    if (!a.now) return a;
+    a.lr = a.now->lr;
+    a.grad_scale = a.now->grad_scale;
+    return a;
+}
+
+static __device__ __forceinline__ AdamArgs now(AdamArgs a)
+{
+    if (!a.now) return a;
+    a.lr = a.now->lr;
+    a.grad_scale = a.now->grad_scale;
+    a.correct1 = a.now->correct1;
+    a.correct2 = a.now->correct2;
+    return a;
+}
+
 typedef struct SgdRun {
     SgdArgs args;
     float *w, *m;
@@ -59,7 +78,7 @@ typedef struct SgdRun {
 
 template <int COUNT> static __device__ __forceinline__ void sgd_at(const SgdRun &run, int64_t i)
 {
-    const SgdArgs &a = run.args;
+    const SgdArgs a = now(run.args);
     float w[COUNT], g[COUNT], m[COUNT];
     bool remembers = a.momentum != 0;
     read_floats<COUNT, true>(w, run.w + i);
@@ -89,7 +108,7 @@ template <int COUNT> static __global__ void sgd_kernel(SgdRun run)
 
 template <int COUNT> static __device__ __forceinline__ void adam_at(const AdamRun &run, int64_t i)
 {
-    const AdamArgs &a = run.args;
+    const AdamArgs a = now(run.args);
     float w[COUNT], g[COUNT], m[COUNT], v[COUNT], out[COUNT];
     read_floats<COUNT, true>(w, run.w + i);
     read_floats<COUNT, true>(g, run.g + i);

@@ -33,6 +33,7 @@ static LossRun loss_run(const Op *op, const OpRun *run)
         .dx = run->dx[0],
         .smoothing = op->spec.smoothing,
         .scale = run->loss_scale,
+        .numbers = run->numbers,
         .rows = rows,
         .real = run->rows * (rows / x->dim[0]),
         .width = width,

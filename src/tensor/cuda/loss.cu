@@ -17,6 +17,11 @@ static __device__ __forceinline__ void warp_max(float *value, int64_t *at)
     }
 }
 
+static __device__ __forceinline__ float scale_of(const LossRun &run)
+{
+    return run.numbers ? run.numbers->loss_scale : run.scale;
+}
+
 static __device__ __forceinline__ void store_columns(float *out, float loss, float beaten, float at)
 {
     out[0] = loss;
@@ -142,7 +147,7 @@ template <class T, int E, bool PACKS> static __global__ void softmax_backward_ke
             write_zeros<E, PACKS>(dx + i * E);
         return;
     }
-    float log_sum = run.log_sum[row], scale = run.scale;
+    float log_sum = run.log_sum[row], scale = scale_of(run);
     float off = run.smoothing / run.width, on = off + (1 - run.smoothing);
     int32_t label = run.labels[row];
     in_batches<BATCH>(
@@ -182,7 +187,7 @@ template <class T> static __global__ void mse_backward_kernel(LossRun run)
 {
     int64_t row = warp_row();
     if (row >= run.rows) return;
-    float scale = run.scale * 2 / run.width;
+    float scale = scale_of(run) * 2 / run.width;
     for (int64_t k = threadIdx.x % WARP; k < run.stride; k += WARP) {
         float gradient = 0;
         if (row < run.real && k < run.width)

@@ -1,0 +1,95 @@
+/* Small numbers that stay on the GPU: a step's own, a loss's sums, norms. So the host need not wait for any of them. Sums are in
+ * double: thread t adds elements t, t + THREADS, ..., then a tree over the threads. */
+#include "cuda_kernels.h"
+#include "launch.cuh"
+
+/* A launch's arguments are taken at the call: a copy would need host memory that stays as it is. */
+struct Bytes {
+    unsigned char at[FLAT_PUT];
+};
+
+static __global__ void put_kernel(unsigned char *to, Bytes from, int n)
+{
+    int i = threadIdx.x;
+    if (i < n) to[i] = from.at[i];
+}
+
+/* On thread 0: what all threads bring. */
+static __device__ double block_sum(double mine)
+{
+    __shared__ double part[THREADS];
+    __syncthreads();
+    part[threadIdx.x] = mine;
+    for (int half = THREADS / 2; half > 0; half /= 2) {
+        __syncthreads();
+        if (threadIdx.x < half) part[threadIdx.x] += part[threadIdx.x + half];
+    }
+    return part[0];
+}
+
+static __global__ void loss_sums_kernel(float *out, const float *columns, int64_t lines)
+{
+    double loss = 0, top1 = 0, top5 = 0;
+    for (int64_t i = threadIdx.x; i < lines; i += THREADS) {
+        const float *line = columns + i * LOSS_COLUMNS;
+        loss += line[0];
+        top1 += line[1] < 1;
+        top5 += line[1] < 5;
+    }
+    loss = block_sum(loss);
+    top1 = block_sum(top1);
+    top5 = block_sum(top5);
+    if (threadIdx.x > 0) return;
+    out[LOSS_SUM] = (float)loss;
+    out[LOSS_LINES] = (float)lines;
+    out[LOSS_TOP1] = (float)top1;
+    out[LOSS_TOP5] = (float)top5;
+    out[LOSS_ANY] = lines > 0;
+}
+
+static __global__ void range_sums_kernel(double *out, const double *x, const int64_t *first)
+{
+    double sum = 0;
+    for (int64_t i = first[blockIdx.x] + threadIdx.x; i < first[blockIdx.x + 1]; i += THREADS)
+        sum += x[i];
+    sum = block_sum(sum);
+    if (threadIdx.x == 0) out[blockIdx.x] = sum;
+}
+
+/* One thread, and as many squares as there are tensors. */
+static __global__ void clip_kernel(float *grad_scale, const double *squares, int count,
+                                   double limit)
+{
+    double sum = 0;
+    for (int i = 0; i < count; ++i) sum += squares[i];
+    *grad_scale = sqrt(sum) > limit ? (float)(limit / sqrt(sum)) : 1;
+}
+
+cudaError_t cuda_put(cudaStream_t stream, void *to, const void *from, size_t bytes)
+{
+    Bytes all = {};
+    if (bytes > FLAT_PUT) return cudaErrorInvalidValue;
+    memcpy(all.at, from, bytes);
+    put_kernel<<<1, FLAT_PUT, 0, stream>>>((unsigned char *)to, all, (int)bytes);
+    return cudaGetLastError();
+}
+
+cudaError_t cuda_loss_sums(cudaStream_t stream, float *out, const float *columns, int64_t lines)
+{
+    loss_sums_kernel<<<1, THREADS, 0, stream>>>(out, columns, lines);
+    return cudaGetLastError();
+}
+
+cudaError_t cuda_range_sums(cudaStream_t stream, double *out, const double *x, const int64_t *first,
+                            int count)
+{
+    if (count > 0) range_sums_kernel<<<(unsigned)count, THREADS, 0, stream>>>(out, x, first);
+    return cudaGetLastError();
+}
+
+cudaError_t cuda_clip(cudaStream_t stream, float *grad_scale, const double *squares, int count,
+                      double limit)
+{
+    clip_kernel<<<1, 1, 0, stream>>>(grad_scale, squares, count, limit);
+    return cudaGetLastError();
+}

@@ -1,0 +1,50 @@
+/* CUDA graphs: what is queued on a stream is captured and launched as one. A capture is of this thread alone, which may
+ * meanwhile neither wait nor take memory. */
+#include "cuda.h"
+
+struct Recording {
+    cudaGraphExec_t graph; /* owned */
+};
+
+static bool recording_now;
+
+const char *cuda_recording(void)
+{
+    return recording_now ? ", while a CUDA graph is recorded: train.graphs=off runs without" : "";
+}
+
+void cuda_record_begin(Stream *stream)
+{
+    CUDA_CALL(cudaStreamBeginCapture(stream->handle, cudaStreamCaptureModeThreadLocal));
+    recording_now = true;
+}
+
+Recording *cuda_record_end(Stream *stream, const char **why)
+{
+    cudaGraph_t graph = NULL;
+    cudaGraphExec_t ready = NULL;
+    cudaError_t error = cudaStreamEndCapture(stream->handle, &graph);
+    recording_now = false;
+    if (error == cudaSuccess) error = cudaGraphInstantiate(&ready, graph, 0);
+    if (graph) CUDA_CALL(cudaGraphDestroy(graph));
+    if (error != cudaSuccess) {
+        cudaGetLastError(); /* or the next kernel launch would report it */
+        *why = cudaGetErrorString(error);
+        return NULL;
+    }
+    Recording *recording = mem_new(sizeof *recording);
+    recording->graph = ready;
+    return recording;
+}
+
+void cuda_replay(Recording *recording, Stream *stream)
+{
+    CUDA_CALL(cudaGraphLaunch(recording->graph, stream->handle));
+}
+
+void cuda_recording_free(Recording **recording)
+{
+    if (!*recording) return;
+    CUDA_CALL(cudaGraphExecDestroy((*recording)->graph));
+    mem_free(recording);
+}

@@ -1,0 +1,54 @@
+/* Work that is queued once and replayed, and host memory that copies reach by themselves: what a backend may lack is decided
+ * here. */
+#include "tensor.h"
+
+/* NULL where it cannot be recorded. */
+static Recording *record(Backend *backend, void (*work)(void *user), void *user)
+{
+    const BackendTable *t = backend->table;
+    Stream *stream = t->stream(backend);
+    const char *why = NULL;
+    t->record_begin(stream);
+    work(user);
+    Recording *recording = t->record_end(stream, &why);
+    if (!recording) {
+        backend->options.replay = false;
+        log_warn("%s: a step's work cannot be recorded (%s): it is queued call by call, as with "
+                 "train.graphs: off",
+                 t->name, why);
+    }
+    return recording;
+}
+
+void stretch_run(Stretch *stretch, Backend *backend, void (*work)(void *user), void *user)
+{
+    const BackendTable *t = backend->table;
+    bool replays = backend->options.replay && t->record_begin;
+    if (replays && stretch->warm && !stretch->recording)
+        stretch->recording = record(backend, work, user);
+    stretch->warm = true;
+    if (stretch->recording)
+        t->replay(stretch->recording, t->stream(backend));
+    else
+        work(user);
+}
+
+void stretch_drop(Stretch *stretch, Backend *backend)
+{
+    if (stretch->recording) backend->table->recording_free(&stretch->recording);
+    stretch->warm = false;
+}
+
+void *backend_host_new(Backend *backend, size_t bytes)
+{
+    bool own = backend && backend->table->host_alloc;
+    return own ? backend->table->host_alloc(backend, bytes) : mem_pages_new(bytes);
+}
+
+void backend_host_free(Backend *backend, void *p, size_t bytes)
+{
+    if (backend && backend->table->host_alloc)
+        backend->table->host_release(backend, p, bytes);
+    else
+        mem_pages_free(p, bytes);
+}

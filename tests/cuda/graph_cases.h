@@ -1,0 +1,186 @@
+/* Steps that are recorded and replayed, and steps in which the host waits for nothing, against plain ones: the same bits in
+ * every parameter. Where the GPU is emulated, the host's calls and waits are counted, too. */
+#ifndef WEFT_TEST_CUDA_GRAPH_CASES_H
+#define WEFT_TEST_CUDA_GRAPH_CASES_H
+
+#include "model_cases.h"
+
+#define MUST(call)                                                                                 \
+    do {                                                                                           \
+        Status must_st_ = (call);                                                                  \
+        if (must_st_ != OK) printf("  %s:%d: %s\n", __FILE__, __LINE__, fail_message());           \
+        CU_ASSERT_EQUAL_FATAL(must_st_, OK);                                                       \
+    } while (0)
+
+/* Of the emulated runtime: the host's calls, and those of them that wait until a stream is empty. */
+void emulate_counts(long *all, long *empty) __attribute__((weak));
+
+typedef struct GraphCase {
+    const char *name, *text; /* keys of model and optim */
+    int batch, micro_batch;
+    bool tokens, bf16;
+    int lone_waits; /* of a step that is not logged */
+} GraphCase;
+
+enum { GRAPH_STEPS = 12 };
+
+/* What a run left behind. */
+typedef struct Left {
+    float *value; /* owned: all parameters */
+    int64_t count;
+    double loss;
+    long calls, waits; /* of a step at the end that is not logged */
+} Left;
+
+static Trainer *graph_trainer(const GraphCase *c, const char *dir, const char *keys,
+                              Config **config)
+{
+    Trainer *t = NULL;
+    char *text = mem_format("run: {name: graphs, dir: %s, seed: 3}\n"
+                            "data: {train: %s/train.h5}\n%s"
+                            "train: {steps: 1000, batch: %d, micro_batch: %d, device: cuda, "
+                            "threads: 1, precision: %s, %s}\n",
+                            dir, dir, c->text, c->batch, c->micro_batch, c->bf16 ? "bf16" : "fp32",
+                            keys);
+    MUST(config_parse(config, "test", text, 0, NULL));
+    MUST(trainer_new(&t, *config, &alone));
+    mem_free(&text);
+    return t;
+}
+
+static void graph_steps(Trainer *t, int64_t to, StepResult *last)
+{
+    while (t->step < to) MUST(train_step(t, last));
+}
+
+static void count(long *calls, long *waits)
+{
+    *calls = *waits = 0;
+    if (emulate_counts) emulate_counts(calls, waits);
+}
+
+static void take_values(Trainer *t, Left *left)
+{
+    const BackendTable *table = t->backend->table;
+    Stream *s = table->stream(t->backend);
+    for (int i = 0; i < t->graph->param_count; ++i) {
+        int64_t n = t->graph->param[i].elements;
+        left->value = mem_resize(left->value, (size_t)(left->count + n) * sizeof(float));
+        table->copy(s, left->value + left->count, executor_value(t->executor, i),
+                    (size_t)n * sizeof(float));
+        left->count += n;
+    }
+    table->sync(s);
+}
+
+/* The last but one step is counted. */
+static Left leave(Trainer *t, Config *config)
+{
+    Left left = {0};
+    StepResult result;
+    long calls, waits;
+    graph_steps(t, GRAPH_STEPS - 2, &result);
+    count(&calls, &waits);
+    graph_steps(t, GRAPH_STEPS - 1, &result);
+    count(&left.calls, &left.waits);
+    left.calls -= calls;
+    left.waits -= waits;
+    graph_steps(t, GRAPH_STEPS, &result);
+    train_figures(t, &result);
+    left.loss = result.loss;
+    take_values(t, &left);
+    trainer_free(&t);
+    config_free(&config);
+    return left;
+}
+
+static Left run_straight(const GraphCase *c, const char *dir, const char *keys)
+{
+    Config *config = NULL;
+    Trainer *t = graph_trainer(c, dir, keys, &config);
+    return leave(t, config);
+}
+
+/* Stopped after a step and gone on with, in the middle of replaying, and by a trainer that is at another place. */
+static Left run_resumed(const GraphCase *c, const char *dir, const char *keys, bool same)
+{
+    Config *config = NULL;
+    StepResult result;
+    char *path = mem_format("%s/checkpoint-%d", dir, same);
+    Trainer *t = graph_trainer(c, dir, keys, &config);
+    graph_steps(t, 5, &result);
+    MUST(train_save(t, path));
+    graph_steps(t, 7, &result);
+    if (!same) {
+        trainer_free(&t);
+        config_free(&config);
+        t = graph_trainer(c, dir, keys, &config);
+    }
+    MUST(train_load(t, path, false));
+    char *remove = mem_format("rm -r %s", path);
+    CU_ASSERT_EQUAL(system(remove), 0);
+    mem_free(&remove);
+    mem_free(&path);
+    return leave(t, config);
+}
+
+static void check_left(const GraphCase *c, const char *what, Left *got, const Left *plain)
+{
+    bool same = got->count == plain->count && got->loss == plain->loss && isfinite(got->loss) &&
+                memcmp(got->value, plain->value, (size_t)plain->count * sizeof(float)) == 0;
+    if (!same) printf("  %s, %s: loss %.9g, and %.9g plain\n", c->name, what, got->loss, plain->loss);
+    CU_ASSERT_TRUE(same);
+    mem_free(&got->value);
+}
+
+static void check_graphs(const GraphCase *c)
+{
+    char dir[] = "/tmp/weft-check-cuda-XXXXXX", path[64];
+    Model set = {.tokens = c->tokens};
+    CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(dir));
+    CHECK_OK(write_set(&set, dir));
+    Left plain = run_straight(c, dir, "graphs: off, log_every: 1");
+    Left late = run_straight(c, dir, "graphs: off");
+    Left graphs = run_straight(c, dir, "graphs: auto");
+    Left resumed = run_resumed(c, dir, "graphs: auto", false);
+    Left back = run_resumed(c, dir, "graphs: auto", true);
+    if (emulate_counts) {
+        printf("  %s: %ld calls of the host a step, %ld with graphs\n", c->name, late.calls,
+               graphs.calls);
+        CU_ASSERT_EQUAL(late.waits, c->lone_waits);
+        CU_ASSERT_EQUAL(graphs.waits, c->lone_waits);
+        CU_ASSERT_TRUE(graphs.calls < late.calls);
+    }
+    check_left(c, "not waited for", &late, &plain);
+    check_left(c, "replayed", &graphs, &plain);
+    check_left(c, "resumed", &resumed, &plain);
+    check_left(c, "set back", &back, &plain);
+    mem_free(&plain.value);
+    snprintf(path, sizeof path, "%s/train.h5", dir);
+    unlink(path);
+    rmdir(dir);
+}
+
+static void test_graphs(void)
+{
+    static const char lenet[] =
+        "model: {name: lenet}\n"
+        "optim: {name: sgd, lr: 0.05, momentum: 0.9, schedule: cosine, warmup_steps: 4}\n";
+    static const char layers[] =
+        "model: {layers: [conv2d: {channels: 8, kernel: 3}, batch_norm, relu6, max_pool: {kernel: "
+        "2}, dropout: {p: 0.2}, global_pool, flatten, dense: {width: 10}]}\n"
+        "optim: {name: sgd, lr: 0.01, clip: 0.3}\n";
+    static const char mlp[] = "model: {name: mlp, hidden: [24]}\noptim: {name: lamb, lr: 0.01}\n";
+    static const char gpt[] =
+        "model: {name: gpt2, layers: 1, width: 32, heads: 2, context: 24, dropout: 0.1}\n"
+        "optim: {name: adamw, lr: 0.003, weight_decay: 0.1, clip: 0.5, schedule: linear}\n";
+    /* 500 images: the last batch of an epoch is short */
+    check_graphs(&(GraphCase){"lenet", lenet, 64, 64, false, false, 0});
+    check_graphs(&(GraphCase){"lenet, 4 micro-batches", lenet, 64, 16, false, false, 0});
+    check_graphs(&(GraphCase){"layers, 3 micro-batches", layers, 48, 16, false, false, 0});
+    check_graphs(&(GraphCase){"gpt2", gpt, 6, 2, true, false, 0});
+    check_graphs(&(GraphCase){"gpt2 in bf16", gpt, 4, 4, true, true, 0});
+    check_graphs(&(GraphCase){"mlp, lamb", mlp, 64, 32, false, false, 4});
+}
+
+#endif
