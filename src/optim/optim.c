@@ -134,7 +134,7 @@ static void make_memory(Optim *optim)
     if (optim->table->scratch)
         optim->scratch_elements = optim->share.gather ? optim->state_elements : largest;
     optim->scratch = arena_new(optim, optim->scratch_elements);
-    optim->norms = mem_new(norms_bytes(optim));
+    optim->norms = backend_host_new(optim->backend, norms_bytes(optim));
     optim->whole = mem_new((size_t)(optim->range_count + 1) * OPTIM_NORMS * sizeof(double));
     optim->partial = optim->backend->table->alloc(optim->backend, norms_bytes(optim));
     make_sums(optim);
@@ -199,7 +199,7 @@ void optim_free(Optim **optim)
     arena_free(o, o->scratch, o->scratch_elements);
     o->backend->table->release(o->backend, o->partial, norms_bytes(o));
     free_sums(o);
-    mem_free(&o->norms);
+    backend_host_free(o->backend, o->norms, norms_bytes(o));
     mem_free(&o->whole);
     mem_free(&o->range);
     mem_free(&o->piece);

@@ -177,7 +177,7 @@ static void test_graphs(void)
     /* 500 images: the last batch of an epoch is short */
     check_graphs(&(GraphCase){"lenet", lenet, 64, 64, false, false, 0});
     check_graphs(&(GraphCase){"lenet, 4 micro-batches", lenet, 64, 16, false, false, 0});
-    check_graphs(&(GraphCase){"layers, 3 micro-batches", layers, 48, 16, false, false, 0});
+    check_graphs(&(GraphCase){"layers, 3 micro-batches", layers, 60, 20, false, false, 0});
     check_graphs(&(GraphCase){"gpt2", gpt, 6, 2, true, false, 0});
     check_graphs(&(GraphCase){"gpt2 in bf16", gpt, 4, 4, true, true, 0});
     check_graphs(&(GraphCase){"mlp, lamb", mlp, 64, 32, false, false, 4});
