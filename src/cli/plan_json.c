@@ -25,6 +25,7 @@ static void put_bytes(FILE *out, const TrainBytes *b)
     put(out, "message_bytes", (double)b->messages);
     put(out, "data_bytes", (double)b->data);
     put(out, "program_bytes", (double)b->program);
+    put(out, "host_bytes", (double)b->host);
     put(out, "bytes", (double)b->all);
 }
 

@@ -109,7 +109,8 @@ static void print_memory(const PlanView *v, FILE *out)
     fprintf(
         out,
         "\nmemory of one rank%s (layouts: weights in other forms; data: %s;\nprogram: %s)\n%11s",
-        gpu ? " on its GPU" : "", gpu ? "the micro-batch at work" : "what the loader keeps ready",
+        gpu ? " on its GPU" : "",
+        gpu ? "micro-batches at work and the next" : "what the loader keeps ready",
         gpu ? "what cuBLASLt works in" : "the layers and oneDNN's code for them, as measured here",
         "");
     for (int k = 0; k < KINDS; ++k) fprintf(out, " %11s", kinds[k].title);
@@ -121,6 +122,10 @@ static void print_memory(const PlanView *v, FILE *out)
             fprintf(out, " %11s", text_bytes((double)kind_bytes(&v->stage_view[s].bytes, k), cell));
         fprintf(out, "%s\n", v->stages > ROWS_ALL && s == v->heaviest ? "  the largest" : "");
     }
+    if (gpu)
+        fprintf(out,
+                "  and %s of the host's memory, locked in place: what the loader keeps ready\n",
+                text_bytes((double)v->stage_view[v->heaviest].bytes.host, cell));
 }
 
 /* ---- messages ---- */

@@ -1,9 +1,9 @@
 /* The optimizer: its state, one step over the ranges, the gradient's squares. Rules that work element by element see
  * neighbouring ranges as one: the padding between tensors is zero in parameters, gradients and state, and stays so.
  *
- * Norms are sums of squares per FLAT_CHUNK of each tensor, added in order on every rank, whoever computed them. Where nothing
- * is shared out, a rule with norms works tensor by tensor; else all tensors are measured first, so that the ranks exchange
- * their chunks' sums once. */
+ * Norms are sums of squares per FLAT_CHUNK of each tensor, added in order on every rank, whoever computed them. All tensors are
+ * measured before the first is updated, so that the host waits once, and ranks exchange their chunks' sums once; but tensor
+ * by tensor where what is measured lies in a scratch for one (lamb, nothing shared out). */
 #include "rules.h"
 
 #include <math.h>
@@ -362,7 +362,8 @@ bool optim_repeats(const Optim *optim)
 void optim_update(Optim *optim, float *params, const float *grads)
 {
     Step step = {optim, params, grads};
-    int together = optim->share.gather ? optim->range_count : 1;
+    bool all = optim->share.gather || !optim->table->scratch;
+    int together = all ? optim->range_count : 1;
     if (optim->table->norms == 0)
         step_runs(&step);
     else

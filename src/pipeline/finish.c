@@ -42,12 +42,10 @@ void metrics_free(Executor *e)
 
 void metrics_take(Executor *e, const ChunkRun *chunk, Slot *slot, int rows)
 {
-    const FlatTable *flat = e->backend->table->flat;
     int loss_node = e->plan->graph->loss;
-    flat->fill(e->stream, slot->metrics, 0, METRIC_PAD);
-    if (rows == 0 || loss_node < chunk->plan->first || loss_node >= chunk->plan->last) return;
-    flat->loss_sums(e->stream, slot->metrics, columns_of(e, chunk, slot),
-                    rows * e->columns_per_sample / LOSS_COLUMNS);
+    if (loss_node < chunk->plan->first || loss_node >= chunk->plan->last) return;
+    e->backend->table->flat->loss_sums(e->stream, slot->metrics, columns_of(e, chunk, slot),
+                                       rows * e->columns_per_sample / LOSS_COLUMNS);
 }
 
 void metrics_put(Executor *e, const Slot *slot, int micro, float *place)

@@ -1,10 +1,10 @@
 /* Sets a run up to just before its first step, in the order data set -> model -> plan -> memory -> parameters. Everything
  * that can be wrong with the input is found here, by one rank, and known to all before anything is written. */
+#include "memory.h"
 #include "shares.h"
 
 #include <math.h>
 #include <string.h>
-#include <unistd.h>
 
 /* Rank 0 opens; the others get plain bytes. */
 static Status open_set(const World *world, const Config *config, const char *path, DataSet *set)
@@ -226,8 +226,7 @@ Status train_plan_stage(const Trainer *t, int stage, Plan **plan)
 /* Bytes that a rank may use: what config says, or its share of the machine's, or what is free on its device. */
 static double memory_limit(const Trainer *t)
 {
-    double machine = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGE_SIZE);
-    double limit = machine / t->world->node_size, taken, asked = t->config->train.memory;
+    double limit = memory_of_host(t), taken, asked = t->config->train.memory;
     const Backend *backend = t->backend;
     if (backend->table->memory) backend->table->memory(t->backend, &taken, &limit);
     return asked > 0 && (asked < limit || !backend->table->memory) ? asked : limit;
@@ -235,7 +234,7 @@ static double memory_limit(const Trainer *t)
 
 /* What the stage that needs most needs, and what of that does not depend on the micro-batch. */
 typedef struct Need {
-    double bytes, fixed;
+    double bytes, fixed, host; /* host: of any stage, beside its device */
 } Need;
 static Status largest_stage(const Trainer *t, Need *need)
 {
@@ -248,6 +247,8 @@ static Status largest_stage(const Trainer *t, Need *need)
             need->fixed = (double)(plan->param_part_bytes + plan->gradient_part_bytes +
                                    plan->state_bytes + plan->cache_bytes);
         }
+        double host = (double)train_bytes(t, plan).host;
+        if (host > need->host) need->host = host;
         plan_free(&plan);
     }
     return OK;
@@ -284,7 +285,7 @@ static Status fit_memory(Trainer *t)
         t->recompute = true;
         TRY(largest_stage(t, &need));
     }
-    return need.bytes > limit ? refuse_memory(t, need, limit) : OK;
+    return need.bytes > limit ? refuse_memory(t, need, limit) : memory_fits_host(t, need.host);
 }
 
 /* ---- what this rank holds ---- */

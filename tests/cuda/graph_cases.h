@@ -36,12 +36,12 @@ static Trainer *graph_trainer(const GraphCase *c, const char *dir, const char *k
                               Config **config)
 {
     Trainer *t = NULL;
-    char *text = mem_format("run: {name: graphs, dir: %s, seed: 3}\n"
-                            "data: {train: %s/train.h5}\n%s"
-                            "train: {steps: 1000, batch: %d, micro_batch: %d, device: cuda, "
-                            "threads: 1, precision: %s, %s}\n",
-                            dir, dir, c->text, c->batch, c->micro_batch, c->bf16 ? "bf16" : "fp32",
-                            keys);
+    char *text =
+        mem_format("run: {name: graphs, dir: %s, seed: 3}\n"
+                   "data: {train: %s/train.h5}\n%s"
+                   "train: {steps: 1000, batch: %d, micro_batch: %d, device: cuda, "
+                   "threads: 1, precision: %s, %s}\n",
+                   dir, dir, c->text, c->batch, c->micro_batch, c->bf16 ? "bf16" : "fp32", keys);
     MUST(config_parse(config, "test", text, 0, NULL));
     MUST(trainer_new(&t, *config, &alone));
     mem_free(&text);
@@ -128,7 +128,8 @@ static void check_left(const GraphCase *c, const char *what, Left *got, const Le
 {
     bool same = got->count == plain->count && got->loss == plain->loss && isfinite(got->loss) &&
                 memcmp(got->value, plain->value, (size_t)plain->count * sizeof(float)) == 0;
-    if (!same) printf("  %s, %s: loss %.9g, and %.9g plain\n", c->name, what, got->loss, plain->loss);
+    if (!same)
+        printf("  %s, %s: loss %.9g, and %.9g plain\n", c->name, what, got->loss, plain->loss);
     CU_ASSERT_TRUE(same);
     mem_free(&got->value);
 }

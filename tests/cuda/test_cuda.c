@@ -286,7 +286,7 @@ int main(void)
         {"attention", test_attention},  {"attention in groups", test_attention_groups},
         {"sums", test_flat_sums},       {"squares", test_flat_squares},
         {"updates", test_flat_updates}, {"streams", test_streams},
-        {"models", test_models},       {"graphs", test_graphs}};
+        {"models", test_models},        {"graphs", test_graphs}};
     const char *why = NULL;
     if (cuda_device_count(&why) == 0) {
         int rc = harness_run("cuda", absent, 1, 0, NULL);

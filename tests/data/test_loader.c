@@ -37,7 +37,8 @@ static void once_each(const DataSet *set, int replicas, int micros, int micro, b
     int *seen = mem_new((size_t)n * 2 * sizeof *seen), bad = 0;
     for (int r = 0; r < replicas; ++r) {
         int first = turns ? r : r * per_replica;
-        LoaderPlan plan = {batch, micro, first, per_replica, gap, 0, 0, true, false, false, 3, NULL};
+        LoaderPlan plan = {batch, micro, first, per_replica, gap, 0,
+                           0,     true,  false, false,       3,   NULL};
         Loader *l = loader_of(set, &c, plan);
         for (int64_t i = 0; l && i < 2 * steps * per_replica; ++i) {
             const Batch *b;
@@ -84,8 +85,8 @@ static void every_sample_once(void)
 static void stream(const DataSet *set, const Config *c, int64_t epoch, int64_t step, int count,
                    int slots, uint64_t *hash)
 {
-    Loader *l =
-        loader_of(set, c, (LoaderPlan){24, 4, 2, 3, 0, epoch, step, true, false, false, slots, NULL});
+    Loader *l = loader_of(
+        set, c, (LoaderPlan){24, 4, 2, 3, 0, epoch, step, true, false, false, slots, NULL});
     for (int i = 0; l && i < count; ++i) {
         const Batch *b;
         double wait = 0;
@@ -125,8 +126,8 @@ static void evaluation(void)
     CHECK_OK(data_set_open(&set, &c, images_small("eval.h5", 23, 3, false)));
     int64_t total = 0;
     for (int r = 0; r < 2; ++r) {
-        Loader *l =
-            loader_of(&set, &c, (LoaderPlan){16, 4, r * 2, 2, 0, 0, 0, false, false, false, 2, NULL});
+        Loader *l = loader_of(&set, &c,
+                              (LoaderPlan){16, 4, r * 2, 2, 0, 0, 0, false, false, false, 2, NULL});
         const Batch *b;
         int batches = 0;
         for (;; ++batches) {
@@ -158,7 +159,8 @@ static void several_out(void)
     uint64_t hash[ALL] = {0};
     int taken = 0, bad = 0;
     CHECK_OK(data_set_open(&set, &c, images_small("out.h5", 101, 3, false)));
-    Loader *l = loader_of(&set, &c, (LoaderPlan){4, 4, 0, 1, 0, 0, 0, false, false, false, SLOTS, NULL});
+    Loader *l =
+        loader_of(&set, &c, (LoaderPlan){4, 4, 0, 1, 0, 0, 0, false, false, false, SLOTS, NULL});
     for (int back = 0; l && back < ALL; ++back) {
         for (; taken < ALL && taken < back + SLOTS; ++taken) {
             CHECK_OK(loader_next(l, &out[taken], NULL));
@@ -186,7 +188,8 @@ static void parts(void)
         CHECK_OK(data_set_open(&set, &c, images_small("parts.h5", 23, 3, false)));
         if (no_x) set.x.offset += 1 << 20;
         if (no_y) set.y.offset += 1 << 20;
-        Loader *l = loader_of(&set, &c, (LoaderPlan){8, 4, 1, 1, 0, 0, 0, training, no_x, no_y, 2, NULL});
+        Loader *l =
+            loader_of(&set, &c, (LoaderPlan){8, 4, 1, 1, 0, 0, 0, training, no_x, no_y, 2, NULL});
         for (int64_t step = 0; l && step < 3; ++step) {
             const Batch *b;
             CHECK_OK(loader_next(l, &b, NULL));
@@ -246,7 +249,8 @@ static void errors_come_out(void)
     const Batch *b;
     CHECK_OK(data_set_open(&set, &c, images_small("bad.h5", 40, 20, false)));
     set.classes = 13;
-    Loader *l = loader_of(&set, &c, (LoaderPlan){4, 4, 0, 1, 0, 0, 0, false, false, false, 2, NULL});
+    Loader *l =
+        loader_of(&set, &c, (LoaderPlan){4, 4, 0, 1, 0, 0, 0, false, false, false, 2, NULL});
     pass_over(l, 3);
     CHECK_FAILS(loader_next(l, &b, NULL), ERR_DATA, "bad.h5: sample 13");
     CU_ASSERT_PTR_NULL(b);
@@ -284,7 +288,8 @@ static void not_finite(void)
         h5_put(h5, (H5Array){"y", H5T_NATIVE_DOUBLE, H5T_NATIVE_DOUBLE, 1, {12}, {0}, 0, y});
         H5Fclose(h5);
         CHECK_OK(data_set_open(&set, &c, path));
-        Loader *l = loader_of(&set, &c, (LoaderPlan){3, 3, 0, 1, 0, 0, 0, false, false, false, 2, NULL});
+        Loader *l =
+            loader_of(&set, &c, (LoaderPlan){3, 3, 0, 1, 0, 0, 0, false, false, false, 2, NULL});
         pass_over(l, i < 2 ? 2 : 3);
         CHECK_FAILS(loader_next(l, &b, NULL), ERR_DATA, file[i].says);
         loader_free(&l);
@@ -300,7 +305,8 @@ static void file_shrinks(void)
     Status st = OK;
     const char *path = images_small("gone.h5", 60000, 3, false);
     CHECK_OK(data_set_open(&set, &c, path));
-    Loader *l = loader_of(&set, &c, (LoaderPlan){64, 64, 0, 1, 0, 0, 0, true, false, false, 2, NULL});
+    Loader *l =
+        loader_of(&set, &c, (LoaderPlan){64, 64, 0, 1, 0, 0, 0, true, false, false, 2, NULL});
     pass_over(l, 1);
     CU_ASSERT_EQUAL(truncate(path, 4096), 0);
     for (int i = 0; i < 100 && st == OK; ++i) {
@@ -328,8 +334,8 @@ static void stops_any_time(void)
     signal(SIGUSR1, on_signal);
     CHECK_OK(data_set_open(&set, &c, images_small("stop.h5", 500, 3, true)));
     for (int i = 0; i < 60; ++i) {
-        Loader *l =
-            loader_of(&set, &c, (LoaderPlan){32, 8, 0, 4, 0, 0, 0, true, false, false, 2 + i % 5, NULL});
+        Loader *l = loader_of(
+            &set, &c, (LoaderPlan){32, 8, 0, 4, 0, 0, 0, true, false, false, 2 + i % 5, NULL});
         kill(getpid(), SIGUSR1);
         pass_over(l, i % 7);
         if (i % 3 == 0) usleep(300);

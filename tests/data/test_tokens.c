@@ -83,7 +83,8 @@ static void types(void)
         CU_ASSERT(set.samples == 22 && set.context == 9 && set.vocab == VOCAB);
         CHECK_OK(data_set_check(&set, 0));
         CHECK_OK(data_set_check_labels(&set));
-        Loader *l = loader_of(&set, &c, (LoaderPlan){8, 8, 0, 1, 0, 0, 0, true, false, false, 2, NULL});
+        Loader *l =
+            loader_of(&set, &c, (LoaderPlan){8, 8, 0, 1, 0, 0, 0, true, false, false, 2, NULL});
         for (int k = 0; l && k < 6; ++k) {
             const Batch *b;
             CHECK_OK(loader_next(l, &b, NULL));
@@ -145,7 +146,8 @@ static void evaluation(void)
     const Batch *b;
     int64_t next = 0;
     CHECK_OK(data_set_open(&set, &c, tokens_file("eval.h5", H5T_STD_U8LE, 93, VOCAB, 0)));
-    Loader *l = loader_of(&set, &c, (LoaderPlan){5, 5, 0, 1, 0, 0, 0, false, false, false, 2, NULL});
+    Loader *l =
+        loader_of(&set, &c, (LoaderPlan){5, 5, 0, 1, 0, 0, 0, false, false, false, 2, NULL});
     for (;;) {
         CHECK_OK(loader_next(l, &b, NULL));
         if (!b) break;
@@ -166,7 +168,8 @@ static void parts(void)
         Config c = config_tokens(5);
         CHECK_OK(data_set_open(&set, &c, tokens_file("parts.h5", H5T_STD_U16LE, 99, VOCAB, 0)));
         if (no_x && no_y) set.vocab = 1; /* whatever was read would be refused */
-        Loader *l = loader_of(&set, &c, (LoaderPlan){8, 4, 1, 1, 0, 0, 0, true, no_x, no_y, 2, NULL});
+        Loader *l =
+            loader_of(&set, &c, (LoaderPlan){8, 4, 1, 1, 0, 0, 0, true, no_x, no_y, 2, NULL});
         for (int64_t step = 0; l && step < 3; ++step) {
             const Batch *b;
             CHECK_OK(loader_next(l, &b, NULL));

@@ -30,6 +30,7 @@ static __device__ double block_sum(double mine)
 static __global__ void loss_sums_kernel(float *out, const float *columns, int64_t lines)
 {
     double loss = 0, top1 = 0, top5 = 0;
+#pragma unroll 8 /* one block waits for memory: many loads at a time */
     for (int64_t i = threadIdx.x; i < lines; i += THREADS) {
         const float *line = columns + i * LOSS_COLUMNS;
         loss += line[0];
