@@ -10,7 +10,6 @@
 /* What is known of a step once the device has done it. */
 typedef struct StepFigures {
     double loss, top1;
-    int64_t rows;
 } StepFigures;
 
 /* Everything one run is made of. */
@@ -49,14 +48,14 @@ typedef struct Trainer {
 } Trainer;
 
 typedef struct StepResult {
-    /* Over the global batch, the same on every rank. On a device loss, top1 and rows are those of the step before, so that the
-     * host does not wait, but where the step is logged. */
+    /* Over the global batch, the same on every rank. On a device loss and top1 are those of the step before, so that the host
+     * does not wait, but where the step is logged. */
     double loss, top1, lr;
     double grad_norm; /* likewise; NaN where it is not known: nobody asked */
-    int64_t rows;
     bool logged; /* first, last, or train.log_every says so: the step has a line in metrics.jsonl */
-    float
-        signal; /* sum of what ranks gave to executor_signal before the steps that have become known by this one */
+    /* of the steps that have become known by this one: none, one or two */
+    int64_t rows;
+    float signal; /* sum of what ranks gave to executor_signal before them */
 } StepResult;
 
 /* Sets everything up to just before the first step: data sets, model, plan, memory, initial parameters. What is wrong with

@@ -190,9 +190,11 @@ static Status report(Run *r, const StepResult *result)
 {
     const Trainer *t = r->trainer;
     double now = clock_s(), spent = now - r->tick_s;
-    r->tick_s = now;
     double rate = (double)result->rows / (spent > 0 ? spent : 1e-9);
-    r->rate = r->rate > 0 ? 0.95 * r->rate + 0.05 * rate : rate;
+    if (result->rows > 0) { /* else it has been queued, and takes its time later */
+        r->tick_s = now;
+        r->rate = r->rate > 0 ? 0.95 * r->rate + 0.05 * rate : rate;
+    }
     TrainLine line = {.step = t->step,
                       .steps = t->steps,
                       .epoch = (t->step - 1) / t->steps_per_epoch + 1,

@@ -105,13 +105,12 @@ static void read_figures(Trainer *t, StepResult *result, int64_t step)
     for (; t->known < step; ++t->known) {
         const float *metrics = executor_metrics(t->executor, (int)(t->step - 1 - t->known));
         t->figures = (StepFigures){
-            .rows = (int64_t)metrics[METRIC_ROWS],
             .loss = (double)(metrics[METRIC_LOSS] / metrics[METRIC_ROWS]),
             .top1 = (double)(metrics[METRIC_TOP1] / metrics[METRIC_ROWS]),
         };
         result->signal += metrics[METRIC_SIGNAL];
+        result->rows += (int64_t)metrics[METRIC_ROWS];
     }
-    result->rows = t->figures.rows;
     result->loss = t->figures.loss;
     result->top1 = t->figures.top1;
 }
@@ -138,6 +137,7 @@ Status train_step(Trainer *t, StepResult *result)
     phase_enter(PHASE_OTHER);
     bool newest = result->logged || t->backend->table->host_memory;
     result->signal = 0;
+    result->rows = 0;
     t->step++;
     read_figures(t, result, newest ? t->step : t->step - 1);
     return OK;

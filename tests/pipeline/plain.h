@@ -92,7 +92,7 @@ static inline void plain_fini(Plain *p)
         bytes_free(r->cache, op->cache_bytes);
         bytes_free(r->workspace, op->workspace_bytes);
         bytes_free(p->dy[i], desc_bytes(op->spec.y));
-        for (int k = 0; k < OP_INPUTS; ++k) bytes_free(r->dx[k], desc_bytes(op->spec.x[k]));
+        for (int k = 0; k < op->spec.x_count; ++k) bytes_free(r->dx[k], desc_bytes(op->spec.x[k]));
     }
     for (int i = 0; i < g->param_count; ++i) {
         if (g->param[i].tied < 0) bytes_free(p->value[i], param_bytes(&g->param[i]));
