@@ -2,10 +2,15 @@
  * parts not finalized, shapes that do not fit, pointers missing or astray. The first engine it proposes does not repeat its bits,
  * and the workspace is written over. */
 #include "cudnn_graph.h"
+#include "queue.h"
+
+#include <cstdlib>
 
 #include <cstdio>
 
-extern "C" void emulate_window(int open); /* runtime.cc: the GPU's memory can be touched */
+struct cudnnContext { /* as cudnn.cc has it */
+    cudaStream_t stream;
+};
 
 using namespace emulate;
 
@@ -258,7 +263,7 @@ cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t const descriptor
     memcpy(out, d->has[name].bytes.data(), d->has[name].bytes.size());
     return CUDNN_STATUS_SUCCESS;
 }
-cudnnStatus_t cudnnBackendExecute(cudnnHandle_t, cudnnBackendDescriptor_t plan_descriptor,
+cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t plan_descriptor,
                                   cudnnBackendDescriptor_t pack_descriptor)
 {
     auto plan = static_cast<Descriptor *>(plan_descriptor),
@@ -273,14 +278,24 @@ cudnnStatus_t cudnnBackendExecute(cudnnHandle_t, cudnnBackendDescriptor_t plan_d
         for (const Tensor &t : op.in)
             if (!t.is_virtual && !t.is_value && uintptr_t(at[t.uid]) % 16 != 0)
                 return refuse("a pointer is not aligned");
-    emulate_window(1);
-    cudnnStatus_t status = execute(all, at,
-                                   plan->part(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG)
-                                       ->part(CUDNN_ATTR_ENGINECFG_ENGINE)
-                                       ->at<int64_t>(CUDNN_ATTR_ENGINE_GLOBAL_INDEX));
-    memset(pack->at<void *>(CUDNN_ATTR_VARIANT_PACK_WORKSPACE), 0xFF,
-           size_t(plan->at<int64_t>(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE)));
-    emulate_window(0);
-    return status;
+    /* Numbers are read now, memory when the work runs. */
+    std::map<int64_t, float> number;
+    for (const Operation &op : all)
+        for (const Tensor &t : op.in)
+            if (t.is_value) number[t.uid] = *static_cast<const float *>(at.at(t.uid));
+    int64_t engine = plan->part(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG)
+                         ->part(CUDNN_ATTR_ENGINECFG_ENGINE)
+                         ->at<int64_t>(CUDNN_ATTR_ENGINE_GLOBAL_INDEX);
+    void *workspace = pack->at<void *>(CUDNN_ATTR_VARIANT_PACK_WORKSPACE);
+    size_t bytes = size_t(plan->at<int64_t>(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE));
+    emulate::enqueue(handle->stream, [=]() mutable {
+        for (auto &n : number) at[n.first] = &n.second;
+        if (execute(all, at, engine) != CUDNN_STATUS_SUCCESS) {
+            fprintf(stderr, "emulated cuDNN: %s\n", last_error);
+            abort();
+        }
+        memset(workspace, 0xFF, bytes);
+    });
+    return CUDNN_STATUS_SUCCESS;
 }
 }
