@@ -99,9 +99,9 @@ $(BUILD)/obj/%.cu.o: %.cu $(PROBE)
 # there before the backend asks the loader for cuBLASLt and cuDNN.
 EMULATED_CXX = g++ -std=c++17 -O2 -g -fno-strict-aliasing -Wall -Wno-unknown-pragmas -Wno-sign-compare -Iinclude -Isrc/tensor/cuda \
     -Itests/cuda/emulate $(DEPS_CPPFLAGS) -MMD -MP
-EMULATED_OBJ = $(CUDA_CU:%.cu=$(BUILD)/emulated/%.o) $(BUILD)/emulated/runtime.o $(BUILD)/emulated/stream.o
+EMULATED_OBJ = $(CUDA_CU:%.cu=$(BUILD)/emulated/%.o) $(addprefix $(BUILD)/emulated/,runtime.o stream.o devices.o)
 EMULATED_H = tests/cuda/emulate/kernel.h tests/cuda/emulate/queue.h
-EMULATED_LIBS = $(BUILD)/emulated/libcublasLt.so.$(CUBLAS_MAJOR) $(BUILD)/emulated/libcudnn.so.$(CUDNN_MAJOR)
+EMULATED_LIBS = $(BUILD)/emulated/libcublasLt.so.$(CUBLAS_MAJOR) $(BUILD)/emulated/libcudnn.so.$(CUDNN_MAJOR) $(BUILD)/emulated/libnccl.so.2
 EMULATE = sed -E -z 's/([A-Za-z_]+(<[A-Za-z_0-9, ]*>)?)[ \\\n]*<<<([^;<>]*)>>>\(/emulate::launch(\3).of(\1)(/g'
 $(CUDA_CUH:%=$(BUILD)/emulated/%): $(BUILD)/emulated/%.cuh: %.cuh $(PROBE)
 	@mkdir -p $(@D)
@@ -111,12 +111,15 @@ $(BUILD)/emulated/%.o: %.cu $(EMULATED_H) $(CUDA_CUH:%=$(BUILD)/emulated/%) $(PR
 	@echo "  emulate $<"
 	$(Q)$(EMULATE) $< >$(@:.o=.cc)
 	$(Q)$(EMULATED_CXX) -include tests/cuda/emulate/kernel.h -c -o $@ $(@:.o=.cc)
-$(BUILD)/emulated/runtime.o $(BUILD)/emulated/stream.o: $(BUILD)/emulated/%.o: tests/cuda/emulate/%.cc $(EMULATED_H) $(PROBE)
+$(addprefix $(BUILD)/emulated/,runtime.o stream.o devices.o): $(BUILD)/emulated/%.o: tests/cuda/emulate/%.cc $(EMULATED_H) $(PROBE)
 	@mkdir -p $(@D)
 	$(Q)$(EMULATED_CXX) -c -o $@ $<
 $(BUILD)/emulated/libcublasLt.so.%: tests/cuda/emulate/cublaslt.cc $(EMULATED_H) $(PROBE)
 	@mkdir -p $(@D)
 	$(Q)$(EMULATED_CXX) -O3 -shared -fPIC -Wl,-soname,$(@F) -o $@ $<
+$(BUILD)/emulated/libnccl.so.%: tests/cuda/emulate/nccl.cc $(PROBE)
+	@mkdir -p $(@D)
+	$(Q)$(EMULATED_CXX) -shared -fPIC -Wl,-soname,$(@F) -o $@ $< -lpthread
 $(BUILD)/emulated/libcudnn.so.%: tests/cuda/emulate/cudnn.cc tests/cuda/emulate/cudnn_graph.cc tests/cuda/emulate/cudnn_graph.h $(EMULATED_H) $(PROBE)
 	@mkdir -p $(@D)
 	$(Q)$(EMULATED_CXX) -O3 -shared -fPIC -Wl,-soname,$(@F) -o $@ $(filter %.cc,$^)

@@ -293,32 +293,6 @@ void emulate_window(int open)
     emulate::finish_all();
     emulate::window_open();
 }
-cudaError_t cudaGetDeviceCount(int *count)
-{
-    int driver;
-    cudaDriverGetVersion(&driver);
-    *count = int(environment("EMULATE_GPUS", 1));
-    if (driver / 1000 < CUDART_VERSION / 1000) return cudaErrorInsufficientDriver;
-    return *count > 0 ? cudaSuccess : cudaErrorNoDevice;
-}
-cudaError_t cudaGetDeviceProperties(cudaDeviceProp *properties, int)
-{
-    *properties = {};
-    snprintf(properties->name, sizeof properties->name, "emulated GPU");
-    properties->major = 9;
-    properties->multiProcessorCount = 2;
-    properties->totalGlobalMem = size_t(8) << 30;
-    return cudaSuccess;
-}
-cudaError_t cudaDeviceGetPCIBusId(char *out, int length, int)
-{
-    snprintf(out, size_t(length), "0000:00:00.0");
-    return cudaSuccess;
-}
-cudaError_t cudaSetDevice(int)
-{
-    return cudaSuccess;
-}
 cudaError_t cudaRuntimeGetVersion(int *version)
 {
     *version = CUDART_VERSION;

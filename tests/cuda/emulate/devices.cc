@@ -1,0 +1,97 @@
+/* Which GPUs an emulated machine has. EMULATE_GPUS: how many (8); EMULATE_MODELS: their names, in order, by commas (the last one's for
+ * those behind it). CUDA_VISIBLE_DEVICES hides some, as it would. */
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <cuda_runtime_api.h>
+#include <string>
+#include <vector>
+
+namespace
+{
+int current;
+
+std::vector<std::string> words(const char *list)
+{
+    std::vector<std::string> out(1);
+    for (const char *c = list; *c; ++c) {
+        if (*c == ',')
+            out.emplace_back();
+        else
+            out.back() += *c;
+    }
+    return out;
+}
+
+/* The machine's numbers of the GPUs that this process may use. */
+std::vector<int> visible()
+{
+    const char *gpus = getenv("EMULATE_GPUS"), *chosen = getenv("CUDA_VISIBLE_DEVICES");
+    int all = gpus ? atoi(gpus) : 8;
+    std::vector<int> out;
+    if (!chosen) {
+        for (int i = 0; i < all; ++i) out.push_back(i);
+        return out;
+    }
+    for (const std::string &word : words(chosen)) {
+        int i = atoi(word.c_str());
+        if (word.empty() || i < 0 || i >= all) break;
+        out.push_back(i);
+    }
+    return out;
+}
+
+bool find(int device, int *number)
+{
+    std::vector<int> all = visible();
+    if (device < 0 || size_t(device) >= all.size()) return false;
+    *number = all[size_t(device)];
+    return true;
+}
+} // namespace
+
+extern "C" {
+cudaError_t cudaGetDeviceCount(int *count)
+{
+    int driver;
+    cudaDriverGetVersion(&driver);
+    *count = int(visible().size());
+    if (driver / 1000 < CUDART_VERSION / 1000) return cudaErrorInsufficientDriver;
+    return *count > 0 ? cudaSuccess : cudaErrorNoDevice;
+}
+cudaError_t cudaSetDevice(int device)
+{
+    int number;
+    if (!find(device, &number)) return cudaErrorInvalidDevice;
+    current = device;
+    return cudaSuccess;
+}
+cudaError_t cudaGetDevice(int *device)
+{
+    *device = current;
+    return cudaSuccess;
+}
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp *properties, int device)
+{
+    int number;
+    if (!find(device, &number)) return cudaErrorInvalidDevice;
+    const char *models = getenv("EMULATE_MODELS");
+    std::vector<std::string> names = words(models ? models : "emulated GPU");
+    size_t name = size_t(number) < names.size() ? size_t(number) : names.size() - 1;
+    *properties = {};
+    snprintf(properties->name, sizeof properties->name, "%s", names[name].c_str());
+    snprintf(properties->uuid.bytes, sizeof properties->uuid.bytes, "emulated %d", number);
+    properties->major = 9;
+    properties->multiProcessorCount = 2;
+    properties->totalGlobalMem = size_t(8) << 30;
+    return cudaSuccess;
+}
+/* CUDA puts the fastest first and the rest in any order: what asks for the bus's must sort. */
+cudaError_t cudaDeviceGetPCIBusId(char *out, int length, int device)
+{
+    int number;
+    if (!find(device, &number)) return cudaErrorInvalidDevice;
+    snprintf(out, size_t(length), "0000:%02X:00.0", number == 0 ? 0x10 : 0x90 - number);
+    return cudaSuccess;
+}
+}
