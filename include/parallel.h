@@ -15,6 +15,7 @@ typedef struct World {
     bool one_node;
     MPI_Comm comm; /* MPI_COMM_WORLD, or MPI_COMM_NULL */
     MPI_Comm node; /* owned */
+    struct Gpus *gpus; /* what joins these ranks' GPUs, borrowed from a Grid; NULL: nothing */
 } World;
 /* True if a launcher's environment surrounds this process; before MPI_Init. *local_size: ranks on this node as the
  * launcher says, 1 if it does not. */
@@ -51,22 +52,28 @@ typedef struct Grid {
     const World *world; /* borrowed: all ranks */
     /* owned: the ranks that differ from this one in that coordinate only */
     World dp_world, pp_world, tp_world;
+    struct Gpus *gpus[3]; /* owned: all ranks', from which the others are split, dp_world's, pp_world's */
 } Grid;
 /* What config asks for on `ranks` ranks; ERR_CONFIG says what would fit. A pure function. */
 Status grid_shape(GridShape *shape, const Config *config, int ranks);
 /* Collective on world; every rank returns the same Status. Release with grid_fini (collective). */
 Status grid_init(Grid *grid, const World *world, GridShape shape);
+/* Joins the GPUs of all ranks by NCCL, for the sums and messages of grid's worlds; nothing to do for one rank or in host memory. With
+ * transport shm or mpi, and with auto where ranks share a GPU, which NCCL cannot serve (a warning says so), all goes through host
+ * memory instead. GPUs of several models are ERR_CONFIG under BITS_GRID, for their sums differ; else a warning. Collective on
+ * grid->world; every rank returns the same Status. grid_fini releases it. */
+Status grid_join_gpus(Grid *grid, Backend *backend, int transport, int bits);
 void grid_fini(Grid *grid);
 
-/* One-way pipes between ranks of a world, each for messages of one size: shared memory where both ranks share a node, MPI
- * else. A message is written to and read from one of the pipe's `depth` places, so a sender runs ahead by so many (over MPI
+/* One-way pipes between ranks of a world, each for messages of one size: NCCL where world's GPUs are joined, shared memory where
+ * both ranks share a node, MPI else. A message is written to and read from one of the pipe's `depth` places, so a sender runs ahead by so many (over MPI
  * each end has its own: up to twice as many). Calls never wait: they say whether they could. */
 typedef struct ChannelSpec {
     int from, to, depth;
     size_t bytes; /* a multiple of 64; 0: messages carry nothing, but still come and go */
 } ChannelSpec;
 typedef struct Channels Channels;
-/* All ranks give the same list. transport: auto, shm or mpi, refused as in comm_new. Collective on world. */
+/* All ranks give the same list. transport: refused as in comm_new. Collective on world. */
 Status channels_new(Channels **channels, const World *world, const ChannelSpec *spec, int count,
                     int transport);
 void channels_free(Channels **channels); /* Collective; every message sent has been returned. */
@@ -77,6 +84,12 @@ void channel_send(Channels *channels, int channel);
 const void *channel_message(Channels *channels, int channel);
 void channel_return(Channels *channels, int channel);
 void channels_progress(Channels *channels); /* Moves MPI's messages on; cheap. */
+/* Are places in the GPU's memory? Their content is then queued work of the compute stream, and messages move when both ranks say so. */
+bool channels_on_device(const Channels *channels);
+/* The next message of each of these channels, of which this rank is an end: those it sends have been sent, and those it receives have
+ * a place. All ranks' calls must be parts of one sequence of messages (schedule_moves): then there is no dead end even where a call
+ * blocks until its peers have come to theirs. Nothing to do where messages move by themselves. */
+void channels_move(Channels *channels, const int *channel, int count);
 /* For a rank that waits for a channel, called in a loop with the time since it began: leaves the core to others, longer and
  * longer, and dies where a peer's process has ended. */
 void channels_wait(Channels *channels, double waited_s);
@@ -97,7 +110,7 @@ typedef struct CommPush {
     int first, leaves;
 } CommPush;
 typedef struct CommTable {
-    const char *name; /* "self", "shm", "mpi", "shm and mpi", "nccl" */
+    const char *name; /* "self", "shm", "mpi", "shm and mpi", "nccl", "host memory" */
     Status (*open)(Comm *comm, Backend *backend, size_t arena_bytes);
     void (*close)(Comm *comm);
     void (*sum_begin)(Comm *comm, int64_t offset, int64_t count);
@@ -119,6 +132,7 @@ struct Comm {
     const World *world; /* borrowed */
     Backend *backend;   /* borrowed */
     int rank, size;
+    int transport;   /* as asked for */
     int group_width; /* of comm_nodes, as comm_group_width has it; else 1 */
     float *arena; /* owned: where the sums happen; arena_elements floats of the backend's memory */
     int64_t arena_elements;
@@ -131,10 +145,11 @@ struct Comm {
 };
 /* NCCL's version, compiled in and running, as a line. */
 void comm_versions(FILE *out);
-extern const CommTable comm_self, comm_shm, comm_mpi, comm_nodes, comm_nccl;
-/* One rank has nothing to sum: self, whatever the transport. transport auto: nccl on cuda, shm where all ranks share a
- * node, else mpi, with shm inside the nodes first (comm_group_width). A transport that cannot serve is ERR_CONFIG with the
- * reason, never replaced in silence. Collective on world. */
+extern const CommTable comm_self, comm_shm, comm_mpi, comm_nodes, comm_nccl, comm_staged;
+/* One rank has nothing to sum: self, whatever the transport. transport auto: nccl where world's GPUs are joined, shm where all
+ * ranks share a node, else mpi, with shm inside the nodes first (comm_group_width). Sums of a GPU's memory that go by shm or mpi are
+ * copied to the host and back (comm_staged). A transport that cannot serve is ERR_CONFIG with the reason, never replaced in
+ * silence. Collective on world. */
 Status comm_new(Comm **comm, const World *world, Backend *backend, int transport,
                 int64_t arena_elements);
 void comm_free(Comm **comm); /* Collective. */

@@ -75,6 +75,21 @@ typedef struct ScheduleReport {
 Status schedule_simulate(const Schedule *schedule, const TaskCost *cost, ScheduleReport *report);
 void schedule_report_fini(ScheduleReport *report);
 
+/* The order in which messages move where both stages of a channel must say so, as between GPUs: one sequence of work and messages of
+ * all stages, as a simulation with `depth` places a channel plays it, and of it what one stage does. So each stage's moves stand at
+ * places of its list where no stage that does the same with its own can wait for ever, even if moving a message blocks until
+ * the other side moves it, too. What is moved has been sent before and is taken after. */
+typedef struct Move {
+    int task;    /* of the stage's list, before which it comes; the list's count: after the last */
+    int channel; /* 2 * b for values, 2 * b + 1 for gradients over the border between chunks b and b + 1 */
+} Move;
+typedef struct Moves {
+    Move *move; /* owned; free it with mem_free */
+    int count;
+} Moves;
+/* ERR_BUG where the schedule does not run with such a depth. */
+Status schedule_moves(Moves *moves, const Schedule *schedule, int depth, int stage);
+
 /* The picture: one line a stage, time to the right, at most `columns` wide ("F0 F1 . B0"); and as SVG. */
 void schedule_print(const Schedule *schedule, const ScheduleReport *report, int columns, FILE *out);
 void schedule_svg(const Schedule *schedule, const ScheduleReport *report, FILE *out);

@@ -1,5 +1,5 @@
-/* A channel's two transports, as the table in channels.c sees them: pipes in memory that a node's ranks share, and MPI's
- * messages. */
+/* A channel's transports, as the table in channels.c sees them: pipes in memory that a node's ranks share, MPI's messages, and NCCL
+ * between GPUs. */
 #ifndef WEFT_PARALLEL_CHANNEL_H
 #define WEFT_PARALLEL_CHANNEL_H
 
@@ -18,7 +18,7 @@ typedef struct ChannelTable {
     void (*progress)(Channel *channel); /* NULL: nothing to do */
     void (*close)(Channel *channel);    /* nothing is under way any more */
 } ChannelTable;
-extern const ChannelTable channel_pipe, channel_mpi;
+extern const ChannelTable channel_pipe, channel_mpi, channel_nccl;
 
 struct Channel {
     ChannelSpec spec;
@@ -58,5 +58,10 @@ void pipes_sleep(PipeNode *pipes, double limit_s);
 
 /* An end of channel whose table is channel_mpi. tag: the channel's own between its two ranks; comm is borrowed. */
 void channel_mpi_open(Channel *channel, MPI_Comm comm, int tag);
+
+/* An end of channel whose table is channel_nccl; gpus, of the channels' world, is borrowed. */
+void channel_nccl_open(Channel *channel, const struct Gpus *gpus);
+/* As channels_move. */
+void channel_nccl_move(Channel *channel, const int *which, int count);
 
 #endif

@@ -54,9 +54,8 @@ static Status check_list(const World *world, const ChannelSpec *spec, int count)
 
 static Status check_transport(const World *world, int transport)
 {
-    if (transport == TRANSPORT_NCCL)
-        return fail(ERR_CONFIG, "grid.transport: nccl carries sums, not the messages between "
-                                "pipeline stages; use auto");
+    if (transport == TRANSPORT_NCCL && !world->gpus && world->size > 1)
+        return fail(ERR_CONFIG, "grid.transport: nccl carries messages between GPUs only; use auto");
     return transport == TRANSPORT_SHM ? shared_needs_one_node(world) : OK;
 }
 
@@ -73,11 +72,14 @@ static void find_seats(const World *world, const World *node, Seat *seat)
 }
 
 static void fill_channel(Channel *channel, const ChannelSpec *spec, const World *world,
-                         const Seat *seat, bool messages)
+                         const Seat *seat, int transport)
 {
-    messages = messages || seat[spec->from].node != seat[spec->to].node;
+    bool apart = seat[spec->from].node != seat[spec->to].node;
+    bool joined = world->gpus && (transport == TRANSPORT_AUTO || transport == TRANSPORT_NCCL);
     channel->spec = *spec;
-    channel->table = messages ? &channel_mpi : &channel_pipe;
+    channel->table = joined                                 ? &channel_nccl
+                     : apart || transport == TRANSPORT_MPI ? &channel_mpi
+                                                            : &channel_pipe;
     channel->end = world->rank == spec->from ? END_SENDER
                    : world->rank == spec->to ? END_RECEIVER
                                              : END_ELSEWHERE;
@@ -104,7 +106,14 @@ static void open_messages(Channels *c)
             channel_mpi_open(&c->channel[i], c->comm, count_twins(c->channel, i));
 }
 
-static Status open_channels(Channels *c, const ChannelSpec *spec, bool messages)
+static void open_device_channels(Channels *c)
+{
+    for (int i = 0; i < c->count; ++i)
+        if (c->channel[i].table == &channel_nccl && c->channel[i].end != END_ELSEWHERE)
+            channel_nccl_open(&c->channel[i], c->world->gpus);
+}
+
+static Status open_channels(Channels *c, const ChannelSpec *spec, int transport)
 {
     const World *world = c->world;
     World node = {.rank = world->node_rank, .size = world->node_size, .one_node = true};
@@ -115,10 +124,11 @@ static Status open_channels(Channels *c, const ChannelSpec *spec, bool messages)
     for (int r = 0; r < world->size; ++r)
         node_rank[r] = seat[r].node == seat[world->rank].node ? seat[r].rank : -1;
     for (int i = 0; i < c->count; ++i)
-        fill_channel(&c->channel[i], &spec[i], world, seat, messages);
+        fill_channel(&c->channel[i], &spec[i], world, seat, transport);
     Status mine = pipes_open(&c->pipes, &node, node_rank, c->channel, c->count);
     Status all = status_agree(world, mine);
     if (all == OK) open_messages(c);
+    if (all == OK) open_device_channels(c);
     mem_free(&seat);
     mem_free(&node_rank);
     return all;
@@ -144,7 +154,7 @@ Status channels_new(Channels **channels, const World *world, const ChannelSpec *
     Channels *c = mem_new(sizeof *c);
     *c = (Channels){.world = world, .count = count, .comm = MPI_COMM_NULL};
     c->channel = mem_new(((size_t)count + 1) * sizeof *c->channel);
-    Status status = open_channels(c, spec, transport == TRANSPORT_MPI);
+    Status status = open_channels(c, spec, transport);
     if (status == OK)
         *channels = c;
     else
@@ -208,6 +218,16 @@ void channels_progress(Channels *channels)
         Channel *c = &channels->channel[i];
         if (c->impl && c->table->progress) c->table->progress(c);
     }
+}
+
+bool channels_on_device(const Channels *channels)
+{
+    return channels->count > 0 && channels->channel[0].table == &channel_nccl;
+}
+
+void channels_move(Channels *channels, const int *channel, int count)
+{
+    if (channels_on_device(channels)) channel_nccl_move(channels->channel, channel, count);
 }
 
 static void nap(Channels *c, double waited_s)

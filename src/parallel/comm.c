@@ -84,41 +84,43 @@ int comm_group_width(const World *world, int transport)
     return mixed ? node_group_width(world) : 1;
 }
 
-static Status refuse_device(const char *name, const Backend *backend)
-{
-    return fail(ERR_CONFIG,
-                "grid.transport: %s sums in host memory, and train.device is %s; use nccl or auto",
-                name, backend->table->name);
-}
-
 int comm_transport(int transport, bool one_node, bool host_memory)
 {
+    if (!host_memory) return TRANSPORT_NCCL; /* the way through host memory shares nothing either */
     if (transport != TRANSPORT_AUTO) return transport;
-    return !host_memory ? TRANSPORT_NCCL : one_node ? TRANSPORT_SHM : TRANSPORT_MPI;
+    return one_node ? TRANSPORT_SHM : TRANSPORT_MPI;
+}
+
+/* Sums of a device's memory: by NCCL, or by way of the host's. */
+static Status choose_device(Comm *comm)
+{
+    bool joined = comm->world->gpus != NULL;
+    bool nccl = comm->transport == TRANSPORT_NCCL || (comm->transport == TRANSPORT_AUTO && joined);
+    comm->table = nccl ? &comm_nccl : &comm_staged;
+    return nccl && !joined ? fail(ERR_BUG, "a communicator of GPUs that were not joined") : OK;
 }
 
 /* Sets comm's table and group_width. Collective. */
-static Status choose(Comm *comm, const World *world, const Backend *backend, int transport)
+static Status choose(Comm *comm)
 {
-    bool host = backend->table->host_memory;
+    const World *world = comm->world;
     const CommTable **table = &comm->table;
-    if (host) comm->group_width = comm_group_width(world, transport);
-    transport = comm_transport(transport, world->one_node, host);
+    bool host = comm->backend->table->host_memory;
+    if (world->size > 1 && !host) return choose_device(comm);
+    comm->group_width = comm_group_width(world, comm->transport);
+    int transport = comm_transport(comm->transport, world->one_node, host);
     switch (world->size == 1 ? TRANSPORT_AUTO : transport) {
     case TRANSPORT_SHM:
-        if (!host) return refuse_device("shm", backend);
         TRY(shared_needs_one_node(world));
         *table = &comm_shm;
         return OK;
     case TRANSPORT_MPI:
         *table = comm->group_width > 1 ? &comm_nodes : &comm_mpi;
-        return host ? OK : refuse_device("mpi", backend);
+        return OK;
     case TRANSPORT_NCCL:
-        *table = &comm_nccl;
-        if (!host) return OK;
         return fail(ERR_CONFIG,
                     "grid.transport: nccl needs train.device: cuda, and this is %s; use auto",
-                    backend->table->name);
+                    comm->backend->table->name);
     default:
         *table = &comm_self;
         return OK;
@@ -133,9 +135,10 @@ Status comm_new(Comm **comm, const World *world, Backend *backend, int transport
                    .backend = backend,
                    .rank = world->rank,
                    .size = world->size,
+                   .transport = transport,
                    .group_width = 1,
                    .arena_elements = arena_elements};
-    TRY(status_agree(world, choose(&chosen, world, backend, transport)));
+    TRY(status_agree(world, choose(&chosen)));
     Comm *c = mem_new(sizeof *c);
     *c = chosen;
     Status mine = c->table->open(c, backend, (size_t)arena_elements * sizeof(float));
@@ -229,6 +232,7 @@ int64_t comm_push_begin(Comm *comm, const CommPush *push)
 
 static bool wait_for(Comm *comm, bool (*wait)(Comm *, int64_t), int64_t number)
 {
+    if (number == 0) return true; /* none was begun, and the transport may have none */
     double start = clock_s();
     bool done = wait(comm, number);
     comm->wait_s += clock_s() - start;

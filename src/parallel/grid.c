@@ -82,6 +82,7 @@ Status grid_init(Grid *grid, const World *world, GridShape shape)
 void grid_fini(Grid *grid)
 {
     if (!grid->world) return; /* never made */
+    grid_part_gpus(grid);
     world_part_fini(&grid->tp_world);
     world_part_fini(&grid->pp_world);
     world_part_fini(&grid->dp_world);

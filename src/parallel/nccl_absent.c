@@ -1,5 +1,5 @@
 /* What stands in for NCCL in a build without CUDA: opening it says so. The Makefile links this file or cuda/, never both. */
-#include "parallel.h"
+#include "channel.h"
 
 static Status absent_open(Comm *comm, Backend *backend, size_t arena_bytes)
 {
@@ -12,9 +12,37 @@ static Status absent_open(Comm *comm, Backend *backend, size_t arena_bytes)
         "(`make info` says what was found)");
 }
 
+Status grid_join_gpus(Grid *grid, Backend *backend, int transport, int bits)
+{
+    (void)grid;
+    (void)backend;
+    (void)transport;
+    (void)bits;
+    return OK; /* all memory is the host's */
+}
+
+void grid_part_gpus(Grid *grid)
+{
+    (void)grid;
+}
+
+void channel_nccl_open(Channel *channel, const struct Gpus *gpus)
+{
+    (void)channel;
+    (void)gpus;
+}
+
+void channel_nccl_move(Channel *channel, const int *which, int count)
+{
+    (void)channel;
+    (void)which;
+    (void)count;
+}
+
 void comm_versions(FILE *out)
 {
     fprintf(out, "NCCL: built without\n");
 }
 
+const ChannelTable channel_nccl;
 const CommTable comm_nccl = {.name = "nccl", .open = absent_open};

@@ -15,6 +15,9 @@ void world_farewell_remove(Farewell *farewell);
 /* Leaves the farewells and ends the whole job, whatever part of it this rank is working with. */
 void world_abort(int code);
 
+/* cuda/gpus.c: releases what grid_join_gpus has made, if it has. Collective on the grid's world. */
+void grid_part_gpus(Grid *grid);
+
 /* Says in the messages of die where this rank stands: "rank 3 of 8 (dp 1, pp 0, tp 1) on node07"; place is "" or
  * " (dp 1, pp 0, tp 1)". */
 void world_context(const World *world, const char *place);

@@ -95,6 +95,7 @@ struct Executor {
     Stretch *stretch;   /* owned: [task][place in the ring]; NULL: nothing is replayed */
     Stretch statistics; /* that moves them after a whole batch */
     Channels *channels; /* NULL with one stage */
+    Moves moves, evaluation_moves; /* owned: where messages move when told */
     TensorGroup *group; /* NULL for one rank */
     TieLink *tie;       /* owned */
     int tie_count;
@@ -134,6 +135,8 @@ void message_send(Executor *e, const ChunkRun *chunk, const Slot *slot, const Me
                   int channel);
 void message_receive(Executor *e, const ChunkRun *chunk, const Slot *slot, const Message *message,
                      int channel);
+/* Task number `task` of a list comes next: the messages that move before it. *next: of moves, from 0 on. */
+void messages_move(Executor *e, const Moves *moves, int *next, int task);
 /* The place for the next message of one of the executor's pipes, or the message: wait for it. */
 char *pipe_place(Executor *e, Channels *channels, int channel);
 const char *pipe_message(Executor *e, Channels *channels, int channel);

@@ -99,6 +99,15 @@ static Status add_tie(Executor *e, Pipes *pipes, int param)
     return OK;
 }
 
+/* A border's pipes were added in the order that Move.channel has. */
+static Status plan_moves(Executor *e)
+{
+    const Plan *plan = e->plan;
+    if (!channels_on_device(e->channels)) return OK;
+    TRY(schedule_moves(&e->moves, plan->schedule, plan->channel_depth, plan->stage));
+    return schedule_moves(&e->evaluation_moves, e->evaluation, plan->channel_depth, plan->stage);
+}
+
 Status messages_new(Executor *e)
 {
     const Plan *plan = e->plan;
@@ -114,12 +123,15 @@ Status messages_new(Executor *e)
         st = channels_new(&e->channels, &e->grid->pp_world, pipes.spec, pipes.count,
                           e->options.transport);
     mem_free(&pipes.spec);
+    if (st == OK) st = plan_moves(e);
     return status_agree(e->grid->world, st);
 }
 
 void messages_free(Executor *e)
 {
     if (e->channels) channels_free(&e->channels);
+    mem_free(&e->moves.move);
+    mem_free(&e->evaluation_moves.move);
     mem_free(&e->tie);
 }
 
@@ -127,6 +139,7 @@ void messages_free(Executor *e)
 
 static void wait_a_little(Executor *e, Channels *channels, double start)
 {
+    if (channels_on_device(channels)) die("a message is waited for that nobody has moved");
     comm_progress(e->comm);
     if (e->channels) channels_progress(e->channels);
     group_progress(e);
@@ -154,9 +167,25 @@ static void copy(Executor *e, void *to, const void *from, size_t bytes)
     e->backend->table->copy(e->stream, to, from, bytes);
 }
 
+/* Places in host memory are the channel's at once; those of a GPU once its stream comes to them. */
 static void finish_copies(Executor *e)
 {
-    if (!e->backend->table->host_memory) e->backend->table->sync(e->stream);
+    bool queued = e->backend->table->host_memory || channels_on_device(e->channels);
+    if (!queued) e->backend->table->sync(e->stream);
+}
+
+void messages_move(Executor *e, const Moves *moves, int *next, int task)
+{
+    enum { AT_ONCE = 16 };
+    int channel[AT_ONCE], count = 0;
+    for (; *next < moves->count && moves->move[*next].task == task; ++*next) {
+        channel[count++] = moves->move[*next].channel;
+        if (count == AT_ONCE) {
+            channels_move(e->channels, channel, count);
+            count = 0;
+        }
+    }
+    if (count > 0) channels_move(e->channels, channel, count);
 }
 
 void message_send(Executor *e, const ChunkRun *chunk, const Slot *slot, const Message *message,
@@ -199,6 +228,7 @@ static void tie_exchange(Executor *e, const TieLink *tie)
         copy(e, pipe_place(e, e->channels, tie->out), mine + at, bytes);
         finish_copies(e);
         channel_send(e->channels, tie->out);
+        channels_move(e->channels, (int[]){tie->out, tie->in}, 2);
         const float *theirs = (const float *)pipe_message(e, e->channels, tie->in);
         e->backend->table->flat->add(e->stream, mine + at, mine + at, theirs, n);
         finish_copies(e);

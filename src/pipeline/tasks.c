@@ -244,6 +244,7 @@ static void run_gradients(Executor *e, ChunkRun *chunk, Slot *slot, Pass pass, i
 
 typedef struct Playing { /* a schedule being played on this stage */
     const Schedule *schedule;
+    const Moves *moves;
     const int *last_task;
     const BatchSource *source;
     double *wait_s;
@@ -334,16 +335,18 @@ static Status play(Executor *e, const Playing *p)
 {
     const Schedule *s = p->schedule;
     const Task *list = s->task[e->plan->stage];
-    int count = s->count[e->plan->stage];
+    int count = s->count[e->plan->stage], moved = 0;
     held_restart(e);
     values_start(e, s);
     for (int i = 0, end; i < count; i = end) {
         TRY(held_take(e, p->source, list[i].micro, p->wait_s));
+        messages_move(e, p->moves, &moved, i);
         for (end = i + 1; e->stretch && end < count && list[end].micro == list[i].micro;) ++end;
         play_piece(e, p, i, end);
         while (e->held_first < e->held_next && p->last_task[e->held_first] < end)
             held_return(e, p->source);
     }
+    messages_move(e, p->moves, &moved, count);
     return OK;
 }
 
@@ -351,6 +354,7 @@ Status executor_step(Executor *e, const BatchSource *source, const StepOf *of, d
 {
     Playing p = {
         .schedule = e->plan->schedule,
+        .moves = &e->moves,
         .last_task = e->plan->last_task,
         .source = source,
         .wait_s = wait_s,
@@ -366,6 +370,7 @@ Status executor_evaluate(Executor *e, const BatchSource *source,
                          void *user)
 {
     Playing p = {.schedule = e->evaluation,
+                 .moves = &e->evaluation_moves,
                  .last_task = e->evaluation_last,
                  .source = source,
                  .take = take,

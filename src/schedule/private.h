@@ -38,6 +38,31 @@ static inline int shape_chunks(ScheduleShape shape)
 {
     return shape.stages * shape.chunks;
 }
+/* A message's channel, as in Moves: border b is between chunks b and b + 1. */
+static inline int message_channel(Task t)
+{
+    switch (t.kind) {
+    case TASK_SEND_FORWARD:
+        return 2 * t.chunk;
+    case TASK_RECEIVE_FORWARD:
+        return 2 * (t.chunk - 1);
+    case TASK_SEND_BACKWARD:
+        return 2 * (t.chunk - 1) + 1;
+    default:
+        return 2 * t.chunk + 1;
+    }
+}
+
+static inline int message_peer(const Schedule *s, Task t)
+{
+    bool next = t.kind == TASK_SEND_FORWARD || t.kind == TASK_RECEIVE_BACKWARD;
+    return (next ? t.chunk + 1 : t.chunk - 1) % s->shape.stages;
+}
+
+static inline bool task_is_send(TaskKind kind)
+{
+    return kind == TASK_SEND_FORWARD || kind == TASK_SEND_BACKWARD;
+}
 /* Do messages pass between this chunk and the next? */
 static inline bool shape_border(ScheduleShape shape, int chunk)
 {

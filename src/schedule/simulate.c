@@ -26,32 +26,6 @@ typedef struct Player {
     ScheduleSpan **span; /* borrowed from the report */
 } Player;
 
-/* Border b is between chunks b and b + 1. */
-static int message_channel(Task t)
-{
-    switch (t.kind) {
-    case TASK_SEND_FORWARD:
-        return 2 * t.chunk;
-    case TASK_RECEIVE_FORWARD:
-        return 2 * (t.chunk - 1);
-    case TASK_SEND_BACKWARD:
-        return 2 * (t.chunk - 1) + 1;
-    default:
-        return 2 * t.chunk + 1;
-    }
-}
-
-static int message_peer(const Schedule *s, Task t)
-{
-    bool next = t.kind == TASK_SEND_FORWARD || t.kind == TASK_RECEIVE_BACKWARD;
-    return (next ? t.chunk + 1 : t.chunk - 1) % s->shape.stages;
-}
-
-static bool is_send(TaskKind kind)
-{
-    return kind == TASK_SEND_FORWARD || kind == TASK_SEND_BACKWARD;
-}
-
 static void player_wake(Player *p, int stage)
 {
     if (p->ready[stage]) return;
@@ -81,7 +55,7 @@ static Status play_message(Player *p, int stage, Task t, bool *moved)
     Channel *c = &p->channel[number];
     Place *places = p->place + (size_t)number * (size_t)p->depth;
     double *clock = &p->clock[stage];
-    if (is_send(t.kind)) {
+    if (task_is_send(t.kind)) {
         *moved = c->sent - c->taken < p->depth;
         if (!*moved) return OK;
         Place *to = &places[c->sent++ % p->depth];

@@ -26,11 +26,12 @@ static size_t batch_bytes(const Trainer *t, const Plan *plan)
     return bytes;
 }
 
-/* The plan counts the places of a channel once, with its receiver. Over MPI the sender has as many. */
+/* The plan counts the places of a channel once, with its receiver. Over MPI and NCCL the sender has as many. */
 static size_t sender_bytes(const Trainer *t, const Plan *plan)
 {
     size_t bytes = 0;
-    if (plan->shape.pp == 1 || t->config->grid.transport != TRANSPORT_MPI) return 0;
+    bool both = t->config->grid.transport == TRANSPORT_MPI || !t->backend->table->host_memory;
+    if (plan->shape.pp == 1 || !both) return 0;
     for (int c = 0; c < plan->chunk_count; ++c)
         bytes += plan->chunk[c].values_out.bytes + plan->chunk[c].gradients_out.bytes;
     return (size_t)plan->channel_depth * bytes;

@@ -424,6 +424,7 @@ static Status setup(Trainer *t)
     TRY(settle(t));
     TRY(grid_init(&t->grid, t->world, t->shape));
     t->grid_ready = true;
+    TRY(grid_join_gpus(&t->grid, t->backend, (int)c->grid.transport, c->train.bits));
     TRY(status_agree(t->world, train_plan_stage(t, t->grid.pp_rank, &t->plan)));
     Status st = comm_new(&t->comm, &t->grid.dp_world, t->backend, c->grid.transport,
                          t->plan->leaf_elements);

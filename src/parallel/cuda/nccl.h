@@ -1,9 +1,9 @@
-/* NCCL, bound when the first communicator opens (linking it would slow down the start of runs that never use it), and
- * what watches a communicator for errors. */
+/* NCCL, bound when the first communicator opens (linking it would slow down the start of runs that never use it); the GPUs that
+ * it joins, and what watches them. */
 #ifndef WEFT_PARALLEL_NCCL_H
 #define WEFT_PARALLEL_NCCL_H
 
-#include "base.h"
+#include "../channel.h"
 
 #include <nccl.h>
 #include <pthread.h>
@@ -11,6 +11,7 @@
 typedef struct Nccl {
     __typeof__(ncclGetUniqueId) *get_unique_id;
     __typeof__(ncclCommInitRankConfig) *comm_init;
+    __typeof__(ncclCommSplit) *comm_split;
     __typeof__(ncclCommGetAsyncError) *comm_async_error;
     __typeof__(ncclCommFinalize) *comm_finalize;
     __typeof__(ncclCommDestroy) *comm_destroy;
@@ -19,6 +20,7 @@ typedef struct Nccl {
     __typeof__(ncclGroupEnd) *group_end;
     __typeof__(ncclSend) *send;
     __typeof__(ncclRecv) *recv;
+    __typeof__(ncclAllReduce) *all_reduce;
     __typeof__(ncclGetErrorString) *error_string;
     __typeof__(ncclGetLastError) *last_error;
     __typeof__(ncclGetVersion) *get_version;
@@ -26,16 +28,40 @@ typedef struct Nccl {
 extern Nccl nccl;
 Status nccl_load(void);
 
-/* A thread that asks the communicator for asynchronous errors a few times a second: the host may be waiting for a stream
- * that will never end because a peer is gone. An error aborts the communicator and is die(). */
+/* A thread that looks a few times a second whether the communicators have failed, and whether the processes of this node's ranks
+ * live: over NVLink NCCL does not notice that they do not, and the host may wait for a stream that will never end. Either
+ * ends the job. */
+enum { WATCH_COMMS = 3 };
 typedef struct NcclWatch {
-    ncclComm_t comm; /* borrowed */
+    ncclComm_t comm[WATCH_COMMS]; /* borrowed; NULL: none */
+    char gpu[128];                /* this rank's, for messages */
+    Shared node;                  /* owned: this node's ranks, if there are several */
+    bool has_node;
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t wake;
     bool running, stop;
 } NcclWatch;
-Status nccl_watch_start(NcclWatch *watch, ncclComm_t comm);
+/* All but watch->node is set. Not collective. */
+Status nccl_watch_start(NcclWatch *watch);
 void nccl_watch_stop(NcclWatch *watch);
+
+/* The ranks of a world, joined by a communicator that does not block. What goes over it is queued on its one stream. */
+typedef struct Gpus {
+    ncclComm_t comm;
+    Backend *backend;  /* borrowed */
+    Stream *stream;    /* owned */
+    bool any_order;    /* sums need not be the tree's */
+    NcclWatch *watch;  /* owned by all ranks' Gpus; NULL in the others */
+} Gpus;
+/* Inside a step: anything but success is die(). A call may still be in progress; it must be over before the next one. */
+void nccl_settle(const Gpus *gpus, ncclResult_t result, const char *call);
+/* In a group a call is only noted down. */
+void nccl_noted(const Gpus *gpus, ncclResult_t result, const char *call);
+void nccl_group_begin(const Gpus *gpus);
+void nccl_group_end(const Gpus *gpus);
+/* bytes may be 0: nothing. Between group_begin and group_end. */
+void nccl_send(const Gpus *gpus, const void *from, size_t bytes, int peer);
+void nccl_receive(const Gpus *gpus, void *to, size_t bytes, int peer);
 
 #endif

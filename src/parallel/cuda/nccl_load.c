@@ -12,6 +12,7 @@ Nccl nccl;
 static const LibrarySymbol symbols[] = {
     {"ncclGetUniqueId", offsetof(Nccl, get_unique_id)},
     {"ncclCommInitRankConfig", offsetof(Nccl, comm_init)},
+    {"ncclCommSplit", offsetof(Nccl, comm_split)},
     {"ncclCommGetAsyncError", offsetof(Nccl, comm_async_error)},
     {"ncclCommFinalize", offsetof(Nccl, comm_finalize)},
     {"ncclCommDestroy", offsetof(Nccl, comm_destroy)},
@@ -20,6 +21,7 @@ static const LibrarySymbol symbols[] = {
     {"ncclGroupEnd", offsetof(Nccl, group_end)},
     {"ncclSend", offsetof(Nccl, send)},
     {"ncclRecv", offsetof(Nccl, recv)},
+    {"ncclAllReduce", offsetof(Nccl, all_reduce)},
     {"ncclGetErrorString", offsetof(Nccl, error_string)},
     {"ncclGetLastError", offsetof(Nccl, last_error)},
     {"ncclGetVersion", offsetof(Nccl, get_version)},

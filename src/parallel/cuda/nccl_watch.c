@@ -1,4 +1,5 @@
-/* The thread that notices a communicator's asynchronous errors. It calls no MPI, but for the abort that ends the job. */
+/* The thread that notices a communicator's asynchronous errors and peers that have ended. It calls no MPI, but for the abort that
+ * ends the job. */
 #include "nccl.h"
 
 #include <errno.h>
@@ -7,7 +8,7 @@
 
 static const long WATCH_EVERY_NS = 200 * 1000 * 1000;
 
-static void check(ncclComm_t comm)
+static void check_comm(const NcclWatch *watch, ncclComm_t comm)
 {
     ncclResult_t state = ncclSuccess;
     ncclResult_t asked = nccl.comm_async_error(comm, &state);
@@ -16,7 +17,18 @@ static void check(ncclComm_t comm)
     char words[1024];
     snprintf(words, sizeof words, "%s", nccl.last_error(comm));
     nccl.comm_abort(comm); /* lets the kernels on the GPU end */
-    die("NCCL: %s: %s; another rank has most likely died", nccl.error_string(state), words);
+    die("%s: NCCL: %s: %s; another rank has most likely died, or its network failed: its own "
+        "message says more, and the job, started again, goes on from its last checkpoint",
+        watch->gpu, nccl.error_string(state), words);
+}
+
+static void check(const NcclWatch *watch)
+{
+    char doing[192];
+    snprintf(doing, sizeof doing, "%s, joined to others by NCCL", watch->gpu);
+    if (watch->has_node) shared_check_peers(&watch->node, doing);
+    for (int i = 0; i < WATCH_COMMS; ++i)
+        if (watch->comm[i]) check_comm(watch, watch->comm[i]);
 }
 
 static void *watch_run(void *user)
@@ -31,16 +43,14 @@ static void *watch_run(void *user)
             until.tv_nsec -= 1000000000;
             ++until.tv_sec;
         }
-        if (pthread_cond_timedwait(&watch->wake, &watch->lock, &until) == ETIMEDOUT)
-            check(watch->comm);
+        if (pthread_cond_timedwait(&watch->wake, &watch->lock, &until) == ETIMEDOUT) check(watch);
     }
     pthread_mutex_unlock(&watch->lock);
     return NULL;
 }
 
-Status nccl_watch_start(NcclWatch *watch, ncclComm_t comm)
+Status nccl_watch_start(NcclWatch *watch)
 {
-    *watch = (NcclWatch){.comm = comm};
     pthread_mutex_init(&watch->lock, NULL);
     pthread_cond_init(&watch->wake, NULL);
     int error = pthread_create(&watch->thread, NULL, watch_run, watch);

@@ -63,7 +63,7 @@ struct AllReduce {
 struct ncclComm {
     Region *region;
     std::string name;
-    int rank, ranks, splits;
+    int rank, ranks, splits = 0;
     bool blocking;
     std::atomic<int> state{ncclSuccess};
     std::atomic<bool> abort{false};

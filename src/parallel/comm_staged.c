@@ -1,0 +1,88 @@
+/* comm_staged: sums of a GPU's memory by way of the host's, where NCCL cannot serve or is not wanted: every range is copied to host
+ * memory, summed there by the transport that ranks without GPUs would use, and copied back. The host waits for the copies. */
+#include "parallel.h"
+
+typedef struct Range {
+    int64_t offset, count;
+} Range;
+
+typedef struct Staged {
+    Backend *host; /* owned */
+    Comm *inner;   /* owned: in host memory, as large */
+    Range *range;  /* owned: begun, not copied back yet */
+    int range_count, range_room;
+} Staged;
+
+static void staged_close(Comm *comm)
+{
+    Staged *s = comm->impl;
+    size_t bytes = (size_t)comm->arena_elements * sizeof(float);
+    if (comm->arena) comm->backend->table->release(comm->backend, comm->arena, bytes);
+    if (s->inner) comm_free(&s->inner);
+    if (s->host) backend_close(&s->host);
+    mem_free(&s->range);
+    mem_free(&s);
+    comm->impl = NULL;
+}
+
+static Status staged_open(Comm *comm, Backend *backend, size_t arena_bytes)
+{
+    Staged *s = comm->impl = mem_new(sizeof *s);
+    BackendOptions options = {.threads = backend->options.threads};
+    Status st = status_agree(comm->world, backend_open(&s->host, &backend_cpu, options));
+    if (st == OK)
+        st = comm_new(&s->inner, comm->world, s->host, comm->transport, comm->arena_elements);
+    if (st == OK)
+        comm->arena = backend->table->alloc(backend, arena_bytes);
+    else
+        staged_close(comm);
+    return st;
+}
+
+/* Between the arenas; the host waits. */
+static void copy(const Comm *comm, Range range, bool to_host)
+{
+    const Staged *s = comm->impl;
+    const BackendTable *table = comm->backend->table;
+    Stream *stream = table->stream(comm->backend);
+    float *host = s->inner->arena + range.offset, *device = comm->arena + range.offset;
+    size_t bytes = (size_t)range.count * sizeof(float);
+    table->copy(stream, to_host ? host : device, to_host ? device : host, bytes);
+    table->sync(stream);
+}
+
+static void staged_sum_begin(Comm *comm, int64_t offset, int64_t count)
+{
+    Staged *s = comm->impl;
+    if (s->range_count == s->range_room) {
+        s->range_room = 2 * s->range_room + 8;
+        s->range = mem_resize(s->range, (size_t)s->range_room * sizeof *s->range);
+    }
+    s->range[s->range_count++] = (Range){offset, count};
+    copy(comm, (Range){offset, count}, true);
+    comm_sum_begin(s->inner, offset, count);
+}
+
+static bool staged_progress(Comm *comm)
+{
+    Staged *s = comm->impl;
+    comm_progress(s->inner);
+    return s->range_count == 0;
+}
+
+static void staged_wait(Comm *comm)
+{
+    Staged *s = comm->impl;
+    comm_wait(s->inner);
+    for (int i = 0; i < s->range_count; ++i) copy(comm, s->range[i], false);
+    s->range_count = 0;
+}
+
+const CommTable comm_staged = {
+    .name = "host memory",
+    .open = staged_open,
+    .close = staged_close,
+    .sum_begin = staged_sum_begin,
+    .progress = staged_progress,
+    .wait = staged_wait,
+};

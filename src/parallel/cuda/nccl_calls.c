@@ -1,0 +1,49 @@
+/* NCCL's calls inside a step: a communicator that does not block is waited for by asking it, and a failed call ends the job. */
+#include "nccl.h"
+
+#include <sched.h>
+
+static cudaStream_t raw_stream(const Gpus *gpus)
+{
+    return gpus->backend->table->stream_handle(gpus->stream);
+}
+
+void nccl_settle(const Gpus *gpus, ncclResult_t result, const char *call)
+{
+    while (result == ncclInProgress) {
+        ncclResult_t asked = nccl.comm_async_error(gpus->comm, &result);
+        if (asked != ncclSuccess) result = asked;
+        if (result == ncclInProgress) sched_yield();
+    }
+    if (result != ncclSuccess)
+        die("%s: %s: %s", call, nccl.error_string(result), nccl.last_error(gpus->comm));
+}
+
+void nccl_noted(const Gpus *gpus, ncclResult_t result, const char *call)
+{
+    if (result != ncclInProgress) nccl_settle(gpus, result, call);
+}
+
+void nccl_group_begin(const Gpus *gpus)
+{
+    nccl_noted(gpus, nccl.group_start(), "ncclGroupStart");
+}
+
+void nccl_group_end(const Gpus *gpus)
+{
+    nccl_settle(gpus, nccl.group_end(), "ncclGroupEnd");
+}
+
+void nccl_send(const Gpus *gpus, const void *from, size_t bytes, int peer)
+{
+    if (bytes == 0) return;
+    nccl_noted(gpus, nccl.send(from, bytes, ncclUint8, peer, gpus->comm, raw_stream(gpus)),
+               "ncclSend");
+}
+
+void nccl_receive(const Gpus *gpus, void *to, size_t bytes, int peer)
+{
+    if (bytes == 0) return;
+    nccl_noted(gpus, nccl.recv(to, bytes, ncclUint8, peer, gpus->comm, raw_stream(gpus)),
+               "ncclRecv");
+}

@@ -1,0 +1,106 @@
+/* One sequence of work and messages of all stages, in the order of a clock on which all work takes the same time and messages none:
+ * always the task that can begin first. A message moves as soon as it has been sent and has a place. */
+#include "private.h"
+
+typedef struct Channel {
+    int sent, moved, taken;
+    double *there; /* owned, one a place: when its message has moved, or when it was taken */
+} Channel;
+
+typedef struct Sequence {
+    const Schedule *schedule;
+    int depth, stage; /* whose moves are kept */
+    Channel *channel; /* owned */
+    int *at;          /* owned, one a stage: next task */
+    double *clock;    /* owned, one a stage */
+    Moves *moves;
+    int room;
+} Sequence;
+
+/* The task's earliest start, or -1 while it cannot begin. */
+static double task_start(const Sequence *q, int stage)
+{
+    if (q->at[stage] == q->schedule->count[stage]) return -1;
+    Task t = q->schedule->task[stage][q->at[stage]];
+    double now = q->clock[stage];
+    if (!task_is_message(t.kind)) return now;
+    const Channel *c = &q->channel[message_channel(t)];
+    bool sends = task_is_send(t.kind);
+    bool can = sends ? c->sent - c->taken < q->depth : c->taken < c->moved;
+    double there = c->there[(sends ? c->sent : c->taken) % q->depth];
+    return !can ? -1 : there > now ? there : now;
+}
+
+/* The stage whose next task can begin first, or -1. */
+static int first_stage(const Sequence *q, double *start)
+{
+    int best = -1;
+    for (int i = 0; i < q->schedule->shape.stages; ++i) {
+        double s = task_start(q, i);
+        if (s < 0 || (best >= 0 && s >= *start)) continue;
+        best = i;
+        *start = s;
+    }
+    return best;
+}
+
+static void keep_move(Sequence *q, int channel)
+{
+    Moves *m = q->moves;
+    if (m->count == q->room) {
+        q->room = 2 * q->room + 64;
+        m->move = mem_resize(m->move, (size_t)q->room * sizeof *m->move);
+    }
+    m->move[m->count++] = (Move){.task = q->at[q->stage], .channel = channel};
+}
+
+/* What has been sent moves while there are places. */
+static void move_all(Sequence *q, int channel, double now)
+{
+    Channel *c = &q->channel[channel];
+    int stages = q->schedule->shape.stages, border = channel / 2;
+    bool mine = q->stage == border % stages || q->stage == (border + 1) % stages;
+    for (; c->moved < c->sent && c->moved - c->taken < q->depth; ++c->moved) {
+        c->there[c->moved % q->depth] = now;
+        if (mine) keep_move(q, channel);
+    }
+}
+
+static void play_next(Sequence *q, int stage, double start)
+{
+    Task t = q->schedule->task[stage][q->at[stage]++];
+    q->clock[stage] = start + !task_is_message(t.kind);
+    if (!task_is_message(t.kind)) return;
+    int number = message_channel(t);
+    Channel *c = &q->channel[number];
+    if (task_is_send(t.kind))
+        ++c->sent;
+    else
+        c->there[c->taken++ % q->depth] = start;
+    move_all(q, number, start);
+}
+
+Status schedule_moves(Moves *moves, const Schedule *schedule, int depth, int stage)
+{
+    size_t stages = (size_t)schedule->shape.stages;
+    size_t channels = 2 * (size_t)(shape_chunks(schedule->shape) - 1);
+    *moves = (Moves){0};
+    Sequence q = {.schedule = schedule, .depth = depth, .stage = stage, .moves = moves};
+    q.channel = mem_new((channels + 1) * sizeof *q.channel);
+    q.at = mem_new(stages * sizeof *q.at);
+    q.clock = mem_new(stages * sizeof *q.clock);
+    for (size_t c = 0; c < channels; ++c)
+        q.channel[c].there = mem_new((size_t)depth * sizeof(double));
+    double start = 0;
+    for (int i = first_stage(&q, &start); i >= 0; i = first_stage(&q, &start))
+        play_next(&q, i, start);
+    bool done = true;
+    for (size_t i = 0; i < stages; ++i) done = done && q.at[i] == schedule->count[i];
+    for (size_t c = 0; c < channels; ++c) mem_free(&q.channel[c].there);
+    mem_free(&q.channel);
+    mem_free(&q.at);
+    mem_free(&q.clock);
+    if (done) return OK;
+    mem_free(&moves->move);
+    return fail(ERR_BUG, "schedule %s does not run with %d places a channel", schedule->name, depth);
+}
