@@ -216,7 +216,7 @@ $(BUILD)/bench/%: bench/%.c $(LIBS)
 
 # What else make check runs, but not with sanitizers. A bundle is made of Open MPI 4.
 CHECKED_BUNDLE := $(if $(SANITIZE),,$(if $(filter 1,$(HAVE_OPEN_MPI_4)),$(TEST_BUNDLE)))
-CHECKED_CUDA := $(if $(SANITIZE),,$(if $(filter 1,$(HAVE_CUDA)),tests/cuda/refusals.sh))
+CHECKED_CUDA := $(if $(SANITIZE),,$(if $(filter 1,$(HAVE_CUDA)),tests/cuda/refusals.sh tests/cuda/gpus.sh))
 tests: $(BUILD)/weft $(TEST_BIN) $(NVTX_TOOL) $(if $(CHECKED_BUNDLE),$(BUNDLE)/SIZES) $(if $(CHECKED_CUDA),$(BUILD)/emulated/weft)
 test: deps       ## build and run every test
 	@$(MAKE) --no-print-directory -j$(NPROC) tests

@@ -257,7 +257,8 @@ void shared_check_peers(const Shared *shared, const char *doing)
         if (farewell != 0) /* it has said why */
             world_abort((int)farewell);
         else
-            die("%s: rank %d (process %lld) has ended", doing, shared->job_rank[r],
-                (long long)shared->process[r]);
+            die("%s: rank %d (process %lld) has ended; its own message, or the system's log (was "
+                "memory short?), says why",
+                doing, shared->job_rank[r], (long long)shared->process[r]);
     }
 }

@@ -223,6 +223,8 @@ static Status watch_new(Grid *grid, const Gpu *mine)
              grid->gpus[0]->backend->options.device, mine->model, mine->bus);
     for (int i = 0; i < WATCH_COMMS; ++i)
         watch->comm[i] = grid->gpus[i] ? grid->gpus[i]->comm : NULL;
+    for (int i = 1; i < WATCH_COMMS; ++i)
+        if (grid->gpus[i]) grid->gpus[i]->watch = watch;
     return status_agree(world, nccl_watch_start(watch));
 }
 
@@ -267,6 +269,8 @@ void grid_part_gpus(Grid *grid)
 {
     if (!grid->gpus[0]) return;
     watch_free(&grid->gpus[0]->watch);
+    for (int i = 1; i < WATCH_COMMS; ++i)
+        if (grid->gpus[i]) grid->gpus[i]->watch = NULL;
     world_barrier(grid->world); /* nobody ends while another watches */
     for (int i = WATCH_COMMS - 1; i >= 0; --i) gpus_free(&grid->gpus[i]);
     grid->dp_world.gpus = grid->pp_world.gpus = NULL;

@@ -45,6 +45,9 @@ typedef struct NcclWatch {
 /* All but watch->node is set. Not collective. */
 Status nccl_watch_start(NcclWatch *watch);
 void nccl_watch_stop(NcclWatch *watch);
+/* Ends the job: names this GPU, and the dead rank if there is one on this node. watch may be NULL. */
+_Noreturn void nccl_failed(const NcclWatch *watch, ncclResult_t result, const char *words,
+                           const char *call);
 
 /* The ranks of a world, joined by a communicator that does not block. What goes over it is queued on its one stream. */
 typedef struct Gpus {
@@ -52,7 +55,7 @@ typedef struct Gpus {
     Backend *backend;  /* borrowed */
     Stream *stream;    /* owned */
     bool any_order;    /* sums need not be the tree's */
-    NcclWatch *watch;  /* owned by all ranks' Gpus; NULL in the others */
+    NcclWatch *watch;  /* of all ranks' Gpus, which own it; NULL before it is there */
 } Gpus;
 /* Inside a step: anything but success is die(). A call may still be in progress; it must be over before the next one. */
 void nccl_settle(const Gpus *gpus, ncclResult_t result, const char *call);

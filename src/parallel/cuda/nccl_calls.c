@@ -16,7 +16,7 @@ void nccl_settle(const Gpus *gpus, ncclResult_t result, const char *call)
         if (result == ncclInProgress) sched_yield();
     }
     if (result != ncclSuccess)
-        die("%s: %s: %s", call, nccl.error_string(result), nccl.last_error(gpus->comm));
+        nccl_failed(gpus->watch, result, nccl.last_error(gpus->comm), call);
 }
 
 void nccl_noted(const Gpus *gpus, ncclResult_t result, const char *call)

@@ -8,6 +8,21 @@
 
 static const long WATCH_EVERY_NS = 200 * 1000 * 1000;
 
+static void check_peers(const NcclWatch *watch)
+{
+    char doing[192];
+    snprintf(doing, sizeof doing, "%s, joined to others by NCCL", watch->gpu);
+    if (watch->has_node) shared_check_peers(&watch->node, doing);
+}
+
+void nccl_failed(const NcclWatch *watch, ncclResult_t result, const char *words, const char *call)
+{
+    if (watch) check_peers(watch); /* a dead one is named */
+    die("%s: %s: %s: %s; most likely another rank has died or a link has failed, and its own message "
+        "says more: started again, the job goes on from its last checkpoint",
+        watch ? watch->gpu : "NCCL", call, nccl.error_string(result), words);
+}
+
 static void check_comm(const NcclWatch *watch, ncclComm_t comm)
 {
     ncclResult_t state = ncclSuccess;
@@ -17,16 +32,12 @@ static void check_comm(const NcclWatch *watch, ncclComm_t comm)
     char words[1024];
     snprintf(words, sizeof words, "%s", nccl.last_error(comm));
     nccl.comm_abort(comm); /* lets the kernels on the GPU end */
-    die("%s: NCCL: %s: %s; another rank has most likely died, or its network failed: its own "
-        "message says more, and the job, started again, goes on from its last checkpoint",
-        watch->gpu, nccl.error_string(state), words);
+    nccl_failed(watch, state, words, "ncclCommGetAsyncError");
 }
 
 static void check(const NcclWatch *watch)
 {
-    char doing[192];
-    snprintf(doing, sizeof doing, "%s, joined to others by NCCL", watch->gpu);
-    if (watch->has_node) shared_check_peers(&watch->node, doing);
+    check_peers(watch);
     for (int i = 0; i < WATCH_COMMS; ++i)
         if (watch->comm[i]) check_comm(watch, watch->comm[i]);
 }

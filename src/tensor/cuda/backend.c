@@ -7,8 +7,8 @@
 
 enum { OLDEST_MAJOR = 8 };
 
-/* number: the rank's among those of its node. A launcher may show each rank its own GPU alone, and then every number is
- * GPU 0; ranks beyond the GPUs share one, which the communicator refuses if it must. */
+/* number: the rank's among those of its node, whose ranks take the GPUs in the order of the bus. A launcher may show each rank its
+ * own GPU alone, and then every number is GPU 0; ranks beyond the GPUs share one. */
 static Status choose_device(CudaState *state, int number)
 {
     const char *why;
@@ -16,7 +16,7 @@ static Status choose_device(CudaState *state, int number)
     if (count == 0)
         return fail(ERR_CONFIG, "node %s: train.device: cuda, but %s; train.device=cpu needs none",
                     cuda_node(), why);
-    int device = number % count;
+    int device = cuda_device_at(number % count, count);
     struct cudaDeviceProp properties;
     TRY(cuda_edge(cudaGetDeviceProperties(&properties, device), "reading its properties", device));
     if (properties.major < OLDEST_MAJOR)

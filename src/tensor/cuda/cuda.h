@@ -89,6 +89,8 @@ void cuda_replay(Recording *recording, Stream *stream);
 void cuda_recording_free(Recording **recording);
 
 /* Inside a step: anything but success is die() with the call and CUDA's own words. */
+/* The GPU that is number `number` of `count` in the order of the PCI bus. */
+int cuda_device_at(int number, int count);
 void cuda_check(cudaError_t error, const char *call);
 /* The same at an edge: ERR_CONFIG, with this node's name, the GPU, what was tried and the cure. */
 Status cuda_edge(cudaError_t error, const char *what, int device);

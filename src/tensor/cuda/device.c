@@ -2,6 +2,7 @@
 #include "cuda.h"
 
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 const char *cuda_node(void)
@@ -76,6 +77,27 @@ int cuda_device_count(const char **why)
     }
     if (why) *why = count > 0 ? NULL : no_device_reason(error);
     return count;
+}
+
+/* Does GPU a come before b on the bus? Where that cannot be asked, CUDA's own order serves. */
+static bool comes_before(int a, int b)
+{
+    char bus_a[32] = "", bus_b[32] = "";
+    cudaError_t error = cudaDeviceGetPCIBusId(bus_a, sizeof bus_a, a);
+    if (error == cudaSuccess) error = cudaDeviceGetPCIBusId(bus_b, sizeof bus_b, b);
+    if (error != cudaSuccess) cudaGetLastError();
+    int order = error == cudaSuccess ? strcmp(bus_a, bus_b) : 0;
+    return order < 0 || (order == 0 && a < b);
+}
+
+int cuda_device_at(int number, int count)
+{
+    for (int i = 0; i < count; ++i) {
+        int before = 0;
+        for (int k = 0; k < count; ++k) before += k != i && comes_before(k, i);
+        if (before == number) return i;
+    }
+    return number;
 }
 
 void cuda_check(cudaError_t error, const char *call)

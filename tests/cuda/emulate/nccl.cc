@@ -102,7 +102,8 @@ bool dead(pid_t pid)
 struct Patience {
     ncclComm_t comm;
     std::chrono::steady_clock::time_point start = std::chrono::steady_clock::now();
-    bool network = getenv("EMULATE_NETWORK") != nullptr;
+    const char *set = getenv("EMULATE_NETWORK");
+    bool network = set && *set;
     explicit Patience(ncclComm_t c) : comm(c) {}
     void renew()
     {

@@ -1,0 +1,97 @@
+#!/usr/bin/env bash
+# Several ranks with a GPU each, on emulated GPUs and NCCL (tests/cuda/emulate): the bits of one rank on every grid, schedule and
+# transport; GPUs that are shared, hidden or of several models; a rank that dies.
+WEFT=$(dirname "${WEFT:-build/weft}")/emulated/weft
+here=$(cd "$(dirname "$0")" && pwd)
+. "$here/../cli/common.bash"
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+
+{ printf '\0\0\010\003\0\0\0\074\0\0\0\010\0\0\0\010'; for i in $(seq 3840); do printf "\\$(printf %03o $((i * i % 251)))"; done; } >x.idx
+{ printf '\0\0\010\001\0\0\0\074'; for i in $(seq 60); do printf "\\00$((i % 3))"; done; } >y.idx
+check 0 '' "$WEFT" data import idx x.idx y.idx -o data.h5
+cat >job.yaml <<X
+run: {name: one, seed: 1}
+model: {name: mlp, hidden: [8, 8, 8, 8, 8, 8, 8]}
+data: {train: data.h5, test: data.h5}
+train: {steps: 3, batch: 12, micro_batch: 3, threads: 1, device: cuda}
+optim: {name: adamw, lr: 0.01, clip: 1}
+X
+head -c 3000 "$here/gpus.sh" >text.txt
+check 0 '' "$WEFT" data import text text.txt -o text.h5
+cat >gpt.yaml <<X
+run: {name: gpt-one, seed: 1}
+model: {name: gpt2, layers: 2, width: 16, heads: 2, context: 16}
+data: {train: text.h5}
+train: {steps: 2, batch: 4, micro_batch: 1, threads: 1, device: cuda}
+optim: {name: adamw, lr: 0.01}
+X
+
+ranks() { timeout -k 2 120 mpirun --oversubscribe --bind-to none -n "$@"; }
+# same RANKS JOB NAME OVERRIDE... : trains, and has the bits of one rank.
+same() {
+    local n=$1 job=$2 name=$3 one=one last
+    shift 3
+    [ "$job" = gpt.yaml ] && one=gpt-one
+    check 0 'done after' ranks "$n" "$WEFT" train "$job" run.name="$name" "$@"
+    cp both words
+    last=$(cd "runs/$one/checkpoints" && ls | tail -1)
+    check 0 'to the bit' "$WEFT" ckpt diff "runs/$one/checkpoints/$last" "runs/$name/checkpoints/$last"
+}
+
+check 0 'done after' "$WEFT" train job.yaml
+check 0 'done after' "$WEFT" train gpt.yaml
+same 2 job.yaml dp2
+holds 'sums by NCCL' grep -q 'sums by nccl' words
+for schedule in gpipe 1f1b zero-bubble; do same 2 job.yaml pp2-$schedule grid.pp=2 grid.schedule=$schedule; done
+same 2 job.yaml pp2-interleaved grid.pp=2 grid.schedule=interleaved grid.chunks=2
+same 4 job.yaml dp2pp2 grid.pp=2
+same 4 job.yaml dp2pp2-interleaved grid.pp=2 grid.schedule=interleaved grid.chunks=3
+same 3 gpt.yaml gpt-tied grid.pp=3 # embedding and head share a weight, on the first stage and the last
+same 4 gpt.yaml gpt-dp2pp2 grid.pp=2
+
+# a ring: the same bits twice, and not the tree's
+for name in run-a run-b; do check 0 'sums by nccl' ranks 4 "$WEFT" train job.yaml run.name=$name train.bits=run; done
+step=checkpoints/step-00000003.h5
+check 0 'to the bit' "$WEFT" ckpt diff runs/run-a/$step runs/run-b/$step
+check 65 'differs first at' "$WEFT" ckpt diff runs/one/$step runs/run-a/$step
+
+# through host memory: asked for, or because two ranks share a GPU
+same 2 job.yaml shm grid.transport=shm
+same 4 job.yaml mpi grid.transport=mpi grid.pp=2
+holds 'no word of sharing' test "$(grep -c 'share the GPU' words)" = 0
+export EMULATE_GPUS=1
+same 4 job.yaml shared grid.pp=2
+holds 'why not NCCL' grep -q 'ranks 0 and 1 share the GPU 0000:90:00.0, and NCCL needs one for each rank: sums and messages go through host' words
+holds 'sums by host memory' grep -q 'sums by host memory' words
+check 78 'ranks 0 and 1 share 0000:90:00.0: start at most' ranks 2 "$WEFT" train job.yaml run.name=x grid.transport=nccl
+unset EMULATE_GPUS
+
+# what else ranks may see
+hidden=("$WEFT" train job.yaml run.name=hidden)
+check 0 'show all to each rank' ranks 1 env CUDA_VISIBLE_DEVICES=3 "${hidden[@]}" : -n 1 env CUDA_VISIBLE_DEVICES=5 "${hidden[@]}"
+export EMULATE_MODELS='Model A,Model A,Model A,Model A,Model A,Model A,Model B'
+check 78 'rank 0 has a GPU Model B (2 processors), rank 2 a Model A (2): results on several models have not' ranks 4 "$WEFT" train job.yaml run.name=x
+holds 'one message' test "$(grep -c 'error:' both)" = 1
+check 0 'each step is as slow as the slowest' ranks 4 "$WEFT" train job.yaml run.name=mixed train.bits=run
+unset EMULATE_MODELS
+
+# a rank that dies while others wait for it: they name it and their GPU, and all end. mpirun stands still meanwhile: it would
+# end the job first.
+dies() {
+    local job victim
+    mpirun --oversubscribe --bind-to none -n 2 "$WEFT" train job.yaml run.name=dies train.steps=1000000 "$@" >both 2>&1 &
+    job=$!
+    for _ in $(seq 200); do grep -q 'step 1/' both && break; sleep 0.05; done
+    victim=$(pgrep -P "$job" -f run.name=dies | tail -n 1)
+    kill -STOP "$job" && kill -KILL "$victim"
+    sleep 1
+    kill -CONT "$job"
+    wait "$job" && return 1
+    pgrep -f "$WEFT train job.yaml run.name=dies" && return 1
+    grep -q 'GPU [0-9]* (emulated GPU, 0000:[0-9A-F]*:00.0), joined to others by NCCL: rank [01] (process [0-9]*) has ended' both
+}
+for network in '' 1; do for grid in grid.dp=2 grid.pp=2; do
+    EMULATE_NETWORK=$network holds "a death in $grid is named: $(cat both)" dies $grid
+done; done
+
+finish
