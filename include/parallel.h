@@ -13,8 +13,8 @@ typedef struct World {
     int rank, size;
     int node_rank, node_size; /* among the ranks of this node */
     bool one_node;
-    MPI_Comm comm; /* MPI_COMM_WORLD, or MPI_COMM_NULL */
-    MPI_Comm node; /* owned */
+    MPI_Comm comm;     /* MPI_COMM_WORLD, or MPI_COMM_NULL */
+    MPI_Comm node;     /* owned */
     struct Gpus *gpus; /* what joins these ranks' GPUs, borrowed from a Grid; NULL: nothing */
 } World;
 /* True if a launcher's environment surrounds this process; before MPI_Init. *local_size: ranks on this node as the
@@ -52,7 +52,8 @@ typedef struct Grid {
     const World *world; /* borrowed: all ranks */
     /* owned: the ranks that differ from this one in that coordinate only */
     World dp_world, pp_world, tp_world;
-    struct Gpus *gpus[3]; /* owned: all ranks', from which the others are split, dp_world's, pp_world's */
+    struct Gpus
+        *gpus[3]; /* owned: all ranks', from which the others are split, dp_world's, pp_world's */
 } Grid;
 /* What config asks for on `ranks` ranks; ERR_CONFIG says what would fit. A pure function. */
 Status grid_shape(GridShape *shape, const Config *config, int ranks);

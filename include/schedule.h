@@ -80,7 +80,7 @@ void schedule_report_fini(ScheduleReport *report);
  * places of its list where no stage that does the same with its own can wait for ever, even if moving a message blocks until
  * the other side moves it, too. What is moved has been sent before and is taken after. */
 typedef struct Move {
-    int task;    /* of the stage's list, before which it comes; the list's count: after the last */
+    int task; /* of the stage's list, before which it comes; the list's count: after the last */
     int channel; /* 2 * b for values, 2 * b + 1 for gradients over the border between chunks b and b + 1 */
 } Move;
 typedef struct Moves {

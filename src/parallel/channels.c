@@ -55,7 +55,8 @@ static Status check_list(const World *world, const ChannelSpec *spec, int count)
 static Status check_transport(const World *world, int transport)
 {
     if (transport == TRANSPORT_NCCL && !world->gpus && world->size > 1)
-        return fail(ERR_CONFIG, "grid.transport: nccl carries messages between GPUs only; use auto");
+        return fail(ERR_CONFIG,
+                    "grid.transport: nccl carries messages between GPUs only; use auto");
     return transport == TRANSPORT_SHM ? shared_needs_one_node(world) : OK;
 }
 
@@ -77,9 +78,9 @@ static void fill_channel(Channel *channel, const ChannelSpec *spec, const World 
     bool apart = seat[spec->from].node != seat[spec->to].node;
     bool joined = world->gpus && (transport == TRANSPORT_AUTO || transport == TRANSPORT_NCCL);
     channel->spec = *spec;
-    channel->table = joined                                 ? &channel_nccl
+    channel->table = joined                                ? &channel_nccl
                      : apart || transport == TRANSPORT_MPI ? &channel_mpi
-                                                            : &channel_pipe;
+                                                           : &channel_pipe;
     channel->end = world->rank == spec->from ? END_SENDER
                    : world->rank == spec->to ? END_RECEIVER
                                              : END_ELSEWHERE;

@@ -96,8 +96,8 @@ struct Executor {
     Stretch statistics; /* that moves them after a whole batch */
     Channels *channels; /* NULL with one stage */
     Moves moves, evaluation_moves; /* owned: where messages move when told */
-    TensorGroup *group; /* NULL for one rank */
-    TieLink *tie;       /* owned */
+    TensorGroup *group;            /* NULL for one rank */
+    TieLink *tie;                  /* owned */
     int tie_count;
     Schedule *evaluation; /* owned: forwards only */
     int *evaluation_last; /* owned: as plan->last_task */

@@ -102,5 +102,6 @@ Status schedule_moves(Moves *moves, const Schedule *schedule, int depth, int sta
     mem_free(&q.clock);
     if (done) return OK;
     mem_free(&moves->move);
-    return fail(ERR_BUG, "schedule %s does not run with %d places a channel", schedule->name, depth);
+    return fail(ERR_BUG, "schedule %s does not run with %d places a channel", schedule->name,
+                depth);
 }

@@ -61,6 +61,29 @@ static void host_release(Backend *b, void *p, size_t bytes)
 }
 static const BackendTable host_table = {
     .name = "host", .host_memory = true, .alloc = host_alloc, .release = host_release};
-static const BackendTable device_table = {.name = "device", .host_memory = false};
+
+/* As a GPU's: what is in its memory comes and goes by copies. */
+static Stream *device_stream(Backend *b)
+{
+    (void)b;
+    return NULL;
+}
+
+static void device_copy(Stream *s, void *to, const void *from, size_t bytes)
+{
+    (void)s;
+    memcpy(to, from, bytes);
+}
+
+static void device_sync(Stream *s)
+{
+    (void)s;
+}
+static const BackendTable device_table = {.name = "device",
+                                          .alloc = host_alloc,
+                                          .release = host_release,
+                                          .stream = device_stream,
+                                          .copy = device_copy,
+                                          .sync = device_sync};
 
 #endif

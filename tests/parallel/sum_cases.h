@@ -167,6 +167,29 @@ static void late_rank(void)
     }
 }
 
+/* Sums of a device's memory where no GPUs are joined. */
+static void by_way_of_the_host(void)
+{
+    Backend device = {.table = &device_table, .options = {.threads = 1}};
+    for (int t = 0; t < TRANSPORT_COUNT; ++t) {
+        Comm *comm = NULL;
+        CHECK_OK(comm_new(&comm, &test_world, &device, transports[t], 5000));
+        CU_ASSERT_PTR_EQUAL(comm->table, &comm_staged);
+        for (int round = 0; round < 2; ++round) {
+            fill(comm, 0, 5000, round);
+            comm_sum_begin(comm, 0, 1000);
+            comm_sum_begin(comm, 1000, 3500);
+            comm_progress(comm);
+            comm_wait(comm);
+            CU_ASSERT_EQUAL(wrong(comm, 0, 4500, round), 0);
+            for (int64_t e = 4500; e < 5000; ++e)
+                CU_ASSERT_EQUAL(comm->arena[e], tree_value(comm->rank, e, round));
+        }
+        CHECK_FAILS(comm_values_new(comm, 10), ERR_CONFIG, "grid.zero");
+        comm_free(&comm);
+    }
+}
+
 static void choice_of_transport(void)
 {
     Backend host = {.table = &host_table, .options = {.threads = 1}},
@@ -177,10 +200,7 @@ static void choice_of_transport(void)
     CU_ASSERT_EQUAL(comm->size, test_world.size);
     comm_free(&comm);
     CHECK_FAILS(comm_new(&comm, &test_world, &host, TRANSPORT_NCCL, 100), ERR_CONFIG, "nccl needs");
-    CHECK_FAILS(comm_new(&comm, &test_world, &device, TRANSPORT_SHM, 100), ERR_CONFIG,
-                "host memory");
-    CHECK_FAILS(comm_new(&comm, &test_world, &device, TRANSPORT_MPI, 100), ERR_CONFIG,
-                "host memory");
+    CHECK_FAILS(comm_new(&comm, &test_world, &device, TRANSPORT_NCCL, 100), ERR_BUG, "not joined");
     CU_ASSERT_PTR_NULL(comm);
     World apart = test_world;
     apart.one_node = false;
@@ -277,6 +297,7 @@ static void ranks_of_the_node(void)
         {"minus zero", minus_zero}, {"large, same bits on both transports", large_and_same_bits},  \
         {"idle and side by side", idle_and_side_by_side}, {"late rank", late_rank},                \
         {"choice of transport", choice_of_transport}, {"widths of groups", widths_of_groups},      \
+        {"by way of the host", by_way_of_the_host},                                                \
         {"too large is a message", too_large_is_a_message}, {"statuses agree", statuses_agree},    \
         {"broadcast and gather", broadcast_and_gather},                                            \
     {                                                                                              \

@@ -6,9 +6,10 @@
 typedef struct NcclEnd {
     const Gpus *gpus; /* borrowed */
     int peer;
-    Event **computed, **moved; /* owned, one a place; waiting for one that was never recorded is nothing */
-    uint32_t begun;            /* messages that have moved or are moving; wraps */
-    uint32_t recorded;         /* and of those whose event is recorded */
+    Event **computed,
+        **moved;       /* owned, one a place; waiting for one that was never recorded is nothing */
+    uint32_t begun;    /* messages that have moved or are moving; wraps */
+    uint32_t recorded; /* and of those whose event is recorded */
     int begun_at, recorded_at; /* places of the next ones */
 } NcclEnd;
 

@@ -76,11 +76,12 @@ static void warn_hidden(const Gpu *gpu, int ranks)
     for (int b = 1; b < ranks; ++b)
         for (int a = 0; a < b; ++a)
             if (gpu[a].node == gpu[b].node && gpu[a].visible == 1 && gpu[b].visible == 1) {
-                log_warn("ranks %d and %d share a node and see one GPU each, so NCCL may not reach the "
-                         "others directly, by NVLink: show all to each rank (Slurm: --gpus-per-node "
-                         "instead of --gpus-per-task, or --gpu-bind=none; else "
-                         "CUDA_VISIBLE_DEVICES), and each takes its own",
-                         a, b);
+                log_warn(
+                    "ranks %d and %d share a node and see one GPU each, so NCCL may not reach the "
+                    "others directly, by NVLink: show all to each rank (Slurm: --gpus-per-node "
+                    "instead of --gpus-per-task, or --gpu-bind=none; else "
+                    "CUDA_VISIBLE_DEVICES), and each takes its own",
+                    a, b);
                 return;
             }
 }
@@ -102,10 +103,11 @@ static Status judge(const Gpu *gpu, int ranks, int transport, int bits, bool *jo
                     "grid.transport: nccl needs a GPU for each rank, and ranks %d and %d share %s: "
                     "start at most as many ranks on a node as it has GPUs, or use auto",
                     a, b, gpu[a].bus);
-    log_warn("ranks %d and %d share the GPU %s, and NCCL needs one for each rank: sums and messages "
-             "go through host memory, which is slow; start at most as many ranks on a node as "
-             "it has GPUs",
-             a, b, gpu[a].bus);
+    log_warn(
+        "ranks %d and %d share the GPU %s, and NCCL needs one for each rank: sums and messages "
+        "go through host memory, which is slow; start at most as many ranks on a node as "
+        "it has GPUs",
+        a, b, gpu[a].bus);
     return OK;
 }
 
@@ -123,9 +125,10 @@ static Status await(ncclComm_t comm, ncclResult_t result, const char *call, int 
     }
     if (result == ncclSuccess) return OK;
     if (result == ncclInProgress)
-        return fail(ERR_CONFIG,
-                    "NCCL: the %d ranks did not find each other in %.0f s; NCCL_DEBUG=INFO says why",
-                    ranks, INIT_LIMIT_S);
+        return fail(
+            ERR_CONFIG,
+            "NCCL: the %d ranks did not find each other in %.0f s; NCCL_DEBUG=INFO says why", ranks,
+            INIT_LIMIT_S);
     return fail(ERR_CONFIG, "%s: %s: %s; NCCL_DEBUG=INFO says more", call,
                 nccl.error_string(result), nccl.last_error(comm));
 }

@@ -52,10 +52,10 @@ _Noreturn void nccl_failed(const NcclWatch *watch, ncclResult_t result, const ch
 /* The ranks of a world, joined by a communicator that does not block. What goes over it is queued on its one stream. */
 typedef struct Gpus {
     ncclComm_t comm;
-    Backend *backend;  /* borrowed */
-    Stream *stream;    /* owned */
-    bool any_order;    /* sums need not be the tree's */
-    NcclWatch *watch;  /* of all ranks' Gpus, which own it; NULL before it is there */
+    Backend *backend; /* borrowed */
+    Stream *stream;   /* owned */
+    bool any_order;   /* sums need not be the tree's */
+    NcclWatch *watch; /* of all ranks' Gpus, which own it; NULL before it is there */
 } Gpus;
 /* Inside a step: anything but success is die(). A call may still be in progress; it must be over before the next one. */
 void nccl_settle(const Gpus *gpus, ncclResult_t result, const char *call);

@@ -15,8 +15,7 @@ void nccl_settle(const Gpus *gpus, ncclResult_t result, const char *call)
         if (asked != ncclSuccess) result = asked;
         if (result == ncclInProgress) sched_yield();
     }
-    if (result != ncclSuccess)
-        nccl_failed(gpus->watch, result, nccl.last_error(gpus->comm), call);
+    if (result != ncclSuccess) nccl_failed(gpus->watch, result, nccl.last_error(gpus->comm), call);
 }
 
 void nccl_noted(const Gpus *gpus, ncclResult_t result, const char *call)

@@ -18,7 +18,8 @@ static void check_peers(const NcclWatch *watch)
 void nccl_failed(const NcclWatch *watch, ncclResult_t result, const char *words, const char *call)
 {
     if (watch) check_peers(watch); /* a dead one is named */
-    die("%s: %s: %s: %s; most likely another rank has died or a link has failed, and its own message "
+    die("%s: %s: %s: %s; most likely another rank has died or a link has failed, and its own "
+        "message "
         "says more: started again, the job goes on from its last checkpoint",
         watch ? watch->gpu : "NCCL", call, nccl.error_string(result), words);
 }
