@@ -65,18 +65,37 @@ static float *tensor_memory(const Tensors *list, int i, int param)
     return t->optim->state[slot] + piece_of(t, param)->state;
 }
 
+/* Into the backend's memory, or out of it. */
+static void copy(const Tensors *list, void *to, const void *from, size_t bytes)
+{
+    Trainer *t = list->trainer;
+    Stream *s = t->backend->table->stream(t->backend);
+    t->backend->table->copy(s, to, from, bytes);
+    t->backend->table->sync(s);
+}
+
+static size_t bytes_of(const Tensors *list, int param)
+{
+    return (size_t)list->trainer->graph->param[param].elements * sizeof(float);
+}
+
 /* The replicas that have a tensor's parts send them to number `writer`. Shares lie in the order of ranks. */
 static void collect_parts(Tensors *list, int i, int param, int writer)
 {
     Trainer *t = list->trainer;
     int dp = t->shape.dp;
+    float *mine = tensor_memory(list, i, param);
     size_t *bytes = mem_new((size_t)dp * sizeof *bytes);
     for (int r = 0; r < dp; ++r) {
         int64_t first, count;
         plan_share(t->plan, param, r, &first, &count);
         bytes[r] = (size_t)count * sizeof(float);
     }
-    world_collect(&t->grid.dp_world, tensor_memory(list, i, param), bytes, writer, list->whole);
+    if (list->host) {
+        copy(list, list->host, mine, bytes[t->grid.dp_rank]);
+        mine = list->host;
+    }
+    world_collect(&t->grid.dp_world, mine, bytes, writer, list->whole);
     mem_free(&bytes);
 }
 
@@ -116,21 +135,14 @@ static void tensor_collect(void *user, int i, int writer)
         collect_slices(list, i, param, from_stage % tp);
 }
 
-static void copy(const Tensors *list, void *to, const void *from, int param)
-{
-    Trainer *t = list->trainer;
-    Stream *s = t->backend->table->stream(t->backend);
-    t->backend->table->copy(s, to, from, (size_t)t->graph->param[param].elements * sizeof(float));
-    t->backend->table->sync(s);
-}
-
 /* What this rank has of tensor i, its parts collected, in plain order. */
 static void get_plain(Tensors *list, int i, int param, float *plain)
 {
     const Param *p = &list->trainer->graph->param[param];
-    float *memory = in_parts(list, i) ? list->whole : tensor_memory(list, i, param);
-    if (list->host) {
-        copy(list, list->host, memory, param);
+    bool collected = in_parts(list, i);
+    float *memory = collected ? list->whole : tensor_memory(list, i, param);
+    if (list->host && !collected) {
+        copy(list, list->host, memory, bytes_of(list, param));
         memory = list->host;
     }
     op_unpack(list->trainer->graph->node[p->node].op, p->slot, memory, plain);
@@ -166,9 +178,9 @@ static void tensor_set(void *user, int i, const float *plain)
     if (in_parts(list, i)) {
         int64_t first, count;
         plan_share(list->trainer->plan, param, list->trainer->grid.dp_rank, &first, &count);
-        memcpy(memory, packed + first, (size_t)count * sizeof *memory);
+        copy(list, memory, packed + first, (size_t)count * sizeof *memory);
     } else if (list->host) {
-        copy(list, memory, list->host, param);
+        copy(list, memory, list->host, bytes_of(list, param));
     }
 }
 
@@ -223,7 +235,7 @@ static void tensors_init(Tensors *list, Trainer *t, bool params_only)
                       .param = mem_new(most * sizeof *list->param),
                       .slot = mem_new(most * sizeof *list->slot)};
     if (!t->backend->table->host_memory) list->host = mem_pages_new(t->plan->param_bytes);
-    if (t->plan->zero) list->whole = mem_pages_new(largest_bytes(t)); /* in host memory only */
+    if (t->plan->zero) list->whole = mem_pages_new(largest_bytes(t));
     if (t->shape.tp > 1) {
         list->slice = mem_pages_new(largest_whole_bytes(t));
         list->slices = mem_pages_new(largest_whole_bytes(t));

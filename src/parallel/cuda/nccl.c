@@ -1,16 +1,17 @@
-/* comm_nccl: sums between GPUs. The ordered one cuts a range in one slice a rank; slices travel to their rank by grouped sends,
+/* comm_nccl: sums between GPUs. The ordered one cuts a range in one share a rank; shares travel to their rank by grouped sends,
  * are added there in the tree's order, and travel back: the bytes of a ring, the bits of the tree. Where any order does, NCCL's own
- * all-reduce serves. All of it is queued on the communicator's stream, which waits for the compute stream at sum_begin;
- * wait makes the compute stream wait in turn. */
+ * all-reduce serves. Where a rank alone gets the sums of its share the way back is left out; gathering values is the way back
+ * alone; a push adds what comes to the tree's partial sums. All of it is queued on the communicator's stream, which waits for the
+ * compute stream where something begins; waiting makes the compute stream wait in turn, never the host. */
 #include "nccl.h"
 #include "../comm_values.h"
 #include "../tree_sum.h"
 
 #include <cuda_runtime_api.h>
 
-enum { SLICE_SLACK = 32 }; /* slices begin on 16 floats */
-static const int64_t PIECE_ELEMENTS =
-    8 << 20; /* a longer range is summed in pieces: the scratch stays 32 MB */
+/* A longer range is summed in pieces of so many elements, each with a slice of every share: the scratch stays 32 MB. */
+static const int64_t PIECE_ELEMENTS = 8 << 20;
+enum { SLICE_ALIGN_FLOATS = 32, SLICE_SLACK = 64 }; /* shares begin on 16 floats */
 
 typedef struct NcclState {
     Event *computed, *summed; /* owned */
@@ -36,9 +37,9 @@ static Status nccl_open(Comm *comm, Backend *backend, size_t arena_bytes)
 {
     NcclState *state = comm->impl = mem_new(sizeof *state);
     int64_t piece = comm->arena_elements < PIECE_ELEMENTS ? comm->arena_elements : PIECE_ELEMENTS;
-    state->slice_elements = piece / comm->size + SLICE_SLACK;
+    state->slice_elements =
+        (piece / comm->size + SLICE_SLACK) / SLICE_ALIGN_FLOATS * SLICE_ALIGN_FLOATS;
     state->scratch_bytes = (size_t)state->slice_elements * (size_t)(comm->size - 1) * sizeof(float);
-    if (gpus_of(comm)->any_order) state->scratch_bytes = 0;
     state->scratch = backend->table->alloc(backend, state->scratch_bytes);
     state->computed = backend->table->event_new(backend);
     state->summed = backend->table->event_new(backend);
@@ -52,6 +53,7 @@ static void nccl_close(Comm *comm)
     Backend *backend = comm->backend;
     const BackendTable *table = backend->table;
     table->sync(stream_of(comm));
+    comm_values_release(comm);
     table->release(backend, comm->arena, (size_t)comm->arena_elements * sizeof(float));
     if (state->scratch) table->release(backend, state->scratch, state->scratch_bytes);
     table->event_free(&state->computed);
@@ -60,16 +62,27 @@ static void nccl_close(Comm *comm)
     comm->impl = NULL;
 }
 
-/* ---- sums ---- */
+/* ---- pieces ---- */
+
+/* What moves: shares of a range of the arena or the values. */
+typedef struct Range {
+    float *base;
+    Cut cut;
+} Range;
 
 typedef struct Slice {
-    int64_t offset, elements; /* in the arena */
+    float *at;
+    int64_t elements;
 } Slice;
 
-static Slice slice_of(const Comm *comm, int64_t offset, int64_t count, int rank)
+/* The part of rank's share that belongs to the piece `done` elements behind the share's beginning. */
+static Slice slice_of(const Comm *comm, const Range *range, int64_t done, int rank)
 {
-    int64_t from = slice_border(offset, count, comm->size, rank);
-    return (Slice){from, slice_border(offset, count, comm->size, rank + 1) - from};
+    const NcclState *state = comm->impl;
+    int64_t begin = cut_border(&range->cut, comm->size, rank) + done;
+    int64_t left = cut_border(&range->cut, comm->size, rank + 1) - begin;
+    int64_t most = state->slice_elements < left ? state->slice_elements : left;
+    return (Slice){range->base + begin, most > 0 ? most : 0};
 }
 
 static size_t bytes_of(Slice slice)
@@ -77,31 +90,49 @@ static size_t bytes_of(Slice slice)
     return (size_t)slice.elements * sizeof(float);
 }
 
-/* Where rank `peer`'s part of my slice lies: my own in the arena, the others' in the scratch. */
+/* Where rank `peer`'s part of my slice lies: my own in its place, the others' in the scratch. */
 static float *part_of(const Comm *comm, Slice mine, int peer)
 {
     const NcclState *state = comm->impl;
-    if (peer == comm->rank) return comm->arena + mine.offset;
+    if (peer == comm->rank) return mine.at;
     return state->scratch + state->slice_elements * (peer < comm->rank ? peer : peer - 1);
 }
 
-static void scatter(const Comm *comm, int64_t offset, int64_t count, Slice mine)
+/* Every rank gets all parts of its slice. */
+static void scatter(const Comm *comm, const Range *range, int64_t done)
 {
     const Gpus *gpus = gpus_of(comm);
+    Slice mine = slice_of(comm, range, done, comm->rank);
     nccl_group_begin(gpus);
     for (int peer = 0; peer < comm->size; ++peer) {
         if (peer == comm->rank) continue;
-        Slice theirs = slice_of(comm, offset, count, peer);
-        nccl_send(gpus, comm->arena + theirs.offset, bytes_of(theirs), peer);
+        Slice theirs = slice_of(comm, range, done, peer);
+        nccl_send(gpus, theirs.at, bytes_of(theirs), peer);
         nccl_receive(gpus, part_of(comm, mine, peer), bytes_of(mine), peer);
     }
     nccl_group_end(gpus);
 }
 
-static void add_in_order(const Comm *comm, Slice mine)
+/* Every rank's slice goes to all. */
+static void gather(const Comm *comm, const Range *range, int64_t done)
+{
+    const Gpus *gpus = gpus_of(comm);
+    Slice mine = slice_of(comm, range, done, comm->rank);
+    nccl_group_begin(gpus);
+    for (int peer = 0; peer < comm->size; ++peer) {
+        if (peer == comm->rank) continue;
+        Slice theirs = slice_of(comm, range, done, peer);
+        nccl_send(gpus, mine.at, bytes_of(mine), peer);
+        nccl_receive(gpus, theirs.at, bytes_of(theirs), peer);
+    }
+    nccl_group_end(gpus);
+}
+
+/* The sum ends in the slice's own place. */
+static void add_in_order(const Comm *comm, const Range *range, int64_t done)
 {
     const BackendTable *table = comm->backend->table;
-    Stream *stream = stream_of(comm);
+    Slice mine = slice_of(comm, range, done, comm->rank);
     float *level[32];
     if (mine.elements == 0) return;
     for (int rank = 0; rank < comm->size; ++rank) {
@@ -109,35 +140,66 @@ static void add_in_order(const Comm *comm, Slice mine)
         level[step.write] = part_of(comm, mine, rank);
         for (int j = 0; j < step.join_count; ++j) {
             float *to = level[step.to[j]];
-            table->flat->add(stream, to, to, level[step.to[j] + 1], mine.elements);
+            table->flat->add(stream_of(comm), to, to, level[step.to[j] + 1], mine.elements);
         }
     }
-    float *sum = comm->arena + mine.offset;
-    if (level[0] != sum) table->copy(stream, sum, level[0], bytes_of(mine));
+    if (level[0] != mine.at) table->copy(stream_of(comm), mine.at, level[0], bytes_of(mine));
 }
 
-static void gather(const Comm *comm, int64_t offset, int64_t count, Slice mine)
+/* The ranks' parts are the next leaves of a tree whose partial sums are kept. */
+static void add_to_tree(const Comm *comm, const Range *range, int64_t done, const CommPush *push)
 {
-    const Gpus *gpus = gpus_of(comm);
-    nccl_group_begin(gpus);
-    for (int peer = 0; peer < comm->size; ++peer) {
-        if (peer == comm->rank) continue;
-        Slice theirs = slice_of(comm, offset, count, peer);
-        nccl_send(gpus, comm->arena + mine.offset, bytes_of(mine), peer);
-        nccl_receive(gpus, comm->arena + theirs.offset, bytes_of(theirs), peer);
+    const BackendTable *table = comm->backend->table;
+    Slice mine = slice_of(comm, range, done, comm->rank);
+    if (mine.elements == 0) return;
+    for (int rank = 0; rank < comm->size; ++rank) {
+        TreeStep step = tree_step(push->first + rank, push->leaves);
+        int64_t at = push->at + done;
+        table->copy(stream_of(comm), push->level[step.write] + at, part_of(comm, mine, rank),
+                    bytes_of(mine));
+        for (int j = 0; j < step.join_count; ++j) {
+            float *to = push->level[step.to[j]] + at;
+            table->flat->add(stream_of(comm), to, to, push->level[step.to[j] + 1] + at,
+                             mine.elements);
+        }
     }
-    nccl_group_end(gpus);
 }
 
-static void sum_in_order(const Comm *comm, int64_t offset, int64_t count)
+/* ---- what ranks begin, and wait for ---- */
+
+static void begin(const Comm *comm)
 {
-    for (int64_t done = 0; done < count; done += PIECE_ELEMENTS) {
-        int64_t piece = count - done < PIECE_ELEMENTS ? count - done : PIECE_ELEMENTS;
-        Slice mine = slice_of(comm, offset + done, piece, comm->rank);
-        scatter(comm, offset + done, piece, mine);
-        add_in_order(comm, mine);
-        gather(comm, offset + done, piece, mine);
+    const BackendTable *table = comm->backend->table;
+    const NcclState *state = comm->impl;
+    table->event_record(state->computed, table->stream(comm->backend));
+    table->event_wait(state->computed, stream_of(comm));
+}
+
+static void end(const Comm *comm)
+{
+    NcclState *state = comm->impl;
+    comm->backend->table->event_record(state->summed, stream_of(comm));
+    state->in_flight = true;
+}
+
+typedef struct Work {
+    Range range;
+    bool sum, spread;
+    const CommPush *push; /* NULL: none */
+} Work;
+
+static void queue(const Comm *comm, const Work *work)
+{
+    const NcclState *state = comm->impl;
+    int64_t longest = cut_longest(&work->range.cut, comm->size);
+    begin(comm);
+    for (int64_t done = 0; done < longest; done += state->slice_elements) {
+        if (work->sum || work->push) scatter(comm, &work->range, done);
+        if (work->sum) add_in_order(comm, &work->range, done);
+        if (work->push) add_to_tree(comm, &work->range, done, work->push);
+        if (work->spread) gather(comm, &work->range, done);
     }
+    end(comm);
 }
 
 static void sum_in_a_ring(const Comm *comm, int64_t offset, int64_t count)
@@ -145,30 +207,38 @@ static void sum_in_a_ring(const Comm *comm, int64_t offset, int64_t count)
     const Gpus *gpus = gpus_of(comm);
     float *at = comm->arena + offset;
     cudaStream_t stream = comm->backend->table->stream_handle(gpus->stream);
+    begin(comm);
     nccl_settle(gpus,
                 nccl.all_reduce(at, at, (size_t)count, ncclFloat, ncclSum, gpus->comm, stream),
                 "ncclAllReduce");
+    end(comm);
 }
 
 static void nccl_sum_begin(Comm *comm, int64_t offset, int64_t count)
 {
-    const BackendTable *table = comm->backend->table;
-    NcclState *state = comm->impl;
-    Stream *stream = stream_of(comm);
-    table->event_record(state->computed, table->stream(comm->backend));
-    table->event_wait(state->computed, stream);
+    Range range = {.base = comm->arena, .cut = {.offset = offset, .count = count}};
     if (gpus_of(comm)->any_order)
         sum_in_a_ring(comm, offset, count);
     else
-        sum_in_order(comm, offset, count);
-    table->event_record(state->summed, stream);
-    state->in_flight = true;
+        queue(comm, &(Work){.range = range, .sum = true, .spread = true});
 }
 
-static bool nccl_progress(Comm *comm)
+static void nccl_reduce_begin(Comm *comm, const int64_t *border)
 {
-    const NcclState *state = comm->impl;
-    return !state->in_flight; /* the GPU needs no help */
+    Range range = {.base = comm->arena, .cut = {.border = border}};
+    queue(comm, &(Work){.range = range, .sum = true});
+}
+
+static void nccl_gather_begin(Comm *comm, const int64_t *border, int64_t shift)
+{
+    Range range = {.base = comm->values + shift, .cut = {.border = border}};
+    queue(comm, &(Work){.range = range, .spread = true});
+}
+
+static void nccl_push_begin(Comm *comm, const CommPush *push)
+{
+    Range range = {.base = comm->arena + push->shift, .cut = {.border = push->border}};
+    queue(comm, &(Work){.range = range, .push = push});
 }
 
 static void nccl_wait(Comm *comm)
@@ -180,11 +250,24 @@ static void nccl_wait(Comm *comm)
     state->in_flight = false;
 }
 
+/* A send is over when its peer has it, so what is over here is over there. */
+static bool nccl_number_wait(Comm *comm, int64_t number)
+{
+    (void)number;
+    nccl_wait(comm);
+    return true;
+}
+
 const CommTable comm_nccl = {
     .name = "nccl",
     .open = nccl_open,
     .close = nccl_close,
     .sum_begin = nccl_sum_begin,
-    .progress = nccl_progress,
+    .values_open = comm_values_own,
+    .reduce_begin = nccl_reduce_begin,
+    .gather_begin = nccl_gather_begin,
+    .gather_wait = nccl_number_wait,
+    .push_begin = nccl_push_begin,
+    .push_wait = nccl_number_wait,
     .wait = nccl_wait,
 };
