@@ -50,8 +50,7 @@ INLINE void grow(const float **part, float (*own)[BLOCK], const float *const *in
     }
 }
 
-/* Partial sums on the stack before leaf number `leaf` comes; after the last one it is one. */
-static int depth_at(int leaf, int leaves)
+int tree_depth_at(int leaf, int leaves)
 {
     return leaf == leaves ? 1 : __builtin_popcount((unsigned)leaf);
 }
@@ -81,7 +80,8 @@ INLINE void push_range(const TreePush *p, int64_t at, int64_t n)
 {
     float own[LEVELS][BLOCK];
     const float *part[LEVELS];
-    int before = depth_at(p->first, p->leaves), after = depth_at(p->first + p->ins, p->leaves);
+    int before = tree_depth_at(p->first, p->leaves);
+    int after = tree_depth_at(p->first + p->ins, p->leaves);
     for (int64_t end = at + n; at < end; at += BLOCK) {
         int count = end - at < BLOCK ? (int)(end - at) : BLOCK;
         for (int k = 0; k < before; ++k) part[k] = p->level[k] + p->level_at + at;

@@ -19,6 +19,8 @@ typedef struct TreePush {
     int ins, first, leaves;
 } TreePush;
 void tree_push(const TreePush *push, int64_t n, int threads);
+/* Partial sums on the stack before leaf number `leaf` comes; after the last one it is one. */
+int tree_depth_at(int leaf, int leaves);
 
 /* Border `part` (0..parts) of [offset, offset + count) cut in `parts` slices that begin on 64 bytes of an arena that
  * does; slices of small ranges may be empty. */

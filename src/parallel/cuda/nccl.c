@@ -11,7 +11,7 @@
 
 /* A longer range is summed in pieces of so many elements, each with a slice of every share: the scratch stays 32 MB. */
 static const int64_t PIECE_ELEMENTS = 8 << 20;
-enum { SLICE_ALIGN_FLOATS = 32, SLICE_SLACK = 64 }; /* shares begin on 16 floats */
+enum { SLICE_ALIGN_FLOATS = 32, SLICE_SLACK = 64, LEVELS = 33 }; /* shares begin on 16 floats */
 
 typedef struct NcclState {
     Event *computed, *summed; /* owned */
@@ -128,41 +128,47 @@ static void gather(const Comm *comm, const Range *range, int64_t done)
     nccl_group_end(gpus);
 }
 
+/* The ranks' parts join the partial sums part[0..] as leaves number `first` on of so many; sums are made where the parts lie. */
+static void grow(const Comm *comm, float **part, Slice mine, int first, int leaves)
+{
+    for (int rank = 0; rank < comm->size; ++rank) {
+        TreeStep step = tree_step(first + rank, leaves);
+        part[step.write] = part_of(comm, mine, rank);
+        for (int j = 0; j < step.join_count; ++j) {
+            float *to = part[step.to[j]];
+            comm->backend->table->flat->add(stream_of(comm), to, to, part[step.to[j] + 1],
+                                            mine.elements);
+        }
+    }
+}
+
+static void settle_part(const Comm *comm, float *to, const float *part, Slice mine)
+{
+    if (part != to) comm->backend->table->copy(stream_of(comm), to, part, bytes_of(mine));
+}
+
 /* The sum ends in the slice's own place. */
 static void add_in_order(const Comm *comm, const Range *range, int64_t done)
 {
-    const BackendTable *table = comm->backend->table;
     Slice mine = slice_of(comm, range, done, comm->rank);
-    float *level[32];
+    float *part[LEVELS];
     if (mine.elements == 0) return;
-    for (int rank = 0; rank < comm->size; ++rank) {
-        TreeStep step = tree_step(rank, comm->size);
-        level[step.write] = part_of(comm, mine, rank);
-        for (int j = 0; j < step.join_count; ++j) {
-            float *to = level[step.to[j]];
-            table->flat->add(stream_of(comm), to, to, level[step.to[j] + 1], mine.elements);
-        }
-    }
-    if (level[0] != mine.at) table->copy(stream_of(comm), mine.at, level[0], bytes_of(mine));
+    grow(comm, part, mine, 0, comm->size);
+    settle_part(comm, mine.at, part[0], mine);
 }
 
 /* The ranks' parts are the next leaves of a tree whose partial sums are kept. */
 static void add_to_tree(const Comm *comm, const Range *range, int64_t done, const CommPush *push)
 {
-    const BackendTable *table = comm->backend->table;
     Slice mine = slice_of(comm, range, done, comm->rank);
+    float *part[LEVELS];
+    int before = tree_depth_at(push->first, push->leaves);
+    int after = tree_depth_at(push->first + comm->size, push->leaves);
     if (mine.elements == 0) return;
-    for (int rank = 0; rank < comm->size; ++rank) {
-        TreeStep step = tree_step(push->first + rank, push->leaves);
-        int64_t at = push->at + done;
-        table->copy(stream_of(comm), push->level[step.write] + at, part_of(comm, mine, rank),
-                    bytes_of(mine));
-        for (int j = 0; j < step.join_count; ++j) {
-            float *to = push->level[step.to[j]] + at;
-            table->flat->add(stream_of(comm), to, to, push->level[step.to[j] + 1] + at,
-                             mine.elements);
-        }
-    }
+    for (int k = 0; k < before; ++k) part[k] = push->level[k] + push->at + done;
+    grow(comm, part, mine, push->first, push->leaves);
+    for (int k = 0; k < after; ++k)
+        settle_part(comm, push->level[k] + push->at + done, part[k], mine);
 }
 
 /* ---- what ranks begin, and wait for ---- */
