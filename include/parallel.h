@@ -115,7 +115,7 @@ typedef struct CommTable {
     Status (*open)(Comm *comm, Backend *backend, size_t arena_bytes);
     void (*close)(Comm *comm);
     void (*sum_begin)(Comm *comm, int64_t offset, int64_t count);
-    /* NULL in all six: the transport cannot share values out */
+    /* NULL in all six: the transport cannot share values out (comm_staged) */
     Status (*values_open)(Comm *comm, size_t bytes); /* sets comm->values, comm->values_shared */
     void (*reduce_begin)(Comm *comm, const int64_t *border);
     void (*gather_begin)(Comm *comm, const int64_t *border, int64_t shift);

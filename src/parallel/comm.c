@@ -169,10 +169,11 @@ void comm_values_release(Comm *comm)
 Status comm_values_new(Comm *comm, int64_t elements)
 {
     if (!comm->table->values_open)
-        return fail(ERR_CONFIG,
-                    "grid.zero: needs sums in host memory in this version, and these go by %s; "
-                    "use grid.zero: 0",
-                    comm->table->name);
+        return fail(
+            ERR_CONFIG,
+            "grid.zero: sums of a GPU's memory by way of %s share nothing out: start a rank "
+            "for each GPU, with grid.transport=auto, or use grid.zero=0",
+            comm->table->name);
     comm->value_elements = elements;
     return comm->table->values_open(comm, (size_t)elements * sizeof(float));
 }
