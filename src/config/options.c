@@ -174,7 +174,7 @@ const Option options[] = {
     {"grid.recompute", &kind_enum, AT(grid.recompute), "none", NULL, .words = "none|block|auto",
      .help = "What is computed again in backward instead of being kept."},
     {"grid.transport", &kind_enum, AT(grid.transport), "auto", NULL, .words = "auto|shm|mpi|nccl",
-     .help = "How gradients are summed; auto: shared memory on one node, nccl on GPUs, else MPI."},
+     .help = "How ranks talk; auto: nccl between GPUs, else shared memory on one node, and MPI."},
     {"grid.bucket_mb", &kind_real, AT(grid.bucket_mb), "4", NULL, REAL_ABOVE(0), .unit = "MB",
      .help = "Gradients summed together, while backward still runs."},
 

@@ -4,6 +4,7 @@
 #include "nccl.h"
 
 #include <cuda_runtime_api.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -238,6 +239,8 @@ static Status join(Grid *grid, Backend *backend, int bits, const Gpu *mine)
     GridShape s = grid->shape;
     int color[WATCH_COMMS] = {0, grid->pp_rank * s.tp + grid->tp_rank,
                               grid->dp_rank * s.tp + grid->tp_rank};
+    /* A GPU then begins two communicators' work in the order in which the host has issued it (since NCCL 2.26). */
+    if (s.dp > 1 && s.pp > 1) setenv("NCCL_LAUNCH_ORDER_IMPLICIT", "1", 0);
     TRY(status_agree(grid->world, nccl_load()));
     grid->gpus[0] = gpus_new(backend, bits);
     TRY(connect(&grid->gpus[0]->comm, grid->world));
