@@ -172,7 +172,7 @@ Status comm_values_new(Comm *comm, int64_t elements)
         return fail(
             ERR_CONFIG,
             "grid.zero: sums of a GPU's memory by way of %s share nothing out: start a rank "
-            "for each GPU, with grid.transport=auto, or use grid.zero=0",
+            "for each GPU, with grid.transport=auto, or use grid.zero: 0",
             comm->table->name);
     comm->value_elements = elements;
     return comm->table->values_open(comm, (size_t)elements * sizeof(float));

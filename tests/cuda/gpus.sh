@@ -65,16 +65,16 @@ holds 'no word of sharing' test "$(grep -c 'share the GPU' words)" = 0
 export EMULATE_GPUS=1
 same 4 job.yaml shared grid.pp=2
 check 78 'by way of host memory share nothing out' ranks 2 "$WEFT" train job.yaml run.name=x grid.zero=1
-holds 'why not NCCL' grep -q 'ranks 0 and 1 share the GPU 0000:90:00.0, and NCCL needs one for each rank: sums and messages go through host' words
+holds 'why not NCCL' grep -q 'ranks 0 and 1 share the GPU 0000:10:00.0, and NCCL needs one for each rank: sums and messages go through host' words
 holds 'sums by host memory' grep -q 'sums by host memory' words
-check 78 'ranks 0 and 1 share 0000:90:00.0: start at most' ranks 2 "$WEFT" train job.yaml run.name=x grid.transport=nccl
+check 78 'ranks 0 and 1 share 0000:10:00.0: start at most' ranks 2 "$WEFT" train job.yaml run.name=x grid.transport=nccl
 unset EMULATE_GPUS
 
 # what else ranks may see
 hidden=("$WEFT" train job.yaml run.name=hidden)
 check 0 'show all to each rank' ranks 1 env CUDA_VISIBLE_DEVICES=3 "${hidden[@]}" : -n 1 env CUDA_VISIBLE_DEVICES=5 "${hidden[@]}"
 export EMULATE_MODELS='Model A,Model A,Model A,Model A,Model A,Model A,Model B'
-check 78 'rank 0 has a GPU Model B (2 processors), rank 2 a Model A (2): results on several models have not' ranks 4 "$WEFT" train job.yaml run.name=x
+check 78 'rank 0 has a GPU Model A (2 processors), rank 1 a Model B (2): results on several models have not' ranks 4 "$WEFT" train job.yaml run.name=x
 holds 'one message' test "$(grep -c 'error:' both)" = 1
 check 0 'each step is as slow as the slowest' ranks 4 "$WEFT" train job.yaml run.name=mixed train.bits=run
 unset EMULATE_MODELS
