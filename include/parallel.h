@@ -141,7 +141,9 @@ struct Comm {
     int64_t value_elements;
     bool values_shared;      /* all ranks have the same memory there: what one writes all have */
     int64_t pushes, gathers; /* begun so far */
-    double wait_s, sum_s;    /* exposed waiting and local summing so far */
+    double sum_s;            /* local summing so far */
+    Stopwatch *
+        waits; /* borrowed: a lap for each time the compute stream waits for sums; NULL: not measured */
     void *impl;
 };
 /* NCCL's version, compiled in and running, as a line. */

@@ -359,6 +359,8 @@ typedef struct BackendTable {
     Recording *(*record_end)(Stream *s, const char **why);
     void (*replay)(Recording *r, Stream *s);
     void (*recording_free)(Recording **r);
+    Event *(*timer_new)(Backend *b);           /* an event that knows when it was reached */
+    double (*event_s)(Event *from, Event *to); /* between two timers; the host waits for `to` */
     const FlatTable *flat;
     const OpTable *op[OP_KINDS]; /* NULL: this backend lacks it, found at start-up by op_new */
 } BackendTable;
@@ -393,6 +395,18 @@ Status nvtx_start(void);
 /* Compiled-in and running versions, one line each: of the CUDA libraries, of all. */
 void cuda_versions(FILE *out);
 void backend_versions(FILE *out);
+
+/* Adds up laps of time on the backend's compute stream, from where its work has come to at start to where it has at stop.
+ * Neither waits; reading does. */
+typedef struct Stopwatch Stopwatch;
+Stopwatch *stopwatch_new(Backend *backend); /* backend is borrowed. Owner: the caller */
+void stopwatch_free(Stopwatch **watch);
+void stopwatch_start(Stopwatch *watch);
+void stopwatch_stop(Stopwatch *watch);
+int stopwatch_laps(const Stopwatch *watch); /* since the last stopwatch_clear */
+double stopwatch_lap_s(Stopwatch *watch, int lap);
+double stopwatch_sum_s(Stopwatch *watch); /* of all laps */
+void stopwatch_clear(Stopwatch *watch);
 
 /* Plans one operation. ERR_CONFIG names the operation where the backend lacks it. Owner: the caller. */
 Status op_new(Op **op, Backend *backend, const OpSpec *spec, Desc wish[OP_INPUTS]);

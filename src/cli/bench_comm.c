@@ -1,45 +1,64 @@
-/* weft bench comm: how long the ordered gradient sum takes over each transport, beside a memcpy of as many bytes (the floor:
- * alone, and on all ranks at once) and beside MPI's own all-reduce. Times are medians over repeats, each repeat as slow as
- * its slowest rank. Needs at least two ranks. */
+/* weft bench comm: how long the ordered gradient sum takes over each transport, beside a copy of as many bytes in the same
+ * memory (the floor: alone, and on all ranks at once) and, between CPUs, beside MPI's own all-reduce. Times are medians over
+ * repeats, each repeat as slow as its slowest rank. Needs at least two ranks. */
+#include "bench.h"
 #include "private.h"
 
-#include <stdlib.h>
+#include <math.h>
 #include <string.h>
 
-enum { REPEATS_MAX = 101, REPEATS_MIN = 9, SMALLER_SIZES = 3 };
+enum { REPEATS_MAX = 101, REPEATS_MIN = 9, SIZES_MAX = 4 };
 static const double SECONDS = 0.4; /* of each figure, about */
 
 typedef struct CommArgs {
     bool json;
     double mb;
+    const BackendTable *device;
 } CommArgs;
 
-/* One size's figures, in seconds; negative where a transport cannot serve here. nodes: shm inside nodes, mpi between them. */
+typedef enum Figure {
+    COPY_ALONE,
+    COPY_ALL,
+    SUM_SHM,
+    SUM_NODES, /* shm inside nodes, mpi between them */
+    SUM_MPI,
+    SUM_NCCL,
+    MPI_SUM_ALL, /* MPI's own, in whatever order */
+    FIGURES,
+    SUMS = SUM_SHM
+} Figure;
+static const struct FigureName {
+    const char *title, *key;
+} figure_names[FIGURES] = {{"copy", "memcpy"},        {"on all", "memcpy_all"}, {"shm", "shm"},
+                           {"shm+mpi", "shm_mpi"},    {"mpi", "mpi"},           {"nccl", "nccl"},
+                           {"allreduce", "allreduce"}};
+
+/* One size's figures, in seconds; NaN where they cannot be had here. */
 typedef struct CommTimes {
     size_t bytes;
-    double memcpy_alone, memcpy_all, shm, nodes, mpi, allreduce;
+    double s[FIGURES];
 } CommTimes;
 
 /* What is measured, and what it works on. */
 typedef struct Bench {
     const World *world;
     Backend *backend;
-    size_t bytes; /* room in from and to */
-    float *from, *to;
-    Comm *comm; /* the transport under measurement */
+    Stream *stream;
+    size_t bytes;     /* room in from and to */
+    float *from, *to; /* the backend's memory */
+    Comm *comm;       /* the transport under measurement */
 } Bench;
 typedef void (*BenchRun)(Bench *bench, int64_t count);
 
-static void run_memcpy(Bench *bench, int64_t count)
+static void run_copy(Bench *bench, int64_t count)
 {
-    memcpy(bench->to, bench->from, (size_t)count * sizeof(float));
-    /* The copy must happen although nobody reads it. */
-    __asm__ volatile("" : : "r"(bench->to) : "memory");
+    bench->backend->table->copy(bench->stream, bench->to, bench->from,
+                                (size_t)count * sizeof(float));
 }
 
-static void run_memcpy_alone(Bench *bench, int64_t count)
+static void run_copy_alone(Bench *bench, int64_t count)
 {
-    if (bench->world->rank == 0) run_memcpy(bench, count);
+    if (bench->world->rank == 0) run_copy(bench, count);
 }
 
 static void run_allreduce(Bench *bench, int64_t count)
@@ -55,25 +74,14 @@ static void run_sum(Bench *bench, int64_t count)
     comm_wait(bench->comm);
 }
 
-static int compare(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-/* One run from a common start to the end of the slowest rank, in seconds. Collective. */
+/* One run from a common start to the end of the slowest rank's stream, in seconds. Collective. */
 static double time_once(Bench *bench, BenchRun run, int64_t count)
 {
     world_barrier(bench->world);
     double start = clock_s();
     run(bench, count);
-    double mine = clock_s() - start, slowest = mine;
-    double *all = mem_new((size_t)bench->world->size * sizeof(double));
-    world_gather(bench->world, &mine, sizeof mine, all);
-    for (int r = 0; r < bench->world->size; ++r)
-        if (all[r] > slowest) slowest = all[r];
-    mem_free(&all);
-    return slowest;
+    bench->backend->table->sync(bench->stream);
+    return bench_most_of_ranks(bench->world, clock_s() - start);
 }
 
 /* The median; as many repeats as fit SECONDS, after two that only warm up. Collective: all ranks know the same times. */
@@ -84,136 +92,155 @@ static double measure(Bench *bench, BenchRun run, int64_t count)
     int repeats = once * REPEATS_MAX < SECONDS ? REPEATS_MAX : (int)(SECONDS / once);
     if (repeats < REPEATS_MIN) repeats = REPEATS_MIN;
     for (int i = 0; i < repeats; ++i) times[i] = time_once(bench, run, count);
-    qsort(times, (size_t)repeats, sizeof *times, compare);
-    return times[repeats / 2];
+    return bench_median(times, repeats);
+}
+
+static int64_t count_of(const CommTimes *times)
+{
+    return (int64_t)(times->bytes / sizeof(float));
 }
 
 static Status measure_sums(Bench *bench, int transport, CommTimes *times, int sizes)
 {
     TRY(comm_new(&bench->comm, bench->world, bench->backend, transport,
                  (int64_t)(bench->bytes / sizeof(float))));
-    for (int i = 0; i < sizes; ++i) {
-        double median = measure(bench, run_sum, (int64_t)(times[i].bytes / sizeof(float)));
-        const CommTable *table = bench->comm->table;
-        *(table == &comm_shm     ? &times[i].shm
-          : table == &comm_nodes ? &times[i].nodes
-                                 : &times[i].mpi) = median;
-    }
+    const CommTable *table = bench->comm->table;
+    Figure figure = table == &comm_shm     ? SUM_SHM
+                    : table == &comm_nodes ? SUM_NODES
+                    : table == &comm_nccl  ? SUM_NCCL
+                                           : SUM_MPI;
+    for (int i = 0; i < sizes; ++i)
+        times[i].s[figure] = measure(bench, run_sum, count_of(&times[i]));
     comm_free(&bench->comm);
     return OK;
 }
 
-static Status measure_all(Bench *bench, CommTimes *times, int sizes)
+/* MPI sums in host memory. */
+static Status measure_host_sums(Bench *bench, CommTimes *times, int sizes)
 {
-    for (int i = 0; i < sizes; ++i) {
-        int64_t count = (int64_t)(times[i].bytes / sizeof(float));
-        times[i].memcpy_alone = measure(bench, run_memcpy_alone, count);
-        times[i].memcpy_all = measure(bench, run_memcpy, count);
-        times[i].allreduce = measure(bench, run_allreduce, count);
-        times[i].shm = times[i].nodes = -1;
-    }
+    for (int i = 0; i < sizes; ++i)
+        times[i].s[MPI_SUM_ALL] = measure(bench, run_allreduce, count_of(&times[i]));
     TRY(measure_sums(bench, TRANSPORT_MPI, times, sizes));
     bool other = bench->world->one_node || comm_group_width(bench->world, TRANSPORT_AUTO) > 1;
     return other ? measure_sums(bench, TRANSPORT_AUTO, times, sizes) : OK;
 }
 
-static void print_ms(double seconds)
+static Status measure_all(Bench *bench, CommTimes *times, int sizes)
 {
-    if (seconds < 0)
-        printf(" %9s", "-");
-    else
-        printf(" %9.3f", 1e3 * seconds);
+    for (int i = 0; i < sizes; ++i) {
+        for (int f = 0; f < FIGURES; ++f) times[i].s[f] = (double)NAN;
+        times[i].s[COPY_ALONE] = measure(bench, run_copy_alone, count_of(&times[i]));
+        times[i].s[COPY_ALL] = measure(bench, run_copy, count_of(&times[i]));
+    }
+    if (bench->backend->table->host_memory) return measure_host_sums(bench, times, sizes);
+    return measure_sums(bench, TRANSPORT_NCCL, times, sizes);
 }
 
-static void print_ratio(double seconds, double floor_s)
+/* Bytes that each rank must send and receive at least, a second, as NCCL's own tests count them. */
+static double bus_rate(const Bench *bench, const CommTimes *t, int figure)
 {
-    if (seconds < 0)
-        printf(" %7s", "-");
-    else
-        printf(" %6.2fx", seconds / floor_s);
+    double ranks = bench->world->size;
+    return 2 * (ranks - 1) / ranks * (double)t->bytes / t->s[figure];
+}
+
+static void print_titles(const CommTimes *times, int first)
+{
+    for (int f = first; f < FIGURES; ++f)
+        if (!isnan(times->s[f])) printf(" %9s", figure_names[f].title);
 }
 
 static void print_table(const Bench *bench, const CommTimes *times, int sizes)
 {
-    printf("ordered sums over %d ranks, %d on this node, %d thread%s each; milliseconds, medians\n",
-           bench->world->size, bench->world->node_size, bench->backend->options.threads,
-           bench->backend->options.threads == 1 ? "" : "s");
-    printf("%10s %9s %9s %9s %9s %9s %9s   to a memcpy alone: shm, shm+mpi, mpi, MPI\n", "bytes",
-           "memcpy", "on all", "shm", "shm+mpi", "mpi", "allreduce");
+    int threads = bench->backend->options.threads;
+    printf("ordered sums over %d ranks, %d on this node, %d thread%s each, in the memory of %s; "
+           "milliseconds, medians; then what sums are to a copy alone, and GB/s that each rank "
+           "sends (2 (n-1)/n of the bytes)\n",
+           bench->world->size, bench->world->node_size, threads, threads == 1 ? "" : "s",
+           bench->backend->table->name);
+    printf("%10s", "bytes");
+    print_titles(times, 0);
+    printf("   to a copy:");
+    print_titles(times, SUMS);
+    printf("   GB/s:");
+    print_titles(times, SUMS);
+    printf("\n");
     for (int i = 0; i < sizes; ++i) {
         const CommTimes *t = &times[i];
         printf("%10zu", t->bytes);
-        print_ms(t->memcpy_alone);
-        print_ms(t->memcpy_all);
-        print_ms(t->shm);
-        print_ms(t->nodes);
-        print_ms(t->mpi);
-        print_ms(t->allreduce);
-        printf("  ");
-        print_ratio(t->shm, t->memcpy_alone);
-        print_ratio(t->nodes, t->memcpy_alone);
-        print_ratio(t->mpi, t->memcpy_alone);
-        print_ratio(t->allreduce, t->memcpy_alone);
+        for (int f = 0; f < FIGURES; ++f)
+            if (!isnan(t->s[f])) printf(" %9.3f", 1e3 * t->s[f]);
+        printf("%13s", "");
+        for (int f = SUMS; f < FIGURES; ++f)
+            if (!isnan(t->s[f])) printf(" %8.2fx", t->s[f] / t->s[COPY_ALONE]);
+        printf("%8s", "");
+        for (int f = SUMS; f < FIGURES; ++f)
+            if (!isnan(t->s[f])) printf(" %9.2f", 1e-9 * bus_rate(bench, t, f));
         printf("\n");
     }
 }
 
-static void json_field(const char *name, double value)
+static void json_field(const char *name, const char *unit, double value)
 {
-    printf(", \"%s\": ", name);
+    printf(", \"%s%s\": ", name, unit);
     json_number(stdout, value);
 }
 
 static void print_json(const Bench *bench, const CommTimes *t)
 {
-    double none = strtod("nan", NULL);
-    printf(
-        "{\"bench\": \"comm\", \"ranks\": %d, \"node_ranks\": %d, \"threads\": %d, \"bytes\": %zu",
-        bench->world->size, bench->world->node_size, bench->backend->options.threads, t->bytes);
-    json_field("memcpy_s", t->memcpy_alone);
-    json_field("memcpy_all_s", t->memcpy_all);
-    json_field("shm_s", t->shm >= 0 ? t->shm : none);
-    json_field("shm_mpi_s", t->nodes >= 0 ? t->nodes : none);
-    json_field("mpi_s", t->mpi);
-    json_field("allreduce_s", t->allreduce);
-    json_field("shm_to_memcpy", t->shm >= 0 ? t->shm / t->memcpy_alone : none);
-    json_field("shm_mpi_to_memcpy", t->nodes >= 0 ? t->nodes / t->memcpy_alone : none);
-    json_field("mpi_to_memcpy", t->mpi / t->memcpy_alone);
-    json_field("allreduce_to_memcpy", t->allreduce / t->memcpy_alone);
+    printf("{\"bench\": \"comm\", \"device\": \"%s\", \"ranks\": %d, \"node_ranks\": %d, "
+           "\"threads\": %d, \"bytes\": %zu",
+           bench->backend->table->name, bench->world->size, bench->world->node_size,
+           bench->backend->options.threads, t->bytes);
+    for (int f = 0; f < FIGURES; ++f) json_field(figure_names[f].key, "_s", t->s[f]);
+    for (int f = SUMS; f < FIGURES; ++f) {
+        json_field(figure_names[f].key, "_to_memcpy", t->s[f] / t->s[COPY_ALONE]);
+        json_field(figure_names[f].key, "_gb_per_s", 1e-9 * bus_rate(bench, t, f));
+    }
     printf("}\n");
+}
+
+static Status device_read(const char *name, const BackendTable **device)
+{
+    *device = &backend_cpu;
+    if (!name || strcmp(name, "cpu") == 0) return OK;
+    *device = &backend_cuda;
+    if (strcmp(name, "cuda") == 0) return OK;
+    return fail(ERR_USAGE, "bench comm: --device %s: there are cpu and cuda", name);
 }
 
 static Status args_read(CommArgs *args, int argc, char **argv)
 {
     *args = (CommArgs){.mb = 45};
-    const char *mb = NULL;
-    const Flag flags[] = {{.name = "--json", .on = &args->json}, {.name = "--mb", .value = &mb}};
-    TRY(flags_take(&argc, argv, flags, 2));
+    const char *mb = NULL, *device = NULL;
+    const Flag flags[] = {{.name = "--json", .on = &args->json},
+                          {.name = "--mb", .value = &mb},
+                          {.name = "--device", .value = &device}};
+    TRY(flags_take(&argc, argv, flags, 3));
     if (argc > 0)
-        return fail(ERR_USAGE, "bench comm: unknown word %s; it takes --mb MB and --json", argv[0]);
-    if (!mb) return OK;
-    char *end;
-    args->mb = strtod(mb, &end);
-    if (*end || end == mb || !(args->mb >= 0.001 && args->mb <= 4096))
-        return fail(ERR_USAGE, "bench comm: --mb %s: give a number from 0.001 to 4096", mb);
-    return OK;
+        return fail(ERR_USAGE,
+                    "bench comm: unknown word %s; it takes --mb MB, --device cpu|cuda and --json",
+                    argv[0]);
+    TRY(device_read(device, &args->device));
+    return flag_number("--mb", mb, 0.001, 4096, &args->mb);
 }
 
 static Status bench_ranks(const World *world, Backend *backend, const CommArgs *args)
 {
     /* The size asked for, and what small layers and single buckets look like beside it. */
-    CommTimes times[SMALLER_SIZES + 1] = {{.bytes = 4096}, {.bytes = 262144}, {.bytes = 4194304}};
+    CommTimes times[SIZES_MAX] = {{.bytes = 4096}, {.bytes = 262144}, {.bytes = 4194304}};
+    const BackendTable *table = backend->table;
     size_t asked = (size_t)(args->mb * 1e6 / sizeof(float)) * sizeof(float);
     int sizes = 0;
-    while (sizes < SMALLER_SIZES && times[sizes].bytes < asked) ++sizes;
+    while (sizes < SIZES_MAX - 1 && times[sizes].bytes < asked) ++sizes;
     times[sizes++].bytes = asked;
-    Bench bench = {.world = world, .backend = backend, .bytes = asked};
-    bench.from = mem_pages_new(asked);
-    bench.to = mem_pages_new(asked);
-    memset(bench.from, 0, asked);
+    Bench bench = {
+        .world = world, .backend = backend, .stream = table->stream(backend), .bytes = asked};
+    bench.from = table->alloc(backend, asked);
+    bench.to = table->alloc(backend, asked);
+    table->flat->fill(bench.stream, bench.from, 0, (int64_t)(asked / sizeof(float)));
     Status status = measure_all(&bench, times, sizes);
-    mem_pages_free(bench.from, asked);
-    mem_pages_free(bench.to, asked);
+    table->release(backend, bench.from, asked);
+    table->release(backend, bench.to, asked);
     if (status != OK || world->rank != 0) return status;
     if (!args->json) print_table(&bench, times, sizes);
     for (int i = 0; args->json && i < sizes; ++i) print_json(&bench, &times[i]);
@@ -226,8 +253,9 @@ static Status bench_world(const World *world, const CommArgs *args)
         return fail(ERR_USAGE, "bench comm measures sums between ranks: start it with "
                                "`weft bench comm -n 2`");
     Backend *backend = NULL;
-    BackendOptions options = {.threads = threads_share(world->node_size)};
-    TRY(status_agree(world, backend_open(&backend, &backend_cpu, options)));
+    BackendOptions options = {.threads = threads_share(world->node_size),
+                              .device = world->node_rank};
+    TRY(status_agree(world, backend_open(&backend, args->device, options)));
     Status status = bench_ranks(world, backend, args);
     backend_close(&backend);
     return status;

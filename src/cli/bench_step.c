@@ -1,33 +1,25 @@
 /* weft bench step: how fast a training step is, beside what the machine's own matrix products reach. The step is the one that
  * weft train runs, loader, sums and optimizer included; data sets it does not have are made up. */
+#include "bench.h"
 #include "private.h"
 
-#include "train.h"
-
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 typedef struct StepBench {
     int steps, warmup;
-    bool json;
+    bool json, kernels;
     Shape input; /* (1,C,H,W) of made-up data; ndim 0: the configuration's own data, or */
     bool tokens; /* made-up tokens */
-    double median_s, rows_per_s, gflops, product_gflops, memory_mb, wait_share;
-    double bubble; /* measured share of the stages' time in which they wait for each other */
+    BenchProduct product;
+    double median_s, rows_per_s, flops; /* flops: a second */
+    double data_share,
+        sum_share; /* of the steps' time: the host waits for data, the compute stream for sums */
+    double memory_mb, device_mb; /* device_mb: NaN where there is none */
+    double bubble; /* share of the stages' time in which they wait for each other; NaN: not known */
 } StepBench;
-
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double median(double *values, int count)
-{
-    qsort(values, (size_t)count, sizeof *values, by_value);
-    return values[count / 2];
-}
 
 /* Peak resident memory of this process, MB. */
 static double peak_memory(void)
@@ -41,94 +33,81 @@ static double peak_memory(void)
     return kib / 1024;
 }
 
-static double sum_ranks(const World *world, double mine)
-{
-    double *all = mem_new((size_t)world->size * sizeof *all), sum = 0;
-    world_gather(world, &mine, sizeof mine, all);
-    for (int i = 0; i < world->size; ++i) sum += all[i];
-    mem_free(&all);
-    return sum;
-}
-
-static double most_of_ranks(const World *world, double mine)
-{
-    double *all = mem_new((size_t)world->size * sizeof *all), most = mine;
-    world_gather(world, &mine, sizeof mine, all);
-    for (int i = 0; i < world->size; ++i) most = all[i] > most ? all[i] : most;
-    mem_free(&all);
-    return most;
-}
-
-/* GFLOP/s of the ranks' dense operation at 1024 x 1024 x 1024 in the precision of the run, all at the same time. */
-static Status product_rate(Backend *backend, const World *world, double *gflops)
-{
-    enum { N = 1024, ROUNDS = 9 };
-    OpSpec spec = {.kind = OP_DENSE, .x_count = 1, .w_count = 1};
-    spec.x[0] = spec.y = desc_plain(shape_of(2, N, N, 1, 1), backend->options.precision);
-    spec.w[0] = shape_of(2, N, N, 1, 1);
-    Desc wish[OP_INPUTS] = {spec.x[0]};
-    Op *op = NULL;
-    TRY(op_new(&op, backend, &spec, wish));
-    size_t bytes = desc_bytes(op->spec.y);
-    float *w = mem_pages_new((size_t)op->w_elements[0] * sizeof *w);
-    void *x = mem_pages_new(bytes), *y = mem_pages_new(bytes);
-    void *workspace = mem_pages_new(op->workspace_bytes + 1),
-         *cache = mem_pages_new(op->cache_bytes + 1);
-    OpRun run = {.x = {x}, .y = y, .w = {w}, .rows = N, .workspace = workspace, .cache = cache};
-    double time[ROUNDS];
-    op_refresh(op, &run);
-    op_forward(op, &run);
-    world_barrier(world);
-    for (int i = 0; i < ROUNDS; ++i) {
-        double start = clock_s();
-        op_forward(op, &run);
-        time[i] = clock_s() - start;
-    }
-    *gflops = sum_ranks(world, 2.0 * N * N * N / median(time, ROUNDS) * 1e-9);
-    mem_pages_free(x, bytes);
-    mem_pages_free(y, bytes);
-    mem_pages_free(w, (size_t)op->w_elements[0] * sizeof *w);
-    mem_pages_free(workspace, op->workspace_bytes + 1);
-    mem_pages_free(cache, op->cache_bytes + 1);
-    op_free(&op);
-    return OK;
-}
-
-/* Operations of one micro-batch, as the running objects count them. */
-static double micro_flops(const Graph *graph)
+/* Model flops of one micro-batch: products of dense layers, convolutions and attention's causal half, backward as twice forward
+ * where inputs have gradients. No elementwise work, nothing that is computed again. Of a tensor group's slices all. */
+static double micro_flops(const Trainer *t)
 {
     double flops = 0;
-    for (int i = 0; i < graph->node_count; ++i)
-        flops += graph->node[i].op->flops_forward + graph->node[i].op->flops_backward;
-    return flops;
+    for (int i = 0; i < t->graph->node_count; ++i) {
+        const Op *op = t->graph->node[i].op;
+        OpKind kind = op->spec.kind;
+        if (kind == OP_DENSE || kind == OP_CONV2D || kind == OP_ATTENTION)
+            flops += op->flops_forward * (op->spec.need_dx[0] ? 3 : 2);
+    }
+    return bench_sum_ranks(t->world, flops) / (t->shape.dp * t->shape.pp);
 }
 
+typedef struct Counters { /* host seconds so far */
+    double data, work, messages;
+} Counters;
+
+static Counters counters_now(const Trainer *t)
+{
+    return (Counters){.data = t->data_wait_s,
+                      .work = phase_s(PHASE_FORWARD) + phase_s(PHASE_BACKWARD),
+                      .messages = phase_s(PHASE_MESSAGES)};
+}
+
+/* The first stage begins first and ends last: it is never idle but between its own first and last work. Where work is only
+ * queued, the host's time does not say. */
+static double bubble_of(const Trainer *t, Counters before)
+{
+    Counters now = counters_now(t);
+    double work = now.work - before.work;
+    double span = bench_most_of_ranks(t->world, work + now.messages - before.messages);
+    double all = bench_sum_ranks(t->world, work);
+    return t->backend->table->host_memory ? 1 - all / (span * t->world->size) : (double)NAN;
+}
+
+static Status run_steps(Trainer *t, Stopwatch *watch, int steps)
+{
+    StepResult result;
+    Status st = OK;
+    for (int i = 0; st == OK && i < steps; ++i) {
+        stopwatch_start(watch);
+        st = train_step(t, &result);
+        stopwatch_stop(watch);
+    }
+    return st;
+}
+
+static void figures(Trainer *t, StepBench *bench, Stopwatch *steps, Counters before)
+{
+    int count = stopwatch_laps(steps);
+    double *time = mem_new((size_t)count * sizeof *time), total = stopwatch_sum_s(steps);
+    for (int i = 0; i < count; ++i) time[i] = stopwatch_lap_s(steps, i);
+    bench->median_s = bench_median(time, count);
+    bench->data_share = (t->data_wait_s - before.data) / total;
+    double waited = t->comm->waits ? stopwatch_sum_s(t->comm->waits) : 0;
+    bench->sum_share = bench_most_of_ranks(t->world, waited) / total;
+    bench->bubble = bubble_of(t, before);
+    mem_free(&time);
+}
+
+/* On the clock of the compute stream: nobody waits for the GPU between the steps. */
 static Status time_steps(Trainer *t, StepBench *bench)
 {
-    double *time = mem_new((size_t)bench->steps * sizeof *time), wait = 0, start = 0;
-    double work = 0, messages = 0;
-    Status st = OK;
-    for (int i = -bench->warmup; st == OK && i < bench->steps; ++i) {
-        StepResult result;
-        if (i == 0) {
-            wait = t->data_wait_s;
-            work = phase_s(PHASE_FORWARD) + phase_s(PHASE_BACKWARD);
-            messages = phase_s(PHASE_MESSAGES);
-        }
-        start = clock_s();
-        st = train_step(t, &result);
-        if (i >= 0) time[i] = clock_s() - start;
-    }
-    double total = 0;
-    for (int i = 0; i < bench->steps; ++i) total += time[i];
-    bench->wait_share = (t->data_wait_s - wait) / total;
-    bench->median_s = median(time, bench->steps);
-    /* the first stage begins first and ends last: it is never idle but between its own first and last work */
-    work = phase_s(PHASE_FORWARD) + phase_s(PHASE_BACKWARD) - work;
-    messages = phase_s(PHASE_MESSAGES) - messages;
-    double span = most_of_ranks(t->world, work + messages);
-    bench->bubble = 1 - sum_ranks(t->world, work) / (span * t->world->size);
-    mem_free(&time);
+    Stopwatch *steps = stopwatch_new(t->backend), *waits = stopwatch_new(t->backend);
+    Status st = run_steps(t, steps, bench->warmup);
+    t->backend->table->sync(t->backend->table->stream(t->backend));
+    stopwatch_clear(steps);
+    if (t->comm->size > 1) t->comm->waits = waits;
+    Counters before = counters_now(t);
+    if (st == OK) st = run_steps(t, steps, bench->steps);
+    if (st == OK) figures(t, bench, steps, before);
+    t->comm->waits = NULL;
+    stopwatch_free(&steps);
+    stopwatch_free(&waits);
     return st;
 }
 
@@ -137,39 +116,59 @@ static const char *model_name(const Trainer *t)
     return t->config->model.name[0] ? t->config->model.name : "layers";
 }
 
-static double product_share(const StepBench *b)
-{
-    return b->product_gflops > 0 ? b->gflops / b->product_gflops : 0;
-}
-
 static const char *row_name(const Trainer *t)
 {
     return t->train_set.kind == DATA_TOKENS ? "tokens" : "samples";
 }
 
+static const char *precision_name(const Trainer *t)
+{
+    return t->backend->options.precision == DTYPE_BF16 ? "bf16" : "fp32";
+}
+
 static void print_json(const Trainer *t, const StepBench *b)
 {
-    printf("{\"bench\":\"step\",\"model\":\"%s\",\"ranks\":%d,\"grid\":\"%dx%dx%d\","
-           "\"threads\":%d,\"batch\":%lld,\"micro_batch\":%lld,\"step_s\":%.6f,"
-           "\"%s_per_s\":%.1f,\"gflops\":%.1f,\"product_gflops\":%.1f,\"share\":%.3f,"
-           "\"data_wait_share\":%.4f,\"memory_mb\":%.0f,\"bubble\":%.4f}\n",
-           model_name(t), t->world->size, t->shape.dp, t->shape.pp, t->shape.tp,
-           t->backend->options.threads, (long long)t->batch, (long long)t->micro_batch, b->median_s,
-           row_name(t), b->rows_per_s, b->gflops, b->product_gflops, product_share(b),
-           b->wait_share, b->memory_mb, b->bubble);
+    printf("{\"bench\":\"step\",\"model\":\"%s\",\"device\":\"%s\",\"precision\":\"%s\","
+           "\"ranks\":%d,\"grid\":\"%dx%dx%d\",\"threads\":%d,\"batch\":%lld,"
+           "\"micro_batch\":%lld,\"step_s\":%.9f,\"%s_per_s\":%.1f,\"gflops\":%.3f,"
+           "\"product_gflops\":%.3f,\"product_size\":%lld,\"share\":%.4f,"
+           "\"data_wait_share\":%.4f,\"sum_wait_share\":%.4f,\"memory_mb\":%.0f,\"device_mb\":",
+           model_name(t), t->backend->table->name, precision_name(t), t->world->size, t->shape.dp,
+           t->shape.pp, t->shape.tp, t->backend->options.threads, (long long)t->batch,
+           (long long)t->micro_batch, b->median_s, row_name(t), b->rows_per_s, b->flops * 1e-9,
+           b->product.flops * 1e-9, (long long)b->product.size, b->flops / b->product.flops,
+           b->data_share, b->sum_share, b->memory_mb);
+    json_number(stdout, b->device_mb);
+    printf(",\"bubble\":");
+    json_number(stdout, b->bubble);
+    printf("}\n");
 }
 
 static void print_text(const Trainer *t, const StepBench *b)
 {
-    printf("%s, %d ranks as %dx%dx%d x %d threads, batch %lld in micro-batches of %lld: step %.6f "
-           "s, %.1f %s/s, %.1f GFLOP/s of %.1f that matrix products reach (%.3f); waiting for data "
+    printf("%s, %s on %s, %d ranks as %dx%dx%d x %d threads, batch %lld in micro-batches of %lld: "
+           "step %.6f s, %.1f %s/s, %.4g TFLOP/s of %.4g that products of %lld x %lld x %lld reach "
+           "(%.3f; the model's flops, attention's causal half); waiting for data %.4f, for sums "
            "%.4f; peak memory of all ranks %.0f MB",
-           model_name(t), t->world->size, t->shape.dp, t->shape.pp, t->shape.tp,
-           t->backend->options.threads, (long long)t->batch, (long long)t->micro_batch, b->median_s,
-           b->rows_per_s, row_name(t), b->gflops, b->product_gflops, product_share(b),
-           b->wait_share, b->memory_mb);
-    if (t->shape.pp > 1) printf("; bubble %.4f (%s)", b->bubble, t->schedule->name);
+           model_name(t), precision_name(t), t->backend->table->name, t->world->size, t->shape.dp,
+           t->shape.pp, t->shape.tp, t->backend->options.threads, (long long)t->batch,
+           (long long)t->micro_batch, b->median_s, b->rows_per_s, row_name(t), b->flops * 1e-12,
+           b->product.flops * 1e-12, (long long)b->product.size, (long long)b->product.size,
+           (long long)b->product.size, b->flops / b->product.flops, b->data_share, b->sum_share,
+           b->memory_mb);
+    if (!isnan(b->device_mb)) printf(", of their GPUs %.0f MB", b->device_mb);
+    if (t->shape.pp > 1 && !isnan(b->bubble))
+        printf("; bubble %.4f (%s)", b->bubble, t->schedule->name);
     printf("\n");
+}
+
+/* What all ranks have taken of their GPUs' memory, MB. */
+static double device_memory(const Trainer *t)
+{
+    double taken = 0, left;
+    if (!t->backend->table->memory) return (double)NAN;
+    t->backend->table->memory(t->backend, &taken, &left);
+    return round(bench_sum_ranks(t->world, taken) * 1e-6);
 }
 
 static Status measure(const Config *config, const World *world, StepBench *bench)
@@ -177,12 +176,13 @@ static Status measure(const Config *config, const World *world, StepBench *bench
     Trainer *t = NULL;
     TRY(trainer_new(&t, config, world));
     Status st = time_steps(t, bench);
-    bench->memory_mb = sum_ranks(world, peak_memory());
+    bench->memory_mb = bench_sum_ranks(world, peak_memory());
+    bench->device_mb = device_memory(t);
     bench->rows_per_s = (double)(t->batch * t->rows_per_sample) / bench->median_s;
-    bench->gflops = micro_flops(t->graph) * t->micros / bench->median_s * 1e-9;
-    if (st == OK && t->backend->table->host_memory)
-        st = product_rate(t->backend, world, &bench->product_gflops);
+    bench->flops = micro_flops(t) * t->micros / bench->median_s;
+    if (st == OK) st = bench_product(&bench->product, t->backend, world);
     if (st == OK && world->rank == 0) (bench->json ? print_json : print_text)(t, bench);
+    if (st == OK && bench->kernels) bench_kernels(t, bench->json);
     trainer_free(&t);
     return st;
 }
@@ -252,16 +252,6 @@ static Status parse_input(const char *text, StepBench *bench)
     return OK;
 }
 
-static Status parse_steps(const char *text, int *steps)
-{
-    char *end;
-    long value = strtol(text, &end, 10);
-    if (*end != 0 || end == text || value < 1 || value > 1000000)
-        return fail(ERR_USAGE, "--steps %s: wanted a number from 1 to 1000000", text);
-    *steps = (int)value;
-    return OK;
-}
-
 static Status run(Job *job, StepBench *bench)
 {
     char path[DATA_PATH] = "";
@@ -272,6 +262,8 @@ static Status run(Job *job, StepBench *bench)
         st = config_fail_key(
             job->config, "data.train",
             "no data: set data.train, or make some up with --input 3x224x224 or --input tokens");
+    /* a step with a line in metrics.jsonl reads the norm of its gradient, and the GPU is waited for */
+    job->config->train.log_every = bench->warmup + bench->steps + 1;
     if (st == OK) st = measure(job->config, &job->world, bench);
     if (*path && job->world.node_rank == 0) unlink(path);
     return st;
@@ -279,13 +271,20 @@ static Status run(Job *job, StepBench *bench)
 
 Status bench_step(int argc, char **argv)
 {
-    StepBench bench = {.steps = 20, .warmup = 3};
-    const char *input = NULL, *steps = NULL;
-    const Flag flags[] = {
-        {"--input", &input, NULL}, {"--steps", &steps, NULL}, {"--json", NULL, &bench.json}};
-    TRY(flags_take(&argc, argv, flags, 3));
+    StepBench bench = {0};
+    const char *input = NULL, *steps = NULL, *warmup = NULL;
+    int64_t count = 20, before = 3;
+    const Flag flags[] = {{"--input", &input, NULL},
+                          {"--steps", &steps, NULL},
+                          {"--warmup", &warmup, NULL},
+                          {"--json", NULL, &bench.json},
+                          {"--kernels", NULL, &bench.kernels}};
+    TRY(flags_take(&argc, argv, flags, 5));
     if (input) TRY(parse_input(input, &bench));
-    if (steps) TRY(parse_steps(steps, &bench.steps));
+    TRY(flag_whole("--steps", steps, 1, 1000000, &count));
+    TRY(flag_whole("--warmup", warmup, 0, 1000000, &before));
+    bench.steps = (int)count;
+    bench.warmup = (int)before;
     Job job;
     Status status = job_open(&job, argc, argv);
     if (status == OK) status = run(&job, &bench);

@@ -98,17 +98,20 @@ const Verb verbs[] = {
     {"ckpt diff", "FILE FILE",
      "names the first difference of two checkpoints; exit 65 if there is one",
      .run = verb_ckpt_diff},
-    {"bench comm", "[-n N] [--mb MB] [--json]",
-     "gradient sums between ranks, beside memcpy and MPI's own",
+    {"bench comm", "[-n N] [--mb MB] [--device cpu|cuda] [--json]",
+     "gradient sums between ranks, beside a copy and MPI's own",
      "  --mb MB                  size of the sum, default 45\n"
+     "  --device cpu|cuda        where the gradients lie, default cpu; cuda wants a GPU a rank\n"
      "  --json                   one JSON object a line\n",
-     "|--mb|", VERB_RANKS | VERB_THREADS, bench_comm},
-    {"bench step", "[-n N] CONFIG [--input CxHxW] [--steps S] [--json] [key=value ...]",
+     "|--mb|--device|", VERB_RANKS | VERB_THREADS, bench_comm},
+    {"bench step", "[-n N] CONFIG [--input CxHxW] [--steps S] [--kernels] [--json] [key=value ...]",
      "training steps a second, beside the machine's matrix-product rate",
-     "  --input CxHxW            made-up images of this shape instead of data.train\n"
+     "  --input CxHxW            made-up images of this shape instead of data.train; or tokens\n"
      "  --steps S                steps to time, default 20\n"
-     "  --json                   one JSON object\n",
-     "|--input|--steps|", VERB_CONFIG | VERB_RANKS | VERB_THREADS, bench_step},
+     "  --warmup S               steps before them, default 3\n"
+     "  --kernels                also what memory bounds, each beside a copy of as many bytes\n"
+     "  --json                   one JSON object, with --kernels more, one a line\n",
+     "|--input|--steps|--warmup|", VERB_CONFIG | VERB_RANKS | VERB_THREADS, bench_step},
     {"bench io", "[FILE] [--seconds S] [--json]",
      "samples a second in random order from a cached file",
      "  --seconds S              how long to read, default 2\n"

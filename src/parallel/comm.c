@@ -234,9 +234,9 @@ int64_t comm_push_begin(Comm *comm, const CommPush *push)
 static bool wait_for(Comm *comm, bool (*wait)(Comm *, int64_t), int64_t number)
 {
     if (number == 0) return true; /* none was begun, and the transport may have none */
-    double start = clock_s();
+    if (comm->waits) stopwatch_start(comm->waits);
     bool done = wait(comm, number);
-    comm->wait_s += clock_s() - start;
+    if (comm->waits) stopwatch_stop(comm->waits);
     return done;
 }
 
@@ -268,10 +268,10 @@ static void wait_polling(Comm *comm, double start)
 
 void comm_wait(Comm *comm)
 {
-    double start = clock_s();
+    if (comm->waits) stopwatch_start(comm->waits);
     if (comm->table->wait)
         comm->table->wait(comm);
     else
-        wait_polling(comm, start);
-    comm->wait_s += clock_s() - start;
+        wait_polling(comm, clock_s());
+    if (comm->waits) stopwatch_stop(comm->waits);
 }

@@ -155,6 +155,10 @@ static void poison_event_free(Event **e)
 {
     backend_cpu.event_free(e);
 }
+static double poison_event_s(Event *from, Event *to)
+{
+    return backend_cpu.event_s(from, to);
+}
 
 const BackendTable backend_poison = {
     .name = "poison",
@@ -171,6 +175,8 @@ const BackendTable backend_poison = {
     .event_record = poison_event_record,
     .event_wait = poison_event_wait,
     .event_free = poison_event_free,
+    .timer_new = poison_event_new,
+    .event_s = poison_event_s,
     .flat = &cpu_flat,
     .op = {&poison_op, &poison_op, &poison_op, &poison_op, &poison_op, &poison_op, &poison_op,
            &poison_op, &poison_op, &poison_op, &poison_op, &poison_op, &poison_op, &poison_op,

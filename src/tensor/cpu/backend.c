@@ -10,7 +10,7 @@ struct Stream {
     int threads;
 };
 struct Event {
-    bool recorded;
+    double at_s;
 };
 typedef struct CpuBackend {
     Dnnl *dnnl; /* owned */
@@ -78,7 +78,7 @@ static Event *cpu_event_new(Backend *backend)
 static void cpu_event_record(Event *e, Stream *s)
 {
     (void)s;
-    e->recorded = true;
+    e->at_s = clock_s();
 }
 
 static void cpu_event_wait(Event *e, Stream *s)
@@ -90,6 +90,11 @@ static void cpu_event_wait(Event *e, Stream *s)
 static void cpu_event_free(Event **e)
 {
     mem_free(e);
+}
+
+static double cpu_event_s(Event *from, Event *to)
+{
+    return to->at_s - from->at_s;
 }
 
 const BackendTable backend_cpu = {
@@ -107,6 +112,8 @@ const BackendTable backend_cpu = {
     .event_record = cpu_event_record,
     .event_wait = cpu_event_wait,
     .event_free = cpu_event_free,
+    .timer_new = cpu_event_new,
+    .event_s = cpu_event_s,
     .flat = &cpu_flat,
     .op =
         {

@@ -185,6 +185,22 @@ static Event *cuda_event_new(Backend *backend)
     return event;
 }
 
+static Event *cuda_timer_new(Backend *backend)
+{
+    (void)backend;
+    Event *event = mem_new(sizeof *event);
+    CUDA_CALL(cudaEventCreateWithFlags(&event->handle, cudaEventDefault));
+    return event;
+}
+
+static double cuda_event_s(Event *from, Event *to)
+{
+    float ms = 0;
+    CUDA_CALL(cudaEventSynchronize(to->handle));
+    CUDA_CALL(cudaEventElapsedTime(&ms, from->handle, to->handle));
+    return 1e-3 * (double)ms;
+}
+
 static void cuda_event_record(Event *event, Stream *stream)
 {
     CUDA_CALL(cudaEventRecord(event->handle, stream->handle));
@@ -267,6 +283,8 @@ const BackendTable backend_cuda = {
     .record_end = cuda_record_end,
     .replay = cuda_replay,
     .recording_free = cuda_recording_free,
+    .timer_new = cuda_timer_new,
+    .event_s = cuda_event_s,
     .flat = &cuda_flat,
     .op =
         {

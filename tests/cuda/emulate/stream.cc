@@ -5,6 +5,7 @@
 #include "queue.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -13,6 +14,7 @@
 #include <memory>
 #include <vector>
 
+using Clock = std::chrono::steady_clock;
 using Work = std::function<void()>;
 using Nodes = std::vector<Work>;
 
@@ -76,7 +78,8 @@ struct CUstream_st {
 struct CUevent_st {
     QueueAt queue; /* where it was recorded; NULL: never */
     uint64_t place;
-    bool captured;
+    bool captured, timed;
+    std::shared_ptr<Clock::time_point> at; /* if timed: when it was reached */
 };
 struct CUgraph_st {
     Nodes nodes;
@@ -151,9 +154,10 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream)
     run_until(*stream->queue, stream->queue->queued);
     return cudaSuccess;
 }
-cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned)
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned flags)
 {
     *event = new CUevent_st{};
+    (*event)->timed = !(flags & cudaEventDisableTiming);
     return cudaSuccess;
 }
 cudaError_t cudaEventDestroy(cudaEvent_t event)
@@ -164,7 +168,9 @@ cudaError_t cudaEventDestroy(cudaEvent_t event)
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
 {
     ++calls;
-    *event = {stream->queue, stream->queue->queued, stream == captured};
+    auto at = std::make_shared<Clock::time_point>();
+    if (event->timed) emulate::enqueue(stream, [at] { *at = Clock::now(); });
+    *event = {stream->queue, stream->queue->queued, stream == captured, event->timed, at};
     return cudaSuccess;
 }
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned)
@@ -186,6 +192,16 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event)
     ++calls;
     if (event->captured) return cudaErrorCapturedEvent;
     if (event->queue) run_until(*event->queue, event->place);
+    return cudaSuccess;
+}
+cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t from, cudaEvent_t to)
+{
+    REFUSE_IN_CAPTURE();
+    if (from->captured || to->captured) return cudaErrorCapturedEvent;
+    if (!from->timed || !to->timed || !from->queue || !to->queue)
+        return cudaErrorInvalidResourceHandle;
+    if (from->queue->done < from->place || to->queue->done < to->place) return cudaErrorNotReady;
+    *ms = std::chrono::duration<float, std::milli>(*to->at - *from->at).count();
     return cudaSuccess;
 }
 /* Who asks again and again comes to the end. */

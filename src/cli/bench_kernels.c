@@ -1,0 +1,292 @@
+/* What the model's operations that memory bounds reach, and the optimizer, beside a copy of as many bytes in the same process.
+ * Bytes are those that the algorithm must move: each tensor once for every pass that it cannot do without. So a batch norm reads
+ * its input twice, for the statistics and for the result, and its backward the input and the gradient twice; a kernel that reads
+ * more shows a lower rate, not more bytes. What fits a cache runs there, and so does the copy. */
+#include "bench.h"
+
+#include <string.h>
+
+enum { MEMORIES = 32, LABEL = 64 };
+static const double LARGE_COPY = 512e6;
+
+typedef struct Kernel { /* alike operations of the graph */
+    Op *op;             /* borrowed: the first of them */
+    int times;
+} Kernel;
+
+/* An operation with memory of its own. */
+typedef struct Bench {
+    Backend *backend;
+    Op *op;
+    OpRun run;
+    int count;
+    void *memory[MEMORIES];
+    size_t bytes[MEMORIES];
+} Bench;
+
+typedef struct Line {
+    char label[LABEL], shape[64];
+    int times;
+    const char *direction;
+    double bytes, seconds, copy; /* copy: bytes a second */
+} Line;
+
+/* ---- which, and what they must move ---- */
+
+static bool is_loss(const Op *op)
+{
+    return op->spec.kind == OP_SOFTMAX_LOSS || op->spec.kind == OP_MSE_LOSS;
+}
+
+static bool memory_bound(const Op *op)
+{
+    OpKind kind = op->spec.kind;
+    bool computes = kind == OP_DENSE || kind == OP_CONV2D || kind == OP_ATTENTION;
+    return !computes && kind != OP_EXCHANGE && !op->y_alias && op->spec.slice.ranks == 0;
+}
+
+static bool alike(const OpSpec *a, const OpSpec *b)
+{
+    bool same = a->kind == b->kind && a->act == b->act && a->residual == b->residual &&
+                a->pool == b->pool && a->x_count == b->x_count && desc_equal(a->y, b->y) &&
+                memcmp(a->kernel, b->kernel, sizeof a->kernel) == 0 &&
+                memcmp(a->stride, b->stride, sizeof a->stride) == 0;
+    for (int i = 0; same && i < a->x_count; ++i)
+        same = desc_equal(a->x[i], b->x[i]) && a->need_dx[i] == b->need_dx[i];
+    return same;
+}
+
+static double forward_bytes(const Op *op)
+{
+    const OpSpec *s = &op->spec;
+    double bytes = (double)desc_bytes(s->y) + (double)op->saved_bytes;
+    for (int i = 0; i < s->x_count; ++i) bytes += (double)desc_bytes(s->x[i]);
+    if (s->kind == OP_BATCH_NORM) bytes += (double)desc_bytes(s->x[0]);
+    if (s->kind == OP_EMBEDDING) /* a row of the table for each of y's */
+        return bytes + (double)shape_count(s->y.shape) * sizeof(float);
+    for (int i = 0; i < s->w_count; ++i) bytes += (double)op->w_elements[i] * sizeof(float);
+    return bytes;
+}
+
+static double batch_norm_backward_bytes(const OpSpec *s)
+{
+    bool masked = s->residual && s->act != ACT_NONE; /* reads y; what it masks is residual's dx */
+    return (5.0 + 2.0 * masked) * (double)desc_bytes(s->x[0]);
+}
+
+/* 0: it has nothing to do. */
+static double backward_bytes(const Op *op)
+{
+    const OpSpec *s = &op->spec;
+    double read = is_loss(op) ? 0 : (double)desc_bytes(s->y), written = 0;
+    if (s->kind == OP_BATCH_NORM) return batch_norm_backward_bytes(s);
+    bool alias = false;
+    for (int i = 0; i < s->x_count; ++i) {
+        if (op->needs_x[i]) read += (double)desc_bytes(s->x[i]);
+        alias = alias || op->dx_alias[i];
+        if (s->need_dx[i] && !op->dx_alias[i]) written += (double)desc_bytes(s->x[i]);
+    }
+    if (alias && s->act != ACT_NONE) written += (double)desc_bytes(s->y);
+    for (int i = 0; i < s->w_count; ++i) written += (double)op->w_elements[i] * sizeof(float);
+    if (op->needs_y) read += (double)desc_bytes(s->y);
+    return written > 0 ? read + written + (double)op->saved_bytes : 0;
+}
+
+/* Owned by the caller. */
+static Kernel *kernels_of(const Graph *graph, int *count)
+{
+    Kernel *kernel = mem_new((size_t)graph->node_count * sizeof *kernel);
+    *count = 0;
+    for (int i = 0; i < graph->node_count; ++i) {
+        Op *op = graph->node[i].op;
+        int k = 0;
+        if (!memory_bound(op)) continue;
+        while (k < *count && !alike(&kernel[k].op->spec, &op->spec)) ++k;
+        if (k == *count) kernel[(*count)++].op = op;
+        ++kernel[k].times;
+    }
+    return kernel;
+}
+
+/* ---- memory for one ---- */
+
+static void *take(Bench *b, size_t bytes)
+{
+    if (bytes == 0) return NULL;
+    b->bytes[b->count] = bytes;
+    return b->memory[b->count++] = b->backend->table->alloc(b->backend, bytes);
+}
+
+/* Integers name rows of w. */
+static void *take_random(Bench *b, Desc d)
+{
+    void *memory = take(b, desc_bytes(d));
+    if (d.dtype == DTYPE_I32)
+        bench_fill_whole(b->backend, memory, desc_elements(d), b->op->spec.w[0].dim[0]);
+    else
+        bench_fill(b->backend, memory, d.dtype, desc_elements(d), -0.5f);
+    return memory;
+}
+
+static void take_targets(Bench *b)
+{
+    Shape x = b->op->spec.x[0].shape;
+    int64_t width = x.dim[x.ndim - 1], rows = shape_count(x) / width;
+    int32_t *labels = take(b, (size_t)rows * sizeof *labels);
+    float *targets = take(b, (size_t)shape_count(x) * sizeof *targets);
+    bench_fill_whole(b->backend, labels, rows, width);
+    bench_fill(b->backend, targets, DTYPE_F32, shape_count(x), -0.5f);
+    b->run.labels = labels;
+    b->run.targets = targets;
+}
+
+static void bench_open(Bench *b, Op *op)
+{
+    const OpSpec *s = &op->spec;
+    *b = (Bench){.backend = op->backend, .op = op};
+    b->run = (OpRun){.rows = (int)s->x[0].shape.dim[0], .training = true, .loss_scale = 1};
+    b->run.y = take(b, desc_bytes(s->y));
+    b->run.dy = take_random(b, s->y);
+    for (int i = 0; i < s->x_count; ++i) {
+        void *x = take_random(b, s->x[i]);
+        b->run.x[i] = x;
+        if (s->need_dx[i])
+            b->run.dx[i] = op->dx_alias[i] ? b->run.dy
+                           : op->dx_over_x ? x
+                                           : take(b, desc_bytes(s->x[i]));
+    }
+    for (int i = 0; i < s->w_count; ++i) {
+        float *w = take(b, (size_t)op->w_elements[i] * sizeof *w);
+        bench_fill(b->backend, w, DTYPE_F32, op->w_elements[i], 0); /* a variance is positive */
+        b->run.w[i] = w;
+        b->run.dw[i] = take(b, (size_t)op->w_elements[i] * sizeof *w);
+    }
+    if (is_loss(op)) take_targets(b);
+    b->run.sample = take(b, (size_t)b->run.rows * sizeof *b->run.sample);
+    b->run.saved = take(b, op->saved_bytes);
+    b->run.cache = take(b, op->cache_bytes);
+    b->run.workspace = take(b, op->workspace_bytes);
+    op_refresh(op, &b->run);
+}
+
+static void bench_close(Bench *b)
+{
+    for (int i = 0; i < b->count; ++i)
+        b->backend->table->release(b->backend, b->memory[i], b->bytes[i]);
+}
+
+static void forward(void *user)
+{
+    Bench *b = user;
+    op_forward(b->op, &b->run);
+}
+
+static void backward(void *user)
+{
+    Bench *b = user;
+    op_backward_begin(b->op, &b->run);
+    op_backward_weight(b->op, &b->run);
+    op_backward_data(b->op, &b->run);
+}
+
+/* ---- lines ---- */
+
+static void label_of(const OpSpec *s, const char *name, char label[LABEL])
+{
+    static const char *const acts[] = {
+        [ACT_RELU] = "relu", [ACT_RELU6] = "relu6", [ACT_GELU] = "gelu", [ACT_SILU] = "silu"};
+    if (s->kind == OP_ACTIVATION)
+        snprintf(label, LABEL, "%s", acts[s->act]);
+    else
+        snprintf(label, LABEL, "%s%s%s%s", name, s->residual ? "+add" : "",
+                 s->act != ACT_NONE ? "+" : "", s->act != ACT_NONE ? acts[s->act] : "");
+}
+
+static void print_line(const Line *line, bool json)
+{
+    double rate = line->bytes / line->seconds;
+    if (json)
+        printf("{\"bench\":\"kernel\",\"op\":\"%s\",\"x\":\"%s\",\"times\":%d,\"direction\":\"%s\","
+               "\"bytes\":%.0f,\"seconds\":%.9f,\"gb_per_s\":%.3f,\"copy_gb_per_s\":%.3f,"
+               "\"share\":%.4f}\n",
+               line->label, line->shape, line->times, line->direction, line->bytes, line->seconds,
+               rate * 1e-9, line->copy * 1e-9, rate / line->copy);
+    else
+        printf("%-24s %-18s %5d  %-8s %10.2f %10.4f %9.1f %9.1f %7.3f\n", line->label, line->shape,
+               line->times, line->direction, line->bytes * 1e-6, line->seconds * 1e3, rate * 1e-9,
+               line->copy * 1e-9, rate / line->copy);
+}
+
+static void measure(Bench *b, Line *line, const char *direction, BenchWork work, double bytes)
+{
+    line->direction = direction;
+    line->bytes = bytes;
+    line->seconds = bench_seconds(b->backend, work, b);
+}
+
+/* One or two lines: forward, backward. */
+static int kernel_lines(const Kernel *kernel, Line line[2])
+{
+    Op *op = kernel->op;
+    Bench b;
+    int count = 1;
+    label_of(&op->spec, op->table->name, line->label);
+    shape_text(op->spec.x[0].shape, line->shape);
+    line->times = kernel->times;
+    line[1] = line[0];
+    bench_open(&b, op);
+    measure(&b, &line[0], "forward", forward, forward_bytes(op));
+    double bytes = backward_bytes(op);
+    if (bytes > 0) measure(&b, &line[count++], "backward", backward, bytes);
+    bench_close(&b);
+    for (int i = 0; i < count; ++i) line[i].copy = bench_copy(op->backend, line[i].bytes);
+    return count;
+}
+
+/* ---- the optimizer ---- */
+
+static void update(void *user)
+{
+    Trainer *t = user;
+    optim_step(t->optim, executor_params(t->executor), executor_grads(t->executor), 1e-6, 1);
+}
+
+/* A parameter and its state are read and written, its gradient is read. Rules that need norms would have to be asked in step
+ * with the other ranks. */
+static int optimizer_line(Trainer *t, Line *line)
+{
+    const Optim *o = t->optim;
+    int64_t elements = 0;
+    if (o->table->norms > 0) return 0;
+    for (int i = 0; i < o->range_count; ++i) elements += o->piece[i].elements;
+    if (elements == 0) return 0;
+    *line = (Line){.times = 1, .direction = "update"};
+    snprintf(line->label, LABEL, "%s", o->table->name);
+    shape_text(shape_of(1, elements, 1, 1, 1), line->shape);
+    line->bytes = (3.0 + 2.0 * optim_slots(t->config)) * sizeof(float) * (double)elements;
+    line->seconds = bench_seconds(t->backend, update, t);
+    line->copy = bench_copy(t->backend, line->bytes);
+    return 1;
+}
+
+static void print_lines(const World *world, const Line *line, int count, bool json)
+{
+    for (int i = 0; world->rank == 0 && i < count; ++i) print_line(&line[i], json);
+}
+
+void bench_kernels(Trainer *t, bool json)
+{
+    int count;
+    Kernel *kernel = kernels_of(t->graph, &count);
+    Line line[2] = {0};
+    double copy = bench_copy(t->backend, LARGE_COPY);
+    if (!json && t->world->rank == 0)
+        printf("what memory bounds, beside a copy of as many bytes (read and written; of %.0f MB: "
+               "%.1f GB/s)\n%-24s %-18s %5s  %-8s %10s %10s %9s %9s %7s\n",
+               LARGE_COPY * 1e-6, copy * 1e-9, "operation", "input", "times", "", "MB", "ms",
+               "GB/s", "copy's", "share");
+    for (int i = 0; i < count; ++i)
+        print_lines(t->world, line, kernel_lines(&kernel[i], line), json);
+    print_lines(t->world, line, optimizer_line(t, line), json);
+    mem_free(&kernel);
+}

@@ -1,0 +1,214 @@
+/* How fast a backend is: work on its own clock, matrix products, copies. */
+#include "bench.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+enum { ROUNDS = 9, CALLS_MAX = 1000, BLOCK = 1 << 18, PRODUCT_MIN = 256, PRODUCT_MAX = 8192 };
+static const double ROUND_S = 0.02, PRODUCT_S = 5e-3;
+
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+double bench_median(double *values, int count)
+{
+    qsort(values, (size_t)count, sizeof *values, by_value);
+    return values[count / 2];
+}
+
+double bench_sum_ranks(const World *world, double mine)
+{
+    double *all = mem_new((size_t)world->size * sizeof *all), sum = 0;
+    world_gather(world, &mine, sizeof mine, all);
+    for (int i = 0; i < world->size; ++i) sum += all[i];
+    mem_free(&all);
+    return sum;
+}
+
+double bench_most_of_ranks(const World *world, double mine)
+{
+    double *all = mem_new((size_t)world->size * sizeof *all), most = mine;
+    world_gather(world, &mine, sizeof mine, all);
+    for (int i = 0; i < world->size; ++i) most = all[i] > most ? all[i] : most;
+    mem_free(&all);
+    return most;
+}
+
+static void lap(Stopwatch *watch, BenchWork work, void *user, int calls)
+{
+    stopwatch_start(watch);
+    for (int i = 0; i < calls; ++i) work(user);
+    stopwatch_stop(watch);
+}
+
+/* The fastest of three calls behind one that warms up. */
+static double once_s(Stopwatch *watch, BenchWork work, void *user)
+{
+    work(user);
+    for (int i = 0; i < 3; ++i) lap(watch, work, user, 1);
+    double once = stopwatch_lap_s(watch, 0);
+    for (int i = 1; i < 3; ++i) once = fmin(once, stopwatch_lap_s(watch, i));
+    stopwatch_clear(watch);
+    return once;
+}
+
+double bench_seconds(Backend *backend, BenchWork work, void *user)
+{
+    Stopwatch *watch = stopwatch_new(backend);
+    double once = once_s(watch, work, user), time[ROUNDS];
+    int calls = once * CALLS_MAX < ROUND_S ? CALLS_MAX : once < ROUND_S ? (int)(ROUND_S / once) : 1;
+    for (int i = 0; i < ROUNDS; ++i) lap(watch, work, user, calls);
+    for (int i = 0; i < ROUNDS; ++i) time[i] = stopwatch_lap_s(watch, i) / calls;
+    stopwatch_free(&watch);
+    return bench_median(time, ROUNDS);
+}
+
+/* ---- random memory ---- */
+
+static void fill_blocks(Backend *backend, void *to, const void *block, size_t bytes, size_t all)
+{
+    const BackendTable *table = backend->table;
+    for (size_t at = 0; at < all; at += bytes)
+        table->copy(table->stream(backend), (char *)to + at, block,
+                    bytes < all - at ? bytes : all - at);
+    table->sync(table->stream(backend));
+}
+
+void bench_fill(Backend *backend, void *to, DType type, int64_t elements, float low)
+{
+    size_t size = dtype_bytes(type);
+    float *number = mem_new(BLOCK * sizeof *number);
+    Bf16 *half = (Bf16 *)(void *)number; /* takes the place of what has been read */
+    RngKey key = rng_key(1, RNG_TEST, 2, 0);
+    for (int i = 0; i < BLOCK && i < elements; ++i) {
+        float value = low + rng_uniform(key, (uint64_t)i);
+        if (type == DTYPE_BF16)
+            half[i] = bf16_of(value);
+        else
+            number[i] = value;
+    }
+    fill_blocks(backend, to, number, BLOCK * size, (size_t)elements * size);
+    mem_free(&number);
+}
+
+void bench_fill_whole(Backend *backend, int32_t *to, int64_t elements, int64_t below)
+{
+    int32_t *number = mem_new(BLOCK * sizeof *number);
+    RngKey key = rng_key(1, RNG_TEST, 3, 0);
+    for (int i = 0; i < BLOCK && i < elements; ++i)
+        number[i] = (int32_t)(rng_u32(key, (uint64_t)i) % (uint32_t)below);
+    fill_blocks(backend, to, number, BLOCK * sizeof *number, (size_t)elements * sizeof *number);
+    mem_free(&number);
+}
+
+/* ---- copies ---- */
+
+typedef struct Copy {
+    Backend *backend;
+    void *to, *from;
+    size_t bytes;
+} Copy;
+
+static void copy_work(void *user)
+{
+    const Copy *c = user;
+    const BackendTable *table = c->backend->table;
+    table->copy(table->stream(c->backend), c->to, c->from, c->bytes);
+}
+
+double bench_copy(Backend *backend, double bytes)
+{
+    int64_t count = (int64_t)(bytes / 2 / sizeof(float)) + 1;
+    Copy c = {.backend = backend, .bytes = (size_t)count * sizeof(float)};
+    c.to = backend->table->alloc(backend, c.bytes);
+    c.from = backend->table->alloc(backend, c.bytes);
+    bench_fill(backend, c.from, DTYPE_F32, count, 0);
+    double rate = 2 * (double)c.bytes / bench_seconds(backend, copy_work, &c);
+    backend->table->release(backend, c.to, c.bytes);
+    backend->table->release(backend, c.from, c.bytes);
+    return rate;
+}
+
+/* ---- matrix products ---- */
+
+typedef struct Product {
+    Op *op;
+    OpRun run;
+    size_t activation_bytes, weight_bytes;
+} Product;
+
+static void product_free(Product *p)
+{
+    Backend *backend = p->op->backend;
+    const BackendTable *table = backend->table;
+    table->release(backend, (void *)p->run.x[0], p->activation_bytes);
+    table->release(backend, p->run.y, p->activation_bytes);
+    table->release(backend, (void *)p->run.w[0], p->weight_bytes);
+    table->release(backend, p->run.workspace, p->op->workspace_bytes);
+    table->release(backend, p->run.cache, p->op->cache_bytes);
+    op_free(&p->op);
+}
+
+static Status product_new(Product *p, Backend *backend, int64_t n)
+{
+    const BackendTable *table = backend->table;
+    OpSpec spec = {.kind = OP_DENSE, .x_count = 1, .w_count = 1};
+    spec.x[0] = spec.y = desc_plain(shape_of(2, n, n, 1, 1), backend->options.precision);
+    spec.w[0] = shape_of(2, n, n, 1, 1);
+    Desc wish[OP_INPUTS] = {spec.x[0]};
+    TRY(op_new(&p->op, backend, &spec, wish));
+    p->activation_bytes = desc_bytes(p->op->spec.y);
+    p->weight_bytes = (size_t)p->op->w_elements[0] * sizeof(float);
+    void *x = table->alloc(backend, p->activation_bytes);
+    float *w = table->alloc(backend, p->weight_bytes);
+    bench_fill(backend, x, spec.x[0].dtype, n * n, -0.5f);
+    bench_fill(backend, w, DTYPE_F32, p->op->w_elements[0], -0.5f);
+    p->run = (OpRun){.x = {x},
+                     .w = {w},
+                     .y = table->alloc(backend, p->activation_bytes),
+                     .workspace = table->alloc(backend, p->op->workspace_bytes),
+                     .cache = table->alloc(backend, p->op->cache_bytes),
+                     .rows = (int)n};
+    op_refresh(p->op, &p->run);
+    return OK;
+}
+
+static void product_work(void *user)
+{
+    Product *p = user;
+    op_forward(p->op, &p->run);
+}
+
+static Status product_size(Backend *backend, int64_t *size)
+{
+    double once = 0;
+    Stopwatch *watch = stopwatch_new(backend);
+    Status st = OK;
+    for (*size = PRODUCT_MIN / 2; st == OK && once < PRODUCT_S && *size < PRODUCT_MAX;) {
+        Product p;
+        *size *= 2;
+        st = product_new(&p, backend, *size);
+        if (st != OK) break;
+        once = once_s(watch, product_work, &p);
+        product_free(&p);
+    }
+    stopwatch_free(&watch);
+    return st;
+}
+
+Status bench_product(BenchProduct *product, Backend *backend, const World *world)
+{
+    Product p;
+    TRY(status_agree(world, product_size(backend, &product->size)));
+    world_bcast(world, &product->size, sizeof product->size, 0);
+    TRY(status_agree(world, product_new(&p, backend, product->size)));
+    world_barrier(world);
+    double n = (double)product->size;
+    double mine = 2 * n * n * n / bench_seconds(backend, product_work, &p);
+    product_free(&p);
+    product->flops = bench_sum_ranks(world, mine);
+    return OK;
+}
