@@ -1,0 +1,168 @@
+#!/usr/bin/env bash
+# weft beside PyTorch on one GPU, in turn, in one run, and what weft's memory-bound kernels reach beside a device copy. Writes a
+# report in Markdown, for bench/results/gpu.md, to standard output; progress goes to standard error. About 20 minutes, most of
+# them PyTorch's compiler's; every measurement is a process of its own.
+#
+# First every setting of both sides runs once; then the best one of each side, in turn, ROUNDS times. Medians and their ratio
+# count. weft reads made-up HDF5 data through its loader, PyTorch's data lie on the device already.
+#
+# usage: bench/gpu.sh [gpt2] [resnet50] [lenet] [lenet-compiled] [kernels] >report.md     none: all of them
+#   PEER="python3 bench/peer_gpu.py"  PyTorch's side; PEER= leaves it out, and no ratio is known
+#   ROUNDS=3   BATCHES="16 32 64" (gpt2's micro-batches)   WEFT=build/weft   LIMIT=600 (seconds of one measurement)
+#   CHECK="make check-cuda"  what must pass first; CHECK=true skips it
+#   REHEARSE=1  tiny models, weft on the emulated GPU (make build/emulated/weft), PyTorch on the CPU: does this script work?
+# Exit 77: no GPU, or no PyTorch that sees it; nothing was measured.
+set -eu
+here=$(cd "$(dirname "$0")" && pwd)
+cd "$here/.."
+rehearse=${REHEARSE:-}
+[ -z "$rehearse" ] || WEFT=${WEFT:-build/emulated/weft}
+. bench/common.bash
+peer=${PEER-python3 bench/peer_gpu.py} rounds=${ROUNDS:-3} limit=${LIMIT:-600} check=${CHECK:-make check-cuda}
+
+lacks() { echo "bench/gpu.sh: $1: nothing was measured" >&2; exit 77; }
+say() { echo "$*" >&2; }
+[ -x "$weft" ] || lacks "no $weft (make)"
+if [ -z "$rehearse" ]; then
+    nvidia-smi -L >"$tmp/gpus" 2>&1 && grep -q '^GPU' "$tmp/gpus" || lacks "no NVIDIA GPU here (nvidia-smi -L)"
+    [ -z "$peer" ] || ${peer%% *} -c 'import sys, torch; sys.exit(not torch.cuda.is_available())' 2>/dev/null ||
+        lacks "${peer%% *} has no PyTorch that sees the GPU (PEER= measures weft alone)"
+    $check >"$tmp/check" 2>&1 || { tail -n 30 "$tmp/check" >&2; say "bench/gpu.sh: $check failed"; exit 1; }
+fi
+
+# ---- what is measured: a workload's fixed words, and one line for each setting of a side ----
+batches=${BATCHES:-16 32 64}
+workload() { # NAME -> weft_words, peer_words, goal, unit, weft_settings, peer_settings
+    local b
+    weft_settings=() peer_settings=()
+    case $1 in
+    gpt2)
+        weft_words="bench/gpt2.yaml --input tokens --steps 30 --warmup 10 model.context=1024 train.precision=bf16"
+        peer_words="gpt2 --steps 30 --precision bf16" unit="tokens" goal=1.15
+        for b in $batches; do
+            weft_settings+=("train.batch=$b train.micro_batch=$b")
+            for s in compile max-autotune; do peer_settings+=("--batch $b --setting $s" "--batch $b --setting $s --vocab 50304"); done
+        done;;
+    resnet50)
+        weft_words="bench/resnet50.yaml --input 3x224x224 --steps 30 --warmup 10 train.precision=bf16"
+        peer_words="resnet50 --steps 30 --precision bf16" unit="images" goal=1.1
+        weft_settings=("train.batch=256 train.micro_batch=256")
+        peer_settings=("--batch 256 --setting compile" "--batch 256 --setting max-autotune");;
+    lenet | lenet-compiled)
+        weft_words="bench/lenet.yaml --input 1x28x28 --steps 2000 --warmup 200"
+        peer_words="lenet --steps 2000 --warmup 200" unit="images" goal=5
+        weft_settings=("train.batch=64 train.micro_batch=64")
+        peer_settings=("--batch 64 --setting eager")
+        [ "$1" = lenet ] || goal=- peer_settings=("--batch 64 --setting compile" "--batch 64 --setting reduce-overhead");;
+    *) say "bench/gpu.sh: no workload $1"; exit 64;;
+    esac
+    [ -z "$rehearse" ] || shrink "$1"
+}
+shrink() { # NAME: the same at a size that a CPU does in seconds
+    case $1 in
+    gpt2)
+        weft_words="bench/gpt.yaml --input tokens --steps 2 --warmup 1 train.precision=bf16 model.layers=1 model.width=32 model.heads=2 model.context=16 model.vocab=60"
+        peer_words="gpt2 --steps 2 --warmup 1 --precision bf16 --layers 1 --width 32 --heads 2 --context 16 --tokens 60"
+        weft_settings=("train.batch=2 train.micro_batch=2" "train.batch=4 train.micro_batch=4")
+        peer_settings=("--batch 2 --setting eager" "--batch 2 --setting eager --vocab 64");;
+    resnet50)
+        weft_words="bench/resnet50.yaml --input 3x32x32 --steps 1 --warmup 0 train.precision=bf16"
+        peer_words="resnet50 --steps 1 --warmup 1 --precision bf16 --image 32"
+        weft_settings=("train.batch=1 train.micro_batch=1") peer_settings=("--batch 1 --setting eager");;
+    *)
+        weft_words="bench/lenet.yaml --input 1x28x28 --steps 2 --warmup 1" peer_words="lenet --steps 2 --warmup 1"
+        weft_settings=("train.batch=4 train.micro_batch=4") peer_settings=("--batch 4 --setting eager");;
+    esac
+    peer_words="$peer_words --device cpu"
+}
+
+# ---- one measurement: its line of JSON, or nothing and the reason on standard error ----
+attempt() { # COMMAND...
+    say "  $*"
+    timeout "$limit" "$@" >"$tmp/out" 2>"$tmp/err" </dev/null || say "    failed: $(grep . "$tmp/err" | tail -n 1)"
+    grep '^{' "$tmp/out" || true
+}
+weft_run() { attempt "$weft" bench step $weft_words $1 train.device=cuda --json; }
+peer_run() { attempt $peer $peer_words $1; }
+field() { sed -n "s/.*\"$1\": *\"\{0,1\}\([^,}\"]*\).*/\1/p"; } # KEY
+weft_rate() { rate; }
+peer_rate() { field rows_per_s; }
+# SIDE -> the setting with the highest rate; nothing where none worked
+best_of() {
+    local -n settings=$1_settings
+    local s
+    for s in "${settings[@]}"; do echo "$("$1_run" "$s" | "$1_rate") $s"; done | grep -v '^ ' | sort -g | tail -n 1 | cut -d' ' -f2-
+}
+number() { awk -v x="$1" -v d="$2" 'BEGIN { if (x !~ /^[0-9]/) print "-"; else printf "%.*f\n", d, x }'; }
+median_of() { [ -s "$1" ] && field "$2" <"$1" | median || true; } # FILE KEY
+
+pair() { # NAME -> a row; the best setting of weft is left in $tmp/NAME.best
+    local name=$1 ours theirs="" i
+    workload "$name"
+    say "$name: every setting once"
+    ours=$(best_of weft)
+    [ -z "$peer" ] || theirs=$(best_of peer)
+    echo "$ours" >"$tmp/$name.best"
+    : >"$tmp/weft.lines"; : >"$tmp/peer.lines"
+    say "$name: in turn"
+    for ((i = 0; i < rounds; i++)); do
+        [ -z "$ours" ] || weft_run "$ours" >>"$tmp/weft.lines"
+        [ -z "$theirs" ] || peer_run "$theirs" >>"$tmp/peer.lines"
+    done
+    local w p
+    w=$(rate <"$tmp/weft.lines" | median) p=$(median_of "$tmp/peer.lines" rows_per_s)
+    echo "| $name, $unit/s | $(number "$w" 0) | ${ours:-none worked} | $(number "$p" 0) | ${theirs:-none} |" \
+        "$(awk -v w="$w" -v p="$p" 'BEGIN { if (w == "" || p == "") print "-"; else printf "**%.2f**", w / p }') | $goal |" \
+        "$(number "$(median_of "$tmp/weft.lines" gflops | awk '{ print $1 / 1000 }')" 1) |" \
+        "$(number "$(median_of "$tmp/weft.lines" product_gflops | awk '{ print $1 / 1000 }')" 1) |" \
+        "$(number "$(median_of "$tmp/weft.lines" share)" 3) | $(number "$(median_of "$tmp/weft.lines" data_wait_share)" 4) |" \
+        "$(number "$(median_of "$tmp/weft.lines" device_mb)" 0) | $(number "$(median_of "$tmp/peer.lines" device_mb)" 0) |"
+}
+
+kernels() { # NAME: at weft's best setting, or its first
+    workload "$1"
+    local setting=${weft_settings[0]}
+    [ ! -s "$tmp/$1.best" ] || setting=$(cat "$tmp/$1.best")
+    say "$1: what memory bounds"
+    attempt "$weft" bench step $weft_words $setting train.device=cuda --kernels --json | grep '"bench":"kernel"' >"$tmp/kernels" || true
+    echo
+    echo "### $1, $setting"
+    echo
+    echo "| operation | input | a micro-batch has | | MB | ms | GB/s | copy's | share |"
+    echo "|---|---|---|---|---|---|---|---|---|"
+    while read -r line; do
+        get() { echo "$line" | field "$1"; }
+        echo "| $(get op) | $(get x) | $(get times) | $(get direction) | $(number "$(get bytes | awk '{ print $1 / 1e6 }')" 2) |" \
+            "$(number "$(get seconds | awk '{ print 1e3 * $1 }')" 4) | $(number "$(get gb_per_s)" 0) | $(number "$(get copy_gb_per_s)" 0) |" \
+            "$(number "$(get share)" 2) |"
+    done <"$tmp/kernels"
+}
+
+machine() {
+    if [ -n "$rehearse" ]; then echo "REHEARSAL: tiny models, weft on the emulated GPU, PyTorch on the CPU. No figure here means anything."
+    else
+        nvidia-smi --query-gpu=name,driver_version,memory.total,power.limit,clocks.max.sm --format=csv,noheader
+        echo "\`$check\`: $(tail -n 1 "$tmp/check")"
+    fi
+    echo
+    "$weft" --version | sed 's/^/    /'
+    [ -z "$peer" ] || ${peer%% *} -c 'import torch; print("    PyTorch", torch.__version__, "cuDNN", torch.backends.cudnn.version())'
+}
+
+[ $# -gt 0 ] || set -- gpt2 resnet50 lenet lenet-compiled kernels
+echo "## $(date +%F)"
+echo
+machine
+header="| workload | weft | setting | PyTorch | setting | ratio | goal | TFLOP/s | products' | share | data wait | MB | PyTorch's MB |
+|---|---|---|---|---|---|---|---|---|---|---|---|---|"
+for w in "$@"; do
+    [ "$w" = kernels ] && continue
+    [ -z "$header" ] || printf '\n%s\n' "$header"
+    header=""
+    pair "$w"
+done
+for w in "$@"; do
+    [ "$w" = kernels ] || continue
+    kernels gpt2
+    kernels resnet50
+done
