@@ -273,7 +273,7 @@ Status bench_step(int argc, char **argv)
 {
     StepBench bench = {0};
     const char *input = NULL, *steps = NULL, *warmup = NULL;
-    int64_t count = 20, before = 3;
+    int64_t count = 20, before = 5;
     const Flag flags[] = {{"--input", &input, NULL},
                           {"--steps", &steps, NULL},
                           {"--warmup", &warmup, NULL},

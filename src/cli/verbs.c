@@ -108,7 +108,7 @@ const Verb verbs[] = {
      "training steps a second, beside the machine's matrix-product rate",
      "  --input CxHxW            made-up images of this shape instead of data.train; or tokens\n"
      "  --steps S                steps to time, default 20\n"
-     "  --warmup S               steps before them, default 3\n"
+     "  --warmup S               steps before them, default 5\n"
      "  --kernels                also what memory bounds, each beside a copy of as many bytes\n"
      "  --json                   one JSON object, with --kernels more, one a line\n",
      "|--input|--steps|--warmup|", VERB_CONFIG | VERB_RANKS | VERB_THREADS, bench_step},

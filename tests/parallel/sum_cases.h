@@ -89,7 +89,6 @@ static void many_in_flight(void)
             comm_wait(comm);
             CU_ASSERT_EQUAL(wrong(comm, 0, ELEMENTS, round), 0);
         }
-        CU_ASSERT_TRUE(comm->wait_s > 0);
         comm_free(&comm);
     }
 }

@@ -39,6 +39,39 @@ static void layouts(void)
     CU_ASSERT_EQUAL(desc_elements(last), desc_elements(d));
 }
 
+/* More laps than it has room for at first; each is as long as what lies in it, and none of what lies between. */
+static void stopwatches(void)
+{
+    enum { LAPS = 20 };
+    const double nap_s = 1e-3;
+    Backend *b = NULL;
+    CHECK_OK(backend_open(&b, &backend_cpu, (BackendOptions){.threads = 1}));
+    Stopwatch *watch = stopwatch_new(b);
+    CU_ASSERT_EQUAL(stopwatch_sum_s(watch), 0);
+    double begin = clock_s(), inside = 0, sum = 0;
+    for (int i = 0; i < LAPS; ++i) {
+        stopwatch_start(watch);
+        double start = clock_s();
+        while (i % 2 && clock_s() - start < nap_s) continue;
+        inside += clock_s() - start;
+        stopwatch_stop(watch);
+        while (clock_s() - start < nap_s) continue;
+    }
+    CU_ASSERT_EQUAL(stopwatch_laps(watch), LAPS);
+    for (int i = 0; i < LAPS; ++i) {
+        CU_ASSERT(stopwatch_lap_s(watch, i) >= (i % 2 ? nap_s : 0));
+        sum += stopwatch_lap_s(watch, i);
+    }
+    CU_ASSERT(sum >= inside && sum <= clock_s() - begin);
+    CU_ASSERT_EQUAL(stopwatch_sum_s(watch), sum);
+    stopwatch_clear(watch);
+    CU_ASSERT_EQUAL(stopwatch_laps(watch), 0);
+    CU_ASSERT_EQUAL(stopwatch_sum_s(watch), 0);
+    stopwatch_free(&watch);
+    CU_ASSERT_PTR_NULL(watch);
+    backend_close(&b);
+}
+
 static void backends(void)
 {
     Backend *b = NULL;
@@ -161,5 +194,5 @@ static void versions(void)
 }
 
 TEST_MAIN("tensor", {"shapes", shapes}, {"layouts", layouts}, {"backends", backends},
-          {"missing operation", missing_operation}, {"threads are divided", threads_are_divided},
-          {"quotas", quotas}, {"versions", versions})
+          {"stopwatches", stopwatches}, {"missing operation", missing_operation},
+          {"threads are divided", threads_are_divided}, {"quotas", quotas}, {"versions", versions})
