@@ -1,5 +1,6 @@
 /* weft bench comm: how long the ordered gradient sum takes over each transport, beside a copy of as many bytes in the same
- * memory (the floor: alone, and on all ranks at once) and, between CPUs, beside MPI's own all-reduce. Times are medians over
+ * memory (the floor: alone, and on all ranks at once) and beside a sum in any order: between CPUs MPI's all-reduce, between GPUs
+ * NCCL's. Times are medians over
  * repeats, each repeat as slow as its slowest rank. Needs at least two ranks. */
 #include "bench.h"
 #include "private.h"
@@ -22,15 +23,23 @@ typedef enum Figure {
     SUM_SHM,
     SUM_NODES, /* shm inside nodes, mpi between them */
     SUM_MPI,
+    SUM_STAGED, /* of GPUs' memory, by way of the host's */
     SUM_NCCL,
-    MPI_SUM_ALL, /* MPI's own, in whatever order */
+    SUM_RING,    /* NCCL's own, in whatever order */
+    MPI_SUM_ALL, /* MPI's own */
     FIGURES,
     SUMS = SUM_SHM
 } Figure;
 static const struct FigureName {
     const char *title, *key;
-} figure_names[FIGURES] = {{"copy", "memcpy"},        {"on all", "memcpy_all"}, {"shm", "shm"},
-                           {"shm+mpi", "shm_mpi"},    {"mpi", "mpi"},           {"nccl", "nccl"},
+} figure_names[FIGURES] = {{"copy", "memcpy"},
+                           {"on all", "memcpy_all"},
+                           {"shm", "shm"},
+                           {"shm+mpi", "shm_mpi"},
+                           {"mpi", "mpi"},
+                           {"by host", "staged"},
+                           {"nccl", "nccl"},
+                           {"nccl ring", "nccl_ring"},
                            {"allreduce", "allreduce"}};
 
 /* One size's figures, in seconds; NaN where they cannot be had here. */
@@ -100,15 +109,23 @@ static int64_t count_of(const CommTimes *times)
     return (int64_t)(times->bytes / sizeof(float));
 }
 
-static Status measure_sums(Bench *bench, int transport, CommTimes *times, int sizes)
+static Figure figure_of(const CommTable *table, int bits)
 {
-    TRY(comm_new(&bench->comm, bench->world, bench->backend, transport,
+    return table == &comm_shm      ? SUM_SHM
+           : table == &comm_nodes  ? SUM_NODES
+           : table == &comm_staged ? SUM_STAGED
+           : table == &comm_mpi    ? SUM_MPI
+           : bits == BITS_GRID     ? SUM_NCCL
+                                   : SUM_RING;
+}
+
+/* world: bench's ranks, whose GPUs may be joined. */
+static Status measure_sums(Bench *bench, const World *world, int transport, int bits,
+                           CommTimes *times, int sizes)
+{
+    TRY(comm_new(&bench->comm, world, bench->backend, transport,
                  (int64_t)(bench->bytes / sizeof(float))));
-    const CommTable *table = bench->comm->table;
-    Figure figure = table == &comm_shm     ? SUM_SHM
-                    : table == &comm_nodes ? SUM_NODES
-                    : table == &comm_nccl  ? SUM_NCCL
-                                           : SUM_MPI;
+    Figure figure = figure_of(bench->comm->table, bits);
     for (int i = 0; i < sizes; ++i)
         times[i].s[figure] = measure(bench, run_sum, count_of(&times[i]));
     comm_free(&bench->comm);
@@ -120,9 +137,30 @@ static Status measure_host_sums(Bench *bench, CommTimes *times, int sizes)
 {
     for (int i = 0; i < sizes; ++i)
         times[i].s[MPI_SUM_ALL] = measure(bench, run_allreduce, count_of(&times[i]));
-    TRY(measure_sums(bench, TRANSPORT_MPI, times, sizes));
-    bool other = bench->world->one_node || comm_group_width(bench->world, TRANSPORT_AUTO) > 1;
-    return other ? measure_sums(bench, TRANSPORT_AUTO, times, sizes) : OK;
+    const World *world = bench->world;
+    TRY(measure_sums(bench, world, TRANSPORT_MPI, BITS_GRID, times, sizes));
+    bool other = world->one_node || comm_group_width(world, TRANSPORT_AUTO) > 1;
+    return other ? measure_sums(bench, world, TRANSPORT_AUTO, BITS_GRID, times, sizes) : OK;
+}
+
+/* With GPUs that NCCL cannot join (ranks share one, and a warning says so) this is the way by the host, too. */
+static Status measure_joined(Bench *bench, int bits, CommTimes *times, int sizes)
+{
+    Grid grid;
+    GridShape shape = {.dp = bench->world->size, .pp = 1, .tp = 1};
+    TRY(grid_init(&grid, bench->world, shape));
+    Status st = grid_join_gpus(&grid, bench->backend, TRANSPORT_AUTO, bits);
+    if (st == OK) st = measure_sums(bench, &grid.dp_world, TRANSPORT_AUTO, bits, times, sizes);
+    grid_fini(&grid);
+    return st;
+}
+
+static Status measure_device_sums(Bench *bench, CommTimes *times, int sizes)
+{
+    TRY(measure_joined(bench, BITS_GRID, times, sizes));
+    if (isnan(times->s[SUM_NCCL])) return OK;
+    TRY(measure_joined(bench, BITS_RUN, times, sizes));
+    return measure_sums(bench, bench->world, TRANSPORT_AUTO, BITS_GRID, times, sizes);
 }
 
 static Status measure_all(Bench *bench, CommTimes *times, int sizes)
@@ -133,7 +171,7 @@ static Status measure_all(Bench *bench, CommTimes *times, int sizes)
         times[i].s[COPY_ALL] = measure(bench, run_copy, count_of(&times[i]));
     }
     if (bench->backend->table->host_memory) return measure_host_sums(bench, times, sizes);
-    return measure_sums(bench, TRANSPORT_NCCL, times, sizes);
+    return measure_device_sums(bench, times, sizes);
 }
 
 /* Bytes that each rank must send and receive at least, a second, as NCCL's own tests count them. */
