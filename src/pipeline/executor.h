@@ -90,11 +90,11 @@ struct Executor {
     float *figures;   /* owned, likewise: the slots' metrics */
     float *
         figures_host; /* owned, where copies reach it: those of the last two steps, METRIC_PAD each */
-    Event *figured[2];  /* owned: they are there */
-    int64_t steps;      /* begun */
-    Stretch *stretch;   /* owned: [task][place in the ring]; NULL: nothing is replayed */
-    Stretch statistics; /* that moves them after a whole batch */
-    Channels *channels; /* NULL with one stage */
+    Event *figured[2];             /* owned: they are there */
+    int64_t steps;                 /* begun */
+    Stretch *stretch;              /* owned: [task][place in the ring]; NULL: nothing is replayed */
+    Stretch statistics;            /* that moves them after a whole batch */
+    Channels *channels;            /* NULL with one stage */
     Moves moves, evaluation_moves; /* owned: where messages move when told */
     TensorGroup *group;            /* NULL for one rank */
     TieLink *tie;                  /* owned */

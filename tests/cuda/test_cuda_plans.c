@@ -63,8 +63,7 @@ static void test_widths(void)
     CudaState state;
     FusedAttention f;
     if (!ready(&state, "h200")) return;
-    CU_ASSERT_FALSE(
-        fused_init(&f, (AttentionShape){2, 64, 2, 12, false}, cudnn_target(&state)));
+    CU_ASSERT_FALSE(fused_init(&f, (AttentionShape){2, 64, 2, 12, false}, cudnn_target(&state)));
     CU_ASSERT_PTR_NOT_NULL(strstr(f.why_not, "heads 12 wide"));
     fused_fini(&f);
     cudnn_close(&state);
@@ -81,7 +80,7 @@ static void check_conv(const char *card, DType precision, ConvCase c)
     Backend *backend;
     Op *op;
     Desc wish[OP_INPUTS];
-    BackendOptions options = {.precision = precision, .design = true, .gpu = card};
+    BackendOptions options = {.threads = 1, .precision = precision, .design = true, .gpu = card};
     int pad = c.kernel / 2;
     int64_t side = (c.side + 2 * pad - c.kernel) / c.stride + 1;
     OpSpec s = {.kind = OP_CONV2D,
