@@ -5,6 +5,7 @@
 
 #include <cuda_bf16.h>
 #include <cudnn.h>
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -315,11 +316,14 @@ template <class F> inline void each_product(const Operation &op, F f)
                         int64_t from = ((n * x[1] + o / of_group * w[1] + c) * x[2] + h) * x[3];
                         int64_t weight = ((o * w[1] + c) * w[2] + r) * w[3];
                         int64_t to = ((n * y[1] + o) * y[2] + p) * y[3];
-                        for (int64_t s = 0; s < w[3]; ++s)
-                            for (int64_t q = 0; q < y[3]; ++q) {
-                                int64_t v = q * op.stride[1] - op.pad[1] + s;
-                                if (v >= 0 && v < x[3]) f(from + v, weight + s, to + q);
-                            }
+                        for (int64_t s = 0; s < w[3]; ++s) {
+                            int64_t step = op.stride[1], off = s - op.pad[1];
+                            int64_t first = off < 0 ? (-off + step - 1) / step : 0;
+                            int64_t end =
+                                off < x[3] ? std::min(y[3], (x[3] - 1 - off) / step + 1) : 0;
+                            for (int64_t q = first; q < end; ++q)
+                                f(from + q * step + off, weight + s, to + q);
+                        }
                     }
 }
 inline void run_convolution(const Operation &op, const Values &values, std::vector<float> &y)
