@@ -61,7 +61,7 @@ TEST_CLI := $(sort $(wildcard tests/cli/*.sh))
 TEST_BUNDLE := tests/bundle/alone.sh
 NVTX_TOOL := $(if $(filter 1,$(HAVE_CUDA)),$(BUILD)/tests/cuda/nvtx_tool.so)
 
-.PHONY: weft help deps info rooms format check-format test check matrix asan asan-quick check-cuda check-cuda-emulated bundle check-bundle demo demo-text data data-text install clean tests bench cluster
+.PHONY: weft help deps info rooms format check-format test check matrix asan asan-quick check-cuda check-cuda-sanitizer check-cuda-emulated bundle check-bundle demo demo-text data data-text install clean tests bench cluster
 weft: $(BUILD)/weft       ## build it: build/weft
 
 $(BUILD)/weft: $(LIBS) $(BUILD)/obj/src/main.o
@@ -140,7 +140,9 @@ $(BUILD)/tests/cuda/nvtx_tool.so: tests/cuda/nvtx_tool.c $(PROBE)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(DEPS_CPPFLAGS) -std=c17 $(WARN) $(WERROR) -shared -fPIC -o $@ $<
 check-cuda: $(BUILD)/tests/cuda/test_cuda   ## compare the CUDA backend with the CPU's, where there is a GPU
-	@$<
+	@$< full
+check-cuda-sanitizer: $(BUILD)/tests/cuda/test_cuda   ## its operations under compute-sanitizer, where there is a GPU
+	@tests/cuda/sanitizer.sh $<
 
 EMULATED_LINK = $(EMULATED_OBJ) $(call reverse,$(LIBS)) -Wl,--no-as-needed $(EMULATED_LIBS) -Wl,--as-needed \
     -Wl,-rpath,$(abspath $(BUILD)/emulated) $(LDFLAGS_ALL) $(LDLIBS_ALL)
@@ -216,7 +218,7 @@ $(BUILD)/bench/%: bench/%.c $(LIBS)
 
 # What else make check runs, but not with sanitizers. A bundle is made of Open MPI 4.
 CHECKED_BUNDLE := $(if $(SANITIZE),,$(if $(filter 1,$(HAVE_OPEN_MPI_4)),$(TEST_BUNDLE)))
-CHECKED_CUDA := $(if $(SANITIZE),,$(if $(filter 1,$(HAVE_CUDA)),tests/cuda/refusals.sh tests/cuda/gpus.sh))
+CHECKED_CUDA := $(if $(SANITIZE),,$(if $(filter 1,$(HAVE_CUDA)),tests/cuda/refusals.sh tests/cuda/devices.sh tests/cuda/gpus.sh))
 tests: $(BUILD)/weft $(TEST_BIN) $(NVTX_TOOL) $(if $(CHECKED_BUNDLE),$(BUNDLE)/SIZES) $(if $(CHECKED_CUDA),$(BUILD)/emulated/weft)
 test: deps       ## build and run every test
 	@$(MAKE) --no-print-directory -j$(NPROC) tests

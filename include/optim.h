@@ -43,7 +43,7 @@ typedef struct OptimArgs { /* of one piece: w and g point to where it begins */
 } OptimArgs;
 typedef struct OptimTable { /* one const table per rule: sgd, adam, adamw, lars, lamb */
     const char *name;
-    int slots;                /* fp32 state per parameter */
+    int slots;                /* fp32 state per parameter, where all of it is used */
     const char *slot_name[2]; /* "momentum"; "m", "v" */
     bool scratch;             /* needs Optim.scratch */
     int norms; /* of each range, for its update. 0: neighbouring ranges may be updated as one */
@@ -56,6 +56,7 @@ struct Optim {
     const OptimTable *table;
     const Config *config; /* borrowed */
     Backend *backend;     /* borrowed */
+    int slots;            /* of state that are held: optim_slots */
     float *state[2];      /* owned arenas, state_elements floats each; NULL if unused */
     float *scratch;       /* owned; for lamb */
     double *norms;        /* owned, host; partial: the same in the backend's memory */
@@ -100,7 +101,7 @@ bool optim_can_clip(const Optim *optim);
 void optim_clip(Optim *optim, const float *grads, double limit);
 void optim_step(Optim *optim, float *params, const float *grads, double lr, double grad_scale);
 size_t optim_state_bytes(const Optim *optim); /* held here */
-/* State per parameter that steps of config's rule touch: of SGD none without momentum, though there is room for it. */
+/* State per parameter that config's rule holds: of SGD none without momentum. */
 int optim_slots(const Config *config);
 /* Does its update need the norms of whole tensors (lars, lamb)? */
 bool optim_has_norms(const Config *config);

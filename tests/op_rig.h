@@ -88,10 +88,27 @@ static inline void rig_get(Rig *rig, Desc d, const void *device, float *plain)
 
 static inline void rig_nan(Rig *rig, const void *device, size_t bytes)
 {
+    if (bytes == 0) return;
     unsigned char *memory = mem_new(bytes);
     memset(memory, 0xff, bytes);
     rig_copy(rig, (void *)(uintptr_t)device, memory, bytes);
     mem_free(&memory);
+}
+
+/* All that the operation has to write is NaN, but for memory that is its input's, too. Before rig_forward. */
+static inline void rig_poison(Rig *rig)
+{
+    const OpRun *run = &rig->run;
+    const OpSpec *spec = &rig->spec;
+    if (run->y != run->x[0]) rig_nan(rig, run->y, desc_bytes(spec->y));
+    for (int i = 0; i < spec->x_count; ++i)
+        if (run->dx[i] && run->dx[i] != run->dy && run->dx[i] != run->x[i])
+            rig_nan(rig, run->dx[i], desc_bytes(spec->x[i]));
+    for (int i = 0; i < spec->w_count; ++i)
+        rig_nan(rig, run->dw[i], (size_t)rig->op->w_elements[i] * sizeof(float));
+    rig_nan(rig, run->saved, rig->op->saved_bytes);
+    rig_nan(rig, run->cache, rig->op->cache_bytes);
+    rig_nan(rig, run->workspace, rig->op->workspace_bytes);
 }
 
 /* Sets the attributes in "kernel=3,5 stride=2" (NULL: none). */

@@ -129,7 +129,7 @@ static void make_memory(Optim *optim)
     int64_t largest = 1;
     for (int i = 0; i < optim->range_count; ++i)
         if (optim->range[i].elements > largest) largest = optim->range[i].elements;
-    for (int s = 0; s < optim->table->slots; ++s)
+    for (int s = 0; s < optim->slots; ++s)
         optim->state[s] = arena_new(optim, optim->state_elements);
     if (optim->table->scratch)
         optim->scratch_elements = optim->share.gather ? optim->state_elements : largest;
@@ -164,6 +164,7 @@ static Status make(Optim **optim, const Config *config, Backend *backend, const 
     TRY(check(range, count, arena_elements, share));
     Optim *o = *optim = mem_new(sizeof *o);
     o->table = rules[config->optim.name];
+    o->slots = optim_slots(config);
     o->config = config;
     o->backend = backend;
     o->range_count = count;
@@ -195,7 +196,7 @@ void optim_free(Optim **optim)
 {
     Optim *o = *optim;
     if (!o) return;
-    for (int s = 0; s < o->table->slots; ++s) arena_free(o, o->state[s], o->state_elements);
+    for (int s = 0; s < o->slots; ++s) arena_free(o, o->state[s], o->state_elements);
     arena_free(o, o->scratch, o->scratch_elements);
     o->backend->table->release(o->backend, o->partial, norms_bytes(o));
     free_sums(o);
@@ -396,12 +397,12 @@ bool optim_scratch(const Config *config)
 
 size_t optim_state_bytes(const Optim *optim)
 {
-    return (size_t)optim->table->slots * (size_t)optim->state_elements * sizeof(float);
+    return (size_t)optim->slots * (size_t)optim->state_elements * sizeof(float);
 }
 
 float *optim_slot(const Optim *optim, int slot, const OptimPiece *piece)
 {
-    return optim->state[slot] + piece->state;
+    return slot < optim->slots ? optim->state[slot] + piece->state : NULL;
 }
 
 float *optim_scratch_of(const Optim *optim, const OptimPiece *piece)

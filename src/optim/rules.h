@@ -6,7 +6,7 @@
 
 extern const OptimTable optim_sgd, optim_adam, optim_adamw, optim_lars, optim_lamb;
 
-/* State arena `slot` where piece begins. */
+/* State arena `slot` where piece begins; NULL where config's rule holds none. */
 float *optim_slot(const Optim *optim, int slot, const OptimPiece *piece);
 /* Scratch for piece, which stays between measure and update. */
 float *optim_scratch_of(const Optim *optim, const OptimPiece *piece);

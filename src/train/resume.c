@@ -44,13 +44,19 @@ static bool in_parts(const Tensors *list, int i)
     return list->whole && (list->slot[i] >= 0 || list->trainer->plan->fetches);
 }
 
+/* State of the rule that this configuration has no use for, as SGD's without momentum: zeros in the file, nothing in memory. */
+static bool is_zero(const Tensors *list, int i)
+{
+    return list->slot[i] >= list->trainer->optim->slots;
+}
+
 static bool tensor_wanted(void *user, int i)
 {
     const Tensors *list = user;
     const Trainer *t = list->trainer;
     int param = held_param(list, i);
     int64_t first, count;
-    if (param < 0) return false;
+    if (param < 0 || is_zero(list, i)) return false;
     if (!in_parts(list, i)) return list->slot[i] >= 0 || train_sets_params(t);
     plan_share(t->plan, param, t->grid.dp_rank, &first, &count);
     return count > 0;
@@ -126,7 +132,7 @@ static void tensor_collect(void *user, int i, int writer)
     const Trainer *t = list->trainer;
     int from_stage = writer - list->tensor[i].rank_first, tp = t->shape.tp;
     int here = t->world->rank - list->tensor[i].rank_first;
-    if (here < 0 || here >= t->shape.dp * tp) return;
+    if (here < 0 || here >= t->shape.dp * tp || is_zero(list, i)) return;
     int param = held_param(list, i);
     bool sliced = is_sliced(list, param);
     if (!sliced && from_stage % tp != t->grid.tp_rank) return;
@@ -153,6 +159,11 @@ static void tensor_get(void *user, int i, float *plain)
     Tensors *list = user;
     const Graph *g = list->trainer->graph;
     int param = held_param(list, i);
+    if (is_zero(list, i)) {
+        size_t count = (size_t)shape_count(list->tensor[i].shape);
+        memset(plain, 0, count * sizeof *plain);
+        return;
+    }
     if (!is_sliced(list, param)) {
         get_plain(list, i, param, plain);
         return;

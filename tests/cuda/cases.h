@@ -1,4 +1,5 @@
-/* What the tests of the CUDA backend share: what is allowed, the backends, fresh random inputs. */
+/* What the tests of the CUDA backend share: what is allowed, the backends, fresh random inputs, and the table of relative errors
+ * that the program ends with. */
 #ifndef WEFT_TEST_CUDA_CASES_H
 #define WEFT_TEST_CUDA_CASES_H
 
@@ -6,40 +7,142 @@
 #include "op_rig.h"
 #include "train.h"
 
-/* Allowed |cuda - cpu| / max(1, |cpu|), for all of this file. */
+enum { LARGEST = 1 << 19 };
+
+/* Of a tensor: the largest |cuda - cpu|, divided by the largest |cpu|. */
+typedef struct Bound {
+    double fp32;
+    double
+        roundings; /* in a half type, of inputs that it holds: so many times its rounding error */
+} Bound;
+
+/* All that is allowed, for all files of this folder. */
 static const struct {
-    double product;     /* sums of products, in another order */
-    double elementwise; /* one element's arithmetic: fused multiply-adds, exp, tanh */
-    double exact;       /* the same operations in the same order */
-    double loss;        /* of ten training steps, */
-    double deep;        /* where batch norm of few samples makes more of a difference */
-    double loss_bf16;   /* in bf16 against fp32 */
-    double bf16; /* what is rounded to bf16 against the same in fp32, of inputs that bf16 holds */
-} allowed = {.product = 2e-5,
-             .elementwise = 2e-6,
-             .exact = 0,
+    Bound equal;       /* whole numbers */
+    Bound exact;       /* the same operations in the same order */
+    Bound elementwise; /* one element's arithmetic: fused multiply-adds, exp, tanh */
+    Bound product;     /* sums, in another order */
+    Bound attention;   /* which rounds the factors of its products */
+    Bound conv;        /* transforms of images and filters lose some bits */
+    double loss;       /* of ten training steps: |cuda - cpu| */
+    double deep;       /* where batch norm of few samples makes more of a difference */
+    double loss_bf16;  /* in bf16 against fp32 */
+} allowed = {.exact = {0, 1},
+             .elementwise = {2e-6, 1},
+             .product = {2e-6, 1.5},
+             .attention = {2e-6, 3},
+             .conv = {2e-5, 1.5},
              .loss = 1e-4,
              .deep = 5e-3,
-             .bf16 = 1.5e-2,
              .loss_bf16 = 5e-2};
 
-static uint32_t seed; /* fresh each run, printed */
+static uint32_t seed;  /* fresh each run, printed */
+static uint64_t draws; /* arrays filled so far: as many before, the same numbers */
 static Backend *cpu, *gpu, *gpu_bf16;
 
 /* Numbers that bf16 holds, too. */
 static void fill(float *out, int64_t n, float scale)
 {
-    static uint64_t calls;
-    RngKey key = rng_key(seed, RNG_TEST, ++calls, 0);
+    RngKey key = rng_key(seed, RNG_TEST, ++draws, 0);
     for (int64_t i = 0; i < n; ++i)
         out[i] = bf16_value(bf16_of((2 * rng_uniform(key, (uint64_t)i) - 1) * scale));
 }
 
 static void fill_tokens(int32_t *out, int64_t n, int64_t below)
 {
-    static uint64_t calls;
-    RngKey key = rng_key(seed, RNG_TEST, ++calls, 1);
+    RngKey key = rng_key(seed, RNG_TEST, ++draws, 1);
     for (int64_t i = 0; i < n; ++i) out[i] = (int32_t)(rng_u32(key, (uint64_t)i) % (uint64_t)below);
+}
+
+/* ---- the table ---- */
+
+static const struct {
+    DType precision;
+    const char *name;
+    double rounding; /* of one number, relative */
+} table_type[] = {{DTYPE_F32, "fp32", 0x1p-24}, {DTYPE_BF16, "bf16", 0x1p-8}};
+typedef enum Part { PART_Y, PART_DX, PART_DW, PARTS } Part;
+enum { TYPES = sizeof table_type / sizeof *table_type, ROWS = 40 };
+
+static struct {
+    const char *name;                         /* borrowed */
+    double bound[TYPES], worst[TYPES][PARTS]; /* -1: not measured */
+} table_row[ROWS];
+static int table_rows;
+
+static int type_of(const Backend *backend)
+{
+    int t = 0;
+    while (table_type[t].precision != backend->options.precision) ++t;
+    return t;
+}
+
+static int row_of(const char *name)
+{
+    int r = 0;
+    while (r < table_rows && strcmp(table_row[r].name, name) != 0) ++r;
+    if (r < table_rows) return r;
+    CU_ASSERT_FATAL(table_rows++ < ROWS);
+    table_row[r].name = name;
+    for (int t = 0; t < TYPES; ++t) {
+        table_row[r].bound[t] = -1;
+        for (int part = 0; part < PARTS; ++part) table_row[r].worst[t][part] = -1;
+    }
+    return r;
+}
+
+/* NaN counts as infinite, and so does anything where zeros are expected. */
+static double relative_error(const float *got, const float *expected, int64_t n)
+{
+    double off = 0, largest = 0;
+    for (int64_t i = 0; i < n; ++i) {
+        double d = fabs((double)got[i] - (double)expected[i]);
+        if (!(d <= off)) off = isnan(d) ? INFINITY : d;
+        largest = fmax(largest, fabs((double)expected[i]));
+    }
+    return off == 0 ? 0 : off / largest;
+}
+
+/* Row `name` of the table; `what` and `tensor` say more where the bound is not kept. */
+static void compare(const char *name, const Backend *backend, Part part, Bound bound,
+                    const char *what, const char *tensor, const float *got, const float *expected,
+                    int64_t n)
+{
+    int r = row_of(name), t = type_of(backend);
+    double off = relative_error(got, expected, n);
+    double most = t == 0 ? bound.fp32 : bound.roundings * table_type[t].rounding;
+    if (!(off <= most))
+        printf("  %s %s: %s differs by %.3g of its largest (allowed %.3g)\n", what,
+               table_type[t].name, tensor, off, most);
+    CU_ASSERT_TRUE(off <= most);
+    table_row[r].bound[t] = fmax(table_row[r].bound[t], most);
+    table_row[r].worst[t][part] = fmax(table_row[r].worst[t][part], off);
+}
+
+static void print_error(double error)
+{
+    if (error < 0)
+        printf("%9s", "-");
+    else if (error == 0)
+        printf("%9s", "0");
+    else
+        printf("%9.1e", error);
+}
+
+static void print_table(void)
+{
+    printf("relative errors: the largest |cuda - cpu| of a tensor, divided by its largest |cpu|\n");
+    printf("  %-15s", "");
+    for (int t = 0; t < TYPES; ++t)
+        printf("  %s: %3s%9s%9s%9s", table_type[t].name, "y", "dx", "dw", "allowed");
+    for (int r = 0; r < table_rows; ++r) {
+        printf("\n  %-15s", table_row[r].name);
+        for (int t = 0; t < TYPES; ++t) {
+            for (int part = 0; part < PARTS; ++part) print_error(table_row[r].worst[t][part]);
+            print_error(table_row[r].bound[t]);
+        }
+    }
+    putchar('\n');
 }
 
 #endif

@@ -18,7 +18,8 @@ void emulate_counts(long *all, long *empty) __attribute__((weak));
 typedef struct GraphCase {
     const char *name, *text; /* keys of model and optim */
     int batch, micro_batch;
-    bool tokens, bf16;
+    int side; /* of its images; 0: it is of tokens */
+    bool bf16;
     int lone_waits; /* of a step that is not logged */
 } GraphCase;
 
@@ -136,10 +137,7 @@ static void check_left(const GraphCase *c, const char *what, Left *got, const Le
 
 static void check_graphs(const GraphCase *c)
 {
-    char dir[] = "/tmp/weft-check-cuda-XXXXXX", path[64];
-    Model set = {.tokens = c->tokens};
-    CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(dir));
-    CHECK_OK(write_set(&set, dir));
+    char *dir = folder_new(&(Model){.side = c->side});
     Left plain = run_straight(c, dir, "graphs: off, log_every: 1");
     Left late = run_straight(c, dir, "graphs: off");
     Left graphs = run_straight(c, dir, "graphs: auto");
@@ -157,9 +155,7 @@ static void check_graphs(const GraphCase *c)
     check_left(c, "resumed", &resumed, &plain);
     check_left(c, "set back", &back, &plain);
     mem_free(&plain.value);
-    snprintf(path, sizeof path, "%s/train.h5", dir);
-    unlink(path);
-    rmdir(dir);
+    folder_remove(&dir);
 }
 
 static void test_graphs(void)
@@ -176,12 +172,12 @@ static void test_graphs(void)
         "model: {name: gpt2, layers: 1, width: 32, heads: 2, context: 24, dropout: 0.1}\n"
         "optim: {name: adamw, lr: 0.003, weight_decay: 0.1, clip: 0.5, schedule: linear}\n";
     /* 500 images: the last batch of an epoch is short */
-    check_graphs(&(GraphCase){"lenet", lenet, 64, 64, false, false, 0});
-    check_graphs(&(GraphCase){"lenet, 4 micro-batches", lenet, 64, 16, false, false, 0});
-    check_graphs(&(GraphCase){"layers, 3 micro-batches", layers, 60, 20, false, false, 0});
-    check_graphs(&(GraphCase){"gpt2", gpt, 6, 2, true, false, 0});
-    check_graphs(&(GraphCase){"gpt2 in bf16", gpt, 4, 4, true, true, 0});
-    check_graphs(&(GraphCase){"mlp, lamb", mlp, 64, 32, false, false, 4});
+    check_graphs(&(GraphCase){"lenet", lenet, 64, 64, 8, false, 0});
+    check_graphs(&(GraphCase){"lenet, 4 micro-batches", lenet, 64, 16, 8, false, 0});
+    check_graphs(&(GraphCase){"layers, 3 micro-batches", layers, 60, 20, 8, false, 0});
+    check_graphs(&(GraphCase){"gpt2", gpt, 6, 2, 0, false, 0});
+    check_graphs(&(GraphCase){"gpt2 in bf16", gpt, 4, 4, 0, true, 0});
+    check_graphs(&(GraphCase){"mlp, lamb", mlp, 64, 32, 8, false, 4});
 }
 
 #endif

@@ -174,12 +174,13 @@ static void joined(void)
     CHECK_OK(backend_open(&backend, &backend_cpu, (BackendOptions){.threads = 1}));
     static const struct {
         const char *options;
-        int runs;
-    } row[] = {{"optim.name=sgd", 1},
-               {"optim.name=sgd optim.weight_decay=0.1", 2},
-               {"optim.name=adamw optim.weight_decay=0.1 optim.decay_all=true", 1},
-               {"optim.name=lamb", 3},
-               {"optim.name=lars", 3}};
+        int runs, slots;
+    } row[] = {{"optim.name=sgd optim.momentum=0.9", 1, 1},
+               {"optim.name=sgd optim.momentum=0", 1, 0},
+               {"optim.name=sgd optim.momentum=0.9 optim.weight_decay=0.1", 2, 1},
+               {"optim.name=adamw optim.weight_decay=0.1 optim.decay_all=true", 1, 2},
+               {"optim.name=lamb", 3, 2},
+               {"optim.name=lars", 3, 1}};
     for (size_t i = 0; i < sizeof row / sizeof row[0]; ++i) {
         char text[128];
         snprintf(text, sizeof text, "%s", row[i].options);
@@ -187,8 +188,9 @@ static void joined(void)
         Optim *optim = optim_of(config, backend);
         CU_ASSERT_EQUAL(optim->run_count, row[i].runs);
         CU_ASSERT_EQUAL(optim->range_count, TENSORS);
-        CU_ASSERT_EQUAL(optim_state_bytes(optim),
-                        (size_t)optim->table->slots * ARENA * sizeof(float));
+        CU_ASSERT_EQUAL(optim_slots(config), row[i].slots);
+        CU_ASSERT_EQUAL(optim_state_bytes(optim), (size_t)row[i].slots * ARENA * sizeof(float));
+        for (int s = 0; s < 2; ++s) CU_ASSERT_EQUAL(optim->state[s] != NULL, s < row[i].slots);
         optim_free(&optim);
         config_free(&config);
     }

@@ -62,6 +62,25 @@ static void test_sgd(void)
 {
     resume("name: sgd, lr: 0.1, momentum: 0.9, schedule: cosine, warmup_steps: 3");
 }
+/* No state is held, and zeros are in the file, whoever shares it out: it begins a run with momentum, and one with momentum
+ * begins a run without. */
+static void test_no_momentum(void)
+{
+    static const char none[] = "name: sgd, lr: 0.1, momentum: 0",
+                      some[] = "name: sgd, lr: 0.1, momentum: 0.9",
+                      divided[] = "name: sgd, lr: 0.1, momentum: 0}\ngrid: {zero: 2";
+    char *path = mem_format("%s/momentum.h5", tiny_folder);
+    resume(none);
+    resume(divided);
+    uint64_t want = part(1, some, NULL, 5, path);
+    part(1, none, path, 5, path);
+    CU_ASSERT_NOT_EQUAL(part(1, some, path, 5, path), want);
+    uint64_t zeros = part(1, some, path, 6, NULL);
+    part(2, divided, path, 5, path);
+    CU_ASSERT_EQUAL(part(1, some, path, 6, NULL), zeros);
+    if (tiny_rank == 0) unlink(path);
+    mem_free(&path);
+}
 static void test_adam(void)
 {
     resume("name: adam, lr: 0.01, schedule: linear, lr_end: 0.001");
@@ -110,5 +129,6 @@ static void prepare(void)
     if (tiny_rank == 0) tiny_data(data_path, 27, 1, 10, 10, 5);
 }
 
-TINY_MAIN("resume", prepare, {"sgd", test_sgd}, {"adam", test_adam}, {"lars", test_lars},
-          {"lamb", test_lamb}, {"back in the middle", test_back})
+TINY_MAIN("resume", prepare, {"sgd", test_sgd}, {"no momentum", test_no_momentum},
+          {"adam", test_adam}, {"lars", test_lars}, {"lamb", test_lamb},
+          {"back in the middle", test_back})

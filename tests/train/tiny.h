@@ -141,7 +141,7 @@ static inline uint64_t tiny_hash_tensor(Trainer *t, int param, int slot)
 static inline uint64_t tiny_hash(Trainer *t)
 {
     int params = t->graph->param_count, size = t->world->size;
-    int slots = t->optim->table->slots, kinds = params * (slots + 1);
+    int slots = t->optim->slots, kinds = params * (slots + 1);
     size_t count = (size_t)(kinds * t->shape.tp);
     uint64_t *mine = mem_new(count * sizeof *mine), hash = 14695981039346656037u;
     uint64_t *all = mem_new(count * (size_t)size * sizeof *all);

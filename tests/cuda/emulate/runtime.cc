@@ -1,5 +1,6 @@
-/* The fibers behind kernel.h, the GPU's memory and its properties; streams are in stream.cc. New memory is filled with NaNs. A GPU's memory cannot be touched but by kernels and by calls that copy: a host that does so dies of
- * SIGSEGV, as it would with a GPU. (A kernel that reads the host's memory is not found out.) */
+/* The fibers behind kernel.h, the GPU's memory and its properties; streams are in stream.cc. New memory is filled with NaNs. A GPU's
+ * memory cannot be touched but by kernels and by calls that copy: a host that does so dies of SIGSEGV, as it would with a GPU. (A
+ * kernel that reads the host's memory is not found out.) So does a kernel that leaves a block of memory. */
 #include "kernel.h"
 #include "queue.h"
 
@@ -7,6 +8,8 @@
 #include <cstdio>
 #include <csetjmp>
 #include <cstdlib>
+#include <numeric>
+#include <random>
 #include <sys/mman.h>
 #include <ucontext.h>
 #include <vector>
@@ -42,42 +45,87 @@ void fiber_main();
 
 /* ---- the GPU's memory ---- */
 
-const size_t MEMORY_BYTES = size_t(4) << 30, PIECE_BYTES = size_t(2) << 20;
-struct Block {
-    size_t at, bytes;
-    bool taken;
-};
-std::vector<Block> memory_blocks; /* in order of their place */
-char *memory;
-size_t memory_end; /* nothing beyond has been given out */
-int windows;       /* open now */
+const size_t MEMORY_BYTES = size_t(4) << 30, PAGE_BYTES = 4096, HUGE_BYTES = 512 * PAGE_BYTES, ALIGN_BYTES = 256;
 
-void protect(int how)
+/* Pages of its own, which nobody can touch outside a window, between two that nobody can touch at all. It ends as near to the
+ * second as its alignment allows: what is written around it is seen when it is released. */
+struct Block {
+    char *pages, *memory, *mapped;
+    size_t pages_bytes, bytes, mapped_bytes;
+
+    void protect(int how) const
+    {
+        mprotect(pages, pages_bytes, how);
+    }
+};
+std::vector<Block> memory_blocks;
+size_t memory_taken;
+int windows; /* open now */
+
+size_t round_up(size_t bytes, size_t to)
 {
-    if (memory_end > 0)
-        mprotect(memory, (memory_end + PIECE_BYTES - 1) / PIECE_BYTES * PIECE_BYTES, how);
+    return (bytes + to - 1) / to * to;
 }
 
 char *take_memory(size_t bytes)
 {
-    if (!memory) {
-        char *room = static_cast<char *>(mmap(nullptr, MEMORY_BYTES + PIECE_BYTES, PROT_NONE,
-                                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
-        memory =
-            room + (PIECE_BYTES - reinterpret_cast<uintptr_t>(room) % PIECE_BYTES) % PIECE_BYTES;
-        madvise(memory, MEMORY_BYTES, MADV_HUGEPAGE); /* few pages to protect */
-    }
-    bytes = (bytes + 255) / 256 * 256;
-    for (Block &b : memory_blocks)
-        if (!b.taken && b.bytes == bytes) {
-            b.taken = true;
-            return memory + b.at;
-        }
-    if (memory_end + bytes > MEMORY_BYTES) return nullptr;
-    memory_blocks.push_back({memory_end, bytes, true});
-    memory_end += bytes;
-    return memory + memory_blocks.back().at;
+    size_t page = bytes < HUGE_BYTES ? PAGE_BYTES : HUGE_BYTES; /* few pages to protect */
+    size_t room = round_up(bytes, ALIGN_BYTES), pages = round_up(room, page);
+    size_t all_bytes = pages + 3 * page;
+    if (room > MEMORY_BYTES - memory_taken) return nullptr;
+    void *all = mmap(nullptr, all_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (all == MAP_FAILED) return nullptr;
+    char *mapped = static_cast<char *>(all);
+    char *first = reinterpret_cast<char *>(round_up(reinterpret_cast<uintptr_t>(all), page) + page);
+    if (page == HUGE_BYTES) madvise(first, pages, MADV_HUGEPAGE);
+    memory_blocks.push_back({first, first + pages - room, mapped, pages, bytes, all_bytes});
+    memory_taken += room;
+    window_open();
+    memset(first, 0xff, pages);
+    window_close();
+    return memory_blocks.back().memory;
 }
+
+/* False: there is no such memory. */
+bool release_memory(void *memory)
+{
+    auto is = [memory](const Block &b) { return b.memory == memory; };
+    auto b = std::find_if(memory_blocks.begin(), memory_blocks.end(), is);
+    if (b == memory_blocks.end()) return false;
+    b->protect(PROT_READ);
+    for (const char *p = b->pages; p < b->pages + b->pages_bytes; ++p)
+        if ((p < b->memory || p >= b->memory + b->bytes) && *p != char(0xff)) {
+            fprintf(stderr, "emulated GPU: a byte was written at %td of a block of %zu bytes\n",
+                    p - b->memory, b->bytes);
+            abort();
+        }
+    munmap(b->mapped, b->mapped_bytes);
+    memory_taken -= round_up(b->bytes, ALIGN_BYTES);
+    memory_blocks.erase(b);
+    return true;
+}
+
+/* ---- blocks and threads ---- */
+
+/* Numbers 0 to count-1, another sequence with each launch: what depends on the order is a race, and shows as other bits of
+ * the same work done again. The first number is 0. */
+struct Order {
+    unsigned count, stride;
+
+    unsigned next(unsigned i) const
+    {
+        return i + stride < count ? i + stride : i + stride - count;
+    }
+};
+
+Order new_order(unsigned count)
+{
+    static std::minstd_rand random;
+    unsigned stride = 1 + unsigned(random()) % count;
+    while (std::gcd(stride, count) != 1) ++stride;
+    return {count, stride % count};
+}
+Order order; /* of a block's threads */
 
 [[noreturn]] void give_up(const char *why)
 {
@@ -149,7 +197,8 @@ void run_block(unsigned count)
     }
     while (whole.alive > 0) {
         moved = false;
-        for (now = 0; now < count; ++now) {
+        now = 0;
+        for (unsigned i = 0; i < count; ++i, now = order.next(now)) {
             if (fibers[now].done) continue;
             thread = fibers[now].place;
             enter(&fibers[now]);
@@ -162,7 +211,8 @@ void run_block(unsigned count)
 void run_block_directly(unsigned count)
 {
     direct = true;
-    for (now = 0; now < count; ++now) {
+    now = 0;
+    for (unsigned i = 0; i < count; ++i, now = order.next(now)) {
         thread = place_of(now);
         (*job)();
     }
@@ -190,18 +240,23 @@ int block_count(bool mine)
 bool on_device(const void *at)
 {
     const char *place = static_cast<const char *>(at);
-    return place >= memory && place < memory + memory_end;
+    auto holds = [place](const Block &b) {
+        return place >= b.memory && place < b.memory + b.bytes;
+    };
+    return std::any_of(memory_blocks.begin(), memory_blocks.end(), holds);
 }
 
 /* Between the two the memory can be touched. */
 void window_open()
 {
-    if (windows++ == 0) protect(PROT_READ | PROT_WRITE);
+    if (windows++ > 0) return;
+    for (const Block &b : memory_blocks) b.protect(PROT_READ | PROT_WRITE);
 }
 
 void window_close()
 {
-    if (--windows == 0) protect(PROT_NONE);
+    if (--windows > 0) return;
+    for (const Block &b : memory_blocks) b.protect(PROT_NONE);
 }
 
 unsigned lane()
@@ -226,16 +281,16 @@ void run(dim3 grid, dim3 threads_a_block, const std::function<void()> &body)
     threads = {threads_a_block.x, threads_a_block.y, threads_a_block.z};
     blocks = {grid.x, grid.y, grid.z};
     job = &body;
-    bool first = true;
     waited = false;
-    for (block.z = 0; block.z < grid.z; ++block.z)
-        for (block.y = 0; block.y < grid.y; ++block.y)
-            for (block.x = 0; block.x < grid.x; ++block.x, first = false) {
-                if (first || waited)
-                    run_block(count);
-                else
-                    run_block_directly(count);
-            }
+    order = new_order(count);
+    const Order turns = new_order(grid.x * grid.y * grid.z);
+    for (unsigned i = 0, b = 0; i < turns.count; ++i, b = turns.next(b)) {
+        block = {b % grid.x, b / grid.x % grid.y, b / grid.x / grid.y};
+        if (i == 0 || waited)
+            run_block(count);
+        else
+            run_block_directly(count);
+    }
 }
 } // namespace emulate
 
@@ -254,7 +309,7 @@ cudaError_t cudaDriverGetVersion(int *version)
 }
 cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *all)
 {
-    size_t taken = emulate::memory_end + environment("EMULATE_OTHERS", 0);
+    size_t taken = emulate::memory_taken + environment("EMULATE_OTHERS", 0);
     *all = emulate::MEMORY_BYTES;
     *free_bytes = taken < *all ? *all - taken : 0;
     return cudaSuccess;
@@ -265,19 +320,13 @@ cudaError_t cudaMalloc(void **memory, size_t bytes)
     if (bytes + environment("EMULATE_OTHERS", 0) > emulate::MEMORY_BYTES)
         return cudaErrorMemoryAllocation;
     *memory = emulate::take_memory(bytes);
-    if (!*memory) return cudaErrorMemoryAllocation;
-    emulate::window_open();
-    memset(*memory, 0xff, bytes);
-    emulate::window_close();
-    return cudaSuccess;
+    return *memory ? cudaSuccess : cudaErrorMemoryAllocation;
 }
 cudaError_t cudaFree(void *memory)
 {
     if (emulate::refused()) return cudaErrorStreamCaptureUnsupported;
     emulate::finish_all();
-    for (emulate::Block &b : emulate::memory_blocks)
-        if (emulate::memory + b.at == memory) b.taken = false;
-    return cudaSuccess;
+    return !memory || emulate::release_memory(memory) ? cudaSuccess : cudaErrorInvalidValue;
 }
 /* For a library's stand-in that works when it is called, and not by emulate::enqueue. */
 void emulate_window(int open)
