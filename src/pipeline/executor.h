@@ -106,6 +106,7 @@ struct Executor {
     int64_t columns_per_sample;
     Fetched fetched; /* where the plan says so */
     float metrics[METRIC_COUNT], signal;
+    bool overflow; /* see executor_overflowed */
 };
 
 /* executor.c */

@@ -8,12 +8,13 @@
 
 /* Allowed |cuda - cpu| / max(1, |cpu|), for all of this file. */
 static const struct {
-    double product;     /* sums of products, in another order */
-    double elementwise; /* one element's arithmetic: fused multiply-adds, exp, tanh */
-    double exact;       /* the same operations in the same order */
-    double loss;        /* of ten training steps, */
-    double deep;        /* where batch norm of few samples makes more of a difference */
-    double loss_bf16;   /* in bf16 against fp32 */
+    double product;      /* sums of products, in another order */
+    double elementwise;  /* one element's arithmetic: fused multiply-adds, exp, tanh */
+    double exact;        /* the same operations in the same order */
+    double loss;         /* of ten training steps, */
+    double deep;         /* where batch norm of few samples makes more of a difference */
+    double loss_rounded; /* in bf16, fp16 or tf32 against fp32 */
+    double fp16, tf32;   /* as bf16; products of factors that TF32 does not hold */
     double bf16; /* what is rounded to bf16 against the same in fp32, of inputs that bf16 holds */
 } allowed = {.product = 2e-5,
              .elementwise = 2e-6,
@@ -21,12 +22,27 @@ static const struct {
              .loss = 1e-4,
              .deep = 5e-3,
              .bf16 = 1.5e-2,
-             .loss_bf16 = 5e-2};
+             .loss_rounded = 5e-2,
+             .fp16 = 2e-3,
+             .tf32 = 1e-2};
+
+/* What a backend's precision allows, where fp32 allows `exact`. */
+static double allowed_of(const Backend *backend, double exact)
+{
+    DType type = backend->options.precision;
+    return type == DTYPE_BF16 ? allowed.bf16 : type == DTYPE_F16 ? allowed.fp16 : exact;
+}
+
+static const char *precision_name(const Backend *backend)
+{
+    DType type = backend->options.precision;
+    return type == DTYPE_BF16 ? ", bf16" : type == DTYPE_F16 ? ", fp16" : "";
+}
 
 static uint32_t seed; /* fresh each run, printed */
-static Backend *cpu, *gpu, *gpu_bf16;
+static Backend *cpu, *gpu, *gpu_bf16, *gpu_fp16, *gpu_tf32;
 
-/* Numbers that bf16 holds, too. */
+/* Numbers that bf16 and fp16 hold, too. */
 static void fill(float *out, int64_t n, float scale)
 {
     static uint64_t calls;

@@ -14,7 +14,7 @@ typedef struct Model {
     const char *name, *text; /* its keys, and those of optim */
     int batch, steps;        /* in two micro-batches; at most STEPS */
     bool tokens;             /* of 50 kinds; else images of 8x8 in 10 classes */
-    bool bf16;               /* on the GPU */
+    const char *precision;   /* on the GPU */
     double tolerance;        /* of the losses */
 } Model;
 
@@ -37,9 +37,9 @@ static Status train_ten(const Model *m, const char *dir, const char *device, dou
         mem_format("run: {name: %s, dir: %s, seed: 3}\n"
                    "data: {train: %s/train.h5}\n%s"
                    "train: {steps: %d, batch: %d, micro_batch: %d, device: %s, threads: 1, "
-                   "log_every: 1, precision: %s}\n",
+                   "log_every: 1, precision: %s, loss_scale: 1024}\n",
                    device, dir, dir, m->text, m->steps, m->batch, m->batch / 2, device,
-                   m->bf16 && gpu_run ? "bf16" : "fp32");
+                   gpu_run ? m->precision : "fp32");
     Status st = config_parse(&config, "test", text, 0, NULL);
     mem_free(&text);
     if (st == OK) st = trainer_new(&trainer, config, &alone);
@@ -108,6 +108,9 @@ static void test_models(void)
     static const char gpt[] =
         "model: {name: gpt2, layers: 2, width: 32, heads: 2, context: 24, vocab: 1027, "
         "dropout: 0.1}\noptim: {name: adamw, lr: 0.003}\n";
+    static const char recomputed[] =
+        "model: {name: gpt2, layers: 3, width: 32, heads: 2, context: 24}\n"
+        "optim: {name: adamw, lr: 0.003}\ngrid: {recompute: block}\n";
     static const char rotary[] = "model: {name: gpt2, layers: 1, width: 24, heads: 3, context: 17, "
                                  "positions: rotary}\noptim: {name: adamw, lr: 0.003}\n";
     static const char mlp[] = "model: {name: mlp, hidden: [64, 1035]}\n"
@@ -121,16 +124,20 @@ static void test_models(void)
                                  "conv2d: {channels: 8, kernel: 3, groups: 8}, batch_norm, "
                                  "dropout: {p: 0.2}, gelu, global_pool, "
                                  "flatten, dense: {width: 10}]}\noptim: {name: lamb, lr: 0.01}\n";
-    check_model(&(Model){"mlp", mlp, 64, STEPS, false, false, allowed.loss});
-    check_model(&(Model){"mlp in bf16", mlp, 64, STEPS, false, true, allowed.loss_bf16});
-    check_model(&(Model){"lenet", lenet, 8, STEPS, false, false, allowed.loss});
-    check_model(&(Model){"lenet in bf16", lenet, 8, STEPS, false, true, allowed.loss_bf16});
-    check_model(&(Model){"layers", layers, 16, STEPS, false, false, allowed.loss});
-    check_model(&(Model){"resnet18", resnet, 16, 3, false, false, allowed.deep});
-    check_model(&(Model){"gpt2", gpt, 8, STEPS, true, false, allowed.loss});
+    check_model(&(Model){"mlp", mlp, 64, STEPS, false, "fp32", allowed.loss});
+    check_model(&(Model){"mlp in bf16", mlp, 64, STEPS, false, "bf16", allowed.loss_rounded});
+    check_model(&(Model){"lenet", lenet, 8, STEPS, false, "fp32", allowed.loss});
+    check_model(&(Model){"lenet in bf16", lenet, 8, STEPS, false, "bf16", allowed.loss_rounded});
+    check_model(&(Model){"layers", layers, 16, STEPS, false, "fp32", allowed.loss});
+    check_model(&(Model){"resnet18", resnet, 16, 3, false, "fp32", allowed.deep});
+    check_model(&(Model){"gpt2", gpt, 8, STEPS, true, "fp32", allowed.loss});
+    check_model(&(Model){"gpt2, recomputed", recomputed, 6, STEPS, true, "fp32", allowed.loss});
     check_model(
-        &(Model){"gpt2 with rotary positions", rotary, 6, STEPS, true, false, allowed.loss});
-    check_model(&(Model){"gpt2 in bf16", gpt, 8, STEPS, true, true, allowed.loss_bf16});
+        &(Model){"gpt2 with rotary positions", rotary, 6, STEPS, true, "fp32", allowed.loss});
+    check_model(&(Model){"lenet in fp16", lenet, 8, STEPS, false, "fp16", allowed.loss_rounded});
+    check_model(&(Model){"lenet in tf32", lenet, 8, STEPS, false, "tf32", allowed.loss_rounded});
+    check_model(&(Model){"gpt2 in fp16", gpt, 8, STEPS, true, "fp16", allowed.loss_rounded});
+    check_model(&(Model){"gpt2 in bf16", gpt, 8, STEPS, true, "bf16", allowed.loss_rounded});
 }
 
 #endif

@@ -26,8 +26,17 @@ static void compare(const char *what, const char *tensor, const float *got, cons
 
 typedef struct Pair {
     Rig rig[2];            /* cpu, cuda */
+    Rig act;               /* cpu: behind a dense that has gelu fused on the GPU only */
     float *given, *got[2]; /* owned, LARGEST floats each */
 } Pair;
+
+static Status open_act(Pair *p)
+{
+    TRY(rig_spec(&p->act, cpu, "gelu", NULL));
+    p->act.spec.x_count = 1;
+    p->act.spec.x[0] = p->rig[0].spec.y;
+    return rig_open(&p->act, "gelu");
+}
 
 static Status pair_open(Pair *p, const OpCase *c, Backend *device)
 {
@@ -35,14 +44,21 @@ static Status pair_open(Pair *p, const OpCase *c, Backend *device)
     for (int d = 0; d < 2; ++d) {
         Rig *rig = &p->rig[d];
         TRY(rig_spec(rig, d ? device : cpu, c->kind, c->attrs));
-        if (c->act != ACT_NONE) rig->spec.act = c->act;
+        bool apart = c->act == ACT_GELU && d == 0;
+        if (c->act != ACT_NONE && !apart) rig->spec.act = c->act;
         rig->spec.x_count = c->x_count;
         for (int i = 0; i < c->x_count; ++i)
             rig->spec.x[i] = desc_plain(c->x, tokens ? DTYPE_I32 : DTYPE_F32);
         TRY(rig_open(rig, c->kind));
         if (c->rows) rig->run.rows = c->rows;
     }
-    return OK;
+    return c->act == ACT_GELU ? open_act(p) : OK;
+}
+
+static void pair_close(Pair *p)
+{
+    for (int d = 0; d < 2; ++d) rig_close(&p->rig[d]);
+    rig_close(&p->act);
 }
 
 static void pair_give(Pair *p)
@@ -113,9 +129,19 @@ static void pair_run(Pair *p, const char *what, double tolerance)
         rig_forward(&p->rig[d]);
         rig_get_y(&p->rig[d], p->got[d]);
     }
+    if (p->act.op) {
+        rig_set_x(&p->act, 0, p->got[0]);
+        rig_forward(&p->act);
+        rig_get_y(&p->act, p->got[0]);
+    }
     compare(what, "y", p->got[1], p->got[0], y_count, tolerance);
     fill(p->given, y_count, 1);
-    for (int d = 0; d < 2; ++d) rig_backward(&p->rig[d], loss ? NULL : p->given);
+    rig_backward(&p->rig[1], loss ? NULL : p->given);
+    if (p->act.op) {
+        rig_backward(&p->act, p->given);
+        rig_get_dx(&p->act, 0, p->given);
+    }
+    rig_backward(&p->rig[0], loss ? NULL : p->given);
     pair_compare_gradients(p, what, tolerance);
 }
 
@@ -135,17 +161,16 @@ static void pair_free(Pair *p)
 /* kernels: whose they must be; NULL: anybody's. */
 static void run_op(Pair *p, const OpCase *c, Backend *device, const char *kernels)
 {
-    bool bf16 = device->options.precision == DTYPE_BF16;
     char what[128], shape[64];
     snprintf(what, sizeof what, "%s %s on %s%s%s", c->kind, c->attrs, shape_text(c->x, shape),
-             c->act ? ", fused" : "", bf16 ? ", bf16" : "");
-    p->rig[0] = p->rig[1] = (Rig){0};
+             c->act ? ", fused" : "", precision_name(device));
+    p->rig[0] = p->rig[1] = p->act = (Rig){0};
     Status st = pair_open(p, c, device);
     if (st != OK) printf("  %s: %s\n", what, fail_message());
     CU_ASSERT_EQUAL(st, OK);
     if (st == OK && kernels) CU_ASSERT_PTR_NOT_NULL(strstr(p->rig[1].op->kernels, kernels));
-    if (st == OK) pair_run(p, what, bf16 ? allowed.bf16 : c->tolerance);
-    for (int d = 0; d < 2; ++d) rig_close(&p->rig[d]);
+    if (st == OK) pair_run(p, what, allowed_of(device, c->tolerance));
+    pair_close(p);
 }
 
 static void run_ops(const OpCase *cases, size_t count, Backend *device)

@@ -2,8 +2,10 @@
  * events, and ten steps of training an mlp. Where there is no GPU it says so, checks that asking for one fails cleanly,
  * and passes. The layers' own tests hold the CPU backend to PyTorch's values. */
 #include "attention_cases.h"
+#include "gelu_cases.h"
 #include "model_cases.h"
 #include "pairs.h"
+#include "precision_cases.h"
 #include "graph_cases.h"
 
 #include <time.h>
@@ -17,6 +19,9 @@ static void test_ops(void)
         {"dense", "width=1027", 1, {2, {21, 40, 1, 1}}, ACT_RELU, 0, allowed.product},
         {"dense", "width=1033 bias=false", 1, {3, {3, 5, 24, 1}}, ACT_NONE, 0, allowed.product},
         {"dense", "width=1", 1, {2, {1, 3, 1, 1}}, ACT_RELU, 0, allowed.product},
+        {"dense", "width=48", 1, {3, {3, 5, 24, 1}}, ACT_GELU, 0, allowed.product},
+        {"dense", "width=33", 1, {2, {20, 17, 1, 1}}, ACT_GELU, 0, allowed.product},
+        {"dense", "width=40 bias=false", 1, {2, {9, 17, 1, 1}}, ACT_GELU, 0, allowed.product},
         {"relu", "", 1, {4, {3, 5, 7, 11}}, ACT_NONE, 0, allowed.exact},
         {"relu6", "", 1, {3, {3, 5, 77, 1}}, ACT_NONE, 0, allowed.exact},
         {"gelu", "", 1, {2, {33, 100, 1, 1}}, ACT_NONE, 0, allowed.elementwise},
@@ -102,6 +107,7 @@ static void test_ops(void)
     };
     run_ops(cases, sizeof cases / sizeof cases[0], gpu);
     run_ops(cases, sizeof cases / sizeof cases[0], gpu_bf16);
+    run_ops(cases, sizeof cases / sizeof cases[0], gpu_fp16);
 }
 
 static void test_missing_op(void)
@@ -281,12 +287,19 @@ static void test_absent(void)
 int main(void)
 {
     static const HarnessTest absent[] = {{"no GPU is a message", test_absent}};
-    static const HarnessTest present[] = {
-        {"operations", test_ops},       {"a missing operation", test_missing_op},
-        {"attention", test_attention},  {"attention in groups", test_attention_groups},
-        {"sums", test_flat_sums},       {"squares", test_flat_squares},
-        {"updates", test_flat_updates}, {"streams", test_streams},
-        {"models", test_models},        {"graphs", test_graphs}};
+    static const HarnessTest present[] = {{"operations", test_ops},
+                                          {"gelu before dense", test_gelu},
+                                          {"a missing operation", test_missing_op},
+                                          {"attention", test_attention},
+                                          {"attention in groups", test_attention_groups},
+                                          {"sums", test_flat_sums},
+                                          {"squares", test_flat_squares},
+                                          {"updates", test_flat_updates},
+                                          {"streams", test_streams},
+                                          {"models", test_models},
+                                          {"graphs", test_graphs},
+                                          {"tf32", test_tf32},
+                                          {"a step that overflows", test_overflow}};
     const char *why = NULL;
     if (cuda_device_count(&why) == 0) {
         int rc = harness_run("cuda", absent, 1, 0, NULL);
@@ -295,14 +308,20 @@ int main(void)
     }
     seed = (uint32_t)time(NULL);
     printf("seed %u\n", seed);
-    if (backend_open(&cpu, &backend_cpu, (BackendOptions){.threads = 1}) != OK ||
-        backend_open(&gpu, &backend_cuda, (BackendOptions){.threads = 1}) != OK ||
-        backend_open(&gpu_bf16, &backend_cuda,
-                     (BackendOptions){.threads = 1, .precision = DTYPE_BF16}) != OK) {
+    BackendOptions fp32 = {.threads = 1}, bf16 = {.threads = 1, .precision = DTYPE_BF16},
+                   fp16 = {.threads = 1, .precision = DTYPE_F16},
+                   tf32 = {.threads = 1, .tf32 = true};
+    if (backend_open(&cpu, &backend_cpu, fp32) != OK ||
+        backend_open(&gpu, &backend_cuda, fp32) != OK ||
+        backend_open(&gpu_bf16, &backend_cuda, bf16) != OK ||
+        backend_open(&gpu_fp16, &backend_cuda, fp16) != OK ||
+        backend_open(&gpu_tf32, &backend_cuda, tf32) != OK) {
         printf("%s\n", fail_message());
         return 1;
     }
     int rc = harness_run("cuda", present, sizeof present / sizeof present[0], 0, NULL);
+    backend_close(&gpu_tf32);
+    backend_close(&gpu_fp16);
     backend_close(&gpu_bf16);
     backend_close(&gpu);
     backend_close(&cpu);
