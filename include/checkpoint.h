@@ -1,7 +1,7 @@
 /* checkpoint: one HDF5 file per checkpoint that any HDF5 tool reads and any grid loads. /params/<name>,
  * /optim/<slot>/<name>, /buffers/<name>: whole tensors, fp32, in the model's own order; each with an attribute xxh64.
  * Root attributes: format="weft-checkpoint", version, step, epoch, seed, data_step (step within the epoch), config (the
- * resolved text), weft (version), best_metric. Written as NAME.part, synced, renamed: a .part is never loaded. */
+ * resolved text), weft (version), best_metric; of fp16 loss_scale, loss_scale_good and skipped. Written as NAME.part, synced, renamed: a .part is never loaded. */
 #ifndef WEFT_CHECKPOINT_H
 #define WEFT_CHECKPOINT_H
 
@@ -11,9 +11,12 @@ typedef struct CheckpointMeta {
     int64_t step, epoch, data_step; /* steps done; epoch and step within it to go on with */
     int64_t seed;
     double best_metric; /* NaN: none yet */
-    char *config;       /* text; owned where loaded (checkpoint_meta_fini) */
-    char *version;      /* likewise */
-    char grid[32];      /* "2x1x1" */
+    double loss_scale;  /* of fp16; 0: none */
+    int64_t loss_scale_good,
+        skipped;   /* steps since it changed; of all steps, those without update */
+    char *config;  /* text; owned where loaded (checkpoint_meta_fini) */
+    char *version; /* likewise */
+    char grid[32]; /* "2x1x1" */
 } CheckpointMeta;
 void checkpoint_meta_fini(CheckpointMeta *meta);
 

@@ -7,7 +7,7 @@
 #include "base.h"
 
 typedef enum Stem { STEM_IMAGENET, STEM_SMALL } Stem;
-typedef enum Precision { PRECISION_FP32, PRECISION_BF16, PRECISION_FP16 } Precision;
+typedef enum Precision { PRECISION_FP32, PRECISION_BF16, PRECISION_FP16, PRECISION_TF32 } Precision;
 typedef enum Positions { POSITIONS_LEARNED, POSITIONS_ROTARY } Positions;
 typedef enum GptSize { GPT_OWN, GPT_124M, GPT_355M, GPT_774M, GPT_1558M } GptSize;
 typedef enum Zero { ZERO_NONE, ZERO_STATE, ZERO_GRADIENTS, ZERO_PARAMS } Zero;
@@ -92,6 +92,8 @@ typedef struct Config {
         int precision, bits, device, loss; /* Precision, Bits, DeviceKind, LossName */
         int graphs;                        /* GraphsKind */
         double label_smoothing;
+        double loss_scale; /* fp16: the first one, a power of two */
+        int64_t loss_scale_steps;
         int64_t threads;    /* per rank; 0: this rank's share of the cores */
         int64_t eval_every; /* epochs between evaluations; 0: only at the end */
         int64_t log_every;  /* steps between metrics lines */

@@ -44,7 +44,7 @@ enum { PLACE_NONE = -1, PLACE_INPUT = -2 /* the data itself */ };
  * block that is recomputed, a second time for backward, which then belongs to the second run. */
 typedef struct RunPlace {
     int node;
-    int64_t x[OP_INPUTS], y, dy, saved, dx[OP_INPUTS];
+    int64_t x[OP_INPUTS], y, dy, saved, x_saved, dx[OP_INPUTS];
     int64_t dw[OP_PARAMS]; /* PLACE_NONE: in the gradient arena */
 } RunPlace;
 
@@ -164,7 +164,8 @@ enum {
     METRIC_TOP1 = LOSS_TOP1,  /* right ones */
     METRIC_TOP5 = LOSS_TOP5,
     METRIC_MICROS = LOSS_ANY, /* micro-batches that held a sample */
-    METRIC_SIGNAL, /* what ranks want to tell each other at a step's end: see executor_signal */
+    METRIC_SIGNAL,   /* what ranks want to tell each other at a step's end: see executor_signal */
+    METRIC_OVERFLOW, /* above 0: a sum of gradients is infinite or no number (finds_overflow) */
     METRIC_COUNT,
     METRIC_PAD = 16
 };
@@ -199,7 +200,8 @@ enum { DATA_AHEAD = 1 };
 typedef struct Executor Executor;
 typedef struct ExecutorOptions {
     uint64_t seed;
-    int transport; /* of the messages between stages */
+    int transport;       /* of the messages between stages */
+    bool finds_overflow; /* in the step's gradients; then running statistics stay as they are */
 } ExecutorOptions;
 /* comm: over grid->dp_world; its arena, of plan->leaf_elements, is what backward writes to. Owner: the caller; all arguments
  * are borrowed. Collective on the grid; all ranks agree. */
@@ -227,17 +229,20 @@ BatchSource loader_source(Loader *loader); /* borrowed */
 /* What a step has of its own. */
 typedef struct StepOf {
     uint64_t step; /* keys the dropout */
-    float scale;   /* 1/(rows of the global batch) */
+    float scale;   /* 1/(rows of the global batch), times fp16's loss scale */
     int micros;    /* of the global batch, that hold a sample */
 } StepOf;
 /* The schedule's tasks for one step: micro-batches from the source, forward, backward, sums, messages; then waits for the
  * sums and moves the running statistics. On a device all of it is queued, and the host goes on: a micro-batch goes back to the
- * source when it has been copied, at a later one or in executor_settle. The source's errors come out here. Collective. */
+ * source when it has been copied, at a later one or in executor_settle; but with finds_overflow the host waits for the step's
+ * figures. The source's errors come out here. Collective. */
 Status executor_step(Executor *executor, const BatchSource *source, const StepOf *of,
                      double *wait_s);
 /* The METRIC_COUNT sums over all ranks of the last step (behind 0) or the one before (1); waits until they are there. Host,
  * borrowed until the next call of the executor. Collective. */
 const float *executor_metrics(Executor *executor, int behind);
+/* Are the last step's gradients of no use? false where finds_overflow is not said. The same on all ranks. */
+bool executor_overflowed(const Executor *executor);
 /* All micro-batches go back to their sources. Before one of these goes. */
 void executor_settle(Executor *executor);
 /* Gradient arena 0, summed after executor_step, tied ones added; borrowed. plan_sum_at says what lies where. */

@@ -16,7 +16,7 @@ typedef struct
     int ndim;
     int64_t dim[SHAPE_DIMS]; /* unused ones are 1 */
 } Shape;
-typedef enum DType { DTYPE_F32, DTYPE_I32, DTYPE_BF16 } DType;
+typedef enum DType { DTYPE_F32, DTYPE_I32, DTYPE_BF16, DTYPE_F16 } DType;
 size_t dtype_bytes(DType type); /* of one element */
 
 Shape shape_of(int ndim, int64_t d0, int64_t d1, int64_t d2, int64_t d3);
@@ -56,6 +56,13 @@ static inline Bf16 bf16_of(float value)
     bool nan = (bits & 0x7fffffffu) > 0x7f800000u;
     return (Bf16){(uint16_t)((nan ? quiet : rounded) >> 16)};
 }
+
+/* fp16 as IEEE 754 has it; half.c. Rounding is to nearest, ties to even; what is too large becomes infinite. */
+typedef struct F16 {
+    uint16_t bits;
+} F16;
+float f16_value(F16 x);
+F16 f16_of(float value);
 
 Desc desc_plain(Shape shape, DType dtype);
 bool desc_equal(Desc a, Desc b);
@@ -154,14 +161,18 @@ enum { OP_INPUTS = 8, OP_PARAMS = 4, LOSS_COLUMNS = 3 };
  *   exchange       between the ranks of a tensor group: see ExchangeKind
  * Where `slice` says so, an operation has one rank's slice of what it would else have whole: embedding its rows of w (other
  * ranks' tokens give 0), softmax_loss its logits (y is of all of them), positions and dropout of x.
- * Where the backend's precision is bf16, activations and their gradients are bf16, and every operation computes in fp32 on
+ * Where the backend's precision is bf16 or fp16, activations and their gradients are such, and every operation computes in fp32 on
  * what it loads and rounds what it stores; attention rounds the factors of its inner products, too. All else stays fp32: parameters and dw, `saved`, a loss's y, float data and
- * targets. An operation that is given fp32 data wishes bf16, and a reorder converts it. */
+ * targets. An operation that is given fp32 data wishes the precision, and a reorder converts it. */
 typedef struct OpSpec {
     OpKind kind;
     int kernel[2], stride[2], pad[2], groups; /* conv2d, pool: height, width */
     PoolMode pool;
-    Act act;               /* fused on the output; ACT_NONE if none */
+    Act act; /* fused on the output; ACT_NONE if none */
+    /* Of two dense, one behind the other, the second does for the first's act what backward has to do: its x_act is that act,
+     * and dx[0] the gradient of act's input, which is what the first, act_passed, gets as dy. */
+    Act x_act;
+    bool act_passed;
     bool residual;         /* batch_norm: x[1] is added before act */
     float eps, momentum;   /* norms; momentum of the running statistics (0.1: PyTorch's) */
     float drop, smoothing; /* dropout probability; label smoothing */
@@ -197,9 +208,10 @@ typedef struct OpRun {
     float *dw
         [OP_PARAMS]; /* like w; written by backward_weight. For running statistics: this micro-batch's mean and
                      * (unbiased) variance */
-    void *saved;     /* saved_bytes: written by forward, read by backward of the same micro-batch */
-    void *cache;     /* cache_bytes: other forms of w, written by refresh */
-    void *workspace; /* workspace_bytes: scratch within one call */
+    void *saved; /* saved_bytes: written by forward, read by backward of the same micro-batch */
+    const void *x_saved;      /* x_act: what x[0]'s producer has written there */
+    void *cache;              /* cache_bytes: other forms of w, written by refresh */
+    void *workspace;          /* workspace_bytes: scratch within one call */
     const Exchange *exchange; /* where slices are exchanged */
     const int32_t *labels;    /* losses */
     const float *targets;
@@ -286,8 +298,11 @@ typedef struct FlatTable {
     void (*fill)(Stream *s, float *to, float value, int64_t n); /* -0 is another value than 0 */
     void (*add)(Stream *s, float *out, const float *a, const float *b,
                 int64_t n); /* out may be a or b */
-    /* The same in bf16, for gradients of activations; NULL where the backend has no bf16. */
+    /* The same in bf16 and fp16, for gradients of activations; NULL where the backend lacks the type. */
     void (*add_bf16)(Stream *s, Bf16 *out, const Bf16 *a, const Bf16 *b, int64_t n);
+    void (*add_f16)(Stream *s, F16 *out, const F16 *a, const F16 *b, int64_t n);
+    /* *found = 1 where an element of x is infinite or no number; else it stays. NULL where add_f16 is. */
+    void (*find_overflow)(Stream *s, float *found, const float *x, int64_t n);
     void (*scale_add)(Stream *s, float *y, float alpha, const float *x, float beta,
                       int64_t n); /* y = alpha x + beta y */
     /* out[i] = sum of squares of chunk i (FLAT_CHUNK elements), ceil(n/FLAT_CHUNK) of them, same bits however x lies */
@@ -312,7 +327,8 @@ typedef struct FlatTable {
 
 typedef struct BackendOptions {
     int threads;     /* CPU threads of this rank */
-    DType precision; /* of activations and their gradients: DTYPE_F32 or DTYPE_BF16 */
+    DType precision; /* of activations and their gradients: DTYPE_F32, DTYPE_BF16 or DTYPE_F16 */
+    bool tf32; /* fp32 matrix products and convolutions may round their factors to TF32 (10 bits) */
     int device; /* in: this rank's number on its node; a GPU backend's open makes it the GPU's ordinal, or -1 */
     bool design; /* to plan operations only: a GPU backend then opens where there is no GPU, too, */
     const char *
@@ -327,6 +343,8 @@ typedef struct BackendTable {
     const char *name; /* "cpu", "cuda", "poison" */
     bool host_memory; /* pointers are the host's, too */
     bool has_bf16;    /* some processors of the kind have; open refuses others */
+    bool has_f16, has_tf32;
+    bool fuses_gelu; /* onto dense's output, which then keeps gelu's input in `saved` */
     Status (*open)(Backend *backend, BackendOptions options);
     void (*close)(Backend *backend);
     void *(*alloc)(Backend *b, size_t bytes); /* one arena; zeroed */

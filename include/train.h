@@ -12,6 +12,15 @@ typedef struct StepFigures {
     double loss, top1;
 } StepFigures;
 
+/* fp16's gradients are those of the loss times a power of two, which the update divides by. A step whose gradients overflow all
+ * the same changes nothing but this factor. Other precisions: 1. */
+typedef struct LossScale {
+    bool moves;
+    double now, used; /* of the next step; of the last one */
+    int64_t good;     /* steps without overflow since it changed */
+    int64_t skipped;  /* of all steps so far */
+} LossScale;
+
 /* Everything one run is made of. */
 typedef struct Trainer {
     const Config *config; /* borrowed */
@@ -38,6 +47,7 @@ typedef struct Trainer {
     bool grid_ready;            /* grid has been made */
     int64_t steps_per_epoch, steps;
     int64_t step; /* done */
+    LossScale scale;
     double
         best_metric; /* of the evaluations so far: top-1; of tokens and numbers minus the loss; NaN: none yet */
     size_t program_bytes; /* by which this process has grown from data set to schedule */
@@ -49,9 +59,10 @@ typedef struct Trainer {
 
 typedef struct StepResult {
     /* Over the global batch, the same on every rank. On a device loss and top1 are those of the step before, so that the host
-     * does not wait, but where the step is logged. */
+     * does not wait, but where the step is logged or in fp16. */
     double loss, top1, lr;
     double grad_norm; /* likewise; NaN where it is not known: nobody asked */
+    bool skipped;     /* a gradient overflowed: nothing was updated */
     bool logged; /* first, last, or train.log_every says so: the step has a line in metrics.jsonl */
     /* of the steps that have become known by this one: none, one or two */
     int64_t rows;

@@ -55,13 +55,15 @@ static inline void rig_copy(Rig *rig, void *to, const void *from, size_t bytes)
     rig->backend->table->sync(stream);
 }
 
-/* plain -> device, padding zero. plain is of 4 bytes an element: floats are rounded where the device's are bf16. */
+/* plain -> device, padding zero. plain is of 4 bytes an element: floats are rounded where the device's are bf16 or fp16. */
 static inline void rig_put(Rig *rig, Desc d, void *device, const void *plain)
 {
     uint32_t *memory = mem_new(desc_bytes(d));
     for (int64_t i = 0; i < shape_count(d.shape); ++i) {
         if (d.dtype == DTYPE_BF16)
             ((Bf16 *)memory)[rig_at(d, i)] = bf16_of(((const float *)plain)[i]);
+        else if (d.dtype == DTYPE_F16)
+            ((F16 *)memory)[rig_at(d, i)] = f16_of(((const float *)plain)[i]);
         else
             memory[rig_at(d, i)] = ((const uint32_t *)plain)[i];
     }
@@ -76,6 +78,8 @@ static inline void rig_get(Rig *rig, Desc d, const void *device, float *plain)
     rig_copy(rig, memory, device, desc_bytes(d));
     for (int64_t i = stored - 1; i >= 0 && d.dtype == DTYPE_BF16; --i)
         memory[i] = bf16_value(((const Bf16 *)memory)[i]);
+    for (int64_t i = stored - 1; i >= 0 && d.dtype == DTYPE_F16; --i)
+        memory[i] = f16_value(((const F16 *)memory)[i]);
     for (int64_t i = 0; i < n; ++i) {
         int64_t at = rig_at(d, i);
         plain[i] = memory[at];

@@ -25,7 +25,8 @@ libraries() {
 }
 all_there() { if ldd "$@" | grep -F 'not found'; then stop "these libraries are missing here"; fi; }
 
-# MPI over shared memory and TCP, rsh and Slurm. Not OpenSHMEM, parallel files and monitoring; nor a plugin for a network whose own
+# MPI over shared memory and TCP, rsh and Slurm. Not OpenSHMEM, parallel files, monitoring, one-sided messages and what places ranks by a
+# graph of theirs; nor a plugin for a network whose own
 # library would have to come along (UCX, libfabric, verbs).
 frameworks="allocator bml btl coll errmgr ess filem grpcomm iof mpool odls oob op osc patcher plm pmix pml pstat ras rcache
     reachable regx rmaps rml routed rtc schizo shmem state topo"
@@ -34,7 +35,7 @@ choose_plugins() {
     known=" $(libraries "$program" "$mpirun" "$orted" "$plugins"/mca_pmix_*.so | cut -d' ' -f1 | tr '\n' ' ') "
     for f in $frameworks; do
         for file in "$plugins/mca_${f}"_*.so; do
-            case $file in *_monitoring.so) continue;; esac
+            case $file in *_monitoring.so | */mca_osc_rdma.so | */mca_osc_pt2pt.so | *_treematch.so | */mca_coll_han.so | */mca_coll_adapt.so) continue;; esac
             for l in $(libraries "$file" | cut -d' ' -f1); do
                 case $l in libmca_common_*) continue;; esac
                 case $known in *" $l "*) ;; *) continue 2;; esac

@@ -42,6 +42,14 @@ static bool put_int(hid_t object, const char *name, int64_t value)
     return put_scalar(object, name, H5T_STD_I64LE, H5T_NATIVE_INT64, &value);
 }
 
+static bool put_scale(hid_t root, const CheckpointMeta *meta)
+{
+    if (meta->loss_scale == 0 && meta->skipped == 0) return true;
+    return put_int(root, "skipped", meta->skipped) &&
+           put_int(root, "loss_scale_good", meta->loss_scale_good) &&
+           put_scalar(root, "loss_scale", H5T_IEEE_F64LE, H5T_NATIVE_DOUBLE, &meta->loss_scale);
+}
+
 bool meta_put(hid_t root, const CheckpointMeta *meta)
 {
     return attr_put_text(root, "format", CHECKPOINT_FORMAT_NAME) &&
@@ -49,7 +57,7 @@ bool meta_put(hid_t root, const CheckpointMeta *meta)
            put_int(root, "epoch", meta->epoch) && put_int(root, "data_step", meta->data_step) &&
            put_int(root, "seed", meta->seed) &&
            put_scalar(root, "best_metric", H5T_IEEE_F64LE, H5T_NATIVE_DOUBLE, &meta->best_metric) &&
-           attr_put_text(root, "grid", meta->grid) &&
+           put_scale(root, meta) && attr_put_text(root, "grid", meta->grid) &&
            attr_put_text(root, "config", meta->config ? meta->config : "") &&
            attr_put_text(root, "weft", meta->version ? meta->version : WEFT_VERSION);
 }
@@ -124,6 +132,11 @@ Status meta_get(hid_t root, const char *path, CheckpointMeta *meta)
     if (!missing && meta->step < 0) missing = "step";
     if (!missing && !read_scalar(root, "best_metric", H5T_NATIVE_DOUBLE, &meta->best_metric))
         missing = "best_metric";
+    bool scaled = !missing && attr_int(root, "skipped", &meta->skipped);
+    if (scaled && !attr_int(root, "loss_scale_good", &meta->loss_scale_good))
+        missing = "loss_scale_good";
+    if (scaled && !read_scalar(root, "loss_scale", H5T_NATIVE_DOUBLE, &meta->loss_scale))
+        missing = "loss_scale";
     if (!missing && !(meta->config = attr_text(root, "config"))) missing = "config";
     if (!missing && !(meta->version = attr_text(root, "weft"))) missing = "weft";
     char *grid = missing ? NULL : attr_text(root, "grid");

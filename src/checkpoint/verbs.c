@@ -39,6 +39,9 @@ static void print_text(const StoredFile *file, const CheckpointMeta *meta, FILE 
             (long long)meta->step, (long long)meta->epoch, (long long)meta->data_step,
             (long long)meta->seed, meta->grid, meta->version);
     if (!isnan(meta->best_metric)) fprintf(out, ", best metric %.6g", meta->best_metric);
+    if (meta->loss_scale > 0)
+        fprintf(out, ", loss scale %.9g, %lld steps skipped", meta->loss_scale,
+                (long long)meta->skipped);
     fputc('\n', out);
     for (int i = 0; i < file->count; ++i) {
         const StoredTensor *t = &file->tensor[i];
@@ -134,7 +137,9 @@ static void diff_meta(Diff *diff)
     } whole[] = {{"step", a->step, b->step},
                  {"epoch", a->epoch, b->epoch},
                  {"data_step", a->data_step, b->data_step},
-                 {"seed", a->seed, b->seed}};
+                 {"seed", a->seed, b->seed},
+                 {"skipped", a->skipped, b->skipped},
+                 {"loss_scale_good", a->loss_scale_good, b->loss_scale_good}};
     for (size_t i = 0; i < sizeof whole / sizeof *whole; ++i) {
         if (whole[i].a == whole[i].b) continue;
         fprintf(diff->out, "attribute %s: %lld and %lld\n", whole[i].name, (long long)whole[i].a,
@@ -144,6 +149,10 @@ static void diff_meta(Diff *diff)
     if (!(a->best_metric == b->best_metric || (isnan(a->best_metric) && isnan(b->best_metric)))) {
         fprintf(diff->out, "attribute best_metric: %.17g and %.17g\n", a->best_metric,
                 b->best_metric);
+        diff->equal = false;
+    }
+    if (a->loss_scale != b->loss_scale) {
+        fprintf(diff->out, "attribute loss_scale: %g and %g\n", a->loss_scale, b->loss_scale);
         diff->equal = false;
     }
     if (strcmp(a->grid, b->grid) != 0)

@@ -123,7 +123,11 @@ static const char *row_name(const Trainer *t)
 
 static const char *precision_name(const Trainer *t)
 {
-    return t->backend->options.precision == DTYPE_BF16 ? "bf16" : "fp32";
+    static const char *const names[] = {[PRECISION_FP32] = "fp32",
+                                        [PRECISION_BF16] = "bf16",
+                                        [PRECISION_FP16] = "fp16",
+                                        [PRECISION_TF32] = "tf32"};
+    return names[t->config->train.precision];
 }
 
 static void print_json(const Trainer *t, const StepBench *b)

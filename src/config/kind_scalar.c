@@ -31,8 +31,6 @@ static Status range_fail(const Reading *r, const Node *node)
 {
     char range[80];
     const Option *o = r->option;
-    if (o->later)
-        return fail(ERR_CONFIG, "%s: %s are not in this version, only 1 is", node->text, o->later);
     return fail(ERR_CONFIG, "%s is out of range: must be %s%s%s%s", node->text,
                 option_range(o, range), o->unit ? " (" : "", o->unit ? o->unit : "",
                 o->unit ? ")" : "");
@@ -238,9 +236,6 @@ static Status enum_read(Reading *r, void *field, const Node *node)
 {
     TRY(need_scalar(r, node));
     int i = words_find(r->option->words, node->text);
-    if (i < 0 && words_find(r->option->later, node->text) >= 0)
-        return fail(ERR_CONFIG, "'%s' is not in this version: only %s is", node->text,
-                    r->option->words);
     if (i < 0) return words_fail(r->option->words, node->text);
     *(int *)field = i;
     return OK;

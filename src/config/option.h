@@ -38,7 +38,6 @@ struct Option {
     double lo, hi;        /* kind_real, kind_bytes and items of lists: range */
     bool lo_open, hi_open;
     const char *words; /* kind_enum, kind_flags: "a|b|c", numbered from 0 (flags: a bit each) */
-    const char *later; /* words known but not in this version; OPTION_NO_FIELD: what is missing */
     const char *unit, *help;
 };
 #define OPTION_NO_FIELD ((size_t)-1)

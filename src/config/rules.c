@@ -3,6 +3,7 @@
 #include "option.h"
 
 #include <libgen.h>
+#include <math.h>
 #include <string.h>
 
 static ConfigPlace *place_of(const Config *config, const char *key)
@@ -39,6 +40,15 @@ static Status check_train(Config *config)
         return config_fail_key(config, "train.micro_batch",
                                "%lld does not divide train.batch (%lld): choose a divisor",
                                (long long)micro, (long long)batch);
+    int exponent;
+    if (frexp(config->train.loss_scale, &exponent) != 0.5)
+        return config_fail_key(
+            config, "train.loss_scale",
+            "%g is no power of two, so scaling would round: choose 65536 or 1024",
+            config->train.loss_scale);
+    if (config->train.precision == PRECISION_FP16 && (config->grid.zero || config->grid.tp > 1))
+        return config_fail_key(config, "train.precision",
+                               "fp16 does not go with grid.zero and grid.tp: use bf16 there");
     return OK;
 }
 

@@ -5,11 +5,12 @@
 #include <string.h>
 
 typedef struct Fuser {
-    Graph *graph; /* borrowed */
-    int *to;      /* owned: which node now gives node i's output */
-    int *uses;    /* owned: readers of node i's output */
-    int *reader;  /* owned: the last one of them */
-    bool *gone;   /* owned */
+    Graph *graph; /* borrowed, as table */
+    const BackendTable *table;
+    int *to;     /* owned: which node now gives node i's output */
+    int *uses;   /* owned: readers of node i's output */
+    int *reader; /* owned: the last one of them */
+    bool *gone;  /* owned */
 } Fuser;
 
 static int resolve(const Fuser *f, int node)
@@ -18,14 +19,15 @@ static int resolve(const Fuser *f, int node)
     return node;
 }
 
-static bool takes_act(const Node *node, Act act)
+static bool takes_act(const Fuser *f, const Node *node, Act act)
 {
     if (!node->kind || node->spec.act != ACT_NONE) return false;
     switch (node->spec.kind) {
     case OP_BATCH_NORM:
         return act == ACT_RELU || act == ACT_RELU6;
-    case OP_CONV2D:
     case OP_DENSE:
+        return act == ACT_RELU || (act == ACT_GELU && f->table->fuses_gelu);
+    case OP_CONV2D:
     case OP_ADD:
         return act == ACT_RELU;
     default:
@@ -47,16 +49,27 @@ static void merge(Fuser *f, int i, int into)
     f->reader[into] = f->reader[i];
 }
 
+/* A gelu between two dense, one right behind the other: the second one's product of gradients ends with it. */
+static void pass_act(Fuser *f, int p, int i)
+{
+    Node *reader = &f->graph->node[f->reader[i]];
+    if (f->graph->node[i].spec.act != ACT_GELU || f->uses[i] != 1) return;
+    if (p != i - 1 || f->reader[i] != i + 1 || !kind_is(reader, OP_DENSE)) return;
+    reader->spec.x_act = ACT_GELU;
+    f->graph->node[p].spec.act_passed = true;
+}
+
 /* An activation after batch_norm, conv2d, dense or add. A relu that only a max_pool reads is left for that one: there
  * it works on fewer numbers. */
 static void fuse_act(Fuser *f, int i)
 {
     Node *node = &f->graph->node[i];
     int p = node->in[0];
-    if (p < 0 || f->uses[p] != 1 || !takes_act(&f->graph->node[p], node->spec.act)) return;
+    if (p < 0 || f->uses[p] != 1 || !takes_act(f, &f->graph->node[p], node->spec.act)) return;
     if (node->spec.act == ACT_RELU && f->uses[i] == 1 && is_max_pool(&f->graph->node[f->reader[i]]))
         return;
     f->graph->node[p].spec.act = node->spec.act;
+    pass_act(f, p, i);
     merge(f, i, p);
 }
 
@@ -130,12 +143,13 @@ static void compact(Fuser *f)
     mem_free(&now);
 }
 
-Status graph_fuse(Graph *graph)
+Status graph_fuse(Graph *graph, const BackendTable *table)
 {
     size_t n = (size_t)graph->node_count;
     for (size_t i = 0; i < n; ++i)
         if (graph->node[i].op) return fail(ERR_BUG, "graph_fuse comes before graph_plan");
     Fuser f = {.graph = graph,
+               .table = table,
                .to = mem_new(n * sizeof *f.to),
                .uses = mem_new(n * sizeof *f.uses),
                .reader = mem_new(n * sizeof *f.reader),

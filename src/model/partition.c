@@ -78,6 +78,7 @@ static void survey(const Graph *g, bool *closed, int64_t *crossing)
         crossing[last[i] + 1] -= (int64_t)desc_bytes(g->node[i].spec.y);
     }
     for (int i = 1; i <= g->node_count; ++i) crossing[i] += crossing[i - 1];
+    for (int i = 0; i < g->node_count; ++i) closed[i] |= g->node[i].spec.x_act != ACT_NONE;
     mem_free(&last);
 }
 
@@ -223,7 +224,7 @@ static Status cut_at(const Cutter *c, const char *name, int part, int *first)
         return config_fail_key(c->config, "grid.cuts", "'%s' cannot begin a chunk: %s", name,
                                node > c->graph->logits
                                    ? "the loss stays with the layer that it reads"
-                                   : "it reads the data's own memory from the layer before it");
+                                   : "it shares memory with the layer before it");
     first[part] = node;
     return OK;
 }

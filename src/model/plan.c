@@ -45,10 +45,12 @@ static Status plan_fail(Status status, const char *name)
  * producer's data is wanted in two such ways. */
 static char *reorder_name(const Planner *p, int producer, Desc wish)
 {
+    static const char *const type[] = {
+        [DTYPE_F32] = "fp32", [DTYPE_I32] = "int32", [DTYPE_BF16] = "bf16", [DTYPE_F16] = "fp16"};
     bool layout = wish.dtype == output_of(p, producer).dtype;
     char how[32];
     snprintf(how, sizeof how, "reorder%d", wish.block);
-    char *first = mem_format("%s.%s", name_of(p, producer), layout ? how : "bf16");
+    char *first = mem_format("%s.%s", name_of(p, producer), layout ? how : type[wish.dtype]);
     char *name = mem_text(first);
     for (int i = 0, more = 2; i < p->count; ++i) {
         if (strcmp(p->node[i].name, name) != 0) continue;
@@ -100,6 +102,10 @@ static Status plan_node(Planner *p, Node *node)
             content = false;
             TRY(reorder_for(p, node->in[k], wish[k], node->spec.need_dx[k], &node->in[k]));
         }
+        const Node *from = node->in[0] < 0 ? NULL : &p->node[node->in[0]];
+        if (content && node->spec.x_act != ACT_NONE && !(from && from->spec.act_passed))
+            return fail(ERR_BUG, "layer %s is not behind the one whose activation it has",
+                        node->name);
         if (content) return OK;
         op_free(&node->op);
     }

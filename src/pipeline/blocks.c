@@ -5,10 +5,12 @@
 
 enum { WORTH = 4 }; /* bytes inside a block, as a multiple of what crosses its end */
 
-/* The bytes of the only tensor that crosses the border in front of node `border`, or 0 where several do. */
+/* The bytes of the only tensor that crosses the border in front of node `border`, or 0 where several do, or what the layer
+ * before it saves. */
 static size_t single_crossing(const Graph *graph, int border)
 {
     Message message;
+    if (graph->node[border].spec.x_act != ACT_NONE) return 0;
     crossing_values(&message, graph, border);
     size_t bytes = message.count == 1 ? message.bytes : 0;
     mem_free(&message.crossing);

@@ -256,6 +256,8 @@ static void plan_backward(Planner *p, int i)
     run->dy = p->gradient[i];
     storage_use(p, run->dy);
     storage_use(p, run->saved);
+    if (node->spec.x_act != ACT_NONE) run->x_saved = back_run(p, node->in[0])->saved;
+    storage_use(p, run->x_saved);
     if (node->op->needs_y) storage_use(p, run->y);
     keep_weight_gradients(p, i);
     for (int k = 0; k < node->spec.x_count; ++k) {
@@ -390,7 +392,8 @@ static void fill_runs(const Planner *p, bool recompute)
         *to = (RunPlace){.node = from->node,
                          .y = storage_place(p, from->y),
                          .dy = storage_place(p, from->dy),
-                         .saved = storage_place(p, from->saved)};
+                         .saved = storage_place(p, from->saved),
+                         .x_saved = storage_place(p, from->x_saved)};
         for (int k = 0; k < OP_INPUTS; ++k) {
             to->x[k] = storage_place(p, from->x[k]);
             to->dx[k] = storage_place(p, from->dx[k]);
@@ -412,7 +415,11 @@ static void place_actions(const Planner *p)
 
 static RunStorage run_none(int node)
 {
-    RunStorage run = {.node = node, .y = STORAGE_NONE, .dy = STORAGE_NONE, .saved = STORAGE_NONE};
+    RunStorage run = {.node = node,
+                      .y = STORAGE_NONE,
+                      .dy = STORAGE_NONE,
+                      .saved = STORAGE_NONE,
+                      .x_saved = STORAGE_NONE};
     for (int k = 0; k < OP_INPUTS; ++k) run.x[k] = run.dx[k] = STORAGE_NONE;
     for (int k = 0; k < OP_PARAMS; ++k) run.dw[k] = STORAGE_NONE;
     return run;

@@ -223,7 +223,10 @@ const float *executor_logits(Executor *e)
     }
     /* From the end, as they may lie in the same place. */
     int64_t width = x.shape.dim[x.shape.ndim - 1], row = desc_row(x);
-    for (int64_t i = count - 1; i >= 0 && x.dtype == DTYPE_BF16; --i)
-        e->logits_host[i] = bf16_value(((const Bf16 *)logits)[i / width * row + i % width]);
+    for (int64_t i = count - 1; i >= 0 && x.dtype != DTYPE_F32; --i) {
+        int64_t at = i / width * row + i % width;
+        e->logits_host[i] = x.dtype == DTYPE_F16 ? f16_value(((const F16 *)logits)[at])
+                                                 : bf16_value(((const Bf16 *)logits)[at]);
+    }
     return e->logits_host;
 }

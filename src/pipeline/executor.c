@@ -33,6 +33,7 @@ static void bind_run(Executor *e, const ChunkRun *chunk, const Slot *slot, int i
     run->y = executor_place(e, chunk, slot, at->y);
     run->dy = executor_place(e, chunk, slot, at->dy);
     run->saved = executor_place(e, chunk, slot, at->saved);
+    run->x_saved = executor_place(e, chunk, slot, at->x_saved);
     run->cache = e->cache ? e->cache + e->plan->cache[at->node] : NULL;
     run->workspace = e->workspace;
     run->exchange = group_exchange(e);

@@ -106,6 +106,7 @@ struct Executor {
     int64_t columns_per_sample;
     Fetched fetched; /* where the plan says so */
     float metrics[METRIC_COUNT], signal;
+    bool overflow; /* see executor_overflowed */
 };
 
 /* executor.c */
@@ -158,8 +159,8 @@ Status group_new(Executor *e); /* Collective on the grid. */
 void group_free(Executor *e);
 const Exchange *group_exchange(const Executor *e); /* NULL for one rank */
 void group_progress(Executor *e);
-/* Adds up the gradients of which each rank has a part, and METRIC_SIGNAL. Collective on the group. */
-void group_sum(Executor *e);
+/* Adds up the gradients of which each rank has a part, and the step's METRIC_SIGNAL. Collective on the group. */
+void group_sum(Executor *e, float *signal);
 
 /* tasks.c: waits for a push or a gathering (comm_push_wait, comm_gather_wait), while messages move on. */
 void number_wait(Executor *e, bool (*wait)(Comm *, int64_t), int64_t number);

@@ -71,6 +71,18 @@ static float *figures_of(const Executor *e, int behind, Event **there)
     return e->figures_host + (int64_t)at * METRIC_PAD;
 }
 
+/* Marks the figures of a step whose gradients cannot be used. The sums are the same on all replicas. */
+static void find_overflow(Executor *e)
+{
+    const Plan *plan = e->plan;
+    const FlatTable *flat = e->backend->table->flat;
+    float *sums = e->level[0], *figures = sums + plan->metrics_at;
+    int64_t tied = plan->gradient_elements - plan->metrics_at - METRIC_PAD;
+    if (!e->options.finds_overflow) return;
+    flat->find_overflow(e->stream, figures + METRIC_OVERFLOW, sums, plan->metrics_at);
+    flat->find_overflow(e->stream, figures + METRIC_OVERFLOW, figures + METRIC_PAD, tied);
+}
+
 /* Where replicas share out, the last one has the sums. */
 static void metrics_bring(Executor *e)
 {
@@ -108,6 +120,11 @@ const float *executor_metrics(Executor *e, int behind)
         world_bcast(&e->grid->dp_world, e->metrics, sizeof e->metrics, e->plan->shape.dp - 1);
     metrics_join(e);
     return e->metrics;
+}
+
+bool executor_overflowed(const Executor *e)
+{
+    return e->overflow;
 }
 
 typedef struct Moving {
@@ -149,15 +166,21 @@ void step_finish(Executor *e, const RunOf *of)
 {
     Phase outer = phase_enter(PHASE_SUM);
     Moving moving = {e, of->micros > 0 ? (float)of->micros : 1};
+    Event *there;
     bool whole = of->micros == e->plan->schedule->shape.micros * e->plan->shape.dp;
     number_wait(e, comm_push_wait, e->comm->pushes);
     comm_wait(e->comm);
+    find_overflow(e);
     metrics_bring(e);
-    group_sum(e);
+    group_sum(e, figures_of(e, 0, &there) + METRIC_SIGNAL);
     ties_sum(e);
-    if (has_statistics(e) && whole)
+    e->overflow = e->options.finds_overflow && executor_metrics(e, 0)[METRIC_OVERFLOW] > 0;
+    if (e->overflow) {
+        /* they stay as they are */
+    } else if (has_statistics(e) && whole) {
         stretch_run(&e->statistics, e->backend, move_statistics, &moving);
-    else
+    } else {
         move_statistics(&moving);
+    }
     phase_enter(outer);
 }

@@ -20,7 +20,7 @@ typedef struct Storage {
 } Storage;
 
 typedef struct RunStorage { /* as RunPlace, indices into Planner.storage */
-    int node, x[OP_INPUTS], y, dy, saved, dx[OP_INPUTS], dw[OP_PARAMS];
+    int node, x[OP_INPUTS], y, dy, saved, x_saved, dx[OP_INPUTS], dw[OP_PARAMS];
 } RunStorage;
 
 typedef struct Planner {

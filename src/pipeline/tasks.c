@@ -151,10 +151,13 @@ static void bucket_done(Executor *e, ChunkRun *chunk, int bucket, int micro)
 
 static void add_gradient(Executor *e, const Action *a, void *dst, const void *src)
 {
+    const FlatTable *flat = e->backend->table->flat;
     if (a->type == DTYPE_BF16)
-        e->backend->table->flat->add_bf16(e->stream, dst, dst, src, a->count);
+        flat->add_bf16(e->stream, dst, dst, src, a->count);
+    else if (a->type == DTYPE_F16)
+        flat->add_f16(e->stream, dst, dst, src, a->count);
     else
-        e->backend->table->flat->add(e->stream, dst, dst, src, a->count);
+        flat->add(e->stream, dst, dst, src, a->count);
 }
 
 static void run_action(Executor *e, const ChunkRun *chunk, Slot *slot, const Action *a,

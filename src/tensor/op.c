@@ -24,15 +24,31 @@ static const char *const op_names[OP_KINDS] = {
     [OP_EXCHANGE] = "exchange (grid.tp)",
 };
 
-Status backend_open(Backend **backend, const BackendTable *table, BackendOptions options)
+/* What the kind of backend has; its own open may know more. */
+static Status check_precision(const BackendTable *table, BackendOptions options)
 {
-    if (options.threads < 1)
-        return fail(ERR_CONFIG, "train.threads is %d: at least 1 is needed", options.threads);
-    if (options.precision == DTYPE_BF16 && !table->has_bf16)
+    const char *name = options.tf32 ? "tf32" : options.precision == DTYPE_F16 ? "fp16" : "bf16";
+    bool has = options.tf32                      ? table->has_tf32
+               : options.precision == DTYPE_F16  ? table->has_f16
+               : options.precision == DTYPE_BF16 ? table->has_bf16
+                                                 : true;
+    if (has) return OK;
+    if (options.precision == DTYPE_BF16)
         return fail(ERR_CONFIG,
                     "train.precision: the %s backend has no bf16: "
                     "use train.precision=fp32 or train.device=cpu",
                     table->name);
+    return fail(ERR_CONFIG,
+                "train.precision: %s is for GPUs, the %s backend does not compute in it: use "
+                "train.precision=fp32 (or bf16, on processors that have it), or train.device=cuda",
+                name, table->name);
+}
+
+Status backend_open(Backend **backend, const BackendTable *table, BackendOptions options)
+{
+    if (options.threads < 1)
+        return fail(ERR_CONFIG, "train.threads is %d: at least 1 is needed", options.threads);
+    TRY(check_precision(table, options));
     Backend *b = *backend = mem_new(sizeof *b);
     b->table = table;
     b->options = options;

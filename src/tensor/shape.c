@@ -85,8 +85,10 @@ int64_t desc_elements(Desc d)
 
 size_t dtype_bytes(DType type)
 {
-    static const size_t size[] = {
-        [DTYPE_F32] = sizeof(float), [DTYPE_I32] = sizeof(int32_t), [DTYPE_BF16] = sizeof(Bf16)};
+    static const size_t size[] = {[DTYPE_F32] = sizeof(float),
+                                  [DTYPE_I32] = sizeof(int32_t),
+                                  [DTYPE_BF16] = sizeof(Bf16),
+                                  [DTYPE_F16] = sizeof(F16)};
     return size[type];
 }
 

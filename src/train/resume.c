@@ -294,6 +294,9 @@ Status train_save(Trainer *t, const char *path)
                            .data_step = t->step % t->steps_per_epoch,
                            .seed = t->config->run.seed,
                            .best_metric = t->best_metric,
+                           .loss_scale = t->scale.moves ? t->scale.now : 0,
+                           .loss_scale_good = t->scale.good,
+                           .skipped = t->scale.skipped,
                            .config = config_text(t->config)};
     meta.version = mem_text(WEFT_VERSION);
     snprintf(meta.grid, sizeof meta.grid, "%dx%dx%d", t->shape.dp, t->shape.pp, t->shape.tp);
@@ -303,6 +306,14 @@ Status train_save(Trainer *t, const char *path)
     tensors_fini(&list);
     phase_enter(outer);
     return st;
+}
+
+static void restore_scale(LossScale *scale, const CheckpointMeta *meta)
+{
+    scale->skipped = meta->skipped;
+    if (!scale->moves || meta->loss_scale <= 0) return;
+    scale->now = meta->loss_scale;
+    scale->good = meta->loss_scale_good;
 }
 
 Status train_load(Trainer *t, const char *path, bool params_only)
@@ -318,7 +329,8 @@ Status train_load(Trainer *t, const char *path, bool params_only)
         executor_settle(t->executor);
         loader_free(&t->loader); /* the next step opens one at the new place */
         t->step = meta.step;
-        t->optim->step = meta.step;
+        t->optim->step = meta.step - meta.skipped;
+        restore_scale(&t->scale, &meta);
         t->best_metric = meta.best_metric;
         executor_refresh(t->executor);
     }

@@ -214,7 +214,7 @@ static Status report(Run *r, const StepResult *result)
 static Status check_finite(Run *r, const StepResult *result, bool due)
 {
     Trainer *t = r->trainer;
-    double norm = due ? train_grad_norm(t) : 0;
+    double norm = due && !result->skipped ? train_grad_norm(t) : 0;
     if (isfinite(result->loss) && isfinite(norm)) return OK;
     bool loss = !isfinite(result->loss);
     return fail(ERR_DATA,

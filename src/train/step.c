@@ -1,5 +1,5 @@
 /* One optimizer step, and evaluation. */
-#include "train.h"
+#include "loss_scale.h"
 
 #include <math.h>
 #include <string.h>
@@ -64,13 +64,13 @@ double train_grad_norm(Trainer *t)
     mem_free(&part);
     mem_free(&mine);
     mem_free(&all);
-    return sqrt(sum);
+    return sqrt(sum) / t->scale.used;
 }
 
-/* Are all gradients here, and their norm where the update reads it? */
+/* Are all gradients here, and their norm where the update reads it? Those of a scaled loss are the host's to clip. */
 static bool clips_here(const Trainer *t)
 {
-    return t->config->optim.clip > 0 && t->shape.pp == 1 && t->shape.tp == 1 &&
+    return t->config->optim.clip > 0 && t->shape.pp == 1 && t->shape.tp == 1 && !t->scale.moves &&
            optim_can_clip(t->optim);
 }
 
@@ -88,11 +88,12 @@ static void update(Trainer *t, StepResult *result)
     const Config *c = t->config;
     bool clips = c->optim.clip > 0 && !clips_here(t);
     double scale = 1;
-    result->lr = lr_at(c, t->step, t->steps, t->steps_per_epoch);
     result->grad_norm = NAN;
+    result->lr = lr_at(c, t->step, t->steps, t->steps_per_epoch);
+    if (result->skipped) return;
     if (clips || result->logged) result->grad_norm = train_grad_norm(t);
     if (clips && result->grad_norm > c->optim.clip) scale = c->optim.clip / result->grad_norm;
-    optim_begin(t->optim, result->lr, scale);
+    optim_begin(t->optim, result->lr, scale / t->scale.used);
     if (optim_repeats(t->optim))
         stretch_run(&t->update, t->backend, update_work, t);
     else
@@ -127,15 +128,17 @@ Status train_step(Trainer *t, StepResult *result)
     if (!t->loader) TRY(status_agree(t->world, open_loader(t)));
     int64_t rows = batch_rows(t);
     StepOf of = {.step = (uint64_t)t->step,
-                 .scale = 1.0f / (float)(rows * t->rows_per_sample),
+                 .scale = (float)t->scale.now / (float)(rows * t->rows_per_sample),
                  .micros = (int)((rows + t->micro_batch - 1) / t->micro_batch)};
     BatchSource source = loader_source(t->loader);
     Status st = executor_step(t->executor, &source, &of, &t->data_wait_s);
     if (st != OK) die_as(st, "%s", fail_message());
+    result->skipped = executor_overflowed(t->executor);
+    TRY(loss_scale_move(&t->scale, t->config, number, result->skipped));
     phase_enter(PHASE_UPDATE);
     update(t, result);
     phase_enter(PHASE_OTHER);
-    bool newest = result->logged || t->backend->table->host_memory;
+    bool newest = result->logged || t->backend->table->host_memory || t->scale.moves;
     result->signal = 0;
     result->rows = 0;
     t->step++;

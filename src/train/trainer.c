@@ -1,5 +1,6 @@
 /* Sets a run up to just before its first step, in the order data set -> model -> plan -> memory -> parameters. Everything
  * that can be wrong with the input is found here, by one rank, and known to all before anything is written. */
+#include "loss_scale.h"
 #include "memory.h"
 #include "shares.h"
 
@@ -78,7 +79,10 @@ static Status open_backend(Trainer *t, const Design *only)
         .device = t->world->node_rank,
         .design = only != NULL,
         .gpu = only ? only->gpu : NULL,
-        .precision = c->train.precision == PRECISION_BF16 ? DTYPE_BF16 : DTYPE_F32,
+        .precision = c->train.precision == PRECISION_BF16   ? DTYPE_BF16
+                     : c->train.precision == PRECISION_FP16 ? DTYPE_F16
+                                                            : DTYPE_F32,
+        .tf32 = c->train.precision == PRECISION_TF32,
         .replay = c->train.graphs == GRAPHS_AUTO && t->world->size == 1,
     };
     if (options.threads == 0) options.threads = threads_share(t->world->node_size);
@@ -143,7 +147,7 @@ static Status build_graph(Trainer *t)
     TRY(graph_build(&t->graph, c, input, outputs));
     int tp = t->shape.tp;
     if (tp > 1) TRY(graph_split(&t->graph, c, t->world->rank % tp, tp));
-    TRY(graph_fuse(t->graph));
+    TRY(graph_fuse(t->graph, t->backend->table));
     TRY(graph_plan(t->graph, t->backend));
     int64_t lines = shape_count(t->graph->node[t->graph->loss].spec.y.shape) / LOSS_COLUMNS;
     t->rows_per_sample = lines / t->micro_batch;
@@ -429,7 +433,9 @@ static Status setup(Trainer *t)
     Status st = comm_new(&t->comm, &t->grid.dp_world, t->backend, c->grid.transport,
                          t->plan->leaf_elements);
     TRY(status_agree(t->world, st));
-    ExecutorOptions options = {.seed = (uint64_t)c->run.seed, .transport = c->grid.transport};
+    ExecutorOptions options = {.seed = (uint64_t)c->run.seed,
+                               .transport = c->grid.transport,
+                               .finds_overflow = t->scale.moves};
     TRY(executor_new(&t->executor, t->plan, &t->grid, t->backend, t->comm, options));
     TRY(status_agree(t->world, make_optimizer(t)));
     init_params(t);
@@ -442,6 +448,7 @@ static Trainer *trainer_begin(const Config *config, const World *world)
     t->config = config;
     t->world = world;
     t->best_metric = NAN;
+    loss_scale_init(&t->scale, config);
     return t;
 }
 

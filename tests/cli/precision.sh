@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # train.precision: bf16 learns as fp32 does, leaves fp32 checkpoints that either precision goes on from, evaluates and writes
-# text; a processor without it is refused on every rank, with the rank's name where only some lack it.
+# text; a processor without it is refused on every rank, with the rank's name where only some lack it. fp16 and tf32 are not for CPUs.
 . "$(dirname "$0")/common.bash"
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 
@@ -13,6 +13,9 @@ train: {steps: 30, batch: 16, micro_batch: 8, threads: 1, log_every: 1}
 optim: {name: adamw, lr: 2.0e-3}
 Y
 train() { timeout 120 "$WEFT" train job.yaml "$@"; }
+
+check 78 'fp16 is for GPUs' train train.precision=fp16
+check 78 'tf32 is for GPUs' train train.precision=tf32
 
 # a processor without it, which oneDNN believes this one to be
 export ONEDNN_MAX_CPU_ISA=AVX2 DNNL_MAX_CPU_ISA=AVX2

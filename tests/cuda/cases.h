@@ -18,15 +18,16 @@ typedef struct Bound {
 
 /* All that is allowed, for all files of this folder. */
 static const struct {
-    Bound equal;       /* whole numbers */
-    Bound exact;       /* the same operations in the same order */
-    Bound elementwise; /* one element's arithmetic: fused multiply-adds, exp, tanh */
-    Bound product;     /* sums, in another order */
-    Bound attention;   /* which rounds the factors of its products */
-    Bound conv;        /* transforms of images and filters lose some bits */
-    double loss;       /* of ten training steps: |cuda - cpu| */
-    double deep;       /* where batch norm of few samples makes more of a difference */
-    double loss_bf16;  /* in bf16 against fp32 */
+    Bound equal;         /* whole numbers */
+    Bound exact;         /* the same operations in the same order */
+    Bound elementwise;   /* one element's arithmetic: fused multiply-adds, exp, tanh */
+    Bound product;       /* sums, in another order */
+    Bound attention;     /* which rounds the factors of its products */
+    Bound conv;          /* transforms of images and filters lose some bits */
+    double loss;         /* of ten training steps: |cuda - cpu| */
+    double deep;         /* where batch norm of few samples makes more of a difference */
+    double loss_rounded; /* in bf16, fp16 or tf32 against fp32 */
+    double tf32;         /* products of factors that TF32 does not hold: of 1 */
 } allowed = {.exact = {0, 1},
              .elementwise = {2e-6, 1},
              .product = {2e-6, 1.5},
@@ -34,13 +35,14 @@ static const struct {
              .conv = {2e-5, 1.5},
              .loss = 1e-4,
              .deep = 5e-3,
-             .loss_bf16 = 5e-2};
+             .loss_rounded = 5e-2,
+             .tf32 = 1e-2};
 
 static uint32_t seed;  /* fresh each run, printed */
 static uint64_t draws; /* arrays filled so far: as many before, the same numbers */
-static Backend *cpu, *gpu, *gpu_bf16;
+static Backend *cpu, *gpu, *gpu_bf16, *gpu_fp16, *gpu_tf32;
 
-/* Numbers that bf16 holds, too. */
+/* Numbers that bf16 and fp16 hold, too. */
 static void fill(float *out, int64_t n, float scale)
 {
     RngKey key = rng_key(seed, RNG_TEST, ++draws, 0);
@@ -60,7 +62,8 @@ static const struct {
     DType precision;
     const char *name;
     double rounding; /* of one number, relative */
-} table_type[] = {{DTYPE_F32, "fp32", 0x1p-24}, {DTYPE_BF16, "bf16", 0x1p-8}};
+} table_type[] = {
+    {DTYPE_F32, "fp32", 0x1p-24}, {DTYPE_BF16, "bf16", 0x1p-8}, {DTYPE_F16, "fp16", 0x1p-11}};
 typedef enum Part { PART_Y, PART_DX, PART_DW, PARTS } Part;
 enum { TYPES = sizeof table_type / sizeof *table_type, ROWS = 40 };
 

@@ -31,7 +31,7 @@ ranks() { timeout -k 2 120 mpirun --oversubscribe --bind-to none -n "$@"; }
 same() {
     local n=$1 job=$2 name=$3 one=one last
     shift 3
-    [ "$job" = gpt.yaml ] && one=gpt-one
+    case $job in gpt.yaml) one=gpt-one ;; fp16.yaml) one=fp16-one ;; esac
     check 0 'done after' ranks "$n" "$WEFT" train "$job" run.name="$name" "$@"
     cp both words
     last=$(cd "runs/$one/checkpoints" && ls | tail -1)
@@ -46,6 +46,11 @@ for schedule in gpipe zero-bubble; do same 2 job.yaml pp2-$schedule grid.pp=2 gr
 same 2 job.yaml pp2-interleaved grid.pp=2 grid.schedule=interleaved grid.chunks=2
 same 4 job.yaml dp2pp2-interleaved grid.pp=2 grid.schedule=interleaved grid.chunks=3
 same 3 gpt.yaml gpt-tied grid.pp=3 # embedding and head share a weight, on the first stage and the last
+
+# too large a loss scale: all ranks skip the same steps
+sed 's/gpt-one/fp16-one/; s/steps: 2/steps: 6/; s/device: cuda/&, precision: fp16, loss_scale: 16777216/' gpt.yaml >fp16.yaml
+check 0 'the step is skipped' "$WEFT" train fp16.yaml
+same 4 fp16.yaml fp16-dp2pp2 grid.dp=2 grid.pp=2
 
 # what is shared out, in files, too: half a run goes on elsewhere
 same 2 job.yaml zero1 grid.zero=1 checkpoint.every_steps=2

@@ -19,7 +19,7 @@ typedef struct GraphCase {
     const char *name, *text; /* keys of model and optim */
     int batch, micro_batch;
     int side; /* of its images; 0: it is of tokens */
-    bool bf16;
+    const char *precision;
     int lone_waits; /* of a step that is not logged */
 } GraphCase;
 
@@ -37,12 +37,11 @@ static Trainer *graph_trainer(const GraphCase *c, const char *dir, const char *k
                               Config **config)
 {
     Trainer *t = NULL;
-    char *text =
-        mem_format("run: {name: graphs, dir: %s, seed: 3}\n"
-                   "data: {train: %s/train.h5}\n%s"
-                   "train: {steps: 1000, batch: %d, micro_batch: %d, device: cuda, "
-                   "threads: 1, precision: %s, %s}\n",
-                   dir, dir, c->text, c->batch, c->micro_batch, c->bf16 ? "bf16" : "fp32", keys);
+    char *text = mem_format("run: {name: graphs, dir: %s, seed: 3}\n"
+                            "data: {train: %s/train.h5}\n%s"
+                            "train: {steps: 1000, batch: %d, micro_batch: %d, device: cuda, "
+                            "threads: 1, precision: %s, %s}\n",
+                            dir, dir, c->text, c->batch, c->micro_batch, c->precision, keys);
     MUST(config_parse(config, "test", text, 0, NULL));
     MUST(trainer_new(&t, *config, &alone));
     mem_free(&text);
@@ -171,13 +170,17 @@ static void test_graphs(void)
     static const char gpt[] =
         "model: {name: gpt2, layers: 1, width: 32, heads: 2, context: 24, dropout: 0.1}\n"
         "optim: {name: adamw, lr: 0.003, weight_decay: 0.1, clip: 0.5, schedule: linear}\n";
+    static const char plain_gpt[] =
+        "model: {name: gpt2, layers: 1, width: 32, heads: 2, context: 24, dropout: 0.1}\n"
+        "optim: {name: adamw, lr: 0.003}\n";
     /* 500 images: the last batch of an epoch is short */
-    check_graphs(&(GraphCase){"lenet", lenet, 64, 64, 8, false, 0});
-    check_graphs(&(GraphCase){"lenet, 4 micro-batches", lenet, 64, 16, 8, false, 0});
-    check_graphs(&(GraphCase){"layers, 3 micro-batches", layers, 60, 20, 8, false, 0});
-    check_graphs(&(GraphCase){"gpt2", gpt, 6, 2, 0, false, 0});
-    check_graphs(&(GraphCase){"gpt2 in bf16", gpt, 4, 4, 0, true, 0});
-    check_graphs(&(GraphCase){"mlp, lamb", mlp, 64, 32, 8, false, 4});
+    check_graphs(&(GraphCase){"lenet", lenet, 64, 64, 8, "fp32", 0});
+    check_graphs(&(GraphCase){"lenet, 4 micro-batches", lenet, 64, 16, 8, "fp32", 0});
+    check_graphs(&(GraphCase){"layers, 3 micro-batches", layers, 60, 20, 8, "fp32", 0});
+    check_graphs(&(GraphCase){"gpt2", gpt, 6, 2, 0, "fp32", 0});
+    check_graphs(&(GraphCase){"gpt2 in bf16", gpt, 4, 4, 0, "bf16", 0});
+    check_graphs(&(GraphCase){"gpt2 in fp16", plain_gpt, 4, 2, 0, "fp16", 0});
+    check_graphs(&(GraphCase){"mlp, lamb", mlp, 64, 32, 8, "fp32", 4});
 }
 
 #endif

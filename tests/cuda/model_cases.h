@@ -76,7 +76,7 @@ static Run run_open(const Model *m, const char *dir, const char *device)
         mem_format("run: {name: %s, dir: %s, seed: 3}\n"
                    "data: {train: %s/train.h5}\n%s"
                    "train: {steps: %d, batch: %d, micro_batch: %d, device: %s, threads: 1, "
-                   "log_every: 1, precision: %s}\n",
+                   "log_every: 1, precision: %s, loss_scale: 1024}\n",
                    device, dir, dir, m->text, m->steps, m->batch, m->batch / 2, device,
                    on_gpu ? m->precision : "fp32");
     Status st = config_parse(&run.config, "test", text, 0, NULL);
@@ -155,6 +155,9 @@ static void check_model(const Model *m)
     "model: {name: gpt2, layers: 2, width: 32, heads: 2, context: 24, "                            \
     "vocab: 1027, dropout: 0.1}\n"                                                                 \
     "optim: {name: adamw, lr: 0.003}\n"
+#define RECOMPUTED                                                                                 \
+    "model: {name: gpt2, layers: 3, width: 32, heads: 2, context: 24}\n"                           \
+    "optim: {name: adamw, lr: 0.003}\ngrid: {recompute: block}\n"
 #define ROTARY                                                                                     \
     "model: {name: gpt2, layers: 1, width: 24, heads: 3, context: 17, positions: rotary}\n"        \
     "optim: {name: adamw, lr: 0.003, clip: 1}\n"
@@ -178,26 +181,30 @@ static void check_model(const Model *m)
 
 static const Model models[] = {
     {"mlp", MLP, "fp32", 64, STEPS, 8, &allowed.loss, false},
-    {"mlp", MLP, "bf16", 64, STEPS, 8, &allowed.loss_bf16, false},
+    {"mlp", MLP, "bf16", 64, STEPS, 8, &allowed.loss_rounded, false},
     {"lenet", LENET, "fp32", 8, STEPS, 8, &allowed.loss, false},
-    {"lenet", LENET, "bf16", 8, STEPS, 8, &allowed.loss_bf16, false},
+    {"lenet", LENET, "bf16", 8, STEPS, 8, &allowed.loss_rounded, false},
     {"list of layers", LAYERS, "fp32", 16, STEPS, 8, &allowed.loss, false},
-    {"list of layers", LAYERS, "bf16", 16, STEPS, 8, &allowed.loss_bf16, false},
+    {"list of layers", LAYERS, "bf16", 16, STEPS, 8, &allowed.loss_rounded, false},
     {"resnet18", DEEP("resnet18", ", stem: small"), "fp32", 16, 2, 8, &allowed.deep, true},
-    {"resnet18", DEEP("resnet18", ", stem: small"), "bf16", 32, STEPS, 32, &allowed.loss_bf16,
+    {"resnet18", DEEP("resnet18", ", stem: small"), "bf16", 32, STEPS, 32, &allowed.loss_rounded,
      true},
     {"resnet34", DEEP("resnet34", ", stem: small"), "fp32", 32, STEPS, 32, &allowed.deep, true},
     {"resnet50", DEEP("resnet50", ", stem: small"), "fp32", 32, STEPS, 32, &allowed.deep, true},
-    {"resnet50", DEEP("resnet50", ", stem: small"), "bf16", 32, STEPS, 32, &allowed.loss_bf16,
+    {"resnet50", DEEP("resnet50", ", stem: small"), "bf16", 32, STEPS, 32, &allowed.loss_rounded,
      true},
     {"resnet101", DEEP("resnet101", ", stem: small"), "fp32", 32, STEPS, 32, &allowed.deep, true},
     {"mobilenet_v2", DEEP("mobilenet_v2", ""), "fp32", 8, 2, 64, &allowed.deep, true},
-    {"mobilenet_v2", DEEP("mobilenet_v2", ""), "bf16", 32, STEPS, 64, &allowed.loss_bf16, true},
+    {"mobilenet_v2", DEEP("mobilenet_v2", ""), "bf16", 32, STEPS, 64, &allowed.loss_rounded, true},
     {"gpt2", GPT, "fp32", 8, STEPS, 0, &allowed.loss, false},
-    {"gpt2", GPT, "bf16", 8, STEPS, 0, &allowed.loss_bf16, false},
+    {"gpt2", GPT, "bf16", 8, STEPS, 0, &allowed.loss_rounded, false},
     {"gpt2, rotary", ROTARY, "fp32", 6, STEPS, 0, &allowed.loss, false},
-    {"gpt2, rotary", ROTARY, "bf16", 6, STEPS, 0, &allowed.loss_bf16, false},
-    {"gpt2, 12 heads of 64", WIDE, "bf16", 8, STEPS, 0, &allowed.loss_bf16, true},
+    {"gpt2", GPT, "fp16", 8, STEPS, 0, &allowed.loss_rounded, false},
+    {"gpt2, recomputed", RECOMPUTED, "fp32", 6, STEPS, 0, &allowed.loss, false},
+    {"lenet", LENET, "fp16", 8, STEPS, 8, &allowed.loss_rounded, false},
+    {"lenet", LENET, "tf32", 8, STEPS, 8, &allowed.loss_rounded, false},
+    {"gpt2, rotary", ROTARY, "bf16", 6, STEPS, 0, &allowed.loss_rounded, false},
+    {"gpt2, 12 heads of 64", WIDE, "bf16", 8, STEPS, 0, &allowed.loss_rounded, true},
 };
 
 static void test_models(void)

@@ -17,30 +17,47 @@ typedef struct OpCase {
 typedef struct Pair {
     const OpCase *c;
     Rig rig[2];            /* cpu, cuda */
+    Rig act;               /* cpu: behind a dense that has gelu fused on the GPU only */
     float *given, *got[2]; /* owned, LARGEST floats each */
     uint64_t bits;         /* of what the GPU gave */
     char what[128];
 } Pair;
+
+static Status open_act(Pair *p)
+{
+    TRY(rig_spec(&p->act, cpu, "gelu", NULL));
+    p->act.spec.x_count = 1;
+    p->act.spec.x[0] = p->rig[0].spec.y;
+    return rig_open(&p->act, "gelu");
+}
 
 static Status pair_open(Pair *p, const OpCase *c, Backend *device)
 {
     char shape[64];
     bool tokens = strcmp(c->kind, "embedding") == 0;
     p->c = c;
+    p->act = (Rig){0};
     snprintf(p->what, sizeof p->what, "%s %s on %s%s", c->kind, c->attrs, shape_text(c->x, shape),
              c->act ? ", fused" : "");
     for (int d = 0; d < 2; ++d) {
         Rig *rig = &p->rig[d];
         *rig = (Rig){0};
         TRY(rig_spec(rig, d ? device : cpu, c->kind, c->attrs));
-        if (c->act != ACT_NONE) rig->spec.act = c->act;
+        bool apart = c->act == ACT_GELU && d == 0;
+        if (c->act != ACT_NONE && !apart) rig->spec.act = c->act;
         rig->spec.x_count = c->x_count;
         for (int i = 0; i < c->x_count; ++i)
             rig->spec.x[i] = desc_plain(c->x, tokens ? DTYPE_I32 : DTYPE_F32);
         TRY(rig_open(rig, c->kind));
         if (c->rows) rig->run.rows = c->rows;
     }
-    return OK;
+    return c->act == ACT_GELU ? open_act(p) : OK;
+}
+
+static void pair_close(Pair *p)
+{
+    for (int d = 0; d < 2; ++d) rig_close(&p->rig[d]);
+    rig_close(&p->act);
 }
 
 static void pair_give(Pair *p)
@@ -137,12 +154,22 @@ static uint64_t pair_run(Pair *p)
         rig_forward(&p->rig[d]);
         rig_get_y(&p->rig[d], p->got[d]);
     }
+    if (p->act.op) {
+        rig_set_x(&p->act, 0, p->got[0]);
+        rig_forward(&p->act);
+        rig_get_y(&p->act, p->got[0]);
+    }
     if (loss)
         pair_compare_losses(p, y_count / LOSS_COLUMNS);
     else
         pair_compare(p, PART_Y, p->c->bound, "y", y_count);
     fill(p->given, y_count, 1);
-    for (int d = 0; d < 2; ++d) rig_backward(&p->rig[d], loss ? NULL : p->given);
+    rig_backward(&p->rig[1], loss ? NULL : p->given);
+    if (p->act.op) {
+        rig_backward(&p->act, p->given);
+        rig_get_dx(&p->act, 0, p->given);
+    }
+    rig_backward(&p->rig[0], loss ? NULL : p->given);
     pair_compare_gradients(p);
     return p->bits;
 }
@@ -180,7 +207,7 @@ static void run_op(Pair *p, const OpCase *c, Backend *device, const char *kernel
     CU_ASSERT_EQUAL(st, OK);
     if (st == OK && kernels) CU_ASSERT_PTR_NOT_NULL(strstr(p->rig[1].op->kernels, kernels));
     if (st == OK) pair_run_twice(p);
-    for (int d = 0; d < 2; ++d) rig_close(&p->rig[d]);
+    pair_close(p);
 }
 
 static void run_ops(const OpCase *cases, size_t count, Backend *device)

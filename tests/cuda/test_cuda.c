@@ -6,9 +6,11 @@
  * usage: test_cuda [operations|full]   operations: no models (for compute-sanitizer); full: the large models, too */
 #include "attention_cases.h"
 #include "flat_cases.h"
+#include "gelu_cases.h"
 #include "graph_cases.h"
 #include "model_cases.h"
 #include "pairs.h"
+#include "precision_cases.h"
 #include "resume_cases.h"
 
 #include <time.h>
@@ -22,6 +24,9 @@ static void test_ops(void)
         {"dense", "width=1027", 1, {2, {21, 40, 1, 1}}, ACT_RELU, 0, allowed.product},
         {"dense", "width=1033 bias=false", 1, {3, {3, 5, 24, 1}}, ACT_NONE, 0, allowed.product},
         {"dense", "width=1", 1, {2, {1, 3, 1, 1}}, ACT_RELU, 0, allowed.product},
+        {"dense", "width=48", 1, {3, {3, 5, 24, 1}}, ACT_GELU, 0, allowed.product},
+        {"dense", "width=33", 1, {2, {20, 17, 1, 1}}, ACT_GELU, 0, allowed.product},
+        {"dense", "width=40 bias=false", 1, {2, {9, 17, 1, 1}}, ACT_GELU, 0, allowed.product},
         {"relu", "", 1, {4, {3, 5, 7, 11}}, ACT_NONE, 0, allowed.exact},
         {"relu6", "", 1, {3, {3, 5, 77, 1}}, ACT_NONE, 0, allowed.exact},
         {"gelu", "", 1, {2, {33, 100, 1, 1}}, ACT_NONE, 0, allowed.elementwise},
@@ -107,6 +112,7 @@ static void test_ops(void)
     };
     run_ops(cases, sizeof cases / sizeof cases[0], gpu);
     run_ops(cases, sizeof cases / sizeof cases[0], gpu_bf16);
+    run_ops(cases, sizeof cases / sizeof cases[0], gpu_fp16);
 }
 
 static void test_missing_op(void)
@@ -132,6 +138,7 @@ int main(int argc, char **argv)
 {
     static const HarnessTest absent[] = {{"no GPU is a message", test_absent}};
     static const HarnessTest present[] = {{"operations", test_ops},
+                                          {"gelu before dense", test_gelu},
                                           {"a missing operation", test_missing_op},
                                           {"attention", test_attention},
                                           {"attention in groups", test_attention_groups},
@@ -142,8 +149,10 @@ int main(int argc, char **argv)
                                           {"models", test_models},
                                           {"the other device's checkpoint", test_resume},
                                           {"too little memory", test_memory},
-                                          {"graphs", test_graphs}};
-    enum { ALL = sizeof present / sizeof *present, OPERATIONS = 8 };
+                                          {"graphs", test_graphs},
+                                          {"tf32", test_tf32},
+                                          {"a step that overflows", test_overflow}};
+    enum { ALL = sizeof present / sizeof *present, OPERATIONS = 9 };
     const char *why = NULL, *what = argc > 1 ? argv[1] : "";
     if (argc > 2 || (*what && strcmp(what, "operations") != 0 && strcmp(what, "full") != 0)) {
         fprintf(stderr, "usage: %s [operations|full]\n", argv[0]);
@@ -156,10 +165,14 @@ int main(int argc, char **argv)
     }
     seed = (uint32_t)time(NULL);
     printf("seed %u\n", seed);
-    if (backend_open(&cpu, &backend_cpu, (BackendOptions){.threads = 1}) != OK ||
-        backend_open(&gpu, &backend_cuda, (BackendOptions){.threads = 1}) != OK ||
-        backend_open(&gpu_bf16, &backend_cuda,
-                     (BackendOptions){.threads = 1, .precision = DTYPE_BF16}) != OK) {
+    BackendOptions fp32 = {.threads = 1}, bf16 = {.threads = 1, .precision = DTYPE_BF16},
+                   fp16 = {.threads = 1, .precision = DTYPE_F16},
+                   tf32 = {.threads = 1, .tf32 = true};
+    if (backend_open(&cpu, &backend_cpu, fp32) != OK ||
+        backend_open(&gpu, &backend_cuda, fp32) != OK ||
+        backend_open(&gpu_bf16, &backend_cuda, bf16) != OK ||
+        backend_open(&gpu_fp16, &backend_cuda, fp16) != OK ||
+        backend_open(&gpu_tf32, &backend_cuda, tf32) != OK) {
         printf("%s\n", fail_message());
         return 1;
     }
@@ -167,6 +180,8 @@ int main(int argc, char **argv)
     int rc =
         harness_run("cuda", present, strcmp(what, "operations") == 0 ? OPERATIONS : ALL, 0, NULL);
     print_table();
+    backend_close(&gpu_tf32);
+    backend_close(&gpu_fp16);
     backend_close(&gpu_bf16);
     backend_close(&gpu);
     backend_close(&cpu);

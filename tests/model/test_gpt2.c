@@ -157,7 +157,7 @@ static void tied_storage(void)
     Backend *backend = NULL;
     Graph *g = small();
     CHECK_OK(backend_open(&backend, &backend_cpu, (BackendOptions){.threads = 1}));
-    CHECK_OK(graph_fuse(g));
+    CHECK_OK(graph_fuse(g, &backend_cpu));
     CHECK_OK(graph_plan(g, backend));
     int head = g->param_count - 1;
     const Param *p = &g->param[head], *wte = &g->param[0];

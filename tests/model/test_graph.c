@@ -106,7 +106,7 @@ static void zoo_counts(void)
         check_graph(g);
         CU_ASSERT_EQUAL(graph_param_count(g), row->params);
         if (row->macs > 0) CU_ASSERT_EQUAL(graph_forward_macs(g), row->macs);
-        CHECK_OK(graph_fuse(g));
+        CHECK_OK(graph_fuse(g, &backend_cpu));
         check_graph(g);
         CU_ASSERT_EQUAL(graph_param_count(g), row->params);
         if (row->macs > 0) CU_ASSERT_EQUAL(graph_forward_macs(g), row->macs);
@@ -231,7 +231,7 @@ static void list_errors(void)
 static void fuse_lenet(void)
 {
     Graph *g = graph_of("model: {name: lenet}", images(2, 1, 28), 10);
-    CHECK_OK(graph_fuse(g));
+    CHECK_OK(graph_fuse(g, &backend_cpu));
     check_graph(g);
     CU_ASSERT_EQUAL(g->node_count, 8); /* conv pool conv pool flatten fc fc loss */
     CU_ASSERT_EQUAL(node_named(g, "conv1")->spec.act, ACT_NONE);
@@ -245,7 +245,7 @@ static void fuse_lenet(void)
 static void fuse_resnet(void)
 {
     Graph *g = graph_of("model: {name: resnet18}", images(2, 3, 64), 10);
-    CHECK_OK(graph_fuse(g));
+    CHECK_OK(graph_fuse(g, &backend_cpu));
     check_graph(g);
     /* 20 convolutions, 20 norms, maxpool, avgpool, flatten, fc, loss */
     CU_ASSERT_EQUAL(g->node_count, 45);
@@ -261,7 +261,7 @@ static void fuse_resnet(void)
     CU_ASSERT_EQUAL(node_named(g, "maxpool")->spec.act, ACT_RELU);
     graph_free(&g);
     g = graph_of("model: {name: mobilenet_v2}", images(2, 3, 64), 10);
-    CHECK_OK(graph_fuse(g));
+    CHECK_OK(graph_fuse(g, &backend_cpu));
     n = node_named(g, "features.3.conv.3");
     CU_ASSERT(n->spec.residual && n->spec.act == ACT_NONE);
     CU_ASSERT_EQUAL(n->in[1], index_of(g, "features.2.conv.3"));
@@ -284,7 +284,7 @@ static void fuse_not(void)
                         "    - relu: {name: last}\n",
                         desc_plain(shape_of(2, 4, 8, 1, 1), DTYPE_F32), 4);
     CU_ASSERT_PTR_NOT_NULL_FATAL(g);
-    CHECK_OK(graph_fuse(g));
+    CHECK_OK(graph_fuse(g, &backend_cpu));
     check_graph(g);
     CU_ASSERT_EQUAL(g->node_count, 8);
     CU_ASSERT_EQUAL(node_named(g, "a")->spec.act, ACT_NONE);
@@ -312,12 +312,35 @@ static void wanted_gradients(void)
     graph_free(&g);
 }
 
+/* Where the backend has it; the dense behind it does its part of backward. */
+static void fuse_gelu(void)
+{
+    static const char text[] = "model: {name: gpt2, layers: 1, width: 32, heads: 2, context: 8}";
+    BackendTable table = backend_cpu;
+    Desc tokens = desc_plain(shape_of(2, 2, 8, 1, 1), DTYPE_I32);
+    for (int fuses = 0; fuses < 2; ++fuses) {
+        Graph *g = graph_of(text, tokens, 50);
+        table.fuses_gelu = fuses;
+        CHECK_OK(graph_fuse(g, &table));
+        check_graph(g);
+        const Node *first = node_named(g, "h.0.mlp.c_fc"),
+                   *second = node_named(g, "h.0.mlp.c_proj");
+        CU_ASSERT_PTR_NOT_NULL_FATAL(first);
+        CU_ASSERT_PTR_NOT_NULL_FATAL(second);
+        CU_ASSERT_EQUAL(first->spec.act, fuses ? ACT_GELU : ACT_NONE);
+        CU_ASSERT_EQUAL(first->spec.act_passed, fuses);
+        CU_ASSERT_EQUAL(second->spec.x_act, fuses ? ACT_GELU : ACT_NONE);
+        CU_ASSERT_EQUAL(second - first, fuses ? 1 : 2);
+        graph_free(&g);
+    }
+}
+
 static void print(void)
 {
     char text[8192] = "";
     FILE *out = fmemopen(text, sizeof text, "w");
     Graph *g = graph_of("model: {name: lenet}", images(2, 1, 28), 10);
-    CHECK_OK(graph_fuse(g));
+    CHECK_OK(graph_fuse(g, &backend_cpu));
     graph_print(g, out);
     fclose(out);
     CU_ASSERT_PTR_NOT_NULL(strstr(text, "max_pool+relu"));
@@ -327,6 +350,6 @@ static void print(void)
 }
 
 TEST_MAIN("graph", {"zoo counts", zoo_counts}, {"zoo names", zoo_names}, {"zoo errors", zoo_errors},
-          {"list", list}, {"list errors", list_errors}, {"fuse lenet", fuse_lenet},
-          {"fuse resnet, mobilenet", fuse_resnet}, {"not fused", fuse_not},
-          {"wanted gradients", wanted_gradients}, {"print", print})
+          {"list", list}, {"list errors", list_errors}, {"fuse gelu", fuse_gelu},
+          {"fuse lenet", fuse_lenet}, {"fuse resnet, mobilenet", fuse_resnet},
+          {"not fused", fuse_not}, {"wanted gradients", wanted_gradients}, {"print", print})

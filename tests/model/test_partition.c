@@ -20,7 +20,7 @@ static Fixture fixture(const char *text, Desc input, int64_t classes)
     CU_ASSERT_PTR_NOT_NULL_FATAL(f.config);
     CHECK_OK(graph_build(&f.graph, f.config, input, classes));
     CU_ASSERT_PTR_NOT_NULL_FATAL(f.graph);
-    CHECK_OK(graph_fuse(f.graph));
+    CHECK_OK(graph_fuse(f.graph, &backend_cpu));
     CHECK_OK(graph_plan(f.graph, backend));
     return f;
 }
@@ -261,7 +261,7 @@ static void refusals(void)
     refuse(lenet, x, "pp: 2, cuts: [loss]", 2, "the loss stays with the layer");
     refuse(lenet, x, "pp: 3, cuts: [fc1, fc2]", 2, "names 2 layers, but 2 chunks");
     refuse(lenet, x, "pp: 2, cuts: [fc1]", 3, "names 1 layer, but 3 chunks");
-    refuse("name: mlp", x, "pp: 2, cuts: [fc1]", 2, "the data's own memory");
+    refuse("name: mlp", x, "pp: 2, cuts: [fc1]", 2, "shares memory with the layer");
     refuse("name: mlp, hidden: [32]", x, "pp: 3", 3, "more than the 2 layers");
 }
 

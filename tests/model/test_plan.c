@@ -179,7 +179,7 @@ static void reorders(void)
     CU_ASSERT_EQUAL(node_named(g, "pa")->in[0], node_named(g, "ga")->in[0]);
     CU_ASSERT_EQUAL(g->param[2].node, (int)(node_named(g, "b") - g->node));
     CHECK_FAILS(graph_plan(g, &mock), ERR_BUG, "twice");
-    CHECK_FAILS(graph_fuse(g), ERR_BUG, "before graph_plan");
+    CHECK_FAILS(graph_fuse(g, &backend_cpu), ERR_BUG, "before graph_plan");
     graph_free(&g);
     CU_ASSERT_EQUAL(ops_alive, 0);
 }
@@ -215,7 +215,7 @@ static void check_params(const char *text, Desc input, bool fuse)
     Backend *backend = NULL;
     CHECK_OK(backend_open(&backend, &backend_cpu, (BackendOptions){.threads = 1}));
     Graph *g = graph_of(text, input, 10);
-    if (fuse) CHECK_OK(graph_fuse(g));
+    if (fuse) CHECK_OK(graph_fuse(g, &backend_cpu));
     CHECK_OK(graph_plan(g, backend));
     check_planned(g);
     size_t bytes = (size_t)g->arena_elements * sizeof(float);

@@ -240,7 +240,7 @@ static inline Status open_graph(Fixture *f)
     TRY(config_parse(&f->config, "test", f->how.model, 0, NULL));
     TRY(backend_open(&f->backend, f->how.table, (BackendOptions){.threads = 1}));
     TRY(graph_build(&f->graph, f->config, f->input, CLASSES));
-    TRY(graph_fuse(f->graph));
+    TRY(graph_fuse(f->graph, &backend_cpu));
     TRY(graph_plan(f->graph, f->backend));
     f->lines = shape_count(f->graph->node[f->graph->loss].spec.y.shape) / LOSS_COLUMNS / MICRO;
     return OK;

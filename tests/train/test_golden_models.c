@@ -55,7 +55,7 @@ static Status run_open(Run *r, Golden *golden, Images images, const BackendTable
         .size = 1, .node_size = 1, .one_node = true, .comm = MPI_COMM_NULL, .node = MPI_COMM_NULL};
     TRY(backend_open(&r->backend, table, (BackendOptions){.threads = 1}));
     TRY(graph_build(&r->graph, r->config, desc_plain(shape, DTYPE_F32), 10));
-    if (fuse) TRY(graph_fuse(r->graph));
+    if (fuse) TRY(graph_fuse(r->graph, &backend_cpu));
     TRY(graph_plan(r->graph, r->backend));
     TRY(make_plan(r));
     TRY(grid_init(&r->grid, &r->world, (GridShape){1, 1, 1}));

@@ -74,6 +74,8 @@ cudaError_t cuda_convert(cudaStream_t stream, DType to_type, void *to, DType fro
 #define LAUNCH(T)                                                                                  \
     if (to_type == DTYPE_BF16)                                                                     \
         FROM_TO(T, __nv_bfloat16);                                                                 \
+    else if (to_type == DTYPE_F16)                                                                 \
+        FROM_TO(T, __half);                                                                        \
     else                                                                                           \
         FROM_TO(T, float)
     TYPE_SWITCH(from_type, LAUNCH);

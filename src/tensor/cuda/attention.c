@@ -34,7 +34,8 @@ static Room room_of(const Op *op)
 static Status choose(Op *op)
 {
     const OpSpec *s = &op->spec;
-    op->kernels = "weft's own kernels, in fp32";
+    op->kernels =
+        s->y.dtype == DTYPE_F16 ? "weft's own kernels, in fp16" : "weft's own kernels, in fp32";
     if (s->y.dtype != DTYPE_BF16) return OK;
     if (cuda_is_there(cuda_state(op))) TRY(cudnn_open(cuda_state(op)));
     const FusedAttention *fused =

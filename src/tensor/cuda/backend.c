@@ -1,6 +1,6 @@
 /* backend_cuda: one GPU, one compute stream. Work is queued and the host goes on; copies are ordered
- * on the stream, and with ordinary host memory the host's side is free again when the call returns. Products are true
- * fp32: TF32 stays off. Refused at open: no driver, no such GPU, one older than the kernels. */
+ * on the stream, and with ordinary host memory the host's side is free again when the call returns. Products of fp32 are true
+ * fp32 unless TF32 is asked for. Refused at open: no driver, no such GPU, one older than the kernels. */
 #include "cuda.h"
 
 #include <string.h>
@@ -76,6 +76,7 @@ static Status cuda_open(Backend *backend, BackendOptions options)
 {
     CudaState *state = mem_new(sizeof *state);
     backend->impl = state;
+    state->tf32 = options.tf32;
     Status st = open_state(state, options);
     if (st == OK) {
         backend->options.device = state->device;
@@ -260,6 +261,9 @@ bool cuda_inputs(const Op *op, Desc wish[OP_INPUTS])
 const BackendTable backend_cuda = {
     .name = "cuda",
     .has_bf16 = true,
+    .has_f16 = true,
+    .has_tf32 = true,
+    .fuses_gelu = true,
     .open = cuda_open,
     .close = cuda_close,
     .alloc = cuda_alloc,

@@ -1,6 +1,6 @@
 /* conv2d by cuDNN's graphs of one operation, channels last, by engines that repeat their bits. Weights are stored as
- * [O][R][S][C / groups]. In bf16 their bf16 copy lies in the cache, the bias is added by a kernel of ours, and cuDNN's bf16 gradient
- * of the weights is made fp32 (it has no engine that gives fp32). */
+ * [O][R][S][C / groups]. In bf16 and fp16 their copy in that type lies in the cache, the bias is added by a kernel of ours, and cuDNN's
+ * gradient of the weights is made fp32 (it has no engine that gives fp32). */
 #include "cudnn_graph.h"
 
 enum { X = 1, W, Y, TENSORS }; /* of a graph; their gradients lie like them */
@@ -30,12 +30,24 @@ static DnnTensor channels_last(cudnnDataType_t type, int64_t n, int64_t c, int64
         .type = type, .place = DNN_MEMORY, .dim = {n, c, h, w}, .stride = {h * w * c, 1, w * c, c}};
 }
 
+static bool is_half(const Op *op)
+{
+    return op->spec.y.dtype != DTYPE_F32;
+}
+
+static cudnnDataType_t number_of(DType type)
+{
+    return type == DTYPE_BF16  ? CUDNN_DATA_BFLOAT16
+           : type == DTYPE_F16 ? CUDNN_DATA_HALF
+                               : CUDNN_DATA_FLOAT;
+}
+
 static Status plan_graph(DnnPlan *plan, const Op *op, DnnKind kind, const char *what)
 {
     char text[64], why[256];
     const OpSpec *s = &op->spec;
     const ConvShape n = conv_shape(s);
-    const cudnnDataType_t type = s->y.dtype == DTYPE_BF16 ? CUDNN_DATA_BFLOAT16 : CUDNN_DATA_FLOAT;
+    const cudnnDataType_t type = number_of(s->y.dtype);
     const DnnTensor tensor[TENSORS] = {
         [X] = channels_last(type, n.n, n.c, n.h, n.w),
         [W] = channels_last(type, n.o, n.c / n.g, n.r, n.s),
@@ -54,7 +66,7 @@ static Status plan_graph(DnnPlan *plan, const Op *op, DnnKind kind, const char *
                             .tensors = TENSORS,
                             .node = &node,
                             .nodes = 1,
-                            .whole = type == CUDNN_DATA_FLOAT};
+                            .whole = !is_half(op) && !cuda_state(op)->tf32};
     if (dnn_plan(plan, &graph, cudnn_target(cuda_state(op)), why)) return OK;
     return fail(ERR_CONFIG, "cuda: cuDNN has no plan for %s of a conv2d %dx%d on %s: %s", what,
                 s->kernel[0], s->kernel[1], shape_text(s->x[0].shape, text), why);
@@ -80,11 +92,6 @@ static void run_graph(const Op *op, const DnnPlan *plan, const OpRun *run, const
     dnn_run(plan, cuda_state(op)->dnn, 3, uid, at, run->workspace);
 }
 
-static bool in_bf16(const Op *op)
-{
-    return op->spec.y.dtype == DTYPE_BF16;
-}
-
 static Status conv_plan(Op *op, Desc wish[OP_INPUTS])
 {
     OpSpec *s = &op->spec;
@@ -100,9 +107,9 @@ static Status conv_plan(Op *op, Desc wish[OP_INPUTS])
     const ConvShape n = conv_shape(s);
     int64_t parts = cuda_sum_parts(s->y.dtype, n.n * n.p * n.q, n.o);
     size_t bias = s->w_count > 1 ? (size_t)(parts * n.o) * sizeof(float) : 0;
-    size_t gradient = in_bf16(op) ? (size_t)v->weights * sizeof(Bf16) : 0;
+    size_t gradient = is_half(op) ? (size_t)v->weights * dtype_bytes(s->y.dtype) : 0;
     op->workspace_bytes = v->room + (bias > gradient ? bias : gradient);
-    op->cache_bytes = in_bf16(op) ? (size_t)v->weights * sizeof(Bf16) : 0;
+    op->cache_bytes = is_half(op) ? (size_t)v->weights * dtype_bytes(s->y.dtype) : 0;
     for (int i = 0; i < s->w_count; ++i) op->w_elements[i] = shape_count(s->w[i]);
     op->needs_x[0] = true;
     op->needs_y = s->act != ACT_NONE;
@@ -148,15 +155,15 @@ static void conv_unpack(Op *op, int i, const float *stored, float *plain)
 static void conv_refresh(Op *op, const OpRun *run)
 {
     const Conv *v = op->impl;
-    if (in_bf16(op))
-        cuda_check(
-            cuda_convert(cuda_stream(op), DTYPE_BF16, run->cache, DTYPE_F32, run->w[0], v->weights),
-            "kernel convert");
+    if (is_half(op))
+        cuda_check(cuda_convert(cuda_stream(op), op->spec.y.dtype, run->cache, DTYPE_F32, run->w[0],
+                                v->weights),
+                   "kernel convert");
 }
 
 static const void *weights_of(const Op *op, const OpRun *run)
 {
-    return in_bf16(op) ? run->cache : (const void *)run->w[0];
+    return is_half(op) ? run->cache : (const void *)run->w[0];
 }
 
 static void conv_forward(Op *op, const OpRun *run)
@@ -194,11 +201,12 @@ static void conv_backward_weight(Op *op, const OpRun *run)
 {
     const Conv *v = op->impl;
     const ConvShape n = conv_shape(&op->spec);
-    void *ours = (char *)run->workspace + v->room, *dw = in_bf16(op) ? ours : run->dw[0];
+    void *ours = (char *)run->workspace + v->room, *dw = is_half(op) ? ours : run->dw[0];
     run_graph(op, &v->weight, run, run->x[0], dw, run->dy);
-    if (in_bf16(op))
-        cuda_check(cuda_convert(cuda_stream(op), DTYPE_F32, run->dw[0], DTYPE_BF16, dw, v->weights),
-                   "kernel convert");
+    if (is_half(op))
+        cuda_check(
+            cuda_convert(cuda_stream(op), DTYPE_F32, run->dw[0], op->spec.y.dtype, dw, v->weights),
+            "kernel convert");
     if (op->spec.w_count > 1)
         cuda_check(cuda_column_sum(cuda_stream(op), op->spec.y.dtype, run->dw[1], ours, run->dy,
                                    n.n * n.p * n.q, n.o, n.o),

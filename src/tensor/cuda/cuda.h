@@ -22,6 +22,7 @@ typedef struct CudaState {
     int device;          /* -1: operations are planned for `card`, which is not here */
     const GpuCard *card; /* NULL where device is one */
     char name[256];      /* "NVIDIA A100-SXM4-80GB" */
+    bool tf32;           /* in products and convolutions of fp32 */
     Stream compute;
     size_t taken_bytes; /* by alloc, and for cuBLAS */
     cublasLtHandle_t blas;

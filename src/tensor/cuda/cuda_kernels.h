@@ -46,6 +46,7 @@ cudaError_t cuda_add(cudaStream_t stream, float *out, const float *a, const floa
 cudaError_t cuda_scale_add(cudaStream_t stream, float *y, float alpha, const float *x, float beta,
                            int64_t n);
 cudaError_t cuda_squares(cudaStream_t stream, double *out, const float *x, int64_t n);
+cudaError_t cuda_find_overflow(cudaStream_t stream, float *found, const float *x, int64_t n);
 cudaError_t cuda_sgd(cudaStream_t stream, SgdArgs a, float *w, const float *g, float *m, int64_t n);
 
 typedef struct AdamRun {
@@ -67,7 +68,7 @@ cudaError_t cuda_clip(cudaStream_t stream, float *grad_scale, const double *squa
                       double limit);
 
 /* activation.cu: y = act(x); dx = dy * act'(.), where `at` is y for relu and relu6, and x for gelu and silu. y = act(a + b). In place
- * allowed. to = from as another type. Activations are fp32 or bf16, as `type` says. */
+ * allowed. to = from as another type. Activations are of `type`: fp32, bf16 or fp16. */
 cudaError_t cuda_activation(cudaStream_t stream, DType type, Act act, void *y, const void *x,
                             int64_t n);
 cudaError_t cuda_activation_backward(cudaStream_t stream, DType type, Act act, void *dx,

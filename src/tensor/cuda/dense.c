@@ -1,11 +1,17 @@
-/* dense: three matrix products. R: rows (N, or N*T), I: inputs, O: outputs, P: those with the padding of y's rows. In bf16 the weights'
- * bf16 copy lies in the cache, the bias behind it, both with zeros up to P; gradients of parameters are fp32. */
+/* dense: three matrix products. R: rows (N, or N*T), I: inputs, O: outputs, P: those with the padding of y's rows. In bf16 and fp16
+ * the weights' copy in that type lies in the cache, the bias behind it, both with zeros up to P; gradients of parameters are
+ * fp32. Bias, relu, gelu and the bias gradient are epilogues of the products; where cuBLASLt lacks one for the shape it is a
+ * kernel of its own, and the plan says so. */
 #include "matmul.h"
 
 #include <limits.h>
 
+enum { AUX_COLUMNS = 8 };
+
 typedef struct Dense {
     Matmul forward, data, weight, rest; /* rest: the last weights, of padded rows */
+    /* What has kernels of its own. Gelu: the product goes to `saved`, and y is made of it. */
+    bool gelu_apart, slope_apart, sum_apart;
 } Dense;
 typedef struct DenseSize {
     int rows, in, out, padded;
@@ -20,9 +26,10 @@ static DenseSize dense_size(const Op *op)
     return (DenseSize){(int)rows, (int)w->dim[1], out, padded, padded > out ? out / 8 * 8 : out};
 }
 
-static bool in_bf16(const Op *op)
+/* Two bytes a number: products read copies of the parameters in the same type. */
+static bool is_half(const Op *op)
 {
-    return op->spec.y.dtype == DTYPE_BF16;
+    return op->spec.y.dtype != DTYPE_F32;
 }
 
 static bool has_bias(const Op *op)
@@ -30,59 +37,123 @@ static bool has_bias(const Op *op)
     return op->spec.w_count > 1;
 }
 
+/* y^T [P,R] = w [P,I] x^T [I,R]. cuBLASLt wants the matrix of gelu's inputs to have columns of a multiple of 8. */
+static Status plan_forward(Op *op, Dense *d)
+{
+    DenseSize n = dense_size(op);
+    bool bias = has_bias(op);
+    MatmulSpec spec = {.name = "dense",
+                       .turn_a = true,
+                       .m = n.padded,
+                       .n = n.rows,
+                       .k = n.in,
+                       .lda = n.in,
+                       .ldb = n.in,
+                       .ldd = n.padded,
+                       .in = op->spec.y.dtype,
+                       .out = op->spec.y.dtype};
+    if (op->spec.act == ACT_GELU) {
+        spec.epilogue = bias ? MATMUL_BIAS_GELU : MATMUL_GELU;
+        if (n.padded % AUX_COLUMNS == 0 && matmul_try(&d->forward, cuda_state(op), &spec))
+            return OK;
+        d->gelu_apart = true;
+    }
+    bool relu = op->spec.act == ACT_RELU;
+    spec.epilogue =
+        bias ? (relu ? MATMUL_BIAS_RELU : MATMUL_BIAS) : (relu ? MATMUL_RELU : MATMUL_PLAIN);
+    return matmul_plan(&d->forward, cuda_state(op), &spec);
+}
+
+/* dx^T [I,R] = w^T [I,P] dy^T [P,R], and the slope of a gelu that is passed on */
+static Status plan_data(Op *op, Dense *d)
+{
+    DenseSize n = dense_size(op);
+    MatmulSpec spec = {.name = "dense's inputs",
+                       .m = n.in,
+                       .n = n.rows,
+                       .k = n.padded,
+                       .lda = n.in,
+                       .ldb = n.padded,
+                       .ldd = n.in,
+                       .in = op->spec.y.dtype,
+                       .out = op->spec.y.dtype};
+    if (op->spec.x_act == ACT_GELU) {
+        spec.epilogue = MATMUL_GELU_SLOPE;
+        if (n.in % AUX_COLUMNS == 0 && matmul_try(&d->data, cuda_state(op), &spec)) return OK;
+        spec.epilogue = MATMUL_PLAIN;
+        d->slope_apart = true;
+    }
+    return matmul_plan(&d->data, cuda_state(op), &spec);
+}
+
+/* dw^T [I,O] = x^T [I,R] dy [R,O], db[O] = the sums of dy's columns */
+static Status plan_weight(Op *op, Dense *d)
+{
+    DenseSize n = dense_size(op);
+    MatmulSpec spec = {.name = "dense's weights",
+                       .turn_b = true,
+                       .m = n.in,
+                       .n = n.even,
+                       .k = n.rows,
+                       .lda = n.in,
+                       .ldb = n.padded,
+                       .ldd = n.in,
+                       .in = op->spec.y.dtype,
+                       .out = DTYPE_F32,
+                       .epilogue = MATMUL_SUM_B};
+    bool whole = n.even == n.out;
+    if (has_bias(op) && whole && matmul_try(&d->weight, cuda_state(op), &spec)) return OK;
+    spec.epilogue = MATMUL_PLAIN;
+    d->sum_apart = has_bias(op);
+    TRY(matmul_plan(&d->weight, cuda_state(op), &spec));
+    spec.n = n.out - n.even;
+    return whole ? OK : matmul_plan(&d->rest, cuda_state(op), &spec);
+}
+
 static Status plan_products(Op *op, Dense *d)
 {
-    CudaState *state = cuda_state(op);
+    TRY(plan_forward(op, d));
+    if (op->spec.need_dx[0]) TRY(plan_data(op, d));
+    return plan_weight(op, d);
+}
+
+/* Bytes: of the bias in the cache. */
+static size_t bias_at(const Op *op)
+{
     DenseSize n = dense_size(op);
-    DType type = op->spec.y.dtype;
-    /* y^T [P,R] = w [P,I] x^T [I,R] */
-    TRY(matmul_plan(&d->forward, state,
-                    &(MatmulSpec){.name = "dense",
-                                  .turn_a = true,
-                                  .m = n.padded,
-                                  .n = n.rows,
-                                  .k = n.in,
-                                  .lda = n.in,
-                                  .ldb = n.in,
-                                  .ldd = n.padded,
-                                  .in = type,
-                                  .out = type,
-                                  .bias = has_bias(op),
-                                  .relu = op->spec.act == ACT_RELU}));
-    /* dx^T [I,R] = w^T [I,P] dy^T [P,R] */
-    if (op->spec.need_dx[0])
-        TRY(matmul_plan(&d->data, state,
-                        &(MatmulSpec){.name = "dense's inputs",
-                                      .m = n.in,
-                                      .n = n.rows,
-                                      .k = n.padded,
-                                      .lda = n.in,
-                                      .ldb = n.padded,
-                                      .ldd = n.in,
-                                      .in = type,
-                                      .out = type}));
-    /* dw^T [I,O] = x^T [I,R] dy [R,O] */
-    MatmulSpec weight = {.name = "dense's weights",
-                         .turn_b = true,
-                         .m = n.in,
-                         .n = n.even,
-                         .k = n.rows,
-                         .lda = n.in,
-                         .ldb = n.padded,
-                         .ldd = n.in,
-                         .in = type,
-                         .out = DTYPE_F32};
-    TRY(matmul_plan(&d->weight, state, &weight));
-    weight.n = n.out - n.even;
-    return weight.n > 0 ? matmul_plan(&d->rest, state, &weight) : OK;
+    size_t bytes = (size_t)n.padded * (size_t)n.in * dtype_bytes(op->spec.y.dtype);
+    return (bytes + MATMUL_ALIGN - 1) / MATMUL_ALIGN * MATMUL_ALIGN;
+}
+
+#define OWN " by kernels of weft's own"
+static void plan_sizes(Op *op, const Dense *d)
+{
+    static const char *const kernels[2][2][2] = {
+        {{NULL, "cuBLASLt, the bias gradient" OWN},
+         {"cuBLASLt, gelu's slope" OWN, "cuBLASLt, gelu's slope and the bias gradient" OWN}},
+        {{"cuBLASLt, gelu" OWN, "cuBLASLt, gelu and the bias gradient" OWN},
+         {"cuBLASLt, gelu and its slope" OWN,
+          "cuBLASLt, gelu, its slope and the bias gradient" OWN}}};
+    DenseSize n = dense_size(op);
+    bool gelu = op->spec.act == ACT_GELU;
+    if (is_half(op))
+        op->cache_bytes = bias_at(op) + (size_t)n.padded * dtype_bytes(op->spec.y.dtype);
+    if (gelu) op->saved_bytes = desc_bytes(op->spec.y);
+    int64_t parts = cuda_sum_parts(op->spec.y.dtype, n.rows, n.padded);
+    if (d->sum_apart) op->workspace_bytes = (size_t)(parts * n.out) * sizeof(float);
+    op->kernels = kernels[d->gelu_apart][d->slope_apart][d->sum_apart];
+    op->needs_x[0] = true;
+    op->needs_y = op->spec.act != ACT_NONE && !gelu;
+    op->weight_later = true;
+    op->flops_forward = 2.0 * (double)n.rows * (double)n.in * (double)n.out;
+    op->flops_backward = op->flops_forward * (op->spec.need_dx[0] ? 2 : 1);
 }
 
 static Status dense_plan(Op *op, Desc wish[OP_INPUTS])
 {
     OpSpec *spec = &op->spec;
     if (!cuda_inputs(op, wish)) return OK;
-    if (spec->act != ACT_NONE && spec->act != ACT_RELU && spec->act != ACT_RELU6)
-        return fail(ERR_BUG, "cuda: dense runs with relu or relu6 fused, with no other activation");
+    if (spec->act == ACT_SILU) return fail(ERR_BUG, "cuda: dense cannot have silu fused");
     int64_t out = spec->w[0].dim[0], in = spec->w[0].dim[1],
             rows = shape_count(spec->y.shape) / out;
     if (rows > INT_MAX || in > INT_MAX || out > INT_MAX)
@@ -92,85 +163,103 @@ static Status dense_plan(Op *op, Desc wish[OP_INPUTS])
             (long long)rows, (long long)in, (long long)out);
     spec->y = cuda_desc(op, spec->y.shape);
     for (int i = 0; i < spec->w_count; ++i) op->w_elements[i] = shape_count(spec->w[i]);
-    if (cuda_rows_padded(spec->y.dtype, out)) spec->y.block = ROW_BLOCK;
+    if (!spec->act_passed && cuda_rows_padded(spec->y.dtype, out)) spec->y.block = ROW_BLOCK;
     Dense *d = op->impl = mem_new(sizeof *d);
-    if (in_bf16(op)) op->cache_bytes = (size_t)(desc_row(spec->y) * (in + 1)) * sizeof(Bf16);
-    int64_t parts = cuda_sum_parts(spec->y.dtype, rows, desc_row(spec->y));
-    op->workspace_bytes = has_bias(op) ? (size_t)(parts * out) * sizeof(float) : 0;
-    op->needs_x[0] = true;
-    op->needs_y = spec->act != ACT_NONE;
-    op->weight_later = true;
-    op->flops_forward = 2.0 * (double)rows * (double)in * (double)out;
-    op->flops_backward = op->flops_forward * (spec->need_dx[0] ? 2 : 1);
-    return plan_products(op, d);
+    TRY(plan_products(op, d));
+    plan_sizes(op, d);
+    return OK;
 }
 
 /* Zeros behind it, up to `room` elements. */
-static void convert_padded(const Op *op, Bf16 *to, const float *from, int64_t n, int64_t room)
+static void convert_padded(const Op *op, void *to, const float *from, int64_t n, int64_t room)
 {
-    cuda_check(cuda_convert(cuda_stream(op), DTYPE_BF16, to, DTYPE_F32, from, n), "kernel convert");
+    DType type = op->spec.y.dtype;
+    size_t size = dtype_bytes(type);
+    cuda_check(cuda_convert(cuda_stream(op), type, to, DTYPE_F32, from, n), "kernel convert");
     if (room > n)
-        CUDA_CALL(cudaMemsetAsync(to + n, 0, (size_t)(room - n) * sizeof *to, cuda_stream(op)));
+        CUDA_CALL(cudaMemsetAsync((char *)to + (size_t)n * size, 0, (size_t)(room - n) * size,
+                                  cuda_stream(op)));
 }
 
 static void dense_refresh(Op *op, const OpRun *run)
 {
     DenseSize n = dense_size(op);
-    int64_t room = (int64_t)n.padded * n.in;
-    Bf16 *cache = run->cache;
-    if (!in_bf16(op)) return;
-    convert_padded(op, cache, run->w[0], op->w_elements[0], room);
-    if (has_bias(op)) convert_padded(op, cache + room, run->w[1], n.out, n.padded);
+    char *cache = run->cache;
+    if (!is_half(op)) return;
+    convert_padded(op, cache, run->w[0], op->w_elements[0], (int64_t)n.padded * n.in);
+    if (has_bias(op)) convert_padded(op, cache + bias_at(op), run->w[1], n.out, n.padded);
 }
 
 static const void *weights_of(const Op *op, const OpRun *run)
 {
-    return in_bf16(op) ? run->cache : (const void *)run->w[0];
+    return is_half(op) ? run->cache : (const void *)run->w[0];
 }
 
-static const void *bias_of(const Op *op, const OpRun *run)
+static void *bias_of(const Op *op, const OpRun *run)
 {
-    DenseSize n = dense_size(op);
     if (!has_bias(op)) return NULL;
-    return in_bf16(op) ? (const void *)((const Bf16 *)run->cache + (int64_t)n.padded * n.in)
-                       : run->w[1];
+    return is_half(op) ? (char *)run->cache + bias_at(op) : (void *)(uintptr_t)run->w[1];
 }
 
 static void dense_forward(Op *op, const OpRun *run)
 {
     const Dense *d = op->impl;
-    matmul_run(&d->forward, cuda_state(op), weights_of(op, run), run->x[0], run->y,
-               bias_of(op, run));
-    if (op->spec.act == ACT_RELU6)
-        cuda_check(cuda_activation(cuda_stream(op), op->spec.y.dtype, ACT_RELU6, run->y, run->y,
-                                   desc_elements(op->spec.y)),
+    const OpSpec *s = &op->spec;
+    MatmulRun product = {
+        .a = weights_of(op, run), .b = run->x[0], .d = run->y, .bias = bias_of(op, run)};
+    if (d->gelu_apart)
+        product.d = run->saved;
+    else if (s->act == ACT_GELU)
+        product.aux = run->saved;
+    matmul_run(&d->forward, cuda_state(op), product);
+    if (d->gelu_apart)
+        cuda_check(cuda_activation(cuda_stream(op), s->y.dtype, ACT_GELU, run->y, run->saved,
+                                   desc_elements(s->y)),
+                   "kernel activation");
+    else if (s->act == ACT_RELU6)
+        cuda_check(cuda_activation(cuda_stream(op), s->y.dtype, ACT_RELU6, run->y, run->y,
+                                   desc_elements(s->y)),
                    "kernel activation");
 }
 
 static void dense_backward_begin(Op *op, const OpRun *run)
 {
-    if (op->spec.act == ACT_NONE) return;
-    cuda_check(cuda_activation_backward(cuda_stream(op), op->spec.y.dtype, op->spec.act, run->dy,
-                                        run->dy, run->y, desc_elements(op->spec.y)),
+    const OpSpec *s = &op->spec;
+    const void *at = s->act == ACT_GELU ? run->saved : run->y;
+    if (s->act == ACT_NONE || s->act_passed) return;
+    cuda_check(cuda_activation_backward(cuda_stream(op), s->y.dtype, s->act, run->dy, run->dy, at,
+                                        desc_elements(s->y)),
                "kernel activation_backward");
 }
 
 static void dense_backward_data(Op *op, const OpRun *run)
 {
     const Dense *d = op->impl;
-    if (run->dx[0])
-        matmul_run(&d->data, cuda_state(op), weights_of(op, run), run->dy, run->dx[0], NULL);
+    const OpSpec *s = &op->spec;
+    void *dx = run->dx[0];
+    if (!dx) return;
+    MatmulRun product = {.a = weights_of(op, run), .b = run->dy, .d = dx};
+    if (s->x_act == ACT_GELU && !d->slope_apart) product.aux = (void *)(uintptr_t)run->x_saved;
+    matmul_run(&d->data, cuda_state(op), product);
+    if (d->slope_apart)
+        cuda_check(cuda_activation_backward(cuda_stream(op), s->y.dtype, s->x_act, dx, dx,
+                                            run->x_saved, shape_count(s->x[0].shape)),
+                   "kernel activation_backward");
 }
 
 static void dense_backward_weight(Op *op, const OpRun *run)
 {
     const Dense *d = op->impl;
     DenseSize n = dense_size(op);
-    matmul_run(&d->weight, cuda_state(op), run->x[0], run->dy, run->dw[0], NULL);
-    if (n.even < n.out)
-        matmul_run(&d->rest, cuda_state(op), run->x[0], (const Bf16 *)run->dy + n.even,
-                   run->dw[0] + (int64_t)n.even * n.in, NULL);
-    if (has_bias(op))
+    MatmulRun product = {.a = run->x[0], .b = run->dy, .d = run->dw[0]};
+    if (has_bias(op) && !d->sum_apart) product.bias = run->dw[1];
+    matmul_run(&d->weight, cuda_state(op), product);
+    if (n.even < n.out) {
+        product.b = (const char *)run->dy + (size_t)n.even * dtype_bytes(op->spec.y.dtype);
+        product.d = run->dw[0] + (int64_t)n.even * n.in;
+        matmul_run(&d->rest, cuda_state(op), product);
+    }
+    if (d->sum_apart)
         cuda_check(cuda_column_sum(cuda_stream(op), op->spec.y.dtype, run->dw[1], run->workspace,
                                    run->dy, n.rows, n.out, n.padded),
                    "kernel column_sum");

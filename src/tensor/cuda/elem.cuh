@@ -1,4 +1,4 @@
-/* Elements of activations, fp32 or bf16, read as floats and rounded where they are stored; in packs of sixteen bytes where they
+/* Elements of activations, fp32, bf16 or fp16, read as floats and rounded where they are stored; in packs of sixteen bytes where they
  * lie so; sums over a warp and a block in a fixed order. */
 #ifndef WEFT_ELEM_CUH
 #define WEFT_ELEM_CUH
@@ -8,6 +8,7 @@
 
 #include <cstring>
 #include <cuda_bf16.h>
+#include <cuda_fp16.h>
 
 #define EVERY_LANE 0xffffffffu
 
@@ -19,6 +20,10 @@ static __device__ __forceinline__ float value_of(__nv_bfloat16 x)
 {
     return __bfloat162float(x);
 }
+static __device__ __forceinline__ float value_of(__half x)
+{
+    return __half2float(x);
+}
 static __device__ __forceinline__ void set(float *to, float value)
 {
     *to = value;
@@ -26,6 +31,10 @@ static __device__ __forceinline__ void set(float *to, float value)
 static __device__ __forceinline__ void set(__nv_bfloat16 *to, float value)
 {
     *to = __float2bfloat16_rn(value);
+}
+static __device__ __forceinline__ void set(__half *to, float value)
+{
+    *to = __float2half_rn(value);
 }
 
 enum { PACK_BYTES = 16, BATCH_BYTES = 64 }; /* of one access; a thread has on their way */
@@ -133,6 +142,8 @@ static __device__ __forceinline__ float warp_sum(float v)
     do {                                                                                           \
         if ((type) == DTYPE_BF16) {                                                                \
             LAUNCH(__nv_bfloat16);                                                                 \
+        } else if ((type) == DTYPE_F16) {                                                          \
+            LAUNCH(__half);                                                                        \
         } else {                                                                                   \
             LAUNCH(float);                                                                         \
         }                                                                                          \

@@ -16,6 +16,16 @@ static void flat_add_bf16(Stream *s, Bf16 *out, const Bf16 *a, const Bf16 *b, in
     cuda_check(cuda_sum(s->handle, DTYPE_BF16, ACT_NONE, out, a, b, n), "kernel sum");
 }
 
+static void flat_add_f16(Stream *s, F16 *out, const F16 *a, const F16 *b, int64_t n)
+{
+    cuda_check(cuda_sum(s->handle, DTYPE_F16, ACT_NONE, out, a, b, n), "kernel sum");
+}
+
+static void flat_find_overflow(Stream *s, float *found, const float *x, int64_t n)
+{
+    cuda_check(cuda_find_overflow(s->handle, found, x, n), "kernel find_overflow");
+}
+
 static void flat_scale_add(Stream *s, float *y, float alpha, const float *x, float beta, int64_t n)
 {
     cuda_check(cuda_scale_add(s->handle, y, alpha, x, beta, n), "kernel scale_add");
@@ -70,6 +80,8 @@ const FlatTable cuda_flat = {
     .fill = flat_fill,
     .add = flat_add,
     .add_bf16 = flat_add_bf16,
+    .add_f16 = flat_add_f16,
+    .find_overflow = flat_find_overflow,
     .scale_add = flat_scale_add,
     .squares = flat_squares,
     .sgd = flat_sgd,

@@ -3,6 +3,8 @@
  * where the range lies. */
 #include "map.cuh"
 
+#include <cfloat>
+
 struct Fill {
     enum { INPUTS = 0 };
     float value;
@@ -67,6 +69,13 @@ static __device__ __forceinline__ AdamArgs now(AdamArgs a)
     a.correct1 = a.now->correct1;
     a.correct2 = a.now->correct2;
     return a;
+}
+
+/* Whoever finds one writes the same. */
+static __global__ void find_overflow_kernel(float *found, const float *x, int64_t n)
+{
+    int64_t i = element();
+    if (i < n && !(fabsf(x[i]) <= FLT_MAX)) *found = 1;
 }
 
 typedef struct SgdRun {
@@ -166,6 +175,12 @@ cudaError_t cuda_squares(cudaStream_t stream, double *out, const float *x, int64
         squares_kernel<true><<<blocks, THREADS, 0, stream>>>(out, x, n);
     else if (n > 0)
         squares_kernel<false><<<blocks, THREADS, 0, stream>>>(out, x, n);
+    return cudaGetLastError();
+}
+
+cudaError_t cuda_find_overflow(cudaStream_t stream, float *found, const float *x, int64_t n)
+{
+    if (n > 0) find_overflow_kernel<<<blocks_for(n, THREADS), THREADS, 0, stream>>>(found, x, n);
     return cudaGetLastError();
 }
 

@@ -3,29 +3,63 @@
 
 #include <string.h>
 
-enum { POINTER_ALIGN = 16 };
-
 static cudaDataType_t data_type(DType type)
 {
-    return type == DTYPE_BF16 ? CUDA_R_16BF : CUDA_R_32F;
+    return type == DTYPE_BF16 ? CUDA_R_16BF : type == DTYPE_F16 ? CUDA_R_16F : CUDA_R_32F;
+}
+
+static const cublasLtEpilogue_t epilogues[] = {
+    [MATMUL_PLAIN] = CUBLASLT_EPILOGUE_DEFAULT,
+    [MATMUL_RELU] = CUBLASLT_EPILOGUE_RELU,
+    [MATMUL_GELU] = CUBLASLT_EPILOGUE_GELU_AUX,
+    [MATMUL_GELU_SLOPE] = CUBLASLT_EPILOGUE_DGELU,
+    [MATMUL_BIAS] = CUBLASLT_EPILOGUE_BIAS,
+    [MATMUL_BIAS_RELU] = CUBLASLT_EPILOGUE_RELU_BIAS,
+    [MATMUL_BIAS_GELU] = CUBLASLT_EPILOGUE_GELU_AUX_BIAS,
+    [MATMUL_SUM_B] = CUBLASLT_EPILOGUE_BGRADB,
+};
+
+static bool has_bias(MatmulEpilogue e)
+{
+    return e >= MATMUL_BIAS;
+}
+
+static bool has_aux(MatmulEpilogue e)
+{
+    return e == MATMUL_GELU || e == MATMUL_GELU_SLOPE || e == MATMUL_BIAS_GELU;
+}
+
+static void attribute(const Matmul *matmul, cublasLtMatmulDescAttributes_t which, const void *value,
+                      size_t bytes)
+{
+    CUBLAS_CALL(cublaslt.desc_set(matmul->desc, which, value, bytes));
+}
+
+/* An algorithm is chosen for pointers that are there, and aligned as they are: these are as little as ours ever will be. */
+static void describe_epilogue(const Matmul *matmul, const CudaState *state, const MatmulSpec *s)
+{
+    const char *some = (const char *)state->blas_workspace + MATMUL_ALIGN;
+    int64_t stride = s->ldd;
+    attribute(matmul, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogues[s->epilogue],
+              sizeof epilogues[s->epilogue]);
+    if (has_bias(s->epilogue))
+        attribute(matmul, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &some, sizeof some);
+    if (has_aux(s->epilogue)) {
+        attribute(matmul, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, &some, sizeof some);
+        attribute(matmul, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, &stride, sizeof stride);
+    }
 }
 
 static void describe(Matmul *matmul, const CudaState *state, const MatmulSpec *s)
 {
     cublasOperation_t a = s->turn_a ? CUBLAS_OP_T : CUBLAS_OP_N,
                       b = s->turn_b ? CUBLAS_OP_T : CUBLAS_OP_N;
-    cublasLtEpilogue_t epilogue = s->bias && s->relu ? CUBLASLT_EPILOGUE_RELU_BIAS
-                                  : s->bias          ? CUBLASLT_EPILOGUE_BIAS
-                                  : s->relu          ? CUBLASLT_EPILOGUE_RELU
-                                                     : CUBLASLT_EPILOGUE_DEFAULT;
-    CUBLAS_CALL(cublaslt.desc_create(&matmul->desc, CUBLAS_COMPUTE_32F, CUDA_R_32F));
-    CUBLAS_CALL(cublaslt.desc_set(matmul->desc, CUBLASLT_MATMUL_DESC_TRANSA, &a, sizeof a));
-    CUBLAS_CALL(cublaslt.desc_set(matmul->desc, CUBLASLT_MATMUL_DESC_TRANSB, &b, sizeof b));
-    CUBLAS_CALL(
-        cublaslt.desc_set(matmul->desc, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof epilogue));
-    if (s->bias) /* any pointer: an algorithm is chosen for a bias that is there */
-        CUBLAS_CALL(cublaslt.desc_set(matmul->desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER,
-                                      &state->blas_workspace, sizeof(void *)));
+    bool tf32 = state->tf32 && s->in == DTYPE_F32;
+    CUBLAS_CALL(cublaslt.desc_create(
+        &matmul->desc, tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F, CUDA_R_32F));
+    attribute(matmul, CUBLASLT_MATMUL_DESC_TRANSA, &a, sizeof a);
+    attribute(matmul, CUBLASLT_MATMUL_DESC_TRANSB, &b, sizeof b);
+    describe_epilogue(matmul, state, s);
     cudaDataType_t in = data_type(s->in), out = data_type(s->out);
     uint64_t m = (uint64_t)s->m, n = (uint64_t)s->n, k = (uint64_t)s->k;
     CUBLAS_CALL(
@@ -49,7 +83,7 @@ static cublasStatus_t choose(Matmul *matmul, CudaState *state, int *found)
     cublasLtMatmulPreference_t preference;
     cublasLtMatmulHeuristicResult_t result = {0};
     uint64_t room = CUDA_BLAS_WORKSPACE_BYTES;
-    uint32_t align = POINTER_ALIGN, schemes = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
+    uint32_t align = MATMUL_ALIGN, schemes = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
     CUBLAS_CALL(cublaslt.preference_create(&preference));
     prefer(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &room, sizeof room);
     prefer(preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &schemes, sizeof schemes);
@@ -62,30 +96,41 @@ static cublasStatus_t choose(Matmul *matmul, CudaState *state, int *found)
     return status == CUBLAS_STATUS_SUCCESS ? result.state : status;
 }
 
-Status matmul_plan(Matmul *matmul, CudaState *state, const MatmulSpec *spec)
+static cublasStatus_t plan(Matmul *matmul, CudaState *state, const MatmulSpec *spec)
 {
     int found = 0;
     *matmul = (Matmul){0};
-    if (!cuda_is_there(state)) return OK;
+    if (!cuda_is_there(state)) return CUBLAS_STATUS_SUCCESS;
     describe(matmul, state, spec);
     cublasStatus_t status = choose(matmul, state, &found);
-    if (status == CUBLAS_STATUS_SUCCESS && found > 0) return OK;
-    matmul_free(matmul);
+    if (status == CUBLAS_STATUS_SUCCESS && found == 0) status = CUBLAS_STATUS_NOT_SUPPORTED;
+    if (status != CUBLAS_STATUS_SUCCESS) matmul_free(matmul);
+    return status;
+}
+
+Status matmul_plan(Matmul *matmul, CudaState *state, const MatmulSpec *spec)
+{
+    cublasStatus_t status = plan(matmul, state, spec);
+    if (status == CUBLAS_STATUS_SUCCESS) return OK;
     return fail(ERR_CONFIG,
                 "GPU %d (%s): cuBLASLt has no algorithm for the product of %s, %d x %d x %d: %s",
                 state->device, state->name, spec->name, spec->m, spec->n, spec->k,
                 cublaslt.status_string(status));
 }
 
-void matmul_run(const Matmul *matmul, CudaState *state, const void *a, const void *b, void *d,
-                const void *bias)
+bool matmul_try(Matmul *matmul, CudaState *state, const MatmulSpec *spec)
+{
+    return plan(matmul, state, spec) == CUBLAS_STATUS_SUCCESS;
+}
+
+void matmul_run(const Matmul *matmul, CudaState *state, MatmulRun run)
 {
     const float one = 1, zero = 0;
-    if (bias)
-        CUBLAS_CALL(
-            cublaslt.desc_set(matmul->desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof bias));
-    CUBLAS_CALL(cublaslt.matmul(state->blas, matmul->desc, &one, a, matmul->a, b, matmul->b, &zero,
-                                d, matmul->d, d, matmul->d, &matmul->algorithm,
+    if (run.bias) attribute(matmul, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &run.bias, sizeof run.bias);
+    if (run.aux)
+        attribute(matmul, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, &run.aux, sizeof run.aux);
+    CUBLAS_CALL(cublaslt.matmul(state->blas, matmul->desc, &one, run.a, matmul->a, run.b, matmul->b,
+                                &zero, run.d, matmul->d, run.d, matmul->d, &matmul->algorithm,
                                 state->blas_workspace, CUDA_BLAS_WORKSPACE_BYTES,
                                 state->compute.handle));
 }

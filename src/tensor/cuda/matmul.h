@@ -1,29 +1,47 @@
-/* One matrix product by cuBLASLt, planned for its shape. cuBLAS counts columns first, so a row-major a[r,c] is its c x r
- * matrix. Algorithms whose sums have no fixed order are left out: the same product has the same bits each time. */
+/* One matrix product by cuBLASLt, planned for its shape, with what is done to d on the way out (the epilogue). cuBLAS counts
+ * columns first, so a row-major a[r,c] is its c x r matrix. Algorithms whose sums have no fixed order are left out: the same
+ * product has the same bits each time. */
 #ifndef WEFT_CUDA_MATMUL_H
 #define WEFT_CUDA_MATMUL_H
 
 #include "cuda.h"
 
+/* MATMUL_BIAS_RELU and so on: d = act(a b + bias[m]). MATMUL_(BIAS_)GELU also write act's input to aux, d's like. */
+typedef enum MatmulEpilogue {
+    MATMUL_PLAIN,
+    MATMUL_RELU,
+    MATMUL_GELU,
+    MATMUL_GELU_SLOPE, /* d = gelu'(aux) * (a b) */
+    MATMUL_BIAS,
+    MATMUL_BIAS_RELU,
+    MATMUL_BIAS_GELU,
+    MATMUL_SUM_B, /* bias[n] = sum of b over k, in d's type */
+} MatmulEpilogue;
 typedef struct MatmulSpec {
     const char *name; /* for messages */
     bool turn_a, turn_b;
     int m, n, k;
     int lda, ldb, ldd;
-    DType in, out; /* of a and b; of d */
-    bool bias;     /* d[:, j] += bias, m elements of type out */
-    bool relu;     /* of d at last */
+    DType in, out; /* of a and b; of d, bias and aux */
+    MatmulEpilogue epilogue;
 } MatmulSpec;
 typedef struct Matmul {
     cublasLtMatmulDesc_t desc; /* owned, as the layouts */
     cublasLtMatrixLayout_t a, b, d;
     cublasLtMatmulAlgo_t algorithm;
 } Matmul;
+enum { MATMUL_ALIGN = 16 };
+/* Pointers of a run, MATMUL_ALIGN bytes aligned; bias and aux where the epilogue has them. */
+typedef struct MatmulRun {
+    const void *a, *b;
+    void *d, *bias, *aux;
+} MatmulRun;
 
 /* d[m,n] = a[m,k] b[k,n], as cuBLAS sees them; turned ones are k x m, n x k in memory. On error nothing is held. */
 Status matmul_plan(Matmul *matmul, CudaState *state, const MatmulSpec *spec);
-void matmul_run(const Matmul *matmul, CudaState *state, const void *a, const void *b, void *d,
-                const void *bias);
+/* The same; false where cuBLASLt does not have it with this epilogue: then nothing is held. */
+bool matmul_try(Matmul *matmul, CudaState *state, const MatmulSpec *spec);
+void matmul_run(const Matmul *matmul, CudaState *state, MatmulRun run);
 void matmul_free(Matmul *matmul);
 
 #endif

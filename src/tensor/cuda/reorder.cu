@@ -86,6 +86,8 @@ cudaError_t cuda_reorder_image(cudaStream_t stream, ReorderRun run)
 #define LAUNCH(T)                                                                                  \
     if (run.to_type == DTYPE_BF16)                                                                 \
         FROM_TO(T, __nv_bfloat16);                                                                 \
+    else if (run.to_type == DTYPE_F16)                                                             \
+        FROM_TO(T, __half);                                                                        \
     else                                                                                           \
         FROM_TO(T, float)
     if (run.samples > 0) TYPE_SWITCH(run.from_type, LAUNCH);

@@ -5,16 +5,32 @@
 #include <cstdlib>
 #include <cstring>
 #include <cublasLt.h>
+#include <cmath>
 #include <cuda_bf16.h>
+#include <cuda_fp16.h>
 #include <vector>
 
 namespace
 {
 struct Desc {
+    bool tf32; /* factors are rounded to 10 bits */
     cublasOperation_t turn_a, turn_b;
     cublasLtEpilogue_t epilogue;
-    const void *bias;
+    void *bias, *aux;
+    int64_t aux_stride;
+
+    bool has(int part) const { return (epilogue & part) != 0; }
 };
+enum {
+    RELU = 2,
+    BIAS = 4,
+    GELU = 32,
+    SLOPE = 64,
+    AUX = 128,
+    SUM_B = 512,
+    KNOWN = RELU | BIAS | GELU | SLOPE | AUX | SUM_B
+};
+
 struct Layout {
     cudaDataType_t type;
     uint64_t rows, columns;
@@ -23,19 +39,57 @@ struct Layout {
 
 float value(const void *from, cudaDataType_t type, int64_t at)
 {
-    return type == CUDA_R_16BF ? __bfloat162float(static_cast<const __nv_bfloat16 *>(from)[at])
-                               : static_cast<const float *>(from)[at];
+    switch (type) {
+    case CUDA_R_16BF:
+        return __bfloat162float(static_cast<const __nv_bfloat16 *>(from)[at]);
+    case CUDA_R_16F:
+        return __half2float(static_cast<const __half *>(from)[at]);
+    default:
+        return static_cast<const float *>(from)[at];
+    }
+}
+void put(void *to, cudaDataType_t type, int64_t at, float x)
+{
+    switch (type) {
+    case CUDA_R_16BF:
+        static_cast<__nv_bfloat16 *>(to)[at] = __float2bfloat16_rn(x);
+        break;
+    case CUDA_R_16F:
+        static_cast<__half *>(to)[at] = __float2half_rn(x);
+        break;
+    default:
+        static_cast<float *>(to)[at] = x;
+    }
+}
+float gelu(float x)
+{
+    return 0.5f * x * (1 + std::tanh(0.7978845608f * (x + 0.044715f * x * x * x)));
+}
+float gelu_slope(float x)
+{
+    float t = std::tanh(0.7978845608f * (x + 0.044715f * x * x * x));
+    return 0.5f * (1 + t) + 0.5f * x * (1 - t * t) * 0.7978845608f * (1 + 0.134145f * x * x);
+}
+
+float as_tf32(float x)
+{
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    bits = (bits + 0x1000u) & ~0x1fffu;
+    memcpy(&x, &bits, sizeof x);
+    return x;
 }
 
 /* Row-major and not turned: out[r][c]. */
-std::vector<float> plain(const void *from, const Layout &l, bool turn)
+std::vector<float> plain(const void *from, const Layout &l, bool turn, bool tf32)
 {
     uint64_t rows = turn ? l.columns : l.rows, columns = turn ? l.rows : l.columns;
     std::vector<float> out(rows * columns);
     for (uint64_t r = 0; r < rows; ++r)
         for (uint64_t c = 0; c < columns; ++c) {
             uint64_t i = turn ? c : r, j = turn ? r : c;
-            out[r * columns + c] = value(from, l.type, int64_t(i) + int64_t(j) * l.stride);
+            float x = value(from, l.type, int64_t(i) + int64_t(j) * l.stride);
+            out[r * columns + c] = tf32 ? as_tf32(x) : x;
         }
     return out;
 }
@@ -51,32 +105,45 @@ Desc &desc(const void *of)
     memcpy(&d, of, sizeof d);
     return *d;
 }
-
-bool adds_bias(const Desc &m)
+bool aligned(const void *pointer)
 {
-    return m.epilogue == CUBLASLT_EPILOGUE_BIAS || m.epilogue == CUBLASLT_EPILOGUE_RELU_BIAS;
+    return pointer && reinterpret_cast<uintptr_t>(pointer) % 16 == 0;
+}
+/* What is documented, and that pointers are there and aligned. Bias gradients of matrices whose columns are not 16 bytes
+ * aligned it does not have: somebody must do without. */
+bool good_epilogue(const Desc &m, const Layout &b, const Layout &d)
+{
+    if (m.epilogue != CUBLASLT_EPILOGUE_DEFAULT && m.epilogue & ~KNOWN) return false;
+    if (m.has(BIAS | SUM_B) && !aligned(m.bias)) return false;
+    if (m.has(AUX))
+        return m.has(GELU) != m.has(SLOPE) && aligned(m.aux) && m.aux_stride % 8 == 0 &&
+               m.aux_stride >= int64_t(d.rows);
+    return !m.has(SUM_B) || b.stride * (b.type == CUDA_R_32F ? 4 : 2) % 16 == 0;
 }
 
 void multiply(const Desc &m, const void *a, const Layout &la, const void *b, const Layout &lb,
               void *d, const Layout &to)
 {
-    bool ta = m.turn_a == CUBLAS_OP_T, tb = m.turn_b == CUBLAS_OP_T;
-    bool relu = m.epilogue == CUBLASLT_EPILOGUE_RELU || m.epilogue == CUBLASLT_EPILOGUE_RELU_BIAS;
-    std::vector<float> left = plain(a, la, ta), right = plain(b, lb, !tb);
+    std::vector<float> left = plain(a, la, m.turn_a == CUBLAS_OP_T, m.tf32),
+                       right = plain(b, lb, m.turn_b != CUBLAS_OP_T, m.tf32);
     uint64_t inner = left.size() / to.rows;
     for (uint64_t j = 0; j < to.columns; ++j)
         for (uint64_t i = 0; i < to.rows; ++i) {
             float sum = 0;
             const float *x = &left[i * inner], *y = &right[j * inner];
             for (uint64_t k = 0; k < inner; ++k) sum += x[k] * y[k];
-            if (adds_bias(m)) sum += value(m.bias, to.type, int64_t(i));
-            if (relu && !(sum > 0)) sum = 0;
-            int64_t at = int64_t(i) + int64_t(j) * to.stride;
-            if (to.type == CUDA_R_16BF)
-                static_cast<__nv_bfloat16 *>(d)[at] = __float2bfloat16_rn(sum);
-            else
-                static_cast<float *>(d)[at] = sum;
+            if (m.has(BIAS)) sum += value(m.bias, to.type, int64_t(i));
+            int64_t beside = int64_t(i) + int64_t(j) * m.aux_stride;
+            if (m.has(SLOPE)) sum *= gelu_slope(value(m.aux, to.type, beside));
+            if (m.has(GELU)) put(m.aux, to.type, beside, sum), sum = gelu(sum);
+            if (m.has(RELU) && !(sum > 0)) sum = 0;
+            put(d, to.type, int64_t(i) + int64_t(j) * to.stride, sum);
         }
+    for (uint64_t j = 0; j < to.columns && m.has(SUM_B); ++j) {
+        float sum = 0;
+        for (uint64_t k = 0; k < inner; ++k) sum += right[j * inner + k];
+        put(m.bias, to.type, int64_t(j), sum);
+    }
 }
 } // namespace
 
@@ -91,10 +158,11 @@ cublasStatus_t cublasLtDestroy(cublasLtHandle_t handle)
     free(handle);
     return CUBLAS_STATUS_SUCCESS;
 }
-cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t *out, cublasComputeType_t,
+cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t *out, cublasComputeType_t compute,
                                         cudaDataType_t)
 {
     Desc *d = new Desc{};
+    d->tf32 = compute == CUBLAS_COMPUTE_32F_FAST_TF32;
     *out = static_cast<cublasLtMatmulDesc_t>(malloc(sizeof **out));
     memcpy(static_cast<void *>(*out), &d, sizeof d);
     return CUBLAS_STATUS_SUCCESS;
@@ -114,7 +182,9 @@ cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t of,
                : which == CUBLASLT_MATMUL_DESC_TRANSB       ? static_cast<void *>(&d.turn_b)
                : which == CUBLASLT_MATMUL_DESC_EPILOGUE     ? static_cast<void *>(&d.epilogue)
                : which == CUBLASLT_MATMUL_DESC_BIAS_POINTER ? static_cast<void *>(&d.bias)
-                                                            : nullptr;
+               : which == CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER ? static_cast<void *>(&d.aux)
+               : which == CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD ? static_cast<void *>(&d.aux_stride)
+                                                               : nullptr;
     if (!to) return CUBLAS_STATUS_NOT_SUPPORTED;
     memcpy(to, value, bytes);
     return CUBLAS_STATUS_SUCCESS;
@@ -163,8 +233,10 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
     uint64_t columns = tb ? lb.rows : lb.columns, other = tb ? lb.columns : lb.rows;
     bool good =
         rows == ld.rows && columns == ld.columns && inner == other && la.type == lb.type && c == d;
-    *found = good;
-    result[0].state = good ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_INVALID_VALUE;
+    *found = good && good_epilogue(m, lb, ld);
+    result[0].state = !good    ? CUBLAS_STATUS_INVALID_VALUE
+                      : *found ? CUBLAS_STATUS_SUCCESS
+                               : CUBLAS_STATUS_NOT_SUPPORTED;
     return result[0].state;
 }
 cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t of, const void *alpha,
@@ -176,7 +248,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t of, const v
     const Desc m = desc(of);
     const Layout la = layout(a_layout), lb = layout(b_layout), to = layout(d_layout);
     if (*static_cast<const float *>(beta) != 0 || *static_cast<const float *>(alpha) != 1 ||
-        (adds_bias(m) && !m.bias))
+        !good_epilogue(m, lb, to))
         return CUBLAS_STATUS_NOT_SUPPORTED;
     emulate::enqueue(stream, [=] { multiply(m, a, la, b, lb, d, to); });
     return CUBLAS_STATUS_SUCCESS;

@@ -1,9 +1,10 @@
 /* What cuDNN's descriptors of tensors and operations say, and an interpreter that does it, operation by operation, in fp32 on host
- * memory, rounding what is said to be bf16. */
+ * memory, rounding what is said to be bf16 or fp16. */
 #ifndef EMULATE_CUDNN_GRAPH_H
 #define EMULATE_CUDNN_GRAPH_H
 
 #include <cuda_bf16.h>
+#include <cuda_fp16.h>
 #include <cudnn.h>
 #include <algorithm>
 #include <cmath>
@@ -93,7 +94,8 @@ struct Tensor {
     bool same(const Tensor &y) const { return memcmp(dim, y.dim, sizeof dim) == 0; }
     float rounded(float value) const
     {
-        return type == CUDNN_DATA_BFLOAT16 ? __bfloat162float(__float2bfloat16_rn(value)) : value;
+        if (type == CUDNN_DATA_BFLOAT16) return __bfloat162float(__float2bfloat16_rn(value));
+        return type == CUDNN_DATA_HALF ? __half2float(__float2half_rn(value)) : value;
     }
 };
 
@@ -365,13 +367,17 @@ inline void run_operation(const Operation &op, Values &values)
     for (float &v : y) v = op.y.rounded(v);
     values[op.y.uid] = y;
 }
+inline float load_one(cudnnDataType_t type, const void *from, int64_t at)
+{
+    if (type == CUDNN_DATA_BFLOAT16)
+        return __bfloat162float(static_cast<const __nv_bfloat16 *>(from)[at]);
+    if (type == CUDNN_DATA_HALF) return __half2float(static_cast<const __half *>(from)[at]);
+    return static_cast<const float *>(from)[at];
+}
 inline std::vector<float> load(const Tensor &t, const void *from)
 {
     std::vector<float> out(t.count());
-    for (int64_t i = 0; i < t.count(); ++i)
-        out[i] = t.type == CUDNN_DATA_BFLOAT16
-                     ? __bfloat162float(static_cast<const __nv_bfloat16 *>(from)[t.place(i)])
-                     : static_cast<const float *>(from)[t.place(i)];
+    for (int64_t i = 0; i < t.count(); ++i) out[i] = load_one(t.type, from, t.place(i));
     return out;
 }
 inline void store(const Tensor &t, void *to, const std::vector<float> &from)
@@ -379,6 +385,8 @@ inline void store(const Tensor &t, void *to, const std::vector<float> &from)
     for (int64_t i = 0; i < t.count(); ++i)
         if (t.type == CUDNN_DATA_BFLOAT16)
             static_cast<__nv_bfloat16 *>(to)[t.place(i)] = __float2bfloat16_rn(from[i]);
+        else if (t.type == CUDNN_DATA_HALF)
+            static_cast<__half *>(to)[t.place(i)] = __float2half_rn(from[i]);
         else
             static_cast<float *>(to)[t.place(i)] = from[i];
 }

@@ -1,0 +1,34 @@
+/* fp16 on the host, where it is only read and written: nothing is computed in it. */
+#include "tensor.h"
+
+#include <math.h>
+
+enum { F16_FRACTION = 10, F16_BIAS = 15, F16_MOST = 31 };
+
+float f16_value(F16 x)
+{
+    int exponent = x.bits >> F16_FRACTION & F16_MOST, fraction = x.bits & 0x3ff;
+    float value = exponent == 0 ? ldexpf((float)fraction, 1 - F16_BIAS - F16_FRACTION)
+                  : exponent < F16_MOST
+                      ? ldexpf((float)(fraction | 0x400), exponent - F16_BIAS - F16_FRACTION)
+                  : fraction ? NAN
+                             : INFINITY;
+    return x.bits & 0x8000 ? -value : value;
+}
+
+/* Rounds by adding half a unit of the last place that stays; a carry moves the exponent as it should. */
+F16 f16_of(float value)
+{
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    uint32_t sign = bits >> 16 & 0x8000u, size = bits & 0x7fffffffu, half;
+    if (size > 0x7f800000u)
+        half = 0x7e00u;
+    else if (size >= 0x477ff000u) /* 65520 */
+        half = 0x7c00u;
+    else if (size < 0x38800000u) /* 2^-14: a multiple of 2^-24 */
+        half = (uint32_t)rintf(ldexpf(fabsf(value), F16_BIAS - 1 + F16_FRACTION));
+    else
+        half = (size + 0xfffu + (size >> 13 & 1u) - (112u << 23)) >> 13;
+    return (F16){(uint16_t)(sign | half)};
+}

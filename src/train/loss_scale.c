@@ -1,0 +1,38 @@
+/* Dynamic loss scaling (Micikevicius et al. 2018, "Mixed precision training"): halved where gradients overflow, doubled after
+ * many steps in which none has. */
+#include "loss_scale.h"
+
+static const double LEAST = 0x1p-24, MOST = 0x1p24;
+
+void loss_scale_init(LossScale *s, const Config *c)
+{
+    *s = (LossScale){.moves = c->train.precision == PRECISION_FP16, .now = 1, .used = 1};
+    if (s->moves) s->now = s->used = c->train.loss_scale;
+}
+
+static Status halve(LossScale *s, int64_t step)
+{
+    s->now /= 2;
+    s->good = 0;
+    ++s->skipped;
+    if (s->now < LEAST)
+        return fail(ERR_DATA,
+                    "a gradient of step %lld overflows fp16 however the loss is scaled: lower "
+                    "optim.lr, or set train.precision=bf16",
+                    (long long)step);
+    log_info("step %lld: a gradient overflowed fp16, the step is skipped; loss scale %.9g",
+             (long long)step, s->now);
+    return OK;
+}
+
+Status loss_scale_move(LossScale *s, const Config *c, int64_t step, bool overflow)
+{
+    s->used = s->now;
+    if (!s->moves) return OK;
+    if (overflow) return halve(s, step);
+    if (++s->good < c->train.loss_scale_steps || s->now >= MOST) return OK;
+    s->now *= 2;
+    s->good = 0;
+    log_info("step %lld: loss scale %.9g", (long long)step, s->now);
+    return OK;
+}
