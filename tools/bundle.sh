@@ -25,17 +25,19 @@ libraries() {
 }
 all_there() { if ldd "$@" | grep -F 'not found'; then stop "these libraries are missing here"; fi; }
 
-# MPI over shared memory and TCP, rsh and Slurm. Not OpenSHMEM, parallel files, monitoring, one-sided messages and what places ranks by a
-# graph of theirs; nor a plugin for a network whose own
-# library would have to come along (UCX, libfabric, verbs).
-frameworks="allocator bml btl coll errmgr ess filem grpcomm iof mpool odls oob op osc patcher plm pmix pml pstat ras rcache
+# MPI over shared memory and TCP, rsh and Slurm. Not OpenSHMEM, parallel files and monitoring, nor a plugin for a network whose own
+# library would have to come along (UCX, libfabric, verbs), nor what weft does not ask MPI for: one-sided messages, ranks placed by a
+# graph, fast sums (those are weft's own).
+frameworks="allocator bml btl coll errmgr ess filem grpcomm iof mpool odls oob op patcher plm pmix pml pstat ras rcache
     reachable regx rmaps rml routed rtc schizo shmem state topo"
 choose_plugins() {
     local file known
     known=" $(libraries "$program" "$mpirun" "$orted" "$plugins"/mca_pmix_*.so | cut -d' ' -f1 | tr '\n' ' ') "
     for f in $frameworks; do
         for file in "$plugins/mca_${f}"_*.so; do
-            case $file in *_monitoring.so | */mca_osc_rdma.so | */mca_osc_pt2pt.so | *_treematch.so | */mca_coll_han.so | */mca_coll_adapt.so) continue;; esac
+            case ${file##*/mca_} in
+                *_monitoring.so | osc_* | topo_treematch.so | coll_han.so | coll_adapt.so | op_avx.so | pml_cm.so | pmix_flux.so) continue;;
+            esac
             for l in $(libraries "$file" | cut -d' ' -f1); do
                 case $l in libmca_common_*) continue;; esac
                 case $known in *" $l "*) ;; *) continue 2;; esac

@@ -51,7 +51,9 @@ static void test_resume(void)
     for (size_t k = 0; k < sizeof one_a_family / sizeof *one_a_family; ++k)
         for (size_t i = 0; i < sizeof models / sizeof *models; ++i) {
             if (strcmp(models[i].name, one_a_family[k]) != 0) continue;
-            if (models[i].only_full && !full) continue;
+            bool scaled =
+                strcmp(models[i].precision, "fp16") == 0; /* which a CPU does not go on with */
+            if (scaled || (models[i].only_full && !full)) continue;
             check_resume(&models[i], "cpu", "cuda");
             check_resume(&models[i], "cuda", "cpu");
         }
