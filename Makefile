@@ -56,7 +56,7 @@ reverse = $(if $(1),$(call reverse,$(wordlist 2,99,$(1))) $(firstword $(1)))
 room_libs = $(patsubst %,$(BUILD)/lib/%.a,$(call reverse,$(call upto,$(1),$(ROOMS))))
 
 TEST_SRC := $(sort $(foreach r,$(ROOMS),$(wildcard tests/$(r)/test_*.c)))
-# The emulated GPU changes stacks and guards its own memory: sanitizers leave it out.
+# The emulated GPU changes stacks and guards its own memory: sanitizers leave it out, and CUDA with it (make asan).
 TEST_BIN := $(TEST_SRC:tests/%.c=$(BUILD)/tests/%) $(if $(SANITIZE),,$(if $(filter 1,$(HAVE_CUDA)),$(BUILD)/tests/cuda/test_cuda_emulated $(BUILD)/tests/cuda/test_cuda_plans))
 TEST_CLI := $(sort $(wildcard tests/cli/*.sh))
 TEST_BUNDLE := tests/bundle/alone.sh
@@ -141,7 +141,7 @@ $(BUILD)/tests/cuda/nvtx_tool.so: tests/cuda/nvtx_tool.c $(PROBE)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(DEPS_CPPFLAGS) -std=c17 $(WARN) $(WERROR) -shared -fPIC -o $@ $<
 check-cuda: $(BUILD)/tests/cuda/test_cuda   ## compare the CUDA backend with the CPU's, where there is a GPU
-	@$< full
+	@$< full $$(date +%s)
 check-cuda-sanitizer: $(BUILD)/tests/cuda/test_cuda   ## its operations under compute-sanitizer, where there is a GPU
 	@tests/cuda/sanitizer.sh $<
 
@@ -164,7 +164,7 @@ $(BUILD)/emulated/weft: $(BUILD)/obj/src/main.o $$(EMULATED_OBJ) $$(EMULATED_LIB
 	@echo "  link $@"
 	$(Q)$(CC) -o $@ $< $(EMULATED_LINK)
 check-cuda-emulated: $(if $(filter 1,$(HAVE_CUDA)),$(BUILD)/tests/cuda/test_cuda_emulated)   ## the same with kernels, cuBLASLt and cuDNN on the CPU: what they compute, not how fast
-	@$(if $<,$<,echo "skipped: built without CUDA (make info says why)")
+	@$(if $<,$< "" $$(date +%s),echo "skipped: built without CUDA (make info says why)")
 
 # A folder that runs where nothing is installed. One program is weft and its tests, so that kernels and HDF5 are in it once.
 BUNDLE ?= $(BUILD)/bundle
@@ -231,8 +231,8 @@ matrix: $(BUILD)/tests/train/test_grid_np4 $(BUILD)/tests/train/test_resume_grid
 	@echo "2590 runs and 180 to resume, on up to 4 ranks: 67 minutes on two busy cores, of which resnet18's took 46"
 	@echo "WEFT_MATRIX=gpt2,layers in the environment takes those models alone"
 	@WEFT_MATRIX=$${WEFT_MATRIX:-1} TEST_TIMEOUT=14400 tests/run.sh $^
-asan:            ## the tests under AddressSanitizer and UndefinedBehaviorSanitizer
-	@$(MAKE) --no-print-directory -j$(NPROC) BUILD=$(BUILD)/asan OPT="-O1 -g -fno-omit-frame-pointer" \
+asan:            ## the tests under AddressSanitizer and UndefinedBehaviorSanitizer, without CUDA
+	@WEFT_CUDA=no $(MAKE) --no-print-directory -j$(NPROC) BUILD=$(BUILD)/asan OPT="-O1 -g -fno-omit-frame-pointer" \
 	    SANITIZE="-fsanitize=address,undefined -fno-sanitize-recover=undefined" check
 asan-quick:      ## the same without the scripts of tests/cli
 	@$(MAKE) --no-print-directory asan TEST_CLI=

@@ -280,7 +280,8 @@ typedef struct UpdateNumbers {
 typedef struct SgdArgs {
     float lr, momentum, weight_decay, grad_scale;
     bool nesterov, first;
-    const UpdateNumbers *now; /* those hold in place of lr and grad_scale; NULL: these hold */
+    const UpdateNumbers *
+        now; /* those hold in place of lr and grad_scale; NULL, as where nothing is recorded: these */
 } SgdArgs;
 typedef struct AdamArgs {
     float lr, beta1, beta2, eps, weight_decay, grad_scale;
@@ -321,7 +322,8 @@ typedef struct FlatTable {
     void (*loss_sums)(Stream *s, float *out, const float *columns, int64_t lines);
     /* out[i] = sum of x[first[i]] .. x[first[i + 1] - 1], in an order that their number decides; first: count + 1 of them */
     void (*range_sums)(Stream *s, double *out, const double *x, const int64_t *first, int count);
-    /* *grad_scale = limit / norm where that is less than 1, else 1. norm: root of the sum of count squares, in order */
+    /* *grad_scale = limit / norm where that is less than 1, else 1. norm: root of the sum of count squares, in order. A
+     * backend that records has it */
     void (*clip)(Stream *s, float *grad_scale, const double *squares, int count, double limit);
 } FlatTable;
 

@@ -22,7 +22,7 @@ for t in "$@"; do
     else
         fail=$((fail + 1)) failed="$failed $name"
         [ $rc = 124 ] && echo "time limit of ${limit}s" >>"$log"
-        printf 'FAIL  %-44s %5ss  (exit %s)\n' "$name" "$took" "$rc"; sed 's/^/      /' "$log" | tail -n 60
+        printf 'FAIL  %-44s %5ss  (exit %s)\n' "$name" "$took" "$rc"; sed 's/^/      /' "$log" | tail -n 200
     fi
 done
 [ -n "$failed" ] && echo "failed:$failed"

@@ -53,8 +53,8 @@ static void gelu_compare(GeluCase *c, int64_t in)
     rig_get_dx(&c->before, 0, c->x);
     rig_get_dx(&c->fused, 0, c->got);
     rig_release(&c->fused, saved, desc_bytes(c->fused.spec.x[0]));
-    compare("gelu and dense", c->fused.backend, PART_DX, allowed.product, "gelu before dense", "dx",
-            c->got, c->x, n);
+    compare("gelu and dense", c->fused.backend, PART_DX, allowed.gelu_product, "gelu before dense",
+            "dx", c->got, c->x, n);
 }
 
 /* in: a multiple of 8, for which cuBLASLt has it, or not. */

@@ -98,8 +98,9 @@ static float *part_of(const Comm *comm, Slice mine, int peer)
     return state->scratch + state->slice_elements * (peer < comm->rank ? peer : peer - 1);
 }
 
-/* Every rank gets all parts of its slice. */
-static void scatter(const Comm *comm, const Range *range, int64_t done)
+/* SCATTER: every rank gets all parts of its slice. GATHER: every rank's slice goes to all. */
+typedef enum Direction { SCATTER, GATHER } Direction;
+static void exchange(const Comm *comm, const Range *range, int64_t done, Direction direction)
 {
     const Gpus *gpus = gpus_of(comm);
     Slice mine = slice_of(comm, range, done, comm->rank);
@@ -107,23 +108,11 @@ static void scatter(const Comm *comm, const Range *range, int64_t done)
     for (int peer = 0; peer < comm->size; ++peer) {
         if (peer == comm->rank) continue;
         Slice theirs = slice_of(comm, range, done, peer);
-        nccl_send(gpus, theirs.at, bytes_of(theirs), peer);
-        nccl_receive(gpus, part_of(comm, mine, peer), bytes_of(mine), peer);
-    }
-    nccl_group_end(gpus);
-}
-
-/* Every rank's slice goes to all. */
-static void gather(const Comm *comm, const Range *range, int64_t done)
-{
-    const Gpus *gpus = gpus_of(comm);
-    Slice mine = slice_of(comm, range, done, comm->rank);
-    nccl_group_begin(gpus);
-    for (int peer = 0; peer < comm->size; ++peer) {
-        if (peer == comm->rank) continue;
-        Slice theirs = slice_of(comm, range, done, peer);
-        nccl_send(gpus, mine.at, bytes_of(mine), peer);
-        nccl_receive(gpus, theirs.at, bytes_of(theirs), peer);
+        Slice part = {part_of(comm, mine, peer), mine.elements};
+        Slice out = direction == SCATTER ? theirs : mine;
+        Slice in = direction == SCATTER ? part : theirs;
+        nccl_send(gpus, out.at, bytes_of(out), peer);
+        nccl_receive(gpus, in.at, bytes_of(in), peer);
     }
     nccl_group_end(gpus);
 }
@@ -200,10 +189,10 @@ static void queue(const Comm *comm, const Work *work)
     int64_t longest = cut_longest(&work->range.cut, comm->size);
     begin(comm);
     for (int64_t done = 0; done < longest; done += state->slice_elements) {
-        if (work->sum || work->push) scatter(comm, &work->range, done);
+        if (work->sum || work->push) exchange(comm, &work->range, done, SCATTER);
         if (work->sum) add_in_order(comm, &work->range, done);
         if (work->push) add_to_tree(comm, &work->range, done, work->push);
-        if (work->spread) gather(comm, &work->range, done);
+        if (work->spread) exchange(comm, &work->range, done, GATHER);
     }
     end(comm);
 }

@@ -109,23 +109,8 @@ static void sgd_body(const void *task, int64_t begin, int64_t end)
 
 static void flat_sgd(Stream *s, const SgdArgs *a, float *w, const float *g, float *m, int64_t n)
 {
-    SgdArgs now = *a;
     (void)s;
-    if (a->now) {
-        now.lr = a->now->lr;
-        now.grad_scale = a->now->grad_scale;
-    }
-    flat_run(sgd_body, (FlatTask){.args = &now, .p = {w, m}, .a = g, .n = n});
-}
-
-static AdamArgs adam_now(AdamArgs a)
-{
-    if (!a.now) return a;
-    a.lr = a.now->lr;
-    a.grad_scale = a.now->grad_scale;
-    a.correct1 = a.now->correct1;
-    a.correct2 = a.now->correct2;
-    return a;
+    flat_run(sgd_body, (FlatTask){.args = a, .p = {w, m}, .a = g, .n = n});
 }
 
 static void adam_body(const void *task, int64_t begin, int64_t end)
@@ -139,9 +124,8 @@ static void adam_body(const void *task, int64_t begin, int64_t end)
 static void flat_adam(Stream *s, const AdamArgs *a, float *w, const float *g, float *m, float *v,
                       int64_t n)
 {
-    AdamArgs now = adam_now(*a);
     (void)s;
-    flat_run(adam_body, (FlatTask){.args = &now, .p = {w, m, v}, .a = g, .n = n});
+    flat_run(adam_body, (FlatTask){.args = a, .p = {w, m, v}, .a = g, .n = n});
 }
 
 static void direction_body(const void *task, int64_t begin, int64_t end)
@@ -155,9 +139,8 @@ static void direction_body(const void *task, int64_t begin, int64_t end)
 static void flat_adam_direction(Stream *s, const AdamArgs *a, float *u, const float *w,
                                 const float *g, float *m, float *v, int64_t n)
 {
-    AdamArgs now = adam_now(*a);
     (void)s;
-    flat_run(direction_body, (FlatTask){.args = &now, .p = {u, m, v}, .a = g, .b = w, .n = n});
+    flat_run(direction_body, (FlatTask){.args = a, .p = {u, m, v}, .a = g, .b = w, .n = n});
 }
 
 static void flat_put(Stream *s, void *to, const void *from, size_t bytes)
@@ -194,14 +177,6 @@ static void flat_range_sums(Stream *s, double *out, const double *x, const int64
     }
 }
 
-static void flat_clip(Stream *s, float *grad_scale, const double *squares, int count, double limit)
-{
-    double sum = 0;
-    (void)s;
-    for (int i = 0; i < count; ++i) sum += squares[i];
-    *grad_scale = sqrt(sum) > limit ? (float)(limit / sqrt(sum)) : 1;
-}
-
 const FlatTable cpu_flat = {
     .fill = flat_fill,
     .add = flat_add,
@@ -214,5 +189,4 @@ const FlatTable cpu_flat = {
     .put = flat_put,
     .loss_sums = flat_loss_sums,
     .range_sums = flat_range_sums,
-    .clip = flat_clip,
 };
