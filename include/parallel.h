@@ -52,8 +52,8 @@ typedef struct Grid {
     const World *world; /* borrowed: all ranks */
     /* owned: the ranks that differ from this one in that coordinate only */
     World dp_world, pp_world, tp_world;
-    struct Gpus
-        *gpus[3]; /* owned: all ranks', from which the others are split, dp_world's, pp_world's */
+    /* owned: all ranks', from which the others are split, dp_world's, pp_world's, tp_world's */
+    struct Gpus *gpus[4];
 } Grid;
 /* What config asks for on `ranks` ranks; ERR_CONFIG says what would fit. A pure function. */
 Status grid_shape(GridShape *shape, const Config *config, int ranks);
@@ -94,6 +94,13 @@ void channels_move(Channels *channels, const int *channel, int count);
 /* For a rank that waits for a channel, called in a loop with the time since it began: leaves the core to others, longer and
  * longer, and dies where a peer's process has ended. */
 void channels_wait(Channels *channels, double waited_s);
+
+/* What lets ranks whose GPUs are joined exchange slices (tensor.h, Exchange): grouped sends and receives on the compute stream, so
+ * that what is queued next finds the result, and additions in the ranks' order. `most`: bytes of the largest tensor of which there are
+ * slices. NULL where world's GPUs are not joined. Owner: the caller. Not collective. */
+Exchange *gpu_exchange_new(const World *world, size_t most);
+void gpu_exchange_free(Exchange **exchange);
+size_t gpu_exchange_bytes(int ranks, size_t most); /* of a GPU's memory that it takes */
 
 /* Sums of floats over ranks in a fixed order: neighbours 2i and 2i+1 join, an odd one moves up (DESIGN section 6), so
  * that the bits depend on the number of ranks in the tree only through the tree itself. Sums may be in flight many at a

@@ -165,7 +165,6 @@ enum {
     METRIC_TOP5 = LOSS_TOP5,
     METRIC_MICROS = LOSS_ANY, /* micro-batches that held a sample */
     METRIC_SIGNAL,   /* what ranks want to tell each other at a step's end: see executor_signal */
-    METRIC_OVERFLOW, /* above 0: a sum of gradients is infinite or no number (finds_overflow) */
     METRIC_COUNT,
     METRIC_PAD = 16
 };

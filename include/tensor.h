@@ -306,6 +306,10 @@ typedef struct FlatTable {
     void (*find_overflow)(Stream *s, float *found, const float *x, int64_t n);
     void (*scale_add)(Stream *s, float *y, float alpha, const float *x, float beta,
                       int64_t n); /* y = alpha x + beta y */
+    /* out[n] = the sum of `count` slices of so many elements of `type`, `stride` of them apart, in their order in fp32, rounded
+     * once. out may be one of them. NULL in host memory, where slices are added as they come */
+    void (*add_slices)(Stream *s, DType type, void *out, const void *slices, int count,
+                       int64_t stride, int64_t n);
     /* out[i] = sum of squares of chunk i (FLAT_CHUNK elements), ceil(n/FLAT_CHUNK) of them, same bits however x lies */
     void (*squares)(Stream *s, double *out, const float *x, int64_t n);
     /* SGD as PyTorch's: g += wd w; m = momentum m + g (first: m = g); w -= lr (nesterov ? g + momentum m : m) */

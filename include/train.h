@@ -116,8 +116,8 @@ double train_grad_norm(Trainer *trainer);
 Status train_step(Trainer *trainer, StepResult *result);
 /* Waits for the figures of the last step, where they are not in result yet. Collective. */
 void train_figures(Trainer *trainer, StepResult *result);
-/* Why steps are not recorded and replayed, or NULL: they are. */
-const char *train_plain(const Trainer *trainer);
+/* What of a step is recorded and replayed, or why nothing is, in words. */
+const char *train_graphs(const Trainer *trainer);
 /* One pass over set, every sample once, with running statistics. The same line on every rank, the same bits on every
  * number of ranks. confusion: classes x classes counts, [true][predicted], zeroed by the caller; NULL: not wanted.
  * Collective; all ranks agree. */

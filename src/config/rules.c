@@ -46,9 +46,6 @@ static Status check_train(Config *config)
             config, "train.loss_scale",
             "%g is no power of two, so scaling would round: choose 65536 or 1024",
             config->train.loss_scale);
-    if (config->train.precision == PRECISION_FP16 && (config->grid.zero || config->grid.tp > 1))
-        return config_fail_key(config, "train.precision",
-                               "fp16 does not go with grid.zero and grid.tp: use bf16 there");
     return OK;
 }
 

@@ -26,6 +26,25 @@ void grid_part_gpus(Grid *grid)
     (void)grid;
 }
 
+Exchange *gpu_exchange_new(const World *world, size_t most)
+{
+    (void)world;
+    (void)most;
+    return NULL;
+}
+
+void gpu_exchange_free(Exchange **exchange)
+{
+    (void)exchange;
+}
+
+size_t gpu_exchange_bytes(int ranks, size_t most)
+{
+    (void)ranks;
+    (void)most;
+    return 0;
+}
+
 void channel_nccl_open(Channel *channel, const struct Gpus *gpus)
 {
     (void)channel;

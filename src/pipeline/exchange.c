@@ -1,21 +1,19 @@
-/* Slices between the ranks of a tensor group, as the operations ask for them (tensor.h, Exchange), and what they owe each other
- * at a step's end. Pipes join every two ranks of the group. A slice goes in pieces, so that all ranks write, read and add at
- * the same time; the ranks' parts are added in their order, wherever they come from. Host memory only. */
+/* Slices between the ranks of a tensor group, as the operations ask for them (tensor.h, Exchange), in host memory. Pipes join
+ * every two ranks of the group. A slice goes in pieces, so that all ranks write, read and add at the same time; the ranks' parts
+ * are added in their order, wherever they come from. */
 #include "executor.h"
 
 #include <string.h>
 
 enum { PIECE_BYTES = 128 << 10, PIECE_FLOATS = PIECE_BYTES / sizeof(float), PIPE_DEPTH = 2 };
 
-struct TensorGroup {
+struct Pipes {
     Exchange face;
     Executor *executor; /* borrowed */
     Channels *channels;
-    int *out, *in;        /* owned; channels to and from each rank */
-    float *sum;           /* owned; a piece in fp32 */
-    char *own;            /* owned; a piece of this rank's, packed */
-    int64_t owed;         /* floats that ranks add up at a step's end, */
-    float *parts, *slice; /* owned: those of this rank; its slice of the sums */
+    int *out, *in; /* owned; channels to and from each rank */
+    float *sum;    /* owned; a piece in fp32 */
+    char *own;     /* owned; a piece of this rank's, packed */
 };
 
 /* A slice where it lies: runs of `run` bytes, `stride` apart. */
@@ -56,7 +54,7 @@ static size_t piece_of(size_t bytes, size_t at)
 
 /* ---- pieces ---- */
 
-static void send_piece(TensorGroup *g, int rank, const Part *from, size_t at)
+static void send_piece(Pipes *g, int rank, const Part *from, size_t at)
 {
     size_t n = piece_of(from->bytes, at);
     if (n == 0) return;
@@ -65,14 +63,14 @@ static void send_piece(TensorGroup *g, int rank, const Part *from, size_t at)
     channel_send(g->channels, g->out[rank]);
 }
 
-static const char *await_piece(TensorGroup *g, int rank)
+static const char *await_piece(Pipes *g, int rank)
 {
     return pipe_message(g->executor, g->channels, g->in[rank]);
 }
 
 static void gather(const Exchange *x, Slices s, const void *mine, void *whole)
 {
-    TensorGroup *g = x->user;
+    Pipes *g = x->user;
     Part own = part_of(&s, x->size, x->rank, whole), packed = own;
     packed.base = (char *)(uintptr_t)mine;
     packed.stride = packed.run;
@@ -106,17 +104,40 @@ static void add_floats(float *sum, const float *x, size_t n, bool first)
         for (size_t i = 0; i < n; ++i) sum[i] += x[i];
 }
 
-static void add_halves(float *sum, const Bf16 *x, size_t n, bool first)
+static void add_bf16(float *sum, const Bf16 *x, size_t n, bool first)
 {
     for (size_t i = 0; i < n; ++i) sum[i] = first ? bf16_value(x[i]) : sum[i] + bf16_value(x[i]);
 }
 
+static void add_f16(float *sum, const F16 *x, size_t n, bool first)
+{
+    for (size_t i = 0; i < n; ++i) sum[i] = first ? f16_value(x[i]) : sum[i] + f16_value(x[i]);
+}
+
+static void add_piece(DType type, float *sum, const void *x, size_t n, bool first)
+{
+    if (type == DTYPE_BF16)
+        add_bf16(sum, x, n, first);
+    else if (type == DTYPE_F16)
+        add_f16(sum, x, n, first);
+    else
+        add_floats(sum, x, n, first);
+}
+
+static void round_piece(DType type, void *to, const float *sum, size_t n)
+{
+    Bf16 *bf16 = to;
+    F16 *f16 = to;
+    for (size_t i = 0; i < n && type == DTYPE_BF16; ++i) bf16[i] = bf16_of(sum[i]);
+    for (size_t i = 0; i < n && type == DTYPE_F16; ++i) f16[i] = f16_of(sum[i]);
+}
+
 /* One piece of every rank, added in their order. */
-static void sum_piece(TensorGroup *g, const Slices *s, const Part *own, size_t at, char *mine)
+static void sum_piece(Pipes *g, const Slices *s, const Part *own, size_t at, char *mine)
 {
     const Exchange *x = &g->face;
     size_t bytes = piece_of(own->bytes, at), n = bytes / dtype_bytes(s->type);
-    bool half = s->type == DTYPE_BF16;
+    bool half = s->type != DTYPE_F32;
     float *sum = half ? g->sum : (float *)(void *)(mine + at);
     for (int r = 0; r < x->size && bytes > 0; ++r) {
         const char *piece = g->own;
@@ -124,18 +145,15 @@ static void sum_piece(TensorGroup *g, const Slices *s, const Part *own, size_t a
             part_move(own, at, bytes, g->own, false);
         else
             piece = await_piece(g, r);
-        if (half)
-            add_halves(sum, (const Bf16 *)(const void *)piece, n, r == 0);
-        else
-            add_floats(sum, (const float *)(const void *)piece, n, r == 0);
+        add_piece(s->type, sum, piece, n, r == 0);
         if (r != x->rank) channel_return(g->channels, g->in[r]);
     }
-    for (size_t i = 0; half && i < n; ++i) ((Bf16 *)(void *)(mine + at))[i] = bf16_of(sum[i]);
+    round_piece(s->type, mine + at, sum, n);
 }
 
 static void reduce(const Exchange *x, Slices s, const void *whole, void *mine)
 {
-    TensorGroup *g = x->user;
+    Pipes *g = x->user;
     Part own = part_of(&s, x->size, x->rank, whole);
     size_t most = part_of(&s, x->size, 0, whole).bytes;
     Phase outer = phase_enter(PHASE_MESSAGES);
@@ -149,56 +167,9 @@ static void reduce(const Exchange *x, Slices s, const void *whole, void *mine)
     phase_enter(outer);
 }
 
-/* ---- a step's end ---- */
-
-/* What of a parameter's gradient has been summed over the replicas here. */
-static bool owes(const Executor *e, int param, float **at, int64_t *first, int64_t *count)
-{
-    const Plan *plan = e->plan;
-    int rank = e->grid->dp_rank;
-    if (!plan->graph->param[param].partial || plan->gradient_at[param] < 0) return false;
-    plan_share(plan, param, rank, first, count);
-    *at = e->level[0] + plan_sum_at(plan, plan->gradient_at[param] + *first, rank);
-    return *count > 0;
-}
-
-static void owed_move(Executor *e, bool back)
-{
-    float *at, *packed = e->group->parts;
-    int64_t first, count;
-    for (int i = 0; i < e->plan->graph->param_count; ++i) {
-        if (!owes(e, i, &at, &first, &count)) continue;
-        memcpy(back ? at : packed, back ? packed : at, (size_t)count * sizeof(float));
-        packed += count;
-    }
-}
-
-void group_sum(Executor *e, float *signal)
-{
-    TensorGroup *g = e->group;
-    if (!g) return;
-    Slices all = {.runs = 1, .items = g->owed, .unit = 1, .type = DTYPE_F32};
-    owed_move(e, false);
-    g->parts[g->owed - 1] = *signal;
-    g->face.reduce(&g->face, all, g->parts, g->slice);
-    g->face.gather(&g->face, all, g->slice, g->parts);
-    *signal = g->parts[g->owed - 1];
-    owed_move(e, true);
-}
-
 /* ---- set-up ---- */
 
-void group_progress(Executor *e)
-{
-    if (e->group) channels_progress(e->group->channels);
-}
-
-const Exchange *group_exchange(const Executor *e)
-{
-    return e->group ? &e->group->face : NULL;
-}
-
-static Status open_pipes(TensorGroup *g, const World *world, int transport)
+static Status open_pipes(Pipes *g, const World *world, int transport)
 {
     int size = world->size, count = 0;
     ChannelSpec *spec = mem_new((size_t)(size * size) * sizeof *spec);
@@ -217,79 +188,40 @@ static Status open_pipes(TensorGroup *g, const World *world, int transport)
     return st;
 }
 
-/* How many floats a rank owes, and which: the ranks of a group must owe each other the same. */
-static void count_owed(const Executor *e, int64_t *owed, uint64_t *which)
+Status pipes_new(Pipes **out, Executor *e, const World *world)
 {
-    float *at;
-    int64_t field[4] = {0}; /* so far, parameter, first, count */
-    *owed = 1;              /* METRIC_SIGNAL */
-    for (int i = 0; i < e->plan->graph->param_count; ++i) {
-        if (!owes(e, i, &at, &field[2], &field[3])) continue;
-        *owed += field[3];
-        field[1] = i;
-        field[0] = (int64_t)hash_bytes(field, sizeof field);
-    }
-    *which = (uint64_t)field[0];
-}
-
-static Status check_owed(const Executor *e, uint64_t which)
-{
-    const World *world = &e->grid->tp_world;
-    uint64_t *all = mem_new((size_t)world->size * sizeof *all);
-    world_gather(world, &which, sizeof which, all);
-    bool same = true;
-    for (int r = 0; r < world->size; ++r) same = same && all[r] == which;
-    mem_free(&all);
-    if (same) return OK;
-    return fail(ERR_CONFIG,
-                "grid.zero: the slices of grid.tp=%d are not equal here, so that its "
-                "ranks would share parameters out differently: choose a grid.tp that "
-                "divides heads, widths and vocabulary, or grid.zero=0",
-                world->size);
-}
-
-Status group_new(Executor *e)
-{
-    const World *world = &e->grid->tp_world;
-    int64_t owed;
-    uint64_t which;
-    if (world->size == 1) return OK;
-    if (!e->backend->table->host_memory)
-        return fail(ERR_CONFIG, "grid.tp: tensor parallelism is for CPUs in this version");
-    count_owed(e, &owed, &which);
-    TRY(status_agree(e->grid->world, check_owed(e, which)));
-    TensorGroup *g = e->group = mem_new(sizeof *g);
-    *g = (TensorGroup){.executor = e, .owed = owed};
+    Pipes *g = *out = mem_new(sizeof *g);
+    *g = (Pipes){.executor = e};
     g->face = (Exchange){
         .rank = world->rank, .size = world->size, .user = g, .gather = gather, .reduce = reduce};
     g->sum = mem_new(2 * PIECE_BYTES);
     g->own = mem_new(PIECE_BYTES);
-    g->parts = mem_new((size_t)owed * sizeof(float));
-    g->slice = mem_new((size_t)owed * sizeof(float));
     return open_pipes(g, world, e->options.transport);
 }
 
-void group_free(Executor *e)
+void pipes_free(Pipes **pipes)
 {
-    TensorGroup *g = e->group;
+    Pipes *g = *pipes;
     if (!g) return;
     if (g->channels) channels_free(&g->channels);
     mem_free(&g->out);
     mem_free(&g->in);
     mem_free(&g->sum);
     mem_free(&g->own);
-    mem_free(&g->parts);
-    mem_free(&g->slice);
-    mem_free(&e->group);
+    mem_free(pipes);
 }
 
-size_t group_bytes(const Plan *plan)
+const Exchange *pipes_exchange(const Pipes *pipes)
 {
-    const Graph *g = plan->graph;
-    size_t owed = 0, others = (size_t)plan->shape.tp - 1;
-    if (others == 0) return 0;
-    for (int i = 0; i < g->param_count; ++i)
-        if (g->param[i].partial && plan->gradient_at[i] >= 0)
-            owed += (size_t)g->param[i].elements * sizeof(float);
-    return 2 * owed + (size_t)PIECE_BYTES * (3 + PIPE_DEPTH * others);
+    return &pipes->face;
+}
+
+void pipes_progress(Pipes *pipes)
+{
+    channels_progress(pipes->channels);
+}
+
+size_t pipes_bytes(int ranks)
+{
+    return (size_t)PIECE_BYTES * (3 + PIPE_DEPTH * ((size_t)ranks - 1));
 }

@@ -129,19 +129,26 @@ static Status values_open(Executor *e)
     return status_agree(e->grid->world, st);
 }
 
-/* What is replayed is a stage's whole work on a micro-batch: one that waits for nobody. */
+static int stretches_count(const Executor *e)
+{
+    return e->plan->schedule->count[e->plan->stage] * e->held_room;
+}
+
+/* Other forms of values that are fetched are made when they are there: not the same work at every step. */
 static void stretches_new(Executor *e)
 {
-    int tasks = e->plan->schedule->count[e->plan->stage] * e->held_room;
-    if (!e->backend->options.replay || e->grid->world->size > 1) return;
-    e->stretch = mem_new((size_t)tasks * sizeof *e->stretch);
+    if (!e->backend->options.replay || e->plan->fetches) return;
+    e->stretches = mem_new((size_t)stretches_count(e) * sizeof *e->stretches);
 }
 
 static void stretches_free(Executor *e)
 {
-    int tasks = e->plan->schedule->count[e->plan->stage] * e->held_room;
-    for (int i = 0; e->stretch && i < tasks; ++i) stretch_drop(&e->stretch[i], e->backend);
-    mem_free(&e->stretch);
+    for (int i = 0; e->stretches && i < stretches_count(e); ++i) {
+        Stretches *s = &e->stretches[i];
+        for (int k = 0; k < s->count; ++k) stretch_drop(&s->stretch[k], e->backend);
+        mem_free(&s->stretch);
+    }
+    mem_free(&e->stretches);
 }
 
 static Status set_up(Executor *e)

@@ -40,7 +40,7 @@ typedef struct Held {
 /* In the backend's memory: what recorded work reads. */
 typedef struct StepBlock {
     StepNumbers numbers;
-    float signal;
+    float signal, overflow; /* overflow: 1 once a gradient is infinite or no number */
 } StepBlock;
 
 /* A parameter that is tied to one of another stage: their gradients come and go in pieces. */
@@ -50,6 +50,8 @@ typedef struct TieLink {
     int64_t piece;            /* elements of a message, at most */
 } TieLink;
 
+enum { FIGURE_OVERFLOW = METRIC_COUNT }; /* StepBlock's overflow, behind the metrics */
+
 /* What all tasks of a step or an evaluation have in common. */
 typedef struct RunOf {
     bool training;
@@ -57,6 +59,12 @@ typedef struct RunOf {
     float scale;
     int micros;
 } RunOf;
+
+/* Of a micro-batch's work that begins with one task, in one place of the ring. */
+typedef struct Stretches {
+    Stretch *stretch; /* owned */
+    int count;
+} Stretches;
 
 typedef struct TensorGroup TensorGroup;
 
@@ -88,11 +96,11 @@ struct Executor {
     Stream *copies;   /* owned; brings micro-batches to the device; NULL where host memory serves */
     StepBlock *block; /* owned, in the backend's memory */
     float *figures;   /* owned, likewise: the slots' metrics */
-    float *
-        figures_host; /* owned, where copies reach it: those of the last two steps, METRIC_PAD each */
+    /* owned, where copies reach it: those of the last two steps, METRIC_PAD each, of which one is FIGURE_OVERFLOW */
+    float *figures_host;
     Event *figured[2];             /* owned: they are there */
     int64_t steps;                 /* begun */
-    Stretch *stretch;              /* owned: [task][place in the ring]; NULL: nothing is replayed */
+    Stretches *stretches;          /* owned: [task][place in the ring]; NULL: nothing is replayed */
     Stretch statistics;            /* that moves them after a whole batch */
     Channels *channels;            /* NULL with one stage */
     Moves moves, evaluation_moves; /* owned: where messages move when told */
@@ -154,15 +162,35 @@ void values_use(Executor *e);
 void values_renew(Executor *e, const OpRun *run, int node);
 void values_forget(Executor *e);
 
-/* exchange.c: the ranks of a tensor group; nothing where there is one. */
+/* exchange.c: slices through pipes, in host memory. */
+typedef struct Pipes Pipes;
+Status pipes_new(Pipes **pipes, Executor *e, const World *world); /* Collective on world. */
+void pipes_free(Pipes **pipes);                                   /* Collective. NULL: nothing */
+const Exchange *pipes_exchange(const Pipes *pipes);
+void pipes_progress(Pipes *pipes);
+size_t pipes_bytes(int ranks); /* that a rank's take */
+
+/* exchange_staged.c: the same for a GPU's memory. most: bytes of the largest tensor. host is borrowed. */
+typedef struct Staged Staged;
+Staged *staged_new(Executor *e, const Exchange *host, size_t most);
+void staged_free(Staged **staged); /* NULL: nothing */
+const Exchange *staged_exchange(const Staged *staged);
+
+/* group.c: the ranks of a tensor group; nothing where there is one. */
 Status group_new(Executor *e); /* Collective on the grid. */
 void group_free(Executor *e);
 const Exchange *group_exchange(const Executor *e); /* NULL for one rank */
 void group_progress(Executor *e);
-/* Adds up the gradients of which each rank has a part, and the step's METRIC_SIGNAL. Collective on the group. */
-void group_sum(Executor *e, float *signal);
+/* Adds up the gradients of which each rank has a part, and the step's METRIC_SIGNAL, in arena 0. Collective on the group. */
+void group_sum(Executor *e);
 
-/* tasks.c: waits for a push or a gathering (comm_push_wait, comm_gather_wait), while messages move on. */
+/* actions.c. A micro-batch's gradients go to its arena. */
+void actions_bind(Executor *e, ChunkRun *chunk, Slot *slot, int micro);
+/* Runs actions from .. to-1 of a pass. */
+void actions_run(Executor *e, ChunkRun *chunk, Slot *slot, Pass pass, int micro, int from, int to);
+/* Does the action deal with other ranks: begin a sum, wait for one, exchange slices? */
+bool action_asks_others(const Executor *e, const ChunkRun *chunk, Pass pass, int micro, int action);
+/* Waits for a push or a gathering (comm_push_wait, comm_gather_wait), while messages move on. */
 void number_wait(Executor *e, bool (*wait)(Comm *, int64_t), int64_t number);
 
 /* finish.c */
@@ -171,6 +199,9 @@ void metrics_free(Executor *e);
 void metrics_take(Executor *e, const ChunkRun *chunk, Slot *slot, int rows); /* after its forward */
 void metrics_put(Executor *e, const Slot *slot, int micro,
                  float *place); /* the micro-batch's, among its gradients */
+float *
+metrics_sum(const Executor
+                *e); /* the step's sums of them in arena 0; NULL where they are another replica's */
 /* Puts the step's numbers where its work reads them; its end. */
 void step_begin(Executor *e, const RunOf *of);
 void step_finish(Executor *e, const RunOf *of);

@@ -71,29 +71,51 @@ static float *figures_of(const Executor *e, int behind, Event **there)
     return e->figures_host + (int64_t)at * METRIC_PAD;
 }
 
-/* Marks the figures of a step whose gradients cannot be used. The sums are the same on all replicas. */
-static void find_overflow(Executor *e)
+/* Where replicas share out, the last one has the sums. */
+static bool has_metrics(const Executor *e, int64_t *at)
 {
     const Plan *plan = e->plan;
-    const FlatTable *flat = e->backend->table->flat;
-    float *sums = e->level[0], *figures = sums + plan->metrics_at;
-    int64_t tied = plan->gradient_elements - plan->metrics_at - METRIC_PAD;
-    if (!e->options.finds_overflow) return;
-    flat->find_overflow(e->stream, figures + METRIC_OVERFLOW, sums, plan->metrics_at);
-    flat->find_overflow(e->stream, figures + METRIC_OVERFLOW, figures + METRIC_PAD, tied);
+    int rank = e->grid->dp_rank;
+    if (plan->zero && rank != plan->shape.dp - 1) return false;
+    *at = plan_sum_at(plan, plan->metrics_at, rank);
+    return true;
 }
 
-/* Where replicas share out, the last one has the sums. */
-static void metrics_bring(Executor *e)
+float *metrics_sum(const Executor *e)
+{
+    int64_t at;
+    return has_metrics(e, &at) ? e->level[0] + at : NULL;
+}
+
+/* Of what this rank has of the sums, metrics apart. */
+static void find_overflow(Executor *e)
+{
+    const FlatTable *flat = e->backend->table->flat;
+    float *found = &e->block->overflow;
+    int64_t all = plan_sum_elements(e->plan, e->grid->dp_rank), metrics = all, behind = all;
+    if (!e->options.finds_overflow) return;
+    if (has_metrics(e, &metrics)) behind = metrics + METRIC_PAD;
+    flat->find_overflow(e->stream, found, e->level[0], metrics);
+    flat->find_overflow(e->stream, found, e->level[0] + behind, all - behind);
+}
+
+static void figures_bring(Executor *e)
 {
     const BackendTable *t = e->backend->table;
-    const Plan *plan = e->plan;
     Event *there;
-    float *to = figures_of(e, 0, &there);
-    if (plan->zero && e->grid->dp_rank != plan->shape.dp - 1) return;
-    int64_t at = plan_sum_at(plan, plan->metrics_at, e->grid->dp_rank);
-    t->copy(e->stream, to, e->level[0] + at, sizeof e->metrics);
+    float *to = figures_of(e, 0, &there), *sum = metrics_sum(e);
+    if (sum) t->copy(e->stream, to, sum, sizeof e->metrics);
+    t->copy(e->stream, to + FIGURE_OVERFLOW, &e->block->overflow, sizeof *to);
     t->event_record(there, e->stream);
+}
+
+/* The host's wait for the figures of a step. */
+static const float *figures_await(const Executor *e, int behind)
+{
+    Event *there;
+    const float *figures = figures_of(e, behind, &there);
+    if (e->backend->table->event_sync) e->backend->table->event_sync(there);
+    return figures;
 }
 
 /* Only the stage with the loss has figures, but every stage may have a signal. */
@@ -112,14 +134,23 @@ static void metrics_join(Executor *e)
 
 const float *executor_metrics(Executor *e, int behind)
 {
-    Event *there;
-    const float *from = figures_of(e, behind, &there);
-    if (e->backend->table->event_sync) e->backend->table->event_sync(there);
-    memcpy(e->metrics, from, sizeof e->metrics);
+    memcpy(e->metrics, figures_await(e, behind), sizeof e->metrics);
     if (e->plan->zero)
         world_bcast(&e->grid->dp_world, e->metrics, sizeof e->metrics, e->plan->shape.dp - 1);
     metrics_join(e);
     return e->metrics;
+}
+
+/* A rank may have a part of the gradients only. Collective on the grid. */
+static bool anyone_overflowed(Executor *e)
+{
+    const World *world = e->grid->world;
+    float mine = figures_await(e, 0)[FIGURE_OVERFLOW], most = mine;
+    float *all = mem_new((size_t)world->size * sizeof *all);
+    world_gather(world, &mine, sizeof mine, all);
+    for (int r = 0; r < world->size; ++r) most = all[r] > most ? all[r] : most;
+    mem_free(&all);
+    return most > 0;
 }
 
 bool executor_overflowed(const Executor *e)
@@ -166,15 +197,14 @@ void step_finish(Executor *e, const RunOf *of)
 {
     Phase outer = phase_enter(PHASE_SUM);
     Moving moving = {e, of->micros > 0 ? (float)of->micros : 1};
-    Event *there;
     bool whole = of->micros == e->plan->schedule->shape.micros * e->plan->shape.dp;
     number_wait(e, comm_push_wait, e->comm->pushes);
     comm_wait(e->comm);
-    find_overflow(e);
-    metrics_bring(e);
-    group_sum(e, figures_of(e, 0, &there) + METRIC_SIGNAL);
+    group_sum(e);
     ties_sum(e);
-    e->overflow = e->options.finds_overflow && executor_metrics(e, 0)[METRIC_OVERFLOW] > 0;
+    find_overflow(e);
+    figures_bring(e);
+    e->overflow = e->options.finds_overflow && anyone_overflowed(e);
     if (e->overflow) {
         /* they stay as they are */
     } else if (has_statistics(e) && whole) {

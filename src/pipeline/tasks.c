@@ -1,249 +1,6 @@
-/* The loops: over a schedule's tasks, and over a pass's actions. Sums leave bucket by bucket while backward still runs; every
- * action lets messages and sums make progress. */
+/* A schedule's tasks, one behind the other. What of them queues the same work at every step and deals with no other rank is done
+ * in stretches (tensor.h), as long as may be. */
 #include "executor.h"
-
-/* ---- actions of a pass ---- */
-
-static Op *op_of(const Executor *e, const ChunkRun *chunk, int run)
-{
-    return e->plan->graph->node[chunk->plan->run[run].node].op;
-}
-
-static void run_backward(Op *op, const OpRun *run)
-{
-    op_backward_begin(op, run);
-    op_backward_weight(op, run);
-    op_backward_data(op, run);
-}
-
-/* Gradients of weights that do not wait are in the slot already. */
-static bool in_slot(const ChunkRun *chunk, int run)
-{
-    return chunk->plan->run[run].dw[0] != PLACE_NONE;
-}
-
-static void run_backward_data(Op *op, const ChunkRun *chunk, int run, const OpRun *r)
-{
-    op_backward_begin(op, r);
-    if (in_slot(chunk, run)) op_backward_weight(op, r);
-    op_backward_data(op, r);
-}
-
-/* Where parameter k of a run has its gradient in an arena. */
-static float *gradient_of(const Executor *e, const ChunkRun *chunk, int run, int k, float *arena)
-{
-    const Node *node = &e->plan->graph->node[chunk->plan->run[run].node];
-    return arena + e->plan->leaf_at[node->param[k]];
-}
-
-static void run_backward_weight(Executor *e, const ChunkRun *chunk, int run, const OpRun *r,
-                                float *arena)
-{
-    Op *op = op_of(e, chunk, run);
-    if (!in_slot(chunk, run)) {
-        op_backward_weight(op, r);
-        return;
-    }
-    for (int k = 0; k < op->spec.w_count; ++k)
-        e->backend->table->copy(e->stream, gradient_of(e, chunk, run, k, arena), r->dw[k],
-                                (size_t)op->w_elements[k] * sizeof(float));
-}
-
-/* ---- buckets of gradients ---- */
-
-void number_wait(Executor *e, bool (*wait)(Comm *, int64_t), int64_t number)
-{
-    Phase outer = phase_enter(PHASE_SUM);
-    while (!wait(e->comm, number)) {
-        if (e->channels) channels_progress(e->channels);
-        group_progress(e);
-    }
-    phase_enter(outer);
-}
-
-/* The arena that backward writes a micro-batch's gradients to. */
-static float *leaf_arena(const Executor *e, int micro)
-{
-    if (plan_takes_turns(e->plan)) return e->comm->arena;
-    return e->level[tree_step(micro, e->plan->schedule->shape.micros).write];
-}
-
-static int64_t leaf_of(const ChunkPlan *chunk, int bucket)
-{
-    return chunk->ring ? chunk->ring[bucket] : chunk->buckets.offset[bucket];
-}
-
-/* Waits for those that lay here before. */
-static void wait_for_place(Executor *e, const ChunkPlan *chunk, int bucket)
-{
-    int64_t begin = leaf_of(chunk, bucket), end = begin + chunk->buckets.elements[bucket], last = 0;
-    for (int c = 0; c < e->plan->chunk_count; ++c) {
-        const ChunkRun *other = &e->chunk[c];
-        for (int b = 0; b < other->plan->buckets.count; ++b) {
-            int64_t at = leaf_of(other->plan, b);
-            if (at < end && begin < at + other->plan->buckets.elements[b] &&
-                other->pushed[b] > last)
-                last = other->pushed[b];
-        }
-    }
-    number_wait(e, comm_push_wait, last);
-}
-
-/* The bucket may be written from now on. The first one brings the metrics. A micro-batch without samples must not be seen in
- * the sums: x + -0 is x for every x, while -0 + 0 is 0. */
-static void bucket_open(Executor *e, const ChunkPlan *chunk, const Slot *slot, int bucket,
-                        int micro)
-{
-    float *arena = leaf_arena(e, micro);
-    float *place = arena + leaf_of(chunk, bucket);
-    int64_t count = chunk->buckets.elements[bucket];
-    int64_t metrics = e->plan->metrics_at - chunk->buckets.offset[bucket];
-    if (plan_takes_turns(e->plan)) wait_for_place(e, chunk, bucket);
-    if (slot->empty) e->backend->table->flat->fill(e->stream, place, -0.0f, count);
-    if (metrics >= 0 && metrics < count) metrics_put(e, slot, micro, place + metrics);
-}
-
-/* The sum begins. Where parameters are shared out a rank needs its own share of it only. */
-static void bucket_leave(Executor *e, const ChunkPlan *chunk, int bucket)
-{
-    if (chunk->share)
-        comm_reduce_begin(e->comm, chunk->share + (size_t)bucket * ((size_t)e->plan->shape.dp + 1));
-    else
-        comm_sum_begin(e->comm, chunk->buckets.offset[bucket], chunk->buckets.elements[bucket]);
-}
-
-static void bucket_join(Executor *e, const ChunkPlan *chunk, int bucket, int micro)
-{
-    const Buckets *buckets = &chunk->buckets;
-    int micros = e->plan->schedule->shape.micros;
-    TreeStep tree = tree_step(micro, micros);
-    int64_t at = buckets->offset[bucket], count = buckets->elements[bucket];
-    for (int j = 0; j < tree.join_count; ++j) {
-        float *to = e->level[tree.to[j]] + at;
-        e->backend->table->flat->add(e->stream, to, to, e->level[tree.to[j] + 1] + at, count);
-    }
-    if (micro == micros - 1) bucket_leave(e, chunk, bucket);
-}
-
-/* The micro-batches of all replicas' turn join their shares' sums. */
-static void bucket_push(Executor *e, ChunkRun *chunk, int bucket, int micro)
-{
-    const ChunkPlan *plan = chunk->plan;
-    size_t b = (size_t)bucket, dp = (size_t)e->plan->shape.dp;
-    CommPush push = {.border = plan->share + b * (dp + 1),
-                     .shift = plan->ring[b] - plan->buckets.offset[b],
-                     .level = e->level,
-                     .at = plan->held[b * dp + (size_t)e->grid->dp_rank],
-                     .first = micro * e->plan->shape.dp,
-                     .leaves = e->plan->schedule->shape.micros * e->plan->shape.dp};
-    chunk->pushed[b] = comm_push_begin(e->comm, &push);
-}
-
-static void bucket_done(Executor *e, ChunkRun *chunk, int bucket, int micro)
-{
-    if (plan_takes_turns(e->plan))
-        bucket_push(e, chunk, bucket, micro);
-    else
-        bucket_join(e, chunk->plan, bucket, micro);
-}
-
-/* ---- actions, one by one ---- */
-
-static void add_gradient(Executor *e, const Action *a, void *dst, const void *src)
-{
-    const FlatTable *flat = e->backend->table->flat;
-    if (a->type == DTYPE_BF16)
-        flat->add_bf16(e->stream, dst, dst, src, a->count);
-    else if (a->type == DTYPE_F16)
-        flat->add_f16(e->stream, dst, dst, src, a->count);
-    else
-        flat->add(e->stream, dst, dst, src, a->count);
-}
-
-static void run_action(Executor *e, const ChunkRun *chunk, Slot *slot, const Action *a,
-                       float *arena)
-{
-    const OpRun *run = &slot->run[a->index];
-    void *dst = executor_place(e, chunk, slot, a->dst);
-    const void *src = executor_place(e, chunk, slot, a->src);
-    if (e->plan->fetches && action_reads_values(e->plan, chunk->plan, a))
-        values_renew(e, run, chunk->plan->run[a->index].node);
-    switch (a->kind) {
-    case ACTION_FORWARD:
-        op_forward(op_of(e, chunk, a->index), run);
-        break;
-    case ACTION_BACKWARD:
-        run_backward(op_of(e, chunk, a->index), run);
-        break;
-    case ACTION_BACKWARD_DATA:
-        run_backward_data(op_of(e, chunk, a->index), chunk, a->index, run);
-        break;
-    case ACTION_BACKWARD_WEIGHT:
-        run_backward_weight(e, chunk, a->index, run, arena);
-        break;
-    case ACTION_ADD:
-        add_gradient(e, a, dst, src);
-        break;
-    case ACTION_COPY:
-        e->backend->table->copy(e->stream, dst, src, (size_t)a->count * dtype_bytes(a->type));
-        break;
-    case ACTION_VALUES:
-    case ACTION_OPEN:
-    case ACTION_BUCKET:
-        break;
-    }
-}
-
-/* The arena that the gradients of a micro-batch go to. */
-static void bind_gradients(Executor *e, ChunkRun *chunk, Slot *slot, float *arena)
-{
-    for (int i = 0; i < chunk->plan->run_count; ++i) {
-        if (in_slot(chunk, i)) continue;
-        int w_count = op_of(e, chunk, i)->spec.w_count;
-        for (int k = 0; k < w_count; ++k) slot->run[i].dw[k] = gradient_of(e, chunk, i, k, arena);
-    }
-}
-
-static void run_list(Executor *e, ChunkRun *chunk, Slot *slot, Pass pass, int micro)
-{
-    const ActionList *list = &chunk->plan->pass[pass];
-    float *arena = leaf_arena(e, micro);
-    for (int i = 0; i < list->count; ++i) {
-        const Action *a = &list->action[i];
-        if (a->kind == ACTION_OPEN) {
-            bucket_open(e, chunk->plan, slot, a->index, micro);
-            continue;
-        }
-        if (a->kind == ACTION_VALUES)
-            values_use(e);
-        else if (a->kind == ACTION_BUCKET)
-            bucket_done(e, chunk, a->index, micro);
-        else if (!slot->empty)
-            run_action(e, chunk, slot, a, arena);
-        comm_progress(e->comm);
-        if (e->channels) channels_progress(e->channels);
-        group_progress(e);
-    }
-}
-
-static void run_forward(Executor *e, ChunkRun *chunk, Slot *slot, int micro)
-{
-    Phase outer = phase_enter(PHASE_FORWARD);
-    run_list(e, chunk, slot, PASS_FORWARD, micro);
-    phase_enter(outer);
-}
-
-/* The pass that fills gradients: backward, or its weights' half. */
-static void run_gradients(Executor *e, ChunkRun *chunk, Slot *slot, Pass pass, int micro)
-{
-    bool fills = pass == (e->plan->schedule->split ? PASS_WEIGHT : PASS_BACKWARD);
-    Phase outer = phase_enter(PHASE_BACKWARD);
-    if (fills) bind_gradients(e, chunk, slot, leaf_arena(e, micro));
-    run_list(e, chunk, slot, pass, micro);
-    phase_enter(outer);
-}
-
-/* ---- tasks of a schedule ---- */
 
 typedef struct Playing { /* a schedule being played on this stage */
     const Schedule *schedule;
@@ -256,96 +13,197 @@ typedef struct Playing { /* a schedule being played on this stage */
     void *user;
 } Playing;
 
+/* A task where it is done. */
+typedef struct At {
+    const Task *task;
+    ChunkRun *chunk;
+    Slot *slot;
+    Pass pass;   /* of whose actions it is; */
+    int actions; /* so many. A message is one action */
+} At;
+
+static bool is_message(const Task *t)
+{
+    return t->kind >= TASK_SEND_FORWARD;
+}
+
+static At task_at(const Executor *e, const Playing *p, int number)
+{
+    const Plan *plan = e->plan;
+    const Task *t = &p->schedule->task[plan->stage][number];
+    int local = t->chunk / p->schedule->shape.stages;
+    ChunkRun *chunk = &e->chunk[local];
+    int slot = p->of.training ? plan->slot[local * p->schedule->shape.micros + t->micro] : 0;
+    Pass pass = t->kind == TASK_FORWARD           ? PASS_FORWARD
+                : t->kind == TASK_BACKWARD_WEIGHT ? PASS_WEIGHT
+                                                  : PASS_BACKWARD;
+    return (At){.task = t,
+                .chunk = chunk,
+                .slot = &chunk->slot[slot],
+                .pass = pass,
+                .actions = is_message(t) ? 1 : chunk->plan->pass[pass].count};
+}
+
+/* Points to what belongs to the micro-batch. */
+static void task_bind(Executor *e, const Playing *p, int number)
+{
+    At at = task_at(e, p, number);
+    Pass filling = e->plan->schedule->split ? PASS_WEIGHT : PASS_BACKWARD;
+    if (is_message(at.task)) return;
+    if (at.pass == PASS_FORWARD) held_bind(e, at.chunk, at.slot, at.task->micro, &p->of);
+    if (at.pass == filling) actions_bind(e, at.chunk, at.slot, at.task->micro);
+}
+
+static void pass_message(Executor *e, const At *at)
+{
+    const ChunkPlan *plan = at->chunk->plan;
+    switch (at->task->kind) {
+    case TASK_RECEIVE_FORWARD:
+        message_receive(e, at->chunk, at->slot, &plan->values_in, at->chunk->values_in);
+        break;
+    case TASK_SEND_FORWARD:
+        message_send(e, at->chunk, at->slot, &plan->values_out, at->chunk->values_out);
+        break;
+    case TASK_RECEIVE_BACKWARD:
+        message_receive(e, at->chunk, at->slot, &plan->gradients_in, at->chunk->gradients_in);
+        break;
+    case TASK_SEND_BACKWARD:
+        message_send(e, at->chunk, at->slot, &plan->gradients_out, at->chunk->gradients_out);
+        break;
+    default:
+        break;
+    }
+}
+
 static bool has_loss(const Executor *e, const ChunkRun *chunk)
 {
     return e->plan->graph->loss >= chunk->plan->first && e->plan->graph->loss < chunk->plan->last;
 }
 
-static void forward(Executor *e, const Playing *p, ChunkRun *chunk, Slot *slot, int micro)
+static void finish_forward(Executor *e, const Playing *p, const At *at)
 {
-    const Batch *batch = held_of(e, micro)->batch;
-    held_bind(e, chunk, slot, micro, &p->of);
-    run_forward(e, chunk, slot, micro);
+    const Batch *batch = held_of(e, at->task->micro)->batch;
     if (p->of.training)
-        metrics_take(e, chunk, slot, batch->rows);
-    else if (has_loss(e, chunk) && p->take)
-        p->take(p->user, batch, columns_read(e, chunk, slot, batch->rows));
+        metrics_take(e, at->chunk, at->slot, batch->rows);
+    else if (has_loss(e, at->chunk) && p->take)
+        p->take(p->user, batch, columns_read(e, at->chunk, at->slot, batch->rows));
 }
 
-static void play_task(Executor *e, const Playing *p, const Task *t)
+/* Actions from .. to-1 of a task, which is over with its last one. */
+static void play_task(Executor *e, const Playing *p, int number, int from, int to)
 {
-    const Plan *plan = e->plan;
-    int local = t->chunk / p->schedule->shape.stages;
-    ChunkRun *chunk = &e->chunk[local];
-    int number = p->of.training ? plan->slot[local * p->schedule->shape.micros + t->micro] : 0;
-    Slot *slot = &chunk->slot[number];
-    switch (t->kind) {
-    case TASK_FORWARD:
-        forward(e, p, chunk, slot, t->micro);
-        break;
-    case TASK_BACKWARD:
-    case TASK_BACKWARD_DATA:
-        run_gradients(e, chunk, slot, PASS_BACKWARD, t->micro);
-        break;
-    case TASK_BACKWARD_WEIGHT:
-        run_gradients(e, chunk, slot, PASS_WEIGHT, t->micro);
-        break;
-    case TASK_RECEIVE_FORWARD:
-        message_receive(e, chunk, slot, &chunk->plan->values_in, chunk->values_in);
-        break;
-    case TASK_SEND_FORWARD:
-        message_send(e, chunk, slot, &chunk->plan->values_out, chunk->values_out);
-        break;
-    case TASK_RECEIVE_BACKWARD:
-        message_receive(e, chunk, slot, &chunk->plan->gradients_in, chunk->gradients_in);
-        break;
-    case TASK_SEND_BACKWARD:
-        message_send(e, chunk, slot, &chunk->plan->gradients_out, chunk->gradients_out);
-        break;
-    case TASK_KINDS:
-        break;
+    At at = task_at(e, p, number);
+    if (is_message(at.task)) {
+        pass_message(e, &at);
+        return;
     }
+    Phase outer = phase_enter(at.pass == PASS_FORWARD ? PHASE_FORWARD : PHASE_BACKWARD);
+    actions_run(e, at.chunk, at.slot, at.pass, at.task->micro, from, to);
+    phase_enter(outer);
+    if (at.pass == PASS_FORWARD && to == at.actions) finish_forward(e, p, &at);
 }
 
-/* Tasks from .. to-1 of this stage's list, which are of one micro-batch. */
-typedef struct Piece {
+/* ---- stretches ---- */
+
+typedef struct Place { /* in the list: before this action of this task */
+    int task, action;
+} Place;
+
+typedef struct Section {
     Executor *e;
     const Playing *p;
-    int from, to;
-} Piece;
+    Place from, to;
+} Section;
 
-static void play_tasks(void *user)
+static bool asks_others(const Executor *e, const At *at, int action)
 {
-    const Piece *piece = user;
-    const Task *list = piece->p->schedule->task[piece->e->plan->stage];
-    for (int i = piece->from; i < piece->to; ++i) play_task(piece->e, piece->p, &list[i]);
+    return is_message(at->task) ||
+           action_asks_others(e, at->chunk, at->pass, at->task->micro, action);
+}
+
+/* The first place from this one on, and before task `end`, where something deals with other ranks; else that task. */
+static Place next_border(const Executor *e, const Playing *p, Place place, int end)
+{
+    for (; place.task < end; place = (Place){place.task + 1, 0}) {
+        At at = task_at(e, p, place.task);
+        for (; place.action < at.actions; ++place.action)
+            if (asks_others(e, &at, place.action)) return place;
+    }
+    return place;
+}
+
+static Place behind(const Executor *e, const Playing *p, Place place)
+{
+    At at = task_at(e, p, place.task);
+    return place.action + 1 < at.actions ? (Place){place.task, place.action + 1}
+                                         : (Place){place.task + 1, 0};
+}
+
+static void play_section(void *user)
+{
+    const Section *s = user;
+    for (Place at = s->from; at.task < s->to.task; at = (Place){at.task + 1, 0})
+        play_task(s->e, s->p, at.task, at.action, task_at(s->e, s->p, at.task).actions);
+    int begin = s->from.task == s->to.task ? s->from.action : 0;
+    if (begin < s->to.action) play_task(s->e, s->p, s->to.task, begin, s->to.action);
+}
+
+/* The one that begins the micro-batch's work in this place of the ring with task `task`, or follows `number` others there. */
+static Stretch *stretch_at(Executor *e, int task, int micro, int number)
+{
+    Stretches *s = &e->stretches[task * e->held_room + held_place(e, micro)];
+    if (number == s->count) {
+        s->stretch = mem_resize(s->stretch, (size_t)(s->count + 1) * sizeof *s->stretch);
+        s->stretch[s->count++] = (Stretch){0};
+    }
+    return &s->stretch[number];
 }
 
 /* A micro-batch that is full has the same work at every step. */
-static void play_piece(Executor *e, const Playing *p, int from, int to)
+static void play_stretches(Executor *e, const Playing *p, int from, int end)
 {
-    int micro = p->schedule->task[e->plan->stage][from].micro;
-    Piece piece = {e, p, from, to};
-    bool full = held_of(e, micro)->batch->rows == e->plan->graph->input.shape.dim[0];
-    if (e->stretch && p->of.training && full)
-        stretch_run(&e->stretch[from * e->held_room + held_place(e, micro)], e->backend, play_tasks,
-                    &piece);
-    else
-        play_tasks(&piece);
+    int micro = p->schedule->task[e->plan->stage][from].micro, number = 0;
+    Section section = {e, p, .from = {from, 0}};
+    while (section.from.task < end) {
+        section.to = next_border(e, p, section.from, end);
+        bool any = section.from.task < section.to.task || section.from.action < section.to.action;
+        if (any)
+            stretch_run(stretch_at(e, from, micro, number++), e->backend, play_section, &section);
+        if (section.to.task == end) return;
+        section.from = section.to;
+        section.to = behind(e, p, section.from);
+        play_section(&section);
+        section.from = section.to;
+    }
 }
 
+/* Tasks from .. end-1 are of one micro-batch. */
+static void play_tasks(Executor *e, const Playing *p, int from, int end)
+{
+    const Batch *batch = held_of(e, p->schedule->task[e->plan->stage][from].micro)->batch;
+    bool full = batch->rows == e->plan->graph->input.shape.dim[0];
+    Section all = {e, p, {from, 0}, {end, 0}};
+    for (int i = from; i < end; ++i) task_bind(e, p, i);
+    if (e->stretches && p->of.training && full)
+        play_stretches(e, p, from, end);
+    else
+        play_section(&all);
+}
+
+/* Messages move between tasks; without, all that is done with a micro-batch at once is one piece. */
 static Status play(Executor *e, const Playing *p)
 {
     const Schedule *s = p->schedule;
     const Task *list = s->task[e->plan->stage];
     int count = s->count[e->plan->stage], moved = 0;
+    bool alone = e->plan->shape.pp == 1;
     held_restart(e);
     values_start(e, s);
     for (int i = 0, end; i < count; i = end) {
         TRY(held_take(e, p->source, list[i].micro, p->wait_s));
         messages_move(e, p->moves, &moved, i);
-        for (end = i + 1; e->stretch && end < count && list[end].micro == list[i].micro;) ++end;
-        play_piece(e, p, i, end);
+        for (end = i + 1; alone && end < count && list[end].micro == list[i].micro;) ++end;
+        play_tasks(e, p, i, end);
         while (e->held_first < e->held_next && p->last_task[e->held_first] < end)
             held_return(e, p->source);
     }

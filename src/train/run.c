@@ -160,9 +160,7 @@ static void describe(const Run *r)
              (long long)graph_param_count(t->graph), (long long)t->graph->classes,
              tokens ? "different tokens" : "classes", (long long)t->train_set.samples, length,
              (long long)t->batch, (long long)t->micro_batch);
-    if (t->backend->table->record_begin)
-        log_info("CUDA graphs: %s",
-                 train_plain(t) ? train_plain(t) : "full micro-batches' work and the update");
+    if (t->backend->table->record_begin) log_info("CUDA graphs: %s", train_graphs(t));
     log_info(
         "%d rank%s%s x %d thread%s on %s, sums by %s, %s a rank by plan; %lld steps, %lld an epoch",
         r->world->size, plural(r->world->size), grid, threads, plural(threads),

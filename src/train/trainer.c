@@ -83,7 +83,7 @@ static Status open_backend(Trainer *t, const Design *only)
                      : c->train.precision == PRECISION_FP16 ? DTYPE_F16
                                                             : DTYPE_F32,
         .tf32 = c->train.precision == PRECISION_TF32,
-        .replay = c->train.graphs == GRAPHS_AUTO && t->world->size == 1,
+        .replay = c->train.graphs == GRAPHS_AUTO,
     };
     if (options.threads == 0) options.threads = threads_share(t->world->node_size);
     threads_bind(t->world->node_rank, t->world->node_size, options.threads);
@@ -320,10 +320,11 @@ static Status make_optimizer(Trainer *t)
     return st;
 }
 
-const char *train_plain(const Trainer *t)
+const char *train_graphs(const Trainer *t)
 {
     if (t->config->train.graphs == GRAPHS_OFF) return "off, as train.graphs says";
-    return t->backend->options.replay ? NULL : "off: more than one rank";
+    if (t->plan->fetches) return "off: grid.zero=3 fetches parameters";
+    return t->plan->zero ? "full micro-batches' work" : "full micro-batches' work and the update";
 }
 
 bool train_bits_hold(const Trainer *t)

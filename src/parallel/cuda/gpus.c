@@ -178,11 +178,13 @@ static Status split(ncclComm_t *comm, const Grid *grid, const World *part, int c
     return status_agree(grid->world, keep(comm, st));
 }
 
-static Gpus *gpus_new(Backend *backend, int bits)
+static Gpus *gpus_new(Backend *backend, int bits, bool on_compute_stream)
 {
+    const BackendTable *table = backend->table;
     Gpus *gpus = mem_new(sizeof *gpus);
     *gpus = (Gpus){.backend = backend, .any_order = bits == BITS_RUN};
-    gpus->stream = backend->table->stream_new(backend);
+    if (!on_compute_stream) gpus->own = table->stream_new(backend);
+    gpus->stream = on_compute_stream ? table->stream(backend) : gpus->own;
     return gpus;
 }
 
@@ -206,7 +208,7 @@ static void gpus_free(Gpus **gpus)
         ncclResult_t result = nccl.comm_destroy(g->comm);
         if (result != ncclSuccess) die("ncclCommDestroy: %s", nccl.error_string(result));
     }
-    table->stream_free(&g->stream);
+    if (g->own) table->stream_free(&g->own);
     mem_free(gpus);
 }
 
@@ -235,18 +237,19 @@ static Status watch_new(Grid *grid, const Gpu *mine)
 /* Collective on the grid's world. */
 static Status join(Grid *grid, Backend *backend, int bits, const Gpu *mine)
 {
-    World *part[WATCH_COMMS] = {NULL, &grid->dp_world, &grid->pp_world};
+    World *part[WATCH_COMMS] = {NULL, &grid->dp_world, &grid->pp_world, &grid->tp_world};
     GridShape s = grid->shape;
     int color[WATCH_COMMS] = {0, grid->pp_rank * s.tp + grid->tp_rank,
-                              grid->dp_rank * s.tp + grid->tp_rank};
-    /* A GPU then begins two communicators' work in the order in which the host has issued it (since NCCL 2.26). */
-    if (s.dp > 1 && s.pp > 1) setenv("NCCL_LAUNCH_ORDER_IMPLICIT", "1", 0);
+                              grid->dp_rank * s.tp + grid->tp_rank,
+                              grid->pp_rank * s.dp + grid->dp_rank};
+    /* A GPU then begins several communicators' work in the order in which the host has issued it (since NCCL 2.26). */
+    if ((s.dp > 1) + (s.pp > 1) + (s.tp > 1) > 1) setenv("NCCL_LAUNCH_ORDER_IMPLICIT", "1", 0);
     TRY(status_agree(grid->world, nccl_load()));
-    grid->gpus[0] = gpus_new(backend, bits);
+    grid->gpus[0] = gpus_new(backend, bits, false);
     TRY(connect(&grid->gpus[0]->comm, grid->world));
     for (int i = 1; i < WATCH_COMMS; ++i) {
         if (part[i]->size == 1) continue; /* and so it is on every rank */
-        grid->gpus[i] = gpus_new(backend, bits);
+        grid->gpus[i] = gpus_new(backend, bits, part[i] == &grid->tp_world);
         TRY(split(&grid->gpus[i]->comm, grid, part[i], color[i]));
         part[i]->gpus = grid->gpus[i];
     }
@@ -279,5 +282,5 @@ void grid_part_gpus(Grid *grid)
         if (grid->gpus[i]) grid->gpus[i]->watch = NULL;
     world_barrier(grid->world); /* nobody ends while another watches */
     for (int i = WATCH_COMMS - 1; i >= 0; --i) gpus_free(&grid->gpus[i]);
-    grid->dp_world.gpus = grid->pp_world.gpus = NULL;
+    grid->dp_world.gpus = grid->pp_world.gpus = grid->tp_world.gpus = NULL;
 }

@@ -31,7 +31,7 @@ Status nccl_load(void);
 /* A thread that looks a few times a second whether the communicators have failed, and whether the processes of this node's ranks
  * live: over NVLink NCCL does not notice that they do not, and the host may wait for a stream that will never end. Either
  * ends the job. */
-enum { WATCH_COMMS = 3 };
+enum { WATCH_COMMS = 4 };
 typedef struct NcclWatch {
     ncclComm_t comm[WATCH_COMMS]; /* borrowed; NULL: none */
     char gpu[128];                /* this rank's, for messages */
@@ -49,13 +49,14 @@ void nccl_watch_stop(NcclWatch *watch);
 _Noreturn void nccl_failed(const NcclWatch *watch, ncclResult_t result, const char *words,
                            const char *call);
 
-/* The ranks of a world, joined by a communicator that does not block. What goes over it is queued on its one stream. */
+/* The ranks of a world, joined by a communicator that does not block. What goes over it is queued on its one stream: one of its own,
+ * or, where what comes is waited for at once, the compute stream. */
 typedef struct Gpus {
     ncclComm_t comm;
-    Backend *backend; /* borrowed */
-    Stream *stream;   /* owned */
-    bool any_order;   /* sums need not be the tree's */
-    NcclWatch *watch; /* of all ranks' Gpus, which own it; NULL before it is there */
+    Backend *backend;     /* borrowed */
+    Stream *stream, *own; /* own: the same, owned, or NULL */
+    bool any_order;       /* sums need not be the tree's */
+    NcclWatch *watch;     /* of all ranks' Gpus, which own it; NULL before it is there */
 } Gpus;
 /* Inside a step: anything but success is die(). A call may still be in progress; it must be over before the next one. */
 void nccl_settle(const Gpus *gpus, ncclResult_t result, const char *call);

@@ -45,6 +45,14 @@ cudaError_t cuda_fill(cudaStream_t stream, float *to, float value, int64_t n);
 cudaError_t cuda_add(cudaStream_t stream, float *out, const float *a, const float *b, int64_t n);
 cudaError_t cuda_scale_add(cudaStream_t stream, float *y, float alpha, const float *x, float beta,
                            int64_t n);
+typedef struct SlicesRun {
+    DType type;
+    void *out;
+    const void *slices;
+    int count;
+    int64_t stride, n; /* elements */
+} SlicesRun;
+cudaError_t cuda_add_slices(cudaStream_t stream, SlicesRun run);
 cudaError_t cuda_squares(cudaStream_t stream, double *out, const float *x, int64_t n);
 cudaError_t cuda_find_overflow(cudaStream_t stream, float *found, const float *x, int64_t n);
 cudaError_t cuda_sgd(cudaStream_t stream, SgdArgs a, float *w, const float *g, float *m, int64_t n);

@@ -31,6 +31,14 @@ static void flat_scale_add(Stream *s, float *y, float alpha, const float *x, flo
     cuda_check(cuda_scale_add(s->handle, y, alpha, x, beta, n), "kernel scale_add");
 }
 
+static void flat_add_slices(Stream *s, DType type, void *out, const void *slices, int count,
+                            int64_t stride, int64_t n)
+{
+    SlicesRun run = {
+        .type = type, .out = out, .slices = slices, .count = count, .stride = stride, .n = n};
+    cuda_check(cuda_add_slices(s->handle, run), "kernel add_slices");
+}
+
 static void flat_squares(Stream *s, double *out, const float *x, int64_t n)
 {
     cuda_check(cuda_squares(s->handle, out, x, n), "kernel squares");
@@ -83,6 +91,7 @@ const FlatTable cuda_flat = {
     .add_f16 = flat_add_f16,
     .find_overflow = flat_find_overflow,
     .scale_add = flat_scale_add,
+    .add_slices = flat_add_slices,
     .squares = flat_squares,
     .sgd = flat_sgd,
     .adam = flat_adam,

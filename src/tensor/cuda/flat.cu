@@ -149,6 +149,30 @@ template <int COUNT> static __global__ void adam_kernel(AdamRun run)
     if (i < run.n % COUNT) adam_at<1>(run, run.n / COUNT * COUNT + i);
 }
 
+/* COUNT elements of all slices, one slice's after the other's. */
+template <class T, int COUNT>
+static __device__ __forceinline__ void add_slices_at(const SlicesRun &run, int64_t i)
+{
+    const T *from = (const T *)run.slices + i;
+    float sum[COUNT];
+    Pack<T, COUNT> v = read<COUNT, true>(from);
+#pragma unroll
+    for (int k = 0; k < COUNT; ++k) sum[k] = v[k];
+    for (int s = 1; s < run.count; ++s) {
+        v = read<COUNT, true>(from + s * run.stride);
+#pragma unroll
+        for (int k = 0; k < COUNT; ++k) sum[k] += v[k];
+    }
+    write<COUNT, true>((T *)run.out + i, sum);
+}
+
+template <class T, int COUNT> static __global__ void add_slices_kernel(SlicesRun run)
+{
+    int64_t i = element();
+    if (i < run.n / COUNT) add_slices_at<T, COUNT>(run, i * COUNT);
+    if (i < run.n % COUNT) add_slices_at<T, 1>(run, run.n / COUNT * COUNT + i);
+}
+
 #define NO_INPUT ((const float *)nullptr)
 
 cudaError_t cuda_fill(cudaStream_t stream, float *to, float value, int64_t n)
@@ -166,6 +190,23 @@ cudaError_t cuda_scale_add(cudaStream_t stream, float *y, float alpha, const flo
 {
     if (beta == 0) return map(stream, Scale{alpha}, y, x, NO_INPUT, n);
     return map(stream, ScaleAdd{alpha, beta}, y, x, (const float *)y, n);
+}
+
+cudaError_t cuda_add_slices(cudaStream_t stream, SlicesRun run)
+{
+    int wide = cuda_pack(run.type, run.stride);
+    bool packs = wide > 1 && in_packs(run.out, run.slices);
+#define KERNEL(T, COUNT)                                                                           \
+    add_slices_kernel<T, COUNT><<<blocks_for(run.n, THREADS *COUNT), THREADS, 0, stream>>>(run)
+#define LAUNCH(T)                                                                                  \
+    if (packs)                                                                                     \
+        KERNEL(T, PACK(T));                                                                        \
+    else                                                                                           \
+        KERNEL(T, 1)
+    if (run.n > 0) TYPE_SWITCH(run.type, LAUNCH);
+#undef LAUNCH
+#undef KERNEL
+    return cudaGetLastError();
 }
 
 cudaError_t cuda_squares(cudaStream_t stream, double *out, const float *x, int64_t n)

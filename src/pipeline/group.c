@@ -1,0 +1,175 @@
+/* The ranks of a tensor group: the way by which operations exchange slices (through NCCL where it joins their GPUs, else
+ * through host memory), and what the ranks owe each other at a step's end. */
+#include "executor.h"
+
+enum { SIGNALS = 1 }; /* METRIC_SIGNAL is owed, too */
+
+struct TensorGroup {
+    const Exchange *face; /* of one of these */
+    Exchange *gpus;       /* owned; NULL: not joined */
+    Pipes *pipes;         /* owned; NULL: joined */
+    Staged *staged;       /* owned; NULL: operations' memory is the pipes' */
+    int64_t owed;         /* floats that ranks add up at a step's end: in the backend's memory, */
+    float *parts, *slice; /* owned: those of this rank; its slice of the sums */
+};
+
+/* What of a parameter's gradient has been summed over the replicas here. */
+static bool owes(const Executor *e, int param, float **at, int64_t *first, int64_t *count)
+{
+    const Plan *plan = e->plan;
+    int rank = e->grid->dp_rank;
+    if (!plan->graph->param[param].partial || plan->gradient_at[param] < 0) return false;
+    plan_share(plan, param, rank, first, count);
+    *at = e->level[0] + plan_sum_at(plan, plan->gradient_at[param] + *first, rank);
+    return *count > 0;
+}
+
+static void owed_copy(Executor *e, float *at, float *packed, int64_t count, bool back)
+{
+    e->backend->table->copy(e->stream, back ? at : packed, back ? packed : at,
+                            (size_t)count * sizeof *at);
+}
+
+static void owed_move(Executor *e, bool back)
+{
+    float *at, *packed = e->group->parts, *metrics = metrics_sum(e);
+    int64_t first, count;
+    if (metrics) owed_copy(e, metrics + METRIC_SIGNAL, packed, SIGNALS, back);
+    packed += SIGNALS;
+    for (int i = 0; i < e->plan->graph->param_count; ++i) {
+        if (!owes(e, i, &at, &first, &count)) continue;
+        owed_copy(e, at, packed, count, back);
+        packed += count;
+    }
+}
+
+void group_sum(Executor *e)
+{
+    TensorGroup *g = e->group;
+    if (!g) return;
+    Slices all = {.runs = 1, .items = g->owed, .unit = 1, .type = DTYPE_F32};
+    owed_move(e, false);
+    g->face->reduce(g->face, all, g->parts, g->slice);
+    g->face->gather(g->face, all, g->slice, g->parts);
+    owed_move(e, true);
+}
+
+/* ---- set-up ---- */
+
+void group_progress(Executor *e)
+{
+    if (e->group && e->group->pipes) pipes_progress(e->group->pipes);
+}
+
+const Exchange *group_exchange(const Executor *e)
+{
+    return e->group ? e->group->face : NULL;
+}
+
+/* How many floats a rank owes, and which: the ranks of a group must owe each other the same. */
+static void count_owed(const Executor *e, int64_t *owed, uint64_t *which)
+{
+    float *at;
+    int64_t field[4] = {0}; /* so far, parameter, first, count */
+    *owed = SIGNALS;
+    for (int i = 0; i < e->plan->graph->param_count; ++i) {
+        if (!owes(e, i, &at, &field[2], &field[3])) continue;
+        *owed += field[3];
+        field[1] = i;
+        field[0] = (int64_t)hash_bytes(field, sizeof field);
+    }
+    *which = (uint64_t)field[0];
+}
+
+static Status check_owed(const Executor *e, uint64_t which)
+{
+    const World *world = &e->grid->tp_world;
+    uint64_t *all = mem_new((size_t)world->size * sizeof *all);
+    world_gather(world, &which, sizeof which, all);
+    bool same = true;
+    for (int r = 0; r < world->size; ++r) same = same && all[r] == which;
+    mem_free(&all);
+    if (same) return OK;
+    return fail(ERR_CONFIG,
+                "grid.zero: the slices of grid.tp=%d are not equal here, so that its "
+                "ranks would share parameters out differently: choose a grid.tp that "
+                "divides heads, widths and vocabulary, or grid.zero=0",
+                world->size);
+}
+
+static size_t larger(size_t a, size_t b)
+{
+    return a > b ? a : b;
+}
+
+/* Bytes of the largest tensor that is exchanged. */
+static size_t most_exchanged(const Plan *plan, size_t owed)
+{
+    const Graph *g = plan->graph;
+    size_t most = owed;
+    for (int i = 0; i < g->node_count; ++i) {
+        const Op *op = g->node[i].op;
+        if (op->spec.kind == OP_EXCHANGE)
+            most = larger(most, larger(desc_bytes(op->spec.x[0]), desc_bytes(op->spec.y)));
+        if (i == g->loss) most = larger(most, op->workspace_bytes);
+    }
+    return most;
+}
+
+static Status open_face(Executor *e, const World *world, size_t most)
+{
+    TensorGroup *g = e->group;
+    g->gpus = gpu_exchange_new(world, most);
+    g->face = g->gpus;
+    if (g->gpus) return OK;
+    TRY(pipes_new(&g->pipes, e, world));
+    g->face = pipes_exchange(g->pipes);
+    if (e->backend->table->host_memory) return OK;
+    g->staged = staged_new(e, g->face, most);
+    g->face = staged_exchange(g->staged);
+    return OK;
+}
+
+Status group_new(Executor *e)
+{
+    const World *world = &e->grid->tp_world;
+    int64_t owed;
+    uint64_t which;
+    if (world->size == 1) return OK;
+    count_owed(e, &owed, &which);
+    TRY(status_agree(e->grid->world, check_owed(e, which)));
+    TensorGroup *g = e->group = mem_new(sizeof *g);
+    size_t bytes = (size_t)owed * sizeof(float);
+    g->owed = owed;
+    g->parts = e->backend->table->alloc(e->backend, bytes);
+    g->slice = e->backend->table->alloc(e->backend, bytes);
+    return open_face(e, world, most_exchanged(e->plan, bytes));
+}
+
+void group_free(Executor *e)
+{
+    TensorGroup *g = e->group;
+    if (!g) return;
+    size_t bytes = (size_t)g->owed * sizeof(float);
+    staged_free(&g->staged);
+    pipes_free(&g->pipes);
+    if (g->gpus) gpu_exchange_free(&g->gpus);
+    e->backend->table->release(e->backend, g->parts, bytes);
+    e->backend->table->release(e->backend, g->slice, bytes);
+    mem_free(&e->group);
+}
+
+size_t group_bytes(const Plan *plan)
+{
+    const Graph *g = plan->graph;
+    const Op *loss = g->node[g->loss].op;
+    size_t owed = 0;
+    int ranks = plan->shape.tp;
+    if (ranks == 1) return 0;
+    for (int i = 0; i < g->param_count; ++i)
+        if (g->param[i].partial && plan->gradient_at[i] >= 0)
+            owed += (size_t)g->param[i].elements * sizeof(float);
+    bool host = loss->backend->table->host_memory;
+    return 2 * owed +
+           (host ? pipes_bytes(ranks) : gpu_exchange_bytes(ranks, most_exchanged(plan, owed)));
+}
