@@ -164,7 +164,7 @@ enum {
     METRIC_TOP1 = LOSS_TOP1,  /* right ones */
     METRIC_TOP5 = LOSS_TOP5,
     METRIC_MICROS = LOSS_ANY, /* micro-batches that held a sample */
-    METRIC_SIGNAL,   /* what ranks want to tell each other at a step's end: see executor_signal */
+    METRIC_SIGNAL, /* what ranks want to tell each other at a step's end: see executor_signal */
     METRIC_COUNT,
     METRIC_PAD = 16
 };
