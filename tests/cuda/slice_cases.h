@@ -1,12 +1,9 @@
 /* Operations of which each rank of a tensor group has a slice: on the GPU as on the CPU, and together what the whole operation
- * gives. Three ranks of unequal slices take turns in one process: what each brings to a meeting is kept, and all run again,
- * so that in its second run a rank finds at the first meeting what all have brought, in its third at the second. */
+ * gives, to the bit but for the loss, whose sums are in another order. */
 #ifndef WEFT_TEST_CUDA_SLICE_CASES_H
 #define WEFT_TEST_CUDA_SLICE_CASES_H
 
-#include "cases.h"
-
-enum { SLICES = 3, MEETINGS = 2, SLICE_ROOM = 1 << 16 };
+#include "exchange_cases.h"
 
 /* How ranks' tensors make up the whole one. */
 typedef enum Together { CUT, SUM, SAME } Together;
@@ -18,161 +15,6 @@ typedef struct SliceCase {
     Together y, dw;
     Bound bound;
 } SliceCase;
-
-typedef struct Ranks {
-    Rig rig[SLICES];
-    Exchange face[SLICES];
-    float *x[SLICES], *dy[SLICES], *out[SLICES]; /* owned, SLICE_ROOM each */
-    char *brought[MEETINGS][SLICES];             /* owned */
-    int meeting;                                 /* of the rank that runs: the next */
-} Ranks;
-
-/* ---- meetings ---- */
-
-/* Between a whole on the host and a rank's packed slice of it. */
-static void slice_move(Slices s, int rank, void *whole, void *mine, bool into)
-{
-    size_t unit = (size_t)s.unit * dtype_bytes(s.type);
-    size_t first = (size_t)slice_first(s.items, SLICES, rank) * unit;
-    size_t run = (size_t)slice_first(s.items, SLICES, rank + 1) * unit - first;
-    for (int64_t i = 0; i < s.runs; ++i) {
-        char *here = (char *)whole + (size_t)(i * s.items) * unit + first;
-        char *there = (char *)mine + (size_t)i * run;
-        memcpy(into ? here : there, into ? there : here, run);
-    }
-}
-
-static size_t slice_bytes(Slices s, int rank)
-{
-    int64_t items = slice_first(s.items, SLICES, rank + 1) - slice_first(s.items, SLICES, rank);
-    return (size_t)(s.runs * items * s.unit) * dtype_bytes(s.type);
-}
-
-static size_t whole_bytes(Slices s)
-{
-    return (size_t)(s.runs * s.items * s.unit) * dtype_bytes(s.type);
-}
-
-/* What all ranks have brought to this meeting so far; NULL: not yet. */
-static char **slices_meet(const Exchange *x, const void *mine, size_t bytes)
-{
-    Ranks *all = x->user;
-    CU_ASSERT_FATAL(all->meeting < MEETINGS);
-    char **brought = all->brought[all->meeting++];
-    mem_free(&brought[x->rank]);
-    brought[x->rank] = mem_new(bytes);
-    rig_copy(&all->rig[x->rank], brought[x->rank], mine, bytes);
-    return brought;
-}
-
-static void slices_gather(const Exchange *x, Slices s, const void *mine, void *whole)
-{
-    Ranks *all = x->user;
-    char **brought = slices_meet(x, mine, slice_bytes(s, x->rank)), *host = mem_new(whole_bytes(s));
-    for (int r = 0; r < SLICES; ++r)
-        if (brought[r]) slice_move(s, r, host, brought[r], true);
-    rig_copy(&all->rig[x->rank], whole, host, whole_bytes(s));
-    mem_free(&host);
-}
-
-static float number_in(DType type, const void *from, int64_t i)
-{
-    if (type == DTYPE_BF16) return bf16_value(((const Bf16 *)from)[i]);
-    if (type == DTYPE_F16) return f16_value(((const F16 *)from)[i]);
-    return ((const float *)from)[i];
-}
-
-static void number_out(DType type, void *to, int64_t i, float value)
-{
-    if (type == DTYPE_BF16)
-        ((Bf16 *)to)[i] = bf16_of(value);
-    else if (type == DTYPE_F16)
-        ((F16 *)to)[i] = f16_of(value);
-    else
-        ((float *)to)[i] = value;
-}
-
-static void slices_reduce(const Exchange *x, Slices s, const void *whole, void *mine)
-{
-    Ranks *all = x->user;
-    char **brought = slices_meet(x, whole, whole_bytes(s)), *host = mem_new(whole_bytes(s));
-    for (int64_t i = 0; i < s.runs * s.items * s.unit; ++i) {
-        float sum = 0;
-        for (int r = 0; r < SLICES; ++r)
-            if (brought[r]) sum += number_in(s.type, brought[r], i);
-        number_out(s.type, host, i, sum);
-    }
-    char *part = mem_new(slice_bytes(s, x->rank));
-    slice_move(s, x->rank, host, part, false);
-    rig_copy(&all->rig[x->rank], mine, part, slice_bytes(s, x->rank));
-    mem_free(&part);
-    mem_free(&host);
-}
-
-static void ranks_forget(Ranks *all)
-{
-    for (int m = 0; m < MEETINGS; ++m)
-        for (int r = 0; r < SLICES; ++r) mem_free(&all->brought[m][r]);
-}
-
-static void ranks_forward(Ranks *all)
-{
-    for (int turn = 0, met = 0; turn <= met; ++turn, met = all->meeting)
-        for (int r = 0; r < SLICES; ++r) {
-            all->meeting = 0;
-            rig_set_x(&all->rig[r], 0, all->x[r]);
-            rig_poison(&all->rig[r]);
-            rig_forward(&all->rig[r]);
-        }
-    ranks_forget(all);
-}
-
-static void ranks_backward(Ranks *all)
-{
-    for (int turn = 0, met = 0; turn <= met; ++turn, met = all->meeting)
-        for (int r = 0; r < SLICES; ++r) {
-            all->meeting = 0;
-            rig_backward(&all->rig[r], all->rig[r].run.dy ? all->dy[r] : NULL);
-        }
-    ranks_forget(all);
-}
-
-static void ranks_init(Ranks *all)
-{
-    *all = (Ranks){0};
-    for (int r = 0; r < SLICES; ++r) {
-        float **owned[] = {&all->x[r], &all->dy[r], &all->out[r]};
-        for (int i = 0; i < 3; ++i) *owned[i] = mem_new(SLICE_ROOM * sizeof(float));
-        all->face[r] = (Exchange){.rank = r,
-                                  .size = SLICES,
-                                  .user = all,
-                                  .gather = slices_gather,
-                                  .reduce = slices_reduce};
-    }
-}
-
-static void ranks_fini(Ranks *all)
-{
-    for (int r = 0; r < SLICES; ++r) {
-        rig_close(&all->rig[r]);
-        mem_free(&all->x[r]);
-        mem_free(&all->dy[r]);
-        mem_free(&all->out[r]);
-    }
-}
-
-static TensorSlice rank_slice(int dim, int64_t whole, int rank)
-{
-    int64_t first = slice_first(whole, SLICES, rank);
-    return (TensorSlice){.dim = dim,
-                         .rank = rank,
-                         .ranks = SLICES,
-                         .first = first,
-                         .count = slice_first(whole, SLICES, rank + 1) - first,
-                         .whole = whole};
-}
-
-/* ---- operations ---- */
 
 enum { WHOLE = -1, SLICE_VOCAB = 101 };
 
@@ -192,15 +34,6 @@ static bool has_tokens(const SliceCase *c)
 static bool is_loss(const SliceCase *c)
 {
     return strcmp(c->kind, "softmax_loss") == 0;
-}
-
-/* As dense leaves it: rows may be padded. */
-static Desc dense_output(const Backend *backend, Shape shape)
-{
-    Desc d = desc_plain(shape, backend->options.precision);
-    int64_t width = shape.dim[shape.ndim - 1];
-    if (dtype_bytes(d.dtype) == 2 && width >= 1024 && width % 8) d.block = 64;
-    return d;
 }
 
 static Status slice_open(Rig *rig, Backend *backend, const SliceCase *c, int rank)
@@ -422,8 +255,28 @@ static void check_slices(const SliceCase *c, Backend *device)
     slices_free(&t);
 }
 
+/* Outside of all ranks' classes: NaN on all of them, and in no other line. */
+static void check_bad_labels(Backend *device)
+{
+    const SliceCase c = {"sliced loss", "softmax_loss",     "", {2, {4, 50, 1, 1}}, 1, 0, SAME,
+                         CUT,           allowed.elementwise};
+    const int32_t labels[] = {49, 50, -1, 17};
+    SliceTest *t = slices_new(&c);
+    CHECK_OK(slices_open(t, device));
+    slices_give(t);
+    for (int r = 0; r < SLICES; ++r) rig_set_labels(&t->gpu.rig[r], labels, 4);
+    ranks_forward(&t->gpu);
+    for (int r = 0; r < SLICES; ++r) {
+        rig_get_y(&t->gpu.rig[r], t->got);
+        for (int i = 0; i < 4; ++i)
+            CU_ASSERT_EQUAL(!isnan(t->got[LOSS_COLUMNS * i]), labels[i] >= 0 && labels[i] < 50);
+    }
+    slices_free(&t);
+}
+
 static void test_slices(void)
 {
+    Backend *const devices[] = {gpu, gpu_bf16, gpu_fp16};
     const Bound close = allowed.elementwise;
     const char *loss = "sliced loss", *drop = "sliced dropout";
     const SliceCase cases[] = {
@@ -441,10 +294,11 @@ static void test_slices(void)
         {"sliced embed.", "embedding", "width=33", {2, {4, 70, 1, 1}}, 0, 0, SUM, CUT, close},
         {"sliced embed.", "embedding", "width=48", {2, {3, 90, 1, 1}}, 0, 2, SUM, CUT, close},
     };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
-        check_slices(&cases[i], gpu);
-        check_slices(&cases[i], gpu_bf16);
-        check_slices(&cases[i], gpu_fp16);
+    for (int d = 0; d < 3; ++d) {
+        for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i)
+            check_slices(&cases[i], devices[d]);
+        check_bad_labels(devices[d]);
+        check_exchanges(devices[d]);
     }
 }
 
