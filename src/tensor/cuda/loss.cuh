@@ -130,7 +130,8 @@ static __device__ __forceinline__ Logits row_logits(const LossRun &run, const T 
 static __device__ __forceinline__ void store_row(const LossRun &run, int64_t row, const Logits &all,
                                                  float truth)
 {
-    float log_sum = all.best + logf(all.exps), s = run.smoothing, *out = run.columns + row * LOSS_COLUMNS;
+    float log_sum = all.best + logf(all.exps), s = run.smoothing,
+          *out = run.columns + row * LOSS_COLUMNS;
     out[0] = (1 - s) * (log_sum - truth) + s * (log_sum - all.sum / run.classes);
     out[1] = (float)all.beaten;
     out[2] = (float)all.at;
