@@ -85,10 +85,10 @@ typedef struct
  * slice of each run, packed. */
 typedef struct Slices {
     int64_t runs, items, unit;
-    DType type; /* fp32 or bf16 */
+    DType type; /* fp32 or bf16; on GPUs fp16, too */
 } Slices;
 /* The ranks that hold the slices of one tensor, for operations that need the others'. Calls are collective on them, the same
- * in the same order, on host memory. */
+ * in the same order, on the backend's memory; what they do is queued on its compute stream. */
 typedef struct Exchange Exchange;
 struct Exchange {
     int rank, size;

@@ -26,6 +26,7 @@ static const struct {
     Bound gelu_product; /* the same, times the slope at an input that was rounded, too */
     Bound
         conv; /* transforms of images and filters lose some bits; rounded before and after the bias */
+    Bound exchange;      /* rounded before and after the bias */
     double loss;         /* of ten training steps: |cuda - cpu| */
     double deep;         /* where batch norm of few samples makes more of a difference */
     double loss_rounded; /* in bf16, fp16 or tf32 against fp32 */
@@ -36,6 +37,7 @@ static const struct {
              .attention = {2e-6, 3},
              .gelu_product = {2e-6, 2.5},
              .conv = {2e-5, 3},
+             .exchange = {2e-6, 2.5},
              .loss = 1e-4,
              .deep = 5e-3,
              .loss_rounded = 5e-2,

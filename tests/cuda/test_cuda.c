@@ -14,6 +14,7 @@
 #include "pairs.h"
 #include "precision_cases.h"
 #include "resume_cases.h"
+#include "slice_cases.h"
 
 static void test_ops(void)
 {
@@ -115,15 +116,6 @@ static void test_ops(void)
     run_ops(cases, sizeof cases / sizeof cases[0], gpu_fp16);
 }
 
-static void test_missing_op(void)
-{
-    Op *op = NULL;
-    Desc wish[OP_INPUTS];
-    OpSpec spec = {.kind = OP_EXCHANGE, .x_count = 1};
-    spec.x[0] = spec.y = desc_plain(shape_of(2, 4, 8, 1, 1), DTYPE_F32);
-    CHECK_FAILS(op_new(&op, gpu, &spec, wish), ERR_CONFIG, "exchange");
-}
-
 /* ---- no GPU ---- */
 
 static void test_absent(void)
@@ -139,9 +131,9 @@ int main(int argc, char **argv)
     static const HarnessTest absent[] = {{"no GPU is a message", test_absent}};
     static const HarnessTest present[] = {{"operations", test_ops},
                                           {"gelu before dense", test_gelu},
-                                          {"a missing operation", test_missing_op},
                                           {"attention", test_attention},
                                           {"attention in groups", test_attention_groups},
+                                          {"slices", test_slices},
                                           {"sums", test_flat_sums},
                                           {"squares", test_flat_squares},
                                           {"updates", test_flat_updates},

@@ -1,5 +1,6 @@
 /* dropout. The mask is a function of (seed, step, node, sample id, element in the plain order), so it does not change
  * with layout, micro-batch or rank, and backward draws it again instead of keeping it. */
+#include "../sliced.h"
 #include "view.h"
 
 #include <string.h>
@@ -9,8 +10,7 @@ enum { TILE = 128, ITEM = 4096 }; /* pixels of a blocked tile; elements of a pla
 typedef struct Dropout {
     View v;
     int64_t items; /* of one sample: runs of ITEM elements (block 1) or channel groups */
-    /* Element i of x is number i / run * stride + first + i % run of the whole sample: of a slice, run < stride. */
-    int64_t run, stride, first;
+    SampleSlice slice;
 } Dropout;
 
 typedef struct DropTask {
@@ -22,19 +22,6 @@ typedef struct DropTask {
     void *to;
 } DropTask;
 
-/* A slice is of a plain tensor's sequence, or of its last dimension. */
-static void set_slice(Dropout *d, const OpSpec *s)
-{
-    const TensorSlice *cut = &s->slice;
-    int64_t unit = 1;
-    d->run = d->stride = d->v.sample;
-    if (!cut->ranks) return;
-    for (int i = cut->dim + 1; i < s->y.shape.ndim; ++i) unit *= s->y.shape.dim[i];
-    d->run = cut->count * unit;
-    d->stride = cut->whole * unit;
-    d->first = cut->first * unit;
-}
-
 static Status drop_plan(Op *op, Desc wish[OP_INPUTS])
 {
     OpSpec *s = &op->spec;
@@ -42,7 +29,7 @@ static Status drop_plan(Op *op, Desc wish[OP_INPUTS])
     Dropout *d = op->impl = mem_new(sizeof *d);
     d->v = view_of(s->y);
     d->items = d->v.block == 1 ? (d->v.sample + ITEM - 1) / ITEM : d->v.groups;
-    set_slice(d, s);
+    d->slice = sample_slice(s);
     op->y_inplace = op->dx_inplace = true;
     return OK;
 }
@@ -69,12 +56,12 @@ static void plain_item(const DropTask *t, RngKey key, int64_t base, int64_t item
 {
     int64_t from = item * ITEM, left = t->d->v.sample - from;
     int n = left < ITEM ? (int)left : ITEM;
-    const Dropout *d = t->d;
+    const SampleSlice *s = &t->d->slice;
     float scale[ITEM];
     for (int done = 0; done < n;) {
-        int64_t at = from + done, rest = d->run - at % d->run;
+        int64_t at = from + done, rest = s->run - at % s->run;
         int count = rest < n - done ? (int)rest : n - done;
-        draw(t, key, at / d->run * d->stride + d->first + at % d->run, count, scale + done, 1);
+        draw(t, key, at / s->run * s->stride + s->first + at % s->run, count, scale + done, 1);
         done += count;
     }
     scale_elements(t, base + from, scale, n);

@@ -308,5 +308,6 @@ const BackendTable backend_cuda = {
             [OP_ATTENTION] = &cuda_attend,
             [OP_SOFTMAX_LOSS] = &cuda_softmax,
             [OP_MSE_LOSS] = &cuda_mse,
+            [OP_EXCHANGE] = &cuda_exchange,
         },
 };

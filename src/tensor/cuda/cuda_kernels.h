@@ -132,7 +132,8 @@ cudaError_t cuda_layer_norm(cudaStream_t stream, LayerNormRun run);
 cudaError_t cuda_layer_norm_data(cudaStream_t stream, LayerNormRun run);
 cudaError_t cuda_layer_norm_weight(cudaStream_t stream, LayerNormRun run);
 
-/* dropout.cu: to = from * (drawn ? scale : 0), an image's channels last or a sample as it lies (channels 1, pixels all) */
+/* dropout.cu: to = from * (drawn ? scale : 0), an image's channels last or a sample as it lies (channels 1, pixels all). What is drawn
+ * is of element i / run * stride + first + i % run of the whole sample. */
 typedef struct DropoutRun {
     DType type;
     const void *from;
@@ -143,6 +144,7 @@ typedef struct DropoutRun {
     uint32_t purpose, cut;      /* RNG_DROPOUT; drawn where 24 random bits are at least cut */
     float scale;
     int64_t samples, sample_elements, channels, pixels;
+    int64_t run, stride, first;
 } DropoutRun;
 cudaError_t cuda_dropout(cudaStream_t stream, DropoutRun run);
 
@@ -215,7 +217,7 @@ cudaError_t cuda_batch_norm_sums(cudaStream_t stream, BatchNormRun run);
 cudaError_t cuda_batch_norm_data(cudaStream_t stream, BatchNormRun run);
 
 /* loss.cu: x (rows, width), its rows `stride` elements apart; rows beyond `real` get zero columns and zero gradients, and so do
- * a row's elements beyond its width */
+ * a row's elements beyond its width. softmax: they are logits first .. first + width of `classes` */
 typedef struct LossRun {
     DType type;
     const void *x;
@@ -227,12 +229,26 @@ typedef struct LossRun {
     void *dx;    /* backward: like x; may be x */
     float smoothing, scale;
     const StepNumbers *numbers; /* or NULL: scale holds */
-    int64_t rows, real, width, stride;
+    int64_t rows, real, width, stride, first, classes;
 } LossRun;
 cudaError_t cuda_softmax_loss(cudaStream_t stream, LossRun run);
 cudaError_t cuda_softmax_loss_backward(cudaStream_t stream, LossRun run);
 cudaError_t cuda_mse_loss(cudaStream_t stream, LossRun run);
 cudaError_t cuda_mse_loss_backward(cudaStream_t stream, LossRun run);
+
+/* loss_sliced.cu: softmax_loss where each of `ranks` ranks has a slice of every row. What one brings is gathered, rank by rank, into
+ * what all have: first `truth`, the label's logit, or 0 where it is another's; then `part`, LOSS_PART numbers that are
+ * known of its slice. merge gives columns and log_sum, the same bits on all ranks. Of rows beyond `real` nothing is brought. */
+enum { LOSS_PART = 5 };
+typedef struct LossSlices {
+    LossRun loss;
+    int ranks;
+    float *truth, *truths; /* (rows), (ranks, rows) */
+    float *part, *parts;   /* (rows, LOSS_PART), (ranks, rows, LOSS_PART) */
+} LossSlices;
+cudaError_t cuda_softmax_truth(cudaStream_t stream, LossSlices run);
+cudaError_t cuda_softmax_part(cudaStream_t stream, LossSlices run);
+cudaError_t cuda_softmax_merge(cudaStream_t stream, LossSlices run);
 
 #ifdef __cplusplus
 }

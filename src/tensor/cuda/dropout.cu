@@ -60,6 +60,13 @@ static __device__ __forceinline__ void sample_key(const DropoutRun &run, int64_t
     key[1] = shared[1];
 }
 
+/* Without an address that would have to be memory's. */
+static __device__ __forceinline__ float element_of(const float of[4], int64_t k)
+{
+    float low = k % 2 ? of[1] : of[0], high = k % 2 ? of[3] : of[2];
+    return k < 2 ? low : high;
+}
+
 /* What elements 4 quad .. 4 quad + 4 of a sample are multiplied by. */
 static __device__ __forceinline__ void draw(const DropoutRun &run, const uint32_t key[2],
                                             int64_t quad, float scale[4])
@@ -70,8 +77,16 @@ static __device__ __forceinline__ void draw(const DropoutRun &run, const uint32_
     for (int k = 0; k < 4; ++k) scale[k] = (drawn[k] >> 8) >= run.cut ? run.scale : 0;
 }
 
-/* Samples as they lie, in whole packs. Grid: packs, samples. */
-template <class T> static __global__ void straight_kernel(DropoutRun run)
+/* Which element of the whole sample element i is. CUT: the slice is of many runs; else it is one piece, and nothing is divided. */
+template <bool CUT>
+static __device__ __forceinline__ int64_t number_of(const DropoutRun &run, int64_t i)
+{
+    if (!CUT) return run.first + i;
+    return i / run.run * run.stride + run.first + i % run.run;
+}
+
+/* Samples as they lie, in whole packs of numbers that begin at a multiple of 4. Grid: packs, samples. */
+template <class T, bool CUT> static __global__ void straight_kernel(DropoutRun run)
 {
     enum { E = PACK(T) };
     for (int64_t sample = blockIdx.y; sample < run.samples; sample += gridDim.y) {
@@ -84,9 +99,10 @@ template <class T> static __global__ void straight_kernel(DropoutRun run)
             [&](int64_t i) { return read<E, true>(from + i * E); },
             [&](int64_t i, const Pack<T, E> &v) {
                 float out[E];
+                int64_t number = number_of<CUT>(run, i * E);
 #pragma unroll
                 for (int q = 0; q < E; q += 4) {
-                    draw(run, key, (i * E + q) / 4, out + q);
+                    draw(run, key, (number + q) / 4, out + q);
                     for (int k = q; k < q + 4; ++k) out[k] *= v[k];
                 }
                 write<E, true>(to + i * E, out);
@@ -94,8 +110,8 @@ template <class T> static __global__ void straight_kernel(DropoutRun run)
     }
 }
 
-/* Any other: a thread four elements at a time. */
-template <class T> static __global__ void quad_kernel(DropoutRun run)
+/* Any other: a thread four elements at a time, whose numbers may be of several draws. */
+template <class T, bool CUT> static __global__ void quad_kernel(DropoutRun run)
 {
     int64_t step = (int64_t)gridDim.x * THREADS;
     for (int64_t sample = blockIdx.y; sample < run.samples; sample += gridDim.y) {
@@ -105,11 +121,12 @@ template <class T> static __global__ void quad_kernel(DropoutRun run)
         sample_key(run, sample, key);
         for (int64_t quad = element(); quad * 4 < run.sample_elements; quad += step) {
             float scale[4];
-            draw(run, key, quad, scale);
             int64_t c = quad * 4 / run.pixels, p = quad * 4 % run.pixels; /* of the plain order */
+            int64_t drawn = -1;
             for (int k = 0; k < 4 && quad * 4 + k < run.sample_elements; ++k) {
-                int64_t at = p * run.channels + c;
-                set(to + at, value_of(from[at]) * scale[k]);
+                int64_t at = p * run.channels + c, number = number_of<CUT>(run, quad * 4 + k);
+                if (number / 4 != drawn) draw(run, key, drawn = number / 4, scale);
+                set(to + at, value_of(from[at]) * element_of(scale, number % 4));
                 if (++p == run.pixels) p = 0, ++c;
             }
         }
@@ -118,17 +135,21 @@ template <class T> static __global__ void quad_kernel(DropoutRun run)
 
 cudaError_t cuda_dropout(cudaStream_t stream, DropoutRun run)
 {
-    bool in_order = run.channels == 1 || run.pixels == 1;
-    bool straight =
-        in_order && in_packs(run.from, run.to) && cuda_pack(run.type, run.sample_elements) > 1;
+    bool in_order = run.channels == 1 || run.pixels == 1, cut = run.run < run.sample_elements;
+    bool straight = in_order && in_packs(run.from, run.to) && cuda_pack(run.type, run.run) > 1 &&
+                    run.first % 4 == 0 && run.stride % 4 == 0;
     unsigned samples = run.samples < SAMPLES ? (unsigned)run.samples : (unsigned)SAMPLES;
     dim3 quads(blocks_for(run.sample_elements, 4 * THREADS), samples);
 #define LAUNCH(T)                                                                                  \
     dim3 packs(blocks_for(run.sample_elements, (int64_t)PACK(T) * BATCH * THREADS), samples);      \
-    if (straight)                                                                                  \
-        straight_kernel<T><<<packs, THREADS, 0, stream>>>(run);                                    \
+    if (straight && cut)                                                                           \
+        straight_kernel<T, true><<<packs, THREADS, 0, stream>>>(run);                              \
+    else if (straight)                                                                             \
+        straight_kernel<T, false><<<packs, THREADS, 0, stream>>>(run);                             \
+    else if (cut)                                                                                  \
+        quad_kernel<T, true><<<quads, THREADS, 0, stream>>>(run);                                  \
     else                                                                                           \
-        quad_kernel<T><<<quads, THREADS, 0, stream>>>(run)
+        quad_kernel<T, false><<<quads, THREADS, 0, stream>>>(run)
     if (run.samples * run.sample_elements > 0) TYPE_SWITCH(run.type, LAUNCH);
 #undef LAUNCH
     return cudaGetLastError();

@@ -1,4 +1,5 @@
 /* activation, add, flatten, dropout: one kernel, or none. */
+#include "../sliced.h"
 #include "cuda.h"
 
 static bool act_reads_y(Act act)
@@ -110,8 +111,6 @@ const OpTable cuda_flatten = {
 static Status drop_plan(Op *op, Desc wish[OP_INPUTS])
 {
     OpSpec *s = &op->spec;
-    if (s->slice.ranks)
-        return fail(ERR_CONFIG, "dropout: grid.tp does not divide it on train.device: cuda yet");
     if (!cuda_inputs(op, wish)) return OK;
     s->y = cuda_desc(op, s->y.shape);
     op->y_inplace = op->dx_inplace = true;
@@ -129,6 +128,7 @@ static void drop_run(const Op *op, const OpRun *run, const void *from, void *to)
                 cudaMemcpyAsync(to, from, desc_bytes(s->y), cudaMemcpyDefault, cuda_stream(op)));
         return;
     }
+    SampleSlice slice = sample_slice(s);
     DropoutRun drop = {.type = s->y.dtype,
                        .from = from,
                        .to = to,
@@ -143,7 +143,10 @@ static void drop_run(const Op *op, const OpRun *run, const void *from, void *to)
                        .samples = samples,
                        .sample_elements = n / samples,
                        .channels = channels,
-                       .pixels = n / samples / channels};
+                       .pixels = n / samples / channels,
+                       .run = slice.run,
+                       .stride = slice.stride,
+                       .first = slice.first};
     cuda_check(cuda_dropout(cuda_stream(op), drop), "kernel dropout");
 }
 

@@ -1,4 +1,5 @@
-/* softmax_loss and mse_loss: columns of per-sample results forward, the gradient of the scaled sum backward. */
+/* softmax_loss and mse_loss: columns of per-sample results forward, the gradient of the scaled sum backward. Where each rank of a
+ * tensor group has a slice of the logits, forward brings together what they know of theirs. */
 #include "cuda.h"
 
 static Status loss_plan(Op *op, Desc wish[OP_INPUTS])
@@ -8,13 +9,14 @@ static Status loss_plan(Op *op, Desc wish[OP_INPUTS])
         spec->x[0].block == ROW_BLOCK && spec->x[0].dtype == op->backend->options.precision;
     if (!padded && !cuda_inputs(op, wish)) return OK;
     spec->y = desc_plain(spec->y.shape, DTYPE_F32);
-    if (spec->slice.ranks)
-        return fail(ERR_CONFIG, "loss: grid.tp does not divide it on train.device: cuda yet");
     op->needs_x[0] = true;
     op->flops_forward = op->flops_backward = 5.0 * (double)shape_count(spec->x[0].shape);
-    if (spec->kind == OP_SOFTMAX_LOSS)
-        op->saved_bytes = (size_t)(shape_count(spec->y.shape) / LOSS_COLUMNS) * sizeof(float);
-    op->dx_over_x = spec->kind == OP_SOFTMAX_LOSS;
+    if (spec->kind != OP_SOFTMAX_LOSS) return OK;
+    size_t row_floats = (size_t)(shape_count(spec->y.shape) / LOSS_COLUMNS) * sizeof(float);
+    op->saved_bytes = row_floats;
+    if (spec->slice.ranks)
+        op->workspace_bytes = row_floats * (1 + LOSS_PART) * (size_t)(1 + spec->slice.ranks);
+    op->dx_over_x = true;
     return OK;
 }
 
@@ -22,6 +24,7 @@ static Status loss_plan(Op *op, Desc wish[OP_INPUTS])
 static LossRun loss_run(const Op *op, const OpRun *run)
 {
     const Shape *x = &op->spec.x[0].shape;
+    const TensorSlice *cut = &op->spec.slice;
     int64_t width = x->dim[x->ndim - 1], rows = shape_count(*x) / width;
     return (LossRun){
         .type = op->spec.x[0].dtype,
@@ -38,12 +41,35 @@ static LossRun loss_run(const Op *op, const OpRun *run)
         .real = run->rows * (rows / x->dim[0]),
         .width = width,
         .stride = desc_row(op->spec.x[0]),
+        .first = cut->ranks ? cut->first : 0,
+        .classes = cut->ranks ? cut->whole : width,
     };
+}
+
+static void sliced_forward(Op *op, const OpRun *run)
+{
+    const Exchange *x = run->exchange;
+    LossSlices s = {
+        .loss = loss_run(op, run), .ranks = op->spec.slice.ranks, .truth = run->workspace};
+    Slices truths = {.runs = 1, .items = s.ranks, .unit = s.loss.rows, .type = DTYPE_F32},
+           parts = truths;
+    parts.unit *= LOSS_PART;
+    s.truths = s.truth + truths.unit;
+    s.part = s.truths + s.ranks * truths.unit;
+    s.parts = s.part + parts.unit;
+    cuda_check(cuda_softmax_truth(cuda_stream(op), s), "kernel softmax_truth");
+    x->gather(x, truths, s.truth, s.truths);
+    cuda_check(cuda_softmax_part(cuda_stream(op), s), "kernel softmax_part");
+    x->gather(x, parts, s.part, s.parts);
+    cuda_check(cuda_softmax_merge(cuda_stream(op), s), "kernel softmax_merge");
 }
 
 static void softmax_forward(Op *op, const OpRun *run)
 {
-    cuda_check(cuda_softmax_loss(cuda_stream(op), loss_run(op, run)), "kernel softmax_loss");
+    if (op->spec.slice.ranks)
+        sliced_forward(op, run);
+    else
+        cuda_check(cuda_softmax_loss(cuda_stream(op), loss_run(op, run)), "kernel softmax_loss");
 }
 
 static void softmax_backward(Op *op, const OpRun *run)

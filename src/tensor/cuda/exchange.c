@@ -1,0 +1,47 @@
+/* exchange (sliced.h), with its bias. */
+#include "../sliced.h"
+#include "cuda.h"
+
+static Status plan(Op *op, Desc wish[OP_INPUTS])
+{
+    if (!cuda_inputs(op, wish)) return OK;
+    TRY(exchange_plan(op, cuda_desc(op, op->spec.y.shape)));
+    const Swap *w = op->impl;
+    int64_t parts = cuda_sum_parts(op->spec.y.dtype, w->rows, w->width);
+    size_t bytes = (size_t)(parts * w->width) * sizeof(float);
+    if (op->spec.w_count && op->workspace_bytes < bytes) op->workspace_bytes = bytes;
+    return OK;
+}
+
+static void forward(Op *op, const OpRun *run)
+{
+    const Swap *w = op->impl;
+    exchange_forward(op, run);
+    if (op->spec.w_count == 0) return;
+    AddRowRun add = {.type = op->spec.y.dtype,
+                     .x = run->y,
+                     .y = run->y,
+                     .row = run->w[0],
+                     .rows = w->rows,
+                     .real = w->rows,
+                     .columns = w->width};
+    cuda_check(cuda_add_row(cuda_stream(op), add), "kernel add_row");
+}
+
+static void backward_weight(Op *op, const OpRun *run)
+{
+    const Swap *w = op->impl;
+    if (op->spec.w_count == 0) return;
+    cuda_check(cuda_column_sum(cuda_stream(op), op->spec.y.dtype, run->dw[0], run->workspace,
+                               run->dy, w->rows, w->width, w->width),
+               "kernel column_sum");
+}
+
+const OpTable cuda_exchange = {
+    .name = "exchange",
+    .plan = plan,
+    .forward = forward,
+    .backward_data = exchange_backward_data,
+    .backward_weight = backward_weight,
+    .free = exchange_free,
+};

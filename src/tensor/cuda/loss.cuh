@@ -1,0 +1,147 @@
+/* What softmax_loss knows of a row of logits, after one pass over it by a block of one warp or WARPS of them; of whole rows (loss.cu)
+ * and of one rank's slices of them (loss_sliced.cu). */
+#ifndef WEFT_LOSS_CUH
+#define WEFT_LOSS_CUH
+
+#include "elem.cuh"
+#include <cfloat>
+
+enum { BATCH = 4, NARROW = 1024 /* columns that one warp takes */ };
+
+static unsigned row_threads(const LossRun &run)
+{
+    return run.width <= NARROW ? WARP : THREADS;
+}
+
+/* The largest value and the lowest index that holds it, on every lane. */
+static __device__ __forceinline__ void warp_max(float *value, int64_t *at)
+{
+    for (int step = WARP / 2; step > 0; step /= 2) {
+        float other = __shfl_xor_sync(EVERY_LANE, *value, step);
+        int64_t other_at = __shfl_xor_sync(EVERY_LANE, (long long)*at, step);
+        if (other > *value || (other == *value && other_at < *at)) {
+            *value = other;
+            *at = other_at;
+        }
+    }
+}
+
+/* What is known of some of a row's logits: the largest, where (its first element, or that of its pack), sum of exp(logit - best),
+ * how many beat the label, sum. */
+struct Logits {
+    float best, exps, sum;
+    int beaten;
+    int64_t at;
+};
+
+static __device__ __forceinline__ void take(Logits *all, const Logits &o)
+{
+    float best = fmaxf(all->best, o.best);
+    all->exps = all->exps * expf(all->best - best) + o.exps * expf(o.best - best);
+    if (o.best > all->best || (o.best == all->best && o.at < all->at)) all->at = o.at;
+    all->best = best;
+    all->beaten += o.beaten;
+    all->sum += o.sum;
+}
+
+/* Takes a block's together, in thread 0. */
+static __device__ __forceinline__ Logits join(Logits mine)
+{
+    __shared__ Logits of[WARPS];
+    Logits all = mine;
+    warp_max(&all.best, &all.at);
+    all.exps = warp_sum(mine.exps * expf(mine.best - all.best));
+    all.beaten = (int)warp_sum((float)mine.beaten);
+    all.sum = warp_sum(mine.sum);
+    if (blockDim.x == WARP) return all;
+    if (threadIdx.x % WARP == 0) of[threadIdx.x / WARP] = all;
+    __syncthreads();
+    for (int w = 1; threadIdx.x == 0 && w < WARPS; ++w) take(&all, of[w]);
+    return all;
+}
+
+/* What logits are compared with: the label's column, which need not be here, its logit, and the next smaller number. */
+struct Truth {
+    int64_t label;
+    float logit, below;
+    bool smoothed;
+};
+
+static __device__ __forceinline__ Truth truth_of(const LossRun &run, int64_t row, float logit)
+{
+    return {run.labels[row] - run.first, logit, nextafterf(logit, -INFINITY), run.smoothing != 0};
+}
+
+/* Of N logits from column k on, those that are larger than the label's, or equal and earlier; a label that is NaN is beaten by
+ * all. Before the label to be equal is to be larger than the next smaller number. */
+template <int N, class Value>
+static __device__ __forceinline__ int count_beaten(int64_t k, Truth truth, Value value)
+{
+    float limit = k > truth.label ? truth.logit : truth.below;
+    int count = 0;
+#pragma unroll
+    for (int e = 0; e < N; ++e) count += !(value(e) <= limit);
+    if (k > truth.label || k + N <= truth.label) return count;
+    int label = (int)(truth.label - k);
+    count = 0;
+    for (int e = 0; e < N; ++e)
+        count += e != label && !(e < label ? value(e) < truth.logit : value(e) <= truth.logit);
+    return count;
+}
+
+/* N logits from column k on. The sum of exponentials shrinks where a larger one comes. */
+template <int N, class Value>
+static __device__ __forceinline__ void add_logits(Logits *of, int64_t k, Truth truth, Value value)
+{
+    float most = value(0), before = of->best;
+#pragma unroll
+    for (int e = 1; e < N; ++e) most = fmaxf(most, value(e));
+    of->at = most > before ? k : of->at;
+    of->best = fmaxf(most, before);
+    of->exps *= __expf(before - of->best);
+#pragma unroll
+    for (int e = 0; e < N; ++e) of->exps += __expf(value(e) - of->best);
+    of->beaten += count_beaten<N>(k, truth, value);
+    if (truth.smoothed)
+        for (int e = 0; e < N; ++e) of->sum += value(e);
+}
+
+/* One row's, in thread 0. What `at` then is: the largest logit's column, or 0 where all are NaN. */
+template <class T, int E, bool PACKS>
+static __device__ __forceinline__ Logits row_logits(const LossRun &run, const T *x, Truth truth)
+{
+    Logits mine = {-FLT_MAX, 0, 0, 0, run.width};
+    in_batches<BATCH>(
+        threadIdx.x, run.width / E, blockDim.x,
+        [&](int64_t i) { return read<E, PACKS>(x + i * E); },
+        [&](int64_t i, const Pack<T, E> &v) {
+            add_logits<E>(&mine, i * E, truth, [&](int e) { return v[e]; });
+        });
+    int64_t rest = run.width / E * E + threadIdx.x;
+    if (rest < run.width) add_logits<1>(&mine, rest, truth, [&](int) { return value_of(x[rest]); });
+    Logits all = join(mine);
+    if (threadIdx.x != 0) return all;
+    while (all.at < run.width && value_of(x[all.at]) != all.best) ++all.at;
+    if (all.at >= run.width) all.at = 0;
+    return all;
+}
+
+/* A row's results: columns and log_sum. */
+static __device__ __forceinline__ void store_row(const LossRun &run, int64_t row, const Logits &all,
+                                                 float truth)
+{
+    float log_sum = all.best + logf(all.exps), s = run.smoothing,
+          *out = run.columns + row * LOSS_COLUMNS;
+    out[0] = (1 - s) * (log_sum - truth) + s * (log_sum - all.sum / run.classes);
+    out[1] = (float)all.beaten;
+    out[2] = (float)all.at;
+    run.log_sum[row] = log_sum;
+}
+
+static __device__ __forceinline__ void store_padding(const LossRun &run, int64_t row)
+{
+    for (int c = 0; c < LOSS_COLUMNS; ++c) run.columns[row * LOSS_COLUMNS + c] = 0;
+    run.log_sum[row] = 0;
+}
+
+#endif

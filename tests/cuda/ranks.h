@@ -1,0 +1,171 @@
+/* Three ranks of a tensor group in one process, with slices of unequal length, on one backend. They take turns: what each brings to a
+ * meeting is kept, and all run again, so that in its second run a rank finds at the first meeting what all have brought, in
+ * its third at the second. */
+#ifndef WEFT_TEST_CUDA_RANKS_H
+#define WEFT_TEST_CUDA_RANKS_H
+
+#include "cases.h"
+
+enum { SLICES = 3, MEETINGS = 2, SLICE_ROOM = 1 << 16 };
+
+typedef struct Ranks {
+    Rig rig[SLICES];
+    Exchange face[SLICES];
+    float *x[SLICES], *dy[SLICES], *out[SLICES]; /* owned, SLICE_ROOM each */
+    char *brought[MEETINGS][SLICES];             /* owned */
+    int meeting;                                 /* of the rank that runs: the next */
+} Ranks;
+
+/* Between a whole on the host and a rank's packed slice of it. */
+static void slice_move(Slices s, int rank, void *whole, void *mine, bool into)
+{
+    size_t unit = (size_t)s.unit * dtype_bytes(s.type);
+    size_t first = (size_t)slice_first(s.items, SLICES, rank) * unit;
+    size_t run = (size_t)slice_first(s.items, SLICES, rank + 1) * unit - first;
+    for (int64_t i = 0; i < s.runs; ++i) {
+        char *here = (char *)whole + (size_t)(i * s.items) * unit + first;
+        char *there = (char *)mine + (size_t)i * run;
+        memcpy(into ? here : there, into ? there : here, run);
+    }
+}
+
+static size_t slice_bytes(Slices s, int rank)
+{
+    int64_t items = slice_first(s.items, SLICES, rank + 1) - slice_first(s.items, SLICES, rank);
+    return (size_t)(s.runs * items * s.unit) * dtype_bytes(s.type);
+}
+
+static size_t whole_bytes(Slices s)
+{
+    return (size_t)(s.runs * s.items * s.unit) * dtype_bytes(s.type);
+}
+
+/* What all ranks have brought to this meeting so far; NULL: not yet. */
+static char **slices_meet(const Exchange *x, const void *mine, size_t bytes)
+{
+    Ranks *all = x->user;
+    CU_ASSERT_FATAL(all->meeting < MEETINGS);
+    char **brought = all->brought[all->meeting++];
+    mem_free(&brought[x->rank]);
+    brought[x->rank] = mem_new(bytes);
+    rig_copy(&all->rig[x->rank], brought[x->rank], mine, bytes);
+    return brought;
+}
+
+static void slices_gather(const Exchange *x, Slices s, const void *mine, void *whole)
+{
+    Ranks *all = x->user;
+    char **brought = slices_meet(x, mine, slice_bytes(s, x->rank)), *host = mem_new(whole_bytes(s));
+    for (int r = 0; r < SLICES; ++r)
+        if (brought[r]) slice_move(s, r, host, brought[r], true);
+    rig_copy(&all->rig[x->rank], whole, host, whole_bytes(s));
+    mem_free(&host);
+}
+
+static float number_in(DType type, const void *from, int64_t i)
+{
+    if (type == DTYPE_BF16) return bf16_value(((const Bf16 *)from)[i]);
+    if (type == DTYPE_F16) return f16_value(((const F16 *)from)[i]);
+    return ((const float *)from)[i];
+}
+
+static void number_out(DType type, void *to, int64_t i, float value)
+{
+    if (type == DTYPE_BF16)
+        ((Bf16 *)to)[i] = bf16_of(value);
+    else if (type == DTYPE_F16)
+        ((F16 *)to)[i] = f16_of(value);
+    else
+        ((float *)to)[i] = value;
+}
+
+static void slices_reduce(const Exchange *x, Slices s, const void *whole, void *mine)
+{
+    Ranks *all = x->user;
+    char **brought = slices_meet(x, whole, whole_bytes(s)), *host = mem_new(whole_bytes(s));
+    for (int64_t i = 0; i < s.runs * s.items * s.unit; ++i) {
+        float sum = 0;
+        for (int r = 0; r < SLICES; ++r)
+            if (brought[r]) sum += number_in(s.type, brought[r], i);
+        number_out(s.type, host, i, sum);
+    }
+    char *part = mem_new(slice_bytes(s, x->rank));
+    slice_move(s, x->rank, host, part, false);
+    rig_copy(&all->rig[x->rank], mine, part, slice_bytes(s, x->rank));
+    mem_free(&part);
+    mem_free(&host);
+}
+
+static void ranks_forget(Ranks *all)
+{
+    for (int m = 0; m < MEETINGS; ++m)
+        for (int r = 0; r < SLICES; ++r) mem_free(&all->brought[m][r]);
+}
+
+static void ranks_forward(Ranks *all)
+{
+    for (int turn = 0, met = 0; turn <= met; ++turn, met = all->meeting)
+        for (int r = 0; r < SLICES; ++r) {
+            all->meeting = 0;
+            rig_set_x(&all->rig[r], 0, all->x[r]);
+            rig_poison(&all->rig[r]);
+            rig_forward(&all->rig[r]);
+        }
+    ranks_forget(all);
+}
+
+static void ranks_backward(Ranks *all)
+{
+    for (int turn = 0, met = 0; turn <= met; ++turn, met = all->meeting)
+        for (int r = 0; r < SLICES; ++r) {
+            all->meeting = 0;
+            rig_backward(&all->rig[r], all->rig[r].run.dy ? all->dy[r] : NULL);
+        }
+    ranks_forget(all);
+}
+
+static void ranks_init(Ranks *all)
+{
+    *all = (Ranks){0};
+    for (int r = 0; r < SLICES; ++r) {
+        float **owned[] = {&all->x[r], &all->dy[r], &all->out[r]};
+        for (int i = 0; i < 3; ++i) *owned[i] = mem_new(SLICE_ROOM * sizeof(float));
+        all->face[r] = (Exchange){.rank = r,
+                                  .size = SLICES,
+                                  .user = all,
+                                  .gather = slices_gather,
+                                  .reduce = slices_reduce};
+    }
+}
+
+static void ranks_fini(Ranks *all)
+{
+    for (int r = 0; r < SLICES; ++r) {
+        rig_close(&all->rig[r]);
+        mem_free(&all->x[r]);
+        mem_free(&all->dy[r]);
+        mem_free(&all->out[r]);
+    }
+}
+
+static TensorSlice rank_slice(int dim, int64_t whole, int rank)
+{
+    int64_t first = slice_first(whole, SLICES, rank);
+    return (TensorSlice){.dim = dim,
+                         .rank = rank,
+                         .ranks = SLICES,
+                         .first = first,
+                         .count = slice_first(whole, SLICES, rank + 1) - first,
+                         .whole = whole};
+}
+
+/* As dense leaves it: rows may be padded. */
+static Desc dense_output(const Backend *backend, Shape shape)
+{
+    Desc d = desc_plain(shape, backend->options.precision);
+    int64_t width = shape.dim[shape.ndim - 1];
+    if (dtype_bytes(d.dtype) == 2 && width >= 1024 && width % 8) d.block = 64;
+    return d;
+}
+
+#endif
