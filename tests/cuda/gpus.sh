@@ -27,11 +27,11 @@ optim: {name: adamw, lr: 0.01}
 X
 
 ranks() { timeout -k 2 120 mpirun --oversubscribe --bind-to none -n "$@"; }
-# same RANKS JOB NAME OVERRIDE... : trains, and has the bits of one rank.
+# same RANKS JOB NAME OVERRIDE... : trains, and has the bits of one rank, or, where ranks divide layers, of two.
 same() {
     local n=$1 job=$2 name=$3 one=one last
     shift 3
-    case $job in gpt.yaml) one=gpt-one ;; fp16.yaml) one=fp16-one ;; esac
+    case $job in gpt.yaml) one=gpt-one ;; fp16.yaml) one=fp16-one ;; tp.yaml) one=tp-two ;; esac
     check 0 'done after' ranks "$n" "$WEFT" train "$job" run.name="$name" "$@"
     cp both words
     last=$(cd "runs/$one/checkpoints" && ls | tail -1)
@@ -68,6 +68,26 @@ same 2 job.yaml zero1 grid.zero=1 checkpoint.every_steps=2
 same 4 gpt.yaml gpt-zero2 grid.pp=2 grid.zero=2
 same 4 job.yaml zero3 grid.pp=2 grid.zero=3 checkpoint.resume=runs/zero1/checkpoints/step-00000002.h5
 
+# layers that ranks divide, also where what they have is not equal: one rank's losses, and on all grids the bits of two such ranks
+sed 's/gpt-one/tp-one/; s/width: 16, heads: 2/width: 20, heads: 5, dropout: 0.1/' gpt.yaml >tp.yaml
+losses() { awk -F'[:,]' '/"loss"/ { for (i = 1; i < NF; ++i) if ($i ~ /"loss"/) print $(i + 1) }' "runs/$1/metrics.jsonl"; }
+near() { paste <(losses "$1") <(losses "$2") | awk '{ d = $1 - $2; if (d < 0) d = -d; if (d > most) most = d } END { exit !(NR > 0 && most < 2e-5) }'; }
+check 0 'done after' "$WEFT" train tp.yaml train.log_every=1
+check 0 'done after' ranks 2 "$WEFT" train tp.yaml run.name=tp-two grid.tp=2 train.log_every=1
+holds 'the losses of one rank' near tp-one tp-two
+check 0 'done after' ranks 3 "$WEFT" train tp.yaml run.name=tp-three grid.tp=3 train.log_every=1
+holds 'the losses of one rank, on three' near tp-one tp-three
+check 0 'done after' ranks 2 "$WEFT" train job.yaml run.name=tp-mlp grid.tp=2 train.log_every=1
+check 0 'done after' "$WEFT" train job.yaml run.name=tp-mlp-one train.log_every=1
+holds 'the losses of one rank, of an mlp' near tp-mlp-one tp-mlp
+same 4 tp.yaml tp-dp2 grid.tp=2 grid.dp=2
+same 4 tp.yaml tp-pp2 grid.tp=2 grid.pp=2
+same 2 tp.yaml tp-shm grid.tp=2 grid.transport=shm
+same 4 tp.yaml tp-zero1 grid.tp=2 grid.zero=1 checkpoint.every_steps=1
+check 0 'done after' "$WEFT" train tp.yaml run.name=tp-goes-on checkpoint.resume=runs/tp-zero1/checkpoints/step-00000001.h5
+for way in auto mpi; do check 0 'the step is skipped' ranks 2 "$WEFT" train fp16.yaml run.name=tp-fp16-$way grid.tp=2 grid.transport=$way; done
+check 0 'to the bit' "$WEFT" ckpt diff runs/tp-fp16-{auto,mpi}/checkpoints/step-00000006.h5
+
 # a ring: the same bits twice, and not the tree's
 for name in run-a run-b; do check 0 'sums by nccl' ranks 4 "$WEFT" train job.yaml run.name=$name train.bits=run; done
 step=checkpoints/step-00000003.h5
@@ -79,6 +99,7 @@ same 2 job.yaml shm grid.transport=shm
 same 4 job.yaml mpi grid.transport=mpi grid.pp=2
 holds 'no word of sharing' test "$(grep -c 'share the GPU' words)" = 0
 export EMULATE_GPUS=1
+same 2 tp.yaml tp-shared grid.tp=2
 same 4 job.yaml shared grid.pp=2
 check 78 'by way of host memory share nothing out' ranks 2 "$WEFT" train job.yaml run.name=x grid.zero=1
 holds 'why not NCCL' grep -q 'ranks 0 and 1 share the GPU 0000:10:00.0, and NCCL needs one for each rank: sums and messages go through host' words
