@@ -33,6 +33,7 @@ static void test_attention(void)
                     cases[i].rows,
                     allowed.attention};
         run_op(&p, &c, gpu_bf16, cases[i].kernels);
+        run_op(&p, &c, gpu_fp16, cases[i].kernels);
         run_op(&p, &c, gpu, "weft's own kernels, in fp32");
     }
     pair_free(&p);
@@ -48,8 +49,8 @@ static void test_attention_groups(void)
     Pair p = pair_new();
     FusedAttention f;
     CHECK_OK(pair_open(&p, &c, gpu_bf16));
-    CU_ASSERT_TRUE_FATAL(
-        fused_init(&f, (AttentionShape){2, 26, 2, 16, true}, (DnnTarget){.handle = state->dnn}));
+    CU_ASSERT_TRUE_FATAL(fused_init(&f, (AttentionShape){2, 26, 2, 16, true, false},
+                                    (DnnTarget){.handle = state->dnn}));
     p.rig[1].op->impl = &f;
     pair_run_twice(&p);
     for (int d = 0; d < 2; ++d) rig_close(&p.rig[d]);

@@ -26,9 +26,9 @@ static void check_plans(const char *card, AttentionShape shape)
     shape.samples = fused_group(shape);
     bool served = fused_init(&f, shape, cudnn_target(&state));
     CU_ASSERT_TRUE(served);
-    printf("  %s: %lld samples x %lld positions, %lld heads of %lld%s: ", card,
-           (long long)shape.samples, (long long)shape.length, (long long)shape.heads,
-           (long long)shape.width, shape.turned ? ", turned" : "");
+    printf("  %s: %s, %lld samples x %lld positions, %lld heads of %lld%s: ", card,
+           shape.fp16 ? "fp16" : "bf16", (long long)shape.samples, (long long)shape.length,
+           (long long)shape.heads, (long long)shape.width, shape.turned ? ", turned" : "");
     if (served) {
         printf("workspaces %zu and %zu bytes\n", f.forward.workspace_bytes,
                f.backward.workspace_bytes);
@@ -43,19 +43,25 @@ static void check_plans(const char *card, AttentionShape shape)
 static void test_shapes(void)
 {
     static const AttentionShape shapes[] = {
-        {32, 1024, 12, 64, false}, /* gpt2-124m */
-        {32, 1024, 12, 64, true},  {64, 1024, 12, 64, false}, {1, 1024, 25, 64, false},
-        {3, 1000, 12, 64, false},  {8, 17, 3, 8, true},       {8, 24, 2, 16, false},
-        {4, 333, 6, 32, false},    {2, 2048, 16, 128, true},  {2, 4096, 16, 96, false},
-        {1, 1, 1, 64, false},
+        {32, 1024, 12, 64, false, false}, /* gpt2-124m */
+        {32, 1024, 12, 64, true, false},  {64, 1024, 12, 64, false, false},
+        {1, 1024, 25, 64, false, false},  {3, 1000, 12, 64, false, false},
+        {8, 17, 3, 8, true, false},       {8, 24, 2, 16, false, false},
+        {4, 333, 6, 32, false, false},    {2, 2048, 16, 128, true, false},
+        {2, 4096, 16, 96, false, false},  {1, 1, 1, 64, false, false},
     };
-    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; ++i) check_plans("h200", shapes[i]);
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; ++i) {
+        AttentionShape shape = shapes[i];
+        check_plans("h200", shape);
+        shape.fp16 = true;
+        if (i % 3 == 0) check_plans("h200", shape);
+    }
 }
 
 static void test_cards(void)
 {
-    check_plans("h100", (AttentionShape){32, 1024, 12, 64, false});
-    check_plans("a100", (AttentionShape){32, 1024, 12, 64, false});
+    check_plans("h100", (AttentionShape){32, 1024, 12, 64, false, false});
+    check_plans("a100", (AttentionShape){32, 1024, 12, 64, false, false});
 }
 
 static void test_widths(void)
@@ -63,7 +69,8 @@ static void test_widths(void)
     CudaState state;
     FusedAttention f;
     if (!ready(&state, "h200")) return;
-    CU_ASSERT_FALSE(fused_init(&f, (AttentionShape){2, 64, 2, 12, false}, cudnn_target(&state)));
+    CU_ASSERT_FALSE(
+        fused_init(&f, (AttentionShape){2, 64, 2, 12, false, false}, cudnn_target(&state)));
     CU_ASSERT_PTR_NOT_NULL(strstr(f.why_not, "heads 12 wide"));
     fused_fini(&f);
     cudnn_close(&state);
@@ -126,12 +133,13 @@ static void test_convs(void)
 /* Groups divide the samples, and their scratch is bearable. */
 static void test_groups(void)
 {
-    CU_ASSERT_EQUAL(fused_group((AttentionShape){32, 1024, 12, 64, false}), 32);
-    CU_ASSERT_EQUAL(fused_group((AttentionShape){64, 1024, 12, 64, false}), 32);
-    CU_ASSERT_EQUAL(fused_group((AttentionShape){60, 1024, 12, 64, false}), 30);
-    CU_ASSERT_EQUAL(fused_group((AttentionShape){37, 2048, 12, 64, false}), 1);
-    CU_ASSERT_EQUAL(fused_group((AttentionShape){2, 65536, 12, 64, false}), 1);
-    CU_ASSERT_EQUAL(fused_group((AttentionShape){6, 9999, 3, 64, false}), 6); /* uneven rows */
+    CU_ASSERT_EQUAL(fused_group((AttentionShape){32, 1024, 12, 64, false, false}), 32);
+    CU_ASSERT_EQUAL(fused_group((AttentionShape){64, 1024, 12, 64, false, false}), 32);
+    CU_ASSERT_EQUAL(fused_group((AttentionShape){60, 1024, 12, 64, false, false}), 30);
+    CU_ASSERT_EQUAL(fused_group((AttentionShape){37, 2048, 12, 64, false, false}), 1);
+    CU_ASSERT_EQUAL(fused_group((AttentionShape){2, 65536, 12, 64, false, false}), 1);
+    CU_ASSERT_EQUAL(fused_group((AttentionShape){6, 9999, 3, 64, false, false}),
+                    6); /* uneven rows */
 }
 
 TEST_MAIN("cuda plans", {"attention's graphs have plans on an H200", test_shapes},

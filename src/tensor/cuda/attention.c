@@ -1,4 +1,4 @@
-/* attention, causal: in bf16 by cuDNN's fused kernels where it has them for the shape, else by one of ours. Rotary angles lie in the
+/* attention, causal: in bf16 and fp16 by cuDNN's fused kernels where it has them for the shape, else by one of ours. Rotary angles lie in the
  * cache, which refresh fills; for cuDNN a kernel turns queries and keys first. */
 #include "cudnn_attention.h"
 
@@ -34,16 +34,16 @@ static Room room_of(const Op *op)
 static Status choose(Op *op)
 {
     const OpSpec *s = &op->spec;
-    op->kernels =
-        s->y.dtype == DTYPE_F16 ? "weft's own kernels, in fp16" : "weft's own kernels, in fp32";
-    if (s->y.dtype != DTYPE_BF16) return OK;
+    op->kernels = "weft's own kernels, in fp32";
+    if (s->y.dtype == DTYPE_F32) return OK;
     if (cuda_is_there(cuda_state(op))) TRY(cudnn_open(cuda_state(op)));
     const FusedAttention *fused =
         fused_attention(cuda_state(op), (AttentionShape){.samples = s->y.shape.dim[0],
                                                          .length = s->y.shape.dim[1],
                                                          .heads = s->heads,
                                                          .width = head_width(s),
-                                                         .turned = s->rotary});
+                                                         .turned = s->rotary,
+                                                         .fp16 = s->y.dtype == DTYPE_F16});
     op->kernels = fused->words;
     if (fused->serves) op->impl = (void *)(uintptr_t)fused;
     return OK;

@@ -75,14 +75,16 @@ typedef enum Layout {
     NUMBER,
 } Layout;
 
+/* HALF: bf16 or fp16, as the shape says. */
+typedef enum Type { HALF, WHOLE, INDICES, TRUTHS } Type;
 typedef struct Role {
     Layout layout;
     DnnPlace place;
-    cudnnDataType_t type;
+    Type type;
 } Role;
 
-#define HALF  CUDNN_DATA_BFLOAT16
-#define WHOLE CUDNN_DATA_FLOAT
+typedef uint16_t Half; /* a number of such a type: none is looked at here */
+
 static const Role roles[TENSORS] = {
     [Q] = {IN_QK, DNN_MEMORY, HALF},
     [K_T] = {IN_QK_T, DNN_MEMORY, HALF},
@@ -100,9 +102,9 @@ static const Role roles[TENSORS] = {
     [ONE] = {NUMBER, DNN_VALUE, WHOLE},
     [RAW] = {PAIRS, DNN_VIRTUAL, WHOLE},
     [SCORES] = {PAIRS, DNN_VIRTUAL, WHOLE},
-    [QUERY_AT] = {PAIRS, DNN_VIRTUAL, CUDNN_DATA_INT32},
-    [KEY_AT] = {PAIRS, DNN_VIRTUAL, CUDNN_DATA_INT32},
-    [SEEN] = {PAIRS, DNN_VIRTUAL, CUDNN_DATA_BOOLEAN},
+    [QUERY_AT] = {PAIRS, DNN_VIRTUAL, INDICES},
+    [KEY_AT] = {PAIRS, DNN_VIRTUAL, INDICES},
+    [SEEN] = {PAIRS, DNN_VIRTUAL, TRUTHS},
     [CAUSAL] = {PAIRS, DNN_VIRTUAL, WHOLE},
     [MOST] = {ROWS, DNN_VIRTUAL, WHOLE},
     [BELOW_MOST] = {PAIRS, DNN_VIRTUAL, WHOLE},
@@ -196,9 +198,18 @@ static void lay(DnnTensor *t, int64_t rows, int64_t columns, int64_t sample, int
                      .stride = {sample, head, turned ? 1 : row, turned ? row : 1}};
 }
 
+static cudnnDataType_t number_of(Type type, bool fp16)
+{
+    const cudnnDataType_t types[] = {[HALF] = fp16 ? CUDNN_DATA_HALF : CUDNN_DATA_BFLOAT16,
+                                     [WHOLE] = CUDNN_DATA_FLOAT,
+                                     [INDICES] = CUDNN_DATA_INT32,
+                                     [TRUTHS] = CUDNN_DATA_BOOLEAN};
+    return types[type];
+}
+
 static DnnTensor tensor_of(Role role, AttentionShape s)
 {
-    DnnTensor t = {.type = role.type, .place = role.place};
+    DnnTensor t = {.type = number_of(role.type, s.fp16), .place = role.place};
     const int64_t columns = s.heads * s.width, in_x = 3 * columns,
                   in_qk = s.turned ? 2 * columns : in_x, pairs = s.length * s.length;
     const bool turned = role.layout == IN_QK_T || role.layout == IN_X_T || role.layout == PAIRS_T;
@@ -278,11 +289,11 @@ static int64_t up_to(int64_t count, int64_t step)
     return (count + step - 1) / step * step;
 }
 
-/* Score gradients in bf16, in whole tiles: what cuDNN 9.19 takes for all shapes of its test. */
+/* Score gradients in 16 bits, in whole tiles: what cuDNN 9.19 takes for all shapes of its test. */
 size_t fused_scratch_bytes(AttentionShape s)
 {
     int64_t pairs = up_to(s.length, TILE_QUERIES) * up_to(s.length, TILE_KEYS);
-    return (size_t)(s.samples * s.heads * pairs) * sizeof(Bf16) + SCRATCH_BASE;
+    return (size_t)(s.samples * s.heads * pairs) * sizeof(Half) + SCRATCH_BASE;
 }
 
 int64_t fused_group(AttentionShape s)
@@ -320,7 +331,7 @@ const FusedAttention *fused_attention(CudaState *state, AttentionShape shape)
     for (FusedAttention *f = state->attention; f; f = f->next)
         if (f->shape.samples == shape.samples && f->shape.length == shape.length &&
             f->shape.heads == shape.heads && f->shape.width == shape.width &&
-            f->shape.turned == shape.turned)
+            f->shape.turned == shape.turned && f->shape.fp16 == shape.fp16)
             return f;
     FusedAttention *f = mem_new(sizeof *f);
     find_plans(f, state, shape);
@@ -351,12 +362,12 @@ static const float least = -INFINITY, one = 1;
 static AttentionRun group_at(AttentionRun run, int64_t first)
 {
     int64_t y = first * run.length * run.heads * run.width, row = first * run.heads * run.length;
-    run.x = (const Bf16 *)run.x + 3 * y;
-    run.y = (Bf16 *)run.y + y;
+    run.x = (const Half *)run.x + 3 * y;
+    run.y = (Half *)run.y + y;
     run.log_sum += row;
     run.dots += row;
-    if (run.dy) run.dy = (const Bf16 *)run.dy + y;
-    if (run.dx) run.dx = (Bf16 *)run.dx + 3 * y;
+    if (run.dy) run.dy = (const Half *)run.dy + y;
+    if (run.dx) run.dx = (Half *)run.dx + 3 * y;
     return run;
 }
 
@@ -364,7 +375,7 @@ static AttentionRun group_at(AttentionRun run, int64_t first)
 static void place(void *at[TENSORS], const AttentionRun *run, void *turned)
 {
     const int64_t columns = run->heads * run->width;
-    Bf16 *x = (Bf16 *)(uintptr_t)run->x, *dx = run->dx, *queries = turned ? turned : x;
+    Half *x = (Half *)(uintptr_t)run->x, *dx = run->dx, *queries = turned ? turned : x;
     at[Q] = queries;
     at[K_T] = queries + columns;
     at[V] = at[V_T] = x + 2 * columns;
@@ -389,7 +400,7 @@ static void run_groups(const CudaState *state, const FusedAttention *f, const Dn
     for (int64_t first = 0; first < all.real; first += s->samples) {
         void *at[TENSORS], *given[TENSORS];
         AttentionRun run = group_at(all, first);
-        Bf16 *here = turned ? (Bf16 *)turned + first * s->length * 2 * s->heads * s->width : NULL;
+        Half *here = turned ? (Half *)turned + first * s->length * 2 * s->heads * s->width : NULL;
         place(at, &run, here);
         for (int i = 0; i < count; ++i) given[i] = at[uid[i]];
         dnn_run(plan, state->dnn, count, uid, given, workspace);

@@ -1,4 +1,4 @@
-/* Causal attention by cuDNN's fused kernels, forward and backward, in bf16 with fp32 sums, by plans that repeat their bits. */
+/* Causal attention by cuDNN's fused kernels, forward and backward, in bf16 or fp16 with fp32 sums, by plans that repeat their bits. */
 #ifndef WEFT_TENSOR_CUDNN_ATTENTION_H
 #define WEFT_TENSOR_CUDNN_ATTENTION_H
 
@@ -8,7 +8,7 @@
  * by side [samples, length, 2, heads, width]. */
 typedef struct AttentionShape {
     int64_t samples, length, heads, width;
-    bool turned;
+    bool turned, fp16; /* fp16: else it is of bf16 */
 } AttentionShape;
 
 typedef struct FusedAttention FusedAttention;

@@ -101,7 +101,7 @@ bool supported(const std::vector<Operation> &all)
 {
     for (const Operation &op : all)
         for (const Tensor &t : op.in)
-            if (!op.is_conv() && !t.is_virtual && t.type == CUDNN_DATA_BFLOAT16 &&
+            if (!op.is_conv() && !t.is_virtual && t.type != CUDNN_DATA_FLOAT &&
                 (t.dim[3] % 8 != 0 || t.dim[3] > 256) && (t.dim[2] % 8 != 0 || t.dim[2] > 256))
                 return false;
     return true;
