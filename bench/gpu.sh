@@ -68,7 +68,7 @@ shrink() { # NAME: the same at a size that a CPU does in seconds
     resnet50)
         weft_words="bench/resnet50.yaml --input 3x32x32 --steps 1 --warmup 0 train.precision=bf16"
         peer_words="resnet50 --steps 1 --warmup 1 --precision bf16 --image 32"
-        weft_settings=("train.batch=1 train.micro_batch=1") peer_settings=("--batch 1 --setting eager");;
+        weft_settings=("train.batch=2 train.micro_batch=2") peer_settings=("--batch 2 --setting eager");;
     *)
         weft_words="bench/lenet.yaml --input 1x28x28 --steps 2 --warmup 1" peer_words="lenet --steps 2 --warmup 1"
         weft_settings=("train.batch=4 train.micro_batch=4") peer_settings=("--batch 4 --setting eager");;

@@ -27,7 +27,7 @@ all_there() { if ldd "$@" | grep -F 'not found'; then stop "these libraries are 
 
 # MPI over shared memory and TCP, rsh and Slurm. Not OpenSHMEM, parallel files and monitoring, nor a plugin for a network whose own
 # library would have to come along (UCX, libfabric, verbs), nor what weft does not ask MPI for: one-sided messages, ranks placed by a
-# graph, fast sums (those are weft's own).
+# graph or a file, fast sums (those are weft's own); nor what Open MPI has another of, which it takes first.
 frameworks="allocator bml btl coll errmgr ess filem grpcomm iof mpool odls oob op patcher plm pmix pml pstat ras rcache
     reachable regx rmaps rml routed rtc schizo shmem state topo"
 choose_plugins() {
@@ -37,6 +37,7 @@ choose_plugins() {
         for file in "$plugins/mca_${f}"_*.so; do
             case ${file##*/mca_} in
                 *_monitoring.so | osc_* | topo_treematch.so | coll_han.so | coll_adapt.so | op_avx.so | pml_cm.so | pmix_flux.so) continue;;
+                coll_sm.so | odls_pspawn.so | ras_simulator.so | rmaps_rank_file.so | rmaps_resilient.so | rmaps_seq.so | state_novm.so) continue;;
             esac
             for l in $(libraries "$file" | cut -d' ' -f1); do
                 case $l in libmca_common_*) continue;; esac
@@ -81,6 +82,7 @@ put_open_mpi() {
     mkdir -p "$new/lib/openmpi" "$new/lib/pmix" "$new/etc" "$new/share/openmpi" "$new/share/pmix"
     cp $chosen "$new/lib/openmpi"
     cp "$texts"/help-*.txt "$new/share/openmpi"
+    rm -f "$new"/share/openmpi/help-{mpi-btl-openib,mtl,opal-common-verbs,oshmem,shmem}*
     : >"$new/etc/openmpi-mca-params.conf"
     local pmix
     pmix=$(libraries $chosen | awk '$1 ~ /^libpmix/ { print $2 }')

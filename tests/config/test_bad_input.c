@@ -79,7 +79,6 @@ static const BadCase value_cases[] = {
     {"train: {steps: -1}\n", NULL, 1, 16, "at least 1"},
     {"train: {threads: 4096}\n", NULL, 1, 18, "from 1 to 1024"},
     {"train: {label_smoothing: 1}\n", NULL, 1, 26, "below 1"},
-    {"train: {precision: fp16}\ngrid: {tp: 2}\n", NULL, 1, 9, "use bf16 there"},
     {"train: {precision: fp16, loss_scale: 1000}\n", NULL, 1, 26, "no power of two"},
     {"train: {precision: fp23}\n", NULL, 1, 20, "did you mean 'fp32'"},
     {"train: {device: gpu}\n", NULL, 1, 17, "auto, cpu, cuda"},
