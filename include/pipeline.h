@@ -116,7 +116,9 @@ typedef struct PlanOptions {
     bool state_scratch; /* and whether a share needs scratch of a slot's size */
     int zero;           /* of the config: what replicas share out. Means nothing for one replica */
     int param_sharers;  /* ranks that have one parameter arena in common; 0: each has its own */
-    bool recompute;     /* activations inside a block are made again for its backward, not kept */
+    const int
+        *block; /* borrowed for the call, as graph_blocks gives it: activations inside a block are
+                         * made again for its backward, not kept. NULL: all are kept */
 } PlanOptions;
 
 typedef struct Plan {
@@ -174,6 +176,10 @@ enum {
  * Where gradients are shared out (zero 2) nobody has it whole. Replica r's micro-batch number i is micro-batch i * dp + r of
  * all; backward writes each bucket to its place in a ring, and a push brings it into its owners' partial sums. Where values
  * are fetched, a rank's share of them lies as their sums do. */
+
+/* What is worth to be made again, in the chunks that begin at first[0..chunks]: for each node the number of its block in its chunk,
+ * or -1. Decided by sizes: ranks with unequal slices of a model may find different ones, and must take one's. Owner: the caller. */
+int *graph_blocks(const Graph *graph, const int *first, int chunks);
 
 /* What the stage options->stage of the grid does. Owner: the caller; graph and schedule are borrowed. */
 Status plan_new(Plan **plan, const Graph *graph, const PlanOptions *options);

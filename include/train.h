@@ -32,6 +32,7 @@ typedef struct Trainer {
     Schedule *schedule;
     int channel_depth;
     int *first; /* owned: nodes where the chunks of the model begin, and the end */
+    int *block; /* owned: graph_blocks */
     Plan *plan;
     Comm *comm; /* over grid.dp_world */
     Executor *executor;

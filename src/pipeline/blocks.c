@@ -17,19 +17,26 @@ static size_t single_crossing(const Graph *graph, int border)
     return bytes;
 }
 
-void find_blocks(const Graph *graph, int first, int last, int *block)
+static void find_blocks(const Graph *graph, int first, int last, int *block)
 {
     int begin = first, number = 0;
     size_t inside = 0;
     for (int i = first; i < last; ++i) {
         const Op *op = graph->node[i].op;
-        block[i - first] = -1;
+        block[i] = -1;
         inside += desc_bytes(op->spec.y) + op->saved_bytes;
         size_t crosses = i + 1 < graph->loss ? single_crossing(graph, i + 1) : 0;
         if (crosses == 0 || inside < WORTH * crosses) continue;
-        for (int k = begin; k <= i; ++k) block[k - first] = number;
+        for (int k = begin; k <= i; ++k) block[k] = number;
         ++number;
         begin = i + 1;
         inside = 0;
     }
+}
+
+int *graph_blocks(const Graph *graph, const int *first, int chunks)
+{
+    int *block = mem_new((size_t)graph->node_count * sizeof *block);
+    for (int c = 0; c < chunks; ++c) find_blocks(graph, first[c], first[c + 1], block);
+    return block;
 }

@@ -425,7 +425,8 @@ static RunStorage run_none(int node)
     return run;
 }
 
-static void planner_init(Planner *p, bool recompute)
+/* block: one a node of the graph; NULL: none is recomputed. */
+static void planner_init(Planner *p, const int *block)
 {
     size_t nodes = (size_t)p->graph->node_count;
     p->value = mem_new(nodes * sizeof *p->value);
@@ -437,9 +438,8 @@ static void planner_init(Planner *p, bool recompute)
     for (size_t i = 0; i < nodes; ++i) p->value[i] = p->gradient[i] = p->again[i] = STORAGE_NONE;
     for (int i = 0; i < own; ++i) {
         p->run[i] = p->run[own + i] = run_none(p->chunk->first + i);
-        p->block[i] = -1;
+        p->block[i] = block ? block[p->chunk->first + i] : -1;
     }
-    if (recompute) find_blocks(p->graph, p->chunk->first, p->chunk->last, p->block);
 }
 
 static bool message_whole(const Message *message)
@@ -450,17 +450,17 @@ static bool message_whole(const Message *message)
 }
 
 Status chunk_plan(ChunkPlan *c, const Graph *graph, const Schedule *schedule, bool apart,
-                  bool recompute)
+                  const int *block)
 {
     Planner p = {.graph = graph, .schedule = schedule, .chunk = c, .apart = apart};
     crossing_values(&c->values_in, graph, c->first);
     crossing_gradients(&c->gradients_out, graph, c->first);
     crossing_values(&c->values_out, graph, c->last);
     crossing_gradients(&c->gradients_in, graph, c->last);
-    planner_init(&p, recompute);
+    planner_init(&p, block);
     list_passes(&p);
     storages_place(&p);
-    fill_runs(&p, recompute);
+    fill_runs(&p, block != NULL);
     place_actions(&p);
     place_message(&p, &c->values_in, p.value);
     place_message(&p, &c->values_out, p.value);

@@ -275,13 +275,13 @@ static void gather_shares(Executor *e)
 
 void executor_refresh(Executor *e)
 {
-    if (e->plan->fetches) {
-        values_forget(e);
-        return;
-    }
-    if (e->plan->zero) gather_shares(e);
+    bool fetches = e->plan->fetches;
+    if (fetches) values_forget(e);
+    if (e->plan->zero && !fetches) gather_shares(e);
     for (int c = 0; c < e->plan->chunk_count; ++c)
-        for (int i = 0; i < e->plan->chunk[c].run_count; ++i)
-            op_refresh(e->plan->graph->node[e->plan->chunk[c].run[i].node].op,
-                       &e->chunk[c].slot[0].run[i]);
+        for (int i = 0; i < e->plan->chunk[c].run_count; ++i) {
+            Op *op = e->plan->graph->node[e->plan->chunk[c].run[i].node].op;
+            if (fetches && op->spec.w_count) continue; /* when they come (values.c) */
+            op_refresh(op, &e->chunk[c].slot[0].run[i]);
+        }
 }

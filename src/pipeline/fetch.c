@@ -266,13 +266,25 @@ static void place_caches(Plan *plan, bool placed)
     for (int k = 0; k < plan->chunk_count; ++k)
         for (int i = plan->chunk[k].first; i < plan->chunk[k].last; ++i) {
             const Node *node = &plan->graph->node[i];
-            if (node->op->cache_bytes == 0) continue;
+            if (node->op->cache_bytes == 0 || node->spec.w_count == 0) continue;
             int b = f->bucket_of[node->param[0]];
             plan->cache[i] = (size_t)(f->bucket[b].cache + end[b]);
             end[b] += (int64_t)place_align(node->op->cache_bytes);
         }
     for (int b = 0; b < f->count && !placed; ++b) f->bucket[b].cache_bytes = end[b];
     mem_free(&end);
+}
+
+/* What a node without weights keeps is made once, and stays. */
+static void place_constants(Plan *plan)
+{
+    for (int k = 0; k < plan->chunk_count; ++k)
+        for (int i = plan->chunk[k].first; i < plan->chunk[k].last; ++i) {
+            const Node *node = &plan->graph->node[i];
+            if (node->op->cache_bytes == 0 || node->spec.w_count > 0) continue;
+            plan->cache[i] = plan->cache_bytes;
+            plan->cache_bytes += place_align(node->op->cache_bytes);
+        }
 }
 
 static void place_weights(Plan *plan)
@@ -307,6 +319,7 @@ Status plan_fetch(Plan *plan)
     place_caches(plan, false);
     TRY(place_buckets(plan));
     place_caches(plan, true);
+    place_constants(plan);
     place_weights(plan);
     count_step(plan);
     return OK;

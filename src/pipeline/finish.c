@@ -72,31 +72,27 @@ static float *figures_of(const Executor *e, int behind, Event **there)
 }
 
 /* Where replicas share out, the last one has the sums. */
-static bool has_metrics(const Executor *e, int64_t *at)
+float *metrics_sum(const Executor *e)
 {
     const Plan *plan = e->plan;
     int rank = e->grid->dp_rank;
-    if (plan->zero && rank != plan->shape.dp - 1) return false;
-    *at = plan_sum_at(plan, plan->metrics_at, rank);
-    return true;
+    if (plan->zero && rank != plan->shape.dp - 1) return NULL;
+    return e->level[0] + plan_sum_at(plan, plan->metrics_at, rank);
 }
 
-float *metrics_sum(const Executor *e)
-{
-    int64_t at;
-    return has_metrics(e, &at) ? e->level[0] + at : NULL;
-}
-
-/* Of what this rank has of the sums, metrics apart. */
+/* In what this rank has of the sums. Between tensors there may lie what another bucket left in a ring, a step before. */
 static void find_overflow(Executor *e)
 {
-    const FlatTable *flat = e->backend->table->flat;
-    float *found = &e->block->overflow;
-    int64_t all = plan_sum_elements(e->plan, e->grid->dp_rank), metrics = all, behind = all;
-    if (!e->options.finds_overflow) return;
-    if (has_metrics(e, &metrics)) behind = metrics + METRIC_PAD;
-    flat->find_overflow(e->stream, found, e->level[0], metrics);
-    flat->find_overflow(e->stream, found, e->level[0] + behind, all - behind);
+    const Plan *plan = e->plan;
+    int rank = e->grid->dp_rank;
+    for (int i = 0; e->options.finds_overflow && i < plan->graph->param_count; ++i) {
+        int64_t first, count;
+        if (plan->gradient_at[i] < 0) continue;
+        plan_share(plan, i, rank, &first, &count);
+        if (count == 0) continue;
+        const float *sum = e->level[0] + plan_sum_at(plan, plan->gradient_at[i] + first, rank);
+        e->backend->table->flat->find_overflow(e->stream, &e->block->overflow, sum, count);
+    }
 }
 
 static void figures_bring(Executor *e)

@@ -49,10 +49,7 @@ int64_t storage_place(const Planner *p, int storage);
 
 /* chunk.c: fills plan but for slots and buckets, which it must have already. */
 Status chunk_plan(ChunkPlan *chunk, const Graph *graph, const Schedule *schedule, bool apart,
-                  bool recompute);
-
-/* blocks.c: block[i] of node first + i: number of the block that is recomputed with it, -1 where nothing is gained. */
-void find_blocks(const Graph *graph, int first, int last, int *block);
+                  const int *block);
 
 /* crossing.c: the messages over the border in front of node `border`; places are not set. */
 void crossing_values(Message *message, const Graph *graph, int border);

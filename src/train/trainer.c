@@ -189,7 +189,9 @@ static Status cut_graph(Trainer *t)
 {
     int chunks = t->shape.pp * t->schedule->shape.chunks;
     t->first = mem_new((size_t)(chunks + 1) * sizeof *t->first);
-    return graph_partition(t->graph, t->config, chunks, t->first);
+    TRY(graph_partition(t->graph, t->config, chunks, t->first));
+    t->block = graph_blocks(t->graph, t->first, chunks);
+    return OK;
 }
 
 static int sums_transport(const Trainer *t)
@@ -221,7 +223,7 @@ Status train_plan_stage(const Trainer *t, int stage, Plan **plan)
                            .state_scratch = optim_scratch(t->config),
                            .zero = t->config->grid.zero,
                            .param_sharers = param_sharers(t),
-                           .recompute = t->recompute};
+                           .block = t->recompute ? t->block : NULL};
     return plan_new(plan, t->graph, &options);
 }
 
@@ -407,12 +409,13 @@ static Status design(Trainer *t, int ranks, const Design *only)
 }
 
 /* Ranks with different slices of the model, or on different machines, may cut it and judge their memory differently: rank 0's
- * cut is everybody's, and what one recomputes all do. Collective. */
+ * cut is everybody's, with the blocks in it, and where one recomputes all do. Collective. */
 static Status settle(Trainer *t)
 {
     const World *world = t->world;
     int chunks = t->shape.pp * t->schedule->shape.chunks;
     world_bcast(world, t->first, (size_t)(chunks + 1) * sizeof *t->first, 0);
+    world_bcast(world, t->block, (size_t)t->graph->node_count * sizeof *t->block, 0);
     TRY(status_agree(world, fit_memory(t)));
     bool *all = mem_new((size_t)world->size * sizeof *all), mine = t->recompute;
     world_gather(world, &mine, sizeof mine, all);
@@ -490,6 +493,7 @@ void trainer_free(Trainer **trainer)
     if (t->grid_ready) grid_fini(&t->grid);
     if (t->backend) backend_close(&t->backend);
     mem_free(&t->first);
+    mem_free(&t->block);
     mem_free(&t->range_param);
     mem_free(trainer);
 }

@@ -31,7 +31,7 @@ ranks() { timeout -k 2 120 mpirun --oversubscribe --bind-to none -n "$@"; }
 same() {
     local n=$1 job=$2 name=$3 one=one last
     shift 3
-    case $job in gpt.yaml) one=gpt-one ;; fp16.yaml) one=fp16-one ;; tp.yaml) one=tp-two ;; esac
+    case $job in gpt.yaml) one=gpt-one ;; bf16.yaml) one=bf16-one ;; fp16.yaml) one=fp16-one ;; tp.yaml) one=tp-two ;; esac
     check 0 'done after' ranks "$n" "$WEFT" train "$job" run.name="$name" "$@"
     cp both words
     last=$(cd "runs/$one/checkpoints" && ls | tail -1)
@@ -45,16 +45,20 @@ holds 'sums by NCCL' grep -q 'sums by nccl' words
 for schedule in gpipe zero-bubble; do same 2 job.yaml pp2-$schedule grid.pp=2 grid.schedule=$schedule; done
 same 2 job.yaml pp2-interleaved grid.pp=2 grid.schedule=interleaved grid.chunks=2
 same 4 job.yaml dp2pp2-interleaved grid.pp=2 grid.schedule=interleaved grid.chunks=3
+sed 's/: one/: bf16-one/; s/device: cuda/&, precision: bf16/' job.yaml >bf16.yaml
+check 0 'done after' "$WEFT" train bf16.yaml
+same 2 bf16.yaml pp2-nothing-back grid.pp=2 'grid.cuts=[fc1]' # no parameter below the cut, so messages back are empty
 same 3 gpt.yaml gpt-tied grid.pp=3 # embedding and head share a weight, on the first stage and the last
 
 # too large a loss scale: all ranks skip the same steps
-sed 's/gpt-one/fp16-one/; s/steps: 2/steps: 6/; s/device: cuda/&, precision: fp16, loss_scale: 16777216/' gpt.yaml >fp16.yaml
+sed 's/gpt-one/fp16-one/; s/width: 16, heads: 2/width: 20, heads: 5/; s/steps: 2/steps: 6/; s/device: cuda/&, precision: fp16, loss_scale: 16777216/' gpt.yaml >fp16.yaml
 check 0 'the step is skipped' "$WEFT" train fp16.yaml
 same 4 fp16.yaml fp16-dp2pp2 grid.dp=2 grid.pp=2
 
 # an overflow that one rank alone can see is all ranks'
 same 2 fp16.yaml fp16-zero2 grid.zero=2
 same 2 fp16.yaml fp16-zero3 grid.zero=3
+same 4 fp16.yaml fp16-zero2-pp2 grid.pp=2 grid.zero=2 grid.bucket_mb=0.001 # rings with gaps, where last step's numbers lie
 
 # recorded work, between what deals with other ranks
 sed 's/gpt-one/graphs-off/; s/steps: 2/steps: 12/; s/device: cuda/&, graphs: off/' gpt.yaml >off.yaml
@@ -69,7 +73,7 @@ same 4 gpt.yaml gpt-zero2 grid.pp=2 grid.zero=2
 same 4 job.yaml zero3 grid.pp=2 grid.zero=3 checkpoint.resume=runs/zero1/checkpoints/step-00000002.h5
 
 # layers that ranks divide, also where what they have is not equal: one rank's losses, and on all grids the bits of two such ranks
-sed 's/gpt-one/tp-one/; s/width: 16, heads: 2/width: 20, heads: 5, dropout: 0.1/' gpt.yaml >tp.yaml
+sed 's/gpt-one/tp-one/; s/width: 16, heads: 2/width: 20, heads: 5, dropout: 0.1, positions: rotary/' gpt.yaml >tp.yaml
 losses() { awk -F'[:,]' '/"loss"/ { for (i = 1; i < NF; ++i) if ($i ~ /"loss"/) print $(i + 1) }' "runs/$1/metrics.jsonl"; }
 near() { paste <(losses "$1") <(losses "$2") | awk '{ d = $1 - $2; if (d < 0) d = -d; if (d > most) most = d } END { exit !(NR > 0 && most < 2e-5) }'; }
 check 0 'done after' "$WEFT" train tp.yaml train.log_every=1
@@ -84,6 +88,7 @@ same 4 tp.yaml tp-dp2 grid.tp=2 grid.dp=2
 same 4 tp.yaml tp-pp2 grid.tp=2 grid.pp=2
 same 2 tp.yaml tp-shm grid.tp=2 grid.transport=shm
 same 4 tp.yaml tp-zero1 grid.tp=2 grid.zero=1 checkpoint.every_steps=1
+same 4 tp.yaml tp-zero3 grid.tp=2 grid.zero=3
 check 0 'done after' "$WEFT" train tp.yaml run.name=tp-goes-on checkpoint.resume=runs/tp-zero1/checkpoints/step-00000001.h5
 for way in auto mpi; do check 0 'the step is skipped' ranks 2 "$WEFT" train fp16.yaml run.name=tp-fp16-$way grid.tp=2 grid.transport=$way; done
 check 0 'to the bit' "$WEFT" ckpt diff runs/tp-fp16-{auto,mpi}/checkpoints/step-00000006.h5

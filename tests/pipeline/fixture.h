@@ -246,6 +246,13 @@ static inline Status open_graph(Fixture *f)
     return OK;
 }
 
+/* NULL: nothing is recomputed. Owner: the caller. */
+static inline int *blocks_of(const Fixture *f)
+{
+    const ScheduleShape *s = &f->how.shape;
+    return f->how.recompute ? graph_blocks(f->graph, f->first, s->stages * s->chunks) : NULL;
+}
+
 static inline Status open_executor(Fixture *f)
 {
     ScheduleReport report;
@@ -253,17 +260,20 @@ static inline Status open_executor(Fixture *f)
     GridShape shape = {1, f->how.shape.stages, 1};
     TRY(make_schedule(f));
     TRY(schedule_simulate(f->schedule, NULL, &report));
+    int *block = blocks_of(f);
     PlanOptions options = {.shape = shape,
                            .stage = world->rank,
                            .schedule = f->schedule,
                            .channel_depth = report.depth,
                            .first = f->first,
                            .bucket_bytes = 4096,
-                           .recompute = f->how.recompute};
+                           .block = block};
     schedule_report_fini(&report);
     TRY(grid_init(&f->grid, world, shape));
     f->grid_ready = true;
-    TRY(plan_new(&f->plan, f->graph, &options));
+    Status st = plan_new(&f->plan, f->graph, &options);
+    mem_free(&block);
+    TRY(st);
     TRY(comm_new(&f->comm, &f->grid.dp_world, f->backend, TRANSPORT_AUTO, f->plan->leaf_elements));
     return executor_new(&f->executor, f->plan, &f->grid, f->backend, f->comm,
                         (ExecutorOptions){.seed = SEED, .transport = f->how.transport});

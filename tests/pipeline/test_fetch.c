@@ -129,6 +129,7 @@ static bool check_stage(const Fixture *f, int stage, const Schedule *evaluation,
                         int64_t *fetches)
 {
     Plan *plan = NULL;
+    int *block = blocks_of(f);
     PlanOptions options = {.shape = {REPLICAS, f->how.shape.stages, 1},
                            .stage = stage,
                            .schedule = f->schedule,
@@ -137,9 +138,10 @@ static bool check_stage(const Fixture *f, int stage, const Schedule *evaluation,
                            .bucket_bytes = (size_t)(mb * 1e6),
                            .zero = ZERO_PARAMS,
                            .param_sharers = 1,
-                           .recompute = f->how.recompute};
+                           .block = block};
     int64_t training = 0, evaluating = 0;
     CHECK_OK(plan_new(&plan, f->graph, &options));
+    mem_free(&block);
     bool good = plan->fetches && held_once(plan) && walk(plan, f->schedule, &training) &&
                 walk(plan, evaluation, &evaluating);
     good &= training == plan->fetch.step_fetches;

@@ -27,8 +27,13 @@ static const GridModel models[] = {
      "optim: {name: sgd, lr: 0.01, momentum: 0.9}\n",
      false},
     {"one dense layer", "model: {layers: [flatten, dense: {width: 7}]}\n", false},
+    /* of three ranks the first one's slices alone would make one block less worth its while */
+    {"narrow",
+     "model: {name: mlp, hidden: [7, 9], dropout: 0.2}\n"
+     "optim: {name: sgd, lr: 0.05, momentum: 0.9}\n",
+     false},
 };
-enum { MODELS = 4, HEAD_ONLY = MODELS };
+enum { MODELS = 4, HEAD_ONLY = MODELS, NARROW };
 
 static bool close_to(double a, double b, double tolerance)
 {
@@ -71,6 +76,7 @@ static void test_like_one_rank(void)
     for (int m = 0; m < MODELS; ++m) against_one_rank(m, "", TOLERANCE);
     against_one_rank(0, "train.label_smoothing=0.1", TOLERANCE);
     against_one_rank(0, "grid.recompute=block", TOLERANCE);
+    against_one_rank(NARROW, "grid.recompute=block", TOLERANCE);
     against_one_rank(0, "optim.name=lamb optim.lr=0.01", TOLERANCE);
     against_one_rank(2, "optim.name=lars optim.lr=1", TOLERANCE);
 }

@@ -102,6 +102,13 @@ void channel_nccl_move(Channel *channel, const int *which, int count)
     for (int i = 0; i < count; ++i) record_moves(&channel[which[i]]);
 }
 
+/* Of a message without bytes a place is one nevertheless. */
+static size_t places_bytes(const Channel *channel)
+{
+    size_t bytes = (size_t)channel->spec.depth * channel->spec.bytes;
+    return bytes ? bytes : 1;
+}
+
 void channel_nccl_open(Channel *channel, const Gpus *gpus)
 {
     const BackendTable *table = gpus->backend->table;
@@ -115,7 +122,7 @@ void channel_nccl_open(Channel *channel, const Gpus *gpus)
         end->computed[i] = table->event_new(gpus->backend);
         end->moved[i] = table->event_new(gpus->backend);
     }
-    channel->places = table->alloc(gpus->backend, depth * channel->spec.bytes);
+    channel->places = table->alloc(gpus->backend, places_bytes(channel));
 }
 
 static void close_end(Channel *channel)
@@ -128,8 +135,7 @@ static void close_end(Channel *channel)
         backend->table->event_free(&end->computed[i]);
         backend->table->event_free(&end->moved[i]);
     }
-    if (channel->places)
-        backend->table->release(backend, channel->places, depth * channel->spec.bytes);
+    if (channel->places) backend->table->release(backend, channel->places, places_bytes(channel));
     mem_free(&end->computed);
     mem_free(&end->moved);
     mem_free(&channel->impl);
