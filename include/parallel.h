@@ -170,6 +170,7 @@ int comm_transport(int transport, bool one_node, bool host_memory);
 int comm_group_width(const World *world, int transport);
 /* Bytes in which comm_mpi and comm_nodes keep what comes from others, beside the arena of so many elements. */
 size_t comm_mpi_staging(int ranks, int width, int64_t elements);
+size_t comm_nccl_scratch(int ranks, int64_t elements); /* likewise comm_nccl's, of a GPU's memory */
 /* Sums arena[offset .. offset+count) over all ranks, in place, result on every rank. Same calls in the same order on
  * every rank. The range may not be touched until comm_wait. */
 void comm_sum_begin(Comm *comm, int64_t offset, int64_t count); /* Collective. */

@@ -115,6 +115,7 @@ typedef struct PlanOptions {
     int state_slots;    /* the optimizer's, for the sum of memory; */
     bool state_scratch; /* and whether a share needs scratch of a slot's size */
     int zero;           /* of the config: what replicas share out. Means nothing for one replica */
+    bool joined;        /* NCCL joins the GPUs of a tensor group; of no account in host memory */
     int param_sharers;  /* ranks that have one parameter arena in common; 0: each has its own */
     const int
         *block; /* borrowed for the call, as graph_blocks gives it: activations inside a block are
@@ -157,6 +158,8 @@ typedef struct Plan {
         state_bytes,            /* of the rank that has most */
         activation_bytes, cache_bytes, workspace_bytes, message_bytes;
     size_t workspace_part_bytes; /* of the workspace, what is touched */
+    size_t
+        staged_bytes; /* of the host's memory: through which slices of a GPU's go, where it is not joined */
 } Plan;
 
 /* A step's sums over all ranks. They are floats: counts are exact up to 2^24. The first ones are FlatTable's loss_sums. */

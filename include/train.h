@@ -93,6 +93,8 @@ typedef struct TrainBytes {
 } TrainBytes;
 TrainBytes train_bytes(const Trainer *trainer, const Plan *plan);
 bool train_sums_by_mpi(const Trainer *trainer); /* Do replicas' sums go by messages? */
+/* Does NCCL join the ranks' GPUs? Before ranks know: would it, with a GPU for each. */
+bool train_joined(const Trainer *trainer);
 /* Micro-batches of data that the loader of a rank that runs this plan keeps. */
 int train_data_slots(const Trainer *trainer, const Plan *plan);
 /* Memory of this process that no file backs, shared memory divided by those who share it, and the most that it ever had,

@@ -159,17 +159,22 @@ void group_free(Executor *e)
     mem_free(&e->group);
 }
 
-size_t group_bytes(const Plan *plan)
+void group_memory(Plan *plan, bool joined)
 {
     const Graph *g = plan->graph;
-    const Op *loss = g->node[g->loss].op;
-    size_t owed = 0;
+    size_t owed = SIGNALS * sizeof(float);
     int ranks = plan->shape.tp;
-    if (ranks == 1) return 0;
+    if (ranks == 1) return;
     for (int i = 0; i < g->param_count; ++i)
         if (g->param[i].partial && plan->gradient_at[i] >= 0)
             owed += (size_t)g->param[i].elements * sizeof(float);
-    bool host = loss->backend->table->host_memory;
-    return 2 * owed +
-           (host ? pipes_bytes(ranks) : gpu_exchange_bytes(ranks, most_exchanged(plan, owed)));
+    bool host = g->node[g->loss].op->backend->table->host_memory;
+    size_t most = most_exchanged(plan, owed);
+    plan->message_bytes += 2 * owed;
+    if (host)
+        plan->message_bytes += pipes_bytes(ranks);
+    else if (joined)
+        plan->message_bytes += gpu_exchange_bytes(ranks, most);
+    else
+        plan->staged_bytes = 2 * most + pipes_bytes(ranks);
 }

@@ -225,7 +225,7 @@ static void sum_memory(Plan *plan, const PlanOptions *o)
         }
     }
     plan->activation_bytes += scratch;
-    plan->message_bytes += group_bytes(plan);
+    group_memory(plan, o->joined);
     plan->param_bytes = (size_t)plan->value_elements * sizeof(float);
     sum_gradients(plan);
     plan->state_bytes = state_bytes(plan, o);

@@ -90,8 +90,8 @@ bool plan_tied_across(const Plan *plan, int param); /* to a parameter of another
 /* Shares a value with a parameter of this stage whose it is. */
 bool param_shares_value(const Plan *plan, int param);
 
-/* exchange.c: what a rank of a tensor group holds to exchange slices. */
-size_t group_bytes(const Plan *plan);
+/* group.c: adds what a rank of a tensor group holds to exchange slices. */
+void group_memory(Plan *plan, bool joined);
 
 /* slots.c: what the stage's list says about memory. */
 void plan_slots(Plan *plan);

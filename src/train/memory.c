@@ -39,6 +39,8 @@ static size_t sender_bytes(const Trainer *t, const Plan *plan)
 
 static size_t staging_bytes(const Trainer *t, const Plan *plan)
 {
+    if (plan->shape.dp > 1 && train_joined(t))
+        return comm_nccl_scratch(plan->shape.dp, plan->leaf_elements);
     if (!train_sums_by_mpi(t)) return 0;
     int width = t->comm ? t->comm->group_width : 1;
     return comm_mpi_staging(plan->shape.dp, width, plan->leaf_elements);
@@ -72,7 +74,8 @@ TrainBytes train_bytes(const Trainer *t, const Plan *plan)
                         .data = data,
                         .program = program,
                         .host = t->backend->table->memory
-                                    ? (size_t)train_data_slots(t, plan) * batch_bytes(t, plan)
+                                    ? (size_t)train_data_slots(t, plan) * batch_bytes(t, plan) +
+                                          plan->staged_bytes
                                     : 0,
                         .all = plan_bytes(plan) - plan->message_bytes + messages + data + program};
 }

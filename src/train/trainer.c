@@ -205,6 +205,14 @@ bool train_sums_by_mpi(const Trainer *t)
     return t->shape.dp > 1 && sums_transport(t) == TRANSPORT_MPI;
 }
 
+bool train_joined(const Trainer *t)
+{
+    int transport = (int)t->config->grid.transport;
+    if (t->backend->table->host_memory) return false;
+    if (t->grid_ready) return t->grid.gpus[0] != NULL;
+    return transport == TRANSPORT_AUTO || transport == TRANSPORT_NCCL;
+}
+
 /* How many ranks have one parameter arena in common, if replicas share it out. */
 static int param_sharers(const Trainer *t)
 {
@@ -222,6 +230,7 @@ Status train_plan_stage(const Trainer *t, int stage, Plan **plan)
                            .state_slots = optim_slots(t->config),
                            .state_scratch = optim_scratch(t->config),
                            .zero = t->config->grid.zero,
+                           .joined = train_joined(t),
                            .param_sharers = param_sharers(t),
                            .block = t->recompute ? t->block : NULL};
     return plan_new(plan, t->graph, &options);

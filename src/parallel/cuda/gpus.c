@@ -234,6 +234,18 @@ static Status watch_new(Grid *grid, const Gpu *mine)
     return status_agree(world, nccl_watch_start(watch));
 }
 
+/* NCCL_LAUNCH_ORDER_IMPLICIT: a GPU begins several communicators' work in the order in which the host has issued it. */
+static void warn_unordered(void)
+{
+    int running = 0;
+    if (nccl.get_version(&running) != ncclSuccess || running >= NCCL_VERSION(2, 26, 0)) return;
+    log_warn(
+        "NCCL %d.%d does not keep the order of several communicators' work on a GPU, so that ranks "
+        "may wait for each other for ever: use 2.26 or newer, or one of grid.dp, grid.pp and "
+        "grid.tp alone",
+        running / 10000, running / 100 % 100);
+}
+
 /* Collective on the grid's world. */
 static Status join(Grid *grid, Backend *backend, int bits, const Gpu *mine)
 {
@@ -242,9 +254,10 @@ static Status join(Grid *grid, Backend *backend, int bits, const Gpu *mine)
     int color[WATCH_COMMS] = {0, grid->pp_rank * s.tp + grid->tp_rank,
                               grid->dp_rank * s.tp + grid->tp_rank,
                               grid->pp_rank * s.dp + grid->dp_rank};
-    /* A GPU then begins several communicators' work in the order in which the host has issued it (since NCCL 2.26). */
-    if ((s.dp > 1) + (s.pp > 1) + (s.tp > 1) > 1) setenv("NCCL_LAUNCH_ORDER_IMPLICIT", "1", 0);
+    bool several = (s.dp > 1) + (s.pp > 1) + (s.tp > 1) > 1;
+    if (several) setenv("NCCL_LAUNCH_ORDER_IMPLICIT", "1", 0);
     TRY(status_agree(grid->world, nccl_load()));
+    if (several) warn_unordered();
     grid->gpus[0] = gpus_new(backend, bits, false);
     TRY(connect(&grid->gpus[0]->comm, grid->world));
     for (int i = 1; i < WATCH_COMMS; ++i) {

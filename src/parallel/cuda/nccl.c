@@ -33,13 +33,22 @@ static Stream *stream_of(const Comm *comm)
 
 /* ---- opening ---- */
 
+static int64_t slice_room(int ranks, int64_t elements)
+{
+    int64_t piece = elements < PIECE_ELEMENTS ? elements : PIECE_ELEMENTS;
+    return (piece / ranks + SLICE_SLACK) / SLICE_ALIGN_FLOATS * SLICE_ALIGN_FLOATS;
+}
+
+size_t comm_nccl_scratch(int ranks, int64_t elements)
+{
+    return (size_t)slice_room(ranks, elements) * (size_t)(ranks - 1) * sizeof(float);
+}
+
 static Status nccl_open(Comm *comm, Backend *backend, size_t arena_bytes)
 {
     NcclState *state = comm->impl = mem_new(sizeof *state);
-    int64_t piece = comm->arena_elements < PIECE_ELEMENTS ? comm->arena_elements : PIECE_ELEMENTS;
-    state->slice_elements =
-        (piece / comm->size + SLICE_SLACK) / SLICE_ALIGN_FLOATS * SLICE_ALIGN_FLOATS;
-    state->scratch_bytes = (size_t)state->slice_elements * (size_t)(comm->size - 1) * sizeof(float);
+    state->slice_elements = slice_room(comm->size, comm->arena_elements);
+    state->scratch_bytes = comm_nccl_scratch(comm->size, comm->arena_elements);
     state->scratch = backend->table->alloc(backend, state->scratch_bytes);
     state->computed = backend->table->event_new(backend);
     state->summed = backend->table->event_new(backend);
