@@ -101,6 +101,7 @@ struct Executor {
     Event *figured[2];             /* owned: they are there */
     int64_t steps;                 /* begun */
     Stretches *stretches;          /* owned: [task][place in the ring]; NULL: nothing is replayed */
+    int stretch_count;             /* of all */
     Stretch statistics;            /* that moves them after a whole batch */
     Channels *channels;            /* NULL with one stage */
     Moves moves, evaluation_moves; /* owned: where messages move when told */

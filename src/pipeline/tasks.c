@@ -148,11 +148,15 @@ static void play_section(void *user)
     if (begin < s->to.action) play_task(s->e, s->p, s->to.task, begin, s->to.action);
 }
 
-/* The one that begins the micro-batch's work in this place of the ring with task `task`, or follows `number` others there. */
+/* The one that begins the micro-batch's work in this place of the ring with task `task`, or follows `number` others there. NULL:
+ * there are enough, each with memory of the device's. */
 static Stretch *stretch_at(Executor *e, int task, int micro, int number)
 {
+    enum { MOST = 1024 };
     Stretches *s = &e->stretches[task * e->held_room + held_place(e, micro)];
     if (number == s->count) {
+        if (e->stretch_count == MOST) return NULL;
+        ++e->stretch_count;
         s->stretch = mem_resize(s->stretch, (size_t)(s->count + 1) * sizeof *s->stretch);
         s->stretch[s->count++] = (Stretch){0};
     }
@@ -167,8 +171,13 @@ static void play_stretches(Executor *e, const Playing *p, int from, int end)
     while (section.from.task < end) {
         section.to = next_border(e, p, section.from, end);
         bool any = section.from.task < section.to.task || section.from.action < section.to.action;
-        if (any)
-            stretch_run(stretch_at(e, from, micro, number++), e->backend, play_section, &section);
+        Stretch *stretch = any ? stretch_at(e, from, micro, number) : NULL;
+        if (stretch) {
+            stretch_run(stretch, e->backend, play_section, &section);
+            ++number;
+        } else {
+            play_section(&section);
+        }
         if (section.to.task == end) return;
         section.from = section.to;
         section.to = behind(e, p, section.from);
