@@ -7,7 +7,7 @@
 
 enum { PIECE_BYTES = 128 << 10, PIECE_FLOATS = PIECE_BYTES / sizeof(float), PIPE_DEPTH = 2 };
 
-struct Pipes {
+struct GroupPipes {
     Exchange face;
     Executor *executor; /* borrowed */
     Channels *channels;
@@ -54,7 +54,7 @@ static size_t piece_of(size_t bytes, size_t at)
 
 /* ---- pieces ---- */
 
-static void send_piece(Pipes *g, int rank, const Part *from, size_t at)
+static void send_piece(GroupPipes *g, int rank, const Part *from, size_t at)
 {
     size_t n = piece_of(from->bytes, at);
     if (n == 0) return;
@@ -63,14 +63,14 @@ static void send_piece(Pipes *g, int rank, const Part *from, size_t at)
     channel_send(g->channels, g->out[rank]);
 }
 
-static const char *await_piece(Pipes *g, int rank)
+static const char *await_piece(GroupPipes *g, int rank)
 {
     return pipe_message(g->executor, g->channels, g->in[rank]);
 }
 
 static void gather(const Exchange *x, Slices s, const void *mine, void *whole)
 {
-    Pipes *g = x->user;
+    GroupPipes *g = x->user;
     Part own = part_of(&s, x->size, x->rank, whole), packed = own;
     packed.base = (char *)(uintptr_t)mine;
     packed.stride = packed.run;
@@ -133,7 +133,7 @@ static void round_piece(DType type, void *to, const float *sum, size_t n)
 }
 
 /* One piece of every rank, added in their order. */
-static void sum_piece(Pipes *g, const Slices *s, const Part *own, size_t at, char *mine)
+static void sum_piece(GroupPipes *g, const Slices *s, const Part *own, size_t at, char *mine)
 {
     const Exchange *x = &g->face;
     size_t bytes = piece_of(own->bytes, at), n = bytes / dtype_bytes(s->type);
@@ -153,7 +153,7 @@ static void sum_piece(Pipes *g, const Slices *s, const Part *own, size_t at, cha
 
 static void reduce(const Exchange *x, Slices s, const void *whole, void *mine)
 {
-    Pipes *g = x->user;
+    GroupPipes *g = x->user;
     Part own = part_of(&s, x->size, x->rank, whole);
     size_t most = part_of(&s, x->size, 0, whole).bytes;
     Phase outer = phase_enter(PHASE_MESSAGES);
@@ -169,7 +169,7 @@ static void reduce(const Exchange *x, Slices s, const void *whole, void *mine)
 
 /* ---- set-up ---- */
 
-static Status open_pipes(Pipes *g, const World *world, int transport)
+static Status open_pipes(GroupPipes *g, const World *world, int transport)
 {
     int size = world->size, count = 0;
     ChannelSpec *spec = mem_new((size_t)(size * size) * sizeof *spec);
@@ -188,10 +188,10 @@ static Status open_pipes(Pipes *g, const World *world, int transport)
     return st;
 }
 
-Status pipes_new(Pipes **out, Executor *e, const World *world)
+Status pipes_new(GroupPipes **out, Executor *e, const World *world)
 {
-    Pipes *g = *out = mem_new(sizeof *g);
-    *g = (Pipes){.executor = e};
+    GroupPipes *g = *out = mem_new(sizeof *g);
+    *g = (GroupPipes){.executor = e};
     g->face = (Exchange){
         .rank = world->rank, .size = world->size, .user = g, .gather = gather, .reduce = reduce};
     g->sum = mem_new(2 * PIECE_BYTES);
@@ -199,9 +199,9 @@ Status pipes_new(Pipes **out, Executor *e, const World *world)
     return open_pipes(g, world, e->options.transport);
 }
 
-void pipes_free(Pipes **pipes)
+void pipes_free(GroupPipes **pipes)
 {
-    Pipes *g = *pipes;
+    GroupPipes *g = *pipes;
     if (!g) return;
     if (g->channels) channels_free(&g->channels);
     mem_free(&g->out);
@@ -211,12 +211,12 @@ void pipes_free(Pipes **pipes)
     mem_free(pipes);
 }
 
-const Exchange *pipes_exchange(const Pipes *pipes)
+const Exchange *pipes_exchange(const GroupPipes *pipes)
 {
     return &pipes->face;
 }
 
-void pipes_progress(Pipes *pipes)
+void pipes_progress(GroupPipes *pipes)
 {
     channels_progress(pipes->channels);
 }

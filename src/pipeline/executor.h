@@ -164,11 +164,11 @@ void values_renew(Executor *e, const OpRun *run, int node);
 void values_forget(Executor *e);
 
 /* exchange.c: slices through pipes, in host memory. */
-typedef struct Pipes Pipes;
-Status pipes_new(Pipes **pipes, Executor *e, const World *world); /* Collective on world. */
-void pipes_free(Pipes **pipes);                                   /* Collective. NULL: nothing */
-const Exchange *pipes_exchange(const Pipes *pipes);
-void pipes_progress(Pipes *pipes);
+typedef struct GroupPipes GroupPipes;
+Status pipes_new(GroupPipes **pipes, Executor *e, const World *world); /* Collective on world. */
+void pipes_free(GroupPipes **pipes); /* Collective. NULL: nothing */
+const Exchange *pipes_exchange(const GroupPipes *pipes);
+void pipes_progress(GroupPipes *pipes);
 size_t pipes_bytes(int ranks); /* that a rank's take */
 
 /* exchange_staged.c: the same for a GPU's memory. most: bytes of the largest tensor. host is borrowed. */

@@ -7,7 +7,7 @@ enum { SIGNALS = 1 }; /* METRIC_SIGNAL is owed, too */
 struct TensorGroup {
     const Exchange *face; /* of one of these */
     Exchange *gpus;       /* owned; NULL: not joined */
-    Pipes *pipes;         /* owned; NULL: joined */
+    GroupPipes *pipes;    /* owned; NULL: joined */
     Staged *staged;       /* owned; NULL: operations' memory is the pipes' */
     int64_t owed;         /* floats that ranks add up at a step's end: in the backend's memory, */
     float *parts, *slice; /* owned: those of this rank; its slice of the sums */
