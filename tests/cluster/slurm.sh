@@ -90,7 +90,9 @@ holds 'the time limit leads to exit code 75' grep -q 'exit code 75' long.log
 holds 'and to a checkpoint' test -n "$(ls runs/long/checkpoints/step-*.h5)" -a ! -e runs/long/$last
 "$cluster/hosts.sh" link off
 until_true 60 idle
-# Else Slurm lets two minutes pass; and it may set that time once more after it was told. Fifty times, two seconds apart.
+# Else Slurm lets two minutes pass; and it may set that time once more after it was told. Fifty times, two seconds apart, and
+# not within the second of the job's end: hosts take a start from then for one of the run that was just revoked.
+sleep 2
 goes_on() {
     is "$id" JobState COMPLETED && return
     ! is "$id" JobState PENDING || scontrol update jobid="$id" StartTime=now
