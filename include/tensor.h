@@ -87,6 +87,7 @@ typedef struct Slices {
     int64_t runs, items, unit;
     DType type; /* fp32 or bf16; on GPUs fp16, too */
 } Slices;
+size_t slices_run(const Slices *s, int ranks, int rank); /* bytes of a rank's slice of one run */
 /* The ranks that hold the slices of one tensor, for operations that need the others'. Calls are collective on them, the same
  * in the same order, on the backend's memory; what they do is queued on its compute stream. */
 typedef struct Exchange Exchange;

@@ -124,7 +124,7 @@ static void print_memory(const PlanView *v, FILE *out)
     }
     if (gpu)
         fprintf(out,
-                "  and %s of the host's memory, locked in place: what the loader keeps ready\n",
+                "  and %s of the host's memory, locked in place: batches and slices on their way\n",
                 text_bytes((double)v->stage_view[v->heaviest].bytes.host, cell));
 }
 

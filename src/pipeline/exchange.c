@@ -26,9 +26,8 @@ static Part part_of(const Slices *s, int size, int rank, const void *whole)
 {
     size_t unit = (size_t)s->unit * dtype_bytes(s->type);
     size_t first = (size_t)slice_first(s->items, size, rank);
-    size_t end = (size_t)slice_first(s->items, size, rank + 1);
     Part p = {.base = (char *)(uintptr_t)whole + first * unit,
-              .run = (end - first) * unit,
+              .run = slices_run(s, size, rank),
               .stride = (size_t)s->items * unit};
     p.bytes = p.run * (size_t)s->runs;
     return p;
@@ -74,8 +73,7 @@ static void gather(const Exchange *x, Slices s, const void *mine, void *whole)
     Part own = part_of(&s, x->size, x->rank, whole), packed = own;
     packed.base = (char *)(uintptr_t)mine;
     packed.stride = packed.run;
-    size_t most =
-        (size_t)(slice_first(s.items, x->size, 1) * s.unit * s.runs) * dtype_bytes(s.type);
+    size_t most = (size_t)s.runs * slices_run(&s, x->size, 0);
     Phase outer = phase_enter(PHASE_MESSAGES);
     for (size_t at = 0; at < most; at += PIECE_BYTES) {
         for (int r = 0; r < x->size; ++r)

@@ -10,15 +10,14 @@ struct Staged {
     size_t bytes;
 };
 
-static size_t bytes_of(const Slices *s, int64_t items)
-{
-    return (size_t)(s->runs * items * s->unit) * dtype_bytes(s->type);
-}
-
 static size_t bytes_of_mine(const Exchange *x, const Slices *s)
 {
-    return bytes_of(s, slice_first(s->items, x->size, x->rank + 1) -
-                           slice_first(s->items, x->size, x->rank));
+    return (size_t)s->runs * slices_run(s, x->size, x->rank);
+}
+
+static size_t bytes_of_whole(const Slices *s)
+{
+    return (size_t)s->runs * slices_run(s, 1, 0);
 }
 
 /* The copy back from before has gone, too. */
@@ -36,14 +35,14 @@ static void gather(const Exchange *x, Slices s, const void *mine, void *whole)
     const Executor *e = staged->executor;
     bring(staged, staged->mine, mine, bytes_of_mine(x, &s));
     staged->host->gather(staged->host, s, staged->mine, staged->whole);
-    e->backend->table->copy(e->stream, whole, staged->whole, bytes_of(&s, s.items));
+    e->backend->table->copy(e->stream, whole, staged->whole, bytes_of_whole(&s));
 }
 
 static void reduce(const Exchange *x, Slices s, const void *whole, void *mine)
 {
     const Staged *staged = x->user;
     const Executor *e = staged->executor;
-    bring(staged, staged->whole, whole, bytes_of(&s, s.items));
+    bring(staged, staged->whole, whole, bytes_of_whole(&s));
     staged->host->reduce(staged->host, s, staged->whole, staged->mine);
     e->backend->table->copy(e->stream, mine, staged->mine, bytes_of_mine(x, &s));
 }

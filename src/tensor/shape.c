@@ -102,3 +102,9 @@ int64_t slice_first(int64_t items, int ranks, int rank)
     int64_t more = items % ranks;
     return items / ranks * rank + (rank < more ? rank : more);
 }
+
+size_t slices_run(const Slices *s, int ranks, int rank)
+{
+    int64_t items = slice_first(s->items, ranks, rank + 1) - slice_first(s->items, ranks, rank);
+    return (size_t)(items * s->unit) * dtype_bytes(s->type);
+}

@@ -2,11 +2,10 @@
  * arenas, the loader's micro-batches and messages. What oneDNN and HDF5 hold for themselves is no function of ours to plan, but it is
  * all there once the graph is planned, on every rank alike, for a rank plans the whole graph: so it is measured then, before
  * the first arena, by a run and by `weft plan`. */
-#include "memory.h"
+#include "train.h"
 
 #include <malloc.h>
 #include <string.h>
-#include <unistd.h>
 
 int train_data_slots(const Trainer *t, const Plan *plan)
 {
@@ -78,24 +77,6 @@ TrainBytes train_bytes(const Trainer *t, const Plan *plan)
                                           plan->staged_bytes
                                     : 0,
                         .all = plan_bytes(plan) - plan->message_bytes + messages + data + program};
-}
-
-double memory_of_host(const Trainer *t)
-{
-    double machine = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGE_SIZE);
-    return machine / t->world->node_size;
-}
-
-Status memory_fits_host(const Trainer *t, double bytes)
-{
-    char wanted[16], have[16];
-    double limit = memory_of_host(t);
-    if (bytes <= limit) return OK;
-    return config_fail_key(t->config, "data.prefetch",
-                           "the micro-batches that a rank's loader keeps for its GPU take %s of "
-                           "the host's memory, and its share is %s: fewer of them, or a smaller "
-                           "train.micro_batch would do",
-                           text_bytes(bytes, wanted), text_bytes(limit, have));
 }
 
 /* Adds the kB of the lines that begin with `key`; -1 where there is no such file or line. */

@@ -1,7 +1,7 @@
 /* Sets a run up to just before its first step, in the order data set -> model -> plan -> memory -> parameters. Everything
  * that can be wrong with the input is found here, by one rank, and known to all before anything is written. */
+#include "fit.h"
 #include "loss_scale.h"
-#include "memory.h"
 #include "shares.h"
 
 #include <math.h>
@@ -236,73 +236,6 @@ Status train_plan_stage(const Trainer *t, int stage, Plan **plan)
     return plan_new(plan, t->graph, &options);
 }
 
-/* ---- memory ---- */
-
-/* Bytes that a rank may use: what config says, or its share of the machine's, or what is free on its device. */
-static double memory_limit(const Trainer *t)
-{
-    double limit = memory_of_host(t), taken, asked = t->config->train.memory;
-    const Backend *backend = t->backend;
-    if (backend->table->memory) backend->table->memory(t->backend, &taken, &limit);
-    return asked > 0 && (asked < limit || !backend->table->memory) ? asked : limit;
-}
-
-/* What the stage that needs most needs, and what of that does not depend on the micro-batch. */
-typedef struct Need {
-    double bytes, fixed, host; /* host: of any stage, beside its device */
-} Need;
-static Status largest_stage(const Trainer *t, Need *need)
-{
-    *need = (Need){0};
-    for (int stage = 0; stage < t->shape.pp; ++stage) {
-        Plan *plan = NULL;
-        TRY(train_plan_stage(t, stage, &plan));
-        if ((double)plan_bytes(plan) > need->bytes) {
-            need->bytes = (double)plan_bytes(plan);
-            need->fixed = (double)(plan->param_part_bytes + plan->gradient_part_bytes +
-                                   plan->state_bytes + plan->cache_bytes);
-        }
-        double host = (double)train_bytes(t, plan).host;
-        if (host > need->host) need->host = host;
-        plan_free(&plan);
-    }
-    return OK;
-}
-
-static Status refuse_memory(const Trainer *t, Need need, double limit)
-{
-    char wanted[16], have[16], fit[64] = "";
-    const Config *c = t->config;
-    const BackendTable *table = t->backend->table;
-    const char *where =
-        table->memory && limit != c->train.memory ? table->memory_text(t->backend) : "";
-    int64_t most =
-        (int64_t)((double)t->micro_batch * (limit - need.fixed) / (need.bytes - need.fixed));
-    if (most > 0)
-        snprintf(fit, sizeof fit, "train.micro_batch of at most about %lld, ", (long long)most);
-    return config_fail_key(
-        c, "train.memory",
-        "a rank needs %s, and may use %s%s%s%s: %s%smore stages (grid.pp)%s would do",
-        text_bytes(need.bytes, wanted), text_bytes(limit, have), *where ? " (" : "", where,
-        *where ? ")" : "", fit, t->recompute ? "" : "grid.recompute=block, ",
-        table->memory ? " or a GPU that nobody else fills" : " or fewer ranks on a node");
-}
-
-/* Recomputes where config says so, or where the plan does not fit without. A plan that does not fit is refused. */
-static Status fit_memory(Trainer *t)
-{
-    int wish = t->config->grid.recompute;
-    double limit = memory_limit(t);
-    Need need;
-    t->recompute = wish == RECOMPUTE_BLOCK;
-    TRY(largest_stage(t, &need));
-    if (wish == RECOMPUTE_AUTO && need.bytes > limit) {
-        t->recompute = true;
-        TRY(largest_stage(t, &need));
-    }
-    return need.bytes > limit ? refuse_memory(t, need, limit) : memory_fits_host(t, need.host);
-}
-
 /* ---- what this rank holds ---- */
 
 static Status make_optimizer(Trainer *t)
@@ -425,7 +358,7 @@ static Status settle(Trainer *t)
     int chunks = t->shape.pp * t->schedule->shape.chunks;
     world_bcast(world, t->first, (size_t)(chunks + 1) * sizeof *t->first, 0);
     world_bcast(world, t->block, (size_t)t->graph->node_count * sizeof *t->block, 0);
-    TRY(status_agree(world, fit_memory(t)));
+    TRY(status_agree(world, memory_fit(t)));
     bool *all = mem_new((size_t)world->size * sizeof *all), mine = t->recompute;
     world_gather(world, &mine, sizeof mine, all);
     for (int r = 0; r < world->size; ++r) t->recompute = t->recompute || all[r];
@@ -478,7 +411,7 @@ Status trainer_design(Trainer **out, const Config *config, const World *world, c
 {
     Trainer *t = trainer_begin(config, world);
     Status st = design(t, only->ranks, only);
-    if (st == OK) st = fit_memory(t);
+    if (st == OK) st = memory_fit(t);
     if (st == OK) st = train_plan_stage(t, 0, &t->plan);
     if (st != OK) trainer_free(&t);
     *out = t;

@@ -25,15 +25,9 @@ typedef struct Part {
     size_t bytes, pitch, runs;
 } Part;
 
-static size_t slice_bytes(const Slices *s, int ranks, int rank)
-{
-    int64_t items = slice_first(s->items, ranks, rank + 1) - slice_first(s->items, ranks, rank);
-    return (size_t)(items * s->unit) * dtype_bytes(s->type);
-}
-
 static size_t part_width(const Piece *p, int ranks, int rank)
 {
-    size_t all = slice_bytes(p->s, ranks, rank);
+    size_t all = slices_run(p->s, ranks, rank);
     size_t left = all > p->begin ? all - p->begin : 0;
     return left < p->bytes ? left : p->bytes;
 }
@@ -57,7 +51,7 @@ static Part packed_at(char *at, Part like)
 
 static Part part_of_mine(const Piece *p, const Part *own, int ranks, int rank, const void *mine)
 {
-    size_t before = (size_t)p->run * slice_bytes(p->s, ranks, rank) + p->begin;
+    size_t before = (size_t)p->run * slices_run(p->s, ranks, rank) + p->begin;
     return packed_at((char *)(uintptr_t)mine + before, *own);
 }
 
@@ -134,7 +128,7 @@ static void reduce_piece(const Lane *lane, const Piece *p, const void *whole, vo
 /* Whole runs where their parts have room, else bytes of one. False: there are no more. */
 static bool next_piece(const Lane *lane, Piece *p)
 {
-    size_t most = slice_bytes(p->s, lane->face.size, 0);
+    size_t most = slices_run(p->s, lane->face.size, 0);
     p->begin += p->bytes;
     if (p->begin >= most) {
         p->run += p->runs;

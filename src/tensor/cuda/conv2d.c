@@ -35,19 +35,12 @@ static bool is_half(const Op *op)
     return op->spec.y.dtype != DTYPE_F32;
 }
 
-static cudnnDataType_t number_of(DType type)
-{
-    return type == DTYPE_BF16  ? CUDNN_DATA_BFLOAT16
-           : type == DTYPE_F16 ? CUDNN_DATA_HALF
-                               : CUDNN_DATA_FLOAT;
-}
-
 static Status plan_graph(DnnPlan *plan, const Op *op, DnnKind kind, const char *what)
 {
     char text[64], why[256];
     const OpSpec *s = &op->spec;
     const ConvShape n = conv_shape(s);
-    const cudnnDataType_t type = number_of(s->y.dtype);
+    const cudnnDataType_t type = dnn_number(s->y.dtype);
     const DnnTensor tensor[TENSORS] = {
         [X] = channels_last(type, n.n, n.c, n.h, n.w),
         [W] = channels_last(type, n.o, n.c / n.g, n.r, n.s),

@@ -200,8 +200,8 @@ static void lay(DnnTensor *t, int64_t rows, int64_t columns, int64_t sample, int
 
 static cudnnDataType_t number_of(Type type, bool fp16)
 {
-    const cudnnDataType_t types[] = {[HALF] = fp16 ? CUDNN_DATA_HALF : CUDNN_DATA_BFLOAT16,
-                                     [WHOLE] = CUDNN_DATA_FLOAT,
+    const cudnnDataType_t types[] = {[HALF] = dnn_number(fp16 ? DTYPE_F16 : DTYPE_BF16),
+                                     [WHOLE] = dnn_number(DTYPE_F32),
                                      [INDICES] = CUDNN_DATA_INT32,
                                      [TRUTHS] = CUDNN_DATA_BOOLEAN};
     return types[type];

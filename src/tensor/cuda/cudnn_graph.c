@@ -6,6 +6,13 @@
 
 enum { ALIGNMENT = 16, CONFIGS = 16, NODES = 32, TENSORS = 48 };
 
+cudnnDataType_t dnn_number(DType type)
+{
+    return type == DTYPE_BF16  ? CUDNN_DATA_BFLOAT16
+           : type == DTYPE_F16 ? CUDNN_DATA_HALF
+                               : CUDNN_DATA_FLOAT;
+}
+
 typedef struct Maker {
     DnnPlan *plan;
     cudnnStatus_t status; /* of the first call that failed */

@@ -5,6 +5,8 @@
 
 #include "cuda.h"
 
+cudnnDataType_t dnn_number(DType type); /* as cuDNN calls it */
+
 typedef enum DnnPlace {
     DNN_VIRTUAL, /* between two operations; never in memory */
     DNN_MEMORY,
