@@ -46,6 +46,7 @@ typedef struct RunPlace {
     int node;
     int64_t x[OP_INPUTS], y, dy, saved, x_saved, dx[OP_INPUTS];
     int64_t dw[OP_PARAMS]; /* PLACE_NONE: in the gradient arena */
+    bool dx_add;           /* as OpRun's */
 } RunPlace;
 
 /* Tensors that cross a border between chunks together, as one message. */

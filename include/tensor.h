@@ -198,12 +198,13 @@ typedef struct StepNumbers {
 } StepNumbers;
 
 /* What one run of an operation touches: pointers into arenas, all on the backend's device. Gradients of inputs are
- * written, never added to. */
+ * written, and added to only with dx_add. */
 typedef struct OpRun {
     const void *x[OP_INPUTS];
     void *y;
     void *dy;            /* may be overwritten by backward_begin */
     void *dx[OP_INPUTS]; /* NULL where need_dx is false */
+    bool dx_add; /* dx[0] has what x[0]'s other readers gave, and is added to (op->dx_adds) */
     const float *w
         [OP_PARAMS]; /* in the op's stored order; for refresh, forward and backward_data, else anything */
     float *dw
@@ -237,9 +238,10 @@ typedef struct OpTable {
     void (*refresh)(Op *op,
                     const OpRun *run); /* after the parameters changed, or came into memory again */
     void (*forward)(Op *op, const OpRun *run);
-    void (*backward_begin)(Op *op,
-                           const OpRun *run); /* may change dy in place (fused activation's mask) */
-    void (*backward_data)(Op *op, const OpRun *run);   /* writes dx[] */
+    /* May change dy in place where spec.act is not ACT_NONE (the fused activation's mask). */
+    void (*backward_begin)(Op *op, const OpRun *run);
+    /* Writes dx[]; where not weight_later, perhaps dw[], too, if there is a dx[0], in place of backward_weight. */
+    void (*backward_data)(Op *op, const OpRun *run);
     void (*backward_weight)(Op *op, const OpRun *run); /* writes dw[] */
     void (*pack)(Op *op, int i, const float *plain,
                  float *stored); /* NULL: stored order is the plain one */
@@ -259,6 +261,7 @@ struct Op {
     bool needs_x[OP_INPUTS], needs_y; /* backward reads them */
     bool y_inplace;                   /* y may be x[0]'s memory */
     bool dx_inplace;                  /* dx[0] may be dy's memory */
+    bool dx_adds;                     /* the gradient may be added to what is in dx[0] */
     bool dx_alias
         [OP_INPUTS]; /* dx[i] IS dy (after backward_begin): nothing is written (add, residual) */
     bool y_alias;    /* y IS x[0]: nothing is written (flatten) */

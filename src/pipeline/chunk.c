@@ -31,12 +31,12 @@ static int back_index(const Planner *p, int node)
     return p->block[i] < 0 ? i : p->chunk->last - p->chunk->first + i;
 }
 
-static RunStorage *back_run(const Planner *p, int node)
+RunStorage *back_run(const Planner *p, int node)
 {
     return &p->run[back_index(p, node)];
 }
 
-static bool ours(const Planner *p, int node)
+bool ours(const Planner *p, int node)
 {
     return node >= p->chunk->first && node < p->chunk->last;
 }
@@ -160,68 +160,11 @@ static void push_gradient(Planner *p, ActionKind kind, int v, int src)
                      .type = y.dtype});
 }
 
-/* Does the weights' half of node i wait for its pass of its own? */
-static bool waits(const Planner *p, int i)
+bool waits(const Planner *p, int i)
 {
     const Op *op = p->graph->node[i].op;
     return p->schedule->split && op->weight_later && op->table->backward_weight &&
            op->spec.w_count > 0;
-}
-
-/* May the gradient for i's input k take that input's memory? Not where somebody reads it after i's backward. */
-static bool over_x(const Planner *p, int i, int k)
-{
-    const Graph *g = p->graph;
-    const Node *node = &g->node[i];
-    int s = back_run(p, i)->x[k];
-    if (!node->op->dx_over_x || k > 0 || s < 0 || waits(p, i) || !ours(p, node->in[k]))
-        return false;
-    for (int v = p->chunk->first; v < i; ++v)
-        if (back_run(p, v)->y == s && g->node[v].op->needs_y) return false;
-    for (int c = p->chunk->first; c < p->chunk->last; ++c)
-        for (int j = 0; j < g->node[c].spec.x_count; ++j)
-            if (c != i && back_run(p, c)->x[j] == s && g->node[c].op->needs_x[j]) return false;
-    return desc_bytes(g->node[node->in[k]].op->spec.y) <= p->storage[s].bytes;
-}
-
-/* The storage that takes i's gradient for input k, where it is written at all. */
-static int gradient_storage(Planner *p, int i, int k, bool first)
-{
-    const Node *node = &p->graph->node[i];
-    const Op *op = node->op;
-    int own = p->gradient[i];
-    size_t bytes = desc_bytes(p->graph->node[node->in[k]].op->spec.y);
-    bool any_alias = false;
-    for (int j = 0; j < node->spec.x_count; ++j) any_alias |= op->dx_alias[j];
-    if (first && k == 0 && op->dx_inplace && own >= 0 && !any_alias && !waits(p, i) &&
-        bytes <= p->storage[own].bytes)
-        return own;
-    if (first && over_x(p, i, k)) return back_run(p, i)->x[k];
-    return storage_new(p, bytes);
-}
-
-/* Where node i's gradient for input k goes. The first contribution to a node is its gradient; later ones are added in
- * the order of the list. *alias_taken: dy's own memory has already become another node's gradient. */
-static void route_gradient(Planner *p, int i, int k, bool *alias_taken, int *to_add)
-{
-    const Node *node = &p->graph->node[i];
-    int v = node->in[k], own = p->gradient[i];
-    bool first = p->gradient[v] == STORAGE_NONE;
-    *to_add = STORAGE_NONE;
-    if (!node->op->dx_alias[k]) {
-        int dx = gradient_storage(p, i, k, first);
-        back_run(p, i)->dx[k] = dx;
-        storage_use(p, dx);
-        if (first)
-            p->gradient[v] = dx;
-        else
-            *to_add = dx;
-    } else if (first && !*alias_taken) {
-        p->gradient[v] = own;
-        *alias_taken = true;
-    } else {
-        *to_add = own;
-    }
 }
 
 static bool has_backward(const Planner *p, int i)
@@ -252,7 +195,6 @@ static void plan_backward(Planner *p, int i)
     const Node *node = &p->graph->node[i];
     RunStorage *run = back_run(p, i);
     int to_add[OP_INPUTS];
-    bool alias_taken = false;
     run->dy = p->gradient[i];
     storage_use(p, run->dy);
     storage_use(p, run->saved);
@@ -260,12 +202,9 @@ static void plan_backward(Planner *p, int i)
     storage_use(p, run->x_saved);
     if (node->op->needs_y) storage_use(p, run->y);
     keep_weight_gradients(p, i);
-    for (int k = 0; k < node->spec.x_count; ++k) {
-        to_add[k] = STORAGE_NONE;
+    for (int k = 0; k < node->spec.x_count; ++k)
         if (node->op->needs_x[k]) storage_use(p, run->x[k]);
-        if (node->in[k] >= 0 && node->op->spec.need_dx[k])
-            route_gradient(p, i, k, &alias_taken, &to_add[k]);
-    }
+    gradients_route(p, i, to_add);
     push(p, (Action){.kind = p->schedule->split ? ACTION_BACKWARD_DATA : ACTION_BACKWARD,
                      .index = back_index(p, i)});
     for (int k = 0; k < node->spec.x_count; ++k) {
@@ -393,7 +332,8 @@ static void fill_runs(const Planner *p, bool recompute)
                          .y = storage_place(p, from->y),
                          .dy = storage_place(p, from->dy),
                          .saved = storage_place(p, from->saved),
-                         .x_saved = storage_place(p, from->x_saved)};
+                         .x_saved = storage_place(p, from->x_saved),
+                         .dx_add = from->dx_add};
         for (int k = 0; k < OP_INPUTS; ++k) {
             to->x[k] = storage_place(p, from->x[k]);
             to->dx[k] = storage_place(p, from->dx[k]);
@@ -433,9 +373,13 @@ static void planner_init(Planner *p, const int *block)
     p->gradient = mem_new(nodes * sizeof *p->gradient);
     int own = p->chunk->last - p->chunk->first;
     p->again = mem_new(nodes * sizeof *p->again);
+    p->lender = mem_new(nodes * sizeof *p->lender);
     p->run = mem_new((size_t)(2 * own + 1) * sizeof *p->run);
     p->block = mem_new((size_t)(own + 1) * sizeof *p->block);
-    for (size_t i = 0; i < nodes; ++i) p->value[i] = p->gradient[i] = p->again[i] = STORAGE_NONE;
+    for (size_t i = 0; i < nodes; ++i) {
+        p->value[i] = p->gradient[i] = p->again[i] = STORAGE_NONE;
+        p->lender[i] = NO_NODE;
+    }
     for (int i = 0; i < own; ++i) {
         p->run[i] = p->run[own + i] = run_none(p->chunk->first + i);
         p->block[i] = block ? block[p->chunk->first + i] : -1;
@@ -471,6 +415,7 @@ Status chunk_plan(ChunkPlan *c, const Graph *graph, const Schedule *schedule, bo
     mem_free(&p.gradient);
     mem_free(&p.run);
     mem_free(&p.again);
+    mem_free(&p.lender);
     mem_free(&p.block);
     if (message_whole(&c->values_in) && message_whole(&c->values_out) &&
         message_whole(&c->gradients_in) && message_whole(&c->gradients_out))

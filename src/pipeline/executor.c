@@ -30,6 +30,7 @@ static void bind_run(Executor *e, const ChunkRun *chunk, const Slot *slot, int i
         run->x[k] = executor_place(e, chunk, slot, at->x[k]);
         run->dx[k] = executor_place(e, chunk, slot, at->dx[k]);
     }
+    run->dx_add = at->dx_add;
     run->y = executor_place(e, chunk, slot, at->y);
     run->dy = executor_place(e, chunk, slot, at->dy);
     run->saved = executor_place(e, chunk, slot, at->saved);

@@ -5,7 +5,12 @@
 
 #include "pipeline.h"
 
-enum { STORAGE_NONE = -1, STORAGE_INPUT = -2 /* the data itself */, PLACE_ALIGN = 256 };
+enum {
+    STORAGE_NONE = -1,
+    STORAGE_INPUT = -2 /* the data itself */,
+    NO_NODE = -1,
+    PLACE_ALIGN = 256
+};
 
 static inline size_t place_align(size_t bytes)
 {
@@ -21,6 +26,7 @@ typedef struct Storage {
 
 typedef struct RunStorage { /* as RunPlace, indices into Planner.storage */
     int node, x[OP_INPUTS], y, dy, saved, x_saved, dx[OP_INPUTS], dw[OP_PARAMS];
+    bool dx_add;
 } RunStorage;
 
 typedef struct Planner {
@@ -32,6 +38,8 @@ typedef struct Planner {
     int storage_count, storage_room;
     int *value, *gradient; /* owned, one a node: storage of its output, of that one's gradient */
     int *again;            /* owned, one a node: storage of its output when made again */
+    int *
+        lender; /* owned, one a node: whose gradient its own one's storage becomes after its backward */
     RunStorage *
         run; /* owned, two a node of the chunk: the first runs in node order, then the second ones */
     int *
@@ -47,9 +55,17 @@ void storage_use(Planner *p, int storage); /* now */
 void storages_place(Planner *p);           /* sets kept_bytes and scratch_bytes, too */
 int64_t storage_place(const Planner *p, int storage);
 
-/* chunk.c: fills plan but for slots and buckets, which it must have already. */
+/* chunk.c */
+bool ours(const Planner *p, int node);            /* in the chunk */
+RunStorage *back_run(const Planner *p, int node); /* the run that its backward belongs to */
+bool waits(const Planner *p, int node);           /* the weights' half, for its pass of its own? */
+/* Fills plan but for slots and buckets, which it must have already. */
 Status chunk_plan(ChunkPlan *chunk, const Graph *graph, const Schedule *schedule, bool apart,
                   const int *block);
+
+/* gradient.c: where node i's backward leaves what it gives its inputs, now that its dy is known. to_add[k]: what must be added to
+ * the gradient of input k afterwards, or be copied where it has none yet; STORAGE_NONE: nothing. */
+void gradients_route(Planner *p, int i, int to_add[OP_INPUTS]);
 
 /* crossing.c: the messages over the border in front of node `border`; places are not set. */
 void crossing_values(Message *message, const Graph *graph, int border);

@@ -58,7 +58,8 @@ static void poison_backward_data(Op *op, const OpRun *run)
 {
     if (!inner(op)->backward_data) return;
     for (int i = 0; i < op->spec.x_count; ++i)
-        if (!op->dx_alias[i] && run->dx[i] != run->dy && run->dx[i] != run->x[i])
+        if (!op->dx_alias[i] && run->dx[i] != run->dy && run->dx[i] != run->x[i] &&
+            !(i == 0 && run->dx_add))
             poison(run->dx[i], desc_bytes(op->spec.x[i]));
     poison(run->workspace, op->workspace_bytes);
     inner(op)->backward_data(op, run);

@@ -114,12 +114,36 @@ static void check_memory(const Model *m, const Trainer *t)
     CU_ASSERT(fabs(taken / planned - 1) <= 0.01);
 }
 
+static int readers_of(const Graph *g, int v)
+{
+    int count = 0;
+    for (int c = 0; c < g->node_count; ++c)
+        for (int k = 0; k < g->node[c].spec.x_count; ++k) count += g->node[c].in[k] == v;
+    return count;
+}
+
+/* A layer norm adds its gradient itself to what other readers of its input gave. */
+static void check_adds(const Trainer *t)
+{
+    const Graph *g = t->graph;
+    const ChunkPlan *chunk = &t->plan->chunk[0];
+    if (t->backend->table->host_memory) return;
+    for (int i = 0; i < g->node_count; ++i) {
+        bool adds = false;
+        if (g->node[i].spec.kind != OP_LAYER_NORM) continue;
+        for (int r = 0; r < chunk->run_count; ++r)
+            adds = adds || (chunk->run[r].node == i && chunk->run[r].dx_add);
+        CU_ASSERT_EQUAL(adds, readers_of(g, g->node[i].in[0]) > 1);
+    }
+}
+
 /* Returns the norm of the first step's gradient. */
 static double train_ten(const Model *m, const char *dir, const char *device, double loss[STEPS])
 {
     Run run = run_open(m, dir, device);
     run_steps(&run, m->steps, loss);
     if (run.trainer) check_memory(m, run.trainer);
+    if (run.trainer) check_adds(run.trainer);
     double norm = run.norm;
     run_close(&run);
     return norm;

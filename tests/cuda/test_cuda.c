@@ -15,6 +15,7 @@
 #include "precision_cases.h"
 #include "resume_cases.h"
 #include "slice_cases.h"
+#include "sum_cases.h"
 
 static void test_ops(void)
 {
@@ -131,6 +132,7 @@ int main(int argc, char **argv)
     static const HarnessTest absent[] = {{"no GPU is a message", test_absent}};
     static const HarnessTest present[] = {{"operations", test_ops},
                                           {"gelu before dense", test_gelu},
+                                          {"sum of gradients", test_sum_of_gradients},
                                           {"attention", test_attention},
                                           {"attention in groups", test_attention_groups},
                                           {"slices", test_slices},
@@ -144,7 +146,7 @@ int main(int argc, char **argv)
                                           {"graphs", test_graphs},
                                           {"tf32", test_tf32},
                                           {"a step that overflows", test_overflow}};
-    enum { ALL = sizeof present / sizeof *present, OPERATIONS = 9 };
+    enum { ALL = sizeof present / sizeof *present, OPERATIONS = 10 };
     const char *why = NULL, *what = argc > 1 ? argv[1] : "";
     char *end = NULL;
     seed = argc > 2 ? (uint32_t)strtoul(argv[2], &end, 10) : 1;

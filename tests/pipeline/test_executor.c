@@ -50,6 +50,21 @@ static void test_poison(void)
     run_models(&backend_poison, 2);
 }
 
+/* A sum's gradient is that of both its inputs where it lies. */
+static void test_residual(void)
+{
+    Fixture f;
+    Case how = {.model = "model: {name: gpt2, layers: 2, width: 16, heads: 2, context: 8}\n",
+                .table = &backend_cpu,
+                .shape = {.stages = 1, .chunks = 1, .micros = 2},
+                .schedule = SCHEDULE_1F1B};
+    bool open = fixture_open(&f, &how);
+    CU_ASSERT_TRUE(open);
+    for (int i = 0; open && i < f.plan->chunk[0].pass[PASS_BACKWARD].count; ++i)
+        CU_ASSERT_NOT_EQUAL(f.plan->chunk[0].pass[PASS_BACKWARD].action[i].kind, ACTION_COPY);
+    fixture_close(&f);
+}
+
 static size_t activations(int schedule, int micros, size_t *all)
 {
     Fixture f;
@@ -112,4 +127,5 @@ static void test_empty(void)
 
 TEST_MAIN("executor", {"same bits as a plain interpreter", test_cpu},
           {"poisoned memory", test_poison}, {"memory is shared", test_memory},
-          {"empty micro-batches add nothing", test_empty})
+          {"empty micro-batches add nothing", test_empty},
+          {"a residual's gradient is not copied", test_residual})

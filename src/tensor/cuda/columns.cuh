@@ -58,13 +58,34 @@ static __device__ __forceinline__ void sum_batch(S (&sum)[K][E], int64_t first, 
     for (int i = 0; i < K * E; ++i) sum[i / E][i % E] += some[i / E][i % E];
 }
 
+/* A block's sums in order, thread row by thread row, to its part. tile: of columns, blockDim.x threads of them. partial:
+ * (parts, K, columns). All threads call it. */
+template <class S, int K, int E>
+static __device__ __forceinline__ void store_part(S *partial, int64_t part, int64_t tile,
+                                                  int64_t columns, const S (&sum)[K][E])
+{
+    __shared__ S shared[K * E][THREADS];
+    __syncthreads();
+#pragma unroll
+    for (int i = 0; i < K * E; ++i)
+        shared[i][threadIdx.y * blockDim.x + threadIdx.x] = sum[i / E][i % E];
+    __syncthreads();
+    unsigned sums = K * E * blockDim.x, threads = blockDim.x * blockDim.y;
+    for (unsigned i = threadIdx.y * blockDim.x + threadIdx.x; i < sums; i += threads) {
+        unsigned which = i / blockDim.x, x = i % blockDim.x;
+        int64_t c = (tile * blockDim.x + x) * E + which % E;
+        S whole = shared[which][x];
+        for (unsigned y = 1; y < blockDim.y; ++y) whole += shared[which][y * blockDim.x + x];
+        if (c < columns) partial[(part * K + which / E) * columns + c] = whole;
+    }
+}
+
 /* K sums a column: load(row) of U rows at once, then add(row, loaded, sum) adds to sum[k][element], floats that are added
  * to S after each batch. partial: (parts, K, columns). */
 template <class S, int K, int E, int U, class Load, class Add>
 static __device__ __forceinline__ void sum_part(S *partial, int64_t rows, int64_t columns,
                                                 Load load, Add add)
 {
-    __shared__ S shared[K * E][THREADS];
     int64_t first = rows * blockIdx.y / gridDim.y, last = rows * (blockIdx.y + 1) / gridDim.y,
             column = first_column<E>();
     S sum[K][E] = {};
@@ -73,18 +94,7 @@ static __device__ __forceinline__ void sum_part(S *partial, int64_t rows, int64_
     for (; row + (U - 1) * step < last; row += U * step)
         sum_batch<S, K, E, U, true>(sum, row, last, step, load, add);
     if (row < last) sum_batch<S, K, E, U, false>(sum, row, last, step, load, add);
-#pragma unroll
-    for (int i = 0; i < K * E; ++i)
-        shared[i][threadIdx.y * blockDim.x + threadIdx.x] = sum[i / E][i % E];
-    __syncthreads();
-    unsigned sums = K * E * blockDim.x, threads = blockDim.x * blockDim.y;
-    for (unsigned i = threadIdx.y * blockDim.x + threadIdx.x; i < sums; i += threads) {
-        unsigned which = i / blockDim.x, x = i % blockDim.x;
-        int64_t c = ((int64_t)blockIdx.x * blockDim.x + x) * E + which % E;
-        S whole = shared[which][x];
-        for (unsigned y = 1; y < blockDim.y; ++y) whole += shared[which][y * blockDim.x + x];
-        if (c < columns) partial[((int64_t)blockIdx.y * K + which / E) * columns + c] = whole;
-    }
+    store_part<S, K, E>(partial, blockIdx.y, blockIdx.x, columns, sum);
 }
 
 static inline dim3 join_threads()

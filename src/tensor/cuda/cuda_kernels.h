@@ -40,6 +40,14 @@ static inline int64_t cuda_sum_parts(DType type, int64_t rows, int64_t columns)
     return parts > 1 ? parts : 1;
 }
 
+/* Those of a sum whose rows are also written: of at least CUDA_SUM_ROWS rows a block, so that few rows fill a GPU, too. */
+static inline int64_t cuda_row_parts(int64_t rows)
+{
+    int64_t parts = rows / CUDA_SUM_ROWS;
+    if (parts > CUDA_SUM_BLOCKS) parts = CUDA_SUM_BLOCKS;
+    return parts > 1 ? parts : 1;
+}
+
 /* flat.cu: see FlatTable */
 cudaError_t cuda_fill(cudaStream_t stream, float *to, float value, int64_t n);
 cudaError_t cuda_add(cudaStream_t stream, float *out, const float *a, const float *b, int64_t n);
@@ -118,7 +126,8 @@ typedef struct EmbeddingRun {
 cudaError_t cuda_embedding(cudaStream_t stream, EmbeddingRun run);
 cudaError_t cuda_embedding_backward(cudaStream_t stream, EmbeddingRun run);
 
-/* layer_norm.cu: saved[row] = mean, inverse deviation; partial has cuda_sum_parts(type, rows, width) x 2 x width floats */
+/* layer_norm.cu: saved[row] = mean, inverse deviation; partial has cuda_row_parts(rows) x 2 x width floats. backward: dx (unless it
+ * is NULL), to which with `add` the gradient is added, and dscale, dshift. */
 typedef struct LayerNormRun {
     DType type;
     const void *x, *dy;
@@ -126,11 +135,11 @@ typedef struct LayerNormRun {
     const float *scale, *shift;
     float *dscale, *dshift, *saved, *partial;
     float eps;
+    bool add;
     int64_t rows, real, width;
 } LayerNormRun;
 cudaError_t cuda_layer_norm(cudaStream_t stream, LayerNormRun run);
-cudaError_t cuda_layer_norm_data(cudaStream_t stream, LayerNormRun run);
-cudaError_t cuda_layer_norm_weight(cudaStream_t stream, LayerNormRun run);
+cudaError_t cuda_layer_norm_backward(cudaStream_t stream, LayerNormRun run);
 
 /* dropout.cu: to = from * (drawn ? scale : 0), an image's channels last or a sample as it lies (channels 1, pixels all). What is drawn
  * is of element i / run * stride + first + i % run of the whole sample. */

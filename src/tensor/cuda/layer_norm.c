@@ -9,10 +9,9 @@ static Status norm_plan(Op *op, Desc wish[OP_INPUTS])
     int64_t width = s->y.shape.dim[s->y.shape.ndim - 1], rows = shape_count(s->y.shape) / width;
     for (int i = 0; i < s->w_count; ++i) op->w_elements[i] = width;
     op->saved_bytes = (size_t)(2 * rows) * sizeof(float);
-    op->workspace_bytes =
-        (size_t)(2 * cuda_sum_parts(s->y.dtype, rows, width) * width) * sizeof(float);
+    op->workspace_bytes = (size_t)(2 * cuda_row_parts(rows) * width) * sizeof(float);
     op->needs_x[0] = true;
-    op->dx_inplace = true;
+    op->dx_inplace = op->dx_adds = true;
     op->flops_forward = op->flops_backward = 8.0 * (double)shape_count(s->y.shape);
     return OK;
 }
@@ -33,6 +32,7 @@ static LayerNormRun norm_run(const Op *op, const OpRun *run)
                           .saved = run->saved,
                           .partial = run->workspace,
                           .eps = s->eps,
+                          .add = run->dx_add,
                           .rows = rows,
                           .real = rows / s->y.shape.dim[0] * run->rows,
                           .width = width};
@@ -43,17 +43,21 @@ static void norm_forward(Op *op, const OpRun *run)
     cuda_check(cuda_layer_norm(cuda_stream(op), norm_run(op, run)), "kernel layer_norm");
 }
 
+static void norm_backward(Op *op, const OpRun *run)
+{
+    cuda_check(cuda_layer_norm_backward(cuda_stream(op), norm_run(op, run)),
+               "kernel layer_norm_backward");
+}
+
+/* Reads x and dy once for both halves. */
 static void norm_backward_data(Op *op, const OpRun *run)
 {
-    if (run->dx[0])
-        cuda_check(cuda_layer_norm_data(cuda_stream(op), norm_run(op, run)),
-                   "kernel layer_norm_data");
+    if (run->dx[0]) norm_backward(op, run);
 }
 
 static void norm_backward_weight(Op *op, const OpRun *run)
 {
-    cuda_check(cuda_layer_norm_weight(cuda_stream(op), norm_run(op, run)),
-               "kernel layer_norm_weight");
+    if (!run->dx[0]) norm_backward(op, run);
 }
 
 const OpTable cuda_layernorm = {

@@ -1,64 +1,66 @@
-/* Layer norm over the last dimension: a warp a row, which it holds in registers where it fits (HELD packs a lane; 0: it is read
- * again, from the cache). The parameters' gradients are sums over rows. */
+/* Layer norm over the last dimension. Threads side by side have a row, thread rows several; a row is held in registers where it
+ * fits (HELD packs a thread; 0: it is read again, from the cache). The parameters' gradients are sums over rows. */
 #include "columns.cuh"
 
-/* f(k, c): this lane's packs of a row, the k-th at column c. */
-template <int E, int HELD, class F>
-static __device__ __forceinline__ void each_pack(int64_t width, F f)
+enum { HELD_MOST = 3 /* packs, beside which a thread has sums of theirs */ };
+
+/* f(k, c): this thread's packs of a row, the k-th at column c. */
+template <int E, int HELD, class F> static __device__ __forceinline__ void each_pack(int width, F f)
 {
-    int64_t c = threadIdx.x % WARP * E;
+    int c = threadIdx.x * E, step = blockDim.x * E;
     if (HELD > 0) {
 #pragma unroll
-        for (int k = 0; k < HELD; ++k, c += WARP * E)
+        for (int k = 0; k < HELD; ++k, c += step)
             if (c < width) f(k, c);
     } else {
-        for (; c < width; c += WARP * E) f(0, c);
+        for (; c < width; c += step) f(0, c);
     }
 }
 
-/* A row, or its lane's part of it. */
+/* A row, or this thread's part of it. NULL: there is none. */
 template <class T, int E, bool PACKS, int HELD> struct Row {
     const T *from;
-    Pack<T, E> held[HELD > 0 ? HELD : 1];
-    __device__ __forceinline__ Row(const void *matrix, int64_t row, int64_t width)
-        : from((const T *)matrix + row * width)
+    Pack<T, E> held[HELD > 0 ? HELD : 1] = {};
+    __device__ __forceinline__ Row(const void *matrix, int64_t row, int width)
+        : from(matrix ? (const T *)matrix + row * width : nullptr)
     {
-        if (HELD > 0) each_pack<E, HELD>(width, [&](int k, int64_t c) { hold(k, c); });
+        if (HELD > 0 && from) each_pack<E, HELD>(width, [&](int k, int c) { hold(k, c); });
     }
-    __device__ __forceinline__ void hold(int k, int64_t c) { held[k] = read<E, PACKS>(from + c); }
-    __device__ __forceinline__ Pack<T, E> at(int k, int64_t c) const
+    __device__ __forceinline__ void hold(int k, int c) { held[k] = read<E, PACKS>(from + c); }
+    __device__ __forceinline__ Pack<T, E> at(int k, int c) const
     {
         return HELD > 0 ? held[k] : read<E, PACKS>(from + c);
     }
 };
 
 template <int E, bool PACKS, int HELD, class T>
-static __device__ __forceinline__ void zero_row(T *to, int64_t width)
+static __device__ __forceinline__ void zero_row(T *to, int width)
 {
-    each_pack<E, HELD>(width, [&](int, int64_t c) { write_zeros<E, PACKS>(to + c); });
+    each_pack<E, HELD>(width, [&](int, int c) { write_zeros<E, PACKS>(to + c); });
 }
 
 template <class T, int E, bool PACKS, int HELD>
 static __global__ void forward_kernel(LayerNormRun run)
 {
-    int64_t row = warp_row(), width = run.width;
+    int64_t row = (int64_t)blockIdx.x * blockDim.y + threadIdx.y;
+    int width = (int)run.width;
     if (row >= run.rows) return;
     T *y = (T *)run.y + row * width;
     float mean = 0, inverse = 0;
     if (row < run.real) {
         Row<T, E, PACKS, HELD> x(run.x, row, width);
         float sum = 0, squares = 0;
-        each_pack<E, HELD>(width, [&](int k, int64_t c) {
+        each_pack<E, HELD>(width, [&](int k, int c) {
             Pack<T, E> v = x.at(k, c);
             for (int e = 0; e < E; ++e) sum += v[e];
         });
         mean = warp_sum(sum) / width;
-        each_pack<E, HELD>(width, [&](int k, int64_t c) {
+        each_pack<E, HELD>(width, [&](int k, int c) {
             Pack<T, E> v = x.at(k, c);
             for (int e = 0; e < E; ++e) squares += (v[e] - mean) * (v[e] - mean);
         });
         inverse = 1 / sqrtf(warp_sum(squares) / width + run.eps);
-        each_pack<E, HELD>(width, [&](int k, int64_t c) {
+        each_pack<E, HELD>(width, [&](int k, int c) {
             Pack<T, E> v = x.at(k, c);
             float scale[E], shift[E], out[E];
             read_floats<E, PACKS>(scale, run.scale + c);
@@ -69,43 +71,94 @@ static __global__ void forward_kernel(LayerNormRun run)
     } else {
         zero_row<E, PACKS, HELD>(y, width);
     }
-    if (threadIdx.x % WARP == 0) {
+    if (threadIdx.x == 0) {
         run.saved[2 * row] = mean;
         run.saved[2 * row + 1] = inverse;
     }
 }
 
-/* dx = inverse (g - mean(g) - n mean(g n)), g = dy scale, n = (x - mean) inverse */
-template <class T, int E, bool PACKS, int HELD> static __global__ void grad_kernel(LayerNormRun run)
+/* Two sums over the threads of a row, on each of them. All threads of a block call it; turn: 0 and 1 by turns, for some may
+ * still read what they came to the last time. */
+static __device__ __forceinline__ void row_sums(float *a, float *b, int turn)
 {
-    int64_t row = warp_row(), width = run.width;
-    if (row >= run.rows) return;
-    T *dx = (T *)run.dx + row * width;
-    if (row >= run.real) {
-        zero_row<E, PACKS, HELD>(dx, width);
-        return;
+    __shared__ float2 of[2][WARPS];
+    unsigned warps = blockDim.x / WARP, first = threadIdx.y * warps;
+    *a = warp_sum(*a);
+    *b = warp_sum(*b);
+    if (warps == 1) return;
+    if (threadIdx.x % WARP == 0) of[turn][first + threadIdx.x / WARP] = make_float2(*a, *b);
+    __syncthreads();
+    *a = *b = 0;
+    for (unsigned w = first; w < first + warps; ++w) {
+        *a += of[turn][w].x;
+        *b += of[turn][w].y;
     }
-    Row<T, E, PACKS, HELD> x(run.x, row, width), dy(run.dy, row, width);
-    float mean = run.saved[2 * row], inverse = run.saved[2 * row + 1], sum = 0, dot = 0;
-    each_pack<E, HELD>(width, [&](int k, int64_t c) {
-        Pack<T, E> v = x.at(k, c), d = dy.at(k, c);
-        float scale[E];
-        read_floats<E, PACKS>(scale, run.scale + c);
-        for (int e = 0; e < E; ++e) {
-            sum += d[e] * scale[e];
-            dot += d[e] * scale[e] * (v[e] - mean);
+}
+
+/* A row's backward: g = dy scale, n = (x - mean) inverse, and what of them all its columns share. */
+struct RowGradient {
+    float mean, inverse, g, gn; /* means of g and of g n */
+};
+
+/* dx = inverse (g - mean(g) - n mean(g n)), and the sums' terms, of a part of the rows. */
+template <class T, int E, bool PACKS, int HELD, bool SUMS>
+static __global__ void __launch_bounds__(THREADS, 2) backward_kernel(LayerNormRun run)
+{
+    enum { HELD_SUMS = HELD > 0 ? HELD : 1 };
+    int64_t first = run.rows * blockIdx.x / gridDim.x,
+            last = run.rows * (blockIdx.x + 1) / gridDim.x;
+    int width = (int)run.width;
+    float sum[HELD_SUMS][2][E] = {};
+    int turn = 0;
+    for (int64_t begin = first; begin < last; begin += blockDim.y, turn ^= 1) {
+        int64_t row = begin + threadIdx.y;
+        bool real = row < last && row < run.real;
+        T *to = (T *)run.dx + row * width;
+        Row<T, E, PACKS, HELD> x(real ? run.x : nullptr, row, width),
+            dy(real ? run.dy : nullptr, row, width),
+            before(real && run.add ? run.dx : nullptr, row, width);
+        RowGradient r = {};
+        if (real) {
+            r.mean = run.saved[2 * row];
+            r.inverse = run.saved[2 * row + 1];
+            each_pack<E, HELD>(width, [&](int k, int c) {
+                Pack<T, E> v = x.at(k, c), d = dy.at(k, c);
+                float scale[E];
+                read_floats<E, PACKS>(scale, run.scale + c);
+#pragma unroll
+                for (int e = 0; e < E; ++e) {
+                    float n = (v[e] - r.mean) * r.inverse;
+                    r.g += d[e] * scale[e];
+                    r.gn += d[e] * scale[e] * n;
+                    if (SUMS) sum[k][0][e] += d[e] * n;
+                    if (SUMS) sum[k][1][e] += d[e];
+                }
+            });
         }
-    });
-    sum = warp_sum(sum) / width;
-    dot = warp_sum(dot) * inverse / width;
-    each_pack<E, HELD>(width, [&](int k, int64_t c) {
-        Pack<T, E> v = x.at(k, c), d = dy.at(k, c);
-        float scale[E], out[E];
-        read_floats<E, PACKS>(scale, run.scale + c);
-        for (int e = 0; e < E; ++e)
-            out[e] = inverse * (d[e] * scale[e] - sum - (v[e] - mean) * inverse * dot);
-        write<E, PACKS>(dx + c, out);
-    });
+        row_sums(&r.g, &r.gn, turn);
+        r.g /= width;
+        r.gn /= width;
+        if (real)
+            each_pack<E, HELD>(width, [&](int k, int c) {
+                Pack<T, E> v = x.at(k, c), d = dy.at(k, c), b;
+                float scale[E], out[E];
+                if (run.add) b = before.at(k, c);
+                read_floats<E, PACKS>(scale, run.scale + c);
+#pragma unroll
+                for (int e = 0; e < E; ++e) {
+                    float n = (v[e] - r.mean) * r.inverse;
+                    out[e] = r.inverse * (d[e] * scale[e] - r.g - n * r.gn);
+                    if (run.add) out[e] += b[e];
+                }
+                write<E, PACKS>(to + c, out);
+            });
+        else if (row < last && !run.add)
+            zero_row<E, PACKS, HELD>(to, width);
+    }
+    if (SUMS)
+#pragma unroll
+        for (int k = 0; k < HELD; ++k)
+            store_part<float, 2, E>(run.partial, blockIdx.x, k, width, sum[k]);
 }
 
 template <class T, int E> struct RowPacks {
@@ -150,6 +203,12 @@ static bool rows_in_packs(const LayerNormRun &run)
     return in_packs(run.x, run.dy, run.y, run.dx) && in_packs(run.scale, run.shift);
 }
 
+/* Threads of a block: so many of a row side by side, and as many rows as that leaves. */
+static dim3 row_threads(int64_t across)
+{
+    return dim3((unsigned)across, (unsigned)(THREADS / across));
+}
+
 /* Runs KERNEL(T, elements a pack, PACKS, packs a lane holds). */
 #define HELD_SWITCH(T)                                                                             \
     int64_t lane_packs = blocks_for(run.width, WARP * PACK(T));                                    \
@@ -169,7 +228,7 @@ static bool rows_in_packs(const LayerNormRun &run)
         KERNEL(T, PACK(T), true, 8);                                                               \
     else                                                                                           \
         KERNEL(T, PACK(T), true, 0)
-#define ROWS blocks_for(run.rows, WARPS), THREADS, 0, stream
+#define ROWS blocks_for(run.rows, WARPS), row_threads(WARP), 0, stream
 
 cudaError_t cuda_layer_norm(cudaStream_t stream, LayerNormRun run)
 {
@@ -181,27 +240,65 @@ cudaError_t cuda_layer_norm(cudaStream_t stream, LayerNormRun run)
     return cudaGetLastError();
 }
 
-cudaError_t cuda_layer_norm_data(cudaStream_t stream, LayerNormRun run)
+/* The parameters' gradients alone, in one part more or less: join_kernel comes next. */
+static void queue_parts(cudaStream_t stream, const LayerNormRun &run, int wide, bool packs)
 {
-    int wide = cuda_pack(run.type, run.width);
-    bool packs = rows_in_packs(run);
-#define KERNEL(T, N, P, HELD) grad_kernel<T, N, P, HELD><<<ROWS>>>(run)
-    if (run.rows > 0) TYPE_SWITCH(run.type, HELD_SWITCH);
-#undef KERNEL
-    return cudaGetLastError();
-}
-
-cudaError_t cuda_layer_norm_weight(cudaStream_t stream, LayerNormRun run)
-{
-    int wide = cuda_pack(run.type, run.width);
-    bool packs = rows_in_packs(run);
-    int64_t parts = cuda_sum_parts(run.type, run.rows, run.width);
-    Columns on = over_parts(run.width, wide, parts);
+    Columns on = over_parts(run.width, wide, cuda_row_parts(run.rows));
 #define KERNEL(T, N, P) parts_kernel<T, N, P><<<on.grid, on.threads, 0, stream>>>(run)
 #define LAUNCH(T)       WIDE_OR_ONE(KERNEL, T)
     TYPE_SWITCH(run.type, LAUNCH);
 #undef LAUNCH
 #undef KERNEL
-    join_kernel<<<blocks_for(run.width, WARP), join_threads(), 0, stream>>>(run, parts);
+}
+
+/* Threads that have a row side by side where they can hold it together; 0: it is too wide. */
+static int64_t across_held(const LayerNormRun &run, int wide)
+{
+    int64_t across = WARP;
+    while (across < THREADS && run.width > across * wide * HELD_MOST) across *= 2;
+    return run.width > across * wide * HELD_MOST ? 0 : across;
+}
+
+/* Both gradients in one pass over x and dy. */
+static void queue_held(cudaStream_t stream, const LayerNormRun &run, int64_t across)
+{
+    unsigned parts = (unsigned)cuda_row_parts(run.rows);
+    dim3 threads = row_threads(across);
+#define KERNEL(T, N, HELD)                                                                         \
+    backward_kernel<T, N, true, HELD, true><<<parts, threads, 0, stream>>>(run)
+#define LAUNCH(T)                                                                                  \
+    int64_t held = blocks_for(run.width, across * PACK(T));                                        \
+    if (held == 1)                                                                                 \
+        KERNEL(T, PACK(T), 1);                                                                     \
+    else if (held == 2)                                                                            \
+        KERNEL(T, PACK(T), 2);                                                                     \
+    else                                                                                           \
+        KERNEL(T, PACK(T), 3)
+    TYPE_SWITCH(run.type, LAUNCH);
+#undef LAUNCH
+#undef KERNEL
+}
+
+static void queue_data(cudaStream_t stream, const LayerNormRun &run, int wide, bool packs)
+{
+#define KERNEL(T, N, P) backward_kernel<T, N, P, 0, false><<<ROWS>>>(run)
+#define LAUNCH(T)       WIDE_OR_ONE(KERNEL, T)
+    if (run.rows > 0) TYPE_SWITCH(run.type, LAUNCH);
+#undef LAUNCH
+#undef KERNEL
+}
+
+cudaError_t cuda_layer_norm_backward(cudaStream_t stream, LayerNormRun run)
+{
+    int wide = cuda_pack(run.type, run.width);
+    bool packs = rows_in_packs(run);
+    int64_t across = packs && wide > 1 && run.dx ? across_held(run, wide) : 0;
+    if (across > 0)
+        queue_held(stream, run, across);
+    else
+        queue_parts(stream, run, wide, packs);
+    join_kernel<<<blocks_for(run.width, WARP), join_threads(), 0, stream>>>(
+        run, cuda_row_parts(run.rows));
+    if (across == 0 && run.dx) queue_data(stream, run, wide, packs);
     return cudaGetLastError();
 }
