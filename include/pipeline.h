@@ -156,7 +156,10 @@ typedef struct Plan {
         param_part_bytes; /* of the parameter arena, what counts for one rank; with the ring of values */
     size_t gradient_part_bytes, /* all arenas of gradients; these, where shared out, */
         state_bytes,            /* of the rank that has most */
-        activation_bytes, cache_bytes, workspace_bytes, message_bytes;
+        activation_bytes, cache_bytes, workspace_bytes,
+        message_bytes; /* places of messages that come from other stages, and what slices take */
+    size_t
+        sent_bytes; /* places of messages to other stages, where these are at both ends: MPI, NCCL */
     size_t workspace_part_bytes; /* of the workspace, what is touched */
     size_t
         staged_bytes; /* of the host's memory: through which slices of a GPU's go, where it is not joined */

@@ -207,15 +207,13 @@ static size_t param_bytes(const Plan *plan, const PlanOptions *o)
     return (size_t)(most + plan->fetch.elements) * sizeof(float);
 }
 
-static void sum_memory(Plan *plan, const PlanOptions *o)
+static Status sum_memory(Plan *plan, const PlanOptions *o)
 {
-    size_t scratch = 0, depth = (size_t)plan->channel_depth;
+    size_t scratch = 0;
     for (int k = 0; k < plan->chunk_count; ++k) {
         const ChunkPlan *c = &plan->chunk[k];
         plan->activation_bytes += (size_t)c->slots * c->kept_bytes;
         scratch = c->scratch_bytes > scratch ? c->scratch_bytes : scratch;
-        if (plan->shape.pp > 1)
-            plan->message_bytes += depth * (c->values_in.bytes + c->gradients_in.bytes);
         for (int i = c->first; i < c->last; ++i) {
             const Op *op = plan->graph->node[i].op;
             if (op->workspace_bytes > plan->workspace_bytes)
@@ -230,6 +228,7 @@ static void sum_memory(Plan *plan, const PlanOptions *o)
     sum_gradients(plan);
     plan->state_bytes = state_bytes(plan, o);
     plan->param_part_bytes = param_bytes(plan, o);
+    return messages_memory(plan);
 }
 
 static void find_readers(Plan *plan)
@@ -277,7 +276,7 @@ Status plan_new(Plan **out, const Graph *graph, const PlanOptions *o)
     if (plan->zero) plan_shares(plan);
     plan_leaves(plan);
     if (st == OK) st = plan_weights(plan);
-    if (st == OK) sum_memory(plan, o);
+    if (st == OK) st = sum_memory(plan, o);
     if (st != OK) plan_free(&plan);
     *out = plan;
     return st;

@@ -93,6 +93,9 @@ bool param_shares_value(const Plan *plan, int param);
 /* group.c: adds what a rank of a tensor group holds to exchange slices. */
 void group_memory(Plan *plan, bool joined);
 
+/* messages.c: adds the places of messages between stages. ERR_CONFIG where a parameter is tied over more stages than two. */
+Status messages_memory(Plan *plan);
+
 /* slots.c: what the stage's list says about memory. */
 void plan_slots(Plan *plan);
 bool tasks_apart(const Schedule *schedule, int stage);
