@@ -87,17 +87,25 @@ static Status list_pipes(const Plan *plan, Pipes *pipes)
     return OK;
 }
 
-Status messages_memory(Plan *plan)
+Status messages_memory(Plan *plan, bool joined)
 {
     Pipes pipes = {0};
     Status st = list_pipes(plan, &pipes);
+    size_t received = 0, sent = 0;
     for (int i = 0; i < pipes.count; ++i) {
         const ChannelSpec *spec = &pipes.spec[i];
         size_t places = (size_t)spec->depth * spec->bytes;
-        if (spec->to == plan->stage) plan->message_bytes += places;
-        if (spec->from == plan->stage) plan->sent_bytes += places;
+        if (spec->to == plan->stage) received += places;
+        if (spec->from == plan->stage) sent += places;
     }
     mem_free(&pipes.spec);
+    bool host = plan->graph->node[plan->graph->loss].op->backend->table->host_memory;
+    if (host || joined) {
+        plan->message_bytes += received;
+        plan->sent_bytes = sent;
+    } else {
+        plan->staged_bytes += received + sent;
+    }
     return st;
 }
 
