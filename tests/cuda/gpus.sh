@@ -125,7 +125,7 @@ unset EMULATE_MODELS
 # end the job first.
 dies() {
     local job victim
-    mpirun --oversubscribe --bind-to none -n 2 "$WEFT" train job.yaml run.name=dies train.steps=1000000 "$@" >both 2>&1 &
+    env -u OMPI_MCA_odls_base_sigkill_timeout mpirun --oversubscribe --bind-to none -n 2 "$WEFT" train job.yaml run.name=dies train.steps=1000000 "$@" >both 2>&1 &
     job=$!
     for _ in $(seq 200); do grep -q 'step 1/' both && break; sleep 0.05; done
     victim=$(pgrep -P "$job" -f run.name=dies | tail -n 1)
