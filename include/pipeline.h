@@ -116,7 +116,7 @@ typedef struct PlanOptions {
     int state_slots;    /* the optimizer's, for the sum of memory; */
     bool state_scratch; /* and whether a share needs scratch of a slot's size */
     int zero;           /* of the config: what replicas share out. Means nothing for one replica */
-    bool joined;        /* NCCL joins the GPUs of a tensor group; of no account in host memory */
+    bool joined;        /* NCCL joins the ranks' GPUs; of no account in host memory */
     int param_sharers;  /* ranks that have one parameter arena in common; 0: each has its own */
     const int
         *block; /* borrowed for the call, as graph_blocks gives it: activations inside a block are
@@ -157,10 +157,13 @@ typedef struct Plan {
         param_part_bytes; /* of the parameter arena, what counts for one rank; with the ring of values */
     size_t gradient_part_bytes, /* all arenas of gradients; these, where shared out, */
         state_bytes,            /* of the rank that has most */
-        activation_bytes, cache_bytes, workspace_bytes, message_bytes;
+        activation_bytes, cache_bytes, workspace_bytes,
+        message_bytes; /* places of messages that come from other stages, and what slices take */
+    size_t
+        sent_bytes; /* places of messages to other stages, where these are at both ends: MPI, NCCL */
     size_t workspace_part_bytes; /* of the workspace, what is touched */
     size_t
-        staged_bytes; /* of the host's memory: through which slices of a GPU's go, where it is not joined */
+        staged_bytes; /* of the host's memory: through which a GPU's slices and messages go, where it is not joined */
 } Plan;
 
 /* A step's sums over all ranks. They are floats: counts are exact up to 2^24. The first ones are FlatTable's loss_sums. */

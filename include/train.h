@@ -89,7 +89,8 @@ Status train_plan_stage(const Trainer *trainer, int stage, Plan **plan);
  * are kept in, and what is there before any of it: the graph with the code and objects of its kernels, as measured. */
 typedef struct TrainBytes {
     size_t params, gradients, state, activations, cache, workspace, messages, data, program, all;
-    size_t host; /* beside a device: the loader's micro-batches, locked in place; else 0 */
+    size_t
+        host; /* beside a device: the loader's micro-batches, slices and messages that go this way; else 0 */
 } TrainBytes;
 TrainBytes train_bytes(const Trainer *trainer, const Plan *plan);
 bool train_sums_by_mpi(const Trainer *trainer); /* Do replicas' sums go by messages? */

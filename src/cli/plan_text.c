@@ -123,8 +123,7 @@ static void print_memory(const PlanView *v, FILE *out)
         fprintf(out, "%s\n", v->stages > ROWS_ALL && s == v->heaviest ? "  the largest" : "");
     }
     if (gpu)
-        fprintf(out,
-                "  and %s of the host's memory, locked in place: batches and slices on their way\n",
+        fprintf(out, "  and %s of the host's memory: batches, slices and messages on their way\n",
                 text_bytes((double)v->stage_view[v->heaviest].bytes.host, cell));
 }
 

@@ -13,14 +13,11 @@ struct TensorGroup {
     float *parts, *slice; /* owned: those of this rank; its slice of the sums */
 };
 
-/* What of a parameter's gradient has been summed over the replicas here. */
-static bool owes(const Executor *e, int param, float **at, int64_t *first, int64_t *count)
+/* What of a parameter's gradient has been summed over the replicas at dp_rank. */
+static bool owes(const Plan *plan, int param, int dp_rank, int64_t *first, int64_t *count)
 {
-    const Plan *plan = e->plan;
-    int rank = e->grid->dp_rank;
     if (!plan->graph->param[param].partial || plan->gradient_at[param] < 0) return false;
-    plan_share(plan, param, rank, first, count);
-    *at = e->level[0] + plan_sum_at(plan, plan->gradient_at[param] + *first, rank);
+    plan_share(plan, param, dp_rank, first, count);
     return *count > 0;
 }
 
@@ -32,12 +29,15 @@ static void owed_copy(Executor *e, float *at, float *packed, int64_t count, bool
 
 static void owed_move(Executor *e, bool back)
 {
-    float *at, *packed = e->group->parts, *metrics = metrics_sum(e);
+    const Plan *plan = e->plan;
+    float *packed = e->group->parts, *metrics = metrics_sum(e);
     int64_t first, count;
+    int rank = e->grid->dp_rank;
     if (metrics) owed_copy(e, metrics + METRIC_SIGNAL, packed, SIGNALS, back);
     packed += SIGNALS;
-    for (int i = 0; i < e->plan->graph->param_count; ++i) {
-        if (!owes(e, i, &at, &first, &count)) continue;
+    for (int i = 0; i < plan->graph->param_count; ++i) {
+        if (!owes(plan, i, rank, &first, &count)) continue;
+        float *at = e->level[0] + plan_sum_at(plan, plan->gradient_at[i] + first, rank);
         owed_copy(e, at, packed, count, back);
         packed += count;
     }
@@ -66,34 +66,37 @@ const Exchange *group_exchange(const Executor *e)
     return e->group ? e->group->face : NULL;
 }
 
-/* How many floats a rank owes, and which: the ranks of a group must owe each other the same. */
-static void count_owed(const Executor *e, int64_t *owed, uint64_t *which)
+static int64_t owed_floats(const Plan *plan, int dp_rank)
 {
-    float *at;
+    int64_t owed = SIGNALS, first, count;
+    for (int i = 0; i < plan->graph->param_count; ++i)
+        if (owes(plan, i, dp_rank, &first, &count)) owed += count;
+    return owed;
+}
+
+/* Which: the ranks of a group must owe each other the same. */
+static uint64_t which_owed(const Executor *e)
+{
     int64_t field[4] = {0}; /* so far, parameter, first, count */
-    *owed = SIGNALS;
     for (int i = 0; i < e->plan->graph->param_count; ++i) {
-        if (!owes(e, i, &at, &field[2], &field[3])) continue;
-        *owed += field[3];
+        if (!owes(e->plan, i, e->grid->dp_rank, &field[2], &field[3])) continue;
         field[1] = i;
         field[0] = (int64_t)hash_bytes(field, sizeof field);
     }
-    *which = (uint64_t)field[0];
+    return (uint64_t)field[0];
 }
 
-static Status check_owed(const Executor *e, uint64_t which)
+static Status check_owed(const Executor *e)
 {
     const World *world = &e->grid->tp_world;
+    uint64_t which = which_owed(e);
     uint64_t *all = mem_new((size_t)world->size * sizeof *all);
     world_gather(world, &which, sizeof which, all);
     bool same = true;
     for (int r = 0; r < world->size; ++r) same = same && all[r] == which;
     mem_free(&all);
     if (same) return OK;
-    return fail(ERR_CONFIG,
-                "grid.zero: the slices of grid.tp=%d are not equal here, so that its "
-                "ranks would share parameters out differently: choose a grid.tp that "
-                "divides heads, widths and vocabulary, or grid.zero=0",
+    return fail(ERR_BUG, "the %d ranks of a tensor group share parameters out differently",
                 world->size);
 }
 
@@ -133,14 +136,11 @@ static Status open_face(Executor *e, const World *world, size_t most)
 Status group_new(Executor *e)
 {
     const World *world = &e->grid->tp_world;
-    int64_t owed;
-    uint64_t which;
     if (world->size == 1) return OK;
-    count_owed(e, &owed, &which);
-    TRY(status_agree(e->grid->world, check_owed(e, which)));
+    TRY(status_agree(e->grid->world, check_owed(e)));
     TensorGroup *g = e->group = mem_new(sizeof *g);
-    size_t bytes = (size_t)owed * sizeof(float);
-    g->owed = owed;
+    g->owed = owed_floats(e->plan, e->grid->dp_rank);
+    size_t bytes = (size_t)g->owed * sizeof(float);
     g->parts = e->backend->table->alloc(e->backend, bytes);
     g->slice = e->backend->table->alloc(e->backend, bytes);
     return open_face(e, world, most_exchanged(e->plan, bytes));
@@ -161,14 +161,12 @@ void group_free(Executor *e)
 
 void group_memory(Plan *plan, bool joined)
 {
-    const Graph *g = plan->graph;
-    size_t owed = SIGNALS * sizeof(float);
     int ranks = plan->shape.tp;
+    size_t owed = 0;
     if (ranks == 1) return;
-    for (int i = 0; i < g->param_count; ++i)
-        if (g->param[i].partial && plan->gradient_at[i] >= 0)
-            owed += (size_t)g->param[i].elements * sizeof(float);
-    bool host = g->node[g->loss].op->backend->table->host_memory;
+    for (int r = 0; r < plan->shape.dp; ++r)
+        owed = larger(owed, (size_t)owed_floats(plan, r) * sizeof(float));
+    bool host = plan->graph->node[plan->graph->loss].op->backend->table->host_memory;
     size_t most = most_exchanged(plan, owed);
     plan->message_bytes += 2 * owed;
     if (host)
@@ -176,5 +174,5 @@ void group_memory(Plan *plan, bool joined)
     else if (joined)
         plan->message_bytes += gpu_exchange_bytes(ranks, most);
     else
-        plan->staged_bytes = 2 * most + pipes_bytes(ranks);
+        plan->staged_bytes += 2 * most + pipes_bytes(ranks);
 }

@@ -13,41 +13,11 @@ typedef struct Pipes {
     int count;
 } Pipes;
 
-static int pipe_add(Pipes *pipes, int from, int to, int depth, size_t bytes)
+static void pipe_add(Pipes *pipes, int from, int to, int depth, size_t bytes)
 {
     pipes->spec = mem_resize(pipes->spec, (size_t)(pipes->count + 1) * sizeof *pipes->spec);
-    pipes->spec[pipes->count] =
+    pipes->spec[pipes->count++] =
         (ChannelSpec){.from = from, .to = to, .depth = depth, .bytes = bytes};
-    return pipes->count++;
-}
-
-static ChunkRun *chunk_here(Executor *e, int chunk)
-{
-    int stages = e->grid->shape.pp;
-    return chunk % stages == e->plan->stage ? &e->chunk[chunk / stages] : NULL;
-}
-
-/* The two pipes over the border in front of `chunk`. */
-static void add_border(Executor *e, Pipes *pipes, int chunk)
-{
-    const Plan *plan = e->plan;
-    int stages = e->grid->shape.pp, below = (chunk - 1) % stages, above = chunk % stages;
-    Message values, gradients;
-    crossing_values(&values, plan->graph, plan->first[chunk]);
-    crossing_gradients(&gradients, plan->graph, plan->first[chunk]);
-    int up = pipe_add(pipes, below, above, plan->channel_depth, values.bytes);
-    int down = pipe_add(pipes, above, below, plan->channel_depth, gradients.bytes);
-    ChunkRun *from = chunk_here(e, chunk - 1), *to = chunk_here(e, chunk);
-    if (from) {
-        from->values_out = up;
-        from->gradients_in = down;
-    }
-    if (to) {
-        to->values_in = up;
-        to->gradients_out = down;
-    }
-    mem_free(&values.crossing);
-    mem_free(&gradients.crossing);
 }
 
 static int stage_of(const Plan *plan, int node)
@@ -57,23 +27,42 @@ static int stage_of(const Plan *plan, int node)
     return chunk % plan->shape.pp;
 }
 
+/* The two pipes over the border in front of `chunk`: up, then down. */
+static void add_border(const Plan *plan, Pipes *pipes, int chunk)
+{
+    int stages = plan->shape.pp, below = (chunk - 1) % stages, above = chunk % stages;
+    Message values, gradients;
+    crossing_values(&values, plan->graph, plan->first[chunk]);
+    crossing_gradients(&gradients, plan->graph, plan->first[chunk]);
+    pipe_add(pipes, below, above, plan->channel_depth, values.bytes);
+    pipe_add(pipes, above, below, plan->channel_depth, gradients.bytes);
+    mem_free(&values.crossing);
+    mem_free(&gradients.crossing);
+}
+
+/* Is the parameter tied to one of another stage? */
+static bool crosses(const Plan *plan, int param)
+{
+    const Param *all = plan->graph->param;
+    int owner = all[param].tied;
+    return owner >= 0 && stage_of(plan, all[owner].node) != stage_of(plan, all[param].node);
+}
+
 /* Has an earlier parameter on another stage than its owner's the same owner? Sums go between two stages only. */
 static bool third_stage(const Plan *plan, int param)
 {
     const Param *all = plan->graph->param;
-    int owner = all[param].tied, home = stage_of(plan, all[owner].node);
     for (int i = 0; i < param; ++i)
-        if (all[i].tied == owner && stage_of(plan, all[i].node) != home) return true;
+        if (all[i].tied == all[param].tied && crosses(plan, i)) return true;
     return false;
 }
 
-static Status add_tie(Executor *e, Pipes *pipes, int param)
+/* The two pipes of a parameter that is tied across stages: from its owner, then to it. */
+static Status add_tie(const Plan *plan, Pipes *pipes, int param)
 {
-    const Graph *g = e->plan->graph;
-    const Param *tied = &g->param[param], *own = &g->param[tied->tied];
-    int a = stage_of(e->plan, own->node), b = stage_of(e->plan, tied->node);
-    if (a == b) return OK;
-    if (third_stage(e->plan, param))
+    const Param *tied = &plan->graph->param[param], *own = &plan->graph->param[tied->tied];
+    int a = stage_of(plan, own->node), b = stage_of(plan, tied->node);
+    if (third_stage(plan, param))
         return fail(
             ERR_CONFIG,
             "%s: a second parameter on another stage shares %s: cut the model (grid.cuts) so "
@@ -82,21 +71,92 @@ static Status add_tie(Executor *e, Pipes *pipes, int param)
     size_t bytes = (size_t)tied->elements * sizeof(float);
     if (bytes > TIE_PIECE_BYTES) bytes = TIE_PIECE_BYTES;
     bytes = (bytes + PIPE_ALIGN - 1) / PIPE_ALIGN * PIPE_ALIGN;
-    int up = pipe_add(pipes, a, b, TIE_DEPTH, bytes);
-    int down = pipe_add(pipes, b, a, TIE_DEPTH, bytes);
-    if (e->plan->stage != a && e->plan->stage != b) return OK;
-    bool first = e->plan->stage == a;
-    e->tie = mem_resize(e->tie, (size_t)(e->tie_count + 1) * sizeof *e->tie);
-    int64_t begin, count;
-    int mine = first ? tied->tied : param;
-    plan_share(e->plan, mine, e->grid->dp_rank, &begin, &count);
-    int64_t at = plan_sum_at(e->plan, e->plan->gradient_at[mine] + begin, e->grid->dp_rank);
-    e->tie[e->tie_count++] = (TieLink){.offset = at,
-                                       .elements = count,
-                                       .out = first ? up : down,
-                                       .in = first ? down : up,
-                                       .piece = (int64_t)(bytes / sizeof(float))};
+    pipe_add(pipes, a, b, TIE_DEPTH, bytes);
+    pipe_add(pipes, b, a, TIE_DEPTH, bytes);
     return OK;
+}
+
+/* All pipes of a replica: those of the borders, then those of the ties. */
+static Status list_pipes(const Plan *plan, Pipes *pipes)
+{
+    int chunks = plan->shape.pp * plan->chunk_count;
+    if (plan->shape.pp == 1) return OK;
+    for (int chunk = 1; chunk < chunks; ++chunk) add_border(plan, pipes, chunk);
+    for (int i = 0; i < plan->graph->param_count; ++i)
+        if (crosses(plan, i)) TRY(add_tie(plan, pipes, i));
+    return OK;
+}
+
+Status messages_memory(Plan *plan, bool joined)
+{
+    Pipes pipes = {0};
+    Status st = list_pipes(plan, &pipes);
+    size_t received = 0, sent = 0;
+    for (int i = 0; i < pipes.count; ++i) {
+        const ChannelSpec *spec = &pipes.spec[i];
+        size_t places = (size_t)spec->depth * spec->bytes;
+        if (spec->to == plan->stage) received += places;
+        if (spec->from == plan->stage) sent += places;
+    }
+    mem_free(&pipes.spec);
+    bool host = plan->graph->node[plan->graph->loss].op->backend->table->host_memory;
+    if (host || joined) {
+        plan->message_bytes += received;
+        plan->sent_bytes = sent;
+    } else {
+        plan->staged_bytes += received + sent;
+    }
+    return st;
+}
+
+static ChunkRun *chunk_here(Executor *e, int chunk)
+{
+    int stages = e->grid->shape.pp;
+    return chunk % stages == e->plan->stage ? &e->chunk[chunk / stages] : NULL;
+}
+
+static void bind_border(Executor *e, int chunk, int up, int down)
+{
+    ChunkRun *from = chunk_here(e, chunk - 1), *to = chunk_here(e, chunk);
+    if (from) {
+        from->values_out = up;
+        from->gradients_in = down;
+    }
+    if (to) {
+        to->values_in = up;
+        to->gradients_out = down;
+    }
+}
+
+static void bind_tie(Executor *e, const Pipes *pipes, int param, int from_owner, int to_owner)
+{
+    const Plan *plan = e->plan;
+    const ChannelSpec *spec = &pipes->spec[from_owner];
+    if (plan->stage != spec->from && plan->stage != spec->to) return;
+    bool owner = plan->stage == spec->from;
+    int64_t begin, count;
+    int mine = owner ? plan->graph->param[param].tied : param;
+    plan_share(plan, mine, e->grid->dp_rank, &begin, &count);
+    e->tie = mem_resize(e->tie, (size_t)(e->tie_count + 1) * sizeof *e->tie);
+    e->tie[e->tie_count++] =
+        (TieLink){.offset = plan_sum_at(plan, plan->gradient_at[mine] + begin, e->grid->dp_rank),
+                  .elements = count,
+                  .out = owner ? from_owner : to_owner,
+                  .in = owner ? to_owner : from_owner,
+                  .piece = (int64_t)(spec->bytes / sizeof(float))};
+}
+
+/* In the list's order. */
+static void bind_pipes(Executor *e, const Pipes *pipes)
+{
+    const Plan *plan = e->plan;
+    int chunks = plan->shape.pp * plan->chunk_count, next = 0;
+    for (int chunk = 1; chunk < chunks; ++chunk, next += 2) bind_border(e, chunk, next, next + 1);
+    for (int i = 0; i < plan->graph->param_count; ++i) {
+        if (!crosses(plan, i)) continue;
+        bind_tie(e, pipes, i, next, next + 1);
+        next += 2;
+    }
 }
 
 /* A border's pipes were added in the order that Move.channel has. */
@@ -110,15 +170,10 @@ static Status plan_moves(Executor *e)
 
 Status messages_new(Executor *e)
 {
-    const Plan *plan = e->plan;
-    const Graph *g = plan->graph;
-    int chunks = plan->shape.pp * plan->chunk_count;
-    if (plan->shape.pp == 1) return OK;
     Pipes pipes = {0};
-    for (int chunk = 1; chunk < chunks; ++chunk) add_border(e, &pipes, chunk);
-    Status st = OK;
-    for (int i = 0; i < g->param_count && st == OK; ++i)
-        if (g->param[i].tied >= 0) st = add_tie(e, &pipes, i);
+    if (e->plan->shape.pp == 1) return OK;
+    Status st = list_pipes(e->plan, &pipes);
+    if (st == OK) bind_pipes(e, &pipes);
     if (st == OK)
         st = channels_new(&e->channels, &e->grid->pp_world, pipes.spec, pipes.count,
                           e->options.transport);

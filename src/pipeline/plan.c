@@ -4,13 +4,6 @@
 
 #include <string.h>
 
-enum { ALIGN_FLOATS = 16 };
-
-static int64_t align_floats(int64_t n)
-{
-    return (n + ALIGN_FLOATS - 1) / ALIGN_FLOATS * ALIGN_FLOATS;
-}
-
 /* The chunk of this stage that holds a node, or NULL. */
 static const ChunkPlan *chunk_of(const Plan *plan, int node)
 {
@@ -106,27 +99,39 @@ static void cut_apart(const Plan *plan, ChunkPlan *c, int param, int next)
     if (next >= 0) bucket_cut(&c->buckets, plan->value_at[next], next);
 }
 
+/* From weights, of the chunk's `count` parameters with values of their own, to places in the arena. */
+static void place_buckets(const Plan *plan, Buckets *b, const int *param, int count, int64_t end)
+{
+    for (int i = 0; i < b->count; ++i) {
+        int first = count ? param[b->first_tensor[i]] : -1;
+        b->first_tensor[i] = first;
+        b->offset[i] = first < 0 ? plan->metrics_at : plan->value_at[first];
+        b->elements[i] = end - b->offset[i];
+        end = b->offset[i];
+    }
+}
+
 static void plan_buckets(const Plan *plan, ChunkPlan *c, size_t bucket_bytes)
 {
     const Graph *g = plan->graph;
-    int64_t *offset = mem_new((size_t)(g->param_count + 1) * sizeof *offset), begin = -1, end = 0;
+    int64_t *offset = mem_new((size_t)(g->param_count + 1) * sizeof *offset), weight = 0;
+    int64_t end = plan->metrics_at;
     int *param = mem_new((size_t)(g->param_count + 1) * sizeof *param), count = 0;
     for (int i = 0; i < g->param_count; ++i) {
         const Param *p = &g->param[i];
         if (p->node < c->first || p->node >= c->last || plan->gradient_at[i] != plan->value_at[i])
             continue;
-        if (begin < 0) begin = plan->value_at[i];
-        offset[count] = plan->value_at[i] - begin;
+        offset[count] = weight;
         param[count++] = i;
+        weight += share_weight(plan, i);
         end = plan->value_at[i] + align_floats(p->elements);
     }
-    if (begin < 0) begin = end = plan->metrics_at;
-    if (c->metrics && !plan->zero) end = plan->metrics_at + METRIC_PAD;
-    buckets_init(&c->buckets, offset, count, end - begin, bucket_bytes);
-    for (int b = 0; b < c->buckets.count; ++b) {
-        c->buckets.offset[b] += begin;
-        c->buckets.first_tensor[b] = count ? param[c->buckets.first_tensor[b]] : -1;
+    if (c->metrics && !plan->zero) {
+        weight += METRIC_PAD;
+        end = plan->metrics_at + METRIC_PAD;
     }
+    buckets_init(&c->buckets, offset, count, weight, bucket_bytes);
+    place_buckets(plan, &c->buckets, param, count, end);
     for (int i = 0; i < count; ++i) cut_apart(plan, c, param[i], i + 1 < count ? param[i + 1] : -1);
     if (c->metrics && plan->zero) bucket_insert(&c->buckets, 0, plan->metrics_at, METRIC_PAD, -1);
     insert_tied(plan, c);
@@ -207,15 +212,13 @@ static size_t param_bytes(const Plan *plan, const PlanOptions *o)
     return (size_t)(most + plan->fetch.elements) * sizeof(float);
 }
 
-static void sum_memory(Plan *plan, const PlanOptions *o)
+static Status sum_memory(Plan *plan, const PlanOptions *o)
 {
-    size_t scratch = 0, depth = (size_t)plan->channel_depth;
+    size_t scratch = 0;
     for (int k = 0; k < plan->chunk_count; ++k) {
         const ChunkPlan *c = &plan->chunk[k];
         plan->activation_bytes += (size_t)c->slots * c->kept_bytes;
         scratch = c->scratch_bytes > scratch ? c->scratch_bytes : scratch;
-        if (plan->shape.pp > 1)
-            plan->message_bytes += depth * (c->values_in.bytes + c->gradients_in.bytes);
         for (int i = c->first; i < c->last; ++i) {
             const Op *op = plan->graph->node[i].op;
             if (op->workspace_bytes > plan->workspace_bytes)
@@ -230,6 +233,7 @@ static void sum_memory(Plan *plan, const PlanOptions *o)
     sum_gradients(plan);
     plan->state_bytes = state_bytes(plan, o);
     plan->param_part_bytes = param_bytes(plan, o);
+    return messages_memory(plan, o->joined);
 }
 
 static void find_readers(Plan *plan)
@@ -277,7 +281,7 @@ Status plan_new(Plan **out, const Graph *graph, const PlanOptions *o)
     if (plan->zero) plan_shares(plan);
     plan_leaves(plan);
     if (st == OK) st = plan_weights(plan);
-    if (st == OK) sum_memory(plan, o);
+    if (st == OK) st = sum_memory(plan, o);
     if (st != OK) plan_free(&plan);
     *out = plan;
     return st;

@@ -17,6 +17,13 @@ static inline size_t place_align(size_t bytes)
     return (bytes + PLACE_ALIGN - 1) / PLACE_ALIGN * PLACE_ALIGN;
 }
 
+/* Tensors in arenas of floats begin at multiples of 16. */
+static inline int64_t align_floats(int64_t n)
+{
+    enum { ALIGN_FLOATS = 16 };
+    return (n + ALIGN_FLOATS - 1) / ALIGN_FLOATS * ALIGN_FLOATS;
+}
+
 typedef struct Storage {
     size_t bytes;
     int first, last; /* ticks between which its content is needed, both included */
@@ -102,12 +109,18 @@ void plan_shares(Plan *plan);
 /* The chunk of this stage, and its bucket, that hold place `at` of the gradients; NULL: none. */
 const ChunkPlan *plan_bucket_at(const Plan *plan, int64_t at, int *bucket);
 size_t share_elements(const Plan *plan, int dp_rank);
+/* What a parameter counts where buckets are made and cut: its elements, or those of the first slice of a group's. */
+int64_t share_weight(const Plan *plan, int param);
 bool plan_tied_across(const Plan *plan, int param); /* to a parameter of another stage */
 /* Shares a value with a parameter of this stage whose it is. */
 bool param_shares_value(const Plan *plan, int param);
 
 /* group.c: adds what a rank of a tensor group holds to exchange slices. */
 void group_memory(Plan *plan, bool joined);
+
+/* messages.c: adds the places of messages between stages, the very ones that a run has. ERR_CONFIG where a parameter is tied over
+ * more stages than two. */
+Status messages_memory(Plan *plan, bool joined);
 
 /* slots.c: what the stage's list says about memory. */
 void plan_slots(Plan *plan);

@@ -1,14 +1,13 @@
 /* ZeRO: how a stage's buckets are cut among its replicas (Rajbhandari et al. 2020, section 5.1). A share begins where a
  * tensor does, or a multiple of FLAT_CHUNK behind, so that the partial norms of a chunk are one rank's. A gradient that is
  * tied to another is cut as that one, so that a rank has both parts of its sum, on this stage or on its own. The metrics are
- * the last replica's, who tells the others. */
+ * the last replica's, who tells the others. The ranks of a tensor group cut what each has whole alike, for they add up their
+ * parts of its gradient: all cut as if their slices were those of the group's first rank. */
 #include "plan_internal.h"
-
-enum { ALIGN_FLOATS = 16 };
 
 static int64_t padded(const Param *p)
 {
-    return (p->elements + ALIGN_FLOATS - 1) / ALIGN_FLOATS * ALIGN_FLOATS;
+    return align_floats(p->elements);
 }
 
 static int64_t clamp(int64_t n, int64_t least, int64_t most)
@@ -22,18 +21,33 @@ static bool owns_value(const Plan *plan, int param)
     return plan->value_at[param] >= 0 && !param_shares_value(plan, param);
 }
 
-/* The place nearest to `at`, which lies among the values, where a share may begin. */
-static int64_t allowed(const Plan *plan, int64_t at)
+int64_t share_weight(const Plan *plan, int param)
 {
-    const Graph *g = plan->graph;
-    for (int i = 0; i < g->param_count; ++i) {
-        int64_t begin = plan->value_at[i], end = begin + padded(&g->param[i]);
-        if (!owns_value(plan, i) || at < begin || at >= end) continue;
-        int64_t low = begin + (at - begin) / FLAT_CHUNK * FLAT_CHUNK;
-        int64_t high = low + FLAT_CHUNK < end ? low + FLAT_CHUNK : end;
-        return at - low <= high - at ? low : high;
+    const Param *p = &plan->graph->param[param];
+    return p->cut.parts > 0 ? align_floats(param_slice_count(plan->graph, param, 0)) : padded(p);
+}
+
+static bool in_bucket(const Plan *plan, const Buckets *buckets, int b, int param)
+{
+    int64_t at = plan->value_at[param] - buckets->offset[b];
+    return owns_value(plan, param) && at >= 0 && at < buckets->elements[b];
+}
+
+/* The place in a bucket nearest to where so much of its weight lies below, and where a share may begin. */
+static int64_t place_below(const Plan *plan, const Buckets *buckets, int b, int64_t weight)
+{
+    for (int i = 0; i < plan->graph->param_count; ++i) {
+        int64_t here = in_bucket(plan, buckets, b, i) ? share_weight(plan, i) : 0;
+        if (weight >= here) {
+            weight -= here;
+            continue;
+        }
+        int64_t end = padded(&plan->graph->param[i]), low = weight / FLAT_CHUNK * FLAT_CHUNK;
+        int64_t high = low + FLAT_CHUNK < here ? low + FLAT_CHUNK : here;
+        int64_t nearest = weight - low <= high - weight ? low : high;
+        return plan->value_at[i] + (nearest == here || nearest > end ? end : nearest);
     }
-    return at;
+    return buckets->offset[b] + buckets->elements[b];
 }
 
 /* Elements count * part / parts without overflow. */
@@ -45,11 +59,13 @@ static int64_t even(int64_t count, int parts, int part)
 static void cut_bucket(const Plan *plan, const Buckets *buckets, int b, int64_t *border)
 {
     int dp = plan->shape.dp;
-    int64_t begin = buckets->offset[b], count = buckets->elements[b];
+    int64_t begin = buckets->offset[b], weight = 0;
     bool metrics = begin == plan->metrics_at;
+    for (int i = 0; i < plan->graph->param_count; ++i)
+        if (in_bucket(plan, buckets, b, i)) weight += share_weight(plan, i);
     for (int r = 0; r < dp; ++r)
-        border[r] = metrics ? begin : allowed(plan, begin + even(count, dp, r));
-    border[dp] = begin + count;
+        border[r] = metrics ? begin : place_below(plan, buckets, b, even(weight, dp, r));
+    border[dp] = begin + buckets->elements[b];
 }
 
 /* Borders of the bucket of this stage that holds place `at` of the gradients. */
@@ -138,7 +154,7 @@ size_t share_elements(const Plan *plan, int dp_rank)
         int64_t first, count;
         if (plan->graph->param[i].info.buffer || !owns_value(plan, i)) continue;
         plan_share(plan, i, dp_rank, &first, &count);
-        sum += (count + ALIGN_FLOATS - 1) / ALIGN_FLOATS * ALIGN_FLOATS;
+        sum += align_floats(count);
     }
     return (size_t)sum;
 }

@@ -10,7 +10,7 @@ static double memory_of_host(const Trainer *t)
     return machine / t->world->node_size;
 }
 
-/* Bytes of batches and slices on their way to a device can be neither moved nor swapped out. */
+/* Bytes of batches, slices and messages on their way to a device can be neither moved nor swapped out. */
 static Status memory_fits_host(const Trainer *t, double bytes)
 {
     char wanted[16], have[16];
@@ -18,7 +18,8 @@ static Status memory_fits_host(const Trainer *t, double bytes)
     if (bytes <= limit) return OK;
     return config_fail_key(t->config, "data.prefetch",
                            "the micro-batches that a rank's loader keeps for its GPU, and slices "
-                           "that go by way of host memory, take %s of it, and its share is %s: "
+                           "and messages that go by way of host memory, take %s of it, and its "
+                           "share is %s: "
                            "fewer of them, or a smaller train.micro_batch would do",
                            text_bytes(bytes, wanted), text_bytes(limit, have));
 }

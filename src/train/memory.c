@@ -25,15 +25,11 @@ static size_t batch_bytes(const Trainer *t, const Plan *plan)
     return bytes;
 }
 
-/* The plan counts the places of a channel once, with its receiver. Over MPI and NCCL the sender has as many. */
+/* In shared memory a channel's places are the receiver's alone. Over MPI and NCCL the sender has as many. */
 static size_t sender_bytes(const Trainer *t, const Plan *plan)
 {
-    size_t bytes = 0;
     bool both = t->config->grid.transport == TRANSPORT_MPI || !t->backend->table->host_memory;
-    if (plan->shape.pp == 1 || !both) return 0;
-    for (int c = 0; c < plan->chunk_count; ++c)
-        bytes += plan->chunk[c].values_out.bytes + plan->chunk[c].gradients_out.bytes;
-    return (size_t)plan->channel_depth * bytes;
+    return both ? plan->sent_bytes : 0;
 }
 
 static size_t staging_bytes(const Trainer *t, const Plan *plan)

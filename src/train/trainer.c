@@ -3,6 +3,7 @@
 #include "fit.h"
 #include "loss_scale.h"
 #include "shares.h"
+#include "transport.h"
 
 #include <math.h>
 #include <string.h>
@@ -194,31 +195,6 @@ static Status cut_graph(Trainer *t)
     return OK;
 }
 
-static int sums_transport(const Trainer *t)
-{
-    bool one_node = t->grid_ready ? t->grid.dp_world.one_node : t->world->one_node;
-    return comm_transport(t->config->grid.transport, one_node, t->backend->table->host_memory);
-}
-
-bool train_sums_by_mpi(const Trainer *t)
-{
-    return t->shape.dp > 1 && sums_transport(t) == TRANSPORT_MPI;
-}
-
-bool train_joined(const Trainer *t)
-{
-    int transport = (int)t->config->grid.transport;
-    if (t->backend->table->host_memory) return false;
-    if (t->grid_ready) return t->grid.gpus[0] != NULL;
-    return transport == TRANSPORT_AUTO || transport == TRANSPORT_NCCL;
-}
-
-/* How many ranks have one parameter arena in common, if replicas share it out. */
-static int param_sharers(const Trainer *t)
-{
-    return sums_transport(t) == TRANSPORT_SHM ? t->shape.dp : 1;
-}
-
 Status train_plan_stage(const Trainer *t, int stage, Plan **plan)
 {
     PlanOptions options = {.shape = t->shape,
@@ -231,7 +207,7 @@ Status train_plan_stage(const Trainer *t, int stage, Plan **plan)
                            .state_scratch = optim_scratch(t->config),
                            .zero = t->config->grid.zero,
                            .joined = train_joined(t),
-                           .param_sharers = param_sharers(t),
+                           .param_sharers = transport_sharers(t),
                            .block = t->recompute ? t->block : NULL};
     return plan_new(plan, t->graph, &options);
 }
@@ -340,6 +316,7 @@ static Status design(Trainer *t, int ranks, const Design *only)
     cut_batch(t);
     TRY(open_data(t));
     TRY(open_backend(t, only));
+    TRY(transport_check(t));
     TRY(build_graph(t));
     TRY(make_schedule(t));
     TRY(cut_graph(t));

@@ -6,6 +6,7 @@ weft=$(realpath "${WEFT:-build/weft}") dir=$(mktemp -d) bad=0 good=0
 trap '[ -n "${small:-}" ] && umount "$small" 2>/dev/null; rm -rf "$dir"' EXIT
 cd "$dir" || exit 1
 export NO_COLOR=1
+export OMPI_MCA_odls_base_sigkill_timeout=0 # else mpirun waits two seconds where ranks have failed
 
 # expect CODE TEXT COMMAND...: exit code, TEXT in the message, exactly one "error:" line
 expect() {

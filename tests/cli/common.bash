@@ -6,6 +6,7 @@ dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 cd "$dir"
 unset OMPI_COMM_WORLD_SIZE OMPI_COMM_WORLD_RANK PMI_SIZE PMI_RANK SLURM_STEP_NUM_TASKS 2>/dev/null || true
+export OMPI_MCA_odls_base_sigkill_timeout=0 # else mpirun waits two seconds where ranks have failed
 passed=0 failed=0
 
 # check CODE TEXT COMMAND... : exit code CODE, and stdout and stderr together hold TEXT (fixed string; "" for any).

@@ -46,6 +46,7 @@ agrees resnet.yaml # without momentum there is no state to touch
 agrees gpt.yaml
 agrees -n 2 gpt.yaml grid.transport=mpi
 agrees -n 2 gpt.yaml grid.pp=2
+agrees -n 2 gpt.yaml grid.pp=2 grid.transport=mpi # both ends have places, also those of the tied gradient
 
 # What `weft plan` says without a run: the same to 1 %, for its own process plans the same kernels.
 check 0 '' timeout 60 "$WEFT" train gpt.yaml run.name=one

@@ -57,6 +57,11 @@ check 0 '2 ranks as 1x2x1' "$WEFT" plan a.yaml grid.dp=4 grid.pp=2 --ranks 2
 check 0 'the bits hold for dp=2 only' "$WEFT" plan a.yaml grid.dp=2 train.batch=24
 
 check 0 'layers divided by 2 ranks: ' "$WEFT" plan a.yaml --ranks 4 grid.tp=2
+# A dense layer of 33 outputs is 17 and 16 on two ranks: that hinders nothing. What a run refuses is refused here, too.
+check 0 '8 ranks as 4x1x2, zero 2' "$WEFT" plan a.yaml --ranks 8 grid.tp=2 grid.zero=2 'model.hidden=[33, 33, 33]' grid.bucket_mb=0.001
+for verb in 'plan --ranks 2' 'train -n 2'; do
+    check 78 'command line: grid.transport=nccl: joins GPUs only: use auto, or train.device: cuda' "$WEFT" $verb a.yaml grid.transport=nccl
+done
 check 64 '--ranks 0: a whole number' "$WEFT" plan a.yaml --ranks 0
 check 64 '--ranks 2x: a whole number' "$WEFT" plan a.yaml --ranks 2x
 check 64 '--ranks 99999999999: a whole number' "$WEFT" plan a.yaml --ranks 99999999999
@@ -77,6 +82,7 @@ if "$WEFT" --version | grep -q '^CUDA built with'; then
     check 0 'memory of one rank on its GPU' "$WEFT" plan a.yaml train.device=cuda
     is device '"cuda"' train.device=cuda
     check 0 'planned for an NVIDIA H200' "$WEFT" plan a.yaml train.device=cuda --gpu h200
+    check 78 'command line: grid.zero=1: replicas on GPUs share out by NCCL alone' "$WEFT" plan a.yaml --ranks 2 train.device=cuda grid.zero=1 grid.transport=mpi
     check 64 "'h2' is no GPU" "$WEFT" plan a.yaml train.device=cuda --gpu h2
     check 64 'the plan is for CPUs' "$WEFT" plan a.yaml --gpu h200
 else

@@ -1,0 +1,43 @@
+/* The ways by which ranks' numbers go, as far as the configuration decides them: what a plan asks and a run has. What the machine
+ * decides (ranks that share a GPU, several nodes) is found when communicators are made. */
+#include "transport.h"
+
+Status transport_check(const Trainer *t)
+{
+    const Config *c = t->config;
+    bool gpus = !t->backend->table->host_memory;
+    bool several = t->shape.dp * t->shape.pp * t->shape.tp > 1;
+    int asked = (int)c->grid.transport;
+    if (several && asked == TRANSPORT_NCCL && !gpus)
+        return config_fail_key(c, "grid.transport",
+                               "joins GPUs only: use auto, or train.device: cuda");
+    if (gpus && t->shape.dp > 1 && c->grid.zero && !train_joined(t))
+        return config_fail_key(c, "grid.zero",
+                               "replicas on GPUs share out by NCCL alone, and grid.transport asks "
+                               "for another way: use grid.transport: auto, or grid.zero: 0");
+    return OK;
+}
+
+static int sums_transport(const Trainer *t)
+{
+    bool one_node = t->grid_ready ? t->grid.dp_world.one_node : t->world->one_node;
+    return comm_transport(t->config->grid.transport, one_node, t->backend->table->host_memory);
+}
+
+bool train_sums_by_mpi(const Trainer *t)
+{
+    return t->shape.dp > 1 && sums_transport(t) == TRANSPORT_MPI;
+}
+
+bool train_joined(const Trainer *t)
+{
+    int transport = (int)t->config->grid.transport;
+    if (t->backend->table->host_memory) return false;
+    if (t->grid_ready) return t->grid.gpus[0] != NULL;
+    return transport == TRANSPORT_AUTO || transport == TRANSPORT_NCCL;
+}
+
+int transport_sharers(const Trainer *t)
+{
+    return sums_transport(t) == TRANSPORT_SHM ? t->shape.dp : 1;
+}
