@@ -201,7 +201,8 @@ static int gradient_storage(Planner *p, int i, int k, bool first)
 }
 
 /* Where node i's gradient for input k goes. The first contribution to a node is its gradient; later ones are added in
- * the order of the list. *alias_taken: dy's own memory has already become another node's gradient. */
+ * the order of the list. *alias_taken: dy's own memory has already become another node's gradient; nor may it where the
+ * weights' half still has to read it. */
 static void route_gradient(Planner *p, int i, int k, bool *alias_taken, int *to_add)
 {
     const Node *node = &p->graph->node[i];
@@ -216,7 +217,7 @@ static void route_gradient(Planner *p, int i, int k, bool *alias_taken, int *to_
             p->gradient[v] = dx;
         else
             *to_add = dx;
-    } else if (first && !*alias_taken) {
+    } else if (first && !*alias_taken && !waits(p, i)) {
         p->gradient[v] = own;
         *alias_taken = true;
     } else {
