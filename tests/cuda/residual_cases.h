@@ -116,10 +116,12 @@ static void test_residual(void)
         {"width=33", {2, {20, 17, 1, 1}}, ACT_NONE, false},
         {"width=33 bias=false", {2, {20, 24, 1, 1}}, ACT_RELU, false},
         {"width=1027", {3, {3, 7, 40, 1}}, ACT_NONE, false}, /* padded rows in 16 bits */
-        {"width=1028 bias=false", {2, {21, 24, 1, 1}}, ACT_RELU, false},
+        {"width=1028 bias=false", {2, {21, 24, 1, 1}}, ACT_RELU, true},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
         check_residual(&cases[i], gpu);
+        /* a product that is rounded before the sum may take it over relu's edge */
+        if (cases[i].act != ACT_NONE && !cases[i].even) continue;
         check_residual(&cases[i], gpu_bf16);
         check_residual(&cases[i], gpu_fp16);
     }
@@ -142,6 +144,32 @@ static int adds_left(const char *text, Desc input, int nodes[2])
         config_free(&config);
     }
     return adds;
+}
+
+/* The residual comes in plain rows, so that a reorder lies between a dense with gelu and the one that has its slope: no stage
+ * begins there. */
+static void test_residual_reorder(void)
+{
+    static const char text[] =
+        "model: {layers: [dense: {width: 1027}, silu: {name: s}, dense: {width: 16, name: b}, "
+        "gelu, "
+        "dense: {width: 1027, name: c}, add: {input: [s, c]}, dense: {width: 10}]}\n"
+        "grid: {pp: 2, cuts: [s.reorder64]}\n";
+    Config *config = NULL;
+    Graph *g = NULL;
+    int first[3];
+    CHECK_OK(config_parse(&config, "test", text, 0, NULL));
+    CHECK_OK(graph_build(&g, config, desc_plain(shape_of(2, 4, 8, 1, 1), DTYPE_F32), CLASSES));
+    CHECK_OK(graph_fuse(g, &backend_cuda));
+    CHECK_OK(graph_plan(g, gpu_bf16));
+    int c = 0;
+    while (c + 1 < g->node_count && strcmp(g->node[c].name, "c") != 0) ++c;
+    CU_ASSERT_EQUAL_FATAL(strcmp(g->node[c - 1].name, "s.reorder64"), 0);
+    CU_ASSERT_EQUAL(g->node[c].spec.x_act, ACT_GELU);
+    CU_ASSERT_EQUAL(g->node[c].in[0], c - 2);
+    CHECK_FAILS(graph_partition(g, config, 2, first), ERR_CONFIG, "cannot begin a chunk");
+    graph_free(&g);
+    config_free(&config);
 }
 
 /* A transformer's sums are all gone, and other models are as they were. */

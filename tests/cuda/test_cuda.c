@@ -141,6 +141,7 @@ int main(int argc, char **argv)
                                           {"updates", test_flat_updates},
                                           {"streams", test_streams},
                                           {"models without sums", test_residual_models},
+                                          {"a residual in other rows", test_residual_reorder},
                                           {"models", test_models},
                                           {"the other device's checkpoint", test_resume},
                                           {"too little memory", test_memory},
