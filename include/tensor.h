@@ -139,7 +139,7 @@ enum {
 enum { OP_INPUTS = 8, OP_PARAMS = 4, LOSS_COLUMNS = 3 };
 
 /* What an operation is: plain data, filled by a layer kind, completed by the backend (layouts).
- *   dense          y[N,out] = act(x[N,in] w[out,in]^T + b[out]); (N,T,in) -> (N,T,out) too
+ *   dense          y[N,out] = act(x[N,in] w[out,in]^T + b[out] (+ x[1] if residual)); (N,T,in) -> (N,T,out) too
  *   conv2d         y[N,O,P,Q] = act(conv(x[N,C,H,W], w[O,C/groups,R,S]) + b[O])
  *   batch_norm     y = act(norm_C(x) * w0[C] + w1[C] (+ x[1] if residual)); w2, w3: running mean and variance.
  *                  (N,C) and (N,C,H,W). Statistics over the first `rows` samples only.
@@ -174,7 +174,7 @@ typedef struct OpSpec {
      * and dx[0] the gradient of act's input, which is what the first, act_passed, gets as dy. */
     Act x_act;
     bool act_passed;
-    bool residual;         /* batch_norm: x[1] is added before act */
+    bool residual;         /* batch_norm, dense: x[1], of y's shape, is added before act */
     float eps, momentum;   /* norms; momentum of the running statistics (0.1: PyTorch's) */
     float drop, smoothing; /* dropout probability; label smoothing */
     uint64_t seed_name;    /* dropout: hash of the node's name */
@@ -354,7 +354,8 @@ typedef struct BackendTable {
     bool host_memory; /* pointers are the host's, too */
     bool has_bf16;    /* some processors of the kind have; open refuses others */
     bool has_f16, has_tf32;
-    bool fuses_gelu; /* onto dense's output, which then keeps gelu's input in `saved` */
+    bool fuses_gelu;    /* onto dense's output, which then keeps gelu's input in `saved` */
+    bool adds_to_dense; /* dense may have a residual */
     Status (*open)(Backend *backend, BackendOptions options);
     void (*close)(Backend *backend);
     void *(*alloc)(Backend *b, size_t bytes); /* one arena; zeroed */

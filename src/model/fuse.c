@@ -26,7 +26,7 @@ static bool takes_act(const Fuser *f, const Node *node, Act act)
     case OP_BATCH_NORM:
         return act == ACT_RELU || act == ACT_RELU6;
     case OP_DENSE:
-        return act == ACT_RELU || (act == ACT_GELU && f->table->fuses_gelu);
+        return act == ACT_RELU || (act == ACT_GELU && f->table->fuses_gelu && !node->spec.residual);
     case OP_CONV2D:
     case OP_ADD:
         return act == ACT_RELU;
@@ -73,20 +73,26 @@ static void fuse_act(Fuser *f, int i)
     merge(f, i, p);
 }
 
-/* An add of a batch_norm's output: the batch_norm adds the other input itself. Of two, the later one, so that the other
- * input is there when it runs. */
+static bool takes_add(const Fuser *f, const Node *node)
+{
+    if (!node->kind || node->spec.act != ACT_NONE || node->spec.residual) return false;
+    return node->spec.kind == OP_BATCH_NORM ||
+           (node->spec.kind == OP_DENSE && f->table->adds_to_dense);
+}
+
+/* An add of a batch_norm's or a dense's output: that one adds the other input itself. Of two, the later one, so that the
+ * other input is there when it runs. */
 static void fuse_add(Fuser *f, int i)
 {
     Node *node = &f->graph->node[i];
     int b = node->in[0] > node->in[1] ? node->in[0] : node->in[1];
     int other = b == node->in[0] ? node->in[1] : node->in[0];
-    if (b < 0 || other == b || f->uses[b] != 1) return;
-    Node *norm = &f->graph->node[b];
-    if (!kind_is(norm, OP_BATCH_NORM) || norm->spec.act != ACT_NONE || norm->spec.residual) return;
-    norm->spec.residual = true;
-    norm->spec.x_count = 2;
-    norm->spec.x[1] = graph_output(f->graph, other);
-    norm->in[1] = other;
+    if (b < 0 || other == b || f->uses[b] != 1 || !takes_add(f, &f->graph->node[b])) return;
+    Node *into = &f->graph->node[b];
+    into->spec.residual = true;
+    into->spec.x_count = 2;
+    into->spec.x[1] = graph_output(f->graph, other);
+    into->in[1] = other;
     merge(f, i, b);
 }
 

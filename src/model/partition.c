@@ -78,7 +78,10 @@ static void survey(const Graph *g, bool *closed, int64_t *crossing)
         crossing[last[i] + 1] -= (int64_t)desc_bytes(g->node[i].spec.y);
     }
     for (int i = 1; i <= g->node_count; ++i) crossing[i] += crossing[i - 1];
-    for (int i = 0; i < g->node_count; ++i) closed[i] |= g->node[i].spec.x_act != ACT_NONE;
+    for (int i = 0; i < g->node_count; ++i) {
+        int from = g->node[i].spec.x_act != ACT_NONE ? g->node[i].in[0] : i;
+        for (int border = from + 1; border <= i; ++border) closed[border] = true;
+    }
     mem_free(&last);
 }
 

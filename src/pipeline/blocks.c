@@ -5,12 +5,13 @@
 
 enum { WORTH = 4 }; /* bytes inside a block, as a multiple of what crosses its end */
 
-/* The bytes of the only tensor that crosses the border in front of node `border`, or 0 where several do, or what the layer
+/* The bytes of the only tensor that crosses the border in front of node `border`, or 0 where several do, or what a layer
  * before it saves. */
 static size_t single_crossing(const Graph *graph, int border)
 {
     Message message;
-    if (graph->node[border].spec.x_act != ACT_NONE) return 0;
+    for (int i = border; i < graph->node_count; ++i)
+        if (graph->node[i].spec.x_act != ACT_NONE && graph->node[i].in[0] < border) return 0;
     crossing_values(&message, graph, border);
     size_t bytes = message.count == 1 ? message.bytes : 0;
     mem_free(&message.crossing);

@@ -49,9 +49,11 @@ static bool may_lend(const Planner *p, int i, int early, int late)
     return true;
 }
 
-/* Makes dy, which is to become the gradient of *keeper (NO_NODE: of none yet), that of v, too, where that can be. */
+/* Makes dy, which is to become the gradient of *keeper (NO_NODE: of none yet), that of v, too, where that can be: not where the
+ * weights' half has yet to read it. */
 static bool share_dy(Planner *p, int i, int v, int *keeper)
 {
+    if (waits(p, i)) return false;
     if (*keeper != NO_NODE) {
         int early = v < *keeper ? v : *keeper, late = v < *keeper ? *keeper : v;
         if (!may_lend(p, i, early, late)) return false;

@@ -14,6 +14,9 @@ static Status tensors_check(const OpSpec *spec, const char *name)
             return fail(ERR_CONFIG, "%s: a tensor of shape '%s' is empty", name,
                         shape_text(d->shape, text));
     }
+    bool fits = spec->x_count > 1 && shape_equal(spec->x[1].shape, spec->y.shape);
+    if (spec->residual && !fits)
+        return fail(ERR_BUG, "%s: its residual is not like its output", name);
     return OK;
 }
 

@@ -50,6 +50,11 @@ check 0 'done after' "$WEFT" train bf16.yaml
 same 2 bf16.yaml pp2-nothing-back grid.pp=2 'grid.cuts=[fc1]' # no parameter below the cut, so messages back are empty
 same 3 gpt.yaml gpt-tied grid.pp=3 # embedding and head share a weight, on the first stage and the last
 
+# sums with the residual are part of the products: over a cut, with gradients that wait for their pass, in blocks that are recomputed
+for schedule in gpipe zero-bubble; do same 2 gpt.yaml gpt-$schedule grid.pp=2 grid.schedule=$schedule; done
+same 2 gpt.yaml gpt-recomputed grid.pp=2 grid.recompute=block
+same 2 gpt.yaml gpt-cut grid.pp=2 'grid.cuts=[h.1.attn.c_proj]' # the residual comes from the other stage
+
 # too large a loss scale: all ranks skip the same steps
 sed 's/gpt-one/fp16-one/; s/width: 16, heads: 2/width: 20, heads: 5/; s/steps: 2/steps: 6/; s/device: cuda/&, precision: fp16, loss_scale: 16777216/' gpt.yaml >fp16.yaml
 check 0 'the step is skipped' "$WEFT" train fp16.yaml

@@ -13,6 +13,7 @@
 #include "model_cases.h"
 #include "pairs.h"
 #include "precision_cases.h"
+#include "residual_cases.h"
 #include "resume_cases.h"
 #include "slice_cases.h"
 #include "sum_cases.h"
@@ -133,6 +134,7 @@ int main(int argc, char **argv)
     static const HarnessTest present[] = {{"operations", test_ops},
                                           {"gelu before dense", test_gelu},
                                           {"sum of gradients", test_sum_of_gradients},
+                                          {"dense with a residual", test_residual},
                                           {"attention", test_attention},
                                           {"attention in groups", test_attention_groups},
                                           {"slices", test_slices},
@@ -140,13 +142,15 @@ int main(int argc, char **argv)
                                           {"squares", test_flat_squares},
                                           {"updates", test_flat_updates},
                                           {"streams", test_streams},
+                                          {"models without sums", test_residual_models},
+                                          {"a residual in other rows", test_residual_reorder},
                                           {"models", test_models},
                                           {"the other device's checkpoint", test_resume},
                                           {"too little memory", test_memory},
                                           {"graphs", test_graphs},
                                           {"tf32", test_tf32},
                                           {"a step that overflows", test_overflow}};
-    enum { ALL = sizeof present / sizeof *present, OPERATIONS = 10 };
+    enum { ALL = sizeof present / sizeof *present, OPERATIONS = 11 };
     const char *why = NULL, *what = argc > 1 ? argv[1] : "";
     char *end = NULL;
     seed = argc > 2 ? (uint32_t)strtoul(argv[2], &end, 10) : 1;

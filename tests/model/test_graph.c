@@ -335,6 +335,51 @@ static void fuse_gelu(void)
     }
 }
 
+/* Where the backend has it: the later of an add's inputs takes the other one, if nobody else reads it and it has no
+ * activation. */
+static void fuse_residual(void)
+{
+    static const char text[] = "model:\n"
+                               "  layers:\n"
+                               "    - dense: {width: 4, name: a}\n"
+                               "    - relu: {name: r}\n"
+                               "    - dense: {width: 4, name: b}\n"
+                               "    - add: {input: [b, r], name: s}\n" /* goes into b */
+                               "    - relu: {name: sr}\n"              /* and so does this */
+                               "    - dense: {width: 4, name: c}\n"
+                               "    - add: {input: [sr, c], name: t}\n" /* goes into c */
+                               "    - gelu: {name: g}\n"
+                               "    - dense: {width: 4, name: d}\n"
+                               "    - relu: {name: dr}\n"
+                               "    - add: {input: [g, dr], name: u}\n" /* d has an activation */
+                               "    - dense: {width: 4, name: e}\n"
+                               "    - add: {input: [u, e], name: v}\n" /* two read e */
+                               "    - add: {input: [v, e], name: last}\n";
+    BackendTable table = backend_cpu;
+    Desc x = desc_plain(shape_of(2, 4, 8, 1, 1), DTYPE_F32);
+    table.fuses_gelu = true;
+    for (int adds = 0; adds < 2; ++adds) {
+        Graph *g = graph_of(text, x, 4);
+        table.adds_to_dense = adds;
+        CHECK_OK(graph_fuse(g, &table));
+        check_graph(g);
+        CU_ASSERT_EQUAL(g->node_count, adds ? 10 : 12);
+        const Node *b = node_named(g, "b"), *c = node_named(g, "c"), *gelu = node_named(g, "g");
+        CU_ASSERT_PTR_NOT_NULL_FATAL(gelu); /* never behind a residual, nor is it part of an add */
+        CU_ASSERT_EQUAL(b->spec.residual, adds);
+        CU_ASSERT_EQUAL(b->spec.act, adds ? ACT_RELU : ACT_NONE);
+        CU_ASSERT_EQUAL(c->spec.residual, adds);
+        CU_ASSERT_EQUAL(c->spec.x_count, 1 + adds);
+        if (adds) CU_ASSERT_EQUAL(b->in[1], index_of(g, "a"));
+        if (adds) CU_ASSERT_EQUAL(c->in[1], index_of(g, "b"));
+        if (adds) CU_ASSERT_EQUAL(gelu->in[0], index_of(g, "c"));
+        CU_ASSERT_FALSE(node_named(g, "d")->spec.residual || node_named(g, "e")->spec.residual);
+        CU_ASSERT_EQUAL(node_named(g, "u")->spec.x_count, 2);
+        CU_ASSERT_EQUAL(g->logits, index_of(g, "last"));
+        graph_free(&g);
+    }
+}
+
 static void print(void)
 {
     char text[8192] = "";
@@ -351,5 +396,6 @@ static void print(void)
 
 TEST_MAIN("graph", {"zoo counts", zoo_counts}, {"zoo names", zoo_names}, {"zoo errors", zoo_errors},
           {"list", list}, {"list errors", list_errors}, {"fuse gelu", fuse_gelu},
-          {"fuse lenet", fuse_lenet}, {"fuse resnet, mobilenet", fuse_resnet},
-          {"not fused", fuse_not}, {"wanted gradients", wanted_gradients}, {"print", print})
+          {"fuse residual", fuse_residual}, {"fuse lenet", fuse_lenet},
+          {"fuse resnet, mobilenet", fuse_resnet}, {"not fused", fuse_not},
+          {"wanted gradients", wanted_gradients}, {"print", print})

@@ -27,6 +27,7 @@ static Status dense_check(const OpSpec *spec)
 {
     char a[64], b[64];
     const Shape x = spec->x[0].shape, w = spec->w[0];
+    if (spec->residual) return fail(ERR_BUG, "cpu: dense cannot have a residual");
     if (w.ndim == 2 && x.ndim >= 2 && x.ndim == spec->y.shape.ndim &&
         x.dim[x.ndim - 1] == w.dim[1] && spec->y.shape.dim[x.ndim - 1] == w.dim[0])
         return OK;

@@ -264,6 +264,7 @@ const BackendTable backend_cuda = {
     .has_f16 = true,
     .has_tf32 = true,
     .fuses_gelu = true,
+    .adds_to_dense = true,
     .open = cuda_open,
     .close = cuda_close,
     .alloc = cuda_alloc,

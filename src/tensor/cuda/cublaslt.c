@@ -19,6 +19,7 @@ static const LibrarySymbol symbols[] = {
     {"cublasLtMatmulPreferenceDestroy", offsetof(CublasLt, preference_destroy)},
     {"cublasLtMatmulPreferenceSetAttribute", offsetof(CublasLt, preference_set)},
     {"cublasLtMatmulAlgoGetHeuristic", offsetof(CublasLt, heuristic)},
+    {"cublasLtMatmulAlgoCapGetAttribute", offsetof(CublasLt, algorithm_cap)},
     {"cublasLtMatmul", offsetof(CublasLt, matmul)},
     {"cublasLtGetVersion", offsetof(CublasLt, get_version)},
     {"cublasLtGetStatusString", offsetof(CublasLt, status_string)},

@@ -45,6 +45,7 @@ typedef struct CublasLt {
     __typeof__(cublasLtMatmulPreferenceDestroy) *preference_destroy;
     __typeof__(cublasLtMatmulPreferenceSetAttribute) *preference_set;
     __typeof__(cublasLtMatmulAlgoGetHeuristic) *heuristic;
+    __typeof__(cublasLtMatmulAlgoCapGetAttribute) *algorithm_cap;
     __typeof__(cublasLtMatmul) *matmul;
     __typeof__(cublasLtGetVersion) *get_version;
     __typeof__(cublasLtGetStatusString) *status_string;

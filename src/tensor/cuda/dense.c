@@ -1,7 +1,7 @@
 /* dense: three matrix products. R: rows (N, or N*T), I: inputs, O: outputs, P: those with the padding of y's rows. In bf16 and fp16
  * the weights' copy in that type lies in the cache, the bias behind it, both with zeros up to P; gradients of parameters are
- * fp32. Bias, relu, gelu and the bias gradient are epilogues of the products; where cuBLASLt lacks one for the shape it is a
- * kernel of its own, and the plan says so. */
+ * fp32. Bias, relu, gelu and the bias gradient are epilogues of the products, and the residual is what the first one adds to; where
+ * cuBLASLt lacks one for the shape it is a kernel of its own, and the plan says so. */
 #include "matmul.h"
 
 #include <limits.h>
@@ -10,8 +10,8 @@ enum { AUX_COLUMNS = 8 };
 
 typedef struct Dense {
     Matmul forward, data, weight, rest; /* rest: the last weights, of padded rows */
-    /* What has kernels of its own. Gelu: the product goes to `saved`, and y is made of it. */
-    bool gelu_apart, slope_apart, sum_apart;
+    /* What has kernels of its own. Gelu: the product goes to `saved`, and y is made of it. Add: act comes after it. */
+    bool gelu_apart, add_apart, slope_apart, sum_apart;
 } Dense;
 typedef struct DenseSize {
     int rows, in, out, padded;
@@ -37,7 +37,7 @@ static bool has_bias(const Op *op)
     return op->spec.w_count > 1;
 }
 
-/* y^T [P,R] = w [P,I] x^T [I,R]. cuBLASLt wants the matrix of gelu's inputs to have columns of a multiple of 8. */
+/* y^T [P,R] = w [P,I] x^T [I,R] (+ residual^T [P,R]). cuBLASLt wants the matrix of gelu's inputs to have columns of a multiple of 8. */
 static Status plan_forward(Op *op, Dense *d)
 {
     DenseSize n = dense_size(op);
@@ -61,6 +61,13 @@ static Status plan_forward(Op *op, Dense *d)
     bool relu = op->spec.act == ACT_RELU;
     spec.epilogue =
         bias ? (relu ? MATMUL_BIAS_RELU : MATMUL_BIAS) : (relu ? MATMUL_RELU : MATMUL_PLAIN);
+    if (op->spec.residual) {
+        spec.adds = true;
+        if (matmul_try(&d->forward, cuda_state(op), &spec)) return OK;
+        spec.adds = false;
+        spec.epilogue = bias ? MATMUL_BIAS : MATMUL_PLAIN;
+        d->add_apart = true;
+    }
     return matmul_plan(&d->forward, cuda_state(op), &spec);
 }
 
@@ -128,12 +135,15 @@ static size_t bias_at(const Op *op)
 #define OWN " by kernels of weft's own"
 static void plan_sizes(Op *op, const Dense *d)
 {
-    static const char *const kernels[2][2][2] = {
+    static const char *const kernels[3][2][2] = {
         {{NULL, "cuBLASLt, the bias gradient" OWN},
          {"cuBLASLt, gelu's slope" OWN, "cuBLASLt, gelu's slope and the bias gradient" OWN}},
         {{"cuBLASLt, gelu" OWN, "cuBLASLt, gelu and the bias gradient" OWN},
          {"cuBLASLt, gelu and its slope" OWN,
-          "cuBLASLt, gelu, its slope and the bias gradient" OWN}}};
+          "cuBLASLt, gelu, its slope and the bias gradient" OWN}},
+        {{"cuBLASLt, the sum" OWN, "cuBLASLt, the sum and the bias gradient" OWN},
+         {"cuBLASLt, the sum and gelu's slope" OWN,
+          "cuBLASLt, the sum, gelu's slope and the bias gradient" OWN}}};
     DenseSize n = dense_size(op);
     bool gelu = op->spec.act == ACT_GELU;
     if (is_half(op))
@@ -141,19 +151,40 @@ static void plan_sizes(Op *op, const Dense *d)
     if (gelu) op->saved_bytes = desc_bytes(op->spec.y);
     int64_t parts = cuda_sum_parts(op->spec.y.dtype, n.rows, n.padded);
     if (d->sum_apart) op->workspace_bytes = (size_t)(parts * n.out) * sizeof(float);
-    op->kernels = kernels[d->gelu_apart][d->slope_apart][d->sum_apart];
+    op->kernels = kernels[d->add_apart ? 2 : d->gelu_apart][d->slope_apart][d->sum_apart];
     op->needs_x[0] = true;
     op->needs_y = op->spec.act != ACT_NONE && !gelu;
+    op->dx_alias[1] = op->spec.residual;
     op->weight_later = true;
     op->flops_forward = 2.0 * (double)n.rows * (double)n.in * (double)n.out;
     op->flops_backward = op->flops_forward * (op->spec.need_dx[0] ? 2 : 1);
 }
 
+static Desc output_of(const Op *op)
+{
+    const OpSpec *spec = &op->spec;
+    Desc y = cuda_desc(op, spec->y.shape);
+    if (!spec->act_passed && cuda_rows_padded(y.dtype, spec->w[0].dim[0])) y.block = ROW_BLOCK;
+    return y;
+}
+
+/* As cuda_inputs; the residual's rows are y's. */
+static bool inputs_fit(const Op *op, Desc wish[OP_INPUTS])
+{
+    const OpSpec *spec = &op->spec;
+    bool fit = cuda_inputs(op, wish);
+    if (!spec->residual || spec->x[1].dtype != spec->y.dtype) return fit;
+    wish[1] = spec->y;
+    return desc_equal(wish[0], spec->x[0]) && desc_equal(wish[1], spec->x[1]);
+}
+
 static Status dense_plan(Op *op, Desc wish[OP_INPUTS])
 {
     OpSpec *spec = &op->spec;
-    if (!cuda_inputs(op, wish)) return OK;
-    if (spec->act == ACT_SILU) return fail(ERR_BUG, "cuda: dense cannot have silu fused");
+    spec->y = output_of(op);
+    if (!inputs_fit(op, wish)) return OK;
+    if (spec->act == ACT_SILU || (spec->residual && spec->act == ACT_GELU))
+        return fail(ERR_BUG, "cuda: dense cannot have silu fused, nor gelu behind a residual");
     int64_t out = spec->w[0].dim[0], in = spec->w[0].dim[1],
             rows = shape_count(spec->y.shape) / out;
     if (rows > INT_MAX || in > INT_MAX || out > INT_MAX)
@@ -161,9 +192,7 @@ static Status dense_plan(Op *op, Desc wish[OP_INPUTS])
             ERR_CONFIG,
             "cuda: dense of %lld rows, %lld inputs, %lld outputs: each may be 2147483647 at most",
             (long long)rows, (long long)in, (long long)out);
-    spec->y = cuda_desc(op, spec->y.shape);
     for (int i = 0; i < spec->w_count; ++i) op->w_elements[i] = shape_count(spec->w[i]);
-    if (!spec->act_passed && cuda_rows_padded(spec->y.dtype, out)) spec->y.block = ROW_BLOCK;
     Dense *d = op->impl = mem_new(sizeof *d);
     TRY(plan_products(op, d));
     plan_sizes(op, d);
@@ -201,25 +230,34 @@ static void *bias_of(const Op *op, const OpRun *run)
     return is_half(op) ? (char *)run->cache + bias_at(op) : (void *)(uintptr_t)run->w[1];
 }
 
+/* What the product has left to do. */
+static void finish_forward(const Op *op, const OpRun *run)
+{
+    const Dense *d = op->impl;
+    const OpSpec *s = &op->spec;
+    int64_t n = desc_elements(s->y);
+    if (d->add_apart)
+        cuda_check(cuda_sum(cuda_stream(op), s->y.dtype, s->act, run->y, run->y, run->x[1], n),
+                   "kernel sum");
+    else if (d->gelu_apart || s->act == ACT_RELU6)
+        cuda_check(cuda_activation(cuda_stream(op), s->y.dtype, s->act, run->y,
+                                   d->gelu_apart ? run->saved : run->y, n),
+                   "kernel activation");
+}
+
 static void dense_forward(Op *op, const OpRun *run)
 {
     const Dense *d = op->impl;
     const OpSpec *s = &op->spec;
     MatmulRun product = {
         .a = weights_of(op, run), .b = run->x[0], .d = run->y, .bias = bias_of(op, run)};
+    if (s->residual && !d->add_apart) product.c = run->x[1];
     if (d->gelu_apart)
         product.d = run->saved;
     else if (s->act == ACT_GELU)
         product.aux = run->saved;
     matmul_run(&d->forward, cuda_state(op), product);
-    if (d->gelu_apart)
-        cuda_check(cuda_activation(cuda_stream(op), s->y.dtype, ACT_GELU, run->y, run->saved,
-                                   desc_elements(s->y)),
-                   "kernel activation");
-    else if (s->act == ACT_RELU6)
-        cuda_check(cuda_activation(cuda_stream(op), s->y.dtype, ACT_RELU6, run->y, run->y,
-                                   desc_elements(s->y)),
-                   "kernel activation");
+    finish_forward(op, run);
 }
 
 static void dense_backward_begin(Op *op, const OpRun *run)

@@ -75,13 +75,26 @@ static void prefer(cublasLtMatmulPreference_t preference,
     CUBLAS_CALL(cublaslt.preference_set(preference, which, value, bytes));
 }
 
-static cublasStatus_t choose(Matmul *matmul, CudaState *state, int *found)
+/* Can it add a c that is not d? */
+static bool adds_apart(const cublasLtMatmulAlgo_t *algorithm)
 {
+    int32_t can = 0;
+    size_t written = 0;
+    cublasStatus_t status = cublaslt.algorithm_cap(
+        algorithm, CUBLASLT_ALGO_CAP_OUT_OF_PLACE_RESULT_SUPPORT, &can, sizeof can, &written);
+    return status == CUBLAS_STATUS_SUCCESS && can != 0;
+}
+
+/* The fastest that will do, by cuBLASLt's own estimate. It is not asked for with beta, which comes with a run. */
+static cublasStatus_t choose(Matmul *matmul, CudaState *state, bool adds)
+{
+    enum { CHOICES = 8 };
     static const cublasLtMatmulPreferenceAttributes_t aligned[] = {
         CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
         CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES};
     cublasLtMatmulPreference_t preference;
-    cublasLtMatmulHeuristicResult_t result = {0};
+    cublasLtMatmulHeuristicResult_t result[CHOICES] = {0};
+    int found = 0;
     uint64_t room = CUDA_BLAS_WORKSPACE_BYTES;
     uint32_t align = MATMUL_ALIGN, schemes = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
     CUBLAS_CALL(cublaslt.preference_create(&preference));
@@ -89,21 +102,26 @@ static cublasStatus_t choose(Matmul *matmul, CudaState *state, int *found)
     prefer(preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &schemes, sizeof schemes);
     for (size_t i = 0; i < sizeof aligned / sizeof aligned[0]; ++i)
         prefer(preference, aligned[i], &align, sizeof align);
-    cublasStatus_t status = cublaslt.heuristic(state->blas, matmul->desc, matmul->a, matmul->b,
-                                               matmul->d, matmul->d, preference, 1, &result, found);
+    cublasStatus_t status =
+        cublaslt.heuristic(state->blas, matmul->desc, matmul->a, matmul->b, matmul->d, matmul->d,
+                           preference, adds ? CHOICES : 1, result, &found);
     CUBLAS_CALL(cublaslt.preference_destroy(preference));
-    matmul->algorithm = result.algo;
-    return status == CUBLAS_STATUS_SUCCESS ? result.state : status;
+    if (status != CUBLAS_STATUS_SUCCESS) return status;
+    for (int i = 0; i < found; ++i) {
+        if (result[i].state != CUBLAS_STATUS_SUCCESS) continue;
+        if (adds && !adds_apart(&result[i].algo)) continue;
+        matmul->algorithm = result[i].algo;
+        return CUBLAS_STATUS_SUCCESS;
+    }
+    return CUBLAS_STATUS_NOT_SUPPORTED;
 }
 
 static cublasStatus_t plan(Matmul *matmul, CudaState *state, const MatmulSpec *spec)
 {
-    int found = 0;
     *matmul = (Matmul){0};
     if (!cuda_is_there(state)) return CUBLAS_STATUS_SUCCESS;
     describe(matmul, state, spec);
-    cublasStatus_t status = choose(matmul, state, &found);
-    if (status == CUBLAS_STATUS_SUCCESS && found == 0) status = CUBLAS_STATUS_NOT_SUPPORTED;
+    cublasStatus_t status = choose(matmul, state, spec->adds);
     if (status != CUBLAS_STATUS_SUCCESS) matmul_free(matmul);
     return status;
 }
@@ -125,14 +143,14 @@ bool matmul_try(Matmul *matmul, CudaState *state, const MatmulSpec *spec)
 
 void matmul_run(const Matmul *matmul, CudaState *state, MatmulRun run)
 {
-    const float one = 1, zero = 0;
+    const float one = 1, beta = run.c ? 1 : 0;
     if (run.bias) attribute(matmul, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &run.bias, sizeof run.bias);
     if (run.aux)
         attribute(matmul, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, &run.aux, sizeof run.aux);
     CUBLAS_CALL(cublaslt.matmul(state->blas, matmul->desc, &one, run.a, matmul->a, run.b, matmul->b,
-                                &zero, run.d, matmul->d, run.d, matmul->d, &matmul->algorithm,
-                                state->blas_workspace, CUDA_BLAS_WORKSPACE_BYTES,
-                                state->compute.handle));
+                                &beta, run.c ? run.c : run.d, matmul->d, run.d, matmul->d,
+                                &matmul->algorithm, state->blas_workspace,
+                                CUDA_BLAS_WORKSPACE_BYTES, state->compute.handle));
 }
 
 void matmul_free(Matmul *matmul)

@@ -6,7 +6,7 @@
 
 #include "cuda.h"
 
-/* MATMUL_BIAS_RELU and so on: d = act(a b + bias[m]). MATMUL_(BIAS_)GELU also write act's input to aux, d's like. */
+/* MATMUL_BIAS_RELU and so on: d = act(a b + c + bias[m]). MATMUL_(BIAS_)GELU also write act's input to aux, d's like. */
 typedef enum MatmulEpilogue {
     MATMUL_PLAIN,
     MATMUL_RELU,
@@ -24,6 +24,7 @@ typedef struct MatmulSpec {
     int lda, ldb, ldd;
     DType in, out; /* of a and b; of d, bias and aux */
     MatmulEpilogue epilogue;
+    bool adds; /* runs have a c */
 } MatmulSpec;
 typedef struct Matmul {
     cublasLtMatmulDesc_t desc; /* owned, as the layouts */
@@ -31,15 +32,16 @@ typedef struct Matmul {
     cublasLtMatmulAlgo_t algorithm;
 } Matmul;
 enum { MATMUL_ALIGN = 16 };
-/* Pointers of a run, MATMUL_ALIGN bytes aligned; bias and aux where the epilogue has them. */
+/* Pointers of a run, MATMUL_ALIGN bytes aligned; bias and aux where the epilogue has them. c: d's like in other memory, NULL
+ * where the spec does not add one. */
 typedef struct MatmulRun {
-    const void *a, *b;
+    const void *a, *b, *c;
     void *d, *bias, *aux;
 } MatmulRun;
 
-/* d[m,n] = a[m,k] b[k,n], as cuBLAS sees them; turned ones are k x m, n x k in memory. On error nothing is held. */
+/* d[m,n] = a[m,k] b[k,n] (+ c[m,n]), as cuBLAS sees them; turned ones are k x m, n x k in memory. On error nothing is held. */
 Status matmul_plan(Matmul *matmul, CudaState *state, const MatmulSpec *spec);
-/* The same; false where cuBLASLt does not have it with this epilogue: then nothing is held. */
+/* The same; false where cuBLASLt does not have it with this epilogue, or c: then nothing is held. */
 bool matmul_try(Matmul *matmul, CudaState *state, const MatmulSpec *spec);
 void matmul_run(const Matmul *matmul, CudaState *state, MatmulRun run);
 void matmul_free(Matmul *matmul);

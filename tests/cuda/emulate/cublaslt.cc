@@ -121,8 +121,33 @@ bool good_epilogue(const Desc &m, const Layout &b, const Layout &d)
     return !m.has(SUM_B) || b.stride * (b.type == CUDA_R_32F ? 4 : 2) % 16 == 0;
 }
 
+/* Matrices of one product that lie alike, whatever is between their columns. */
+bool alike(const Layout &c, const Layout &d)
+{
+    return c.type == d.type && c.rows == d.rows && c.columns == d.columns;
+}
+/* The one that is offered first wants c to be d; the other does not, but has aligned columns only. */
+enum Algorithm { IN_PLACE, OUT_OF_PLACE };
+bool offers(Algorithm algorithm, const Layout &c, const Layout &d)
+{
+    size_t size = d.type == CUDA_R_32F ? 4 : 2;
+    return algorithm == IN_PLACE || (c.stride * size % 16 == 0 && d.stride * size % 16 == 0);
+}
+
+/* What is added is added in fp32, and all rounded once. */
+struct Added {
+    float beta;
+    const void *c;
+    Layout layout;
+
+    float at(int64_t row, int64_t column) const
+    {
+        return beta == 0 ? 0 : beta * value(c, layout.type, row + column * layout.stride);
+    }
+};
+
 void multiply(const Desc &m, const void *a, const Layout &la, const void *b, const Layout &lb,
-              void *d, const Layout &to)
+              const Added &added, void *d, const Layout &to)
 {
     std::vector<float> left = plain(a, la, m.turn_a == CUBLAS_OP_T, m.tf32),
                        right = plain(b, lb, m.turn_b != CUBLAS_OP_T, m.tf32);
@@ -132,6 +157,7 @@ void multiply(const Desc &m, const void *a, const Layout &la, const void *b, con
             float sum = 0;
             const float *x = &left[i * inner], *y = &right[j * inner];
             for (uint64_t k = 0; k < inner; ++k) sum += x[k] * y[k];
+            sum += added.at(int64_t(i), int64_t(j));
             if (m.has(BIAS)) sum += value(m.bias, to.type, int64_t(i));
             int64_t beside = int64_t(i) + int64_t(j) * m.aux_stride;
             if (m.has(SLOPE)) sum *= gelu_slope(value(m.aux, to.type, beside));
@@ -223,34 +249,56 @@ cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t,
 cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t of,
                                               cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
                                               cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
-                                              cublasLtMatmulPreference_t, int,
+                                              cublasLtMatmulPreference_t, int wanted,
                                               cublasLtMatmulHeuristicResult_t result[], int *found)
 {
     const Desc &m = desc(of);
     bool ta = m.turn_a == CUBLAS_OP_T, tb = m.turn_b == CUBLAS_OP_T;
-    const Layout &la = layout(a), &lb = layout(b), &ld = layout(d);
+    const Layout &la = layout(a), &lb = layout(b), &lc = layout(c), &ld = layout(d);
     uint64_t rows = ta ? la.columns : la.rows, inner = ta ? la.rows : la.columns;
     uint64_t columns = tb ? lb.rows : lb.columns, other = tb ? lb.columns : lb.rows;
-    bool good =
-        rows == ld.rows && columns == ld.columns && inner == other && la.type == lb.type && c == d;
-    *found = good && good_epilogue(m, lb, ld);
-    result[0].state = !good    ? CUBLAS_STATUS_INVALID_VALUE
-                      : *found ? CUBLAS_STATUS_SUCCESS
-                               : CUBLAS_STATUS_NOT_SUPPORTED;
-    return result[0].state;
+    *found = 0;
+    if (rows != ld.rows || columns != ld.columns || inner != other || la.type != lb.type ||
+        !alike(lc, ld) || wanted < 1)
+        return CUBLAS_STATUS_INVALID_VALUE;
+    if (!good_epilogue(m, lb, ld)) return CUBLAS_STATUS_NOT_SUPPORTED;
+    for (Algorithm each : {IN_PLACE, OUT_OF_PLACE}) {
+        if (*found == wanted || !offers(each, lc, ld)) continue;
+        result[*found] = {};
+        result[*found].algo.data[0] = each;
+        result[(*found)++].state = CUBLAS_STATUS_SUCCESS;
+    }
+    return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatmulAlgoCapGetAttribute(const cublasLtMatmulAlgo_t *algorithm,
+                                                 cublasLtMatmulAlgoCapAttributes_t which, void *to,
+                                                 size_t bytes, size_t *written)
+{
+    int32_t can = algorithm->data[0] == OUT_OF_PLACE;
+    if (which != CUBLASLT_ALGO_CAP_OUT_OF_PLACE_RESULT_SUPPORT || bytes != sizeof can)
+        return CUBLAS_STATUS_INVALID_VALUE;
+    memcpy(to, &can, *written = sizeof can);
+    return CUBLAS_STATUS_SUCCESS;
 }
 cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t of, const void *alpha,
                               const void *a, cublasLtMatrixLayout_t a_layout, const void *b,
-                              cublasLtMatrixLayout_t b_layout, const void *beta, const void *,
-                              cublasLtMatrixLayout_t, void *d, cublasLtMatrixLayout_t d_layout,
-                              const cublasLtMatmulAlgo_t *, void *, size_t, cudaStream_t stream)
+                              cublasLtMatrixLayout_t b_layout, const void *beta, const void *c,
+                              cublasLtMatrixLayout_t c_layout, void *d,
+                              cublasLtMatrixLayout_t d_layout,
+                              const cublasLtMatmulAlgo_t *algorithm, void *, size_t,
+                              cudaStream_t stream)
 {
     const Desc m = desc(of);
     const Layout la = layout(a_layout), lb = layout(b_layout), to = layout(d_layout);
-    if (*static_cast<const float *>(beta) != 0 || *static_cast<const float *>(alpha) != 1 ||
-        !good_epilogue(m, lb, to))
+    const Added added = {*static_cast<const float *>(beta), c, layout(c_layout)};
+    const Algorithm how = Algorithm(algorithm->data[0]);
+    if (*static_cast<const float *>(alpha) != 1 || !good_epilogue(m, lb, to) ||
+        !offers(how, added.layout, to) || (c != d && added.beta != 0 && how == IN_PLACE))
         return CUBLAS_STATUS_NOT_SUPPORTED;
-    emulate::enqueue(stream, [=] { multiply(m, a, la, b, lb, d, to); });
+    if (!alike(added.layout, to) || (c == d && added.layout.stride != to.stride) ||
+        (added.beta != 0 && !aligned(c)))
+        return CUBLAS_STATUS_INVALID_VALUE;
+    emulate::enqueue(stream, [=] { multiply(m, a, la, b, lb, added, d, to); });
     return CUBLAS_STATUS_SUCCESS;
 }
 size_t cublasLtGetVersion(void)
