@@ -265,8 +265,10 @@ struct Op {
     bool dx_alias
         [OP_INPUTS]; /* dx[i] IS dy (after backward_begin): nothing is written (add, residual) */
     bool y_alias;    /* y IS x[0]: nothing is written (flatten) */
-    bool
-        dx_over_x; /* dx[0] may be x[0]'s memory, where nobody reads x[0] afterwards (softmax_loss) */
+    /* dx[0] may be x[0]'s memory, where nobody else reads x[0] after forward (softmax_loss): it may hold either from there on,
+     * for forward of a run that is `training` may write dx[0] already, and backward_data then does not. loss_scale and `numbers`
+     * must hold at forward, and stay for backward. */
+    bool dx_over_x;
     bool
         weight_later; /* backward_weight may run long after backward_data: it reads x and dy only */
     double flops_forward, flops_backward; /* of one run, multiply and add counted as two */

@@ -56,6 +56,12 @@ static bool alike(const OpSpec *a, const OpSpec *b)
     return same;
 }
 
+/* Forward may write the gradient over what it reads, which need then be read once: the two are timed together. */
+static bool is_one(const Op *op)
+{
+    return op->dx_over_x && op->spec.need_dx[0];
+}
+
 static double forward_bytes(const Op *op)
 {
     const OpSpec *s = &op->spec;
@@ -189,6 +195,12 @@ static void backward(void *user)
     op_backward_data(b->op, &b->run);
 }
 
+static void both(void *user)
+{
+    forward(user);
+    backward(user);
+}
+
 /* ---- lines ---- */
 
 static void label_of(const OpSpec *s, const char *name, char label[LABEL])
@@ -224,7 +236,7 @@ static void measure(Bench *b, Line *line, const char *direction, BenchWork work,
     line->seconds = bench_seconds(b->backend, work, b);
 }
 
-/* One or two lines: forward, backward. */
+/* One or two lines: forward, backward, or both together. */
 static int kernel_lines(const Kernel *kernel, Line line[2])
 {
     Op *op = kernel->op;
@@ -235,9 +247,14 @@ static int kernel_lines(const Kernel *kernel, Line line[2])
     line->times = kernel->times;
     line[1] = line[0];
     bench_open(&b, op);
-    measure(&b, &line[0], "forward", forward, forward_bytes(op));
-    double bytes = backward_bytes(op);
-    if (bytes > 0) measure(&b, &line[count++], "backward", backward, bytes);
+    if (is_one(op)) {
+        double bytes = forward_bytes(op) + (double)desc_bytes(op->spec.x[0]);
+        measure(&b, &line[0], "both", both, bytes);
+    } else {
+        double bytes = backward_bytes(op);
+        measure(&b, &line[0], "forward", forward, forward_bytes(op));
+        if (bytes > 0) measure(&b, &line[count++], "backward", backward, bytes);
+    }
     bench_close(&b);
     for (int i = 0; i < count; ++i) line[i].copy = bench_copy(op->backend, line[i].bytes);
     return count;

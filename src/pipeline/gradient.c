@@ -2,7 +2,7 @@
  * other readers gave before. The first contribution to a node is its gradient; later ones are added in the order of the list. */
 #include "plan_internal.h"
 
-/* May the gradient for i's input k take that input's memory? Not where somebody reads it after i's backward. */
+/* May the gradient for i's input k take that input's memory? Not where somebody reads it after i's forward. */
 static bool over_x(const Planner *p, int i, int k)
 {
     const Graph *g = p->graph;
@@ -14,7 +14,8 @@ static bool over_x(const Planner *p, int i, int k)
         if (back_run(p, v)->y == s && g->node[v].op->needs_y) return false;
     for (int c = p->chunk->first; c < p->chunk->last; ++c)
         for (int j = 0; j < g->node[c].spec.x_count; ++j)
-            if (c != i && back_run(p, c)->x[j] == s && g->node[c].op->needs_x[j]) return false;
+            if (c != i && back_run(p, c)->x[j] == s && (c > i || g->node[c].op->needs_x[j]))
+                return false;
     return desc_bytes(g->node[node->in[k]].op->spec.y) <= p->storage[s].bytes;
 }
 

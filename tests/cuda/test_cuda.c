@@ -10,6 +10,7 @@
 #include "flat_cases.h"
 #include "gelu_cases.h"
 #include "graph_cases.h"
+#include "loss_cases.h"
 #include "model_cases.h"
 #include "pairs.h"
 #include "precision_cases.h"
@@ -137,6 +138,7 @@ int main(int argc, char **argv)
                                           {"dense with a residual", test_residual},
                                           {"attention", test_attention},
                                           {"attention in groups", test_attention_groups},
+                                          {"losses at once", test_losses},
                                           {"slices", test_slices},
                                           {"sums", test_flat_sums},
                                           {"squares", test_flat_squares},
@@ -150,7 +152,7 @@ int main(int argc, char **argv)
                                           {"graphs", test_graphs},
                                           {"tf32", test_tf32},
                                           {"a step that overflows", test_overflow}};
-    enum { ALL = sizeof present / sizeof *present, OPERATIONS = 11 };
+    enum { ALL = sizeof present / sizeof *present, OPERATIONS = 12 };
     const char *why = NULL, *what = argc > 1 ? argv[1] : "";
     char *end = NULL;
     seed = argc > 2 ? (uint32_t)strtoul(argv[2], &end, 10) : 1;

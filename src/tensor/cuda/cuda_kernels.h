@@ -235,7 +235,7 @@ typedef struct LossRun {
     float *columns; /* forward: (rows, LOSS_COLUMNS) */
     float *
         log_sum; /* softmax: (rows), log of the sum of exponentials; forward writes, backward reads */
-    void *dx;    /* backward: like x; may be x */
+    void *dx;    /* like x; may be x. cuda_softmax_loss writes it, too, where it is not NULL */
     float smoothing, scale;
     const StepNumbers *numbers; /* or NULL: scale holds */
     int64_t rows, real, width, stride, first, classes;

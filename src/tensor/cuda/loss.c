@@ -1,5 +1,6 @@
-/* softmax_loss and mse_loss: columns of per-sample results forward, the gradient of the scaled sum backward. Where each rank of a
- * tensor group has a slice of the logits, forward brings together what they know of theirs. */
+/* softmax_loss and mse_loss: columns of per-sample results forward, the gradient of the scaled sum backward, or at once, where it
+ * takes the logits' place. Where each rank of a tensor group has a slice of the logits, forward brings together what they know of
+ * theirs. */
 #include "cuda.h"
 
 static Status loss_plan(Op *op, Desc wish[OP_INPUTS])
@@ -64,17 +65,26 @@ static void sliced_forward(Op *op, const OpRun *run)
     cuda_check(cuda_softmax_merge(cuda_stream(op), s), "kernel softmax_merge");
 }
 
+/* Forward writes dx over the logits while it has them at hand, and nothing is left for backward. */
+static bool at_once(const Op *op, const OpRun *run)
+{
+    return run->training && run->dx[0] && run->dx[0] == run->x[0] && !op->spec.slice.ranks;
+}
+
 static void softmax_forward(Op *op, const OpRun *run)
 {
-    if (op->spec.slice.ranks)
+    LossRun loss = loss_run(op, run);
+    if (op->spec.slice.ranks) {
         sliced_forward(op, run);
-    else
-        cuda_check(cuda_softmax_loss(cuda_stream(op), loss_run(op, run)), "kernel softmax_loss");
+        return;
+    }
+    if (!at_once(op, run)) loss.dx = NULL;
+    cuda_check(cuda_softmax_loss(cuda_stream(op), loss), "kernel softmax_loss");
 }
 
 static void softmax_backward(Op *op, const OpRun *run)
 {
-    if (run->dx[0])
+    if (run->dx[0] && !at_once(op, run))
         cuda_check(cuda_softmax_loss_backward(cuda_stream(op), loss_run(op, run)),
                    "kernel softmax_loss_backward");
 }

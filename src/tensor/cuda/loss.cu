@@ -1,56 +1,105 @@
-/* Softmax cross-entropy with label smoothing, and mean squared error: a block a row, of one warp or WARPS of them. */
+/* Softmax cross-entropy with label smoothing, and mean squared error: a block a row, of one warp or ROW_THREADS. */
 #include "loss.cuh"
+
+enum { KEPT_BATCH = 2 /* shared memory answers soon */ };
 
 static __device__ __forceinline__ float scale_of(const LossRun &run)
 {
     return run.numbers ? run.numbers->loss_scale : run.scale;
 }
 
-template <class T, int E, bool PACKS> static __global__ void softmax_kernel(LossRun run)
+/* What a row's gradient takes besides its logits. label: its column, which is perhaps another slice's */
+struct Gradient {
+    float log_sum, scale, off, on;
+    int64_t label;
+};
+
+static __device__ __forceinline__ Gradient gradient_of(const LossRun &run, int64_t row)
 {
+    float off = run.smoothing / run.classes;
+    return {0, scale_of(run), off, off + (1 - run.smoothing), run.labels[row] - run.first};
+}
+
+/* E gradients from column k on; zeros beyond the width. */
+template <int E, bool PACKS, class T>
+static __device__ __forceinline__ void write_gradient(const LossRun &run, T *dx, int64_t k,
+                                                      const Pack<T, E> &v, const Gradient &of)
+{
+    float out[E];
+    int label = (int)(of.label - k), end = (int)(run.width - k);
+#pragma unroll
+    for (int e = 0; e < E; ++e) out[e] = of.scale * (__expf(v[e] - of.log_sum) - of.off);
+    if ((label >= 0 && label < E) || end < E)
+#pragma unroll
+        for (int e = 0; e < E; ++e) {
+            if (e == label) out[e] = of.scale * (__expf(v[e] - of.log_sum) - of.on);
+            if (e >= end) out[e] = 0;
+        }
+    write<E, PACKS>(dx + k, out);
+}
+
+/* of(i): pack i of the row's logits, which dx may overwrite; U of them at a time. */
+template <int U, class T, int E, bool PACKS, class Of>
+static __device__ __forceinline__ void row_gradient(const LossRun &run, int64_t row,
+                                                    const Gradient &gradient, Of of)
+{
+    T *dx = (T *)run.dx + row * run.stride;
+    in_batches<U>(threadIdx.x, run.stride / E, blockDim.x, of, [&](int64_t i, const Pack<T, E> &v) {
+        write_gradient<E, PACKS>(run, dx, i * E, v, gradient);
+    });
+}
+
+template <class T, int E, bool PACKS>
+static __device__ __forceinline__ void zero_row(const LossRun &run, int64_t row)
+{
+    T *dx = (T *)run.dx + row * run.stride;
+    for (int64_t i = threadIdx.x; i < run.stride / E; i += blockDim.x)
+        write_zeros<E, PACKS>(dx + i * E);
+}
+
+/* Where there is a dx, the gradient, too: the row's first `keeps` packs stay in shared memory between the two passes; what there
+ * is no room for is read again, and is in the L2 cache. Every thread has read what it needs of x before any writes dx. */
+template <class T, int E, bool PACKS> ROW_KERNEL softmax_kernel(LossRun run, int64_t keeps)
+{
+    extern __shared__ uint4 shared[];
+    __shared__ float log_sum;
+    Pack<T, E> *kept = (Pack<T, E> *)shared;
     int64_t row = blockIdx.x;
     if (row >= run.real) {
         if (threadIdx.x == 0) store_padding(run, row);
+        if (run.dx) zero_row<T, E, PACKS>(run, row);
         return;
     }
     const T *x = (const T *)run.x + row * run.stride;
     int32_t label = run.labels[row]; /* one out of range makes the loss NaN */
     bool valid = label >= 0 && label < run.width;
     float logit = valid ? value_of(x[label]) : nanf("");
-    Logits all = row_logits<T, E, PACKS>(run, x, truth_of(run, row, logit));
-    if (threadIdx.x == 0) store_row(run, row, all, logit);
+    Logits all = row_logits<T, E, PACKS>(run, x, truth_of(run, row, logit),
+                                         [&](int64_t i, const Pack<T, E> &v) {
+                                             if (i < keeps) kept[i] = v;
+                                         });
+    if (threadIdx.x == 0) log_sum = store_row(run, row, all, logit);
+    if (!run.dx) return;
+    Gradient gradient = gradient_of(run, row);
+    __syncthreads();
+    gradient.log_sum = log_sum;
+    row_gradient<KEPT_BATCH, T, E, PACKS>(run, row, gradient, [&](int64_t i) {
+        return i < keeps ? kept[i] : read<E, PACKS>(x + i * E);
+    });
 }
 
-/* E gradients from column k on; zeros beyond the width. */
-template <class T, int E, bool PACKS> static __global__ void softmax_backward_kernel(LossRun run)
+template <class T, int E, bool PACKS> ROW_KERNEL softmax_backward_kernel(LossRun run)
 {
     int64_t row = blockIdx.x;
-    const T *x = (const T *)run.x + row * run.stride;
-    T *dx = (T *)run.dx + row * run.stride;
     if (row >= run.real) {
-        for (int64_t i = threadIdx.x; i < run.stride / E; i += blockDim.x)
-            write_zeros<E, PACKS>(dx + i * E);
+        zero_row<T, E, PACKS>(run, row);
         return;
     }
-    float log_sum = run.log_sum[row], scale = scale_of(run);
-    float off = run.smoothing / run.classes, on = off + (1 - run.smoothing);
-    int64_t label = run.labels[row] - run.first; /* of a slice perhaps not here */
-    in_batches<BATCH>(
-        threadIdx.x, run.stride / E, blockDim.x,
-        [&](int64_t i) { return read<E, PACKS>(x + i * E); },
-        [&](int64_t i, const Pack<T, E> &v) {
-            float out[E];
-            int64_t place = label - i * E;
-            int here = place >= 0 && place < E ? (int)place : -1;
-            int64_t left = run.width - i * E;
-            int end = left < E ? (int)left : E;
-#pragma unroll
-            for (int e = 0; e < E; ++e) {
-                float gradient = scale * (__expf(v[e] - log_sum) - (e == here ? on : off));
-                out[e] = e < end ? gradient : 0;
-            }
-            write<E, PACKS>(dx + i * E, out);
-        });
+    const T *x = (const T *)run.x + row * run.stride;
+    Gradient gradient = gradient_of(run, row);
+    gradient.log_sum = run.log_sum[row];
+    row_gradient<BATCH, T, E, PACKS>(run, row, gradient,
+                                     [&](int64_t i) { return read<E, PACKS>(x + i * E); });
 }
 
 /* A warp a row. */
@@ -84,16 +133,58 @@ template <class T> static __global__ void mse_backward_kernel(LossRun run)
     }
 }
 
+enum { OWN_BYTES = 1024 /* of shared memory, at most, for a block's own variables */ };
+
+/* What a block may have of shared memory beside them. */
+static cudaError_t row_room(int64_t *bytes)
+{
+    int device, all = 0, reserved = 0;
+    cudaError_t st = cudaGetDevice(&device);
+    if (st == cudaSuccess)
+        st = cudaDeviceGetAttribute(&all, cudaDevAttrMaxSharedMemoryPerMultiprocessor, device);
+    if (st == cudaSuccess)
+        st = cudaDeviceGetAttribute(&reserved, cudaDevAttrReservedSharedMemoryPerBlock, device);
+    *bytes = all / ROW_BLOCKS - reserved - OWN_BYTES;
+    return st;
+}
+
+/* More shared memory than a kernel has unasked. */
+static cudaError_t allow_shared(const void *kernel, int64_t bytes)
+{
+    enum { UNASKED_BYTES = 48 << 10 };
+    if (bytes + OWN_BYTES <= UNASKED_BYTES) return cudaSuccess;
+    cudaError_t st =
+        cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes);
+    if (st != cudaSuccess) return st;
+    return cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout,
+                                cudaSharedmemCarveoutMaxShared);
+}
+
+template <class T, int E, bool PACKS>
+static cudaError_t launch_softmax(cudaStream_t stream, const LossRun &run, int64_t room)
+{
+    const int64_t pack_bytes = sizeof(Pack<T, E>), packs = run.width / E;
+    int64_t keeps = room / pack_bytes < packs ? room / pack_bytes : packs;
+    size_t bytes = (size_t)(keeps * pack_bytes);
+    unsigned blocks = (unsigned)run.rows, threads = row_threads(run);
+    cudaError_t st = allow_shared((const void *)softmax_kernel<T, E, PACKS>, bytes);
+    if (st != cudaSuccess) return st;
+    softmax_kernel<T, E, PACKS><<<blocks, threads, bytes, stream>>>(run, keeps);
+    return cudaGetLastError();
+}
+
 cudaError_t cuda_softmax_loss(cudaStream_t stream, LossRun run)
 {
     int wide = cuda_pack(run.type, run.stride);
-    bool packs = in_packs(run.x);
-    unsigned blocks = (unsigned)run.rows, threads = row_threads(run);
-#define KERNEL(T, N, P) softmax_kernel<T, N, P><<<blocks, threads, 0, stream>>>(run)
+    bool packs = in_packs(run.x, run.dx);
+    int64_t room = 0;
+    cudaError_t st = run.dx ? row_room(&room) : cudaSuccess;
+    if (st != cudaSuccess || run.rows == 0) return st;
+#define KERNEL(T, N, P) return launch_softmax<T, N, P>(stream, run, room)
 #define LAUNCH(T)       WIDE_OR_ONE(KERNEL, T)
-    if (run.rows > 0) TYPE_SWITCH(run.type, LAUNCH);
+    TYPE_SWITCH(run.type, LAUNCH);
+#undef LAUNCH
 #undef KERNEL
-    return cudaGetLastError();
 }
 
 cudaError_t cuda_softmax_loss_backward(cudaStream_t stream, LossRun run)
@@ -102,6 +193,7 @@ cudaError_t cuda_softmax_loss_backward(cudaStream_t stream, LossRun run)
     bool packs = in_packs(run.x, run.dx);
     unsigned blocks = (unsigned)run.rows, threads = row_threads(run);
 #define KERNEL(T, N, P) softmax_backward_kernel<T, N, P><<<blocks, threads, 0, stream>>>(run)
+#define LAUNCH(T)       WIDE_OR_ONE(KERNEL, T)
     if (run.rows > 0) TYPE_SWITCH(run.type, LAUNCH);
 #undef LAUNCH
 #undef KERNEL

@@ -1,4 +1,4 @@
-/* What softmax_loss knows of a row of logits, after one pass over it by a block of one warp or WARPS of them; of whole rows (loss.cu)
+/* What softmax_loss knows of a row of logits, after one pass over it by a block of one warp or ROW_THREADS; of whole rows (loss.cu)
  * and of one rank's slices of them (loss_sliced.cu). */
 #ifndef WEFT_LOSS_CUH
 #define WEFT_LOSS_CUH
@@ -6,11 +6,17 @@
 #include "elem.cuh"
 #include <cfloat>
 
-enum { BATCH = 4, NARROW = 1024 /* columns that one warp takes */ };
+enum {
+    BATCH = 4,
+    NARROW = 1024, /* columns that one warp takes */
+    ROW_THREADS = 512,
+    ROW_BLOCKS = 2 /* a processor's registers and shared memory are for so many wide rows */
+};
+#define ROW_KERNEL static __global__ void __launch_bounds__(ROW_THREADS, ROW_BLOCKS)
 
 static unsigned row_threads(const LossRun &run)
 {
-    return run.width <= NARROW ? WARP : THREADS;
+    return run.width <= NARROW ? (unsigned)WARP : (unsigned)ROW_THREADS;
 }
 
 /* The largest value and the lowest index that holds it, on every lane. */
@@ -44,20 +50,32 @@ static __device__ __forceinline__ void take(Logits *all, const Logits &o)
     all->sum += o.sum;
 }
 
-/* Takes a block's together, in thread 0. */
-static __device__ __forceinline__ Logits join(Logits mine)
+static __device__ __forceinline__ Logits no_logits(int64_t width)
 {
-    __shared__ Logits of[WARPS];
+    return {-FLT_MAX, 0, 0, 0, width};
+}
+
+/* A warp's together, on every lane. */
+static __device__ __forceinline__ Logits warp_join(const Logits &mine)
+{
     Logits all = mine;
     warp_max(&all.best, &all.at);
     all.exps = warp_sum(mine.exps * expf(mine.best - all.best));
     all.beaten = (int)warp_sum((float)mine.beaten);
     all.sum = warp_sum(mine.sum);
+    return all;
+}
+
+/* A block's together, in its first warp. */
+static __device__ __forceinline__ Logits join(const Logits &mine, int64_t width)
+{
+    __shared__ Logits of[ROW_THREADS / WARP];
+    Logits all = warp_join(mine);
     if (blockDim.x == WARP) return all;
     if (threadIdx.x % WARP == 0) of[threadIdx.x / WARP] = all;
     __syncthreads();
-    for (int w = 1; threadIdx.x == 0 && w < WARPS; ++w) take(&all, of[w]);
-    return all;
+    if (threadIdx.x >= WARP) return all;
+    return warp_join(threadIdx.x < blockDim.x / WARP ? of[threadIdx.x] : no_logits(width));
 }
 
 /* What logits are compared with: the label's column, which need not be here, its logit, and the next smaller number. */
@@ -106,36 +124,39 @@ static __device__ __forceinline__ void add_logits(Logits *of, int64_t k, Truth t
         for (int e = 0; e < N; ++e) of->sum += value(e);
 }
 
-/* One row's, in thread 0. What `at` then is: the largest logit's column, or 0 where all are NaN. */
-template <class T, int E, bool PACKS>
-static __device__ __forceinline__ Logits row_logits(const LossRun &run, const T *x, Truth truth)
+/* One row's, in thread 0; keep(i, pack) is given every whole pack, by the thread that has read it. What `at` then is: the largest
+ * logit's column, or 0 where all are NaN. */
+template <class T, int E, bool PACKS, class Keep>
+static __device__ __forceinline__ Logits row_logits(const LossRun &run, const T *x, Truth truth,
+                                                    Keep keep)
 {
-    Logits mine = {-FLT_MAX, 0, 0, 0, run.width};
+    Logits mine = no_logits(run.width);
     in_batches<BATCH>(
         threadIdx.x, run.width / E, blockDim.x,
         [&](int64_t i) { return read<E, PACKS>(x + i * E); },
         [&](int64_t i, const Pack<T, E> &v) {
+            keep(i, v);
             add_logits<E>(&mine, i * E, truth, [&](int e) { return v[e]; });
         });
     int64_t rest = run.width / E * E + threadIdx.x;
     if (rest < run.width) add_logits<1>(&mine, rest, truth, [&](int) { return value_of(x[rest]); });
-    Logits all = join(mine);
+    Logits all = join(mine, run.width);
     if (threadIdx.x != 0) return all;
     while (all.at < run.width && value_of(x[all.at]) != all.best) ++all.at;
     if (all.at >= run.width) all.at = 0;
     return all;
 }
 
-/* A row's results: columns and log_sum. */
-static __device__ __forceinline__ void store_row(const LossRun &run, int64_t row, const Logits &all,
-                                                 float truth)
+/* A row's results: columns and log_sum, which is returned. */
+static __device__ __forceinline__ float store_row(const LossRun &run, int64_t row,
+                                                  const Logits &all, float truth)
 {
     float log_sum = all.best + logf(all.exps), s = run.smoothing,
           *out = run.columns + row * LOSS_COLUMNS;
     out[0] = (1 - s) * (log_sum - truth) + s * (log_sum - all.sum / run.classes);
     out[1] = (float)all.beaten;
     out[2] = (float)all.at;
-    run.log_sum[row] = log_sum;
+    return run.log_sum[row] = log_sum;
 }
 
 static __device__ __forceinline__ void store_padding(const LossRun &run, int64_t row)

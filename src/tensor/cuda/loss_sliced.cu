@@ -38,13 +38,13 @@ static __device__ __forceinline__ Logits get_part(const float *in)
     return {in[0], in[1], in[2], (int)in[3], (int64_t)in[4]};
 }
 
-template <class T, int E, bool PACKS> static __global__ void part_kernel(LossSlices run)
+template <class T, int E, bool PACKS> ROW_KERNEL part_kernel(LossSlices run)
 {
     const LossRun &loss = run.loss;
     int64_t row = blockIdx.x;
     const T *x = (const T *)loss.x + row * loss.stride;
     Truth truth = truth_of(loss, row, truth_at(run, row));
-    Logits all = row_logits<T, E, PACKS>(loss, x, truth);
+    Logits all = row_logits<T, E, PACKS>(loss, x, truth, [](int64_t, const Pack<T, E> &) {});
     if (threadIdx.x == 0) put_part(run.part + row * LOSS_PART, all, loss.first);
 }
 

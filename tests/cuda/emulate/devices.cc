@@ -86,6 +86,19 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp *properties, int device)
     properties->totalGlobalMem = size_t(8) << 30;
     return cudaSuccess;
 }
+/* An H100's. */
+cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr what, int device)
+{
+    int number;
+    if (!find(device, &number)) return cudaErrorInvalidDevice;
+    if (what == cudaDevAttrMaxSharedMemoryPerMultiprocessor)
+        *value = 228 << 10;
+    else if (what == cudaDevAttrReservedSharedMemoryPerBlock)
+        *value = 1 << 10;
+    else
+        return cudaErrorInvalidValue;
+    return cudaSuccess;
+}
 /* CUDA puts the fastest first and the rest in any order: what asks for the bus's must sort. */
 cudaError_t cudaDeviceGetPCIBusId(char *out, int length, int device)
 {

@@ -29,14 +29,29 @@
 
 namespace emulate
 {
+template <class... P> struct Kernel;
+
 enum { WARP_LANES = 32, BLOCK_THREADS = 1024 };
 struct Place {
     unsigned x, y, z;
 };
 extern Place thread, block, threads, blocks; /* of the fiber that runs */
 
+struct Launch {
+    dim3 grid, threads;
+    size_t
+        shared_bytes; /* of  extern __shared__ T name[]; , which the Makefile turns into  T *const name = shared_memory() */
+    cudaStream_t stream;
+    template <class... P> Kernel<P...> of(void (*kernel)(P...)) const { return {*this, kernel}; }
+};
+inline Launch launch(dim3 grid, dim3 threads, size_t shared_bytes, cudaStream_t stream)
+{
+    return {grid, threads, shared_bytes, stream};
+}
+
 /* Runs body once for each thread of each block. */
-void run(dim3 grid, dim3 threads_a_block, const std::function<void()> &body);
+void run(const Launch &launch, const void *kernel, const std::function<void()> &body);
+void *shared_memory();
 void block_barrier();
 /* The same, and how many threads bring true. */
 int block_count(bool mine);
@@ -56,29 +71,15 @@ template <class T> T from_lane(T value, unsigned source)
 
 /* Queued, its arguments by value. */
 template <class... P> struct Kernel {
-    dim3 grid, threads;
-    cudaStream_t stream;
+    Launch launch;
     void (*kernel)(P...);
     void operator()(P... arguments) const
     {
-        enqueue(stream, [=, grid = grid, threads = threads, kernel = kernel] {
-            run(grid, threads, [&] { kernel(arguments...); });
+        enqueue(launch.stream, [=, launch = launch, kernel = kernel] {
+            run(launch, (const void *)kernel, [&] { kernel(arguments...); });
         });
     }
 };
-
-struct Launch {
-    dim3 grid, threads;
-    cudaStream_t stream;
-    template <class... P> Kernel<P...> of(void (*kernel)(P...)) const
-    {
-        return {grid, threads, stream, kernel};
-    }
-};
-inline Launch launch(dim3 grid, dim3 threads, size_t, cudaStream_t stream)
-{
-    return {grid, threads, stream};
-}
 } // namespace emulate
 
 #define threadIdx        emulate::thread

@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <csetjmp>
 #include <cstdlib>
+#include <map>
 #include <numeric>
 #include <random>
 #include <sys/mman.h>
@@ -126,6 +127,31 @@ Order new_order(unsigned count)
     return {count, stride % count};
 }
 Order order; /* of a block's threads */
+
+/* ---- shared memory whose size the launch says; an H100's ---- */
+
+const size_t SHARED_BYTES = 227 << 10, UNASKED_BYTES = 48 << 10;
+std::map<const void *, size_t> asked; /* by cudaFuncSetAttribute, a kernel each */
+char *shared;                         /* this launch's */
+
+/* It ends where nobody can write, and what it holds at first is NaN. */
+void take_shared(const void *kernel, size_t bytes)
+{
+    static char *end;
+    auto found = asked.find(kernel);
+    if (bytes > (found == asked.end() ? UNASKED_BYTES : found->second)) {
+        fprintf(stderr, "emulated GPU: a kernel may not have %zu bytes of shared memory unasked\n", bytes);
+        abort();
+    }
+    if (!end) {
+        size_t room = round_up(SHARED_BYTES, PAGE_BYTES);
+        void *all = mmap(nullptr, room + PAGE_BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (all == MAP_FAILED || mprotect(all, room, PROT_READ | PROT_WRITE) != 0) abort();
+        end = static_cast<char *>(all) + room;
+    }
+    shared = end - round_up(bytes, 16);
+    memset(shared, 0xff, size_t(end - shared));
+}
 
 [[noreturn]] void give_up(const char *why)
 {
@@ -273,11 +299,18 @@ const uint64_t *exchange(uint64_t mine)
     return all + warp * WARP_LANES;
 }
 
-void run(dim3 grid, dim3 threads_a_block, const std::function<void()> &body)
+void *shared_memory()
 {
+    return shared;
+}
+
+void run(const Launch &launch, const void *kernel, const std::function<void()> &body)
+{
+    dim3 grid = launch.grid, threads_a_block = launch.threads;
     unsigned count = threads_a_block.x * threads_a_block.y * threads_a_block.z;
     if (count == 0 || count > BLOCK_THREADS || grid.x == 0 || grid.y > 65535 || grid.z > 65535)
         give_up("no GPU takes such a launch");
+    take_shared(kernel, launch.shared_bytes);
     threads = {threads_a_block.x, threads_a_block.y, threads_a_block.z};
     blocks = {grid.x, grid.y, grid.z};
     job = &body;
@@ -341,6 +374,16 @@ void emulate_window(int open)
     }
     emulate::finish_all();
     emulate::window_open();
+}
+cudaError_t cudaFuncSetAttribute(const void *kernel, enum cudaFuncAttribute what, int value)
+{
+    if (what == cudaFuncAttributePreferredSharedMemoryCarveout)
+        return value >= -1 && value <= 100 ? cudaSuccess : cudaErrorInvalidValue;
+    if (what != cudaFuncAttributeMaxDynamicSharedMemorySize || value < 0 ||
+        size_t(value) > emulate::SHARED_BYTES)
+        return cudaErrorInvalidValue;
+    emulate::asked[kernel] = size_t(value);
+    return cudaSuccess;
 }
 cudaError_t cudaRuntimeGetVersion(int *version)
 {

@@ -1,0 +1,112 @@
+/* softmax_loss that writes the gradient over the logits while it reads them, against the same in two steps: equal bits, for rows
+ * that a block keeps whole in shared memory, and for rows that it does not. */
+#ifndef WEFT_TEST_CUDA_LOSS_CASES_H
+#define WEFT_TEST_CUDA_LOSS_CASES_H
+
+#include "cases.h"
+#include "ranks.h"
+
+typedef struct LossCase {
+    Shape x;
+    const char *attrs;
+    int rows; /* real ones */
+} LossCase;
+
+static Status loss_open(Rig *rig, Backend *device, const LossCase *c, bool over)
+{
+    *rig = (Rig){.in_place = over};
+    TRY(rig_spec(rig, device, "softmax_loss", c->attrs));
+    rig->spec.x_count = 1;
+    rig->spec.x[0] = desc_plain(c->x, DTYPE_F32);
+    rig->spec.need_dx[0] = true;
+    TRY(layer_kind("softmax_loss")->infer(&rig->spec, &rig->size, rig->param));
+    rig->spec.x[0] = dense_output(device, c->x);
+    TRY(rig_plan(rig));
+    rig_memory(rig);
+    CU_ASSERT_EQUAL(rig->run.dx[0] == rig->run.x[0], over);
+    rig->run.rows = c->rows;
+    rig->run.loss_scale = 0.125f;
+    return OK;
+}
+
+/* Two labels of each eight are none: -1, and the width. */
+static void loss_give(Rig *rig, const float *logits, const LossCase *c)
+{
+    int64_t width = c->x.dim[c->x.ndim - 1], lines = shape_count(c->x) / width;
+    int32_t *labels = mem_new((size_t)lines * sizeof *labels);
+    for (int64_t i = 0; i < lines; ++i)
+        labels[i] = (int32_t)(i % 8 == 5   ? -1
+                              : i % 8 == 6 ? width
+                              : i % 8 == 0 ? width - 1
+                                           : (i * 7919 + 3) % width);
+    rig_set_labels(rig, labels, lines);
+    rig_set_x(rig, 0, logits);
+    rig_poison(rig);
+    mem_free(&labels);
+}
+
+static bool loss_same(Rig *rig, const void *a, const void *b, size_t bytes)
+{
+    char *copy[2] = {mem_new(bytes), mem_new(bytes)};
+    rig_copy(rig, copy[0], a, bytes);
+    rig_copy(rig, copy[1], b, bytes);
+    bool same = memcmp(copy[0], copy[1], bytes) == 0;
+    for (int i = 0; i < 2; ++i) mem_free(&copy[i]);
+    return same;
+}
+
+static void loss_compare(Rig *apart, Rig *over, const LossCase *c)
+{
+    const OpRun *a = &apart->run, *b = &over->run;
+    size_t x_bytes = desc_bytes(apart->spec.x[0]), y_bytes = desc_bytes(apart->spec.y);
+    float *logits = mem_new((size_t)shape_count(c->x) * sizeof *logits);
+    fill(logits, shape_count(c->x), 4);
+    loss_give(apart, logits, c);
+    loss_give(over, logits, c);
+    over->run.training = false; /* leaves the logits alone */
+    rig_forward(apart);
+    rig_forward(over);
+    CU_ASSERT_TRUE(loss_same(apart, a->y, b->y, y_bytes));
+    CU_ASSERT_TRUE(loss_same(apart, a->x[0], b->x[0], x_bytes));
+    rig_backward(apart, NULL);
+    over->run.training = true;
+    rig_poison(over);
+    rig_forward(over); /* all of it, on a GPU */
+    CU_ASSERT_TRUE(loss_same(apart, a->dx[0], b->dx[0], x_bytes));
+    rig_backward(over, NULL);
+    CU_ASSERT_TRUE(loss_same(apart, a->dx[0], b->dx[0], x_bytes));
+    CU_ASSERT_TRUE(loss_same(apart, a->y, b->y, y_bytes));
+    CU_ASSERT_TRUE(loss_same(apart, a->saved, b->saved, apart->op->saved_bytes));
+    rig_get_dx(over, 0, logits); /* its padding is zeros */
+    mem_free(&logits);
+}
+
+static void check_loss(Backend *device, const LossCase *c)
+{
+    Rig apart, over = {0};
+    Status st = loss_open(&apart, device, c, false);
+    if (st == OK) st = loss_open(&over, device, c, true);
+    if (st != OK) printf("  loss: %s\n", fail_message());
+    CU_ASSERT_EQUAL(st, OK);
+    if (st == OK) loss_compare(&apart, &over, c);
+    rig_close(&apart);
+    rig_close(&over);
+}
+
+static void test_losses(void)
+{
+    Backend *const devices[] = {gpu, gpu_bf16, gpu_fp16};
+    const LossCase cases[] = {
+        {{2, {37, 10, 1, 1}}, "smoothing=0.1", 30},
+        {{2, {9, 1000, 1, 1}}, "", 8},
+        {{3, {3, 4, 51, 1}}, "smoothing=0.1", 2},
+        {{2, {9, 2088, 1, 1}}, "smoothing=0.1", 8},
+        {{2, {9, 3089, 1, 1}}, "", 9},
+        {{3, {3, 2, 60000, 1}}, "", 2}, /* not kept whole in any type */
+        {{2, {2, 58003, 1, 1}}, "smoothing=0.1", 2},
+    };
+    for (int d = 0; d < 3; ++d)
+        for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) check_loss(devices[d], &cases[i]);
+}
+
+#endif
