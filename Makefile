@@ -99,9 +99,8 @@ $(BUILD)/obj/%.cu.o: %.cu $(PROBE)
 	@echo "  nvcc $<"
 	$(Q)$(NVCC) -O3 -std=c++17 $(NVCC_ARCH) $(NVCC_FLAGS) -Iinclude -Xcompiler -Wall,-Wextra -MMD -MP -c -o $@ $<
 # The same kernels on the CPU, for a test where there is no GPU: tests/cuda/emulate/kernel.h. Its libraries are linked, so that they are
-# there before the backend asks the loader for cuBLASLt and cuDNN. g++ cannot know that what a lane beyond its row's end leaves unset
-# (layer_norm.cu), nobody reads: -Wno-maybe-uninitialized.
-EMULATED_CXX = g++ -std=c++17 -O2 -g -fno-strict-aliasing -Wall -Wno-unknown-pragmas -Wno-sign-compare -Wno-maybe-uninitialized \
+# there before the backend asks the loader for cuBLASLt and cuDNN.
+EMULATED_CXX = g++ -std=c++17 -O2 -g -fno-strict-aliasing -Wall -Wno-unknown-pragmas -Wno-sign-compare \
     -Iinclude -Isrc/tensor/cuda -Itests/cuda/emulate $(DEPS_CPPFLAGS) -MMD -MP
 EMULATED_OBJ = $(CUDA_CU:%.cu=$(BUILD)/emulated/%.o) $(addprefix $(BUILD)/emulated/,runtime.o stream.o devices.o)
 EMULATED_H = tests/cuda/emulate/kernel.h tests/cuda/emulate/queue.h
