@@ -37,19 +37,26 @@ static double memory_limit(const Trainer *t)
 typedef struct Need {
     double bytes, fixed, host; /* host: of any stage, beside its device */
 } Need;
+/* A device's free memory is what is left beside its libraries' (b.program); a host's is all that a rank may have. */
+static void need_of(const Trainer *t, const Plan *plan, Need *need)
+{
+    TrainBytes b = train_bytes(t, plan);
+    double beside = t->backend->table->memory ? (double)b.program : 0;
+    double bytes = (double)b.all - beside;
+    if (bytes > need->bytes) {
+        need->bytes = bytes;
+        need->fixed = (double)(b.params + b.gradients + b.state + b.cache + b.program) - beside;
+    }
+    if ((double)b.host > need->host) need->host = (double)b.host;
+}
+
 static Status largest_stage(const Trainer *t, Need *need)
 {
     *need = (Need){0};
     for (int stage = 0; stage < t->shape.pp; ++stage) {
         Plan *plan = NULL;
         TRY(train_plan_stage(t, stage, &plan));
-        if ((double)plan_bytes(plan) > need->bytes) {
-            need->bytes = (double)plan_bytes(plan);
-            need->fixed = (double)(plan->param_part_bytes + plan->gradient_part_bytes +
-                                   plan->state_bytes + plan->cache_bytes);
-        }
-        double host = (double)train_bytes(t, plan).host;
-        if (host > need->host) need->host = host;
+        need_of(t, plan, need);
         plan_free(&plan);
     }
     return OK;
