@@ -186,6 +186,7 @@ typedef struct OpSpec {
         plain_weight; /* dense: w is stored in its plain order (another operation has the same w) */
     int x_count, w_count;    /* w: parameters first, then running statistics */
     bool need_dx[OP_INPUTS]; /* false: nobody wants this gradient (the data) */
+    bool x_shared;           /* a later operation reads x[0], too: dx[0] may come with dx_add */
     Shape w[OP_PARAMS];      /* in the model's own order: OIHW, out x in, V x C */
     Desc x[OP_INPUTS],
         y; /* x: given by the producers. y.shape by the layer kind, y's layout by the backend */

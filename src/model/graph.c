@@ -152,6 +152,15 @@ void graph_count_uses(const Graph *graph, int *uses)
 }
 
 /* The gradient of an input is wanted where something that trains lies at or above its producer. */
+/* Does a node behind i read i's first input? */
+static bool read_later(const Graph *graph, int i)
+{
+    for (int c = i + 1; c < graph->node_count; ++c)
+        for (int k = 0; k < graph->node[c].spec.x_count; ++k)
+            if (graph->node[c].in[k] == graph->node[i].in[0]) return true;
+    return false;
+}
+
 void graph_need_dx(Graph *graph)
 {
     bool *wanted = mem_new((size_t)(graph->node_count + 1) * sizeof *wanted);
@@ -163,6 +172,7 @@ void graph_need_dx(Graph *graph)
             node->spec.need_dx[k] = node->in[k] != NODE_INPUT && wanted[node->in[k]];
             wanted[i] = wanted[i] || node->spec.need_dx[k];
         }
+        node->spec.x_shared = read_later(graph, i);
     }
     mem_free(&wanted);
 }

@@ -31,7 +31,7 @@ ranks() { timeout -k 2 120 mpirun --oversubscribe --bind-to none -n "$@"; }
 same() {
     local n=$1 job=$2 name=$3 one=one last
     shift 3
-    case $job in gpt.yaml) one=gpt-one ;; bf16.yaml) one=bf16-one ;; fp16.yaml) one=fp16-one ;; tp.yaml) one=tp-two ;; esac
+    case $job in gpt.yaml) one=gpt-one ;; bf16.yaml) one=bf16-one ;; fp16.yaml) one=fp16-one ;; tp.yaml) one=tp-two ;; conv.yaml) one=conv-one ;; esac
     check 0 'done after' ranks "$n" "$WEFT" train "$job" run.name="$name" "$@"
     cp both words
     last=$(cd "runs/$one/checkpoints" && ls | tail -1)
@@ -54,6 +54,12 @@ same 3 gpt.yaml gpt-tied grid.pp=3 # embedding and head share a weight, on the f
 for schedule in gpipe zero-bubble; do same 2 gpt.yaml gpt-$schedule grid.pp=2 grid.schedule=$schedule; done
 same 2 gpt.yaml gpt-recomputed grid.pp=2 grid.recompute=block
 same 2 gpt.yaml gpt-cut grid.pp=2 'grid.cuts=[h.1.attn.c_proj]' # the residual comes from the other stage
+
+# a convolution adds its gradient to what came over the sum, from its own stage or from the next
+sed 's/: one/: conv-one/; s/model:.*/model: {layers: [conv2d: {name: a, channels: 8, kernel: 3, pad: 1}, conv2d: {name: b, channels: 8, kernel: 3, pad: 1}, relu, conv2d: {name: c, channels: 8, kernel: 1}, add: {input: [a, c]}, global_pool, flatten, dense: {width: 3}]}/' job.yaml >conv.yaml
+check 0 'done after' "$WEFT" train conv.yaml
+for schedule in gpipe zero-bubble; do same 2 conv.yaml conv-$schedule grid.pp=2 'grid.cuts=[c]' grid.schedule=$schedule; done
+same 4 conv.yaml conv-dp2pp2 grid.dp=2 grid.pp=2 'grid.cuts=[b]'
 
 # too large a loss scale: all ranks skip the same steps
 sed 's/gpt-one/fp16-one/; s/width: 16, heads: 2/width: 20, heads: 5/; s/steps: 2/steps: 6/; s/device: cuda/&, precision: fp16, loss_scale: 16777216/' gpt.yaml >fp16.yaml

@@ -97,7 +97,8 @@ static void check_conv(const char *card, DType precision, ConvCase c)
                 .groups = c.groups,
                 .x_count = 1,
                 .w_count = 1,
-                .need_dx = {true}};
+                .need_dx = {true},
+                .x_shared = true};
     s.w[0] = shape_of(4, c.outputs, c.channels / c.groups, c.kernel, c.kernel);
     s.x[0] = desc_plain(shape_of(4, c.samples, c.channels, c.side, c.side), precision);
     s.x[0].block = (int)c.channels;

@@ -6,7 +6,7 @@
 enum { X = 1, W, Y, TENSORS }; /* of a graph; their gradients lie like them */
 
 typedef struct Conv {
-    DnnPlan forward, data, weight;
+    DnnPlan forward, data, more, weight; /* more: data that is added */
     size_t room; /* of the workspace, for cuDNN; what is ours lies behind it */
     int64_t weights;
 } Conv;
@@ -35,7 +35,13 @@ static bool is_half(const Op *op)
     return op->spec.y.dtype != DTYPE_F32;
 }
 
-static Status plan_graph(DnnPlan *plan, const Op *op, DnnKind kind, const char *what)
+/* May its input's gradient be added to other readers'? */
+static bool adds(const Op *op)
+{
+    return op->spec.need_dx[0] && op->spec.x_shared;
+}
+
+static Status plan_graph(DnnPlan *plan, const Op *op, DnnKind kind, bool add, const char *what)
 {
     char text[64], why[256];
     const OpSpec *s = &op->spec;
@@ -54,7 +60,8 @@ static Status plan_graph(DnnPlan *plan, const Op *op, DnnKind kind, const char *
                           .y = ends[kind][0],
                           .in = {ends[kind][1], ends[kind][2]},
                           .stride = {s->stride[0], s->stride[1]},
-                          .pad = {s->pad[0], s->pad[1]}};
+                          .pad = {s->pad[0], s->pad[1]},
+                          .add = add};
     const DnnGraph graph = {.tensor = tensor,
                             .tensors = TENSORS,
                             .node = &node,
@@ -67,11 +74,13 @@ static Status plan_graph(DnnPlan *plan, const Op *op, DnnKind kind, const char *
 
 static Status plan_graphs(const Op *op, Conv *v)
 {
-    TRY(plan_graph(&v->forward, op, DNN_CONV, "itself"));
-    if (op->spec.need_dx[0]) TRY(plan_graph(&v->data, op, DNN_CONV_DATA, "its input's gradient"));
-    TRY(plan_graph(&v->weight, op, DNN_CONV_WEIGHT, "its weights' gradient"));
-    const DnnPlan *plan[] = {&v->forward, &v->data, &v->weight};
-    for (int i = 0; i < 3; ++i)
+    const char *data = "its input's gradient";
+    TRY(plan_graph(&v->forward, op, DNN_CONV, false, "itself"));
+    if (op->spec.need_dx[0]) TRY(plan_graph(&v->data, op, DNN_CONV_DATA, false, data));
+    if (adds(op)) TRY(plan_graph(&v->more, op, DNN_CONV_DATA, true, data));
+    TRY(plan_graph(&v->weight, op, DNN_CONV_WEIGHT, false, "its weights' gradient"));
+    const DnnPlan *plan[] = {&v->forward, &v->data, &v->more, &v->weight};
+    for (size_t i = 0; i < sizeof plan / sizeof *plan; ++i)
         if (plan[i]->workspace_bytes > v->room) v->room = plan[i]->workspace_bytes;
     v->room = (v->room + 255) / 256 * 256;
     return OK;
@@ -106,6 +115,7 @@ static Status conv_plan(Op *op, Desc wish[OP_INPUTS])
     for (int i = 0; i < s->w_count; ++i) op->w_elements[i] = shape_count(s->w[i]);
     op->needs_x[0] = true;
     op->needs_y = s->act != ACT_NONE;
+    op->dx_adds = adds(op);
     op->weight_later = true;
     op->flops_forward = 2.0 * (double)(n.n * n.o * n.p * n.q) * (double)(n.c / n.g * n.r * n.s);
     op->flops_backward = op->flops_forward * (s->need_dx[0] ? 2 : 1);
@@ -187,7 +197,8 @@ static void conv_backward_begin(Op *op, const OpRun *run)
 static void conv_backward_data(Op *op, const OpRun *run)
 {
     const Conv *v = op->impl;
-    if (run->dx[0]) run_graph(op, &v->data, run, run->dx[0], weights_of(op, run), run->dy);
+    const DnnPlan *data = run->dx_add ? &v->more : &v->data;
+    if (run->dx[0]) run_graph(op, data, run, run->dx[0], weights_of(op, run), run->dy);
 }
 
 static void conv_backward_weight(Op *op, const OpRun *run)
@@ -212,6 +223,7 @@ static void conv_free(Op *op)
     if (!v) return;
     dnn_fini(&v->forward);
     dnn_fini(&v->data);
+    dnn_fini(&v->more);
     dnn_fini(&v->weight);
     mem_free(&op->impl);
 }

@@ -180,9 +180,9 @@ static cudnnBackendDescriptor_t make_node(Maker *m, const DnnGraph *graph, const
     cudnnBackendDescriptor_t d = make(m, names->operation);
     if (inner) set_part(m, d, names->inner_slot, inner);
     if (is_conv(n)) {
-        const float one = 1, zero = 0;
+        const float one = 1, before = n->add;
         set(m, d, names->alpha, CUDNN_TYPE_FLOAT, &one);
-        set(m, d, names->beta, CUDNN_TYPE_FLOAT, &zero);
+        set(m, d, names->beta, CUDNN_TYPE_FLOAT, &before);
     }
     for (int i = 0; i < 3 && n->in[i]; ++i) set_part(m, d, names->in[i], tensor[n->in[i]]);
     set_part(m, d, names->y, tensor[n->y]);

@@ -33,6 +33,7 @@ typedef struct DnnNode {
     int y, in[3];              /* tensors */
     int axis;                  /* of generated indices */
     int64_t stride[2], pad[2]; /* of a convolution's height and width */
+    bool add;                  /* a convolution: to what y has */
 } DnnNode;
 
 typedef struct DnnGraph {

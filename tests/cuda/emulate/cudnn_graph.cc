@@ -147,6 +147,7 @@ cudnnStatus_t execute(const std::vector<Operation> &all, const std::map<int64_t,
                 if (op.is_conv()) v = read_by(engine, v);
         }
         if (!op.y.is_virtual && !at.count(op.y.uid)) return refuse("a tensor has no pointer");
+        if (op.beta != 0) values[op.y.uid] = load(op.y, at.at(op.y.uid));
         run_operation(op, values);
     }
     for (const Operation &op : all)

@@ -104,6 +104,7 @@ struct Operation {
     cudnnBackendDescriptorType_t type;
     int mode = 0;
     int64_t axis = 0, stride[2] = {1, 1}, pad[2] = {0, 0};
+    float beta = 0; /* of a convolution's input's gradient */
     Tensor y;
     std::vector<Tensor> in;
 
@@ -139,6 +140,7 @@ struct Operation {
             break;
         case CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR:
             convolution(d->part(CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC));
+            beta = d->at<float>(CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_BETA);
             tensors(d, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX,
                     {CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY,
                      CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W});
@@ -338,6 +340,8 @@ inline void run_convolution(const Operation &op, const Values &values, std::vect
         break;
     case CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR:
         each_product(op, [=](int64_t i, int64_t j, int64_t k) { to[i] += a[k] * b[j]; });
+        for (size_t i = 0; op.beta != 0 && i < y.size(); ++i)
+            to[i] += op.beta * values.at(op.y.uid)[i];
         break;
     default:
         each_product(op, [=](int64_t i, int64_t j, int64_t k) { to[j] += a[i] * b[k]; });
