@@ -373,13 +373,10 @@ static void planner_init(Planner *p, const int *block)
     p->gradient = mem_new(nodes * sizeof *p->gradient);
     int own = p->chunk->last - p->chunk->first;
     p->again = mem_new(nodes * sizeof *p->again);
-    p->lender = mem_new(nodes * sizeof *p->lender);
+    p->borrows = mem_new(nodes * sizeof *p->borrows);
     p->run = mem_new((size_t)(2 * own + 1) * sizeof *p->run);
     p->block = mem_new((size_t)(own + 1) * sizeof *p->block);
-    for (size_t i = 0; i < nodes; ++i) {
-        p->value[i] = p->gradient[i] = p->again[i] = STORAGE_NONE;
-        p->lender[i] = NO_NODE;
-    }
+    for (size_t i = 0; i < nodes; ++i) p->value[i] = p->gradient[i] = p->again[i] = STORAGE_NONE;
     for (int i = 0; i < own; ++i) {
         p->run[i] = p->run[own + i] = run_none(p->chunk->first + i);
         p->block[i] = block ? block[p->chunk->first + i] : -1;
@@ -415,7 +412,7 @@ Status chunk_plan(ChunkPlan *c, const Graph *graph, const Schedule *schedule, bo
     mem_free(&p.gradient);
     mem_free(&p.run);
     mem_free(&p.again);
-    mem_free(&p.lender);
+    mem_free(&p.borrows);
     mem_free(&p.block);
     if (message_whole(&c->values_in) && message_whole(&c->values_out) &&
         message_whole(&c->gradients_in) && message_whole(&c->gradients_out))

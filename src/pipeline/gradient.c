@@ -19,13 +19,12 @@ static bool over_x(const Planner *p, int i, int k)
     return desc_bytes(g->node[node->in[k]].op->spec.y) <= p->storage[s].bytes;
 }
 
-/* May it take dy's? Not where dy is to become another node's gradient. */
+/* May it take dy's? Not where dy is borrowed, and is to become another node's gradient. */
 static bool over_dy(const Planner *p, int i, int k)
 {
     const Node *node = &p->graph->node[i];
     int own = p->gradient[i];
-    if (!node->op->dx_inplace || k > 0 || own < 0 || waits(p, i) || p->lender[i] != NO_NODE)
-        return false;
+    if (!node->op->dx_inplace || k > 0 || own < 0 || waits(p, i) || p->borrows[i]) return false;
     for (int j = 0; j < node->spec.x_count; ++j)
         if (node->op->dx_alias[j]) return false;
     return desc_bytes(p->graph->node[node->in[k]].op->spec.y) <= p->storage[own].bytes;
@@ -50,20 +49,20 @@ static bool may_lend(const Planner *p, int i, int early, int late)
     return true;
 }
 
-/* Makes dy, which is to become the gradient of *keeper (NO_NODE: of none yet), that of v, too, where that can be: not where the
- * weights' half has yet to read it. */
+/* Makes dy the gradient of v, which has none yet, where that can be: not where dy is borrowed, or the weights' half has yet to read
+ * it. *keeper: the input whose gradient it has become already, or NO_NODE; of two the earlier one keeps it. */
 static bool share_dy(Planner *p, int i, int v, int *keeper)
 {
-    if (waits(p, i)) return false;
+    if (p->borrows[i] || waits(p, i)) return false;
+    int early = v;
     if (*keeper != NO_NODE) {
-        int early = v < *keeper ? v : *keeper, late = v < *keeper ? *keeper : v;
+        int late = v < *keeper ? *keeper : v;
+        early = v < *keeper ? v : *keeper;
         if (!may_lend(p, i, early, late)) return false;
-        p->lender[late] = early;
-        *keeper = early;
-    } else {
-        *keeper = v;
+        p->borrows[late] = true;
     }
     p->gradient[v] = p->gradient[i];
+    *keeper = early;
     return true;
 }
 
@@ -82,8 +81,11 @@ static int route(Planner *p, int i, int k, int *keeper)
     const Op *op = p->graph->node[i].op;
     int v = p->graph->node[i].in[k];
     bool first = p->gradient[v] == STORAGE_NONE;
-    if (op->dx_alias[k]) return first && share_dy(p, i, v, keeper) ? STORAGE_NONE : p->gradient[i];
-    run->dx_add = k == 0 && !first && op->dx_adds && p->gradient[v] != p->gradient[i];
+    if (op->dx_alias[k]) {
+        bool shared = first && share_dy(p, i, v, keeper);
+        return shared ? STORAGE_NONE : p->gradient[i];
+    }
+    run->dx_add = k == 0 && !first && op->dx_adds;
     int dx = run->dx_add ? p->gradient[v] : written(p, i, k, first);
     run->dx[k] = dx;
     storage_use(p, dx);
@@ -94,7 +96,7 @@ static int route(Planner *p, int i, int k, int *keeper)
 void gradients_route(Planner *p, int i, int to_add[OP_INPUTS])
 {
     const Node *node = &p->graph->node[i];
-    int keeper = p->lender[i];
+    int keeper = NO_NODE;
     for (int k = 0; k < node->spec.x_count; ++k) {
         bool wanted = node->in[k] >= 0 && node->op->spec.need_dx[k];
         to_add[k] = wanted ? route(p, i, k, &keeper) : STORAGE_NONE;

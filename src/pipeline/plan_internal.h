@@ -45,8 +45,8 @@ typedef struct Planner {
     int storage_count, storage_room;
     int *value, *gradient; /* owned, one a node: storage of its output, of that one's gradient */
     int *again;            /* owned, one a node: storage of its output when made again */
-    int *
-        lender; /* owned, one a node: whose gradient its own one's storage becomes after its backward */
+    bool *
+        borrows; /* owned, one a node: another node's gradient lies where its own does, and stays */
     RunStorage *
         run; /* owned, two a node of the chunk: the first runs in node order, then the second ones */
     int *

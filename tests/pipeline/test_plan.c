@@ -31,6 +31,14 @@ static const char *const special[] = {
     "concat: {input: [r, g]}, dense: {width: 9}]}\n",
     /* logits that are an alias of a pool's output */
     "model: {layers: [conv2d: {channels: 9, kernel: 3}, relu, global_pool, flatten]}\n",
+    /* a sum whose gradient is borrowed is a sum itself, of one node twice; of sums, and of what works in place */
+    "model: {layers: [flatten: {name: f}, dense: {name: a, width: 16}, dense: {name: b, width: 16, "
+    "input: f}, add: {name: twice, input: [b, b]}, add: {input: [a, twice]}, dense: {width: 9}]}\n",
+    "model: {layers: [flatten: {name: f}, dense: {name: a, width: 16}, dense: {name: b, width: 16, "
+    "input: f}, dense: {name: c, width: 16, input: f}, dense: {name: d, width: 16, input: f}, "
+    "layer_norm: {name: nb, input: b}, layer_norm: {name: nc, input: c}, layer_norm: {name: nd, "
+    "input: d}, add: {name: s, input: [nb, a]}, add: {name: t, input: [s, nc]}, add: {input: [t, "
+    "nd]}, dense: {width: 9}]}\n",
     /* nothing that trains lies before the add's second input */
     "model: {layers: [flatten: {name: f}, dense: {width: 108, name: d}, add: {input: [d, f]}, "
     "relu, dropout: {p: 0.5}, dense: {width: 9}]}\n",
