@@ -18,6 +18,7 @@ typedef struct Draft {
     uint64_t drawn;
     Shaped node[NODES];
     int count;
+    bool alike; /* vectors of one width, and many sums of them */
     char text[TEXT];
 } Draft;
 
@@ -67,12 +68,16 @@ static inline int partner(Draft *d, int a, bool join)
 static inline void add_any(Draft *d)
 {
     static const char *const pointwise[] = {"relu", "relu6", "gelu", "silu"};
-    static const int widths[] = {5, 8, 16, 20};
+    static const int widths[] = {5, 8, 16, 20}, alike[] = {0, 3, 4, 4, 5, 5, 5, 5, 9, 9};
     /* mostly what was added last, so that chains grow, at times anything */
-    int a = pick(d, 3) ? d->count - 1 : pick(d, d->count), b;
+    int most = d->count - 1,
+        a = pick(d, 3) ? most
+            : d->alike ? 2 + pick(d, most - 1)
+                       : pick(d, d->count),
+        b;
     Shaped s = d->node[a], to = s;
     char attrs[64];
-    switch (pick(d, 10)) {
+    switch (d->alike ? alike[pick(d, 10)] : pick(d, 10)) {
     case 0:
     case 1:
     case 2:
@@ -103,7 +108,7 @@ static inline void add_any(Draft *d)
         add_layer(d, pick(d, 2) ? "max_pool" : "avg_pool", ", kernel: 2", a, -1, to);
         break;
     default:
-        to.channels = widths[pick(d, 4)];
+        to.channels = d->alike ? s.channels : widths[pick(d, 4)];
         if (s.side)
             snprintf(attrs, sizeof attrs, ", channels: %d, kernel: 3, pad: 1", to.channels);
         else
@@ -121,6 +126,15 @@ static inline int to_vector(Draft *d, int a)
         s.side = 1;
     }
     return add_layer(d, "flatten", "", a, -1, (Shaped){.channels = s.channels * s.side * s.side});
+}
+
+/* A first vector, from the data. */
+static inline void begin_alike(Draft *d)
+{
+    Shaped all = {.channels = 3 * SIDE * SIDE};
+    int a = add_layer(d, "flatten", "", 0, -1, all);
+    add_layer(d, "dense", ", width: 16", a, -1, (Shaped){.channels = 16});
+    d->alike = true;
 }
 
 /* Joins what nobody reads, and ends in logits: a dense layer, at times with something in place or an alias behind it. */
@@ -157,7 +171,9 @@ static inline void draft(Draft *d, int number)
     *d = (Draft){.key = rng_key(5, RNG_TEST, (uint64_t)number, 0), .count = 1};
     d->node[0] = (Shaped){.channels = 3, .side = SIDE};
     snprintf(d->text, TEXT, "model: {layers: [");
-    for (int tries = 3 + pick(d, 10); tries > 0 || d->count == 1; --tries) add_any(d);
+    if (number % 4 == 3) begin_alike(d);
+    for (int tries = 3 + pick(d, 10) + 6 * d->alike; tries > 0 || d->count == 1; --tries)
+        add_any(d);
     finish(d);
     snprintf(d->text + strlen(d->text), TEXT - strlen(d->text), "]}\n");
 }
