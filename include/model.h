@@ -93,8 +93,8 @@ graph_param_count(const Graph *graph); /* trained elements; running statistics n
 double graph_forward_macs(
     const Graph *graph); /* of conv, dense and attention (its causal half), one sample */
 /* Neighbours that the backend runs as one: batch_norm+relu(6), batch_norm+add+relu, conv/dense+relu, add+relu,
- * relu+max_pool (as max_pool+relu: max and relu commute), dense+gelu and dense+add(+relu) where `table` says so. Names, parameters and results
- * stay. Decided on the whole graph. */
+ * relu+max_pool (as max_pool+relu: max and relu commute), dense+gelu and dense+add(+relu) where `table` says so. Names,
+ * parameters and results stay. Decided on the whole graph. */
 Status graph_fuse(Graph *graph, const BackendTable *table);
 /* Plans every node's op, puts in reorders where a node wishes another layout, fills offsets in the parameter table. */
 Status graph_plan(Graph *graph, Backend *backend);
