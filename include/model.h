@@ -96,6 +96,9 @@ double graph_forward_macs(
  * relu+max_pool (as max_pool+relu: max and relu commute), dense+gelu and dense+add(+relu) where `table` says so. Names,
  * parameters and results stay. Decided on the whole graph. */
 Status graph_fuse(Graph *graph, const BackendTable *table);
+/* Would a border in front of node `border` part a dense from the one that has its act's slope (OpSpec.x_act)? Neither a chunk nor
+ * a block that is recomputed begins there. */
+bool graph_parts_act(const Graph *graph, int border);
 /* Plans every node's op, puts in reorders where a node wishes another layout, fills offsets in the parameter table. */
 Status graph_plan(Graph *graph, Backend *backend);
 /* Layers with shapes, parameters and flops, as text. */

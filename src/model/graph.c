@@ -151,16 +151,19 @@ void graph_count_uses(const Graph *graph, int *uses)
             if (graph->node[i].in[k] != NODE_INPUT) ++uses[graph->node[i].in[k]];
 }
 
-/* The gradient of an input is wanted where something that trains lies at or above its producer. */
-/* Does a node behind i read i's first input? */
-static bool read_later(const Graph *graph, int i)
+static void find_shared(Graph *graph)
 {
-    for (int c = i + 1; c < graph->node_count; ++c)
-        for (int k = 0; k < graph->node[c].spec.x_count; ++k)
-            if (graph->node[c].in[k] == graph->node[i].in[0]) return true;
-    return false;
+    bool *read = mem_new((size_t)(graph->node_count + 1) *
+                         sizeof *read); /* by a later node; [0]: the data */
+    for (int i = graph->node_count - 1; i >= 0; --i) {
+        Node *node = &graph->node[i];
+        node->spec.x_shared = read[node->in[0] - NODE_INPUT];
+        for (int k = 0; k < node->spec.x_count; ++k) read[node->in[k] - NODE_INPUT] = true;
+    }
+    mem_free(&read);
 }
 
+/* The gradient of an input is wanted where something that trains lies at or above its producer. */
 void graph_need_dx(Graph *graph)
 {
     bool *wanted = mem_new((size_t)(graph->node_count + 1) * sizeof *wanted);
@@ -172,9 +175,16 @@ void graph_need_dx(Graph *graph)
             node->spec.need_dx[k] = node->in[k] != NODE_INPUT && wanted[node->in[k]];
             wanted[i] = wanted[i] || node->spec.need_dx[k];
         }
-        node->spec.x_shared = read_later(graph, i);
     }
     mem_free(&wanted);
+    find_shared(graph);
+}
+
+bool graph_parts_act(const Graph *graph, int border)
+{
+    for (int i = border; i < graph->node_count; ++i)
+        if (graph->node[i].spec.x_act != ACT_NONE && graph->node[i].in[0] < border) return true;
+    return false;
 }
 
 const Graph *graph_whole(const Graph *graph)

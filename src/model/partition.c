@@ -78,10 +78,7 @@ static void survey(const Graph *g, bool *closed, int64_t *crossing)
         crossing[last[i] + 1] -= (int64_t)desc_bytes(g->node[i].spec.y);
     }
     for (int i = 1; i <= g->node_count; ++i) crossing[i] += crossing[i - 1];
-    for (int i = 0; i < g->node_count; ++i) {
-        int from = g->node[i].spec.x_act != ACT_NONE ? g->node[i].in[0] : i;
-        for (int border = from + 1; border <= i; ++border) closed[border] = true;
-    }
+    for (int i = 0; i < g->node_count; ++i) closed[i] |= graph_parts_act(g, i);
     mem_free(&last);
 }
 

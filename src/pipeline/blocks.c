@@ -10,8 +10,7 @@ enum { WORTH = 4 }; /* bytes inside a block, as a multiple of what crosses its e
 static size_t single_crossing(const Graph *graph, int border)
 {
     Message message;
-    for (int i = border; i < graph->node_count; ++i)
-        if (graph->node[i].spec.x_act != ACT_NONE && graph->node[i].in[0] < border) return 0;
+    if (graph_parts_act(graph, border)) return 0;
     crossing_values(&message, graph, border);
     size_t bytes = message.count == 1 ? message.bytes : 0;
     mem_free(&message.crossing);

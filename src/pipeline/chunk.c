@@ -31,12 +31,12 @@ static int back_index(const Planner *p, int node)
     return p->block[i] < 0 ? i : p->chunk->last - p->chunk->first + i;
 }
 
-RunStorage *back_run(const Planner *p, int node)
+RunStorage *planner_back_run(const Planner *p, int node)
 {
     return &p->run[back_index(p, node)];
 }
 
-bool ours(const Planner *p, int node)
+bool planner_owns(const Planner *p, int node)
 {
     return node >= p->chunk->first && node < p->chunk->last;
 }
@@ -58,7 +58,8 @@ static bool enters_block(const Planner *p, int s, int i)
         int block = p->block[c - first];
         for (int k = 0; block >= 0 && k < node->spec.x_count; ++k) {
             int in = node->in[k];
-            if (in >= 0 && p->value[in] == s && !(ours(p, in) && p->block[in - first] == block))
+            if (in >= 0 && p->value[in] == s &&
+                !(planner_owns(p, in) && p->block[in - first] == block))
                 return true;
         }
     }
@@ -130,7 +131,7 @@ static void plan_again(Planner *p, int from, int to)
     bool *again = mem_new((size_t)g->node_count * sizeof *again);
     for (int i = to - 1; i >= from; --i) again[i] = runs_again(p, i, to, again);
     for (int i = from; i < to; ++i) {
-        RunStorage *run = back_run(p, i);
+        RunStorage *run = planner_back_run(p, i);
         for (int k = 0; k < g->node[i].spec.x_count; ++k) {
             int in = g->node[i].in[k];
             run->x[k] = in < 0 ? STORAGE_INPUT : in >= from ? p->again[in] : p->value[in];
@@ -160,7 +161,7 @@ static void push_gradient(Planner *p, ActionKind kind, int v, int src)
                      .type = y.dtype});
 }
 
-bool waits(const Planner *p, int i)
+bool planner_waits(const Planner *p, int i)
 {
     const Op *op = p->graph->node[i].op;
     return p->schedule->split && op->weight_later && op->table->backward_weight &&
@@ -181,10 +182,10 @@ static bool has_backward(const Planner *p, int i)
 static void keep_weight_gradients(Planner *p, int i)
 {
     const Op *op = p->graph->node[i].op;
-    if (!p->schedule->split || waits(p, i) || !op->table->backward_weight) return;
+    if (!p->schedule->split || planner_waits(p, i) || !op->table->backward_weight) return;
     for (int k = 0; k < op->spec.w_count; ++k) {
         int s = storage_new(p, (size_t)op->w_elements[k] * sizeof(float));
-        back_run(p, i)->dw[k] = s;
+        planner_back_run(p, i)->dw[k] = s;
         storage_use(p, s);
     }
 }
@@ -193,12 +194,12 @@ static void plan_backward(Planner *p, int i)
 {
     if (!has_backward(p, i)) return;
     const Node *node = &p->graph->node[i];
-    RunStorage *run = back_run(p, i);
+    RunStorage *run = planner_back_run(p, i);
     int to_add[OP_INPUTS];
     run->dy = p->gradient[i];
     storage_use(p, run->dy);
     storage_use(p, run->saved);
-    if (node->spec.x_act != ACT_NONE) run->x_saved = back_run(p, node->in[0])->saved;
+    if (node->spec.x_act != ACT_NONE) run->x_saved = planner_back_run(p, node->in[0])->saved;
     storage_use(p, run->x_saved);
     if (node->op->needs_y) storage_use(p, run->y);
     keep_weight_gradients(p, i);
@@ -218,11 +219,11 @@ static void plan_backward(Planner *p, int i)
 
 static void plan_weight(Planner *p, int i)
 {
-    RunStorage *run = back_run(p, i);
+    RunStorage *run = planner_back_run(p, i);
     const Op *op = p->graph->node[i].op;
     if (run->dy == STORAGE_NONE && i != p->graph->loss) return;
     if (!op->table->backward_weight || op->spec.w_count == 0) return;
-    if (waits(p, i)) {
+    if (planner_waits(p, i)) {
         storage_use(p, run->dy);
         for (int k = 0; k < op->spec.x_count; ++k)
             if (op->needs_x[k]) storage_use(p, run->x[k]);
@@ -306,8 +307,8 @@ static void list_passes(Planner *p)
     const Graph *g = p->graph;
     arrive(p, &c->values_in, p->value);
     for (int i = c->first; i < c->last; ++i) plan_forward(p, i);
-    if (ours(p, g->logits)) storage_use(p, p->value[g->logits]);
-    if (ours(p, g->loss)) storage_use(p, p->value[g->loss]);
+    if (planner_owns(p, g->logits)) storage_use(p, p->value[g->logits]);
+    if (planner_owns(p, g->loss)) storage_use(p, p->value[g->loss]);
     leave(p, &c->values_out, p->value);
     end_pass(p);
     p->pass = PASS_BACKWARD;

@@ -7,14 +7,15 @@ static bool over_x(const Planner *p, int i, int k)
 {
     const Graph *g = p->graph;
     const Node *node = &g->node[i];
-    int s = back_run(p, i)->x[k];
-    if (!node->op->dx_over_x || k > 0 || s < 0 || waits(p, i) || !ours(p, node->in[k]))
+    int s = planner_back_run(p, i)->x[k];
+    if (!node->op->dx_over_x || k > 0 || s < 0 || planner_waits(p, i) ||
+        !planner_owns(p, node->in[k]))
         return false;
     for (int v = p->chunk->first; v < i; ++v)
-        if (back_run(p, v)->y == s && g->node[v].op->needs_y) return false;
+        if (planner_back_run(p, v)->y == s && g->node[v].op->needs_y) return false;
     for (int c = p->chunk->first; c < p->chunk->last; ++c)
         for (int j = 0; j < g->node[c].spec.x_count; ++j)
-            if (c != i && back_run(p, c)->x[j] == s && (c > i || g->node[c].op->needs_x[j]))
+            if (c != i && planner_back_run(p, c)->x[j] == s && (c > i || g->node[c].op->needs_x[j]))
                 return false;
     return desc_bytes(g->node[node->in[k]].op->spec.y) <= p->storage[s].bytes;
 }
@@ -24,7 +25,8 @@ static bool over_dy(const Planner *p, int i, int k)
 {
     const Node *node = &p->graph->node[i];
     int own = p->gradient[i];
-    if (!node->op->dx_inplace || k > 0 || own < 0 || waits(p, i) || p->borrows[i]) return false;
+    if (!node->op->dx_inplace || k > 0 || own < 0 || planner_waits(p, i) || p->borrows[i])
+        return false;
     for (int j = 0; j < node->spec.x_count; ++j)
         if (node->op->dx_alias[j]) return false;
     return desc_bytes(p->graph->node[node->in[k]].op->spec.y) <= p->storage[own].bytes;
@@ -42,7 +44,7 @@ static bool reads(const Node *node, int v)
 static bool may_lend(const Planner *p, int i, int early, int late)
 {
     const Node *node = p->graph->node;
-    if (!ours(p, late) || waits(p, late)) return false;
+    if (!planner_owns(p, late) || planner_waits(p, late)) return false;
     if (node[late].op->table->backward_begin && node[late].spec.act != ACT_NONE) return false;
     for (int c = late; c < i; ++c)
         if (reads(&node[c], late) || reads(&node[c], early)) return false;
@@ -53,7 +55,7 @@ static bool may_lend(const Planner *p, int i, int early, int late)
  * it. *keeper: the input whose gradient it has become already, or NO_NODE; of two the earlier one keeps it. */
 static bool share_dy(Planner *p, int i, int v, int *keeper)
 {
-    if (p->borrows[i] || waits(p, i)) return false;
+    if (p->borrows[i] || planner_waits(p, i)) return false;
     int early = v;
     if (*keeper != NO_NODE) {
         int late = v < *keeper ? *keeper : v;
@@ -71,13 +73,13 @@ static int written(Planner *p, int i, int k, bool first)
 {
     int v = p->graph->node[i].in[k];
     if (first && over_dy(p, i, k)) return p->gradient[i];
-    if (first && over_x(p, i, k)) return back_run(p, i)->x[k];
+    if (first && over_x(p, i, k)) return planner_back_run(p, i)->x[k];
     return storage_new(p, desc_bytes(p->graph->node[v].op->spec.y));
 }
 
 static int route(Planner *p, int i, int k, int *keeper)
 {
-    RunStorage *run = back_run(p, i);
+    RunStorage *run = planner_back_run(p, i);
     const Op *op = p->graph->node[i].op;
     int v = p->graph->node[i].in[k];
     bool first = p->gradient[v] == STORAGE_NONE;

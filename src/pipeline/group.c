@@ -166,10 +166,9 @@ void group_memory(Plan *plan, bool joined)
     if (ranks == 1) return;
     for (int r = 0; r < plan->shape.dp; ++r)
         owed = larger(owed, (size_t)owed_floats(plan, r) * sizeof(float));
-    bool host = plan->graph->node[plan->graph->loss].op->backend->table->host_memory;
     size_t most = most_exchanged(plan, owed);
     plan->message_bytes += 2 * owed;
-    if (host)
+    if (plan_in_host_memory(plan))
         plan->message_bytes += pipes_bytes(ranks);
     else if (joined)
         plan->message_bytes += gpu_exchange_bytes(ranks, most);

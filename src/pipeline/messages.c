@@ -99,8 +99,7 @@ Status messages_memory(Plan *plan, bool joined)
         if (spec->from == plan->stage) sent += places;
     }
     mem_free(&pipes.spec);
-    bool host = plan->graph->node[plan->graph->loss].op->backend->table->host_memory;
-    if (host || joined) {
+    if (joined || plan_in_host_memory(plan)) {
         plan->message_bytes += received;
         plan->sent_bytes = sent;
     } else {

@@ -63,9 +63,9 @@ void storages_place(Planner *p);           /* sets kept_bytes and scratch_bytes,
 int64_t storage_place(const Planner *p, int storage);
 
 /* chunk.c */
-bool ours(const Planner *p, int node);            /* in the chunk */
-RunStorage *back_run(const Planner *p, int node); /* the run that its backward belongs to */
-bool waits(const Planner *p, int node);           /* the weights' half, for its pass of its own? */
+bool planner_owns(const Planner *p, int node);            /* in the chunk */
+RunStorage *planner_back_run(const Planner *p, int node); /* the run that its backward belongs to */
+bool planner_waits(const Planner *p, int node); /* the weights' half, for its pass of its own? */
 /* Fills plan but for slots and buckets, which it must have already. */
 Status chunk_plan(ChunkPlan *chunk, const Graph *graph, const Schedule *schedule, bool apart,
                   const int *block);
@@ -114,6 +114,12 @@ int64_t share_weight(const Plan *plan, int param);
 bool plan_tied_across(const Plan *plan, int param); /* to a parameter of another stage */
 /* Shares a value with a parameter of this stage whose it is. */
 bool param_shares_value(const Plan *plan, int param);
+
+/* Are pointers of operations the host's, too? */
+static inline bool plan_in_host_memory(const Plan *plan)
+{
+    return plan->graph->node[plan->graph->loss].op->backend->table->host_memory;
+}
 
 /* group.c: adds what a rank of a tensor group holds to exchange slices. */
 void group_memory(Plan *plan, bool joined);

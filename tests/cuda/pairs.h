@@ -16,9 +16,11 @@ typedef struct OpCase {
 
 typedef struct Pair {
     const OpCase *c;
+    bool adds;             /* its first input has other readers; the CPU's gradient is added here */
     Rig rig[2];            /* cpu, cuda */
     Rig act;               /* cpu: behind a dense that has gelu fused on the GPU only */
     float *given, *got[2]; /* owned, LARGEST floats each */
+    float *before;         /* the same: the other readers' gradient */
     uint64_t bits;         /* of what the GPU gave */
     char what[128];
 } Pair;
@@ -48,9 +50,11 @@ static Status pair_open(Pair *p, const OpCase *c, Backend *device)
         rig->spec.x_count = c->x_count;
         for (int i = 0; i < c->x_count; ++i)
             rig->spec.x[i] = desc_plain(c->x, tokens ? DTYPE_I32 : DTYPE_F32);
+        rig->spec.x_shared = p->adds;
         TRY(rig_open(rig, c->kind));
         if (c->rows) rig->run.rows = c->rows;
     }
+    if (p->adds) CU_ASSERT_TRUE(p->rig[1].op->dx_adds);
     return c->act == ACT_GELU ? open_act(p) : OK;
 }
 
@@ -101,6 +105,15 @@ static void pair_give_labels(Pair *p)
     mem_free(&labels);
 }
 
+static void pair_give_before(Pair *p)
+{
+    Rig *rig = &p->rig[1];
+    if (!p->adds) return;
+    fill(p->before, shape_count(p->c->x), 1);
+    rig_put(rig, rig->spec.x[0], rig->run.dx[0], p->before);
+    rig->run.dx_add = true;
+}
+
 static void pair_compare(Pair *p, Part part, Bound bound, const char *tensor, int64_t n)
 {
     size_t bytes = (size_t)n * sizeof(float);
@@ -130,9 +143,11 @@ static void pair_compare_gradients(Pair *p)
     char name[32];
     for (int i = 0; i < spec->x_count; ++i) {
         if (!spec->need_dx[i]) continue;
+        int64_t n = shape_count(spec->x[i].shape);
         for (int d = 0; d < 2; ++d) rig_get_dx(&p->rig[d], i, p->got[d]);
+        for (int64_t e = 0; i == 0 && p->adds && e < n; ++e) p->got[0][e] += p->before[e];
         snprintf(name, sizeof name, "dx[%d]", i);
-        pair_compare(p, PART_DX, p->c->bound, name, shape_count(spec->x[i].shape));
+        pair_compare(p, PART_DX, p->c->bound, name, n);
     }
     for (int i = 0; i < spec->w_count; ++i) {
         for (int d = 0; d < 2; ++d) rig_get_dw(&p->rig[d], i, p->got[d]);
@@ -163,6 +178,7 @@ static uint64_t pair_run(Pair *p)
         pair_compare_losses(p, y_count / LOSS_COLUMNS);
     else
         pair_compare(p, PART_Y, p->c->bound, "y", y_count);
+    pair_give_before(p);
     fill(p->given, y_count, 1);
     rig_backward(&p->rig[1], loss ? NULL : p->given);
     if (p->act.op) {
@@ -188,7 +204,8 @@ static void pair_run_twice(Pair *p)
 
 static Pair pair_new(void)
 {
-    Pair p = {.given = mem_new(LARGEST * sizeof(float))};
+    Pair p = {.given = mem_new(LARGEST * sizeof(float)),
+              .before = mem_new(LARGEST * sizeof(float))};
     for (int d = 0; d < 2; ++d) p.got[d] = mem_new(LARGEST * sizeof(float));
     return p;
 }
@@ -196,6 +213,7 @@ static Pair pair_new(void)
 static void pair_free(Pair *p)
 {
     for (int d = 0; d < 2; ++d) mem_free(&p->got[d]);
+    mem_free(&p->before);
     mem_free(&p->given);
 }
 

@@ -17,7 +17,6 @@
 #include "residual_cases.h"
 #include "resume_cases.h"
 #include "slice_cases.h"
-#include "sum_cases.h"
 
 static void test_ops(void)
 {
@@ -119,6 +118,42 @@ static void test_ops(void)
     run_ops(cases, sizeof cases / sizeof cases[0], gpu_fp16);
 }
 
+/* Layer norms of wide and narrow rows, in packs and not, one part of the rows and several; convolutions. */
+static void run_adding_ops(Pair *p, Backend *device)
+{
+    static const int64_t width[] = {8, 77, 264, 768, 1608, 6144, 6152};
+    for (size_t i = 0; i < sizeof width / sizeof *width; ++i) {
+        Shape x = shape_of(3, 3, width[i] < 2000 ? 23 : 2, width[i], 1);
+        run_op(p, &(OpCase){"layer_norm", "", 1, x, ACT_NONE, 2, allowed.product}, device, NULL);
+    }
+    const OpCase convs[] = {
+        {"conv2d",
+         "channels=12 kernel=1 bias=false",
+         1,
+         {4, {3, 20, 5, 6}},
+         ACT_NONE,
+         2,
+         allowed.conv},
+        {"conv2d",
+         "channels=8 kernel=3 stride=2 pad=1",
+         1,
+         {4, {2, 5, 9, 8}},
+         ACT_NONE,
+         1,
+         allowed.conv},
+    };
+    for (size_t i = 0; i < sizeof convs / sizeof *convs; ++i) run_op(p, &convs[i], device, NULL);
+}
+
+static void test_adding_ops(void)
+{
+    Backend *const devices[] = {gpu, gpu_bf16, gpu_fp16};
+    Pair p = pair_new();
+    p.adds = true;
+    for (int d = 0; d < 3; ++d) run_adding_ops(&p, devices[d]);
+    pair_free(&p);
+}
+
 /* ---- no GPU ---- */
 
 static void test_absent(void)
@@ -134,7 +169,7 @@ int main(int argc, char **argv)
     static const HarnessTest absent[] = {{"no GPU is a message", test_absent}};
     static const HarnessTest present[] = {{"operations", test_ops},
                                           {"gelu before dense", test_gelu},
-                                          {"sum of gradients", test_sum_of_gradients},
+                                          {"gradients added to others'", test_adding_ops},
                                           {"dense with a residual", test_residual},
                                           {"attention", test_attention},
                                           {"attention in groups", test_attention_groups},

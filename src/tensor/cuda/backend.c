@@ -2,6 +2,7 @@
  * on the stream, and with ordinary host memory the host's side is free again when the call returns. Products of fp32 are true
  * fp32 unless TF32 is asked for. Refused at open: no driver, no such GPU, one older than the kernels. */
 #include "cuda.h"
+#include "cuda_kernels.h"
 
 #include <string.h>
 
@@ -56,6 +57,8 @@ static Status open_state(CudaState *state, BackendOptions options)
     TRY(cublaslt_load());
     TRY(cuda_edge(cudaStreamCreateWithFlags(&state->compute.handle, cudaStreamNonBlocking),
                   "a stream", state->device));
+    TRY(cuda_edge(cuda_softmax_room(state->device, &state->row_room), "its shared memory's size",
+                  state->device));
     return open_blas(state);
 }
 

@@ -35,12 +35,6 @@ static bool is_half(const Op *op)
     return op->spec.y.dtype != DTYPE_F32;
 }
 
-/* May its input's gradient be added to other readers'? */
-static bool adds(const Op *op)
-{
-    return op->spec.need_dx[0] && op->spec.x_shared;
-}
-
 static Status plan_graph(DnnPlan *plan, const Op *op, DnnKind kind, bool add, const char *what)
 {
     char text[64], why[256];
@@ -77,7 +71,7 @@ static Status plan_graphs(const Op *op, Conv *v)
     const char *data = "its input's gradient";
     TRY(plan_graph(&v->forward, op, DNN_CONV, false, "itself"));
     if (op->spec.need_dx[0]) TRY(plan_graph(&v->data, op, DNN_CONV_DATA, false, data));
-    if (adds(op)) TRY(plan_graph(&v->more, op, DNN_CONV_DATA, true, data));
+    if (op->dx_adds) TRY(plan_graph(&v->more, op, DNN_CONV_DATA, true, data));
     TRY(plan_graph(&v->weight, op, DNN_CONV_WEIGHT, false, "its weights' gradient"));
     const DnnPlan *plan[] = {&v->forward, &v->data, &v->more, &v->weight};
     for (size_t i = 0; i < sizeof plan / sizeof *plan; ++i)
@@ -105,6 +99,7 @@ static Status conv_plan(Op *op, Desc wish[OP_INPUTS])
     TRY(cudnn_open(cuda_state(op)));
     Conv *v = op->impl = mem_new(sizeof *v);
     v->weights = shape_count(s->w[0]);
+    op->dx_adds = s->need_dx[0] && s->x_shared;
     TRY(plan_graphs(op, v));
     const ConvShape n = conv_shape(s);
     int64_t parts = cuda_sum_parts(s->y.dtype, n.n * n.p * n.q, n.o);
@@ -115,7 +110,6 @@ static Status conv_plan(Op *op, Desc wish[OP_INPUTS])
     for (int i = 0; i < s->w_count; ++i) op->w_elements[i] = shape_count(s->w[i]);
     op->needs_x[0] = true;
     op->needs_y = s->act != ACT_NONE;
-    op->dx_adds = adds(op);
     op->weight_later = true;
     op->flops_forward = 2.0 * (double)(n.n * n.o * n.p * n.q) * (double)(n.c / n.g * n.r * n.s);
     op->flops_backward = op->flops_forward * (s->need_dx[0] ? 2 : 1);

@@ -25,6 +25,7 @@ typedef struct CudaState {
     bool tf32;           /* in products and convolutions of fp32 */
     Stream compute;
     size_t taken_bytes; /* by alloc, and for cuBLAS */
+    int64_t row_room;   /* bytes of shared memory in which softmax_loss may keep a row */
     cublasLtHandle_t blas;
     void *blas_workspace; /* owned */
     cudnnHandle_t dnn;    /* bound to compute; NULL before the first operation that wants it */
@@ -90,9 +91,9 @@ Recording *cuda_record_end(Stream *stream, const char **why);
 void cuda_replay(Recording *recording, Stream *stream);
 void cuda_recording_free(Recording **recording);
 
-/* Inside a step: anything but success is die() with the call and CUDA's own words. */
 /* The GPU that is number `number` of `count` in the order of the PCI bus. */
 int cuda_device_at(int number, int count);
+/* Inside a step: anything but success is die() with the call and CUDA's own words. */
 void cuda_check(cudaError_t error, const char *call);
 /* The same at an edge: ERR_CONFIG, with this node's name, the GPU, what was tried and the cure. */
 Status cuda_edge(cudaError_t error, const char *what, int device);

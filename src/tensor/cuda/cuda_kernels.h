@@ -239,7 +239,10 @@ typedef struct LossRun {
     float smoothing, scale;
     const StepNumbers *numbers; /* or NULL: scale holds */
     int64_t rows, real, width, stride, first, classes;
+    int64_t room; /* cuda_softmax_room's */
 } LossRun;
+/* Bytes in which softmax_loss may keep a row in shared memory on GPU `device`. */
+cudaError_t cuda_softmax_room(int device, int64_t *bytes);
 cudaError_t cuda_softmax_loss(cudaStream_t stream, LossRun run);
 cudaError_t cuda_softmax_loss_backward(cudaStream_t stream, LossRun run);
 cudaError_t cuda_mse_loss(cudaStream_t stream, LossRun run);

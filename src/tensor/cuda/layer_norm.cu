@@ -240,7 +240,7 @@ cudaError_t cuda_layer_norm(cudaStream_t stream, LayerNormRun run)
     return cudaGetLastError();
 }
 
-/* The parameters' gradients alone, in one part more or less: join_kernel comes next. */
+/* The parameters' gradients alone, in parts. */
 static void queue_parts(cudaStream_t stream, const LayerNormRun &run, int wide, bool packs)
 {
     Columns on = over_parts(run.width, wide, cuda_row_parts(run.rows));

@@ -44,6 +44,7 @@ static LossRun loss_run(const Op *op, const OpRun *run)
         .stride = desc_row(op->spec.x[0]),
         .first = cut->ranks ? cut->first : 0,
         .classes = cut->ranks ? cut->whole : width,
+        .room = cuda_state(op)->row_room,
     };
 }
 

@@ -135,13 +135,11 @@ template <class T> static __global__ void mse_backward_kernel(LossRun run)
 
 enum { OWN_BYTES = 1024 /* of shared memory, at most, for a block's own variables */ };
 
-/* What a block may have of shared memory beside them. */
-static cudaError_t row_room(int64_t *bytes)
+cudaError_t cuda_softmax_room(int device, int64_t *bytes)
 {
-    int device, all = 0, reserved = 0;
-    cudaError_t st = cudaGetDevice(&device);
-    if (st == cudaSuccess)
-        st = cudaDeviceGetAttribute(&all, cudaDevAttrMaxSharedMemoryPerMultiprocessor, device);
+    int all = 0, reserved = 0;
+    cudaError_t st =
+        cudaDeviceGetAttribute(&all, cudaDevAttrMaxSharedMemoryPerMultiprocessor, device);
     if (st == cudaSuccess)
         st = cudaDeviceGetAttribute(&reserved, cudaDevAttrReservedSharedMemoryPerBlock, device);
     *bytes = all / ROW_BLOCKS - reserved - OWN_BYTES;
@@ -161,9 +159,10 @@ static cudaError_t allow_shared(const void *kernel, int64_t bytes)
 }
 
 template <class T, int E, bool PACKS>
-static cudaError_t launch_softmax(cudaStream_t stream, const LossRun &run, int64_t room)
+static cudaError_t launch_softmax(cudaStream_t stream, const LossRun &run)
 {
-    const int64_t pack_bytes = sizeof(Pack<T, E>), packs = run.width / E;
+    const int64_t pack_bytes = sizeof(Pack<T, E>), packs = run.width / E,
+                  room = run.dx ? run.room : 0;
     int64_t keeps = room / pack_bytes < packs ? room / pack_bytes : packs;
     size_t bytes = (size_t)(keeps * pack_bytes);
     unsigned blocks = (unsigned)run.rows, threads = row_threads(run);
@@ -177,10 +176,8 @@ cudaError_t cuda_softmax_loss(cudaStream_t stream, LossRun run)
 {
     int wide = cuda_pack(run.type, run.stride);
     bool packs = in_packs(run.x, run.dx);
-    int64_t room = 0;
-    cudaError_t st = run.dx ? row_room(&room) : cudaSuccess;
-    if (st != cudaSuccess || run.rows == 0) return st;
-#define KERNEL(T, N, P) return launch_softmax<T, N, P>(stream, run, room)
+    if (run.rows == 0) return cudaSuccess;
+#define KERNEL(T, N, P) return launch_softmax<T, N, P>(stream, run)
 #define LAUNCH(T)       WIDE_OR_ONE(KERNEL, T)
     TYPE_SWITCH(run.type, LAUNCH);
 #undef LAUNCH
