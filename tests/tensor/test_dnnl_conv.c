@@ -3,6 +3,7 @@
 #include "reference.h"
 
 #include "harness.h"
+#include "tensor/cpu/linear.h"
 
 /* Winograd's transforms lose some bits; direct sums stay near fp32's own rounding. */
 enum { KEEP_DX = 1, WITH_BIAS = 2, WITH_RELU = 4, ALL = 7 };
@@ -182,6 +183,24 @@ static void shapes_of_models(void)
     backend_close(&b);
 }
 
+/* Images no larger than the kernel, as the last ones of a deep model on small data: with a fast kernel, too, where oneDNN makes code. */
+static void small_images(void)
+{
+    Backend *b = open_backend(&backend_poison, 1), *plain = open_backend(&backend_cpu, 1);
+    for (int64_t side = 1; side <= 4; ++side)
+        for (int64_t stride = 1; stride <= 2; ++stride) {
+            const RefConv v = {2, 32, side, side, 16, 3, 3, stride, stride, 1, 1, 1};
+            check_conv(b, &v, ALL);
+            RefOp r;
+            OpSpec spec = conv_spec(&v, KEEP_DX);
+            CHECK_OK(ref_op_new(&r, plain, &spec));
+            CU_ASSERT(dnnl_vector_floats() == 0 || !linear_is_reference(r.op));
+            ref_op_free(&r);
+        }
+    backend_close(&plain);
+    backend_close(&b);
+}
+
 static void same_bits_again(void)
 {
     Backend *b = open_backend(&backend_cpu, 2);
@@ -249,5 +268,6 @@ static void refused(void)
 
 TEST_MAIN("dnnl_conv", {"channels", channels}, {"kernels, strides, pads", kernels_strides_pads},
           {"not square", not_square}, {"groups and depthwise", groups_and_depthwise},
-          {"shapes of models", shapes_of_models}, {"same bits again", same_bits_again},
-          {"pack round trip", pack_round_trip}, {"refused", refused})
+          {"shapes of models", shapes_of_models}, {"small images", small_images},
+          {"same bits again", same_bits_again}, {"pack round trip", pack_round_trip},
+          {"refused", refused})

@@ -27,15 +27,15 @@ typedef struct ConvFormats {
 } ConvFormats;
 
 /* x, y and the kernels' weights are of one type, all else is fp32. */
-static ConvFormats formats_new(const OpSpec *s, DType type)
+static ConvFormats formats_new(const OpSpec *s, DType type, const ConvChoice *choice)
 {
     const ConvShape v = conv_shape(s);
     const int64_t grouped[] = {v.g, v.o / v.g, v.c / v.g, s->kernel[0], s->kernel[1]};
     const int64_t *dim = v.g > 1 ? grouped : grouped + 1;
     int ndim = v.g > 1 ? 5 : 4;
     return (ConvFormats){
-        .x = format_image(s->x[0].shape, s->x[0].block, false, type),
-        .y = format_image(s->y.shape, s->y.block, false, type),
+        .x = format_image(s->x[0].shape, choice->x_block, false, type),
+        .y = format_image(s->y.shape, choice->y_block, false, type),
         .b = s->w_count > 1 ? format_plain(1, &v.o, DTYPE_F32) : NULL,
         .any = format_any(ndim, dim, type),
         .dw_any = format_any(ndim, dim, DTYPE_F32),
@@ -53,7 +53,7 @@ static void formats_free(ConvFormats *f)
 static Status conv_ask(Dnnl *dnnl, const OpSpec *s, ConvChoice *choice)
 {
     Kernel *k = NULL;
-    ConvFormats f = formats_new(s, DTYPE_F32);
+    ConvFormats f = formats_new(s, DTYPE_F32, &(ConvChoice){.x_block = 1, .y_block = 1});
     Format *x = format_any(4, s->x[0].shape.dim, DTYPE_F32);
     Format *y = format_any(4, s->y.shape.dim, DTYPE_F32);
     KernelSpec spec = {.kind = KERNEL_CONV_FORWARD,
@@ -121,16 +121,14 @@ static bool dead_taps(const OpSpec *s)
     return false;
 }
 
-static Status conv_plan(Op *op, Desc wish[OP_INPUTS])
+static Status plan_chosen(Op *op, const ConvChoice *choice, Desc *wish)
 {
     OpSpec *s = &op->spec;
-    ConvChoice choice = {0};
-    TRY(conv_choose(cpu_dnnl(op->backend), s, &choice));
-    wish[0] = in_precision(op, s->x[0]);
-    wish[0].block = choice.x_block;
-    s->y.dtype = wish[0].dtype;
-    s->y.block = choice.y_block;
-    ConvFormats f = formats_new(s, s->y.dtype);
+    *wish = in_precision(op, s->x[0]);
+    wish->block = choice->x_block;
+    s->y.dtype = wish->dtype;
+    s->y.block = choice->y_block;
+    ConvFormats f = formats_new(s, s->y.dtype, choice);
     Status status = linear_plan(op, &(LinearSpec){.forward = KERNEL_CONV_FORWARD,
                                                   .x = f.x,
                                                   .y = f.y,
@@ -141,14 +139,29 @@ static Status conv_plan(Op *op, Desc wish[OP_INPUTS])
                                                   .stride = {s->stride[0], s->stride[1]},
                                                   .pad = {s->pad[0], s->pad[1]},
                                                   .dead_taps = dead_taps(s),
-                                                  .winograd = {choice.winograd[LINEAR_FORWARD],
-                                                               choice.winograd[LINEAR_DATA],
-                                                               choice.winograd[LINEAR_WEIGHT]}});
+                                                  .winograd = {choice->winograd[LINEAR_FORWARD],
+                                                               choice->winograd[LINEAR_DATA],
+                                                               choice->winograd[LINEAR_WEIGHT]}});
     formats_free(&f);
+    return status;
+}
+
+/* On blocks oneDNN has fast kernels for nearly all shapes (its AVX2 ones want images no smaller than the kernel), on plain
+ * images its matrix products serve any. */
+static Status conv_plan(Op *op, Desc wish[OP_INPUTS])
+{
+    OpSpec *s = &op->spec;
+    ConvChoice choice = {0};
+    TRY(conv_choose(cpu_dnnl(op->backend), s, &choice));
+    TRY(plan_chosen(op, &choice, &wish[0]));
+    if (linear_is_reference(op)) {
+        linear_free(op);
+        TRY(plan_chosen(op, &(ConvChoice){.x_block = 1, .y_block = 1}, &wish[0]));
+    }
     op->flops_forward = 2.0 * (double)shape_count(s->y.shape) * (double)s->w[0].dim[1] *
                         s->kernel[0] * s->kernel[1];
     op->flops_backward = op->flops_forward * (s->need_dx[0] ? 2 : 1);
-    return status;
+    return OK;
 }
 
 const OpTable cpu_conv2d = {

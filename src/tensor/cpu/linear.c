@@ -166,6 +166,15 @@ Status linear_plan(Op *op, const LinearSpec *spec)
     return OK;
 }
 
+bool linear_is_reference(const Op *op)
+{
+    const Linear *l = op->impl;
+    const Kernel *const all[] = {l->forward, l->data, l->weight};
+    for (int i = 0; i < LINEAR_DIRECTIONS; ++i)
+        if (all[i] && strncmp(kernel_name(all[i]), "ref", 3) == 0) return true;
+    return false;
+}
+
 void linear_refresh(Op *op, const OpRun *run)
 {
     Linear *l = op->impl;

@@ -23,6 +23,8 @@ typedef struct LinearSpec {
 
 /* Fills op->impl and op's sizes. ERR_CONFIG where oneDNN has no kernel or the fused activation is not ReLU. */
 Status linear_plan(Op *op, const LinearSpec *spec);
+/* Is one of its kernels oneDNN's reference, hundreds of times slower than the others? */
+bool linear_is_reference(const Op *op);
 void linear_refresh(Op *op, const OpRun *run);
 void linear_forward(Op *op, const OpRun *run);
 void linear_backward_begin(Op *op, const OpRun *run);
