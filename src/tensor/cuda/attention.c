@@ -1,5 +1,5 @@
 /* attention, causal: in bf16 and fp16 by cuDNN's fused kernels where it has them for the shape, else by one of ours. Rotary angles lie in the
- * cache, which refresh fills; for cuDNN a kernel turns queries and keys first. */
+ * cache, which refresh fills; a kernel turns queries and keys by them first. */
 #include "cudnn_attention.h"
 
 #include <math.h>
@@ -26,7 +26,7 @@ static Room room_of(const Op *op)
     const OpSpec *s = &op->spec;
     const FusedAttention *fused = op->impl;
     return (Room){.dots = rounded(op->saved_bytes),
-                  .turned = fused && s->rotary ? rounded(2 * desc_bytes(s->y)) : 0,
+                  .turned = s->rotary ? rounded(2 * desc_bytes(s->y)) : 0,
                   .cudnn = fused ? fused_workspace_bytes(fused) : 0};
 }
 
@@ -73,11 +73,13 @@ static Status attention_plan(Op *op, Desc wish[OP_INPUTS])
 static AttentionRun attention_run(const Op *op, const OpRun *run)
 {
     const OpSpec *s = &op->spec;
+    void *turned = (char *)run->workspace + room_of(op).dots;
     return (AttentionRun){.type = s->y.dtype,
                           .x = run->x[0],
                           .dy = run->dy,
                           .y = run->y,
                           .dx = run->dx[0],
+                          .turned = s->rotary ? turned : NULL,
                           .angles = s->rotary ? run->cache : NULL,
                           .log_sum = run->saved,
                           .dots = run->workspace,
@@ -107,13 +109,9 @@ static void zero_samples(const Op *op, const OpRun *run, void *out, Desc desc)
             cudaMemsetAsync((char *)out + real * sample, 0, padded * sample, cuda_stream(op)));
 }
 
-/* Turned queries and keys for cuDNN; NULL where they stay as they are. */
-static void *turned(const Op *op, AttentionRun run, void *workspace)
+static void turn(const Op *op, AttentionRun run)
 {
-    if (!op->spec.rotary) return NULL;
-    void *to = (char *)workspace + room_of(op).dots;
-    cuda_check(cuda_attention_turn(cuda_stream(op), run, to), "kernel turn");
-    return to;
+    if (op->spec.rotary) cuda_check(cuda_attention_turn(cuda_stream(op), run), "kernel turn");
 }
 
 static void *cudnn_room(const Op *op, void *workspace)
@@ -125,9 +123,9 @@ static void *cudnn_room(const Op *op, void *workspace)
 static void attention_forward(Op *op, const OpRun *run)
 {
     const AttentionRun r = attention_run(op, run);
+    turn(op, r);
     if (op->impl)
-        fused_forward(cuda_state(op), op->impl, r, turned(op, r, run->workspace),
-                      cudnn_room(op, run->workspace));
+        fused_forward(cuda_state(op), op->impl, r, cudnn_room(op, run->workspace));
     else
         cuda_check(cuda_attention(cuda_stream(op), r), "kernel attention");
     zero_samples(op, run, run->y, op->spec.y);
@@ -137,9 +135,9 @@ static void attention_backward_data(Op *op, const OpRun *run)
 {
     const AttentionRun r = attention_run(op, run);
     if (!run->dx[0]) return;
+    turn(op, r);
     if (op->impl)
-        fused_backward(cuda_state(op), op->impl, r, turned(op, r, run->workspace),
-                       cudnn_room(op, run->workspace));
+        fused_backward(cuda_state(op), op->impl, r, cudnn_room(op, run->workspace));
     else
         cuda_check(cuda_attention_backward(cuda_stream(op), r), "kernel attention_backward");
     if (op->spec.rotary)

@@ -1,60 +1,37 @@
 /* Causal attention in tiles (Dao et al. 2022, "FlashAttention"; 2023, "FlashAttention-2"), in fp32 on what it loads. A row (a
  * query forward and for dq, a key for dk and dv) belongs to SPLIT neighbouring lanes, each of which has SPAN of its
  * columns in registers; the other side's rows pass by in shared memory, TILE at a time. Every row's sums run in one order, so
- * the bits are the same each time. Rotary positions (Su et al. 2021) turn queries and keys as they are loaded, from a table; their
- * gradients are turned back by a kernel of its own. */
+ * the bits are the same each time. Rotary positions (Su et al. 2021): queries and keys are turned before, from a table of angles, and
+ * their gradients back. */
 #include "elem.cuh"
 
-enum { SPAN = 32, GAP = 4, TILE = 32, LANES = 128 };
+enum { SPAN = 32, GAP = 4, TILE = 32, LANES = 128, SCORES = 8 /* of a row, in registers */ };
 
 /* A tile of rows, spans apart from each other so that lanes of a row meet other banks. */
 template <int SPLIT> struct Rows {
     float at[TILE][SPLIT * (SPAN + GAP)];
 };
 
-static __device__ __forceinline__ float element_turned(const AttentionRun &run, float here,
-                                                       float there, int64_t t, int64_t c, float way)
-{
-    int64_t half = run.width / 2, pair = c < half ? c : c - half;
-    float cosine = run.angles[2 * (t * half + pair)],
-          sine = way * run.angles[2 * (t * half + pair) + 1];
-    return c < half ? here * cosine - there * sine : here * cosine + there * sine;
-}
-
-/* Column c of row t of a head: of queries, keys (turned) or values. */
-template <class T>
-static __device__ __forceinline__ float head_element(const AttentionRun &run, const T *head,
-                                                     int64_t stride, int64_t t, int64_t c,
-                                                     bool turn)
-{
-    if (c >= run.width) return 0;
-    const T *row = head + t * stride;
-    float here = value_of(row[c]);
-    if (!turn || !run.angles) return here;
-    int64_t half = run.width / 2;
-    return element_turned(run, here, value_of(row[c < half ? c + half : c - half]), t, c, 1);
-}
-
 template <class T, int SPLIT>
 static __device__ __forceinline__ void load_rows(const AttentionRun &run, Rows<SPLIT> &rows,
-                                                 const T *head, int64_t stride, int64_t first,
-                                                 bool turn)
+                                                 const T *head, int64_t stride, int64_t first)
 {
     for (int i = threadIdx.x; i < TILE * SPLIT * SPAN; i += LANES) {
         int r = i / (SPLIT * SPAN), c = i % (SPLIT * SPAN);
         int64_t t = first + r;
         rows.at[r][c + c / SPAN * GAP] =
-            t < run.length ? head_element(run, head, stride, t, c, turn) : 0;
+            t < run.length && c < run.width ? value_of(head[t * stride + c]) : 0;
     }
 }
 
 template <class T>
 static __device__ __forceinline__ void load_span(const AttentionRun &run, float *out, const T *head,
-                                                 int64_t stride, int64_t t, int part, bool turn)
+                                                 int64_t stride, int64_t t, int part)
 {
+    const T *from = head + t * stride + part * SPAN;
+    int64_t columns = t < run.length ? run.width - part * SPAN : 0;
 #pragma unroll
-    for (int c = 0; c < SPAN; ++c)
-        out[c] = t < run.length ? head_element(run, head, stride, t, part * SPAN + c, turn) : 0;
+    for (int c = 0; c < SPAN; ++c) out[c] = c < columns ? value_of(from[c]) : 0;
 }
 
 /* The product of two rows, on every lane of the row. */
@@ -80,10 +57,11 @@ static __device__ __forceinline__ void store_span(const AttentionRun &run, T *he
                                                   int64_t t, int part, const float *from,
                                                   float scale)
 {
+    T *to = head + t * stride + part * SPAN;
+    int64_t columns = t < run.length ? run.width - part * SPAN : 0;
 #pragma unroll
     for (int c = 0; c < SPAN; ++c)
-        if (t < run.length && part * SPAN + c < run.width)
-            set(head + t * stride + part * SPAN + c, from[c] * scale);
+        if (c < columns) set(to + c, from[c] * scale);
 }
 
 /* Where a block works: grid (tiles of rows, heads, samples). */
@@ -91,18 +69,20 @@ template <class T> struct Head {
     const T *q, *k, *v, *y, *dy;
     T *dq, *dk, *dv, *out;
     float *log_sum, *dots;
-    int64_t stride, y_stride;
+    int64_t qk_stride, stride, y_stride;
 
     __device__ Head(const AttentionRun &run)
     {
         int64_t columns = run.heads * run.width, sample = blockIdx.z, head = blockIdx.y;
         stride = 3 * columns;
+        qk_stride = run.turned ? 2 * columns : stride;
         y_stride = columns;
         int64_t at = sample * run.length * stride + head * run.width;
         int64_t y_at = sample * run.length * columns + head * run.width;
-        q = (const T *)run.x + at;
+        int64_t turned_at = sample * run.length * qk_stride + head * run.width;
+        q = run.turned ? (const T *)run.turned + turned_at : (const T *)run.x + at;
         k = q + columns;
-        v = k + columns;
+        v = (const T *)run.x + at + 2 * columns;
         dq = (T *)run.dx + at;
         dk = dq + columns;
         dv = dk + columns;
@@ -123,31 +103,34 @@ template <class T, int SPLIT> static __global__ void forward_kernel(AttentionRun
     int64_t first = (int64_t)(gridDim.x - 1 - blockIdx.x) * QUERIES,
             t = first + threadIdx.x / SPLIT;
     float q[SPAN], sum[SPAN] = {0}, largest = -INFINITY, total = 0;
-    load_span(run, q, head.q, head.stride, t, part, true);
+    load_span(run, q, head.q, head.qk_stride, t, part);
     int64_t end = first + QUERIES < run.length ? first + QUERIES : run.length;
     for (int64_t tile = 0; tile < end; tile += TILE) {
-        float p[TILE], most = largest;
         __syncthreads();
-        load_rows<T, SPLIT>(run, keys, head.k, head.stride, tile, true);
-        load_rows<T, SPLIT>(run, values, head.v, head.stride, tile, false);
+        load_rows<T, SPLIT>(run, keys, head.k, head.qk_stride, tile);
+        load_rows<T, SPLIT>(run, values, head.v, head.stride, tile);
         __syncthreads();
+#pragma unroll 1
+        for (int from = 0; from < TILE; from += SCORES) {
+            float p[SCORES], most = largest;
 #pragma unroll
-        for (int j = 0; j < TILE; ++j) {
-            p[j] = dot<SPLIT>(q, keys.at[j] + part * (SPAN + GAP)) * run.scale;
-            if (tile + j > t) p[j] = -INFINITY;
-            most = p[j] > most ? p[j] : most;
+            for (int j = 0; j < SCORES; ++j) {
+                p[j] = dot<SPLIT>(q, keys.at[from + j] + part * (SPAN + GAP)) * run.scale;
+                if (tile + from + j > t) p[j] = -INFINITY;
+                most = p[j] > most ? p[j] : most;
+            }
+            float shrink = __expf(largest - most);
+            total *= shrink;
+#pragma unroll
+            for (int c = 0; c < SPAN; ++c) sum[c] *= shrink;
+#pragma unroll
+            for (int j = 0; j < SCORES; ++j) {
+                float w = __expf(p[j] - most);
+                total += w;
+                add_scaled(sum, w, values.at[from + j] + part * (SPAN + GAP));
+            }
+            largest = most;
         }
-        float shrink = __expf(largest - most);
-        total *= shrink;
-#pragma unroll
-        for (int c = 0; c < SPAN; ++c) sum[c] *= shrink;
-#pragma unroll
-        for (int j = 0; j < TILE; ++j) {
-            float w = __expf(p[j] - most);
-            total += w;
-            add_scaled(sum, w, values.at[j] + part * (SPAN + GAP));
-        }
-        largest = most;
     }
     if (t >= run.length) return;
     store_span(run, head.out, head.y_stride, t, part, sum, 1 / total);
@@ -178,15 +161,16 @@ template <class T, int SPLIT> static __global__ void queries_kernel(AttentionRun
             t = first + threadIdx.x / SPLIT;
     bool here = t < run.length;
     float q[SPAN], dy[SPAN], dq[SPAN] = {0};
-    load_span(run, q, head.q, head.stride, t, part, true);
-    load_span(run, dy, head.dy, head.y_stride, t, part, false);
+    load_span(run, q, head.q, head.qk_stride, t, part);
+    load_span(run, dy, head.dy, head.y_stride, t, part);
     float log_sum = here ? head.log_sum[t] : 0, d = here ? head.dots[t] : 0;
     int64_t end = first + QUERIES < run.length ? first + QUERIES : run.length;
     for (int64_t tile = 0; tile < end; tile += TILE) {
         __syncthreads();
-        load_rows<T, SPLIT>(run, keys, head.k, head.stride, tile, true);
-        load_rows<T, SPLIT>(run, values, head.v, head.stride, tile, false);
+        load_rows<T, SPLIT>(run, keys, head.k, head.qk_stride, tile);
+        load_rows<T, SPLIT>(run, values, head.v, head.stride, tile);
         __syncthreads();
+#pragma unroll 2
         for (int j = 0; j < TILE; ++j) {
             const float *key = keys.at[j] + part * (SPAN + GAP),
                         *value = values.at[j] + part * (SPAN + GAP);
@@ -206,17 +190,18 @@ template <class T, int SPLIT> static __global__ void keys_kernel(AttentionRun ru
     Head<T> head(run);
     int64_t first = (int64_t)blockIdx.x * KEYS, t = first + threadIdx.x / SPLIT;
     float k[SPAN], v[SPAN], dk[SPAN] = {0}, dv[SPAN] = {0};
-    load_span(run, k, head.k, head.stride, t, part, true);
-    load_span(run, v, head.v, head.stride, t, part, false);
+    load_span(run, k, head.k, head.qk_stride, t, part);
+    load_span(run, v, head.v, head.stride, t, part);
     for (int64_t tile = first / TILE * TILE; tile < run.length; tile += TILE) {
         __syncthreads();
-        load_rows<T, SPLIT>(run, queries, head.q, head.stride, tile, true);
-        load_rows<T, SPLIT>(run, outs, head.dy, head.y_stride, tile, false);
+        load_rows<T, SPLIT>(run, queries, head.q, head.qk_stride, tile);
+        load_rows<T, SPLIT>(run, outs, head.dy, head.y_stride, tile);
         if (threadIdx.x < TILE && tile + threadIdx.x < run.length) {
             log_sums[threadIdx.x] = head.log_sum[tile + threadIdx.x];
             dots[threadIdx.x] = head.dots[tile + threadIdx.x];
         }
         __syncthreads();
+#pragma unroll 2
         for (int j = 0; j < TILE; ++j) {
             const float *q = queries.at[j] + part * (SPAN + GAP),
                         *dy = outs.at[j] + part * (SPAN + GAP);
@@ -241,9 +226,10 @@ static __global__ void turn_kernel(AttentionRun run, const T *from, T *to, int64
     int64_t c = i % half, head = i / half % (2 * run.heads), row = i / half / (2 * run.heads);
     const T *at = from + row * 3 * columns + head * run.width;
     T *out = to + row * parts * columns + head * run.width;
-    float a = value_of(at[c]), b = value_of(at[c + half]);
-    set(out + c, element_turned(run, a, b, row % run.length, c, way));
-    set(out + c + half, element_turned(run, b, a, row % run.length, c + half, way));
+    const float *angle = run.angles + 2 * (row % run.length * half + c);
+    float a = value_of(at[c]), b = value_of(at[c + half]), cosine = angle[0], sine = way * angle[1];
+    set(out + c, a * cosine - b * sine);
+    set(out + c + half, b * cosine + a * sine);
 }
 
 static __global__ void angles_kernel(float *angles, int64_t length, int64_t half)
@@ -294,9 +280,9 @@ static void turn(cudaStream_t stream, const AttentionRun &run, const void *from,
                                                                        (T *)to, parts, way);
 }
 
-cudaError_t cuda_attention_turn(cudaStream_t stream, AttentionRun run, void *turned)
+cudaError_t cuda_attention_turn(cudaStream_t stream, AttentionRun run)
 {
-#define LAUNCH(T) turn<T>(stream, run, run.x, turned, 2, 1)
+#define LAUNCH(T) turn<T>(stream, run, run.x, run.turned, 2, 1)
     if (run.real > 0) TYPE_SWITCH(run.type, LAUNCH);
 #undef LAUNCH
     return cudaGetLastError();

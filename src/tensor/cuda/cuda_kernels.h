@@ -158,12 +158,13 @@ typedef struct DropoutRun {
 cudaError_t cuda_dropout(cudaStream_t stream, DropoutRun run);
 
 /* attention.cu: as OP_ATTENTION; samples from `real` on are not touched. angles: cosine, sine of position t and pair i at
- * 2 (t half + i), or NULL. Heads of at most ATTENTION_WIDTH columns. dots: scratch of backward, as long as log_sum. */
+ * 2 (t half + i). turned: [samples, length, 2, heads, width], queries and keys turned by them, in the place of x's. Both NULL without
+ * rotary positions. Heads of at most ATTENTION_WIDTH columns. dots: scratch of backward, as long as log_sum. */
 enum { ATTENTION_WIDTH = 128 };
 typedef struct AttentionRun {
     DType type;
     const void *x, *dy;
-    void *y, *dx;
+    void *y, *dx, *turned;
     const float *angles;
     float *log_sum, *dots; /* [samples, heads, length] */
     float scale;

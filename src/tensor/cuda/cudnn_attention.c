@@ -368,14 +368,15 @@ static AttentionRun group_at(AttentionRun run, int64_t first)
     run.dots += row;
     if (run.dy) run.dy = (const Half *)run.dy + y;
     if (run.dx) run.dx = (Half *)run.dx + 3 * y;
+    if (run.turned) run.turned = (Half *)run.turned + 2 * y;
     return run;
 }
 
-/* Where the tensors of one group are. turned: the group's, or NULL. */
-static void place(void *at[TENSORS], const AttentionRun *run, void *turned)
+/* Where the tensors of one group are. */
+static void place(void *at[TENSORS], const AttentionRun *run)
 {
     const int64_t columns = run->heads * run->width;
-    Half *x = (Half *)(uintptr_t)run->x, *dx = run->dx, *queries = turned ? turned : x;
+    Half *x = (Half *)(uintptr_t)run->x, *dx = run->dx, *queries = run->turned ? run->turned : x;
     at[Q] = queries;
     at[K_T] = queries + columns;
     at[V] = at[V_T] = x + 2 * columns;
@@ -393,30 +394,27 @@ static void place(void *at[TENSORS], const AttentionRun *run, void *turned)
 }
 
 static void run_groups(const CudaState *state, const FusedAttention *f, const DnnPlan *plan,
-                       AttentionRun all, void *turned, void *workspace, const int64_t *uid,
-                       int count)
+                       AttentionRun all, void *workspace, const int64_t *uid, int count)
 {
-    const AttentionShape *s = &f->shape;
-    for (int64_t first = 0; first < all.real; first += s->samples) {
+    for (int64_t first = 0; first < all.real; first += f->shape.samples) {
         void *at[TENSORS], *given[TENSORS];
         AttentionRun run = group_at(all, first);
-        Half *here = turned ? (Half *)turned + first * s->length * 2 * s->heads * s->width : NULL;
-        place(at, &run, here);
+        place(at, &run);
         for (int i = 0; i < count; ++i) given[i] = at[uid[i]];
         dnn_run(plan, state->dnn, count, uid, given, workspace);
     }
 }
 
-void fused_forward(const CudaState *state, const FusedAttention *f, AttentionRun run, void *turned,
+void fused_forward(const CudaState *state, const FusedAttention *f, AttentionRun run,
                    void *workspace)
 {
     static const int64_t uid[] = {Q, K_T, V, Y, LOG_SUM, SCALE, LEAST};
-    run_groups(state, f, &f->forward, run, turned, workspace, uid, sizeof uid / sizeof *uid);
+    run_groups(state, f, &f->forward, run, workspace, uid, sizeof uid / sizeof *uid);
 }
 
-void fused_backward(const CudaState *state, const FusedAttention *f, AttentionRun run, void *turned,
+void fused_backward(const CudaState *state, const FusedAttention *f, AttentionRun run,
                     void *workspace)
 {
     static const int64_t uid[] = {Q, K_T, V_T, Y, DY, DQ, DK, DV, LOG_SUM, DOTS, SCALE, LEAST, ONE};
-    run_groups(state, f, &f->backward, run, turned, workspace, uid, sizeof uid / sizeof *uid);
+    run_groups(state, f, &f->backward, run, workspace, uid, sizeof uid / sizeof *uid);
 }

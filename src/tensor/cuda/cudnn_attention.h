@@ -4,8 +4,8 @@
 
 #include "cudnn_graph.h"
 
-/* A run of samples whose heads are `width` wide. turned: queries and keys do not lie in x but, turned by their positions, side
- * by side [samples, length, 2, heads, width]. */
+/* A run of samples whose heads are `width` wide. turned: queries and keys do not lie in x but in
+ * AttentionRun's `turned`. */
 typedef struct AttentionShape {
     int64_t samples, length, heads, width;
     bool turned, fp16; /* fp16: else it is of bf16 */
@@ -38,11 +38,10 @@ const FusedAttention *fused_attention(CudaState *state, AttentionShape shape);
 void fused_close(CudaState *state);
 size_t fused_workspace_bytes(const FusedAttention *f);
 
-/* Queues the groups that hold run.real samples, of each all samples: those that are padding come out as anything.
- * turned: NULL unless f's shape says so. */
-void fused_forward(const CudaState *state, const FusedAttention *f, AttentionRun run, void *turned,
+/* Queues the groups that hold run.real samples, of each all samples: those that are padding come out as anything. */
+void fused_forward(const CudaState *state, const FusedAttention *f, AttentionRun run,
                    void *workspace);
-void fused_backward(const CudaState *state, const FusedAttention *f, AttentionRun run, void *turned,
+void fused_backward(const CudaState *state, const FusedAttention *f, AttentionRun run,
                     void *workspace);
 
 #endif
