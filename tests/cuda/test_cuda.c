@@ -14,6 +14,7 @@
 #include "model_cases.h"
 #include "pairs.h"
 #include "precision_cases.h"
+#include "reorder_cases.h"
 #include "residual_cases.h"
 #include "resume_cases.h"
 #include "slice_cases.h"
@@ -168,6 +169,7 @@ int main(int argc, char **argv)
 {
     static const HarnessTest absent[] = {{"no GPU is a message", test_absent}};
     static const HarnessTest present[] = {{"operations", test_ops},
+                                          {"layouts", test_reorder},
                                           {"gelu before dense", test_gelu},
                                           {"gradients added to others'", test_adding_ops},
                                           {"dense with a residual", test_residual},
@@ -187,7 +189,7 @@ int main(int argc, char **argv)
                                           {"graphs", test_graphs},
                                           {"tf32", test_tf32},
                                           {"a step that overflows", test_overflow}};
-    enum { ALL = sizeof present / sizeof *present, OPERATIONS = 12 };
+    enum { ALL = sizeof present / sizeof *present, OPERATIONS = 13 };
     const char *why = NULL, *what = argc > 1 ? argv[1] : "";
     char *end = NULL;
     seed = argc > 2 ? (uint32_t)strtoul(argv[2], &end, 10) : 1;

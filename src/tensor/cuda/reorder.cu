@@ -1,5 +1,5 @@
 /* Images with channels last from plain ones and back: each sample is a matrix that is turned, through tiles in shared memory, so that
- * both sides are touched in the order of their memory. */
+ * both sides are touched in the order of their memory; or, of data's few channels, in registers. */
 #include "elem.cuh"
 
 enum {
@@ -74,24 +74,72 @@ static TurnRun turn_of(const ReorderRun &run)
     return t;
 }
 
+/* Channels last: E pixels of each plane are E * CHANNELS elements side by side. A thread has E, of every sample. */
+template <int CHANNELS, int E, class TO>
+static __global__ void __launch_bounds__(THREADS, 4)
+    planes_kernel(TO *to, const float *from, int64_t samples, int64_t pixels)
+{
+    int64_t pixel = element() * E;
+    if (pixel >= pixels) return;
+    for (int64_t sample = blockIdx.y; sample < samples; sample += gridDim.y) {
+        const float *plane = from + sample * CHANNELS * pixels + pixel;
+        TO *out = to + (sample * pixels + pixel) * CHANNELS;
+        Pack<float, E> loaded[CHANNELS];
+        float turned[CHANNELS * E];
+#pragma unroll
+        for (int c = 0; c < CHANNELS; ++c) loaded[c] = read<E, true>(plane + c * pixels);
+#pragma unroll
+        for (int i = 0; i < CHANNELS * E; ++i) turned[i] = loaded[i % CHANNELS][i / CHANNELS];
+#pragma unroll
+        for (int i = 0; i < CHANNELS * E; i += E) write<E, true>(out + i, turned + i);
+    }
+}
+
+template <class TO> static bool takes_planes(const ReorderRun &run)
+{
+    return !run.from_last && run.from_type == DTYPE_F32 && run.pixels % PACK(TO) == 0 &&
+           in_packs(run.from, run.to);
+}
+
+template <int CHANNELS, class TO>
+static void queue_planes(cudaStream_t stream, const ReorderRun &run, unsigned samples)
+{
+    enum { E = PACK(TO) };
+    dim3 grid(blocks_for(run.pixels / E, THREADS), samples);
+    planes_kernel<CHANNELS, E, TO><<<grid, THREADS, 0, stream>>>(
+        (TO *)run.to, (const float *)run.from, run.samples, run.pixels);
+}
+
+template <class TO, class FROM>
+static void queue_turn(cudaStream_t stream, const ReorderRun &run, unsigned samples)
+{
+    TurnRun turn = turn_of(run);
+    dim3 grid(turn.across * blocks_for(turn.rows, 1 << turn.high), samples);
+    turn_kernel<TO, FROM><<<grid, THREADS, 0, stream>>>(turn);
+}
+
+template <class TO> static void queue_reorder(cudaStream_t stream, const ReorderRun &run)
+{
+    unsigned samples = run.samples < SAMPLES ? (unsigned)run.samples : (unsigned)SAMPLES;
+#define LAUNCH(FROM) queue_turn<TO, FROM>(stream, run, samples)
+    if (takes_planes<TO>(run) && run.channels == 2)
+        queue_planes<2, TO>(stream, run, samples);
+    else if (takes_planes<TO>(run) && run.channels == 3)
+        queue_planes<3, TO>(stream, run, samples);
+    else if (takes_planes<TO>(run) && run.channels == 4)
+        queue_planes<4, TO>(stream, run, samples);
+    else
+        TYPE_SWITCH(run.from_type, LAUNCH);
+#undef LAUNCH
+}
+
 cudaError_t cuda_reorder_image(cudaStream_t stream, ReorderRun run)
 {
     if (run.from_last == run.to_last || run.channels == 1 || run.pixels == 1)
         return cuda_convert(stream, run.to_type, run.to, run.from_type, run.from,
                             run.samples * run.channels * run.pixels);
-    TurnRun turn = turn_of(run);
-    unsigned samples = run.samples < SAMPLES ? (unsigned)run.samples : (unsigned)SAMPLES;
-    dim3 grid(turn.across * blocks_for(turn.rows, 1 << turn.high), samples);
-#define FROM_TO(FROM, TO) turn_kernel<TO, FROM><<<grid, THREADS, 0, stream>>>(turn)
-#define LAUNCH(T)                                                                                  \
-    if (run.to_type == DTYPE_BF16)                                                                 \
-        FROM_TO(T, __nv_bfloat16);                                                                 \
-    else if (run.to_type == DTYPE_F16)                                                             \
-        FROM_TO(T, __half);                                                                        \
-    else                                                                                           \
-        FROM_TO(T, float)
-    if (run.samples > 0) TYPE_SWITCH(run.from_type, LAUNCH);
+#define LAUNCH(TO) queue_reorder<TO>(stream, run)
+    if (run.samples > 0) TYPE_SWITCH(run.to_type, LAUNCH);
 #undef LAUNCH
-#undef FROM_TO
     return cudaGetLastError();
 }
