@@ -1,5 +1,5 @@
-/* batch_norm with fused residual and relu or relu6. backward_begin masks dy in place while it takes the sums; dw and dx then come from
- * `saved`. */
+/* batch_norm with fused residual and relu or relu6. backward_begin takes the sums, from which dw and dx then come; with a residual it
+ * masks dy in place, which becomes the residual's gradient. */
 #include "cuda.h"
 
 enum { SAVED = 5 };
@@ -15,7 +15,7 @@ static Status norm_plan(Op *op, Desc wish[OP_INPUTS])
     op->workspace_bytes =
         (size_t)(2 * cuda_sum_parts(s->y.dtype, rows, channels) * channels) * sizeof(double);
     op->needs_x[0] = true;
-    op->needs_y = s->act != ACT_NONE;
+    op->needs_y = s->residual && s->act != ACT_NONE;
     op->dx_inplace = !s->residual;
     op->dx_alias[1] = s->residual;
     op->flops_forward = op->flops_backward = 5.0 * (double)shape_count(s->y.shape);

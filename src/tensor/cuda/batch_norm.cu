@@ -46,19 +46,33 @@ static __global__ void running_kernel(BatchNormRun run)
     run.saved.inverse[c] = (float)(1 / sqrt((double)run.running_variance[c] + run.eps));
 }
 
+/* What a thread needs of its columns to compute their outputs, before residual and activation. */
+template <int E> struct Normal {
+    float mean[E], factor[E], shift[E];
+    template <bool PACKS>
+    __device__ __forceinline__ void read_from(const BatchNormRun &run, int64_t c)
+    {
+        float inverse[E];
+        read_floats<E, PACKS>(mean, run.saved.mean + c);
+        read_floats<E, PACKS>(inverse, run.saved.inverse + c);
+        read_floats<E, PACKS>(factor, run.scale + c);
+        read_floats<E, PACKS>(shift, run.shift + c);
+#pragma unroll
+        for (int k = 0; k < E; ++k) factor[k] *= inverse[k];
+    }
+    __device__ __forceinline__ float of(int k, float x) const
+    {
+        return (x - mean[k]) * factor[k] + shift[k];
+    }
+};
+
 template <class T, int E, bool PACKS, Act ACT>
 static __global__ void __launch_bounds__(THREADS, 3) apply_kernel(BatchNormRun run)
 {
     int64_t c = first_column<E>(), channels = run.channels;
     if (c >= channels) return;
-    float mean[E], factor[E], shift[E];
-    float inverse[E];
-    read_floats<E, PACKS>(mean, run.saved.mean + c);
-    read_floats<E, PACKS>(inverse, run.saved.inverse + c);
-    read_floats<E, PACKS>(factor, run.scale + c);
-    read_floats<E, PACKS>(shift, run.shift + c);
-#pragma unroll
-    for (int k = 0; k < E; ++k) factor[k] *= inverse[k];
+    Normal<E> normal;
+    normal.template read_from<PACKS>(run, c);
     const T *x = (const T *)run.x + c, *residual = (const T *)run.residual + c;
     T *y = (T *)run.y + c;
     each_row<BATCH>(
@@ -73,7 +87,7 @@ static __global__ void __launch_bounds__(THREADS, 3) apply_kernel(BatchNormRun r
             float out[E];
 #pragma unroll
             for (int k = 0; k < E; ++k) {
-                float value = (v.a[k] - mean[k]) * factor[k] + shift[k];
+                float value = normal.of(k, v.a[k]);
                 if (run.residual) value += v.b[k];
                 out[k] = row < run.real ? act_value<ACT>(value) : 0;
             }
@@ -85,35 +99,36 @@ template <class T, int E> struct GradPacks {
     Pack<T, E> dy, x, y;
 };
 
-/* sum of dy, and of dy (x - mean). dy is masked by the activation on its way, in place. */
-template <class T, int E, bool PACKS, Act ACT>
+/* sum of dy, and of dy (x - mean), dy times the activation's slope. STORES: dy becomes that in place, as the residual's gradient, and
+ * the slope is y's; else the slope is computed from x again, here and in grad_kernel, so neither y is read nor dy written. */
+template <class T, int E, bool PACKS, Act ACT, bool STORES>
 static __global__ void __launch_bounds__(THREADS, RESIDENT) grad_sums_kernel(BatchNormRun run)
 {
     int64_t c = first_column<E>(), channels = run.channels;
     T *dy = (T *)run.dy + c;
     const T *x = (const T *)run.x + c, *y = (const T *)run.y + c;
-    float mean[E] = {};
-    if (c < channels) read_floats<E, PACKS>(mean, run.saved.mean + c);
+    Normal<E> normal = {};
+    if (c < channels) normal.template read_from<PACKS>(run, c);
     sum_part<double, 2, E, BATCH / 2>(
         run.partial, run.rows, channels,
         [&](int64_t row) {
             GradPacks<T, E> v = {};
             v.dy = read<E, PACKS>(dy + row * channels);
             v.x = read<E, PACKS>(x + row * channels);
-            if (ACT != ACT_NONE) v.y = read<E, PACKS>(y + row * channels);
+            if (STORES) v.y = read<E, PACKS>(y + row * channels);
             return v;
         },
         [&](int64_t row, const GradPacks<T, E> &v, float(*sum)[E]) {
             float masked[E];
 #pragma unroll
             for (int k = 0; k < E; ++k)
-                masked[k] = ACT == ACT_NONE ? v.dy[k] : v.dy[k] * act_slope<ACT>(v.y[k]);
-            if (ACT != ACT_NONE) write<E, PACKS>(dy + row * channels, masked);
+                masked[k] = v.dy[k] * act_slope<ACT>(STORES ? v.y[k] : normal.of(k, v.x[k]));
+            if (STORES) write<E, PACKS>(dy + row * channels, masked);
             if (row >= run.real) return;
 #pragma unroll
             for (int k = 0; k < E; ++k) {
                 sum[0][k] += masked[k];
-                sum[1][k] += masked[k] * (v.x[k] - mean[k]);
+                sum[1][k] += masked[k] * (v.x[k] - normal.mean[k]);
             }
         });
 }
@@ -127,22 +142,20 @@ static __global__ void grad_finish_kernel(BatchNormRun run, int64_t parts)
     run.saved.dy_x[c] = (float)(sum[1] * run.saved.inverse[c]);
 }
 
-/* dx = scale inverse (dy - mean(dy) - hat mean(dy hat)), hat = (x - mean) inverse */
-template <class T, int E, bool PACKS>
+/* dx = scale inverse (dy - mean(dy) - hat mean(dy hat)), hat = (x - mean) inverse. ACT: what dy has still to be masked by. */
+template <class T, int E, bool PACKS, Act ACT>
 static __global__ void __launch_bounds__(THREADS, 3) grad_kernel(BatchNormRun run)
 {
     int64_t c = first_column<E>(), channels = run.channels;
     if (c >= channels) return;
-    float mean[E], factor[E], dy_mean[E], slope[E];
-    float inverse[E], n = (float)run.real;
-    read_floats<E, PACKS>(mean, run.saved.mean + c);
+    Normal<E> normal;
+    float dy_mean[E], slope[E], inverse[E], n = (float)run.real;
+    normal.template read_from<PACKS>(run, c);
     read_floats<E, PACKS>(inverse, run.saved.inverse + c);
-    read_floats<E, PACKS>(factor, run.scale + c);
     read_floats<E, PACKS>(dy_mean, run.saved.dy + c);
     read_floats<E, PACKS>(slope, run.saved.dy_x + c);
 #pragma unroll
     for (int k = 0; k < E; ++k) {
-        factor[k] *= inverse[k];
         dy_mean[k] /= n;
         slope[k] = slope[k] / n * inverse[k];
     }
@@ -160,7 +173,9 @@ static __global__ void __launch_bounds__(THREADS, 3) grad_kernel(BatchNormRun ru
             float out[E];
 #pragma unroll
             for (int k = 0; k < E; ++k) {
-                float value = factor[k] * (v.b[k] - dy_mean[k] - (v.a[k] - mean[k]) * slope[k]);
+                float masked = v.b[k] * act_slope<ACT>(normal.of(k, v.a[k]));
+                float value =
+                    normal.factor[k] * (masked - dy_mean[k] - (v.a[k] - normal.mean[k]) * slope[k]);
                 out[k] = row < run.real ? value : 0;
             }
             write<E, PACKS>(dx + row * channels, out);
@@ -192,16 +207,7 @@ static void take_statistics(cudaStream_t stream, const BatchNormRun &run, int wi
 #undef KERNEL
 }
 
-cudaError_t cuda_batch_norm(cudaStream_t stream, BatchNormRun run)
-{
-    int wide = cuda_pack(run.type, run.channels);
-    Columns on = over_rows(run.rows, run.channels, wide, BATCH);
-    bool packs = in_packs(run.x, run.y, run.residual) && channels_in_packs(run);
-    if (run.training)
-        take_statistics(stream, run, wide);
-    else
-        running_kernel<<<blocks_for(run.channels, THREADS), THREADS, 0, stream>>>(run);
-#define KERNEL(T, N, P) apply_kernel<T, N, P, ACTIVATION><<<on.grid, on.threads, 0, stream>>>(run)
+/* Runs KERNEL(T, E, PACKS) with ACTIVATION and T as compile-time constants. */
 #define LAUNCH_ACT(A)                                                                              \
     {                                                                                              \
         const Act ACTIVATION = A;                                                                  \
@@ -209,7 +215,24 @@ cudaError_t cuda_batch_norm(cudaStream_t stream, BatchNormRun run)
     }
 #define LAUNCH(T)                                                                                  \
     typedef T Elem;                                                                                \
-    ACT_SWITCH(run.act, LAUNCH_ACT)
+    if (act == ACT_RELU)                                                                           \
+        LAUNCH_ACT(ACT_RELU)                                                                       \
+    else if (act == ACT_RELU6)                                                                     \
+        LAUNCH_ACT(ACT_RELU6)                                                                      \
+    else                                                                                           \
+        LAUNCH_ACT(ACT_NONE)
+
+cudaError_t cuda_batch_norm(cudaStream_t stream, BatchNormRun run)
+{
+    int wide = cuda_pack(run.type, run.channels);
+    Columns on = over_rows(run.rows, run.channels, wide, BATCH);
+    bool packs = in_packs(run.x, run.y, run.residual) && channels_in_packs(run);
+    Act act = run.act;
+    if (run.training)
+        take_statistics(stream, run, wide);
+    else
+        running_kernel<<<blocks_for(run.channels, THREADS), THREADS, 0, stream>>>(run);
+#define KERNEL(T, N, P) apply_kernel<T, N, P, ACTIVATION><<<on.grid, on.threads, 0, stream>>>(run)
     if (run.rows > 0) TYPE_SWITCH(run.type, LAUNCH);
 #undef KERNEL
     return cudaGetLastError();
@@ -221,12 +244,18 @@ cudaError_t cuda_batch_norm_sums(cudaStream_t stream, BatchNormRun run)
     int64_t parts = parts_of(run);
     Columns on = over_parts(run.channels, wide, parts);
     bool packs = in_packs(run.x, run.y, run.dy) && channels_in_packs(run);
+    Act act = run.act;
+    const dim3 grid = on.grid, threads = on.threads;
+#define SUMS(T, N, P, STORES)                                                                      \
+    grad_sums_kernel<T, N, P, ACTIVATION, STORES><<<grid, threads, 0, stream>>>(run)
 #define KERNEL(T, N, P)                                                                            \
-    grad_sums_kernel<T, N, P, ACTIVATION><<<on.grid, on.threads, 0, stream>>>(run)
+    if (ACTIVATION != ACT_NONE && run.residual)                                                    \
+        SUMS(T, N, P, true);                                                                       \
+    else                                                                                           \
+        SUMS(T, N, P, false)
     TYPE_SWITCH(run.type, LAUNCH);
 #undef KERNEL
-#undef LAUNCH
-#undef LAUNCH_ACT
+#undef SUMS
     grad_finish_kernel<<<blocks_for(run.channels, WARP), join_threads(), 0, stream>>>(run, parts);
     return cudaGetLastError();
 }
@@ -236,10 +265,9 @@ cudaError_t cuda_batch_norm_data(cudaStream_t stream, BatchNormRun run)
     int wide = cuda_pack(run.type, run.channels);
     Columns on = over_rows(run.rows, run.channels, wide, BATCH / 2);
     bool packs = in_packs(run.x, run.dy, run.dx) && channels_in_packs(run);
-#define KERNEL(T, N, P) grad_kernel<T, N, P><<<on.grid, on.threads, 0, stream>>>(run)
-#define LAUNCH(T)       WIDE_OR_ONE(KERNEL, T)
+    Act act = run.residual ? ACT_NONE : run.act;
+#define KERNEL(T, N, P) grad_kernel<T, N, P, ACTIVATION><<<on.grid, on.threads, 0, stream>>>(run)
     if (run.rows > 0) TYPE_SWITCH(run.type, LAUNCH);
-#undef LAUNCH
 #undef KERNEL
     return cudaGetLastError();
 }

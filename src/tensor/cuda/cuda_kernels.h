@@ -172,10 +172,10 @@ typedef struct AttentionRun {
 } AttentionRun;
 cudaError_t cuda_attention_angles(cudaStream_t stream, float *angles, int64_t length, int64_t half);
 cudaError_t cuda_attention(cudaStream_t stream, AttentionRun run);
-/* dx of queries and keys is that of turned ones, where there are angles. */
+/* dx of queries and keys is that of turned ones, where there are. */
 cudaError_t cuda_attention_backward(cudaStream_t stream, AttentionRun run);
-/* turned [samples, length, 2, heads, width]: queries and keys of x, turned by the angles. */
-cudaError_t cuda_attention_turn(cudaStream_t stream, AttentionRun run, void *turned);
+/* Fills `turned`. */
+cudaError_t cuda_attention_turn(cudaStream_t stream, AttentionRun run);
 /* dx of turned queries and keys becomes x's, in place. */
 cudaError_t cuda_attention_turn_back(cudaStream_t stream, AttentionRun run);
 
@@ -203,10 +203,10 @@ typedef struct PoolRun {
 cudaError_t cuda_pool(cudaStream_t stream, PoolRun run);
 cudaError_t cuda_pool_backward(cudaStream_t stream, PoolRun run);
 
-/* batch_norm.cu: over x (rows, channels), of which `real` rows count and the others give 0. cuda_batch_norm writes mean, inverse
- * and variance (unbiased; not without training), cuda_batch_norm_sums dy and dy_x: the gradients of shift and scale; on its way it
- * multiplies dy by the activation's derivative, in place. partial: cuda_sum_parts(type, rows, channels) x 2 x channels.
- * y = act((x - mean) inverse scale + shift + residual). */
+/* batch_norm.cu: over x (rows, channels), of which `real` rows count and the others give 0; act: none, relu, relu6. cuda_batch_norm
+ * writes mean, inverse and variance (unbiased; not without training), cuda_batch_norm_sums dy and dy_x: the gradients of shift and
+ * scale. With a residual it reads y and multiplies dy by the activation's derivative, in place. partial: cuda_sum_parts(type, rows,
+ * channels) x 2 x channels. y = act((x - mean) inverse scale + shift + residual). */
 typedef struct BatchNormSaved {
     float *mean, *inverse, *variance, *dy, *dy_x;
 } BatchNormSaved;
