@@ -15,7 +15,7 @@
 #include <math.h>
 
 /* One relu that falls on the other side of 0 moves the loss by 2e-5; a model without corners moves by its rounding. */
-static const double GOLDEN_FLOOR_CORNERS = 1e-4, GOLDEN_FLOOR_SMOOTH = 4e-6, GOLDEN_SPREAD = 8;
+static const double GOLDEN_FLOOR_CORNERS = 1e-4, GOLDEN_FLOOR_SMOOTH = 4e-6, GOLDEN_SPREAD = 3;
 enum { GOLDEN_STEPS = 10, GOLDEN_LINE = 512 };
 
 static inline uint32_t golden_hash(const char *text)
