@@ -116,21 +116,11 @@ static Status conv_plan(Op *op, Desc wish[OP_INPUTS])
     return OK;
 }
 
-/* Element (o, c, r, s) of the plain order lies at ((o R + r) S + s) C + c. */
+/* Weights lie as images do, channels last. */
 static void permute(const Op *op, const float *from, float *to, bool to_stored)
 {
     const ConvShape n = conv_shape(&op->spec);
-    int64_t channels = n.c / n.g, pixels = n.r * n.s;
-    for (int64_t o = 0; o < n.o; ++o)
-        for (int64_t c = 0; c < channels; ++c)
-            for (int64_t p = 0; p < pixels; ++p) {
-                int64_t plain = (o * channels + c) * pixels + p,
-                        stored = (o * pixels + p) * channels + c;
-                if (to_stored)
-                    to[stored] = from[plain];
-                else
-                    to[plain] = from[stored];
-            }
+    cuda_permute(to, from, n.o, n.c / n.g, n.r * n.s, to_stored);
 }
 
 static void conv_pack(Op *op, int i, const float *plain, float *stored)

@@ -5,6 +5,7 @@
 #include "matmul.h"
 
 #include <limits.h>
+#include <string.h>
 
 enum { AUX_COLUMNS = 8 };
 
@@ -168,14 +169,23 @@ static Desc output_of(const Op *op)
     return y;
 }
 
+/* Is x an image with its channels last? Then the columns of the weights lie so, too. */
+static bool takes_image(const Op *op)
+{
+    const Desc *x = &op->spec.x[0];
+    return x->flat && x->dtype == op->spec.y.dtype && op->spec.w[0].dim[1] == x->shape.dim[1];
+}
+
 /* As cuda_inputs; the residual's rows are y's. */
 static bool inputs_fit(const Op *op, Desc wish[OP_INPUTS])
 {
     const OpSpec *spec = &op->spec;
-    bool fit = cuda_inputs(op, wish);
-    if (!spec->residual || spec->x[1].dtype != spec->y.dtype) return fit;
-    wish[1] = spec->y;
-    return desc_equal(wish[0], spec->x[0]) && desc_equal(wish[1], spec->x[1]);
+    cuda_inputs(op, wish);
+    if (takes_image(op)) wish[0] = spec->x[0];
+    if (spec->residual && spec->x[1].dtype == spec->y.dtype) wish[1] = spec->y;
+    for (int i = 0; i < spec->x_count; ++i)
+        if (!desc_equal(wish[i], spec->x[i])) return false;
+    return true;
 }
 
 static Status dense_plan(Op *op, Desc wish[OP_INPUTS])
@@ -197,6 +207,25 @@ static Status dense_plan(Op *op, Desc wish[OP_INPUTS])
     TRY(plan_products(op, d));
     plan_sizes(op, d);
     return OK;
+}
+
+static void permute(const Op *op, int i, float *to, const float *from, bool to_stored)
+{
+    const Shape *w = &op->spec.w[0], *image = &op->spec.x[0].image;
+    if (i == 0 && takes_image(op))
+        cuda_permute(to, from, w->dim[0], image->dim[1], image->dim[2] * image->dim[3], to_stored);
+    else
+        memcpy(to, from, (size_t)op->w_elements[i] * sizeof *to);
+}
+
+static void dense_pack(Op *op, int i, const float *plain, float *stored)
+{
+    permute(op, i, stored, plain, true);
+}
+
+static void dense_unpack(Op *op, int i, const float *stored, float *plain)
+{
+    permute(op, i, plain, stored, false);
 }
 
 /* Zeros behind it, up to `room` elements. */
@@ -322,5 +351,7 @@ const OpTable cuda_dense = {
     .backward_begin = dense_backward_begin,
     .backward_data = dense_backward_data,
     .backward_weight = dense_backward_weight,
+    .pack = dense_pack,
+    .unpack = dense_unpack,
     .free = dense_free,
 };

@@ -82,16 +82,21 @@ const OpTable cuda_plus = {
     .backward_begin = sum_backward_begin,
 };
 
-/* What is flattened is in the plain order; an image of one pixel is, however it lies. */
+/* An image stays as it lies. */
 static Status flatten_plan(Op *op, Desc wish[OP_INPUTS])
 {
     OpSpec *spec = &op->spec;
-    Shape x = spec->x[0].shape;
-    bool image = x.ndim == 4 && x.dim[2] * x.dim[3] > 1;
-    Desc wanted = image ? desc_plain(x, op->backend->options.precision) : cuda_desc(op, x);
-    wish[0] = wanted;
-    if (!desc_equal(spec->x[0], wanted)) return OK;
-    spec->y = desc_plain(spec->y.shape, wanted.dtype);
+    const Desc x = spec->x[0];
+    bool image = x.shape.ndim == 4 && x.shape.dim[2] * x.shape.dim[3] > 1;
+    wish[0] = cuda_desc(op, x.shape);
+    if (image) wish[0].block = x.block;
+    if (!desc_equal(x, wish[0])) return OK;
+    spec->y = desc_plain(spec->y.shape, x.dtype);
+    if (image && x.block > 1) {
+        spec->y.flat = true;
+        spec->y.block = x.block;
+        spec->y.image = x.shape;
+    }
     op->y_alias = op->dx_alias[0] = true;
     return OK;
 }

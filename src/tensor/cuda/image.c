@@ -1,6 +1,21 @@
 /* Images, which lie channels last: pooling, concat along the channels, and reorder, which brings them there and back. */
 #include "cuda.h"
 
+void cuda_permute(float *to, const float *from, int64_t samples, int64_t channels, int64_t pixels,
+                  bool to_last)
+{
+    for (int64_t n = 0; n < samples; ++n)
+        for (int64_t c = 0; c < channels; ++c)
+            for (int64_t p = 0; p < pixels; ++p) {
+                int64_t plain = (n * channels + c) * pixels + p,
+                        last = (n * pixels + p) * channels + c;
+                if (to_last)
+                    to[last] = from[plain];
+                else
+                    to[plain] = from[last];
+            }
+}
+
 /* ---- reorder ---- */
 
 /* The plain order of a flat view is that of the plain image. */
