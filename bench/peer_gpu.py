@@ -2,7 +2,7 @@
 """PyTorch's side of bench/gpu.sh: training steps as fast as PyTorch's own advice makes them.
 
 usage: peer_gpu.py gpt2|resnet50|lenet --batch B [--setting eager|compile|reduce-overhead|max-autotune]
-       [--precision bf16|fp32] [--steps N] [--warmup N] [--device cuda|cpu]
+       [--precision bf16|tf32|fp32] [--steps N] [--warmup N] [--device cuda|cpu]
        [--vocab V --context T --layers L --width C --heads H] [--image S]
 
 bf16 is autocast with fp32 parameters; optimizers are fused; attention is scaled_dot_product_attention (flash); images lie
@@ -135,7 +135,7 @@ def arguments():
     p = argparse.ArgumentParser()
     p.add_argument("model", choices=["gpt2", "resnet50", "lenet"])
     p.add_argument("--setting", default="eager", choices=["eager", "compile", "reduce-overhead", "max-autotune"])
-    p.add_argument("--precision", default="fp32", choices=["fp32", "bf16"])
+    p.add_argument("--precision", default="fp32", choices=["fp32", "tf32", "bf16"])
     p.add_argument("--device", default="cuda", choices=["cuda", "cpu"])
     p.add_argument("--batch", type=int, required=True)
     for name, value in dict(steps=30, warmup=10, tokens=50257, vocab=0, context=1024, layers=12, width=768, heads=12,
@@ -150,6 +150,7 @@ def arguments():
 
 def main():
     a = arguments()
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = a.precision == "tf32"
     torch.manual_seed(0)
     torch.backends.cudnn.benchmark = True
     model, (x, y), optimizer, rows = build(a)

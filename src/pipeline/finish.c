@@ -101,7 +101,8 @@ static void figures_bring(Executor *e)
     Event *there;
     float *to = figures_of(e, 0, &there), *sum = metrics_sum(e);
     if (sum) t->copy(e->stream, to, sum, sizeof e->metrics);
-    t->copy(e->stream, to + FIGURE_OVERFLOW, &e->block->overflow, sizeof *to);
+    if (e->options.finds_overflow)
+        t->copy(e->stream, to + FIGURE_OVERFLOW, &e->block->overflow, sizeof *to);
     t->event_record(there, e->stream);
 }
 
