@@ -76,13 +76,13 @@ static void test_widths(void)
     cudnn_close(&state);
 }
 
-/* A convolution as the zoo has them: planned as a run plans it. */
+/* A convolution as the zoo has them: planned as a run plans it. biased: with bias and relu, and all by cuDNN. */
 typedef struct ConvCase {
     int64_t samples, channels, side, outputs;
     int kernel, stride, groups;
 } ConvCase;
 
-static void check_conv(const char *card, DType precision, ConvCase c)
+static void check_conv(const char *card, DType precision, ConvCase c, bool biased)
 {
     Backend *backend;
     Op *op;
@@ -96,10 +96,12 @@ static void check_conv(const char *card, DType precision, ConvCase c)
                 .pad = {pad, pad},
                 .groups = c.groups,
                 .x_count = 1,
-                .w_count = 1,
+                .w_count = 1 + biased,
+                .act = biased ? ACT_RELU : ACT_NONE,
                 .need_dx = {true},
                 .x_shared = true};
     s.w[0] = shape_of(4, c.outputs, c.channels / c.groups, c.kernel, c.kernel);
+    s.w[1] = shape_of(1, c.outputs, 1, 1, 1);
     s.x[0] = desc_plain(shape_of(4, c.samples, c.channels, c.side, c.side), precision);
     s.x[0].block = (int)c.channels;
     s.y = desc_plain(shape_of(4, c.samples, c.outputs, side, side), precision);
@@ -107,6 +109,7 @@ static void check_conv(const char *card, DType precision, ConvCase c)
     Status st = op_new(&op, backend, &s, wish);
     CU_ASSERT_EQUAL(st, OK);
     if (st != OK) printf("  %s: %s\n", card, fail_message());
+    if (st == OK) CU_ASSERT_PTR_NULL(op->kernels);
     op_free(&op);
     backend_close(&backend);
 }
@@ -125,9 +128,12 @@ static void test_convs(void)
     if (!ready(&state, "h200")) return;
     cudnn_close(&state);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
-        check_conv("h200", DTYPE_BF16, cases[i]);
-        check_conv("h200", DTYPE_F32, cases[i]);
-        check_conv("a100", DTYPE_BF16, cases[i]);
+        check_conv("h200", DTYPE_BF16, cases[i], false);
+        check_conv("h200", DTYPE_F32, cases[i], false);
+        check_conv("a100", DTYPE_BF16, cases[i], false);
+        if (cases[i].groups > 1) continue;
+        check_conv("h200", DTYPE_F32, cases[i], true);
+        check_conv("a100", DTYPE_F32, cases[i], true);
     }
 }
 

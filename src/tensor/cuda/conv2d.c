@@ -1,12 +1,15 @@
-/* conv2d by cuDNN's graphs of one operation, channels last, by engines that repeat their bits. Weights are stored as
- * [O][R][S][C / groups]. In bf16 and fp16 their copy in that type lies in the cache, the bias is added by a kernel of ours, and cuDNN's
- * gradient of the weights is made fp32 (it has no engine that gives fp32). */
+/* conv2d by cuDNN's graphs, channels last, by engines that repeat their bits. Weights are stored as
+ * [O][R][S][C / groups]. In bf16 and fp16 their copy in that type lies in the cache, and cuDNN's gradient of the weights is made fp32 (it has
+ * no engine that gives fp32). In fp32 bias and relu are part of the convolution where cuDNN has a plan for that, else a kernel of ours, and
+ * the plan says so. */
 #include "cudnn_graph.h"
 
 enum { X = 1, W, Y, TENSORS }; /* of a graph; their gradients lie like them */
+enum { BIAS = TENSORS, PRODUCT, SUM, BIASED_TENSORS }; /* of the forward graph with bias and relu */
 
 typedef struct Conv {
     DnnPlan forward, data, more, weight; /* more: data that is added */
+    bool biased;                         /* forward adds the bias, and is the activation */
     size_t room; /* of the workspace, for cuDNN; what is ours lies behind it */
     int64_t weights;
 } Conv;
@@ -35,17 +38,64 @@ static bool is_half(const Op *op)
     return op->spec.y.dtype != DTYPE_F32;
 }
 
+/* Those of a graph, in its order. */
+static void describe(DnnTensor tensor[TENSORS], const Op *op)
+{
+    const OpSpec *s = &op->spec;
+    const ConvShape n = conv_shape(s);
+    const cudnnDataType_t type = dnn_number(s->y.dtype);
+    tensor[X] = channels_last(type, n.n, n.c, n.h, n.w);
+    tensor[W] = channels_last(type, n.o, n.c / n.g, n.r, n.s);
+    tensor[Y] = channels_last(type, n.n, n.o, n.p, n.q);
+}
+
+/* No tensor cores for fp32. */
+static bool is_whole(const Op *op)
+{
+    return !is_half(op) && !cuda_state(op)->tf32;
+}
+
+/* The convolution, its bias and relu as one. In 16-bit types cuDNN would compile that for a second and more, for each shape. */
+static bool plan_biased(DnnPlan *plan, const Op *op)
+{
+    char why[256];
+    const OpSpec *s = &op->spec;
+    const bool relu = s->act == ACT_RELU;
+    if (is_half(op) || s->w_count < 2 || (s->act != ACT_NONE && !relu)) return false;
+    DnnTensor tensor[BIASED_TENSORS];
+    describe(tensor, op);
+    const ConvShape n = conv_shape(s);
+    tensor[BIAS] = channels_last(CUDNN_DATA_FLOAT, 1, n.o, 1, 1);
+    tensor[PRODUCT] = tensor[SUM] = tensor[Y];
+    tensor[PRODUCT].place = tensor[SUM].place = DNN_VIRTUAL;
+    const DnnNode node[] = {
+        {.kind = DNN_CONV,
+         .y = PRODUCT,
+         .in = {X, W},
+         .stride = {s->stride[0], s->stride[1]},
+         .pad = {s->pad[0], s->pad[1]}},
+        {.kind = DNN_POINTWISE,
+         .mode = CUDNN_POINTWISE_ADD,
+         .y = relu ? SUM : Y,
+         .in = {PRODUCT, BIAS}},
+        {.kind = DNN_POINTWISE, .mode = CUDNN_POINTWISE_RELU_FWD, .y = Y, .in = {SUM}},
+    };
+    const DnnGraph graph = {.tensor = tensor,
+                            .tensors = relu ? BIASED_TENSORS : SUM,
+                            .node = node,
+                            .nodes = relu ? 3 : 2,
+                            .whole = is_whole(op)};
+    if (dnn_plan(plan, &graph, cudnn_target(cuda_state(op)), why)) return true;
+    dnn_fini(plan);
+    return false;
+}
+
 static Status plan_graph(DnnPlan *plan, const Op *op, DnnKind kind, bool add, const char *what)
 {
     char text[64], why[256];
     const OpSpec *s = &op->spec;
-    const ConvShape n = conv_shape(s);
-    const cudnnDataType_t type = dnn_number(s->y.dtype);
-    const DnnTensor tensor[TENSORS] = {
-        [X] = channels_last(type, n.n, n.c, n.h, n.w),
-        [W] = channels_last(type, n.o, n.c / n.g, n.r, n.s),
-        [Y] = channels_last(type, n.n, n.o, n.p, n.q),
-    };
+    DnnTensor tensor[TENSORS];
+    describe(tensor, op);
     static const int ends[][3] = {/* y, in */
                                   [DNN_CONV] = {Y, X, W},
                                   [DNN_CONV_DATA] = {X, Y, W},
@@ -56,11 +106,8 @@ static Status plan_graph(DnnPlan *plan, const Op *op, DnnKind kind, bool add, co
                           .stride = {s->stride[0], s->stride[1]},
                           .pad = {s->pad[0], s->pad[1]},
                           .add = add};
-    const DnnGraph graph = {.tensor = tensor,
-                            .tensors = TENSORS,
-                            .node = &node,
-                            .nodes = 1,
-                            .whole = !is_half(op) && !cuda_state(op)->tf32};
+    const DnnGraph graph = {
+        .tensor = tensor, .tensors = TENSORS, .node = &node, .nodes = 1, .whole = is_whole(op)};
     if (dnn_plan(plan, &graph, cudnn_target(cuda_state(op)), why)) return OK;
     return fail(ERR_CONFIG, "cuda: cuDNN has no plan for %s of a conv2d %dx%d on %s: %s", what,
                 s->kernel[0], s->kernel[1], shape_text(s->x[0].shape, text), why);
@@ -69,7 +116,8 @@ static Status plan_graph(DnnPlan *plan, const Op *op, DnnKind kind, bool add, co
 static Status plan_graphs(const Op *op, Conv *v)
 {
     const char *data = "its input's gradient";
-    TRY(plan_graph(&v->forward, op, DNN_CONV, false, "itself"));
+    v->biased = plan_biased(&v->forward, op);
+    if (!v->biased) TRY(plan_graph(&v->forward, op, DNN_CONV, false, "itself"));
     if (op->spec.need_dx[0]) TRY(plan_graph(&v->data, op, DNN_CONV_DATA, false, data));
     if (op->dx_adds) TRY(plan_graph(&v->more, op, DNN_CONV_DATA, true, data));
     TRY(plan_graph(&v->weight, op, DNN_CONV_WEIGHT, false, "its weights' gradient"));
@@ -83,9 +131,12 @@ static Status plan_graphs(const Op *op, Conv *v)
 static void run_graph(const Op *op, const DnnPlan *plan, const OpRun *run, const void *x,
                       const void *w, const void *y)
 {
-    static const int64_t uid[] = {X, W, Y};
-    void *at[] = {(void *)(uintptr_t)x, (void *)(uintptr_t)w, (void *)(uintptr_t)y};
-    dnn_run(plan, cuda_state(op)->dnn, 3, uid, at, run->workspace);
+    const Conv *v = op->impl;
+    static const int64_t uid[] = {X, W, Y, BIAS};
+    void *at[] = {(void *)(uintptr_t)x, (void *)(uintptr_t)w, (void *)(uintptr_t)y,
+                  (void *)(uintptr_t)run->w[1]};
+    bool biased = plan == &v->forward && v->biased;
+    dnn_run(plan, cuda_state(op)->dnn, biased ? 4 : 3, uid, at, run->workspace);
 }
 
 static Status conv_plan(Op *op, Desc wish[OP_INPUTS])
@@ -103,6 +154,7 @@ static Status conv_plan(Op *op, Desc wish[OP_INPUTS])
     TRY(plan_graphs(op, v));
     const ConvShape n = conv_shape(s);
     int64_t parts = cuda_sum_parts(s->y.dtype, n.n * n.p * n.q, n.o);
+    if (s->w_count > 1 && !v->biased) op->kernels = "cuDNN, the bias by kernels of weft's own";
     size_t bias = s->w_count > 1 ? (size_t)(parts * n.o) * sizeof(float) : 0;
     size_t gradient = is_half(op) ? (size_t)v->weights * dtype_bytes(s->y.dtype) : 0;
     op->workspace_bytes = v->room + (bias > gradient ? bias : gradient);
@@ -159,6 +211,7 @@ static void conv_forward(Op *op, const OpRun *run)
     const OpSpec *s = &op->spec;
     const ConvShape n = conv_shape(s);
     run_graph(op, &v->forward, run, run->x[0], weights_of(op, run), run->y);
+    if (v->biased) return;
     if (s->w_count > 1) {
         int64_t rows = n.n * n.p * n.q;
         AddRowRun bias = {s->y.dtype, s->act, run->y, run->y, run->w[1], rows, rows, n.o};
