@@ -173,7 +173,7 @@ static Desc output_of(const Op *op)
 static bool takes_image(const Op *op)
 {
     const Desc *x = &op->spec.x[0];
-    return x->flat && x->dtype == op->spec.y.dtype && op->spec.w[0].dim[1] == x->shape.dim[1];
+    return x->flat && x->dtype == op->spec.y.dtype && !op->spec.plain_weight;
 }
 
 /* As cuda_inputs; the residual's rows are y's. */
