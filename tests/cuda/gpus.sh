@@ -104,6 +104,15 @@ check 0 'done after' "$WEFT" train job.yaml run.name=tp-mlp-one train.log_every=
 holds 'the losses of one rank, of an mlp' near tp-mlp-one tp-mlp
 check 0 'done after' ranks 2 "$WEFT" train flat.yaml run.name=tp-flat grid.tp=2 train.log_every=1
 holds 'the losses of one rank, behind an image' near flat-one tp-flat
+
+# a loss behind an image of as many channels as padded rows come in blocks of
+{ printf '\0\0\010\001\0\0\0\074'; for i in $(seq 60); do printf "\\$(printf %03o $((i * 17 % 256)))"; done; } >many.idx
+check 0 '' "$WEFT" data import idx x.idx many.idx -o many.h5
+sed 's/: one/: bare/; s/data.h5/many.h5/g; s/model:.*/model: {layers: [conv2d: {channels: 64, kernel: 7}, flatten]}/' job.yaml >bare.yaml
+check 0 'done after' "$WEFT" train bare.yaml train.log_every=1
+check 0 'done after' "$WEFT" train bare.yaml run.name=bare-cpu train.log_every=1 train.device=cpu
+holds 'the losses of the CPU' near bare bare-cpu
+
 same 4 tp.yaml tp-dp2 grid.tp=2 grid.dp=2
 same 4 tp.yaml tp-pp2 grid.tp=2 grid.pp=2
 same 2 tp.yaml tp-shm grid.tp=2 grid.transport=shm

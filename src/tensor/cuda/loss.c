@@ -6,8 +6,8 @@
 static Status loss_plan(Op *op, Desc wish[OP_INPUTS])
 {
     OpSpec *spec = &op->spec;
-    bool padded =
-        spec->x[0].block == ROW_BLOCK && spec->x[0].dtype == op->backend->options.precision;
+    const Desc *x = &spec->x[0];
+    bool padded = x->block == ROW_BLOCK && !x->flat && x->dtype == op->backend->options.precision;
     if (!padded && !cuda_inputs(op, wish)) return OK;
     spec->y = desc_plain(spec->y.shape, DTYPE_F32);
     op->needs_x[0] = true;
