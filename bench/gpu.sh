@@ -33,7 +33,7 @@ fi
 # ---- what is measured: a workload's fixed words, and one line for each setting of a side ----
 batches=${BATCHES:-16 32 64}
 workload() { # NAME -> weft_words, peer_words, goal, unit, weft_settings, peer_settings
-    local b s
+    local b
     weft_settings=() peer_settings=()
     case $1 in
     gpt2)
@@ -51,12 +51,9 @@ workload() { # NAME -> weft_words, peer_words, goal, unit, weft_settings, peer_s
     lenet | lenet-compiled)
         weft_words="bench/lenet.yaml --input 1x28x28 --steps 2000 --warmup 200"
         peer_words="lenet --steps 2000 --warmup 200" unit="images" goal=5
-        for s in tf32 fp32; do
-            weft_settings+=("train.batch=64 train.micro_batch=64 train.precision=$s")
-            [ "$1" = lenet ] && peer_settings+=("--batch 64 --precision $s --setting eager")
-            [ "$1" = lenet ] || peer_settings+=("--batch 64 --precision $s --setting compile" "--batch 64 --precision $s --setting reduce-overhead")
-        done
-        [ "$1" = lenet ] || goal=-;;
+        weft_settings=("train.batch=64 train.micro_batch=64 train.precision=tf32")
+        peer_settings=("--batch 64 --precision tf32 --setting eager")
+        [ "$1" = lenet ] || goal=- peer_settings=("--batch 64 --precision tf32 --setting compile" "--batch 64 --precision tf32 --setting reduce-overhead");;
     *) say "bench/gpu.sh: no workload $1"; exit 64;;
     esac
     [ -z "$rehearse" ] || shrink "$1"

@@ -217,13 +217,14 @@ static void pair_free(Pair *p)
     mem_free(&p->given);
 }
 
-/* kernels: whose they must be; NULL: anybody's. */
+/* kernels: whose they must be; "": the library's, all of them; NULL: anybody's. */
 static void run_op(Pair *p, const OpCase *c, Backend *device, const char *kernels)
 {
     Status st = pair_open(p, c, device);
     if (st != OK) printf("  %s: %s\n", p->what, fail_message());
     CU_ASSERT_EQUAL(st, OK);
-    if (st == OK && kernels) CU_ASSERT_PTR_NOT_NULL(strstr(p->rig[1].op->kernels, kernels));
+    const char *said = st == OK && p->rig[1].op->kernels ? p->rig[1].op->kernels : "";
+    if (st == OK && kernels) CU_ASSERT_TRUE(*kernels ? strstr(said, kernels) != NULL : !*said);
     if (st == OK) pair_run_twice(p);
     pair_close(p);
 }

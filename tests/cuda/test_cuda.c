@@ -155,6 +155,18 @@ static void test_adding_ops(void)
     pair_free(&p);
 }
 
+static void test_biased(void)
+{
+    const OpCase c = {"conv2d",    "channels=7 kernel=3 pad=1", 1, {4, {2, 5, 9, 8}}, ACT_NONE, 0,
+                      allowed.conv};
+    OpCase relu = c;
+    relu.act = ACT_RELU;
+    Pair p = pair_new();
+    run_op(&p, &c, gpu, "");
+    run_op(&p, &relu, gpu, "");
+    pair_free(&p);
+}
+
 /* ---- no GPU ---- */
 
 static void test_absent(void)
@@ -170,6 +182,7 @@ int main(int argc, char **argv)
     static const HarnessTest absent[] = {{"no GPU is a message", test_absent}};
     static const HarnessTest present[] = {{"operations", test_ops},
                                           {"layouts", test_reorder},
+                                          {"a convolution with its bias", test_biased},
                                           {"gelu before dense", test_gelu},
                                           {"gradients added to others'", test_adding_ops},
                                           {"dense with a residual", test_residual},
@@ -189,7 +202,7 @@ int main(int argc, char **argv)
                                           {"graphs", test_graphs},
                                           {"tf32", test_tf32},
                                           {"a step that overflows", test_overflow}};
-    enum { ALL = sizeof present / sizeof *present, OPERATIONS = 13 };
+    enum { ALL = sizeof present / sizeof *present, OPERATIONS = 14 };
     const char *why = NULL, *what = argc > 1 ? argv[1] : "";
     char *end = NULL;
     seed = argc > 2 ? (uint32_t)strtoul(argv[2], &end, 10) : 1;

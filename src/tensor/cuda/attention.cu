@@ -7,6 +7,8 @@
 
 enum { SPAN = 32, GAP = 4, TILE = 32, LANES = 128, SCORES = 8 /* of a row, in registers */ };
 
+static_assert(TILE % SCORES == 0, "whole groups of scores");
+
 /* A tile of rows, spans apart from each other so that lanes of a row meet other banks. */
 template <int SPLIT> struct Rows {
     float at[TILE][SPLIT * (SPAN + GAP)];

@@ -2,7 +2,7 @@
  * masks dy in place, which becomes the residual's gradient. */
 #include "cuda.h"
 
-enum { SAVED = 5 };
+enum { SAVED = 7 };
 
 static Status norm_plan(Op *op, Desc wish[OP_INPUTS])
 {
@@ -43,7 +43,9 @@ static BatchNormRun norm_run(const Op *op, const OpRun *run)
                                     .inverse = saved + channels,
                                     .variance = saved + 2 * channels,
                                     .dy = saved + 3 * channels,
-                                    .dy_x = saved + 4 * channels},
+                                    .dy_x = saved + 4 * channels,
+                                    .factor = saved + 5 * channels,
+                                    .shift = saved + 6 * channels},
                           .partial = run->workspace,
                           .eps = s->eps,
                           .rows = rows,

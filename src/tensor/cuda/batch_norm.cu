@@ -24,6 +24,13 @@ static __global__ void __launch_bounds__(THREADS, RESIDENT) statistics_kernel(Ba
         });
 }
 
+/* What outputs, and the slope of their activation, are computed from. Backward has no parameters. */
+static __device__ __forceinline__ void save_normal(const BatchNormRun &run, int64_t c)
+{
+    run.saved.factor[c] = run.scale[c] * run.saved.inverse[c];
+    run.saved.shift[c] = run.shift[c];
+}
+
 template <class T> static __global__ void finish_kernel(BatchNormRun run, int64_t parts)
 {
     int64_t c = (int64_t)blockIdx.x * WARP + threadIdx.x;
@@ -36,6 +43,7 @@ template <class T> static __global__ void finish_kernel(BatchNormRun run, int64_
     s.mean[c] = n > 0 ? (float)((double)value_of(((const T *)run.x)[c]) + d) : 0;
     s.inverse[c] = (float)(1 / sqrt(variance + run.eps));
     s.variance[c] = (float)(n > 1 ? variance * n / (n - 1) : 0);
+    save_normal(run, c);
 }
 
 static __global__ void running_kernel(BatchNormRun run)
@@ -44,6 +52,7 @@ static __global__ void running_kernel(BatchNormRun run)
     if (c >= run.channels) return;
     run.saved.mean[c] = run.running_mean[c];
     run.saved.inverse[c] = (float)(1 / sqrt((double)run.running_variance[c] + run.eps));
+    save_normal(run, c);
 }
 
 /* What a thread needs of its columns to compute their outputs, before residual and activation. */
@@ -52,13 +61,9 @@ template <int E> struct Normal {
     template <bool PACKS>
     __device__ __forceinline__ void read_from(const BatchNormRun &run, int64_t c)
     {
-        float inverse[E];
         read_floats<E, PACKS>(mean, run.saved.mean + c);
-        read_floats<E, PACKS>(inverse, run.saved.inverse + c);
-        read_floats<E, PACKS>(factor, run.scale + c);
-        read_floats<E, PACKS>(shift, run.shift + c);
-#pragma unroll
-        for (int k = 0; k < E; ++k) factor[k] *= inverse[k];
+        read_floats<E, PACKS>(factor, run.saved.factor + c);
+        read_floats<E, PACKS>(shift, run.saved.shift + c);
     }
     __device__ __forceinline__ float of(int k, float x) const
     {
@@ -189,7 +194,7 @@ static int64_t parts_of(const BatchNormRun &run)
 
 static bool channels_in_packs(const BatchNormRun &run)
 {
-    return in_packs(run.scale, run.shift, run.saved.mean, run.saved.inverse) &&
+    return in_packs(run.saved.factor, run.saved.shift, run.saved.mean, run.saved.inverse) &&
            in_packs(run.saved.dy, run.saved.dy_x);
 }
 
@@ -238,6 +243,16 @@ cudaError_t cuda_batch_norm(cudaStream_t stream, BatchNormRun run)
     return cudaGetLastError();
 }
 
+template <class T, int E, bool PACKS, Act ACT>
+static void queue_sums(cudaStream_t stream, const BatchNormRun &run, const Columns &on)
+{
+    const bool ACTS = ACT != ACT_NONE;
+    if (run.residual)
+        grad_sums_kernel<T, E, PACKS, ACT, ACTS><<<on.grid, on.threads, 0, stream>>>(run);
+    else
+        grad_sums_kernel<T, E, PACKS, ACT, false><<<on.grid, on.threads, 0, stream>>>(run);
+}
+
 cudaError_t cuda_batch_norm_sums(cudaStream_t stream, BatchNormRun run)
 {
     int wide = cuda_pack(run.type, run.channels);
@@ -245,17 +260,9 @@ cudaError_t cuda_batch_norm_sums(cudaStream_t stream, BatchNormRun run)
     Columns on = over_parts(run.channels, wide, parts);
     bool packs = in_packs(run.x, run.y, run.dy) && channels_in_packs(run);
     Act act = run.act;
-    const dim3 grid = on.grid, threads = on.threads;
-#define SUMS(T, N, P, STORES)                                                                      \
-    grad_sums_kernel<T, N, P, ACTIVATION, STORES><<<grid, threads, 0, stream>>>(run)
-#define KERNEL(T, N, P)                                                                            \
-    if (ACTIVATION != ACT_NONE && run.residual)                                                    \
-        SUMS(T, N, P, true);                                                                       \
-    else                                                                                           \
-        SUMS(T, N, P, false)
+#define KERNEL(T, N, P) queue_sums<T, N, P, ACTIVATION>(stream, run, on)
     TYPE_SWITCH(run.type, LAUNCH);
 #undef KERNEL
-#undef SUMS
     grad_finish_kernel<<<blocks_for(run.channels, WARP), join_threads(), 0, stream>>>(run, parts);
     return cudaGetLastError();
 }

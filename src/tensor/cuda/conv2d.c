@@ -1,7 +1,7 @@
 /* conv2d by cuDNN's graphs, channels last, by engines that repeat their bits. Weights are stored as
  * [O][R][S][C / groups]. In bf16 and fp16 their copy in that type lies in the cache, and cuDNN's gradient of the weights is made fp32 (it has
- * no engine that gives fp32). In fp32 bias and relu are part of the convolution where cuDNN has a plan for that, else a kernel of ours, and
- * the plan says so. */
+ * no engine that gives fp32). In fp32 the bias, and relu behind it, are part of the convolution where cuDNN has a plan for that; else kernels of ours
+ * add them, and the plan says so. In 16 bits they always do. */
 #include "cudnn_graph.h"
 
 enum { X = 1, W, Y, TENSORS }; /* of a graph; their gradients lie like them */
@@ -154,7 +154,8 @@ static Status conv_plan(Op *op, Desc wish[OP_INPUTS])
     TRY(plan_graphs(op, v));
     const ConvShape n = conv_shape(s);
     int64_t parts = cuda_sum_parts(s->y.dtype, n.n * n.p * n.q, n.o);
-    if (s->w_count > 1 && !v->biased) op->kernels = "cuDNN, the bias by kernels of weft's own";
+    if (s->w_count > 1 && !v->biased && !is_half(op))
+        op->kernels = "cuDNN, the bias by kernels of weft's own";
     size_t bias = s->w_count > 1 ? (size_t)(parts * n.o) * sizeof(float) : 0;
     size_t gradient = is_half(op) ? (size_t)v->weights * dtype_bytes(s->y.dtype) : 0;
     op->workspace_bytes = v->room + (bias > gradient ? bias : gradient);

@@ -205,10 +205,11 @@ cudaError_t cuda_pool_backward(cudaStream_t stream, PoolRun run);
 
 /* batch_norm.cu: over x (rows, channels), of which `real` rows count and the others give 0; act: none, relu, relu6. cuda_batch_norm
  * writes mean, inverse and variance (unbiased; not without training), cuda_batch_norm_sums dy and dy_x: the gradients of shift and
- * scale. With a residual it reads y and multiplies dy by the activation's derivative, in place. partial: cuda_sum_parts(type, rows,
+ * scale. With a residual and an activation it reads y and multiplies dy by the derivative, in place. partial: cuda_sum_parts(type, rows,
  * channels) x 2 x channels. y = act((x - mean) inverse scale + shift + residual). */
 typedef struct BatchNormSaved {
     float *mean, *inverse, *variance, *dy, *dy_x;
+    float *factor, *shift; /* scale inverse, and shift: backward has no parameters */
 } BatchNormSaved;
 typedef struct BatchNormRun {
     DType type;

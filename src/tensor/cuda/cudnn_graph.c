@@ -271,6 +271,7 @@ bool dnn_plan(DnnPlan *plan, const DnnGraph *graph, DnnTarget target, char why[2
     cudnnBackendDescriptor_t described = make_graph(&m, graph, target);
     for (int k = 0; k < 2 && described; ++k) {
         cudnnBackendDescriptor_t config[CONFIGS];
+        m.status = CUDNN_STATUS_SUCCESS;
         int64_t count = propose(&m, described, target, modes[k], config);
         for (int64_t i = 0; i < count; ++i) {
             m.status = CUDNN_STATUS_SUCCESS;

@@ -207,6 +207,7 @@ struct Operation {
         switch (mode) {
         case CUDNN_POINTWISE_EXP:
         case CUDNN_POINTWISE_LOG:
+        case CUDNN_POINTWISE_RELU_FWD:
         case CUDNN_POINTWISE_GEN_INDEX:
             return 1;
         case CUDNN_POINTWISE_BINARY_SELECT:
@@ -254,6 +255,8 @@ inline float pointwise(const Operation &op, int64_t i, const float *v)
         return expf(v[0]);
     case CUDNN_POINTWISE_LOG:
         return logf(v[0]);
+    case CUDNN_POINTWISE_RELU_FWD:
+        return v[0] > 0 ? v[0] : 0;
     case CUDNN_POINTWISE_CMP_GE:
         return v[0] >= v[1];
     case CUDNN_POINTWISE_BINARY_SELECT:
