@@ -151,10 +151,10 @@ void graph_count_uses(const Graph *graph, int *uses)
             if (graph->node[i].in[k] != NODE_INPUT) ++uses[graph->node[i].in[k]];
 }
 
+/* read: by a later node; [0] is the data. */
 static void find_shared(Graph *graph)
 {
-    bool *read = mem_new((size_t)(graph->node_count + 1) *
-                         sizeof *read); /* by a later node; [0]: the data */
+    bool *read = mem_new((size_t)(graph->node_count + 1) * sizeof *read);
     for (int i = graph->node_count - 1; i >= 0; --i) {
         Node *node = &graph->node[i];
         node->spec.x_shared = read[node->in[0] - NODE_INPUT];

@@ -59,4 +59,11 @@ template <Act ACT> static __device__ __forceinline__ float act_slope(float at)
         break;                                                                                     \
     }
 
+/* Runs KERNEL(Elem, elements a thread, PACKS) with ACTIVATION as a compile-time constant; see WIDE_OR_ONE. */
+#define WITH_ACT(A)                                                                                \
+    {                                                                                              \
+        const Act ACTIVATION = A;                                                                  \
+        WIDE_OR_ONE(KERNEL, Elem);                                                                 \
+    }
+
 #endif

@@ -212,20 +212,14 @@ static void take_statistics(cudaStream_t stream, const BatchNormRun &run, int wi
 #undef KERNEL
 }
 
-/* Runs KERNEL(T, E, PACKS) with ACTIVATION and T as compile-time constants. */
-#define LAUNCH_ACT(A)                                                                              \
-    {                                                                                              \
-        const Act ACTIVATION = A;                                                                  \
-        WIDE_OR_ONE(KERNEL, Elem);                                                                 \
-    }
 #define LAUNCH(T)                                                                                  \
     typedef T Elem;                                                                                \
     if (act == ACT_RELU)                                                                           \
-        LAUNCH_ACT(ACT_RELU)                                                                       \
+        WITH_ACT(ACT_RELU)                                                                         \
     else if (act == ACT_RELU6)                                                                     \
-        LAUNCH_ACT(ACT_RELU6)                                                                      \
+        WITH_ACT(ACT_RELU6)                                                                        \
     else                                                                                           \
-        LAUNCH_ACT(ACT_NONE)
+        WITH_ACT(ACT_NONE)
 
 cudaError_t cuda_batch_norm(cudaStream_t stream, BatchNormRun run)
 {

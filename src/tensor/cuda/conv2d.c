@@ -170,26 +170,23 @@ static Status conv_plan(Op *op, Desc wish[OP_INPUTS])
 }
 
 /* Weights lie as images do, channels last. */
-static void permute(const Op *op, const float *from, float *to, bool to_stored)
+static void permute(const Op *op, int i, float *to, const float *from, bool to_stored)
 {
     const ConvShape n = conv_shape(&op->spec);
-    cuda_permute(to, from, n.o, n.c / n.g, n.r * n.s, to_stored);
+    if (i == 0)
+        cuda_permute(to, from, n.o, n.c / n.g, n.r * n.s, to_stored);
+    else
+        memcpy(to, from, (size_t)op->w_elements[i] * sizeof *to);
 }
 
 static void conv_pack(Op *op, int i, const float *plain, float *stored)
 {
-    if (i == 0)
-        permute(op, plain, stored, true);
-    else
-        memcpy(stored, plain, (size_t)op->w_elements[i] * sizeof *stored);
+    permute(op, i, stored, plain, true);
 }
 
 static void conv_unpack(Op *op, int i, const float *stored, float *plain)
 {
-    if (i == 0)
-        permute(op, stored, plain, false);
-    else
-        memcpy(plain, stored, (size_t)op->w_elements[i] * sizeof *plain);
+    permute(op, i, plain, stored, false);
 }
 
 static void conv_refresh(Op *op, const OpRun *run)

@@ -49,14 +49,9 @@ cudaError_t cuda_add_row(cudaStream_t stream, AddRowRun run)
     Columns on = over_rows(run.rows, run.columns, wide, BATCH);
     bool packs = in_packs(run.x, run.y, run.row);
 #define KERNEL(T, N, P) add_row_kernel<T, N, P, ACTIVATION><<<on.grid, on.threads, 0, stream>>>(run)
-#define LAUNCH_ACT(A)                                                                              \
-    {                                                                                              \
-        const Act ACTIVATION = A;                                                                  \
-        WIDE_OR_ONE(KERNEL, Elem);                                                                 \
-    }
 #define LAUNCH(T)                                                                                  \
     typedef T Elem;                                                                                \
-    ACT_SWITCH(run.act, LAUNCH_ACT)
+    ACT_SWITCH(run.act, WITH_ACT)
     if (run.rows > 0) TYPE_SWITCH(run.type, LAUNCH);
 #undef LAUNCH
 #undef KERNEL
