@@ -168,7 +168,7 @@ $(BUILD)/emulated/weft: $(BUILD)/obj/src/main.o $$(EMULATED_OBJ) $$(EMULATED_LIB
 	@echo "  link $@"
 	$(Q)$(CC) -o $@ $< $(EMULATED_LINK)
 check-cuda-emulated: $(if $(filter 1,$(HAVE_CUDA)),$(BUILD)/tests/cuda/test_cuda_emulated)   ## the same with kernels, cuBLASLt and cuDNN on the CPU: what they compute, not how fast
-	@$(if $<,$< "" $$(date +%s),echo "skipped: built without CUDA (make info says why)")
+	@$(if $<,$< $$(date +%s),echo "skipped: built without CUDA (make info says why)")
 
 # A folder that runs where nothing is installed. One program is weft and its tests, so that kernels and HDF5 are in it once.
 BUNDLE ?= $(BUILD)/bundle

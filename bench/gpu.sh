@@ -1,24 +1,31 @@
 #!/usr/bin/env bash
 # weft beside PyTorch on one GPU, in turn, in one run, and what weft's memory-bound kernels reach beside a device copy. Writes a
-# report in Markdown, for bench/results/gpu.md, to standard output; progress goes to standard error. About 20 minutes, most of
-# them PyTorch's compiler's; every measurement is a process of its own.
+# report in Markdown, for bench/results/gpu.md, to standard output; progress goes to standard error. About half an hour, most of
+# it PyTorch's compiler's; every measurement is a process of its own. Where minutes are counted: a workload a call, and KEEP.
 #
 # First every setting of both sides runs once; then the best one of each side, in turn, ROUNDS times. Medians and their ratio
 # count. weft reads made-up HDF5 data through its loader, PyTorch's data lie on the device already.
 #
-# usage: bench/gpu.sh [gpt2] [resnet50] [lenet] [lenet-compiled] [kernels] >report.md     none: all of them
+# usage: bench/gpu.sh [lenet] [lenet-compiled] [resnet50] [gpt2] [kernels] >report.md     none: all of them
 #   PEER="python3 bench/peer_gpu.py"  PyTorch's side; PEER= leaves it out, and no ratio is known
-#   ROUNDS=3   BATCHES="16 32 64" (gpt2's micro-batches)   WEFT=build/weft   LIMIT=600 (seconds of one measurement)
-#   CHECK="make check-cuda"  what must pass first; CHECK=true skips it
+#   ROUNDS=3   BATCHES="32 64" (gpt2's micro-batches)   LIMIT=300 (seconds of one measurement)
+#   SETTINGS="compile max-autotune"  PyTorch's, for gpt2 and resnet50
+#   WEFT=build/weft, or a bundle's where only that is there; CUDA's libraries it may find in PyTorch's packages
+#   CHECK="make check-cuda"  what must pass first, or the report says so; a bundle's own test program; CHECK=true skips it
+#   KEEP=FOLDER  every measurement's line of JSON is added to FOLDER/lines as it comes, what failed to FOLDER/failed
 #   REHEARSE=1  tiny models, weft on the emulated GPU (make build/emulated/weft), PyTorch on the CPU: does this script work?
 # Exit 77: no GPU, or no PyTorch that sees it; nothing was measured.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 cd "$here/.."
-rehearse=${REHEARSE:-}
+rehearse=${REHEARSE:-} bundle=build/bundle
 [ -z "$rehearse" ] || WEFT=${WEFT:-build/emulated/weft}
+if [ -z "${WEFT:-}" ] && [ ! -x build/weft ] && [ -x $bundle/bin/weft ]; then
+    WEFT=$bundle/bin/weft CHECK=${CHECK:-$bundle/tests/cuda/test_cuda full}
+fi
 . bench/common.bash
-peer=${PEER-python3 bench/peer_gpu.py} rounds=${ROUNDS:-3} limit=${LIMIT:-600} check=${CHECK:-make check-cuda}
+peer=${PEER-python3 bench/peer_gpu.py} rounds=${ROUNDS:-3} limit=${LIMIT:-300} check=${CHECK:-make check-cuda} keep=${KEEP:-$tmp}
+mkdir -p "$keep"
 
 lacks() { echo "bench/gpu.sh: $1: nothing was measured" >&2; exit 77; }
 say() { echo "$*" >&2; }
@@ -27,13 +34,17 @@ if [ -z "$rehearse" ]; then
     nvidia-smi -L >"$tmp/gpus" 2>&1 && grep -q '^GPU' "$tmp/gpus" || lacks "no NVIDIA GPU here (nvidia-smi -L)"
     [ -z "$peer" ] || ${peer%% *} -c 'import sys, torch; sys.exit(not torch.cuda.is_available())' 2>/dev/null ||
         lacks "${peer%% *} has no PyTorch that sees the GPU (PEER= measures weft alone)"
-    $check >"$tmp/check" 2>&1 || { tail -n 30 "$tmp/check" >&2; say "bench/gpu.sh: $check failed"; exit 1; }
+    if [ -n "$peer" ] && ! "$weft" --version | grep -q '^cuDNN.*running'; then
+        LD_LIBRARY_PATH=$(${peer%% *} -c 'import glob, sysconfig; print(":".join(glob.glob(sysconfig.get_path("purelib") + "/nvidia/*/lib")))'):${LD_LIBRARY_PATH:-}
+        export LD_LIBRARY_PATH
+    fi
+    $check >"$keep/check" 2>&1 || { failed="FAILED, so the figures below mean little: "; tail -n 30 "$keep/check" >&2; say "bench/gpu.sh: $check failed"; }
 fi
 
 # ---- what is measured: a workload's fixed words, and one line for each setting of a side ----
-batches=${BATCHES:-16 32 64}
+batches=${BATCHES:-32 64} settings=${SETTINGS:-compile max-autotune}
 workload() { # NAME -> weft_words, peer_words, goal, unit, weft_settings, peer_settings
-    local b
+    local b s
     weft_settings=() peer_settings=()
     case $1 in
     gpt2)
@@ -41,16 +52,17 @@ workload() { # NAME -> weft_words, peer_words, goal, unit, weft_settings, peer_s
         peer_words="gpt2 --steps 30 --precision bf16" unit="tokens" goal=1.15
         for b in $batches; do
             weft_settings+=("train.batch=$b train.micro_batch=$b")
-            for s in compile max-autotune; do peer_settings+=("--batch $b --setting $s" "--batch $b --setting $s --vocab 50304"); done
+            for s in $settings; do peer_settings+=("--batch $b --setting $s --vocab 50304"); done
+            peer_settings+=("--batch $b --setting ${settings%% *} --vocab 50304 --attention cudnn")
         done;;
     resnet50)
         weft_words="bench/resnet50.yaml --input 3x224x224 --steps 30 --warmup 10 train.precision=bf16"
         peer_words="resnet50 --steps 30 --precision bf16" unit="images" goal=1.1
         weft_settings=("train.batch=256 train.micro_batch=256")
-        peer_settings=("--batch 256 --setting compile" "--batch 256 --setting max-autotune");;
+        for s in $settings; do peer_settings+=("--batch 256 --setting $s"); done;;
     lenet | lenet-compiled)
-        weft_words="bench/lenet.yaml --input 1x28x28 --steps 2000 --warmup 200"
-        peer_words="lenet --steps 2000 --warmup 200" unit="images" goal=5
+        weft_words="bench/lenet.yaml --input 1x28x28 --steps 20000 --warmup 5000"
+        peer_words="lenet --steps 4000 --warmup 1000" unit="images" goal=5
         weft_settings=("train.batch=64 train.micro_batch=64 train.precision=tf32")
         peer_settings=("--batch 64 --precision tf32 --setting eager")
         [ "$1" = lenet ] || goal=- peer_settings=("--batch 64 --precision tf32 --setting compile" "--batch 64 --precision tf32 --setting reduce-overhead");;
@@ -64,7 +76,7 @@ shrink() { # NAME: the same at a size that a CPU does in seconds
         weft_words="bench/gpt.yaml --input tokens --steps 2 --warmup 1 train.precision=bf16 model.layers=1 model.width=32 model.heads=2 model.context=16 model.vocab=60"
         peer_words="gpt2 --steps 2 --warmup 1 --precision bf16 --layers 1 --width 32 --heads 2 --context 16 --tokens 60"
         weft_settings=("train.batch=2 train.micro_batch=2" "train.batch=4 train.micro_batch=4")
-        peer_settings=("--batch 2 --setting eager" "--batch 2 --setting eager --vocab 64");;
+        peer_settings=("--batch 2 --setting eager" "--batch 2 --setting eager --vocab 64 --attention math");;
     resnet50)
         weft_words="bench/resnet50.yaml --input 3x32x32 --steps 1 --warmup 0 train.precision=bf16"
         peer_words="resnet50 --steps 1 --warmup 1 --precision bf16 --image 32"
@@ -80,7 +92,8 @@ shrink() { # NAME: the same at a size that a CPU does in seconds
 attempt() { # COMMAND...
     say "  $*"
     timeout "$limit" "$@" >"$tmp/out" 2>"$tmp/err" </dev/null || say "    failed: $(grep . "$tmp/err" | tail -n 1)"
-    grep '^{' "$tmp/out" || true
+    [ ! -s "$tmp/err" ] || { echo "$*"; cat "$tmp/err"; } >>"$keep/failed"
+    grep '^{' "$tmp/out" | tee -a "$keep/lines" || true
 }
 weft_run() { attempt "$weft" bench step $weft_words $1 train.device=cuda --json; }
 peer_run() { attempt $peer $peer_words $1; }
@@ -142,14 +155,14 @@ machine() {
     if [ -n "$rehearse" ]; then echo "REHEARSAL: tiny models, weft on the emulated GPU, PyTorch on the CPU. No figure here means anything."
     else
         nvidia-smi --query-gpu=name,driver_version,memory.total,power.limit,clocks.max.sm --format=csv,noheader
-        echo "\`$check\`: $(tail -n 1 "$tmp/check")"
+        echo "\`$check\`: ${failed:-}$(grep -E 'passed, .* failed|skipped' "$keep/check" | tail -n 1)"
     fi
     echo
     "$weft" --version | sed 's/^/    /'
     [ -z "$peer" ] || ${peer%% *} -c 'import torch; print("    PyTorch", torch.__version__, "cuDNN", torch.backends.cudnn.version())'
 }
 
-[ $# -gt 0 ] || set -- gpt2 resnet50 lenet lenet-compiled kernels
+[ $# -gt 0 ] || set -- lenet lenet-compiled resnet50 gpt2 kernels
 echo "## $(date +%F)"
 echo
 machine
@@ -166,3 +179,4 @@ for w in "$@"; do
     kernels gpt2
     kernels resnet50
 done
+[ -z "${failed:-}" ]

@@ -2,17 +2,20 @@
 """PyTorch's side of bench/gpu.sh: training steps as fast as PyTorch's own advice makes them.
 
 usage: peer_gpu.py gpt2|resnet50|lenet --batch B [--setting eager|compile|reduce-overhead|max-autotune]
-       [--precision bf16|tf32|fp32] [--steps N] [--warmup N] [--device cuda|cpu]
+       [--precision bf16|tf32|fp32] [--attention default|flash|cudnn|math] [--steps N] [--warmup N] [--device cuda|cpu]
        [--vocab V --context T --layers L --width C --heads H] [--image S]
 
-bf16 is autocast with fp32 parameters; optimizers are fused; attention is scaled_dot_product_attention (flash); images lie
-channels last and cuDNN looks for its fastest algorithms. Models and optimizers are weft's (GPT-2 with a tied head and
+bf16 is autocast with fp32 parameters; optimizers are fused; attention is scaled_dot_product_attention, by PyTorch's choice of
+kernels (flash) or the one that is named; images lie channels last and cuDNN looks for its fastest algorithms. Models and optimizers are weft's (GPT-2 with a tied head and
 AdamW, ResNet v1.5 and lenet with SGD and momentum). Data is made up and lies on the device before the first step, so
 unlike weft's it costs nothing. The host waits once, after the last step; steps are timed by events on the stream. Prints one
 line of JSON: median step, samples (gpt2: tokens) a second, peak device memory.
 """
-import argparse, json, statistics, time
+import argparse, contextlib, json, statistics, time
 import torch, torch.nn as nn, torch.nn.functional as F
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+ATTENTION = {"flash": SDPBackend.FLASH_ATTENTION, "cudnn": SDPBackend.CUDNN_ATTENTION, "math": SDPBackend.MATH}
 
 
 class Block(nn.Module):
@@ -136,6 +139,7 @@ def arguments():
     p.add_argument("model", choices=["gpt2", "resnet50", "lenet"])
     p.add_argument("--setting", default="eager", choices=["eager", "compile", "reduce-overhead", "max-autotune"])
     p.add_argument("--precision", default="fp32", choices=["fp32", "tf32", "bf16"])
+    p.add_argument("--attention", default="default", choices=["default", *ATTENTION])
     p.add_argument("--device", default="cuda", choices=["cuda", "cpu"])
     p.add_argument("--batch", type=int, required=True)
     for name, value in dict(steps=30, warmup=10, tokens=50257, vocab=0, context=1024, layers=12, width=768, heads=12,
@@ -164,10 +168,11 @@ def main():
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
 
-    median = statistics.median(step_seconds(step, a))
+    with sdpa_kernel(ATTENTION[a.attention]) if a.attention in ATTENTION else contextlib.nullcontext():
+        median = statistics.median(step_seconds(step, a))
     cuda = a.device == "cuda"
     print(json.dumps({"torch": torch.__version__, "device": torch.cuda.get_device_name() if cuda else "cpu", "model": a.model,
-                      "parameters": sum(p.numel() for p in model.parameters()), "batch": a.batch, "setting": a.setting,
+                      "parameters": sum(p.numel() for p in model.parameters()), "batch": a.batch, "setting": a.setting, "attention": a.attention,
                       "precision": a.precision, "step_s": median, "rows_per_s": rows / median,
                       "device_mb": round(torch.cuda.max_memory_reserved() / 1e6) if cuda else None}), flush=True)
 

@@ -438,6 +438,8 @@ void stopwatch_stop(Stopwatch *watch);
 int stopwatch_laps(const Stopwatch *watch); /* since the last stopwatch_clear */
 double stopwatch_lap_s(Stopwatch *watch, int lap);
 double stopwatch_sum_s(Stopwatch *watch); /* of all laps */
+/* From a lap's start to the next one's, of the last to its stop: what lies between laps is counted. */
+double stopwatch_period_s(Stopwatch *watch, int lap);
 void stopwatch_clear(Stopwatch *watch);
 
 /* Plans one operation. ERR_CONFIG names the operation where the backend lacks it. Owner: the caller. */

@@ -8,7 +8,7 @@ set -u
 here=$(cd "$(dirname "$0")" && pwd)
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1 PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe OMPI_MCA_btl_base_warn_component_unused=0
 export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1} ASAN_OPTIONS=${ASAN_OPTIONS:-detect_leaks=1} LSAN_OPTIONS=${LSAN_OPTIONS:-suppressions=$here/lsan.supp:print_suppressions=0}
-jobs=${TEST_JOBS:-$(nproc)} limit=${TEST_TIMEOUT:-300}
+jobs=${TEST_JOBS:-$(nproc 2>/dev/null || echo 1)} limit=${TEST_TIMEOUT:-300}
 work=$(mktemp -d)
 trap 'kill $(jobs -p) 2>/dev/null; rm -rf "$work"' EXIT
 
@@ -40,7 +40,7 @@ run() {
     cat "$log.said"
 }
 
-touch "$work/passed" "$work/failed"
+: >"$work/passed" >"$work/failed"
 alone=()
 for t in "$@"; do
     case $t in
@@ -51,7 +51,8 @@ for t in "$@"; do
 done
 wait
 for t in ${alone[@]+"${alone[@]}"}; do run "$t"; done
-pass=$(wc -l <"$work/passed") fail=$(wc -l <"$work/failed")
-[ "$fail" != 0 ] && echo "failed: $(tr '\n' ' ' <"$work/failed")"
-echo "$pass passed, $fail failed"
-[ "$fail" = 0 ] && [ "$pass" = $# ] && [ "$pass" -gt 0 ]
+mapfile -t passed <"$work/passed"
+mapfile -t failed <"$work/failed"
+[ ${#failed[@]} = 0 ] || echo "failed: ${failed[*]}"
+echo "${#passed[@]} passed, ${#failed[@]} failed"
+[ ${#failed[@]} = 0 ] && [ ${#passed[@]} = $# ] && [ $# -gt 0 ]

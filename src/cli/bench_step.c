@@ -84,8 +84,8 @@ static Status run_steps(Trainer *t, Stopwatch *watch, int steps)
 static void figures(Trainer *t, StepBench *bench, Stopwatch *steps, Counters before)
 {
     int count = stopwatch_laps(steps);
-    double *time = mem_new((size_t)count * sizeof *time), total = stopwatch_sum_s(steps);
-    for (int i = 0; i < count; ++i) time[i] = stopwatch_lap_s(steps, i);
+    double *time = mem_new((size_t)count * sizeof *time), total = 0;
+    for (int i = 0; i < count; ++i) total += time[i] = stopwatch_period_s(steps, i);
     bench->median_s = bench_median(time, count);
     bench->data_share = (t->data_wait_s - before.data) / total;
     double waited = t->comm->waits ? stopwatch_sum_s(t->comm->waits) : 0;

@@ -72,6 +72,12 @@ double stopwatch_sum_s(Stopwatch *w)
     return sum;
 }
 
+double stopwatch_period_s(Stopwatch *w, int lap)
+{
+    Event *end = lap + 1 < w->count ? w->lap[lap + 1].start : w->lap[lap].stop;
+    return w->backend->table->event_s(w->lap[lap].start, end);
+}
+
 void stopwatch_clear(Stopwatch *w)
 {
     w->count = 0;

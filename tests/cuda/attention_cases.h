@@ -39,6 +39,19 @@ static void test_attention(void)
     pair_free(&p);
 }
 
+/* A grid has no more than so many samples: a message, not a launch that fails. */
+static void test_attention_limits(void)
+{
+    OpCase c = {"attention", "heads=1", 1, {3, {65536, 1, 3, 1}}, ACT_NONE, 0, allowed.attention};
+    Pair p = pair_new();
+    CHECK_FAILS(pair_open(&p, &c, gpu), ERR_CONFIG, "65535 samples at most");
+    for (int d = 0; d < 2; ++d) rig_close(&p.rig[d]);
+    c.x.dim[0] = 65535;
+    CHECK_OK(pair_open(&p, &c, gpu));
+    for (int d = 0; d < 2; ++d) rig_close(&p.rig[d]);
+    pair_free(&p);
+}
+
 /* Plans for fewer samples than there are, run for one group after the other; the last has a sample that is padding. */
 static void test_attention_groups(void)
 {

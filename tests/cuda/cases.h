@@ -22,6 +22,7 @@ static const struct {
     Bound exact;        /* the same operations in the same order */
     Bound elementwise;  /* one element's arithmetic: fused multiply-adds, exp, tanh */
     Bound product;      /* sums, in another order */
+    Bound long_product; /* of thousands of terms, in any order */
     Bound attention;    /* which rounds the factors of its products */
     Bound gelu_product; /* the same, times the slope at an input that was rounded, too */
     Bound
@@ -34,6 +35,7 @@ static const struct {
 } allowed = {.exact = {0, 1},
              .elementwise = {2e-6, 1},
              .product = {2e-6, 1.5},
+             .long_product = {8e-6, 1.5},
              .attention = {2e-6, 3},
              .gelu_product = {2e-6, 2.5},
              .conv = {2e-5, 3},

@@ -67,6 +67,13 @@ static void folder_remove(char **dir)
     mem_free(dir);
 }
 
+/* The large models take a CPU's single thread minutes. */
+static int cores(void)
+{
+    long all = sysconf(_SC_NPROCESSORS_ONLN);
+    return all > 16 ? 16 : all > 0 ? (int)all : 1;
+}
+
 /* Where it fails, the trainer is NULL. */
 static Run run_open(const Model *m, const char *dir, const char *device)
 {
@@ -75,10 +82,10 @@ static Run run_open(const Model *m, const char *dir, const char *device)
     char *text =
         mem_format("run: {name: %s, dir: %s, seed: 3}\n"
                    "data: {train: %s/train.h5}\n%s"
-                   "train: {steps: %d, batch: %d, micro_batch: %d, device: %s, threads: 1, "
+                   "train: {steps: %d, batch: %d, micro_batch: %d, device: %s, threads: %d, "
                    "log_every: 1, precision: %s, loss_scale: 1024}\n",
                    device, dir, dir, m->text, m->steps, m->batch, m->batch / 2, device,
-                   on_gpu ? m->precision : "fp32");
+                   full && !on_gpu ? cores() : 1, on_gpu ? m->precision : "fp32");
     Status st = config_parse(&run.config, "test", text, 0, NULL);
     if (st == OK) st = trainer_new(&run.trainer, run.config, &alone);
     if (st != OK) printf("  %s on %s: %s\n", m->name, device, fail_message());

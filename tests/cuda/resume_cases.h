@@ -59,18 +59,21 @@ static void test_resume(void)
         }
 }
 
+#define FIVE(text) text text text text text
+enum { TOO_MANY = 32767 }; /* some 200 GB, and products of less than 2^31 numbers */
+
 /* Is the plan of so large a micro-batch taken? Nothing is allocated. */
 static Status design(const char *set, long long micro)
 {
     Config *config = NULL;
     Trainer *trainer = NULL;
-    char *text =
-        mem_format("data: {train: %s/train.h5}\n"
-                   "model: {layers: [flatten, dense: {width: 65536}, gelu, gelu, gelu, gelu, "
-                   "gelu, gelu, gelu, gelu, gelu, gelu, dense: {width: 10}]}\n"
-                   "train: {steps: 1, batch: %lld, micro_batch: %lld, device: cuda}\n"
-                   "optim: {name: sgd, lr: 0.1}\n",
-                   set, micro, micro);
+    char *text = mem_format(
+        "data: {train: %s/train.h5}\n"
+        "model: {layers: [flatten, dense: {width: 65536}, " FIVE(
+            FIVE("gelu, ")) "dense: {width: 10}]}\n"
+                            "train: {steps: 1, batch: %lld, micro_batch: %lld, device: cuda}\n"
+                            "optim: {name: sgd, lr: 0.1}\n",
+        set, micro, micro);
     Status st = config_parse(&config, "test", text, 0, NULL);
     if (st == OK) st = trainer_design(&trainer, config, &alone, &(Design){.ranks = 1});
     trainer_free(&trainer);
@@ -84,7 +87,7 @@ static void test_memory(void)
 {
     static const char at_most[] = "train.micro_batch of at most about ";
     char *dir = folder_new(&models[0]);
-    CHECK_FAILS(design(dir, 1 << 18), ERR_CONFIG, "a GPU that nobody else fills");
+    CHECK_FAILS(design(dir, TOO_MANY), ERR_CONFIG, "a GPU that nobody else fills");
     const char *number = strstr(fail_message(), at_most);
     CU_ASSERT_PTR_NOT_NULL(number);
     long long most = number ? atoll(number + strlen(at_most)) : 1;

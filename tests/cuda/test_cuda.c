@@ -31,6 +31,8 @@ static void test_ops(void)
         {"dense", "width=48", 1, {3, {3, 5, 24, 1}}, ACT_GELU, 0, allowed.product},
         {"dense", "width=33", 1, {2, {20, 17, 1, 1}}, ACT_GELU, 0, allowed.product},
         {"dense", "width=40 bias=false", 1, {2, {9, 17, 1, 1}}, ACT_GELU, 0, allowed.product},
+        {"dense", "width=40", 1, {2, {8191, 48, 1, 1}}, ACT_NONE, 0, allowed.long_product},
+        {"dense", "width=10", 1, {2, {8191, 33, 1, 1}}, ACT_NONE, 0, allowed.long_product},
         {"relu", "", 1, {4, {3, 5, 7, 11}}, ACT_NONE, 0, allowed.exact},
         {"relu6", "", 1, {3, {3, 5, 77, 1}}, ACT_NONE, 0, allowed.exact},
         {"gelu", "", 1, {2, {33, 100, 1, 1}}, ACT_NONE, 0, allowed.elementwise},
@@ -177,38 +179,80 @@ static void test_absent(void)
     CU_ASSERT_PTR_NULL(backend);
 }
 
+/* What a word of the command line asks for. */
+typedef struct Wanted {
+    bool operations;  /* alone */
+    const char *part; /* of the tests' names; NULL: all */
+} Wanted;
+
+static bool read_words(int argc, char **argv, Wanted *wanted)
+{
+    for (int i = 1; i < argc; ++i) {
+        char *end = NULL;
+        uint32_t number = (uint32_t)strtoul(argv[i], &end, 10);
+        if (end != argv[i] && !*end)
+            seed = number;
+        else if (strcmp(argv[i], "full") == 0)
+            full = true;
+        else if (strcmp(argv[i], "operations") == 0)
+            wanted->operations = true;
+        else if (!wanted->part)
+            wanted->part = argv[i];
+        else
+            return false;
+    }
+    return true;
+}
+
+/* To `chosen`; returns how many. */
+static int choose(const HarnessTest *test, int count, const char *part, HarnessTest *chosen)
+{
+    int n = 0;
+    for (int i = 0; i < count; ++i)
+        if (!part || strstr(test[i].name, part)) chosen[n++] = test[i];
+    return n;
+}
+
 int main(int argc, char **argv)
 {
     static const HarnessTest absent[] = {{"no GPU is a message", test_absent}};
-    static const HarnessTest present[] = {{"operations", test_ops},
-                                          {"layouts", test_reorder},
-                                          {"a convolution with its bias", test_biased},
-                                          {"gelu before dense", test_gelu},
-                                          {"gradients added to others'", test_adding_ops},
-                                          {"dense with a residual", test_residual},
-                                          {"attention", test_attention},
-                                          {"attention in groups", test_attention_groups},
-                                          {"losses at once", test_losses},
-                                          {"slices", test_slices},
-                                          {"sums", test_flat_sums},
-                                          {"squares", test_flat_squares},
-                                          {"updates", test_flat_updates},
-                                          {"streams", test_streams},
-                                          {"models without sums", test_residual_models},
-                                          {"a residual in other rows", test_residual_reorder},
-                                          {"models", test_models},
-                                          {"the other device's checkpoint", test_resume},
-                                          {"too little memory", test_memory},
-                                          {"graphs", test_graphs},
-                                          {"tf32", test_tf32},
-                                          {"a step that overflows", test_overflow}};
-    enum { ALL = sizeof present / sizeof *present, OPERATIONS = 14 };
-    const char *why = NULL, *what = argc > 1 ? argv[1] : "";
-    char *end = NULL;
-    seed = argc > 2 ? (uint32_t)strtoul(argv[2], &end, 10) : 1;
-    if (argc > 3 || (end && (end == argv[2] || *end)) ||
-        (*what && strcmp(what, "operations") != 0 && strcmp(what, "full") != 0)) {
-        fprintf(stderr, "usage: %s [operations|full] [SEED]\n", argv[0]);
+    static const HarnessTest present[] = {
+        {"operations", test_ops},
+        {"layouts", test_reorder},
+        {"a convolution with its bias", test_biased},
+        {"gelu before dense", test_gelu},
+        {"gradients added to others'", test_adding_ops},
+        {"dense with a residual", test_residual},
+        {"attention", test_attention},
+        {"attention in groups", test_attention_groups},
+        {"more samples than attention takes", test_attention_limits},
+        {"losses at once", test_losses},
+        {"slices", test_slices},
+        {"sums", test_flat_sums},
+        {"squares", test_flat_squares},
+        {"updates", test_flat_updates},
+        {"streams", test_streams},
+        {"models without sums", test_residual_models},
+        {"a residual in other rows", test_residual_reorder},
+        {"models", test_models},
+        {"the other device's checkpoint", test_resume},
+        {"too little memory", test_memory},
+        {"graphs", test_graphs},
+        {"tf32", test_tf32},
+        {"a step that overflows", test_overflow}};
+    enum { ALL = sizeof present / sizeof *present, OPERATIONS = 15 };
+    const char *why = NULL;
+    HarnessTest chosen[ALL];
+    Wanted wanted = {0};
+    seed = 1;
+    bool good = read_words(argc, argv, &wanted);
+    int count = choose(present, wanted.operations ? OPERATIONS : ALL, wanted.part, chosen);
+    if (!good || count == 0) {
+        fprintf(stderr,
+                "usage: %s [full] [operations] [SEED] [PART OF A TEST'S NAME]\nfull: large "
+                "models, too. The tests, operations first:\n",
+                argv[0]);
+        for (int i = 0; i < ALL; ++i) fprintf(stderr, "  %s\n", present[i].name);
         return 64;
     }
     if (cuda_device_count(&why) == 0) {
@@ -228,9 +272,7 @@ int main(int argc, char **argv)
         printf("%s\n", fail_message());
         return 1;
     }
-    full = strcmp(what, "full") == 0;
-    int rc =
-        harness_run("cuda", present, strcmp(what, "operations") == 0 ? OPERATIONS : ALL, 0, NULL);
+    int rc = harness_run("cuda", chosen, count, 0, NULL);
     print_table();
     backend_close(&gpu_tf32);
     backend_close(&gpu_fp16);

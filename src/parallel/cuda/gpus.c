@@ -143,7 +143,7 @@ static Status make_id(const World *world, ncclUniqueId *id)
                 nccl.error_string(result), nccl.last_error(NULL));
 }
 
-/* A communicator that could not be made whole is aborted: finalizing waits for others. */
+/* A communicator that some rank could not make is aborted: finalizing waits for others. st: what all agree on. */
 static Status keep(ncclComm_t *comm, Status st)
 {
     if (st != OK && *comm) {
@@ -163,7 +163,7 @@ static Status connect(ncclComm_t *comm, const World *world)
     world_bcast(world, &id, sizeof id, 0);
     ncclResult_t result = nccl.comm_init(comm, world->size, id, world->rank, &config);
     Status st = await(*comm, result, "ncclCommInitRankConfig", world->size);
-    return status_agree(world, keep(comm, st));
+    return keep(comm, status_agree(world, st));
 }
 
 /* The part of parent's ranks that have one color. Its pointer is there once the parent is done. Collective on parent. */
@@ -175,7 +175,7 @@ static Status split(ncclComm_t *comm, const Grid *grid, const World *part, int c
     ncclResult_t result = nccl.comm_split(parent, color, part->rank, comm, &config);
     Status st = await(parent, result, "ncclCommSplit", grid->world->size);
     if (st == OK) st = await(*comm, ncclInProgress, "ncclCommSplit", part->size);
-    return status_agree(grid->world, keep(comm, st));
+    return keep(comm, status_agree(grid->world, st));
 }
 
 static Gpus *gpus_new(Backend *backend, int bits, bool on_compute_stream)

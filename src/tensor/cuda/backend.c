@@ -27,6 +27,7 @@ static Status choose_device(CudaState *state, int number)
                     cuda_node(), device, properties.name, properties.major, properties.minor,
                     OLDEST_MAJOR);
     state->device = device;
+    state->capability = properties.major;
     memcpy(state->name, properties.name, sizeof state->name);
     return cuda_edge(cudaSetDevice(device), "taking it", device);
 }
@@ -50,6 +51,7 @@ static Status open_state(CudaState *state, BackendOptions options)
     if (options.design && (options.gpu || cuda_device_count(NULL) == 0)) {
         TRY(card_find(&state->card, options.gpu));
         snprintf(state->name, sizeof state->name, "%s", card_name(state->card));
+        state->capability = card_capability(state->card);
         state->taken_bytes = CUDA_BLAS_WORKSPACE_BYTES; /* what a run would take */
         return OK;
     }

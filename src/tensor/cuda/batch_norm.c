@@ -72,11 +72,8 @@ static void norm_backward_data(Op *op, const OpRun *run)
 
 static void norm_backward_weight(Op *op, const OpRun *run)
 {
-    BatchNormSaved saved = norm_run(op, run).saved;
-    const float *from[] = {saved.dy_x, saved.dy, saved.mean, saved.variance};
-    size_t bytes = (size_t)op->spec.y.shape.dim[1] * sizeof(float);
-    for (int i = 0; i < 4; ++i)
-        CUDA_CALL(cudaMemcpyAsync(run->dw[i], from[i], bytes, cudaMemcpyDefault, cuda_stream(op)));
+    cuda_check(cuda_batch_norm_weights(cuda_stream(op), norm_run(op, run), run->dw),
+               "kernel batch_norm_weights");
 }
 
 const OpTable cuda_batchnorm = {

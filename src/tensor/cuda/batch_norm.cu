@@ -147,6 +147,19 @@ static __global__ void grad_finish_kernel(BatchNormRun run, int64_t parts)
     run.saved.dy_x[c] = (float)(sum[1] * run.saved.inverse[c]);
 }
 
+/* Of scale, shift, running mean and running variance: one launch, where copies would be four. */
+struct NormWeights {
+    float *to[4];
+    const float *from[4];
+};
+static __global__ void weights_kernel(NormWeights all, int64_t channels)
+{
+    int64_t c = element();
+    if (c >= channels) return;
+#pragma unroll
+    for (int i = 0; i < 4; ++i) all.to[i][c] = all.from[i][c];
+}
+
 /* dx = scale inverse (dy - mean(dy) - hat mean(dy hat)), hat = (x - mean) inverse. ACT: what dy has still to be masked by. */
 template <class T, int E, bool PACKS, Act ACT>
 static __global__ void __launch_bounds__(THREADS, 3) grad_kernel(BatchNormRun run)
@@ -258,6 +271,14 @@ cudaError_t cuda_batch_norm_sums(cudaStream_t stream, BatchNormRun run)
     TYPE_SWITCH(run.type, LAUNCH);
 #undef KERNEL
     grad_finish_kernel<<<blocks_for(run.channels, WARP), join_threads(), 0, stream>>>(run, parts);
+    return cudaGetLastError();
+}
+
+cudaError_t cuda_batch_norm_weights(cudaStream_t stream, BatchNormRun run, float *const dw[4])
+{
+    const BatchNormSaved &s = run.saved;
+    NormWeights all = {{dw[0], dw[1], dw[2], dw[3]}, {s.dy_x, s.dy, s.mean, s.variance}};
+    weights_kernel<<<blocks_for(run.channels, THREADS), THREADS, 0, stream>>>(all, run.channels);
     return cudaGetLastError();
 }
 

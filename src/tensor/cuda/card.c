@@ -37,6 +37,11 @@ double card_memory_bytes(const GpuCard *card)
     return (double)card->memory_bytes;
 }
 
+int card_capability(const GpuCard *card)
+{
+    return card->capability / 100;
+}
+
 Status card_describe(const GpuCard *card, cudnnBackendDescriptor_t *device)
 {
     char text[1024], why[256];

@@ -8,8 +8,9 @@ enum { X = 1, W, Y, TENSORS }; /* of a graph; their gradients lie like them */
 enum { BIAS = TENSORS, PRODUCT, SUM, BIASED_TENSORS }; /* of the forward graph with bias and relu */
 
 typedef struct Conv {
-    DnnPlan forward, data, more, weight; /* more: data that is added */
-    bool biased;                         /* forward adds the bias, and is the activation */
+    /* Borrowed; NULL: not needed. more: data that is added */
+    const DnnPlan *forward, *data, *more, *weight;
+    bool biased; /* forward adds the bias, and is the activation */
     size_t room; /* of the workspace, for cuDNN; what is ours lies behind it */
     int64_t weights;
 } Conv;
@@ -56,12 +57,12 @@ static bool is_whole(const Op *op)
 }
 
 /* The convolution, its bias and relu as one. In 16-bit types cuDNN would compile that for a second and more, for each shape. */
-static bool plan_biased(DnnPlan *plan, const Op *op)
+static const DnnPlan *plan_biased(const Op *op)
 {
     char why[256];
     const OpSpec *s = &op->spec;
     const bool relu = s->act == ACT_RELU;
-    if (is_half(op) || s->w_count < 2 || (s->act != ACT_NONE && !relu)) return false;
+    if (is_half(op) || s->w_count < 2 || (s->act != ACT_NONE && !relu)) return NULL;
     DnnTensor tensor[BIASED_TENSORS];
     describe(tensor, op);
     const ConvShape n = conv_shape(s);
@@ -85,12 +86,11 @@ static bool plan_biased(DnnPlan *plan, const Op *op)
                             .node = node,
                             .nodes = relu ? 3 : 2,
                             .whole = is_whole(op)};
-    if (dnn_plan(plan, &graph, cudnn_target(cuda_state(op)), why)) return true;
-    dnn_fini(plan);
-    return false;
+    return dnn_kept(cuda_state(op), &graph, why);
 }
 
-static Status plan_graph(DnnPlan *plan, const Op *op, DnnKind kind, bool add, const char *what)
+static Status plan_graph(const DnnPlan **plan, const Op *op, DnnKind kind, bool add,
+                         const char *what)
 {
     char text[64], why[256];
     const OpSpec *s = &op->spec;
@@ -108,7 +108,8 @@ static Status plan_graph(DnnPlan *plan, const Op *op, DnnKind kind, bool add, co
                           .add = add};
     const DnnGraph graph = {
         .tensor = tensor, .tensors = TENSORS, .node = &node, .nodes = 1, .whole = is_whole(op)};
-    if (dnn_plan(plan, &graph, cudnn_target(cuda_state(op)), why)) return OK;
+    *plan = dnn_kept(cuda_state(op), &graph, why);
+    if (*plan) return OK;
     return fail(ERR_CONFIG, "cuda: cuDNN has no plan for %s of a conv2d %dx%d on %s: %s", what,
                 s->kernel[0], s->kernel[1], shape_text(s->x[0].shape, text), why);
 }
@@ -116,14 +117,15 @@ static Status plan_graph(DnnPlan *plan, const Op *op, DnnKind kind, bool add, co
 static Status plan_graphs(const Op *op, Conv *v)
 {
     const char *data = "its input's gradient";
-    v->biased = plan_biased(&v->forward, op);
+    v->forward = plan_biased(op);
+    v->biased = v->forward != NULL;
     if (!v->biased) TRY(plan_graph(&v->forward, op, DNN_CONV, false, "itself"));
     if (op->spec.need_dx[0]) TRY(plan_graph(&v->data, op, DNN_CONV_DATA, false, data));
     if (op->dx_adds) TRY(plan_graph(&v->more, op, DNN_CONV_DATA, true, data));
     TRY(plan_graph(&v->weight, op, DNN_CONV_WEIGHT, false, "its weights' gradient"));
-    const DnnPlan *plan[] = {&v->forward, &v->data, &v->more, &v->weight};
+    const DnnPlan *plan[] = {v->forward, v->data, v->more, v->weight};
     for (size_t i = 0; i < sizeof plan / sizeof *plan; ++i)
-        if (plan[i]->workspace_bytes > v->room) v->room = plan[i]->workspace_bytes;
+        if (plan[i] && plan[i]->workspace_bytes > v->room) v->room = plan[i]->workspace_bytes;
     v->room = (v->room + 255) / 256 * 256;
     return OK;
 }
@@ -135,7 +137,7 @@ static void run_graph(const Op *op, const DnnPlan *plan, const OpRun *run, const
     static const int64_t uid[] = {X, W, Y, BIAS};
     void *at[] = {(void *)(uintptr_t)x, (void *)(uintptr_t)w, (void *)(uintptr_t)y,
                   (void *)(uintptr_t)run->w[1]};
-    bool biased = plan == &v->forward && v->biased;
+    bool biased = plan == v->forward && v->biased;
     dnn_run(plan, cuda_state(op)->dnn, biased ? 4 : 3, uid, at, run->workspace);
 }
 
@@ -208,7 +210,7 @@ static void conv_forward(Op *op, const OpRun *run)
     const Conv *v = op->impl;
     const OpSpec *s = &op->spec;
     const ConvShape n = conv_shape(s);
-    run_graph(op, &v->forward, run, run->x[0], weights_of(op, run), run->y);
+    run_graph(op, v->forward, run, run->x[0], weights_of(op, run), run->y);
     if (v->biased) return;
     if (s->w_count > 1) {
         int64_t rows = n.n * n.p * n.q;
@@ -232,7 +234,7 @@ static void conv_backward_begin(Op *op, const OpRun *run)
 static void conv_backward_data(Op *op, const OpRun *run)
 {
     const Conv *v = op->impl;
-    const DnnPlan *data = run->dx_add ? &v->more : &v->data;
+    const DnnPlan *data = run->dx_add ? v->more : v->data;
     if (run->dx[0]) run_graph(op, data, run, run->dx[0], weights_of(op, run), run->dy);
 }
 
@@ -241,7 +243,7 @@ static void conv_backward_weight(Op *op, const OpRun *run)
     const Conv *v = op->impl;
     const ConvShape n = conv_shape(&op->spec);
     void *ours = (char *)run->workspace + v->room, *dw = is_half(op) ? ours : run->dw[0];
-    run_graph(op, &v->weight, run, run->x[0], dw, run->dy);
+    run_graph(op, v->weight, run, run->x[0], dw, run->dy);
     if (is_half(op))
         cuda_check(
             cuda_convert(cuda_stream(op), DTYPE_F32, run->dw[0], op->spec.y.dtype, dw, v->weights),
@@ -254,12 +256,6 @@ static void conv_backward_weight(Op *op, const OpRun *run)
 
 static void conv_free(Op *op)
 {
-    Conv *v = op->impl;
-    if (!v) return;
-    dnn_fini(&v->forward);
-    dnn_fini(&v->data);
-    dnn_fini(&v->more);
-    dnn_fini(&v->weight);
     mem_free(&op->impl);
 }
 

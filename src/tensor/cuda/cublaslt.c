@@ -20,6 +20,7 @@ static const LibrarySymbol symbols[] = {
     {"cublasLtMatmulPreferenceSetAttribute", offsetof(CublasLt, preference_set)},
     {"cublasLtMatmulAlgoGetHeuristic", offsetof(CublasLt, heuristic)},
     {"cublasLtMatmulAlgoCapGetAttribute", offsetof(CublasLt, algorithm_cap)},
+    {"cublasLtMatmulAlgoConfigGetAttribute", offsetof(CublasLt, algorithm_config)},
     {"cublasLtMatmul", offsetof(CublasLt, matmul)},
     {"cublasLtGetVersion", offsetof(CublasLt, get_version)},
     {"cublasLtGetStatusString", offsetof(CublasLt, status_string)},

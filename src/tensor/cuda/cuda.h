@@ -17,11 +17,13 @@ struct Event {
 };
 
 typedef struct GpuCard GpuCard; /* card.c */
+typedef struct KeptPlan KeptPlan;
 
 typedef struct CudaState {
     int device;          /* -1: operations are planned for `card`, which is not here */
     const GpuCard *card; /* NULL where device is one */
     char name[256];      /* "NVIDIA A100-SXM4-80GB" */
+    int capability;      /* compute capability, 8 of 8.0 */
     bool tf32;           /* in products and convolutions of fp32 */
     Stream compute;
     size_t taken_bytes; /* by alloc, and for cuBLAS */
@@ -31,6 +33,7 @@ typedef struct CudaState {
     cudnnHandle_t dnn;    /* bound to compute; NULL before the first operation that wants it */
     cudnnBackendDescriptor_t described; /* instead, for cuDNN: the card; owned */
     struct FusedAttention *attention;   /* cudnn_attention.h; owned */
+    KeptPlan *kept;                     /* cudnn_kept.c; owned */
 } CudaState;
 
 /* cuBLASLt, bound when the first backend opens: a run on CPUs does not wait for its 600 MB to be mapped. */
@@ -47,6 +50,7 @@ typedef struct CublasLt {
     __typeof__(cublasLtMatmulPreferenceSetAttribute) *preference_set;
     __typeof__(cublasLtMatmulAlgoGetHeuristic) *heuristic;
     __typeof__(cublasLtMatmulAlgoCapGetAttribute) *algorithm_cap;
+    __typeof__(cublasLtMatmulAlgoConfigGetAttribute) *algorithm_config;
     __typeof__(cublasLtMatmul) *matmul;
     __typeof__(cublasLtGetVersion) *get_version;
     __typeof__(cublasLtGetStatusString) *status_string;
@@ -82,6 +86,7 @@ void cudnn_check(cudnnStatus_t status, const char *call);
 Status card_find(const GpuCard **card, const char *word);
 const char *card_name(const GpuCard *card);
 double card_memory_bytes(const GpuCard *card);
+int card_capability(const GpuCard *card);
 /* As cuDNN takes it. Owner: the caller. */
 Status card_describe(const GpuCard *card, cudnnBackendDescriptor_t *device);
 /* "", or that a graph is being recorded, which some calls do not allow, and the cure. */

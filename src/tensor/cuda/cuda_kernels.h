@@ -226,6 +226,8 @@ typedef struct BatchNormRun {
 cudaError_t cuda_batch_norm(cudaStream_t stream, BatchNormRun run);
 cudaError_t cuda_batch_norm_sums(cudaStream_t stream, BatchNormRun run);
 cudaError_t cuda_batch_norm_data(cudaStream_t stream, BatchNormRun run);
+/* dw: of scale, shift, running mean and variance, `channels` of each, from what is saved. */
+cudaError_t cuda_batch_norm_weights(cudaStream_t stream, BatchNormRun run, float *const dw[4]);
 
 /* loss.cu: x (rows, width), its rows `stride` elements apart; rows beyond `real` get zero columns and zero gradients, and so do
  * a row's elements beyond its width. softmax: they are logits first .. first + width of `classes` */

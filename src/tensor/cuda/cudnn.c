@@ -52,6 +52,7 @@ Status cudnn_open(CudaState *state)
 void cudnn_close(CudaState *state)
 {
     fused_close(state);
+    dnn_close(state);
     if (state->dnn) CUDNN_CALL(cudnn.destroy(state->dnn));
     if (state->described) CUDNN_CALL(cudnn.descriptor_destroy(state->described));
     state->dnn = NULL;

@@ -66,6 +66,10 @@ typedef struct DnnPlan {
 bool dnn_plan(DnnPlan *plan, const DnnGraph *graph, DnnTarget target, char why[256]);
 void dnn_fini(DnnPlan *plan);
 
+/* The state's own of this graph, made on the first call. Borrowed. NULL where there is none: why says so. */
+const DnnPlan *dnn_kept(CudaState *state, const DnnGraph *graph, char why[256]);
+void dnn_close(CudaState *state);
+
 /* Queues it. uid[i]: the tensor that at[i] points to, on the device or, for a value, on the host. */
 void dnn_run(const DnnPlan *plan, cudnnHandle_t handle, int count, const int64_t *uid, void **at,
              void *workspace);

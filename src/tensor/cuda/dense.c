@@ -38,6 +38,14 @@ static bool has_bias(const Op *op)
     return op->spec.w_count > 1;
 }
 
+/* cuBLASLt's products with the bias gradient in fp32 are of the Ampere generation: on a newer GPU (9.0) they would leave its
+ * tensor cores half idle, or it adds up the columns in a kernel of its own. */
+static bool sums_with_product(const Op *op)
+{
+    enum { NEWER = 9 };
+    return has_bias(op) && !(is_half(op) && cuda_state(op)->capability >= NEWER);
+}
+
 /* y^T [P,R] = w [P,I] x^T [I,R] (+ residual^T [P,R]). cuBLASLt wants the matrix of gelu's inputs to have columns of a multiple of 8. */
 static Status plan_forward(Op *op, Dense *d)
 {
@@ -110,7 +118,7 @@ static Status plan_weight(Op *op, Dense *d)
                        .out = DTYPE_F32,
                        .epilogue = MATMUL_SUM_B};
     bool whole = n.even == n.out;
-    if (has_bias(op) && whole && matmul_try(&d->weight, cuda_state(op), &spec)) return OK;
+    if (sums_with_product(op) && whole && matmul_try(&d->weight, cuda_state(op), &spec)) return OK;
     spec.epilogue = MATMUL_PLAIN;
     d->sum_apart = has_bias(op);
     TRY(matmul_plan(&d->weight, cuda_state(op), &spec));

@@ -86,7 +86,8 @@ static __device__ __forceinline__ int64_t number_of(const DropoutRun &run, int64
 }
 
 /* Samples as they lie, in whole packs of numbers that begin at a multiple of 4. Grid: packs, samples. */
-template <class T, bool CUT> static __global__ void straight_kernel(DropoutRun run)
+template <class T, bool CUT>
+static __global__ void __launch_bounds__(THREADS, 4) straight_kernel(DropoutRun run)
 {
     enum { E = PACK(T) };
     for (int64_t sample = blockIdx.y; sample < run.samples; sample += gridDim.y) {

@@ -78,6 +78,18 @@ static inline bool in_packs(const void *a, const void *b = nullptr, const void *
     return ((uintptr_t)a | (uintptr_t)b | (uintptr_t)c | (uintptr_t)d) % PACK_BYTES == 0;
 }
 
+/* A block asks for all of a row before it waits for what it has to know first. */
+template <class T> static __device__ __forceinline__ void prefetch_row(const T *row, int64_t width)
+{
+#ifdef __CUDA_ARCH__
+    enum { LINE = 128 / (int)sizeof(T) };
+    for (int64_t i = (int64_t)threadIdx.x * LINE; i < width; i += (int64_t)blockDim.x * LINE)
+        asm volatile("prefetch.global.L2 [%0];" ::"l"(__cvta_generic_to_global(row + i)));
+#else
+    (void)row, (void)width;
+#endif
+}
+
 /* PACKS: the addresses are such; false: the same elements one by one. */
 template <int E, bool PACKS, class T>
 static __device__ __forceinline__ Pack<T, E> read(const T *from)
@@ -92,11 +104,29 @@ static __device__ __forceinline__ Pack<T, E> read(const T *from)
     return pack;
 }
 
+/* Sixteen bytes at once: of words that it has put together itself nvcc makes four stores in some kernels. */
+template <class P> static __device__ __forceinline__ void store(P *to, const P &pack)
+{
+#ifdef __CUDA_ARCH__
+    if constexpr (sizeof pack % PACK_BYTES == 0) {
+#pragma unroll
+        for (int i = 0; i < (int)sizeof pack / PACK_BYTES; ++i)
+            asm volatile("st.global.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(
+                             __cvta_generic_to_global((char *)to + i * PACK_BYTES)),
+                         "r"(pack.word[4 * i]), "r"(pack.word[4 * i + 1]),
+                         "r"(pack.word[4 * i + 2]), "r"(pack.word[4 * i + 3])
+                         : "memory");
+        return;
+    }
+#endif
+    *to = pack;
+}
+
 template <int E, bool PACKS, class T>
 static __device__ __forceinline__ void put(T *to, const Pack<T, E> &pack)
 {
     if (PACKS && E > 1) {
-        *(Pack<T, E> *)to = pack;
+        store((Pack<T, E> *)to, pack);
     } else {
 #pragma unroll
         for (int k = 0; k < E; ++k) to[k] = pack.at(k);

@@ -1,4 +1,5 @@
-/* Elementwise work on flat ranges: sums, update rules, partial norms. A partial norm covers FLAT_CHUNK elements, by one
+/* Elementwise work on flat ranges: sums, update rules, partial norms. Where an element is among its range's packs depends on the
+ * grid, so products and sums of updates are contracted as written here and not as the compiler likes. A partial norm covers FLAT_CHUNK elements, by one
  * block: thread t adds packs t, t + THREADS, ... in double, then a tree over the threads, in an order that does not depend on
  * where the range lies. */
 #include "map.cuh"
@@ -24,7 +25,7 @@ struct ScaleAdd {
     float alpha, beta;
     __device__ __forceinline__ float operator()(float x, float y) const
     {
-        return alpha * x + beta * y;
+        return __fmaf_rn(alpha, x, beta * y);
     }
 };
 
@@ -72,10 +73,22 @@ static __device__ __forceinline__ AdamArgs now(AdamArgs a)
 }
 
 /* Whoever finds one writes the same. */
+template <bool PACKS>
 static __global__ void find_overflow_kernel(float *found, const float *x, int64_t n)
 {
-    int64_t i = element();
-    if (i < n && !(fabsf(x[i]) <= FLT_MAX)) *found = 1;
+    enum { BATCH = BATCH_BYTES / PACK_BYTES };
+    int64_t first = (int64_t)blockIdx.x * FLAT_CHUNK;
+    int64_t count = n - first < FLAT_CHUNK ? n - first : FLAT_CHUNK;
+    bool all = true;
+    in_batches<BATCH>(
+        threadIdx.x, count / E, THREADS,
+        [&](int64_t i) { return read<E, PACKS>(x + first + i * E); },
+        [&](int64_t, const Pack<float, E> &v) {
+            for (int k = 0; k < E; ++k) all = all && fabsf(v[k]) <= FLT_MAX;
+        });
+    int64_t rest = count / E * E + threadIdx.x;
+    if (rest < count) all = all && fabsf(x[first + rest]) <= FLT_MAX;
+    if (!all) *found = 1;
 }
 
 typedef struct SgdRun {
@@ -95,13 +108,13 @@ template <int COUNT> static __device__ __forceinline__ void sgd_at(const SgdRun 
     if (remembers && !a.first) read_floats<COUNT, true>(m, run.m + i);
 #pragma unroll
     for (int k = 0; k < COUNT; ++k) {
-        float step = g[k] * a.grad_scale + a.weight_decay * w[k];
+        float step = __fmaf_rn(g[k], a.grad_scale, a.weight_decay * w[k]);
         if (remembers) {
-            float velocity = a.first ? step : a.momentum * m[k] + step;
+            float velocity = a.first ? step : __fmaf_rn(a.momentum, m[k], step);
             m[k] = velocity;
-            step = a.nesterov ? step + a.momentum * velocity : velocity;
+            step = a.nesterov ? __fmaf_rn(a.momentum, velocity, step) : velocity;
         }
-        w[k] -= a.lr * step;
+        w[k] = __fmaf_rn(-a.lr, step, w[k]);
     }
     if (remembers) write<COUNT, true>(run.m + i, m);
     write<COUNT, true>(run.w + i, w);
@@ -126,15 +139,15 @@ template <int COUNT> static __device__ __forceinline__ void adam_at(const AdamRu
 #pragma unroll
     for (int k = 0; k < COUNT; ++k) {
         float weight = w[k], gradient = g[k] * a.grad_scale;
-        if (!run.direction && !a.decoupled) gradient += a.weight_decay * weight;
-        m[k] = a.beta1 * m[k] + (1 - a.beta1) * gradient;
-        v[k] = a.beta2 * v[k] + (1 - a.beta2) * gradient * gradient;
+        if (!run.direction && !a.decoupled) gradient = __fmaf_rn(a.weight_decay, weight, gradient);
+        m[k] = __fmaf_rn(a.beta1, m[k], (1 - a.beta1) * gradient);
+        v[k] = __fmaf_rn(a.beta2, v[k], (1 - a.beta2) * gradient * gradient);
         float u = (m[k] / a.correct1) / (sqrtf(v[k] / a.correct2) + a.eps);
         if (run.direction) {
-            out[k] = u + a.weight_decay * weight;
+            out[k] = __fmaf_rn(a.weight_decay, weight, u);
         } else {
-            if (a.decoupled) weight *= 1 - a.lr * a.weight_decay;
-            out[k] = weight - a.lr * u;
+            if (a.decoupled) weight *= __fmaf_rn(-a.lr, a.weight_decay, 1);
+            out[k] = __fmaf_rn(-a.lr, u, weight);
         }
     }
     write<COUNT, true>(run.m + i, m);
@@ -221,7 +234,11 @@ cudaError_t cuda_squares(cudaStream_t stream, double *out, const float *x, int64
 
 cudaError_t cuda_find_overflow(cudaStream_t stream, float *found, const float *x, int64_t n)
 {
-    if (n > 0) find_overflow_kernel<<<blocks_for(n, THREADS), THREADS, 0, stream>>>(found, x, n);
+    unsigned blocks = blocks_for(n, FLAT_CHUNK);
+    if (n > 0 && in_packs(x))
+        find_overflow_kernel<true><<<blocks, THREADS, 0, stream>>>(found, x, n);
+    else if (n > 0)
+        find_overflow_kernel<false><<<blocks, THREADS, 0, stream>>>(found, x, n);
     return cudaGetLastError();
 }
 

@@ -71,6 +71,7 @@ template <class T, int E, bool PACKS> ROW_KERNEL softmax_kernel(LossRun run, int
         return;
     }
     const T *x = (const T *)run.x + row * run.stride;
+    prefetch_row(x, run.width);
     int32_t label = run.labels[row]; /* one out of range makes the loss NaN */
     bool valid = label >= 0 && label < run.width;
     float logit = valid ? value_of(x[label]) : nanf("");

@@ -142,8 +142,14 @@ static __device__ __forceinline__ Logits row_logits(const LossRun &run, const T 
     if (rest < run.width) add_logits<1>(&mine, rest, truth, [&](int) { return value_of(x[rest]); });
     Logits all = join(mine, run.width);
     if (threadIdx.x != 0) return all;
-    while (all.at < run.width && value_of(x[all.at]) != all.best) ++all.at;
-    if (all.at >= run.width) all.at = 0;
+    if (all.at >= run.width) {
+        all.at = 0;
+        return all;
+    }
+    int64_t first = all.at / E * E;
+    Pack<T, E> v = read<E, PACKS>(x + first);
+    for (int e = E - 1; e >= 0; --e)
+        if (first + e < run.width && v[e] == all.best) all.at = first + e;
     return all;
 }
 

@@ -85,8 +85,33 @@ static bool adds_apart(const cublasLtMatmulAlgo_t *algorithm)
     return status == CUBLAS_STATUS_SUCCESS && can != 0;
 }
 
+static uint32_t configured(const cublasLtMatmulAlgo_t *algorithm,
+                           cublasLtMatmulAlgoConfigAttributes_t which)
+{
+    uint32_t value = 0;
+    size_t written = 0;
+    cublasStatus_t status =
+        cublaslt.algorithm_config(algorithm, which, &value, sizeof value, &written);
+    return status == CUBLAS_STATUS_SUCCESS ? value : 0;
+}
+
+/* Are partial sums rounded to d's type between slices of k? With no scheme at all some kernels keep the running sum in d itself,
+ * which the mask of schemes does not leave out. */
+static bool sums_in_output(const cublasLtMatmulAlgo_t *algorithm)
+{
+    return configured(algorithm, CUBLASLT_ALGO_CONFIG_SPLITK_NUM) > 1 &&
+           configured(algorithm, CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME) !=
+               CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
+}
+
+static bool will_do(const MatmulSpec *spec, const cublasLtMatmulHeuristicResult_t *result)
+{
+    return result->state == CUBLAS_STATUS_SUCCESS && !(spec->adds && !adds_apart(&result->algo)) &&
+           !(spec->out != DTYPE_F32 && sums_in_output(&result->algo));
+}
+
 /* The fastest that will do, by cuBLASLt's own estimate. It is not asked for with beta, which comes with a run. */
-static cublasStatus_t choose(Matmul *matmul, CudaState *state, bool adds)
+static cublasStatus_t choose(Matmul *matmul, CudaState *state, const MatmulSpec *spec)
 {
     enum { CHOICES = 8 };
     static const cublasLtMatmulPreferenceAttributes_t aligned[] = {
@@ -104,15 +129,14 @@ static cublasStatus_t choose(Matmul *matmul, CudaState *state, bool adds)
         prefer(preference, aligned[i], &align, sizeof align);
     cublasStatus_t status =
         cublaslt.heuristic(state->blas, matmul->desc, matmul->a, matmul->b, matmul->d, matmul->d,
-                           preference, adds ? CHOICES : 1, result, &found);
+                           preference, CHOICES, result, &found);
     CUBLAS_CALL(cublaslt.preference_destroy(preference));
     if (status != CUBLAS_STATUS_SUCCESS) return status;
-    for (int i = 0; i < found; ++i) {
-        if (result[i].state != CUBLAS_STATUS_SUCCESS) continue;
-        if (adds && !adds_apart(&result[i].algo)) continue;
-        matmul->algorithm = result[i].algo;
-        return CUBLAS_STATUS_SUCCESS;
-    }
+    for (int i = 0; i < found; ++i)
+        if (will_do(spec, &result[i])) {
+            matmul->algorithm = result[i].algo;
+            return CUBLAS_STATUS_SUCCESS;
+        }
     return CUBLAS_STATUS_NOT_SUPPORTED;
 }
 
@@ -121,7 +145,7 @@ static cublasStatus_t plan(Matmul *matmul, CudaState *state, const MatmulSpec *s
     *matmul = (Matmul){0};
     if (!cuda_is_there(state)) return CUBLAS_STATUS_SUCCESS;
     describe(matmul, state, spec);
-    cublasStatus_t status = choose(matmul, state, spec->adds);
+    cublasStatus_t status = choose(matmul, state, spec);
     if (status != CUBLAS_STATUS_SUCCESS) matmul_free(matmul);
     return status;
 }

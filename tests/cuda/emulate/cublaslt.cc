@@ -126,12 +126,15 @@ bool alike(const Layout &c, const Layout &d)
 {
     return c.type == d.type && c.rows == d.rows && c.columns == d.columns;
 }
-/* The one that is offered first wants c to be d; the other does not, but has aligned columns only. */
-enum Algorithm { IN_PLACE, OUT_OF_PLACE };
+/* In the order in which they are offered. The first keeps what it has of a sum in d between slices of k, where columns are not
+ * aligned; the second wants c to be d; the third does not, but has aligned columns only. */
+enum Algorithm { IN_SLICES, IN_PLACE, OUT_OF_PLACE };
+const uint64_t SLICES = 4;
 bool offers(Algorithm algorithm, const Layout &c, const Layout &d)
 {
     size_t size = d.type == CUDA_R_32F ? 4 : 2;
-    return algorithm == IN_PLACE || (c.stride * size % 16 == 0 && d.stride * size % 16 == 0);
+    bool even = c.stride * size % 16 == 0 && d.stride * size % 16 == 0;
+    return algorithm == IN_PLACE || even == (algorithm == OUT_OF_PLACE);
 }
 
 /* What is added is added in fp32, and all rounded once. */
@@ -146,8 +149,15 @@ struct Added {
     }
 };
 
+float rounded(float x, cudaDataType_t type)
+{
+    float as_kept = 0;
+    put(&as_kept, type, 0, x);
+    return value(&as_kept, type, 0);
+}
+
 void multiply(const Desc &m, const void *a, const Layout &la, const void *b, const Layout &lb,
-              const Added &added, void *d, const Layout &to)
+              const Added &added, void *d, const Layout &to, Algorithm how)
 {
     std::vector<float> left = plain(a, la, m.turn_a == CUBLAS_OP_T, m.tf32),
                        right = plain(b, lb, m.turn_b != CUBLAS_OP_T, m.tf32);
@@ -156,7 +166,10 @@ void multiply(const Desc &m, const void *a, const Layout &la, const void *b, con
         for (uint64_t i = 0; i < to.rows; ++i) {
             float sum = 0;
             const float *x = &left[i * inner], *y = &right[j * inner];
-            for (uint64_t k = 0; k < inner; ++k) sum += x[k] * y[k];
+            for (uint64_t k = 0; k < inner; ++k) {
+                sum += x[k] * y[k];
+                if (how == IN_SLICES && (k + 1) * SLICES % inner < SLICES) sum = rounded(sum, to.type);
+            }
             sum += added.at(int64_t(i), int64_t(j));
             if (m.has(BIAS)) sum += value(m.bias, to.type, int64_t(i));
             int64_t beside = int64_t(i) + int64_t(j) * m.aux_stride;
@@ -262,7 +275,7 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
         !alike(lc, ld) || wanted < 1)
         return CUBLAS_STATUS_INVALID_VALUE;
     if (!good_epilogue(m, lb, ld)) return CUBLAS_STATUS_NOT_SUPPORTED;
-    for (Algorithm each : {IN_PLACE, OUT_OF_PLACE}) {
+    for (Algorithm each : {IN_SLICES, IN_PLACE, OUT_OF_PLACE}) {
         if (*found == wanted || !offers(each, lc, ld)) continue;
         result[*found] = {};
         result[*found].algo.data[0] = each;
@@ -280,6 +293,19 @@ cublasStatus_t cublasLtMatmulAlgoCapGetAttribute(const cublasLtMatmulAlgo_t *alg
     memcpy(to, &can, *written = sizeof can);
     return CUBLAS_STATUS_SUCCESS;
 }
+cublasStatus_t cublasLtMatmulAlgoConfigGetAttribute(const cublasLtMatmulAlgo_t *algorithm,
+                                                    cublasLtMatmulAlgoConfigAttributes_t which,
+                                                    void *to, size_t bytes, size_t *written)
+{
+    uint32_t value = CUBLASLT_REDUCTION_SCHEME_NONE;
+    if (which == CUBLASLT_ALGO_CONFIG_SPLITK_NUM)
+        value = algorithm->data[0] == IN_SLICES ? uint32_t(SLICES) : 1;
+    else if (which != CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME)
+        return CUBLAS_STATUS_INVALID_VALUE;
+    if (bytes != sizeof value) return CUBLAS_STATUS_INVALID_VALUE;
+    memcpy(to, &value, *written = sizeof value);
+    return CUBLAS_STATUS_SUCCESS;
+}
 cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t of, const void *alpha,
                               const void *a, cublasLtMatrixLayout_t a_layout, const void *b,
                               cublasLtMatrixLayout_t b_layout, const void *beta, const void *c,
@@ -293,12 +319,12 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t of, const v
     const Added added = {*static_cast<const float *>(beta), c, layout(c_layout)};
     const Algorithm how = Algorithm(algorithm->data[0]);
     if (*static_cast<const float *>(alpha) != 1 || !good_epilogue(m, lb, to) ||
-        !offers(how, added.layout, to) || (c != d && added.beta != 0 && how == IN_PLACE))
+        !offers(how, added.layout, to) || (c != d && added.beta != 0 && how != OUT_OF_PLACE))
         return CUBLAS_STATUS_NOT_SUPPORTED;
     if (!alike(added.layout, to) || (c == d && added.layout.stride != to.stride) ||
         (added.beta != 0 && !aligned(c)))
         return CUBLAS_STATUS_INVALID_VALUE;
-    emulate::enqueue(stream, [=] { multiply(m, a, la, b, lb, added, d, to); });
+    emulate::enqueue(stream, [=] { multiply(m, a, la, b, lb, added, d, to, how); });
     return CUBLAS_STATUS_SUCCESS;
 }
 size_t cublasLtGetVersion(void)

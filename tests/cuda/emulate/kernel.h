@@ -87,6 +87,7 @@ template <class... P> struct Kernel {
 #define blockDim         emulate::threads
 #define gridDim          emulate::blocks
 #define __expf           expf
+#define __fmaf_rn        fmaf
 #define __logf           logf
 #define __fdividef(a, b) ((a) / (b))
 
