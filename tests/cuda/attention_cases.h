@@ -39,16 +39,14 @@ static void test_attention(void)
     pair_free(&p);
 }
 
-/* A grid has no more than so many samples: a message, not a launch that fails. */
-static void test_attention_limits(void)
+/* A grid has room for 65,535 samples. An emulated GPU takes 90 s. */
+static void test_attention_launches(void)
 {
-    OpCase c = {"attention", "heads=1", 1, {3, {65536, 1, 3, 1}}, ACT_NONE, 0, allowed.attention};
+    const OpCase c = {"attention", "heads=1",        1, {3, {65537, 1, 3, 1}}, ACT_NONE,
+                      0,           allowed.attention};
     Pair p = pair_new();
-    CHECK_FAILS(pair_open(&p, &c, gpu), ERR_CONFIG, "65535 samples at most");
-    for (int d = 0; d < 2; ++d) rig_close(&p.rig[d]);
-    c.x.dim[0] = 65535;
-    CHECK_OK(pair_open(&p, &c, gpu));
-    for (int d = 0; d < 2; ++d) rig_close(&p.rig[d]);
+    if (!full) TEST_SKIP("only with \"full\"");
+    run_op(&p, &c, gpu, NULL);
     pair_free(&p);
 }
 

@@ -45,6 +45,7 @@ static const struct {
              .loss_rounded = 5e-2,
              .tf32 = 1e-2};
 
+static bool full;      /* what takes an emulated GPU too long, too */
 static uint32_t seed;  /* printed */
 static uint64_t draws; /* arrays filled so far: as many before, the same numbers */
 static Backend *cpu, *gpu, *gpu_bf16, *gpu_fp16, *gpu_tf32;

@@ -6,8 +6,6 @@
 
 enum { STEPS = 10, TOKENS = 20000, KINDS = 50, CLASSES = 10, IMAGES = 500 };
 
-static bool full; /* the models that take an emulated GPU too long, too */
-
 static const World alone = {
     .size = 1, .node_size = 1, .one_node = true, .comm = MPI_COMM_NULL, .node = MPI_COMM_NULL};
 

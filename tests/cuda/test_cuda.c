@@ -216,30 +216,29 @@ static int choose(const HarnessTest *test, int count, const char *part, HarnessT
 int main(int argc, char **argv)
 {
     static const HarnessTest absent[] = {{"no GPU is a message", test_absent}};
-    static const HarnessTest present[] = {
-        {"operations", test_ops},
-        {"layouts", test_reorder},
-        {"a convolution with its bias", test_biased},
-        {"gelu before dense", test_gelu},
-        {"gradients added to others'", test_adding_ops},
-        {"dense with a residual", test_residual},
-        {"attention", test_attention},
-        {"attention in groups", test_attention_groups},
-        {"more samples than attention takes", test_attention_limits},
-        {"losses at once", test_losses},
-        {"slices", test_slices},
-        {"sums", test_flat_sums},
-        {"squares", test_flat_squares},
-        {"updates", test_flat_updates},
-        {"streams", test_streams},
-        {"models without sums", test_residual_models},
-        {"a residual in other rows", test_residual_reorder},
-        {"models", test_models},
-        {"the other device's checkpoint", test_resume},
-        {"too little memory", test_memory},
-        {"graphs", test_graphs},
-        {"tf32", test_tf32},
-        {"a step that overflows", test_overflow}};
+    static const HarnessTest present[] = {{"operations", test_ops},
+                                          {"layouts", test_reorder},
+                                          {"a convolution with its bias", test_biased},
+                                          {"gelu before dense", test_gelu},
+                                          {"gradients added to others'", test_adding_ops},
+                                          {"dense with a residual", test_residual},
+                                          {"attention", test_attention},
+                                          {"attention in groups", test_attention_groups},
+                                          {"attention of many samples", test_attention_launches},
+                                          {"losses at once", test_losses},
+                                          {"slices", test_slices},
+                                          {"sums", test_flat_sums},
+                                          {"squares", test_flat_squares},
+                                          {"updates", test_flat_updates},
+                                          {"streams", test_streams},
+                                          {"models without sums", test_residual_models},
+                                          {"a residual in other rows", test_residual_reorder},
+                                          {"models", test_models},
+                                          {"the other device's checkpoint", test_resume},
+                                          {"too little memory", test_memory},
+                                          {"graphs", test_graphs},
+                                          {"tf32", test_tf32},
+                                          {"a step that overflows", test_overflow}};
     enum { ALL = sizeof present / sizeof *present, OPERATIONS = 15 };
     const char *why = NULL;
     HarnessTest chosen[ALL];

@@ -49,8 +49,6 @@ static Status choose(Op *op)
     return OK;
 }
 
-enum { OWN_SAMPLES = 65535 }; /* a grid has in its third direction */
-
 static Status attention_plan(Op *op, Desc wish[OP_INPUTS])
 {
     OpSpec *s = &op->spec;
@@ -61,11 +59,6 @@ static Status attention_plan(Op *op, Desc wish[OP_INPUTS])
         return fail(ERR_CONFIG, "cuda: attention has heads %lld wide, and at most %d are possible",
                     (long long)width, ATTENTION_WIDTH);
     TRY(choose(op));
-    if (!op->impl && samples > OWN_SAMPLES)
-        return fail(ERR_CONFIG,
-                    "cuda: attention by kernels of weft's own takes %d samples at most, and the "
-                    "micro-batch has %lld: use a smaller train.micro_batch",
-                    OWN_SAMPLES, (long long)samples);
     double pairs = (double)(samples * s->heads) * (double)length * (double)(length + 1) / 2;
     op->saved_bytes = (size_t)(samples * s->heads * length) * sizeof(float);
     const Room room = room_of(op);

@@ -75,7 +75,7 @@ template <class T> struct Head {
 
     __device__ Head(const AttentionRun &run)
     {
-        int64_t columns = run.heads * run.width, sample = blockIdx.z, head = blockIdx.y;
+        int64_t columns = run.heads * run.width, sample = run.first + blockIdx.z, head = blockIdx.y;
         stride = 3 * columns;
         qk_stride = run.turned ? 2 * columns : stride;
         y_stride = columns;
@@ -243,22 +243,28 @@ static __global__ void angles_kernel(float *angles, int64_t length, int64_t half
     angles[2 * i + 1] = (float)sin(angle);
 }
 
+enum { SAMPLES = 65535 /* a grid has in its third direction */ };
+
 static dim3 grid_of(const AttentionRun &run, int split)
 {
-    return dim3(blocks_for(run.length, LANES / split), (unsigned)run.heads, (unsigned)run.real);
+    int64_t left = run.real - run.first, samples = left < SAMPLES ? left : (int64_t)SAMPLES;
+    return dim3(blocks_for(run.length, LANES / split), (unsigned)run.heads, (unsigned)samples);
 }
 
-template <class T, int SPLIT> static void run_forward(cudaStream_t stream, const AttentionRun &run)
+template <class T, int SPLIT> static void run_forward(cudaStream_t stream, AttentionRun run)
 {
-    forward_kernel<T, SPLIT><<<grid_of(run, SPLIT), LANES, 0, stream>>>(run);
+    for (; run.first < run.real; run.first += SAMPLES)
+        forward_kernel<T, SPLIT><<<grid_of(run, SPLIT), LANES, 0, stream>>>(run);
 }
 
-template <class T, int SPLIT> static void run_backward(cudaStream_t stream, const AttentionRun &run)
+template <class T, int SPLIT> static void run_backward(cudaStream_t stream, AttentionRun run)
 {
     int64_t rows = run.real * run.heads * run.length;
     dots_kernel<T><<<blocks_for(rows, WARPS), THREADS, 0, stream>>>(run);
-    queries_kernel<T, SPLIT><<<grid_of(run, SPLIT), LANES, 0, stream>>>(run);
-    keys_kernel<T, SPLIT><<<grid_of(run, SPLIT), LANES, 0, stream>>>(run);
+    for (; run.first < run.real; run.first += SAMPLES) {
+        queries_kernel<T, SPLIT><<<grid_of(run, SPLIT), LANES, 0, stream>>>(run);
+        keys_kernel<T, SPLIT><<<grid_of(run, SPLIT), LANES, 0, stream>>>(run);
+    }
 }
 
 /* The least number of lanes that hold a row. */

@@ -169,6 +169,7 @@ typedef struct AttentionRun {
     float *log_sum, *dots; /* [samples, heads, length] */
     float scale;
     int64_t real, length, heads, width; /* width: of a head */
+    int64_t first;                      /* sample of a launch; not the caller's to set */
 } AttentionRun;
 cudaError_t cuda_attention_angles(cudaStream_t stream, float *angles, int64_t length, int64_t half);
 cudaError_t cuda_attention(cudaStream_t stream, AttentionRun run);
