@@ -39,7 +39,7 @@ LDFLAGS_ALL := -Wl,--build-id $(OPENMP) $(SANITIZE) $(LDFLAGS)
 LDLIBS_ALL := $(DEPS_LIBS) $(LDLIBS) -lpthread -lm
 
 # The vector kernels are compiled once for each instruction set and type of activations; the best that this CPU has is taken
-# at start.
+# at start. Sanitizers take twice as long to compile what -O3 unrolls.
 SIMD_FLAGS_base :=
 SIMD_FLAGS_avx2 := -mavx2 -mfma
 SIMD_FLAGS_avx512 := -mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma -mprefer-vector-width=512
@@ -89,7 +89,7 @@ define simd_rule
 $(BUILD)/obj/src/tensor/cpu/simd/%.$(1)$(2).o: src/tensor/cpu/simd/%.c $(PROBE)
 	@mkdir -p $$(@D)
 	@echo "  cc   $$< ($(1)$(2))"
-	$$(Q)$(CC) $(CPPFLAGS_ALL) -DSIMD_ISA=$(1) -DSIMD_$(1) $(3) $(CFLAGS_ALL) -O3 -ffp-contract=fast -fno-signed-zeros \
+	$$(Q)$(CC) $(CPPFLAGS_ALL) -DSIMD_ISA=$(1) -DSIMD_$(1) $(3) $(CFLAGS_ALL) $(if $(SANITIZE),,-O3) -ffp-contract=fast -fno-signed-zeros \
 	    $(SIMD_FLAGS_$(1)) -MMD -MP -c -o $$@ $$<
 endef
 $(foreach isa,$(SIMD_ISAS),$(eval $(call simd_rule,$(isa),,)) $(eval $(call simd_rule,$(isa),_bf16,-DSIMD_BF16 $(SIMD_BF16_FLAGS_$(isa)))))

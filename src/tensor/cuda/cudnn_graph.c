@@ -222,6 +222,21 @@ static int64_t propose(Maker *m, cudnnBackendDescriptor_t graph, DnnTarget targe
     return m->status == CUDNN_STATUS_SUCCESS ? count : 0;
 }
 
+/* Engines that repeat no bits or round partial sums to a half type are for nobody. */
+static bool is_barred(cudnnBackendNumericalNote_t note, bool whole)
+{
+    switch (note) {
+    case CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC:
+    case CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION:
+        return true;
+    case CUDNN_NUMERICAL_NOTE_TENSOR_CORE:
+    case CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS:
+        return whole;
+    default:
+        return false;
+    }
+}
+
 static bool is_allowed(Maker *m, const DnnGraph *graph, cudnnBackendDescriptor_t config)
 {
     cudnnBackendNumericalNote_t note[CUDNN_NUMERICAL_NOTE_TYPE_COUNT];
@@ -236,9 +251,7 @@ static bool is_allowed(Maker *m, const DnnGraph *graph, cudnnBackendDescriptor_t
                                          &count, note);
     if (m->status != CUDNN_STATUS_SUCCESS) return false;
     for (int64_t i = 0; i < count; ++i)
-        if (note[i] == CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC ||
-            (graph->whole && note[i] == CUDNN_NUMERICAL_NOTE_TENSOR_CORE))
-            return false;
+        if (is_barred(note[i], graph->whole)) return false;
     return true;
 }
 

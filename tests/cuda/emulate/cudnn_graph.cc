@@ -1,5 +1,5 @@
 /* cuDNN's graphs as far as the backend uses them: descriptors that hold attributes. Refused: an attribute missing or set too late,
- * parts not finalized, shapes that do not fit, pointers missing or astray. The first engine it proposes does not repeat its bits,
+ * parts not finalized, shapes that do not fit, pointers missing or astray. The first engines it proposes repeat no bits or are rough,
  * and the workspace is written over. */
 #include "cudnn_graph.h"
 #include "queue.h"
@@ -120,14 +120,15 @@ const Descriptor *graph_of(const Descriptor *plan)
         ->part(CUDNN_ATTR_ENGINE_OPERATION_GRAPH);
 }
 
-/* What it proposes, fastest first: one that does not repeat its bits, one that does, on tensor cores, which read of a float what a
- * TF32 holds, and one without them. */
-enum { ANYHOW, REPEATS, WHOLE, ENGINES };
+/* What it proposes, fastest first: one that does not repeat its bits, one that does and is rough, one on tensor cores, which read of
+ * a float what a TF32 holds, and one without them. */
+enum { ANYHOW, ROUGH, REPEATS, WHOLE, ENGINES };
 float read_by(int64_t engine, float value)
 {
+    const int lost = engine == ROUGH ? 18 : 13; /* bits */
     uint32_t bits;
     memcpy(&bits, &value, sizeof bits);
-    bits = (bits + 0x1000u) & 0xffffe000u;
+    bits = (bits + (1u << (lost - 1))) >> lost << lost;
     if (engine != WHOLE) memcpy(&value, &bits, sizeof bits);
     return value;
 }
@@ -252,7 +253,8 @@ cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t const descriptor
         auto notes = static_cast<cudnnBackendNumericalNote_t *>(out);
         int64_t engine = d->at<int64_t>(CUDNN_ATTR_ENGINE_GLOBAL_INDEX);
         notes[0] = CUDNN_NUMERICAL_NOTE_TENSOR_CORE;
-        notes[1] = CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC;
+        notes[1] = engine == ROUGH ? CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION
+                                   : CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC;
         *count = engine == REPEATS ? 1 : engine == WHOLE ? 0 : 2;
         return CUDNN_STATUS_SUCCESS;
     }
