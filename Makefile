@@ -57,7 +57,7 @@ room_libs = $(patsubst %,$(BUILD)/lib/%.a,$(call reverse,$(call upto,$(1),$(ROOM
 
 TEST_SRC := $(sort $(foreach r,$(ROOMS),$(wildcard tests/$(r)/test_*.c)))
 # The emulated GPU changes stacks and guards its own memory: sanitizers leave it out, and CUDA with it (make asan).
-# They take longest, so they start first. LEAVE_OUT: patterns.
+# Those two take longest, so they start first. LEAVE_OUT: patterns of programs.
 TEST_BIN := $(filter-out $(LEAVE_OUT),$(if $(SANITIZE),,$(if $(filter 1,$(HAVE_CUDA)),$(BUILD)/tests/cuda/test_cuda_emulated $(BUILD)/tests/cuda/test_cuda_plans)) $(TEST_SRC:tests/%.c=$(BUILD)/tests/%))
 TEST_CLI := $(sort $(wildcard tests/cli/*.sh))
 TEST_BUNDLE := tests/bundle/alone.sh
@@ -238,8 +238,8 @@ matrix: $(BUILD)/tests/train/test_grid_np4 $(BUILD)/tests/train/test_resume_grid
 asan:            ## the tests under AddressSanitizer and UndefinedBehaviorSanitizer, without CUDA
 	@WEFT_CUDA=no $(MAKE) --no-print-directory -j$(NPROC) BUILD=$(BUILD)/asan OPT="-O1 -g -fno-omit-frame-pointer" \
 	    SANITIZE="-fsanitize=address,undefined -fno-sanitize-recover=undefined" check
-# What repeats the work of others with more ranks or in more combinations, for the bits and not for new paths.
-REPEATS := %/test_grid_np4 %/test_stages_np2 %/test_share_np6 %/test_share_np8 %/test_sum_np6 %/test_sum_np8
+# What repeats others with more ranks or in more combinations, for the bits; make asan runs it, too.
+REPEATS := %/train/test_grid_np4 %/test_stages_np2 %/test_share_np6 %/test_share_np8 %/test_sum_np6 %/test_sum_np8
 asan-quick:      ## the same without the scripts of tests/cli and what repeats others on more ranks
 	@$(MAKE) --no-print-directory asan TEST_CLI= LEAVE_OUT="$(REPEATS)"
 

@@ -91,8 +91,10 @@ shrink() { # NAME: the same at a size that a CPU does in seconds
 # ---- one measurement: its line of JSON, or nothing and the reason on standard error ----
 attempt() { # COMMAND...
     say "  $*"
-    timeout "$limit" "$@" >"$tmp/out" 2>"$tmp/err" </dev/null || say "    failed: $(grep . "$tmp/err" | tail -n 1)"
-    [ ! -s "$tmp/err" ] || { echo "$*"; cat "$tmp/err"; } >>"$keep/failed"
+    timeout "$limit" "$@" >"$tmp/out" 2>"$tmp/err" </dev/null || {
+        say "    failed: $(grep . "$tmp/err" | tail -n 1)"
+        { echo "$*"; cat "$tmp/err"; } >>"$keep/failed"
+    }
     grep '^{' "$tmp/out" | tee -a "$keep/lines" || true
 }
 weft_run() { attempt "$weft" bench step $weft_words $1 train.device=cuda --json; }

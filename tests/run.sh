@@ -12,7 +12,7 @@ jobs=${TEST_JOBS:-$(nproc 2>/dev/null || echo 1)} limit=${TEST_TIMEOUT:-300}
 work=$(mktemp -d)
 trap 'kill $(jobs -p) 2>/dev/null; rm -rf "$work"' EXIT
 
-# Prints what became of one test in one piece; a file named after it says so, too.
+# Prints what became of one test, in one piece, and adds its name to those that passed or failed.
 run() {
     local t=$1 name=${1##*/tests/} log cmd rc start took n
     log=$(mktemp -p "$work")

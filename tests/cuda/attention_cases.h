@@ -44,8 +44,8 @@ static void test_attention_launches(void)
 {
     const OpCase c = {"attention", "heads=1",        1, {3, {65537, 1, 3, 1}}, ACT_NONE,
                       0,           allowed.attention};
-    Pair p = pair_new();
     if (!full) TEST_SKIP("only with \"full\"");
+    Pair p = pair_new();
     run_op(&p, &c, gpu, NULL);
     pair_free(&p);
 }

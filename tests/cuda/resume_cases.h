@@ -60,6 +60,7 @@ static void test_resume(void)
 }
 
 #define FIVE(text) text text text text text
+#define GELUS      FIVE(FIVE("gelu, "))
 enum { TOO_MANY = 32767 }; /* some 200 GB, and products of less than 2^31 numbers */
 
 /* Is the plan of so large a micro-batch taken? Nothing is allocated. */
@@ -67,13 +68,12 @@ static Status design(const char *set, long long micro)
 {
     Config *config = NULL;
     Trainer *trainer = NULL;
-    char *text = mem_format(
-        "data: {train: %s/train.h5}\n"
-        "model: {layers: [flatten, dense: {width: 65536}, " FIVE(
-            FIVE("gelu, ")) "dense: {width: 10}]}\n"
+    char *text = mem_format("data: {train: %s/train.h5}\n"
+                            "model: {layers: [flatten, dense: {width: 65536}, " GELUS
+                            "dense: {width: 10}]}\n"
                             "train: {steps: 1, batch: %lld, micro_batch: %lld, device: cuda}\n"
                             "optim: {name: sgd, lr: 0.1}\n",
-        set, micro, micro);
+                            set, micro, micro);
     Status st = config_parse(&config, "test", text, 0, NULL);
     if (st == OK) st = trainer_design(&trainer, config, &alone, &(Design){.ranks = 1});
     trainer_free(&trainer);

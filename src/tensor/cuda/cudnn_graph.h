@@ -60,9 +60,9 @@ typedef struct DnnPlan {
     size_t workspace_bytes;
 } DnnPlan;
 
-/* The first of cuDNN's plans, fastest first, that works and is not marked as rounding partial sums or as repeating no bits (cuDNN 9.19 does not mark sums by
- * atomics in attention: there the graph must leave it no choice). False where it has none: why says so. Takes about a second:
- * cuDNN compiles the kernel. Release with dnn_fini in either case. */
+/* The first of cuDNN's plans, fastest first, that works and is not marked as rounding partial sums or as repeating no bits (cuDNN
+ * 9.19 does not mark sums by atomics in attention: there the graph must leave it no choice). False where it has none: why says so.
+ * Takes about a second where cuDNN compiles the kernel. Release with dnn_fini in either case. */
 bool dnn_plan(DnnPlan *plan, const DnnGraph *graph, DnnTarget target, char why[256]);
 void dnn_fini(DnnPlan *plan);
 

@@ -1,7 +1,7 @@
 /* Elementwise work on flat ranges: sums, update rules, partial norms. Where an element is among its range's packs depends on the
- * grid, so products and sums of updates are contracted as written here and not as the compiler likes. A partial norm covers FLAT_CHUNK elements, by one
- * block: thread t adds packs t, t + THREADS, ... in double, then a tree over the threads, in an order that does not depend on
- * where the range lies. */
+ * grid, so products and sums of updates are contracted as written here and not as the compiler likes. A partial norm covers
+ * FLAT_CHUNK elements, by one block: thread t adds packs t, t + THREADS, ... in double, then a tree over the threads, in an order
+ * that does not depend on where the range lies. */
 #include "map.cuh"
 
 #include <cfloat>
@@ -31,20 +31,27 @@ struct ScaleAdd {
 
 enum { E = PACK(float) };
 
-template <bool PACKS> static __global__ void squares_kernel(double *out, const float *x, int64_t n)
+/* f(number) for this thread's numbers of the block's FLAT_CHUNK, in order. */
+template <bool PACKS, class F>
+static __device__ __forceinline__ void each_of_chunk(const float *x, int64_t n, F f)
 {
-    __shared__ double part[THREADS];
     int64_t first = (int64_t)blockIdx.x * FLAT_CHUNK;
     int64_t count = n - first < FLAT_CHUNK ? n - first : FLAT_CHUNK;
-    double sum = 0;
     in_batches<FLAT_CHUNK / THREADS / E>(
         threadIdx.x, count / E, THREADS,
         [&](int64_t i) { return read<E, PACKS>(x + first + i * E); },
         [&](int64_t, const Pack<float, E> &v) {
-            for (int k = 0; k < E; ++k) sum += (double)v[k] * v[k];
+            for (int k = 0; k < E; ++k) f(v[k]);
         });
     int64_t rest = count / E * E + threadIdx.x;
-    if (rest < count) sum += (double)x[first + rest] * x[first + rest];
+    if (rest < count) f(x[first + rest]);
+}
+
+template <bool PACKS> static __global__ void squares_kernel(double *out, const float *x, int64_t n)
+{
+    __shared__ double part[THREADS];
+    double sum = 0;
+    each_of_chunk<PACKS>(x, n, [&](float v) { sum += (double)v * v; });
     part[threadIdx.x] = sum;
     for (int half = THREADS / 2; half > 0; half /= 2) {
         __syncthreads();
@@ -76,18 +83,8 @@ static __device__ __forceinline__ AdamArgs now(AdamArgs a)
 template <bool PACKS>
 static __global__ void find_overflow_kernel(float *found, const float *x, int64_t n)
 {
-    enum { BATCH = BATCH_BYTES / PACK_BYTES };
-    int64_t first = (int64_t)blockIdx.x * FLAT_CHUNK;
-    int64_t count = n - first < FLAT_CHUNK ? n - first : FLAT_CHUNK;
     bool all = true;
-    in_batches<BATCH>(
-        threadIdx.x, count / E, THREADS,
-        [&](int64_t i) { return read<E, PACKS>(x + first + i * E); },
-        [&](int64_t, const Pack<float, E> &v) {
-            for (int k = 0; k < E; ++k) all = all && fabsf(v[k]) <= FLT_MAX;
-        });
-    int64_t rest = count / E * E + threadIdx.x;
-    if (rest < count) all = all && fabsf(x[first + rest]) <= FLT_MAX;
+    each_of_chunk<PACKS>(x, n, [&](float v) { all = all && fabsf(v) <= FLT_MAX; });
     if (!all) *found = 1;
 }
 
