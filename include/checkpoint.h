@@ -1,7 +1,7 @@
 /* checkpoint: one HDF5 file per checkpoint that any HDF5 tool reads and any grid loads. /params/<name>,
  * /optim/<slot>/<name>, /buffers/<name>: whole tensors, fp32, in the model's own order; each with an attribute xxh64.
  * Root attributes: format="weft-checkpoint", version, step, epoch, seed, data_step (step within the epoch), config (the
- * resolved text), weft (version), best_metric; of fp16 loss_scale, loss_scale_good and skipped. Written as NAME.part, synced, renamed: a .part is never loaded. */
+ * resolved text), weft (version), best_metric; of fp16 loss_scale, loss_scale_good and skipped. Written as NAME.<unique>.part, synced, read back, renamed: a .part is never loaded. */
 #ifndef WEFT_CHECKPOINT_H
 #define WEFT_CHECKPOINT_H
 
@@ -39,8 +39,9 @@ typedef struct CheckpointIo {
     bool params_only;                 /* load: what the file holds under /optim is passed over */
 } CheckpointIo;
 
-/* Writes path; ranks share the tensors out among themselves by bytes. A full disk or any failure leaves earlier files
- * alone, removes the .part, and is ERR_IO on every rank. Collective. */
+/* Writes path; ranks share the tensors out among themselves by bytes. What was written is read back, from the disk where the
+ * kernel allows, before it takes its name. A full disk or any failure leaves earlier files alone, removes the .part, and is
+ * ERR_IO on every rank. A tensor with a NaN or an infinity is not saved: ERR_DATA naming it. Collective. */
 Status checkpoint_save(const World *world, const char *path, const CheckpointMeta *meta,
                        const CheckpointIo *io);
 /* Loads path on every rank. Not a checkpoint, truncated or a tensor whose checksum is off: ERR_DATA naming file and
@@ -51,12 +52,19 @@ Status checkpoint_load(const World *world, const char *path, CheckpointMeta *met
                        const CheckpointIo *io);
 /* Only the attributes. Not collective. */
 Status checkpoint_read_meta(const char *path, CheckpointMeta *meta);
-/* Newest good "step-*.h5" in dir, checksums verified; torn ones are named in a warning and passed over. *path NULL if
- * there is none; else owned by caller. Not collective: rank 0 asks and tells the others. */
-Status checkpoint_newest(const char *dir, char **path);
-/* Removes all but the newest `keep` step-*.h5 and what a save that died left as step-*.h5.part (keep 0: all stay);
- * never best.h5. Not collective. */
-Status checkpoint_prune(const char *dir, int64_t keep);
+/* Which files this process has read back as good, as they were then. Owner: the caller. */
+typedef struct GoodFiles GoodFiles;
+GoodFiles *good_files_new(void);
+void good_files_free(GoodFiles **good);
+void good_files_add(GoodFiles *good, const char *path); /* has just been read back */
+/* Newest good "step-*.h5" in dir, checksums verified; torn ones are named in a warning and skipped. *path NULL if dir has
+ * none; else owned by caller. A folder that cannot be listed, or a file that cannot be read for now: ERR_IO or ERR_NOINPUT;
+ * none of several loads: ERR_DATA; the message says which others are good. good may be NULL. Not collective: rank 0 asks and
+ * tells the others. */
+Status checkpoint_newest(const char *dir, GoodFiles *good, char **path);
+/* Removes what is older than the newest `keep` good step-*.h5 (keep 0: nothing; those not known as good are read), and what
+ * saves that died left as *.part. A file that does not load counts for nothing; best.h5 stays. Not collective. */
+Status checkpoint_prune(const char *dir, int64_t keep, GoodFiles *good);
 
 /* The verbs: print attributes and tensors (with hashes); verify checksums; compare two files, *equal false and the first
  * difference printed where they differ. Not collective. */

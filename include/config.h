@@ -61,7 +61,7 @@ typedef struct Config {
     struct {
         char *name, *dir; /* a run lives in dir/name */
         int64_t seed;
-        bool trace, nvtx;
+        bool fresh, trace, nvtx;
     } run;
     struct {
         char *name;                           /* zoo name; "" where layers are listed */

@@ -20,17 +20,21 @@ typedef struct EvalLine {
 } EvalLine;
 const char *rows_name(bool tokens); /* "tokens" or "samples" */
 
-/* dir: the run's folder, must exist. Appends to dir/metrics.jsonl (after cutting lines of steps > keep_step: a resumed run
- * goes on from there) and starts a new events.out.tfevents file there. Owner: the caller. */
-Status observer_new(Observer **observer, const char *dir, int64_t keep_step);
+/* dir: the run's folder, must exist. Appends to dir/metrics.jsonl: where the run goes on, after cutting the lines of steps >
+ * step, else to a new file, and an earlier one is kept as metrics.jsonl.1 (.2, ...). Starts a new events.out.tfevents file
+ * there. Owner: the caller. */
+Status observer_new(Observer **observer, const char *dir, int64_t step, bool goes_on);
 void observer_free(Observer **observer);
 /* A terminal: one line, rewritten at most ten times a second. Otherwise plain lines, one each time log_now is set. A line
  * of metrics and events each time log_now is set. */
-Status observer_train(Observer *observer, const TrainLine *line, bool log_now);
-Status observer_eval(Observer *observer, const EvalLine *line);
+void observer_train(Observer *observer, const TrainLine *line, bool log_now);
+void observer_eval(Observer *observer, const EvalLine *line);
 /* Ends the progress line so that other text can follow. */
 void observer_break(Observer *observer);
+/* Writes what waits in memory; the two above do it too, once a second and at evaluations, and warn once where it fails: lines then
+ * wait for the next time. ERR_IO, and nothing is lost. */
 Status observer_flush(Observer *observer);
+Status observer_sync(Observer *observer); /* to the disk */
 
 typedef struct RunSummary {
     const char *dir, *best; /* best: path of best.h5 or NULL */
@@ -46,13 +50,5 @@ typedef struct RunSummary {
 } RunSummary;
 void observer_summary(const RunSummary *summary,
                       FILE *out); /* accuracy, time per phase, where the files are */
-
-/* TensorBoard's event files: TFRecord framing (length, masked CRC32C) around Event protocol buffers. */
-typedef struct EventFile EventFile;
-Status event_file_new(EventFile **file, const char *dir);
-Status event_file_scalar(EventFile *file, const char *tag, int64_t step, double wall_s,
-                         float value);
-Status event_file_free(EventFile **file);
-uint32_t crc32c(const void *data, size_t bytes);
 
 #endif

@@ -1,67 +1,89 @@
 /* A folder of checkpoints: step-<number>.h5, newest is the largest number. Anything else there (best.h5, .part files of
- * a save that died) is never loaded. */
+ * a save that died) is never loaded. A folder that cannot be read is an error and never an empty one, and no file is removed
+ * on account of one that has not been read back as good. */
+#include "folder.h"
 #include "stored.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-typedef struct Entry {
-    long long step;
-    char *path; /* owned */
-} Entry;
-typedef struct Listing {
-    int count;
-    Entry *entry; /* owned, newest first */
-} Listing;
+/* ---- listing ---- */
 
-/* The step of "step-00001200.h5" + ending, or -1. */
-static long long step_of(const char *name, const char *ending)
+/* The step of "step-00001200.h5", or -1. */
+static long long step_of(const char *name)
 {
     if (strncmp(name, "step-", 5) != 0) return -1;
     size_t digits = strspn(name + 5, "0123456789");
-    if (digits == 0 || digits > 18 || strcmp(name + 5 + digits, ending) != 0) return -1;
+    if (digits == 0 || digits > 18 || strcmp(name + 5 + digits, ".h5") != 0) return -1;
     return strtoll(name + 5, NULL, 10);
+}
+
+/* step-00001200.h5.part, best.h5.1a2b3c4d.part */
+static bool is_part(const char *name)
+{
+    size_t length = strlen(name);
+    return (!strncmp(name, "step-", 5) || !strncmp(name, "best.h5", 7)) && length > 5 &&
+           !strcmp(name + length - 5, ".part");
 }
 
 static int newest_first(const void *a, const void *b)
 {
-    const Entry *x = a, *y = b;
+    const FolderEntry *x = a, *y = b;
     if (x->step != y->step) return x->step < y->step ? 1 : -1;
     return strcmp(x->path, y->path);
 }
 
-static void listing_fini(Listing *listing)
+static void list_add(FolderList *list, const char *dir, const char *name)
 {
-    for (int i = 0; i < listing->count; ++i) mem_free(&listing->entry[i].path);
-    mem_free(&listing->entry);
-}
-
-/* A folder that is not there has no checkpoints. */
-static Status listing_init(Listing *listing, const char *dir, const char *ending)
-{
-    *listing = (Listing){0};
-    DIR *stream = opendir(dir);
-    if (!stream)
-        return errno == ENOENT
-                   ? OK
-                   : fail(ERR_NOINPUT, "%s: cannot list the checkpoints: %s", dir, strerror(errno));
-    for (struct dirent *item; (item = readdir(stream));) {
-        long long step = step_of(item->d_name, ending);
-        if (step < 0) continue;
-        listing->entry =
-            mem_resize(listing->entry, (size_t)(listing->count + 1) * sizeof *listing->entry);
-        listing->entry[listing->count++] = (Entry){step, mem_format("%s/%s", dir, item->d_name)};
+    long long step = step_of(name);
+    if (step >= 0) {
+        size_t bytes = (size_t)(list->count + 1) * sizeof *list->entry;
+        list->entry = mem_resize(list->entry, bytes);
+        list->entry[list->count++] = (FolderEntry){step, mem_format("%s/%s", dir, name)};
+    } else if (is_part(name)) {
+        size_t bytes = (size_t)(list->part_count + 1) * sizeof *list->part;
+        list->part = mem_resize(list->part, bytes);
+        list->part[list->part_count++] = mem_format("%s/%s", dir, name);
+    } else if (!strcmp(name, "best.h5")) {
+        list->best = mem_format("%s/%s", dir, name);
     }
-    closedir(stream);
-    if (listing->count > 0)
-        qsort(listing->entry, (size_t)listing->count, sizeof *listing->entry, newest_first);
-    return OK;
 }
 
-static Status verify(const char *path)
+Status folder_list_init(FolderList *list, const char *dir)
+{
+    *list = (FolderList){0};
+    DIR *stream = opendir(dir);
+    if (!stream && errno == ENOENT) return OK;
+    int error = stream ? 0 : errno;
+    while (!error) {
+        errno = 0;
+        struct dirent *item = readdir(stream);
+        error = item ? 0 : errno;
+        if (!item) break;
+        list_add(list, dir, item->d_name);
+    }
+    if (stream) closedir(stream);
+    if (list->count > 0) qsort(list->entry, (size_t)list->count, sizeof *list->entry, newest_first);
+    if (!error) return OK;
+    return fail(ERR_IO, "%s: the checkpoints cannot be listed: %s", dir, strerror(error));
+}
+
+void folder_list_fini(FolderList *list)
+{
+    for (int i = 0; i < list->count; ++i) mem_free(&list->entry[i].path);
+    for (int i = 0; i < list->part_count; ++i) mem_free(&list->part[i]);
+    mem_free(&list->entry);
+    mem_free(&list->part);
+    mem_free(&list->best);
+}
+
+/* ---- which files are good ---- */
+
+Status checkpoint_verify(const char *path)
 {
     StoredFile file;
     CheckpointMeta meta = {0};
@@ -74,40 +96,143 @@ static Status verify(const char *path)
     return status;
 }
 
-Status checkpoint_newest(const char *dir, char **path)
+typedef struct GoodFile { /* a file as it was when it was read back */
+    dev_t device;
+    ino_t inode;
+    off_t bytes;
+    struct timespec changed;
+} GoodFile;
+struct GoodFiles {
+    int count;
+    GoodFile *file; /* owned */
+};
+
+GoodFiles *good_files_new(void)
 {
-    Listing listing;
-    *path = NULL;
-    TRY(listing_init(&listing, dir, ".h5"));
-    Status status = OK;
-    for (int i = 0; i < listing.count && !*path; ++i) {
-        status = verify(listing.entry[i].path);
-        if (status == OK)
-            *path = mem_text(listing.entry[i].path);
-        else if (status == ERR_DATA)
-            log_warn("%s; passed over", fail_message());
-        else
-            break;
-    }
-    listing_fini(&listing);
-    return status == ERR_DATA ? OK : status;
+    return mem_new(sizeof(GoodFiles));
 }
 
-static Status remove_from(const char *dir, const char *ending, int64_t keep)
+void good_files_free(GoodFiles **good)
 {
-    Listing listing;
-    Status status = listing_init(&listing, dir, ending);
-    for (int64_t i = keep; i < listing.count && status == OK; ++i)
-        if (unlink(listing.entry[i].path) != 0 && errno != ENOENT)
-            status = fail(ERR_IO, "%s: cannot remove the old checkpoint: %s", listing.entry[i].path,
-                          strerror(errno));
-    listing_fini(&listing);
+    if (*good) mem_free(&(*good)->file);
+    mem_free(good);
+}
+
+static bool good_file_of(const char *path, GoodFile *file)
+{
+    struct stat st;
+    if (stat(path, &st) != 0) return false;
+    *file = (GoodFile){st.st_dev, st.st_ino, st.st_size, st.st_mtim};
+    return true;
+}
+
+static bool is_known(const GoodFiles *good, const GoodFile *file)
+{
+    for (int i = 0; i < good->count; ++i) {
+        const GoodFile *g = &good->file[i];
+        if (g->device == file->device && g->inode == file->inode && g->bytes == file->bytes &&
+            g->changed.tv_sec == file->changed.tv_sec &&
+            g->changed.tv_nsec == file->changed.tv_nsec)
+            return true;
+    }
+    return false;
+}
+
+void good_files_add(GoodFiles *good, const char *path)
+{
+    GoodFile file;
+    if (!good_file_of(path, &file) || is_known(good, &file)) return;
+    good->file = mem_resize(good->file, (size_t)(good->count + 1) * sizeof *good->file);
+    good->file[good->count++] = file;
+}
+
+/* Verifies what is not known yet. */
+static Status verify_once(GoodFiles *good, const char *path)
+{
+    GoodFile file;
+    if (good_file_of(path, &file) && is_known(good, &file)) return OK;
+    TRY(checkpoint_verify(path));
+    good_files_add(good, path);
+    return OK;
+}
+
+/* ---- the newest ---- */
+
+/* "; PATH is good" of the newest good one from entry `first` on, or of best.h5; else ''. Owned by the caller. */
+static char *other_good(const FolderList *list, int first)
+{
+    for (int i = first; i < list->count; ++i)
+        if (checkpoint_verify(list->entry[i].path) == OK)
+            return mem_format("; %s is good", list->entry[i].path);
+    if (list->best && checkpoint_verify(list->best) == OK)
+        return mem_format("; %s is good: checkpoint.resume=%s with another run.name begins there",
+                          list->best, list->best);
+    return mem_text("");
+}
+
+/* The last failure's message, and which file is good all the same, of entries from `next` on. */
+static Status name_good(const FolderList *list, Status status, int next)
+{
+    char *why = mem_text(fail_message()), *others = other_good(list, next);
+    status = fail(status, "%s%s", why, others);
+    mem_free(&others);
+    mem_free(&why);
     return status;
 }
 
-Status checkpoint_prune(const char *dir, int64_t keep)
+static Status newest_of(const FolderList *list, const char *dir, GoodFiles *good, char **path)
 {
-    if (keep <= 0) return OK;
-    TRY(remove_from(dir, ".h5.part", 0));
-    return remove_from(dir, ".h5", keep);
+    for (int i = 0; i < list->count; ++i) {
+        Status status = verify_once(good, list->entry[i].path);
+        if (status == OK) {
+            *path = mem_text(list->entry[i].path);
+            return OK;
+        }
+        if (status != ERR_DATA) return name_good(list, status, i + 1);
+        log_warn("%s; skipping it", fail_message());
+    }
+    if (list->count == 0) return OK;
+    return name_good(list,
+                     fail(ERR_DATA, "%s: none of %d checkpoint%s loads", dir, list->count,
+                          list->count == 1 ? "" : "s"),
+                     list->count);
+}
+
+Status checkpoint_newest(const char *dir, GoodFiles *good, char **path)
+{
+    FolderList list;
+    GoodFiles *own = good ? NULL : good_files_new();
+    *path = NULL;
+    Status status = folder_list_init(&list, dir);
+    if (status != OK)
+        status = name_good(&list, status, 0);
+    else
+        status = newest_of(&list, dir, good ? good : own, path);
+    folder_list_fini(&list);
+    good_files_free(&own);
+    return status;
+}
+
+/* ---- pruning ---- */
+
+static Status remove_old(const char *path)
+{
+    if (unlink(path) == 0 || errno == ENOENT) return OK;
+    return fail(ERR_IO, "%s: cannot remove the old checkpoint: %s", path, strerror(errno));
+}
+
+Status checkpoint_prune(const char *dir, int64_t keep, GoodFiles *good)
+{
+    FolderList list;
+    int64_t kept = 0;
+    Status status = folder_list_init(&list, dir);
+    for (int i = 0; i < list.part_count && status == OK; ++i) status = remove_old(list.part[i]);
+    for (int i = 0; i < list.count && status == OK && keep > 0; ++i) {
+        if (kept == keep)
+            status = remove_old(list.entry[i].path);
+        else
+            kept += verify_once(good, list.entry[i].path) == OK;
+    }
+    folder_list_fini(&list);
+    return status;
 }

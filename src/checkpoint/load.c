@@ -129,12 +129,25 @@ static Status hand_over(Load *load)
     return OK;
 }
 
+/* The file that rank 0 has read the table of; a host may still have an older one under its name. Collective. */
+static Status open_same(Load *load, const char *path)
+{
+    uint64_t inode = load->file.inode;
+    world_bcast(load->world, &inode, sizeof inode, 0);
+    if (load->world->rank == 0) return OK;
+    TRY(stored_open_plain(&load->file, path));
+    if (load->file.inode == inode) return OK;
+    return fail(ERR_IO,
+                "%s: this host sees another file of that name than rank 0's host does; start again",
+                path);
+}
+
 static Status load_file(Load *load, const char *path, CheckpointMeta *meta)
 {
     const World *world = load->world;
     TRY(status_agree(world, world->rank == 0 ? read_table(load, path, meta) : OK));
     share_table(load, meta);
-    TRY(status_agree(world, world->rank == 0 ? OK : stored_open_plain(&load->file, path)));
+    TRY(status_agree(world, open_same(load, path)));
     TRY(status_agree(world, verify_share(load)));
     return status_agree(world, hand_over(load));
 }

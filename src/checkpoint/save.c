@@ -1,36 +1,33 @@
 /* Saving a checkpoint. Ranks share the tensors out by bytes; each hashes its own, rank 0 lays the file out with all
- * hashes (layout.c), each rank writes its own at the offsets and syncs, rank 0 renames. Tensors are asked for twice (to
- * hash, to write), so that no more than the largest is ever held. Until the rename nothing that was there changes. */
+ * hashes (layout.c), the ranks write the tensors and sync (write.c), all of it is read back, rank 0 renames. Tensors are asked
+ * for twice (to hash, to write), so that no more than the largest is ever held. Until the rename nothing that was there changes. */
 #include "layout.h"
 #include "share.h"
+#include "write.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
-static const size_t PIECE_BYTES = (size_t)1 << 30; /* one pwrite moves less than 2^31 bytes */
-
-typedef struct Save {
-    const World *world;
-    const CheckpointIo *io;
-    char *part;      /* owned */
-    int *owner;      /* owned, [count]: rank of each tensor */
-    uint64_t *hash;  /* owned, [count] */
-    int64_t *offset; /* owned, [count] */
-    float *plain;    /* owned: this rank's largest tensor */
-} Save;
-
-static size_t tensor_bytes(const Save *save, int i)
+/* On rank 0: a name that no host can have looked up before, for a network file system may remember what it was. */
+static char *part_name(const char *path)
 {
-    return (size_t)shape_count(save->io->tensor[i].shape) * sizeof(float);
+    static uint64_t saves;
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    uint64_t unique[] = {(uint64_t)now.tv_sec, (uint64_t)now.tv_nsec, (uint64_t)getpid(), ++saves};
+    return mem_format("%s.%08x.part", path, (unsigned)hash_bytes(unique, sizeof unique));
 }
 
 static void save_init(Save *save, const World *world, const char *path, const CheckpointIo *io)
 {
     size_t count = (size_t)io->count + 1;
     *save = (Save){.world = world, .io = io};
-    save->part = mem_format("%s.part", path);
+    save->part = world_share_text(world, world->rank == 0 ? part_name(path) : NULL);
     save->owner = mem_new(count * sizeof *save->owner);
     save->hash = mem_new(count * sizeof *save->hash);
     save->offset = mem_new(count * sizeof *save->offset);
@@ -48,55 +45,34 @@ static void save_fini(Save *save)
     mem_free(&save->part);
 }
 
-/* Tensor i in save->plain where this rank is its owner, else false. Collective where tensors lie in parts. */
-static bool get_own(const Save *save, int i)
+static Status check_finite(const CheckpointTensor *tensor, const float *plain)
 {
-    const CheckpointIo *io = save->io;
-    if (io->collect) io->collect(io->user, i, save->owner[i]);
-    if (save->owner[i] != save->world->rank) return false;
-    io->get(io->user, i, save->plain);
-    return true;
+    int64_t count = shape_count(tensor->shape);
+    for (int64_t i = 0; i < count; ++i)
+        if (!isfinite(plain[i]))
+            return fail(ERR_DATA, "%s holds %g (element %lld), which is not saved,", tensor->path,
+                        (double)plain[i], (long long)i);
+    return OK;
 }
 
-/* Hashes this rank's tensors and learns the others'. Collective. */
-static void share_hashes(Save *save)
+/* Hashes this rank's tensors and learns the others'. A tensor that is not finite is an error, said of the first one. Collective;
+ * the ranks need not agree. */
+static Status share_hashes(Save *save)
 {
     const CheckpointIo *io = save->io;
-    for (int i = 0; i < io->count; ++i)
-        if (get_own(save, i)) save->hash[i] = hash_bytes(save->plain, tensor_bytes(save, i));
+    Status status = OK;
+    for (int i = 0; i < io->count; ++i) {
+        if (!save_get(save, i)) continue;
+        save->hash[i] =
+            hash_bytes(save->plain, (size_t)shape_count(io->tensor[i].shape) * sizeof *save->plain);
+        if (status == OK) status = check_finite(&io->tensor[i], save->plain);
+    }
     size_t count = (size_t)io->count;
     uint64_t *all = mem_new((count + 1) * (size_t)save->world->size * sizeof *all);
     world_gather(save->world, save->hash, count * sizeof *all, all);
     for (size_t i = 0; i < count; ++i) save->hash[i] = all[(size_t)save->owner[i] * count + i];
     mem_free(&all);
-}
-
-static bool write_all(int fd, const void *data, size_t bytes, int64_t offset)
-{
-    for (size_t done = 0; done < bytes;) {
-        size_t piece = bytes - done < PIECE_BYTES ? bytes - done : PIECE_BYTES;
-        ssize_t put = pwrite(fd, (const char *)data + done, piece, (off_t)offset + (off_t)done);
-        if (put < 0 && errno == EINTR) continue;
-        if (put == 0) errno = ENOSPC;
-        if (put <= 0) return false;
-        done += (size_t)put;
-    }
-    return true;
-}
-
-/* A rank that cannot write goes on to the end: others may need its parts. */
-static Status write_own(const Save *save)
-{
-    int fd = open(save->part, O_WRONLY | O_CLOEXEC), error = fd < 0 ? errno : 0;
-    const char *doing = fd < 0 ? "opening the file" : "writing";
-    for (int i = 0; i < save->io->count; ++i) {
-        bool mine = get_own(save, i) && !error;
-        if (mine && !write_all(fd, save->plain, tensor_bytes(save, i), save->offset[i]))
-            error = errno;
-    }
-    if (!error && fsync(fd) != 0) error = errno;
-    if (fd >= 0 && close(fd) != 0 && !error) error = errno;
-    return error ? write_failed(save->part, doing, error) : OK;
+    return status;
 }
 
 static Status sync_folder(const char *path)
@@ -122,16 +98,32 @@ static Status publish(const Save *save, const char *path)
     return sync_folder(path);
 }
 
+/* Rank 0 lays the file out; all ranks learn where its tensors go, and which file it is. */
+static Status lay_out(Save *save, const CheckpointMeta *meta)
+{
+    const World *world = save->world;
+    struct stat st = {0};
+    Status status = OK;
+    if (world->rank == 0) {
+        status = layout_create(save->part, meta, save->io, save->hash, save->offset);
+        if (status == OK && stat(save->part, &st) != 0)
+            status = write_failed(save->part, "finding the file", errno);
+    }
+    TRY(status_agree(world, status));
+    save->inode = st.st_ino;
+    world_bcast(world, &save->inode, sizeof save->inode, 0);
+    world_bcast(world, save->offset, (size_t)save->io->count * sizeof *save->offset, 0);
+    return OK;
+}
+
 static Status save_file(Save *save, const char *path, const CheckpointMeta *meta)
 {
     const World *world = save->world;
-    bool first = world->rank == 0;
-    share_hashes(save);
-    TRY(status_agree(
-        world, first ? layout_create(save->part, meta, save->io, save->hash, save->offset) : OK));
-    world_bcast(world, save->offset, (size_t)save->io->count * sizeof *save->offset, 0);
-    TRY(status_agree(world, write_own(save)));
-    return status_agree(world, first ? publish(save, path) : OK);
+    TRY(status_agree(world, share_hashes(save)));
+    TRY(lay_out(save, meta));
+    TRY(status_agree(world, save_write(save)));
+    TRY(status_agree(world, save_read_back(save)));
+    return status_agree(world, world->rank == 0 ? publish(save, path) : OK);
 }
 
 Status checkpoint_save(const World *world, const char *path, const CheckpointMeta *meta,

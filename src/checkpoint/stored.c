@@ -38,6 +38,7 @@ Status stored_open_plain(StoredFile *file, const char *path)
     if (st.st_size == 0)
         return fail(ERR_DATA, "%s: the file is empty; use an older checkpoint", path);
     file->bytes = st.st_size;
+    file->inode = st.st_ino;
     return OK;
 }
 

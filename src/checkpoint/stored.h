@@ -24,6 +24,7 @@ typedef struct StoredFile {
     const char *path;     /* borrowed */
     int fd;               /* -1: closed */
     int64_t bytes;        /* of the file */
+    uint64_t inode;       /* alike on all hosts of a shared file system */
     hid_t id;             /* < 0: not opened by HDF5 */
     bool locked;          /* stored_lock was called */
     int count;            /* 0 before stored_list */

@@ -4,6 +4,7 @@
 #include "checkpoint.h"
 #include "model.h"
 
+#include <errno.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -76,9 +77,9 @@ static Status find_checkpoint(const Config *config, const char *given, char **pa
     char *dir = mem_format("%s/%s/checkpoints", config->run.dir, config->run.name);
     *path = given ? mem_text(given) : mem_format("%s/best.h5", dir);
     Status status = OK;
-    if (!given && access(*path, R_OK) != 0) {
+    if (!given && access(*path, F_OK) != 0 && errno == ENOENT) {
         mem_free(path);
-        status = checkpoint_newest(dir, path);
+        status = checkpoint_newest(dir, NULL, path);
         if (status == OK && !*path)
             status = fail(ERR_NOINPUT,
                           "%s: no checkpoint; train first, or name one with --checkpoint", dir);

@@ -32,6 +32,8 @@ const Option options[] = {
      .help = "Seed of all random numbers: parameters, order of samples, augmentation, dropout."},
     {"run.dir", &kind_text, AT(run.dir), "runs", NULL, LENGTH(1),
      .help = "Folder that holds the folders of runs."},
+    {"run.fresh", &kind_bool, AT(run.fresh), "false", NULL,
+     .help = "Begin anew: what an earlier run left in the folder is moved to earlier-1 (-2, ...) in it; nothing is deleted."},
     {"run.trace", &kind_bool, AT(run.trace), "false", NULL,
      .help = "Write trace.json, a time line for Chrome's or Perfetto's trace viewer."},
     {"run.nvtx", &kind_bool, AT(run.nvtx), "false", NULL,
@@ -183,15 +185,15 @@ const Option options[] = {
      .help = "Gradients summed together, while backward still runs."},
 
     {"checkpoint.every_steps", &kind_int, AT(checkpoint.every_steps), "0", NULL, FROM(0), .unit = "steps",
-     .help = "Steps from one checkpoint to the next; 0: by time, or only at the end."},
-    {"checkpoint.every_s", &kind_real, AT(checkpoint.every_s), "0", NULL, REAL_FROM(0), .unit = "seconds",
-     .help = "Seconds from one checkpoint to the next; 0: by steps, or only at the end."},
+     .help = "Steps from one checkpoint to the next; 0: by time alone."},
+    {"checkpoint.every_s", &kind_real, AT(checkpoint.every_s), "900", NULL, REAL_FROM(0), .unit = "seconds",
+     .help = "Seconds from one checkpoint to the next; 0: by steps alone. The last step is always saved."},
     {"checkpoint.keep", &kind_int, AT(checkpoint.keep), "3", NULL, RANGE(0, MOST),
-     .help = "Newest checkpoints kept; 0: all."},
+     .help = "Newest good checkpoints kept; 0: all."},
     {"checkpoint.best", &kind_bool, AT(checkpoint.best), "true", NULL,
      .help = "Keep the checkpoint of the best evaluation as best.h5."},
     {"checkpoint.resume", &kind_resume, AT(checkpoint.resume), "auto", NULL, .words = "auto|no",
-     .help = "auto: go on from the run's newest checkpoint; no: never; PATH: begin from this file, then as auto."},
+     .help = "auto: go on from the run's newest good checkpoint; no: refuse a folder with an earlier run; PATH: begin from this file, then as auto."},
 };
 /* clang-format on */
 const int option_count = sizeof options / sizeof options[0];

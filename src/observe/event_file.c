@@ -14,11 +14,6 @@ enum { TAG_CHARS = 200, MESSAGE_BYTES = 300, NAME_TRIES = 1000 };
 enum { WIRE_VARINT = 0, WIRE_64 = 1, WIRE_BYTES = 2, WIRE_32 = 5 };
 enum { SESSION_START = 1 };
 
-struct EventFile {
-    char *path; /* owned */
-    FILE *file; /* owned */
-};
-
 typedef struct Message {
     size_t bytes;
     unsigned char data[MESSAGE_BYTES];
@@ -70,69 +65,46 @@ static uint32_t masked_crc(const void *data, size_t bytes)
     return (crc >> 15 | crc << 17) + 0xA282EAD8u;
 }
 
-static Status write_failed(const EventFile *file)
-{
-    return fail(ERR_IO, "%s: writing TensorBoard events failed: %s", file->path, strerror(errno));
-}
-
-static Status write_record(EventFile *file, const Message *event)
+static void put_record(AppendFile *events, const Message *event)
 {
     Message head = {0}, tail = {0};
     put_fixed(&head, event->bytes, 8);
     put_fixed(&head, masked_crc(head.data, 8), 4);
     put_fixed(&tail, masked_crc(event->data, event->bytes), 4);
-    if (fwrite(head.data, head.bytes, 1, file->file) != 1 ||
-        fwrite(event->data, event->bytes, 1, file->file) != 1 ||
-        fwrite(tail.data, tail.bytes, 1, file->file) != 1)
-        return write_failed(file);
-    return OK;
+    append_put(events, head.data, head.bytes);
+    append_put(events, event->data, event->bytes);
+    append_put(events, tail.data, tail.bytes);
 }
 
 /* Opens a name that nobody has: runs started within one second by one process take the next second's name. */
-static int open_new(EventFile *file, const char *dir)
+static Status open_new(AppendFile *events, const char *dir)
 {
     char host[256] = "localhost";
     gethostname(host, sizeof host - 1);
-    int fd = -1;
-    for (long try = 0; fd < 0 && try < NAME_TRIES; ++try) {
-        mem_free(&file->path);
-        file->path = mem_format("%s/events.out.tfevents.%010ld.%s.%ld.weft", dir,
-                                (long)wall_s() + try, host, (long)getpid());
-        fd = open(file->path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-        if (fd < 0 && errno != EEXIST) break;
-    }
-    return fd;
-}
-
-Status event_file_new(EventFile **out, const char *dir)
-{
-    EventFile *file = mem_new(sizeof *file);
-    int fd = open_new(file, dir);
     Status status = OK;
-    if (fd < 0)
-        status =
-            fail(ERR_IO, "%s: cannot create the TensorBoard file: %s", file->path, strerror(errno));
-    else if (!(file->file = fdopen(fd, "wb"))) {
-        status = write_failed(file);
-        close(fd);
-    }
-    if (status == OK) {
-        static const char version[] = "brain.Event:2";
-        Message event = {0};
-        put_double(&event, 1, wall_s());
-        put_bytes(&event, 3, version, sizeof version - 1);
-        status = write_record(file, &event);
-    }
-    *out = file;
-    if (status != OK) {
-        if (file->file) fclose(file->file);
-        mem_free(&file->path);
-        mem_free(out);
+    for (long try = 0; try < NAME_TRIES; ++try) {
+        char *path = mem_format("%s/events.out.tfevents.%010ld.%s.%ld.weft", dir,
+                                (long)wall_s() + try, host, (long)getpid());
+        status = append_open(events, path, O_EXCL);
+        bool taken = status != OK && errno == EEXIST;
+        mem_free(&path);
+        if (!taken) break;
     }
     return status;
 }
 
-Status event_file_session(EventFile *file, int64_t first_step)
+Status event_file_open(AppendFile *events, const char *dir)
+{
+    static const char version[] = "brain.Event:2";
+    TRY(open_new(events, dir));
+    Message event = {0};
+    put_double(&event, 1, wall_s());
+    put_bytes(&event, 3, version, sizeof version - 1);
+    put_record(events, &event);
+    return OK;
+}
+
+void event_file_session(AppendFile *events, int64_t first_step)
 {
     Message session = {0}, event = {0};
     put_key(&session, 1, WIRE_VARINT);
@@ -141,15 +113,13 @@ Status event_file_session(EventFile *file, int64_t first_step)
     put_key(&event, 2, WIRE_VARINT);
     put_varint(&event, (uint64_t)first_step);
     put_bytes(&event, 7, session.data, session.bytes);
-    return write_record(file, &event);
+    put_record(events, &event);
 }
 
-Status event_file_scalar(EventFile *file, const char *tag, int64_t step, double wall, float value)
+void event_file_scalar(AppendFile *events, const char *tag, int64_t step, double wall, float value)
 {
     size_t tag_bytes = strlen(tag);
-    if (tag_bytes > TAG_CHARS)
-        return fail(ERR_BUG, "%s: tag '%.40s...' is longer than %d characters", file->path, tag,
-                    TAG_CHARS);
+    if (tag_bytes > TAG_CHARS) die("tag '%.40s...' is longer than %d characters", tag, TAG_CHARS);
     Message scalar = {0}, summary = {0}, event = {0};
     put_bytes(&scalar, 1, tag, tag_bytes);
     put_float(&scalar, 2, value);
@@ -158,20 +128,5 @@ Status event_file_scalar(EventFile *file, const char *tag, int64_t step, double 
     put_key(&event, 2, WIRE_VARINT);
     put_varint(&event, (uint64_t)step);
     put_bytes(&event, 5, summary.data, summary.bytes);
-    return write_record(file, &event);
-}
-
-Status event_file_flush(EventFile *file)
-{
-    return fflush(file->file) == 0 ? OK : write_failed(file);
-}
-
-Status event_file_free(EventFile **at)
-{
-    EventFile *file = *at;
-    if (!file) return OK;
-    Status status = fclose(file->file) == 0 ? OK : write_failed(file);
-    mem_free(&file->path);
-    mem_free(at);
-    return status;
+    put_record(events, &event);
 }

@@ -1,12 +1,14 @@
 /* metrics.jsonl: one JSON object a line, a training line or an evaluation line, in the order of steps. A run that
  * resumes at step S first drops what was written after S (those steps come again) and any line torn by a crash; the
- * rest is rewritten to metrics.jsonl.part and renamed, so that a death in between loses nothing. */
+ * rest is rewritten to metrics.jsonl.part and renamed, so that a death in between loses nothing. A run that begins anew moves
+ * what it finds aside. */
 #include "observer.h"
 
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static Status io_failed(const char *what, const char *path)
@@ -78,13 +80,29 @@ static Status cut(const char *path, int64_t keep_step)
     return status;
 }
 
-Status metrics_open(Metrics *metrics, const char *dir, int64_t keep_step)
+/* Nothing that an earlier run wrote is lost: metrics.jsonl -> metrics.jsonl.1, or the next number that is free. */
+static Status move_aside(const char *path)
 {
-    metrics->path = mem_format("%s/metrics.jsonl", dir);
-    Status status = cut(metrics->path, keep_step);
-    if (status == OK && !(metrics->file = fopen(metrics->path, "a")))
-        status = io_failed("opening", metrics->path);
-    if (status != OK) mem_free(&metrics->path);
+    struct stat st;
+    if (stat(path, &st) != 0) return errno == ENOENT ? OK : io_failed("finding", path);
+    if (st.st_size == 0) return OK;
+    Status status = OK;
+    for (int n = 1;; ++n) {
+        char *to = mem_format("%s.%d", path, n);
+        bool is_free = access(to, F_OK) != 0;
+        if (is_free && rename(path, to) != 0) status = io_failed("renaming", path);
+        if (is_free && status == OK) log_info("earlier lines are kept in %s", to);
+        mem_free(&to);
+        if (is_free) return status;
+    }
+}
+
+Status metrics_open(AppendFile *metrics, const char *dir, int64_t step, bool goes_on)
+{
+    char *path = mem_format("%s/metrics.jsonl", dir);
+    Status status = goes_on ? cut(path, step) : move_aside(path);
+    if (status == OK) status = append_open(metrics, path, 0);
+    mem_free(&path);
     return status;
 }
 
@@ -94,46 +112,49 @@ static void put_number(FILE *out, const char *key, double value)
     json_number(out, value);
 }
 
-static Status line_end(Metrics *metrics)
+/* A line as it is made. */
+typedef struct Line {
+    FILE *out;
+    char *text;
+    size_t bytes;
+} Line;
+
+static FILE *line_begin(Line *line, int64_t step, int64_t epoch)
 {
-    fputs("}\n", metrics->file);
-    return ferror(metrics->file) ? io_failed("writing", metrics->path) : OK;
+    line->out = open_memstream(&line->text, &line->bytes);
+    if (!line->out) die("out of memory for a line of metrics");
+    fprintf(line->out, "{\"step\":%lld,\"epoch\":%lld", (long long)step, (long long)epoch);
+    return line->out;
 }
 
-Status metrics_train(Metrics *metrics, const TrainLine *line)
+static void line_end(Line *line, AppendFile *metrics)
 {
-    FILE *out = metrics->file;
-    fprintf(out, "{\"step\":%lld,\"epoch\":%lld", (long long)line->step, (long long)line->epoch);
+    fputs("}\n", line->out);
+    fclose(line->out);
+    append_put(metrics, line->text, line->bytes);
+    free(line->text);
+}
+
+void metrics_train(AppendFile *metrics, const TrainLine *line)
+{
+    Line text;
+    FILE *out = line_begin(&text, line->step, line->epoch);
     put_number(out, "loss", line->loss);
     put_number(out, "lr", line->lr);
     put_number(out, line->tokens ? "tokens_per_s" : "samples_per_s", line->samples_per_s);
     put_number(out, "grad_norm", line->grad_norm);
     if (!isnan(line->top1)) put_number(out, "train_top1", line->top1);
-    return line_end(metrics);
+    line_end(&text, metrics);
 }
 
-Status metrics_eval(Metrics *metrics, const EvalLine *line)
+void metrics_eval(AppendFile *metrics, const EvalLine *line)
 {
-    FILE *out = metrics->file;
-    fprintf(out, "{\"step\":%lld,\"epoch\":%lld,\"%s\":%lld", (long long)line->step,
-            (long long)line->epoch, rows_name(line->tokens), (long long)line->samples);
+    Line text;
+    FILE *out = line_begin(&text, line->step, line->epoch);
+    fprintf(out, ",\"%s\":%lld", rows_name(line->tokens), (long long)line->samples);
     put_number(out, "eval_loss", line->loss);
     if (!isnan(line->top1)) put_number(out, "top1", line->top1);
     if (!isnan(line->top5)) put_number(out, "top5", line->top5);
     put_number(out, "seconds", line->seconds);
-    return line_end(metrics);
-}
-
-Status metrics_flush(Metrics *metrics)
-{
-    return fflush(metrics->file) == 0 ? OK : io_failed("writing", metrics->path);
-}
-
-Status metrics_close(Metrics *metrics)
-{
-    Status status = OK;
-    if (metrics->file && fclose(metrics->file) != 0) status = io_failed("writing", metrics->path);
-    metrics->file = NULL;
-    mem_free(&metrics->path);
-    return status;
+    line_end(&text, metrics);
 }

@@ -7,26 +7,31 @@
 #define FLUSH_S 1.0
 
 struct Observer {
-    Metrics metrics;
-    EventFile *events; /* owned */
+    AppendFile metrics, events;
     Progress progress;
     double flushed_s;
+    bool failing; /* the last flush could not write, and this has been said */
 };
 
-Status observer_new(Observer **out, const char *dir, int64_t keep_step)
+Status observer_new(Observer **out, const char *dir, int64_t step, bool goes_on)
 {
     Observer *observer = mem_new(sizeof *observer);
-    Status status = metrics_open(&observer->metrics, dir, keep_step);
-    if (status == OK) status = event_file_new(&observer->events, dir);
-    if (status == OK) status = event_file_session(observer->events, keep_step + 1);
-    if (status == OK) status = event_file_flush(observer->events);
+    Status status = metrics_open(&observer->metrics, dir, step, goes_on);
+    if (status == OK) status = event_file_open(&observer->events, dir);
+    if (status == OK) {
+        event_file_session(&observer->events, step + 1);
+        status = append_flush(&observer->events);
+    }
     progress_open(&observer->progress);
     observer->flushed_s = clock_s();
     *out = observer;
     if (status != OK) {
-        (void)event_file_free(&observer->events);
-        (void)metrics_close(&observer->metrics);
+        char *why = mem_text(fail_message());
+        (void)append_close(&observer->events);
+        (void)append_close(&observer->metrics);
         mem_free(out);
+        fail(status, "%s", why);
+        mem_free(&why);
     }
     return status;
 }
@@ -36,50 +41,73 @@ void observer_free(Observer **at)
     Observer *observer = *at;
     if (!observer) return;
     progress_break(&observer->progress);
-    Status events = event_file_free(&observer->events);
-    Status metrics = metrics_close(&observer->metrics);
+    Status events = append_close(&observer->events);
+    Status metrics = append_close(&observer->metrics);
     if (events != OK || metrics != OK) log_warn("%s", fail_message());
     mem_free(at);
 }
 
-static Status scalar(Observer *observer, const char *tag, int64_t step, double value)
+static void scalar(Observer *observer, const char *tag, int64_t step, double value)
 {
-    if (isnan(value)) return OK;
-    return event_file_scalar(observer->events, tag, step, wall_s(), (float)value);
+    if (!isnan(value)) event_file_scalar(&observer->events, tag, step, wall_s(), (float)value);
 }
 
 Status observer_flush(Observer *observer)
 {
     if (!observer) return OK;
     observer->flushed_s = clock_s();
-    TRY(metrics_flush(&observer->metrics));
-    return event_file_flush(observer->events);
+    Status events = append_flush(&observer->events);
+    Status metrics = append_flush(&observer->metrics); /* whose message comes first */
+    return metrics != OK ? metrics : events;
 }
 
-Status observer_train(Observer *observer, const TrainLine *line, bool log_now)
+Status observer_sync(Observer *observer)
 {
     if (!observer) return OK;
+    observer->flushed_s = clock_s();
+    Status events = append_sync(&observer->events);
+    Status metrics = append_sync(&observer->metrics);
+    return metrics != OK ? metrics : events;
+}
+
+/* Failing is said when it begins and when it ends. */
+static void flush_or_wait(Observer *observer)
+{
+    bool failed = observer_flush(observer) != OK;
+    if (failed == observer->failing) return;
+    observer->failing = failed;
+    progress_break(&observer->progress);
+    if (failed)
+        log_warn("%s; training goes on, and lines wait in memory until they can be written",
+                 fail_message());
+    else
+        log_info("%s can be written again: no line is missing", observer->metrics.path);
+}
+
+void observer_train(Observer *observer, const TrainLine *line, bool log_now)
+{
+    if (!observer) return;
     progress_train(&observer->progress, line, log_now);
-    if (!log_now) return OK;
-    TRY(metrics_train(&observer->metrics, line));
-    TRY(scalar(observer, "train/loss", line->step, line->loss));
-    TRY(scalar(observer, "train/lr", line->step, line->lr));
-    TRY(scalar(observer, line->tokens ? "train/tokens_per_s" : "train/samples_per_s", line->step,
-               line->samples_per_s));
-    TRY(scalar(observer, "train/grad_norm", line->step, line->grad_norm));
-    TRY(scalar(observer, "train/top1", line->step, line->top1));
-    return clock_s() - observer->flushed_s < FLUSH_S ? OK : observer_flush(observer);
+    if (!log_now) return;
+    metrics_train(&observer->metrics, line);
+    scalar(observer, "train/loss", line->step, line->loss);
+    scalar(observer, "train/lr", line->step, line->lr);
+    scalar(observer, line->tokens ? "train/tokens_per_s" : "train/samples_per_s", line->step,
+           line->samples_per_s);
+    scalar(observer, "train/grad_norm", line->step, line->grad_norm);
+    scalar(observer, "train/top1", line->step, line->top1);
+    if (clock_s() - observer->flushed_s >= FLUSH_S) flush_or_wait(observer);
 }
 
-Status observer_eval(Observer *observer, const EvalLine *line)
+void observer_eval(Observer *observer, const EvalLine *line)
 {
-    if (!observer) return OK;
+    if (!observer) return;
     progress_eval(&observer->progress, line);
-    TRY(metrics_eval(&observer->metrics, line));
-    TRY(scalar(observer, "eval/loss", line->step, line->loss));
-    TRY(scalar(observer, "eval/top1", line->step, line->top1));
-    TRY(scalar(observer, "eval/top5", line->step, line->top5));
-    return observer_flush(observer);
+    metrics_eval(&observer->metrics, line);
+    scalar(observer, "eval/loss", line->step, line->loss);
+    scalar(observer, "eval/top1", line->step, line->top1);
+    scalar(observer, "eval/top5", line->step, line->top5);
+    flush_or_wait(observer);
 }
 
 void observer_break(Observer *observer)

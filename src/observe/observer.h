@@ -5,17 +5,28 @@
 
 #include "observe.h"
 
-/* metrics.jsonl: one JSON object a line, kept open for appending. */
-typedef struct Metrics {
-    char *path; /* owned */
-    FILE *file; /* owned */
-} Metrics;
-/* Cuts the lines of steps > keep_step and torn ones away (rewritten through metrics.jsonl.part), then appends. */
-Status metrics_open(Metrics *metrics, const char *dir, int64_t keep_step);
-Status metrics_train(Metrics *metrics, const TrainLine *line);
-Status metrics_eval(Metrics *metrics, const EvalLine *line);
-Status metrics_flush(Metrics *metrics);
-Status metrics_close(Metrics *metrics);
+/* What has been put and not been written is kept until a flush can write it. */
+typedef struct AppendFile {
+    char *path; /* owned; NULL: closed */
+    int fd;
+    char *data; /* owned: what waits */
+    size_t bytes;
+} AppendFile;
+/* flags: open's, beside those for appending. Where it failed there is nothing to close, and errno says
+ * why. All fail with ERR_IO, and lose nothing. */
+Status append_open(AppendFile *file, const char *path, int flags);
+void append_put(AppendFile *file, const void *data, size_t bytes);
+Status append_flush(AppendFile *file);
+Status append_sync(AppendFile *file); /* to the disk */
+/* Flushes; what cannot be written even now is lost. */
+Status append_close(AppendFile *file);
+
+/* metrics.jsonl: one JSON object a line. */
+/* Where goes_on, cuts the lines of steps > step and torn ones away (rewritten through metrics.jsonl.part); else what another run
+ * left there is moved aside as metrics.jsonl.1, or the next number that is free. Then appends. */
+Status metrics_open(AppendFile *metrics, const char *dir, int64_t step, bool goes_on);
+void metrics_train(AppendFile *metrics, const TrainLine *line);
+void metrics_eval(AppendFile *metrics, const EvalLine *line);
 
 /* The progress line on stdout. */
 typedef struct Progress {
@@ -31,9 +42,14 @@ void progress_break(Progress *progress);
 enum { PROGRESS_CHARS = 512 };
 void progress_text(const TrainLine *line, int width, bool colour, char *out);
 
+/* TensorBoard's event files: TFRecord framing (length, masked CRC32C) around Event protocol buffers. */
+Status event_file_open(AppendFile *events, const char *dir);
 /* Tells TensorBoard that this file goes on from first_step: what older files hold from there on is hidden. */
-Status event_file_session(EventFile *file, int64_t first_step);
-Status event_file_flush(EventFile *file);
+void event_file_session(AppendFile *events, int64_t first_step);
+/* tag: at most 200 characters. */
+void event_file_scalar(AppendFile *events, const char *tag, int64_t step, double wall_s,
+                       float value);
+uint32_t crc32c(const void *data, size_t bytes);
 
 /* "1,234,567", into at least 32 chars, which it returns. */
 char *text_count(int64_t value, char *out);

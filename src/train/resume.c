@@ -347,6 +347,9 @@ static void neutral(Config *c, const Config *now)
 {
     c->grid = now->grid;
     c->checkpoint = now->checkpoint;
+    c->run.name = now->run.name;
+    c->run.dir = now->run.dir;
+    c->run.fresh = now->run.fresh;
     c->run.trace = now->run.trace;
     c->run.nvtx = now->run.nvtx;
     c->train.device = now->train.device;
@@ -354,6 +357,7 @@ static void neutral(Config *c, const Config *now)
     c->train.eval_every = now->train.eval_every;
     c->train.log_every = now->train.log_every;
     c->train.threads = now->train.threads;
+    c->train.memory = now->train.memory;
     c->data.prefetch = now->data.prefetch;
 }
 

@@ -15,6 +15,7 @@
 
 /* METRIC_SIGNAL: stops weigh a million, so that a sum of wishes can be read apart. */
 enum { WISH_SAVE = 1, WISH_STOP = 1000000 };
+static const double RETRY_S = 60; /* from a save that failed to the next try */
 
 typedef struct Run {
     Trainer *trainer;
@@ -23,7 +24,12 @@ typedef struct Run {
     RunDir dir;
     Observer *observer; /* NULL but on rank 0 */
     RunSummary summary;
-    char *last;              /* newest checkpoint; owned */
+    GoodFiles *good;   /* owned: what has been read back here; on rank 0 */
+    char *last;        /* newest checkpoint; owned */
+    double best_saved; /* metric of best.h5, as t->best_metric; NaN: there is none */
+    bool
+        goes_on; /* from a checkpoint of its own, and not from the beginning or another's; known on rank 0 */
+    bool save_failing, best_failing, prune_failing, sync_failing; /* and said so */
     double start_s, saved_s; /* clock at the beginning, at the last checkpoint */
     double rate;             /* samples/s, smoothed */
     double tick_s;           /* clock at the last step's end */
@@ -71,25 +77,66 @@ static bool stop_wanted(void)
     return stop_asked;
 }
 
-/* On rank 0: which checkpoint to go on from, *path NULL for none. What the run has of its own comes first, so that the same
- * command goes on after a stop, also where it began from a file. */
-static Status choose_checkpoint(const Run *r, char **path)
+/* ---- where to begin ---- */
+
+/* No checkpoint of its own, but perhaps files of a run that died before its first one. They stay: only a better best.h5 replaces
+ * one, which must be of this configuration, then. */
+static Status begin_beside(const Run *r, char **path)
 {
     const Config *c = r->config;
-    TRY(checkpoint_newest(r->dir.checkpoints, path));
-    if (!*path) {
-        if (c->checkpoint.resume == RESUME_FILE) *path = mem_text(c->checkpoint.resume_path);
-        return OK;
-    }
+    char *earlier = NULL;
+    TRY(run_dir_earlier(&r->dir, &earlier));
+    Status st = OK;
+    if (earlier && c->checkpoint.resume == RESUME_NO)
+        st = fail(ERR_CONFIG,
+                  "%s already holds a run (%s): choose another run.name, or begin anew with "
+                  "run.fresh=true",
+                  r->dir.path, earlier);
+    mem_free(&earlier);
+    if (st == OK && access(r->dir.best, F_OK) == 0) st = resume_check(c, r->dir.best);
+    if (st == OK && c->checkpoint.resume == RESUME_FILE)
+        *path = mem_text(c->checkpoint.resume_path);
+    return st;
+}
+
+/* On rank 0: which checkpoint to go on from, *path NULL for none. What the run has of its own comes first, so that the same
+ * command goes on after a stop, also where it began from a file. */
+static Status choose_checkpoint(Run *r, char **path)
+{
+    const Config *c = r->config;
+    *path = NULL;
+    if (c->run.fresh) TRY(run_dir_set_aside(&r->dir));
+    Status st = checkpoint_newest(r->dir.checkpoints, r->good, path);
+    if (st != OK)
+        return fail(st,
+                    "%s; nothing was changed: run.fresh=true keeps this run aside and begins anew",
+                    fail_message());
+    if (!*path) return begin_beside(r, path);
+    r->goes_on = true;
     if (c->checkpoint.resume == RESUME_NO) {
-        Status st = fail(ERR_CONFIG,
-                         "%s already holds a run (%s): choose another run.name, or go on with "
-                         "checkpoint.resume=auto",
-                         r->dir.path, *path);
+        st = fail(ERR_CONFIG,
+                  "%s already holds a run (%s): choose another run.name, or go on with "
+                  "checkpoint.resume=auto",
+                  r->dir.path, *path);
         mem_free(path);
         return st;
     }
     return resume_check(c, *path);
+}
+
+/* What best.h5 has reached; a file that does not load has reached nothing. Collective. */
+static void find_best(Run *r)
+{
+    CheckpointMeta meta = {0};
+    r->best_saved = NAN;
+    if (r->world->rank == 0 && access(r->dir.best, F_OK) == 0) {
+        if (checkpoint_read_meta(r->dir.best, &meta) == OK)
+            r->best_saved = meta.best_metric;
+        else
+            log_warn("%s; the next evaluation replaces it", fail_message());
+        checkpoint_meta_fini(&meta);
+    }
+    world_bcast(r->world, &r->best_saved, sizeof r->best_saved, 0);
 }
 
 static Status resume(Run *r)
@@ -99,14 +146,48 @@ static Status resume(Run *r)
     st = status_agree(r->world, st);
     if (st == OK && (path = world_share_text(r->world, path))) {
         st = train_load(r->trainer, path, false);
-        if (st == OK) log_info("going on from %s", path);
+        if (st == OK) log_info("resuming from %s", path);
     }
+    if (st == OK) find_best(r);
     mem_free(&r->last);
     r->last = path;
     return st;
 }
 
-static Status save(Run *r)
+/* ---- saving ---- */
+
+/* Training outlives a file system that is full or away: said when it begins and when it ends, tried again in between. Other
+ * errors stay. */
+static Status tolerate(Status st, bool *failing, const char *what)
+{
+    if (st == ERR_IO && !*failing)
+        log_warn("%s; training goes on, and this is tried again", fail_message());
+    if (st == OK && *failing) log_info("%s works again", what);
+    if (st == OK || st == ERR_IO) *failing = st != OK;
+    return st == ERR_IO ? OK : st;
+}
+
+/* Adds what to do where a model has run away. */
+static Status ran_away(Status st, int64_t step)
+{
+    if (st != ERR_DATA) return st;
+    return fail(st,
+                "%s at step %lld: lower optim.lr, set optim.clip, or look at the data with `weft "
+                "data check`; the newest checkpoint stays as it is",
+                fail_message(), (long long)step);
+}
+
+/* Once it is there: what it is good for. Rank 0's disk alone. */
+static void saved(Run *r, const char *path)
+{
+    if (r->world->rank != 0) return;
+    good_files_add(r->good, path);
+    Status st = checkpoint_prune(r->dir.checkpoints, r->config->checkpoint.keep, r->good);
+    (void)tolerate(st, &r->prune_failing, "removing old checkpoints");
+}
+
+/* last: nothing comes after it, so that its failure is the run's. */
+static Status save(Run *r, bool last)
 {
     Trainer *t = r->trainer;
     char *path = run_dir_checkpoint(&r->dir, t->step);
@@ -114,13 +195,34 @@ static Status save(Run *r)
         mem_free(&path);
         return OK;
     }
-    Status st = train_save(t, path);
-    if (st == OK && r->world->rank == 0)
-        st = checkpoint_prune(r->dir.checkpoints, r->config->checkpoint.keep);
-    mem_free(&r->last);
-    r->last = path;
+    observer_break(r->observer);
+    /* lines up to this step are on the disk before the checkpoint that makes them history */
+    (void)tolerate(observer_sync(r->observer), &r->sync_failing, "syncing metrics");
+    Status st = ran_away(train_save(t, path), t->step);
+    bool there = st == OK;
+    if (!last) st = tolerate(st, &r->save_failing, "saving checkpoints");
+    if (there) {
+        saved(r, path);
+        mem_free(&r->last);
+        r->last = path;
+    } else {
+        mem_free(&path);
+    }
     r->saved_s = clock_s();
-    return status_agree(r->world, st);
+    return st;
+}
+
+/* best.h5 carries its own metric, whatever others the run has seen that could not be saved. */
+static Status save_best(Run *r, double metric)
+{
+    Trainer *t = r->trainer;
+    double best = t->best_metric;
+    t->best_metric = metric;
+    Status st = ran_away(train_save(t, r->dir.best), t->step);
+    t->best_metric = best;
+    if (st == OK) r->best_saved = metric;
+    observer_break(r->observer);
+    return tolerate(st, &r->best_failing, "saving best.h5");
 }
 
 static Status evaluate(Run *r)
@@ -130,13 +232,13 @@ static Status evaluate(Run *r)
     if (t->test_set.samples == 0) return OK;
     TRY(train_evaluate(t, &t->test_set, &line, NULL));
     r->summary.eval = line;
-    TRY(status_agree(r->world, observer_eval(r->observer, &line)));
+    observer_eval(r->observer, &line);
     bool by_loss = line.tokens || isnan(line.top1);
     double metric = by_loss ? -line.loss : line.top1;
-    bool better = isnan(t->best_metric) || metric > t->best_metric;
-    if (!better) return OK;
-    t->best_metric = metric;
-    return r->config->checkpoint.best ? train_save(t, r->dir.best) : OK;
+    if (!isfinite(metric)) return OK;
+    if (isnan(t->best_metric) || metric > t->best_metric) t->best_metric = metric;
+    bool better = isnan(r->best_saved) || metric > r->best_saved;
+    return better && r->config->checkpoint.best ? save_best(r, metric) : OK;
 }
 
 static const char *plural(int n)
@@ -179,12 +281,13 @@ static void describe(const Run *r)
 static float wishes(const Run *r)
 {
     double every = r->config->checkpoint.every_s;
+    if (r->save_failing && (every <= 0 || every > RETRY_S)) every = RETRY_S;
     float wish = stop_wanted() ? WISH_STOP : 0;
     if (r->world->rank == 0 && every > 0 && clock_s() - r->saved_s >= every) wish += WISH_SAVE;
     return wish;
 }
 
-static Status report(Run *r, const StepResult *result)
+static void report(Run *r, const StepResult *result)
 {
     const Trainer *t = r->trainer;
     double now = clock_s(), spent = now - r->tick_s;
@@ -205,7 +308,7 @@ static Status report(Run *r, const StepResult *result)
                       .left_s =
                           (double)((t->steps - t->step) * t->batch * t->rows_per_sample) / r->rate,
                       .tokens = t->train_set.kind == DATA_TOKENS};
-    return observer_train(r->observer, &line, result->logged);
+    observer_train(r->observer, &line, result->logged);
 }
 
 /* A model that has run away is neither evaluated nor kept: where that is due, the last gradient counts, too. */
@@ -215,12 +318,9 @@ static Status check_finite(Run *r, const StepResult *result, bool due)
     double norm = due && !result->skipped ? train_grad_norm(t) : 0;
     if (isfinite(result->loss) && isfinite(norm)) return OK;
     bool loss = !isfinite(result->loss);
-    return fail(ERR_DATA,
-                "the %s is %g at step %lld: lower optim.lr, set optim.clip, or look at the "
-                "data with `weft data check`; "
-                "the newest checkpoint stays as it is",
-                loss ? "loss" : "gradient's norm", loss ? result->loss : norm,
-                (long long)(loss ? t->known : t->step));
+    return ran_away(fail(ERR_DATA, "the %s is %g", loss ? "loss" : "gradient's norm",
+                         loss ? result->loss : norm),
+                    loss ? t->known : t->step);
 }
 
 /* After the step: what is due. Every rank comes to the same answers. */
@@ -242,7 +342,7 @@ static Status between_steps(Run *r, StepResult *result)
     TRY(check_finite(r, result, eval_due || save_due));
     /* an evaluation that fails costs no training: what is due is saved all the same */
     Status evaluated = eval_due ? evaluate(r) : OK;
-    if (save_due) TRY(save(r));
+    if (save_due) TRY(save(r, end || r->stopped));
     if (eval_due || save_due) r->tick_s = clock_s();
     return evaluated;
 }
@@ -255,8 +355,7 @@ static Status loop(Run *r)
         StepResult result;
         executor_signal(t->executor, wishes(r));
         TRY(train_step(t, &result));
-        Status st = report(r, &result);
-        if (st != OK) die_as(st, "%s", fail_message());
+        report(r, &result);
         TRY(between_steps(r, &result));
     }
     return OK;
@@ -267,7 +366,8 @@ static Status run_all(Run *r)
 {
     Trainer *t = r->trainer;
     TRY(resume(r));
-    Status st = r->world->rank == 0 ? observer_new(&r->observer, r->dir.path, t->step) : OK;
+    Status st =
+        r->world->rank == 0 ? observer_new(&r->observer, r->dir.path, t->step, r->goes_on) : OK;
     if (st == OK && r->world->rank == 0) st = run_dir_write_config(&r->dir, r->config);
     TRY(status_agree(r->world, st));
     if (r->config->run.trace) trace_start(1 << 20);
@@ -336,12 +436,14 @@ Status train_run(const Config *config, const World *world)
     catch_signals(&before);
     Status st = config->run.nvtx ? nvtx_start() : OK; /* alike on all ranks: one program */
     r.base_bytes = memory_use().own_bytes;
+    if (world->rank == 0) r.good = good_files_new();
     if (st == OK) st = trainer_new(&r.trainer, config, world);
     if (st == OK) st = status_agree(world, world->rank == 0 ? run_dir_open(&r.dir) : OK);
     if (st == OK) st = finish(&r, run_all(&r));
     observer_free(&r.observer);
     trainer_free(&r.trainer);
     run_dir_fini(&r.dir);
+    good_files_free(&r.good);
     mem_free(&r.last);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (st == OK && r.stopped)

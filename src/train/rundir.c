@@ -2,6 +2,7 @@
  * leaves none behind. Refuses a folder that another run is using. */
 #include "rundir.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -80,6 +81,91 @@ Status run_dir_open(RunDir *dir)
 {
     TRY(make_folders(dir->checkpoints));
     return lock(dir);
+}
+
+/* Is this what a run writes: its own files, and with them the folder of checkpoints? */
+static bool is_of_run(const char *name)
+{
+    static const char *const names[] = {"config.yaml", "trace.json", "checkpoints"};
+    static const char *const beginnings[] = {"metrics.jsonl", "events.out.tfevents."};
+    for (size_t i = 0; i < sizeof names / sizeof *names; ++i)
+        if (!strcmp(name, names[i])) return true;
+    for (size_t i = 0; i < sizeof beginnings / sizeof *beginnings; ++i)
+        if (!strncmp(name, beginnings[i], strlen(beginnings[i]))) return true;
+    return false;
+}
+
+/* The next entry of a folder, NULL at its end; *error: errno where it could not be read to its end. */
+static const char *next_name(DIR *stream, int *error)
+{
+    errno = 0;
+    const struct dirent *item = readdir(stream);
+    *error = item ? 0 : errno;
+    return item ? item->d_name : NULL;
+}
+
+static Status cannot_list(const char *path, int error)
+{
+    return fail(ERR_IO, "%s: cannot be listed: %s", path, strerror(error));
+}
+
+/* The first name in the folder that begins with one of two words, as a path, or NULL. */
+static Status find_in(const char *folder, const char *a, const char *b, char **path)
+{
+    DIR *stream = opendir(folder);
+    int error = stream ? 0 : errno;
+    *path = NULL;
+    for (const char *name; stream && !*path && (name = next_name(stream, &error));)
+        if (!strncmp(name, a, strlen(a)) || !strncmp(name, b, strlen(b)))
+            *path = mem_format("%s/%s", folder, name);
+    if (stream) closedir(stream);
+    return error && error != ENOENT ? cannot_list(folder, error) : OK;
+}
+
+Status run_dir_earlier(const RunDir *dir, char **path)
+{
+    TRY(find_in(dir->checkpoints, "step-", "best.h5", path));
+    return *path ? OK : find_in(dir->path, "metrics.jsonl", "events.out.tfevents.", path);
+}
+
+static Status move_into(const RunDir *dir, const char *to, const char *name)
+{
+    char *from = mem_format("%s/%s", dir->path, name), *there = mem_format("%s/%s", to, name);
+    Status st = OK;
+    if (rename(from, there) != 0)
+        st = fail(ERR_IO, "%s: cannot be moved to %s: %s", from, to, strerror(errno));
+    mem_free(&from);
+    mem_free(&there);
+    return st;
+}
+
+static Status move_all(const RunDir *dir, const char *to)
+{
+    DIR *stream = opendir(dir->path);
+    int error = stream ? 0 : errno;
+    Status st = OK;
+    for (const char *name; stream && st == OK && (name = next_name(stream, &error));)
+        if (is_of_run(name)) st = move_into(dir, to, name);
+    if (stream) closedir(stream);
+    return st == OK && error ? cannot_list(dir->path, error) : st;
+}
+
+Status run_dir_set_aside(const RunDir *dir)
+{
+    char *earlier = NULL, *to = NULL;
+    TRY(run_dir_earlier(dir, &earlier));
+    if (!earlier) return OK;
+    mem_free(&earlier);
+    for (int n = 1;; ++n) {
+        to = mem_format("%s/earlier-%d", dir->path, n);
+        if (mkdir(to, 0777) == 0 || errno != EEXIST) break;
+        mem_free(&to);
+    }
+    Status st = move_all(dir, to);
+    if (st == OK) st = make_folders(dir->checkpoints);
+    if (st == OK) log_info("the earlier run is kept in %s", to);
+    mem_free(&to);
+    return st;
 }
 
 Status run_dir_write_config(const RunDir *dir, const Config *config)

@@ -13,6 +13,10 @@ typedef struct RunDir {
 void run_dir_init(RunDir *dir, const Config *config);
 /* Makes the folders and locks them: ERR_IO where they cannot be made, ERR_CONFIG where another run is in there. */
 Status run_dir_open(RunDir *dir);
+/* *path: a file that an earlier run has left here, owned by the caller; NULL: none has. */
+Status run_dir_earlier(const RunDir *dir, char **path);
+/* Moves what earlier runs have left to earlier-1 (or the next number that is free) in the folder; nothing is deleted. ERR_IO. */
+Status run_dir_set_aside(const RunDir *dir);
 /* Writes the resolved configuration, through a temporary file. */
 Status run_dir_write_config(const RunDir *dir, const Config *config);
 void run_dir_fini(RunDir *dir);

@@ -1,6 +1,8 @@
 /* Saves that cannot end: a full disk, no folder, a death in the middle. What was there before stays loadable. */
 #include "checkpoint/fixture.h"
 
+#include <dirent.h>
+#include <dlfcn.h>
 #include <signal.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
@@ -14,11 +16,29 @@ static void expect_good(const char *path, int salt)
     mem_free(&f);
 }
 
+/* Stands before the C library's: the written byte at this offset of a file gets another value (-1: none). */
+static off_t altered = -1;
+ssize_t pwrite(int fd, const void *data, size_t bytes, off_t offset)
+{
+    ssize_t (*real)(int, const void *, size_t, off_t);
+    *(void **)&real = dlsym(RTLD_NEXT, "pwrite");
+    ssize_t put = real(fd, data, bytes, offset);
+    if (altered < offset || altered >= offset + put) return put;
+    char other = (char)~((const char *)data)[altered - offset];
+    CU_ASSERT_EQUAL(real(fd, &other, 1, altered), 1);
+    return put;
+}
+
 static void expect_no_part(const char *path)
 {
-    char *part = mem_format("%s.part", path);
-    CU_ASSERT(access(part, F_OK) != 0);
-    mem_free(&part);
+    char *dir = mem_text(path);
+    *strrchr(dir, '/') = 0;
+    DIR *stream = opendir(dir);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(stream);
+    for (const struct dirent *item; (item = readdir(stream));)
+        CU_ASSERT_PTR_NULL(strstr(item->d_name, ".part"));
+    closedir(stream);
+    mem_free(&dir);
 }
 
 static void test_no_folder(void)
@@ -118,7 +138,7 @@ static void test_killed(void)
         CU_ASSERT_EQUAL(waitpid(child, &status, 0), child);
         CU_ASSERT(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
         CU_ASSERT(access(path, F_OK) != 0);
-        CHECK_OK(checkpoint_newest(folder, &newest));
+        CHECK_OK(checkpoint_newest(folder, NULL, &newest));
         CU_ASSERT_STRING_EQUAL(newest ? newest : "", old);
         mem_free(&newest);
         expect_good(old, 1);
@@ -131,5 +151,72 @@ static void test_killed(void)
     fixture_clean(folder);
 }
 
-TEST_MAIN("failed_save", {"no folder", test_no_folder}, {"a limit on file sizes", test_size_limit},
+/* A file system that says yes and keeps something else: it is read back before it takes the old one's name. */
+static void test_altered(void)
+{
+    const char *folder = fixture_folder();
+    char *path = fixture_path(folder, "step-00000001.h5");
+    CHECK_OK(fixture_save(path, 1, 1));
+    size_t bytes = 0;
+    unsigned char *data = fixture_bytes(path, &bytes);
+    mem_free(&data);
+    int failed = 0;
+    for (altered = 0; altered < (off_t)bytes; altered += 1000) {
+        Status status = fixture_save(path, 1, 2);
+        off_t at = altered;
+        altered = -1;
+        if (status == OK) { /* between tensors */
+            expect_good(path, 2);
+            CHECK_OK(fixture_save(path, 1, 1));
+        } else {
+            ++failed;
+            CU_ASSERT_EQUAL(status, ERR_IO);
+            CU_ASSERT_PTR_NOT_NULL(strstr(fail_message(), "not what was written"));
+            expect_no_part(path);
+            expect_good(path, 1);
+        }
+        altered = at;
+    }
+    altered = -1;
+    CU_ASSERT(failed > 20);
+    mem_free(&path);
+    fixture_clean(folder);
+}
+
+static int sick_tensor;
+static float sick_value;
+static void get_sick(void *user, int i, float *plain)
+{
+    fixture_get(user, i, plain);
+    int64_t count = shape_count(fixture_tensor[i].shape);
+    if (i == sick_tensor) plain[count - 1] = sick_value;
+}
+
+/* What is not finite is not saved, wherever it is. */
+static void test_not_finite(void)
+{
+    static const float sick[] = {NAN, INFINITY, -INFINITY};
+    const char *folder = fixture_folder();
+    char *path = fixture_path(folder, "step-00000001.h5");
+    CHECK_OK(fixture_save(path, 1, 1));
+    Fixture *f = mem_new(sizeof *f);
+    for (sick_tensor = 0; sick_tensor < FIXTURE_COUNT; ++sick_tensor) {
+        if (shape_count(fixture_tensor[sick_tensor].shape) == 0) continue;
+        sick_value = sick[sick_tensor % 3];
+        CheckpointIo io = fixture_io(f, 2);
+        CheckpointMeta meta = fixture_meta(1);
+        World world = fixture_alone();
+        io.get = get_sick;
+        CHECK_FAILS(checkpoint_save(&world, path, &meta, &io), ERR_DATA,
+                    fixture_tensor[sick_tensor].path);
+        expect_no_part(path);
+        expect_good(path, 1);
+    }
+    mem_free(&f);
+    mem_free(&path);
+    fixture_clean(folder);
+}
+
+TEST_MAIN("failed_save", {"altered while written", test_altered}, {"not finite", test_not_finite},
+          {"no folder", test_no_folder}, {"a limit on file sizes", test_size_limit},
           {"a full disk", test_full_disk}, {"killed while saving", test_killed})

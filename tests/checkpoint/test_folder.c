@@ -1,6 +1,23 @@
 /* The newest good checkpoint of a folder, and the removal of old ones. */
 #include "checkpoint/fixture.h"
 
+#include <dirent.h>
+#include <dlfcn.h>
+#include <errno.h>
+
+/* Stands before the C library's: entry number `unreadable` of a listing cannot be read (0: all can). */
+static int unreadable, entries;
+struct dirent *readdir(DIR *stream)
+{
+    struct dirent *(*real)(DIR *);
+    *(void **)&real = dlsym(RTLD_NEXT, "readdir");
+    if (unreadable && ++entries == unreadable) {
+        errno = EIO;
+        return NULL;
+    }
+    return real(stream);
+}
+
 static const char *folder;
 
 static void save_step(int step)
@@ -29,7 +46,7 @@ static void tear(const char *name, off_t bytes)
 static void expect_newest(const char *name)
 {
     char *path = NULL;
-    CHECK_OK(checkpoint_newest(folder, &path));
+    CHECK_OK(checkpoint_newest(folder, NULL, &path));
     if (!name) CU_ASSERT_PTR_NULL(path);
     if (name) {
         CU_ASSERT_PTR_NOT_NULL_FATAL(path);
@@ -48,7 +65,7 @@ static char *warnings_of_newest(void)
     dup2(fileno(log), STDOUT_FILENO);
     dup2(fileno(log), STDERR_FILENO);
     char *path = NULL;
-    Status status = checkpoint_newest(folder, &path);
+    Status status = checkpoint_newest(folder, NULL, &path);
     fflush(stdout);
     fflush(stderr);
     dup2(out, STDOUT_FILENO);
@@ -81,12 +98,45 @@ static void test_newest(void)
     mem_free(&text);
     tear("step-00000010.h5", 0);
     expect_newest("step-00000009.h5");
+    save_step(7);
     tear("step-00000009.h5", 100);
-    expect_newest(NULL);
+    expect_newest("step-00000007.h5");
+    tear("step-00000007.h5", 100);
+    char *best = fixture_path(folder, "best.h5"), *path = NULL;
+    CHECK_FAILS(checkpoint_newest(folder, NULL, &path), ERR_DATA, "none of 4 checkpoints loads");
+    CHECK_OK(fixture_save(best, 3, 3));
+    CHECK_FAILS(checkpoint_newest(folder, NULL, &path), ERR_DATA, "best.h5 is good");
+    CU_ASSERT_PTR_NULL(path);
+    mem_free(&best);
     mem_free(&part);
     mem_free(&other);
     fixture_clean(folder);
     expect_newest(NULL); /* no folder: no checkpoint */
+}
+
+/* A folder that cannot be read, wholly or from some entry on, is not an empty one. */
+static void test_unreadable(void)
+{
+    folder = fixture_folder();
+    char *path = NULL, *file = fixture_path(folder, "step-00000003.h5");
+    save_step(3);
+    save_step(4);
+    for (unreadable = 1; unreadable <= 5; ++unreadable) { /* . .. and two files, and the end */
+        entries = 0;
+        CHECK_FAILS(checkpoint_newest(folder, NULL, &path), ERR_IO, "cannot be listed");
+        CU_ASSERT_PTR_NULL(path);
+        if (unreadable == 5) CU_ASSERT_PTR_NOT_NULL(strstr(fail_message(), "0004.h5 is good"));
+        GoodFiles *good = good_files_new();
+        entries = 0;
+        CHECK_FAILS(checkpoint_prune(folder, 1, good), ERR_IO, "cannot be listed");
+        good_files_free(&good);
+    }
+    unreadable = 0;
+    CU_ASSERT(is_there("step-00000003.h5"));
+    expect_newest("step-00000004.h5");
+    CHECK_FAILS(checkpoint_newest(file, NULL, &path), ERR_IO, "Not a directory");
+    mem_free(&file);
+    fixture_clean(folder);
 }
 
 static void test_prune(void)
@@ -97,9 +147,10 @@ static void test_prune(void)
          *part = fixture_path(folder, "step-00000030.h5.part");
     CHECK_OK(fixture_save(best, 15, 15));
     fixture_write(part, "not done", 8);
-    CHECK_OK(checkpoint_prune(folder, 0));
+    GoodFiles *good = good_files_new();
+    CHECK_OK(checkpoint_prune(folder, 0, good));
     CU_ASSERT(is_there("step-00000005.h5"));
-    CHECK_OK(checkpoint_prune(folder, 2));
+    CHECK_OK(checkpoint_prune(folder, 2, good));
     CU_ASSERT(!is_there("step-00000005.h5"));
     CU_ASSERT(!is_there("step-00000010.h5"));
     CU_ASSERT(!is_there("step-00000015.h5"));
@@ -107,11 +158,42 @@ static void test_prune(void)
     CU_ASSERT(is_there("step-00000025.h5"));
     CU_ASSERT(is_there("best.h5"));
     CU_ASSERT(!is_there("step-00000030.h5.part"));
-    CHECK_OK(checkpoint_prune(folder, 7));
+    CHECK_OK(checkpoint_prune(folder, 7, good));
     CU_ASSERT(is_there("step-00000020.h5"));
+    good_files_free(&good);
     mem_free(&best);
     mem_free(&part);
     fixture_clean(folder);
 }
 
-TEST_MAIN("folder", {"newest good checkpoint", test_newest}, {"prune", test_prune})
+/* Files that do not load count for nothing: neither do they push good ones out, nor is a good one taken for them. */
+static void test_prune_torn(void)
+{
+    folder = fixture_folder();
+    GoodFiles *good = good_files_new();
+    char *path = fixture_path(folder, "step-00000008.h5");
+    for (int step = 2; step <= 10; step += 2) save_step(step);
+    tear("step-00000010.h5", 2500);
+    tear("step-00000006.h5", 2500);
+    good_files_add(good, path); /* as after a save */
+    CHECK_OK(checkpoint_prune(folder, 1, good));
+    CU_ASSERT(is_there("step-00000010.h5"));
+    CU_ASSERT(is_there("step-00000008.h5"));
+    CU_ASSERT(!is_there("step-00000006.h5") && !is_there("step-00000004.h5"));
+    tear("step-00000008.h5", 2500); /* it was good when it was read, and is another file now */
+    save_step(4);
+    save_step(2);
+    CHECK_OK(checkpoint_prune(folder, 1, good));
+    CU_ASSERT(is_there("step-00000008.h5"));
+    expect_newest("step-00000004.h5");
+    CU_ASSERT(!is_there("step-00000002.h5"));
+    tear("step-00000004.h5", 2500);
+    CHECK_OK(checkpoint_prune(folder, 1, good)); /* none is good: none goes */
+    CU_ASSERT(is_there("step-00000004.h5") && is_there("step-00000010.h5"));
+    mem_free(&path);
+    good_files_free(&good);
+    fixture_clean(folder);
+}
+
+TEST_MAIN("folder", {"newest good checkpoint", test_newest}, {"unreadable", test_unreadable},
+          {"prune", test_prune}, {"prune among torn files", test_prune_torn})

@@ -46,8 +46,8 @@ holds 'it learns as fp32 does' awk 'FNR == 1 { first = $1 } FNR > 25 { sum[FILEN
 last=checkpoints/step-00000030.h5
 check 0 'H5T_IEEE_F32LE' h5dump -H -d /params/wte.weight runs/bf16/$last
 check 0 'good' "$WEFT" ckpt check runs/bf16/$last
-check 0 'going on from runs/bf16' train run.name=after-bf16 train.steps=32 checkpoint.resume=runs/bf16/$last
-check 0 'going on from runs/fp32' train run.name=after-fp32 train.steps=32 train.precision=bf16 checkpoint.resume=runs/fp32/$last
+check 0 'resuming from runs/bf16' train run.name=after-bf16 train.steps=32 checkpoint.resume=runs/bf16/$last
+check 0 'resuming from runs/fp32' train run.name=after-fp32 train.steps=32 train.precision=bf16 checkpoint.resume=runs/fp32/$last
 check 78 'was written with `train.precision: bf16`' train run.name=bf16
 for precision in fp32 bf16; do
     check 0 'top-1' "$WEFT" eval job.yaml --checkpoint runs/after-fp32/checkpoints/step-00000032.h5 train.precision=$precision

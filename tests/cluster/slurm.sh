@@ -100,6 +100,6 @@ goes_on() {
     return 1
 }
 until_true 10 goes_on || { scontrol show job "$id"; cat long.log; }
-holds 'it went on from there' grep -q 'going on from runs/long/checkpoints/' long.log
+holds 'it went on from there' grep -q 'resuming from runs/long/checkpoints/' long.log
 check 0 '' "$WEFT" ckpt diff runs/alone/$last runs/long/$last
 finish

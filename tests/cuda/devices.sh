@@ -35,7 +35,7 @@ for model in gpt lenet; do
     done
     for way in cpu:cuda cuda:cpu; do
         from=${way%:*} to=${way#*:} name=$model-$from-$to
-        check 0 'going on from' "$WEFT" train $model.yaml run.name=$name train.device=$to checkpoint.resume=runs/$model-$from/$half
+        check 0 'resuming from' "$WEFT" train $model.yaml run.name=$name train.device=$to checkpoint.resume=runs/$model-$from/$half
         losses $name >$name
         holds "$name: the losses of a run that stayed" near $name $model-$from
     done
@@ -49,7 +49,7 @@ done
 # A step of a rate that moves nothing: what was loaded is saved, to the bit.
 for way in cpu:cuda cuda:cpu; do
     from=${way%:*} to=${way#*:}
-    check 0 'going on from' "$WEFT" train gpt.yaml run.name=still-$from-$to train.device=$to optim.lr=1e-30 optim.weight_decay=0 \
+    check 0 'resuming from' "$WEFT" train gpt.yaml run.name=still-$from-$to train.device=$to optim.lr=1e-30 optim.weight_decay=0 \
         train.steps=5 checkpoint.resume=runs/gpt-$from/$half
     check 65 'attribute step: 4 and 5' "$WEFT" ckpt diff runs/gpt-$from/$half runs/still-$from-$to/checkpoints/step-00000005.h5
     h5dump -d /params/wte.weight -o a runs/gpt-$from/$half >/dev/null

@@ -188,15 +188,15 @@ static void test_records(void)
 {
     static Event event[300];
     begin();
-    EventFile *file = NULL;
-    CHECK_OK(event_file_new(&file, folder));
-    CHECK_OK(event_file_session(file, 500));
+    AppendFile file;
+    CHECK_OK(event_file_open(&file, folder));
+    event_file_session(&file, 500);
     for (int i = 0; i < 200; ++i)
-        CHECK_OK(event_file_scalar(file, i % 2 ? "train/loss" : "eval/top1",
-                                   (int64_t)i * i * i * 1000, 1.5e9 + i, 1.0f / (float)(i + 1)));
-    CHECK_OK(event_file_scalar(file, "odd", -1, 0, -INFINITY));
-    CHECK_OK(event_file_free(&file));
-    CU_ASSERT_PTR_NULL(file);
+        event_file_scalar(&file, i % 2 ? "train/loss" : "eval/top1", (int64_t)i * i * i * 1000,
+                          1.5e9 + i, 1.0f / (float)(i + 1));
+    event_file_scalar(&file, "odd", -1, 0, -INFINITY);
+    CHECK_OK(append_close(&file));
+    CU_ASSERT_PTR_NULL(file.path);
     read_file();
     CU_ASSERT_EQUAL(read_events(event, 300), 203);
     CU_ASSERT_STRING_EQUAL(event[0].version, "brain.Event:2");
@@ -220,44 +220,57 @@ static void test_name(void)
 {
     char name[300], ending[64];
     begin();
-    EventFile *a = NULL, *b = NULL;
-    CHECK_OK(event_file_new(&a, folder));
+    AppendFile a, b;
+    CHECK_OK(event_file_open(&a, folder));
     CU_ASSERT_EQUAL(files(name), 1);
     CU_ASSERT_EQUAL(strncmp(name, "events.out.tfevents.", 20), 0);
     CU_ASSERT_EQUAL(strspn(name + 20, "0123456789"), 10);
     snprintf(ending, sizeof ending, ".%ld.weft", (long)getpid());
     CU_ASSERT_STRING_EQUAL(name + strlen(name) - strlen(ending), ending);
-    CHECK_OK(event_file_new(&b, folder));
+    CHECK_OK(event_file_open(&b, folder));
     CU_ASSERT_EQUAL(files(NULL), 2);
-    CHECK_OK(event_file_free(&a));
-    CHECK_OK(event_file_free(&b));
-    CHECK_OK(event_file_free(&b));
+    CHECK_OK(append_close(&a));
+    CHECK_OK(append_close(&b));
+    CHECK_OK(append_close(&b));
+    end();
+}
+
+/* A disk that is full after every number of bytes: each record is there in the end, once and whole. */
+static void test_full_disk(void)
+{
+    static Event event[300];
+    struct rlimit old, low;
+    begin();
+    AppendFile file;
+    CHECK_OK(event_file_open(&file, folder));
+    getrlimit(RLIMIT_FSIZE, &old);
+    signal(SIGXFSZ, SIG_IGN);
+    int failures = 0;
+    for (int i = 0; i < 100; ++i) {
+        event_file_scalar(&file, "train/loss", i, 1.5e9, 0.5f);
+        low = (struct rlimit){(rlim_t)i * 37, old.rlim_max};
+        setrlimit(RLIMIT_FSIZE, &low);
+        Status status = append_flush(&file);
+        setrlimit(RLIMIT_FSIZE, &old);
+        failures += status == ERR_IO;
+        if (status != OK) CU_ASSERT_PTR_NOT_NULL(strstr(fail_message(), folder));
+    }
+    CU_ASSERT(failures > 90); /* a record is longer than 37 bytes */
+    CHECK_OK(append_close(&file));
+    read_file();
+    CU_ASSERT_EQUAL(read_events(event, 300), 101);
+    for (int i = 0; i < 100; ++i) CU_ASSERT_EQUAL(event[i + 1].step, i);
     end();
 }
 
 static void test_errors(void)
 {
-    char tag[400];
     begin();
-    EventFile *file = NULL;
-    CHECK_FAILS(event_file_new(&file, "/nowhere/at/all"), ERR_IO, "/nowhere/at/all");
-    CU_ASSERT_PTR_NULL(file);
-    memset(tag, 'x', sizeof tag);
-    tag[sizeof tag - 1] = 0;
-    CHECK_OK(event_file_new(&file, folder));
-    CHECK_FAILS(event_file_scalar(file, tag, 1, 0, 0), ERR_BUG, "longer than");
-    struct rlimit old, low;
-    getrlimit(RLIMIT_FSIZE, &old);
-    low = (struct rlimit){0, old.rlim_max};
-    signal(SIGXFSZ, SIG_IGN);
-    setrlimit(RLIMIT_FSIZE, &low);
-    Status status = event_file_flush(file);
-    setrlimit(RLIMIT_FSIZE, &old);
-    CU_ASSERT_EQUAL(status, ERR_IO);
-    CU_ASSERT_PTR_NOT_NULL(strstr(fail_message(), folder));
-    (void)event_file_free(&file);
+    AppendFile file;
+    CHECK_FAILS(event_file_open(&file, "/nowhere/at/all"), ERR_IO, "/nowhere/at/all");
+    CU_ASSERT_PTR_NULL(file.path);
     end();
 }
 
 TEST_MAIN("event_file", {"crc32c", test_crc}, {"records", test_records}, {"names", test_name},
-          {"errors", test_errors})
+          {"a full disk", test_full_disk}, {"errors", test_errors})

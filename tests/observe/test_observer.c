@@ -66,15 +66,15 @@ static void test_lines(void)
 {
     begin();
     Observer *observer = NULL;
-    CHECK_OK(observer_new(&observer, folder, 0));
+    CHECK_OK(observer_new(&observer, folder, 0, false));
     TrainLine line = line_of(5);
-    CHECK_OK(observer_train(observer, &line, true));
+    observer_train(observer, &line, true);
     line.step = 6;
-    CHECK_OK(observer_train(observer, &line, false)); /* leaves no line */
+    observer_train(observer, &line, false); /* leaves no line */
     line.step = 10;
     line.top1 = 0.75;
     line.grad_norm = 2;
-    CHECK_OK(observer_train(observer, &line, true));
+    observer_train(observer, &line, true);
     EvalLine eval = {.step = 10,
                      .epoch = 1,
                      .samples = 100,
@@ -82,7 +82,7 @@ static void test_lines(void)
                      .top1 = 0.5,
                      .top5 = NAN,
                      .seconds = 2};
-    CHECK_OK(observer_eval(observer, &eval));
+    observer_eval(observer, &eval);
     CU_ASSERT_STRING_EQUAL(
         content(),
         "{\"step\":5,\"epoch\":1,\"loss\":0.5,\"lr\":0.25,\"samples_per_s\":1000,\"grad_norm\":"
@@ -101,12 +101,12 @@ static void test_tokens(void)
 {
     begin();
     Observer *observer = NULL;
-    CHECK_OK(observer_new(&observer, folder, 0));
+    CHECK_OK(observer_new(&observer, folder, 0, false));
     TrainLine line = line_of(5);
     EvalLine eval = {.step = 5, .epoch = 1, .samples = 640, .loss = 2, .top1 = NAN, .top5 = NAN};
     line.tokens = eval.tokens = true;
-    CHECK_OK(observer_train(observer, &line, true));
-    CHECK_OK(observer_eval(observer, &eval));
+    observer_train(observer, &line, true);
+    observer_eval(observer, &eval);
     CU_ASSERT_STRING_EQUAL(
         content(),
         "{\"step\":5,\"epoch\":1,\"loss\":0.5,\"lr\":0.25,\"tokens_per_s\":1000,\"grad_norm\":"
@@ -119,10 +119,10 @@ static void test_tokens(void)
 static void write_steps(int64_t keep, int64_t first, int64_t last)
 {
     Observer *observer = NULL;
-    CHECK_OK(observer_new(&observer, folder, keep));
+    CHECK_OK(observer_new(&observer, folder, keep, keep > 0));
     for (int64_t step = first; step <= last; ++step) {
         TrainLine line = line_of(step);
-        CHECK_OK(observer_train(observer, &line, true));
+        observer_train(observer, &line, true);
     }
     observer_free(&observer);
 }
@@ -144,8 +144,15 @@ static void test_resume(void)
         at = strchr(at, '\n');
         if (at) ++at;
     }
-    write_steps(0, 1, 1); /* from the beginning */
+    write_steps(0, 1, 1); /* from the beginning: what was there stays under another name */
     CU_ASSERT_EQUAL(lines(content()), 1);
+    write_steps(0, 1, 3);
+    CU_ASSERT_EQUAL(lines(content()), 3);
+    strcat(path, ".1");
+    CU_ASSERT_EQUAL(lines(content()), 12);
+    path[strlen(path) - 1] = '2';
+    CU_ASSERT_EQUAL(lines(content()), 1);
+    path[strlen(path) - 2] = 0;
     strcat(path, ".part");
     CU_ASSERT(access(path, F_OK) != 0);
     end();
@@ -177,20 +184,26 @@ static void test_errors(void)
 {
     begin();
     Observer *observer = NULL;
-    CHECK_FAILS(observer_new(&observer, "/nowhere/at/all", 0), ERR_IO, "/nowhere/at/all");
+    CHECK_FAILS(observer_new(&observer, "/nowhere/at/all", 0, false), ERR_IO, "/nowhere/at/all");
     CU_ASSERT_PTR_NULL(observer);
-    CHECK_OK(observer_new(&observer, folder, 0));
+    CHECK_OK(observer_new(&observer, folder, 0, false));
     struct rlimit old, low;
     getrlimit(RLIMIT_FSIZE, &old);
     low = (struct rlimit){0, old.rlim_max};
     TrainLine line = line_of(1);
-    CHECK_OK(observer_train(observer, &line, true));
+    observer_train(observer, &line, true);
     signal(SIGXFSZ, SIG_IGN);
     setrlimit(RLIMIT_FSIZE, &low);
     Status status = observer_flush(observer);
     setrlimit(RLIMIT_FSIZE, &old);
     CU_ASSERT_EQUAL(status, ERR_IO);
     CU_ASSERT_PTR_NOT_NULL(strstr(fail_message(), "metrics.jsonl"));
+    CU_ASSERT_EQUAL(lines(content()), 0);
+    line.step = 2;
+    observer_train(observer, &line, true);
+    CHECK_OK(observer_sync(observer)); /* there is room again: nothing is missing */
+    CU_ASSERT_EQUAL(lines(content()), 2);
+    CU_ASSERT_PTR_NOT_NULL(strstr(content(), "{\"step\":1,"));
     observer_free(&observer);
     end();
 }
@@ -201,8 +214,8 @@ static void test_null(void)
     Observer *observer = NULL;
     TrainLine line = line_of(1);
     EvalLine eval = {.step = 1};
-    CHECK_OK(observer_train(observer, &line, true));
-    CHECK_OK(observer_eval(observer, &eval));
+    observer_train(observer, &line, true);
+    observer_eval(observer, &eval);
     CHECK_OK(observer_flush(observer));
     observer_break(observer);
     observer_free(&observer);

@@ -2,6 +2,7 @@
 #include "tiny_main.h"
 
 #include <fcntl.h>
+#include <hdf5.h>
 #include <math.h>
 #include <pthread.h>
 #include <signal.h>
@@ -13,7 +14,7 @@ static char data_path[64], few_path[64], wide_path[64];
 
 enum { SAMPLES = 27, FEW = 5, CLASSES = 5 };
 
-/* A configuration; more overrides as "a=b c=d". Owned by the caller. */
+/* A configuration; more overrides as "a=b c=d", or "a=b;c=d" where values have spaces. Owned by the caller. */
 static Config *config_of(const char *name, const char *more)
 {
     Config *config = NULL;
@@ -25,8 +26,9 @@ static Config *config_of(const char *name, const char *more)
                             "optim: {lr: 0.05}\n",
                             tiny_folder, name, data_path, data_path);
     char *words[16], *copy = mem_text(more), *rest = copy;
+    const char *between = strchr(more, ';') ? ";" : " ";
     int count = 0;
-    for (char *word; (word = strsep(&rest, " "));)
+    for (char *word; (word = strsep(&rest, between));)
         if (*word) words[count++] = word;
     CHECK_OK(config_parse(&config, "run.yaml", text, count, words));
     mem_free(&text);
@@ -300,7 +302,7 @@ static void test_stop(void)
     CHECK_FAILS(status, ERR_STOPPED, "start the same command again");
     if (tiny_rank > 0) return;
     char *dir = path_of("stop", "checkpoints"), *newest = NULL;
-    CHECK_OK(checkpoint_newest(dir, &newest));
+    CHECK_OK(checkpoint_newest(dir, NULL, &newest));
     CU_ASSERT_PTR_NOT_NULL(newest);
     mem_free(&newest);
     mem_free(&dir);
@@ -315,6 +317,51 @@ static void test_runs_away(void)
     CU_ASSERT(exists("away", "checkpoints/step-00000001.h5"));
     CU_ASSERT(!exists("away", "checkpoints/step-00000009.h5"));
     CU_ASSERT(!exists("away", "checkpoints/best.h5"));
+}
+
+/* Sets the first weight to NaN behind the back of its checksum. */
+static void make_sick(const char *name, const char *file, const char *tensor)
+{
+    char *path = path_of(name, file);
+    hid_t stored = H5Fopen(path, H5F_ACC_RDWR, H5P_DEFAULT);
+    hid_t set = H5Dopen2(stored, tensor, H5P_DEFAULT), space = H5Dget_space(set);
+    hsize_t first[2] = {0, 0}, one[1] = {1};
+    hid_t memory = H5Screate_simple(1, one, NULL);
+    float value = NAN;
+    H5Sselect_elements(space, H5S_SELECT_SET, 1, first);
+    CU_ASSERT(H5Dwrite(set, H5T_NATIVE_FLOAT, memory, space, H5P_DEFAULT, &value) >= 0);
+    CU_ASSERT(H5Adelete(set, "xxh64") >= 0);
+    H5Sclose(memory);
+    H5Sclose(space);
+    H5Dclose(set);
+    H5Fclose(stored);
+    mem_free(&path);
+}
+
+/* A NaN in the first layer goes no further than its relu: loss and gradient are finite, and yet it is not saved, nor does any
+ * good checkpoint go for it. */
+static void test_hidden_nan(void)
+{
+    static const char model[] =
+        "model.layers=[flatten, dense: {width: 6}, relu, dense: {width: 5}]";
+    for (int ranks = 1; ranks <= 2; ++ranks) {
+        char *more = mem_format("%s;train.steps=3", model);
+        CHECK_OK(run_on(2, ranks == 1 ? "well1" : "well2", more));
+        mem_free(&more);
+        const char *name = ranks == 1 ? "well1" : "well2", *sick = ranks == 1 ? "sick1" : "sick2";
+        if (tiny_rank == 0)
+            make_sick(name, "checkpoints/step-00000003.h5", "/params/dense1.weight");
+        char *from = path_of(name, "checkpoints/step-00000003.h5");
+        more = mem_format("%s;train.steps=9;checkpoint.every_steps=1;checkpoint.keep=1;"
+                          "checkpoint.resume=%s",
+                          model, from);
+        MPI_Barrier(MPI_COMM_WORLD);
+        Status status = run_on(ranks, sick, more);
+        if (takes_part(ranks)) CHECK_FAILS(status, ERR_DATA, "/params/dense1.weight holds nan");
+        if (tiny_rank == 0) CU_ASSERT(!exists(sick, "checkpoints/step-00000004.h5"));
+        mem_free(&from);
+        mem_free(&more);
+    }
 }
 
 /* A test set of other labels than the model's is found before anything is made. */
@@ -342,4 +389,5 @@ TINY_MAIN("run", prepare, {"fewer samples than a batch", test_fewer_than_a_batch
           {"less than an epoch", test_less_than_an_epoch}, {"evaluation", test_evaluation},
           {"going on in the middle", test_resume}, {"beginning from a file", test_begin_from_file},
           {"what is kept", test_keep}, {"a folder in use", test_in_use}, {"stopped", test_stop},
-          {"running away", test_runs_away}, {"another test set", test_other_test_set})
+          {"running away", test_runs_away}, {"a NaN that hides", test_hidden_nan},
+          {"another test set", test_other_test_set})

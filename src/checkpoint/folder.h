@@ -1,0 +1,27 @@
+/* What lies in a folder of checkpoints. */
+#ifndef WEFT_CHECKPOINT_FOLDER_H
+#define WEFT_CHECKPOINT_FOLDER_H
+
+#include "checkpoint.h"
+
+typedef struct FolderEntry {
+    long long step;
+    char *path; /* owned */
+} FolderEntry;
+typedef struct FolderList {
+    int count;          /* step-<number>.h5, newest first */
+    FolderEntry *entry; /* owned */
+    int part_count;     /* what unfinished saves left; in no order */
+    char **part;        /* owned, each and all */
+    char *best;         /* owned: best.h5; NULL: there is none */
+} FolderList;
+
+/* A folder that is not there has no checkpoints. ERR_IO where it cannot be listed to its end. Release with folder_list_fini in
+ * every case. */
+Status folder_list_init(FolderList *list, const char *dir);
+void folder_list_fini(FolderList *list);
+
+/* Attributes, table and every checksum. ERR_DATA: not a good checkpoint. */
+Status checkpoint_verify(const char *path);
+
+#endif

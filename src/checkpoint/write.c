@@ -1,0 +1,222 @@
+/* The tensors of a new checkpoint go into the file. No two hosts write to one page of it: some network file systems write
+ * whole pages back, and one host's would undo the other's. An owner writes the pages that its tensor fills,
+ *
+ *        | ...xxAAAA | AAAAAAAAA | AAAAAAAAA | AABBBxx.. |     A: a tensor, B: the next, x: HDF5's own
+ *              edge      pages       pages     edge
+ *
+ * and its edges, less than a page each, go to rank 0, which has laid the file out and writes everything else. */
+#include "layout.h"
+#include "stored.h"
+#include "write.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static const size_t PIECE_BYTES = (size_t)1 << 30; /* one pwrite moves less than 2^31 bytes */
+
+static size_t tensor_bytes(const Save *save, int i)
+{
+    return (size_t)shape_count(save->io->tensor[i].shape) * sizeof(float);
+}
+
+bool save_get(const Save *save, int i)
+{
+    const CheckpointIo *io = save->io;
+    if (io->collect) io->collect(io->user, i, save->owner[i]);
+    if (save->owner[i] != save->world->rank) return false;
+    io->get(io->user, i, save->plain);
+    return true;
+}
+
+Status save_open(const Save *save, int flags, int *fd)
+{
+    struct stat st;
+    *fd = open(save->part, flags | O_CLOEXEC);
+    if (*fd < 0) return write_failed(save->part, "opening the file", errno);
+    int error = fstat(*fd, &st) == 0 ? 0 : errno;
+    if (!error && st.st_ino == save->inode) return OK;
+    close(*fd);
+    *fd = -1;
+    if (error) return write_failed(save->part, "opening the file", error);
+    return fail(ERR_IO,
+                "%s: this host sees another file of that name than rank 0's host does (inode %llu, "
+                "there %llu): is it on a file system that all nodes share?",
+                save->part, (unsigned long long)st.st_ino, (unsigned long long)save->inode);
+}
+
+/* ---- edges ---- */
+
+/* Where the whole pages of a tensor begin and end, counted from its first byte. */
+typedef struct Pages {
+    size_t first, last, end; /* end: of the tensor */
+} Pages;
+
+static Pages pages_of(const Save *save, int i)
+{
+    size_t begin = (size_t)save->offset[i], bytes = tensor_bytes(save, i);
+    size_t first = (begin + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES - begin;
+    size_t last = (begin + bytes) / PAGE_BYTES * PAGE_BYTES;
+    if (last <= begin + first) return (Pages){bytes, bytes, bytes}; /* it fills no page */
+    return (Pages){first, last - begin, bytes};
+}
+
+static size_t edge_bytes(Pages pages)
+{
+    return pages.first + pages.end - pages.last;
+}
+
+static bool write_all(int fd, const void *data, size_t bytes, int64_t offset)
+{
+    for (size_t done = 0; done < bytes;) {
+        size_t piece = bytes - done < PIECE_BYTES ? bytes - done : PIECE_BYTES;
+        ssize_t put = pwrite(fd, (const char *)data + done, piece, (off_t)offset + (off_t)done);
+        if (put < 0 && errno == EINTR) continue;
+        if (put == 0) errno = ENOSPC;
+        if (put <= 0) return false;
+        done += (size_t)put;
+    }
+    return true;
+}
+
+/* On rank 0: all ranks' edges, rank by rank and in the order of tensors. */
+static bool write_edges(const Save *save, int fd, const char *at)
+{
+    for (int rank = 0; rank < save->world->size; ++rank)
+        for (int i = 0; i < save->io->count; ++i) {
+            if (save->owner[i] != rank) continue;
+            Pages p = pages_of(save, i);
+            int64_t tail = save->offset[i] + (int64_t)p.last;
+            if (!write_all(fd, at, p.first, save->offset[i])) return false;
+            if (!write_all(fd, at + p.first, p.end - p.last, tail)) return false;
+            at += edge_bytes(p);
+        }
+    return true;
+}
+
+/* Brings every rank's edges to rank 0, where the result is owned by the caller; else NULL. Collective. */
+static char *collect_edges(const Save *save, const char *mine)
+{
+    const World *world = save->world;
+    size_t *bytes = mem_new((size_t)world->size * sizeof *bytes), sum = 0;
+    for (int i = 0; i < save->io->count; ++i) {
+        bytes[save->owner[i]] += edge_bytes(pages_of(save, i));
+        sum += edge_bytes(pages_of(save, i));
+    }
+    char *all = world->rank == 0 ? mem_new(sum + 1) : NULL;
+    world_collect(world, mine, bytes, 0, all);
+    mem_free(&bytes);
+    return all;
+}
+
+/* Writes the whole pages of this rank's tensors; their edges, one behind the other, into *edges, owned by the caller. A rank that
+ * cannot write goes on to the end: others may need its parts. The first error, or 0. */
+static int write_pages(const Save *save, int fd, char **edges)
+{
+    size_t room = 1, used = 0;
+    int error = 0;
+    for (int i = 0; i < save->io->count; ++i)
+        if (save->owner[i] == save->world->rank) room += edge_bytes(pages_of(save, i));
+    *edges = mem_new(room);
+    for (int i = 0; i < save->io->count; ++i) {
+        if (!save_get(save, i)) continue;
+        Pages p = pages_of(save, i);
+        const char *plain = (const char *)save->plain;
+        int64_t offset = save->offset[i] + (int64_t)p.first;
+        memcpy(*edges + used, plain, p.first);
+        memcpy(*edges + used + p.first, plain + p.last, p.end - p.last);
+        used += edge_bytes(p);
+        if (fd < 0 || error) continue;
+        if (!write_all(fd, plain + p.first, p.last - p.first, offset)) error = errno;
+    }
+    return error;
+}
+
+Status save_write(const Save *save)
+{
+    int fd;
+    char *mine, *all;
+    Status status = save_open(save, O_WRONLY, &fd);
+    int error = write_pages(save, fd, &mine);
+    all = collect_edges(save, mine);
+    if (fd >= 0 && !error && all && !write_edges(save, fd, all)) error = errno;
+    mem_free(&mine);
+    mem_free(&all);
+    if (fd >= 0 && !error && fsync(fd) != 0) error = errno;
+    if (fd >= 0 && close(fd) != 0 && !error) error = errno;
+    if (status != OK) return status;
+    return error ? write_failed(save->part, "writing", error) : OK;
+}
+
+/* ---- reading back ---- */
+
+static Status other_than_written(const Save *save)
+{
+    return fail(
+        ERR_IO,
+        "%s: read back, it is not what was written (%s): the file system lost or altered it",
+        save->part, fail_message());
+}
+
+static int by_path(const void *path, const void *tensor)
+{
+    return strcmp(path, ((const StoredTensor *)tensor)->path);
+}
+
+/* Is the table in the file the one that was laid out? */
+static Status check_table(const Save *save, StoredFile *file)
+{
+    CheckpointMeta meta = {0};
+    TRY(stored_open(file, save->part));
+    TRY(stored_list(file));
+    TRY(stored_meta(file, &meta));
+    checkpoint_meta_fini(&meta);
+    for (int i = 0; i < save->io->count; ++i) {
+        const StoredTensor *t = bsearch(save->io->tensor[i].path, file->tensor, (size_t)file->count,
+                                        sizeof *file->tensor, by_path);
+        if (!t || t->offset != save->offset[i] || !t->has_hash || t->hash != save->hash[i])
+            return fail(ERR_DATA, "tensor %s is not where it was put", save->io->tensor[i].path);
+    }
+    return OK;
+}
+
+/* The rank that reads tensor i back, on the node after its owner's. */
+static int reader_of(const Save *save, int i)
+{
+    return (save->owner[i] + save->world->node_size) % save->world->size;
+}
+
+static Status read_share(const Save *save, StoredFile *file)
+{
+    for (int i = 0; i < save->io->count; ++i) {
+        if (reader_of(save, i) != save->world->rank) continue;
+        const CheckpointTensor *mine = &save->io->tensor[i];
+        StoredTensor tensor = {.path = (char *)(uintptr_t)mine->path,
+                               .shape = mine->shape,
+                               .offset = save->offset[i],
+                               .hash = save->hash[i],
+                               .has_hash = true};
+        float *plain = mem_new(tensor_bytes(save, i) + 1);
+        Status status = stored_read(file, &tensor, plain);
+        mem_free(&plain);
+        TRY(status);
+    }
+    return OK;
+}
+
+Status save_read_back(const Save *save)
+{
+    StoredFile file = {.path = save->part, .fd = -1, .id = -1};
+    int fd;
+    TRY(save_open(save, O_RDONLY, &fd));
+    (void)posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED); /* all of it is synced: from the disk */
+    close(fd);
+    Status status =
+        save->world->rank == 0 ? check_table(save, &file) : stored_open_plain(&file, save->part);
+    if (status == OK) status = read_share(save, &file);
+    stored_close(&file);
+    return status == OK ? OK : other_than_written(save);
+}
