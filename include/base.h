@@ -68,6 +68,10 @@ void mem_pages_free(void *p, size_t bytes);
 
 double clock_s(void); /* monotonic, seconds */
 
+/* After path was created or renamed: brings its name to the disk. 0, or errno. Nothing to do where a file system
+ * cannot sync a folder (EINVAL) and orders renames itself, nor where a folder may be written but not read (EACCES). */
+int file_sync_entry(const char *path);
+
 /* Counter-based random numbers (Philox4x32-10; Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2, 3"):
  * a pure function of (seed, purpose, a, b, element), never of the rank or of what was drawn before. */
 typedef enum RngPurpose {

@@ -75,18 +75,6 @@ static Status share_hashes(Save *save)
     return status;
 }
 
-static Status sync_folder(const char *path)
-{
-    char *dir = mem_text(path), *slash = strrchr(dir, '/');
-    if (slash) slash[slash == dir] = 0;
-    int fd = open(slash ? dir : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    mem_free(&dir);
-    /* Some file systems cannot sync a folder and say EINVAL; they order renames themselves. */
-    int error = fd < 0 || (fsync(fd) != 0 && errno != EINVAL) ? errno : 0;
-    if (fd >= 0) close(fd);
-    return error ? write_failed(path, "syncing its folder", error) : OK;
-}
-
 /* Makes the file, which every rank has synced, what loads. Rank 0. */
 static Status publish(const Save *save, const char *path)
 {
@@ -95,7 +83,8 @@ static Status publish(const Save *save, const char *path)
     if (fd >= 0 && close(fd) != 0 && !error) error = errno;
     if (error) return write_failed(save->part, "syncing", error);
     if (rename(save->part, path) != 0) return write_failed(path, "renaming to it", errno);
-    return sync_folder(path);
+    error = file_sync_entry(path);
+    return error ? write_failed(path, "syncing its folder", error) : OK;
 }
 
 /* Rank 0 lays the file out; all ranks learn where its tensors go, and which file it is. */

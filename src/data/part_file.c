@@ -6,7 +6,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <libgen.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
@@ -159,25 +158,14 @@ Status part_write(const PartFile *p, const void *from, int64_t bytes, int64_t at
     return OK;
 }
 
-/* After this the new name survives a power failure, too. */
-static Status sync_folder(const PartFile *p)
-{
-    char *copy = mem_text(p->out);
-    int fd = open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    int rc = fd < 0 ? -1 : fsync(fd);
-    int why = errno;
-    if (fd >= 0) close(fd);
-    mem_free(&copy);
-    if (rc == 0 || why == EINVAL) return OK; /* EINVAL: this file system has no such thing */
-    return fail(ERR_IO, "%s: its folder cannot be synced: %s", p->out, strerror(why));
-}
-
 static Status publish(const PartFile *p)
 {
     if (fsync(p->fd) != 0) return part_failed(p, strerror(errno));
     if (rename(p->part, p->out) != 0)
         return fail(ERR_IO, "%s: cannot be renamed to %s: %s", p->part, p->out, strerror(errno));
-    return sync_folder(p);
+    int error = file_sync_entry(p->out);
+    return error ? fail(ERR_IO, "%s: its folder cannot be synced: %s", p->out, strerror(error))
+                 : OK;
 }
 
 static void part_close(PartFile *p)

@@ -40,9 +40,10 @@ static Status make_folders(const char *path)
         char end = *at;
         if (end != '/' && end != 0) continue;
         *at = 0;
-        if (mkdir(copy, 0777) != 0 && errno != EEXIST)
+        int error = mkdir(copy, 0777) == 0 ? file_sync_entry(copy) : errno == EEXIST ? 0 : errno;
+        if (error)
             st = fail(ERR_IO, "%s: cannot make this folder: %s; choose another run.dir", copy,
-                      strerror(errno));
+                      strerror(error));
         *at = end;
         if (end == 0) break;
     }

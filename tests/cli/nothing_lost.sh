@@ -1,0 +1,122 @@
+#!/usr/bin/env bash
+# What a run has computed outlives kills, torn files, second starts and full disks: checkpoints, metrics, best.h5.
+. "$(dirname "$0")/common.bash"
+
+# 200 images of 28x28, ten classes: the program's own bytes.
+{ printf '\0\0\010\003\0\0\0\310\0\0\0\034\0\0\0\034'; head -c $((200 * 784)) "$WEFT"; } >x.idx
+{ printf '\0\0\010\001\0\0\0\310'; for i in $(seq 200); do printf "\\00$((i % 8))"; done; } >y.idx
+check 0 '' "$WEFT" data import idx x.idx y.idx -o data.h5
+cat >job.yaml <<'X'
+run: {name: r}
+model: {name: lenet}
+data: {train: data.h5, test: data.h5}
+train: {steps: 10, batch: 20, micro_batch: 5, log_every: 1, threads: 1}
+optim: {lr: 0.02, momentum: 0.9}
+X
+files() { (cd "$1" && find . -type f ! -name lock -exec cksum {} + | sort -k3); }
+
+# until_ CONDITION... : waits for what must come, a minute at most.
+until_() {
+    local n
+    for n in $(seq 600); do "$@" 2>/dev/null && return 0; sleep 0.1; done
+    echo "never: $*"; return 1
+}
+has_lines() { [ "$(wc -l <"$1")" -ge "$2" ]; }
+evaluated() { grep -q eval_loss "$1"; }
+top1() { "$WEFT" ckpt info --json "$1" | sed 's/.*"best_metric": *\([0-9.e+-]*\).*/\1/'; }
+# in_order FILE: steps 1, 2, 3, ..., each once.
+in_order() { grep '"loss"' "$1" | sed 's/{"step":\([0-9]*\),.*/\1/' | awk '$1 != ++n { bad = 1 } END { exit bad || !n }'; }
+
+# ---- torn files ----
+check 0 '' timeout 60 "$WEFT" train job.yaml checkpoint.every_steps=2 checkpoint.keep=0
+cp -r runs/r all
+truncate -s 2500 runs/r/checkpoints/step-000000{10,08}.h5
+check 0 'step-00000008.h5: ' timeout 60 "$WEFT" train job.yaml checkpoint.every_steps=2 checkpoint.keep=1
+holds 'it went on from the newest good one' grep -q 'resuming from runs/r/checkpoints/step-00000006.h5' both
+holds 'the last one alone is kept' test "$(cd runs/r/checkpoints && echo step-*)" = step-00000010.h5
+check 0 'equal' "$WEFT" ckpt diff all/checkpoints/step-00000010.h5 runs/r/checkpoints/step-00000010.h5
+truncate -s 2500 runs/r/checkpoints/step-00000010.h5
+before=$(files runs/r)
+for n in 1 2; do
+    check 65 'best.h5 is good' timeout 60 "$WEFT" train -n $n job.yaml
+    holds 'a refused run changes nothing' test "$before" = "$(files runs/r)"
+done
+check 0 'is kept in runs/r/earlier-1' timeout 60 "$WEFT" train job.yaml run.fresh=true
+holds 'nothing that was there is gone' test "$before" = "$(files runs/r/earlier-1)"
+check 0 'equal' "$WEFT" ckpt diff all/checkpoints/step-00000010.h5 runs/r/checkpoints/step-00000010.h5
+check 0 'is kept in runs/r/earlier-2' timeout 60 "$WEFT" train -n 2 job.yaml run.fresh=true
+mv runs/r runs/moved # a run's folder may move
+check 0 'this run is complete' timeout 60 "$WEFT" train job.yaml run.name=moved
+
+# ---- killed before the first checkpoint ----
+for n in 1 2; do
+    run=runs/k$n
+    job=(job.yaml run.name=k$n train.steps=999999 checkpoint.every_s=0)
+    "$WEFT" train -n $n "${job[@]}" >log 2>&1 &
+    holds 'a first run is under way' until_ eval 'has_lines $run/metrics.jsonl 60 && test -e $run/checkpoints/best.h5'
+    pkill -9 -f "$WEFT train .*run.name=k$n" # all of its ranks
+    wait $! 2>/dev/null || true
+    seen=$(wc -l <$run/metrics.jsonl) best=$(top1 $run/checkpoints/best.h5)
+    before=$(files $run)
+    check 78 'already holds a run' timeout 60 "$WEFT" train "${job[@]}" checkpoint.resume=no
+    check 78 'was written with' timeout 60 "$WEFT" train "${job[@]}" optim.lr=0.01
+    holds 'a refused run changes nothing' test "$before" = "$(files $run)"
+
+    sum=$(cksum <$run/checkpoints/best.h5)
+    timeout 60 "$WEFT" train -n $n "${job[@]}" >log 2>&1 &
+    child=$!
+    holds 'a second one begins' until_ eval 'test -e $run/metrics.jsonl.1 && evaluated $run/metrics.jsonl'
+    kill -TERM "$(pgrep -P $child -f "$WEFT train")"
+    rc=0; wait $child || rc=$?
+    holds "stopped with a checkpoint ($rc)" test $rc = 75
+    holds 'the first one is not lost' test "$(wc -l <$run/metrics.jsonl.1)" -ge "$seen"
+    awk -v a="$(top1 $run/checkpoints/best.h5)" -v b="$best" 'BEGIN { exit !(a > b) }' ||
+        holds 'no worse one takes its place' test "$sum" = "$(cksum <$run/checkpoints/best.h5)"
+
+    timeout 60 "$WEFT" train -n $n "${job[@]}" >log 2>&1 &
+    child=$!
+    holds 'a third one' until_ grep -q 'resuming from' log
+    kill -TERM "$(pgrep -P $child -f "$WEFT train")"
+    rc=0; wait $child || rc=$?
+    holds "stopped with a checkpoint, again ($rc)" test $rc = 75
+    holds 'each step once' in_order $run/metrics.jsonl
+    holds 'nothing was moved aside for it' test ! -e $run/metrics.jsonl.2
+done
+
+# ---- a full disk ----
+mkdir small
+if ! mount -t tmpfs -o size=16m tmpfs small 2>/dev/null; then
+    echo '  skipped: a disk that is full (mounting a small tmpfs needs root)'
+    finish
+    exit
+fi
+trap 'umount "$dir/small"; rm -rf "$dir"' EXIT
+for n in 1 2; do
+    run=small/runs/f
+    job=(job.yaml run.name=f run.dir=small/runs train.steps=999999 checkpoint.every_steps=10 checkpoint.keep=1)
+    timeout 100 "$WEFT" train -n $n "${job[@]}" >log 2>&1 &
+    child=$!
+    holds 'a first checkpoint' until_ test -e $run/checkpoints/step-00000010.h5
+    cat /dev/zero >small/fill 2>/dev/null || true
+    holds 'a full disk is said' until_ grep -q 'No space left.*training goes on, and this is tried again' log
+    lines=$(grep -c '"loss"' $run/metrics.jsonl)
+    step() { grep -o 'step [0-9,]*' log | tail -n 1 | tr -dc 0-9; }
+    now=$(step)
+    holds 'training goes on' until_ eval 'test "$(step)" -gt $((now + 50))'
+    holds 'and is said once' test "$(grep -c 'step-.*this is tried again' log)" = 1
+    check 0 '' "$WEFT" ckpt check $run/checkpoints/step-*.h5
+    rm small/fill
+    holds 'the next try works' until_ grep -q 'saving checkpoints works again' log
+    kill -TERM "$(pgrep -P $child -f "$WEFT train")"
+    rc=0; wait $child || rc=$?
+    holds "stopped with a checkpoint ($rc)" test $rc = 75
+    holds 'no line is missing' in_order $run/metrics.jsonl
+    check 0 '' "$WEFT" ckpt check $run/checkpoints/step-*.h5
+    before=$(files $run/checkpoints)
+    cat /dev/zero >small/fill 2>/dev/null || true
+    rm -rf small/runs/g; mkdir -p small/runs # what fails last, fails
+    check 74 'No space left' timeout 60 "$WEFT" train -n $n job.yaml run.name=g run.dir=small/runs
+    holds 'another run is not hurt' test "$before" = "$(files $run/checkpoints)"
+    rm -rf small/fill small/runs
+done
+finish
