@@ -1,4 +1,5 @@
 /* One optimizer step, and evaluation. */
+#include "eval_data.h"
 #include "loss_scale.h"
 
 #include <math.h>
@@ -216,27 +217,19 @@ Status train_evaluate(Trainer *t, const DataSet *set, EvalLine *line, int64_t *c
 {
     Phase outer = phase_enter(PHASE_EVAL);
     double start = clock_s();
-    LoaderPlan plan = {.batch = t->batch,
-                       .micro_batch = t->micro_batch,
-                       .micro_first = t->grid.dp_rank * t->micros_local,
-                       .micro_count = t->micros_local,
-                       .no_x = !t->plan->reads_data,
-                       .no_y = !t->plan->reads_labels,
-                       .slots = (int)t->config->data.prefetch + t->shape.pp + DATA_AHEAD,
-                       .backend = t->backend};
     int64_t steps = data_steps_per_epoch(set->samples, t->batch), local = steps * t->micros_local;
     EvalPart *part = mem_new((size_t)local * sizeof *part),
              *all = mem_new((size_t)(local * t->world->size) * sizeof *all);
-    Loader *loader = NULL;
-    Status st = status_agree(t->world, loader_new(&loader, set, t->config, plan));
-    BatchSource source = loader_source(loader);
+    EvalData data;
+    Status st = eval_data_init(&data, t, set);
+    BatchSource source = eval_data_source(&data);
     Evaluation evaluation = {.trainer = t, .part = part, .confusion = confusion};
-    for (int64_t s = 0; s < steps && st == OK; ++s)
+    for (int64_t s = 0; s < steps && st == OK; ++s) {
         st = executor_evaluate(t->executor, &source, eval_micro, &evaluation);
-    bool awaited = t->shape.pp > 1 || t->plan->fetches; /* other stages wait, or replicas */
-    if (st != OK && awaited) die_as(st, "%s", fail_message());
-    loader_free(&loader);
-    st = status_agree(t->world, st);
+        if (st != OK && data.status == OK) die_as(st, "%s", fail_message());
+    }
+    Status read = eval_data_fini(&data);
+    st = status_agree(t->world, st == OK ? read : st);
     if (st == OK) {
         world_gather(t->world, part, (size_t)local * sizeof *part, all);
         eval_sum(t, all, local, steps, line);

@@ -1,0 +1,111 @@
+/* The micro-batches of an evaluation, also where one cannot be read. Within a pass other ranks wait for this one: the stages
+ * behind it, those that divide its layers, replicas that fetch parameters. So it must come to the pass's end whatever its
+ * data are: from an error on it gives micro-batches of zeros, as many rows each as the right ones have, and the error comes
+ * out when all ranks have come that far. Where nobody waits the error ends the pass at once. */
+#include "eval_data.h"
+
+#include <string.h>
+
+Status eval_data_init(EvalData *data, const Trainer *t, const DataSet *set)
+{
+    *data = (EvalData){.trainer = t, .set = set};
+    data->plan = (LoaderPlan){.batch = t->batch,
+                              .micro_batch = t->micro_batch,
+                              .micro_first = t->grid.dp_rank * t->micros_local,
+                              .micro_count = t->micros_local,
+                              .no_x = !t->plan->reads_data,
+                              .no_y = !t->plan->reads_labels,
+                              .slots = (int)t->config->data.prefetch + t->shape.pp + DATA_AHEAD,
+                              .backend = t->backend};
+    return status_agree(t->world, loader_new(&data->loader, set, t->config, data->plan));
+}
+
+static bool others_wait(const Trainer *t)
+{
+    return t->shape.pp > 1 || t->shape.tp > 1 || t->plan->fetches;
+}
+
+/* All arrays of a spare micro-batch are these zeros: room for the longest of them. */
+static void zeros_new(EvalData *data)
+{
+    const DataSet *set = data->set;
+    int64_t context = set->context, width = set->target_width;
+    int64_t values = set->channels * set->height * set->width;
+    if (values < context) values = context;
+    if (values < width) values = width;
+    if (values < 2) values = 2; /* a sample's number */
+    data->zeros_bytes = (size_t)(data->plan.micro_batch * values) * sizeof(float);
+    data->zeros = backend_host_new(data->plan.backend, data->zeros_bytes);
+    memset(data->zeros, 0, data->zeros_bytes);
+    int64_t steps = data_steps_per_epoch(set->samples, data->plan.batch);
+    int64_t left = steps * data->plan.micro_count - data->read;
+    data->spare = mem_new((size_t)left * sizeof *data->spare);
+}
+
+/* Samples in micro-batch number `at` of this rank's, as the loader counts them. */
+static int rows_of(const EvalData *data, int64_t at)
+{
+    const LoaderPlan *p = &data->plan;
+    int64_t micro = p->micro_first + at % p->micro_count;
+    int64_t first = at / p->micro_count * p->batch + micro * p->micro_batch;
+    int64_t left = data->set->samples - first;
+    if (left < 0 || micro >= p->batch / p->micro_batch) return 0;
+    return (int)(left < p->micro_batch ? left : p->micro_batch);
+}
+
+static Batch spare_batch(const EvalData *data)
+{
+    const LoaderPlan *p = &data->plan;
+    bool tokens = data->set->kind == DATA_TOKENS, targets = data->set->target_width > 0;
+    int64_t at = data->read + data->spares;
+    return (Batch){.x = tokens || p->no_x ? NULL : data->zeros,
+                   .tokens = tokens && !p->no_x ? data->zeros : NULL,
+                   .labels = targets || p->no_y ? NULL : data->zeros,
+                   .targets = targets && !p->no_y ? data->zeros : NULL,
+                   .sample = data->zeros,
+                   .rows = rows_of(data, at),
+                   .step = at / p->micro_count,
+                   .micro = p->micro_first + (int)(at % p->micro_count)};
+}
+
+static Status next(void *user, const Batch **batch, double *wait_s)
+{
+    EvalData *data = user;
+    if (data->status == OK) {
+        data->status = loader_next(data->loader, batch, wait_s);
+        if (data->status == OK) {
+            ++data->read;
+            return OK;
+        }
+        if (!others_wait(data->trainer)) return data->status;
+        data->message = mem_text(fail_message());
+        zeros_new(data);
+    }
+    data->spare[data->spares] = spare_batch(data);
+    *batch = &data->spare[data->spares++];
+    return OK;
+}
+
+/* In the order in which they were given: the loader's come first. */
+static void give_back(void *user)
+{
+    EvalData *data = user;
+    if (data->returned == data->read) return;
+    loader_return(data->loader);
+    ++data->returned;
+}
+
+BatchSource eval_data_source(EvalData *data)
+{
+    return (BatchSource){.user = data, .next = next, .give_back = give_back};
+}
+
+Status eval_data_fini(EvalData *data)
+{
+    loader_free(&data->loader);
+    if (data->zeros) backend_host_free(data->plan.backend, data->zeros, data->zeros_bytes);
+    mem_free(&data->spare);
+    Status st = data->message ? fail(data->status, "%s", data->message) : data->status;
+    mem_free(&data->message);
+    return st;
+}
