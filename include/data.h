@@ -62,6 +62,10 @@ Shape data_set_shape(const DataSet *set, int64_t micro_batch); /* of one micro-b
  * whoever calls HDF5 holds this lock (recursive). Also switches HDF5's own error printing off for this thread. */
 void hdf5_lock(void);
 void hdf5_unlock(void);
+/* ERR_DATA, with the command that copies it into one file, where an open HDF5 data set lies outside `file` (both hid_t): behind
+ * an external link, in external storage, or in the files of a virtual data set. What is read by its offset would be other
+ * bytes. what: its name, for the message. Under hdf5_lock. */
+Status hdf5_in_one_file(int64_t file, int64_t dataset, const char *path, const char *what);
 
 /* Reads samples by number, concurrently from threads with a reader each. */
 typedef struct Reader Reader;
