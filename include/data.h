@@ -55,6 +55,14 @@ Status data_set_open(DataSet *set, const Config *config, const char *path);
 Status data_set_check_labels(const DataSet *set);
 /* Reads everything once: truncation, labels out of 0..classes-1, NaN. classes 0: the set's own. */
 Status data_set_check(const DataSet *set, int64_t classes);
+/* What a set holds, wherever it lies, whatever its arrays are called and however they are stored: the same text for the same
+ * shapes, types and values, as "200x1x28x28 uint8, labels 200 int32, xxh3-1 0123456789abcdef". The hash is of all labels,
+ * of 4,096 samples spread evenly and of mean and deviation (fingerprint.c says which bytes): a sample between them may
+ * differ unseen. Not collective. */
+enum { DATA_FINGERPRINT = 256 };
+Status data_set_fingerprint(const DataSet *set, char text[DATA_FINGERPRINT]);
+/* Was this text made by the rule that this weft knows? Others cannot be compared. */
+bool data_fingerprint_known(const char *text);
 void data_set_print(const DataSet *set, FILE *out, bool json);
 Shape data_set_shape(const DataSet *set, int64_t micro_batch); /* of one micro-batch */
 

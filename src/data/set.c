@@ -30,13 +30,13 @@ int64_t data_steps_per_epoch(int64_t samples, int64_t batch)
     return (samples + batch - 1) / batch;
 }
 
-static const char *dims_text(const DataArray *a, char *out)
+const char *dims_text(const DataArray *a, char *out)
 {
     size_t used = 0;
     out[0] = 0;
     for (int i = 0; i < a->ndim; ++i)
-        used +=
-            (size_t)snprintf(out + used, 120 - used, "%s%lld", i ? "x" : "", (long long)a->dim[i]);
+        used += (size_t)snprintf(out + used, DIMS_TEXT - used, "%s%lld", i ? "x" : "",
+                                 (long long)a->dim[i]);
     return out;
 }
 
@@ -194,7 +194,7 @@ static Status x_shape(Opening *o)
 {
     DataSet *set = o->set;
     const DataArray *x = &set->x;
-    char dims[120];
+    char dims[DIMS_TEXT];
     bool last = o->config && o->config->data.layout == LAYOUT_NHWC;
     set->channels = set->height = set->width = 1;
     bool row = x->ndim == 1 && !element_is_float(x->type);
@@ -226,7 +226,7 @@ static Status y_shape(Opening *o)
 {
     DataSet *set = o->set;
     const DataArray *y = &set->y;
-    char dims[120];
+    char dims[DIMS_TEXT];
     bool mse = o->config && o->config->train.loss == LOSS_MSE;
     if (y->dim[0] != set->samples)
         return fail(ERR_DATA,

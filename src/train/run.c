@@ -89,12 +89,13 @@ static Status choose_checkpoint(const Run *r, char **path)
         mem_free(path);
         return st;
     }
-    return resume_check(c, *path);
+    return resume_check(r->trainer, *path);
 }
 
 static Status resume(Run *r)
 {
     char *path = NULL;
+    TRY(resume_know_data(r->trainer));
     Status st = r->world->rank == 0 ? choose_checkpoint(r, &path) : OK;
     st = status_agree(r->world, st);
     if (st == OK && (path = world_share_text(r->world, path))) {

@@ -91,7 +91,8 @@ static bool meta_equal(const CheckpointMeta *a, const CheckpointMeta *b)
 {
     return a->step == b->step && a->epoch == b->epoch && a->data_step == b->data_step &&
            a->seed == b->seed && a->best_metric == b->best_metric &&
-           strcmp(a->config, b->config) == 0 && strcmp(a->grid, b->grid) == 0;
+           strcmp(a->config, b->config) == 0 && strcmp(a->grid, b->grid) == 0 &&
+           strcmp(a->data_train, b->data_train) == 0 && strcmp(a->data_test, b->data_test) == 0;
 }
 
 /* One byte altered: an error that names the file, or (padding) the right values; never a crash, never wrong ones. */
