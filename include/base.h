@@ -71,6 +71,9 @@ double clock_s(void); /* monotonic, seconds */
 /* After path was created or renamed: brings its name to the disk. 0, or errno. Nothing to do where a file system
  * cannot sync a folder (EINVAL) and orders renames itself, nor where a folder may be written but not read (EACCES). */
 int file_sync_entry(const char *path);
+/* Renames path to path.1, or the next number that is free; *to: that name, owned by the caller. NULL where there is no such
+ * file, or an empty one, which stays. ERR_IO. */
+Status file_move_aside(const char *path, char **to);
 
 /* Counter-based random numbers (Philox4x32-10; Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2, 3"):
  * a pure function of (seed, purpose, a, b, element), never of the rank or of what was drawn before. */

@@ -1,10 +1,12 @@
 /* checkpoint: one HDF5 file per checkpoint that any HDF5 tool reads and any grid loads. /params/<name>,
  * /optim/<slot>/<name>, /buffers/<name>: whole tensors, fp32, in the model's own order; each with an attribute xxh64.
  * Root attributes: format="weft-checkpoint", version, step, epoch, seed, data_step (step within the epoch), config (the
- * resolved text), weft (version), best_metric; of fp16 loss_scale, loss_scale_good and skipped. Written as NAME.<unique>.part, synced, read back, renamed: a .part is never loaded. */
+ * resolved text), weft (version), best_metric; data_train and data_test (what the data sets held); of fp16 loss_scale,
+ * loss_scale_good and skipped. Written as NAME.<unique>.part, synced, read back, renamed: a .part is never loaded. */
 #ifndef WEFT_CHECKPOINT_H
 #define WEFT_CHECKPOINT_H
 
+#include "data.h"
 #include "parallel.h"
 
 typedef struct CheckpointMeta {
@@ -17,6 +19,7 @@ typedef struct CheckpointMeta {
     char *config;  /* text; owned where loaded (checkpoint_meta_fini) */
     char *version; /* likewise */
     char grid[32]; /* "2x1x1" */
+    char data_train[DATA_FINGERPRINT], data_test[DATA_FINGERPRINT]; /* "": not known, or none */
 } CheckpointMeta;
 void checkpoint_meta_fini(CheckpointMeta *meta);
 

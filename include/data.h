@@ -55,6 +55,14 @@ Status data_set_open(DataSet *set, const Config *config, const char *path);
 Status data_set_check_labels(const DataSet *set);
 /* Reads everything once: truncation, labels out of 0..classes-1, NaN. classes 0: the set's own. */
 Status data_set_check(const DataSet *set, int64_t classes);
+/* What a set holds, wherever it lies, whatever its arrays are called and however they are stored: the same text for the same
+ * shapes, types and values, as "200x1x28x28 uint8, labels 200 int32, xxh3-1 0123456789abcdef". The hash is of all labels,
+ * of 4,096 samples spread evenly and of mean and deviation (fingerprint.c says which bytes): a sample between them may
+ * differ unseen. Not collective. */
+enum { DATA_FINGERPRINT = 256 };
+Status data_set_fingerprint(const DataSet *set, char text[DATA_FINGERPRINT]);
+/* Was this text made by the rule that this weft knows? Others cannot be compared. */
+bool data_fingerprint_known(const char *text);
 void data_set_print(const DataSet *set, FILE *out, bool json);
 Shape data_set_shape(const DataSet *set, int64_t micro_batch); /* of one micro-batch */
 
@@ -62,6 +70,10 @@ Shape data_set_shape(const DataSet *set, int64_t micro_batch); /* of one micro-b
  * whoever calls HDF5 holds this lock (recursive). Also switches HDF5's own error printing off for this thread. */
 void hdf5_lock(void);
 void hdf5_unlock(void);
+/* ERR_DATA, with the command that copies it into one file, where an open HDF5 data set lies outside `file` (both hid_t): behind
+ * an external link, in external storage, or in the files of a virtual data set. What is read by its offset would be other
+ * bytes. what: its name, for the message. Under hdf5_lock. */
+Status hdf5_in_one_file(int64_t file, int64_t dataset, const char *path, const char *what);
 
 /* Reads samples by number, concurrently from threads with a reader each. */
 typedef struct Reader Reader;

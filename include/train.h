@@ -27,6 +27,7 @@ typedef struct Trainer {
     const World *world;   /* borrowed */
     Backend *backend;
     DataSet train_set, test_set;
+    char train_data[DATA_FINGERPRINT], test_data[DATA_FINGERPRINT]; /* "": a run has not asked */
     Grid grid;
     Graph *graph;
     Schedule *schedule;

@@ -46,7 +46,7 @@ int main(void) { return dnnl_version()->major < 2; }'
 need yaml libyaml-dev "" "-lyaml" <<<'#include <yaml.h>
 int main(void) { yaml_parser_t p; return !yaml_parser_initialize(&p); }'
 need xxhash libxxhash-dev "" "-lxxhash" <<<'#include <xxhash.h>
-int main(void) { return (int)XXH64("", 0, 0); }'
+int main(void) { return (int)(XXH64("", 0, 0) ^ XXH3_64bits("", 0)); }'
 need zlib zlib1g-dev "" "-lz" <<<'#include <zlib.h>
 int main(void) { return zlibVersion() == 0; }'
 try "" "-lcunit" <<<'#include <CUnit/Basic.h>

@@ -50,6 +50,12 @@ static bool put_scale(hid_t root, const CheckpointMeta *meta)
            put_scalar(root, "loss_scale", H5T_IEEE_F64LE, H5T_NATIVE_DOUBLE, &meta->loss_scale);
 }
 
+/* A text that need not be there. */
+static bool put_known(hid_t root, const char *name, const char *text)
+{
+    return !*text || attr_put_text(root, name, text);
+}
+
 bool meta_put(hid_t root, const CheckpointMeta *meta)
 {
     return attr_put_text(root, "format", CHECKPOINT_FORMAT_NAME) &&
@@ -58,6 +64,8 @@ bool meta_put(hid_t root, const CheckpointMeta *meta)
            put_int(root, "seed", meta->seed) &&
            put_scalar(root, "best_metric", H5T_IEEE_F64LE, H5T_NATIVE_DOUBLE, &meta->best_metric) &&
            put_scale(root, meta) && attr_put_text(root, "grid", meta->grid) &&
+           put_known(root, "data_train", meta->data_train) &&
+           put_known(root, "data_test", meta->data_test) &&
            attr_put_text(root, "config", meta->config ? meta->config : "") &&
            attr_put_text(root, "weft", meta->version ? meta->version : WEFT_VERSION);
 }
@@ -116,6 +124,16 @@ bool attr_int(hid_t object, const char *name, int64_t *value)
     return read_scalar(object, name, H5T_NATIVE_INT64, value);
 }
 
+/* Cut to `room` bytes; false where there is none. */
+static bool read_line(hid_t root, const char *name, char *out, size_t room)
+{
+    char *text = attr_text(root, name);
+    bool there = text != NULL;
+    if (there) snprintf(out, room, "%s", text);
+    mem_free(&text);
+    return there;
+}
+
 Status meta_get(hid_t root, const char *path, CheckpointMeta *meta)
 {
     *meta = (CheckpointMeta){.best_metric = NAN};
@@ -139,10 +157,9 @@ Status meta_get(hid_t root, const char *path, CheckpointMeta *meta)
         missing = "loss_scale";
     if (!missing && !(meta->config = attr_text(root, "config"))) missing = "config";
     if (!missing && !(meta->version = attr_text(root, "weft"))) missing = "weft";
-    char *grid = missing ? NULL : attr_text(root, "grid");
-    if (grid) snprintf(meta->grid, sizeof meta->grid, "%s", grid);
-    if (!missing && !grid) missing = "grid";
-    mem_free(&grid);
+    if (!missing && !read_line(root, "grid", meta->grid, sizeof meta->grid)) missing = "grid";
+    read_line(root, "data_train", meta->data_train, sizeof meta->data_train);
+    read_line(root, "data_test", meta->data_test, sizeof meta->data_test);
     if (!missing) return OK;
     checkpoint_meta_fini(meta);
     return fail(ERR_DATA, "%s: attribute '%s' is missing or damaged; use another checkpoint", path,

@@ -1,5 +1,5 @@
 /* Opening a checkpoint and listing its tensors. Only /params, /optim and /buffers count; whatever else another program
- * put into the file is left alone. Refuses tensors that are not floats or of other than 1 to 4 dimensions. */
+ * put into the file is left alone. Refuses tensors that are not floats, of other than 1 to 4 dimensions, or in another file. */
 #include "meta.h"
 
 #include <errno.h>
@@ -136,7 +136,7 @@ static int64_t plain_offset(hid_t set, hid_t type, Shape shape)
 {
     hid_t create = H5Dget_create_plist(set);
     bool plain = create >= 0 && H5Pget_layout(create) == H5D_CONTIGUOUS &&
-                 H5Pget_external_count(create) == 0 && H5Tequal(type, H5T_IEEE_F32LE) > 0;
+                 H5Tequal(type, H5T_IEEE_F32LE) > 0;
     if (create >= 0) H5Pclose(create);
     if (!plain) return -1;
     if (shape_count(shape) == 0) return 0;
@@ -170,6 +170,10 @@ static Status add_tensor(const Walk *walk, hid_t set, char *path)
     file->tensor = mem_resize(file->tensor, (size_t)(file->count + 1) * sizeof *file->tensor);
     StoredTensor *t = &file->tensor[file->count++];
     *t = (StoredTensor){.path = path};
+    char *what = mem_format("tensor %s", path);
+    Status status = hdf5_in_one_file(file->id, set, file->path, what);
+    mem_free(&what);
+    TRY(status);
     TRY(read_shape(walk, path, set, &t->shape));
     hid_t type = H5Dget_type(set);
     bool floats = type >= 0 && H5Tget_class(type) == H5T_FLOAT;

@@ -43,6 +43,8 @@ static void print_text(const StoredFile *file, const CheckpointMeta *meta, FILE 
         fprintf(out, ", loss scale %.9g, %lld steps skipped", meta->loss_scale,
                 (long long)meta->skipped);
     fputc('\n', out);
+    if (*meta->data_train) fprintf(out, "  trained on %s\n", meta->data_train);
+    if (*meta->data_test) fprintf(out, "  tested on  %s\n", meta->data_test);
     for (int i = 0; i < file->count; ++i) {
         const StoredTensor *t = &file->tensor[i];
         fprintf(out, "  %-48s %-16s ", t->path, shape_text(t->shape, shape));
@@ -67,6 +69,15 @@ static void print_json_tensor(const StoredTensor *t, FILE *out)
         fprintf(out, "],\"xxh64\":null}");
 }
 
+static void json_known(FILE *out, const char *key, const char *text)
+{
+    fprintf(out, ",\"%s\":", key);
+    if (*text)
+        json_text(out, text);
+    else
+        fprintf(out, "null");
+}
+
 static void print_json(const StoredFile *file, const CheckpointMeta *meta, FILE *out)
 {
     fprintf(out, "{\"file\":");
@@ -79,6 +90,8 @@ static void print_json(const StoredFile *file, const CheckpointMeta *meta, FILE 
     json_number(out, meta->best_metric);
     fprintf(out, ",\"weft\":");
     json_text(out, meta->version);
+    json_known(out, "data_train", meta->data_train);
+    json_known(out, "data_test", meta->data_test);
     fprintf(out, ",\"tensors\":[");
     for (int i = 0; i < file->count; ++i) {
         if (i) fputc(',', out);

@@ -51,8 +51,13 @@ Status token_fail(const DataSet *set, int64_t position, int64_t token);
 Status tokens_check(const DataSet *set);
 /* ERR_DATA: this sample's label is not among the set's classes. */
 Status label_fail(const DataSet *set, int64_t sample, int64_t label);
+/* "60000x1x28x28" into out, of DIMS_TEXT bytes; returns out. */
+enum { DIMS_TEXT = 120 };
+const char *dims_text(const DataArray *array, char *out);
 /* `count` samples (of token sets: tokens) from `first` on, raw, in one read where the storage allows. */
 Status reader_get_run(Reader *reader, int64_t first, int64_t count, void *x);
+/* The first `bytes` of one sample's x. x has room for all of it: where HDF5 reads, it reads the whole sample. */
+Status reader_get_head(Reader *reader, int64_t sample, int64_t bytes, void *x);
 /* to[0..n) = from[0..n) out of a mapped file; false where the file has become shorter or its file system failed. */
 bool map_copy(void *to, const void *from, size_t n);
 void map_guard_install(void);

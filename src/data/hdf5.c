@@ -1,5 +1,5 @@
 /* What the data room asks of the HDF5 library: opening with messages a person can act on, lists of what a file holds,
- * root attributes. HDF5's own error printing is off; where its words help they are put into ours. Every function but
+ * root attributes, and whether all of a data set lies in the file. HDF5's own error printing is off; where its words help they are put into ours. Every function but
  * the lock itself is called under hdf5_lock. Reading takes no file locks: shared file systems often have none. */
 #include "data_private.h"
 
@@ -124,6 +124,29 @@ Status h5_dataset(hid_t *dataset, hid_t file, const char *path, const char *name
                     name);
     return fail(ERR_DATA, "%s: holds no data set %s; there is %s%s; name the right one with %s",
                 path, name, list.text, list.total > list.listed ? ", ..." : "", key);
+}
+
+Status hdf5_in_one_file(int64_t file, int64_t dataset, const char *path, const char *what)
+{
+    H5O_info_t root, own;
+    hid_t create = H5Dget_create_plist(dataset);
+    bool virtual = H5Pget_layout(create) == H5D_VIRTUAL;
+    bool external = H5Pget_external_count(create) > 0;
+    H5Pclose(create);
+    if (H5Oget_info(file, &root) < 0 || H5Oget_info(dataset, &own) < 0)
+        return fail(ERR_DATA, "%s: %s cannot be read: %s; copy or make the file again", path, what,
+                    h5_words());
+    if (root.fileno != own.fileno)
+        return fail(ERR_DATA,
+                    "%s: %s lies in another file, behind an external link, which is not supported; "
+                    "copy all into one: h5repack --merge %s NEW.h5",
+                    path, what, path);
+    if (virtual || external)
+        return fail(ERR_DATA,
+                    "%s: the data of %s lies in other files (%s), which is not supported; copy all "
+                    "into one: h5repack -l CONTI %s NEW.h5",
+                    path, what, external ? "external storage" : "a virtual data set", path);
+    return OK;
 }
 
 bool h5_has(hid_t file, const char *name)

@@ -55,9 +55,8 @@ static Status read_hdf5(const Reader *r, const Source *s, int64_t first, int64_t
                 r->set.path, (long long)first, s->array->name, words);
 }
 
-static Status read_file(const Reader *r, const Source *s, int64_t first, int64_t count, void *to)
+static Status read_file(const Reader *r, const Source *s, int64_t first, size_t left, void *to)
 {
-    size_t left = (size_t)(count * s->array->sample_bytes);
     off_t at = (off_t)(s->array->offset + first * s->array->sample_bytes);
     for (uint8_t *p = to; left > 0;) {
         ssize_t n = pread(r->fd, p, left, at);
@@ -71,21 +70,27 @@ static Status read_file(const Reader *r, const Source *s, int64_t first, int64_t
     return OK;
 }
 
-static Status source_read(const Reader *r, const Source *s, int64_t first, int64_t count, void *to)
+/* The first `bytes` of these samples; HDF5 reads all of them. */
+static Status source_read_head(const Reader *r, const Source *s, int64_t first, int64_t count,
+                               int64_t bytes, void *to)
 {
-    int64_t bytes = s->array->sample_bytes;
     if (first < 0 || count < 0 || first > s->array->dim[0] - count)
         return fail(ERR_BUG, "%s: sample %lld asked for, there are %lld", r->set.path,
                     (long long)(first + count - 1), (long long)s->array->dim[0]);
     if (s->first) {
-        if (map_copy(to, s->first + first * bytes, (size_t)(count * bytes))) return OK;
+        if (map_copy(to, s->first + first * s->array->sample_bytes, (size_t)bytes)) return OK;
         return fail(ERR_IO,
                     "%s: sample %lld of %s: the file became shorter or its file system failed "
                     "while it was being read; make or copy it again",
                     r->set.path, (long long)first, s->array->name);
     }
     if (s->dataset >= 0) return read_hdf5(r, s, first, count, to);
-    return read_file(r, s, first, count, to);
+    return read_file(r, s, first, (size_t)bytes, to);
+}
+
+static Status source_read(const Reader *r, const Source *s, int64_t first, int64_t count, void *to)
+{
+    return source_read_head(r, s, first, count, count * s->array->sample_bytes, to);
 }
 
 static void source_map(const Reader *r, Source *s)
@@ -253,6 +258,11 @@ Status reader_get(Reader *reader, int64_t sample, void *x, int32_t *label, float
 Status reader_get_run(Reader *reader, int64_t first, int64_t count, void *x)
 {
     return source_read(reader, &reader->x, first, count, x);
+}
+
+Status reader_get_head(Reader *reader, int64_t sample, int64_t bytes, void *x)
+{
+    return source_read_head(reader, &reader->x, sample, 1, bytes, x);
 }
 
 void reader_hint(const Reader *reader, int64_t sample)

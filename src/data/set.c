@@ -1,7 +1,8 @@
 /* Opens a data set: finds x and y, checks type, shape, storage and extent, and gathers what training must know (classes,
  * mean, deviation, scale). Takes weft data sets by their root attributes and anybody's files by the config's data.x,
- * data.y and data.layout; there one row of integers is tokens. Refuses what could not be read later: missing filters, external and virtual storage, extents
- * beyond the file's end. Only metadata is read; but where nothing says how many classes or tokens there are, they are scanned. */
+ * data.y and data.layout; there one row of integers is tokens. Refuses what could not be read later: missing filters, data in
+ * other files, extents beyond the file's end. Only metadata is read; but where nothing says how many classes or tokens there
+ * are, they are scanned. */
 #include "data_private.h"
 
 #include <math.h>
@@ -29,13 +30,13 @@ int64_t data_steps_per_epoch(int64_t samples, int64_t batch)
     return (samples + batch - 1) / batch;
 }
 
-static const char *dims_text(const DataArray *a, char *out)
+const char *dims_text(const DataArray *a, char *out)
 {
     size_t used = 0;
     out[0] = 0;
     for (int i = 0; i < a->ndim; ++i)
-        used +=
-            (size_t)snprintf(out + used, 120 - used, "%s%lld", i ? "x" : "", (long long)a->dim[i]);
+        used += (size_t)snprintf(out + used, DIMS_TEXT - used, "%s%lld", i ? "x" : "",
+                                 (long long)a->dim[i]);
     return out;
 }
 
@@ -113,16 +114,10 @@ static Status array_storage(const Opening *o, DataArray *a, hid_t dataset)
     const char *path = o->set->path;
     hid_t create = H5Dget_create_plist(dataset);
     H5D_layout_t layout = H5Pget_layout(create);
-    bool external = H5Pget_external_count(create) > 0;
     Status st = filters_check(path, a->name, create);
     H5Pclose(create);
     TRY(st);
     a->offset = -1;
-    if (layout == H5D_VIRTUAL || external)
-        return fail(ERR_DATA,
-                    "%s: the data of %s lies in other files (%s), which is not supported; copy it "
-                    "into one: h5repack OLD NEW",
-                    path, a->name, external ? "external storage" : "a virtual data set");
     if (layout == H5D_COMPACT) return OK;
     if (H5Dget_storage_size(dataset) == 0)
         return fail(ERR_DATA, "%s: %s was created but never written; make it again", path, a->name);
@@ -146,7 +141,8 @@ static Status array_open(const Opening *o, DataArray *a, const char *name, const
         return fail(ERR_CONFIG, "%s is longer than %zu characters", key, sizeof a->name - 1);
     snprintf(a->name, sizeof a->name, "%s", name);
     TRY(h5_dataset(&dataset, o->file, o->set->path, name, key));
-    Status st = array_type(a, o->set->path, dataset);
+    Status st = hdf5_in_one_file(o->file, dataset, o->set->path, name);
+    if (st == OK) st = array_type(a, o->set->path, dataset);
     a->sample_bytes = st == OK ? (int64_t)element_bytes(a->type) : 0;
     if (st == OK) st = array_shape(a, o->set->path, dataset);
     if (st == OK) st = array_storage(o, a, dataset);
@@ -198,7 +194,7 @@ static Status x_shape(Opening *o)
 {
     DataSet *set = o->set;
     const DataArray *x = &set->x;
-    char dims[120];
+    char dims[DIMS_TEXT];
     bool last = o->config && o->config->data.layout == LAYOUT_NHWC;
     set->channels = set->height = set->width = 1;
     bool row = x->ndim == 1 && !element_is_float(x->type);
@@ -230,7 +226,7 @@ static Status y_shape(Opening *o)
 {
     DataSet *set = o->set;
     const DataArray *y = &set->y;
-    char dims[120];
+    char dims[DIMS_TEXT];
     bool mse = o->config && o->config->train.loss == LOSS_MSE;
     if (y->dim[0] != set->samples)
         return fail(ERR_DATA,

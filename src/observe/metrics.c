@@ -8,7 +8,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 static Status io_failed(const char *what, const char *path)
@@ -80,21 +79,14 @@ static Status cut(const char *path, int64_t keep_step)
     return status;
 }
 
-/* Nothing that an earlier run wrote is lost: metrics.jsonl -> metrics.jsonl.1, or the next number that is free. */
+/* Nothing that an earlier run wrote is lost. */
 static Status move_aside(const char *path)
 {
-    struct stat st;
-    if (stat(path, &st) != 0) return errno == ENOENT ? OK : io_failed("finding", path);
-    if (st.st_size == 0) return OK;
-    Status status = OK;
-    for (int n = 1;; ++n) {
-        char *to = mem_format("%s.%d", path, n);
-        bool is_free = access(to, F_OK) != 0;
-        if (is_free && rename(path, to) != 0) status = io_failed("renaming", path);
-        if (is_free && status == OK) log_info("earlier lines are kept in %s", to);
-        mem_free(&to);
-        if (is_free) return status;
-    }
+    char *to;
+    TRY(file_move_aside(path, &to));
+    if (to) log_info("earlier lines are kept in %s", to);
+    mem_free(&to);
+    return OK;
 }
 
 Status metrics_open(AppendFile *metrics, const char *dir, int64_t step, bool goes_on)

@@ -1,4 +1,4 @@
-/* Checkpoints of a Trainer: its tensors as checkpoint.h wants them, and what must agree for a run to go on. */
+/* Checkpoints of a Trainer: its tensors as checkpoint.h wants them. */
 #include "train.h"
 
 #include "resume.h"
@@ -300,6 +300,8 @@ Status train_save(Trainer *t, const char *path)
                            .config = config_text(t->config)};
     meta.version = mem_text(WEFT_VERSION);
     snprintf(meta.grid, sizeof meta.grid, "%dx%dx%d", t->shape.dp, t->shape.pp, t->shape.tp);
+    memcpy(meta.data_train, t->train_data, sizeof meta.data_train);
+    memcpy(meta.data_test, t->test_data, sizeof meta.data_test);
     CheckpointIo io = io_of(&list);
     Status st = checkpoint_save(t->world, path, &meta, &io);
     checkpoint_meta_fini(&meta);
@@ -331,55 +333,11 @@ Status train_load(Trainer *t, const char *path, bool params_only)
         t->step = meta.step;
         t->optim->step = meta.step - meta.skipped;
         restore_scale(&t->scale, &meta);
-        t->best_metric = meta.best_metric;
+        t->best_metric = resume_same_test(t, &meta) ? meta.best_metric : (double)NAN;
         executor_refresh(t->executor);
     }
     checkpoint_meta_fini(&meta);
     tensors_fini(&list);
     phase_enter(outer);
-    return st;
-}
-
-/* ---- may this run go on from that checkpoint? ---- */
-
-/* Keys that do not change the numbers: where and how a run is done, and what it says. */
-static void neutral(Config *c, const Config *now)
-{
-    c->grid = now->grid;
-    c->checkpoint = now->checkpoint;
-    c->run.name = now->run.name;
-    c->run.dir = now->run.dir;
-    c->run.fresh = now->run.fresh;
-    c->run.trace = now->run.trace;
-    c->run.nvtx = now->run.nvtx;
-    c->train.device = now->train.device;
-    c->train.graphs = now->train.graphs;
-    c->train.eval_every = now->train.eval_every;
-    c->train.log_every = now->train.log_every;
-    c->train.threads = now->train.threads;
-    c->train.memory = now->train.memory;
-    c->data.prefetch = now->data.prefetch;
-}
-
-Status resume_check(const Config *config, const char *path)
-{
-    CheckpointMeta meta = {0};
-    Config *old = NULL;
-    TRY(checkpoint_read_meta(path, &meta));
-    Status st = config_parse(&old, path, meta.config ? meta.config : "", 0, NULL);
-    checkpoint_meta_fini(&meta);
-    TRY(st);
-    Config same = *old;
-    neutral(&same, config);
-    char *x = config_text(&same), *y = config_text(config), a[160], b[160];
-    if (config_difference(x, y, a, b, sizeof a))
-        st = fail(
-            ERR_CONFIG,
-            "%s was written with `%s`, the configuration now says `%s`: choose another run.name "
-            "(with checkpoint.resume=%s it begins from there)",
-            path, a, b, path);
-    mem_free(&x);
-    mem_free(&y);
-    config_free(&old);
     return st;
 }

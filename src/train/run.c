@@ -93,7 +93,7 @@ static Status begin_beside(const Run *r, char **path)
                   "run.fresh=true",
                   r->dir.path, earlier);
     mem_free(&earlier);
-    if (st == OK && access(r->dir.best, F_OK) == 0) st = resume_check(c, r->dir.best);
+    if (st == OK && access(r->dir.best, F_OK) == 0) st = resume_check(r->trainer, r->dir.best);
     if (st == OK && c->checkpoint.resume == RESUME_FILE)
         *path = mem_text(c->checkpoint.resume_path);
     return st;
@@ -121,34 +121,48 @@ static Status choose_checkpoint(Run *r, char **path)
         mem_free(path);
         return st;
     }
-    return resume_check(c, *path);
+    return resume_check(r->trainer, *path);
 }
 
-/* What best.h5 has reached; a file that does not load has reached nothing. Collective. */
-static void find_best(Run *r)
+/* On rank 0: what best.h5 has reached; NaN for none. One that is not comparable is kept aside. */
+static Status read_best(const Run *r, double *metric)
 {
     CheckpointMeta meta = {0};
-    r->best_saved = NAN;
-    if (r->world->rank == 0 && access(r->dir.best, F_OK) == 0) {
-        if (checkpoint_read_meta(r->dir.best, &meta) == OK)
-            r->best_saved = meta.best_metric;
-        else
-            log_warn("%s; the next evaluation replaces it", fail_message());
-        checkpoint_meta_fini(&meta);
-    }
+    char *aside = NULL;
+    *metric = NAN;
+    if (access(r->dir.best, F_OK) != 0) return OK;
+    Status st = checkpoint_read_meta(r->dir.best, &meta);
+    bool same = st == OK && resume_same_test(r->trainer, &meta);
+    if (same) *metric = meta.best_metric;
+    checkpoint_meta_fini(&meta);
+    if (same || (st != OK && st != ERR_DATA)) return st;
+    char *why = mem_text(st == OK ? "best.h5 was found with other test data" : fail_message());
+    st = file_move_aside(r->dir.best, &aside);
+    if (aside) log_warn("%s; it is kept as %s", why, aside);
+    mem_free(&aside);
+    mem_free(&why);
+    return st;
+}
+
+static Status find_best(Run *r)
+{
+    Status st = r->world->rank == 0 ? read_best(r, &r->best_saved) : OK;
+    TRY(status_agree(r->world, st));
     world_bcast(r->world, &r->best_saved, sizeof r->best_saved, 0);
+    return OK;
 }
 
 static Status resume(Run *r)
 {
     char *path = NULL;
+    TRY(resume_know_data(r->trainer));
     Status st = r->world->rank == 0 ? choose_checkpoint(r, &path) : OK;
     st = status_agree(r->world, st);
     if (st == OK && (path = world_share_text(r->world, path))) {
         st = train_load(r->trainer, path, false);
         if (st == OK) log_info("resuming from %s", path);
     }
-    if (st == OK) find_best(r);
+    if (st == OK) st = find_best(r);
     mem_free(&r->last);
     r->last = path;
     return st;

@@ -75,7 +75,8 @@ static inline CheckpointMeta fixture_meta(int64_t step)
                             .seed = 42,
                             .best_metric = 0.875,
                             .config = config,
-                            .grid = "1x1x1"};
+                            .grid = "1x1x1",
+                            .data_train = "200x1x28x28 uint8, labels 200 int32, xxh3-1 0123456789"};
 }
 
 /* All tensors were set, to the values of salt. */

@@ -28,6 +28,8 @@ static void test_print(void)
     CU_ASSERT_PTR_NOT_NULL(strstr(text, "step 12, epoch 3"));
     CU_ASSERT_PTR_NOT_NULL(strstr(text, "33x7x3x3"));
     CU_ASSERT_PTR_NOT_NULL(strstr(text, "10 tensors"));
+    CU_ASSERT_PTR_NOT_NULL(strstr(text, "  trained on 200x1x28x28 uint8, labels 200 int32, xxh3"));
+    CU_ASSERT_PTR_NULL(strstr(text, "tested on"));
     mem_free(&text);
     out = tmpfile();
     CHECK_OK(checkpoint_print(a, out, true));
@@ -40,6 +42,8 @@ static void test_print(void)
     CU_ASSERT_PTR_NOT_NULL(strstr(text, want));
     CU_ASSERT_PTR_NOT_NULL(strstr(text, "\"step\":12,\"epoch\":3,"));
     CU_ASSERT_PTR_NOT_NULL(strstr(text, "\"grid\":\"1x1x1\""));
+    CU_ASSERT_PTR_NOT_NULL(strstr(text, "\"data_train\":\"200x1x28x28 uint8, "));
+    CU_ASSERT_PTR_NOT_NULL(strstr(text, "\"data_test\":null"));
     CU_ASSERT_PTR_EQUAL(strchr(text, '\n'), text + strlen(text) - 1);
     mem_free(&text);
     CHECK_FAILS(checkpoint_print(b, stdout, false), ERR_NOINPUT, "b.h5");

@@ -387,24 +387,6 @@ static void wrong_contents(void)
     }
 }
 
-static void elsewhere(void)
-{
-    const char *path = in_scratch("external.h5");
-    uint8_t x[8] = {0};
-    hsize_t dim[2] = {2, 4};
-    hid_t file = h5_new(path), create = H5Pcreate(H5P_DATASET_CREATE);
-    hid_t space = H5Screate_simple(2, dim, NULL);
-    H5Pset_external(create, in_scratch("external.raw"), 0, 8);
-    hid_t d = H5Dcreate2(file, "x", H5T_STD_U8LE, space, H5P_DEFAULT, create, H5P_DEFAULT);
-    H5Dwrite(d, H5T_NATIVE_UINT8, H5S_ALL, H5S_ALL, H5P_DEFAULT, x);
-    H5Dclose(d);
-    H5Sclose(space);
-    H5Pclose(create);
-    H5Fclose(file);
-    DataSet set;
-    CHECK_FAILS(data_set_open(&set, NULL, path), ERR_DATA, "external storage");
-}
-
 /* A filter this HDF5 does not have: found at open, by number and cure. */
 static void missing_filter(void)
 {
@@ -481,5 +463,5 @@ TEST_MAIN("set", {"types and byte orders", types}, {"NCHW and NHWC, own names", 
           {"vectors and targets", vectors}, {"attributes", attributes}, {"bad files", bad_files},
           {"truncated", truncated}, {"a mapped file shrinks", shrinks},
           {"big samples", big_samples}, {"wrong contents", wrong_contents},
-          {"data elsewhere", elsewhere}, {"missing filter", missing_filter},
-          {"labels out of range, NaN", label_range}, {"print", print})
+          {"missing filter", missing_filter}, {"labels out of range, NaN", label_range},
+          {"print", print})

@@ -1,0 +1,120 @@
+/* Which data set is this? Its shapes and types, and XXH3 (Collet) of its values: a run that goes on must see the samples that it
+ * has seen, wherever they lie by now. Rule 1, which a change of what is hashed must give another number; in this order:
+ *   labels   all of them; targets, too, up to 64 MB, and of more as of the samples
+ *   samples  4,096 of them, spread evenly from the first to the last, or all where there are no more: of each the first
+ *            16 KB, so that no more than 64 MB are read
+ *   tokens   the first and last MB and 4,096 runs of 1,024 spread evenly, or all where that is no more
+ *   mean and deviation, where samples are normalised by them
+ * Values are taken as the readers give them, so that packing and byte order do not count: in the order of a little-endian machine,
+ * the only kind that checkpoints are for. Through HDF5 whole samples are read: what 4,096 of them cost in training. */
+#include "data_private.h"
+
+#include <string.h>
+#include <xxhash.h>
+
+enum {
+    PLACES = 4096,
+    HEAD_BYTES = 16 << 10,
+    RUN_TOKENS = 1024,
+    END_BYTES = 1 << 20,
+    PIECE_BYTES = 1 << 20,
+    TARGET_BYTES = 64 << 20
+};
+#define RULE "xxh3-1 "
+
+typedef struct Digest {
+    XXH3_state_t *state; /* owned */
+    Reader *reader;      /* owned: of one array, as its x */
+    const DataArray *array;
+    uint8_t *piece; /* owned: PIECE_BYTES, or one sample where that is more */
+} Digest;
+
+/* Rows first .. first + count, all of their bytes. */
+static Status add_rows(Digest *d, int64_t first, int64_t count)
+{
+    int64_t each = d->array->sample_bytes, most = each < PIECE_BYTES ? PIECE_BYTES / each : 1;
+    for (int64_t end = first + count; first < end; first += most) {
+        int64_t n = end - first < most ? end - first : most;
+        TRY(reader_get_run(d->reader, first, n, d->piece));
+        XXH3_64bits_update(d->state, d->piece, (size_t)(n * each));
+    }
+    return OK;
+}
+
+/* Spread from the first row to the last: PLACES runs of `run` rows, of single rows no more than their heads. */
+static Status add_spread(Digest *d, int64_t run)
+{
+    int64_t rows = d->array->dim[0], each = d->array->sample_bytes;
+    int64_t head = each < HEAD_BYTES ? each : HEAD_BYTES;
+    for (int64_t i = 0; i < PLACES && i < rows; ++i) {
+        int64_t at = rows < PLACES ? i : i * (rows - run) / (PLACES - 1);
+        if (run > 1) {
+            TRY(add_rows(d, at, run));
+        } else {
+            TRY(reader_get_head(d->reader, at, head, d->piece));
+            XXH3_64bits_update(d->state, d->piece, (size_t)head);
+        }
+    }
+    return OK;
+}
+
+static Status add_tokens(Digest *d)
+{
+    int64_t rows = d->array->dim[0], end = END_BYTES / d->array->sample_bytes;
+    if (rows <= (int64_t)PLACES * RUN_TOKENS) return add_rows(d, 0, rows);
+    TRY(add_rows(d, 0, end));
+    TRY(add_rows(d, rows - end, end));
+    return add_spread(d, RUN_TOKENS);
+}
+
+static Status add_array(XXH3_state_t *state, const DataSet *set, const DataArray *array)
+{
+    bool tokens = set->kind == DATA_TOKENS, y = array == &set->y;
+    bool all = y && (set->target_width == 0 || array->dim[0] <= TARGET_BYTES / array->sample_bytes);
+    DataSet alone = *set; /* as x, in rows */
+    alone.kind = DATA_TABLE;
+    alone.x = *array;
+    Digest d = {.state = state, .array = array};
+    TRY(reader_new_part(&d.reader, &alone, true, false));
+    int64_t each = array->sample_bytes;
+    d.piece = mem_new((size_t)(each < PIECE_BYTES ? PIECE_BYTES : each));
+    Status st = all ? add_rows(&d, 0, array->dim[0]) : tokens ? add_tokens(&d) : add_spread(&d, 1);
+    mem_free(&d.piece);
+    reader_free(&d.reader);
+    return st;
+}
+
+static Status add_all(XXH3_state_t *state, const DataSet *set)
+{
+    if (set->kind != DATA_TOKENS) TRY(add_array(state, set, &set->y));
+    TRY(add_array(state, set, &set->x));
+    if (!set->has_stats) return OK;
+    XXH3_64bits_update(state, set->mean, (size_t)set->stats_count * sizeof *set->mean);
+    XXH3_64bits_update(state, set->std, (size_t)set->stats_count * sizeof *set->std);
+    return OK;
+}
+
+Status data_set_fingerprint(const DataSet *set, char text[DATA_FINGERPRINT])
+{
+    char x[DIMS_TEXT], y[DIMS_TEXT] = "", labels[DIMS_TEXT + 32] = "";
+    bool tokens = set->kind == DATA_TOKENS;
+    text[0] = 0;
+    XXH3_state_t *state = XXH3_createState();
+    if (!state) die("out of memory: a hash's state");
+    XXH3_64bits_reset(state);
+    Status st = add_all(state, set);
+    unsigned long long hash = XXH3_64bits_digest(state);
+    XXH3_freeState(state);
+    TRY(st);
+    if (!tokens)
+        snprintf(labels, sizeof labels, "%s %s %s, ", set->target_width ? "targets" : "labels",
+                 dims_text(&set->y, y), element_name(set->y.type));
+    snprintf(text, DATA_FINGERPRINT, "%s %s%s, %s" RULE "%016llx", dims_text(&set->x, x),
+             tokens ? "tokens " : "", element_name(set->x.type), labels, hash);
+    return OK;
+}
+
+bool data_fingerprint_known(const char *text)
+{
+    return strstr(text, ", " RULE) != NULL;
+}

@@ -1,0 +1,95 @@
+/* May this run go on from that checkpoint? What would change its numbers must be as it was: the configuration, but for keys
+ * of where and how, and what the training set holds, wherever it lies by now. */
+#include "resume.h"
+
+#include <string.h>
+
+Status resume_know_data(Trainer *t)
+{
+    Status st = OK;
+    if (t->world->rank == 0) st = data_set_fingerprint(&t->train_set, t->train_data);
+    if (t->world->rank == 0 && st == OK && t->test_set.samples > 0)
+        st = data_set_fingerprint(&t->test_set, t->test_data);
+    TRY(status_agree(t->world, st));
+    world_bcast(t->world, t->train_data, sizeof t->train_data, 0);
+    world_bcast(t->world, t->test_data, sizeof t->test_data, 0);
+    return OK;
+}
+
+bool resume_same_test(const Trainer *t, const CheckpointMeta *meta)
+{
+    return !*t->test_data || !data_fingerprint_known(meta->data_test) ||
+           strcmp(t->test_data, meta->data_test) == 0;
+}
+
+/* Keys that do not change the numbers: where and how a run is done, and what it says. */
+static void neutral(Config *c, const Config *now)
+{
+    c->grid = now->grid;
+    c->checkpoint = now->checkpoint;
+    c->run.name = now->run.name;
+    c->run.dir = now->run.dir;
+    c->run.fresh = now->run.fresh;
+    c->run.trace = now->run.trace;
+    c->run.nvtx = now->run.nvtx;
+    c->train.device = now->train.device;
+    c->train.graphs = now->train.graphs;
+    c->train.eval_every = now->train.eval_every;
+    c->train.log_every = now->train.log_every;
+    c->train.threads = now->train.threads;
+    c->train.memory = now->train.memory;
+    c->data.prefetch = now->data.prefetch;
+}
+
+/* Nor do these where the data are known by what they are. */
+static void neutral_data(Config *c, const Config *now)
+{
+    c->data.train = now->data.train;
+    c->data.test = now->data.test;
+    c->data.x = now->data.x;
+    c->data.y = now->data.y;
+}
+
+static Status check_config(const Config *old, const Config *config, bool data_known,
+                           const char *path)
+{
+    Config same = *old;
+    neutral(&same, config);
+    if (data_known) neutral_data(&same, config);
+    char *x = config_text(&same), *y = config_text(config), a[160], b[160];
+    bool differ = config_difference(x, y, a, b, sizeof a);
+    mem_free(&x);
+    mem_free(&y);
+    if (!differ) return OK;
+    return fail(
+        ERR_CONFIG,
+        "%s was written with `%s`, the configuration now says `%s`: choose another run.name "
+        "(with checkpoint.resume=%s it begins from there)",
+        path, a, b, path);
+}
+
+static Status check_data(const Trainer *t, const CheckpointMeta *meta, const char *path)
+{
+    if (strcmp(meta->data_train, t->train_data) == 0) return OK;
+    return fail(ERR_DATA,
+                "%s: holds other data than this run was trained on: %s, it was %s; name that data "
+                "with data.train, or choose another run.name (with checkpoint.resume=%s it begins "
+                "from there)",
+                t->train_set.path, t->train_data, meta->data_train, path);
+}
+
+Status resume_check(const Trainer *t, const char *path)
+{
+    CheckpointMeta meta = {0};
+    Config *old = NULL;
+    TRY(checkpoint_read_meta(path, &meta));
+    bool known = data_fingerprint_known(meta.data_train);
+    if (!known)
+        log_info("%s does not say what its data held: data.train must be the same path", path);
+    Status st = config_parse(&old, path, meta.config ? meta.config : "", 0, NULL);
+    if (st == OK) st = check_config(old, t->config, known, path);
+    if (st == OK && known) st = check_data(t, &meta, path);
+    config_free(&old);
+    checkpoint_meta_fini(&meta);
+    return st;
+}
