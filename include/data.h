@@ -126,6 +126,7 @@ void loader_free(Loader **loader);
 Status loader_next(Loader *loader, const Batch **batch, double *wait_s);
 /* Gives the oldest micro-batch that is out back. */
 void loader_return(Loader *loader);
+int64_t data_context(const Config *config); /* tokens of a sample; config may be NULL */
 int64_t data_steps_per_epoch(int64_t samples, int64_t batch);
 
 /* Imports: to a new weft data set at out (never overwrites unless force; written as out.part, then renamed). */

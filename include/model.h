@@ -5,7 +5,8 @@
 
 #include "layers.h"
 
-enum { NODE_INPUT = -1 }; /* as a node's input: the data */
+enum { NODE_INPUT = -1 };    /* as a node's input: the data */
+enum { GPT2_VOCAB = 50257 }; /* tokens of gpt2's sizes that have a name */
 
 typedef struct Node {
     char *name;            /* owned, unique: "layer1.0.conv2" (PyTorch's names in the zoo) */

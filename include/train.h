@@ -80,7 +80,8 @@ void trainer_free(Trainer **trainer); /* Collective. */
  * 0's; train_plan_stage makes any stage's. Not collective. */
 typedef struct Design {
     int ranks;
-    const char *gpu; /* see BackendOptions */
+    const char *gpu;     /* see BackendOptions */
+    const DataSet *data; /* borrowed: instead of what the configuration's files hold; may be NULL */
 } Design;
 Status trainer_design(Trainer **trainer, const Config *config, const World *world,
                       const Design *only);

@@ -11,8 +11,7 @@
 typedef struct StepBench {
     int steps, warmup;
     bool json, kernels;
-    Shape input; /* (1,C,H,W) of made-up data; ndim 0: the configuration's own data, or */
-    bool tokens; /* made-up tokens */
+    Input input; /* of made-up data; neither: the configuration's own */
     BenchProduct product;
     double median_s, rows_per_s, flops; /* flops: a second */
     double data_share,
@@ -195,7 +194,9 @@ static Status measure(const Config *config, const World *world, StepBench *bench
  * run. */
 static Status make_tokens(const Config *config, const char *path)
 {
-    int64_t vocab = config->model.vocab ? config->model.vocab : config->model.size ? 50257 : 256;
+    int64_t vocab = config->model.vocab  ? config->model.vocab
+                    : config->model.size ? GPT2_VOCAB
+                                         : 256;
     int64_t context = config->model.context ? config->model.context : 1024;
     int64_t count = 4 * config->train.batch * context + 1;
     char *raw = mem_format("%s.raw", path);
@@ -219,8 +220,9 @@ static Status make_file(const Job *job, const StepBench *bench, const char *path
     int64_t classes = job->config->model.classes ? job->config->model.classes : 10;
     int64_t samples = 4 * job->config->train.batch;
     char *own = mem_format("%s.%d", path, job->world.rank);
-    Status st = bench->tokens ? make_tokens(job->config, own)
-                              : data_import_random(own, bench->input, classes, samples, 1);
+    Status st = bench->input.tokens
+                    ? make_tokens(job->config, own)
+                    : data_import_random(own, bench->input.image, classes, samples, 1);
     if (st == OK && rename(own, path) != 0) st = fail(ERR_IO, "%s: cannot be written", path);
     mem_free(&own);
     return st;
@@ -240,27 +242,11 @@ static Status make_data(Job *job, const StepBench *bench, char *path, size_t roo
     return OK;
 }
 
-static Status parse_input(const char *text, StepBench *bench)
-{
-    int c, h, w, end = 0;
-    if (strcmp(text, "tokens") == 0) {
-        bench->tokens = true;
-        return OK;
-    }
-    if (sscanf(text, "%dx%dx%d%n", &c, &h, &w, &end) != 3 || text[end] != 0 || c < 1 || h < 1 ||
-        w < 1)
-        return fail(ERR_USAGE,
-                    "--input %s: wanted channels x height x width, like 3x224x224, or tokens",
-                    text);
-    bench->input = shape_of(4, 1, c, h, w);
-    return OK;
-}
-
 static Status run(Job *job, StepBench *bench)
 {
     char path[DATA_PATH] = "";
     Status st = OK;
-    if (bench->input.ndim || bench->tokens)
+    if (bench->input.image.ndim || bench->input.tokens)
         st = make_data(job, bench, path, sizeof path);
     else if (!job->config->data.train)
         st = config_fail_key(
@@ -284,7 +270,7 @@ Status bench_step(int argc, char **argv)
                           {"--json", NULL, &bench.json},
                           {"--kernels", NULL, &bench.kernels}};
     TRY(flags_take(&argc, argv, flags, 5));
-    if (input) TRY(parse_input(input, &bench));
+    if (input) TRY(input_parse(input, &bench.input));
     TRY(flag_whole("--steps", steps, 1, 1000000, &count));
     TRY(flag_whole("--warmup", warmup, 0, 1000000, &before));
     bench.steps = (int)count;

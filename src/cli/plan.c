@@ -1,5 +1,6 @@
 /* weft plan: what a run of any number of ranks would do: layers, stages, memory, messages and the schedule, from the very
- * objects that training executes. Nothing is allocated for the run and no rank is started. */
+ * objects that training executes. Nothing is allocated for the run and no rank is started; with --input no data set is
+ * opened either. */
 #include "private.h"
 
 #include "plan_view.h"
@@ -13,7 +14,7 @@
 enum { COLUMNS = 100 };
 
 typedef struct PlanWords { /* of the command line; NULL where not given */
-    const char *ranks, *stage, *svg, *gpu;
+    const char *ranks, *stage, *svg, *gpu, *input, *samples;
     bool json;
 } PlanWords;
 
@@ -164,6 +165,23 @@ static Status show(const PlanView *v, const PlanWords *words)
     return OK;
 }
 
+/* What --input says, or nothing: then the configuration names a file. */
+static Status take_input(const Config *config, const PlanWords *words, DataSet *set)
+{
+    Input input;
+    int64_t samples = config->train.batch;
+    if (!words->input) {
+        if (words->samples) return fail(ERR_USAGE, "--samples goes with --input");
+        if (config->data.train) return OK;
+        return config_fail_key(config, "data.train",
+                               "no training data: set data.train to an HDF5 file, or say what its "
+                               "samples are: --input 3x224x224 or --input tokens");
+    }
+    TRY(input_parse(words->input, &input));
+    TRY(flag_whole("--samples", words->samples, 1, 1e15, &samples));
+    return input_set(set, &input, config, samples);
+}
+
 static Status run(const Job *job, const PlanWords *words)
 {
     PlanView v = {.stage = -1};
@@ -173,7 +191,9 @@ static Status run(const Job *job, const PlanWords *words)
     if (v.stage >= job->config->grid.pp)
         return fail(ERR_USAGE, "--stage %d: there are stages 0 to %lld (grid.pp %lld)", v.stage,
                     (long long)job->config->grid.pp - 1, (long long)job->config->grid.pp);
-    const Design design = {ranks, words->gpu};
+    DataSet set;
+    TRY(take_input(job->config, words, &set));
+    const Design design = {ranks, words->gpu, words->input ? &set : NULL};
     if (words->gpu && job->config->train.device != DEVICE_CUDA)
         return fail(ERR_USAGE, "--gpu %s: the plan is for CPUs; train.device=cuda asks for GPUs",
                     words->gpu);
@@ -188,10 +208,9 @@ Status verb_plan(int argc, char **argv)
 {
     Job job;
     PlanWords words = {0};
-    const Flag flags[] = {{"--ranks", &words.ranks, NULL},
-                          {"--stage", &words.stage, NULL},
-                          {"--gpu", &words.gpu, NULL},
-                          {"--svg", &words.svg, NULL},
+    const Flag flags[] = {{"--ranks", &words.ranks, NULL}, {"--stage", &words.stage, NULL},
+                          {"--gpu", &words.gpu, NULL},     {"--svg", &words.svg, NULL},
+                          {"--input", &words.input, NULL}, {"--samples", &words.samples, NULL},
                           {"--json", NULL, &words.json}};
     TRY(flags_take(&argc, argv, flags, sizeof flags / sizeof *flags));
     Status status = job_open(&job, argc, argv);

@@ -3,6 +3,7 @@
 #define WEFT_CLI_PRIVATE_H
 
 #include "cli.h"
+#include "data.h"
 
 #include <signal.h>
 
@@ -18,6 +19,17 @@ Status flags_take(int *argc, char **argv, const Flag *flag, int count);
 /* A flag's value as a number from lo to hi; *value stays as it is where text is NULL. ERR_USAGE where it is none. */
 Status flag_number(const char *name, const char *text, double lo, double hi, double *value);
 Status flag_whole(const char *name, const char *text, double lo, double hi, int64_t *value);
+
+/* What samples are, without a file: --input 3x224x224, or tokens. */
+typedef struct Input {
+    Shape image; /* (1,C,H,W); ndim 0: none */
+    bool tokens;
+} Input;
+/* ERR_USAGE where it is neither. */
+Status input_parse(const char *text, Input *input);
+/* A training set of that many such samples, which no file holds: labels of model.classes classes (mse: as many numbers), or
+ * model.vocab tokens. ERR_USAGE that names the key where the configuration does not say. */
+Status input_set(DataSet *set, const Input *input, const Config *config, int64_t samples);
 
 /* A configuration and the ranks that work on it. */
 typedef struct Job {

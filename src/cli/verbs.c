@@ -21,7 +21,10 @@ const Verb verbs[] = {
      "  --checkpoint FILE        instead of the run's best.h5, else its newest checkpoint\n",
      "|-n|--prompt|--tokens|--temperature|--top-k|--seed|--checkpoint|",
      .traits = VERB_CONFIG | VERB_THREADS | VERB_DATA, .run = verb_generate},
-    {"plan", "CONFIG [--ranks N] [--stage S] [--gpu NAME] [--svg FILE] [--json] [key=value ...]",
+    {"plan",
+     "CONFIG [--ranks N] [--stage S] [--gpu NAME] [--input CxHxW|tokens [--samples N]] [--svg "
+     "FILE] "
+     "[--json] [key=value ...]",
      "layers, stages, memory, messages and schedule of a run of any size, without running it",
      "  --ranks N                plan for N ranks instead of those that grid asks for; grid.dp "
      "follows\n"
@@ -30,9 +33,15 @@ const Verb verbs[] = {
      "  --gpu NAME               with train.device=cuda: plan for an h100, h200 or a100, whatever "
      "is "
      "here\n"
+     "  --input CxHxW            samples of this shape, as 3x224x224, instead of a data set: no "
+     "file "
+     "is\n"
+     "                           opened; model.classes says how many classes there are\n"
+     "  --input tokens           likewise of tokens; model.vocab says how many there are\n"
+     "  --samples N              with --input: samples of an epoch, default one batch\n"
      "  --svg FILE               writes the schedule as a picture\n"
      "  --json                   one JSON object; bytes are of one rank\n",
-     "|--ranks|--stage|--gpu|--svg|", VERB_CONFIG | VERB_DATA | VERB_THREADS, verb_plan},
+     "|--ranks|--stage|--gpu|--svg|--input|--samples|", VERB_CONFIG | VERB_THREADS, verb_plan},
     {"verify",
      "CONFIG [--grids LIST] [--steps S] [--schedules LIST] [--zero LIST] [--transports LIST] "
      "[--json] "

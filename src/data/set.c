@@ -320,14 +320,19 @@ static Status vocab_find(Opening *o)
     return OK;
 }
 
+int64_t data_context(const Config *config)
+{
+    enum { CONTEXT = 256, GPT2_CONTEXT = 1024 };
+    if (config && config->model.context > 0) return config->model.context;
+    return config && config->model.size != GPT_OWN ? GPT2_CONTEXT : CONTEXT;
+}
+
 /* A sample is T tokens and the one after them. */
 static Status tokens_shape(Opening *o)
 {
-    enum { CONTEXT = 256, GPT2_CONTEXT = 1024 };
     DataSet *set = o->set;
-    const Config *c = o->config;
-    int64_t named = c && c->model.size != GPT_OWN ? GPT2_CONTEXT : CONTEXT, total = set->x.dim[0];
-    set->context = c && c->model.context > 0 ? c->model.context : named;
+    int64_t total = set->x.dim[0];
+    set->context = data_context(o->config);
     set->samples = (total - 1) / set->context;
     if (set->samples < 1)
         return fail(ERR_DATA,

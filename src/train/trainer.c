@@ -42,9 +42,13 @@ static void test_like_train(DataSet *test, const DataSet *train)
     memcpy(test->std, train->std, sizeof test->std);
 }
 
-static Status open_data(Trainer *t)
+static Status open_data(Trainer *t, const Design *only)
 {
     const Config *c = t->config;
+    if (only && only->data) {
+        t->train_set = *only->data;
+        return OK;
+    }
     if (!c->data.train)
         return config_fail_key(c, "data.train", "no training data: set data.train to an HDF5 file");
     TRY(open_set(t->world, c, c->data.train, &t->train_set));
@@ -116,8 +120,6 @@ static Status count_outputs(const Trainer *t, int64_t *outputs)
                     (long long)t->test_set.classes);
     return OK;
 }
-
-enum { GPT2_VOCAB = 50257 }; /* of the sizes that have a name */
 
 /* Tokens: the vocabulary, as model.vocab, the size's name or the data set says. */
 static Status count_tokens(const Trainer *t, int64_t *outputs)
@@ -314,7 +316,7 @@ static Status design(Trainer *t, int ranks, const Design *only)
     double before = memory_use().own_bytes;
     TRY(grid_shape(&t->shape, t->config, ranks));
     cut_batch(t);
-    TRY(open_data(t));
+    TRY(open_data(t, only));
     TRY(open_backend(t, only));
     TRY(transport_check(t));
     TRY(build_graph(t));

@@ -1,0 +1,50 @@
+/* --input: data without a file, of which a plan needs no more than the shape and a benchmark makes some up. */
+#include "private.h"
+
+#include "model.h"
+
+#include <string.h>
+
+Status input_parse(const char *text, Input *input)
+{
+    int c, h, w, end = 0;
+    *input = (Input){.tokens = strcmp(text, "tokens") == 0};
+    if (input->tokens) return OK;
+    if (sscanf(text, "%dx%dx%d%n", &c, &h, &w, &end) != 3 || text[end] != 0 || c < 1 || h < 1 ||
+        w < 1)
+        return fail(ERR_USAGE,
+                    "--input %s: wanted channels x height x width, like 3x224x224, or tokens",
+                    text);
+    input->image = shape_of(4, 1, c, h, w);
+    return OK;
+}
+
+static Status set_tokens(DataSet *set, const Config *config)
+{
+    bool named = config->model.size != GPT_OWN;
+    set->kind = DATA_TOKENS;
+    set->context = data_context(config);
+    set->vocab = set->classes = config->model.vocab ? config->model.vocab : named ? GPT2_VOCAB : 0;
+    if (set->vocab > 0) return OK;
+    return fail(ERR_USAGE, "--input tokens: how many different ones are there? Set model.vocab");
+}
+
+static Status set_images(DataSet *set, Shape image, const Config *config)
+{
+    bool mse = config->train.loss == LOSS_MSE;
+    set->kind = DATA_IMAGE;
+    set->channels = image.dim[1];
+    set->height = image.dim[2];
+    set->width = image.dim[3];
+    *(mse ? &set->target_width : &set->classes) = config->model.classes;
+    if (config->model.classes > 0) return OK;
+    return fail(ERR_USAGE, "--input %lldx%lldx%lld: how many %s? Set model.classes",
+                (long long)image.dim[1], (long long)image.dim[2], (long long)image.dim[3],
+                mse ? "numbers is the target of a sample" : "classes are there");
+}
+
+Status input_set(DataSet *set, const Input *input, const Config *config, int64_t samples)
+{
+    *set = (DataSet){.path = "--input", .samples = samples};
+    return input->tokens ? set_tokens(set, config) : set_images(set, input->image, config);
+}

@@ -1,0 +1,89 @@
+#!/usr/bin/env bash
+# weft plan --input: a plan for data that are not here is, to the byte, the one that a file of that shape gives.
+. "$(dirname "$0")/common.bash"
+
+big_endian() { for v in "$@"; do printf '\\x%02x\\x%02x\\x%02x\\x%02x' $((v >> 24 & 255)) $((v >> 16 & 255)) $((v >> 8 & 255)) $((v & 255)); done; }
+{ printf "$(big_endian 2051 60 28 28)"; head -c $((60 * 784)) /dev/zero; } >x.idx
+{ printf "$(big_endian 2049 60)"; for ((i = 0; i < 60; ++i)); do printf "\\x0$((i % 5))"; done; } >y.idx
+seq 1 3000 >text
+check 0 'wrote images.h5' "$WEFT" data import idx x.idx y.idx -o images.h5
+check 0 'wrote text.h5' "$WEFT" data import text text -o text.h5
+
+cat >lenet.yaml <<'YAML'
+model: {name: lenet}
+data: {train: none.h5, test: none.h5}
+train: {epochs: 3, batch: 20, micro_batch: 5, threads: 1}
+YAML
+cat >gpt.yaml <<'YAML'
+model: {name: gpt2, layers: 2, width: 32, heads: 4, context: 64}
+data: {train: none.h5}
+train: {steps: 7, batch: 8, micro_batch: 2, threads: 1}
+optim: {name: adamw}
+YAML
+cat >mse.yaml <<'YAML'
+model: {layers: [flatten, dense: {width: 20}, relu, dense: {width: 1}]}
+data: {train: none.h5}
+train: {epochs: 1, batch: 20, micro_batch: 5, threads: 1, loss: mse}
+YAML
+
+# Memory of the program itself is measured, so it and the sum of all differ between any two processes.
+plain() { sed -E 's/"(program_bytes|bytes)": [0-9.e+]*/"\1": 0/g' out; }
+# same INPUT CONFIG FILE MORE...: the JSON with --input and with the file.
+same() {
+    local input=$1 config=$2 file=$3
+    shift 3
+    check 0 '"parameters"' "$WEFT" plan "$config" --json data.train="$file" data.test="$file" "$@"
+    plain >with_file
+    # shellcheck disable=SC2086
+    check 0 '"parameters"' "$WEFT" plan "$config" --json $input "$@"
+    plain >without
+    holds "$config $input $*: the same plan" cmp with_file without
+}
+images='--input 1x28x28 --samples 60 model.classes=5'
+same "$images" lenet.yaml images.h5
+same "$images" lenet.yaml images.h5 --ranks 4
+same "$images" lenet.yaml images.h5 --ranks 4 grid.pp=2 --stage 1
+same "$images" lenet.yaml images.h5 --ranks 2 grid.tp=2
+same "$images" lenet.yaml images.h5 --ranks 2 grid.zero=2 grid.transport=mpi
+same '--input 1x28x28 --samples 60 model.classes=1' mse.yaml images.h5
+context=$("$WEFT" data info --json text.h5 model.context=64 | grep -o '"samples": [0-9]*' | cut -d' ' -f2)
+words="--input tokens --samples $context model.vocab=256"
+same "$words" gpt.yaml text.h5
+same "$words" gpt.yaml text.h5 --ranks 4 grid.pp=2 grid.dp=2
+same "$words" gpt.yaml text.h5 --ranks 2 grid.tp=2
+
+# As text and as a picture, too: all but the table of memory, whose last columns are measured.
+text() { grep -v -E '^  (stage [0-9]+|of all)? .*MB' out; }
+check 0 'memory of one rank' "$WEFT" plan lenet.yaml data.train=images.h5 data.test=images.h5 grid.pp=2 --svg a.svg
+text >with_file
+check 0 'memory of one rank' "$WEFT" plan lenet.yaml --input 1x28x28 --samples=60 model.classes=5 grid.pp=2 --svg b.svg
+text >without
+holds 'the same text' cmp with_file without
+holds 'the same picture' cmp a.svg b.svg
+
+# No data set is opened, nor made; an epoch of which nothing is said is one batch.
+check 66 'none.h5: no such file' "$WEFT" plan lenet.yaml
+check 0 '3 steps, 1 an epoch' "$WEFT" plan lenet.yaml --input 1x28x28 model.classes=5
+check 0 '300000 steps, 100000 an epoch' "$WEFT" plan lenet.yaml --input 1x28x28 model.classes=5 --samples 2000000
+echo 'model: {name: gpt2, size: 124m}' >gpt2.yaml
+check 0 '"parameters": 124439808' "$WEFT" plan gpt2.yaml --input tokens --json train.batch=8
+if command -v strace >/dev/null; then
+    check 0 '' strace -f -e trace=openat -o opened "$WEFT" plan lenet.yaml --input 1x28x28 model.classes=5
+    holds 'no .h5 is opened' test "$(grep -c '\.h5' opened)" = 0
+else
+    echo "  skipped: no strace here, so what is opened is not watched"
+fi
+holds 'nothing is left' test "$(ls -- *.h5 | wc -l)" = 2
+
+check 64 'Set model.classes' "$WEFT" plan lenet.yaml --input 1x28x28
+check 64 'how many numbers is the target of a sample? Set model.classes' "$WEFT" plan mse.yaml --input 1x28x28
+check 64 'Set model.vocab' "$WEFT" plan gpt.yaml --input tokens
+check 64 '--input 28x28: wanted channels x height x width' "$WEFT" plan lenet.yaml --input 28x28 model.classes=5
+check 64 '--input 0x28x28: wanted' "$WEFT" plan lenet.yaml --input 0x28x28 model.classes=5
+check 64 '--samples goes with --input' "$WEFT" plan lenet.yaml --samples 5
+check 64 '--samples 0: a number from 1' "$WEFT" plan lenet.yaml --input 1x28x28 model.classes=5 --samples 0
+sed '/^data/d' lenet.yaml >nodata.yaml
+check 78 'say what its samples are: --input 3x224x224' "$WEFT" plan nodata.yaml
+check 0 'memory of one rank' "$WEFT" plan nodata.yaml --input 1x28x28 model.classes=5
+check 0 '--samples N' "$WEFT" plan --help
+finish
