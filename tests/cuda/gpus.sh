@@ -157,16 +157,17 @@ check 0 'each step is as slow as the slowest' ranks 4 "$WEFT" train job.yaml run
 unset EMULATE_MODELS
 
 # a rank that dies while others wait for it: they name it and their GPU, and all end. mpirun stands still until they have: it would
-# end the job first.
+# end the job first, and ranks write past it.
 soon() { for _ in $(seq 600); do "$@" && return; sleep 0.05; done; return 1; } # COMMAND succeeds within half a minute
-named() { grep -q 'GPU [0-9]* (emulated GPU, 0000:[0-9A-F]*:00.0), joined to others by NCCL: rank [01] (process [0-9]*) has ended' both; }
+named() { grep -q 'GPU [0-9]* (emulated GPU, 0000:[0-9A-F]*:00.0), joined to others by NCCL: rank [01] (process [0-9]*) has ended' said; }
 gone() { ! pgrep -f "$WEFT train job.yaml run.name=dies" >/dev/null; }
 dies() {
     local job victim
-    env -u OMPI_MCA_odls_base_sigkill_timeout mpirun --oversubscribe --bind-to none -n 2 env ${preload:+LD_PRELOAD="$preload"} \
-        "$WEFT" train job.yaml run.name=dies train.steps=1000000 "$@" >both 2>&1 &
+    : >said
+    env -u OMPI_MCA_odls_base_sigkill_timeout mpirun --oversubscribe --bind-to none -n 2 bash -c 'exec env "$@" >>said 2>&1' - \
+        ${preload:+LD_PRELOAD="$preload"} "$WEFT" train job.yaml run.name=dies train.steps=1000000 "$@" >both 2>&1 &
     job=$!
-    soon grep -q 'step 1/' both
+    soon grep -q 'step 1/' said
     victim=$(pgrep -P "$job" -f run.name=dies | tail -n 1)
     kill -STOP "$job" && kill -KILL "$victim"
     soon named || true
