@@ -62,6 +62,7 @@ TEST_BIN := $(filter-out $(LEAVE_OUT),$(if $(SANITIZE),,$(if $(filter 1,$(HAVE_C
 TEST_CLI := $(sort $(wildcard tests/cli/*.sh))
 TEST_BUNDLE := tests/bundle/alone.sh
 NVTX_TOOL := $(if $(filter 1,$(HAVE_CUDA)),$(BUILD)/tests/cuda/nvtx_tool.so)
+CLOCK_TOOL := $(if $(filter 1,$(HAVE_CUDA)),$(BUILD)/tests/cuda/clock_tool.so)
 
 .PHONY: weft help deps info rooms format check-format test check matrix asan asan-quick check-cuda check-cuda-sanitizer check-cuda-emulated bundle check-bundle demo demo-text data data-text install clean tests bench cluster
 weft: $(BUILD)/weft       ## build it: build/weft
@@ -144,6 +145,9 @@ $(BUILD)/tests/cuda/test_cuda: tests/cuda/test_cuda.c $(wildcard tests/cuda/*.h)
 $(BUILD)/tests/cuda/nvtx_tool.so: tests/cuda/nvtx_tool.c $(PROBE)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(DEPS_CPPFLAGS) -std=c17 $(WARN) $(WERROR) -shared -fPIC -o $@ $<
+$(BUILD)/tests/cuda/clock_tool.so: tests/cuda/clock_tool.c tests/wall_clock.h
+	@mkdir -p $(@D)
+	$(Q)$(CC) -D_GNU_SOURCE -Itests -std=c17 $(WARN) $(WERROR) -shared -fPIC -o $@ $<
 check-cuda: $(BUILD)/tests/cuda/test_cuda   ## compare the CUDA backend with the CPU's, where there is a GPU
 	@$< full $$(date +%s)
 check-cuda-sanitizer: $(BUILD)/tests/cuda/test_cuda   ## its operations under compute-sanitizer, where there is a GPU
@@ -224,12 +228,12 @@ $(BUILD)/bench/%: bench/%.c $(LIBS)
 # What else make check runs, but not with sanitizers. A bundle is made of Open MPI 4.
 CHECKED_BUNDLE := $(if $(SANITIZE),,$(if $(filter 1,$(HAVE_OPEN_MPI_4)),$(TEST_BUNDLE)))
 CHECKED_CUDA := $(if $(SANITIZE),,$(if $(filter 1,$(HAVE_CUDA)),tests/cuda/refusals.sh tests/cuda/devices.sh tests/cuda/gpus.sh))
-tests: $(BUILD)/weft $(TEST_BIN) $(NVTX_TOOL) $(if $(CHECKED_BUNDLE),$(BUNDLE)/SIZES) $(if $(CHECKED_CUDA),$(BUILD)/emulated/weft)
+tests: $(BUILD)/weft $(TEST_BIN) $(NVTX_TOOL) $(CLOCK_TOOL) $(if $(CHECKED_BUNDLE),$(BUNDLE)/SIZES) $(if $(CHECKED_CUDA),$(BUILD)/emulated/weft)
 test: deps       ## build and run every test
 	@$(MAKE) --no-print-directory -j$(NPROC) tests
 	@$(MAKE) --no-print-directory check
 check: tests      ## the tests, nothing installed
-	@WEFT=$(BUILD)/weft WEFT_EMULATED=$(BUILD)/emulated/weft NVTX_TOOL=$(NVTX_TOOL) BUNDLE=$(BUNDLE) \
+	@WEFT=$(BUILD)/weft WEFT_EMULATED=$(BUILD)/emulated/weft NVTX_TOOL=$(NVTX_TOOL) CLOCK_TOOL=$(CLOCK_TOOL) BUNDLE=$(BUNDLE) \
 	    tests/run.sh $(TEST_BIN) $(TEST_CLI) $(CHECKED_BUNDLE) $(CHECKED_CUDA)
 matrix: $(BUILD)/tests/train/test_grid_np4 $(BUILD)/tests/train/test_resume_grid_np4  ## all models x grids x schedules x transports, all pairs to resume on
 	@echo "2590 runs and 180 to resume, on up to 4 ranks: 67 minutes on two busy cores, of which resnet18's took 46"

@@ -3,6 +3,7 @@
 #ifndef WEFT_BASE_H
 #define WEFT_BASE_H
 
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -67,6 +68,11 @@ void *mem_pages_new(size_t bytes);
 void mem_pages_free(void *p, size_t bytes);
 
 double clock_s(void); /* monotonic, seconds */
+/* A condition variable for cond_wait_for. Release with pthread_cond_destroy. */
+void cond_init(pthread_cond_t *cond);
+/* Sleeps, with the lock held before and after, until cond is signalled (or for no reason), or for limit_s by the monotonic clock;
+ * false: for limit_s. There is no other timed wait in the program: one by the wall clock lasts as long as that is set back. */
+bool cond_wait_for(pthread_cond_t *cond, pthread_mutex_t *lock, double limit_s);
 
 /* After path was created or renamed: brings its name to the disk. 0, or errno. Nothing to do where a file system
  * cannot sync a folder (EINVAL) and orders renames itself, nor where a folder may be written but not read (EACCES). */

@@ -72,6 +72,8 @@ Status checkpoint_prune(const char *dir, int64_t keep, GoodFiles *good);
 /* The verbs: print attributes and tensors (with hashes); verify checksums; compare two files, *equal false and the first
  * difference printed where they differ. Not collective. */
 Status checkpoint_print(const char *path, FILE *out, bool json);
+/* A file, or all of a run's folder or of its checkpoints/, newest first, with a line for each and one that says which a run goes
+ * on from. A folder with a bad one is ERR_DATA, without any ERR_NOINPUT. */
 Status checkpoint_check(const char *path, FILE *out);
 Status checkpoint_diff(const char *a, const char *b, FILE *out, bool *equal);
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Checks that includes point one way: a file of room R includes only doors (include/) of R and of rooms before it in the
-# given order, and private headers of its own room. usage: rooms.sh ROOM...
+# given order, and private headers of its own room. And that waits with a limit go by the monotonic clock: base/cond.c alone makes
+# them (futexes count so by themselves). usage: rooms.sh ROOM...
 set -u
 bad=0 i=0
 declare -A order
@@ -22,5 +23,9 @@ for r in "$@"; do
     while read -r f; do check "$f" "$r"; done < <(find "src/$r" -name '*.[ch]' -o -name '*.cu' 2>/dev/null | sort)
 done
 while read -r d; do [ -n "${order[$(basename "$d")]:-}" ] || { echo "$d: not a room of the Makefile"; bad=1; }; done < <(find src -mindepth 1 -maxdepth 1 -type d)
+waits='pthread_(cond|mutex|rwlock)_(timed|clock)|sem_(timed|clock)wait|mq_timed|FUTEX_CLOCK_REALTIME|(cnd|mtx)_timed'
+if grep -rnE "$waits" src include | grep -v '^src/base/cond.c:'; then
+    echo "rooms: these waits go by the wall clock, or may: use cond_wait_for (base.h)"; bad=1
+fi
 [ $bad = 0 ] && echo "rooms: includes point one way"
 exit $bad

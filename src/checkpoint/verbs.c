@@ -1,5 +1,4 @@
-/* What `weft ckpt` shows: the attributes and tensors of a file, whether its checksums hold, and where two files differ.
- * Tensors are read one at a time. */
+/* What `weft ckpt` shows of a file, the attributes and tensors, and where two files differ. Tensors are read one at a time. */
 #include "stored.h"
 
 #include <inttypes.h>
@@ -106,26 +105,6 @@ Status checkpoint_print(const char *path, FILE *out, bool json)
     CheckpointMeta meta;
     Status status = open_both(&file, &meta, path);
     if (status == OK) (json ? print_json : print_text)(&file, &meta, out);
-    close_both(&file, &meta);
-    return status;
-}
-
-/* ---- check ---- */
-
-Status checkpoint_check(const char *path, FILE *out)
-{
-    StoredFile file;
-    CheckpointMeta meta;
-    char size[16];
-    Status status = open_both(&file, &meta, path);
-    if (status == OK) status = stored_verify(&file, out);
-    int bare = 0;
-    for (int i = 0; i < file.count; ++i) bare += !file.tensor[i].has_hash;
-    if (status == OK)
-        fprintf(out, "%s: good: step %lld, %d tensors, %s", path, (long long)meta.step, file.count,
-                text_bytes(total_bytes(&file), size));
-    if (status == OK && bare > 0) fprintf(out, "; %d of them have no checksum", bare);
-    if (status == OK) fputc('\n', out);
     close_both(&file, &meta);
     return status;
 }

@@ -103,7 +103,16 @@ const Verb verbs[] = {
      .run = verb_data_check},
     {"ckpt info", "FILE... [--json]", "step, epoch, grid and a hash per tensor",
      "  --json                   one JSON object a line\n", .run = verb_ckpt_info},
-    {"ckpt check", "FILE...", "verifies the checksums of a checkpoint", .run = verb_ckpt_check},
+    {"ckpt check", "FILE|FOLDER...",
+     "verifies checksums: of a checkpoint, or of all in a run's folder",
+     "Of a folder (runs/NAME, or the checkpoints/ in it) every step-*.h5 and best.h5 is read, "
+     "newest "
+     "first, a\n"
+     "bad one does not end the list, and the last line says which one a run goes on from. Exit "
+     "code: 0 "
+     "all\n"
+     "are good, 65 one is not, 66 there is none.\n",
+     .run = verb_ckpt_check},
     {"ckpt diff", "FILE FILE",
      "names the first difference of two checkpoints; exit 65 if there is one",
      .run = verb_ckpt_diff},

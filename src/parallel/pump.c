@@ -70,8 +70,8 @@ Pump *pump_new(PumpTurn (*turn)(void *of), void *of)
 {
     Pump *pump = mem_new(sizeof *pump);
     *pump = (Pump){.turn = turn, .of = of};
-    pthread_cond_init(&pump->wake, NULL);
-    pthread_cond_init(&pump->moved, NULL);
+    cond_init(&pump->wake);
+    cond_init(&pump->moved);
     int error = start(pump);
     if (error) die("cannot start the thread that moves messages: %s", strerror(error));
     return pump;
@@ -114,10 +114,5 @@ void pump_wake(Pump *pump)
 
 void pump_wait(Pump *pump, double limit_s)
 {
-    struct timespec until;
-    clock_gettime(CLOCK_REALTIME, &until);
-    int64_t ns = until.tv_nsec + (int64_t)(limit_s * 1e9);
-    until.tv_sec += ns / 1000000000;
-    until.tv_nsec = ns % 1000000000;
-    pthread_cond_timedwait(&pump->moved, &lock, &until);
+    cond_wait_for(&pump->moved, &lock, limit_s);
 }

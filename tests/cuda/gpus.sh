@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Several ranks with a GPU each, on emulated GPUs and NCCL (tests/cuda/emulate): the bits of one rank on every grid, schedule and
 # transport; GPUs that are shared, hidden or of several models; a rank that dies.
+CLOCK_TOOL=$(readlink -f "${CLOCK_TOOL:-$(dirname "${WEFT:-build/weft}")/tests/cuda/clock_tool.so}" || true)
 WEFT=$(dirname "${WEFT:-build/weft}")/emulated/weft
 here=$(cd "$(dirname "$0")" && pwd)
 . "$here/../cli/common.bash"
@@ -155,22 +156,28 @@ holds 'one message' test "$(grep -c 'error:' both)" = 1
 check 0 'each step is as slow as the slowest' ranks 4 "$WEFT" train job.yaml run.name=mixed train.bits=run
 unset EMULATE_MODELS
 
-# a rank that dies while others wait for it: they name it and their GPU, and all end. mpirun stands still meanwhile: it would
-# end the job first.
+# a rank that dies while others wait for it: they name it and their GPU, and all end. mpirun stands still until they have: it would
+# end the job first, and ranks write past it.
+soon() { for _ in $(seq 600); do "$@" && return; sleep 0.05; done; return 1; } # COMMAND succeeds within half a minute
+named() { grep -q 'GPU [0-9]* (emulated GPU, 0000:[0-9A-F]*:00.0), joined to others by NCCL: rank [01] (process [0-9]*) has ended' said; }
+gone() { ! pgrep -f "$WEFT train job.yaml run.name=dies" >/dev/null; }
 dies() {
     local job victim
-    env -u OMPI_MCA_odls_base_sigkill_timeout mpirun --oversubscribe --bind-to none -n 2 "$WEFT" train job.yaml run.name=dies train.steps=1000000 "$@" >both 2>&1 &
+    : >said
+    env -u OMPI_MCA_odls_base_sigkill_timeout mpirun --oversubscribe --bind-to none -n 2 bash -c 'exec env "$@" >>said 2>&1' - \
+        ${preload:+LD_PRELOAD="$preload"} "$WEFT" train job.yaml run.name=dies train.steps=1000000 "$@" >both 2>&1 &
     job=$!
-    for _ in $(seq 200); do grep -q 'step 1/' both && break; sleep 0.05; done
+    soon grep -q 'step 1/' said
     victim=$(pgrep -P "$job" -f run.name=dies | tail -n 1)
     kill -STOP "$job" && kill -KILL "$victim"
-    sleep 1
+    soon named || true
     kill -CONT "$job"
     wait "$job" && return 1
-    pgrep -f "$WEFT train job.yaml run.name=dies" && return 1
-    grep -q 'GPU [0-9]* (emulated GPU, 0000:[0-9A-F]*:00.0), joined to others by NCCL: rank [01] (process [0-9]*) has ended' both
+    soon gone && named
 }
 EMULATE_NETWORK= holds 'a death is named' dies grid.dp=2
 EMULATE_NETWORK=1 holds 'a death is named, over a network' dies grid.pp=2
+holds 'there is a wall clock to set back' test -f "$CLOCK_TOOL"
+preload=$CLOCK_TOOL EMULATE_NETWORK= holds 'a death is named when the wall clock was set back' dies grid.dp=2
 
 finish

@@ -2,11 +2,9 @@
  * ends the job. */
 #include "nccl.h"
 
-#include <errno.h>
 #include <string.h>
-#include <time.h>
 
-static const long WATCH_EVERY_NS = 200 * 1000 * 1000;
+static const double WATCH_EVERY_S = 0.2;
 
 static void check_peers(const NcclWatch *watch)
 {
@@ -46,16 +44,9 @@ static void check(const NcclWatch *watch)
 static void *watch_run(void *user)
 {
     NcclWatch *watch = user;
-    struct timespec until;
     pthread_mutex_lock(&watch->lock);
     while (!watch->stop) {
-        clock_gettime(CLOCK_REALTIME, &until);
-        until.tv_nsec += WATCH_EVERY_NS;
-        if (until.tv_nsec >= 1000000000) {
-            until.tv_nsec -= 1000000000;
-            ++until.tv_sec;
-        }
-        if (pthread_cond_timedwait(&watch->wake, &watch->lock, &until) == ETIMEDOUT) check(watch);
+        if (!cond_wait_for(&watch->wake, &watch->lock, WATCH_EVERY_S)) check(watch);
     }
     pthread_mutex_unlock(&watch->lock);
     return NULL;
@@ -64,7 +55,7 @@ static void *watch_run(void *user)
 Status nccl_watch_start(NcclWatch *watch)
 {
     pthread_mutex_init(&watch->lock, NULL);
-    pthread_cond_init(&watch->wake, NULL);
+    cond_init(&watch->wake);
     int error = pthread_create(&watch->thread, NULL, watch_run, watch);
     if (error)
         return fail(ERR_IO, "cannot start the thread that watches NCCL: %s", strerror(error));
