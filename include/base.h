@@ -4,6 +4,7 @@
 #define WEFT_BASE_H
 
 #include <pthread.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -17,7 +18,8 @@ typedef enum Status {
     ERR_DATA = 65,    /* a file's content is wrong */
     ERR_NOINPUT = 66, /* a file is not there or cannot be read */
     ERR_BUG = 70,     /* a fault of ours */
-    ERR_IO = 74,      /* reading or writing failed: disk full, ... */
+    ERR_MEMORY = 71,  /* the system gives no more memory */
+    ERR_IO = 74, /* reading or writing failed: disk full, ...; a rank or the link to it is lost */
     ERR_STOPPED = 75, /* stopped early with a checkpoint: start me again */
     ERR_CONFIG = 78,  /* the configuration */
 } Status;
@@ -45,6 +47,10 @@ const char *fail_message(void);
 _Noreturn void die(const char *fmt, ...) BASE_PRINTF(1, 2);
 /* The same, and the job's exit code is `code` (an input that turns out bad in the middle of a run). */
 _Noreturn void die_as(Status code, const char *fmt, ...) BASE_PRINTF(2, 3);
+/* The same for a peer that is gone, or the link to it, which is no fault of this process. The exit code is ERR_IO, or what
+ * die_lost_as has set since: ERR_STOPPED where there is a checkpoint to go on from. */
+_Noreturn void die_lost(const char *fmt, ...) BASE_PRINTF(1, 2);
+void die_lost_as(Status code);
 /* place: "rank 3 of 8 (dp 1, pp 0, tp 1) on node07", copied. abort_job may be NULL. */
 void die_context(const char *place, void (*abort_job)(int code));
 
@@ -56,7 +62,7 @@ void log_warn(const char *fmt, ...) BASE_PRINTF(1, 2);
 void log_error(const char *fmt, ...) BASE_PRINTF(1, 2);
 bool log_colour(FILE *stream);
 
-/* Memory from the C library; out of memory is die(). Owner: the caller, who frees with mem_free, which nulls. */
+/* Memory from the C library; out of memory is die_as(ERR_MEMORY). Owner: the caller, who frees with mem_free, which nulls. */
 void *mem_new(size_t bytes);               /* zeroed */
 void *mem_resize(void *old, size_t bytes); /* contents kept, growth not zeroed */
 char *mem_text(const char *text);          /* copy of a string; NULL stays NULL */
@@ -66,6 +72,15 @@ void mem_free_at(void **pointer);
 /* Page-aligned arena memory, zeroed, with huge pages asked for. Release with mem_pages_free(p, bytes). */
 void *mem_pages_new(size_t bytes);
 void mem_pages_free(void *p, size_t bytes);
+
+/* The least memory that all processes here together may have: the machine's, or a control group's (version 1 or 2) that this
+ * process is in, up to the root of what it can see. */
+typedef struct MemoryLimit {
+    double bytes;
+    char group[512]; /* the file that sets it; "": the machine's own memory */
+} MemoryLimit;
+/* root: "", or the folder below which /proc and the groups are looked for. */
+MemoryLimit memory_limit(const char *root);
 
 double clock_s(void); /* monotonic, seconds */
 /* A condition variable for cond_wait_for. Release with pthread_cond_destroy. */
@@ -80,6 +95,17 @@ int file_sync_entry(const char *path);
 /* Renames path to path.1, or the next number that is free; *to: that name, owned by the caller. NULL where there is no such
  * file, or an empty one, which stays. ERR_IO. */
 Status file_move_aside(const char *path, char **to);
+
+/* From stop_begin on SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2 and SIGXCPU end nothing: they are remembered for stop_wanted.
+ * Those that are ignored at that time stay ignored (nohup). SIGPIPE is ignored, too: output that nobody reads is no reason to
+ * stop; and SIGXFSZ: a limit on a file's size is an error of its write. Call it first on the only thread, and again once a library may have set handlers of its own. Without it
+ * stop_wanted is false. */
+void stop_begin(void);
+bool stop_wanted(void); /* has any of them come? Not to be called on two threads */
+/* As before stop_begin; what was asked for is forgotten. */
+void stop_end(void);
+/* Which signals these are, for a caller that waits for them itself. */
+void stop_signals(sigset_t *set);
 
 /* Counter-based random numbers (Philox4x32-10; Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2, 3"):
  * a pure function of (seed, purpose, a, b, element), never of the rank or of what was drawn before. */

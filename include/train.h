@@ -145,8 +145,8 @@ Status train_generate(Trainer *trainer, const Sampling *sampling);
  * without the optimizer's state, for evaluation. Collective; all ranks agree. */
 Status train_save(Trainer *trainer, const char *path);
 Status train_load(Trainer *trainer, const char *path, bool params_only);
-/* The whole run: resume, steps, evaluations, checkpoints, summary. ERR_STOPPED: a signal ended it early, with a checkpoint.
- * One at a time in a process, whose handlers of SIGTERM, SIGINT and SIGUSR1 it takes. Collective. */
+/* The whole run: resume, steps, evaluations, checkpoints, summary. ERR_STOPPED: a rank was asked to stop (stop_wanted), and
+ * it ended early, with a checkpoint of every step made. Collective. */
 Status train_run(const Config *config, const World *world);
 
 #endif

@@ -3,7 +3,9 @@
 #   sbatch jobs/slurm.sh jobs/fashion.yaml [key=value ...]        (sbatch's own options come before the script's name)
 # Two minutes before the time limit Slurm sends USR1 to the ranks: weft saves a checkpoint and ends with 75, "start me again",
 # and the job goes back to the queue. The same command then goes on from that checkpoint, also on other nodes or another
-# number of them, with the same bits. A run that is complete, or that failed, is not started again.
+# number of them, with the same bits. So it does where a rank was killed (srun then says 137, whatever the others say): memory
+# ran out, or a node failed. A run that is complete, or that failed, is not started again; nor is one that ended twice
+# without a newer checkpoint, for a third time would end likewise.
 #SBATCH --job-name=weft
 #SBATCH --nodes=2
 #SBATCH --ntasks-per-node=2
@@ -15,9 +17,31 @@
 #SBATCH --output=weft-%j.log
 # --signal without "B:" signals the ranks and not this script. Give it longer where a step or a checkpoint takes minutes.
 # --requeue lets Slurm start the job again after a node has failed, too. --cpus-per-task: what train.threads may be.
+weft=${WEFT:-weft}
+stuck=weft-$SLURM_JOB_ID.stuck # in the job's folder: the last start brought no newer checkpoint
 
+# The step of the run's newest checkpoint, 0 where it has none.
+steps() {
+    local path
+    path=$("$weft" train --newest "$@") || return
+    path=${path##*step-}
+    echo $((10#0${path%.h5}))
+}
+
+before=$(steps "$@") || exit
 # pmix is what Open MPI needs (`srun --mpi=list` shows what a cluster has). Newer Slurm no longer hands --cpus-per-task on.
-srun --mpi=pmix --cpus-per-task="${SLURM_CPUS_PER_TASK:-1}" "${WEFT:-weft}" train "$@"
+srun --mpi=pmix --cpus-per-task="${SLURM_CPUS_PER_TASK:-1}" "$weft" train "$@"
 code=$?
-[ $code = 75 ] && scontrol requeue "$SLURM_JOB_ID"
+case $code in 75 | 137) ;; *) rm -f "$stuck"; exit $code;; esac
+after=$(steps "$@") || exit $code
+if [ "$after" -gt "$before" ]; then
+    rm -f "$stuck"
+elif [ -e "$stuck" ]; then
+    echo "not started again: twice in turn there was no checkpoint newer than that of step $before" >&2
+    rm -f "$stuck"
+    exit $code
+else
+    echo "$before" >"$stuck"
+fi
+scontrol requeue "$SLURM_JOB_ID"
 exit $code

@@ -11,6 +11,7 @@ enum { LINE_BYTES = 4608 }; /* a message of status.c and its prefix */
 static bool speaking = true;
 static char place[256];
 static void (*abort_job)(int code);
+static Status lost_code = ERR_IO;
 
 void log_init(bool speak)
 {
@@ -90,6 +91,18 @@ _Noreturn void die(const char *fmt, ...)
     va_list args;
     va_start(args, fmt);
     die_args(ERR_BUG, fmt, args);
+}
+
+_Noreturn void die_lost(const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    die_args(lost_code, fmt, args);
+}
+
+void die_lost_as(Status code)
+{
+    lost_code = code;
 }
 
 _Noreturn void die_as(Status code, const char *fmt, ...)

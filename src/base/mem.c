@@ -1,4 +1,4 @@
-/* Memory: the C library's heap, where running out is die(), and page-aligned arenas straight from the kernel. */
+/* Memory: the C library's heap, where running out is die_as(ERR_MEMORY), and page-aligned arenas straight from the kernel. */
 #include "base.h"
 
 #include <errno.h>
@@ -10,14 +10,14 @@
 void *mem_new(size_t bytes)
 {
     void *p = calloc(bytes ? bytes : 1, 1);
-    if (!p) die("out of memory: %zu bytes were asked for", bytes);
+    if (!p) die_as(ERR_MEMORY, "out of memory: %zu bytes were asked for", bytes);
     return p;
 }
 
 void *mem_resize(void *old, size_t bytes)
 {
     void *p = realloc(old, bytes ? bytes : 1);
-    if (!p) die("out of memory: %zu bytes were asked for", bytes);
+    if (!p) die_as(ERR_MEMORY, "out of memory: %zu bytes were asked for", bytes);
     return p;
 }
 
@@ -35,7 +35,7 @@ char *mem_format(const char *fmt, ...)
     char *text = NULL;
     int length = vasprintf(&text, fmt, args);
     va_end(args);
-    if (length < 0) die("out of memory while a message was put together");
+    if (length < 0) die_as(ERR_MEMORY, "out of memory while a message was put together");
     return text;
 }
 
@@ -60,7 +60,8 @@ void *mem_pages_new(size_t bytes)
     char text[16];
     char *p = mmap(NULL, size + extra, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (p == MAP_FAILED)
-        die("out of memory: an arena of %s: %s", text_bytes((double)size, text), strerror(errno));
+        die_as(ERR_MEMORY, "out of memory: an arena of %s: %s", text_bytes((double)size, text),
+               strerror(errno));
     if (!extra) return p;
     size_t head = (HUGE_PAGE - (uintptr_t)p % HUGE_PAGE) % HUGE_PAGE, tail = extra - head;
     if (head) munmap(p, head);

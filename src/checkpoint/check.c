@@ -1,11 +1,9 @@
 /* weft ckpt check: is a checkpoint whole, or are all of a folder? A folder is a run's, or the checkpoints/ in it; its files are
- * listed from the newest, and one that is not good does not end the list. What a save that died left (*.h5.part) is only
+ * listed from the newest, and one that is not good does not end the list. What a save that died left (*.part) is only
  * named: it is never loaded. Tensors are read one at a time. */
+#include "folder.h"
 #include "stored.h"
 
-#include <dirent.h>
-#include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -43,84 +41,10 @@ static Status check_file(const char *path, FILE *out, bool each)
 
 /* ---- a folder ---- */
 
-typedef struct Found {
-    char *name;     /* owned */
-    long long step; /* as the name says; -1: best.h5 and what else a save left */
-    bool part;      /* a save that did not come to its end */
-} Found;
-
-typedef struct Folder {
-    char *path;   /* owned */
-    Found *found; /* owned, newest first */
-    int count;
-} Folder;
-
-static bool ends_with(const char *name, const char *ending)
-{
-    size_t n = strlen(name), k = strlen(ending);
-    return n >= k && strcmp(name + n - k, ending) == 0;
-}
-
-/* The step of "step-00001200.h5", also with .part behind; else -1. */
-static long long step_of(const char *name)
-{
-    if (strncmp(name, "step-", 5) != 0) return -1;
-    size_t digits = strspn(name + 5, "0123456789");
-    const char *rest = name + 5 + digits;
-    if (digits == 0 || digits > 18) return -1;
-    return strcmp(rest, ".h5") == 0 || strcmp(rest, ".h5.part") == 0 ? atoll(name + 5) : -1;
-}
-
-static void folder_add(Folder *folder, const char *name)
-{
-    Found found = {.step = step_of(name), .part = ends_with(name, ".h5.part")};
-    if (found.step < 0 && !found.part && strcmp(name, "best.h5") != 0) return;
-    found.name = mem_text(name);
-    folder->found = mem_resize(folder->found, (size_t)(folder->count + 1) * sizeof *folder->found);
-    folder->found[folder->count++] = found;
-}
-
-static int newest_first(const void *a, const void *b)
-{
-    const Found *x = a, *y = b;
-    if (x->step != y->step) return x->step < y->step ? 1 : -1;
-    return strcmp(x->name, y->name);
-}
-
 static bool is_folder(const char *path)
 {
     struct stat about;
     return stat(path, &about) == 0 && S_ISDIR(about.st_mode);
-}
-
-static void folder_fini(Folder *folder)
-{
-    for (int i = 0; i < folder->count; ++i) mem_free(&folder->found[i].name);
-    mem_free(&folder->found);
-    mem_free(&folder->path);
-}
-
-/* Release with folder_fini in every case. */
-static Status folder_list(Folder *folder, const char *path)
-{
-    *folder = (Folder){.path = mem_format("%s/checkpoints", path)};
-    if (!is_folder(folder->path)) {
-        mem_free(&folder->path);
-        folder->path = mem_text(path);
-    }
-    DIR *stream = opendir(folder->path);
-    if (!stream)
-        return fail(errno == EACCES || errno == ENOENT ? ERR_NOINPUT : ERR_IO,
-                    "%s: cannot list the checkpoints: %s", folder->path, strerror(errno));
-    struct dirent *item;
-    while ((errno = 0, item = readdir(stream))) folder_add(folder, item->d_name);
-    int error = errno;
-    closedir(stream);
-    if (error)
-        return fail(ERR_IO, "%s: cannot list all checkpoints: %s", folder->path, strerror(error));
-    if (folder->count > 0)
-        qsort(folder->found, (size_t)folder->count, sizeof *folder->found, newest_first);
-    return OK;
 }
 
 /* The message of a file that is not good, without its name where that begins it. */
@@ -138,48 +62,57 @@ typedef struct Tally {
         *stop; /* one before it that cannot be read at all, where a run would end; borrowed */
 } Tally;
 
-static void check_found(const Folder *folder, const Found *found, Tally *tally, FILE *out)
+static Status check_listed(const char *path, Tally *tally, FILE *out)
 {
-    char *path = mem_format("%s/%s", folder->path, found->name);
-    if (found->part) {
-        fprintf(out, "%s: unfinished, never loaded\n", path);
-    } else {
-        Status status = check_file(path, out, false);
-        if (status != OK) fprintf(out, "%s: bad: %s\n", path, reason_of(path));
-        ++*(status == OK ? &tally->good : &tally->bad);
-        bool open = found->step >= 0 && !tally->next && !tally->stop;
-        if (open && status == OK) tally->next = found->name;
-        if (open && status != OK && status != ERR_DATA) tally->stop = found->name;
-    }
-    mem_free(&path);
+    Status status = check_file(path, out, false);
+    if (status != OK) fprintf(out, "%s: bad: %s\n", path, reason_of(path));
+    ++*(status == OK ? &tally->good : &tally->bad);
+    return status;
 }
 
-static Status check_listed(const Folder *folder, FILE *out)
+static Status conclude(const char *dir, const Tally *tally, FILE *out)
 {
-    Tally tally = {0};
-    for (int i = 0; i < folder->count; ++i) check_found(folder, &folder->found[i], &tally, out);
-    if (tally.good + tally.bad == 0)
+    if (tally->good + tally->bad == 0)
         return fail(
             ERR_NOINPUT,
-            "%s: holds no checkpoint (step-*.h5 or best.h5); name a run's folder, or a file",
-            folder->path);
-    if (tally.next)
-        fprintf(out, "%s: a run goes on from %s\n", folder->path, tally.next);
-    else if (tally.stop)
-        fprintf(out, "%s: a run does not go on: %s cannot be read\n", folder->path, tally.stop);
+            "%s: holds no checkpoint (step-*.h5 or best.h5); name a run's folder, or a file", dir);
+    if (tally->next)
+        fprintf(out, "%s: a run goes on from %s\n", dir, strrchr(tally->next, '/') + 1);
+    else if (tally->stop)
+        fprintf(out, "%s: a run does not go on: %s cannot be read\n", dir,
+                strrchr(tally->stop, '/') + 1);
     else
-        fprintf(out, "%s: nothing to go on from: no step-*.h5 is good\n", folder->path);
-    if (tally.bad == 0) return OK;
-    return fail(ERR_DATA, "%s: %d of %d checkpoints %s not good", folder->path, tally.bad,
-                tally.good + tally.bad, tally.bad == 1 ? "is" : "are");
+        fprintf(out, "%s: nothing to go on from: no step-*.h5 is good\n", dir);
+    if (tally->bad == 0) return OK;
+    return fail(ERR_DATA, "%s: %d of %d checkpoints %s not good", dir, tally->bad,
+                tally->good + tally->bad, tally->bad == 1 ? "is" : "are");
+}
+
+static Status check_all(const char *dir, FILE *out)
+{
+    FolderList list;
+    Tally tally = {0};
+    Status status = folder_list_init(&list, dir);
+    for (int i = 0; i < list.part_count && status == OK; ++i)
+        fprintf(out, "%s: unfinished, never loaded\n", list.part[i]);
+    for (int i = 0; i < list.count && status == OK; ++i) {
+        const char *path = list.entry[i].path;
+        Status one = check_listed(path, &tally, out);
+        if (tally.next || tally.stop) continue;
+        if (one == OK) tally.next = path;
+        if (one != OK && one != ERR_DATA) tally.stop = path;
+    }
+    if (list.best && status == OK) (void)check_listed(list.best, &tally, out);
+    if (status == OK) status = conclude(dir, &tally, out);
+    folder_list_fini(&list);
+    return status;
 }
 
 Status checkpoint_check(const char *path, FILE *out)
 {
     if (!is_folder(path)) return check_file(path, out, true);
-    Folder folder;
-    Status status = folder_list(&folder, path);
-    if (status == OK) status = check_listed(&folder, out);
-    folder_fini(&folder);
+    char *dir = mem_format("%s/checkpoints", path);
+    Status status = check_all(is_folder(dir) ? dir : path, out);
+    mem_free(&dir);
     return status;
 }

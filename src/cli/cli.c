@@ -1,7 +1,10 @@
 /* From the words of main to a verb: finds it, answers --help, settles -n and the threads, runs it, prints what failed. */
 #include "private.h"
 
+#include "watch.h"
+
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -139,35 +142,47 @@ static int plain_words(const Verb *verb, int argc, char **argv, char **out)
     return count;
 }
 
-/* Reads the configuration before anything is started; *threads as it says. */
-static Status check_config(const Verb *verb, int argc, char **argv, int *threads)
+/* Reads the configuration before anything is started, and what it says of ranks. */
+static Status check_config(const Verb *verb, int argc, char **argv, Ranks *ranks)
 {
     Config *config = NULL;
     char **words = mem_new((size_t)(argc + 1) * sizeof *words);
     int count = plain_words(verb, argc, argv, words);
     Status status = job_check(&config, verb, count, words);
-    if (config) *threads = (int)config->train.threads;
+    if (config) {
+        ranks->threads = (int)config->train.threads;
+        ranks->checkpoints = mem_format("%s/%s/checkpoints", config->run.dir, config->run.name);
+    }
     config_free(&config);
     mem_free(&words);
     return status == OK ? OK : job_refuse(status);
 }
 
+/* Where -n asks for several ranks this process becomes their launcher. */
+static Status start(const Verb *verb, Ranks *ranks, int argc, char **argv)
+{
+    if (ranks->count && launched())
+        return fail(ERR_USAGE, "-n %d: a launcher has started this rank already: leave -n out",
+                    ranks->count);
+    if (!(verb->traits & VERB_LASTS)) mem_free(&ranks->checkpoints);
+    if (ranks->count > 1) return launch_ranks(ranks);
+    if (verb->traits & VERB_THREADS) threads_settle(ranks->threads, ranks->words);
+    return verb->run(argc, argv);
+}
+
 static Status run_verb(const Verb *verb, int argc, char **argv, char **words)
 {
-    int ranks = 0, threads = 0;
+    Ranks ranks = {.words = words};
     for (int i = 0; i < argc && strcmp(argv[i], "--"); ++i)
         if (is_help(argv[i])) {
             help_verb(stdout, verb);
             return OK;
         }
-    if (verb->traits & VERB_RANKS) TRY(take_ranks(&argc, argv, &ranks));
-    if (verb->traits & VERB_CONFIG) TRY(check_config(verb, argc, argv, &threads));
-    if (ranks && launched())
-        return fail(ERR_USAGE, "-n %d: a launcher has started this rank already: leave -n out",
-                    ranks);
-    if (ranks > 1) return launch_ranks(ranks, threads, words);
-    if (verb->traits & VERB_THREADS) threads_settle(threads, words);
-    return verb->run(argc, argv);
+    if (verb->traits & VERB_RANKS) TRY(take_ranks(&argc, argv, &ranks.count));
+    if (verb->traits & VERB_CONFIG) TRY(check_config(verb, argc, argv, &ranks));
+    Status status = start(verb, &ranks, argc, argv);
+    mem_free(&ranks.checkpoints);
+    return status;
 }
 
 static Status run(int argc, char **argv, char **words)
@@ -202,18 +217,42 @@ static void report(Status status, int rank)
         log_error("%s", fail_message());
 }
 
+/* A closed stdin, stdout or stderr would lend its number to the first file that is opened, and what is printed would go there.
+ * What stands in for it can be neither read nor written as it should be, so that using it fails as before. */
+static void keep_numbers(void)
+{
+    for (int file = STDIN_FILENO; file <= STDERR_FILENO; ++file)
+        if (fcntl(file, F_GETFD) < 0 && errno == EBADF)
+            (void)!open("/dev/null", file == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+}
+
+/* What a verb prints is its result, but that of one that lasts, which has left it in files. */
+static Status check_output(Status status, bool lasts)
+{
+    if (fflush(stdout) == 0 && !ferror(stdout)) return status;
+    if (lasts)
+        log_warn("not all could be written to standard output; nothing else suffered from it");
+    else if (status == OK)
+        status = fail(ERR_IO, "standard output: %s", strerror(errno));
+    return status;
+}
+
 int cli_main(int argc, char **argv)
 {
+    int used;
+    const Verb *verb = argc > 1 ? find_verb(argc - 1, argv + 1, &used) : NULL;
+    bool lasts = verb && verb->traits & VERB_LASTS;
+    if (lasts) stop_begin();
+    keep_numbers();
     /* Verbs reorder their words; starting again wants them as they came. */
     char **words = mem_new((size_t)(argc + 1) * sizeof *words);
     memcpy(words, argv, (size_t)argc * sizeof *words);
     int rank = launch_rank();
     log_init(rank == 0);
-    Status status = run(argc - 1, argv + 1, words);
-    if (fflush(stdout) != 0 || ferror(stdout)) {
-        if (status == OK) status = fail(ERR_IO, "standard output: %s", strerror(errno));
-    }
+    watch_enter(rank);
+    Status status = check_output(run(argc - 1, argv + 1, words), lasts);
     report(status, rank);
     mem_free(&words);
+    watch_leave();
     return status;
 }

@@ -8,10 +8,12 @@
 #include "parallel.h"
 
 enum {
-    VERB_CONFIG = 1, /* the first word that is no flag is CONFIG, the others are key=value */
-    VERB_DATA = 2,   /* data.train must be set */
-    VERB_RANKS = 4,  /* -n N starts ranks */
-    VERB_THREADS = 8 /* computes with OpenMP */
+    VERB_CONFIG = 1,  /* the first word that is no flag is CONFIG, the others are key=value */
+    VERB_DATA = 2,    /* data.train must be set */
+    VERB_RANKS = 4,   /* -n N starts ranks */
+    VERB_THREADS = 8, /* computes with OpenMP */
+    /* works for long: a signal asks it to stop (stop_begin), and output that cannot be written is no reason to fail */
+    VERB_LASTS = 16
 };
 
 typedef struct Verb {

@@ -27,8 +27,8 @@ void help_all(FILE *out)
     fprintf(out,
             "\n`weft VERB --help` says more, `weft help` lists all keys of a configuration, "
             "`weft --version` the versions.\nExit codes: 0 done, 64 usage, 65 bad data, 66 no "
-            "input, 70 fault of ours, 74 input/output,\n75 stopped early with a checkpoint, 78 "
-            "bad configuration.\n");
+            "input, 70 fault of ours, 71 memory refused,\n74 input/output, or a rank is lost, 75 "
+            "stopped early: start it again to go on, 78 bad configuration.\n");
 }
 
 void help_group(FILE *out, const char *group)
@@ -53,13 +53,13 @@ static void print_man(FILE *out)
     char *text = NULL;
     size_t size = 0;
     FILE *roff = open_memstream(&text, &size);
-    if (!roff) die("out of memory");
+    if (!roff) die_as(ERR_MEMORY, "out of memory");
     for (int i = 0; i < verb_count; ++i) {
         fprintf(roff, ".TP\n.B weft %s\n", verbs[i].name);
         for (const char *c = verbs[i].usage; *c; ++c) fprintf(roff, *c == '-' ? "\\%c" : "%c", *c);
         fprintf(roff, "\n.br\n%s\n", verbs[i].help);
     }
-    if (fclose(roff) != 0) die("out of memory");
+    if (fclose(roff) != 0) die_as(ERR_MEMORY, "out of memory");
     config_man(out, text);
     mem_free(&text);
 }

@@ -1,10 +1,13 @@
 /* Starting ranks: `weft VERB -n N ...` runs `mpirun -n N weft VERB ...` and takes over its exit code. Inside a batch job
  * the scheduler's slots count; at a desk the cores do, and more ranks than cores are allowed with a warning.
- * A signal must not end mpirun, which would kill its ranks a second later and exit 1: it is kept from mpirun and goes to
- * the ranks as SIGUSR1, which mpirun passes on, so that they can write their checkpoint. A second one ends mpirun. */
+ * A signal must not end training: mpirun would kill its ranks a second later and exit 1. It is kept from mpirun and goes to
+ * the ranks as SIGUSR1, which mpirun passes on, so that they can write their checkpoint. A second SIGINT or SIGTERM ends
+ * mpirun; so does the first of any signal to another verb. */
 #include "private.h"
 
+#include "checkpoint.h"
 #include "tensor.h"
+#include "watch.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -91,28 +95,102 @@ static void words_free(char **words)
     mem_free(&words);
 }
 
-static const int watched_signals[] = {SIGCHLD, SIGTERM, SIGINT, SIGUSR1};
+/* ---- until mpirun has ended ---- */
 
-static sigset_t watched_set(void)
+/* What mpirun is told of a signal to this process. */
+typedef struct Passing {
+    pid_t mpirun;
+    bool lasts;
+    int first; /* signal; 0: none has come */
+    int ends;  /* of SIGINT and SIGTERM; a second one ends mpirun */
+    double end_s;
+} Passing;
+
+/* One and the same wish often comes twice at once, to the process and to its group (timeout, shells): that is one. */
+static const double SAME_WISH_S = 1;
+
+static void pass_on(Passing *p, int number)
 {
-    sigset_t set;
-    sigemptyset(&set);
-    for (size_t i = 0; i < sizeof watched_signals / sizeof *watched_signals; ++i)
-        sigaddset(&set, watched_signals[i]);
-    return set;
+    double now = clock_s();
+    if (!p->first) p->first = number;
+    bool end = number == SIGINT || number == SIGTERM;
+    if (end && (p->ends == 0 || now - p->end_s > SAME_WISH_S)) {
+        ++p->ends;
+        p->end_s = now;
+    }
+    kill(p->mpirun, p->lasts && p->ends < 2 ? SIGUSR1 : SIGTERM);
 }
 
-/* Until mpirun has ended; passes the signals in `watched` on. */
-static _Noreturn void attend(pid_t mpirun, const sigset_t *watched)
+/* Returns mpirun's exit code as a shell gives it. A wish to stop is passed on again and again: mpirun and ranks that are
+ * only starting may miss it. */
+static int attend(Passing *p, Watch *watch)
 {
-    int number, state, asked = 0;
+    enum { AGAIN_MS = 1000 };
+    struct signalfd_siginfo info;
+    int state;
     for (;;) {
-        if (sigwait(watched, &number) != 0) continue;
-        if (number != SIGCHLD)
-            kill(mpirun, asked++ == 0 ? SIGUSR1 : SIGTERM);
-        else if (waitpid(mpirun, &state, WNOHANG) == mpirun)
-            _exit(WIFEXITED(state) ? WEXITSTATUS(state) : 128 + WTERMSIG(state));
+        bool stopping = p->lasts && p->first;
+        if (!watch_wait(watch, stopping ? AGAIN_MS : -1) && stopping) kill(p->mpirun, SIGUSR1);
+        while (read(watch->signals, &info, sizeof info) == (ssize_t)sizeof info)
+            if (info.ssi_signo != SIGCHLD) pass_on(p, (int)info.ssi_signo);
+        if (waitpid(p->mpirun, &state, WNOHANG) == p->mpirun)
+            return WIFEXITED(state) ? WEXITSTATUS(state) : 128 + WTERMSIG(state);
     }
+}
+
+/* Signals that a program brings upon itself. */
+static bool is_crash(int number)
+{
+    return number == SIGSEGV || number == SIGBUS || number == SIGILL || number == SIGFPE ||
+           number == SIGABRT || number == SIGTRAP || number == SIGSYS;
+}
+
+/* A run whose rank was killed, or whose link broke, loses what came after its newest checkpoint: ERR_STOPPED where there is
+ * one. Without: ERR_IO, for whoever killed it, it was not the program; but a crash is a fault of ours. */
+static Status lost(const Ranks *ranks, const WatchedRank *rank, int code)
+{
+    char *newest = NULL, who[64] = "a rank", how[128];
+    int number = code > 128 ? code - 128 : 0;
+    if (rank && rank->number >= 0)
+        snprintf(who, sizeof who, "rank %d (process %d)", rank->number, (int)rank->process);
+    if (number)
+        snprintf(how, sizeof how, "was killed by signal %d (%s)%s", number, strsignal(number),
+                 number == SIGKILL ? ": was memory short? The system's log says" : "");
+    else
+        snprintf(how, sizeof how, "was lost (mpirun's exit code is %d)", code);
+    if (checkpoint_newest(ranks->checkpoints, NULL, &newest) != OK) log_warn("%s", fail_message());
+    Status status = is_crash(number) ? ERR_BUG : newest ? ERR_STOPPED : ERR_IO;
+    log_error("%s %s; %s%s: start the same command again %s", who, how,
+              newest ? "the newest checkpoint is " : "there is no checkpoint yet",
+              newest ? newest : "", newest ? "to go on" : "to begin anew");
+    mem_free(&newest);
+    return status;
+}
+
+static bool is_status(int code)
+{
+    return code == OK || (code >= ERR_USAGE && code <= ERR_CONFIG);
+}
+
+/* The exit code of a command whose mpirun has ended with `code`. */
+static int judge(const Ranks *ranks, const Passing *p, Watch *watch, int code)
+{
+    if (!p->lasts && p->first) { /* end as this signal ends a program */
+        signal(p->first, SIG_DFL);
+        raise(p->first);
+        sigset_t all;
+        sigfillset(&all);
+        sigprocmask(SIG_UNBLOCK, &all, NULL);
+    }
+    if (!p->lasts || is_status(code) || p->ends > 1) return code;
+    if (p->first && code == 128 + SIGUSR1) { /* so early that the signal was not caught yet */
+        log_info("stopped before the first step, so nothing is lost: start the same command again");
+        return ERR_STOPPED;
+    }
+    const WatchedRank *rank = watch_lost(watch);
+    if (code < 128 && watch->met == 0)
+        return code; /* mpirun could not start them, and has said why */
+    return lost(ranks, rank, code);
 }
 
 /* In the new process: out of reach of the terminal's Ctrl-C, and not outliving its parent. Nobody reads stdin. */
@@ -125,22 +203,44 @@ static void become_child(void)
     prctl(PR_SET_PDEATHSIG, SIGTERM);
 }
 
-Status launch_ranks(int ranks, int threads, char **words)
+/* Signals as this process found them. But where output that nobody reads is no reason to stop, mpirun must not hear of it
+ * either: it has a handler that ends the job, and unblocks all signals for its ranks. */
+static void restore_signals(const sigset_t *before, bool lasts)
+{
+    sigset_t pipe;
+    sigprocmask(SIG_SETMASK, before, NULL);
+    stop_end();
+    sigemptyset(&pipe);
+    sigaddset(&pipe, SIGPIPE);
+    if (lasts) sigprocmask(SIG_BLOCK, &pipe, NULL);
+}
+
+static sigset_t launcher_signals(void)
+{
+    sigset_t set;
+    stop_signals(&set);
+    sigaddset(&set, SIGCHLD);
+    return set;
+}
+
+Status launch_ranks(const Ranks *ranks)
 {
     int cores = threads_share(1);
-    if (ranks > cores && !in_batch_job())
-        log_warn("%d ranks on %d core%s: they will take turns", ranks, cores,
+    if (ranks->count > cores && !in_batch_job())
+        log_warn("%d ranks on %d core%s: they will take turns", ranks->count, cores,
                  cores == 1 ? "" : "s");
     if (is_open_mpi()) open_mpi_settings();
-    if (!in_batch_job()) threads_export(ranks, threads);
-    char **out = mpirun_words(ranks, words);
+    if (!in_batch_job()) threads_export(ranks->count, ranks->threads);
+    char **out = mpirun_words(ranks->count, ranks->words);
     fflush(NULL);
-    sigset_t watched = watched_set(), before;
+    sigset_t watched = launcher_signals(), before;
     sigprocmask(SIG_BLOCK, &watched, &before);
-    pid_t child = fork();
-    if (child > 0) attend(child, &watched);
-    if (child == 0) become_child(); /* where there is no fork, mpirun takes our place */
-    sigprocmask(SIG_SETMASK, &before, NULL);
+    Watch watch;
+    watch_init(&watch, ranks->count, signalfd(-1, &watched, SFD_NONBLOCK | SFD_CLOEXEC));
+    Passing passing = {.mpirun = fork(), .lasts = ranks->checkpoints != NULL};
+    if (passing.mpirun > 0) _exit(judge(ranks, &passing, &watch, attend(&passing, &watch)));
+    if (passing.mpirun == 0) become_child(); /* where there is no fork, mpirun takes our place */
+    restore_signals(&before, passing.lasts);
     execvp(out[0], out);
     Status status =
         fail(ERR_USAGE,
@@ -153,10 +253,18 @@ Status launch_ranks(int ranks, int threads, char **words)
 
 /* ---- a command that is waited for ---- */
 
+static sigset_t watched_set(void)
+{
+    static const int number[] = {SIGCHLD, SIGTERM, SIGINT, SIGUSR1, SIGHUP};
+    sigset_t set;
+    sigemptyset(&set);
+    for (size_t i = 0; i < sizeof number / sizeof *number; ++i) sigaddset(&set, number[i]);
+    return set;
+}
+
 void launch_block(sigset_t *before)
 {
     sigset_t watched = watched_set();
-    sigaddset(&watched, SIGHUP);
     sigprocmask(SIG_BLOCK, &watched, before);
 }
 
@@ -183,7 +291,6 @@ static _Noreturn void run_child(const Launch *l)
 Status launch_wait(const Launch *l, int *code, int *stopped)
 {
     sigset_t watched = watched_set();
-    sigaddset(&watched, SIGHUP);
     int number, state;
     *code = *stopped = 0;
     fflush(NULL);

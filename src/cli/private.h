@@ -54,9 +54,15 @@ Status job_check(Config **config, const Verb *verb, int argc, char **argv);
 /* True under a launcher; this process's rank as its environment says, else 0. */
 int launch_rank(void);
 bool launched(void);
-/* Becomes `mpirun -n ranks weft ...` with the words of main but -n; returns only where that failed. threads: of each
- * rank, 0 for its share of the cores. */
-Status launch_ranks(int ranks, int threads, char **words);
+/* Ranks to be started: threads of each, 0 for its share of the cores; the words of main. checkpoints: where a verb that lasts
+ * (VERB_LASTS) has what it goes on from; NULL: another verb. Borrowed. */
+typedef struct Ranks {
+    int count, threads;
+    char **words;
+    char *checkpoints;
+} Ranks;
+/* Becomes `mpirun -n count weft ...` with the words of main but -n; returns only where that failed. */
+Status launch_ranks(const Ranks *ranks);
 /* A command that is started and waited for: `weft words[1] ...` on its ranks, with what they print in the file log. */
 typedef struct Launch {
     int ranks, threads; /* threads: of each rank */

@@ -90,11 +90,11 @@ static char *log_lines(const char *path, const char *what)
     char line[1024], *text = NULL;
     size_t bytes;
     FILE *file = fopen(path, "re"), *out = open_memstream(&text, &bytes);
-    if (!out) die("out of memory");
+    if (!out) die_as(ERR_MEMORY, "out of memory");
     while (file && fgets(line, sizeof line, file))
         if (strstr(line, what)) fprintf(out, "  | %s", line);
     if (file) fclose(file);
-    if (fclose(out) != 0) die("out of memory");
+    if (fclose(out) != 0) die_as(ERR_MEMORY, "out of memory");
     return text;
 }
 
@@ -153,7 +153,8 @@ static Status read_results(const Verification *v, Trial *t, const char *log)
 
 static Status failed(const Trial *t, const char *log, int code)
 {
-    static const Status known[] = {ERR_USAGE, ERR_DATA, ERR_NOINPUT, ERR_IO, ERR_CONFIG};
+    static const Status known[] = {ERR_USAGE,  ERR_DATA, ERR_NOINPUT,
+                                   ERR_MEMORY, ERR_IO,   ERR_CONFIG};
     Status status = ERR_BUG;
     for (size_t i = 0; i < sizeof known / sizeof *known; ++i)
         if ((int)known[i] == code) status = known[i];

@@ -4,8 +4,11 @@
 enum { JOB = VERB_CONFIG | VERB_RANKS | VERB_THREADS };
 
 const Verb verbs[] = {
-    {"train", "[-n N] CONFIG [key=value ...]", "trains, from the start or from where it stopped",
-     .traits = JOB | VERB_DATA, .run = verb_train},
+    {"train", "[-n N] CONFIG [key=value ...] [--newest]",
+     "trains, from the start or from where it stopped",
+     "  --newest                 prints the run's newest checkpoint, where it has one, and trains "
+     "nothing\n",
+     .traits = JOB | VERB_DATA | VERB_LASTS, .run = verb_train},
     {"eval", "[-n N] CONFIG [key=value ...] [--checkpoint FILE] [--json]",
      "loss, top-1, top-5 and confusion matrix on the test data",
      "  --checkpoint FILE        instead of the run's best.h5, else its newest checkpoint\n"

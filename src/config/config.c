@@ -132,9 +132,9 @@ static char *value_text(const Option *option, const Config *config)
     char *text = NULL;
     size_t size = 0;
     FILE *out = open_memstream(&text, &size);
-    if (!out) die("out of memory");
+    if (!out) die_as(ERR_MEMORY, "out of memory");
     option->kind->print(out, option, config);
-    if (fclose(out) != 0) die("out of memory");
+    if (fclose(out) != 0) die_as(ERR_MEMORY, "out of memory");
     return text;
 }
 
@@ -158,14 +158,14 @@ char *config_text(const Config *config)
     Config *defaults = NULL;
     if (config_new(&defaults, NULL) != OK) die("the option table: %s", fail_message());
     FILE *out = open_memstream(&text, &size);
-    if (!out) die("out of memory");
+    if (!out) die_as(ERR_MEMORY, "out of memory");
     for (int s = 0; s < section_count; ++s) {
         fprintf(out, "%s:\n", sections[s].name);
         for (int i = 0; i < option_count; ++i)
             if (option_in(&options[i], sections[s].name))
                 print_option(out, &options[i], config, defaults);
     }
-    if (fclose(out) != 0) die("out of memory");
+    if (fclose(out) != 0) die_as(ERR_MEMORY, "out of memory");
     config_free(&defaults);
     return text;
 }

@@ -52,9 +52,9 @@ static void man_option(FILE *out, const Option *o)
     char *type = NULL;
     size_t size = 0;
     FILE *memory = open_memstream(&type, &size);
-    if (!memory) die("out of memory");
+    if (!memory) die_as(ERR_MEMORY, "out of memory");
     print_type(memory, o);
-    if (fclose(memory) != 0) die("out of memory");
+    if (fclose(memory) != 0) die_as(ERR_MEMORY, "out of memory");
     fputs(".TP\n.B ", out);
     roff(out, o->key);
     fputc('\n', out);
@@ -77,8 +77,9 @@ static const char man_tail[] =
     ".SH EXIT STATUS\n"
     ".TP\n.B 0\nDone.\n.TP\n.B 64\nThe command line is wrong.\n"
     ".TP\n.B 65\nA file's content is wrong.\n.TP\n.B 66\nA file is missing.\n"
-    ".TP\n.B 70\nA fault of weft's own.\n.TP\n.B 74\nReading or writing failed.\n"
-    ".TP\n.B 75\nStopped early with a checkpoint: the same command goes on.\n"
+    ".TP\n.B 70\nA fault of weft's own.\n.TP\n.B 71\nThe system gave no more memory.\n"
+    ".TP\n.B 74\nReading or writing failed, or a rank was lost before there was a checkpoint.\n"
+    ".TP\n.B 75\nStopped early, or a rank was lost; nothing is: the same command goes on.\n"
     ".TP\n.B 78\nThe configuration is wrong.\n"
     ".SH ENVIRONMENT\n"
     ".TP\n.B NO_COLOR\nNo colour on terminals.\n"

@@ -173,7 +173,7 @@ Status yaml_parse(Node **root, const char *name, const char *text, size_t length
 {
     Parser p = {.name = name, .text = text};
     *root = NULL;
-    if (!yaml_parser_initialize(&p.yaml)) die("libyaml: out of memory");
+    if (!yaml_parser_initialize(&p.yaml)) die_as(ERR_MEMORY, "libyaml: out of memory");
     yaml_parser_set_input_string(&p.yaml, (const unsigned char *)text, length);
     Status status = read_stream(&p, root);
     if (p.held) yaml_event_delete(&p.event);

@@ -26,7 +26,7 @@ typedef struct Card {
 static Status refuse(const char *what, int error)
 {
     return fail(
-        ERR_CONFIG,
+        error == ENOMEM || error == ENOSPC ? ERR_MEMORY : ERR_CONFIG,
         "grid.transport: shm: cannot share memory between the ranks of this node: %s: %s; free "
         "some memory, use fewer ranks per node, or set grid.transport: mpi",
         what, strerror(error));
@@ -65,7 +65,7 @@ static void wish_huge(char *base, size_t bytes)
     madvise(base, whole, MADV_COLLAPSE);
 }
 
-/* The number after `key` in a file of lines "key number", or -1; key "" takes the file's first number. */
+/* The number after `key` in a file of lines "key number", or -1. */
 static double read_number(const char *path, const char *key)
 {
     FILE *file = fopen(path, "re");
@@ -79,27 +79,13 @@ static double read_number(const char *path, const char *key)
     return value;
 }
 
-/* The memory limit of this process's control group (version 2), or -1 where there is none. */
-static double group_limit(void)
-{
-    char line[512], path[600];
-    FILE *file = fopen("/proc/self/cgroup", "re");
-    if (!file) return -1;
-    bool found = false;
-    while (!found && fgets(line, sizeof line, file)) found = strncmp(line, "0::/", 4) == 0;
-    fclose(file);
-    if (!found) return -1;
-    line[strcspn(line, "\n")] = '\0';
-    snprintf(path, sizeof path, "/sys/fs/cgroup%s/memory.max", line + strlen("0::"));
-    return read_number(path, "");
-}
-
 /* Shared memory is given out until the kernel kills somebody for it; so ask first whether all segments fit. */
 static Status check_memory(const char *what, double bytes)
 {
-    double available = 1024 * read_number("/proc/meminfo", "MemAvailable:"), limit = group_limit();
-    if (available < 0 || (limit >= 0 && limit < available)) available = limit;
-    if (available < 0 || bytes <= available) return OK;
+    double available = 1024 * read_number("/proc/meminfo", "MemAvailable:");
+    MemoryLimit limit = memory_limit("");
+    if (available < 0 || limit.bytes < available) available = limit.bytes;
+    if (bytes <= available) return OK;
     char need[32], have[32];
     return fail(
         ERR_CONFIG,
@@ -257,7 +243,8 @@ void shared_check_peers(const Shared *shared, const char *doing)
         if (farewell != 0) /* it has said why */
             world_abort((int)farewell);
         else
-            die("%s: rank %d (process %lld) has ended; its own message, or the system's log (was "
+            die_lost(
+                "%s: rank %d (process %lld) has ended; its own message, or the system's log (was "
                 "memory short?), says why",
                 doing, shared->job_rank[r], (long long)shared->process[r]);
     }

@@ -15,13 +15,32 @@ static const size_t PIECE_BYTES = (size_t)1 << 30; /* MPI counts are ints */
 static const World ALONE = {
     .size = 1, .node_size = 1, .one_node = true, .comm = MPI_COMM_NULL, .node = MPI_COMM_NULL};
 
+/* Is it what the call asked for that MPI refuses, and not what became of a message? */
+static bool is_call_wrong(int class)
+{
+    static const int asked[] = {
+        MPI_ERR_BUFFER, MPI_ERR_COUNT, MPI_ERR_TYPE, MPI_ERR_TAG,     MPI_ERR_COMM,    MPI_ERR_RANK,
+        MPI_ERR_ROOT,   MPI_ERR_GROUP, MPI_ERR_OP,   MPI_ERR_REQUEST, MPI_ERR_DIMS,    MPI_ERR_ARG,
+        MPI_ERR_FILE,   MPI_ERR_INFO,  MPI_ERR_WIN,  MPI_ERR_KEYVAL,  MPI_ERR_TRUNCATE};
+    for (size_t i = 0; i < sizeof asked / sizeof *asked; ++i)
+        if (asked[i] == class) return true;
+    return false;
+}
+
 void mpi_check(int code, const char *call)
 {
     if (code == MPI_SUCCESS) return;
     char words[MPI_MAX_ERROR_STRING] = "unknown error";
-    int length = 0;
+    int length = 0, class = MPI_ERR_OTHER;
     MPI_Error_string(code, words, &length);
-    die("%.*s: %s", (int)strcspn(call, "("), call, words);
+    MPI_Error_class(code, &class);
+    if (class == MPI_ERR_NO_MEM)
+        die_as(ERR_MEMORY, "%.*s: %s", (int)strcspn(call, "("), call, words);
+    if (is_call_wrong(class)) die("%.*s: %s", (int)strcspn(call, "("), call, words);
+    die_lost(
+        "%.*s: %s; most likely another rank has died or a link has failed, and its own message or "
+        "the system's log says why",
+        (int)strcspn(call, "("), call, words);
 }
 
 static Farewell *farewells; /* borrowed */

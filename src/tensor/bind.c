@@ -12,7 +12,7 @@ bool threads_bind(int rank, int ranks, int threads)
     int wanted = ranks * threads;
     if (ranks < 2 || threads_share(1) != wanted || threads_share(ranks) != threads) return false;
     cpu_set_t *all = CPU_ALLOC(MASK_CPUS), *own = CPU_ALLOC(MASK_CPUS);
-    if (!all || !own) die("out of memory for a CPU mask");
+    if (!all || !own) die_as(ERR_MEMORY, "out of memory for a CPU mask");
     int *order = mem_new(MASK_CPUS * sizeof *order), cores = 0;
     for (int cpu = 0; cpu < MASK_CPUS; ++cpu) order[cpu] = -1;
     CPU_ZERO_S(bytes, own);

@@ -1,33 +1,59 @@
 /* Does the plan fit in the memory that a rank may use? */
 #include "fit.h"
 
-#include <unistd.h>
+#include <sys/resource.h>
 
-/* This rank's share of the host's memory, bytes. */
-static double memory_of_host(const Trainer *t)
+/* What this rank may have of the host's memory, and why no more than that where it is not the machine that ends. */
+typedef struct HostShare {
+    double bytes;
+    char why[640]; /* " (...)" or "" */
+} HostShare;
+
+static void limit_by(HostShare *share, int resource, const char *what)
 {
-    double machine = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGE_SIZE);
-    return machine / t->world->node_size;
+    struct rlimit limit;
+    if (getrlimit(resource, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return;
+    if ((double)limit.rlim_cur >= share->bytes) return;
+    share->bytes = (double)limit.rlim_cur;
+    snprintf(share->why, sizeof share->why, " (%s)", what);
+}
+
+/* The node's ranks share the machine, and the control group that a batch system or a container has put them in; limits of
+ * processes are each rank's own. */
+static HostShare share_of_host(const Trainer *t)
+{
+    MemoryLimit limit = memory_limit("");
+    int ranks = t->world->node_size;
+    char all[16];
+    HostShare share = {.bytes = limit.bytes / ranks};
+    if (*limit.group && ranks > 1)
+        snprintf(share.why, sizeof share.why, " (%d ranks share %s, the control group's %s)", ranks,
+                 text_bytes(limit.bytes, all), limit.group);
+    else if (*limit.group)
+        snprintf(share.why, sizeof share.why, " (the control group's %s)", limit.group);
+    limit_by(&share, RLIMIT_AS, "the limit on a process's addresses, ulimit -v");
+    limit_by(&share, RLIMIT_DATA, "the limit on a process's data, ulimit -d");
+    return share;
 }
 
 /* Bytes of batches, slices and messages on their way to a device can be neither moved nor swapped out. */
 static Status memory_fits_host(const Trainer *t, double bytes)
 {
     char wanted[16], have[16];
-    double limit = memory_of_host(t);
-    if (bytes <= limit) return OK;
+    HostShare share = share_of_host(t);
+    if (bytes <= share.bytes) return OK;
     return config_fail_key(t->config, "data.prefetch",
                            "the micro-batches that a rank's loader keeps for its GPU, and slices "
                            "and messages that go by way of host memory, take %s of it, and its "
-                           "share is %s: "
+                           "share is %s%s: "
                            "fewer of them, or a smaller train.micro_batch would do",
-                           text_bytes(bytes, wanted), text_bytes(limit, have));
+                           text_bytes(bytes, wanted), text_bytes(share.bytes, have), share.why);
 }
 
 /* Bytes that a rank may use: what config says, or its share of the machine's, or what is free on its device. */
-static double memory_limit(const Trainer *t)
+static double memory_of_rank(const Trainer *t)
 {
-    double limit = memory_of_host(t), taken, asked = t->config->train.memory;
+    double limit = share_of_host(t).bytes, taken, asked = t->config->train.memory;
     const Backend *backend = t->backend;
     if (backend->table->memory) backend->table->memory(t->backend, &taken, &limit);
     return asked > 0 && (asked < limit || !backend->table->memory) ? asked : limit;
@@ -64,27 +90,29 @@ static Status largest_stage(const Trainer *t, Need *need)
 
 static Status refuse_memory(const Trainer *t, Need need, double limit)
 {
-    char wanted[16], have[16], fit[64] = "";
+    char wanted[16], have[16], fit[64] = "", where[640] = "";
     const Config *c = t->config;
     const BackendTable *table = t->backend->table;
-    const char *where =
-        table->memory && limit != c->train.memory ? table->memory_text(t->backend) : "";
+    if (limit != c->train.memory && table->memory)
+        snprintf(where, sizeof where, " (%s)", table->memory_text(t->backend));
+    else if (limit != c->train.memory)
+        snprintf(where, sizeof where, "%s", share_of_host(t).why);
     int64_t most =
         (int64_t)((double)t->micro_batch * (limit - need.fixed) / (need.bytes - need.fixed));
     if (most > 0)
         snprintf(fit, sizeof fit, "train.micro_batch of at most about %lld, ", (long long)most);
     return config_fail_key(
         c, "train.memory",
-        "a rank needs %s, and may use %s%s%s%s: %s%smore stages (grid.pp)%s would do",
-        text_bytes(need.bytes, wanted), text_bytes(limit, have), *where ? " (" : "", where,
-        *where ? ")" : "", fit, t->recompute ? "" : "grid.recompute=block, ",
+        "a rank needs %s, and may use %s%s: %s%smore stages (grid.pp)%s would do",
+        text_bytes(need.bytes, wanted), text_bytes(limit, have), where, fit,
+        t->recompute ? "" : "grid.recompute=block, ",
         table->memory ? " or a GPU that nobody else fills" : " or fewer ranks on a node");
 }
 
 Status memory_fit(Trainer *t)
 {
     int wish = t->config->grid.recompute;
-    double limit = memory_limit(t);
+    double limit = memory_of_rank(t);
     Need need;
     t->recompute = wish == RECOMPUTE_BLOCK;
     TRY(largest_stage(t, &need));

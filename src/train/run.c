@@ -7,10 +7,7 @@
 #include "rundir.h"
 
 #include <math.h>
-#include <pthread.h>
-#include <signal.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 /* METRIC_SIGNAL: stops weigh a million, so that a sum of wishes can be read apart. */
@@ -27,8 +24,8 @@ typedef struct Run {
     GoodFiles *good;   /* owned: what has been read back here; on rank 0 */
     char *last;        /* newest checkpoint; owned */
     double best_saved; /* metric of best.h5, as t->best_metric; NaN: there is none */
-    bool
-        goes_on; /* from a checkpoint of its own, and not from the beginning or another's; known on rank 0 */
+    /* From a checkpoint of its own, and not from the beginning or from another run's; known on rank 0. */
+    bool goes_on;
     bool save_failing, best_failing, prune_failing, sync_failing; /* and said so */
     double start_s, saved_s; /* clock at the beginning, at the last checkpoint */
     double rate;             /* samples/s, smoothed */
@@ -37,44 +34,13 @@ typedef struct Run {
     bool stopped;
 } Run;
 
-/* No handler may run on a thread that computes: oneDNN's generated code keeps values below its stack pointer, where the
- * kernel would put the handler's frame (seen: a corrupted heap). So this thread, and those it starts, block the signals and
- * ask for them between steps; the handler is for MPI's own threads, which may be given them instead. */
-static volatile sig_atomic_t stop_asked;
-static void on_signal(int number)
+/* Has any rank been asked to stop before a step is made? Collective. */
+static Status stop_before_steps(const World *world)
 {
-    (void)number;
-    stop_asked = 1;
-}
-
-static sigset_t stop_signals(void)
-{
-    sigset_t set;
-    sigemptyset(&set);
-    sigaddset(&set, SIGTERM);
-    sigaddset(&set, SIGUSR1);
-    sigaddset(&set, SIGINT);
-    return set;
-}
-
-/* From here on a stop is asked for by a signal. *before: the thread's mask until now. */
-static void catch_signals(sigset_t *before)
-{
-    struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
-    sigset_t set = stop_signals();
-    stop_asked = 0;
-    sigemptyset(&action.sa_mask);
-    pthread_sigmask(SIG_BLOCK, &set, before);
-    sigaction(SIGTERM, &action, NULL);
-    sigaction(SIGUSR1, &action, NULL);
-    sigaction(SIGINT, &action, NULL);
-}
-
-static bool stop_wanted(void)
-{
-    sigset_t set = stop_signals();
-    while (sigtimedwait(&set, NULL, &(struct timespec){0}) > 0) stop_asked = 1;
-    return stop_asked;
+    Status st = status_agree(world, stop_wanted() ? ERR_STOPPED : OK);
+    if (st != ERR_STOPPED) return st;
+    return fail(ERR_STOPPED, "stopped before the first step, so nothing is lost: start the same "
+                             "command again to go on");
 }
 
 /* ---- where to begin ---- */
@@ -367,6 +333,7 @@ static Status loop(Run *r)
     r->tick_s = clock_s();
     while (t->step < t->steps && !r->stopped) {
         StepResult result;
+        if (r->last) die_lost_as(ERR_STOPPED);
         executor_signal(t->executor, wishes(r));
         TRY(train_step(t, &result));
         report(r, &result);
@@ -380,6 +347,7 @@ static Status run_all(Run *r)
 {
     Trainer *t = r->trainer;
     TRY(resume(r));
+    if (t->step < t->steps) TRY(stop_before_steps(r->world));
     Status st =
         r->world->rank == 0 ? observer_new(&r->observer, r->dir.path, t->step, r->goes_on) : OK;
     if (st == OK && r->world->rank == 0) st = run_dir_write_config(&r->dir, r->config);
@@ -445,13 +413,13 @@ static Status finish(Run *r, Status st)
 Status train_run(const Config *config, const World *world)
 {
     Run r = {.config = config, .world = world};
-    sigset_t before;
     run_dir_init(&r.dir, config);
-    catch_signals(&before);
-    Status st = config->run.nvtx ? nvtx_start() : OK; /* alike on all ranks: one program */
+    Status st = stop_before_steps(world);
+    if (st == OK && config->run.nvtx) st = nvtx_start(); /* alike on all ranks: one program */
     r.base_bytes = memory_use().own_bytes;
     if (world->rank == 0) r.good = good_files_new();
     if (st == OK) st = trainer_new(&r.trainer, config, world);
+    if (st == OK) st = stop_before_steps(world);
     if (st == OK) st = status_agree(world, world->rank == 0 ? run_dir_open(&r.dir) : OK);
     if (st == OK) st = finish(&r, run_all(&r));
     observer_free(&r.observer);
@@ -459,7 +427,6 @@ Status train_run(const Config *config, const World *world)
     run_dir_fini(&r.dir);
     good_files_free(&r.good);
     mem_free(&r.last);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (st == OK && r.stopped)
         st = fail(ERR_STOPPED,
                   "stopped early with a checkpoint: start the same command again to go on");

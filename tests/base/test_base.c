@@ -156,6 +156,22 @@ static void die_with_hook(void)
     die_context("rank 3 of 8", leave);
     die("MPI_Send: %s", "no");
 }
+static void die_of_a_peer(void)
+{
+    die_lost("rank 1 has ended");
+}
+
+static void die_with_checkpoint(void)
+{
+    die_lost_as(ERR_STOPPED);
+    die_lost("rank 1 has ended");
+}
+
+static void ask_for_too_much(void)
+{
+    mem_pages_new((size_t)1 << 60);
+}
+
 static void die_bare(void)
 {
     die("broken");
@@ -200,6 +216,12 @@ static void test_die(void)
     status = in_child(die_bare, text, sizeof text);
     CU_ASSERT(WIFEXITED(status) && WEXITSTATUS(status) == ERR_BUG);
     CU_ASSERT_PTR_NOT_NULL(strstr(text, "weft: error: broken\n"));
+    status = in_child(die_of_a_peer, text, sizeof text);
+    CU_ASSERT(WIFEXITED(status) && WEXITSTATUS(status) == ERR_IO);
+    status = in_child(die_with_checkpoint, text, sizeof text);
+    CU_ASSERT(WIFEXITED(status) && WEXITSTATUS(status) == ERR_STOPPED);
+    status = in_child(ask_for_too_much, text, sizeof text);
+    CU_ASSERT(WIFEXITED(status) && WEXITSTATUS(status) == ERR_MEMORY);
 }
 
 /* A pipe is not a terminal, whatever the environment says. */

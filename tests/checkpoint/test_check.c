@@ -153,7 +153,7 @@ static void test_unreadable(void)
     save("step-00000010.h5", 10);
     for (int entries = 0; entries < 4; ++entries) {
         readable = entries;
-        char *text = printed(ERR_IO, "cannot list all checkpoints: Input/output error");
+        char *text = printed(ERR_IO, "the checkpoints cannot be listed: Input/output error");
         CU_ASSERT_STRING_EQUAL(text, "");
         mem_free(&text);
     }

@@ -273,19 +273,16 @@ static void test_in_use(void)
     }
 }
 
-static atomic_bool nagging;
+static atomic_bool asking;
 
-/* Asks this process to stop, again and again: a run that is still setting up forgets it. */
-static void *nag(void *unused)
+/* Asks this process to stop, once there is the file that a first evaluation leaves. */
+static void *ask(void *file)
 {
     sigset_t all;
-    (void)unused;
     sigfillset(&all);
     pthread_sigmask(SIG_BLOCK, &all, NULL);
-    while (nagging) {
-        usleep(2000);
-        kill(getpid(), SIGTERM);
-    }
+    while (asking && access(file, R_OK) != 0) usleep(1000);
+    kill(getpid(), SIGTERM);
     return NULL;
 }
 
@@ -293,12 +290,15 @@ static void *nag(void *unused)
 static void test_stop(void)
 {
     pthread_t thread;
-    nagging = tiny_rank == 1;
-    if (nagging) pthread_create(&thread, NULL, nag, NULL);
+    char *best = path_of("stop", "checkpoints/best.h5");
+    stop_begin();
+    asking = true;
+    if (tiny_rank == 1) pthread_create(&thread, NULL, ask, best);
     Status status = run_on(2, "stop", "train.steps=1000000 train.log_every=1000");
-    bool started = nagging;
-    nagging = false;
-    if (started) pthread_join(thread, NULL);
+    asking = false;
+    if (tiny_rank == 1) pthread_join(thread, NULL);
+    stop_end();
+    mem_free(&best);
     CHECK_FAILS(status, ERR_STOPPED, "start the same command again");
     if (tiny_rank > 0) return;
     char *dir = path_of("stop", "checkpoints"), *newest = NULL;
@@ -306,6 +306,19 @@ static void test_stop(void)
     CU_ASSERT_PTR_NOT_NULL(newest);
     mem_free(&newest);
     mem_free(&dir);
+}
+
+/* Told so before it has begun: nothing is written, and the next run, told nothing, knows nothing of it. */
+static void test_stop_early(void)
+{
+    stop_begin();
+    if (tiny_rank == 1) kill(getpid(), SIGHUP);
+    Status status = run_on(2, "early", "train.steps=1");
+    stop_end();
+    CHECK_FAILS(status, ERR_STOPPED, "before the first step");
+    CU_ASSERT(!exists("early", "checkpoints"));
+    MPI_Barrier(MPI_COMM_WORLD);
+    CHECK_OK(run_on(2, "early", "train.steps=1"));
 }
 
 static void test_runs_away(void)
@@ -389,5 +402,6 @@ TINY_MAIN("run", prepare, {"fewer samples than a batch", test_fewer_than_a_batch
           {"less than an epoch", test_less_than_an_epoch}, {"evaluation", test_evaluation},
           {"going on in the middle", test_resume}, {"beginning from a file", test_begin_from_file},
           {"what is kept", test_keep}, {"a folder in use", test_in_use}, {"stopped", test_stop},
-          {"running away", test_runs_away}, {"a NaN that hides", test_hidden_nan},
+          {"stopped early", test_stop_early}, {"running away", test_runs_away},
+          {"a NaN that hides", test_hidden_nan},
           {"another test set", test_other_test_set})

@@ -16,10 +16,12 @@ static void check_peers(const NcclWatch *watch)
 void nccl_failed(const NcclWatch *watch, ncclResult_t result, const char *words, const char *call)
 {
     if (watch) check_peers(watch); /* a dead one is named */
-    die("%s: %s: %s: %s; most likely another rank has died or a link has failed, and its own "
-        "message "
-        "says more: started again, the job goes on from its last checkpoint",
-        watch ? watch->gpu : "NCCL", call, nccl.error_string(result), words);
+    const char *gpu = watch ? watch->gpu : "NCCL", *what = nccl.error_string(result);
+    if (result == ncclInvalidArgument || result == ncclInvalidUsage)
+        die("%s: %s: %s: %s", gpu, call, what, words);
+    die_lost("%s: %s: %s: %s; most likely another rank has died or a link has failed, and its own "
+             "message says more: started again, the job goes on from its last checkpoint",
+             gpu, call, what, words);
 }
 
 static void check_comm(const NcclWatch *watch, ncclComm_t comm)

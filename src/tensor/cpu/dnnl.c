@@ -84,7 +84,9 @@ static const char *status_text(dnnl_status_t status)
 
 static void must(dnnl_status_t status, const char *call)
 {
-    if (status != dnnl_success) die("oneDNN: %s: %s", call, status_text(status));
+    if (status != dnnl_success)
+        die_as(status == dnnl_out_of_memory ? ERR_MEMORY : ERR_BUG, "oneDNN: %s: %s", call,
+               status_text(status));
 }
 
 static dnnl_data_type_t data_type(DType type)

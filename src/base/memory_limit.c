@@ -1,0 +1,126 @@
+/* How much memory processes here may have together: what the machine has, or less where a control group (a batch job's, a
+ * container's) says so. /proc/self/cgroup says which groups this process is in,
+ *     4:memory:/slurm/job_7              version 1          0::/system.slice/slurmstepd.scope/job_7     version 2
+ * and /proc/self/mountinfo where they are to be seen; a group lies within those above it, whose limits hold, too:
+ *     35 31 0:32 /slurm /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory       "/slurm" is what is mounted there
+ * What cannot be read limits nothing. */
+#include "base.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Where groups of one version are kept. */
+typedef struct Tree {
+    const char *type, *option; /* of its mount; option: among the mount's last words, "" for any */
+    const char *file;          /* the limit's, in a group's folder */
+    char mount[4096], top[4096], group[4096];
+} Tree;
+
+/* mountinfo writes blanks as \040. In place. */
+static void unescape(char *text)
+{
+    char *to = text;
+    for (const char *at = text; *at; ++to) {
+        unsigned code;
+        if (at[0] == '\\' && sscanf(at + 1, "%3o", &code) == 1) {
+            *to = (char)code;
+            at += 4;
+        } else
+            *to = *at++;
+    }
+    *to = 0;
+}
+
+/* Is word one of a list between commas? */
+static bool listed(const char *list, const char *word)
+{
+    size_t length = strlen(word);
+    for (const char *at = list; at; at = strchr(at, ',')) {
+        at += *at == ',';
+        if (strncmp(at, word, length) == 0 && strchr(",\n", at[length]))
+            return true; /* or the end */
+    }
+    return false;
+}
+
+static bool read_mount(Tree *tree, char *line)
+{
+    char type[64], options[4096];
+    char *rest = strstr(line, " - ");
+    if (!rest || sscanf(rest, " - %63s %*s %4095s", type, options) != 2) return false;
+    if (strcmp(type, tree->type) != 0) return false;
+    if (*tree->option && !listed(options, tree->option)) return false;
+    if (sscanf(line, "%*s %*s %*s %4095s %4095s", tree->top, tree->mount) != 2) return false;
+    unescape(tree->top);
+    unescape(tree->mount);
+    return true;
+}
+
+/* "4:memory:/slurm/job_7", "0::/job_7": the group, where it is one of this tree's. */
+static bool read_group(Tree *tree, char *line)
+{
+    char *kinds = strchr(line, ':'), *group = kinds ? strchr(kinds + 1, ':') : NULL;
+    if (!group) return false;
+    *group++ = 0;
+    if (*tree->option ? !listed(kinds + 1, tree->option) : kinds[1] != 0) return false;
+    snprintf(tree->group, sizeof tree->group, "%.*s", (int)strcspn(group, "\n"), group);
+    return true;
+}
+
+/* The first line of root/path that `read` takes. */
+static bool find(Tree *tree, const char *root, const char *path, bool (*read)(Tree *, char *))
+{
+    char *name = mem_format("%s%s", root, path), *line = NULL;
+    size_t room = 0;
+    FILE *file = fopen(name, "re");
+    bool found = false;
+    while (file && !found && getline(&line, &room, file) > 0) found = read(tree, line);
+    if (file) fclose(file);
+    free(line);
+    mem_free(&name);
+    return found;
+}
+
+/* A folder's limit, where it has one ("max": none). */
+static void take(const char *root, const char *folder, const char *file, MemoryLimit *least)
+{
+    char *name = mem_format("%s%s/%s", root, folder, file);
+    FILE *in = fopen(name, "re");
+    double bytes;
+    if (in && fscanf(in, "%lf", &bytes) == 1 && bytes < least->bytes) {
+        least->bytes = bytes;
+        snprintf(least->group, sizeof least->group, "%s", name + strlen(root));
+    }
+    if (in) fclose(in);
+    mem_free(&name);
+}
+
+/* From the process's group up to what is mounted. A group that lies outside of that is judged by what is mounted. */
+static void climb(const Tree *tree, const char *root, MemoryLimit *least)
+{
+    size_t top = strcmp(tree->top, "/") == 0 ? 0 : strlen(tree->top);
+    bool inside = strncmp(tree->group, tree->top, top) == 0 && !strstr(tree->group, "/..") &&
+                  (tree->group[top] == '/' || tree->group[top] == 0);
+    char *folder = mem_format("%s%s", tree->mount, inside ? tree->group + top : "");
+    size_t end = strlen(tree->mount);
+    for (;;) {
+        take(root, folder, tree->file, least);
+        char *slash = strrchr(folder, '/');
+        if (!slash || (size_t)(slash - folder) < end) break;
+        *slash = 0;
+    }
+    mem_free(&folder);
+}
+
+MemoryLimit memory_limit(const char *root)
+{
+    MemoryLimit least = {.bytes = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGE_SIZE)};
+    Tree trees[] = {{.type = "cgroup2", .option = "", .file = "memory.max"},
+                    {.type = "cgroup", .option = "memory", .file = "memory.limit_in_bytes"}};
+    for (size_t i = 0; i < sizeof trees / sizeof *trees; ++i)
+        if (find(&trees[i], root, "/proc/self/mountinfo", read_mount) &&
+            find(&trees[i], root, "/proc/self/cgroup", read_group))
+            climb(&trees[i], root, &least);
+    return least;
+}

@@ -1,0 +1,78 @@
+/* Being asked to stop, by a batch system, a closed terminal or a person. No handler may run on a thread that computes:
+ * oneDNN's generated code keeps values below its stack pointer, where the kernel would put the handler's frame (seen: a
+ * corrupted heap). So the thread that calls stop_begin, and those it starts, block the signals, and somebody asks for them
+ * when there is time; the handler is for threads of other libraries, MPI's for one, which may be given them instead. */
+#include "base.h"
+
+#include <pthread.h>
+#include <time.h>
+
+static const int asking[] = {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2, SIGXCPU};
+enum { ASKING = sizeof asking / sizeof *asking };
+
+static volatile sig_atomic_t asked;
+static bool begun;
+static sigset_t caught, mask_before;
+/* Writes that cannot be done are to be errors, and no end of the program. */
+static const int of_writes[] = {SIGPIPE, SIGXFSZ};
+enum { OF_WRITES = sizeof of_writes / sizeof *of_writes };
+static struct sigaction writes_before[OF_WRITES];
+
+static void on_signal(int number)
+{
+    (void)number;
+    asked = 1;
+}
+
+/* Those that whoever started this program does not have it ignore, as nohup does. */
+static sigset_t not_ignored(void)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    for (int i = 0; i < ASKING; ++i) {
+        struct sigaction now;
+        if (sigaction(asking[i], NULL, &now) == 0 && now.sa_handler != SIG_IGN)
+            sigaddset(&set, asking[i]);
+    }
+    return set;
+}
+
+void stop_begin(void)
+{
+    struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
+    sigemptyset(&action.sa_mask);
+    if (!begun) caught = not_ignored();
+    pthread_sigmask(SIG_BLOCK, &caught, begun ? NULL : &mask_before);
+    for (int i = 0; i < ASKING; ++i)
+        if (sigismember(&caught, asking[i])) sigaction(asking[i], &action, NULL);
+    action.sa_handler = SIG_IGN;
+    for (int i = 0; i < OF_WRITES; ++i)
+        sigaction(of_writes[i], &action, begun ? NULL : &writes_before[i]);
+    begun = true;
+}
+
+bool stop_wanted(void)
+{
+    if (!begun) return false;
+    while (sigtimedwait(&caught, NULL, &(struct timespec){0}) > 0) asked = 1;
+    return asked;
+}
+
+void stop_signals(sigset_t *set)
+{
+    if (begun)
+        *set = caught;
+    else
+        *set = not_ignored();
+}
+
+void stop_end(void)
+{
+    if (!begun) return;
+    pthread_sigmask(SIG_SETMASK, &mask_before, NULL); /* what is pending goes to the handler */
+    for (int i = 0; i < ASKING; ++i)
+        if (sigismember(&caught, asking[i])) signal(asking[i], SIG_DFL);
+    for (int i = 0; i < OF_WRITES; ++i) sigaction(of_writes[i], &writes_before[i], NULL);
+    asked = 0;
+    begun = false;
+}

@@ -1,0 +1,134 @@
+/* Which rank died? mpirun says no more than that one did, and ends the others. So `weft VERB -n N` listens on a socket, whose
+ * name is in the ranks' environment; each rank of this machine connects to it, says its number, and says goodbye before it
+ * ends. The kernel closes the connection of one that is killed: the first that is closed without a goodbye names it. Ranks
+ * on other machines find no such socket; there mpirun itself says who died. */
+#include "watch.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+static const char variable[] = "WEFT_LAUNCHER";
+enum { GOODBYE = -1, NOBODY = -1 };
+
+/* ---- the launcher's end ---- */
+
+/* A name without a file ("abstract"): nothing is left behind. */
+static socklen_t address_of(struct sockaddr_un *address, const char *name)
+{
+    *address = (struct sockaddr_un){.sun_family = AF_UNIX};
+    snprintf(address->sun_path + 1, sizeof address->sun_path - 1, "%s", name);
+    return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + strlen(address->sun_path + 1));
+}
+
+static void look_at(const Watch *watch, int file, void *of)
+{
+    struct epoll_event event = {.events = EPOLLIN, .data.ptr = of};
+    epoll_ctl(watch->poll, EPOLL_CTL_ADD, file, &event);
+}
+
+void watch_init(Watch *watch, int ranks, int signals)
+{
+    char name[64];
+    struct sockaddr_un address;
+    *watch = (Watch){.lost = NOBODY, .ranks = ranks, .signals = signals};
+    watch->poll = epoll_create1(EPOLL_CLOEXEC);
+    watch->listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    watch->rank = mem_new((size_t)ranks * sizeof *watch->rank);
+    snprintf(name, sizeof name, "weft-%ld", (long)getpid());
+    socklen_t length = address_of(&address, name);
+    look_at(watch, signals, &watch->signals);
+    if (bind(watch->listener, (struct sockaddr *)&address, length) != 0 ||
+        listen(watch->listener, ranks) != 0)
+        return; /* who died stays unknown */
+    look_at(watch, watch->listener, &watch->listener);
+    setenv(variable, name, 1);
+}
+
+/* A rank's number comes with its first message; strangers, other users' processes, are not listened to. */
+static void meet(Watch *watch)
+{
+    int file = accept4(watch->listener, NULL, NULL, SOCK_CLOEXEC);
+    struct ucred peer = {0};
+    socklen_t bytes = sizeof peer;
+    if (file < 0) return;
+    bool known = getsockopt(file, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) == 0;
+    if (!known || peer.uid != geteuid() || watch->met == watch->ranks) {
+        close(file);
+        return;
+    }
+    WatchedRank *rank = &watch->rank[watch->met++];
+    *rank = (WatchedRank){.file = file, .process = peer.pid, .number = NOBODY};
+    look_at(watch, file, rank);
+}
+
+static void hear(Watch *watch, WatchedRank *rank)
+{
+    int said;
+    if (recv(rank->file, &said, sizeof said, 0) == (ssize_t)sizeof said) {
+        if (said == GOODBYE)
+            rank->left = true;
+        else
+            rank->number = said;
+        return;
+    }
+    close(rank->file); /* which also ends looking at it */
+    if (rank->left || watch->lost != NOBODY) return;
+    watch->lost = (int)(rank - watch->rank);
+}
+
+bool watch_wait(Watch *watch, int limit_ms)
+{
+    enum { MOST = 16 };
+    struct epoll_event event[MOST];
+    bool signalled = false;
+    int count = epoll_wait(watch->poll, event, MOST, limit_ms);
+    for (int i = 0; i < count; ++i) {
+        void *of = event[i].data.ptr;
+        if (of == &watch->signals)
+            signalled = true;
+        else if (of == &watch->listener)
+            meet(watch);
+        else
+            hear(watch, of);
+    }
+    return signalled;
+}
+
+const WatchedRank *watch_lost(Watch *watch)
+{
+    for (int i = 0; i < watch->ranks && watch->lost == NOBODY; ++i) watch_wait(watch, 0);
+    return watch->lost == NOBODY ? NULL : &watch->rank[watch->lost];
+}
+
+/* ---- a rank's end ---- */
+
+static int launcher = -1;
+
+void watch_enter(int rank)
+{
+    struct sockaddr_un address;
+    const char *name = getenv(variable);
+    if (!name) return;
+    socklen_t length = address_of(&address, name);
+    launcher = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    if (connect(launcher, (struct sockaddr *)&address, length) == 0 &&
+        send(launcher, &rank, sizeof rank, MSG_NOSIGNAL) == (ssize_t)sizeof rank)
+        return;
+    close(launcher);
+    launcher = -1;
+}
+
+void watch_leave(void)
+{
+    int word = GOODBYE;
+    if (launcher < 0) return;
+    (void)!send(launcher, &word, sizeof word, MSG_NOSIGNAL);
+    close(launcher);
+    launcher = -1;
+}

@@ -1,0 +1,30 @@
+/* How `weft VERB -n N` learns which of its ranks died. */
+#ifndef WEFT_CLI_WATCH_H
+#define WEFT_CLI_WATCH_H
+
+#include "base.h"
+
+#include <sys/types.h>
+
+typedef struct WatchedRank {
+    int file, number; /* number: -1 until it has said it */
+    pid_t process;
+    bool left; /* has said goodbye */
+} WatchedRank;
+typedef struct Watch {
+    int poll, listener, signals, ranks, met, lost; /* lost: in rank, or -1 */
+    WatchedRank *rank;                             /* owned: those that came */
+} Watch;
+/* For a launcher that ends with its ranks, and frees nothing. signals: a file that can be read when there is a signal (signalfd).
+ * Sets a variable for the ranks, which must be started after it. */
+void watch_init(Watch *watch, int ranks, int signals);
+/* Waits for signals and ranks, at most limit_ms (-1: for ever). Are there signals? */
+bool watch_wait(Watch *watch, int limit_ms);
+/* Once all ranks have ended: the first that did without a goodbye, or NULL. */
+const WatchedRank *watch_lost(Watch *watch);
+
+/* In a rank, which may have been started by something else: then nothing happens. */
+void watch_enter(int rank);
+void watch_leave(void);
+
+#endif

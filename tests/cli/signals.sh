@@ -1,0 +1,166 @@
+#!/usr/bin/env bash
+# What ends a run early and what does not: every signal that asks it to stop, alone and with two ranks, before there is a trainer
+# and in the middle; nohup; output that nobody reads; a rank that is killed. Nothing that was trained is lost.
+. "$(dirname "$0")/images.bash"
+. "$(dirname "$0")/common.bash"
+set -m # background jobs in groups of their own, with SIGINT as it is at a prompt
+make_images
+
+newest() { ls runs/"$1"/checkpoints/step-*.h5 2>/dev/null | tail -n 1; }
+# until_true COMMAND... : waits for it, a minute at most.
+until_true() {
+    local left=1200
+    until "$@"; do [ $((left -= 1)) -gt 0 ] || { echo "FAILED: waited in vain for: $*"; return 1; }; sleep 0.05; done
+}
+# at_step STEP : has the run come so far?
+at_step() { grep -q "step $1/" out 2>/dev/null; }
+# begin NAME WORDS... : weft train in the background, its process in $run
+begin() {
+    local name=$1
+    shift
+    rm -f out err
+    "$WEFT" train lenet.yaml run.name="$name" "$@" >out 2>err </dev/null & run=$!
+}
+# ends WHAT CODE TEXT : how it ends.
+ends() {
+    local rc=0
+    wait "$run" || rc=$?
+    cat out err >both
+    holds "$1: exit code $2, not $rc" test "$rc" = "$2"
+    holds "$1: it says '$3': $(tail -n 3 both)" grep -qF -- "$3" both
+}
+
+# In the middle. The checkpoint is of the last step that metrics.jsonl has.
+for ranks in 1 2; do
+    for signal in TERM INT HUP USR1 USR2 XCPU; do
+        name=$signal$ranks
+        begin "$name" -n $ranks
+        until_true at_step 2
+        kill -$signal "$run"
+        ends "$signal to $ranks" 75 'start the same command again'
+        step=$(tail -n 1 "runs/$name/metrics.jsonl" | grep -o '"step":[0-9]*' | tr -dc 0-9)
+        holds "$signal to $ranks: a checkpoint of step $step" test "$(newest "$name")" = "$(printf 'runs/%s/checkpoints/step-%08d.h5' "$name" "$step")"
+    done
+done
+begin HUP2 -n 2
+until_true grep -q 'going on from runs/HUP2/checkpoints/' err
+kill -TERM "$run"
+ends 'going on from there' 75 'start the same command again'
+
+# Under plain mpirun it passes these two on.
+for signal in USR1 USR2; do
+    rm -f out err
+    mpirun --oversubscribe --bind-to none -n 2 "$WEFT" train lenet.yaml run.name=mpirun$signal >out 2>err </dev/null & run=$!
+    until_true at_step 2
+    kill -$signal "$run"
+    ends "$signal to mpirun" 75 'start the same command again'
+    holds "$signal to mpirun: a checkpoint" test -n "$(newest mpirun$signal)"
+done
+
+# Before there is a trainer: at its first line the configuration is read, here from a pipe that a signal comes before.
+for ranks in 1 2; do
+    for signal in HUP XCPU; do
+        mkfifo early.yaml
+        "$WEFT" train -n $ranks early.yaml run.name=early >out 2>err </dev/null & run=$!
+        exec 3>early.yaml # waits for the reader
+        kill -$signal "$run"
+        rm early.yaml
+        cp lenet.yaml early.yaml # for the ranks
+        cat lenet.yaml >&3
+        exec 3>&-
+        ends "an early $signal to $ranks" 75 'nothing is lost'
+        holds "an early $signal to $ranks: no checkpoint of nothing" test -z "$(newest early)"
+        rm early.yaml
+    done
+done
+
+# The limit on processor time: the kernel's own SIGXCPU.
+(ulimit -S -t 1 && exec "$WEFT" train lenet.yaml run.name=cpu >out 2>err </dev/null) & run=$!
+ends 'a limit on processor time' 75 'start the same command again'
+holds 'a limit on processor time: a checkpoint' test -n "$(newest cpu)"
+
+# What was ignored at the start stays so.
+for ranks in 1 2; do
+    rm -f out err
+    (trap '' HUP && exec "$WEFT" train -n $ranks lenet.yaml run.name=nohup$ranks >out 2>err </dev/null) & run=$!
+    until_true at_step 2
+    kill -HUP "$run"
+    until_true at_step $(($(grep -c . out) + 10)) # each step has a line
+    kill -TERM "$run"
+    ends "nohup with $ranks" 75 'start the same command again'
+done
+
+# Other verbs die at once, as every tool does.
+mkfifo plan.yaml
+"$WEFT" plan plan.yaml >out 2>err </dev/null & run=$!
+exec 3>plan.yaml
+kill -INT "$run"
+rc=0
+wait "$run" || rc=$?
+exec 3>&-
+holds "an interrupt ends weft plan: exit code 130, not $rc" test $rc = 130
+
+# Nobody reads: the run ends as it would have. A pipe whose reader has gone, a full disk, closed files.
+mkfifo pipe
+exec 4<>pipe 5>pipe 4>&-
+for ranks in 1 2; do
+    train="exec timeout 60 '$WEFT' train -n $ranks lenet.yaml train.steps=4 run.name"
+    check 0 '' sh -c "$train=pipe$ranks >&5"
+    [ $ranks = 2 ] || holds 'it says so' grep -q 'not all could be written' err
+    check 0 '' sh -c "$train=both$ranks >&5 2>&1"
+    check 0 '' sh -c "$train=closed$ranks >&- 2>&-"
+    holds "what a closed stdout would have got is in no file" test ! -s runs/closed$ranks/lock
+    [ ! -e /dev/full ] || check 0 '' sh -c "$train=full$ranks >/dev/full"
+    for name in pipe both closed full; do
+        [ $name != full ] || [ -e /dev/full ] || continue
+        holds "$name with $ranks: the last step's checkpoint" test -e "runs/$name$ranks/checkpoints/step-00000004.h5"
+    done
+done
+if [ -e /dev/full ]; then
+    check 74 'standard output' sh -c "exec '$WEFT' eval lenet.yaml data.test=images.h5 run.name=pipe1 --json >/dev/full"
+    check 74 '' sh -c "exec '$WEFT' eval lenet.yaml data.test=images.h5 run.name=pipe1 --json >&-"
+fi
+check 141 '' sh -c "exec '$WEFT' plan lenet.yaml >&5"
+holds 'plan ends quietly where nobody reads' test ! -s err
+exec 5>&-
+
+# A terminal that has gone: the first write after it fails, and SIGHUP has come.
+if command -v script >/dev/null; then
+    TERM=xterm script -qfec "exec '$WEFT' train lenet.yaml run.name=tty" tty.log >/dev/null 2>&1 </dev/null & run=$!
+    until_true grep -q 'step [0-9]*/' tty.log
+    kill -KILL "$run"
+    until_true eval '[ -n "$(newest tty)" ]'
+else
+    echo '  skipped: a terminal that has gone: no script(1) here'
+fi
+
+# A rank that is killed: who it was, and 75 where there is a checkpoint.
+ranks_of() { pgrep -f "^$WEFT train .*run.name=$1( |\$)" | while read -r p; do tr '\0' '\n' <"/proc/$p/environ" 2>/dev/null | grep -q '^OMPI_COMM_WORLD_RANK='"$2"'$' && echo "$p"; done; }
+# killed WHAT NAME SIGNAL CODE TEXT : rank 1 of that run
+killed() {
+    local victim
+    victim=$(ranks_of "$2" 1)
+    kill "-$3" "$victim"
+    ends "$1" "$4" "rank 1 (process $victim) was killed by signal"
+    holds "$1: $5: $(cat err)" grep -qF -- "$5" err
+}
+for transport in shm mpi; do
+    begin dead$transport -n 2 grid.transport=$transport checkpoint.every_steps=3
+    until_true eval "[ -n \"\$(newest dead$transport)\" ]"
+    killed "a killed rank, $transport" dead$transport KILL 75 "the newest checkpoint is runs/dead$transport/checkpoints/step-"
+done
+begin none -n 2
+until_true at_step 2
+killed 'no checkpoint yet' none KILL 74 'there is no checkpoint yet'
+begin crash -n 2 checkpoint.every_steps=3
+until_true eval '[ -n "$(newest crash)" ]'
+killed 'a crash is a fault of ours' crash SEGV 70 'the newest checkpoint is'
+
+# Memory that the kernel refuses.
+if ldd "$WEFT" | grep -q libasan; then
+    echo '  skipped: a limit on addresses: a build with sanitizers takes terabytes of them'
+else
+    check 78 'ulimit -v' sh -c "ulimit -v 2000000 && exec '$WEFT' train lenet.yaml run.name=large model.name=mlp 'model.hidden=[30000,30000]' "
+    check 71 'out of memory' sh -c "ulimit -v 2000000 && exec '$WEFT' train lenet.yaml run.name=large model.name=mlp 'model.hidden=[30000,30000]' train.memory=1000000000000"
+fi
+finish
