@@ -33,7 +33,7 @@ const Option options[] = {
     {"run.dir", &kind_text, AT(run.dir), "runs", NULL, LENGTH(1),
      .help = "Folder that holds the folders of runs."},
     {"run.fresh", &kind_bool, AT(run.fresh), "false", NULL,
-     .help = "Begin anew: what an earlier run left in the folder is moved to earlier-1 (-2, ...) in it; nothing is deleted."},
+     .help = "Begin anew: what an earlier run left in the folder is moved to earlier-1 (-2, ...) in it; nothing is deleted. A job that Slurm starts again goes on."},
     {"run.trace", &kind_bool, AT(run.trace), "false", NULL,
      .help = "Write trace.json, a time line for Chrome's or Perfetto's trace viewer."},
     {"run.nvtx", &kind_bool, AT(run.nvtx), "false", NULL,

@@ -7,6 +7,7 @@
 #include "rundir.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -65,13 +66,20 @@ static Status begin_beside(const Run *r, char **path)
     return st;
 }
 
+/* Has Slurm put this job back into its queue? Then what is here is its own. */
+static bool is_restarted(void)
+{
+    const char *count = getenv("SLURM_RESTART_COUNT");
+    return count && atoi(count) > 0;
+}
+
 /* On rank 0: which checkpoint to go on from, *path NULL for none. What the run has of its own comes first, so that the same
  * command goes on after a stop, also where it began from a file. */
 static Status choose_checkpoint(Run *r, char **path)
 {
     const Config *c = r->config;
     *path = NULL;
-    if (c->run.fresh) TRY(run_dir_set_aside(&r->dir));
+    if (c->run.fresh && !is_restarted()) TRY(run_dir_set_aside(&r->dir));
     Status st = checkpoint_newest(r->dir.checkpoints, r->good, path);
     if (st != OK)
         return fail(st,

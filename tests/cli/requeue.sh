@@ -48,6 +48,12 @@ holds 'a stop without progress is one, too' requeued 6
 for code in 1 65 70 71 74 78 143; do check $code '' submit "0 $code"; done
 holds 'a run that failed is not started again' requeued 6
 holds 'nothing is left in the folder of the job' test -z "$(find . -maxdepth 1 -name '*.stuck')"
+export SLURM_RESTART_COUNT=0
+check 0 '' submit run run.name=anew train.steps=2
+check 0 'is kept in runs/anew/earlier-1' submit run run.name=anew train.steps=3 run.fresh=true
+export SLURM_RESTART_COUNT=1
+check 0 'this run is complete' submit run run.name=anew train.steps=3 run.fresh=true
+unset SLURM_RESTART_COUNT
 check 137 '' submit '0 137' run.name=fresh
 check 137 'step 0' submit '0 137' run.name=fresh
 holds 'also where there was no checkpoint at all' requeued 7
