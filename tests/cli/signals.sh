@@ -43,9 +43,9 @@ for ranks in 1 2; do
     done
 done
 begin HUP2 -n 2
-until_true grep -q 'going on from runs/HUP2/checkpoints/' err
+until_true grep -q 'resuming from runs/HUP2/checkpoints/' err
 kill -TERM "$run"
-ends 'going on from there' 75 'start the same command again'
+ends 'resuming from there' 75 'start the same command again'
 
 # Under plain mpirun it passes these two on.
 for signal in USR1 USR2; do
