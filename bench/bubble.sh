@@ -15,7 +15,7 @@ theory() { # SCHEDULE -> share of the time in which a stage has nothing to do
 schedules="gpipe 1f1b interleaved zero-bubble"
 for _ in $(seq "$rounds"); do
     for s in $schedules; do
-        timeout 300 "$weft" bench step -n $stages bench/bubble.yaml --input tokens --steps 8 --json grid.schedule="$s" |
+        timeout 300 "$weft" bench step -n $stages bench/bubble.yaml --input tokens --steps 8 --json grid.pipeline_schedule="$s" |
             sed -n 's/.*"step_s":\([0-9.]*\).*"bubble":\([0-9.-]*\).*/\1 \2/p' >>"$tmp/$s"
     done
 done

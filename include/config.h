@@ -19,7 +19,7 @@ typedef enum ScheduleKind {
     SCHEDULE_FILE
 } ScheduleKind;
 typedef enum Recompute { RECOMPUTE_NONE, RECOMPUTE_BLOCK, RECOMPUTE_AUTO } Recompute;
-typedef enum Bits { BITS_GRID, BITS_RUN } Bits;
+typedef enum Reproducible { REPRODUCIBLE_ANY_GRID, REPRODUCIBLE_SAME_GRID } Reproducible;
 typedef enum DeviceKind { DEVICE_AUTO, DEVICE_CPU, DEVICE_CUDA } DeviceKind;
 typedef enum GraphsKind { GRAPHS_AUTO, GRAPHS_OFF } GraphsKind;
 typedef enum OptimName { OPTIM_SGD, OPTIM_ADAM, OPTIM_ADAMW, OPTIM_LARS, OPTIM_LAMB } OptimName;
@@ -89,8 +89,9 @@ typedef struct Config {
     struct {
         int64_t epochs, steps;      /* one of them; the other 0 */
         int64_t batch, micro_batch; /* global samples a step; samples a micro-batch (0: chosen) */
-        int precision, bits, device, loss; /* Precision, Bits, DeviceKind, LossName */
-        int graphs;                        /* GraphsKind */
+        int precision, reproducible, device,
+            loss;        /* Precision, Reproducible, DeviceKind, LossName */
+        int cuda_graphs; /* GraphsKind */
         double label_smoothing;
         double loss_scale; /* fp16: the first one, a power of two */
         int64_t loss_scale_steps;
@@ -100,7 +101,7 @@ typedef struct Config {
         double memory;      /* bytes a rank may use; 0: what the machine has */
     } train;
     struct {
-        int name, schedule; /* OptimName, LrSchedule */
+        int name, lr_schedule; /* OptimName, LrSchedule */
         double lr, momentum, beta1, beta2, eps, weight_decay, clip, trust, lr_end, power, gamma;
         bool nesterov, decay_all; /* decay_all: biases and norms decay, too */
         ConfigList milestones;    /* multistep: epochs */
@@ -108,11 +109,11 @@ typedef struct Config {
         double warmup_epochs;
     } optim;
     struct {
-        int64_t dp;                    /* 0: ranks / (pp * tp) */
-        int64_t pp, tp;                /* pipeline stages; tensor-parallel ranks */
-        int zero, schedule, recompute; /* Zero, ScheduleKind, Recompute */
-        char *schedule_path;           /* where SCHEDULE_FILE */
-        int64_t chunks;                /* of each stage, at least 1 */
+        int64_t dp;                             /* 0: ranks / (pp * tp) */
+        int64_t pp, tp;                         /* pipeline stages; tensor-parallel ranks */
+        int zero, pipeline_schedule, recompute; /* Zero, ScheduleKind, Recompute */
+        char *schedule_path;                    /* where SCHEDULE_FILE */
+        int64_t chunks;                         /* of each stage, at least 1 */
         char *cuts;       /* first layer of each chunk but the first, by name: "a,b"; "": by cost */
         int transport;    /* Transport */
         double bucket_mb; /* gradient bucket, MB */

@@ -61,7 +61,7 @@ Status grid_shape(GridShape *shape, const Config *config, int ranks);
 Status grid_init(Grid *grid, const World *world, GridShape shape);
 /* Joins the GPUs of all ranks by NCCL, for the sums and messages of grid's worlds; nothing to do for one rank or in host memory. With
  * transport shm or mpi, and with auto where ranks share a GPU, which NCCL cannot serve (a warning says so), all goes through host
- * memory instead. GPUs of several models are ERR_CONFIG under BITS_GRID, for their sums differ; else a warning. Collective on
+ * memory instead. GPUs of several models are ERR_CONFIG under REPRODUCIBLE_ANY_GRID, for their sums differ; else a warning. Collective on
  * grid->world; every rank returns the same Status. grid_fini releases it. */
 Status grid_join_gpus(Grid *grid, Backend *backend, int transport, int bits);
 void grid_fini(Grid *grid);

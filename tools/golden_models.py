@@ -371,15 +371,15 @@ def lamb_run(o):
 
 # ---- learning-rate curves ----
 CURVES = [  # options, steps, steps per epoch
-    ("optim.lr=0.5 optim.schedule=constant", 12, 4),
-    ("optim.lr=0.5 optim.schedule=constant optim.warmup_steps=5", 12, 4),
-    ("optim.lr=0.5 optim.schedule=multistep optim.milestones=[1,2.5] optim.gamma=0.2", 16, 4),
-    ("optim.lr=0.5 optim.schedule=multistep optim.milestones=[2,3] optim.warmup_epochs=1", 16, 4),
-    ("optim.lr=0.5 optim.schedule=cosine optim.lr_end=0.1", 12, 4),
-    ("optim.lr=0.5 optim.schedule=cosine optim.warmup_epochs=0.5", 20, 8),
-    ("optim.lr=0.5 optim.schedule=linear optim.lr_end=0.05", 12, 4),
-    ("optim.lr=0.5 optim.schedule=polynomial optim.power=2", 12, 4),
-    ("optim.lr=0.5 optim.schedule=polynomial optim.power=0.9 optim.warmup_steps=3", 15, 5),
+    ("optim.lr=0.5 optim.lr_schedule=constant", 12, 4),
+    ("optim.lr=0.5 optim.lr_schedule=constant optim.warmup_steps=5", 12, 4),
+    ("optim.lr=0.5 optim.lr_schedule=multistep optim.milestones=[1,2.5] optim.gamma=0.2", 16, 4),
+    ("optim.lr=0.5 optim.lr_schedule=multistep optim.milestones=[2,3] optim.warmup_epochs=1", 16, 4),
+    ("optim.lr=0.5 optim.lr_schedule=cosine optim.lr_end=0.1", 12, 4),
+    ("optim.lr=0.5 optim.lr_schedule=cosine optim.warmup_epochs=0.5", 20, 8),
+    ("optim.lr=0.5 optim.lr_schedule=linear optim.lr_end=0.05", 12, 4),
+    ("optim.lr=0.5 optim.lr_schedule=polynomial optim.power=2", 12, 4),
+    ("optim.lr=0.5 optim.lr_schedule=polynomial optim.power=0.9 optim.warmup_steps=3", 15, 5),
 ]
 
 

@@ -111,12 +111,12 @@ static int64_t count_of(const CommTimes *times)
 
 static Figure figure_of(const CommTable *table, int bits)
 {
-    return table == &comm_shm      ? SUM_SHM
-           : table == &comm_nodes  ? SUM_NODES
-           : table == &comm_staged ? SUM_STAGED
-           : table == &comm_mpi    ? SUM_MPI
-           : bits == BITS_GRID     ? SUM_NCCL
-                                   : SUM_RING;
+    return table == &comm_shm              ? SUM_SHM
+           : table == &comm_nodes          ? SUM_NODES
+           : table == &comm_staged         ? SUM_STAGED
+           : table == &comm_mpi            ? SUM_MPI
+           : bits == REPRODUCIBLE_ANY_GRID ? SUM_NCCL
+                                           : SUM_RING;
 }
 
 /* world: bench's ranks, whose GPUs may be joined. */
@@ -138,9 +138,10 @@ static Status measure_host_sums(Bench *bench, CommTimes *times, int sizes)
     for (int i = 0; i < sizes; ++i)
         times[i].s[MPI_SUM_ALL] = measure(bench, run_allreduce, count_of(&times[i]));
     const World *world = bench->world;
-    TRY(measure_sums(bench, world, TRANSPORT_MPI, BITS_GRID, times, sizes));
+    TRY(measure_sums(bench, world, TRANSPORT_MPI, REPRODUCIBLE_ANY_GRID, times, sizes));
     bool other = world->one_node || comm_group_width(world, TRANSPORT_AUTO) > 1;
-    return other ? measure_sums(bench, world, TRANSPORT_AUTO, BITS_GRID, times, sizes) : OK;
+    return other ? measure_sums(bench, world, TRANSPORT_AUTO, REPRODUCIBLE_ANY_GRID, times, sizes)
+                 : OK;
 }
 
 /* With GPUs that NCCL cannot join (ranks share one, and a warning says so) this is the way by the host, too. */
@@ -157,10 +158,10 @@ static Status measure_joined(Bench *bench, int bits, CommTimes *times, int sizes
 
 static Status measure_device_sums(Bench *bench, CommTimes *times, int sizes)
 {
-    TRY(measure_joined(bench, BITS_GRID, times, sizes));
+    TRY(measure_joined(bench, REPRODUCIBLE_ANY_GRID, times, sizes));
     if (isnan(times->s[SUM_NCCL])) return OK;
-    TRY(measure_joined(bench, BITS_RUN, times, sizes));
-    return measure_sums(bench, bench->world, TRANSPORT_AUTO, BITS_GRID, times, sizes);
+    TRY(measure_joined(bench, REPRODUCIBLE_SAME_GRID, times, sizes));
+    return measure_sums(bench, bench->world, TRANSPORT_AUTO, REPRODUCIBLE_ANY_GRID, times, sizes);
 }
 
 static Status measure_all(Bench *bench, CommTimes *times, int sizes)

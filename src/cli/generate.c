@@ -80,7 +80,7 @@ static void plan_alone(Config *c)
 {
     c->grid.dp = 0;
     c->grid.pp = c->grid.tp = c->grid.chunks = 1;
-    c->grid.schedule = SCHEDULE_1F1B;
+    c->grid.pipeline_schedule = SCHEDULE_1F1B;
     c->grid.cuts[0] = 0;
     c->train.batch = c->train.micro_batch = 1;
     c->optim.name = OPTIM_SGD;

@@ -42,7 +42,7 @@ Status trial_config(Config **config, const Verification *v, const Trial *t)
     add_word(words, &count, "grid.pp", number);
     snprintf(number, sizeof number, "%d", t->shape.tp);
     add_word(words, &count, "grid.tp", number);
-    add_word(words, &count, "grid.schedule", t->schedule);
+    add_word(words, &count, "grid.pipeline_schedule", t->schedule);
     add_word(words, &count, "grid.zero", t->zero);
     add_word(words, &count, "grid.transport", t->transport);
     Status status = config_load(config, v->argv[0], count, words);

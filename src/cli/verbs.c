@@ -54,7 +54,7 @@ const Verb verbs[] = {
      "                           compared with the first\n"
      "  --steps S                optimizer steps, default 3, from new parameters, without "
      "evaluation\n"
-     "  --schedules gpipe,1f1b   each grid with each of these instead of grid.schedule\n"
+     "  --schedules gpipe,1f1b   each grid with each of these instead of grid.pipeline_schedule\n"
      "  --zero 0,2,3             likewise for grid.zero, where there are several replicas\n"
      "  --transports shm,mpi     likewise for grid.transport, where there are several ranks\n"
      "  --json                   one JSON object a line, for each run\n"

@@ -1,5 +1,5 @@
 /* Kinds of single values: whole and real numbers, sizes, true|false, text, one word of several, checkpoint.resume,
- * grid.schedule. A number is the whole word or an error: no 32x, no 1e3 for a whole number, no nan, nothing rounded. */
+ * grid.pipeline_schedule. A number is the whole word or an error: no 32x, no 1e3 for a whole number, no nan, nothing rounded. */
 #include "option.h"
 
 #include <ctype.h>
@@ -293,7 +293,7 @@ static Status schedule_read(Reading *r, void *field, const Node *node)
 
 static void schedule_print(FILE *out, const Option *o, const Config *config)
 {
-    if (config->grid.schedule != SCHEDULE_FILE) {
+    if (config->grid.pipeline_schedule != SCHEDULE_FILE) {
         enum_print(out, o, config);
         return;
     }
@@ -304,7 +304,7 @@ static void schedule_print(FILE *out, const Option *o, const Config *config)
 
 static void schedule_free(void *field)
 {
-    char *config = (char *)field - offsetof(Config, grid.schedule);
+    char *config = (char *)field - offsetof(Config, grid.pipeline_schedule);
     mem_free(&((Config *)(void *)config)->grid.schedule_path);
 }
 

@@ -56,8 +56,8 @@ static Status check_optim(const Config *config)
         return config_fail_key(config, "optim.nesterov", "only sgd has it: set optim.name: sgd");
     if (config->optim.nesterov && config->optim.momentum == 0)
         return config_fail_key(config, "optim.nesterov", "needs optim.momentum above 0");
-    if (config->optim.schedule == LR_MULTISTEP && m->count == 0)
-        return config_fail_key(config, "optim.schedule",
+    if (config->optim.lr_schedule == LR_MULTISTEP && m->count == 0)
+        return config_fail_key(config, "optim.lr_schedule",
                                "multistep needs optim.milestones, such as [30, 60, 80]");
     for (int i = 1; i < m->count; ++i)
         if (m->value[i] <= m->value[i - 1])
@@ -118,11 +118,12 @@ static int64_t count_names(const char *joined)
 
 static Status check_grid(Config *config)
 {
-    bool interleaved = config->grid.schedule == SCHEDULE_INTERLEAVED;
+    bool interleaved = config->grid.pipeline_schedule == SCHEDULE_INTERLEAVED;
     if (config->grid.chunks == 0) config->grid.chunks = interleaved ? 2 : 1;
-    if (config->grid.chunks > 1 && !interleaved && config->grid.schedule != SCHEDULE_FILE)
-        return config_fail_key(config, "grid.chunks",
-                               "more than 1 needs grid.schedule: interleaved, or file:PATH");
+    if (config->grid.chunks > 1 && !interleaved && config->grid.pipeline_schedule != SCHEDULE_FILE)
+        return config_fail_key(
+            config, "grid.chunks",
+            "more than 1 needs grid.pipeline_schedule: interleaved, or file:PATH");
     int64_t cuts = count_names(config->grid.cuts), pieces = config->grid.pp * config->grid.chunks;
     if (cuts > 0 && cuts != pieces - 1)
         return config_fail_key(config, "grid.cuts",

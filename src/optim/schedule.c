@@ -24,7 +24,7 @@ static double decayed(const Config *config, double done)
 {
     static const double pi = 3.14159265358979323846;
     double left = 1 - done;
-    switch ((LrSchedule)config->optim.schedule) {
+    switch ((LrSchedule)config->optim.lr_schedule) {
     case LR_COSINE:
         left = 0.5 * (1 + cos(pi * done));
         break;
@@ -41,8 +41,8 @@ double lr_at(const Config *config, int64_t step, int64_t steps, int64_t steps_pe
 {
     int64_t warmup = warmup_steps(config, steps_per_epoch);
     if (step < warmup) return config->optim.lr * (double)(step + 1) / (double)warmup;
-    if (config->optim.schedule == LR_CONSTANT) return config->optim.lr;
-    if (config->optim.schedule == LR_MULTISTEP) return multistep(config, step, steps_per_epoch);
+    if (config->optim.lr_schedule == LR_CONSTANT) return config->optim.lr;
+    if (config->optim.lr_schedule == LR_MULTISTEP) return multistep(config, step, steps_per_epoch);
     double done = steps > warmup ? (double)(step - warmup) / (double)(steps - warmup) : 1;
     return decayed(config, done > 1 ? 1 : done);
 }

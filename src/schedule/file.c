@@ -130,7 +130,7 @@ static void put_messages_in(TaskList *list, ScheduleShape shape)
 Status file_read(TaskList *list, const char *path, ScheduleShape shape)
 {
     if (!path || !*path)
-        return fail(ERR_CONFIG, "schedule file: no path; give grid.schedule=file:PATH");
+        return fail(ERR_CONFIG, "schedule file: no path; give grid.pipeline_schedule=file:PATH");
     FILE *in = fopen(path, "r");
     if (!in) return fail(ERR_NOINPUT, "%s: cannot be opened: %s", path, strerror(errno));
     Reader r = {.path = path, .shape = shape, .list = list};

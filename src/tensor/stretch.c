@@ -14,7 +14,7 @@ static Recording *record(Backend *backend, void (*work)(void *user), void *user)
     if (!recording) {
         backend->options.replay = false;
         log_warn("%s: a step's work cannot be recorded (%s): it is queued call by call, as with "
-                 "train.graphs: off",
+                 "train.cuda_graphs: off",
                  t->name, why);
     }
     return recording;

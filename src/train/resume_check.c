@@ -33,7 +33,7 @@ static void neutral(Config *c, const Config *now)
     c->run.trace = now->run.trace;
     c->run.nvtx = now->run.nvtx;
     c->train.device = now->train.device;
-    c->train.graphs = now->train.graphs;
+    c->train.cuda_graphs = now->train.cuda_graphs;
     c->train.eval_every = now->train.eval_every;
     c->train.log_every = now->train.log_every;
     c->train.threads = now->train.threads;

@@ -88,7 +88,7 @@ static Status open_backend(Trainer *t, const Design *only)
                      : c->train.precision == PRECISION_FP16 ? DTYPE_F16
                                                             : DTYPE_F32,
         .tf32 = c->train.precision == PRECISION_TF32,
-        .replay = c->train.graphs == GRAPHS_AUTO,
+        .replay = c->train.cuda_graphs == GRAPHS_AUTO,
     };
     if (options.threads == 0) options.threads = threads_share(t->world->node_size);
     threads_bind(t->world->node_rank, t->world->node_size, options.threads);
@@ -165,7 +165,7 @@ static Status place_schedule(const Trainer *t, Status status)
     if (status != ERR_CONFIG) return status;
     char *why = mem_text(fail_message());
     const char *path = t->config->grid.schedule_path;
-    status = config_fail_key(t->config, "grid.schedule", "%s%s%s", path ? path : "",
+    status = config_fail_key(t->config, "grid.pipeline_schedule", "%s%s%s", path ? path : "",
                              path ? ": " : "", why);
     mem_free(&why);
     return status;
@@ -179,7 +179,7 @@ static Status make_schedule(Trainer *t)
     ScheduleShape shape = {.stages = t->shape.pp,
                            .chunks = t->shape.pp > 1 ? (int)c->grid.chunks : 1,
                            .micros = t->micros_local};
-    int kind = t->shape.pp > 1 || c->grid.chunks == 1 ? c->grid.schedule : SCHEDULE_1F1B;
+    int kind = t->shape.pp > 1 || c->grid.chunks == 1 ? c->grid.pipeline_schedule : SCHEDULE_1F1B;
     TRY(schedule_new(&t->schedule, kind, c->grid.schedule_path, shape));
     Status st = schedule_simulate(t->schedule, NULL, &report);
     if (st != OK) return place_schedule(t, st);
@@ -244,7 +244,7 @@ static Status make_optimizer(Trainer *t)
 
 const char *train_graphs(const Trainer *t)
 {
-    if (t->config->train.graphs == GRAPHS_OFF) return "off, as train.graphs says";
+    if (t->config->train.cuda_graphs == GRAPHS_OFF) return "off, as train.cuda_graphs says";
     if (t->plan->fetches) return "off: grid.zero=3 fetches parameters";
     return t->plan->zero ? "full micro-batches' work" : "full micro-batches' work and the update";
 }
@@ -353,7 +353,7 @@ static Status setup(Trainer *t)
     TRY(settle(t));
     TRY(grid_init(&t->grid, t->world, t->shape));
     t->grid_ready = true;
-    TRY(grid_join_gpus(&t->grid, t->backend, (int)c->grid.transport, c->train.bits));
+    TRY(grid_join_gpus(&t->grid, t->backend, (int)c->grid.transport, c->train.reproducible));
     TRY(status_agree(t->world, train_plan_stage(t, t->grid.pp_rank, &t->plan)));
     Status st = comm_new(&t->comm, &t->grid.dp_world, t->backend, c->grid.transport,
                          t->plan->leaf_elements);

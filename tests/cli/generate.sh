@@ -10,7 +10,7 @@ cat >a.yaml <<'YAML'
 model: {name: gpt2, layers: 1, width: 32, heads: 2, context: 32}
 data: {train: text.h5, test: test.h5}
 train: {steps: 120, batch: 16, micro_batch: 8, threads: 1, log_every: 40}
-optim: {name: adamw, lr: 0.01, clip: 1, schedule: cosine, warmup_steps: 10}
+optim: {name: adamw, lr: 0.01, clip: 1, lr_schedule: cosine, warmup_steps: 10}
 YAML
 check 66 'no checkpoint' "$WEFT" generate a.yaml
 check 0 'tokens/s' timeout 100 "$WEFT" train -n 2 a.yaml

@@ -33,10 +33,10 @@ refused 'grid.dp is 3, but 2 ranks were started' grid.dp=3
 # the batch
 refused '5 does not divide train.batch (12)' grid.dp=2 train.micro_batch=5
 # the cut
-refused '18 chunks (grid.pp x grid.chunks) are more than the 2 layers' grid.pp=2 grid.schedule=interleaved grid.chunks=9
+refused '18 chunks (grid.pp x grid.chunks) are more than the 2 layers' grid.pp=2 grid.pipeline_schedule=interleaved grid.chunks=9
 refused "no layer is named 'nowhere'" grid.pp=2 'grid.cuts=[nowhere]'
 refused 'names 2 layers, but 2 stages of 1 chunk need 1' grid.pp=2 'grid.cuts=[fc1,fc2]'
-refused 'more than 1 needs grid.schedule: interleaved' grid.pp=2 grid.chunks=2
+refused 'more than 1 needs grid.pipeline_schedule: interleaved' grid.pp=2 grid.chunks=2
 
 # schedules
 rows() { printf 'stage,task,chunk,micro\n'; printf '%s\n' "$@"; }
@@ -48,17 +48,17 @@ rows $first $forwards $backwards >dead.csv
 rows $first $forwards ${backwards% *} >lost.csv
 rows 0,forward,0,0 0,forward,0,2 >micro.csv
 rows 0,forwards,0,0 >word.csv
-refused 'a dead end' grid.pp=2 grid.schedule=file:dead.csv
-refused 'lack send_backward of chunk 1, micro 1' grid.pp=2 grid.schedule=file:lost.csv
-refused 'micro.csv:3: ' grid.pp=2 grid.schedule=file:micro.csv
-refused "word.csv:2: unknown task 'forwards'" grid.pp=2 grid.schedule=file:word.csv
-refused "'zero' is none of" grid.pp=2 grid.schedule=zero
-check 66 'nowhere.csv: cannot be opened' timeout 60 "$WEFT" train -n 2 job.yaml grid.pp=2 grid.schedule=file:nowhere.csv
+refused 'a dead end' grid.pp=2 grid.pipeline_schedule=file:dead.csv
+refused 'lack send_backward of chunk 1, micro 1' grid.pp=2 grid.pipeline_schedule=file:lost.csv
+refused 'micro.csv:3: ' grid.pp=2 grid.pipeline_schedule=file:micro.csv
+refused "word.csv:2: unknown task 'forwards'" grid.pp=2 grid.pipeline_schedule=file:word.csv
+refused "'zero' is none of" grid.pp=2 grid.pipeline_schedule=zero
+check 66 'nowhere.csv: cannot be opened' timeout 60 "$WEFT" train -n 2 job.yaml grid.pp=2 grid.pipeline_schedule=file:nowhere.csv
 holds 'nothing was written' test ! -e runs
 
 # and one that can be: the same numbers as on one rank
 rows 0,forward,0,0 0,forward,0,1 0,backward,0,0 0,backward,0,1 1,forward,1,0 1,forward,1,1 1,backward,1,0 1,backward,1,1 >good.csv
-check 0 '' timeout 120 "$WEFT" train -n 2 job.yaml run.name=two grid.pp=2 grid.schedule=file:good.csv 'grid.cuts=[fc2]'
+check 0 '' timeout 120 "$WEFT" train -n 2 job.yaml run.name=two grid.pp=2 grid.pipeline_schedule=file:good.csv 'grid.cuts=[fc2]'
 check 0 '' timeout 120 "$WEFT" train job.yaml run.name=one
 check 0 'train.micro_batch=6 would leave none' timeout 120 "$WEFT" train -n 2 job.yaml run.name=padded grid.dp=2 train.micro_batch=12
 check 0 '' "$WEFT" ckpt diff runs/one/checkpoints/step-00000003.h5 runs/two/checkpoints/step-00000003.h5

@@ -29,7 +29,7 @@ is bubble 0
 
 # Four stages: gpipe and 1f1b idle (p - 1) / (m + p - 1) of the time; six messages a micro-batch.
 is bubble_equal 0.2727272727272727 grid.pp=4
-is bubble_equal 0.2727272727272727 grid.pp=4 grid.schedule=gpipe
+is bubble_equal 0.2727272727272727 grid.pp=4 grid.pipeline_schedule=gpipe
 is bubble_equal 0.6 --ranks 16 grid.pp=4
 is micro_batches_a_replica 2 --ranks 16 grid.pp=4
 check 0 'messages of a step in each replica: 48,' "$WEFT" plan a.yaml grid.pp=4
@@ -42,7 +42,7 @@ check 0 'parameters fetched in buckets' "$WEFT" plan a.yaml --ranks 4 grid.zero=
 check 0 'zero 3' "$WEFT" plan a.yaml --ranks 4 grid.zero=3 grid.transport=shm
 holds 'shared memory fetches nothing' test "$(grep -c fetched out)" = 0
 check 0 'stage 1 of 4: memory of one rank' "$WEFT" plan a.yaml grid.pp=4 --stage 1
-check 0 'chunk 3' "$WEFT" plan a.yaml grid.pp=2 grid.schedule=interleaved
+check 0 'chunk 3' "$WEFT" plan a.yaml grid.pp=2 grid.pipeline_schedule=interleaved
 parameters() { "$WEFT" plan a.yaml --json "$@" | grep -o '"parameters": [0-9]*' | tail -n +2 | cut -d' ' -f2 | paste -sd+ | bc; }
 holds 'the layers of all stages have all parameters' test "$(parameters grid.pp=4)" = 2163
 holds 'one stage alone is shown' test "$("$WEFT" plan a.yaml grid.pp=4 --stage 2 --json | grep -o '"stage": [0-9]*, "cost_share"')" = '"stage": 2, "cost_share"'

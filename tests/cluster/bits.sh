@@ -40,10 +40,10 @@ done
 same 32 mpi 2 1 slot grid.dp=2
 same 24 mpi 3 1 slot grid.dp=3
 for schedule in 1f1b zero-bubble; do
-    same 32 self 2 1 slot grid.pp=2 grid.schedule=$schedule
-    same 24 self 3 1 slot grid.pp=3 grid.schedule=$schedule
-    same 32 shm 2 2 slot grid.dp=2 grid.pp=2 grid.schedule=$schedule # messages cross the border
-    same 32 mpi 2 2 node grid.dp=2 grid.pp=2 grid.schedule=$schedule # sums cross it
+    same 32 self 2 1 slot grid.pp=2 grid.pipeline_schedule=$schedule
+    same 24 self 3 1 slot grid.pp=3 grid.pipeline_schedule=$schedule
+    same 32 shm 2 2 slot grid.dp=2 grid.pp=2 grid.pipeline_schedule=$schedule # messages cross the border
+    same 32 mpi 2 2 node grid.dp=2 grid.pp=2 grid.pipeline_schedule=$schedule # sums cross it
 done
 same 32 'shm and mpi' 2 2 slot grid.dp=4
 same 24 'shm and mpi' 3 2 slot grid.dp=6
@@ -55,7 +55,7 @@ same 24 mpi 3 2 slot grid.dp=3 grid.pp=2 # both
 for zero in 1 2 3; do same 32 'shm and mpi' 2 2 slot grid.dp=4 grid.zero=$zero; done
 same 24 'shm and mpi' 3 2 slot grid.dp=6 grid.zero=3
 same 32 shm 2 2 slot grid.dp=2 grid.pp=2 grid.zero=1
-same 24 mpi 3 2 node grid.dp=3 grid.pp=2 grid.zero=1 grid.schedule=zero-bubble
+same 24 mpi 3 2 node grid.dp=3 grid.pp=2 grid.zero=1 grid.pipeline_schedule=zero-bubble
 same 32 mpi 2 2 node grid.dp=2 grid.pp=2 grid.zero=3
 check 78 'shm needs all ranks on one node' across 2 1 slot "$WEFT" train lenet.yaml train.batch=32 run.name=refused grid.dp=2 grid.transport=shm
 finish

@@ -49,10 +49,10 @@ static void test_defaults(void)
     CU_ASSERT_EQUAL(c->train.batch, 128);
     CU_ASSERT_EQUAL(c->train.micro_batch, 0);
     CU_ASSERT_EQUAL(c->optim.beta2, 0.999);
-    CU_ASSERT_EQUAL(c->optim.schedule, LR_CONSTANT);
+    CU_ASSERT_EQUAL(c->optim.lr_schedule, LR_CONSTANT);
     CU_ASSERT_EQUAL(c->grid.dp, 0);
     CU_ASSERT(c->grid.pp == 1 && c->grid.tp == 1 && c->grid.zero == ZERO_NONE);
-    CU_ASSERT_EQUAL(c->grid.schedule, SCHEDULE_1F1B);
+    CU_ASSERT_EQUAL(c->grid.pipeline_schedule, SCHEDULE_1F1B);
     CU_ASSERT_PTR_NULL(c->grid.schedule_path);
     CU_ASSERT_EQUAL(c->grid.chunks, 1);
     CU_ASSERT_STRING_EQUAL(c->grid.cuts, "");
@@ -71,13 +71,13 @@ static void test_defaults(void)
 
 static void test_example(void)
 {
-    Config *c =
-        parse("# the design's example\n"
-              "run:   {name: fashion, seed: 1}\nmodel: {name: lenet}\n"
-              "data:  {train: a/train.h5, test: a/test.h5, augment: [flip]}\n"
-              "train: {epochs: 8, batch: 128, micro_batch: 32, precision: fp32}\n"
-              "optim: {name: sgd, lr: 0.05, momentum: 0.9, weight_decay: 5e-4, schedule: cosine, "
-              "warmup_steps: 200}\ngrid:  {dp: 2}\n");
+    Config *c = parse(
+        "# the design's example\n"
+        "run:   {name: fashion, seed: 1}\nmodel: {name: lenet}\n"
+        "data:  {train: a/train.h5, test: a/test.h5, augment: [flip]}\n"
+        "train: {epochs: 8, batch: 128, micro_batch: 32, precision: fp32}\n"
+        "optim: {name: sgd, lr: 0.05, momentum: 0.9, weight_decay: 5e-4, lr_schedule: cosine, "
+        "warmup_steps: 200}\ngrid:  {dp: 2}\n");
     CU_ASSERT_STRING_EQUAL(c->run.name, "fashion");
     CU_ASSERT_STRING_EQUAL(c->model.name, "lenet");
     CU_ASSERT_STRING_EQUAL(c->data.test, "a/test.h5");
@@ -86,7 +86,7 @@ static void test_example(void)
     CU_ASSERT_EQUAL(c->train.micro_batch, 32);
     CU_ASSERT_EQUAL(c->optim.lr, 0.05);
     CU_ASSERT_EQUAL(c->optim.weight_decay, 5e-4);
-    CU_ASSERT_EQUAL(c->optim.schedule, LR_COSINE);
+    CU_ASSERT_EQUAL(c->optim.lr_schedule, LR_COSINE);
     CU_ASSERT_EQUAL(c->optim.warmup_steps, 200);
     CU_ASSERT_EQUAL(c->grid.dp, 2);
     config_free(&c);
@@ -107,8 +107,10 @@ static void test_words(void)
         {"data.augment", "[cutout, flip]", offsetof(Config, data.augment),
          AUGMENT_CUTOUT | AUGMENT_FLIP},
         {"train.precision", "fp32", offsetof(Config, train.precision), PRECISION_FP32},
-        {"train.bits", "run", offsetof(Config, train.bits), BITS_RUN},
-        {"train.bits", "grid", offsetof(Config, train.bits), BITS_GRID},
+        {"train.reproducible", "same_grid", offsetof(Config, train.reproducible),
+         REPRODUCIBLE_SAME_GRID},
+        {"train.reproducible", "any_grid", offsetof(Config, train.reproducible),
+         REPRODUCIBLE_ANY_GRID},
         {"train.device", "auto", offsetof(Config, train.device), DEVICE_AUTO},
         {"train.device", "cpu", offsetof(Config, train.device), DEVICE_CPU},
         {"train.device", "cuda", offsetof(Config, train.device), DEVICE_CUDA},
@@ -118,19 +120,23 @@ static void test_words(void)
         {"optim.name", "adamw", offsetof(Config, optim.name), OPTIM_ADAMW},
         {"optim.name", "lars", offsetof(Config, optim.name), OPTIM_LARS},
         {"optim.name", "lamb", offsetof(Config, optim.name), OPTIM_LAMB},
-        {"optim.schedule", "constant", offsetof(Config, optim.schedule), LR_CONSTANT},
-        {"optim.schedule", "cosine", offsetof(Config, optim.schedule), LR_COSINE},
-        {"optim.schedule", "linear", offsetof(Config, optim.schedule), LR_LINEAR},
-        {"optim.schedule", "polynomial", offsetof(Config, optim.schedule), LR_POLYNOMIAL},
+        {"optim.lr_schedule", "constant", offsetof(Config, optim.lr_schedule), LR_CONSTANT},
+        {"optim.lr_schedule", "cosine", offsetof(Config, optim.lr_schedule), LR_COSINE},
+        {"optim.lr_schedule", "linear", offsetof(Config, optim.lr_schedule), LR_LINEAR},
+        {"optim.lr_schedule", "polynomial", offsetof(Config, optim.lr_schedule), LR_POLYNOMIAL},
         {"grid.transport", "shm", offsetof(Config, grid.transport), TRANSPORT_SHM},
         {"grid.transport", "mpi", offsetof(Config, grid.transport), TRANSPORT_MPI},
         {"grid.transport", "nccl", offsetof(Config, grid.transport), TRANSPORT_NCCL},
         {"grid.zero", "0", offsetof(Config, grid.zero), ZERO_NONE},
-        {"grid.schedule", "1f1b", offsetof(Config, grid.schedule), SCHEDULE_1F1B},
-        {"grid.schedule", "gpipe", offsetof(Config, grid.schedule), SCHEDULE_GPIPE},
-        {"grid.schedule", "interleaved", offsetof(Config, grid.schedule), SCHEDULE_INTERLEAVED},
-        {"grid.schedule", "zero-bubble", offsetof(Config, grid.schedule), SCHEDULE_ZERO_BUBBLE},
-        {"grid.schedule", "file:a b.txt", offsetof(Config, grid.schedule), SCHEDULE_FILE},
+        {"grid.pipeline_schedule", "1f1b", offsetof(Config, grid.pipeline_schedule), SCHEDULE_1F1B},
+        {"grid.pipeline_schedule", "gpipe", offsetof(Config, grid.pipeline_schedule),
+         SCHEDULE_GPIPE},
+        {"grid.pipeline_schedule", "interleaved", offsetof(Config, grid.pipeline_schedule),
+         SCHEDULE_INTERLEAVED},
+        {"grid.pipeline_schedule", "zero-bubble", offsetof(Config, grid.pipeline_schedule),
+         SCHEDULE_ZERO_BUBBLE},
+        {"grid.pipeline_schedule", "file:a b.txt", offsetof(Config, grid.pipeline_schedule),
+         SCHEDULE_FILE},
         {"grid.recompute", "none", offsetof(Config, grid.recompute), RECOMPUTE_NONE},
         {"model.size", "own", offsetof(Config, model.size), GPT_OWN},
         {"model.size", "124m", offsetof(Config, model.size), GPT_124M},
@@ -150,8 +156,8 @@ static void test_words(void)
         CU_ASSERT_EQUAL(*(int *)(void *)((char *)c + words[i].offset), words[i].value);
         config_free(&c);
     }
-    Config *c = parse("optim: {schedule: multistep, milestones: [1.5, 20]}\n");
-    CU_ASSERT_EQUAL(c->optim.schedule, LR_MULTISTEP);
+    Config *c = parse("optim: {lr_schedule: multistep, milestones: [1.5, 20]}\n");
+    CU_ASSERT_EQUAL(c->optim.lr_schedule, LR_MULTISTEP);
     CU_ASSERT_EQUAL_FATAL(c->optim.milestones.count, 2);
     CU_ASSERT_EQUAL(c->optim.milestones.value[0], 1.5);
     config_free(&c);
@@ -220,7 +226,7 @@ static void test_pipeline(void)
     Config *c =
         parse("model: {name: gpt2, layers: 6, width: 384, heads: 6, context: 256, vocab: 65, "
               "positions: rotary}\n"
-              "grid: {pp: 2, schedule: interleaved, cuts: [h1, h2.attn, h4]}\n");
+              "grid: {pp: 2, pipeline_schedule: interleaved, cuts: [h1, h2.attn, h4]}\n");
     CU_ASSERT_STRING_EQUAL(c->model.name, "gpt2");
     CU_ASSERT(c->model.depth == 6 && c->model.layer_count == 0);
     CU_ASSERT(c->model.width == 384 && c->model.heads == 6);
@@ -228,18 +234,19 @@ static void test_pipeline(void)
     CU_ASSERT(c->grid.pp == 2 && c->grid.chunks == 2);
     CU_ASSERT_STRING_EQUAL(c->grid.cuts, "h1,h2.attn,h4");
     config_free(&c);
-    c = override("grid: {schedule: gpipe}\n", "grid.schedule=file:plans/a.txt");
+    c = override("grid: {pipeline_schedule: gpipe}\n", "grid.pipeline_schedule=file:plans/a.txt");
     CU_ASSERT_STRING_EQUAL(c->grid.schedule_path, "plans/a.txt");
     CU_ASSERT_EQUAL(c->grid.chunks, 1);
     config_free(&c);
-    c = override("grid: {schedule: file:plans/a.txt, chunks: 4}\n", "grid.pp=8");
+    c = override("grid: {pipeline_schedule: file:plans/a.txt, chunks: 4}\n", "grid.pp=8");
     CU_ASSERT_STRING_EQUAL(c->grid.schedule_path, "plans/a.txt");
     CU_ASSERT(c->grid.chunks == 4 && c->grid.pp == 8);
     config_free(&c);
-    c = override("grid: {schedule: file:plans/a.txt}\n", "grid.schedule=zero-bubble");
+    c = override("grid: {pipeline_schedule: file:plans/a.txt}\n",
+                 "grid.pipeline_schedule=zero-bubble");
     CU_ASSERT_PTR_NULL(c->grid.schedule_path);
     config_free(&c);
-    c = override("grid: {schedule: interleaved}\n", "grid.chunks=1");
+    c = override("grid: {pipeline_schedule: interleaved}\n", "grid.chunks=1");
     CU_ASSERT_EQUAL(c->grid.chunks, 1);
     config_free(&c);
     c = override("grid: {pp: 3}\n", "grid.cuts=[a, b]");
@@ -358,8 +365,9 @@ static void test_round_trip(void)
         "model: {name: resnet18, stem: small, dropout: 0.25, classes: 10, hidden: []}\n",
         "data: {train: \"a: b\", augment: [flip, cutout], mean: [0.1, -2], std: [1e-3, 3], scale: "
         "0.1}\n",
-        "train: {steps: 12, batch: 96, micro_batch: 32, bits: run, threads: 3}\n",
-        "optim: {lr: 0.3333333333333333, schedule: multistep, milestones: [1, 2.5], warmup_epochs: "
+        "train: {steps: 12, batch: 96, micro_batch: 32, reproducible: same_grid, threads: 3}\n",
+        "optim: {lr: 0.3333333333333333, lr_schedule: multistep, milestones: [1, 2.5], "
+        "warmup_epochs: "
         "0.5}\n",
         "checkpoint: {resume: \"dir with space/a.h5\", every_s: 600, best: false}\n",
         "checkpoint: {resume: no}\ngrid: {dp: 3, pp: 1, tp: 1, transport: shm, bucket_mb: 0.5}\n",
@@ -367,9 +375,9 @@ static void test_round_trip(void)
         layers_text,
         "model: {name: gpt2, layers: 12, width: 768, heads: 12, positions: rotary}\n",
         "model: {name: gpt2, size: 1558m, context: 512, vocab: 50304}\ntrain: {memory: 1.3GiB}\n",
-        "grid: {pp: 2, schedule: interleaved, cuts: [a, \"b c\", \"null\"]}\n",
-        "grid: {pp: 4, schedule: \"file:a b: c\", chunks: 3}\n",
-        "grid: {schedule: file:plan.txt}\n",
+        "grid: {pp: 2, pipeline_schedule: interleaved, cuts: [a, \"b c\", \"null\"]}\n",
+        "grid: {pp: 4, pipeline_schedule: \"file:a b: c\", chunks: 3}\n",
+        "grid: {pipeline_schedule: file:plan.txt}\n",
     };
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; ++i) check_round(parse(texts[i]));
     Config *c = NULL;

@@ -116,7 +116,7 @@ static void test_completion(void)
     complete(script, "weft train a.yaml optim.name=la", "lars lamb");
     complete(script, "weft train a.yaml run.trace = t", "true");
     complete(script, "weft train a.yaml data.augment = ''", "[flip] [crop] [cutout]");
-    complete(script, "weft train a.yaml grid.schedule = g", "gpipe");
+    complete(script, "weft train a.yaml grid.pipeline_schedule = g", "gpipe");
     complete(script, "weft train --j", "--json");
     free(script);
 }

@@ -43,23 +43,23 @@ check 0 'done after' "$WEFT" train job.yaml
 check 0 'done after' "$WEFT" train gpt.yaml
 same 2 job.yaml dp2
 holds 'sums by NCCL' grep -q 'sums by nccl' words
-for schedule in gpipe zero-bubble; do same 2 job.yaml pp2-$schedule grid.pp=2 grid.schedule=$schedule; done
-same 2 job.yaml pp2-interleaved grid.pp=2 grid.schedule=interleaved grid.chunks=2
-same 4 job.yaml dp2pp2-interleaved grid.pp=2 grid.schedule=interleaved grid.chunks=3
+for schedule in gpipe zero-bubble; do same 2 job.yaml pp2-$schedule grid.pp=2 grid.pipeline_schedule=$schedule; done
+same 2 job.yaml pp2-interleaved grid.pp=2 grid.pipeline_schedule=interleaved grid.chunks=2
+same 4 job.yaml dp2pp2-interleaved grid.pp=2 grid.pipeline_schedule=interleaved grid.chunks=3
 sed 's/: one/: bf16-one/; s/device: cuda/&, precision: bf16/' job.yaml >bf16.yaml
 check 0 'done after' "$WEFT" train bf16.yaml
 same 2 bf16.yaml pp2-nothing-back grid.pp=2 'grid.cuts=[fc1]' # no parameter below the cut, so messages back are empty
 same 3 gpt.yaml gpt-tied grid.pp=3 # embedding and head share a weight, on the first stage and the last
 
 # sums with the residual are part of the products: over a cut, with gradients that wait for their pass, in blocks that are recomputed
-for schedule in gpipe zero-bubble; do same 2 gpt.yaml gpt-$schedule grid.pp=2 grid.schedule=$schedule; done
+for schedule in gpipe zero-bubble; do same 2 gpt.yaml gpt-$schedule grid.pp=2 grid.pipeline_schedule=$schedule; done
 same 2 gpt.yaml gpt-recomputed grid.pp=2 grid.recompute=block
 same 2 gpt.yaml gpt-cut grid.pp=2 'grid.cuts=[h.1.attn.c_proj]' # the residual comes from the other stage
 
 # a convolution adds its gradient to what came over the sum, from its own stage or from the next
 sed 's/: one/: conv-one/; s/model:.*/model: {layers: [conv2d: {name: a, channels: 8, kernel: 3, pad: 1}, conv2d: {name: b, channels: 8, kernel: 3, pad: 1}, relu, conv2d: {name: c, channels: 8, kernel: 1}, add: {input: [a, c]}, global_pool, flatten, dense: {width: 3}]}/' job.yaml >conv.yaml
 check 0 'done after' "$WEFT" train conv.yaml
-for schedule in gpipe zero-bubble; do same 2 conv.yaml conv-$schedule grid.pp=2 'grid.cuts=[c]' grid.schedule=$schedule; done
+for schedule in gpipe zero-bubble; do same 2 conv.yaml conv-$schedule grid.pp=2 'grid.cuts=[c]' grid.pipeline_schedule=$schedule; done
 same 4 conv.yaml conv-dp2pp2 grid.dp=2 grid.pp=2 'grid.cuts=[b]'
 
 # the columns of a dense layer behind an image lie as the image does: it comes from the other stage, is fetched in parts, divided
@@ -85,9 +85,9 @@ same 2 fp16.yaml fp16-zero3 grid.zero=3
 same 4 fp16.yaml fp16-zero2-pp2 grid.pp=2 grid.zero=2 grid.bucket_mb=0.001 # rings with gaps, where last step's numbers lie
 
 # recorded work, between what deals with other ranks
-sed 's/gpt-one/graphs-off/; s/steps: 2/steps: 24/; s/device: cuda/&, graphs: off/' gpt.yaml >off.yaml
+sed 's/gpt-one/graphs-off/; s/steps: 2/steps: 24/; s/device: cuda/&, cuda_graphs: off/' gpt.yaml >off.yaml
 calls() { EMULATE_COUNTS=1 ranks 1 "$@" 2>&1 : -n 1 "$@" | awk '/calls of the host/ { print $1; exit }'; }
-few() { [ "$(calls "$WEFT" train off.yaml run.name="$1" train.graphs=auto)" -lt $(($(calls "$WEFT" train off.yaml) / 2)) ]; }
+few() { [ "$(calls "$WEFT" train off.yaml run.name="$1" train.cuda_graphs=auto)" -lt $(($(calls "$WEFT" train off.yaml) / 2)) ]; }
 holds 'fewer calls with graphs on two ranks' few graphs-auto
 check 0 'to the bit' "$WEFT" ckpt diff runs/graphs-{off,auto}/checkpoints/step-00000024.h5
 
@@ -129,7 +129,7 @@ for way in auto mpi; do check 0 'the step is skipped' ranks 2 "$WEFT" train fp16
 check 0 'to the bit' "$WEFT" ckpt diff runs/tp-fp16-{auto,mpi}/checkpoints/step-00000006.h5
 
 # a ring: the same bits twice, and not the tree's
-for name in run-a run-b; do check 0 'sums by nccl' ranks 4 "$WEFT" train job.yaml run.name=$name train.bits=run; done
+for name in run-a run-b; do check 0 'sums by nccl' ranks 4 "$WEFT" train job.yaml run.name=$name train.reproducible=same_grid; done
 step=checkpoints/step-00000003.h5
 check 0 'to the bit' "$WEFT" ckpt diff runs/run-a/$step runs/run-b/$step
 check 65 'differs first at' "$WEFT" ckpt diff runs/one/$step runs/run-a/$step
@@ -153,7 +153,7 @@ check 0 'show all to each rank' ranks 1 env CUDA_VISIBLE_DEVICES=3 "${hidden[@]}
 export EMULATE_MODELS='Model A,Model A,Model A,Model A,Model A,Model A,Model B'
 check 78 'rank 0 has a GPU Model A (2 processors), rank 1 a Model B (2): results on several models have not' ranks 4 "$WEFT" train job.yaml run.name=x
 holds 'one message' test "$(grep -c 'error:' both)" = 1
-check 0 'each step is as slow as the slowest' ranks 4 "$WEFT" train job.yaml run.name=mixed train.bits=run
+check 0 'each step is as slow as the slowest' ranks 4 "$WEFT" train job.yaml run.name=mixed train.reproducible=same_grid
 unset EMULATE_MODELS
 
 # a rank that dies while others wait for it: they name it and their GPU, and all end. mpirun stands still until they have: it would

@@ -137,11 +137,11 @@ static void check_left(const GraphCase *c, const char *what, Left *got, const Le
 static void check_graphs(const GraphCase *c)
 {
     char *dir = folder_new(&(Model){.side = c->side});
-    Left plain = run_straight(c, dir, "graphs: off, log_every: 1");
-    Left late = run_straight(c, dir, "graphs: off");
-    Left graphs = run_straight(c, dir, "graphs: auto");
-    Left resumed = run_resumed(c, dir, "graphs: auto", false);
-    Left back = run_resumed(c, dir, "graphs: auto", true);
+    Left plain = run_straight(c, dir, "cuda_graphs: off, log_every: 1");
+    Left late = run_straight(c, dir, "cuda_graphs: off");
+    Left graphs = run_straight(c, dir, "cuda_graphs: auto");
+    Left resumed = run_resumed(c, dir, "cuda_graphs: auto", false);
+    Left back = run_resumed(c, dir, "cuda_graphs: auto", true);
     if (emulate_counts) {
         printf("  %s: %ld calls of the host a step, %ld with graphs\n", c->name, late.calls,
                graphs.calls);
@@ -161,7 +161,7 @@ static void test_graphs(void)
 {
     static const char lenet[] =
         "model: {name: lenet}\n"
-        "optim: {name: sgd, lr: 0.05, momentum: 0.9, schedule: cosine, warmup_steps: 4}\n";
+        "optim: {name: sgd, lr: 0.05, momentum: 0.9, lr_schedule: cosine, warmup_steps: 4}\n";
     static const char layers[] =
         "model: {layers: [conv2d: {channels: 8, kernel: 3}, batch_norm, relu6, max_pool: {kernel: "
         "2}, dropout: {p: 0.2}, global_pool, flatten, dense: {width: 10}]}\n"
@@ -169,7 +169,7 @@ static void test_graphs(void)
     static const char mlp[] = "model: {name: mlp, hidden: [24]}\noptim: {name: lamb, lr: 0.01}\n";
     static const char gpt[] =
         "model: {name: gpt2, layers: 1, width: 32, heads: 2, context: 24, dropout: 0.1}\n"
-        "optim: {name: adamw, lr: 0.003, weight_decay: 0.1, clip: 0.5, schedule: linear}\n";
+        "optim: {name: adamw, lr: 0.003, weight_decay: 0.1, clip: 0.5, lr_schedule: linear}\n";
     static const char plain_gpt[] =
         "model: {name: gpt2, layers: 1, width: 32, heads: 2, context: 24, dropout: 0.1}\n"
         "optim: {name: adamw, lr: 0.003}\n";

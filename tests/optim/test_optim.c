@@ -154,12 +154,12 @@ static void golden_curves(void)
 /* Past the last step, and a warm-up as long as the run. */
 static void curve_ends(void)
 {
-    char a[] = "optim.lr=0.5 optim.schedule=cosine optim.lr_end=0.1";
+    char a[] = "optim.lr=0.5 optim.lr_schedule=cosine optim.lr_end=0.1";
     Config *config = config_of(a);
     CU_ASSERT_DOUBLE_EQUAL(lr_at(config, 10, 10, 5), 0.1, 1e-12);
     CU_ASSERT_DOUBLE_EQUAL(lr_at(config, 99, 10, 5), 0.1, 1e-12);
     config_free(&config);
-    char b[] = "optim.lr=0.5 optim.schedule=linear optim.warmup_steps=10";
+    char b[] = "optim.lr=0.5 optim.lr_schedule=linear optim.warmup_steps=10";
     config = config_of(b);
     CU_ASSERT_DOUBLE_EQUAL(lr_at(config, 0, 10, 5), 0.05, 1e-12);
     CU_ASSERT_DOUBLE_EQUAL(lr_at(config, 9, 10, 5), 0.5, 1e-12);

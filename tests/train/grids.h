@@ -33,7 +33,7 @@ static const GridModel grid_models[] = {
     {"layers",
      "model: {layers: [conv2d: {channels: 8, kernel: 3}, batch_norm, relu, conv2d: {channels: 8, "
      "kernel: 3}, batch_norm, relu, flatten, dense: {width: 24}, gelu, dropout: {p: 0.2}, dense: "
-     "{width: 7}]}\noptim: {name: lamb, lr: 0.01, weight_decay: 1e-2, schedule: cosine}\n"
+     "{width: 7}]}\noptim: {name: lamb, lr: 0.01, weight_decay: 1e-2, lr_schedule: cosine}\n"
      "data: {augment: [flip, crop]}\n",
      false},
 };
@@ -50,7 +50,7 @@ typedef struct Outcome {
 typedef struct GridPart {
     const GridModel *model;
     int ranks;
-    const char *more; /* overrides: "grid.pp=2 grid.schedule=gpipe" */
+    const char *more; /* overrides: "grid.pp=2 grid.pipeline_schedule=gpipe" */
     const char *from; /* checkpoint to go on from, or NULL */
     int to;           /* trains up to this step */
     const char *save; /* checkpoint to leave, or NULL */

@@ -22,9 +22,12 @@ static const Layout layouts[] = {{1, 1, ""},
                                  {3, 1, "train.batch=10"}};
 
 /* An axis is a list of overrides. One that ends in ':' gets the path of a schedule file that fits the grid. */
-static const char *const schedules[] = {
-    "grid.schedule=gpipe",       "grid.schedule=1f1b",  "grid.schedule=interleaved grid.chunks=2",
-    "grid.schedule=zero-bubble", "grid.schedule=file:", NULL};
+static const char *const schedules[] = {"grid.pipeline_schedule=gpipe",
+                                        "grid.pipeline_schedule=1f1b",
+                                        "grid.pipeline_schedule=interleaved grid.chunks=2",
+                                        "grid.pipeline_schedule=zero-bubble",
+                                        "grid.pipeline_schedule=file:",
+                                        NULL};
 static const char *const transports[] = {"grid.transport=shm",
                                          "grid.transport=mpi grid.bucket_mb=0.05", NULL};
 static const char *const recomputes[] = {"grid.recompute=none", "grid.recompute=block", NULL};

@@ -11,12 +11,12 @@ static const struct {
 } layouts[LAYOUTS] = {
     {1, "grid.pp=1"},
     {2, "grid.dp=2 grid.transport=mpi"},
-    {2, "grid.pp=2 grid.schedule=gpipe"},
-    {4, "grid.dp=2 grid.pp=2 grid.schedule=1f1b grid.transport=mpi"},
+    {2, "grid.pp=2 grid.pipeline_schedule=gpipe"},
+    {4, "grid.dp=2 grid.pp=2 grid.pipeline_schedule=1f1b grid.transport=mpi"},
     {4, "grid.dp=4"},
-    {4, "grid.pp=4 grid.schedule=zero-bubble"},
-    {2, "grid.pp=2 grid.schedule=interleaved grid.chunks=2"},
-    {4, "grid.dp=2 grid.pp=2 grid.schedule=zero-bubble grid.transport=shm"},
+    {4, "grid.pp=4 grid.pipeline_schedule=zero-bubble"},
+    {2, "grid.pp=2 grid.pipeline_schedule=interleaved grid.chunks=2"},
+    {4, "grid.dp=2 grid.pp=2 grid.pipeline_schedule=zero-bubble grid.transport=shm"},
     {3, "grid.dp=3 grid.zero=2"},
 };
 

@@ -60,7 +60,7 @@ static void resume(const char *optim)
 
 static void test_sgd(void)
 {
-    resume("name: sgd, lr: 0.1, momentum: 0.9, schedule: cosine, warmup_steps: 3");
+    resume("name: sgd, lr: 0.1, momentum: 0.9, lr_schedule: cosine, warmup_steps: 3");
 }
 /* No state is held, and zeros are in the file, whoever shares it out: it begins a run with momentum, and one with momentum
  * begins a run without. */
@@ -83,7 +83,7 @@ static void test_no_momentum(void)
 }
 static void test_adam(void)
 {
-    resume("name: adam, lr: 0.01, schedule: linear, lr_end: 0.001");
+    resume("name: adam, lr: 0.01, lr_schedule: linear, lr_end: 0.001");
 }
 static void test_lars(void)
 {

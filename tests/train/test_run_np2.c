@@ -403,5 +403,4 @@ TINY_MAIN("run", prepare, {"fewer samples than a batch", test_fewer_than_a_batch
           {"going on in the middle", test_resume}, {"beginning from a file", test_begin_from_file},
           {"what is kept", test_keep}, {"a folder in use", test_in_use}, {"stopped", test_stop},
           {"stopped early", test_stop_early}, {"running away", test_runs_away},
-          {"a NaN that hides", test_hidden_nan},
-          {"another test set", test_other_test_set})
+          {"a NaN that hides", test_hidden_nan}, {"another test set", test_other_test_set})

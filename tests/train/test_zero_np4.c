@@ -161,15 +161,15 @@ static const Place places[] = {
     {"grid.zero=2 grid.dp=4 grid.pp=1 grid.transport=shm grid.bucket_mb=0.01", 4},
     {"grid.zero=1 grid.dp=4 grid.pp=1 grid.transport=mpi", 4},
     {"grid.zero=1 grid.dp=2 grid.pp=2 grid.transport=shm", 4},
-    {"grid.zero=2 grid.dp=2 grid.pp=2 grid.transport=mpi grid.schedule=zero-bubble "
+    {"grid.zero=2 grid.dp=2 grid.pp=2 grid.transport=mpi grid.pipeline_schedule=zero-bubble "
      "grid.bucket_mb=0.05",
      4},
-    {"grid.zero=2 grid.dp=2 grid.pp=2 grid.schedule=interleaved grid.chunks=2 "
+    {"grid.zero=2 grid.dp=2 grid.pp=2 grid.pipeline_schedule=interleaved grid.chunks=2 "
      "grid.bucket_mb=0.01",
      4},
     {"grid.zero=2 grid.dp=1 grid.pp=2", 2},
-    {"grid.zero=1 grid.dp=2 grid.pp=2 grid.schedule=interleaved grid.chunks=2", 4},
-    {"grid.zero=2 grid.dp=2 grid.pp=2 grid.schedule=gpipe grid.recompute=block", 4},
+    {"grid.zero=1 grid.dp=2 grid.pp=2 grid.pipeline_schedule=interleaved grid.chunks=2", 4},
+    {"grid.zero=2 grid.dp=2 grid.pp=2 grid.pipeline_schedule=gpipe grid.recompute=block", 4},
 };
 /* Three replicas with four micro-batches each. */
 static const Place three[] = {
@@ -184,10 +184,11 @@ static const Place fetched[] = {
     {"grid.zero=3 grid.dp=4 grid.pp=1 grid.transport=mpi grid.recompute=block "
      "grid.bucket_mb=0.01",
      4},
-    {"grid.zero=3 grid.dp=2 grid.pp=2 grid.transport=mpi grid.schedule=zero-bubble "
+    {"grid.zero=3 grid.dp=2 grid.pp=2 grid.transport=mpi grid.pipeline_schedule=zero-bubble "
      "grid.bucket_mb=0.02",
      4},
-    {"grid.zero=3 grid.dp=2 grid.pp=2 grid.transport=mpi grid.schedule=interleaved grid.chunks=2 "
+    {"grid.zero=3 grid.dp=2 grid.pp=2 grid.transport=mpi grid.pipeline_schedule=interleaved "
+     "grid.chunks=2 "
      "grid.bucket_mb=0.01",
      4},
 };

@@ -51,11 +51,12 @@ static Status check_models(const Gpu *gpu, int ranks, int bits)
     char *who = mem_format("rank 0 has a GPU %s (%d processors), rank %d a %s (%d)", gpu[0].model,
                            gpu[0].processors, r, gpu[r].model, gpu[r].processors);
     Status st = OK;
-    if (bits == BITS_GRID)
-        st = fail(ERR_CONFIG,
-                  "train.bits: %s: results on several models have not the bits of one; start on "
-                  "nodes with one model (Slurm: --constraint), or set train.bits=run",
-                  who);
+    if (bits == REPRODUCIBLE_ANY_GRID)
+        st = fail(
+            ERR_CONFIG,
+            "train.reproducible: %s: results on several models have not the bits of one; start on "
+            "nodes with one model (Slurm: --constraint), or set train.reproducible=same_grid",
+            who);
     else
         log_warn("%s: each step is as slow as the slowest", who);
     mem_free(&who);
@@ -182,7 +183,7 @@ static Gpus *gpus_new(Backend *backend, int bits, bool on_compute_stream)
 {
     const BackendTable *table = backend->table;
     Gpus *gpus = mem_new(sizeof *gpus);
-    *gpus = (Gpus){.backend = backend, .any_order = bits == BITS_RUN};
+    *gpus = (Gpus){.backend = backend, .any_order = bits == REPRODUCIBLE_SAME_GRID};
     if (!on_compute_stream) gpus->own = table->stream_new(backend);
     gpus->stream = on_compute_stream ? table->stream(backend) : gpus->own;
     return gpus;

@@ -10,7 +10,8 @@ static bool recording_now;
 
 const char *cuda_recording(void)
 {
-    return recording_now ? ", while a CUDA graph is recorded: train.graphs=off runs without" : "";
+    return recording_now ? ", while a CUDA graph is recorded: train.cuda_graphs=off runs without"
+                         : "";
 }
 
 void cuda_record_begin(Stream *stream)
