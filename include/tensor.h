@@ -347,7 +347,7 @@ typedef struct BackendOptions {
     const char *
         gpu; /* for this one ("h100", "h200", "a100"; borrowed), or, if NULL, for this machine's or the first of
                       * them. A GPU backend's open makes it the GPU's whole name */
-    bool replay; /* stretches are recorded and replayed, where the backend can */
+    bool replay; /* captures are recorded and replayed, where the backend can */
 } BackendOptions;
 
 typedef struct Recording Recording;
@@ -407,16 +407,16 @@ extern const BackendTable backend_cpu, backend_cuda, backend_poison;
 
 Status backend_open(Backend **backend, const BackendTable *table, BackendOptions options);
 void backend_close(Backend **backend);
-/* A stretch of queued work that is the same every time but for what it reads from the backend's memory. With
+/* A capture of queued work that is the same every time but for what it reads from the backend's memory. With
  * options.replay it is run plainly the first time, when libraries make what they make on demand; recorded the second;
  * replayed from then on, without a call of work. work queues on the compute stream alone, and has no other effect. Where a
- * recording fails, a warning says so once, and all stretches run plainly. */
-typedef struct Stretch {
+ * recording fails, a warning says so once, and all captures run plainly. */
+typedef struct Capture {
     bool warm;
-    Recording *recording; /* owned; stretch_drop */
-} Stretch;
-void stretch_run(Stretch *stretch, Backend *backend, void (*work)(void *user), void *user);
-void stretch_drop(Stretch *stretch, Backend *backend);
+    Recording *recording; /* owned; capture_drop */
+} Capture;
+void capture_run(Capture *capture, Backend *backend, void (*work)(void *user), void *user);
+void capture_drop(Capture *capture, Backend *backend);
 /* Host memory for copies to and from the backend: host_alloc's, or ordinary pages. Zeroed. */
 void *backend_host_new(Backend *backend, size_t bytes);
 void backend_host_free(Backend *backend, void *p, size_t bytes);

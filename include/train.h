@@ -54,7 +54,7 @@ typedef struct Trainer {
         best_metric; /* of the evaluations so far: top-1; of tokens and numbers minus the loss; NaN: none yet */
     size_t program_bytes; /* by which this process has grown from data set to schedule */
     double data_wait_s;   /* for the loader's next micro-batch, so far */
-    Stretch update;       /* the optimizer's part of a step, where it can be replayed */
+    Capture update;       /* the optimizer's part of a step, where it can be replayed */
     int64_t known;        /* steps whose figures have been read: those of the last one are */
     StepFigures figures;
 } Trainer;

@@ -130,26 +130,26 @@ static Status values_open(Executor *e)
     return status_agree(e->grid->world, st);
 }
 
-static int stretches_count(const Executor *e)
+static int captures_count(const Executor *e)
 {
     return e->plan->schedule->count[e->plan->stage] * e->held_room;
 }
 
 /* Other forms of values that are fetched are made when they are there: not the same work at every step. */
-static void stretches_new(Executor *e)
+static void captures_new(Executor *e)
 {
     if (!e->backend->options.replay || e->plan->fetches) return;
-    e->stretches = mem_new((size_t)stretches_count(e) * sizeof *e->stretches);
+    e->captures = mem_new((size_t)captures_count(e) * sizeof *e->captures);
 }
 
-static void stretches_free(Executor *e)
+static void captures_free(Executor *e)
 {
-    for (int i = 0; e->stretches && i < stretches_count(e); ++i) {
-        Stretches *s = &e->stretches[i];
-        for (int k = 0; k < s->count; ++k) stretch_drop(&s->stretch[k], e->backend);
-        mem_free(&s->stretch);
+    for (int i = 0; e->captures && i < captures_count(e); ++i) {
+        Captures *s = &e->captures[i];
+        for (int k = 0; k < s->count; ++k) capture_drop(&s->capture[k], e->backend);
+        mem_free(&s->capture);
     }
-    mem_free(&e->stretches);
+    mem_free(&e->captures);
 }
 
 static Status set_up(Executor *e)
@@ -172,7 +172,7 @@ static Status set_up(Executor *e)
     if (e->plan->batches_out > e->held_room) e->held_room = e->plan->batches_out;
     if (!e->backend->table->host_memory) e->held_room += DATA_AHEAD;
     held_new(e);
-    stretches_new(e);
+    captures_new(e);
     return messages_new(e);
 }
 
@@ -196,7 +196,7 @@ void executor_free(Executor **executor)
     const Plan *plan = e->plan;
     messages_free(e);
     group_free(e);
-    stretches_free(e);
+    captures_free(e);
     held_free(e);
     metrics_free(e);
     values_free(e);

@@ -61,10 +61,10 @@ typedef struct RunOf {
 } RunOf;
 
 /* Of a micro-batch's work that begins with one task, in one place of the ring. */
-typedef struct Stretches {
-    Stretch *stretch; /* owned */
+typedef struct Captures {
+    Capture *capture; /* owned */
     int count;
-} Stretches;
+} Captures;
 
 typedef struct TensorGroup TensorGroup;
 
@@ -100,9 +100,9 @@ struct Executor {
     float *figures_host;
     Event *figured[2];             /* owned: they are there */
     int64_t steps;                 /* begun */
-    Stretches *stretches;          /* owned: [task][place in the ring]; NULL: nothing is replayed */
-    int stretch_count;             /* of all */
-    Stretch statistics;            /* that moves them after a whole batch */
+    Captures *captures;            /* owned: [task][place in the ring]; NULL: nothing is replayed */
+    int capture_count;             /* of all */
+    Capture statistics;            /* that moves them after a whole batch */
     Channels *channels;            /* NULL with one stage */
     Moves moves, evaluation_moves; /* owned: where messages move when told */
     TensorGroup *group;            /* NULL for one rank */

@@ -37,7 +37,7 @@ void metrics_free(Executor *e)
     if (e->figures_host) backend_host_free(e->backend, e->figures_host, figures_bytes(2));
     for (int i = 0; i < 2; ++i)
         if (e->figured[i]) t->event_free(&e->figured[i]);
-    stretch_drop(&e->statistics, e->backend);
+    capture_drop(&e->statistics, e->backend);
 }
 
 void metrics_take(Executor *e, const ChunkRun *chunk, Slot *slot, int rows)
@@ -205,7 +205,7 @@ void step_finish(Executor *e, const RunOf *of)
     if (e->overflow) {
         /* they stay as they are */
     } else if (has_statistics(e) && whole) {
-        stretch_run(&e->statistics, e->backend, move_statistics, &moving);
+        capture_run(&e->statistics, e->backend, move_statistics, &moving);
     } else {
         move_statistics(&moving);
     }

@@ -1,5 +1,5 @@
 /* A schedule's tasks, one behind the other. What of them queues the same work at every step and deals with no other rank is done
- * in stretches (tensor.h), as long as may be. */
+ * in captures (tensor.h), as long as may be. */
 #include "executor.h"
 
 typedef struct Playing { /* a schedule being played on this stage */
@@ -103,7 +103,7 @@ static void play_task(Executor *e, const Playing *p, int number, int from, int t
     if (at.pass == PASS_FORWARD && to == at.actions) finish_forward(e, p, &at);
 }
 
-/* ---- stretches ---- */
+/* ---- captures ---- */
 
 typedef struct Place { /* in the list: before this action of this task */
     int task, action;
@@ -150,30 +150,30 @@ static void play_section(void *user)
 
 /* The one that begins the micro-batch's work in this place of the ring with task `task`, or follows `number` others there. NULL:
  * there are enough, each with memory of the device's. */
-static Stretch *stretch_at(Executor *e, int task, int micro, int number)
+static Capture *capture_at(Executor *e, int task, int micro, int number)
 {
     enum { MOST = 1024 };
-    Stretches *s = &e->stretches[task * e->held_room + held_place(e, micro)];
+    Captures *s = &e->captures[task * e->held_room + held_place(e, micro)];
     if (number == s->count) {
-        if (e->stretch_count == MOST) return NULL;
-        ++e->stretch_count;
-        s->stretch = mem_resize(s->stretch, (size_t)(s->count + 1) * sizeof *s->stretch);
-        s->stretch[s->count++] = (Stretch){0};
+        if (e->capture_count == MOST) return NULL;
+        ++e->capture_count;
+        s->capture = mem_resize(s->capture, (size_t)(s->count + 1) * sizeof *s->capture);
+        s->capture[s->count++] = (Capture){0};
     }
-    return &s->stretch[number];
+    return &s->capture[number];
 }
 
 /* A micro-batch that is full has the same work at every step. */
-static void play_stretches(Executor *e, const Playing *p, int from, int end)
+static void play_captures(Executor *e, const Playing *p, int from, int end)
 {
     int micro = p->schedule->task[e->plan->stage][from].micro, number = 0;
     Section section = {e, p, .from = {from, 0}};
     while (section.from.task < end) {
         section.to = next_border(e, p, section.from, end);
         bool any = section.from.task < section.to.task || section.from.action < section.to.action;
-        Stretch *stretch = any ? stretch_at(e, from, micro, number) : NULL;
-        if (stretch) {
-            stretch_run(stretch, e->backend, play_section, &section);
+        Capture *capture = any ? capture_at(e, from, micro, number) : NULL;
+        if (capture) {
+            capture_run(capture, e->backend, play_section, &section);
             ++number;
         } else {
             play_section(&section);
@@ -193,8 +193,8 @@ static void play_tasks(Executor *e, const Playing *p, int from, int end)
     bool full = batch->rows == e->plan->graph->input.shape.dim[0];
     Section all = {e, p, {from, 0}, {end, 0}};
     for (int i = from; i < end; ++i) task_bind(e, p, i);
-    if (e->stretches && p->of.training && full)
-        play_stretches(e, p, from, end);
+    if (e->captures && p->of.training && full)
+        play_captures(e, p, from, end);
     else
         play_section(&all);
 }

@@ -96,7 +96,7 @@ static void update(Trainer *t, StepResult *result)
     if (clips && result->grad_norm > c->optim.clip) scale = c->optim.clip / result->grad_norm;
     optim_begin(t->optim, result->lr, scale / t->scale.used);
     if (optim_repeats(t->optim) && !t->plan->zero) /* which ends with what others have updated */
-        stretch_run(&t->update, t->backend, update_work, t);
+        capture_run(&t->update, t->backend, update_work, t);
     else
         update_work(t);
 }

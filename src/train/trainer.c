@@ -402,7 +402,7 @@ void trainer_free(Trainer **trainer)
     Trainer *t = *trainer;
     if (!t) return;
     if (t->executor) executor_settle(t->executor);
-    if (t->backend) stretch_drop(&t->update, t->backend);
+    if (t->backend) capture_drop(&t->update, t->backend);
     loader_free(&t->loader);
     optim_free(&t->optim);
     shares_free(&t->shares);

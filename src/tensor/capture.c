@@ -20,23 +20,23 @@ static Recording *record(Backend *backend, void (*work)(void *user), void *user)
     return recording;
 }
 
-void stretch_run(Stretch *stretch, Backend *backend, void (*work)(void *user), void *user)
+void capture_run(Capture *capture, Backend *backend, void (*work)(void *user), void *user)
 {
     const BackendTable *t = backend->table;
     bool replays = backend->options.replay && t->record_begin;
-    if (replays && stretch->warm && !stretch->recording)
-        stretch->recording = record(backend, work, user);
-    stretch->warm = true;
-    if (stretch->recording)
-        t->replay(stretch->recording, t->stream(backend));
+    if (replays && capture->warm && !capture->recording)
+        capture->recording = record(backend, work, user);
+    capture->warm = true;
+    if (capture->recording)
+        t->replay(capture->recording, t->stream(backend));
     else
         work(user);
 }
 
-void stretch_drop(Stretch *stretch, Backend *backend)
+void capture_drop(Capture *capture, Backend *backend)
 {
-    if (stretch->recording) backend->table->recording_free(&stretch->recording);
-    stretch->warm = false;
+    if (capture->recording) backend->table->recording_free(&capture->recording);
+    capture->warm = false;
 }
 
 void *backend_host_new(Backend *backend, size_t bytes)

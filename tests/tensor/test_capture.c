@@ -1,4 +1,4 @@
-/* Stretches on a backend that counts: plain, recorded, replayed; off; and where a recording fails. */
+/* Captures on a backend that counts: plain, recorded, replayed; off; and where a recording fails. */
 #include "harness.h"
 #include "tensor.h"
 
@@ -62,31 +62,31 @@ static void work(void *user)
 static void test_replayed(void)
 {
     Backend b = {.table = &table, .options = {.replay = true}};
-    Stretch s = {0};
+    Capture s = {0};
     int done = 0;
     memset(&seen, 0, sizeof seen);
-    for (int i = 0; i < 5; ++i) stretch_run(&s, &b, work, &done);
+    for (int i = 0; i < 5; ++i) capture_run(&s, &b, work, &done);
     CU_ASSERT_EQUAL(seen.works, 2);
     CU_ASSERT_EQUAL(seen.begins, 1);
     CU_ASSERT_EQUAL(done + seen.replays, 5);
-    stretch_drop(&s, &b);
+    capture_drop(&s, &b);
     CU_ASSERT_EQUAL(seen.frees, 1);
-    stretch_run(&s, &b, work, &done);
+    capture_run(&s, &b, work, &done);
     CU_ASSERT_EQUAL(done, 2); /* plainly again */
-    stretch_drop(&s, &b);
+    capture_drop(&s, &b);
 }
 
 static void test_off(void)
 {
     Backend b = {.table = &table};
-    Stretch s = {0};
+    Capture s = {0};
     int done = 0;
     memset(&seen, 0, sizeof seen);
-    for (int i = 0; i < 5; ++i) stretch_run(&s, &b, work, &done);
+    for (int i = 0; i < 5; ++i) capture_run(&s, &b, work, &done);
     CU_ASSERT_EQUAL(done, 5);
     CU_ASSERT_EQUAL(seen.begins, 0);
     b = (Backend){.table = &backend_cpu, .options = {.replay = true}}; /* does all at once */
-    for (int i = 0; i < 5; ++i) stretch_run(&s, &b, work, &done);
+    for (int i = 0; i < 5; ++i) capture_run(&s, &b, work, &done);
     CU_ASSERT_EQUAL(done, 10);
 }
 
@@ -94,11 +94,11 @@ static void test_off(void)
 static void test_fails(void)
 {
     Backend b = {.table = &table, .options = {.replay = true}};
-    Stretch s[2] = {0};
+    Capture s[2] = {0};
     int done = 0;
     memset(&seen, 0, sizeof seen);
     seen.fails = true;
-    for (int i = 0; i < 8; ++i) stretch_run(&s[i % 2], &b, work, &done);
+    for (int i = 0; i < 8; ++i) capture_run(&s[i % 2], &b, work, &done);
     CU_ASSERT_EQUAL(done, 8);
     CU_ASSERT_EQUAL(seen.begins, 1);
     CU_ASSERT_EQUAL(seen.replays, 0);
@@ -110,5 +110,5 @@ int main(void)
     static const HarnessTest tests[] = {{"plain, recorded, replayed", test_replayed},
                                         {"off", test_off},
                                         {"a recording that fails", test_fails}};
-    return harness_run("stretch", tests, 3, 0, NULL);
+    return harness_run("capture", tests, 3, 0, NULL);
 }
