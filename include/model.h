@@ -82,8 +82,8 @@ const Graph *graph_whole(const Graph *graph);
 
 /* Cuts the nodes into `parts` contiguous chunks of which the costliest is as cheap as can be, after graph_plan. first[0..parts]:
  * chunk k is nodes first[k] .. first[k+1]-1, first[0] = 0. Node cost: estimated seconds of forward and backward, from flops
- * and bytes. The data never crosses a border: a node whose output is the data's own memory stays with its readers. Nor do the
- * logits: the loss stays with them. Of equal cuts, the one with the fewest bytes over its borders. cuts: names of the first
+ * and bytes. The data never crosses a boundary: a node whose output is the data's own memory stays with its readers. Nor do the
+ * logits: the loss stays with them. Of equal cuts, the one with the fewest bytes over its boundaries. cuts: names of the first
  * layer of each chunk but the first, "a,b", or "". ERR_CONFIG where there are fewer layers than parts or cuts names no layer.
  * A pure function. */
 Status graph_partition(const Graph *graph, const Config *config, int parts, int *first);
@@ -97,9 +97,9 @@ double graph_forward_macs(
  * relu+max_pool (as max_pool+relu: max and relu commute), dense+gelu and dense+add(+relu) where `table` says so. Names,
  * parameters and results stay. Decided on the whole graph. */
 Status graph_fuse(Graph *graph, const BackendTable *table);
-/* Would a border in front of node `border` part a dense from the one that has its act's slope (OpSpec.x_act)? Neither a chunk nor
+/* Would a boundary in front of node `boundary` part a dense from the one that has its act's slope (OpSpec.x_act)? Neither a chunk nor
  * a block that is recomputed begins there. */
-bool graph_parts_act(const Graph *graph, int border);
+bool graph_parts_act(const Graph *graph, int boundary);
 /* Plans every node's op, puts in reorders where a node wishes another layout, fills offsets in the parameter table. */
 Status graph_plan(Graph *graph, Backend *backend);
 /* Layers with shapes, parameters and flops, as text. */

@@ -107,9 +107,9 @@ size_t gpu_exchange_bytes(int ranks, size_t most); /* of a GPU's memory that it 
  * time, are begun in the same order on all ranks, and make progress in comm_progress and comm_wait. */
 typedef struct Comm Comm;
 /* A leaf of every rank for a tree of sums that grows from push to push, while a rank holds the partial sums of its share
- * only: rank r takes arena[border[r] + shift .. border[r + 1] + shift) of all ranks. */
+ * only: rank r takes arena[bound[r] + shift .. bound[r + 1] + shift) of all ranks. */
 typedef struct CommPush {
-    const int64_t *border; /* as in comm_reduce_begin; borrowed until the push is done, as level */
+    const int64_t *bound; /* as in comm_reduce_begin; borrowed until the push is done, as level */
     int64_t shift;
     /* this rank's partial sums, as tree_step has them; of its share from level[k] + at on */
     float *const *level;
@@ -124,8 +124,8 @@ typedef struct CommTable {
     void (*sum_begin)(Comm *comm, int64_t offset, int64_t count);
     /* NULL in all six: the transport cannot share values out (comm_staged) */
     Status (*values_open)(Comm *comm, size_t bytes); /* sets comm->values, comm->values_shared */
-    void (*reduce_begin)(Comm *comm, const int64_t *border);
-    void (*gather_begin)(Comm *comm, const int64_t *border, int64_t shift);
+    void (*reduce_begin)(Comm *comm, const int64_t *bound);
+    void (*gather_begin)(Comm *comm, const int64_t *bound, int64_t shift);
     bool (*gather_wait)(Comm *comm, int64_t number);
     void (*push_begin)(Comm *comm, const CommPush *push);
     bool (*push_wait)(Comm *comm, int64_t number);
@@ -174,18 +174,18 @@ size_t comm_nccl_scratch(int ranks, int64_t elements); /* likewise comm_nccl's, 
 /* Sums arena[offset .. offset+count) over all ranks, in place, result on every rank. Same calls in the same order on
  * every rank. The range may not be touched until comm_wait. */
 void comm_sum_begin(Comm *comm, int64_t offset, int64_t count); /* Collective. */
-/* As comm_sum_begin for arena[border[0] .. border[size]), but rank r alone gets the sums, of its share, from border[r] to
- * border[r + 1]; in what is another's, the arena keeps anything. border has size + 1 entries, which never fall, the same on
+/* As comm_sum_begin for arena[bound[0] .. bound[size]), but rank r alone gets the sums, of its share, from bound[r] to
+ * bound[r + 1]; in what is another's, the arena keeps anything. bound has size + 1 entries, which never fall, the same on
  * all ranks, and is borrowed until comm_wait. */
-void comm_reduce_begin(Comm *comm, const int64_t *border); /* Collective. */
+void comm_reduce_begin(Comm *comm, const int64_t *bound); /* Collective. */
 /* An arena of values, zeroed, of which each rank changes shares: once per node where the ranks share memory (then all of
  * them wait for the others in comm_gather_begin's comm_wait, and nothing is copied). ERR_CONFIG where the transport has
  * none. Freed by comm_free. Collective; every rank returns the same Status. */
 Status comm_values_new(Comm *comm, int64_t elements);
-/* Every rank's share of values, borders as in comm_reduce_begin, to all ranks; it lies `shift` behind its border. Until
- * comm_wait, or comm_gather_wait for the number returned, nobody may read or change anything between border[0] + shift and
- * border[size] + shift. Collective. */
-int64_t comm_gather_begin(Comm *comm, const int64_t *border, int64_t shift);
+/* Every rank's share of values, bounds as in comm_reduce_begin, to all ranks; it lies `shift` behind its bound. Until
+ * comm_wait, or comm_gather_wait for the number returned, nobody may read or change anything between bound[0] + shift and
+ * bound[size] + shift. Collective. */
+int64_t comm_gather_begin(Comm *comm, const int64_t *bound, int64_t shift);
 /* Are all gatherings up to this number done on this rank, so that it may read and change them again? As comm_push_wait. */
 bool comm_gather_wait(Comm *comm, int64_t number);
 /* Returns the push's number, from 1 on. The leaf may be overwritten. level may be read after the comm_wait that follows the last
@@ -197,7 +197,7 @@ bool comm_push_wait(Comm *comm, int64_t number);
 void comm_progress(Comm *comm); /* Not collective; cheap. */
 void comm_wait(Comm *comm);     /* Until all that was begun is done. Collective. */
 
-/* Cuts [0, elements) into ranges of about bucket_bytes whose borders are tensor borders, last tensor first (the order
+/* Cuts [0, elements) into ranges of about bucket_bytes whose bounds are tensor bounds, last tensor first (the order
  * in which backward finishes them). first_tensor[b]: bucket b is whole once this tensor's gradient is. */
 typedef struct Buckets {
     int count;

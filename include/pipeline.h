@@ -49,16 +49,16 @@ typedef struct RunPlace {
     bool dx_add;           /* as OpRun's */
 } RunPlace;
 
-/* Tensors that cross a border between chunks together, as one message. */
-typedef struct Crossing {
+/* Tensors that cross a boundary between chunks together, as one message. */
+typedef struct BoundaryTensor {
     int node;         /* whose output, or output's gradient */
     int64_t place;    /* in this chunk */
     size_t at, bytes; /* in the message */
-} Crossing;
+} BoundaryTensor;
 typedef struct Message {
     int count;
-    Crossing *crossing; /* owned; in node order */
-    size_t bytes;       /* a multiple of 64 */
+    BoundaryTensor *tensor; /* owned; in node order */
+    size_t bytes;           /* a multiple of 64 */
 } Message;
 
 /* Buckets of values that a node reads together: numbers in FetchPlan.bucket. */
@@ -93,7 +93,7 @@ typedef struct ChunkPlan {
  * needs that memory. So are the other forms of the bucket's weights, in a ring of their own. */
 typedef struct ValueBucket {
     int64_t offset, elements;   /* among the stage's values */
-    const int64_t *share;       /* borrowed from the chunk: its borders */
+    const int64_t *share;       /* borrowed from the chunk: its boundaries */
     int64_t place;              /* in the ring of values, in floats */
     int64_t cache, cache_bytes; /* in the ring of other forms, in bytes */
 } ValueBucket;

@@ -81,7 +81,7 @@ void schedule_report_fini(ScheduleReport *report);
  * the other side moves it, too. What is moved has been sent before and is taken after. */
 typedef struct Move {
     int task; /* of the stage's list, before which it comes; the list's count: after the last */
-    int channel; /* 2 * b for values, 2 * b + 1 for gradients over the border between chunks b and b + 1 */
+    int channel; /* 2 * b for values, 2 * b + 1 for gradients over the boundary between chunks b and b + 1 */
 } Move;
 typedef struct Moves {
     Move *move; /* owned; free it with mem_free */

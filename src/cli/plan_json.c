@@ -78,7 +78,7 @@ static void put_stage(const PlanView *v, int stage, FILE *out)
     fprintf(out, "]}");
 }
 
-/* A step's messages over one border in one direction. */
+/* A step's messages over one boundary in one direction. */
 static void put_message(int from, int to, int count, size_t bytes, const char *what, FILE *out)
 {
     fprintf(out, "{\"from\": %d, \"to\": %d, \"count\": %d, \"bytes\": %zu, \"what\": \"%s\"}",

@@ -129,7 +129,7 @@ static void print_memory(const PlanView *v, FILE *out)
 
 /* ---- messages ---- */
 
-static void print_border(const PlanView *v, int chunk, FILE *out)
+static void print_boundary(const PlanView *v, int chunk, FILE *out)
 {
     char up[CELL], down[CELL];
     const ChunkPlan *from = view_chunk(v, chunk), *to = view_chunk(v, chunk + 1);
@@ -139,11 +139,11 @@ static void print_border(const PlanView *v, int chunk, FILE *out)
             micros, text_bytes((double)to->gradients_out.bytes, down));
     for (int i = 0; i < from->values_out.count; ++i)
         fprintf(out, "%s%s", i ? ", " : "  (",
-                v->trainer->graph->node[from->values_out.crossing[i].node].name);
+                v->trainer->graph->node[from->values_out.tensor[i].node].name);
     fprintf(out, ")\n");
 }
 
-static size_t border_bytes(const PlanView *v, int chunk)
+static size_t boundary_bytes(const PlanView *v, int chunk)
 {
     return view_chunk(v, chunk)->values_out.bytes + view_chunk(v, chunk + 1)->gradients_out.bytes;
 }
@@ -164,18 +164,18 @@ static void print_ties(const PlanView *v, FILE *out)
 static void print_messages(const PlanView *v, FILE *out)
 {
     const Trainer *t = v->trainer;
-    int borders = v->chunks - 1, largest = 0;
+    int boundaries = v->chunks - 1, largest = 0;
     double sum = 0;
     char bytes[CELL];
     if (v->stages == 1) return;
-    for (int c = 0; c < borders; ++c) {
-        sum += (double)border_bytes(v, c) * t->micros_local;
-        if (border_bytes(v, c) > border_bytes(v, largest)) largest = c;
+    for (int c = 0; c < boundaries; ++c) {
+        sum += (double)boundary_bytes(v, c) * t->micros_local;
+        if (boundary_bytes(v, c) > boundary_bytes(v, largest)) largest = c;
     }
     fprintf(out, "\nmessages of a step in each replica: %lld, %s\n",
-            2LL * borders * t->micros_local, text_bytes(sum, bytes));
-    for (int c = 0; c < borders; ++c)
-        if (row_begin(c, borders, largest, out)) print_border(v, c, out);
+            2LL * boundaries * t->micros_local, text_bytes(sum, bytes));
+    for (int c = 0; c < boundaries; ++c)
+        if (row_begin(c, boundaries, largest, out)) print_boundary(v, c, out);
     print_ties(v, out);
 }
 

@@ -180,10 +180,10 @@ void graph_need_dx(Graph *graph)
     find_shared(graph);
 }
 
-bool graph_parts_act(const Graph *graph, int border)
+bool graph_parts_act(const Graph *graph, int boundary)
 {
-    for (int i = border; i < graph->node_count; ++i)
-        if (graph->node[i].spec.x_act != ACT_NONE && graph->node[i].in[0] < border) return true;
+    for (int i = boundary; i < graph->node_count; ++i)
+        if (graph->node[i].spec.x_act != ACT_NONE && graph->node[i].in[0] < boundary) return true;
     return false;
 }
 

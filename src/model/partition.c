@@ -14,14 +14,14 @@ typedef struct Cutter {
     int parts, places;    /* chunks wanted; units between neighbouring places, so at[0..places] */
     int *at;        /* owned: nodes before which may be cut; at[0] = 0, at[places] = node_count */
     double *cost;   /* owned: of all nodes before at[i], seconds */
-    int64_t *bytes; /* owned: what crosses a border at at[i] */
+    int64_t *bytes; /* owned: what crosses a boundary at at[i] */
 } Cutter;
 
 /* How good a way is to cut the first nodes into chunks that are cheap enough. */
 typedef struct Way {
-    int64_t bytes; /* over all borders; -1: there is no such way */
+    int64_t bytes; /* over all boundaries; -1: there is no such way */
     double spread; /* sum of the chunks' squared costs */
-    int from;      /* the last border, a place */
+    int from;      /* the last boundary, a place */
 } Way;
 
 static double larger(double a, double b)
@@ -63,8 +63,8 @@ static bool is_data(const Graph *g, int node)
     return node == NODE_INPUT;
 }
 
-/* closed[i]: no border before node i. crossing[i]: bytes over a border there. Both have node_count + 1 entries. */
-static void survey(const Graph *g, bool *closed, int64_t *crossing)
+/* closed[i]: no boundary before node i. crossing_bytes[i]: bytes over a boundary there. Both have node_count + 1 entries. */
+static void survey(const Graph *g, bool *closed, int64_t *crossing_bytes)
 {
     int *last = mem_new((size_t)(g->node_count + 1) * sizeof *last);
     for (int i = 0; i < g->node_count; ++i)
@@ -72,12 +72,13 @@ static void survey(const Graph *g, bool *closed, int64_t *crossing)
             if (g->node[i].in[k] != NODE_INPUT) last[g->node[i].in[k]] = i;
     for (int i = 0; i < g->node_count; ++i) {
         bool stays = is_data(g, i) || i >= g->logits;
-        for (int border = i + 1; stays && border <= last[i]; ++border) closed[border] = true;
+        for (int boundary = i + 1; stays && boundary <= last[i]; ++boundary)
+            closed[boundary] = true;
         if (stays || last[i] <= i) continue;
-        crossing[i + 1] += (int64_t)desc_bytes(g->node[i].spec.y);
-        crossing[last[i] + 1] -= (int64_t)desc_bytes(g->node[i].spec.y);
+        crossing_bytes[i + 1] += (int64_t)desc_bytes(g->node[i].spec.y);
+        crossing_bytes[last[i] + 1] -= (int64_t)desc_bytes(g->node[i].spec.y);
     }
-    for (int i = 1; i <= g->node_count; ++i) crossing[i] += crossing[i - 1];
+    for (int i = 1; i <= g->node_count; ++i) crossing_bytes[i] += crossing_bytes[i - 1];
     for (int i = 0; i < g->node_count; ++i) closed[i] |= graph_parts_act(g, i);
     mem_free(&last);
 }
@@ -87,23 +88,23 @@ static void cutter_init(Cutter *c)
     const Graph *g = c->graph;
     size_t n = (size_t)g->node_count + 1;
     bool *closed = mem_new(n * sizeof *closed);
-    int64_t *crossing = mem_new(n * sizeof *crossing);
+    int64_t *crossing_bytes = mem_new(n * sizeof *crossing_bytes);
     c->at = mem_new(n * sizeof *c->at);
     c->cost = mem_new(n * sizeof *c->cost);
     c->bytes = mem_new(n * sizeof *c->bytes);
-    survey(g, closed, crossing);
+    survey(g, closed, crossing_bytes);
     double cost = 0;
     for (int i = 0; i <= g->node_count; ++i) {
         if (!closed[i]) {
             c->at[c->places] = i;
             c->cost[c->places] = cost;
-            c->bytes[c->places++] = crossing[i];
+            c->bytes[c->places++] = crossing_bytes[i];
         }
         if (i < g->node_count) cost += node_cost(&g->node[i]);
     }
     --c->places; /* the end is one, too */
     mem_free(&closed);
-    mem_free(&crossing);
+    mem_free(&crossing_bytes);
 }
 
 static void cutter_fini(Cutter *c)

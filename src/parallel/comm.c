@@ -29,14 +29,14 @@ static void self_sum_begin(Comm *comm, int64_t offset, int64_t count)
     (void)comm, (void)offset, (void)count;
 }
 
-static void self_cut_begin(Comm *comm, const int64_t *border)
+static void self_cut_begin(Comm *comm, const int64_t *bound)
 {
-    (void)comm, (void)border;
+    (void)comm, (void)bound;
 }
 
-static void self_gather_begin(Comm *comm, const int64_t *border, int64_t shift)
+static void self_gather_begin(Comm *comm, const int64_t *bound, int64_t shift)
 {
-    (void)comm, (void)border, (void)shift;
+    (void)comm, (void)bound, (void)shift;
 }
 
 static void self_push_begin(Comm *comm, const CommPush *push)
@@ -45,11 +45,11 @@ static void self_push_begin(Comm *comm, const CommPush *push)
     TreePush leaf = {.level = push->level,
                      .level_at = push->at,
                      .in = &in,
-                     .in_at = push->border[0] + push->shift,
+                     .in_at = push->bound[0] + push->shift,
                      .ins = 1,
                      .first = push->first,
                      .leaves = push->leaves};
-    tree_push(&leaf, push->border[1] - push->border[0], comm->backend->options.threads);
+    tree_push(&leaf, push->bound[1] - push->bound[0], comm->backend->options.threads);
 }
 
 static bool self_number_wait(Comm *comm, int64_t number)
@@ -193,36 +193,35 @@ void comm_sum_begin(Comm *comm, int64_t offset, int64_t count)
     if (count > 0) comm->table->sum_begin(comm, offset, count);
 }
 
-/* Borders that fall, or leave the arena, would be another rank's memory. */
-static void check_borders(const Comm *comm, const char *what, const int64_t *border, int64_t shift,
-                          int64_t end)
+/* Bounds that fall, or leave the arena, would be another rank's memory. */
+static void check_bounds(const Comm *comm, const char *what, const int64_t *bound, int64_t shift,
+                         int64_t end)
 {
-    bool good = border[0] + shift >= 0 && border[comm->size] + shift <= end;
-    for (int r = 0; r < comm->size; ++r) good = good && border[r] <= border[r + 1];
+    bool good = bound[0] + shift >= 0 && bound[comm->size] + shift <= end;
+    for (int r = 0; r < comm->size; ++r) good = good && bound[r] <= bound[r + 1];
     if (!good)
-        die("%s of [%lld, %lld) outside the arena of %lld, or with borders that fall", what,
-            (long long)(border[0] + shift), (long long)(border[comm->size] + shift),
-            (long long)end);
+        die("%s of [%lld, %lld) outside the arena of %lld, or with bounds that fall", what,
+            (long long)(bound[0] + shift), (long long)(bound[comm->size] + shift), (long long)end);
 }
 
-void comm_reduce_begin(Comm *comm, const int64_t *border)
+void comm_reduce_begin(Comm *comm, const int64_t *bound)
 {
-    check_borders(comm, "sum", border, 0, comm->arena_elements);
-    if (border[0] < border[comm->size]) comm->table->reduce_begin(comm, border);
+    check_bounds(comm, "sum", bound, 0, comm->arena_elements);
+    if (bound[0] < bound[comm->size]) comm->table->reduce_begin(comm, bound);
 }
 
-int64_t comm_gather_begin(Comm *comm, const int64_t *border, int64_t shift)
+int64_t comm_gather_begin(Comm *comm, const int64_t *bound, int64_t shift)
 {
-    check_borders(comm, "gathering", border, shift, comm->value_elements);
-    if (border[0] == border[comm->size]) return comm->gathers;
+    check_bounds(comm, "gathering", bound, shift, comm->value_elements);
+    if (bound[0] == bound[comm->size]) return comm->gathers;
     ++comm->gathers;
-    comm->table->gather_begin(comm, border, shift);
+    comm->table->gather_begin(comm, bound, shift);
     return comm->gathers;
 }
 
 int64_t comm_push_begin(Comm *comm, const CommPush *push)
 {
-    check_borders(comm, "push", push->border, push->shift, comm->arena_elements);
+    check_bounds(comm, "push", push->bound, push->shift, comm->arena_elements);
     if (push->first % comm->size || push->leaves % comm->size)
         die("push of leaves %d.. of %d, no multiples of %d ranks", push->first, push->leaves,
             comm->size);

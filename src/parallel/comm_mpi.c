@@ -25,7 +25,7 @@ static const double CHECK_S = 0.1; /* between two looks whether the group's rank
 
 static PumpTurn turn(void *of);
 
-/* Elements of a slice, at most: borders move up to their cache line. What slots hold is no more than the arena. */
+/* Elements of a slice, at most: bounds move up to their cache line. What slots hold is no more than the arena. */
 static int64_t slice_room(int ranks, int width, int64_t elements)
 {
     int64_t most = (int64_t)PIECE * width;
@@ -141,16 +141,16 @@ static void mpi_sum_begin(Comm *comm, int64_t offset, int64_t count)
                         .spread = true});
 }
 
-static void mpi_reduce_begin(Comm *comm, const int64_t *border)
+static void mpi_reduce_begin(Comm *comm, const int64_t *bound)
 {
-    begin(comm, (Range){.base = arenas(comm), .cut = {.border = border}, .collect = true});
+    begin(comm, (Range){.base = arenas(comm), .cut = {.bound = bound}, .collect = true});
 }
 
-static void mpi_gather_begin(Comm *comm, const int64_t *border, int64_t shift)
+static void mpi_gather_begin(Comm *comm, const int64_t *bound, int64_t shift)
 {
     begin(comm, (Range){.base = ((const Messages *)comm->impl)->group.values,
                         .shift = shift,
-                        .cut = {.border = border},
+                        .cut = {.bound = bound},
                         .spread = true,
                         .number = comm->gathers});
 }
@@ -159,7 +159,7 @@ static void mpi_push_begin(Comm *comm, const CommPush *push)
 {
     begin(comm, (Range){.base = arenas(comm),
                         .shift = push->shift,
-                        .cut = {.border = push->border},
+                        .cut = {.bound = push->bound},
                         .collect = true,
                         .push = *push,
                         .number = comm->pushes});

@@ -138,16 +138,16 @@ static void shm_sum_begin(Comm *comm, int64_t offset, int64_t count)
     post(comm, (Cut){.offset = offset, .count = count}, true);
 }
 
-static void shm_reduce_begin(Comm *comm, const int64_t *border)
+static void shm_reduce_begin(Comm *comm, const int64_t *bound)
 {
-    post(comm, (Cut){.border = border}, false);
+    post(comm, (Cut){.bound = bound}, false);
 }
 
-static void shm_gather_begin(Comm *comm, const int64_t *border, int64_t shift)
+static void shm_gather_begin(Comm *comm, const int64_t *bound, int64_t shift)
 {
     Shm *shm = comm->impl;
     Control *mine = shm->control[comm->rank];
-    (void)border, (void)shift;
+    (void)bound, (void)shift;
     atomic_store_explicit(&mine->gathers, (uint32_t)comm->gathers, memory_order_release);
     futex_wake(&mine->gathers, &mine->sleepers);
 }
@@ -184,8 +184,8 @@ static void do_ticket(Shm *shm, int size, int share, uint32_t ticket)
     const Sum *sum = shm->sum;
     while (!before(ticket, sum->first_ticket + sum->tickets)) ++sum;
     int64_t begin =
-        cut_border(&sum->cut, size, share) + (int64_t)(ticket - sum->first_ticket) * TICKET;
-    int64_t end = cut_border(&sum->cut, size, share + 1);
+        cut_bound(&sum->cut, size, share) + (int64_t)(ticket - sum->first_ticket) * TICKET;
+    int64_t end = cut_bound(&sum->cut, size, share + 1);
     if (begin + TICKET < end) end = begin + TICKET;
     float *const *out = sum->to_all ? shm->arena : &shm->arena[share];
     if (begin < end)
@@ -269,7 +269,7 @@ static void take_push(Comm *comm, const CommPush *push)
 {
     Shm *shm = comm->impl;
     double start = clock_s();
-    int64_t begin = push->border[comm->rank], end = push->border[comm->rank + 1];
+    int64_t begin = push->bound[comm->rank], end = push->bound[comm->rank + 1];
     TreePush leaves = {.level = push->level,
                        .level_at = push->at,
                        .in = (const float *const *)shm->arena,

@@ -14,8 +14,8 @@ static Slice slice_of(const Comm *comm, const Slot *slot, int place)
     const Messages *m = comm->impl;
     const Range *range = &slot->range;
     int rank = place * m->group.size + m->group.rank;
-    int64_t end = cut_border(&range->cut, comm->size, rank + 1);
-    int64_t begin = cut_border(&range->cut, comm->size, rank) + range->done;
+    int64_t end = cut_bound(&range->cut, comm->size, rank + 1);
+    int64_t begin = cut_bound(&range->cut, comm->size, rank) + range->done;
     if (begin > end) begin = end;
     int64_t count = end - begin < m->slice ? end - begin : m->slice;
     return (Slice){range->shift + begin, (int)count};

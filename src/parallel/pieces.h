@@ -14,7 +14,7 @@ typedef enum SlotState { SLOT_IDLE, SLOT_COLLECT, SLOT_SPREAD } SlotState;
 /* What was begun. */
 typedef struct Range {
     float *const *base; /* of the group's ranks, the arena or the values; borrowed */
-    int64_t shift;      /* borders count from there on */
+    int64_t shift;      /* bounds count from there on */
     Cut cut;
     bool collect, spread; /* phases that it has */
     int64_t done;         /* elements of every share that are in pieces */

@@ -32,7 +32,7 @@ static Status refuse(const char *what, int error)
         what, strerror(error));
 }
 
-/* Maps file at a huge-page border. NULL where refused, errno says why. */
+/* Maps file at a huge-page bound. NULL where refused, errno says why. */
 static char *map_file(int file, size_t bytes)
 {
     char *wide = mmap(NULL, bytes + HUGE_BYTES, PROT_NONE,

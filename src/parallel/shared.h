@@ -10,7 +10,7 @@
 typedef struct Shared {
     int count;      /* ranks */
     size_t *bytes;  /* owned; bytes[r] of rank r's segment, what is behind it included */
-    char **segment; /* owned; segment[r] of rank r, on a huge-page border, zeroed when made */
+    char **segment; /* owned; segment[r] of rank r, on a huge-page bound, zeroed when made */
     pid_t *process; /* owned; process[r] of rank r */
     int *job_rank;  /* owned; rank r's rank among all processes of the job */
     Farewell farewell;

@@ -132,7 +132,7 @@ void tree_push(const TreePush *push, int64_t n, int threads)
     int parts = n < PARALLEL_ELEMENTS ? 1 : threads;
 #pragma omp parallel for num_threads(parts) if (parts > 1)
     for (int i = 0; i < parts; ++i) {
-        int64_t at = slice_border(0, n, parts, i), end = slice_border(0, n, parts, i + 1);
+        int64_t at = slice_bound(0, n, parts, i), end = slice_bound(0, n, parts, i + 1);
         if (have_avx2())
             push_range_avx2(push, at, end - at);
         else
@@ -140,21 +140,21 @@ void tree_push(const TreePush *push, int64_t n, int threads)
     }
 }
 
-int64_t slice_border(int64_t offset, int64_t count, int parts, int part)
+int64_t slice_bound(int64_t offset, int64_t count, int parts, int part)
 {
     if (part == 0) return offset;
     if (part == parts) return offset + count;
     /* count * part / parts without overflow */
     int64_t even = count / parts * part + count % parts * part / parts;
-    int64_t border = (offset + even + SLICE_ALIGN - 1) / SLICE_ALIGN * SLICE_ALIGN;
-    return border < offset + count ? border : offset + count;
+    int64_t bound = (offset + even + SLICE_ALIGN - 1) / SLICE_ALIGN * SLICE_ALIGN;
+    return bound < offset + count ? bound : offset + count;
 }
 
 int64_t cut_longest(const Cut *cut, int parts)
 {
     int64_t longest = 0;
     for (int i = 0; i < parts; ++i) {
-        int64_t length = cut_border(cut, parts, i + 1) - cut_border(cut, parts, i);
+        int64_t length = cut_bound(cut, parts, i + 1) - cut_bound(cut, parts, i);
         longest = length > longest ? length : longest;
     }
     return longest;

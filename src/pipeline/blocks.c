@@ -5,15 +5,15 @@
 
 enum { WORTH = 4 }; /* bytes inside a block, as a multiple of what crosses its end */
 
-/* The bytes of the only tensor that crosses the border in front of node `border`, or 0 where several do, or what a layer
+/* The bytes of the only tensor that crosses the boundary in front of node `boundary`, or 0 where several do, or what a layer
  * before it saves. */
-static size_t single_crossing(const Graph *graph, int border)
+static size_t boundary_bytes_single(const Graph *graph, int boundary)
 {
     Message message;
-    if (graph_parts_act(graph, border)) return 0;
-    crossing_values(&message, graph, border);
+    if (graph_parts_act(graph, boundary)) return 0;
+    boundary_values(&message, graph, boundary);
     size_t bytes = message.count == 1 ? message.bytes : 0;
-    mem_free(&message.crossing);
+    mem_free(&message.tensor);
     return bytes;
 }
 
@@ -25,7 +25,7 @@ static void find_blocks(const Graph *graph, int first, int last, int *block)
         const Op *op = graph->node[i].op;
         block[i] = -1;
         inside += desc_bytes(op->spec.y) + op->saved_bytes;
-        size_t crosses = i + 1 < graph->loss ? single_crossing(graph, i + 1) : 0;
+        size_t crosses = i + 1 < graph->loss ? boundary_bytes_single(graph, i + 1) : 0;
         if (crosses == 0 || inside < WORTH * crosses) continue;
         for (int k = begin; k <= i; ++k) block[k] = number;
         ++number;

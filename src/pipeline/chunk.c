@@ -1,5 +1,5 @@
 /* From a chunk of a planned graph to the action lists of its passes. Tensors become storages; aliases and in-place
- * operations share one. Only nodes of the chunk are looked at, and the values that cross its borders: what a kernel sees is
+ * operations share one. Only nodes of the chunk are looked at, and the values that cross its boundaries: what a kernel sees is
  * the same however the graph is cut. Refuses nothing: a graph that was planned can be run. */
 #include "plan_internal.h"
 
@@ -16,7 +16,7 @@ static void push(Planner *p, Action action)
 
 static void end_pass(Planner *p)
 {
-    p->border[p->pass] = ++p->tick;
+    p->boundary[p->pass] = ++p->tick;
 }
 
 static RunStorage *run_of(const Planner *p, int node)
@@ -269,15 +269,15 @@ static void list_gradients(Planner *p, void (*plan)(Planner *, int), bool bucket
     }
 }
 
-/* ---- borders ---- */
+/* ---- boundaries ---- */
 
 /* Values arrive before the pass and gradients, too; both leave after it. */
 static void arrive(Planner *p, const Message *message, int *storage)
 {
     for (int i = 0; i < message->count; ++i) {
-        int s = storage_new(p, message->crossing[i].bytes);
+        int s = storage_new(p, message->tensor[i].bytes);
         p->storage[s].kept = p->apart;
-        storage[message->crossing[i].node] = s;
+        storage[message->tensor[i].node] = s;
         storage_use(p, s);
     }
     ++p->tick;
@@ -286,7 +286,7 @@ static void arrive(Planner *p, const Message *message, int *storage)
 static void leave(Planner *p, const Message *message, const int *storage)
 {
     for (int i = 0; i < message->count; ++i) {
-        int s = storage[message->crossing[i].node];
+        int s = storage[message->tensor[i].node];
         if (p->apart && s >= 0) p->storage[s].kept = true;
         storage_use(p, s);
     }
@@ -296,7 +296,7 @@ static void leave(Planner *p, const Message *message, const int *storage)
 static void place_message(const Planner *p, Message *message, const int *storage)
 {
     for (int i = 0; i < message->count; ++i)
-        message->crossing[i].place = storage_place(p, storage[message->crossing[i].node]);
+        message->tensor[i].place = storage_place(p, storage[message->tensor[i].node]);
 }
 
 /* ---- all of it ---- */
@@ -387,7 +387,7 @@ static void planner_init(Planner *p, const int *block)
 static bool message_whole(const Message *message)
 {
     for (int i = 0; i < message->count; ++i)
-        if (message->crossing[i].place == PLACE_NONE) return false;
+        if (message->tensor[i].place == PLACE_NONE) return false;
     return true;
 }
 
@@ -395,10 +395,10 @@ Status chunk_plan(ChunkPlan *c, const Graph *graph, const Schedule *schedule, bo
                   const int *block)
 {
     Planner p = {.graph = graph, .schedule = schedule, .chunk = c, .apart = apart};
-    crossing_values(&c->values_in, graph, c->first);
-    crossing_gradients(&c->gradients_out, graph, c->first);
-    crossing_values(&c->values_out, graph, c->last);
-    crossing_gradients(&c->gradients_in, graph, c->last);
+    boundary_values(&c->values_in, graph, c->first);
+    boundary_gradients(&c->gradients_out, graph, c->first);
+    boundary_values(&c->values_out, graph, c->last);
+    boundary_gradients(&c->gradients_in, graph, c->last);
     planner_init(&p, block);
     list_passes(&p);
     storages_place(&p);
@@ -418,5 +418,5 @@ Status chunk_plan(ChunkPlan *c, const Graph *graph, const Schedule *schedule, bo
     if (message_whole(&c->values_in) && message_whole(&c->values_out) &&
         message_whole(&c->gradients_in) && message_whole(&c->gradients_out))
         return OK;
-    return fail(ERR_BUG, "chunk %d: a tensor that crosses its border has no place", c->chunk);
+    return fail(ERR_BUG, "chunk %d: a tensor that crosses its boundary has no place", c->chunk);
 }

@@ -262,13 +262,13 @@ void executor_signal(Executor *e, float value)
 
 static void gather_shares(Executor *e)
 {
-    size_t borders = (size_t)e->plan->shape.dp + 1;
+    size_t boundaries = (size_t)e->plan->shape.dp + 1;
     Phase outer = phase_enter(PHASE_SUM);
     for (int c = 0; c < e->plan->chunk_count; ++c) {
         const ChunkPlan *chunk = &e->plan->chunk[c];
         for (int b = 0; b < chunk->buckets.count; ++b)
             if (chunk->buckets.offset[b] < e->plan->metrics_at)
-                comm_gather_begin(e->comm, chunk->share + (size_t)b * borders, 0);
+                comm_gather_begin(e->comm, chunk->share + (size_t)b * boundaries, 0);
     }
     comm_wait(e->comm);
     phase_enter(outer);

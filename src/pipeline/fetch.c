@@ -13,7 +13,7 @@
 static void find_buckets(Plan *plan)
 {
     FetchPlan *f = &plan->fetch;
-    size_t most = 1, borders = (size_t)plan->shape.dp + 1;
+    size_t most = 1, boundaries = (size_t)plan->shape.dp + 1;
     for (int k = 0; k < plan->chunk_count; ++k) most += (size_t)plan->chunk[k].buckets.count;
     f->bucket = mem_new(most * sizeof *f->bucket);
     for (int k = 0; k < plan->chunk_count; ++k) {
@@ -22,7 +22,7 @@ static void find_buckets(Plan *plan)
             if (bucket_has_values(plan, c, b))
                 f->bucket[f->count++] = (ValueBucket){.offset = c->buckets.offset[b],
                                                       .elements = c->buckets.elements[b],
-                                                      .share = c->share + (size_t)b * borders};
+                                                      .share = c->share + (size_t)b * boundaries};
     }
 }
 

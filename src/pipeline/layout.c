@@ -56,7 +56,7 @@ static int64_t first_fit(Storage *const *placed, int count, const Storage *s, in
 static bool crosses_pass(const Planner *p, const Storage *s)
 {
     for (int i = 0; i < PASSES; ++i)
-        if (s->first < p->border[i] && s->last >= p->border[i]) return true;
+        if (s->first < p->boundary[i] && s->last >= p->boundary[i]) return true;
     return false;
 }
 

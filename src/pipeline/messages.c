@@ -1,5 +1,5 @@
-/* What travels between the stages of a replica: values and gradients over the borders of chunks, and, once a step, the
- * gradients of parameters that are tied across stages. A pipe for each border and direction, in one order on all ranks. */
+/* What travels between the stages of a replica: values and gradients over the boundaries of chunks, and, once a step, the
+ * gradients of parameters that are tied across stages. A pipe for each boundary and direction, in one order on all ranks. */
 #include "executor.h"
 
 #include <string.h>
@@ -27,17 +27,17 @@ static int stage_of(const Plan *plan, int node)
     return chunk % plan->shape.pp;
 }
 
-/* The two pipes over the border in front of `chunk`: up, then down. */
-static void add_border(const Plan *plan, Pipes *pipes, int chunk)
+/* The two pipes over the boundary in front of `chunk`: up, then down. */
+static void add_boundary(const Plan *plan, Pipes *pipes, int chunk)
 {
     int stages = plan->shape.pp, below = (chunk - 1) % stages, above = chunk % stages;
     Message values, gradients;
-    crossing_values(&values, plan->graph, plan->first[chunk]);
-    crossing_gradients(&gradients, plan->graph, plan->first[chunk]);
+    boundary_values(&values, plan->graph, plan->first[chunk]);
+    boundary_gradients(&gradients, plan->graph, plan->first[chunk]);
     pipe_add(pipes, below, above, plan->channel_depth, values.bytes);
     pipe_add(pipes, above, below, plan->channel_depth, gradients.bytes);
-    mem_free(&values.crossing);
-    mem_free(&gradients.crossing);
+    mem_free(&values.tensor);
+    mem_free(&gradients.tensor);
 }
 
 /* Is the parameter tied to one of another stage? */
@@ -76,12 +76,12 @@ static Status add_tie(const Plan *plan, Pipes *pipes, int param)
     return OK;
 }
 
-/* All pipes of a replica: those of the borders, then those of the ties. */
+/* All pipes of a replica: those of the boundaries, then those of the ties. */
 static Status list_pipes(const Plan *plan, Pipes *pipes)
 {
     int chunks = plan->shape.pp * plan->chunk_count;
     if (plan->shape.pp == 1) return OK;
-    for (int chunk = 1; chunk < chunks; ++chunk) add_border(plan, pipes, chunk);
+    for (int chunk = 1; chunk < chunks; ++chunk) add_boundary(plan, pipes, chunk);
     for (int i = 0; i < plan->graph->param_count; ++i)
         if (crosses(plan, i)) TRY(add_tie(plan, pipes, i));
     return OK;
@@ -114,7 +114,7 @@ static ChunkRun *chunk_here(Executor *e, int chunk)
     return chunk % stages == e->plan->stage ? &e->chunk[chunk / stages] : NULL;
 }
 
-static void bind_border(Executor *e, int chunk, int up, int down)
+static void bind_boundary(Executor *e, int chunk, int up, int down)
 {
     ChunkRun *from = chunk_here(e, chunk - 1), *to = chunk_here(e, chunk);
     if (from) {
@@ -150,7 +150,7 @@ static void bind_pipes(Executor *e, const Pipes *pipes)
 {
     const Plan *plan = e->plan;
     int chunks = plan->shape.pp * plan->chunk_count, next = 0;
-    for (int chunk = 1; chunk < chunks; ++chunk, next += 2) bind_border(e, chunk, next, next + 1);
+    for (int chunk = 1; chunk < chunks; ++chunk, next += 2) bind_boundary(e, chunk, next, next + 1);
     for (int i = 0; i < plan->graph->param_count; ++i) {
         if (!crosses(plan, i)) continue;
         bind_tie(e, pipes, i, next, next + 1);
@@ -158,7 +158,7 @@ static void bind_pipes(Executor *e, const Pipes *pipes)
     }
 }
 
-/* A border's pipes were added in the order that Move.channel has. */
+/* A boundary's pipes were added in the order that Move.channel has. */
 static Status plan_moves(Executor *e)
 {
     const Plan *plan = e->plan;
@@ -248,7 +248,7 @@ void message_send(Executor *e, const ChunkRun *chunk, const Slot *slot, const Me
     Phase outer = phase_enter(PHASE_MESSAGES);
     char *to = pipe_place(e, e->channels, channel);
     for (int i = 0; i < message->count && !slot->empty; ++i) {
-        const Crossing *c = &message->crossing[i];
+        const BoundaryTensor *c = &message->tensor[i];
         copy(e, to + c->at, executor_place(e, chunk, slot, c->place), c->bytes);
     }
     finish_copies(e);
@@ -262,7 +262,7 @@ void message_receive(Executor *e, const ChunkRun *chunk, const Slot *slot, const
     Phase outer = phase_enter(PHASE_MESSAGES);
     const char *from = pipe_message(e, e->channels, channel);
     for (int i = 0; i < message->count; ++i) {
-        const Crossing *c = &message->crossing[i];
+        const BoundaryTensor *c = &message->tensor[i];
         copy(e, executor_place(e, chunk, slot, c->place), from + c->at, c->bytes);
     }
     finish_copies(e);

@@ -292,7 +292,7 @@ static void chunk_fini(ChunkPlan *c)
     Message *const messages[] = {&c->values_in, &c->values_out, &c->gradients_in,
                                  &c->gradients_out};
     for (size_t i = 0; i < sizeof messages / sizeof messages[0]; ++i)
-        mem_free(&messages[i]->crossing);
+        mem_free(&messages[i]->tensor);
     for (int pass = 0; pass < PASSES; ++pass) mem_free(&c->pass[pass].action);
     mem_free(&c->run);
     mem_free(&c->opens);

@@ -51,7 +51,7 @@ typedef struct Planner {
         run; /* owned, two a node of the chunk: the first runs in node order, then the second ones */
     int *
         block; /* owned, one a node of the chunk: number of the block that is recomputed with it, or -1 */
-    int tick, border[PASSES]; /* border: the tick at which the pass ends */
+    int tick, boundary[PASSES]; /* boundary: the tick at which the pass ends */
     Pass pass;
     int room[PASSES];
 } Planner;
@@ -74,9 +74,9 @@ Status chunk_plan(ChunkPlan *chunk, const Graph *graph, const Schedule *schedule
  * the gradient of input k afterwards, or be copied where it has none yet; STORAGE_NONE: nothing. */
 void gradients_route(Planner *p, int i, int to_add[OP_INPUTS]);
 
-/* crossing.c: the messages over the border in front of node `border`; places are not set. */
-void crossing_values(Message *message, const Graph *graph, int border);
-void crossing_gradients(Message *message, const Graph *graph, int border);
+/* boundary.c: the messages over the boundary in front of node `boundary`; places are not set. */
+void boundary_values(Message *message, const Graph *graph, int boundary);
+void boundary_gradients(Message *message, const Graph *graph, int boundary);
 
 /* ring.c: where backward writes gradients, and where their sums lie; once buckets, and shares, are known. */
 void plan_leaves(Plan *plan);

@@ -56,7 +56,7 @@ static int64_t even(int64_t count, int parts, int part)
     return count / parts * part + count % parts * part / parts;
 }
 
-static void cut_bucket(const Plan *plan, const Buckets *buckets, int b, int64_t *border)
+static void cut_bucket(const Plan *plan, const Buckets *buckets, int b, int64_t *boundary)
 {
     int dp = plan->shape.dp;
     int64_t begin = buckets->offset[b], weight = 0;
@@ -64,11 +64,11 @@ static void cut_bucket(const Plan *plan, const Buckets *buckets, int b, int64_t 
     for (int i = 0; i < plan->graph->param_count; ++i)
         if (in_bucket(plan, buckets, b, i)) weight += share_weight(plan, i);
     for (int r = 0; r < dp; ++r)
-        border[r] = metrics ? begin : place_below(plan, buckets, b, even(weight, dp, r));
-    border[dp] = begin + buckets->elements[b];
+        boundary[r] = metrics ? begin : place_below(plan, buckets, b, even(weight, dp, r));
+    boundary[dp] = begin + buckets->elements[b];
 }
 
-/* Borders of the bucket of this stage that holds place `at` of the gradients. */
+/* Boundaries of the bucket of this stage that holds place `at` of the gradients. */
 static const int64_t *shares_at(const Plan *plan, int64_t at)
 {
     int b;
@@ -76,13 +76,13 @@ static const int64_t *shares_at(const Plan *plan, int64_t at)
     return c->share + (size_t)b * (size_t)(plan->shape.dp + 1);
 }
 
-static void cut_tied(const Plan *plan, int param, int64_t *border)
+static void cut_tied(const Plan *plan, int param, int64_t *boundary)
 {
     const Param *own = &plan->graph->param[plan->graph->param[param].tied];
     int64_t at = plan->value_at[param];
     const int64_t *like = shares_at(plan, at);
     for (int r = 0; r <= plan->shape.dp; ++r)
-        border[r] = plan->gradient_at[param] + clamp(like[r] - at, 0, padded(own));
+        boundary[r] = plan->gradient_at[param] + clamp(like[r] - at, 0, padded(own));
 }
 
 static bool is_tied(const Plan *plan, const Buckets *buckets, int b)
@@ -119,19 +119,19 @@ const ChunkPlan *plan_bucket_at(const Plan *plan, int64_t at, int *bucket)
 
 void plan_shares(Plan *plan)
 {
-    size_t borders = (size_t)plan->shape.dp + 1;
+    size_t boundaries = (size_t)plan->shape.dp + 1;
     for (int k = 0; k < plan->chunk_count; ++k) {
         ChunkPlan *c = &plan->chunk[k];
-        c->share = mem_new((size_t)(c->buckets.count + 1) * borders * sizeof *c->share);
+        c->share = mem_new((size_t)(c->buckets.count + 1) * boundaries * sizeof *c->share);
         for (int b = 0; b < c->buckets.count; ++b)
             if (!is_tied(plan, &c->buckets, b))
-                cut_bucket(plan, &c->buckets, b, c->share + (size_t)b * borders);
+                cut_bucket(plan, &c->buckets, b, c->share + (size_t)b * boundaries);
     }
     for (int k = 0; k < plan->chunk_count; ++k) {
         ChunkPlan *c = &plan->chunk[k];
         for (int b = 0; b < c->buckets.count; ++b)
             if (is_tied(plan, &c->buckets, b))
-                cut_tied(plan, c->buckets.first_tensor[b], c->share + (size_t)b * borders);
+                cut_tied(plan, c->buckets.first_tensor[b], c->share + (size_t)b * boundaries);
     }
 }
 

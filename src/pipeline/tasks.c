@@ -122,7 +122,7 @@ static bool asks_others(const Executor *e, const At *at, int action)
 }
 
 /* The first place from this one on, and before task `end`, where something deals with other ranks; else that task. */
-static Place next_border(const Executor *e, const Playing *p, Place place, int end)
+static Place next_boundary(const Executor *e, const Playing *p, Place place, int end)
 {
     for (; place.task < end; place = (Place){place.task + 1, 0}) {
         At at = task_at(e, p, place.task);
@@ -169,7 +169,7 @@ static void play_captures(Executor *e, const Playing *p, int from, int end)
     int micro = p->schedule->task[e->plan->stage][from].micro, number = 0;
     Section section = {e, p, .from = {from, 0}};
     while (section.from.task < end) {
-        section.to = next_border(e, p, section.from, end);
+        section.to = next_boundary(e, p, section.from, end);
         bool any = section.from.task < section.to.task || section.from.action < section.to.action;
         Capture *capture = any ? capture_at(e, from, micro, number) : NULL;
         if (capture) {

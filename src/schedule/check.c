@@ -57,10 +57,10 @@ Status task_fail(const Schedule *schedule, int stage, int place, const char *wha
                 task_text(schedule, stage, place, text), what);
 }
 
-/* What there is to do for a chunk: messages only where there is a border. */
+/* What there is to do for a chunk: messages only where there is a boundary. */
 static int chunk_duties(const Schedule *s, int chunk)
 {
-    bool before = shape_border(s->shape, chunk - 1), after = shape_border(s->shape, chunk);
+    bool before = shape_boundary(s->shape, chunk - 1), after = shape_boundary(s->shape, chunk);
     int duties = DID_FORWARD | (before ? GOT_INPUT : 0) | (after ? SENT_OUTPUT : 0);
     if (schedule_is_forward(s)) return duties;
     return duties | DID_DATA | DID_WEIGHT | (before ? SENT_GRADIENT : 0) |

@@ -58,8 +58,8 @@ static void keep_move(Sequence *q, int channel)
 static void move_all(Sequence *q, int channel, double now)
 {
     Channel *c = &q->channel[channel];
-    int stages = q->schedule->shape.stages, border = channel / 2;
-    bool mine = q->stage == border % stages || q->stage == (border + 1) % stages;
+    int stages = q->schedule->shape.stages, boundary = channel / 2;
+    bool mine = q->stage == boundary % stages || q->stage == (boundary + 1) % stages;
     for (; c->moved < c->sent && c->moved - c->taken < q->depth; ++c->moved) {
         c->there[c->moved % q->depth] = now;
         if (mine) keep_move(q, channel);

@@ -38,7 +38,7 @@ static inline int shape_chunks(ScheduleShape shape)
 {
     return shape.stages * shape.chunks;
 }
-/* A message's channel, as in Moves: border b is between chunks b and b + 1. */
+/* A message's channel, as in Moves: boundary b is between chunks b and b + 1. */
 static inline int message_channel(Task t)
 {
     switch (t.kind) {
@@ -64,7 +64,7 @@ static inline bool task_is_send(TaskKind kind)
     return kind == TASK_SEND_FORWARD || kind == TASK_SEND_BACKWARD;
 }
 /* Do messages pass between this chunk and the next? */
-static inline bool shape_border(ScheduleShape shape, int chunk)
+static inline bool shape_boundary(ScheduleShape shape, int chunk)
 {
     return shape.stages > 1 && chunk >= 0 && chunk + 1 < shape_chunks(shape);
 }

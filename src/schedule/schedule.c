@@ -39,7 +39,7 @@ void list_add(TaskList *list, TaskKind kind, int chunk, int micro)
 
 void list_add_work(TaskList *list, ScheduleShape shape, TaskKind kind, int chunk, int micro)
 {
-    bool before = shape_border(shape, chunk - 1), after = shape_border(shape, chunk);
+    bool before = shape_boundary(shape, chunk - 1), after = shape_boundary(shape, chunk);
     bool forward = kind == TASK_FORWARD, weight = kind == TASK_BACKWARD_WEIGHT;
     if (forward && before) list_add(list, TASK_RECEIVE_FORWARD, chunk, micro);
     if (!forward && !weight && after) list_add(list, TASK_RECEIVE_BACKWARD, chunk, micro);

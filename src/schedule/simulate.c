@@ -17,7 +17,7 @@ typedef struct Player {
     const Schedule *schedule;
     const TaskCost *cost; /* one a chunk */
     int depth;
-    Channel *channel;    /* owned: two for each border between chunks, forward and backward */
+    Channel *channel;    /* owned: two for each boundary between chunks, forward and backward */
     Place *place;        /* owned (channels, depth) */
     int *at;             /* owned, one a stage: next task */
     double *clock;       /* owned, one a stage */
@@ -179,10 +179,10 @@ static void report_fill(ScheduleReport *report, const Player *p)
 
 static void player_init(Player *p, const Schedule *s, const TaskCost *cost)
 {
-    size_t stages = (size_t)s->shape.stages, borders = (size_t)shape_chunks(s->shape) - 1;
+    size_t stages = (size_t)s->shape.stages, boundaries = (size_t)shape_chunks(s->shape) - 1;
     *p = (Player){.schedule = s,
                   .cost = cost,
-                  .channel = mem_new((2 * borders + 1) * sizeof *p->channel),
+                  .channel = mem_new((2 * boundaries + 1) * sizeof *p->channel),
                   .at = mem_new(stages * sizeof *p->at),
                   .clock = mem_new(stages * sizeof *p->clock),
                   .ready = mem_new(stages * sizeof *p->ready),

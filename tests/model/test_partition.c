@@ -72,8 +72,8 @@ static double costliest(const Graph *g, int parts, const int *first)
     return most;
 }
 
-/* Bytes over all borders. */
-static int64_t crossing(const Graph *g, int parts, const int *first)
+/* Bytes over all boundaries. */
+static int64_t crossing_bytes(const Graph *g, int parts, const int *first)
 {
     int64_t bytes = 0;
     for (int k = 1; k < parts; ++k)
@@ -107,7 +107,7 @@ static void search(Search *s, int part)
 {
     if (part == s->parts) {
         double cost = costliest(s->graph, s->parts, s->first);
-        int64_t bytes = crossing(s->graph, s->parts, s->first);
+        int64_t bytes = crossing_bytes(s->graph, s->parts, s->first);
         bool equal = cost <= s->best * (1 + 1e-12) && cost >= s->best * (1 - 1e-12);
         if (equal ? bytes < s->bytes : cost < s->best) s->bytes = bytes;
         if (!equal && cost < s->best) s->best = cost;
@@ -130,7 +130,7 @@ static void against_all(Fixture *f, int most)
         check_cut(f->graph, parts, first);
         double cost = costliest(f->graph, parts, first);
         CU_ASSERT(cost <= s.best * (1 + 1e-12));
-        CU_ASSERT_EQUAL(crossing(f->graph, parts, first), s.bytes);
+        CU_ASSERT_EQUAL(crossing_bytes(f->graph, parts, first), s.bytes);
     }
 }
 

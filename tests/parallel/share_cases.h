@@ -23,16 +23,16 @@ static Comm *open_comm(int transport, int64_t elements, int64_t values)
     return comm;
 }
 
-/* Borders of [offset, offset + count) at random: some shares are empty, some long. */
-static void draw_borders(int64_t *border, int64_t offset, int64_t count, int number)
+/* Bounds of [offset, offset + count) at random: some shares are empty, some long. */
+static void draw_bounds(int64_t *bound, int64_t offset, int64_t count, int number)
 {
     RngKey key = rng_key(11, RNG_TEST, (uint64_t)number, 0);
     int size = test_world.size;
-    border[0] = offset;
-    border[size] = offset + count;
+    bound[0] = offset;
+    bound[size] = offset + count;
     for (int r = 1; r < size; ++r) {
-        int64_t left = border[size] - border[r - 1];
-        border[r] = border[r - 1] + (int64_t)(rng_u32(key, (uint64_t)r) % (uint64_t)(left + 1));
+        int64_t left = bound[size] - bound[r - 1];
+        bound[r] = bound[r - 1] + (int64_t)(rng_u32(key, (uint64_t)r) % (uint64_t)(left + 1));
     }
 }
 
@@ -59,12 +59,12 @@ static void reduce_of_odd_sizes(void)
     for (int t = 0; t < TRANSPORT_COUNT; ++t) {
         Comm *comm = open_comm(transports[t], ROOM, 0);
         for (int i = 0; i < (int)(sizeof counts / sizeof counts[0]); ++i) {
-            int64_t border[RANKS_MAX + 1], offset = 3 + 7 * i;
-            draw_borders(border, offset, counts[i], i);
+            int64_t bound[RANKS_MAX + 1], offset = 3 + 7 * i;
+            draw_bounds(bound, offset, counts[i], i);
             fill(comm, 0, ROOM, i);
-            comm_reduce_begin(comm, border);
+            comm_reduce_begin(comm, bound);
             comm_wait(comm);
-            CU_ASSERT_EQUAL(wrong(comm, border[comm->rank], border[comm->rank + 1], i), 0);
+            CU_ASSERT_EQUAL(wrong(comm, bound[comm->rank], bound[comm->rank + 1], i), 0);
             int64_t touched = 0;
             for (int64_t e = 0; e < ROOM; e = e + 1 == offset ? offset + counts[i] : e + 1)
                 touched += comm->arena[e] != tree_value(comm->rank, e, i);
@@ -81,18 +81,18 @@ static float filled(int rank, int64_t element, int round)
 }
 
 /* What a rank wrote in its share all have, and it has what the others wrote. */
-static int64_t wrong_values(const Comm *comm, const int64_t *border, int round)
+static int64_t wrong_values(const Comm *comm, const int64_t *bound, int round)
 {
     int64_t count = 0;
     for (int r = 0; r < comm->size; ++r)
-        for (int64_t e = border[r]; e < border[r + 1]; ++e)
+        for (int64_t e = bound[r]; e < bound[r + 1]; ++e)
             count += comm->values[e] != filled(r, e, round);
     return count;
 }
 
-static void write_share(Comm *comm, const int64_t *border, int round)
+static void write_share(Comm *comm, const int64_t *bound, int round)
 {
-    for (int64_t e = border[comm->rank]; e < border[comm->rank + 1]; ++e)
+    for (int64_t e = bound[comm->rank]; e < bound[comm->rank + 1]; ++e)
         comm->values[e] = filled(comm->rank, e, round);
 }
 
@@ -109,28 +109,28 @@ static void steps(void)
     enum { ROOM = 700000, RANGES = 5, ROUNDS = 12 };
     for (int t = 0; t < TRANSPORT_COUNT; ++t) {
         Comm *comm = open_comm(transports[t], ROOM, ROOM);
-        int64_t border[RANGES][RANKS_MAX + 1], each = ROOM / RANGES;
-        for (int i = 0; i < RANGES; ++i) draw_borders(border[i], i * each, each, 50 + i);
+        int64_t bound[RANGES][RANKS_MAX + 1], each = ROOM / RANGES;
+        for (int i = 0; i < RANGES; ++i) draw_bounds(bound[i], i * each, each, 50 + i);
         int64_t bad = 0;
         for (int round = 0; round < ROUNDS; ++round) {
             for (int i = 0; round > 0 && i < RANGES; ++i)
-                bad += wrong_values(comm, border[i], round - 1);
+                bad += wrong_values(comm, bound[i], round - 1);
             fill(comm, 0, ROOM, round);
             for (int i = 0; i < RANGES; ++i) {
                 pause_at_random(round * RANGES + i);
                 if (i == 2)
-                    comm_sum_begin(comm, border[i][0], each);
+                    comm_sum_begin(comm, bound[i][0], each);
                 else
-                    comm_reduce_begin(comm, border[i]);
+                    comm_reduce_begin(comm, bound[i]);
                 comm_progress(comm);
             }
             comm_wait(comm);
-            bad += wrong(comm, border[2][0], border[2][0] + each, round);
+            bad += wrong(comm, bound[2][0], bound[2][0] + each, round);
             for (int i = 0; i < RANGES; ++i) {
-                bad += wrong(comm, border[i][comm->rank], border[i][comm->rank + 1], round);
-                write_share(comm, border[i], round);
+                bad += wrong(comm, bound[i][comm->rank], bound[i][comm->rank + 1], round);
+                write_share(comm, bound[i], round);
                 pause_at_random(round * RANGES + i + 1000);
-                comm_gather_begin(comm, border[i], 0);
+                comm_gather_begin(comm, bound[i], 0);
             }
             comm_wait(comm);
         }
@@ -144,8 +144,8 @@ static void steps(void)
 /* Ranges whose leaves come turn by turn, from places that are used again, into partial sums of shares. */
 typedef struct Growing {
     Comm *comm;
-    int64_t border[3][RANKS_MAX + 1], each; /* ranges of `each` elements */
-    int64_t held[3];                        /* where this rank's shares begin in the levels */
+    int64_t bound[3][RANKS_MAX + 1], each; /* ranges of `each` elements */
+    int64_t held[3];                       /* where this rank's shares begin in the levels */
     float *level[32];
     int turns, levels;
     int64_t at[2], pushed[2]; /* places in the arena, and their last pushes */
@@ -155,12 +155,12 @@ static void grow_range(Growing *g, int turn, int i)
 {
     Comm *comm = g->comm;
     int place = (turn * 3 + i) % 2, leaf = turn * comm->size + comm->rank;
-    int64_t begin = g->border[i][0];
+    int64_t begin = g->bound[i][0];
     while (!comm_push_wait(comm, g->pushed[place])) {
     }
     for (int64_t e = 0; e < g->each; ++e)
         comm->arena[g->at[place] + e] = tree_value(leaf, begin + e, g->turns);
-    CommPush push = {.border = g->border[i],
+    CommPush push = {.bound = g->bound[i],
                      .shift = g->at[place] - begin,
                      .level = g->level,
                      .at = g->held[i],
@@ -174,9 +174,9 @@ static int64_t wrong_sums(const Growing *g)
     int64_t count = 0;
     int rank = g->comm->rank;
     for (int i = 0; i < 3; ++i)
-        for (int64_t e = g->border[i][rank]; e < g->border[i][rank + 1]; ++e) {
+        for (int64_t e = g->bound[i][rank]; e < g->bound[i][rank + 1]; ++e) {
             float want = tree_reference(g->turns * g->comm->size, e, g->turns);
-            float got = g->level[0][g->held[i] + e - g->border[i][rank]];
+            float got = g->level[0][g->held[i] + e - g->bound[i][rank]];
             count += memcmp(&want, &got, sizeof want) != 0;
         }
     return count;
@@ -186,9 +186,9 @@ static void grow_tree(Growing *g)
 {
     int64_t end = 0;
     for (int i = 0; i < 3; ++i) {
-        draw_borders(g->border[i], i * g->each, g->each, 80 + i);
+        draw_bounds(g->bound[i], i * g->each, g->each, 80 + i);
         g->held[i] = end;
-        end += g->border[i][g->comm->rank + 1] - g->border[i][g->comm->rank];
+        end += g->bound[i][g->comm->rank + 1] - g->bound[i][g->comm->rank];
     }
     g->levels = tree_levels_between(g->turns, g->comm->size);
     for (int k = 0; k < g->levels; ++k) g->level[k] = mem_new((size_t)(end + 1) * sizeof(float));
@@ -218,16 +218,16 @@ static void pushes(void)
 
 /* A range that is gathered to one of two places. */
 typedef struct Placed {
-    int64_t border[RANKS_MAX + 1], shift, number;
+    int64_t bound[RANKS_MAX + 1], shift, number;
 } Placed;
 
 static void gather_to(Comm *comm, Placed *p, int64_t place, int64_t count, int round)
 {
-    draw_borders(p->border, 1000 * round, count, 90 + round);
-    p->shift = place - p->border[0];
-    for (int64_t e = p->border[comm->rank]; e < p->border[comm->rank + 1]; ++e)
+    draw_bounds(p->bound, 1000 * round, count, 90 + round);
+    p->shift = place - p->bound[0];
+    for (int64_t e = p->bound[comm->rank]; e < p->bound[comm->rank + 1]; ++e)
         comm->values[e + p->shift] = filled(comm->rank, e, round);
-    p->number = comm_gather_begin(comm, p->border, p->shift);
+    p->number = comm_gather_begin(comm, p->bound, p->shift);
 }
 
 static int64_t wrong_gathered(Comm *comm, const Placed *p, int round)
@@ -236,7 +236,7 @@ static int64_t wrong_gathered(Comm *comm, const Placed *p, int round)
     while (!comm_gather_wait(comm, p->number)) {
     }
     for (int r = 0; r < comm->size; ++r)
-        for (int64_t e = p->border[r]; e < p->border[r + 1]; ++e)
+        for (int64_t e = p->bound[r]; e < p->bound[r + 1]; ++e)
             count += comm->values[e + p->shift] != filled(r, e, round);
     return count;
 }
@@ -271,18 +271,18 @@ static void large_and_lopsided(void)
     enum { ROOM = 3000001 };
     for (int t = 0; t < TRANSPORT_COUNT; ++t) {
         Comm *comm = open_comm(transports[t], ROOM, ROOM);
-        int64_t border[RANKS_MAX + 1];
-        for (int r = 0; r <= comm->size; ++r) border[r] = r == 0 ? 5 : r < comm->size ? 900 : ROOM;
+        int64_t bound[RANKS_MAX + 1];
+        for (int r = 0; r <= comm->size; ++r) bound[r] = r == 0 ? 5 : r < comm->size ? 900 : ROOM;
         fill(comm, 0, ROOM, 6);
-        comm_reduce_begin(comm, border);
+        comm_reduce_begin(comm, bound);
         comm_wait(comm);
-        int64_t begin = border[comm->rank], end = border[comm->rank + 1];
+        int64_t begin = bound[comm->rank], end = bound[comm->rank + 1];
         CU_ASSERT_EQUAL(wrong(comm, begin, begin + 1000 < end ? begin + 1000 : end, 6), 0);
         CU_ASSERT_EQUAL(wrong(comm, end - 1000 > begin ? end - 1000 : begin, end, 6), 0);
-        write_share(comm, border, 1);
-        comm_gather_begin(comm, border, 0);
+        write_share(comm, bound, 1);
+        comm_gather_begin(comm, bound, 0);
         comm_wait(comm);
-        CU_ASSERT_EQUAL(wrong_values(comm, border, 1), 0);
+        CU_ASSERT_EQUAL(wrong_values(comm, bound, 1), 0);
         comm_free(&comm);
     }
 }
@@ -293,18 +293,18 @@ static void one_at_a_time(void)
     enum { ROOM = 4096 };
     for (int t = 0; t < TRANSPORT_COUNT; ++t) {
         Comm *comm = open_comm(transports[t], ROOM, ROOM);
-        int64_t border[RANKS_MAX + 1];
+        int64_t bound[RANKS_MAX + 1];
         float *level[32];
-        draw_borders(border, 0, ROOM, 7);
+        draw_bounds(bound, 0, ROOM, 7);
         int levels = tree_levels_between(1, comm->size),
             rounds = comm->table == &comm_nodes ? 600 : 50;
         for (int k = 0; k < levels; ++k) level[k] = mem_new((ROOM + 1) * sizeof(float));
         for (int round = 0; round < rounds; ++round) {
-            CommPush push = {.border = border, .level = level, .leaves = comm->size};
+            CommPush push = {.bound = bound, .level = level, .leaves = comm->size};
             int64_t number = comm_push_begin(comm, &push);
             while (!comm_push_wait(comm, number)) {
             }
-            number = comm_gather_begin(comm, border, 0);
+            number = comm_gather_begin(comm, bound, 0);
             while (!comm_gather_wait(comm, number)) {
             }
         }
@@ -320,10 +320,10 @@ static void nothing_begun(void)
 {
     for (int t = 0; t < TRANSPORT_COUNT; ++t) {
         Comm *comm = open_comm(transports[t], 100, 100);
-        int64_t border[RANKS_MAX + 1];
-        for (int r = 0; r <= comm->size; ++r) border[r] = 40;
-        comm_reduce_begin(comm, border);
-        comm_gather_begin(comm, border, 0);
+        int64_t bound[RANKS_MAX + 1];
+        for (int r = 0; r <= comm->size; ++r) bound[r] = 40;
+        comm_reduce_begin(comm, bound);
+        comm_gather_begin(comm, bound, 0);
         comm_wait(comm);
         for (int e = 0; e < 100; ++e) CU_ASSERT(comm->values[e] == 0 && comm->arena[e] == 0);
         comm_free(&comm);
@@ -338,15 +338,15 @@ static void alone(void)
     CHECK_OK(world_split(&one, &test_world, test_world.rank));
     CHECK_OK(comm_new(&comm, &one, &backend, TRANSPORT_AUTO, 64));
     CHECK_OK(comm_values_new(comm, 64));
-    int64_t border[2] = {0, 64};
+    int64_t bound[2] = {0, 64};
     comm->arena[5] = 3;
     comm->values[7] = 4;
-    comm_reduce_begin(comm, border);
-    comm_gather_begin(comm, border, 0);
+    comm_reduce_begin(comm, bound);
+    comm_gather_begin(comm, bound, 0);
     comm_wait(comm);
     CU_ASSERT(comm->arena[5] == 3 && comm->values[7] == 4);
     float sum[64] = {0}, *level[1] = {sum};
-    CommPush push = {.border = border, .level = level, .leaves = 2};
+    CommPush push = {.bound = bound, .level = level, .leaves = 2};
     for (push.first = 0; push.first < 2; ++push.first)
         CU_ASSERT_TRUE(comm_push_wait(comm, comm_push_begin(comm, &push)));
     CU_ASSERT_EQUAL(sum[5], 6);

@@ -140,12 +140,12 @@ static inline bool is_the_data(const Graph *g, int node)
 }
 
 /* May the model be cut in front of this node? Neither the data nor the logits travel. */
-static inline bool border_allowed(const Graph *g, int border)
+static inline bool boundary_allowed(const Graph *g, int boundary)
 {
-    for (int i = border; i < g->node_count; ++i)
+    for (int i = boundary; i < g->node_count; ++i)
         for (int k = 0; k < g->node[i].spec.x_count; ++k) {
             int v = g->node[i].in[k];
-            if (v >= 0 && v < border && (is_the_data(g, v) || v >= g->logits)) return false;
+            if (v >= 0 && v < boundary && (is_the_data(g, v) || v >= g->logits)) return false;
         }
     return true;
 }
@@ -155,10 +155,10 @@ static inline int *random_cut(const Graph *g, int parts, uint64_t draw)
 {
     int *first = mem_new((size_t)(parts + 1) * sizeof *first), open = 0, part = 1;
     RngKey key = rng_key(6, RNG_TEST, draw, 0);
-    for (int i = 1; i < g->node_count; ++i) open += border_allowed(g, i);
+    for (int i = 1; i < g->node_count; ++i) open += boundary_allowed(g, i);
     if (open < parts - 1) mem_free(&first);
     for (int i = 1; first && i < g->node_count; ++i) {
-        if (!border_allowed(g, i)) continue;
+        if (!boundary_allowed(g, i)) continue;
         if ((int)(rng_u32(key, (uint64_t)i) % (uint32_t)open) < parts - part) first[part++] = i;
         --open;
     }

@@ -81,7 +81,7 @@ static void run_model(const char *model, int side, const BackendTable *table)
     CU_ASSERT(ran[1] > 0 && ran[1] + ran[2] + ran[3] == WAYS);
 }
 
-/* Skip connections over borders, batch norm with a sum, inverted residuals. */
+/* Skip connections over boundaries, batch norm with a sum, inverted residuals. */
 static void test_models(void)
 {
     run_model("model: {name: resnet18, stem: small}\n", 8, &backend_poison);

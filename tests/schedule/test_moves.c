@@ -20,9 +20,9 @@ typedef struct Count {
 static int channel_of(Task t)
 {
     bool up = t.kind == TASK_SEND_FORWARD || t.kind == TASK_RECEIVE_BACKWARD;
-    int border = up ? t.chunk : t.chunk - 1;
+    int boundary = up ? t.chunk : t.chunk - 1;
     bool values = t.kind == TASK_SEND_FORWARD || t.kind == TASK_RECEIVE_FORWARD;
-    return 2 * border + !values;
+    return 2 * boundary + !values;
 }
 
 /* The channel that the side waits to move, or -1. */

@@ -211,7 +211,7 @@ static void test_layers(void)
     run(&(Subject){3, "fp32", true, 3});
 }
 
-/* Activations, their gradients and what crosses borders are bf16. */
+/* Activations, their gradients and what crosses boundaries are bf16. */
 static void run_bf16(const Subject *subject)
 {
     Backend *backend;

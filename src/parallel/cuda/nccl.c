@@ -88,8 +88,8 @@ typedef struct Slice {
 static Slice slice_of(const Comm *comm, const Range *range, int64_t done, int rank)
 {
     const NcclState *state = comm->impl;
-    int64_t begin = cut_border(&range->cut, comm->size, rank) + done;
-    int64_t left = cut_border(&range->cut, comm->size, rank + 1) - begin;
+    int64_t begin = cut_bound(&range->cut, comm->size, rank) + done;
+    int64_t left = cut_bound(&range->cut, comm->size, rank + 1) - begin;
     int64_t most = state->slice_elements < left ? state->slice_elements : left;
     return (Slice){range->base + begin, most > 0 ? most : 0};
 }
@@ -227,21 +227,21 @@ static void nccl_sum_begin(Comm *comm, int64_t offset, int64_t count)
         queue(comm, &(Work){.range = range, .sum = true, .spread = true});
 }
 
-static void nccl_reduce_begin(Comm *comm, const int64_t *border)
+static void nccl_reduce_begin(Comm *comm, const int64_t *bound)
 {
-    Range range = {.base = comm->arena, .cut = {.border = border}};
+    Range range = {.base = comm->arena, .cut = {.bound = bound}};
     queue(comm, &(Work){.range = range, .sum = true});
 }
 
-static void nccl_gather_begin(Comm *comm, const int64_t *border, int64_t shift)
+static void nccl_gather_begin(Comm *comm, const int64_t *bound, int64_t shift)
 {
-    Range range = {.base = comm->values + shift, .cut = {.border = border}};
+    Range range = {.base = comm->values + shift, .cut = {.bound = bound}};
     queue(comm, &(Work){.range = range, .spread = true});
 }
 
 static void nccl_push_begin(Comm *comm, const CommPush *push)
 {
-    Range range = {.base = comm->arena + push->shift, .cut = {.border = push->border}};
+    Range range = {.base = comm->arena + push->shift, .cut = {.bound = push->bound}};
     queue(comm, &(Work){.range = range, .push = push});
 }
 
