@@ -109,7 +109,8 @@ typedef struct Comm Comm;
 /* A leaf of every rank for a tree of sums that grows from push to push, while a rank holds the partial sums of its share
  * only: rank r takes arena[bound[r] + shift .. bound[r + 1] + shift) of all ranks. */
 typedef struct CommPush {
-    const int64_t *bound; /* as in comm_reduce_begin; borrowed until the push is done, as level */
+    const int64_t
+        *bound; /* as in comm_reduce_scatter_begin; borrowed until the push is done, as level */
     int64_t shift;
     /* this rank's partial sums, as tree_step has them; of its share from level[k] + at on */
     float *const *level;
@@ -173,21 +174,21 @@ size_t comm_mpi_staging(int ranks, int width, int64_t elements);
 size_t comm_nccl_scratch(int ranks, int64_t elements); /* likewise comm_nccl's, of a GPU's memory */
 /* Sums arena[offset .. offset+count) over all ranks, in place, result on every rank. Same calls in the same order on
  * every rank. The range may not be touched until comm_wait. */
-void comm_sum_begin(Comm *comm, int64_t offset, int64_t count); /* Collective. */
-/* As comm_sum_begin for arena[bound[0] .. bound[size]), but rank r alone gets the sums, of its share, from bound[r] to
+void comm_allreduce_begin(Comm *comm, int64_t offset, int64_t count); /* Collective. */
+/* As comm_allreduce_begin for arena[bound[0] .. bound[size]), but rank r alone gets the sums, of its share, from bound[r] to
  * bound[r + 1]; in what is another's, the arena keeps anything. bound has size + 1 entries, which never fall, the same on
  * all ranks, and is borrowed until comm_wait. */
-void comm_reduce_begin(Comm *comm, const int64_t *bound); /* Collective. */
+void comm_reduce_scatter_begin(Comm *comm, const int64_t *bound); /* Collective. */
 /* An arena of values, zeroed, of which each rank changes shares: once per node where the ranks share memory (then all of
- * them wait for the others in comm_gather_begin's comm_wait, and nothing is copied). ERR_CONFIG where the transport has
+ * them wait for the others in comm_allgather_begin's comm_wait, and nothing is copied). ERR_CONFIG where the transport has
  * none. Freed by comm_free. Collective; every rank returns the same Status. */
 Status comm_values_new(Comm *comm, int64_t elements);
-/* Every rank's share of values, bounds as in comm_reduce_begin, to all ranks; it lies `shift` behind its bound. Until
- * comm_wait, or comm_gather_wait for the number returned, nobody may read or change anything between bound[0] + shift and
+/* Every rank's share of values, bounds as in comm_reduce_scatter_begin, to all ranks; it lies `shift` behind its bound. Until
+ * comm_wait, or comm_allgather_wait for the number returned, nobody may read or change anything between bound[0] + shift and
  * bound[size] + shift. Collective. */
-int64_t comm_gather_begin(Comm *comm, const int64_t *bound, int64_t shift);
+int64_t comm_allgather_begin(Comm *comm, const int64_t *bound, int64_t shift);
 /* Are all gatherings up to this number done on this rank, so that it may read and change them again? As comm_push_wait. */
-bool comm_gather_wait(Comm *comm, int64_t number);
+bool comm_allgather_wait(Comm *comm, int64_t number);
 /* Returns the push's number, from 1 on. The leaf may be overwritten. level may be read after the comm_wait that follows the last
  * one. Collective. */
 int64_t comm_push_begin(Comm *comm, const CommPush *push);

@@ -79,7 +79,7 @@ static void run_allreduce(Bench *bench, int64_t count)
 
 static void run_sum(Bench *bench, int64_t count)
 {
-    comm_sum_begin(bench->comm, 0, count);
+    comm_allreduce_begin(bench->comm, 0, count);
     comm_wait(bench->comm);
 }
 

@@ -52,7 +52,7 @@ static void self_push_begin(Comm *comm, const CommPush *push)
     tree_push(&leaf, push->bound[1] - push->bound[0], comm->backend->options.threads);
 }
 
-static bool self_number_wait(Comm *comm, int64_t number)
+static bool self_collective_wait(Comm *comm, int64_t number)
 {
     (void)comm, (void)number;
     return true;
@@ -72,9 +72,9 @@ const CommTable comm_self = {
     .values_open = comm_values_own,
     .reduce_begin = self_cut_begin,
     .gather_begin = self_gather_begin,
-    .gather_wait = self_number_wait,
+    .gather_wait = self_collective_wait,
     .push_begin = self_push_begin,
-    .push_wait = self_number_wait,
+    .push_wait = self_collective_wait,
     .progress = self_progress,
 };
 
@@ -185,7 +185,7 @@ void comm_free(Comm **comm)
     mem_free(comm);
 }
 
-void comm_sum_begin(Comm *comm, int64_t offset, int64_t count)
+void comm_allreduce_begin(Comm *comm, int64_t offset, int64_t count)
 {
     if (offset < 0 || count < 0 || offset + count > comm->arena_elements)
         die("sum of [%lld, %lld + %lld) outside the arena of %lld", (long long)offset,
@@ -204,13 +204,13 @@ static void check_bounds(const Comm *comm, const char *what, const int64_t *boun
             (long long)(bound[0] + shift), (long long)(bound[comm->size] + shift), (long long)end);
 }
 
-void comm_reduce_begin(Comm *comm, const int64_t *bound)
+void comm_reduce_scatter_begin(Comm *comm, const int64_t *bound)
 {
     check_bounds(comm, "sum", bound, 0, comm->arena_elements);
     if (bound[0] < bound[comm->size]) comm->table->reduce_begin(comm, bound);
 }
 
-int64_t comm_gather_begin(Comm *comm, const int64_t *bound, int64_t shift)
+int64_t comm_allgather_begin(Comm *comm, const int64_t *bound, int64_t shift)
 {
     check_bounds(comm, "gathering", bound, shift, comm->value_elements);
     if (bound[0] == bound[comm->size]) return comm->gathers;
@@ -239,7 +239,7 @@ static bool wait_for(Comm *comm, bool (*wait)(Comm *, int64_t), int64_t number)
     return done;
 }
 
-bool comm_gather_wait(Comm *comm, int64_t number)
+bool comm_allgather_wait(Comm *comm, int64_t number)
 {
     return wait_for(comm, comm->table->gather_wait, number);
 }

@@ -60,7 +60,7 @@ static void staged_sum_begin(Comm *comm, int64_t offset, int64_t count)
     }
     s->range[s->range_count++] = (Range){offset, count};
     copy(comm, (Range){offset, count}, true);
-    comm_sum_begin(s->inner, offset, count);
+    comm_allreduce_begin(s->inner, offset, count);
 }
 
 static bool staged_progress(Comm *comm)

@@ -49,7 +49,7 @@ static void run_backward_weight(Executor *e, const ChunkRun *chunk, int run, con
 
 /* ---- buckets of gradients ---- */
 
-void number_wait(Executor *e, bool (*wait)(Comm *, int64_t), int64_t number)
+void collective_wait(Executor *e, bool (*wait)(Comm *, int64_t), int64_t number)
 {
     Phase outer = phase_enter(PHASE_SUM);
     while (!wait(e->comm, number)) {
@@ -84,7 +84,7 @@ static void wait_for_place(Executor *e, const ChunkPlan *chunk, int bucket)
                 last = other->pushed[b];
         }
     }
-    number_wait(e, comm_push_wait, last);
+    collective_wait(e, comm_push_wait, last);
 }
 
 /* The bucket may be written from now on. The first one brings the metrics. A micro-batch without samples must not be seen in
@@ -105,9 +105,11 @@ static void bucket_open(Executor *e, const ChunkPlan *chunk, const Slot *slot, i
 static void bucket_leave(Executor *e, const ChunkPlan *chunk, int bucket)
 {
     if (chunk->share)
-        comm_reduce_begin(e->comm, chunk->share + (size_t)bucket * ((size_t)e->plan->shape.dp + 1));
+        comm_reduce_scatter_begin(e->comm,
+                                  chunk->share + (size_t)bucket * ((size_t)e->plan->shape.dp + 1));
     else
-        comm_sum_begin(e->comm, chunk->buckets.offset[bucket], chunk->buckets.elements[bucket]);
+        comm_allreduce_begin(e->comm, chunk->buckets.offset[bucket],
+                             chunk->buckets.elements[bucket]);
 }
 
 static void bucket_join(Executor *e, const ChunkPlan *chunk, int bucket, int micro)

@@ -268,7 +268,7 @@ static void gather_shares(Executor *e)
         const ChunkPlan *chunk = &e->plan->chunk[c];
         for (int b = 0; b < chunk->buckets.count; ++b)
             if (chunk->buckets.offset[b] < e->plan->metrics_at)
-                comm_gather_begin(e->comm, chunk->share + (size_t)b * boundaries, 0);
+                comm_allgather_begin(e->comm, chunk->share + (size_t)b * boundaries, 0);
     }
     comm_wait(e->comm);
     phase_enter(outer);

@@ -191,8 +191,8 @@ void actions_bind(Executor *e, ChunkRun *chunk, Slot *slot, int micro);
 void actions_run(Executor *e, ChunkRun *chunk, Slot *slot, Pass pass, int micro, int from, int to);
 /* Does the action deal with other ranks: begin a sum, wait for one, exchange slices? */
 bool action_asks_others(const Executor *e, const ChunkRun *chunk, Pass pass, int micro, int action);
-/* Waits for a push or a gathering (comm_push_wait, comm_gather_wait), while messages move on. */
-void number_wait(Executor *e, bool (*wait)(Comm *, int64_t), int64_t number);
+/* Waits for a push or a gathering (comm_push_wait, comm_allgather_wait), while messages move on. */
+void collective_wait(Executor *e, bool (*wait)(Comm *, int64_t), int64_t number);
 
 /* finish.c */
 void metrics_new(Executor *e);

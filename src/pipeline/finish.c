@@ -195,7 +195,7 @@ void step_finish(Executor *e, const RunOf *of)
     Phase outer = phase_enter(PHASE_SUM);
     Moving moving = {e, of->micros > 0 ? (float)of->micros : 1};
     bool whole = of->micros == e->plan->schedule->shape.micros * e->plan->shape.dp;
-    number_wait(e, comm_push_wait, e->comm->pushes);
+    collective_wait(e, comm_push_wait, e->comm->pushes);
     comm_wait(e->comm);
     group_sum(e);
     ties_sum(e);

@@ -41,7 +41,7 @@ static void fetch(Executor *e, int b)
         e->backend->table->copy(e->stream, e->weights + begin + shift,
                                 e->params + plan_held_at(e->plan, begin, rank),
                                 (size_t)count * sizeof *e->params);
-    e->fetched.number[b] = comm_gather_begin(e->comm, bucket->share, shift);
+    e->fetched.number[b] = comm_allgather_begin(e->comm, bucket->share, shift);
 }
 
 void values_use(Executor *e)
@@ -50,7 +50,7 @@ void values_use(Executor *e)
     const ValueUse *use = window_next(&e->fetched.window, buckets, &count);
     for (int i = 0; i < count; ++i) fetch(e, buckets[i]);
     for (int i = 0; i < use->count; ++i)
-        number_wait(e, comm_gather_wait, e->fetched.number[use->bucket[i]]);
+        collective_wait(e, comm_allgather_wait, e->fetched.number[use->bucket[i]]);
 }
 
 void values_renew(Executor *e, const OpRun *run, int node)

@@ -175,8 +175,8 @@ static void among_sums(void)
         CHECK_OK(comm_new(&comm, &test_world, &backend, way_transport[way], ELEMENTS));
         for (int round = 1; round <= 5; ++round) {
             for (int e = 0; e < ELEMENTS; ++e) comm->arena[e] = (float)(round + test_world.rank);
-            comm_sum_begin(comm, 0, ELEMENTS / 2);
-            comm_sum_begin(comm, ELEMENTS / 2, ELEMENTS / 2);
+            comm_allreduce_begin(comm, 0, ELEMENTS / 2);
+            comm_allreduce_begin(comm, ELEMENTS / 2, ELEMENTS / 2);
             exchange(&rig, 40 * round, comm);
             comm_wait(comm);
             int wrong = 0;

@@ -34,7 +34,7 @@ static void check_sum(const World *part, const int *want, int count, int transpo
         int wrong = 0;
         for (int e = 0; e < ELEMENTS; ++e)
             comm->arena[e] = (float)round * (float)(1 << test_world.rank);
-        comm_sum_begin(comm, 0, ELEMENTS);
+        comm_allreduce_begin(comm, 0, ELEMENTS);
         comm_wait(comm);
         for (int e = 0; e < ELEMENTS; ++e) wrong += comm->arena[e] != (float)round * all;
         CU_ASSERT_EQUAL(wrong, 0);

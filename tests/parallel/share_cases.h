@@ -62,7 +62,7 @@ static void reduce_of_odd_sizes(void)
             int64_t bound[RANKS_MAX + 1], offset = 3 + 7 * i;
             draw_bounds(bound, offset, counts[i], i);
             fill(comm, 0, ROOM, i);
-            comm_reduce_begin(comm, bound);
+            comm_reduce_scatter_begin(comm, bound);
             comm_wait(comm);
             CU_ASSERT_EQUAL(wrong(comm, bound[comm->rank], bound[comm->rank + 1], i), 0);
             int64_t touched = 0;
@@ -119,9 +119,9 @@ static void steps(void)
             for (int i = 0; i < RANGES; ++i) {
                 pause_at_random(round * RANGES + i);
                 if (i == 2)
-                    comm_sum_begin(comm, bound[i][0], each);
+                    comm_allreduce_begin(comm, bound[i][0], each);
                 else
-                    comm_reduce_begin(comm, bound[i]);
+                    comm_reduce_scatter_begin(comm, bound[i]);
                 comm_progress(comm);
             }
             comm_wait(comm);
@@ -130,7 +130,7 @@ static void steps(void)
                 bad += wrong(comm, bound[i][comm->rank], bound[i][comm->rank + 1], round);
                 write_share(comm, bound[i], round);
                 pause_at_random(round * RANGES + i + 1000);
-                comm_gather_begin(comm, bound[i], 0);
+                comm_allgather_begin(comm, bound[i], 0);
             }
             comm_wait(comm);
         }
@@ -227,13 +227,13 @@ static void gather_to(Comm *comm, Placed *p, int64_t place, int64_t count, int r
     p->shift = place - p->bound[0];
     for (int64_t e = p->bound[comm->rank]; e < p->bound[comm->rank + 1]; ++e)
         comm->values[e + p->shift] = filled(comm->rank, e, round);
-    p->number = comm_gather_begin(comm, p->bound, p->shift);
+    p->number = comm_allgather_begin(comm, p->bound, p->shift);
 }
 
 static int64_t wrong_gathered(Comm *comm, const Placed *p, int round)
 {
     int64_t count = 0;
-    while (!comm_gather_wait(comm, p->number)) {
+    while (!comm_allgather_wait(comm, p->number)) {
     }
     for (int r = 0; r < comm->size; ++r)
         for (int64_t e = p->bound[r]; e < p->bound[r + 1]; ++e)
@@ -253,7 +253,7 @@ static void places(void)
         for (int round = 1; round <= ROUNDS; ++round) {
             int now = round % 2;
             gather_to(comm, &placed[now], now * EACH, EACH, round);
-            comm_sum_begin(comm, now * EACH, EACH);
+            comm_allreduce_begin(comm, now * EACH, EACH);
             pause_at_random(round);
             bad += wrong_gathered(comm, &placed[1 - now], round - 1);
             if (comm->values_shared) world_barrier(&test_world); /* all have read it */
@@ -274,13 +274,13 @@ static void large_and_lopsided(void)
         int64_t bound[RANKS_MAX + 1];
         for (int r = 0; r <= comm->size; ++r) bound[r] = r == 0 ? 5 : r < comm->size ? 900 : ROOM;
         fill(comm, 0, ROOM, 6);
-        comm_reduce_begin(comm, bound);
+        comm_reduce_scatter_begin(comm, bound);
         comm_wait(comm);
         int64_t begin = bound[comm->rank], end = bound[comm->rank + 1];
         CU_ASSERT_EQUAL(wrong(comm, begin, begin + 1000 < end ? begin + 1000 : end, 6), 0);
         CU_ASSERT_EQUAL(wrong(comm, end - 1000 > begin ? end - 1000 : begin, end, 6), 0);
         write_share(comm, bound, 1);
-        comm_gather_begin(comm, bound, 0);
+        comm_allgather_begin(comm, bound, 0);
         comm_wait(comm);
         CU_ASSERT_EQUAL(wrong_values(comm, bound, 1), 0);
         comm_free(&comm);
@@ -304,8 +304,8 @@ static void one_at_a_time(void)
             int64_t number = comm_push_begin(comm, &push);
             while (!comm_push_wait(comm, number)) {
             }
-            number = comm_gather_begin(comm, bound, 0);
-            while (!comm_gather_wait(comm, number)) {
+            number = comm_allgather_begin(comm, bound, 0);
+            while (!comm_allgather_wait(comm, number)) {
             }
         }
         comm_wait(comm);
@@ -322,8 +322,8 @@ static void nothing_begun(void)
         Comm *comm = open_comm(transports[t], 100, 100);
         int64_t bound[RANKS_MAX + 1];
         for (int r = 0; r <= comm->size; ++r) bound[r] = 40;
-        comm_reduce_begin(comm, bound);
-        comm_gather_begin(comm, bound, 0);
+        comm_reduce_scatter_begin(comm, bound);
+        comm_allgather_begin(comm, bound, 0);
         comm_wait(comm);
         for (int e = 0; e < 100; ++e) CU_ASSERT(comm->values[e] == 0 && comm->arena[e] == 0);
         comm_free(&comm);
@@ -341,8 +341,8 @@ static void alone(void)
     int64_t bound[2] = {0, 64};
     comm->arena[5] = 3;
     comm->values[7] = 4;
-    comm_reduce_begin(comm, bound);
-    comm_gather_begin(comm, bound, 0);
+    comm_reduce_scatter_begin(comm, bound);
+    comm_allgather_begin(comm, bound, 0);
     comm_wait(comm);
     CU_ASSERT(comm->arena[5] == 3 && comm->values[7] == 4);
     float sum[64] = {0}, *level[1] = {sum};

@@ -54,7 +54,7 @@ static void sums_of_odd_sizes(void)
         for (int i = 0; i < (int)(sizeof counts / sizeof counts[0]); ++i) {
             int64_t offset = 3 + 7 * i, end = offset + counts[i];
             fill(comm, 0, 80000, i);
-            comm_sum_begin(comm, offset, counts[i]);
+            comm_allreduce_begin(comm, offset, counts[i]);
             comm_wait(comm);
             CU_ASSERT_EQUAL(wrong(comm, offset, end, i), 0);
             int64_t touched = 0;
@@ -81,7 +81,7 @@ static void many_in_flight(void)
                 uint32_t draw = rng_u32(rng_key(5, RNG_TEST, (uint64_t)round, 1), (uint64_t)bucket);
                 int64_t count = draw % (bucket % 9 == 0 ? 150000 : 2500) + 1;
                 if (count > end) count = end;
-                comm_sum_begin(comm, end - count, count);
+                comm_allreduce_begin(comm, end - count, count);
                 end -= count;
                 stagger(comm, round * 1000 + bucket);
                 if (bucket % 2) comm_progress(comm);
@@ -102,7 +102,7 @@ static void minus_zero(void)
         float value = test_world.rank == 0 ? -1.5f : -0.0f;
         int64_t bad = 0;
         for (int64_t e = 0; e < ELEMENTS; ++e) comm->arena[e] = e % 2 ? value : -0.0f;
-        comm_sum_begin(comm, 0, ELEMENTS);
+        comm_allreduce_begin(comm, 0, ELEMENTS);
         comm_wait(comm);
         for (int64_t e = 0; e < ELEMENTS; ++e)
             bad += comm->arena[e] != (e % 2 ? -1.5f : 0) || !signbit(comm->arena[e]);
@@ -119,7 +119,7 @@ static void large_and_same_bits(void)
     for (int t = 0; t < TRANSPORT_COUNT; ++t) {
         Comm *comm = open_comm(transports[t], ELEMENTS, 2);
         fill(comm, 0, ELEMENTS, 5);
-        comm_sum_begin(comm, 0, ELEMENTS);
+        comm_allreduce_begin(comm, 0, ELEMENTS);
         comm_wait(comm);
         CU_ASSERT_EQUAL(wrong(comm, ELEMENTS - 100000, ELEMENTS, 5), 0);
         hash[t] = hash_bytes(comm->arena, ELEMENTS * sizeof(float));
@@ -140,10 +140,10 @@ static void idle_and_side_by_side(void)
     comm_wait(b);
     fill(a, 0, 1000, 1);
     fill(b, 0, 1000, 2);
-    comm_sum_begin(a, 0, 0);
-    comm_sum_begin(a, 0, 1000);
-    comm_sum_begin(b, 10, 0);
-    comm_sum_begin(b, 0, 1000);
+    comm_allreduce_begin(a, 0, 0);
+    comm_allreduce_begin(a, 0, 1000);
+    comm_allreduce_begin(b, 10, 0);
+    comm_allreduce_begin(b, 0, 1000);
     comm_wait(b);
     comm_wait(a);
     CU_ASSERT_EQUAL(wrong(a, 0, 1000, 1), 0);
@@ -159,7 +159,7 @@ static void late_rank(void)
         Comm *comm = open_comm(transports[t], 300000, 1);
         fill(comm, 0, 300000, 4);
         if (comm->rank == 0) nanosleep(&(struct timespec){.tv_nsec = 150 * 1000000}, NULL);
-        comm_sum_begin(comm, 0, 300000);
+        comm_allreduce_begin(comm, 0, 300000);
         comm_wait(comm);
         CU_ASSERT_EQUAL(wrong(comm, 0, 300000, 4), 0);
         comm_free(&comm);
@@ -176,8 +176,8 @@ static void by_way_of_the_host(void)
         CU_ASSERT_PTR_EQUAL(comm->table, &comm_staged);
         for (int round = 0; round < 2; ++round) {
             fill(comm, 0, 5000, round);
-            comm_sum_begin(comm, 0, 1000);
-            comm_sum_begin(comm, 1000, 3500);
+            comm_allreduce_begin(comm, 0, 1000);
+            comm_allreduce_begin(comm, 1000, 3500);
             comm_progress(comm);
             comm_wait(comm);
             CU_ASSERT_EQUAL(wrong(comm, 0, 4500, round), 0);

@@ -114,7 +114,7 @@ static void comm_alone(void)
         CHECK_OK(comm_new(&comm, &world, &backend, transport, 10));
         CU_ASSERT_PTR_EQUAL(comm->table, &comm_self);
         comm->arena[9] = 3;
-        comm_sum_begin(comm, 0, 10);
+        comm_allreduce_begin(comm, 0, 10);
         comm_progress(comm);
         comm_wait(comm);
         CU_ASSERT_EQUAL(comm->arena[9], 3);

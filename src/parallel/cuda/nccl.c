@@ -255,7 +255,7 @@ static void nccl_wait(Comm *comm)
 }
 
 /* A send is over when its peer has it, so what is over here is over there. */
-static bool nccl_number_wait(Comm *comm, int64_t number)
+static bool nccl_collective_wait(Comm *comm, int64_t number)
 {
     (void)number;
     nccl_wait(comm);
@@ -270,8 +270,8 @@ const CommTable comm_nccl = {
     .values_open = comm_values_own,
     .reduce_begin = nccl_reduce_begin,
     .gather_begin = nccl_gather_begin,
-    .gather_wait = nccl_number_wait,
+    .gather_wait = nccl_collective_wait,
     .push_begin = nccl_push_begin,
-    .push_wait = nccl_number_wait,
+    .push_wait = nccl_collective_wait,
     .wait = nccl_wait,
 };
