@@ -140,7 +140,7 @@ typedef struct Plan {
     int64_t *
         gradient_at; /* owned: of its gradient. The same but for one that is tied to a parameter of this stage */
     int64_t *
-        leaf_at; /* owned: where backward writes it. The same, but where gradients are shared out: in the ring of buckets */
+        micro_grad_offset; /* owned: where backward writes it. The same, but where gradients are shared out: in the ring of buckets */
     int64_t *
         weight_at; /* owned: where operations read it. The same, but where values are fetched: in the ring of values */
     int64_t value_elements, gradient_elements; /* of the arenas */

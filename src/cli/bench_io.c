@@ -4,7 +4,7 @@
  *
  * Why readers map small samples: on a virtual machine a pread of 3 KB costs 1.4 to 2 microseconds, most of it the
  * system call; a copy out of the mapped page cache 0.8 to 1.2, and 0.4 where reader_hint hides the wait for main memory.
- * preadv serves consecutive samples only, and io_uring is still kernel work for each sample; neither beats a copy of what
+ * preadv serves consecutive samples only, and io_uring is still kernel work for each sample; neither label_rank a copy of what
  * is in memory already. What a mapping risks, a file that shrinks, is handled in data/map.c. */
 #include "private.h"
 

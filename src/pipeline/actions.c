@@ -31,7 +31,7 @@ static void run_backward_data(Op *op, const ChunkRun *chunk, int run, const OpRu
 static float *gradient_of(const Executor *e, const ChunkRun *chunk, int run, int k, float *arena)
 {
     const Node *node = &e->plan->graph->node[chunk->plan->run[run].node];
-    return arena + e->plan->leaf_at[node->param[k]];
+    return arena + e->plan->micro_grad_offset[node->param[k]];
 }
 
 static void run_backward_weight(Executor *e, const ChunkRun *chunk, int run, const OpRun *r,

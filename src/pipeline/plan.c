@@ -314,7 +314,7 @@ void plan_free(Plan **out)
     mem_free(&plan->last_task);
     mem_free(&plan->value_at);
     mem_free(&plan->gradient_at);
-    mem_free(&plan->leaf_at);
+    mem_free(&plan->micro_grad_offset);
     mem_free(&plan->weight_at);
     mem_free(&plan->fetch.bucket);
     mem_free(&plan->fetch.bucket_of);

@@ -87,7 +87,8 @@ static void plan_held(Plan *plan)
 void plan_leaves(Plan *plan)
 {
     const Graph *g = plan->graph;
-    plan->leaf_at = mem_new((size_t)(g->param_count + 1) * sizeof *plan->leaf_at);
+    plan->micro_grad_offset =
+        mem_new((size_t)(g->param_count + 1) * sizeof *plan->micro_grad_offset);
     plan->leaf_elements = plan_takes_turns(plan) ? 0 : plan->gradient_elements;
     for (int k = 0; plan_takes_turns(plan) && k < plan->chunk_count; ++k)
         plan_ring(plan, &plan->chunk[k]);
@@ -95,7 +96,7 @@ void plan_leaves(Plan *plan)
         int b;
         int64_t at = plan->gradient_at[i];
         const ChunkPlan *c = plan_takes_turns(plan) ? plan_bucket_at(plan, at, &b) : NULL;
-        plan->leaf_at[i] = c ? c->ring[b] + at - c->buckets.offset[b] : at;
+        plan->micro_grad_offset[i] = c ? c->ring[b] + at - c->buckets.offset[b] : at;
     }
     if (plan_takes_turns(plan)) plan_held(plan);
 }

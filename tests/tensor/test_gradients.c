@@ -149,17 +149,17 @@ static void softmax_loss(const Case *c, double *const x[], double *const w[], do
     (void)w;
     for (int64_t r = 0; r < rows; ++r) {
         const double *row = x[0] + r * k, smooth = (double)c->spec.smoothing;
-        double sum = 0, loss = 0, beats = 0, top = 0;
+        double sum = 0, loss = 0, label_rank = 0, top = 0;
         for (int64_t i = 0; i < k; ++i) sum += exp(row[i]);
         for (int64_t i = 0; i < k; ++i) {
             double target = (i == labels[r] ? 1 - smooth : 0) + smooth / (double)k;
             loss -= target * (row[i] - log(sum));
-            beats += row[i] > row[labels[r]];
+            label_rank += row[i] > row[labels[r]];
             if (row[i] > row[(int64_t)top]) top = (double)i;
         }
         bool real = r < rows / s.dim[0] * c->rows;
         for (int i = 0; i < LOSS_COLUMNS; ++i)
-            y[r * LOSS_COLUMNS + i] = real ? (double[]){loss, beats, top}[i] : 0;
+            y[r * LOSS_COLUMNS + i] = real ? (double[]){loss, label_rank, top}[i] : 0;
     }
 }
 

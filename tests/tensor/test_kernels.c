@@ -280,13 +280,13 @@ static void test_softmax_vocabulary(void)
     for (int i = 0; i < 3000; ++i) logits[i] = -INFINITY; /* the first piece is masked */
     logits[40000] = 20;
     const int32_t label = 30000;
-    double sum = 0, top = 20, beats = 0;
+    double sum = 0, top = 20, label_rank = 0;
     for (int i = 0; i < K; ++i) sum += exp(logits[i] - top);
-    for (int i = 0; i < K; ++i) beats += logits[i] > logits[label];
+    for (int i = 0; i < K; ++i) label_rank += logits[i] > logits[label];
     r.op->spec.smoothing = 0; /* with -inf a smoothed loss is inf, as it should */
     float *y = loss_of(&r, logits, K, &label);
     CU_ASSERT_DOUBLE_EQUAL(y[0], top + log(sum) - logits[label], 1e-4);
-    CU_ASSERT_EQUAL(y[1], (float)beats);
+    CU_ASSERT_EQUAL(y[1], (float)label_rank);
     CU_ASSERT_EQUAL(y[2], 40000.0f);
     rig_backward(&r);
     double total = 0;

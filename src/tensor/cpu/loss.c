@@ -69,7 +69,7 @@ void softmax_row(const LossTask *t, int64_t row, const SoftmaxRow *known)
     if (row >= t->real) return;
     y[0] = known->lse - known->truth;
     if (smooth > 0.0f) y[0] = (1.0f - smooth) * y[0] + smooth * (known->lse - known->sum / k);
-    y[1] = (float)known->beats;
+    y[1] = (float)known->label_rank;
     y[2] = (float)known->argmax;
     *lse = known->lse;
 }

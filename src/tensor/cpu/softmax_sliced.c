@@ -14,7 +14,7 @@ enum { KNOWN = sizeof(Known) / sizeof(float) };
 /* The parts of the workspace: this rank's, then those of all ranks. */
 typedef struct Table {
     Known *known, *all_known;
-    float *beats, *all_beats;
+    float *label_rank, *all_label_ranks;
 } Table;
 
 typedef struct SlicedTask {
@@ -32,8 +32,8 @@ static Table table_of(const LossTask *t)
     size_t rows = (size_t)t->l->rows, ranks = (size_t)t->op->spec.slice.ranks;
     Table table = {.known = t->run->workspace};
     table.all_known = table.known + rows;
-    table.beats = (float *)(table.all_known + ranks * rows);
-    table.all_beats = table.beats + rows;
+    table.label_rank = (float *)(table.all_known + ranks * rows);
+    table.all_label_ranks = table.label_rank + rows;
     return table;
 }
 
@@ -102,17 +102,17 @@ static SoftmaxRow merge(const SlicedTask *s, int64_t row)
                         .argmax = (int)best->argmax};
 }
 
-static void beats_body(const void *task, int64_t begin, int64_t end)
+static void label_rank_body(const void *task, int64_t begin, int64_t end)
 {
     const SlicedTask *s = task;
     const LossTask *t = s->loss;
     for (int64_t r = begin; r < end; ++r) {
-        s->table.beats[r] = 0;
+        s->table.label_rank[r] = 0;
         if (r >= t->real) continue;
         float truth = merge(s, r).truth;
-        s->table.beats[r] =
+        s->table.label_rank[r] =
             (float)simd_table(t->l->type)
-                ->softmax_beats(logits_at(t, r), t->l->width, (int)place_at(t, r), truth);
+                ->softmax_label_rank(logits_at(t, r), t->l->width, (int)place_at(t, r), truth);
     }
 }
 
@@ -124,7 +124,7 @@ static void result_body(const void *task, int64_t begin, int64_t end)
         SoftmaxRow row = {0};
         if (r < t->real) row = merge(s, r);
         for (int k = 0; k < t->op->spec.slice.ranks; ++k)
-            row.beats += (int)s->table.all_beats[r + k * t->l->rows];
+            row.label_rank += (int)s->table.all_label_ranks[r + k * t->l->rows];
         softmax_row(t, r, &row);
     }
 }
@@ -144,7 +144,7 @@ void softmax_sliced_forward(const LossTask *t)
     of_known.unit *= KNOWN;
     all_rows(know_body, &s);
     x->gather(x, of_known, s.table.known, s.table.all_known);
-    all_rows(beats_body, &s);
-    x->gather(x, of_rows, s.table.beats, s.table.all_beats);
+    all_rows(label_rank_body, &s);
+    x->gather(x, of_rows, s.table.label_rank, s.table.all_label_ranks);
     all_rows(result_body, &s);
 }

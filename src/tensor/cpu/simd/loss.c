@@ -30,16 +30,16 @@ APART float sum_top(const float *x, int64_t n, float *top)
 }
 
 /* Logits that beat the label's: larger, or equal and earlier. A label that is NaN is beaten by all. */
-APART int beats_in(const float *x, int64_t n, int64_t first, int label, float truth)
+APART int label_rank_in(const float *x, int64_t n, int64_t first, int label, float truth)
 {
-    int beats = 0;
+    int label_rank = 0;
     int64_t before = label < first ? 0 : label - first < n ? label - first : n;
     int64_t after = label < first ? 0 : before + 1;
-#pragma omp simd reduction(+ : beats)
-    for (int64_t i = 0; i < before; ++i) beats += !(x[i] < truth);
-#pragma omp simd reduction(+ : beats)
-    for (int64_t i = after; i < n; ++i) beats += !(x[i] <= truth);
-    return beats;
+#pragma omp simd reduction(+ : label_rank)
+    for (int64_t i = 0; i < before; ++i) label_rank += !(x[i] < truth);
+#pragma omp simd reduction(+ : label_rank)
+    for (int64_t i = after; i < n; ++i) label_rank += !(x[i] <= truth);
+    return label_rank;
 }
 
 APART float exp_sum(const float *x, int64_t n, float top)
@@ -64,7 +64,7 @@ SoftmaxRow SIMD_NAME(softmax)(const void *logits, int64_t n, int label)
             top = high;
             row.argmax = (int)(at + place_of(piece, count, high));
         }
-        row.beats += beats_in(piece, count, at, label, row.truth);
+        row.label_rank += label_rank_in(piece, count, at, label, row.truth);
         const bool masked = top == -INFINITY && plain == plain; /* nothing but -inf so far */
         if (!masked) total += exp_sum(piece, count, top);
         sum += plain;
@@ -74,16 +74,16 @@ SoftmaxRow SIMD_NAME(softmax)(const void *logits, int64_t n, int label)
     return row;
 }
 
-int SIMD_NAME(softmax_beats)(const void *logits, int64_t n, int label, float truth)
+int SIMD_NAME(softmax_label_rank)(const void *logits, int64_t n, int label, float truth)
 {
     const Elem *x = logits;
     float room[PIECE];
-    int beats = 0;
+    int label_rank = 0;
     for (int64_t at = 0; at < n; at += PIECE) {
         int64_t count = n - at < PIECE ? n - at : PIECE;
-        beats += beats_in(floats_of(x + at, count, room), count, at, label, truth);
+        label_rank += label_rank_in(floats_of(x + at, count, room), count, at, label, truth);
     }
-    return beats;
+    return label_rank;
 }
 
 void SIMD_NAME(softmax_grad)(const SoftmaxGrad *args)

@@ -66,10 +66,10 @@ typedef struct PoolPlane {
     const int *row_low, *row_high, *col_low, *col_high; /* borrowed from the op */
 } PoolPlane;
 
-/* What a row of logits gives. lse: log of the sum of exponentials. beats: logits above the label's, ties by index. */
+/* What a row of logits gives. lse: log of the sum of exponentials. label_rank: logits above the label's, ties by index. */
 typedef struct SoftmaxRow {
     float lse, sum, truth; /* truth: the label's logit */
-    int beats, argmax;
+    int label_rank, argmax;
 } SoftmaxRow;
 
 /* dx = scale * (exp(x - lse) - base), less `hit` at the label. dx may be x. */
@@ -138,7 +138,7 @@ typedef struct SimdTable {
 
     SoftmaxRow (*softmax)(const void *x, int64_t n, int label);
     /* How many of x beat a label's logit; label counts from x's first and may lie outside. */
-    int (*softmax_beats)(const void *x, int64_t n, int label, float truth);
+    int (*softmax_label_rank)(const void *x, int64_t n, int label, float truth);
     void (*softmax_grad)(const SoftmaxGrad *a);
     /* One tile of queries: y and lse. */
     void (*attention_forward)(const AttentionHead *h, int64_t tile, float *scratch);

@@ -32,7 +32,7 @@ const SimdTable SIMD_NAME(kernels) = {
     SLOT(mean_rows),
     SLOT(spread_rows),
     SLOT(softmax),
-    SLOT(softmax_beats),
+    SLOT(softmax_label_rank),
     SLOT(softmax_grad),
     SLOT(attention_forward),
     SLOT(attention_grad),

@@ -272,7 +272,7 @@ SIMD_DECLARE(void, avg_pool_grad, (const PoolPlane *, const void *, void *));
 SIMD_DECLARE(void, mean_rows, (const void *, int64_t, int, void *));
 SIMD_DECLARE(void, spread_rows, (void *, const void *, int64_t, int));
 SIMD_DECLARE(SoftmaxRow, softmax, (const void *, int64_t, int));
-SIMD_DECLARE(int, softmax_beats, (const void *, int64_t, int, float));
+SIMD_DECLARE(int, softmax_label_rank, (const void *, int64_t, int, float));
 SIMD_DECLARE(void, softmax_grad, (const SoftmaxGrad *));
 SIMD_DECLARE(void, attention_forward, (const AttentionHead *, int64_t, float *));
 SIMD_DECLARE(void, attention_grad, (const AttentionHead *, float *));
