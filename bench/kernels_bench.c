@@ -72,8 +72,8 @@ static void backward(Bench *b)
 /* Opens one operation with x's in their layout; every buffer belongs to it until op_done. */
 static void op_make(Bench *b, const OpSpec *spec)
 {
-    Desc wish[OP_INPUTS];
-    if (op_new(&b->op, b->backend, spec, wish) != OK) die("%s", fail_message());
+    Desc preferred[OP_INPUTS];
+    if (op_new(&b->op, b->backend, spec, preferred) != OK) die("%s", fail_message());
     b->run = (OpRun){.rows = (int)spec->x[0].shape.dim[0], .training = true, .loss_scale = 1.0f};
     for (int i = 0; i < spec->x_count; ++i) {
         b->run.x[i] = floats(b, desc_bytes(spec->x[i]));

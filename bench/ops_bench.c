@@ -116,17 +116,17 @@ static OpSpec layer_spec(const Layer *l, int batch)
     return s;
 }
 
-/* Plans as the planner does: once more with the layout the op wished for. */
+/* Plans as the planner does: once more with the layout the op preferred for. */
 static Op *layer_op(Backend *backend, const Layer *l, int batch)
 {
-    Desc wish[OP_INPUTS];
+    Desc preferred[OP_INPUTS];
     Op *op = NULL;
     OpSpec spec = layer_spec(l, batch);
-    if (op_new(&op, backend, &spec, wish) != OK) die("%s: %s", l->name, fail_message());
-    if (desc_equal(wish[0], spec.x[0])) return op;
+    if (op_new(&op, backend, &spec, preferred) != OK) die("%s: %s", l->name, fail_message());
+    if (desc_equal(preferred[0], spec.x[0])) return op;
     op_free(&op);
-    spec.x[0] = wish[0];
-    if (op_new(&op, backend, &spec, wish) != OK) die("%s: %s", l->name, fail_message());
+    spec.x[0] = preferred[0];
+    if (op_new(&op, backend, &spec, preferred) != OK) die("%s: %s", l->name, fail_message());
     return op;
 }
 

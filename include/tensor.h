@@ -233,9 +233,9 @@ typedef struct Op Op;
 typedef struct OpTable {
     const char *name;
     /* Chooses layouts and kernels by spec alone. On entry op->spec is set with x[] as the producers give them. It may
-     * set spec.y's layout, and *wish (in: x[0..]; an entry may be changed to a layout this op would rather have: the
+     * set spec.y's layout, and *preferred (in: x[0..]; an entry may be changed to a layout this op would rather have: the
      * planner then inserts a reorder and calls plan again with that x). Fills the sizes in Op. */
-    Status (*plan)(Op *op, Desc wish[OP_INPUTS]);
+    Status (*plan)(Op *op, Desc preferred[OP_INPUTS]);
     void (*refresh)(Op *op,
                     const OpRun *run); /* after the parameters changed, or came into memory again */
     void (*forward)(Op *op, const OpRun *run);
@@ -443,7 +443,7 @@ double stopwatch_period_s(Stopwatch *watch, int lap);
 void stopwatch_clear(Stopwatch *watch);
 
 /* Plans one operation. ERR_CONFIG names the operation where the backend lacks it. Owner: the caller. */
-Status op_new(Op **op, Backend *backend, const OpSpec *spec, Desc wish[OP_INPUTS]);
+Status op_new(Op **op, Backend *backend, const OpSpec *spec, Desc preferred[OP_INPUTS]);
 void op_free(Op **op);
 void op_refresh(Op *op, const OpRun *run);
 void op_forward(Op *op, const OpRun *run);

@@ -145,12 +145,12 @@ static inline Status rig_spec(Rig *rig, Backend *backend, const char *kind_name,
 static inline Status rig_plan(Rig *rig)
 {
     for (int tries = 0; tries < 4; ++tries) {
-        Desc wish[OP_INPUTS];
+        Desc preferred[OP_INPUTS];
         bool granted = true;
-        TRY(op_new(&rig->op, rig->backend, &rig->spec, wish));
+        TRY(op_new(&rig->op, rig->backend, &rig->spec, preferred));
         for (int i = 0; i < rig->spec.x_count; ++i) {
-            granted = granted && desc_equal(wish[i], rig->spec.x[i]);
-            rig->spec.x[i] = wish[i];
+            granted = granted && desc_equal(preferred[i], rig->spec.x[i]);
+            rig->spec.x[i] = preferred[i];
         }
         if (granted) {
             rig->spec = rig->op->spec;

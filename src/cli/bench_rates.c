@@ -160,8 +160,8 @@ static Status product_new(Product *p, Backend *backend, int64_t n)
     OpSpec spec = {.kind = OP_DENSE, .x_count = 1, .w_count = 1};
     spec.x[0] = spec.y = desc_plain(shape_of(2, n, n, 1, 1), backend->options.precision);
     spec.w[0] = shape_of(2, n, n, 1, 1);
-    Desc wish[OP_INPUTS] = {spec.x[0]};
-    TRY(op_new(&p->op, backend, &spec, wish));
+    Desc preferred[OP_INPUTS] = {spec.x[0]};
+    TRY(op_new(&p->op, backend, &spec, preferred));
     p->activation_bytes = desc_bytes(p->op->spec.y);
     p->weight_bytes = (size_t)p->op->w_elements[0] * sizeof(float);
     void *x = table->alloc(backend, p->activation_bytes);

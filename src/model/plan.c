@@ -43,14 +43,14 @@ static Status plan_fail(Status status, const char *name)
 
 /* Like "bn1.reorder16" for blocks of 16, "data.bf16" where only the numbers' type changes; a number goes on where one
  * producer's data is wanted in two such ways. */
-static char *reorder_name(const Planner *p, int producer, Desc wish)
+static char *reorder_name(const Planner *p, int producer, Desc preferred)
 {
     static const char *const type[] = {
         [DTYPE_F32] = "fp32", [DTYPE_I32] = "int32", [DTYPE_BF16] = "bf16", [DTYPE_F16] = "fp16"};
-    bool layout = wish.dtype == output_of(p, producer).dtype;
+    bool layout = preferred.dtype == output_of(p, producer).dtype;
     char how[32];
-    snprintf(how, sizeof how, "reorder%d", wish.block);
-    char *first = mem_format("%s.%s", name_of(p, producer), layout ? how : type[wish.dtype]);
+    snprintf(how, sizeof how, "reorder%d", preferred.block);
+    char *first = mem_format("%s.%s", name_of(p, producer), layout ? how : type[preferred.dtype]);
     char *name = mem_text(first);
     for (int i = 0, more = 2; i < p->count; ++i) {
         if (strcmp(p->node[i].name, name) != 0) continue;
@@ -62,17 +62,17 @@ static char *reorder_name(const Planner *p, int producer, Desc wish)
     return name;
 }
 
-/* *index: a reorder node that gives producer's output as `wish`, an earlier one if there is one. */
-static Status reorder_for(Planner *p, int producer, Desc wish, bool need_dx, int *index)
+/* *index: a reorder node that gives producer's output as `preferred`, an earlier one if there is one. */
+static Status reorder_for(Planner *p, int producer, Desc preferred, bool need_dx, int *index)
 {
     for (int i = 0; i < p->count; ++i)
         if (!p->node[i].kind && p->node[i].in[0] == producer &&
-            desc_equal(p->node[i].spec.y, wish)) {
+            desc_equal(p->node[i].spec.y, preferred)) {
             *index = i;
             return OK;
         }
-    Node node = {.name = reorder_name(p, producer, wish), .in = {producer}};
-    node.spec = (OpSpec){.kind = OP_REORDER, .x_count = 1, .y = wish, .need_dx = {need_dx}};
+    Node node = {.name = reorder_name(p, producer, preferred), .in = {producer}};
+    node.spec = (OpSpec){.kind = OP_REORDER, .x_count = 1, .y = preferred, .need_dx = {need_dx}};
     node.spec.x[0] = output_of(p, producer);
     Desc ignored[OP_INPUTS] = {node.spec.x[0]};
     Status status = op_new(&node.op, p->backend, &node.spec, ignored);
@@ -91,16 +91,16 @@ static Status reorder_for(Planner *p, int producer, Desc wish, bool need_dx, int
 static Status plan_node(Planner *p, Node *node)
 {
     for (int round = 0; round < WISHES_MAX; ++round) {
-        Desc wish[OP_INPUTS] = {0};
+        Desc preferred[OP_INPUTS] = {0};
         bool content = true;
         for (int k = 0; k < node->spec.x_count; ++k)
-            wish[k] = node->spec.x[k] = output_of(p, node->in[k]);
-        Status status = op_new(&node->op, p->backend, &node->spec, wish);
+            preferred[k] = node->spec.x[k] = output_of(p, node->in[k]);
+        Status status = op_new(&node->op, p->backend, &node->spec, preferred);
         if (status != OK) return plan_fail(status, node->name);
         for (int k = 0; k < node->spec.x_count; ++k) {
-            if (desc_equal(wish[k], node->spec.x[k])) continue;
+            if (desc_equal(preferred[k], node->spec.x[k])) continue;
             content = false;
-            TRY(reorder_for(p, node->in[k], wish[k], node->spec.need_dx[k], &node->in[k]));
+            TRY(reorder_for(p, node->in[k], preferred[k], node->spec.need_dx[k], &node->in[k]));
         }
         const Node *from = node->in[0] < 0 ? NULL : &p->node[node->in[0]];
         if (content && node->spec.x_act != ACT_NONE && !(from && from->spec.act_passed))

@@ -64,7 +64,7 @@ void backend_close(Backend **backend)
     mem_free(backend);
 }
 
-Status op_new(Op **op, Backend *backend, const OpSpec *spec, Desc wish[OP_INPUTS])
+Status op_new(Op **op, Backend *backend, const OpSpec *spec, Desc preferred[OP_INPUTS])
 {
     *op = NULL;
     if (spec->kind < 0 || spec->kind >= OP_KINDS)
@@ -80,8 +80,8 @@ Status op_new(Op **op, Backend *backend, const OpSpec *spec, Desc wish[OP_INPUTS
     o->backend = backend;
     o->spec = *spec;
     if (o->spec.y.block == 0) o->spec.y.block = 1;
-    memcpy(wish, spec->x, sizeof(Desc) * OP_INPUTS);
-    Status status = table->plan(o, wish);
+    memcpy(preferred, spec->x, sizeof(Desc) * OP_INPUTS);
+    Status status = table->plan(o, preferred);
     if (status != OK) op_free(op);
     return status;
 }

@@ -17,9 +17,9 @@ static const OpTable *inner(const Op *op)
     return backend_cpu.op[op->spec.kind];
 }
 
-static Status poison_plan(Op *op, Desc wish[OP_INPUTS])
+static Status poison_plan(Op *op, Desc preferred[OP_INPUTS])
 {
-    return inner(op)->plan(op, wish);
+    return inner(op)->plan(op, preferred);
 }
 
 static void poison_refresh(Op *op, const OpRun *run)

@@ -86,7 +86,7 @@ static void check_conv(const char *card, DType precision, ConvCase c, bool biase
 {
     Backend *backend;
     Op *op;
-    Desc wish[OP_INPUTS];
+    Desc preferred[OP_INPUTS];
     BackendOptions options = {.threads = 1, .precision = precision, .design = true, .gpu = card};
     int pad = c.kernel / 2;
     int64_t side = (c.side + 2 * pad - c.kernel) / c.stride + 1;
@@ -106,7 +106,7 @@ static void check_conv(const char *card, DType precision, ConvCase c, bool biase
     s.x[0].block = (int)c.channels;
     s.y = desc_plain(shape_of(4, c.samples, c.outputs, side, side), precision);
     CU_ASSERT_EQUAL_FATAL(backend_open(&backend, &backend_cuda, options), OK);
-    Status st = op_new(&op, backend, &s, wish);
+    Status st = op_new(&op, backend, &s, preferred);
     CU_ASSERT_EQUAL(st, OK);
     if (st != OK) printf("  %s: %s\n", card, fail_message());
     if (st == OK && biased) CU_ASSERT_PTR_NULL(op->kernels);

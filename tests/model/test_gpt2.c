@@ -189,7 +189,7 @@ static void tied_gradient(void)
     static float x[ROWS * IN], dy[ROWS * OUT], w[OUT * IN], dw[OUT * IN];
     Backend *backend = NULL;
     Op *op = NULL;
-    Desc wish[OP_INPUTS];
+    Desc preferred[OP_INPUTS];
     CHECK_OK(backend_open(&backend, &backend_cpu, (BackendOptions){.threads = 1}));
     OpSpec spec = {.kind = OP_DENSE,
                    .x_count = 1,
@@ -198,7 +198,7 @@ static void tied_gradient(void)
                    .x = {desc_plain(shape_of(2, ROWS, IN, 1, 1), DTYPE_F32)},
                    .y = desc_plain(shape_of(2, ROWS, OUT, 1, 1), DTYPE_F32),
                    .w = {shape_of(2, OUT, IN, 1, 1)}};
-    CHECK_OK(op_new(&op, backend, &spec, wish));
+    CHECK_OK(op_new(&op, backend, &spec, preferred));
     CU_ASSERT_EQUAL(op->w_elements[0], OUT * IN);
     for (int i = 0; i < ROWS * IN; ++i) x[i] = (float)(i * 7 % 11 - 5);
     for (int i = 0; i < ROWS * OUT; ++i) dy[i] = (float)(i * 5 % 13 - 6);

@@ -1,4 +1,4 @@
-/* graph_plan: reorders where operations wish other layouts (on a backend made up for this), places of the parameters, and
+/* graph_plan: reorders where operations preferred other layouts (on a backend made up for this), places of the parameters, and
  * parameters through the CPU backend's stored orders. */
 #include "model.h"
 
@@ -29,56 +29,56 @@ static Desc blocked(Desc d, int block)
  * what comes. */
 static int ops_alive;
 
-static Status mock_keep(Op *op, Desc wish[OP_INPUTS])
+static Status mock_keep(Op *op, Desc preferred[OP_INPUTS])
 {
-    (void)wish;
+    (void)preferred;
     ++ops_alive;
     if (op->spec.y.shape.ndim == 4) op->spec.y.block = op->spec.x[0].block;
     for (int i = 0; i < op->spec.w_count; ++i) op->w_elements[i] = shape_count(op->spec.w[i]) + i;
     return OK;
 }
 
-static Status mock_conv(Op *op, Desc wish[OP_INPUTS])
+static Status mock_conv(Op *op, Desc preferred[OP_INPUTS])
 {
-    TRY(mock_keep(op, wish));
-    wish[0] = blocked(op->spec.x[0], 16);
+    TRY(mock_keep(op, preferred));
+    preferred[0] = blocked(op->spec.x[0], 16);
     op->spec.y.block = 16;
     return OK;
 }
 
-static Status mock_pool(Op *op, Desc wish[OP_INPUTS])
+static Status mock_pool(Op *op, Desc preferred[OP_INPUTS])
 {
-    TRY(mock_keep(op, wish));
-    wish[0] = blocked(op->spec.x[0], 1);
+    TRY(mock_keep(op, preferred));
+    preferred[0] = blocked(op->spec.x[0], 1);
     op->spec.y.block = 1;
     return OK;
 }
 
-static Status mock_add(Op *op, Desc wish[OP_INPUTS])
+static Status mock_add(Op *op, Desc preferred[OP_INPUTS])
 {
-    TRY(mock_keep(op, wish));
-    wish[1] = op->spec.x[0];
+    TRY(mock_keep(op, preferred));
+    preferred[1] = op->spec.x[0];
     return OK;
 }
 
-static Status mock_reorder(Op *op, Desc wish[OP_INPUTS])
+static Status mock_reorder(Op *op, Desc preferred[OP_INPUTS])
 {
-    (void)wish;
+    (void)preferred;
     ++ops_alive;
     CU_ASSERT_FALSE(desc_equal(op->spec.x[0], op->spec.y));
     return OK;
 }
 
-static Status mock_fickle(Op *op, Desc wish[OP_INPUTS])
+static Status mock_fickle(Op *op, Desc preferred[OP_INPUTS])
 {
-    TRY(mock_keep(op, wish));
-    wish[0] = blocked(op->spec.x[0], op->spec.x[0].block + 1);
+    TRY(mock_keep(op, preferred));
+    preferred[0] = blocked(op->spec.x[0], op->spec.x[0].block + 1);
     return OK;
 }
 
-static Status mock_fails(Op *op, Desc wish[OP_INPUTS])
+static Status mock_fails(Op *op, Desc preferred[OP_INPUTS])
 {
-    TRY(mock_keep(op, wish));
+    TRY(mock_keep(op, preferred));
     return fail(ERR_CONFIG, "no kernel for this");
 }
 

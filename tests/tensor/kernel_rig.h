@@ -13,7 +13,7 @@ typedef struct Rig {
     Backend *backend;
     Op *op;
     OpRun run;
-    Desc wish[OP_INPUTS];
+    Desc preferred[OP_INPUTS];
     void *owned[32];
     int owned_count;
     bool in_place; /* where the op allows it */
@@ -71,7 +71,7 @@ static inline void rig_open(Rig *r, const OpSpec *spec, const BackendTable *tabl
     *r = (Rig){.in_place = in_place, .precision = r->precision};
     BackendOptions options = {.threads = threads, .precision = r->precision};
     CHECK_OK(backend_open(&r->backend, table, options));
-    CHECK_OK(op_new(&r->op, r->backend, spec, r->wish));
+    CHECK_OK(op_new(&r->op, r->backend, spec, r->preferred));
     const Op *op = r->op;
     OpRun *run = &r->run;
     for (int i = 0; i < spec->x_count; ++i) {

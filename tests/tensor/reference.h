@@ -171,18 +171,18 @@ static inline void *ref_memory(size_t bytes)
     return mem_pages_new(bytes + REF_SPARE_BYTES);
 }
 
-/* Plans as the planner does: once more with what the op wished for. */
+/* Plans as the planner does: once more with what the op preferred for. */
 static inline Status ref_op_new(RefOp *r, Backend *backend, OpSpec *spec)
 {
-    Desc wish[OP_INPUTS];
+    Desc preferred[OP_INPUTS];
     memset(r, 0, sizeof *r);
-    TRY(op_new(&r->op, backend, spec, wish));
+    TRY(op_new(&r->op, backend, spec, preferred));
     bool same = true;
-    for (int i = 0; i < spec->x_count; ++i) same = same && desc_equal(wish[i], spec->x[i]);
+    for (int i = 0; i < spec->x_count; ++i) same = same && desc_equal(preferred[i], spec->x[i]);
     if (!same) {
         op_free(&r->op);
-        memcpy(spec->x, wish, sizeof wish);
-        TRY(op_new(&r->op, backend, spec, wish));
+        memcpy(spec->x, preferred, sizeof preferred);
+        TRY(op_new(&r->op, backend, spec, preferred));
     }
     *spec = r->op->spec;
     for (int i = 0; i < spec->x_count; ++i) {

@@ -245,15 +245,15 @@ static void test_bad_specs(void)
     const Shapes s = {1, 4, 2, 8, 1, false, 1};
     Backend *backend;
     Op *op;
-    Desc wish[OP_INPUTS];
+    Desc preferred[OP_INPUTS];
     CHECK_OK(backend_open(&backend, &backend_cpu, (BackendOptions){.threads = 1}));
     OpSpec spec = spec_of(&s);
     spec.heads = 3;
-    CHECK_FAILS(op_new(&op, backend, &spec, wish), ERR_CONFIG, "3 heads do not fit");
+    CHECK_FAILS(op_new(&op, backend, &spec, preferred), ERR_CONFIG, "3 heads do not fit");
     spec = spec_of(&s);
     spec.heads = 16;
     spec.rotary = true;
-    CHECK_FAILS(op_new(&op, backend, &spec, wish), ERR_CONFIG, "even width");
+    CHECK_FAILS(op_new(&op, backend, &spec, preferred), ERR_CONFIG, "even width");
     backend_close(&backend);
 }
 

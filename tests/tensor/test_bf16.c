@@ -202,7 +202,7 @@ static void run(Rig *r, OpSpec s, DType precision, int threads)
     rig_open(r, &s, &backend_poison, threads);
     const Op *op = r->op;
     for (int k = 0; k < s.x_count; ++k) {
-        CU_ASSERT(desc_equal(r->wish[k], s.x[k]));
+        CU_ASSERT(desc_equal(r->preferred[k], s.x[k]));
         fill(op->spec.x[k], r->run.x[k], 10 + (uint64_t)k, 3);
     }
     for (int k = 0; k < s.w_count; ++k) {
@@ -495,7 +495,7 @@ static void test_threads(void)
             same_bits(c[i].name, c[i].spec);
 }
 
-/* fp32 data is wished as bf16, and a reorder brings it there and its gradient back, with a layout or without. */
+/* fp32 data is preferred as bf16, and a reorder brings it there and its gradient back, with a layout or without. */
 static void test_reorder(void)
 {
     if (!have_bf16()) return;
@@ -518,7 +518,7 @@ static void test_reorder(void)
     OpSpec s = dense(16, 20, 30, false, ACT_NONE);
     Rig r = {.precision = DTYPE_BF16};
     rig_open(&r, &s, &backend_cpu, 1);
-    CU_ASSERT_EQUAL(r.wish[0].dtype, DTYPE_BF16);
+    CU_ASSERT_EQUAL(r.preferred[0].dtype, DTYPE_BF16);
     rig_close(&r);
 }
 

@@ -254,14 +254,14 @@ static void refused(void)
 {
     Backend *b = open_backend(&backend_cpu, 2);
     const RefConv v = {2, 16, 8, 8, 16, 3, 3, 1, 1, 1, 1, 1};
-    Desc wish[OP_INPUTS];
+    Desc preferred[OP_INPUTS];
     Op *op = NULL;
     OpSpec spec = conv_spec(&v, 0);
     spec.w[0].dim[1] = 15;
-    CHECK_FAILS(op_new(&op, b, &spec, wish), ERR_CONFIG, "16x15x3x3");
+    CHECK_FAILS(op_new(&op, b, &spec, preferred), ERR_CONFIG, "16x15x3x3");
     spec = conv_spec(&v, 0);
     spec.act = ACT_GELU;
-    CHECK_FAILS(op_new(&op, b, &spec, wish), ERR_CONFIG, "relu");
+    CHECK_FAILS(op_new(&op, b, &spec, preferred), ERR_CONFIG, "relu");
     CU_ASSERT_PTR_NULL(op);
     backend_close(&b);
 }

@@ -152,11 +152,11 @@ static void pack_round_trip(void)
 static void refused(void)
 {
     Backend *b = open_backend(&backend_cpu);
-    Desc wish[OP_INPUTS];
+    Desc preferred[OP_INPUTS];
     Op *op = NULL;
     OpSpec spec = dense_spec(
         &(Dense){desc_plain(shape_of(2, 4, 30, 1, 1), DTYPE_F32), 4, 31, 8, true, false, true});
-    CHECK_FAILS(op_new(&op, b, &spec, wish), ERR_CONFIG, "8x31");
+    CHECK_FAILS(op_new(&op, b, &spec, preferred), ERR_CONFIG, "8x31");
     CU_ASSERT_PTR_NULL(op);
     backend_close(&b);
 }

@@ -342,16 +342,17 @@ static void run_case(const Case *c, const Truth *t, int block, int threads, bool
     Rig r = {.in_place = in_place};
     OpSpec spec = c->spec;
     for (int k = 0; k < spec.x_count; ++k) spec.x[k] = rig_desc(c->spec.x[k].shape, block);
-    Desc wish[OP_INPUTS];
+    Desc preferred[OP_INPUTS];
     Backend *backend;
     Op *op;
     CHECK_OK(backend_open(&backend, &backend_poison, (BackendOptions){.threads = threads}));
-    CHECK_OK(op_new(&op, backend, &spec, wish)); /* as the planner does: first ask what it wishes */
+    CHECK_OK(
+        op_new(&op, backend, &spec, preferred)); /* as the planner does: first ask what it wishes */
     snprintf(how, sizeof how, "kind %d, %s, block %d, %d threads%s", (int)spec.kind,
              simd_table(DTYPE_F32)->name, block, threads, in_place ? ", in place" : "");
     op_free(&op);
     backend_close(&backend);
-    memcpy(spec.x, wish, sizeof wish);
+    memcpy(spec.x, preferred, sizeof preferred);
     rig_open(&r, &spec, &backend_poison, threads);
     OpRun *run = &r.run;
     run->rows = c->rows;

@@ -302,13 +302,13 @@ static void test_wishes(void)
     Desc blocked = rig_desc(shape_of(4, 2, 19, 3, 3), 16), flat = plain(4, 2, 19, 3, 3);
     OpSpec s = {.kind = OP_ADD, .x_count = 2, .x = {flat, blocked}, .y = flat};
     Rig r = rig_of(s, 1);
-    CU_ASSERT_EQUAL(r.wish[0].block, 16);
+    CU_ASSERT_EQUAL(r.preferred[0].block, 16);
     CU_ASSERT_EQUAL(r.op->spec.y.block, 16);
     rig_close(&r);
     s = (OpSpec){
         .kind = OP_CONCAT, .x_count = 2, .x = {blocked, blocked}, .y = plain(4, 2, 38, 3, 3)};
     r = rig_of(s, 1);
-    CU_ASSERT_EQUAL(r.wish[1].block, 1);
+    CU_ASSERT_EQUAL(r.preferred[1].block, 1);
     CU_ASSERT_EQUAL(r.op->spec.y.block, 1);
     rig_close(&r);
     s = (OpSpec){.kind = OP_FLATTEN, .x_count = 1, .x = {blocked}, .y = plain(2, 2, 171, 1, 1)};
@@ -320,7 +320,7 @@ static void test_wishes(void)
     s = (OpSpec){
         .kind = OP_SOFTMAX_LOSS, .x_count = 1, .x = {view}, .y = plain(2, 2, LOSS_COLUMNS, 1, 1)};
     r = rig_of(s, 1);
-    CU_ASSERT(!r.wish[0].flat && r.wish[0].block == 1);
+    CU_ASSERT(!r.preferred[0].flat && r.preferred[0].block == 1);
     rig_close(&r);
 }
 
@@ -328,7 +328,7 @@ static void test_bad_specs(void)
 {
     Backend *backend;
     Op *op;
-    Desc wish[OP_INPUTS], x = plain(4, 1, 16, 32, 32);
+    Desc preferred[OP_INPUTS], x = plain(4, 1, 16, 32, 32);
     CHECK_OK(backend_open(&backend, &backend_cpu, (BackendOptions){.threads = 1}));
     OpSpec s = {.kind = OP_POOL,
                 .kernel = {16, 16},
@@ -336,12 +336,12 @@ static void test_bad_specs(void)
                 .x_count = 1,
                 .x = {x},
                 .y = plain(4, 1, 16, 17, 17)};
-    CHECK_FAILS(op_new(&op, backend, &s, wish), ERR_CONFIG, "at most 254 pixels");
+    CHECK_FAILS(op_new(&op, backend, &s, preferred), ERR_CONFIG, "at most 254 pixels");
     s.kernel[0] = s.kernel[1] = 2;
     s.pad[0] = 2;
-    CHECK_FAILS(op_new(&op, backend, &s, wish), ERR_CONFIG, "pad at most half");
+    CHECK_FAILS(op_new(&op, backend, &s, preferred), ERR_CONFIG, "pad at most half");
     s = drop_spec(x, 1.0f);
-    CHECK_FAILS(op_new(&op, backend, &s, wish), ERR_CONFIG, "dropout: p is 1");
+    CHECK_FAILS(op_new(&op, backend, &s, preferred), ERR_CONFIG, "dropout: p is 1");
     backend_close(&backend);
 }
 

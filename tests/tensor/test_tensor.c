@@ -102,12 +102,12 @@ static void missing_operation(void)
     lacking.op[OP_DENSE] = NULL;
     Backend *b = NULL;
     Op *op = NULL;
-    Desc wish[OP_INPUTS];
+    Desc preferred[OP_INPUTS];
     CHECK_OK(backend_open(&b, &lacking, (BackendOptions){.threads = 1}));
-    CHECK_FAILS(op_new(&op, b, &(OpSpec){.kind = OP_DENSE, .x_count = 1}, wish), ERR_CONFIG,
+    CHECK_FAILS(op_new(&op, b, &(OpSpec){.kind = OP_DENSE, .x_count = 1}, preferred), ERR_CONFIG,
                 "dense");
     OpSpec empty = {.kind = OP_REORDER, .x_count = 1};
-    CHECK_FAILS(op_new(&op, b, &empty, wish), ERR_CONFIG, "reorder");
+    CHECK_FAILS(op_new(&op, b, &empty, preferred), ERR_CONFIG, "reorder");
     CU_ASSERT_PTR_NULL(op);
     backend_close(&b);
 }

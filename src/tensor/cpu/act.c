@@ -15,10 +15,10 @@ static bool by_output(const OpSpec *s)
     return s->act == ACT_RELU || s->act == ACT_RELU6;
 }
 
-static Status act_plan(Op *op, Desc wish[OP_INPUTS])
+static Status act_plan(Op *op, Desc preferred[OP_INPUTS])
 {
     OpSpec *s = &op->spec;
-    wish[0] = s->y = in_precision(op, s->x[0]);
+    preferred[0] = s->y = in_precision(op, s->x[0]);
     op->needs_y = op->y_inplace = by_output(s);
     op->needs_x[0] = !op->needs_y;
     op->dx_inplace = true;

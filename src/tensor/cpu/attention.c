@@ -51,11 +51,11 @@ static void plan_sizes(Op *op, const Attention *a)
     op->flops_backward = 2.5 * op->flops_forward;
 }
 
-static Status attention_plan(Op *op, Desc wish[OP_INPUTS])
+static Status attention_plan(Op *op, Desc preferred[OP_INPUTS])
 {
     OpSpec *s = &op->spec;
-    wish[0] = in_precision(op, layout_plain(s->x[0]));
-    s->y = desc_plain(s->y.shape, wish[0].dtype);
+    preferred[0] = in_precision(op, layout_plain(s->x[0]));
+    s->y = desc_plain(s->y.shape, preferred[0].dtype);
     Attention *a = op->impl = mem_new(sizeof *a);
     a->samples = s->y.shape.dim[0];
     a->length = s->y.shape.dim[1];

@@ -121,12 +121,12 @@ static bool dead_taps(const OpSpec *s)
     return false;
 }
 
-static Status plan_chosen(Op *op, const ConvChoice *choice, Desc *wish)
+static Status plan_chosen(Op *op, const ConvChoice *choice, Desc *preferred)
 {
     OpSpec *s = &op->spec;
-    *wish = in_precision(op, s->x[0]);
-    wish->block = choice->x_block;
-    s->y.dtype = wish->dtype;
+    *preferred = in_precision(op, s->x[0]);
+    preferred->block = choice->x_block;
+    s->y.dtype = preferred->dtype;
     s->y.block = choice->y_block;
     ConvFormats f = formats_new(s, s->y.dtype, choice);
     Status status = linear_plan(op, &(LinearSpec){.forward = KERNEL_CONV_FORWARD,
@@ -148,15 +148,15 @@ static Status plan_chosen(Op *op, const ConvChoice *choice, Desc *wish)
 
 /* On blocks oneDNN has fast kernels for nearly all shapes (its AVX2 ones want images no smaller than the kernel), on plain
  * images its matrix products serve any. */
-static Status conv_plan(Op *op, Desc wish[OP_INPUTS])
+static Status conv_plan(Op *op, Desc preferred[OP_INPUTS])
 {
     OpSpec *s = &op->spec;
     ConvChoice choice = {0};
     TRY(conv_choose(cpu_dnnl(op->backend), s, &choice));
-    TRY(plan_chosen(op, &choice, &wish[0]));
+    TRY(plan_chosen(op, &choice, &preferred[0]));
     if (linear_is_reference(op)) {
         linear_free(op);
-        TRY(plan_chosen(op, &(ConvChoice){.x_block = 1, .y_block = 1}, &wish[0]));
+        TRY(plan_chosen(op, &(ConvChoice){.x_block = 1, .y_block = 1}, &preferred[0]));
     }
     op->flops_forward = 2.0 * (double)shape_count(s->y.shape) * (double)s->w[0].dim[1] *
                         s->kernel[0] * s->kernel[1];

@@ -35,12 +35,12 @@ static Status dense_check(const OpSpec *spec)
                 shape_text(w, a), shape_text(x, b));
 }
 
-static Status dense_plan(Op *op, Desc wish[OP_INPUTS])
+static Status dense_plan(Op *op, Desc preferred[OP_INPUTS])
 {
     OpSpec *s = &op->spec;
     TRY(dense_check(s));
-    wish[0] = in_precision(op, s->x[0]); /* every layout of x is read as it lies */
-    const DType type = s->y.dtype = wish[0].dtype;
+    preferred[0] = in_precision(op, s->x[0]); /* every layout of x is read as it lies */
+    const DType type = s->y.dtype = preferred[0].dtype;
     int64_t x_dim[FORMAT_DIMS], w_dim[FORMAT_DIMS], y_dim[FORMAT_DIMS];
     int ndim = side_dims(s->x[0], x_dim);
     s->y.block = 1;

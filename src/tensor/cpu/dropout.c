@@ -22,10 +22,10 @@ typedef struct DropTask {
     void *to;
 } DropTask;
 
-static Status drop_plan(Op *op, Desc wish[OP_INPUTS])
+static Status drop_plan(Op *op, Desc preferred[OP_INPUTS])
 {
     OpSpec *s = &op->spec;
-    wish[0] = s->y = in_precision(op, s->x[0]);
+    preferred[0] = s->y = in_precision(op, s->x[0]);
     Dropout *d = op->impl = mem_new(sizeof *d);
     d->v = view_of(s->y);
     d->items = d->v.block == 1 ? (d->v.sample + ITEM - 1) / ITEM : d->v.groups;

@@ -15,10 +15,10 @@ typedef struct EmbedTask {
     const OpRun *run;
 } EmbedTask;
 
-static Status embed_plan(Op *op, Desc wish[OP_INPUTS])
+static Status embed_plan(Op *op, Desc preferred[OP_INPUTS])
 {
     OpSpec *s = &op->spec;
-    wish[0] = layout_plain(s->x[0]);
+    preferred[0] = layout_plain(s->x[0]);
     s->y = desc_plain(s->y.shape, op->backend->options.precision);
     Embedding *e = op->impl = mem_new(sizeof *e);
     e->tokens = shape_count(s->x[0].shape);

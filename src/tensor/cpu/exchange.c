@@ -4,10 +4,10 @@
 
 #include <string.h>
 
-static Status plan(Op *op, Desc wish[OP_INPUTS])
+static Status plan(Op *op, Desc preferred[OP_INPUTS])
 {
-    wish[0] = in_precision(op, layout_plain(op->spec.x[0]));
-    return exchange_plan(op, desc_plain(op->spec.y.shape, wish[0].dtype));
+    preferred[0] = in_precision(op, layout_plain(op->spec.x[0]));
+    return exchange_plan(op, desc_plain(op->spec.y.shape, preferred[0].dtype));
 }
 
 typedef struct RowsTask {

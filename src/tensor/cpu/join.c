@@ -10,12 +10,12 @@ typedef struct AddTask {
 } AddTask;
 enum { ITEM = 4096 };
 
-static Status add_plan(Op *op, Desc wish[OP_INPUTS])
+static Status add_plan(Op *op, Desc preferred[OP_INPUTS])
 {
     OpSpec *s = &op->spec;
     s->y = in_precision(op, layout_common(s));
     for (int i = 0; i < s->x_count; ++i) {
-        wish[i] = s->y;
+        preferred[i] = s->y;
         op->dx_alias[i] = true;
     }
     op->needs_y = s->act != ACT_NONE;
@@ -100,21 +100,21 @@ static bool all_channels_last(const OpSpec *s)
     return true;
 }
 
-static Status concat_plan(Op *op, Desc wish[OP_INPUTS])
+static Status concat_plan(Op *op, Desc preferred[OP_INPUTS])
 {
     OpSpec *s = &op->spec;
     bool blocked = all_blocked(s), last = !blocked && all_channels_last(s);
     Concat *c = op->impl = mem_new(sizeof *c);
     View v = {0};
     for (int i = 0; i < s->x_count; ++i) {
-        wish[i] = in_precision(op, blocked || last ? s->x[i] : layout_plain(s->x[i]));
-        v = view_of(wish[i]);
+        preferred[i] = in_precision(op, blocked || last ? s->x[i] : layout_plain(s->x[i]));
+        v = view_of(preferred[i]);
         c->run[i] = last ? v.block : v.sample;
         c->total += c->run[i];
     }
     c->outer = last ? v.n * v.hw : v.n;
     Shape y = s->y.shape;
-    s->y = desc_plain(y, wish[0].dtype);
+    s->y = desc_plain(y, preferred[0].dtype);
     if (blocked) s->y.block = s->x[0].block;
     if (last) s->y.block = (int)y.dim[1];
     return OK;
@@ -176,11 +176,11 @@ const OpTable cpu_concat = {
     .free = impl_free,
 };
 
-static Status flatten_plan(Op *op, Desc wish[OP_INPUTS])
+static Status flatten_plan(Op *op, Desc preferred[OP_INPUTS])
 {
     OpSpec *s = &op->spec;
     Desc x = s->x[0];
-    (void)wish;
+    (void)preferred;
     s->y = (Desc){.shape = s->y.shape, .dtype = x.dtype, .block = 1};
     if (!desc_is_plain(x)) {
         s->y.block = x.block;

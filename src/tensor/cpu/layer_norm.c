@@ -18,10 +18,10 @@ typedef struct LnTask {
     float *partial; /* [parts][2][width] */
 } LnTask;
 
-static Status ln_plan(Op *op, Desc wish[OP_INPUTS])
+static Status ln_plan(Op *op, Desc preferred[OP_INPUTS])
 {
     OpSpec *s = &op->spec;
-    wish[0] = s->y = in_precision(op, layout_plain(s->x[0]));
+    preferred[0] = s->y = in_precision(op, layout_plain(s->x[0]));
     Shape x = s->x[0].shape;
     LayerNorm *b = op->impl = mem_new(sizeof *b);
     b->n = x.dim[0];

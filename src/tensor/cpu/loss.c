@@ -4,11 +4,11 @@
 
 #include <string.h>
 
-static Status loss_plan(Op *op, Desc wish[OP_INPUTS])
+static Status loss_plan(Op *op, Desc preferred[OP_INPUTS])
 {
     OpSpec *s = &op->spec;
     Shape x = s->x[0].shape;
-    wish[0] = in_precision(op, layout_plain(s->x[0]));
+    preferred[0] = in_precision(op, layout_plain(s->x[0]));
     Loss *l = op->impl = mem_new(sizeof *l);
     l->width = x.dim[x.ndim - 1];
     l->rows = shape_count(x) / l->width;
@@ -18,15 +18,15 @@ static Status loss_plan(Op *op, Desc wish[OP_INPUTS])
         l->first = s->slice.first;
         l->classes = s->slice.whole;
     }
-    l->type = wish[0].dtype;
+    l->type = preferred[0].dtype;
     s->y = desc_plain(shape_of(2, l->rows, LOSS_COLUMNS, 1, 1), DTYPE_F32);
     op->needs_x[0] = true;
     return OK;
 }
 
-static Status softmax_plan(Op *op, Desc wish[OP_INPUTS])
+static Status softmax_plan(Op *op, Desc preferred[OP_INPUTS])
 {
-    TRY(loss_plan(op, wish));
+    TRY(loss_plan(op, preferred));
     const Loss *l = op->impl;
     op->saved_bytes = (size_t)l->rows * sizeof(float);
     if (op->spec.slice.ranks)

@@ -33,12 +33,12 @@ typedef struct BnTask {
     void (*map)(const struct BnTask *t, int64_t part, int64_t g);
 } BnTask;
 
-static Status bn_plan(Op *op, Desc wish[OP_INPUTS])
+static Status bn_plan(Op *op, Desc preferred[OP_INPUTS])
 {
     OpSpec *s = &op->spec;
     Desc x = layout_common(s);
     x = in_precision(op, x.flat ? layout_plain(x) : x);
-    for (int i = 0; i < s->x_count; ++i) wish[i] = x;
+    for (int i = 0; i < s->x_count; ++i) preferred[i] = x;
     s->y = x;
     BatchNorm *b = op->impl = mem_new(sizeof *b);
     b->v = view_of(x);

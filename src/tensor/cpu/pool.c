@@ -50,13 +50,13 @@ static void plane_fill(Pool *p, const OpSpec *s)
     l->col_high = list + l->w;
 }
 
-static Status pool_plan(Op *op, Desc wish[OP_INPUTS])
+static Status pool_plan(Op *op, Desc preferred[OP_INPUTS])
 {
     OpSpec *s = &op->spec;
     Pool *p = op->impl = mem_new(sizeof *p);
     s->y.block = s->x[0].block;
-    wish[0] = in_precision(op, s->x[0]);
-    s->y.dtype = p->type = wish[0].dtype;
+    preferred[0] = in_precision(op, s->x[0]);
+    s->y.dtype = p->type = preferred[0].dtype;
     p->x = view_of(s->x[0]);
     p->y = view_of(s->y);
     if (s->pool != POOL_GLOBAL_AVG) plane_fill(p, s);

@@ -15,11 +15,11 @@ typedef struct PositionsTask {
     const OpRun *run;
 } PositionsTask;
 
-static Status positions_plan(Op *op, Desc wish[OP_INPUTS])
+static Status positions_plan(Op *op, Desc preferred[OP_INPUTS])
 {
     OpSpec *s = &op->spec;
     Shape x = s->x[0].shape, w = s->w[0];
-    wish[0] = s->y = in_precision(op, layout_plain(s->x[0]));
+    preferred[0] = s->y = in_precision(op, layout_plain(s->x[0]));
     Positions *p = op->impl = mem_new(sizeof *p);
     *p = (Positions){x.dim[0], x.dim[1], w.dim[0], w.dim[1], s->slice.first, s->y.dtype};
     op->w_elements[0] = p->rows * p->width;

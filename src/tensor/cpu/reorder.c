@@ -23,10 +23,10 @@ static Status direction_new(Kernel **kernel, Dnnl *dnnl, const Format *from, con
     return kernel_build(*kernel);
 }
 
-static Status reorder_plan(Op *op, Desc wish[OP_INPUTS])
+static Status reorder_plan(Op *op, Desc preferred[OP_INPUTS])
 {
     OpSpec *s = &op->spec;
-    (void)wish;
+    (void)preferred;
     const Desc *from = &s->x[0], *to = &s->y;
     Desc converted = *from;
     converted.dtype = to->dtype;

@@ -49,10 +49,10 @@ static Status choose(Op *op)
     return OK;
 }
 
-static Status attention_plan(Op *op, Desc wish[OP_INPUTS])
+static Status attention_plan(Op *op, Desc preferred[OP_INPUTS])
 {
     OpSpec *s = &op->spec;
-    if (!cuda_inputs(op, wish)) return OK;
+    if (!cuda_inputs(op, preferred)) return OK;
     s->y = cuda_desc(op, s->y.shape);
     int64_t samples = s->y.shape.dim[0], length = s->y.shape.dim[1], width = head_width(s);
     if (width > ATTENTION_WIDTH)

@@ -252,13 +252,14 @@ static void cuda_event_sync(Event *event)
     CUDA_CALL(cudaEventSynchronize(event->handle));
 }
 
-bool cuda_inputs(const Op *op, Desc wish[OP_INPUTS])
+bool cuda_inputs(const Op *op, Desc preferred[OP_INPUTS])
 {
     bool granted = true;
     for (int i = 0; i < op->spec.x_count; ++i) {
         const Desc *x = &op->spec.x[i];
-        wish[i] = x->dtype == DTYPE_I32 ? desc_plain(x->shape, DTYPE_I32) : cuda_desc(op, x->shape);
-        granted = granted && desc_equal(wish[i], *x);
+        preferred[i] =
+            x->dtype == DTYPE_I32 ? desc_plain(x->shape, DTYPE_I32) : cuda_desc(op, x->shape);
+        granted = granted && desc_equal(preferred[i], *x);
     }
     return granted;
 }

@@ -4,10 +4,10 @@
 
 enum { SAVED = 7 };
 
-static Status norm_plan(Op *op, Desc wish[OP_INPUTS])
+static Status norm_plan(Op *op, Desc preferred[OP_INPUTS])
 {
     OpSpec *s = &op->spec;
-    if (!cuda_inputs(op, wish)) return OK;
+    if (!cuda_inputs(op, preferred)) return OK;
     s->y = cuda_desc(op, s->y.shape);
     int64_t channels = s->y.shape.dim[1], rows = shape_count(s->y.shape) / channels;
     for (int i = 0; i < s->w_count; ++i) op->w_elements[i] = channels;

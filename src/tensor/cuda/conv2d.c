@@ -141,13 +141,13 @@ static void run_graph(const Op *op, const DnnPlan *plan, const OpRun *run, const
     dnn_run(plan, cuda_state(op)->dnn, biased ? 4 : 3, uid, at, run->workspace);
 }
 
-static Status conv_plan(Op *op, Desc wish[OP_INPUTS])
+static Status conv_plan(Op *op, Desc preferred[OP_INPUTS])
 {
     OpSpec *s = &op->spec;
     if (s->act != ACT_NONE && s->act != ACT_RELU && s->act != ACT_RELU6)
         return fail(ERR_BUG,
                     "cuda: conv2d runs with relu or relu6 fused, with no other activation");
-    if (!cuda_inputs(op, wish)) return OK;
+    if (!cuda_inputs(op, preferred)) return OK;
     s->y = cuda_desc(op, s->y.shape);
     TRY(cudnn_open(cuda_state(op)));
     Conv *v = op->impl = mem_new(sizeof *v);

@@ -184,22 +184,22 @@ static bool takes_image(const Op *op)
 }
 
 /* As cuda_inputs; the residual's rows are y's. */
-static bool inputs_fit(const Op *op, Desc wish[OP_INPUTS])
+static bool inputs_fit(const Op *op, Desc preferred[OP_INPUTS])
 {
     const OpSpec *spec = &op->spec;
-    cuda_inputs(op, wish);
-    if (takes_image(op)) wish[0] = spec->x[0];
-    if (spec->residual && spec->x[1].dtype == spec->y.dtype) wish[1] = spec->y;
+    cuda_inputs(op, preferred);
+    if (takes_image(op)) preferred[0] = spec->x[0];
+    if (spec->residual && spec->x[1].dtype == spec->y.dtype) preferred[1] = spec->y;
     for (int i = 0; i < spec->x_count; ++i)
-        if (!desc_equal(wish[i], spec->x[i])) return false;
+        if (!desc_equal(preferred[i], spec->x[i])) return false;
     return true;
 }
 
-static Status dense_plan(Op *op, Desc wish[OP_INPUTS])
+static Status dense_plan(Op *op, Desc preferred[OP_INPUTS])
 {
     OpSpec *spec = &op->spec;
     spec->y = output_of(op);
-    if (!inputs_fit(op, wish)) return OK;
+    if (!inputs_fit(op, preferred)) return OK;
     if (spec->act == ACT_SILU || (spec->residual && spec->act == ACT_GELU))
         return fail(ERR_BUG, "cuda: dense cannot have silu fused, nor gelu behind a residual");
     int64_t out = spec->w[0].dim[0], in = spec->w[0].dim[1],

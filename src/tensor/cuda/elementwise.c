@@ -7,10 +7,10 @@ static bool act_reads_y(Act act)
     return act == ACT_RELU || act == ACT_RELU6;
 }
 
-static Status act_plan(Op *op, Desc wish[OP_INPUTS])
+static Status act_plan(Op *op, Desc preferred[OP_INPUTS])
 {
     OpSpec *spec = &op->spec;
-    if (!cuda_inputs(op, wish)) return OK;
+    if (!cuda_inputs(op, preferred)) return OK;
     spec->y = cuda_desc(op, spec->y.shape);
     op->needs_y = op->y_inplace = act_reads_y(spec->act);
     op->needs_x[0] = !op->needs_y;
@@ -43,10 +43,10 @@ const OpTable cuda_act = {
 };
 
 /* y = act(x0 + x1 + ...); every dx is dy, masked by the fused activation. */
-static Status sum_plan(Op *op, Desc wish[OP_INPUTS])
+static Status sum_plan(Op *op, Desc preferred[OP_INPUTS])
 {
     OpSpec *spec = &op->spec;
-    if (!cuda_inputs(op, wish)) return OK;
+    if (!cuda_inputs(op, preferred)) return OK;
     spec->y = cuda_desc(op, spec->y.shape);
     op->needs_y = spec->act != ACT_NONE;
     op->y_inplace = true;
@@ -83,14 +83,14 @@ const OpTable cuda_plus = {
 };
 
 /* An image stays as it lies. */
-static Status flatten_plan(Op *op, Desc wish[OP_INPUTS])
+static Status flatten_plan(Op *op, Desc preferred[OP_INPUTS])
 {
     OpSpec *spec = &op->spec;
     const Desc x = spec->x[0];
     bool image = x.shape.ndim == 4 && x.shape.dim[2] * x.shape.dim[3] > 1;
-    wish[0] = cuda_desc(op, x.shape);
-    if (image) wish[0].block = x.block;
-    if (!desc_equal(x, wish[0])) return OK;
+    preferred[0] = cuda_desc(op, x.shape);
+    if (image) preferred[0].block = x.block;
+    if (!desc_equal(x, preferred[0])) return OK;
     spec->y = desc_plain(spec->y.shape, x.dtype);
     if (image && x.block > 1) {
         spec->y.flat = true;
@@ -113,10 +113,10 @@ const OpTable cuda_flatten = {
     .forward = flatten_forward,
 };
 
-static Status drop_plan(Op *op, Desc wish[OP_INPUTS])
+static Status drop_plan(Op *op, Desc preferred[OP_INPUTS])
 {
     OpSpec *s = &op->spec;
-    if (!cuda_inputs(op, wish)) return OK;
+    if (!cuda_inputs(op, preferred)) return OK;
     s->y = cuda_desc(op, s->y.shape);
     op->y_inplace = op->dx_inplace = true;
     return OK;

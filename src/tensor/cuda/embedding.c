@@ -3,10 +3,10 @@
 
 #include <limits.h>
 
-static Status embed_plan(Op *op, Desc wish[OP_INPUTS])
+static Status embed_plan(Op *op, Desc preferred[OP_INPUTS])
 {
     OpSpec *s = &op->spec;
-    if (!cuda_inputs(op, wish)) return OK;
+    if (!cuda_inputs(op, preferred)) return OK;
     if (shape_count(s->x[0].shape) > INT_MAX)
         return fail(ERR_CONFIG, "cuda: embedding of more than %d tokens a micro-batch", INT_MAX);
     s->y = cuda_desc(op, s->y.shape);
@@ -61,10 +61,10 @@ static int64_t sample_elements(const Op *op)
     return y[1] * y[2];
 }
 
-static Status places_plan(Op *op, Desc wish[OP_INPUTS])
+static Status places_plan(Op *op, Desc preferred[OP_INPUTS])
 {
     OpSpec *s = &op->spec;
-    if (!cuda_inputs(op, wish)) return OK;
+    if (!cuda_inputs(op, preferred)) return OK;
     s->y = cuda_desc(op, s->y.shape);
     int64_t columns = sample_elements(op);
     op->w_elements[0] = shape_count(s->w[0]);

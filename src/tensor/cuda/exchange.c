@@ -2,9 +2,9 @@
 #include "../sliced.h"
 #include "cuda.h"
 
-static Status plan(Op *op, Desc wish[OP_INPUTS])
+static Status plan(Op *op, Desc preferred[OP_INPUTS])
 {
-    if (!cuda_inputs(op, wish)) return OK;
+    if (!cuda_inputs(op, preferred)) return OK;
     TRY(exchange_plan(op, cuda_desc(op, op->spec.y.shape)));
     const Swap *w = op->impl;
     int64_t parts = cuda_sum_parts(op->spec.y.dtype, w->rows, w->width);

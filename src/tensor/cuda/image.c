@@ -34,11 +34,11 @@ static bool rows_padded(Desc d)
     return image_of(d).ndim != 4 && d.block > 1;
 }
 
-static Status reorder_plan(Op *op, Desc wish[OP_INPUTS])
+static Status reorder_plan(Op *op, Desc preferred[OP_INPUTS])
 {
     const OpSpec *s = &op->spec;
     const Desc both[] = {s->x[0], s->y};
-    (void)wish;
+    (void)preferred;
     for (int i = 0; i < 2; ++i)
         if (both[i].dtype == DTYPE_I32 || (image_of(both[i]).ndim == 4 && both[i].block > 1 &&
                                            both[i].block != image_of(both[i]).dim[1]))
@@ -100,10 +100,10 @@ const OpTable cuda_reorder = {
 
 /* ---- pooling ---- */
 
-static Status pool_plan(Op *op, Desc wish[OP_INPUTS])
+static Status pool_plan(Op *op, Desc preferred[OP_INPUTS])
 {
     OpSpec *s = &op->spec;
-    if (!cuda_inputs(op, wish)) return OK;
+    if (!cuda_inputs(op, preferred)) return OK;
     s->y = cuda_desc(op, s->y.shape);
     if (s->pool == POOL_MAX)
         op->saved_bytes = (size_t)shape_count(s->y.shape);
@@ -167,9 +167,9 @@ const OpTable cuda_pooling = {
 
 /* ---- concat ---- */
 
-static Status concat_plan(Op *op, Desc wish[OP_INPUTS])
+static Status concat_plan(Op *op, Desc preferred[OP_INPUTS])
 {
-    if (!cuda_inputs(op, wish)) return OK;
+    if (!cuda_inputs(op, preferred)) return OK;
     op->spec.y = cuda_desc(op, op->spec.y.shape);
     return OK;
 }

@@ -3,12 +3,12 @@
  * theirs. */
 #include "cuda.h"
 
-static Status loss_plan(Op *op, Desc wish[OP_INPUTS])
+static Status loss_plan(Op *op, Desc preferred[OP_INPUTS])
 {
     OpSpec *spec = &op->spec;
     const Desc *x = &spec->x[0];
     bool padded = x->block == ROW_BLOCK && !x->flat && x->dtype == op->backend->options.precision;
-    if (!padded && !cuda_inputs(op, wish)) return OK;
+    if (!padded && !cuda_inputs(op, preferred)) return OK;
     spec->y = desc_plain(spec->y.shape, DTYPE_F32);
     op->needs_x[0] = true;
     op->flops_forward = op->flops_backward = 5.0 * (double)shape_count(spec->x[0].shape);
