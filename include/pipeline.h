@@ -235,7 +235,7 @@ void executor_refresh(Executor *executor);
 typedef struct BatchSource {
     void *user;
     Status (*next)(void *user, const Batch **batch, double *wait_s); /* as loader_next */
-    void (*give_back)(void *user);                                   /* as loader_return */
+    void (*release)(void *user);                                     /* as loader_return */
 } BatchSource;
 BatchSource loader_source(Loader *loader); /* borrowed */
 /* What a step has of its own. */

@@ -14,7 +14,7 @@ typedef struct ChannelTable {
     void *(*place)(Channel *channel);
     void (*send)(Channel *channel);
     const void *(*message)(Channel *channel);
-    void (*give_back)(Channel *channel);
+    void (*release)(Channel *channel);
     void (*progress)(Channel *channel); /* NULL: nothing to do */
     void (*close)(Channel *channel);    /* nothing is under way any more */
 } ChannelTable;

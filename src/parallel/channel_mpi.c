@@ -100,7 +100,7 @@ const ChannelTable channel_mpi = {
     .place = settled,
     .send = begin_next,
     .message = received,
-    .give_back = begin_next,
+    .release = begin_next,
     .progress = progress,
     .close = close_end,
 };

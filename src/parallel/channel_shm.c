@@ -51,7 +51,7 @@ static const void *pipe_message(Channel *channel)
     return sent != channel->passed ? channel_at(channel) : NULL;
 }
 
-static void pipe_give_back(Channel *channel)
+static void pipe_release(Channel *channel)
 {
     const PipeEnd *end = channel->impl;
     channel_step(channel);
@@ -68,7 +68,7 @@ const ChannelTable channel_pipe = {
     .place = pipe_place,
     .send = pipe_send,
     .message = pipe_message,
-    .give_back = pipe_give_back,
+    .release = pipe_release,
     .close = pipe_close,
 };
 

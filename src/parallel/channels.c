@@ -210,7 +210,7 @@ void channel_return(Channels *channels, int channel)
 {
     Channel *c = end_of(channels, channel, END_RECEIVER);
     if (!c->table->message(c)) die("channel %d: returned without a message", channel);
-    c->table->give_back(c);
+    c->table->release(c);
 }
 
 void channels_progress(Channels *channels)

@@ -9,14 +9,14 @@ static Status next_batch(void *user, const Batch **batch, double *wait_s)
     return loader_next(user, batch, wait_s);
 }
 
-static void give_back(void *user)
+static void release(void *user)
 {
     loader_return(user);
 }
 
 BatchSource loader_source(Loader *loader)
 {
-    return (BatchSource){.user = loader, .next = next_batch, .give_back = give_back};
+    return (BatchSource){.user = loader, .next = next_batch, .release = release};
 }
 
 int held_place(const Executor *e, int micro)
@@ -116,10 +116,10 @@ static void copy_batch(Executor *e, Held *h)
 
 static void give_batch_back(Executor *e, Held *h)
 {
-    if (!h->lent) return;
+    if (!h->acquired) return;
     e->backend->table->event_sync(h->copied);
-    h->source.give_back(h->source.user);
-    h->lent = false;
+    h->source.release(h->source.user);
+    h->acquired = false;
 }
 
 Status held_take(Executor *e, const BatchSource *source, int micro, double *wait_s)
@@ -133,7 +133,7 @@ Status held_take(Executor *e, const BatchSource *source, int micro, double *wait
         TRY(source->next(source->user, &h->batch, wait_s));
         if (!h->batch) return fail(ERR_BUG, "the data ended inside a step");
         h->source = *source;
-        h->lent = e->copies != NULL;
+        h->acquired = e->copies != NULL;
         if (e->copies) copy_batch(e, h);
         phase_enter(outer);
         ++e->held_next;
@@ -147,7 +147,7 @@ void held_return(Executor *e, const BatchSource *source)
     if (e->copies)
         e->backend->table->event_record(h->used, e->stream);
     else
-        source->give_back(source->user);
+        source->release(source->user);
 }
 
 /* The oldest first. */

@@ -34,7 +34,7 @@ typedef struct Held {
     int64_t *sample;
     Event *copied, *used; /* owned: the copies are there; the work that reads them is done */
     BatchSource source;   /* of batch, where it must go back to once it has been copied */
-    bool lent;            /* it must */
+    bool acquired;        /* it must */
 } Held;
 
 /* In the backend's memory: what recorded work reads. */

@@ -87,7 +87,7 @@ static Status next(void *user, const Batch **batch, double *wait_s)
 }
 
 /* In the order in which they were given: the loader's come first. */
-static void give_back(void *user)
+static void release(void *user)
 {
     EvalData *data = user;
     if (data->returned == data->read) return;
@@ -97,7 +97,7 @@ static void give_back(void *user)
 
 BatchSource eval_data_source(EvalData *data)
 {
-    return (BatchSource){.user = data, .next = next, .give_back = give_back};
+    return (BatchSource){.user = data, .next = next, .release = release};
 }
 
 Status eval_data_fini(EvalData *data)

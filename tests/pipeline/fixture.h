@@ -102,7 +102,7 @@ static inline Status source_next(void *user, const Batch **batch, double *wait_s
 }
 
 /* The oldest comes back as it was lent, and is spoiled: nobody may read it any more. */
-static inline void source_give_back(void *user)
+static inline void source_release(void *user)
 {
     Fixture *f = user;
     int micro = f->given++ % f->how.shape.micros;
@@ -121,7 +121,7 @@ static inline BatchSource source_of(Fixture *f, int most)
 {
     f->taken = f->given = 0;
     f->most = most;
-    return (BatchSource){.user = f, .next = source_next, .give_back = source_give_back};
+    return (BatchSource){.user = f, .next = source_next, .release = source_release};
 }
 
 /* All were taken and all came back. */

@@ -90,14 +90,14 @@ static Status next_batch(void *user, const Batch **batch, double *wait_s)
     return OK;
 }
 
-static void give_back(void *user)
+static void release(void *user)
 {
     (void)user;
 }
 
 static double train_once(Run *r, Batch *batch, int step)
 {
-    BatchSource source = {.user = batch, .next = next_batch, .give_back = give_back};
+    BatchSource source = {.user = batch, .next = next_batch, .release = release};
     double wait_s;
     StepOf of = {.step = (uint64_t)step, .scale = 1.0f / (float)batch->rows, .micros = 1};
     CHECK_OK(executor_step(r->executor, &source, &of, &wait_s));

@@ -145,6 +145,6 @@ const ChannelTable channel_nccl = {
     .place = place,
     .send = step,
     .message = message,
-    .give_back = step,
+    .release = step,
     .close = close_end,
 };
