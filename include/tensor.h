@@ -343,7 +343,8 @@ typedef struct BackendOptions {
     DType precision; /* of activations and their gradients: DTYPE_F32, DTYPE_BF16 or DTYPE_F16 */
     bool tf32; /* fp32 matrix products and convolutions may round their factors to TF32 (10 bits) */
     int device; /* in: this rank's number on its node; a GPU backend's open makes it the GPU's ordinal, or -1 */
-    bool design; /* to plan operations only: a GPU backend then opens where there is no GPU, too, */
+    bool
+        dry_run; /* to plan operations only: a GPU backend then opens where there is no GPU, too, */
     const char *
         gpu; /* for this one ("h100", "h200", "a100"; borrowed), or, if NULL, for this machine's or the first of
                       * them. A GPU backend's open makes it the GPU's whole name */

@@ -78,13 +78,13 @@ void trainer_free(Trainer **trainer); /* Collective. */
 /* As trainer_new, but for ranks of which this process is none: everything that is decided before a step, and no memory,
  * communicator or executor. Where there is no GPU, a plan for one is made for a model of GPU that the backend knows. plan is stage
  * 0's; train_plan_stage makes any stage's. Not collective. */
-typedef struct Design {
+typedef struct DryRun {
     int ranks;
     const char *gpu;     /* see BackendOptions */
     const DataSet *data; /* borrowed: instead of what the configuration's files hold; may be NULL */
-} Design;
-Status trainer_design(Trainer **trainer, const Config *config, const World *world,
-                      const Design *only);
+} DryRun;
+Status trainer_dry_run(Trainer **trainer, const Config *config, const World *world,
+                       const DryRun *only);
 /* Owner: the caller, who frees it before the trainer. */
 Status train_plan_stage(const Trainer *trainer, int stage, Plan **plan);
 /* What one rank that runs a plan holds, by kind, in bytes: the plan's own, the loader's micro-batches, what messages of sums

@@ -193,11 +193,11 @@ static Status run(const Job *job, const PlanWords *words)
                     (long long)job->config->grid.pp - 1, (long long)job->config->grid.pp);
     DataSet set;
     TRY(take_input(job->config, words, &set));
-    const Design design = {ranks, words->gpu, words->input ? &set : NULL};
+    const DryRun design = {ranks, words->gpu, words->input ? &set : NULL};
     if (words->gpu && job->config->train.device != DEVICE_CUDA)
         return fail(ERR_USAGE, "--gpu %s: the plan is for CPUs; train.device=cuda asks for GPUs",
                     words->gpu);
-    Status status = trainer_design(&v.trainer, job->config, &job->world, &design);
+    Status status = trainer_dry_run(&v.trainer, job->config, &job->world, &design);
     if (status == OK) status = view_fill(&v);
     if (status == OK && job->world.rank == 0) status = show(&v, words);
     view_fini(&v);

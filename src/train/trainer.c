@@ -42,7 +42,7 @@ static void test_like_train(DataSet *test, const DataSet *train)
     memcpy(test->std, train->std, sizeof test->std);
 }
 
-static Status open_data(Trainer *t, const Design *only)
+static Status open_data(Trainer *t, const DryRun *only)
 {
     const Config *c = t->config;
     if (only && only->data) {
@@ -76,13 +76,13 @@ static void cut_batch(Trainer *t)
     t->micros_local = micros_a_replica(t->micros, t->shape.dp);
 }
 
-static Status open_backend(Trainer *t, const Design *only)
+static Status open_backend(Trainer *t, const DryRun *only)
 {
     const Config *c = t->config;
     BackendOptions options = {
         .threads = (int)c->train.threads,
         .device = t->world->node_rank,
-        .design = only != NULL,
+        .dry_run = only != NULL,
         .gpu = only ? only->gpu : NULL,
         .precision = c->train.precision == PRECISION_BF16   ? DTYPE_BF16
                      : c->train.precision == PRECISION_FP16 ? DTYPE_F16
@@ -311,7 +311,7 @@ static void count_steps(Trainer *t)
 
 /* All that is decided before memory is taken, for `ranks` ranks, but for recomputation and the plan. */
 /* only: NULL where a run follows. */
-static Status design(Trainer *t, int ranks, const Design *only)
+static Status plan_dry(Trainer *t, int ranks, const DryRun *only)
 {
     double before = memory_use().own_bytes;
     TRY(grid_shape(&t->shape, t->config, ranks));
@@ -349,7 +349,7 @@ static Status settle(Trainer *t)
 static Status setup(Trainer *t)
 {
     const Config *c = t->config;
-    TRY(status_agree(t->world, design(t, t->world->size, NULL)));
+    TRY(status_agree(t->world, plan_dry(t, t->world->size, NULL)));
     TRY(settle(t));
     TRY(grid_init(&t->grid, t->world, t->shape));
     t->grid_ready = true;
@@ -386,10 +386,10 @@ Status trainer_new(Trainer **out, const Config *config, const World *world)
     return st;
 }
 
-Status trainer_design(Trainer **out, const Config *config, const World *world, const Design *only)
+Status trainer_dry_run(Trainer **out, const Config *config, const World *world, const DryRun *only)
 {
     Trainer *t = trainer_begin(config, world);
-    Status st = design(t, only->ranks, only);
+    Status st = plan_dry(t, only->ranks, only);
     if (st == OK) st = memory_fit(t);
     if (st == OK) st = train_plan_stage(t, 0, &t->plan);
     if (st != OK) trainer_free(&t);

@@ -75,7 +75,7 @@ static Status design(const char *set, long long micro)
                             "optim: {name: sgd, lr: 0.1}\n",
                             set, micro, micro);
     Status st = config_parse(&config, "test", text, 0, NULL);
-    if (st == OK) st = trainer_design(&trainer, config, &alone, &(Design){.ranks = 1});
+    if (st == OK) st = trainer_dry_run(&trainer, config, &alone, &(DryRun){.ranks = 1});
     trainer_free(&trainer);
     config_free(&config);
     mem_free(&text);

@@ -87,7 +87,7 @@ static void check_conv(const char *card, DType precision, ConvCase c, bool biase
     Backend *backend;
     Op *op;
     Desc preferred[OP_INPUTS];
-    BackendOptions options = {.threads = 1, .precision = precision, .design = true, .gpu = card};
+    BackendOptions options = {.threads = 1, .precision = precision, .dry_run = true, .gpu = card};
     int pad = c.kernel / 2;
     int64_t side = (c.side + 2 * pad - c.kernel) / c.stride + 1;
     OpSpec s = {.kind = OP_CONV2D,

@@ -48,7 +48,7 @@ static Status open_blas(CudaState *state)
 static Status open_state(CudaState *state, BackendOptions options)
 {
     state->device = -1;
-    if (options.design && (options.gpu || cuda_device_count(NULL) == 0)) {
+    if (options.dry_run && (options.gpu || cuda_device_count(NULL) == 0)) {
         TRY(card_find(&state->card, options.gpu));
         snprintf(state->name, sizeof state->name, "%s", card_name(state->card));
         state->capability = card_capability(state->card);
