@@ -4,7 +4,7 @@
 #define WEFT_PARALLEL_CHANNEL_H
 
 #include "parallel.h"
-#include "shared.h"
+#include "shm_segment.h"
 
 typedef enum ChannelEnd { END_ELSEWHERE, END_SENDER, END_RECEIVER } ChannelEnd;
 typedef struct Channel Channel;
@@ -44,7 +44,7 @@ static inline void channel_step(Channel *channel)
 
 /* What all pipes of a node's ranks lie in. Without pipes nothing is shared, and bell is NULL. */
 typedef struct PipeNode {
-    Shared shared;
+    ShmSegment shared;
     struct Bell *bell; /* of this rank; borrowed from shared */
     uint32_t heard;    /* the bell when this rank last went to look what has come */
 } PipeNode;

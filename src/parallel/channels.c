@@ -57,7 +57,7 @@ static Status check_transport(const World *world, int transport)
     if (transport == TRANSPORT_NCCL && !world->gpus && world->size > 1)
         return fail(ERR_CONFIG,
                     "grid.transport: nccl carries messages between GPUs only; use auto");
-    return transport == TRANSPORT_SHM ? shared_needs_one_node(world) : OK;
+    return transport == TRANSPORT_SHM ? shm_segment_needs_one_node(world) : OK;
 }
 
 /* Where a rank is: its node's first rank, and its own rank on the node. */
@@ -253,5 +253,5 @@ void channels_wait(Channels *channels, double waited_s)
     double now = clock_s();
     if (waited_s < CHECK_S || now - channels->checked_s < CHECK_S || !channels->pipes.bell) return;
     channels->checked_s = now;
-    shared_check_peers(&channels->pipes.shared, "waiting for a message");
+    shm_segment_check_peers(&channels->pipes.shared, "waiting for a message");
 }

@@ -2,7 +2,7 @@
  * self, has nothing to do. */
 #include "comm_values.h"
 #include "node_group.h"
-#include "shared.h"
+#include "shm_segment.h"
 #include "tree_sum.h"
 
 #include <sched.h>
@@ -111,7 +111,7 @@ static Status choose(Comm *comm)
     int transport = comm_transport(comm->transport, world->one_node, host);
     switch (world->size == 1 ? TRANSPORT_AUTO : transport) {
     case TRANSPORT_SHM:
-        TRY(shared_needs_one_node(world));
+        TRY(shm_segment_needs_one_node(world));
         *table = &comm_shm;
         return OK;
     case TRANSPORT_MPI:

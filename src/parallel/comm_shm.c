@@ -11,11 +11,11 @@
  *
  * Values lie in one segment that all ranks map, so gathering them is only waiting until every rank has begun to.
  *
- * Shared state is seven counters a rank, which only grow and wrap: sums posted; tickets of its share claimed and finished;
+ * ShmSegment state is seven counters a rank, which only grow and wrap: sums posted; tickets of its share claimed and finished;
  * gatherings begun; pushes begun and taken; ranks asleep on them. All are begun in the same order on all ranks, so counters say everything. */
 #include "futex.h"
 #include "parallel.h"
-#include "shared.h"
+#include "shm_segment.h"
 #include "tree_sum.h"
 
 #include <omp.h>
@@ -49,7 +49,7 @@ typedef struct Sum {
 } Sum;
 
 typedef struct Shm {
-    Shared shared;
+    ShmSegment shared;
     float **arena;     /* owned array: every rank's arena */
     Control **control; /* owned array */
     Sum *sum;          /* owned: in flight, oldest first */
@@ -59,8 +59,8 @@ typedef struct Shm {
     uint32_t due;     /* of each share, of all sums that all ranks have begun */
     CommPush *push; /* owned: begun here and not taken, oldest first, from push_first to push_end */
     int push_first, push_end, push_room;
-    double checked_s; /* when this rank last looked whether its peers live */
-    Shared values;    /* segment[0] is everybody's; count 0: none */
+    double checked_s;  /* when this rank last looked whether its peers live */
+    ShmSegment values; /* segment[0] is everybody's; count 0: none */
 } Shm;
 
 /* a is before b, for counters that wrap. */
@@ -75,7 +75,7 @@ static Status shm_open_arena(Comm *comm, Backend *backend, size_t arena_bytes)
     size_t control_at = (arena_bytes + alignof(Control) - 1) / alignof(Control) * alignof(Control);
     Shm *shm = mem_new(sizeof *shm);
     Status status =
-        shared_init(&shm->shared, comm->world, control_at + sizeof(Control), "the gradients");
+        shm_segment_init(&shm->shared, comm->world, control_at + sizeof(Control), "the gradients");
     if (status != OK) {
         mem_free(&shm);
         return status;
@@ -94,8 +94,8 @@ static Status shm_open_arena(Comm *comm, Backend *backend, size_t arena_bytes)
 static void shm_close(Comm *comm)
 {
     Shm *shm = comm->impl;
-    if (shm->values.count) shared_fini(&shm->values);
-    shared_fini(&shm->shared);
+    if (shm->values.count) shm_segment_fini(&shm->values);
+    shm_segment_fini(&shm->shared);
     mem_free(&shm->arena);
     mem_free(&shm->control);
     mem_free(&shm->sum);
@@ -108,7 +108,7 @@ static void shm_close(Comm *comm)
 static Status shm_values_open(Comm *comm, size_t bytes)
 {
     Shm *shm = comm->impl;
-    TRY(shared_init(&shm->values, comm->world, comm->rank == 0 ? bytes : 0, "the parameters"));
+    TRY(shm_segment_init(&shm->values, comm->world, comm->rank == 0 ? bytes : 0, "the parameters"));
     comm->values = (float *)shm->values.segment[0];
     comm->values_shared = true;
     return OK;
@@ -333,7 +333,7 @@ static void sleep_on(const Comm *comm, Control *control, _Atomic uint32_t *word,
     double now = clock_s();
     if (now - shm->checked_s < SLEEP_S) return;
     shm->checked_s = now;
-    shared_check_peers(&shm->shared, "sum over ranks");
+    shm_segment_check_peers(&shm->shared, "sum over ranks");
 }
 
 static bool shm_push_wait(Comm *comm, int64_t number)

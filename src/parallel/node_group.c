@@ -29,8 +29,9 @@ Status node_group_init(NodeGroup *group, const World *world, int width, size_t a
     if (width > 1) {
         TRY(world_split(&group->world, world, world->rank / width));
         group->rank = group->world.rank;
-        Status status = shared_init(&group->shared[0], &group->world,
-                                    marks_at(arena_bytes) + sizeof(NodeMarks), "the gradients");
+        Status status =
+            shm_segment_init(&group->shared[0], &group->world,
+                             marks_at(arena_bytes) + sizeof(NodeMarks), "the gradients");
         if (status != OK) {
             world_part_fini(&group->world);
             return status;
@@ -50,7 +51,7 @@ Status node_group_init(NodeGroup *group, const World *world, int width, size_t a
 Status node_group_values(NodeGroup *group, size_t bytes)
 {
     if (group->size > 1)
-        TRY(shared_init(&group->shared[1], &group->world, bytes, "the parameters"));
+        TRY(shm_segment_init(&group->shared[1], &group->world, bytes, "the parameters"));
     group->values = mem_new((size_t)group->size * sizeof *group->values);
     for (int r = 0; r < group->size && group->size > 1; ++r)
         group->values[r] = (float *)group->shared[1].segment[r];
@@ -60,7 +61,7 @@ Status node_group_values(NodeGroup *group, size_t bytes)
 void node_group_fini(NodeGroup *group)
 {
     for (int i = 0; i < 2; ++i)
-        if (group->shared[i].count > 0) shared_fini(&group->shared[i]);
+        if (group->shared[i].count > 0) shm_segment_fini(&group->shared[i]);
     if (group->size > 1) world_part_fini(&group->world);
     mem_free(&group->arena);
     mem_free(&group->values);

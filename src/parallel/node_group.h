@@ -5,7 +5,7 @@
 #ifndef WEFT_PARALLEL_NODE_GROUP_H
 #define WEFT_PARALLEL_NODE_GROUP_H
 
-#include "shared.h"
+#include "shm_segment.h"
 
 #include <stdalign.h>
 
@@ -27,14 +27,14 @@ typedef struct NodeGroup {
     float **arena, **values; /* owned arrays: each rank's; values NULL before node_group_values */
     NodeMarks **marks;       /* owned array: each rank's */
     World world;             /* owned: the group, where it has more ranks than one */
-    Shared shared[2]; /* owned: the arenas with the marks, and the values; of several ranks */
-    NodeMarks own;    /* of one */
+    ShmSegment shared[2]; /* owned: the arenas with the marks, and the values; of several ranks */
+    NodeMarks own;        /* of one */
 } NodeGroup;
 
 /* The widest groups that world's places on nodes allow. Collective. */
 int node_group_width(const World *world);
 /* An arena of so many bytes for each of `width` ranks; where that is 1, arena[0] is the caller's to set. ERR_CONFIG as
- * shared_init, the same on every rank of the group only, and then there is nothing to release. group may not move. Collective on
+ * shm_segment_init, the same on every rank of the group only, and then there is nothing to release. group may not move. Collective on
  * world. */
 Status node_group_init(NodeGroup *group, const World *world, int width, size_t arena_bytes);
 /* The same for values, of a group that has an arena. Collective. */

@@ -235,7 +235,7 @@ static void test_drafts(void)
 }
 
 /* Replicas that share memory fetch nothing, and hold an even part of it. */
-static void test_shared_memory(void)
+static void test_shm_segment_memory(void)
 {
     Fixture f = {.how = {.model = "model: {name: mlp, hidden: [20, 30]}\n",
                          .table = &backend_cpu,
@@ -265,4 +265,4 @@ static void test_shared_memory(void)
 }
 
 TEST_MAIN("fetch", {"models", test_models}, {"tied", test_tied}, {"random graphs", test_drafts},
-          {"shared memory", test_shared_memory})
+          {"shared memory", test_shm_segment_memory})

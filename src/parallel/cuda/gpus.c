@@ -194,7 +194,7 @@ static void watch_free(NcclWatch **watch)
 {
     if (!*watch) return;
     nccl_watch_stop(*watch);
-    if ((*watch)->has_node) shared_fini(&(*watch)->node);
+    if ((*watch)->has_node) shm_segment_fini(&(*watch)->node);
     mem_free(watch);
 }
 
@@ -222,7 +222,7 @@ static Status watch_new(Grid *grid, const Gpu *mine)
     node.comm = world->node;
     Status st = OK;
     if (node.size > 1) {
-        st = shared_init(&watch->node, &node, sizeof(int), "what watches the GPUs");
+        st = shm_segment_init(&watch->node, &node, sizeof(int), "what watches the GPUs");
         watch->has_node = st == OK;
     }
     TRY(status_agree(world, st));

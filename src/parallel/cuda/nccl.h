@@ -35,7 +35,7 @@ enum { WATCH_COMMS = 4 };
 typedef struct NcclWatch {
     ncclComm_t comm[WATCH_COMMS]; /* borrowed; NULL: none */
     char gpu[128];                /* this rank's, for messages */
-    Shared node;                  /* owned: this node's ranks, if there are several */
+    ShmSegment node;              /* owned: this node's ranks, if there are several */
     bool has_node;
     pthread_t thread;
     pthread_mutex_t lock;

@@ -1,7 +1,7 @@
-/* Shared segments out of memfd_create: unlike files in /dev/shm they have no name to clean up and no limit of a mount (64 MB
+/* ShmSegment segments out of memfd_create: unlike files in /dev/shm they have no name to clean up and no limit of a mount (64 MB
  * in many containers). A peer opens /proc/PID/fd/N, and checks by device and inode that it got the file meant. Pages are
  * reserved when made, so that a lack of memory is an error message and not SIGBUS in a step. */
-#include "shared.h"
+#include "shm_segment.h"
 #include "mpi_check.h"
 
 #include <errno.h>
@@ -79,7 +79,7 @@ static double read_number(const char *path, const char *key)
     return value;
 }
 
-/* Shared memory is given out until the kernel kills somebody for it; so ask first whether all segments fit. */
+/* ShmSegment memory is given out until the kernel kills somebody for it; so ask first whether all segments fit. */
 static Status check_memory(const char *what, double bytes)
 {
     double available = 1024 * read_number("/proc/meminfo", "MemAvailable:");
@@ -136,7 +136,7 @@ static Status map_peer(char **base, const Card *card, size_t bytes)
     return *base ? OK : refuse(path, error);
 }
 
-static Status map_peers(Shared *shared, const World *world, const Card *card)
+static Status map_peers(ShmSegment *shared, const World *world, const Card *card)
 {
     for (int r = 0; r < world->size; ++r) {
         shared->process[r] = (pid_t)card[r].process;
@@ -147,13 +147,13 @@ static Status map_peers(Shared *shared, const World *world, const Card *card)
 }
 
 /* The last line of a segment: the code that its rank ends the job with, or 0. */
-static _Atomic uint32_t *farewell_of(const Shared *shared, int rank)
+static _Atomic uint32_t *farewell_of(const ShmSegment *shared, int rank)
 {
     return (_Atomic uint32_t *)(shared->segment[rank] + shared->bytes[rank] - LINE_BYTES);
 }
 
 /* Of all ranks of the node: where world is a part of them, the other parts are about to need as much. */
-static double node_bytes(const Shared *shared, const World *world)
+static double node_bytes(const ShmSegment *shared, const World *world)
 {
     double sum = 0;
     int local = 1;
@@ -163,7 +163,7 @@ static double node_bytes(const Shared *shared, const World *world)
 }
 
 /* Every rank's segment, whose sizes are known. *file is for the caller to close, also on error. */
-static Status make_and_map(Shared *shared, const World *world, const char *what, int *file)
+static Status make_and_map(ShmSegment *shared, const World *world, const char *what, int *file)
 {
     TRY(status_agree(world, check_memory(what, node_bytes(shared, world))));
     char **mine = &shared->segment[world->rank];
@@ -179,10 +179,10 @@ static Status make_and_map(Shared *shared, const World *world, const char *what,
     return status;
 }
 
-Status shared_init(Shared *shared, const World *world, size_t bytes, const char *what)
+Status shm_segment_init(ShmSegment *shared, const World *world, size_t bytes, const char *what)
 {
     size_t ranks = (size_t)world->size;
-    *shared = (Shared){.count = world->size};
+    *shared = (ShmSegment){.count = world->size};
     shared->bytes = mem_new(ranks * sizeof *shared->bytes);
     shared->segment = mem_new(ranks * sizeof *shared->segment);
     shared->process = mem_new(ranks * sizeof *shared->process);
@@ -196,11 +196,11 @@ Status shared_init(Shared *shared, const World *world, size_t bytes, const char 
         shared->farewell.code = farewell_of(shared, world->rank);
         world_farewell_add(&shared->farewell);
     } else
-        shared_fini(shared);
+        shm_segment_fini(shared);
     return status;
 }
 
-void shared_fini(Shared *shared)
+void shm_segment_fini(ShmSegment *shared)
 {
     world_farewell_remove(&shared->farewell);
     for (int r = 0; r < shared->count; ++r)
@@ -212,7 +212,7 @@ void shared_fini(Shared *shared)
     shared->count = 0;
 }
 
-Status shared_needs_one_node(const World *world)
+Status shm_segment_needs_one_node(const World *world)
 {
     if (world->one_node) return OK;
     return fail(ERR_CONFIG,
@@ -221,7 +221,7 @@ Status shared_needs_one_node(const World *world)
                 world->size, world->node_size, world->rank);
 }
 
-bool shared_alive(const Shared *shared, int rank)
+bool shm_segment_alive(const ShmSegment *shared, int rank)
 {
     char path[64], line[256] = "";
     snprintf(path, sizeof path, "/proc/%lld/stat", (long long)shared->process[rank]);
@@ -235,10 +235,10 @@ bool shared_alive(const Shared *shared, int rank)
     return !state || (state[1] == ' ' && state[2] != 'Z' && state[2] != 'X');
 }
 
-void shared_check_peers(const Shared *shared, const char *doing)
+void shm_segment_check_peers(const ShmSegment *shared, const char *doing)
 {
     for (int r = 0; r < shared->count; ++r) {
-        if (shared_alive(shared, r)) continue;
+        if (shm_segment_alive(shared, r)) continue;
         uint32_t farewell = atomic_load(farewell_of(shared, r));
         if (farewell != 0) /* it has said why */
             world_abort((int)farewell);

@@ -7,26 +7,26 @@
 
 #include <sys/types.h>
 
-typedef struct Shared {
+typedef struct ShmSegment {
     int count;      /* ranks */
     size_t *bytes;  /* owned; bytes[r] of rank r's segment, what is behind it included */
     char **segment; /* owned; segment[r] of rank r, on a huge-page bound, zeroed when made */
     pid_t *process; /* owned; process[r] of rank r */
     int *job_rank;  /* owned; rank r's rank among all processes of the job */
     Farewell farewell;
-} Shared;
+} ShmSegment;
 
 /* bytes: of this rank's segment. what: who needs it, for messages: "the gradients". ERR_CONFIG says what the system refused.
  * Collective on world, whose ranks all share the node; every rank returns the same Status, and nothing is held where it is
- * not OK. shared may not move until shared_fini releases it. */
-Status shared_init(Shared *shared, const World *world, size_t bytes, const char *what);
-void shared_fini(Shared *shared);
+ * not OK. shared may not move until shm_segment_fini releases it. */
+Status shm_segment_init(ShmSegment *shared, const World *world, size_t bytes, const char *what);
+void shm_segment_fini(ShmSegment *shared);
 /* ERR_CONFIG where world's ranks are on several nodes. */
-Status shared_needs_one_node(const World *world);
+Status shm_segment_needs_one_node(const World *world);
 /* False where the process of a rank has ended (a zombie has). */
-bool shared_alive(const Shared *shared, int rank);
+bool shm_segment_alive(const ShmSegment *shared, int rank);
 /* Ends the job where a rank's process has ended; doing: what waits for it, for the message. For a rank that has waited long.
  */
-void shared_check_peers(const Shared *shared, const char *doing);
+void shm_segment_check_peers(const ShmSegment *shared, const char *doing);
 
 #endif

@@ -1,7 +1,7 @@
-/* Shared segments in a world of one: made, aligned, zeroed, given back, nothing left open; and how a dead peer is told from
+/* ShmSegment segments in a world of one: made, aligned, zeroed, given back, nothing left open; and how a dead peer is told from
  * a living one. */
 #include "harness.h"
-#include "parallel/shared.h"
+#include "parallel/shm_segment.h"
 
 #include <dirent.h>
 #include <signal.h>
@@ -23,16 +23,16 @@ static void made_and_given_back(void)
     static const size_t sizes[] = {4096, 3 * 4096, (size_t)5 << 20};
     int before = open_files();
     for (int i = 0; i < 3; ++i) {
-        Shared shared;
-        CHECK_OK(shared_init(&shared, &alone, sizes[i], "the test"));
+        ShmSegment shared;
+        CHECK_OK(shm_segment_init(&shared, &alone, sizes[i], "the test"));
         char *base = shared.segment[0];
         CU_ASSERT_EQUAL((uintptr_t)base % ((uintptr_t)2 << 20), 0);
         bool zero = true;
         for (size_t at = 0; at < sizes[i]; ++at) zero = zero && base[at] == 0;
         CU_ASSERT_TRUE(zero);
         memset(base, 1, sizes[i]);
-        CU_ASSERT_TRUE(shared_alive(&shared, 0));
-        shared_fini(&shared);
+        CU_ASSERT_TRUE(shm_segment_alive(&shared, 0));
+        shm_segment_fini(&shared);
         CU_ASSERT_PTR_NULL(shared.segment);
     }
     CU_ASSERT_EQUAL(open_files(), before);
@@ -40,29 +40,30 @@ static void made_and_given_back(void)
 
 static void too_much(void)
 {
-    Shared shared;
-    CHECK_FAILS(shared_init(&shared, &alone, (size_t)1 << 46, "the test"), ERR_CONFIG, "is free");
+    ShmSegment shared;
+    CHECK_FAILS(shm_segment_init(&shared, &alone, (size_t)1 << 46, "the test"), ERR_CONFIG,
+                "is free");
     CU_ASSERT_PTR_NULL(shared.segment);
 }
 
 static void dead_peer(void)
 {
-    Shared shared;
-    CHECK_OK(shared_init(&shared, &alone, 4096, "the test"));
+    ShmSegment shared;
+    CHECK_OK(shm_segment_init(&shared, &alone, 4096, "the test"));
     pid_t child = fork();
     if (child == 0) {
         pause();
         _exit(0);
     }
     shared.process[0] = child;
-    CU_ASSERT_TRUE(shared_alive(&shared, 0));
+    CU_ASSERT_TRUE(shm_segment_alive(&shared, 0));
     kill(child, SIGKILL);
     siginfo_t info;
     waitid(P_PID, (id_t)child, &info, WEXITED | WNOWAIT);
-    CU_ASSERT_FALSE(shared_alive(&shared, 0)); /* ended, not yet waited for */
+    CU_ASSERT_FALSE(shm_segment_alive(&shared, 0)); /* ended, not yet waited for */
     waitpid(child, NULL, 0);
-    CU_ASSERT_FALSE(shared_alive(&shared, 0));
-    shared_fini(&shared);
+    CU_ASSERT_FALSE(shm_segment_alive(&shared, 0));
+    shm_segment_fini(&shared);
 }
 
 TEST_MAIN("shared", {"made and given back", made_and_given_back}, {"too much", too_much},
