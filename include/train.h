@@ -8,9 +8,9 @@
 #include "pipeline.h"
 
 /* What is known of a step once the device has done it. */
-typedef struct StepFigures {
+typedef struct StepStats {
     double loss, top1;
-} StepFigures;
+} StepStats;
 
 /* fp16's gradients are those of the loss times a power of two, which the update divides by. A step whose gradients overflow all
  * the same changes nothing but this factor. Other precisions: 1. */
@@ -55,8 +55,8 @@ typedef struct Trainer {
     size_t program_bytes; /* by which this process has grown from data set to schedule */
     double data_wait_s;   /* for the loader's next micro-batch, so far */
     Capture update;       /* the optimizer's part of a step, where it can be replayed */
-    int64_t known;        /* steps whose figures have been read: those of the last one are */
-    StepFigures figures;
+    int64_t known;        /* steps whose statistics have been read: those of the last one are */
+    StepStats step_stats;
 } Trainer;
 
 typedef struct StepResult {
@@ -120,8 +120,8 @@ double train_grad_norm(Trainer *trainer);
 /* The next optimizer step; the first one opens the loader, which may fail. After that a sample that cannot be read ends
  * the job (die_as). Collective; all ranks agree. */
 Status train_step(Trainer *trainer, StepResult *result);
-/* Waits for the figures of the last step, where they are not in result yet. Collective. */
-void train_figures(Trainer *trainer, StepResult *result);
+/* Waits for the statistics of the last step, where they are not in result yet. Collective. */
+void train_step_stats(Trainer *trainer, StepResult *result);
 /* What of a step is recorded and replayed, or why nothing is, in words. */
 const char *train_graphs(const Trainer *trainer);
 /* One pass over set, every sample once, with running statistics. The same line on every rank, the same bits on every

@@ -50,7 +50,7 @@ typedef struct TieLink {
     int64_t piece;            /* elements of a message, at most */
 } TieLink;
 
-enum { FIGURE_OVERFLOW = METRIC_COUNT }; /* StepBlock's overflow, behind the metrics */
+enum { STAT_OVERFLOW = METRIC_COUNT }; /* StepBlock's overflow, behind the metrics */
 
 /* What all tasks of a step or an evaluation have in common. */
 typedef struct RunOf {
@@ -95,9 +95,9 @@ struct Executor {
     int held_base;    /* place in the ring of the list's micro-batch 0 */
     Stream *copies;   /* owned; brings micro-batches to the device; NULL where host memory serves */
     StepBlock *block; /* owned, in the backend's memory */
-    float *figures;   /* owned, likewise: the slots' metrics */
-    /* owned, where copies reach it: those of the last two steps, METRIC_PAD each, of which one is FIGURE_OVERFLOW */
-    float *figures_host;
+    float *step_stats; /* owned, likewise: the slots' metrics */
+    /* owned, where copies reach it: those of the last two steps, METRIC_PAD each, of which one is STAT_OVERFLOW */
+    float *step_stats_host;
     Event *figured[2];             /* owned: they are there */
     int64_t steps;                 /* begun */
     Captures *captures;            /* owned: [task][place in the ring]; NULL: nothing is replayed */

@@ -1,4 +1,4 @@
-/* A step's figures, and its end: sums awaited, figures of all stages put together, running statistics moved. Figures stay in
+/* A step's statistics, and its end: sums awaited, statistics of all stages put together, running statistics moved. Figures stay in
  * the backend's memory until somebody asks for them. */
 #include "executor.h"
 
@@ -11,7 +11,7 @@ static int slot_count(const Executor *e)
     return count;
 }
 
-static size_t figures_bytes(int places)
+static size_t step_stats_bytes(int places)
 {
     return (size_t)places * METRIC_PAD * sizeof(float);
 }
@@ -20,10 +20,10 @@ void metrics_new(Executor *e)
 {
     const BackendTable *t = e->backend->table;
     e->block = t->alloc(e->backend, sizeof *e->block);
-    e->figures = t->alloc(e->backend, figures_bytes(slot_count(e)));
-    e->figures_host = backend_host_new(e->backend, figures_bytes(2));
+    e->step_stats = t->alloc(e->backend, step_stats_bytes(slot_count(e)));
+    e->step_stats_host = backend_host_new(e->backend, step_stats_bytes(2));
     for (int i = 0; i < 2; ++i) e->figured[i] = t->event_new(e->backend);
-    float *at = e->figures;
+    float *at = e->step_stats;
     for (int c = 0; c < e->plan->chunk_count; ++c)
         for (int s = 0; s < e->plan->chunk[c].slots; ++s, at += METRIC_PAD)
             e->chunk[c].slot[s].metrics = at;
@@ -33,8 +33,8 @@ void metrics_free(Executor *e)
 {
     const BackendTable *t = e->backend->table;
     if (e->block) t->release(e->backend, e->block, sizeof *e->block);
-    if (e->figures) t->release(e->backend, e->figures, figures_bytes(slot_count(e)));
-    if (e->figures_host) backend_host_free(e->backend, e->figures_host, figures_bytes(2));
+    if (e->step_stats) t->release(e->backend, e->step_stats, step_stats_bytes(slot_count(e)));
+    if (e->step_stats_host) backend_host_free(e->backend, e->step_stats_host, step_stats_bytes(2));
     for (int i = 0; i < 2; ++i)
         if (e->figured[i]) t->event_free(&e->figured[i]);
     capture_drop(&e->statistics, e->backend);
@@ -64,11 +64,11 @@ void step_begin(Executor *e, const RunOf *of)
     ++e->steps;
 }
 
-static float *figures_of(const Executor *e, int behind, Event **there)
+static float *step_stats_of(const Executor *e, int behind, Event **there)
 {
     int at = (int)((e->steps - 1 - behind) % 2);
     *there = e->figured[at];
-    return e->figures_host + (int64_t)at * METRIC_PAD;
+    return e->step_stats_host + (int64_t)at * METRIC_PAD;
 }
 
 /* Where replicas share out, the last one has the sums. */
@@ -95,27 +95,27 @@ static void find_overflow(Executor *e)
     }
 }
 
-static void figures_bring(Executor *e)
+static void step_stats_copy(Executor *e)
 {
     const BackendTable *t = e->backend->table;
     Event *there;
-    float *to = figures_of(e, 0, &there), *sum = metrics_sum(e);
+    float *to = step_stats_of(e, 0, &there), *sum = metrics_sum(e);
     if (sum) t->copy(e->stream, to, sum, sizeof e->metrics);
     if (e->options.finds_overflow)
-        t->copy(e->stream, to + FIGURE_OVERFLOW, &e->block->overflow, sizeof *to);
+        t->copy(e->stream, to + STAT_OVERFLOW, &e->block->overflow, sizeof *to);
     t->event_record(there, e->stream);
 }
 
 /* The host's wait for the figures of a step. */
-static const float *figures_await(const Executor *e, int behind)
+static const float *step_stats_await(const Executor *e, int behind)
 {
     Event *there;
-    const float *figures = figures_of(e, behind, &there);
+    const float *step_stats = step_stats_of(e, behind, &there);
     if (e->backend->table->event_sync) e->backend->table->event_sync(there);
-    return figures;
+    return step_stats;
 }
 
-/* Only the stage with the loss has figures, but every stage may have a signal. */
+/* Only the stage with the loss has statistics, but every stage may have a signal. */
 static void metrics_join(Executor *e)
 {
     int stages = e->grid->shape.pp;
@@ -131,7 +131,7 @@ static void metrics_join(Executor *e)
 
 const float *executor_metrics(Executor *e, int behind)
 {
-    memcpy(e->metrics, figures_await(e, behind), sizeof e->metrics);
+    memcpy(e->metrics, step_stats_await(e, behind), sizeof e->metrics);
     if (e->plan->zero)
         world_bcast(&e->grid->dp_world, e->metrics, sizeof e->metrics, e->plan->shape.dp - 1);
     metrics_join(e);
@@ -142,7 +142,7 @@ const float *executor_metrics(Executor *e, int behind)
 static bool anyone_overflowed(Executor *e)
 {
     const World *world = e->grid->world;
-    float mine = figures_await(e, 0)[FIGURE_OVERFLOW], most = mine;
+    float mine = step_stats_await(e, 0)[STAT_OVERFLOW], most = mine;
     float *all = mem_new((size_t)world->size * sizeof *all);
     world_gather(world, &mine, sizeof mine, all);
     for (int r = 0; r < world->size; ++r) most = all[r] > most ? all[r] : most;
@@ -200,7 +200,7 @@ void step_finish(Executor *e, const RunOf *of)
     group_sum(e);
     ties_sum(e);
     find_overflow(e);
-    figures_bring(e);
+    step_stats_copy(e);
     e->overflow = e->options.finds_overflow && anyone_overflowed(e);
     if (e->overflow) {
         /* they stay as they are */

@@ -325,7 +325,7 @@ static Status between_steps(Run *r, StepResult *result)
         (c->checkpoint.every_steps > 0 && t->step % c->checkpoint.every_steps == 0) || by_clock;
     save_due = save_due || end || stop;
     eval_due = eval_due || end;
-    if (eval_due || save_due) train_figures(t, result);
+    if (eval_due || save_due) train_step_stats(t, result);
     r->stopped = result->signal >= WISH_STOP && !end;
     TRY(check_finite(r, result, eval_due || save_due));
     /* an evaluation that fails costs no training: what is due is saved all the same */

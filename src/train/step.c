@@ -101,25 +101,25 @@ static void update(Trainer *t, StepResult *result)
         update_work(t);
 }
 
-/* Of all steps before number `step`. The figures of a step are read once. */
-static void read_figures(Trainer *t, StepResult *result, int64_t step)
+/* Of all steps before number `step`. The statistics of a step are read once. */
+static void read_step_stats(Trainer *t, StepResult *result, int64_t step)
 {
     for (; t->known < step; ++t->known) {
         const float *metrics = executor_metrics(t->executor, (int)(t->step - 1 - t->known));
-        t->figures = (StepFigures){
+        t->step_stats = (StepStats){
             .loss = (double)(metrics[METRIC_LOSS] / metrics[METRIC_ROWS]),
             .top1 = (double)(metrics[METRIC_TOP1] / metrics[METRIC_ROWS]),
         };
         result->signal += metrics[METRIC_SIGNAL];
         result->rows += (int64_t)metrics[METRIC_ROWS];
     }
-    result->loss = t->figures.loss;
-    result->top1 = t->figures.top1;
+    result->loss = t->step_stats.loss;
+    result->top1 = t->step_stats.top1;
 }
 
-void train_figures(Trainer *t, StepResult *result)
+void train_step_stats(Trainer *t, StepResult *result)
 {
-    read_figures(t, result, t->step);
+    read_step_stats(t, result, t->step);
 }
 
 Status train_step(Trainer *t, StepResult *result)
@@ -143,7 +143,7 @@ Status train_step(Trainer *t, StepResult *result)
     result->signal = 0;
     result->rows = 0;
     t->step++;
-    read_figures(t, result, newest ? t->step : t->step - 1);
+    read_step_stats(t, result, newest ? t->step : t->step - 1);
     return OK;
 }
 

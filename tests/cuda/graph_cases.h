@@ -86,7 +86,7 @@ static Left leave(Trainer *t, Config *config)
     left.calls -= calls;
     left.waits -= waits;
     graph_steps(t, GRAPH_STEPS, &result);
-    train_figures(t, &result);
+    train_step_stats(t, &result);
     left.loss = result.loss;
     take_values(t, &left);
     trainer_free(&t);
