@@ -5,20 +5,20 @@ endif
 Q := $(if $(V),,@)# V=1 shows every command
 PREFIX ?= /usr/local
 BUILD ?= build
-# Rooms in order: a room may include the doors of rooms before it (`make rooms` checks).
-ROOMS := base config tensor layers optim data model schedule parallel pipeline checkpoint observe train cli
+# Modules in order: a module may include the public headers of those before it (`make check-includes` checks).
+MODULES := base config tensor layers optim data model schedule parallel pipeline checkpoint observe train cli
 VERSION := $(shell cat VERSION)
 NPROC := $(shell nproc 2>/dev/null || echo 2)
 
 # Every decision is made by tools/probe.sh, by compiling a probe, and kept in probe.mk with its reason.
 PROBE := $(BUILD)/probe.mk
 # These need no decision, or call make again once what it is about is installed.
-NO_PROBE := deps clean format check-format rooms help test demo demo-text asan asan-quick
+NO_PROBE := deps clean format check-format check-includes help test demo demo-text asan asan-quick
 ifneq ($(filter-out $(NO_PROBE),$(or $(MAKECMDGOALS),weft)),)
 include $(PROBE)
 endif
 
-SRC := $(sort $(foreach r,$(ROOMS),$(wildcard src/$(r)/*.c) $(wildcard src/$(r)/cpu/*.c)))
+SRC := $(sort $(foreach m,$(MODULES),$(wildcard src/$(m)/*.c) $(wildcard src/$(m)/cpu/*.c)))
 SIMD_SRC := $(sort $(wildcard src/tensor/cpu/simd/*.c))
 SIMD_BF16_SRC := $(filter-out %/flat.c %/dropout.c,$(SIMD_SRC))# those work on fp32 only
 CUDA_C := $(sort $(wildcard src/tensor/cuda/*.c) $(wildcard src/parallel/cuda/*.c))
@@ -49,13 +49,13 @@ SIMD_OBJ := $(foreach isa,$(SIMD_ISAS),$(SIMD_SRC:%.c=$(BUILD)/obj/%.$(isa).o) \
 
 OBJ := $(SRC:%.c=$(BUILD)/obj/%.o)
 room_obj = $(filter $(BUILD)/obj/src/$(1)/%,$(OBJ) $(SIMD_OBJ) $(CU_OBJ))
-LIBS := $(foreach r,$(ROOMS),$(BUILD)/lib/$(r).a)
-# Archives a room's tests link: its own and those above it, lowest last.
+LIBS := $(foreach m,$(MODULES),$(BUILD)/lib/$(m).a)
+# Archives a module's tests link: its own and those above it, lowest last.
 upto = $(if $(filter $(1),$(firstword $(2))),$(firstword $(2)),$(firstword $(2)) $(call upto,$(1),$(wordlist 2,99,$(2))))
 reverse = $(if $(1),$(call reverse,$(wordlist 2,99,$(1))) $(firstword $(1)))
-room_libs = $(patsubst %,$(BUILD)/lib/%.a,$(call reverse,$(call upto,$(1),$(ROOMS))))
+module_libs = $(patsubst %,$(BUILD)/lib/%.a,$(call reverse,$(call upto,$(1),$(MODULES))))
 
-TEST_SRC := $(sort $(foreach r,$(ROOMS),$(wildcard tests/$(r)/test_*.c)))
+TEST_SRC := $(sort $(foreach m,$(MODULES),$(wildcard tests/$(m)/test_*.c)))
 # The emulated GPU changes stacks and guards its own memory: sanitizers leave it out, and CUDA with it (make asan).
 # Those two take longest, so they start first. LEAVE_OUT: patterns of programs.
 TEST_BIN := $(filter-out $(LEAVE_OUT),$(if $(SANITIZE),,$(if $(filter 1,$(HAVE_CUDA)),$(BUILD)/tests/cuda/test_cuda_emulated $(BUILD)/tests/cuda/test_cuda_plans)) $(TEST_SRC:tests/%.c=$(BUILD)/tests/%))
@@ -64,7 +64,7 @@ TEST_BUNDLE := tests/bundle/alone.sh
 NVTX_TOOL := $(if $(filter 1,$(HAVE_CUDA)),$(BUILD)/tests/cuda/nvtx_tool.so)
 CLOCK_TOOL := $(if $(filter 1,$(HAVE_CUDA)),$(BUILD)/tests/cuda/clock_tool.so)
 
-.PHONY: weft help deps info rooms format check-format test check matrix asan asan-quick check-cuda check-cuda-sanitizer check-cuda-emulated bundle check-bundle demo demo-text data data-text install clean tests bench cluster
+.PHONY: weft help deps info check-includes format check-format test check matrix asan asan-quick check-cuda check-cuda-sanitizer check-cuda-emulated bundle check-bundle demo demo-text data data-text install clean tests bench cluster
 weft: $(BUILD)/weft       ## build it: build/weft
 
 $(BUILD)/weft: $(LIBS) $(BUILD)/obj/src/main.o
@@ -73,14 +73,14 @@ $(BUILD)/weft: $(LIBS) $(BUILD)/obj/src/main.o
 
 LINK = $(CC)
 
-define room_rule
+define module_rule
 $(BUILD)/lib/$(1).a: $(call room_obj,$(1))
 	@mkdir -p $$(@D); rm -f $$@; ar rcs $$@ $$^
 tests-$(1): $(patsubst tests/%.c,$(BUILD)/tests/%,$(filter tests/$(1)/%,$(TEST_SRC)))
 	@tests/run.sh $$^
 .PHONY: tests-$(1)
 endef
-$(foreach r,$(ROOMS),$(eval $(call room_rule,$(r))))
+$(foreach m,$(MODULES),$(eval $(call module_rule,$(m))))
 
 $(BUILD)/obj/%.o: %.c $(PROBE)
 	@mkdir -p $(@D)
@@ -131,13 +131,13 @@ $(BUILD)/emulated/libcudnn.so.%: tests/cuda/emulate/cudnn.cc tests/cuda/emulate/
 	$(Q)$(EMULATED_CXX) -O3 -shared -fPIC -Wl,-soname,$(@F) -o $@ $(filter %.cc,$^)
 
 .SECONDEXPANSION:
-$(BUILD)/tests/%: tests/%.c tests/harness.h $$(call room_libs,$$(firstword $$(subst /, ,$$*)))
+$(BUILD)/tests/%: tests/%.c tests/harness.h $$(call module_libs,$$(firstword $$(subst /, ,$$*)))
 	@mkdir -p $(@D)
 	@echo "  test $<"
 	$(Q)$(CC) $(CPPFLAGS_ALL) -Itests -Isrc $(CFLAGS_ALL) -MMD -MP -o $@ $< \
-	    $(call room_libs,$(firstword $(subst /, ,$*))) $(LDFLAGS_ALL) $(LDLIBS_ALL) -lcunit
+	    $(call module_libs,$(firstword $(subst /, ,$*))) $(LDFLAGS_ALL) $(LDLIBS_ALL) -lcunit
 
-# Every kernel and the whole training path on a GPU against the CPU; links all rooms.
+# Every kernel and the whole training path on a GPU against the CPU; links all modules.
 $(BUILD)/tests/cuda/test_cuda: tests/cuda/test_cuda.c $(wildcard tests/cuda/*.h) tests/harness.h tests/op_rig.h $(LIBS)
 	@mkdir -p $(@D)
 	@echo "  test $<"
@@ -210,8 +210,8 @@ deps:            ## install what is missing (apt), or say the packages' names
 	@tools/deps.sh
 info: $(PROBE)   ## every build decision and why
 	@cat $(BUILD)/probe.txt
-rooms:           ## includes point one way
-	@tools/rooms.sh $(ROOMS)
+check-includes: ## includes point one way
+	@tools/check_includes.sh $(MODULES)
 format:          ## lay out all C with clang-format
 	@git ls-files -co --exclude-standard '*.c' '*.h' '*.cu' | xargs clang-format -i
 check-format:    ## is all C laid out so?

@@ -1,4 +1,4 @@
-/* base: what every room stands on. Status and messages, die, log, memory, clock, counter-based random
+/* base: what every module stands on. Status and messages, die, log, memory, clock, counter-based random
  * numbers, JSON text. No MPI, no HDF5, no device. Nothing here is collective. */
 #ifndef WEFT_BASE_H
 #define WEFT_BASE_H

@@ -36,7 +36,7 @@ typedef enum LossName { LOSS_SOFTMAX, LOSS_MSE } LossName;
 typedef enum ResumeMode { RESUME_AUTO, RESUME_NO, RESUME_FILE } ResumeMode;
 enum { AUGMENT_FLIP = 1, AUGMENT_CROP = 2, AUGMENT_CUTOUT = 4 }; /* a bit each */
 
-/* One `key: value` of a layer in model.layers, as text with its place, for the layers room to read. */
+/* One `key: value` of a layer in model.layers, as text with its place, for the layers module to read. */
 typedef struct ConfigAttr {
     char *key, *value; /* owned; a flow list [a, b] arrives as "a,b" */
     int line, column;
@@ -57,7 +57,7 @@ typedef struct ConfigList { /* list of numbers */
 typedef struct Config {
     char *path; /* of the file, for messages; owned like every char * below */
     struct ConfigPlace
-        *place; /* where each key was set; owned, the config room's own; may be NULL */
+        *place; /* where each key was set; owned, the config module's own; may be NULL */
     struct {
         char *name, *dir; /* a run lives in dir/name */
         int64_t seed;
@@ -134,7 +134,7 @@ Status config_load(Config **config, const char *path, int count, char *const *ov
 Status config_parse(Config **config, const char *name, const char *text, int count,
                     char *const *overrides);
 void config_free(Config **config);
-/* ERR_CONFIG with "file:line:column: " before the message, for rooms that find a fault in a ConfigAttr or key later. */
+/* ERR_CONFIG with "file:line:column: " before the message, for modules that find a fault in a ConfigAttr or key later. */
 Status config_fail(const Config *config, int line, int column, const char *fmt, ...)
     BASE_PRINTF(4, 5);
 /* ERR_CONFIG that names a key ("train.batch") and where it was set. */

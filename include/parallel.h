@@ -1,4 +1,4 @@
-/* parallel: the world of ranks, the process grid, communicators with ordered sums, gradient buckets. This room and
+/* parallel: the world of ranks, the process grid, communicators with ordered sums, gradient buckets. This module and
  * those below it may call MPI; calls come from one thread, and from the one that moves its sums on (src/parallel/pump.h). */
 #ifndef WEFT_PARALLEL_H
 #define WEFT_PARALLEL_H

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Puts the program of a bundle, Open MPI's launcher and plugins and the libraries they need into one folder that runs wherever it is
-# copied to. Not in it: glibc, the driver and CUDA's libraries. SIZES says what takes the room.
+# copied to. Not in it: glibc, the driver and CUDA's libraries. SIZES says what takes the space.
 # usage: bundle.sh PROGRAM FOLDER TEST...     tests by their names in PROGRAM (tests/parallel/test_sum_np2)
 set -eu
 program=$1 out=$2

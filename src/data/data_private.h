@@ -1,4 +1,4 @@
-/* Shared inside the data room: element types, HDF5 helpers (call them under hdf5_lock), runs of samples, the writer that
+/* Shared inside the data module: element types, HDF5 helpers (call them under hdf5_lock), runs of samples, the writer that
  * imports use. */
 #ifndef WEFT_DATA_PRIVATE_H
 #define WEFT_DATA_PRIVATE_H

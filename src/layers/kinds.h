@@ -1,4 +1,4 @@
-/* The layers room's private door: the kinds' tables and the checks that their shape rules share. */
+/* The layers module's private header: the kinds' tables and the checks that their shape rules share. */
 #ifndef WEFT_LAYERS_KINDS_H
 #define WEFT_LAYERS_KINDS_H
 

@@ -1,4 +1,4 @@
-/* The model room's private door: adding nodes one by one, and the passes over a graph. */
+/* The model module's private header: adding nodes one by one, and the passes over a graph. */
 #ifndef WEFT_MODEL_BUILD_H
 #define WEFT_MODEL_BUILD_H
 

@@ -1,4 +1,4 @@
-/* The observe room's private door: the parts an Observer is made of. Each part reports its own errors; all of it runs
+/* The observe module's private header: the parts an Observer is made of. Each part reports its own errors; all of it runs
  * on rank 0, on one thread. */
 #ifndef WEFT_OBSERVE_OBSERVER_H
 #define WEFT_OBSERVE_OBSERVER_H

@@ -1,4 +1,4 @@
-/* The optim room's private door: the tables of the update rules, and what their files share. */
+/* The optim module's private header: the tables of the update rules, and what their files share. */
 #ifndef WEFT_OPTIM_RULES_H
 #define WEFT_OPTIM_RULES_H
 

@@ -1,4 +1,4 @@
-/* The front of the tensor room: opens backends, and checks and forwards every operation to its backend's typed slots.
+/* The front of the tensor module: opens backends, and checks and forwards every operation to its backend's typed slots.
  * A NULL slot means "nothing to do", but for plan and forward. */
 #include "check.h"
 

@@ -1,4 +1,4 @@
-/* What the tensor room was built with and runs on. */
+/* What the tensor module was built with and runs on. */
 #include "tensor.h"
 #include "cpu/dnnl.h"
 

@@ -1,4 +1,4 @@
-/* What eval_data.c says to the rest of the room. */
+/* What eval_data.c says to the rest of the module. */
 #ifndef WEFT_TRAIN_EVAL_DATA_H
 #define WEFT_TRAIN_EVAL_DATA_H
 

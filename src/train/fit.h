@@ -1,4 +1,4 @@
-/* What fit.c says to the rest of the room. */
+/* What fit.c says to the rest of the module. */
 #ifndef WEFT_TRAIN_FIT_H
 #define WEFT_TRAIN_FIT_H
 

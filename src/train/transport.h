@@ -1,4 +1,4 @@
-/* What transport.c says to the rest of the room. */
+/* What transport.c says to the rest of the module. */
 #ifndef WEFT_TRAIN_TRANSPORT_H
 #define WEFT_TRAIN_TRANSPORT_H
 

@@ -92,7 +92,7 @@ static void test_example(void)
     config_free(&c);
 }
 
-/* Every word of every enum gives the number that the door gives it. */
+/* Every word of every enum gives the number that the public header gives it. */
 static void test_words(void)
 {
     static const struct {

@@ -1,4 +1,4 @@
-/* The CUDA backend's private door: its state, its checks, its operations. One thread makes every call. Images lie channels
+/* The CUDA backend's private header: its state, its checks, its operations. One thread makes every call. Images lie channels
  * last, all other activations plain; the memory of every pointer in an OpRun is the device's. */
 #ifndef WEFT_TENSOR_CUDA_H
 #define WEFT_TENSOR_CUDA_H

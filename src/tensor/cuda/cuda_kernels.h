@@ -7,7 +7,7 @@
 #include <cuda_runtime_api.h>
 
 #ifdef __cplusplus
-#define _Noreturn [[noreturn]] /* the doors are C17 */
+#define _Noreturn [[noreturn]] /* the public headers are C17 */
 extern "C" {
 #endif
 #include "tensor.h"

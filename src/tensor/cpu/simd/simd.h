@@ -1,4 +1,4 @@
-/* The vector kernels' door: a const table of functions per instruction set and per type of activations. Every file of this
+/* The vector kernels' header: a const table of functions per instruction set and per type of activations. Every file of this
  * folder but this one is compiled once for each pair (SIMD_ISA=base|avx2|avx512, SIMD_BF16 or not; flat.c for fp32 only)
  * and the best tables that this CPU runs are taken at start. `void` points to activations or their gradients, elements of
  * the table's type; all else is what it says. Computing is in fp32 whatever the type, and rounds once, where an element is

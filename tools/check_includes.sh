@@ -1,0 +1,31 @@
+#!/usr/bin/env bash
+# Checks that includes point one way: a file of module M includes only public headers (include/) of M and of modules before it in the
+# given order, and private headers of its own module. And that waits with a limit go by the monotonic clock: base/cond.c alone makes
+# them (futexes count so by themselves). usage: check_includes.sh MODULE...
+set -u
+bad=0 i=0
+declare -A order
+for r in "$@"; do order[$r]=$i; i=$((i + 1)); done
+check() {   # FILE ROOM
+    local inc name
+    while read -r inc; do
+        name=${inc%.h}
+        if [ -n "${order[$name]:-}" ]; then
+            [ "${order[$name]}" -le "${order[$2]}" ] || { echo "$1: module $2 includes $inc, a module below it"; bad=1; }
+        elif [ "$name" != "$inc" ] && [[ $1 == src/* ]]; then
+            [ -e "src/$2/$inc" ] || [ -e "$(dirname "$1")/$inc" ] || { echo "$1: includes $inc, which is not its own module's"; bad=1; }
+            case $inc in *../../*) echo "$1: reaches out of its room: $inc"; bad=1;; esac
+        fi
+    done < <(sed -n 's/^#include "\(.*\)"/\1/p' "$1")
+}
+for r in "$@"; do
+    [ -e "include/$r.h" ] && check "include/$r.h" "$r"
+    while read -r f; do check "$f" "$r"; done < <(find "src/$r" -name '*.[ch]' -o -name '*.cu' 2>/dev/null | sort)
+done
+while read -r d; do [ -n "${order[$(basename "$d")]:-}" ] || { echo "$d: not a module of the Makefile"; bad=1; }; done < <(find src -mindepth 1 -maxdepth 1 -type d)
+waits='pthread_(cond|mutex|rwlock)_(timed|clock)|sem_(timed|clock)wait|mq_timed|FUTEX_CLOCK_REALTIME|(cnd|mtx)_timed'
+if grep -rnE "$waits" src include | grep -v '^src/base/cond.c:'; then
+    echo "check-includes: these waits go by the wall clock, or may: use cond_wait_for (base.h)"; bad=1
+fi
+[ $bad = 0 ] && echo "check-includes: includes point one way"
+exit $bad
