@@ -48,7 +48,7 @@ SIMD_OBJ := $(foreach isa,$(SIMD_ISAS),$(SIMD_SRC:%.c=$(BUILD)/obj/%.$(isa).o) \
     $(SIMD_BF16_SRC:%.c=$(BUILD)/obj/%.$(isa)_bf16.o))
 
 OBJ := $(SRC:%.c=$(BUILD)/obj/%.o)
-room_obj = $(filter $(BUILD)/obj/src/$(1)/%,$(OBJ) $(SIMD_OBJ) $(CU_OBJ))
+module_obj = $(filter $(BUILD)/obj/src/$(1)/%,$(OBJ) $(SIMD_OBJ) $(CU_OBJ))
 LIBS := $(foreach m,$(MODULES),$(BUILD)/lib/$(m).a)
 # Archives a module's tests link: its own and those above it, lowest last.
 upto = $(if $(filter $(1),$(firstword $(2))),$(firstword $(2)),$(firstword $(2)) $(call upto,$(1),$(wordlist 2,99,$(2))))
@@ -74,7 +74,7 @@ $(BUILD)/weft: $(LIBS) $(BUILD)/obj/src/main.o
 LINK = $(CC)
 
 define module_rule
-$(BUILD)/lib/$(1).a: $(call room_obj,$(1))
+$(BUILD)/lib/$(1).a: $(call module_obj,$(1))
 	@mkdir -p $$(@D); rm -f $$@; ar rcs $$@ $$^
 tests-$(1): $(patsubst tests/%.c,$(BUILD)/tests/%,$(filter tests/$(1)/%,$(TEST_SRC)))
 	@tests/run.sh $$^

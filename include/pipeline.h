@@ -173,7 +173,8 @@ enum {
     METRIC_TOP1 = LOSS_TOP1,  /* right ones */
     METRIC_TOP5 = LOSS_TOP5,
     METRIC_MICROS = LOSS_ANY, /* micro-batches that held a sample */
-    METRIC_SIGNAL, /* what ranks want to tell each other at a step's end: see executor_signal */
+    METRIC_STOP,              /* ranks that ask all to stop, and to save: see executor_ask */
+    METRIC_SAVE,
     METRIC_COUNT,
     METRIC_PAD = 16
 };
@@ -259,8 +260,9 @@ bool executor_overflowed(const Executor *executor);
 void executor_settle(Executor *executor);
 /* Gradient arena 0, summed after executor_step, tied ones added; borrowed. plan_sum_at says what lies where. */
 float *executor_grads(Executor *executor);
-/* Adds value to METRIC_SIGNAL of the coming step, so that all ranks learn its sum at the same step's end. */
-void executor_signal(Executor *executor, float value);
+/* What a rank asks of all: METRIC_STOP and METRIC_SAVE of the coming step count those who do, so that all learn it at the same
+ * step's end. */
+void executor_ask(Executor *executor, bool stop, bool save);
 /* Forward only, with running statistics, of as many micro-batches as a step has. On ranks that hold the loss, take is called
  * for each with its per-sample results, columns (rows, LOSS_COLUMNS), host. Collective. */
 Status executor_evaluate(Executor *executor, const BatchSource *source,

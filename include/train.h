@@ -68,7 +68,7 @@ typedef struct StepResult {
     bool logged; /* first, last, or train.log_every says so: the step has a line in metrics.jsonl */
     /* of the steps that have become known by this one: none, one or two */
     int64_t rows;
-    float signal; /* sum of what ranks gave to executor_signal before them */
+    bool stop_asked, save_asked; /* any rank did, by executor_ask before them */
 } StepResult;
 
 /* Sets everything up to just before the first step: data sets, model, plan, memory, initial parameters. What is wrong with

@@ -14,7 +14,7 @@ check() {   # FILE ROOM
             [ "${order[$name]}" -le "${order[$2]}" ] || { echo "$1: module $2 includes $inc, a module below it"; bad=1; }
         elif [ "$name" != "$inc" ] && [[ $1 == src/* ]]; then
             [ -e "src/$2/$inc" ] || [ -e "$(dirname "$1")/$inc" ] || { echo "$1: includes $inc, which is not its own module's"; bad=1; }
-            case $inc in *../../*) echo "$1: reaches out of its room: $inc"; bad=1;; esac
+            case $inc in *../../*) echo "$1: reaches out of its module: $inc"; bad=1;; esac
         fi
     done < <(sed -n 's/^#include "\(.*\)"/\1/p' "$1")
 }

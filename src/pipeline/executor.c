@@ -255,9 +255,10 @@ float *executor_grads(Executor *e)
     return e->level[0];
 }
 
-void executor_signal(Executor *e, float value)
+void executor_ask(Executor *e, bool stop, bool save)
 {
-    e->signal += value;
+    e->asked[0] = stop;
+    e->asked[1] = save;
 }
 
 static void gather_shares(Executor *e)

@@ -40,7 +40,8 @@ typedef struct Held {
 /* In the backend's memory: what recorded work reads. */
 typedef struct StepBlock {
     StepNumbers numbers;
-    float signal, overflow; /* overflow: 1 once a gradient is infinite or no number */
+    float asked[2]; /* METRIC_STOP, METRIC_SAVE: 1 or 0 */
+    float overflow; /* 1 once a gradient is infinite or no number */
 } StepBlock;
 
 /* A parameter that is tied to one of another stage: their gradients come and go in pieces. */
@@ -114,8 +115,9 @@ struct Executor {
     float *logits_host;   /* owned: its input likewise, as floats; NULL until it is asked for */
     int64_t columns_per_sample;
     Fetched fetched; /* where the plan says so */
-    float metrics[METRIC_COUNT], signal;
-    bool overflow; /* see executor_overflowed */
+    float metrics[METRIC_COUNT];
+    float asked[2]; /* of the coming step, as StepBlock.asked */
+    bool overflow;  /* see executor_overflowed */
 };
 
 /* executor.c */
@@ -182,7 +184,7 @@ Status group_new(Executor *e); /* Collective on the grid. */
 void group_free(Executor *e);
 const Exchange *group_exchange(const Executor *e); /* NULL for one rank */
 void group_progress(Executor *e);
-/* Adds up the gradients of which each rank has a part, and the step's METRIC_SIGNAL, in arena 0. Collective on the group. */
+/* Adds up the gradients of which each rank has a part, and what was asked (METRIC_STOP, METRIC_SAVE), in arena 0. Collective on the group. */
 void group_sum(Executor *e);
 
 /* actions.c. A micro-batch's gradients go to its arena. */

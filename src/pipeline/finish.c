@@ -48,19 +48,22 @@ void metrics_take(Executor *e, const ChunkRun *chunk, Slot *slot, int rows)
                                        rows * e->columns_per_sample / LOSS_COLUMNS);
 }
 
+_Static_assert(METRIC_SAVE == METRIC_STOP + 1, "what is asked lies side by side");
+
 void metrics_put(Executor *e, const Slot *slot, int micro, float *place)
 {
     const BackendTable *t = e->backend->table;
     t->copy(e->stream, place, slot->metrics, METRIC_PAD * sizeof *place);
     if (micro == 0)
-        t->copy(e->stream, place + METRIC_SIGNAL, &e->block->signal, sizeof e->block->signal);
+        t->copy(e->stream, place + METRIC_STOP, e->block->asked, sizeof e->block->asked);
 }
 
 void step_begin(Executor *e, const RunOf *of)
 {
-    StepBlock block = {.numbers = {.step = of->step, .loss_scale = of->scale}, .signal = e->signal};
+    StepBlock block = {.numbers = {.step = of->step, .loss_scale = of->scale},
+                       .asked = {e->asked[0], e->asked[1]}};
     e->backend->table->flat->put(e->stream, e->block, &block, sizeof block);
-    e->signal = 0;
+    executor_ask(e, false, false);
     ++e->steps;
 }
 
@@ -115,7 +118,7 @@ static const float *step_stats_await(const Executor *e, int behind)
     return step_stats;
 }
 
-/* Only the stage with the loss has statistics, but every stage may have a signal. */
+/* Only the stage with the loss has statistics, but every stage may ask for something. */
 static void metrics_join(Executor *e)
 {
     int stages = e->grid->shape.pp;

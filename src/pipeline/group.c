@@ -2,7 +2,7 @@
  * through host memory), and what the ranks owe each other at a step's end. */
 #include "executor.h"
 
-enum { SIGNALS = 1 }; /* METRIC_SIGNAL is owed, too */
+enum { ASKED = 2 }; /* METRIC_STOP and METRIC_SAVE are owed, too */
 
 struct TensorGroup {
     const Exchange *face; /* of one of these */
@@ -33,8 +33,8 @@ static void owed_move(Executor *e, bool back)
     float *packed = e->group->parts, *metrics = metrics_sum(e);
     int64_t first, count;
     int rank = e->grid->dp_rank;
-    if (metrics) owed_copy(e, metrics + METRIC_SIGNAL, packed, SIGNALS, back);
-    packed += SIGNALS;
+    if (metrics) owed_copy(e, metrics + METRIC_STOP, packed, ASKED, back);
+    packed += ASKED;
     for (int i = 0; i < plan->graph->param_count; ++i) {
         if (!owes(plan, i, rank, &first, &count)) continue;
         float *at = e->level[0] + plan_sum_at(plan, plan->gradient_at[i] + first, rank);
@@ -68,7 +68,7 @@ const Exchange *group_exchange(const Executor *e)
 
 static int64_t owed_floats(const Plan *plan, int dp_rank)
 {
-    int64_t owed = SIGNALS, first, count;
+    int64_t owed = ASKED, first, count;
     for (int i = 0; i < plan->graph->param_count; ++i)
         if (owes(plan, i, dp_rank, &first, &count)) owed += count;
     return owed;

@@ -1,39 +1,13 @@
 /* A whole run: folder, resume, steps, evaluations, checkpoints, summary. Ranks agree on every decision that rank 0 takes
- * alone: what it finds on disk is broadcast, and wishes in the middle of the run (a signal, a checkpoint that is due by the
- * clock) travel with the step's own sums. */
+ * alone: what it finds on disk is broadcast, and what one rank asks for in the middle of the run (to stop, for a signal; to save, by
+ * the clock) travels with the step's own sums. */
 #include "train.h"
 
-#include "resume.h"
-#include "rundir.h"
+#include "run.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-/* METRIC_SIGNAL: stops weigh a million, so that a sum of wishes can be read apart. */
-enum { WISH_SAVE = 1, WISH_STOP = 1000000 };
-static const double RETRY_S = 60; /* from a save that failed to the next try */
-
-typedef struct Run {
-    Trainer *trainer;
-    const Config *config;
-    const World *world;
-    RunDir dir;
-    Observer *observer; /* NULL but on rank 0 */
-    RunSummary summary;
-    GoodFiles *good;   /* owned: what has been read back here; on rank 0 */
-    char *last;        /* newest checkpoint; owned */
-    double best_saved; /* metric of best.h5, as t->best_metric; NaN: there is none */
-    /* From a checkpoint of its own, and not from the beginning or from another run's; known on rank 0. */
-    bool goes_on;
-    bool save_failing, best_failing, prune_failing, sync_failing; /* and said so */
-    double start_s, saved_s; /* clock at the beginning, at the last checkpoint */
-    double rate;             /* samples/s, smoothed */
-    double tick_s;           /* clock at the last step's end */
-    double base_bytes;       /* this process's memory before the trainer was made */
-    bool stopped;
-} Run;
 
 /* Has any rank been asked to stop before a step is made? Collective. */
 static Status stop_before_steps(const World *world)
@@ -42,175 +16,6 @@ static Status stop_before_steps(const World *world)
     if (st != ERR_STOPPED) return st;
     return fail(ERR_STOPPED, "stopped before the first step, so nothing is lost: start the same "
                              "command again to go on");
-}
-
-/* ---- where to begin ---- */
-
-/* No checkpoint of its own, but perhaps files of a run that died before its first one. They stay: only a better best.h5 replaces
- * one, which must be of this configuration, then. */
-static Status begin_beside(const Run *r, char **path)
-{
-    const Config *c = r->config;
-    char *earlier = NULL;
-    TRY(run_dir_earlier(&r->dir, &earlier));
-    Status st = OK;
-    if (earlier && c->checkpoint.resume == RESUME_NO)
-        st = fail(ERR_CONFIG,
-                  "%s already holds a run (%s): choose another run.name, or begin anew with "
-                  "run.fresh=true",
-                  r->dir.path, earlier);
-    mem_free(&earlier);
-    if (st == OK && access(r->dir.best, F_OK) == 0) st = resume_check(r->trainer, r->dir.best);
-    if (st == OK && c->checkpoint.resume == RESUME_FILE)
-        *path = mem_text(c->checkpoint.resume_path);
-    return st;
-}
-
-/* Has Slurm put this job back into its queue? Then what is here is its own. */
-static bool is_restarted(void)
-{
-    const char *count = getenv("SLURM_RESTART_COUNT");
-    return count && atoi(count) > 0;
-}
-
-/* On rank 0: which checkpoint to go on from, *path NULL for none. What the run has of its own comes first, so that the same
- * command goes on after a stop, also where it began from a file. */
-static Status choose_checkpoint(Run *r, char **path)
-{
-    const Config *c = r->config;
-    *path = NULL;
-    if (c->run.fresh && !is_restarted()) TRY(run_dir_set_aside(&r->dir));
-    Status st = checkpoint_newest(r->dir.checkpoints, r->good, path);
-    if (st != OK)
-        return fail(st,
-                    "%s; nothing was changed: run.fresh=true keeps this run aside and begins anew",
-                    fail_message());
-    if (!*path) return begin_beside(r, path);
-    r->goes_on = true;
-    if (c->checkpoint.resume == RESUME_NO) {
-        st = fail(ERR_CONFIG,
-                  "%s already holds a run (%s): choose another run.name, or go on with "
-                  "checkpoint.resume=auto",
-                  r->dir.path, *path);
-        mem_free(path);
-        return st;
-    }
-    return resume_check(r->trainer, *path);
-}
-
-/* On rank 0: what best.h5 has reached; NaN for none. One that is not comparable is kept aside. */
-static Status read_best(const Run *r, double *metric)
-{
-    CheckpointMeta meta = {0};
-    char *aside = NULL;
-    *metric = NAN;
-    if (access(r->dir.best, F_OK) != 0) return OK;
-    Status st = checkpoint_read_meta(r->dir.best, &meta);
-    bool same = st == OK && resume_same_test(r->trainer, &meta);
-    if (same) *metric = meta.best_metric;
-    checkpoint_meta_fini(&meta);
-    if (same || (st != OK && st != ERR_DATA)) return st;
-    char *why = mem_text(st == OK ? "best.h5 was found with other test data" : fail_message());
-    st = file_move_aside(r->dir.best, &aside);
-    if (aside) log_warn("%s; it is kept as %s", why, aside);
-    mem_free(&aside);
-    mem_free(&why);
-    return st;
-}
-
-static Status find_best(Run *r)
-{
-    Status st = r->world->rank == 0 ? read_best(r, &r->best_saved) : OK;
-    TRY(status_agree(r->world, st));
-    world_bcast(r->world, &r->best_saved, sizeof r->best_saved, 0);
-    return OK;
-}
-
-static Status resume(Run *r)
-{
-    char *path = NULL;
-    TRY(resume_know_data(r->trainer));
-    Status st = r->world->rank == 0 ? choose_checkpoint(r, &path) : OK;
-    st = status_agree(r->world, st);
-    if (st == OK && (path = world_share_text(r->world, path))) {
-        st = train_load(r->trainer, path, false);
-        if (st == OK) log_info("resuming from %s", path);
-    }
-    if (st == OK) st = find_best(r);
-    mem_free(&r->last);
-    r->last = path;
-    return st;
-}
-
-/* ---- saving ---- */
-
-/* Training outlives a file system that is full or away: said when it begins and when it ends, tried again in between. Other
- * errors stay. */
-static Status tolerate(Status st, bool *failing, const char *what)
-{
-    if (st == ERR_IO && !*failing)
-        log_warn("%s; training goes on, and this is tried again", fail_message());
-    if (st == OK && *failing) log_info("%s works again", what);
-    if (st == OK || st == ERR_IO) *failing = st != OK;
-    return st == ERR_IO ? OK : st;
-}
-
-/* Adds what to do where a model has run away. */
-static Status ran_away(Status st, int64_t step)
-{
-    if (st != ERR_DATA) return st;
-    return fail(st,
-                "%s at step %lld: lower optim.lr, set optim.clip, or look at the data with `weft "
-                "data check`; the newest checkpoint stays as it is",
-                fail_message(), (long long)step);
-}
-
-/* Once it is there: what it is good for. Rank 0's disk alone. */
-static void saved(Run *r, const char *path)
-{
-    if (r->world->rank != 0) return;
-    good_files_add(r->good, path);
-    Status st = checkpoint_prune(r->dir.checkpoints, r->config->checkpoint.keep, r->good);
-    (void)tolerate(st, &r->prune_failing, "removing old checkpoints");
-}
-
-/* last: nothing comes after it, so that its failure is the run's. */
-static Status save(Run *r, bool last)
-{
-    Trainer *t = r->trainer;
-    char *path = run_dir_checkpoint(&r->dir, t->step);
-    if (r->last && strcmp(path, r->last) == 0) {
-        mem_free(&path);
-        return OK;
-    }
-    observer_break(r->observer);
-    /* lines up to this step are on the disk before the checkpoint that makes them history */
-    (void)tolerate(observer_sync(r->observer), &r->sync_failing, "syncing metrics");
-    Status st = ran_away(train_save(t, path), t->step);
-    bool there = st == OK;
-    if (!last) st = tolerate(st, &r->save_failing, "saving checkpoints");
-    if (there) {
-        saved(r, path);
-        mem_free(&r->last);
-        r->last = path;
-    } else {
-        mem_free(&path);
-    }
-    r->saved_s = clock_s();
-    return st;
-}
-
-/* best.h5 carries its own metric, whatever others the run has seen that could not be saved. */
-static Status save_best(Run *r, double metric)
-{
-    Trainer *t = r->trainer;
-    double best = t->best_metric;
-    t->best_metric = metric;
-    Status st = ran_away(train_save(t, r->dir.best), t->step);
-    t->best_metric = best;
-    if (st == OK) r->best_saved = metric;
-    observer_break(r->observer);
-    return tolerate(st, &r->best_failing, "saving best.h5");
 }
 
 static Status evaluate(Run *r)
@@ -226,7 +31,7 @@ static Status evaluate(Run *r)
     if (!isfinite(metric)) return OK;
     if (isnan(t->best_metric) || metric > t->best_metric) t->best_metric = metric;
     bool better = isnan(r->best_saved) || metric > r->best_saved;
-    return better && r->config->checkpoint.best ? save_best(r, metric) : OK;
+    return better && r->config->checkpoint.best ? run_save_best(r, metric) : OK;
 }
 
 static const char *plural(int n)
@@ -266,13 +71,12 @@ static void describe(const Run *r)
                  t->micros, g->dp, t->micros_local, g->dp);
 }
 
-static float wishes(const Run *r)
+/* By rank 0's clock. */
+static bool save_wanted(const Run *r)
 {
     double every = r->config->checkpoint.every_s;
     if (r->save_failing && (every <= 0 || every > RETRY_S)) every = RETRY_S;
-    float wish = stop_wanted() ? WISH_STOP : 0;
-    if (r->world->rank == 0 && every > 0 && clock_s() - r->saved_s >= every) wish += WISH_SAVE;
-    return wish;
+    return r->world->rank == 0 && every > 0 && clock_s() - r->saved_s >= every;
 }
 
 static void report(Run *r, const StepResult *result)
@@ -306,9 +110,9 @@ static Status check_finite(Run *r, const StepResult *result, bool due)
     double norm = due && !result->skipped ? train_grad_norm(t) : 0;
     if (isfinite(result->loss) && isfinite(norm)) return OK;
     bool loss = !isfinite(result->loss);
-    return ran_away(fail(ERR_DATA, "the %s is %g", loss ? "loss" : "gradient's norm",
-                         loss ? result->loss : norm),
-                    loss ? t->known : t->step);
+    return run_ran_away(fail(ERR_DATA, "the %s is %g", loss ? "loss" : "gradient's norm",
+                             loss ? result->loss : norm),
+                        loss ? t->known : t->step);
 }
 
 /* After the step: what is due. Every rank comes to the same answers. */
@@ -316,21 +120,18 @@ static Status between_steps(Run *r, StepResult *result)
 {
     Trainer *t = r->trainer;
     const Config *c = r->config;
-    bool by_clock = fmodf(result->signal, WISH_STOP) >= WISH_SAVE;
-    bool stop = result->signal >= WISH_STOP;
     bool epoch_end = t->step % t->steps_per_epoch == 0, end = t->step == t->steps;
     bool eval_due = c->train.eval_every > 0 && epoch_end &&
                     t->step / t->steps_per_epoch % c->train.eval_every == 0;
-    bool save_due =
-        (c->checkpoint.every_steps > 0 && t->step % c->checkpoint.every_steps == 0) || by_clock;
-    save_due = save_due || end || stop;
+    bool save_due = c->checkpoint.every_steps > 0 && t->step % c->checkpoint.every_steps == 0;
+    save_due = save_due || result->save_asked || end || result->stop_asked;
     eval_due = eval_due || end;
     if (eval_due || save_due) train_step_stats(t, result);
-    r->stopped = result->signal >= WISH_STOP && !end;
+    r->stopped = result->stop_asked && !end;
     TRY(check_finite(r, result, eval_due || save_due));
     /* an evaluation that fails costs no training: what is due is saved all the same */
     Status evaluated = eval_due ? evaluate(r) : OK;
-    if (save_due) TRY(save(r, end || r->stopped));
+    if (save_due) TRY(run_save(r, end || r->stopped));
     if (eval_due || save_due) r->tick_s = clock_s();
     return evaluated;
 }
@@ -342,7 +143,7 @@ static Status loop(Run *r)
     while (t->step < t->steps && !r->stopped) {
         StepResult result;
         if (r->last) die_lost_as(ERR_STOPPED);
-        executor_signal(t->executor, wishes(r));
+        executor_ask(t->executor, stop_wanted(), save_wanted(r));
         TRY(train_step(t, &result));
         report(r, &result);
         TRY(between_steps(r, &result));
@@ -354,7 +155,7 @@ static Status loop(Run *r)
 static Status run_all(Run *r)
 {
     Trainer *t = r->trainer;
-    TRY(resume(r));
+    TRY(run_resume(r));
     if (t->step < t->steps) TRY(stop_before_steps(r->world));
     Status st =
         r->world->rank == 0 ? observer_new(&r->observer, r->dir.path, t->step, r->goes_on) : OK;

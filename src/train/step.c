@@ -110,7 +110,8 @@ static void read_step_stats(Trainer *t, StepResult *result, int64_t step)
             .loss = (double)(metrics[METRIC_LOSS] / metrics[METRIC_ROWS]),
             .top1 = (double)(metrics[METRIC_TOP1] / metrics[METRIC_ROWS]),
         };
-        result->signal += metrics[METRIC_SIGNAL];
+        result->stop_asked |= metrics[METRIC_STOP] > 0;
+        result->save_asked |= metrics[METRIC_SAVE] > 0;
         result->rows += (int64_t)metrics[METRIC_ROWS];
     }
     result->loss = t->step_stats.loss;
@@ -140,7 +141,7 @@ Status train_step(Trainer *t, StepResult *result)
     update(t, result);
     phase_enter(PHASE_OTHER);
     bool newest = result->logged || t->backend->table->host_memory || t->scale.moves;
-    result->signal = 0;
+    result->stop_asked = result->save_asked = false;
     result->rows = 0;
     t->step++;
     read_step_stats(t, result, newest ? t->step : t->step - 1);

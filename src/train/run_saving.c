@@ -1,0 +1,179 @@
+/* What a run has saved: where it begins, when and how it saves, what it keeps. Nothing that an earlier start has left is lost,
+ * and training outlives a file system that is full or away. */
+#include "run.h"
+
+#include "resume.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* ---- where to begin ---- */
+
+/* No checkpoint of its own, but perhaps files of a run that died before its first one. They stay: only a better best.h5 replaces
+ * one, which must be of this configuration, then. */
+static Status begin_beside(const Run *r, char **path)
+{
+    const Config *c = r->config;
+    char *earlier = NULL;
+    TRY(run_dir_earlier(&r->dir, &earlier));
+    Status st = OK;
+    if (earlier && c->checkpoint.resume == RESUME_NO)
+        st = fail(ERR_CONFIG,
+                  "%s already holds a run (%s): choose another run.name, or begin anew with "
+                  "run.fresh=true",
+                  r->dir.path, earlier);
+    mem_free(&earlier);
+    if (st == OK && access(r->dir.best, F_OK) == 0) st = resume_check(r->trainer, r->dir.best);
+    if (st == OK && c->checkpoint.resume == RESUME_FILE)
+        *path = mem_text(c->checkpoint.resume_path);
+    return st;
+}
+
+/* Has Slurm put this job back into its queue? Then what is here is its own. */
+static bool is_restarted(void)
+{
+    const char *count = getenv("SLURM_RESTART_COUNT");
+    return count && atoi(count) > 0;
+}
+
+/* On rank 0: which checkpoint to go on from, *path NULL for none. What the run has of its own comes first, so that the same
+ * command goes on after a stop, also where it began from a file. */
+static Status choose_checkpoint(Run *r, char **path)
+{
+    const Config *c = r->config;
+    *path = NULL;
+    if (c->run.fresh && !is_restarted()) TRY(run_dir_set_aside(&r->dir));
+    Status st = checkpoint_newest(r->dir.checkpoints, r->good, path);
+    if (st != OK)
+        return fail(st,
+                    "%s; nothing was changed: run.fresh=true keeps this run aside and begins anew",
+                    fail_message());
+    if (!*path) return begin_beside(r, path);
+    r->goes_on = true;
+    if (c->checkpoint.resume == RESUME_NO) {
+        st = fail(ERR_CONFIG,
+                  "%s already holds a run (%s): choose another run.name, or go on with "
+                  "checkpoint.resume=auto",
+                  r->dir.path, *path);
+        mem_free(path);
+        return st;
+    }
+    return resume_check(r->trainer, *path);
+}
+
+/* On rank 0: what best.h5 has reached; NaN for none. One that is not comparable is kept aside. */
+static Status read_best(const Run *r, double *metric)
+{
+    CheckpointMeta meta = {0};
+    char *aside = NULL;
+    *metric = NAN;
+    if (access(r->dir.best, F_OK) != 0) return OK;
+    Status st = checkpoint_read_meta(r->dir.best, &meta);
+    bool same = st == OK && resume_same_test(r->trainer, &meta);
+    if (same) *metric = meta.best_metric;
+    checkpoint_meta_fini(&meta);
+    if (same || (st != OK && st != ERR_DATA)) return st;
+    char *why = mem_text(st == OK ? "best.h5 was found with other test data" : fail_message());
+    st = file_move_aside(r->dir.best, &aside);
+    if (aside) log_warn("%s; it is kept as %s", why, aside);
+    mem_free(&aside);
+    mem_free(&why);
+    return st;
+}
+
+static Status find_best(Run *r)
+{
+    Status st = r->world->rank == 0 ? read_best(r, &r->best_saved) : OK;
+    TRY(status_agree(r->world, st));
+    world_bcast(r->world, &r->best_saved, sizeof r->best_saved, 0);
+    return OK;
+}
+
+Status run_resume(Run *r)
+{
+    char *path = NULL;
+    TRY(resume_know_data(r->trainer));
+    Status st = r->world->rank == 0 ? choose_checkpoint(r, &path) : OK;
+    st = status_agree(r->world, st);
+    if (st == OK && (path = world_share_text(r->world, path))) {
+        st = train_load(r->trainer, path, false);
+        if (st == OK) log_info("resuming from %s", path);
+    }
+    if (st == OK) st = find_best(r);
+    mem_free(&r->last);
+    r->last = path;
+    return st;
+}
+
+/* ---- saving ---- */
+
+/* Training outlives a file system that is full or away: said when it begins and when it ends, tried again in between. Other
+ * errors stay. */
+static Status tolerate(Status st, bool *failing, const char *what)
+{
+    if (st == ERR_IO && !*failing)
+        log_warn("%s; training goes on, and this is tried again", fail_message());
+    if (st == OK && *failing) log_info("%s works again", what);
+    if (st == OK || st == ERR_IO) *failing = st != OK;
+    return st == ERR_IO ? OK : st;
+}
+
+/* Adds what to do where a model has run away. */
+Status run_ran_away(Status st, int64_t step)
+{
+    if (st != ERR_DATA) return st;
+    return fail(st,
+                "%s at step %lld: lower optim.lr, set optim.clip, or look at the data with `weft "
+                "data check`; the newest checkpoint stays as it is",
+                fail_message(), (long long)step);
+}
+
+/* Once it is there: what it is good for. Rank 0's disk alone. */
+static void saved(Run *r, const char *path)
+{
+    if (r->world->rank != 0) return;
+    good_files_add(r->good, path);
+    Status st = checkpoint_prune(r->dir.checkpoints, r->config->checkpoint.keep, r->good);
+    (void)tolerate(st, &r->prune_failing, "removing old checkpoints");
+}
+
+/* last: nothing comes after it, so that its failure is the run's. */
+Status run_save(Run *r, bool last)
+{
+    Trainer *t = r->trainer;
+    char *path = run_dir_checkpoint(&r->dir, t->step);
+    if (r->last && strcmp(path, r->last) == 0) {
+        mem_free(&path);
+        return OK;
+    }
+    observer_break(r->observer);
+    /* lines up to this step are on the disk before the checkpoint that makes them history */
+    (void)tolerate(observer_sync(r->observer), &r->sync_failing, "syncing metrics");
+    Status st = run_ran_away(train_save(t, path), t->step);
+    bool there = st == OK;
+    if (!last) st = tolerate(st, &r->save_failing, "saving checkpoints");
+    if (there) {
+        saved(r, path);
+        mem_free(&r->last);
+        r->last = path;
+    } else {
+        mem_free(&path);
+    }
+    r->saved_s = clock_s();
+    return st;
+}
+
+/* best.h5 carries its own metric, whatever others the run has seen that could not be saved. */
+Status run_save_best(Run *r, double metric)
+{
+    Trainer *t = r->trainer;
+    double best = t->best_metric;
+    t->best_metric = metric;
+    Status st = run_ran_away(train_save(t, r->dir.best), t->step);
+    t->best_metric = best;
+    if (st == OK) r->best_saved = metric;
+    observer_break(r->observer);
+    return tolerate(st, &r->best_failing, "saving best.h5");
+}
