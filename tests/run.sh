@@ -2,13 +2,13 @@
 # Runs test programs and scripts, each under a time limit; _npN in a name means mpirun with N ranks. Programs of one process
 # come first, several at a time; what starts ranks has the machine to itself. A program's own last line counts its
 # assertions; here a program is one test. Last line: "N passed, N failed".
-# usage: run.sh PROGRAM...    TEST_TIMEOUT seconds each (default 300: mpirun takes 5 s where the host has no name)
+# usage: run.sh PROGRAM...    TEST_TIMEOUT seconds each (default 900: against what hangs, on a machine however busy)
 #                             TEST_JOBS    programs of one process at a time (default: one for each processor)
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1 PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe OMPI_MCA_btl_base_warn_component_unused=0
 export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1} ASAN_OPTIONS=${ASAN_OPTIONS:-detect_leaks=1} LSAN_OPTIONS=${LSAN_OPTIONS:-suppressions=$here/lsan.supp:print_suppressions=0}
-jobs=${TEST_JOBS:-$(nproc 2>/dev/null || echo 1)} limit=${TEST_TIMEOUT:-300}
+jobs=${TEST_JOBS:-$(nproc 2>/dev/null || echo 1)} limit=${TEST_TIMEOUT:-900}
 work=$(mktemp -d)
 trap 'kill $(jobs -p) 2>/dev/null; rm -rf "$work"' EXIT
 

@@ -219,7 +219,7 @@ static void print_line(const Line *line, bool json)
     double rate = line->bytes / line->seconds;
     if (json)
         printf("{\"bench\":\"kernel\",\"op\":\"%s\",\"x\":\"%s\",\"times\":%d,\"direction\":\"%s\","
-               "\"bytes\":%.0f,\"seconds\":%.9f,\"gb_per_s\":%.3f,\"copy_gb_per_s\":%.3f,"
+               "\"bytes\":%.0f,\"seconds\":%.9f,\"gb_per_s\":%.9f,\"copy_gb_per_s\":%.9f,"
                "\"share\":%.4f}\n",
                line->label, line->shape, line->times, line->direction, line->bytes, line->seconds,
                rate * 1e-9, line->copy * 1e-9, rate / line->copy);

@@ -15,7 +15,8 @@ typedef struct StepBench {
     BenchProduct product;
     double median_s, rows_per_s, flops; /* flops: a second */
     double data_share,
-        sum_share; /* of the steps' time: the host waits for data, the compute stream for sums */
+        sum_share;    /* of the steps' time: the host waits for data, the compute stream for sums */
+    double sum_waits; /* how often the stream waited for a sum, a step */
     double memory_mb, device_mb; /* device_mb: NaN where there is none */
     double bubble; /* share of the stages' time in which they wait for each other; NaN: not known */
 } StepBench;
@@ -88,7 +89,9 @@ static void figures(Trainer *t, StepBench *bench, Stopwatch *steps, Counters bef
     bench->median_s = bench_median(time, count);
     bench->data_share = (t->data_wait_s - before.data) / total;
     double waited = t->comm->waits ? stopwatch_sum_s(t->comm->waits) : 0;
-    bench->sum_share = bench_most_of_ranks(t->world, waited) / total;
+    int waits = t->comm->waits ? stopwatch_laps(t->comm->waits) : 0;
+    bench->sum_share = bench_most_of_ranks(t->world, waited / total);
+    bench->sum_waits = bench_most_of_ranks(t->world, waits) / count;
     bench->bubble = bubble_of(t, before);
     mem_free(&time);
 }
@@ -133,14 +136,15 @@ static void print_json(const Trainer *t, const StepBench *b)
 {
     printf("{\"bench\":\"step\",\"model\":\"%s\",\"device\":\"%s\",\"precision\":\"%s\","
            "\"ranks\":%d,\"grid\":\"%dx%dx%d\",\"threads\":%d,\"batch\":%lld,"
-           "\"micro_batch\":%lld,\"step_s\":%.9f,\"%s_per_s\":%.1f,\"gflops\":%.3f,"
-           "\"product_gflops\":%.3f,\"product_size\":%lld,\"share\":%.4f,"
-           "\"data_wait_share\":%.4f,\"sum_wait_share\":%.4f,\"memory_mb\":%.0f,\"device_mb\":",
+           "\"micro_batch\":%lld,\"step_s\":%.9f,\"%s_per_s\":%.3f,\"gflops\":%.9f,"
+           "\"product_gflops\":%.9f,\"product_size\":%lld,\"share\":%.9f,"
+           "\"data_wait_share\":%.4f,\"sum_wait_share\":%.4f,\"sum_waits\":%.1f,\"memory_mb\":%.0f,"
+           "\"device_mb\":",
            model_name(t), t->backend->table->name, precision_name(t), t->world->size, t->shape.dp,
            t->shape.pp, t->shape.tp, t->backend->options.threads, (long long)t->batch,
            (long long)t->micro_batch, b->median_s, row_name(t), b->rows_per_s, b->flops * 1e-9,
            b->product.flops * 1e-9, (long long)b->product.size, b->flops / b->product.flops,
-           b->data_share, b->sum_share, b->memory_mb);
+           b->data_share, b->sum_share, b->sum_waits, b->memory_mb);
     json_number(stdout, b->device_mb);
     printf(",\"bubble\":");
     json_number(stdout, b->bubble);

@@ -36,8 +36,8 @@ data: {train: text.h5, test: test.h5}
 train: {steps: 6, batch: 8, micro_batch: 4, threads: 1}
 YAML
     check 0 'done after' "$WEFT" train a.yaml run.name=one
-    check 0 'done after' timeout 100 "$WEFT" train -n 2 a.yaml run.name=two
-    check 0 'done after' timeout 100 $there/bin/mpirun --oversubscribe -n 2 "$WEFT" train a.yaml run.name=three grid.pp=2
+    check 0 'done after' timeout 240 "$WEFT" train -n 2 a.yaml run.name=two
+    check 0 'done after' timeout 240 $there/bin/mpirun --oversubscribe -n 2 "$WEFT" train a.yaml run.name=three grid.pp=2
     check 0 '' "$WEFT" ckpt diff runs/one/checkpoints/step-00000006.h5 runs/two/checkpoints/step-00000006.h5
     check 0 '' "$WEFT" ckpt diff runs/one/checkpoints/step-00000006.h5 runs/three/checkpoints/step-00000006.h5
     check 78 'train.device: cuda, but ' "$WEFT" train a.yaml train.device=cuda run.name=four

@@ -10,7 +10,7 @@ train: {batch: 4, micro_batch: 2, threads: 1}
 optim: {name: adamw, lr: 1e-3}
 Y
 field() { sed -n "s/.*\"$2\":\"\{0,1\}\([^,}\"]*\).*/\1/p" "$1"; } # FILE KEY -> the value of every line that has it
-ratio() { awk -v a="$1" -v b="$2" -v r="$3" 'BEGIN { exit !(a > 0 && b > 0 && r > 0 && a / b < 1.02 * r + 1e-4 && a / b > 0.98 * r - 1e-4) }'; }
+ratio() { awk -v a="$1" -v b="$2" -v r="$3" 'BEGIN { exit !(a > 0 && b > 0 && r > 0 && a / b < 1.02 * r && a / b > 0.98 * r) }'; }
 # Products of 3 x (2 x 12 C^2 + V C + the causal half of attention), by hand
 flops_a_token() { awk 'BEGIN { L = 2; C = 32; T = 16; V = 64; print 3 * (2 * (12 * C * C * L + V * C) + 2 * L * C * (T + 1)) }'; }
 
@@ -18,7 +18,7 @@ flops_a_token() { awk 'BEGIN { L = 2; C = 32; T = 16; V = 64; print 3 * (2 * (12
 step_figures() {
     local device=$1
     shift
-    check 0 "\"device\":\"$device\"" timeout 120 "$@" bench step job.yaml --input tokens --steps 4 --warmup 1 --kernels --json \
+    check 0 "\"device\":\"$device\"" timeout 240 "$@" bench step job.yaml --input tokens --steps 4 --warmup 1 --kernels --json \
         train.device="$device"
     head -n 1 out >step
     tail -n +2 out >kernels
@@ -27,7 +27,7 @@ step_figures() {
     holds "$device: the flops of the model" ratio "$(awk -v g="$(field step gflops)" 'BEGIN { print 1e9 * g }')" \
         "$(field step tokens_per_s)" "$(flops_a_token)"
     holds "$device: shares of the step" awk -v d="$(field step data_wait_share)" -v s="$(field step sum_wait_share)" \
-        'BEGIN { exit !(d >= 0 && d < 1 && s >= 0 && s < 1) }'
+        'BEGIN { exit !(d >= 0 && d <= 1 && s >= 0 && s <= 1) }'
     local apart="add gelu" lines=11 # on a GPU they are parts of products
     [ "$device" = cpu ] || apart= lines=8
     for op in embedding positions layer_norm $apart softmax_loss adamw; do
@@ -37,15 +37,17 @@ step_figures() {
     holds "$device: the loss and its gradient are one" test "$(grep '"op":"softmax_loss"' kernels | grep -c '"direction":"both"')" = 1
     paste <(field kernels bytes) <(field kernels seconds) <(field kernels gb_per_s) <(field kernels copy_gb_per_s) <(field kernels share) >rates
     holds "$device: rates of kernels" awk -v lines="$lines" 'NF != 5 || !($1 > 0 && $2 > 0 && $5 >= 0 && $4 > 0) { bad = 1 }
-        { rate = $1 / $2 * 1e-9; if (rate > $3 + 0.002 + 0.01 * rate || rate < $3 - 0.002 - 0.01 * rate) bad = 1 }
+        { rate = $1 / $2 * 1e-9; if (rate > 1.02 * $3 || rate < 0.98 * $3) bad = 1 }
         END { exit bad || NR != lines }' rates
 }
 step_figures cpu "$WEFT"
-check 0 'what memory bounds, beside a copy' timeout 60 "$WEFT" bench step job.yaml --input tokens --steps 1 --kernels
-check 0 'waiting for data' timeout 60 "$WEFT" bench step -n 2 job.yaml --input tokens --steps 3 grid.zero=2
-check 0 '"ranks":2' timeout 60 "$WEFT" bench step -n 2 job.yaml --input tokens --steps 5 --json
-holds 'two ranks wait for sums' awk -v s="$(field out sum_wait_share)" 'BEGIN { exit !(s > 0 && s < 1) }'
-check 0 '"allreduce_gb_per_s": ' timeout 60 "$WEFT" bench comm -n 2 --mb 0.01 --json
+check 0 'what memory bounds, beside a copy' timeout 240 "$WEFT" bench step job.yaml --input tokens --steps 1 --kernels
+check 0 'waiting for data' timeout 240 "$WEFT" bench step -n 2 job.yaml --input tokens --steps 3 grid.zero=2
+check 0 '"ranks":2' timeout 240 "$WEFT" bench step -n 2 job.yaml --input tokens --steps 5 --json
+# how often, not how long: where the other rank is always there before, that is nothing
+holds 'two ranks wait for sums at each step' awk -v n="$(field out sum_waits)" -v s="$(field out sum_wait_share)" 'BEGIN { exit !(n >= 1 && s >= 0 && s <= 1) }'
+check 0 '"sum_waits":0.0' timeout 240 "$WEFT" bench step job.yaml --input tokens --steps 1 --json
+check 0 '"allreduce_gb_per_s": ' timeout 240 "$WEFT" bench comm -n 2 --mb 0.01 --json
 check 64 'there are cpu and cuda' "$WEFT" bench comm --device gpu
 check 64 '--steps 0: a number from 1' "$WEFT" bench step job.yaml --steps 0
 emulated=$(dirname "$WEFT")/emulated/weft

@@ -27,6 +27,14 @@ holds() {
     shift
     if "$@"; then passed=$((passed + 1)); else failed=$((failed + 1)); echo "FAILED: $what"; fi
 }
+# soon COMMAND... : it succeeds, now or within two minutes.
+soon() {
+    for _ in $(seq 1200); do
+        if "$@"; then return; fi
+        sleep 0.1
+    done
+    return 1
+}
 finish() {
     echo "$(basename "$0"): $passed passed, $failed failed"
     [ "$failed" = 0 ] && [ "$passed" -gt 0 ]

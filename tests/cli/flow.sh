@@ -62,7 +62,7 @@ if OMP_DISPLAY_ENV=verbose "$WEFT" --version 2>&1 | grep -q GOMP_SPINCOUNT; then
 fi
 holds 'plan writes nothing' test ! -e runs
 check 66 'no checkpoint' "$WEFT" eval a.yaml
-check 0 'top-1' timeout 100 "$WEFT" train -n 2 a.yaml
+check 0 'top-1' timeout 240 "$WEFT" train -n 2 a.yaml
 holds 'the resolved configuration is there' grep -q 'lr: 0.1' runs/a/config.yaml
 holds 'metrics are there' grep -q '"loss"' runs/a/metrics.jsonl
 holds 'each line of training has all its numbers' bash -c "! grep -q null runs/a/metrics.jsonl"
@@ -79,9 +79,9 @@ check 0 '36' "$WEFT" ckpt info $last
 check 0 '"step"' "$WEFT" ckpt info --json $last
 check 0 '' "$WEFT" ckpt check $last runs/a/checkpoints/best.h5
 check 0 '' "$WEFT" ckpt diff $last $last
-check 0 '' timeout 100 "$WEFT" train a.yaml run.name=alone
+check 0 '' timeout 240 "$WEFT" train a.yaml run.name=alone
 check 0 '' "$WEFT" ckpt diff $last runs/alone/checkpoints/step-00000036.h5
-check 0 '' timeout 100 "$WEFT" train a.yaml run.name=other run.seed=2
+check 0 '' timeout 240 "$WEFT" train a.yaml run.name=other run.seed=2
 check 65 'differ' "$WEFT" ckpt diff $last runs/other/checkpoints/step-00000036.h5
 head -c 3000 $last >torn.h5
 check 65 'torn.h5' "$WEFT" ckpt check torn.h5

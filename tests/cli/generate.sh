@@ -13,7 +13,7 @@ train: {steps: 120, batch: 16, micro_batch: 8, threads: 1, log_every: 40}
 optim: {name: adamw, lr: 0.01, clip: 1, lr_schedule: cosine, warmup_steps: 10}
 YAML
 check 66 'no checkpoint' "$WEFT" generate a.yaml
-check 0 'tokens/s' timeout 100 "$WEFT" train -n 2 a.yaml
+check 0 'tokens/s' timeout 240 "$WEFT" train -n 2 a.yaml
 holds 'the vocabulary is said' grep -q ' 256 different tokens; 379 samples of 32 tokens' both
 holds 'figures are of tokens' grep -q '"tokens_per_s":' runs/a/metrics.jsonl
 check 0 '"tokens": 1344' "$WEFT" eval a.yaml --json
@@ -42,7 +42,7 @@ holds 'whatever grid trained' cmp -s surest out
 # Another vocabulary: numbers in, numbers out.
 check 0 'wrote raw.h5' "$WEFT" data import tokens text -o raw.h5 --bits 16 --vocab 32000
 sed 's/text.h5/raw.h5/; s/test.h5/raw.h5/' a.yaml >raw.yaml
-check 0 '' timeout 100 "$WEFT" train raw.yaml train.steps=3 train.batch=4 train.micro_batch=4
+check 0 '' timeout 240 "$WEFT" train raw.yaml train.steps=3 train.batch=4 train.micro_batch=4
 raw="$WEFT generate raw.yaml"
 check 0 '7 8 ' $raw --prompt '7, 8' --tokens 5
 holds 'two and five numbers' test "$(wc -w <out)" = 7
@@ -56,7 +56,7 @@ check 64 '--tokens 0: a number from 1' "$WEFT" generate a.yaml --tokens 0
 check 64 '--tokens 1.5: a whole number' "$WEFT" generate a.yaml --tokens 1.5
 check 64 '--top-k 257: the model has 256 tokens' "$WEFT" generate a.yaml --top-k 257
 check 64 'leave -n out' "$WEFT" generate -n 2 a.yaml
-check 64 'start it without mpirun' timeout 60 mpirun --oversubscribe -n 2 "$WEFT" generate a.yaml
+check 64 'start it without mpirun' timeout 240 mpirun --oversubscribe -n 2 "$WEFT" generate a.yaml
 check 66 'none.h5' "$WEFT" generate a.yaml --checkpoint none.h5
 check 65 'text.h5' "$WEFT" generate a.yaml --checkpoint text.h5
 check 65 'wte.weight' "$WEFT" generate a.yaml model.width=48

@@ -30,7 +30,7 @@ runs=0
 # agrees WORDS...: a run of `weft train WORDS...`
 agrees() {
     local plan run
-    check 0 'MB measured' timeout 120 "$WEFT" train "$@" run.name="run$((++runs))"
+    check 0 'MB measured' timeout 240 "$WEFT" train "$@" run.name="run$((++runs))"
     plan=$(mb 'by plan,') run=$(mb measured)
     holds "$*: $plan MB by plan, $run MB measured: 2 % apart at most" \
         awk -v p="$plan" -v m="$run" 'BEGIN { d = m / p - 1; exit !(p > 50 && d < 0.02 && d > -0.02) }'
@@ -49,7 +49,7 @@ agrees -n 2 gpt.yaml grid.pp=2
 agrees -n 2 gpt.yaml grid.pp=2 grid.transport=mpi # both ends have places, also those of the tied gradient
 
 # What `weft plan` says without a run: the same to 1 %, for its own process plans the same kernels.
-check 0 '' timeout 60 "$WEFT" train gpt.yaml run.name=one
+check 0 '' timeout 240 "$WEFT" train gpt.yaml run.name=one
 planned=$("$WEFT" plan gpt.yaml --json | grep -o '"bytes": [0-9]*' | head -n 1 | cut -d' ' -f2)
 holds 'weft plan and the run plan alike' awk -v a="$planned" -v b="$(mb 'by plan,')" \
     'BEGIN { d = a / b / 1e6 - 1; exit !(d < 0.01 && d > -0.01) }'

@@ -49,9 +49,17 @@ holds 'one stage alone is shown' test "$("$WEFT" plan a.yaml grid.pp=4 --stage 2
 check 0 '' "$WEFT" plan a.yaml grid.pp=4 --svg s.svg
 holds 'a picture is written' grep -q '</svg>' s.svg
 
-# Any size, on one core, at once.
-check 0 '16384 ranks as 4096x4x1' timeout 10 "$WEFT" plan a.yaml --ranks 16384 grid.pp=4 train.batch=16384
-check 0 '1048576 ranks as 262144x4x1' timeout 10 "$WEFT" plan a.yaml --ranks 1048576 grid.pp=4 train.batch=1048576
+# Any size, on one core, at once: it takes no more processor time (best of three) than four ranks and a second.
+spent() { # OVERRIDE... : hundredths of a second
+    local TIMEFORMAT='%U %S' best=
+    for _ in 1 2 3; do
+        best=$({ time "$WEFT" plan a.yaml "$@" >/dev/null; } 2>&1 | awk -v best="$best" '{ t = int(100 * ($1 + $2)); print best == "" || t < best ? t : best }')
+    done
+    echo "$best"
+}
+holds 'a million ranks are no work' test "$(spent --ranks 1048576 grid.pp=4 train.batch=1048576)" -lt $(($(spent grid.pp=4) * 10 + 100))
+check 0 '16384 ranks as 4096x4x1' timeout 240 "$WEFT" plan a.yaml --ranks 16384 grid.pp=4 train.batch=16384
+check 0 '1048576 ranks as 262144x4x1' timeout 240 "$WEFT" plan a.yaml --ranks 1048576 grid.pp=4 train.batch=1048576
 check 0 '8 ranks as 4x2x1' "$WEFT" plan a.yaml grid.dp=4 grid.pp=2
 check 0 '2 ranks as 1x2x1' "$WEFT" plan a.yaml grid.dp=4 grid.pp=2 --ranks 2
 check 0 'the bits hold for dp=2 only' "$WEFT" plan a.yaml grid.dp=2 train.batch=24
@@ -92,5 +100,5 @@ fi
 # What a run says at its end: both figures, on one rank and on the larger of two.
 check 0 'MB by plan,' "$WEFT" train a.yaml
 holds 'measured memory is there' grep -q 'memory  .* MB measured (.*%) on rank 0' out
-check 0 'MB measured' timeout 60 "$WEFT" train -n 2 a.yaml run.name=two grid.pp=2
+check 0 'MB measured' timeout 240 "$WEFT" train -n 2 a.yaml run.name=two grid.pp=2
 finish

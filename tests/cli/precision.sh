@@ -12,7 +12,7 @@ data:  {train: text.h5, test: test.h5}
 train: {steps: 30, batch: 16, micro_batch: 8, threads: 1, log_every: 1}
 optim: {name: adamw, lr: 2.0e-3}
 Y
-train() { timeout 120 "$WEFT" train job.yaml "$@"; }
+train() { timeout 240 "$WEFT" train job.yaml "$@"; }
 
 check 78 'fp16 is for GPUs' train train.precision=fp16
 check 78 'tf32 is for GPUs' train train.precision=tf32
@@ -23,12 +23,12 @@ check 78 'bf16 needs AVX512_BF16 or AMX' train train.precision=bf16
 check 78 'use train.precision=fp32' train -n 2 train.precision=bf16
 holds 'one message' test "$(grep -c 'error:' both)" = 1
 unset ONEDNN_MAX_CPU_ISA DNNL_MAX_CPU_ISA
-if ! timeout 60 "$WEFT" plan job.yaml train.precision=bf16 >out 2>&1; then
+if ! timeout 240 "$WEFT" plan job.yaml train.precision=bf16 >out 2>&1; then
     echo "  skipped: bf16: $(cat out)"
     finish
     exit
 fi
-check 78 'rank 1: train.precision: bf16 needs' timeout 60 mpirun --oversubscribe -n 1 "$WEFT" train job.yaml \
+check 78 'rank 1: train.precision: bf16 needs' timeout 240 mpirun --oversubscribe -n 1 "$WEFT" train job.yaml \
     train.precision=bf16 : -n 1 -x ONEDNN_MAX_CPU_ISA=AVX2 -x DNNL_MAX_CPU_ISA=AVX2 "$WEFT" train job.yaml train.precision=bf16
 holds 'one message' test "$(grep -c 'error:' both)" = 1
 holds 'nothing was written' test ! -e runs

@@ -18,7 +18,7 @@ objcopy --dump-section .note.gnu.build-id=id other-weft
 printf 'x' | dd of=id bs=1 seek=20 conv=notrunc 2>/dev/null
 objcopy --update-section .note.gnu.build-id=id other-weft
 
-mpirun_three() { timeout -k 2 60 mpirun --oversubscribe -n 2 "$WEFT" train job.yaml : -n 1 "$@"; }
+mpirun_three() { timeout -k 2 240 mpirun --oversubscribe -n 2 "$WEFT" train job.yaml : -n 1 "$@"; }
 check 78 "rank 2: this rank's configuration says \`run.seed: 2\`, rank 0's \`run.seed: 1\`" mpirun_three "$WEFT" train other.yaml
 holds 'one message' test "$(grep -c 'error:' both)" = 1
 check 78 "rank 2: this rank's configuration says \`train.batch: 24\`" mpirun_three "$WEFT" train job.yaml train.batch=24

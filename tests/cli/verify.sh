@@ -13,7 +13,7 @@ train: {epochs: 5, batch: 24, micro_batch: 3}
 optim: {lr: 0.1, momentum: 0.9}
 YAML
 mkdir all
-verify() { timeout 100 "$WEFT" verify a.yaml "$@"; }
+verify() { timeout 240 "$WEFT" verify a.yaml "$@"; }
 clean() { holds "nothing is left $1" test -z "$(ls all)"; }
 
 check 0 'the same to the bit: 12 tensors and the losses of 2 steps on 3 runs' verify --steps 2
@@ -52,12 +52,14 @@ check 64 'mpirun cannot be run' env PATH=/none "$WEFT" verify a.yaml --grids 2x1
 
 # An interrupt: no ranks, no folder, and the exit code that a signal gives.
 "$WEFT" verify a.yaml --grids 2x1x1,1x1x1 --steps 1000000 >out 2>err & process=$!
-for _ in $(seq 100); do ls all/*/run/metrics.jsonl >/dev/null 2>&1 && break; sleep 0.1; done
+trains() { ls all/*/run/metrics.jsonl >/dev/null 2>&1; }
+holds 'it trains' soon trains
 name=$(ls all)
 kill -INT $process
 rc=0
 wait $process || rc=$?
 holds "an interrupt gives exit code 130, not $rc" test $rc = 130
 clean 'of a run that was interrupted'
-holds 'its ranks are gone' test -z "$(pgrep -f "all/$name/config.yaml")"
+gone() { [ -z "$(pgrep -f "all/$name/config.yaml")" ]; }
+holds 'its ranks are gone' soon gone
 finish

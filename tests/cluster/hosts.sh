@@ -27,7 +27,7 @@ host() {
 }
 
 # waits for a file that another process makes
-await() { for _ in $(seq 100); do [ -e "$1" ] && return; sleep 0.05; done; echo "hosts.sh: no $1" >&2; exit 70; }
+await() { for _ in $(seq 1200); do [ -e "$1" ] && return; sleep 0.05; done; echo "hosts.sh: no $1" >&2; exit 70; }
 
 add_host() {
     local pid

@@ -27,7 +27,7 @@ train: {steps: 2, batch: 4, micro_batch: 1, threads: 1, device: cuda}
 optim: {name: adamw, lr: 0.01}
 X
 
-ranks() { timeout -k 2 120 mpirun --oversubscribe --bind-to none -n "$@"; }
+ranks() { timeout -k 2 240 mpirun --oversubscribe --bind-to none -n "$@"; }
 # same RANKS JOB NAME OVERRIDE... : trains, and has the bits of one rank, or, where ranks divide layers, of two.
 same() {
     local n=$1 job=$2 name=$3 one=one last
@@ -158,7 +158,6 @@ unset EMULATE_MODELS
 
 # a rank that dies while others wait for it: they name it and their GPU, and all end. mpirun stands still until they have: it would
 # end the job first, and ranks write past it.
-soon() { for _ in $(seq 600); do "$@" && return; sleep 0.05; done; return 1; } # COMMAND succeeds within half a minute
 named() { grep -q 'GPU [0-9]* (emulated GPU, 0000:[0-9A-F]*:00.0), joined to others by NCCL: rank [01] (process [0-9]*) has ended' said; }
 gone() { ! pgrep -f "$WEFT train job.yaml run.name=dies" >/dev/null; }
 dies() {

@@ -17,7 +17,7 @@ refused() {
     local text=$1 with=()
     shift
     while [ $# -gt 0 ] && [ "$1" != -- ]; do with+=("$1"); shift; done
-    check 78 "$text" env "${with[@]}" timeout 100 "$WEFT" train a.yaml "${@:2}"
+    check 78 "$text" env "${with[@]}" timeout 240 "$WEFT" train a.yaml "${@:2}"
     holds "${with[*]}: one message" test "$(grep -c 'error' both)" = 1
     holds "${with[*]}: names the node" grep -qF "node $node" both
     holds "${with[*]}: nothing is written" test ! -e runs

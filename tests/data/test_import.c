@@ -239,7 +239,7 @@ static int import_limited(rlim_t bytes, const char *file, const char *out)
     if (child == 0) {
         struct rlimit limit = {bytes, bytes};
         signal(SIGXFSZ, SIG_IGN);
-        alarm(20);
+        alarm(200);
         setrlimit(RLIMIT_FSIZE, &limit);
         Status st = data_import_cifar(&file, 1, false, out, true);
         hdf5_lock();

@@ -4,6 +4,7 @@
 #include "harness.h"
 
 #include <float.h>
+#include <time.h>
 
 static Backend *backend;
 
@@ -288,31 +289,41 @@ static void unplanned(void)
     config_free(&config);
 }
 
-/* 2000 layers in 64 chunks, one of them so costly that every other cut is as good as any: the most work there is. */
-static void large(void)
+/* Processor time, the best of three, of cutting `layers` layers, one of them so costly that every other cut is as good as any:
+ * the most work there is. */
+static double cut_many(int layers, bool lopsided)
 {
-    enum { LAYERS = 2000, PARTS = 64 };
+    enum { PARTS = 64 };
     char *text = NULL;
     size_t bytes = 0;
     FILE *out = open_memstream(&text, &bytes);
     fprintf(out, "model:\n  layers:\n");
-    for (int i = 0; i < LAYERS; ++i) fprintf(out, "    - silu\n");
+    for (int i = 0; i < layers; ++i) fprintf(out, "    - silu\n");
     fclose(out);
     Fixture f = fixture(text, vectors(10), 10);
+    if (lopsided) f.graph->node[layers / 2].op->flops_forward = 1e15;
     int first[PARTS + 1];
-    double start = clock_s();
-    CHECK_OK(graph_partition(f.graph, f.config, PARTS, first));
-    check_cut(f.graph, PARTS, first);
-    double even = clock_s() - start;
-    f.graph->node[LAYERS / 2].op->flops_forward = 1e15;
-    start = clock_s();
-    CHECK_OK(graph_partition(f.graph, f.config, PARTS, first));
-    check_cut(f.graph, PARTS, first);
-    double lopsided = clock_s() - start;
-    CU_ASSERT(even < 2 && lopsided < 5);
-    if (even > 0.2 || lopsided > 1) printf("  took %.2f s, %.2f s\n", even, lopsided);
+    double best_s = 1e9;
+    for (int turn = 0; turn < 3; ++turn) {
+        clock_t start = clock();
+        CHECK_OK(graph_partition(f.graph, f.config, PARTS, first));
+        double took_s = (double)(clock() - start) / CLOCKS_PER_SEC;
+        if (took_s < best_s) best_s = took_s;
+        check_cut(f.graph, PARTS, first);
+    }
     fixture_fini(&f);
     free(text);
+    return best_s;
+}
+
+/* Four times as many layers may take 16 times as long (64 would be one power more). */
+static void large(void)
+{
+    for (int lopsided = 0; lopsided < 2; ++lopsided) {
+        double few_s = cut_many(500, lopsided), many_s = cut_many(2000, lopsided);
+        if (many_s >= 40 * few_s + 0.05) printf("  took %.3f s, %.3f s\n", few_s, many_s);
+        CU_ASSERT(many_s < 40 * few_s + 0.05);
+    }
 }
 
 static void done(void)

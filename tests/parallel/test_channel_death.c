@@ -1,5 +1,6 @@
 /* A rank that is killed while another waits for its message: the waiting rank finds out by itself, says so, and the job ends.
- * The program starts itself under mpirun, which is stopped for a while: it would end the job first. */
+ * The program starts itself under mpirun, which stands still until the rank has spoken: it would end the job first. The ranks
+ * write to a file, past it. */
 #include "harness.h"
 #include "parallel.h"
 
@@ -8,12 +9,26 @@
 #include <unistd.h>
 
 static const char *program;
+static const char WORDS[] = "waiting for a message: rank 1 (process";
+static const double LIMIT_S = 100;
 
-/* Lets mpirun go on, in `after` seconds. */
-static void continue_later(pid_t launcher, unsigned after)
+/* The file's text; owner: nobody. */
+static const char *text_of(const char *path)
+{
+    static char text[8192];
+    FILE *file = fopen(path, "r");
+    size_t length = file ? fread(text, 1, sizeof text - 1, file) : 0;
+    if (file) fclose(file);
+    text[length] = '\0';
+    return text;
+}
+
+/* Lets mpirun go on once the other rank has spoken. */
+static void continue_later(pid_t launcher, const char *said)
 {
     if (fork() != 0) return;
-    sleep(after);
+    for (double start = clock_s(); !strstr(text_of(said), WORDS) && clock_s() - start < LIMIT_S;)
+        usleep(10000);
     kill(launcher, SIGCONT);
     _exit(0);
 }
@@ -26,35 +41,37 @@ static int rank_main(int argc, char **argv)
     Channels *channels = NULL;
     ChannelSpec spec = {.from = 1, .to = 0, .depth = 2, .bytes = 4096};
     pid_t launcher = getppid();
+    const char *said = argv[1];
+    if (!freopen(said, "a", stderr)) return 2;
     if (world_init(&world, &argc, &argv) != OK) return 2;
     if (grid_init(&grid, &world, (GridShape){.dp = 1, .pp = 2, .tp = 1}) != OK) return 2;
     if (channels_new(&channels, &grid.pp_world, &spec, 1, TRANSPORT_AUTO) != OK) return 2;
     if (world.rank == 1) {
-        continue_later(launcher, 2);
+        continue_later(launcher, said);
         kill(launcher, SIGSTOP);
         raise(SIGKILL);
     }
-    for (double start = clock_s(); !channel_message(channels, 0) && clock_s() - start < 20;)
+    for (double start = clock_s(); !channel_message(channels, 0) && clock_s() - start < LIMIT_S;)
         channels_wait(channels, clock_s() - start);
     return 0; /* nobody noticed */
 }
 
 static void killed_while_waited_for(void)
 {
-    char command[4096], text[8192] = "";
-    snprintf(command, sizeof command, "timeout -k 2 30 mpirun --bind-to none -n 2 '%s' rank 2>&1",
-             program);
-    double start = clock_s();
-    FILE *pipe = popen(command, "r");
-    CU_ASSERT_PTR_NOT_NULL_FATAL(pipe);
-    size_t length = fread(text, 1, sizeof text - 1, pipe);
-    int status = pclose(pipe);
-    text[length] = '\0';
-    CU_ASSERT_TRUE(clock_s() - start < 25);
+    char command[4096], said[] = "/tmp/weft-death-XXXXXX";
+    int file = mkstemp(said);
+    CU_ASSERT_FATAL(file >= 0);
+    close(file);
+    snprintf(command, sizeof command,
+             "timeout -k 2 %.0f mpirun --bind-to none -n 2 '%s' '%s' >/dev/null 2>&1", 2 * LIMIT_S,
+             program, said);
+    int status = system(command);
     CU_ASSERT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) != 0 && WEXITSTATUS(status) != 124);
-    if (!strstr(text, "waiting for a message: rank 1 (process")) printf("%s\n", text);
-    CU_ASSERT_PTR_NOT_NULL(strstr(text, "waiting for a message: rank 1 (process"));
+    const char *text = text_of(said);
+    if (!strstr(text, WORDS)) printf("%s\n", text);
+    CU_ASSERT_PTR_NOT_NULL(strstr(text, WORDS));
     CU_ASSERT_PTR_NOT_NULL(strstr(text, "rank 0 of 2 (dp 0, pp 0, tp 0) on "));
+    unlink(said);
 }
 
 int main(int argc, char **argv)
