@@ -42,6 +42,18 @@ Status stored_open_plain(StoredFile *file, const char *path)
     return OK;
 }
 
+/* HDF5 says that it failed, and not why. Where the file system gave no bytes (errno was 0 before) the file may be whole, and
+ * must not pass for a damaged one. */
+static Status hdf5_status(const StoredFile *file, Status status)
+{
+    static const int refused[] = {EIO, ESTALE, ETIMEDOUT, EACCES, EMFILE, ENFILE, ENOMEM};
+    int error = errno;
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; ++i)
+        if (status == ERR_DATA && error == refused[i])
+            return fail(ERR_IO, "%s: reading failed: %s", file->path, strerror(error));
+    return status;
+}
+
 static Status open_hdf5(StoredFile *file)
 {
     stored_lock(file);
@@ -78,8 +90,9 @@ static Status check_format(const StoredFile *file)
 Status stored_open(StoredFile *file, const char *path)
 {
     TRY(stored_open_plain(file, path));
-    TRY(open_hdf5(file));
-    return check_format(file);
+    errno = 0;
+    TRY(hdf5_status(file, open_hdf5(file)));
+    return hdf5_status(file, check_format(file));
 }
 
 void stored_close(StoredFile *file)
@@ -96,7 +109,8 @@ void stored_close(StoredFile *file)
 
 Status stored_meta(const StoredFile *file, CheckpointMeta *meta)
 {
-    return meta_get(file->id, file->path, meta);
+    errno = 0;
+    return hdf5_status(file, meta_get(file->id, file->path, meta));
 }
 
 /* ---- listing ---- */
@@ -220,7 +234,7 @@ static int by_path(const void *a, const void *b)
     return strcmp(((const StoredTensor *)a)->path, ((const StoredTensor *)b)->path);
 }
 
-Status stored_list(StoredFile *file)
+static Status list_groups(StoredFile *file)
 {
     static const char *const group_path[] = {"/params", "/optim", "/buffers"};
     for (size_t i = 0; i < sizeof group_path / sizeof *group_path; ++i) {
@@ -234,6 +248,13 @@ Status stored_list(StoredFile *file)
         H5Gclose(group);
         TRY(status);
     }
+    return OK;
+}
+
+Status stored_list(StoredFile *file)
+{
+    errno = 0;
+    TRY(hdf5_status(file, list_groups(file)));
     if (file->count > 0) qsort(file->tensor, (size_t)file->count, sizeof *file->tensor, by_path);
     return OK;
 }

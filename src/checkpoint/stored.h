@@ -31,8 +31,8 @@ typedef struct StoredFile {
     StoredTensor *tensor; /* owned, sorted by path */
 } StoredFile;
 
-/* Opens path for pread and for HDF5. ERR_NOINPUT: not there; ERR_DATA: empty, not HDF5, truncated, not a checkpoint of
- * ours. Release with stored_close in every case. */
+/* Opens path for pread and for HDF5. ERR_NOINPUT: not there; ERR_IO: cannot be read for now; ERR_DATA: empty, not HDF5,
+ * truncated, not a checkpoint of ours. Release with stored_close in every case. */
 Status stored_open(StoredFile *file, const char *path);
 /* Opens for pread only; HDF5 opens it when a tensor needs it. */
 Status stored_open_plain(StoredFile *file, const char *path);

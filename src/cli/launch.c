@@ -101,8 +101,9 @@ static void words_free(char **words)
 typedef struct Passing {
     pid_t mpirun;
     bool lasts;
-    int first; /* signal; 0: none has come */
-    int ends;  /* of SIGINT and SIGTERM; a second one ends mpirun */
+    int killed; /* by this signal mpirun itself ended; 0: by none */
+    int first;  /* signal; 0: none has come */
+    int ends;   /* of SIGINT and SIGTERM; a second one ends mpirun */
     double end_s;
 } Passing;
 
@@ -133,9 +134,10 @@ static int attend(Passing *p, Watch *watch)
         if (!watch_wait(watch, stopping ? AGAIN_MS : -1) && stopping) kill(p->mpirun, SIGUSR1);
         while (read(watch->signals, &info, sizeof info) == (ssize_t)sizeof info)
             if (info.ssi_signo != SIGCHLD) pass_on(p, (int)info.ssi_signo);
-        if (waitpid(p->mpirun, &state, WNOHANG) == p->mpirun)
-            return WIFEXITED(state) ? WEXITSTATUS(state) : 128 + WTERMSIG(state);
+        if (waitpid(p->mpirun, &state, WNOHANG) == p->mpirun) break;
     }
+    p->killed = WIFSIGNALED(state) ? WTERMSIG(state) : 0;
+    return p->killed ? 128 + p->killed : WEXITSTATUS(state);
 }
 
 /* Signals that a program brings upon itself. */
@@ -146,12 +148,14 @@ static bool is_crash(int number)
 }
 
 /* A run whose rank was killed, or whose link broke, loses what came after its newest checkpoint: ERR_STOPPED where there is
- * one. Without: ERR_IO, for whoever killed it, it was not the program; but a crash is a fault of ours. */
-static Status lost(const Ranks *ranks, const WatchedRank *rank, int code)
+ * one. Without: ERR_IO, for whoever killed it, it was not the program; but a crash of a rank is a fault of ours. */
+static Status lost(const Ranks *ranks, const WatchedRank *rank, const Passing *p, int code)
 {
     char *newest = NULL, who[64] = "a rank", how[128];
     int number = code > 128 ? code - 128 : 0;
-    if (rank && rank->number >= 0)
+    if (p->killed)
+        snprintf(who, sizeof who, "mpirun (process %d)", (int)p->mpirun);
+    else if (rank && rank->number >= 0)
         snprintf(who, sizeof who, "rank %d (process %d)", rank->number, (int)rank->process);
     if (number)
         snprintf(how, sizeof how, "was killed by signal %d (%s)%s", number, strsignal(number),
@@ -159,7 +163,7 @@ static Status lost(const Ranks *ranks, const WatchedRank *rank, int code)
     else
         snprintf(how, sizeof how, "was lost (mpirun's exit code is %d)", code);
     if (checkpoint_newest(ranks->checkpoints, NULL, &newest) != OK) log_warn("%s", fail_message());
-    Status status = is_crash(number) ? ERR_BUG : newest ? ERR_STOPPED : ERR_IO;
+    Status status = is_crash(number) && !p->killed ? ERR_BUG : newest ? ERR_STOPPED : ERR_IO;
     log_error("%s %s; %s%s: start the same command again %s", who, how,
               newest ? "the newest checkpoint is " : "there is no checkpoint yet",
               newest ? newest : "", newest ? "to go on" : "to begin anew");
@@ -190,7 +194,7 @@ static int judge(const Ranks *ranks, const Passing *p, Watch *watch, int code)
     const WatchedRank *rank = watch_lost(watch);
     if (code < 128 && watch->met == 0)
         return code; /* mpirun could not start them, and has said why */
-    return lost(ranks, rank, code);
+    return lost(ranks, rank, p, code);
 }
 
 /* In the new process: out of reach of the terminal's Ctrl-C, and not outliving its parent. Nobody reads stdin. */

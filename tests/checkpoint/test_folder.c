@@ -18,6 +18,19 @@ struct dirent *readdir(DIR *stream)
     return real(stream);
 }
 
+/* Likewise: read number `ungiven` of a file gets no bytes (0: all do), HDF5's reads, too. */
+static int ungiven, reads;
+__attribute__((visibility("default"))) ssize_t pread(int file, void *to, size_t bytes, off_t from)
+{
+    ssize_t (*real)(int, void *, size_t, off_t);
+    *(void **)&real = dlsym(RTLD_NEXT, "pread");
+    if (ungiven && ++reads == ungiven) {
+        errno = EIO;
+        return -1;
+    }
+    return real(file, to, bytes, from);
+}
+
 static const char *folder;
 
 static void save_step(int step)
@@ -139,6 +152,35 @@ static void test_unreadable(void)
     fixture_clean(folder);
 }
 
+/* Nor is a file of which a read fails, HDF5's own or a tensor's, a damaged one: an older one is not taken instead. */
+static void test_ungiven(void)
+{
+    folder = fixture_folder();
+    char *path = NULL, *file = fixture_path(folder, "step-00000004.h5");
+    CheckpointMeta meta = {0};
+    save_step(3);
+    save_step(4);
+    ungiven = INT_MAX;
+    reads = 0;
+    CHECK_OK(checkpoint_newest(folder, NULL, &path));
+    mem_free(&path);
+    int all = reads;
+    CU_ASSERT(all > 5);
+    for (ungiven = 1; ungiven <= all; ++ungiven) {
+        reads = 0;
+        CHECK_FAILS(checkpoint_newest(folder, NULL, &path), ERR_IO, "Input/output error");
+        CU_ASSERT_PTR_NULL(path);
+        CU_ASSERT_PTR_NOT_NULL(strstr(fail_message(), "step-00000003.h5 is good"));
+    }
+    ungiven = 1;
+    reads = 0;
+    CHECK_FAILS(checkpoint_read_meta(file, &meta), ERR_IO, "Input/output error");
+    ungiven = 0;
+    expect_newest("step-00000004.h5");
+    mem_free(&file);
+    fixture_clean(folder);
+}
+
 static void test_prune(void)
 {
     folder = fixture_folder();
@@ -196,4 +238,5 @@ static void test_prune_torn(void)
 }
 
 TEST_MAIN("folder", {"newest good checkpoint", test_newest}, {"unreadable", test_unreadable},
-          {"prune", test_prune}, {"prune among torn files", test_prune_torn})
+          {"reads that fail", test_ungiven}, {"prune", test_prune},
+          {"prune among torn files", test_prune_torn})

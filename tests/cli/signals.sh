@@ -149,6 +149,14 @@ for transport in shm mpi; do
     until_true eval "[ -n \"\$(newest dead$transport)\" ]"
     killed "a killed rank, $transport" dead$transport KILL 75 "the newest checkpoint is runs/dead$transport/checkpoints/step-"
 done
+begin launcher -n 2 checkpoint.every_steps=3
+until_true eval '[ -n "$(newest launcher)" ]'
+launcher=$(pgrep -P "$run" -x mpirun)
+ranks=$(ranks_of launcher 0; ranks_of launcher 1)
+kill -KILL "$launcher"
+ends 'mpirun is killed' 75 "mpirun (process $launcher) was killed by signal 9"
+none_of() { local p; for p in $ranks; do ! kill -0 "$p" 2>/dev/null || return 1; done; }
+holds 'its ranks do not outlive it' until_true none_of
 begin none -n 2
 until_true at_step 2
 killed 'no checkpoint yet' none KILL 74 'there is no checkpoint yet'
