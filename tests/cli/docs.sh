@@ -1,0 +1,77 @@
+#!/usr/bin/env bash
+# The documents: every relative link of every *.md leads to a file (and, behind #, to a heading); every path of this repository
+# that stands in `backticks` is there; every block of docs/ that is marked ```sh runnable runs to its end, and no line of another
+# block begins with `weft `. Blocks of a page run one after the other in a folder with jobs/ and small data sets in place of
+# those that jobs/ names. DOCS: another tree whose pages are tested.
+here=$(cd "$(dirname "$0")/../.." && pwd)
+docs=${DOCS:-$here}
+. "$here/tests/cli/images.bash"
+. "$here/tests/cli/common.bash"
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
+
+pages() { (cd "$docs" && find . -name '*.md' -not -path './.git/*' -not -path './build*' -not -path './datasets/*' -not -path './runs/*' | sed 's|^\./||' | sort); }
+prose() { awk '/^ *```/ { inside = !inside; next } !inside' "$1"; }
+# The anchors that a page's headings have.
+anchors() { prose "$1" | sed -n 's/^##* *//p' | tr 'A-Z' 'a-z' | sed 's/[^a-z0-9 _-]//g; s/ /-/g'; }
+
+check_links() { # PAGE
+    local target file anchor
+    while read -r target; do
+        case $target in *://*|mailto:*) continue;; esac
+        file=${target%%#*} anchor=""
+        case $target in *'#'*) anchor=${target#*#};; esac
+        if [ -n "$file" ]; then file=$(dirname "$docs/$1")/$file; else file=$docs/$1; fi
+        holds "$1: link to $target" test -e "$file"
+        [ -z "$anchor" ] || holds "$1: heading of $target" grep -qx -- "$anchor" <(anchors "$file")
+    done < <(prose "$docs/$1" | sed 's/`[^`]*`//g' | grep -oE '\]\([^) ]+\)' | sed 's/^](//; s/)$//' || true)
+}
+exists() { compgen -G "$1" >/dev/null || [ -e "$1.c" ]; } # a test program goes by its name
+check_paths() { # PAGE: what looks like a path from the root of the repository
+    local path
+    while read -r path; do
+        holds "$1: path $path" exists "$docs/$path"
+    done < <(prose "$docs/$1" | grep -oE '`(src|include|tests|docs|jobs|bench|tools)/[A-Za-z0-9_./*-]+`' | tr -d '`' || true)
+}
+# Lines of blocks, fenced or indented behind an empty line, that nobody runs.
+unmarked() { # PAGE
+    awk '/^```/ { fence = fence == "" ? $0 : ""; next }
+        fence != "" { if (fence !~ /^```sh runnable/ && /^ *weft /) print FILENAME ": " $0; next }
+        /^    / { if ((blank || block) && /^    *weft /) print FILENAME ": " $0; block = blank || block; next }
+        { block = 0; blank = /^ *$/ }' "$docs/$1"
+}
+blocks() { # PAGE -> block-1, block-2, ... in this folder
+    awk '/^```sh runnable/ { file = "block-" ++n; printf "" >file; next } /^```/ { file = "" } file != "" { print >file }' "$docs/$1"
+}
+
+while read -r page; do
+    check_links "$page"
+    [ "$page" = CHANGELOG.md ] || check_paths "$page"
+done < <(pages)
+
+make_images
+mkdir -p small/jobs small/datasets/fashion-mnist small/datasets/kjv bin
+ln -s "$WEFT" bin/weft
+PATH=$PWD/bin:$PATH
+cp images.h5 small/datasets/fashion-mnist/train.h5; cp images.h5 small/datasets/fashion-mnist/test.h5
+for ((i = 0; i < 300; ++i)); do echo "the quick brown fox jumps over the lazy dog$((i % 10))"; done >text
+check 0 wrote "$WEFT" data import text text -o small/datasets/kjv/train.h5 --test small/datasets/kjv/test.h5
+for job in "$docs"/jobs/*.yaml; do
+    sed 's/epochs: [0-9]*/epochs: 1/; s/batch: 128, micro_batch: 32/batch: 32, micro_batch: 8, threads: 1/; s/steps: 1000,/steps: 4,/
+        s/width: 192/width: 48/; s/context: 128/context: 32/' "$job" >"small/jobs/${job##*/}"
+done
+ran=0
+for page in $(cd "$docs" && ls docs/*.md); do
+    holds "$page: each block with a line that begins with weft is marked runnable" test -z "$(unmarked "$page" | tee /dev/stderr)"
+    cp -r small page; cd page
+    blocks "$page"
+    for ((i = 1; ; ++i)); do
+        [ -f "block-$i" ] || break
+        before=$failed
+        check 0 '' timeout 60 bash -eu "block-$i"
+        [ "$failed" = "$before" ] || echo "  $page, block $i"
+        ran=$((ran + 1))
+    done
+    cd ..; rm -rf page
+done
+holds 'some blocks ran' test $ran -gt 0
+finish
