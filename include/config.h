@@ -1,6 +1,7 @@
 /* config: one YAML file and key=value overrides -> Config, through one option table. Strict: an unknown key, a
  * duplicate, a wrong type or range is ERR_CONFIG with file, line and column, before MPI does anything. The table also
- * makes the help text, the man page, the shell completion and the resolved file. Not collective. */
+ * makes the help text, the man page, the shell completion and the resolved file. Verbs and their flags are rows of the same
+ * kind. Not collective. */
 #ifndef WEFT_CONFIG_H
 #define WEFT_CONFIG_H
 
@@ -147,10 +148,93 @@ char *config_text(const Config *config);
  * one lacks it, each of room bytes. */
 bool config_difference(const char *x, const char *y, char *a, char *b, size_t room);
 
-/* Out of the same table: the help of all keys, a man page in roff (verbs_roff is inserted under COMMANDS), a bash
- * completion script for the given verbs. */
+/* ---- verbs and their flags ---- */
+
+typedef enum FlagKind {
+    FLAG_SWITCH,
+    FLAG_TEXT,
+    FLAG_WHOLE,
+    FLAG_NUMBER,
+    FLAG_CHOICE,
+    FLAG_LIST
+} FlagKind;
+typedef struct FlagList { /* words between commas; none is empty */
+    int count;
+    char **word; /* owned by the options: verb_options_fini */
+} FlagList;
+/* One flag of a verb. Parsing, checks, messages, help, man page and completion are loops over these rows. */
+typedef struct Flag {
+    const char *name; /* "--steps", "-o" */
+    FlagKind kind;
+    size_t offset;     /* in the verb's options. FLAG_FIELD sets this and the kind */
+    const char *value; /* stands for the value: "S"; of a choice its words: "cpu|cuda" */
+    const char *help;  /* what it is for; messages quote it up to the first ';' */
+    const char
+        *fallback; /* the default, as a user would write it; NULL: none, see verb_options_init */
+    double lo, hi; /* range of numbers; hi at most FLAG_WHOLE_MOST */
+    bool lo_open;  /* lo itself is outside */
+    bool required;
+    const char *needs; /* the flag without which this one means nothing; NULL: none */
+} Flag;
+#define FLAG_WHOLE_MOST 0x1p53 /* of a whole number: a double holds all up to this one */
+/* The kind follows from the type of the field, so that they cannot disagree. */
+#define FLAG_FIELD(Options, field)                                                                 \
+    .kind = _Generic(((Options *)0)->field,                                                        \
+        bool: FLAG_SWITCH,                                                                         \
+        const char *: FLAG_TEXT,                                                                   \
+        int64_t: FLAG_WHOLE,                                                                       \
+        double: FLAG_NUMBER,                                                                       \
+        int: FLAG_CHOICE,                                                                          \
+        FlagList: FLAG_LIST),                                                                      \
+    .offset = offsetof(Options, field)
+
+enum {
+    VERB_CONFIG = 1,  /* the first word is CONFIG, the others are key=value */
+    VERB_DATA = 2,    /* data.train must be set */
+    VERB_THREADS = 4, /* computes with OpenMP */
+    /* works for long: a signal asks it to stop (stop_begin), and output that cannot be written is no reason to fail */
+    VERB_LASTS = 8
+};
+/* One verb, or one importer. */
+typedef struct Verb {
+    const char *name;   /* "train", "data import idx" */
+    const char *words;  /* behind the name, beside flags: "CONFIG [key=value ...]"; or "" */
+    int least, most;    /* how many words, where `wanted` is set; most 0: any number */
+    const char *wanted; /* "two checkpoint files are wanted"; NULL: the verb checks its words */
+    const char *help;   /* one line */
+    const char *more;   /* further lines for `weft NAME --help`; NULL: none */
+    const Flag *flag;   /* VERB_FLAGS sets these three */
+    int flag_count;
+    size_t options_bytes;
+    int traits; /* VERB_ bits */
+    /* The words that are no flags, and the options (a const Options *) that the flags filled. */
+    Status (*run)(int argc, char **argv, const void *options);
+} Verb;
+#define VERB_FLAGS(Options, rows)                                                                  \
+    .flag = (rows), .flag_count = sizeof(rows) / sizeof *(rows), .options_bytes = sizeof(Options)
+
+/* Fills options (zeroed, verb->options_bytes) with the defaults and what the words say. The *argc words that are no flags stay,
+ * in order; those behind "--" are none. Without a default a number that is not given is below its range: lo - 1, or NaN; a choice
+ * is -1, a text NULL, a list empty. Texts are borrowed from argv. ERR_USAGE. Release with verb_options_fini. */
+Status verb_options_init(const Verb *verb, int *argc, char **argv, void *options);
+void verb_options_fini(const Verb *verb, void *options);
+/* The row of a flag, or NULL. */
+const Flag *flag_find(const Verb *verb, const char *name);
+/* The whole number that *text begins with, if it is from lo to hi; *text moves behind it. */
+bool whole_read(const char **text, int64_t lo, int64_t hi, int64_t *value);
+/* "3x224x224": count whole numbers of at least 1 and nothing else. */
+bool sizes_read(const char *text, int count, int64_t *size);
+
+/* Usage, meaning and flags of a verb, at most 100 columns wide; the same for the man page. */
+void verb_print_help(FILE *out, const Verb *verb);
+void verb_print_man(FILE *out, const Verb *verb);
+/* Text from this column on, to column 100; further lines begin at the same column. Ends the line. */
+void print_wrapped(FILE *out, int column, const char *text);
+
+/* Out of the table of keys: the help of all keys, a man page in roff (verbs_roff is inserted under COMMANDS). With the verbs: a
+ * completion script for bash. */
 void config_help(FILE *out);
 void config_man(FILE *out, const char *verbs_roff);
-void config_completion(FILE *out, const char *const *verbs, int count);
+void config_completion(FILE *out, const Verb *const *verbs, int count);
 
 #endif

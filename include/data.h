@@ -140,6 +140,8 @@ Status data_import_text(const char *file, const char *out, const char *test_out,
                         bool force);
 Status data_import_tokens(const char *file, int bits, int64_t vocab, const char *out,
                           const char *test_out, double test_share, bool force);
+/* The importers, in the order of the help: verbs that write a data set. Each is a row beside its function. */
+extern const Verb *const importers[]; /* NULL at the end */
 /* Random uint8 images of shape sample (1,C,H,W), for timing; overwrites out. */
 Status data_import_random(const char *out, Shape sample, int64_t classes, int64_t samples,
                           uint64_t seed);

@@ -12,10 +12,21 @@ enum { REPEATS_MAX = 101, REPEATS_MIN = 9, SIZES_MAX = 4 };
 static const double SECONDS = 0.4; /* of each figure, about */
 
 typedef struct CommArgs {
+    int64_t ranks;
     bool json;
     double mb;
-    const BackendTable *device;
+    int device; /* index in devices */
 } CommArgs;
+
+static const BackendTable *const devices[] = {&backend_cpu, &backend_cuda};
+static const Flag flags[] = {
+    FLAG_RANKS(CommArgs),
+    {"--mb", FLAG_FIELD(CommArgs, mb), .value = "MB", .lo = 0.001, .hi = 4096, .fallback = "45",
+     .help = "size of the sum"},
+    {"--device", FLAG_FIELD(CommArgs, device), .value = "cpu|cuda", .fallback = "cpu",
+     .help = "where the gradients lie; cuda wants a GPU a rank"},
+    {"--json", FLAG_FIELD(CommArgs, json), .help = "one JSON object a line"},
+};
 
 typedef enum Figure {
     COPY_ALONE,
@@ -238,31 +249,6 @@ static void print_json(const Bench *bench, const CommTimes *t)
     printf("}\n");
 }
 
-static Status device_read(const char *name, const BackendTable **device)
-{
-    *device = &backend_cpu;
-    if (!name || strcmp(name, "cpu") == 0) return OK;
-    *device = &backend_cuda;
-    if (strcmp(name, "cuda") == 0) return OK;
-    return fail(ERR_USAGE, "bench comm: --device %s: there are cpu and cuda", name);
-}
-
-static Status args_read(CommArgs *args, int argc, char **argv)
-{
-    *args = (CommArgs){.mb = 45};
-    const char *mb = NULL, *device = NULL;
-    const Flag flags[] = {{.name = "--json", .on = &args->json},
-                          {.name = "--mb", .value = &mb},
-                          {.name = "--device", .value = &device}};
-    TRY(flags_take(&argc, argv, flags, 3));
-    if (argc > 0)
-        return fail(ERR_USAGE,
-                    "bench comm: unknown word %s; it takes --mb MB, --device cpu|cuda and --json",
-                    argv[0]);
-    TRY(device_read(device, &args->device));
-    return flag_number("--mb", mb, 0.001, 4096, &args->mb);
-}
-
 static Status bench_ranks(const World *world, Backend *backend, const CommArgs *args)
 {
     /* The size asked for, and what small layers and single buckets look like beside it. */
@@ -294,20 +280,28 @@ static Status bench_world(const World *world, const CommArgs *args)
     Backend *backend = NULL;
     BackendOptions options = {.threads = threads_share(world->node_size),
                               .device = world->node_rank};
-    TRY(status_agree(world, backend_open(&backend, args->device, options)));
+    TRY(status_agree(world, backend_open(&backend, devices[args->device], options)));
     Status status = bench_ranks(world, backend, args);
     backend_close(&backend);
     return status;
 }
 
-/* argv holds what follows `comm`. */
-Status bench_comm(int argc, char **argv)
+static Status run(int argc, char **argv, const void *options)
 {
-    CommArgs args;
-    TRY(args_read(&args, argc, argv));
     World world;
+    if (argc > 0)
+        return fail(ERR_USAGE, "bench comm: unknown word %s; it takes no words but flags", argv[0]);
     TRY(world_init(&world, NULL, NULL));
-    Status status = bench_world(&world, &args);
+    Status status = bench_world(&world, options);
     world_fini(&world);
     return status;
 }
+
+const Verb verb_bench_comm = {
+    .name = "bench comm",
+    .words = "",
+    .help = "gradient sums between ranks, beside a copy and MPI's own",
+    VERB_FLAGS(CommArgs, flags),
+    .traits = VERB_THREADS,
+    .run = run,
+};

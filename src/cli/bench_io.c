@@ -18,6 +18,17 @@
 
 enum { RECORD_BYTES = 3073, RECORDS = 1000, REPEATS = 50, CHECK_EVERY = 256, READERS = 1024 };
 
+typedef struct IoOptions {
+    double seconds;
+    bool json;
+} IoOptions;
+
+static const Flag flags[] = {
+    {"--seconds", FLAG_FIELD(IoOptions, seconds), .value = "S", .lo_open = true, .hi = 3600,
+     .fallback = "2", .help = "how long to read"},
+    {"--json", FLAG_FIELD(IoOptions, json), .help = "one JSON object"},
+};
+
 typedef struct IoArgs {
     const char *file; /* borrowed; NULL: make one */
     double seconds;
@@ -215,24 +226,18 @@ static Status io_temporary(const IoArgs *args)
     return st;
 }
 
-static Status args_read(IoArgs *args, int argc, char **argv)
+static Status run(int argc, char **argv, const void *options)
 {
-    const char *seconds = NULL;
-    char *end;
-    const Flag flags[] = {{"--seconds", &seconds, NULL}, {"--json", NULL, &args->json}};
-    TRY(flags_take(&argc, argv, flags, 2));
+    const IoOptions *o = options;
+    IoArgs args = {argc > 0 ? argv[0] : NULL, o->seconds, o->json};
     if (argc > 1) return fail(ERR_USAGE, "bench io takes one file; %s is a second one", argv[1]);
-    if (argc > 0) args->file = argv[0];
-    if (!seconds) return OK;
-    args->seconds = strtod(seconds, &end);
-    if (*end || end == seconds || !(args->seconds > 0 && args->seconds <= 3600))
-        return fail(ERR_USAGE, "--seconds %s: give a number above 0, at most 3600", seconds);
-    return OK;
-}
-
-Status bench_io(int argc, char **argv)
-{
-    IoArgs args = {.seconds = 2.0};
-    TRY(args_read(&args, argc, argv));
     return args.file ? io_file(&args, args.file) : io_temporary(&args);
 }
+
+const Verb verb_bench_io = {
+    .name = "bench io",
+    .words = "[FILE]",
+    .help = "samples a second in random order from a cached file",
+    VERB_FLAGS(IoOptions, flags),
+    .run = run,
+};

@@ -246,7 +246,7 @@ static Status make_data(Job *job, const StepBench *bench, char *path, size_t roo
     return OK;
 }
 
-static Status run(Job *job, StepBench *bench)
+static Status run_job(Job *job, StepBench *bench)
 {
     char path[DATA_PATH] = "";
     Status st = OK;
@@ -263,24 +263,43 @@ static Status run(Job *job, StepBench *bench)
     return st;
 }
 
-Status bench_step(int argc, char **argv)
+typedef struct StepOptions {
+    int64_t ranks, steps, warmup;
+    const char *input;
+    bool kernels, json;
+} StepOptions;
+
+static const Flag flags[] = {
+    FLAG_RANKS(StepOptions),
+    {"--input", FLAG_FIELD(StepOptions, input), .value = "CxHxW|tokens",
+     .help = "made-up images of this shape, or tokens, instead of data.train"},
+    {"--steps", FLAG_FIELD(StepOptions, steps), .value = "S", .lo = 1, .hi = 1000000,
+     .fallback = "20", .help = "steps to time"},
+    {"--warmup", FLAG_FIELD(StepOptions, warmup), .value = "S", .hi = 1000000, .fallback = "5",
+     .help = "steps before them"},
+    {"--kernels", FLAG_FIELD(StepOptions, kernels),
+     .help = "also what memory bounds, each beside a copy of as many bytes"},
+    {"--json", FLAG_FIELD(StepOptions, json),
+     .help = "one JSON object, with --kernels more, one a line"},
+};
+
+static Status run(int argc, char **argv, const void *options)
 {
-    StepBench bench = {0};
-    const char *input = NULL, *steps = NULL, *warmup = NULL;
-    int64_t count = 20, before = 5;
-    const Flag flags[] = {{"--input", &input, NULL},
-                          {"--steps", &steps, NULL},
-                          {"--warmup", &warmup, NULL},
-                          {"--json", NULL, &bench.json},
-                          {"--kernels", NULL, &bench.kernels}};
-    TRY(flags_take(&argc, argv, flags, 5));
-    if (input) TRY(input_parse(input, &bench.input));
-    TRY(flag_whole("--steps", steps, 1, 1000000, &count));
-    TRY(flag_whole("--warmup", warmup, 0, 1000000, &before));
-    bench.steps = (int)count;
-    bench.warmup = (int)before;
+    const StepOptions *o = options;
+    StepBench bench = {
+        .steps = (int)o->steps, .warmup = (int)o->warmup, .json = o->json, .kernels = o->kernels};
+    if (o->input) TRY(input_parse(o->input, &bench.input));
     Job job;
     Status status = job_open(&job, argc, argv);
-    if (status == OK) status = run(&job, &bench);
+    if (status == OK) status = run_job(&job, &bench);
     return job_close(&job, status);
 }
+
+const Verb verb_bench_step = {
+    .name = "bench step",
+    .words = "CONFIG [key=value ...]",
+    .help = "training steps a second, beside the machine's matrix-product rate",
+    VERB_FLAGS(StepOptions, flags),
+    .traits = VERB_CONFIG | VERB_THREADS,
+    .run = run,
+};

@@ -1,4 +1,4 @@
-/* From the words of main to a verb: finds it, answers --help, settles -n and the threads, runs it, prints what failed. */
+/* From the words of main to a verb: finds it, answers --help, reads its flags, settles -n and the threads, runs it, prints what failed. */
 #include "private.h"
 
 #include "watch.h"
@@ -8,8 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-enum { RANKS_MAX = 65536 };
 
 /* Words of the name that argv begins with, or 0. */
 static int match(const char *name, int argc, char **argv)
@@ -26,8 +24,8 @@ static int match(const char *name, int argc, char **argv)
 
 static const Verb *find_verb(int argc, char **argv, int *words)
 {
-    for (int i = 0; i < verb_count; ++i)
-        if ((*words = match(verbs[i].name, argc, argv))) return &verbs[i];
+    for (int i = 0; i < verb_count(); ++i)
+        if ((*words = match(verb_at(i)->name, argc, argv))) return verb_at(i);
     return NULL;
 }
 
@@ -44,9 +42,10 @@ static char *group_of(int argc, char **argv)
         char *longer = mem_format("%s%s%s", group, *group ? " " : "", argv[i]);
         size_t length = strlen(longer);
         bool found = false;
-        for (int v = 0; v < verb_count; ++v)
-            found =
-                found || (!strncmp(verbs[v].name, longer, length) && verbs[v].name[length] == ' ');
+        for (int v = 0; v < verb_count(); ++v) {
+            const char *name = verb_at(v)->name;
+            found = found || (!strncmp(name, longer, length) && name[length] == ' ');
+        }
         if (found) {
             mem_free(&group);
             group = longer;
@@ -58,13 +57,13 @@ static char *group_of(int argc, char **argv)
     return group;
 }
 
-/* The next words of all verbs behind a group ("import", "info", "check"), each once; they point into verbs. */
+/* The next words of all verbs behind a group ("import", "info", "check"), each once. */
 static int next_words(const char *group, char (*word)[32])
 {
     int count = 0;
     size_t length = strlen(group);
-    for (int v = 0; v < verb_count; ++v) {
-        const char *name = verbs[v].name;
+    for (int v = 0; v < verb_count(); ++v) {
+        const char *name = verb_at(v)->name;
         if (length && (strncmp(name, group, length) || name[length] != ' ')) continue;
         name += length ? length + 1 : 0;
         snprintf(word[count], sizeof word[count], "%.*s", (int)strcspn(name, " "), name);
@@ -102,64 +101,21 @@ static Status unknown_verb(int argc, char **argv)
     return status;
 }
 
-/* Takes -n N out of the words. */
-static Status take_ranks(int *argc, char **argv, int *ranks)
-{
-    int left = 0;
-    *ranks = 0;
-    for (int i = 0; i < *argc; ++i) {
-        bool joined = !strncmp(argv[i], "-n=", 3);
-        if (!joined && strcmp(argv[i], "-n") != 0) {
-            argv[left++] = argv[i];
-            continue;
-        }
-        const char *text = joined ? argv[i] + 3 : ++i < *argc ? argv[i] : "";
-        char *end;
-        long n = strtol(text, &end, 10);
-        if (*end || end == text || n < 1 || n > RANKS_MAX)
-            return fail(ERR_USAGE, "-n %s: give the number of ranks to start, 1 to %d", text,
-                        RANKS_MAX);
-        if (*ranks) return fail(ERR_USAGE, "-n is given twice");
-        *ranks = (int)n;
-    }
-    *argc = left;
-    return OK;
-}
-
-/* The words that are neither flags nor their values, into out; how many. */
-static int plain_words(const Verb *verb, int argc, char **argv, char **out)
-{
-    int count = 0;
-    for (int i = 0; i < argc; ++i) {
-        if (argv[i][0] != '-') {
-            out[count++] = argv[i];
-            continue;
-        }
-        char *flag = mem_format("|%s|", argv[i]);
-        if (verb->valued && strstr(verb->valued, flag)) ++i;
-        mem_free(&flag);
-    }
-    return count;
-}
-
 /* Reads the configuration before anything is started, and what it says of ranks. */
 static Status check_config(const Verb *verb, int argc, char **argv, Ranks *ranks)
 {
     Config *config = NULL;
-    char **words = mem_new((size_t)(argc + 1) * sizeof *words);
-    int count = plain_words(verb, argc, argv, words);
-    Status status = job_check(&config, verb, count, words);
+    Status status = job_check(&config, verb, argc, argv);
     if (config) {
         ranks->threads = (int)config->train.threads;
         ranks->checkpoints = mem_format("%s/%s/checkpoints", config->run.dir, config->run.name);
     }
     config_free(&config);
-    mem_free(&words);
     return status == OK ? OK : job_refuse(status);
 }
 
 /* Where -n asks for several ranks this process becomes their launcher. */
-static Status start(const Verb *verb, Ranks *ranks, int argc, char **argv)
+static Status start(const Verb *verb, Ranks *ranks, int argc, char **argv, const void *options)
 {
     if (ranks->count && launched())
         return fail(ERR_USAGE, "-n %d: a launcher has started this rank already: leave -n out",
@@ -167,7 +123,7 @@ static Status start(const Verb *verb, Ranks *ranks, int argc, char **argv)
     if (!(verb->traits & VERB_LASTS)) mem_free(&ranks->checkpoints);
     if (ranks->count > 1) return launch_ranks(ranks);
     if (verb->traits & VERB_THREADS) threads_settle(ranks->threads, ranks->words);
-    return verb->run(argc, argv);
+    return verb->run(argc, argv, options);
 }
 
 static Status run_verb(const Verb *verb, int argc, char **argv, char **words)
@@ -178,10 +134,15 @@ static Status run_verb(const Verb *verb, int argc, char **argv, char **words)
             help_verb(stdout, verb);
             return OK;
         }
-    if (verb->traits & VERB_RANKS) TRY(take_ranks(&argc, argv, &ranks.count));
-    if (verb->traits & VERB_CONFIG) TRY(check_config(verb, argc, argv, &ranks));
-    Status status = start(verb, &ranks, argc, argv);
+    void *options = mem_new(verb->options_bytes + 1);
+    const Flag *n = flag_find(verb, "-n");
+    Status status = verb_options_init(verb, &argc, argv, options);
+    if (n) ranks.count = (int)*(int64_t *)((char *)options + n->offset);
+    if (status == OK && verb->traits & VERB_CONFIG) status = check_config(verb, argc, argv, &ranks);
+    if (status == OK) status = start(verb, &ranks, argc, argv, options);
     mem_free(&ranks.checkpoints);
+    verb_options_fini(verb, options);
+    mem_free(&options);
     return status;
 }
 

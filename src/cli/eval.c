@@ -132,13 +132,25 @@ static Status evaluate(Trainer *trainer, Eval *e)
     return OK;
 }
 
-static Status run(const Job *job, const char *given, bool json)
+typedef struct EvalOptions {
+    int64_t ranks;
+    const char *checkpoint;
+    bool json;
+} EvalOptions;
+
+static const Flag flags[] = {
+    FLAG_RANKS(EvalOptions),
+    FLAG_CHECKPOINT(EvalOptions),
+    {"--json", FLAG_FIELD(EvalOptions, json), .help = "one JSON object"},
+};
+
+static Status run_job(const Job *job, const EvalOptions *o)
 {
     Trainer *trainer = NULL;
     char *path = NULL;
-    Eval e = {.json = json};
+    Eval e = {.json = o->json};
     job->config->grid.dp = 0; /* the grid that trained need not be the one that evaluates */
-    TRY(job_checkpoint(job, given, &path));
+    TRY(job_checkpoint(job, o->checkpoint, &path));
     e.checkpoint = path;
     Status status = trainer_new(&trainer, job->config, &job->world);
     if (status == OK) status = evaluate(trainer, &e);
@@ -148,14 +160,19 @@ static Status run(const Job *job, const char *given, bool json)
     return status;
 }
 
-Status verb_eval(int argc, char **argv)
+static Status run(int argc, char **argv, const void *options)
 {
     Job job;
-    const char *checkpoint = NULL;
-    bool json = false;
-    const Flag flags[] = {{"--checkpoint", &checkpoint, NULL}, {"--json", NULL, &json}};
-    TRY(flags_take(&argc, argv, flags, 2));
     Status status = job_open(&job, argc, argv);
-    if (status == OK) status = run(&job, checkpoint, json);
+    if (status == OK) status = run_job(&job, options);
     return job_close(&job, status);
 }
+
+const Verb verb_eval = {
+    .name = "eval",
+    .words = "CONFIG [key=value ...]",
+    .help = "loss, top-1, top-5 and confusion matrix on the test data",
+    VERB_FLAGS(EvalOptions, flags),
+    .traits = VERB_CONFIG | VERB_THREADS | VERB_DATA,
+    .run = run,
+};

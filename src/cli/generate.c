@@ -8,14 +8,27 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { BYTES = 256, TOKENS = 256 };
-static const double TEMPERATURE = 0.8, TEMPERATURE_MOST = 100, WHOLE_MOST = 0x1p53;
+enum { BYTES = 256 };
 
 typedef struct Request {
     const char *checkpoint, *prompt;
-    int64_t seed;
-    Sampling sampling;
+    int64_t tokens, top_k, seed;
+    double temperature;
 } Request;
+
+static const Flag flags[] = {
+    {"--prompt", FLAG_FIELD(Request, prompt), .value = "TEXT",
+     .help = "what to go on with; numbers (5,9) where tokens are no bytes"},
+    {"--tokens", FLAG_FIELD(Request, tokens), .value = "N", .lo = 1, .hi = FLAG_WHOLE_MOST,
+     .fallback = "256", .help = "how many new ones"},
+    {"--temperature", FLAG_FIELD(Request, temperature), .value = "T", .hi = 100, .fallback = "0.8",
+     .help = "0 is always the likeliest, above 1 wilder"},
+    {"--top-k", FLAG_FIELD(Request, top_k), .value = "K", .lo = 1, .hi = INT32_MAX,
+     .help = "only the K likeliest tokens"},
+    {"--seed", FLAG_FIELD(Request, seed), .value = "S", .hi = FLAG_WHOLE_MOST, .fallback = "1",
+     .help = "another one gives another text"},
+    FLAG_CHECKPOINT(Request),
+};
 
 typedef struct Printer {
     bool text, flush;
@@ -33,28 +46,6 @@ static void print_token(void *user, int32_t token)
     if (p->flush) fflush(stdout);
 }
 
-static Status read_request(int *argc, char **argv, Request *r)
-{
-    const char *tokens = NULL, *temperature = NULL, *top_k = NULL, *seed = NULL, *ranks = NULL;
-    const Flag flags[] = {{"--checkpoint", &r->checkpoint, NULL},
-                          {"--prompt", &r->prompt, NULL},
-                          {"--tokens", &tokens, NULL},
-                          {"--temperature", &temperature, NULL},
-                          {"--top-k", &top_k, NULL},
-                          {"--seed", &seed, NULL},
-                          {"-n", &ranks, NULL}};
-    *r = (Request){.seed = 1, .sampling = {.tokens = TOKENS, .temperature = TEMPERATURE}};
-    TRY(flags_take(argc, argv, flags, sizeof flags / sizeof *flags));
-    if (ranks) return fail(ERR_USAGE, "weft generate works alone: leave -n out");
-    Sampling *s = &r->sampling;
-    TRY(flag_whole("--tokens", tokens, 1, WHOLE_MOST, &s->tokens));
-    TRY(flag_number("--temperature", temperature, 0, TEMPERATURE_MOST, &s->temperature));
-    TRY(flag_whole("--top-k", top_k, 1, INT32_MAX, &s->top_k));
-    TRY(flag_whole("--seed", seed, 0, WHOLE_MOST, &r->seed));
-    s->seed = (uint64_t)r->seed;
-    return OK;
-}
-
 /* The prompt's tokens, owned by the caller: bytes, or numbers between commas or spaces. A text without a prompt begins
  * behind a line's end, which is not printed. */
 static Status read_prompt(const char *prompt, bool text, int32_t **tokens, int64_t *count)
@@ -64,12 +55,10 @@ static Status read_prompt(const char *prompt, bool text, int32_t **tokens, int64
     *count = 0;
     for (; text && *at; ++at) (*tokens)[(*count)++] = (unsigned char)*at;
     for (at += strspn(at, ", "); *at; at += strspn(at, ", ")) {
-        char *end;
-        long token = strtol(at, &end, 10);
-        if (end == at || !strchr(", ", *end) || token < 0 || token > INT32_MAX)
+        int64_t token;
+        if (!whole_read(&at, 0, INT32_MAX, &token) || !strchr(", ", *at))
             return fail(ERR_USAGE, "--prompt %s: token numbers are wanted, as 15496,995", prompt);
         (*tokens)[(*count)++] = (int32_t)token;
-        at = end;
     }
     if (*count > 0) return OK;
     return fail(ERR_USAGE, "--prompt is missing: token numbers to begin with, as 15496,995");
@@ -104,7 +93,10 @@ static Status check_request(const Trainer *t, const Sampling *s)
 
 static Status generate(Trainer *trainer, const char *path, const Request *r)
 {
-    Sampling s = r->sampling;
+    Sampling s = {.tokens = r->tokens,
+                  .temperature = r->temperature,
+                  .top_k = r->top_k,
+                  .seed = (uint64_t)r->seed};
     if (trainer->train_set.kind != DATA_TOKENS)
         return config_fail_key(trainer->config, "data.train",
                                "%s holds no tokens, and a text is what generate goes on with",
@@ -126,7 +118,7 @@ static Status generate(Trainer *trainer, const char *path, const Request *r)
     return status;
 }
 
-static Status run(const Job *job, const Request *r)
+static Status run_job(const Job *job, const Request *r)
 {
     Trainer *trainer = NULL;
     char *path = NULL;
@@ -141,12 +133,19 @@ static Status run(const Job *job, const Request *r)
     return status;
 }
 
-Status verb_generate(int argc, char **argv)
+static Status run(int argc, char **argv, const void *options)
 {
     Job job;
-    Request request;
-    TRY(read_request(&argc, argv, &request));
     Status status = job_open(&job, argc, argv);
-    if (status == OK) status = run(&job, &request);
+    if (status == OK) status = run_job(&job, options);
     return job_close(&job, status);
 }
+
+const Verb verb_generate = {
+    .name = "generate",
+    .words = "CONFIG [key=value ...]",
+    .help = "goes on with a text, by a model of tokens; one process, whatever grid trained",
+    VERB_FLAGS(Request, flags),
+    .traits = VERB_CONFIG | VERB_THREADS | VERB_DATA,
+    .run = run,
+};

@@ -14,9 +14,11 @@ static bool in_group(const char *name, const char *group)
 
 static void list_verbs(FILE *out, const char *group)
 {
-    for (int i = 0; i < verb_count; ++i)
-        if (!group || in_group(verbs[i].name, group))
-            fprintf(out, "  weft %-18s %s\n", verbs[i].name, verbs[i].help);
+    for (int i = 0; i < verb_count(); ++i) {
+        if (group && !in_group(verb_at(i)->name, group)) continue;
+        int column = fprintf(out, "  weft %-18s ", verb_at(i)->name);
+        print_wrapped(out, column, verb_at(i)->help);
+    }
 }
 
 void help_all(FILE *out)
@@ -25,7 +27,7 @@ void help_all(FILE *out)
             WEFT_VERSION);
     list_verbs(out, NULL);
     fprintf(out,
-            "\n`weft VERB --help` says more, `weft help` lists all keys of a configuration, "
+            "\n`weft VERB --help` says more, `weft help` lists all keys of a configuration,\n"
             "`weft --version` the versions.\nExit codes: 0 done, 64 usage, 65 bad data, 66 no "
             "input, 70 fault of ours, 71 memory refused,\n74 input/output, or a rank is lost, 75 "
             "stopped early: start it again to go on, 78 bad configuration.\n");
@@ -38,11 +40,7 @@ void help_group(FILE *out, const char *group)
 
 void help_verb(FILE *out, const Verb *verb)
 {
-    fprintf(out, "weft %s %s\n\n%s\n", verb->name, verb->usage, verb->help);
-    if (verb->more) fprintf(out, "\n%s", verb->more);
-    if (verb->traits & VERB_RANKS)
-        fprintf(out, "\n  -n N                     start N ranks with mpirun; under mpirun or srun "
-                     "leave it out\n");
+    verb_print_help(out, verb);
     if (!(verb->traits & VERB_CONFIG)) return;
     fprintf(out, "\nCONFIG is a YAML file; each of its keys may be set as key=value, too:\n\n");
     config_help(out);
@@ -54,11 +52,7 @@ static void print_man(FILE *out)
     size_t size = 0;
     FILE *roff = open_memstream(&text, &size);
     if (!roff) die_as(ERR_MEMORY, "out of memory");
-    for (int i = 0; i < verb_count; ++i) {
-        fprintf(roff, ".TP\n.B weft %s\n", verbs[i].name);
-        for (const char *c = verbs[i].usage; *c; ++c) fprintf(roff, *c == '-' ? "\\%c" : "%c", *c);
-        fprintf(roff, "\n.br\n%s\n", verbs[i].help);
-    }
+    for (int i = 0; i < verb_count(); ++i) verb_print_man(roff, verb_at(i));
     if (fclose(roff) != 0) die_as(ERR_MEMORY, "out of memory");
     config_man(out, text);
     mem_free(&text);
@@ -66,10 +60,10 @@ static void print_man(FILE *out)
 
 static void print_completion(FILE *out)
 {
-    const char **names = mem_new((size_t)verb_count * sizeof *names);
-    for (int i = 0; i < verb_count; ++i) names[i] = verbs[i].name;
-    config_completion(out, names, verb_count);
-    mem_free(&names);
+    const Verb **verbs = mem_new((size_t)verb_count() * sizeof *verbs);
+    for (int i = 0; i < verb_count(); ++i) verbs[i] = verb_at(i);
+    config_completion(out, verbs, verb_count());
+    mem_free(&verbs);
 }
 
 void print_version(FILE *out)
@@ -89,17 +83,32 @@ void print_version(FILE *out)
             H5_VERS_MINOR, H5_VERS_RELEASE);
 }
 
-Status verb_help(int argc, char **argv)
+typedef struct HelpOptions {
+    bool man, completion;
+} HelpOptions;
+
+static const Flag flags[] = {
+    {"--man", FLAG_FIELD(HelpOptions, man), .help = "the manual page, in roff"},
+    {"--completion", FLAG_FIELD(HelpOptions, completion), .help = "a completion script for bash"},
+};
+
+static Status run(int argc, char **argv, const void *options)
 {
-    bool man = false, completion = false;
-    const Flag flags[] = {{"--man", NULL, &man}, {"--completion", NULL, &completion}};
-    TRY(flags_take(&argc, argv, flags, 2));
+    const HelpOptions *o = options;
     if (argc > 0) return fail(ERR_USAGE, "`weft %s --help` is the help of a verb", argv[0]);
-    if (man) print_man(stdout);
-    if (completion) print_completion(stdout);
-    if (man || completion) return OK;
+    if (o->man) print_man(stdout);
+    if (o->completion) print_completion(stdout);
+    if (o->man || o->completion) return OK;
     help_all(stdout);
     fprintf(stdout, "\nKeys of a configuration:\n\n");
     config_help(stdout);
     return OK;
 }
+
+const Verb verb_help = {
+    .name = "help",
+    .words = "",
+    .help = "this list and all keys of a configuration",
+    VERB_FLAGS(HelpOptions, flags),
+    .run = run,
+};

@@ -1,4 +1,4 @@
-/* --input: data without a file, of which a plan needs no more than the shape and a benchmark makes some up. */
+/* Data that verbs work on: a file with the keys that describe it, or --input: data without a file, of which a plan needs no more than the shape and a benchmark makes some up. */
 #include "private.h"
 
 #include "model.h"
@@ -7,15 +7,14 @@
 
 Status input_parse(const char *text, Input *input)
 {
-    int c, h, w, end = 0;
+    int64_t size[3];
     *input = (Input){.tokens = strcmp(text, "tokens") == 0};
     if (input->tokens) return OK;
-    if (sscanf(text, "%dx%dx%d%n", &c, &h, &w, &end) != 3 || text[end] != 0 || c < 1 || h < 1 ||
-        w < 1)
+    if (!sizes_read(text, 3, size))
         return fail(ERR_USAGE,
                     "--input %s: wanted channels x height x width, like 3x224x224, or tokens",
                     text);
-    input->image = shape_of(4, 1, c, h, w);
+    input->image = shape_of(4, (int64_t)1, size[0], size[1], size[2]);
     return OK;
 }
 
@@ -47,4 +46,12 @@ Status input_set(DataSet *set, const Input *input, const Config *config, int64_t
 {
     *set = (DataSet){.path = "--input", .samples = samples};
     return input->tokens ? set_tokens(set, config) : set_images(set, input->image, config);
+}
+
+Status open_data(int argc, char **argv, DataSet *set, Config **config)
+{
+    TRY(config_load(config, NULL, argc - 1, argv + 1));
+    Status status = data_set_open(set, *config, argv[0]);
+    if (status != OK) config_free(config);
+    return status;
 }

@@ -32,7 +32,8 @@ int launch_rank(void)
     if (!launched()) return 0;
     for (size_t i = 0; i < sizeof variables / sizeof variables[0]; ++i) {
         const char *text = getenv(variables[i]);
-        if (text && *text) return atoi(text);
+        int64_t rank;
+        if (text && whole_read(&text, 0, INT32_MAX, &rank)) return (int)rank;
     }
     return 0;
 }

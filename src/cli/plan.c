@@ -13,39 +13,45 @@
 
 enum { COLUMNS = 100 };
 
-typedef struct PlanWords { /* of the command line; NULL where not given */
-    const char *ranks, *stage, *svg, *gpu, *input, *samples;
+typedef struct PlanFlags {
+    const char *svg, *gpu, *input;
+    int64_t ranks, stage, samples; /* not given: 0, -1, 0 */
     bool json;
-} PlanWords;
+} PlanFlags;
+
+static const Flag flags[] = {
+    {"--ranks", FLAG_FIELD(PlanFlags, ranks), .value = "N", .lo = 1, .hi = INT32_MAX,
+     .help = "plan for N ranks instead of those that grid asks for; grid.dp follows"},
+    {"--stage", FLAG_FIELD(PlanFlags, stage), .value = "S", .hi = INT32_MAX,
+     .help = "the memory and chunks of this stage, too; with --json only this one"},
+    {"--gpu", FLAG_FIELD(PlanFlags, gpu), .value = "NAME",
+     .help = "with train.device=cuda: plan for an h100, h200 or a100, whatever is here"},
+    {"--input", FLAG_FIELD(PlanFlags, input), .value = "CxHxW|tokens",
+     .help =
+         "samples of this shape, as 3x224x224, instead of a data set, so that no file is opened; "
+         "model.classes says how many classes there are, model.vocab how many tokens"},
+    {"--samples", FLAG_FIELD(PlanFlags, samples), .value = "N", .lo = 1, .hi = 1e15,
+     .needs = "--input", .help = "samples of an epoch; without it one batch"},
+    {"--svg", FLAG_FIELD(PlanFlags, svg), .value = "FILE",
+     .help = "writes the schedule as a picture"},
+    {"--json", FLAG_FIELD(PlanFlags, json), .help = "one JSON object; bytes are of one rank"},
+};
 
 /* ---- what it is about ---- */
 
-static Status parse_count(const char *flag, const char *text, int least, int *value)
-{
-    char *end;
-    errno = 0;
-    long long number = strtoll(text, &end, 10);
-    if (*end != 0 || end == text || errno || number < least || number > INT32_MAX)
-        return fail(ERR_USAGE, "%s %s: a whole number from %d to %d is wanted", flag, text, least,
-                    INT32_MAX);
-    *value = (int)number;
-    return OK;
-}
-
 /* --ranks, else those that a launcher started, else those that the configuration asks for. The replicas follow. */
-static Status count_ranks(Config *config, const World *world, const char *text, int *ranks)
+static Status count_ranks(Config *config, const World *world, int64_t given, int *ranks)
 {
     int64_t replica = config->grid.pp * config->grid.tp;
     int64_t asked = (config->grid.dp > 0 ? config->grid.dp : 1) * replica;
-    if (!text && !launched()) {
+    if (given == 0 && !launched()) {
         if (asked > INT32_MAX)
             return config_fail_key(config, "grid.dp", "%lld ranks are more than MPI can number",
                                    (long long)asked);
         *ranks = (int)asked;
         return OK;
     }
-    *ranks = world->size;
-    if (text) TRY(parse_count("--ranks", text, 1, ranks));
+    *ranks = given > 0 ? (int)given : world->size;
     config->grid.dp = 0;
     if (*ranks % replica == 0) return OK;
     int64_t below = *ranks / replica * replica;
@@ -155,10 +161,10 @@ static Status write_svg(const PlanView *v, const char *path)
     return OK;
 }
 
-static Status show(const PlanView *v, const PlanWords *words)
+static Status show(const PlanView *v, const PlanFlags *o)
 {
-    if (words->svg) TRY(write_svg(v, words->svg));
-    if (words->json)
+    if (o->svg) TRY(write_svg(v, o->svg));
+    if (o->json)
         plan_view_json(v, stdout);
     else
         plan_view_text(v, terminal_columns(), stdout);
@@ -166,54 +172,54 @@ static Status show(const PlanView *v, const PlanWords *words)
 }
 
 /* What --input says, or nothing: then the configuration names a file. */
-static Status take_input(const Config *config, const PlanWords *words, DataSet *set)
+static Status take_input(const Config *config, const PlanFlags *o, DataSet *set)
 {
     Input input;
-    int64_t samples = config->train.batch;
-    if (!words->input) {
-        if (words->samples) return fail(ERR_USAGE, "--samples goes with --input");
+    if (!o->input) {
         if (config->data.train) return OK;
         return config_fail_key(config, "data.train",
                                "no training data: set data.train to an HDF5 file, or say what its "
                                "samples are: --input 3x224x224 or --input tokens");
     }
-    TRY(input_parse(words->input, &input));
-    TRY(flag_whole("--samples", words->samples, 1, 1e15, &samples));
-    return input_set(set, &input, config, samples);
+    TRY(input_parse(o->input, &input));
+    return input_set(set, &input, config, o->samples > 0 ? o->samples : config->train.batch);
 }
 
-static Status run(const Job *job, const PlanWords *words)
+static Status run_job(const Job *job, const PlanFlags *o)
 {
-    PlanView v = {.stage = -1};
+    PlanView v = {.stage = (int)o->stage};
     int ranks = 0;
-    TRY(count_ranks(job->config, &job->world, words->ranks, &ranks));
-    if (words->stage) TRY(parse_count("--stage", words->stage, 0, &v.stage));
+    TRY(count_ranks(job->config, &job->world, o->ranks, &ranks));
     if (v.stage >= job->config->grid.pp)
         return fail(ERR_USAGE, "--stage %d: there are stages 0 to %lld (grid.pp %lld)", v.stage,
                     (long long)job->config->grid.pp - 1, (long long)job->config->grid.pp);
     DataSet set;
-    TRY(take_input(job->config, words, &set));
-    const DryRun design = {ranks, words->gpu, words->input ? &set : NULL};
-    if (words->gpu && job->config->train.device != DEVICE_CUDA)
+    TRY(take_input(job->config, o, &set));
+    const DryRun design = {ranks, o->gpu, o->input ? &set : NULL};
+    if (o->gpu && job->config->train.device != DEVICE_CUDA)
         return fail(ERR_USAGE, "--gpu %s: the plan is for CPUs; train.device=cuda asks for GPUs",
-                    words->gpu);
+                    o->gpu);
     Status status = trainer_dry_run(&v.trainer, job->config, &job->world, &design);
     if (status == OK) status = view_fill(&v);
-    if (status == OK && job->world.rank == 0) status = show(&v, words);
+    if (status == OK && job->world.rank == 0) status = show(&v, o);
     view_fini(&v);
     return status;
 }
 
-Status verb_plan(int argc, char **argv)
+static Status run(int argc, char **argv, const void *options)
 {
     Job job;
-    PlanWords words = {0};
-    const Flag flags[] = {{"--ranks", &words.ranks, NULL}, {"--stage", &words.stage, NULL},
-                          {"--gpu", &words.gpu, NULL},     {"--svg", &words.svg, NULL},
-                          {"--input", &words.input, NULL}, {"--samples", &words.samples, NULL},
-                          {"--json", NULL, &words.json}};
-    TRY(flags_take(&argc, argv, flags, sizeof flags / sizeof *flags));
     Status status = job_open(&job, argc, argv);
-    if (status == OK) status = run(&job, &words);
+    if (status == OK) status = run_job(&job, options);
     return job_close(&job, status);
 }
+
+const Verb verb_plan = {
+    .name = "plan",
+    .words = "CONFIG [key=value ...]",
+    .help =
+        "layers, stages, memory, messages and schedule of a run of any size, without running it",
+    VERB_FLAGS(PlanFlags, flags),
+    .traits = VERB_CONFIG | VERB_THREADS,
+    .run = run,
+};

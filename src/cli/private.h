@@ -1,4 +1,4 @@
-/* What the verbs share: flags, the start of a job, help. */
+/* What the verbs share: common flags, the start of a job, help. */
 #ifndef WEFT_CLI_PRIVATE_H
 #define WEFT_CLI_PRIVATE_H
 
@@ -7,18 +7,19 @@
 
 #include <signal.h>
 
-/* A flag of a verb: value is set where it takes one (--flag VALUE, --flag=VALUE), else on. */
-typedef struct Flag {
-    const char *name;
-    const char **value;
-    bool *on;
-} Flag;
-/* Takes the flags out of the words; *argc words stay, in order. ERR_USAGE: unknown flag, twice, value missing. Words
- * behind "--" are no flags. */
-Status flags_take(int *argc, char **argv, const Flag *flag, int count);
-/* A flag's value as a number from lo to hi; *value stays as it is where text is NULL. ERR_USAGE where it is none. */
-Status flag_number(const char *name, const char *text, double lo, double hi, double *value);
-Status flag_whole(const char *name, const char *text, double lo, double hi, int64_t *value);
+/* -n N: a verb that has it among its flags runs on N ranks. Its options have an int64_t `ranks`. */
+enum { RANKS_MAX = 65536 };
+#define FLAG_RANKS(Options)                                                                        \
+    {                                                                                              \
+        "-n", FLAG_FIELD(Options, ranks),                                                          \
+            .value = "N", .lo = 1, .hi = RANKS_MAX,                                                \
+            .help = "number of ranks to start with mpirun; under mpirun or srun leave it out"      \
+    }
+#define FLAG_CHECKPOINT(Options)                                                                   \
+    {                                                                                              \
+        "--checkpoint", FLAG_FIELD(Options, checkpoint),                                           \
+            .value = "FILE", .help = "instead of the run's best.h5, else its newest checkpoint"    \
+    }
 
 /* What samples are, without a file: --input 3x224x224, or tokens. */
 typedef struct Input {
@@ -80,6 +81,9 @@ void threads_settle(int threads, char **words);
 void threads_export(int ranks, int threads);
 /* Open MPI gives each rank a terminal of its own for stdout, even where mpirun writes to a file. */
 void terminal_settle(void);
+
+/* FILE [key=value ...]: opens a data file; the keys of section data name what it calls its arrays. *config: owned by the caller. */
+Status open_data(int argc, char **argv, DataSet *set, Config **config);
 
 void help_verb(FILE *out, const Verb *verb);
 void help_all(FILE *out);

@@ -19,15 +19,33 @@ static Status print_newest(int argc, char **argv)
     return status;
 }
 
-Status verb_train(int argc, char **argv)
+typedef struct TrainOptions {
+    int64_t ranks;
+    bool newest;
+} TrainOptions;
+
+static const Flag flags[] = {
+    FLAG_RANKS(TrainOptions),
+    {"--newest", FLAG_FIELD(TrainOptions, newest),
+     .help = "prints the run's newest checkpoint, where it has one, and trains nothing"},
+};
+
+static Status run(int argc, char **argv, const void *options)
 {
+    const TrainOptions *o = options;
     Job job;
-    bool newest = false;
-    const Flag flags[] = {{"--newest", NULL, &newest}};
-    TRY(flags_take(&argc, argv, flags, 1));
-    if (newest) return print_newest(argc, argv);
+    if (o->newest) return print_newest(argc, argv);
     Status status = job_open(&job, argc, argv);
     stop_begin(); /* again: MPI may have handlers of its own */
     if (status == OK) status = train_run(job.config, &job.world);
     return job_close(&job, status);
 }
+
+const Verb verb_train = {
+    .name = "train",
+    .words = "CONFIG [key=value ...]",
+    .help = "trains, from the start or from where it stopped",
+    VERB_FLAGS(TrainOptions, flags),
+    .traits = VERB_CONFIG | VERB_THREADS | VERB_DATA | VERB_LASTS,
+    .run = run,
+};

@@ -9,12 +9,26 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { STEPS = 3, RANKS_MOST = 65536 };
+typedef struct VerifyOptions {
+    FlagList grids, schedules, zeros, transports;
+    int64_t steps;
+    bool json;
+} VerifyOptions;
 
-typedef struct List { /* words between commas; one NULL where nothing was given */
-    int count;
-    char **word; /* owned, and the words */
-} List;
+static const Flag flags[] = {
+    {"--grids", FLAG_FIELD(VerifyOptions, grids), .value = "1x1x1,2x1x1",
+     .fallback = "1x1x1,2x1x1,1x2x1",
+     .help = "dp x pp x tp of each; the others are compared with the first"},
+    {"--steps", FLAG_FIELD(VerifyOptions, steps), .value = "S", .lo = 1, .hi = 1000000,
+     .fallback = "3", .help = "optimizer steps, from new parameters, without evaluation"},
+    {"--schedules", FLAG_FIELD(VerifyOptions, schedules), .value = "gpipe,1f1b",
+     .help = "each grid with each of these instead of grid.pipeline_schedule"},
+    {"--zero", FLAG_FIELD(VerifyOptions, zeros), .value = "0,2,3",
+     .help = "likewise for grid.zero, where there are several replicas"},
+    {"--transports", FLAG_FIELD(VerifyOptions, transports), .value = "shm,mpi",
+     .help = "likewise for grid.transport, where there are several ranks"},
+    {"--json", FLAG_FIELD(VerifyOptions, json), .help = "one JSON object a line, for each run"},
+};
 
 typedef struct Trials {
     int count;
@@ -24,49 +38,15 @@ typedef struct Trials {
 
 /* ---- the command line ---- */
 
-static Status list_init(List *list, const char *flag, const char *text)
-{
-    *list = (List){.count = 0};
-    for (const char *at = text; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL) {
-        int length = (int)strcspn(at, ",");
-        list->word = mem_resize(list->word, (size_t)(list->count + 1) * sizeof *list->word);
-        list->word[list->count++] = mem_format("%.*s", length, at);
-        if (length == 0)
-            return fail(ERR_USAGE, "%s %s: a word between commas is empty", flag, text);
-    }
-    if (list->count) return OK;
-    list->word = mem_new(sizeof *list->word);
-    list->count = 1;
-    return OK;
-}
-
-static void list_fini(List *list)
-{
-    for (int i = 0; i < list->count; ++i) mem_free(&list->word[i]);
-    mem_free(&list->word);
-}
-
 static Status parse_grid(const char *text, GridShape *shape)
 {
-    int dp, pp, tp, end = 0;
-    bool read = sscanf(text, "%9dx%9dx%9d%n", &dp, &pp, &tp, &end) == 3 && text[end] == 0;
-    if (!read || dp < 1 || pp < 1 || tp < 1)
+    int64_t size[3];
+    if (!sizes_read(text, 3, size))
         return fail(ERR_USAGE, "--grids: '%s' is no grid: dp x pp x tp is wanted, like 2x1x1",
                     text);
-    if ((double)dp * pp * tp > RANKS_MOST)
-        return fail(ERR_USAGE, "--grids: %s is more than %d ranks", text, RANKS_MOST);
-    *shape = (GridShape){.dp = dp, .pp = pp, .tp = tp};
-    return OK;
-}
-
-static Status parse_steps(const char *text, int *steps)
-{
-    char *end;
-    errno = 0;
-    long value = strtol(text, &end, 10);
-    if (*end != 0 || end == text || errno || value < 1 || value > 1000000)
-        return fail(ERR_USAGE, "--steps %s: a number from 1 to 1000000 is wanted", text);
-    *steps = (int)value;
+    if ((double)size[0] * (double)size[1] * (double)size[2] > RANKS_MAX)
+        return fail(ERR_USAGE, "--grids: %s is more than %d ranks", text, RANKS_MAX);
+    *shape = (GridShape){.dp = (int)size[0], .pp = (int)size[1], .tp = (int)size[2]};
     return OK;
 }
 
@@ -83,19 +63,31 @@ static void add_trial(Trials *all, GridShape g, const char *schedule, const char
                          transport ? ", " : "", transport ? transport : "");
 }
 
-/* All combinations; of values that mean nothing on a grid only the first. */
-static Status make_trials(Trials *all, const List *grids, const List *schedules, const List *zeros,
-                          const List *transports)
+/* Word i; NULL stands for what the configuration says, where nothing is given. */
+static const char *word_at(const FlagList *list, int i)
 {
-    for (int g = 0; g < grids->count; ++g) {
+    return list->count ? list->word[i] : NULL;
+}
+
+static int word_count(const FlagList *list, bool matters)
+{
+    return matters && list->count ? list->count : 1;
+}
+
+/* All combinations; of values that mean nothing on a grid only the first. */
+static Status make_trials(Trials *all, const VerifyOptions *o)
+{
+    for (int g = 0; g < o->grids.count; ++g) {
         GridShape shape = {0};
-        TRY(parse_grid(grids->word[g], &shape));
-        int zero_count = shape.dp > 1 ? zeros->count : 1;
-        int transport_count = shape.dp * shape.pp * shape.tp > 1 ? transports->count : 1;
-        for (int s = 0; s < schedules->count; ++s)
-            for (int z = 0; z < zero_count; ++z)
-                for (int t = 0; t < transport_count; ++t)
-                    add_trial(all, shape, schedules->word[s], zeros->word[z], transports->word[t]);
+        TRY(parse_grid(o->grids.word[g], &shape));
+        int schedules = word_count(&o->schedules, true);
+        int zeros = word_count(&o->zeros, shape.dp > 1);
+        int transports = word_count(&o->transports, shape.dp * shape.pp * shape.tp > 1);
+        for (int s = 0; s < schedules; ++s)
+            for (int z = 0; z < zeros; ++z)
+                for (int t = 0; t < transports; ++t)
+                    add_trial(all, shape, word_at(&o->schedules, s), word_at(&o->zeros, z),
+                              word_at(&o->transports, t));
     }
     if (all->count > 1) return OK;
     return fail(ERR_USAGE, "one run is nothing to compare: give --grids, or --schedules, several");
@@ -264,7 +256,7 @@ static Status make_folder(Verification *v)
     return status;
 }
 
-static Status run(Trials *all, Verification *v)
+static Status run_trials(Trials *all, Verification *v)
 {
     sigset_t before;
     TRY(check_trials(all, v));
@@ -282,27 +274,31 @@ static Status run(Trials *all, Verification *v)
     return status;
 }
 
-Status verb_verify(int argc, char **argv)
+static Status run(int argc, char **argv, const void *options)
 {
-    const char *grids = NULL, *steps = NULL, *schedules = NULL, *zeros = NULL, *transports = NULL;
-    Trials all = {0};
-    const Flag flags[] = {{"--grids", &grids, NULL},           {"--steps", &steps, NULL},
-                          {"--schedules", &schedules, NULL},   {"--zero", &zeros, NULL},
-                          {"--transports", &transports, NULL}, {"--json", NULL, &all.json}};
-    TRY(flags_take(&argc, argv, flags, sizeof flags / sizeof *flags));
+    const VerifyOptions *o = options;
+    Trials all = {.json = o->json};
     if (launched())
         return fail(ERR_USAGE, "verify starts its ranks itself: run it without mpirun or srun");
-    Verification v = {.argc = argc, .argv = argv, .steps = STEPS};
-    if (steps) TRY(parse_steps(steps, &v.steps));
-    List list[4] = {{0}};
-    Status status = list_init(&list[0], "--grids", grids ? grids : "1x1x1,2x1x1,1x2x1");
-    if (status == OK) status = list_init(&list[1], "--schedules", schedules);
-    if (status == OK) status = list_init(&list[2], "--zero", zeros);
-    if (status == OK) status = list_init(&list[3], "--transports", transports);
-    if (status == OK) status = make_trials(&all, &list[0], &list[1], &list[2], &list[3]);
-    if (status == OK) status = run(&all, &v);
+    Verification v = {.argc = argc, .argv = argv, .steps = (int)o->steps};
+    Status status = make_trials(&all, o);
+    if (status == OK) status = run_trials(&all, &v);
     for (int i = 0; i < all.count; ++i) trial_fini(&all.trial[i]);
     mem_free(&all.trial);
-    for (int i = 0; i < 4; ++i) list_fini(&list[i]);
     return status;
 }
+
+const Verb verb_verify = {
+    .name = "verify",
+    .words = "CONFIG [key=value ...]",
+    .help = "trains a few steps on several grids: the same bits? exit 65 if not",
+    .more =
+        "Runs are one after the other, each rank with train.threads threads, default 1: threads "
+        "are part of the numbers. Compared are the losses of all steps and the hash of every "
+        "parameter, running statistic and tensor of the optimizer's state. The runs' folders "
+        "lie beside run.dir and are removed. Where the micro-batches of a replica are no power "
+        "of two, other bits are no fault: see weft plan.",
+    VERB_FLAGS(VerifyOptions, flags),
+    .traits = VERB_CONFIG | VERB_DATA,
+    .run = run,
+};

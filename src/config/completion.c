@@ -1,5 +1,5 @@
-/* A completion script for bash, out of the option table: verbs, verbs of verbs, YAML files, keys and their words. It needs
- * nothing but bash itself. */
+/* A completion script for bash, out of the rows of verbs, flags and keys: verbs, verbs of verbs, their flags, YAML files, keys,
+ * and the words of flags and keys. It needs nothing but bash itself. */
 #include "option.h"
 
 #include <string.h>
@@ -7,31 +7,40 @@
 /* bash breaks words at '=' and ':', so that key=value arrives as three words; the script looks behind the '='. */
 static const char body[] =
     "_weft() {\n"
-    "    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} key=\n"
+    "    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} key= words=\n"
+    "    local before=\"${COMP_WORDS[*]:1:COMP_CWORD-1}\" verb under\n"
     "    COMPREPLY=()\n"
+    "    verb=$before under=$(_weft_under \"$before\")\n"
+    "    while [ -n \"$verb\" ] && [ -z \"$(_weft_flags \"$verb\")\" ]; do\n"
+    "        case $verb in *' '*) verb=${verb% *};; *) verb=;; esac\n"
+    "    done\n"
     "    if [ \"$cur\" = = ]; then key=$prev cur=\n"
     "    elif [ \"$prev\" = = ] && [ \"$COMP_CWORD\" -ge 2 ]; then "
     "key=${COMP_WORDS[COMP_CWORD-2]}\n"
-    "    elif [[ $cur == *=* ]]; then key=${cur%%=*} cur=${cur#*=}; fi\n"
-    "    if [ -n \"$key\" ]; then\n"
-    "        local words=$(_weft_words \"$key\")\n"
+    "    elif [[ $cur == *=* ]]; then key=${cur%%=*} cur=${cur#*=}\n"
+    "    elif [[ $prev == -* ]]; then words=$(_weft_flag_words \"$verb $prev\"); fi\n"
+    "    case $key in\n"
+    "        '') ;;\n"
+    "        -*) words=$(_weft_flag_words \"$verb $key\");;\n"
+    "        *) words=$(_weft_words \"$key\");;\n"
+    "    esac\n"
+    "    if [ -n \"$key$words\" ]; then\n"
     "        if [ -n \"$words\" ]; then COMPREPLY=($(compgen -W \"$words\" -- \"$cur\"))\n"
     "        else COMPREPLY=($(compgen -f -- \"$cur\")); fi\n"
     "        return\n"
     "    fi\n"
     "    if [ \"$COMP_CWORD\" = 1 ]; then\n"
-    "        COMPREPLY=($(compgen -W \"$_weft_verbs --help --version\" -- \"$cur\")); return\n"
+    "        COMPREPLY=($(compgen -W \"$under --help --version\" -- \"$cur\")); return\n"
     "    fi\n"
-    "    local under=$(_weft_under \"${COMP_WORDS[1]}\")\n"
-    "    if [ -n \"$under\" ] && [ \"$COMP_CWORD\" = 2 ]; then\n"
+    "    if [ -n \"$under\" ]; then\n"
     "        COMPREPLY=($(compgen -W \"$under --help\" -- \"$cur\")); return\n"
     "    fi\n"
     "    case $cur in\n"
-    "        -*) COMPREPLY=($(compgen -W \"--help --json\" -- \"$cur\")); return;;\n"
+    "        -*) COMPREPLY=($(compgen -W \"$(_weft_flags \"$verb\")\" -- \"$cur\")); return;;\n"
     "    esac\n"
     "    COMPREPLY=($(compgen -f -- \"$cur\"))\n"
-    "    case ${COMP_WORDS[1]} in\n"
-    "        train|eval|plan|verify|bench)\n"
+    "    case $_weft_keyed in\n"
+    "        *\"|$verb|\"*)\n"
     "            local keys=($(compgen -W \"$_weft_keys\" -S = -- \"$cur\"))\n"
     "            [ ${#keys[@]} -gt 0 ] && COMPREPLY+=(\"${keys[@]}\") && compopt -o nospace "
     "2>/dev/null;;\n"
@@ -40,32 +49,63 @@ static const char body[] =
     "}\n"
     "complete -o filenames -F _weft weft\n";
 
-/* The first word of a verb such as "data import"; true where an earlier verb begins with it, too. */
-static bool seen_before(const char *const *verbs, int i, size_t length)
+/* Do both names begin with these `length` characters and go on with a further word, or end? */
+static bool same_start(const char *a, const char *b, size_t length)
 {
-    for (int j = 0; j < i; ++j)
-        if (!strncmp(verbs[j], verbs[i], length) && strcspn(verbs[j], " ") == length) return true;
-    return false;
+    return !strncmp(a, b, length) && strcspn(b + length, " ") == 0;
 }
 
-static void print_verbs(FILE *out, const char *const *verbs, int count)
+/* The words that follow the first `length` characters of verb i's name, each once, if no earlier verb has the same ones. */
+static void print_under(FILE *out, const Verb *const *verbs, int count, int i, size_t length)
 {
-    fputs("_weft_verbs='", out);
-    for (int i = 0; i < count; ++i) {
-        size_t length = strcspn(verbs[i], " ");
-        if (!seen_before(verbs, i, length)) fprintf(out, " %.*s", (int)length, verbs[i]);
+    const char *group = verbs[i]->name;
+    for (int j = 0; j < i && length; ++j)
+        if (same_start(group, verbs[j]->name, length) && verbs[j]->name[length]) return;
+    fprintf(out, "        '%.*s') echo '", (int)length, group);
+    size_t skip = length ? length + 1 : 0;
+    for (int j = i, printed = 0; j < count; ++j) {
+        const char *name = verbs[j]->name;
+        if (length && (!same_start(group, name, length) || !name[length])) continue;
+        size_t end = skip + strcspn(name + skip, " ");
+        bool seen = false;
+        for (int k = i; k < j; ++k) seen = seen || same_start(name, verbs[k]->name, end);
+        if (!seen) fprintf(out, "%s%.*s", printed++ ? " " : "", (int)(end - skip), name + skip);
     }
-    fputs("'\n_weft_under() {\n    case $1 in\n", out);
+    fputs("';;\n", out);
+}
+
+static void print_verbs(FILE *out, const Verb *const *verbs, int count)
+{
+    fputs("_weft_under() {\n    case $1 in\n", out);
+    print_under(out, verbs, count, 0, 0);
+    for (int i = 0; i < count; ++i)
+        for (const char *space = verbs[i]->name; (space = strchr(space, ' ')); ++space)
+            print_under(out, verbs, count, i, (size_t)(space - verbs[i]->name));
+    fputs("    esac\n}\n_weft_flags() {\n    case $1 in\n", out);
     for (int i = 0; i < count; ++i) {
-        size_t length = strcspn(verbs[i], " ");
-        if (!verbs[i][length] || seen_before(verbs, i, length)) continue;
-        fprintf(out, "        %.*s) echo '", (int)length, verbs[i]);
-        for (int j = i; j < count; ++j)
-            if (!strncmp(verbs[j], verbs[i], length) && verbs[j][length] == ' ')
-                fprintf(out, "%s%s", j > i ? " " : "", verbs[j] + length + 1);
-        fputs("';;\n", out);
+        fprintf(out, "        '%s') echo '", verbs[i]->name);
+        for (int f = 0; f < verbs[i]->flag_count; ++f) fprintf(out, "%s ", verbs[i]->flag[f].name);
+        fputs("--help';;\n", out);
     }
-    fputs("    esac\n}\n", out);
+    fputs("    esac\n}\n_weft_keyed='|", out);
+    for (int i = 0; i < count; ++i)
+        if (strstr(verbs[i]->words, "key=value")) fprintf(out, "%s|", verbs[i]->name);
+    fputs("'\n", out);
+}
+
+static void print_choices(FILE *out, const Verb *const *verbs, int count)
+{
+    char word[64];
+    fputs("_weft_flag_words() {\n    case $1 in\n", out);
+    for (int i = 0; i < count; ++i)
+        for (const Flag *f = verbs[i]->flag; f < verbs[i]->flag + verbs[i]->flag_count; ++f) {
+            if (f->kind != FLAG_CHOICE) continue;
+            fprintf(out, "        '%s %s') echo '", verbs[i]->name, f->name);
+            for (int w = 0; w < words_count(f->value); ++w)
+                fprintf(out, "%s%s", w ? " " : "", words_at(f->value, w, word));
+            fputs("';;\n", out);
+        }
+    fputs("    *) ;;\n    esac\n}\n", out);
 }
 
 static void print_words(FILE *out, const Option *o)
@@ -79,10 +119,11 @@ static void print_words(FILE *out, const Option *o)
     fputs("';;\n", out);
 }
 
-void config_completion(FILE *out, const char *const *verbs, int count)
+void config_completion(FILE *out, const Verb *const *verbs, int count)
 {
     fputs("# bash completion for weft; made by `weft help --completion`\n", out);
     print_verbs(out, verbs, count);
+    print_choices(out, verbs, count);
     fputs("_weft_keys='", out);
     for (int i = 0; i < option_count; ++i) fprintf(out, "%s%s", i ? " " : "", options[i].key);
     fputs("'\n_weft_words() {\n    case $1 in\n", out);

@@ -1,6 +1,8 @@
 /* The help of all keys, out of the option table: one line of meaning and one of type, range, unit and default. */
 #include "option.h"
 
+enum { HELP_COLUMN = 27 };
+
 /* "INT, at least 1; default 128 samples" */
 static void print_type(FILE *out, const Option *o)
 {
@@ -18,21 +20,36 @@ static void print_type(FILE *out, const Option *o)
     if (o->unit && o->unset) fprintf(out, "; in %s", o->unit);
 }
 
+/* The same as text; owned by the caller. */
+static char *type_text(const Option *o)
+{
+    char *type = NULL;
+    size_t size = 0;
+    FILE *memory = open_memstream(&type, &size);
+    if (!memory) die_as(ERR_MEMORY, "out of memory");
+    print_type(memory, o);
+    if (fclose(memory) != 0) die_as(ERR_MEMORY, "out of memory");
+    return type;
+}
+
 void config_help(FILE *out)
 {
     for (int s = 0; s < section_count; ++s) {
         fprintf(out, "%s%s: %s\n", s ? "\n" : "", sections[s].name, sections[s].help);
         for (int i = 0; i < option_count; ++i) {
             if (!option_in(&options[i], sections[s].name)) continue;
-            fprintf(out, "  %-24s %s\n  %-24s   ", options[i].key, options[i].help, "");
-            print_type(out, &options[i]);
-            fputc('\n', out);
+            char *type = type_text(&options[i]);
+            fprintf(out, "  %-24s ", options[i].key);
+            print_wrapped(out, HELP_COLUMN, options[i].help);
+            fprintf(out, "%*s", HELP_COLUMN + 2, "");
+            print_wrapped(out, HELP_COLUMN + 2, type);
+            mem_free(&type);
         }
     }
 }
 
 /* roff's own characters, and a plain minus instead of a hyphen. */
-static void roff(FILE *out, const char *text)
+void print_roff(FILE *out, const char *text)
 {
     for (const char *c = text; *c; ++c) {
         bool line_start = c == text || c[-1] == '\n';
@@ -49,18 +66,13 @@ static void roff(FILE *out, const char *text)
 
 static void man_option(FILE *out, const Option *o)
 {
-    char *type = NULL;
-    size_t size = 0;
-    FILE *memory = open_memstream(&type, &size);
-    if (!memory) die_as(ERR_MEMORY, "out of memory");
-    print_type(memory, o);
-    if (fclose(memory) != 0) die_as(ERR_MEMORY, "out of memory");
+    char *type = type_text(o);
     fputs(".TP\n.B ", out);
-    roff(out, o->key);
+    print_roff(out, o->key);
     fputc('\n', out);
-    roff(out, o->help);
+    print_roff(out, o->help);
     fputs("\n.br\n", out);
-    roff(out, type);
+    print_roff(out, type);
     fputc('\n', out);
     mem_free(&type);
 }
@@ -98,7 +110,7 @@ void config_man(FILE *out, const char *verbs_roff)
     fputs(".SH CONFIGURATION\nA YAML file of these sections. Unknown keys are errors.\n", out);
     for (int s = 0; s < section_count; ++s) {
         fprintf(out, ".SS %s\n", sections[s].name);
-        roff(out, sections[s].help);
+        print_roff(out, sections[s].help);
         fputc('\n', out);
         for (int i = 0; i < option_count; ++i)
             if (option_in(&options[i], sections[s].name)) man_option(out, &options[i]);

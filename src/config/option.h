@@ -83,6 +83,9 @@ Status read_text(Reading *reading, const Node *node);
 /* Text as a YAML scalar, quoted where it must be. */
 void print_text(FILE *out, const char *text);
 
+/* Text for the man page. */
+void print_roff(FILE *out, const char *text);
+
 /* apply.c, rules.c */
 Status apply_tree(Config *config, const Node *root);
 Status apply_override(Config *config, const char *word);

@@ -123,3 +123,36 @@ Status data_import_cifar(const char *const *files, int count, bool fine100, cons
     image_writer_drop(&writer);
     return st;
 }
+
+/* ---- the verb ---- */
+
+typedef struct CifarOptions {
+    const char *out;
+    bool fine, force;
+} CifarOptions;
+
+static const Flag flags[] = {
+    {"-o", FLAG_FIELD(CifarOptions, out), .value = "OUT", .required = true,
+     .help = "the data set to write"},
+    {"--fine", FLAG_FIELD(CifarOptions, fine),
+     .help = "the files are CIFAR-100's; its 100 fine labels are taken"},
+    {"--force", FLAG_FIELD(CifarOptions, force), .help = "write over a file that is there"},
+};
+
+static Status run(int argc, char **argv, const void *options)
+{
+    const CifarOptions *o = options;
+    TRY(data_import_cifar((const char *const *)argv, argc, o->fine, o->out, o->force));
+    log_info("wrote %s", o->out);
+    return OK;
+}
+
+const Verb import_cifar = {
+    .name = "data import cifar",
+    .words = "FILE...",
+    .least = 1,
+    .wanted = "one or more batch files are wanted",
+    .help = "CIFAR-10's or CIFAR-100's binary files to a data set",
+    VERB_FLAGS(CifarOptions, flags),
+    .run = run,
+};

@@ -156,3 +156,40 @@ Status data_import_idx(const char *images, const char *labels, const char *const
     mem_free(&label);
     return st;
 }
+
+/* ---- the verb ---- */
+
+typedef struct IdxOptions {
+    const char *out;
+    FlagList classes;
+    bool force;
+} IdxOptions;
+
+static const Flag flags[] = {
+    {"-o", FLAG_FIELD(IdxOptions, out), .value = "OUT", .required = true,
+     .help = "the data set to write"},
+    {"--classes", FLAG_FIELD(IdxOptions, classes), .value = "a,b,c",
+     .help = "names of the classes"},
+    {"--force", FLAG_FIELD(IdxOptions, force), .help = "write over a file that is there"},
+};
+
+static Status run(int argc, char **argv, const void *options)
+{
+    const IdxOptions *o = options;
+    (void)argc;
+    TRY(data_import_idx(argv[0], argv[1], (const char *const *)o->classes.word, o->classes.count,
+                        o->out, o->force));
+    log_info("wrote %s", o->out);
+    return OK;
+}
+
+const Verb import_idx = {
+    .name = "data import idx",
+    .words = "IMAGES LABELS",
+    .least = 2,
+    .most = 2,
+    .wanted = "an images file and a labels file are wanted",
+    .help = "IDX files (MNIST's format, .gz too) to a data set",
+    VERB_FLAGS(IdxOptions, flags),
+    .run = run,
+};

@@ -208,3 +208,88 @@ Status data_import_tokens(const char *file, int bits, int64_t vocab, const char 
     source_close(&s);
     return st;
 }
+
+/* ---- the verbs ---- */
+
+typedef struct TokenOptions {
+    const char *out, *test;
+    double test_share;
+    bool force;
+    int bits;      /* tokens only: 0 is 16, 1 is 32 */
+    int64_t vocab; /* tokens only */
+} TokenOptions;
+
+#define OUT_FLAG                                                                                   \
+    {                                                                                              \
+        "-o", FLAG_FIELD(TokenOptions, out), .value = "OUT", .required = true,                     \
+                                             .help = "the data set to write"                       \
+    }
+#define TEST_FLAGS                                                                                 \
+    {"--test", FLAG_FIELD(TokenOptions, test), .value = "OUT",                                     \
+     .help = "a second data set, for the end of FILE"},                                            \
+        {"--test-share",                                                                           \
+         FLAG_FIELD(TokenOptions, test_share),                                                     \
+         .value = "S",                                                                             \
+         .hi = 1,                                                                                  \
+         .fallback = "0.1",                                                                        \
+         .needs = "--test",                                                                        \
+         .help = "how much of FILE that is"},                                                      \
+    {                                                                                              \
+        "--force", FLAG_FIELD(TokenOptions, force), .help = "write over files that are there"      \
+    }
+
+static const Flag text_flags[] = {OUT_FLAG, TEST_FLAGS};
+static const Flag token_flags[] = {
+    OUT_FLAG,
+    {"--bits", FLAG_FIELD(TokenOptions, bits), .value = "16|32", .required = true,
+     .help = "bits of a token in FILE"},
+    {"--vocab", FLAG_FIELD(TokenOptions, vocab), .value = "V", .lo = 1, .hi = INT32_MAX,
+     .help = "how many tokens there are; without it 1 + the largest"},
+    TEST_FLAGS,
+};
+
+static Status wrote(Status status, const TokenOptions *o)
+{
+    if (status != OK) return status;
+    log_info("wrote %s", o->out);
+    if (o->test) log_info("wrote %s", o->test);
+    return OK;
+}
+
+static Status run_text(int argc, char **argv, const void *options)
+{
+    const TokenOptions *o = options;
+    (void)argc;
+    return wrote(data_import_text(argv[0], o->out, o->test, o->test_share, o->force), o);
+}
+
+static Status run_tokens(int argc, char **argv, const void *options)
+{
+    const TokenOptions *o = options;
+    (void)argc;
+    return wrote(data_import_tokens(argv[0], 16 << o->bits, o->vocab, o->out, o->test,
+                                    o->test_share, o->force),
+                 o);
+}
+
+const Verb import_text = {
+    .name = "data import text",
+    .words = "FILE",
+    .least = 1,
+    .most = 1,
+    .wanted = "one file is wanted, and -o OUT",
+    .help = "a text's bytes (.gz too) to a data set of tokens",
+    VERB_FLAGS(TokenOptions, text_flags),
+    .run = run_text,
+};
+
+const Verb import_tokens = {
+    .name = "data import tokens",
+    .words = "FILE",
+    .least = 1,
+    .most = 1,
+    .wanted = "one file is wanted, and -o OUT",
+    .help = "a tokenizer's raw little-endian array (.gz too) to a data set of tokens",
+    VERB_FLAGS(TokenOptions, token_flags),
+    .run = run_tokens,
+};

@@ -52,7 +52,7 @@ check 64 'has token 32000, but the model'"'"'s are 0 to 31999' $raw --prompt 320
 
 check 64 '--temperature -1: a number from 0' "$WEFT" generate a.yaml --temperature -1
 check 64 '--temperature nan: a number from 0' "$WEFT" generate a.yaml --temperature nan
-check 64 '--tokens 0: a number from 1' "$WEFT" generate a.yaml --tokens 0
+check 64 '--tokens 0: a whole number from 1' "$WEFT" generate a.yaml --tokens 0
 check 64 '--tokens 1.5: a whole number' "$WEFT" generate a.yaml --tokens 1.5
 check 64 '--top-k 257: the model has 256 tokens' "$WEFT" generate a.yaml --top-k 257
 check 64 'leave -n out' "$WEFT" generate -n 2 a.yaml

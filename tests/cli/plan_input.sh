@@ -80,8 +80,8 @@ check 64 'how many numbers is the target of a sample? Set model.classes' "$WEFT"
 check 64 'Set model.vocab' "$WEFT" plan gpt.yaml --input tokens
 check 64 '--input 28x28: wanted channels x height x width' "$WEFT" plan lenet.yaml --input 28x28 model.classes=5
 check 64 '--input 0x28x28: wanted' "$WEFT" plan lenet.yaml --input 0x28x28 model.classes=5
-check 64 '--samples goes with --input' "$WEFT" plan lenet.yaml --samples 5
-check 64 '--samples 0: a number from 1' "$WEFT" plan lenet.yaml --input 1x28x28 model.classes=5 --samples 0
+check 64 '--samples needs --input' "$WEFT" plan lenet.yaml --samples 5
+check 64 '--samples 0: a whole number from 1' "$WEFT" plan lenet.yaml --input 1x28x28 model.classes=5 --samples 0
 sed '/^data/d' lenet.yaml >nodata.yaml
 check 78 'say what its samples are: --input 3x224x224' "$WEFT" plan nodata.yaml
 check 0 'memory of one rank' "$WEFT" plan nodata.yaml --input 1x28x28 model.classes=5

@@ -34,10 +34,10 @@ check 64 'configuration file comes first' "$WEFT" train train.batch=3
 check 64 'unknown option --jsn; did you mean --json?' "$WEFT" data info --jsn x.h5
 check 64 '-o OUT is missing' "$WEFT" data import idx a b
 check 64 '-o OUT is missing' "$WEFT" data import text a
-check 64 '--bits is missing' "$WEFT" data import tokens a -o b
+check 64 '--bits 16|32 is missing' "$WEFT" data import tokens a -o b
 check 64 'needs --test OUT' "$WEFT" data import text a -o b --test-share 0.2
 check 64 'number from 0 to 1' "$WEFT" data import text a -o b --test c --test-share 2
-check 64 'whole number is wanted' "$WEFT" data import tokens a -o b --bits 16 --vocab 1.5
+check 64 'whole number from 1 to 2147483647 is wanted: how many tokens' "$WEFT" data import tokens a -o b --bits 16 --vocab 1.5
 check 64 'images file and a labels file' "$WEFT" data import idx a
 check 64 'needs a value' "$WEFT" data import idx a b -o
 check 64 'given twice' "$WEFT" data import idx a b -o c -o d
@@ -51,6 +51,15 @@ check 66 'no-such.h5' "$WEFT" data info no-such.h5
 check 66 'no-such.h5' "$WEFT" data check no-such.h5
 check 66 'no-such.h5' "$WEFT" ckpt info no-such.h5
 
+check 64 'starts no ranks: leave -n out' "$WEFT" plan -n 2 a.yaml
+check 64 '-n needs a value' "$WEFT" train a.yaml -n
+check 64 'a whole number from 1 to 65536' "$WEFT" bench comm -n 1.5
+check 64 'above 0, at most 3600' "$WEFT" bench io --seconds 0
+check 64 'cpu|cuda is wanted' "$WEFT" bench comm --device gpu
+check 64 'between commas is empty' "$WEFT" data import idx a b -o c --classes a,,b
+check 0 '' "$WEFT" help
+holds 'help fits 100 columns' test "$(awk 'length > 100' out | wc -l)" = 0
+
 check 0 '.TH WEFT 1' "$WEFT" help --man
 check 0 'complete -o filenames -F _weft weft' "$WEFT" help --completion
 "$WEFT" help --completion >weft.bash
@@ -59,6 +68,22 @@ COMP_WORDS=(weft tr) COMP_CWORD=1 COMPREPLY=()
 . ./weft.bash
 _weft
 holds 'bash completes a verb' test "${COMPREPLY[*]}" = train
+# Every flag that a verb's help names is in the man page under the verb, and completed.
+"$WEFT" help --man | sed 's/\\-/-/g' >man
+tried=0
+while read -r verb; do
+    read -r -a COMP_WORDS <<<"weft $verb -"
+    COMP_CWORD=$((${#COMP_WORDS[@]} - 1)) COMPREPLY=()
+    _weft
+    awk -v verb="$verb" '/^\.B weft / { on = $0 == ".B weft " verb } on && /^\.B -/ { print $2 }' man >man.flags
+    # shellcheck disable=SC2086
+    for flag in $("$WEFT" $verb --help | sed -n 's/^  \(-[^ ]*\).*/\1/p'); do
+        holds "the man page names $flag of $verb" grep -qx -- "$flag" man.flags
+        holds "completion names $flag of $verb" grep -qwF -- "$flag" <<<" ${COMPREPLY[*]} "
+        tried=$((tried + 1))
+    done
+done <verbs
+holds "that were many flags: $tried" test "$tried" -gt 40
 if [ -e /dev/full ]; then check 74 'standard output' sh -c '"$0" help >/dev/full' "$WEFT"; fi
 check 0 '' env TERM=xterm "$WEFT" help
 holds 'no colour in a file' sh -c '! grep -q "$(printf "\033")" out'

@@ -3,6 +3,7 @@
 #include "config/option.h"
 #include "harness.h"
 
+#include <math.h>
 #include <sys/wait.h>
 
 static char *text_of(void (*print)(FILE *))
@@ -15,6 +16,32 @@ static char *text_of(void (*print)(FILE *))
     return text;
 }
 
+typedef struct Options {
+    bool json;
+    const char *out, *test;
+    int64_t steps, stage;
+    double share;
+    int device;
+    FlagList names;
+} Options;
+
+enum { FLAGS = 8 };
+static const Flag flags[] = {
+    {"--json", FLAG_FIELD(Options, json), .help = "one JSON object"},
+    {"-o", FLAG_FIELD(Options, out), .value = "OUT", .help = "the file to write; nothing else",
+     .required = true},
+    {"--test", FLAG_FIELD(Options, test), .value = "OUT", .help = "a second file"},
+    {"--steps", FLAG_FIELD(Options, steps), .value = "S", .lo = 1, .hi = 1000, .fallback = "20",
+     .help = "how many steps"},
+    {"--stage", FLAG_FIELD(Options, stage), .value = "S", .hi = FLAG_WHOLE_MOST,
+     .help = "which stage"},
+    {"--share", FLAG_FIELD(Options, share), .value = "S", .lo_open = true, .hi = 1,
+     .needs = "--test", .help = "how much of it"},
+    {"--device", FLAG_FIELD(Options, device), .value = "cpu|cuda", .help = "where"},
+    {"--names", FLAG_FIELD(Options, names), .value = "a,b", .fallback = "x", .help = "whose"},
+};
+_Static_assert(sizeof flags / sizeof *flags == FLAGS, "as many as the verbs below say");
+
 static void print_man(FILE *out)
 {
     config_man(out, ".TP\n.B train\nTrains.\n");
@@ -22,8 +49,17 @@ static void print_man(FILE *out)
 
 static void print_completion(FILE *out)
 {
-    static const char *const verbs[] = {"train", "data import", "data info", "bench comm", "help"};
-    config_completion(out, verbs, 5);
+    static const Verb train = {.name = "train",
+                               .words = "CONFIG [key=value ...]",
+                               .flag = flags,
+                               .flag_count = FLAGS},
+                      import = {.name = "data import idx", .words = "FILE"},
+                      import_text = {.name = "data import text", .words = "FILE"},
+                      info = {.name = "data info", .words = "FILE"},
+                      bench = {.name = "bench comm", .words = ""},
+                      help = {.name = "help", .words = ""};
+    static const Verb *const verbs[] = {&train, &import, &import_text, &info, &bench, &help};
+    config_completion(out, verbs, sizeof verbs / sizeof *verbs);
 }
 
 /* Every entry of the table is whole, and its default is one that it takes. */
@@ -110,6 +146,11 @@ static void test_completion(void)
     complete(script, "weft zz", "");
     complete(script, "weft data ''", "import info --help");
     complete(script, "weft data im", "import");
+    complete(script, "weft data import ''", "idx text --help");
+    complete(script, "weft data import idx --h", "--help");
+    complete(script, "weft train a.yaml --st", "--steps --stage");
+    complete(script, "weft train a.yaml --device ''", "cpu cuda");
+    complete(script, "weft train a.yaml --device = cu", "cuda");
     complete(script, "weft train a.yaml train.ba", "train.batch=");
     complete(script, "weft train a.yaml optim.name =", "sgd adam adamw lars lamb");
     complete(script, "weft train a.yaml optim.name = ada", "adam adamw");
@@ -121,5 +162,80 @@ static void test_completion(void)
     free(script);
 }
 
-TEST_MAIN("config help", {"table", test_table}, {"help", test_help}, {"man page", test_man},
+/* The words of a command line between blanks, read by the rows above. */
+static Status read_line(const char *line, Options *o, int *left)
+{
+    static char text[200];
+    static char *word[16];
+    Verb verb = {.name = "try", .words = "", VERB_FLAGS(Options, flags)};
+    int count = 0;
+    snprintf(text, sizeof text, "%s", line);
+    for (char *w = strtok(text, " "); w; w = strtok(NULL, " ")) word[count++] = w;
+    memset(o, 0, sizeof *o);
+    Status status = verb_options_init(&verb, &count, word, o);
+    *left = count;
+    if (status != OK) verb_options_fini(&verb, o);
+    return status;
+}
+
+static void test_flags(void)
+{
+    static const Verb verb = {.name = "try", .words = "", VERB_FLAGS(Options, flags)};
+    Options o;
+    int left;
+    CHECK_OK(read_line("a -o x b", &o, &left));
+    CU_ASSERT_EQUAL(left, 2);
+    CU_ASSERT_STRING_EQUAL(o.out, "x");
+    CU_ASSERT_PTR_NULL(o.test);
+    CU_ASSERT_FALSE(o.json);
+    CU_ASSERT_EQUAL(o.steps, 20);
+    CU_ASSERT_EQUAL(o.stage, -1);
+    CU_ASSERT(isnan(o.share));
+    CU_ASSERT_EQUAL(o.device, -1);
+    CU_ASSERT_EQUAL(o.names.count, 1);
+    verb_options_fini(&verb, &o);
+    CHECK_OK(read_line(
+        "--json -o=x --steps 1000 --test t --share 1 --device=cuda --names a,b -- --c", &o, &left));
+    CU_ASSERT_EQUAL(left, 1);
+    CU_ASSERT(o.json);
+    CU_ASSERT_EQUAL(o.steps, 1000);
+    CU_ASSERT_EQUAL(o.share, 1);
+    CU_ASSERT_EQUAL(o.device, 1);
+    CU_ASSERT_EQUAL(o.names.count, 2);
+    CU_ASSERT_STRING_EQUAL(o.names.word[1], "b");
+    verb_options_fini(&verb, &o);
+}
+
+static void test_bad_flags(void)
+{
+    static const struct Bad {
+        const char *line, *says;
+    } bad[] = {
+        {"--json", "-o OUT is missing: the file to write"},
+        {"-o", "-o needs a value, OUT: the file to write"},
+        {"-o a -o b", "-o is given twice"},
+        {"-o a --json=1", "--json takes no value"},
+        {"-o a --jsn", "unknown option --jsn; did you mean --json?"},
+        {"-o a -n 2", "weft try starts no ranks: leave -n out"},
+        {"-o a --steps 0", "--steps 0: a whole number from 1 to 1000 is wanted: how many steps"},
+        {"-o a --steps 1001", "a whole number from 1 to 1000"},
+        {"-o a --steps 1.5", "a whole number from 1 to 1000"},
+        {"-o a --steps 1e3", "a whole number from 1 to 1000"},
+        {"-o a --steps 99999999999999999999", "a whole number from 1 to 1000"},
+        {"-o a --steps=", "a whole number from 1 to 1000"},
+        {"-o a --stage -1", "a whole number from 0 to 9007199254740992"},
+        {"-o a --test t --share 0", "--share 0: a number above 0, at most 1 is wanted"},
+        {"-o a --test t --share nan", "--share nan: a number above 0, at most 1 is wanted"},
+        {"-o a --share 0.5", "--share needs --test OUT: a second file"},
+        {"-o a --device gpu", "--device gpu: cpu|cuda is wanted: where"},
+        {"-o a --names a,,b", "--names a,,b: a word between commas is empty"},
+    };
+    Options o;
+    int left;
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; ++i)
+        CHECK_FAILS(read_line(bad[i].line, &o, &left), ERR_USAGE, bad[i].says);
+}
+
+TEST_MAIN("config help", {"flags", test_flags}, {"bad flags", test_bad_flags},
+          {"table", test_table}, {"help", test_help}, {"man page", test_man},
           {"completion", test_completion})

@@ -1,0 +1,29 @@
+/* weft ckpt info: what a checkpoint holds. */
+#include "private.h"
+
+#include "checkpoint.h"
+
+typedef struct InfoOptions {
+    bool json;
+} InfoOptions;
+
+static const Flag flags[] = {
+    {"--json", FLAG_FIELD(InfoOptions, json), .help = "one JSON object a line"},
+};
+
+static Status run(int argc, char **argv, const void *options)
+{
+    const InfoOptions *o = options;
+    for (int i = 0; i < argc; ++i) TRY(checkpoint_print(argv[i], stdout, o->json));
+    return OK;
+}
+
+const Verb verb_ckpt_info = {
+    .name = "ckpt info",
+    .words = "FILE...",
+    .least = 1,
+    .wanted = "a checkpoint file is wanted",
+    .help = "step, epoch, grid and a hash per tensor",
+    VERB_FLAGS(InfoOptions, flags),
+    .run = run,
+};

@@ -1,0 +1,33 @@
+/* weft data info: what a data set holds. */
+#include "private.h"
+
+typedef struct InfoOptions {
+    bool json;
+} InfoOptions;
+
+static const Flag flags[] = {
+    {"--json", FLAG_FIELD(InfoOptions, json), .help = "one JSON object"},
+};
+
+static Status run(int argc, char **argv, const void *options)
+{
+    const InfoOptions *o = options;
+    Config *config = NULL;
+    DataSet *set = mem_new(sizeof *set);
+    Status status = open_data(argc, argv, set, &config);
+    if (status == OK) data_set_print(set, stdout, o->json);
+    config_free(&config);
+    mem_free(&set);
+    return status;
+}
+
+const Verb verb_data_info = {
+    .name = "data info",
+    .words = "FILE [key=value ...]",
+    .least = 1,
+    .wanted = "a data file is wanted",
+    .help = "what a data set holds",
+    .more = "Keys of section data, as data.x=/name, say how the file names and orders its arrays.",
+    VERB_FLAGS(InfoOptions, flags),
+    .run = run,
+};

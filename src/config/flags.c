@@ -1,0 +1,216 @@
+/* Flags of verbs, by their rows: defaults, parsing, ranges and messages. Here is the one parser of whole numbers that the
+ * command line has. */
+#include "option.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+bool whole_read(const char **text, int64_t lo, int64_t hi, int64_t *value)
+{
+    char *end;
+    const char *digit = *text + (**text == '-');
+    if (!isdigit((unsigned char)*digit)) return false;
+    errno = 0;
+    long long number = strtoll(*text, &end, 10);
+    if (errno || number < lo || number > hi) return false;
+    *value = number;
+    *text = end;
+    return true;
+}
+
+bool sizes_read(const char *text, int count, int64_t *size)
+{
+    for (int i = 0; i < count; ++i) {
+        if (i > 0 && *text++ != 'x') return false;
+        if (!whole_read(&text, 1, INT32_MAX, &size[i])) return false;
+    }
+    return *text == 0;
+}
+
+const Flag *flag_find(const Verb *verb, const char *name)
+{
+    for (int i = 0; i < verb->flag_count; ++i)
+        if (!strcmp(verb->flag[i].name, name)) return &verb->flag[i];
+    return NULL;
+}
+
+/* How much of the help a message quotes. */
+static int clause(const Flag *f)
+{
+    return (int)strcspn(f->help, ";");
+}
+
+static void *field_of(const Flag *f, void *into)
+{
+    return (char *)into + f->offset;
+}
+
+/* ---- values ---- */
+
+static Status set_whole(const Flag *f, const char *text, int64_t *field)
+{
+    const char *end = text;
+    if (whole_read(&end, (int64_t)f->lo, (int64_t)f->hi, field) && !*end) return OK;
+    return fail(ERR_USAGE, "%s %s: a whole number from %.0f to %.0f is wanted: %.*s", f->name, text,
+                f->lo, f->hi, clause(f), f->help);
+}
+
+static Status set_number(const Flag *f, const char *text, double *field)
+{
+    char *end;
+    *field = strtod(text, &end);
+    bool above = f->lo_open ? *field > f->lo : *field >= f->lo;
+    if (end != text && !*end && above && *field <= f->hi) return OK;
+    return fail(ERR_USAGE, "%s %s: a number %s %g%s %.10g is wanted: %.*s", f->name, text,
+                f->lo_open ? "above" : "from", f->lo, f->lo_open ? ", at most" : " to", f->hi,
+                clause(f), f->help);
+}
+
+static Status set_choice(const Flag *f, const char *text, int *field)
+{
+    *field = words_find(f->value, text);
+    if (*field >= 0) return OK;
+    return fail(ERR_USAGE, "%s %s: %s is wanted: %.*s", f->name, text, f->value, clause(f),
+                f->help);
+}
+
+static void list_free(FlagList *list)
+{
+    for (int i = 0; i < list->count; ++i) mem_free(&list->word[i]);
+    mem_free(&list->word);
+    list->count = 0;
+}
+
+static Status set_list(const Flag *f, const char *text, FlagList *list)
+{
+    list_free(list);
+    for (const char *at = text; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL) {
+        int length = (int)strcspn(at, ",");
+        list->word = mem_resize(list->word, (size_t)(list->count + 1) * sizeof *list->word);
+        list->word[list->count++] = mem_format("%.*s", length, at);
+        if (length == 0)
+            return fail(ERR_USAGE, "%s %s: a word between commas is empty", f->name, text);
+    }
+    return OK;
+}
+
+static Status set(const Flag *f, const char *text, void *field)
+{
+    switch (f->kind) {
+    case FLAG_TEXT:
+        *(const char **)field = text;
+        return OK;
+    case FLAG_WHOLE:
+        return set_whole(f, text, field);
+    case FLAG_NUMBER:
+        return set_number(f, text, field);
+    case FLAG_CHOICE:
+        return set_choice(f, text, field);
+    case FLAG_LIST:
+        return set_list(f, text, field);
+    case FLAG_SWITCH:
+        *(bool *)field = true;
+    }
+    return OK;
+}
+
+static Status set_fallback(const Flag *f, void *field)
+{
+    if (f->fallback) return set(f, f->fallback, field);
+    if (f->kind == FLAG_WHOLE) *(int64_t *)field = (int64_t)f->lo - 1;
+    if (f->kind == FLAG_NUMBER) *(double *)field = (double)NAN;
+    if (f->kind == FLAG_CHOICE) *(int *)field = -1;
+    return OK;
+}
+
+/* ---- words ---- */
+
+static Status unknown(const Verb *verb, const char *word)
+{
+    const char **names = mem_new((size_t)(verb->flag_count + 1) * sizeof *names);
+    for (int i = 0; i < verb->flag_count; ++i) names[i] = verb->flag[i].name;
+    const char *near = text_nearest(word, names, verb->flag_count);
+    mem_free(&names);
+    if (!strcmp(word, "-n"))
+        return fail(ERR_USAGE, "weft %s starts no ranks: leave -n out", verb->name);
+    if (near) return fail(ERR_USAGE, "unknown option %s; did you mean %s?", word, near);
+    return fail(ERR_USAGE, "unknown option %s; --help lists all", word);
+}
+
+/* Takes word (and, where it has a value, the next one); *used: how many words. */
+static Status take(const Verb *verb, const char *word, const char *next, void *into, bool *given,
+                   int *used)
+{
+    const char *value = strchr(word, '=');
+    char *name = mem_format("%.*s", (int)strcspn(word, "="), word);
+    const Flag *f = flag_find(verb, name);
+    Status status = f ? OK : unknown(verb, name);
+    mem_free(&name);
+    if (status != OK) return status;
+    bool *seen = &given[f - verb->flag];
+    *used = 1;
+    if (f->kind == FLAG_SWITCH) {
+        if (value) return fail(ERR_USAGE, "%s takes no value", f->name);
+    } else {
+        if (*seen) return fail(ERR_USAGE, "%s is given twice", f->name);
+        *used = value ? 1 : 2;
+        value = value ? value + 1 : next;
+        if (!value)
+            return fail(ERR_USAGE, "%s needs a value, %s: %.*s", f->name, f->value, clause(f),
+                        f->help);
+    }
+    *seen = true;
+    return set(f, value, field_of(f, into));
+}
+
+static Status take_all(const Verb *verb, int *argc, char **argv, void *into, bool *given)
+{
+    int left = 0, i = 0;
+    while (i < *argc && strcmp(argv[i], "--") != 0) {
+        int used = 1;
+        if (argv[i][0] != '-' || !argv[i][1])
+            argv[left++] = argv[i];
+        else
+            TRY(take(verb, argv[i], i + 1 < *argc ? argv[i + 1] : NULL, into, given, &used));
+        i += used;
+    }
+    for (++i; i < *argc; ++i) argv[left++] = argv[i];
+    *argc = left;
+    return OK;
+}
+
+static Status check(const Verb *verb, int argc, const bool *given)
+{
+    if (verb->wanted && (argc < verb->least || (verb->most && argc > verb->most)))
+        return fail(ERR_USAGE, "%s; --help says more", verb->wanted);
+    for (int i = 0; i < verb->flag_count; ++i) {
+        const Flag *f = &verb->flag[i], *other = f->needs ? flag_find(verb, f->needs) : NULL;
+        if (f->required && !given[i])
+            return fail(ERR_USAGE, "%s %s is missing: %.*s", f->name, f->value, clause(f), f->help);
+        if (given[i] && other && !given[other - verb->flag])
+            return fail(ERR_USAGE, "%s needs %s %s: %.*s", f->name, other->name, other->value,
+                        clause(other), other->help);
+    }
+    return OK;
+}
+
+Status verb_options_init(const Verb *verb, int *argc, char **argv, void *into)
+{
+    bool *given = mem_new((size_t)verb->flag_count + 1);
+    Status status = OK;
+    for (int i = 0; status == OK && i < verb->flag_count; ++i)
+        status = set_fallback(&verb->flag[i], field_of(&verb->flag[i], into));
+    if (status == OK) status = take_all(verb, argc, argv, into, given);
+    if (status == OK) status = check(verb, *argc, given);
+    mem_free(&given);
+    return status;
+}
+
+void verb_options_fini(const Verb *verb, void *into)
+{
+    for (int i = 0; i < verb->flag_count; ++i)
+        if (verb->flag[i].kind == FLAG_LIST) list_free(field_of(&verb->flag[i], into));
+}

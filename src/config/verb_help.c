@@ -1,0 +1,124 @@
+/* The help of a verb and its part of the man page, out of its rows. Lines of help are at most COLUMNS wide. */
+#include "option.h"
+
+#include <string.h>
+
+enum { COLUMNS = 100, FLAG_COLUMN = 2, FLAG_WIDTH = 24, HELP_COLUMN = 27, USAGE_INDENT = 4 };
+
+typedef struct Line { /* where the next word goes */
+    FILE *out;
+    int at, indent; /* indent: where lines after a break begin */
+} Line;
+
+/* One piece that is not broken, behind a space; on a new line where it does not fit. */
+static void put(Line *line, const char *text, int length)
+{
+    bool fits = line->at == 0 || line->at + 1 + length <= COLUMNS;
+    if (!fits)
+        fprintf(line->out, "\n%*s", line->indent, "");
+    else if (line->at > line->indent)
+        fputc(' ', line->out);
+    line->at = (fits ? line->at + (line->at > line->indent) : line->indent) + length;
+    fwrite(text, 1, (size_t)length, line->out);
+}
+
+static void put_words(Line *line, const char *text)
+{
+    for (; *text; text += strspn(text, " ")) {
+        int length = (int)strcspn(text, " ");
+        put(line, text, length);
+        text += length;
+    }
+}
+
+void print_wrapped(FILE *out, int column, const char *text)
+{
+    put_words(&(Line){out, column, column}, text);
+    fputc('\n', out);
+}
+
+/* "--mb MB", with those that need it behind it in brackets; owned by the caller. */
+static char *flag_text(const Verb *verb, const Flag *f)
+{
+    char *text = mem_format("%s%s%s", f->name, f->value ? " " : "", f->value ? f->value : "");
+    for (int i = 0; verb && i < verb->flag_count; ++i) {
+        const Flag *inner = &verb->flag[i];
+        if (!inner->needs || strcmp(inner->needs, f->name) != 0) continue;
+        char *within = flag_text(verb, inner), *longer = mem_format("%s [%s]", text, within);
+        mem_free(&within);
+        mem_free(&text);
+        text = longer;
+    }
+    return text;
+}
+
+static void print_usage(FILE *out, const Verb *verb)
+{
+    Line line = {.out = out, .indent = USAGE_INDENT};
+    line.at = fprintf(out, "weft %s", verb->name);
+    put_words(&line, verb->words);
+    for (int i = 0; i < verb->flag_count; ++i) {
+        const Flag *f = &verb->flag[i];
+        if (f->needs) continue;
+        char *flag = flag_text(verb, f);
+        char *text = f->required ? mem_text(flag) : mem_format("[%s]", flag);
+        put(&line, text, (int)strlen(text));
+        mem_free(&text);
+        mem_free(&flag);
+    }
+}
+
+/* The help, then range and default: "size of the sum (0.001 to 4096; default 45)". Owned by the caller. */
+static char *flag_meaning(const Flag *f)
+{
+    char range[80] = "";
+    if (f->kind == FLAG_WHOLE && f->hi >= INT32_MAX)
+        snprintf(range, sizeof range, "at least %.0f", f->lo);
+    else if (f->kind == FLAG_WHOLE)
+        snprintf(range, sizeof range, "%.0f to %.0f", f->lo, f->hi);
+    else if (f->kind == FLAG_NUMBER && f->lo_open)
+        snprintf(range, sizeof range, "above %g, at most %.10g", f->lo, f->hi);
+    else if (f->kind == FLAG_NUMBER)
+        snprintf(range, sizeof range, "%g to %.10g", f->lo, f->hi);
+    if (!*range && !f->fallback) return mem_text(f->help);
+    return mem_format("%s (%s%s%s%s)", f->help, range, *range && f->fallback ? "; " : "",
+                      f->fallback ? "default " : "", f->fallback ? f->fallback : "");
+}
+
+void verb_print_help(FILE *out, const Verb *verb)
+{
+    print_usage(out, verb);
+    fprintf(out, "\n\n%s\n%s", verb->help, verb->flag_count ? "\n" : "");
+    for (int i = 0; i < verb->flag_count; ++i) {
+        char *name = flag_text(NULL, &verb->flag[i]), *meaning = flag_meaning(&verb->flag[i]);
+        fprintf(out, "%*s%-*s ", FLAG_COLUMN, "", FLAG_WIDTH, name);
+        print_wrapped(out, HELP_COLUMN, meaning);
+        mem_free(&meaning);
+        mem_free(&name);
+    }
+    if (!verb->more) return;
+    fputc('\n', out);
+    print_wrapped(out, 0, verb->more);
+}
+
+void verb_print_man(FILE *out, const Verb *verb)
+{
+    fprintf(out, ".TP\n.B weft %s\n", verb->name);
+    print_roff(out, *verb->words ? verb->words : verb->help);
+    fputc('\n', out);
+    if (*verb->words) fprintf(out, ".br\n");
+    if (*verb->words) print_roff(out, verb->help);
+    if (*verb->words) fputc('\n', out);
+    if (verb->flag_count) fprintf(out, ".RS\n");
+    for (int i = 0; i < verb->flag_count; ++i) {
+        char *name = flag_text(NULL, &verb->flag[i]), *meaning = flag_meaning(&verb->flag[i]);
+        fprintf(out, ".TP\n.B ");
+        print_roff(out, name);
+        fputc('\n', out);
+        print_roff(out, meaning);
+        fputc('\n', out);
+        mem_free(&meaning);
+        mem_free(&name);
+    }
+    if (verb->flag_count) fprintf(out, ".RE\n");
+}

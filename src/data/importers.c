@@ -1,0 +1,16 @@
+/* The importers, in the order of the help. Another one is a file with its row, and one line here. */
+#include "data.h"
+
+/* clang-format off: one a line */
+#define IMPORTERS(_)                                                                               \
+    _(idx)                                                                                         \
+    _(cifar)                                                                                       \
+    _(text)                                                                                        \
+    _(tokens)
+/* clang-format on */
+
+#define DECLARE(name) extern const Verb import_##name;
+#define ENTRY(name)   &import_##name,
+
+IMPORTERS(DECLARE)
+const Verb *const importers[] = {IMPORTERS(ENTRY) NULL};
