@@ -46,7 +46,7 @@ typedef struct RunSummary {
      * the process ever had, libraries included. measured_bytes 0: not known. */
     double planned_bytes, measured_bytes, peak_bytes;
     int memory_rank;
-    bool stopped;
+    bool stopped, fresh; /* fresh: by run.fresh, which would begin anew once more */
 } RunSummary;
 void observer_summary(const RunSummary *summary,
                       FILE *out); /* accuracy, time per phase, where the files are */

@@ -165,9 +165,10 @@ static Status lost(const Ranks *ranks, const WatchedRank *rank, const Passing *p
         snprintf(how, sizeof how, "was lost (mpirun's exit code is %d)", code);
     if (checkpoint_newest(ranks->checkpoints, NULL, &newest) != OK) log_warn("%s", fail_message());
     Status status = is_crash(number) && !p->killed ? ERR_BUG : newest ? ERR_STOPPED : ERR_IO;
-    log_error("%s %s; %s%s: start the same command again %s", who, how,
+    log_error("%s %s; %s%s: start the same command again%s %s", who, how,
               newest ? "the newest checkpoint is " : "there is no checkpoint yet",
-              newest ? newest : "", newest ? "to go on" : "to begin anew");
+              newest ? newest : "", newest && ranks->fresh ? ", but without run.fresh," : "",
+              newest ? "to go on" : "to begin anew");
     mem_free(&newest);
     return status;
 }

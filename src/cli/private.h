@@ -61,6 +61,7 @@ typedef struct Ranks {
     int count, threads;
     char **words;
     char *checkpoints;
+    bool fresh; /* run.fresh */
 } Ranks;
 /* Becomes `mpirun -n count weft ...` with the words of main but -n; returns only where that failed. */
 Status launch_ranks(const Ranks *ranks);

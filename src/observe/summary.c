@@ -57,6 +57,8 @@ void observer_summary(const RunSummary *summary, FILE *out)
     if (summary->best) fprintf(out, "  best         %s\n", summary->best);
     fprintf(out, "  metrics      %s/metrics.jsonl\n", summary->dir);
     fprintf(out, "  look         tensorboard --logdir %s\n", summary->dir);
-    if (summary->stopped) fprintf(out, "  go on        start the same command again\n");
+    if (summary->stopped)
+        fprintf(out, "  go on        start the same command again%s\n",
+                summary->fresh ? ", but without run.fresh" : "");
     fflush(out);
 }

@@ -130,7 +130,7 @@ static void bucket_push(Executor *e, ChunkRun *chunk, int bucket, int micro)
 {
     const ChunkPlan *plan = chunk->plan;
     size_t b = (size_t)bucket, dp = (size_t)e->plan->shape.dp;
-    CommPush push = {.boundary = plan->share + b * (dp + 1),
+    CommPush push = {.bound = plan->share + b * (dp + 1),
                      .shift = plan->ring[b] - plan->buckets.offset[b],
                      .level = e->level,
                      .at = plan->held[b * dp + (size_t)e->grid->dp_rank],

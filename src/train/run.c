@@ -215,6 +215,7 @@ static Status finish(Run *r, Status st)
     r->summary.samples_per_s = r->rate;
     r->summary.tokens = r->trainer->train_set.kind == DATA_TOKENS;
     r->summary.stopped = r->stopped;
+    r->summary.fresh = r->config->run.fresh;
     observer_summary(&r->summary, stdout);
     return OK;
 }
@@ -238,6 +239,7 @@ Status train_run(const Config *config, const World *world)
     mem_free(&r.last);
     if (st == OK && r.stopped)
         st = fail(ERR_STOPPED,
-                  "stopped early with a checkpoint: start the same command again to go on");
+                  "stopped early with a checkpoint: start the same command again%s to go on",
+                  config->run.fresh ? ", but without run.fresh," : "");
     return st;
 }

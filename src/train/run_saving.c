@@ -11,6 +11,12 @@
 
 /* ---- where to begin ---- */
 
+static Status nothing_changed(Status st)
+{
+    return fail(st, "%s; nothing was changed: run.fresh=true keeps this run aside and begins anew",
+                fail_message());
+}
+
 /* No checkpoint of its own, but perhaps files of a run that died before its first one. They stay: only a better best.h5 replaces
  * one, which must be of this configuration, then. */
 static Status begin_beside(const Run *r, char **path)
@@ -26,6 +32,7 @@ static Status begin_beside(const Run *r, char **path)
                   r->dir.path, earlier);
     mem_free(&earlier);
     if (st == OK && access(r->dir.best, F_OK) == 0) st = resume_check(r->trainer, r->dir.best);
+    if (st == ERR_DATA) st = nothing_changed(st);
     if (st == OK && c->checkpoint.resume == RESUME_FILE)
         *path = mem_text(c->checkpoint.resume_path);
     return st;
@@ -46,10 +53,7 @@ static Status choose_checkpoint(Run *r, char **path)
     *path = NULL;
     if (c->run.fresh && !is_restarted()) TRY(run_dir_set_aside(&r->dir));
     Status st = checkpoint_newest(r->dir.checkpoints, r->good, path);
-    if (st != OK)
-        return fail(st,
-                    "%s; nothing was changed: run.fresh=true keeps this run aside and begins anew",
-                    fail_message());
+    if (st != OK) return nothing_changed(st);
     if (!*path) return begin_beside(r, path);
     r->goes_on = true;
     if (c->checkpoint.resume == RESUME_NO) {

@@ -41,6 +41,10 @@ for n in 1 2; do
     check 65 'best.h5 is good' timeout 60 "$WEFT" train -n $n job.yaml
     holds 'a refused run changes nothing' test "$before" = "$(files runs/r)"
 done
+cp -r runs/r runs/bare
+rm runs/bare/checkpoints/step-*
+truncate -s 2500 runs/bare/checkpoints/best.h5
+check 65 'run.fresh=true keeps this run aside' timeout 60 "$WEFT" train job.yaml run.name=bare
 check 0 'is kept in runs/r/earlier-1' timeout 60 "$WEFT" train job.yaml run.fresh=true
 holds 'nothing that was there is gone' test "$before" = "$(files runs/r/earlier-1)"
 check 0 'equal' "$WEFT" ckpt diff all/checkpoints/step-00000010.h5 runs/r/checkpoints/step-00000010.h5

@@ -47,6 +47,18 @@ until_true grep -q 'resuming from runs/HUP2/checkpoints/' err
 kill -TERM "$run"
 ends 'resuming from there' 75 'start the same command again'
 
+# The same command would begin anew once more.
+for ranks in 1 2; do
+    begin fresh$ranks -n $ranks run.fresh=true
+    until_true at_step 2
+    kill -TERM "$run"
+    ends "run.fresh with $ranks" 75 'again, but without run.fresh'
+done
+begin fresh1
+until_true grep -q 'resuming from runs/fresh1/checkpoints/' err
+kill -TERM "$run"
+ends 'going on without it' 75 'start the same command again'
+
 # Under plain mpirun it passes these two on.
 for signal in USR1 USR2; do
     rm -f out err
