@@ -61,7 +61,8 @@ for job in "$docs"/jobs/*.yaml; do
 done
 ran=0
 for page in $(cd "$docs" && ls docs/*.md); do
-    holds "$page: each block with a line that begins with weft is marked runnable" test -z "$(unmarked "$page" | tee /dev/stderr)"
+    lines=$(unmarked "$page")
+    holds "$page: in a block that is not marked runnable: $lines" test -z "$lines"
     cp -r small page; cd page
     blocks "$page"
     for ((i = 1; ; ++i)); do
