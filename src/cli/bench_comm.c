@@ -19,6 +19,7 @@ typedef struct CommArgs {
 } CommArgs;
 
 static const BackendTable *const devices[] = {&backend_cpu, &backend_cuda};
+_Static_assert(sizeof devices / sizeof *devices == 2, "one for each word of --device");
 static const Flag flags[] = {
     FLAG_RANKS(CommArgs),
     {"--mb", FLAG_FIELD(CommArgs, mb), .value = "MB", .lo = 0.001, .hi = 4096, .fallback = "45",

@@ -55,7 +55,7 @@ static bool same_start(const char *a, const char *b, size_t length)
     return !strncmp(a, b, length) && strcspn(b + length, " ") == 0;
 }
 
-/* The words that follow the first `length` characters of verb i's name, each once, if no earlier verb has the same ones. */
+/* The case of one group: the words that follow the first `length` characters of verb i's name, each once, if no earlier verb has the same ones. */
 static void print_under(FILE *out, const Verb *const *verbs, int count, int i, size_t length)
 {
     const char *group = verbs[i]->name;
@@ -98,7 +98,8 @@ static void print_choices(FILE *out, const Verb *const *verbs, int count)
     char word[64];
     fputs("_weft_flag_words() {\n    case $1 in\n", out);
     for (int i = 0; i < count; ++i)
-        for (const Flag *f = verbs[i]->flag; f < verbs[i]->flag + verbs[i]->flag_count; ++f) {
+        for (int n = 0; n < verbs[i]->flag_count; ++n) {
+            const Flag *f = &verbs[i]->flag[n];
             if (f->kind != FLAG_CHOICE) continue;
             fprintf(out, "        '%s %s') echo '", verbs[i]->name, f->name);
             for (int w = 0; w < words_count(f->value); ++w)

@@ -69,13 +69,13 @@ COMP_WORDS=(weft tr) COMP_CWORD=1 COMPREPLY=()
 _weft
 holds 'bash completes a verb' test "${COMPREPLY[*]}" = train
 # Every flag that a verb's help names is in the man page under the verb, and completed.
-"$WEFT" help --man | sed 's/\\-/-/g' >man
+"$WEFT" help --man | sed 's/\\-/-/g' >manual
 tried=0
 while read -r verb; do
     read -r -a COMP_WORDS <<<"weft $verb -"
     COMP_CWORD=$((${#COMP_WORDS[@]} - 1)) COMPREPLY=()
     _weft
-    awk -v verb="$verb" '/^\.B weft / { on = $0 == ".B weft " verb } on && /^\.B -/ { print $2 }' man >man.flags
+    awk -v verb="$verb" '/^\.B weft / { on = $0 == ".B weft " verb } on && /^\.B -/ { print $2 }' manual >man.flags
     # shellcheck disable=SC2086
     for flag in $("$WEFT" $verb --help | sed -n 's/^  \(-[^ ]*\).*/\1/p'); do
         holds "the man page names $flag of $verb" grep -qx -- "$flag" man.flags

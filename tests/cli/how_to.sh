@@ -1,0 +1,97 @@
+#!/usr/bin/env bash
+# The patches of docs/how-to (a verb, an importer): each is one new file and one added line, applies to a clean copy of the
+# sources, builds there and does what its page says. What was built for this test is copied, so that only their files are compiled.
+here=$(cd "$(dirname "$0")/../.." && pwd)
+. "$(dirname "$0")/common.bash"
+. "$here/tests/cli/images.bash"
+built=$(dirname "$WEFT")
+skip= # why not
+command -v patch >/dev/null || command -v git >/dev/null || skip="neither patch nor git is here, to apply the patches"
+[ -e "$built/probe.mk" ] || skip="$WEFT lies in no build folder, so its objects cannot be used"
+
+# one_row PATCH: a new file, and one line added to one other file; no line is taken away.
+one_row() {
+    awk '/^diff --git/ { ++files; new = 0 } /^new file/ { ++made; new = 1 }
+        /^[+]/ && !/^[+][+][+]/ && !new { ++rows } /^-/ && !/^---/ { ++gone }
+        END { exit !(files == 2 && made == 1 && rows == 1 && !gone) }' "$1"
+}
+# patched NAME: the sources with tests/how-to/NAME.patch, built in the folder NAME.
+patched() {
+    local file=$here/tests/how-to/$1.patch rc=0
+    holds "$1.patch is one new file and one row" one_row "$file"
+    [ -z "$skip" ] || return 0
+    mkdir -p "$1/build"
+    (cd "$here" && cp -a Makefile VERSION LICENSE include src tools "$dir/$1")
+    cp -a "$built/obj" "$built/lib" "$built/probe.mk" "$1/build"
+    (cd "$1" && if command -v patch >/dev/null; then patch -p1 -s; else git apply; fi) <"$file" || rc=$?
+    holds "$1.patch applies" test $rc = 0
+    make -C "$1" -j2 BUILD=build weft >"$1.log" 2>&1 || { rc=$?; tail -n 20 "$1.log"; }
+    holds "what $1.patch makes is built" test $rc = 0
+    holds "$1.patch compiles its own file and the list only" test "$(grep -c '^  cc ' "$1.log")" = 2
+}
+
+# page_agrees PAGE NAME: what the page shows with a + is in the patch, and the page is short.
+page_agrees() {
+    local page=$here/docs/how-to/$1
+    sed -n '/^```diff/,/^```$/p' "$page" | grep '^+' >shown
+    holds "$1 shows lines of $2.patch" test -z "$(grep -vxFf "$here/tests/how-to/$2.patch" shown)"
+    holds "$1 shows the row" test "$(grep -c '^+    _(' shown)" = 1
+    holds "$1 has fewer than 80 lines" test "$(wc -l <"$page")" -lt 80
+}
+page_agrees add-a-verb.md verb
+holds 'add-a-verb.md shows the whole patch' test "$(wc -l <shown)" = "$(grep -c '^+' "$here/tests/how-to/verb.patch")"
+page_agrees add-an-importer.md importer
+patched verb
+patched importer
+if [ -n "$skip" ]; then
+    echo "skipped: $skip"
+    finish
+    exit
+fi
+
+make_images
+check 0 'how many samples (at least 1; default 10)' verb/build/weft data head --help
+check 0 '' verb/build/weft data head images.h5 --count 3
+holds 'the verb prints the labels' diff <(od -An -v -tu1 -w1 -j8 -N3 labels | awk '{ print $1 }') out
+check 0 '' verb/build/weft data head images.h5
+holds 'ten are its default' test "$(wc -l <out)" = 10
+check 64 'a whole number from 1' verb/build/weft data head images.h5 --count 0
+check 64 'did you mean weft data head?' verb/build/weft data haed images.h5
+check 66 'none.h5' verb/build/weft data head none.h5
+check 65 'has no labels' sh -c 'verb/build/weft data import text noise -o text.h5 && verb/build/weft data head text.h5'
+check 0 '.B weft data head' verb/build/weft help --man
+
+# npy TYPE SHAPE FILE: what numpy.save writes before the bytes that come from stdin.
+npy() {
+    local head="{'descr': '$1', 'fortran_order': False, 'shape': $2, }"
+    { printf '\223NUMPY\1\0\166\0%-117s\n' "$head"; cat; } >"$3"
+}
+import="importer/build/weft data import npy"
+tail -c +17 images | npy '|u1' '(200, 28, 28)' x.npy
+tail -c +9 labels | npy '|u1' '(200,)' y.npy
+tail -c +9 labels | od -An -v -tu1 -w1 | awk '{ printf "\\%o\\0\\0\\0", $1 }' >wide
+printf "$(cat wide)" | npy '<i4' '(200,)' y4.npy
+check 0 'wrote npy.h5' $import x.npy y.npy -o npy.h5
+check 0 'wrote npy4.h5' $import x.npy y4.npy -o npy4.h5
+for set in npy npy4; do
+    holds "$set.h5 holds what the IDX files make" diff <("$WEFT" data info images.h5 | tail -n +2) <("$WEFT" data info $set.h5 | tail -n +2)
+    check 0 '200 samples' "$WEFT" data check $set.h5
+    for array in "x $((200 * 28 * 28))" "y $((200 * 4))"; do # not the whole file: HDF5 writes the time into it
+        at=$("$WEFT" data info $set.h5 | sed -n "s|.* /${array% *}, .* at byte ||p")
+        holds "/${array% *} of $set.h5 lies somewhere" test "$at" -gt 0
+        holds "/${array% *} of $set.h5 has the same bytes" cmp -i "$at" -n "${array#* }" images.h5 $set.h5
+    done
+done
+head -c 5000 x.npy >short.npy
+check 65 'shorter or longer' $import short.npy y.npy -o bad.h5
+check 65 'is no .npy file' $import images y.npy -o bad.h5
+check 65 'not one label for each image' $import x.npy x.npy -o bad.h5
+check 65 'is not images' $import y.npy y.npy -o bad.h5
+head -c 200 x.npy | tail -c +129 | npy '<f4' '(18,)' float.npy
+check 65 'no little-endian integers' $import x.npy float.npy -o bad.h5
+tr '\0-\11' '\360-\371' <labels | tail -c +9 | npy '|i1' '(200,)' minus.npy
+check 65 'label 0 is none of' $import x.npy minus.npy -o bad.h5
+check 66 'none.npy' $import none.npy y.npy -o bad.h5
+check 64 '-o OUT is missing' $import x.npy y.npy
+holds 'no file is left of a bad one' sh -c '! ls bad.h5* 2>/dev/null'
+finish
