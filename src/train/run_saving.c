@@ -74,7 +74,10 @@ static Status read_best(const Run *r, double *metric)
     char *aside = NULL;
     *metric = NAN;
     if (access(r->dir.best, F_OK) != 0) return OK;
+    CheckpointHashes hashes = {0};
     Status st = checkpoint_read_meta(r->dir.best, &meta);
+    if (st == OK) st = checkpoint_hashes(r->dir.best, &hashes); /* is all of it good? */
+    checkpoint_hashes_fini(&hashes);
     bool same = st == OK && resume_same_test(r->trainer, &meta);
     if (same) *metric = meta.best_metric;
     checkpoint_meta_fini(&meta);
