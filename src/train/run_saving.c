@@ -4,6 +4,7 @@
 
 #include "resume.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,21 +18,30 @@ static Status nothing_changed(Status st)
                 fail_message());
 }
 
+/* Is there such a file? That it cannot be looked for is no answer: ERR_IO. */
+static Status find_file(const char *path, bool *there)
+{
+    *there = access(path, F_OK) == 0;
+    if (*there || errno == ENOENT) return OK;
+    return fail(ERR_IO, "%s: cannot be looked for: %s", path, strerror(errno));
+}
+
 /* No checkpoint of its own, but perhaps files of a run that died before its first one. They stay: only a better best.h5 replaces
  * one, which must be of this configuration, then. */
 static Status begin_beside(const Run *r, char **path)
 {
     const Config *c = r->config;
     char *earlier = NULL;
+    bool best;
     TRY(run_dir_earlier(&r->dir, &earlier));
-    Status st = OK;
-    if (earlier && c->checkpoint.resume == RESUME_NO)
+    Status st = find_file(r->dir.best, &best);
+    if (st == OK && earlier && c->checkpoint.resume == RESUME_NO)
         st = fail(ERR_CONFIG,
                   "%s already holds a run (%s): choose another run.name, or begin anew with "
                   "run.fresh=true",
                   r->dir.path, earlier);
     mem_free(&earlier);
-    if (st == OK && access(r->dir.best, F_OK) == 0) st = resume_check(r->trainer, r->dir.best);
+    if (st == OK && best) st = resume_check(r->trainer, r->dir.best);
     if (st == ERR_DATA) st = nothing_changed(st);
     if (st == OK && c->checkpoint.resume == RESUME_FILE)
         *path = mem_text(c->checkpoint.resume_path);
@@ -72,9 +82,11 @@ static Status read_best(const Run *r, double *metric)
 {
     CheckpointMeta meta = {0};
     char *aside = NULL;
-    *metric = NAN;
-    if (access(r->dir.best, F_OK) != 0) return OK;
     CheckpointHashes hashes = {0};
+    bool there;
+    *metric = NAN;
+    TRY(find_file(r->dir.best, &there));
+    if (!there) return OK;
     Status st = checkpoint_read_meta(r->dir.best, &meta);
     if (st == OK) st = checkpoint_hashes(r->dir.best, &hashes); /* is all of it good? */
     checkpoint_hashes_fini(&hashes);

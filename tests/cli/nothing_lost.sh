@@ -51,6 +51,9 @@ check 0 'equal' "$WEFT" ckpt diff all/checkpoints/step-00000010.h5 runs/r/checkp
 check 0 'is kept in runs/r/earlier-2' timeout 60 "$WEFT" train -n 2 job.yaml run.fresh=true
 mv runs/r runs/moved # a run's folder may move
 check 0 'this run is complete' timeout 60 "$WEFT" train job.yaml run.name=moved
+printf '\377\376' | dd of=runs/moved/checkpoints/best.h5 bs=1 seek=1000000 conv=notrunc 2>/dev/null
+check 0 'it is kept as runs/moved/checkpoints/best.h5.1' timeout 60 "$WEFT" train job.yaml run.name=moved
+check 0 '' "$WEFT" ckpt check runs/moved/checkpoints/best.h5
 
 # ---- killed before the first checkpoint ----
 for n in 1 2; do
