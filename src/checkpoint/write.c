@@ -189,22 +189,29 @@ static int reader_of(const Save *save, int i)
     return (save->owner[i] + save->world->node_size) % save->world->size;
 }
 
+static Status read_one(const Save *save, StoredFile *file, int i, float *plain)
+{
+    const CheckpointTensor *mine = &save->io->tensor[i];
+    StoredTensor tensor = {.path = (char *)(uintptr_t)mine->path,
+                           .shape = mine->shape,
+                           .offset = save->offset[i],
+                           .hash = save->hash[i],
+                           .has_hash = true};
+    return stored_read(file, &tensor, plain);
+}
+
 static Status read_share(const Save *save, StoredFile *file)
 {
-    for (int i = 0; i < save->io->count; ++i) {
-        if (reader_of(save, i) != save->world->rank) continue;
-        const CheckpointTensor *mine = &save->io->tensor[i];
-        StoredTensor tensor = {.path = (char *)(uintptr_t)mine->path,
-                               .shape = mine->shape,
-                               .offset = save->offset[i],
-                               .hash = save->hash[i],
-                               .has_hash = true};
-        float *plain = mem_new(tensor_bytes(save, i) + 1);
-        Status status = stored_read(file, &tensor, plain);
-        mem_free(&plain);
-        TRY(status);
-    }
-    return OK;
+    size_t largest = 1;
+    for (int i = 0; i < save->io->count; ++i)
+        if (reader_of(save, i) == save->world->rank && tensor_bytes(save, i) > largest)
+            largest = tensor_bytes(save, i);
+    float *plain = mem_new(largest);
+    Status status = OK;
+    for (int i = 0; i < save->io->count && status == OK; ++i)
+        if (reader_of(save, i) == save->world->rank) status = read_one(save, file, i, plain);
+    mem_free(&plain);
+    return status;
 }
 
 Status save_read_back(const Save *save)
