@@ -4,7 +4,6 @@
 #include "share.h"
 #include "stored.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 typedef struct Place { /* what rank 0 tells of a tensor; plain bytes */
@@ -21,11 +20,6 @@ typedef struct Load {
     float *plain; /* owned: the largest tensor */
 } Load;
 
-static int by_path(const void *path, const void *tensor)
-{
-    return strcmp(path, ((const StoredTensor *)tensor)->path);
-}
-
 static Status other_shape(const Load *load, const CheckpointTensor *mine, Shape theirs)
 {
     char a[64], b[64];
@@ -38,10 +32,7 @@ static Status match(const Load *load, int i, bool *used)
 {
     const StoredFile *file = &load->file;
     const CheckpointTensor *mine = &load->io->tensor[i];
-    const StoredTensor *t =
-        file->count == 0
-            ? NULL
-            : bsearch(mine->path, file->tensor, (size_t)file->count, sizeof *file->tensor, by_path);
+    const StoredTensor *t = stored_find(file, mine->path);
     if (!t)
         return fail(ERR_DATA,
                     "%s: tensor %s is missing: a checkpoint of another model or optimizer",

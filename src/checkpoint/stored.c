@@ -258,3 +258,14 @@ Status stored_list(StoredFile *file)
     if (file->count > 0) qsort(file->tensor, (size_t)file->count, sizeof *file->tensor, by_path);
     return OK;
 }
+
+static int path_of(const void *path, const void *tensor)
+{
+    return strcmp(path, ((const StoredTensor *)tensor)->path);
+}
+
+const StoredTensor *stored_find(const StoredFile *file, const char *path)
+{
+    if (file->count == 0) return NULL;
+    return bsearch(path, file->tensor, (size_t)file->count, sizeof *file->tensor, path_of);
+}

@@ -38,6 +38,7 @@ Status stored_open(StoredFile *file, const char *path);
 Status stored_open_plain(StoredFile *file, const char *path);
 void stored_close(StoredFile *file);
 Status stored_list(StoredFile *file);
+const StoredTensor *stored_find(const StoredFile *file, const char *path); /* NULL: not there */
 Status stored_meta(const StoredFile *file, CheckpointMeta *meta);
 /* plain: shape_count floats. A checksum that is off is ERR_DATA naming file and tensor. */
 Status stored_read(StoredFile *file, const StoredTensor *tensor, float *plain);

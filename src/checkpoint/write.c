@@ -11,7 +11,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -161,11 +160,6 @@ static Status other_than_written(const Save *save)
         save->part, fail_message());
 }
 
-static int by_path(const void *path, const void *tensor)
-{
-    return strcmp(path, ((const StoredTensor *)tensor)->path);
-}
-
 /* Is the table in the file the one that was laid out? */
 static Status check_table(const Save *save, StoredFile *file)
 {
@@ -175,8 +169,7 @@ static Status check_table(const Save *save, StoredFile *file)
     TRY(stored_meta(file, &meta));
     checkpoint_meta_fini(&meta);
     for (int i = 0; i < save->io->count; ++i) {
-        const StoredTensor *t = bsearch(save->io->tensor[i].path, file->tensor, (size_t)file->count,
-                                        sizeof *file->tensor, by_path);
+        const StoredTensor *t = stored_find(file, save->io->tensor[i].path);
         if (!t || t->offset != save->offset[i] || !t->has_hash || t->hash != save->hash[i])
             return fail(ERR_DATA, "tensor %s is not where it was put", save->io->tensor[i].path);
     }
