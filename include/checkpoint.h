@@ -53,6 +53,8 @@ Status checkpoint_save(const World *world, const char *path, const CheckpointMet
  * without a checksum is named in a warning. meta may be NULL. Collective. */
 Status checkpoint_load(const World *world, const char *path, CheckpointMeta *meta,
                        const CheckpointIo *io);
+/* Attributes, table and every checksum: ERR_DATA where path is not a good checkpoint. meta may be NULL. Not collective. */
+Status checkpoint_verify(const char *path, CheckpointMeta *meta);
 /* Only the attributes. Not collective. */
 Status checkpoint_read_meta(const char *path, CheckpointMeta *meta);
 /* Which files this process has read back as good, as they were then. Owner: the caller. */

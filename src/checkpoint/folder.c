@@ -83,16 +83,19 @@ void folder_list_fini(FolderList *list)
 
 /* ---- which files are good ---- */
 
-Status checkpoint_verify(const char *path)
+Status checkpoint_verify(const char *path, CheckpointMeta *meta)
 {
     StoredFile file;
-    CheckpointMeta meta = {0};
+    CheckpointMeta own = {0};
     Status status = stored_open(&file, path);
     if (status == OK) status = stored_list(&file);
-    if (status == OK) status = stored_meta(&file, &meta);
+    if (status == OK) status = stored_meta(&file, &own);
     if (status == OK) status = stored_verify(&file, NULL);
-    checkpoint_meta_fini(&meta);
     stored_close(&file);
+    if (status == OK && meta)
+        *meta = own;
+    else
+        checkpoint_meta_fini(&own);
     return status;
 }
 
@@ -151,7 +154,7 @@ static Status verify_once(GoodFiles *good, const char *path)
 {
     GoodFile file;
     if (good_file_of(path, &file) && is_known(good, &file)) return OK;
-    TRY(checkpoint_verify(path));
+    TRY(checkpoint_verify(path, NULL));
     good_files_add(good, path);
     return OK;
 }
@@ -162,9 +165,9 @@ static Status verify_once(GoodFiles *good, const char *path)
 static char *other_good(const FolderList *list, int first)
 {
     for (int i = first; i < list->count; ++i)
-        if (checkpoint_verify(list->entry[i].path) == OK)
+        if (checkpoint_verify(list->entry[i].path, NULL) == OK)
             return mem_format("; %s is good", list->entry[i].path);
-    if (list->best && checkpoint_verify(list->best) == OK)
+    if (list->best && checkpoint_verify(list->best, NULL) == OK)
         return mem_format("; %s is good: checkpoint.resume=%s with another run.name begins there",
                           list->best, list->best);
     return mem_text("");

@@ -21,7 +21,4 @@ typedef struct FolderList {
 Status folder_list_init(FolderList *list, const char *dir);
 void folder_list_fini(FolderList *list);
 
-/* Attributes, table and every checksum. ERR_DATA: not a good checkpoint. */
-Status checkpoint_verify(const char *path);
-
 #endif

@@ -82,14 +82,11 @@ static Status read_best(const Run *r, double *metric)
 {
     CheckpointMeta meta = {0};
     char *aside = NULL;
-    CheckpointHashes hashes = {0};
     bool there;
     *metric = NAN;
     TRY(find_file(r->dir.best, &there));
     if (!there) return OK;
-    Status st = checkpoint_read_meta(r->dir.best, &meta);
-    if (st == OK) st = checkpoint_hashes(r->dir.best, &hashes); /* is all of it good? */
-    checkpoint_hashes_fini(&hashes);
+    Status st = checkpoint_verify(r->dir.best, &meta);
     bool same = st == OK && resume_same_test(r->trainer, &meta);
     if (same) *metric = meta.best_metric;
     checkpoint_meta_fini(&meta);
