@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Checks that includes point one way: a file of module M includes only public headers (include/) of M and of modules before it in the
-# given order, and private headers of its own module. And that waits with a limit go by the monotonic clock: base/cond.c alone makes
+# given order, and private headers of its own module. That what plans the pipeline knows nothing of what runs it. And that waits with a limit go by the monotonic clock: base/cond.c alone makes
 # them (futexes count so by themselves). usage: check_includes.sh MODULE...
 set -u
 bad=0 i=0
@@ -23,6 +23,7 @@ for r in "$@"; do
     while read -r f; do check "$f" "$r"; done < <(find "src/$r" -name '*.[ch]' -o -name '*.cu' 2>/dev/null | sort)
 done
 while read -r d; do [ -n "${order[$(basename "$d")]:-}" ] || { echo "$d: not a module of the Makefile"; bad=1; }; done < <(find src -mindepth 1 -maxdepth 1 -type d)
+if grep -rn '^#include.*run/' src/pipeline/plan; then echo "check-includes: src/pipeline/plan includes what runs plans"; bad=1; fi
 waits='pthread_(cond|mutex|rwlock)_(timed|clock)|sem_(timed|clock)wait|mq_timed|FUTEX_CLOCK_REALTIME|(cnd|mtx)_timed'
 if grep -rnE "$waits" src include | grep -v '^src/base/cond.c:'; then
     echo "check-includes: these waits go by the wall clock, or may: use cond_wait_for (base.h)"; bad=1
