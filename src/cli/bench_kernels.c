@@ -264,15 +264,15 @@ static int kernel_lines(const Kernel *kernel, Line line[2])
 
 static void update(void *user)
 {
-    Trainer *t = user;
-    optim_step(t->optim, executor_params(t->executor), executor_grads(t->executor), 1e-6, 1);
+    trainer_update_once(user, 1e-6);
 }
 
 /* A parameter and its state are read and written, its gradient is read. Rules that need norms would have to be asked in step
  * with the other ranks. */
 static int optimizer_line(Trainer *t, Line *line)
 {
-    const Optim *o = t->optim;
+    Backend *backend = trainer_backend(t);
+    const Optim *o = trainer_optim(t);
     int64_t elements = 0;
     if (o->table->norms > 0) return 0;
     for (int i = 0; i < o->range_count; ++i) elements += o->piece[i].elements;
@@ -280,9 +280,9 @@ static int optimizer_line(Trainer *t, Line *line)
     *line = (Line){.times = 1, .direction = "update"};
     snprintf(line->label, LABEL, "%s", o->table->name);
     shape_text(shape_of(1, elements, 1, 1, 1), line->shape);
-    line->bytes = (3.0 + 2.0 * optim_slots(t->config)) * sizeof(float) * (double)elements;
-    line->seconds = bench_seconds(t->backend, update, t);
-    line->copy = bench_copy(t->backend, line->bytes);
+    line->bytes = (3.0 + 2.0 * optim_slots(trainer_config(t))) * sizeof(float) * (double)elements;
+    line->seconds = bench_seconds(backend, update, t);
+    line->copy = bench_copy(backend, line->bytes);
     return 1;
 }
 
@@ -293,17 +293,17 @@ static void print_lines(const World *world, const Line *line, int count, bool js
 
 void bench_kernels(Trainer *t, bool json)
 {
+    const World *world = trainer_world(t);
     int count;
-    Kernel *kernel = kernels_of(t->graph, &count);
+    Kernel *kernel = kernels_of(trainer_graph(t), &count);
     Line line[2] = {0};
-    double copy = bench_copy(t->backend, LARGE_COPY);
-    if (!json && t->world->rank == 0)
+    double copy = bench_copy(trainer_backend(t), LARGE_COPY);
+    if (!json && world->rank == 0)
         printf("what memory bounds, beside a copy of as many bytes (read and written; of %.0f MB: "
                "%.1f GB/s)\n%-24s %-18s %5s  %-8s %10s %10s %9s %9s %7s\n",
                LARGE_COPY * 1e-6, copy * 1e-9, "operation", "input", "times", "", "MB", "ms",
                "GB/s", "copy's", "share");
-    for (int i = 0; i < count; ++i)
-        print_lines(t->world, line, kernel_lines(&kernel[i], line), json);
-    print_lines(t->world, line, optimizer_line(t, line), json);
+    for (int i = 0; i < count; ++i) print_lines(world, line, kernel_lines(&kernel[i], line), json);
+    print_lines(world, line, optimizer_line(t, line), json);
     mem_free(&kernel);
 }

@@ -80,7 +80,7 @@ static void plan_alone(Config *c)
 /* What can be said about the request now that the model is known. */
 static Status check_request(const Trainer *t, const Sampling *s)
 {
-    int64_t vocab = t->graph->classes;
+    int64_t vocab = trainer_graph(t)->classes;
     if (s->top_k > vocab)
         return fail(ERR_USAGE, "--top-k %lld: the model has %lld tokens", (long long)s->top_k,
                     (long long)vocab);
@@ -97,11 +97,11 @@ static Status generate(Trainer *trainer, const char *path, const Request *r)
                   .temperature = r->temperature,
                   .top_k = r->top_k,
                   .seed = (uint64_t)r->seed};
-    if (trainer->train_set.kind != DATA_TOKENS)
-        return config_fail_key(trainer->config, "data.train",
+    if (trainer_train_set(trainer)->kind != DATA_TOKENS)
+        return config_fail_key(trainer_config(trainer), "data.train",
                                "%s holds no tokens, and a text is what generate goes on with",
-                               trainer->train_set.path);
-    bool text = trainer->graph->classes == BYTES;
+                               trainer_train_set(trainer)->path);
+    bool text = trainer_graph(trainer)->classes == BYTES;
     Printer printer = {.text = text, .flush = isatty(STDOUT_FILENO), .last = '\n'};
     int32_t *prompt = NULL;
     Status status = read_prompt(r->prompt, text, &prompt, &s.prompt_count);

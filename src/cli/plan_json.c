@@ -32,14 +32,15 @@ static void put_bytes(FILE *out, const TrainBytes *b)
 static void put_grid(const PlanView *v, FILE *out)
 {
     const Trainer *t = v->trainer;
-    const GridShape *g = &t->shape;
-    put(out, "ranks", (double)g->dp * g->pp * g->tp);
-    put(out, "dp", g->dp);
-    put(out, "pp", g->pp);
-    put(out, "tp", g->tp);
-    put(out, "zero", t->plan->zero);
-    put_text(out, "schedule", t->schedule->name);
-    put(out, "chunks", t->schedule->shape.chunks);
+    const Schedule *schedule = trainer_schedule(t);
+    GridShape g = trainer_shape(t);
+    put(out, "ranks", (double)g.dp * g.pp * g.tp);
+    put(out, "dp", g.dp);
+    put(out, "pp", g.pp);
+    put(out, "tp", g.tp);
+    put(out, "zero", trainer_plan(t)->zero);
+    put_text(out, "schedule", schedule->name);
+    put(out, "chunks", schedule->shape.chunks);
     put(out, "bubble", v->real.bubble);
     put(out, "bubble_equal", v->equal.bubble);
     put(out, "imbalance", v->stage_view[v->costliest].cost_s * v->stages / v->cost_s - 1);
@@ -49,11 +50,12 @@ static void put_grid(const PlanView *v, FILE *out)
 static void put_chunk(const PlanView *v, int chunk, FILE *out)
 {
     const Trainer *t = v->trainer;
+    const Graph *graph = trainer_graph(t);
     const ChunkPlan *p = view_chunk(v, chunk);
     TaskCost c = v->cost[chunk];
     fprintf(out, "{\"chunk\": %d", chunk);
-    put_text(out, "first", t->graph->node[p->first].name);
-    put_text(out, "last", t->graph->node[p->last - 1].name);
+    put_text(out, "first", graph->node[p->first].name);
+    put_text(out, "last", graph->node[p->last - 1].name);
     put(out, "cost_share", (c.forward + c.backward_data + c.backward_weight) / v->cost_s);
     put(out, "micro_batches_in_flight", p->slots);
     put(out, "values_out_bytes", (double)p->values_out.bytes);
@@ -67,7 +69,8 @@ static void put_stage(const PlanView *v, int stage, FILE *out)
     fprintf(out, "{\"stage\": %d", stage);
     put(out, "cost_share", s->cost_s / v->cost_s);
     put_bytes(out, &s->bytes);
-    put(out, "summed_bytes", v->trainer->shape.dp > 1 ? (double)s->plan->gradient_bytes : 0);
+    put(out, "summed_bytes",
+        trainer_shape(v->trainer).dp > 1 ? (double)s->plan->gradient_bytes : 0);
     put(out, "fetched_bytes", s->plan->fetch.step_elements * sizeof(float));
     put(out, "fetch_ring_bytes", (double)s->plan->fetch.elements * sizeof(float));
     fprintf(out, ", \"chunks\": [");
@@ -87,8 +90,8 @@ static void put_message(int from, int to, int count, size_t bytes, const char *w
 
 static void put_messages(const PlanView *v, FILE *out)
 {
-    const Graph *g = v->trainer->graph;
-    int micros = v->trainer->micros_local, from, to;
+    const Graph *g = trainer_graph(v->trainer);
+    int micros = trainer_sizes(v->trainer).micros_local, from, to;
     const char *comma = "";
     fprintf(out, ", \"messages\": [");
     for (int c = 0; v->stages > 1 && c + 1 < v->chunks; ++c, comma = ", ") {
@@ -112,7 +115,7 @@ static void put_messages(const PlanView *v, FILE *out)
 
 static void put_layer(const PlanView *v, int chunk, const Node *node, FILE *out)
 {
-    const Graph *g = v->trainer->graph;
+    const Graph *g = trainer_graph(v->trainer);
     int64_t params = 0;
     for (int k = 0; k < node->spec.w_count; ++k) {
         const Param *p = &g->param[node->param[k]];
@@ -136,11 +139,12 @@ static void put_layer(const PlanView *v, int chunk, const Node *node, FILE *out)
 static void put_layers(const PlanView *v, FILE *out)
 {
     const Trainer *t = v->trainer;
+    const int *cuts = trainer_cuts(t);
     fprintf(out, ", \"layer\": [");
     for (int c = 0; c < v->chunks; ++c)
-        for (int i = t->first[c]; i < t->first[c + 1]; ++i) {
+        for (int i = cuts[c]; i < cuts[c + 1]; ++i) {
             if (i) fprintf(out, ", ");
-            put_layer(v, c, &t->graph->node[i], out);
+            put_layer(v, c, &trainer_graph(t)->node[i], out);
         }
     fprintf(out, "]");
 }
@@ -159,21 +163,26 @@ static void put_stages(const PlanView *v, FILE *out)
 void plan_view_json(const PlanView *v, FILE *out)
 {
     const Trainer *t = v->trainer;
+    TrainSizes sizes = trainer_sizes(t);
+    Backend *backend = trainer_backend(t);
+    const Graph *graph = trainer_graph(t);
+    const Config *config = trainer_config(t);
     fputs("{\"model\": ", out);
-    json_text(out, *t->config->model.name ? t->config->model.name : "layers");
-    put(out, "layers", t->graph->node_count);
-    put(out, "parameters", (double)graph_param_count(t->graph));
-    put(out, "forward_macs", graph_forward_macs(t->graph));
-    put(out, "classes", (double)t->graph->classes);
-    put(out, "batch", (double)t->batch);
-    put(out, "micro_batch", (double)t->micro_batch);
-    put(out, "micro_batches", t->micros);
-    put(out, "micro_batches_a_replica", t->micros_local);
-    put(out, "micro_batches_of_padding", (double)t->micros_local * t->shape.dp - t->micros);
-    put(out, "steps_per_epoch", (double)t->steps_per_epoch);
-    put(out, "steps", (double)t->steps);
-    put(out, "threads", t->backend->options.threads);
-    put_text(out, "device", t->backend->table->name);
+    json_text(out, *config->model.name ? config->model.name : "layers");
+    put(out, "layers", graph->node_count);
+    put(out, "parameters", (double)graph_param_count(graph));
+    put(out, "forward_macs", graph_forward_macs(graph));
+    put(out, "classes", (double)graph->classes);
+    put(out, "batch", (double)sizes.batch);
+    put(out, "micro_batch", (double)sizes.micro_batch);
+    put(out, "micro_batches", sizes.micros);
+    put(out, "micro_batches_a_replica", sizes.micros_local);
+    put(out, "micro_batches_of_padding",
+        (double)sizes.micros_local * trainer_shape(t).dp - sizes.micros);
+    put(out, "steps_per_epoch", (double)sizes.steps_per_epoch);
+    put(out, "steps", (double)sizes.steps);
+    put(out, "threads", backend->options.threads);
+    put_text(out, "device", backend->table->name);
     put_grid(v, out);
     put(out, "largest_stage", v->heaviest);
     put_bytes(out, &v->stage_view[v->heaviest].bytes);

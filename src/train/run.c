@@ -1,8 +1,6 @@
 /* A whole run: folder, resume, steps, evaluations, checkpoints, summary. Ranks agree on every decision that rank 0 takes
  * alone: what it finds on disk is broadcast, and what one rank asks for in the middle of the run (to stop, for a signal; to save, by
  * the clock) travels with the step's own sums. */
-#include "train.h"
-
 #include "run.h"
 
 #include <math.h>
@@ -55,7 +53,7 @@ static void describe(const Run *r)
              (long long)graph_param_count(t->graph), (long long)t->graph->classes,
              tokens ? "different tokens" : "classes", (long long)t->train_set.samples, length,
              (long long)t->batch, (long long)t->micro_batch);
-    if (t->backend->table->record_begin) log_info("CUDA graphs: %s", train_graphs(t));
+    if (t->backend->table->record_begin) log_info("CUDA graphs: %s", train_captures(t));
     log_info(
         "%d rank%s%s x %d thread%s on %s, sums by %s, %s a rank by plan; %lld steps, %lld an epoch",
         r->world->size, plural(r->world->size), grid, threads, plural(threads),
