@@ -201,7 +201,8 @@ static void print_sums(const PlanView *v, FILE *out)
     if (v->stages > 1) fprintf(out, " of stage %d, which has most", most);
     int ways = plan_takes_turns(trainer_plan(t)) ? trainer_sizes(t).micros_local : 1;
     if (!v->stage_view[most].plan->fetches) ++ways; /* the sums, or the new parameters, come back */
-    fprintf(out, "; a rank sends and takes %s\n", text_bytes(ways * one * (dp - 1) / dp, wire));
+    fprintf(out, "; each rank sends and receives %s\n",
+            text_bytes(ways * one * (dp - 1) / dp, wire));
 }
 
 /* Parameters that replicas divide: a rank takes the others' shares of each bucket, and sends its own to all. */
@@ -220,7 +221,7 @@ static void print_fetches(const PlanView *v, FILE *out)
             (long long)f->step_fetches, f->count,
             text_bytes((double)f->elements * sizeof(float), ring));
     if (v->stages > 1) fprintf(out, " in stage %d, which fetches most", most);
-    fprintf(out, "; a rank sends and takes %s\n", text_bytes(wire, bytes));
+    fprintf(out, "; each rank sends and receives %s\n", text_bytes(wire, bytes));
 }
 
 /* What one micro-batch's exchanges make a rank send: of every tensor all slices but its own, forward and back. */
@@ -252,7 +253,7 @@ static void print_exchanges(const PlanView *v, FILE *out)
     fprintf(out, "\nlayers divided by %d ranks: %d exchanges a micro-batch, forward and back", tp,
             count);
     if (v->stages > 1) fprintf(out, ", in stage %d, which has most", most);
-    fprintf(out, "; a rank sends and takes %s\n", text_bytes(sent, bytes));
+    fprintf(out, "; each rank sends and receives %s\n", text_bytes(sent, bytes));
 }
 
 /* ---- schedule ---- */
@@ -285,7 +286,7 @@ static void print_step(const PlanView *v, FILE *out)
     int threads = backend->options.threads;
     fprintf(out,
             "\na step: %lld samples in %d micro-batches of %lld, %d in each replica; %lld steps, "
-            "%lld an epoch\n"
+            "%lld per epoch\n"
             "%lld rank%s as %dx%dx%d, zero %d, %d thread%s each on %s\n",
             (long long)sizes.batch, sizes.micros, (long long)sizes.micro_batch, sizes.micros_local,
             (long long)sizes.steps, (long long)sizes.steps_per_epoch, ranks, ranks == 1 ? "" : "s",

@@ -65,7 +65,7 @@ static Status choose_checkpoint(Run *r, char **path)
     r->goes_on = true;
     if (c->checkpoint.resume == RESUME_NO) {
         st = fail(ERR_CONFIG,
-                  "%s already holds a run (%s): choose another run.name, or go on with "
+                  "%s already holds a run (%s): choose another run.name, or continue with "
                   "checkpoint.resume=auto",
                   r->dir.path, *path);
         mem_free(path);

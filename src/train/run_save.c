@@ -8,7 +8,7 @@
 static Status tolerate(Status st, bool *failing, const char *what)
 {
     if (st == ERR_IO && !*failing)
-        log_warn("%s; training goes on, and this is tried again", fail_message());
+        log_warn("%s; training continues, and this is tried again", fail_message());
     if (st == OK && *failing) log_info("%s works again", what);
     if (st == OK || st == ERR_IO) *failing = st != OK;
     return st == ERR_IO ? OK : st;
