@@ -46,6 +46,8 @@ typedef struct LayerKind {
  * concat flatten dropout embedding positions attention softmax_loss mse_loss. */
 extern const LayerKind *const layer_kinds[];
 const LayerKind *layer_kind(const char *name); /* NULL if there is none */
+/* Between the ranks of a tensor group: graph_split puts it in, no configuration asks for it, and it has no shape rule. */
+extern const LayerKind layer_exchange;
 
 /* Sets one attribute from text ("kernel" = "3" or "3,5", "channels" = "32", "bias" = "false"). ERR_CONFIG, without
  * place, for an unknown one (names the nearest), a wrong type or range. */

@@ -3,6 +3,7 @@
 #define WEFT_LAYERS_KINDS_H
 
 #include "layers.h"
+#include "tensor/op_list.h"
 
 extern const LayerKind kind_dense, kind_conv2d, kind_batch_norm, kind_layer_norm;
 extern const LayerKind kind_relu, kind_relu6, kind_gelu, kind_silu;

@@ -7,11 +7,6 @@
 static const double ELEMENTS_MAX =
     1099511627776.0; /* 2^40 in one tensor: beyond it is a typing error */
 
-bool kind_is(const Node *node, OpKind op)
-{
-    return node->kind && node->spec.kind == op;
-}
-
 Desc graph_output(const Graph *graph, int node)
 {
     return node == NODE_INPUT ? graph->input : graph->node[node].spec.y;
@@ -201,15 +196,10 @@ int64_t graph_param_count(const Graph *graph)
     return n;
 }
 
-/* Every output element of conv2d and dense is a dot product of as many terms as the weight has per output. In attention
- * each of T queries meets the keys and values up to its own place: T (T + 1) / 2 pairs. */
 double node_macs(const Node *node)
 {
-    if (kind_is(node, OP_ATTENTION))
-        return (double)shape_count(node->spec.y.shape) * (double)(node->spec.y.shape.dim[1] + 1);
-    if (!kind_is(node, OP_CONV2D) && !kind_is(node, OP_DENSE)) return 0;
-    Shape w = node->spec.w[0];
-    return (double)shape_count(node->spec.y.shape) * (double)(shape_count(w) / w.dim[0]);
+    const OpInfo *info = node_info(node);
+    return info->macs ? info->macs(&node->spec) : 0;
 }
 
 double graph_forward_macs(const Graph *graph)

@@ -29,7 +29,7 @@ static Status entry_kind(const Config *config, ListEntry *entry)
     int count = 0;
     for (; layer_kinds[count] && count < MAX; ++count) names[count] = layer_kinds[count]->name;
     entry->kind = layer_kind(l->kind);
-    if (entry->kind && (entry->kind->op == OP_SOFTMAX_LOSS || entry->kind->op == OP_MSE_LOSS))
+    if (entry->kind && op_is_loss(op_info(entry->kind->op)))
         return config_fail(config, l->line, l->column,
                            "%s is added by itself: choose it with train.loss and leave it out here",
                            l->kind);

@@ -4,11 +4,6 @@
 
 #include <string.h>
 
-static bool stores_plain(OpKind kind)
-{
-    return kind == OP_DENSE || kind == OP_EMBEDDING || kind == OP_POSITIONS;
-}
-
 /* *index: the parameter of this name among the first `count`. */
 static Status find_param(const Graph *graph, const char *name, int count, int *index)
 {
@@ -26,12 +21,13 @@ static Status find_param(const Graph *graph, const char *name, int count, int *i
 static Status check_pair(const Graph *graph, const Param *param, const Param *to)
 {
     char a[64], b[64];
-    OpKind kind = graph->node[param->node].spec.kind, other = graph->node[to->node].spec.kind;
-    if (!stores_plain(kind) || !stores_plain(other))
+    const OpInfo *of = node_info(&graph->node[param->node]);
+    const OpInfo *other = node_info(&graph->node[to->node]);
+    if (!of->plain_weight || !other->plain_weight)
         return fail(ERR_CONFIG,
-                    "%s cannot be tied to %s: only dense, embedding and positions layers share a "
-                    "parameter",
-                    param->name, to->name);
+                    "%s cannot be tied to %s: %s layers share no parameter, dense, embedding and "
+                    "positions do",
+                    param->name, to->name, of->plain_weight ? other->name : of->name);
     if (!shape_equal(param->shape, to->shape))
         return fail(ERR_CONFIG, "%s is %s and cannot be tied to %s, which is %s", param->name,
                     shape_text(param->shape, a), to->name, shape_text(to->shape, b));

@@ -3,6 +3,7 @@
  * -1 in integers. Buffers shared on purpose (in place, aliases) are left alone. Weights are NULL where nobody may read
  * them. */
 #include "tensor.h"
+#include "tensor/op_list.h"
 #include "cpu/cpu.h"
 
 #include <string.h>
@@ -161,6 +162,7 @@ static double poison_event_s(Event *from, Event *to)
     return backend_cpu.event_s(from, to);
 }
 
+#define ENTRY(OP, name, where) [OP_##OP] = &poison_op,
 const BackendTable backend_poison = {
     .name = "poison",
     .host_memory = true,
@@ -179,7 +181,5 @@ const BackendTable backend_poison = {
     .timer_new = poison_event_new,
     .event_s = poison_event_s,
     .flat = &cpu_flat,
-    .op = {&poison_op, &poison_op, &poison_op, &poison_op, &poison_op, &poison_op, &poison_op,
-           &poison_op, &poison_op, &poison_op, &poison_op, &poison_op, &poison_op, &poison_op,
-           &poison_op, &poison_op, &poison_op},
+    .op = {OPERATIONS(ENTRY)},
 };

@@ -141,8 +141,5 @@ void cuda_permute(float *to, const float *from, int64_t samples, int64_t channel
                   bool to_last);
 
 extern const FlatTable cuda_flat;
-extern const OpTable cuda_dense, cuda_act, cuda_plus, cuda_flatten, cuda_reorder, cuda_drop,
-    cuda_embed, cuda_places, cuda_layernorm, cuda_batchnorm, cuda_attend, cuda_pooling, cuda_join,
-    cuda_conv2d, cuda_softmax, cuda_mse, cuda_exchange;
 
 #endif

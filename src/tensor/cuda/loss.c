@@ -2,6 +2,7 @@
  * takes the logits' place. Where each rank of a tensor group has a slice of the logits, forward brings together what they know of
  * theirs. */
 #include "cuda.h"
+#include "tensor/op_list.h"
 
 static Status loss_plan(Op *op, Desc preferred[OP_INPUTS])
 {
