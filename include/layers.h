@@ -39,7 +39,7 @@ typedef struct LayerKind {
     void (*defaults)(OpSpec *spec, LayerSize *size);
     /* From spec->x shapes and size: y.shape, w[], w_count, param[]. Shapes that do not fit are fail(ERR_CONFIG, what the
      * layer got and what it needs), without a place: the caller adds it. */
-    Status (*infer)(OpSpec *spec, const LayerSize *size, LayerParam param[OP_PARAMS]);
+    Status (*infer)(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_PARAMS]);
 } LayerKind;
 
 /* All kinds, NULL-terminated: dense conv2d batch_norm layer_norm relu relu6 gelu silu max_pool avg_pool global_pool add

@@ -65,7 +65,8 @@ typedef struct BackendTable {
     Event *(*timer_new)(Backend *b);           /* an event that knows when it was reached */
     double (*event_s)(Event *from, Event *to); /* between two timers; the host waits for `to` */
     const FlatTable *flat;
-    const OpTable *op[OP_MOST]; /* by OpKind. NULL: this backend lacks it, found at start-up by op_new */
+    const OpTable
+        *op[OP_MOST]; /* by OpKind. NULL: this backend lacks it, found at start-up by op_new */
 } BackendTable;
 
 struct Backend {

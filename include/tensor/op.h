@@ -25,15 +25,15 @@ typedef struct StepNumbers {
 /* What one run of an operation touches: pointers into arenas, all on the backend's device. Gradients of inputs are
  * written, and added to only with dx_add. */
 typedef struct OpRun {
-    const void *x[OP_INPUTS];
+    const void *x[SPEC_INPUTS];
     void *y;
-    void *dy;            /* may be overwritten by backward_begin */
-    void *dx[OP_INPUTS]; /* NULL where need_dx is false */
+    void *dy;              /* may be overwritten by backward_begin */
+    void *dx[SPEC_INPUTS]; /* NULL where need_dx is false */
     bool dx_add; /* dx[0] has what x[0]'s other readers gave, and is added to (op->dx_adds) */
     /* In the op's stored order; for refresh, forward and backward_data, else anything. */
-    const float *w[OP_PARAMS];
+    const float *w[SPEC_PARAMS];
     /* Like w; written by backward_weight. For running statistics: this micro-batch's mean and (unbiased) variance. */
-    float *dw[OP_PARAMS];
+    float *dw[SPEC_PARAMS];
     void *saved; /* saved_bytes: written by forward, read by backward of the same micro-batch */
     const void *x_saved;      /* x_act: what x[0]'s producer has written there */
     void *cache;              /* cache_bytes: other forms of w, written by refresh */
@@ -58,7 +58,7 @@ typedef struct OpTable {
     /* Chooses layouts and kernels by spec alone. On entry op->spec is set with x[] as the producers give them. It may
      * set spec.y's layout, and *preferred (in: x[0..]; an entry may be changed to a layout this op would rather have: the
      * planner then inserts a reorder and calls plan again with that x). Fills the sizes in Op. */
-    Status (*plan)(Op *op, Desc preferred[OP_INPUTS]);
+    Status (*plan)(Op *op, Desc preferred[SPEC_INPUTS]);
     /* After the parameters changed, or came into memory again. */
     void (*refresh)(Op *op, const OpRun *run);
     void (*forward)(Op *op, const OpRun *run);
@@ -77,28 +77,29 @@ struct Op {
     const OpTable *table;
     Backend *backend; /* borrowed */
     OpSpec spec;
-    void *impl;                    /* the backend's own, released by table->free */
-    int64_t w_elements[OP_PARAMS]; /* stored floats of each parameter, padding included */
+    void *impl;                      /* the backend's own, released by table->free */
+    int64_t w_elements[SPEC_PARAMS]; /* stored floats of each parameter, padding included */
     size_t saved_bytes, cache_bytes, workspace_bytes;
-    size_t packing_bytes;             /* about what pack and unpack make for themselves and keep */
-    size_t workspace_spare;           /* of it nothing touches about so many bytes, in an arena */
-    bool needs_x[OP_INPUTS], needs_y; /* backward reads them */
-    bool y_inplace;                   /* y may be x[0]'s memory */
-    bool dx_inplace;                  /* dx[0] may be dy's memory */
-    bool dx_adds;                     /* the gradient may be added to what is in dx[0] */
-    bool dx_alias[OP_INPUTS];         /* dx[i] IS dy (after backward_begin): nothing is written */
-    bool y_alias;    /* y IS x[0]: nothing is written (flatten) */
+    size_t packing_bytes;   /* about what pack and unpack make for themselves and keep */
+    size_t workspace_spare; /* of it nothing touches about so many bytes, in an arena */
+    bool needs_x[SPEC_INPUTS], needs_y; /* backward reads them */
+    bool y_inplace;                     /* y may be x[0]'s memory */
+    bool dx_inplace;                    /* dx[0] may be dy's memory */
+    bool dx_adds;                       /* the gradient may be added to what is in dx[0] */
+    bool dx_alias[SPEC_INPUTS];         /* dx[i] IS dy (after backward_begin): nothing is written */
+    bool y_alias;                       /* y IS x[0]: nothing is written (flatten) */
     /* dx[0] may be x[0]'s memory, where nobody else reads x[0] after forward (softmax_loss): it may hold either from there on,
      * for forward of a run that is `training` may write dx[0] already, and backward_data then does not. loss_scale and `numbers`
      * must hold at forward, and stay for backward. */
     bool dx_over_x;
-    bool weight_later; /* backward_weight may run long after backward_data: it reads x and dy only */
+    bool
+        weight_later; /* backward_weight may run long after backward_data: it reads x and dy only */
     double flops_forward, flops_backward; /* of one run, multiply and add counted as two */
     const char *kernels; /* whose, in words, where there was a choice; else NULL. The backend's */
 };
 
 /* Plans one operation. ERR_CONFIG names the operation where the backend lacks it. Owner: the caller. */
-Status op_new(Op **op, Backend *backend, const OpSpec *spec, Desc preferred[OP_INPUTS]);
+Status op_new(Op **op, Backend *backend, const OpSpec *spec, Desc preferred[SPEC_INPUTS]);
 void op_free(Op **op);
 void op_refresh(Op *op, const OpRun *run);
 void op_forward(Op *op, const OpRun *run);

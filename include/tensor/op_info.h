@@ -7,7 +7,7 @@
 /* How tensor parallelism divides it among the ranks of a group (graph_split). */
 typedef enum OpSplit {
     SPLIT_NEVER,
-    SPLIT_PRODUCT,  /* a product with w[out,in]: by its outputs, or, giving a part of a sum, by its inputs */
+    SPLIT_PRODUCT, /* a product with w[out,in]: by its outputs, or, giving a part of a sum, by its inputs */
     SPLIT_HEADS,    /* queries, keys and values side by side: by heads */
     SPLIT_ELEMENTS, /* each element of the last dimension by itself: on whatever slice it is given */
     SPLIT_ROWS,     /* by the rows of its table, giving a part of a sum */
@@ -49,16 +49,19 @@ typedef struct OpInfo {
     /* Activations that it can apply to its output: a bit for each, 1u << ACT_RELU. gelu only where BackendTable.fuses_gelu, and
      * never on top of a residual. */
     unsigned acts;
-    bool takes_x_act;   /* spec.x_act */
-    bool token_wise;    /* of (N,T,C): each of the T on its own, so that a slice of them will do */
-    bool reads_slice;   /* what it does to a slice depends on spec.slice */
-    bool plain_weight;  /* can store w in its plain order, so that another operation may have the same */
-    bool looks_up;      /* reads one row of w for each of its output's rows, not all of w */
-    bool two_passes;    /* forward and backward go over their input twice: for sums, then for the result */
+    bool takes_x_act; /* spec.x_act */
+    bool token_wise;  /* of (N,T,C): each of the T on its own, so that a slice of them will do */
+    bool reads_slice; /* what it does to a slice depends on spec.slice */
+    bool
+        plain_weight; /* can store w in its plain order, so that another operation may have the same */
+    bool looks_up;    /* reads one row of w for each of its output's rows, not all of w */
+    bool
+        two_passes; /* forward and backward go over their input twice: for sums, then for the result */
     bool reads_labels;  /* OpRun.labels: a loss */
     bool reads_targets; /* OpRun.targets: a loss */
     bool reads_samples; /* OpRun.sample */
-    bool is_layer;      /* also a layer, of its name: one input, an output like it, no attributes or parameters */
+    bool
+        is_layer; /* also a layer, of its name: one input, an output like it, no attributes or parameters */
 } OpInfo;
 
 /* NULL where there is no such operation. */

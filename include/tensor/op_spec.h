@@ -7,7 +7,7 @@
 /* Which operation: OP_DENSE and so on, of tensor/op_list.h. */
 typedef int OpKind;
 
-enum { OP_INPUTS = 8, OP_PARAMS = 4, LOSS_COLUMNS = 3 };
+enum { SPEC_INPUTS = 8, SPEC_PARAMS = 4, LOSS_COLUMNS = 3 };
 
 /* Activations, with their names in a config's list of layers. gelu is the tanh form. */
 #define ACTIVATIONS(_)                                                                             \
@@ -68,12 +68,12 @@ typedef struct OpSpec {
     ExchangeKind exchange;
     /* dense: w is stored in its plain order (another operation has the same w). */
     bool plain_weight;
-    int x_count, w_count;    /* w: parameters first, then running statistics */
-    bool need_dx[OP_INPUTS]; /* false: nobody wants this gradient (the data) */
-    bool x_shared;           /* a later operation reads x[0], too: dx[0] may come with dx_add */
-    Shape w[OP_PARAMS];      /* in the model's own order: OIHW, out x in, V x C */
+    int x_count, w_count;      /* w: parameters first, then running statistics */
+    bool need_dx[SPEC_INPUTS]; /* false: nobody wants this gradient (the data) */
+    bool x_shared;             /* a later operation reads x[0], too: dx[0] may come with dx_add */
+    Shape w[SPEC_PARAMS];      /* in the model's own order: OIHW, out x in, V x C */
     /* x: given by the producers. y.shape by the layer kind, y's layout by the backend. */
-    Desc x[OP_INPUTS], y;
+    Desc x[SPEC_INPUTS], y;
 } OpSpec;
 
 /* The spec of an operation that is no layer: `from` in another layout or number format, the same shape. */

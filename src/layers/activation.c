@@ -24,7 +24,7 @@ static void silu_defaults(OpSpec *spec, LayerSize *size)
     spec->act = ACT_SILU;
 }
 
-static Status infer(OpSpec *spec, const LayerSize *size, LayerParam param[OP_PARAMS])
+static Status infer(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_PARAMS])
 {
     (void)size;
     (void)param;

@@ -9,7 +9,7 @@ static void defaults(OpSpec *spec, LayerSize *size)
     (void)size;
 }
 
-static Status add_infer(OpSpec *spec, const LayerSize *size, LayerParam param[OP_PARAMS])
+static Status add_infer(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_PARAMS])
 {
     char a[64], b[64];
     (void)size;
@@ -22,7 +22,7 @@ static Status add_infer(OpSpec *spec, const LayerSize *size, LayerParam param[OP
     return OK;
 }
 
-static Status concat_infer(OpSpec *spec, const LayerSize *size, LayerParam param[OP_PARAMS])
+static Status concat_infer(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_PARAMS])
 {
     char a[64], b[64];
     (void)size;

@@ -59,7 +59,7 @@ Status window_infer(OpSpec *spec, const char *kind, int64_t out[2])
     return OK;
 }
 
-void weight_bias(OpSpec *spec, const LayerSize *size, LayerParam param[OP_PARAMS], Shape weight,
+void weight_bias(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_PARAMS], Shape weight,
                  int64_t n)
 {
     int64_t fan_in = shape_count(weight) / weight.dim[0];

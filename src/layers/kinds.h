@@ -20,7 +20,7 @@ Status need_floats(const OpSpec *spec, const char *kind, int lowest, int highest
 /* Kernel given, `same` padding resolved, and the window fits: *out = outputs along both directions. */
 Status window_infer(OpSpec *spec, const char *kind, int64_t out[2]);
 /* The weight (w[0]) and, where size wants it, the bias (w[1], n elements) of dense and conv2d. */
-void weight_bias(OpSpec *spec, const LayerSize *size, LayerParam param[OP_PARAMS], Shape weight,
+void weight_bias(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_PARAMS], Shape weight,
                  int64_t n);
 
 #endif

@@ -34,9 +34,9 @@ Status draft_begin(const Graph *graph, Draft *draft, const LayerKind *kind, cons
         return fail(ERR_CONFIG, "%s needs %d input%s, got %d%s", kind->name, kind->inputs,
                     kind->inputs == 1 ? "" : "s", in_count,
                     kind->inputs == 1 ? "" : ": name them, as in input: [a, b]");
-    if (kind->inputs < 0 && (in_count < 2 || in_count > OP_INPUTS))
+    if (kind->inputs < 0 && (in_count < 2 || in_count > SPEC_INPUTS))
         return fail(ERR_CONFIG, "%s needs 2 to %d inputs, got %d: name them, as in input: [a, b]",
-                    kind->name, OP_INPUTS, in_count);
+                    kind->name, SPEC_INPUTS, in_count);
     draft->spec.kind = kind->op;
     draft->spec.x_count = in_count;
     for (int i = 0; i < in_count; ++i) {
@@ -60,7 +60,7 @@ static Status check_sizes(const OpSpec *spec)
     return OK;
 }
 
-static void add_params(Graph *graph, Node *node, int index, const LayerParam info[OP_PARAMS])
+static void add_params(Graph *graph, Node *node, int index, const LayerParam info[SPEC_PARAMS])
 {
     int count = graph->param_count + node->spec.w_count;
     if (node->spec.w_count)
@@ -80,7 +80,7 @@ static void add_params(Graph *graph, Node *node, int index, const LayerParam inf
 
 Status draft_finish(Graph *graph, Draft *draft, int *index)
 {
-    LayerParam info[OP_PARAMS] = {0};
+    LayerParam info[SPEC_PARAMS] = {0};
     TRY(draft->kind->infer(&draft->spec, &draft->size, info));
     TRY(check_sizes(&draft->spec));
     draft->spec.seed_name = hash_text(draft->name);

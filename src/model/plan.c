@@ -48,7 +48,8 @@ static char *reorder_name(const Planner *p, int producer, Desc preferred)
     bool layout = preferred.dtype == output_of(p, producer).dtype;
     char how[32];
     snprintf(how, sizeof how, "reorder%d", preferred.block);
-    char *first = mem_format("%s.%s", name_of(p, producer), layout ? how : dtype_name(preferred.dtype));
+    char *first =
+        mem_format("%s.%s", name_of(p, producer), layout ? how : dtype_name(preferred.dtype));
     char *name = mem_text(first);
     for (int i = 0, more = 2; i < p->count; ++i) {
         if (strcmp(p->node[i].name, name) != 0) continue;
@@ -72,7 +73,7 @@ static Status reorder_for(Planner *p, int producer, Desc preferred, bool need_dx
     Node node = {.name = reorder_name(p, producer, preferred), .in = {producer}};
     node.spec = reorder_spec(output_of(p, producer), preferred);
     node.spec.need_dx[0] = need_dx;
-    Desc ignored[OP_INPUTS] = {node.spec.x[0]};
+    Desc ignored[SPEC_INPUTS] = {node.spec.x[0]};
     Status status = op_new(&node.op, p->backend, &node.spec, ignored);
     if (status != OK) {
         status = plan_fail(status, node.name);
@@ -89,7 +90,7 @@ static Status reorder_for(Planner *p, int producer, Desc preferred, bool need_dx
 static Status plan_node(Planner *p, Node *node)
 {
     for (int round = 0; round < WISHES_MAX; ++round) {
-        Desc preferred[OP_INPUTS] = {0};
+        Desc preferred[SPEC_INPUTS] = {0};
         bool content = true;
         for (int k = 0; k < node->spec.x_count; ++k)
             preferred[k] = node->spec.x[k] = output_of(p, node->in[k]);

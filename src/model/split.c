@@ -147,7 +147,8 @@ static bool cuts_sequence(const Splitter *s)
     bool cuts = g->input.dtype == DTYPE_I32 && s->role[g->loss] == ROLE_LOSS &&
                 g->input.shape.dim[1] >= s->ranks;
     for (int i = 0; i < g->node_count; ++i)
-        if (s->role[i] == ROLE_REST) cuts = cuts && node_info(&g->node[i])->token_wise && g->node[i].spec.y.shape.ndim == 3;
+        if (s->role[i] == ROLE_REST)
+            cuts = cuts && node_info(&g->node[i])->token_wise && g->node[i].spec.y.shape.ndim == 3;
     return cuts;
 }
 

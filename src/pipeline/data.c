@@ -55,7 +55,8 @@ static size_t samples_bytes(const Executor *e)
 {
     const Graph *g = e->plan->graph;
     bool read = false;
-    for (int i = 0; i < g->node_count; ++i) read = read || op_info(g->node[i].spec.kind)->reads_samples;
+    for (int i = 0; i < g->node_count; ++i)
+        read = read || op_info(g->node[i].spec.kind)->reads_samples;
     return !read ? 0 : (size_t)e->plan->graph->input.shape.dim[0] * sizeof(int64_t);
 }
 
@@ -175,7 +176,7 @@ void held_bind(Executor *e, ChunkRun *chunk, Slot *slot, int micro, const RunOf 
         run->targets = host ? batch->targets : h->targets;
         run->loss_scale = of->scale;
         run->numbers = host ? NULL : &e->block->numbers;
-        for (int k = 0; k < OP_INPUTS; ++k)
+        for (int k = 0; k < SPEC_INPUTS; ++k)
             if (at->x[k] == PLACE_INPUT) run->x[k] = data;
         if (at->y == PLACE_INPUT) run->y = (void *)(uintptr_t)data;
     }

@@ -48,8 +48,8 @@ void backend_close(Backend **backend)
 static Status tensors_check(const OpSpec *spec, const char *name)
 {
     char text[64];
-    if (spec->x_count < 1 || spec->x_count > OP_INPUTS || spec->w_count < 0 ||
-        spec->w_count > OP_PARAMS)
+    if (spec->x_count < 1 || spec->x_count > SPEC_INPUTS || spec->w_count < 0 ||
+        spec->w_count > SPEC_PARAMS)
         return fail(ERR_BUG, "%s: %d inputs and %d parameters do not fit an operation", name,
                     spec->x_count, spec->w_count);
     for (int i = 0; i <= spec->x_count; ++i) {
@@ -64,7 +64,7 @@ static Status tensors_check(const OpSpec *spec, const char *name)
     return OK;
 }
 
-Status op_new(Op **op, Backend *backend, const OpSpec *spec, Desc preferred[OP_INPUTS])
+Status op_new(Op **op, Backend *backend, const OpSpec *spec, Desc preferred[SPEC_INPUTS])
 {
     *op = NULL;
     const OpInfo *info = op_info(spec->kind);
@@ -80,7 +80,7 @@ Status op_new(Op **op, Backend *backend, const OpSpec *spec, Desc preferred[OP_I
     o->backend = backend;
     o->spec = *spec;
     if (o->spec.y.block == 0) o->spec.y.block = 1;
-    memcpy(preferred, spec->x, sizeof(Desc) * OP_INPUTS);
+    memcpy(preferred, spec->x, sizeof(Desc) * SPEC_INPUTS);
     Status status = table->plan(o, preferred);
     if (status != OK) op_free(op);
     return status;

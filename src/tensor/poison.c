@@ -18,7 +18,7 @@ static const OpTable *inner(const Op *op)
     return backend_cpu.op[op->spec.kind];
 }
 
-static Status poison_plan(Op *op, Desc preferred[OP_INPUTS])
+static Status poison_plan(Op *op, Desc preferred[SPEC_INPUTS])
 {
     return inner(op)->plan(op, preferred);
 }
@@ -42,7 +42,7 @@ static void poison_forward(Op *op, const OpRun *run)
 static OpRun without_weights(const OpRun *run)
 {
     OpRun bare = *run;
-    for (int i = 0; i < OP_PARAMS; ++i) bare.w[i] = NULL;
+    for (int i = 0; i < SPEC_PARAMS; ++i) bare.w[i] = NULL;
     bare.cache = NULL;
     return bare;
 }

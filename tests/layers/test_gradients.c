@@ -127,8 +127,8 @@ static const Variant variants[] = {
 
 /* All of one case's numbers, in plain order. */
 typedef struct Numbers {
-    int64_t y_count, x_count[3], w_count[OP_PARAMS];
-    float *x[3], *w[OP_PARAMS], *y, *projection; /* owned */
+    int64_t y_count, x_count[3], w_count[SPEC_PARAMS];
+    float *x[3], *w[SPEC_PARAMS], *y, *projection; /* owned */
 } Numbers;
 
 static float made_up(Fill fill, uint32_t seed, int64_t i, int64_t n)
@@ -185,7 +185,7 @@ static Numbers numbers_new(const Rig *rig, const GradientCase *c)
 static void numbers_free(Numbers *n)
 {
     for (int i = 0; i < 3; ++i) mem_free(&n->x[i]);
-    for (int i = 0; i < OP_PARAMS; ++i) mem_free(&n->w[i]);
+    for (int i = 0; i < SPEC_PARAMS; ++i) mem_free(&n->w[i]);
     mem_free(&n->y);
     mem_free(&n->projection);
 }
@@ -260,7 +260,7 @@ static void check_case(Rig *rig, const GradientCase *c, const char *what)
     if (c->rows) rig->run.rows = c->rows;
     give_rest(rig);
     Numbers n = numbers_new(rig, c);
-    float *dx[3] = {NULL}, *dw[OP_PARAMS] = {NULL};
+    float *dx[3] = {NULL}, *dw[SPEC_PARAMS] = {NULL};
     char name[160];
     projected(rig, &n);
     rig_backward(rig, is_loss(rig) ? NULL : n.projection);

@@ -9,7 +9,7 @@ typedef struct Layer {
     const LayerKind *kind;
     OpSpec spec;
     LayerSize size;
-    LayerParam param[OP_PARAMS];
+    LayerParam param[SPEC_PARAMS];
 } Layer;
 
 static Layer layer_of(const char *name, Shape x)

@@ -233,7 +233,7 @@ static void attention(const Case *c, double *const x[], double *const w[], doubl
 
 /* ---- what a case should give ---- */
 typedef struct Truth {
-    double *x[OP_INPUTS], *w[OP_PARAMS], *y, *dy, *dx[OP_INPUTS], *dw[OP_PARAMS];
+    double *x[SPEC_INPUTS], *w[SPEC_PARAMS], *y, *dy, *dx[SPEC_INPUTS], *dw[SPEC_PARAMS];
 } Truth;
 static const float LOSS_SCALE = 0.25f;
 
@@ -309,11 +309,11 @@ static Truth truth_new(const Case *c)
 
 static void truth_free(Truth *t)
 {
-    for (int k = 0; k < OP_INPUTS; ++k) {
+    for (int k = 0; k < SPEC_INPUTS; ++k) {
         free(t->x[k]);
         free(t->dx[k]);
     }
-    for (int k = 0; k < OP_PARAMS; ++k) {
+    for (int k = 0; k < SPEC_PARAMS; ++k) {
         free(t->w[k]);
         free(t->dw[k]);
     }
@@ -342,7 +342,7 @@ static void run_case(const Case *c, const Truth *t, int block, int threads, bool
     Rig r = {.in_place = in_place};
     OpSpec spec = c->spec;
     for (int k = 0; k < spec.x_count; ++k) spec.x[k] = rig_desc(c->spec.x[k].shape, block);
-    Desc preferred[OP_INPUTS];
+    Desc preferred[SPEC_INPUTS];
     Backend *backend;
     Op *op;
     CHECK_OK(backend_open(&backend, &backend_poison, (BackendOptions){.threads = threads}));

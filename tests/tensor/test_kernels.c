@@ -328,7 +328,7 @@ static void test_bad_specs(void)
 {
     Backend *backend;
     Op *op;
-    Desc preferred[OP_INPUTS], x = plain(4, 1, 16, 32, 32);
+    Desc preferred[SPEC_INPUTS], x = plain(4, 1, 16, 32, 32);
     CHECK_OK(backend_open(&backend, &backend_cpu, (BackendOptions){.threads = 1}));
     OpSpec s = {.kind = OP_POOL,
                 .kernel = {16, 16},

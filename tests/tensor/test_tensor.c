@@ -102,7 +102,7 @@ static void missing_operation(void)
     lacking.op[OP_DENSE] = NULL;
     Backend *b = NULL;
     Op *op = NULL;
-    Desc preferred[OP_INPUTS];
+    Desc preferred[SPEC_INPUTS];
     CHECK_OK(backend_open(&b, &lacking, (BackendOptions){.threads = 1}));
     CHECK_FAILS(op_new(&op, b, &(OpSpec){.kind = OP_DENSE, .x_count = 1}, preferred), ERR_CONFIG,
                 "dense");

@@ -18,7 +18,7 @@ typedef struct LnTask {
     float *partial; /* [parts][2][width] */
 } LnTask;
 
-static Status ln_plan(Op *op, Desc preferred[OP_INPUTS])
+static Status ln_plan(Op *op, Desc preferred[SPEC_INPUTS])
 {
     OpSpec *s = &op->spec;
     preferred[0] = s->y = in_precision(op, layout_plain(s->x[0]));

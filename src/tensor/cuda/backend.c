@@ -253,7 +253,7 @@ static void cuda_event_sync(Event *event)
     CUDA_CALL(cudaEventSynchronize(event->handle));
 }
 
-bool cuda_inputs(const Op *op, Desc preferred[OP_INPUTS])
+bool cuda_inputs(const Op *op, Desc preferred[SPEC_INPUTS])
 {
     bool granted = true;
     for (int i = 0; i < op->spec.x_count; ++i) {
@@ -266,12 +266,12 @@ bool cuda_inputs(const Op *op, Desc preferred[OP_INPUTS])
 }
 
 /* Of those that CUDA has; NULL stays where an operation is on the CPU only. */
-#define DECLARE_EVERYWHERE(name)   extern const OpTable cuda_##name;
+#define DECLARE_EVERYWHERE(name) extern const OpTable cuda_##name;
 #define DECLARE_CPU_ONLY(name)
 #define ENTRY_EVERYWHERE(OP, name) [OP_##OP] = &cuda_##name,
 #define ENTRY_CPU_ONLY(OP, name)
-#define DECLARE(OP, name, where)   DECLARE_##where(name)
-#define ENTRY(OP, name, where)     ENTRY_##where(OP, name)
+#define DECLARE(OP, name, where) DECLARE_##where(name)
+#define ENTRY(OP, name, where)   ENTRY_##where(OP, name)
 OPERATIONS(DECLARE)
 
 const BackendTable backend_cuda = {

@@ -135,7 +135,7 @@ static inline bool cuda_rows_padded(DType type, int64_t width)
 }
 
 /* For every plan: true where all inputs are such, or plain integers; else *preferred asks for such, and the planner comes again. */
-bool cuda_inputs(const Op *op, Desc preferred[OP_INPUTS]);
+bool cuda_inputs(const Op *op, Desc preferred[SPEC_INPUTS]);
 /* Host memory: (samples, channels, pixels) to channels last, or back. */
 void cuda_permute(float *to, const float *from, int64_t samples, int64_t channels, int64_t pixels,
                   bool to_last);

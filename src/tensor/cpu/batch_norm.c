@@ -33,7 +33,7 @@ typedef struct BnTask {
     void (*map)(const struct BnTask *t, int64_t part, int64_t g);
 } BnTask;
 
-static Status bn_plan(Op *op, Desc preferred[OP_INPUTS])
+static Status bn_plan(Op *op, Desc preferred[SPEC_INPUTS])
 {
     OpSpec *s = &op->spec;
     Desc x = layout_common(s);
