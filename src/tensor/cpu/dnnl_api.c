@@ -47,7 +47,7 @@ Format *format_tagged(int ndim, const int64_t *dim, DType type, dnnl_format_tag_
     dnnl_dims_t dims = {0};
     memcpy(dims, dim, (size_t)ndim * sizeof *dim);
     onednn_must(dnnl_memory_desc_create_with_tag(&f->md, ndim, dims, data_type(type), tag),
-         "dnnl_memory_desc_create_with_tag");
+                "dnnl_memory_desc_create_with_tag");
     return f;
 }
 
@@ -60,7 +60,8 @@ void format_free(Format **format)
 DType format_type(const Format *format)
 {
     dnnl_data_type_t type = dnnl_data_type_undef;
-    onednn_must(dnnl_memory_desc_query(format->md, dnnl_query_data_type, &type), "dnnl_memory_desc_query");
+    onednn_must(dnnl_memory_desc_query(format->md, dnnl_query_data_type, &type),
+                "dnnl_memory_desc_query");
     return type == dnnl_bf16 ? DTYPE_BF16 : DTYPE_F32;
 }
 
@@ -68,12 +69,12 @@ bool format_elementwise(const Format *format)
 {
     dnnl_format_kind_t kind = dnnl_format_kind_undef;
     onednn_must(dnnl_memory_desc_query(format->md, dnnl_query_format_kind, &kind),
-         "dnnl_memory_desc_query");
+                "dnnl_memory_desc_query");
     return kind == dnnl_blocked;
 }
 
-dnnl_status_t onednn_conv2d(dnnl_primitive_desc_t *pd, const Dnnl *dnnl,
-                                 const KernelSpec *spec, const_dnnl_primitive_attr_t attr)
+dnnl_status_t onednn_conv2d(dnnl_primitive_desc_t *pd, const Dnnl *dnnl, const KernelSpec *spec,
+                            const_dnnl_primitive_attr_t attr)
 {
     dnnl_alg_kind_t alg = spec->winograd ? dnnl_convolution_winograd : dnnl_convolution_direct;
     const dnnl_dims_t stride = {spec->stride[0], spec->stride[1]}, dilate = {0, 0};
@@ -92,8 +93,8 @@ dnnl_status_t onednn_conv2d(dnnl_primitive_desc_t *pd, const Dnnl *dnnl,
         pd, dnnl->engine, alg, x, w, b, y, stride, dilate, pad, pad, hint, attr);
 }
 
-dnnl_status_t onednn_dense(dnnl_primitive_desc_t *pd, const Dnnl *dnnl,
-                                  const KernelSpec *spec, const_dnnl_primitive_attr_t attr)
+dnnl_status_t onednn_dense(dnnl_primitive_desc_t *pd, const Dnnl *dnnl, const KernelSpec *spec,
+                           const_dnnl_primitive_attr_t attr)
 {
     MemoryDesc x = onednn_desc(spec->role[ROLE_X]), w = onednn_desc(spec->role[ROLE_W]);
     MemoryDesc b = onednn_desc(spec->role[ROLE_B]), y = onednn_desc(spec->role[ROLE_Y]);
@@ -131,7 +132,7 @@ Format *format_tagged(int ndim, const int64_t *dim, DType type, dnnl_format_tag_
     dnnl_dims_t dims = {0};
     memcpy(dims, dim, (size_t)ndim * sizeof *dim);
     onednn_must(dnnl_memory_desc_init_by_tag(&f->md, ndim, dims, data_type(type), tag),
-         "dnnl_memory_desc_init_by_tag");
+                "dnnl_memory_desc_init_by_tag");
     return f;
 }
 
@@ -150,8 +151,8 @@ bool format_elementwise(const Format *format)
     return format->md.format_kind == dnnl_blocked;
 }
 
-dnnl_status_t onednn_conv2d(dnnl_primitive_desc_t *pd, const Dnnl *dnnl,
-                                 const KernelSpec *spec, const_dnnl_primitive_attr_t attr)
+dnnl_status_t onednn_conv2d(dnnl_primitive_desc_t *pd, const Dnnl *dnnl, const KernelSpec *spec,
+                            const_dnnl_primitive_attr_t attr)
 {
     dnnl_alg_kind_t alg = spec->winograd ? dnnl_convolution_winograd : dnnl_convolution_direct;
     const dnnl_dims_t stride = {spec->stride[0], spec->stride[1]};
@@ -172,8 +173,8 @@ dnnl_status_t onednn_conv2d(dnnl_primitive_desc_t *pd, const Dnnl *dnnl,
                                       spec->hint ? spec->hint->desc : NULL);
 }
 
-dnnl_status_t onednn_dense(dnnl_primitive_desc_t *pd, const Dnnl *dnnl,
-                                  const KernelSpec *spec, const_dnnl_primitive_attr_t attr)
+dnnl_status_t onednn_dense(dnnl_primitive_desc_t *pd, const Dnnl *dnnl, const KernelSpec *spec,
+                           const_dnnl_primitive_attr_t attr)
 {
     MemoryDesc x = onednn_desc(spec->role[ROLE_X]), w = onednn_desc(spec->role[ROLE_W]);
     MemoryDesc b = onednn_desc(spec->role[ROLE_B]), y = onednn_desc(spec->role[ROLE_Y]);

@@ -52,12 +52,13 @@ static dnnl_primitive_attr_t attr_new(const KernelSpec *spec)
     dnnl_primitive_attr_t attr;
     onednn_must(dnnl_primitive_attr_create(&attr), "dnnl_primitive_attr_create");
     onednn_must(dnnl_primitive_attr_set_scratchpad_mode(attr, dnnl_scratchpad_mode_user),
-         "dnnl_primitive_attr_set_scratchpad_mode");
+                "dnnl_primitive_attr_set_scratchpad_mode");
     if (spec->relu) {
         dnnl_post_ops_t ops;
         onednn_must(dnnl_post_ops_create(&ops), "dnnl_post_ops_create");
         onednn_must(onednn_relu(ops), "dnnl_post_ops_append_eltwise");
-        onednn_must(dnnl_primitive_attr_set_post_ops(attr, ops), "dnnl_primitive_attr_set_post_ops");
+        onednn_must(dnnl_primitive_attr_set_post_ops(attr, ops),
+                    "dnnl_primitive_attr_set_post_ops");
         onednn_must(dnnl_post_ops_destroy(ops), "dnnl_post_ops_destroy");
     }
     return attr;
@@ -69,8 +70,9 @@ static dnnl_status_t desc_create(dnnl_primitive_desc_t *pd, const Dnnl *dnnl,
     dnnl_primitive_attr_t attr = attr_new(spec);
     dnnl_status_t status;
     if (spec->kind == KERNEL_REORDER)
-        status = dnnl_reorder_primitive_desc_create(pd, onednn_desc(spec->role[ROLE_X]), dnnl->engine,
-                                                    onednn_desc(spec->role[ROLE_Y]), dnnl->engine, attr);
+        status =
+            dnnl_reorder_primitive_desc_create(pd, onednn_desc(spec->role[ROLE_X]), dnnl->engine,
+                                               onednn_desc(spec->role[ROLE_Y]), dnnl->engine, attr);
     else if (spec->kind <= KERNEL_CONV_WEIGHT)
         status = onednn_conv2d(pd, dnnl, spec, attr);
     else
@@ -108,7 +110,7 @@ const char *kernel_name(const Kernel *kernel)
 {
     const char *text = NULL;
     onednn_must(dnnl_primitive_desc_query(kernel->desc, dnnl_query_impl_info_str, 0, &text),
-         "dnnl_primitive_desc_query");
+                "dnnl_primitive_desc_query");
     return text;
 }
 
@@ -170,12 +172,13 @@ void kernel_run(Kernel *kernel, void *const data[ROLES], void *scratch)
     for (int i = 0; i < kernel->arg_count; ++i) {
         void *p = kernel->arg_role[i] == ROLES ? scratch : data[kernel->arg_role[i]];
         if (p == kernel->data[i]) continue;
-        onednn_must(dnnl_memory_set_data_handle(kernel->arg[i].memory, p), "dnnl_memory_set_data_handle");
+        onednn_must(dnnl_memory_set_data_handle(kernel->arg[i].memory, p),
+                    "dnnl_memory_set_data_handle");
         kernel->data[i] = p;
     }
     onednn_must(dnnl_primitive_execute(kernel->primitive, kernel->dnnl->stream, kernel->arg_count,
-                                kernel->arg),
-         kernel_name(kernel));
+                                       kernel->arg),
+                kernel_name(kernel));
 }
 
 void kernel_free(Kernel **kernel)
