@@ -42,9 +42,9 @@ typedef struct LayerKind {
     Status (*infer)(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_PARAMS]);
 } LayerKind;
 
-/* All kinds, NULL-terminated: dense conv2d batch_norm layer_norm relu relu6 gelu silu max_pool avg_pool global_pool add
- * concat flatten dropout embedding positions attention softmax_loss mse_loss. */
-extern const LayerKind *const layer_kinds[];
+/* All kinds, i from 0: those of the list in kinds.c, then the operations that are layers by themselves (OpInfo.layer_inputs). NULL
+ * behind the last. */
+const LayerKind *layer_kind_at(int i);
 const LayerKind *layer_kind(const char *name); /* NULL if there is none */
 /* Between the ranks of a tensor group: graph_split puts it in, no configuration asks for it, and it has no shape rule. */
 extern const LayerKind layer_exchange;

@@ -52,16 +52,19 @@ typedef struct OpInfo {
     bool takes_x_act; /* spec.x_act */
     bool token_wise;  /* of (N,T,C): each of the T on its own, so that a slice of them will do */
     bool reads_slice; /* what it does to a slice depends on spec.slice */
-    bool
-        plain_weight; /* can store w in its plain order, so that another operation may have the same */
-    bool looks_up;    /* reads one row of w for each of its output's rows, not all of w */
-    bool
-        two_passes; /* forward and backward go over their input twice: for sums, then for the result */
+    /* Can store w in its plain order, so that another operation may have the same. */
+    bool plain_weight;
+    /* Reads one row of w for each of its output's rows, not all of w. */
+    bool looks_up;
+    /* Forward and backward go over their input twice: for sums, then for the result. */
+    bool two_passes;
     bool reads_labels;  /* OpRun.labels: a loss */
     bool reads_targets; /* OpRun.targets: a loss */
     bool reads_samples; /* OpRun.sample */
-    bool
-        is_layer; /* also a layer, of its name: one input, an output like it, no attributes or parameters */
+    /* It is also a layer, of its name, without attributes or parameters: of so many inputs of one shape, and with an output of that.
+     * 0: it is not, and a LayerKind says how a layer asks for it. */
+    int layer_inputs;
+    const char *layer_help; /* one line */
 } OpInfo;
 
 /* NULL where there is no such operation. */

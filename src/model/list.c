@@ -27,7 +27,8 @@ static Status entry_kind(const Config *config, ListEntry *entry)
     const char *names[MAX];
     const ConfigLayer *l = entry->layer;
     int count = 0;
-    for (; layer_kinds[count] && count < MAX; ++count) names[count] = layer_kinds[count]->name;
+    for (const LayerKind *kind; count < MAX && (kind = layer_kind_at(count)); ++count)
+        names[count] = kind->name;
     entry->kind = layer_kind(l->kind);
     if (entry->kind && op_is_loss(op_info(entry->kind->op)))
         return config_fail(config, l->line, l->column,

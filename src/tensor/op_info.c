@@ -179,6 +179,8 @@ const OpInfo info_add = {
     .fuse = FUSE_ADD,
     .acts = RELU,
     .token_wise = true,
+    .layer_inputs = 2,
+    .layer_help = "the sum of two layers' outputs (a residual connection)",
 };
 
 /* Along the channels (dim 1). */

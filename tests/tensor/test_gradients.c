@@ -406,7 +406,7 @@ static Desc plain(int ndim, int64_t a, int64_t b, int64_t c, int64_t d)
     return desc_plain(shape_of(ndim, a, b, c, d), DTYPE_F32);
 }
 
-static void bn_case(Desc x, Act act, bool residual, int rows)
+static void batch_norm_case(Desc x, Act act, bool residual, int rows)
 {
     Case c = {.spec = {.kind = OP_BATCH_NORM,
                        .act = act,
@@ -424,12 +424,12 @@ static void bn_case(Desc x, Act act, bool residual, int rows)
 
 static void test_batch_norm(void)
 {
-    bn_case(plain(4, 4, 19, 5, 3), ACT_NONE, false, 4);
-    bn_case(plain(4, 3, 5, 3, 7), ACT_RELU, true, 2);
-    bn_case(plain(4, 3, 33, 2, 2), ACT_RELU6, false, 3);
-    bn_case(plain(4, 2, 16, 4, 4), ACT_RELU6, true, 1);
-    bn_case(plain(2, 6, 21, 1, 1), ACT_RELU, false, 5);
-    bn_case(plain(4, 3, 5, 2, 2), ACT_NONE, true, 3);
+    batch_norm_case(plain(4, 4, 19, 5, 3), ACT_NONE, false, 4);
+    batch_norm_case(plain(4, 3, 5, 3, 7), ACT_RELU, true, 2);
+    batch_norm_case(plain(4, 3, 33, 2, 2), ACT_RELU6, false, 3);
+    batch_norm_case(plain(4, 2, 16, 4, 4), ACT_RELU6, true, 1);
+    batch_norm_case(plain(2, 6, 21, 1, 1), ACT_RELU, false, 5);
+    batch_norm_case(plain(4, 3, 5, 2, 2), ACT_NONE, true, 3);
 }
 
 static void test_layer_norm(void)
