@@ -221,8 +221,8 @@ typedef struct ExecutorOptions {
 Status executor_new(Executor **executor, const Plan *plan, const Grid *grid, Backend *backend,
                     Comm *comm, ExecutorOptions options);
 void executor_free(Executor **executor); /* Collective. */
-/* The parameter arena; borrowed. Where plan->zero says so it is comm->values: a rank updates its share (plan_share), and
- * where comm->values_shared, one of the replicas alone sets the rest. Where values are fetched it is this rank's share alone.
+/* The parameter arena; borrowed. Where plan->zero says so it is comm->params: a rank updates its share (plan_share), and
+ * where comm->params_shared, one of the replicas alone sets the rest. Where values are fetched it is this rank's share alone.
  * plan_held_at says what lies where. */
 float *executor_params(Executor *executor);
 /* What this rank has there of a parameter of its stage: all of it, or where values are fetched its share. Borrowed. */

@@ -208,15 +208,28 @@ static void label_of(const OpSpec *s, const char *name, char label[LABEL])
                  s->act != ACT_NONE ? "+" : "", act_name(s->act));
 }
 
+static void print_json(const Line *line, double rate)
+{
+    Json json = json_to(stdout, false);
+    json_object(&json, NULL);
+    json_text(&json, "bench", "kernel");
+    json_text(&json, "op", line->label);
+    json_text(&json, "x", line->shape);
+    json_int(&json, "times", line->times);
+    json_text(&json, "direction", line->direction);
+    json_fixed(&json, "bytes", 0, line->bytes);
+    json_fixed(&json, "seconds", 9, line->seconds);
+    json_fixed(&json, "gb_per_s", 9, rate * 1e-9);
+    json_fixed(&json, "copy_gb_per_s", 9, line->copy * 1e-9);
+    json_fixed(&json, "share", 4, rate / line->copy);
+    json_end(&json);
+}
+
 static void print_line(const Line *line, bool json)
 {
     double rate = line->bytes / line->seconds;
     if (json)
-        printf("{\"bench\":\"kernel\",\"op\":\"%s\",\"x\":\"%s\",\"times\":%d,\"direction\":\"%s\","
-               "\"bytes\":%.0f,\"seconds\":%.9f,\"gb_per_s\":%.9f,\"copy_gb_per_s\":%.9f,"
-               "\"share\":%.4f}\n",
-               line->label, line->shape, line->times, line->direction, line->bytes, line->seconds,
-               rate * 1e-9, line->copy * 1e-9, rate / line->copy);
+        print_json(line, rate);
     else
         printf("%-24s %-18s %5d  %-8s %10.2f %10.4f %9.1f %9.1f %7.3f\n", line->label, line->shape,
                line->times, line->direction, line->bytes * 1e-6, line->seconds * 1e3, rate * 1e-9,

@@ -144,21 +144,31 @@ static void print_json(const Trainer *t, const StepBench *b)
     TrainSizes sizes = trainer_sizes(t);
     GridShape shape = trainer_shape(t);
     Backend *backend = trainer_backend(t);
-    printf("{\"bench\":\"step\",\"model\":\"%s\",\"device\":\"%s\",\"precision\":\"%s\","
-           "\"ranks\":%d,\"grid\":\"%dx%dx%d\",\"threads\":%d,\"batch\":%lld,"
-           "\"micro_batch\":%lld,\"step_s\":%.9f,\"%s_per_s\":%.3f,\"gflops\":%.9f,"
-           "\"product_gflops\":%.9f,\"product_size\":%lld,\"share\":%.9f,"
-           "\"data_wait_share\":%.4f,\"sum_wait_share\":%.4f,\"sum_waits\":%.1f,\"memory_mb\":%.0f,"
-           "\"device_mb\":",
-           model_name(t), backend->table->name, precision_name(t), trainer_world(t)->size, shape.dp,
-           shape.pp, shape.tp, backend->options.threads, (long long)sizes.batch,
-           (long long)sizes.micro_batch, b->median_s, row_name(t), b->rows_per_s, b->flops * 1e-9,
-           b->product.flops * 1e-9, (long long)b->product.size, b->flops / b->product.flops,
-           b->data_share, b->sum_share, b->sum_waits, b->memory_mb);
-    json_number(stdout, b->device_mb);
-    printf(",\"bubble\":");
-    json_number(stdout, b->bubble);
-    printf("}\n");
+    Json json = json_to(stdout, false);
+    json_object(&json, NULL);
+    json_text(&json, "bench", "step");
+    json_text(&json, "model", model_name(t));
+    json_text(&json, "device", backend->table->name);
+    json_text(&json, "precision", precision_name(t));
+    json_int(&json, "ranks", trainer_world(t)->size);
+    json_format(&json, "grid", "%dx%dx%d", shape.dp, shape.pp, shape.tp);
+    json_int(&json, "threads", backend->options.threads);
+    json_int(&json, "batch", sizes.batch);
+    json_int(&json, "micro_batch", sizes.micro_batch);
+    json_fixed(&json, "step_s", 9, b->median_s);
+    bool tokens = trainer_train_set(t)->kind == DATA_TOKENS;
+    json_fixed(&json, tokens ? "tokens_per_s" : "samples_per_s", 3, b->rows_per_s);
+    json_fixed(&json, "gflops", 9, b->flops * 1e-9);
+    json_fixed(&json, "product_gflops", 9, b->product.flops * 1e-9);
+    json_int(&json, "product_size", b->product.size);
+    json_fixed(&json, "share", 9, b->flops / b->product.flops);
+    json_fixed(&json, "data_wait_share", 4, b->data_share);
+    json_fixed(&json, "sum_wait_share", 4, b->sum_share);
+    json_fixed(&json, "sum_waits", 1, b->sum_waits);
+    json_fixed(&json, "memory_mb", 0, b->memory_mb);
+    json_real(&json, "device_mb", b->device_mb);
+    json_real(&json, "bubble", b->bubble);
+    json_end(&json);
 }
 
 static void print_text(const Trainer *t, const StepBench *b)

@@ -93,7 +93,7 @@ Status job_checkpoint(const Job *job, const char *given, char **path)
     *path = NULL;
     Status status = job->world.rank == 0 ? find_checkpoint(job->config, given, path) : OK;
     TRY(status_agree(&job->world, status));
-    *path = world_share_text(&job->world, *path);
+    *path = world_bcast_text(&job->world, *path);
     return OK;
 }
 

@@ -75,7 +75,7 @@ static void reals_print(FILE *out, const Option *o, const Config *config)
     fputc('[', out);
     for (int i = 0; i < list->count; ++i) {
         if (i) fputs(", ", out);
-        json_number(out, list->value[i]);
+        text_real(out, list->value[i]);
     }
     fputc(']', out);
 }

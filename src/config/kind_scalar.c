@@ -126,7 +126,7 @@ static Status real_read(Reading *r, void *field, const Node *node)
 
 static void real_print(FILE *out, const Option *o, const Config *config)
 {
-    json_number(out, *(const double *)option_value(o, config));
+    text_real(out, *(const double *)option_value(o, config));
 }
 
 /* Bytes in one of what the word names ("", "kB", "GiB", ..., in any case); 0 where it names none. */
@@ -218,7 +218,7 @@ void print_text(FILE *out, const char *text)
     if (!node_is_null(&node) && text[strspn(text, safe)] == 0 && *text != '-')
         fputs(text, out);
     else
-        json_text(out, text);
+        text_quote(out, text);
 }
 
 static void text_print(FILE *out, const Option *o, const Config *config)

@@ -58,7 +58,7 @@ static void describe(const Run *r)
         "%d rank%s%s x %d thread%s on %s, allreduce: %s; planned memory per rank: %s; %lld steps, "
         "%lld per epoch",
         r->world->size, plural(r->world->size), grid, threads, plural(threads),
-        t->backend->table->name, t->comm->table->name,
+        t->backend->table->name, comm_name(t->comm),
         text_bytes((double)train_bytes(t, t->plan).all, bytes), (long long)t->steps,
         (long long)t->steps_per_epoch);
     char *padding = train_padding(t);

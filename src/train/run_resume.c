@@ -110,7 +110,7 @@ Status run_resume(Run *r)
     TRY(resume_know_data(r->trainer));
     Status st = r->world->rank == 0 ? choose_checkpoint(r, &path) : OK;
     st = status_agree(r->world, st);
-    if (st == OK && (path = world_share_text(r->world, path))) {
+    if (st == OK && (path = world_bcast_text(r->world, path))) {
         st = train_load(r->trainer, path, false);
         if (st == OK) log_info("resuming from %s", path);
     }

@@ -276,7 +276,7 @@ bool train_holds(const Trainer *t, int param)
 
 bool train_sets_params(const Trainer *t)
 {
-    return !t->comm->values_shared || t->grid.dp_rank == 0;
+    return !t->comm->params_shared || t->grid.dp_rank == 0;
 }
 
 /* A parameter that is tied to one of another stage begins as that one does. */

@@ -141,7 +141,7 @@ holds 'no word of sharing' test "$(grep -c 'share the GPU' words)" = 0
 export EMULATE_GPUS=1
 same 2 tp.yaml tp-shared grid.tp=2
 same 4 job.yaml shared grid.pp=2
-check 78 'by way of host memory share nothing out' ranks 2 "$WEFT" train job.yaml run.name=x grid.zero=1
+check 78 'by way of host memory cannot be sharded' ranks 2 "$WEFT" train job.yaml run.name=x grid.zero=1
 holds 'why not NCCL' grep -q 'ranks 0 and 1 share the GPU 0000:10:00.0, and NCCL needs one for each rank: sums and messages go through host' words
 holds 'allreduce: host memory' grep -q 'allreduce: host memory' words
 check 78 'ranks 0 and 1 share 0000:10:00.0: start at most' ranks 2 "$WEFT" train job.yaml run.name=x grid.transport=nccl

@@ -138,7 +138,7 @@ static void receive(const BoundaryLinks *l, const SlotMemory *memory, const Chun
         context_copy(l->context, slot_place(memory, chunk, slot, t->place), from + t->at, t->bytes);
     }
     finish_copies(l);
-    channel_return(l->channels, channel);
+    channel_release(l->channels, channel);
 }
 
 void links_message(const BoundaryLinks *l, const SlotMemory *memory, const ChunkRun *chunk,
@@ -175,7 +175,7 @@ static void tie_exchange(const BoundaryLinks *l, const TieLink *tie)
             (const float *)(const void *)await_message(&c->progress, l->channels, tie->in);
         c->backend->table->flat->add(c->stream, tie->sum + at, tie->sum + at, theirs, n);
         finish_copies(l);
-        channel_return(l->channels, tie->in);
+        channel_release(l->channels, tie->in);
     }
 }
 

@@ -87,7 +87,7 @@ static void gather(const Exchange *x, Slices s, const void *mine, void *whole)
                 continue;
             }
             part_move(&part, at, n, (char *)(uintptr_t)await_piece(g, r), true);
-            channel_return(g->channels, g->in[r]);
+            channel_release(g->channels, g->in[r]);
         }
     }
     phase_enter(outer);
@@ -144,7 +144,7 @@ static void sum_piece(HostExchange *g, const Slices *s, const Part *own, size_t 
         else
             piece = await_piece(g, r);
         add_piece(s->type, sum, piece, n, r == 0);
-        if (r != x->rank) channel_return(g->channels, g->in[r]);
+        if (r != x->rank) channel_release(g->channels, g->in[r]);
     }
     round_piece(s->type, mine + at, sum, n);
 }

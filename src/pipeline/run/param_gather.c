@@ -16,8 +16,8 @@ static Status open_values(const Context *c)
 {
     const Plan *plan = c->plan;
     Status st =
-        comm_values_new(c->comm, plan->fetches ? plan->fetch.elements : plan->value_elements);
-    if (st == OK && plan->fetches && c->comm->values_shared)
+        comm_params_new(c->comm, plan->fetches ? plan->fetch.elements : plan->value_elements);
+    if (st == OK && plan->fetches && c->comm->params_shared)
         st = fail(ERR_BUG, "values are fetched from memory that is shared");
     return status_agree(c->grid->world, st);
 }
@@ -28,8 +28,8 @@ Status param_gather_init(ParamGather *g, const Context *context)
     *g = (ParamGather){.context = context};
     if (plan->zero) TRY(open_values(context));
     g->params =
-        own_params(plan) ? context_alloc(context, held_bytes(context)) : context->comm->values;
-    g->weights = plan->fetches ? context->comm->values : g->params;
+        own_params(plan) ? context_alloc(context, held_bytes(context)) : context->comm->params;
+    g->weights = plan->fetches ? context->comm->params : g->params;
     if (!plan->fetches) return OK;
     window_init(&g->window, plan);
     g->number = mem_new((size_t)(plan->fetch.count + 1) * sizeof *g->number);

@@ -24,7 +24,7 @@ char *await_place(const Progress *p, Channels *channels, int channel)
 {
     double start = clock_s();
     char *at;
-    while (!(at = channel_place(channels, channel))) wait_a_little(p, channels, start);
+    while (!(at = channel_slot(channels, channel))) wait_a_little(p, channels, start);
     return at;
 }
 
