@@ -73,7 +73,7 @@ static void put_stage(const PlanView *v, int stage, FILE *out)
     fprintf(out, ", \"chunks\": [");
     for (int k = 0; k < s->plan->chunk_count; ++k) {
         if (k) fprintf(out, ", ");
-        put_chunk(v, k * v->stages + stage, out);
+        put_chunk(v, s->plan->chunk[k].chunk, out);
     }
     fprintf(out, "]}");
 }
@@ -91,12 +91,14 @@ static void put_messages(const PlanView *v, FILE *out)
     int micros = v->trainer->micros_local, from, to;
     const char *comma = "";
     fprintf(out, ", \"messages\": [");
-    for (int c = 0; v->stages > 1 && c + 1 < v->chunks; ++c, comma = ", ") {
-        int a = c % v->stages, b = (c + 1) % v->stages;
+    for (int c = 0; c + 1 < v->chunks; ++c) {
+        if (!schedule_crosses(v->trainer->schedule, c)) continue;
+        int a = view_stage(v, c), b = view_stage(v, c + 1);
         fputs(comma, out);
         put_message(a, b, micros, view_chunk(v, c)->values_out.bytes, "values", out);
         fputs(", ", out);
         put_message(b, a, micros, view_chunk(v, c + 1)->gradients_out.bytes, "gradients", out);
+        comma = ", ";
     }
     for (int i = 0; i < g->param_count; ++i) {
         size_t bytes = view_tie(v, i, &from, &to);
@@ -128,7 +130,7 @@ static void put_layer(const PlanView *v, int chunk, const Node *node, FILE *out)
     put(out, "parameters", (double)params);
     put(out, "flops_forward", node->op->flops_forward);
     put(out, "flops_backward", node->op->flops_backward);
-    put(out, "stage", chunk % v->stages);
+    put(out, "stage", view_stage(v, chunk));
     put(out, "chunk", chunk);
     fputc('}', out);
 }

@@ -166,7 +166,8 @@ static Status set_up(Executor *e)
     bind_chunks(e);
     metrics_new(e);
     values_new(e);
-    TRY(status_agree(e->grid->world, schedule_forward(&e->evaluation, shape)));
+    TRY(status_agree(e->grid->world,
+                     schedule_forward(&e->evaluation, shape, e->plan->schedule->stage_of)));
     e->evaluation_last = mem_new((size_t)shape.micros * sizeof *e->evaluation_last);
     e->held_room = tasks_hold(e->evaluation, e->plan->stage, e->evaluation_last);
     if (e->plan->batches_out > e->held_room) e->held_room = e->plan->batches_out;

@@ -147,6 +147,13 @@ void message_send(Executor *e, const ChunkRun *chunk, const Slot *slot, const Me
                   int channel);
 void message_receive(Executor *e, const ChunkRun *chunk, const Slot *slot, const Message *message,
                      int channel);
+/* What two chunks of a stage that follow each other have for each other, in both their slots. */
+typedef struct MessageEnd {
+    const ChunkRun *chunk;
+    const Slot *slot;
+    const Message *message;
+} MessageEnd;
+void message_copy(Executor *e, MessageEnd from, MessageEnd to);
 /* Task number `task` of a list comes next: the messages that move before it. *next: of moves, from 0 on. */
 void messages_move(Executor *e, const Moves *moves, int *next, int task);
 /* The place for the next message of one of the executor's pipes, or the message: wait for it. */

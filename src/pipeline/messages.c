@@ -24,13 +24,14 @@ static int stage_of(const Plan *plan, int node)
 {
     int chunk = 0;
     while (node >= plan->first[chunk + 1]) ++chunk;
-    return chunk % plan->shape.pp;
+    return schedule_stage(plan->schedule, chunk);
 }
 
 /* The two pipes over the boundary in front of `chunk`: up, then down. */
 static void add_boundary(const Plan *plan, Pipes *pipes, int chunk)
 {
-    int stages = plan->shape.pp, below = (chunk - 1) % stages, above = chunk % stages;
+    int below = schedule_stage(plan->schedule, chunk - 1);
+    int above = schedule_stage(plan->schedule, chunk);
     Message values, gradients;
     boundary_values(&values, plan->graph, plan->first[chunk]);
     boundary_gradients(&gradients, plan->graph, plan->first[chunk]);
@@ -81,7 +82,8 @@ static Status list_pipes(const Plan *plan, Pipes *pipes)
 {
     int chunks = plan->shape.pp * plan->chunk_count;
     if (plan->shape.pp == 1) return OK;
-    for (int chunk = 1; chunk < chunks; ++chunk) add_boundary(plan, pipes, chunk);
+    for (int chunk = 1; chunk < chunks; ++chunk)
+        if (schedule_crosses(plan->schedule, chunk - 1)) add_boundary(plan, pipes, chunk);
     for (int i = 0; i < plan->graph->param_count; ++i)
         if (crosses(plan, i)) TRY(add_tie(plan, pipes, i));
     return OK;
@@ -110,8 +112,9 @@ Status messages_memory(Plan *plan, bool joined)
 
 static ChunkRun *chunk_here(Executor *e, int chunk)
 {
-    int stages = e->grid->shape.pp;
-    return chunk % stages == e->plan->stage ? &e->chunk[chunk / stages] : NULL;
+    const Schedule *s = e->plan->schedule;
+    bool here = schedule_stage(s, chunk) == e->plan->stage;
+    return here ? &e->chunk[schedule_local(s, chunk)] : NULL;
 }
 
 static void bind_boundary(Executor *e, int chunk, int up, int down)
@@ -150,7 +153,11 @@ static void bind_pipes(Executor *e, const Pipes *pipes)
 {
     const Plan *plan = e->plan;
     int chunks = plan->shape.pp * plan->chunk_count, next = 0;
-    for (int chunk = 1; chunk < chunks; ++chunk, next += 2) bind_boundary(e, chunk, next, next + 1);
+    for (int chunk = 1; chunk < chunks; ++chunk) {
+        if (!schedule_crosses(plan->schedule, chunk - 1)) continue;
+        bind_boundary(e, chunk, next, next + 1);
+        next += 2;
+    }
     for (int i = 0; i < plan->graph->param_count; ++i) {
         if (!crosses(plan, i)) continue;
         bind_tie(e, pipes, i, next, next + 1);
@@ -268,6 +275,15 @@ void message_receive(Executor *e, const ChunkRun *chunk, const Slot *slot, const
     finish_copies(e);
     channel_return(e->channels, channel);
     phase_enter(outer);
+}
+
+void message_copy(Executor *e, MessageEnd from, MessageEnd to)
+{
+    for (int i = 0; i < from.message->count && !from.slot->empty; ++i) {
+        const BoundaryTensor *source = &from.message->tensor[i];
+        copy(e, executor_place(e, to.chunk, to.slot, to.message->tensor[i].place),
+             executor_place(e, from.chunk, from.slot, source->place), source->bytes);
+    }
 }
 
 /* ---- tied parameters ---- */

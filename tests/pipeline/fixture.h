@@ -4,6 +4,7 @@
 #define WEFT_TESTS_PIPELINE_FIXTURE_H
 
 #include "harness.h"
+#include "schedules.def"
 #include "pipeline.h"
 #include "schedule/fixture.h"
 

@@ -93,7 +93,7 @@ static bool walk(const Plan *plan, const Schedule *s, int64_t *fetches)
     window_start(&w, s);
     for (int i = 0; i < s->count[plan->stage]; ++i) {
         const Task *t = &s->task[plan->stage][i];
-        const ChunkPlan *c = &plan->chunk[t->chunk / s->shape.stages];
+        const ChunkPlan *c = &plan->chunk[schedule_local(s, t->chunk)];
         if (pass[t->kind]) good &= walk_pass(&w, c, (Pass)(pass[t->kind] - 1), fetches);
     }
     good &= window_next(&w, fetch, &count) == NULL && count == 0;
@@ -161,7 +161,7 @@ static bool check_grid(const Case *how, bool *good, int64_t *fetches)
     bool cut = f.first != NULL;
     if (cut) {
         CHECK_OK(make_schedule(&f));
-        CHECK_OK(schedule_forward(&evaluation, how->shape));
+        CHECK_OK(schedule_forward(&evaluation, how->shape, f.schedule->stage_of));
         double mb = how->draw % 2 ? 0.001 : 0.01;
         for (int stage = 0; stage < how->shape.stages; ++stage)
             *good &= check_stage(&f, stage, evaluation, mb, fetches);

@@ -115,7 +115,7 @@ static void moves_of_every_schedule(void)
                     check(s);
                 }
                 Schedule *s = NULL;
-                CHECK_OK(schedule_forward(&s, shape));
+                CHECK_OK(schedule_forward(&s, shape, NULL));
                 check(s);
             }
 }

@@ -5,6 +5,7 @@
  * Alone this is a sample in which every value of every axis occurs with every model; with WEFT_MATRIX set (make matrix, grids.h), all
  * combinations. */
 #include "grids.h"
+#include "schedules.def"
 
 enum { STEPS = 6 };
 
