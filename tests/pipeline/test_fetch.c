@@ -179,15 +179,17 @@ static bool check_grid(const Case *how, bool *good, int64_t *fetches)
 static void check_model_grids(const char *model, int side, int number)
 {
     static const int schedules[] = {SCHEDULE_GPIPE, SCHEDULE_1F1B, SCHEDULE_ZERO_BUBBLE,
-                                    SCHEDULE_INTERLEAVED, SCHEDULE_FILE};
+                                    SCHEDULE_INTERLEAVED, SCHEDULE_FILE, SCHEDULE_ZB_V,
+                                    SCHEDULE_DUALPIPE_V};
     int64_t fetches = 0;
     for (int stages = 1; stages <= STAGES_MOST; ++stages)
-        for (int s = 0; s < 5; ++s) {
+        for (int s = 0; s < 7; ++s) {
             Case how = {.model = model,
                         .table = &backend_cpu,
                         .side = side,
                         .shape = {stages, s < 3 ? 1 : 2, 4},
                         .schedule = schedules[s],
+                        .list = SCHEDULE_INTERLEAVED,
                         .split = number % 2,
                         .draw = (uint64_t)number,
                         .recompute = (stages + s) % 2};
