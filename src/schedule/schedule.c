@@ -149,6 +149,8 @@ static Status chunks_check(int kind, const char *name, int chunks)
         return fail(ERR_CONFIG,
                     "schedule %s: takes one chunk a stage, not %d; use interleaved, or a file",
                     name, chunks);
+    if (least == most)
+        return fail(ERR_CONFIG, "schedule %s: takes %d chunks a stage, not %d", name, most, chunks);
     return fail(ERR_CONFIG, "schedule %s: takes %d to %d chunks a stage, not %d", name, least, most,
                 chunks);
 }

@@ -85,6 +85,15 @@ static void test_bad(void)
         {HEAD "0,forward,2,0\n", "s.csv:2: chunk 2 is outside 0..1"},
         {HEAD "0,forward,0,1\n", "s.csv:2: micro 1 is outside 0..0"},
         {HEAD "0,forward,1,0\n", "s.csv:2: chunk 1 is on stage 1, not on stage 0"},
+        {"stages,1,0\n" HEAD "0,forward,0,0\n", "s.csv:3: chunk 0 is on stage 1, not on stage 0"},
+        {"stages,0\n" HEAD, "s.csv:1: says the stages of 1 chunks, but there are 2: 2 stages of 1"},
+        {"stages,0,1,0\n" HEAD, "s.csv:1: says the stages of 3 chunks, but there are 2"},
+        {"# c\nstages,1,1\n" HEAD, "s.csv:2: stage 0 has 0 chunks here, and must have 1"},
+        {"stages,0,2\n" HEAD, "s.csv:1: stage 2 is outside 0..1"},
+        {"stages,0,x\n" HEAD, "s.csv:1: stage is 'x', which is not a number"},
+        {"stages,0,1\nstages,0,1\n" HEAD, "s.csv:2: the chunks' stages are said twice"},
+        {HEAD "stages,0,1\n", "s.csv:2: a row has four fields"},
+        {HEAD "stages,0,1,0\n", "s.csv:2: stage is 'stages', which is not a number"},
     };
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; ++i) {
         Schedule *s;
