@@ -18,8 +18,8 @@ typedef struct Case {
     int side;           /* images of 3 x side x side; 0: tokens */
     ScheduleShape shape;
     int schedule; /* ScheduleKind; SCHEDULE_FILE: */
-    int list;     /* of this kind, in disorder; SCHEDULE_FILE: chunks that follow each other are on one stage */
-    bool split;   /* and its backward in halves */
+    int list; /* of this kind, in disorder; SCHEDULE_FILE: chunks that follow each other are on one stage */
+    bool split;    /* and its backward in halves */
     uint64_t draw; /* keys the cuts and the disorder */
     bool recompute;
     int transport;
@@ -215,7 +215,8 @@ static inline char *schedule_text(const Schedule *s, bool split)
 /* Chunks 0, 1 on stage 0, chunks 2, 3 on stage 1, ...: all forwards, micro-batch by micro-batch, then all backwards. */
 static inline Status schedule_in_a_row(Schedule **schedule, ScheduleShape shape)
 {
-    int chunks = shape.stages * shape.chunks, *stage_of = mem_new((size_t)chunks * sizeof *stage_of);
+    int chunks = shape.stages * shape.chunks,
+        *stage_of = mem_new((size_t)chunks * sizeof *stage_of);
     char line[64];
     for (int c = 0; c < chunks; ++c) stage_of[c] = c / shape.chunks;
     char *text = head_text(stage_of, chunks);

@@ -29,20 +29,20 @@ static const struct {
 static Case case_of(const char *model, const BackendTable *table, int side, int way, int draw)
 {
     static const int micros[] = {4, 1, 6, 3, 8, 5};
-    return (Case){.model = model,
-                  .table = table,
-                  .world = &test_world,
-                  .side = side,
-                  .shape = {.stages = test_world.size,
-                            .chunks = ways[way].least +
-                                      draw / WAYS % (ways[way].most - ways[way].least + 1),
-                            .micros = micros[(draw + draw / WAYS) % 6]},
-                  .schedule = ways[way].schedule,
-                  .list = ways[way].list,
-                  .split = ways[way].split,
-                  .draw = (uint64_t)draw,
-                  .recompute = draw / 2 % 2,
-                  .transport = draw % 3 ? TRANSPORT_SHM : TRANSPORT_MPI};
+    return (Case){
+        .model = model,
+        .table = table,
+        .world = &test_world,
+        .side = side,
+        .shape = {.stages = test_world.size,
+                  .chunks = ways[way].least + draw / WAYS % (ways[way].most - ways[way].least + 1),
+                  .micros = micros[(draw + draw / WAYS) % 6]},
+        .schedule = ways[way].schedule,
+        .list = ways[way].list,
+        .split = ways[way].split,
+        .draw = (uint64_t)draw,
+        .recompute = draw / 2 % 2,
+        .transport = draw % 3 ? TRANSPORT_SHM : TRANSPORT_MPI};
 }
 
 /* As many chunks as the way and the model allow. *ran counts the stages' chunks that ran. */

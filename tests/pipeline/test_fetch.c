@@ -178,7 +178,7 @@ static bool check_grid(const Case *how, bool *good, int64_t *fetches)
 /* On one stage and on several, by every schedule, in fp32. */
 static void check_model_grids(const char *model, int side, int number)
 {
-    static const int schedules[] = {SCHEDULE_GPIPE, SCHEDULE_1F1B, SCHEDULE_ZERO_BUBBLE,
+    static const int schedules[] = {SCHEDULE_GPIPE,       SCHEDULE_1F1B, SCHEDULE_ZERO_BUBBLE,
                                     SCHEDULE_INTERLEAVED, SCHEDULE_FILE, SCHEDULE_ZB_V,
                                     SCHEDULE_DUALPIPE_V};
     int64_t fetches = 0;

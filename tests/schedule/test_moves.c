@@ -103,8 +103,8 @@ static void check(Schedule *s)
 
 static void moves_of_every_schedule(void)
 {
-    static const int kinds[] = {SCHEDULE_1F1B, SCHEDULE_GPIPE, SCHEDULE_INTERLEAVED,
-                                SCHEDULE_ZERO_BUBBLE, SCHEDULE_ZB_V, SCHEDULE_DUALPIPE_V};
+    static const int kinds[] = {SCHEDULE_1F1B,        SCHEDULE_GPIPE, SCHEDULE_INTERLEAVED,
+                                SCHEDULE_ZERO_BUBBLE, SCHEDULE_ZB_V,  SCHEDULE_DUALPIPE_V};
     for (int stages = 2; stages <= STAGES; ++stages)
         for (int chunks = 1; chunks <= 3; ++chunks)
             for (int micros = 1; micros <= 18; micros += micros < 6 ? 1 : 4) {

@@ -52,9 +52,10 @@ static void check_complete(const Schedule *s)
     for (int i = 0; i <= last; ++i) {
         int messages = last == 0 ? 0 : i == 0 || i == last ? m : 2 * m;
         for (int kind = 0; kind < TASK_KINDS; ++kind)
-            good = good && count_kind(s, i, (TaskKind)kind) == (kind == TASK_BACKWARD      ? 0
-                                                                : kind < TASK_SEND_FORWARD ? 2 * m
-                                                                                           : messages);
+            good =
+                good && count_kind(s, i, (TaskKind)kind) == (kind == TASK_BACKWARD      ? 0
+                                                             : kind < TASK_SEND_FORWARD ? 2 * m
+                                                                                        : messages);
     }
     expect(good, s, "a list lacks a task or has one too many");
 }
@@ -190,7 +191,8 @@ static void test_lists(void)
 static void test_broken(void)
 {
     static const struct {
-        Task task; /* in place of stage 1's first, of which the forward through chunk 1 is the second */
+        Task
+            task; /* in place of stage 1's first, of which the forward through chunk 1 is the second */
         const char *why;
     } bad[] = {{{TASK_SEND_FORWARD, 1, 0}, "there is no such message"},
                {{TASK_RECEIVE_FORWARD, 2, 0}, "there is no such message"},
