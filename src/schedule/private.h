@@ -3,7 +3,6 @@
 #define WEFT_SCHEDULE_PRIVATE_H
 
 #include "schedule.h"
-#include "schedules.def"
 
 typedef struct TaskList {
     Task *task; /* owned */

@@ -1,6 +1,7 @@
 /* Schedules: which stage has which chunk, and the lists of all stages, made by the pure functions of a form. Refuses a shape that
  * a kind cannot have and lists whose length does not fit an int. */
 #include "private.h"
+#include "schedules.def"
 
 #include <limits.h>
 #include <string.h>

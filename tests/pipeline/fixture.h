@@ -19,7 +19,7 @@ typedef struct Case {
     ScheduleShape shape;
     int schedule; /* ScheduleKind; SCHEDULE_FILE: */
     int list; /* of this kind, in disorder; SCHEDULE_FILE: chunks that follow each other are on one stage */
-    bool split;    /* and its backward in halves */
+    int split;    /* and its backward in halves; 2: every other micro-batch's */
     uint64_t draw; /* keys the cuts and the disorder */
     bool recompute;
     int transport;
@@ -190,14 +190,14 @@ static inline char *head_text(const int *stage_of, int chunks)
     return text;
 }
 
-/* split: every backward in two halves. Owner: the caller. */
-static inline char *schedule_text(const Schedule *s, bool split)
+/* split: as a case's. Owner: the caller. */
+static inline char *schedule_text(const Schedule *s, int split)
 {
     char *text = head_text(s->stage_of, schedule_chunks(s));
     for (int stage = 0; stage < s->shape.stages; ++stage)
         for (int i = 0; i < s->count[stage]; ++i) {
             const Task *t = &s->task[stage][i];
-            bool halves = split && t->kind == TASK_BACKWARD;
+            bool halves = split && t->kind == TASK_BACKWARD && t->micro % split == 0;
             char *line =
                 mem_format("%d,%s,%d,%d\n", stage,
                            task_names[halves ? TASK_BACKWARD_DATA : t->kind], t->chunk, t->micro);
@@ -252,7 +252,7 @@ static inline void disorder(Schedule *s, uint64_t draw)
 }
 
 /* Through a file. */
-static inline Status reread(Schedule **schedule, bool split)
+static inline Status reread(Schedule **schedule, int split)
 {
     ScheduleShape shape = (*schedule)->shape;
     char *text = schedule_text(*schedule, split);
@@ -273,7 +273,7 @@ static inline Status make_schedule(Fixture *f)
         TRY(schedule_new(&f->schedule, how->list, NULL, how->shape));
     TRY(reread(&f->schedule, how->split));
     disorder(f->schedule, how->draw);
-    return reread(&f->schedule, false);
+    return reread(&f->schedule, 0);
 }
 
 /* ---- all of it ---- */

@@ -67,7 +67,7 @@ static void run_chunks(const BackendTable *table)
                     .shape = {.stages = 1, .chunks = 2 + number % 3, .micros = micros[number % 6]},
                     .schedule = number % 2 ? SCHEDULE_FILE : SCHEDULE_INTERLEAVED,
                     .list = SCHEDULE_INTERLEAVED,
-                    .split = number / 2 % 2,
+                    .split = number / 2 % 3,
                     .draw = (uint64_t)number,
                     .recompute = number / 4 % 2};
         if (!check_case(&how, &cut) && cut) printf("  graph %d: %s", number, d.text);
