@@ -15,7 +15,6 @@ hid_t element_native(ElementType type); /* HDF5's type in memory; borrowed */
 bool element_is_float(ElementType type);
 /* One value at p, in this machine's byte order. Unsigned values above INT64_MAX become INT64_MAX. */
 int64_t element_integer(ElementType type, const void *p);
-float element_float(ElementType type, const void *p);
 /* to[i * to_step] = from[i * from_step] * a + b for i < n; to_step is 1 or -1. */
 void element_row(ElementType type, float *to, int to_step, const void *from, int64_t from_step,
                  int64_t n, float a, float b);

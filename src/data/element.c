@@ -129,13 +129,6 @@ void element_int32(ElementType type, int32_t *to, const void *from, int64_t n)
     }
 }
 
-float element_float(ElementType type, const void *p)
-{
-    float v;
-    element_row(type, &v, 1, p, 1, 1, 1.0f, 0.0f);
-    return v;
-}
-
 #define X(e, T)                                                                                    \
     static void row_##e(float *to, int to_step, const T *from, int64_t from_step, int64_t n,       \
                         float a, float b)                                                          \
