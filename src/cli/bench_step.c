@@ -125,10 +125,7 @@ static const char *row_name(const Trainer *t)
 
 static const char *precision_name(const Trainer *t)
 {
-    static const char *const names[] = {[PRECISION_FP32] = "fp32",
-                                        [PRECISION_BF16] = "bf16",
-                                        [PRECISION_FP16] = "fp16",
-                                        [PRECISION_TF32] = "tf32"};
+    static const char *const names[] = {PRECISION_WORDS(WORD_NAME)};
     return names[t->config->train.precision];
 }
 
