@@ -116,17 +116,17 @@ static void print_json(const Eval *e, FILE *out)
 
 static Status evaluate(Trainer *trainer, Eval *e)
 {
-    if (trainer->test_set.samples == 0)
-        return config_fail_key(trainer->config, "data.test",
-                               "no test data: set data.test to an HDF5 file");
-    e->set = &trainer->test_set;
+    const Config *config = trainer_config(trainer);
+    if (trainer_test_set(trainer)->samples == 0)
+        return config_fail_key(config, "data.test", "no test data: set data.test to an HDF5 file");
+    e->set = trainer_test_set(trainer);
     TRY(train_load(trainer, e->checkpoint, true));
-    if (trainer->config->train.loss == LOSS_SOFTMAX && e->set->kind != DATA_TOKENS) {
-        e->classes = trainer->graph->classes;
+    if (config->train.loss == LOSS_SOFTMAX && e->set->kind != DATA_TOKENS) {
+        e->classes = trainer_graph(trainer)->classes;
         e->confusion = mem_new((size_t)(e->classes * e->classes) * sizeof *e->confusion);
     }
-    TRY(train_evaluate(trainer, &trainer->test_set, &e->line, e->confusion));
-    if (trainer->world->rank > 0) return OK;
+    TRY(train_evaluate(trainer, trainer_test_set(trainer), &e->line, e->confusion));
+    if (trainer_world(trainer)->rank > 0) return OK;
     if (e->json)
         print_json(e, stdout);
     else

@@ -20,14 +20,15 @@ static void put_bytes(Json *json, const TrainBytes *b)
 static void put_grid(const PlanView *v, Json *json)
 {
     const Trainer *t = v->trainer;
-    const GridShape *g = &t->shape;
-    json_int(json, "ranks", (int64_t)g->dp * g->pp * g->tp);
-    json_int(json, "dp", g->dp);
-    json_int(json, "pp", g->pp);
-    json_int(json, "tp", g->tp);
-    json_int(json, "zero", t->plan->zero);
-    json_text(json, "schedule", t->schedule->name);
-    json_int(json, "chunks", t->schedule->shape.chunks);
+    const Schedule *schedule = trainer_schedule(t);
+    GridShape g = trainer_shape(t);
+    json_int(json, "ranks", (int64_t)g.dp * g.pp * g.tp);
+    json_int(json, "dp", g.dp);
+    json_int(json, "pp", g.pp);
+    json_int(json, "tp", g.tp);
+    json_int(json, "zero", trainer_plan(t)->zero);
+    json_text(json, "schedule", schedule->name);
+    json_int(json, "chunks", schedule->shape.chunks);
     json_real(json, "bubble", v->real.bubble);
     json_real(json, "bubble_equal", v->equal.bubble);
     json_real(json, "imbalance", v->stage_view[v->costliest].cost_s * v->stages / v->cost_s - 1);
@@ -37,12 +38,13 @@ static void put_grid(const PlanView *v, Json *json)
 static void put_chunk(const PlanView *v, int chunk, Json *json)
 {
     const Trainer *t = v->trainer;
+    const Graph *graph = trainer_graph(t);
     const ChunkPlan *p = view_chunk(v, chunk);
     TaskCost c = v->cost[chunk];
     json_object(json, NULL);
     json_int(json, "chunk", chunk);
-    json_text(json, "first", t->graph->node[p->first].name);
-    json_text(json, "last", t->graph->node[p->last - 1].name);
+    json_text(json, "first", graph->node[p->first].name);
+    json_text(json, "last", graph->node[p->last - 1].name);
     json_real(json, "cost_share", (c.forward + c.backward_data + c.backward_weight) / v->cost_s);
     json_int(json, "micro_batches_in_flight", p->slots);
     json_int(json, "values_out_bytes", (int64_t)p->values_out.bytes);
@@ -57,7 +59,8 @@ static void put_stage(const PlanView *v, int stage, Json *json)
     json_int(json, "stage", stage);
     json_real(json, "cost_share", s->cost_s / v->cost_s);
     put_bytes(json, &s->bytes);
-    json_real(json, "summed_bytes", v->trainer->shape.dp > 1 ? (double)s->plan->gradient_bytes : 0);
+    json_real(json, "summed_bytes",
+              trainer_shape(v->trainer).dp > 1 ? (double)s->plan->gradient_bytes : 0);
     json_real(json, "fetched_bytes", s->plan->fetch.step_elements * sizeof(float));
     json_real(json, "fetch_ring_bytes", (double)s->plan->fetch.elements * sizeof(float));
     json_array(json, "chunks");
@@ -80,8 +83,8 @@ static void put_message(int from, int to, int count, size_t bytes, const char *w
 
 static void put_messages(const PlanView *v, Json *json)
 {
-    const Graph *g = v->trainer->graph;
-    int micros = v->trainer->micros_local, from, to;
+    const Graph *g = trainer_graph(v->trainer);
+    int micros = trainer_sizes(v->trainer).micros_local, from, to;
     json_array(json, "messages");
     for (int c = 0; v->stages > 1 && c + 1 < v->chunks; ++c) {
         int a = c % v->stages, b = (c + 1) % v->stages;
@@ -99,7 +102,7 @@ static void put_messages(const PlanView *v, Json *json)
 
 static void put_layer(const PlanView *v, int chunk, const Node *node, Json *json)
 {
-    const Graph *g = v->trainer->graph;
+    const Graph *g = trainer_graph(v->trainer);
     int64_t params = 0;
     for (int k = 0; k < node->spec.w_count; ++k) {
         const Param *p = &g->param[node->param[k]];
@@ -123,10 +126,11 @@ static void put_layer(const PlanView *v, int chunk, const Node *node, Json *json
 static void put_layers(const PlanView *v, Json *json)
 {
     const Trainer *t = v->trainer;
+    const int *cuts = trainer_cuts(t);
     json_array(json, "layer");
     for (int c = 0; c < v->chunks; ++c)
-        for (int i = t->first[c]; i < t->first[c + 1]; ++i)
-            put_layer(v, c, &t->graph->node[i], json);
+        for (int i = cuts[c]; i < cuts[c + 1]; ++i)
+            put_layer(v, c, &trainer_graph(t)->node[i], json);
     json_end(json);
 }
 
@@ -141,22 +145,27 @@ static void put_stages(const PlanView *v, Json *json)
 void plan_view_json(const PlanView *v, FILE *out)
 {
     const Trainer *t = v->trainer;
+    TrainSizes sizes = trainer_sizes(t);
+    Backend *backend = trainer_backend(t);
+    const Graph *graph = trainer_graph(t);
+    const Config *config = trainer_config(t);
     Json json = json_to(out, true);
     json_object(&json, NULL);
-    json_text(&json, "model", *t->config->model.name ? t->config->model.name : "layers");
-    json_int(&json, "layers", t->graph->node_count);
-    json_int(&json, "parameters", graph_param_count(t->graph));
-    json_real(&json, "forward_macs", graph_forward_macs(t->graph));
-    json_int(&json, "classes", t->graph->classes);
-    json_int(&json, "batch", t->batch);
-    json_int(&json, "micro_batch", t->micro_batch);
-    json_int(&json, "micro_batches", t->micros);
-    json_int(&json, "micro_batches_a_replica", t->micros_local);
-    json_int(&json, "micro_batches_of_padding", (int64_t)t->micros_local * t->shape.dp - t->micros);
-    json_int(&json, "steps_per_epoch", t->steps_per_epoch);
-    json_int(&json, "steps", t->steps);
-    json_int(&json, "threads", t->backend->options.threads);
-    json_text(&json, "device", t->backend->table->name);
+    json_text(&json, "model", *config->model.name ? config->model.name : "layers");
+    json_int(&json, "layers", graph->node_count);
+    json_int(&json, "parameters", graph_param_count(graph));
+    json_real(&json, "forward_macs", graph_forward_macs(graph));
+    json_int(&json, "classes", graph->classes);
+    json_int(&json, "batch", sizes.batch);
+    json_int(&json, "micro_batch", sizes.micro_batch);
+    json_int(&json, "micro_batches", sizes.micros);
+    json_int(&json, "micro_batches_a_replica", sizes.micros_local);
+    json_int(&json, "micro_batches_of_padding",
+             (int64_t)sizes.micros_local * trainer_shape(t).dp - sizes.micros);
+    json_int(&json, "steps_per_epoch", sizes.steps_per_epoch);
+    json_int(&json, "steps", sizes.steps);
+    json_int(&json, "threads", backend->options.threads);
+    json_text(&json, "device", backend->table->name);
     put_grid(v, &json);
     json_int(&json, "largest_stage", v->heaviest);
     put_bytes(&json, &v->stage_view[v->heaviest].bytes);

@@ -42,8 +42,7 @@ static Status parse_grid(const char *text, GridShape *shape)
 {
     int64_t size[3];
     if (!sizes_read(text, 3, size))
-        return fail(ERR_USAGE, "--grids: '%s' is no grid: dp x pp x tp is wanted, like 2x1x1",
-                    text);
+        return fail(ERR_USAGE, "--grids: '%s' is no grid: expected dp x pp x tp, like 2x1x1", text);
     if ((double)size[0] * (double)size[1] * (double)size[2] > RANKS_MAX)
         return fail(ERR_USAGE, "--grids: %s is more than %d ranks", text, RANKS_MAX);
     *shape = (GridShape){.dp = (int)size[0], .pp = (int)size[1], .tp = (int)size[2]};

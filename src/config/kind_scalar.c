@@ -12,7 +12,7 @@ static Status need_scalar(Reading *r, const Node *node)
 {
     r->at = node;
     if (node->kind != NODE_SCALAR)
-        return fail(ERR_CONFIG, "a single value is wanted here, not %s", node_kind_name(node));
+        return fail(ERR_CONFIG, "expected a single value, not %s", node_kind_name(node));
     if (!r->fallback && node_is_null(node))
         return fail(ERR_CONFIG, "has no value: give one, or remove the key");
     return OK;

@@ -242,7 +242,7 @@ static Status make_optimizer(Trainer *t)
     return st;
 }
 
-const char *train_graphs(const Trainer *t)
+const char *train_captures(const Trainer *t)
 {
     if (t->config->train.cuda_graphs == GRAPHS_OFF) return "off, as train.cuda_graphs says";
     if (t->plan->fetches) return "off: grid.zero=3 fetches parameters";

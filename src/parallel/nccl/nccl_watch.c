@@ -20,7 +20,7 @@ void nccl_failed(const NcclWatch *watch, ncclResult_t result, const char *words,
     if (result == ncclInvalidArgument || result == ncclInvalidUsage)
         die("%s: %s: %s: %s", gpu, call, what, words);
     die_lost("%s: %s: %s: %s; most likely another rank has died or a link has failed, and its own "
-             "message says more: started again, the job goes on from its last checkpoint",
+             "message says more: started again, the job resumes from its last checkpoint",
              gpu, call, what, words);
 }
 

@@ -15,7 +15,7 @@ typedef struct Storage {
 } Storage;
 
 typedef struct RunStorage { /* as RunPlace, indices into Planner.storage */
-    int node, x[OP_INPUTS], y, dy, saved, x_saved, dx[OP_INPUTS], dw[OP_PARAMS];
+    int node, x[SPEC_INPUTS], y, dy, saved, x_saved, dx[SPEC_INPUTS], dw[SPEC_PARAMS];
     bool dx_add;
 } RunStorage;
 
@@ -51,6 +51,6 @@ RunStorage *planner_back_run(const Planner *p, int node); /* the run that its ba
 bool planner_waits(const Planner *p, int node); /* the weights' half, for its pass of its own? */
 /* gradient.c: where node i's backward leaves what it gives its inputs, now that its dy is known. to_add[k]: what must be added to
  * the gradient of input k afterwards, or be copied where it has none yet; STORAGE_NONE: nothing. */
-void gradients_route(Planner *p, int i, int to_add[OP_INPUTS]);
+void gradients_route(Planner *p, int i, int to_add[SPEC_INPUTS]);
 
 #endif

@@ -46,7 +46,7 @@ typedef struct Window {
     int task, use;            /* the next one; use counts from its pass's first */
     int here_count, *here;    /* owned: buckets that are in memory, or on the way */
 } Window;
-enum { FETCH_AHEAD = 2, WINDOW_MOST = FETCH_AHEAD + 2 * OP_PARAMS };
+enum { FETCH_AHEAD = 2, WINDOW_MOST = FETCH_AHEAD + 2 * SPEC_PARAMS };
 void window_init(Window *window, const Plan *plan);
 void window_fini(Window *window);
 void window_start(Window *window, const Schedule *schedule);

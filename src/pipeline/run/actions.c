@@ -104,12 +104,6 @@ void actions_bind(Executor *e, const ChunkRun *chunk, const Slot *slot, int micr
     }
 }
 
-static bool asks_others(const Op *op)
-{
-    return op->spec.kind == OP_EXCHANGE ||
-           (op->spec.kind == OP_SOFTMAX_LOSS && op->spec.slice.ranks);
-}
-
 bool action_asks_others(const Context *context, const ChunkRun *chunk, Pass pass, int micro,
                         int action)
 {
@@ -126,7 +120,7 @@ bool action_asks_others(const Context *context, const ChunkRun *chunk, Pass pass
     case ACTION_COPY:
         return false;
     default:
-        return asks_others(op_of(context, chunk, a->index));
+        return op_asks_ranks(&op_of(context, chunk, a->index)->spec);
     }
 }
 

@@ -51,15 +51,8 @@ static void update_statistics(Executor *e, int micros)
 
 /* ---- a step ---- */
 
-/* The gradients' sums are complete, over replicas, tensor groups and stages. */
-static void finish_sums(Executor *e)
-{
-    grad_sync_wait(&e->gradients);
-    tensor_group_sum(e->group, &e->gradients, step_report_sum(&e->report, &e->gradients));
-    links_sum_ties(&e->links, &e->gradients);
-}
-
-Status executor_step(Executor *e, const BatchSource *source, const StepOf *of, double *wait_s)
+Status executor_forward_backward(Executor *e, const BatchSource *source, const StepOf *of,
+                                 double *wait_s)
 {
     Playing p = {
         .schedule = e->context.plan->schedule,
@@ -69,13 +62,18 @@ Status executor_step(Executor *e, const BatchSource *source, const StepOf *of, d
         .wait_s = wait_s,
         .of = {.training = true, .step = of->step, .scale = of->scale, .micros = of->micros}};
     step_report_begin(&e->report, &p.of);
-    TRY(tasks_play(e, &p));
+    return tasks_play(e, &p);
+}
+
+void executor_reduce(Executor *e, const StepOf *of)
+{
     Phase outer = phase_enter(PHASE_SUM);
-    finish_sums(e);
+    grad_sync_wait(&e->gradients);
+    tensor_group_sum(e->group, &e->gradients, step_report_sum(&e->report, &e->gradients));
+    links_sum_ties(&e->links, &e->gradients);
     step_report_end(&e->report, &e->gradients);
     update_statistics(e, of->micros);
     phase_enter(outer);
-    return OK;
 }
 
 Status executor_evaluate(Executor *e, const BatchSource *source,

@@ -1,6 +1,4 @@
 /* Checkpoints of a Trainer: its tensors as checkpoint.h wants them. */
-#include "train.h"
-
 #include "resume.h"
 
 #include <math.h>

@@ -22,18 +22,18 @@ typedef struct BatchNorm {
     int lanes; /* a row of the kernels: one pixel of a group, or 16 elements of several pixels */
 } BatchNorm;
 
-typedef struct BnTask {
+typedef struct BatchNormTask {
     const Op *op;
     const BatchNorm *b;
     const OpRun *run;
     double *sums; /* [parts][2][padded] */
     float *coef;  /* [COEFS][padded] */
-    void (*sum)(const struct BnTask *t, int64_t part, int64_t g);
-    void (*finish)(const struct BnTask *t, int64_t g); /* sums -> saved and coef */
-    void (*map)(const struct BnTask *t, int64_t part, int64_t g);
-} BnTask;
+    void (*sum)(const struct BatchNormTask *t, int64_t part, int64_t g);
+    void (*finish)(const struct BatchNormTask *t, int64_t g); /* sums -> saved and coef */
+    void (*map)(const struct BatchNormTask *t, int64_t part, int64_t g);
+} BatchNormTask;
 
-static Status bn_plan(Op *op, Desc preferred[OP_INPUTS])
+static Status batch_norm_plan(Op *op, Desc preferred[SPEC_INPUTS])
 {
     OpSpec *s = &op->spec;
     Desc x = layout_common(s);
@@ -102,7 +102,7 @@ static Span span_of(const BatchNorm *b, int64_t first, int64_t last, int64_t g)
     return s;
 }
 
-static Span span_real(const BnTask *t, int64_t part, int64_t g)
+static Span span_real(const BatchNormTask *t, int64_t part, int64_t g)
 {
     int64_t first = part_edge(t->b, part), last = part_edge(t->b, part + 1);
     return span_of(t->b, first, last < t->run->rows ? last : t->run->rows, g);
@@ -119,13 +119,13 @@ static Piece piece_at(const BatchNorm *b, const Span *s, int64_t i)
 }
 
 /* The bits of where act cut; NULL where none are kept. */
-static uint16_t *keep_at(const BnTask *t, int64_t word)
+static uint16_t *keep_at(const BatchNormTask *t, int64_t word)
 {
     if (t->op->spec.act == ACT_NONE || !t->run->training) return NULL;
     return (uint16_t *)((float *)t->run->saved + SAVED * t->b->padded) + word;
 }
 
-static void zero_padded(const BnTask *t, int64_t part, int64_t g, void *p)
+static void zero_padded(const BatchNormTask *t, int64_t part, int64_t g, void *p)
 {
     int64_t first = part_edge(t->b, part), last = part_edge(t->b, part + 1);
     Span s = span_of(t->b, first > t->run->rows ? first : t->run->rows, last, g);
@@ -134,7 +134,7 @@ static void zero_padded(const BnTask *t, int64_t part, int64_t g, void *p)
 }
 
 /* Where the kernels add the sums of (part, g): in place, or, where rows hold several pixels, in `wide` first. */
-static double *sums_at(const BnTask *t, int64_t part, int64_t g, int which)
+static double *sums_at(const BatchNormTask *t, int64_t part, int64_t g, int which)
 {
     return t->sums + (2 * part + which) * t->b->padded + g * t->b->v.block;
 }
@@ -146,7 +146,7 @@ static void sums_fold(const BatchNorm *b, const double wide[SIMD_LANES], double 
 }
 
 /* A coefficient of group g by lane of a kernel's row. */
-static const float *coef_at(const BnTask *t, int which, int64_t g, float wide[SIMD_LANES])
+static const float *coef_at(const BatchNormTask *t, int which, int64_t g, float wide[SIMD_LANES])
 {
     const float *coef = t->coef + which * t->b->padded + g * t->b->v.block;
     if (t->b->v.block == t->b->lanes) return coef;
@@ -154,7 +154,7 @@ static const float *coef_at(const BnTask *t, int which, int64_t g, float wide[SI
     return wide;
 }
 
-static void stats_sum(const BnTask *t, int64_t part, int64_t g)
+static void stats_sum(const BatchNormTask *t, int64_t part, int64_t g)
 {
     const BatchNorm *b = t->b;
     const SimdTable *simd = simd_table(b->type);
@@ -167,33 +167,34 @@ static void stats_sum(const BnTask *t, int64_t part, int64_t g)
     const void *x = t->run->x[0];
     for (int64_t i = 0; i < s.count; ++i) {
         Piece p = piece_at(b, &s, i);
-        simd->bn_stats(element_at(x, p.from, b->type), p.rows, b->lanes, sum, square);
-        if (p.tail) simd->bn_stats(element_at(x, p.tail_from, b->type), 1, p.tail, sum, square);
+        simd->batch_norm_stats(element_at(x, p.from, b->type), p.rows, b->lanes, sum, square);
+        if (p.tail)
+            simd->batch_norm_stats(element_at(x, p.tail_from, b->type), 1, p.tail, sum, square);
     }
     if (fold)
         for (int w = 0; w < 2; ++w) sums_fold(b, wide[w], sums_at(t, part, g, w));
 }
 
-static double sums_total(const BnTask *t, int64_t c, int which)
+static double sums_total(const BatchNormTask *t, int64_t c, int which)
 {
     double total = 0.0;
     for (int64_t p = 0; p < t->b->parts; ++p) total += t->sums[(2 * p + which) * t->b->padded + c];
     return total;
 }
 
-static void coef_set(const BnTask *t, int64_t c, const double value[COEFS])
+static void coef_set(const BatchNormTask *t, int64_t c, const double value[COEFS])
 {
     for (int i = 0; i < COEFS; ++i) t->coef[i * t->b->padded + c] = (float)value[i];
 }
 
 /* y = (x - mean) scale + shift with the mean in float; what the mean lost there goes into the shift. */
-static void forward_coef(const BnTask *t, int64_t c, double mean, double inverse)
+static void forward_coef(const BatchNormTask *t, int64_t c, double mean, double inverse)
 {
     double scale = t->run->w[0][c] * inverse, rest = mean - (double)(float)mean;
     coef_set(t, c, (double[COEFS]){mean, scale, t->run->w[1][c] - rest * scale, 0.0});
 }
 
-static void stats_finish(const BnTask *t, int64_t g)
+static void stats_finish(const BatchNormTask *t, int64_t g)
 {
     const BatchNorm *b = t->b;
     const OpRun *run = t->run;
@@ -216,7 +217,7 @@ static void stats_finish(const BnTask *t, int64_t g)
     }
 }
 
-static void running_finish(const BnTask *t, int64_t g)
+static void running_finish(const BatchNormTask *t, int64_t g)
 {
     const BatchNorm *b = t->b;
     for (int64_t c = g * b->v.block; c < (g + 1) * b->v.block; ++c)
@@ -227,23 +228,23 @@ static void running_finish(const BnTask *t, int64_t g)
                          1.0 / sqrt((double)t->run->w[3][c] + t->op->spec.eps));
 }
 
-static void apply_rows(const BnTask *t, BnApply a, int64_t from, int64_t word)
+static void apply_rows(const BatchNormTask *t, BatchNormApply a, int64_t from, int64_t word)
 {
     const DType type = t->b->type;
     a.x = element_at(t->run->x[0], from, type);
     a.residual = t->op->spec.residual ? element_at(t->run->x[1], from, type) : NULL;
     a.y = element_out(t->run->y, from, type);
     a.keep = keep_at(t, word);
-    simd_table(type)->bn_apply(&a);
+    simd_table(type)->batch_norm_apply(&a);
 }
 
-static void apply_map(const BnTask *t, int64_t part, int64_t g)
+static void apply_map(const BatchNormTask *t, int64_t part, int64_t g)
 {
     float wide[COEFS][SIMD_LANES];
-    BnApply a = {.act = t->op->spec.act,
-                 .mean = coef_at(t, COEF_MEAN, g, wide[COEF_MEAN]),
-                 .scale = coef_at(t, COEF_X, g, wide[COEF_X]),
-                 .shift = coef_at(t, COEF_SHIFT, g, wide[COEF_SHIFT])};
+    BatchNormApply a = {.act = t->op->spec.act,
+                        .mean = coef_at(t, COEF_MEAN, g, wide[COEF_MEAN]),
+                        .scale = coef_at(t, COEF_X, g, wide[COEF_X]),
+                        .shift = coef_at(t, COEF_SHIFT, g, wide[COEF_SHIFT])};
     Span s = span_real(t, part, g);
     for (int64_t i = 0; i < s.count; ++i) {
         Piece p = piece_at(t->b, &s, i);
@@ -257,25 +258,25 @@ static void apply_map(const BnTask *t, int64_t part, int64_t g)
     zero_padded(t, part, g, t->run->y);
 }
 
-static void grad_sum_rows(const BnTask *t, BnSums a, int64_t from, int64_t word)
+static void grad_sum_rows(const BatchNormTask *t, BatchNormSums a, int64_t from, int64_t word)
 {
     const DType type = t->b->type;
     a.x = element_at(t->run->x[0], from, type);
     a.dy = element_out(t->run->dy, from, type);
     a.keep = keep_at(t, word);
     a.store = a.keep && t->op->spec.residual;
-    simd_table(type)->bn_sums(&a);
+    simd_table(type)->batch_norm_sums(&a);
 }
 
-static void grad_sum(const BnTask *t, int64_t part, int64_t g)
+static void grad_sum(const BatchNormTask *t, int64_t part, int64_t g)
 {
     const BatchNorm *b = t->b;
     double wide[2][SIMD_LANES] = {{0}};
     float mean[SIMD_LANES];
     bool fold = b->v.block != b->lanes;
-    BnSums a = {.mean = coef_at(t, COEF_MEAN, g, mean),
-                .sum = fold ? wide[0] : sums_at(t, part, g, 0),
-                .sum_x = fold ? wide[1] : sums_at(t, part, g, 1)};
+    BatchNormSums a = {.mean = coef_at(t, COEF_MEAN, g, mean),
+                       .sum = fold ? wide[0] : sums_at(t, part, g, 0),
+                       .sum_x = fold ? wide[1] : sums_at(t, part, g, 1)};
     for (int l = 0; l < b->lanes; ++l) a.sum[l] = a.sum_x[l] = 0.0;
     Span s = span_real(t, part, g);
     for (int64_t i = 0; i < s.count; ++i) {
@@ -292,7 +293,7 @@ static void grad_sum(const BnTask *t, int64_t part, int64_t g)
     if (t->op->spec.residual) zero_padded(t, part, g, t->run->dy);
 }
 
-static void grad_finish(const BnTask *t, int64_t g)
+static void grad_finish(const BatchNormTask *t, int64_t g)
 {
     const BatchNorm *b = t->b;
     float *saved = t->run->saved;
@@ -305,7 +306,7 @@ static void grad_finish(const BnTask *t, int64_t g)
 }
 
 /* dx = scale (dy - sum(dy)/n - xhat sum(dy xhat)/n), xhat = (x - mean - rest) inverse, as one line in dy and x. */
-static void grad_coef(const BnTask *t, int64_t g)
+static void grad_coef(const BatchNormTask *t, int64_t g)
 {
     const BatchNorm *b = t->b;
     const float *saved = t->run->saved;
@@ -323,23 +324,23 @@ static void grad_coef(const BnTask *t, int64_t g)
     }
 }
 
-static void grad_rows(const BnTask *t, BnGrad a, int64_t from, int64_t word)
+static void grad_rows(const BatchNormTask *t, BatchNormGrad a, int64_t from, int64_t word)
 {
     const DType type = t->b->type;
     a.x = element_at(t->run->x[0], from, type);
     a.dy = element_at(t->run->dy, from, type);
     a.dx = element_out(t->run->dx[0], from, type);
     a.keep = t->op->spec.residual ? NULL : keep_at(t, word);
-    simd_table(type)->bn_grad(&a);
+    simd_table(type)->batch_norm_grad(&a);
 }
 
-static void grad_map(const BnTask *t, int64_t part, int64_t g)
+static void grad_map(const BatchNormTask *t, int64_t part, int64_t g)
 {
     float wide[COEFS][SIMD_LANES];
-    BnGrad a = {.mean = coef_at(t, COEF_MEAN, g, wide[COEF_MEAN]),
-                .by_x = coef_at(t, COEF_X, g, wide[COEF_X]),
-                .shift = coef_at(t, COEF_SHIFT, g, wide[COEF_SHIFT]),
-                .by_dy = coef_at(t, COEF_DY, g, wide[COEF_DY])};
+    BatchNormGrad a = {.mean = coef_at(t, COEF_MEAN, g, wide[COEF_MEAN]),
+                       .by_x = coef_at(t, COEF_X, g, wide[COEF_X]),
+                       .shift = coef_at(t, COEF_SHIFT, g, wide[COEF_SHIFT]),
+                       .by_dy = coef_at(t, COEF_DY, g, wide[COEF_DY])};
     Span s = span_real(t, part, g);
     for (int64_t i = 0; i < s.count; ++i) {
         Piece p = piece_at(t->b, &s, i);
@@ -356,7 +357,7 @@ static void grad_map(const BnTask *t, int64_t part, int64_t g)
 /* All passes over a range of groups. */
 static void groups_body(const void *task, int64_t begin, int64_t end)
 {
-    const BnTask *t = task;
+    const BatchNormTask *t = task;
     for (int64_t g = begin; g < end; ++g) {
         for (int64_t p = 0; t->sum && p < t->b->parts; ++p) t->sum(t, p, g);
         t->finish(t, g);
@@ -366,17 +367,17 @@ static void groups_body(const void *task, int64_t begin, int64_t end)
 
 static void sum_body(const void *task, int64_t begin, int64_t end)
 {
-    const BnTask *t = task;
+    const BatchNormTask *t = task;
     for (int64_t i = begin; i < end; ++i) t->sum(t, i / t->b->v.groups, i % t->b->v.groups);
 }
 
 static void map_body(const void *task, int64_t begin, int64_t end)
 {
-    const BnTask *t = task;
+    const BatchNormTask *t = task;
     for (int64_t i = begin; i < end; ++i) t->map(t, i / t->b->v.groups, i % t->b->v.groups);
 }
 
-static void bn_run(BnTask t)
+static void batch_norm_run(BatchNormTask t)
 {
     const BatchNorm *b = t.b;
     t.sums = t.run->workspace;
@@ -391,26 +392,27 @@ static void bn_run(BnTask t)
     if (t.map) work_run(map_body, &t, b->parts * b->v.groups, elements);
 }
 
-static void bn_forward(Op *op, const OpRun *run)
+static void batch_norm_forward(Op *op, const OpRun *run)
 {
-    BnTask t = {.op = op, .b = op->impl, .run = run, .finish = running_finish, .map = apply_map};
+    BatchNormTask t = {
+        .op = op, .b = op->impl, .run = run, .finish = running_finish, .map = apply_map};
     if (run->training) {
         t.sum = stats_sum;
         t.finish = stats_finish;
     }
-    bn_run(t);
+    batch_norm_run(t);
 }
 
-static void bn_backward_begin(Op *op, const OpRun *run)
+static void batch_norm_backward_begin(Op *op, const OpRun *run)
 {
-    BnTask t = {.op = op, .b = op->impl, .run = run, .sum = grad_sum, .finish = grad_finish};
+    BatchNormTask t = {.op = op, .b = op->impl, .run = run, .sum = grad_sum, .finish = grad_finish};
     t.coef = (float *)((double *)run->workspace + 2 * t.b->parts * t.b->padded);
     memcpy(t.coef + COEF_MEAN * t.b->padded, (float *)run->saved + SAVED_MEAN * t.b->padded,
            (size_t)t.b->padded * sizeof(float));
-    bn_run(t);
+    batch_norm_run(t);
 }
 
-static void bn_backward_weight(Op *op, const OpRun *run)
+static void batch_norm_backward_weight(Op *op, const OpRun *run)
 {
     const BatchNorm *b = op->impl;
     const float *saved = run->saved;
@@ -421,18 +423,19 @@ static void bn_backward_weight(Op *op, const OpRun *run)
     memcpy(run->dw[3], saved + SAVED_VARIANCE * b->padded, bytes);
 }
 
-static void bn_backward_data(Op *op, const OpRun *run)
+static void batch_norm_backward_data(Op *op, const OpRun *run)
 {
     if (!run->dx[0]) return;
-    bn_run((BnTask){.op = op, .b = op->impl, .run = run, .finish = grad_coef, .map = grad_map});
+    batch_norm_run(
+        (BatchNormTask){.op = op, .b = op->impl, .run = run, .finish = grad_coef, .map = grad_map});
 }
 
 const OpTable cpu_batch_norm = {
     .name = "batch_norm",
-    .plan = bn_plan,
-    .forward = bn_forward,
-    .backward_begin = bn_backward_begin,
-    .backward_data = bn_backward_data,
-    .backward_weight = bn_backward_weight,
+    .plan = batch_norm_plan,
+    .forward = batch_norm_forward,
+    .backward_begin = batch_norm_backward_begin,
+    .backward_data = batch_norm_backward_data,
+    .backward_weight = batch_norm_backward_weight,
     .free = impl_free,
 };

@@ -1,5 +1,4 @@
-/* What a run has saved: where it begins, when and how it saves, what it keeps. Nothing that an earlier start has left is lost,
- * and training outlives a file system that is full or away. */
+/* Where a run begins: anew, at its own newest checkpoint, or at a file. Nothing that an earlier start has left is lost. */
 #include "run.h"
 
 #include "resume.h"
@@ -9,8 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-/* ---- where to begin ---- */
 
 static Status nothing_changed(Status st)
 {
@@ -68,7 +65,7 @@ static Status choose_checkpoint(Run *r, char **path)
     r->goes_on = true;
     if (c->checkpoint.resume == RESUME_NO) {
         st = fail(ERR_CONFIG,
-                  "%s already holds a run (%s): choose another run.name, or go on with "
+                  "%s already holds a run (%s): choose another run.name, or continue with "
                   "checkpoint.resume=auto",
                   r->dir.path, *path);
         mem_free(path);
@@ -121,75 +118,4 @@ Status run_resume(Run *r)
     mem_free(&r->last);
     r->last = path;
     return st;
-}
-
-/* ---- saving ---- */
-
-/* Training outlives a file system that is full or away: said when it begins and when it ends, tried again in between. Other
- * errors stay. */
-static Status tolerate(Status st, bool *failing, const char *what)
-{
-    if (st == ERR_IO && !*failing)
-        log_warn("%s; training goes on, and this is tried again", fail_message());
-    if (st == OK && *failing) log_info("%s works again", what);
-    if (st == OK || st == ERR_IO) *failing = st != OK;
-    return st == ERR_IO ? OK : st;
-}
-
-/* Adds what to do where a model has run away. */
-Status run_ran_away(Status st, int64_t step)
-{
-    if (st != ERR_DATA) return st;
-    return fail(st,
-                "%s at step %lld: lower optim.lr, set optim.clip, or look at the data with `weft "
-                "data check`; the newest checkpoint stays as it is",
-                fail_message(), (long long)step);
-}
-
-/* Once it is there: what it is good for. Rank 0's disk alone. */
-static void saved(Run *r, const char *path)
-{
-    if (r->world->rank != 0) return;
-    good_files_add(r->good, path);
-    Status st = checkpoint_prune(r->dir.checkpoints, r->config->checkpoint.keep, r->good);
-    (void)tolerate(st, &r->prune_failing, "removing old checkpoints");
-}
-
-/* last: nothing comes after it, so that its failure is the run's. */
-Status run_save(Run *r, bool last)
-{
-    Trainer *t = r->trainer;
-    char *path = run_dir_checkpoint(&r->dir, t->step);
-    if (r->last && strcmp(path, r->last) == 0) {
-        mem_free(&path);
-        return OK;
-    }
-    observer_break(r->observer);
-    /* lines up to this step are on the disk before the checkpoint that makes them history */
-    (void)tolerate(observer_sync(r->observer), &r->sync_failing, "syncing metrics");
-    Status st = run_ran_away(train_save(t, path), t->step);
-    bool there = st == OK;
-    if (!last) st = tolerate(st, &r->save_failing, "saving checkpoints");
-    if (there) {
-        saved(r, path);
-        mem_free(&r->last);
-        r->last = path;
-    } else {
-        mem_free(&path);
-    }
-    r->saved_s = clock_s();
-    return st;
-}
-
-/* best.h5 carries its own metric, whatever others the run has seen that could not be saved. */
-Status run_save_best(Run *r, double metric)
-{
-    Trainer *t = r->trainer;
-    double best = t->best_metric;
-    t->best_metric = metric;
-    Status st = run_ran_away(train_save(t, r->dir.best), t->step);
-    t->best_metric = best;
-    if (st == OK) r->best_saved = metric;
-    observer_break(r->observer);
-    return tolerate(st, &r->best_failing, "saving best.h5");
 }
