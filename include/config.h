@@ -33,12 +33,6 @@
 /* a bit each */
 #define AUGMENT_WORDS(W) W(AUGMENT_FLIP, "flip") W(AUGMENT_CROP, "crop") W(AUGMENT_CUTOUT, "cutout")
 
-#define WORD_CONSTANT(constant, word) constant,
-#define WORD_NUMBER(constant, word)   constant##_NUMBER,
-#define WORD_BIT(constant, word)      constant = 1 << constant##_NUMBER,
-/* of an array of names that the constants index */
-#define WORD_NAME(constant, word) [constant] = word,
-
 typedef enum Stem { STEM_WORDS(WORD_CONSTANT) } Stem;
 typedef enum Precision { PRECISION_WORDS(WORD_CONSTANT) } Precision;
 typedef enum Positions { POSITIONS_WORDS(WORD_CONSTANT) } Positions;

@@ -7,18 +7,18 @@
 #include "tensor.h"
 
 typedef enum DataKind { DATA_IMAGE, DATA_TOKENS, DATA_TABLE } DataKind;
-typedef enum ElementType {
-    ELEM_U8,
-    ELEM_I8,
-    ELEM_U16,
-    ELEM_I16,
-    ELEM_U32,
-    ELEM_I32,
-    ELEM_U64,
-    ELEM_I64,
-    ELEM_F32,
-    ELEM_F64
-} ElementType;
+#define ELEMENTS(W)                                                                                \
+    W(ELEM_U8, "uint8")                                                                            \
+    W(ELEM_I8, "int8")                                                                             \
+    W(ELEM_U16, "uint16")                                                                          \
+    W(ELEM_I16, "int16")                                                                           \
+    W(ELEM_U32, "uint32")                                                                          \
+    W(ELEM_I32, "int32")                                                                           \
+    W(ELEM_U64, "uint64")                                                                          \
+    W(ELEM_I64, "int64")                                                                           \
+    W(ELEM_F32, "float32")                                                                         \
+    W(ELEM_F64, "float64")
+typedef enum ElementType { ELEMENTS(WORD_CONSTANT) } ElementType;
 
 enum { DATA_CHANNELS = 64, DATA_PATH = 1024 };
 typedef struct DataArray { /* one HDF5 data set, as the ranks read it */

@@ -7,8 +7,7 @@
 #include <string.h>
 #include <time.h>
 
-const char *const phase_names[PHASE_COUNT] = {"other",    "data",   "forward", "backward",  "sum",
-                                              "messages", "update", "eval",    "checkpoint"};
+const char *const phase_names[PHASE_COUNT] = {PHASES(WORD_NAME)};
 
 typedef struct Span {
     double begin_s, end_s;

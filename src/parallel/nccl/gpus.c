@@ -2,7 +2,7 @@
  * the grid's replicas and stages split from it. Refuses GPUs of several models where bits are to be those of one rank, and
  * transport nccl where ranks share a GPU. */
 #include "nccl.h"
-#include "../world/world.h"
+#include "../world/abort.h"
 
 #include <cuda_runtime_api.h>
 #include <stdlib.h>

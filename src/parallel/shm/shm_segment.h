@@ -3,7 +3,7 @@
 #ifndef WEFT_PARALLEL_SHARED_H
 #define WEFT_PARALLEL_SHARED_H
 
-#include "../world/world.h"
+#include "../world/abort.h"
 
 #include <sys/types.h>
 
