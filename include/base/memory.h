@@ -7,9 +7,11 @@
 #include <stddef.h>
 
 /* Memory from the C library; out of memory is die_as(ERR_MEMORY). Owner: the caller, who frees with mem_free, which nulls. */
-void *mem_new(size_t bytes);               /* zeroed */
-void *mem_resize(void *old, size_t bytes); /* contents kept, growth not zeroed */
-char *mem_text(const char *text);          /* copy of a string; NULL stays NULL */
+void *mem_new(size_t bytes); /* zeroed */
+/* contents kept, growth not zeroed */
+void *mem_resize(void *old, size_t bytes);
+/* copy of a string; NULL stays NULL */
+char *mem_text(const char *text);
 char *mem_format(const char *fmt, ...) BASE_PRINTF(1, 2);
 void mem_free_at(void **pointer);
 #define mem_free(p) mem_free_at((void **)(p)) /* mem_free(&p) */
@@ -21,7 +23,8 @@ void mem_pages_free(void *p, size_t bytes);
  * process is in, up to the root of what it can see. */
 typedef struct MemoryLimit {
     double bytes;
-    char group[512]; /* the file that sets it; "": the machine's own memory */
+    /* the file that sets it; "": the machine's own memory */
+    char group[512];
 } MemoryLimit;
 /* root: "", or the folder below which /proc and the groups are looked for. */
 MemoryLimit memory_limit(const char *root);

@@ -20,8 +20,9 @@
     W(PHASE_CHECKPOINT, "checkpoint")
 typedef enum Phase { PHASES(WORD_CONSTANT) PHASE_COUNT } Phase;
 extern const char *const phase_names[PHASE_COUNT];
-Phase phase_enter(Phase phase); /* returns the phase before, for nesting */
-double phase_s(Phase phase);    /* seconds so far */
+/* returns the phase before, for nesting */
+Phase phase_enter(Phase phase);
+double phase_s(Phase phase); /* seconds so far */
 /* From now on `entered` is told every phase as it begins; NULL: nobody is. */
 void phase_watch(void (*entered)(Phase phase));
 /* With a trace on, every span goes to a ring of the newest `events`; trace_write makes a Chrome trace (trace.json). */

@@ -45,8 +45,8 @@ _Noreturn void die_as(Status code, const char *fmt, ...) BASE_PRINTF(2, 3);
  * die_lost_as has set since: ERR_STOPPED where there is a checkpoint to go on from. */
 _Noreturn void die_lost(const char *fmt, ...) BASE_PRINTF(1, 2);
 void die_lost_as(Status code);
-/* place: "rank 3 of 8 (dp 1, pp 0, tp 1) on node07", copied. abort_job may be NULL. */
-void die_context(const char *place, void (*abort_job)(int code));
+/* where: "rank 3 of 8 (dp 1, pp 0, tp 1) on node07", copied. abort_job may be NULL. */
+void die_context(const char *where, void (*abort_job)(int code));
 
 /* Only rank 0 speaks: log_info and log_warn are silent where log_init was given speak = false. log_error always
  * prints, as "weft: error: ...", on stderr. Colour only on a terminal, with NO_COLOR unset and TERM not "dumb". */

@@ -28,7 +28,8 @@ Status file_move_aside(const char *path, char **to);
  * stop; and SIGXFSZ: a limit on a file's size is an error of its write. Call it first on the only thread, and again once a library may have set handlers of its own. Without it
  * stop_wanted is false. */
 void stop_begin(void);
-bool stop_wanted(void); /* has any of them come? Not to be called on two threads */
+/* has any of them come? Not to be called on two threads */
+bool stop_wanted(void);
 /* As before stop_begin; what was asked for is forgotten. */
 void stop_end(void);
 /* Which signals these are, for a caller that waits for them itself. */
@@ -38,12 +39,15 @@ void stop_signals(sigset_t *set);
 enum { LIBRARY_SYMBOLS = 32 };
 typedef struct LibrarySymbol {
     const char *name;
-    size_t slot; /* where in a table its address goes */
+    /* where in a table its address goes */
+    size_t slot;
 } LibrarySymbol;
 typedef struct Library {
-    const char *file, *name;     /* "libcudnn.so.9", "cuDNN" */
-    const char *user, *cure;     /* for messages: what needs it, and what does without */
-    const LibrarySymbol *symbol; /* at most LIBRARY_SYMBOLS; ends with a name NULL */
+    const char *file, *name; /* "libcudnn.so.9", "cuDNN" */
+    /* for messages: what needs it, and what does without */
+    const char *user, *cure;
+    /* at most LIBRARY_SYMBOLS; ends with a name NULL */
+    const LibrarySymbol *symbol;
 } Library;
 /* Fills table's slots, or none of them: ERR_CONFIG says what is missing and where to look. */
 Status library_bind(const Library *library, void *table);

@@ -25,7 +25,8 @@ static struct {
 static struct {
     Span *span; /* owned; NULL: no trace */
     int64_t capacity, pushed;
-    double to_wall_s; /* added to clock_s, so that the traces of several nodes lie side by side */
+    /* added to clock_s, so that the traces of several nodes lie side by side */
+    double to_wall_s;
 } ring;
 
 Phase phase_enter(Phase phase)

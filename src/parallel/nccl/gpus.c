@@ -15,7 +15,8 @@ static const double INIT_LIMIT_S = 120;
 
 typedef struct Gpu { /* plain bytes: gathered from all ranks */
     int node;        /* the first rank there */
-    int visible;     /* GPUs that the process may use */
+    /* GPUs that the process may use */
+    int visible;
     int processors;
     char bus[32], model[256];
 } Gpu;
