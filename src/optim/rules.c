@@ -1,0 +1,57 @@
+/* The update rules, in the order of the help, the default first. Another one is a file with its row, and one line here. */
+#include "rules.h"
+
+/* clang-format off: one a line */
+#define RULES(_)                                                                                   \
+    _(sgd)                                                                                         \
+    _(adam)                                                                                        \
+    _(adamw)                                                                                       \
+    _(lars)                                                                                        \
+    _(lamb)                                                                                        \
+    _(lion)                                                                                        \
+    _(muon)
+/* clang-format on */
+
+#define DECLARE(name) extern const OptimTable optim_##name;
+#define ENTRY(name)   &optim_##name,
+
+RULES(DECLARE)
+static const OptimTable *const rules[] = {RULES(ENTRY)};
+enum { RULE_COUNT = sizeof rules / sizeof rules[0] };
+
+const ConfigWords optim_words[] = {{"optim.name", optim_rule_word},
+                                   {"optim.lr_schedule", optim_curve_word}};
+_Static_assert(sizeof optim_words / sizeof optim_words[0] == OPTIM_WORDS, "optim.h says how many");
+
+const ConfigWord *optim_rule_word(int i)
+{
+    return i < RULE_COUNT ? &rules[i]->word : NULL;
+}
+
+int optim_rule_count(const Config *config)
+{
+    return 1 + config->optim.group_count;
+}
+
+OptimRule optim_rule(const Config *config, int number)
+{
+    const OptimConfig *is = number == 0 ? &config->optim : &config->optim.group[number - 1].own;
+    const OptimTable *table = rules[is->name];
+    return (OptimRule){.table = table,
+                       .is = is,
+                       .rate = is->lr / config->optim.lr,
+                       .slots = table->held ? table->held(is) : table->slots};
+}
+
+int optim_slots(const Config *config)
+{
+    return optim_rule(config, 0).slots;
+}
+
+bool optim_has_norms(const Config *config)
+{
+    bool has = false;
+    for (int i = 0; i < optim_rule_count(config); ++i)
+        has = has || optim_rule(config, i).table->norms > 0;
+    return has;
+}
