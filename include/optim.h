@@ -164,6 +164,13 @@ size_t optim_bytes(const Optim *optim);       /* with scratch, and room for a wh
 int optim_slots(const Config *config);
 /* Does an update need the norms of whole tensors (lars, lamb)? */
 bool optim_has_norms(const Config *config);
+/* Does it need as much scratch as a slot of state, where the ranges are shared out? */
+bool optim_scratch(const Config *config);
+/* Does state lie close together even where nothing is shared out, because tensors differ in their rules, or some are wanted whole?
+ * Then OptimNeed says what each takes. */
+bool optim_packs(const Config *config);
+/* Makes all rules of the configuration such as hold no state: for a model that is not trained. */
+void optim_hold_nothing(Config *config);
 /* What planning needs to know of one tensor's update. */
 typedef struct OptimNeed {
     int slots;

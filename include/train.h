@@ -38,6 +38,10 @@ typedef struct Trainer {
     Comm *comm; /* over grid.dp_world */
     Executor *executor;
     Optim *optim;
+    int *rule;            /* owned: of each parameter, see optim_assign */
+    ParamUpdate *updates; /* owned: likewise what its update needs */
+    float *slices;        /* owned: slices of a tensor that is put together; NULL: none is */
+    size_t slices_bytes;
     int *range_param;      /* owned: the parameter of each of the optimizer's ranges */
     struct Shares *shares; /* what the replicas share out (grid.zero); NULL: nothing */
     Loader *loader;

@@ -49,14 +49,6 @@ static void make_runs(Optim *optim)
     }
 }
 
-/* Do all ranges hold as much state? Then it lies as the parameters do. */
-static bool is_uniform(const Optim *optim)
-{
-    for (int i = 0; i < optim->range_count; ++i)
-        if (optim->rule[optim->range[i].rule].slots != optim->slots) return false;
-    return true;
-}
-
 /* A piece's state in each arena: as the parameters lie, or, of shares and where rules differ, close together. */
 static void place_state(Optim *optim, OptimPiece *piece, bool packed)
 {
@@ -80,7 +72,7 @@ static void make_pieces(Optim *optim, int64_t arena_elements)
 {
     const OptimShare *share = &optim->share;
     size_t room = (size_t)optim->range_count + 1;
-    bool packed = share->gather || !is_uniform(optim);
+    bool packed = share->gather || optim_packs(optim->config);
     optim->piece = mem_new(room * sizeof *optim->piece);
     optim->chunk = mem_new(room * sizeof *optim->chunk);
     for (int s = 0; s < optim->slots; ++s) optim->slot_elements[s] = packed ? 0 : arena_elements;

@@ -14,10 +14,11 @@
 
 #define DECLARE(name) extern const OptimTable optim_##name;
 #define ENTRY(name)   &optim_##name,
+#define NUMBER(name)  ROW_##name,
 
 RULES(DECLARE)
 static const OptimTable *const rules[] = {RULES(ENTRY)};
-enum { RULE_COUNT = sizeof rules / sizeof rules[0] };
+enum { RULES(NUMBER) RULE_COUNT };
 
 const ConfigWords optim_words[] = {{"optim.name", optim_rule_word},
                                    {"optim.lr_schedule", optim_curve_word}};
@@ -46,6 +47,30 @@ OptimRule optim_rule(const Config *config, int number)
 int optim_slots(const Config *config)
 {
     return optim_rule(config, 0).slots;
+}
+
+static void hold_nothing(OptimConfig *is)
+{
+    is->name = 0;
+    is->momentum = 0;
+    is->nesterov = false;
+}
+_Static_assert(ROW_sgd == 0, "the default holds no state without momentum");
+
+void optim_hold_nothing(Config *config)
+{
+    hold_nothing(&config->optim);
+    for (int i = 0; i < config->optim.group_count; ++i) hold_nothing(&config->optim.group[i].own);
+}
+
+bool optim_scratch(const Config *config)
+{
+    return optim_rule(config, 0).table->scratch;
+}
+
+bool optim_packs(const Config *config)
+{
+    return config->optim.group_count > 0 || optim_rule(config, 0).table->whole;
 }
 
 bool optim_has_norms(const Config *config)
