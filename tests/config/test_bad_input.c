@@ -2,6 +2,7 @@
  * text. line 0: the fault is in an override, and the message begins with "command line: ". */
 #include "config.h"
 #include "harness.h"
+#include "words.h"
 
 typedef struct BadCase {
     const char *text, *override;
@@ -291,6 +292,6 @@ static void test_cut(void)
     }
 }
 
-TEST_MAIN("bad input", {"syntax", test_syntax}, {"keys", test_key}, {"values", test_value},
-          {"layers", test_layer}, {"rules", test_rule}, {"overrides", test_override},
-          {"twice", test_twice}, {"cut anywhere", test_cut})
+TEST_MAIN("bad input", {"words of modules", use_test_words}, {"syntax", test_syntax},
+          {"keys", test_key}, {"values", test_value}, {"layers", test_layer}, {"rules", test_rule},
+          {"overrides", test_override}, {"twice", test_twice}, {"cut anywhere", test_cut})

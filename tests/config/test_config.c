@@ -2,6 +2,7 @@
  * the resolved text read back, files. */
 #include "config.h"
 #include "harness.h"
+#include "words.h"
 
 #include <sys/stat.h>
 
@@ -413,8 +414,8 @@ static void test_files(void)
     config_free(&c);
 }
 
-TEST_MAIN("config", {"defaults", test_defaults}, {"example", test_example}, {"words", test_words},
-          {"numbers", test_numbers}, {"sizes in bytes", test_bytes},
-          {"gpt2 and pipeline", test_pipeline}, {"override", test_override},
-          {"layers", test_layers}, {"places", test_places}, {"round trip", test_round_trip},
-          {"files", test_files})
+TEST_MAIN("config", {"words of modules", use_test_words}, {"defaults", test_defaults},
+          {"example", test_example}, {"words", test_words}, {"numbers", test_numbers},
+          {"sizes in bytes", test_bytes}, {"gpt2 and pipeline", test_pipeline},
+          {"override", test_override}, {"layers", test_layers}, {"places", test_places},
+          {"round trip", test_round_trip}, {"files", test_files})
