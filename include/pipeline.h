@@ -111,8 +111,9 @@ typedef struct ParamUpdate {
     int slots;    /* of state */
     bool scratch; /* of a slot's size, where replicas share out */
     bool whole;   /* one replica has it all: gradient, state and value are not cut */
-    size_t
-        whole_bytes; /* that updating it takes beside its state and one more of it as it is stored */
+    /* Beside its state and one more of it as it is stored, its update takes this, and slices of it: once, for the one that needs
+     * most of each. */
+    size_t whole_bytes, slice_bytes;
 } ParamUpdate;
 
 typedef struct PlanOptions {

@@ -58,13 +58,17 @@ static void place_state(Optim *optim, OptimPiece *piece, bool packed)
     }
 }
 
-/* Measured before the first is updated, shares have scratch side by side; what is done one by one has the same. */
-static void place_scratch(Optim *optim, OptimPiece *piece)
+/* Measured before the first is updated, shares have scratch side by side (*used: so much so far); what is done one by one has the
+ * same. */
+static void place_scratch(Optim *optim, OptimPiece *piece, int64_t *used)
 {
-    bool together = optim->share.gather && piece->rule->table->scratch;
-    if (!piece->rule->table->scratch && !piece->rule->table->whole) return;
-    piece->scratch = together ? optim->scratch_elements : 0;
-    int64_t end = piece->scratch + (together ? align(piece->elements) : piece->elements);
+    const OptimTable *table = piece->rule->table;
+    int64_t end = piece->elements;
+    if ((!table->scratch && !table->whole) || piece->elements == 0) return;
+    if (optim->share.gather && table->scratch) {
+        piece->scratch = *used;
+        end = *used += align(piece->elements);
+    }
     if (end > optim->scratch_elements) optim->scratch_elements = end;
 }
 
@@ -72,6 +76,7 @@ static void make_pieces(Optim *optim, int64_t arena_elements)
 {
     const OptimShare *share = &optim->share;
     size_t room = (size_t)optim->range_count + 1;
+    int64_t scratch = 0;
     bool packed = share->gather || optim_packs(optim->config);
     optim->piece = mem_new(room * sizeof *optim->piece);
     optim->chunk = mem_new(room * sizeof *optim->chunk);
@@ -90,7 +95,7 @@ static void make_pieces(Optim *optim, int64_t arena_elements)
             .tensor = &range->tensor,
         };
         place_state(optim, piece, packed);
-        if (piece->elements > 0) place_scratch(optim, piece);
+        place_scratch(optim, piece, &scratch);
         optim->chunk[i + 1] = optim->chunk[i] + chunks(range->elements);
     }
     optim->chunks = optim->chunk[optim->range_count];

@@ -84,29 +84,34 @@ static int64_t held_elements(const Plan *plan, int param, int dp_rank)
     return count;
 }
 
-/* State close together, and for whole tensors one as it is stored and what the one that needs most needs besides. */
+static size_t larger(size_t a, size_t b)
+{
+    return a > b ? a : b;
+}
+
+/* State close together; scratch side by side where it is shared out, else of the tensor that needs most; and what a whole tensor
+ * takes. */
 static size_t update_bytes(const Plan *plan, int dp_rank)
 {
-    size_t state = 0, whole = 0;
-    int64_t scratch = 0, stored = 0;
+    size_t state = 0, beside = 0, largest = 0, whole = 0, slices = 0;
+    bool shared = plan->zero || plan->shape.tp > 1;
     for (int i = 0; i < plan->graph->param_count; ++i) {
         const ParamUpdate *update = &plan->updates[i];
-        int64_t count = held_elements(plan, i, dp_rank);
+        size_t count = (size_t)held_elements(plan, i, dp_rank);
+        size_t padded = (size_t)align_floats((int64_t)count);
         if (count == 0) continue;
-        state += (size_t)update->slots * (size_t)align_floats(count) * sizeof(float);
-        if (update->scratch) scratch += align_floats(count);
-        if (update->whole && count > stored) stored = count;
-        if (update->whole_bytes > whole) whole = update->whole_bytes;
+        state += (size_t)update->slots * padded;
+        if (update->scratch && shared) beside += padded;
+        if (update->whole || (update->scratch && !shared)) largest = larger(largest, count);
+        whole = larger(whole, update->whole_bytes);
+        slices = larger(slices, update->slice_bytes);
     }
-    return state + (size_t)(plan->zero ? scratch + stored : stored) * sizeof(float) + whole;
+    return (state + larger(beside, largest)) * sizeof(float) + whole + slices;
 }
 
 size_t whole_state_bytes(const Plan *plan)
 {
     size_t most = 0;
-    for (int r = 0; r < plan->shape.dp; ++r) {
-        size_t mine = update_bytes(plan, r);
-        if (mine > most) most = mine;
-    }
+    for (int r = 0; r < plan->shape.dp; ++r) most = larger(most, update_bytes(plan, r));
     return most;
 }

@@ -62,7 +62,8 @@ static void fill_updates(Trainer *t, const OptimTensor *tensor, const int *param
             .slots = need.slots,
             .scratch = need.scratch,
             .whole = need.whole,
-            .whole_bytes = need.whole ? need.whole_bytes + slices_bytes(g, param[k]) : 0,
+            .whole_bytes = need.whole_bytes,
+            .slice_bytes = need.whole ? slices_bytes(g, param[k]) : 0,
         };
     }
     for (int i = 0; i < g->param_count; ++i) {
@@ -123,13 +124,12 @@ static void whole_put(void *user, int range, const float *plain, float *stored)
     op_pack(g->node[p->node].op, p->slot, plain, stored);
 }
 
-/* For the divided tensor of this stage that needs most. */
+/* For the divided tensor that this rank updates and that needs most. */
 static void make_slices(Trainer *t)
 {
     for (int i = 0; i < t->optim->range_count; ++i) {
-        int param = t->range_param[i];
-        size_t bytes = slices_bytes(t->graph, param);
-        if (t->updates[param].whole && bytes > t->slices_bytes) t->slices_bytes = bytes;
+        size_t bytes = t->updates[t->range_param[i]].slice_bytes;
+        if (t->optim->piece[i].elements > 0 && bytes > t->slices_bytes) t->slices_bytes = bytes;
     }
     if (t->slices_bytes > 0) t->slices = mem_pages_new(t->slices_bytes);
 }

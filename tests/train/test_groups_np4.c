@@ -217,7 +217,8 @@ static void check_memory(int model, const char *grid)
         CHECK_OK(trainer_new(&t, config, &sub));
         size_t mine = optim_bytes(t->optim) + t->slices_bytes;
         world_gather(&sub, &mine, sizeof mine, all);
-        for (int r = 0; r < t->shape.dp * t->shape.tp; ++r) most = all[r] > most ? all[r] : most;
+        for (int r = t->grid.tp_rank; r < t->shape.dp * t->shape.tp; r += t->shape.tp)
+            most = all[r] > most ? all[r] : most;
         planned = t->plan->state_bytes;
         if (t->grid.pp_rank > 0) planned = most;
         trainer_free(&t);
