@@ -179,6 +179,7 @@ void plan_view_json(const PlanView *v, FILE *out)
     put_bytes(out, &v->stage_view[v->heaviest].bytes);
     put_stages(v, out);
     put_messages(v, out);
+    plan_update_json(v, out);
     put_layers(v, out);
     fputs("}\n", out);
 }
