@@ -5,7 +5,7 @@
 #include <ctype.h>
 #include <string.h>
 
-enum { NAME = 128, CELL = 16 };
+enum { NAME = 128, CELL = 32 };
 
 typedef struct Names {
     int count, *times; /* owned, as name */

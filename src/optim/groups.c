@@ -27,7 +27,7 @@ static Status check_pattern(const Config *config, const OptimGroup *group, const
         if (fnmatch(pattern, tensor[i].name, 0) == 0) return OK;
     return config_fail(
         config, group->line, group->column,
-        "optim.groups: '%s' matches no parameter; `weft plan` lists their names, such "
+        "optim.groups: '%s' matches no parameter; `weft plan --json` lists the names, such "
         "as %s",
         pattern, count ? tensor[0].name : "none");
 }
