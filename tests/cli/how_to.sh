@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The patches of docs/how-to (a verb, an importer): each is one new file and one added line, applies to a clean copy of the
+# The patches of docs/how-to (a verb, an importer, an optimizer): each is one new file and one added line, applies to a clean copy of the
 # sources, builds there and does what its page says. What was built for this test is copied, so that only their files are compiled.
 here=$(cd "$(dirname "$0")/../.." && pwd)
 . "$(dirname "$0")/common.bash"
@@ -41,8 +41,10 @@ page_agrees() {
 page_agrees add-a-verb.md verb
 holds 'add-a-verb.md shows the whole patch' test "$(wc -l <shown)" = "$(grep -c '^+' "$here/tests/how-to/verb.patch")"
 page_agrees add-an-importer.md importer
+page_agrees add-an-optimizer.md optimizer
 patched verb
 patched importer
+patched optimizer
 if [ -n "$skip" ]; then
     echo "skipped: $skip"
     finish
@@ -94,4 +96,23 @@ check 65 'label 0 is none of' $import x.npy minus.npy -o bad.h5
 check 66 'none.npy' $import none.npy y.npy -o bad.h5
 check 64 '-o OUT is missing' $import x.npy y.npy
 holds 'no file is left of a bad one' sh -c '! ls bad.h5* 2>/dev/null'
+
+# Adagrad's first step moves every number by the rate: w - lr g / (|g| + eps).
+weft=optimizer/build/weft
+cat >ada.yaml <<'END'
+model: {layers: [flatten, dense: {width: 24}, relu, dense: {width: 10}]}
+data: {train: images.h5}
+train: {batch: 16, micro_batch: 4, steps: 3, threads: 1}
+optim: {name: adagrad, lr: 0.125}
+END
+check 0 'sgd|adam|adamw|adagrad|lars' "$weft" help
+for lr in 0.125 1e-30; do check 0 '' "$weft" train ada.yaml run.name=lr-$lr optim.lr=$lr train.steps=1; done
+values() { h5dump -y -d /params/dense2.bias "runs/lr-$1/checkpoints/step-00000001.h5" | awk '/ DATA {/ { on = 1; next } on && /}/ { exit } on' | tr -d ',' | xargs -n 1; }
+distances() { paste <(values 0.125) <(values 1e-30) | awk '{ d = $1 - $2; printf "%.3f\n", d < 0 ? -d : d }' | sort -u; }
+holds 'the first step is as long as the rate' test "$(distances)" = 0.125
+holds 'its constants have defaults of their own' grep -q 'eps: 1e-10' runs/lr-0.125/config.yaml
+check 0 '/optim/sum_of_squares/' "$weft" ckpt info runs/lr-0.125/checkpoints/step-00000001.h5
+check 0 'the same to the bit' "$weft" verify ada.yaml --grids 1x1x1,2x1x1 --zero 0,3
+check 0 'adagrad, lr 0.5' "$weft" plan ada.yaml optim.name=sgd 'optim.groups=[{roles: bias, name: adagrad, lr: 0.5}]'
+check 78 'adagrad has no momentum' "$weft" plan ada.yaml 'optim.groups=[{roles: bias, name: adagrad, momentum: 0.9}]'
 finish
