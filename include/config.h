@@ -156,8 +156,8 @@ typedef struct ConfigWord {
 } ConfigWord;
 typedef struct ConfigWords {
     const char *key; /* "optim.name" */
-    const ConfigWord *(*word)(
-        int i); /* the word that stands for i, the default first; NULL behind the last */
+    /* The word that stands for i, the default first; .word NULL behind the last. */
+    ConfigWord (*word)(int i);
 } ConfigWords;
 /* Which words the modules have, before anything is parsed. lists is borrowed for good. Of a key without words only the default is
  * known. Again: those of the same keys are replaced. */

@@ -250,12 +250,11 @@ static Status fresh_constants(Config *config, OptimConfig *own)
     for (int i = 0; i < option_count; ++i)
         if (options[i].constant)
             TRY(read_pair(config, own, option_leaf(&options[i]), options[i].fallback, 0));
-    const ConfigWord *word = option_word(name, own->name);
-    return word ? optim_defaults(config, own, word->defaults, 0) : OK;
+    return optim_defaults(config, own, option_word(name, own->name).defaults, 0);
 }
 
 /* Of the keys that the group gives, one that its rule has no use for, or NULL. */
-static const char *idle_key(const OptimGroup *group, const ConfigWord *word)
+static const char *idle_key(const OptimGroup *group, ConfigWord word)
 {
     for (int i = 0; i < option_count; ++i) {
         const Option *o = &options[i];
@@ -280,12 +279,12 @@ static Status resolve(Config *config, OptimGroup *group)
     for (int i = 0; i < option_count; ++i)
         if (options[i].grouped && group->given & optim_bit(&options[i]))
             copy_field(&own, &said, &options[i]);
-    const ConfigWord *word = option_word(name, own.name);
-    const char *idle = word ? idle_key(group, word) : NULL;
+    ConfigWord word = option_word(name, own.name);
+    const char *idle = idle_key(group, word);
     if (idle)
         return config_fail(config, group->line, group->column,
-                           "optim.groups: %s has no %s: its constants are %s", word->word, idle,
-                           word->uses ? word->uses : "none");
+                           "optim.groups: %s has no %s: its constants are %s", word.word, idle,
+                           word.uses ? word.uses : "none");
     if (own.nesterov && own.momentum == 0)
         return config_fail(config, group->line, group->column,
                            "optim.groups: nesterov needs momentum above 0");

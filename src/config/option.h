@@ -74,9 +74,10 @@ typedef struct ConfigPlace {
 
 /* Its words: the table's, or those of config_use_words; "" where there are none. */
 const char *option_words(const Option *option);
-/* The word that option's value stands for, as the modules have it; NULL: the modules have said nothing of that key. */
-const ConfigWord *option_word(const Option *option, int value);
-bool word_uses(const ConfigWord *word, const char *leaf);
+/* The word that option's value stands for, as its module has it; .word NULL: there is none, or nobody has said. */
+ConfigWord option_word(const Option *option, int value);
+/* Has it a use for that key of its section? What nobody has said anything of may have one for all. */
+bool word_uses(ConfigWord word, const char *leaf);
 
 /* words "a|b|c": how many, number i into out (at least 64 chars, returned), position of a word or -1. */
 int words_count(const char *words);

@@ -40,7 +40,7 @@ const Option options[] = {
      .help = "Name the trace's spans for NVIDIA's profilers, too (NVTX): nsys profile mpirun -n 2 weft train ..."},
 
     {"model.name", &kind_text, AT(model.name), "", "none", LENGTH(1),
-     .help = "Model by name: mlp, lenet, resnet18, resnet34, resnet50, resnet101, mobilenet_v2, gpt2."},
+     .help = "Model by name."},
     {"model.stem", &kind_enum, AT(model.stem), "imagenet", NULL, .words = "imagenet|small",
      .help = "resnet: first layers for large images (7x7, stride 2, pool) or small ones (3x3)."},
     {"model.classes", &kind_int, AT(model.classes), "0", "as the data set says", RANGE(1, MOST),

@@ -13,11 +13,11 @@ static int list_count;
 
 static void join(const ConfigWords *words, char *out)
 {
-    const ConfigWord *word;
+    const char *word;
     size_t used = 0;
-    for (int i = 0; i < WORDS_MAX && (word = words->word(i)); ++i)
-        used += (size_t)snprintf(out + used, WORDS_MAX * WORD_BYTES - used, "%s%s", i ? "|" : "",
-                                 word->word);
+    for (int i = 0; i < WORDS_MAX && (word = words->word(i).word); ++i)
+        used +=
+            (size_t)snprintf(out + used, WORDS_MAX * WORD_BYTES - used, "%s%s", i ? "|" : "", word);
 }
 
 void config_use_words(const ConfigWords *lists, int count)
@@ -46,16 +46,17 @@ const char *option_words(const Option *option)
     return option->words ? option->words : at >= 0 ? joined[at] : "";
 }
 
-const ConfigWord *option_word(const Option *option, int value)
+ConfigWord option_word(const Option *option, int value)
 {
     int at = list_of(option);
-    return at >= 0 ? list[at]->word(value) : NULL;
+    return at >= 0 ? list[at]->word(value) : (ConfigWord){0};
 }
 
-bool word_uses(const ConfigWord *word, const char *leaf)
+bool word_uses(ConfigWord word, const char *leaf)
 {
     size_t length = strlen(leaf);
-    for (const char *at = word->uses; at && *at; at += strcspn(at, " "), at += *at == ' ')
+    if (!word.word) return true;
+    for (const char *at = word.uses; at && *at; at += strcspn(at, " "), at += *at == ' ')
         if (strcspn(at, " ") == length && !strncmp(at, leaf, length)) return true;
     return false;
 }

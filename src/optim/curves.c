@@ -64,9 +64,9 @@ static const Curve curves[] = {
 };
 enum { CURVE_COUNT = sizeof curves / sizeof curves[0] };
 
-const ConfigWord *optim_curve_word(int i)
+ConfigWord optim_curve_word(int i)
 {
-    return i < CURVE_COUNT ? &curves[i].word : NULL;
+    return i < CURVE_COUNT ? curves[i].word : (ConfigWord){0};
 }
 
 static int64_t warmup_steps(const OptimConfig *is, int64_t steps_per_epoch)

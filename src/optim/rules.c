@@ -24,9 +24,9 @@ const ConfigWords optim_words[] = {{"optim.name", optim_rule_word},
                                    {"optim.lr_schedule", optim_curve_word}};
 _Static_assert(sizeof optim_words / sizeof optim_words[0] == OPTIM_WORDS, "optim.h says how many");
 
-const ConfigWord *optim_rule_word(int i)
+ConfigWord optim_rule_word(int i)
 {
-    return i < RULE_COUNT ? &rules[i]->word : NULL;
+    return i < RULE_COUNT ? rules[i]->word : (ConfigWord){0};
 }
 
 int optim_rule_count(const Config *config)

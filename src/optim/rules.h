@@ -26,9 +26,9 @@ AdamArgs adam_args(const Optim *optim, const OptimPiece *piece, const OptimArgs 
 /* A step of Adam or AdamW. */
 void adam_step(Optim *optim, const OptimPiece *piece, const OptimArgs *args, bool decoupled);
 
-/* rules.c, curves.c: the word of row i, NULL behind the last. */
-const ConfigWord *optim_rule_word(int i);
-const ConfigWord *optim_curve_word(int i);
+/* rules.c, curves.c: the word of row i, as ConfigWords wants it. */
+ConfigWord optim_rule_word(int i);
+ConfigWord optim_curve_word(int i);
 
 /* whole.c: direction, whole, update of one piece; floats that it needs beside what is stored. */
 void optim_step_whole(Optim *optim, const OptimPiece *piece, const OptimArgs *args);
