@@ -7,11 +7,51 @@
 
 #include "base.h"
 
-typedef enum Stem { STEM_IMAGENET, STEM_SMALL } Stem;
-typedef enum Precision { PRECISION_FP32, PRECISION_BF16, PRECISION_FP16, PRECISION_TF32 } Precision;
-typedef enum Positions { POSITIONS_LEARNED, POSITIONS_ROTARY } Positions;
-typedef enum GptSize { GPT_OWN, GPT_124M, GPT_355M, GPT_774M, GPT_1558M } GptSize;
-typedef enum Zero { ZERO_NONE, ZERO_STATE, ZERO_GRADIENTS, ZERO_PARAMS } Zero;
+/* Choices that are config's own, each beside its word: the enums below and the words of the option table are made of these lists.
+ * What has a table in another module gets its words from there: config_use_words. */
+/* clang-format off */
+#define STEM_WORDS(_) _(STEM_IMAGENET, "imagenet") _(STEM_SMALL, "small")
+#define PRECISION_WORDS(_) _(PRECISION_FP32, "fp32") _(PRECISION_BF16, "bf16") \
+    _(PRECISION_FP16, "fp16") _(PRECISION_TF32, "tf32")
+#define POSITIONS_WORDS(_) _(POSITIONS_LEARNED, "learned") _(POSITIONS_ROTARY, "rotary")
+#define GPT_SIZE_WORDS(_) _(GPT_OWN, "own") _(GPT_124M, "124m") _(GPT_355M, "355m") \
+    _(GPT_774M, "774m") _(GPT_1558M, "1558m")
+#define ZERO_WORDS(_) _(ZERO_NONE, "0") _(ZERO_STATE, "1") _(ZERO_GRADIENTS, "2") \
+    _(ZERO_PARAMS, "3")
+#define RECOMPUTE_WORDS(_) _(RECOMPUTE_NONE, "none") _(RECOMPUTE_BLOCK, "block") \
+    _(RECOMPUTE_AUTO, "auto")
+#define REPRODUCIBLE_WORDS(_) _(REPRODUCIBLE_ANY_GRID, "any_grid") \
+    _(REPRODUCIBLE_SAME_GRID, "same_grid")
+#define DEVICE_WORDS(_) _(DEVICE_AUTO, "auto") _(DEVICE_CPU, "cpu") _(DEVICE_CUDA, "cuda")
+#define GRAPHS_WORDS(_) _(GRAPHS_AUTO, "auto") _(GRAPHS_OFF, "off")
+#define LR_ADJUST_WORDS(_) _(LR_ADJUST_ORIGINAL, "original") _(LR_ADJUST_MATCH_RMS, "match_rms")
+#define TRANSPORT_WORDS(_) _(TRANSPORT_AUTO, "auto") _(TRANSPORT_SHM, "shm") \
+    _(TRANSPORT_MPI, "mpi") _(TRANSPORT_NCCL, "nccl")
+#define LAYOUT_WORDS(_) _(LAYOUT_NCHW, "nchw") _(LAYOUT_NHWC, "nhwc")
+#define LOSS_WORDS(_) _(LOSS_SOFTMAX, "softmax") _(LOSS_MSE, "mse")
+#define ROLE_WORDS(_) _(PARAM_WEIGHT, "weight") _(PARAM_BIAS, "bias") _(PARAM_NORM, "norm") \
+    _(PARAM_EMBEDDING, "embedding") _(PARAM_HEAD, "head")
+#define AUGMENT_WORDS(_) _(AUGMENT_FLIP, "flip") _(AUGMENT_CROP, "crop") \
+    _(AUGMENT_CUTOUT, "cutout")
+#define CONFIG_NUMBER(name, word) name,
+#define CONFIG_PLACE(name, word)  name##_PLACE,
+#define CONFIG_BIT(name, word)    name = 1 << name##_PLACE,
+#define CONFIG_BAR(name, word)    "|" word
+/* clang-format on */
+
+typedef enum Stem { STEM_WORDS(CONFIG_NUMBER) } Stem;
+typedef enum Precision { PRECISION_WORDS(CONFIG_NUMBER) } Precision;
+typedef enum Positions { POSITIONS_WORDS(CONFIG_NUMBER) } Positions;
+typedef enum GptSize { GPT_SIZE_WORDS(CONFIG_NUMBER) } GptSize;
+typedef enum Zero { ZERO_WORDS(CONFIG_NUMBER) } Zero;
+typedef enum Recompute { RECOMPUTE_WORDS(CONFIG_NUMBER) } Recompute;
+typedef enum Reproducible { REPRODUCIBLE_WORDS(CONFIG_NUMBER) } Reproducible;
+typedef enum DeviceKind { DEVICE_WORDS(CONFIG_NUMBER) } DeviceKind;
+typedef enum GraphsKind { GRAPHS_WORDS(CONFIG_NUMBER) } GraphsKind;
+typedef enum LrAdjust { LR_ADJUST_WORDS(CONFIG_NUMBER) } LrAdjust;
+typedef enum Transport { TRANSPORT_WORDS(CONFIG_NUMBER) } Transport;
+typedef enum DataLayout { LAYOUT_WORDS(CONFIG_NUMBER) } DataLayout;
+typedef enum LossName { LOSS_WORDS(CONFIG_NUMBER) } LossName;
 typedef enum ScheduleKind {
     SCHEDULE_1F1B,
     SCHEDULE_GPIPE,
@@ -19,25 +59,12 @@ typedef enum ScheduleKind {
     SCHEDULE_ZERO_BUBBLE,
     SCHEDULE_FILE
 } ScheduleKind;
-typedef enum Recompute { RECOMPUTE_NONE, RECOMPUTE_BLOCK, RECOMPUTE_AUTO } Recompute;
-typedef enum Reproducible { REPRODUCIBLE_ANY_GRID, REPRODUCIBLE_SAME_GRID } Reproducible;
-typedef enum DeviceKind { DEVICE_AUTO, DEVICE_CPU, DEVICE_CUDA } DeviceKind;
-typedef enum GraphsKind { GRAPHS_AUTO, GRAPHS_OFF } GraphsKind;
-typedef enum LrAdjust { LR_ADJUST_ORIGINAL, LR_ADJUST_MATCH_RMS } LrAdjust;
-/* What a parameter is to its layer. */
-typedef enum ParamRole {
-    PARAM_WEIGHT,
-    PARAM_BIAS,
-    PARAM_NORM,
-    PARAM_EMBEDDING, /* tables of vectors: of tokens, of positions */
-    PARAM_HEAD,      /* the weight of the last layer before the loss */
-    PARAM_ROLES
-} ParamRole;
-typedef enum Transport { TRANSPORT_AUTO, TRANSPORT_SHM, TRANSPORT_MPI, TRANSPORT_NCCL } Transport;
-typedef enum DataLayout { LAYOUT_NCHW, LAYOUT_NHWC } DataLayout;
-typedef enum LossName { LOSS_SOFTMAX, LOSS_MSE } LossName;
+/* What a parameter is to its layer. Embeddings are tables of vectors, of tokens or of positions; the head is the weight of the last
+ * layer before the loss. */
+typedef enum ParamRole { ROLE_WORDS(CONFIG_NUMBER) PARAM_ROLES } ParamRole;
+enum { AUGMENT_WORDS(CONFIG_PLACE) };
+enum { AUGMENT_WORDS(CONFIG_BIT) }; /* of data.augment */
 typedef enum ResumeMode { RESUME_AUTO, RESUME_NO, RESUME_FILE } ResumeMode;
-enum { AUGMENT_FLIP = 1, AUGMENT_CROP = 2, AUGMENT_CUTOUT = 4 }; /* a bit each */
 
 /* One `key: value` of a layer in model.layers, as text with its place, for the layers module to read. */
 typedef struct ConfigAttr {

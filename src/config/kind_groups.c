@@ -6,10 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-static const char role_words[] = "weight|bias|norm|embedding|head";
-_Static_assert(PARAM_WEIGHT == 0 && PARAM_BIAS == 1 && PARAM_NORM == 2 && PARAM_EMBEDDING == 3 &&
-                   PARAM_HEAD == 4 && PARAM_ROLES == 5,
-               "role_words says them in this order");
+static const char *const role_words = &(ROLE_WORDS(CONFIG_BAR))[1];
 static const Option match_row = {.kind = &kind_text, .min = 1};
 static const Option factor_row = {
     .kind = &kind_real, .lo = 0, .lo_open = true, .hi = INFINITY, .fallback = "1"};
