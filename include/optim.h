@@ -77,8 +77,8 @@ typedef struct OptimArgs { /* of one piece: w and g point to where it begins */
     float *w;
     const float *g;
     float lr, grad_scale; /* lr: of its rule */
-    const double
-        *norm; /* of the whole range: the rule's norms, in the order in which measure gives them */
+    /* Of the whole range: the rule's norms, in the order in which measure gives them. */
+    const double *norm;
 } OptimArgs;
 /* One const table a rule, in a file of its own. A rule works element by element (update alone); or with norms of whole tensors
  * (measure says of what, then update); or on whole tensors: direction leaves what is to be changed in the scratch, element by
@@ -131,8 +131,8 @@ struct Optim {
     int64_t step;        /* updates begun */
     bool first;          /* the step that has begun is the first one */
     float lr, scale;     /* of it */
-    UpdateNumbers *
-        now; /* owned: [rule], the same where queued work reads them; NULL where nothing is queued */
+    /* Owned: [rule], the same where queued work reads them; NULL where nothing is queued. */
+    UpdateNumbers *now;
     double *sums;         /* owned, in the backend's memory: the ranges' squares */
     int64_t *first_chunk; /* owned, likewise: as chunk */
 };
@@ -176,8 +176,8 @@ typedef struct OptimNeed {
     int slots;
     bool scratch; /* as large as a slot, where ranges are shared out */
     bool whole;   /* one rank has it all */
-    size_t
-        whole_bytes; /* for it, once for the tensor that needs most: plain order and the rule's scratch; and one as stored */
+    /* For it, once for the tensor that needs most: plain order and the rule's scratch; beside it one more as it is stored. */
+    size_t whole_bytes;
 } OptimNeed;
 OptimNeed optim_need(const Config *config, const OptimTensor *tensor, int rule);
 

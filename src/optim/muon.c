@@ -40,14 +40,12 @@ static int64_t work_floats(const OptimTensor *tensor)
     return 2 * x.rows * (x.columns + x.rows);
 }
 
+#define ROLE_NAME(role, word) [role] = word,
+
 static Status takes(const OptimTensor *tensor)
 {
     char shape[64];
-    static const char *const what[PARAM_ROLES] = {[PARAM_WEIGHT] = "weight",
-                                                  [PARAM_BIAS] = "bias",
-                                                  [PARAM_NORM] = "norm",
-                                                  [PARAM_EMBEDDING] = "embedding",
-                                                  [PARAM_HEAD] = "head"};
+    static const char *const what[] = {ROLE_WORDS(ROLE_NAME)};
     if (tensor->role == PARAM_WEIGHT && tensor->shape.ndim > 1) return OK;
     return fail(ERR_CONFIG,
                 "muon is for the weights of hidden layers, and %s is %s %s: put such parameters "

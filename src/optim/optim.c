@@ -197,16 +197,34 @@ static Status check(const OptimRange *range, int count, int rules, int64_t arena
     return OK;
 }
 
-/* What a rule of the configuration cannot do on this backend is said under its name. */
-static Status check_backend(const Config *config, const Backend *backend)
+/* A row that lacks a function is a bug; what a rule cannot do on this backend is said under its name. */
+static Status check_rule(const Config *config, int number, const Backend *backend)
 {
-    for (int i = 0; i < optim_rule_count(config); ++i) {
-        const OptimTable *table = optim_rule(config, i).table;
-        if (!table->host || backend->table->flat->each) continue;
-        return config_fail_key(config, i ? "optim.groups" : "optim.name",
-                               "%s works on CPUs only, not with train.device %s: choose another "
-                               "rule, or train.device: cpu",
-                               table->word.word, backend->table->name);
+    const OptimTable *t = optim_rule(config, number).table;
+    bool whole = t->whole && t->direction && t->work_floats && t->norms == 0;
+    bool none = !t->whole && !t->direction && !t->work_floats;
+    if (!t->update || (!whole && !none) || (t->norms > 0) != (t->measure != NULL))
+        return fail(ERR_BUG, "optimizer %s: its row lacks a function, or has one too many",
+                    t->word.word);
+    if (t->slots > OPTIM_SLOTS || t->norms > OPTIM_NORMS)
+        return fail(ERR_BUG, "optimizer %s: optim.h has room for fewer slots or norms",
+                    t->word.word);
+    if (!t->host || backend->table->flat->each) return OK;
+    return config_fail_key(config, number ? "optim.groups" : "optim.name",
+                           "%s works on CPUs only, not with train.device %s: choose another "
+                           "rule, or train.device: cpu",
+                           t->word.word, backend->table->name);
+}
+
+/* A rule that wants whole tensors gets no part of one. */
+static Status check_whole(const Optim *o)
+{
+    for (int i = 0; i < o->range_count; ++i) {
+        const OptimPiece *piece = &o->piece[i];
+        bool part = piece->elements > 0 && piece->elements < o->range[i].elements;
+        if (part && piece->rule->table->whole)
+            return fail(ERR_BUG, "optimizer: range %d is cut, but %s wants it whole", i,
+                        piece->rule->table->word.word);
     }
     return OK;
 }
@@ -226,12 +244,23 @@ static void take_rules(Optim *o)
     }
 }
 
+static void free_lists(Optim **optim)
+{
+    Optim *o = *optim;
+    mem_free(&o->range);
+    mem_free(&o->piece);
+    mem_free(&o->chunk);
+    mem_free(&o->run);
+    mem_free(&o->rule);
+    mem_free(optim);
+}
+
 static Status make(Optim **optim, const Config *config, Backend *backend, const OptimRange *range,
                    int count, int64_t arena_elements, const OptimShare *share)
 {
     *optim = NULL;
     TRY(check(range, count, optim_rule_count(config), arena_elements, share));
-    TRY(check_backend(config, backend));
+    for (int i = 0; i < optim_rule_count(config); ++i) TRY(check_rule(config, i, backend));
     Optim *o = *optim = mem_new(sizeof *o);
     o->config = config;
     o->backend = backend;
@@ -243,6 +272,9 @@ static Status make(Optim **optim, const Config *config, Backend *backend, const 
     make_pieces(o, arena_elements);
     o->share.first = o->share.count = NULL; /* the pieces say it */
     o->share.value = o->share.gradient = NULL;
+    Status st = check_whole(o);
+    if (st != OK) free_lists(optim);
+    TRY(st);
     make_runs(o);
     make_memory(o);
     return OK;
@@ -271,12 +303,7 @@ void optim_free(Optim **optim)
     free_sums(o);
     backend_host_free(o->backend, o->norms, norms_bytes(o));
     mem_free(&o->range_squares);
-    mem_free(&o->range);
-    mem_free(&o->piece);
-    mem_free(&o->chunk);
-    mem_free(&o->run);
-    mem_free(&o->rule);
-    mem_free(optim);
+    free_lists(optim);
 }
 
 /* ---- what it needs ---- */

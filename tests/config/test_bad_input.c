@@ -29,6 +29,7 @@ static const BadCase syntax_cases[] = {
     {"run: &r {seed: 1}\n", NULL, 1, 6, "anchors"},
     {"run: {seed: &s 1}\n", NULL, 1, 13, "anchors"},
     {"run: *r\n", NULL, 1, 6, "aliases"},
+    {"optim:\n  groups:\n    - match: *.bias\n", NULL, 3, 15, "wants quotes"},
     {"*r : {seed: 1}\n", NULL, 1, 1, "aliases"},
     {"run: {seed: !!int 1}\n", NULL, 1, 13, "tags"},
     {"data: {augment: !x [flip]}\n", NULL, 1, 17, "tags"},

@@ -118,6 +118,28 @@ static void zero_gradient(void)
     config_free(&config);
 }
 
+static void never(void *user, double *chunk, int sets)
+{
+    (void)user, (void)chunk, (void)sets;
+}
+
+/* No rule that wants a tensor whole is given a part of it. */
+static void no_parts(void)
+{
+    char text[] = "optim.name=muon";
+    Config *config = config_of(text);
+    Backend *backend = backend_of(1);
+    Optim *optim = NULL;
+    const int64_t first = 0, count = 32, at = 0;
+    OptimShare share = {.first = &first, .count = &count, .value = &at, .gradient = &at};
+    OptimRange range = {.elements = 64, .tensor = {.name = "m", .shape = shape_of(2, 8, 8, 1, 1)}};
+    share.gather = never;
+    CHECK_FAILS(optim_new_share(&optim, config, backend, &range, 1, &share), ERR_BUG, "is cut");
+    CU_ASSERT_PTR_NULL(optim);
+    backend_close(&backend);
+    config_free(&config);
+}
+
 /* ---- groups ---- */
 
 static const OptimTensor tensors[] = {
@@ -274,5 +296,5 @@ static void side_by_side(void)
 }
 
 TEST_MAIN("optimizer rules", {"matrices", golden_matrices}, {"no gradient", zero_gradient},
-          {"assignment", assignment}, {"refusals", refusals}, {"constants", constants},
-          {"side by side", side_by_side})
+          {"no parts", no_parts}, {"assignment", assignment}, {"refusals", refusals},
+          {"constants", constants}, {"side by side", side_by_side})
