@@ -114,6 +114,8 @@ typedef struct ZooEntry {
     /* Adds layers from the data (NODE_INPUT) to the logits; returns the logits' node or GRAPH_FAILED. */
     int (*build)(Graph *graph, const Config *config);
 } ZooEntry;
-extern const ZooEntry *const zoo[]; /* NULL-terminated */
+extern const ZooEntry *const zoo[];     /* NULL-terminated */
+extern const ConfigWords model_words[]; /* of model.name: the zoo's */
+enum { MODEL_WORDS = 1 };
 
 #endif

@@ -106,6 +106,16 @@ typedef struct FetchPlan {
     int64_t step_fetches; /* so many buckets in all */
 } FetchPlan;
 
+/* What planning must know of a parameter's update, where parameters differ in that. */
+typedef struct ParamUpdate {
+    int slots;    /* of state */
+    bool scratch; /* of a slot's size, where replicas share out */
+    bool whole;   /* one replica has it all: gradient, state and value are not cut */
+    /* Beside its state and one more of it as it is stored, its update takes this, and slices of it: once, for the one that needs
+     * most of each. */
+    size_t whole_bytes, slice_bytes;
+} ParamUpdate;
+
 typedef struct PlanOptions {
     GridShape shape;
     int stage;
@@ -115,16 +125,19 @@ typedef struct PlanOptions {
     size_t bucket_bytes;
     int state_slots;    /* the optimizer's, for the sum of memory; */
     bool state_scratch; /* and whether a share needs scratch of a slot's size */
-    int zero;           /* of the config: what replicas share out. Means nothing for one replica */
-    bool joined;        /* NCCL joins the ranks' GPUs; of no account in host memory */
-    int param_sharers;  /* ranks that have one parameter arena in common; 0: each has its own */
+    const ParamUpdate *
+        updates; /* one a parameter; borrowed by the plan, in place of those two. NULL: they hold */
+    int zero;    /* of the config: what replicas share out. Means nothing for one replica */
+    bool joined; /* NCCL joins the ranks' GPUs; of no account in host memory */
+    int param_sharers; /* ranks that have one parameter arena in common; 0: each has its own */
     const int
         *block; /* borrowed for the call, as graph_blocks gives it: activations inside a block are
                          * made again for its backward, not kept. NULL: all are kept */
 } PlanOptions;
 
 typedef struct Plan {
-    const Graph *graph; /* borrowed */
+    const Graph *graph;         /* borrowed */
+    const ParamUpdate *updates; /* borrowed; or NULL */
     GridShape shape;
     int stage;
     const Schedule *schedule; /* borrowed */
