@@ -134,8 +134,9 @@ $(BUILD)/emulated/libcudnn.so.%: tests/cuda/emulate/cudnn.cc tests/cuda/emulate/
 $(BUILD)/tests/%: tests/%.c tests/harness.h $$(call module_libs,$$(firstword $$(subst /, ,$$*)))
 	@mkdir -p $(@D)
 	@echo "  test $<"
-	$(Q)$(CC) $(CPPFLAGS_ALL) -Itests -Isrc $(CFLAGS_ALL) -MMD -MP -o $@ $< \
+	$(Q)$(CC) $(CPPFLAGS_ALL) -Itests -Isrc $(CFLAGS_ALL) -MMD -MP -o $@ $< $(filter %.o,$^) \
 	    $(call module_libs,$(firstword $(subst /, ,$*))) $(LDFLAGS_ALL) $(LDLIBS_ALL) -lcunit
+$(BUILD)/tests/train/test_reference: $(BUILD)/obj/tests/reference/forward.o
 
 # Every kernel and the whole training path on a GPU against the CPU; links all modules.
 $(BUILD)/tests/cuda/test_cuda: tests/cuda/test_cuda.c $(wildcard tests/cuda/*.h) tests/harness.h tests/op_rig.h $(LIBS)
@@ -273,4 +274,4 @@ install: $(BUILD)/weft   ## PREFIX= and DESTDIR= as usual
 	mkdir -p $(DESTDIR)$(PREFIX)/share/weft/jobs
 	install -m 644 jobs/*.yaml jobs/slurm.sh $(DESTDIR)$(PREFIX)/share/weft/jobs
 
--include $(OBJ:.o=.d) $(EMULATED_OBJ:.o=.d) $(SIMD_OBJ:.o=.d) $(CU_OBJ:.o=.d) $(TEST_BIN:=.d) $(BUNDLE_OBJ:.o=.d) $(BUILD)/obj/src/main.d
+-include $(OBJ:.o=.d) $(EMULATED_OBJ:.o=.d) $(SIMD_OBJ:.o=.d) $(CU_OBJ:.o=.d) $(TEST_BIN:=.d) $(BUNDLE_OBJ:.o=.d) $(BUILD)/obj/src/main.d $(BUILD)/obj/tests/reference/forward.d
