@@ -20,7 +20,7 @@ endif
 
 SIMD_SRC := $(sort $(wildcard src/tensor/cpu/simd/*.c))
 SIMD_BF16_SRC := $(filter-out %/flat.c %/dropout.c,$(SIMD_SRC))# those work on fp32 only
-CUDA_C := $(sort $(wildcard src/tensor/cuda/*.c) $(wildcard src/parallel/cuda/*.c))
+CUDA_C := $(sort $(wildcard src/tensor/cuda/*.c) $(wildcard src/parallel/nccl/*.c))
 SRC := $(sort $(filter-out $(CUDA_C),$(foreach m,$(MODULES),$(wildcard src/$(m)/*.c) $(wildcard src/$(m)/*/*.c))))
 CUDA_CU := $(sort $(wildcard src/tensor/cuda/*.cu))
 CUDA_CUH := $(sort $(wildcard src/tensor/cuda/*.cuh))
@@ -95,7 +95,7 @@ $(BUILD)/obj/src/tensor/cpu/simd/%.$(1)$(2).o: src/tensor/cpu/simd/%.c $(PROBE)
 endef
 $(foreach isa,$(SIMD_ISAS),$(eval $(call simd_rule,$(isa),,)) $(eval $(call simd_rule,$(isa),_bf16,-DSIMD_BF16 $(SIMD_BF16_FLAGS_$(isa)))))
 # Exponentials take half the instructions where numbers below 1e-38 are zeros.
-$(BUILD)/obj/src/tensor/cuda/loss.cu.o $(BUILD)/obj/src/tensor/cuda/loss_sliced.cu.o: NVCC_FLAGS = -ftz=true
+$(BUILD)/obj/src/tensor/cuda/loss.cu.o $(BUILD)/obj/src/tensor/cuda/softmax_sliced.cu.o: NVCC_FLAGS = -ftz=true
 $(BUILD)/obj/%.cu.o: %.cu $(PROBE)
 	@mkdir -p $(@D)
 	@echo "  nvcc $<"
@@ -246,7 +246,7 @@ asan:            ## the tests under AddressSanitizer and UndefinedBehaviorSaniti
 	@WEFT_CUDA=no $(MAKE) --no-print-directory -j$(NPROC) BUILD=$(BUILD)/asan OPT="-O1 -g -fno-omit-frame-pointer" \
 	    SANITIZE="-fsanitize=address,undefined -fno-sanitize-recover=undefined" check
 # What repeats others with more ranks or in more combinations, for the bits; make asan runs it, too.
-REPEATS := %/train/test_grid_np4 %/test_stages_np2 %/test_share_np6 %/test_share_np8 %/test_sum_np6 %/test_sum_np8
+REPEATS := %/train/test_grid_np4 %/test_stages_np2 %/test_shard_np6 %/test_shard_np8 %/test_sum_np6 %/test_sum_np8
 asan-quick:      ## the same without the scripts of tests/cli and what repeats others on more ranks
 	@$(MAKE) --no-print-directory asan TEST_CLI= LEAVE_OUT="$(REPEATS)"
 

@@ -197,13 +197,15 @@ enum {
 };
 /* One verb, or one importer. */
 typedef struct Verb {
-    const char *name;   /* "train", "data import idx" */
-    const char *words;  /* behind the name, beside flags: "CONFIG [key=value ...]"; or "" */
-    int least, most;    /* how many words, where `wanted` is set; most 0: any number */
-    const char *wanted; /* "two checkpoint files are wanted"; NULL: the verb checks its words */
-    const char *help;   /* one line */
-    const char *more;   /* further lines for `weft NAME --help`; NULL: none */
-    const Flag *flag;   /* VERB_FLAGS sets these three */
+    const char *name;  /* "train", "data import idx" */
+    const char *words; /* behind the name, beside flags: "CONFIG [key=value ...]"; or "" */
+    /* How many words, where `expects` is set; most 0: any number. */
+    int least, most;
+    /* "two checkpoint files"; NULL: the verb checks its words. */
+    const char *expects;
+    const char *help; /* one line */
+    const char *more; /* further lines for `weft NAME --help`; NULL: none */
+    const Flag *flag; /* VERB_FLAGS sets these three */
     int flag_count;
     size_t options_bytes;
     int traits; /* VERB_ bits */

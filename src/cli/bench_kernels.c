@@ -33,16 +33,10 @@ typedef struct Line {
 
 /* ---- which, and what they must move ---- */
 
-static bool is_loss(const Op *op)
-{
-    return op->spec.kind == OP_SOFTMAX_LOSS || op->spec.kind == OP_MSE_LOSS;
-}
-
 static bool memory_bound(const Op *op)
 {
-    OpKind kind = op->spec.kind;
-    bool computes = kind == OP_DENSE || kind == OP_CONV2D || kind == OP_ATTENTION;
-    return !computes && kind != OP_EXCHANGE && !op->y_alias && op->spec.slice.ranks == 0;
+    const OpInfo *info = op_info(op->spec.kind);
+    return !info->macs && info->talks != TALKS_ALWAYS && !op->y_alias && op->spec.slice.ranks == 0;
 }
 
 static bool alike(const OpSpec *a, const OpSpec *b)
@@ -65,16 +59,17 @@ static bool is_one(const Op *op)
 static double forward_bytes(const Op *op)
 {
     const OpSpec *s = &op->spec;
+    const OpInfo *info = op_info(s->kind);
     double bytes = (double)desc_bytes(s->y) + (double)op->saved_bytes;
     for (int i = 0; i < s->x_count; ++i) bytes += (double)desc_bytes(s->x[i]);
-    if (s->kind == OP_BATCH_NORM) bytes += (double)desc_bytes(s->x[0]);
-    if (s->kind == OP_EMBEDDING) /* a row of the table for each of y's */
+    if (info->two_passes) bytes += (double)desc_bytes(s->x[0]);
+    if (info->looks_up) /* a row of the table for each of y's */
         return bytes + (double)shape_count(s->y.shape) * sizeof(float);
     for (int i = 0; i < s->w_count; ++i) bytes += (double)op->w_elements[i] * sizeof(float);
     return bytes;
 }
 
-static double batch_norm_backward_bytes(const OpSpec *s)
+static double two_passes_backward_bytes(const OpSpec *s)
 {
     bool masked = s->residual && s->act != ACT_NONE; /* reads y; what it masks is residual's dx */
     return (5.0 + 2.0 * masked) * (double)desc_bytes(s->x[0]);
@@ -84,8 +79,9 @@ static double batch_norm_backward_bytes(const OpSpec *s)
 static double backward_bytes(const Op *op)
 {
     const OpSpec *s = &op->spec;
-    double read = is_loss(op) ? 0 : (double)desc_bytes(s->y), written = 0;
-    if (s->kind == OP_BATCH_NORM) return batch_norm_backward_bytes(s);
+    const OpInfo *info = op_info(s->kind);
+    double read = op_is_loss(info) ? 0 : (double)desc_bytes(s->y), written = 0;
+    if (info->two_passes) return two_passes_backward_bytes(s);
     bool alias = false;
     for (int i = 0; i < s->x_count; ++i) {
         if (op->needs_x[i]) read += (double)desc_bytes(s->x[i]);
@@ -167,7 +163,7 @@ static void bench_open(Bench *b, Op *op)
         b->run.w[i] = w;
         b->run.dw[i] = take(b, (size_t)op->w_elements[i] * sizeof *w);
     }
-    if (is_loss(op)) take_targets(b);
+    if (op_is_loss(op_info(op->spec.kind))) take_targets(b);
     b->run.sample = take(b, (size_t)b->run.rows * sizeof *b->run.sample);
     b->run.saved = take(b, op->saved_bytes);
     b->run.cache = take(b, op->cache_bytes);
@@ -205,24 +201,35 @@ static void both(void *user)
 
 static void label_of(const OpSpec *s, const char *name, char label[LABEL])
 {
-    static const char *const acts[] = {
-        [ACT_RELU] = "relu", [ACT_RELU6] = "relu6", [ACT_GELU] = "gelu", [ACT_SILU] = "silu"};
-    if (s->kind == OP_ACTIVATION)
-        snprintf(label, LABEL, "%s", acts[s->act]);
+    if (op_info(s->kind)->fuse == FUSE_ACT)
+        snprintf(label, LABEL, "%s", act_name(s->act));
     else
         snprintf(label, LABEL, "%s%s%s%s", name, s->residual ? "+add" : "",
-                 s->act != ACT_NONE ? "+" : "", s->act != ACT_NONE ? acts[s->act] : "");
+                 s->act != ACT_NONE ? "+" : "", act_name(s->act));
+}
+
+static void print_json(const Line *line, double rate)
+{
+    Json json = json_to(stdout, false);
+    json_object(&json, NULL);
+    json_text(&json, "bench", "kernel");
+    json_text(&json, "op", line->label);
+    json_text(&json, "x", line->shape);
+    json_int(&json, "times", line->times);
+    json_text(&json, "direction", line->direction);
+    json_fixed(&json, "bytes", 0, line->bytes);
+    json_fixed(&json, "seconds", 9, line->seconds);
+    json_fixed(&json, "gb_per_s", 9, rate * 1e-9);
+    json_fixed(&json, "copy_gb_per_s", 9, line->copy * 1e-9);
+    json_fixed(&json, "share", 4, rate / line->copy);
+    json_end(&json);
 }
 
 static void print_line(const Line *line, bool json)
 {
     double rate = line->bytes / line->seconds;
     if (json)
-        printf("{\"bench\":\"kernel\",\"op\":\"%s\",\"x\":\"%s\",\"times\":%d,\"direction\":\"%s\","
-               "\"bytes\":%.0f,\"seconds\":%.9f,\"gb_per_s\":%.9f,\"copy_gb_per_s\":%.9f,"
-               "\"share\":%.4f}\n",
-               line->label, line->shape, line->times, line->direction, line->bytes, line->seconds,
-               rate * 1e-9, line->copy * 1e-9, rate / line->copy);
+        print_json(line, rate);
     else
         printf("%-24s %-18s %5d  %-8s %10.2f %10.4f %9.1f %9.1f %7.3f\n", line->label, line->shape,
                line->times, line->direction, line->bytes * 1e-6, line->seconds * 1e3, rate * 1e-9,
@@ -264,15 +271,15 @@ static int kernel_lines(const Kernel *kernel, Line line[2])
 
 static void update(void *user)
 {
-    Trainer *t = user;
-    optim_step(t->optim, executor_params(t->executor), executor_grads(t->executor), 1e-6, 1);
+    trainer_update_once(user, 1e-6);
 }
 
 /* A parameter and its state are read and written, its gradient is read. Rules that need norms would have to be asked in step
  * with the other ranks. */
 static int optimizer_line(Trainer *t, Line *line)
 {
-    const Optim *o = t->optim;
+    Backend *backend = trainer_backend(t);
+    const Optim *o = trainer_optim(t);
     int64_t elements = 0;
     if (o->table->norms > 0) return 0;
     for (int i = 0; i < o->range_count; ++i) elements += o->piece[i].elements;
@@ -280,9 +287,9 @@ static int optimizer_line(Trainer *t, Line *line)
     *line = (Line){.times = 1, .direction = "update"};
     snprintf(line->label, LABEL, "%s", o->table->name);
     shape_text(shape_of(1, elements, 1, 1, 1), line->shape);
-    line->bytes = (3.0 + 2.0 * optim_slots(t->config)) * sizeof(float) * (double)elements;
-    line->seconds = bench_seconds(t->backend, update, t);
-    line->copy = bench_copy(t->backend, line->bytes);
+    line->bytes = (3.0 + 2.0 * optim_slots(trainer_config(t))) * sizeof(float) * (double)elements;
+    line->seconds = bench_seconds(backend, update, t);
+    line->copy = bench_copy(backend, line->bytes);
     return 1;
 }
 
@@ -293,17 +300,17 @@ static void print_lines(const World *world, const Line *line, int count, bool js
 
 void bench_kernels(Trainer *t, bool json)
 {
+    const World *world = trainer_world(t);
     int count;
-    Kernel *kernel = kernels_of(t->graph, &count);
+    Kernel *kernel = kernels_of(trainer_graph(t), &count);
     Line line[2] = {0};
-    double copy = bench_copy(t->backend, LARGE_COPY);
-    if (!json && t->world->rank == 0)
+    double copy = bench_copy(trainer_backend(t), LARGE_COPY);
+    if (!json && world->rank == 0)
         printf("what memory bounds, beside a copy of as many bytes (read and written; of %.0f MB: "
                "%.1f GB/s)\n%-24s %-18s %5s  %-8s %10s %10s %9s %9s %7s\n",
                LARGE_COPY * 1e-6, copy * 1e-9, "operation", "input", "times", "", "MB", "ms",
                "GB/s", "copy's", "share");
-    for (int i = 0; i < count; ++i)
-        print_lines(t->world, line, kernel_lines(&kernel[i], line), json);
-    print_lines(t->world, line, optimizer_line(t, line), json);
+    for (int i = 0; i < count; ++i) print_lines(world, line, kernel_lines(&kernel[i], line), json);
+    print_lines(world, line, optimizer_line(t, line), json);
     mem_free(&kernel);
 }

@@ -91,7 +91,7 @@ static const char man_tail[] =
     ".TP\n.B 65\nA file's content is wrong.\n.TP\n.B 66\nA file is missing.\n"
     ".TP\n.B 70\nA fault of weft's own.\n.TP\n.B 71\nThe system gave no more memory.\n"
     ".TP\n.B 74\nReading or writing failed, or a rank was lost before there was a checkpoint.\n"
-    ".TP\n.B 75\nStopped early, or a rank was lost: the same command goes on from the newest "
+    ".TP\n.B 75\nStopped early, or a rank was lost: the same command resumes from the newest "
     "checkpoint.\n"
     ".TP\n.B 78\nThe configuration is wrong.\n"
     ".SH ENVIRONMENT\n"

@@ -11,7 +11,7 @@ const Section sections[] = {
     {"train", "How long, how much at a time, on what."},
     {"optim", "The update rule and the learning rate's curve."},
     {"grid", "How the ranks share the work."},
-    {"checkpoint", "When to save, what to keep, where to go on."},
+    {"checkpoint", "When to save, what to keep, where to resume."},
 };
 const int section_count = sizeof sections / sizeof sections[0];
 
@@ -33,7 +33,7 @@ const Option options[] = {
     {"run.dir", &kind_text, AT(run.dir), "runs", NULL, LENGTH(1),
      .help = "Folder that holds the folders of runs."},
     {"run.fresh", &kind_bool, AT(run.fresh), "false", NULL,
-     .help = "Begin anew: what an earlier run left in the folder is moved to earlier-1 (-2, ...) in it; nothing is deleted. A job that Slurm starts again goes on."},
+     .help = "Begin anew: what an earlier run left in the folder is moved to earlier-1 (-2, ...) in it; nothing is deleted. A job that Slurm starts again resumes."},
     {"run.trace", &kind_bool, AT(run.trace), "false", NULL,
      .help = "Write trace.json, a time line for Chrome's or Perfetto's trace viewer."},
     {"run.nvtx", &kind_bool, AT(run.nvtx), "false", NULL,
@@ -193,7 +193,7 @@ const Option options[] = {
     {"checkpoint.best", &kind_bool, AT(checkpoint.best), "true", NULL,
      .help = "Keep the checkpoint of the best evaluation as best.h5."},
     {"checkpoint.resume", &kind_resume, AT(checkpoint.resume), "auto", NULL, .words = "auto|no",
-     .help = "auto: go on from the run's newest good checkpoint; no: refuse a folder with an earlier run; PATH: begin from this file, then as auto."},
+     .help = "auto: resume from the run's newest good checkpoint; no: refuse a folder with an earlier run; PATH: begin from this file, then as auto."},
 };
 /* clang-format on */
 const int option_count = sizeof options / sizeof options[0];

@@ -30,9 +30,6 @@ typedef struct Splitter {
     int *entered; /* owned: the exchange that gives all of it to divided layers; -1: none yet */
 } Splitter;
 
-static const LayerKind exchange_kind = {
-    .name = "exchange", .op = OP_EXCHANGE, .inputs = 1, .help = "between the ranks of a group"};
-
 static Status refuse(const Splitter *s, const char *layer, const char *what, int64_t have)
 {
     return config_fail_key(s->config, "grid.tp",
@@ -53,6 +50,11 @@ static bool shares_value(const Graph *g, int param, int *with)
     return other >= 0;
 }
 
+static bool splits(const Node *node, OpSplit how)
+{
+    return node_info(node)->split == how;
+}
+
 static bool any_shared(const Graph *g, const Node *node)
 {
     int with;
@@ -70,13 +72,13 @@ static int partner_of(const Splitter *s, int column, int *heads)
     *heads = 0;
     for (int i = column; s->uses[i] == 1;) {
         i = s->reader[i];
-        const Node *node = &g->node[i];
-        if (kind_is(node, OP_DENSE)) return s->role[i] == ROLE_REST ? i : -1;
-        if (kind_is(node, OP_ATTENTION) && *heads == 0 && !dropped)
-            *heads = node->spec.heads;
-        else if (kind_is(node, OP_DROPOUT))
-            dropped = true;
-        else if (!kind_is(node, OP_ACTIVATION))
+        const OpInfo *info = node_info(&g->node[i]);
+        if (info->split == SPLIT_PRODUCT) return s->role[i] == ROLE_REST ? i : -1;
+        if (info->split == SPLIT_HEADS && *heads == 0 && !dropped)
+            *heads = g->node[i].spec.heads;
+        else if (info->split == SPLIT_ELEMENTS)
+            dropped = dropped || info->reads_slice;
+        else
             return -1;
     }
     return -1;
@@ -102,7 +104,7 @@ static Status find_pairs(Splitter *s, int *pairs)
     const Graph *g = s->from;
     for (int i = 0; i < g->node_count; ++i) {
         int heads, row;
-        if (!kind_is(&g->node[i], OP_DENSE) || s->role[i] != ROLE_REST) continue;
+        if (!splits(&g->node[i], SPLIT_PRODUCT) || s->role[i] != ROLE_REST) continue;
         row = partner_of(s, i, &heads);
         if (row < 0 || any_shared(g, &g->node[i]) || any_shared(g, &g->node[row])) continue;
         TRY(pair(s, i, row, heads));
@@ -116,12 +118,12 @@ static Status find_vocabulary(Splitter *s)
 {
     const Graph *g = s->from;
     const Node *head = &g->node[g->logits];
-    bool by_class = kind_is(head, OP_DENSE) && s->uses[g->logits] == 1 &&
-                    kind_is(&g->node[g->loss], OP_SOFTMAX_LOSS) && s->role[g->logits] == ROLE_REST;
+    bool by_class = splits(head, SPLIT_PRODUCT) && s->uses[g->logits] == 1 &&
+                    splits(&g->node[g->loss], SPLIT_CLASSES) && s->role[g->logits] == ROLE_REST;
     for (int i = 0; i < g->node_count; ++i) {
         int with = -1;
         const Node *node = &g->node[i];
-        if (!kind_is(node, OP_EMBEDDING)) continue;
+        if (!splits(node, SPLIT_ROWS)) continue;
         if (shares_value(g, node->param[0], &with) && (with != g->logits || !by_class)) continue;
         if (node->spec.w[0].dim[0] < s->ranks)
             return refuse(s, node->name, "tokens", node->spec.w[0].dim[0]);
@@ -138,16 +140,6 @@ static Status find_vocabulary(Splitter *s)
     return OK;
 }
 
-static bool allows_slices(const Node *node)
-{
-    static const OpKind each_token[] = {OP_LAYER_NORM, OP_DROPOUT,    OP_ADD,
-                                        OP_POSITIONS,  OP_ACTIVATION, OP_DENSE};
-    if (node->spec.y.shape.ndim != 3) return false;
-    for (size_t i = 0; i < sizeof each_token / sizeof each_token[0]; ++i)
-        if (kind_is(node, each_token[i])) return true;
-    return false;
-}
-
 /* Sequences can be cut where every layer that is not divided works token by token. */
 static bool cuts_sequence(const Splitter *s)
 {
@@ -155,7 +147,8 @@ static bool cuts_sequence(const Splitter *s)
     bool cuts = g->input.dtype == DTYPE_I32 && s->role[g->loss] == ROLE_LOSS &&
                 g->input.shape.dim[1] >= s->ranks;
     for (int i = 0; i < g->node_count; ++i)
-        if (s->role[i] == ROLE_REST) cuts = cuts && allows_slices(&g->node[i]);
+        if (s->role[i] == ROLE_REST)
+            cuts = cuts && node_info(&g->node[i])->token_wise && g->node[i].spec.y.shape.ndim == 3;
     return cuts;
 }
 
@@ -209,8 +202,8 @@ static Node *push(Splitter *s, Node node)
 /* Behind node `in` of the new graph; width as there, or as w. */
 static int add_exchange(Splitter *s, const char *name, const char *how, int in, ExchangeKind kind)
 {
-    Node node = {.name = mem_format("%s.%s", name, how), .kind = &exchange_kind, .in = {in}};
-    node.spec = (OpSpec){.kind = OP_EXCHANGE, .exchange = kind, .x_count = 1};
+    Node node = {.name = mem_format("%s.%s", name, how), .kind = &layer_exchange, .in = {in}};
+    node.spec = (OpSpec){.kind = layer_exchange.op, .exchange = kind, .x_count = 1};
     node.spec.slice = sequence_slice(s);
     node.spec.y = graph_output(s->to, in);
     if (kind == EXCHANGE_GATHER) node.spec.y.shape.dim[1] = node.spec.slice.whole;
@@ -244,7 +237,7 @@ static void cut_param(Splitter *s, int param, int dim, int parts, int64_t units)
 static int parts_of(const Splitter *s, int column)
 {
     for (int i = column; s->uses[i] == 1 && s->role[i] != ROLE_ROW; i = s->reader[i])
-        if (kind_is(&s->from->node[i], OP_ATTENTION)) return 3;
+        if (splits(&s->from->node[i], SPLIT_HEADS)) return 3;
     return 1;
 }
 
@@ -263,11 +256,11 @@ static void split_between(Splitter *s, int i, Node *node)
 {
     Shape x = graph_output(s->to, node->in[0]).shape;
     int last = x.ndim - 1;
-    if (kind_is(node, OP_ATTENTION)) {
+    if (splits(node, SPLIT_HEADS)) {
         x.dim[last] /= 3;
         node->spec.heads = (int)slice_of(s, last, s->units[i], 1).count;
     }
-    if (kind_is(node, OP_DROPOUT)) {
+    if (node_info(node)->reads_slice) {
         int64_t whole = s->from->node[i].spec.y.shape.dim[last];
         node->spec.slice = slice_of(s, last, s->units[i], whole / s->units[i]);
     }
@@ -280,7 +273,7 @@ static void split_rest(Splitter *s, Node *node)
     if (!s->sequence) return;
     TensorSlice slice = sequence_slice(s);
     node->spec.y.shape.dim[1] = slice.count;
-    if (kind_is(node, OP_DROPOUT) || kind_is(node, OP_POSITIONS)) node->spec.slice = slice;
+    if (node_info(node)->reads_slice) node->spec.slice = slice;
     for (int k = 0; k < node->spec.w_count; ++k) s->to->param[node->param[k]].partial = true;
 }
 

@@ -242,7 +242,7 @@ static Status make_optimizer(Trainer *t)
     return st;
 }
 
-const char *train_graphs(const Trainer *t)
+const char *train_captures(const Trainer *t)
 {
     if (t->config->train.cuda_graphs == GRAPHS_OFF) return "off, as train.cuda_graphs says";
     if (t->plan->fetches) return "off: grid.zero=3 fetches parameters";
@@ -276,7 +276,7 @@ bool train_holds(const Trainer *t, int param)
 
 bool train_sets_params(const Trainer *t)
 {
-    return !t->comm->values_shared || t->grid.dp_rank == 0;
+    return !t->comm->params_shared || t->grid.dp_rank == 0;
 }
 
 /* A parameter that is tied to one of another stage begins as that one does. */

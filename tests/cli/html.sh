@@ -18,7 +18,7 @@ for page in $(cd "$here" && find docs datasets/README.md bench -name '*.md'); do
     name=${page%.md}
     holds "$page is a page of the HTML" test -s "site/html/p_${name//[^A-Za-z0-9]/_}.html"
 done
-for header in "$here"/include/*.h; do
+for header in $(find "$here/include" -name '*.h'); do
     name=$(basename "$header" .h)
     holds "$name.h is described" test -s "site/html/${name//_/__}_8h.html"
 done

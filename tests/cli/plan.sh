@@ -70,9 +70,9 @@ check 0 '8 ranks as 4x1x2, zero 2' "$WEFT" plan a.yaml --ranks 8 grid.tp=2 grid.
 for verb in 'plan --ranks 2' 'train -n 2'; do
     check 78 'command line: grid.transport=nccl: joins GPUs only: use auto, or train.device: cuda' "$WEFT" $verb a.yaml grid.transport=nccl
 done
-check 64 '--ranks 0: a whole number' "$WEFT" plan a.yaml --ranks 0
-check 64 '--ranks 2x: a whole number' "$WEFT" plan a.yaml --ranks 2x
-check 64 '--ranks 99999999999: a whole number' "$WEFT" plan a.yaml --ranks 99999999999
+check 64 '--ranks 0: expected a whole number' "$WEFT" plan a.yaml --ranks 0
+check 64 '--ranks 2x: expected a whole number' "$WEFT" plan a.yaml --ranks 2x
+check 64 '--ranks 99999999999: expected a whole number' "$WEFT" plan a.yaml --ranks 99999999999
 check 64 '--ranks needs a value' "$WEFT" plan a.yaml --ranks
 check 64 '--ranks 4 or 6 would do' "$WEFT" plan a.yaml --ranks 5 grid.pp=2
 check 64 '--ranks 4 would do' "$WEFT" plan a.yaml --ranks 3 grid.pp=4
@@ -98,7 +98,7 @@ else
 fi
 
 # What a run says at its end: both figures, on one rank and on the larger of two.
-check 0 'MB by plan,' "$WEFT" train a.yaml
+check 0 'MB planned,' "$WEFT" train a.yaml
 holds 'measured memory is there' grep -q 'memory  .* MB measured (.*%) on rank 0' out
 check 0 'MB measured' timeout 240 "$WEFT" train -n 2 a.yaml run.name=two grid.pp=2
 finish

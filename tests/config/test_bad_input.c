@@ -13,7 +13,7 @@ static const BadCase syntax_cases[] = {
     {"", NULL, 1, 1, "empty"},
     {"# only a comment\n", NULL, 1, 1, "empty"},
     {"---\n", NULL, 2, 1, "empty"},
-    {"just words\n", NULL, 1, 1, "sections are wanted"},
+    {"just words\n", NULL, 1, 1, "expected sections"},
     {"- run\n", NULL, 1, 1, "not a list"},
     {"run: {name: a\n", NULL, 2, 1, "YAML"},
     {"run:\n  name: 'a\n", NULL, 3, 1, "quoted scalar"},
@@ -165,9 +165,9 @@ static const BadCase layer_cases[] = {
     {"model: {layers: 12x}\n", NULL, 1, 17, "not a whole number"},
     {"model: {layers: '12'}\n", NULL, 1, 17, "write [12]"},
     {"model: {layers: {relu: }}\n", NULL, 1, 17, "not a mapping"},
-    {"model:\n  layers:\n    - [relu]\n", NULL, 3, 7, "a layer is wanted"},
+    {"model:\n  layers:\n    - [relu]\n", NULL, 3, 7, "expected a layer"},
     {"model:\n  layers:\n    - conv2d:\n      channels: 3\n", NULL, 3, 7, "one layer an entry"},
-    {"model:\n  layers:\n    - conv2d: 32\n", NULL, 3, 15, "attributes are wanted"},
+    {"model:\n  layers:\n    - conv2d: 32\n", NULL, 3, 15, "expected attributes"},
     {"model:\n  layers:\n    - conv2d: {a: 1, a: 2}\n", NULL, 3, 22, "given twice"},
     {"model:\n  layers:\n    - conv2d: {a: }\n", NULL, 3, 19, "no value"},
     {"model:\n  layers:\n    - conv2d: {a: {b: 1}}\n", NULL, 3, 19, "not a mapping"},
@@ -201,8 +201,8 @@ static const BadCase rule_cases[] = {
 };
 
 static const BadCase override_cases[] = {
-    {NULL, "train.batch", 0, 0, "key=value is wanted"},
-    {NULL, "=3", 0, 0, "key=value is wanted"},
+    {NULL, "train.batch", 0, 0, "expected key=value"},
+    {NULL, "=3", 0, 0, "expected key=value"},
     {NULL, "batch=3", 0, 0, "did you mean 'train.batch'"},
     {NULL, "train.bach=3", 0, 0, "did you mean 'batch'"},
     {NULL, "trian.batch=3", 0, 0, "did you mean 'train'"},

@@ -2,7 +2,7 @@
  * memory, what is in memory together does not overlap, and the replicas hold every value exactly once. */
 #include "draft.h"
 
-#include "pipeline/plan_internal.h"
+#include "pipeline/plan/plan.h"
 
 enum { REPLICAS = 3, DRAFTS = 24, STAGES_MOST = 3 };
 

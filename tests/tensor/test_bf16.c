@@ -50,7 +50,7 @@ static void check_rounding(const char *set, const char *path, const float *x, co
     CU_ASSERT_EQUAL(wrong, 0);
 }
 
-/* The loops' rounding (from_floats) and the vectors' (bn_apply, which adds: y = (0 - 0) * 1 + shift). */
+/* The loops' rounding (from_floats) and the vectors' (batch_norm_apply, which adds: y = (0 - 0) * 1 + shift). */
 static void check_set(const char *set, const float *x, Bf16 *y)
 {
     const SimdTable *simd = simd_table(DTYPE_BF16);
@@ -64,13 +64,13 @@ static void check_set(const char *set, const float *x, Bf16 *y)
     const Bf16 none[SIMD_LANES] = {{0}};
     for (int64_t i = 0; i < PATTERNS; i += SIMD_LANES) {
         int lanes = PATTERNS - i < SIMD_LANES ? (int)(PATTERNS - i) : SIMD_LANES;
-        simd->bn_apply(&(BnApply){.x = none,
-                                  .mean = zero,
-                                  .scale = one,
-                                  .shift = x + i,
-                                  .y = y + i,
-                                  .rows = 1,
-                                  .lanes = lanes});
+        simd->batch_norm_apply(&(BatchNormApply){.x = none,
+                                                 .mean = zero,
+                                                 .scale = one,
+                                                 .shift = x + i,
+                                                 .y = y + i,
+                                                 .rows = 1,
+                                                 .lanes = lanes});
     }
     /* -0 + 0 is 0, and a signalling NaN comes out quiet, before any rounding */
     float *sum = malloc(PATTERNS * sizeof *sum);

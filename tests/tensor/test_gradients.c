@@ -233,7 +233,7 @@ static void attention(const Case *c, double *const x[], double *const w[], doubl
 
 /* ---- what a case should give ---- */
 typedef struct Truth {
-    double *x[OP_INPUTS], *w[OP_PARAMS], *y, *dy, *dx[OP_INPUTS], *dw[OP_PARAMS];
+    double *x[SPEC_INPUTS], *w[SPEC_PARAMS], *y, *dy, *dx[SPEC_INPUTS], *dw[SPEC_PARAMS];
 } Truth;
 static const float LOSS_SCALE = 0.25f;
 
@@ -309,11 +309,11 @@ static Truth truth_new(const Case *c)
 
 static void truth_free(Truth *t)
 {
-    for (int k = 0; k < OP_INPUTS; ++k) {
+    for (int k = 0; k < SPEC_INPUTS; ++k) {
         free(t->x[k]);
         free(t->dx[k]);
     }
-    for (int k = 0; k < OP_PARAMS; ++k) {
+    for (int k = 0; k < SPEC_PARAMS; ++k) {
         free(t->w[k]);
         free(t->dw[k]);
     }
@@ -342,7 +342,7 @@ static void run_case(const Case *c, const Truth *t, int block, int threads, bool
     Rig r = {.in_place = in_place};
     OpSpec spec = c->spec;
     for (int k = 0; k < spec.x_count; ++k) spec.x[k] = rig_desc(c->spec.x[k].shape, block);
-    Desc preferred[OP_INPUTS];
+    Desc preferred[SPEC_INPUTS];
     Backend *backend;
     Op *op;
     CHECK_OK(backend_open(&backend, &backend_poison, (BackendOptions){.threads = threads}));
@@ -406,7 +406,7 @@ static Desc plain(int ndim, int64_t a, int64_t b, int64_t c, int64_t d)
     return desc_plain(shape_of(ndim, a, b, c, d), DTYPE_F32);
 }
 
-static void bn_case(Desc x, Act act, bool residual, int rows)
+static void batch_norm_case(Desc x, Act act, bool residual, int rows)
 {
     Case c = {.spec = {.kind = OP_BATCH_NORM,
                        .act = act,
@@ -424,12 +424,12 @@ static void bn_case(Desc x, Act act, bool residual, int rows)
 
 static void test_batch_norm(void)
 {
-    bn_case(plain(4, 4, 19, 5, 3), ACT_NONE, false, 4);
-    bn_case(plain(4, 3, 5, 3, 7), ACT_RELU, true, 2);
-    bn_case(plain(4, 3, 33, 2, 2), ACT_RELU6, false, 3);
-    bn_case(plain(4, 2, 16, 4, 4), ACT_RELU6, true, 1);
-    bn_case(plain(2, 6, 21, 1, 1), ACT_RELU, false, 5);
-    bn_case(plain(4, 3, 5, 2, 2), ACT_NONE, true, 3);
+    batch_norm_case(plain(4, 4, 19, 5, 3), ACT_NONE, false, 4);
+    batch_norm_case(plain(4, 3, 5, 3, 7), ACT_RELU, true, 2);
+    batch_norm_case(plain(4, 3, 33, 2, 2), ACT_RELU6, false, 3);
+    batch_norm_case(plain(4, 2, 16, 4, 4), ACT_RELU6, true, 1);
+    batch_norm_case(plain(2, 6, 21, 1, 1), ACT_RELU, false, 5);
+    batch_norm_case(plain(4, 3, 5, 2, 2), ACT_NONE, true, 3);
 }
 
 static void test_layer_norm(void)

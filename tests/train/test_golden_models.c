@@ -100,7 +100,8 @@ static double train_once(Run *r, Batch *batch, int step)
     BatchSource source = {.user = batch, .next = next_batch, .release = release};
     double wait_s;
     StepOf of = {.step = (uint64_t)step, .scale = 1.0f / (float)batch->rows, .micros = 1};
-    CHECK_OK(executor_step(r->executor, &source, &of, &wait_s));
+    CHECK_OK(executor_forward_backward(r->executor, &source, &of, &wait_s));
+    executor_reduce(r->executor, &of);
     const float *metrics = executor_metrics(r->executor, 0);
     double loss = (double)(metrics[METRIC_LOSS] / metrics[METRIC_ROWS]);
     optim_step(r->optim, executor_params(r->executor), executor_grads(r->executor),

@@ -190,7 +190,8 @@ static double program_loss(Run *r, Batch *batch, int64_t rows)
     BatchSource source = {.user = batch, .next = next_batch, .release = release};
     StepOf of = {.scale = 1.0f / (float)rows, .micros = 1};
     double wait_s;
-    CHECK_OK(executor_step(r->executor, &source, &of, &wait_s));
+    CHECK_OK(executor_forward_backward(r->executor, &source, &of, &wait_s));
+    executor_reduce(r->executor, &of);
     const float *metrics = executor_metrics(r->executor, 0);
     CU_ASSERT_EQUAL((int64_t)metrics[METRIC_ROWS], rows);
     return (double)metrics[METRIC_LOSS] / (double)metrics[METRIC_ROWS];

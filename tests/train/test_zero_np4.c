@@ -46,7 +46,7 @@ static size_t gradients_of(const Trainer *t)
 static size_t params_of(const Trainer *t)
 {
     int64_t held = plan_held_elements(t->plan, t->grid.dp_rank);
-    int64_t ring = t->plan->fetches ? t->comm->value_elements : 0;
+    int64_t ring = t->plan->fetches ? t->comm->param_elements : 0;
     return (size_t)(held + ring) * sizeof(float);
 }
 

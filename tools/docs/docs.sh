@@ -11,7 +11,7 @@ command -v doxygen >/dev/null || {
 }
 case $weft in /*) ;; *) weft=$PWD/$weft;; esac
 rm -rf "$out"
-mkdir -p "$out/pages" "$out/include" "$out/html/files"
+mkdir -p "$out/pages" "$out/html/files"
 out=$(cd "$out" && pwd)
 cd "$here"
 
@@ -34,7 +34,10 @@ cat >>"$out/pages/docs_README.md" <<'TEXT'
 [The man page](p_man.html): all verbs, flags and keys. [The public headers](files.html), a module each.
 TEXT
 "$weft" help --man | awk -f tools/docs/man.awk >"$out/pages/man.md"
-for header in include/*.h; do awk -f tools/docs/header.awk "$header" >"$out/$header"; done
+while read -r header; do
+    mkdir -p "$out/${header%/*}"
+    awk -f tools/docs/header.awk "$header" >"$out/$header"
+done < <(find include -name '*.h')
 sort -u "$out/files" | while read -r file; do
     [ -f "$file" ] || { echo "docs.sh: a page links to $file, which is no file" >&2; exit 1; }
     install -D -m 644 "$file" "$out/html/files/$file"

@@ -4,7 +4,7 @@
 
 enum { SAVED = 7 };
 
-static Status norm_plan(Op *op, Desc preferred[OP_INPUTS])
+static Status norm_plan(Op *op, Desc preferred[SPEC_INPUTS])
 {
     OpSpec *s = &op->spec;
     if (!cuda_inputs(op, preferred)) return OK;
@@ -55,28 +55,29 @@ static BatchNormRun norm_run(const Op *op, const OpRun *run)
 
 static void norm_forward(Op *op, const OpRun *run)
 {
-    cuda_check(cuda_batch_norm(cuda_stream(op), norm_run(op, run)), "kernel batch_norm");
+    cuda_check(launch_batch_norm(cuda_stream(op), norm_run(op, run)), "kernel batch_norm");
 }
 
 static void norm_backward_begin(Op *op, const OpRun *run)
 {
-    cuda_check(cuda_batch_norm_sums(cuda_stream(op), norm_run(op, run)), "kernel batch_norm_sums");
+    cuda_check(launch_batch_norm_sums(cuda_stream(op), norm_run(op, run)),
+               "kernel batch_norm_sums");
 }
 
 static void norm_backward_data(Op *op, const OpRun *run)
 {
     if (run->dx[0])
-        cuda_check(cuda_batch_norm_data(cuda_stream(op), norm_run(op, run)),
+        cuda_check(launch_batch_norm_data(cuda_stream(op), norm_run(op, run)),
                    "kernel batch_norm_data");
 }
 
 static void norm_backward_weight(Op *op, const OpRun *run)
 {
-    cuda_check(cuda_batch_norm_weights(cuda_stream(op), norm_run(op, run), run->dw),
+    cuda_check(launch_batch_norm_weights(cuda_stream(op), norm_run(op, run), run->dw),
                "kernel batch_norm_weights");
 }
 
-const OpTable cuda_batchnorm = {
+const OpTable cuda_batch_norm = {
     .name = "batch_norm",
     .plan = norm_plan,
     .forward = norm_forward,

@@ -1,7 +1,7 @@
 /* layer_norm over the last dimension. */
 #include "cuda.h"
 
-static Status norm_plan(Op *op, Desc preferred[OP_INPUTS])
+static Status norm_plan(Op *op, Desc preferred[SPEC_INPUTS])
 {
     OpSpec *s = &op->spec;
     if (!cuda_inputs(op, preferred)) return OK;
@@ -40,12 +40,12 @@ static LayerNormRun norm_run(const Op *op, const OpRun *run)
 
 static void norm_forward(Op *op, const OpRun *run)
 {
-    cuda_check(cuda_layer_norm(cuda_stream(op), norm_run(op, run)), "kernel layer_norm");
+    cuda_check(launch_layer_norm(cuda_stream(op), norm_run(op, run)), "kernel layer_norm");
 }
 
 static void norm_backward(Op *op, const OpRun *run)
 {
-    cuda_check(cuda_layer_norm_backward(cuda_stream(op), norm_run(op, run)),
+    cuda_check(launch_layer_norm_backward(cuda_stream(op), norm_run(op, run)),
                "kernel layer_norm_backward");
 }
 
@@ -60,7 +60,7 @@ static void norm_backward_weight(Op *op, const OpRun *run)
     if (!run->dx[0]) norm_backward(op, run);
 }
 
-const OpTable cuda_layernorm = {
+const OpTable cuda_layer_norm = {
     .name = "layer_norm",
     .plan = norm_plan,
     .forward = norm_forward,

@@ -1,0 +1,43 @@
+/* concat: several inputs along the channels. */
+#include "kinds.h"
+
+static const char *const attrs[] = {NULL};
+
+static void defaults(OpSpec *spec, LayerSize *size)
+{
+    (void)spec;
+    (void)size;
+}
+
+static Status infer(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_PARAMS])
+{
+    char a[64], b[64];
+    (void)size;
+    (void)param;
+    TRY(need_floats(spec, "concat", 2, 4, "(N,C) or (N,C,H,W)"));
+    Shape y = spec->x[0].shape;
+    if (y.ndim == 3)
+        return fail(ERR_CONFIG, "concat got sequences (N,T,C), needs (N,C) or (N,C,H,W)");
+    for (int i = 1; i < spec->x_count; ++i) {
+        Shape x = spec->x[i].shape;
+        Shape same = x;
+        same.dim[1] = spec->x[0].shape.dim[1];
+        if (!shape_equal(same, spec->x[0].shape))
+            return fail(ERR_CONFIG,
+                        "concat got %s and %s, needs shapes that differ only in channels",
+                        shape_text(spec->x[0].shape, a), shape_text(x, b));
+        y.dim[1] += x.dim[1];
+    }
+    spec->y = desc_plain(y, DTYPE_F32);
+    return OK;
+}
+
+const LayerKind kind_concat = {
+    .name = "concat",
+    .op = OP_CONCAT,
+    .attrs = attrs,
+    .inputs = -1,
+    .help = "several layers' channels, one after the other",
+    .defaults = defaults,
+    .infer = infer,
+};

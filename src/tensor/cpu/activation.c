@@ -1,0 +1,66 @@
+/* activation. relu and relu6 need only their output for the gradient, so y may take x's place; gelu and silu need x. */
+#include "view.h"
+
+typedef struct ActTask {
+    Act act;
+    DType type;
+    void *out;
+    const void *a, *b; /* b: backward's x or y */
+    int64_t n;
+} ActTask;
+enum { ITEM = 4096 };
+
+static bool by_output(const OpSpec *s)
+{
+    return s->act == ACT_RELU || s->act == ACT_RELU6;
+}
+
+static Status activation_plan(Op *op, Desc preferred[SPEC_INPUTS])
+{
+    OpSpec *s = &op->spec;
+    preferred[0] = s->y = in_precision(op, s->x[0]);
+    op->needs_y = op->y_inplace = by_output(s);
+    op->needs_x[0] = !op->needs_y;
+    op->dx_inplace = true;
+    return OK;
+}
+
+static void forward_body(const void *task, int64_t begin, int64_t end)
+{
+    const ActTask *t = task;
+    int64_t from = begin * ITEM, to = end * ITEM < t->n ? end * ITEM : t->n;
+    simd_table(t->type)->act(t->act, element_out(t->out, from, t->type),
+                             element_at(t->a, from, t->type), to - from);
+}
+
+static void grad_body(const void *task, int64_t begin, int64_t end)
+{
+    const ActTask *t = task;
+    int64_t from = begin * ITEM, to = end * ITEM < t->n ? end * ITEM : t->n;
+    simd_table(t->type)->act_grad(t->act, element_out(t->out, from, t->type),
+                                  element_at(t->a, from, t->type), element_at(t->b, from, t->type),
+                                  to - from);
+}
+
+static void activation_forward(Op *op, const OpRun *run)
+{
+    const OpSpec *s = &op->spec;
+    ActTask t = {s->act, s->y.dtype, run->y, run->x[0], NULL, desc_elements(s->y)};
+    work_run(forward_body, &t, (t.n + ITEM - 1) / ITEM, t.n);
+}
+
+static void activation_backward_data(Op *op, const OpRun *run)
+{
+    if (!run->dx[0]) return;
+    const OpSpec *s = &op->spec;
+    const void *value = op->needs_y ? run->y : run->x[0];
+    ActTask t = {s->act, s->y.dtype, run->dx[0], run->dy, value, desc_elements(s->y)};
+    work_run(grad_body, &t, (t.n + ITEM - 1) / ITEM, t.n);
+}
+
+const OpTable cpu_activation = {
+    .name = "activation",
+    .plan = activation_plan,
+    .forward = activation_forward,
+    .backward_data = activation_backward_data,
+};

@@ -1,0 +1,354 @@
+/* Batch normalisation by lane. Sums run in registers over short runs of rows and then in double; the other passes touch
+ * every element once. Rows of 16 lanes are the fast case; wide rows are taken 16 lanes at a time, and a
+ * tail of fewer lanes one by one. */
+#include "vector.h"
+
+enum {
+    CHUNK = 128,       /* rows a float sum covers: keeps its error, and that of the shift, small */
+    DEPTH = 4 / PARTS, /* independent sums, to hide the latency of an addition */
+};
+
+/* Moves sums around `shift` over `rows` rows to sums around zero. */
+static void join_stats(const float *shift, const float *s1, const float *s2, int64_t rows,
+                       int lanes, double *sum, double *square)
+{
+    for (int l = 0; l < lanes; ++l) {
+        double m = shift[l], n = (double)rows;
+        sum[l] += n * m + s1[l];
+        square[l] += s2[l] + m * (2.0 * s1[l] + n * m);
+    }
+}
+
+static void stats_16(const Elem *x, int64_t rows, int64_t stride, double *sum, double *square)
+{
+    Vf shift[PARTS], s1[DEPTH][PARTS] = {{{0}}}, s2[DEPTH][PARTS] = {{{0}}};
+    for (int p = 0; p < PARTS; ++p) shift[p] = elems_load(x + p * VECTOR);
+    int64_t r = 0;
+    for (; r + DEPTH <= rows; r += DEPTH)
+        for (int d = 0; d < DEPTH; ++d)
+            for (int p = 0; p < PARTS; ++p) {
+                Vf v = elems_load(x + (r + d) * stride + p * VECTOR) - shift[p];
+                s1[d][p] += v;
+                s2[d][p] += v * v;
+            }
+    for (; r < rows; ++r)
+        for (int p = 0; p < PARTS; ++p) {
+            Vf v = elems_load(x + r * stride + p * VECTOR) - shift[p];
+            s1[0][p] += v;
+            s2[0][p] += v * v;
+        }
+    for (int d = 1; d < DEPTH; ++d)
+        for (int p = 0; p < PARTS; ++p) {
+            s1[0][p] += s1[d][p];
+            s2[0][p] += s2[d][p];
+        }
+    float m[SIMD_LANES], a[SIMD_LANES], b[SIMD_LANES];
+    memcpy(m, shift, sizeof m);
+    memcpy(a, s1[0], sizeof a);
+    memcpy(b, s2[0], sizeof b);
+    join_stats(m, a, b, rows, SIMD_LANES, sum, square);
+}
+
+static void stats_few(const Elem *x, int64_t rows, int64_t stride, int lanes, double *sum,
+                      double *square)
+{
+    float shift[SIMD_LANES], s1[SIMD_LANES] = {0}, s2[SIMD_LANES] = {0};
+    for (int l = 0; l < lanes; ++l) shift[l] = value_of(x[l]);
+    for (int64_t r = 0; r < rows; ++r)
+        for (int l = 0; l < lanes; ++l) {
+            float v = value_of(x[r * stride + l]) - shift[l];
+            s1[l] += v;
+            s2[l] = fused(v, v, s2[l]);
+        }
+    join_stats(shift, s1, s2, rows, lanes, sum, square);
+}
+
+void SIMD_NAME(batch_norm_stats)(const void *values, int64_t rows, int lanes, double *sum,
+                                 double *square)
+{
+    const Elem *x = values;
+    for (int64_t r = 0; r < rows; r += CHUNK) {
+        int64_t n = rows - r < CHUNK ? rows - r : CHUNK;
+        const Elem *from = x + r * lanes;
+        int l = 0;
+        for (; l + SIMD_LANES <= lanes; l += SIMD_LANES)
+            stats_16(from + l, n, lanes, sum + l, square + l);
+        if (l < lanes) stats_few(from + l, n, lanes, lanes - l, sum + l, square + l);
+    }
+}
+
+/* Words of keep in a row. */
+SIMD_INLINE int words_of(int lanes)
+{
+    return (lanes + SIMD_LANES - 1) / SIMD_LANES;
+}
+
+typedef struct Parts {
+    Vf p[PARTS];
+} Parts; /* 16 lanes */
+
+SIMD_INLINE Parts parts_load(const float *from)
+{
+    Parts v;
+    for (int p = 0; p < PARTS; ++p) VECTOR_LOAD(v.p[p], from + p * VECTOR);
+    return v;
+}
+
+SIMD_INLINE Vf clip_vector(Act act, Vf v)
+{
+    const Vf zero = {0}, six = zero + 6.0f;
+    if (act == ACT_RELU || act == ACT_RELU6) v = VECTOR_KEEP(v, ~(v < zero));
+    if (act == ACT_RELU6) {
+        Vi over = v > six;
+        v = (Vf)(((Vi)six & over) | ((Vi)v & ~over));
+    }
+    return v;
+}
+
+typedef struct Coefficients {
+    Parts mean, scale, shift;
+} Coefficients;
+
+SIMD_INLINE Coefficients apply_coefficients(const BatchNormApply *a, int lane)
+{
+    return (Coefficients){parts_load(a->mean + lane), parts_load(a->scale + lane),
+                          parts_load(a->shift + lane)};
+}
+
+SIMD_INLINE void apply_16(const BatchNormApply *a, const Coefficients *c, int64_t at, int64_t word)
+{
+    const Vf zero = {0}, six = zero + 6.0f;
+    const Elem *x = a->x, *residual = a->residual;
+    Elem *y = a->y;
+    uint32_t bits = 0;
+    for (int p = 0; p < PARTS; ++p) {
+        int64_t from = at + p * VECTOR;
+        Vf v = elems_load(x + from);
+        v = (v - c->mean.p[p]) * c->scale.p[p] + c->shift.p[p];
+        if (residual) v += elems_load(residual + from);
+        v = clip_vector(a->act, v);
+        elems_store(y + from, v);
+        Vi kept = a->act == ACT_RELU6 ? (v > zero) & (v < six) : v > zero;
+        if (a->keep) bits |= mask_bits(kept) << (p * VECTOR);
+    }
+    if (a->keep) a->keep[word] = (uint16_t)bits;
+}
+
+SIMD_INLINE void apply_few(const BatchNormApply *a, int lane, int64_t at, int64_t word)
+{
+    const Elem *x = a->x, *residual = a->residual;
+    Elem *y = a->y;
+    uint32_t bits = 0;
+    for (int l = 0; l < a->lanes - lane; ++l) {
+        float v = value_of(x[at + l]) - a->mean[lane + l];
+        v = fused(v, a->scale[lane + l], a->shift[lane + l]);
+        if (residual) v += value_of(residual[at + l]);
+        v = clip_of(a->act, v);
+        y[at + l] = elem_of(v);
+        bits |= (uint32_t)(v > 0.0f && (a->act != ACT_RELU6 || v < 6.0f)) << l;
+    }
+    if (a->keep) a->keep[word] = (uint16_t)bits;
+}
+
+/* act, and whether there are a residual and bits to keep, are constants in here. */
+SIMD_INLINE void apply(const BatchNormApply *args, Act act, bool residual, bool keep)
+{
+    BatchNormApply a = *args;
+    a.act = act;
+    a.residual = residual ? a.residual : NULL;
+    a.keep = keep ? a.keep : NULL;
+    if (a.lanes == SIMD_LANES) {
+        const Coefficients c = apply_coefficients(&a, 0);
+        for (int64_t r = 0; r < a.rows; ++r) apply_16(&a, &c, r * SIMD_LANES, r);
+        return;
+    }
+    for (int64_t r = 0; r < a.rows; ++r) {
+        int64_t word = r * words_of(a.lanes);
+        int l = 0;
+        for (; l + SIMD_LANES <= a.lanes; l += SIMD_LANES) {
+            const Coefficients c = apply_coefficients(&a, l);
+            apply_16(&a, &c, r * a.lanes + l, word++);
+        }
+        if (l < a.lanes) apply_few(&a, l, r * a.lanes + l, word);
+    }
+}
+
+SIMD_INLINE void apply_act(const BatchNormApply *a, Act act)
+{
+    if (a->residual && a->keep)
+        apply(a, act, true, true);
+    else if (a->residual)
+        apply(a, act, true, false);
+    else if (a->keep)
+        apply(a, act, false, true);
+    else
+        apply(a, act, false, false);
+}
+
+void SIMD_NAME(batch_norm_apply)(const BatchNormApply *a)
+{
+    if (a->act == ACT_RELU)
+        apply_act(a, ACT_RELU);
+    else if (a->act == ACT_RELU6)
+        apply_act(a, ACT_RELU6);
+    else
+        apply_act(a, ACT_NONE);
+}
+
+/* Adds row r of 16 lanes to s1, s2. */
+SIMD_INLINE void sum_row(const BatchNormSums *a, const Parts *mean, int64_t at, int64_t word,
+                         Vf s1[PARTS], Vf s2[PARTS])
+{
+    uint32_t bits = a->keep ? a->keep[word] : 0;
+    const Elem *x = a->x;
+    Elem *dy = a->dy;
+    for (int p = 0; p < PARTS; ++p) {
+        int64_t from = at + p * VECTOR;
+        Vf g = elems_load(dy + from);
+        if (a->keep) g = VECTOR_KEEP(g, bits_mask(bits >> (p * VECTOR)));
+        if (a->store) elems_store(dy + from, g);
+        s1[p] += g;
+        s2[p] += g * (elems_load(x + from) - mean->p[p]);
+    }
+}
+
+SIMD_INLINE void sums_16(const BatchNormSums *a, int64_t first, int64_t rows, int lane)
+{
+    const Parts mean = parts_load(a->mean + lane);
+    const int64_t words = words_of(a->lanes), word = lane / SIMD_LANES;
+    Vf s1[DEPTH][PARTS] = {{{0}}}, s2[DEPTH][PARTS] = {{{0}}};
+    int64_t r = first, end = first + rows;
+    for (; r + DEPTH <= end; r += DEPTH)
+        for (int d = 0; d < DEPTH; ++d)
+            sum_row(a, &mean, (r + d) * a->lanes + lane, (r + d) * words + word, s1[d], s2[d]);
+    for (; r < end; ++r) sum_row(a, &mean, r * a->lanes + lane, r * words + word, s1[0], s2[0]);
+    for (int d = 1; d < DEPTH; ++d)
+        for (int p = 0; p < PARTS; ++p) {
+            s1[0][p] += s1[d][p];
+            s2[0][p] += s2[d][p];
+        }
+    float t1[SIMD_LANES], t2[SIMD_LANES];
+    memcpy(t1, s1[0], sizeof t1);
+    memcpy(t2, s2[0], sizeof t2);
+    for (int l = 0; l < SIMD_LANES; ++l) {
+        a->sum[lane + l] += t1[l];
+        a->sum_x[lane + l] += t2[l];
+    }
+}
+
+static void sums_few(const BatchNormSums *a, int64_t first, int64_t rows, int lane)
+{
+    const Elem *x = a->x;
+    Elem *dy = a->dy;
+    for (int l = lane; l < a->lanes; ++l) {
+        float s1 = 0.0f, s2 = 0.0f;
+        for (int64_t r = first; r < first + rows; ++r) {
+            int64_t at = r * a->lanes + l;
+            float g = value_of(dy[at]);
+            if (a->keep) {
+                uint32_t bits = a->keep[r * words_of(a->lanes) + lane / SIMD_LANES];
+                g = bits >> (l - lane) & 1 ? g : 0.0f;
+            }
+            if (a->store) dy[at] = elem_of(g);
+            s1 += g;
+            s2 = fused(g, value_of(x[at]) - a->mean[l], s2);
+        }
+        a->sum[l] += s1;
+        a->sum_x[l] += s2;
+    }
+}
+
+SIMD_INLINE void sums(const BatchNormSums *args, bool keep, bool store)
+{
+    BatchNormSums a = *args;
+    a.keep = keep ? a.keep : NULL;
+    a.store = store;
+    for (int64_t r = 0; r < a.rows; r += CHUNK) {
+        int64_t n = a.rows - r < CHUNK ? a.rows - r : CHUNK;
+        int l = 0;
+        if (a.lanes == SIMD_LANES) {
+            a.lanes = SIMD_LANES; /* a constant from here on */
+            sums_16(&a, r, n, 0);
+            continue;
+        }
+        for (; l + SIMD_LANES <= a.lanes; l += SIMD_LANES) sums_16(&a, r, n, l);
+        if (l < a.lanes) sums_few(&a, r, n, l);
+    }
+}
+
+void SIMD_NAME(batch_norm_sums)(const BatchNormSums *a)
+{
+    if (a->keep && a->store)
+        sums(a, true, true);
+    else if (a->keep)
+        sums(a, true, false);
+    else
+        sums(a, false, false);
+}
+
+typedef struct GradCoefficients {
+    Parts mean, by_dy, by_x, shift;
+} GradCoefficients;
+
+SIMD_INLINE GradCoefficients grad_coefficients(const BatchNormGrad *a, int lane)
+{
+    return (GradCoefficients){parts_load(a->mean + lane), parts_load(a->by_dy + lane),
+                              parts_load(a->by_x + lane), parts_load(a->shift + lane)};
+}
+
+SIMD_INLINE void grad_16(const BatchNormGrad *a, const GradCoefficients *c, int64_t at,
+                         int64_t word)
+{
+    uint32_t bits = a->keep ? a->keep[word] : 0;
+    const Elem *x = a->x, *dy = a->dy;
+    Elem *dx = a->dx;
+    for (int p = 0; p < PARTS; ++p) {
+        int64_t from = at + p * VECTOR;
+        Vf v = elems_load(x + from), g = elems_load(dy + from);
+        if (a->keep) g = VECTOR_KEEP(g, bits_mask(bits >> (p * VECTOR)));
+        v = (v - c->mean.p[p]) * c->by_x.p[p] + c->shift.p[p];
+        v = g * c->by_dy.p[p] + v;
+        elems_store(dx + from, v);
+    }
+}
+
+SIMD_INLINE void grad_few(const BatchNormGrad *a, int lane, int64_t at, int64_t word)
+{
+    uint32_t bits = a->keep ? a->keep[word] : 0xffff;
+    const Elem *x = a->x, *dy = a->dy;
+    Elem *dx = a->dx;
+    for (int l = 0; l < a->lanes - lane; ++l) {
+        float v = value_of(x[at + l]) - a->mean[lane + l];
+        v = fused(v, a->by_x[lane + l], a->shift[lane + l]);
+        float g = bits >> l & 1 ? value_of(dy[at + l]) : 0.0f;
+        dx[at + l] = elem_of(fused(g, a->by_dy[lane + l], v));
+    }
+}
+
+SIMD_INLINE void grad(const BatchNormGrad *args, bool keep)
+{
+    BatchNormGrad a = *args;
+    a.keep = keep ? a.keep : NULL;
+    if (a.lanes == SIMD_LANES) {
+        const GradCoefficients c = grad_coefficients(&a, 0);
+        for (int64_t r = 0; r < a.rows; ++r) grad_16(&a, &c, r * SIMD_LANES, r);
+        return;
+    }
+    for (int64_t r = 0; r < a.rows; ++r) {
+        int64_t word = r * words_of(a.lanes);
+        int l = 0;
+        for (; l + SIMD_LANES <= a.lanes; l += SIMD_LANES) {
+            const GradCoefficients c = grad_coefficients(&a, l);
+            grad_16(&a, &c, r * a.lanes + l, word++);
+        }
+        if (l < a.lanes) grad_few(&a, l, r * a.lanes + l, word);
+    }
+}
+
+void SIMD_NAME(batch_norm_grad)(const BatchNormGrad *a)
+{
+    if (a->keep)
+        grad(a, true);
+    else
+        grad(a, false);
+}
