@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# The documents: every relative link of every *.md leads to a file (and, behind #, to a heading); every path of this repository
-# that stands in `backticks` is there; every page of docs/ opens with a picture or an example and has fewer than 150 lines; every
-# block of docs/ that is marked ```sh runnable runs to its end, and no line of another block begins with `weft `. Blocks of a page run one after the other in a folder with jobs/ and small data sets in place of
-# those that jobs/ names. DOCS: another tree whose pages are tested.
+# The documents. Every relative link of every *.md leads to a file (and, behind #, to a heading); every path of this
+# repository that stands in `backticks` is there. Every page of docs/ opens with a picture or an example, has fewer than
+# 150 lines and is in an index. Every block of docs/ that is marked ```sh runnable runs to its end, and no line of another
+# block begins with `weft `. Blocks of a page run one after the other in a folder with jobs/ and small data sets in place
+# of those that jobs/ names. DOCS: another tree whose pages are tested.
 here=$(cd "$(dirname "$0")/../.." && pwd)
 docs=${DOCS:-$here}
 . "$here/tests/cli/images.bash"
@@ -42,6 +43,13 @@ opens_with_example() { # PAGE
         END { exit !good }' "$1"
 }
 is_short() { test "$(wc -l <"$1")" -lt 150; }
+# The index of its folder, or of docs/, has a link to it.
+is_indexed() { # PAGE
+    local index=docs/README.md
+    [ "$1" = docs/README.md ] && return
+    case $1 in docs/decisions/README.md) ;; docs/decisions/*) index=docs/decisions/README.md;; esac
+    grep -qF "](${1#"${index%/*}"/})" "$docs/$index"
+}
 # Lines of blocks, fenced or indented behind an empty line, that nobody runs.
 unmarked() { # PAGE
     awk '/^```/ { fence = fence == "" ? $0 : ""; next }
@@ -58,7 +66,8 @@ while read -r page; do
     [ "$page" = CHANGELOG.md ] || check_paths "$page"
     case $page in docs/*)
         holds "$page opens with a picture or an example" opens_with_example "$docs/$page"
-        holds "$page has fewer than 150 lines" is_short "$docs/$page";;
+        holds "$page has fewer than 150 lines" is_short "$docs/$page"
+        holds "$page is in its folder's index, else in docs/README.md" is_indexed "$page";;
     esac
 done < <(pages)
 
