@@ -31,7 +31,7 @@ cat >>"$out/pages/docs_README.md" <<'TEXT'
 
 ## Reference {#p_docs_README_reference}
 
-[The man page](p_man.html): all verbs, flags and keys. [The public headers](files.html), a module each.
+\subpage p_man "The man page": all verbs, flags and keys. [The public headers](files.html), a module each.
 TEXT
 "$weft" help --man | awk -f tools/docs/man.awk >"$out/pages/man.md"
 while read -r header; do
