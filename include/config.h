@@ -12,13 +12,6 @@ typedef enum Precision { PRECISION_FP32, PRECISION_BF16, PRECISION_FP16, PRECISI
 typedef enum Positions { POSITIONS_LEARNED, POSITIONS_ROTARY } Positions;
 typedef enum GptSize { GPT_OWN, GPT_124M, GPT_355M, GPT_774M, GPT_1558M } GptSize;
 typedef enum Zero { ZERO_NONE, ZERO_STATE, ZERO_GRADIENTS, ZERO_PARAMS } Zero;
-typedef enum ScheduleKind {
-    SCHEDULE_1F1B,
-    SCHEDULE_GPIPE,
-    SCHEDULE_INTERLEAVED,
-    SCHEDULE_ZERO_BUBBLE,
-    SCHEDULE_FILE
-} ScheduleKind;
 typedef enum Recompute { RECOMPUTE_NONE, RECOMPUTE_BLOCK, RECOMPUTE_AUTO } Recompute;
 typedef enum Reproducible { REPRODUCIBLE_ANY_GRID, REPRODUCIBLE_SAME_GRID } Reproducible;
 typedef enum DeviceKind { DEVICE_AUTO, DEVICE_CPU, DEVICE_CUDA } DeviceKind;
@@ -112,7 +105,7 @@ typedef struct Config {
     struct {
         int64_t dp;                             /* 0: ranks / (pp * tp) */
         int64_t pp, tp;                         /* pipeline stages; tensor-parallel ranks */
-        int zero, pipeline_schedule, recompute; /* Zero, ScheduleKind, Recompute */
+        int zero, pipeline_schedule, recompute; /* Zero, ScheduleKind (schedules.def), Recompute */
         char *schedule_path;                    /* where SCHEDULE_FILE */
         int64_t chunks;                         /* of each stage, at least 1 */
         char *cuts;       /* first layer of each chunk but the first, by name: "a,b"; "": by cost */

@@ -59,8 +59,8 @@ static Counters counters_now(const Trainer *t)
                       .messages = phase_s(PHASE_MESSAGES)};
 }
 
-/* The first stage begins first and ends last: it is never idle but between its own first and last work. Where work is only
- * queued, the host's time does not say. */
+/* The stage that works and waits longest is never idle but between its own first and last work. Where work is only queued, the
+ * host's time does not say. */
 static double bubble_of(const Trainer *t, Counters before)
 {
     const World *world = trainer_world(t);

@@ -1,5 +1,6 @@
 /* The option table itself. Order is the order of the help and of the resolved file. */
 #include "option.h"
+#include "schedules.def"
 
 #include <math.h>
 #include <string.h>
@@ -15,14 +16,16 @@ const Section sections[] = {
 };
 const int section_count = sizeof sections / sizeof sections[0];
 
-#define AT(field)     offsetof(Config, field)
-#define RANGE(a, b)   .min = a, .max = b
-#define FROM(a)       .min = a, .max = INT64_MAX
-#define REAL_FROM(a)  .lo = a, .hi = INFINITY
-#define REAL_ABOVE(a) .lo = a, .lo_open = true, .hi = INFINITY
-#define SHARE         .lo = 0, .hi = 1, .hi_open = true
-#define LENGTH(a)     .min = a
-#define MOST          2147483647
+#define AT(field)                                               offsetof(Config, field)
+#define RANGE(a, b)                                             .min = a, .max = b
+#define FROM(a)                                                 .min = a, .max = INT64_MAX
+#define REAL_FROM(a)                                            .lo = a, .hi = INFINITY
+#define REAL_ABOVE(a)                                           .lo = a, .lo_open = true, .hi = INFINITY
+#define SHARE                                                   .lo = 0, .hi = 1, .hi_open = true
+#define LENGTH(a)                                               .min = a
+#define MOST                                                    2147483647
+#define SCHEDULE_WORD(id, name, word, least, usual, most, help) "|" word
+#define SCHEDULE_HELP(id, name, word, least, usual, most, help) "; " word ": " help
 
 /* clang-format off */
 const Option options[] = {
@@ -171,10 +174,10 @@ const Option options[] = {
     {"grid.zero", &kind_enum, AT(grid.zero), "0", NULL, .words = "0|1|2|3",
      .help = "What replicas divide: 0 nothing, 1 optimizer state, 2 and gradients, 3 and parameters."},
     {"grid.pipeline_schedule", &kind_schedule, AT(grid.pipeline_schedule), "1f1b", NULL,
-     .words = "1f1b|gpipe|interleaved|zero-bubble|file:PATH",
-     .help = "Order of a stage's work on the micro-batches; the result is the same to the bit."},
-    {"grid.chunks", &kind_int, AT(grid.chunks), "0", "2 for interleaved, else 1", RANGE(1, 1024),
-     .help = "Pieces of the model that each stage holds; more than 1 needs grid.pipeline_schedule interleaved or file:PATH."},
+     .words = &SCHEDULES(SCHEDULE_WORD)[1],
+     .help = "Order of a stage's work on the micro-batches; the result is the same to the bit" SCHEDULES(SCHEDULE_HELP) "."},
+    {"grid.chunks", &kind_int, AT(grid.chunks), "0", "what the schedule has as a rule, 1 or 2", RANGE(1, 1024),
+     .help = "Pieces of the model that each stage holds; more than the schedule's own need grid.pipeline_schedule interleaved or file:PATH."},
     {"grid.cuts", &kind_names, AT(grid.cuts), "[]", "by cost",
      .help = "Where the model is cut: the first layer of each stage's chunk but the first, by name."},
     {"grid.recompute", &kind_enum, AT(grid.recompute), "none", NULL, .words = "none|block|auto",

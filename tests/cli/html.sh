@@ -13,6 +13,7 @@ if ! command -v doxygen >/dev/null; then
 fi
 has() { grep -qF -- "$2" "site/html/$1"; } # PAGE TEXT
 check 0 html/index.html "$here/tools/docs/docs.sh" "$WEFT" site
+[ "$failed" = 0 ] || finish
 # The root's page has a name of its own; every other one is named by its path.
 for page in $(cd "$here" && find docs datasets/README.md bench -name '*.md'); do
     name=${page%.md}

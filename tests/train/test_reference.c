@@ -4,6 +4,7 @@
  * - h d)) / 2h is the gradient times d. Of gpt2 each parameter has a direction of its own, so that
  * none is left out. Fused as a run is, and, plain, by the backend that poisons memory. */
 #include "train.h"
+#include "schedules.def"
 
 #include "harness.h"
 #include "reference/forward.h"

@@ -50,6 +50,7 @@ PROJECT_BRIEF = "neural networks on HPC clusters"
 OUTPUT_DIRECTORY = "$out"
 STRIP_FROM_PATH = "$out"
 INPUT = "$out/pages" "$out/include"
+RECURSIVE = YES
 FILE_PATTERNS = *.md *.h
 USE_MDFILE_AS_MAINPAGE = "$out/pages/README.md"
 OPTIMIZE_OUTPUT_FOR_C = YES

@@ -47,7 +47,7 @@ function head(tag, title) {
 }
 BEGIN { print "# The man page {#p_man}\n\n\\htmlonly[block]" }
 { rest = $0; sub(/^[^ ]+ */, "", rest) }
-/^\.TH/ { next }
+/^\.(TH|ad|hy|na|nh)/ { next } # of the page's head and of lines on paper
 /^\.S[HS]/ { head(/^\.SH/ ? "h2" : "h3", rest); next }
 /^\.TP/ { term = 1; next }
 /^\.B / { put(font("b", text(rest))); next }
