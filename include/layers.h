@@ -43,7 +43,7 @@ typedef struct LayerKind {
 } LayerKind;
 
 /* All kinds, NULL-terminated: dense conv2d batch_norm layer_norm relu relu6 gelu silu max_pool avg_pool global_pool add
- * concat flatten dropout embedding positions attention softmax_loss mse_loss. */
+ * concat flatten dropout embedding positions attention group_norm rms_norm swiglu softmax_loss mse_loss. */
 extern const LayerKind *const layer_kinds[];
 const LayerKind *layer_kind(const char *name); /* NULL if there is none */
 

@@ -118,6 +118,9 @@ typedef enum OpKind {
     OP_MSE_LOSS,
     OP_REORDER,
     OP_EXCHANGE,
+    OP_RMS_NORM,
+    OP_GROUP_NORM,
+    OP_SWIGLU,
     OP_KINDS
 } OpKind;
 /* How an OP_EXCHANGE changes what the ranks of a tensor group hold. Forward and backward are each other's mirror. */
@@ -144,7 +147,12 @@ enum { OP_INPUTS = 8, OP_PARAMS = 4, LOSS_COLUMNS = 3 };
  *   batch_norm     y = act(norm_C(x) * w0[C] + w1[C] (+ x[1] if residual)); w2, w3: running mean and variance.
  *                  (N,C) and (N,C,H,W). Statistics over the first `rows` samples only.
  *   layer_norm     over the last dimension; w0 scale, w1 shift
+ *   rms_norm       y = x / sqrt(mean(x^2) + eps) * w0 over the last dimension (Zhang & Sennrich 2019)
+ *   group_norm     (N,C,H,W): y = act(norm(x) * w0[C] + w1[C]) over each of `groups` equal groups of neighbouring channels
+ *                  of a sample (Wu & He 2018)
  *   activation     y = act(x)
+ *   swiglu         x (N,2F) or (N,T,2F): a gate and what it lets through, side by side -> y = silu(gate) * through, (N,F)
+ *                  or (N,T,F) (Shazeer 2020)
  *   pool           max, avg (kernel, stride, pad), global average -> (N,C,1,1). act RELU may be fused: y = relu(pool(x))
  *   add            y = act(x0 + x1)         concat: along channels (dim 1)
  *   dropout        y = x * keep / (1-p); the mask is recomputed from (key, sample id, element of the plain order)
@@ -152,8 +160,9 @@ enum { OP_INPUTS = 8, OP_PARAMS = 4, LOSS_COLUMNS = 3 };
  *   positions      y[N,T,C] = x + w[t,C], the first T rows of a learned table of positions
  *   attention      x (N,T,3C): queries, keys, values side by side, each `heads` heads of C/heads -> y (N,T,C). Causal,
  *                  scores scaled by 1/sqrt(C/heads). rotary: queries and keys are turned by their position first (Su et
- *                  al. 2021, halves form, base 10000). Keeps a number per (N, head, T), never a T x T matrix (Dao et al.
- *                  2022, "FlashAttention")
+ *                  al. 2021, halves form). Keeps a number per (N, head, T), never a T x T matrix (Dao et al. 2022,
+ *                  "FlashAttention"). With kv_heads (Ainslie et al. 2023, "GQA") keys and values have so many heads only,
+ *                  each for heads / kv_heads neighbouring heads of queries: x (N,T,C + 2 kv_heads C/heads)
  *   softmax_loss   x logits (N,K) or (N,T,K), labels int32 -> y (rows, LOSS_COLUMNS): loss, how many logits beat the
  *                  true one (0: right; < 5: in the top five), the arg max. Label smoothing as in Szegedy et al. 2016:
  *                  target (1-s) at the label + s/K everywhere.
@@ -167,7 +176,8 @@ enum { OP_INPUTS = 8, OP_PARAMS = 4, LOSS_COLUMNS = 3 };
  * targets. An operation that is given fp32 data wishes the precision, and a reorder converts it. */
 typedef struct OpSpec {
     OpKind kind;
-    int kernel[2], stride[2], pad[2], groups; /* conv2d, pool: height, width */
+    int kernel[2], stride[2], pad[2]; /* conv2d, pool: height, width */
+    int groups;                       /* conv2d, group_norm */
     PoolMode pool;
     Act act; /* fused on the output; ACT_NONE if none */
     /* Of two dense, one behind the other, the second does for the first's act what backward has to do: its x_act is that act,
@@ -179,6 +189,8 @@ typedef struct OpSpec {
     float drop, smoothing; /* dropout probability; label smoothing */
     uint64_t seed_name;    /* dropout: hash of the node's name */
     int heads;             /* attention */
+    int kv_heads;          /* of keys and values; 0: heads. Divides heads */
+    float rotary_base;     /* of the angles; 0: 10000 */
     bool rotary;
     TensorSlice slice;
     ExchangeKind exchange;
@@ -191,6 +203,18 @@ typedef struct OpSpec {
     Desc x[OP_INPUTS],
         y; /* x: given by the producers. y.shape by the layer kind, y's layout by the backend */
 } OpSpec;
+
+/* An attention's heads of keys and of values. */
+static inline int attention_kv_heads(const OpSpec *spec)
+{
+    return spec->kv_heads > 0 ? spec->kv_heads : spec->heads;
+}
+
+/* The base of its rotary angles: pair i of a head that is w wide turns by position * base^(-2 i / w). */
+static inline double attention_rotary_base(const OpSpec *spec)
+{
+    return spec->rotary_base > 0 ? (double)spec->rotary_base : 10000.0;
+}
 
 /* What queued work reads when it runs, in the backend's memory, so that work that is recorded once serves every step. */
 typedef struct StepNumbers {

@@ -4,13 +4,12 @@
 #include <string.h>
 
 const LayerKind *const layer_kinds[] = {
-    &kind_dense,        &kind_conv2d,      &kind_batch_norm,
-    &kind_layer_norm,   &kind_relu,        &kind_relu6,
-    &kind_gelu,         &kind_silu,        &kind_max_pool,
-    &kind_avg_pool,     &kind_global_pool, &kind_add,
-    &kind_concat,       &kind_flatten,     &kind_dropout,
-    &kind_embedding,    &kind_positions,   &kind_attention,
-    &kind_softmax_loss, &kind_mse_loss,    NULL,
+    &kind_dense,     &kind_conv2d,       &kind_batch_norm,  &kind_layer_norm,
+    &kind_relu,      &kind_relu6,        &kind_gelu,        &kind_silu,
+    &kind_max_pool,  &kind_avg_pool,     &kind_global_pool, &kind_add,
+    &kind_concat,    &kind_flatten,      &kind_dropout,     &kind_embedding,
+    &kind_positions, &kind_attention,    &kind_group_norm,  &kind_rms_norm,
+    &kind_swiglu,    &kind_softmax_loss, &kind_mse_loss,    NULL,
 };
 
 const LayerKind *layer_kind(const char *name)

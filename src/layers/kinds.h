@@ -9,6 +9,7 @@ extern const LayerKind kind_relu, kind_relu6, kind_gelu, kind_silu;
 extern const LayerKind kind_max_pool, kind_avg_pool, kind_global_pool;
 extern const LayerKind kind_add, kind_concat, kind_flatten, kind_dropout, kind_embedding;
 extern const LayerKind kind_positions, kind_attention;
+extern const LayerKind kind_group_norm, kind_rms_norm, kind_swiglu;
 extern const LayerKind kind_softmax_loss, kind_mse_loss;
 
 enum { PAD_SAME = -1 }; /* as OpSpec.pad until the shape rule has resolved it: (kernel - 1) / 2 */

@@ -23,17 +23,42 @@ static Status tensors_check(const OpSpec *spec, const char *name)
 /* Those whose gradient needs their output alone. */
 static Status fused_check(const OpSpec *s)
 {
+    const char *name = s->kind == OP_ADD          ? "add"
+                       : s->kind == OP_GROUP_NORM ? "group_norm"
+                                                  : "batch_norm";
     if (s->act == ACT_NONE || s->act == ACT_RELU || s->act == ACT_RELU6) return OK;
-    return fail(ERR_BUG, "%s: only relu and relu6 can be fused",
-                s->kind == OP_ADD ? "add" : "batch_norm");
+    return fail(ERR_BUG, "%s: only relu and relu6 can be fused", name);
+}
+
+static Status group_norm_check(const OpSpec *s)
+{
+    char text[64];
+    const Shape x = s->x[0].shape;
+    if (x.ndim != 4 || s->groups < 1 || x.dim[1] % s->groups != 0 || s->residual)
+        return fail(ERR_CONFIG, "group_norm: an input of shape %s and %d groups do not fit",
+                    shape_text(x, text), s->groups);
+    return fused_check(s);
+}
+
+static Status swiglu_check(const OpSpec *s)
+{
+    char a[64], b[64];
+    Shape half = s->x[0].shape;
+    const bool even = half.dim[half.ndim - 1] % 2 == 0;
+    half.dim[half.ndim - 1] /= 2;
+    if (half.ndim < 4 && even && shape_equal(half, s->y.shape)) return OK;
+    return fail(ERR_CONFIG, "swiglu: input %s and output %s do not fit",
+                shape_text(s->x[0].shape, a), shape_text(s->y.shape, b));
 }
 
 static Status attention_check(const OpSpec *s)
 {
     char a[64], b[64];
     Shape x = s->x[0].shape, y = s->y.shape;
+    const int kv_heads = attention_kv_heads(s);
     bool fits = x.ndim == 3 && y.ndim == 3 && x.dim[0] == y.dim[0] && x.dim[1] == y.dim[1] &&
-                x.dim[2] == 3 * y.dim[2] && s->heads > 0 && y.dim[2] % s->heads == 0;
+                s->heads > 0 && s->heads % kv_heads == 0 && y.dim[2] % s->heads == 0 &&
+                x.dim[2] == y.dim[2] + 2 * (y.dim[2] / s->heads) * kv_heads;
     if (!fits)
         return fail(ERR_CONFIG, "attention: input %s, output %s and %d heads do not fit",
                     shape_text(x, a), shape_text(y, b), s->heads);
@@ -97,7 +122,8 @@ static Status (*const checks[OP_KINDS])(const OpSpec *spec) = {
     [OP_ADD] = fused_check,           [OP_BATCH_NORM] = fused_check,
     [OP_ATTENTION] = attention_check, [OP_CONV2D] = conv_check,
     [OP_POOL] = pool_check,           [OP_DROPOUT] = dropout_check,
-    [OP_POSITIONS] = positions_check,
+    [OP_POSITIONS] = positions_check, [OP_GROUP_NORM] = group_norm_check,
+    [OP_SWIGLU] = swiglu_check,
 };
 
 Status spec_check(const OpSpec *spec, const char *name)

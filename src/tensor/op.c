@@ -22,6 +22,9 @@ static const char *const op_names[OP_KINDS] = {
     [OP_MSE_LOSS] = "mse_loss",
     [OP_REORDER] = "reorder",
     [OP_EXCHANGE] = "exchange (grid.tp)",
+    [OP_RMS_NORM] = "rms_norm",
+    [OP_GROUP_NORM] = "group_norm",
+    [OP_SWIGLU] = "swiglu",
 };
 
 /* What the kind of backend has; its own open may know more. */

@@ -181,5 +181,5 @@ const BackendTable backend_poison = {
     .flat = &cpu_flat,
     .op = {&poison_op, &poison_op, &poison_op, &poison_op, &poison_op, &poison_op, &poison_op,
            &poison_op, &poison_op, &poison_op, &poison_op, &poison_op, &poison_op, &poison_op,
-           &poison_op, &poison_op, &poison_op},
+           &poison_op, &poison_op, &poison_op, &poison_op, &poison_op, &poison_op},
 };

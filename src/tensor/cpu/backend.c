@@ -134,5 +134,7 @@ const BackendTable backend_cpu = {
             [OP_MSE_LOSS] = &cpu_mse_loss,
             [OP_REORDER] = &cpu_reorder,
             [OP_EXCHANGE] = &cpu_exchange,
+            [OP_RMS_NORM] = &cpu_rms_norm,
+            [OP_SWIGLU] = &cpu_swiglu,
         },
 };

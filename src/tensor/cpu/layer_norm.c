@@ -1,4 +1,4 @@
-/* layer_norm over the last dimension. Rows are independent in forward and dx; the parameters' gradients are summed in
+/* layer_norm and rms_norm over the last dimension. Rows are independent in forward and dx; the parameters' gradients are summed in
  * parts, a cut of the rows by shape alone, and joined in order. */
 #include "view.h"
 
@@ -15,7 +15,10 @@ typedef struct LnTask {
     const OpRun *run;
     const LayerNorm *b;
     int64_t real;   /* rows of real samples */
-    float *partial; /* [parts][2][width] */
+    float *partial; /* [parts][2][width]; rms_norm has the first of the two only */
+    void (*forward)(LnRow *row);
+    void (*grad)(const LnRow *row);
+    void (*sums)(const LnRow *row, float *dscale, float *dshift);
 } LnTask;
 
 static Status ln_plan(Op *op, Desc preferred[OP_INPUTS])
@@ -44,7 +47,16 @@ static void impl_free(Op *op)
 static LnTask task_of(Op *op, const OpRun *run)
 {
     const LayerNorm *b = op->impl;
-    return (LnTask){op, run, b, b->rows / b->n * run->rows, run->workspace};
+    const SimdTable *simd = simd_table(op->spec.y.dtype);
+    const bool rms = op->spec.kind == OP_RMS_NORM;
+    return (LnTask){.op = op,
+                    .run = run,
+                    .b = b,
+                    .real = b->rows / b->n * run->rows,
+                    .partial = run->workspace,
+                    .forward = rms ? simd->rms_forward : simd->ln_forward,
+                    .grad = rms ? simd->rms_grad : simd->ln_grad,
+                    .sums = rms ? simd->rms_sums : simd->ln_sums};
 }
 
 static LnRow row_at(const LnTask *t, int64_t r)
@@ -73,7 +85,7 @@ static void forward_body(const void *task, int64_t begin, int64_t end)
     for (int64_t r = begin; r < end; ++r) {
         LnRow row = row_at(t, r);
         if (r < t->real)
-            simd_table(type)->ln_forward(&row);
+            t->forward(&row);
         else {
             elements_zero(row.y, row.width, type);
             row.mean = row.inverse = 0.0f;
@@ -96,7 +108,7 @@ static void grad_body(const void *task, int64_t begin, int64_t end)
     for (int64_t r = begin; r < end; ++r) {
         LnRow row = row_at(t, r);
         if (r < t->real)
-            simd_table(type)->ln_grad(&row);
+            t->grad(&row);
         else
             elements_zero(row.dx, row.width, type);
     }
@@ -118,7 +130,7 @@ static void sums_body(const void *task, int64_t begin, int64_t end)
         int64_t last = b->rows * (p + 1) / b->parts;
         for (int64_t r = b->rows * p / b->parts; r < last && r < t->real; ++r) {
             LnRow row = row_at(t, r);
-            simd_table(t->op->spec.y.dtype)->ln_sums(&row, scale, shift);
+            t->sums(&row, scale, shift);
         }
     }
 }
@@ -128,7 +140,7 @@ static void ln_backward_weight(Op *op, const OpRun *run)
     LnTask t = task_of(op, run);
     const LayerNorm *b = t.b;
     work_run(sums_body, &t, b->parts, b->rows * b->width);
-    for (int i = 0; i < 2; ++i) {
+    for (int i = 0; i < op->spec.w_count; ++i) {
         memset(run->dw[i], 0, (size_t)b->width * sizeof(float));
         for (int64_t p = 0; p < b->parts; ++p)
             simd_table(DTYPE_F32)->add_into(run->dw[i], t.partial + (2 * p + i) * b->width,
@@ -138,6 +150,15 @@ static void ln_backward_weight(Op *op, const OpRun *run)
 
 const OpTable cpu_layer_norm = {
     .name = "layer_norm",
+    .plan = ln_plan,
+    .forward = ln_forward,
+    .backward_data = ln_backward_data,
+    .backward_weight = ln_backward_weight,
+    .free = impl_free,
+};
+
+const OpTable cpu_rms_norm = {
+    .name = "rms_norm",
     .plan = ln_plan,
     .forward = ln_forward,
     .backward_data = ln_backward_data,
