@@ -62,12 +62,18 @@ static bool is_one(const Op *op)
     return op->dx_over_x && op->spec.need_dx[0];
 }
 
+/* Norms over more than a row: statistics first, then the result. */
+static bool twice_read(const OpSpec *s)
+{
+    return s->kind == OP_BATCH_NORM || s->kind == OP_GROUP_NORM;
+}
+
 static double forward_bytes(const Op *op)
 {
     const OpSpec *s = &op->spec;
     double bytes = (double)desc_bytes(s->y) + (double)op->saved_bytes;
     for (int i = 0; i < s->x_count; ++i) bytes += (double)desc_bytes(s->x[i]);
-    if (s->kind == OP_BATCH_NORM) bytes += (double)desc_bytes(s->x[0]);
+    if (twice_read(s)) bytes += (double)desc_bytes(s->x[0]);
     if (s->kind == OP_EMBEDDING) /* a row of the table for each of y's */
         return bytes + (double)shape_count(s->y.shape) * sizeof(float);
     for (int i = 0; i < s->w_count; ++i) bytes += (double)op->w_elements[i] * sizeof(float);
@@ -85,7 +91,7 @@ static double backward_bytes(const Op *op)
 {
     const OpSpec *s = &op->spec;
     double read = is_loss(op) ? 0 : (double)desc_bytes(s->y), written = 0;
-    if (s->kind == OP_BATCH_NORM) return batch_norm_backward_bytes(s);
+    if (twice_read(s)) return batch_norm_backward_bytes(s);
     bool alias = false;
     for (int i = 0; i < s->x_count; ++i) {
         if (op->needs_x[i]) read += (double)desc_bytes(s->x[i]);

@@ -24,6 +24,7 @@ static bool takes_act(const Fuser *f, const Node *node, Act act)
     if (!node->kind || node->spec.act != ACT_NONE) return false;
     switch (node->spec.kind) {
     case OP_BATCH_NORM:
+    case OP_GROUP_NORM:
         return act == ACT_RELU || act == ACT_RELU6;
     case OP_DENSE:
         return act == ACT_RELU || (act == ACT_GELU && f->table->fuses_gelu && !node->spec.residual);
@@ -59,7 +60,7 @@ static void pass_act(Fuser *f, int p, int i)
     f->graph->node[p].spec.act_passed = true;
 }
 
-/* An activation after batch_norm, conv2d, dense or add. A relu that only a max_pool reads is left for that one: there
+/* An activation after batch_norm, group_norm, conv2d, dense or add. A relu that only a max_pool reads is left for that one: there
  * it works on fewer numbers. */
 static void fuse_act(Fuser *f, int i)
 {

@@ -135,6 +135,7 @@ const BackendTable backend_cpu = {
             [OP_REORDER] = &cpu_reorder,
             [OP_EXCHANGE] = &cpu_exchange,
             [OP_RMS_NORM] = &cpu_rms_norm,
+            [OP_GROUP_NORM] = &cpu_group_norm,
             [OP_SWIGLU] = &cpu_swiglu,
         },
 };
