@@ -43,9 +43,10 @@ static void check_shape(Shape got, Shape want)
 static void list(void)
 {
     static const char *const names[] = {
-        "dense",   "conv2d",    "batch_norm", "layer_norm",  "relu",         "relu6",   "gelu",
-        "silu",    "max_pool",  "avg_pool",   "global_pool", "add",          "concat",  "flatten",
-        "dropout", "embedding", "positions",  "attention",   "softmax_loss", "mse_loss"};
+        "dense",        "conv2d",   "batch_norm", "layer_norm", "relu",        "relu6",
+        "gelu",         "silu",     "max_pool",   "avg_pool",   "global_pool", "add",
+        "concat",       "flatten",  "dropout",    "embedding",  "positions",   "attention",
+        "softmax_loss", "mse_loss", "group_norm", "rms_norm",   "swiglu"};
     int count = 0;
     for (; layer_kinds[count]; ++count) {
         const LayerKind *k = layer_kinds[count];
