@@ -1,73 +1,5 @@
-/* Every operation that is not a matrix product, against a scalar reference in double: the output, and the gradients of
- * each input and parameter against finite differences of that reference. All layouts, instruction sets, thread counts,
- * in place where allowed, fewer rows than samples, odd sizes; padding must stay zero. Runs on the poison backend. */
-#include "kernel_rig.h"
-#include "tensor/cpu/simd/simd.h"
-
-typedef struct Case Case;
-struct Case {
-    OpSpec spec; /* x shapes, parameters and y shape in plain order */
-    int rows;
-    void (*reference)(const Case *c, double *const x[], double *const w[], double *y);
-};
-
-static int64_t hw_of(Shape s)
-{
-    return s.dim[2] * s.dim[3];
-}
-
-static double act_reference(Act act, double v)
-{
-    switch (act) {
-    case ACT_RELU:
-        return v > 0 ? v : 0;
-    case ACT_RELU6:
-        return v < 0 ? 0 : v > 6 ? 6 : v;
-    case ACT_GELU:
-        return 0.5 * v * (1 + tanh(sqrt(2 / M_PI) * (v + 0.044715 * v * v * v)));
-    case ACT_SILU:
-        return v / (1 + exp(-v));
-    case ACT_NONE:
-        break;
-    }
-    return v;
-}
-
-static void batch_norm(const Case *c, double *const x[], double *const w[], double *y)
-{
-    Shape s = c->spec.x[0].shape;
-    int64_t hw = hw_of(s), channels = s.dim[1], count = c->rows * hw;
-    for (int64_t i = 0; i < shape_count(s); ++i) y[i] = 0;
-    for (int64_t ch = 0; ch < channels; ++ch) {
-        double mean = 0, variance = 0;
-        for (int64_t i = 0; i < count; ++i) mean += x[0][(i / hw * channels + ch) * hw + i % hw];
-        mean /= (double)count;
-        for (int64_t i = 0; i < count; ++i)
-            variance += pow(x[0][(i / hw * channels + ch) * hw + i % hw] - mean, 2);
-        variance /= (double)count;
-        for (int64_t i = 0; i < count; ++i) {
-            int64_t at = (i / hw * channels + ch) * hw + i % hw;
-            double v = (x[0][at] - mean) / sqrt(variance + c->spec.eps) * w[0][ch] + w[1][ch];
-            y[at] = act_reference(c->spec.act, v + (c->spec.residual ? x[1][at] : 0));
-        }
-    }
-}
-
-static void layer_norm(const Case *c, double *const x[], double *const w[], double *y)
-{
-    Shape s = c->spec.x[0].shape;
-    int64_t n = s.dim[s.ndim - 1], rows = shape_count(s) / n;
-    for (int64_t r = 0; r < rows; ++r) {
-        const double *row = x[0] + r * n;
-        bool real = r < rows / s.dim[0] * c->rows;
-        double mean = 0, variance = 0;
-        for (int64_t i = 0; i < n; ++i) mean += row[i] / (double)n;
-        for (int64_t i = 0; i < n; ++i) variance += pow(row[i] - mean, 2) / (double)n;
-        for (int64_t i = 0; i < n; ++i)
-            y[r * n + i] =
-                real ? (row[i] - mean) / sqrt(variance + c->spec.eps) * w[0][i] + w[1][i] : 0;
-    }
-}
+/* Gradients of operations that are neither matrix products nor norms (gradient_rig.h, test_gradients_norm.c). */
+#include "gradient_rig.h"
 
 static void activation(const Case *c, double *const x[], double *const w[], double *y)
 {
@@ -127,7 +59,6 @@ static void pool(const Case *c, double *const x[], double *const w[], double *y)
 }
 
 /* Drawn with the scalar generator, one element at a time. */
-static const int64_t sample_ids[8] = {900, 3, 77, 12345678901, 5, 6, 7, 8};
 static void dropout(const Case *c, double *const x[], double *const w[], double *y)
 {
     Shape s = c->spec.x[0].shape;
@@ -141,7 +72,6 @@ static void dropout(const Case *c, double *const x[], double *const w[], double 
     }
 }
 
-static const int32_t labels[16] = {3, 0, 6, 2, 1, 5, 4, 6, 0, 3, 2, 1, 4, 5, 6, 0};
 static void softmax_loss(const Case *c, double *const x[], double *const w[], double *y)
 {
     Shape s = c->spec.x[0].shape;
@@ -163,10 +93,6 @@ static void softmax_loss(const Case *c, double *const x[], double *const w[], do
     }
 }
 
-static float target_at(int64_t i)
-{
-    return (float)rig_random(99, i);
-}
 static void mse_loss(const Case *c, double *const x[], double *const w[], double *y)
 {
     Shape s = c->spec.x[0].shape;
@@ -190,11 +116,12 @@ static void positions(const Case *c, double *const x[], double *const w[], doubl
 /* Value `i` of the query or key at place t of a head, turned if the case wants that. */
 static double turned(const Case *c, const double *head, int64_t t, int64_t i)
 {
-    int64_t stride = c->spec.x[0].shape.dim[2], width = stride / 3 / c->spec.heads;
+    int64_t stride = c->spec.x[0].shape.dim[2], width = c->spec.y.shape.dim[2] / c->spec.heads;
     if (!c->spec.rotary) return head[t * stride + i];
     int64_t half = width / 2, low = i % half;
     double a = head[t * stride + low], b = head[t * stride + low + half];
-    double angle = (double)t * pow(10000, -2.0 * (double)low / (double)width);
+    double base = c->spec.rotary_base > 0 ? (double)c->spec.rotary_base : 10000;
+    double angle = (double)t * pow(base, -2.0 * (double)low / (double)width);
     return i < half ? a * cos(angle) - b * sin(angle) : b * cos(angle) + a * sin(angle);
 }
 
@@ -202,7 +129,7 @@ static double turned(const Case *c, const double *head, int64_t t, int64_t i)
 static void attend(const Case *c, const double *q, const double *key, const double *value,
                    int64_t t, double *y)
 {
-    int64_t stride = c->spec.x[0].shape.dim[2], width = stride / 3 / c->spec.heads;
+    int64_t stride = c->spec.x[0].shape.dim[2], width = c->spec.y.shape.dim[2] / c->spec.heads;
     double weight[16], total = 0;
     for (int64_t s = 0; s <= t; ++s) {
         double score = 0;
@@ -219,231 +146,18 @@ static void attend(const Case *c, const double *q, const double *key, const doub
 static void attention(const Case *c, double *const x[], double *const w[], double *y)
 {
     Shape s = c->spec.y.shape;
-    int64_t width = s.dim[2] / c->spec.heads;
+    int64_t width = s.dim[2] / c->spec.heads, row = c->spec.x[0].shape.dim[2];
+    int64_t keys = c->spec.kv_heads > 0 ? c->spec.kv_heads : c->spec.heads;
     (void)w;
     memset(y, 0, (size_t)shape_count(s) * sizeof *y);
     for (int64_t n = 0; n < c->rows; ++n)
         for (int h = 0; h < c->spec.heads; ++h)
             for (int64_t t = 0; t < s.dim[1]; ++t) {
-                const double *q = x[0] + n * s.dim[1] * 3 * s.dim[2] + h * width;
-                attend(c, q, q + s.dim[2], q + 2 * s.dim[2], t,
+                const double *sample = x[0] + n * s.dim[1] * row;
+                const double *key = sample + s.dim[2] + h * keys / c->spec.heads * width;
+                attend(c, sample + h * width, key, key + keys * width, t,
                        y + (n * s.dim[1] + t) * s.dim[2] + h * width);
             }
-}
-
-/* ---- what a case should give ---- */
-typedef struct Truth {
-    double *x[OP_INPUTS], *w[OP_PARAMS], *y, *dy, *dx[OP_INPUTS], *dw[OP_PARAMS];
-} Truth;
-static const float LOSS_SCALE = 0.25f;
-
-static bool is_loss(const OpSpec *s)
-{
-    return s->kind == OP_SOFTMAX_LOSS || s->kind == OP_MSE_LOSS;
-}
-
-/* Trained parameters: batch_norm's last two are running statistics. */
-static int trained(const OpSpec *s)
-{
-    return s->kind == OP_BATCH_NORM ? 2 : s->w_count;
-}
-
-/* The gradients are those of sum(dy * y); for a loss, of scale * sum(loss). */
-static double objective(const Case *c, const Truth *t, double *y)
-{
-    double sum = 0;
-    c->reference(c, t->x, t->w, y);
-    for (int64_t i = 0; i < shape_count(c->spec.y.shape); ++i)
-        sum += is_loss(&c->spec) ? (i % LOSS_COLUMNS == 0) * (double)LOSS_SCALE * y[i]
-                                 : t->dy[i] * y[i];
-    return sum;
-}
-
-static double *differences(const Case *c, const Truth *t, double *v, int64_t n)
-{
-    const double step = 1e-6;
-    double *d = malloc((size_t)n * sizeof *d);
-    double *y = malloc((size_t)shape_count(c->spec.y.shape) * sizeof *y);
-    for (int64_t i = 0; i < n; ++i) {
-        double old = v[i];
-        v[i] = old + step;
-        double up = objective(c, t, y);
-        v[i] = old - step;
-        d[i] = (up - objective(c, t, y)) / (2 * step);
-        v[i] = old;
-    }
-    free(y);
-    return d;
-}
-
-static double *values(Shape s, uint64_t what, double scale, double shift)
-{
-    double *v = malloc((size_t)shape_count(s) * sizeof *v);
-    for (int64_t i = 0; i < shape_count(s); ++i)
-        v[i] = (double)(float)(shift + scale * rig_random(what, i)); /* what a float holds */
-    return v;
-}
-
-static Truth truth_new(const Case *c)
-{
-    const OpSpec *s = &c->spec;
-    Truth t = {0};
-    int64_t per = shape_count(s->x[0].shape) / s->x[0].shape.dim[0];
-    for (int k = 0; k < s->x_count; ++k) {
-        t.x[k] = values(s->x[k].shape, 20 + (uint64_t)k, s->act == ACT_RELU6 ? 8 : 2, 0);
-        per = shape_count(s->x[k].shape) / s->x[k].shape.dim[0];
-        for (int64_t i = c->rows * per; i < shape_count(s->x[k].shape); ++i) t.x[k][i] = 0;
-    }
-    for (int k = 0; k < trained(s); ++k)
-        t.w[k] = values(s->w[k], 40 + (uint64_t)k, 2, s->kind == OP_BATCH_NORM && k == 1 ? 1 : 0);
-    int64_t n = shape_count(s->y.shape), real = n / s->y.shape.dim[0] * c->rows;
-    t.y = malloc((size_t)n * sizeof *t.y);
-    t.dy = values(s->y.shape, 60, 1, 0);
-    for (int64_t i = real; i < n && !is_loss(s); ++i) t.dy[i] = 0;
-    for (int k = 0; k < s->x_count; ++k)
-        t.dx[k] = differences(c, &t, t.x[k], shape_count(s->x[k].shape));
-    for (int k = 0; k < trained(s); ++k) t.dw[k] = differences(c, &t, t.w[k], shape_count(s->w[k]));
-    objective(c, &t, t.y);
-    return t;
-}
-
-static void truth_free(Truth *t)
-{
-    for (int k = 0; k < OP_INPUTS; ++k) {
-        free(t->x[k]);
-        free(t->dx[k]);
-    }
-    for (int k = 0; k < OP_PARAMS; ++k) {
-        free(t->w[k]);
-        free(t->dw[k]);
-    }
-    free(t->y);
-    free(t->dy);
-}
-
-/* ---- one run of a case ---- */
-static const double TOLERANCE = 2e-5; /* of the largest value; gradients: five times */
-static void near(const char *what, const char *how, const double *got, const double *want,
-                 int64_t n, double tolerance)
-{
-    double top = 1e-3, worst = 0;
-    for (int64_t i = 0; i < n; ++i) {
-        double off = fabs(got[i] - want[i]);
-        if (!(off <= worst)) worst = isnan(off) ? INFINITY : off;
-        if (fabs(want[i]) > top) top = fabs(want[i]);
-    }
-    if (!(worst <= tolerance * top)) printf("  %s, %s: off by %g of %g\n", what, how, worst, top);
-    CU_ASSERT(worst <= tolerance * top);
-}
-
-static void run_case(const Case *c, const Truth *t, int block, int threads, bool in_place)
-{
-    char how[96];
-    Rig r = {.in_place = in_place};
-    OpSpec spec = c->spec;
-    for (int k = 0; k < spec.x_count; ++k) spec.x[k] = rig_desc(c->spec.x[k].shape, block);
-    Desc preferred[OP_INPUTS];
-    Backend *backend;
-    Op *op;
-    CHECK_OK(backend_open(&backend, &backend_poison, (BackendOptions){.threads = threads}));
-    CHECK_OK(
-        op_new(&op, backend, &spec, preferred)); /* as the planner does: first ask what it wishes */
-    snprintf(how, sizeof how, "kind %d, %s, block %d, %d threads%s", (int)spec.kind,
-             simd_table(DTYPE_F32)->name, block, threads, in_place ? ", in place" : "");
-    op_free(&op);
-    backend_close(&backend);
-    memcpy(spec.x, preferred, sizeof preferred);
-    rig_open(&r, &spec, &backend_poison, threads);
-    OpRun *run = &r.run;
-    run->rows = c->rows;
-    run->labels = labels;
-    run->sample = sample_ids;
-    run->loss_scale = LOSS_SCALE;
-    float targets[64];
-    for (int i = 0; i < 64; ++i) targets[i] = target_at(i);
-    run->targets = targets;
-    for (int k = 0; k < spec.x_count; ++k) rig_put(r.op->spec.x[k], t->x[k], (float *)run->x[k]);
-    for (int k = 0; k < trained(&spec); ++k)
-        rig_put(desc_plain(spec.w[k], DTYPE_F32), t->w[k], (float *)run->w[k]);
-    int64_t n = shape_count(c->spec.y.shape), most = 1 << 16;
-    double *got = malloc((size_t)most * sizeof *got);
-    op_forward(r.op, run);
-    rig_get(r.op->spec.y, run->y, got);
-    near("y", how, got, t->y, n, TOLERANCE);
-    if (!is_loss(&spec)) rig_put(r.op->spec.y, t->dy, run->dy);
-    rig_backward(&r);
-    for (int k = 0; k < spec.x_count; ++k) {
-        rig_get(r.op->spec.x[k], run->dx[k], got);
-        near("dx", how, got, t->dx[k], shape_count(spec.x[k].shape), 5 * TOLERANCE);
-    }
-    for (int k = 0; k < trained(&spec); ++k) {
-        rig_get(desc_plain(spec.w[k], DTYPE_F32), run->dw[k], got);
-        near("dw", how, got, t->dw[k], shape_count(spec.w[k]), 5 * TOLERANCE);
-    }
-    free(got);
-    rig_close(&r);
-}
-
-static void check(Case c)
-{
-    static const char *const isas[] = {"base", "avx2", "avx512"};
-    static const int blocks[] = {1, 8, 16, 0};
-    const char *best = simd_table(DTYPE_F32)->name;
-    Truth t = truth_new(&c);
-    bool image = c.spec.x[0].shape.ndim == 4;
-    for (int isa = 0; isa < 3; ++isa) {
-        if (!simd_use(isas[isa])) continue;
-        for (int b = 0; b < (image ? 4 : 1); ++b)
-            for (int threads = 1; threads <= 2; ++threads)
-                run_case(&c, &t, blocks[b], threads, threads == 2);
-    }
-    simd_use(best);
-    truth_free(&t);
-}
-
-static Desc plain(int ndim, int64_t a, int64_t b, int64_t c, int64_t d)
-{
-    return desc_plain(shape_of(ndim, a, b, c, d), DTYPE_F32);
-}
-
-static void bn_case(Desc x, Act act, bool residual, int rows)
-{
-    Case c = {.spec = {.kind = OP_BATCH_NORM,
-                       .act = act,
-                       .residual = residual,
-                       .eps = 1e-5f,
-                       .x_count = residual ? 2 : 1,
-                       .w_count = 4,
-                       .x = {x, x},
-                       .y = x},
-              .rows = rows,
-              .reference = batch_norm};
-    for (int i = 0; i < 4; ++i) c.spec.w[i] = shape_of(1, x.shape.dim[1], 1, 1, 1);
-    check(c);
-}
-
-static void test_batch_norm(void)
-{
-    bn_case(plain(4, 4, 19, 5, 3), ACT_NONE, false, 4);
-    bn_case(plain(4, 3, 5, 3, 7), ACT_RELU, true, 2);
-    bn_case(plain(4, 3, 33, 2, 2), ACT_RELU6, false, 3);
-    bn_case(plain(4, 2, 16, 4, 4), ACT_RELU6, true, 1);
-    bn_case(plain(2, 6, 21, 1, 1), ACT_RELU, false, 5);
-    bn_case(plain(4, 3, 5, 2, 2), ACT_NONE, true, 3);
-}
-
-static void test_layer_norm(void)
-{
-    Case c = {.spec = {.kind = OP_LAYER_NORM, .eps = 1e-5f, .x_count = 1, .w_count = 2},
-              .rows = 2,
-              .reference = layer_norm};
-    c.spec.x[0] = c.spec.y = plain(3, 3, 5, 37, 1);
-    c.spec.w[0] = c.spec.w[1] = shape_of(1, 37, 1, 1, 1);
-    check(c);
-    c.rows = 7;
-    c.spec.x[0] = c.spec.y = plain(2, 7, 64, 1, 1);
-    c.spec.w[0] = c.spec.w[1] = shape_of(1, 64, 1, 1, 1);
-    check(c);
 }
 
 static void test_activation(void)
@@ -576,21 +290,51 @@ static void test_positions(void)
 static void test_attention(void)
 {
     static const struct {
-        int n, t, heads, width, rows;
+        int n, t, heads, kv_heads, width, rows;
         bool rotary;
-    } table[] = {{3, 7, 1, 32, 2, false}, {1, 5, 2, 64, 1, true}, {2, 3, 1, 80, 1, true},
-                 {2, 5, 3, 5, 2, false},  {2, 9, 2, 16, 2, true}, {1, 1, 1, 8, 1, false}};
+        float base;
+    } table[] = {
+        {3, 7, 1, 0, 32, 2, false, 0}, {1, 5, 2, 0, 64, 1, true, 0},   {2, 3, 1, 0, 80, 1, true, 0},
+        {2, 5, 3, 0, 5, 2, false, 0},  {2, 9, 2, 0, 16, 2, true, 0},   {1, 1, 1, 0, 8, 1, false, 0},
+        {2, 5, 4, 2, 8, 2, false, 0},  {2, 6, 3, 1, 16, 1, true, 500}, {1, 4, 6, 3, 6, 1, true, 0}};
     for (size_t i = 0; i < sizeof table / sizeof *table; ++i) {
         int64_t c = (int64_t)table[i].heads * table[i].width;
+        int64_t keys = table[i].kv_heads ? table[i].kv_heads : table[i].heads;
+        int64_t row = c + 2 * keys * table[i].width;
         check((Case){.spec = {.kind = OP_ATTENTION,
                               .heads = table[i].heads,
+                              .kv_heads = table[i].kv_heads,
                               .rotary = table[i].rotary,
+                              .rotary_base = table[i].base,
                               .x_count = 1,
-                              .x = {plain(3, table[i].n, table[i].t, 3 * c, 1)},
+                              .x = {plain(3, table[i].n, table[i].t, row, 1)},
                               .y = plain(3, table[i].n, table[i].t, c, 1)},
                      .rows = table[i].rows,
                      .reference = attention});
     }
+}
+
+static void swiglu(const Case *c, double *const x[], double *const w[], double *y)
+{
+    const Shape s = c->spec.y.shape;
+    const int64_t n = s.dim[s.ndim - 1];
+    (void)w;
+    for (int64_t i = 0; i < shape_count(s); ++i) {
+        const double *row = x[0] + i / n * 2 * n;
+        y[i] = act_reference(ACT_SILU, row[i % n]) * row[n + i % n];
+    }
+}
+
+static void test_swiglu(void)
+{
+    Case c = {.spec = {.kind = OP_SWIGLU, .x_count = 1}, .rows = 2, .reference = swiglu};
+    c.spec.x[0] = plain(3, 3, 5, 74, 1);
+    c.spec.y = plain(3, 3, 5, 37, 1);
+    check(c);
+    c.rows = 7;
+    c.spec.x[0] = plain(2, 7, 256, 1, 1);
+    c.spec.y = plain(2, 7, 128, 1, 1);
+    check(c);
 }
 
 static void test_losses(void)
@@ -617,7 +361,7 @@ static void test_losses(void)
                  .reference = mse_loss});
 }
 
-TEST_MAIN("gradients", {"batch_norm", test_batch_norm}, {"layer_norm", test_layer_norm},
-          {"activation", test_activation}, {"pool", test_pool}, {"add", test_add},
-          {"concat", test_concat}, {"flatten", test_flatten}, {"dropout", test_dropout},
-          {"positions", test_positions}, {"attention", test_attention}, {"losses", test_losses})
+TEST_MAIN("gradients", {"activation", test_activation}, {"swiglu", test_swiglu},
+          {"pool", test_pool}, {"add", test_add}, {"concat", test_concat},
+          {"flatten", test_flatten}, {"dropout", test_dropout}, {"positions", test_positions},
+          {"attention", test_attention}, {"losses", test_losses})
