@@ -42,8 +42,9 @@ typedef struct LayerKind {
     Status (*infer)(OpSpec *spec, const LayerSize *size, LayerParam param[OP_PARAMS]);
 } LayerKind;
 
-/* All kinds, NULL-terminated: dense conv2d batch_norm layer_norm relu relu6 gelu silu max_pool avg_pool global_pool add
- * concat flatten dropout embedding positions attention group_norm rms_norm swiglu softmax_loss mse_loss. */
+/* All kinds, NULL-terminated: dense conv2d batch_norm layer_norm relu relu6 gelu silu max_pool
+ * avg_pool global_pool add concat flatten dropout embedding positions attention group_norm rms_norm
+ * swiglu softmax_loss mse_loss. */
 extern const LayerKind *const layer_kinds[];
 const LayerKind *layer_kind(const char *name); /* NULL if there is none */
 

@@ -1,5 +1,6 @@
-/* attention (Vaswani et al. 2017), causal: queries, keys and values side by side (N,T,3C) -> (N,T,C); with kv_heads fewer keys
- * and values (Ainslie et al. 2023). It has no parameters: the dense layers before and after it are the projections. */
+/* attention (Vaswani et al. 2017), causal: queries, keys and values side by side (N,T,3C) ->
+ * (N,T,C); with kv_heads fewer keys and values (Ainslie et al. 2023). It has no parameters: the
+ * dense layers before and after it are the projections. */
 #include "kinds.h"
 
 static const char *const attrs[] = {"heads", "kv_heads", "rotary", "rotary_base", NULL};

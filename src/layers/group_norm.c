@@ -1,4 +1,5 @@
-/* group_norm (Wu & He 2018): each sample's channels in `groups` equal groups of neighbours, with PyTorch's names. */
+/* group_norm (Wu & He 2018): each sample's channels in `groups` equal groups of neighbours, with
+ * PyTorch's names. */
 #include "kinds.h"
 
 static const char *const attrs[] = {"groups", "eps", NULL};

@@ -1,4 +1,5 @@
-/* rms_norm (Zhang & Sennrich 2019): y = x / sqrt(mean(x^2) + eps) * weight over the last dimension, with PyTorch's names. */
+/* rms_norm (Zhang & Sennrich 2019): y = x / sqrt(mean(x^2) + eps) * weight over the last dimension,
+ * with PyTorch's names. */
 #include "kinds.h"
 
 static const char *const attrs[] = {"eps", NULL};

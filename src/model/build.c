@@ -40,7 +40,8 @@ static Status unknown_model(const Config *config)
                            config->model.name, list);
 }
 
-/* A key that is for other models and would be without effect here. context and vocab also say how a list of layers is fed. */
+/* A key that is for other models and would be without effect here. context and vocab also say how a
+ * list of layers is fed. */
 static Status check_keys(const Config *config)
 {
     bool list = config->model.layer_count > 0;

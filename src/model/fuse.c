@@ -60,8 +60,8 @@ static void pass_act(Fuser *f, int p, int i)
     f->graph->node[p].spec.act_passed = true;
 }
 
-/* An activation after batch_norm, group_norm, conv2d, dense or add. A relu that only a max_pool reads is left for that one: there
- * it works on fewer numbers. */
+/* An activation after batch_norm, group_norm, conv2d, dense or add. A relu that only a max_pool
+ * reads is left for that one: there it works on fewer numbers. */
 static void fuse_act(Fuser *f, int i)
 {
     Node *node = &f->graph->node[i];

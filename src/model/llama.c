@@ -1,9 +1,10 @@
-/* llama (Touvron et al. 2023): pre-norm blocks of causal attention with rotary positions, perhaps fewer heads of keys and
- * values than of queries (Ainslie et al. 2023), and of a gated feed-forward (Shazeer 2020); rms_norm, no biases, a head with
- * a weight of its own or the embedding's. Queries, keys and values are one projection, and so are the gate and what it lets
- * through. Names are those of Hugging Face's models, where projections are packed (qkv_proj, gate_up_proj), weights out x in.
- * Initialisers as gpt2's here: N(0, 0.02^2), N(0, 0.02^2 / 2L) where a projection ends in the residual stream. The vocabulary
- * is graph->classes. */
+/* llama (Touvron et al. 2023): pre-norm blocks of causal attention with rotary positions, perhaps
+ * fewer heads of keys and values than of queries (Ainslie et al. 2023), and of a gated feed-forward
+ * (Shazeer 2020); rms_norm, no biases, a head with a weight of its own or the embedding's. Queries,
+ * keys and values are one projection, and so are the gate and what it lets through. Names are those
+ * of Hugging Face's models, where projections are packed (qkv_proj, gate_up_proj), weights out x
+ * in. Initialisers as gpt2's here: N(0, 0.02^2), N(0, 0.02^2 / 2L) where a projection ends in the
+ * residual stream. The vocabulary is graph->classes. */
 #include "build.h"
 
 #include <math.h>
@@ -23,7 +24,8 @@ static int64_t chosen(int64_t set, int64_t otherwise)
     return set > 0 ? set : otherwise;
 }
 
-/* 8/3 of the width: with the gate's third matrix as many parameters as four times it has with two. */
+/* 8/3 of the width: with the gate's third matrix as many parameters as four times it has with
+ * two. */
 static int64_t usual_ffn(int64_t width)
 {
     return (8 * width / 3 + FFN_STEP - 1) / FFN_STEP * FFN_STEP;
@@ -69,7 +71,8 @@ static int project(const Llama *m, const char *name, int x, int64_t width, doubl
                      "init", "normal", "init_std", zoo_real(std, s), NULL);
 }
 
-/* The end of both halves of a block: dropout, where it is asked for, and the sum with the residual stream. */
+/* The end of both halves of a block: dropout, where it is asked for, and the sum with the residual
+ * stream. */
 static int rejoin(const Llama *m, int64_t block, const char *half, int x, int y)
 {
     char part[NAME_CHARS / 2], name[NAME_CHARS];

@@ -49,8 +49,9 @@ void graph_init_params(const Graph *graph, uint64_t seed, float *arena)
 
 /* ---- slices ---- */
 
-/* A slice as runs, `parts` of them in each of `outer` rows of the tensor: of parts of `part` numbers, the first one `lead` times
- * as long, each has a run of `count` numbers (lead times as many) from `first` (lead times as far) on. */
+/* A slice as runs, `parts` of them in each of `outer` rows of the tensor: of parts of `part`
+ * numbers, the first one `lead` times as long, each has a run of `count` numbers (lead times as
+ * many) from `first` (lead times as far) on. */
 typedef struct Runs {
     int64_t outer, parts, lead, part, first, count;
 } Runs;

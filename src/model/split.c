@@ -1,8 +1,10 @@
-/* Tensor parallelism: one rank's slice of a graph (Shoeybi et al. 2019, "Megatron-LM"; Korthikanti et al. 2022). A dense layer
- * is divided by its outputs and the next one by its inputs, with what lies between (activations, swiglu, dropout, attention by
- * heads) done on the slice; the sum over the ranks comes after the second. Embedding and softmax loss are divided by vocabulary. All
- * else is done by every rank for its slice of the sequence, or, where a layer does not allow that, by every rank alike.
- * Slices need not be equal. Refused are models without such pairs, and ones of which a rank would get nothing. */
+/* Tensor parallelism: one rank's slice of a graph (Shoeybi et al. 2019, "Megatron-LM"; Korthikanti
+ * et al. 2022). A dense layer is divided by its outputs and the next one by its inputs, with what
+ * lies between (activations, swiglu, dropout, attention by heads) done on the slice; the sum over
+ * the ranks comes after the second. Embedding and softmax loss are divided by vocabulary. All else
+ * is done by every rank for its slice of the sequence, or, where a layer does not allow that, by
+ * every rank alike. Slices need not be equal. Refused are models without such pairs, and ones of
+ * which a rank would get nothing. */
 #include "build.h"
 
 #include <string.h>
@@ -68,8 +70,9 @@ typedef struct Between {
     bool swiglu; /* there is one */
 } Between;
 
-/* Follows single readers from a dense layer to the next one. Returns that one, or -1. Dropout before attention or swiglu would
- * meet several slices, side by side, and so would one of the two after the other: not followed. */
+/* Follows single readers from a dense layer to the next one. Returns that one, or -1. Dropout
+ * before attention or swiglu would meet several slices, side by side, and so would one of the two
+ * after the other: not followed. */
 static int partner_of(const Splitter *s, int column, Between *between)
 {
     const Graph *g = s->from;

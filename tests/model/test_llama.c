@@ -38,8 +38,9 @@ static const Node *node_named(const Graph *graph, const char *name)
     return NULL;
 }
 
-/* Llama 7B (Touvron et al. 2023), Llama 2 70B, Llama 3 8B, Llama 3.2 1B, whose head is its embedding, and TinyLlama (Zhang et al.
- * 2024), as Hugging Face counts them. Nothing is allocated. */
+/* Llama 7B (Touvron et al. 2023), Llama 2 70B, Llama 3 8B, Llama 3.2 1B, whose head is its
+ * embedding, and TinyLlama (Zhang et al. 2024), as Hugging Face counts them. Nothing is
+ * allocated. */
 static void counts(void)
 {
     static const struct {

@@ -143,8 +143,8 @@ static void test_shared_keys(void)
     for (int r = 0; r < RANKS; ++r) close_split(&s[r]);
 }
 
-/* Rank 1 of 2 has heads 2 and 3 of 4 heads of queries, one wide each, and the second of 2 of keys and of values; of a gate
- * of 3 and what it lets through the last one of each. */
+/* Rank 1 of 2 has heads 2 and 3 of 4 heads of queries, one wide each, and the second of 2 of keys
+ * and of values; of a gate of 3 and what it lets through the last one of each. */
 static void test_packed(void)
 {
     Split s;

@@ -1,6 +1,7 @@
-/* One operation that is not a matrix product against a scalar reference in double: the output, and the gradients of each input
- * and parameter against finite differences of that reference. All layouts, instruction sets, thread counts, in place where
- * allowed, fewer rows than samples; padding must stay zero. On the poison backend. */
+/* One operation that is not a matrix product against a scalar reference in double: the output, and
+ * the gradients of each input and parameter against finite differences of that reference. All
+ * layouts, instruction sets, thread counts, in place where allowed, fewer rows than samples;
+ * padding must stay zero. On the poison backend. */
 #ifndef WEFT_TEST_GRADIENT_RIG_H
 #define WEFT_TEST_GRADIENT_RIG_H
 

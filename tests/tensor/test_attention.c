@@ -92,7 +92,8 @@ static void query(const Head *h, int64_t t, const double *dy)
     mem_free(&p);
 }
 
-/* Copies rows of one part from a tensor (rows `stride` apart) to a head, or adds them to the tensor's. */
+/* Copies rows of one part from a tensor (rows `stride` apart) to a head, or adds them to the
+ * tensor's. */
 static void part(const Head *h, double *rows, double *tensor, int64_t stride, bool out)
 {
     for (int64_t t = 0; t < h->t; ++t)

@@ -1,5 +1,6 @@
-/* bf16 on the CPU: every operation in bf16 on the poison backend beside the same operation in fp32 on the same (rounded)
- * inputs; the same bits with one thread and two; what is refused. Rounding itself is in test_bf16_rounding.c. */
+/* bf16 on the CPU: every operation in bf16 on the poison backend beside the same operation in fp32
+ * on the same (rounded) inputs; the same bits with one thread and two; what is refused. Rounding
+ * itself is in test_bf16_rounding.c. */
 #include "kernel_rig.h"
 #include "tensor/cpu/dnnl.h"
 #include "tensor/cpu/simd/simd.h"

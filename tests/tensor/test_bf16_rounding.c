@@ -4,7 +4,8 @@
 
 /* ---- rounding ---- */
 
-/* By arithmetic: the nearer of the two neighbours, of equally near ones the even. NaN keeps sign and upper bits. */
+/* By arithmetic: the nearer of the two neighbours, of equally near ones the even. NaN keeps sign
+ * and upper bits. */
 static uint16_t slow_bits(float value)
 {
     uint32_t bits;
@@ -48,7 +49,8 @@ static void check_rounding(const char *set, const char *path, const float *x, co
     CU_ASSERT_EQUAL(wrong, 0);
 }
 
-/* The loops' rounding (from_floats) and the vectors' (bn_apply, which adds: y = (0 - 0) * 1 + shift). */
+/* The loops' rounding (from_floats) and the vectors' (bn_apply, which adds: y = (0 - 0) * 1 +
+ * shift). */
 static void check_set(const char *set, const float *x, Bf16 *y)
 {
     const SimdTable *simd = simd_table(DTYPE_BF16);
@@ -103,8 +105,9 @@ static double gelu(double x)
     return x / (1.0 + exp(-1.5957691216057308 * (x + 0.044715 * x * x * x)));
 }
 
-/* gelu of every bf16 but NaN: its shorter exponential may bring a result that lies close to the middle of two neighbours to the
- * other one, and no further, one time in a hundred at most. Below 1e-30 only the size is checked. */
+/* gelu of every bf16 but NaN: its shorter exponential may bring a result that lies close to the
+ * middle of two neighbours to the other one, and no further, one time in a hundred at most. Below
+ * 1e-30 only the size is checked. */
 static void check_gelu(const char *set, const Bf16 *x, const Bf16 *y)
 {
     int64_t other = 0, wrong = 0;

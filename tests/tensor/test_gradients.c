@@ -1,4 +1,5 @@
-/* Gradients of operations that are neither matrix products nor norms (gradient_rig.h, test_gradients_norm.c). */
+/* Gradients of operations that are neither matrix products nor norms (gradient_rig.h,
+ * test_gradients_norm.c). */
 #include "gradient_rig.h"
 
 static void activation(const Case *c, double *const x[], double *const w[], double *y)

@@ -145,7 +145,8 @@ static void gn_case(Desc x, int groups, Act act, int rows)
     check(c);
 }
 
-/* Groups smaller than a block, as large, across blocks, and all channels; samples fewer than threads and more. */
+/* Groups smaller than a block, as large, across blocks, and all channels; samples fewer than
+ * threads and more. */
 static void test_group_norm(void)
 {
     gn_case(plain(4, 3, 20, 3, 2), 5, ACT_NONE, 2);

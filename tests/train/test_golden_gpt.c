@@ -1,6 +1,7 @@
-/* Ten training steps of small gpt2 and llama models from given weights on given tokens against PyTorch's losses (tests/golden/gpt.txt):
- * embedding, both kinds of positions, attention, shared keys, both norms, gelu, swiglu, the tied head, micro-batches, clipping and AdamW together,
- * from a data set on. Every step sees all samples, so that their order does not matter. */
+/* Ten training steps of small gpt2 and llama models from given weights on given tokens against
+ * PyTorch's losses (tests/golden/gpt.txt): embedding, both kinds of positions, attention, shared
+ * keys, both norms, gelu, swiglu, the tied head, micro-batches, clipping and AdamW together, from a
+ * data set on. Every step sees all samples, so that their order does not matter. */
 #include "golden.h"
 
 static World world;
@@ -80,7 +81,8 @@ static void llama(void)
     check_model("llama");
 }
 
-/* One head of keys, more than a tile of tokens, other angles and another eps than the defaults, the embedding as head. */
+/* One head of keys, more than a tile of tokens, other angles and another eps than the defaults, the
+ * embedding as head. */
 static void llama_tied(void)
 {
     check_model("llama_tied");

@@ -171,7 +171,7 @@ static void test_same_bits(void)
 }
 
 /* A checkpoint holds whole tensors: of grid.tp=3 it goes on with 1, 2 and 4, and the other way round. */
-static void test_resume(void)
+static void resume(int model)
 {
     const struct {
         int ranks;
@@ -183,17 +183,17 @@ static void test_resume(void)
                   {4, "grid.tp=4"}};
     enum { LAYOUTS = sizeof layout / sizeof layout[0] };
     char *half = mem_format("%s/half.h5", tiny_folder);
-    Outcome whole = train(0, 1, "");
+    Outcome whole = train(model, 1, "");
     for (int i = 0; i < LAYOUTS; ++i) {
         int next = (i + 1) % LAYOUTS;
-        GridPart part = {.model = &models[0],
+        GridPart part = {.model = &models[model],
                          .ranks = layout[i].ranks,
                          .more = layout[i].more,
                          .to = STOP,
                          .save = half};
         Outcome first = grid_train(&part), want = whole;
         CU_ASSERT(first.hash != 0);
-        part = (GridPart){.model = &models[0],
+        part = (GridPart){.model = &models[model],
                           .ranks = layout[next].ranks,
                           .more = layout[next].more,
                           .from = half,
@@ -209,12 +209,18 @@ static void test_resume(void)
     mem_free(&half);
 }
 
+static void test_resume(void)
+{
+    resume(0);
+    resume(LLAMA);
+}
+
 /* The file of a divided run, byte for byte where nothing was rounded: before the first step. */
-static void test_first_values(void)
+static void first_values(int model)
 {
     char *path[2] = {mem_format("%s/one.h5", tiny_folder), mem_format("%s/four.h5", tiny_folder)};
     for (int k = 0; k < 2; ++k) {
-        GridPart part = {.model = &models[0],
+        GridPart part = {.model = &models[model],
                          .ranks = k ? 4 : 1,
                          .more = k ? "grid.tp=4" : "grid.tp=1",
                          .to = 0,
@@ -224,6 +230,12 @@ static void test_first_values(void)
     if (tiny_rank == 0) CU_ASSERT(same_files(path[0], path[1]));
     MPI_Barrier(MPI_COMM_WORLD);
     for (int k = 0; k < 2; ++k) mem_free(&path[k]);
+}
+
+static void test_first_values(void)
+{
+    first_values(0);
+    first_values(LLAMA);
 }
 
 /* What cannot be divided is refused, with what would fit. */

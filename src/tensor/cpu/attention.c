@@ -1,7 +1,8 @@
-/* attention, causal. Forward keeps one log-sum-exp a query; backward computes the probabilities again, tile by tile.
- * An item of work is one head's tile of queries, or a whole head where there are enough of them in backward: each item
- * is computed by one thread in a fixed order, so that any number of threads gives the same bits. Sums into dk and dv
- * run in the same order either way: heads of queries that share a head of keys one after the other. */
+/* attention, causal. Forward keeps one log-sum-exp a query; backward computes the probabilities
+ * again, tile by tile. An item of work is one head's tile of queries, or a whole head where there
+ * are enough of them in backward: each item is computed by one thread in a fixed order, so that any
+ * number of threads gives the same bits. Sums into dk and dv run in the same order either way:
+ * heads of queries that share a head of keys one after the other. */
 #include "view.h"
 
 #include <math.h>
@@ -169,7 +170,8 @@ static void keys_item(const AttentionTask *t, int64_t item, float *scratch)
     simd_table(a->type)->attention_grad_keys(&h, item % a->tiles, scratch);
 }
 
-/* Whole heads of keys where the threads share them out well; else by tiles, which computes the scores twice. */
+/* Whole heads of keys where the threads share them out well; else by tiles, which computes the
+ * scores twice. */
 static void attention_backward_data(Op *op, const OpRun *run)
 {
     const Attention *a = op->impl;

@@ -1,8 +1,9 @@
-/* group_norm with a fused relu or relu6, by the passes of batch_norm: a part is a sample, and a group's statistics are joined
- * from its channels' sums, so that blocks of channels in memory and groups need not be the same. Where there are samples
- * enough, a thread takes one through all passes, backwards the second time, while it is in its cache. backward_begin takes
- * the sums of each sample and channel; dw and dx then come from `saved`: statistics by sample and group, sums by sample and
- * channel, then a bit an element that act did not cut. */
+/* group_norm with a fused relu or relu6, by the passes of batch_norm: a part is a sample, and a
+ * group's statistics are joined from its channels' sums, so that blocks of channels in memory and
+ * groups need not be the same. Where there are samples enough, a thread takes one through all
+ * passes, backwards the second time, while it is in its cache. backward_begin takes the sums of
+ * each sample and channel; dw and dx then come from `saved`: statistics by sample and group, sums
+ * by sample and channel, then a bit an element that act did not cut. */
 #include "norm_pass.h"
 
 #include <math.h>
@@ -124,7 +125,8 @@ static void grad_finish(const NormTask *t, int64_t sample)
     }
 }
 
-/* dx = inverse (g - mean(g) - xhat mean(g xhat)), g = dy w0, xhat = (x - mean - rest) inverse, as one line in dy and x. */
+/* dx = inverse (g - mean(g) - xhat mean(g xhat)), g = dy w0, xhat = (x - mean - rest) inverse, as
+ * one line in dy and x. */
 static void grad_coef(const NormTask *t, int64_t sample)
 {
     const int64_t channels = group_channels(t);

@@ -1,5 +1,6 @@
-/* layer_norm and rms_norm over the last dimension. Rows are independent in forward and dx; the parameters' gradients are summed in
- * parts, a cut of the rows by shape alone, and joined in order. */
+/* layer_norm and rms_norm over the last dimension. Rows are independent in forward and dx; the
+ * parameters' gradients are summed in parts, a cut of the rows by shape alone, and joined in
+ * order. */
 #include "view.h"
 
 #include <string.h>

@@ -40,7 +40,8 @@ NormTask norm_task(const Op *op, const OpRun *run, const NormPlan *b, int64_t co
 
 /* ---- a part of the samples, block by block ---- */
 
-/* The memory of group g in some samples: `count` pieces of `length` elements, `step` apart, and of the bits. */
+/* The memory of group g in some samples: `count` pieces of `length` elements, `step` apart, and of
+ * the bits. */
 typedef struct Span {
     int64_t from, count, step, length, word, word_step;
 } Span;
@@ -100,7 +101,8 @@ static void zero_padded(const NormTask *t, int64_t part, int64_t g, void *p)
         elements_zero(element_out(p, s.from + i * s.step, t->b->type), s.length, t->b->type);
 }
 
-/* Where the kernels add the sums of (part, g): in place, or, where rows hold several pixels, in `wide` first. */
+/* Where the kernels add the sums of (part, g): in place, or, where rows hold several pixels, in
+ * `wide` first. */
 static double *sums_at(const NormTask *t, int64_t part, int64_t g, int which)
 {
     return t->sums + (2 * part + which) * t->b->padded + g * t->b->v.block;

@@ -1,6 +1,7 @@
-/* What batch_norm and group_norm share: how they see a tensor, and the passes over one block of channels in a part of the
- * samples: sums for the statistics, the result, sums for the gradients, the gradient. Sums are taken in parts, a cut of the
- * samples by shape alone, that the operation joins in order, so that any number of threads gives the same bits. */
+/* What batch_norm and group_norm share: how they see a tensor, and the passes over one block of
+ * channels in a part of the samples: sums for the statistics, the result, sums for the gradients,
+ * the gradient. Sums are taken in parts, a cut of the samples by shape alone, that the operation
+ * joins in order, so that any number of threads gives the same bits. */
 #ifndef WEFT_TENSOR_NORM_PASS_H
 #define WEFT_TENSOR_NORM_PASS_H
 
@@ -35,21 +36,24 @@ struct NormTask {
 NormPlan norm_plan(Desc x);
 /* Of the bits, if there is an act. */
 size_t norm_keep_bytes(const NormPlan *b);
-/* A task without passes; sums and coef lie in run's workspace, of norm_workspace_bytes(b, coefs), with coefs of COEFS x
- * padded: 1 or one for each part. saved_floats: before the bits in run's saved. */
+/* A task without passes; sums and coef lie in run's workspace, of norm_workspace_bytes(b, coefs),
+ * with coefs of COEFS x padded: 1 or one for each part. saved_floats: before the bits in run's
+ * saved. */
 NormTask norm_task(const Op *op, const OpRun *run, const NormPlan *b, int64_t coefs,
                    int64_t saved_floats);
 size_t norm_workspace_bytes(const NormPlan *b, int64_t coefs);
 
 void norm_stats(const NormTask *t, int64_t part, int64_t g); /* sums: of x, of its squares */
 void norm_apply(const NormTask *t, int64_t part, int64_t g); /* y, by coef */
-/* Sums: of dy, of dy (x - mean). Where the residual's gradient is dy, that is masked in memory, too. */
+/* Sums: of dy, of dy (x - mean). Where the residual's gradient is dy, that is masked in memory,
+ * too. */
 void norm_grad_sums(const NormTask *t, int64_t part, int64_t g);
 void norm_grad(const NormTask *t, int64_t part, int64_t g); /* dx, by coef */
 
 /* A channel's coefficients in a part. */
 void norm_coef_set(const NormTask *t, int64_t part, int64_t c, const double value[COEFS]);
-/* y = (x - mean) scale + shift with the mean in float; what the mean lost there goes into the shift. */
+/* y = (x - mean) scale + shift with the mean in float; what the mean lost there goes into the
+ * shift. */
 void norm_forward_coef(const NormTask *t, int64_t part, int64_t c, double mean, double inverse);
 
 /* A pass over items [begin, end) of parts x blocks; for work_run. */

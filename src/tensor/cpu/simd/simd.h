@@ -81,9 +81,9 @@ typedef struct SoftmaxGrad {
     float lse, scale, base, hit;
 } SoftmaxGrad;
 
-/* One head of attention. Rows of q, k, v and of their gradients are `stride` apart, those of y and dy `y_stride`. In
- * backward `group` heads of queries have these keys and values: the next one's q, dq, y and dy lie `width` further on, its
- * lse `length`. */
+/* One head of attention. Rows of q, k, v and of their gradients are `stride` apart, those of y and
+ * dy `y_stride`. In backward `group` heads of queries have these keys and values: the next one's q,
+ * dq, y and dy lie `width` further on, its lse `length`. */
 typedef struct AttentionHead {
     const void *q, *k, *v, *dy;
     void *y, *dq, *dk, *dv;
@@ -124,7 +124,8 @@ typedef struct SimdTable {
     void (*act)(Act act, void *y, const void *x, int64_t n);
     void (*act_grad)(Act act, void *dx, const void *dy, const void *x_or_y,
                      int64_t n); /* y for relu, relu6 */
-    /* Of one row: x and dx are n elements of the gate and n of what it lets through. Nothing may be an input's memory. */
+    /* Of one row: x and dx are n elements of the gate and n of what it lets through. Nothing may be
+     * an input's memory. */
     void (*swiglu)(void *y, const void *x, int64_t n);
     void (*swiglu_grad)(void *dx, const void *dy, const void *x, int64_t n);
     void (*add_act)(Act act, void *y, const void *a, const void *b, int64_t n);
@@ -150,8 +151,8 @@ typedef struct SimdTable {
     void (*softmax_grad)(const SoftmaxGrad *a);
     /* One tile of queries: y and lse. */
     void (*attention_forward)(const AttentionHead *h, int64_t tile, float *scratch);
-    /* All of the group's dq, dk and dv; or one head's tile of queries' dq; or one tile of keys' dk and dv. The same bits
-     * either way. */
+    /* All of the group's dq, dk and dv; or one head's tile of queries' dq; or one tile of keys' dk
+     * and dv. The same bits either way. */
     void (*attention_grad)(const AttentionHead *h, float *scratch);
     void (*attention_grad_queries)(const AttentionHead *h, int64_t tile, float *scratch);
     void (*attention_grad_keys)(const AttentionHead *h, int64_t tile, float *scratch);
