@@ -95,7 +95,7 @@ $(BUILD)/obj/src/tensor/cpu/simd/%.$(1)$(2).o: src/tensor/cpu/simd/%.c $(PROBE)
 endef
 $(foreach isa,$(SIMD_ISAS),$(eval $(call simd_rule,$(isa),,)) $(eval $(call simd_rule,$(isa),_bf16,-DSIMD_BF16 $(SIMD_BF16_FLAGS_$(isa)))))
 # Exponentials take half the instructions where numbers below 1e-38 are zeros.
-$(BUILD)/obj/src/tensor/cuda/loss.cu.o $(BUILD)/obj/src/tensor/cuda/loss_sliced.cu.o: NVCC_FLAGS = -ftz=true
+$(BUILD)/obj/src/tensor/cuda/loss.cu.o $(BUILD)/obj/src/tensor/cuda/softmax_sliced.cu.o: NVCC_FLAGS = -ftz=true
 $(BUILD)/obj/%.cu.o: %.cu $(PROBE)
 	@mkdir -p $(@D)
 	@echo "  nvcc $<"

@@ -4,6 +4,7 @@
  * build/lib/config.a build/lib/base.a, and the libraries of DEPS_LIBS in build/probe.mk.
  * usage: kernels_bench [threads] [block] */
 #include "tensor.h"
+#include "tensor/op_list.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -72,7 +73,7 @@ static void backward(Bench *b)
 /* Opens one operation with x's in their layout; every buffer belongs to it until op_done. */
 static void op_make(Bench *b, const OpSpec *spec)
 {
-    Desc preferred[OP_INPUTS];
+    Desc preferred[SPEC_INPUTS];
     if (op_new(&b->op, b->backend, spec, preferred) != OK) die("%s", fail_message());
     b->run = (OpRun){.rows = (int)spec->x[0].shape.dim[0], .training = true, .loss_scale = 1.0f};
     for (int i = 0; i < spec->x_count; ++i) {

@@ -4,6 +4,7 @@
  *
  *   ops_bench [MODEL] [THREADS] [BATCH]      no model: all of them; no batch: the model's own */
 #include "tensor.h"
+#include "tensor/op_list.h"
 #include "tensor/cpu/linear.h"
 
 #include <stdlib.h>
@@ -119,7 +120,7 @@ static OpSpec layer_spec(const Layer *l, int batch)
 /* Plans as the planner does: once more with the layout the op preferred for. */
 static Op *layer_op(Backend *backend, const Layer *l, int batch)
 {
-    Desc preferred[OP_INPUTS];
+    Desc preferred[SPEC_INPUTS];
     Op *op = NULL;
     OpSpec spec = layer_spec(l, batch);
     if (op_new(&op, backend, &spec, preferred) != OK) die("%s: %s", l->name, fail_message());

@@ -39,14 +39,15 @@ typedef struct LayerKind {
     void (*defaults)(OpSpec *spec, LayerSize *size);
     /* From spec->x shapes and size: y.shape, w[], w_count, param[]. Shapes that do not fit are fail(ERR_CONFIG, what the
      * layer got and what it needs), without a place: the caller adds it. */
-    Status (*infer)(OpSpec *spec, const LayerSize *size, LayerParam param[OP_PARAMS]);
+    Status (*infer)(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_PARAMS]);
 } LayerKind;
 
-/* All kinds, NULL-terminated: dense conv2d batch_norm layer_norm relu relu6 gelu silu max_pool
- * avg_pool global_pool add concat flatten dropout embedding positions attention group_norm rms_norm
- * swiglu softmax_loss mse_loss. */
-extern const LayerKind *const layer_kinds[];
+/* All kinds, i from 0: those of the list in kinds.c, then the operations that are layers by themselves (OpInfo.layer_inputs). NULL
+ * behind the last. */
+const LayerKind *layer_kind_at(int i);
 const LayerKind *layer_kind(const char *name); /* NULL if there is none */
+/* Between the ranks of a tensor group: graph_split puts it in, no configuration asks for it, and it has no shape rule. */
+extern const LayerKind layer_exchange;
 
 /* Sets one attribute from text ("kernel" = "3" or "3,5", "channels" = "32", "bias" = "false"). ERR_CONFIG, without
  * place, for an unknown one (names the nearest), a wrong type or range. */

@@ -12,9 +12,9 @@ typedef struct Node {
     char *name;            /* owned, unique: "layer1.0.conv2" (PyTorch's names in the zoo) */
     const LayerKind *kind; /* borrowed; NULL for a reorder that the planner put in */
     OpSpec spec;
-    int in[OP_INPUTS];    /* earlier nodes, or NODE_INPUT */
-    int param[OP_PARAMS]; /* into Graph.param, spec.w_count of them */
-    Op *op;               /* owned; NULL until graph_plan */
+    int in[SPEC_INPUTS];    /* earlier nodes, or NODE_INPUT */
+    int param[SPEC_PARAMS]; /* into Graph.param, spec.w_count of them */
+    Op *op;                 /* owned; NULL until graph_plan */
 } Node;
 
 /* Which part of a parameter a rank of a tensor group has. Its dimension `dim` is `parts` parts side

@@ -44,9 +44,9 @@ enum { PLACE_NONE = -1, PLACE_INPUT = -2 /* the data itself */ };
  * block that is recomputed, a second time for backward, which then belongs to the second run. */
 typedef struct RunPlace {
     int node;
-    int64_t x[OP_INPUTS], y, dy, saved, x_saved, dx[OP_INPUTS];
-    int64_t dw[OP_PARAMS]; /* PLACE_NONE: in the gradient arena */
-    bool dx_add;           /* as OpRun's */
+    int64_t x[SPEC_INPUTS], y, dy, saved, x_saved, dx[SPEC_INPUTS];
+    int64_t dw[SPEC_PARAMS]; /* PLACE_NONE: in the gradient arena */
+    bool dx_add;             /* as OpRun's */
 } RunPlace;
 
 /* Tensors that cross a boundary between chunks together, as one message. */
@@ -63,7 +63,7 @@ typedef struct Message {
 
 /* Buckets of values that a node reads together: numbers in FetchPlan.bucket. */
 typedef struct ValueUse {
-    int count, bucket[OP_PARAMS];
+    int count, bucket[SPEC_PARAMS];
 } ValueUse;
 
 typedef struct ChunkPlan {

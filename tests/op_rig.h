@@ -5,6 +5,7 @@
 #define WEFT_TESTS_OP_RIG_H
 
 #include "layers.h"
+#include "tensor/op_list.h"
 
 #include <CUnit/CUnit.h>
 #include <math.h>
@@ -16,7 +17,7 @@ typedef struct Rig {
     Op *op;           /* owned, and all memory of run */
     OpSpec spec;      /* as planned: layouts taken */
     LayerSize size;
-    LayerParam param[OP_PARAMS];
+    LayerParam param[SPEC_PARAMS];
     OpRun run;
     bool in_place; /* set before rig_open: y and dx[0] share memory where the op allows it */
     int32_t *labels;
@@ -145,7 +146,7 @@ static inline Status rig_spec(Rig *rig, Backend *backend, const char *kind_name,
 static inline Status rig_plan(Rig *rig)
 {
     for (int tries = 0; tries < 4; ++tries) {
-        Desc preferred[OP_INPUTS];
+        Desc preferred[SPEC_INPUTS];
         bool granted = true;
         TRY(op_new(&rig->op, rig->backend, &rig->spec, preferred));
         for (int i = 0; i < rig->spec.x_count; ++i) {

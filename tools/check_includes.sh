@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Checks that includes point one way: a file of module M includes only public headers (include/) of M and of modules before it in the
-# given order, and private headers of its own module. And that waits with a limit go by the monotonic clock: base/cond.c alone makes
-# them (futexes count so by themselves). usage: check_includes.sh MODULE...
+# given order (include/M.h, include/M/*.h), and private headers of its own module. That only tensor and layers name an operation (OP_*):
+# all others ask OpInfo's flags. And that waits with a limit go by the monotonic clock: base/cond.c alone makes them (futexes
+# count so by themselves). usage: check_includes.sh MODULE...
 set -u
 bad=0 i=0
 declare -A order
@@ -10,6 +11,7 @@ check() {   # FILE ROOM
     local inc name
     while read -r inc; do
         name=${inc%.h}
+        [ -e "include/$inc" ] && name=${name%%/*}
         if [ -n "${order[$name]:-}" ]; then
             [ "${order[$name]}" -le "${order[$2]}" ] || { echo "$1: module $2 includes $inc, a module below it"; bad=1; }
         elif [ "$name" != "$inc" ] && [[ $1 == src/* ]]; then
@@ -19,10 +21,13 @@ check() {   # FILE ROOM
     done < <(sed -n 's/^#include "\(.*\)"/\1/p' "$1")
 }
 for r in "$@"; do
-    [ -e "include/$r.h" ] && check "include/$r.h" "$r"
+    for f in "include/$r.h" "include/$r"/*.h; do [ -e "$f" ] && check "$f" "$r"; done
     while read -r f; do check "$f" "$r"; done < <(find "src/$r" -name '*.[ch]' -o -name '*.cu' 2>/dev/null | sort)
 done
 while read -r d; do [ -n "${order[$(basename "$d")]:-}" ] || { echo "$d: not a module of the Makefile"; bad=1; }; done < <(find src -mindepth 1 -maxdepth 1 -type d)
+if grep -rnE '\bOP_[A-Z]|"tensor/op_list\.h"' src include | grep -vE '^(src|include)/(tensor|layers)[./]'; then
+    echo "check-includes: these name operations: ask op_info()'s flags instead (include/tensor/op_info.h)"; bad=1
+fi
 waits='pthread_(cond|mutex|rwlock)_(timed|clock)|sem_(timed|clock)wait|mq_timed|FUTEX_CLOCK_REALTIME|(cnd|mtx)_timed'
 if grep -rnE "$waits" src include | grep -v '^src/base/cond.c:'; then
     echo "check-includes: these waits go by the wall clock, or may: use cond_wait_for (base.h)"; bad=1

@@ -33,16 +33,10 @@ typedef struct Line {
 
 /* ---- which, and what they must move ---- */
 
-static bool is_loss(const Op *op)
-{
-    return op->spec.kind == OP_SOFTMAX_LOSS || op->spec.kind == OP_MSE_LOSS;
-}
-
 static bool memory_bound(const Op *op)
 {
-    OpKind kind = op->spec.kind;
-    bool computes = kind == OP_DENSE || kind == OP_CONV2D || kind == OP_ATTENTION;
-    return !computes && kind != OP_EXCHANGE && !op->y_alias && op->spec.slice.ranks == 0;
+    const OpInfo *info = op_info(op->spec.kind);
+    return !info->macs && info->talks != TALKS_ALWAYS && !op->y_alias && op->spec.slice.ranks == 0;
 }
 
 static bool alike(const OpSpec *a, const OpSpec *b)
@@ -62,25 +56,20 @@ static bool is_one(const Op *op)
     return op->dx_over_x && op->spec.need_dx[0];
 }
 
-/* Norms over more than a row: statistics first, then the result. */
-static bool twice_read(const OpSpec *s)
-{
-    return s->kind == OP_BATCH_NORM || s->kind == OP_GROUP_NORM;
-}
-
 static double forward_bytes(const Op *op)
 {
     const OpSpec *s = &op->spec;
+    const OpInfo *info = op_info(s->kind);
     double bytes = (double)desc_bytes(s->y) + (double)op->saved_bytes;
     for (int i = 0; i < s->x_count; ++i) bytes += (double)desc_bytes(s->x[i]);
-    if (twice_read(s)) bytes += (double)desc_bytes(s->x[0]);
-    if (s->kind == OP_EMBEDDING) /* a row of the table for each of y's */
+    if (info->two_passes) bytes += (double)desc_bytes(s->x[0]);
+    if (info->looks_up) /* a row of the table for each of y's */
         return bytes + (double)shape_count(s->y.shape) * sizeof(float);
     for (int i = 0; i < s->w_count; ++i) bytes += (double)op->w_elements[i] * sizeof(float);
     return bytes;
 }
 
-static double batch_norm_backward_bytes(const OpSpec *s)
+static double two_passes_backward_bytes(const OpSpec *s)
 {
     bool masked = s->residual && s->act != ACT_NONE; /* reads y; what it masks is residual's dx */
     return (5.0 + 2.0 * masked) * (double)desc_bytes(s->x[0]);
@@ -90,8 +79,9 @@ static double batch_norm_backward_bytes(const OpSpec *s)
 static double backward_bytes(const Op *op)
 {
     const OpSpec *s = &op->spec;
-    double read = is_loss(op) ? 0 : (double)desc_bytes(s->y), written = 0;
-    if (twice_read(s)) return batch_norm_backward_bytes(s);
+    const OpInfo *info = op_info(s->kind);
+    double read = op_is_loss(info) ? 0 : (double)desc_bytes(s->y), written = 0;
+    if (info->two_passes) return two_passes_backward_bytes(s);
     bool alias = false;
     for (int i = 0; i < s->x_count; ++i) {
         if (op->needs_x[i]) read += (double)desc_bytes(s->x[i]);
@@ -173,7 +163,7 @@ static void bench_open(Bench *b, Op *op)
         b->run.w[i] = w;
         b->run.dw[i] = take(b, (size_t)op->w_elements[i] * sizeof *w);
     }
-    if (is_loss(op)) take_targets(b);
+    if (op_is_loss(op_info(op->spec.kind))) take_targets(b);
     b->run.sample = take(b, (size_t)b->run.rows * sizeof *b->run.sample);
     b->run.saved = take(b, op->saved_bytes);
     b->run.cache = take(b, op->cache_bytes);
@@ -211,13 +201,11 @@ static void both(void *user)
 
 static void label_of(const OpSpec *s, const char *name, char label[LABEL])
 {
-    static const char *const acts[] = {
-        [ACT_RELU] = "relu", [ACT_RELU6] = "relu6", [ACT_GELU] = "gelu", [ACT_SILU] = "silu"};
-    if (s->kind == OP_ACTIVATION)
-        snprintf(label, LABEL, "%s", acts[s->act]);
+    if (op_info(s->kind)->fuse == FUSE_ACT)
+        snprintf(label, LABEL, "%s", act_name(s->act));
     else
         snprintf(label, LABEL, "%s%s%s%s", name, s->residual ? "+add" : "",
-                 s->act != ACT_NONE ? "+" : "", s->act != ACT_NONE ? acts[s->act] : "");
+                 s->act != ACT_NONE ? "+" : "", act_name(s->act));
 }
 
 static void print_line(const Line *line, bool json)

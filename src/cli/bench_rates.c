@@ -157,10 +157,10 @@ static void product_free(Product *p)
 static Status product_new(Product *p, Backend *backend, int64_t n)
 {
     const BackendTable *table = backend->table;
-    OpSpec spec = {.kind = OP_DENSE, .x_count = 1, .w_count = 1};
+    OpSpec spec = {.kind = layer_kind("dense")->op, .x_count = 1, .w_count = 1};
     spec.x[0] = spec.y = desc_plain(shape_of(2, n, n, 1, 1), backend->options.precision);
     spec.w[0] = shape_of(2, n, n, 1, 1);
-    Desc preferred[OP_INPUTS] = {spec.x[0]};
+    Desc preferred[SPEC_INPUTS] = {spec.x[0]};
     TRY(op_new(&p->op, backend, &spec, preferred));
     p->activation_bytes = desc_bytes(p->op->spec.y);
     p->weight_bytes = (size_t)p->op->w_elements[0] * sizeof(float);

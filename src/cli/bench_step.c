@@ -40,8 +40,7 @@ static double micro_flops(const Trainer *t)
     double flops = 0;
     for (int i = 0; i < t->graph->node_count; ++i) {
         const Op *op = t->graph->node[i].op;
-        OpKind kind = op->spec.kind;
-        if (kind == OP_DENSE || kind == OP_CONV2D || kind == OP_ATTENTION)
+        if (op_info(op->spec.kind)->macs)
             flops += op->flops_forward * (op->spec.need_dx[0] ? 3 : 2);
     }
     return bench_sum_ranks(t->world, flops) / (t->shape.dp * t->shape.pp);

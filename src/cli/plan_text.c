@@ -228,7 +228,7 @@ static double exchange_bytes(const PlanView *v, int stage, int *count)
     for (int c = 0; c < plan->chunk_count; ++c)
         for (int i = plan->chunk[c].first; i < plan->chunk[c].last; ++i) {
             const OpSpec *s = &g->node[i].spec;
-            if (s->kind != OP_EXCHANGE) continue;
+            if (op_info(s->kind)->talks != TALKS_ALWAYS) continue;
             bool gathers = s->exchange == EXCHANGE_GATHER;
             whole += (double)desc_bytes(gathers ? s->y : s->x[0]);
             ++*count;

@@ -24,12 +24,11 @@ static void silu_defaults(OpSpec *spec, LayerSize *size)
     spec->act = ACT_SILU;
 }
 
-static Status infer(OpSpec *spec, const LayerSize *size, LayerParam param[OP_PARAMS])
+static Status infer(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_PARAMS])
 {
-    static const char *const name[] = {"", "relu", "relu6", "gelu", "silu"};
     (void)size;
     (void)param;
-    TRY(need_floats(spec, name[spec->act], 2, 4, "(N,C), (N,T,C) or (N,C,H,W)"));
+    TRY(need_floats(spec, act_name(spec->act), 2, 4, "(N,C), (N,T,C) or (N,C,H,W)"));
     spec->y = desc_plain(spec->x[0].shape, DTYPE_F32);
     return OK;
 }

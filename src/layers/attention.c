@@ -36,7 +36,7 @@ static Status head_width(const OpSpec *spec, int64_t *width)
                 (long long)(x.dim[2] / 3));
 }
 
-static Status infer(OpSpec *spec, const LayerSize *size, LayerParam param[OP_PARAMS])
+static Status infer(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_PARAMS])
 {
     int64_t width = 0;
     (void)size;

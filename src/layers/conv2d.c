@@ -12,7 +12,7 @@ static void defaults(OpSpec *spec, LayerSize *size)
     size->init = INIT_UNIFORM;
 }
 
-static Status infer(OpSpec *spec, const LayerSize *size, LayerParam param[OP_PARAMS])
+static Status infer(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_PARAMS])
 {
     int64_t out[2];
     TRY(need_floats(spec, "conv2d", 4, 4, "images (N,C,H,W)"));

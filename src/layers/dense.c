@@ -10,7 +10,7 @@ static void defaults(OpSpec *spec, LayerSize *size)
     size->init = INIT_UNIFORM;
 }
 
-static Status infer(OpSpec *spec, const LayerSize *size, LayerParam param[OP_PARAMS])
+static Status infer(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_PARAMS])
 {
     TRY(need_floats(spec, "dense", 2, 3, "(N,C) or (N,T,C)"));
     if (size->width < 1) return fail(ERR_CONFIG, "dense needs width, the number of its outputs");

@@ -9,7 +9,7 @@ static void defaults(OpSpec *spec, LayerSize *size)
     spec->drop = 0.5f;
 }
 
-static Status infer(OpSpec *spec, const LayerSize *size, LayerParam param[OP_PARAMS])
+static Status infer(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_PARAMS])
 {
     (void)size;
     (void)param;

@@ -10,7 +10,7 @@ static void defaults(OpSpec *spec, LayerSize *size)
     size->init_std = 1.0f;
 }
 
-static Status infer(OpSpec *spec, const LayerSize *size, LayerParam param[OP_PARAMS])
+static Status infer(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_PARAMS])
 {
     char text[64];
     Shape x = spec->x[0].shape;

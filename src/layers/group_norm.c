@@ -11,7 +11,7 @@ static void defaults(OpSpec *spec, LayerSize *size)
     spec->eps = 1e-5f;
 }
 
-static Status infer(OpSpec *spec, const LayerSize *size, LayerParam param[OP_PARAMS])
+static Status infer(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_PARAMS])
 {
     (void)size;
     TRY(need_floats(spec, "group_norm", 4, 4, "images (N,C,H,W)"));

@@ -1,21 +1,94 @@
-/* The list of all kinds of layer, and what their shape rules share. */
+/* The list of all kinds of layer, and what their shape rules share. Another one is a file with its row, kind_NAME, and one line
+ * here. */
 #include "kinds.h"
 
 #include <string.h>
 
-const LayerKind *const layer_kinds[] = {
-    &kind_dense,     &kind_conv2d,       &kind_batch_norm,  &kind_layer_norm,
-    &kind_relu,      &kind_relu6,        &kind_gelu,        &kind_silu,
-    &kind_max_pool,  &kind_avg_pool,     &kind_global_pool, &kind_add,
-    &kind_concat,    &kind_flatten,      &kind_dropout,     &kind_embedding,
-    &kind_positions, &kind_attention,    &kind_group_norm,  &kind_rms_norm,
-    &kind_swiglu,    &kind_softmax_loss, &kind_mse_loss,    NULL,
-};
+/* clang-format off: one a line */
+#define LAYERS(_)                                                                                  \
+    _(dense)                                                                                       \
+    _(conv2d)                                                                                      \
+    _(batch_norm)                                                                                  \
+    _(layer_norm)                                                                                  \
+    _(relu)                                                                                        \
+    _(relu6)                                                                                       \
+    _(gelu)                                                                                        \
+    _(silu)                                                                                        \
+    _(max_pool)                                                                                    \
+    _(avg_pool)                                                                                    \
+    _(global_pool)                                                                                 \
+    _(concat)                                                                                      \
+    _(flatten)                                                                                     \
+    _(dropout)                                                                                     \
+    _(embedding)                                                                                   \
+    _(positions)                                                                                   \
+    _(attention)                                                                                   \
+    _(group_norm)                                                                                  \
+    _(rms_norm)                                                                                    \
+    _(swiglu)                                                                                      \
+    _(softmax_loss)                                                                                \
+    _(mse_loss)
+/* clang-format on */
+
+#define DECLARE(name) extern const LayerKind kind_##name;
+#define ENTRY(name)   &kind_##name,
+LAYERS(DECLARE)
+static const LayerKind *const kinds[] = {LAYERS(ENTRY)};
+enum { KINDS = sizeof kinds / sizeof *kinds };
+
+/* ---- operations that are layers by themselves ---- */
+
+static const char *const no_attrs[] = {NULL};
+
+static void own_defaults(OpSpec *spec, LayerSize *size)
+{
+    (void)spec;
+    (void)size;
+}
+
+static Status own_infer(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_PARAMS])
+{
+    char a[64], b[64];
+    const char *name = op_info(spec->kind)->name;
+    (void)size;
+    (void)param;
+    TRY(need_floats(spec, name, 2, 4, "(N,C), (N,T,C) or (N,C,H,W)"));
+    for (int i = 1; i < spec->x_count; ++i)
+        if (!shape_equal(spec->x[i].shape, spec->x[0].shape))
+            return fail(ERR_CONFIG, "%s got %s and %s, needs two equal shapes", name,
+                        shape_text(spec->x[0].shape, a), shape_text(spec->x[i].shape, b));
+    spec->y = desc_plain(spec->x[0].shape, DTYPE_F32);
+    return OK;
+}
+
+static const LayerKind *own_kind(OpKind op)
+{
+    static LayerKind own[OP_KINDS];
+    const OpInfo *info = op_info(op);
+    own[op] = (LayerKind){.name = info->name,
+                          .op = op,
+                          .attrs = no_attrs,
+                          .inputs = info->layer_inputs,
+                          .help = info->layer_help,
+                          .defaults = own_defaults,
+                          .infer = own_infer};
+    return &own[op];
+}
+
+const LayerKind *layer_kind_at(int i)
+{
+    if (i < KINDS) return kinds[i];
+    i -= KINDS;
+    for (OpKind op = 0; op < OP_KINDS; ++op)
+        if (op_info(op)->layer_inputs > 0 && i-- == 0) return own_kind(op);
+    return NULL;
+}
 
 const LayerKind *layer_kind(const char *name)
 {
-    for (int i = 0; layer_kinds[i]; ++i)
-        if (strcmp(layer_kinds[i]->name, name) == 0) return layer_kinds[i];
+    const LayerKind *kind;
+    for (int i = 0; (kind = layer_kind_at(i)); ++i)
+        if (strcmp(kind->name, name) == 0) return kind;
     return NULL;
 }
 
@@ -58,7 +131,7 @@ Status window_infer(OpSpec *spec, const char *kind, int64_t out[2])
     return OK;
 }
 
-void weight_bias(OpSpec *spec, const LayerSize *size, LayerParam param[OP_PARAMS], Shape weight,
+void weight_bias(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_PARAMS], Shape weight,
                  int64_t n)
 {
     int64_t fan_in = shape_count(weight) / weight.dim[0];

@@ -11,7 +11,7 @@ static void defaults(OpSpec *spec, LayerSize *size)
     (void)size;
 }
 
-static Status softmax_infer(OpSpec *spec, const LayerSize *size, LayerParam param[OP_PARAMS])
+static Status softmax_infer(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_PARAMS])
 {
     (void)size;
     (void)param;
@@ -22,7 +22,7 @@ static Status softmax_infer(OpSpec *spec, const LayerSize *size, LayerParam para
     return OK;
 }
 
-static Status mse_infer(OpSpec *spec, const LayerSize *size, LayerParam param[OP_PARAMS])
+static Status mse_infer(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_PARAMS])
 {
     (void)size;
     (void)param;

@@ -17,7 +17,7 @@ static void layer_defaults(OpSpec *spec, LayerSize *size)
     spec->eps = 1e-5f;
 }
 
-static Status batch_infer(OpSpec *spec, const LayerSize *size, LayerParam param[OP_PARAMS])
+static Status batch_infer(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_PARAMS])
 {
     (void)size;
     TRY(need_floats(spec, "batch_norm", 2, 4, "(N,C) or (N,C,H,W)"));
@@ -35,7 +35,7 @@ static Status batch_infer(OpSpec *spec, const LayerSize *size, LayerParam param[
     return OK;
 }
 
-static Status layer_infer(OpSpec *spec, const LayerSize *size, LayerParam param[OP_PARAMS])
+static Status layer_infer(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_PARAMS])
 {
     (void)size;
     TRY(need_floats(spec, "layer_norm", 2, 3, "(N,C) or (N,T,C)"));

@@ -22,7 +22,7 @@ static void global_defaults(OpSpec *spec, LayerSize *size)
 
 /* The stride is the kernel's size where it was not given, and padding at most half of it: each window then holds at
  * least one real pixel. */
-static Status infer(OpSpec *spec, const LayerSize *size, LayerParam param[OP_PARAMS])
+static Status infer(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_PARAMS])
 {
     const char *kind = spec->pool == POOL_MAX ? "max_pool" : "avg_pool";
     int64_t out[2];
@@ -41,7 +41,7 @@ static Status infer(OpSpec *spec, const LayerSize *size, LayerParam param[OP_PAR
     return OK;
 }
 
-static Status global_infer(OpSpec *spec, const LayerSize *size, LayerParam param[OP_PARAMS])
+static Status global_infer(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_PARAMS])
 {
     (void)size;
     (void)param;

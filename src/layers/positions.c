@@ -10,7 +10,7 @@ static void defaults(OpSpec *spec, LayerSize *size)
     size->init_std = 0.02f; /* Radford et al. 2019 */
 }
 
-static Status infer(OpSpec *spec, const LayerSize *size, LayerParam param[OP_PARAMS])
+static Status infer(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_PARAMS])
 {
     TRY(need_floats(spec, "positions", 3, 3, "a sequence (N,T,C)"));
     Shape x = spec->x[0].shape;

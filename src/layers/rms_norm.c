@@ -10,7 +10,7 @@ static void defaults(OpSpec *spec, LayerSize *size)
     spec->eps = 1e-5f; /* Llama 2's and 3's (Touvron et al. 2023) */
 }
 
-static Status infer(OpSpec *spec, const LayerSize *size, LayerParam param[OP_PARAMS])
+static Status infer(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_PARAMS])
 {
     (void)size;
     TRY(need_floats(spec, "rms_norm", 2, 3, "(N,C) or (N,T,C)"));

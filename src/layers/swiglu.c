@@ -10,7 +10,7 @@ static void defaults(OpSpec *spec, LayerSize *size)
     (void)size;
 }
 
-static Status infer(OpSpec *spec, const LayerSize *size, LayerParam param[OP_PARAMS])
+static Status infer(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_PARAMS])
 {
     char text[64];
     (void)size;

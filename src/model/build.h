@@ -10,7 +10,7 @@ typedef struct Draft {
     const char *name; /* borrowed */
     OpSpec spec;
     LayerSize size;
-    int in[OP_INPUTS];
+    int in[SPEC_INPUTS];
 } Draft;
 
 /* Checks the number of inputs and fills in their shapes and the kind's defaults. */
@@ -24,8 +24,13 @@ bool graph_name_taken(const Graph *graph, const char *name);
 Desc graph_output(const Graph *graph, int node);      /* of a node, or of NODE_INPUT */
 void graph_count_uses(const Graph *graph, int *uses); /* uses[node]: how many inputs read it */
 void graph_need_dx(Graph *graph);                     /* sets every spec.need_dx */
-double node_macs(const Node *node);        /* of conv, dense and attention, one micro-batch */
-bool kind_is(const Node *node, OpKind op); /* a layer (not a reorder) of this op */
+double node_macs(
+    const Node *node); /* forward's multiply-adds, where OpInfo counts them; one micro-batch */
+/* What its operation is. */
+static inline const OpInfo *node_info(const Node *node)
+{
+    return op_info(node->spec.kind);
+}
 
 /* The layers of config->model.layer, one node each, in their order. Errors carry their place. */
 Status graph_add_list(Graph *graph, const Config *config, int *logits);

@@ -21,24 +21,13 @@ static int resolve(const Fuser *f, int node)
 
 static bool takes_act(const Fuser *f, const Node *node, Act act)
 {
-    if (!node->kind || node->spec.act != ACT_NONE) return false;
-    switch (node->spec.kind) {
-    case OP_BATCH_NORM:
-    case OP_GROUP_NORM:
-        return act == ACT_RELU || act == ACT_RELU6;
-    case OP_DENSE:
-        return act == ACT_RELU || (act == ACT_GELU && f->table->fuses_gelu && !node->spec.residual);
-    case OP_CONV2D:
-    case OP_ADD:
-        return act == ACT_RELU;
-    default:
-        return false;
-    }
+    if (node->spec.act != ACT_NONE || !(node_info(node)->acts >> act & 1)) return false;
+    return act != ACT_GELU || (f->table->fuses_gelu && !node->spec.residual);
 }
 
 static bool is_max_pool(const Node *node)
 {
-    return kind_is(node, OP_POOL) && node->spec.pool == POOL_MAX;
+    return node_info(node)->fuse == FUSE_MAX && node->spec.pool == POOL_MAX;
 }
 
 /* Node i becomes part of `into`, which takes over its readers. */
@@ -55,13 +44,13 @@ static void pass_act(Fuser *f, int p, int i)
 {
     Node *reader = &f->graph->node[f->reader[i]];
     if (f->graph->node[i].spec.act != ACT_GELU || f->uses[i] != 1) return;
-    if (p != i - 1 || f->reader[i] != i + 1 || !kind_is(reader, OP_DENSE)) return;
+    if (p != i - 1 || f->reader[i] != i + 1 || !node_info(reader)->takes_x_act) return;
     reader->spec.x_act = ACT_GELU;
     f->graph->node[p].spec.act_passed = true;
 }
 
-/* An activation after batch_norm, group_norm, conv2d, dense or add. A relu that only a max_pool
- * reads is left for that one: there it works on fewer numbers. */
+/* An activation after batch_norm, conv2d, dense or add. A relu that only a max_pool reads is left for that one: there
+ * it works on fewer numbers. */
 static void fuse_act(Fuser *f, int i)
 {
     Node *node = &f->graph->node[i];
@@ -76,9 +65,10 @@ static void fuse_act(Fuser *f, int i)
 
 static bool takes_add(const Fuser *f, const Node *node)
 {
-    if (!node->kind || node->spec.act != ACT_NONE || node->spec.residual) return false;
-    return node->spec.kind == OP_BATCH_NORM ||
-           (node->spec.kind == OP_DENSE && f->table->adds_to_dense);
+    if (node->spec.act != ACT_NONE || node->spec.residual) return false;
+    OpResidual residual = node_info(node)->residual;
+    return residual == RESIDUAL_ALWAYS ||
+           (residual == RESIDUAL_BY_BACKEND && f->table->adds_to_dense);
 }
 
 /* An add of a batch_norm's or a dense's output: that one adds the other input itself. Of two, the later one, so that the
@@ -104,7 +94,7 @@ static void fuse_pool(Fuser *f, int i)
     int r = pool->in[0];
     if (r < 0 || pool->spec.act != ACT_NONE || f->uses[r] != 1) return;
     const Node *relu = &f->graph->node[r];
-    if (!kind_is(relu, OP_ACTIVATION) || relu->spec.act != ACT_RELU) return;
+    if (node_info(relu)->fuse != FUSE_ACT || relu->spec.act != ACT_RELU) return;
     pool->spec.act = ACT_RELU;
     pool->in[0] = relu->in[0];
     f->gone[r] = true;
@@ -116,9 +106,10 @@ static void fuse_all(Fuser *f)
     for (int i = 0; i < f->graph->node_count; ++i) {
         Node *node = &f->graph->node[i];
         for (int k = 0; k < node->spec.x_count; ++k) node->in[k] = resolve(f, node->in[k]);
-        if (kind_is(node, OP_ACTIVATION))
+        OpFuse fuse = node_info(node)->fuse;
+        if (fuse == FUSE_ACT)
             fuse_act(f, i);
-        else if (kind_is(node, OP_ADD))
+        else if (fuse == FUSE_ADD)
             fuse_add(f, i);
         else if (is_max_pool(node))
             fuse_pool(f, i);

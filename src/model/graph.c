@@ -7,11 +7,6 @@
 static const double ELEMENTS_MAX =
     1099511627776.0; /* 2^40 in one tensor: beyond it is a typing error */
 
-bool kind_is(const Node *node, OpKind op)
-{
-    return node->kind && node->spec.kind == op;
-}
-
 Desc graph_output(const Graph *graph, int node)
 {
     return node == NODE_INPUT ? graph->input : graph->node[node].spec.y;
@@ -39,9 +34,9 @@ Status draft_begin(const Graph *graph, Draft *draft, const LayerKind *kind, cons
         return fail(ERR_CONFIG, "%s needs %d input%s, got %d%s", kind->name, kind->inputs,
                     kind->inputs == 1 ? "" : "s", in_count,
                     kind->inputs == 1 ? "" : ": name them, as in input: [a, b]");
-    if (kind->inputs < 0 && (in_count < 2 || in_count > OP_INPUTS))
+    if (kind->inputs < 0 && (in_count < 2 || in_count > SPEC_INPUTS))
         return fail(ERR_CONFIG, "%s needs 2 to %d inputs, got %d: name them, as in input: [a, b]",
-                    kind->name, OP_INPUTS, in_count);
+                    kind->name, SPEC_INPUTS, in_count);
     draft->spec.kind = kind->op;
     draft->spec.x_count = in_count;
     for (int i = 0; i < in_count; ++i) {
@@ -65,7 +60,7 @@ static Status check_sizes(const OpSpec *spec)
     return OK;
 }
 
-static void add_params(Graph *graph, Node *node, int index, const LayerParam info[OP_PARAMS])
+static void add_params(Graph *graph, Node *node, int index, const LayerParam info[SPEC_PARAMS])
 {
     int count = graph->param_count + node->spec.w_count;
     if (node->spec.w_count)
@@ -85,7 +80,7 @@ static void add_params(Graph *graph, Node *node, int index, const LayerParam inf
 
 Status draft_finish(Graph *graph, Draft *draft, int *index)
 {
-    LayerParam info[OP_PARAMS] = {0};
+    LayerParam info[SPEC_PARAMS] = {0};
     TRY(draft->kind->infer(&draft->spec, &draft->size, info));
     TRY(check_sizes(&draft->spec));
     draft->spec.seed_name = hash_text(draft->name);
@@ -201,15 +196,10 @@ int64_t graph_param_count(const Graph *graph)
     return n;
 }
 
-/* Every output element of conv2d and dense is a dot product of as many terms as the weight has per output. In attention
- * each of T queries meets the keys and values up to its own place: T (T + 1) / 2 pairs. */
 double node_macs(const Node *node)
 {
-    if (kind_is(node, OP_ATTENTION))
-        return (double)shape_count(node->spec.y.shape) * (double)(node->spec.y.shape.dim[1] + 1);
-    if (!kind_is(node, OP_CONV2D) && !kind_is(node, OP_DENSE)) return 0;
-    Shape w = node->spec.w[0];
-    return (double)shape_count(node->spec.y.shape) * (double)(shape_count(w) / w.dim[0]);
+    const OpInfo *info = node_info(node);
+    return info->macs ? info->macs(&node->spec) : 0;
 }
 
 double graph_forward_macs(const Graph *graph)

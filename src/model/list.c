@@ -27,9 +27,10 @@ static Status entry_kind(const Config *config, ListEntry *entry)
     const char *names[MAX];
     const ConfigLayer *l = entry->layer;
     int count = 0;
-    for (; layer_kinds[count] && count < MAX; ++count) names[count] = layer_kinds[count]->name;
+    for (const LayerKind *kind; count < MAX && (kind = layer_kind_at(count)); ++count)
+        names[count] = kind->name;
     entry->kind = layer_kind(l->kind);
-    if (entry->kind && (entry->kind->op == OP_SOFTMAX_LOSS || entry->kind->op == OP_MSE_LOSS))
+    if (entry->kind && op_is_loss(op_info(entry->kind->op)))
         return config_fail(config, l->line, l->column,
                            "%s is added by itself: choose it with train.loss and leave it out here",
                            l->kind);
@@ -94,7 +95,7 @@ static Status find_input(const Graph *graph, const Config *config, const ConfigA
 }
 
 static Status read_inputs(const Graph *graph, const Config *config, const ListEntry *entry,
-                          int in[OP_INPUTS], int *count)
+                          int in[SPEC_INPUTS], int *count)
 {
     const ConfigAttr *attr = entry->input;
     *count = 1;
@@ -106,9 +107,9 @@ static Status read_inputs(const Graph *graph, const Config *config, const ListEn
     for (char *word; status == OK && (word = strsep(&rest, ","));) {
         word += strspn(word, " ");
         word[strcspn(word, " ")] = '\0';
-        if (*count == OP_INPUTS)
+        if (*count == SPEC_INPUTS)
             status = config_fail(config, attr->line, attr->column, "input: at most %d layers",
-                                 OP_INPUTS);
+                                 SPEC_INPUTS);
         else
             status = find_input(graph, config, attr, word, &in[(*count)++]);
     }
@@ -134,7 +135,7 @@ static Status entry_build(Graph *graph, const Config *config, const ListEntry *e
 {
     const ConfigLayer *l = entry->layer;
     const ConfigAttr here = {.line = l->line, .column = l->column};
-    int in[OP_INPUTS], count, index;
+    int in[SPEC_INPUTS], count, index;
     Draft draft;
     TRY(read_inputs(graph, config, entry, in, &count));
     Status status = draft_begin(graph, &draft, entry->kind, name, in, count);

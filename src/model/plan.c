@@ -45,12 +45,11 @@ static Status plan_fail(Status status, const char *name)
  * producer's data is wanted in two such ways. */
 static char *reorder_name(const Planner *p, int producer, Desc preferred)
 {
-    static const char *const type[] = {
-        [DTYPE_F32] = "fp32", [DTYPE_I32] = "int32", [DTYPE_BF16] = "bf16", [DTYPE_F16] = "fp16"};
     bool layout = preferred.dtype == output_of(p, producer).dtype;
     char how[32];
     snprintf(how, sizeof how, "reorder%d", preferred.block);
-    char *first = mem_format("%s.%s", name_of(p, producer), layout ? how : type[preferred.dtype]);
+    char *first =
+        mem_format("%s.%s", name_of(p, producer), layout ? how : dtype_name(preferred.dtype));
     char *name = mem_text(first);
     for (int i = 0, more = 2; i < p->count; ++i) {
         if (strcmp(p->node[i].name, name) != 0) continue;
@@ -72,9 +71,9 @@ static Status reorder_for(Planner *p, int producer, Desc preferred, bool need_dx
             return OK;
         }
     Node node = {.name = reorder_name(p, producer, preferred), .in = {producer}};
-    node.spec = (OpSpec){.kind = OP_REORDER, .x_count = 1, .y = preferred, .need_dx = {need_dx}};
-    node.spec.x[0] = output_of(p, producer);
-    Desc ignored[OP_INPUTS] = {node.spec.x[0]};
+    node.spec = reorder_spec(output_of(p, producer), preferred);
+    node.spec.need_dx[0] = need_dx;
+    Desc ignored[SPEC_INPUTS] = {node.spec.x[0]};
     Status status = op_new(&node.op, p->backend, &node.spec, ignored);
     if (status != OK) {
         status = plan_fail(status, node.name);
@@ -91,7 +90,7 @@ static Status reorder_for(Planner *p, int producer, Desc preferred, bool need_dx
 static Status plan_node(Planner *p, Node *node)
 {
     for (int round = 0; round < WISHES_MAX; ++round) {
-        Desc preferred[OP_INPUTS] = {0};
+        Desc preferred[SPEC_INPUTS] = {0};
         bool content = true;
         for (int k = 0; k < node->spec.x_count; ++k)
             preferred[k] = node->spec.x[k] = output_of(p, node->in[k]);

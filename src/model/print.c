@@ -5,16 +5,10 @@
 
 enum { CELL = 64 };
 
-static const char *act_name(Act act)
-{
-    static const char *const name[] = {"", "relu", "relu6", "gelu", "silu"};
-    return name[act];
-}
-
 /* The kind with what was fused into it: "batch_norm+add+relu". */
 static char *kind_text(const Node *node, char *out)
 {
-    const char *act = node->kind && !kind_is(node, OP_ACTIVATION) ? act_name(node->spec.act) : "";
+    const char *act = node_info(node)->fuse != FUSE_ACT ? act_name(node->spec.act) : "";
     snprintf(out, CELL, "%s%s%s%s", node->kind ? node->kind->name : "reorder",
              node->spec.residual ? "+add" : "", *act ? "+" : "", act);
     return out;
@@ -104,14 +98,14 @@ void graph_print_marked(const Graph *graph, const char *title, const char *const
             "layout", "parameters", "MFLOP", mark ? "  " : "", mark ? title : "");
     for (int i = 0; i < graph->node_count; ++i)
         print_node(graph, &graph->node[i], width, mark ? mark[i] : NULL, out);
-    bool attends = false;
-    for (int i = 0; i < graph->node_count; ++i)
-        attends = attends || kind_is(&graph->node[i], OP_ATTENTION);
+    const char *note = NULL;
+    for (int i = 0; i < graph->node_count && !note; ++i)
+        note = node_info(&graph->node[i])->macs_note;
     fprintf(out,
             "%s trained parameters; %.2f MFLOP forward for one sample (convolutions and dense "
-            "layers%s)\n",
+            "layers%s%s)\n",
             grouped(graph_param_count(graph), count), 2e-6 * graph_forward_macs(graph),
-            attends ? ", causal half of attention" : "");
+            note ? ", " : "", note ? note : "");
     for (int i = 0; i < graph->param_count; ++i)
         if (graph->param[i].tied >= 0)
             fprintf(out, "%s is tied to %s: one value\n", graph->param[i].name,

@@ -32,9 +32,6 @@ typedef struct Splitter {
     int *entered; /* owned: the exchange that gives all of it to divided layers; -1: none yet */
 } Splitter;
 
-static const LayerKind exchange_kind = {
-    .name = "exchange", .op = OP_EXCHANGE, .inputs = 1, .help = "between the ranks of a group"};
-
 static Status refuse(const Splitter *s, const char *layer, const char *what, int64_t have)
 {
     return config_fail_key(s->config, "grid.tp",
@@ -55,6 +52,11 @@ static bool shares_value(const Graph *g, int param, int *with)
     return other >= 0;
 }
 
+static bool splits(const Node *node, OpSplit how)
+{
+    return node_info(node)->split == how;
+}
+
 static bool any_shared(const Graph *g, const Node *node)
 {
     int with;
@@ -67,7 +69,7 @@ static bool any_shared(const Graph *g, const Node *node)
 typedef struct Between {
     int heads;   /* of an attention, those of its keys; 0: there is none */
     bool shared; /* by several heads of queries each */
-    bool swiglu; /* there is one */
+    bool halves; /* a layer that joins two halves */
 } Between;
 
 /* Follows single readers from a dense layer to the next one. Returns that one, or -1. Dropout
@@ -81,16 +83,17 @@ static int partner_of(const Splitter *s, int column, Between *between)
     for (int i = column; s->uses[i] == 1;) {
         i = s->reader[i];
         const Node *node = &g->node[i];
-        if (kind_is(node, OP_DENSE)) return s->role[i] == ROLE_REST ? i : -1;
-        const bool apart = between->heads == 0 && !between->swiglu && !dropped;
-        if (kind_is(node, OP_ATTENTION) && apart) {
+        const OpInfo *info = node_info(node);
+        if (info->split == SPLIT_PRODUCT) return s->role[i] == ROLE_REST ? i : -1;
+        const bool apart = between->heads == 0 && !between->halves && !dropped;
+        if (info->split == SPLIT_HEADS && apart) {
             between->heads = attention_kv_heads(&node->spec);
             between->shared = between->heads < node->spec.heads;
-        } else if (kind_is(node, OP_SWIGLU) && apart)
-            between->swiglu = true;
-        else if (kind_is(node, OP_DROPOUT))
-            dropped = true;
-        else if (!kind_is(node, OP_ACTIVATION))
+        } else if (info->split == SPLIT_HALVES && apart)
+            between->halves = true;
+        else if (info->split == SPLIT_ELEMENTS)
+            dropped = dropped || info->reads_slice;
+        else
             return -1;
     }
     return -1;
@@ -100,7 +103,7 @@ static Status pair(Splitter *s, int column, int row, Between between)
 {
     const Graph *g = s->from;
     const char *name = g->node[column].name;
-    int64_t width = g->node[column].spec.w[0].dim[0] / (between.swiglu ? 2 : 1);
+    int64_t width = g->node[column].spec.w[0].dim[0] / (between.halves ? 2 : 1);
     int64_t units = between.heads > 0 ? between.heads : width;
     if (units < s->ranks)
         return refuse(s, name,
@@ -123,7 +126,7 @@ static Status find_pairs(Splitter *s, int *pairs)
     for (int i = 0; i < g->node_count; ++i) {
         int row;
         Between between;
-        if (!kind_is(&g->node[i], OP_DENSE) || s->role[i] != ROLE_REST) continue;
+        if (!splits(&g->node[i], SPLIT_PRODUCT) || s->role[i] != ROLE_REST) continue;
         row = partner_of(s, i, &between);
         if (row < 0 || any_shared(g, &g->node[i]) || any_shared(g, &g->node[row])) continue;
         TRY(pair(s, i, row, between));
@@ -137,12 +140,12 @@ static Status find_vocabulary(Splitter *s)
 {
     const Graph *g = s->from;
     const Node *head = &g->node[g->logits];
-    bool by_class = kind_is(head, OP_DENSE) && s->uses[g->logits] == 1 &&
-                    kind_is(&g->node[g->loss], OP_SOFTMAX_LOSS) && s->role[g->logits] == ROLE_REST;
+    bool by_class = splits(head, SPLIT_PRODUCT) && s->uses[g->logits] == 1 &&
+                    splits(&g->node[g->loss], SPLIT_CLASSES) && s->role[g->logits] == ROLE_REST;
     for (int i = 0; i < g->node_count; ++i) {
         int with = -1;
         const Node *node = &g->node[i];
-        if (!kind_is(node, OP_EMBEDDING)) continue;
+        if (!splits(node, SPLIT_ROWS)) continue;
         if (shares_value(g, node->param[0], &with) && (with != g->logits || !by_class)) continue;
         if (node->spec.w[0].dim[0] < s->ranks)
             return refuse(s, node->name, "tokens", node->spec.w[0].dim[0]);
@@ -159,16 +162,6 @@ static Status find_vocabulary(Splitter *s)
     return OK;
 }
 
-static bool allows_slices(const Node *node)
-{
-    static const OpKind each_token[] = {OP_LAYER_NORM, OP_RMS_NORM,   OP_DROPOUT, OP_ADD,
-                                        OP_POSITIONS,  OP_ACTIVATION, OP_SWIGLU,  OP_DENSE};
-    if (node->spec.y.shape.ndim != 3) return false;
-    for (size_t i = 0; i < sizeof each_token / sizeof each_token[0]; ++i)
-        if (kind_is(node, each_token[i])) return true;
-    return false;
-}
-
 /* Sequences can be cut where every layer that is not divided works token by token. */
 static bool cuts_sequence(const Splitter *s)
 {
@@ -176,7 +169,8 @@ static bool cuts_sequence(const Splitter *s)
     bool cuts = g->input.dtype == DTYPE_I32 && s->role[g->loss] == ROLE_LOSS &&
                 g->input.shape.dim[1] >= s->ranks;
     for (int i = 0; i < g->node_count; ++i)
-        if (s->role[i] == ROLE_REST) cuts = cuts && allows_slices(&g->node[i]);
+        if (s->role[i] == ROLE_REST)
+            cuts = cuts && node_info(&g->node[i])->token_wise && g->node[i].spec.y.shape.ndim == 3;
     return cuts;
 }
 
@@ -230,8 +224,8 @@ static Node *push(Splitter *s, Node node)
 /* Behind node `in` of the new graph; width as there, or as w. */
 static int add_exchange(Splitter *s, const char *name, const char *how, int in, ExchangeKind kind)
 {
-    Node node = {.name = mem_format("%s.%s", name, how), .kind = &exchange_kind, .in = {in}};
-    node.spec = (OpSpec){.kind = OP_EXCHANGE, .exchange = kind, .x_count = 1};
+    Node node = {.name = mem_format("%s.%s", name, how), .kind = &layer_exchange, .in = {in}};
+    node.spec = (OpSpec){.kind = layer_exchange.op, .exchange = kind, .x_count = 1};
     node.spec.slice = sequence_slice(s);
     node.spec.y = graph_output(s->to, in);
     if (kind == EXCHANGE_GATHER) node.spec.y.shape.dim[1] = node.spec.slice.whole;
@@ -275,11 +269,11 @@ static ParamCut column_cut(const Splitter *s, int column)
     ParamCut cut = plain_cut(s, column);
     for (int i = column; s->uses[i] == 1 && s->role[i] != ROLE_ROW; i = s->reader[i]) {
         const Node *node = &s->from->node[i];
-        if (kind_is(node, OP_ATTENTION)) {
+        if (splits(node, SPLIT_HEADS)) {
             cut.parts = 3;
             cut.lead = node->spec.heads / attention_kv_heads(&node->spec);
         }
-        if (kind_is(node, OP_SWIGLU)) cut.parts = 2;
+        if (splits(node, SPLIT_HALVES)) cut.parts = 2;
     }
     return cut;
 }
@@ -298,15 +292,15 @@ static void split_between(Splitter *s, int i, Node *node)
 {
     Shape x = graph_output(s->to, node->in[0]).shape;
     int last = x.ndim - 1;
-    if (kind_is(node, OP_ATTENTION)) {
+    if (splits(node, SPLIT_HEADS)) {
         const int kv_heads = attention_kv_heads(&node->spec), group = node->spec.heads / kv_heads;
         const int mine = (int)slice_of(s, last, s->units[i], 1).count;
         x.dim[last] = x.dim[last] / (group + 2) * group;
         node->spec.heads = mine * group;
         if (node->spec.kv_heads > 0) node->spec.kv_heads = mine;
     }
-    if (kind_is(node, OP_SWIGLU)) x.dim[last] /= 2;
-    if (kind_is(node, OP_DROPOUT)) {
+    if (splits(node, SPLIT_HALVES)) x.dim[last] /= 2;
+    if (node_info(node)->reads_slice) {
         int64_t whole = s->from->node[i].spec.y.shape.dim[last];
         node->spec.slice = slice_of(s, last, s->units[i], whole / s->units[i]);
     }
@@ -319,7 +313,7 @@ static void split_rest(Splitter *s, Node *node)
     if (!s->sequence) return;
     TensorSlice slice = sequence_slice(s);
     node->spec.y.shape.dim[1] = slice.count;
-    if (kind_is(node, OP_DROPOUT) || kind_is(node, OP_POSITIONS)) node->spec.slice = slice;
+    if (node_info(node)->reads_slice) node->spec.slice = slice;
     for (int k = 0; k < node->spec.w_count; ++k) s->to->param[node->param[k]].partial = true;
 }
 

@@ -4,11 +4,6 @@
 
 #include <string.h>
 
-static bool stores_plain(OpKind kind)
-{
-    return kind == OP_DENSE || kind == OP_EMBEDDING || kind == OP_POSITIONS;
-}
-
 /* *index: the parameter of this name among the first `count`. */
 static Status find_param(const Graph *graph, const char *name, int count, int *index)
 {
@@ -23,15 +18,30 @@ static Status find_param(const Graph *graph, const char *name, int count, int *i
     return ERR_CONFIG;
 }
 
+/* "dense, embedding and positions": the layers that can store a parameter in its plain order. */
+static char *plain_layers(char *out, size_t room)
+{
+    const OpInfo *info, *last = NULL;
+    size_t used = 0;
+    out[0] = 0;
+    for (OpKind kind = 0; (info = op_info(kind)); ++kind) {
+        if (!info->plain_weight) continue;
+        if (last && used < room)
+            used += (size_t)snprintf(out + used, room - used, "%s%s", used ? ", " : "", last->name);
+        last = info;
+    }
+    if (last && used < room) snprintf(out + used, room - used, " and %s", last->name);
+    return out;
+}
+
 static Status check_pair(const Graph *graph, const Param *param, const Param *to)
 {
     char a[64], b[64];
-    OpKind kind = graph->node[param->node].spec.kind, other = graph->node[to->node].spec.kind;
-    if (!stores_plain(kind) || !stores_plain(other))
-        return fail(ERR_CONFIG,
-                    "%s cannot be tied to %s: only dense, embedding and positions layers share a "
-                    "parameter",
-                    param->name, to->name);
+    char layers[256];
+    if (!node_info(&graph->node[param->node])->plain_weight ||
+        !node_info(&graph->node[to->node])->plain_weight)
+        return fail(ERR_CONFIG, "%s cannot be tied to %s: only %s layers share a parameter",
+                    param->name, to->name, plain_layers(layers, sizeof layers));
     if (!shape_equal(param->shape, to->shape))
         return fail(ERR_CONFIG, "%s is %s and cannot be tied to %s, which is %s", param->name,
                     shape_text(param->shape, a), to->name, shape_text(to->shape, b));

@@ -204,12 +204,6 @@ void actions_bind(Executor *e, ChunkRun *chunk, Slot *slot, int micro)
     }
 }
 
-static bool asks_others(const Op *op)
-{
-    return op->spec.kind == OP_EXCHANGE ||
-           (op->spec.kind == OP_SOFTMAX_LOSS && op->spec.slice.ranks);
-}
-
 bool action_asks_others(const Executor *e, const ChunkRun *chunk, Pass pass, int micro, int action)
 {
     const Action *a = &chunk->plan->pass[pass].action[action];
@@ -225,7 +219,7 @@ bool action_asks_others(const Executor *e, const ChunkRun *chunk, Pass pass, int
     case ACTION_COPY:
         return false;
     default:
-        return asks_others(op_of(e, chunk, a->index));
+        return op_asks_ranks(&op_of(e, chunk, a->index)->spec);
     }
 }
 

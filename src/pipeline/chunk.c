@@ -195,7 +195,7 @@ static void plan_backward(Planner *p, int i)
     if (!has_backward(p, i)) return;
     const Node *node = &p->graph->node[i];
     RunStorage *run = planner_back_run(p, i);
-    int to_add[OP_INPUTS];
+    int to_add[SPEC_INPUTS];
     run->dy = p->gradient[i];
     storage_use(p, run->dy);
     storage_use(p, run->saved);
@@ -335,11 +335,11 @@ static void fill_runs(const Planner *p, bool recompute)
                          .saved = storage_place(p, from->saved),
                          .x_saved = storage_place(p, from->x_saved),
                          .dx_add = from->dx_add};
-        for (int k = 0; k < OP_INPUTS; ++k) {
+        for (int k = 0; k < SPEC_INPUTS; ++k) {
             to->x[k] = storage_place(p, from->x[k]);
             to->dx[k] = storage_place(p, from->dx[k]);
         }
-        for (int k = 0; k < OP_PARAMS; ++k) to->dw[k] = storage_place(p, from->dw[k]);
+        for (int k = 0; k < SPEC_PARAMS; ++k) to->dw[k] = storage_place(p, from->dw[k]);
     }
 }
 
@@ -361,8 +361,8 @@ static RunStorage run_none(int node)
                       .dy = STORAGE_NONE,
                       .saved = STORAGE_NONE,
                       .x_saved = STORAGE_NONE};
-    for (int k = 0; k < OP_INPUTS; ++k) run.x[k] = run.dx[k] = STORAGE_NONE;
-    for (int k = 0; k < OP_PARAMS; ++k) run.dw[k] = STORAGE_NONE;
+    for (int k = 0; k < SPEC_INPUTS; ++k) run.x[k] = run.dx[k] = STORAGE_NONE;
+    for (int k = 0; k < SPEC_PARAMS; ++k) run.dw[k] = STORAGE_NONE;
     return run;
 }
 

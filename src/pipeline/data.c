@@ -39,14 +39,14 @@ void held_restart(Executor *e)
 static size_t labels_bytes(const Executor *e)
 {
     const Graph *g = e->plan->graph;
-    if (g->node[g->loss].spec.kind == OP_MSE_LOSS) return 0;
+    if (!op_info(g->node[g->loss].spec.kind)->reads_labels) return 0;
     return (size_t)(shape_count(g->node[g->loss].spec.y.shape) / LOSS_COLUMNS) * sizeof(int32_t);
 }
 
 static size_t targets_bytes(const Executor *e)
 {
     const Graph *g = e->plan->graph;
-    if (g->node[g->loss].spec.kind != OP_MSE_LOSS) return 0;
+    if (!op_info(g->node[g->loss].spec.kind)->reads_targets) return 0;
     return (size_t)shape_count(g->node[g->logits].spec.y.shape) * sizeof(float);
 }
 
@@ -55,7 +55,8 @@ static size_t samples_bytes(const Executor *e)
 {
     const Graph *g = e->plan->graph;
     bool read = false;
-    for (int i = 0; i < g->node_count; ++i) read = read || g->node[i].spec.kind == OP_DROPOUT;
+    for (int i = 0; i < g->node_count; ++i)
+        read = read || op_info(g->node[i].spec.kind)->reads_samples;
     return !read ? 0 : (size_t)e->plan->graph->input.shape.dim[0] * sizeof(int64_t);
 }
 
@@ -175,7 +176,7 @@ void held_bind(Executor *e, ChunkRun *chunk, Slot *slot, int micro, const RunOf 
         run->targets = host ? batch->targets : h->targets;
         run->loss_scale = of->scale;
         run->numbers = host ? NULL : &e->block->numbers;
-        for (int k = 0; k < OP_INPUTS; ++k)
+        for (int k = 0; k < SPEC_INPUTS; ++k)
             if (at->x[k] == PLACE_INPUT) run->x[k] = data;
         if (at->y == PLACE_INPUT) run->y = (void *)(uintptr_t)data;
     }

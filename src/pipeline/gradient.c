@@ -95,7 +95,7 @@ static int route(Planner *p, int i, int k, int *keeper)
     return first || run->dx_add ? STORAGE_NONE : dx;
 }
 
-void gradients_route(Planner *p, int i, int to_add[OP_INPUTS])
+void gradients_route(Planner *p, int i, int to_add[SPEC_INPUTS])
 {
     const Node *node = &p->graph->node[i];
     int keeper = NO_NODE;

@@ -112,7 +112,7 @@ static size_t most_exchanged(const Plan *plan, size_t owed)
     size_t most = owed;
     for (int i = 0; i < g->node_count; ++i) {
         const Op *op = g->node[i].op;
-        if (op->spec.kind == OP_EXCHANGE)
+        if (op_info(op->spec.kind)->talks == TALKS_ALWAYS)
             most = larger(most, larger(desc_bytes(op->spec.x[0]), desc_bytes(op->spec.y)));
         if (i == g->loss) most = larger(most, op->workspace_bytes);
     }

@@ -32,7 +32,7 @@ typedef struct Storage {
 } Storage;
 
 typedef struct RunStorage { /* as RunPlace, indices into Planner.storage */
-    int node, x[OP_INPUTS], y, dy, saved, x_saved, dx[OP_INPUTS], dw[OP_PARAMS];
+    int node, x[SPEC_INPUTS], y, dy, saved, x_saved, dx[SPEC_INPUTS], dw[SPEC_PARAMS];
     bool dx_add;
 } RunStorage;
 
@@ -72,7 +72,7 @@ Status chunk_plan(ChunkPlan *chunk, const Graph *graph, const Schedule *schedule
 
 /* gradient.c: where node i's backward leaves what it gives its inputs, now that its dy is known. to_add[k]: what must be added to
  * the gradient of input k afterwards, or be copied where it has none yet; STORAGE_NONE: nothing. */
-void gradients_route(Planner *p, int i, int to_add[OP_INPUTS]);
+void gradients_route(Planner *p, int i, int to_add[SPEC_INPUTS]);
 
 /* boundary.c: the messages over the boundary in front of node `boundary`; places are not set. */
 void boundary_values(Message *message, const Graph *graph, int boundary);
@@ -97,7 +97,7 @@ typedef struct Window {
     int task, use;            /* the next one; use counts from its pass's first */
     int here_count, *here;    /* owned: buckets that are in memory, or on the way */
 } Window;
-enum { FETCH_AHEAD = 2, WINDOW_MOST = FETCH_AHEAD + 2 * OP_PARAMS };
+enum { FETCH_AHEAD = 2, WINDOW_MOST = FETCH_AHEAD + 2 * SPEC_PARAMS };
 void window_init(Window *window, const Plan *plan);
 void window_fini(Window *window);
 void window_start(Window *window, const Schedule *schedule);

@@ -1,31 +1,8 @@
 /* The front of the tensor module: opens backends, and checks and forwards every operation to its backend's typed slots.
  * A NULL slot means "nothing to do", but for plan and forward. */
-#include "check.h"
+#include "tensor.h"
 
 #include <string.h>
-
-static const char *const op_names[OP_KINDS] = {
-    [OP_DENSE] = "dense",
-    [OP_CONV2D] = "conv2d",
-    [OP_BATCH_NORM] = "batch_norm",
-    [OP_LAYER_NORM] = "layer_norm",
-    [OP_ACTIVATION] = "activation",
-    [OP_POOL] = "pool",
-    [OP_ADD] = "add",
-    [OP_CONCAT] = "concat",
-    [OP_FLATTEN] = "flatten",
-    [OP_DROPOUT] = "dropout",
-    [OP_EMBEDDING] = "embedding",
-    [OP_POSITIONS] = "positions",
-    [OP_ATTENTION] = "attention",
-    [OP_SOFTMAX_LOSS] = "softmax_loss",
-    [OP_MSE_LOSS] = "mse_loss",
-    [OP_REORDER] = "reorder",
-    [OP_EXCHANGE] = "exchange (grid.tp)",
-    [OP_RMS_NORM] = "rms_norm",
-    [OP_GROUP_NORM] = "group_norm",
-    [OP_SWIGLU] = "swiglu",
-};
 
 /* What the kind of backend has; its own open may know more. */
 static Status check_precision(const BackendTable *table, BackendOptions options)
@@ -67,23 +44,43 @@ void backend_close(Backend **backend)
     mem_free(backend);
 }
 
-Status op_new(Op **op, Backend *backend, const OpSpec *spec, Desc preferred[OP_INPUTS])
+/* Sizes that every operation needs, whatever it is. */
+static Status tensors_check(const OpSpec *spec, const char *name)
+{
+    char text[64];
+    if (spec->x_count < 1 || spec->x_count > SPEC_INPUTS || spec->w_count < 0 ||
+        spec->w_count > SPEC_PARAMS)
+        return fail(ERR_BUG, "%s: %d inputs and %d parameters do not fit an operation", name,
+                    spec->x_count, spec->w_count);
+    for (int i = 0; i <= spec->x_count; ++i) {
+        const Desc *d = i < spec->x_count ? &spec->x[i] : &spec->y;
+        if (d->shape.ndim < 1 || d->shape.ndim > SHAPE_DIMS || shape_count(d->shape) < 1)
+            return fail(ERR_CONFIG, "%s: a tensor of shape '%s' is empty", name,
+                        shape_text(d->shape, text));
+    }
+    bool fits = spec->x_count > 1 && shape_equal(spec->x[1].shape, spec->y.shape);
+    if (spec->residual && !fits)
+        return fail(ERR_BUG, "%s: its residual is not like its output", name);
+    return OK;
+}
+
+Status op_new(Op **op, Backend *backend, const OpSpec *spec, Desc preferred[SPEC_INPUTS])
 {
     *op = NULL;
-    if (spec->kind < 0 || spec->kind >= OP_KINDS)
-        return fail(ERR_BUG, "there is no operation number %d", (int)spec->kind);
+    const OpInfo *info = op_info(spec->kind);
+    if (!info) return fail(ERR_BUG, "there is no operation number %d", spec->kind);
     const OpTable *table = backend->table->op[spec->kind];
-    const char *name = op_names[spec->kind];
     if (!table || !table->plan || !table->forward)
         return fail(ERR_CONFIG, "the %s backend has no operation '%s'; choose another train.device",
-                    backend->table->name, name);
-    TRY(spec_check(spec, name));
+                    backend->table->name, info->name);
+    TRY(tensors_check(spec, info->name));
+    if (info->check) TRY(info->check(spec));
     Op *o = *op = mem_new(sizeof *o);
     o->table = table;
     o->backend = backend;
     o->spec = *spec;
     if (o->spec.y.block == 0) o->spec.y.block = 1;
-    memcpy(preferred, spec->x, sizeof(Desc) * OP_INPUTS);
+    memcpy(preferred, spec->x, sizeof(Desc) * SPEC_INPUTS);
     Status status = table->plan(o, preferred);
     if (status != OK) op_free(op);
     return status;

@@ -3,6 +3,7 @@
  * -1 in integers. Buffers shared on purpose (in place, aliases) are left alone. Weights are NULL where nobody may read
  * them. */
 #include "tensor.h"
+#include "tensor/op_list.h"
 #include "cpu/cpu.h"
 
 #include <string.h>
@@ -17,7 +18,7 @@ static const OpTable *inner(const Op *op)
     return backend_cpu.op[op->spec.kind];
 }
 
-static Status poison_plan(Op *op, Desc preferred[OP_INPUTS])
+static Status poison_plan(Op *op, Desc preferred[SPEC_INPUTS])
 {
     return inner(op)->plan(op, preferred);
 }
@@ -41,7 +42,7 @@ static void poison_forward(Op *op, const OpRun *run)
 static OpRun without_weights(const OpRun *run)
 {
     OpRun bare = *run;
-    for (int i = 0; i < OP_PARAMS; ++i) bare.w[i] = NULL;
+    for (int i = 0; i < SPEC_PARAMS; ++i) bare.w[i] = NULL;
     bare.cache = NULL;
     return bare;
 }
@@ -161,6 +162,7 @@ static double poison_event_s(Event *from, Event *to)
     return backend_cpu.event_s(from, to);
 }
 
+#define ENTRY(OP, name, where) [OP_##OP] = &poison_op,
 const BackendTable backend_poison = {
     .name = "poison",
     .host_memory = true,
@@ -179,7 +181,5 @@ const BackendTable backend_poison = {
     .timer_new = poison_event_new,
     .event_s = poison_event_s,
     .flat = &cpu_flat,
-    .op = {&poison_op, &poison_op, &poison_op, &poison_op, &poison_op, &poison_op, &poison_op,
-           &poison_op, &poison_op, &poison_op, &poison_op, &poison_op, &poison_op, &poison_op,
-           &poison_op, &poison_op, &poison_op, &poison_op, &poison_op, &poison_op},
+    .op = {OPERATIONS(ENTRY)},
 };

@@ -85,11 +85,16 @@ int64_t desc_elements(Desc d)
 
 size_t dtype_bytes(DType type)
 {
-    static const size_t size[] = {[DTYPE_F32] = sizeof(float),
-                                  [DTYPE_I32] = sizeof(int32_t),
-                                  [DTYPE_BF16] = sizeof(Bf16),
-                                  [DTYPE_F16] = sizeof(F16)};
+#define BYTES(TYPE, name, bytes) bytes,
+    static const size_t size[] = {DTYPES(BYTES)};
     return size[type];
+}
+
+const char *dtype_name(DType type)
+{
+#define NAME(TYPE, name, bytes) name,
+    static const char *const names[] = {DTYPES(NAME)};
+    return names[type];
 }
 
 size_t desc_bytes(Desc d)

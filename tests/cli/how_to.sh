@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The patches of docs/how-to (a verb, an importer): each is one new file and one added line, applies to a clean copy of the
+# The patches of docs/how-to (a verb, an importer, a layer, an operation): each is one new file and one added line, applies to a clean copy of the
 # sources, builds there and does what its page says. What was built for this test is copied, so that only their files are compiled.
 here=$(cd "$(dirname "$0")/../.." && pwd)
 . "$(dirname "$0")/common.bash"
@@ -27,7 +27,10 @@ patched() {
     holds "$1.patch applies" test $rc = 0
     make -C "$1" -j2 BUILD=build weft >"$1.log" 2>&1 || { rc=$?; tail -n 20 "$1.log"; }
     holds "what $1.patch makes is built" test $rc = 0
-    holds "$1.patch compiles its own file and the list only" test "$(grep -c '^  cc ' "$1.log")" = 2
+}
+# compiles NAME COUNT: its own file and the list.
+compiles() {
+    [ -n "$skip" ] || holds "$1.patch compiles its own file and the list only" test "$(grep -c '^  cc ' "$1.log")" = 2
 }
 
 # page_agrees PAGE NAME: what the page shows with a + is in the patch, and the page is short.
@@ -41,8 +44,17 @@ page_agrees() {
 page_agrees add-a-verb.md verb
 holds 'add-a-verb.md shows the whole patch' test "$(wc -l <shown)" = "$(grep -c '^+' "$here/tests/how-to/verb.patch")"
 page_agrees add-an-importer.md importer
+page_agrees add-a-layer.md layer
+holds 'add-a-layer.md shows the whole patch' test "$(wc -l <shown)" = "$(grep -c '^+' "$here/tests/how-to/layer.patch")"
+page_agrees add-an-operation.md operation
 patched verb
+compiles verb
 patched importer
+compiles importer
+patched layer
+compiles layer
+patched operation
+[ -n "$skip" ] || holds 'operation.patch compiles tensor and layers only' sh -c "! grep '^  cc ' operation.log | grep -v ' src/tensor/\| src/layers/'"
 if [ -n "$skip" ]; then
     echo "skipped: $skip"
     finish
@@ -60,6 +72,42 @@ check 64 'did you mean weft data head?' verb/build/weft data haed images.h5
 check 66 'none.h5' verb/build/weft data head none.h5
 check 65 'has no labels' sh -c 'verb/build/weft data import text noise -o text.h5 && verb/build/weft data head text.h5'
 check 0 '.B weft data head' verb/build/weft help --man
+
+# The layer is conv2d with as many groups as channels: the same numbers, to the last digit.
+losses() { sed -n 's/.*"step":\([0-9]*\),.*"loss":\([^,]*\),.*/\1 \2/p' "runs/$1/metrics.jsonl"; }
+net() {   # NAME LAYERS
+    cat >"$1.yaml" <<YAML
+model: {layers: [$2, flatten, dense: {width: 10}]}
+data:  {train: images.h5}
+train: {steps: 30, batch: 32, micro_batch: 8, threads: 1, log_every: 1}
+optim: {lr: 0.05, momentum: 0.9}
+YAML
+}
+net by-layer 'conv2d: {channels: 6, kernel: 5}, depthwise_conv2d: {name: each, kernel: 3, stride: 2, pad: same}, relu'
+net by-groups 'conv2d: {channels: 6, kernel: 5}, conv2d: {name: each, channels: 6, groups: 6, kernel: 3, stride: 2, pad: same}, relu'
+check 0 'depthwise_conv2d+relu' layer/build/weft plan by-layer.yaml
+check 0 'done' layer/build/weft train by-layer.yaml
+check 0 'done' "$WEFT" train by-groups.yaml
+holds 'the layer trains' test "$(losses by-layer | wc -l)" = 30
+holds 'the layer gives the losses of conv2d with groups' diff <(losses by-layer) <(losses by-groups)
+check 78 'depthwise_conv2d needs kernel' layer/build/weft plan by-layer.yaml model.layers='[depthwise_conv2d, flatten, dense: {width: 10}]'
+check 78 'depthwise_conv2d takes no attribute' layer/build/weft plan by-layer.yaml model.layers='[depthwise_conv2d: {groups: 2}]'
+
+# The operation: trained on two replicas as on one, its gradient against differences, and refused where a backend lacks it.
+net curved 'conv2d: {channels: 6, kernel: 5}, tanh, flatten, dense: {width: 16}, tanh'
+check 0 'tanh' operation/build/weft plan curved.yaml
+check 0 'done' operation/build/weft train curved.yaml
+check 0 'done' operation/build/weft train -n 2 curved.yaml run.name=two grid.dp=2
+holds 'the operation trains' test "$(losses curved | wc -l)" = 30
+holds 'the operation gives the same losses on two ranks' diff <(losses curved) <(losses two)
+holds 'the loss falls' awk -v a="$(losses curved | head -n 1 | cut -d' ' -f2)" -v b="$(losses curved | tail -n 1 | cut -d' ' -f2)" 'BEGIN { exit !(b < a) }'
+check 78 "there is no layer 'tanh'" "$WEFT" plan curved.yaml
+if grep -q '^HAVE_CUDA := 1' "$built/probe.mk"; then
+    check 78 "layer tanh1: the cuda backend has no operation 'tanh'" operation/build/weft plan curved.yaml train.device=cuda --gpu h100
+fi
+cp -a "$here/tests" operation
+make -C operation -j2 BUILD=build build/tests/layers/test_gradients >test.log 2>&1 || tail -n 20 test.log
+holds 'the tests of gradients take the operation, too' operation/build/tests/layers/test_gradients >gradients
 
 # npy TYPE SHAPE FILE: what numpy.save writes before the bytes that come from stdin.
 npy() {

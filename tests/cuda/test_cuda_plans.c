@@ -1,6 +1,7 @@
 /* The graphs of attention and convolutions before the real cuDNN, for GPUs that are only described: it finds an engine for each that repeats its
  * bits, compiles the kernel and says the workspace. Whether the kernels run, and how fast, only a GPU tells. */
 #include "harness.h"
+#include "tensor/op_list.h"
 #include "tensor/cuda/cudnn_attention.h"
 
 /* Opens cuDNN for a card that is not here. False, and said so: this cuDNN knows none. */
@@ -86,7 +87,7 @@ static void check_conv(const char *card, DType precision, ConvCase c, bool biase
 {
     Backend *backend;
     Op *op;
-    Desc preferred[OP_INPUTS];
+    Desc preferred[SPEC_INPUTS];
     BackendOptions options = {.threads = 1, .precision = precision, .dry_run = true, .gpu = card};
     int pad = c.kernel / 2;
     int64_t side = (c.side + 2 * pad - c.kernel) / c.stride + 1;

@@ -9,7 +9,7 @@ typedef struct Layer {
     const LayerKind *kind;
     OpSpec spec;
     LayerSize size;
-    LayerParam param[OP_PARAMS];
+    LayerParam param[SPEC_PARAMS];
 } Layer;
 
 static Layer layer_of(const char *name, Shape x)
@@ -48,8 +48,7 @@ static void list(void)
         "concat",       "flatten",  "dropout",    "embedding",  "positions",   "attention",
         "softmax_loss", "mse_loss", "group_norm", "rms_norm",   "swiglu"};
     int count = 0;
-    for (; layer_kinds[count]; ++count) {
-        const LayerKind *k = layer_kinds[count];
+    for (const LayerKind *k; (k = layer_kind_at(count)); ++count) {
         CU_ASSERT_PTR_EQUAL(layer_kind(k->name), k);
         CU_ASSERT(k->help && k->attrs && k->defaults && k->infer && k->inputs != 0);
     }
@@ -61,9 +60,10 @@ static void list(void)
 /* Every attribute that a kind names is one that layer_attr knows: never the "not in the table" fault. */
 static void attrs_known(void)
 {
-    for (int i = 0; layer_kinds[i]; ++i)
-        for (const char *const *a = layer_kinds[i]->attrs; *a; ++a) {
-            Layer l = layer_of(layer_kinds[i]->name, shape_of(4, 2, 4, 8, 8));
+    const LayerKind *kind;
+    for (int i = 0; (kind = layer_kind_at(i)); ++i)
+        for (const char *const *a = kind->attrs; *a; ++a) {
+            Layer l = layer_of(kind->name, shape_of(4, 2, 4, 8, 8));
             CU_ASSERT_NOT_EQUAL(set(&l, *a, "?"), ERR_BUG);
         }
 }

@@ -1,5 +1,6 @@
 /* gpt2: published counts and names, the head's tie to the embedding, first values; ties that are refused. */
 #include "model.h"
+#include "tensor/op_list.h"
 
 #include "harness.h"
 
@@ -189,7 +190,7 @@ static void tied_gradient(void)
     static float x[ROWS * IN], dy[ROWS * OUT], w[OUT * IN], dw[OUT * IN];
     Backend *backend = NULL;
     Op *op = NULL;
-    Desc preferred[OP_INPUTS];
+    Desc preferred[SPEC_INPUTS];
     CHECK_OK(backend_open(&backend, &backend_cpu, (BackendOptions){.threads = 1}));
     OpSpec spec = {.kind = OP_DENSE,
                    .x_count = 1,

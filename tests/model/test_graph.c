@@ -1,5 +1,6 @@
 /* Graphs: the zoo against published counts, lists of layers, errors with their place, fusion, which gradients are wanted. */
 #include "model.h"
+#include "tensor/op_list.h"
 
 #include "harness.h"
 

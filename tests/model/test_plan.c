@@ -1,6 +1,7 @@
 /* graph_plan: reorders where operations preferred other layouts (on a backend made up for this), places of the parameters, and
  * parameters through the CPU backend's stored orders. */
 #include "model.h"
+#include "tensor/op_list.h"
 
 #include "harness.h"
 
@@ -29,7 +30,7 @@ static Desc blocked(Desc d, int block)
  * what comes. */
 static int ops_alive;
 
-static Status mock_keep(Op *op, Desc preferred[OP_INPUTS])
+static Status mock_keep(Op *op, Desc preferred[SPEC_INPUTS])
 {
     (void)preferred;
     ++ops_alive;
@@ -38,7 +39,7 @@ static Status mock_keep(Op *op, Desc preferred[OP_INPUTS])
     return OK;
 }
 
-static Status mock_conv(Op *op, Desc preferred[OP_INPUTS])
+static Status mock_conv(Op *op, Desc preferred[SPEC_INPUTS])
 {
     TRY(mock_keep(op, preferred));
     preferred[0] = blocked(op->spec.x[0], 16);
@@ -46,7 +47,7 @@ static Status mock_conv(Op *op, Desc preferred[OP_INPUTS])
     return OK;
 }
 
-static Status mock_pool(Op *op, Desc preferred[OP_INPUTS])
+static Status mock_pool(Op *op, Desc preferred[SPEC_INPUTS])
 {
     TRY(mock_keep(op, preferred));
     preferred[0] = blocked(op->spec.x[0], 1);
@@ -54,14 +55,14 @@ static Status mock_pool(Op *op, Desc preferred[OP_INPUTS])
     return OK;
 }
 
-static Status mock_add(Op *op, Desc preferred[OP_INPUTS])
+static Status mock_add(Op *op, Desc preferred[SPEC_INPUTS])
 {
     TRY(mock_keep(op, preferred));
     preferred[1] = op->spec.x[0];
     return OK;
 }
 
-static Status mock_reorder(Op *op, Desc preferred[OP_INPUTS])
+static Status mock_reorder(Op *op, Desc preferred[SPEC_INPUTS])
 {
     (void)preferred;
     ++ops_alive;
@@ -69,14 +70,14 @@ static Status mock_reorder(Op *op, Desc preferred[OP_INPUTS])
     return OK;
 }
 
-static Status mock_fickle(Op *op, Desc preferred[OP_INPUTS])
+static Status mock_fickle(Op *op, Desc preferred[SPEC_INPUTS])
 {
     TRY(mock_keep(op, preferred));
     preferred[0] = blocked(op->spec.x[0], op->spec.x[0].block + 1);
     return OK;
 }
 
-static Status mock_fails(Op *op, Desc preferred[OP_INPUTS])
+static Status mock_fails(Op *op, Desc preferred[SPEC_INPUTS])
 {
     TRY(mock_keep(op, preferred));
     return fail(ERR_CONFIG, "no kernel for this");

@@ -46,7 +46,7 @@ static inline Desc plain(int ndim, int64_t a, int64_t b, int64_t c, int64_t d)
 
 /* ---- what a case should give ---- */
 typedef struct Truth {
-    double *x[OP_INPUTS], *w[OP_PARAMS], *y, *dy, *dx[OP_INPUTS], *dw[OP_PARAMS];
+    double *x[SPEC_INPUTS], *w[SPEC_PARAMS], *y, *dy, *dx[SPEC_INPUTS], *dw[SPEC_PARAMS];
 } Truth;
 static const float LOSS_SCALE = 0.25f;
 
@@ -122,11 +122,11 @@ static inline Truth truth_new(const Case *c)
 
 static inline void truth_free(Truth *t)
 {
-    for (int k = 0; k < OP_INPUTS; ++k) {
+    for (int k = 0; k < SPEC_INPUTS; ++k) {
         free(t->x[k]);
         free(t->dx[k]);
     }
-    for (int k = 0; k < OP_PARAMS; ++k) {
+    for (int k = 0; k < SPEC_PARAMS; ++k) {
         free(t->w[k]);
         free(t->dw[k]);
     }
@@ -155,7 +155,7 @@ static inline void run_case(const Case *c, const Truth *t, int block, int thread
     Rig r = {.in_place = in_place};
     OpSpec spec = c->spec;
     for (int k = 0; k < spec.x_count; ++k) spec.x[k] = rig_desc(c->spec.x[k].shape, block);
-    Desc preferred[OP_INPUTS];
+    Desc preferred[SPEC_INPUTS];
     Backend *backend;
     Op *op;
     CHECK_OK(backend_open(&backend, &backend_poison, (BackendOptions){.threads = threads}));

@@ -6,6 +6,7 @@
 
 #include "harness.h"
 #include "tensor.h"
+#include "tensor/op_list.h"
 
 #include <math.h>
 
@@ -13,7 +14,7 @@ typedef struct Rig {
     Backend *backend;
     Op *op;
     OpRun run;
-    Desc preferred[OP_INPUTS];
+    Desc preferred[SPEC_INPUTS];
     void *owned[32];
     int owned_count;
     bool in_place; /* where the op allows it */

@@ -4,6 +4,7 @@
 #define WEFT_TEST_REFERENCE_H
 
 #include "tensor.h"
+#include "tensor/op_list.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -161,7 +162,7 @@ static inline void ref_bias_gradient(const float *dy, float *db, int64_t n, int6
 typedef struct RefOp {
     Op *op;
     OpRun run;
-    float *w[OP_PARAMS];
+    float *w[SPEC_PARAMS];
 } RefOp;
 
 /* Always with room to spare, which stays zero unless something is written out of bounds. */
@@ -174,7 +175,7 @@ static inline void *ref_memory(size_t bytes)
 /* Plans as the planner does: once more with what the op preferred for. */
 static inline Status ref_op_new(RefOp *r, Backend *backend, OpSpec *spec)
 {
-    Desc preferred[OP_INPUTS];
+    Desc preferred[SPEC_INPUTS];
     memset(r, 0, sizeof *r);
     TRY(op_new(&r->op, backend, spec, preferred));
     bool same = true;
@@ -230,7 +231,7 @@ static inline void ref_op_free(RefOp *r)
 }
 
 /* x and w in plain order in, y out; then dy in, dx and dw out. NULL: not wanted. Input 0 only. */
-static inline void ref_op_forward(RefOp *r, float *x, float *const w[OP_PARAMS], float *y)
+static inline void ref_op_forward(RefOp *r, float *x, float *const w[SPEC_PARAMS], float *y)
 {
     ref_layout(r->op->spec.x[0], x, (float *)(uintptr_t)r->run.x[0], false);
     for (int i = 0; i < r->op->spec.w_count; ++i) op_pack(r->op, i, w[i], r->w[i]);
@@ -239,7 +240,7 @@ static inline void ref_op_forward(RefOp *r, float *x, float *const w[OP_PARAMS],
     ref_layout(r->op->spec.y, y, r->run.y, true);
 }
 
-static inline void ref_op_backward(RefOp *r, float *dy, float *dx, float *const dw[OP_PARAMS])
+static inline void ref_op_backward(RefOp *r, float *dy, float *dx, float *const dw[SPEC_PARAMS])
 {
     ref_layout(r->op->spec.y, dy, r->run.dy, false);
     op_backward_begin(r->op, &r->run);

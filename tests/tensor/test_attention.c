@@ -267,7 +267,7 @@ static void test_bad_specs(void)
     const Shapes s = {1, 4, 2, 8, 1, false, 1, 0};
     Backend *backend;
     Op *op;
-    Desc preferred[OP_INPUTS];
+    Desc preferred[SPEC_INPUTS];
     CHECK_OK(backend_open(&backend, &backend_cpu, (BackendOptions){.threads = 1}));
     OpSpec spec = spec_of(&s);
     spec.heads = 3;

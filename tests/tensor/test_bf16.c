@@ -423,22 +423,6 @@ static void test_reorder(void)
     rig_close(&r);
 }
 
-static void test_flat_add(void)
-{
-    enum { N = 10001 };
-    Bf16 *a = malloc(N * sizeof *a), *b = malloc(N * sizeof *b), *out = malloc(N * sizeof *out);
-    for (int i = 0; i < N; ++i) {
-        a[i] = bf16_of((float)rig_random(1, i));
-        b[i] = bf16_of((float)rig_random(2, i));
-    }
-    backend_cpu.flat->add_bf16(NULL, out, a, b, N);
-    for (int i = 0; i < N; ++i)
-        CU_ASSERT_FATAL(out[i].bits == bf16_of(bf16_value(a[i]) + bf16_value(b[i])).bits);
-    free(a);
-    free(b);
-    free(out);
-}
-
 static void test_refused(void)
 {
     Backend *backend;
@@ -455,4 +439,4 @@ static void test_refused(void)
 TEST_MAIN("bf16", {"beside fp32", test_beside_fp32},
           {"attention on every instruction set", test_attention_sets},
           {"one thread and two", test_threads}, {"reorder", test_reorder},
-          {"sum of gradients", test_flat_add}, {"refused", test_refused})
+          {"refused", test_refused})

@@ -1,11 +1,10 @@
-/* bf16 on the CPU: rounding to the same bits on every instruction set, and gelu of every number. */
+/* What the CPU rounds to bf16: to the same bits on every instruction set, gelu and sums of gradients included. */
 #include "kernel_rig.h"
 #include "tensor/cpu/simd/simd.h"
 
 /* ---- rounding ---- */
 
-/* By arithmetic: the nearer of the two neighbours, of equally near ones the even. NaN keeps sign
- * and upper bits. */
+/* By arithmetic: the nearer of the two neighbours, of equally near ones the even. NaN keeps sign and upper bits. */
 static uint16_t slow_bits(float value)
 {
     uint32_t bits;
@@ -49,8 +48,7 @@ static void check_rounding(const char *set, const char *path, const float *x, co
     CU_ASSERT_EQUAL(wrong, 0);
 }
 
-/* The loops' rounding (from_floats) and the vectors' (bn_apply, which adds: y = (0 - 0) * 1 +
- * shift). */
+/* The loops' rounding (from_floats) and the vectors' (batch_norm_apply, which adds: y = (0 - 0) * 1 + shift). */
 static void check_set(const char *set, const float *x, Bf16 *y)
 {
     const SimdTable *simd = simd_table(DTYPE_BF16);
@@ -64,13 +62,13 @@ static void check_set(const char *set, const float *x, Bf16 *y)
     const Bf16 none[SIMD_LANES] = {{0}};
     for (int64_t i = 0; i < PATTERNS; i += SIMD_LANES) {
         int lanes = PATTERNS - i < SIMD_LANES ? (int)(PATTERNS - i) : SIMD_LANES;
-        simd->bn_apply(&(BnApply){.x = none,
-                                  .mean = zero,
-                                  .scale = one,
-                                  .shift = x + i,
-                                  .y = y + i,
-                                  .rows = 1,
-                                  .lanes = lanes});
+        simd->batch_norm_apply(&(BatchNormApply){.x = none,
+                                                 .mean = zero,
+                                                 .scale = one,
+                                                 .shift = x + i,
+                                                 .y = y + i,
+                                                 .rows = 1,
+                                                 .lanes = lanes});
     }
     /* -0 + 0 is 0, and a signalling NaN comes out quiet, before any rounding */
     float *sum = malloc(PATTERNS * sizeof *sum);
@@ -105,9 +103,8 @@ static double gelu(double x)
     return x / (1.0 + exp(-1.5957691216057308 * (x + 0.044715 * x * x * x)));
 }
 
-/* gelu of every bf16 but NaN: its shorter exponential may bring a result that lies close to the
- * middle of two neighbours to the other one, and no further, one time in a hundred at most. Below
- * 1e-30 only the size is checked. */
+/* gelu of every bf16 but NaN: its shorter exponential may bring a result that lies close to the middle of two neighbours to the
+ * other one, and no further, one time in a hundred at most. Below 1e-30 only the size is checked. */
 static void check_gelu(const char *set, const Bf16 *x, const Bf16 *y)
 {
     int64_t other = 0, wrong = 0;
@@ -143,4 +140,23 @@ static void test_gelu(void)
     free(x);
 }
 
-TEST_MAIN("bf16 rounding", {"rounding", test_rounding}, {"gelu", test_gelu})
+/* ---- sums of gradients ---- */
+
+static void test_flat_add(void)
+{
+    enum { N = 10001 };
+    Bf16 *a = malloc(N * sizeof *a), *b = malloc(N * sizeof *b), *out = malloc(N * sizeof *out);
+    for (int i = 0; i < N; ++i) {
+        a[i] = bf16_of((float)rig_random(1, i));
+        b[i] = bf16_of((float)rig_random(2, i));
+    }
+    backend_cpu.flat->add_bf16(NULL, out, a, b, N);
+    for (int i = 0; i < N; ++i)
+        CU_ASSERT_FATAL(out[i].bits == bf16_of(bf16_value(a[i]) + bf16_value(b[i])).bits);
+    free(a);
+    free(b);
+    free(out);
+}
+
+TEST_MAIN("bf16 rounding", {"rounding", test_rounding}, {"gelu", test_gelu},
+          {"sum of gradients", test_flat_add})

@@ -27,7 +27,7 @@ static OpSpec conv_spec(const RefConv *v, int flags)
 
 typedef struct Case { /* plain order */
     int64_t x_n, w_n, y_n;
-    float *x, *w[OP_PARAMS], *y, *dy, *dx, *dw[OP_PARAMS];
+    float *x, *w[SPEC_PARAMS], *y, *dy, *dx, *dw[SPEC_PARAMS];
     float *ref_y, *ref_dx, *ref_dw, *ref_db;
 } Case;
 
@@ -254,7 +254,7 @@ static void refused(void)
 {
     Backend *b = open_backend(&backend_cpu, 2);
     const RefConv v = {2, 16, 8, 8, 16, 3, 3, 1, 1, 1, 1, 1};
-    Desc preferred[OP_INPUTS];
+    Desc preferred[SPEC_INPUTS];
     Op *op = NULL;
     OpSpec spec = conv_spec(&v, 0);
     spec.w[0].dim[1] = 15;

@@ -54,8 +54,8 @@ static void check_dense(Backend *backend, const Dense *d)
 {
     const RefConv v = {d->rows, d->in, 1, 1, d->out, 1, 1, 1, 1, 0, 0, 1};
     const int64_t x_n = d->rows * d->in, w_n = d->in * d->out, y_n = d->rows * d->out;
-    float *x = floats(x_n), *w[OP_PARAMS] = {floats(w_n), floats(d->out)}, *y = floats(y_n);
-    float *dx = floats(x_n), *dw[OP_PARAMS] = {floats(w_n), floats(d->out)}, *dy = floats(y_n);
+    float *x = floats(x_n), *w[SPEC_PARAMS] = {floats(w_n), floats(d->out)}, *y = floats(y_n);
+    float *dx = floats(x_n), *dw[SPEC_PARAMS] = {floats(w_n), floats(d->out)}, *dy = floats(y_n);
     float *ref = floats(x_n + w_n + y_n + d->out), *ref_w = ref + x_n, *ref_y = ref_w + w_n,
           *ref_b = ref_y + y_n;
     ref_random(x, x_n, 1);
@@ -152,7 +152,7 @@ static void pack_round_trip(void)
 static void refused(void)
 {
     Backend *b = open_backend(&backend_cpu);
-    Desc preferred[OP_INPUTS];
+    Desc preferred[SPEC_INPUTS];
     Op *op = NULL;
     OpSpec spec = dense_spec(
         &(Dense){desc_plain(shape_of(2, 4, 30, 1, 1), DTYPE_F32), 4, 31, 8, true, false, true});
@@ -174,7 +174,7 @@ static void reorders(void)
                 spec.x[0] = (Desc){.shape = s, .block = block[from]};
                 spec.y = (Desc){.shape = s, .block = block[to]};
                 int64_t n = shape_count(s);
-                float *x = floats(n), *y = floats(n), *dx = floats(n), *none[OP_PARAMS] = {0};
+                float *x = floats(n), *y = floats(n), *dx = floats(n), *none[SPEC_PARAMS] = {0};
                 RefOp r;
                 ref_random(x, n, 11);
                 CHECK_OK(ref_op_new(&r, b, &spec));

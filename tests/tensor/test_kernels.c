@@ -26,7 +26,7 @@ static void set(Desc d, const void *to, uint64_t what, double scale, double shif
     free(v);
 }
 
-static OpSpec bn_spec(Desc x)
+static OpSpec batch_norm_spec(Desc x)
 {
     OpSpec s = {.kind = OP_BATCH_NORM, .eps = 1e-5f, .x_count = 1, .w_count = 4, .x = {x}, .y = x};
     for (int i = 0; i < 4; ++i) s.w[i] = shape_of(1, x.shape.dim[1], 1, 1, 1);
@@ -38,7 +38,7 @@ static void test_large_mean(void)
     const int blocks[] = {1, 8, 16, 0};
     for (int b = 0; b < 4; ++b) {
         Desc x = rig_desc(shape_of(4, 8, 20, 17, 19), blocks[b]);
-        Rig r = rig_of(bn_spec(x), 2);
+        Rig r = rig_of(batch_norm_spec(x), 2);
         set(x, r.run.x[0], 1, 1.0, 1e4);
         double *in = malloc((size_t)shape_count(x.shape) * sizeof *in),
                *out = malloc((size_t)shape_count(x.shape) * sizeof *out);
@@ -76,7 +76,7 @@ static void test_bn_few(void)
 {
     for (int rows = 0; rows <= 1; ++rows) {
         Desc x = plain(2, 3, 21, 1, 1);
-        Rig r = rig_of(bn_spec(x), 1);
+        Rig r = rig_of(batch_norm_spec(x), 1);
         memset((void *)r.run.x[0], 0, desc_bytes(x));
         for (int64_t i = 0; i < 21 * rows; ++i) ((float *)r.run.x[0])[i] = 2.5f;
         r.run.rows = rows;
@@ -96,7 +96,7 @@ static void test_bn_few(void)
 static void test_bn_inference(void)
 {
     Desc x = rig_desc(shape_of(4, 2, 19, 3, 3), 16);
-    OpSpec s = bn_spec(x);
+    OpSpec s = batch_norm_spec(x);
     s.act = ACT_RELU;
     Rig r = rig_of(s, 1);
     set(x, r.run.x[0], 1, 3, 0);
@@ -328,7 +328,7 @@ static void test_bad_specs(void)
 {
     Backend *backend;
     Op *op;
-    Desc preferred[OP_INPUTS], x = plain(4, 1, 16, 32, 32);
+    Desc preferred[SPEC_INPUTS], x = plain(4, 1, 16, 32, 32);
     CHECK_OK(backend_open(&backend, &backend_cpu, (BackendOptions){.threads = 1}));
     OpSpec s = {.kind = OP_POOL,
                 .kernel = {16, 16},
@@ -375,7 +375,7 @@ static void test_threads(void)
     for (int b = 0; b < 4; ++b) {
         Desc x =
             rig_desc(shape_of(4, 6, 48, 15, 13), blocks[b]); /* 3 groups of 16: parts are split */
-        OpSpec s = bn_spec(x);
+        OpSpec s = batch_norm_spec(x);
         same_bits(s);
         s.act = ACT_RELU;
         s.residual = true;

@@ -95,6 +95,22 @@ static void backends(void)
     CU_ASSERT_PTR_NULL(b);
 }
 
+/* The name of an operation is its file's and its tables', and its row stands behind its constant. */
+static void one_name(void)
+{
+#define NAME(OP, name, where) #name,
+    static const char *const names[OP_KINDS] = {OPERATIONS(NAME)};
+#undef NAME
+    for (OpKind k = 0; k < OP_KINDS; ++k) {
+        CU_ASSERT_STRING_EQUAL(op_info(k)->name, names[k]);
+        CU_ASSERT_STRING_EQUAL(backend_cpu.op[k]->name, names[k]);
+        if (backend_cuda.op[k]) CU_ASSERT_STRING_EQUAL(backend_cuda.op[k]->name, names[k]);
+        CU_ASSERT(op_info(k)->layer_inputs == 0 || op_info(k)->layer_help);
+    }
+    CU_ASSERT_PTR_NULL(op_info(OP_KINDS));
+    CU_ASSERT_PTR_NULL(op_info(-1));
+}
+
 static void missing_operation(void)
 {
     BackendTable lacking = backend_cpu;
@@ -102,7 +118,7 @@ static void missing_operation(void)
     lacking.op[OP_DENSE] = NULL;
     Backend *b = NULL;
     Op *op = NULL;
-    Desc preferred[OP_INPUTS];
+    Desc preferred[SPEC_INPUTS];
     CHECK_OK(backend_open(&b, &lacking, (BackendOptions){.threads = 1}));
     CHECK_FAILS(op_new(&op, b, &(OpSpec){.kind = OP_DENSE, .x_count = 1}, preferred), ERR_CONFIG,
                 "dense");
@@ -194,5 +210,6 @@ static void versions(void)
 }
 
 TEST_MAIN("tensor", {"shapes", shapes}, {"layouts", layouts}, {"backends", backends},
-          {"stopwatches", stopwatches}, {"missing operation", missing_operation},
-          {"threads are divided", threads_are_divided}, {"quotas", quotas}, {"versions", versions})
+          {"stopwatches", stopwatches}, {"one name", one_name},
+          {"missing operation", missing_operation}, {"threads are divided", threads_are_divided},
+          {"quotas", quotas}, {"versions", versions})

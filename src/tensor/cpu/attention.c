@@ -54,7 +54,7 @@ static void plan_sizes(Op *op, const Attention *a)
     op->flops_backward = 2.5 * op->flops_forward;
 }
 
-static Status attention_plan(Op *op, Desc preferred[OP_INPUTS])
+static Status attention_plan(Op *op, Desc preferred[SPEC_INPUTS])
 {
     OpSpec *s = &op->spec;
     preferred[0] = in_precision(op, layout_plain(s->x[0]));

@@ -2,6 +2,7 @@
  * OpenMP's number of threads belongs to the calling thread: run operations on the thread that opened the backend. */
 #include "cpu.h"
 #include "dnnl.h"
+#include "tensor/op_list.h"
 
 #include <omp.h>
 #include <string.h>
@@ -97,6 +98,10 @@ static double cpu_event_s(Event *from, Event *to)
     return to->at_s - from->at_s;
 }
 
+#define DECLARE(OP, name, where) extern const OpTable cpu_##name;
+#define ENTRY(OP, name, where)   [OP_##OP] = &cpu_##name,
+OPERATIONS(DECLARE)
+
 const BackendTable backend_cpu = {
     .name = "cpu",
     .host_memory = true,
@@ -115,27 +120,5 @@ const BackendTable backend_cpu = {
     .timer_new = cpu_event_new,
     .event_s = cpu_event_s,
     .flat = &cpu_flat,
-    .op =
-        {
-            [OP_DENSE] = &cpu_dense,
-            [OP_CONV2D] = &cpu_conv2d,
-            [OP_BATCH_NORM] = &cpu_batch_norm,
-            [OP_LAYER_NORM] = &cpu_layer_norm,
-            [OP_ACTIVATION] = &cpu_activation,
-            [OP_POOL] = &cpu_pool,
-            [OP_ADD] = &cpu_add,
-            [OP_CONCAT] = &cpu_concat,
-            [OP_FLATTEN] = &cpu_flatten,
-            [OP_DROPOUT] = &cpu_dropout,
-            [OP_EMBEDDING] = &cpu_embedding,
-            [OP_POSITIONS] = &cpu_positions,
-            [OP_ATTENTION] = &cpu_attention,
-            [OP_SOFTMAX_LOSS] = &cpu_softmax_loss,
-            [OP_MSE_LOSS] = &cpu_mse_loss,
-            [OP_REORDER] = &cpu_reorder,
-            [OP_EXCHANGE] = &cpu_exchange,
-            [OP_RMS_NORM] = &cpu_rms_norm,
-            [OP_GROUP_NORM] = &cpu_group_norm,
-            [OP_SWIGLU] = &cpu_swiglu,
-        },
+    .op = {OPERATIONS(ENTRY)},
 };

@@ -148,7 +148,7 @@ static Status plan_chosen(Op *op, const ConvChoice *choice, Desc *preferred)
 
 /* On blocks oneDNN has fast kernels for nearly all shapes (its AVX2 ones want images no smaller than the kernel), on plain
  * images its matrix products serve any. */
-static Status conv_plan(Op *op, Desc preferred[OP_INPUTS])
+static Status conv_plan(Op *op, Desc preferred[SPEC_INPUTS])
 {
     OpSpec *s = &op->spec;
     ConvChoice choice = {0};

@@ -35,7 +35,7 @@ static Status dense_check(const OpSpec *spec)
                 shape_text(w, a), shape_text(x, b));
 }
 
-static Status dense_plan(Op *op, Desc preferred[OP_INPUTS])
+static Status dense_plan(Op *op, Desc preferred[SPEC_INPUTS])
 {
     OpSpec *s = &op->spec;
     TRY(dense_check(s));

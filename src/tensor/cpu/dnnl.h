@@ -1,5 +1,5 @@
-/* What the operations on oneDNN need of it, in our own words. dnnl.c is the one file that includes oneDNN's header and
- * knows which of its two C APIs (2.x, 3.x) it was built against.
+/* What the operations on oneDNN need of it, in our own words. Behind it are dnnl.c, dnnl_format.c and dnnl_kernel.c, which include
+ * oneDNN's header, and dnnl_api.c, which knows which of its two C APIs (2.x, 3.x) it was built against.
  *
  * A Format says how a tensor lies in memory; `any` leaves that to the kernel it is given to. A Kernel is one primitive:
  * planned (formats and scratch known, cheap), built (code generated, memory objects made), then run with pointers only.

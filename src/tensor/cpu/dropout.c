@@ -22,7 +22,7 @@ typedef struct DropTask {
     void *to;
 } DropTask;
 
-static Status drop_plan(Op *op, Desc preferred[OP_INPUTS])
+static Status drop_plan(Op *op, Desc preferred[SPEC_INPUTS])
 {
     OpSpec *s = &op->spec;
     preferred[0] = s->y = in_precision(op, s->x[0]);

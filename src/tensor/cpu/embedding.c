@@ -15,7 +15,7 @@ typedef struct EmbedTask {
     const OpRun *run;
 } EmbedTask;
 
-static Status embed_plan(Op *op, Desc preferred[OP_INPUTS])
+static Status embedding_plan(Op *op, Desc preferred[SPEC_INPUTS])
 {
     OpSpec *s = &op->spec;
     preferred[0] = layout_plain(s->x[0]);
@@ -67,7 +67,7 @@ static void forward_body(const void *task, int64_t begin, int64_t end)
     }
 }
 
-static void embed_forward(Op *op, const OpRun *run)
+static void embedding_forward(Op *op, const OpRun *run)
 {
     EmbedTask t = {op->impl, run};
     work_run(forward_body, &t, t.e->tokens, t.e->tokens * t.e->width);
@@ -97,7 +97,7 @@ static void scatter_body(const void *task, int64_t begin, int64_t end)
     }
 }
 
-static void embed_backward_weight(Op *op, const OpRun *run)
+static void embedding_backward_weight(Op *op, const OpRun *run)
 {
     EmbedTask t = {op->impl, run};
     work_run(zero_body, &t, t.e->rows, t.e->rows * t.e->width);
@@ -107,8 +107,8 @@ static void embed_backward_weight(Op *op, const OpRun *run)
 
 const OpTable cpu_embedding = {
     .name = "embedding",
-    .plan = embed_plan,
-    .forward = embed_forward,
-    .backward_weight = embed_backward_weight,
+    .plan = embedding_plan,
+    .forward = embedding_forward,
+    .backward_weight = embedding_backward_weight,
     .free = impl_free,
 };

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-static Status plan(Op *op, Desc preferred[OP_INPUTS])
+static Status plan(Op *op, Desc preferred[SPEC_INPUTS])
 {
     preferred[0] = in_precision(op, layout_plain(op->spec.x[0]));
     return exchange_plan(op, desc_plain(op->spec.y.shape, preferred[0].dtype));

@@ -12,7 +12,27 @@
 enum { STAT_MEAN, STAT_REST, STAT_INVERSE, STATS }; /* rest: what rounding took off the mean */
 enum { SUM_DY, SUM_DY_X, SUMS };                    /* of dy; of dy xhat */
 
-static Status gn_plan(Op *op, Desc preferred[OP_INPUTS])
+static Status group_norm_check(const OpSpec *s)
+{
+    char text[64];
+    const Shape x = s->x[0].shape;
+    if (x.ndim != 4 || s->groups < 1 || x.dim[1] % s->groups != 0 || s->residual)
+        return fail(ERR_CONFIG, "group_norm: an input of shape %s and %d groups do not fit",
+                    shape_text(x, text), s->groups);
+    if (s->act == ACT_NONE || s->act == ACT_RELU || s->act == ACT_RELU6) return OK;
+    return fail(ERR_BUG, "group_norm: only relu and relu6 can be fused");
+}
+
+/* (N,C,H,W): y = act(norm(x) * w0[C] + w1[C]) over each of `groups` equal groups of neighbouring channels of a sample (Wu & He
+ * 2018) */
+const OpInfo info_group_norm = {
+    .name = "group_norm",
+    .check = group_norm_check,
+    .acts = 1u << ACT_RELU | 1u << ACT_RELU6,
+    .two_passes = true,
+};
+
+static Status group_norm_plan(Op *op, Desc preferred[SPEC_INPUTS])
 {
     OpSpec *s = &op->spec;
     Desc x = in_precision(op, s->x[0]);
@@ -173,7 +193,7 @@ static void samples_body(const void *task, int64_t begin, int64_t end)
     }
 }
 
-static void gn_run(const NormTask *t)
+static void group_norm_run(const NormTask *t)
 {
     const View *v = &t->b->v;
     const int64_t elements = v->n * v->sample, threads = omp_get_max_threads();
@@ -186,25 +206,25 @@ static void gn_run(const NormTask *t)
     if (t->map) work_run(norm_map_body, t, v->n * v->groups, elements);
 }
 
-static void gn_forward(Op *op, const OpRun *run)
+static void group_norm_forward(Op *op, const OpRun *run)
 {
     NormTask t = task_of(op, run);
     t.sum = norm_stats;
     t.finish = stats_finish;
     t.map = norm_apply;
-    gn_run(&t);
+    group_norm_run(&t);
 }
 
-static void gn_backward_begin(Op *op, const OpRun *run)
+static void group_norm_backward_begin(Op *op, const OpRun *run)
 {
     NormTask t = task_of(op, run);
     for (int64_t n = 0; n < run->rows; ++n) means_set(&t, n);
     t.sum = norm_grad_sums;
     t.finish = grad_finish;
-    gn_run(&t);
+    group_norm_run(&t);
 }
 
-static void gn_backward_weight(Op *op, const OpRun *run)
+static void group_norm_backward_weight(Op *op, const OpRun *run)
 {
     const NormTask t = task_of(op, run);
     static const int sum_of[] = {SUM_DY_X, SUM_DY}; /* scale's, shift's */
@@ -216,21 +236,21 @@ static void gn_backward_weight(Op *op, const OpRun *run)
         }
 }
 
-static void gn_backward_data(Op *op, const OpRun *run)
+static void group_norm_backward_data(Op *op, const OpRun *run)
 {
     if (!run->dx[0]) return;
     NormTask t = task_of(op, run);
     t.finish = grad_coef;
     t.map = norm_grad;
-    gn_run(&t);
+    group_norm_run(&t);
 }
 
 const OpTable cpu_group_norm = {
     .name = "group_norm",
-    .plan = gn_plan,
-    .forward = gn_forward,
-    .backward_begin = gn_backward_begin,
-    .backward_data = gn_backward_data,
-    .backward_weight = gn_backward_weight,
+    .plan = group_norm_plan,
+    .forward = group_norm_forward,
+    .backward_begin = group_norm_backward_begin,
+    .backward_data = group_norm_backward_data,
+    .backward_weight = group_norm_backward_weight,
     .free = impl_free,
 };

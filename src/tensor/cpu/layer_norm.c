@@ -7,22 +7,25 @@
 
 enum { PARTS = 32 };
 
+/* y = x / sqrt(mean(x^2) + eps) * w0 over the last dimension (Zhang & Sennrich 2019) */
+const OpInfo info_rms_norm = {.name = "rms_norm", .token_wise = true};
+
 typedef struct LayerNorm {
     int64_t n, rows, width, parts; /* rows: of all samples */
 } LayerNorm;
 
-typedef struct LnTask {
+typedef struct LayerNormTask {
     const Op *op;
     const OpRun *run;
     const LayerNorm *b;
     int64_t real;   /* rows of real samples */
     float *partial; /* [parts][2][width]; rms_norm has the first of the two only */
-    void (*forward)(LnRow *row);
-    void (*grad)(const LnRow *row);
-    void (*sums)(const LnRow *row, float *dscale, float *dshift);
-} LnTask;
+    void (*forward)(LayerNormRow *row);
+    void (*grad)(const LayerNormRow *row);
+    void (*sums)(const LayerNormRow *row, float *dscale, float *dshift);
+} LayerNormTask;
 
-static Status ln_plan(Op *op, Desc preferred[OP_INPUTS])
+static Status layer_norm_plan(Op *op, Desc preferred[SPEC_INPUTS])
 {
     OpSpec *s = &op->spec;
     preferred[0] = s->y = in_precision(op, layout_plain(s->x[0]));
@@ -45,46 +48,46 @@ static void impl_free(Op *op)
     mem_free(&op->impl);
 }
 
-static LnTask task_of(Op *op, const OpRun *run)
+static LayerNormTask task_of(Op *op, const OpRun *run)
 {
     const LayerNorm *b = op->impl;
     const SimdTable *simd = simd_table(op->spec.y.dtype);
-    const bool rms = op->spec.kind == OP_RMS_NORM;
-    return (LnTask){.op = op,
-                    .run = run,
-                    .b = b,
-                    .real = b->rows / b->n * run->rows,
-                    .partial = run->workspace,
-                    .forward = rms ? simd->rms_forward : simd->ln_forward,
-                    .grad = rms ? simd->rms_grad : simd->ln_grad,
-                    .sums = rms ? simd->rms_sums : simd->ln_sums};
+    const bool rms = op_info(op->spec.kind) == &info_rms_norm;
+    return (LayerNormTask){.op = op,
+                           .run = run,
+                           .b = b,
+                           .real = b->rows / b->n * run->rows,
+                           .partial = run->workspace,
+                           .forward = rms ? simd->rms_norm_forward : simd->layer_norm_forward,
+                           .grad = rms ? simd->rms_norm_grad : simd->layer_norm_grad,
+                           .sums = rms ? simd->rms_norm_sums : simd->layer_norm_sums};
 }
 
-static LnRow row_at(const LnTask *t, int64_t r)
+static LayerNormRow row_at(const LayerNormTask *t, int64_t r)
 {
     const OpRun *run = t->run;
     int64_t at = r * t->b->width;
     const DType type = t->op->spec.y.dtype;
     const float *saved = run->saved;
-    return (LnRow){.x = element_at(run->x[0], at, type),
-                   .y = run->y ? element_out(run->y, at, type) : NULL,
-                   .dy = run->dy ? element_at(run->dy, at, type) : NULL,
-                   .dx = run->dx[0] ? element_out(run->dx[0], at, type) : NULL,
-                   .scale = run->w[0],
-                   .shift = run->w[1],
-                   .width = t->b->width,
-                   .eps = t->op->spec.eps,
-                   .mean = saved[2 * r],
-                   .inverse = saved[2 * r + 1]};
+    return (LayerNormRow){.x = element_at(run->x[0], at, type),
+                          .y = run->y ? element_out(run->y, at, type) : NULL,
+                          .dy = run->dy ? element_at(run->dy, at, type) : NULL,
+                          .dx = run->dx[0] ? element_out(run->dx[0], at, type) : NULL,
+                          .scale = run->w[0],
+                          .shift = run->w[1],
+                          .width = t->b->width,
+                          .eps = t->op->spec.eps,
+                          .mean = saved[2 * r],
+                          .inverse = saved[2 * r + 1]};
 }
 
 static void forward_body(const void *task, int64_t begin, int64_t end)
 {
-    const LnTask *t = task;
+    const LayerNormTask *t = task;
     const DType type = t->op->spec.y.dtype;
     float *saved = t->run->saved;
     for (int64_t r = begin; r < end; ++r) {
-        LnRow row = row_at(t, r);
+        LayerNormRow row = row_at(t, r);
         if (r < t->real)
             t->forward(&row);
         else {
@@ -96,18 +99,18 @@ static void forward_body(const void *task, int64_t begin, int64_t end)
     }
 }
 
-static void ln_forward(Op *op, const OpRun *run)
+static void layer_norm_forward(Op *op, const OpRun *run)
 {
-    LnTask t = task_of(op, run);
+    LayerNormTask t = task_of(op, run);
     work_run(forward_body, &t, t.b->rows, t.b->rows * t.b->width);
 }
 
 static void grad_body(const void *task, int64_t begin, int64_t end)
 {
-    const LnTask *t = task;
+    const LayerNormTask *t = task;
     const DType type = t->op->spec.y.dtype;
     for (int64_t r = begin; r < end; ++r) {
-        LnRow row = row_at(t, r);
+        LayerNormRow row = row_at(t, r);
         if (r < t->real)
             t->grad(&row);
         else
@@ -115,30 +118,30 @@ static void grad_body(const void *task, int64_t begin, int64_t end)
     }
 }
 
-static void ln_backward_data(Op *op, const OpRun *run)
+static void layer_norm_backward_data(Op *op, const OpRun *run)
 {
-    LnTask t = task_of(op, run);
+    LayerNormTask t = task_of(op, run);
     if (run->dx[0]) work_run(grad_body, &t, t.b->rows, t.b->rows * t.b->width);
 }
 
 static void sums_body(const void *task, int64_t begin, int64_t end)
 {
-    const LnTask *t = task;
+    const LayerNormTask *t = task;
     const LayerNorm *b = t->b;
     for (int64_t p = begin; p < end; ++p) {
         float *scale = t->partial + 2 * p * b->width, *shift = scale + b->width;
         memset(scale, 0, (size_t)(2 * b->width) * sizeof(float));
         int64_t last = b->rows * (p + 1) / b->parts;
         for (int64_t r = b->rows * p / b->parts; r < last && r < t->real; ++r) {
-            LnRow row = row_at(t, r);
+            LayerNormRow row = row_at(t, r);
             t->sums(&row, scale, shift);
         }
     }
 }
 
-static void ln_backward_weight(Op *op, const OpRun *run)
+static void layer_norm_backward_weight(Op *op, const OpRun *run)
 {
-    LnTask t = task_of(op, run);
+    LayerNormTask t = task_of(op, run);
     const LayerNorm *b = t.b;
     work_run(sums_body, &t, b->parts, b->rows * b->width);
     for (int i = 0; i < op->spec.w_count; ++i) {
@@ -151,18 +154,18 @@ static void ln_backward_weight(Op *op, const OpRun *run)
 
 const OpTable cpu_layer_norm = {
     .name = "layer_norm",
-    .plan = ln_plan,
-    .forward = ln_forward,
-    .backward_data = ln_backward_data,
-    .backward_weight = ln_backward_weight,
+    .plan = layer_norm_plan,
+    .forward = layer_norm_forward,
+    .backward_data = layer_norm_backward_data,
+    .backward_weight = layer_norm_backward_weight,
     .free = impl_free,
 };
 
 const OpTable cpu_rms_norm = {
     .name = "rms_norm",
-    .plan = ln_plan,
-    .forward = ln_forward,
-    .backward_data = ln_backward_data,
-    .backward_weight = ln_backward_weight,
+    .plan = layer_norm_plan,
+    .forward = layer_norm_forward,
+    .backward_data = layer_norm_backward_data,
+    .backward_weight = layer_norm_backward_weight,
     .free = impl_free,
 };

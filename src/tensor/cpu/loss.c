@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-static Status loss_plan(Op *op, Desc preferred[OP_INPUTS])
+static Status loss_plan(Op *op, Desc preferred[SPEC_INPUTS])
 {
     OpSpec *s = &op->spec;
     Shape x = s->x[0].shape;
@@ -24,7 +24,7 @@ static Status loss_plan(Op *op, Desc preferred[OP_INPUTS])
     return OK;
 }
 
-static Status softmax_plan(Op *op, Desc preferred[OP_INPUTS])
+static Status softmax_plan(Op *op, Desc preferred[SPEC_INPUTS])
 {
     TRY(loss_plan(op, preferred));
     const Loss *l = op->impl;

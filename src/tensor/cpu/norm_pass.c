@@ -153,30 +153,31 @@ void norm_stats(const NormTask *t, int64_t part, int64_t g)
     const void *x = t->run->x[0];
     for (int64_t i = 0; i < s.count; ++i) {
         Piece p = piece_at(b, &s, i);
-        simd->bn_stats(element_at(x, p.from, b->type), p.rows, b->lanes, sum, square);
-        if (p.tail) simd->bn_stats(element_at(x, p.tail_from, b->type), 1, p.tail, sum, square);
+        simd->batch_norm_stats(element_at(x, p.from, b->type), p.rows, b->lanes, sum, square);
+        if (p.tail)
+            simd->batch_norm_stats(element_at(x, p.tail_from, b->type), 1, p.tail, sum, square);
     }
     if (fold)
         for (int w = 0; w < 2; ++w) sums_fold(b, wide[w], sums_at(t, part, g, w));
 }
 
-static void apply_rows(const NormTask *t, BnApply a, int64_t from, int64_t word)
+static void apply_rows(const NormTask *t, BatchNormApply a, int64_t from, int64_t word)
 {
     const DType type = t->b->type;
     a.x = element_at(t->run->x[0], from, type);
     a.residual = t->op->spec.residual ? element_at(t->run->x[1], from, type) : NULL;
     a.y = element_out(t->run->y, from, type);
     a.keep = keep_at(t, word);
-    simd_table(type)->bn_apply(&a);
+    simd_table(type)->batch_norm_apply(&a);
 }
 
 void norm_apply(const NormTask *t, int64_t part, int64_t g)
 {
     float wide[COEFS][SIMD_LANES];
-    BnApply a = {.act = t->op->spec.act,
-                 .mean = coef_at(t, COEF_MEAN, part, g, wide[COEF_MEAN]),
-                 .scale = coef_at(t, COEF_X, part, g, wide[COEF_X]),
-                 .shift = coef_at(t, COEF_SHIFT, part, g, wide[COEF_SHIFT])};
+    BatchNormApply a = {.act = t->op->spec.act,
+                        .mean = coef_at(t, COEF_MEAN, part, g, wide[COEF_MEAN]),
+                        .scale = coef_at(t, COEF_X, part, g, wide[COEF_X]),
+                        .shift = coef_at(t, COEF_SHIFT, part, g, wide[COEF_SHIFT])};
     Span s = span_real(t, part, g);
     for (int64_t i = 0; i < s.count; ++i) {
         Piece p = piece_at(t->b, &s, i);
@@ -190,14 +191,14 @@ void norm_apply(const NormTask *t, int64_t part, int64_t g)
     zero_padded(t, part, g, t->run->y);
 }
 
-static void grad_sum_rows(const NormTask *t, BnSums a, int64_t from, int64_t word)
+static void grad_sum_rows(const NormTask *t, BatchNormSums a, int64_t from, int64_t word)
 {
     const DType type = t->b->type;
     a.x = element_at(t->run->x[0], from, type);
     a.dy = element_out(t->run->dy, from, type);
     a.keep = keep_at(t, word);
     a.store = a.keep && t->op->spec.residual;
-    simd_table(type)->bn_sums(&a);
+    simd_table(type)->batch_norm_sums(&a);
 }
 
 void norm_grad_sums(const NormTask *t, int64_t part, int64_t g)
@@ -206,9 +207,9 @@ void norm_grad_sums(const NormTask *t, int64_t part, int64_t g)
     double wide[2][SIMD_LANES] = {{0}};
     float mean[SIMD_LANES];
     bool fold = b->v.block != b->lanes;
-    BnSums a = {.mean = coef_at(t, COEF_MEAN, part, g, mean),
-                .sum = fold ? wide[0] : sums_at(t, part, g, 0),
-                .sum_x = fold ? wide[1] : sums_at(t, part, g, 1)};
+    BatchNormSums a = {.mean = coef_at(t, COEF_MEAN, part, g, mean),
+                       .sum = fold ? wide[0] : sums_at(t, part, g, 0),
+                       .sum_x = fold ? wide[1] : sums_at(t, part, g, 1)};
     for (int l = 0; l < b->lanes; ++l) a.sum[l] = a.sum_x[l] = 0.0;
     Span s = span_real(t, part, g);
     for (int64_t i = 0; i < s.count; ++i) {
@@ -225,23 +226,23 @@ void norm_grad_sums(const NormTask *t, int64_t part, int64_t g)
     if (t->op->spec.residual) zero_padded(t, part, g, t->run->dy);
 }
 
-static void grad_rows(const NormTask *t, BnGrad a, int64_t from, int64_t word)
+static void grad_rows(const NormTask *t, BatchNormGrad a, int64_t from, int64_t word)
 {
     const DType type = t->b->type;
     a.x = element_at(t->run->x[0], from, type);
     a.dy = element_at(t->run->dy, from, type);
     a.dx = element_out(t->run->dx[0], from, type);
     a.keep = t->op->spec.residual ? NULL : keep_at(t, word);
-    simd_table(type)->bn_grad(&a);
+    simd_table(type)->batch_norm_grad(&a);
 }
 
 void norm_grad(const NormTask *t, int64_t part, int64_t g)
 {
     float wide[COEFS][SIMD_LANES];
-    BnGrad a = {.mean = coef_at(t, COEF_MEAN, part, g, wide[COEF_MEAN]),
-                .by_x = coef_at(t, COEF_X, part, g, wide[COEF_X]),
-                .shift = coef_at(t, COEF_SHIFT, part, g, wide[COEF_SHIFT]),
-                .by_dy = coef_at(t, COEF_DY, part, g, wide[COEF_DY])};
+    BatchNormGrad a = {.mean = coef_at(t, COEF_MEAN, part, g, wide[COEF_MEAN]),
+                       .by_x = coef_at(t, COEF_X, part, g, wide[COEF_X]),
+                       .shift = coef_at(t, COEF_SHIFT, part, g, wide[COEF_SHIFT]),
+                       .by_dy = coef_at(t, COEF_DY, part, g, wide[COEF_DY])};
     Span s = span_real(t, part, g);
     for (int64_t i = 0; i < s.count; ++i) {
         Piece p = piece_at(t->b, &s, i);

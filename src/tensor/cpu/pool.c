@@ -50,7 +50,7 @@ static void plane_fill(Pool *p, const OpSpec *s)
     l->col_high = list + l->w;
 }
 
-static Status pool_plan(Op *op, Desc preferred[OP_INPUTS])
+static Status pool_plan(Op *op, Desc preferred[SPEC_INPUTS])
 {
     OpSpec *s = &op->spec;
     Pool *p = op->impl = mem_new(sizeof *p);

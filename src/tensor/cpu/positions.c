@@ -15,7 +15,7 @@ typedef struct PositionsTask {
     const OpRun *run;
 } PositionsTask;
 
-static Status positions_plan(Op *op, Desc preferred[OP_INPUTS])
+static Status positions_plan(Op *op, Desc preferred[SPEC_INPUTS])
 {
     OpSpec *s = &op->spec;
     Shape x = s->x[0].shape, w = s->w[0];

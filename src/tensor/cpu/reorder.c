@@ -23,7 +23,7 @@ static Status direction_new(Kernel **kernel, Dnnl *dnnl, const Format *from, con
     return kernel_build(*kernel);
 }
 
-static Status reorder_plan(Op *op, Desc preferred[OP_INPUTS])
+static Status reorder_plan(Op *op, Desc preferred[SPEC_INPUTS])
 {
     OpSpec *s = &op->spec;
     (void)preferred;

@@ -8,7 +8,27 @@ typedef struct SwigluTask {
     const void *dy, *x; /* dy: backward only */
 } SwigluTask;
 
-static Status swiglu_plan(Op *op, Desc preferred[OP_INPUTS])
+static Status swiglu_check(const OpSpec *s)
+{
+    char a[64], b[64];
+    Shape half = s->x[0].shape;
+    const bool even = half.dim[half.ndim - 1] % 2 == 0;
+    half.dim[half.ndim - 1] /= 2;
+    if (half.ndim < 4 && even && shape_equal(half, s->y.shape)) return OK;
+    return fail(ERR_CONFIG, "swiglu: input %s and output %s do not fit",
+                shape_text(s->x[0].shape, a), shape_text(s->y.shape, b));
+}
+
+/* x (N,2F) or (N,T,2F): a gate and what it lets through, side by side -> y = silu(gate) * through, (N,F) or (N,T,F) (Shazeer
+ * 2020) */
+const OpInfo info_swiglu = {
+    .name = "swiglu",
+    .check = swiglu_check,
+    .split = SPLIT_HALVES,
+    .token_wise = true,
+};
+
+static Status swiglu_plan(Op *op, Desc preferred[SPEC_INPUTS])
 {
     OpSpec *s = &op->spec;
     preferred[0] = in_precision(op, layout_plain(s->x[0]));

@@ -25,8 +25,8 @@ template <Act ACT> struct Sum {
 
 #define NO_INPUT(T) ((const T *)nullptr)
 
-cudaError_t cuda_activation(cudaStream_t stream, DType type, Act act, void *y, const void *x,
-                            int64_t n)
+cudaError_t launch_activation(cudaStream_t stream, DType type, Act act, void *y, const void *x,
+                              int64_t n)
 {
 #define LAUNCH_ACT(A)                                                                              \
     return map(stream, Forward<A>(), (Elem *)y, (const Elem *)x, NO_INPUT(Elem), n)
@@ -39,8 +39,8 @@ cudaError_t cuda_activation(cudaStream_t stream, DType type, Act act, void *y, c
     return cudaErrorInvalidValue;
 }
 
-cudaError_t cuda_activation_backward(cudaStream_t stream, DType type, Act act, void *dx,
-                                     const void *dy, const void *at, int64_t n)
+cudaError_t launch_activation_backward(cudaStream_t stream, DType type, Act act, void *dx,
+                                       const void *dy, const void *at, int64_t n)
 {
 #define LAUNCH_ACT(A)                                                                              \
     return map(stream, Backward<A>(), (Elem *)dx, (const Elem *)dy, (const Elem *)at, n)
@@ -53,8 +53,8 @@ cudaError_t cuda_activation_backward(cudaStream_t stream, DType type, Act act, v
     return cudaErrorInvalidValue;
 }
 
-cudaError_t cuda_sum(cudaStream_t stream, DType type, Act act, void *y, const void *a,
-                     const void *b, int64_t n)
+cudaError_t launch_add_act(cudaStream_t stream, DType type, Act act, void *y, const void *a,
+                           const void *b, int64_t n)
 {
 #define LAUNCH_ACT(A) return map(stream, Sum<A>(), (Elem *)y, (const Elem *)a, (const Elem *)b, n)
 #define LAUNCH(T)                                                                                  \
@@ -66,8 +66,8 @@ cudaError_t cuda_sum(cudaStream_t stream, DType type, Act act, void *y, const vo
     return cudaErrorInvalidValue;
 }
 
-cudaError_t cuda_convert(cudaStream_t stream, DType to_type, void *to, DType from_type,
-                         const void *from, int64_t n)
+cudaError_t launch_convert(cudaStream_t stream, DType to_type, void *to, DType from_type,
+                           const void *from, int64_t n)
 {
 #define FROM_TO(FROM, TO)                                                                          \
     return map(stream, Forward<ACT_NONE>(), (TO *)to, (const FROM *)from, NO_INPUT(FROM), n)

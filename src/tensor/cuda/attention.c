@@ -49,7 +49,7 @@ static Status choose(Op *op)
     return OK;
 }
 
-static Status attention_plan(Op *op, Desc preferred[OP_INPUTS])
+static Status attention_plan(Op *op, Desc preferred[SPEC_INPUTS])
 {
     OpSpec *s = &op->spec;
     if (!cuda_inputs(op, preferred)) return OK;
@@ -104,7 +104,7 @@ static void attention_refresh(Op *op, const OpRun *run)
     const OpSpec *s = &op->spec;
     if (!s->rotary) return;
     cuda_check(
-        cuda_attention_angles(cuda_stream(op), run->cache, s->y.shape.dim[1], head_width(s) / 2),
+        launch_attention_angles(cuda_stream(op), run->cache, s->y.shape.dim[1], head_width(s) / 2),
         "kernel attention_angles");
 }
 
@@ -120,7 +120,7 @@ static void zero_samples(const Op *op, const OpRun *run, void *out, Desc desc)
 
 static void turn(const Op *op, AttentionRun run)
 {
-    if (op->spec.rotary) cuda_check(cuda_attention_turn(cuda_stream(op), run), "kernel turn");
+    if (op->spec.rotary) cuda_check(launch_attention_turn(cuda_stream(op), run), "kernel turn");
 }
 
 static void *cudnn_room(const Op *op, void *workspace)
@@ -136,7 +136,7 @@ static void attention_forward(Op *op, const OpRun *run)
     if (op->impl)
         fused_forward(cuda_state(op), op->impl, r, cudnn_room(op, run->workspace));
     else
-        cuda_check(cuda_attention(cuda_stream(op), r), "kernel attention");
+        cuda_check(launch_attention(cuda_stream(op), r), "kernel attention");
     zero_samples(op, run, run->y, op->spec.y);
 }
 
@@ -148,13 +148,13 @@ static void attention_backward_data(Op *op, const OpRun *run)
     if (op->impl)
         fused_backward(cuda_state(op), op->impl, r, cudnn_room(op, run->workspace));
     else
-        cuda_check(cuda_attention_backward(cuda_stream(op), r), "kernel attention_backward");
+        cuda_check(launch_attention_backward(cuda_stream(op), r), "kernel attention_backward");
     if (op->spec.rotary)
-        cuda_check(cuda_attention_turn_back(cuda_stream(op), r), "kernel turn_back");
+        cuda_check(launch_attention_turn_back(cuda_stream(op), r), "kernel turn_back");
     zero_samples(op, run, run->dx[0], op->spec.x[0]);
 }
 
-const OpTable cuda_attend = {
+const OpTable cuda_attention = {
     .name = "attention",
     .plan = attention_plan,
     .refresh = attention_refresh,

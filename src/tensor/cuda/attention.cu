@@ -273,7 +273,8 @@ template <class T, int SPLIT> static void run_backward(cudaStream_t stream, Atte
      : (run).width <= 2 * SPAN ? f<T, 2>(stream, run)                                              \
                                : f<T, 4>(stream, run))
 
-cudaError_t cuda_attention_angles(cudaStream_t stream, float *angles, int64_t length, int64_t half)
+cudaError_t launch_attention_angles(cudaStream_t stream, float *angles, int64_t length,
+                                    int64_t half)
 {
     angles_kernel<<<blocks_for(length * half, THREADS), THREADS, 0, stream>>>(angles, length, half);
     return cudaGetLastError();
@@ -288,7 +289,7 @@ static void turn(cudaStream_t stream, const AttentionRun &run, const void *from,
                                                                        (T *)to, parts, way);
 }
 
-cudaError_t cuda_attention_turn(cudaStream_t stream, AttentionRun run)
+cudaError_t launch_attention_turn(cudaStream_t stream, AttentionRun run)
 {
 #define LAUNCH(T) turn<T>(stream, run, run.x, run.turned, 2, 1)
     if (run.real > 0) TYPE_SWITCH(run.type, LAUNCH);
@@ -296,7 +297,7 @@ cudaError_t cuda_attention_turn(cudaStream_t stream, AttentionRun run)
     return cudaGetLastError();
 }
 
-cudaError_t cuda_attention_turn_back(cudaStream_t stream, AttentionRun run)
+cudaError_t launch_attention_turn_back(cudaStream_t stream, AttentionRun run)
 {
 #define LAUNCH(T) turn<T>(stream, run, run.dx, run.dx, 3, -1)
     if (run.real > 0) TYPE_SWITCH(run.type, LAUNCH);
@@ -304,7 +305,7 @@ cudaError_t cuda_attention_turn_back(cudaStream_t stream, AttentionRun run)
     return cudaGetLastError();
 }
 
-cudaError_t cuda_attention(cudaStream_t stream, AttentionRun run)
+cudaError_t launch_attention(cudaStream_t stream, AttentionRun run)
 {
 #define LAUNCH(T) SPLIT_SWITCH(T, run, run_forward)
     if (run.real > 0) TYPE_SWITCH(run.type, LAUNCH);
@@ -312,7 +313,7 @@ cudaError_t cuda_attention(cudaStream_t stream, AttentionRun run)
     return cudaGetLastError();
 }
 
-cudaError_t cuda_attention_backward(cudaStream_t stream, AttentionRun run)
+cudaError_t launch_attention_backward(cudaStream_t stream, AttentionRun run)
 {
 #define LAUNCH(T) SPLIT_SWITCH(T, run, run_backward)
     if (run.real > 0) TYPE_SWITCH(run.type, LAUNCH);

@@ -3,6 +3,7 @@
  * fp32 unless TF32 is asked for. Refused at open: no driver, no such GPU, one older than the kernels. */
 #include "cuda.h"
 #include "cuda_kernels.h"
+#include "tensor/op_list.h"
 
 #include <string.h>
 
@@ -252,7 +253,7 @@ static void cuda_event_sync(Event *event)
     CUDA_CALL(cudaEventSynchronize(event->handle));
 }
 
-bool cuda_inputs(const Op *op, Desc preferred[OP_INPUTS])
+bool cuda_inputs(const Op *op, Desc preferred[SPEC_INPUTS])
 {
     bool granted = true;
     for (int i = 0; i < op->spec.x_count; ++i) {
@@ -263,6 +264,15 @@ bool cuda_inputs(const Op *op, Desc preferred[OP_INPUTS])
     }
     return granted;
 }
+
+/* Of those that CUDA has; NULL stays where an operation is on the CPU only. */
+#define DECLARE_EVERYWHERE(name) extern const OpTable cuda_##name;
+#define DECLARE_CPU_ONLY(name)
+#define ENTRY_EVERYWHERE(OP, name) [OP_##OP] = &cuda_##name,
+#define ENTRY_CPU_ONLY(OP, name)
+#define DECLARE(OP, name, where) DECLARE_##where(name)
+#define ENTRY(OP, name, where)   ENTRY_##where(OP, name)
+OPERATIONS(DECLARE)
 
 const BackendTable backend_cuda = {
     .name = "cuda",
@@ -297,24 +307,5 @@ const BackendTable backend_cuda = {
     .timer_new = cuda_timer_new,
     .event_s = cuda_event_s,
     .flat = &cuda_flat,
-    .op =
-        {
-            [OP_DENSE] = &cuda_dense,
-            [OP_ACTIVATION] = &cuda_act,
-            [OP_ADD] = &cuda_plus,
-            [OP_FLATTEN] = &cuda_flatten,
-            [OP_REORDER] = &cuda_reorder,
-            [OP_DROPOUT] = &cuda_drop,
-            [OP_EMBEDDING] = &cuda_embed,
-            [OP_POSITIONS] = &cuda_places,
-            [OP_LAYER_NORM] = &cuda_layernorm,
-            [OP_BATCH_NORM] = &cuda_batchnorm,
-            [OP_CONV2D] = &cuda_conv2d,
-            [OP_POOL] = &cuda_pooling,
-            [OP_CONCAT] = &cuda_join,
-            [OP_ATTENTION] = &cuda_attend,
-            [OP_SOFTMAX_LOSS] = &cuda_softmax,
-            [OP_MSE_LOSS] = &cuda_mse,
-            [OP_EXCHANGE] = &cuda_exchange,
-        },
+    .op = {OPERATIONS(ENTRY)},
 };

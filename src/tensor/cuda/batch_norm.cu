@@ -234,7 +234,7 @@ static void take_statistics(cudaStream_t stream, const BatchNormRun &run, int wi
     else                                                                                           \
         WITH_ACT(ACT_NONE)
 
-cudaError_t cuda_batch_norm(cudaStream_t stream, BatchNormRun run)
+cudaError_t launch_batch_norm(cudaStream_t stream, BatchNormRun run)
 {
     int wide = cuda_pack(run.type, run.channels);
     Columns on = over_rows(run.rows, run.channels, wide, BATCH);
@@ -260,7 +260,7 @@ static void queue_sums(cudaStream_t stream, const BatchNormRun &run, const Colum
         grad_sums_kernel<T, E, PACKS, ACT, false><<<on.grid, on.threads, 0, stream>>>(run);
 }
 
-cudaError_t cuda_batch_norm_sums(cudaStream_t stream, BatchNormRun run)
+cudaError_t launch_batch_norm_sums(cudaStream_t stream, BatchNormRun run)
 {
     int wide = cuda_pack(run.type, run.channels);
     int64_t parts = parts_of(run);
@@ -274,7 +274,7 @@ cudaError_t cuda_batch_norm_sums(cudaStream_t stream, BatchNormRun run)
     return cudaGetLastError();
 }
 
-cudaError_t cuda_batch_norm_weights(cudaStream_t stream, BatchNormRun run, float *const dw[4])
+cudaError_t launch_batch_norm_weights(cudaStream_t stream, BatchNormRun run, float *const dw[4])
 {
     const BatchNormSaved &s = run.saved;
     NormWeights all = {{dw[0], dw[1], dw[2], dw[3]}, {s.dy_x, s.dy, s.mean, s.variance}};
@@ -282,7 +282,7 @@ cudaError_t cuda_batch_norm_weights(cudaStream_t stream, BatchNormRun run, float
     return cudaGetLastError();
 }
 
-cudaError_t cuda_batch_norm_data(cudaStream_t stream, BatchNormRun run)
+cudaError_t launch_batch_norm_data(cudaStream_t stream, BatchNormRun run)
 {
     int wide = cuda_pack(run.type, run.channels);
     Columns on = over_rows(run.rows, run.channels, wide, BATCH / 2);

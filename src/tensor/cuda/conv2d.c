@@ -141,7 +141,7 @@ static void run_graph(const Op *op, const DnnPlan *plan, const OpRun *run, const
     dnn_run(plan, cuda_state(op)->dnn, biased ? 4 : 3, uid, at, run->workspace);
 }
 
-static Status conv_plan(Op *op, Desc preferred[OP_INPUTS])
+static Status conv_plan(Op *op, Desc preferred[SPEC_INPUTS])
 {
     OpSpec *s = &op->spec;
     if (s->act != ACT_NONE && s->act != ACT_RELU && s->act != ACT_RELU6)
@@ -195,8 +195,8 @@ static void conv_refresh(Op *op, const OpRun *run)
 {
     const Conv *v = op->impl;
     if (is_half(op))
-        cuda_check(cuda_convert(cuda_stream(op), op->spec.y.dtype, run->cache, DTYPE_F32, run->w[0],
-                                v->weights),
+        cuda_check(launch_convert(cuda_stream(op), op->spec.y.dtype, run->cache, DTYPE_F32,
+                                  run->w[0], v->weights),
                    "kernel convert");
 }
 
@@ -215,10 +215,10 @@ static void conv_forward(Op *op, const OpRun *run)
     if (s->w_count > 1) {
         int64_t rows = n.n * n.p * n.q;
         AddRowRun bias = {s->y.dtype, s->act, run->y, run->y, run->w[1], rows, rows, n.o};
-        cuda_check(cuda_add_row(cuda_stream(op), bias), "kernel add_row");
+        cuda_check(launch_add_row(cuda_stream(op), bias), "kernel add_row");
     } else if (s->act != ACT_NONE) {
-        cuda_check(cuda_activation(cuda_stream(op), s->y.dtype, s->act, run->y, run->y,
-                                   shape_count(s->y.shape)),
+        cuda_check(launch_activation(cuda_stream(op), s->y.dtype, s->act, run->y, run->y,
+                                     shape_count(s->y.shape)),
                    "kernel activation");
     }
 }
@@ -226,8 +226,8 @@ static void conv_forward(Op *op, const OpRun *run)
 static void conv_backward_begin(Op *op, const OpRun *run)
 {
     if (op->spec.act == ACT_NONE) return;
-    cuda_check(cuda_activation_backward(cuda_stream(op), op->spec.y.dtype, op->spec.act, run->dy,
-                                        run->dy, run->y, shape_count(op->spec.y.shape)),
+    cuda_check(launch_activation_backward(cuda_stream(op), op->spec.y.dtype, op->spec.act, run->dy,
+                                          run->dy, run->y, shape_count(op->spec.y.shape)),
                "kernel activation_backward");
 }
 
@@ -245,12 +245,12 @@ static void conv_backward_weight(Op *op, const OpRun *run)
     void *ours = (char *)run->workspace + v->room, *dw = is_half(op) ? ours : run->dw[0];
     run_graph(op, v->weight, run, run->x[0], dw, run->dy);
     if (is_half(op))
-        cuda_check(
-            cuda_convert(cuda_stream(op), DTYPE_F32, run->dw[0], op->spec.y.dtype, dw, v->weights),
-            "kernel convert");
+        cuda_check(launch_convert(cuda_stream(op), DTYPE_F32, run->dw[0], op->spec.y.dtype, dw,
+                                  v->weights),
+                   "kernel convert");
     if (op->spec.w_count > 1)
-        cuda_check(cuda_column_sum(cuda_stream(op), op->spec.y.dtype, run->dw[1], ours, run->dy,
-                                   n.n * n.p * n.q, n.o, n.o),
+        cuda_check(launch_column_sum(cuda_stream(op), op->spec.y.dtype, run->dw[1], ours, run->dy,
+                                     n.n * n.p * n.q, n.o, n.o),
                    "kernel column_sum");
 }
 

@@ -135,14 +135,11 @@ static inline bool cuda_rows_padded(DType type, int64_t width)
 }
 
 /* For every plan: true where all inputs are such, or plain integers; else *preferred asks for such, and the planner comes again. */
-bool cuda_inputs(const Op *op, Desc preferred[OP_INPUTS]);
+bool cuda_inputs(const Op *op, Desc preferred[SPEC_INPUTS]);
 /* Host memory: (samples, channels, pixels) to channels last, or back. */
 void cuda_permute(float *to, const float *from, int64_t samples, int64_t channels, int64_t pixels,
                   bool to_last);
 
 extern const FlatTable cuda_flat;
-extern const OpTable cuda_dense, cuda_act, cuda_plus, cuda_flatten, cuda_reorder, cuda_drop,
-    cuda_embed, cuda_places, cuda_layernorm, cuda_batchnorm, cuda_attend, cuda_pooling, cuda_join,
-    cuda_conv2d, cuda_softmax, cuda_mse, cuda_exchange;
 
 #endif

@@ -49,10 +49,10 @@ static inline int64_t cuda_row_parts(int64_t rows)
 }
 
 /* flat.cu: see FlatTable */
-cudaError_t cuda_fill(cudaStream_t stream, float *to, float value, int64_t n);
-cudaError_t cuda_add(cudaStream_t stream, float *out, const float *a, const float *b, int64_t n);
-cudaError_t cuda_scale_add(cudaStream_t stream, float *y, float alpha, const float *x, float beta,
-                           int64_t n);
+cudaError_t launch_fill(cudaStream_t stream, float *to, float value, int64_t n);
+cudaError_t launch_add(cudaStream_t stream, float *out, const float *a, const float *b, int64_t n);
+cudaError_t launch_scale_add(cudaStream_t stream, float *y, float alpha, const float *x, float beta,
+                             int64_t n);
 typedef struct SlicesRun {
     DType type;
     void *out;
@@ -60,10 +60,11 @@ typedef struct SlicesRun {
     int count;
     int64_t stride, n; /* elements */
 } SlicesRun;
-cudaError_t cuda_add_slices(cudaStream_t stream, SlicesRun run);
-cudaError_t cuda_squares(cudaStream_t stream, double *out, const float *x, int64_t n);
-cudaError_t cuda_find_overflow(cudaStream_t stream, float *found, const float *x, int64_t n);
-cudaError_t cuda_sgd(cudaStream_t stream, SgdArgs a, float *w, const float *g, float *m, int64_t n);
+cudaError_t launch_add_slices(cudaStream_t stream, SlicesRun run);
+cudaError_t launch_squares(cudaStream_t stream, double *out, const float *x, int64_t n);
+cudaError_t launch_find_overflow(cudaStream_t stream, float *found, const float *x, int64_t n);
+cudaError_t launch_sgd(cudaStream_t stream, SgdArgs a, float *w, const float *g, float *m,
+                       int64_t n);
 
 typedef struct AdamRun {
     AdamArgs args;
@@ -73,26 +74,26 @@ typedef struct AdamRun {
     float *m, *v;
     int64_t n;
 } AdamRun;
-cudaError_t cuda_adam(cudaStream_t stream, AdamRun run);
+cudaError_t launch_adam(cudaStream_t stream, AdamRun run);
 
 /* numbers.cu: see FlatTable. from is host memory, read before the call returns */
-cudaError_t cuda_put(cudaStream_t stream, void *to, const void *from, size_t bytes);
-cudaError_t cuda_loss_sums(cudaStream_t stream, float *out, const float *columns, int64_t lines);
-cudaError_t cuda_range_sums(cudaStream_t stream, double *out, const double *x, const int64_t *first,
-                            int count);
-cudaError_t cuda_clip(cudaStream_t stream, float *grad_scale, const double *squares, int count,
-                      double limit);
+cudaError_t launch_put(cudaStream_t stream, void *to, const void *from, size_t bytes);
+cudaError_t launch_loss_sums(cudaStream_t stream, float *out, const float *columns, int64_t lines);
+cudaError_t launch_range_sums(cudaStream_t stream, double *out, const double *x,
+                              const int64_t *first, int count);
+cudaError_t launch_clip(cudaStream_t stream, float *grad_scale, const double *squares, int count,
+                        double limit);
 
 /* activation.cu: y = act(x); dx = dy * act'(.), where `at` is y for relu and relu6, and x for gelu and silu. y = act(a + b). In place
  * allowed. to = from as another type. Activations are of `type`: fp32, bf16 or fp16. */
-cudaError_t cuda_activation(cudaStream_t stream, DType type, Act act, void *y, const void *x,
-                            int64_t n);
-cudaError_t cuda_activation_backward(cudaStream_t stream, DType type, Act act, void *dx,
-                                     const void *dy, const void *at, int64_t n);
-cudaError_t cuda_sum(cudaStream_t stream, DType type, Act act, void *y, const void *a,
-                     const void *b, int64_t n);
-cudaError_t cuda_convert(cudaStream_t stream, DType to_type, void *to, DType from_type,
-                         const void *from, int64_t n);
+cudaError_t launch_activation(cudaStream_t stream, DType type, Act act, void *y, const void *x,
+                              int64_t n);
+cudaError_t launch_activation_backward(cudaStream_t stream, DType type, Act act, void *dx,
+                                       const void *dy, const void *at, int64_t n);
+cudaError_t launch_add_act(cudaStream_t stream, DType type, Act act, void *y, const void *a,
+                           const void *b, int64_t n);
+cudaError_t launch_convert(cudaStream_t stream, DType to_type, void *to, DType from_type,
+                           const void *from, int64_t n);
 
 /* dense.cu. Row vectors: y[r] = act(x[r] + row) for the first `real` of `rows` rows, zeros behind them. y may be x. */
 typedef struct AddRowRun {
@@ -103,11 +104,11 @@ typedef struct AddRowRun {
     const float *row;
     int64_t rows, real, columns;
 } AddRowRun;
-cudaError_t cuda_add_row(cudaStream_t stream, AddRowRun run);
+cudaError_t launch_add_row(cudaStream_t stream, AddRowRun run);
 /* out[columns] = sum of dy (rows, columns) over rows, `stride` elements from a row to the next; by cuda_sum_parts(type, rows, stride)
  * parts, for which partial has so many x columns floats (none where it is one part). */
-cudaError_t cuda_column_sum(cudaStream_t stream, DType type, float *out, float *partial,
-                            const void *dy, int64_t rows, int64_t columns, int64_t stride);
+cudaError_t launch_column_sum(cudaStream_t stream, DType type, float *out, float *partial,
+                              const void *dy, int64_t rows, int64_t columns, int64_t stride);
 
 /* embedding.cu: y[i] = w[tokens[i]], zeros from `real` tokens on and for rows that other ranks have (rows first .. first + rows of
  * the vocabulary are here); dw: a row's sum over its tokens, in an order that the tokens decide, zero where it has none. order: scratch,
@@ -123,8 +124,8 @@ typedef struct EmbeddingRun {
     int64_t count, real, width; /* tokens, those of real samples, columns */
     int64_t first, rows, vocab;
 } EmbeddingRun;
-cudaError_t cuda_embedding(cudaStream_t stream, EmbeddingRun run);
-cudaError_t cuda_embedding_backward(cudaStream_t stream, EmbeddingRun run);
+cudaError_t launch_embedding(cudaStream_t stream, EmbeddingRun run);
+cudaError_t launch_embedding_backward(cudaStream_t stream, EmbeddingRun run);
 
 /* layer_norm.cu: saved[row] = mean, inverse deviation; partial has cuda_row_parts(rows) x 2 x width floats. backward: dx (unless it
  * is NULL), to which with `add` the gradient is added, and dscale, dshift. */
@@ -138,8 +139,8 @@ typedef struct LayerNormRun {
     bool add;
     int64_t rows, real, width;
 } LayerNormRun;
-cudaError_t cuda_layer_norm(cudaStream_t stream, LayerNormRun run);
-cudaError_t cuda_layer_norm_backward(cudaStream_t stream, LayerNormRun run);
+cudaError_t launch_layer_norm(cudaStream_t stream, LayerNormRun run);
+cudaError_t launch_layer_norm_backward(cudaStream_t stream, LayerNormRun run);
 
 /* dropout.cu: to = from * (drawn ? scale : 0), an image's channels last or a sample as it lies (channels 1, pixels all). What is drawn
  * is of element i / run * stride + first + i % run of the whole sample. */
@@ -155,9 +156,9 @@ typedef struct DropoutRun {
     int64_t samples, sample_elements, channels, pixels;
     int64_t run, stride, first;
 } DropoutRun;
-cudaError_t cuda_dropout(cudaStream_t stream, DropoutRun run);
+cudaError_t launch_dropout(cudaStream_t stream, DropoutRun run);
 
-/* attention.cu: as OP_ATTENTION; samples from `real` on are not touched. angles: cosine, sine of position t and pair i at
+/* attention.cu: see info_attention; samples from `real` on are not touched. angles: cosine, sine of position t and pair i at
  * 2 (t half + i). turned: [samples, length, 2, heads, width], queries and keys turned by them, in the place of x's. Both NULL without
  * rotary positions. Heads of at most ATTENTION_WIDTH columns. dots: scratch of backward, as long as log_sum. */
 enum { ATTENTION_WIDTH = 128 };
@@ -171,14 +172,15 @@ typedef struct AttentionRun {
     int64_t real, length, heads, width; /* width: of a head */
     int64_t first;                      /* sample of a launch; not the caller's to set */
 } AttentionRun;
-cudaError_t cuda_attention_angles(cudaStream_t stream, float *angles, int64_t length, int64_t half);
-cudaError_t cuda_attention(cudaStream_t stream, AttentionRun run);
+cudaError_t launch_attention_angles(cudaStream_t stream, float *angles, int64_t length,
+                                    int64_t half);
+cudaError_t launch_attention(cudaStream_t stream, AttentionRun run);
 /* dx of queries and keys is that of turned ones, where there are. */
-cudaError_t cuda_attention_backward(cudaStream_t stream, AttentionRun run);
+cudaError_t launch_attention_backward(cudaStream_t stream, AttentionRun run);
 /* Fills `turned`. */
-cudaError_t cuda_attention_turn(cudaStream_t stream, AttentionRun run);
+cudaError_t launch_attention_turn(cudaStream_t stream, AttentionRun run);
 /* dx of turned queries and keys becomes x's, in place. */
-cudaError_t cuda_attention_turn_back(cudaStream_t stream, AttentionRun run);
+cudaError_t launch_attention_turn_back(cudaStream_t stream, AttentionRun run);
 
 /* reorder.cu: to = from, of which channels lie last or not, as another type */
 typedef struct ReorderRun {
@@ -188,7 +190,7 @@ typedef struct ReorderRun {
     bool from_last, to_last;
     int64_t samples, channels, pixels;
 } ReorderRun;
-cudaError_t cuda_reorder_image(cudaStream_t stream, ReorderRun run);
+cudaError_t launch_reorder(cudaStream_t stream, ReorderRun run);
 
 /* pool.cu: channels last; x (samples, h, w, channels) -> y (samples, p, q, channels). place: of each maximum in its window, or
  * POOL_CUT where relu has cut it off; NULL: averages over real pixels. dy as relu has left it. */
@@ -201,11 +203,11 @@ typedef struct PoolRun {
     int kernel[2], stride[2], pad[2], h, w, p, q;
     int64_t samples, channels;
 } PoolRun;
-cudaError_t cuda_pool(cudaStream_t stream, PoolRun run);
-cudaError_t cuda_pool_backward(cudaStream_t stream, PoolRun run);
+cudaError_t launch_pool(cudaStream_t stream, PoolRun run);
+cudaError_t launch_pool_backward(cudaStream_t stream, PoolRun run);
 
-/* batch_norm.cu: over x (rows, channels), of which `real` rows count and the others give 0; act: none, relu, relu6. cuda_batch_norm
- * writes mean, inverse and variance (unbiased; not without training), cuda_batch_norm_sums dy and dy_x: the gradients of shift and
+/* batch_norm.cu: over x (rows, channels), of which `real` rows count and the others give 0; act: none, relu, relu6. launch_batch_norm
+ * writes mean, inverse and variance (unbiased; not without training), launch_batch_norm_sums dy and dy_x: the gradients of shift and
  * scale. With a residual and an activation it reads y and multiplies dy by the derivative, in place. partial: cuda_sum_parts(type, rows,
  * channels) x 2 x channels. y = act((x - mean) inverse scale + shift + residual). */
 typedef struct BatchNormSaved {
@@ -224,11 +226,11 @@ typedef struct BatchNormRun {
     float eps;
     int64_t rows, real, channels;
 } BatchNormRun;
-cudaError_t cuda_batch_norm(cudaStream_t stream, BatchNormRun run);
-cudaError_t cuda_batch_norm_sums(cudaStream_t stream, BatchNormRun run);
-cudaError_t cuda_batch_norm_data(cudaStream_t stream, BatchNormRun run);
+cudaError_t launch_batch_norm(cudaStream_t stream, BatchNormRun run);
+cudaError_t launch_batch_norm_sums(cudaStream_t stream, BatchNormRun run);
+cudaError_t launch_batch_norm_data(cudaStream_t stream, BatchNormRun run);
 /* dw: of scale, shift, running mean and variance, `channels` of each, from what is saved. */
-cudaError_t cuda_batch_norm_weights(cudaStream_t stream, BatchNormRun run, float *const dw[4]);
+cudaError_t launch_batch_norm_weights(cudaStream_t stream, BatchNormRun run, float *const dw[4]);
 
 /* loss.cu: x (rows, width), its rows `stride` elements apart; rows beyond `real` get zero columns and zero gradients, and so do
  * a row's elements beyond its width. softmax: they are logits first .. first + width of `classes` */
@@ -240,7 +242,7 @@ typedef struct LossRun {
     float *columns; /* forward: (rows, LOSS_COLUMNS) */
     float *
         log_sum; /* softmax: (rows), log of the sum of exponentials; forward writes, backward reads */
-    void *dx;    /* like x; may be x. cuda_softmax_loss writes it, too, where it is not NULL */
+    void *dx;    /* like x; may be x. launch_softmax_loss writes it, too, where it is not NULL */
     float smoothing, scale;
     const StepNumbers *numbers; /* or NULL: scale holds */
     int64_t rows, real, width, stride, first, classes;
@@ -248,12 +250,12 @@ typedef struct LossRun {
 } LossRun;
 /* Bytes in which softmax_loss may keep a row in shared memory on GPU `device`. */
 cudaError_t cuda_softmax_room(int device, int64_t *bytes);
-cudaError_t cuda_softmax_loss(cudaStream_t stream, LossRun run);
-cudaError_t cuda_softmax_loss_backward(cudaStream_t stream, LossRun run);
-cudaError_t cuda_mse_loss(cudaStream_t stream, LossRun run);
-cudaError_t cuda_mse_loss_backward(cudaStream_t stream, LossRun run);
+cudaError_t launch_softmax_loss(cudaStream_t stream, LossRun run);
+cudaError_t launch_softmax_loss_backward(cudaStream_t stream, LossRun run);
+cudaError_t launch_mse_loss(cudaStream_t stream, LossRun run);
+cudaError_t launch_mse_loss_backward(cudaStream_t stream, LossRun run);
 
-/* loss_sliced.cu: softmax_loss where each of `ranks` ranks has a slice of every row. What one brings is gathered, rank by rank, into
+/* softmax_sliced.cu: softmax_loss where each of `ranks` ranks has a slice of every row. What one brings is gathered, rank by rank, into
  * what all have: first `truth`, the label's logit, or 0 where it is another's; then `part`, LOSS_PART numbers that are
  * known of its slice. merge gives columns and log_sum, the same bits on all ranks. Of rows beyond `real` nothing is brought. */
 enum { LOSS_PART = 5 };
@@ -263,9 +265,9 @@ typedef struct LossSlices {
     float *truth, *truths; /* (rows), (ranks, rows) */
     float *part, *parts;   /* (rows, LOSS_PART), (ranks, rows, LOSS_PART) */
 } LossSlices;
-cudaError_t cuda_softmax_truth(cudaStream_t stream, LossSlices run);
-cudaError_t cuda_softmax_part(cudaStream_t stream, LossSlices run);
-cudaError_t cuda_softmax_merge(cudaStream_t stream, LossSlices run);
+cudaError_t launch_softmax_truth(cudaStream_t stream, LossSlices run);
+cudaError_t launch_softmax_part(cudaStream_t stream, LossSlices run);
+cudaError_t launch_softmax_merge(cudaStream_t stream, LossSlices run);
 
 #ifdef __cplusplus
 }

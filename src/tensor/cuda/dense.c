@@ -184,7 +184,7 @@ static bool takes_image(const Op *op)
 }
 
 /* As cuda_inputs; the residual's rows are y's. */
-static bool inputs_fit(const Op *op, Desc preferred[OP_INPUTS])
+static bool inputs_fit(const Op *op, Desc preferred[SPEC_INPUTS])
 {
     const OpSpec *spec = &op->spec;
     cuda_inputs(op, preferred);
@@ -195,7 +195,7 @@ static bool inputs_fit(const Op *op, Desc preferred[OP_INPUTS])
     return true;
 }
 
-static Status dense_plan(Op *op, Desc preferred[OP_INPUTS])
+static Status dense_plan(Op *op, Desc preferred[SPEC_INPUTS])
 {
     OpSpec *spec = &op->spec;
     spec->y = output_of(op);
@@ -240,7 +240,7 @@ static void convert_padded(const Op *op, void *to, const float *from, int64_t n,
 {
     DType type = op->spec.y.dtype;
     size_t size = dtype_bytes(type);
-    cuda_check(cuda_convert(cuda_stream(op), type, to, DTYPE_F32, from, n), "kernel convert");
+    cuda_check(launch_convert(cuda_stream(op), type, to, DTYPE_F32, from, n), "kernel convert");
     if (room > n)
         CUDA_CALL(cudaMemsetAsync((char *)to + (size_t)n * size, 0, (size_t)(room - n) * size,
                                   cuda_stream(op)));
@@ -273,11 +273,12 @@ static void finish_forward(const Op *op, const OpRun *run)
     const OpSpec *s = &op->spec;
     int64_t n = desc_elements(s->y);
     if (d->add_apart)
-        cuda_check(cuda_sum(cuda_stream(op), s->y.dtype, s->act, run->y, run->y, run->x[1], n),
-                   "kernel sum");
+        cuda_check(
+            launch_add_act(cuda_stream(op), s->y.dtype, s->act, run->y, run->y, run->x[1], n),
+            "kernel add_act");
     else if (d->gelu_apart || s->act == ACT_RELU6)
-        cuda_check(cuda_activation(cuda_stream(op), s->y.dtype, s->act, run->y,
-                                   d->gelu_apart ? run->saved : run->y, n),
+        cuda_check(launch_activation(cuda_stream(op), s->y.dtype, s->act, run->y,
+                                     d->gelu_apart ? run->saved : run->y, n),
                    "kernel activation");
 }
 
@@ -301,8 +302,8 @@ static void dense_backward_begin(Op *op, const OpRun *run)
     const OpSpec *s = &op->spec;
     const void *at = s->act == ACT_GELU ? run->saved : run->y;
     if (s->act == ACT_NONE || s->act_passed) return;
-    cuda_check(cuda_activation_backward(cuda_stream(op), s->y.dtype, s->act, run->dy, run->dy, at,
-                                        desc_elements(s->y)),
+    cuda_check(launch_activation_backward(cuda_stream(op), s->y.dtype, s->act, run->dy, run->dy, at,
+                                          desc_elements(s->y)),
                "kernel activation_backward");
 }
 
@@ -316,8 +317,8 @@ static void dense_backward_data(Op *op, const OpRun *run)
     if (s->x_act == ACT_GELU && !d->slope_apart) product.aux = (void *)(uintptr_t)run->x_saved;
     matmul_run(&d->data, cuda_state(op), product);
     if (d->slope_apart)
-        cuda_check(cuda_activation_backward(cuda_stream(op), s->y.dtype, s->x_act, dx, dx,
-                                            run->x_saved, shape_count(s->x[0].shape)),
+        cuda_check(launch_activation_backward(cuda_stream(op), s->y.dtype, s->x_act, dx, dx,
+                                              run->x_saved, shape_count(s->x[0].shape)),
                    "kernel activation_backward");
 }
 
@@ -334,8 +335,8 @@ static void dense_backward_weight(Op *op, const OpRun *run)
         matmul_run(&d->rest, cuda_state(op), product);
     }
     if (d->sum_apart)
-        cuda_check(cuda_column_sum(cuda_stream(op), op->spec.y.dtype, run->dw[1], run->workspace,
-                                   run->dy, n.rows, n.out, n.padded),
+        cuda_check(launch_column_sum(cuda_stream(op), op->spec.y.dtype, run->dw[1], run->workspace,
+                                     run->dy, n.rows, n.out, n.padded),
                    "kernel column_sum");
 }
 

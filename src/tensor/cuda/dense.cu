@@ -43,7 +43,7 @@ static __global__ void column_join_kernel(float *out, const float *partial, int6
     if (join_parts<float, 1>(partial, parts, columns, column, sum)) out[column] = sum[0];
 }
 
-cudaError_t cuda_add_row(cudaStream_t stream, AddRowRun run)
+cudaError_t launch_add_row(cudaStream_t stream, AddRowRun run)
 {
     int wide = cuda_pack(run.type, run.columns);
     Columns on = over_rows(run.rows, run.columns, wide, BATCH);
@@ -59,8 +59,8 @@ cudaError_t cuda_add_row(cudaStream_t stream, AddRowRun run)
 }
 
 /* A row's padding may be read with its last pack: it is zero. */
-cudaError_t cuda_column_sum(cudaStream_t stream, DType type, float *out, float *partial,
-                            const void *dy, int64_t rows, int64_t columns, int64_t stride)
+cudaError_t launch_column_sum(cudaStream_t stream, DType type, float *out, float *partial,
+                              const void *dy, int64_t rows, int64_t columns, int64_t stride)
 {
     int wide = cuda_pack(type, stride);
     int64_t parts = cuda_sum_parts(type, rows, stride);

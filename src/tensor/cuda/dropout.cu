@@ -134,7 +134,7 @@ template <class T, bool CUT> static __global__ void quad_kernel(DropoutRun run)
     }
 }
 
-cudaError_t cuda_dropout(cudaStream_t stream, DropoutRun run)
+cudaError_t launch_dropout(cudaStream_t stream, DropoutRun run)
 {
     bool in_order = run.channels == 1 || run.pixels == 1, cut = run.run < run.sample_elements;
     bool straight = in_order && in_packs(run.from, run.to) && cuda_pack(run.type, run.run) > 1 &&

@@ -97,7 +97,7 @@ template <class T, int E, bool PACKS> static __global__ void sum_kernel(Embeddin
     write<E, PACKS>(run.dw + row * width + c, sum);
 }
 
-cudaError_t cuda_embedding(cudaStream_t stream, EmbeddingRun run)
+cudaError_t launch_embedding(cudaStream_t stream, EmbeddingRun run)
 {
     int wide = cuda_pack(run.type, run.width);
     bool packs = in_packs(run.w, run.y);
@@ -109,13 +109,13 @@ cudaError_t cuda_embedding(cudaStream_t stream, EmbeddingRun run)
     return cudaGetLastError();
 }
 
-cudaError_t cuda_embedding_backward(cudaStream_t stream, EmbeddingRun run)
+cudaError_t launch_embedding_backward(cudaStream_t stream, EmbeddingRun run)
 {
     int wide = cuda_pack(run.type, run.width);
     bool packs = in_packs(run.dy, run.dw);
     Columns on = over_parts(run.width, wide, 1);
     dim3 grid((unsigned)run.real, on.grid.x);
-    cudaError_t error = cuda_fill(stream, run.dw, 0, run.rows * run.width);
+    cudaError_t error = launch_fill(stream, run.dw, 0, run.rows * run.width);
     if (error != cudaSuccess || run.real == 0) return error;
     order_kernel<<<blocks_for(run.real, WARP), THREADS, 0, stream>>>(run);
 #define KERNEL(T, N, P) sum_kernel<T, N, P><<<grid, on.threads, 0, stream>>>(run)

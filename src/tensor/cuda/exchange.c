@@ -2,7 +2,7 @@
 #include "../sliced.h"
 #include "cuda.h"
 
-static Status plan(Op *op, Desc preferred[OP_INPUTS])
+static Status plan(Op *op, Desc preferred[SPEC_INPUTS])
 {
     if (!cuda_inputs(op, preferred)) return OK;
     TRY(exchange_plan(op, cuda_desc(op, op->spec.y.shape)));
@@ -25,15 +25,15 @@ static void forward(Op *op, const OpRun *run)
                      .rows = w->rows,
                      .real = w->rows,
                      .columns = w->width};
-    cuda_check(cuda_add_row(cuda_stream(op), add), "kernel add_row");
+    cuda_check(launch_add_row(cuda_stream(op), add), "kernel add_row");
 }
 
 static void backward_weight(Op *op, const OpRun *run)
 {
     const Swap *w = op->impl;
     if (op->spec.w_count == 0) return;
-    cuda_check(cuda_column_sum(cuda_stream(op), op->spec.y.dtype, run->dw[0], run->workspace,
-                               run->dy, w->rows, w->width, w->width),
+    cuda_check(launch_column_sum(cuda_stream(op), op->spec.y.dtype, run->dw[0], run->workspace,
+                                 run->dy, w->rows, w->width, w->width),
                "kernel column_sum");
 }
 

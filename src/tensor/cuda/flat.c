@@ -3,32 +3,32 @@
 
 static void flat_fill(Stream *s, float *to, float value, int64_t n)
 {
-    cuda_check(cuda_fill(s->handle, to, value, n), "kernel fill");
+    cuda_check(launch_fill(s->handle, to, value, n), "kernel fill");
 }
 
 static void flat_add(Stream *s, float *out, const float *a, const float *b, int64_t n)
 {
-    cuda_check(cuda_add(s->handle, out, a, b, n), "kernel add");
+    cuda_check(launch_add(s->handle, out, a, b, n), "kernel add");
 }
 
 static void flat_add_bf16(Stream *s, Bf16 *out, const Bf16 *a, const Bf16 *b, int64_t n)
 {
-    cuda_check(cuda_sum(s->handle, DTYPE_BF16, ACT_NONE, out, a, b, n), "kernel sum");
+    cuda_check(launch_add_act(s->handle, DTYPE_BF16, ACT_NONE, out, a, b, n), "kernel add_act");
 }
 
 static void flat_add_f16(Stream *s, F16 *out, const F16 *a, const F16 *b, int64_t n)
 {
-    cuda_check(cuda_sum(s->handle, DTYPE_F16, ACT_NONE, out, a, b, n), "kernel sum");
+    cuda_check(launch_add_act(s->handle, DTYPE_F16, ACT_NONE, out, a, b, n), "kernel add_act");
 }
 
 static void flat_find_overflow(Stream *s, float *found, const float *x, int64_t n)
 {
-    cuda_check(cuda_find_overflow(s->handle, found, x, n), "kernel find_overflow");
+    cuda_check(launch_find_overflow(s->handle, found, x, n), "kernel find_overflow");
 }
 
 static void flat_scale_add(Stream *s, float *y, float alpha, const float *x, float beta, int64_t n)
 {
-    cuda_check(cuda_scale_add(s->handle, y, alpha, x, beta, n), "kernel scale_add");
+    cuda_check(launch_scale_add(s->handle, y, alpha, x, beta, n), "kernel scale_add");
 }
 
 static void flat_add_slices(Stream *s, DType type, void *out, const void *slices, int count,
@@ -36,52 +36,52 @@ static void flat_add_slices(Stream *s, DType type, void *out, const void *slices
 {
     SlicesRun run = {
         .type = type, .out = out, .slices = slices, .count = count, .stride = stride, .n = n};
-    cuda_check(cuda_add_slices(s->handle, run), "kernel add_slices");
+    cuda_check(launch_add_slices(s->handle, run), "kernel add_slices");
 }
 
 static void flat_squares(Stream *s, double *out, const float *x, int64_t n)
 {
-    cuda_check(cuda_squares(s->handle, out, x, n), "kernel squares");
+    cuda_check(launch_squares(s->handle, out, x, n), "kernel squares");
 }
 
 static void flat_sgd(Stream *s, const SgdArgs *a, float *w, const float *g, float *m, int64_t n)
 {
-    cuda_check(cuda_sgd(s->handle, *a, w, g, m, n), "kernel sgd");
+    cuda_check(launch_sgd(s->handle, *a, w, g, m, n), "kernel sgd");
 }
 
 static void flat_adam(Stream *s, const AdamArgs *a, float *w, const float *g, float *m, float *v,
                       int64_t n)
 {
     AdamRun run = {.args = *a, .out = w, .w = w, .g = g, .m = m, .v = v, .n = n};
-    cuda_check(cuda_adam(s->handle, run), "kernel adam");
+    cuda_check(launch_adam(s->handle, run), "kernel adam");
 }
 
 static void flat_adam_direction(Stream *s, const AdamArgs *a, float *u, const float *w,
                                 const float *g, float *m, float *v, int64_t n)
 {
     AdamRun run = {.args = *a, .direction = true, .out = u, .w = w, .g = g, .m = m, .v = v, .n = n};
-    cuda_check(cuda_adam(s->handle, run), "kernel adam_direction");
+    cuda_check(launch_adam(s->handle, run), "kernel adam_direction");
 }
 
 static void flat_put(Stream *s, void *to, const void *from, size_t bytes)
 {
-    cuda_check(cuda_put(s->handle, to, from, bytes), "kernel put");
+    cuda_check(launch_put(s->handle, to, from, bytes), "kernel put");
 }
 
 static void flat_loss_sums(Stream *s, float *out, const float *columns, int64_t lines)
 {
-    cuda_check(cuda_loss_sums(s->handle, out, columns, lines), "kernel loss_sums");
+    cuda_check(launch_loss_sums(s->handle, out, columns, lines), "kernel loss_sums");
 }
 
 static void flat_range_sums(Stream *s, double *out, const double *x, const int64_t *first,
                             int count)
 {
-    cuda_check(cuda_range_sums(s->handle, out, x, first, count), "kernel range_sums");
+    cuda_check(launch_range_sums(s->handle, out, x, first, count), "kernel range_sums");
 }
 
 static void flat_clip(Stream *s, float *grad_scale, const double *squares, int count, double limit)
 {
-    cuda_check(cuda_clip(s->handle, grad_scale, squares, count, limit), "kernel clip");
+    cuda_check(launch_clip(s->handle, grad_scale, squares, count, limit), "kernel clip");
 }
 
 const FlatTable cuda_flat = {

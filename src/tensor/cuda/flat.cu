@@ -185,24 +185,24 @@ template <class T, int COUNT> static __global__ void add_slices_kernel(SlicesRun
 
 #define NO_INPUT ((const float *)nullptr)
 
-cudaError_t cuda_fill(cudaStream_t stream, float *to, float value, int64_t n)
+cudaError_t launch_fill(cudaStream_t stream, float *to, float value, int64_t n)
 {
     return map(stream, Fill{value}, to, NO_INPUT, NO_INPUT, n);
 }
 
-cudaError_t cuda_add(cudaStream_t stream, float *out, const float *a, const float *b, int64_t n)
+cudaError_t launch_add(cudaStream_t stream, float *out, const float *a, const float *b, int64_t n)
 {
     return map(stream, Add(), out, a, b, n);
 }
 
-cudaError_t cuda_scale_add(cudaStream_t stream, float *y, float alpha, const float *x, float beta,
-                           int64_t n)
+cudaError_t launch_scale_add(cudaStream_t stream, float *y, float alpha, const float *x, float beta,
+                             int64_t n)
 {
     if (beta == 0) return map(stream, Scale{alpha}, y, x, NO_INPUT, n);
     return map(stream, ScaleAdd{alpha, beta}, y, x, (const float *)y, n);
 }
 
-cudaError_t cuda_add_slices(cudaStream_t stream, SlicesRun run)
+cudaError_t launch_add_slices(cudaStream_t stream, SlicesRun run)
 {
     int wide = cuda_pack(run.type, run.stride);
     bool packs = wide > 1 && in_packs(run.out, run.slices);
@@ -219,7 +219,7 @@ cudaError_t cuda_add_slices(cudaStream_t stream, SlicesRun run)
     return cudaGetLastError();
 }
 
-cudaError_t cuda_squares(cudaStream_t stream, double *out, const float *x, int64_t n)
+cudaError_t launch_squares(cudaStream_t stream, double *out, const float *x, int64_t n)
 {
     unsigned blocks = blocks_for(n, FLAT_CHUNK);
     if (n > 0 && in_packs(x))
@@ -229,7 +229,7 @@ cudaError_t cuda_squares(cudaStream_t stream, double *out, const float *x, int64
     return cudaGetLastError();
 }
 
-cudaError_t cuda_find_overflow(cudaStream_t stream, float *found, const float *x, int64_t n)
+cudaError_t launch_find_overflow(cudaStream_t stream, float *found, const float *x, int64_t n)
 {
     unsigned blocks = blocks_for(n, FLAT_CHUNK);
     if (n > 0 && in_packs(x))
@@ -239,7 +239,8 @@ cudaError_t cuda_find_overflow(cudaStream_t stream, float *found, const float *x
     return cudaGetLastError();
 }
 
-cudaError_t cuda_sgd(cudaStream_t stream, SgdArgs a, float *w, const float *g, float *m, int64_t n)
+cudaError_t launch_sgd(cudaStream_t stream, SgdArgs a, float *w, const float *g, float *m,
+                       int64_t n)
 {
     SgdRun run = {a, w, m, g, n};
     if (n > 0 && in_packs(w, g, m))
@@ -249,7 +250,7 @@ cudaError_t cuda_sgd(cudaStream_t stream, SgdArgs a, float *w, const float *g, f
     return cudaGetLastError();
 }
 
-cudaError_t cuda_adam(cudaStream_t stream, AdamRun run)
+cudaError_t launch_adam(cudaStream_t stream, AdamRun run)
 {
     if (run.n > 0 && in_packs(run.w, run.g, run.m, run.v) && in_packs(run.out))
         adam_kernel<E><<<blocks_for(run.n, THREADS * E), THREADS, 0, stream>>>(run);

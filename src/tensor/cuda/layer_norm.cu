@@ -230,7 +230,7 @@ static dim3 row_threads(int64_t across)
         KERNEL(T, PACK(T), true, 0)
 #define ROWS blocks_for(run.rows, WARPS), row_threads(WARP), 0, stream
 
-cudaError_t cuda_layer_norm(cudaStream_t stream, LayerNormRun run)
+cudaError_t launch_layer_norm(cudaStream_t stream, LayerNormRun run)
 {
     int wide = cuda_pack(run.type, run.width);
     bool packs = rows_in_packs(run);
@@ -288,7 +288,7 @@ static void queue_data(cudaStream_t stream, const LayerNormRun &run, int wide, b
 #undef KERNEL
 }
 
-cudaError_t cuda_layer_norm_backward(cudaStream_t stream, LayerNormRun run)
+cudaError_t launch_layer_norm_backward(cudaStream_t stream, LayerNormRun run)
 {
     int wide = cuda_pack(run.type, run.width);
     bool packs = rows_in_packs(run);

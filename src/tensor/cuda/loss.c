@@ -2,8 +2,9 @@
  * takes the logits' place. Where each rank of a tensor group has a slice of the logits, forward brings together what they know of
  * theirs. */
 #include "cuda.h"
+#include "tensor/op_list.h"
 
-static Status loss_plan(Op *op, Desc preferred[OP_INPUTS])
+static Status loss_plan(Op *op, Desc preferred[SPEC_INPUTS])
 {
     OpSpec *spec = &op->spec;
     const Desc *x = &spec->x[0];
@@ -59,11 +60,11 @@ static void sliced_forward(Op *op, const OpRun *run)
     s.truths = s.truth + truths.unit;
     s.part = s.truths + s.ranks * truths.unit;
     s.parts = s.part + parts.unit;
-    cuda_check(cuda_softmax_truth(cuda_stream(op), s), "kernel softmax_truth");
+    cuda_check(launch_softmax_truth(cuda_stream(op), s), "kernel softmax_truth");
     x->gather(x, truths, s.truth, s.truths);
-    cuda_check(cuda_softmax_part(cuda_stream(op), s), "kernel softmax_part");
+    cuda_check(launch_softmax_part(cuda_stream(op), s), "kernel softmax_part");
     x->gather(x, parts, s.part, s.parts);
-    cuda_check(cuda_softmax_merge(cuda_stream(op), s), "kernel softmax_merge");
+    cuda_check(launch_softmax_merge(cuda_stream(op), s), "kernel softmax_merge");
 }
 
 /* Forward writes dx over the logits while it has them at hand, and nothing is left for backward. */
@@ -80,36 +81,36 @@ static void softmax_forward(Op *op, const OpRun *run)
         return;
     }
     if (!at_once(op, run)) loss.dx = NULL;
-    cuda_check(cuda_softmax_loss(cuda_stream(op), loss), "kernel softmax_loss");
+    cuda_check(launch_softmax_loss(cuda_stream(op), loss), "kernel softmax_loss");
 }
 
 static void softmax_backward(Op *op, const OpRun *run)
 {
     if (run->dx[0] && !at_once(op, run))
-        cuda_check(cuda_softmax_loss_backward(cuda_stream(op), loss_run(op, run)),
+        cuda_check(launch_softmax_loss_backward(cuda_stream(op), loss_run(op, run)),
                    "kernel softmax_loss_backward");
 }
 
 static void mse_forward(Op *op, const OpRun *run)
 {
-    cuda_check(cuda_mse_loss(cuda_stream(op), loss_run(op, run)), "kernel mse_loss");
+    cuda_check(launch_mse_loss(cuda_stream(op), loss_run(op, run)), "kernel mse_loss");
 }
 
 static void mse_backward(Op *op, const OpRun *run)
 {
     if (run->dx[0])
-        cuda_check(cuda_mse_loss_backward(cuda_stream(op), loss_run(op, run)),
+        cuda_check(launch_mse_loss_backward(cuda_stream(op), loss_run(op, run)),
                    "kernel mse_loss_backward");
 }
 
-const OpTable cuda_softmax = {
+const OpTable cuda_softmax_loss = {
     .name = "softmax_loss",
     .plan = loss_plan,
     .forward = softmax_forward,
     .backward_data = softmax_backward,
 };
 
-const OpTable cuda_mse = {
+const OpTable cuda_mse_loss = {
     .name = "mse_loss",
     .plan = loss_plan,
     .forward = mse_forward,

@@ -173,7 +173,7 @@ static cudaError_t launch_softmax(cudaStream_t stream, const LossRun &run)
     return cudaGetLastError();
 }
 
-cudaError_t cuda_softmax_loss(cudaStream_t stream, LossRun run)
+cudaError_t launch_softmax_loss(cudaStream_t stream, LossRun run)
 {
     int wide = cuda_pack(run.type, run.stride);
     bool packs = in_packs(run.x, run.dx);
@@ -185,7 +185,7 @@ cudaError_t cuda_softmax_loss(cudaStream_t stream, LossRun run)
 #undef KERNEL
 }
 
-cudaError_t cuda_softmax_loss_backward(cudaStream_t stream, LossRun run)
+cudaError_t launch_softmax_loss_backward(cudaStream_t stream, LossRun run)
 {
     int wide = cuda_pack(run.type, run.stride);
     bool packs = in_packs(run.x, run.dx);
@@ -198,7 +198,7 @@ cudaError_t cuda_softmax_loss_backward(cudaStream_t stream, LossRun run)
     return cudaGetLastError();
 }
 
-cudaError_t cuda_mse_loss(cudaStream_t stream, LossRun run)
+cudaError_t launch_mse_loss(cudaStream_t stream, LossRun run)
 {
 #define LAUNCH(T) mse_kernel<T><<<blocks_for(run.rows, WARPS), THREADS, 0, stream>>>(run)
     if (run.rows > 0) TYPE_SWITCH(run.type, LAUNCH);
@@ -206,7 +206,7 @@ cudaError_t cuda_mse_loss(cudaStream_t stream, LossRun run)
     return cudaGetLastError();
 }
 
-cudaError_t cuda_mse_loss_backward(cudaStream_t stream, LossRun run)
+cudaError_t launch_mse_loss_backward(cudaStream_t stream, LossRun run)
 {
 #define LAUNCH(T) mse_backward_kernel<T><<<blocks_for(run.rows, WARPS), THREADS, 0, stream>>>(run)
     if (run.rows > 0) TYPE_SWITCH(run.type, LAUNCH);

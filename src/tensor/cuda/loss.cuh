@@ -1,5 +1,5 @@
 /* What softmax_loss knows of a row of logits, after one pass over it by a block of one warp or ROW_THREADS; of whole rows (loss.cu)
- * and of one rank's slices of them (loss_sliced.cu). */
+ * and of one rank's slices of them (softmax_sliced.cu). */
 #ifndef WEFT_LOSS_CUH
 #define WEFT_LOSS_CUH
 

@@ -66,7 +66,7 @@ static __global__ void clip_kernel(float *grad_scale, const double *squares, int
     *grad_scale = sqrt(sum) > limit ? (float)(limit / sqrt(sum)) : 1;
 }
 
-cudaError_t cuda_put(cudaStream_t stream, void *to, const void *from, size_t bytes)
+cudaError_t launch_put(cudaStream_t stream, void *to, const void *from, size_t bytes)
 {
     Bytes all = {};
     if (bytes > FLAT_PUT) return cudaErrorInvalidValue;
@@ -75,21 +75,21 @@ cudaError_t cuda_put(cudaStream_t stream, void *to, const void *from, size_t byt
     return cudaGetLastError();
 }
 
-cudaError_t cuda_loss_sums(cudaStream_t stream, float *out, const float *columns, int64_t lines)
+cudaError_t launch_loss_sums(cudaStream_t stream, float *out, const float *columns, int64_t lines)
 {
     loss_sums_kernel<<<1, THREADS, 0, stream>>>(out, columns, lines);
     return cudaGetLastError();
 }
 
-cudaError_t cuda_range_sums(cudaStream_t stream, double *out, const double *x, const int64_t *first,
-                            int count)
+cudaError_t launch_range_sums(cudaStream_t stream, double *out, const double *x,
+                              const int64_t *first, int count)
 {
     if (count > 0) range_sums_kernel<<<(unsigned)count, THREADS, 0, stream>>>(out, x, first);
     return cudaGetLastError();
 }
 
-cudaError_t cuda_clip(cudaStream_t stream, float *grad_scale, const double *squares, int count,
-                      double limit)
+cudaError_t launch_clip(cudaStream_t stream, float *grad_scale, const double *squares, int count,
+                        double limit)
 {
     clip_kernel<<<1, 1, 0, stream>>>(grad_scale, squares, count, limit);
     return cudaGetLastError();

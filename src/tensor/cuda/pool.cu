@@ -129,7 +129,7 @@ template <class T, int E, bool PACKS, bool MAX> static __global__ void grad_kern
     });
 }
 
-cudaError_t cuda_pool(cudaStream_t stream, PoolRun run)
+cudaError_t launch_pool(cudaStream_t stream, PoolRun run)
 {
     int wide = cuda_pack(run.type, run.channels);
     bool packs = in_packs(run.x, run.y, run.place);
@@ -147,7 +147,7 @@ cudaError_t cuda_pool(cudaStream_t stream, PoolRun run)
     return cudaGetLastError();
 }
 
-cudaError_t cuda_pool_backward(cudaStream_t stream, PoolRun run)
+cudaError_t launch_pool_backward(cudaStream_t stream, PoolRun run)
 {
     int wide = cuda_pack(run.type, run.channels);
     bool packs = in_packs(run.dx, run.dy, run.place);

@@ -133,11 +133,11 @@ template <class TO> static void queue_reorder(cudaStream_t stream, const Reorder
 #undef LAUNCH
 }
 
-cudaError_t cuda_reorder_image(cudaStream_t stream, ReorderRun run)
+cudaError_t launch_reorder(cudaStream_t stream, ReorderRun run)
 {
     if (run.from_last == run.to_last || run.channels == 1 || run.pixels == 1)
-        return cuda_convert(stream, run.to_type, run.to, run.from_type, run.from,
-                            run.samples * run.channels * run.pixels);
+        return launch_convert(stream, run.to_type, run.to, run.from_type, run.from,
+                              run.samples * run.channels * run.pixels);
 #define LAUNCH(TO) queue_reorder<TO>(stream, run)
     if (run.samples > 0) TYPE_SWITCH(run.to_type, LAUNCH);
 #undef LAUNCH

@@ -15,7 +15,7 @@ enum { SIMD_LANES = 16 };
 
 /* y = act((x - mean) * scale + shift (+ residual)): `rows` contiguous rows. keep: a bit for each element that act did not
  * cut, 16 lanes a word, each row from a word of its own, so that backward need not read y; NULL if not wanted. */
-typedef struct BnApply {
+typedef struct BatchNormApply {
     const void *x, *residual;          /* residual: NULL if none */
     const float *mean, *scale, *shift; /* by lane */
     void *y;
@@ -23,11 +23,11 @@ typedef struct BnApply {
     int64_t rows;
     int lanes;
     Act act;
-} BnApply;
+} BatchNormApply;
 
 /* Adds sum(dy) and sum(dy * (x - mean)) to doubles by lane: contiguous rows. Where keep is given, dy counts only where
  * its bit is set, and is masked in memory, too, if `store`. */
-typedef struct BnSums {
+typedef struct BatchNormSums {
     const void *x;
     const float *mean;
     void *dy;
@@ -36,26 +36,26 @@ typedef struct BnSums {
     int64_t rows;
     int lanes;
     bool store;
-} BnSums;
+} BatchNormSums;
 
 /* dx = by_dy * dy + by_x * (x - mean) + shift: contiguous rows, dy masked by keep where given. dx may be dy. */
-typedef struct BnGrad {
+typedef struct BatchNormGrad {
     const void *x, *dy;
     const float *mean, *by_dy, *by_x, *shift; /* by lane */
     const uint16_t *keep;
     void *dx;
     int64_t rows;
     int lanes;
-} BnGrad;
+} BatchNormGrad;
 
 /* One row of layer_norm or rms_norm, width elements. rms_norm has neither shift nor mean. */
-typedef struct LnRow {
+typedef struct LayerNormRow {
     const void *x, *dy;
     const float *scale, *shift;
     void *y, *dx;
     int64_t width;
     float eps, mean, inverse; /* written by forward, read by the others */
-} LnRow;
+} LayerNormRow;
 
 /* Pooling of one plane: h x w pixels of `lanes` elements to p x q pixels. The windows that hold input row i are
  * row_low[i]..row_high[i], and so for columns. */
@@ -108,17 +108,17 @@ typedef struct SimdTable {
     const char *name;
     /* Adds sum(x) and sum(x*x) of contiguous rows to doubles by lane. Sound for any mean: sums run in float around a
      * value of the data, over at most 128 rows, and are moved to zero in double. */
-    void (*bn_stats)(const void *x, int64_t rows, int lanes, double *sum, double *square);
-    void (*bn_apply)(const BnApply *a);
-    void (*bn_sums)(const BnSums *a);
-    void (*bn_grad)(const BnGrad *a);
+    void (*batch_norm_stats)(const void *x, int64_t rows, int lanes, double *sum, double *square);
+    void (*batch_norm_apply)(const BatchNormApply *a);
+    void (*batch_norm_sums)(const BatchNormSums *a);
+    void (*batch_norm_grad)(const BatchNormGrad *a);
 
-    void (*ln_forward)(LnRow *a);
-    void (*ln_grad)(const LnRow *a);
-    void (*ln_sums)(const LnRow *a, float *dscale, float *dshift); /* adds */
-    void (*rms_forward)(LnRow *a);
-    void (*rms_grad)(const LnRow *a);
-    void (*rms_sums)(const LnRow *a, float *dscale, float *ignored); /* adds */
+    void (*layer_norm_forward)(LayerNormRow *a);
+    void (*layer_norm_grad)(const LayerNormRow *a);
+    void (*layer_norm_sums)(const LayerNormRow *a, float *dscale, float *dshift); /* adds */
+    void (*rms_norm_forward)(LayerNormRow *a);
+    void (*rms_norm_grad)(const LayerNormRow *a);
+    void (*rms_norm_sums)(const LayerNormRow *a, float *dscale, float *ignored); /* adds */
 
     /* Element by element; outputs may be an input's memory. */
     void (*act)(Act act, void *y, const void *x, int64_t n);

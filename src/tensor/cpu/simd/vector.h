@@ -250,16 +250,16 @@ SIMD_INLINE float clip_of(Act act, float x)
 #define SIMD_DECLARE_FLOAT(type, name, args)                                                       \
     type SIMD_FLOAT_NAME(name)                                                                     \
     args
-SIMD_DECLARE(void, bn_stats, (const void *, int64_t, int, double *, double *));
-SIMD_DECLARE(void, bn_apply, (const BnApply *));
-SIMD_DECLARE(void, bn_sums, (const BnSums *));
-SIMD_DECLARE(void, bn_grad, (const BnGrad *));
-SIMD_DECLARE(void, ln_forward, (LnRow *));
-SIMD_DECLARE(void, ln_grad, (const LnRow *));
-SIMD_DECLARE(void, ln_sums, (const LnRow *, float *, float *));
-SIMD_DECLARE(void, rms_forward, (LnRow *));
-SIMD_DECLARE(void, rms_grad, (const LnRow *));
-SIMD_DECLARE(void, rms_sums, (const LnRow *, float *, float *));
+SIMD_DECLARE(void, batch_norm_stats, (const void *, int64_t, int, double *, double *));
+SIMD_DECLARE(void, batch_norm_apply, (const BatchNormApply *));
+SIMD_DECLARE(void, batch_norm_sums, (const BatchNormSums *));
+SIMD_DECLARE(void, batch_norm_grad, (const BatchNormGrad *));
+SIMD_DECLARE(void, layer_norm_forward, (LayerNormRow *));
+SIMD_DECLARE(void, layer_norm_grad, (const LayerNormRow *));
+SIMD_DECLARE(void, layer_norm_sums, (const LayerNormRow *, float *, float *));
+SIMD_DECLARE(void, rms_norm_forward, (LayerNormRow *));
+SIMD_DECLARE(void, rms_norm_grad, (const LayerNormRow *));
+SIMD_DECLARE(void, rms_norm_sums, (const LayerNormRow *, float *, float *));
 SIMD_DECLARE(void, swiglu, (void *, const void *, int64_t));
 SIMD_DECLARE(void, swiglu_grad, (void *, const void *, const void *, int64_t));
 SIMD_DECLARE(void, act, (Act, void *, const void *, int64_t));

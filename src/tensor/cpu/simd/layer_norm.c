@@ -2,7 +2,7 @@
  * it, then the result. */
 #include "vector.h"
 
-void SIMD_NAME(ln_forward)(LnRow *a)
+void SIMD_NAME(layer_norm_forward)(LayerNormRow *a)
 {
     const Elem *restrict x = a->x;
     const float *restrict scale = a->scale, *restrict shift = a->shift;
@@ -25,7 +25,7 @@ void SIMD_NAME(ln_forward)(LnRow *a)
     a->inverse = inverse;
 }
 
-void SIMD_NAME(ln_grad)(const LnRow *a)
+void SIMD_NAME(layer_norm_grad)(const LayerNormRow *a)
 {
     const Elem *x = a->x, *dy = a->dy;
     const float *scale = a->scale;
@@ -45,7 +45,8 @@ void SIMD_NAME(ln_grad)(const LnRow *a)
          inverse * (fused(value_of(dy[i]), scale[i], -s1) - (value_of(x[i]) - mean) * inverse * s2))
 }
 
-void SIMD_NAME(ln_sums)(const LnRow *a, float *restrict dscale, float *restrict dshift)
+void SIMD_NAME(layer_norm_sums)(const LayerNormRow *a, float *restrict dscale,
+                                float *restrict dshift)
 {
     const Elem *restrict x = a->x, *restrict dy = a->dy;
     const float mean = a->mean, inverse = a->inverse;

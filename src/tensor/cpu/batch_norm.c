@@ -13,7 +13,7 @@
 enum { ITEMS = 32 }; /* parts x groups, about */
 enum { SAVED_MEAN, SAVED_REST, SAVED_INVERSE, SAVED_VARIANCE, SAVED_DY, SAVED_DY_X, SAVED };
 
-static Status bn_plan(Op *op, Desc preferred[OP_INPUTS])
+static Status batch_norm_plan(Op *op, Desc preferred[SPEC_INPUTS])
 {
     OpSpec *s = &op->spec;
     Desc x = layout_common(s);
@@ -129,7 +129,7 @@ static NormTask task_of(const Op *op, const OpRun *run)
     return norm_task(op, run, b, 1, SAVED * b->padded);
 }
 
-static void bn_run(const NormTask *t)
+static void batch_norm_run(const NormTask *t)
 {
     const NormPlan *b = t->b;
     int64_t elements = b->v.n * b->v.sample, threads = omp_get_max_threads();
@@ -142,16 +142,16 @@ static void bn_run(const NormTask *t)
     if (t->map) work_run(norm_map_body, t, b->parts * b->v.groups, elements);
 }
 
-static void bn_forward(Op *op, const OpRun *run)
+static void batch_norm_forward(Op *op, const OpRun *run)
 {
     NormTask t = task_of(op, run);
     t.sum = run->training ? norm_stats : NULL;
     t.finish = run->training ? stats_finish : running_finish;
     t.map = norm_apply;
-    bn_run(&t);
+    batch_norm_run(&t);
 }
 
-static void bn_backward_begin(Op *op, const OpRun *run)
+static void batch_norm_backward_begin(Op *op, const OpRun *run)
 {
     NormTask t = task_of(op, run);
     const int64_t padded = t.b->padded;
@@ -159,10 +159,10 @@ static void bn_backward_begin(Op *op, const OpRun *run)
     t.finish = grad_finish;
     memcpy(t.coef + COEF_MEAN * padded, (float *)run->saved + SAVED_MEAN * padded,
            (size_t)padded * sizeof(float));
-    bn_run(&t);
+    batch_norm_run(&t);
 }
 
-static void bn_backward_weight(Op *op, const OpRun *run)
+static void batch_norm_backward_weight(Op *op, const OpRun *run)
 {
     const NormPlan *b = op->impl;
     const float *saved = run->saved;
@@ -173,21 +173,21 @@ static void bn_backward_weight(Op *op, const OpRun *run)
     memcpy(run->dw[3], saved + SAVED_VARIANCE * b->padded, bytes);
 }
 
-static void bn_backward_data(Op *op, const OpRun *run)
+static void batch_norm_backward_data(Op *op, const OpRun *run)
 {
     if (!run->dx[0]) return;
     NormTask t = task_of(op, run);
     t.finish = grad_coef;
     t.map = norm_grad;
-    bn_run(&t);
+    batch_norm_run(&t);
 }
 
 const OpTable cpu_batch_norm = {
     .name = "batch_norm",
-    .plan = bn_plan,
-    .forward = bn_forward,
-    .backward_begin = bn_backward_begin,
-    .backward_data = bn_backward_data,
-    .backward_weight = bn_backward_weight,
+    .plan = batch_norm_plan,
+    .forward = batch_norm_forward,
+    .backward_begin = batch_norm_backward_begin,
+    .backward_data = batch_norm_backward_data,
+    .backward_weight = batch_norm_backward_weight,
     .free = impl_free,
 };

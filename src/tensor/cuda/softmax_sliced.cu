@@ -64,7 +64,7 @@ static __global__ void merge_kernel(LossSlices run)
     store_row(loss, row, all, truth_at(run, row));
 }
 
-cudaError_t cuda_softmax_truth(cudaStream_t stream, LossSlices run)
+cudaError_t launch_softmax_truth(cudaStream_t stream, LossSlices run)
 {
     unsigned blocks = blocks_for(run.loss.real, THREADS);
 #define LAUNCH(T) truth_kernel<T><<<blocks, THREADS, 0, stream>>>(run)
@@ -73,7 +73,7 @@ cudaError_t cuda_softmax_truth(cudaStream_t stream, LossSlices run)
     return cudaGetLastError();
 }
 
-cudaError_t cuda_softmax_part(cudaStream_t stream, LossSlices run)
+cudaError_t launch_softmax_part(cudaStream_t stream, LossSlices run)
 {
     int wide = cuda_pack(run.loss.type, run.loss.stride);
     bool packs = in_packs(run.loss.x);
@@ -86,7 +86,7 @@ cudaError_t cuda_softmax_part(cudaStream_t stream, LossSlices run)
     return cudaGetLastError();
 }
 
-cudaError_t cuda_softmax_merge(cudaStream_t stream, LossSlices run)
+cudaError_t launch_softmax_merge(cudaStream_t stream, LossSlices run)
 {
     if (run.loss.rows > 0)
         merge_kernel<<<blocks_for(run.loss.rows, THREADS), THREADS, 0, stream>>>(run);

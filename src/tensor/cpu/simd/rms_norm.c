@@ -2,7 +2,7 @@
  * cache between its passes: y = x / sqrt(mean(x^2) + eps) * scale. */
 #include "vector.h"
 
-void SIMD_NAME(rms_forward)(LnRow *a)
+void SIMD_NAME(rms_norm_forward)(LayerNormRow *a)
 {
     const Elem *restrict x = a->x;
     const float *restrict scale = a->scale;
@@ -21,7 +21,7 @@ void SIMD_NAME(rms_forward)(LnRow *a)
 }
 
 /* dx = inverse (g - xhat mean(g xhat)), g = dy scale, xhat = x inverse. */
-void SIMD_NAME(rms_grad)(const LnRow *a)
+void SIMD_NAME(rms_norm_grad)(const LayerNormRow *a)
 {
     const Elem *x = a->x, *dy = a->dy;
     const float *scale = a->scale;
@@ -35,7 +35,8 @@ void SIMD_NAME(rms_grad)(const LnRow *a)
     EACH(dx, inverse * fused(value_of(dy[i]), scale[i], -(value_of(x[i]) * by_x)))
 }
 
-void SIMD_NAME(rms_sums)(const LnRow *a, float *restrict dscale, float *restrict ignored)
+void SIMD_NAME(rms_norm_sums)(const LayerNormRow *a, float *restrict dscale,
+                              float *restrict ignored)
 {
     const Elem *restrict x = a->x, *restrict dy = a->dy;
     const float inverse = a->inverse;

@@ -15,7 +15,7 @@ static bool by_output(const OpSpec *s)
     return s->act == ACT_RELU || s->act == ACT_RELU6;
 }
 
-static Status act_plan(Op *op, Desc preferred[OP_INPUTS])
+static Status activation_plan(Op *op, Desc preferred[SPEC_INPUTS])
 {
     OpSpec *s = &op->spec;
     preferred[0] = s->y = in_precision(op, s->x[0]);
@@ -42,14 +42,14 @@ static void grad_body(const void *task, int64_t begin, int64_t end)
                                   to - from);
 }
 
-static void act_forward(Op *op, const OpRun *run)
+static void activation_forward(Op *op, const OpRun *run)
 {
     const OpSpec *s = &op->spec;
     ActTask t = {s->act, s->y.dtype, run->y, run->x[0], NULL, desc_elements(s->y)};
     work_run(forward_body, &t, (t.n + ITEM - 1) / ITEM, t.n);
 }
 
-static void act_backward_data(Op *op, const OpRun *run)
+static void activation_backward_data(Op *op, const OpRun *run)
 {
     if (!run->dx[0]) return;
     const OpSpec *s = &op->spec;
@@ -60,7 +60,7 @@ static void act_backward_data(Op *op, const OpRun *run)
 
 const OpTable cpu_activation = {
     .name = "activation",
-    .plan = act_plan,
-    .forward = act_forward,
-    .backward_data = act_backward_data,
+    .plan = activation_plan,
+    .forward = activation_forward,
+    .backward_data = activation_backward_data,
 };

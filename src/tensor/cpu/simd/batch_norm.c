@@ -63,7 +63,8 @@ static void stats_few(const Elem *x, int64_t rows, int64_t stride, int lanes, do
     join_stats(shift, s1, s2, rows, lanes, sum, square);
 }
 
-void SIMD_NAME(bn_stats)(const void *values, int64_t rows, int lanes, double *sum, double *square)
+void SIMD_NAME(batch_norm_stats)(const void *values, int64_t rows, int lanes, double *sum,
+                                 double *square)
 {
     const Elem *x = values;
     for (int64_t r = 0; r < rows; r += CHUNK) {
@@ -108,13 +109,13 @@ typedef struct Coefficients {
     Parts mean, scale, shift;
 } Coefficients;
 
-SIMD_INLINE Coefficients apply_coefficients(const BnApply *a, int lane)
+SIMD_INLINE Coefficients apply_coefficients(const BatchNormApply *a, int lane)
 {
     return (Coefficients){parts_load(a->mean + lane), parts_load(a->scale + lane),
                           parts_load(a->shift + lane)};
 }
 
-SIMD_INLINE void apply_16(const BnApply *a, const Coefficients *c, int64_t at, int64_t word)
+SIMD_INLINE void apply_16(const BatchNormApply *a, const Coefficients *c, int64_t at, int64_t word)
 {
     const Vf zero = {0}, six = zero + 6.0f;
     const Elem *x = a->x, *residual = a->residual;
@@ -133,7 +134,7 @@ SIMD_INLINE void apply_16(const BnApply *a, const Coefficients *c, int64_t at, i
     if (a->keep) a->keep[word] = (uint16_t)bits;
 }
 
-SIMD_INLINE void apply_few(const BnApply *a, int lane, int64_t at, int64_t word)
+SIMD_INLINE void apply_few(const BatchNormApply *a, int lane, int64_t at, int64_t word)
 {
     const Elem *x = a->x, *residual = a->residual;
     Elem *y = a->y;
@@ -150,9 +151,9 @@ SIMD_INLINE void apply_few(const BnApply *a, int lane, int64_t at, int64_t word)
 }
 
 /* act, and whether there are a residual and bits to keep, are constants in here. */
-SIMD_INLINE void apply(const BnApply *args, Act act, bool residual, bool keep)
+SIMD_INLINE void apply(const BatchNormApply *args, Act act, bool residual, bool keep)
 {
-    BnApply a = *args;
+    BatchNormApply a = *args;
     a.act = act;
     a.residual = residual ? a.residual : NULL;
     a.keep = keep ? a.keep : NULL;
@@ -172,7 +173,7 @@ SIMD_INLINE void apply(const BnApply *args, Act act, bool residual, bool keep)
     }
 }
 
-SIMD_INLINE void apply_act(const BnApply *a, Act act)
+SIMD_INLINE void apply_act(const BatchNormApply *a, Act act)
 {
     if (a->residual && a->keep)
         apply(a, act, true, true);
@@ -184,7 +185,7 @@ SIMD_INLINE void apply_act(const BnApply *a, Act act)
         apply(a, act, false, false);
 }
 
-void SIMD_NAME(bn_apply)(const BnApply *a)
+void SIMD_NAME(batch_norm_apply)(const BatchNormApply *a)
 {
     if (a->act == ACT_RELU)
         apply_act(a, ACT_RELU);
@@ -195,8 +196,8 @@ void SIMD_NAME(bn_apply)(const BnApply *a)
 }
 
 /* Adds row r of 16 lanes to s1, s2. */
-SIMD_INLINE void sum_row(const BnSums *a, const Parts *mean, int64_t at, int64_t word, Vf s1[PARTS],
-                         Vf s2[PARTS])
+SIMD_INLINE void sum_row(const BatchNormSums *a, const Parts *mean, int64_t at, int64_t word,
+                         Vf s1[PARTS], Vf s2[PARTS])
 {
     uint32_t bits = a->keep ? a->keep[word] : 0;
     const Elem *x = a->x;
@@ -211,7 +212,7 @@ SIMD_INLINE void sum_row(const BnSums *a, const Parts *mean, int64_t at, int64_t
     }
 }
 
-SIMD_INLINE void sums_16(const BnSums *a, int64_t first, int64_t rows, int lane)
+SIMD_INLINE void sums_16(const BatchNormSums *a, int64_t first, int64_t rows, int lane)
 {
     const Parts mean = parts_load(a->mean + lane);
     const int64_t words = words_of(a->lanes), word = lane / SIMD_LANES;
@@ -235,7 +236,7 @@ SIMD_INLINE void sums_16(const BnSums *a, int64_t first, int64_t rows, int lane)
     }
 }
 
-static void sums_few(const BnSums *a, int64_t first, int64_t rows, int lane)
+static void sums_few(const BatchNormSums *a, int64_t first, int64_t rows, int lane)
 {
     const Elem *x = a->x;
     Elem *dy = a->dy;
@@ -257,9 +258,9 @@ static void sums_few(const BnSums *a, int64_t first, int64_t rows, int lane)
     }
 }
 
-SIMD_INLINE void sums(const BnSums *args, bool keep, bool store)
+SIMD_INLINE void sums(const BatchNormSums *args, bool keep, bool store)
 {
-    BnSums a = *args;
+    BatchNormSums a = *args;
     a.keep = keep ? a.keep : NULL;
     a.store = store;
     for (int64_t r = 0; r < a.rows; r += CHUNK) {
@@ -275,7 +276,7 @@ SIMD_INLINE void sums(const BnSums *args, bool keep, bool store)
     }
 }
 
-void SIMD_NAME(bn_sums)(const BnSums *a)
+void SIMD_NAME(batch_norm_sums)(const BatchNormSums *a)
 {
     if (a->keep && a->store)
         sums(a, true, true);
@@ -289,13 +290,14 @@ typedef struct GradCoefficients {
     Parts mean, by_dy, by_x, shift;
 } GradCoefficients;
 
-SIMD_INLINE GradCoefficients grad_coefficients(const BnGrad *a, int lane)
+SIMD_INLINE GradCoefficients grad_coefficients(const BatchNormGrad *a, int lane)
 {
     return (GradCoefficients){parts_load(a->mean + lane), parts_load(a->by_dy + lane),
                               parts_load(a->by_x + lane), parts_load(a->shift + lane)};
 }
 
-SIMD_INLINE void grad_16(const BnGrad *a, const GradCoefficients *c, int64_t at, int64_t word)
+SIMD_INLINE void grad_16(const BatchNormGrad *a, const GradCoefficients *c, int64_t at,
+                         int64_t word)
 {
     uint32_t bits = a->keep ? a->keep[word] : 0;
     const Elem *x = a->x, *dy = a->dy;
@@ -310,7 +312,7 @@ SIMD_INLINE void grad_16(const BnGrad *a, const GradCoefficients *c, int64_t at,
     }
 }
 
-SIMD_INLINE void grad_few(const BnGrad *a, int lane, int64_t at, int64_t word)
+SIMD_INLINE void grad_few(const BatchNormGrad *a, int lane, int64_t at, int64_t word)
 {
     uint32_t bits = a->keep ? a->keep[word] : 0xffff;
     const Elem *x = a->x, *dy = a->dy;
@@ -323,9 +325,9 @@ SIMD_INLINE void grad_few(const BnGrad *a, int lane, int64_t at, int64_t word)
     }
 }
 
-SIMD_INLINE void grad(const BnGrad *args, bool keep)
+SIMD_INLINE void grad(const BatchNormGrad *args, bool keep)
 {
-    BnGrad a = *args;
+    BatchNormGrad a = *args;
     a.keep = keep ? a.keep : NULL;
     if (a.lanes == SIMD_LANES) {
         const GradCoefficients c = grad_coefficients(&a, 0);
@@ -343,7 +345,7 @@ SIMD_INLINE void grad(const BnGrad *args, bool keep)
     }
 }
 
-void SIMD_NAME(bn_grad)(const BnGrad *a)
+void SIMD_NAME(batch_norm_grad)(const BatchNormGrad *a)
 {
     if (a->keep)
         grad(a, true);

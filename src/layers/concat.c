@@ -1,4 +1,4 @@
-/* Layers with several inputs: add (equal shapes) and concat (along the channels). */
+/* concat: several inputs along the channels. */
 #include "kinds.h"
 
 static const char *const attrs[] = {NULL};
@@ -9,20 +9,7 @@ static void defaults(OpSpec *spec, LayerSize *size)
     (void)size;
 }
 
-static Status add_infer(OpSpec *spec, const LayerSize *size, LayerParam param[OP_PARAMS])
-{
-    char a[64], b[64];
-    (void)size;
-    (void)param;
-    TRY(need_floats(spec, "add", 2, 4, "(N,C), (N,T,C) or (N,C,H,W)"));
-    if (!shape_equal(spec->x[0].shape, spec->x[1].shape))
-        return fail(ERR_CONFIG, "add got %s and %s, needs two equal shapes",
-                    shape_text(spec->x[0].shape, a), shape_text(spec->x[1].shape, b));
-    spec->y = desc_plain(spec->x[0].shape, DTYPE_F32);
-    return OK;
-}
-
-static Status concat_infer(OpSpec *spec, const LayerSize *size, LayerParam param[OP_PARAMS])
+static Status infer(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_PARAMS])
 {
     char a[64], b[64];
     (void)size;
@@ -45,15 +32,6 @@ static Status concat_infer(OpSpec *spec, const LayerSize *size, LayerParam param
     return OK;
 }
 
-const LayerKind kind_add = {
-    .name = "add",
-    .op = OP_ADD,
-    .attrs = attrs,
-    .inputs = 2,
-    .help = "the sum of two layers' outputs (a residual connection)",
-    .defaults = defaults,
-    .infer = add_infer,
-};
 const LayerKind kind_concat = {
     .name = "concat",
     .op = OP_CONCAT,
@@ -61,5 +39,5 @@ const LayerKind kind_concat = {
     .inputs = -1,
     .help = "several layers' channels, one after the other",
     .defaults = defaults,
-    .infer = concat_infer,
+    .infer = infer,
 };

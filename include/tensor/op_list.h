@@ -1,0 +1,38 @@
+/* The operations: constant, name, and which backends have it. Another one is a file in src/tensor/cpu with its OpInfo and its
+ * OpTable, info_NAME and cpu_NAME, and one row here; the CPU has them all, CUDA those that are EVERYWHERE (cuda_NAME).
+ * Only tensor and layers include this (make check-includes): whoever else wants to know something of an operation asks its OpInfo. */
+#ifndef WEFT_TENSOR_OP_LIST_H
+#define WEFT_TENSOR_OP_LIST_H
+
+#include "tensor/op_info.h"
+
+/* clang-format off: one a line */
+#define OPERATIONS(_)                                                                              \
+    _(DENSE, dense, EVERYWHERE)                                                                    \
+    _(CONV2D, conv2d, EVERYWHERE)                                                                  \
+    _(BATCH_NORM, batch_norm, EVERYWHERE)                                                          \
+    _(LAYER_NORM, layer_norm, EVERYWHERE)                                                          \
+    _(ACTIVATION, activation, EVERYWHERE)                                                          \
+    _(POOL, pool, EVERYWHERE)                                                                      \
+    _(ADD, add, EVERYWHERE)                                                                        \
+    _(CONCAT, concat, EVERYWHERE)                                                                  \
+    _(FLATTEN, flatten, EVERYWHERE)                                                                \
+    _(DROPOUT, dropout, EVERYWHERE)                                                                \
+    _(EMBEDDING, embedding, EVERYWHERE)                                                            \
+    _(POSITIONS, positions, EVERYWHERE)                                                            \
+    _(ATTENTION, attention, EVERYWHERE)                                                            \
+    _(SOFTMAX_LOSS, softmax_loss, EVERYWHERE)                                                      \
+    _(MSE_LOSS, mse_loss, EVERYWHERE)                                                              \
+    _(REORDER, reorder, EVERYWHERE)                                                                \
+    _(EXCHANGE, exchange, EVERYWHERE)                                                              \
+    _(RMS_NORM, rms_norm, CPU_ONLY)                                                                \
+    _(GROUP_NORM, group_norm, CPU_ONLY)                                                            \
+    _(SWIGLU, swiglu, CPU_ONLY)
+/* clang-format on */
+
+#define OP_CONSTANT(OP, name, where) OP_##OP,
+enum { OPERATIONS(OP_CONSTANT) OP_KINDS };
+#undef OP_CONSTANT
+_Static_assert((int)OP_KINDS <= (int)OP_MOST, "OP_MOST operations fit BackendTable.op");
+
+#endif

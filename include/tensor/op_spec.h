@@ -1,0 +1,97 @@
+/* What an operation is asked to do, and the words for it: activations, pools, exchanges. */
+#ifndef WEFT_TENSOR_OP_SPEC_H
+#define WEFT_TENSOR_OP_SPEC_H
+
+#include "tensor/shape.h"
+
+/* Which operation: OP_DENSE and so on, of tensor/op_list.h. */
+typedef int OpKind;
+
+enum { SPEC_INPUTS = 8, SPEC_PARAMS = 4, LOSS_COLUMNS = 3 };
+
+/* Activations, with their names in a config's list of layers. gelu is the tanh form. */
+#define ACTIVATIONS(_)                                                                             \
+    _(NONE, "")                                                                                    \
+    _(RELU, "relu")                                                                                \
+    _(RELU6, "relu6")                                                                              \
+    _(GELU, "gelu")                                                                                \
+    _(SILU, "silu")
+#define ACT_ENTRY(ACT, name) ACT_##ACT,
+#define ACT_COUNT(ACT, name) +1
+typedef enum Act { ACTIVATIONS(ACT_ENTRY) } Act;
+enum { ACTS = 0 ACTIVATIONS(ACT_COUNT) };
+#undef ACT_ENTRY
+#undef ACT_COUNT
+const char *act_name(Act act);
+
+/* The average is over real pixels only. */
+typedef enum PoolMode { POOL_MAX, POOL_AVG, POOL_GLOBAL_AVG } PoolMode;
+/* The place of a maximum in its window, where relu cut it off: windows have fewer pixels. */
+enum { POOL_CUT = 255 };
+
+/* How an exchange changes what the ranks of a tensor group hold. Forward and backward are each other's mirror. */
+typedef enum ExchangeKind {
+    /* Whole x to layers that are divided: y is x; dx the sum of dy over the ranks. */
+    EXCHANGE_ENTER,
+    /* Back: y the sum of x over the ranks (+ w[C]); dx is dy. */
+    EXCHANGE_LEAVE,
+    /* A sequence's slices to such layers: y all of dim 1; dx the slice of the sum of dy. */
+    EXCHANGE_GATHER,
+    /* Back: y the slice of dim 1 of the sum of x (+ w[C]); dx all of dy. */
+    EXCHANGE_SCATTER,
+} ExchangeKind;
+
+/* What an operation is asked to do: plain data, filled by a layer kind, completed by the backend (layouts). What each one computes
+ * stands at its row, src/tensor/op_info.c.
+ * Where `slice` says so, an operation has one rank's slice of what it would else have whole: embedding its rows of w (other
+ * ranks' tokens give 0), softmax_loss its logits (y is of all of them), positions and dropout of x.
+ * Where the backend's precision is bf16 or fp16, activations and their gradients are such, and every operation computes in fp32 on
+ * what it loads and rounds what it stores; attention rounds the factors of its inner products, too. All else stays fp32: parameters
+ * and dw, `saved`, a loss's y, float data and targets. An operation that is given fp32 data wishes the precision, and a reorder
+ * converts it. */
+typedef struct OpSpec {
+    OpKind kind;
+    int kernel[2], stride[2], pad[2]; /* conv2d, pool: height, width */
+    int groups;                       /* conv2d, group_norm */
+    PoolMode pool;
+    Act act; /* fused on the output; ACT_NONE if none */
+    /* Of two dense, one behind the other, the second does for the first's act what backward has to do: its x_act is that act,
+     * and dx[0] the gradient of act's input, which is what the first, act_passed, gets as dy. */
+    Act x_act;
+    bool act_passed;
+    bool residual;         /* batch_norm, dense: x[1], of y's shape, is added before act */
+    float eps, momentum;   /* norms; momentum of the running statistics (0.1: PyTorch's) */
+    float drop, smoothing; /* dropout probability; label smoothing */
+    uint64_t seed_name;    /* dropout: hash of the node's name */
+    int heads;             /* attention */
+    int kv_heads;          /* of keys and values; 0: heads. Divides heads */
+    float rotary_base;     /* of the angles; 0: 10000 */
+    bool rotary;
+    TensorSlice slice;
+    ExchangeKind exchange;
+    /* dense: w is stored in its plain order (another operation has the same w). */
+    bool plain_weight;
+    int x_count, w_count;      /* w: parameters first, then running statistics */
+    bool need_dx[SPEC_INPUTS]; /* false: nobody wants this gradient (the data) */
+    bool x_shared;             /* a later operation reads x[0], too: dx[0] may come with dx_add */
+    Shape w[SPEC_PARAMS];      /* in the model's own order: OIHW, out x in, V x C */
+    /* x: given by the producers. y.shape by the layer kind, y's layout by the backend. */
+    Desc x[SPEC_INPUTS], y;
+} OpSpec;
+
+/* An attention's heads of keys and of values. */
+static inline int attention_kv_heads(const OpSpec *spec)
+{
+    return spec->kv_heads > 0 ? spec->kv_heads : spec->heads;
+}
+
+/* The base of its rotary angles: pair i of a head that is w wide turns by position * base^(-2 i / w). */
+static inline double attention_rotary_base(const OpSpec *spec)
+{
+    return spec->rotary_base > 0 ? (double)spec->rotary_base : 10000.0;
+}
+
+/* The spec of an operation that is no layer: `from` in another layout or number format, the same shape. */
+OpSpec reorder_spec(Desc from, Desc to);
+
+#endif

@@ -1,0 +1,76 @@
+/* add: y = act(x0 + x1 + ...), with fused relu or relu6; every dx is dy. */
+#include "view.h"
+
+typedef struct AddTask {
+    const Op *op;
+    const OpRun *run;
+    int64_t n;
+} AddTask;
+enum { ITEM = 4096 };
+
+static Status add_plan(Op *op, Desc preferred[SPEC_INPUTS])
+{
+    OpSpec *s = &op->spec;
+    s->y = in_precision(op, layout_common(s));
+    for (int i = 0; i < s->x_count; ++i) {
+        preferred[i] = s->y;
+        op->dx_alias[i] = true;
+    }
+    op->needs_y = s->act != ACT_NONE;
+    op->y_inplace = true;
+    return OK;
+}
+
+/* bf16 is rounded once, whatever the number of inputs: n at most ITEM elements from `from` on. */
+static void add_rounded_once(const AddTask *t, int64_t from, int64_t n)
+{
+    const OpSpec *s = &t->op->spec;
+    const SimdTable *floats = simd_table(DTYPE_F32), *half = simd_table(DTYPE_BF16);
+    float sum[ITEM], term[ITEM];
+    half->to_floats(sum, element_at(t->run->x[0], from, DTYPE_BF16), n);
+    for (int i = 1; i < s->x_count; ++i) {
+        half->to_floats(term, element_at(t->run->x[i], from, DTYPE_BF16), n);
+        floats->add_act(i + 1 < s->x_count ? ACT_NONE : s->act, sum, sum, term, n);
+    }
+    half->from_floats(element_out(t->run->y, from, DTYPE_BF16), sum, n);
+}
+
+static void add_body(const void *task, int64_t begin, int64_t end)
+{
+    const AddTask *t = task;
+    const OpSpec *s = &t->op->spec;
+    for (int64_t from = begin * ITEM; from < end * ITEM && from < t->n; from += ITEM) {
+        int64_t n = t->n - from < ITEM ? t->n - from : ITEM;
+        const DType type = s->y.dtype;
+        if (type == DTYPE_BF16 && s->x_count > 2) {
+            add_rounded_once(t, from, n);
+            continue;
+        }
+        void *y = element_out(t->run->y, from, type);
+        const void *sum = element_at(t->run->x[0], from, type);
+        if (s->x_count == 1) simd_table(type)->act(s->act, y, sum, n);
+        for (int i = 1; i < s->x_count; ++i) {
+            Act act = i + 1 < s->x_count ? ACT_NONE : s->act;
+            simd_table(type)->add_act(act, y, sum, element_at(t->run->x[i], from, type), n);
+            sum = y;
+        }
+    }
+}
+
+static void add_forward(Op *op, const OpRun *run)
+{
+    AddTask t = {op, run, desc_elements(op->spec.y)};
+    work_run(add_body, &t, (t.n + ITEM - 1) / ITEM, t.n);
+}
+
+static void add_backward_begin(Op *op, const OpRun *run)
+{
+    if (op->spec.act != ACT_NONE) mask_gradient(op->spec.act, run->dy, run->y, op->spec.y);
+}
+
+const OpTable cpu_add = {
+    .name = "add",
+    .plan = add_plan,
+    .forward = add_forward,
+    .backward_begin = add_backward_begin,
+};

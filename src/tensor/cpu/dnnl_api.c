@@ -1,0 +1,198 @@
+/* Where oneDNN 2.x (Debian 12) and 3.x differ: formats, and the descriptions of primitives. Each function is there twice, once in
+ * the terms of either C API. */
+#include "dnnl_api.h"
+
+#include <string.h>
+
+const char *onednn_text(dnnl_status_t status)
+{
+    static const char *const text[] = {"success",
+                                       "out of memory",
+                                       "invalid arguments",
+                                       "not implemented",
+                                       "last implementation reached",
+                                       "run-time error",
+                                       "not required"};
+    return (size_t)status < sizeof text / sizeof text[0] ? text[status] : "unknown error";
+}
+
+void onednn_must(dnnl_status_t status, const char *call)
+{
+    if (status != dnnl_success)
+        die_as(status == dnnl_out_of_memory ? ERR_MEMORY : ERR_BUG, "oneDNN: %s: %s", call,
+               onednn_text(status));
+}
+
+static dnnl_data_type_t data_type(DType type)
+{
+    return type == DTYPE_BF16 ? dnnl_bf16 : dnnl_f32;
+}
+
+#if DNNL3
+MemoryDesc onednn_desc(const Format *f)
+{
+    return f ? f->md : NULL;
+}
+
+Format *format_clone(MemoryDesc md)
+{
+    Format *f = mem_new(sizeof *f);
+    onednn_must(dnnl_memory_desc_clone(&f->md, md), "dnnl_memory_desc_clone");
+    return f;
+}
+
+Format *format_tagged(int ndim, const int64_t *dim, DType type, dnnl_format_tag_t tag)
+{
+    Format *f = mem_new(sizeof *f);
+    dnnl_dims_t dims = {0};
+    memcpy(dims, dim, (size_t)ndim * sizeof *dim);
+    onednn_must(dnnl_memory_desc_create_with_tag(&f->md, ndim, dims, data_type(type), tag),
+                "dnnl_memory_desc_create_with_tag");
+    return f;
+}
+
+void format_free(Format **format)
+{
+    if (*format) onednn_must(dnnl_memory_desc_destroy((*format)->md), "dnnl_memory_desc_destroy");
+    mem_free(format);
+}
+
+DType format_type(const Format *format)
+{
+    dnnl_data_type_t type = dnnl_data_type_undef;
+    onednn_must(dnnl_memory_desc_query(format->md, dnnl_query_data_type, &type),
+                "dnnl_memory_desc_query");
+    return type == dnnl_bf16 ? DTYPE_BF16 : DTYPE_F32;
+}
+
+bool format_elementwise(const Format *format)
+{
+    dnnl_format_kind_t kind = dnnl_format_kind_undef;
+    onednn_must(dnnl_memory_desc_query(format->md, dnnl_query_format_kind, &kind),
+                "dnnl_memory_desc_query");
+    return kind == dnnl_blocked;
+}
+
+dnnl_status_t onednn_conv2d(dnnl_primitive_desc_t *pd, const Dnnl *dnnl, const KernelSpec *spec,
+                            const_dnnl_primitive_attr_t attr)
+{
+    dnnl_alg_kind_t alg = spec->winograd ? dnnl_convolution_winograd : dnnl_convolution_direct;
+    const dnnl_dims_t stride = {spec->stride[0], spec->stride[1]}, dilate = {0, 0};
+    const dnnl_dims_t pad = {spec->pad[0], spec->pad[1]};
+    MemoryDesc x = onednn_desc(spec->role[ROLE_X]), w = onednn_desc(spec->role[ROLE_W]);
+    MemoryDesc b = onednn_desc(spec->role[ROLE_B]), y = onednn_desc(spec->role[ROLE_Y]);
+    dnnl_primitive_desc_t hint = spec->hint ? spec->hint->desc : NULL;
+    if (spec->kind == KERNEL_CONV_FORWARD)
+        return dnnl_convolution_forward_primitive_desc_create(pd, dnnl->engine,
+                                                              dnnl_forward_training, alg, x, w, b,
+                                                              y, stride, dilate, pad, pad, attr);
+    if (spec->kind == KERNEL_CONV_DATA)
+        return dnnl_convolution_backward_data_primitive_desc_create(
+            pd, dnnl->engine, alg, x, w, y, stride, dilate, pad, pad, hint, attr);
+    return dnnl_convolution_backward_weights_primitive_desc_create(
+        pd, dnnl->engine, alg, x, w, b, y, stride, dilate, pad, pad, hint, attr);
+}
+
+dnnl_status_t onednn_dense(dnnl_primitive_desc_t *pd, const Dnnl *dnnl, const KernelSpec *spec,
+                           const_dnnl_primitive_attr_t attr)
+{
+    MemoryDesc x = onednn_desc(spec->role[ROLE_X]), w = onednn_desc(spec->role[ROLE_W]);
+    MemoryDesc b = onednn_desc(spec->role[ROLE_B]), y = onednn_desc(spec->role[ROLE_Y]);
+    dnnl_primitive_desc_t hint = spec->hint ? spec->hint->desc : NULL;
+    if (spec->kind == KERNEL_DENSE_FORWARD)
+        return dnnl_inner_product_forward_primitive_desc_create(
+            pd, dnnl->engine, dnnl_forward_training, x, w, b, y, attr);
+    if (spec->kind == KERNEL_DENSE_DATA)
+        return dnnl_inner_product_backward_data_primitive_desc_create(pd, dnnl->engine, x, w, y,
+                                                                      hint, attr);
+    return dnnl_inner_product_backward_weights_primitive_desc_create(pd, dnnl->engine, x, w, b, y,
+                                                                     hint, attr);
+}
+
+dnnl_status_t onednn_relu(dnnl_post_ops_t ops)
+{
+    return dnnl_post_ops_append_eltwise(ops, dnnl_eltwise_relu, 0.0f, 0.0f);
+}
+#else
+MemoryDesc onednn_desc(const Format *f)
+{
+    return f ? &f->md : NULL;
+}
+
+Format *format_clone(MemoryDesc md)
+{
+    Format *f = mem_new(sizeof *f);
+    f->md = *md;
+    return f;
+}
+
+Format *format_tagged(int ndim, const int64_t *dim, DType type, dnnl_format_tag_t tag)
+{
+    Format *f = mem_new(sizeof *f);
+    dnnl_dims_t dims = {0};
+    memcpy(dims, dim, (size_t)ndim * sizeof *dim);
+    onednn_must(dnnl_memory_desc_init_by_tag(&f->md, ndim, dims, data_type(type), tag),
+                "dnnl_memory_desc_init_by_tag");
+    return f;
+}
+
+void format_free(Format **format)
+{
+    mem_free(format);
+}
+
+DType format_type(const Format *format)
+{
+    return format->md.data_type == dnnl_bf16 ? DTYPE_BF16 : DTYPE_F32;
+}
+
+bool format_elementwise(const Format *format)
+{
+    return format->md.format_kind == dnnl_blocked;
+}
+
+dnnl_status_t onednn_conv2d(dnnl_primitive_desc_t *pd, const Dnnl *dnnl, const KernelSpec *spec,
+                            const_dnnl_primitive_attr_t attr)
+{
+    dnnl_alg_kind_t alg = spec->winograd ? dnnl_convolution_winograd : dnnl_convolution_direct;
+    const dnnl_dims_t stride = {spec->stride[0], spec->stride[1]};
+    const dnnl_dims_t pad = {spec->pad[0], spec->pad[1]};
+    MemoryDesc x = onednn_desc(spec->role[ROLE_X]), w = onednn_desc(spec->role[ROLE_W]);
+    MemoryDesc b = onednn_desc(spec->role[ROLE_B]), y = onednn_desc(spec->role[ROLE_Y]);
+    dnnl_convolution_desc_t d;
+    dnnl_status_t status;
+    if (spec->kind == KERNEL_CONV_FORWARD)
+        status = dnnl_convolution_forward_desc_init(&d, dnnl_forward_training, alg, x, w, b, y,
+                                                    stride, pad, pad);
+    else if (spec->kind == KERNEL_CONV_DATA)
+        status = dnnl_convolution_backward_data_desc_init(&d, alg, x, w, y, stride, pad, pad);
+    else
+        status = dnnl_convolution_backward_weights_desc_init(&d, alg, x, w, b, y, stride, pad, pad);
+    if (status != dnnl_success) return status;
+    return dnnl_primitive_desc_create(pd, &d, attr, dnnl->engine,
+                                      spec->hint ? spec->hint->desc : NULL);
+}
+
+dnnl_status_t onednn_dense(dnnl_primitive_desc_t *pd, const Dnnl *dnnl, const KernelSpec *spec,
+                           const_dnnl_primitive_attr_t attr)
+{
+    MemoryDesc x = onednn_desc(spec->role[ROLE_X]), w = onednn_desc(spec->role[ROLE_W]);
+    MemoryDesc b = onednn_desc(spec->role[ROLE_B]), y = onednn_desc(spec->role[ROLE_Y]);
+    dnnl_inner_product_desc_t d;
+    dnnl_status_t status;
+    if (spec->kind == KERNEL_DENSE_FORWARD)
+        status = dnnl_inner_product_forward_desc_init(&d, dnnl_forward_training, x, w, b, y);
+    else if (spec->kind == KERNEL_DENSE_DATA)
+        status = dnnl_inner_product_backward_data_desc_init(&d, x, w, y);
+    else
+        status = dnnl_inner_product_backward_weights_desc_init(&d, x, w, b, y);
+    if (status != dnnl_success) return status;
+    return dnnl_primitive_desc_create(pd, &d, attr, dnnl->engine,
+                                      spec->hint ? spec->hint->desc : NULL);
+}
+
+dnnl_status_t onednn_relu(dnnl_post_ops_t ops)
+{
+    return dnnl_post_ops_append_eltwise(ops, 1.0f, dnnl_eltwise_relu, 0.0f, 0.0f);
+}
+#endif

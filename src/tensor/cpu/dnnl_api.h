@@ -1,0 +1,51 @@
+/* What the files behind dnnl.h share: the objects as oneDNN has them, and what its two C APIs (2.x, 3.x) say in other words.
+ * Only dnnl*.c include this, and so oneDNN's header. */
+#ifndef WEFT_TENSOR_CPU_DNNL_API_H
+#define WEFT_TENSOR_CPU_DNNL_API_H
+
+#include "dnnl.h"
+
+#include <dnnl.h>
+
+#define DNNL3 (DNNL_VERSION_MAJOR >= 3)
+
+#if DNNL3
+typedef const_dnnl_memory_desc_t MemoryDesc;
+#else
+typedef const dnnl_memory_desc_t *MemoryDesc;
+#endif
+
+struct Dnnl {
+    dnnl_engine_t engine;
+    dnnl_stream_t stream;
+};
+struct Format {
+    dnnl_memory_desc_t md; /* 2.x: a struct; 3.x: an owned handle */
+};
+enum { KERNEL_ARGS = ROLES + 1 }; /* the roles and the scratchpad */
+struct Kernel {
+    KernelKind kind;
+    Dnnl *dnnl; /* borrowed from the backend */
+    dnnl_primitive_desc_t desc;
+    dnnl_primitive_t primitive;
+    Format *role[ROLES], *scratch;
+    int arg_count, arg_role[KERNEL_ARGS]; /* role of each argument; ROLES is the scratchpad */
+    dnnl_exec_arg_t arg[KERNEL_ARGS];
+    void *data[KERNEL_ARGS]; /* what the memory objects point to now */
+};
+
+const char *onednn_text(dnnl_status_t status);
+/* Dies with oneDNN's words for anything but success. */
+void onednn_must(dnnl_status_t status, const char *call);
+MemoryDesc onednn_desc(const Format *format); /* borrowed; NULL of NULL */
+/* Owner: the caller. */
+Format *format_clone(MemoryDesc desc);
+Format *format_tagged(int ndim, const int64_t *dim, DType type, dnnl_format_tag_t tag);
+/* The primitive's description; *pd is the caller's. */
+dnnl_status_t onednn_conv2d(dnnl_primitive_desc_t *pd, const Dnnl *dnnl, const KernelSpec *spec,
+                            const_dnnl_primitive_attr_t attr);
+dnnl_status_t onednn_dense(dnnl_primitive_desc_t *pd, const Dnnl *dnnl, const KernelSpec *spec,
+                           const_dnnl_primitive_attr_t attr);
+dnnl_status_t onednn_relu(dnnl_post_ops_t ops); /* y = max(y, 0) after the primitive */
+
+#endif

@@ -1,0 +1,195 @@
+/* Kernels: oneDNN's primitives, planned, built and run. Scratch memory is always the caller's. */
+#include "dnnl_api.h"
+
+#include <string.h>
+
+/* Where each role of a kind is found in oneDNN's terms. */
+typedef struct RoleName {
+    dnnl_query_t query;
+    int index, arg;
+} RoleName;
+static const RoleName role_names[KERNEL_KINDS][ROLES] = {
+#define FORWARD                                                                                    \
+    {                                                                                              \
+        {dnnl_query_src_md, 0, DNNL_ARG_SRC}, {dnnl_query_weights_md, 0, DNNL_ARG_WEIGHTS},        \
+            {dnnl_query_weights_md, 1, DNNL_ARG_BIAS},                                             \
+        {                                                                                          \
+            dnnl_query_dst_md, 0, DNNL_ARG_DST                                                     \
+        }                                                                                          \
+    }
+#define DATA                                                                                       \
+    {                                                                                              \
+        {dnnl_query_diff_src_md, 0, DNNL_ARG_DIFF_SRC},                                            \
+            {dnnl_query_weights_md, 0, DNNL_ARG_WEIGHTS}, {dnnl_query_undef, 0, 0},                \
+        {                                                                                          \
+            dnnl_query_diff_dst_md, 0, DNNL_ARG_DIFF_DST                                           \
+        }                                                                                          \
+    }
+#define WEIGHT                                                                                     \
+    {                                                                                              \
+        {dnnl_query_src_md, 0, DNNL_ARG_SRC},                                                      \
+            {dnnl_query_diff_weights_md, 0, DNNL_ARG_DIFF_WEIGHTS},                                \
+            {dnnl_query_diff_weights_md, 1, DNNL_ARG_DIFF_BIAS},                                   \
+        {                                                                                          \
+            dnnl_query_diff_dst_md, 0, DNNL_ARG_DIFF_DST                                           \
+        }                                                                                          \
+    }
+    [KERNEL_CONV_FORWARD] = FORWARD,
+    [KERNEL_CONV_DATA] = DATA,
+    [KERNEL_CONV_WEIGHT] = WEIGHT,
+    [KERNEL_DENSE_FORWARD] = FORWARD,
+    [KERNEL_DENSE_DATA] = DATA,
+    [KERNEL_DENSE_WEIGHT] = WEIGHT,
+    [KERNEL_REORDER] = {[ROLE_X] = {dnnl_query_src_md, 0, DNNL_ARG_FROM},
+                        [ROLE_Y] = {dnnl_query_dst_md, 0, DNNL_ARG_TO}},
+#undef FORWARD
+#undef DATA
+#undef WEIGHT
+};
+
+static dnnl_primitive_attr_t attr_new(const KernelSpec *spec)
+{
+    dnnl_primitive_attr_t attr;
+    onednn_must(dnnl_primitive_attr_create(&attr), "dnnl_primitive_attr_create");
+    onednn_must(dnnl_primitive_attr_set_scratchpad_mode(attr, dnnl_scratchpad_mode_user),
+                "dnnl_primitive_attr_set_scratchpad_mode");
+    if (spec->relu) {
+        dnnl_post_ops_t ops;
+        onednn_must(dnnl_post_ops_create(&ops), "dnnl_post_ops_create");
+        onednn_must(onednn_relu(ops), "dnnl_post_ops_append_eltwise");
+        onednn_must(dnnl_primitive_attr_set_post_ops(attr, ops),
+                    "dnnl_primitive_attr_set_post_ops");
+        onednn_must(dnnl_post_ops_destroy(ops), "dnnl_post_ops_destroy");
+    }
+    return attr;
+}
+
+static dnnl_status_t desc_create(dnnl_primitive_desc_t *pd, const Dnnl *dnnl,
+                                 const KernelSpec *spec)
+{
+    dnnl_primitive_attr_t attr = attr_new(spec);
+    dnnl_status_t status;
+    if (spec->kind == KERNEL_REORDER)
+        status =
+            dnnl_reorder_primitive_desc_create(pd, onednn_desc(spec->role[ROLE_X]), dnnl->engine,
+                                               onednn_desc(spec->role[ROLE_Y]), dnnl->engine, attr);
+    else if (spec->kind <= KERNEL_CONV_WEIGHT)
+        status = onednn_conv2d(pd, dnnl, spec, attr);
+    else
+        status = onednn_dense(pd, dnnl, spec, attr);
+    onednn_must(dnnl_primitive_attr_destroy(attr), "dnnl_primitive_attr_destroy");
+    return status;
+}
+
+Status kernel_plan(Kernel **kernel, Dnnl *dnnl, const KernelSpec *spec)
+{
+    dnnl_primitive_desc_t desc = NULL;
+    dnnl_status_t status = desc_create(&desc, dnnl, spec);
+    *kernel = NULL;
+    if (status != dnnl_success)
+        return fail(ERR_CONFIG, "oneDNN cannot compute this: %s", onednn_text(status));
+    Kernel *k = *kernel = mem_new(sizeof *k);
+    k->kind = spec->kind;
+    k->dnnl = dnnl;
+    k->desc = desc;
+    for (int r = 0; r < ROLES; ++r)
+        if (spec->role[r]) {
+            const RoleName *name = &role_names[spec->kind][r];
+            k->role[r] = format_clone(dnnl_primitive_desc_query_md(desc, name->query, name->index));
+        }
+    k->scratch = format_clone(dnnl_primitive_desc_query_md(desc, dnnl_query_scratchpad_md, 0));
+    return OK;
+}
+
+const Format *kernel_format(const Kernel *kernel, KernelRole role)
+{
+    return kernel->role[role];
+}
+
+const char *kernel_name(const Kernel *kernel)
+{
+    const char *text = NULL;
+    onednn_must(dnnl_primitive_desc_query(kernel->desc, dnnl_query_impl_info_str, 0, &text),
+                "dnnl_primitive_desc_query");
+    return text;
+}
+
+size_t kernel_scratch_bytes(const Kernel *kernel)
+{
+    return dnnl_memory_desc_get_size(onednn_desc(kernel->scratch));
+}
+
+/* Winograd's three buffers lie at borders of 2 MiB, and for each oneDNN asks for 2 MiB more to find one. Of that the last page
+ * of a buffer takes some: with pages of 2 MiB, which arenas have where the kernel gives them, half on average. */
+size_t kernel_scratch_spare(const Kernel *kernel)
+{
+    size_t spare = (size_t)3 << 20;
+    return strstr(kernel_name(kernel), "wino") && kernel_scratch_bytes(kernel) > spare ? spare : 0;
+}
+
+static Status kernel_add_arg(Kernel *k, const Format *format, int role, int arg)
+{
+    dnnl_exec_arg_t *a = &k->arg[k->arg_count];
+    dnnl_status_t status =
+        dnnl_memory_create(&a->memory, onednn_desc(format), k->dnnl->engine, DNNL_MEMORY_NONE);
+    if (status != dnnl_success)
+        return fail(ERR_BUG, "oneDNN: no memory object: %s", onednn_text(status));
+    a->arg = arg;
+    k->arg_role[k->arg_count++] = role;
+    return OK;
+}
+
+/* oneDNN makes the code of its fp32 matrix product, 4 MB of it, when the first one runs: most of it for any shape of more than
+ * a row, some where the second factor is transposed. Here that happens before: a step takes no memory, and a plan knows
+ * all of it. */
+static void make_product(const Kernel *kernel)
+{
+    const float a[4] = {0}, b[4] = {0};
+    float product[4];
+    if (format_type(kernel->role[ROLE_X]) != DTYPE_F32 || !strstr(kernel_name(kernel), "gemm:jit"))
+        return;
+    for (const char *second = "NT"; *second; ++second)
+        onednn_must(dnnl_sgemm('N', *second, 2, 2, 2, 1, a, 2, b, 2, 0, product, 2), "dnnl_sgemm");
+}
+
+Status kernel_build(Kernel *kernel)
+{
+    dnnl_status_t status = dnnl_primitive_create(&kernel->primitive, kernel->desc);
+    if (status != dnnl_success)
+        return fail(ERR_CONFIG, "oneDNN cannot build its kernel %s: %s", kernel_name(kernel),
+                    onednn_text(status));
+    make_product(kernel);
+    for (int r = 0; r < ROLES; ++r)
+        if (kernel->role[r])
+            TRY(kernel_add_arg(kernel, kernel->role[r], r, role_names[kernel->kind][r].arg));
+    if (kernel_scratch_bytes(kernel) == 0) return OK;
+    return kernel_add_arg(kernel, kernel->scratch, ROLES, DNNL_ARG_SCRATCHPAD);
+}
+
+/* A handle is set only when it changes: 2.x writes the padding's zeros again each time one is set. */
+void kernel_run(Kernel *kernel, void *const data[ROLES], void *scratch)
+{
+    for (int i = 0; i < kernel->arg_count; ++i) {
+        void *p = kernel->arg_role[i] == ROLES ? scratch : data[kernel->arg_role[i]];
+        if (p == kernel->data[i]) continue;
+        onednn_must(dnnl_memory_set_data_handle(kernel->arg[i].memory, p),
+                    "dnnl_memory_set_data_handle");
+        kernel->data[i] = p;
+    }
+    onednn_must(dnnl_primitive_execute(kernel->primitive, kernel->dnnl->stream, kernel->arg_count,
+                                       kernel->arg),
+                kernel_name(kernel));
+}
+
+void kernel_free(Kernel **kernel)
+{
+    Kernel *k = *kernel;
+    if (!k) return;
+    for (int i = 0; i < k->arg_count; ++i)
+        onednn_must(dnnl_memory_destroy(k->arg[i].memory), "dnnl_memory_destroy");
+    if (k->primitive) onednn_must(dnnl_primitive_destroy(k->primitive), "dnnl_primitive_destroy");
+    onednn_must(dnnl_primitive_desc_destroy(k->desc), "dnnl_primitive_desc_destroy");
+    for (int r = 0; r < ROLES; ++r) format_free(&k->role[r]);
+    format_free(&k->scratch);
+    mem_free(kernel);
+}

@@ -1,0 +1,336 @@
+/* Tiles of one head of attention, and the three kinds of product of a pair of them; for attention.c alone.
+ *
+ * Scores, sums and outputs of products are fp32 whatever the type of the tensors. Factors are of that type, so that bf16
+ * probabilities and gradients of scores are rounded once for their products. A product reads cells
+ * (product.h), so rows along which is summed are braided: cell i of braid r holds elements i of rows 2r and 2r + 1.
+ * Tiles are padded with zeros to 16 rows and 16 columns. */
+#ifndef WEFT_TENSOR_CPU_SIMD_ATTENTION_TILE_H
+#define WEFT_TENSOR_CPU_SIMD_ATTENTION_TILE_H
+
+#include "product.h"
+
+enum {
+    TILE = ATTENTION_TILE,
+    GROUP = SIMD_LANES, /* rows that the diagonal is followed in */
+};
+
+/* The scratch of one thread, cut up. Tiles of rows are [TILE][wide], braided [TILE / CELL][wide], those with _t cells
+ * [wide / CELL][TILE]; p and ds are [key][query]; the last four a number per query. Where cells are floats, braids are the
+ * rows themselves, and so are p and ds as factors. */
+typedef struct Work {
+    Elem *q, *dy, *k, *v;
+    Cell *q_t, *dy_t, *q_braid, *dy_braid, *k_braid; /* k_braid: of values, too */
+    Cell *by_query, *by_key; /* p or ds as factors, cells along queries and along keys */
+    float *sum, *rows, *p, *ds, *top, *total, *shrink, *delta;
+    float *dk, *dv;        /* sums for all keys of the head: the tensors themselves, or scratch */
+    int64_t key_row;       /* of dk and dv, in floats */
+    int64_t width, wide;   /* of a head; padded to 16 */
+    int64_t queries, keys; /* real rows of this pair of tiles */
+    bool diagonal;
+    bool later; /* not the first head of the group: its shares of dk and dv are added */
+} Work;
+
+SIMD_INLINE int64_t padded(int64_t n)
+{
+    return (n + GROUP - 1) / GROUP * GROUP;
+}
+
+/* The next `count` floats, or their room for what is as large. */
+SIMD_INLINE void *take(float **scratch, int64_t count)
+{
+    float *piece = *scratch;
+    *scratch += count;
+    return piece;
+}
+
+static Work work_of(const AttentionHead *h, float *scratch)
+{
+    Work w = {.width = h->width, .wide = padded(h->width)};
+    const int64_t tile = TILE * w.wide, cells = tile / CELL, all = (h->length + TILE - 1) / TILE;
+    Elem **const rows[] = {&w.q, &w.dy, &w.k, &w.v};
+    Cell **const other[] = {&w.q_t, &w.dy_t, &w.q_braid, &w.dy_braid, &w.k_braid};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; ++i) *rows[i] = take(&scratch, cells);
+    for (size_t i = 0; i < (ELEM_IS_FLOAT ? 2 : sizeof other / sizeof *other); ++i)
+        *other[i] = take(&scratch, cells);
+    w.sum = take(&scratch, tile);
+    w.rows = take(&scratch, tile);
+    w.p = take(&scratch, TILE * TILE);
+    w.ds = take(&scratch, TILE * TILE);
+    float **const number[] = {&w.top, &w.total, &w.shrink, &w.delta};
+    for (size_t i = 0; i < sizeof number / sizeof *number; ++i) *number[i] = take(&scratch, TILE);
+    w.by_query = ELEM_IS_FLOAT ? NULL : take(&scratch, TILE * TILE / CELL);
+    w.by_key = ELEM_IS_FLOAT ? NULL : take(&scratch, TILE * TILE / CELL);
+    w.dk = ELEM_IS_FLOAT ? h->dk : take(&scratch, all * tile);
+    w.dv = ELEM_IS_FLOAT ? h->dv : take(&scratch, all * tile);
+    w.key_row = ELEM_IS_FLOAT ? h->stride : w.wide;
+    return w;
+}
+
+SIMD_INLINE int64_t rows_of(const AttentionHead *h, int64_t tile)
+{
+    int64_t left = h->length - tile * TILE;
+    return left < TILE ? left : TILE;
+}
+
+/* One row turned by its position's angles: pairs (i, i + width / 2). sign -1 turns back. */
+SIMD_INLINE void turn(const AttentionHead *h, float *row, int64_t at, float sign)
+{
+    const int64_t half = h->width / 2;
+    const float *restrict c = h->cosine + at * half, *restrict s = h->sine + at * half;
+    float *restrict low = row, *restrict high = row + half;
+#pragma omp simd
+    for (int64_t i = 0; i < half; ++i) {
+        float a = low[i], b = high[i], t = sign * s[i];
+        low[i] = fused(a, c[i], -(b * t));
+        high[i] = fused(b, c[i], a * t);
+    }
+}
+
+/* Rows of one head are short and far apart: no hardware fetches them ahead. So the next tile's rows are asked for while a
+ * tile is worked on; behind a head's last tile that is the next head's first, whose rows are `width` further on. Nothing is read, so past the last
+ * head it may be any memory. */
+SIMD_INLINE void fetch_tile(const AttentionHead *h, const void *tensor, int64_t stride,
+                            int64_t tile)
+{
+    enum { LINE = 64 / sizeof(Elem), NEAR = 2 };
+    const bool last = tile * TILE >= h->length;
+    const Elem *rows = (const Elem *)tensor + (last ? h->width : tile * TILE * stride);
+    const int64_t count = rows_of(h, last ? 0 : tile);
+    for (int64_t r = 0; r < count; ++r)
+        for (int64_t i = 0; i < h->width; i += LINE)
+            __builtin_prefetch(rows + r * stride + i, 0, NEAR);
+}
+
+SIMD_INLINE void copy_row(const Elem *row, int64_t n, Elem *to)
+{
+    int64_t i = 0;
+    for (; i + GROUP <= n; i += GROUP) memcpy(to + i, row + i, GROUP * sizeof *to);
+    if (i < n) memcpy(to + i, row + i, (size_t)(n - i) * sizeof *to);
+}
+
+/* A tile of rows, `stride` apart from `from` on, scaled and, with `turned`, turned; zero beyond its real rows. */
+static void load(const AttentionHead *h, const Work *w, const void *tensor, int64_t stride,
+                 int64_t tile, bool turned, float scale, Elem *to)
+{
+    const Elem *from = tensor;
+    const int64_t real = rows_of(h, tile), width = w->width, wide = w->wide;
+    for (int64_t r = 0; r < padded(real); ++r, to += wide) {
+        const Elem *row = from + (tile * TILE + r) * stride;
+        float *room = ELEM_IS_FLOAT ? (float *)(void *)to : w->rows;
+        int64_t n = r < real ? width : 0;
+        memset(to + n, 0, (size_t)(wide - n) * sizeof *to);
+        if (!turned && scale == 1.0f) {
+            copy_row(row, n, to);
+            continue;
+        }
+#pragma omp simd
+        for (int64_t i = 0; i < n; ++i) room[i] = scale * value_of(row[i]);
+        if (turned && n) turn(h, room, tile * TILE + r, 1.0f);
+        if (!ELEM_IS_FLOAT) elems_from(to, room, n);
+    }
+}
+
+/* Rows where they are; stride in cells. */
+typedef struct Rows {
+    const Cell *at;
+    int64_t stride;
+} Rows;
+
+/* Rows of a loaded tile. */
+SIMD_INLINE Rows loaded(const Work *w, const Elem *rows)
+{
+    return (Rows){(const Cell *)(const void *)rows, w->wide / CELL};
+}
+
+/* A tile of rows that is read once, row by row: as it lies, if it may be, else loaded into `copy`. */
+static Rows rows_at(const AttentionHead *h, const Work *w, const void *from, int64_t tile,
+                    bool turned, Elem *copy)
+{
+    if (!turned && rows_of(h, tile) == TILE && w->width % CELL == 0) {
+        const Elem *row = (const Elem *)from + tile * TILE * h->stride;
+        return (Rows){(const Cell *)(const void *)row, h->stride / CELL};
+    }
+    load(h, w, from, h->stride, tile, turned, 1.0f, copy);
+    return loaded(w, copy);
+}
+
+/* The same where rows are read, and braided, too: floats' braids are the rows themselves, and lie close together. */
+static Rows rows_to_braid(const AttentionHead *h, const Work *w, const void *from, int64_t tile,
+                          bool turned, Elem *copy)
+{
+    if (!ELEM_IS_FLOAT) return rows_at(h, w, from, tile, turned, copy);
+    load(h, w, from, h->stride, tile, turned, 1.0f, copy);
+    return loaded(w, copy);
+}
+
+#ifdef SIMD_BF16
+/* Rounded and moved to the lower half of each lane. */
+SIMD_INLINE Vu halves_of(Vf v)
+{
+    Vh half;
+    elems_store((Elem *)(void *)&half, v);
+    return __builtin_convertvector(half, Vu);
+}
+
+/* Cells of `wide` elements of neighbouring rows; a multiple of 16 of each. */
+static const Cell *braid(Rows from, int64_t count, int64_t wide, Cell *to)
+{
+    const Elem *rows = (const Elem *)(const void *)from.at;
+    const int64_t stride = from.stride * CELL;
+    Cell *cell = to;
+    for (int64_t r = 0; r < count; r += CELL, rows += CELL * stride)
+        for (int64_t i = 0; i < wide; i += VECTOR, cell += VECTOR) {
+            Vh even, odd;
+            VECTOR_LOAD(even, rows + i);
+            VECTOR_LOAD(odd, rows + stride + i);
+            Vu both = __builtin_convertvector(even, Vu) | __builtin_convertvector(odd, Vu) << 16;
+            VECTOR_STORE(cell, both);
+        }
+    return to;
+}
+#else
+static const Cell *braid(Rows from, int64_t count, int64_t wide, Cell *to)
+{
+    (void)count, (void)wide, (void)to;
+    return from.at;
+}
+#endif
+
+/* to[wide][TILE] = from[rows][wide] transposed, four by four; in cells. */
+static void transpose(const Elem *elems, int64_t rows, int64_t wide, Cell *cells)
+{
+    const Cell *from = (const Cell *)(const void *)elems;
+    for (int64_t r = 0; r < rows; r += 4)
+        for (int64_t c = 0; c < wide; c += 4) {
+            const Cell *f = from + r * wide + c;
+            Cell *t = cells + c * TILE + r;
+#if defined(__SSE2__)
+            __m128 a = _mm_loadu_ps((const float *)f), b = _mm_loadu_ps((const float *)(f + wide));
+            __m128 d = _mm_loadu_ps((const float *)(f + 2 * wide));
+            __m128 e = _mm_loadu_ps((const float *)(f + 3 * wide));
+            _MM_TRANSPOSE4_PS(a, b, d, e);
+            _mm_storeu_ps((float *)t, a);
+            _mm_storeu_ps((float *)(t + TILE), b);
+            _mm_storeu_ps((float *)(t + 2 * TILE), d);
+            _mm_storeu_ps((float *)(t + 3 * TILE), e);
+#else
+            for (int i = 0; i < 4; ++i)
+                for (int j = 0; j < 4; ++j) t[j * TILE + i] = f[i * wide + j];
+#endif
+        }
+}
+
+/* ---- the three kinds of product of a pair of tiles; on the diagonal only what lies below it ---- */
+
+/* out[key][query] = sum over the width of rows[key] columns[][query]. */
+static void scores(const Work *w, Rows rows, const Cell *columns, float *out)
+{
+    const int64_t n = padded(w->queries), m = padded(w->keys), step = w->diagonal ? GROUP : m;
+    for (int64_t r = 0; r < m; r += step) {
+        int64_t first = w->diagonal ? r : 0;
+        multiply(&(Product){.out = out + r * TILE + first,
+                            .a = rows.at + r * rows.stride,
+                            .b = columns + first,
+                            .out_row = TILE,
+                            .a_row = rows.stride,
+                            .a_col = 1,
+                            .b_row = TILE,
+                            .m = step,
+                            .n = n - first,
+                            .k = (w->width + CELL - 1) / CELL});
+    }
+}
+
+/* The first query that row `key` of p has; on the diagonal, groups left of it are never computed. */
+SIMD_INLINE int64_t first_query(const Work *w, int64_t key)
+{
+    return w->diagonal ? key / GROUP * GROUP : 0;
+}
+
+#ifdef SIMD_BF16
+/* p rounded, as cells [key][TILE / CELL] along queries. */
+static const Cell *along_queries(const Work *w, const float *p)
+{
+    Elem *to = (Elem *)w->by_query;
+    for (int64_t key = 0; key < padded(w->keys); ++key) {
+        const int64_t first = first_query(w, key), n = padded(w->queries);
+        for (int64_t q = first; q < n; q += VECTOR) {
+            Vf v;
+            VECTOR_LOAD(v, p + key * TILE + q);
+            elems_store(to + key * TILE + q, v);
+        }
+    }
+    return w->by_query;
+}
+
+/* p rounded, as cells [key / CELL][TILE] along keys. */
+static const Cell *along_keys(const Work *w, const float *p)
+{
+    for (int64_t key = 0; key < padded(w->keys); key += CELL) {
+        const int64_t first = first_query(w, key), n = padded(w->queries);
+        for (int64_t q = first; q < n; q += VECTOR) {
+            Vf even, odd;
+            VECTOR_LOAD(even, p + key * TILE + q);
+            VECTOR_LOAD(odd, p + (key + 1) * TILE + q);
+            Vu both = halves_of(even) | halves_of(odd) << 16;
+            VECTOR_STORE(w->by_key + key / CELL * TILE + q, both);
+        }
+    }
+    return w->by_key;
+}
+#else
+static const Cell *along_queries(const Work *w, const float *p)
+{
+    (void)w;
+    return p;
+}
+
+static const Cell *along_keys(const Work *w, const float *p)
+{
+    (void)w;
+    return p;
+}
+#endif
+
+/* out[key][] (+)= sum over queries of p[key][query] rows[query][]; out's rows are out_row apart, `rows` are braided. */
+static void sum_queries(const Work *w, const float *p, const Cell *rows, float *out,
+                        int64_t out_row, bool add)
+{
+    const int64_t n = padded(w->queries), m = padded(w->keys), step = w->diagonal ? GROUP : m;
+    const Cell *factor = along_queries(w, p);
+    for (int64_t r = 0; r < m; r += step) {
+        int64_t first = w->diagonal ? r : 0;
+        multiply(&(Product){.out = out + r * out_row,
+                            .a = factor + (r * TILE + first) / CELL,
+                            .b = rows + first / CELL * w->wide,
+                            .out_row = out_row,
+                            .a_row = TILE / CELL,
+                            .a_col = 1,
+                            .b_row = w->wide,
+                            .m = step,
+                            .n = w->wide,
+                            .k = (n - first) / CELL,
+                            .add = add});
+    }
+}
+
+/* out[query][] (+)= sum over keys of p[key][query] rows[key][]; `rows` are braided. */
+static void sum_keys(const Work *w, const float *p, const Cell *rows, float *out, bool add)
+{
+    const int64_t m = padded(w->queries), n = padded(w->keys), step = w->diagonal ? GROUP : m;
+    const Cell *factor = along_keys(w, p);
+    for (int64_t r = 0; r < m; r += step)
+        multiply(&(Product){.out = out + r * w->wide,
+                            .a = factor + r,
+                            .b = rows,
+                            .out_row = w->wide,
+                            .a_row = 1,
+                            .a_col = TILE,
+                            .b_row = w->wide,
+                            .m = step,
+                            .n = w->wide,
+                            .k = (w->diagonal ? r + GROUP : n) / CELL,
+                            .add = add});
+}
+
+#endif

@@ -1,0 +1,249 @@
+/* The rows of the operations: what each one computes, what must hold of its sizes whatever the backend, and what others need to
+ * know of it. An operation that is added has its row in its own file. */
+#include "tensor.h"
+#include "tensor/op_list.h"
+
+#define DECLARE(OP, name, where) extern const OpInfo info_##name;
+#define ENTRY(OP, name, where)   [OP_##OP] = &info_##name,
+OPERATIONS(DECLARE)
+static const OpInfo *const infos[OP_KINDS] = {OPERATIONS(ENTRY)};
+#undef DECLARE
+#undef ENTRY
+
+_Static_assert(ACTS <= 8 * sizeof(unsigned), "OpInfo.acts has a bit for each");
+enum { RELU = 1u << ACT_RELU, RELU6 = 1u << ACT_RELU6, GELU = 1u << ACT_GELU };
+
+const OpInfo *op_info(OpKind kind)
+{
+    return kind >= 0 && kind < OP_KINDS ? infos[kind] : NULL;
+}
+
+bool op_asks_ranks(const OpSpec *spec)
+{
+    OpTalks talks = infos[spec->kind]->talks;
+    return talks == TALKS_ALWAYS || (talks == TALKS_IF_SLICED && spec->slice.ranks > 0);
+}
+
+const char *act_name(Act act)
+{
+#define NAME(ACT, name) name,
+    static const char *const names[ACTS] = {ACTIVATIONS(NAME)};
+#undef NAME
+    return names[act];
+}
+
+OpSpec reorder_spec(Desc from, Desc to)
+{
+    return (OpSpec){.kind = OP_REORDER, .x_count = 1, .x = {from}, .y = to};
+}
+
+/* ---- what must hold ---- */
+
+/* Those whose gradient needs their output alone. */
+static Status fused_check(const OpSpec *s)
+{
+    if (s->act == ACT_NONE || s->act == ACT_RELU || s->act == ACT_RELU6) return OK;
+    return fail(ERR_BUG, "%s: only relu and relu6 can be fused", infos[s->kind]->name);
+}
+
+static Status attention_check(const OpSpec *s)
+{
+    char a[64], b[64];
+    Shape x = s->x[0].shape, y = s->y.shape;
+    const int kv_heads = attention_kv_heads(s);
+    bool fits = x.ndim == 3 && y.ndim == 3 && x.dim[0] == y.dim[0] && x.dim[1] == y.dim[1] &&
+                s->heads > 0 && s->heads % kv_heads == 0 && y.dim[2] % s->heads == 0 &&
+                x.dim[2] == y.dim[2] + 2 * (y.dim[2] / s->heads) * kv_heads;
+    if (!fits)
+        return fail(ERR_CONFIG, "attention: input %s, output %s and %d heads do not fit",
+                    shape_text(x, a), shape_text(y, b), s->heads);
+    if (s->rotary && y.dim[2] / s->heads % 2 != 0)
+        return fail(ERR_CONFIG, "attention: rotary needs heads of an even width, got %lld",
+                    (long long)(y.dim[2] / s->heads));
+    return OK;
+}
+
+static Status conv2d_check(const OpSpec *s)
+{
+    char a[64], b[64], c[64];
+    const int64_t *x = s->x[0].shape.dim, *y = s->y.shape.dim, *w = s->w[0].dim;
+    const int64_t groups = s->groups > 1 ? s->groups : 1;
+    bool fits = s->x[0].shape.ndim == 4 && s->y.shape.ndim == 4 && s->w[0].ndim == 4 &&
+                y[1] == w[0] && x[1] == w[1] * groups && y[1] % groups == 0;
+    for (int d = 0; d < 2; ++d)
+        fits = fits && w[2 + d] == s->kernel[d] && s->stride[d] > 0 &&
+               y[2 + d] == (x[2 + d] + 2 * s->pad[d] - s->kernel[d]) / s->stride[d] + 1;
+    if (fits) return OK;
+    return fail(ERR_CONFIG, "conv2d: input %s, weight %s, %d groups and output %s do not fit",
+                shape_text(s->x[0].shape, a), shape_text(s->w[0], b), (int)groups,
+                shape_text(s->y.shape, c));
+}
+
+static Status pool_check(const OpSpec *s)
+{
+    if (s->act != ACT_NONE && s->act != ACT_RELU)
+        return fail(ERR_BUG, "pool: only relu can be fused");
+    if (s->x[0].shape.ndim != 4 || s->y.shape.ndim != 4)
+        return fail(ERR_CONFIG, "pool: needs an image (N,C,H,W)");
+    for (int d = 0; d < 2 && s->pool != POOL_GLOBAL_AVG; ++d)
+        if (s->kernel[d] < 1 || s->stride[d] < 1 || s->pad[d] < 0 || 2 * s->pad[d] > s->kernel[d])
+            return fail(ERR_CONFIG,
+                        "pool: kernel %d, stride %d, pad %d: kernel and stride are at "
+                        "least 1, pad at most half the kernel",
+                        s->kernel[d], s->stride[d], s->pad[d]);
+    if (s->pool == POOL_MAX && s->kernel[0] * s->kernel[1] >= POOL_CUT)
+        return fail(ERR_CONFIG, "pool: a kernel of %dx%d is too large: at most %d pixels",
+                    s->kernel[0], s->kernel[1], POOL_CUT - 1);
+    return OK;
+}
+
+static Status dropout_check(const OpSpec *s)
+{
+    if (s->drop >= 0.0f && s->drop < 1.0f) return OK;
+    return fail(ERR_CONFIG, "dropout: p is %g: needs 0 <= p < 1", (double)s->drop);
+}
+
+static Status positions_check(const OpSpec *s)
+{
+    char a[64], b[64];
+    Shape x = s->x[0].shape, w = s->w[0];
+    if (x.ndim == 3 && w.ndim == 2 && w.dim[1] == x.dim[2] && w.dim[0] >= s->slice.first + x.dim[1])
+        return OK;
+    return fail(ERR_CONFIG, "positions: a table of shape %s does not fit an input of shape %s",
+                shape_text(w, a), shape_text(x, b));
+}
+
+/* ---- what they cost ---- */
+
+/* Every element of the output is a dot product of as many terms as the weight has per output. */
+static double product_macs(const OpSpec *s)
+{
+    Shape w = s->w[0];
+    return (double)shape_count(s->y.shape) * (double)(shape_count(w) / w.dim[0]);
+}
+
+/* Each of T queries meets the keys and values up to its own place: T (T + 1) / 2 pairs. */
+static double attention_macs(const OpSpec *s)
+{
+    return (double)shape_count(s->y.shape) * (double)(s->y.shape.dim[1] + 1);
+}
+
+/* ---- the rows ---- */
+
+/* y[N,out] = act(x[N,in] w[out,in]^T + b[out] (+ x[1] if residual)); (N,T,in) -> (N,T,out), too. */
+const OpInfo info_dense = {
+    .name = "dense",
+    .macs = product_macs,
+    .split = SPLIT_PRODUCT,
+    .residual = RESIDUAL_BY_BACKEND,
+    .acts = RELU | GELU,
+    .takes_x_act = true,
+    .token_wise = true,
+    .plain_weight = true,
+};
+
+/* y[N,O,P,Q] = act(conv(x[N,C,H,W], w[O,C/groups,R,S]) + b[O]). */
+const OpInfo info_conv2d = {
+    .name = "conv2d",
+    .check = conv2d_check,
+    .macs = product_macs,
+    .acts = RELU,
+};
+
+/* y = act(norm_C(x) * w0[C] + w1[C] (+ x[1] if residual)); w2, w3: running mean and variance. (N,C) and (N,C,H,W). Statistics over
+ * the first `rows` samples only. */
+const OpInfo info_batch_norm = {
+    .name = "batch_norm",
+    .check = fused_check,
+    .residual = RESIDUAL_ALWAYS,
+    .acts = RELU | RELU6,
+    .two_passes = true,
+};
+
+/* Over the last dimension; w0 scale, w1 shift. */
+const OpInfo info_layer_norm = {.name = "layer_norm", .token_wise = true};
+
+/* y = act(x). */
+const OpInfo info_activation = {
+    .name = "activation",
+    .split = SPLIT_ELEMENTS,
+    .fuse = FUSE_ACT,
+    .token_wise = true,
+};
+
+/* Maximum, average (kernel, stride, pad); global average -> (N,C,1,1). y = relu(pool(x)) with act ACT_RELU. */
+const OpInfo info_pool = {.name = "pool", .check = pool_check, .fuse = FUSE_MAX};
+
+/* y = act(x0 + x1). */
+const OpInfo info_add = {
+    .name = "add",
+    .check = fused_check,
+    .fuse = FUSE_ADD,
+    .acts = RELU,
+    .token_wise = true,
+    .layer_inputs = 2,
+    .layer_help = "the sum of two layers' outputs (a residual connection)",
+};
+
+/* Along the channels (dim 1). */
+const OpInfo info_concat = {.name = "concat"};
+
+/* (N, ...) -> (N, product of the rest), the same memory. */
+const OpInfo info_flatten = {.name = "flatten"};
+
+/* y = x * keep / (1-p); the mask is computed again from (key, sample id, element of the plain order). */
+const OpInfo info_dropout = {
+    .name = "dropout",
+    .check = dropout_check,
+    .split = SPLIT_ELEMENTS,
+    .token_wise = true,
+    .reads_slice = true,
+    .reads_samples = true,
+};
+
+/* x int32 (N,T) -> y (N,T,C) from w[V,C]. */
+const OpInfo info_embedding = {
+    .name = "embedding",
+    .split = SPLIT_ROWS,
+    .plain_weight = true,
+    .looks_up = true,
+};
+
+/* y[N,T,C] = x + w[t,C], the first T rows of a learned table of positions. */
+const OpInfo info_positions = {
+    .name = "positions",
+    .check = positions_check,
+    .token_wise = true,
+    .reads_slice = true,
+    .plain_weight = true,
+};
+
+/* x (N,T,3C): queries, keys, values side by side, each `heads` heads of C/heads -> y (N,T,C). Causal, scores scaled by
+ * 1/sqrt(C/heads). rotary: queries and keys are turned by their position first (Su et al. 2021, halves form). Keeps a number per
+ * (N, head, T), never a T x T matrix (Dao et al. 2022, "FlashAttention"). With kv_heads (Ainslie et al. 2023, "GQA") keys and
+ * values have so many heads only, each for heads / kv_heads neighbouring heads of queries: x (N,T,C + 2 kv_heads C/heads). */
+const OpInfo info_attention = {
+    .name = "attention",
+    .check = attention_check,
+    .macs = attention_macs,
+    .macs_note = "causal half of attention",
+    .split = SPLIT_HEADS,
+};
+
+/* x logits (N,K) or (N,T,K), labels int32 -> y (rows, LOSS_COLUMNS): loss, how many logits beat the true one (0: right; < 5: in the
+ * top five), the arg max. Label smoothing as in Szegedy et al. 2016: target (1-s) at the label + s/K everywhere. */
+const OpInfo info_softmax_loss = {
+    .name = "softmax_loss",
+    .split = SPLIT_CLASSES,
+    .talks = TALKS_IF_SLICED,
+    .reads_labels = true,
+};
+
+/* x (N,K), targets float (N,K): loss = mean over K of squared error; the other two columns 0. */
+const OpInfo info_mse_loss = {.name = "mse_loss", .reads_targets = true};
+
+/* The same shape, another layout or number format. */
+const OpInfo info_reorder = {.name = "reorder"};
+
+/* Between the ranks of a tensor group: see ExchangeKind. */
+const OpInfo info_exchange = {.name = "exchange", .talks = TALKS_ALWAYS};
