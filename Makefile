@@ -20,7 +20,7 @@ endif
 
 SIMD_SRC := $(sort $(wildcard src/tensor/cpu/simd/*.c))
 SIMD_BF16_SRC := $(filter-out %/flat.c %/dropout.c,$(SIMD_SRC))# those work on fp32 only
-CUDA_C := $(sort $(wildcard src/tensor/cuda/*.c) $(wildcard src/parallel/cuda/*.c))
+CUDA_C := $(sort $(wildcard src/tensor/cuda/*.c) $(wildcard src/parallel/nccl/*.c))
 SRC := $(sort $(filter-out $(CUDA_C),$(foreach m,$(MODULES),$(wildcard src/$(m)/*.c) $(wildcard src/$(m)/*/*.c))))
 CUDA_CU := $(sort $(wildcard src/tensor/cuda/*.cu))
 CUDA_CUH := $(sort $(wildcard src/tensor/cuda/*.cuh))
@@ -243,7 +243,7 @@ asan:            ## the tests under AddressSanitizer and UndefinedBehaviorSaniti
 	@WEFT_CUDA=no $(MAKE) --no-print-directory -j$(NPROC) BUILD=$(BUILD)/asan OPT="-O1 -g -fno-omit-frame-pointer" \
 	    SANITIZE="-fsanitize=address,undefined -fno-sanitize-recover=undefined" check
 # What repeats others with more ranks or in more combinations, for the bits; make asan runs it, too.
-REPEATS := %/train/test_grid_np4 %/test_stages_np2 %/test_share_np6 %/test_share_np8 %/test_sum_np6 %/test_sum_np8
+REPEATS := %/train/test_grid_np4 %/test_stages_np2 %/test_shard_np6 %/test_shard_np8 %/test_sum_np6 %/test_sum_np8
 asan-quick:      ## the same without the scripts of tests/cli and what repeats others on more ranks
 	@$(MAKE) --no-print-directory asan TEST_CLI= LEAVE_OUT="$(REPEATS)"
 

@@ -12,13 +12,6 @@ typedef enum Precision { PRECISION_FP32, PRECISION_BF16, PRECISION_FP16, PRECISI
 typedef enum Positions { POSITIONS_LEARNED, POSITIONS_ROTARY } Positions;
 typedef enum GptSize { GPT_OWN, GPT_124M, GPT_355M, GPT_774M, GPT_1558M } GptSize;
 typedef enum Zero { ZERO_NONE, ZERO_STATE, ZERO_GRADIENTS, ZERO_PARAMS } Zero;
-typedef enum ScheduleKind {
-    SCHEDULE_1F1B,
-    SCHEDULE_GPIPE,
-    SCHEDULE_INTERLEAVED,
-    SCHEDULE_ZERO_BUBBLE,
-    SCHEDULE_FILE
-} ScheduleKind;
 typedef enum Recompute { RECOMPUTE_NONE, RECOMPUTE_BLOCK, RECOMPUTE_AUTO } Recompute;
 typedef enum Reproducible { REPRODUCIBLE_ANY_GRID, REPRODUCIBLE_SAME_GRID } Reproducible;
 typedef enum DeviceKind { DEVICE_AUTO, DEVICE_CPU, DEVICE_CUDA } DeviceKind;
@@ -116,7 +109,7 @@ typedef struct Config {
     struct {
         int64_t dp;                             /* 0: ranks / (pp * tp) */
         int64_t pp, tp;                         /* pipeline stages; tensor-parallel ranks */
-        int zero, pipeline_schedule, recompute; /* Zero, ScheduleKind, Recompute */
+        int zero, pipeline_schedule, recompute; /* Zero, ScheduleKind (schedules.def), Recompute */
         char *schedule_path;                    /* where SCHEDULE_FILE */
         int64_t chunks;                         /* of each stage, at least 1 */
         char *cuts;       /* first layer of each chunk but the first, by name: "a,b"; "": by cost */
@@ -201,13 +194,15 @@ enum {
 };
 /* One verb, or one importer. */
 typedef struct Verb {
-    const char *name;   /* "train", "data import idx" */
-    const char *words;  /* behind the name, beside flags: "CONFIG [key=value ...]"; or "" */
-    int least, most;    /* how many words, where `wanted` is set; most 0: any number */
-    const char *wanted; /* "two checkpoint files are wanted"; NULL: the verb checks its words */
-    const char *help;   /* one line */
-    const char *more;   /* further lines for `weft NAME --help`; NULL: none */
-    const Flag *flag;   /* VERB_FLAGS sets these three */
+    const char *name;  /* "train", "data import idx" */
+    const char *words; /* behind the name, beside flags: "CONFIG [key=value ...]"; or "" */
+    /* How many words, where `expects` is set; most 0: any number. */
+    int least, most;
+    /* "two checkpoint files"; NULL: the verb checks its words. */
+    const char *expects;
+    const char *help; /* one line */
+    const char *more; /* further lines for `weft NAME --help`; NULL: none */
+    const Flag *flag; /* VERB_FLAGS sets these three */
     int flag_count;
     size_t options_bytes;
     int traits; /* VERB_ bits */

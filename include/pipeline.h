@@ -221,8 +221,8 @@ typedef struct ExecutorOptions {
 Status executor_new(Executor **executor, const Plan *plan, const Grid *grid, Backend *backend,
                     Comm *comm, ExecutorOptions options);
 void executor_free(Executor **executor); /* Collective. */
-/* The parameter arena; borrowed. Where plan->zero says so it is comm->values: a rank updates its share (plan_share), and
- * where comm->values_shared, one of the replicas alone sets the rest. Where values are fetched it is this rank's share alone.
+/* The parameter arena; borrowed. Where plan->zero says so it is comm->params: a rank updates its share (plan_share), and
+ * where comm->params_shared, one of the replicas alone sets the rest. Where values are fetched it is this rank's share alone.
  * plan_held_at says what lies where. */
 float *executor_params(Executor *executor);
 /* What this rank has there of a parameter of its stage: all of it, or where values are fetched its share. Borrowed. */
@@ -245,12 +245,15 @@ typedef struct StepOf {
     float scale;   /* 1/(rows of the global batch), times fp16's loss scale */
     int micros;    /* of the global batch, that hold a sample */
 } StepOf;
-/* The schedule's tasks for one step: micro-batches from the source, forward, backward, sums, messages; then waits for the
- * sums and moves the running statistics. On a device all of it is queued, and the host goes on: a micro-batch goes back to the
- * source when it has been copied, at a later one or in executor_settle; but with finds_overflow the host waits for the step's
- * figures. The source's errors come out here. Collective. */
-Status executor_step(Executor *executor, const BatchSource *source, const StepOf *of,
-                     double *wait_s);
+/* The schedule's tasks for one step: micro-batches from the source, forward, backward, messages; each bucket's sum over the
+ * replicas begins when it is full. On a device all of it is queued, and the host goes on: a micro-batch goes back to the source
+ * when it has been copied, at a later one or in executor_settle. wait_s: as loader_next has it. The source's errors come out
+ * here. Collective. */
+Status executor_forward_backward(Executor *executor, const BatchSource *source, const StepOf *of,
+                                 double *wait_s);
+/* The rest of a step: waits for the sums of gradients, adds up what tensor groups and tied parameters have in parts, and moves
+ * the running statistics. With finds_overflow the host waits for the step's statistics. Collective. */
+void executor_reduce(Executor *executor, const StepOf *of);
 /* The METRIC_COUNT sums over all ranks of the last step (behind 0) or the one before (1); waits until they are there. Host,
  * borrowed until the next call of the executor. Collective. */
 const float *executor_metrics(Executor *executor, int behind);
@@ -258,7 +261,7 @@ const float *executor_metrics(Executor *executor, int behind);
 bool executor_overflowed(const Executor *executor);
 /* All micro-batches go back to their sources. Before one of these goes. */
 void executor_settle(Executor *executor);
-/* Gradient arena 0, summed after executor_step, tied ones added; borrowed. plan_sum_at says what lies where. */
+/* Gradient arena 0, summed after executor_reduce, tied ones added; borrowed. plan_sum_at says what lies where. */
 float *executor_grads(Executor *executor);
 /* What a rank asks of all: METRIC_STOP and METRIC_SAVE of the coming step count those who do, so that all learn it at the same
  * step's end. */

@@ -7,57 +7,8 @@
 #include "optim.h"
 #include "pipeline.h"
 
-/* What is known of a step once the device has done it. */
-typedef struct StepStats {
-    double loss, top1;
-} StepStats;
-
-/* fp16's gradients are those of the loss times a power of two, which the update divides by. A step whose gradients overflow all
- * the same changes nothing but this factor. Other precisions: 1. */
-typedef struct LossScale {
-    bool moves;
-    double now, used; /* of the next step; of the last one */
-    int64_t good;     /* steps without overflow since it changed */
-    int64_t skipped;  /* of all steps so far */
-} LossScale;
-
 /* Everything one run is made of. */
-typedef struct Trainer {
-    const Config *config; /* borrowed */
-    const World *world;   /* borrowed */
-    Backend *backend;
-    DataSet train_set, test_set;
-    char train_data[DATA_FINGERPRINT], test_data[DATA_FINGERPRINT]; /* "": a run has not asked */
-    Grid grid;
-    Graph *graph;
-    Schedule *schedule;
-    int channel_depth;
-    int *first; /* owned: nodes where the chunks of the model begin, and the end */
-    int *block; /* owned: graph_blocks */
-    Plan *plan;
-    Comm *comm; /* over grid.dp_world */
-    Executor *executor;
-    Optim *optim;
-    int *range_param;      /* owned: the parameter of each of the optimizer's ranges */
-    struct Shares *shares; /* what the replicas share out (grid.zero); NULL: nothing */
-    Loader *loader;
-    int64_t batch, micro_batch; /* global samples; samples a micro-batch */
-    int micros, micros_local;   /* M and ceil(M/dp) */
-    int64_t rows_per_sample;    /* of the loss: 1, or the tokens of a sample */
-    bool recompute;             /* activations of blocks are made again in backward */
-    GridShape shape;            /* of grid, and of a design, which has none */
-    bool grid_ready;            /* grid has been made */
-    int64_t steps_per_epoch, steps;
-    int64_t step; /* done */
-    LossScale scale;
-    double
-        best_metric; /* of the evaluations so far: top-1; of tokens and numbers minus the loss; NaN: none yet */
-    size_t program_bytes; /* by which this process has grown from data set to schedule */
-    double data_wait_s;   /* for the loader's next micro-batch, so far */
-    Capture update;       /* the optimizer's part of a step, where it can be replayed */
-    int64_t known;        /* steps whose statistics have been read: those of the last one are */
-    StepStats step_stats;
-} Trainer;
+typedef struct Trainer Trainer;
 
 typedef struct StepResult {
     /* Over the global batch, the same on every rank. On a device loss and top1 are those of the step before, so that the host
@@ -85,6 +36,43 @@ typedef struct DryRun {
 } DryRun;
 Status trainer_dry_run(Trainer **trainer, const Config *config, const World *world,
                        const DryRun *only);
+/* ---- what a trainer is made of, for those who print or measure it; borrowed, all ---- */
+
+const Config *trainer_config(const Trainer *trainer);
+const World *trainer_world(const Trainer *trainer);
+Backend *trainer_backend(const Trainer *trainer);
+/* The model; with grid.tp this rank's slices of it. */
+const Graph *trainer_graph(const Trainer *trainer);
+const Schedule *trainer_schedule(const Trainer *trainer);
+/* Of this rank's stage; of a dry run, of stage 0. */
+const Plan *trainer_plan(const Trainer *trainer);
+/* Nodes where the chunks of the model begin, and the end: stages * chunks + 1 of them. */
+const int *trainer_cuts(const Trainer *trainer);
+const Optim *trainer_optim(const Trainer *trainer);
+const DataSet *trainer_train_set(const Trainer *trainer);
+/* Without samples where there is none. */
+const DataSet *trainer_test_set(const Trainer *trainer);
+GridShape trainer_shape(const Trainer *trainer);
+/* How much a step is, and how many there are. */
+typedef struct TrainSizes {
+    /* Samples of a step, over all replicas, and of a micro-batch. */
+    int64_t batch, micro_batch;
+    /* Micro-batches of a step, and of a replica: ceil(micros / dp). */
+    int micros, micros_local;
+    /* Rows of the loss in a sample: 1, or the sample's tokens. */
+    int64_t rows_per_sample;
+    int64_t steps_per_epoch, steps;
+} TrainSizes;
+TrainSizes trainer_sizes(const Trainer *trainer);
+/* Seconds that this rank has waited for its loader so far. */
+double trainer_data_wait_s(const Trainer *trainer);
+/* From now on the watch counts the compute stream's waits for sums over replicas; NULL: none does. Nothing with one replica.
+ * The watch is borrowed until then. Returns whether it counts. */
+bool trainer_watch_sums(Trainer *trainer, Stopwatch *waits);
+/* The optimizer's part of a step, with whatever gradients there are: to measure it. Not for rules that need norms, which are
+ * collective. */
+void trainer_update_once(Trainer *trainer, double lr);
+
 /* Owner: the caller, who frees it before the trainer. */
 Status train_plan_stage(const Trainer *trainer, int stage, Plan **plan);
 /* What one rank that runs a plan holds, by kind, in bytes: the plan's own, the loader's micro-batches, what messages of sums
@@ -123,7 +111,7 @@ Status train_step(Trainer *trainer, StepResult *result);
 /* Waits for the statistics of the last step, where they are not in result yet. Collective. */
 void train_step_stats(Trainer *trainer, StepResult *result);
 /* What of a step is recorded and replayed, or why nothing is, in words. */
-const char *train_graphs(const Trainer *trainer);
+const char *train_captures(const Trainer *trainer);
 /* One pass over set, every sample once, with running statistics. The same line on every rank, the same bits on every
  * number of ranks. confusion: classes x classes counts, [true][predicted], zeroed by the caller; NULL: not wanted.
  * Collective; all ranks agree. */

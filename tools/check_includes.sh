@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
-# Checks that includes point one way: a file of module M includes only public headers (include/) of M and of modules before it in the
-# given order (include/M.h, include/M/*.h), and private headers of its own module. That only tensor and layers name an operation (OP_*):
-# all others ask OpInfo's flags. And that waits with a limit go by the monotonic clock: base/cond.c alone makes them (futexes
-# count so by themselves). usage: check_includes.sh MODULE...
+# Checks that includes point one way: a file of module M includes only public headers (include/M.h, include/M/*.h) of M and of
+# modules before it in the given order, and private headers of its own module. Where a module's folders have an order, a file in
+# one includes headers of its own folder and of those before it only; files beside the folders include all. That only tensor and
+# layers name an operation (OP_*): all others ask OpInfo's flags. And that waits with a limit go by the monotonic clock:
+# base/cond.c alone makes them (futexes count so by themselves). usage: check_includes.sh MODULE...
 set -u
 bad=0 i=0
 declare -A order
+declare -A folders=([parallel]="world order transport shm mpi nccl" [pipeline]="plan run")
 for r in "$@"; do order[$r]=$i; i=$((i + 1)); done
 check() {   # FILE ROOM
     local inc name
@@ -28,6 +30,19 @@ while read -r d; do [ -n "${order[$(basename "$d")]:-}" ] || { echo "$d: not a m
 if grep -rnE '\bOP_[A-Z]|"tensor/op_list\.h"' src include | grep -vE '^(src|include)/(tensor|layers)[./]'; then
     echo "check-includes: these name operations: ask op_info()'s flags instead (include/tensor/op_info.h)"; bad=1
 fi
+for m in "${!folders[@]}"; do
+    below=${folders[$m]}
+    for own in ${folders[$m]}; do
+        below=${below#"$own"}; below=${below# }
+        [ -d "src/$m/$own" ] || { echo "src/$m/$own: the order of folders names it, and it is not there"; bad=1; }
+        for b in $below; do
+            if grep -rn "^#include \"\(\.\./\)\?$b/" "src/$m/$own"; then echo "check-includes: src/$m/$own includes $b/, a folder below it"; bad=1; fi
+        done
+    done
+    while read -r d; do
+        case " ${folders[$m]} " in *" $(basename "$d") "*) ;; *) echo "$d: not in the order of the module's folders"; bad=1;; esac
+    done < <(find "src/$m" -mindepth 1 -maxdepth 1 -type d)
+done
 waits='pthread_(cond|mutex|rwlock)_(timed|clock)|sem_(timed|clock)wait|mq_timed|FUTEX_CLOCK_REALTIME|(cnd|mtx)_timed'
 if grep -rnE "$waits" src include | grep -v '^src/base/cond.c:'; then
     echo "check-includes: these waits go by the wall clock, or may: use cond_wait_for (base.h)"; bad=1

@@ -1,41 +1,54 @@
-/* JSON text (RFC 8259): quoted strings and numbers. Bytes above 0x7f pass as they are: names come as UTF-8. */
+/* Writes JSON (RFC 8259) as it comes: values with the commas between them, keys, what opens and what closes. A caller never prints a
+ * comma or a quote. Refuses, as a fault of ours, what would not be JSON: objects too deep, a key where there is no object, or none
+ * where there is one. */
 #include "base.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-void json_text(FILE *out, const char *text)
+/* Bytes of the UTF-8 character (RFC 3629) at c: 1 to 4; 0: it is none, and starts with a byte that belongs to nothing. */
+static int utf8_bytes(const unsigned char *c)
 {
+    if (c[0] < 0x80) return 1;
+    int bytes = c[0] >= 0xf5 ? 0 : c[0] >= 0xf0 ? 4 : c[0] >= 0xe0 ? 3 : c[0] >= 0xc2 ? 2 : 0;
+    /* no longer forms than needed, no halves of surrogate pairs, nothing above U+10FFFF */
+    unsigned low = c[0] == 0xe0 ? 0xa0 : c[0] == 0xf0 ? 0x90 : 0x80;
+    unsigned high = c[0] == 0xed ? 0x9f : c[0] == 0xf4 ? 0x8f : 0xbf;
+    if (bytes && (c[1] < low || c[1] > high)) return 0;
+    for (int i = 2; i < bytes; ++i)
+        if ((c[i] & 0xc0) != 0x80) return 0;
+    return bytes;
+}
+
+/* mend: bytes that are no UTF-8 become U+FFFD; else they stay. */
+static void quote(FILE *out, const char *text, bool mend)
+{
+    static const char letter[] = {['\n'] = 'n', ['\r'] = 'r', ['\t'] = 't'};
+    int bytes;
     fputc('"', out);
-    for (const unsigned char *c = (const unsigned char *)text; *c; ++c) {
-        switch (*c) {
-        case '"':
-            fputs("\\\"", out);
-            break;
-        case '\\':
-            fputs("\\\\", out);
-            break;
-        case '\n':
-            fputs("\\n", out);
-            break;
-        case '\r':
-            fputs("\\r", out);
-            break;
-        case '\t':
-            fputs("\\t", out);
-            break;
-        default:
-            if (*c < 0x20)
-                fprintf(out, "\\u%04x", *c);
-            else
-                fputc(*c, out);
-        }
+    for (const unsigned char *c = (const unsigned char *)text; *c; c += bytes) {
+        int known = utf8_bytes(c);
+        bytes = known ? known : 1;
+        if (*c == '"' || *c == '\\')
+            fprintf(out, "\\%c", *c);
+        else if (*c < sizeof letter && letter[*c])
+            fprintf(out, "\\%c", letter[*c]);
+        else if (*c < 0x20)
+            fprintf(out, "\\u%04x", *c);
+        else if (!known && mend)
+            fputs("\\ufffd", out);
+        else
+            fwrite(c, 1, (size_t)bytes, out);
     }
     fputc('"', out);
 }
 
-/* The shortest of 15, 16 or 17 digits that reads back as the same double. */
-void json_number(FILE *out, double value)
+void text_quote(FILE *out, const char *text)
+{
+    quote(out, text, false);
+}
+
+void text_real(FILE *out, double value)
 {
     char text[32] = "null";
     if (isfinite(value)) {
@@ -45,4 +58,112 @@ void json_number(FILE *out, double value)
         }
     }
     fputs(text, out);
+}
+
+Json json_to(FILE *out, bool spaced)
+{
+    return (Json){.out = out, .spaced = spaced};
+}
+
+/* What stands before a value. */
+static void lead(Json *json, const char *key)
+{
+    JsonLevel *level = &json->level[json->depth];
+    if ((level->close == '}') != (key != NULL))
+        die("JSON: %s%s", key ? "a key outside of objects: " : "a value without a key",
+            key ? key : "");
+    if (level->filled) fputs(json->spaced && !level->lines ? ", " : ",", json->out);
+    if (level->lines) fputc('\n', json->out);
+    level->filled = true;
+    if (!key) return;
+    quote(json->out, key, true);
+    fputs(json->spaced ? ": " : ":", json->out);
+}
+
+static void open_level(Json *json, const char *key, char open, JsonLevel level)
+{
+    lead(json, key);
+    if (json->depth + 1 == JSON_DEPTH) die("JSON: deeper than %d levels", JSON_DEPTH - 1);
+    fputc(open, json->out);
+    json->level[++json->depth] = level;
+}
+
+void json_object(Json *json, const char *key)
+{
+    open_level(json, key, '{', (JsonLevel){.close = '}'});
+}
+
+void json_array(Json *json, const char *key)
+{
+    open_level(json, key, '[', (JsonLevel){.close = ']'});
+}
+
+void json_lines(Json *json, const char *key)
+{
+    open_level(json, key, '[', (JsonLevel){.close = ']', .lines = true});
+}
+
+void json_end(Json *json)
+{
+    if (json->depth == 0) die("JSON: an end without a beginning");
+    JsonLevel level = json->level[json->depth--];
+    if (level.lines) fputc('\n', json->out);
+    fputc(level.close, json->out);
+    if (json->depth > 0) return;
+    fputc('\n', json->out);
+    json->level[0].filled = false;
+}
+
+void json_text(Json *json, const char *key, const char *text)
+{
+    lead(json, key);
+    if (text)
+        quote(json->out, text, true);
+    else
+        fputs("null", json->out);
+}
+
+void json_format(Json *json, const char *key, const char *fmt, ...)
+{
+    char *text = NULL;
+    va_list args;
+    va_start(args, fmt);
+    int length = vasprintf(&text, fmt, args);
+    va_end(args);
+    if (length < 0) die_as(ERR_MEMORY, "out of memory while JSON was put together");
+    json_text(json, key, text);
+    mem_free(&text);
+}
+
+void json_int(Json *json, const char *key, int64_t value)
+{
+    lead(json, key);
+    fprintf(json->out, "%lld", (long long)value);
+}
+
+void json_real(Json *json, const char *key, double value)
+{
+    lead(json, key);
+    text_real(json->out, value);
+}
+
+void json_fixed(Json *json, const char *key, int decimals, double value)
+{
+    lead(json, key);
+    if (isfinite(value))
+        fprintf(json->out, "%.*f", decimals, value);
+    else
+        fputs("null", json->out);
+}
+
+void json_bool(Json *json, const char *key, bool value)
+{
+    lead(json, key);
+    fputs(value ? "true" : "false", json->out);
+}
+
+void json_raw(Json *json, const char *key, const char *value)
+{
+    lead(json, key);
+    fputs(value, json->out);
 }

@@ -72,30 +72,48 @@ void trace_start(int events)
     ring.to_wall_s = wall_s() - clock_s();
 }
 
-static void write_span(FILE *out, const Span *span, int rank)
+static void write_span(Json *json, const Span *span, int rank)
 {
-    fprintf(out,
-            ",\n{\"name\":\"%s\",\"cat\":\"phase\",\"ph\":\"X\",\"pid\":%d,\"tid\":0,"
-            "\"ts\":%.3f,\"dur\":%.3f}",
-            phase_names[span->phase], rank, (span->begin_s + ring.to_wall_s) * 1e6,
-            (span->end_s - span->begin_s) * 1e6);
+    json_object(json, NULL);
+    json_text(json, "name", phase_names[span->phase]);
+    json_text(json, "cat", "phase");
+    json_text(json, "ph", "X");
+    json_int(json, "pid", rank);
+    json_int(json, "tid", 0);
+    json_fixed(json, "ts", 3, (span->begin_s + ring.to_wall_s) * 1e6);
+    json_fixed(json, "dur", 3, (span->end_s - span->begin_s) * 1e6);
+    json_end(json);
+}
+
+static void write_name(Json *json, int rank)
+{
+    json_object(json, NULL);
+    json_text(json, "name", "process_name");
+    json_text(json, "ph", "M");
+    json_int(json, "pid", rank);
+    json_int(json, "tid", 0);
+    json_object(json, "args");
+    json_format(json, "name", "rank %d", rank);
+    json_end(json);
+    json_end(json);
 }
 
 static void write_spans(FILE *out, int rank)
 {
-    fprintf(out, "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n");
-    fprintf(out,
-            "{\"name\":\"process_name\",\"ph\":\"M\",\"pid\":%d,\"tid\":0,"
-            "\"args\":{\"name\":\"rank %d\"}}",
-            rank, rank);
+    Json json = json_to(out, false);
+    json_object(&json, NULL);
+    json_text(&json, "displayTimeUnit", "ms");
+    json_lines(&json, "traceEvents");
+    write_name(&json, rank);
     int64_t first = ring.pushed > ring.capacity ? ring.pushed - ring.capacity : 0;
     for (int64_t i = first; i < ring.pushed; ++i)
-        write_span(out, &ring.span[i % ring.capacity], rank);
+        write_span(&json, &ring.span[i % ring.capacity], rank);
     if (ring.span && phases.running) {
         Span open = {phases.since_s, clock_s(), phases.now};
-        write_span(out, &open, rank);
+        write_span(&json, &open, rank);
     }
-    fprintf(out, "\n]}\n");
+    json_end(&json);
+    json_end(&json);
 }
 
 Status trace_write(const char *path, int rank)

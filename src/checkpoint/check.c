@@ -77,12 +77,12 @@ static Status conclude(const char *dir, const Tally *tally, FILE *out)
             ERR_NOINPUT,
             "%s: holds no checkpoint (step-*.h5 or best.h5); name a run's folder, or a file", dir);
     if (tally->next)
-        fprintf(out, "%s: a run goes on from %s\n", dir, strrchr(tally->next, '/') + 1);
+        fprintf(out, "%s: a run resumes from %s\n", dir, strrchr(tally->next, '/') + 1);
     else if (tally->stop)
-        fprintf(out, "%s: a run does not go on: %s cannot be read\n", dir,
+        fprintf(out, "%s: a run does not resume: %s cannot be read\n", dir,
                 strrchr(tally->stop, '/') + 1);
     else
-        fprintf(out, "%s: nothing to go on from: no step-*.h5 is good\n", dir);
+        fprintf(out, "%s: nothing to resume from: no step-*.h5 is good\n", dir);
     if (tally->bad == 0) return OK;
     return fail(ERR_DATA, "%s: %d of %d checkpoints %s not good", dir, tally->bad,
                 tally->good + tally->bad, tally->bad == 1 ? "is" : "are");

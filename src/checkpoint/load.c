@@ -87,8 +87,8 @@ static void share_table(const Load *load, CheckpointMeta *meta)
     world_bcast(world, load->place, (size_t)load->io->count * sizeof *load->place, 0);
     char *config = meta->config, *version = meta->version;
     world_bcast(world, meta, sizeof *meta, 0);
-    meta->config = world_share_text(world, config); /* pointers are each rank's own */
-    meta->version = world_share_text(world, version);
+    meta->config = world_bcast_text(world, config); /* pointers are each rank's own */
+    meta->version = world_bcast_text(world, version);
 }
 
 static Status read_tensor(Load *load, int i)

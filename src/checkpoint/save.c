@@ -27,7 +27,7 @@ static void save_init(Save *save, const World *world, const char *path, const Ch
 {
     size_t count = (size_t)io->count + 1;
     *save = (Save){.world = world, .io = io};
-    save->part = world_share_text(world, world->rank == 0 ? part_name(path) : NULL);
+    save->part = world_bcast_text(world, world->rank == 0 ? part_name(path) : NULL);
     save->owner = mem_new(count * sizeof *save->owner);
     save->hash = mem_new(count * sizeof *save->hash);
     save->offset = mem_new(count * sizeof *save->offset);

@@ -55,48 +55,43 @@ static void print_text(const StoredFile *file, const CheckpointMeta *meta, FILE 
     fprintf(out, "  %d tensors, %s\n", file->count, text_bytes(total_bytes(file), size));
 }
 
-static void print_json_tensor(const StoredTensor *t, FILE *out)
+static void print_json_tensor(const StoredTensor *t, Json *json)
 {
-    fprintf(out, "{\"path\":");
-    json_text(out, t->path);
-    fprintf(out, ",\"shape\":[");
-    for (int d = 0; d < t->shape.ndim; ++d)
-        fprintf(out, "%s%lld", d ? "," : "", (long long)t->shape.dim[d]);
+    json_object(json, NULL);
+    json_text(json, "path", t->path);
+    json_array(json, "shape");
+    for (int d = 0; d < t->shape.ndim; ++d) json_int(json, NULL, t->shape.dim[d]);
+    json_end(json);
     if (t->has_hash)
-        fprintf(out, "],\"xxh64\":\"%016" PRIx64 "\"}", t->hash);
+        json_format(json, "xxh64", "%016" PRIx64, t->hash);
     else
-        fprintf(out, "],\"xxh64\":null}");
+        json_text(json, "xxh64", NULL);
+    json_end(json);
 }
 
-static void json_known(FILE *out, const char *key, const char *text)
+static const char *or_null(const char *text)
 {
-    fprintf(out, ",\"%s\":", key);
-    if (*text)
-        json_text(out, text);
-    else
-        fprintf(out, "null");
+    return *text ? text : NULL;
 }
 
 static void print_json(const StoredFile *file, const CheckpointMeta *meta, FILE *out)
 {
-    fprintf(out, "{\"file\":");
-    json_text(out, file->path);
-    fprintf(out, ",\"step\":%lld,\"epoch\":%lld,\"data_step\":%lld,\"seed\":%lld,\"grid\":",
-            (long long)meta->step, (long long)meta->epoch, (long long)meta->data_step,
-            (long long)meta->seed);
-    json_text(out, meta->grid);
-    fprintf(out, ",\"best_metric\":");
-    json_number(out, meta->best_metric);
-    fprintf(out, ",\"weft\":");
-    json_text(out, meta->version);
-    json_known(out, "data_train", meta->data_train);
-    json_known(out, "data_test", meta->data_test);
-    fprintf(out, ",\"tensors\":[");
-    for (int i = 0; i < file->count; ++i) {
-        if (i) fputc(',', out);
-        print_json_tensor(&file->tensor[i], out);
-    }
-    fprintf(out, "]}\n");
+    Json json = json_to(out, false);
+    json_object(&json, NULL);
+    json_text(&json, "file", file->path);
+    json_int(&json, "step", meta->step);
+    json_int(&json, "epoch", meta->epoch);
+    json_int(&json, "data_step", meta->data_step);
+    json_int(&json, "seed", meta->seed);
+    json_text(&json, "grid", meta->grid);
+    json_real(&json, "best_metric", meta->best_metric);
+    json_text(&json, "weft", meta->version);
+    json_text(&json, "data_train", or_null(meta->data_train));
+    json_text(&json, "data_test", or_null(meta->data_test));
+    json_array(&json, "tensors");
+    for (int i = 0; i < file->count; ++i) print_json_tensor(&file->tensor[i], &json);
+    json_end(&json);
+    json_end(&json);
 }
 
 Status checkpoint_print(const char *path, FILE *out, bool json)

@@ -230,24 +230,29 @@ static void print_table(const Bench *bench, const CommTimes *times, int sizes)
     }
 }
 
-static void json_field(const char *name, const char *unit, double value)
+static void put_figure(Json *json, int figure, const char *unit, double value)
 {
-    printf(", \"%s%s\": ", name, unit);
-    json_number(stdout, value);
+    char key[64];
+    snprintf(key, sizeof key, "%s%s", figure_names[figure].key, unit);
+    json_real(json, key, value);
 }
 
 static void print_json(const Bench *bench, const CommTimes *t)
 {
-    printf("{\"bench\": \"comm\", \"device\": \"%s\", \"ranks\": %d, \"node_ranks\": %d, "
-           "\"threads\": %d, \"bytes\": %zu",
-           bench->backend->table->name, bench->world->size, bench->world->node_size,
-           bench->backend->options.threads, t->bytes);
-    for (int f = 0; f < FIGURES; ++f) json_field(figure_names[f].key, "_s", t->s[f]);
+    Json json = json_to(stdout, true);
+    json_object(&json, NULL);
+    json_text(&json, "bench", "comm");
+    json_text(&json, "device", bench->backend->table->name);
+    json_int(&json, "ranks", bench->world->size);
+    json_int(&json, "node_ranks", bench->world->node_size);
+    json_int(&json, "threads", bench->backend->options.threads);
+    json_int(&json, "bytes", (int64_t)t->bytes);
+    for (int f = 0; f < FIGURES; ++f) put_figure(&json, f, "_s", t->s[f]);
     for (int f = SUMS; f < FIGURES; ++f) {
-        json_field(figure_names[f].key, "_to_memcpy", t->s[f] / t->s[COPY_ALONE]);
-        json_field(figure_names[f].key, "_gb_per_s", 1e-9 * bus_rate(bench, t, f));
+        put_figure(&json, f, "_to_memcpy", t->s[f] / t->s[COPY_ALONE]);
+        put_figure(&json, f, "_gb_per_s", 1e-9 * bus_rate(bench, t, f));
     }
-    printf("}\n");
+    json_end(&json);
 }
 
 static Status bench_ranks(const World *world, Backend *backend, const CommArgs *args)

@@ -153,14 +153,19 @@ static void io_report(const IoArgs *args, const DataSet *set, int readers, doubl
     double mb = rate * (double)sample_bytes(set) / 1e6;
     const char *file = args->file ? args->file : "temporary";
     if (args->json) {
-        fputs("{\"bench\": \"io\", \"file\": ", stdout);
-        json_text(stdout, file);
-        printf(", \"sample_bytes\": %lld, \"samples\": %lld, \"direct\": %s, \"readers\": %d",
-               (long long)sample_bytes(set), (long long)set->samples,
-               set->x.offset >= 0 ? "true" : "false", readers);
-        printf(", \"samples_per_s_core\": %.0f, \"mb_per_s_core\": %.1f, \"samples_per_s\": %.0f"
-               ", \"limit_samples_per_s_core\": %.0f}\n",
-               rate, mb, rate * readers, limit);
+        Json json = json_to(stdout, true);
+        json_object(&json, NULL);
+        json_text(&json, "bench", "io");
+        json_text(&json, "file", file);
+        json_int(&json, "sample_bytes", sample_bytes(set));
+        json_int(&json, "samples", set->samples);
+        json_bool(&json, "direct", set->x.offset >= 0);
+        json_int(&json, "readers", readers);
+        json_fixed(&json, "samples_per_s_core", 0, rate);
+        json_fixed(&json, "mb_per_s_core", 1, mb);
+        json_fixed(&json, "samples_per_s", 0, rate * readers);
+        json_fixed(&json, "limit_samples_per_s_core", 0, limit);
+        json_end(&json);
         return;
     }
     printf("%s: %lld samples of %lld bytes, random order, %d reader%s, %s\n", file,

@@ -208,15 +208,28 @@ static void label_of(const OpSpec *s, const char *name, char label[LABEL])
                  s->act != ACT_NONE ? "+" : "", act_name(s->act));
 }
 
+static void print_json(const Line *line, double rate)
+{
+    Json json = json_to(stdout, false);
+    json_object(&json, NULL);
+    json_text(&json, "bench", "kernel");
+    json_text(&json, "op", line->label);
+    json_text(&json, "x", line->shape);
+    json_int(&json, "times", line->times);
+    json_text(&json, "direction", line->direction);
+    json_fixed(&json, "bytes", 0, line->bytes);
+    json_fixed(&json, "seconds", 9, line->seconds);
+    json_fixed(&json, "gb_per_s", 9, rate * 1e-9);
+    json_fixed(&json, "copy_gb_per_s", 9, line->copy * 1e-9);
+    json_fixed(&json, "share", 4, rate / line->copy);
+    json_end(&json);
+}
+
 static void print_line(const Line *line, bool json)
 {
     double rate = line->bytes / line->seconds;
     if (json)
-        printf("{\"bench\":\"kernel\",\"op\":\"%s\",\"x\":\"%s\",\"times\":%d,\"direction\":\"%s\","
-               "\"bytes\":%.0f,\"seconds\":%.9f,\"gb_per_s\":%.9f,\"copy_gb_per_s\":%.9f,"
-               "\"share\":%.4f}\n",
-               line->label, line->shape, line->times, line->direction, line->bytes, line->seconds,
-               rate * 1e-9, line->copy * 1e-9, rate / line->copy);
+        print_json(line, rate);
     else
         printf("%-24s %-18s %5d  %-8s %10.2f %10.4f %9.1f %9.1f %7.3f\n", line->label, line->shape,
                line->times, line->direction, line->bytes * 1e-6, line->seconds * 1e3, rate * 1e-9,
@@ -258,15 +271,15 @@ static int kernel_lines(const Kernel *kernel, Line line[2])
 
 static void update(void *user)
 {
-    Trainer *t = user;
-    optim_step(t->optim, executor_params(t->executor), executor_grads(t->executor), 1e-6, 1);
+    trainer_update_once(user, 1e-6);
 }
 
 /* A parameter and its state are read and written, its gradient is read. Rules that need norms would have to be asked in step
  * with the other ranks. */
 static int optimizer_line(Trainer *t, Line *line)
 {
-    const Optim *o = t->optim;
+    Backend *backend = trainer_backend(t);
+    const Optim *o = trainer_optim(t);
     int64_t elements = 0;
     if (o->table->norms > 0) return 0;
     for (int i = 0; i < o->range_count; ++i) elements += o->piece[i].elements;
@@ -274,9 +287,9 @@ static int optimizer_line(Trainer *t, Line *line)
     *line = (Line){.times = 1, .direction = "update"};
     snprintf(line->label, LABEL, "%s", o->table->name);
     shape_text(shape_of(1, elements, 1, 1, 1), line->shape);
-    line->bytes = (3.0 + 2.0 * optim_slots(t->config)) * sizeof(float) * (double)elements;
-    line->seconds = bench_seconds(t->backend, update, t);
-    line->copy = bench_copy(t->backend, line->bytes);
+    line->bytes = (3.0 + 2.0 * optim_slots(trainer_config(t))) * sizeof(float) * (double)elements;
+    line->seconds = bench_seconds(backend, update, t);
+    line->copy = bench_copy(backend, line->bytes);
     return 1;
 }
 
@@ -287,17 +300,17 @@ static void print_lines(const World *world, const Line *line, int count, bool js
 
 void bench_kernels(Trainer *t, bool json)
 {
+    const World *world = trainer_world(t);
     int count;
-    Kernel *kernel = kernels_of(t->graph, &count);
+    Kernel *kernel = kernels_of(trainer_graph(t), &count);
     Line line[2] = {0};
-    double copy = bench_copy(t->backend, LARGE_COPY);
-    if (!json && t->world->rank == 0)
+    double copy = bench_copy(trainer_backend(t), LARGE_COPY);
+    if (!json && world->rank == 0)
         printf("what memory bounds, beside a copy of as many bytes (read and written; of %.0f MB: "
                "%.1f GB/s)\n%-24s %-18s %5s  %-8s %10s %10s %9s %9s %7s\n",
                LARGE_COPY * 1e-6, copy * 1e-9, "operation", "input", "times", "", "MB", "ms",
                "GB/s", "copy's", "share");
-    for (int i = 0; i < count; ++i)
-        print_lines(t->world, line, kernel_lines(&kernel[i], line), json);
-    print_lines(t->world, line, optimizer_line(t, line), json);
+    for (int i = 0; i < count; ++i) print_lines(world, line, kernel_lines(&kernel[i], line), json);
+    print_lines(world, line, optimizer_line(t, line), json);
     mem_free(&kernel);
 }

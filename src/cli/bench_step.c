@@ -37,13 +37,15 @@ static double peak_memory(void)
  * where inputs have gradients. No elementwise work, nothing that is computed again. Of a tensor group's slices all. */
 static double micro_flops(const Trainer *t)
 {
+    GridShape shape = trainer_shape(t);
+    const Graph *graph = trainer_graph(t);
     double flops = 0;
-    for (int i = 0; i < t->graph->node_count; ++i) {
-        const Op *op = t->graph->node[i].op;
+    for (int i = 0; i < graph->node_count; ++i) {
+        const Op *op = graph->node[i].op;
         if (op_info(op->spec.kind)->macs)
             flops += op->flops_forward * (op->spec.need_dx[0] ? 3 : 2);
     }
-    return bench_sum_ranks(t->world, flops) / (t->shape.dp * t->shape.pp);
+    return bench_sum_ranks(trainer_world(t), flops) / (shape.dp * shape.pp);
 }
 
 typedef struct Counters { /* host seconds so far */
@@ -52,20 +54,21 @@ typedef struct Counters { /* host seconds so far */
 
 static Counters counters_now(const Trainer *t)
 {
-    return (Counters){.data = t->data_wait_s,
+    return (Counters){.data = trainer_data_wait_s(t),
                       .work = phase_s(PHASE_FORWARD) + phase_s(PHASE_BACKWARD),
                       .messages = phase_s(PHASE_MESSAGES)};
 }
 
-/* The first stage begins first and ends last: it is never idle but between its own first and last work. Where work is only
- * queued, the host's time does not say. */
+/* The stage that works and waits longest is never idle but between its own first and last work. Where work is only queued, the
+ * host's time does not say. */
 static double bubble_of(const Trainer *t, Counters before)
 {
+    const World *world = trainer_world(t);
     Counters now = counters_now(t);
     double work = now.work - before.work;
-    double span = bench_most_of_ranks(t->world, work + now.messages - before.messages);
-    double all = bench_sum_ranks(t->world, work);
-    return t->backend->table->host_memory ? 1 - all / (span * t->world->size) : (double)NAN;
+    double span = bench_most_of_ranks(world, work + now.messages - before.messages);
+    double all = bench_sum_ranks(world, work);
+    return trainer_backend(t)->table->host_memory ? 1 - all / (span * world->size) : (double)NAN;
 }
 
 static Status run_steps(Trainer *t, Stopwatch *watch, int steps)
@@ -80,17 +83,20 @@ static Status run_steps(Trainer *t, Stopwatch *watch, int steps)
     return st;
 }
 
-static void figures(Trainer *t, StepBench *bench, Stopwatch *steps, Counters before)
+/* waits: of the sums over replicas; NULL: there are none. */
+static void figures(const Trainer *t, StepBench *bench, Stopwatch *steps, Stopwatch *waits,
+                    Counters before)
 {
+    const World *world = trainer_world(t);
     int count = stopwatch_laps(steps);
     double *time = mem_new((size_t)count * sizeof *time), total = 0;
     for (int i = 0; i < count; ++i) total += time[i] = stopwatch_period_s(steps, i);
     bench->median_s = bench_median(time, count);
-    bench->data_share = (t->data_wait_s - before.data) / total;
-    double waited = t->comm->waits ? stopwatch_sum_s(t->comm->waits) : 0;
-    int waits = t->comm->waits ? stopwatch_laps(t->comm->waits) : 0;
-    bench->sum_share = bench_most_of_ranks(t->world, waited / total);
-    bench->sum_waits = bench_most_of_ranks(t->world, waits) / count;
+    bench->data_share = (trainer_data_wait_s(t) - before.data) / total;
+    double waited = waits ? stopwatch_sum_s(waits) : 0;
+    int laps = waits ? stopwatch_laps(waits) : 0;
+    bench->sum_share = bench_most_of_ranks(world, waited / total);
+    bench->sum_waits = bench_most_of_ranks(world, laps) / count;
     bench->bubble = bubble_of(t, before);
     mem_free(&time);
 }
@@ -98,15 +104,16 @@ static void figures(Trainer *t, StepBench *bench, Stopwatch *steps, Counters bef
 /* On the clock of the compute stream: nobody waits for the GPU between the steps. */
 static Status time_steps(Trainer *t, StepBench *bench)
 {
-    Stopwatch *steps = stopwatch_new(t->backend), *waits = stopwatch_new(t->backend);
+    Backend *backend = trainer_backend(t);
+    Stopwatch *steps = stopwatch_new(backend), *waits = stopwatch_new(backend);
     Status st = run_steps(t, steps, bench->warmup);
-    t->backend->table->sync(t->backend->table->stream(t->backend));
+    backend->table->sync(backend->table->stream(backend));
     stopwatch_clear(steps);
-    if (t->comm->size > 1) t->comm->waits = waits;
+    bool sums = trainer_watch_sums(t, waits);
     Counters before = counters_now(t);
     if (st == OK) st = run_steps(t, steps, bench->steps);
-    if (st == OK) figures(t, bench, steps, before);
-    t->comm->waits = NULL;
+    if (st == OK) figures(t, bench, steps, sums ? waits : NULL, before);
+    trainer_watch_sums(t, NULL);
     stopwatch_free(&steps);
     stopwatch_free(&waits);
     return st;
@@ -114,12 +121,13 @@ static Status time_steps(Trainer *t, StepBench *bench)
 
 static const char *model_name(const Trainer *t)
 {
-    return t->config->model.name[0] ? t->config->model.name : "layers";
+    const Config *config = trainer_config(t);
+    return config->model.name[0] ? config->model.name : "layers";
 }
 
 static const char *row_name(const Trainer *t)
 {
-    return t->train_set.kind == DATA_TOKENS ? "tokens" : "samples";
+    return trainer_train_set(t)->kind == DATA_TOKENS ? "tokens" : "samples";
 }
 
 static const char *precision_name(const Trainer *t)
@@ -128,65 +136,83 @@ static const char *precision_name(const Trainer *t)
                                         [PRECISION_BF16] = "bf16",
                                         [PRECISION_FP16] = "fp16",
                                         [PRECISION_TF32] = "tf32"};
-    return names[t->config->train.precision];
+    return names[trainer_config(t)->train.precision];
 }
 
 static void print_json(const Trainer *t, const StepBench *b)
 {
-    printf("{\"bench\":\"step\",\"model\":\"%s\",\"device\":\"%s\",\"precision\":\"%s\","
-           "\"ranks\":%d,\"grid\":\"%dx%dx%d\",\"threads\":%d,\"batch\":%lld,"
-           "\"micro_batch\":%lld,\"step_s\":%.9f,\"%s_per_s\":%.3f,\"gflops\":%.9f,"
-           "\"product_gflops\":%.9f,\"product_size\":%lld,\"share\":%.9f,"
-           "\"data_wait_share\":%.4f,\"sum_wait_share\":%.4f,\"sum_waits\":%.1f,\"memory_mb\":%.0f,"
-           "\"device_mb\":",
-           model_name(t), t->backend->table->name, precision_name(t), t->world->size, t->shape.dp,
-           t->shape.pp, t->shape.tp, t->backend->options.threads, (long long)t->batch,
-           (long long)t->micro_batch, b->median_s, row_name(t), b->rows_per_s, b->flops * 1e-9,
-           b->product.flops * 1e-9, (long long)b->product.size, b->flops / b->product.flops,
-           b->data_share, b->sum_share, b->sum_waits, b->memory_mb);
-    json_number(stdout, b->device_mb);
-    printf(",\"bubble\":");
-    json_number(stdout, b->bubble);
-    printf("}\n");
+    TrainSizes sizes = trainer_sizes(t);
+    GridShape shape = trainer_shape(t);
+    Backend *backend = trainer_backend(t);
+    Json json = json_to(stdout, false);
+    json_object(&json, NULL);
+    json_text(&json, "bench", "step");
+    json_text(&json, "model", model_name(t));
+    json_text(&json, "device", backend->table->name);
+    json_text(&json, "precision", precision_name(t));
+    json_int(&json, "ranks", trainer_world(t)->size);
+    json_format(&json, "grid", "%dx%dx%d", shape.dp, shape.pp, shape.tp);
+    json_int(&json, "threads", backend->options.threads);
+    json_int(&json, "batch", sizes.batch);
+    json_int(&json, "micro_batch", sizes.micro_batch);
+    json_fixed(&json, "step_s", 9, b->median_s);
+    bool tokens = trainer_train_set(t)->kind == DATA_TOKENS;
+    json_fixed(&json, tokens ? "tokens_per_s" : "samples_per_s", 3, b->rows_per_s);
+    json_fixed(&json, "gflops", 9, b->flops * 1e-9);
+    json_fixed(&json, "product_gflops", 9, b->product.flops * 1e-9);
+    json_int(&json, "product_size", b->product.size);
+    json_fixed(&json, "share", 9, b->flops / b->product.flops);
+    json_fixed(&json, "data_wait_share", 4, b->data_share);
+    json_fixed(&json, "sum_wait_share", 4, b->sum_share);
+    json_fixed(&json, "sum_waits", 1, b->sum_waits);
+    json_fixed(&json, "memory_mb", 0, b->memory_mb);
+    json_real(&json, "device_mb", b->device_mb);
+    json_real(&json, "bubble", b->bubble);
+    json_end(&json);
 }
 
 static void print_text(const Trainer *t, const StepBench *b)
 {
+    TrainSizes sizes = trainer_sizes(t);
+    GridShape shape = trainer_shape(t);
+    Backend *backend = trainer_backend(t);
     printf("%s, %s on %s, %d ranks as %dx%dx%d x %d threads, batch %lld in micro-batches of %lld: "
            "step %.6f s, %.1f %s/s, %.4g TFLOP/s of %.4g that products of %lld x %lld x %lld reach "
            "(%.3f; the model's flops, attention's causal half); waiting for data %.4f, for sums "
            "%.4f; peak memory of all ranks %.0f MB",
-           model_name(t), precision_name(t), t->backend->table->name, t->world->size, t->shape.dp,
-           t->shape.pp, t->shape.tp, t->backend->options.threads, (long long)t->batch,
-           (long long)t->micro_batch, b->median_s, b->rows_per_s, row_name(t), b->flops * 1e-12,
+           model_name(t), precision_name(t), backend->table->name, trainer_world(t)->size, shape.dp,
+           shape.pp, shape.tp, backend->options.threads, (long long)sizes.batch,
+           (long long)sizes.micro_batch, b->median_s, b->rows_per_s, row_name(t), b->flops * 1e-12,
            b->product.flops * 1e-12, (long long)b->product.size, (long long)b->product.size,
            (long long)b->product.size, b->flops / b->product.flops, b->data_share, b->sum_share,
            b->memory_mb);
     if (!isnan(b->device_mb)) printf(", of their GPUs %.0f MB", b->device_mb);
-    if (t->shape.pp > 1 && !isnan(b->bubble))
-        printf("; bubble %.4f (%s)", b->bubble, t->schedule->name);
+    if (shape.pp > 1 && !isnan(b->bubble))
+        printf("; bubble %.4f (%s)", b->bubble, trainer_schedule(t)->name);
     printf("\n");
 }
 
 /* What all ranks have taken of their GPUs' memory, MB. */
 static double device_memory(const Trainer *t)
 {
+    Backend *backend = trainer_backend(t);
     double taken = 0, left;
-    if (!t->backend->table->memory) return (double)NAN;
-    t->backend->table->memory(t->backend, &taken, &left);
-    return round(bench_sum_ranks(t->world, taken) * 1e-6);
+    if (!backend->table->memory) return (double)NAN;
+    backend->table->memory(backend, &taken, &left);
+    return round(bench_sum_ranks(trainer_world(t), taken) * 1e-6);
 }
 
 static Status measure(const Config *config, const World *world, StepBench *bench)
 {
     Trainer *t = NULL;
     TRY(trainer_new(&t, config, world));
+    TrainSizes sizes = trainer_sizes(t);
     Status st = time_steps(t, bench);
     bench->memory_mb = bench_sum_ranks(world, peak_memory());
     bench->device_mb = device_memory(t);
-    bench->rows_per_s = (double)(t->batch * t->rows_per_sample) / bench->median_s;
-    bench->flops = micro_flops(t) * t->micros / bench->median_s;
-    if (st == OK) st = bench_product(&bench->product, t->backend, world);
+    bench->rows_per_s = (double)(sizes.batch * sizes.rows_per_sample) / bench->median_s;
+    bench->flops = micro_flops(t) * sizes.micros / bench->median_s;
+    if (st == OK) st = bench_product(&bench->product, trainer_backend(t), world);
     if (st == OK && world->rank == 0) (bench->json ? print_json : print_text)(t, bench);
     if (st == OK && bench->kernels) bench_kernels(t, bench->json);
     trainer_free(&t);

@@ -25,10 +25,10 @@ const Verb verb_ckpt_check = {
     .name = "ckpt check",
     .words = "FILE|FOLDER...",
     .least = 1,
-    .wanted = "a checkpoint, or a folder of them, is wanted",
+    .expects = "a checkpoint, or a folder of them",
     .help = "verifies checksums: of a checkpoint, or of all in a run's folder",
     .more = "Of a folder (runs/NAME, or the checkpoints/ in it) every step-*.h5 and best.h5 is "
             "read, newest first, a bad one does not end the list, and the last line says which one "
-            "a run goes on from. Exit code: 0 all are good, 65 one is not, 66 there is none.",
+            "a run resumes from. Exit code: 0 all are good, 65 one is not, 66 there is none.",
     .run = run,
 };

@@ -17,7 +17,7 @@ const Verb verb_ckpt_diff = {
     .words = "FILE FILE",
     .least = 2,
     .most = 2,
-    .wanted = "two checkpoint files are wanted",
+    .expects = "two checkpoint files",
     .help = "names the first difference of two checkpoints; exit 65 if there is one",
     .run = run,
 };

@@ -22,7 +22,7 @@ const Verb verb_ckpt_info = {
     .name = "ckpt info",
     .words = "FILE...",
     .least = 1,
-    .wanted = "a checkpoint file is wanted",
+    .expects = "a checkpoint file",
     .help = "step, epoch, grid and a hash per tensor",
     VERB_FLAGS(InfoOptions, flags),
     .run = run,

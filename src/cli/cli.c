@@ -87,14 +87,14 @@ static Status unknown_verb(int argc, char **argv)
         help_group(stdout, group);
     } else if (used == argc) {
         help_group(stderr, group);
-        status = fail(ERR_USAGE, "weft %s: a further word is wanted", group);
+        status = fail(ERR_USAGE, "missing command after weft %s", group);
     } else {
         const char *near = text_nearest(argv[used], list, count), *space = *group ? " " : "";
         if (near)
-            status = fail(ERR_USAGE, "unknown verb: weft %s%s%s; did you mean weft %s%s%s?", group,
-                          space, argv[used], group, space, near);
+            status = fail(ERR_USAGE, "unknown command: weft %s%s%s; did you mean weft %s%s%s?",
+                          group, space, argv[used], group, space, near);
         else
-            status = fail(ERR_USAGE, "unknown verb: weft %s%s%s; `weft --help` lists all", group,
+            status = fail(ERR_USAGE, "unknown command: weft %s%s%s; `weft --help` lists all", group,
                           space, argv[used]);
     }
     mem_free(&group);
@@ -152,7 +152,7 @@ static Status run(int argc, char **argv, char **words)
     int used = 0;
     if (argc == 0) {
         help_all(stderr);
-        return fail(ERR_USAGE, "a verb is wanted");
+        return fail(ERR_USAGE, "missing command");
     }
     if (is_help(argv[0])) {
         help_all(stdout);

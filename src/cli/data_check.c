@@ -18,7 +18,7 @@ const Verb verb_data_check = {
     .name = "data check",
     .words = "FILE [key=value ...]",
     .least = 1,
-    .wanted = "a data file is wanted",
+    .expects = "a data file",
     .help = "reads a data set through and checks every label or token",
     .more = "Keys of section data, as data.x=/name, say how the file names and orders its arrays.",
     .run = run,

@@ -25,7 +25,7 @@ const Verb verb_data_info = {
     .name = "data info",
     .words = "FILE [key=value ...]",
     .least = 1,
-    .wanted = "a data file is wanted",
+    .expects = "a data file",
     .help = "what a data set holds",
     .more = "Keys of section data, as data.x=/name, say how the file names and orders its arrays.",
     VERB_FLAGS(InfoOptions, flags),

@@ -83,48 +83,50 @@ static void print_text(const Eval *e, FILE *out)
         print_worst(e, out);
 }
 
-static void json_field(FILE *out, const char *key, double value)
+static void put_confusion(const Eval *e, Json *json)
 {
-    fprintf(out, ", \"%s\": ", key);
-    json_number(out, value);
+    char name[32];
+    json_array(json, "classes");
+    for (int64_t r = 0; r < e->classes; ++r) json_text(json, NULL, class_name(e, r, name));
+    json_end(json);
+    json_array(json, "confusion");
+    for (int64_t r = 0; r < e->classes; ++r) {
+        json_array(json, NULL);
+        for (int64_t c = 0; c < e->classes; ++c)
+            json_int(json, NULL, e->confusion[r * e->classes + c]);
+        json_end(json);
+    }
+    json_end(json);
 }
 
 static void print_json(const Eval *e, FILE *out)
 {
-    char name[32];
-    fputs("{\"checkpoint\": ", out);
-    json_text(out, e->checkpoint);
-    fputs(", \"data\": ", out);
-    json_text(out, e->set->path);
-    json_field(out, rows_name(e->line.tokens), (double)e->line.samples);
-    json_field(out, "eval_loss", e->line.loss);
-    json_field(out, "top1", e->line.top1);
-    json_field(out, "top5", e->line.top5);
-    json_field(out, "seconds", e->line.seconds);
-    for (int64_t r = 0; e->confusion && r < e->classes; ++r) {
-        fputs(r ? ", " : ", \"classes\": [", out);
-        json_text(out, class_name(e, r, name));
-    }
-    for (int64_t i = 0; e->confusion && i < e->classes * e->classes; ++i) {
-        fputs(i == 0 ? "], \"confusion\": [[" : i % e->classes ? ", " : "], [", out);
-        fprintf(out, "%lld", (long long)e->confusion[i]);
-    }
-    fputs(e->confusion ? "]]}\n" : "}\n", out);
+    Json json = json_to(out, true);
+    json_object(&json, NULL);
+    json_text(&json, "checkpoint", e->checkpoint);
+    json_text(&json, "data", e->set->path);
+    json_int(&json, rows_name(e->line.tokens), e->line.samples);
+    json_real(&json, "eval_loss", e->line.loss);
+    json_real(&json, "top1", e->line.top1);
+    json_real(&json, "top5", e->line.top5);
+    json_real(&json, "seconds", e->line.seconds);
+    if (e->confusion) put_confusion(e, &json);
+    json_end(&json);
 }
 
 static Status evaluate(Trainer *trainer, Eval *e)
 {
-    if (trainer->test_set.samples == 0)
-        return config_fail_key(trainer->config, "data.test",
-                               "no test data: set data.test to an HDF5 file");
-    e->set = &trainer->test_set;
+    const Config *config = trainer_config(trainer);
+    if (trainer_test_set(trainer)->samples == 0)
+        return config_fail_key(config, "data.test", "no test data: set data.test to an HDF5 file");
+    e->set = trainer_test_set(trainer);
     TRY(train_load(trainer, e->checkpoint, true));
-    if (trainer->config->train.loss == LOSS_SOFTMAX && e->set->kind != DATA_TOKENS) {
-        e->classes = trainer->graph->classes;
+    if (config->train.loss == LOSS_SOFTMAX && e->set->kind != DATA_TOKENS) {
+        e->classes = trainer_graph(trainer)->classes;
         e->confusion = mem_new((size_t)(e->classes * e->classes) * sizeof *e->confusion);
     }
-    TRY(train_evaluate(trainer, &trainer->test_set, &e->line, e->confusion));
-    if (trainer->world->rank > 0) return OK;
+    TRY(train_evaluate(trainer, trainer_test_set(trainer), &e->line, e->confusion));
+    if (trainer_world(trainer)->rank > 0) return OK;
     if (e->json)
         print_json(e, stdout);
     else

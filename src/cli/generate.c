@@ -1,6 +1,7 @@
 /* weft generate: a text that a model of tokens goes on with. A vocabulary of 256 is bytes: the prompt is text, and text comes
  * out. Of others the prompt is token numbers, and so is what comes out. One process does it, whatever grid trained. */
 #include "private.h"
+#include "schedules.def"
 
 #include "train.h"
 
@@ -18,7 +19,7 @@ typedef struct Request {
 
 static const Flag flags[] = {
     {"--prompt", FLAG_FIELD(Request, prompt), .value = "TEXT",
-     .help = "what to go on with; numbers (5,9) where tokens are no bytes"},
+     .help = "the text to continue; numbers (5,9) where tokens are no bytes"},
     {"--tokens", FLAG_FIELD(Request, tokens), .value = "N", .lo = 1, .hi = FLAG_WHOLE_MOST,
      .fallback = "256", .help = "how many new ones"},
     {"--temperature", FLAG_FIELD(Request, temperature), .value = "T", .hi = 100, .fallback = "0.8",
@@ -57,7 +58,7 @@ static Status read_prompt(const char *prompt, bool text, int32_t **tokens, int64
     for (at += strspn(at, ", "); *at; at += strspn(at, ", ")) {
         int64_t token;
         if (!whole_read(&at, 0, INT32_MAX, &token) || !strchr(", ", *at))
-            return fail(ERR_USAGE, "--prompt %s: token numbers are wanted, as 15496,995", prompt);
+            return fail(ERR_USAGE, "--prompt %s: expected token numbers, as 15496,995", prompt);
         (*tokens)[(*count)++] = (int32_t)token;
     }
     if (*count > 0) return OK;
@@ -80,7 +81,7 @@ static void plan_alone(Config *c)
 /* What can be said about the request now that the model is known. */
 static Status check_request(const Trainer *t, const Sampling *s)
 {
-    int64_t vocab = t->graph->classes;
+    int64_t vocab = trainer_graph(t)->classes;
     if (s->top_k > vocab)
         return fail(ERR_USAGE, "--top-k %lld: the model has %lld tokens", (long long)s->top_k,
                     (long long)vocab);
@@ -97,11 +98,11 @@ static Status generate(Trainer *trainer, const char *path, const Request *r)
                   .temperature = r->temperature,
                   .top_k = r->top_k,
                   .seed = (uint64_t)r->seed};
-    if (trainer->train_set.kind != DATA_TOKENS)
-        return config_fail_key(trainer->config, "data.train",
-                               "%s holds no tokens, and a text is what generate goes on with",
-                               trainer->train_set.path);
-    bool text = trainer->graph->classes == BYTES;
+    if (trainer_train_set(trainer)->kind != DATA_TOKENS)
+        return config_fail_key(trainer_config(trainer), "data.train",
+                               "%s holds no tokens, and generate continues texts",
+                               trainer_train_set(trainer)->path);
+    bool text = trainer_graph(trainer)->classes == BYTES;
     Printer printer = {.text = text, .flush = isatty(STDOUT_FILENO), .last = '\n'};
     int32_t *prompt = NULL;
     Status status = read_prompt(r->prompt, text, &prompt, &s.prompt_count);
@@ -144,7 +145,7 @@ static Status run(int argc, char **argv, const void *options)
 const Verb verb_generate = {
     .name = "generate",
     .words = "CONFIG [key=value ...]",
-    .help = "goes on with a text, by a model of tokens; one process, whatever grid trained",
+    .help = "continues a text with a model of tokens; one process, whatever grid trained",
     VERB_FLAGS(Request, flags),
     .traits = VERB_CONFIG | VERB_THREADS | VERB_DATA,
     .run = run,

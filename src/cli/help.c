@@ -30,7 +30,7 @@ void help_all(FILE *out)
             "\n`weft VERB --help` says more, `weft help` lists all keys of a configuration,\n"
             "`weft --version` the versions.\nExit codes: 0 done, 64 usage, 65 bad data, 66 no "
             "input, 70 fault of ours, 71 memory refused,\n74 input/output, or a rank is lost, 75 "
-            "stopped early: start it again to go on, 78 bad configuration.\n");
+            "stopped early: start it again to continue,\n78 bad configuration.\n");
 }
 
 void help_group(FILE *out, const char *group)

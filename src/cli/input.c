@@ -12,7 +12,7 @@ Status input_parse(const char *text, Input *input)
     if (input->tokens) return OK;
     if (!sizes_read(text, 3, size))
         return fail(ERR_USAGE,
-                    "--input %s: wanted channels x height x width, like 3x224x224, or tokens",
+                    "--input %s: expected channels x height x width, like 3x224x224, or tokens",
                     text);
     input->image = shape_of(4, (int64_t)1, size[0], size[1], size[2]);
     return OK;

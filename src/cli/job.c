@@ -11,7 +11,7 @@
 static Status load(Config **config, int argc, char **argv)
 {
     *config = NULL;
-    if (argc == 0) return fail(ERR_USAGE, "a configuration file is wanted: --help says more");
+    if (argc == 0) return fail(ERR_USAGE, "missing configuration file: --help says more");
     if (strchr(argv[0], '=') && access(argv[0], F_OK) != 0)
         return fail(ERR_USAGE, "%s: the configuration file comes first, then key=value", argv[0]);
     return config_load(config, argv[0], argc - 1, argv + 1);
@@ -93,7 +93,7 @@ Status job_checkpoint(const Job *job, const char *given, char **path)
     *path = NULL;
     Status status = job->world.rank == 0 ? find_checkpoint(job->config, given, path) : OK;
     TRY(status_agree(&job->world, status));
-    *path = world_share_text(&job->world, *path);
+    *path = world_bcast_text(&job->world, *path);
     return OK;
 }
 

@@ -168,7 +168,7 @@ static Status lost(const Ranks *ranks, const WatchedRank *rank, const Passing *p
     log_error("%s %s; %s%s: start the same command again%s %s", who, how,
               newest ? "the newest checkpoint is " : "there is no checkpoint yet",
               newest ? newest : "", newest && ranks->fresh ? ", but without run.fresh," : "",
-              newest ? "to go on" : "to begin anew");
+              newest ? "to continue" : "to begin anew");
     mem_free(&newest);
     return status;
 }

@@ -70,7 +70,7 @@ static TaskCost chunk_cost(const Trainer *t, int first, int last)
 {
     TaskCost cost = {0};
     for (int i = first; i < last; ++i) {
-        const Node *node = &t->graph->node[i];
+        const Node *node = &trainer_graph(t)->node[i];
         double seconds = node_cost(node), forward = node->op->flops_forward,
                backward = node->op->flops_backward;
         double share = forward + backward > 0 ? forward / (forward + backward) : 1.0 / 3;
@@ -85,11 +85,12 @@ static TaskCost chunk_cost(const Trainer *t, int first, int last)
 static void add_costs(PlanView *v)
 {
     const Trainer *t = v->trainer;
+    const int *cuts = trainer_cuts(t);
     v->cost = mem_new((size_t)v->chunks * sizeof *v->cost);
     for (int c = 0; c < v->chunks; ++c) {
-        TaskCost cost = v->cost[c] = chunk_cost(t, t->first[c], t->first[c + 1]);
+        TaskCost cost = v->cost[c] = chunk_cost(t, cuts[c], cuts[c + 1]);
         double seconds = cost.forward + cost.backward_data + cost.backward_weight;
-        v->stage_view[c % v->stages].cost_s += seconds;
+        v->stage_view[view_stage(v, c)].cost_s += seconds;
         v->cost_s += seconds;
     }
     for (int s = 0; s < v->stages; ++s) {
@@ -102,16 +103,17 @@ static void add_costs(PlanView *v)
 static Status view_fill(PlanView *v)
 {
     const Trainer *t = v->trainer;
-    v->stages = t->shape.pp;
-    v->chunks = v->stages * t->schedule->shape.chunks;
+    const Schedule *schedule = trainer_schedule(t);
+    v->stages = trainer_shape(t).pp;
+    v->chunks = v->stages * schedule->shape.chunks;
     v->stage_view = mem_new((size_t)v->stages * sizeof *v->stage_view);
     for (int s = 0; s < v->stages; ++s) {
         TRY(train_plan_stage(t, s, &v->stage_view[s].plan));
         v->stage_view[s].bytes = train_bytes(t, v->stage_view[s].plan);
     }
     add_costs(v);
-    TRY(schedule_simulate(t->schedule, NULL, &v->equal));
-    return schedule_simulate(t->schedule, v->cost, &v->real);
+    TRY(schedule_simulate(schedule, NULL, &v->equal));
+    return schedule_simulate(schedule, v->cost, &v->real);
 }
 
 static void view_fini(PlanView *v)
@@ -127,13 +129,13 @@ static void view_fini(PlanView *v)
 static int stage_of(const PlanView *v, int node)
 {
     int chunk = 0;
-    while (node >= v->trainer->first[chunk + 1]) ++chunk;
-    return chunk % v->stages;
+    while (node >= trainer_cuts(v->trainer)[chunk + 1]) ++chunk;
+    return view_stage(v, chunk);
 }
 
 size_t view_tie(const PlanView *v, int param, int *from, int *to)
 {
-    const Graph *g = v->trainer->graph;
+    const Graph *g = trainer_graph(v->trainer);
     const Param *p = &g->param[param];
     if (p->tied < 0) return 0;
     *from = stage_of(v, g->param[p->tied].node);
@@ -154,7 +156,7 @@ static Status write_svg(const PlanView *v, const char *path)
 {
     FILE *file = fopen(path, "we");
     if (!file) return fail(ERR_IO, "--svg %s: cannot be written: %s", path, strerror(errno));
-    schedule_svg(v->trainer->schedule, &v->real, file);
+    schedule_svg(trainer_schedule(v->trainer), &v->real, file);
     bool good = !ferror(file);
     if (fclose(file) != 0 || !good)
         return fail(ERR_IO, "--svg %s: writing failed: %s", path, strerror(errno));

@@ -2,183 +2,176 @@
  * those at the top are of the stage that has most. */
 #include "plan_view.h"
 
-static void put(FILE *out, const char *key, double value)
+static void put_bytes(Json *json, const TrainBytes *b)
 {
-    fprintf(out, ", \"%s\": ", key);
-    json_number(out, value);
+    json_int(json, "param_bytes", (int64_t)b->params);
+    json_int(json, "gradient_bytes", (int64_t)b->gradients);
+    json_int(json, "optim_bytes", (int64_t)b->state);
+    json_int(json, "activation_bytes", (int64_t)b->activations);
+    json_int(json, "cache_bytes", (int64_t)b->cache);
+    json_int(json, "workspace_bytes", (int64_t)b->workspace);
+    json_int(json, "message_bytes", (int64_t)b->messages);
+    json_int(json, "data_bytes", (int64_t)b->data);
+    json_int(json, "program_bytes", (int64_t)b->program);
+    json_int(json, "host_bytes", (int64_t)b->host);
+    json_int(json, "bytes", (int64_t)b->all);
 }
 
-static void put_text(FILE *out, const char *key, const char *value)
-{
-    fprintf(out, ", \"%s\": ", key);
-    json_text(out, value);
-}
-
-static void put_bytes(FILE *out, const TrainBytes *b)
-{
-    put(out, "param_bytes", (double)b->params);
-    put(out, "gradient_bytes", (double)b->gradients);
-    put(out, "optim_bytes", (double)b->state);
-    put(out, "activation_bytes", (double)b->activations);
-    put(out, "cache_bytes", (double)b->cache);
-    put(out, "workspace_bytes", (double)b->workspace);
-    put(out, "message_bytes", (double)b->messages);
-    put(out, "data_bytes", (double)b->data);
-    put(out, "program_bytes", (double)b->program);
-    put(out, "host_bytes", (double)b->host);
-    put(out, "bytes", (double)b->all);
-}
-
-static void put_grid(const PlanView *v, FILE *out)
+static void put_grid(const PlanView *v, Json *json)
 {
     const Trainer *t = v->trainer;
-    const GridShape *g = &t->shape;
-    put(out, "ranks", (double)g->dp * g->pp * g->tp);
-    put(out, "dp", g->dp);
-    put(out, "pp", g->pp);
-    put(out, "tp", g->tp);
-    put(out, "zero", t->plan->zero);
-    put_text(out, "schedule", t->schedule->name);
-    put(out, "chunks", t->schedule->shape.chunks);
-    put(out, "bubble", v->real.bubble);
-    put(out, "bubble_equal", v->equal.bubble);
-    put(out, "imbalance", v->stage_view[v->costliest].cost_s * v->stages / v->cost_s - 1);
-    fprintf(out, ", \"same_bits_on_every_grid\": %s", train_bits_hold(t) ? "true" : "false");
+    const Schedule *schedule = trainer_schedule(t);
+    GridShape g = trainer_shape(t);
+    json_int(json, "ranks", (int64_t)g.dp * g.pp * g.tp);
+    json_int(json, "dp", g.dp);
+    json_int(json, "pp", g.pp);
+    json_int(json, "tp", g.tp);
+    json_int(json, "zero", trainer_plan(t)->zero);
+    json_text(json, "schedule", schedule->name);
+    json_int(json, "chunks", schedule->shape.chunks);
+    json_real(json, "bubble", v->real.bubble);
+    json_real(json, "bubble_equal", v->equal.bubble);
+    json_real(json, "imbalance", v->stage_view[v->costliest].cost_s * v->stages / v->cost_s - 1);
+    json_bool(json, "same_bits_on_every_grid", train_bits_hold(t));
 }
 
-static void put_chunk(const PlanView *v, int chunk, FILE *out)
+static void put_chunk(const PlanView *v, int chunk, Json *json)
 {
     const Trainer *t = v->trainer;
+    const Graph *graph = trainer_graph(t);
     const ChunkPlan *p = view_chunk(v, chunk);
     TaskCost c = v->cost[chunk];
-    fprintf(out, "{\"chunk\": %d", chunk);
-    put_text(out, "first", t->graph->node[p->first].name);
-    put_text(out, "last", t->graph->node[p->last - 1].name);
-    put(out, "cost_share", (c.forward + c.backward_data + c.backward_weight) / v->cost_s);
-    put(out, "micro_batches_in_flight", p->slots);
-    put(out, "values_out_bytes", (double)p->values_out.bytes);
-    put(out, "gradients_out_bytes", (double)p->gradients_out.bytes);
-    fputc('}', out);
+    json_object(json, NULL);
+    json_int(json, "chunk", chunk);
+    json_text(json, "first", graph->node[p->first].name);
+    json_text(json, "last", graph->node[p->last - 1].name);
+    json_real(json, "cost_share", (c.forward + c.backward_data + c.backward_weight) / v->cost_s);
+    json_int(json, "micro_batches_in_flight", p->slots);
+    json_int(json, "values_out_bytes", (int64_t)p->values_out.bytes);
+    json_int(json, "gradients_out_bytes", (int64_t)p->gradients_out.bytes);
+    json_end(json);
 }
 
-static void put_stage(const PlanView *v, int stage, FILE *out)
+static void put_stage(const PlanView *v, int stage, Json *json)
 {
     const StageView *s = &v->stage_view[stage];
-    fprintf(out, "{\"stage\": %d", stage);
-    put(out, "cost_share", s->cost_s / v->cost_s);
-    put_bytes(out, &s->bytes);
-    put(out, "summed_bytes", v->trainer->shape.dp > 1 ? (double)s->plan->gradient_bytes : 0);
-    put(out, "fetched_bytes", s->plan->fetch.step_elements * sizeof(float));
-    put(out, "fetch_ring_bytes", (double)s->plan->fetch.elements * sizeof(float));
-    fprintf(out, ", \"chunks\": [");
-    for (int k = 0; k < s->plan->chunk_count; ++k) {
-        if (k) fprintf(out, ", ");
-        put_chunk(v, k * v->stages + stage, out);
-    }
-    fprintf(out, "]}");
+    json_object(json, NULL);
+    json_int(json, "stage", stage);
+    json_real(json, "cost_share", s->cost_s / v->cost_s);
+    put_bytes(json, &s->bytes);
+    json_real(json, "summed_bytes",
+              trainer_shape(v->trainer).dp > 1 ? (double)s->plan->gradient_bytes : 0);
+    json_real(json, "fetched_bytes", s->plan->fetch.step_elements * sizeof(float));
+    json_real(json, "fetch_ring_bytes", (double)s->plan->fetch.elements * sizeof(float));
+    json_array(json, "chunks");
+    for (int k = 0; k < s->plan->chunk_count; ++k) put_chunk(v, s->plan->chunk[k].chunk, json);
+    json_end(json);
+    json_end(json);
 }
 
 /* A step's messages over one boundary in one direction. */
-static void put_message(int from, int to, int count, size_t bytes, const char *what, FILE *out)
+static void put_message(int from, int to, int count, size_t bytes, const char *what, Json *json)
 {
-    fprintf(out, "{\"from\": %d, \"to\": %d, \"count\": %d, \"bytes\": %zu, \"what\": \"%s\"}",
-            from, to, count, bytes, what);
+    json_object(json, NULL);
+    json_int(json, "from", from);
+    json_int(json, "to", to);
+    json_int(json, "count", count);
+    json_int(json, "bytes", (int64_t)bytes);
+    json_text(json, "what", what);
+    json_end(json);
 }
 
-static void put_messages(const PlanView *v, FILE *out)
+static void put_messages(const PlanView *v, Json *json)
 {
-    const Graph *g = v->trainer->graph;
-    int micros = v->trainer->micros_local, from, to;
-    const char *comma = "";
-    fprintf(out, ", \"messages\": [");
-    for (int c = 0; v->stages > 1 && c + 1 < v->chunks; ++c, comma = ", ") {
-        int a = c % v->stages, b = (c + 1) % v->stages;
-        fputs(comma, out);
-        put_message(a, b, micros, view_chunk(v, c)->values_out.bytes, "values", out);
-        fputs(", ", out);
-        put_message(b, a, micros, view_chunk(v, c + 1)->gradients_out.bytes, "gradients", out);
+    const Graph *g = trainer_graph(v->trainer);
+    int micros = trainer_sizes(v->trainer).micros_local, from, to;
+    json_array(json, "messages");
+    for (int c = 0; c + 1 < v->chunks; ++c) {
+        if (!schedule_crosses(trainer_schedule(v->trainer), c)) continue;
+        int a = view_stage(v, c), b = view_stage(v, c + 1);
+        put_message(a, b, micros, view_chunk(v, c)->values_out.bytes, "values", json);
+        put_message(b, a, micros, view_chunk(v, c + 1)->gradients_out.bytes, "gradients", json);
     }
     for (int i = 0; i < g->param_count; ++i) {
         size_t bytes = view_tie(v, i, &from, &to);
         if (!bytes) continue;
-        fputs(comma, out);
-        put_message(from, to, 1, bytes, "tied gradient", out);
-        fputs(", ", out);
-        put_message(to, from, 1, bytes, "tied gradient", out);
-        comma = ", ";
+        put_message(from, to, 1, bytes, "tied gradient", json);
+        put_message(to, from, 1, bytes, "tied gradient", json);
     }
-    fprintf(out, "]");
+    json_end(json);
 }
 
-static void put_layer(const PlanView *v, int chunk, const Node *node, FILE *out)
+static void put_layer(const PlanView *v, int chunk, const Node *node, Json *json)
 {
-    const Graph *g = v->trainer->graph;
+    const Graph *g = trainer_graph(v->trainer);
     int64_t params = 0;
     for (int k = 0; k < node->spec.w_count; ++k) {
         const Param *p = &g->param[node->param[k]];
         if (!p->info.buffer && p->tied < 0) params += shape_count(p->shape);
     }
-    fprintf(out, "{\"name\": ");
-    json_text(out, node->name);
-    put_text(out, "kind", node->kind ? node->kind->name : "reorder");
-    fprintf(out, ", \"shape\": [");
+    json_object(json, NULL);
+    json_text(json, "name", node->name);
+    json_text(json, "kind", node->kind ? node->kind->name : "reorder");
+    json_array(json, "shape");
     for (int d = 0; d < node->spec.y.shape.ndim; ++d)
-        fprintf(out, "%s%lld", d ? ", " : "", (long long)node->spec.y.shape.dim[d]);
-    fprintf(out, "]");
-    put(out, "parameters", (double)params);
-    put(out, "flops_forward", node->op->flops_forward);
-    put(out, "flops_backward", node->op->flops_backward);
-    put(out, "stage", chunk % v->stages);
-    put(out, "chunk", chunk);
-    fputc('}', out);
+        json_int(json, NULL, node->spec.y.shape.dim[d]);
+    json_end(json);
+    json_int(json, "parameters", params);
+    json_real(json, "flops_forward", node->op->flops_forward);
+    json_real(json, "flops_backward", node->op->flops_backward);
+    json_int(json, "stage", view_stage(v, chunk));
+    json_int(json, "chunk", chunk);
+    json_end(json);
 }
 
-static void put_layers(const PlanView *v, FILE *out)
+static void put_layers(const PlanView *v, Json *json)
 {
     const Trainer *t = v->trainer;
-    fprintf(out, ", \"layer\": [");
+    const int *cuts = trainer_cuts(t);
+    json_array(json, "layer");
     for (int c = 0; c < v->chunks; ++c)
-        for (int i = t->first[c]; i < t->first[c + 1]; ++i) {
-            if (i) fprintf(out, ", ");
-            put_layer(v, c, &t->graph->node[i], out);
-        }
-    fprintf(out, "]");
+        for (int i = cuts[c]; i < cuts[c + 1]; ++i)
+            put_layer(v, c, &trainer_graph(t)->node[i], json);
+    json_end(json);
 }
 
-static void put_stages(const PlanView *v, FILE *out)
+static void put_stages(const PlanView *v, Json *json)
 {
-    fprintf(out, ", \"stages\": [");
-    for (int s = 0; s < v->stages; ++s) {
-        if (v->stage >= 0 && s != v->stage) continue;
-        if (s && v->stage < 0) fprintf(out, ", ");
-        put_stage(v, s, out);
-    }
-    fprintf(out, "]");
+    json_array(json, "stages");
+    for (int s = 0; s < v->stages; ++s)
+        if (v->stage < 0 || s == v->stage) put_stage(v, s, json);
+    json_end(json);
 }
 
 void plan_view_json(const PlanView *v, FILE *out)
 {
     const Trainer *t = v->trainer;
-    fputs("{\"model\": ", out);
-    json_text(out, *t->config->model.name ? t->config->model.name : "layers");
-    put(out, "layers", t->graph->node_count);
-    put(out, "parameters", (double)graph_param_count(t->graph));
-    put(out, "forward_macs", graph_forward_macs(t->graph));
-    put(out, "classes", (double)t->graph->classes);
-    put(out, "batch", (double)t->batch);
-    put(out, "micro_batch", (double)t->micro_batch);
-    put(out, "micro_batches", t->micros);
-    put(out, "micro_batches_a_replica", t->micros_local);
-    put(out, "micro_batches_of_padding", (double)t->micros_local * t->shape.dp - t->micros);
-    put(out, "steps_per_epoch", (double)t->steps_per_epoch);
-    put(out, "steps", (double)t->steps);
-    put(out, "threads", t->backend->options.threads);
-    put_text(out, "device", t->backend->table->name);
-    put_grid(v, out);
-    put(out, "largest_stage", v->heaviest);
-    put_bytes(out, &v->stage_view[v->heaviest].bytes);
-    put_stages(v, out);
-    put_messages(v, out);
-    put_layers(v, out);
-    fputs("}\n", out);
+    TrainSizes sizes = trainer_sizes(t);
+    Backend *backend = trainer_backend(t);
+    const Graph *graph = trainer_graph(t);
+    const Config *config = trainer_config(t);
+    Json json = json_to(out, true);
+    json_object(&json, NULL);
+    json_text(&json, "model", *config->model.name ? config->model.name : "layers");
+    json_int(&json, "layers", graph->node_count);
+    json_int(&json, "parameters", graph_param_count(graph));
+    json_real(&json, "forward_macs", graph_forward_macs(graph));
+    json_int(&json, "classes", graph->classes);
+    json_int(&json, "batch", sizes.batch);
+    json_int(&json, "micro_batch", sizes.micro_batch);
+    json_int(&json, "micro_batches", sizes.micros);
+    json_int(&json, "micro_batches_a_replica", sizes.micros_local);
+    json_int(&json, "micro_batches_of_padding",
+             (int64_t)sizes.micros_local * trainer_shape(t).dp - sizes.micros);
+    json_int(&json, "steps_per_epoch", sizes.steps_per_epoch);
+    json_int(&json, "steps", sizes.steps);
+    json_int(&json, "threads", backend->options.threads);
+    json_text(&json, "device", backend->table->name);
+    put_grid(v, &json);
+    json_int(&json, "largest_stage", v->heaviest);
+    put_bytes(&json, &v->stage_view[v->heaviest].bytes);
+    put_stages(v, &json);
+    put_messages(v, &json);
+    put_layers(v, &json);
+    json_end(&json);
 }

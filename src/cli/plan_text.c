@@ -25,21 +25,23 @@ static bool row_begin(int i, int count, int largest, FILE *out)
 static void print_layers(const PlanView *v, FILE *out)
 {
     const Trainer *t = v->trainer;
+    const Graph *graph = trainer_graph(t);
+    const int *cuts = trainer_cuts(t);
     if (v->stages == 1) {
-        graph_print(t->graph, out);
+        graph_print(graph, out);
         return;
     }
-    size_t nodes = (size_t)t->graph->node_count;
+    size_t nodes = (size_t)graph->node_count;
     const char **mark = mem_new(nodes * sizeof *mark);
     char(*text)[MARK] = mem_new((size_t)v->chunks * sizeof *text);
     for (int c = 0; c < v->chunks; ++c) {
         if (v->chunks == v->stages)
             snprintf(text[c], sizeof text[c], "%d", c);
         else
-            snprintf(text[c], sizeof text[c], "%d, chunk %d", c % v->stages, c);
-        for (int i = t->first[c]; i < t->first[c + 1]; ++i) mark[i] = text[c];
+            snprintf(text[c], sizeof text[c], "%d, chunk %d", view_stage(v, c), c);
+        for (int i = cuts[c]; i < cuts[c + 1]; ++i) mark[i] = text[c];
     }
-    graph_print_marked(t->graph, "stage", mark, out);
+    graph_print_marked(graph, "stage", mark, out);
     mem_free(&mark);
     mem_free(&text);
 }
@@ -60,6 +62,8 @@ static double imbalance(const PlanView *v)
 static void print_stages(const PlanView *v, FILE *out)
 {
     const Trainer *t = v->trainer;
+    const Graph *graph = trainer_graph(t);
+    const int *cuts = trainer_cuts(t);
     int largest = 0;
     for (int c = 1; c < v->chunks; ++c)
         if (chunk_share(v, c) > chunk_share(v, largest)) largest = c;
@@ -70,11 +74,11 @@ static void print_stages(const PlanView *v, FILE *out)
         100 * imbalance(v));
     for (int c = 0; c < v->chunks; ++c) {
         if (!row_begin(c, v->chunks, largest, out)) continue;
-        fprintf(out, "  stage %-5d ", c % v->stages);
+        fprintf(out, "  stage %-5d ", view_stage(v, c));
         if (v->chunks > v->stages) fprintf(out, "chunk %-5d ", c);
         fprintf(out, "%5.1f %%  %4d layers, %s to %s\n", 100 * chunk_share(v, c),
-                t->first[c + 1] - t->first[c], t->graph->node[t->first[c]].name,
-                t->graph->node[t->first[c + 1] - 1].name);
+                cuts[c + 1] - cuts[c], graph->node[cuts[c]].name,
+                graph->node[cuts[c + 1] - 1].name);
     }
 }
 
@@ -105,7 +109,7 @@ static size_t kind_bytes(const TrainBytes *b, int kind)
 static void print_memory(const PlanView *v, FILE *out)
 {
     char cell[CELL];
-    bool gpu = v->trainer->backend->table->memory != NULL;
+    bool gpu = trainer_backend(v->trainer)->table->memory != NULL;
     fprintf(
         out,
         "\nmemory of one rank%s (layouts: weights in other forms; data: %s;\nprogram: %s)\n%11s",
@@ -133,13 +137,13 @@ static void print_boundary(const PlanView *v, int chunk, FILE *out)
 {
     char up[CELL], down[CELL];
     const ChunkPlan *from = view_chunk(v, chunk), *to = view_chunk(v, chunk + 1);
-    int micros = v->trainer->micros_local;
-    fprintf(out, "  stage %d to %d", chunk % v->stages, (chunk + 1) % v->stages);
+    int micros = trainer_sizes(v->trainer).micros_local;
+    fprintf(out, "  stage %d to %d", view_stage(v, chunk), view_stage(v, chunk + 1));
     fprintf(out, "  %d x %s, back %d x %s", micros, text_bytes((double)from->values_out.bytes, up),
             micros, text_bytes((double)to->gradients_out.bytes, down));
     for (int i = 0; i < from->values_out.count; ++i)
         fprintf(out, "%s%s", i ? ", " : "  (",
-                v->trainer->graph->node[from->values_out.tensor[i].node].name);
+                trainer_graph(v->trainer)->node[from->values_out.tensor[i].node].name);
     fprintf(out, ")\n");
 }
 
@@ -150,7 +154,7 @@ static size_t boundary_bytes(const PlanView *v, int chunk)
 
 static void print_ties(const PlanView *v, FILE *out)
 {
-    const Graph *g = v->trainer->graph;
+    const Graph *g = trainer_graph(v->trainer);
     char bytes[CELL];
     int from, to;
     for (int i = 0; i < g->param_count; ++i) {
@@ -164,19 +168,25 @@ static void print_ties(const PlanView *v, FILE *out)
 static void print_messages(const PlanView *v, FILE *out)
 {
     const Trainer *t = v->trainer;
-    int boundaries = v->chunks - 1, largest = 0;
+    TrainSizes sizes = trainer_sizes(t);
+    int boundaries = 0, largest = 0;
     double sum = 0;
     char bytes[CELL];
     if (v->stages == 1) return;
-    for (int c = 0; c < boundaries; ++c) {
-        sum += (double)boundary_bytes(v, c) * t->micros_local;
-        if (boundary_bytes(v, c) > boundary_bytes(v, largest)) largest = c;
+    int *before = mem_new((size_t)v->chunks * sizeof *before); /* the chunk before each boundary */
+    for (int c = 0; c < v->chunks; ++c) {
+        if (!schedule_crosses(trainer_schedule(t), c)) continue;
+        sum += (double)boundary_bytes(v, c) * sizes.micros_local;
+        before[boundaries] = c;
+        if (boundary_bytes(v, c) > boundary_bytes(v, before[largest])) largest = boundaries;
+        ++boundaries;
     }
     fprintf(out, "\nmessages of a step in each replica: %lld, %s\n",
-            2LL * boundaries * t->micros_local, text_bytes(sum, bytes));
-    for (int c = 0; c < boundaries; ++c)
-        if (row_begin(c, boundaries, largest, out)) print_boundary(v, c, out);
+            2LL * boundaries * sizes.micros_local, text_bytes(sum, bytes));
+    for (int i = 0; i < boundaries; ++i)
+        if (row_begin(i, boundaries, largest, out)) print_boundary(v, before[i], out);
     print_ties(v, out);
+    mem_free(&before);
 }
 
 /* The sums' wire is the same as a ring's: all slices but the own one, out and back. Gradients that are divided go out once a
@@ -184,7 +194,7 @@ static void print_messages(const PlanView *v, FILE *out)
 static void print_sums(const PlanView *v, FILE *out)
 {
     const Trainer *t = v->trainer;
-    int dp = t->shape.dp, most = 0;
+    int dp = trainer_shape(t).dp, most = 0;
     char bytes[CELL], wire[CELL];
     if (dp == 1) return;
     for (int s = 1; s < v->stages; ++s)
@@ -194,15 +204,16 @@ static void print_sums(const PlanView *v, FILE *out)
     fprintf(out, "\ngradients summed over %d replicas: %s in each rank", dp,
             text_bytes(one, bytes));
     if (v->stages > 1) fprintf(out, " of stage %d, which has most", most);
-    int ways = plan_takes_turns(t->plan) ? t->micros_local : 1;
+    int ways = plan_takes_turns(trainer_plan(t)) ? trainer_sizes(t).micros_local : 1;
     if (!v->stage_view[most].plan->fetches) ++ways; /* the sums, or the new parameters, come back */
-    fprintf(out, "; a rank sends and takes %s\n", text_bytes(ways * one * (dp - 1) / dp, wire));
+    fprintf(out, "; each rank sends and receives %s\n",
+            text_bytes(ways * one * (dp - 1) / dp, wire));
 }
 
 /* Parameters that replicas divide: a rank takes the others' shares of each bucket, and sends its own to all. */
 static void print_fetches(const PlanView *v, FILE *out)
 {
-    int most = 0, dp = v->trainer->shape.dp;
+    int most = 0, dp = trainer_shape(v->trainer).dp;
     char bytes[CELL], ring[CELL];
     for (int s = 1; s < v->stages; ++s)
         if (v->stage_view[s].plan->fetch.step_elements >
@@ -215,13 +226,13 @@ static void print_fetches(const PlanView *v, FILE *out)
             (long long)f->step_fetches, f->count,
             text_bytes((double)f->elements * sizeof(float), ring));
     if (v->stages > 1) fprintf(out, " in stage %d, which fetches most", most);
-    fprintf(out, "; a rank sends and takes %s\n", text_bytes(wire, bytes));
+    fprintf(out, "; each rank sends and receives %s\n", text_bytes(wire, bytes));
 }
 
 /* What one micro-batch's exchanges make a rank send: of every tensor all slices but its own, forward and back. */
 static double exchange_bytes(const PlanView *v, int stage, int *count)
 {
-    const Graph *g = v->trainer->graph;
+    const Graph *g = trainer_graph(v->trainer);
     const Plan *plan = v->stage_view[stage].plan;
     double whole = 0, tp = g->ranks;
     *count = 0;
@@ -238,7 +249,7 @@ static double exchange_bytes(const PlanView *v, int stage, int *count)
 
 static void print_exchanges(const PlanView *v, FILE *out)
 {
-    int tp = v->trainer->shape.tp, most = 0, count;
+    int tp = trainer_shape(v->trainer).tp, most = 0, count;
     char bytes[CELL];
     if (tp == 1) return;
     for (int s = 1; s < v->stages; ++s)
@@ -247,7 +258,7 @@ static void print_exchanges(const PlanView *v, FILE *out)
     fprintf(out, "\nlayers divided by %d ranks: %d exchanges a micro-batch, forward and back", tp,
             count);
     if (v->stages > 1) fprintf(out, ", in stage %d, which has most", most);
-    fprintf(out, "; a rank sends and takes %s\n", text_bytes(sent, bytes));
+    fprintf(out, "; each rank sends and receives %s\n", text_bytes(sent, bytes));
 }
 
 /* ---- schedule ---- */
@@ -255,15 +266,17 @@ static void print_exchanges(const PlanView *v, FILE *out)
 static void print_schedule(const PlanView *v, int columns, FILE *out)
 {
     const Trainer *t = v->trainer;
+    TrainSizes sizes = trainer_sizes(t);
+    const Schedule *schedule = trainer_schedule(t);
     if (v->stages == 1) return;
     fprintf(
         out,
         "\nschedule %s: %d stages, %d micro-batch%s a replica; idle %.1f %% of the time, %.1f %% "
         "if all stages were alike\n",
-        t->schedule->name, v->stages, t->micros_local, t->micros_local == 1 ? "" : "es",
+        schedule->name, v->stages, sizes.micros_local, sizes.micros_local == 1 ? "" : "es",
         100 * v->real.bubble, 100 * v->equal.bubble);
     if (v->stages <= PICTURE_STAGES)
-        schedule_print(t->schedule, &v->real, columns, out);
+        schedule_print(schedule, &v->real, columns, out);
     else
         fprintf(out, "  a picture of so many stages: --svg FILE\n");
 }
@@ -271,26 +284,29 @@ static void print_schedule(const PlanView *v, int columns, FILE *out)
 static void print_step(const PlanView *v, FILE *out)
 {
     const Trainer *t = v->trainer;
-    const GridShape *g = &t->shape;
-    long long ranks = (long long)g->dp * g->pp * g->tp;
-    int threads = t->backend->options.threads;
+    TrainSizes sizes = trainer_sizes(t);
+    Backend *backend = trainer_backend(t);
+    GridShape g = trainer_shape(t);
+    long long ranks = (long long)g.dp * g.pp * g.tp;
+    int threads = backend->options.threads;
     fprintf(out,
             "\na step: %lld samples in %d micro-batches of %lld, %d in each replica; %lld steps, "
-            "%lld an epoch\n"
+            "%lld per epoch\n"
             "%lld rank%s as %dx%dx%d, zero %d, %d thread%s each on %s\n",
-            (long long)t->batch, t->micros, (long long)t->micro_batch, t->micros_local,
-            (long long)t->steps, (long long)t->steps_per_epoch, ranks, ranks == 1 ? "" : "s", g->dp,
-            g->pp, g->tp, t->plan->zero, threads, threads == 1 ? "" : "s", t->backend->table->name);
-    if (t->backend->options.device < 0)
+            (long long)sizes.batch, sizes.micros, (long long)sizes.micro_batch, sizes.micros_local,
+            (long long)sizes.steps, (long long)sizes.steps_per_epoch, ranks, ranks == 1 ? "" : "s",
+            g.dp, g.pp, g.tp, trainer_plan(t)->zero, threads, threads == 1 ? "" : "s",
+            backend->table->name);
+    if (backend->options.device < 0)
         fprintf(out, "planned for an %s, which was not asked; --gpu plans for another\n",
-                t->backend->options.gpu);
+                backend->options.gpu);
     char *padding = train_padding(t);
     if (padding) fprintf(out, "%s\n", padding);
     mem_free(&padding);
     if (!train_bits_hold(t))
         fprintf(out,
                 "%d micro-batches a replica are no power of two: the bits hold for dp=%d only\n",
-                t->micros_local, g->dp);
+                sizes.micros_local, g.dp);
 }
 
 void plan_view_text(const PlanView *v, int columns, FILE *out)

@@ -56,7 +56,7 @@ Status job_same(const Job *job)
     if (world->size == 1) return OK;
     uint64_t build = build_id(), build0 = build;
     world_bcast(world, &build0, sizeof build0, 0);
-    char *text0 = world_share_text(world, world->rank == 0 ? config_text(job->config) : NULL);
+    char *text0 = world_bcast_text(world, world->rank == 0 ? config_text(job->config) : NULL);
     Status mine = differs(job->config, build, build0, text0);
     mem_free(&text0);
     return status_agree(world, mine);

@@ -42,8 +42,7 @@ static Status parse_grid(const char *text, GridShape *shape)
 {
     int64_t size[3];
     if (!sizes_read(text, 3, size))
-        return fail(ERR_USAGE, "--grids: '%s' is no grid: dp x pp x tp is wanted, like 2x1x1",
-                    text);
+        return fail(ERR_USAGE, "--grids: '%s' is no grid: expected dp x pp x tp, like 2x1x1", text);
     if ((double)size[0] * (double)size[1] * (double)size[2] > RANKS_MAX)
         return fail(ERR_USAGE, "--grids: %s is more than %d ranks", text, RANKS_MAX);
     *shape = (GridShape){.dp = (int)size[0], .pp = (int)size[1], .tp = (int)size[2]};
@@ -165,30 +164,27 @@ static void print_trial(const Trial *t, int width, const char *verdict, FILE *ou
     fflush(out);
 }
 
-static void json_word(FILE *out, const char *key, const char *word)
-{
-    fprintf(out, ", \"%s\": ", key);
-    if (word)
-        json_text(out, word);
-    else
-        fprintf(out, "null");
-}
-
 static void print_json(const Trial *t, Difference d, int steps, FILE *out)
 {
-    fprintf(out, "{\"grid\": \"%dx%dx%d\", \"ranks\": %d", t->shape.dp, t->shape.pp, t->shape.tp,
-            trial_ranks(t));
-    json_word(out, "schedule", t->schedule);
-    json_word(out, "zero", t->zero);
-    json_word(out, "transport", t->transport);
-    fprintf(out, ", \"seconds\": %.3f, \"hash\": \"%016" PRIx64 "\", \"same\": %s", t->seconds,
-            t->hash, d.step || d.tensor ? "false" : "true");
-    json_word(out, "first_tensor", d.tensor);
-    fprintf(out,
-            ", \"tensors_differ\": %d, \"tensors\": %d, \"loss_differs_at_step\": %d, \"loss\": [",
-            d.tensors, t->hashes.count, d.step);
-    for (int s = 0; s < steps; ++s) fprintf(out, "%s%s", s ? ", " : "", t->loss[s]);
-    fprintf(out, "]}\n");
+    Json json = json_to(out, true);
+    json_object(&json, NULL);
+    json_format(&json, "grid", "%dx%dx%d", t->shape.dp, t->shape.pp, t->shape.tp);
+    json_int(&json, "ranks", trial_ranks(t));
+    json_text(&json, "schedule", t->schedule);
+    json_text(&json, "zero", t->zero);
+    json_text(&json, "transport", t->transport);
+    json_fixed(&json, "seconds", 3, t->seconds);
+    json_format(&json, "hash", "%016" PRIx64, t->hash);
+    json_bool(&json, "same", !d.step && !d.tensor);
+    json_text(&json, "first_tensor", d.tensor);
+    json_int(&json, "tensors_differ", d.tensors);
+    json_int(&json, "tensors", t->hashes.count);
+    json_int(&json, "loss_differs_at_step", d.step);
+    json_array(&json, "loss");
+    /* as metrics.jsonl has them */
+    for (int s = 0; s < steps; ++s) json_raw(&json, NULL, t->loss[s]);
+    json_end(&json);
+    json_end(&json);
     fflush(out);
 }
 

@@ -105,7 +105,7 @@ static int find_section(const char *word)
 static Status apply_section(Config *config, const char *section, const Node *node)
 {
     if (node->kind != NODE_MAP) {
-        fail(ERR_CONFIG, "keys are wanted here, one a line and indented, not %s",
+        fail(ERR_CONFIG, "expected keys, one per line and indented, not %s",
              node_is_null(node) ? "nothing" : node_kind_name(node));
         return at_node(config, node, section);
     }
@@ -118,7 +118,7 @@ Status apply_tree(Config *config, const Node *root)
 {
     int line[16] = {0};
     if (root->kind != NODE_MAP)
-        return fail(ERR_CONFIG, "%s:%d:%d: sections are wanted here (run:, model:, ...), not %s",
+        return fail(ERR_CONFIG, "%s:%d:%d: expected sections (run:, model:, ...), not %s",
                     config->path, root->line, root->column, node_kind_name(root));
     for (int i = 0; i < root->count; ++i) {
         const Node *key = root->key[i];
@@ -192,8 +192,7 @@ Status apply_override(Config *config, const char *word)
 {
     const char *equals = strchr(word, '=');
     if (!equals || equals == word)
-        return fail(ERR_CONFIG, "command line: %s: key=value is wanted here, as in train.batch=64",
-                    word);
+        return fail(ERR_CONFIG, "command line: %s: expected key=value, as in train.batch=64", word);
     char *key = mem_format("%.*s", (int)(equals - word), word);
     Status status = override_pair(config, key, word);
     mem_free(&key);

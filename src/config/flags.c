@@ -54,7 +54,7 @@ static Status set_whole(const Flag *f, const char *text, int64_t *field)
 {
     const char *end = text;
     if (whole_read(&end, (int64_t)f->lo, (int64_t)f->hi, field) && !*end) return OK;
-    return fail(ERR_USAGE, "%s %s: a whole number from %.0f to %.0f is wanted: %.*s", f->name, text,
+    return fail(ERR_USAGE, "%s %s: expected a whole number from %.0f to %.0f: %.*s", f->name, text,
                 f->lo, f->hi, clause(f), f->help);
 }
 
@@ -64,7 +64,7 @@ static Status set_number(const Flag *f, const char *text, double *field)
     *field = strtod(text, &end);
     bool above = f->lo_open ? *field > f->lo : *field >= f->lo;
     if (end != text && !*end && above && *field <= f->hi) return OK;
-    return fail(ERR_USAGE, "%s %s: a number %s %g%s %.10g is wanted: %.*s", f->name, text,
+    return fail(ERR_USAGE, "%s %s: expected a number %s %g%s %.10g: %.*s", f->name, text,
                 f->lo_open ? "above" : "from", f->lo, f->lo_open ? ", at most" : " to", f->hi,
                 clause(f), f->help);
 }
@@ -73,8 +73,7 @@ static Status set_choice(const Flag *f, const char *text, int *field)
 {
     *field = words_find(f->value, text);
     if (*field >= 0) return OK;
-    return fail(ERR_USAGE, "%s %s: %s is wanted: %.*s", f->name, text, f->value, clause(f),
-                f->help);
+    return fail(ERR_USAGE, "%s %s: expected %s: %.*s", f->name, text, f->value, clause(f), f->help);
 }
 
 static void list_free(FlagList *list)
@@ -184,8 +183,8 @@ static Status take_all(const Verb *verb, int *argc, char **argv, void *into, boo
 
 static Status check(const Verb *verb, int argc, const bool *given)
 {
-    if (verb->wanted && (argc < verb->least || (verb->most && argc > verb->most)))
-        return fail(ERR_USAGE, "%s; --help says more", verb->wanted);
+    if (verb->expects && (argc < verb->least || (verb->most && argc > verb->most)))
+        return fail(ERR_USAGE, "expected %s; --help says more", verb->expects);
     for (int i = 0; i < verb->flag_count; ++i) {
         const Flag *f = &verb->flag[i], *other = f->needs ? flag_find(verb, f->needs) : NULL;
         if (f->required && !given[i])

@@ -48,7 +48,7 @@ void config_help(FILE *out)
     }
 }
 
-/* roff's own characters, and a plain minus instead of a hyphen. */
+/* roff's own characters, and a plain minus instead of a hyphen; between words a line may break. */
 void print_roff(FILE *out, const char *text)
 {
     for (const char *c = text; *c; ++c) {
@@ -57,6 +57,8 @@ void print_roff(FILE *out, const char *text)
             fputs("\\e", out);
         else if (*c == '-')
             fputs("\\-", out);
+        else if (*c == '|')
+            fputs("|\\:", out);
         else if (line_start && (*c == '.' || *c == '\''))
             fprintf(out, "\\&%c", *c);
         else
@@ -91,7 +93,7 @@ static const char man_tail[] =
     ".TP\n.B 65\nA file's content is wrong.\n.TP\n.B 66\nA file is missing.\n"
     ".TP\n.B 70\nA fault of weft's own.\n.TP\n.B 71\nThe system gave no more memory.\n"
     ".TP\n.B 74\nReading or writing failed, or a rank was lost before there was a checkpoint.\n"
-    ".TP\n.B 75\nStopped early, or a rank was lost: the same command goes on from the newest "
+    ".TP\n.B 75\nStopped early, or a rank was lost: the same command resumes from the newest "
     "checkpoint.\n"
     ".TP\n.B 78\nThe configuration is wrong.\n"
     ".SH ENVIRONMENT\n"
@@ -106,7 +108,8 @@ static const char man_tail[] =
 
 void config_man(FILE *out, const char *verbs_roff)
 {
-    fprintf(out, ".TH WEFT 1 \"\" \"weft %s\" \"User Commands\"\n%s", WEFT_VERSION, man_head);
+    fprintf(out, ".TH WEFT 1 \"\" \"weft %s\" \"User Commands\"\n.ad l\n%s", WEFT_VERSION,
+            man_head);
     fprintf(out, ".SH COMMANDS\n%s", verbs_roff);
     fputs(".SH CONFIGURATION\nA YAML file of these sections. Unknown keys are errors.\n", out);
     for (int s = 0; s < section_count; ++s) {

@@ -11,8 +11,8 @@ static Status need_list(Reading *r, const Node *node)
     if (node_is_null(node))
         return fail(ERR_CONFIG, "has no value: write a list, [] for none, or remove the key");
     if (node->kind == NODE_SCALAR)
-        return fail(ERR_CONFIG, "a list is wanted here: write [%s]", node->text);
-    return fail(ERR_CONFIG, "a list is wanted here, not %s", node_kind_name(node));
+        return fail(ERR_CONFIG, "expected a list: write [%s]", node->text);
+    return fail(ERR_CONFIG, "expected a list, not %s", node_kind_name(node));
 }
 
 static Status flags_read(Reading *r, void *field, const Node *node)
@@ -75,7 +75,7 @@ static void reals_print(FILE *out, const Option *o, const Config *config)
     fputc('[', out);
     for (int i = 0; i < list->count; ++i) {
         if (i) fputs(", ", out);
-        json_number(out, list->value[i]);
+        text_real(out, list->value[i]);
     }
     fputc(']', out);
 }
@@ -185,7 +185,7 @@ static Status read_attrs(Reading *r, ConfigLayer *layer, const Node *map)
     if (node_is_null(map)) return OK; /* `- relu:` */
     r->at = map;
     if (map->kind != NODE_MAP)
-        return fail(ERR_CONFIG, "attributes are wanted here: write - %s: {key: value}, not %s",
+        return fail(ERR_CONFIG, "expected attributes: write - %s: {key: value}, not %s",
                     layer->kind, node_kind_name(map));
     layer->attr = mem_new((size_t)map->count * sizeof *layer->attr);
     for (int i = 0; i < map->count; ++i) TRY(read_attr(r, layer, map->key[i], map->item[i]));
@@ -204,7 +204,7 @@ static Status read_layer(Reading *r, ConfigLayer *layer, const Node *node)
         kind = node->key[0];
     }
     if (node->kind == NODE_LIST)
-        return fail(ERR_CONFIG, "a layer is wanted here: - kind, or - kind: {key: value}");
+        return fail(ERR_CONFIG, "expected a layer: - kind, or - kind: {key: value}");
     TRY(read_text(r, kind));
     if (!*kind->text) return fail(ERR_CONFIG, "the kind of layer is empty");
     layer->kind = mem_text(kind->text);

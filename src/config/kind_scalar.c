@@ -1,6 +1,7 @@
 /* Kinds of single values: whole and real numbers, sizes, true|false, text, one word of several, checkpoint.resume,
  * grid.pipeline_schedule. A number is the whole word or an error: no 32x, no 1e3 for a whole number, no nan, nothing rounded. */
 #include "option.h"
+#include "schedules.def"
 
 #include <ctype.h>
 #include <errno.h>
@@ -12,7 +13,7 @@ static Status need_scalar(Reading *r, const Node *node)
 {
     r->at = node;
     if (node->kind != NODE_SCALAR)
-        return fail(ERR_CONFIG, "a single value is wanted here, not %s", node_kind_name(node));
+        return fail(ERR_CONFIG, "expected a single value, not %s", node_kind_name(node));
     if (!r->fallback && node_is_null(node))
         return fail(ERR_CONFIG, "has no value: give one, or remove the key");
     return OK;
@@ -126,7 +127,7 @@ static Status real_read(Reading *r, void *field, const Node *node)
 
 static void real_print(FILE *out, const Option *o, const Config *config)
 {
-    json_number(out, *(const double *)option_value(o, config));
+    text_real(out, *(const double *)option_value(o, config));
 }
 
 /* Bytes in one of what the word names ("", "kB", "GiB", ..., in any case); 0 where it names none. */
@@ -218,7 +219,7 @@ void print_text(FILE *out, const char *text)
     if (!node_is_null(&node) && text[strspn(text, safe)] == 0 && *text != '-')
         fputs(text, out);
     else
-        json_text(out, text);
+        text_quote(out, text);
 }
 
 static void text_print(FILE *out, const Option *o, const Config *config)

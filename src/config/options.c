@@ -1,5 +1,6 @@
 /* The option table itself. Order is the order of the help and of the resolved file. */
 #include "option.h"
+#include "schedules.def"
 
 #include <math.h>
 #include <string.h>
@@ -11,18 +12,20 @@ const Section sections[] = {
     {"train", "How long, how much at a time, on what."},
     {"optim", "The update rule and the learning rate's curve."},
     {"grid", "How the ranks share the work."},
-    {"checkpoint", "When to save, what to keep, where to go on."},
+    {"checkpoint", "When to save, what to keep, where to resume."},
 };
 const int section_count = sizeof sections / sizeof sections[0];
 
-#define AT(field)     offsetof(Config, field)
-#define RANGE(a, b)   .min = a, .max = b
-#define FROM(a)       .min = a, .max = INT64_MAX
-#define REAL_FROM(a)  .lo = a, .hi = INFINITY
-#define REAL_ABOVE(a) .lo = a, .lo_open = true, .hi = INFINITY
-#define SHARE         .lo = 0, .hi = 1, .hi_open = true
-#define LENGTH(a)     .min = a
-#define MOST          2147483647
+#define AT(field)                                               offsetof(Config, field)
+#define RANGE(a, b)                                             .min = a, .max = b
+#define FROM(a)                                                 .min = a, .max = INT64_MAX
+#define REAL_FROM(a)                                            .lo = a, .hi = INFINITY
+#define REAL_ABOVE(a)                                           .lo = a, .lo_open = true, .hi = INFINITY
+#define SHARE                                                   .lo = 0, .hi = 1, .hi_open = true
+#define LENGTH(a)                                               .min = a
+#define MOST                                                    2147483647
+#define SCHEDULE_WORD(id, name, word, least, usual, most, help) "|" word
+#define SCHEDULE_HELP(id, name, word, least, usual, most, help) "; " word ": " help
 
 /* clang-format off */
 const Option options[] = {
@@ -33,7 +36,7 @@ const Option options[] = {
     {"run.dir", &kind_text, AT(run.dir), "runs", NULL, LENGTH(1),
      .help = "Folder that holds the folders of runs."},
     {"run.fresh", &kind_bool, AT(run.fresh), "false", NULL,
-     .help = "Begin anew: what an earlier run left in the folder is moved to earlier-1 (-2, ...) in it; nothing is deleted. A job that Slurm starts again goes on."},
+     .help = "Begin anew: what an earlier run left in the folder is moved to earlier-1 (-2, ...) in it; nothing is deleted. A job that Slurm starts again resumes."},
     {"run.trace", &kind_bool, AT(run.trace), "false", NULL,
      .help = "Write trace.json, a time line for Chrome's or Perfetto's trace viewer."},
     {"run.nvtx", &kind_bool, AT(run.nvtx), "false", NULL,
@@ -181,10 +184,10 @@ const Option options[] = {
     {"grid.zero", &kind_enum, AT(grid.zero), "0", NULL, .words = "0|1|2|3",
      .help = "What replicas divide: 0 nothing, 1 optimizer state, 2 and gradients, 3 and parameters."},
     {"grid.pipeline_schedule", &kind_schedule, AT(grid.pipeline_schedule), "1f1b", NULL,
-     .words = "1f1b|gpipe|interleaved|zero-bubble|file:PATH",
-     .help = "Order of a stage's work on the micro-batches; the result is the same to the bit."},
-    {"grid.chunks", &kind_int, AT(grid.chunks), "0", "2 for interleaved, else 1", RANGE(1, 1024),
-     .help = "Pieces of the model that each stage holds; more than 1 needs grid.pipeline_schedule interleaved or file:PATH."},
+     .words = &SCHEDULES(SCHEDULE_WORD)[1],
+     .help = "Order of a stage's work on the micro-batches; the result is the same to the bit" SCHEDULES(SCHEDULE_HELP) "."},
+    {"grid.chunks", &kind_int, AT(grid.chunks), "0", "what the schedule has as a rule, 1 or 2", RANGE(1, 1024),
+     .help = "Pieces of the model that each stage holds; more than the schedule's own need grid.pipeline_schedule interleaved or file:PATH."},
     {"grid.cuts", &kind_names, AT(grid.cuts), "[]", "by cost",
      .help = "Where the model is cut: the first layer of each stage's chunk but the first, by name."},
     {"grid.recompute", &kind_enum, AT(grid.recompute), "none", NULL, .words = "none|block|auto",
@@ -203,7 +206,7 @@ const Option options[] = {
     {"checkpoint.best", &kind_bool, AT(checkpoint.best), "true", NULL,
      .help = "Keep the checkpoint of the best evaluation as best.h5."},
     {"checkpoint.resume", &kind_resume, AT(checkpoint.resume), "auto", NULL, .words = "auto|no",
-     .help = "auto: go on from the run's newest good checkpoint; no: refuse a folder with an earlier run; PATH: begin from this file, then as auto."},
+     .help = "auto: resume from the run's newest good checkpoint; no: refuse a folder with an earlier run; PATH: begin from this file, then as auto."},
 };
 /* clang-format on */
 const int option_count = sizeof options / sizeof options[0];

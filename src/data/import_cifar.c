@@ -151,7 +151,7 @@ const Verb import_cifar = {
     .name = "data import cifar",
     .words = "FILE...",
     .least = 1,
-    .wanted = "one or more batch files are wanted",
+    .expects = "one or more batch files",
     .help = "CIFAR-10's or CIFAR-100's binary files to a data set",
     VERB_FLAGS(CifarOptions, flags),
     .run = run,

@@ -188,7 +188,7 @@ const Verb import_idx = {
     .words = "IMAGES LABELS",
     .least = 2,
     .most = 2,
-    .wanted = "an images file and a labels file are wanted",
+    .expects = "an images file and a labels file",
     .help = "IDX files (MNIST's format, .gz too) to a data set",
     VERB_FLAGS(IdxOptions, flags),
     .run = run,

@@ -45,71 +45,77 @@ static void storage_of(const DataSet *set, const DataArray *a, char *out, size_t
     hdf5_unlock();
 }
 
-static void array_json(const DataSet *set, const char *key, const DataArray *a, FILE *out)
+static void array_json(const DataSet *set, const char *key, const DataArray *a, Json *json)
 {
     char storage[300];
     storage_of(set, a, storage, sizeof storage);
-    fprintf(out, ", \"%s\": {\"name\": ", key);
-    json_text(out, a->name);
-    fprintf(out, ", \"type\": \"%s\", \"byte_order\": \"%s\", \"shape\": [", element_name(a->type),
-            a->big_endian ? "big" : "little");
-    for (int i = 0; i < a->ndim; ++i) fprintf(out, "%s%lld", i ? ", " : "", (long long)a->dim[i]);
-    fprintf(out, "], \"storage\": ");
-    json_text(out, storage);
-    fprintf(out, ", \"direct\": %s, \"offset\": %lld}", a->offset >= 0 ? "true" : "false",
-            (long long)a->offset);
+    json_object(json, key);
+    json_text(json, "name", a->name);
+    json_text(json, "type", element_name(a->type));
+    json_text(json, "byte_order", a->big_endian ? "big" : "little");
+    json_array(json, "shape");
+    for (int i = 0; i < a->ndim; ++i) json_int(json, NULL, a->dim[i]);
+    json_end(json);
+    json_text(json, "storage", storage);
+    json_bool(json, "direct", a->offset >= 0);
+    json_int(json, "offset", a->offset);
+    json_end(json);
 }
 
-static void numbers_json(FILE *out, const char *key, const float *value, int n)
+static void numbers_json(Json *json, const char *key, const float *value, int n)
 {
-    fprintf(out, ", \"%s\": [", key);
-    for (int i = 0; i < n; ++i) {
-        if (i) fputs(", ", out);
-        json_number(out, (double)value[i]);
-    }
-    fputc(']', out);
+    json_array(json, key);
+    for (int i = 0; i < n; ++i) json_real(json, NULL, (double)value[i]);
+    json_end(json);
 }
 
-static void labels_json(const DataSet *set, FILE *out)
+static void labels_json(const DataSet *set, Json *json)
 {
     int64_t *count = class_counts(set);
-    fprintf(out, ", \"classes\": %lld, \"target_width\": %lld", (long long)set->classes,
-            (long long)set->target_width);
-    for (int i = 0; i < set->class_names; ++i) {
-        fputs(i ? ", " : ", \"class_names\": [", out);
-        json_text(out, set->class_name[i]);
+    json_int(json, "classes", set->classes);
+    json_int(json, "target_width", set->target_width);
+    if (set->class_names) {
+        json_array(json, "class_names");
+        for (int i = 0; i < set->class_names; ++i) json_text(json, NULL, set->class_name[i]);
+        json_end(json);
     }
-    if (set->class_names) fputc(']', out);
     if (!count) return;
-    for (int64_t i = 0; i < set->classes; ++i)
-        fprintf(out, "%s%lld", i ? ", " : ", \"class_counts\": [", (long long)count[i]);
-    fputc(']', out);
+    json_array(json, "class_counts");
+    for (int64_t i = 0; i < set->classes; ++i) json_int(json, NULL, count[i]);
+    json_end(json);
     mem_free(&count);
+}
+
+static void images_json(const DataSet *set, Json *json)
+{
+    array_json(set, "y", &set->y, json);
+    json_int(json, "channels", set->channels);
+    json_int(json, "height", set->height);
+    json_int(json, "width", set->width);
+    json_text(json, "layout", set->channels_last ? "nhwc" : "nchw");
+    labels_json(set, json);
+    json_real(json, "scale", (double)set->scale);
+    if (!set->has_stats) return;
+    numbers_json(json, "mean", set->mean, set->stats_count);
+    numbers_json(json, "std", set->std, set->stats_count);
 }
 
 static void print_json(const DataSet *set, FILE *out)
 {
-    fputs("{\"file\": ", out);
-    json_text(out, set->path);
-    fprintf(out, ", \"kind\": \"%s\", \"samples\": %lld", kind_name(set), (long long)set->samples);
-    array_json(set, "x", &set->x, out);
+    Json json = json_to(out, true);
+    json_object(&json, NULL);
+    json_text(&json, "file", set->path);
+    json_text(&json, "kind", kind_name(set));
+    json_int(&json, "samples", set->samples);
+    array_json(set, "x", &set->x, &json);
     if (set->kind == DATA_TOKENS) {
-        fprintf(out, ", \"tokens\": %lld, \"context\": %lld, \"vocab\": %lld}\n",
-                (long long)set->x.dim[0], (long long)set->context, (long long)set->vocab);
-        return;
+        json_int(&json, "tokens", set->x.dim[0]);
+        json_int(&json, "context", set->context);
+        json_int(&json, "vocab", set->vocab);
+    } else {
+        images_json(set, &json);
     }
-    array_json(set, "y", &set->y, out);
-    fprintf(out, ", \"channels\": %lld, \"height\": %lld, \"width\": %lld, \"layout\": \"%s\"",
-            (long long)set->channels, (long long)set->height, (long long)set->width,
-            set->channels_last ? "nhwc" : "nchw");
-    labels_json(set, out);
-    fputs(", \"scale\": ", out);
-    json_number(out, (double)set->scale);
-    if (set->has_stats) {
-        numbers_json(out, "mean", set->mean, set->stats_count);
-        numbers_json(out, "std", set->std, set->stats_count);
-    }
-    fputs("}\n", out);
+    json_end(&json);
 }
 
 static void array_text(const DataSet *set, const char *key, const DataArray *a, FILE *out)

@@ -98,31 +98,27 @@ Status metrics_open(AppendFile *metrics, const char *dir, int64_t step, bool goe
     return status;
 }
 
-static void put_number(FILE *out, const char *key, double value)
-{
-    fprintf(out, ",\"%s\":", key);
-    json_number(out, value);
-}
-
 /* A line as it is made. */
 typedef struct Line {
-    FILE *out;
+    Json json;
     char *text;
     size_t bytes;
 } Line;
 
-static FILE *line_begin(Line *line, int64_t step, int64_t epoch)
+static void line_begin(Line *line, int64_t step, int64_t epoch)
 {
-    line->out = open_memstream(&line->text, &line->bytes);
-    if (!line->out) die("out of memory for a line of metrics");
-    fprintf(line->out, "{\"step\":%lld,\"epoch\":%lld", (long long)step, (long long)epoch);
-    return line->out;
+    FILE *out = open_memstream(&line->text, &line->bytes);
+    if (!out) die("out of memory for a line of metrics");
+    line->json = json_to(out, false);
+    json_object(&line->json, NULL);
+    json_int(&line->json, "step", step);
+    json_int(&line->json, "epoch", epoch);
 }
 
 static void line_end(Line *line, AppendFile *metrics)
 {
-    fputs("}\n", line->out);
-    fclose(line->out);
+    json_end(&line->json);
+    fclose(line->json.out);
     append_put(metrics, line->text, line->bytes);
     free(line->text);
 }
@@ -130,23 +126,23 @@ static void line_end(Line *line, AppendFile *metrics)
 void metrics_train(AppendFile *metrics, const TrainLine *line)
 {
     Line text;
-    FILE *out = line_begin(&text, line->step, line->epoch);
-    put_number(out, "loss", line->loss);
-    put_number(out, "lr", line->lr);
-    put_number(out, line->tokens ? "tokens_per_s" : "samples_per_s", line->samples_per_s);
-    put_number(out, "grad_norm", line->grad_norm);
-    if (!isnan(line->top1)) put_number(out, "train_top1", line->top1);
+    line_begin(&text, line->step, line->epoch);
+    json_real(&text.json, "loss", line->loss);
+    json_real(&text.json, "lr", line->lr);
+    json_real(&text.json, line->tokens ? "tokens_per_s" : "samples_per_s", line->samples_per_s);
+    json_real(&text.json, "grad_norm", line->grad_norm);
+    if (!isnan(line->top1)) json_real(&text.json, "train_top1", line->top1);
     line_end(&text, metrics);
 }
 
 void metrics_eval(AppendFile *metrics, const EvalLine *line)
 {
     Line text;
-    FILE *out = line_begin(&text, line->step, line->epoch);
-    fprintf(out, ",\"%s\":%lld", rows_name(line->tokens), (long long)line->samples);
-    put_number(out, "eval_loss", line->loss);
-    if (!isnan(line->top1)) put_number(out, "top1", line->top1);
-    if (!isnan(line->top5)) put_number(out, "top5", line->top5);
-    put_number(out, "seconds", line->seconds);
+    line_begin(&text, line->step, line->epoch);
+    json_int(&text.json, rows_name(line->tokens), line->samples);
+    json_real(&text.json, "eval_loss", line->loss);
+    if (!isnan(line->top1)) json_real(&text.json, "top1", line->top1);
+    if (!isnan(line->top5)) json_real(&text.json, "top5", line->top5);
+    json_real(&text.json, "seconds", line->seconds);
     line_end(&text, metrics);
 }

@@ -78,7 +78,7 @@ static void flush_or_wait(Observer *observer)
     observer->failing = failed;
     progress_break(&observer->progress);
     if (failed)
-        log_warn("%s; training goes on, and lines wait in memory until they can be written",
+        log_warn("%s; training continues, and lines wait in memory until they can be written",
                  fail_message());
     else
         log_info("%s can be written again: no line is missing", observer->metrics.path);

@@ -36,7 +36,7 @@ static void print_memory(const RunSummary *s, FILE *out)
 {
     char peak[16];
     if (s->measured_bytes <= 0) return;
-    fprintf(out, "  memory       %.1f MB by plan, %.1f MB measured (%+.1f %%)",
+    fprintf(out, "  memory       %.1f MB planned, %.1f MB measured (%+.1f %%)",
             s->planned_bytes / 1e6, s->measured_bytes / 1e6,
             100 * (s->measured_bytes / s->planned_bytes - 1));
     fprintf(out, " on rank %d, which has most; with libraries never above %s\n", s->memory_rank,
@@ -58,7 +58,7 @@ void observer_summary(const RunSummary *summary, FILE *out)
     fprintf(out, "  metrics      %s/metrics.jsonl\n", summary->dir);
     fprintf(out, "  look         tensorboard --logdir %s\n", summary->dir);
     if (summary->stopped)
-        fprintf(out, "  go on        start the same command again%s\n",
+        fprintf(out, "  continue     start the same command again%s\n",
                 summary->fresh ? ", but without run.fresh" : "");
     fflush(out);
 }

@@ -1,8 +1,10 @@
 /* Channels: which transport serves each pair of ranks, the checks that both have in common, and how a rank waits. Refuses
  * as a fault of ours: lists that differ between ranks, channels from a rank to itself, calls for the other end or without
- * a place or a message, channels freed with messages under way. */
-#include "channel.h"
-#include "mpi_check.h"
+ * a slot or a message, channels freed with messages under way. */
+#include "mpi/channel_mpi.h"
+#include "nccl/channel_nccl.h"
+#include "shm/channel_shm.h"
+#include "world/mpi_check.h"
 
 #include <sched.h>
 #include <time.h>
@@ -61,21 +63,21 @@ static Status check_transport(const World *world, int transport)
 }
 
 /* Where a rank is: its node's first rank, and its own rank on the node. */
-typedef struct Seat {
+typedef struct Location {
     int node, rank;
-} Seat;
+} Location;
 
-static void find_seats(const World *world, const World *node, Seat *seat)
+static void find_locations(const World *world, const World *node, Location *location)
 {
-    Seat mine = {.node = world->rank, .rank = node->rank};
+    Location mine = {.node = world->rank, .rank = node->rank};
     world_bcast(node, &mine.node, sizeof mine.node, 0);
-    world_gather(world, &mine, sizeof mine, seat);
+    world_gather(world, &mine, sizeof mine, location);
 }
 
 static void fill_channel(Channel *channel, const ChannelSpec *spec, const World *world,
-                         const Seat *seat, int transport)
+                         const Location *location, int transport)
 {
-    bool apart = seat[spec->from].node != seat[spec->to].node;
+    bool apart = location[spec->from].node != location[spec->to].node;
     bool joined = world->gpus && (transport == TRANSPORT_AUTO || transport == TRANSPORT_NCCL);
     channel->spec = *spec;
     channel->table = joined                                ? &channel_nccl
@@ -119,18 +121,18 @@ static Status open_channels(Channels *c, const ChannelSpec *spec, int transport)
     const World *world = c->world;
     World node = {.rank = world->node_rank, .size = world->node_size, .one_node = true};
     node.comm = world->node_size > 1 ? world->node : MPI_COMM_NULL;
-    Seat *seat = mem_new((size_t)world->size * sizeof *seat);
+    Location *location = mem_new((size_t)world->size * sizeof *location);
     int *node_rank = mem_new((size_t)world->size * sizeof *node_rank);
-    find_seats(world, &node, seat);
+    find_locations(world, &node, location);
     for (int r = 0; r < world->size; ++r)
-        node_rank[r] = seat[r].node == seat[world->rank].node ? seat[r].rank : -1;
+        node_rank[r] = location[r].node == location[world->rank].node ? location[r].rank : -1;
     for (int i = 0; i < c->count; ++i)
-        fill_channel(&c->channel[i], &spec[i], world, seat, transport);
+        fill_channel(&c->channel[i], &spec[i], world, location, transport);
     Status mine = pipes_open(&c->pipes, &node, node_rank, c->channel, c->count);
     Status all = status_agree(world, mine);
     if (all == OK) open_messages(c);
     if (all == OK) open_device_channels(c);
-    mem_free(&seat);
+    mem_free(&location);
     mem_free(&node_rank);
     return all;
 }
@@ -187,16 +189,16 @@ static Channel *end_of(Channels *c, int channel, ChannelEnd end)
     return &c->channel[channel];
 }
 
-void *channel_place(Channels *channels, int channel)
+void *channel_slot(Channels *channels, int channel)
 {
     Channel *c = end_of(channels, channel, END_SENDER);
-    return c->table->place(c);
+    return c->table->slot(c);
 }
 
 void channel_send(Channels *channels, int channel)
 {
     Channel *c = end_of(channels, channel, END_SENDER);
-    if (!c->table->place(c)) die("channel %d: sent without a place", channel);
+    if (!c->table->slot(c)) die("channel %d: sent without a slot", channel);
     c->table->send(c);
 }
 
@@ -206,10 +208,10 @@ const void *channel_message(Channels *channels, int channel)
     return c->table->message(c);
 }
 
-void channel_return(Channels *channels, int channel)
+void channel_release(Channels *channels, int channel)
 {
     Channel *c = end_of(channels, channel, END_RECEIVER);
-    if (!c->table->message(c)) die("channel %d: returned without a message", channel);
+    if (!c->table->message(c)) die("channel %d: released without a message", channel);
     c->table->release(c);
 }
 

@@ -1,9 +1,9 @@
 /* Communicators: which transport serves, and the calls that are the same for all of them. The transport of a single rank,
  * self, has nothing to do. */
-#include "comm_values.h"
-#include "node_group.h"
-#include "shm_segment.h"
-#include "tree_sum.h"
+#include "mpi/node_group.h"
+#include "order/tree_sum.h"
+#include "shm/shm_segment.h"
+#include "transport/comm_table.h"
 
 #include <sched.h>
 #include <time.h>
@@ -19,7 +19,7 @@ static Status self_open(Comm *comm, Backend *backend, size_t arena_bytes)
 
 static void self_close(Comm *comm)
 {
-    comm_values_release(comm);
+    comm_params_release(comm);
     comm->backend->table->release(comm->backend, comm->arena,
                                   (size_t)comm->arena_elements * sizeof(float));
 }
@@ -69,7 +69,7 @@ const CommTable comm_self = {
     .open = self_open,
     .close = self_close,
     .sum_begin = self_sum_begin,
-    .values_open = comm_values_own,
+    .params_open = comm_params_own,
     .reduce_begin = self_cut_begin,
     .gather_begin = self_gather_begin,
     .gather_wait = self_collective_wait,
@@ -86,7 +86,8 @@ int comm_group_width(const World *world, int transport)
 
 int comm_transport(int transport, bool one_node, bool host_memory)
 {
-    if (!host_memory) return TRANSPORT_NCCL; /* the way through host memory shares nothing either */
+    if (!host_memory)
+        return TRANSPORT_NCCL; /* the way through host memory has no shared segments either */
     if (transport != TRANSPORT_AUTO) return transport;
     return one_node ? TRANSPORT_SHM : TRANSPORT_MPI;
 }
@@ -152,30 +153,21 @@ Status comm_new(Comm **comm, const World *world, Backend *backend, int transport
     return all;
 }
 
-/* Every transport but shm, whose values belong to all ranks at once. */
-Status comm_values_own(Comm *comm, size_t bytes)
+Status comm_params_new(Comm *comm, int64_t elements)
 {
-    comm->values = comm->backend->table->alloc(comm->backend, bytes);
-    return OK;
-}
-
-void comm_values_release(Comm *comm)
-{
-    if (comm->values)
-        comm->backend->table->release(comm->backend, comm->values,
-                                      (size_t)comm->value_elements * sizeof(float));
-}
-
-Status comm_values_new(Comm *comm, int64_t elements)
-{
-    if (!comm->table->values_open)
+    if (!comm->table->params_open)
         return fail(
             ERR_CONFIG,
-            "grid.zero: sums of a GPU's memory by way of %s share nothing out: start a rank "
+            "grid.zero: sums of a GPU's memory by way of %s cannot be sharded: start a rank "
             "for each GPU, with grid.transport=auto, or use grid.zero: 0",
             comm->table->name);
-    comm->value_elements = elements;
-    return comm->table->values_open(comm, (size_t)elements * sizeof(float));
+    comm->param_elements = elements;
+    return comm->table->params_open(comm, (size_t)elements * sizeof(float));
+}
+
+const char *comm_name(const Comm *comm)
+{
+    return comm->table->name;
 }
 
 void comm_free(Comm **comm)
@@ -212,7 +204,7 @@ void comm_reduce_scatter_begin(Comm *comm, const int64_t *bound)
 
 int64_t comm_allgather_begin(Comm *comm, const int64_t *bound, int64_t shift)
 {
-    check_bounds(comm, "gathering", bound, shift, comm->value_elements);
+    check_bounds(comm, "all-gather", bound, shift, comm->param_elements);
     if (bound[0] == bound[comm->size]) return comm->gathers;
     ++comm->gathers;
     comm->table->gather_begin(comm, bound, shift);

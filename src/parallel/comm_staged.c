@@ -1,6 +1,6 @@
 /* comm_staged: sums of a GPU's memory by way of the host's, where NCCL cannot serve or is not wanted: every range is copied to host
  * memory, summed there by the transport that ranks without GPUs would use, and copied back. The host waits for the copies. */
-#include "parallel.h"
+#include "transport/comm_table.h"
 
 typedef struct Range {
     int64_t offset, count;
@@ -10,7 +10,7 @@ typedef struct Staged {
     Backend *host; /* owned */
     Comm *inner;   /* owned: in host memory, as large */
     Range *range;  /* owned: begun, not copied back yet */
-    int range_count, range_room;
+    int range_count, range_capacity;
 } Staged;
 
 static void staged_close(Comm *comm)
@@ -54,9 +54,9 @@ static void copy(const Comm *comm, Range range, bool to_host)
 static void staged_sum_begin(Comm *comm, int64_t offset, int64_t count)
 {
     Staged *s = comm->impl;
-    if (s->range_count == s->range_room) {
-        s->range_room = 2 * s->range_room + 8;
-        s->range = mem_resize(s->range, (size_t)s->range_room * sizeof *s->range);
+    if (s->range_count == s->range_capacity) {
+        s->range_capacity = 2 * s->range_capacity + 8;
+        s->range = mem_resize(s->range, (size_t)s->range_capacity * sizeof *s->range);
     }
     s->range[s->range_count++] = (Range){offset, count};
     copy(comm, (Range){offset, count}, true);

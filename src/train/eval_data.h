@@ -2,7 +2,7 @@
 #ifndef WEFT_TRAIN_EVAL_DATA_H
 #define WEFT_TRAIN_EVAL_DATA_H
 
-#include "train.h"
+#include "trainer.h"
 
 /* A rank's micro-batches of one pass over a set. */
 typedef struct EvalData {

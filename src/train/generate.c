@@ -1,6 +1,6 @@
 /* Text from a trained model of tokens. For each new token the last model.context ones go forward through the whole model, and
  * the logits of the last place decide; what lies behind it in the sample is padding, which a causal model does not look at. */
-#include "train.h"
+#include "trainer.h"
 
 #include <math.h>
 #include <stdlib.h>

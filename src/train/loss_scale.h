@@ -2,7 +2,7 @@
 #ifndef WEFT_TRAIN_LOSS_SCALE_H
 #define WEFT_TRAIN_LOSS_SCALE_H
 
-#include "train.h"
+#include "trainer.h"
 
 void loss_scale_init(LossScale *scale, const Config *config);
 /* After step number `step`: a factor for the next one, said where it changes. ERR_DATA where it would fall below 2^-24: the

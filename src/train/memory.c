@@ -2,7 +2,7 @@
  * arenas, the loader's micro-batches and messages. What oneDNN and HDF5 hold for themselves is no function of ours to plan, but it is
  * all there once the graph is planned, on every rank alike, for a rank plans the whole graph: so it is measured then, before
  * the first arena, by a run and by `weft plan`. */
-#include "train.h"
+#include "trainer.h"
 
 #include <malloc.h>
 #include <string.h>

@@ -2,7 +2,7 @@
 #ifndef WEFT_TRAIN_RESUME_H
 #define WEFT_TRAIN_RESUME_H
 
-#include "train.h"
+#include "trainer.h"
 
 /* Finds out what the data sets hold (train_data, test_data), for resume_check and for the checkpoints that this trainer writes.
  * Collective; all ranks agree. */

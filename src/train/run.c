@@ -1,8 +1,6 @@
 /* A whole run: folder, resume, steps, evaluations, checkpoints, summary. Ranks agree on every decision that rank 0 takes
  * alone: what it finds on disk is broadcast, and what one rank asks for in the middle of the run (to stop, for a signal; to save, by
  * the clock) travels with the step's own sums. */
-#include "train.h"
-
 #include "run.h"
 
 #include <math.h>
@@ -15,7 +13,7 @@ static Status stop_before_steps(const World *world)
     Status st = status_agree(world, stop_wanted() ? ERR_STOPPED : OK);
     if (st != ERR_STOPPED) return st;
     return fail(ERR_STOPPED, "stopped before the first step, so nothing is lost: start the same "
-                             "command again to go on");
+                             "command again to continue");
 }
 
 static Status evaluate(Run *r)
@@ -55,11 +53,12 @@ static void describe(const Run *r)
              (long long)graph_param_count(t->graph), (long long)t->graph->classes,
              tokens ? "different tokens" : "classes", (long long)t->train_set.samples, length,
              (long long)t->batch, (long long)t->micro_batch);
-    if (t->backend->table->record_begin) log_info("CUDA graphs: %s", train_graphs(t));
+    if (t->backend->table->record_begin) log_info("CUDA graphs: %s", train_captures(t));
     log_info(
-        "%d rank%s%s x %d thread%s on %s, sums by %s, %s a rank by plan; %lld steps, %lld an epoch",
+        "%d rank%s%s x %d thread%s on %s, allreduce: %s; planned memory per rank: %s; %lld steps, "
+        "%lld per epoch",
         r->world->size, plural(r->world->size), grid, threads, plural(threads),
-        t->backend->table->name, t->comm->table->name,
+        t->backend->table->name, comm_name(t->comm),
         text_bytes((double)train_bytes(t, t->plan).all, bytes), (long long)t->steps,
         (long long)t->steps_per_epoch);
     char *padding = train_padding(t);
@@ -239,7 +238,7 @@ Status train_run(const Config *config, const World *world)
     mem_free(&r.last);
     if (st == OK && r.stopped)
         st = fail(ERR_STOPPED,
-                  "stopped early with a checkpoint: start the same command again%s to go on",
+                  "stopped early with a checkpoint: start the same command again%s to continue",
                   config->run.fresh ? ", but without run.fresh," : "");
     return st;
 }

@@ -1,9 +1,9 @@
-/* A whole run, as its files know it: run.c makes the steps, run_saving.c begins, saves and keeps. */
+/* A whole run, as its files know it: run.c makes the steps, run_resume.c finds where they begin, run_save.c saves and keeps. */
 #ifndef WEFT_TRAIN_RUN_H
 #define WEFT_TRAIN_RUN_H
 
 #include "rundir.h"
-#include "train.h"
+#include "trainer.h"
 
 typedef struct Run {
     Trainer *trainer;

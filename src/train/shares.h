@@ -3,7 +3,7 @@
 #ifndef WEFT_TRAIN_SHARES_H
 #define WEFT_TRAIN_SHARES_H
 
-#include "train.h"
+#include "trainer.h"
 
 typedef struct Shares Shares;
 

@@ -1,6 +1,7 @@
 /* Sets a run up to just before its first step, in the order data set -> model -> plan -> memory -> parameters. Everything
  * that can be wrong with the input is found here, by one rank, and known to all before anything is written. */
 #include "fit.h"
+#include "schedules.def"
 #include "loss_scale.h"
 #include "shares.h"
 #include "transport.h"
@@ -242,7 +243,7 @@ static Status make_optimizer(Trainer *t)
     return st;
 }
 
-const char *train_graphs(const Trainer *t)
+const char *train_captures(const Trainer *t)
 {
     if (t->config->train.cuda_graphs == GRAPHS_OFF) return "off, as train.cuda_graphs says";
     if (t->plan->fetches) return "off: grid.zero=3 fetches parameters";
@@ -276,7 +277,7 @@ bool train_holds(const Trainer *t, int param)
 
 bool train_sets_params(const Trainer *t)
 {
-    return !t->comm->values_shared || t->grid.dp_rank == 0;
+    return !t->comm->params_shared || t->grid.dp_rank == 0;
 }
 
 /* A parameter that is tied to one of another stage begins as that one does. */

@@ -2,7 +2,7 @@
 #ifndef WEFT_TRAIN_TRANSPORT_H
 #define WEFT_TRAIN_TRANSPORT_H
 
-#include "train.h"
+#include "trainer.h"
 
 /* A transport that is asked for and cannot serve is ERR_CONFIG. Once the grid's shape and the backend are known, before ranks
  * start. Not collective. */

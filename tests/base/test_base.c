@@ -1,4 +1,4 @@
-/* Status and messages, memory, JSON text, nearest words, bytes for people, log and die (in child processes). */
+/* Status and messages, memory, nearest words, bytes for people, log and die (in child processes). */
 #include "base.h"
 #include "harness.h"
 
@@ -77,37 +77,6 @@ static void test_clock(void)
         double before = monotonic_s(), now = clock_s(), after = monotonic_s();
         CU_ASSERT(before <= now && now <= after);
     }
-}
-
-static void check_json(const char *text, double number, const char *want)
-{
-    char *got = NULL;
-    size_t size = 0;
-    FILE *out = open_memstream(&got, &size);
-    if (text)
-        json_text(out, text);
-    else
-        json_number(out, number);
-    fclose(out);
-    CU_ASSERT_STRING_EQUAL(got, want);
-    free(got);
-}
-
-static void test_json(void)
-{
-    check_json("plain", 0, "\"plain\"");
-    check_json("a\"b\\c\n\t\r\x01", 0, "\"a\\\"b\\\\c\\n\\t\\r\\u0001\"");
-    check_json("gr\xc3\xb6\xc3\x9f"
-               "e",
-               0,
-               "\"gr\xc3\xb6\xc3\x9f"
-               "e\"");
-    check_json(NULL, 0.1, "0.1");
-    check_json(NULL, 1.0 / 3, "0.3333333333333333");
-    check_json(NULL, -2, "-2");
-    check_json(NULL, 1e300, "1e+300");
-    check_json(NULL, NAN, "null");
-    check_json(NULL, -INFINITY, "null");
 }
 
 static void test_nearest(void)
@@ -256,5 +225,5 @@ static void test_colour(void)
 }
 
 TEST_MAIN("base", {"fail", test_fail}, {"memory", test_memory}, {"pages", test_pages},
-          {"clock", test_clock}, {"json", test_json}, {"nearest", test_nearest},
-          {"bytes", test_bytes}, {"log", test_log}, {"die", test_die}, {"colour", test_colour})
+          {"clock", test_clock}, {"nearest", test_nearest}, {"bytes", test_bytes},
+          {"log", test_log}, {"die", test_die}, {"colour", test_colour})

@@ -99,19 +99,19 @@ static void test_listing(void)
     EXPECT(OK, "", "@/step-00000130.h5.part: unfinished, never loaded",
            "@/step-00000100.h5: good: step 100, 10 tensors", "@/step-00000010.h5: good: step 10",
            "@/step-00000009.h5: good: step 9", "@/best.h5: good: step 10",
-           "@: a run goes on from step-00000100.h5");
+           "@: a run resumes from step-00000100.h5");
     damage("step-00000100.h5", 100);
     write_text("step-00000010.h5");
     EXPECT(ERR_DATA, "2 of 4 checkpoints are not good",
            "@/step-00000130.h5.part: unfinished, never loaded",
            "@/step-00000100.h5: bad: the checksum of tensor /params/layer1.0.conv1.weight is off",
            "@/step-00000010.h5: bad: not an HDF5 file", "@/step-00000009.h5: good: step 9",
-           "@/best.h5: good: step 10", "@: a run goes on from step-00000009.h5");
+           "@/best.h5: good: step 10", "@: a run resumes from step-00000009.h5");
     damage("step-00000009.h5", 9);
     EXPECT(ERR_DATA, "3 of 4 checkpoints are not good",
            "@/step-00000130.h5.part: unfinished, never loaded", "@/step-00000100.h5: bad: ",
            "@/step-00000010.h5: bad: ", "@/step-00000009.h5: bad: ", "@/best.h5: good: step 10",
-           "@: nothing to go on from: no step-*.h5 is good");
+           "@: nothing to resume from: no step-*.h5 is good");
     fixture_clean(folder);
 }
 
@@ -125,7 +125,7 @@ static void test_no_file(void)
     EXPECT(ERR_DATA, "1 of 2 checkpoints is not good",
            "@/step-00000010.h5: bad: not a file; name a checkpoint",
            "@/step-00000009.h5: good: step 9",
-           "@: a run does not go on: step-00000010.h5 cannot be read");
+           "@: a run does not resume: step-00000010.h5 cannot be read");
     mem_free(&path);
     fixture_clean(folder);
 }
@@ -140,7 +140,7 @@ static void test_run_folder(void)
     save("step-00000009.h5", 9);
     folder = run;
     EXPECT(OK, "", "@/checkpoints/step-00000009.h5: good: step 9",
-           "@/checkpoints: a run goes on from step-00000009.h5");
+           "@/checkpoints: a run resumes from step-00000009.h5");
     mem_free(&path);
     fixture_clean(run);
 }

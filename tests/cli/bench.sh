@@ -48,8 +48,8 @@ check 0 '"ranks":2' timeout 240 "$WEFT" bench step -n 2 job.yaml --input tokens 
 holds 'two ranks wait for sums at each step' awk -v n="$(field out sum_waits)" -v s="$(field out sum_wait_share)" 'BEGIN { exit !(n >= 1 && s >= 0 && s <= 1) }'
 check 0 '"sum_waits":0.0' timeout 240 "$WEFT" bench step job.yaml --input tokens --steps 1 --json
 check 0 '"allreduce_gb_per_s": ' timeout 240 "$WEFT" bench comm -n 2 --mb 0.01 --json
-check 64 '--device gpu: cpu|cuda is wanted' "$WEFT" bench comm --device gpu
-check 64 '--steps 0: a whole number from 1' "$WEFT" bench step job.yaml --steps 0
+check 64 '--device gpu: expected cpu|cuda' "$WEFT" bench comm --device gpu
+check 64 '--steps 0: expected a whole number from 1' "$WEFT" bench step job.yaml --steps 0
 emulated=$(dirname "$WEFT")/emulated/weft
 if [ -x "$emulated" ]; then step_figures cuda "$emulated"
 else echo "  skipped: on the emulated GPU: no $emulated (built without CUDA)"; fi

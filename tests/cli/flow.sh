@@ -87,7 +87,7 @@ head -c 3000 $last >torn.h5
 check 65 'torn.h5' "$WEFT" ckpt check torn.h5
 
 # A run's folder, and several names: each file is judged, whatever the one before it was.
-check 0 'a run goes on from step-00000036.h5' "$WEFT" ckpt check runs/a
+check 0 'a run resumes from step-00000036.h5' "$WEFT" ckpt check runs/a
 check 0 'best.h5: good: step' "$WEFT" ckpt check runs/a/checkpoints
 mkdir empty
 check 66 'empty: holds no checkpoint' "$WEFT" ckpt check empty
@@ -96,7 +96,7 @@ cp torn.h5 runs/b/checkpoints/step-00000048.h5
 cp torn.h5 runs/b/checkpoints/step-00000060.h5.part
 check 65 'step-00000048.h5: bad: ' "$WEFT" ckpt check runs/b
 holds 'an unfinished one is named' grep -qx 'runs/b/checkpoints/step-00000060.h5.part: unfinished, never loaded' out
-holds 'what a run goes on from' grep -qx 'runs/b/checkpoints: a run goes on from step-00000036.h5' out
+holds 'what a run goes on from' grep -qx 'runs/b/checkpoints: a run resumes from step-00000036.h5' out
 holds 'one message' test "$(cat err)" = "weft: error: runs/b/checkpoints: 1 of 3 checkpoints is not good"
 check 65 '2 of 3 names are not good' "$WEFT" ckpt check torn.h5 runs/b $last
 holds 'the last name is judged, too' grep -q "^$last: good: step 36" out

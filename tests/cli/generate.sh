@@ -46,14 +46,14 @@ check 0 '' timeout 240 "$WEFT" train raw.yaml train.steps=3 train.batch=4 train.
 raw="$WEFT generate raw.yaml"
 check 0 '7 8 ' $raw --prompt '7, 8' --tokens 5
 holds 'two and five numbers' test "$(wc -w <out)" = 7
-check 64 'token numbers are wanted' $raw --prompt word
+check 64 'expected token numbers' $raw --prompt word
 check 64 'token numbers to begin with' $raw
 check 64 'has token 32000, but the model'"'"'s are 0 to 31999' $raw --prompt 32000
 
-check 64 '--temperature -1: a number from 0' "$WEFT" generate a.yaml --temperature -1
-check 64 '--temperature nan: a number from 0' "$WEFT" generate a.yaml --temperature nan
-check 64 '--tokens 0: a whole number from 1' "$WEFT" generate a.yaml --tokens 0
-check 64 '--tokens 1.5: a whole number' "$WEFT" generate a.yaml --tokens 1.5
+check 64 '--temperature -1: expected a number from 0' "$WEFT" generate a.yaml --temperature -1
+check 64 '--temperature nan: expected a number from 0' "$WEFT" generate a.yaml --temperature nan
+check 64 '--tokens 0: expected a whole number from 1' "$WEFT" generate a.yaml --tokens 0
+check 64 '--tokens 1.5: expected a whole number' "$WEFT" generate a.yaml --tokens 1.5
 check 64 '--top-k 257: the model has 256 tokens' "$WEFT" generate a.yaml --top-k 257
 check 64 'leave -n out' "$WEFT" generate -n 2 a.yaml
 check 64 'start it without mpirun' timeout 240 mpirun --oversubscribe -n 2 "$WEFT" generate a.yaml

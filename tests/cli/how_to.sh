@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# The patches of docs/how-to (a verb, an importer, a layer, an operation): each is one new file and one added line, applies to a clean copy of the
-# sources, builds there and does what its page says. What was built for this test is copied, so that only their files are compiled.
+# The patches of docs/how-to (a verb, an importer, a layer, an operation, a schedule): each is one new file and one added line,
+# applies to a clean copy of the sources, builds there and does what its page says. What was built for this test is copied,
+# so that only their files are compiled.
 here=$(cd "$(dirname "$0")/../.." && pwd)
 . "$(dirname "$0")/common.bash"
 . "$here/tests/cli/images.bash"
@@ -15,7 +16,7 @@ one_row() {
         /^[+]/ && !/^[+][+][+]/ && !new { ++rows } /^-/ && !/^---/ { ++gone }
         END { exit !(files == 2 && made == 1 && rows == 1 && !gone) }' "$1"
 }
-# patched NAME: the sources with tests/how-to/NAME.patch, built in the folder NAME.
+# patched NAME FILES: the sources with tests/how-to/NAME.patch, built in the folder NAME by compiling so many files.
 patched() {
     local file=$here/tests/how-to/$1.patch rc=0
     holds "$1.patch is one new file and one row" one_row "$file"
@@ -28,9 +29,9 @@ patched() {
     make -C "$1" -j2 BUILD=build weft >"$1.log" 2>&1 || { rc=$?; tail -n 20 "$1.log"; }
     holds "what $1.patch makes is built" test $rc = 0
 }
-# compiles NAME COUNT: its own file and the list.
+# compiles NAME COUNT: its own file, and those that read the list.
 compiles() {
-    [ -n "$skip" ] || holds "$1.patch compiles its own file and the list only" test "$(grep -c '^  cc ' "$1.log")" = 2
+    [ -n "$skip" ] || holds "$1.patch compiles its own file and those that read the list only" test "$(grep -c '^  cc ' "$1.log")" = "$2"
 }
 
 # page_agrees PAGE NAME: what the page shows with a + is in the patch, and the page is short.
@@ -47,14 +48,18 @@ page_agrees add-an-importer.md importer
 page_agrees add-a-layer.md layer
 holds 'add-a-layer.md shows the whole patch' test "$(wc -l <shown)" = "$(grep -c '^+' "$here/tests/how-to/layer.patch")"
 page_agrees add-an-operation.md operation
+page_agrees add-a-schedule.md schedule
+holds 'add-a-schedule.md shows the whole patch' test "$(wc -l <shown)" = "$(grep -c '^+' "$here/tests/how-to/schedule.patch")"
 patched verb
-compiles verb
+compiles verb 2
 patched importer
-compiles importer
+compiles importer 2
 patched layer
-compiles layer
+compiles layer 2
 patched operation
 [ -n "$skip" ] || holds 'operation.patch compiles tensor and layers only' sh -c "! grep '^  cc ' operation.log | grep -v ' src/tensor/\| src/layers/'"
+patched schedule
+compiles schedule 7 # the option, its rule and its kind; the table of forms; what one stage does, for training and for weft generate
 if [ -n "$skip" ]; then
     echo "skipped: $skip"
     finish
@@ -141,5 +146,21 @@ tr '\0-\11' '\360-\371' <labels | tail -c +9 | npy '|i1' '(200,)' minus.npy
 check 65 'label 0 is none of' $import x.npy minus.npy -o bad.h5
 check 66 'none.npy' $import none.npy y.npy -o bad.h5
 check 64 '-o OUT is missing' $import x.npy y.npy
+cat >job.yaml <<X
+run: {seed: 1}
+model: {name: mlp, hidden: [16, 16, 16, 16]}
+data: {train: images.h5}
+train: {steps: 2, batch: 32, micro_batch: 4, threads: 1}
+X
+new="grid.pp=2 grid.pipeline_schedule=breadth-first"
+check 0 'breadth-first: all micro-batches chunk by chunk' schedule/build/weft help
+check 0 'schedule breadth-first: 2 stages, 8 micro-batches a replica' schedule/build/weft plan job.yaml $new
+fetched() { # SCHEDULE: bytes a step
+    schedule/build/weft plan "$here/jobs/gpt-text.yaml" --input tokens model.vocab=256 train.micro_batch=2 train.batch=32 --ranks 4 grid.pp=2 grid.zero=3 \
+        grid.transport=mpi grid.bucket_mb=0.5 grid.pipeline_schedule="$1" --json | grep -o '"fetched_bytes": [0-9]*' | head -n 1 | cut -d' ' -f2
+}
+holds 'it fetches parameters seldom' test $((4 * $(fetched breadth-first))) -le "$(fetched interleaved)"
+check 78 'more than the' schedule/build/weft plan job.yaml $new grid.chunks=9
+check 0 'same' timeout 240 schedule/build/weft verify job.yaml --grids 1x1x1,1x2x1 --schedules breadth-first --steps 2
 holds 'no file is left of a bad one' sh -c '! ls bad.h5* 2>/dev/null'
 finish

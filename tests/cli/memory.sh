@@ -31,8 +31,8 @@ runs=0
 agrees() {
     local plan run
     check 0 'MB measured' timeout 240 "$WEFT" train "$@" run.name="run$((++runs))"
-    plan=$(mb 'by plan,') run=$(mb measured)
-    holds "$*: $plan MB by plan, $run MB measured: 2 % apart at most" \
+    plan=$(mb 'planned,') run=$(mb measured)
+    holds "$*: $plan MB planned, $run MB measured: 2 % apart at most" \
         awk -v p="$plan" -v m="$run" 'BEGIN { d = m / p - 1; exit !(p > 50 && d < 0.02 && d > -0.02) }'
 }
 if ldd "$WEFT" | grep -q libasan; then
@@ -51,6 +51,6 @@ agrees -n 2 gpt.yaml grid.pp=2 grid.transport=mpi # both ends have places, also 
 # What `weft plan` says without a run: the same to 1 %, for its own process plans the same kernels.
 check 0 '' timeout 240 "$WEFT" train gpt.yaml run.name=one
 planned=$("$WEFT" plan gpt.yaml --json | grep -o '"bytes": [0-9]*' | head -n 1 | cut -d' ' -f2)
-holds 'weft plan and the run plan alike' awk -v a="$planned" -v b="$(mb 'by plan,')" \
+holds 'weft plan and the run plan alike' awk -v a="$planned" -v b="$(mb 'planned,')" \
     'BEGIN { d = a / b / 1e6 - 1; exit !(d < 0.01 && d > -0.01) }'
 finish

@@ -105,11 +105,11 @@ for n in 1 2; do
     child=$!
     holds 'a first checkpoint' until_ test -e $run/checkpoints/step-00000010.h5
     cat /dev/zero >small/fill 2>/dev/null || true
-    holds 'a full disk is said' until_ grep -q 'No space left.*training goes on, and this is tried again' log
+    holds 'a full disk is said' until_ grep -q 'No space left.*training continues, and this is tried again' log
     lines=$(grep -c '"loss"' $run/metrics.jsonl)
     step() { grep -o 'step [0-9,]*' log | tail -n 1 | tr -dc 0-9; }
     now=$(step)
-    holds 'training goes on' until_ eval 'test "$(step)" -gt $((now + 50))'
+    holds 'training continues' until_ eval 'test "$(step)" -gt $((now + 50))'
     holds 'and is said once' test "$(grep -c 'step-.*this is tried again' log)" = 1
     check 0 '' "$WEFT" ckpt check $run/checkpoints/step-*.h5
     rm small/fill

@@ -63,8 +63,8 @@ holds 'the same picture' cmp a.svg b.svg
 
 # No data set is opened, nor made; an epoch of which nothing is said is one batch.
 check 66 'none.h5: no such file' "$WEFT" plan lenet.yaml
-check 0 '3 steps, 1 an epoch' "$WEFT" plan lenet.yaml --input 1x28x28 model.classes=5
-check 0 '300000 steps, 100000 an epoch' "$WEFT" plan lenet.yaml --input 1x28x28 model.classes=5 --samples 2000000
+check 0 '3 steps, 1 per epoch' "$WEFT" plan lenet.yaml --input 1x28x28 model.classes=5
+check 0 '300000 steps, 100000 per epoch' "$WEFT" plan lenet.yaml --input 1x28x28 model.classes=5 --samples 2000000
 echo 'model: {name: gpt2, size: 124m}' >gpt2.yaml
 check 0 '"parameters": 124439808' "$WEFT" plan gpt2.yaml --input tokens --json train.batch=8
 if command -v strace >/dev/null; then
@@ -78,10 +78,10 @@ holds 'nothing is left' test "$(ls -- *.h5 | wc -l)" = 2
 check 64 'Set model.classes' "$WEFT" plan lenet.yaml --input 1x28x28
 check 64 'how many numbers is the target of a sample? Set model.classes' "$WEFT" plan mse.yaml --input 1x28x28
 check 64 'Set model.vocab' "$WEFT" plan gpt.yaml --input tokens
-check 64 '--input 28x28: wanted channels x height x width' "$WEFT" plan lenet.yaml --input 28x28 model.classes=5
-check 64 '--input 0x28x28: wanted' "$WEFT" plan lenet.yaml --input 0x28x28 model.classes=5
+check 64 '--input 28x28: expected channels x height x width' "$WEFT" plan lenet.yaml --input 28x28 model.classes=5
+check 64 '--input 0x28x28: expected' "$WEFT" plan lenet.yaml --input 0x28x28 model.classes=5
 check 64 '--samples needs --input' "$WEFT" plan lenet.yaml --samples 5
-check 64 '--samples 0: a whole number from 1' "$WEFT" plan lenet.yaml --input 1x28x28 model.classes=5 --samples 0
+check 64 '--samples 0: expected a whole number from 1' "$WEFT" plan lenet.yaml --input 1x28x28 model.classes=5 --samples 0
 sed '/^data/d' lenet.yaml >nodata.yaml
 check 78 'say what its samples are: --input 3x224x224' "$WEFT" plan nodata.yaml
 check 0 'memory of one rank' "$WEFT" plan nodata.yaml --input 1x28x28 model.classes=5

@@ -8,7 +8,7 @@ check 0 'HDF5 1' "$WEFT" --version
 check 0 'oneDNN' "$WEFT" --version
 check 0 "weft $(cat "$OLDPWD/VERSION" 2>/dev/null || true)" "$WEFT" --version
 check 0 'train.batch' "$WEFT" help
-check 64 'a verb is wanted' "$WEFT"
+check 64 'missing command' "$WEFT"
 
 verbs='train|eval|generate|plan|verify|data import idx|data import cifar|data import text|data import tokens|data info|data check|ckpt info|ckpt check|ckpt diff|bench comm|bench step|bench io|help'
 echo "$verbs" | tr '|' '\n' >verbs
@@ -22,14 +22,14 @@ check 0 'optim.lr' "$WEFT" train --help
 check 0 'optim.lr' "$WEFT" eval config.yaml -h
 
 check 64 "did you mean weft train?" "$WEFT" trian
-check 64 'unknown verb' "$WEFT" xyzzy
+check 64 'unknown command' "$WEFT" xyzzy
 check 64 "did you mean weft data info?" "$WEFT" data inof
 check 64 "did you mean weft data import cifar?" "$WEFT" data import cifra
-check 64 'a further word is wanted' "$WEFT" data
-check 64 'a further word is wanted' "$WEFT" data import
+check 64 'missing command after weft data' "$WEFT" data
+check 64 'missing command after weft data' "$WEFT" data import
 check 0 'data import cifar' "$WEFT" data --help
-check 64 'unknown verb: weft --versoin' "$WEFT" --versoin
-check 64 'configuration file is wanted' "$WEFT" train
+check 64 'unknown command: weft --versoin' "$WEFT" --versoin
+check 64 'missing configuration file' "$WEFT" train
 check 64 'configuration file comes first' "$WEFT" train train.batch=3
 check 64 'unknown option --jsn; did you mean --json?' "$WEFT" data info --jsn x.h5
 check 64 '-o OUT is missing' "$WEFT" data import idx a b
@@ -37,7 +37,7 @@ check 64 '-o OUT is missing' "$WEFT" data import text a
 check 64 '--bits 16|32 is missing' "$WEFT" data import tokens a -o b
 check 64 'needs --test OUT' "$WEFT" data import text a -o b --test-share 0.2
 check 64 'number from 0 to 1' "$WEFT" data import text a -o b --test c --test-share 2
-check 64 'whole number from 1 to 2147483647 is wanted: how many tokens' "$WEFT" data import tokens a -o b --bits 16 --vocab 1.5
+check 64 'whole number from 1 to 2147483647: how many tokens' "$WEFT" data import tokens a -o b --bits 16 --vocab 1.5
 check 64 'images file and a labels file' "$WEFT" data import idx a
 check 64 'needs a value' "$WEFT" data import idx a b -o
 check 64 'given twice' "$WEFT" data import idx a b -o c -o d
@@ -55,7 +55,7 @@ check 64 'starts no ranks: leave -n out' "$WEFT" plan -n 2 a.yaml
 check 64 '-n needs a value' "$WEFT" train a.yaml -n
 check 64 'a whole number from 1 to 65536' "$WEFT" bench comm -n 1.5
 check 64 'above 0, at most 3600' "$WEFT" bench io --seconds 0
-check 64 'cpu|cuda is wanted' "$WEFT" bench comm --device gpu
+check 64 'expected cpu|cuda' "$WEFT" bench comm --device gpu
 check 64 'between commas is empty' "$WEFT" data import idx a b -o c --classes a,,b
 check 0 '' "$WEFT" help
 holds 'help fits 100 columns' test "$(awk 'length > 100' out | wc -l)" = 0

@@ -43,7 +43,7 @@ check 64 "'0x1x1' is no grid" verify --grids 0x1x1
 check 64 'more than 65536 ranks' verify --grids 1x1x1,99999x99999x1
 check 64 'nothing to compare' verify --grids 1x1x1
 check 64 'between commas is empty' verify --schedules gpipe,
-check 64 '--steps 0: a whole number' verify --steps 0
+check 64 '--steps 0: expected a whole number' verify --steps 0
 check 78 "did you mean 'gpipe'?" verify --schedules gpip,1f1b
 check 78 'grid.dp is given twice' verify grid.dp=2
 check 74 'choose another run.dir' verify run.dir=none/runs

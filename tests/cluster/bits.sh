@@ -29,7 +29,7 @@ same() {
     shift 5
     for model in lenet gpt2; do
         name=$(tr ' =.' '---' <<<"$model-$batch-$place-$*")
-        check 0 "sums by $sums" across $place "$WEFT" train $model.yaml train.batch=$batch run.name="$name" "$@"
+        check 0 "allreduce: $sums" across $place "$WEFT" train $model.yaml train.batch=$batch run.name="$name" "$@"
         check 0 '' "$WEFT" ckpt diff runs/"$name"/checkpoints/step-*.h5 runs/$model-$batch/checkpoints/step-*.h5
     done
 }

@@ -23,7 +23,7 @@ YAML
 steps() {
     local run=$1
     shift
-    check 0 'sums by mpi' across 2 1 slot "$WEFT" train model.yaml checkpoint.resume=no run.dir=$(mktemp -d runs.XXXX) run.name=a "$@"
+    check 0 'allreduce: mpi' across 2 1 slot "$WEFT" train model.yaml checkpoint.resume=no run.dir=$(mktemp -d runs.XXXX) run.name=a "$@"
     sed 's/.*"name":"\([a-z]*\)".*"pid":0,.*"ts":\([0-9.]*\),"dur":\([0-9.]*\).*/\1 \2 \3/;t;d' runs.*/a/trace.json | awk '
         $1 == "forward" && !seen { seen = 1; if (n++ > 2) print backward, sum, ($2 - start) / 1e6; start = $2; backward = sum = 0 }
         $1 == "backward" { backward += $3 / 1e6 }

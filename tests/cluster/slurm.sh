@@ -79,7 +79,7 @@ last=checkpoints/step-00000200.h5
 check 0 '' "$WEFT" train lenet.yaml run.name=alone
 
 check 0 '' timeout 120 sbatch --wait -o four.log "$job" lenet.yaml run.name=four
-holds 'four ranks on two hosts' grep -q '^4 ranks.*sums by shm and mpi' four.log
+holds 'four ranks on two hosts' grep -q '^4 ranks.*allreduce: shm and mpi' four.log
 check 0 '' "$WEFT" ckpt diff runs/alone/$last runs/four/$last
 
 # Half a second a step over this link: the limit comes long before the end. Slurm looks at limits twice a minute.

@@ -91,8 +91,9 @@ static void test_help(void)
     CU_ASSERT_PTR_NOT_NULL(strstr(text, "sgd|adam|adamw|lars|lamb; default: sgd"));
     CU_ASSERT_PTR_NOT_NULL(strstr(text, "NUMBER, from 0 to below 1; default: 0.9"));
     CU_ASSERT_PTR_NOT_NULL(strstr(text, "BYTES, at least 1; default: what the machine has"));
-    CU_ASSERT_PTR_NOT_NULL(
-        strstr(text, "1f1b|gpipe|interleaved|zero-bubble|file:PATH; default: 1f1b"));
+    CU_ASSERT_PTR_NOT_NULL(strstr(text,
+                                  "1f1b|gpipe|interleaved|zero-bubble|zb-v|dualpipe-v|file:PATH; "
+                                  "default:"));
     CU_ASSERT_PTR_NOT_NULL(strstr(text, "[NAME, ...]; default: by cost"));
     CU_ASSERT_PTR_NOT_NULL(strstr(text, "LIST|INT; default: none"));
     CU_ASSERT_PTR_NOT_NULL(strstr(text, "list of flip|crop|cutout; default: []"));
@@ -217,17 +218,17 @@ static void test_bad_flags(void)
         {"-o a --json=1", "--json takes no value"},
         {"-o a --jsn", "unknown option --jsn; did you mean --json?"},
         {"-o a -n 2", "weft try starts no ranks: leave -n out"},
-        {"-o a --steps 0", "--steps 0: a whole number from 1 to 1000 is wanted: how many steps"},
+        {"-o a --steps 0", "--steps 0: expected a whole number from 1 to 1000: how many steps"},
         {"-o a --steps 1001", "a whole number from 1 to 1000"},
         {"-o a --steps 1.5", "a whole number from 1 to 1000"},
         {"-o a --steps 1e3", "a whole number from 1 to 1000"},
         {"-o a --steps 99999999999999999999", "a whole number from 1 to 1000"},
         {"-o a --steps=", "a whole number from 1 to 1000"},
         {"-o a --stage -1", "a whole number from 0 to 9007199254740992"},
-        {"-o a --test t --share 0", "--share 0: a number above 0, at most 1 is wanted"},
-        {"-o a --test t --share nan", "--share nan: a number above 0, at most 1 is wanted"},
+        {"-o a --test t --share 0", "--share 0: expected a number above 0, at most 1"},
+        {"-o a --test t --share nan", "--share nan: expected a number above 0, at most 1"},
         {"-o a --share 0.5", "--share needs --test OUT: a second file"},
-        {"-o a --device gpu", "--device gpu: cpu|cuda is wanted: where"},
+        {"-o a --device gpu", "--device gpu: expected cpu|cuda: where"},
         {"-o a --names a,,b", "--names a,,b: a word between commas is empty"},
     };
     Options o;

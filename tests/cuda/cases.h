@@ -5,7 +5,7 @@
 
 #include "harness.h"
 #include "op_rig.h"
-#include "train.h"
+#include "train/trainer.h"
 
 enum { LARGEST = 1 << 19 };
 

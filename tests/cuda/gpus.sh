@@ -42,7 +42,7 @@ same() {
 check 0 'done after' "$WEFT" train job.yaml
 check 0 'done after' "$WEFT" train gpt.yaml
 same 2 job.yaml dp2
-holds 'sums by NCCL' grep -q 'sums by nccl' words
+holds 'sums by NCCL' grep -q 'allreduce: nccl' words
 for schedule in gpipe zero-bubble; do same 2 job.yaml pp2-$schedule grid.pp=2 grid.pipeline_schedule=$schedule; done
 same 2 job.yaml pp2-interleaved grid.pp=2 grid.pipeline_schedule=interleaved grid.chunks=2
 same 4 job.yaml dp2pp2-interleaved grid.pp=2 grid.pipeline_schedule=interleaved grid.chunks=3
@@ -129,7 +129,7 @@ for way in auto mpi; do check 0 'the step is skipped' ranks 2 "$WEFT" train fp16
 check 0 'to the bit' "$WEFT" ckpt diff runs/tp-fp16-{auto,mpi}/checkpoints/step-00000006.h5
 
 # a ring: the same bits twice, and not the tree's
-for name in run-a run-b; do check 0 'sums by nccl' ranks 4 "$WEFT" train job.yaml run.name=$name train.reproducible=same_grid; done
+for name in run-a run-b; do check 0 'allreduce: nccl' ranks 4 "$WEFT" train job.yaml run.name=$name train.reproducible=same_grid; done
 step=checkpoints/step-00000003.h5
 check 0 'to the bit' "$WEFT" ckpt diff runs/run-a/$step runs/run-b/$step
 check 65 'differs first at' "$WEFT" ckpt diff runs/one/$step runs/run-a/$step
@@ -141,9 +141,9 @@ holds 'no word of sharing' test "$(grep -c 'share the GPU' words)" = 0
 export EMULATE_GPUS=1
 same 2 tp.yaml tp-shared grid.tp=2
 same 4 job.yaml shared grid.pp=2
-check 78 'by way of host memory share nothing out' ranks 2 "$WEFT" train job.yaml run.name=x grid.zero=1
+check 78 'by way of host memory cannot be sharded' ranks 2 "$WEFT" train job.yaml run.name=x grid.zero=1
 holds 'why not NCCL' grep -q 'ranks 0 and 1 share the GPU 0000:10:00.0, and NCCL needs one for each rank: sums and messages go through host' words
-holds 'sums by host memory' grep -q 'sums by host memory' words
+holds 'allreduce: host memory' grep -q 'allreduce: host memory' words
 check 78 'ranks 0 and 1 share 0000:10:00.0: start at most' ranks 2 "$WEFT" train job.yaml run.name=x grid.transport=nccl
 unset EMULATE_GPUS
 

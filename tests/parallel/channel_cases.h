@@ -56,7 +56,7 @@ static uint32_t word_of(int channel, int number, size_t at)
 /* Sends the next message where there is a place. */
 static bool try_send(Rig *rig, int i)
 {
-    uint32_t *data = channel_place(rig->channels, i);
+    uint32_t *data = channel_slot(rig->channels, i);
     if (!data) return false;
     rig->bad += (uintptr_t)data % 64 != 0;
     for (size_t w = 0; w < rig->spec[i].bytes / 4; ++w) data[w] = word_of(i, rig->sent[i], w);
@@ -71,7 +71,7 @@ static bool try_take(Rig *rig, int i)
     if (!data) return false;
     for (size_t w = 0; w < rig->spec[i].bytes / 4; ++w)
         rig->bad += data[w] != word_of(i, rig->taken[i], w);
-    channel_return(rig->channels, i);
+    channel_release(rig->channels, i);
     ++rig->taken[i];
     return true;
 }
@@ -153,7 +153,7 @@ static void held_back_by_depth(void)
                 }
                 CU_ASSERT_TRUE(rig.sent[i] >= depth);
                 CU_ASSERT_TRUE(rig.sent[i] <= (pipe ? depth : 2 * depth));
-                CU_ASSERT_PTR_NULL(channel_place(rig.channels, i));
+                CU_ASSERT_PTR_NULL(channel_slot(rig.channels, i));
             }
             world_barrier(&test_world);
             exchange(&rig, 31, NULL);

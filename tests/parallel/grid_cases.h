@@ -66,10 +66,10 @@ static void part_of_a_part(void)
     CU_ASSERT_EQUAL(one.size, 1);
     CU_ASSERT_TRUE(one.comm == MPI_COMM_NULL);
     char *text =
-        world_share_text(&half, half.rank == 0 ? mem_format("of %d", test_world.rank) : NULL);
+        world_bcast_text(&half, half.rank == 0 ? mem_format("of %d", test_world.rank) : NULL);
     CU_ASSERT_STRING_EQUAL(text, test_world.rank == 0 ? "of 0" : "of 1");
     mem_free(&text);
-    CU_ASSERT_PTR_NULL(world_share_text(&half, NULL));
+    CU_ASSERT_PTR_NULL(world_bcast_text(&half, NULL));
     world_part_fini(&one);
     world_part_fini(&half);
 }

@@ -184,7 +184,7 @@ static void by_way_of_the_host(void)
             for (int64_t e = 4500; e < 5000; ++e)
                 CU_ASSERT_EQUAL(comm->arena[e], tree_value(comm->rank, e, round));
         }
-        CHECK_FAILS(comm_values_new(comm, 10), ERR_CONFIG, "grid.zero");
+        CHECK_FAILS(comm_params_new(comm, 10), ERR_CONFIG, "grid.zero");
         comm_free(&comm);
     }
 }

@@ -53,9 +53,9 @@ static void grid_of_one(void)
     grid_fini(&grid);
     grid_fini(&grid);
     char *text = mem_text("mine");
-    CU_ASSERT_PTR_EQUAL(world_share_text(&alone, text), text);
+    CU_ASSERT_PTR_EQUAL(world_bcast_text(&alone, text), text);
     mem_free(&text);
-    CU_ASSERT_PTR_NULL(world_share_text(&alone, NULL));
+    CU_ASSERT_PTR_NULL(world_bcast_text(&alone, NULL));
 }
 
 static void channels_of_one(void)

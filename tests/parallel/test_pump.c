@@ -1,7 +1,7 @@
 /* The thread that moves messages: its owner's waits end when something has moved, or at their limit, whatever the wall clock
  * does. */
 #include "harness.h"
-#include "parallel/pump.h"
+#include "parallel/mpi/pump.h"
 #include "wall_clock.h"
 
 enum { HOUR_S = 3600, LIMIT_S = 60, TURNS = 20 };
@@ -12,7 +12,7 @@ typedef struct Traffic {
     bool moved;
 } Traffic;
 
-static PumpTurn turn(void *of)
+static PumpPoll poll(void *of)
 {
     Traffic *t = of;
     if (++t->turns < t->ready) return PUMP_WAITING;
@@ -24,7 +24,7 @@ static PumpTurn turn(void *of)
 static void wait_many(time_t ahead_s)
 {
     Traffic traffic = {.ready = TURNS};
-    Pump *pump = pump_new(turn, &traffic);
+    Pump *pump = pump_new(poll, &traffic);
     wall_ahead_s = ahead_s;
     alarm(LIMIT_S);
     mpi_lock();
@@ -57,7 +57,7 @@ static void test_set_forward(void)
 static void test_woken(void)
 {
     Traffic traffic = {.ready = 1};
-    Pump *pump = pump_new(turn, &traffic);
+    Pump *pump = pump_new(poll, &traffic);
     alarm(LIMIT_S);
     mpi_lock();
     pump_wake(pump);

@@ -1,7 +1,7 @@
 /* ShmSegment segments in a world of one: made, aligned, zeroed, given back, nothing left open; and how a dead peer is told from
  * a living one. */
 #include "harness.h"
-#include "parallel/shm_segment.h"
+#include "parallel/shm/shm_segment.h"
 
 #include <dirent.h>
 #include <signal.h>

@@ -1,7 +1,7 @@
 /* The world of a process that nobody launched: no MPI; and what launchers' environments say. */
 #include "harness.h"
 #include "parallel.h"
-#include "parallel/launcher.h"
+#include "parallel/world/launcher.h"
 
 static const char *const names[] = {"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE",
                                     "SLURM_STEP_NUM_TASKS", "SLURM_STEP_TASKS_PER_NODE",

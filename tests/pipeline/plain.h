@@ -300,9 +300,10 @@ static inline bool check_step(Fixture *f, Plain *p, uint64_t step)
     BatchSource source = source_of(f, f->plan->batches_out);
     executor_ask(f->executor, f->plan->stage == 0, step % 2 == 0);
     StepOf of = {.step = step, .scale = SCALE, .micros = micros_with_samples(f)};
-    Status st = executor_step(f->executor, &source, &of, &wait_s);
+    Status st = executor_forward_backward(f->executor, &source, &of, &wait_s);
     CHECK_OK(st);
     if (st != OK) return false;
+    executor_reduce(f->executor, &of);
     const float *metrics = executor_metrics(f->executor, 0);
     executor_refresh(f->executor);
     plain_step(p, step);

@@ -101,7 +101,9 @@ static int64_t seen_of_empty(Fixture *f)
     int64_t seen = 0;
     BatchSource source = source_of(f, f->plan->batches_out);
     for (int m = 0; m < f->how.shape.micros; ++m) f->batch[m].rows = 0;
-    CHECK_OK(executor_step(f->executor, &source, &(StepOf){.scale = SCALE}, NULL));
+    StepOf of = {.scale = SCALE};
+    CHECK_OK(executor_forward_backward(f->executor, &source, &of, NULL));
+    executor_reduce(f->executor, &of);
     for (int i = 0; i < f->graph->param_count; ++i) {
         const float *sum = executor_grads(f->executor) + f->plan->gradient_at[i];
         for (int64_t e = 0; e < f->graph->param[i].elements; ++e)

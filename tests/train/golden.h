@@ -8,7 +8,7 @@
 #ifndef WEFT_TESTS_GOLDEN_H
 #define WEFT_TESTS_GOLDEN_H
 
-#include "train.h"
+#include "train/trainer.h"
 
 #include "harness.h"
 

@@ -1,6 +1,7 @@
 /* Ten training steps of whole models from given weights on given data against PyTorch's losses (tests/golden/models.txt):
  * forward, backward, fusion, layouts and SGD together. */
 #include "golden.h"
+#include "schedules.def"
 
 typedef struct Images {
     int batch, channels, image;
@@ -100,7 +101,8 @@ static double train_once(Run *r, Batch *batch, int step)
     BatchSource source = {.user = batch, .next = next_batch, .release = release};
     double wait_s;
     StepOf of = {.step = (uint64_t)step, .scale = 1.0f / (float)batch->rows, .micros = 1};
-    CHECK_OK(executor_step(r->executor, &source, &of, &wait_s));
+    CHECK_OK(executor_forward_backward(r->executor, &source, &of, &wait_s));
+    executor_reduce(r->executor, &of);
     const float *metrics = executor_metrics(r->executor, 0);
     double loss = (double)(metrics[METRIC_LOSS] / metrics[METRIC_ROWS]);
     optim_step(r->optim, executor_params(r->executor), executor_grads(r->executor),

@@ -46,7 +46,7 @@ static size_t gradients_of(const Trainer *t)
 static size_t params_of(const Trainer *t)
 {
     int64_t held = plan_held_elements(t->plan, t->grid.dp_rank);
-    int64_t ring = t->plan->fetches ? t->comm->value_elements : 0;
+    int64_t ring = t->plan->fetches ? t->comm->param_elements : 0;
     return (size_t)(held + ring) * sizeof(float);
 }
 
@@ -170,6 +170,7 @@ static const Place places[] = {
     {"grid.zero=2 grid.dp=1 grid.pp=2", 2},
     {"grid.zero=1 grid.dp=2 grid.pp=2 grid.pipeline_schedule=interleaved grid.chunks=2", 4},
     {"grid.zero=2 grid.dp=2 grid.pp=2 grid.pipeline_schedule=gpipe grid.recompute=block", 4},
+    {"grid.zero=2 grid.dp=2 grid.pp=2 grid.pipeline_schedule=zb-v grid.bucket_mb=0.02", 4},
 };
 /* Three replicas with four micro-batches each. */
 static const Place three[] = {
@@ -189,6 +190,9 @@ static const Place fetched[] = {
      4},
     {"grid.zero=3 grid.dp=2 grid.pp=2 grid.transport=mpi grid.pipeline_schedule=interleaved "
      "grid.chunks=2 "
+     "grid.bucket_mb=0.01",
+     4},
+    {"grid.zero=3 grid.dp=2 grid.pp=2 grid.transport=mpi grid.pipeline_schedule=dualpipe-v "
      "grid.bucket_mb=0.01",
      4},
 };

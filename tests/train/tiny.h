@@ -2,7 +2,7 @@
 #ifndef WEFT_TESTS_TINY_H
 #define WEFT_TESTS_TINY_H
 
-#include "train.h"
+#include "train/trainer.h"
 
 #include <hdf5.h>
 #include <stdlib.h>

@@ -1,0 +1,274 @@
+/* Ordered sums by messages, for ranks on several nodes. A range is cut in one shard per rank, and moves in pieces, which
+ * have a slice of every shard. Two phases a piece: every rank sends each peer that peer's slice and sums its own slice from
+ * all of them, in tree order; then it sends the sum to all. The bytes on the wire are those of a ring, and the order is ours.
+ * Where a rank alone gets the sums of its shard the second phase is left out; gathering parameters is the second phase alone. A
+ * push is the first phase with another sum; its pieces are summed in the order in which they were begun.
+ *
+ * Ranks of a node join in groups first (node_group.h; comm_mpi's groups are of one rank, comm_nodes' as wide as the nodes
+ * allow). A rank's peers are then the ranks of its own place in the other groups, its rail: it is in charge of the slices of all
+ * ranks of its rail, sums them over its group in shared memory before the messages, and copies to its group what they bring.
+ * So each byte crosses the network once a group, and a rank has as many peers as there are groups.
+ *
+ * A few pieces are in flight at a time, each in a slot with its own staging memory, so that memory is bounded whatever the
+ * range and counts stay far below 2^31. A thread (pump.h) moves pieces on and sums them, while the layers compute. */
+#include "pieces.h"
+#include "../world/mpi_check.h"
+
+#include <sched.h>
+#include <string.h>
+
+enum { PIECE = 1 << 18 }; /* elements of a piece that a rail moves, about */
+/* A waiting rank looks itself for so long, and then leaves it to the pump; a push's looks after other messages after WAIT_S. */
+static const double LOOK_S = 2e-4, WAIT_S = 1e-3;
+static const double CHECK_S = 0.1; /* between two looks whether the group's ranks live */
+
+static PumpPoll poll(void *of);
+
+/* Elements of a slice, at most: bounds move up to their cache line. What slots hold is no more than the arena. */
+static int64_t slice_capacity(int ranks, int width, int64_t elements)
+{
+    int64_t most = (int64_t)PIECE * width;
+    int64_t piece = elements / SLOTS < most ? elements / SLOTS : most;
+    return (piece + ranks - 1) / ranks + 16;
+}
+
+static size_t slot_bytes(int ranks, int width, int64_t elements)
+{
+    return (size_t)(ranks / width - 1) * (size_t)slice_capacity(ranks, width, elements) *
+           sizeof(float);
+}
+
+size_t comm_mpi_staging(int ranks, int width, int64_t elements)
+{
+    return SLOTS * slot_bytes(ranks, width, elements);
+}
+
+static Status mpi_open(Comm *comm, Backend *backend, size_t arena_bytes)
+{
+    int width = comm->group_width;
+    Messages *m = mem_new(sizeof *m);
+    MPI_CHECK(MPI_Comm_split(comm->world->comm, comm->rank % width, comm->rank, &m->comm));
+    Status mine = node_group_init(&m->group, comm->world, width, arena_bytes);
+    Status status = status_agree(comm->world, mine);
+    if (status != OK) {
+        if (mine == OK) node_group_fini(&m->group);
+        MPI_CHECK(MPI_Comm_free(&m->comm));
+        mem_free(&m);
+        return status;
+    }
+    m->rail_size = comm->size / width;
+    m->rail_rank = comm->rank / width;
+    m->slice = slice_capacity(comm->size, width, comm->arena_elements);
+    size_t peers = (size_t)m->rail_size - 1,
+           bytes = slot_bytes(comm->size, width, comm->arena_elements);
+    for (int i = 0; i < SLOTS; ++i) {
+        Slot *slot = &m->slot[i];
+        slot->staging = mem_pages_new(bytes);
+        memset(slot->staging, 0, bytes); /* taken now, as planned, whatever is in flight later */
+        slot->in = mem_new((peers + 1) * sizeof(float *));
+        slot->request = mem_new(2 * peers * sizeof(MPI_Request));
+    }
+    if (width == 1) m->group.arena[0] = backend->table->alloc(backend, arena_bytes);
+    comm->arena = m->group.arena[m->group.rank];
+    comm->impl = m;
+    m->pump = pump_new(poll, comm);
+    return OK;
+}
+
+static Status mpi_params_open(Comm *comm, size_t bytes)
+{
+    Messages *m = comm->impl;
+    TRY(status_agree(comm->world, node_group_params(&m->group, bytes)));
+    if (m->group.size == 1) {
+        TRY(comm_params_own(comm, bytes));
+        m->group.params[0] = comm->params;
+    }
+    comm->params = m->group.params[m->group.rank];
+    return OK;
+}
+
+static void mpi_close(Comm *comm)
+{
+    Messages *m = comm->impl;
+    int width = m->group.size;
+    size_t bytes = slot_bytes(comm->size, width, comm->arena_elements);
+    pump_free(&m->pump);
+    for (int i = 0; i < SLOTS; ++i) {
+        mem_pages_free(m->slot[i].staging, bytes);
+        mem_free(&m->slot[i].in);
+        mem_free(&m->slot[i].request);
+    }
+    mem_free(&m->range);
+    MPI_CHECK(MPI_Comm_free(&m->comm));
+    if (width == 1) {
+        comm_params_release(comm);
+        comm->backend->table->release(comm->backend, comm->arena,
+                                      (size_t)comm->arena_elements * sizeof(float));
+    }
+    node_group_fini(&m->group);
+    mem_free(&comm->impl);
+    comm->arena = comm->params = NULL;
+}
+
+static void begin(Comm *comm, Range range)
+{
+    Messages *m = comm->impl;
+    mpi_lock();
+    if (m->range_first == m->range_count) m->range_first = m->range_count = 0;
+    if (m->range_count == m->range_capacity) {
+        m->range_capacity = m->range_capacity ? 2 * m->range_capacity : 64;
+        m->range = mem_resize(m->range, (size_t)m->range_capacity * sizeof *m->range);
+    }
+    range.id = ++m->begun;
+    m->range[m->range_count++] = range;
+    if (!range.collect) m->gathers = range.number;
+    node_group_mark(&m->group, MARK_BEGUN, m->begun);
+    if (m->group.size == 1) poll(comm); /* a group's sums are the pump's work */
+    pump_wake(m->pump);
+    mpi_unlock();
+}
+
+static float *const *arenas(const Comm *comm)
+{
+    return ((const Messages *)comm->impl)->group.arena;
+}
+
+static void mpi_sum_begin(Comm *comm, int64_t offset, int64_t count)
+{
+    begin(comm, (Range){.base = arenas(comm),
+                        .cut = {.offset = offset, .count = count},
+                        .collect = true,
+                        .spread = true});
+}
+
+static void mpi_reduce_begin(Comm *comm, const int64_t *bound)
+{
+    begin(comm, (Range){.base = arenas(comm), .cut = {.bound = bound}, .collect = true});
+}
+
+static void mpi_gather_begin(Comm *comm, const int64_t *bound, int64_t shift)
+{
+    begin(comm, (Range){.base = ((const Messages *)comm->impl)->group.params,
+                        .shift = shift,
+                        .cut = {.bound = bound},
+                        .spread = true,
+                        .number = comm->gathers});
+}
+
+static void mpi_push_begin(Comm *comm, const CommPush *push)
+{
+    begin(comm, (Range){.base = arenas(comm),
+                        .shift = push->shift,
+                        .cut = {.bound = push->bound},
+                        .collect = true,
+                        .push = *push,
+                        .number = comm->pushes});
+}
+
+/* Has all of the group begun the oldest range that is left? */
+static bool can_start(const Messages *m)
+{
+    return m->range_first < m->range_count &&
+           m->range[m->range_first].id <= node_group_least(&m->group, MARK_BEGUN);
+}
+
+/* All that was begun up to this number is done here, or all all-gathers. */
+static int64_t done_up_to(const Messages *m, bool gathers)
+{
+    int64_t done = gathers ? m->gathers : m->begun;
+    for (int i = 0; i < SLOTS + m->range_count - m->range_first; ++i) {
+        const Range *range = i < SLOTS ? &m->slot[i].range : &m->range[m->range_first + i - SLOTS];
+        bool open = i >= SLOTS || m->slot[i].state != SLOT_IDLE;
+        if (!open || (gathers && range->collect)) continue;
+        int64_t number = gathers ? range->number : range->id;
+        if (number <= done) done = number - 1;
+        if (i >= SLOTS) break; /* they lie in order */
+    }
+    return done;
+}
+
+/* Tells the group how far this rank is, and learns how far all are. Did they come further? */
+static bool exchange_marks(Messages *m)
+{
+    bool moved = false;
+    node_group_mark(&m->group, MARK_GATHERED, done_up_to(m, true));
+    node_group_mark(&m->group, MARK_PUSHED, m->pushed);
+    node_group_mark(&m->group, MARK_FINISHED, done_up_to(m, false)); /* last: see NodeMark */
+    for (int i = 0; i < MARKS; ++i) {
+        int64_t least = node_group_least(&m->group, i);
+        moved |= least != m->seen[i];
+        m->seen[i] = least;
+    }
+    return moved;
+}
+
+/* One look at all slots. */
+static PumpPoll poll(void *of)
+{
+    Comm *comm = of;
+    Messages *m = comm->impl;
+    bool moved = false;
+    for (int i = 0; i < SLOTS; ++i) {
+        Slot *slot = &m->slot[i];
+        if (slot->state == SLOT_IDLE && can_start(m)) piece_start(comm, slot);
+        moved |= piece_advance(comm, slot);
+    }
+    moved |= exchange_marks(m);
+    return m->seen[MARK_FINISHED] >= m->begun ? PUMP_IDLE : moved ? PUMP_MOVED : PUMP_WAITING;
+}
+
+/* Sleeps until a poll has moved something, or for a while. */
+static void sleep_a_little(Messages *m)
+{
+    pump_wait(m->pump, WAIT_S);
+    double now = clock_s();
+    if (m->group.size == 1 || now - m->checked_s < CHECK_S) return;
+    m->checked_s = now;
+    shm_segment_check_peers(&m->group.shared[0], "sum over ranks");
+}
+
+static void mpi_wait(Comm *comm)
+{
+    Messages *m = comm->impl;
+    double end = clock_s() + LOOK_S;
+    mpi_lock();
+    while (poll(comm) != PUMP_IDLE) {
+        if (clock_s() < end) {
+            mpi_unlock();
+            sched_yield();
+            mpi_lock();
+        } else {
+            sleep_a_little(m);
+        }
+    }
+    mpi_unlock();
+}
+
+static bool wait_a_little(Comm *comm, NodeMark mark, int64_t number)
+{
+    Messages *m = comm->impl;
+    mpi_lock();
+    if (m->seen[mark] < number) sleep_a_little(m);
+    bool done = m->seen[mark] >= number;
+    mpi_unlock();
+    return done;
+}
+
+static bool mpi_gather_wait(Comm *comm, int64_t number)
+{
+    return wait_a_little(comm, MARK_GATHERED, number);
+}
+
+static bool mpi_push_wait(Comm *comm, int64_t number)
+{
+    return wait_a_little(comm, MARK_PUSHED, number);
+}
+
+#define BY_MESSAGES                                                                                \
+    .open = mpi_open, .close = mpi_close, .sum_begin = mpi_sum_begin,                              \
+    .params_open = mpi_params_open, .reduce_begin = mpi_reduce_begin,                              \
+    .gather_begin = mpi_gather_begin, .gather_wait = mpi_gather_wait,                              \
+    .push_begin = mpi_push_begin, .push_wait = mpi_push_wait, .wait = mpi_wait
+
+const CommTable comm_mpi = {.name = "mpi", BY_MESSAGES};
+const CommTable comm_nodes = {.name = "shm and mpi", BY_MESSAGES};

@@ -1,0 +1,151 @@
+/* Channels between GPUs. Both ends have `depth` slots in their GPU's memory. A message moves when both ranks say so
+ * (channel_nccl_move), on the communicator's one stream; the compute stream fills and empties slots. Each slot has two events: the
+ * compute stream is done with it, and the message has moved. No end waits on the host, but where NCCL makes it wait. */
+#include "channel_nccl.h"
+#include "nccl.h"
+
+typedef struct NcclEnd {
+    const Gpus *gpus; /* borrowed */
+    int peer;
+    Event **computed,
+        **moved;       /* owned, one a slot; waiting for one that was never recorded is nothing */
+    uint32_t begun;    /* messages that have moved or are moving; wraps */
+    uint32_t recorded; /* and of those whose event is recorded */
+    int begun_at, recorded_at; /* slots of the next ones */
+} NcclEnd;
+
+static const BackendTable *table_of(const NcclEnd *end)
+{
+    return end->gpus->backend->table;
+}
+
+static Stream *compute_stream(const NcclEnd *end)
+{
+    return table_of(end)->stream(end->gpus->backend);
+}
+
+static int next_slot(const Channel *channel, int at)
+{
+    return at + 1 == channel->spec.depth ? 0 : at + 1;
+}
+
+/* The compute stream may use the next slot once its last message has moved. */
+static void *slot_after_move(Channel *channel)
+{
+    const NcclEnd *end = channel->impl;
+    table_of(end)->event_wait(end->moved[channel->at], compute_stream(end));
+    return channel_at(channel);
+}
+
+static void *slot(Channel *channel)
+{
+    const NcclEnd *end = channel->impl;
+    bool full = channel->passed - end->begun == (uint32_t)channel->spec.depth;
+    return full ? NULL : slot_after_move(channel);
+}
+
+static const void *message(Channel *channel)
+{
+    const NcclEnd *end = channel->impl;
+    return end->begun == channel->passed ? NULL : slot_after_move(channel);
+}
+
+/* A slot has been filled, or emptied. */
+static void step(Channel *channel)
+{
+    const NcclEnd *end = channel->impl;
+    table_of(end)->event_record(end->computed[channel->at], compute_stream(end));
+    channel_step(channel);
+}
+
+static void begin_move(Channel *channel)
+{
+    NcclEnd *end = channel->impl;
+    char *data = channel->slots + (size_t)end->begun_at * channel->spec.bytes;
+    table_of(end)->event_wait(end->computed[end->begun_at], end->gpus->stream);
+    if (channel->end == END_SENDER)
+        nccl_send(end->gpus, data, channel->spec.bytes, end->peer);
+    else
+        nccl_receive(end->gpus, data, channel->spec.bytes, end->peer);
+    end->begun_at = next_slot(channel, end->begun_at);
+    ++end->begun;
+}
+
+static void record_moves(Channel *channel)
+{
+    NcclEnd *end = channel->impl;
+    for (; end->recorded != end->begun; ++end->recorded) {
+        table_of(end)->event_record(end->moved[end->recorded_at], end->gpus->stream);
+        end->recorded_at = next_slot(channel, end->recorded_at);
+    }
+}
+
+/* A sender's messages are there, and a receiver's slots are free. */
+static bool may_move(const Channel *channel)
+{
+    const NcclEnd *end = channel->impl;
+    uint32_t depth = (uint32_t)channel->spec.depth;
+    return channel->end == END_SENDER ? end->begun != channel->passed
+                                      : end->begun - channel->passed < depth;
+}
+
+void channel_nccl_move(Channel *channel, const int *which, int count)
+{
+    if (count == 0) return;
+    const Gpus *gpus = ((NcclEnd *)channel[which[0]].impl)->gpus;
+    nccl_group_begin(gpus);
+    for (int i = 0; i < count; ++i) {
+        if (!may_move(&channel[which[i]]))
+            die("channel %d: a message moves that was not sent, or has no slot", which[i]);
+        begin_move(&channel[which[i]]);
+    }
+    nccl_group_end(gpus);
+    for (int i = 0; i < count; ++i) record_moves(&channel[which[i]]);
+}
+
+/* Of a message without bytes a slot is one nevertheless. */
+static size_t slots_bytes(const Channel *channel)
+{
+    size_t bytes = (size_t)channel->spec.depth * channel->spec.bytes;
+    return bytes ? bytes : 1;
+}
+
+void channel_nccl_open(Channel *channel, const Gpus *gpus)
+{
+    const BackendTable *table = gpus->backend->table;
+    size_t depth = (size_t)channel->spec.depth;
+    NcclEnd *end = channel->impl = mem_new(sizeof *end);
+    *end = (NcclEnd){.gpus = gpus};
+    end->peer = channel->end == END_SENDER ? channel->spec.to : channel->spec.from;
+    end->computed = mem_new(depth * sizeof(Event *));
+    end->moved = mem_new(depth * sizeof(Event *));
+    for (size_t i = 0; i < depth; ++i) {
+        end->computed[i] = table->event_new(gpus->backend);
+        end->moved[i] = table->event_new(gpus->backend);
+    }
+    channel->slots = table->alloc(gpus->backend, slots_bytes(channel));
+}
+
+static void close_end(Channel *channel)
+{
+    NcclEnd *end = channel->impl;
+    Backend *backend = end->gpus->backend;
+    size_t depth = (size_t)channel->spec.depth;
+    backend->table->sync(end->gpus->stream);
+    for (size_t i = 0; i < depth; ++i) {
+        backend->table->event_free(&end->computed[i]);
+        backend->table->event_free(&end->moved[i]);
+    }
+    if (channel->slots) backend->table->release(backend, channel->slots, slots_bytes(channel));
+    mem_free(&end->computed);
+    mem_free(&end->moved);
+    mem_free(&channel->impl);
+}
+
+const ChannelTable channel_nccl = {
+    .slot = slot,
+    .send = step,
+    .message = message,
+    .release = step,
+    .close = close_end,
+};

@@ -1,0 +1,193 @@
+/* Slices between the GPUs of a tensor group. A tensor goes in pieces, of which every rank has a part: some whole runs, or
+ * bytes of one run. A part that lies in several runs is packed on its way out, or unpacked when it has come. */
+#include "nccl.h"
+
+#include <cuda_runtime_api.h>
+
+enum { PIECE_BYTES = 16 << 20, PART_ALIGN = 256 }; /* of a tensor */
+
+typedef struct Lane {
+    Exchange face;
+    const Gpus *gpus;  /* borrowed */
+    size_t part_bytes; /* a part's, at most */
+    char *in, *out;    /* owned: parts of all ranks, in their order; out lies behind in */
+} Lane;
+
+typedef struct Piece {
+    const Slices *s;
+    int64_t run, runs;   /* from this run on, so many; */
+    size_t begin, bytes; /* of each rank's slice of a run */
+} Piece;
+
+/* A rank's part of a piece: `runs` of so many bytes, `pitch` from one to the next. */
+typedef struct Part {
+    char *at;
+    size_t bytes, pitch, runs;
+} Part;
+
+static size_t part_width(const Piece *p, int ranks, int rank)
+{
+    size_t all = slices_run(p->s, ranks, rank);
+    size_t left = all > p->begin ? all - p->begin : 0;
+    return left < p->bytes ? left : p->bytes;
+}
+
+static Part part_of_whole(const Piece *p, int ranks, int rank, const void *whole)
+{
+    size_t unit = (size_t)p->s->unit * dtype_bytes(p->s->type);
+    size_t pitch = (size_t)p->s->items * unit;
+    size_t first = (size_t)slice_first(p->s->items, ranks, rank) * unit;
+    return (Part){.at = (char *)(uintptr_t)whole + (size_t)p->run * pitch + first + p->begin,
+                  .bytes = part_width(p, ranks, rank),
+                  .pitch = pitch,
+                  .runs = (size_t)p->runs};
+}
+
+/* Without gaps: a piece has whole runs, or bytes of one. */
+static Part packed_at(char *at, Part like)
+{
+    return (Part){.at = at, .bytes = like.bytes, .pitch = like.bytes, .runs = like.runs};
+}
+
+static Part part_of_mine(const Piece *p, const Part *own, int ranks, int rank, const void *mine)
+{
+    size_t before = (size_t)p->run * slices_run(p->s, ranks, rank) + p->begin;
+    return packed_at((char *)(uintptr_t)mine + before, *own);
+}
+
+static bool is_packed(const Part *part)
+{
+    return part->runs == 1 || part->bytes == part->pitch;
+}
+
+static size_t bytes_of(const Part *part)
+{
+    return part->bytes * part->runs;
+}
+
+static void move(const Lane *lane, Part to, Part from)
+{
+    cudaStream_t stream = lane->gpus->backend->table->stream_handle(lane->gpus->stream);
+    if (bytes_of(&to) == 0) return;
+    cudaError_t error = cudaMemcpy2DAsync(to.at, to.pitch, from.at, from.pitch, from.bytes,
+                                          from.runs, cudaMemcpyDeviceToDevice, stream);
+    if (error != cudaSuccess)
+        die("cudaMemcpy2DAsync: %s (%s)", cudaGetErrorString(error), cudaGetErrorName(error));
+}
+
+/* Where a part is that is sent, or received: in its place, or, where that has gaps, packed. */
+static Part through(const Lane *lane, char *packed, Part part, int rank)
+{
+    return is_packed(&part) ? part : packed_at(packed + (size_t)rank * lane->part_bytes, part);
+}
+
+static void gather_piece(const Lane *lane, const Piece *p, const void *mine, void *whole)
+{
+    const Exchange *x = &lane->face;
+    Part place = part_of_whole(p, x->size, x->rank, whole);
+    Part own = part_of_mine(p, &place, x->size, x->rank, mine);
+    nccl_group_begin(lane->gpus);
+    for (int r = 0; r < x->size; ++r) {
+        Part in = through(lane, lane->in, part_of_whole(p, x->size, r, whole), r);
+        if (r == x->rank) continue;
+        nccl_send(lane->gpus, own.at, bytes_of(&own), r);
+        nccl_receive(lane->gpus, in.at, bytes_of(&in), r);
+    }
+    nccl_group_end(lane->gpus);
+    move(lane, place, own);
+    for (int r = 0; r < x->size; ++r) {
+        Part part = part_of_whole(p, x->size, r, whole);
+        if (r != x->rank && !is_packed(&part)) move(lane, part, through(lane, lane->in, part, r));
+    }
+}
+
+static void reduce_piece(const Lane *lane, const Piece *p, const void *whole, void *mine)
+{
+    const Exchange *x = &lane->face;
+    size_t element = dtype_bytes(p->s->type);
+    Part own = part_of_whole(p, x->size, x->rank, whole);
+    Part sum = part_of_mine(p, &own, x->size, x->rank, mine);
+    for (int r = 0; r < x->size; ++r) {
+        Part part = part_of_whole(p, x->size, r, whole);
+        if (r != x->rank && !is_packed(&part)) move(lane, through(lane, lane->out, part, r), part);
+    }
+    nccl_group_begin(lane->gpus);
+    for (int r = 0; r < x->size; ++r) {
+        Part out = through(lane, lane->out, part_of_whole(p, x->size, r, whole), r);
+        if (r == x->rank) continue;
+        nccl_send(lane->gpus, out.at, bytes_of(&out), r);
+        nccl_receive(lane->gpus, lane->in + (size_t)r * lane->part_bytes, bytes_of(&own), r);
+    }
+    nccl_group_end(lane->gpus);
+    move(lane, packed_at(lane->in + (size_t)x->rank * lane->part_bytes, own), own);
+    lane->gpus->backend->table->flat->add_slices(lane->gpus->stream, p->s->type, sum.at, lane->in,
+                                                 x->size, (int64_t)(lane->part_bytes / element),
+                                                 (int64_t)(bytes_of(&own) / element));
+}
+
+/* Whole runs where their parts have room, else bytes of one. False: there are no more. */
+static bool next_piece(const Lane *lane, Piece *p)
+{
+    size_t most = slices_run(p->s, lane->face.size, 0);
+    p->begin += p->bytes;
+    if (p->begin >= most) {
+        p->run += p->runs;
+        p->begin = 0;
+    }
+    if (most == 0 || p->run >= p->s->runs) return false;
+    int64_t fit = (int64_t)(lane->part_bytes / most), left = p->s->runs - p->run;
+    p->runs = fit < 1 ? 1 : fit < left ? fit : left;
+    p->bytes = most < lane->part_bytes ? most : lane->part_bytes;
+    return true;
+}
+
+static void gather(const Exchange *x, Slices s, const void *mine, void *whole)
+{
+    Piece piece = {.s = &s};
+    Phase outer = phase_enter(PHASE_MESSAGES);
+    while (next_piece(x->user, &piece)) gather_piece(x->user, &piece, mine, whole);
+    phase_enter(outer);
+}
+
+static void reduce(const Exchange *x, Slices s, const void *whole, void *mine)
+{
+    Piece piece = {.s = &s};
+    Phase outer = phase_enter(PHASE_MESSAGES);
+    while (next_piece(x->user, &piece)) reduce_piece(x->user, &piece, whole, mine);
+    phase_enter(outer);
+}
+
+/* Slices need not be equal: the largest is less than two even parts. */
+static size_t part_capacity(int ranks, size_t most)
+{
+    size_t piece = most < PIECE_BYTES ? most : PIECE_BYTES;
+    return (2 * piece / (size_t)ranks + 2 * PART_ALIGN - 1) / PART_ALIGN * PART_ALIGN;
+}
+
+size_t gpu_exchange_bytes(int ranks, size_t most)
+{
+    return 2 * (size_t)ranks * part_capacity(ranks, most);
+}
+
+Exchange *gpu_exchange_new(const World *world, size_t most)
+{
+    if (!world->gpus) return NULL;
+    const Gpus *gpus = world->gpus;
+    Lane *lane = mem_new(sizeof *lane);
+    *lane = (Lane){.gpus = gpus, .part_bytes = part_capacity(world->size, most)};
+    lane->face = (Exchange){
+        .rank = world->rank, .size = world->size, .user = lane, .gather = gather, .reduce = reduce};
+    lane->in = gpus->backend->table->alloc(gpus->backend, gpu_exchange_bytes(world->size, most));
+    lane->out = lane->in + (size_t)world->size * lane->part_bytes;
+    return &lane->face;
+}
+
+void gpu_exchange_free(Exchange **exchange)
+{
+    Lane *lane = (*exchange)->user;
+    Backend *backend = lane->gpus->backend;
+    backend->table->sync(lane->gpus->stream);
+    backend->table->release(backend, lane->in, 2 * (size_t)lane->face.size * lane->part_bytes);
+    mem_free(&lane);
+    *exchange = NULL;
+}

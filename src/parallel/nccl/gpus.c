@@ -1,0 +1,301 @@
+/* Which GPU each rank has, whether NCCL can join them, and the communicators: one of all ranks, its id by broadcast, and those of
+ * the grid's replicas and stages split from it. Refuses GPUs of several models where bits are to be those of one rank, and
+ * transport nccl where ranks share a GPU. */
+#include "nccl.h"
+#include "../world/world.h"
+
+#include <cuda_runtime_api.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+static const double INIT_LIMIT_S = 120;
+
+/* ---- who has which ---- */
+
+typedef struct Gpu { /* plain bytes: gathered from all ranks */
+    int node;        /* the first rank there */
+    int visible;     /* GPUs that the process may use */
+    int processors;
+    char bus[32], model[256];
+} Gpu;
+
+static Status gpu_identify(const Backend *backend, Gpu *gpu)
+{
+    struct cudaDeviceProp properties;
+    int device = backend->options.device;
+    cudaError_t error = cudaGetDeviceProperties(&properties, device);
+    if (error == cudaSuccess) error = cudaDeviceGetPCIBusId(gpu->bus, sizeof gpu->bus, device);
+    if (error == cudaSuccess) error = cudaGetDeviceCount(&gpu->visible);
+    if (error != cudaSuccess)
+        return fail(ERR_CONFIG, "GPU %d: reading its identity: %s (%s)", device,
+                    cudaGetErrorString(error), cudaGetErrorName(error));
+    gpu->processors = properties.multiProcessorCount;
+    snprintf(gpu->model, sizeof gpu->model, "%s", properties.name);
+    return OK;
+}
+
+/* The first rank whose GPU is of another model than rank 0's, or -1. */
+static int other_model(const Gpu *gpu, int ranks)
+{
+    for (int r = 1; r < ranks; ++r)
+        if (strcmp(gpu[r].model, gpu[0].model) != 0 || gpu[r].processors != gpu[0].processors)
+            return r;
+    return -1;
+}
+
+/* Sums of products come out otherwise on another model. */
+static Status check_models(const Gpu *gpu, int ranks, int bits)
+{
+    int r = other_model(gpu, ranks);
+    if (r < 0) return OK;
+    char *who = mem_format("rank 0 has a GPU %s (%d processors), rank %d a %s (%d)", gpu[0].model,
+                           gpu[0].processors, r, gpu[r].model, gpu[r].processors);
+    Status st = OK;
+    if (bits == REPRODUCIBLE_ANY_GRID)
+        st = fail(
+            ERR_CONFIG,
+            "train.reproducible: %s: results on several models have not the bits of one; start on "
+            "nodes with one model (Slurm: --constraint), or set train.reproducible=same_grid",
+            who);
+    else
+        log_warn("%s: each step is as slow as the slowest", who);
+    mem_free(&who);
+    return st;
+}
+
+/* Finds two ranks with one GPU. */
+static bool find_sharers(const Gpu *gpu, int ranks, int *a, int *b)
+{
+    for (*b = 1; *b < ranks; ++*b)
+        for (*a = 0; *a < *b; ++*a)
+            if (gpu[*a].node == gpu[*b].node && strcmp(gpu[*a].bus, gpu[*b].bus) == 0) return true;
+    return false;
+}
+
+/* A launcher that shows each rank its own GPU alone hides those that NCCL would reach directly. */
+static void warn_hidden(const Gpu *gpu, int ranks)
+{
+    for (int b = 1; b < ranks; ++b)
+        for (int a = 0; a < b; ++a)
+            if (gpu[a].node == gpu[b].node && gpu[a].visible == 1 && gpu[b].visible == 1) {
+                log_warn(
+                    "ranks %d and %d share a node and see one GPU each, so NCCL may not reach the "
+                    "others directly, by NVLink: show all to each rank (Slurm: --gpus-per-node "
+                    "instead of --gpus-per-task, or --gpu-bind=none; else "
+                    "CUDA_VISIBLE_DEVICES), and each takes its own",
+                    a, b);
+                return;
+            }
+}
+
+/* *join: false where ranks share a GPU and transport leaves another way open. The same on every rank. */
+static Status judge(const Gpu *gpu, int ranks, int transport, int bits, bool *join)
+{
+    int a, b;
+    *join = transport == TRANSPORT_AUTO || transport == TRANSPORT_NCCL;
+    TRY(check_models(gpu, ranks, bits));
+    if (!*join) return OK;
+    if (!find_sharers(gpu, ranks, &a, &b)) {
+        warn_hidden(gpu, ranks);
+        return OK;
+    }
+    *join = false;
+    if (transport == TRANSPORT_NCCL)
+        return fail(ERR_CONFIG,
+                    "grid.transport: nccl needs a GPU for each rank, and ranks %d and %d share %s: "
+                    "start at most as many ranks on a node as it has GPUs, or use auto",
+                    a, b, gpu[a].bus);
+    log_warn(
+        "ranks %d and %d share the GPU %s, and NCCL needs one for each rank: sums and messages "
+        "go through host memory, which is slow; start at most as many ranks on a node as "
+        "it has GPUs",
+        a, b, gpu[a].bus);
+    return OK;
+}
+
+/* ---- communicators ---- */
+
+/* At set-up: waits until comm is no longer in progress; a rank that never comes is a message. */
+static Status await(ncclComm_t comm, ncclResult_t result, const char *call, int ranks)
+{
+    const struct timespec nap = {.tv_nsec = 1000000};
+    double start = clock_s();
+    while (result == ncclInProgress && clock_s() - start < INIT_LIMIT_S) {
+        nanosleep(&nap, NULL);
+        ncclResult_t asked = nccl.comm_async_error(comm, &result);
+        if (asked != ncclSuccess) result = asked;
+    }
+    if (result == ncclSuccess) return OK;
+    if (result == ncclInProgress)
+        return fail(
+            ERR_CONFIG,
+            "NCCL: the %d ranks did not find each other in %.0f s; NCCL_DEBUG=INFO says why", ranks,
+            INIT_LIMIT_S);
+    return fail(ERR_CONFIG, "%s: %s: %s; NCCL_DEBUG=INFO says more", call,
+                nccl.error_string(result), nccl.last_error(comm));
+}
+
+static Status make_id(const World *world, ncclUniqueId *id)
+{
+    if (world->rank != 0) return OK;
+    ncclResult_t result = nccl.get_unique_id(id);
+    if (result == ncclSuccess) return OK;
+    return fail(ERR_CONFIG, "ncclGetUniqueId: %s: %s; NCCL_DEBUG=INFO says more",
+                nccl.error_string(result), nccl.last_error(NULL));
+}
+
+/* A communicator that some rank could not make is aborted: finalizing waits for others. st: what all agree on. */
+static Status keep(ncclComm_t *comm, Status st)
+{
+    if (st != OK && *comm) {
+        nccl.comm_abort(*comm);
+        *comm = NULL;
+    }
+    return st;
+}
+
+/* Collective. */
+static Status connect(ncclComm_t *comm, const World *world)
+{
+    ncclUniqueId id = {0};
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    config.blocking = 0;
+    TRY(status_agree(world, make_id(world, &id)));
+    world_bcast(world, &id, sizeof id, 0);
+    ncclResult_t result = nccl.comm_init(comm, world->size, id, world->rank, &config);
+    Status st = await(*comm, result, "ncclCommInitRankConfig", world->size);
+    return keep(comm, status_agree(world, st));
+}
+
+/* The part of parent's ranks that have one color. Its pointer is there once the parent is done. Collective on parent. */
+static Status split(ncclComm_t *comm, const Grid *grid, const World *part, int color)
+{
+    ncclComm_t parent = grid->gpus[0]->comm;
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    config.blocking = 0;
+    ncclResult_t result = nccl.comm_split(parent, color, part->rank, comm, &config);
+    Status st = await(parent, result, "ncclCommSplit", grid->world->size);
+    if (st == OK) st = await(*comm, ncclInProgress, "ncclCommSplit", part->size);
+    return keep(comm, status_agree(grid->world, st));
+}
+
+static Gpus *gpus_new(Backend *backend, int bits, bool on_compute_stream)
+{
+    const BackendTable *table = backend->table;
+    Gpus *gpus = mem_new(sizeof *gpus);
+    *gpus = (Gpus){.backend = backend, .any_order = bits == REPRODUCIBLE_SAME_GRID};
+    if (!on_compute_stream) gpus->own = table->stream_new(backend);
+    gpus->stream = on_compute_stream ? table->stream(backend) : gpus->own;
+    return gpus;
+}
+
+/* NULL watch: nothing. */
+static void watch_free(NcclWatch **watch)
+{
+    if (!*watch) return;
+    nccl_watch_stop(*watch);
+    if ((*watch)->has_node) shm_segment_fini(&(*watch)->node);
+    mem_free(watch);
+}
+
+static void gpus_free(Gpus **gpus)
+{
+    Gpus *g = *gpus;
+    if (!g) return;
+    const BackendTable *table = g->backend->table;
+    table->sync(g->stream);
+    if (g->comm) {
+        nccl_settle(g, nccl.comm_finalize(g->comm), "ncclCommFinalize");
+        ncclResult_t result = nccl.comm_destroy(g->comm);
+        if (result != ncclSuccess) die("ncclCommDestroy: %s", nccl.error_string(result));
+    }
+    if (g->own) table->stream_free(&g->own);
+    mem_free(gpus);
+}
+
+/* Collective on the grid's world. */
+static Status watch_new(Grid *grid, const Gpu *mine)
+{
+    const World *world = grid->world;
+    World node = {.rank = world->node_rank, .size = world->node_size, .one_node = true};
+    NcclWatch *watch = grid->gpus[0]->watch = mem_new(sizeof *watch);
+    node.comm = world->node;
+    Status st = OK;
+    if (node.size > 1) {
+        st = shm_segment_init(&watch->node, &node, sizeof(int), "what watches the GPUs");
+        watch->has_node = st == OK;
+    }
+    TRY(status_agree(world, st));
+    snprintf(watch->gpu, sizeof watch->gpu, "GPU %d (%.60s, %s)",
+             grid->gpus[0]->backend->options.device, mine->model, mine->bus);
+    for (int i = 0; i < WATCH_COMMS; ++i)
+        watch->comm[i] = grid->gpus[i] ? grid->gpus[i]->comm : NULL;
+    for (int i = 1; i < WATCH_COMMS; ++i)
+        if (grid->gpus[i]) grid->gpus[i]->watch = watch;
+    return status_agree(world, nccl_watch_start(watch));
+}
+
+/* NCCL_LAUNCH_ORDER_IMPLICIT: a GPU begins several communicators' work in the order in which the host has issued it. */
+static void warn_unordered(void)
+{
+    int running = 0;
+    if (nccl.get_version(&running) != ncclSuccess || running >= NCCL_VERSION(2, 26, 0)) return;
+    log_warn(
+        "NCCL %d.%d does not keep the order of several communicators' work on a GPU, so that ranks "
+        "may wait for each other for ever: use 2.26 or newer, or one of grid.dp, grid.pp and "
+        "grid.tp alone",
+        running / 10000, running / 100 % 100);
+}
+
+/* Collective on the grid's world. */
+static Status join(Grid *grid, Backend *backend, int bits, const Gpu *mine)
+{
+    World *part[WATCH_COMMS] = {NULL, &grid->dp_world, &grid->pp_world, &grid->tp_world};
+    GridShape s = grid->shape;
+    int color[WATCH_COMMS] = {0, grid->pp_rank * s.tp + grid->tp_rank,
+                              grid->dp_rank * s.tp + grid->tp_rank,
+                              grid->pp_rank * s.dp + grid->dp_rank};
+    bool several = (s.dp > 1) + (s.pp > 1) + (s.tp > 1) > 1;
+    if (several) setenv("NCCL_LAUNCH_ORDER_IMPLICIT", "1", 0);
+    TRY(status_agree(grid->world, nccl_load()));
+    if (several) warn_unordered();
+    grid->gpus[0] = gpus_new(backend, bits, false);
+    TRY(connect(&grid->gpus[0]->comm, grid->world));
+    for (int i = 1; i < WATCH_COMMS; ++i) {
+        if (part[i]->size == 1) continue; /* and so it is on every rank */
+        grid->gpus[i] = gpus_new(backend, bits, part[i] == &grid->tp_world);
+        TRY(split(&grid->gpus[i]->comm, grid, part[i], color[i]));
+        part[i]->gpus = grid->gpus[i];
+    }
+    return watch_new(grid, mine);
+}
+
+Status grid_join_gpus(Grid *grid, Backend *backend, int transport, int bits)
+{
+    const World *world = grid->world;
+    bool needed = false;
+    if (backend->table->host_memory || world->size == 1) return OK;
+    Gpu mine = {.node = world->rank};
+    World node = {.rank = world->node_rank, .size = world->node_size};
+    node.comm = world->node_size > 1 ? world->node : MPI_COMM_NULL;
+    world_bcast(&node, &mine.node, sizeof mine.node, 0);
+    TRY(status_agree(world, gpu_identify(backend, &mine)));
+    Gpu *all = mem_new((size_t)world->size * sizeof *all);
+    world_gather(world, &mine, sizeof mine, all);
+    Status st = judge(all, world->size, transport, bits, &needed);
+    mem_free(&all);
+    TRY(status_agree(world, st));
+    return needed ? join(grid, backend, bits, &mine) : OK;
+}
+
+void grid_part_gpus(Grid *grid)
+{
+    if (!grid->gpus[0]) return;
+    watch_free(&grid->gpus[0]->watch);
+    for (int i = 1; i < WATCH_COMMS; ++i)
+        if (grid->gpus[i]) grid->gpus[i]->watch = NULL;
+    world_barrier(grid->world); /* nobody ends while another watches */
+    for (int i = WATCH_COMMS - 1; i >= 0; --i) gpus_free(&grid->gpus[i]);
+    grid->dp_world.gpus = grid->pp_world.gpus = grid->tp_world.gpus = NULL;
+}

@@ -1,0 +1,278 @@
+/* comm_nccl: sums between GPUs. The ordered one cuts a range in one shard a rank; shards travel to their rank by grouped sends,
+ * are added there in the tree's order, and travel back: the bytes of a ring, the bits of the tree. Where any order does, NCCL's own
+ * all-reduce serves. Where a rank alone gets the sums of its shard the way back is left out; gathering parameters is the way back
+ * alone; a push adds what comes to the tree's partial sums. All of it is queued on the communicator's stream, which waits for the
+ * compute stream where something begins; waiting makes the compute stream wait in turn, never the host. */
+#include "nccl.h"
+#include "../order/cut.h"
+#include "../order/tree_sum.h"
+#include "../transport/comm_table.h"
+
+#include <cuda_runtime_api.h>
+
+/* A longer range is summed in pieces of so many elements, each with a slice of every shard: the scratch stays 32 MB. */
+static const int64_t PIECE_ELEMENTS = 8 << 20;
+enum { SLICE_ALIGN_FLOATS = 32, SLICE_SLACK = 64, LEVELS = 33 }; /* shards begin on 16 floats */
+
+typedef struct NcclState {
+    Event *computed, *summed; /* owned */
+    float *scratch;           /* owned: a slice from each other rank */
+    size_t scratch_bytes;
+    int64_t slice_elements; /* room for one slice */
+    bool in_flight;
+} NcclState;
+
+static const Gpus *gpus_of(const Comm *comm)
+{
+    return comm->world->gpus;
+}
+
+static Stream *stream_of(const Comm *comm)
+{
+    return gpus_of(comm)->stream;
+}
+
+/* ---- opening ---- */
+
+static int64_t slice_capacity(int ranks, int64_t elements)
+{
+    int64_t piece = elements < PIECE_ELEMENTS ? elements : PIECE_ELEMENTS;
+    return (piece / ranks + SLICE_SLACK) / SLICE_ALIGN_FLOATS * SLICE_ALIGN_FLOATS;
+}
+
+size_t comm_nccl_scratch(int ranks, int64_t elements)
+{
+    return (size_t)slice_capacity(ranks, elements) * (size_t)(ranks - 1) * sizeof(float);
+}
+
+static Status nccl_open(Comm *comm, Backend *backend, size_t arena_bytes)
+{
+    NcclState *state = comm->impl = mem_new(sizeof *state);
+    state->slice_elements = slice_capacity(comm->size, comm->arena_elements);
+    state->scratch_bytes = comm_nccl_scratch(comm->size, comm->arena_elements);
+    state->scratch = backend->table->alloc(backend, state->scratch_bytes);
+    state->computed = backend->table->event_new(backend);
+    state->summed = backend->table->event_new(backend);
+    comm->arena = backend->table->alloc(backend, arena_bytes);
+    return OK;
+}
+
+static void nccl_close(Comm *comm)
+{
+    NcclState *state = comm->impl;
+    Backend *backend = comm->backend;
+    const BackendTable *table = backend->table;
+    table->sync(stream_of(comm));
+    comm_params_release(comm);
+    table->release(backend, comm->arena, (size_t)comm->arena_elements * sizeof(float));
+    if (state->scratch) table->release(backend, state->scratch, state->scratch_bytes);
+    table->event_free(&state->computed);
+    table->event_free(&state->summed);
+    mem_free(&state);
+    comm->impl = NULL;
+}
+
+/* ---- pieces ---- */
+
+/* What moves: shards of a range of the arena or the parameters. */
+typedef struct Range {
+    float *base;
+    Cut cut;
+} Range;
+
+typedef struct Slice {
+    float *at;
+    int64_t elements;
+} Slice;
+
+/* The part of rank's shard that belongs to the piece `done` elements behind the shard's beginning. */
+static Slice slice_of(const Comm *comm, const Range *range, int64_t done, int rank)
+{
+    const NcclState *state = comm->impl;
+    int64_t begin = cut_bound(&range->cut, comm->size, rank) + done;
+    int64_t left = cut_bound(&range->cut, comm->size, rank + 1) - begin;
+    int64_t most = state->slice_elements < left ? state->slice_elements : left;
+    return (Slice){range->base + begin, most > 0 ? most : 0};
+}
+
+static size_t bytes_of(Slice slice)
+{
+    return (size_t)slice.elements * sizeof(float);
+}
+
+/* Where rank `peer`'s part of my slice lies: my own in its place, the others' in the scratch. */
+static float *part_of(const Comm *comm, Slice mine, int peer)
+{
+    const NcclState *state = comm->impl;
+    if (peer == comm->rank) return mine.at;
+    return state->scratch + state->slice_elements * (peer < comm->rank ? peer : peer - 1);
+}
+
+/* SCATTER: every rank gets all parts of its slice. GATHER: every rank's slice goes to all. */
+typedef enum Direction { SCATTER, GATHER } Direction;
+static void exchange(const Comm *comm, const Range *range, int64_t done, Direction direction)
+{
+    const Gpus *gpus = gpus_of(comm);
+    Slice mine = slice_of(comm, range, done, comm->rank);
+    nccl_group_begin(gpus);
+    for (int peer = 0; peer < comm->size; ++peer) {
+        if (peer == comm->rank) continue;
+        Slice theirs = slice_of(comm, range, done, peer);
+        Slice part = {part_of(comm, mine, peer), mine.elements};
+        Slice out = direction == SCATTER ? theirs : mine;
+        Slice in = direction == SCATTER ? part : theirs;
+        nccl_send(gpus, out.at, bytes_of(out), peer);
+        nccl_receive(gpus, in.at, bytes_of(in), peer);
+    }
+    nccl_group_end(gpus);
+}
+
+/* The ranks' parts join the partial sums part[0..] as leaves number `first` on of so many; sums are made where the parts lie. */
+static void grow(const Comm *comm, float **part, Slice mine, int first, int leaves)
+{
+    for (int rank = 0; rank < comm->size; ++rank) {
+        TreeStep step = tree_step(first + rank, leaves);
+        part[step.write] = part_of(comm, mine, rank);
+        for (int j = 0; j < step.join_count; ++j) {
+            float *to = part[step.to[j]];
+            comm->backend->table->flat->add(stream_of(comm), to, to, part[step.to[j] + 1],
+                                            mine.elements);
+        }
+    }
+}
+
+static void settle_part(const Comm *comm, float *to, const float *part, Slice mine)
+{
+    if (part != to) comm->backend->table->copy(stream_of(comm), to, part, bytes_of(mine));
+}
+
+/* The sum ends in the slice's own place. */
+static void add_in_order(const Comm *comm, const Range *range, int64_t done)
+{
+    Slice mine = slice_of(comm, range, done, comm->rank);
+    float *part[LEVELS];
+    if (mine.elements == 0) return;
+    grow(comm, part, mine, 0, comm->size);
+    settle_part(comm, mine.at, part[0], mine);
+}
+
+/* The ranks' parts are the next leaves of a tree whose partial sums are kept. */
+static void add_to_tree(const Comm *comm, const Range *range, int64_t done, const CommPush *push)
+{
+    Slice mine = slice_of(comm, range, done, comm->rank);
+    float *part[LEVELS];
+    int before = tree_depth_at(push->first, push->leaves);
+    int after = tree_depth_at(push->first + comm->size, push->leaves);
+    if (mine.elements == 0) return;
+    for (int k = 0; k < before; ++k) part[k] = push->level[k] + push->at + done;
+    grow(comm, part, mine, push->first, push->leaves);
+    for (int k = 0; k < after; ++k)
+        settle_part(comm, push->level[k] + push->at + done, part[k], mine);
+}
+
+/* ---- what ranks begin, and wait for ---- */
+
+static void begin(const Comm *comm)
+{
+    const BackendTable *table = comm->backend->table;
+    const NcclState *state = comm->impl;
+    table->event_record(state->computed, table->stream(comm->backend));
+    table->event_wait(state->computed, stream_of(comm));
+}
+
+static void end(const Comm *comm)
+{
+    NcclState *state = comm->impl;
+    comm->backend->table->event_record(state->summed, stream_of(comm));
+    state->in_flight = true;
+}
+
+typedef struct Work {
+    Range range;
+    bool sum, spread;
+    const CommPush *push; /* NULL: none */
+} Work;
+
+static void queue(const Comm *comm, const Work *work)
+{
+    const NcclState *state = comm->impl;
+    int64_t longest = cut_longest(&work->range.cut, comm->size);
+    begin(comm);
+    for (int64_t done = 0; done < longest; done += state->slice_elements) {
+        if (work->sum || work->push) exchange(comm, &work->range, done, SCATTER);
+        if (work->sum) add_in_order(comm, &work->range, done);
+        if (work->push) add_to_tree(comm, &work->range, done, work->push);
+        if (work->spread) exchange(comm, &work->range, done, GATHER);
+    }
+    end(comm);
+}
+
+static void sum_in_a_ring(const Comm *comm, int64_t offset, int64_t count)
+{
+    const Gpus *gpus = gpus_of(comm);
+    float *at = comm->arena + offset;
+    cudaStream_t stream = comm->backend->table->stream_handle(gpus->stream);
+    begin(comm);
+    nccl_settle(gpus,
+                nccl.all_reduce(at, at, (size_t)count, ncclFloat, ncclSum, gpus->comm, stream),
+                "ncclAllReduce");
+    end(comm);
+}
+
+static void nccl_sum_begin(Comm *comm, int64_t offset, int64_t count)
+{
+    Range range = {.base = comm->arena, .cut = {.offset = offset, .count = count}};
+    if (gpus_of(comm)->any_order)
+        sum_in_a_ring(comm, offset, count);
+    else
+        queue(comm, &(Work){.range = range, .sum = true, .spread = true});
+}
+
+static void nccl_reduce_begin(Comm *comm, const int64_t *bound)
+{
+    Range range = {.base = comm->arena, .cut = {.bound = bound}};
+    queue(comm, &(Work){.range = range, .sum = true});
+}
+
+static void nccl_gather_begin(Comm *comm, const int64_t *bound, int64_t shift)
+{
+    Range range = {.base = comm->params + shift, .cut = {.bound = bound}};
+    queue(comm, &(Work){.range = range, .spread = true});
+}
+
+static void nccl_push_begin(Comm *comm, const CommPush *push)
+{
+    Range range = {.base = comm->arena + push->shift, .cut = {.bound = push->bound}};
+    queue(comm, &(Work){.range = range, .push = push});
+}
+
+static void nccl_wait(Comm *comm)
+{
+    const BackendTable *table = comm->backend->table;
+    NcclState *state = comm->impl;
+    if (!state->in_flight) return;
+    table->event_wait(state->summed, table->stream(comm->backend));
+    state->in_flight = false;
+}
+
+/* A send is over when its peer has it, so what is over here is over there. */
+static bool nccl_collective_wait(Comm *comm, int64_t number)
+{
+    (void)number;
+    nccl_wait(comm);
+    return true;
+}
+
+const CommTable comm_nccl = {
+    .name = "nccl",
+    .open = nccl_open,
+    .close = nccl_close,
+    .sum_begin = nccl_sum_begin,
+    .params_open = comm_params_own,
+    .reduce_begin = nccl_reduce_begin,
+    .gather_begin = nccl_gather_begin,
+    .gather_wait = nccl_collective_wait,
+    .push_begin = nccl_push_begin,
+    .push_wait = nccl_collective_wait,
+    .wait = nccl_wait,
+};

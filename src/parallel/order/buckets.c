@@ -1,0 +1,46 @@
+/* Gradient buckets: which ranges of the gradient arena are summed together. Tensors are taken from the last to the first,
+ * as backward finishes them, and never cut. What lies after the last tensor belongs to the first bucket, what lies before
+ * the first tensor to the last one. */
+#include "parallel.h"
+
+/* True if a bucket of `have` bytes is nearer to `want` without the next tensor of `more` bytes than with it. */
+static bool full_enough(size_t have, size_t more, size_t want)
+{
+    if (have >= want) return true;
+    return have > 0 && have + more > want && have + more - want > want - have;
+}
+
+static void push(Buckets *buckets, int64_t begin, int64_t end, int tensor)
+{
+    int b = buckets->count++;
+    buckets->offset[b] = begin;
+    buckets->elements[b] = end - begin;
+    buckets->first_tensor[b] = tensor;
+}
+
+void buckets_init(Buckets *buckets, const int64_t *tensor_offset, int tensors, int64_t elements,
+                  size_t bucket_bytes)
+{
+    size_t capacity = tensors > 0 ? (size_t)tensors : 1;
+    *buckets = (Buckets){.offset = mem_new(capacity * sizeof(int64_t)),
+                         .elements = mem_new(capacity * sizeof(int64_t)),
+                         .first_tensor = mem_new(capacity * sizeof(int))};
+    int64_t end = elements;
+    for (int t = tensors - 1; t > 0; --t) {
+        size_t have = (size_t)(end - tensor_offset[t]) * sizeof(float);
+        int64_t below = t == 1 ? 0 : tensor_offset[t - 1];
+        size_t more = (size_t)(tensor_offset[t] - below) * sizeof(float);
+        if (have == 0 || !full_enough(have, more, bucket_bytes)) continue;
+        push(buckets, tensor_offset[t], end, t);
+        end = tensor_offset[t];
+    }
+    if (end > 0) push(buckets, 0, end, 0);
+}
+
+void buckets_fini(Buckets *buckets)
+{
+    mem_free(&buckets->offset);
+    mem_free(&buckets->elements);
+    mem_free(&buckets->first_tensor);
+    *buckets = (Buckets){0};
+}

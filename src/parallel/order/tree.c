@@ -1,0 +1,42 @@
+/* The sum over micro-batches inside a rank: a binary counter of partial sums. Full subtrees of 2^j micro-batches lie on a
+ * stack, biggest first; a new one joins its neighbour as long as both have the same size, and what is left at the end
+ * joins from the top of the stack down. That is the tree in which neighbours 2i and 2i+1 join and an odd one moves up. */
+#include "parallel.h"
+
+int tree_levels(int micros)
+{
+    int levels = 1;
+    for (int64_t full = 1; full < micros; full *= 2) ++levels;
+    return levels;
+}
+
+TreeStep tree_step(int micro, int micros)
+{
+    TreeStep step = {.write = __builtin_popcount((unsigned)micro)};
+    /* As many joins as micro has trailing ones: the carries of the counter; at the end down to arena 0. */
+    int joins = micro == micros - 1 ? step.write : __builtin_ctz(~(unsigned)micro);
+    for (int top = step.write; step.join_count < joins; --top) step.to[step.join_count++] = top - 1;
+    return step;
+}
+
+int tree_levels_between(int pushes, int each)
+{
+    int levels = 1;
+    for (int i = 1; i < pushes; ++i) {
+        int parts = __builtin_popcount((unsigned)i * (unsigned)each);
+        levels = parts > levels ? parts : levels;
+    }
+    return levels;
+}
+
+int micros_a_replica(int micros_global, int dp)
+{
+    return (micros_global - 1) / dp + 1;
+}
+
+bool tree_is_canonical(int micros_global, int dp)
+{
+    if (dp == 1) return true;
+    int block = micros_a_replica(micros_global, dp);
+    return (block & (block - 1)) == 0;
+}

@@ -1,0 +1,142 @@
+/* Sums blocks that stay in the first-level cache: a stack of partial sums as in tree.c, one block a level. Two ranks, the
+ * commonest case and bound by memory alone, have a loop of their own. Built for two widths of vectors, of which the one
+ * that the CPU has is taken: both add the same numbers in the same order. */
+#include "tree_sum.h"
+#include "cut.h"
+
+#include "parallel.h"
+
+#include <string.h>
+
+enum { BLOCK = 512, LEVELS = 32 };    /* floats; 2^31 leaves */
+enum { PARALLEL_ELEMENTS = 1 << 17 }; /* fewer are summed by one thread */
+
+/* Inlined into a function for each width, so that it takes that one's instructions. */
+#define INLINE static inline __attribute__((always_inline))
+
+/* to may be a. */
+INLINE void add_two(float *to, const float *a, const float *b, int n)
+{
+#pragma omp simd
+    for (int k = 0; k < n; ++k) to[k] = a[k] + b[k];
+}
+
+/* Both arenas of two ranks at once: every element is read and written once. */
+INLINE void sum_pair(float *restrict a, float *restrict b, int64_t n)
+{
+#pragma omp simd
+    for (int64_t k = 0; k < n; ++k) a[k] = b[k] = a[k] + b[k];
+}
+
+/* One arena of two ranks: out may be one of them. */
+INLINE void sum_pair_once(float *out, const float *a, const float *b, int64_t n)
+{
+#pragma omp simd
+    for (int64_t k = 0; k < n; ++k) out[k] = a[k] + b[k];
+}
+
+/* One block of a tree that grows by `ins` leaves, the first of which is number `first`. part[k] is the partial sum on the
+ * stack's place k, wherever it lies: in a leaf, in an arena, or in own[k], where sums are made. */
+INLINE void grow(const float **part, float (*own)[BLOCK], const float *const *in, int ins,
+                 int64_t at, int first, int leaves, int n)
+{
+    for (int i = 0; i < ins; ++i) {
+        TreeStep step = tree_step(first + i, leaves);
+        part[step.write] = in[i] + at;
+        for (int j = 0; j < step.join_count; ++j) {
+            int to = step.to[j];
+            add_two(own[to], part[to], part[to + 1], n);
+            part[to] = own[to];
+        }
+    }
+}
+
+int tree_depth_at(int leaf, int leaves)
+{
+    return leaf == leaves ? 1 : __builtin_popcount((unsigned)leaf);
+}
+
+INLINE void sum_range(float *const *out, int outs, const float *const *in, int ins, int64_t at,
+                      int64_t n)
+{
+    if (ins == 2 && outs == 2 && out[0] == in[0] && out[1] == in[1]) {
+        sum_pair(out[0] + at, out[1] + at, n);
+        return;
+    }
+    if (ins == 2 && outs == 1) {
+        sum_pair_once(out[0] + at, in[0] + at, in[1] + at, n);
+        return;
+    }
+    float own[LEVELS][BLOCK];
+    const float *part[LEVELS];
+    for (int64_t end = at + n; at < end; at += BLOCK) {
+        int count = end - at < BLOCK ? (int)(end - at) : BLOCK;
+        grow(part, own, in, ins, at, 0, ins, count);
+        for (int i = 0; i < outs; ++i)
+            if (part[0] != out[i] + at) memcpy(out[i] + at, part[0], (size_t)count * sizeof(float));
+    }
+}
+
+INLINE void push_range(const TreePush *p, int64_t at, int64_t n)
+{
+    float own[LEVELS][BLOCK];
+    const float *part[LEVELS];
+    int before = tree_depth_at(p->first, p->leaves);
+    int after = tree_depth_at(p->first + p->ins, p->leaves);
+    for (int64_t end = at + n; at < end; at += BLOCK) {
+        int count = end - at < BLOCK ? (int)(end - at) : BLOCK;
+        for (int k = 0; k < before; ++k) part[k] = p->level[k] + p->level_at + at;
+        grow(part, own, p->in, p->ins, p->in_at + at, p->first, p->leaves, count);
+        for (int k = 0; k < after; ++k) {
+            float *to = p->level[k] + p->level_at + at;
+            if (part[k] != to) memcpy(to, part[k], (size_t)count * sizeof(float));
+        }
+    }
+}
+
+#if defined(__x86_64__)
+__attribute__((target("avx2"))) static void
+sum_range_avx2(float *const *out, int outs, const float *const *in, int ins, int64_t at, int64_t n)
+{
+    sum_range(out, outs, in, ins, at, n);
+}
+
+__attribute__((target("avx2"))) static void push_range_avx2(const TreePush *p, int64_t at,
+                                                            int64_t n)
+{
+    push_range(p, at, n);
+}
+
+static bool have_avx2(void)
+{
+    return __builtin_cpu_supports("avx2");
+}
+#else
+#define sum_range_avx2  sum_range
+#define push_range_avx2 push_range
+static bool have_avx2(void)
+{
+    return false;
+}
+#endif
+
+void tree_sum(float *const *out, int outs, const float *const *in, int ins, int64_t at, int64_t n)
+{
+    if (have_avx2())
+        sum_range_avx2(out, outs, in, ins, at, n);
+    else
+        sum_range(out, outs, in, ins, at, n);
+}
+
+void tree_push(const TreePush *push, int64_t n, int threads)
+{
+    int parts = n < PARALLEL_ELEMENTS ? 1 : threads;
+#pragma omp parallel for num_threads(parts) if (parts > 1)
+    for (int i = 0; i < parts; ++i) {
+        int64_t at = slice_bound(0, n, parts, i), end = slice_bound(0, n, parts, i + 1);
+        if (have_avx2())
+            push_range_avx2(push, at, end - at);
+        else
+            push_range(push, at, end - at);
+    }
+}

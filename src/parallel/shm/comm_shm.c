@@ -1,0 +1,146 @@
+/* Ordered sums between the ranks of one node. Every rank's arena lies in memory that all of them map, so a sum needs no
+ * messages: once all ranks have posted a range, it is read from all arenas and the result written to all of them, each
+ * byte once, as in a memcpy.
+ *
+ * A range is cut in one shard per rank, and a shard in tickets (shm_sum.c). Between layers (comm_progress) a rank does the
+ * tickets of its own shard that are due; a rank that waits does everybody's, so a fast rank spares a slow one the work. Who
+ * sums an element does not change its bits.
+ *
+ * A push is read from all arenas, too, by each rank for its own shard (shm_push.c): the partial sums that it goes to are that
+ * rank's memory alone. Parameters lie in one segment that all ranks map, so gathering them is only waiting until every rank has
+ * begun to. */
+#include "comm_shm.h"
+#include "futex.h"
+
+#include <sched.h>
+
+static const double SPIN_S = 5e-6;   /* a waiting rank spins this long, */
+static const double YIELD_S = 50e-6; /* then yields, and then sleeps */
+
+static Status shm_open_arena(Comm *comm, Backend *backend, size_t arena_bytes)
+{
+    (void)backend;
+    size_t control_at = (arena_bytes + alignof(Control) - 1) / alignof(Control) * alignof(Control);
+    Shm *shm = mem_new(sizeof *shm);
+    Status status =
+        shm_segment_init(&shm->shared, comm->world, control_at + sizeof(Control), "the gradients");
+    if (status != OK) {
+        mem_free(&shm);
+        return status;
+    }
+    shm->arena = mem_new((size_t)comm->size * sizeof(float *));
+    shm->control = mem_new((size_t)comm->size * sizeof(Control *));
+    for (int r = 0; r < comm->size; ++r) {
+        shm->arena[r] = (float *)shm->shared.segment[r];
+        shm->control[r] = (Control *)(shm->shared.segment[r] + control_at);
+    }
+    comm->arena = shm->arena[comm->rank];
+    comm->impl = shm;
+    return OK;
+}
+
+static void shm_close(Comm *comm)
+{
+    Shm *shm = comm->impl;
+    if (shm->params.count) shm_segment_fini(&shm->params);
+    shm_segment_fini(&shm->shared);
+    mem_free(&shm->arena);
+    mem_free(&shm->control);
+    mem_free(&shm->sum);
+    mem_free(&shm->push);
+    mem_free(&comm->impl);
+    comm->arena = comm->params = NULL;
+}
+
+/* Rank 0's segment serves all; the others' are as small as may be. */
+static Status shm_params_open(Comm *comm, size_t bytes)
+{
+    Shm *shm = comm->impl;
+    TRY(shm_segment_init(&shm->params, comm->world, comm->rank == 0 ? bytes : 0, "the parameters"));
+    comm->params = (float *)shm->params.segment[0];
+    comm->params_shared = true;
+    return OK;
+}
+
+void shm_sleep_on(const Comm *comm, Control *control, _Atomic uint32_t *word, uint32_t seen,
+                  double sleep_s)
+{
+    double start = clock_s(), waited = 0;
+    while (waited < YIELD_S) {
+        if (atomic_load_explicit(word, memory_order_relaxed) != seen) return;
+        if (waited > SPIN_S) sched_yield();
+        waited = clock_s() - start;
+    }
+    Shm *shm = comm->impl;
+    if (futex_sleep(word, &control->sleepers, seen, sleep_s)) return;
+    double now = clock_s();
+    if (now - shm->checked_s < SHM_SLEEP_S) return;
+    shm->checked_s = now;
+    shm_segment_check_peers(&shm->shared, "sum over ranks");
+}
+
+static void shm_gather_begin(Comm *comm, const int64_t *bound, int64_t shift)
+{
+    Shm *shm = comm->impl;
+    Control *mine = shm->control[comm->rank];
+    (void)bound, (void)shift;
+    atomic_store_explicit(&mine->gathers, (uint32_t)comm->gathers, memory_order_release);
+    futex_wake(&mine->gathers, &mine->sleepers);
+}
+
+/* The first rank that has not begun all-gather `number`, or -1. Acquires what the others have written. */
+static int find_gathering(const Shm *shm, int size, uint32_t number)
+{
+    for (int r = 0; r < size; ++r)
+        if (before(atomic_load_explicit(&shm->control[r]->gathers, memory_order_acquire), number))
+            return r;
+    return -1;
+}
+
+static bool gather_wait(Comm *comm, int64_t number, double sleep_s)
+{
+    const Shm *shm = comm->impl;
+    int late = find_gathering(shm, comm->size, (uint32_t)number);
+    if (late < 0) return true;
+    Control *control = shm->control[late];
+    uint32_t gathers = atomic_load(&control->gathers);
+    if (before(gathers, (uint32_t)number))
+        shm_sleep_on(comm, control, &control->gathers, gathers, sleep_s);
+    return false;
+}
+
+static bool shm_gather_wait(Comm *comm, int64_t number)
+{
+    return gather_wait(comm, number, SHM_SHORT_SLEEP_S);
+}
+
+static bool shm_progress(Comm *comm)
+{
+    bool pushed = shm_pushes_progress(comm);
+    bool gathered = find_gathering(comm->impl, comm->size, (uint32_t)comm->gathers) < 0;
+    return shm_sums_progress(comm) && pushed && gathered;
+}
+
+static void shm_wait(Comm *comm)
+{
+    shm_sums_wait(comm);
+    while (!gather_wait(comm, comm->gathers, SHM_SLEEP_S)) {
+    }
+    while (!shm_push_wait(comm, comm->pushes)) {
+    }
+}
+
+const CommTable comm_shm = {
+    .name = "shm",
+    .open = shm_open_arena,
+    .close = shm_close,
+    .sum_begin = shm_sum_begin,
+    .params_open = shm_params_open,
+    .reduce_begin = shm_reduce_begin,
+    .gather_begin = shm_gather_begin,
+    .gather_wait = shm_gather_wait,
+    .push_begin = shm_push_begin,
+    .push_wait = shm_push_wait,
+    .progress = shm_progress,
+    .wait = shm_wait,
+};

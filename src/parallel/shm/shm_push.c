@@ -1,0 +1,88 @@
+/* Pushes in shared memory: once all ranks have begun one, each rank reads its shard from all arenas into its own partial sums, one
+ * push after the other. */
+#include "comm_shm.h"
+#include "futex.h"
+#include "../order/tree_sum.h"
+
+void shm_push_begin(Comm *comm, const CommPush *push)
+{
+    Shm *shm = comm->impl;
+    Control *mine = shm->control[comm->rank];
+    if (shm->push_first == shm->push_end) shm->push_first = shm->push_end = 0;
+    if (shm->push_end == shm->push_capacity) {
+        shm->push_capacity = shm->push_capacity ? 2 * shm->push_capacity : 16;
+        shm->push = mem_resize(shm->push, (size_t)shm->push_capacity * sizeof *shm->push);
+    }
+    shm->push[shm->push_end++] = *push;
+    atomic_store_explicit(&mine->pushed, (uint32_t)comm->pushes, memory_order_release);
+    futex_wake(&mine->pushed, &mine->sleepers);
+}
+
+/* The first rank that has not begun, or not taken, push `number`, or -1. Acquires what the others have written. */
+static int find_before(const Shm *shm, int size, bool taken, uint32_t number)
+{
+    for (int r = 0; r < size; ++r) {
+        const Control *c = shm->control[r];
+        uint32_t theirs =
+            atomic_load_explicit(taken ? &c->taken : &c->pushed, memory_order_acquire);
+        if (before(theirs, number)) return r;
+    }
+    return -1;
+}
+
+static void take_push(Comm *comm, const CommPush *push)
+{
+    Shm *shm = comm->impl;
+    int64_t begin = push->bound[comm->rank], end = push->bound[comm->rank + 1];
+    TreePush leaves = {.level = push->level,
+                       .level_at = push->at,
+                       .in = (const float *const *)shm->arena,
+                       .in_at = begin + push->shift,
+                       .ins = comm->size,
+                       .first = push->first,
+                       .leaves = push->leaves};
+    tree_push(&leaves, end - begin, comm->backend->options.threads);
+}
+
+/* Number of the oldest push that is not taken here; one more than was begun, where there is none. */
+static uint32_t oldest_push(const Comm *comm)
+{
+    const Shm *shm = comm->impl;
+    return (uint32_t)(comm->pushes + 1 - (shm->push_end - shm->push_first));
+}
+
+/* Takes what all ranks have begun. Returns the first rank that has not begun the oldest one left here, or -1. */
+static int take_pushes(Comm *comm)
+{
+    Shm *shm = comm->impl;
+    Control *mine = shm->control[comm->rank];
+    while (shm->push_first < shm->push_end) {
+        uint32_t number = oldest_push(comm);
+        int late = find_before(shm, comm->size, false, number);
+        if (late >= 0) return late;
+        take_push(comm, &shm->push[shm->push_first++]);
+        atomic_store_explicit(&mine->taken, number, memory_order_release);
+        futex_wake(&mine->taken, &mine->sleepers);
+    }
+    return -1;
+}
+
+bool shm_pushes_progress(Comm *comm)
+{
+    return take_pushes(comm) < 0 &&
+           find_before(comm->impl, comm->size, true, (uint32_t)comm->pushes) < 0;
+}
+
+bool shm_push_wait(Comm *comm, int64_t number)
+{
+    Shm *shm = comm->impl;
+    int late = take_pushes(comm), slow = find_before(shm, comm->size, true, (uint32_t)number);
+    if (slow < 0) return true;
+    bool mine = slow == comm->rank;
+    Control *control = shm->control[mine ? late : slow];
+    _Atomic uint32_t *word = mine ? &control->pushed : &control->taken;
+    uint32_t seen = atomic_load(word);
+    if (before(seen, mine ? oldest_push(comm) : (uint32_t)number))
+        shm_sleep_on(comm, control, word, seen, SHM_SHORT_SLEEP_S);
+    return false;
+}

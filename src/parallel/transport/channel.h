@@ -1,0 +1,43 @@
+/* A channel's transports, as the table in channels.c sees them: pipes in memory that a node's ranks share, MPI's messages, and NCCL
+ * between GPUs. */
+#ifndef WEFT_PARALLEL_CHANNEL_H
+#define WEFT_PARALLEL_CHANNEL_H
+
+#include "parallel.h"
+
+typedef enum ChannelEnd { END_ELSEWHERE, END_SENDER, END_RECEIVER } ChannelEnd;
+typedef struct Channel Channel;
+
+/* Both sides' calls are for the next message in order; slot and message return NULL where it has to wait. */
+typedef struct ChannelTable {
+    void *(*slot)(Channel *channel);
+    void (*send)(Channel *channel);
+    const void *(*message)(Channel *channel);
+    void (*release)(Channel *channel);
+    void (*progress)(Channel *channel); /* NULL: nothing to do */
+    void (*close)(Channel *channel);    /* nothing is under way any more */
+} ChannelTable;
+
+struct Channel {
+    ChannelSpec spec;
+    const ChannelTable *table;
+    ChannelEnd end;  /* this rank's */
+    int at;          /* the next message's slot, */
+    char *slots;     /* of these: spec.depth of spec.bytes each; NULL where this rank is no end */
+    uint32_t passed; /* messages sent, or released, here so far; wraps */
+    void *impl;      /* owned by the transport; NULL where this rank is no end */
+};
+
+static inline void *channel_at(const Channel *channel)
+{
+    return channel->slots + (size_t)channel->at * channel->spec.bytes;
+}
+
+/* After a send or a release. */
+static inline void channel_step(Channel *channel)
+{
+    ++channel->passed;
+    channel->at = channel->at + 1 == channel->spec.depth ? 0 : channel->at + 1;
+}
+
+#endif

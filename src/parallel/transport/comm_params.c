@@ -1,0 +1,15 @@
+/* Parameters of a communicator in each rank's own memory. */
+#include "comm_table.h"
+
+Status comm_params_own(Comm *comm, size_t bytes)
+{
+    comm->params = comm->backend->table->alloc(comm->backend, bytes);
+    return OK;
+}
+
+void comm_params_release(Comm *comm)
+{
+    if (comm->params)
+        comm->backend->table->release(comm->backend, comm->params,
+                                      (size_t)comm->param_elements * sizeof(float));
+}

@@ -1,0 +1,91 @@
+/* The process grid: which shape the ranks make, and where each rank stands in it. Its worlds along one coordinate are parts of
+ * the world, so transports see nothing of the grid. Refuses shapes that do not use every rank. */
+#include "world.h"
+
+/* The largest d < below with ranks % (d * others) == 0, or 0. */
+static int64_t next_fit(int64_t ranks, int64_t others, int64_t below)
+{
+    int64_t d = below - 1 < ranks ? below - 1 : ranks;
+    while (d > 0 && ranks % (d * others) != 0) --d;
+    return d;
+}
+
+/* pp x tp ranks are one replica, and the ranks that were started are no multiple of it. */
+static Status refuse_replica(const Config *config, int64_t pp, int64_t tp, int64_t ranks)
+{
+    bool by_tp = pp == 1 || ranks % tp != 0;
+    const char *key = by_tp ? "grid.tp" : "grid.pp";
+    int64_t replica = pp * tp, fewer = ranks / replica * replica;
+    int64_t fit = by_tp ? next_fit(ranks, pp, tp) : next_fit(ranks, tp, pp);
+    char start[64], other[64] = "";
+    if (fewer > 0)
+        snprintf(start, sizeof start, "%lld or %lld", (long long)fewer,
+                 (long long)(fewer + replica));
+    else
+        snprintf(start, sizeof start, "%lld", (long long)replica);
+    if (fit > 0) snprintf(other, sizeof other, ", or set %s to %lld", key, (long long)fit);
+    return config_fail_key(config, key,
+                           "grid.pp %lld x grid.tp %lld is %lld ranks a replica, but %lld were "
+                           "started: start %s%s",
+                           (long long)pp, (long long)tp, (long long)replica, (long long)ranks,
+                           start, other);
+}
+
+static Status refuse_dp(const Config *config, int64_t pp, int64_t tp, int64_t ranks)
+{
+    int64_t dp = config->grid.dp, need = dp * pp * tp;
+    const char *other = ranks % (pp * tp) == 0 ? ", or leave grid.dp out" : "";
+    if (pp * tp == 1)
+        return config_fail_key(config, "grid.dp",
+                               "grid.dp is %lld, but %lld ranks were started: start %lld%s",
+                               (long long)dp, (long long)ranks, (long long)need, other);
+    return config_fail_key(config, "grid.dp",
+                           "grid.dp %lld x grid.pp %lld x grid.tp %lld is %lld ranks, but %lld "
+                           "were started: start %lld%s",
+                           (long long)dp, (long long)pp, (long long)tp, (long long)need,
+                           (long long)ranks, (long long)need, other);
+}
+
+Status grid_shape(GridShape *shape, const Config *config, int ranks)
+{
+    int64_t pp = config->grid.pp > 0 ? config->grid.pp : 1;
+    int64_t tp = config->grid.tp > 0 ? config->grid.tp : 1;
+    if (config->grid.dp > 0 && config->grid.dp * pp * tp != ranks)
+        return refuse_dp(config, pp, tp, ranks);
+    if (ranks % (pp * tp) != 0) return refuse_replica(config, pp, tp, ranks);
+    *shape = (GridShape){.dp = (int)(ranks / (pp * tp)), .pp = (int)pp, .tp = (int)tp};
+    return OK;
+}
+
+Status grid_init(Grid *grid, const World *world, GridShape shape)
+{
+    int tp = shape.tp, dp = shape.dp;
+    *grid = (Grid){0};
+    if (dp < 1 || shape.pp < 1 || tp < 1 || (int64_t)dp * shape.pp * tp != world->size)
+        return fail(ERR_BUG, "a grid of dp %d x pp %d x tp %d over %d ranks", dp, shape.pp, tp,
+                    world->size);
+    *grid = (Grid){.shape = shape,
+                   .dp_rank = world->rank / tp % dp,
+                   .pp_rank = world->rank / tp / dp,
+                   .tp_rank = world->rank % tp,
+                   .world = world};
+    TRY(world_split(&grid->dp_world, world, grid->pp_rank * tp + grid->tp_rank));
+    TRY(world_split(&grid->pp_world, world, grid->dp_rank * tp + grid->tp_rank));
+    TRY(world_split(&grid->tp_world, world, grid->pp_rank * dp + grid->dp_rank));
+    char coordinates[64];
+    snprintf(coordinates, sizeof coordinates, " (dp %d, pp %d, tp %d)", grid->dp_rank,
+             grid->pp_rank, grid->tp_rank);
+    if (shape.pp > 1 || tp > 1) world_context(world, coordinates);
+    return OK;
+}
+
+void grid_fini(Grid *grid)
+{
+    if (!grid->world) return; /* never made */
+    grid_part_gpus(grid);
+    world_part_fini(&grid->tp_world);
+    world_part_fini(&grid->pp_world);
+    world_part_fini(&grid->dp_world);
+    world_context(grid->world, "");
+    grid->world = NULL;
+}

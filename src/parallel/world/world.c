@@ -1,0 +1,218 @@
+/* The world of ranks: MPI's start and end, and the few collectives that set-up needs. A process that no launcher started
+ * never calls MPI. Refuses a world that the launcher and MPI count differently: that is a launcher of another MPI, and
+ * every process would believe to be rank 0. */
+#include "launcher.h"
+#include "leaks.h"
+#include "mpi_check.h"
+#include "world.h"
+
+#include <limits.h>
+#include <stdatomic.h>
+#include <string.h>
+
+enum { MESSAGE_BYTES = 2048 };
+static const size_t PIECE_BYTES = (size_t)1 << 30; /* MPI counts are ints */
+static const World ALONE = {
+    .size = 1, .node_size = 1, .one_node = true, .comm = MPI_COMM_NULL, .node = MPI_COMM_NULL};
+
+/* Is it what the call asked for that MPI refuses, and not what became of a message? */
+static bool is_call_wrong(int class)
+{
+    static const int asked[] = {
+        MPI_ERR_BUFFER, MPI_ERR_COUNT, MPI_ERR_TYPE, MPI_ERR_TAG,     MPI_ERR_COMM,    MPI_ERR_RANK,
+        MPI_ERR_ROOT,   MPI_ERR_GROUP, MPI_ERR_OP,   MPI_ERR_REQUEST, MPI_ERR_DIMS,    MPI_ERR_ARG,
+        MPI_ERR_FILE,   MPI_ERR_INFO,  MPI_ERR_WIN,  MPI_ERR_KEYVAL,  MPI_ERR_TRUNCATE};
+    for (size_t i = 0; i < sizeof asked / sizeof *asked; ++i)
+        if (asked[i] == class) return true;
+    return false;
+}
+
+void mpi_check(int code, const char *call)
+{
+    if (code == MPI_SUCCESS) return;
+    char words[MPI_MAX_ERROR_STRING] = "unknown error";
+    int length = 0, class = MPI_ERR_OTHER;
+    MPI_Error_string(code, words, &length);
+    MPI_Error_class(code, &class);
+    if (class == MPI_ERR_NO_MEM)
+        die_as(ERR_MEMORY, "%.*s: %s", (int)strcspn(call, "("), call, words);
+    if (is_call_wrong(class)) die("%.*s: %s", (int)strcspn(call, "("), call, words);
+    die_lost(
+        "%.*s: %s; most likely another rank has died or a link has failed, and its own message or "
+        "the system's log says why",
+        (int)strcspn(call, "("), call, words);
+}
+
+static Farewell *farewells; /* borrowed */
+
+void world_farewell_add(Farewell *farewell)
+{
+    farewell->next = farewells;
+    farewells = farewell;
+}
+
+void world_farewell_remove(Farewell *farewell)
+{
+    Farewell **at = &farewells;
+    while (*at && *at != farewell) at = &(*at)->next;
+    if (*at) *at = farewell->next;
+}
+
+void world_abort(int code)
+{
+    for (Farewell *f = farewells; f; f = f->next) atomic_store(f->code, (uint32_t)code);
+    MPI_Abort(MPI_COMM_WORLD, code);
+}
+
+bool world_launched(int *local_size)
+{
+    Launcher launcher = launcher_find();
+    *local_size = launcher.local_size > 0 ? launcher.local_size : 1;
+    return launcher.name != NULL;
+}
+
+void world_context(const World *world, const char *coordinates)
+{
+    if (world->comm == MPI_COMM_NULL) return;
+    char node[MPI_MAX_PROCESSOR_NAME] = "";
+    int length = 0;
+    MPI_CHECK(MPI_Get_processor_name(node, &length));
+    char whole[MPI_MAX_PROCESSOR_NAME + 128];
+    snprintf(whole, sizeof whole, "rank %d of %d%s on %s", world->rank, world->size, coordinates,
+             node);
+    die_context(whole, world_abort);
+}
+
+static void init_node(World *world)
+{
+    MPI_CHECK(MPI_Comm_split_type(world->comm, MPI_COMM_TYPE_SHARED, world->rank, MPI_INFO_NULL,
+                                  &world->node));
+    MPI_CHECK(MPI_Comm_rank(world->node, &world->node_rank));
+    MPI_CHECK(MPI_Comm_size(world->node, &world->node_size));
+    world->one_node = world->node_size == world->size;
+}
+
+Status world_init(World *world, int *argc, char ***argv)
+{
+    *world = ALONE;
+    Launcher launcher = launcher_find();
+    if (launcher.size == 1) {
+        log_init(true);
+        return OK;
+    }
+    launcher_tune_mpi(&launcher);
+    int provided = MPI_THREAD_SINGLE;
+    leaks_ignore_begin();
+    int code = MPI_Init_thread(argc, argv, MPI_THREAD_SERIALIZED, &provided);
+    leaks_ignore_end();
+    mpi_check(code, "MPI_Init_thread");
+    world->comm = MPI_COMM_WORLD;
+    MPI_CHECK(MPI_Comm_set_errhandler(world->comm, MPI_ERRORS_RETURN));
+    MPI_CHECK(MPI_Comm_rank(world->comm, &world->rank));
+    MPI_CHECK(MPI_Comm_size(world->comm, &world->size));
+    log_init(world->rank == 0);
+    world_context(world, "");
+    init_node(world);
+    if (launcher.size > 0 && world->size != launcher.size)
+        return fail(ERR_CONFIG,
+                    "%s started %d processes, but MPI counts %d: weft was built with another MPI "
+                    "than this launcher's; use that MPI's own mpirun, or srun --mpi=pmix",
+                    launcher.name, launcher.size, world->size);
+    if (provided < MPI_THREAD_SERIALIZED)
+        return fail(ERR_CONFIG, "this MPI was built without threads (MPI_THREAD_SERIALIZED), which "
+                                "the sums need; use one built with them");
+    return OK;
+}
+
+void world_fini(World *world)
+{
+    if (world->node != MPI_COMM_NULL) MPI_CHECK(MPI_Comm_free(&world->node));
+    if (world->comm != MPI_COMM_NULL) {
+        leaks_check();
+        mpi_check(MPI_Finalize(), "MPI_Finalize");
+    }
+    *world = ALONE;
+    die_context("", NULL);
+}
+
+Status world_split(World *part, const World *world, int color)
+{
+    *part = ALONE;
+    if (world->comm == MPI_COMM_NULL) return OK;
+    MPI_CHECK(MPI_Comm_split(world->comm, color, world->rank, &part->comm));
+    MPI_CHECK(MPI_Comm_size(part->comm, &part->size));
+    if (part->size == 1) { /* MPI sets a freed communicator to MPI_COMM_NULL */
+        MPI_CHECK(MPI_Comm_free(&part->comm));
+        return OK;
+    }
+    MPI_CHECK(MPI_Comm_set_errhandler(part->comm, MPI_ERRORS_RETURN));
+    MPI_CHECK(MPI_Comm_rank(part->comm, &part->rank));
+    init_node(part);
+    return OK;
+}
+
+void world_part_fini(World *part)
+{
+    if (part->node != MPI_COMM_NULL) MPI_CHECK(MPI_Comm_free(&part->node));
+    if (part->comm != MPI_COMM_NULL) MPI_CHECK(MPI_Comm_free(&part->comm));
+    *part = ALONE;
+}
+
+Status status_agree(const World *world, Status mine)
+{
+    if (world->comm == MPI_COMM_NULL) return mine;
+    /* The worst code wins, and among the ranks that have it the lowest. */
+    int64_t vote = ((int64_t)mine << 32) | (INT_MAX - world->rank), worst = 0;
+    MPI_CHECK(MPI_Allreduce(&vote, &worst, 1, MPI_INT64_T, MPI_MAX, world->comm));
+    Status status = (Status)(worst >> 32);
+    if (status == OK) return OK;
+    int root = INT_MAX - (int)(worst & INT_MAX);
+    char text[MESSAGE_BYTES] = "";
+    if (world->rank == root) {
+        int job_rank = 0;
+        MPI_CHECK(MPI_Comm_rank(MPI_COMM_WORLD, &job_rank));
+        bool named = strncmp(fail_message(), "rank ", 5) == 0; /* by a part of the world */
+        if (job_rank > 0 && !named)
+            snprintf(text, sizeof text, "rank %d: %s", job_rank, fail_message());
+        else
+            snprintf(text, sizeof text, "%s", fail_message());
+    }
+    MPI_CHECK(MPI_Bcast(text, MESSAGE_BYTES, MPI_CHAR, root, world->comm));
+    return fail(status, "%s", text);
+}
+
+void world_bcast(const World *world, void *data, size_t bytes, int root)
+{
+    if (world->comm == MPI_COMM_NULL) return;
+    for (size_t done = 0; done < bytes; done += PIECE_BYTES) {
+        size_t piece = bytes - done < PIECE_BYTES ? bytes - done : PIECE_BYTES;
+        MPI_CHECK(MPI_Bcast((char *)data + done, (int)piece, MPI_BYTE, root, world->comm));
+    }
+}
+
+void world_barrier(const World *world)
+{
+    if (world->comm != MPI_COMM_NULL) MPI_CHECK(MPI_Barrier(world->comm));
+}
+
+char *world_bcast_text(const World *world, char *mine)
+{
+    uint64_t bytes = mine ? strlen(mine) + 1 : 0;
+    world_bcast(world, &bytes, sizeof bytes, 0);
+    if (bytes == 0) return NULL;
+    char *text = world->rank == 0 ? mine : mem_new((size_t)bytes);
+    world_bcast(world, text, (size_t)bytes, 0);
+    return text;
+}
+
+void world_gather(const World *world, const void *mine, size_t bytes, void *out)
+{
+    if (world->comm != MPI_COMM_NULL && bytes <= PIECE_BYTES) {
+        MPI_CHECK(
+            MPI_Allgather(mine, (int)bytes, MPI_BYTE, out, (int)bytes, MPI_BYTE, world->comm));
+        return;
+    }
+    memmove((char *)out + (size_t)world->rank * bytes, mine, bytes);
+    for (int r = 0; r < world->size; ++r)
+        world_bcast(world, (char *)out + (size_t)r * bytes, bytes, r);
+}

@@ -1,0 +1,42 @@
+/* Which activations are made again instead of kept. A block begins and ends where a single tensor crosses, and is worth it
+ * only if it holds several times that tensor: then that one is kept, and what lies inside is computed twice. The end of the
+ * model needs its activations at once and is left alone. Decided by shapes alone. */
+#include "plan.h"
+
+enum { WORTH = 4 }; /* bytes inside a block, as a multiple of what crosses its end */
+
+/* The bytes of the only tensor that crosses the boundary in front of node `boundary`, or 0 where several do, or what a layer
+ * before it saves. */
+static size_t boundary_bytes_single(const Graph *graph, int boundary)
+{
+    Message message;
+    if (graph_parts_act(graph, boundary)) return 0;
+    boundary_values(&message, graph, boundary);
+    size_t bytes = message.count == 1 ? message.bytes : 0;
+    mem_free(&message.tensor);
+    return bytes;
+}
+
+static void find_blocks(const Graph *graph, int first, int last, int *block)
+{
+    int begin = first, number = 0;
+    size_t inside = 0;
+    for (int i = first; i < last; ++i) {
+        const Op *op = graph->node[i].op;
+        block[i] = -1;
+        inside += desc_bytes(op->spec.y) + op->saved_bytes;
+        size_t crosses = i + 1 < graph->loss ? boundary_bytes_single(graph, i + 1) : 0;
+        if (crosses == 0 || inside < WORTH * crosses) continue;
+        for (int k = begin; k <= i; ++k) block[k] = number;
+        ++number;
+        begin = i + 1;
+        inside = 0;
+    }
+}
+
+int *graph_blocks(const Graph *graph, const int *first, int chunks)
+{
+    int *block = mem_new((size_t)graph->node_count * sizeof *block);
+    for (int c = 0; c < chunks; ++c) find_blocks(graph, first[c], first[c + 1], block);
+    return block;
+}

@@ -1,0 +1,425 @@
+/* From a chunk of a planned graph to the action lists of its passes. Tensors become storages; aliases and in-place
+ * operations share one. Only nodes of the chunk are looked at, and the values that cross its boundaries: what a kernel sees is
+ * the same however the graph is cut. Refuses nothing: a graph that was planned can be run. */
+#include "chunk.h"
+
+static void push(Planner *p, Action action)
+{
+    ActionList *list = &p->chunk->pass[p->pass];
+    if (list->count == p->room[p->pass]) {
+        p->room[p->pass] = p->room[p->pass] ? 2 * p->room[p->pass] : 64;
+        list->action = mem_resize(list->action, (size_t)p->room[p->pass] * sizeof *list->action);
+    }
+    list->action[list->count++] = action;
+    ++p->tick;
+}
+
+static void end_pass(Planner *p)
+{
+    p->boundary[p->pass] = ++p->tick;
+}
+
+static RunStorage *run_of(const Planner *p, int node)
+{
+    return &p->run[node - p->chunk->first];
+}
+
+/* Number of the run that a node's backward belongs to. */
+static int back_index(const Planner *p, int node)
+{
+    int i = node - p->chunk->first;
+    return p->block[i] < 0 ? i : p->chunk->last - p->chunk->first + i;
+}
+
+RunStorage *planner_back_run(const Planner *p, int node)
+{
+    return &p->run[back_index(p, node)];
+}
+
+bool planner_owns(const Planner *p, int node)
+{
+    return node >= p->chunk->first && node < p->chunk->last;
+}
+
+/* ---- forward ---- */
+
+/* What a run may look at: the storages of outputs, and the nodes whose runs read them. */
+typedef struct Scope {
+    const int *value;
+    int from, to; /* nodes; readers behind `to` take other storages */
+} Scope;
+
+/* Does s hold what a block up to node i reads from before it? Then it must stay as it is until the block has run again. */
+static bool enters_block(const Planner *p, int s, int i)
+{
+    int first = p->chunk->first;
+    for (int c = first; c <= i; ++c) {
+        const Node *node = &p->graph->node[c];
+        int block = p->block[c - first];
+        for (int k = 0; block >= 0 && k < node->spec.x_count; ++k) {
+            int in = node->in[k];
+            if (in >= 0 && p->value[in] == s &&
+                !(planner_owns(p, in) && p->block[in - first] == block))
+                return true;
+        }
+    }
+    return false;
+}
+
+/* May node i write its output over its first input's memory? Only if nobody reads any tensor there later; never over the
+ * data, which is not ours. */
+static bool inplace_allowed(const Planner *p, Scope scope, int i)
+{
+    const Graph *g = p->graph;
+    const Op *op = g->node[i].op;
+    int s = g->node[i].in[0] >= 0 ? scope.value[g->node[i].in[0]] : STORAGE_NONE;
+    if (!op->y_inplace || op->needs_x[0] || s < 0) return false;
+    if (desc_bytes(op->spec.x[0]) != desc_bytes(op->spec.y) || enters_block(p, s, i)) return false;
+    for (int v = scope.from; v < i; ++v)
+        if (scope.value[v] == s && g->node[v].op->needs_y) return false;
+    for (int c = scope.from; c < scope.to; ++c) {
+        const Node *user = &g->node[c];
+        for (int k = 0; k < user->spec.x_count; ++k) {
+            if (user->in[k] < 0 || user->in[k] >= i || scope.value[user->in[k]] != s) continue;
+            if (c > i || user->op->needs_x[k] || (c == i && k > 0)) return false;
+        }
+    }
+    return true;
+}
+
+/* Storages of a run's forward, whose inputs are in run->x already. */
+static void make_outputs(Planner *p, RunStorage *run, bool inplace)
+{
+    const Op *op = p->graph->node[run->node].op;
+    for (int k = 0; k < op->spec.x_count; ++k) storage_use(p, run->x[k]);
+    run->y = op->y_alias || inplace ? run->x[0] : storage_new(p, desc_bytes(op->spec.y));
+    storage_use(p, run->y);
+    if (op->saved_bytes == 0) return;
+    run->saved = storage_new(p, op->saved_bytes);
+    storage_use(p, run->saved);
+}
+
+static void plan_forward(Planner *p, int i)
+{
+    const Node *node = &p->graph->node[i];
+    Scope scope = {p->value, p->chunk->first, p->graph->node_count};
+    RunStorage *run = run_of(p, i);
+    for (int k = 0; k < node->spec.x_count; ++k)
+        run->x[k] = node->in[k] >= 0 ? p->value[node->in[k]] : STORAGE_INPUT;
+    make_outputs(p, run, inplace_allowed(p, scope, i));
+    p->value[i] = run->y;
+    push(p, (Action){.kind = ACTION_FORWARD, .index = i - p->chunk->first});
+}
+
+/* ---- forward once more, before the backward of a block ---- */
+
+/* Does the backward of a block's nodes up to `to` need node i to run again? */
+static bool runs_again(const Planner *p, int i, int to, const bool *again)
+{
+    const Graph *g = p->graph;
+    const Op *op = g->node[i].op;
+    if (op->saved_bytes > 0 || op->needs_y) return true;
+    for (int c = i + 1; c < to; ++c)
+        for (int k = 0; k < g->node[c].spec.x_count; ++k)
+            if (g->node[c].in[k] == i && (again[c] || g->node[c].op->needs_x[k])) return true;
+    return false;
+}
+
+static void plan_again(Planner *p, int from, int to)
+{
+    const Graph *g = p->graph;
+    bool *again = mem_new((size_t)g->node_count * sizeof *again);
+    for (int i = to - 1; i >= from; --i) again[i] = runs_again(p, i, to, again);
+    for (int i = from; i < to; ++i) {
+        RunStorage *run = planner_back_run(p, i);
+        for (int k = 0; k < g->node[i].spec.x_count; ++k) {
+            int in = g->node[i].in[k];
+            run->x[k] = in < 0 ? STORAGE_INPUT : in >= from ? p->again[in] : p->value[in];
+        }
+        if (!again[i]) continue;
+        Scope scope = {p->again, from, to};
+        int in = g->node[i].in[0];
+        make_outputs(p, run, in >= from && inplace_allowed(p, scope, i));
+        p->again[i] = run->y;
+        push(p, (Action){.kind = ACTION_FORWARD, .index = back_index(p, i)});
+    }
+    mem_free(&again);
+}
+
+/* ---- backward ---- */
+
+/* An action that copies or adds storage src (a reader's contribution) to the gradient of node v. */
+static void push_gradient(Planner *p, ActionKind kind, int v, int src)
+{
+    Desc y = p->graph->node[v].op->spec.y;
+    storage_use(p, p->gradient[v]);
+    storage_use(p, src);
+    push(p, (Action){.kind = kind,
+                     .dst = p->gradient[v],
+                     .src = src,
+                     .count = desc_elements(y),
+                     .type = y.dtype});
+}
+
+bool planner_waits(const Planner *p, int i)
+{
+    const Op *op = p->graph->node[i].op;
+    return p->schedule->split && op->weight_later && op->table->backward_weight &&
+           op->spec.w_count > 0;
+}
+
+static bool has_backward(const Planner *p, int i)
+{
+    const Node *node = &p->graph->node[i];
+    if (i != p->graph->loss && p->gradient[i] == STORAGE_NONE) return false;
+    if (node->op->table->backward_weight && node->spec.w_count > 0) return true;
+    for (int k = 0; k < node->spec.x_count; ++k)
+        if (node->in[k] >= 0 && node->op->spec.need_dx[k]) return true;
+    return false;
+}
+
+/* Weights' gradients that do not wait are made with the data's, and brought to the arena when their turn comes. */
+static void keep_weight_gradients(Planner *p, int i)
+{
+    const Op *op = p->graph->node[i].op;
+    if (!p->schedule->split || planner_waits(p, i) || !op->table->backward_weight) return;
+    for (int k = 0; k < op->spec.w_count; ++k) {
+        int s = storage_new(p, (size_t)op->w_elements[k] * sizeof(float));
+        planner_back_run(p, i)->dw[k] = s;
+        storage_use(p, s);
+    }
+}
+
+static void plan_backward(Planner *p, int i)
+{
+    if (!has_backward(p, i)) return;
+    const Node *node = &p->graph->node[i];
+    RunStorage *run = planner_back_run(p, i);
+    int to_add[SPEC_INPUTS];
+    run->dy = p->gradient[i];
+    storage_use(p, run->dy);
+    storage_use(p, run->saved);
+    if (node->spec.x_act != ACT_NONE) run->x_saved = planner_back_run(p, node->in[0])->saved;
+    storage_use(p, run->x_saved);
+    if (node->op->needs_y) storage_use(p, run->y);
+    keep_weight_gradients(p, i);
+    for (int k = 0; k < node->spec.x_count; ++k)
+        if (node->op->needs_x[k]) storage_use(p, run->x[k]);
+    gradients_route(p, i, to_add);
+    push(p, (Action){.kind = p->schedule->split ? ACTION_BACKWARD_DATA : ACTION_BACKWARD,
+                     .index = back_index(p, i)});
+    for (int k = 0; k < node->spec.x_count; ++k) {
+        if (to_add[k] < 0) continue;
+        int v = node->in[k];
+        bool first = p->gradient[v] == STORAGE_NONE;
+        if (first) p->gradient[v] = storage_new(p, desc_bytes(p->graph->node[v].op->spec.y));
+        push_gradient(p, first ? ACTION_COPY : ACTION_ADD, v, to_add[k]);
+    }
+}
+
+static void plan_weight(Planner *p, int i)
+{
+    RunStorage *run = planner_back_run(p, i);
+    const Op *op = p->graph->node[i].op;
+    if (run->dy == STORAGE_NONE && i != p->graph->loss) return;
+    if (!op->table->backward_weight || op->spec.w_count == 0) return;
+    if (planner_waits(p, i)) {
+        storage_use(p, run->dy);
+        for (int k = 0; k < op->spec.x_count; ++k)
+            if (op->needs_x[k]) storage_use(p, run->x[k]);
+        if (op->needs_y) storage_use(p, run->y);
+        storage_use(p, run->saved);
+    }
+    for (int k = 0; k < op->spec.w_count; ++k) storage_use(p, run->dw[k]);
+    push(p, (Action){.kind = ACTION_BACKWARD_WEIGHT, .index = back_index(p, i)});
+}
+
+/* Where node i is the last one of a block that is recomputed, that comes first. */
+static void begin_block(Planner *p, int i)
+{
+    const int *block = p->block;
+    int first = p->chunk->first, at = i - first, from = at;
+    bool last = i + 1 == p->chunk->last || block[at + 1] != block[at];
+    if (block[at] < 0 || !last) return;
+    while (from > 0 && block[from - 1] == block[at]) --from;
+    plan_again(p, first + from, i + 1);
+}
+
+static void open_buckets(Planner *p, int node)
+{
+    for (int b = 0; b < p->chunk->buckets.count; ++b)
+        if (p->chunk->opens[b] == node) push(p, (Action){.kind = ACTION_OPEN, .index = b});
+}
+
+/* Backward in reverse order; a bucket is whole once the node of its first tensor has been passed. */
+static void list_gradients(Planner *p, void (*plan)(Planner *, int), bool buckets)
+{
+    const Graph *g = p->graph;
+    const Buckets *b = &p->chunk->buckets;
+    int bucket = 0;
+    for (int i = p->chunk->last - 1; i >= p->chunk->first; --i) {
+        if (buckets) open_buckets(p, i);
+        if (plan == plan_backward) begin_block(p, i);
+        plan(p, i);
+        for (; buckets && bucket < b->count; ++bucket) {
+            int tensor = b->first_tensor[bucket];
+            if (tensor >= 0 && g->param[tensor].node < i) break;
+            push(p, (Action){.kind = ACTION_BUCKET, .index = bucket});
+        }
+    }
+}
+
+/* ---- boundaries ---- */
+
+/* Values arrive before the pass and gradients, too; both leave after it. early, late: other tasks may come between, so they
+ * lie in the slot. Where the stage has the chunk behind this one, too, it takes values when it begins, and brings gradients
+ * when it ends. */
+static void arrive(Planner *p, const Message *message, int *storage, bool early)
+{
+    for (int i = 0; i < message->count; ++i) {
+        int s = storage_new(p, message->tensor[i].bytes);
+        p->storage[s].kept = p->apart || early;
+        storage[message->tensor[i].node] = s;
+        storage_use(p, s);
+    }
+    ++p->tick;
+}
+
+static void leave(Planner *p, const Message *message, const int *storage, bool late)
+{
+    for (int i = 0; i < message->count; ++i) {
+        int s = storage[message->tensor[i].node];
+        if ((p->apart || late) && s >= 0) p->storage[s].kept = true;
+        storage_use(p, s);
+    }
+    ++p->tick;
+}
+
+static void place_message(const Planner *p, Message *message, const int *storage)
+{
+    for (int i = 0; i < message->count; ++i)
+        message->tensor[i].place = storage_place(p, storage[message->tensor[i].node]);
+}
+
+/* ---- all of it ---- */
+
+static void list_passes(Planner *p)
+{
+    ChunkPlan *c = p->chunk;
+    const Graph *g = p->graph;
+    bool meets = schedule_meets(p->schedule, c->chunk);
+    arrive(p, &c->values_in, p->value, false);
+    for (int i = c->first; i < c->last; ++i) plan_forward(p, i);
+    if (planner_owns(p, g->logits)) storage_use(p, p->value[g->logits]);
+    if (planner_owns(p, g->loss)) storage_use(p, p->value[g->loss]);
+    leave(p, &c->values_out, p->value, meets);
+    end_pass(p);
+    p->pass = PASS_BACKWARD;
+    arrive(p, &c->gradients_in, p->gradient, meets);
+    list_gradients(p, plan_backward, !p->schedule->split);
+    leave(p, &c->gradients_out, p->gradient, false);
+    end_pass(p);
+    p->pass = PASS_WEIGHT;
+    if (p->schedule->split) list_gradients(p, plan_weight, true);
+    end_pass(p);
+}
+
+static void fill_runs(const Planner *p, bool recompute)
+{
+    ChunkPlan *c = p->chunk;
+    c->run_count = recompute ? 2 * (c->last - c->first) : c->last - c->first;
+    c->run = mem_new((size_t)(c->run_count + 1) * sizeof *c->run);
+    for (int i = 0; i < c->run_count; ++i) {
+        const RunStorage *from = &p->run[i];
+        RunPlace *to = &c->run[i];
+        *to = (RunPlace){.node = from->node,
+                         .y = storage_place(p, from->y),
+                         .dy = storage_place(p, from->dy),
+                         .saved = storage_place(p, from->saved),
+                         .x_saved = storage_place(p, from->x_saved),
+                         .dx_add = from->dx_add};
+        for (int k = 0; k < SPEC_INPUTS; ++k) {
+            to->x[k] = storage_place(p, from->x[k]);
+            to->dx[k] = storage_place(p, from->dx[k]);
+        }
+        for (int k = 0; k < SPEC_PARAMS; ++k) to->dw[k] = storage_place(p, from->dw[k]);
+    }
+}
+
+static void place_actions(const Planner *p)
+{
+    for (int pass = 0; pass < PASSES; ++pass)
+        for (int i = 0; i < p->chunk->pass[pass].count; ++i) {
+            Action *a = &p->chunk->pass[pass].action[i];
+            if (a->kind != ACTION_ADD && a->kind != ACTION_COPY) continue;
+            a->dst = storage_place(p, (int)a->dst);
+            a->src = storage_place(p, (int)a->src);
+        }
+}
+
+static RunStorage run_none(int node)
+{
+    RunStorage run = {.node = node,
+                      .y = STORAGE_NONE,
+                      .dy = STORAGE_NONE,
+                      .saved = STORAGE_NONE,
+                      .x_saved = STORAGE_NONE};
+    for (int k = 0; k < SPEC_INPUTS; ++k) run.x[k] = run.dx[k] = STORAGE_NONE;
+    for (int k = 0; k < SPEC_PARAMS; ++k) run.dw[k] = STORAGE_NONE;
+    return run;
+}
+
+/* block: one a node of the graph; NULL: none is recomputed. */
+static void planner_init(Planner *p, const int *block)
+{
+    size_t nodes = (size_t)p->graph->node_count;
+    p->value = mem_new(nodes * sizeof *p->value);
+    p->gradient = mem_new(nodes * sizeof *p->gradient);
+    int own = p->chunk->last - p->chunk->first;
+    p->again = mem_new(nodes * sizeof *p->again);
+    p->borrows = mem_new(nodes * sizeof *p->borrows);
+    p->run = mem_new((size_t)(2 * own + 1) * sizeof *p->run);
+    p->block = mem_new((size_t)(own + 1) * sizeof *p->block);
+    for (size_t i = 0; i < nodes; ++i) p->value[i] = p->gradient[i] = p->again[i] = STORAGE_NONE;
+    for (int i = 0; i < own; ++i) {
+        p->run[i] = p->run[own + i] = run_none(p->chunk->first + i);
+        p->block[i] = block ? block[p->chunk->first + i] : -1;
+    }
+}
+
+static bool message_whole(const Message *message)
+{
+    for (int i = 0; i < message->count; ++i)
+        if (message->tensor[i].place == PLACE_NONE) return false;
+    return true;
+}
+
+Status chunk_plan(ChunkPlan *c, const Graph *graph, const Schedule *schedule, bool apart,
+                  const int *block)
+{
+    Planner p = {.graph = graph, .schedule = schedule, .chunk = c, .apart = apart};
+    boundary_values(&c->values_in, graph, c->first);
+    boundary_gradients(&c->gradients_out, graph, c->first);
+    boundary_values(&c->values_out, graph, c->last);
+    boundary_gradients(&c->gradients_in, graph, c->last);
+    planner_init(&p, block);
+    list_passes(&p);
+    storages_place(&p);
+    fill_runs(&p, block != NULL);
+    place_actions(&p);
+    place_message(&p, &c->values_in, p.value);
+    place_message(&p, &c->values_out, p.value);
+    place_message(&p, &c->gradients_in, p.gradient);
+    place_message(&p, &c->gradients_out, p.gradient);
+    mem_free(&p.storage);
+    mem_free(&p.value);
+    mem_free(&p.gradient);
+    mem_free(&p.run);
+    mem_free(&p.again);
+    mem_free(&p.borrows);
+    mem_free(&p.block);
+    if (message_whole(&c->values_in) && message_whole(&c->values_out) &&
+        message_whole(&c->gradients_in) && message_whole(&c->gradients_out))
+        return OK;
+    return fail(ERR_BUG, "chunk %d: a tensor that crosses its boundary has no place", c->chunk);
+}

@@ -1,0 +1,326 @@
+/* Values that are fetched (zero 3 where replicas have no memory in common; Rajbhandari et al. 2020, section 5.3): which
+ * buckets, when, and to where. A pass's list says before which actions others are read. A walk over a schedule's passes
+ * then knows, at any use, the buckets that are read now and the next few: they are in memory together, so their places do
+ * not meet. What is there stays until another bucket needs its place: what ends a forward pass is there when backward begins.
+ *
+ * Backward reads weights for the gradients of inputs only, so what has none (an embedding) is not fetched for it. */
+#include "plan.h"
+
+#include <string.h>
+
+/* ---- what is read, and when ---- */
+
+static void find_buckets(Plan *plan)
+{
+    FetchPlan *f = &plan->fetch;
+    size_t most = 1, boundaries = (size_t)plan->shape.dp + 1;
+    for (int k = 0; k < plan->chunk_count; ++k) most += (size_t)plan->chunk[k].buckets.count;
+    f->bucket = mem_new(most * sizeof *f->bucket);
+    for (int k = 0; k < plan->chunk_count; ++k) {
+        const ChunkPlan *c = &plan->chunk[k];
+        for (int b = 0; b < c->buckets.count; ++b)
+            if (bucket_has_values(plan, c, b))
+                f->bucket[f->count++] = (ValueBucket){.offset = c->buckets.offset[b],
+                                                      .elements = c->buckets.elements[b],
+                                                      .share = c->share + (size_t)b * boundaries};
+    }
+}
+
+static void find_params(Plan *plan)
+{
+    FetchPlan *f = &plan->fetch;
+    f->bucket_of = mem_new((size_t)(plan->graph->param_count + 1) * sizeof *f->bucket_of);
+    for (int i = 0; i < plan->graph->param_count; ++i) {
+        int64_t at = plan->value_at[i];
+        f->bucket_of[i] = -1;
+        for (int b = 0; b < f->count && at >= 0; ++b)
+            if (at >= f->bucket[b].offset && at < f->bucket[b].offset + f->bucket[b].elements)
+                f->bucket_of[i] = b;
+    }
+}
+
+bool action_reads_values(const Plan *plan, const ChunkPlan *c, const Action *a)
+{
+    bool forward = a->kind == ACTION_FORWARD, reads = forward;
+    if (!forward && a->kind != ACTION_BACKWARD && a->kind != ACTION_BACKWARD_DATA) return false;
+    const OpSpec *spec = &plan->graph->node[c->run[a->index].node].op->spec;
+    for (int k = 0; k < spec->x_count; ++k) reads = reads || spec->need_dx[k];
+    return reads && spec->w_count > 0;
+}
+
+static int add_bucket(int *bucket, int count, int b)
+{
+    for (int i = 0; i < count; ++i)
+        if (bucket[i] == b) return count;
+    bucket[count] = b;
+    return count + 1;
+}
+
+static ValueUse use_of(const Plan *plan, const ChunkPlan *c, const Action *a)
+{
+    ValueUse use = {0};
+    if (!action_reads_values(plan, c, a)) return use;
+    const Node *node = &plan->graph->node[c->run[a->index].node];
+    for (int k = 0; k < node->spec.w_count; ++k)
+        use.count = add_bucket(use.bucket, use.count, plan->fetch.bucket_of[node->param[k]]);
+    return use;
+}
+
+/* Puts an action in front of each that reads other buckets than the one before. */
+static void mark_pass(const Plan *plan, ChunkPlan *c, ActionList *list, int *uses)
+{
+    Action *marked = mem_new((size_t)(2 * list->count + 1) * sizeof *marked);
+    ValueUse last = {0};
+    int count = 0;
+    for (int i = 0; i < list->count; ++i) {
+        ValueUse use = use_of(plan, c, &list->action[i]);
+        if (use.count > 0 && memcmp(&use, &last, sizeof use) != 0) {
+            marked[count++] = (Action){.kind = ACTION_VALUES, .index = *uses};
+            c->use[(*uses)++] = last = use;
+        }
+        marked[count++] = list->action[i];
+    }
+    mem_free(&list->action);
+    *list = (ActionList){count, marked};
+}
+
+static void mark_chunk(const Plan *plan, ChunkPlan *c)
+{
+    int actions = 0, uses = 0;
+    for (int pass = 0; pass < PASSES; ++pass) actions += c->pass[pass].count;
+    c->use = mem_new((size_t)(actions + 1) * sizeof *c->use);
+    for (int pass = 0; pass < PASSES; ++pass) {
+        mark_pass(plan, c, &c->pass[pass], &uses);
+        c->use_first[pass + 1] = uses;
+    }
+}
+
+/* ---- the walk ---- */
+
+void window_init(Window *w, const Plan *plan)
+{
+    *w = (Window){.plan = plan, .here = mem_new((size_t)(plan->fetch.count + 1) * sizeof *w->here)};
+}
+
+void window_fini(Window *w)
+{
+    mem_free(&w->here);
+}
+
+void window_start(Window *w, const Schedule *schedule)
+{
+    w->schedule = schedule;
+    w->task = w->use = 0;
+}
+
+static int pass_of(TaskKind kind)
+{
+    static const int pass[TASK_KINDS] = {
+        [TASK_FORWARD] = PASS_FORWARD,        [TASK_BACKWARD] = PASS_BACKWARD,
+        [TASK_BACKWARD_DATA] = PASS_BACKWARD, [TASK_BACKWARD_WEIGHT] = PASS_WEIGHT,
+        [TASK_SEND_FORWARD] = PASSES,         [TASK_RECEIVE_FORWARD] = PASSES,
+        [TASK_SEND_BACKWARD] = PASSES,        [TASK_RECEIVE_BACKWARD] = PASSES,
+    };
+    return pass[kind];
+}
+
+/* The first use from (task, use) on, which then say where it is; NULL: there is none. */
+static const ValueUse *seek(const Window *w, int *task, int *use)
+{
+    const Schedule *s = w->schedule;
+    int stage = w->plan->stage;
+    for (; *task < s->count[stage]; ++*task, *use = 0) {
+        const Task *t = &s->task[stage][*task];
+        const ChunkPlan *c = &w->plan->chunk[schedule_local(s, t->chunk)];
+        int pass = pass_of(t->kind);
+        if (pass < PASSES && c->use_first[pass] + *use < c->use_first[pass + 1])
+            return &c->use[c->use_first[pass] + *use];
+    }
+    return NULL;
+}
+
+/* The buckets of the next use, and of so many after it that FETCH_AHEAD others are among them, if there are. */
+static int look_ahead(const Window *w, int bucket[WINDOW_MOST])
+{
+    int task = w->task, use = w->use, count = 0, enough = 1;
+    for (const ValueUse *u; count < enough && (u = seek(w, &task, &use)); ++use) {
+        for (int k = 0; k < u->count; ++k) count = add_bucket(bucket, count, u->bucket[k]);
+        if (enough == 1) enough = count + FETCH_AHEAD;
+        if (enough > w->plan->fetch.count) enough = w->plan->fetch.count;
+    }
+    return count;
+}
+
+static bool meet(int64_t a, int64_t a_length, int64_t b, int64_t b_length)
+{
+    return a < b + b_length && b < a + a_length;
+}
+
+/* Drops what lies where bucket b is to come. */
+static void make_room(Window *w, int b)
+{
+    const ValueBucket *all = w->plan->fetch.bucket, *mine = &all[b];
+    int kept = 0;
+    for (int i = 0; i < w->here_count; ++i) {
+        const ValueBucket *other = &all[w->here[i]];
+        if (!meet(mine->place, mine->elements, other->place, other->elements) &&
+            !meet(mine->cache, mine->cache_bytes, other->cache, other->cache_bytes))
+            w->here[kept++] = w->here[i];
+    }
+    w->here_count = kept;
+}
+
+const ValueUse *window_next(Window *w, int fetch[WINDOW_MOST], int *count)
+{
+    int soon[WINDOW_MOST], soon_count = look_ahead(w, soon);
+    const ValueUse *use = seek(w, &w->task, &w->use);
+    *count = 0;
+    for (int i = 0; i < soon_count; ++i) {
+        int here = w->here_count;
+        if (add_bucket(w->here, here, soon[i]) == here) continue;
+        make_room(w, soon[i]);
+        w->here_count = add_bucket(w->here, w->here_count, soon[i]);
+        fetch[(*count)++] = soon[i];
+    }
+    if (use) ++w->use;
+    return use;
+}
+
+/* ---- places ---- */
+
+/* Buckets that are in memory together with one. */
+typedef struct Near {
+    int count, room, *bucket; /* owned */
+} Near;
+
+static void note(Near *near, int b)
+{
+    if (near->count == near->room) {
+        near->room = near->room ? 2 * near->room : 8;
+        near->bucket = mem_resize(near->bucket, (size_t)near->room * sizeof *near->bucket);
+    }
+    near->count = add_bucket(near->bucket, near->count, b);
+}
+
+static void find_near(const Plan *plan, const Schedule *schedule, Near *near)
+{
+    Window w;
+    int soon[WINDOW_MOST];
+    window_init(&w, plan);
+    window_start(&w, schedule);
+    for (; seek(&w, &w.task, &w.use); ++w.use) {
+        int count = look_ahead(&w, soon);
+        for (int i = 0; i < count; ++i)
+            for (int j = 0; j < count; ++j)
+                if (i != j) note(&near[soon[i]], soon[j]);
+    }
+    window_fini(&w);
+}
+
+/* Those before bucket b are placed. */
+static void place_bucket(FetchPlan *f, const Near *near, int b)
+{
+    ValueBucket *mine = &f->bucket[b];
+    Span *value = mem_new((size_t)(near->count + 1) * sizeof *value);
+    Span *cache = mem_new((size_t)(near->count + 1) * sizeof *cache);
+    int count = 0;
+    for (int i = 0; i < near->count; ++i) {
+        const ValueBucket *other = &f->bucket[near->bucket[i]];
+        if (near->bucket[i] >= b) continue;
+        value[count] = (Span){other->place, other->place + other->elements};
+        cache[count++] = (Span){other->cache, other->cache + other->cache_bytes};
+    }
+    mine->place = place_lowest(value, count, mine->elements);
+    mine->cache = place_lowest(cache, count, mine->cache_bytes);
+    mem_free(&value);
+    mem_free(&cache);
+}
+
+/* Places in both rings: for training, and for evaluation, which is forwards only. */
+static Status place_buckets(Plan *plan)
+{
+    FetchPlan *f = &plan->fetch;
+    Schedule *evaluation = NULL;
+    TRY(schedule_forward(&evaluation, plan->schedule->shape, plan->schedule->stage_of));
+    Near *near = mem_new((size_t)(f->count + 1) * sizeof *near);
+    find_near(plan, plan->schedule, near);
+    find_near(plan, evaluation, near);
+    for (int b = 0; b < f->count; ++b) {
+        const ValueBucket *mine = &f->bucket[b];
+        place_bucket(f, &near[b], b);
+        int64_t end = mine->place + mine->elements, cache_end = mine->cache + mine->cache_bytes;
+        f->elements = end > f->elements ? end : f->elements;
+        if ((size_t)cache_end > plan->cache_bytes) plan->cache_bytes = (size_t)cache_end;
+    }
+    for (int b = 0; b < f->count; ++b) mem_free(&near[b].bucket);
+    mem_free(&near);
+    schedule_free(&evaluation);
+    return OK;
+}
+
+/* A node's other forms of its weights go with the bucket of the first one. First how many bytes, then where. */
+static void place_caches(Plan *plan, bool placed)
+{
+    FetchPlan *f = &plan->fetch;
+    int64_t *end = mem_new((size_t)(f->count + 1) * sizeof *end);
+    for (int k = 0; k < plan->chunk_count; ++k)
+        for (int i = plan->chunk[k].first; i < plan->chunk[k].last; ++i) {
+            const Node *node = &plan->graph->node[i];
+            if (node->op->cache_bytes == 0 || node->spec.w_count == 0) continue;
+            int b = f->bucket_of[node->param[0]];
+            plan->cache[i] = (size_t)(f->bucket[b].cache + end[b]);
+            end[b] += (int64_t)place_align(node->op->cache_bytes);
+        }
+    for (int b = 0; b < f->count && !placed; ++b) f->bucket[b].cache_bytes = end[b];
+    mem_free(&end);
+}
+
+/* What a node without weights keeps is made once, and stays. */
+static void place_constants(Plan *plan)
+{
+    for (int k = 0; k < plan->chunk_count; ++k)
+        for (int i = plan->chunk[k].first; i < plan->chunk[k].last; ++i) {
+            const Node *node = &plan->graph->node[i];
+            if (node->op->cache_bytes == 0 || node->spec.w_count > 0) continue;
+            plan->cache[i] = plan->cache_bytes;
+            plan->cache_bytes += place_align(node->op->cache_bytes);
+        }
+}
+
+static void place_weights(Plan *plan)
+{
+    for (int i = 0; i < plan->graph->param_count; ++i) {
+        int b = plan->fetch.bucket_of[i];
+        if (b < 0) continue;
+        const ValueBucket *bucket = &plan->fetch.bucket[b];
+        plan->weight_at[i] = bucket->place + plan->value_at[i] - bucket->offset;
+    }
+}
+
+static void count_step(Plan *plan)
+{
+    Window w;
+    int fetch[WINDOW_MOST], count;
+    window_init(&w, plan);
+    window_start(&w, plan->schedule);
+    while (window_next(&w, fetch, &count)) {
+        plan->fetch.step_fetches += count;
+        for (int i = 0; i < count; ++i)
+            plan->fetch.step_elements += (double)plan->fetch.bucket[fetch[i]].elements;
+    }
+    window_fini(&w);
+}
+
+Status plan_fetch(Plan *plan)
+{
+    find_buckets(plan);
+    find_params(plan);
+    for (int k = 0; k < plan->chunk_count; ++k) mark_chunk(plan, &plan->chunk[k]);
+    place_caches(plan, false);
+    TRY(place_buckets(plan));
+    place_caches(plan, true);
+    place_constants(plan);
+    place_weights(plan);
+    count_step(plan);
+    return OK;
+}

@@ -1,0 +1,106 @@
+/* Where the gradients lie that a node's backward gives its inputs: in memory of their own, or in that of dy, of x, or of what
+ * other readers gave before. The first contribution to a node is its gradient; later ones are added in the order of the list. */
+#include "chunk.h"
+
+/* May the gradient for i's input k take that input's memory? Not where somebody reads it after i's forward. */
+static bool over_x(const Planner *p, int i, int k)
+{
+    const Graph *g = p->graph;
+    const Node *node = &g->node[i];
+    int s = planner_back_run(p, i)->x[k];
+    if (!node->op->dx_over_x || k > 0 || s < 0 || planner_waits(p, i) ||
+        !planner_owns(p, node->in[k]))
+        return false;
+    for (int v = p->chunk->first; v < i; ++v)
+        if (planner_back_run(p, v)->y == s && g->node[v].op->needs_y) return false;
+    for (int c = p->chunk->first; c < p->chunk->last; ++c)
+        for (int j = 0; j < g->node[c].spec.x_count; ++j)
+            if (c != i && planner_back_run(p, c)->x[j] == s && (c > i || g->node[c].op->needs_x[j]))
+                return false;
+    return desc_bytes(g->node[node->in[k]].op->spec.y) <= p->storage[s].bytes;
+}
+
+/* May it take dy's? Not where dy is borrowed, and is to become another node's gradient. */
+static bool over_dy(const Planner *p, int i, int k)
+{
+    const Node *node = &p->graph->node[i];
+    int own = p->gradient[i];
+    if (!node->op->dx_inplace || k > 0 || own < 0 || planner_waits(p, i) || p->borrows[i])
+        return false;
+    for (int j = 0; j < node->spec.x_count; ++j)
+        if (node->op->dx_alias[j]) return false;
+    return desc_bytes(p->graph->node[node->in[k]].op->spec.y) <= p->storage[own].bytes;
+}
+
+static bool reads(const Node *node, int v)
+{
+    for (int k = 0; k < node->spec.x_count; ++k)
+        if (node->in[k] == v) return true;
+    return false;
+}
+
+/* dy becomes the gradient of node `early`. May it be the gradient of `late` until that one's backward, which comes first? Not
+ * where anybody changes it meanwhile: late's readers, early's, of which late must not be one, or late itself. */
+static bool may_lend(const Planner *p, int i, int early, int late)
+{
+    const Node *node = p->graph->node;
+    if (!planner_owns(p, late) || planner_waits(p, late)) return false;
+    if (node[late].op->table->backward_begin && node[late].spec.act != ACT_NONE) return false;
+    for (int c = late; c < i; ++c)
+        if (reads(&node[c], late) || reads(&node[c], early)) return false;
+    return true;
+}
+
+/* Makes dy the gradient of v, which has none yet, where that can be: not where dy is borrowed, or the weights' half has yet to read
+ * it. *keeper: the input whose gradient it has become already, or NO_NODE; of two the earlier one keeps it. */
+static bool share_dy(Planner *p, int i, int v, int *keeper)
+{
+    if (p->borrows[i] || planner_waits(p, i)) return false;
+    int early = v;
+    if (*keeper != NO_NODE) {
+        int late = v < *keeper ? *keeper : v;
+        early = v < *keeper ? v : *keeper;
+        if (!may_lend(p, i, early, late)) return false;
+        p->borrows[late] = true;
+    }
+    p->gradient[v] = p->gradient[i];
+    *keeper = early;
+    return true;
+}
+
+/* The storage that takes i's gradient for input k. */
+static int written(Planner *p, int i, int k, bool first)
+{
+    int v = p->graph->node[i].in[k];
+    if (first && over_dy(p, i, k)) return p->gradient[i];
+    if (first && over_x(p, i, k)) return planner_back_run(p, i)->x[k];
+    return storage_new(p, desc_bytes(p->graph->node[v].op->spec.y));
+}
+
+static int route(Planner *p, int i, int k, int *keeper)
+{
+    RunStorage *run = planner_back_run(p, i);
+    const Op *op = p->graph->node[i].op;
+    int v = p->graph->node[i].in[k];
+    bool first = p->gradient[v] == STORAGE_NONE;
+    if (op->dx_alias[k]) {
+        bool shared = first && share_dy(p, i, v, keeper);
+        return shared ? STORAGE_NONE : p->gradient[i];
+    }
+    run->dx_add = k == 0 && !first && op->dx_adds;
+    int dx = run->dx_add ? p->gradient[v] : written(p, i, k, first);
+    run->dx[k] = dx;
+    storage_use(p, dx);
+    if (first) p->gradient[v] = dx;
+    return first || run->dx_add ? STORAGE_NONE : dx;
+}
+
+void gradients_route(Planner *p, int i, int to_add[SPEC_INPUTS])
+{
+    const Node *node = &p->graph->node[i];
+    int keeper = NO_NODE;
+    for (int k = 0; k < node->spec.x_count; ++k) {
+        bool wanted = node->in[k] >= 0 && node->op->spec.need_dx[k];
+        to_add[k] = wanted ? route(p, i, k, &keeper) : STORAGE_NONE;
+    }
+}

@@ -1,0 +1,102 @@
+/* Storages and where they lie. What a pass leaves for a later one is kept: it lies in the slot of its micro-batch. The rest
+ * lies where the slot is free for its life, or else in scratch memory. Placing is first-fit, largest first, among those
+ * whose lives meet. With one slot all may lie in it, which packs best. */
+#include "chunk.h"
+
+#include <stdlib.h>
+
+int storage_new(Planner *p, size_t bytes)
+{
+    if (p->storage_count == p->storage_room) {
+        p->storage_room = p->storage_room ? 2 * p->storage_room : 64;
+        p->storage = mem_resize(p->storage, (size_t)p->storage_room * sizeof *p->storage);
+    }
+    p->storage[p->storage_count] = (Storage){.bytes = place_align(bytes), .first = -1, .last = -1};
+    return p->storage_count++;
+}
+
+void storage_use(Planner *p, int storage)
+{
+    if (storage < 0) return;
+    Storage *s = &p->storage[storage];
+    if (s->first < 0) s->first = p->tick;
+    s->last = p->tick;
+}
+
+static int by_size(const void *a, const void *b)
+{
+    const Storage *x = *(Storage *const *)a, *y = *(Storage *const *)b;
+    if (x->bytes != y->bytes) return x->bytes < y->bytes ? 1 : -1;
+    return x < y ? -1 : 1;
+}
+
+static bool meet(const Storage *a, const Storage *b)
+{
+    return a->first <= b->last && b->first <= a->last;
+}
+
+/* The lowest place from `from` on where s meets none of those placed already. */
+static int64_t first_fit(Storage *const *placed, int count, const Storage *s, int64_t from)
+{
+    int64_t at = from;
+    for (bool moved = true; moved;) {
+        moved = false;
+        for (int j = 0; j < count; ++j) {
+            const Storage *o = placed[j];
+            if (meet(o, s) && at < o->place + (int64_t)o->bytes &&
+                o->place < at + (int64_t)s->bytes) {
+                at = o->place + (int64_t)o->bytes;
+                moved = true;
+            }
+        }
+    }
+    return at;
+}
+
+static bool crosses_pass(const Planner *p, const Storage *s)
+{
+    for (int i = 0; i < PASSES; ++i)
+        if (s->first < p->boundary[i] && s->last >= p->boundary[i]) return true;
+    return false;
+}
+
+void storages_place(Planner *p)
+{
+    Storage **order = mem_new((size_t)(p->storage_count + 1) * sizeof *order);
+    int64_t kept = 0, top = 0;
+    int placed = 0;
+    bool one = p->chunk->slots == 1 && p->schedule->shape.chunks == 1;
+    for (int i = 0; i < p->storage_count; ++i) {
+        order[i] = &p->storage[i];
+        order[i]->kept = order[i]->kept || one || crosses_pass(p, order[i]);
+    }
+    qsort(order, (size_t)p->storage_count, sizeof *order, by_size);
+    Storage **done = mem_new((size_t)(p->storage_count + 1) * sizeof *done);
+    for (int i = 0; i < p->storage_count; ++i) {
+        if (!order[i]->kept) continue;
+        order[i]->place = first_fit(done, placed, order[i], 0);
+        done[placed++] = order[i];
+        int64_t end = order[i]->place + (int64_t)order[i]->bytes;
+        kept = end > kept ? end : kept;
+    }
+    for (int i = 0; i < p->storage_count; ++i) {
+        if (order[i]->kept) continue;
+        order[i]->place = first_fit(done, placed, order[i], 0);
+        if (order[i]->place + (int64_t)order[i]->bytes > kept)
+            order[i]->place = first_fit(done, placed, order[i], kept);
+        done[placed++] = order[i];
+        int64_t end = order[i]->place + (int64_t)order[i]->bytes;
+        top = end > top ? end : top;
+    }
+    p->chunk->kept_bytes = (size_t)kept;
+    p->chunk->scratch_bytes = (size_t)(top > kept ? top - kept : 0);
+    mem_free(&order);
+    mem_free(&done);
+}
+
+int64_t storage_place(const Planner *p, int storage)
+{
+    return storage == STORAGE_INPUT ? PLACE_INPUT
+           : storage < 0            ? PLACE_NONE
+                                    : p->storage[storage].place;
+}

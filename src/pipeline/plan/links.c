@@ -1,0 +1,104 @@
+/* Which channels join the stages of a replica: a pure function of the plan, from which the runtime opens them and the plan
+ * counts their memory. */
+#include "plan.h"
+
+enum { LINK_ALIGN = 64, TIE_PIECE_BYTES = 1 << 20, TIE_DEPTH = 2 };
+
+static void link_add(Links *links, int from, int to, int depth, size_t bytes)
+{
+    links->spec = mem_resize(links->spec, (size_t)(links->count + 1) * sizeof *links->spec);
+    links->spec[links->count++] =
+        (ChannelSpec){.from = from, .to = to, .depth = depth, .bytes = bytes};
+}
+
+static int stage_of(const Plan *plan, int node)
+{
+    int chunk = 0;
+    while (node >= plan->first[chunk + 1]) ++chunk;
+    return schedule_stage(plan->schedule, chunk);
+}
+
+static void add_boundary(const Plan *plan, Links *links, int chunk)
+{
+    int below = schedule_stage(plan->schedule, chunk - 1);
+    int above = schedule_stage(plan->schedule, chunk);
+    Message values, gradients;
+    boundary_values(&values, plan->graph, plan->first[chunk]);
+    boundary_gradients(&gradients, plan->graph, plan->first[chunk]);
+    link_add(links, below, above, plan->channel_depth, values.bytes);
+    link_add(links, above, below, plan->channel_depth, gradients.bytes);
+    mem_free(&values.tensor);
+    mem_free(&gradients.tensor);
+}
+
+bool plan_ties_stages(const Plan *plan, int param)
+{
+    const Param *all = plan->graph->param;
+    int owner = all[param].tied;
+    return owner >= 0 && stage_of(plan, all[owner].node) != stage_of(plan, all[param].node);
+}
+
+/* Has an earlier parameter on another stage than its owner's the same owner? Sums go between two stages only. */
+static bool third_stage(const Plan *plan, int param)
+{
+    const Param *all = plan->graph->param;
+    for (int i = 0; i < param; ++i)
+        if (all[i].tied == all[param].tied && plan_ties_stages(plan, i)) return true;
+    return false;
+}
+
+static Status add_tie(const Plan *plan, Links *links, int param)
+{
+    const Param *tied = &plan->graph->param[param], *own = &plan->graph->param[tied->tied];
+    int a = stage_of(plan, own->node), b = stage_of(plan, tied->node);
+    if (third_stage(plan, param))
+        return fail(
+            ERR_CONFIG,
+            "%s: a second parameter on another stage shares %s: cut the model (grid.cuts) so "
+            "that all but one of them lie on its stage",
+            tied->name, own->name);
+    size_t bytes = (size_t)tied->elements * sizeof(float);
+    if (bytes > TIE_PIECE_BYTES) bytes = TIE_PIECE_BYTES;
+    bytes = (bytes + LINK_ALIGN - 1) / LINK_ALIGN * LINK_ALIGN;
+    link_add(links, a, b, TIE_DEPTH, bytes);
+    link_add(links, b, a, TIE_DEPTH, bytes);
+    return OK;
+}
+
+Status links_init(Links *links, const Plan *plan)
+{
+    int chunks = plan->shape.pp * plan->chunk_count;
+    *links = (Links){0};
+    if (plan->shape.pp == 1) return OK;
+    for (int chunk = 1; chunk < chunks; ++chunk)
+        if (schedule_crosses(plan->schedule, chunk - 1)) add_boundary(plan, links, chunk);
+    for (int i = 0; i < plan->graph->param_count; ++i)
+        if (plan_ties_stages(plan, i)) TRY(add_tie(plan, links, i));
+    return OK;
+}
+
+void links_fini(Links *links)
+{
+    mem_free(&links->spec);
+}
+
+Status links_memory(Plan *plan, bool joined)
+{
+    Links links;
+    Status st = links_init(&links, plan);
+    size_t received = 0, sent = 0;
+    for (int i = 0; i < links.count; ++i) {
+        const ChannelSpec *spec = &links.spec[i];
+        size_t places = (size_t)spec->depth * spec->bytes;
+        if (spec->to == plan->stage) received += places;
+        if (spec->from == plan->stage) sent += places;
+    }
+    links_fini(&links);
+    if (joined || plan_in_host_memory(plan)) {
+        plan->message_bytes += received;
+        plan->sent_bytes = sent;
+    } else {
+        plan->staged_bytes += received + sent;
+    }
+    return st;
+}

@@ -1,0 +1,358 @@
+/* What one stage of a grid does: where its parameters lie, its chunks' passes, slots, buckets, and the bytes of it all.
+ * Everything follows from the graph, the cut and the schedule; nothing is measured, nothing is allocated for the run. */
+#include "plan.h"
+
+#include <string.h>
+
+/* The chunk of this stage that holds a node, or NULL. */
+static const ChunkPlan *chunk_of(const Plan *plan, int node)
+{
+    for (int c = 0; c < plan->chunk_count; ++c)
+        if (node >= plan->chunk[c].first && node < plan->chunk[c].last) return &plan->chunk[c];
+    return NULL;
+}
+
+bool param_shares_value(const Plan *plan, int param)
+{
+    const Param *p = &plan->graph->param[param];
+    return p->tied >= 0 && chunk_of(plan, plan->graph->param[p->tied].node);
+}
+
+static void place_params(Plan *plan)
+{
+    const Graph *g = plan->graph;
+    int64_t end = 0;
+    plan->value_at = mem_new((size_t)(g->param_count + 1) * sizeof(int64_t));
+    plan->gradient_at = mem_new((size_t)(g->param_count + 1) * sizeof(int64_t));
+    for (int i = 0; i < g->param_count; ++i) {
+        const Param *p = &g->param[i];
+        plan->value_at[i] = -1;
+        if (chunk_of(plan, p->node) && !param_shares_value(plan, i)) {
+            plan->value_at[i] = end;
+            end += align_floats(p->elements);
+        }
+        plan->gradient_at[i] = plan->value_at[i];
+    }
+    plan->value_elements = plan->metrics_at = end;
+    end += METRIC_PAD;
+    for (int i = 0; i < g->param_count; ++i) {
+        const Param *p = &g->param[i];
+        if (!chunk_of(plan, p->node) || !param_shares_value(plan, i)) continue;
+        plan->value_at[i] = plan->value_at[p->tied];
+        plan->gradient_at[i] = end;
+        end += align_floats(p->elements);
+    }
+    plan->gradient_elements = end;
+}
+
+/* ---- buckets ---- */
+
+static void bucket_insert(Buckets *b, int at, int64_t offset, int64_t elements, int tensor)
+{
+    size_t room = (size_t)b->count + 1;
+    b->offset = mem_resize(b->offset, room * sizeof *b->offset);
+    b->elements = mem_resize(b->elements, room * sizeof *b->elements);
+    b->first_tensor = mem_resize(b->first_tensor, room * sizeof *b->first_tensor);
+    for (int i = b->count++; i > at; --i) {
+        b->offset[i] = b->offset[i - 1];
+        b->elements[i] = b->elements[i - 1];
+        b->first_tensor[i] = b->first_tensor[i - 1];
+    }
+    b->offset[at] = offset;
+    b->elements[at] = elements;
+    b->first_tensor[at] = tensor;
+}
+
+/* The gradient of a parameter that shares its value is a bucket of its own, among the others by its node. */
+static void insert_tied(const Plan *plan, ChunkPlan *c)
+{
+    const Graph *g = plan->graph;
+    for (int i = 0; i < g->param_count; ++i) {
+        const Param *p = &g->param[i];
+        if (p->node < c->first || p->node >= c->last || plan->gradient_at[i] == plan->value_at[i])
+            continue;
+        int at = 0;
+        while (at < c->buckets.count && (c->buckets.first_tensor[at] < 0 ||
+                                         g->param[c->buckets.first_tensor[at]].node > p->node))
+            ++at;
+        bucket_insert(&c->buckets, at, plan->gradient_at[i], align_floats(p->elements), i);
+    }
+}
+
+/* Cuts the bucket that holds place `at`, where the parameter `tensor` begins, in two; nothing where it begins there. */
+static void bucket_cut(Buckets *b, int64_t at, int tensor)
+{
+    int i = 0;
+    while (i < b->count && (at <= b->offset[i] || at >= b->offset[i] + b->elements[i])) ++i;
+    if (i == b->count) return;
+    int64_t upper = b->offset[i] + b->elements[i] - at;
+    b->elements[i] -= upper;
+    bucket_insert(b, i, at, upper, tensor);
+}
+
+/* Where shares are cut, a parameter that is tied to one of another stage is a bucket of its own, so that both stages cut it
+ * alike. `next` is the parameter behind it in the chunk, or -1. */
+static void cut_apart(const Plan *plan, ChunkPlan *c, int param, int next)
+{
+    if (!plan->zero || !plan_tied_across(plan, param)) return;
+    bucket_cut(&c->buckets, plan->value_at[param], param);
+    if (next >= 0) bucket_cut(&c->buckets, plan->value_at[next], next);
+}
+
+/* From weights, of the chunk's `count` parameters with values of their own, to places in the arena. */
+static void place_buckets(const Plan *plan, Buckets *b, const int *param, int count, int64_t end)
+{
+    for (int i = 0; i < b->count; ++i) {
+        int first = count ? param[b->first_tensor[i]] : -1;
+        b->first_tensor[i] = first;
+        b->offset[i] = first < 0 ? plan->metrics_at : plan->value_at[first];
+        b->elements[i] = end - b->offset[i];
+        end = b->offset[i];
+    }
+}
+
+static void plan_buckets(const Plan *plan, ChunkPlan *c, size_t bucket_bytes)
+{
+    const Graph *g = plan->graph;
+    int64_t *offset = mem_new((size_t)(g->param_count + 1) * sizeof *offset), weight = 0;
+    int64_t end = plan->metrics_at;
+    int *param = mem_new((size_t)(g->param_count + 1) * sizeof *param), count = 0;
+    for (int i = 0; i < g->param_count; ++i) {
+        const Param *p = &g->param[i];
+        if (p->node < c->first || p->node >= c->last || plan->gradient_at[i] != plan->value_at[i])
+            continue;
+        offset[count] = weight;
+        param[count++] = i;
+        weight += share_weight(plan, i);
+        end = plan->value_at[i] + align_floats(p->elements);
+    }
+    if (c->metrics && !plan->zero) {
+        weight += METRIC_PAD;
+        end = plan->metrics_at + METRIC_PAD;
+    }
+    buckets_init(&c->buckets, offset, count, weight, bucket_bytes);
+    place_buckets(plan, &c->buckets, param, count, end);
+    for (int i = 0; i < count; ++i) cut_apart(plan, c, param[i], i + 1 < count ? param[i + 1] : -1);
+    if (c->metrics && plan->zero) bucket_insert(&c->buckets, 0, plan->metrics_at, METRIC_PAD, -1);
+    insert_tied(plan, c);
+    mem_free(&offset);
+    mem_free(&param);
+}
+
+/* Backward's order: bucket b of a chunk is written from this node on, down to the one of its first tensor. */
+static int opening_node(const Plan *plan, const ChunkPlan *c, int b)
+{
+    const Graph *g = plan->graph;
+    int64_t begin = c->buckets.offset[b], end = begin + c->buckets.elements[b];
+    int node = -1;
+    for (int i = 0; i < g->param_count; ++i)
+        if (plan->gradient_at[i] >= begin && plan->gradient_at[i] < end && g->param[i].node > node)
+            node = g->param[i].node;
+    return node < 0 ? c->last - 1 : node;
+}
+
+static void find_openings(const Plan *plan, ChunkPlan *c)
+{
+    c->opens = mem_new((size_t)(c->buckets.count + 1) * sizeof *c->opens);
+    for (int b = 0; b < c->buckets.count; ++b) c->opens[b] = opening_node(plan, c, b);
+}
+
+/* ---- memory ---- */
+
+/* Of the rank that has most. */
+static size_t state_bytes(const Plan *plan, const PlanOptions *o)
+{
+    bool scratch = o->state_scratch && (plan->zero || plan->shape.tp > 1);
+    if (!plan->zero) return (size_t)(o->state_slots + scratch) * plan->param_bytes;
+    size_t arenas = (size_t)(o->state_slots + (o->state_scratch ? 1 : 0)), most = 0;
+    for (int r = 0; r < plan->shape.dp; ++r)
+        if (share_elements(plan, r) > most) most = share_elements(plan, r);
+    return arenas * most * sizeof(float);
+}
+
+static void sum_gradients(Plan *plan)
+{
+    int micros = plan->schedule->shape.micros, dp = plan->shape.dp;
+    int64_t most = 0;
+    for (int r = 0; plan_takes_turns(plan) && r < dp; ++r)
+        if (plan_sum_elements(plan, r) > most) most = plan_sum_elements(plan, r);
+    plan->gradient_bytes = (size_t)plan->gradient_elements * sizeof(float);
+    plan->sum_levels =
+        (size_t)(plan_takes_turns(plan) ? tree_levels_between(micros, dp) : tree_levels(micros));
+    plan->gradient_part_bytes =
+        plan_takes_turns(plan)
+            ? ((size_t)plan->leaf_elements + plan->sum_levels * (size_t)most) * sizeof(float)
+            : plan->sum_levels * plan->gradient_bytes;
+}
+
+/* Weights lie where they are read, and their other forms side by side; but for those that are fetched. */
+static Status plan_weights(Plan *plan)
+{
+    size_t params = (size_t)(plan->graph->param_count + 1);
+    plan->weight_at = mem_new(params * sizeof *plan->weight_at);
+    memcpy(plan->weight_at, plan->value_at, params * sizeof *plan->weight_at);
+    plan->cache = mem_new((size_t)plan->graph->node_count * sizeof *plan->cache);
+    if (plan->fetches) return plan_fetch(plan);
+    for (int k = 0; k < plan->chunk_count; ++k)
+        for (int i = plan->chunk[k].first; i < plan->chunk[k].last; ++i) {
+            plan->cache[i] = plan->cache_bytes;
+            plan->cache_bytes += place_align(plan->graph->node[i].op->cache_bytes);
+        }
+    return OK;
+}
+
+/* Whole, or a rank's part of what all have in common; where they are fetched, the largest share and the ring. */
+static size_t param_bytes(const Plan *plan, const PlanOptions *o)
+{
+    size_t sharers = plan->zero && o->param_sharers > 1 ? (size_t)o->param_sharers : 1;
+    int64_t most = 0;
+    if (!plan->fetches) return (plan->param_bytes + sharers - 1) / sharers;
+    for (int r = 0; r < plan->shape.dp; ++r)
+        if (plan_held_elements(plan, r) > most) most = plan_held_elements(plan, r);
+    return (size_t)(most + plan->fetch.elements) * sizeof(float);
+}
+
+static Status sum_memory(Plan *plan, const PlanOptions *o)
+{
+    size_t scratch = 0;
+    for (int k = 0; k < plan->chunk_count; ++k) {
+        const ChunkPlan *c = &plan->chunk[k];
+        plan->activation_bytes += (size_t)c->slots * c->kept_bytes;
+        scratch = c->scratch_bytes > scratch ? c->scratch_bytes : scratch;
+        for (int i = c->first; i < c->last; ++i) {
+            const Op *op = plan->graph->node[i].op;
+            if (op->workspace_bytes > plan->workspace_bytes)
+                plan->workspace_bytes = op->workspace_bytes;
+            size_t touched = op->workspace_bytes - op->workspace_spare;
+            if (touched > plan->workspace_part_bytes) plan->workspace_part_bytes = touched;
+        }
+    }
+    plan->activation_bytes += scratch;
+    tensor_group_memory(plan, o->joined);
+    plan->param_bytes = (size_t)plan->value_elements * sizeof(float);
+    sum_gradients(plan);
+    plan->state_bytes = state_bytes(plan, o);
+    plan->param_part_bytes = param_bytes(plan, o);
+    return links_memory(plan, o->joined);
+}
+
+static void find_readers(Plan *plan)
+{
+    const Graph *g = plan->graph;
+    plan->reads_labels = chunk_of(plan, g->loss) != NULL;
+    for (int i = 0; i < g->node_count; ++i)
+        for (int k = 0; k < g->node[i].spec.x_count; ++k)
+            if (g->node[i].in[k] == NODE_INPUT && chunk_of(plan, i)) plan->reads_data = true;
+}
+
+Status plan_new(Plan **out, const Graph *graph, const PlanOptions *o)
+{
+    const Schedule *schedule = o->schedule;
+    int stages = schedule->shape.stages, chunks = schedule->shape.chunks;
+    Plan *plan = mem_new(sizeof *plan);
+    *plan = (Plan){.graph = graph,
+                   .shape = o->shape,
+                   .stage = o->stage,
+                   .schedule = schedule,
+                   .chunk_count = chunks,
+                   .channel_depth = o->channel_depth,
+                   .zero = o->shape.dp > 1 ? o->zero : 0,
+                   .chunk = mem_new((size_t)chunks * sizeof *plan->chunk)};
+    plan->fetches = plan->zero == ZERO_PARAMS && o->param_sharers <= 1;
+    plan->first = mem_new((size_t)(stages * chunks + 1) * sizeof *plan->first);
+    memcpy(plan->first, o->first, (size_t)(stages * chunks + 1) * sizeof *plan->first);
+    for (int k = 0; k < chunks; ++k) {
+        int chunk = schedule_chunk(schedule, o->stage, k);
+        plan->chunk[k].chunk = chunk;
+        plan->chunk[k].first = o->first[chunk];
+        plan->chunk[k].last = o->first[chunk + 1];
+        plan->chunk[k].metrics = k == chunks - 1;
+    }
+    plan_slots(plan);
+    place_params(plan);
+    find_readers(plan);
+    bool apart = tasks_apart(schedule, o->stage);
+    Status st = OK;
+    for (int k = 0; k < chunks && st == OK; ++k) {
+        plan_buckets(plan, &plan->chunk[k], o->bucket_bytes);
+        find_openings(plan, &plan->chunk[k]);
+        st = chunk_plan(&plan->chunk[k], graph, schedule, apart, o->block);
+    }
+    if (plan->zero) plan_shares(plan);
+    plan_leaves(plan);
+    if (st == OK) st = plan_weights(plan);
+    if (st == OK) st = sum_memory(plan, o);
+    if (st != OK) plan_free(&plan);
+    *out = plan;
+    return st;
+}
+
+static void chunk_fini(ChunkPlan *c)
+{
+    Message *const messages[] = {&c->values_in, &c->values_out, &c->gradients_in,
+                                 &c->gradients_out};
+    for (size_t i = 0; i < sizeof messages / sizeof messages[0]; ++i)
+        mem_free(&messages[i]->tensor);
+    for (int pass = 0; pass < PASSES; ++pass) mem_free(&c->pass[pass].action);
+    mem_free(&c->run);
+    mem_free(&c->opens);
+    mem_free(&c->share);
+    mem_free(&c->ring);
+    mem_free(&c->held);
+    mem_free(&c->use);
+    buckets_fini(&c->buckets);
+}
+
+void plan_free(Plan **out)
+{
+    Plan *plan = *out;
+    if (!plan) return;
+    for (int k = 0; k < plan->chunk_count; ++k) chunk_fini(&plan->chunk[k]);
+    mem_free(&plan->chunk);
+    mem_free(&plan->first);
+    mem_free(&plan->slot);
+    mem_free(&plan->last_task);
+    mem_free(&plan->value_at);
+    mem_free(&plan->gradient_at);
+    mem_free(&plan->micro_grad_offset);
+    mem_free(&plan->weight_at);
+    mem_free(&plan->fetch.bucket);
+    mem_free(&plan->fetch.bucket_of);
+    mem_free(&plan->cache);
+    mem_free(out);
+}
+
+size_t plan_bytes(const Plan *plan)
+{
+    return plan->param_part_bytes + plan->gradient_part_bytes + plan->state_bytes +
+           plan->activation_bytes + plan->cache_bytes + plan->workspace_part_bytes +
+           plan->message_bytes;
+}
+
+static void print_bytes(FILE *out, const char *what, double bytes)
+{
+    char text[32];
+    fprintf(out, "  %-22s %12s\n", what, text_bytes(bytes, text));
+}
+
+void plan_print(const Plan *plan, FILE *out)
+{
+    fprintf(out, "stage %d of %d: memory of one rank\n", plan->stage, plan->shape.pp);
+    print_bytes(out, "parameters", (double)plan->param_part_bytes);
+    print_bytes(out, "gradients", (double)plan->gradient_part_bytes);
+    print_bytes(out, "optimizer state", (double)plan->state_bytes);
+    print_bytes(out, "activations", (double)plan->activation_bytes);
+    print_bytes(out, "weights, other layouts", (double)plan->cache_bytes);
+    print_bytes(out, "workspace", (double)plan->workspace_part_bytes);
+    print_bytes(out, "messages", (double)plan->message_bytes);
+    print_bytes(out, "all", (double)plan_bytes(plan));
+    for (int k = 0; k < plan->chunk_count; ++k) {
+        const ChunkPlan *c = &plan->chunk[k];
+        fprintf(out,
+                "  chunk %d: layers %s to %s, %d actions a micro-batch, %d in flight, %d buckets\n",
+                c->chunk, plan->graph->node[c->first].name, plan->graph->node[c->last - 1].name,
+                c->pass[PASS_FORWARD].count + c->pass[PASS_BACKWARD].count +
+                    c->pass[PASS_WEIGHT].count,
+                c->slots, c->buckets.count);
+    }
+}

@@ -1,0 +1,160 @@
+/* ZeRO: how a stage's buckets are cut among its replicas (Rajbhandari et al. 2020, section 5.1). A share begins where a
+ * tensor does, or a multiple of FLAT_CHUNK behind, so that the partial norms of a chunk are one rank's. A gradient that is
+ * tied to another is cut as that one, so that a rank has both parts of its sum, on this stage or on its own. The metrics are
+ * the last replica's, who tells the others. The ranks of a tensor group cut what each has whole alike, for they add up their
+ * parts of its gradient: all cut as if their slices were those of the group's first rank. */
+#include "plan.h"
+
+static int64_t padded(const Param *p)
+{
+    return align_floats(p->elements);
+}
+
+static int64_t clamp(int64_t n, int64_t least, int64_t most)
+{
+    return n < least ? least : n > most ? most : n;
+}
+
+/* Does the parameter have a value of its own on this stage? */
+static bool owns_value(const Plan *plan, int param)
+{
+    return plan->value_at[param] >= 0 && !param_shares_value(plan, param);
+}
+
+int64_t share_weight(const Plan *plan, int param)
+{
+    const Param *p = &plan->graph->param[param];
+    return p->cut.parts > 0 ? align_floats(param_slice_count(plan->graph, param, 0)) : padded(p);
+}
+
+static bool in_bucket(const Plan *plan, const Buckets *buckets, int b, int param)
+{
+    int64_t at = plan->value_at[param] - buckets->offset[b];
+    return owns_value(plan, param) && at >= 0 && at < buckets->elements[b];
+}
+
+/* The place in a bucket nearest to where so much of its weight lies below, and where a share may begin. */
+static int64_t place_below(const Plan *plan, const Buckets *buckets, int b, int64_t weight)
+{
+    for (int i = 0; i < plan->graph->param_count; ++i) {
+        int64_t here = in_bucket(plan, buckets, b, i) ? share_weight(plan, i) : 0;
+        if (weight >= here) {
+            weight -= here;
+            continue;
+        }
+        int64_t end = padded(&plan->graph->param[i]), low = weight / FLAT_CHUNK * FLAT_CHUNK;
+        int64_t high = low + FLAT_CHUNK < here ? low + FLAT_CHUNK : here;
+        int64_t nearest = weight - low <= high - weight ? low : high;
+        return plan->value_at[i] + (nearest == here || nearest > end ? end : nearest);
+    }
+    return buckets->offset[b] + buckets->elements[b];
+}
+
+/* Elements count * part / parts without overflow. */
+static int64_t even(int64_t count, int parts, int part)
+{
+    return count / parts * part + count % parts * part / parts;
+}
+
+static void cut_bucket(const Plan *plan, const Buckets *buckets, int b, int64_t *boundary)
+{
+    int dp = plan->shape.dp;
+    int64_t begin = buckets->offset[b], weight = 0;
+    bool metrics = begin == plan->metrics_at;
+    for (int i = 0; i < plan->graph->param_count; ++i)
+        if (in_bucket(plan, buckets, b, i)) weight += share_weight(plan, i);
+    for (int r = 0; r < dp; ++r)
+        boundary[r] = metrics ? begin : place_below(plan, buckets, b, even(weight, dp, r));
+    boundary[dp] = begin + buckets->elements[b];
+}
+
+/* Boundaries of the bucket of this stage that holds place `at` of the gradients. */
+static const int64_t *shares_at(const Plan *plan, int64_t at)
+{
+    int b;
+    const ChunkPlan *c = plan_bucket_at(plan, at, &b);
+    return c->share + (size_t)b * (size_t)(plan->shape.dp + 1);
+}
+
+static void cut_tied(const Plan *plan, int param, int64_t *boundary)
+{
+    const Param *own = &plan->graph->param[plan->graph->param[param].tied];
+    int64_t at = plan->value_at[param];
+    const int64_t *like = shares_at(plan, at);
+    for (int r = 0; r <= plan->shape.dp; ++r)
+        boundary[r] = plan->gradient_at[param] + clamp(like[r] - at, 0, padded(own));
+}
+
+static bool is_tied(const Plan *plan, const Buckets *buckets, int b)
+{
+    return buckets->offset[b] > plan->metrics_at;
+}
+
+static bool on_stage(const Plan *plan, int node)
+{
+    for (int k = 0; k < plan->chunk_count; ++k)
+        if (node >= plan->chunk[k].first && node < plan->chunk[k].last) return true;
+    return false;
+}
+
+bool plan_tied_across(const Plan *plan, int param)
+{
+    const Graph *g = plan->graph;
+    int own = g->param[param].tied >= 0 ? g->param[param].tied : param;
+    for (int i = 0; i < g->param_count; ++i)
+        if ((i == own || g->param[i].tied == own) && !on_stage(plan, g->param[i].node)) return true;
+    return false;
+}
+
+const ChunkPlan *plan_bucket_at(const Plan *plan, int64_t at, int *bucket)
+{
+    for (int k = 0; k < plan->chunk_count; ++k) {
+        const Buckets *b = &plan->chunk[k].buckets;
+        for (*bucket = 0; *bucket < b->count; ++*bucket)
+            if (at >= b->offset[*bucket] && at < b->offset[*bucket] + b->elements[*bucket])
+                return &plan->chunk[k];
+    }
+    return NULL;
+}
+
+void plan_shares(Plan *plan)
+{
+    size_t boundaries = (size_t)plan->shape.dp + 1;
+    for (int k = 0; k < plan->chunk_count; ++k) {
+        ChunkPlan *c = &plan->chunk[k];
+        c->share = mem_new((size_t)(c->buckets.count + 1) * boundaries * sizeof *c->share);
+        for (int b = 0; b < c->buckets.count; ++b)
+            if (!is_tied(plan, &c->buckets, b))
+                cut_bucket(plan, &c->buckets, b, c->share + (size_t)b * boundaries);
+    }
+    for (int k = 0; k < plan->chunk_count; ++k) {
+        ChunkPlan *c = &plan->chunk[k];
+        for (int b = 0; b < c->buckets.count; ++b)
+            if (is_tied(plan, &c->buckets, b))
+                cut_tied(plan, c->buckets.first_tensor[b], c->share + (size_t)b * boundaries);
+    }
+}
+
+void plan_share(const Plan *plan, int param, int dp_rank, int64_t *first, int64_t *count)
+{
+    int64_t elements = plan->graph->param[param].elements, at = plan->value_at[param];
+    *first = 0;
+    *count = elements;
+    if (!plan->zero) return;
+    const int64_t *share = shares_at(plan, at);
+    int64_t begin = clamp(share[dp_rank] - at, 0, elements);
+    *count = clamp(share[dp_rank + 1] - at, 0, elements) - begin;
+    *first = *count > 0 ? begin : 0;
+}
+
+size_t share_elements(const Plan *plan, int dp_rank)
+{
+    int64_t sum = 0;
+    for (int i = 0; i < plan->graph->param_count; ++i) {
+        int64_t first, count;
+        if (plan->graph->param[i].info.buffer || !owns_value(plan, i)) continue;
+        plan_share(plan, i, dp_rank, &first, &count);
+        sum += align_floats(count);
+    }
+    return (size_t)sum;
+}

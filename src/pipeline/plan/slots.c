@@ -1,0 +1,100 @@
+/* What a stage's list of tasks says about memory, before anything runs: which slot a micro-batch has in each chunk, how many
+ * there are, and how many micro-batches of data are held at a time. */
+#include "plan.h"
+
+/* The work that a message belongs to. */
+static TaskKind work_of(TaskKind kind)
+{
+    return kind == TASK_SEND_FORWARD || kind == TASK_RECEIVE_FORWARD ? TASK_FORWARD : TASK_BACKWARD;
+}
+
+static bool is_send(TaskKind kind)
+{
+    return kind == TASK_SEND_FORWARD || kind == TASK_SEND_BACKWARD;
+}
+
+static bool is_message(TaskKind kind)
+{
+    return kind >= TASK_SEND_FORWARD;
+}
+
+/* Is `work` what the message m comes before or after? */
+static bool belongs(const Task *m, const Task *work)
+{
+    bool same = m->chunk == work->chunk && m->micro == work->micro;
+    if (work_of(m->kind) == TASK_FORWARD) return same && work->kind == TASK_FORWARD;
+    return same && (work->kind == TASK_BACKWARD || work->kind == TASK_BACKWARD_DATA);
+}
+
+bool tasks_apart(const Schedule *schedule, int stage)
+{
+    const Task *list = schedule->task[stage];
+    int count = schedule->count[stage];
+    for (int i = 0; i < count; ++i) {
+        if (!is_message(list[i].kind)) continue;
+        int step = is_send(list[i].kind) ? -1 : 1, j = i + step;
+        while (j >= 0 && j < count && is_message(list[j].kind)) j += step;
+        if (j < 0 || j >= count || !belongs(&list[i], &list[j])) return true;
+    }
+    return false;
+}
+
+/* First and last place in the stage's list where (chunk, micro) occurs. */
+static void find_lives(const Plan *plan, int *first, int *last)
+{
+    const Schedule *s = plan->schedule;
+    int micros = s->shape.micros;
+    for (int i = 0; i < plan->chunk_count * micros; ++i) first[i] = last[i] = -1;
+    for (int i = 0; i < s->count[plan->stage]; ++i) {
+        const Task *t = &s->task[plan->stage][i];
+        int at = schedule_local(s, t->chunk) * micros + t->micro;
+        if (first[at] < 0) first[at] = i;
+        last[at] = i;
+    }
+}
+
+/* The lowest slot that is free from the first task of a micro-batch in a chunk to its last. */
+static void give_slots(Plan *plan, const int *first, const int *last)
+{
+    const Schedule *s = plan->schedule;
+    int micros = s->shape.micros;
+    int *owner = mem_new((size_t)(plan->chunk_count * micros + 1) * sizeof *owner);
+    for (int i = 0; i < plan->chunk_count * micros; ++i) owner[i] = -1;
+    for (int i = 0; i < s->count[plan->stage]; ++i) {
+        const Task *t = &s->task[plan->stage][i];
+        int local = schedule_local(s, t->chunk), at = local * micros + t->micro, slot = 0;
+        if (first[at] != i) continue;
+        int *taken = owner + local * micros;
+        while (taken[slot] >= 0 && last[taken[slot]] > i) ++slot;
+        taken[slot] = at;
+        plan->slot[at] = slot;
+        if (slot >= plan->chunk[local].slots) plan->chunk[local].slots = slot + 1;
+    }
+    mem_free(&owner);
+}
+
+int tasks_hold(const Schedule *s, int stage, int *last_task)
+{
+    int most = 0, taken = 0, given = 0;
+    for (int i = 0; i < s->count[stage]; ++i) last_task[s->task[stage][i].micro] = i;
+    for (int i = 0; i < s->count[stage]; ++i) {
+        while (taken <= s->task[stage][i].micro) ++taken;
+        most = taken - given > most ? taken - given : most;
+        while (given < taken && last_task[given] <= i) ++given;
+    }
+    return most;
+}
+
+void plan_slots(Plan *plan)
+{
+    const Schedule *s = plan->schedule;
+    size_t pairs = (size_t)plan->chunk_count * (size_t)s->shape.micros;
+    int *first = mem_new((pairs + 1) * sizeof *first), *last = mem_new((pairs + 1) * sizeof *last);
+    plan->slot = mem_new((pairs + 1) * sizeof *plan->slot);
+    plan->last_task = mem_new((size_t)(s->shape.micros + 1) * sizeof *plan->last_task);
+    find_lives(plan, first, last);
+    give_slots(plan, first, last);
+    plan->batches_out = tasks_hold(s, plan->stage, plan->last_task);
+    mem_free(&first);
+    mem_free(&last);
+}

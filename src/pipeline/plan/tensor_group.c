@@ -1,0 +1,58 @@
+/* What a rank holds for its tensor group: what the ranks owe each other at a step's end, and what slices take on their way. */
+#include "plan.h"
+
+bool plan_owes(const Plan *plan, int param, int dp_rank, int64_t *first, int64_t *count)
+{
+    if (!plan->graph->param[param].partial || plan->gradient_at[param] < 0) return false;
+    plan_share(plan, param, dp_rank, first, count);
+    return *count > 0;
+}
+
+int64_t plan_owed_floats(const Plan *plan, int dp_rank)
+{
+    int64_t owed = OWED_ASKED, first, count;
+    for (int i = 0; i < plan->graph->param_count; ++i)
+        if (plan_owes(plan, i, dp_rank, &first, &count)) owed += count;
+    return owed;
+}
+
+static size_t larger(size_t a, size_t b)
+{
+    return a > b ? a : b;
+}
+
+size_t plan_largest_exchange(const Plan *plan, size_t owed)
+{
+    const Graph *g = plan->graph;
+    size_t most = owed;
+    for (int i = 0; i < g->node_count; ++i) {
+        const Op *op = g->node[i].op;
+        if (op_info(op->spec.kind)->talks == TALKS_ALWAYS)
+            most = larger(most, larger(desc_bytes(op->spec.x[0]), desc_bytes(op->spec.y)));
+        if (i == g->loss) most = larger(most, op->workspace_bytes);
+    }
+    return most;
+}
+
+/* A rank's channels, a piece in fp32 and one of its own. */
+static size_t pieces_bytes(int ranks)
+{
+    return (size_t)EXCHANGE_PIECE_BYTES * (3 + EXCHANGE_DEPTH * ((size_t)ranks - 1));
+}
+
+void tensor_group_memory(Plan *plan, bool joined)
+{
+    int ranks = plan->shape.tp;
+    size_t owed = 0;
+    if (ranks == 1) return;
+    for (int r = 0; r < plan->shape.dp; ++r)
+        owed = larger(owed, (size_t)plan_owed_floats(plan, r) * sizeof(float));
+    size_t most = plan_largest_exchange(plan, owed);
+    plan->message_bytes += 2 * owed;
+    if (plan_in_host_memory(plan))
+        plan->message_bytes += pieces_bytes(ranks);
+    else if (joined)
+        plan->message_bytes += gpu_exchange_bytes(ranks, most);
+    else
+        plan->staged_bytes += 2 * most + pieces_bytes(ranks);
+}

@@ -1,0 +1,152 @@
+/* A pass's actions on a micro-batch, one by one. Sums leave bucket by bucket while backward still runs; every action lets
+ * messages and sums make progress. */
+#include "executor.h"
+
+static Op *op_of(const Context *c, const ChunkRun *chunk, int run)
+{
+    return c->plan->graph->node[chunk->plan->run[run].node].op;
+}
+
+static void run_backward(Op *op, const OpRun *run)
+{
+    op_backward_begin(op, run);
+    op_backward_weight(op, run);
+    op_backward_data(op, run);
+}
+
+/* Gradients of weights that do not wait are in the slot already. */
+static bool in_slot(const ChunkRun *chunk, int run)
+{
+    return chunk->plan->run[run].dw[0] != PLACE_NONE;
+}
+
+static void run_backward_data(Op *op, const ChunkRun *chunk, int run, const OpRun *r)
+{
+    op_backward_begin(op, r);
+    if (in_slot(chunk, run)) op_backward_weight(op, r);
+    op_backward_data(op, r);
+}
+
+/* Where parameter k of a run has its gradient in an arena. */
+static float *gradient_of(const Context *c, const ChunkRun *chunk, int run, int k, float *arena)
+{
+    const Node *node = &c->plan->graph->node[chunk->plan->run[run].node];
+    return arena + c->plan->micro_grad_offset[node->param[k]];
+}
+
+static void run_backward_weight(const Context *c, const ChunkRun *chunk, int run, const OpRun *r,
+                                float *arena)
+{
+    Op *op = op_of(c, chunk, run);
+    if (!in_slot(chunk, run)) {
+        op_backward_weight(op, r);
+        return;
+    }
+    for (int k = 0; k < op->spec.w_count; ++k)
+        context_copy(c, gradient_of(c, chunk, run, k, arena), r->dw[k],
+                     (size_t)op->w_elements[k] * sizeof(float));
+}
+
+static void add_gradient(const Context *c, const Action *a, void *dst, const void *src)
+{
+    const FlatTable *flat = c->backend->table->flat;
+    if (a->type == DTYPE_BF16)
+        flat->add_bf16(c->stream, dst, dst, src, a->count);
+    else if (a->type == DTYPE_F16)
+        flat->add_f16(c->stream, dst, dst, src, a->count);
+    else
+        flat->add(c->stream, dst, dst, src, a->count);
+}
+
+static void run_action(Executor *e, const ChunkRun *chunk, const Slot *slot, const Action *a,
+                       float *arena)
+{
+    const Context *c = &e->context;
+    const OpRun *run = &slot->run[a->index];
+    void *dst = slot_place(&e->memory, chunk, slot, a->dst);
+    const void *src = slot_place(&e->memory, chunk, slot, a->src);
+    if (c->plan->fetches && action_reads_values(c->plan, chunk->plan, a))
+        gather_repack(&e->params, run, chunk->plan->run[a->index].node);
+    switch (a->kind) {
+    case ACTION_FORWARD:
+        op_forward(op_of(c, chunk, a->index), run);
+        break;
+    case ACTION_BACKWARD:
+        run_backward(op_of(c, chunk, a->index), run);
+        break;
+    case ACTION_BACKWARD_DATA:
+        run_backward_data(op_of(c, chunk, a->index), chunk, a->index, run);
+        break;
+    case ACTION_BACKWARD_WEIGHT:
+        run_backward_weight(c, chunk, a->index, run, arena);
+        break;
+    case ACTION_ADD:
+        add_gradient(c, a, dst, src);
+        break;
+    case ACTION_COPY:
+        context_copy(c, dst, src, (size_t)a->count * dtype_bytes(a->type));
+        break;
+    case ACTION_VALUES:
+    case ACTION_OPEN:
+    case ACTION_BUCKET:
+        break;
+    }
+}
+
+void actions_bind(Executor *e, const ChunkRun *chunk, const Slot *slot, int micro)
+{
+    const Context *c = &e->context;
+    float *arena = grad_arena(&e->gradients, micro);
+    for (int i = 0; i < chunk->plan->run_count; ++i) {
+        if (in_slot(chunk, i)) continue;
+        int w_count = op_of(c, chunk, i)->spec.w_count;
+        for (int k = 0; k < w_count; ++k) slot->run[i].dw[k] = gradient_of(c, chunk, i, k, arena);
+    }
+}
+
+bool action_asks_others(const Context *context, const ChunkRun *chunk, Pass pass, int micro,
+                        int action)
+{
+    const Action *a = &chunk->plan->pass[pass].action[action];
+    bool last = micro == context->plan->schedule->shape.micros - 1;
+    switch (a->kind) {
+    case ACTION_VALUES:
+        return true;
+    case ACTION_OPEN:
+        return plan_takes_turns(context->plan);
+    case ACTION_BUCKET:
+        return plan_takes_turns(context->plan) || (last && context->comm->size > 1);
+    case ACTION_ADD:
+    case ACTION_COPY:
+        return false;
+    default:
+        return op_asks_ranks(&op_of(context, chunk, a->index)->spec);
+    }
+}
+
+static void open_bucket(Executor *e, const ChunkRun *chunk, const Slot *slot, int bucket, int micro)
+{
+    float *metrics;
+    bucket_open(&e->gradients, chunk, slot, bucket, micro, &metrics);
+    if (metrics) step_report_put(&e->report, slot, micro, metrics);
+}
+
+void actions_run(Executor *e, const ChunkRun *chunk, const Slot *slot, Pass pass, int micro,
+                 int from, int to)
+{
+    float *arena = grad_arena(&e->gradients, micro);
+    for (int i = from; i < to; ++i) {
+        const Action *a = &chunk->plan->pass[pass].action[i];
+        if (a->kind == ACTION_OPEN) {
+            open_bucket(e, chunk, slot, a->index, micro);
+            continue;
+        }
+        if (a->kind == ACTION_VALUES)
+            gather_next(&e->params);
+        else if (a->kind == ACTION_BUCKET)
+            bucket_done(&e->gradients, chunk, a->index, micro);
+        else if (!slot->empty)
+            run_action(e, chunk, slot, a, arena);
+        progress_poll(&e->context.progress);
+    }
+}

@@ -1,0 +1,219 @@
+/* Messages between stages: a channel for each boundary and direction, in one order on all ranks (plan/links.c). */
+#include "boundary_links.h"
+
+/* ---- set-up ---- */
+
+/* The chunk of this stage with this number in the model, or NULL. */
+static ChunkLinks *chunk_here(const BoundaryLinks *l, int chunk)
+{
+    const Plan *plan = l->context->plan;
+    for (int c = 0; c < plan->chunk_count; ++c)
+        if (plan->chunk[c].chunk == chunk) return &l->chunk[c];
+    return NULL;
+}
+
+static void bind_boundary(const BoundaryLinks *l, int chunk, int up, int down)
+{
+    ChunkLinks *from = chunk_here(l, chunk - 1), *to = chunk_here(l, chunk);
+    if (from) {
+        from->values_out = up;
+        from->gradients_in = down;
+    }
+    if (to) {
+        to->values_in = up;
+        to->gradients_out = down;
+    }
+}
+
+static void bind_tie(BoundaryLinks *l, const GradSync *sync, const Links *links, int param,
+                     int from_owner)
+{
+    const Plan *plan = l->context->plan;
+    const ChannelSpec *spec = &links->spec[from_owner];
+    if (plan->stage != spec->from && plan->stage != spec->to) return;
+    bool owner = plan->stage == spec->from;
+    int64_t begin, count;
+    int mine = owner ? plan->graph->param[param].tied : param;
+    plan_share(plan, mine, l->context->grid->dp_rank, &begin, &count);
+    l->tie = mem_resize(l->tie, (size_t)(l->tie_count + 1) * sizeof *l->tie);
+    l->tie[l->tie_count++] = (TieLink){.sum = grad_sum(sync, plan->gradient_at[mine] + begin),
+                                       .elements = count,
+                                       .out = owner ? from_owner : from_owner + 1,
+                                       .in = owner ? from_owner + 1 : from_owner,
+                                       .piece = (int64_t)(spec->bytes / sizeof(float))};
+}
+
+static void bind_links(BoundaryLinks *l, const GradSync *sync, const Links *links)
+{
+    const Plan *plan = l->context->plan;
+    int chunks = plan->shape.pp * plan->chunk_count, next = 0;
+    for (int chunk = 1; chunk < chunks; ++chunk) {
+        if (!schedule_crosses(plan->schedule, chunk - 1)) continue;
+        bind_boundary(l, chunk, next, next + 1);
+        next += 2;
+    }
+    for (int i = 0; i < plan->graph->param_count; ++i) {
+        if (!plan_ties_stages(plan, i)) continue;
+        bind_tie(l, sync, links, i, next);
+        next += 2;
+    }
+}
+
+/* A boundary's channels were added in the order that Move.channel has. */
+static Status plan_moves(BoundaryLinks *l, const Schedule *evaluation)
+{
+    const Plan *plan = l->context->plan;
+    if (!channels_on_device(l->channels)) return OK;
+    TRY(schedule_moves(&l->moves, plan->schedule, plan->channel_depth, plan->stage));
+    return schedule_moves(&l->evaluation_moves, evaluation, plan->channel_depth, plan->stage);
+}
+
+Status boundary_links_init(BoundaryLinks *l, Context *context, const GradSync *sync,
+                           const Schedule *evaluation)
+{
+    const Plan *plan = context->plan;
+    Links links;
+    *l = (BoundaryLinks){.context = context,
+                         .chunk = mem_new((size_t)plan->chunk_count * sizeof *l->chunk)};
+    for (int c = 0; c < plan->chunk_count; ++c) l->chunk[c] = (ChunkLinks){-1, -1, -1, -1};
+    if (plan->shape.pp == 1) return OK;
+    Status st = links_init(&links, plan);
+    if (st == OK) bind_links(l, sync, &links);
+    if (st == OK)
+        st = channels_new(&l->channels, &context->grid->pp_world, links.spec, links.count,
+                          context->options.transport);
+    links_fini(&links);
+    if (st == OK) st = plan_moves(l, evaluation);
+    context->progress.stages = l->channels;
+    return status_agree(context->grid->world, st);
+}
+
+void boundary_links_fini(BoundaryLinks *l)
+{
+    if (l->channels) channels_free(&l->channels);
+    mem_free(&l->chunk);
+    mem_free(&l->moves.move);
+    mem_free(&l->evaluation_moves.move);
+    mem_free(&l->tie);
+}
+
+/* ---- a step ---- */
+
+void links_move(const BoundaryLinks *l, const Moves *moves, int *next, int task)
+{
+    enum { AT_ONCE = 16 };
+    int channel[AT_ONCE], count = 0;
+    for (; *next < moves->count && moves->move[*next].task == task; ++*next) {
+        channel[count++] = moves->move[*next].channel;
+        if (count == AT_ONCE) {
+            channels_move(l->channels, channel, count);
+            count = 0;
+        }
+    }
+    if (count > 0) channels_move(l->channels, channel, count);
+}
+
+/* Places in host memory are the channel's at once; those of a GPU once its stream comes to them. */
+static void finish_copies(const BoundaryLinks *l)
+{
+    const Context *c = l->context;
+    bool queued = c->backend->table->host_memory || channels_on_device(l->channels);
+    if (!queued) c->backend->table->sync(c->stream);
+}
+
+static void send(const BoundaryLinks *l, const SlotMemory *memory, const ChunkRun *chunk,
+                 const Slot *slot, const Message *message, int channel)
+{
+    char *to = await_place(&l->context->progress, l->channels, channel);
+    for (int i = 0; i < message->count && !slot->empty; ++i) {
+        const BoundaryTensor *t = &message->tensor[i];
+        context_copy(l->context, to + t->at, slot_place(memory, chunk, slot, t->place), t->bytes);
+    }
+    finish_copies(l);
+    channel_send(l->channels, channel);
+}
+
+static void receive(const BoundaryLinks *l, const SlotMemory *memory, const ChunkRun *chunk,
+                    const Slot *slot, const Message *message, int channel)
+{
+    const char *from = await_message(&l->context->progress, l->channels, channel);
+    for (int i = 0; i < message->count; ++i) {
+        const BoundaryTensor *t = &message->tensor[i];
+        context_copy(l->context, slot_place(memory, chunk, slot, t->place), from + t->at, t->bytes);
+    }
+    finish_copies(l);
+    channel_release(l->channels, channel);
+}
+
+void links_message(const BoundaryLinks *l, const SlotMemory *memory, const ChunkRun *chunk,
+                   const Slot *slot, TaskKind kind)
+{
+    const ChunkPlan *plan = chunk->plan;
+    const ChunkLinks *links = &l->chunk[plan - l->context->plan->chunk];
+    Phase outer = phase_enter(PHASE_MESSAGES);
+    if (kind == TASK_RECEIVE_FORWARD)
+        receive(l, memory, chunk, slot, &plan->values_in, links->values_in);
+    else if (kind == TASK_SEND_FORWARD)
+        send(l, memory, chunk, slot, &plan->values_out, links->values_out);
+    else if (kind == TASK_RECEIVE_BACKWARD)
+        receive(l, memory, chunk, slot, &plan->gradients_in, links->gradients_in);
+    else
+        send(l, memory, chunk, slot, &plan->gradients_out, links->gradients_out);
+    phase_enter(outer);
+}
+
+static void copy_message(const SlotMemory *memory, MessageEnd from, const Message *out,
+                         MessageEnd to, const Message *in)
+{
+    for (int i = 0; i < out->count && !from.slot->empty; ++i)
+        context_copy(memory->context, slot_place(memory, to.chunk, to.slot, in->tensor[i].place),
+                     slot_place(memory, from.chunk, from.slot, out->tensor[i].place),
+                     out->tensor[i].bytes);
+}
+
+void links_copy_values(const SlotMemory *memory, MessageEnd from, MessageEnd to)
+{
+    copy_message(memory, from, &from.chunk->plan->values_out, to, &to.chunk->plan->values_in);
+}
+
+void links_copy_gradients(const SlotMemory *memory, MessageEnd from, MessageEnd to)
+{
+    copy_message(memory, from, &from.chunk->plan->gradients_out, to, &to.chunk->plan->gradients_in);
+}
+
+/* ---- tied parameters ---- */
+
+/* Both stages add the same two numbers, so both hold the same sum. */
+static void tie_exchange(const BoundaryLinks *l, const TieLink *tie)
+{
+    const Context *c = l->context;
+    for (int64_t at = 0; at < tie->elements; at += tie->piece) {
+        int64_t n = tie->elements - at < tie->piece ? tie->elements - at : tie->piece;
+        context_copy(c, await_place(&c->progress, l->channels, tie->out), tie->sum + at,
+                     (size_t)n * sizeof(float));
+        finish_copies(l);
+        channel_send(l->channels, tie->out);
+        channels_move(l->channels, (int[]){tie->out, tie->in}, 2);
+        const float *theirs =
+            (const float *)(const void *)await_message(&c->progress, l->channels, tie->in);
+        c->backend->table->flat->add(c->stream, tie->sum + at, tie->sum + at, theirs, n);
+        finish_copies(l);
+        channel_release(l->channels, tie->in);
+    }
+}
+
+void links_sum_ties(const BoundaryLinks *l, const GradSync *sync)
+{
+    const Context *c = l->context;
+    const Graph *g = c->plan->graph;
+    for (int i = 0; i < g->param_count; ++i) {
+        const Param *p = &g->param[i];
+        if (p->tied < 0 || c->plan->gradient_at[i] == c->plan->value_at[i]) continue;
+        int64_t first, count;
+        plan_share(c->plan, i, c->grid->dp_rank, &first, &count);
+        float *own = grad_sum(sync, c->plan->gradient_at[p->tied] + first);
+        const float *other = grad_sum(sync, c->plan->gradient_at[i] + first);
+        c->backend->table->flat->add(c->stream, own, own, other, count);
+    }
+    for (int i = 0; i < l->tie_count; ++i) tie_exchange(l, &l->tie[i]);
+}

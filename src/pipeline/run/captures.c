@@ -1,0 +1,38 @@
+/* Captures, found by task and place in the input ring. */
+#include "captures.h"
+
+/* Other forms of parameters that are gathered are made when they are there: not the same work at every step. */
+void captures_init(Captures *c, const Context *context, int places)
+{
+    const Plan *plan = context->plan;
+    *c = (Captures){
+        .context = context, .tasks = plan->schedule->count[plan->stage], .places = places};
+    if (context->backend->options.replay && !plan->fetches)
+        c->list = mem_new((size_t)c->tasks * (size_t)places * sizeof *c->list);
+}
+
+void captures_fini(Captures *c)
+{
+    if (!c->context) return;
+    for (int i = 0; c->list && i < c->tasks * c->places; ++i) {
+        CaptureList *list = &c->list[i];
+        for (int k = 0; k < list->count; ++k) capture_drop(&list->capture[k], c->context->backend);
+        mem_free(&list->capture);
+    }
+    mem_free(&c->list);
+    capture_drop(&c->statistics, c->context->backend);
+}
+
+Capture *capture_at(Captures *c, int task, int place, int number)
+{
+    enum { MOST = 1024 };
+    CaptureList *list = &c->list[task * c->places + place];
+    if (number == list->count) {
+        if (c->count == MOST) return NULL;
+        ++c->count;
+        list->capture =
+            mem_resize(list->capture, (size_t)(list->count + 1) * sizeof *list->capture);
+        list->capture[list->count++] = (Capture){0};
+    }
+    return &list->capture[number];
+}

@@ -1,0 +1,42 @@
+/* What every part of the executor knows: the plan and the ranks it runs on. Borrowed, all of it, and the same until the executor
+ * goes. */
+#ifndef WEFT_PIPELINE_CONTEXT_H
+#define WEFT_PIPELINE_CONTEXT_H
+
+#include "progress.h"
+
+#include "../plan/plan.h"
+
+typedef struct Context {
+    const Plan *plan;
+    const Grid *grid;
+    Backend *backend;
+    Stream *stream; /* the backend's compute stream */
+    Comm *comm;     /* over grid->dp_world */
+    ExecutorOptions options;
+    Progress progress; /* what goes on while this rank waits */
+} Context;
+
+/* An arena of the backend's memory; NULL for none. Owner: the caller. */
+static inline void *context_alloc(const Context *c, size_t bytes)
+{
+    return bytes ? c->backend->table->alloc(c->backend, bytes) : NULL;
+}
+
+static inline void context_release(const Context *c, void *arena, size_t bytes)
+{
+    if (arena) c->backend->table->release(c->backend, arena, bytes);
+}
+
+static inline void context_copy(const Context *c, void *to, const void *from, size_t bytes)
+{
+    c->backend->table->copy(c->stream, to, from, bytes);
+}
+
+/* Does the chunk hold the loss? */
+static inline bool context_has_loss(const Context *c, const ChunkPlan *chunk)
+{
+    return c->plan->graph->loss >= chunk->first && c->plan->graph->loss < chunk->last;
+}
+
+#endif

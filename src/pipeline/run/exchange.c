@@ -1,0 +1,220 @@
+/* Slices between the ranks of a tensor group, as the operations ask for them (tensor.h, Exchange), in host memory. Channels join
+ * every two ranks of the group. A slice goes in pieces, so that all ranks write, read and add at the same time; the ranks' parts
+ * are added in their order, wherever they come from. */
+#include "exchange.h"
+
+#include <string.h>
+
+enum { PIECE_BYTES = EXCHANGE_PIECE_BYTES };
+
+struct HostExchange {
+    Exchange face;
+    const Context *context; /* borrowed */
+    Channels *channels;
+    int *out, *in; /* owned; channels to and from each rank */
+    float *sum;    /* owned; a piece in fp32 */
+    char *own;     /* owned; a piece of this rank's, packed */
+};
+
+/* A slice where it lies: runs of `run` bytes, `stride` apart. */
+typedef struct Part {
+    char *base;
+    size_t run, stride, bytes;
+} Part;
+
+static Part part_of(const Slices *s, int size, int rank, const void *whole)
+{
+    size_t unit = (size_t)s->unit * dtype_bytes(s->type);
+    size_t first = (size_t)slice_first(s->items, size, rank);
+    Part p = {.base = (char *)(uintptr_t)whole + first * unit,
+              .run = slices_run(s, size, rank),
+              .stride = (size_t)s->items * unit};
+    p.bytes = p.run * (size_t)s->runs;
+    return p;
+}
+
+/* n bytes from place `at` of the packed slice on: out of the tensor, or into it. */
+static void part_move(const Part *p, size_t at, size_t n, char *packed, bool into)
+{
+    while (n > 0) {
+        size_t in_run = at % p->run, count = p->run - in_run < n ? p->run - in_run : n;
+        char *here = p->base + at / p->run * p->stride + in_run;
+        memcpy(into ? here : packed, into ? packed : here, count);
+        at += count;
+        packed += count;
+        n -= count;
+    }
+}
+
+static size_t piece_of(size_t bytes, size_t at)
+{
+    return at >= bytes ? 0 : bytes - at < PIECE_BYTES ? bytes - at : PIECE_BYTES;
+}
+
+/* ---- pieces ---- */
+
+static void send_piece(HostExchange *g, int rank, const Part *from, size_t at)
+{
+    size_t n = piece_of(from->bytes, at);
+    if (n == 0) return;
+    char *place = await_place(&g->context->progress, g->channels, g->out[rank]);
+    part_move(from, at, n, place, false);
+    channel_send(g->channels, g->out[rank]);
+}
+
+static const char *await_piece(HostExchange *g, int rank)
+{
+    return await_message(&g->context->progress, g->channels, g->in[rank]);
+}
+
+static void gather(const Exchange *x, Slices s, const void *mine, void *whole)
+{
+    HostExchange *g = x->user;
+    Part own = part_of(&s, x->size, x->rank, whole), packed = own;
+    packed.base = (char *)(uintptr_t)mine;
+    packed.stride = packed.run;
+    size_t most = (size_t)s.runs * slices_run(&s, x->size, 0);
+    Phase outer = phase_enter(PHASE_MESSAGES);
+    for (size_t at = 0; at < most; at += PIECE_BYTES) {
+        for (int r = 0; r < x->size; ++r)
+            if (r != x->rank) send_piece(g, r, &packed, at);
+        for (int r = 0; r < x->size; ++r) {
+            Part part = part_of(&s, x->size, r, whole);
+            size_t n = piece_of(part.bytes, at);
+            if (n == 0) continue;
+            if (r == x->rank) {
+                part_move(&own, at, n, packed.base + at, true);
+                continue;
+            }
+            part_move(&part, at, n, (char *)(uintptr_t)await_piece(g, r), true);
+            channel_release(g->channels, g->in[r]);
+        }
+    }
+    phase_enter(outer);
+}
+
+/* sum = x, or sum += x. */
+static void add_floats(float *sum, const float *x, size_t n, bool first)
+{
+    if (first)
+        memcpy(sum, x, n * sizeof *sum);
+    else
+        for (size_t i = 0; i < n; ++i) sum[i] += x[i];
+}
+
+static void add_bf16(float *sum, const Bf16 *x, size_t n, bool first)
+{
+    for (size_t i = 0; i < n; ++i) sum[i] = first ? bf16_value(x[i]) : sum[i] + bf16_value(x[i]);
+}
+
+static void add_f16(float *sum, const F16 *x, size_t n, bool first)
+{
+    for (size_t i = 0; i < n; ++i) sum[i] = first ? f16_value(x[i]) : sum[i] + f16_value(x[i]);
+}
+
+static void add_piece(DType type, float *sum, const void *x, size_t n, bool first)
+{
+    if (type == DTYPE_BF16)
+        add_bf16(sum, x, n, first);
+    else if (type == DTYPE_F16)
+        add_f16(sum, x, n, first);
+    else
+        add_floats(sum, x, n, first);
+}
+
+static void round_piece(DType type, void *to, const float *sum, size_t n)
+{
+    Bf16 *bf16 = to;
+    F16 *f16 = to;
+    for (size_t i = 0; i < n && type == DTYPE_BF16; ++i) bf16[i] = bf16_of(sum[i]);
+    for (size_t i = 0; i < n && type == DTYPE_F16; ++i) f16[i] = f16_of(sum[i]);
+}
+
+/* One piece of every rank, added in their order. */
+static void sum_piece(HostExchange *g, const Slices *s, const Part *own, size_t at, char *mine)
+{
+    const Exchange *x = &g->face;
+    size_t bytes = piece_of(own->bytes, at), n = bytes / dtype_bytes(s->type);
+    bool half = s->type != DTYPE_F32;
+    float *sum = half ? g->sum : (float *)(void *)(mine + at);
+    for (int r = 0; r < x->size && bytes > 0; ++r) {
+        const char *piece = g->own;
+        if (r == x->rank)
+            part_move(own, at, bytes, g->own, false);
+        else
+            piece = await_piece(g, r);
+        add_piece(s->type, sum, piece, n, r == 0);
+        if (r != x->rank) channel_release(g->channels, g->in[r]);
+    }
+    round_piece(s->type, mine + at, sum, n);
+}
+
+static void reduce(const Exchange *x, Slices s, const void *whole, void *mine)
+{
+    HostExchange *g = x->user;
+    Part own = part_of(&s, x->size, x->rank, whole);
+    size_t most = part_of(&s, x->size, 0, whole).bytes;
+    Phase outer = phase_enter(PHASE_MESSAGES);
+    for (size_t at = 0; at < most; at += PIECE_BYTES) {
+        for (int r = 0; r < x->size; ++r) {
+            Part part = part_of(&s, x->size, r, whole);
+            if (r != x->rank) send_piece(g, r, &part, at);
+        }
+        sum_piece(g, &s, &own, at, mine);
+    }
+    phase_enter(outer);
+}
+
+/* ---- set-up ---- */
+
+static Status open_channels(HostExchange *g, const World *world, int transport)
+{
+    int size = world->size, count = 0;
+    ChannelSpec *spec = mem_new((size_t)(size * size) * sizeof *spec);
+    g->out = mem_new((size_t)size * sizeof *g->out);
+    g->in = mem_new((size_t)size * sizeof *g->in);
+    for (int from = 0; from < size; ++from)
+        for (int to = 0; to < size; ++to) {
+            if (from == to) continue;
+            if (from == world->rank) g->out[to] = count;
+            if (to == world->rank) g->in[from] = count;
+            spec[count++] = (ChannelSpec){
+                .from = from, .to = to, .depth = EXCHANGE_DEPTH, .bytes = PIECE_BYTES};
+        }
+    Status st = channels_new(&g->channels, world, spec, count, transport);
+    mem_free(&spec);
+    return st;
+}
+
+Status host_exchange_new(HostExchange **out, const Context *context, const World *world)
+{
+    HostExchange *g = *out = mem_new(sizeof *g);
+    *g = (HostExchange){.context = context};
+    g->face = (Exchange){
+        .rank = world->rank, .size = world->size, .user = g, .gather = gather, .reduce = reduce};
+    g->sum = mem_new(2 * PIECE_BYTES);
+    g->own = mem_new(PIECE_BYTES);
+    return open_channels(g, world, context->options.transport);
+}
+
+void host_exchange_free(HostExchange **exchange)
+{
+    HostExchange *g = *exchange;
+    if (!g) return;
+    if (g->channels) channels_free(&g->channels);
+    mem_free(&g->out);
+    mem_free(&g->in);
+    mem_free(&g->sum);
+    mem_free(&g->own);
+    mem_free(exchange);
+}
+
+const Exchange *host_exchange_face(const HostExchange *exchange)
+{
+    return &exchange->face;
+}
+
+Channels *host_exchange_channels(const HostExchange *exchange)
+{
+    return exchange->channels;
+}

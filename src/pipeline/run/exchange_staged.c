@@ -1,0 +1,77 @@
+/* Slices of a GPU's memory by way of the host's, where NCCL does not join the ranks: what operations give is copied to
+ * host memory, goes through the channels that ranks without GPUs would use, and is copied back. The host waits for it. */
+#include "exchange.h"
+
+struct StagedExchange {
+    Exchange face;
+    const Context *context; /* borrowed */
+    const Exchange *host;   /* borrowed: exchanges in host memory */
+    char *mine, *whole;     /* owned: room for a tensor each */
+    size_t bytes;
+};
+
+static size_t bytes_of_mine(const Exchange *x, const Slices *s)
+{
+    return (size_t)s->runs * slices_run(s, x->size, x->rank);
+}
+
+static size_t bytes_of_whole(const Slices *s)
+{
+    return (size_t)s->runs * slices_run(s, 1, 0);
+}
+
+/* The copy back from before has gone, too. */
+static void bring(const StagedExchange *staged, void *to, const void *from, size_t bytes)
+{
+    const Context *c = staged->context;
+    if (bytes > staged->bytes) die("a tensor is exchanged that is larger than was planned");
+    context_copy(c, to, from, bytes);
+    c->backend->table->sync(c->stream);
+}
+
+static void gather(const Exchange *x, Slices s, const void *mine, void *whole)
+{
+    const StagedExchange *staged = x->user;
+    const Context *c = staged->context;
+    bring(staged, staged->mine, mine, bytes_of_mine(x, &s));
+    staged->host->gather(staged->host, s, staged->mine, staged->whole);
+    context_copy(c, whole, staged->whole, bytes_of_whole(&s));
+}
+
+static void reduce(const Exchange *x, Slices s, const void *whole, void *mine)
+{
+    const StagedExchange *staged = x->user;
+    const Context *c = staged->context;
+    bring(staged, staged->whole, whole, bytes_of_whole(&s));
+    staged->host->reduce(staged->host, s, staged->whole, staged->mine);
+    context_copy(c, mine, staged->mine, bytes_of_mine(x, &s));
+}
+
+StagedExchange *staged_exchange_new(const Context *context, const Exchange *host, size_t most)
+{
+    StagedExchange *staged = mem_new(sizeof *staged);
+    *staged = (StagedExchange){.context = context, .host = host, .bytes = most};
+    staged->face = *host;
+    staged->face.user = staged;
+    staged->face.gather = gather;
+    staged->face.reduce = reduce;
+    staged->mine = backend_host_new(context->backend, most);
+    staged->whole = backend_host_new(context->backend, most);
+    return staged;
+}
+
+void staged_exchange_free(StagedExchange **exchange)
+{
+    StagedExchange *s = *exchange;
+    if (!s) return;
+    const Context *c = s->context;
+    c->backend->table->sync(c->stream);
+    backend_host_free(c->backend, s->mine, s->bytes);
+    backend_host_free(c->backend, s->whole, s->bytes);
+    mem_free(exchange);
+}
+
+const Exchange *staged_exchange_face(const StagedExchange *exchange)
+{
+    return &exchange->face;
+}

@@ -1,0 +1,133 @@
+/* An executor is made of parts: each is set up once, in the order in which they need one another, and goes in the opposite
+ * order. */
+#include "executor.h"
+
+static Status check(const Context *c)
+{
+    const ScheduleShape *shape = &c->plan->schedule->shape;
+    if (c->comm->arena_elements < c->plan->leaf_elements)
+        return fail(ERR_BUG, "the communicator's arena is smaller than the gradients");
+    if (c->plan->zero && c->comm->size != c->grid->shape.dp)
+        return fail(ERR_BUG, "the communicator is not of the replicas that share parameters out");
+    if (shape->stages != c->grid->shape.pp || c->plan->stage != c->grid->pp_rank)
+        return fail(ERR_BUG, "the plan is not of this rank's stage");
+    return OK;
+}
+
+/* Micro-batches that are out of the loader at a time, at most. */
+static int input_places(const Executor *e, int evaluation_out)
+{
+    const Plan *plan = e->context.plan;
+    int out = plan->batches_out > evaluation_out ? plan->batches_out : evaluation_out;
+    return e->context.backend->table->host_memory ? out : out + DATA_AHEAD;
+}
+
+static Status set_up(Executor *e)
+{
+    Context *c = &e->context;
+    ScheduleShape shape = c->plan->schedule->shape;
+    TRY(status_agree(c->grid->world, check(c)));
+    TRY(param_gather_init(&e->params, c));
+    grad_sync_init(&e->gradients, c);
+    TRY(status_agree(c->grid->world, tensor_group_new(&e->group, c)));
+    slot_memory_init(&e->memory, c, e->params.weights, tensor_group_exchange(e->group));
+    step_report_init(&e->report, c, &e->memory);
+    TRY(status_agree(c->grid->world,
+                     schedule_forward(&e->evaluation, shape, c->plan->schedule->stage_of)));
+    e->evaluation_last = mem_new((size_t)shape.micros * sizeof *e->evaluation_last);
+    int places = input_places(e, tasks_hold(e->evaluation, c->plan->stage, e->evaluation_last));
+    input_ring_init(&e->input, c, places);
+    outputs_init(&e->outputs, c);
+    captures_init(&e->captures, c, places);
+    return boundary_links_init(&e->links, c, &e->gradients, e->evaluation);
+}
+
+Status executor_new(Executor **out, const Plan *plan, const Grid *grid, Backend *backend,
+                    Comm *comm, ExecutorOptions options)
+{
+    Executor *e = mem_new(sizeof *e);
+    e->context = (Context){.plan = plan,
+                           .grid = grid,
+                           .backend = backend,
+                           .stream = backend->table->stream(backend),
+                           .comm = comm,
+                           .options = options,
+                           .progress = {.comm = comm}};
+    Status st = set_up(e);
+    if (st != OK) executor_free(&e);
+    *out = e;
+    return st;
+}
+
+void executor_free(Executor **executor)
+{
+    Executor *e = *executor;
+    if (!e) return;
+    boundary_links_fini(&e->links);
+    tensor_group_free(&e->group);
+    captures_fini(&e->captures);
+    outputs_fini(&e->outputs);
+    input_ring_fini(&e->input);
+    step_report_fini(&e->report);
+    slot_memory_fini(&e->memory);
+    grad_sync_fini(&e->gradients);
+    param_gather_fini(&e->params);
+    if (e->evaluation) schedule_free(&e->evaluation);
+    mem_free(&e->evaluation_last);
+    mem_free(executor);
+}
+
+float *executor_params(Executor *e)
+{
+    return e->params.params;
+}
+
+float *executor_value(Executor *e, int param)
+{
+    int64_t first, count;
+    return param_local(&e->params, param, &first, &count);
+}
+
+void executor_set_value(Executor *e, int param, const float *stored)
+{
+    int64_t first, count;
+    float *mine = param_local(&e->params, param, &first, &count);
+    context_copy(&e->context, mine, stored + first, (size_t)count * sizeof *mine);
+    e->context.backend->table->sync(e->context.stream);
+}
+
+void executor_refresh(Executor *e)
+{
+    params_changed(&e->params, &e->memory);
+}
+
+float *executor_grads(Executor *e)
+{
+    return e->gradients.level[0];
+}
+
+void executor_ask(Executor *e, bool stop, bool save)
+{
+    e->report.asked[0] = stop;
+    e->report.asked[1] = save;
+}
+
+const float *executor_metrics(Executor *e, int behind)
+{
+    return step_report_read(&e->report, behind);
+}
+
+bool executor_overflowed(const Executor *e)
+{
+    return e->report.overflow;
+}
+
+const float *executor_logits(Executor *e)
+{
+    return outputs_logits(&e->outputs, &e->memory);
+}
+
+void executor_settle(Executor *e)
+{
+    input_settle(&e->input);
+}

@@ -1,0 +1,140 @@
+/* Buckets of gradients. As a rule backward writes to the arena that the fixed tree names, joins are made here, and the last
+ * micro-batch's join begins the sum over the replicas. Where gradients are sharded (zero 2), backward writes to a ring of
+ * buckets, and each micro-batch's push brings them into their owners' partial sums. */
+#include "grad_sync.h"
+
+/* Of one arena of partial sums. */
+static size_t level_bytes(const Context *c)
+{
+    return (size_t)plan_sum_elements(c->plan, c->grid->dp_rank) * sizeof(float);
+}
+
+/* The first arena that is owned; those before it are the Comm's. */
+static size_t own_levels(const Plan *plan)
+{
+    return plan_takes_turns(plan) ? 0 : 1;
+}
+
+void grad_sync_init(GradSync *s, const Context *context)
+{
+    const Plan *plan = context->plan;
+    *s = (GradSync){.context = context,
+                    .level = {context->comm->arena},
+                    .pushed = mem_new((size_t)plan->chunk_count * sizeof *s->pushed)};
+    for (size_t k = own_levels(plan); k < plan->sum_levels; ++k)
+        s->level[k] = context_alloc(context, level_bytes(context));
+    for (int c = 0; c < plan->chunk_count; ++c)
+        s->pushed[c] = mem_new((size_t)(plan->chunk[c].buckets.count + 1) * sizeof **s->pushed);
+}
+
+void grad_sync_fini(GradSync *s)
+{
+    if (!s->context) return;
+    const Plan *plan = s->context->plan;
+    for (size_t k = own_levels(plan); k < plan->sum_levels; ++k)
+        context_release(s->context, s->level[k], level_bytes(s->context));
+    for (int c = 0; c < plan->chunk_count; ++c) mem_free(&s->pushed[c]);
+    mem_free(&s->pushed);
+}
+
+float *grad_arena(const GradSync *s, int micro)
+{
+    const Plan *plan = s->context->plan;
+    if (plan_takes_turns(plan)) return s->context->comm->arena;
+    return s->level[tree_step(micro, plan->schedule->shape.micros).write];
+}
+
+float *grad_sum(const GradSync *s, int64_t at)
+{
+    return s->level[0] + plan_sum_at(s->context->plan, at, s->context->grid->dp_rank);
+}
+
+/* Where backward writes the bucket, in its arena. */
+static int64_t bucket_offset(const ChunkPlan *chunk, int bucket)
+{
+    return chunk->ring ? chunk->ring[bucket] : chunk->buckets.offset[bucket];
+}
+
+/* Waits for those that lay here before. */
+static void wait_for_place(const GradSync *s, const ChunkPlan *chunk, int bucket)
+{
+    const Plan *plan = s->context->plan;
+    int64_t begin = bucket_offset(chunk, bucket);
+    int64_t end = begin + chunk->buckets.elements[bucket], last = 0;
+    for (int c = 0; c < plan->chunk_count; ++c) {
+        const ChunkPlan *other = &plan->chunk[c];
+        for (int b = 0; b < other->buckets.count; ++b) {
+            int64_t at = bucket_offset(other, b);
+            if (at < end && begin < at + other->buckets.elements[b] && s->pushed[c][b] > last)
+                last = s->pushed[c][b];
+        }
+    }
+    collective_wait(&s->context->progress, comm_push_wait, last);
+}
+
+/* A micro-batch without samples must not be seen in the sums: x + -0 is x for every x, while -0 + 0 is 0. */
+void bucket_open(const GradSync *s, const ChunkRun *chunk, const Slot *slot, int bucket, int micro,
+                 float **metrics)
+{
+    const Context *c = s->context;
+    const Buckets *buckets = &chunk->plan->buckets;
+    float *place = grad_arena(s, micro) + bucket_offset(chunk->plan, bucket);
+    int64_t count = buckets->elements[bucket];
+    int64_t at = c->plan->metrics_at - buckets->offset[bucket];
+    if (plan_takes_turns(c->plan)) wait_for_place(s, chunk->plan, bucket);
+    if (slot->empty) c->backend->table->flat->fill(c->stream, place, -0.0f, count);
+    *metrics = at >= 0 && at < count ? place + at : NULL;
+}
+
+/* The sum over the replicas begins. Where parameters are sharded a rank needs its own shard of it only. */
+static void bucket_leave(const Context *c, const ChunkPlan *chunk, int bucket)
+{
+    if (chunk->share)
+        comm_reduce_scatter_begin(c->comm,
+                                  chunk->share + (size_t)bucket * ((size_t)c->plan->shape.dp + 1));
+    else
+        comm_allreduce_begin(c->comm, chunk->buckets.offset[bucket],
+                             chunk->buckets.elements[bucket]);
+}
+
+static void bucket_join(const GradSync *s, const ChunkPlan *chunk, int bucket, int micro)
+{
+    const Context *c = s->context;
+    int micros = c->plan->schedule->shape.micros;
+    TreeStep tree = tree_step(micro, micros);
+    int64_t at = chunk->buckets.offset[bucket], count = chunk->buckets.elements[bucket];
+    for (int j = 0; j < tree.join_count; ++j) {
+        float *to = s->level[tree.to[j]] + at;
+        c->backend->table->flat->add(c->stream, to, to, s->level[tree.to[j] + 1] + at, count);
+    }
+    if (micro == micros - 1) bucket_leave(c, chunk, bucket);
+}
+
+/* The micro-batches of all replicas' turn join their shards' sums. */
+static void bucket_push(const GradSync *s, const ChunkPlan *chunk, int bucket, int micro)
+{
+    const Context *c = s->context;
+    size_t b = (size_t)bucket, dp = (size_t)c->plan->shape.dp;
+    CommPush push = {.bound = chunk->share + b * (dp + 1),
+                     .shift = chunk->ring[b] - chunk->buckets.offset[b],
+                     .level = s->level,
+                     .at = chunk->held[b * dp + (size_t)c->grid->dp_rank],
+                     .first = micro * c->plan->shape.dp,
+                     .leaves = c->plan->schedule->shape.micros * c->plan->shape.dp};
+    s->pushed[chunk - c->plan->chunk][b] = comm_push_begin(c->comm, &push);
+}
+
+void bucket_done(const GradSync *s, const ChunkRun *chunk, int bucket, int micro)
+{
+    if (plan_takes_turns(s->context->plan))
+        bucket_push(s, chunk->plan, bucket, micro);
+    else
+        bucket_join(s, chunk->plan, bucket, micro);
+}
+
+void grad_sync_wait(const GradSync *s)
+{
+    Comm *comm = s->context->comm;
+    collective_wait(&s->context->progress, comm_push_wait, comm->pushes);
+    comm_wait(comm);
+}

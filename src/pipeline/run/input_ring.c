@@ -1,0 +1,188 @@
+/* Micro-batches of data while they are out of the loader: a ring from the first task that needs one to the last. Data
+ * arrives in host memory; a backend with memory of its own gets a copy of it, on a stream of its own: a place's copy waits for
+ * the work that read what lay there, the work for its copy, and the host for neither, but for a copy that was begun a
+ * whole ring earlier, before the loader may have the memory back. */
+#include "input_ring.h"
+
+static Status next_batch(void *user, const Batch **batch, double *wait_s)
+{
+    return loader_next(user, batch, wait_s);
+}
+
+static void release(void *user)
+{
+    loader_return(user);
+}
+
+BatchSource loader_source(Loader *loader)
+{
+    return (BatchSource){.user = loader, .next = next_batch, .release = release};
+}
+
+int input_place(const InputRing *ring, int micro)
+{
+    return (ring->base + micro) % ring->size;
+}
+
+const Input *input_of(const InputRing *ring, int micro)
+{
+    return &ring->input[input_place(ring, micro)];
+}
+
+void input_restart(InputRing *ring)
+{
+    ring->base = input_place(ring, ring->next);
+    ring->first = ring->next = 0;
+}
+
+/* Bytes of what a micro-batch has beside its input: one of labels and targets, and the samples' numbers. */
+static size_t labels_bytes(const Plan *plan)
+{
+    const Graph *g = plan->graph;
+    if (!op_info(g->node[g->loss].spec.kind)->reads_labels) return 0;
+    return (size_t)(shape_count(g->node[g->loss].spec.y.shape) / LOSS_COLUMNS) * sizeof(int32_t);
+}
+
+static size_t targets_bytes(const Plan *plan)
+{
+    const Graph *g = plan->graph;
+    if (!op_info(g->node[g->loss].spec.kind)->reads_targets) return 0;
+    return (size_t)shape_count(g->node[g->logits].spec.y.shape) * sizeof(float);
+}
+
+static size_t samples_bytes(const Plan *plan)
+{
+    const Graph *g = plan->graph;
+    bool read = false;
+    for (int i = 0; i < g->node_count; ++i)
+        read = read || op_info(g->node[i].spec.kind)->reads_samples;
+    return !read ? 0 : (size_t)plan->graph->input.shape.dim[0] * sizeof(int64_t);
+}
+
+void input_ring_init(InputRing *ring, const Context *context, int size)
+{
+    Backend *backend = context->backend;
+    const BackendTable *t = backend->table;
+    *ring = (InputRing){
+        .context = context, .size = size, .input = mem_new((size_t)size * sizeof *ring->input)};
+    if (t->host_memory) return;
+    ring->copies = t->stream_new(backend);
+    for (int i = 0; i < size; ++i) {
+        Input *in = &ring->input[i];
+        in->data = t->alloc(backend, desc_bytes(context->plan->graph->input));
+        in->labels = t->alloc(backend, labels_bytes(context->plan));
+        in->targets = t->alloc(backend, targets_bytes(context->plan));
+        in->sample = t->alloc(backend, samples_bytes(context->plan));
+        in->copied = t->event_new(backend);
+        in->used = t->event_new(backend);
+    }
+}
+
+void input_ring_fini(InputRing *ring)
+{
+    const Context *c = ring->context;
+    for (int i = 0; ring->input && i < ring->size; ++i) {
+        Input *in = &ring->input[i];
+        context_release(c, in->data, desc_bytes(c->plan->graph->input));
+        context_release(c, in->labels, labels_bytes(c->plan));
+        context_release(c, in->targets, targets_bytes(c->plan));
+        context_release(c, in->sample, samples_bytes(c->plan));
+        if (in->copied) c->backend->table->event_free(&in->copied);
+        if (in->used) c->backend->table->event_free(&in->used);
+    }
+    if (ring->copies) c->backend->table->stream_free(&ring->copies);
+    mem_free(&ring->input);
+}
+
+static const void *host_data(const Batch *batch)
+{
+    return batch->tokens ? (const void *)batch->tokens : batch->x;
+}
+
+static void copy_in(const InputRing *ring, void *device, const void *host, size_t bytes)
+{
+    if (device && host) ring->context->backend->table->copy(ring->copies, device, host, bytes);
+}
+
+static void copy_batch(const InputRing *ring, Input *in)
+{
+    const Plan *plan = ring->context->plan;
+    const BackendTable *t = ring->context->backend->table;
+    t->event_wait(in->used, ring->copies);
+    copy_in(ring, in->data, host_data(in->batch), desc_bytes(plan->graph->input));
+    copy_in(ring, in->labels, in->batch->labels, labels_bytes(plan));
+    copy_in(ring, in->targets, in->batch->targets, targets_bytes(plan));
+    copy_in(ring, in->sample, in->batch->sample, samples_bytes(plan));
+    t->event_record(in->copied, ring->copies);
+    t->event_wait(in->copied, ring->context->stream);
+}
+
+static void release_batch(const InputRing *ring, Input *in)
+{
+    if (!in->acquired) return;
+    ring->context->backend->table->event_sync(in->copied);
+    in->source.release(in->source.user);
+    in->acquired = false;
+}
+
+Status input_take(InputRing *ring, const BatchSource *source, int micro, double *wait_s)
+{
+    while (ring->next <= micro) {
+        if (ring->next - ring->first == ring->size)
+            return fail(ERR_BUG, "more micro-batches are needed at a time than were planned");
+        Input *in = &ring->input[input_place(ring, ring->next)];
+        Phase outer = phase_enter(PHASE_DATA);
+        release_batch(ring, in);
+        TRY(source->next(source->user, &in->batch, wait_s));
+        if (!in->batch) return fail(ERR_BUG, "the data ended inside a step");
+        in->source = *source;
+        in->acquired = ring->copies != NULL;
+        if (ring->copies) copy_batch(ring, in);
+        phase_enter(outer);
+        ++ring->next;
+    }
+    return OK;
+}
+
+void input_return(InputRing *ring, const BatchSource *source, const int *last_task, int end)
+{
+    for (; ring->first < ring->next && last_task[ring->first] < end; ++ring->first) {
+        if (ring->copies)
+            ring->context->backend->table->event_record(
+                ring->input[input_place(ring, ring->first)].used, ring->context->stream);
+        else
+            source->release(source->user);
+    }
+}
+
+/* The oldest first. */
+void input_settle(InputRing *ring)
+{
+    input_restart(ring);
+    for (int i = 0; i < ring->size; ++i) release_batch(ring, &ring->input[input_place(ring, i)]);
+}
+
+void input_bind(const InputRing *ring, ChunkRun *chunk, Slot *slot, int micro, const RunOf *of,
+                const StepNumbers *numbers)
+{
+    const Input *in = input_of(ring, micro);
+    const Batch *batch = in->batch;
+    bool host = ring->context->backend->table->host_memory;
+    const void *data = host ? host_data(batch) : in->data;
+    slot->empty = batch->rows == 0;
+    for (int i = 0; i < chunk->plan->run_count; ++i) {
+        const RunPlace *at = &chunk->plan->run[i];
+        OpRun *run = &slot->run[i];
+        run->rows = batch->rows;
+        run->training = of->training;
+        run->sample = host ? batch->sample : in->sample;
+        run->step = of->step;
+        run->labels = host ? batch->labels : in->labels;
+        run->targets = host ? batch->targets : in->targets;
+        run->loss_scale = of->scale;
+        run->numbers = host ? NULL : numbers;
+        for (int k = 0; k < SPEC_INPUTS; ++k)
+            if (at->x[k] == PLACE_INPUT) run->x[k] = data;
+        if (at->y == PLACE_INPUT) run->y = (void *)(uintptr_t)data;
+    }
+}

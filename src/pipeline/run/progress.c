@@ -1,0 +1,44 @@
+/* The loops of everyone who waits. */
+#include "progress.h"
+
+static void poll_channels(const Progress *p)
+{
+    if (p->stages) channels_progress(p->stages);
+    if (p->group) channels_progress(p->group);
+}
+
+void progress_poll(const Progress *p)
+{
+    comm_progress(p->comm);
+    poll_channels(p);
+}
+
+static void wait_a_little(const Progress *p, Channels *channels, double start)
+{
+    if (channels_on_device(channels)) die("a message is waited for that nobody has moved");
+    progress_poll(p);
+    channels_wait(channels, clock_s() - start);
+}
+
+char *await_place(const Progress *p, Channels *channels, int channel)
+{
+    double start = clock_s();
+    char *at;
+    while (!(at = channel_slot(channels, channel))) wait_a_little(p, channels, start);
+    return at;
+}
+
+const char *await_message(const Progress *p, Channels *channels, int channel)
+{
+    double start = clock_s();
+    const char *at;
+    while (!(at = channel_message(channels, channel))) wait_a_little(p, channels, start);
+    return at;
+}
+
+void collective_wait(const Progress *p, bool (*wait)(Comm *, int64_t), int64_t number)
+{
+    Phase outer = phase_enter(PHASE_SUM);
+    while (!wait(p->comm, number)) poll_channels(p);
+    phase_enter(outer);
+}

@@ -1,0 +1,37 @@
+/* Where the tensors of a step lie: the slots of each chunk, one a micro-batch in flight, then the scratch memory that all
+ * share. All pointers are computed once. */
+#ifndef WEFT_PIPELINE_SLOT_MEMORY_H
+#define WEFT_PIPELINE_SLOT_MEMORY_H
+
+#include "context.h"
+
+/* The memory of a micro-batch in flight, and what its runs point to. */
+typedef struct Slot {
+    char *memory;   /* in the activation arena */
+    OpRun *run;     /* owned; as ChunkPlan.run */
+    bool empty;     /* no sample in this micro-batch: nothing is computed */
+    float *metrics; /* METRIC_PAD of the backend's memory, in StepReport.metrics */
+} Slot;
+
+typedef struct ChunkRun {
+    const ChunkPlan *plan;
+    Slot *slot; /* owned; plan->slots */
+} ChunkRun;
+
+typedef struct SlotMemory {
+    const Context *context;
+    char *activations, *cache, *workspace; /* owned arenas */
+    char *scratch;                         /* in activations */
+    ChunkRun *chunk;                       /* owned; plan->chunk_count */
+} SlotMemory;
+
+/* weights: where operations read parameters; exchange: of the tensor group, or NULL. Both are borrowed. */
+void slot_memory_init(SlotMemory *memory, const Context *context, float *weights,
+                      const Exchange *exchange);
+void slot_memory_fini(SlotMemory *memory);
+/* Where a place of the chunk lies for the micro-batch in slot; NULL for PLACE_NONE and PLACE_INPUT. */
+void *slot_place(const SlotMemory *memory, const ChunkRun *chunk, const Slot *slot, int64_t place);
+/* The run of the loss for the micro-batch in slot; the chunk has the loss. */
+const OpRun *slot_loss(const SlotMemory *memory, const ChunkRun *chunk, const Slot *slot);
+
+#endif

@@ -1,0 +1,93 @@
+/* A step and an evaluation, from their beginning to their end. */
+#include "tasks.h"
+
+/* ---- running statistics ---- */
+
+typedef struct Moving {
+    Executor *e;
+    float micros; /* that the sums are of */
+} Moving;
+
+/* running = (1 - momentum) running + momentum * mean of the micro-batches' values. */
+static void move_statistics(void *user)
+{
+    const Moving *m = user;
+    const Context *c = &m->e->context;
+    const Graph *g = c->plan->graph;
+    for (int i = 0; i < g->param_count; ++i) {
+        const Param *p = &g->param[i];
+        int64_t at = c->plan->value_at[i], first, count;
+        if (!p->info.buffer || at < 0) continue;
+        plan_share(c->plan, i, c->grid->dp_rank, &first, &count);
+        if (count == 0) continue;
+        float momentum = g->node[p->node].spec.momentum;
+        float *value = m->e->params.params + plan_held_at(c->plan, at + first, c->grid->dp_rank);
+        c->backend->table->flat->scale_add(c->stream, value, momentum / m->micros,
+                                           grad_sum(&m->e->gradients, at + first), 1 - momentum,
+                                           count);
+    }
+}
+
+static bool has_statistics(const Plan *plan)
+{
+    const Graph *g = plan->graph;
+    for (int i = 0; i < g->param_count; ++i)
+        if (g->param[i].info.buffer && plan->value_at[i] >= 0) return true;
+    return false;
+}
+
+/* They stay as they are after an overflow. A whole batch has the same work at every step. */
+static void update_statistics(Executor *e, int micros)
+{
+    const Plan *plan = e->context.plan;
+    Moving moving = {e, micros > 0 ? (float)micros : 1};
+    bool whole = micros == plan->schedule->shape.micros * plan->shape.dp;
+    if (e->report.overflow || !has_statistics(plan)) return;
+    if (whole)
+        capture_run(&e->captures.statistics, e->context.backend, move_statistics, &moving);
+    else
+        move_statistics(&moving);
+}
+
+/* ---- a step ---- */
+
+Status executor_forward_backward(Executor *e, const BatchSource *source, const StepOf *of,
+                                 double *wait_s)
+{
+    Playing p = {
+        .schedule = e->context.plan->schedule,
+        .moves = &e->links.moves,
+        .last_task = e->context.plan->last_task,
+        .source = source,
+        .wait_s = wait_s,
+        .of = {.training = true, .step = of->step, .scale = of->scale, .micros = of->micros}};
+    step_report_begin(&e->report, &p.of);
+    return tasks_play(e, &p);
+}
+
+void executor_reduce(Executor *e, const StepOf *of)
+{
+    Phase outer = phase_enter(PHASE_SUM);
+    grad_sync_wait(&e->gradients);
+    tensor_group_sum(e->group, &e->gradients, step_report_sum(&e->report, &e->gradients));
+    links_sum_ties(&e->links, &e->gradients);
+    step_report_end(&e->report, &e->gradients);
+    update_statistics(e, of->micros);
+    phase_enter(outer);
+}
+
+Status executor_evaluate(Executor *e, const BatchSource *source,
+                         void (*take)(void *user, const Batch *batch, const float *columns),
+                         void *user)
+{
+    Playing p = {.schedule = e->evaluation,
+                 .moves = &e->links.evaluation_moves,
+                 .last_task = e->evaluation_last,
+                 .source = source,
+                 .take = take,
+                 .user = user};
+    input_settle(&e->input);
+    Status st = tasks_play(e, &p);
+    input_settle(&e->input);
+    return st;
+}

@@ -1,0 +1,163 @@
+/* Statistics on their way from the loss to the host, and of all stages put together. */
+#include "step_stats.h"
+
+#include <string.h>
+
+enum { STAT_OVERFLOW = METRIC_COUNT }; /* StepBlock's overflow, behind the metrics */
+_Static_assert((int)STAT_OVERFLOW < (int)METRIC_PAD, "the overflow has a place behind the metrics");
+_Static_assert(METRIC_SAVE == METRIC_STOP + 1, "what is asked lies side by side");
+
+static size_t stats_bytes(int places)
+{
+    return (size_t)places * METRIC_PAD * sizeof(float);
+}
+
+static int slot_count(const Plan *plan)
+{
+    int count = 0;
+    for (int c = 0; c < plan->chunk_count; ++c) count += plan->chunk[c].slots;
+    return count;
+}
+
+void step_report_init(StepReport *r, const Context *context, SlotMemory *memory)
+{
+    const Plan *plan = context->plan;
+    const Graph *g = plan->graph;
+    int64_t columns = shape_count(g->node[g->loss].op->spec.y.shape);
+    *r = (StepReport){.context = context,
+                      .rows_each = columns / g->input.shape.dim[0] / LOSS_COLUMNS,
+                      .block = context_alloc(context, sizeof *r->block),
+                      .metrics = context_alloc(context, stats_bytes(slot_count(plan))),
+                      .host = backend_host_new(context->backend, stats_bytes(2))};
+    for (int i = 0; i < 2; ++i) r->there[i] = context->backend->table->event_new(context->backend);
+    float *at = r->metrics;
+    for (int c = 0; c < plan->chunk_count; ++c)
+        for (int s = 0; s < plan->chunk[c].slots; ++s, at += METRIC_PAD)
+            memory->chunk[c].slot[s].metrics = at;
+}
+
+void step_report_fini(StepReport *r)
+{
+    if (!r->context) return;
+    context_release(r->context, r->block, sizeof *r->block);
+    context_release(r->context, r->metrics, stats_bytes(slot_count(r->context->plan)));
+    backend_host_free(r->context->backend, r->host, stats_bytes(2));
+    for (int i = 0; i < 2; ++i)
+        if (r->there[i]) r->context->backend->table->event_free(&r->there[i]);
+}
+
+void step_report_begin(StepReport *r, const RunOf *of)
+{
+    StepBlock block = {.numbers = {.step = of->step, .loss_scale = of->scale},
+                       .asked = {r->asked[0], r->asked[1]}};
+    r->context->backend->table->flat->put(r->context->stream, r->block, &block, sizeof block);
+    r->asked[0] = r->asked[1] = 0;
+    ++r->steps;
+}
+
+void step_report_take(const StepReport *r, const SlotMemory *memory, const ChunkRun *chunk,
+                      Slot *slot, int rows)
+{
+    const Context *c = r->context;
+    if (!context_has_loss(c, chunk->plan)) return;
+    c->backend->table->flat->loss_sums(c->stream, slot->metrics, slot_loss(memory, chunk, slot)->y,
+                                       rows * r->rows_each);
+}
+
+void step_report_put(const StepReport *r, const Slot *slot, int micro, float *place)
+{
+    context_copy(r->context, place, slot->metrics, METRIC_PAD * sizeof *place);
+    if (micro == 0)
+        context_copy(r->context, place + METRIC_STOP, r->block->asked, sizeof r->block->asked);
+}
+
+/* Where parameters are sharded, the last replica has the sums. */
+float *step_report_sum(const StepReport *r, const GradSync *sync)
+{
+    const Plan *plan = r->context->plan;
+    if (plan->zero && r->context->grid->dp_rank != plan->shape.dp - 1) return NULL;
+    return grad_sum(sync, plan->metrics_at);
+}
+
+/* Of a step so many before the last one: its statistics in host memory, and the event that they are there. */
+static float *stats_of(const StepReport *r, int behind, Event **there)
+{
+    int at = (int)((r->steps - 1 - behind) % 2);
+    *there = r->there[at];
+    return r->host + (int64_t)at * METRIC_PAD;
+}
+
+/* In what this rank has of the sums. Between tensors there may lie what another bucket left in a ring, a step before. */
+static void find_overflow(const StepReport *r, const GradSync *sync)
+{
+    const Context *c = r->context;
+    const Plan *plan = c->plan;
+    for (int i = 0; i < plan->graph->param_count; ++i) {
+        int64_t first, count;
+        if (plan->gradient_at[i] < 0) continue;
+        plan_share(plan, i, c->grid->dp_rank, &first, &count);
+        if (count == 0) continue;
+        c->backend->table->flat->find_overflow(c->stream, &r->block->overflow,
+                                               grad_sum(sync, plan->gradient_at[i] + first), count);
+    }
+}
+
+/* The host's wait for the statistics of a step. */
+static const float *stats_await(const StepReport *r, int behind)
+{
+    Event *there;
+    const float *stats = stats_of(r, behind, &there);
+    const BackendTable *table = r->context->backend->table;
+    if (table->event_sync) table->event_sync(there);
+    return stats;
+}
+
+/* A rank may have a part of the gradients only. Collective on the grid. */
+static bool anyone_overflowed(const StepReport *r)
+{
+    const World *world = r->context->grid->world;
+    float mine = stats_await(r, 0)[STAT_OVERFLOW], most = mine;
+    float *all = mem_new((size_t)world->size * sizeof *all);
+    world_gather(world, &mine, sizeof mine, all);
+    for (int i = 0; i < world->size; ++i) most = all[i] > most ? all[i] : most;
+    mem_free(&all);
+    return most > 0;
+}
+
+void step_report_end(StepReport *r, const GradSync *sync)
+{
+    const Context *c = r->context;
+    bool finds = c->options.finds_overflow;
+    Event *there;
+    float *to = stats_of(r, 0, &there), *sum = step_report_sum(r, sync);
+    if (finds) find_overflow(r, sync);
+    if (sum) context_copy(c, to, sum, sizeof r->sums);
+    if (finds) context_copy(c, to + STAT_OVERFLOW, &r->block->overflow, sizeof *to);
+    c->backend->table->event_record(there, c->stream);
+    r->overflow = finds && anyone_overflowed(r);
+}
+
+/* Only the stage with the loss has statistics, but every stage may ask for something. */
+static void join_stages(StepReport *r)
+{
+    const Grid *grid = r->context->grid;
+    int stages = grid->shape.pp;
+    if (stages == 1) return;
+    float *all = mem_new((size_t)stages * sizeof r->sums);
+    world_gather(&grid->pp_world, r->sums, sizeof r->sums, all);
+    for (int m = 0; m < METRIC_COUNT; ++m) {
+        r->sums[m] = 0;
+        for (int s = 0; s < stages; ++s) r->sums[m] += all[s * METRIC_COUNT + m];
+    }
+    mem_free(&all);
+}
+
+const float *step_report_read(StepReport *r, int behind)
+{
+    const Plan *plan = r->context->plan;
+    memcpy(r->sums, stats_await(r, behind), sizeof r->sums);
+    if (plan->zero)
+        world_bcast(&r->context->grid->dp_world, r->sums, sizeof r->sums, plan->shape.dp - 1);
+    join_stages(r);
+    return r->sums;
+}

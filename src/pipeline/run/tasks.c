@@ -1,0 +1,196 @@
+/* A schedule's tasks, one behind the other. What of them queues the same work at every step and deals with no other rank is done
+ * in captures (tensor.h), as long as may be. */
+#include "tasks.h"
+
+/* A task where it is done. */
+typedef struct At {
+    const Task *task;
+    ChunkRun *chunk;
+    Slot *slot;
+    Pass pass;   /* of whose actions it is; */
+    int actions; /* so many. A message is one action */
+} At;
+
+static bool is_message(const Task *t)
+{
+    return t->kind >= TASK_SEND_FORWARD;
+}
+
+static Slot *slot_of(const Executor *e, const Playing *p, int chunk, int micro)
+{
+    int local = schedule_local(p->schedule, chunk);
+    int at = local * p->schedule->shape.micros + micro;
+    return &e->memory.chunk[local].slot[p->of.training ? e->context.plan->slot[at] : 0];
+}
+
+static At task_at(const Executor *e, const Playing *p, int number)
+{
+    const Plan *plan = e->context.plan;
+    const Task *t = &p->schedule->task[plan->stage][number];
+    ChunkRun *chunk = &e->memory.chunk[schedule_local(p->schedule, t->chunk)];
+    Pass pass = t->kind == TASK_FORWARD           ? PASS_FORWARD
+                : t->kind == TASK_BACKWARD_WEIGHT ? PASS_WEIGHT
+                                                  : PASS_BACKWARD;
+    return (At){.task = t,
+                .chunk = chunk,
+                .slot = slot_of(e, p, t->chunk, t->micro),
+                .pass = pass,
+                .actions = is_message(t) ? 1 : chunk->plan->pass[pass].count};
+}
+
+/* Points to what belongs to the micro-batch. */
+static void task_bind(Executor *e, const Playing *p, int number)
+{
+    At at = task_at(e, p, number);
+    Pass filling = e->context.plan->schedule->split ? PASS_WEIGHT : PASS_BACKWARD;
+    if (is_message(at.task)) return;
+    if (at.pass == PASS_FORWARD)
+        input_bind(&e->input, at.chunk, at.slot, at.task->micro, &p->of, &e->report.block->numbers);
+    if (at.pass == filling) actions_bind(e, at.chunk, at.slot, at.task->micro);
+}
+
+static void finish_forward(Executor *e, const Playing *p, const At *at)
+{
+    const Batch *batch = input_of(&e->input, at->task->micro)->batch;
+    if (p->of.training)
+        step_report_take(&e->report, &e->memory, at->chunk, at->slot, batch->rows);
+    else if (context_has_loss(&e->context, at->chunk->plan) && p->take)
+        p->take(p->user, batch,
+                outputs_columns(&e->outputs, &e->memory, at->chunk, at->slot, batch->rows));
+}
+
+/* Where this stage has the chunk before, too: before the forward pass its outputs are taken, and after the backward pass their
+ * gradients are brought there. */
+static void meet_chunk_before(Executor *e, const Playing *p, const At *at)
+{
+    int before = at->task->chunk - 1;
+    if (!schedule_meets(p->schedule, before)) return;
+    MessageEnd here = {at->chunk, at->slot};
+    MessageEnd there = {&e->memory.chunk[schedule_local(p->schedule, before)],
+                        slot_of(e, p, before, at->task->micro)};
+    if (at->pass == PASS_FORWARD)
+        links_copy_values(&e->memory, there, here);
+    else
+        links_copy_gradients(&e->memory, here, there);
+}
+
+/* Actions from .. to-1 of a task, which is over with its last one. */
+static void play_task(Executor *e, const Playing *p, int number, int from, int to)
+{
+    At at = task_at(e, p, number);
+    if (is_message(at.task)) {
+        links_message(&e->links, &e->memory, at.chunk, at.slot, at.task->kind);
+        return;
+    }
+    bool begins = from == 0, ends = to == at.actions;
+    Phase outer = phase_enter(at.pass == PASS_FORWARD ? PHASE_FORWARD : PHASE_BACKWARD);
+    if (at.pass == PASS_FORWARD && begins) meet_chunk_before(e, p, &at);
+    actions_run(e, at.chunk, at.slot, at.pass, at.task->micro, from, to);
+    if (at.pass == PASS_BACKWARD && ends) meet_chunk_before(e, p, &at);
+    phase_enter(outer);
+    if (at.pass == PASS_FORWARD && ends) finish_forward(e, p, &at);
+}
+
+/* ---- captures ---- */
+
+typedef struct Place { /* in the list: before this action of this task */
+    int task, action;
+} Place;
+
+typedef struct Section {
+    Executor *e;
+    const Playing *p;
+    Place from, to;
+} Section;
+
+static bool asks_others(const Executor *e, const At *at, int action)
+{
+    return is_message(at->task) ||
+           action_asks_others(&e->context, at->chunk, at->pass, at->task->micro, action);
+}
+
+/* The first place from this one on, and before task `end`, where something deals with other ranks; else that task. */
+static Place next_boundary(const Executor *e, const Playing *p, Place place, int end)
+{
+    for (; place.task < end; place = (Place){place.task + 1, 0}) {
+        At at = task_at(e, p, place.task);
+        for (; place.action < at.actions; ++place.action)
+            if (asks_others(e, &at, place.action)) return place;
+    }
+    return place;
+}
+
+static Place behind(const Executor *e, const Playing *p, Place place)
+{
+    At at = task_at(e, p, place.task);
+    return place.action + 1 < at.actions ? (Place){place.task, place.action + 1}
+                                         : (Place){place.task + 1, 0};
+}
+
+static void play_section(void *user)
+{
+    const Section *s = user;
+    for (Place at = s->from; at.task < s->to.task; at = (Place){at.task + 1, 0})
+        play_task(s->e, s->p, at.task, at.action, task_at(s->e, s->p, at.task).actions);
+    int begin = s->from.task == s->to.task ? s->from.action : 0;
+    if (begin < s->to.action) play_task(s->e, s->p, s->to.task, begin, s->to.action);
+}
+
+/* A micro-batch that is full has the same work at every step. */
+static void play_captures(Executor *e, const Playing *p, int from, int end)
+{
+    const Task *first = &p->schedule->task[e->context.plan->stage][from];
+    int place = input_place(&e->input, first->micro), number = 0;
+    Section section = {e, p, .from = {from, 0}};
+    while (section.from.task < end) {
+        section.to = next_boundary(e, p, section.from, end);
+        bool any = section.from.task < section.to.task || section.from.action < section.to.action;
+        Capture *capture = any ? capture_at(&e->captures, from, place, number) : NULL;
+        if (capture) {
+            capture_run(capture, e->context.backend, play_section, &section);
+            ++number;
+        } else {
+            play_section(&section);
+        }
+        if (section.to.task == end) return;
+        section.from = section.to;
+        section.to = behind(e, p, section.from);
+        play_section(&section);
+        section.from = section.to;
+    }
+}
+
+/* Tasks from .. end-1 are of one micro-batch. */
+static void play_tasks(Executor *e, const Playing *p, int from, int end)
+{
+    const Plan *plan = e->context.plan;
+    const Batch *batch = input_of(&e->input, p->schedule->task[plan->stage][from].micro)->batch;
+    bool full = batch->rows == plan->graph->input.shape.dim[0];
+    Section all = {e, p, {from, 0}, {end, 0}};
+    for (int i = from; i < end; ++i) task_bind(e, p, i);
+    if (e->captures.list && p->of.training && full)
+        play_captures(e, p, from, end);
+    else
+        play_section(&all);
+}
+
+/* Messages move between tasks; without, all that is done with a micro-batch at once is one piece. */
+Status tasks_play(Executor *e, const Playing *p)
+{
+    const Plan *plan = e->context.plan;
+    const Schedule *s = p->schedule;
+    const Task *list = s->task[plan->stage];
+    int count = s->count[plan->stage], moved = 0;
+    bool alone = plan->shape.pp == 1;
+    input_restart(&e->input);
+    if (plan->fetches) gather_start(&e->params, s);
+    for (int i = 0, end; i < count; i = end) {
+        TRY(input_take(&e->input, p->source, list[i].micro, p->wait_s));
+        links_move(&e->links, p->moves, &moved, i);
+        for (end = i + 1; alone && end < count && list[end].micro == list[i].micro;) ++end;
+        play_tasks(e, p, i, end);
+        input_return(&e->input, p->source, p->last_task, end);
+    }
+    links_move(&e->links, p->moves, &moved, count);
+    return OK;
+}

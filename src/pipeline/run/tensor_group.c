@@ -1,0 +1,117 @@
+/* The way of slices is NCCL's where it joins the ranks' GPUs, else through host memory. */
+#include "tensor_group.h"
+
+#include "exchange.h"
+
+struct TensorGroup {
+    const Context *context;
+    const Exchange *face;   /* of one of these */
+    Exchange *gpus;         /* owned; NULL: not joined */
+    HostExchange *host;     /* owned; NULL: joined */
+    StagedExchange *staged; /* owned; NULL: operations' memory is the host's */
+    int64_t owed;           /* floats that ranks add up at a step's end: in the backend's memory, */
+    float *parts, *slice;   /* owned: those of this rank; its slice of the sums */
+};
+
+static void owed_copy(const Context *c, float *at, float *packed, int64_t count, bool back)
+{
+    context_copy(c, back ? at : packed, back ? packed : at, (size_t)count * sizeof *at);
+}
+
+static void owed_move(const TensorGroup *g, const GradSync *sync, float *metrics, bool back)
+{
+    const Context *c = g->context;
+    float *packed = g->parts;
+    int64_t first, count;
+    if (metrics) owed_copy(c, metrics + METRIC_STOP, packed, OWED_ASKED, back);
+    packed += OWED_ASKED;
+    for (int i = 0; i < c->plan->graph->param_count; ++i) {
+        if (!plan_owes(c->plan, i, c->grid->dp_rank, &first, &count)) continue;
+        owed_copy(c, grad_sum(sync, c->plan->gradient_at[i] + first), packed, count, back);
+        packed += count;
+    }
+}
+
+void tensor_group_sum(TensorGroup *g, const GradSync *sync, float *metrics)
+{
+    if (!g) return;
+    Slices all = {.runs = 1, .items = g->owed, .unit = 1, .type = DTYPE_F32};
+    owed_move(g, sync, metrics, false);
+    g->face->reduce(g->face, all, g->parts, g->slice);
+    g->face->gather(g->face, all, g->slice, g->parts);
+    owed_move(g, sync, metrics, true);
+}
+
+/* ---- set-up ---- */
+
+const Exchange *tensor_group_exchange(const TensorGroup *group)
+{
+    return group ? group->face : NULL;
+}
+
+/* Which: the ranks of a group must owe each other the same. */
+static uint64_t which_owed(const Context *c)
+{
+    int64_t field[4] = {0}; /* so far, parameter, first, count */
+    for (int i = 0; i < c->plan->graph->param_count; ++i) {
+        if (!plan_owes(c->plan, i, c->grid->dp_rank, &field[2], &field[3])) continue;
+        field[1] = i;
+        field[0] = (int64_t)hash_bytes(field, sizeof field);
+    }
+    return (uint64_t)field[0];
+}
+
+static Status check_owed(const Context *c)
+{
+    const World *world = &c->grid->tp_world;
+    uint64_t which = which_owed(c);
+    uint64_t *all = mem_new((size_t)world->size * sizeof *all);
+    world_gather(world, &which, sizeof which, all);
+    bool same = true;
+    for (int r = 0; r < world->size; ++r) same = same && all[r] == which;
+    mem_free(&all);
+    if (same) return OK;
+    return fail(ERR_BUG, "the %d ranks of a tensor group share parameters out differently",
+                world->size);
+}
+
+static Status open_face(TensorGroup *g, Context *c, size_t most)
+{
+    const World *world = &c->grid->tp_world;
+    g->gpus = gpu_exchange_new(world, most);
+    g->face = g->gpus;
+    if (g->gpus) return OK;
+    TRY(host_exchange_new(&g->host, c, world));
+    c->progress.group = host_exchange_channels(g->host);
+    g->face = host_exchange_face(g->host);
+    if (c->backend->table->host_memory) return OK;
+    g->staged = staged_exchange_new(c, g->face, most);
+    g->face = staged_exchange_face(g->staged);
+    return OK;
+}
+
+Status tensor_group_new(TensorGroup **group, Context *c)
+{
+    *group = NULL;
+    if (c->grid->tp_world.size == 1) return OK;
+    TRY(status_agree(c->grid->world, check_owed(c)));
+    TensorGroup *g = *group = mem_new(sizeof *g);
+    *g = (TensorGroup){.context = c, .owed = plan_owed_floats(c->plan, c->grid->dp_rank)};
+    size_t bytes = (size_t)g->owed * sizeof(float);
+    g->parts = context_alloc(c, bytes);
+    g->slice = context_alloc(c, bytes);
+    return open_face(g, c, plan_largest_exchange(c->plan, bytes));
+}
+
+void tensor_group_free(TensorGroup **group)
+{
+    TensorGroup *g = *group;
+    if (!g) return;
+    size_t bytes = (size_t)g->owed * sizeof(float);
+    staged_exchange_free(&g->staged);
+    host_exchange_free(&g->host);
+    if (g->gpus) gpu_exchange_free(&g->gpus);
+    context_release(g->context, g->parts, bytes);
+    context_release(g->context, g->slice, bytes);
+    mem_free(group);
+}

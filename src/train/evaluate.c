@@ -1,0 +1,102 @@
+/* One pass over a data set. */
+#include "eval_data.h"
+
+#include <math.h>
+#include <string.h>
+
+/* Sums over the samples of this rank's micro-batches. Integers are exact in double; losses are added per micro-batch, and
+ * micro-batches by their number, on every rank, so that the bits do not depend on the ranks. */
+typedef struct EvalPart {
+    double loss;
+    int64_t rows, top1, top5;
+} EvalPart;
+
+typedef struct Evaluation {
+    const Trainer *trainer;
+    EvalPart *part; /* of this rank's micro-batches, in their order */
+    int64_t next;
+    int64_t *confusion; /* NULL: not wanted */
+} Evaluation;
+
+static void eval_micro(void *user, const Batch *batch, const float *columns)
+{
+    Evaluation *e = user;
+    int64_t classes = e->trainer->graph->classes;
+    EvalPart *part = &e->part[e->next++];
+    part->rows = batch->rows * e->trainer->rows_per_sample;
+    for (int64_t i = 0; i < part->rows; ++i) {
+        const float *line = columns + i * LOSS_COLUMNS;
+        part->loss += (double)line[0];
+        part->top1 += line[1] < 1;
+        part->top5 += line[1] < 5;
+        if (e->confusion && batch->labels)
+            e->confusion[batch->labels[i] * classes + (int64_t)line[2]]++;
+    }
+}
+
+/* In the order of micro-batches over the whole set: step by step, replica by replica, from the ranks of the
+ * stage with the loss. */
+static void eval_sum(const Trainer *t, const EvalPart *all, int64_t local, int64_t steps,
+                     EvalLine *line)
+{
+    double loss = 0;
+    int64_t rows = 0, top1 = 0, top5 = 0;
+    int stage = schedule_stage(t->schedule, schedule_chunks(t->schedule) - 1);
+    int64_t first = (int64_t)stage * t->shape.dp * t->shape.tp;
+    for (int64_t s = 0; s < steps; ++s)
+        for (int64_t r = 0; r < t->shape.dp; ++r)
+            for (int64_t m = 0; m < t->micros_local; ++m) {
+                const EvalPart *p =
+                    &all[(first + r * t->shape.tp) * local + s * t->micros_local + m];
+                loss += p->loss;
+                rows += p->rows;
+                top1 += p->top1;
+                top5 += p->top5;
+            }
+    line->samples = rows;
+    line->tokens = t->train_set.kind == DATA_TOKENS;
+    line->loss = loss / (double)rows;
+    bool shares = t->config->train.loss == LOSS_SOFTMAX;
+    line->top1 = shares ? (double)top1 / (double)rows : NAN;
+    line->top5 = shares ? (double)top5 / (double)rows : NAN;
+}
+
+static void sum_confusion(const World *world, int64_t *confusion, int64_t cells)
+{
+    int64_t *all = mem_new((size_t)(cells * world->size) * sizeof *all);
+    world_gather(world, confusion, (size_t)cells * sizeof *all, all);
+    memset(confusion, 0, (size_t)cells * sizeof *confusion);
+    for (int64_t i = 0; i < cells * world->size; ++i) confusion[i % cells] += all[i];
+    mem_free(&all);
+}
+
+Status train_evaluate(Trainer *t, const DataSet *set, EvalLine *line, int64_t *confusion)
+{
+    Phase outer = phase_enter(PHASE_EVAL);
+    double start = clock_s();
+    int64_t steps = data_steps_per_epoch(set->samples, t->batch), local = steps * t->micros_local;
+    EvalPart *part = mem_new((size_t)local * sizeof *part),
+             *all = mem_new((size_t)(local * t->world->size) * sizeof *all);
+    EvalData data;
+    Status st = eval_data_init(&data, t, set);
+    BatchSource source = eval_data_source(&data);
+    Evaluation evaluation = {.trainer = t, .part = part, .confusion = confusion};
+    for (int64_t s = 0; s < steps && st == OK; ++s) {
+        st = executor_evaluate(t->executor, &source, eval_micro, &evaluation);
+        if (st != OK && data.status == OK) die_as(st, "%s", fail_message());
+    }
+    Status read = eval_data_fini(&data);
+    st = status_agree(t->world, st == OK ? read : st);
+    if (st == OK) {
+        world_gather(t->world, part, (size_t)local * sizeof *part, all);
+        eval_sum(t, all, local, steps, line);
+        if (confusion) sum_confusion(t->world, confusion, t->graph->classes * t->graph->classes);
+    }
+    mem_free(&part);
+    mem_free(&all);
+    line->step = t->step;
+    line->epoch = t->step / t->steps_per_epoch;
+    line->seconds = clock_s() - start;
+    phase_enter(outer);
+    return st;
+}

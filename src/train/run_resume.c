@@ -1,0 +1,121 @@
+/* Where a run begins: anew, at its own newest checkpoint, or at a file. Nothing that an earlier start has left is lost. */
+#include "run.h"
+
+#include "resume.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static Status nothing_changed(Status st)
+{
+    return fail(st, "%s; nothing was changed: run.fresh=true keeps this run aside and begins anew",
+                fail_message());
+}
+
+/* Is there such a file? That it cannot be looked for is no answer: ERR_IO. */
+static Status find_file(const char *path, bool *there)
+{
+    *there = access(path, F_OK) == 0;
+    if (*there || errno == ENOENT) return OK;
+    return fail(ERR_IO, "%s: cannot be looked for: %s", path, strerror(errno));
+}
+
+/* No checkpoint of its own, but perhaps files of a run that died before its first one. They stay: only a better best.h5 replaces
+ * one, which must be of this configuration, then. */
+static Status begin_beside(const Run *r, char **path)
+{
+    const Config *c = r->config;
+    char *earlier = NULL;
+    bool best;
+    TRY(run_dir_earlier(&r->dir, &earlier));
+    Status st = find_file(r->dir.best, &best);
+    if (st == OK && earlier && c->checkpoint.resume == RESUME_NO)
+        st = fail(ERR_CONFIG,
+                  "%s already holds a run (%s): choose another run.name, or begin anew with "
+                  "run.fresh=true",
+                  r->dir.path, earlier);
+    mem_free(&earlier);
+    if (st == OK && best) st = resume_check(r->trainer, r->dir.best);
+    if (st == ERR_DATA) st = nothing_changed(st);
+    if (st == OK && c->checkpoint.resume == RESUME_FILE)
+        *path = mem_text(c->checkpoint.resume_path);
+    return st;
+}
+
+/* Has Slurm put this job back into its queue? Then what is here is its own. */
+static bool is_restarted(void)
+{
+    const char *count = getenv("SLURM_RESTART_COUNT");
+    return count && atoi(count) > 0;
+}
+
+/* On rank 0: which checkpoint to go on from, *path NULL for none. What the run has of its own comes first, so that the same
+ * command goes on after a stop, also where it began from a file. */
+static Status choose_checkpoint(Run *r, char **path)
+{
+    const Config *c = r->config;
+    *path = NULL;
+    if (c->run.fresh && !is_restarted()) TRY(run_dir_set_aside(&r->dir));
+    Status st = checkpoint_newest(r->dir.checkpoints, r->good, path);
+    if (st != OK) return nothing_changed(st);
+    if (!*path) return begin_beside(r, path);
+    r->goes_on = true;
+    if (c->checkpoint.resume == RESUME_NO) {
+        st = fail(ERR_CONFIG,
+                  "%s already holds a run (%s): choose another run.name, or continue with "
+                  "checkpoint.resume=auto",
+                  r->dir.path, *path);
+        mem_free(path);
+        return st;
+    }
+    return resume_check(r->trainer, *path);
+}
+
+/* On rank 0: what best.h5 has reached; NaN for none. One that is not comparable is kept aside. */
+static Status read_best(const Run *r, double *metric)
+{
+    CheckpointMeta meta = {0};
+    char *aside = NULL;
+    bool there;
+    *metric = NAN;
+    TRY(find_file(r->dir.best, &there));
+    if (!there) return OK;
+    Status st = checkpoint_verify(r->dir.best, &meta);
+    bool same = st == OK && resume_same_test(r->trainer, &meta);
+    if (same) *metric = meta.best_metric;
+    checkpoint_meta_fini(&meta);
+    if (same || (st != OK && st != ERR_DATA)) return st;
+    char *why = mem_text(st == OK ? "best.h5 was found with other test data" : fail_message());
+    st = file_move_aside(r->dir.best, &aside);
+    if (aside) log_warn("%s; it is kept as %s", why, aside);
+    mem_free(&aside);
+    mem_free(&why);
+    return st;
+}
+
+static Status find_best(Run *r)
+{
+    Status st = r->world->rank == 0 ? read_best(r, &r->best_saved) : OK;
+    TRY(status_agree(r->world, st));
+    world_bcast(r->world, &r->best_saved, sizeof r->best_saved, 0);
+    return OK;
+}
+
+Status run_resume(Run *r)
+{
+    char *path = NULL;
+    TRY(resume_know_data(r->trainer));
+    Status st = r->world->rank == 0 ? choose_checkpoint(r, &path) : OK;
+    st = status_agree(r->world, st);
+    if (st == OK && (path = world_bcast_text(r->world, path))) {
+        st = train_load(r->trainer, path, false);
+        if (st == OK) log_info("resuming from %s", path);
+    }
+    if (st == OK) st = find_best(r);
+    mem_free(&r->last);
+    r->last = path;
+    return st;
+}

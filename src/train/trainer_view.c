@@ -1,0 +1,84 @@
+/* What verbs ask a trainer. */
+#include "trainer.h"
+
+const Config *trainer_config(const Trainer *t)
+{
+    return t->config;
+}
+
+const World *trainer_world(const Trainer *t)
+{
+    return t->world;
+}
+
+Backend *trainer_backend(const Trainer *t)
+{
+    return t->backend;
+}
+
+const Graph *trainer_graph(const Trainer *t)
+{
+    return t->graph;
+}
+
+const Schedule *trainer_schedule(const Trainer *t)
+{
+    return t->schedule;
+}
+
+const Plan *trainer_plan(const Trainer *t)
+{
+    return t->plan;
+}
+
+const int *trainer_cuts(const Trainer *t)
+{
+    return t->first;
+}
+
+const Optim *trainer_optim(const Trainer *t)
+{
+    return t->optim;
+}
+
+const DataSet *trainer_train_set(const Trainer *t)
+{
+    return &t->train_set;
+}
+
+const DataSet *trainer_test_set(const Trainer *t)
+{
+    return &t->test_set;
+}
+
+GridShape trainer_shape(const Trainer *t)
+{
+    return t->shape;
+}
+
+TrainSizes trainer_sizes(const Trainer *t)
+{
+    return (TrainSizes){.batch = t->batch,
+                        .micro_batch = t->micro_batch,
+                        .micros = t->micros,
+                        .micros_local = t->micros_local,
+                        .rows_per_sample = t->rows_per_sample,
+                        .steps_per_epoch = t->steps_per_epoch,
+                        .steps = t->steps};
+}
+
+double trainer_data_wait_s(const Trainer *t)
+{
+    return t->data_wait_s;
+}
+
+bool trainer_watch_sums(Trainer *t, Stopwatch *waits)
+{
+    t->comm->waits = t->comm->size > 1 ? waits : NULL;
+    return t->comm->waits != NULL;
+}
+
+void trainer_update_once(Trainer *t, double lr)
+{
+    optim_step(t->optim, executor_params(t->executor), executor_grads(t->executor), lr, 1);
+}

@@ -1,0 +1,397 @@
+/* Sums that only a shard's rank gets, and parameters gathered from shards, against the recursive definition of the tree and
+ * against the ordinary sum, bit by bit, over every transport of host memory. */
+#include "mpi_main.h"
+
+#include "parallel/transport/comm_table.h"
+
+#include "tree_case.h"
+
+#include <time.h>
+
+/* auto: between nodes of two or four ranks, where there are several */
+static const int transports[] = {TRANSPORT_SHM, TRANSPORT_MPI, TRANSPORT_AUTO};
+enum { TRANSPORT_COUNT = 3, RANKS_MAX = 8 };
+
+static Comm *open_comm(int transport, int64_t elements, int64_t params)
+{
+    static Backend backend;
+    static World nodes;
+    bool apart = transport == TRANSPORT_AUTO && test_world.size > 2;
+    if (apart && nodes.size == 0) nodes = world_of_nodes();
+    backend = (Backend){.table = &host_table, .options = {.threads = 1}};
+    Comm *comm = NULL;
+    CHECK_OK(comm_new(&comm, apart ? &nodes : &test_world, &backend, transport, elements));
+    if (params > 0) CHECK_OK(comm_params_new(comm, params));
+    return comm;
+}
+
+/* Bounds of [offset, offset + count) at random: some shards are empty, some long. */
+static void draw_bounds(int64_t *bound, int64_t offset, int64_t count, int number)
+{
+    RngKey key = rng_key(11, RNG_TEST, (uint64_t)number, 0);
+    int size = test_world.size;
+    bound[0] = offset;
+    bound[size] = offset + count;
+    for (int r = 1; r < size; ++r) {
+        int64_t left = bound[size] - bound[r - 1];
+        bound[r] = bound[r - 1] + (int64_t)(rng_u32(key, (uint64_t)r) % (uint64_t)(left + 1));
+    }
+}
+
+static void fill(Comm *comm, int64_t begin, int64_t end, int round)
+{
+    for (int64_t e = begin; e < end; ++e) comm->arena[e] = tree_value(comm->rank, e, round);
+}
+
+static int64_t wrong(const Comm *comm, int64_t begin, int64_t end, int round)
+{
+    int64_t count = 0;
+    for (int64_t e = begin; e < end; ++e) {
+        float want = tree_reference(comm->size, e, round);
+        count += memcmp(&want, &comm->arena[e], sizeof want) != 0;
+    }
+    return count;
+}
+
+/* The shard's sums are right, and nothing outside the range is touched. */
+static void reduce_of_odd_sizes(void)
+{
+    static const int64_t counts[] = {1, 2, 3, 15, 16, 17, 65, 1025, 4099, 70001, 150000};
+    enum { ROOM = 160000 };
+    for (int t = 0; t < TRANSPORT_COUNT; ++t) {
+        Comm *comm = open_comm(transports[t], ROOM, 0);
+        for (int i = 0; i < (int)(sizeof counts / sizeof counts[0]); ++i) {
+            int64_t bound[RANKS_MAX + 1], offset = 3 + 7 * i;
+            draw_bounds(bound, offset, counts[i], i);
+            fill(comm, 0, ROOM, i);
+            comm_reduce_scatter_begin(comm, bound);
+            comm_wait(comm);
+            CU_ASSERT_EQUAL(wrong(comm, bound[comm->rank], bound[comm->rank + 1], i), 0);
+            int64_t touched = 0;
+            for (int64_t e = 0; e < ROOM; e = e + 1 == offset ? offset + counts[i] : e + 1)
+                touched += comm->arena[e] != tree_value(comm->rank, e, i);
+            CU_ASSERT_EQUAL(touched, 0);
+            world_barrier(&test_world);
+        }
+        comm_free(&comm);
+    }
+}
+
+static float filled(int rank, int64_t element, int round)
+{
+    return (float)(rank * 1000 + round) + (float)(element % 997) / 1024;
+}
+
+/* What a rank wrote in its shard all have, and it has what the others wrote. */
+static int64_t wrong_params(const Comm *comm, const int64_t *bound, int round)
+{
+    int64_t count = 0;
+    for (int r = 0; r < comm->size; ++r)
+        for (int64_t e = bound[r]; e < bound[r + 1]; ++e)
+            count += comm->params[e] != filled(r, e, round);
+    return count;
+}
+
+static void write_shard(Comm *comm, const int64_t *bound, int round)
+{
+    for (int64_t e = bound[comm->rank]; e < bound[comm->rank + 1]; ++e)
+        comm->params[e] = filled(comm->rank, e, round);
+}
+
+static void pause_at_random(int at)
+{
+    uint32_t draw = rng_u32(rng_key(3, RNG_TEST, (uint64_t)test_world.rank, 98), (uint64_t)at);
+    if (draw % 3 == 0) nanosleep(&(struct timespec){.tv_nsec = draw % 300000}, NULL);
+}
+
+/* Step after step as in training: sums and reductions in flight together, then parameters, with no barrier but the calls'
+ * own: a rank may write its shard as soon as the sums are there, and read all once gathered. */
+static void steps(void)
+{
+    enum { ROOM = 700000, RANGES = 5, ROUNDS = 12 };
+    for (int t = 0; t < TRANSPORT_COUNT; ++t) {
+        Comm *comm = open_comm(transports[t], ROOM, ROOM);
+        int64_t bound[RANGES][RANKS_MAX + 1], each = ROOM / RANGES;
+        for (int i = 0; i < RANGES; ++i) draw_bounds(bound[i], i * each, each, 50 + i);
+        int64_t bad = 0;
+        for (int round = 0; round < ROUNDS; ++round) {
+            for (int i = 0; round > 0 && i < RANGES; ++i)
+                bad += wrong_params(comm, bound[i], round - 1);
+            fill(comm, 0, ROOM, round);
+            for (int i = 0; i < RANGES; ++i) {
+                pause_at_random(round * RANGES + i);
+                if (i == 2)
+                    comm_allreduce_begin(comm, bound[i][0], each);
+                else
+                    comm_reduce_scatter_begin(comm, bound[i]);
+                comm_progress(comm);
+            }
+            comm_wait(comm);
+            bad += wrong(comm, bound[2][0], bound[2][0] + each, round);
+            for (int i = 0; i < RANGES; ++i) {
+                bad += wrong(comm, bound[i][comm->rank], bound[i][comm->rank + 1], round);
+                write_shard(comm, bound[i], round);
+                pause_at_random(round * RANGES + i + 1000);
+                comm_allgather_begin(comm, bound[i], 0);
+            }
+            comm_wait(comm);
+        }
+        CU_ASSERT_EQUAL(bad, 0);
+        CU_ASSERT_EQUAL(comm->params_shared, comm->table == &comm_shm);
+        comm_free(&comm);
+        CU_ASSERT_PTR_NULL(comm);
+    }
+}
+
+/* Ranges whose leaves come turn by turn, from places that are used again, into partial sums of shards. */
+typedef struct Growing {
+    Comm *comm;
+    int64_t bound[3][RANKS_MAX + 1], each; /* ranges of `each` elements */
+    int64_t held[3];                       /* where this rank's shards begin in the levels */
+    float *level[32];
+    int turns, levels;
+    int64_t at[2], pushed[2]; /* places in the arena, and their last pushes */
+} Growing;
+
+static void grow_range(Growing *g, int turn, int i)
+{
+    Comm *comm = g->comm;
+    int place = (turn * 3 + i) % 2, leaf = turn * comm->size + comm->rank;
+    int64_t begin = g->bound[i][0];
+    while (!comm_push_wait(comm, g->pushed[place])) {
+    }
+    for (int64_t e = 0; e < g->each; ++e)
+        comm->arena[g->at[place] + e] = tree_value(leaf, begin + e, g->turns);
+    CommPush push = {.bound = g->bound[i],
+                     .shift = g->at[place] - begin,
+                     .level = g->level,
+                     .at = g->held[i],
+                     .first = turn * comm->size,
+                     .leaves = g->turns * comm->size};
+    g->pushed[place] = comm_push_begin(comm, &push);
+}
+
+static int64_t wrong_sums(const Growing *g)
+{
+    int64_t count = 0;
+    int rank = g->comm->rank;
+    for (int i = 0; i < 3; ++i)
+        for (int64_t e = g->bound[i][rank]; e < g->bound[i][rank + 1]; ++e) {
+            float want = tree_reference(g->turns * g->comm->size, e, g->turns);
+            float got = g->level[0][g->held[i] + e - g->bound[i][rank]];
+            count += memcmp(&want, &got, sizeof want) != 0;
+        }
+    return count;
+}
+
+static void grow_tree(Growing *g)
+{
+    int64_t end = 0;
+    for (int i = 0; i < 3; ++i) {
+        draw_bounds(g->bound[i], i * g->each, g->each, 80 + i);
+        g->held[i] = end;
+        end += g->bound[i][g->comm->rank + 1] - g->bound[i][g->comm->rank];
+    }
+    g->levels = tree_levels_between(g->turns, g->comm->size);
+    for (int k = 0; k < g->levels; ++k) g->level[k] = mem_new((size_t)(end + 1) * sizeof(float));
+    for (int turn = 0; turn < g->turns; ++turn)
+        for (int i = 0; i < 3; ++i) {
+            pause_at_random(turn * 3 + i);
+            grow_range(g, turn, i);
+            comm_progress(g->comm);
+        }
+    comm_wait(g->comm);
+    CU_ASSERT_EQUAL(wrong_sums(g), 0);
+    for (int k = 0; k < g->levels; ++k) mem_free(&g->level[k]);
+}
+
+static void pushes(void)
+{
+    enum { EACH = 150001, ROOM = 2 * EACH + 7 };
+    for (int t = 0; t < TRANSPORT_COUNT; ++t) {
+        Comm *comm = open_comm(transports[t], ROOM, 0);
+        for (int turns = 1; turns <= 6; ++turns) {
+            Growing g = {.comm = comm, .each = EACH, .turns = turns, .at = {0, EACH + 7}};
+            grow_tree(&g);
+        }
+        comm_free(&comm);
+    }
+}
+
+/* A range that is gathered to one of two places. */
+typedef struct Placed {
+    int64_t bound[RANKS_MAX + 1], shift, number;
+} Placed;
+
+static void gather_to(Comm *comm, Placed *p, int64_t place, int64_t count, int round)
+{
+    draw_bounds(p->bound, 1000 * round, count, 90 + round);
+    p->shift = place - p->bound[0];
+    for (int64_t e = p->bound[comm->rank]; e < p->bound[comm->rank + 1]; ++e)
+        comm->params[e + p->shift] = filled(comm->rank, e, round);
+    p->number = comm_allgather_begin(comm, p->bound, p->shift);
+}
+
+static int64_t wrong_gathered(Comm *comm, const Placed *p, int round)
+{
+    int64_t count = 0;
+    while (!comm_allgather_wait(comm, p->number)) {
+    }
+    for (int r = 0; r < comm->size; ++r)
+        for (int64_t e = p->bound[r]; e < p->bound[r + 1]; ++e)
+            count += comm->params[e + p->shift] != filled(r, e, round);
+    return count;
+}
+
+/* Ranges are gathered to two places in turn, one ahead of its use, each waited for alone, with sums under way. */
+static void places(void)
+{
+    enum { EACH = 70001, ROUNDS = 20 };
+    for (int t = 0; t < TRANSPORT_COUNT; ++t) {
+        Comm *comm = open_comm(transports[t], 2 * EACH, 2 * EACH);
+        Placed placed[2];
+        int64_t bad = 0;
+        gather_to(comm, &placed[0], 0, EACH, 0);
+        for (int round = 1; round <= ROUNDS; ++round) {
+            int now = round % 2;
+            gather_to(comm, &placed[now], now * EACH, EACH, round);
+            comm_allreduce_begin(comm, now * EACH, EACH);
+            pause_at_random(round);
+            bad += wrong_gathered(comm, &placed[1 - now], round - 1);
+            if (comm->params_shared) world_barrier(&test_world); /* all have read it */
+        }
+        comm_wait(comm);
+        CU_ASSERT_EQUAL(bad, 0);
+        CU_ASSERT_EQUAL(comm->gathers, ROUNDS + 1);
+        comm_free(&comm);
+    }
+}
+
+/* Longer shards than a message holds; one rank has nothing. */
+static void large_and_lopsided(void)
+{
+    enum { ROOM = 3000001 };
+    for (int t = 0; t < TRANSPORT_COUNT; ++t) {
+        Comm *comm = open_comm(transports[t], ROOM, ROOM);
+        int64_t bound[RANKS_MAX + 1];
+        for (int r = 0; r <= comm->size; ++r) bound[r] = r == 0 ? 5 : r < comm->size ? 900 : ROOM;
+        fill(comm, 0, ROOM, 6);
+        comm_reduce_scatter_begin(comm, bound);
+        comm_wait(comm);
+        int64_t begin = bound[comm->rank], end = bound[comm->rank + 1];
+        CU_ASSERT_EQUAL(wrong(comm, begin, begin + 1000 < end ? begin + 1000 : end, 6), 0);
+        CU_ASSERT_EQUAL(wrong(comm, end - 1000 > begin ? end - 1000 : begin, end, 6), 0);
+        write_shard(comm, bound, 1);
+        comm_allgather_begin(comm, bound, 0);
+        comm_wait(comm);
+        CU_ASSERT_EQUAL(wrong_params(comm, bound, 1), 0);
+        comm_free(&comm);
+    }
+}
+
+/* Each begun alone and waited for alone, with nothing behind it that would move it on. */
+static void one_at_a_time(void)
+{
+    enum { ROOM = 4096 };
+    for (int t = 0; t < TRANSPORT_COUNT; ++t) {
+        Comm *comm = open_comm(transports[t], ROOM, ROOM);
+        int64_t bound[RANKS_MAX + 1];
+        float *level[32];
+        draw_bounds(bound, 0, ROOM, 7);
+        int levels = tree_levels_between(1, comm->size),
+            rounds = comm->table == &comm_nodes ? 600 : 50;
+        for (int k = 0; k < levels; ++k) level[k] = mem_new((ROOM + 1) * sizeof(float));
+        for (int round = 0; round < rounds; ++round) {
+            CommPush push = {.bound = bound, .level = level, .leaves = comm->size};
+            int64_t number = comm_push_begin(comm, &push);
+            while (!comm_push_wait(comm, number)) {
+            }
+            number = comm_allgather_begin(comm, bound, 0);
+            while (!comm_allgather_wait(comm, number)) {
+            }
+        }
+        comm_wait(comm);
+        CU_ASSERT_EQUAL(comm->pushes, rounds);
+        comm_free(&comm);
+        for (int k = 0; k < levels; ++k) mem_free(&level[k]);
+    }
+}
+
+/* Empty ranges count for nothing, and a wait with nothing begun returns. */
+static void nothing_begun(void)
+{
+    for (int t = 0; t < TRANSPORT_COUNT; ++t) {
+        Comm *comm = open_comm(transports[t], 100, 100);
+        int64_t bound[RANKS_MAX + 1];
+        for (int r = 0; r <= comm->size; ++r) bound[r] = 40;
+        comm_reduce_scatter_begin(comm, bound);
+        comm_allgather_begin(comm, bound, 0);
+        comm_wait(comm);
+        for (int e = 0; e < 100; ++e) CU_ASSERT(comm->params[e] == 0 && comm->arena[e] == 0);
+        comm_free(&comm);
+    }
+}
+
+static void alone(void)
+{
+    World one;
+    Backend backend = {.table = &host_table, .options = {.threads = 1}};
+    Comm *comm = NULL;
+    CHECK_OK(world_split(&one, &test_world, test_world.rank));
+    CHECK_OK(comm_new(&comm, &one, &backend, TRANSPORT_AUTO, 64));
+    CHECK_OK(comm_params_new(comm, 64));
+    int64_t bound[2] = {0, 64};
+    comm->arena[5] = 3;
+    comm->params[7] = 4;
+    comm_reduce_scatter_begin(comm, bound);
+    comm_allgather_begin(comm, bound, 0);
+    comm_wait(comm);
+    CU_ASSERT(comm->arena[5] == 3 && comm->params[7] == 4);
+    float sum[64] = {0}, *level[1] = {sum};
+    CommPush push = {.bound = bound, .level = level, .leaves = 2};
+    for (push.first = 0; push.first < 2; ++push.first)
+        CU_ASSERT_TRUE(comm_push_wait(comm, comm_push_begin(comm, &push)));
+    CU_ASSERT_EQUAL(sum[5], 6);
+    comm_free(&comm);
+    world_part_fini(&one);
+}
+
+static const CommTable bare = {.name = "bare"};
+
+static void no_params_is_a_message(void)
+{
+    Comm comm = {.table = &bare, .size = 2};
+    CHECK_FAILS(comm_params_new(&comm, 64), ERR_CONFIG, "use grid.zero: 0");
+    Comm *huge = open_comm(TRANSPORT_SHM, 100, 0);
+    CHECK_FAILS(comm_params_new(huge, INT64_C(1) << 44), ERR_CONFIG, "the parameters");
+    comm_free(&huge);
+}
+
+static void parts_to_one_rank(void)
+{
+    int size = test_world.size, rank = test_world.rank;
+    size_t bytes[RANKS_MAX] = {0}, all = 0;
+    for (int r = 0; r < size; ++r) all += bytes[r] = (size_t)(r == 1 ? 0 : 1000 * r + 7);
+    char *mine = mem_new(bytes[rank] + 1), *out = mem_new(all);
+    memset(mine, 'a' + rank, bytes[rank]);
+    for (int root = 0; root < size; ++root) {
+        memset(out, '?', all);
+        world_collect(&test_world, mine, bytes, root, out);
+        size_t at = 0, bad = 0;
+        for (int r = 0; r < size; at += bytes[r++])
+            for (size_t i = 0; i < bytes[r]; ++i)
+                bad += out[at + i] != (root == rank ? 'a' + r : '?');
+        CU_ASSERT_EQUAL(bad, 0);
+    }
+    mem_free(&mine);
+    mem_free(&out);
+}
+
+#define SHARD_CASES                                                                                \
+    {"reductions of odd sizes", reduce_of_odd_sizes}, {"steps", steps}, {"pushes", pushes},        \
+        {"places", places}, {"large and lopsided", large_and_lopsided},                            \
+        {"one at a time", one_at_a_time}, {"nothing begun", nothing_begun}, {"alone", alone},      \
+        {"no params is a message", no_params_is_a_message},                                        \
+    {                                                                                              \
+        "parts to one rank", parts_to_one_rank                                                     \
+    }

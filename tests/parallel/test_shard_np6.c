@@ -1,0 +1,4 @@
+/* Shards of sums and parameters over 6 ranks: three nodes of two, where transports meet nodes. */
+#include "shard_cases.h"
+
+MPI_TEST_MAIN("shards over 6 ranks", 6, SHARD_CASES)

@@ -1,0 +1,4 @@
+/* Shards of sums and parameters over 8 ranks: two nodes of four, where transports meet nodes. */
+#include "shard_cases.h"
+
+MPI_TEST_MAIN("shards over 8 ranks", 8, SHARD_CASES)
