@@ -10,36 +10,43 @@
 #include "parallel.h"
 
 typedef struct CheckpointMeta {
-    int64_t step, epoch, data_step; /* steps done; epoch and step within it to go on with */
+    /* steps done; epoch and step within it to go on with */
+    int64_t step, epoch, data_step;
     int64_t seed;
     double best_metric; /* NaN: none yet */
     double loss_scale;  /* of fp16; 0: none */
-    int64_t loss_scale_good,
-        skipped;   /* steps since it changed; of all steps, those without update */
-    char *config;  /* text; owned where loaded (checkpoint_meta_fini) */
-    char *version; /* likewise */
+    /* steps since it changed; of all steps, those without update */
+    int64_t loss_scale_good, skipped;
+    /* texts; owned where loaded (checkpoint_meta_fini) */
+    char *config, *version;
     char grid[32]; /* "2x1x1" */
-    char data_train[DATA_FINGERPRINT], data_test[DATA_FINGERPRINT]; /* "": not known, or none */
+    /* "": not known, or none */
+    char data_train[DATA_FINGERPRINT], data_test[DATA_FINGERPRINT];
 } CheckpointMeta;
 void checkpoint_meta_fini(CheckpointMeta *meta);
 
 /* What a checkpoint holds, as the caller knows it: tensors come and go through get and set, in plain order. */
 typedef struct CheckpointTensor {
-    const char *path;           /* "/params/conv1.weight"; borrowed */
-    Shape shape;                /* ndim 1..4 */
-    int rank_first, rank_count; /* the ranks that can give it when saving; rank_count 0: all */
+    /* "/params/conv1.weight"; borrowed */
+    const char *path;
+    Shape shape; /* ndim 1..4 */
+    /* the ranks that can give it when saving; rank_count 0: all */
+    int rank_first, rank_count;
 } CheckpointTensor;
 typedef struct CheckpointIo {
     int count;
-    const CheckpointTensor *tensor; /* borrowed; the same on every rank */
+    /* borrowed; the same on every rank */
+    const CheckpointTensor *tensor;
     void *user;
     void (*get)(void *user, int i, float *plain);
     void (*set)(void *user, int i, const float *plain);
     /* Save: all ranks call it for every tensor, in the same order, before `writer` gets the tensor: brings there what lies in
      * parts on several ranks. NULL: nothing does. */
     void (*collect)(void *user, int i, int writer);
-    bool (*wants)(void *user, int i); /* load: does this rank set it? NULL: every rank sets all */
-    bool params_only;                 /* load: what the file holds under /optim is passed over */
+    /* load: does this rank set it? NULL: every rank sets all */
+    bool (*wants)(void *user, int i);
+    /* load: what the file holds under /optim is passed over */
+    bool params_only;
 } CheckpointIo;
 
 /* Writes path; ranks share the tensors out among themselves by bytes. What was written is read back, from the disk where the

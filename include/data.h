@@ -7,18 +7,18 @@
 #include "tensor.h"
 
 typedef enum DataKind { DATA_IMAGE, DATA_TOKENS, DATA_TABLE } DataKind;
-typedef enum ElementType {
-    ELEM_U8,
-    ELEM_I8,
-    ELEM_U16,
-    ELEM_I16,
-    ELEM_U32,
-    ELEM_I32,
-    ELEM_U64,
-    ELEM_I64,
-    ELEM_F32,
-    ELEM_F64
-} ElementType;
+#define ELEMENTS(W)                                                                                \
+    W(ELEM_U8, "uint8")                                                                            \
+    W(ELEM_I8, "int8")                                                                             \
+    W(ELEM_U16, "uint16")                                                                          \
+    W(ELEM_I16, "int16")                                                                           \
+    W(ELEM_U32, "uint32")                                                                          \
+    W(ELEM_I32, "int32")                                                                           \
+    W(ELEM_U64, "uint64")                                                                          \
+    W(ELEM_I64, "int64")                                                                           \
+    W(ELEM_F32, "float32")                                                                         \
+    W(ELEM_F64, "float64")
+typedef enum ElementType { ELEMENTS(WORD_CONSTANT) } ElementType;
 
 enum { DATA_CHANNELS = 64, DATA_PATH = 1024 };
 typedef struct DataArray { /* one HDF5 data set, as the ranks read it */
@@ -27,7 +27,8 @@ typedef struct DataArray { /* one HDF5 data set, as the ranks read it */
     bool big_endian;
     int ndim;
     int64_t dim[SHAPE_DIMS];
-    int64_t offset; /* of the contiguous bytes in the file; -1: chunked or compressed, ask HDF5 */
+    /* of the contiguous bytes in the file; -1: chunked or compressed, ask HDF5 */
+    int64_t offset;
     int64_t sample_bytes;
 } DataArray;
 typedef struct DataSet { /* plain bytes: may be broadcast; holds no handle */
@@ -35,15 +36,19 @@ typedef struct DataSet { /* plain bytes: may be broadcast; holds no handle */
     DataKind kind;
     int64_t samples;
     DataArray x, y;
-    int64_t channels, height, width; /* images; vectors: channels = D, 1, 1 */
+    /* images; vectors: channels = D, 1, 1 */
+    int64_t channels, height, width;
     bool channels_last;
-    int64_t classes;      /* 1 + the largest label, or the classes attribute; 0: float targets */
+    /* 1 + the largest label, or the classes attribute; 0: float targets */
+    int64_t classes;
     int64_t target_width; /* float targets: K */
     bool has_stats;
     int stats_count; /* 0, 1 or channels */
     float mean[DATA_CHANNELS], std[DATA_CHANNELS];
-    float scale;            /* raw value * scale, then (v - mean) / std */
-    int64_t vocab, context; /* tokens: how many there are; T, tokens of a sample (model.context) */
+    /* raw value * scale, then (v - mean) / std */
+    float scale;
+    /* tokens: how many there are; T, tokens of a sample (model.context) */
+    int64_t vocab, context;
     char class_name[128][32]; /* first 128 */
     int class_names;
 } DataSet;
@@ -93,27 +98,39 @@ int64_t sampler_at(int64_t n, uint64_t seed, int64_t epoch, int64_t position);
 void augment_sample(const DataSet *set, const Config *config, bool training, int64_t epoch,
                     int64_t sample, const void *raw, float *out);
 
-typedef struct Batch {   /* one micro-batch, owned by the loader until its slot is taken again */
-    float *x;            /* (N,C,H,W) plain; rows beyond `rows` are zero */
-    int32_t *tokens;     /* (N,T) of token sets, and x is NULL; else NULL */
-    int32_t *labels;     /* N, or (N,T): each the token after; or NULL */
-    float *targets;      /* N x target_width; or NULL */
+typedef struct Batch { /* one micro-batch, owned by the loader until its slot is taken again */
+    /* (N,C,H,W) plain; rows beyond `rows` are zero */
+    float *x;
+    /* (N,T) of token sets, and x is NULL; else NULL */
+    int32_t *tokens;
+    /* N, or (N,T): each the token after; or NULL */
+    int32_t *labels;
+    /* N x target_width; or NULL */
+    float *targets;
     int64_t *sample;     /* N sample ids */
     int rows;            /* real samples; may be 0 */
     int64_t step, epoch; /* step within the epoch */
-    int micro;           /* global number; from M on there are no rows */
+    /* global number; from M on there are no rows */
+    int micro;
 } Batch;
 
 typedef struct LoaderPlan {
-    int64_t batch, micro_batch; /* batch is a multiple of micro_batch */
-    int micro_first,
-        micro_count;     /* this replica's of the M micro-batches; those from M on are empty */
-    int micro_gap;       /* how many of others lie between two of them */
-    int64_t epoch, step; /* where to begin: step within the epoch */
-    bool training;       /* shuffle and augment; else in order, one epoch, plain */
-    bool no_x, no_y;     /* this rank reads no x or tokens, no labels or targets: they are NULL */
-    int slots;           /* micro-batches kept ready, at least 2 */
-    Backend *backend;    /* borrowed: they lie where its copies reach them; NULL: anywhere */
+    /* batch is a multiple of micro_batch */
+    int64_t batch, micro_batch;
+    /* this replica's of the M micro-batches; those from M on are empty */
+    int micro_first, micro_count;
+    /* how many of others lie between two of them */
+    int micro_gap;
+    /* where to begin: step within the epoch */
+    int64_t epoch, step;
+    /* shuffle and augment; else in order, one epoch, plain */
+    bool training;
+    /* this rank reads no x or tokens, no labels or targets: they are NULL */
+    bool no_x, no_y;
+    /* micro-batches kept ready, at least 2 */
+    int slots;
+    /* borrowed: they lie where its copies reach them; NULL: anywhere */
+    Backend *backend;
 } LoaderPlan;
 /* A thread that runs ahead. Position of micro m, row r in step s: s*batch + m*micro_batch + r; positions >= n are padding.
  * An epoch has ceil(n/batch) steps. Training goes on into the next epoch for ever. */
@@ -121,17 +138,19 @@ typedef struct Loader Loader;
 Status loader_new(Loader **loader, const DataSet *set, const Config *config, LoaderPlan plan);
 void loader_free(Loader **loader);
 /* The next micro-batch, waiting for it if need be (*wait_s grows by the time waited, may be NULL); *batch is NULL at the
- * end of an evaluation pass. It stays valid until loader_return; at most slots - 1 may be out when the next is asked for.
+ * end of an evaluation pass. It stays valid until loader_release; at most slots - 1 may be out when the next is asked for.
  * Errors of the thread come out here. */
 Status loader_next(Loader *loader, const Batch **batch, double *wait_s);
-/* Gives the oldest micro-batch that is out back. */
-void loader_return(Loader *loader);
-int64_t data_context(const Config *config); /* tokens of a sample; config may be NULL */
+/* Releases the oldest micro-batch that is out, for the thread to fill again. */
+void loader_release(Loader *loader);
+/* tokens of a sample; config may be NULL */
+int64_t data_context(const Config *config);
 int64_t data_steps_per_epoch(int64_t samples, int64_t batch);
 
 /* Imports: to a new weft data set at out (never overwrites unless force; written as out.part, then renamed). */
+/* .gz read directly */
 Status data_import_idx(const char *images, const char *labels, const char *const *class_names,
-                       int classes, const char *out, bool force); /* .gz read directly */
+                       int classes, const char *out, bool force);
 Status data_import_cifar(const char *const *files, int count, bool fine100, const char *out,
                          bool force);
 /* A text file's bytes, or a raw little-endian array of uint16 or uint32 (bits 16, 32) -> tokens. test_share of the end goes

@@ -110,11 +110,6 @@ void graph_print(const Graph *graph, FILE *out);
 void graph_print_marked(const Graph *graph, const char *title, const char *const *mark, FILE *out);
 /* Initial values of a parameter in plain order, of this rank's slice. */
 void param_init(const Graph *graph, int param, uint64_t seed, float *plain);
-/* Initial values of every parameter into the arena (host memory), stored order. */
-void graph_init_params(const Graph *graph, uint64_t seed, float *arena);
-/* One parameter between an arena and its plain order (shape_count(shape) floats). Host memory. */
-void param_get(const Graph *graph, int param, const float *arena, float *plain);
-void param_set(const Graph *graph, int param, const float *plain, float *arena);
 
 typedef struct ZooEntry {
     const char *name, *help;

@@ -7,16 +7,21 @@
 
 typedef struct Observer Observer;
 typedef struct TrainLine {
-    int64_t step, steps, epoch, epochs; /* step: done so far; epochs 0 where only steps are set */
-    double loss, lr, samples_per_s, grad_norm,
-        top1;      /* top1 of the training batch; NaN: not known */
-    double left_s; /* time left; NaN: not known */
-    bool tokens;   /* samples_per_s and top1 are of tokens */
+    /* step: done so far; epochs 0 where only steps are set */
+    int64_t step, steps, epoch, epochs;
+    /* top1 of the training batch; NaN: not known */
+    double loss, lr, samples_per_s, grad_norm, top1;
+    /* time left; NaN: not known */
+    double left_s;
+    /* samples_per_s and top1 are of tokens */
+    bool tokens;
 } TrainLine;
 typedef struct EvalLine {
     int64_t step, epoch, samples;
-    double loss, top1, top5, seconds; /* top1, top5: shares, NaN for regression */
-    bool tokens;                      /* samples, loss and shares are of tokens */
+    /* top1, top5: shares, NaN for regression */
+    double loss, top1, top5, seconds;
+    /* samples, loss and shares are of tokens */
+    bool tokens;
 } EvalLine;
 const char *rows_name(bool tokens); /* "tokens" or "samples" */
 
@@ -37,18 +42,22 @@ Status observer_flush(Observer *observer);
 Status observer_sync(Observer *observer); /* to the disk */
 
 typedef struct RunSummary {
-    const char *dir, *best; /* best: path of best.h5 or NULL */
-    const char *last;       /* path of the last checkpoint or NULL */
+    /* best: path of best.h5 or NULL */
+    const char *dir, *best;
+    /* path of the last checkpoint or NULL */
+    const char *last;
     double seconds, samples_per_s;
-    bool tokens;   /* samples_per_s is of tokens */
+    /* samples_per_s is of tokens */
+    bool tokens;
     EvalLine eval; /* samples 0: none */
     /* Of the rank that uses most: what the plan says, how much it grew since just before the plan was made, and the most that
      * the process ever had, libraries included. measured_bytes 0: not known. */
     double planned_bytes, measured_bytes, peak_bytes;
     int memory_rank;
-    bool stopped, fresh; /* fresh: by run.fresh, which would begin anew once more */
+    /* fresh: by run.fresh, which would begin anew once more */
+    bool stopped, fresh;
 } RunSummary;
-void observer_summary(const RunSummary *summary,
-                      FILE *out); /* accuracy, time per phase, where the files are */
+/* accuracy, time per phase, where the files are */
+void observer_summary(const RunSummary *summary, FILE *out);
 
 #endif

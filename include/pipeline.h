@@ -236,7 +236,7 @@ void executor_refresh(Executor *executor);
 typedef struct BatchSource {
     void *user;
     Status (*next)(void *user, const Batch **batch, double *wait_s); /* as loader_next */
-    void (*release)(void *user);                                     /* as loader_return */
+    void (*release)(void *user);                                     /* as loader_release */
 } BatchSource;
 BatchSource loader_source(Loader *loader); /* borrowed */
 /* What a step has of its own. */

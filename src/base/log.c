@@ -9,7 +9,7 @@
 enum { LINE_BYTES = 4608 }; /* a message of status.c and its prefix */
 
 static bool speaking = true;
-static char place[256];
+static char context[256];
 static void (*abort_job)(int code);
 static Status lost_code = ERR_IO;
 
@@ -68,7 +68,7 @@ void log_error(const char *fmt, ...)
 
 void die_context(const char *where, void (*abort_hook)(int code))
 {
-    snprintf(place, sizeof place, "%s", where);
+    snprintf(context, sizeof context, "%s", where);
     abort_job = abort_hook;
 }
 
@@ -78,8 +78,8 @@ static _Noreturn void die_args(Status code, const char *fmt, va_list args)
 {
     char text[LINE_BYTES];
     vsnprintf(text, sizeof text, fmt, args);
-    if (*place)
-        log_error("%s: %s", place, text);
+    if (*context)
+        log_error("%s: %s", context, text);
     else
         log_error("%s", text);
     if (abort_job) abort_job(code);

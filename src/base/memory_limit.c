@@ -12,8 +12,10 @@
 
 /* Where groups of one version are kept. */
 typedef struct Tree {
-    const char *type, *option; /* of its mount; option: among the mount's last words, "" for any */
-    const char *file;          /* the limit's, in a group's folder */
+    /* of its mount; option: among the mount's last words, "" for any */
+    const char *type, *option;
+    /* the limit's, in a group's folder */
+    const char *file;
     char mount[4096], top[4096], group[4096];
 } Tree;
 
@@ -38,8 +40,8 @@ static bool listed(const char *list, const char *word)
     size_t length = strlen(word);
     for (const char *at = list; at; at = strchr(at, ',')) {
         at += *at == ',';
-        if (strncmp(at, word, length) == 0 && strchr(",\n", at[length]))
-            return true; /* or the end */
+        /* strchr finds the end, too */
+        if (strncmp(at, word, length) == 0 && strchr(",\n", at[length])) return true;
     }
     return false;
 }
@@ -72,10 +74,10 @@ static bool read_group(Tree *tree, char *line)
 static bool find(Tree *tree, const char *root, const char *path, bool (*read)(Tree *, char *))
 {
     char *name = mem_format("%s%s", root, path), *line = NULL;
-    size_t room = 0;
+    size_t capacity = 0;
     FILE *file = fopen(name, "re");
     bool found = false;
-    while (file && !found && getline(&line, &room, file) > 0) found = read(tree, line);
+    while (file && !found && getline(&line, &capacity, file) > 0) found = read(tree, line);
     if (file) fclose(file);
     free(line);
     mem_free(&name);

@@ -7,8 +7,7 @@
 #include <string.h>
 #include <time.h>
 
-const char *const phase_names[PHASE_COUNT] = {"other",    "data",   "forward", "backward",  "sum",
-                                              "messages", "update", "eval",    "checkpoint"};
+const char *const phase_names[PHASE_COUNT] = {PHASES(WORD_NAME)};
 
 typedef struct Span {
     double begin_s, end_s;
@@ -26,7 +25,8 @@ static struct {
 static struct {
     Span *span; /* owned; NULL: no trace */
     int64_t capacity, pushed;
-    double to_wall_s; /* added to clock_s, so that the traces of several nodes lie side by side */
+    /* added to clock_s, so that the traces of several nodes lie side by side */
+    double to_wall_s;
 } ring;
 
 Phase phase_enter(Phase phase)

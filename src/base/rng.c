@@ -37,7 +37,7 @@ static uint32_t high(uint64_t v)
     return (uint32_t)(v >> 32);
 }
 
-/* The key is itself drawn: seed and purpose choose a generator, a and b a place in it. */
+/* The key is itself drawn: seed and purpose choose a generator, a and b an offset in it. */
 RngKey rng_key(uint64_t seed, RngPurpose purpose, uint64_t a, uint64_t b)
 {
     uint32_t out[4];

@@ -57,9 +57,10 @@ static const char *reason_of(const char *path)
 
 typedef struct Tally {
     int good, bad;
-    const char *next; /* the newest good step-*.h5, which a run goes on from; borrowed */
-    const char
-        *stop; /* one before it that cannot be read at all, where a run would end; borrowed */
+    /* the newest good step-*.h5, which a run goes on from; borrowed */
+    const char *next;
+    /* one before it that cannot be read at all, where a run would end; borrowed */
+    const char *stop;
 } Tally;
 
 static Status check_listed(const char *path, Tally *tally, FILE *out)

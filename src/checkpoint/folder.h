@@ -9,11 +9,14 @@ typedef struct FolderEntry {
     char *path; /* owned */
 } FolderEntry;
 typedef struct FolderList {
-    int count;          /* step-<number>.h5, newest first */
+    /* step-<number>.h5, newest first */
+    int count;
     FolderEntry *entry; /* owned */
-    int part_count;     /* what unfinished saves left; in no order */
-    char **part;        /* owned, each and all */
-    char *best;         /* owned: best.h5; NULL: there is none */
+    /* what unfinished saves left; in no order */
+    int part_count;
+    char **part; /* owned, each and all */
+    /* owned: best.h5; NULL: there is none */
+    char *best;
 } FolderList;
 
 /* A folder that is not there has no checkpoints. ERR_IO where it cannot be listed to its end. Release with folder_list_fini in

@@ -1,23 +1,25 @@
 /* Loading a checkpoint on any grid. Rank 0 reads the metadata, compares the tensors with the caller's and tells the
  * others where each lies. Then two passes: the ranks verify all tensors together, a share each, and only when every
  * checksum is right does each rank read all of them and hand them over. */
-#include "share.h"
+#include "owners.h"
 #include "stored.h"
 
 #include <string.h>
 
-typedef struct Place { /* what rank 0 tells of a tensor; plain bytes */
+typedef struct Location { /* what rank 0 tells of a tensor; plain bytes */
     int64_t offset, has_hash;
     uint64_t hash;
-} Place;
+} Location;
 
 typedef struct Load {
     const World *world;
     const CheckpointIo *io;
     StoredFile file;
-    Place *place; /* owned, [count] */
-    int *owner;   /* owned, [count]: rank that verifies */
-    float *plain; /* owned: the largest tensor */
+    Location *location; /* owned, [count] */
+    /* owned, [count]: rank that verifies */
+    int *owner;
+    /* owned: the largest tensor */
+    float *plain;
 } Load;
 
 static Status other_shape(const Load *load, const CheckpointTensor *mine, Shape theirs)
@@ -39,7 +41,7 @@ static Status match(const Load *load, int i, bool *used)
                     file->path, mine->path);
     if (!shape_equal(t->shape, mine->shape)) return other_shape(load, mine, t->shape);
     used[t - file->tensor] = true;
-    load->place[i] = (Place){t->offset, t->has_hash, t->hash};
+    load->location[i] = (Location){t->offset, t->has_hash, t->hash};
     return OK;
 }
 
@@ -84,7 +86,7 @@ static Status read_table(Load *load, const char *path, CheckpointMeta *meta)
 static void share_table(const Load *load, CheckpointMeta *meta)
 {
     const World *world = load->world;
-    world_bcast(world, load->place, (size_t)load->io->count * sizeof *load->place, 0);
+    world_bcast(world, load->location, (size_t)load->io->count * sizeof *load->location, 0);
     char *config = meta->config, *version = meta->version;
     world_bcast(world, meta, sizeof *meta, 0);
     meta->config = world_bcast_text(world, config); /* pointers are each rank's own */
@@ -93,13 +95,13 @@ static void share_table(const Load *load, CheckpointMeta *meta)
 
 static Status read_tensor(Load *load, int i)
 {
-    const Place *place = &load->place[i];
+    const Location *location = &load->location[i];
     const CheckpointTensor *mine = &load->io->tensor[i];
     StoredTensor tensor = {.path = (char *)mine->path,
                            .shape = mine->shape,
-                           .offset = place->offset,
-                           .hash = place->hash,
-                           .has_hash = place->has_hash != 0};
+                           .offset = location->offset,
+                           .hash = location->hash,
+                           .has_hash = location->has_hash != 0};
     return stored_read(&load->file, &tensor, load->plain);
 }
 
@@ -149,15 +151,15 @@ Status checkpoint_load(const World *world, const char *path, CheckpointMeta *met
     size_t count = (size_t)io->count + 1;
     CheckpointMeta own = {0};
     Load load = {.world = world, .io = io, .file = {.path = path, .fd = -1, .id = -1}};
-    load.place = mem_new(count * sizeof *load.place);
+    load.location = mem_new(count * sizeof *load.location);
     load.owner = mem_new(count * sizeof *load.owner);
-    load.plain = mem_new((size_t)share_largest(io, NULL, 0) * sizeof *load.plain);
-    share_tensors(io, world->size, false, load.owner);
+    load.plain = mem_new((size_t)owners_largest(io, NULL, 0) * sizeof *load.plain);
+    owners_assign(io, world->size, false, load.owner);
     Status status = load_file(&load, path, &own);
     stored_close(&load.file);
     mem_free(&load.plain);
     mem_free(&load.owner);
-    mem_free(&load.place);
+    mem_free(&load.location);
     if (status == OK && meta)
         *meta = own;
     else

@@ -73,13 +73,13 @@ bool meta_put(hid_t root, const CheckpointMeta *meta)
 /* The text of an open attribute of one string, or NULL. Owner: the caller. */
 static char *read_text(hid_t attr, hid_t type)
 {
-    char *text = NULL, *lent = NULL;
+    char *text = NULL, *borrowed = NULL;
     if (H5Tis_variable_str(type) > 0) {
         hid_t memory = H5Tcopy(H5T_C_S1);
         H5Tset_size(memory, H5T_VARIABLE);
         H5Tset_cset(memory, H5Tget_cset(type));
-        if (H5Aread(attr, memory, (void *)&lent) >= 0 && lent) text = mem_text(lent);
-        H5free_memory(lent);
+        if (H5Aread(attr, memory, (void *)&borrowed) >= 0 && borrowed) text = mem_text(borrowed);
+        H5free_memory(borrowed);
         H5Tclose(memory);
         return text;
     }
@@ -124,12 +124,12 @@ bool attr_int(hid_t object, const char *name, int64_t *value)
     return read_scalar(object, name, H5T_NATIVE_INT64, value);
 }
 
-/* Cut to `room` bytes; false where there is none. */
-static bool read_line(hid_t root, const char *name, char *out, size_t room)
+/* Cut to `out_bytes`; false where there is none. */
+static bool read_line(hid_t root, const char *name, char *out, size_t out_bytes)
 {
     char *text = attr_text(root, name);
     bool there = text != NULL;
-    if (there) snprintf(out, room, "%s", text);
+    if (there) snprintf(out, out_bytes, "%s", text);
     mem_free(&text);
     return there;
 }

@@ -5,8 +5,8 @@
 #include "stored.h"
 
 bool attr_put_text(hid_t object, const char *name, const char *text);
-char *attr_text(hid_t object,
-                const char *name); /* NULL: none, or not one string. Owner: the caller */
+/* NULL: none, or not one string. Owner: the caller */
+char *attr_text(hid_t object, const char *name);
 bool attr_int(hid_t object, const char *name, int64_t *value);
 
 bool meta_put(hid_t root, const CheckpointMeta *meta);

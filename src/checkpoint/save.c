@@ -2,7 +2,7 @@
  * hashes (layout.c), the ranks write the tensors and sync (write.c), all of it is read back, rank 0 renames. Tensors are asked
  * for twice (to hash, to write), so that no more than the largest is ever held. Until the rename nothing that was there changes. */
 #include "layout.h"
-#include "share.h"
+#include "owners.h"
 #include "write.h"
 
 #include <errno.h>
@@ -31,9 +31,9 @@ static void save_init(Save *save, const World *world, const char *path, const Ch
     save->owner = mem_new(count * sizeof *save->owner);
     save->hash = mem_new(count * sizeof *save->hash);
     save->offset = mem_new(count * sizeof *save->offset);
-    share_tensors(io, world->size, true, save->owner);
+    owners_assign(io, world->size, true, save->owner);
     save->plain =
-        mem_new((size_t)share_largest(io, save->owner, world->rank) * sizeof *save->plain);
+        mem_new((size_t)owners_largest(io, save->owner, world->rank) * sizeof *save->plain);
 }
 
 static void save_fini(Save *save)

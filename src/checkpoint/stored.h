@@ -12,19 +12,23 @@ enum { CHECKPOINT_FORMAT = 1, HASH_CHARS = 17 };
 #define CHECKPOINT_FORMAT_NAME "weft-checkpoint"
 
 typedef struct StoredTensor {
-    char *path; /* "/params/conv1.weight"; owned */
+    /* "/params/conv1.weight"; owned */
+    char *path;
     Shape shape;
-    int64_t
-        offset;    /* of its bytes in the file; -1: chunked, compressed or not fp32: through HDF5 */
-    uint64_t hash; /* XXH64 of its plain fp32 bytes */
-    bool has_hash; /* false where another program wrote it without one */
+    /* of its bytes in the file; -1: chunked, compressed or not fp32: through HDF5 */
+    int64_t offset;
+    /* XXH64 of its plain fp32 bytes */
+    uint64_t hash;
+    /* false where another program wrote it without one */
+    bool has_hash;
 } StoredTensor;
 
 typedef struct StoredFile {
-    const char *path;     /* borrowed */
-    int fd;               /* -1: closed */
-    int64_t bytes;        /* of the file */
-    uint64_t inode;       /* alike on all hosts of a shared file system */
+    const char *path; /* borrowed */
+    int fd;           /* -1: closed */
+    int64_t bytes;    /* of the file */
+    /* alike on all hosts of a shared file system */
+    uint64_t inode;
     hid_t id;             /* < 0: not opened by HDF5 */
     bool locked;          /* stored_lock was called */
     int count;            /* 0 before stored_list */
@@ -45,7 +49,8 @@ Status stored_read(StoredFile *file, const StoredTensor *tensor, float *plain);
 /* Reads and verifies all, in a buffer of its own. out, where given, gets a line for each bad tensor, and the first
  * error is returned after the last tensor; without it at the first. */
 Status stored_verify(StoredFile *file, FILE *out);
-float *stored_buffer(const StoredFile *file); /* for the largest tensor; owned by the caller */
+/* for the largest tensor; owned by the caller */
+float *stored_buffer(const StoredFile *file);
 
 /* File access of every checkpoint file: no file locks (network file systems often lack them), and the format of HDF5
  * 1.8, which has a checksum on every piece of metadata. */

@@ -115,11 +115,11 @@ static char *collect_edges(const Save *save, const char *mine)
  * cannot write goes on to the end: others may need its parts. The first error, or 0. */
 static int write_pages(const Save *save, int fd, char **edges)
 {
-    size_t room = 1, used = 0;
+    size_t capacity = 1, used = 0;
     int error = 0;
     for (int i = 0; i < save->io->count; ++i)
-        if (save->owner[i] == save->world->rank) room += edge_bytes(pages_of(save, i));
-    *edges = mem_new(room);
+        if (save->owner[i] == save->world->rank) capacity += edge_bytes(pages_of(save, i));
+    *edges = mem_new(capacity);
     for (int i = 0; i < save->io->count; ++i) {
         if (!save_get(save, i)) continue;
         Pages p = pages_of(save, i);

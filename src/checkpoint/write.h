@@ -10,12 +10,15 @@
 typedef struct Save {
     const World *world;
     const CheckpointIo *io;
-    char *part; /* owned: the file until it has its name; unique, so that no host has heard of it */
-    ino_t inode;     /* of part */
-    int *owner;      /* owned, [count]: rank that hashes and writes each tensor */
+    /* owned: the file until it has its name; unique, so that no host has heard of it */
+    char *part;
+    ino_t inode; /* of part */
+    /* owned, [count]: rank that hashes and writes each tensor */
+    int *owner;
     uint64_t *hash;  /* owned, [count] */
     int64_t *offset; /* owned, [count] */
-    float *plain;    /* owned: this rank's largest tensor */
+    /* owned: this rank's largest tensor */
+    float *plain;
 } Save;
 
 /* Tensor i in save->plain where this rank is its owner, else false. Collective where tensors lie in parts. */

@@ -6,8 +6,10 @@
 
 typedef struct Choice { /* of one sample */
     bool flip;
-    int64_t dy, dx;                         /* crop: source = output + (dy, dx) */
-    int64_t cut_y0, cut_y1, cut_x0, cut_x1; /* cutout: empty where y0 == y1 */
+    /* crop: source = output + (dy, dx) */
+    int64_t dy, dx;
+    /* cutout: empty where y0 == y1 */
+    int64_t cut_y0, cut_y1, cut_x0, cut_x1;
 } Choice;
 
 typedef struct Plane { /* one channel of one sample */

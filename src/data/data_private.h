@@ -11,11 +11,11 @@
 /* ---- element types ---- */
 size_t element_bytes(ElementType type);
 const char *element_name(ElementType type);
-hid_t element_native(ElementType type); /* HDF5's type in memory; borrowed */
+/* HDF5's type in memory; borrowed */
+hid_t element_native(ElementType type);
 bool element_is_float(ElementType type);
 /* One value at p, in this machine's byte order. Unsigned values above INT64_MAX become INT64_MAX. */
 int64_t element_integer(ElementType type, const void *p);
-float element_float(ElementType type, const void *p);
 /* to[i * to_step] = from[i * from_step] * a + b for i < n; to_step is 1 or -1. */
 void element_row(ElementType type, float *to, int to_step, const void *from, int64_t from_step,
                  int64_t n, float a, float b);
@@ -56,7 +56,7 @@ enum { DIMS_TEXT = 120 };
 const char *dims_text(const DataArray *array, char *out);
 /* `count` samples (of token sets: tokens) from `first` on, raw, in one read where the storage allows. */
 Status reader_get_run(Reader *reader, int64_t first, int64_t count, void *x);
-/* The first `bytes` of one sample's x. x has room for all of it: where HDF5 reads, it reads the whole sample. */
+/* The first `bytes` of one sample's x. x is large enough for all of it: where HDF5 reads, it reads the whole sample. */
 Status reader_get_head(Reader *reader, int64_t sample, int64_t bytes, void *x);
 /* to[0..n) = from[0..n) out of a mapped file; false where the file has become shorter or its file system failed. */
 bool map_copy(void *to, const void *from, size_t n);
@@ -93,7 +93,8 @@ Status part_failed(const PartFile *part, const char *why); /* ERR_IO */
 typedef struct ImageWriter ImageWriter;
 typedef struct ImageLayout {
     int64_t samples, channels, height, width, classes;
-    const char *const *class_names; /* borrowed; `classes` of them, or NULL: numbers */
+    /* borrowed; `classes` of them, or NULL: numbers */
+    const char *const *class_names;
 } ImageLayout;
 /* Lays out.part out and reserves its space, so that a full disk shows at once. ERR_USAGE: out exists and not force. */
 Status image_writer_new(ImageWriter **writer, const char *out, bool force, ImageLayout layout);

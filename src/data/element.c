@@ -4,42 +4,43 @@
 
 #include <math.h>
 
+/* Expands to one case for each type: X(constant, C type, HDF5's type in memory). */
+#define INTEGER_TYPES(X)                                                                           \
+    X(ELEM_U8, uint8_t, H5T_NATIVE_UINT8)                                                          \
+    X(ELEM_I8, int8_t, H5T_NATIVE_INT8)                                                            \
+    X(ELEM_U16, uint16_t, H5T_NATIVE_UINT16)                                                       \
+    X(ELEM_I16, int16_t, H5T_NATIVE_INT16)                                                         \
+    X(ELEM_U32, uint32_t, H5T_NATIVE_UINT32)                                                       \
+    X(ELEM_I32, int32_t, H5T_NATIVE_INT32)                                                         \
+    X(ELEM_U64, uint64_t, H5T_NATIVE_UINT64)                                                       \
+    X(ELEM_I64, int64_t, H5T_NATIVE_INT64)
+#define ELEMENT_TYPES(X)                                                                           \
+    INTEGER_TYPES(X)                                                                               \
+    X(ELEM_F32, float, H5T_NATIVE_FLOAT)                                                           \
+    X(ELEM_F64, double, H5T_NATIVE_DOUBLE)
+
 size_t element_bytes(ElementType type)
 {
-    static const size_t bytes[] = {1, 1, 2, 2, 4, 4, 8, 8, 4, 8};
+#define X(e, T, native) [e] = sizeof(T),
+    static const size_t bytes[] = {ELEMENT_TYPES(X)};
+#undef X
     return bytes[type];
 }
 
 const char *element_name(ElementType type)
 {
-    static const char *const name[] = {"uint8", "int8",   "uint16", "int16",   "uint32",
-                                       "int32", "uint64", "int64",  "float32", "float64"};
+    static const char *const name[] = {ELEMENTS(WORD_NAME)};
     return name[type];
 }
 
 hid_t element_native(ElementType type)
 {
     switch (type) {
-    case ELEM_U8:
-        return H5T_NATIVE_UINT8;
-    case ELEM_I8:
-        return H5T_NATIVE_INT8;
-    case ELEM_U16:
-        return H5T_NATIVE_UINT16;
-    case ELEM_I16:
-        return H5T_NATIVE_INT16;
-    case ELEM_U32:
-        return H5T_NATIVE_UINT32;
-    case ELEM_I32:
-        return H5T_NATIVE_INT32;
-    case ELEM_U64:
-        return H5T_NATIVE_UINT64;
-    case ELEM_I64:
-        return H5T_NATIVE_INT64;
-    case ELEM_F32:
-        return H5T_NATIVE_FLOAT;
-    case ELEM_F64:
-        return H5T_NATIVE_DOUBLE;
+#define X(e, T, native)                                                                            \
+    case e:                                                                                        \
+        return native;
+        ELEMENT_TYPES(X)
+#undef X
     }
     die("element type %d", (int)type);
 }
@@ -49,21 +50,6 @@ bool element_is_float(ElementType type)
     return type == ELEM_F32 || type == ELEM_F64;
 }
 
-/* Expands to one case for each type: X(enumerator, C type). */
-#define INTEGER_TYPES(X)                                                                           \
-    X(ELEM_U8, uint8_t)                                                                            \
-    X(ELEM_I8, int8_t)                                                                             \
-    X(ELEM_U16, uint16_t)                                                                          \
-    X(ELEM_I16, int16_t)                                                                           \
-    X(ELEM_U32, uint32_t)                                                                          \
-    X(ELEM_I32, int32_t)                                                                           \
-    X(ELEM_U64, uint64_t)                                                                          \
-    X(ELEM_I64, int64_t)
-#define ELEMENT_TYPES(X)                                                                           \
-    INTEGER_TYPES(X)                                                                               \
-    X(ELEM_F32, float)                                                                             \
-    X(ELEM_F64, double)
-
 int64_t element_integer(ElementType type, const void *p)
 {
     if (type == ELEM_U64) {
@@ -71,7 +57,7 @@ int64_t element_integer(ElementType type, const void *p)
         return v > INT64_MAX ? INT64_MAX : (int64_t)v;
     }
     switch (type) {
-#define X(e, T)                                                                                    \
+#define X(e, T, native)                                                                            \
     case e:                                                                                        \
         return (int64_t) * (const T *)p;
         ELEMENT_TYPES(X)
@@ -81,7 +67,7 @@ int64_t element_integer(ElementType type, const void *p)
 }
 
 /* An unsigned comparison finds values below 0, too. */
-#define X(e, T)                                                                                    \
+#define X(e, T, native)                                                                            \
     static bool outside_##e(const T *from, int64_t n, uint64_t below)                              \
     {                                                                                              \
         bool any = false;                                                                          \
@@ -99,7 +85,7 @@ int64_t element_outside(ElementType type, const void *from, int64_t n, int64_t b
 {
     bool any = false;
     switch (type) {
-#define X(e, T)                                                                                    \
+#define X(e, T, native)                                                                            \
     case e:                                                                                        \
         any = outside_##e(from, n, (uint64_t)below);                                               \
         break;
@@ -118,7 +104,7 @@ int64_t element_outside(ElementType type, const void *from, int64_t n, int64_t b
 void element_int32(ElementType type, int32_t *to, const void *from, int64_t n)
 {
     switch (type) {
-#define X(e, T)                                                                                    \
+#define X(e, T, native)                                                                            \
     case e:                                                                                        \
         int32_##e(to, from, n);                                                                    \
         return;
@@ -129,14 +115,7 @@ void element_int32(ElementType type, int32_t *to, const void *from, int64_t n)
     }
 }
 
-float element_float(ElementType type, const void *p)
-{
-    float v;
-    element_row(type, &v, 1, p, 1, 1, 1.0f, 0.0f);
-    return v;
-}
-
-#define X(e, T)                                                                                    \
+#define X(e, T, native)                                                                            \
     static void row_##e(float *to, int to_step, const T *from, int64_t from_step, int64_t n,       \
                         float a, float b)                                                          \
     {                                                                                              \
@@ -155,7 +134,7 @@ void element_row(ElementType type, float *to, int to_step, const void *from, int
                  int64_t n, float a, float b)
 {
     switch (type) {
-#define X(e, T)                                                                                    \
+#define X(e, T, native)                                                                            \
     case e:                                                                                        \
         row_##e(to, to_step, from, from_step, n, a, b);                                            \
         return;

@@ -24,9 +24,11 @@ enum {
 
 typedef struct Digest {
     XXH3_state_t *state; /* owned */
-    Reader *reader;      /* owned: of one array, as its x */
+    /* owned: of one array, as its x */
+    Reader *reader;
     const DataArray *array;
-    uint8_t *piece; /* owned: PIECE_BYTES, or one sample where that is more */
+    /* owned: PIECE_BYTES, or one sample where that is more */
+    uint8_t *piece;
 } Digest;
 
 /* Rows first .. first + count, all of their bytes. */

@@ -10,7 +10,8 @@ struct ImageWriter {
     PartFile part;
     int64_t x_offset, y_offset, written; /* written: samples so far */
     int64_t image_bytes;
-    int32_t *labels;         /* owned: all of them, written at the end */
+    /* owned: all of them, written at the end */
+    int32_t *labels;
     uint64_t *sum, *squares; /* owned: per channel */
 };
 

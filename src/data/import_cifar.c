@@ -33,7 +33,8 @@ static const char *const names100[] = {
     "willow_tree", "wolf",          "woman",     "worm"};
 
 typedef struct Format {
-    int classes, head; /* head: label bytes before the pixels; the last of them counts */
+    /* head: label bytes before the pixels; the last of them counts */
+    int classes, head;
 } Format;
 
 /* Records in the file, from its size. */

@@ -14,15 +14,16 @@ enum { PIECE_BYTES = 1 << 20, PART_LEAST = 2, PARTS = 2 };
 typedef struct Source { /* the file that is imported */
     const char *path;   /* borrowed */
     gzFile gz;
-    int bytes;     /* of a token: 1, 2, 4 */
-    uint8_t *room; /* owned: PIECE_BYTES */
-    int64_t count; /* tokens */
+    int bytes;       /* of a token: 1, 2, 4 */
+    uint8_t *buffer; /* owned: PIECE_BYTES */
+    int64_t count;   /* tokens */
     int64_t vocab;
 } Source;
 
 typedef struct TokenPart { /* one file that is written */
     PartFile part;
-    int64_t count, offset; /* tokens; where their bytes lie */
+    /* tokens; where their bytes lie */
+    int64_t count, offset;
     int bytes;
     int64_t vocab;
 } TokenPart;
@@ -49,22 +50,22 @@ static Status source_open(Source *s)
         return fail(ERR_NOINPUT, "%s: cannot be opened: %s", s->path,
                     errno ? strerror(errno) : "out of memory");
     gzbuffer(s->gz, PIECE_BYTES / 8);
-    s->room = mem_new(PIECE_BYTES);
+    s->buffer = mem_new(PIECE_BYTES);
     return OK;
 }
 
 static void source_close(Source *s)
 {
     if (s->gz) gzclose(s->gz);
-    mem_free(&s->room);
+    mem_free(&s->buffer);
 }
 
-/* The next tokens, at most `most`, into room; *count 0 at the end. */
+/* The next tokens, at most `most`, into buffer; *count 0 at the end. */
 static Status source_read(Source *s, int64_t most, int64_t *count)
 {
     int code;
     int64_t wanted = PIECE_BYTES / s->bytes < most ? PIECE_BYTES / s->bytes : most;
-    int n = gzread(s->gz, s->room, (unsigned)(wanted * s->bytes));
+    int n = gzread(s->gz, s->buffer, (unsigned)(wanted * s->bytes));
     gzerror(s->gz, &code); /* a .gz that is cut off shows here only */
     if (n < 0 || (code != Z_OK && code != Z_STREAM_END)) return source_fail(s);
     if (n % s->bytes != 0)
@@ -78,7 +79,7 @@ static Status source_read(Source *s, int64_t most, int64_t *count)
 
 static int64_t token_at(const Source *s, int64_t i)
 {
-    const uint8_t *p = s->room + i * s->bytes;
+    const uint8_t *p = s->buffer + i * s->bytes;
     uint32_t v = 0;
     for (int b = 0; b < s->bytes; ++b) v |= (uint32_t)p[b] << 8 * b;
     return v;
@@ -130,7 +131,7 @@ static Status part_copy(Source *s, const TokenPart *p)
     for (int64_t at = 0, n; at < p->count; at += n) {
         TRY(source_read(s, p->count - at, &n));
         if (n == 0) return fail(ERR_IO, "%s: became shorter while it was read", s->path);
-        TRY(part_write(&p->part, s->room, n * s->bytes, p->offset + at * s->bytes));
+        TRY(part_write(&p->part, s->buffer, n * s->bytes, p->offset + at * s->bytes));
     }
     return OK;
 }
@@ -215,7 +216,8 @@ typedef struct TokenOptions {
     const char *out, *test;
     double test_share;
     bool force;
-    int bits;      /* tokens only: 0 is 16, 1 is 32 */
+    /* tokens only: 0 is 16, 1 is 32 */
+    int bits;
     int64_t vocab; /* tokens only */
 } TokenOptions;
 

@@ -1,6 +1,6 @@
 /* A thread that fills micro-batches ahead of the training. Slots form a ring: the thread fills slot (filled mod slots)
- * while filled - returned < slots, loader_next takes slot (taken mod slots) once taken < filled, loader_return gives slot
- * (returned mod slots) back. Both sides sleep on condition variables. The thread never takes a signal meant for the
+ * while filled - released < slots, loader_next takes slot (taken mod slots) once taken < filled, loader_release gives slot
+ * (released mod slots) back. Both sides sleep on condition variables. The thread never takes a signal meant for the
  * program, and an error in it waits until the good micro-batches before it are taken. Depends on the plan alone, never
  * on time. */
 #include "data_private.h"
@@ -18,9 +18,10 @@ struct Loader {
     Reader *reader;
     pthread_t thread;
     bool started;
-    pthread_mutex_t mutex; /* guards what follows up to the line */
-    pthread_cond_t changed_filled, changed_returned;
-    int64_t filled, taken, returned;
+    /* guards what follows up to the line */
+    pthread_mutex_t mutex;
+    pthread_cond_t changed_filled, changed_released;
+    int64_t filled, taken, released;
     bool stop, ended;
     Status status;
     char *message; /* owned: why status */
@@ -32,8 +33,9 @@ struct Loader {
     int64_t raw_samples;
 
     int slots;
-    Batch *slot;                       /* owned */
-    char *arena;                       /* owned: all slots' numbers */
+    Batch *slot; /* owned */
+    /* owned: all slots' numbers */
+    char *arena;
     size_t slot_bytes;                 /* of one in it */
     int64_t sample_floats, row_labels; /* of one sample */
 };
@@ -184,8 +186,8 @@ static void *loader_run(void *user)
     bool more = l->plan.training || l->step < data_steps_per_epoch(l->set.samples, l->plan.batch);
     pthread_mutex_lock(&l->mutex);
     while (more && !l->stop) {
-        if (l->filled - l->returned >= l->slots) {
-            pthread_cond_wait(&l->changed_returned, &l->mutex);
+        if (l->filled - l->released >= l->slots) {
+            pthread_cond_wait(&l->changed_released, &l->mutex);
             continue;
         }
         Batch *b = &l->slot[l->filled % l->slots];
@@ -251,17 +253,17 @@ static size_t slot_place(const Loader *l, Batch *b, char *at)
     size_t labels = n * (size_t)l->row_labels * sizeof(int32_t);
     size_t targets = n * (size_t)l->set.target_width * sizeof(float), used = 0;
     bool text = l->set.kind == DATA_TOKENS;
-    void *place[5];
-    used = carve(at, used, &place[0], text || p->no_x ? 0 : x);
-    used = carve(at, used, &place[1], text && !p->no_x ? tokens : 0);
-    used = carve(at, used, &place[2], p->no_y ? 0 : labels);
-    used = carve(at, used, &place[3], p->no_y ? 0 : targets);
-    used = carve(at, used, &place[4], n * sizeof *b->sample);
-    b->x = place[0];
-    b->tokens = place[1];
-    b->labels = place[2];
-    b->targets = place[3];
-    b->sample = place[4];
+    void *column[5];
+    used = carve(at, used, &column[0], text || p->no_x ? 0 : x);
+    used = carve(at, used, &column[1], text && !p->no_x ? tokens : 0);
+    used = carve(at, used, &column[2], p->no_y ? 0 : labels);
+    used = carve(at, used, &column[3], p->no_y ? 0 : targets);
+    used = carve(at, used, &column[4], n * sizeof *b->sample);
+    b->x = column[0];
+    b->tokens = column[1];
+    b->labels = column[2];
+    b->targets = column[3];
+    b->sample = column[4];
     return used;
 }
 
@@ -319,7 +321,7 @@ Status loader_new(Loader **loader, const DataSet *set, const Config *config, Loa
     l->plan = plan;
     pthread_mutex_init(&l->mutex, NULL);
     pthread_cond_init(&l->changed_filled, NULL);
-    pthread_cond_init(&l->changed_returned, NULL);
+    pthread_cond_init(&l->changed_released, NULL);
     *loader = l;
     Status st = loader_open(l);
     if (st != OK) loader_free(loader);
@@ -333,7 +335,7 @@ void loader_free(Loader **loader)
     if (l->started) {
         pthread_mutex_lock(&l->mutex);
         l->stop = true;
-        pthread_cond_signal(&l->changed_returned);
+        pthread_cond_signal(&l->changed_released);
         pthread_mutex_unlock(&l->mutex);
         pthread_join(l->thread, NULL);
     }
@@ -343,7 +345,7 @@ void loader_free(Loader **loader)
     mem_free(&l->message);
     reader_free(&l->reader);
     pthread_cond_destroy(&l->changed_filled);
-    pthread_cond_destroy(&l->changed_returned);
+    pthread_cond_destroy(&l->changed_released);
     pthread_mutex_destroy(&l->mutex);
     mem_free(loader);
 }
@@ -363,8 +365,8 @@ Status loader_next(Loader *loader, const Batch **batch, double *wait_s)
     Status st = OK;
     *batch = NULL;
     pthread_mutex_lock(&l->mutex);
-    bool all_out =
-        l->taken - l->returned >= l->slots; /* we would wait for the thread, it for a slot */
+    /* we would wait for the thread, it for a slot */
+    bool all_out = l->taken - l->released >= l->slots;
     if (!all_out) wait_filled(l, wait_s);
     if (!all_out && l->taken < l->filled)
         *batch = &l->slot[l->taken++ % l->slots];
@@ -372,16 +374,16 @@ Status loader_next(Loader *loader, const Batch **batch, double *wait_s)
         st = l->status;
     pthread_mutex_unlock(&l->mutex);
     if (all_out)
-        return fail(ERR_BUG, "loader: all %d micro-batches are out, none was given back", l->slots);
+        return fail(ERR_BUG, "loader: all %d micro-batches are out, none was released", l->slots);
     return st == OK ? OK : fail(st, "%s", l->message);
 }
 
-void loader_return(Loader *loader)
+void loader_release(Loader *loader)
 {
     Loader *l = loader;
     pthread_mutex_lock(&l->mutex);
-    if (l->returned == l->taken) die("loader: a micro-batch is given back, but none is out");
-    ++l->returned;
-    pthread_cond_signal(&l->changed_returned);
+    if (l->released == l->taken) die("loader: a micro-batch is released, but none is out");
+    ++l->released;
+    pthread_cond_signal(&l->changed_released);
     pthread_mutex_unlock(&l->mutex);
 }

@@ -23,15 +23,18 @@ typedef struct Source { /* one array as it is read */
     const DataArray *array;
     void *mapped; /* owned; NULL: not mapped */
     size_t mapped_bytes;
-    const uint8_t *first; /* byte 0 of sample 0: mapped or in whole; NULL: pread or HDF5 */
-    uint8_t *whole;       /* owned; NULL: not in memory */
-    hid_t dataset;        /* -1: not through HDF5 */
+    /* byte 0 of sample 0: mapped or in whole; NULL: pread or HDF5 */
+    const uint8_t *first;
+    /* owned; NULL: not in memory */
+    uint8_t *whole;
+    hid_t dataset; /* -1: not through HDF5 */
 } Source;
 
 struct Reader {
     DataSet set;
     int fd;
-    hid_t file; /* -1 where HDF5 is not needed */
+    /* -1 where HDF5 is not needed */
+    hid_t file;
     Source x, y;
     uint8_t *y_row; /* one sample of y, raw */
 };

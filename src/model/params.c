@@ -1,19 +1,7 @@
-/* Parameters between the arena (each op's stored order) and their plain order, and their first values. */
+/* First values of parameters in plain order, and their slices. */
 #include "build.h"
 
 #include <string.h>
-
-void param_get(const Graph *graph, int param, const float *arena, float *plain)
-{
-    const Param *p = &graph->param[param];
-    op_unpack(graph->node[p->node].op, p->slot, arena + p->offset, plain);
-}
-
-void param_set(const Graph *graph, int param, const float *plain, float *arena)
-{
-    const Param *p = &graph->param[param];
-    op_pack(graph->node[p->node].op, p->slot, plain, arena + p->offset);
-}
 
 /* The whole tensor is drawn, so that the numbers do not depend on who has which part. */
 void param_init(const Graph *graph, int param, uint64_t seed, float *plain)
@@ -30,24 +18,6 @@ void param_init(const Graph *graph, int param, uint64_t seed, float *plain)
     param_slice_get(graph, param, graph->rank, whole, plain);
     mem_free(&whole);
 }
-
-void graph_init_params(const Graph *graph, uint64_t seed, float *arena)
-{
-    int64_t largest = 1;
-    for (int i = 0; i < graph->param_count; ++i) {
-        int64_t n = shape_count(graph->param[i].shape);
-        if (n > largest) largest = n;
-    }
-    float *plain = mem_new((size_t)largest * sizeof *plain);
-    for (int i = 0; i < graph->param_count; ++i) {
-        if (graph->param[i].tied >= 0) continue;
-        param_init(graph, i, seed, plain);
-        param_set(graph, i, plain, arena);
-    }
-    mem_free(&plain);
-}
-
-/* ---- slices ---- */
 
 /* A slice as runs, `parts` of them in each of `outer` rows of the tensor: of parts of `part`
  * numbers, the first one `lead` times as long, each has a run of `count` numbers (lead times as

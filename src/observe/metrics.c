@@ -32,11 +32,11 @@ static bool line_kept(const char *line, size_t bytes, int64_t keep_step)
 static int64_t lines_copy(FILE *in, FILE *out, int64_t keep_step)
 {
     char *line = NULL;
-    size_t room = 0;
+    size_t capacity = 0;
     int64_t dropped = 0;
     bool bad = false;
     ssize_t got;
-    while (!bad && (got = getline(&line, &room, in)) > 0) {
+    while (!bad && (got = getline(&line, &capacity, in)) > 0) {
         if (!line_kept(line, (size_t)got, keep_step))
             ++dropped;
         else if (out)

@@ -10,7 +10,8 @@ struct Observer {
     AppendFile metrics, events;
     Progress progress;
     double flushed_s;
-    bool failing; /* the last flush could not write, and this has been said */
+    /* the last flush could not write, and this has been said */
+    bool failing;
 };
 
 Status observer_new(Observer **out, const char *dir, int64_t step, bool goes_on)

@@ -30,8 +30,10 @@ void metrics_eval(AppendFile *metrics, const EvalLine *line);
 
 /* The progress line on stdout. */
 typedef struct Progress {
-    bool terminal; /* rewrites one line; else plain lines */
-    bool shown;    /* a line stands on the terminal without its newline */
+    /* rewrites one line; else plain lines */
+    bool terminal;
+    /* a line stands on the terminal without its newline */
+    bool shown;
     double drawn_s;
 } Progress;
 void progress_open(Progress *progress);

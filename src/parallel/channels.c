@@ -9,19 +9,17 @@
 #include <sched.h>
 #include <time.h>
 
-static const double SPIN_S = 5e-6; /* a waiting rank spins this long, */
-static const double YIELD_S =
-    50e-6; /* then yields, and then sleeps, an eighth of the time waited so far, */
-static const double NAP_S = 1e-3,
-                    MPI_NAP_S = 1e-4; /* at most; MPI moves on only where it is called */
-static const double CHECK_S = 0.1;    /* looking this often whether its peers live */
+/* A waiting rank spins for SPIN_S, yields until YIELD_S, and then sleeps an eighth of the time waited so far, at most NAP_S; where
+ * messages go by MPI, which progresses only where it is called, MPI_NAP_S. Every CHECK_S it looks whether its peers live. */
+static const double SPIN_S = 5e-6, YIELD_S = 50e-6, NAP_S = 1e-3, MPI_NAP_S = 1e-4, CHECK_S = 0.1;
 
 struct Channels {
     const World *world; /* borrowed */
     int count;
     Channel *channel; /* owned */
     PipeNode pipes;
-    MPI_Comm comm; /* owned: its tags are ours alone; MPI_COMM_NULL where all channels are pipes */
+    /* owned: its tags are ours alone; MPI_COMM_NULL where all channels are pipes */
+    MPI_Comm comm;
     double checked_s;
 };
 

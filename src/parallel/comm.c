@@ -8,8 +8,9 @@
 #include <sched.h>
 #include <time.h>
 
-static const double POLL_YIELD_S = 5e-3;     /* then the waiting rank sleeps between polls, */
-static const long POLL_SLEEP_NS = 50 * 1000; /* this long */
+/* A waiting rank yields between polls for so long, and then sleeps between them. */
+static const double POLL_YIELD_S = 5e-3;
+static const long POLL_SLEEP_NS = 50 * 1000;
 
 static Status self_open(Comm *comm, Backend *backend, size_t arena_bytes)
 {
@@ -86,8 +87,8 @@ int comm_group_width(const World *world, int transport)
 
 int comm_transport(int transport, bool one_node, bool host_memory)
 {
-    if (!host_memory)
-        return TRANSPORT_NCCL; /* the way through host memory has no shared segments either */
+    /* the way through host memory has no shared segments either */
+    if (!host_memory) return TRANSPORT_NCCL;
     if (transport != TRANSPORT_AUTO) return transport;
     return one_node ? TRANSPORT_SHM : TRANSPORT_MPI;
 }

@@ -8,8 +8,10 @@ typedef struct Range {
 
 typedef struct Staged {
     Backend *host; /* owned */
-    Comm *inner;   /* owned: in host memory, as large */
-    Range *range;  /* owned: begun, not copied back yet */
+    /* owned: in host memory, as large */
+    Comm *inner;
+    /* owned: begun, not copied back yet */
+    Range *range;
     int range_count, range_capacity;
 } Staged;
 

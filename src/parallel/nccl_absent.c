@@ -1,7 +1,7 @@
 /* What stands in for NCCL in a build without CUDA: opening it says so. The Makefile links this file or cuda/, never both. */
 #include "nccl/channel_nccl.h"
 #include "transport/comm_table.h"
-#include "world/world.h"
+#include "world/abort.h"
 
 static Status absent_open(Comm *comm, Backend *backend, size_t arena_bytes)
 {

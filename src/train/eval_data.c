@@ -91,7 +91,7 @@ static void release(void *user)
 {
     EvalData *data = user;
     if (data->returned == data->read) return;
-    loader_return(data->loader);
+    loader_release(data->loader);
     ++data->returned;
 }
 

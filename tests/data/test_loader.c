@@ -21,7 +21,7 @@ static void pass_over(Loader *l, int count)
     const Batch *b;
     for (int i = 0; i < count; ++i) {
         CHECK_OK(loader_next(l, &b, NULL));
-        loader_return(l);
+        loader_release(l);
     }
 }
 
@@ -55,7 +55,7 @@ static void once_each(const DataSet *set, int replicas, int micros, int micro, b
             }
             for (int64_t z = b->rows; z < micro; ++z)
                 for (int k = 0; k < 4; ++k) bad += b->x[z * 4 + k] != 0.0f || b->labels[z] != 0;
-            loader_return(l);
+            loader_release(l);
         }
         loader_free(&l);
     }
@@ -94,7 +94,7 @@ static void stream(const DataSet *set, const Config *c, int64_t epoch, int64_t s
         hash[i] = hash_bytes(b->x, 16 * sizeof(float)) ^ hash_bytes(b->labels, 16) ^
                   hash_bytes(b->sample, 32) ^ ((uint64_t)b->rows << 60);
         CU_ASSERT_TRUE(wait >= 0);
-        loader_return(l);
+        loader_release(l);
     }
     loader_free(&l);
 }
@@ -139,7 +139,7 @@ static void evaluation(void)
                 CU_ASSERT_DOUBLE_EQUAL(b->x[i * 4 + 1], (double)(first + i + 1) / 255, 1e-6);
             }
             total += b->rows;
-            loader_return(l);
+            loader_release(l);
         }
         CU_ASSERT_EQUAL(batches, 4);
         CHECK_OK(loader_next(l, &b, NULL)); /* stays at the end */
@@ -149,7 +149,7 @@ static void evaluation(void)
     CU_ASSERT_EQUAL(total, 23);
 }
 
-/* Several are out at once, as many as there are slots; they stay as they were until they are given back, oldest first. */
+/* Several are out at once, as many as there are slots; they stay as they were until they are released, oldest first. */
 static void several_out(void)
 {
     enum { SLOTS = 5, ALL = 26 }; /* 101 samples, 4 at a time */
@@ -170,7 +170,7 @@ static void several_out(void)
         if (back == 3) CHECK_FAILS(loader_next(l, &more, NULL), ERR_BUG, "all 5 micro-batches");
         bad += hash[back] != hash_bytes(out[back]->x, 16 * sizeof(float));
         bad += out[back]->step != back;
-        loader_return(l);
+        loader_release(l);
     }
     CU_ASSERT_EQUAL(bad, 0);
     CHECK_OK(loader_next(l, &more, NULL));
@@ -202,7 +202,7 @@ static void parts(void)
                 if (b->x) CU_ASSERT_DOUBLE_EQUAL(b->x[r * 4], (double)want / 255, 1e-6);
                 if (b->labels) CU_ASSERT_EQUAL(b->labels[r], want % 3);
             }
-            loader_return(l);
+            loader_release(l);
         }
         loader_free(&l);
     }
@@ -234,7 +234,7 @@ static void targets(void)
             for (int k = 0; k < 2; ++k)
                 CU_ASSERT_EQUAL(b->targets[r * 2 + k],
                                 r < b->rows ? (float)-(b->sample[r] * 2 + k) : 0.0f);
-        loader_return(l);
+        loader_release(l);
     }
     loader_free(&l);
     c.data.augment = AUGMENT_FLIP;
@@ -311,7 +311,7 @@ static void file_shrinks(void)
     CU_ASSERT_EQUAL(truncate(path, 4096), 0);
     for (int i = 0; i < 100 && st == OK; ++i) {
         st = loader_next(l, &b, NULL);
-        if (st == OK) loader_return(l);
+        if (st == OK) loader_release(l);
     }
     CU_ASSERT_EQUAL(st, ERR_IO);
     CU_ASSERT_PTR_NOT_NULL(strstr(fail_message(), "gone.h5"));

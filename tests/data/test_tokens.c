@@ -89,7 +89,7 @@ static void types(void)
             const Batch *b;
             CHECK_OK(loader_next(l, &b, NULL));
             CU_ASSERT_EQUAL(batch_wrong(b, 8, 9), 0);
-            loader_return(l);
+            loader_release(l);
         }
         loader_free(&l);
     }
@@ -114,7 +114,7 @@ static void once_each(const DataSet *set, const Config *c, int replicas, int per
                 ++seen[epoch * n + b->sample[row]];
             }
             bad += batch_wrong(b, micro, set->context);
-            loader_return(l);
+            loader_release(l);
         }
         loader_free(&l);
     }
@@ -153,7 +153,7 @@ static void evaluation(void)
         if (!b) break;
         for (int r = 0; r < b->rows; ++r) CU_ASSERT_EQUAL(b->sample[r], next++);
         CU_ASSERT_EQUAL(batch_wrong(b, 5, 4), 0);
-        loader_return(l);
+        loader_release(l);
     }
     CU_ASSERT_EQUAL(next, 23); /* the last of them ends with the last token */
     loader_free(&l);
@@ -178,7 +178,7 @@ static void parts(void)
             for (int r = 0; r < b->rows; ++r)
                 CU_ASSERT_EQUAL(b->sample[r], sampler_at(19, 7, 0, step * 8 + 4 + r));
             CU_ASSERT_EQUAL(batch_wrong(b, 4, 5), 0);
-            loader_return(l);
+            loader_release(l);
         }
         loader_free(&l);
     }
@@ -196,7 +196,7 @@ static void long_samples(void)
     for (int i = 0; l && i < 4; ++i) {
         CHECK_OK(loader_next(l, &b, NULL));
         CU_ASSERT_EQUAL(batch_wrong(b, 2, CONTEXT), 0);
-        loader_return(l);
+        loader_release(l);
     }
     loader_free(&l);
 }
@@ -280,7 +280,7 @@ static void refused(void)
     Status st = OK;
     for (int i = 0; st == OK && i < 20; ++i) {
         st = loader_next(l, &b, NULL);
-        if (st == OK) loader_return(l);
+        if (st == OK) loader_release(l);
     }
     CHECK_FAILS(st, ERR_DATA, text);
     loader_free(&l);

@@ -3,6 +3,7 @@
 #include "tensor/op_list.h"
 
 #include "harness.h"
+#include "arena.h"
 
 #include <math.h>
 
@@ -248,7 +249,7 @@ static void first_values(void)
     CHECK_OK(backend_open(&backend, &backend_cpu, (BackendOptions){.threads = 1}));
     CHECK_OK(graph_plan(g, backend));
     float *arena = mem_new((size_t)g->arena_elements * sizeof *arena);
-    graph_init_params(g, 3, arena);
+    arena_init(g, 3, arena);
     check_normal(g, arena, "wte.weight", 0.02);
     check_normal(g, arena, "lm_head.weight", 0.02);
     check_normal(g, arena, "wpe.weight", 0.02);

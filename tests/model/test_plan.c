@@ -4,6 +4,7 @@
 #include "tensor/op_list.h"
 
 #include "harness.h"
+#include "arena.h"
 
 static Graph *graph_of(const char *text, Desc input, int64_t classes)
 {
@@ -221,7 +222,7 @@ static void check_params(const char *text, Desc input, bool fuse)
     check_planned(g);
     size_t bytes = (size_t)g->arena_elements * sizeof(float);
     float *arena = mem_new(bytes), *again = mem_new(bytes);
-    graph_init_params(g, 7, arena);
+    arena_init(g, 7, arena);
     int bad = 0;
     for (int i = 0; i < g->param_count; ++i) {
         const Param *p = &g->param[i];

@@ -1,4 +1,4 @@
-/* ShmSegment segments in a world of one: made, aligned, zeroed, given back, nothing left open; and how a dead peer is told from
+/* Shared segments in a world of one: made, aligned, zeroed, released, nothing left open; and how a dead peer is told from
  * a living one. */
 #include "harness.h"
 #include "parallel/shm/shm_segment.h"
@@ -18,7 +18,7 @@ static int open_files(void)
     return count;
 }
 
-static void made_and_given_back(void)
+static void made_and_released(void)
 {
     static const size_t sizes[] = {4096, 3 * 4096, (size_t)5 << 20};
     int before = open_files();
@@ -66,5 +66,5 @@ static void dead_peer(void)
     shm_segment_fini(&shared);
 }
 
-TEST_MAIN("shared", {"made and given back", made_and_given_back}, {"too much", too_much},
+TEST_MAIN("shared", {"made and released", made_and_released}, {"too much", too_much},
           {"a dead peer", dead_peer})

@@ -11,8 +11,8 @@ static const size_t PIECE_BYTES = (size_t)1 << 30;
 typedef struct MpiEnd {
     MPI_Comm comm; /* borrowed */
     int peer, tag, pieces;
-    MPI_Request
-        *request; /* owned: `pieces` for each slot; MPI_REQUEST_NULL where nothing is under way */
+    /* owned: `pieces` for each slot; MPI_REQUEST_NULL where nothing is under way */
+    MPI_Request *request;
     size_t bytes; /* of all slots */
 } MpiEnd;
 

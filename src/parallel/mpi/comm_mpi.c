@@ -5,7 +5,7 @@
  * push is the first phase with another sum; its pieces are summed in the order in which they were begun.
  *
  * Ranks of a node join in groups first (node_group.h; comm_mpi's groups are of one rank, comm_nodes' as wide as the nodes
- * allow). A rank's peers are then the ranks of its own place in the other groups, its rail: it is in charge of the slices of all
+ * allow). A rank's peers are then the ranks of its own number in the other groups, its rail: it is in charge of the slices of all
  * ranks of its rail, sums them over its group in shared memory before the messages, and copies to its group what they bring.
  * So each byte crosses the network once a group, and a rank has as many peers as there are groups.
  *

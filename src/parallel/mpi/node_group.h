@@ -24,11 +24,13 @@ typedef struct NodeMarks {
 
 typedef struct NodeGroup {
     int size, rank;
-    float **arena, **params; /* owned arrays: each rank's; params NULL before node_group_params */
-    NodeMarks **marks;       /* owned array: each rank's */
-    World world;             /* owned: the group, where it has more ranks than one */
-    ShmSegment
-        shared[2]; /* owned: the arenas with the marks, and the parameters; of several ranks */
+    /* owned arrays: each rank's; params NULL before node_group_params */
+    float **arena, **params;
+    NodeMarks **marks; /* owned array: each rank's */
+    /* owned: the group, where it has more ranks than one */
+    World world;
+    /* owned: the arenas with the marks, and the parameters; of several ranks */
+    ShmSegment shared[2];
     NodeMarks own; /* of one */
 } NodeGroup;
 

@@ -15,44 +15,57 @@ typedef enum SlotState { SLOT_IDLE, SLOT_COLLECT, SLOT_SPREAD } SlotState;
 
 /* What was begun. */
 typedef struct Range {
-    float *const *base; /* of the group's ranks, the arena or the parameters; borrowed */
-    int64_t shift;      /* bounds count from there on */
+    /* of the group's ranks, the arena or the parameters; borrowed */
+    float *const *base;
+    /* bounds count from there on */
+    int64_t shift;
     Cut cut;
     bool collect, spread; /* phases that it has */
-    int64_t done;         /* elements of every shard that are in pieces */
-    CommPush push;        /* level NULL: it is none */
-    int64_t id;           /* number among all that was begun, from 1 on */
-    int64_t number;       /* the push's, or the all-gather's */
+    /* elements of every shard that are in pieces */
+    int64_t done;
+    CommPush push; /* level NULL: it is none */
+    /* number among all that was begun, from 1 on */
+    int64_t id;
+    /* the push's, or the all-gather's */
+    int64_t number;
 } Range;
 
 /* One piece in flight. */
 typedef struct Slot {
     SlotState state;
-    Range range;          /* done: where in the shards this piece begins */
-    uint32_t piece;       /* number of it */
-    bool last;            /* of its range */
-    float *staging;       /* owned: my slice from each peer, slice elements apart */
-    const float **in;     /* owned array: my slice of each rank of the rail, in rank order */
-    MPI_Request *request; /* owned: one send and one receive per peer */
+    /* done: where in the shards this piece begins */
+    Range range;
+    uint32_t piece; /* number of it */
+    bool last;      /* of its range */
+    /* owned: my slice from each peer, slice elements apart */
+    float *staging;
+    /* owned array: my slice of each rank of the rail, in rank order */
+    const float **in;
+    /* owned: one send and one receive per peer */
+    MPI_Request *request;
     int request_count;
 } Slot;
 
 typedef struct Messages {
     NodeGroup group;
-    MPI_Comm comm; /* owned: the rail; its tags are ours alone */
+    /* owned: the rail; its tags are ours alone */
+    MPI_Comm comm;
     /* ranks of the rail, that is, groups; this rank's number among them */
     int rail_size, rail_rank;
     int64_t slice; /* elements, at most */
     Slot slot[SLOTS];
-    Range *range; /* owned: begun, not yet wholly in slots; oldest first, from range_first */
+    /* owned: begun, not yet wholly in slots; oldest first, from range_first */
+    Range *range;
     int range_first, range_count, range_capacity;
-    uint32_t pieces;     /* started so far */
-    int64_t begun;       /* ranges */
-    int64_t gathers;     /* all-gathers begun */
-    int64_t pushed;      /* pushes done here */
-    int64_t seen[MARKS]; /* the least of the group's marks at the last poll */
+    uint32_t pieces; /* started so far */
+    int64_t begun;   /* ranges */
+    int64_t gathers; /* all-gathers begun */
+    int64_t pushed;  /* pushes done here */
+    /* the least of the group's marks at the last poll */
+    int64_t seen[MARKS];
     double checked_s;
-    Pump *pump; /* owned: mpi_lock guards all of this but comm, slice and pump */
+    /* owned: mpi_lock guards all of this but comm, slice and pump */
+    Pump *pump;
 } Messages;
 
 /* The next piece of the oldest range into a slot that is idle. */

@@ -8,9 +8,10 @@
 #include <sys/prctl.h>
 #include <time.h>
 
-static const long LOOK_NS = 20 * 1000,
-                  LONGEST_LOOK_NS = 80 * 1000; /* between two looks: doubled while nothing comes */
-static const unsigned long TIMER_SLACK_NS = 1; /* the kernel's own is as long as the sleep */
+/* Between two looks: doubled while nothing comes. */
+static const long LOOK_NS = 20 * 1000, LONGEST_LOOK_NS = 80 * 1000;
+/* The kernel's own is as long as the sleep. */
+static const unsigned long TIMER_SLACK_NS = 1;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 

@@ -17,14 +17,16 @@ typedef enum PumpPoll {
 typedef struct Pump Pump;
 /* poll(of) is called with the lock held. */
 Pump *pump_new(PumpPoll (*poll)(void *of), void *of);
-void pump_free(Pump **pump); /* Waits for a poll to end, not for what is in flight. */
-void pump_wake(Pump *pump);  /* with the lock held: there is something in flight now */
+/* Waits for a poll to end, not for what is in flight. */
+void pump_free(Pump **pump);
+/* with the lock held: there is something in flight now */
+void pump_wake(Pump *pump);
 /* Sleeps, with the lock held before and after, until a poll has moved something, or for limit_s. */
 void pump_wait(Pump *pump, double limit_s);
 
 void mpi_lock(void);
-bool mpi_try_lock(
-    void); /* false: another thread is at work, so whoever has other work need not wait */
+/* false: another thread is at work, so whoever has other work need not wait */
+bool mpi_try_lock(void);
 void mpi_unlock(void);
 
 #endif

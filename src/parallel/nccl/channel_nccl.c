@@ -7,10 +7,12 @@
 typedef struct NcclEnd {
     const Gpus *gpus; /* borrowed */
     int peer;
-    Event **computed,
-        **moved;       /* owned, one a slot; waiting for one that was never recorded is nothing */
-    uint32_t begun;    /* messages that have moved or are moving; wraps */
-    uint32_t recorded; /* and of those whose event is recorded */
+    /* owned, one a slot; waiting for one that was never recorded is nothing */
+    Event **computed, **moved;
+    /* messages that have moved or are moving; wraps */
+    uint32_t begun;
+    /* and of those whose event is recorded */
+    uint32_t recorded;
     int begun_at, recorded_at; /* slots of the next ones */
 } NcclEnd;
 

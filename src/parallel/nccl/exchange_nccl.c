@@ -10,13 +10,16 @@ typedef struct Lane {
     Exchange face;
     const Gpus *gpus;  /* borrowed */
     size_t part_bytes; /* a part's, at most */
-    char *in, *out;    /* owned: parts of all ranks, in their order; out lies behind in */
+    /* owned: parts of all ranks, in their order; out lies behind in */
+    char *in, *out;
 } Lane;
 
 typedef struct Piece {
     const Slices *s;
-    int64_t run, runs;   /* from this run on, so many; */
-    size_t begin, bytes; /* of each rank's slice of a run */
+    /* from this run on, so many */
+    int64_t run, runs;
+    /* and of each rank's slice of a run */
+    size_t begin, bytes;
 } Piece;
 
 /* A rank's part of a piece: `runs` of so many bytes, `pitch` from one to the next. */
@@ -84,8 +87,8 @@ static Part through(const Lane *lane, char *packed, Part part, int rank)
 static void gather_piece(const Lane *lane, const Piece *p, const void *mine, void *whole)
 {
     const Exchange *x = &lane->face;
-    Part place = part_of_whole(p, x->size, x->rank, whole);
-    Part own = part_of_mine(p, &place, x->size, x->rank, mine);
+    Part target = part_of_whole(p, x->size, x->rank, whole);
+    Part own = part_of_mine(p, &target, x->size, x->rank, mine);
     nccl_group_begin(lane->gpus);
     for (int r = 0; r < x->size; ++r) {
         Part in = through(lane, lane->in, part_of_whole(p, x->size, r, whole), r);
@@ -94,7 +97,7 @@ static void gather_piece(const Lane *lane, const Piece *p, const void *mine, voi
         nccl_receive(lane->gpus, in.at, bytes_of(&in), r);
     }
     nccl_group_end(lane->gpus);
-    move(lane, place, own);
+    move(lane, target, own);
     for (int r = 0; r < x->size; ++r) {
         Part part = part_of_whole(p, x->size, r, whole);
         if (r != x->rank && !is_packed(&part)) move(lane, part, through(lane, lane->in, part, r));
@@ -125,7 +128,7 @@ static void reduce_piece(const Lane *lane, const Piece *p, const void *whole, vo
                                                  (int64_t)(bytes_of(&own) / element));
 }
 
-/* Whole runs where their parts have room, else bytes of one. False: there are no more. */
+/* Whole runs where their parts fit, else bytes of one. False: there are no more. */
 static bool next_piece(const Lane *lane, Piece *p)
 {
     size_t most = slices_run(p->s, lane->face.size, 0);

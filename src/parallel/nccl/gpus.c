@@ -2,7 +2,7 @@
  * the grid's replicas and stages split from it. Refuses GPUs of several models where bits are to be those of one rank, and
  * transport nccl where ranks share a GPU. */
 #include "nccl.h"
-#include "../world/world.h"
+#include "../world/abort.h"
 
 #include <cuda_runtime_api.h>
 #include <stdlib.h>
@@ -15,7 +15,8 @@ static const double INIT_LIMIT_S = 120;
 
 typedef struct Gpu { /* plain bytes: gathered from all ranks */
     int node;        /* the first rank there */
-    int visible;     /* GPUs that the process may use */
+    /* GPUs that the process may use */
+    int visible;
     int processors;
     char bus[32], model[256];
 } Gpu;

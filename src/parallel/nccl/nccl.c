@@ -16,9 +16,10 @@ enum { SLICE_ALIGN_FLOATS = 32, SLICE_SLACK = 64, LEVELS = 33 }; /* shards begin
 
 typedef struct NcclState {
     Event *computed, *summed; /* owned */
-    float *scratch;           /* owned: a slice from each other rank */
+    /* owned: a slice from each other rank */
+    float *scratch;
     size_t scratch_bytes;
-    int64_t slice_elements; /* room for one slice */
+    int64_t slice_elements; /* a slice's, at most */
     bool in_flight;
 } NcclState;
 

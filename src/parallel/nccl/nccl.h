@@ -34,8 +34,10 @@ Status nccl_load(void);
 enum { WATCH_COMMS = 4 };
 typedef struct NcclWatch {
     ncclComm_t comm[WATCH_COMMS]; /* borrowed; NULL: none */
-    char gpu[128];                /* this rank's, for messages */
-    ShmSegment node;              /* owned: this node's ranks, if there are several */
+    /* this rank's, for messages */
+    char gpu[128];
+    /* owned: this node's ranks, if there are several */
+    ShmSegment node;
     bool has_node;
     pthread_t thread;
     pthread_mutex_t lock;
@@ -53,10 +55,13 @@ _Noreturn void nccl_failed(const NcclWatch *watch, ncclResult_t result, const ch
  * or, where what comes is waited for at once, the compute stream. */
 typedef struct Gpus {
     ncclComm_t comm;
-    Backend *backend;     /* borrowed */
-    Stream *stream, *own; /* own: the same, owned, or NULL */
-    bool any_order;       /* sums need not be the tree's */
-    NcclWatch *watch;     /* of all ranks' Gpus, which own it; NULL before it is there */
+    Backend *backend; /* borrowed */
+    /* own: the same, owned, or NULL */
+    Stream *stream, *own;
+    /* sums need not be the tree's */
+    bool any_order;
+    /* of all ranks' Gpus, which own it; NULL before it is there */
+    NcclWatch *watch;
 } Gpus;
 /* Inside a step: anything but success is die(). A call may still be in progress; it must be over before the next one. */
 void nccl_settle(const Gpus *gpus, ncclResult_t result, const char *call);

@@ -36,7 +36,7 @@ INLINE void sum_pair_once(float *out, const float *a, const float *b, int64_t n)
 }
 
 /* One block of a tree that grows by `ins` leaves, the first of which is number `first`. part[k] is the partial sum on the
- * stack's place k, wherever it lies: in a leaf, in an arena, or in own[k], where sums are made. */
+ * stack's level k, wherever it lies: in a leaf, in an arena, or in own[k], where sums are made. */
 INLINE void grow(const float **part, float (*own)[BLOCK], const float *const *in, int ins,
                  int64_t at, int first, int leaves, int n)
 {

@@ -13,9 +13,11 @@ void tree_sum(float *const *out, int outs, const float *const *in, int ins, int6
  * and after; the last leaves leave the whole sum in level[0]. */
 typedef struct TreePush {
     float *const *level;
-    int64_t level_at; /* where the sums begin in each level, */
+    /* where the sums begin in each level, */
+    int64_t level_at;
     const float *const *in;
-    int64_t in_at; /* and the leaves in each in */
+    /* and the leaves in each in */
+    int64_t in_at;
     int ins, first, leaves;
 } TreePush;
 void tree_push(const TreePush *push, int64_t n, int threads);

@@ -10,11 +10,13 @@ extern const ChannelTable channel_pipe;
 /* What all pipes of a node's ranks lie in. Without pipes nothing is shared, and bell is NULL. */
 typedef struct PipeNode {
     ShmSegment shared;
-    struct Bell *bell; /* of this rank; borrowed from shared */
-    uint32_t heard;    /* the bell when this rank last went to look what has come */
+    /* of this rank; borrowed from shared */
+    struct Bell *bell;
+    /* the bell when this rank last went to look what has come */
+    uint32_t heard;
 } PipeNode;
 /* Opens this rank's ends of the channels whose table is channel_pipe. node: the ranks of this node as a world; node_rank[r]:
- * rank r's rank there, or -1. Collective on node; not OK: nothing is held. */
+ * rank r's rank there, or -1. Collective on node; not OK: there is nothing to release. */
 Status pipes_open(PipeNode *pipes, const World *node, const int *node_rank, Channel *channel,
                   int count);
 void pipes_close(PipeNode *pipes);

@@ -14,8 +14,8 @@
 
 #include <sched.h>
 
-static const double SPIN_S = 5e-6;   /* a waiting rank spins this long, */
-static const double YIELD_S = 50e-6; /* then yields, and then sleeps */
+/* A waiting rank spins for SPIN_S, yields until YIELD_S, and then sleeps. */
+static const double SPIN_S = 5e-6, YIELD_S = 50e-6;
 
 static Status shm_open_arena(Comm *comm, Backend *backend, size_t arena_bytes)
 {

@@ -3,22 +3,26 @@
 #ifndef WEFT_PARALLEL_SHARED_H
 #define WEFT_PARALLEL_SHARED_H
 
-#include "../world/world.h"
+#include "../world/abort.h"
 
 #include <sys/types.h>
 
 typedef struct ShmSegment {
-    int count;      /* ranks */
-    size_t *bytes;  /* owned; bytes[r] of rank r's segment, what is behind it included */
-    char **segment; /* owned; segment[r] of rank r, on a huge-page bound, zeroed when made */
-    pid_t *process; /* owned; process[r] of rank r */
-    int *job_rank;  /* owned; rank r's rank among all processes of the job */
+    int count; /* ranks */
+    /* owned; bytes[r] of rank r's segment, what is behind it included */
+    size_t *bytes;
+    /* owned; segment[r] of rank r, on a huge-page bound, zeroed when made */
+    char **segment;
+    /* owned; process[r] of rank r */
+    pid_t *process;
+    /* owned; rank r's rank among all processes of the job */
+    int *job_rank;
     Farewell farewell;
 } ShmSegment;
 
 /* bytes: of this rank's segment. what: who needs it, for messages: "the gradients". ERR_CONFIG says what the system refused.
- * Collective on world, whose ranks all share the node; every rank returns the same Status, and nothing is held where it is
- * not OK. shared may not move until shm_segment_fini releases it. */
+ * Collective on world, whose ranks all share the node; every rank returns the same Status, and there is nothing to release where it
+ * is not OK. shared may not move until shm_segment_fini releases it. */
 Status shm_segment_init(ShmSegment *shared, const World *world, size_t bytes, const char *what);
 void shm_segment_fini(ShmSegment *shared);
 /* ERR_CONFIG where world's ranks are on several nodes. */

@@ -15,17 +15,21 @@ typedef struct ChannelTable {
     const void *(*message)(Channel *channel);
     void (*release)(Channel *channel);
     void (*progress)(Channel *channel); /* NULL: nothing to do */
-    void (*close)(Channel *channel);    /* nothing is under way any more */
+    /* nothing is under way any more */
+    void (*close)(Channel *channel);
 } ChannelTable;
 
 struct Channel {
     ChannelSpec spec;
     const ChannelTable *table;
-    ChannelEnd end;  /* this rank's */
-    int at;          /* the next message's slot, */
-    char *slots;     /* of these: spec.depth of spec.bytes each; NULL where this rank is no end */
-    uint32_t passed; /* messages sent, or released, here so far; wraps */
-    void *impl;      /* owned by the transport; NULL where this rank is no end */
+    ChannelEnd end; /* this rank's */
+    int at;         /* the next message's slot, */
+    /* of these: spec.depth of spec.bytes each; NULL where this rank is no end */
+    char *slots;
+    /* messages sent, or released, here so far; wraps */
+    uint32_t passed;
+    /* owned by the transport; NULL where this rank is no end */
+    void *impl;
 };
 
 static inline void *channel_at(const Channel *channel)

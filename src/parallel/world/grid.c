@@ -1,6 +1,6 @@
 /* The process grid: which shape the ranks make, and where each rank stands in it. Its worlds along one coordinate are parts of
  * the world, so transports see nothing of the grid. Refuses shapes that do not use every rank. */
-#include "world.h"
+#include "abort.h"
 
 /* The largest d < below with ranks % (d * others) == 0, or 0. */
 static int64_t next_fit(int64_t ranks, int64_t others, int64_t below)

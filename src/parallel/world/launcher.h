@@ -5,9 +5,12 @@
 #include <stdbool.h>
 
 typedef struct Launcher {
-    const char *name; /* "mpirun", "srun", ...; NULL: started alone */
-    int size;         /* ranks in all; 0: launched, but it does not say */
-    int local_size;   /* ranks on this node; 0: it does not say */
+    /* "mpirun", "srun", ...; NULL: started alone */
+    const char *name;
+    /* ranks in all; 0: launched, but it does not say */
+    int size;
+    /* ranks on this node; 0: it does not say */
+    int local_size;
 } Launcher;
 
 Launcher launcher_find(void);

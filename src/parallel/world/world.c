@@ -4,7 +4,7 @@
 #include "launcher.h"
 #include "leaks.h"
 #include "mpi_check.h"
-#include "world.h"
+#include "abort.h"
 
 #include <limits.h>
 #include <stdatomic.h>

@@ -11,7 +11,7 @@ static Status next_batch(void *user, const Batch **batch, double *wait_s)
 
 static void release(void *user)
 {
-    loader_return(user);
+    loader_release(user);
 }
 
 BatchSource loader_source(Loader *loader)

@@ -1,6 +1,6 @@
 /* How a rank ends the job: where it stands, and what it leaves for its peers to find. */
-#ifndef WEFT_PARALLEL_WORLD_H
-#define WEFT_PARALLEL_WORLD_H
+#ifndef WEFT_PARALLEL_ABORT_H
+#define WEFT_PARALLEL_ABORT_H
 
 #include "parallel.h"
 

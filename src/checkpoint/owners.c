@@ -1,5 +1,5 @@
-/* Sharing out tensors over ranks by bytes: greedy, largest first. */
-#include "share.h"
+/* Assigning tensors to ranks by bytes: greedy, largest first. */
+#include "owners.h"
 
 #include <stdlib.h>
 
@@ -15,7 +15,7 @@ static int larger_first(const void *a, const void *b)
     return x->index - y->index;
 }
 
-void share_tensors(const CheckpointIo *io, int ranks, bool holders, int *owner)
+void owners_assign(const CheckpointIo *io, int ranks, bool holders, int *owner)
 {
     Piece *piece = mem_new((size_t)(io->count + 1) * sizeof *piece);
     int64_t *load = mem_new((size_t)ranks * sizeof *load);
@@ -35,7 +35,7 @@ void share_tensors(const CheckpointIo *io, int ranks, bool holders, int *owner)
     mem_free(&piece);
 }
 
-int64_t share_largest(const CheckpointIo *io, const int *owner, int rank)
+int64_t owners_largest(const CheckpointIo *io, const int *owner, int rank)
 {
     int64_t largest = 1;
     for (int i = 0; i < io->count; ++i) {

@@ -1,0 +1,32 @@
+/* Time by phase, and the trace of it. Not collective. */
+#ifndef WEFT_BASE_PHASE_H
+#define WEFT_BASE_PHASE_H
+
+#include "base/status.h"
+#include "base/text.h"
+
+#include <stdbool.h>
+
+/* Time by phase: a span is closed by the next phase_enter. One set per process, one thread. */
+#define PHASES(W)                                                                                  \
+    W(PHASE_OTHER, "other")                                                                        \
+    W(PHASE_DATA, "data")                                                                          \
+    W(PHASE_FORWARD, "forward")                                                                    \
+    W(PHASE_BACKWARD, "backward")                                                                  \
+    W(PHASE_SUM, "sum")                                                                            \
+    W(PHASE_MESSAGES, "messages")                                                                  \
+    W(PHASE_UPDATE, "update")                                                                      \
+    W(PHASE_EVAL, "eval")                                                                          \
+    W(PHASE_CHECKPOINT, "checkpoint")
+typedef enum Phase { PHASES(WORD_CONSTANT) PHASE_COUNT } Phase;
+extern const char *const phase_names[PHASE_COUNT];
+/* returns the phase before, for nesting */
+Phase phase_enter(Phase phase);
+double phase_s(Phase phase); /* seconds so far */
+/* From now on `entered` is told every phase as it begins; NULL: nobody is. */
+void phase_watch(void (*entered)(Phase phase));
+/* With a trace on, every span goes to a ring of the newest `events`; trace_write makes a Chrome trace (trace.json). */
+void trace_start(int events);
+Status trace_write(const char *path, int rank);
+
+#endif

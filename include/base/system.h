@@ -1,0 +1,55 @@
+/* Clock, timed waits, files, signals, libraries bound at run time. Not collective. */
+#ifndef WEFT_BASE_SYSTEM_H
+#define WEFT_BASE_SYSTEM_H
+
+#include "base/status.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+double clock_s(void); /* monotonic, seconds */
+/* A condition variable for cond_wait_for. Release with pthread_cond_destroy. */
+void cond_init(pthread_cond_t *cond);
+/* Sleeps, with the lock held before and after, until cond is signalled (or for no reason), or for limit_s by the monotonic clock;
+ * false: for limit_s. There is no other timed wait in the program: one by the wall clock lasts as long as that is set back. */
+bool cond_wait_for(pthread_cond_t *cond, pthread_mutex_t *lock, double limit_s);
+
+/* After path was created or renamed: brings its name to the disk. 0, or errno. Nothing to do where a file system
+ * cannot sync a folder (EINVAL) and orders renames itself, nor where a folder may be written but not read (EACCES). */
+int file_sync_entry(const char *path);
+/* Renames path to path.1, or the next number that is free; *to: that name, owned by the caller. NULL where there is no such
+ * file, or an empty one, which stays. ERR_IO. */
+Status file_move_aside(const char *path, char **to);
+
+/* From stop_begin on SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2 and SIGXCPU end nothing: they are remembered for stop_wanted.
+ * Those that are ignored at that time stay ignored (nohup). SIGPIPE is ignored, too: output that nobody reads is no reason to
+ * stop; and SIGXFSZ: a limit on a file's size is an error of its write. Call it first on the only thread, and again once a library may have set handlers of its own. Without it
+ * stop_wanted is false. */
+void stop_begin(void);
+/* has any of them come? Not to be called on two threads */
+bool stop_wanted(void);
+/* As before stop_begin; what was asked for is forgotten. */
+void stop_end(void);
+/* Which signals these are, for a caller that waits for them itself. */
+void stop_signals(sigset_t *set);
+
+/* A library that is bound when it is needed, not linked. It stays bound until the process ends. */
+enum { LIBRARY_SYMBOLS = 32 };
+typedef struct LibrarySymbol {
+    const char *name;
+    /* where in a table its address goes */
+    size_t slot;
+} LibrarySymbol;
+typedef struct Library {
+    const char *file, *name; /* "libcudnn.so.9", "cuDNN" */
+    /* for messages: what needs it, and what does without */
+    const char *user, *cure;
+    /* at most LIBRARY_SYMBOLS; ends with a name NULL */
+    const LibrarySymbol *symbol;
+} Library;
+/* Fills table's slots, or none of them: ERR_CONFIG says what is missing and where to look. */
+Status library_bind(const Library *library, void *table);
+
+#endif
