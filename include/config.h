@@ -109,14 +109,18 @@ typedef struct Config {
         bool fresh, trace, nvtx;
     } run;
     struct {
-        char *name;                           /* zoo name; "" where layers are listed */
-        int stem;                             /* Stem */
-        int64_t classes;                      /* 0: as the data set says */
-        double dropout;                       /* < 0: the model's own */
-        ConfigList hidden;                    /* mlp: widths */
-        int size, positions;                  /* gpt2: GptSize, Positions */
-        int64_t depth, width, heads, context; /* gpt2; depth: model.layers: N; 0: as size says */
-        int64_t vocab;                        /* 0: as the data set says */
+        char *name;          /* zoo name; "" where layers are listed */
+        int stem;            /* Stem */
+        int64_t classes;     /* 0: as the data set says */
+        double dropout;      /* < 0: the model's own */
+        ConfigList hidden;   /* mlp: widths */
+        int size, positions; /* gpt2: GptSize, Positions */
+        int64_t depth, width, heads,
+            context;                 /* gpt2, llama; depth: model.layers: N; 0: as size says */
+        int64_t kv_heads, ffn;       /* llama; 0: heads; 8/3 of the width */
+        double rotary_base, rms_eps; /* llama */
+        bool tied;                   /* llama: the head has the embedding's weight */
+        int64_t vocab;               /* 0: as the data set says */
         int layer_count;
         ConfigLayer *layer; /* owned */
     } model;

@@ -17,11 +17,13 @@ typedef struct Node {
     Op *op;                 /* owned; NULL until graph_plan */
 } Node;
 
-/* Which part of a parameter a rank of a tensor group has. Its dimension `dim` is `parts` equal parts side by side (queries,
- * keys, values), each of `units` units of `unit` rows (heads), cut as slice_first says. parts 0: it is whole. */
+/* Which part of a parameter a rank of a tensor group has. Its dimension `dim` is `parts` parts side
+ * by side (queries, keys, values), each of `units` units of `unit` rows (heads), cut as slice_first
+ * says; the first part's units are `lead` times as large (the heads of queries that share a head of
+ * keys). parts 0: it is whole. */
 typedef struct ParamCut {
     int dim, parts;
-    int64_t units, unit;
+    int64_t units, unit, lead;
 } ParamCut;
 
 typedef struct Param { /* the one table of parameters and running statistics */

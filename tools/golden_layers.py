@@ -194,6 +194,40 @@ def layer_norm():
         yield c
 
 
+def rms_norm():
+    for name, attrs, dims, rows in [("2-d", "eps=1e-5", (4, 9), None), ("3-d, padded rows", "eps=1e-6", (3, 2, 16), 2),
+                                    ("wide, large eps", "eps=0.5", (2, 67), None)]:
+        c = Case(name, attrs)
+        x, w = c.fill("x0", *dims, scale=2.0, shift=0.5), c.fill("w0", dims[-1], scale=0.5, shift=1.0)
+        eps = float(attrs.split("=")[1])
+        c.padded(lambda x: F.rms_norm(x, dims[-1:], w, eps), x, rows)
+        yield c
+
+
+def group_norm():
+    table = [("groups of 2", 3, (2, 6, 3, 2), None, None), ("one group", 1, (3, 5, 2, 3), None, None),
+             ("a group a channel, relu", 19, (2, 19, 3, 3), "relu", None), ("across blocks, relu6", 2, (2, 24, 5, 3), "relu6", None),
+             ("16 channels, padded rows", 4, (4, 16, 2, 4), None, 3), ("one pixel", 4, (3, 8, 1, 1), None, None)]
+    for name, groups, dims, act, rows in table:
+        c = Case(name, f"groups={groups} eps=1e-5", act)
+        x = c.fill("x0", *dims, scale=3.0, shift=0.5)
+        w, b = c.fill("w0", dims[1], scale=0.5, shift=1.0), c.fill("w1", dims[1], scale=2.0)
+        c.padded(lambda x: F.group_norm(x, groups, w, b, 1e-5), x, rows)
+        yield c
+
+
+def swiglu():
+    for name, dims, rows in [("2-d", (3, 14), None), ("3-d", (2, 3, 10), None), ("wide", (2, 262), None)]:
+        c = Case(name)
+
+        def run(x):
+            gate, through = x.chunk(2, -1)
+            return F.silu(gate) * through
+
+        c.padded(run, c.fill("x0", *dims, scale=4.0, shift=0.5), rows)
+        yield c
+
+
 def activation(function):
     for name, dims in [("2-d", (3, 7)), ("3-d", (2, 3, 5)), ("4-d", (2, 5, 3, 3))]:
         c = Case(name)
@@ -265,28 +299,34 @@ def positions():
         yield c
 
 
-def turned(x):
+def turned(x, base=10000.0):
     """Rotary positions, halves form, of (N, heads, T, width)."""
     half, places = x.shape[-1] // 2, torch.arange(x.shape[-2])
-    angle = places[:, None] * 10000.0 ** (-torch.arange(half) / half)
+    angle = places[:, None] * base ** (-torch.arange(half) / half)
     low, high = x[..., :half], x[..., half:]
     return torch.cat([low * angle.cos() - high * angle.sin(), high * angle.cos() + low * angle.sin()], -1)
 
 
 def attention():
-    table = [("one head of 8", 1, (2, 5, 24), False, None), ("two heads of 64", 2, (1, 3, 384), False, None),
-             ("heads of 5", 3, (2, 4, 45), False, None), ("two tiles", 2, (1, 67, 30), False, None),
-             ("padded rows", 2, (3, 6, 48), False, 2), ("rotary", 2, (2, 7, 72), True, None),
-             ("rotary, heads of 80, padded rows", 1, (2, 5, 240), True, 1), ("rotary, two tiles", 1, (1, 66, 24), True, None)]
-    for name, heads, dims, rotary, rows in table:
-        c = Case(name, f"heads={heads}" + (" rotary=true" if rotary else ""))
+    table = [("one head of 8", 1, None, (2, 5, 24), None, None), ("two heads of 64", 2, None, (1, 3, 384), None, None),
+             ("heads of 5", 3, None, (2, 4, 45), None, None), ("two tiles", 2, None, (1, 67, 30), None, None),
+             ("padded rows", 2, None, (3, 6, 48), None, 2), ("rotary", 2, None, (2, 7, 72), 1e4, None),
+             ("rotary, heads of 80, padded rows", 1, None, (2, 5, 240), 1e4, 1), ("rotary, two tiles", 1, None, (1, 66, 24), 1e4, None),
+             ("four heads, two of keys", 4, 2, (2, 6, 64), None, None), ("one of keys, rotary", 3, 1, (2, 5, 40), 1e4, None),
+             ("shared keys, two tiles, padded rows", 6, 3, (2, 70, 48), 5e5, 1)]
+    for name, heads, kv_heads, dims, base, rows in table:
+        attrs = f"heads={heads}" + (f" kv_heads={kv_heads}" if kv_heads else "") + (" rotary=true" if base else "")
+        c = Case(name, attrs + (f" rotary_base={base:g}" if base and base != 1e4 else ""))
+        kv = kv_heads or heads
+        wide = dims[2] // (heads + 2 * kv)
 
         def run(x):
-            n, t, width = x.shape[0], dims[1], dims[2] // 3
-            q, k, v = (p.reshape(n, t, heads, width // heads).transpose(1, 2) for p in x.split(width, 2))
-            if rotary:
-                q, k = turned(q), turned(k)
-            return F.scaled_dot_product_attention(q, k, v, is_causal=True).transpose(1, 2).reshape(n, t, width)
+            n, t = x.shape[0], dims[1]
+            q, k, v = (p.reshape(n, t, -1, wide).transpose(1, 2) for p in x.split([heads * wide, kv * wide, kv * wide], 2))
+            if base:
+                q, k = turned(q, base), turned(k, base)
+            y = F.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=kv != heads)
+            return y.transpose(1, 2).reshape(n, t, heads * wide)
 
         c.padded(run, c.fill("x0", *dims, scale=2.0), rows)
         yield c
@@ -336,6 +376,7 @@ def mse_loss():
 
 KINDS = {
     "dense": dense, "conv2d": conv2d, "batch_norm": batch_norm, "layer_norm": layer_norm,
+    "rms_norm": rms_norm, "group_norm": group_norm, "swiglu": swiglu,
     "relu": lambda: activation(F.relu), "relu6": lambda: activation(F.relu6),
     "gelu": lambda: activation(lambda x: F.gelu(x, approximate="tanh")), "silu": lambda: activation(F.silu),
     "max_pool": max_pool, "avg_pool": avg_pool, "global_pool": global_pool, "add": add, "concat": concat,

@@ -196,6 +196,15 @@ def write_models(out):
 
 # ---- gpt2: PyTorch's own attention, gelu and AdamW; rotary positions as in Su et al. 2021, section 3.4.2, with the pairs
 # (i, i + D/2) ----
+def turn(x, base=10000.0):
+    half = x.shape[-1] // 2
+    rate = base ** (-torch.arange(half, dtype=torch.float64) / half)
+    angle = torch.arange(x.shape[-2], dtype=torch.float64)[:, None] * rate
+    cos, sin = angle.cos().to(x.dtype), angle.sin().to(x.dtype)
+    a, b = x[..., :half], x[..., half:]
+    return torch.cat((a * cos - b * sin, b * cos + a * sin), -1)
+
+
 class Gpt2(nn.Module):
     def __init__(self, vocab, context, layers, width, heads, rotary):
         super().__init__()
@@ -210,19 +219,11 @@ class Gpt2(nn.Module):
         self.h = nn.ModuleList(block() for _ in range(layers))
         self.ln_f = nn.LayerNorm(width)
 
-    def turn(self, x):
-        half = x.shape[-1] // 2
-        rate = 10000.0 ** (-torch.arange(half, dtype=torch.float64) / half)
-        angle = torch.arange(x.shape[-2], dtype=torch.float64)[:, None] * rate
-        cos, sin = angle.cos().to(x.dtype), angle.sin().to(x.dtype)
-        a, b = x[..., :half], x[..., half:]
-        return torch.cat((a * cos - b * sin, b * cos + a * sin), -1)
-
     def attend(self, block, x):
         n, t, width = x.shape
         q, k, v = (p.view(n, t, self.heads, -1).transpose(1, 2) for p in block["c_attn"](x).chunk(3, -1))
         if self.rotary:
-            q, k = self.turn(q), self.turn(k)
+            q, k = turn(q), turn(k)
         y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
         return block["c_proj"](y.transpose(1, 2).reshape(n, t, width))
 
@@ -237,6 +238,45 @@ class Gpt2(nn.Module):
         return F.linear(self.ln_f(x), self.wte.weight)
 
 
+# ---- llama (Touvron et al. 2023), with PyTorch's rms_norm, silu and grouped attention, and the packed projections of Hugging
+# Face's Phi-3: queries, keys and values; gate and up ----
+class Llama(nn.Module):
+    def __init__(self, vocab, opt):
+        super().__init__()
+        width, self.heads, self.kv_heads = int(opt["width"]), int(opt["heads"]), int(opt["kv_heads"])
+        self.ffn, self.base = int(opt["ffn"]), float(opt.get("rotary_base", 10000))
+        self.wide, self.tied = width // self.heads, opt.get("tied") == "true"
+        norm = lambda: nn.RMSNorm(width, float(opt.get("rms_eps", 1e-5)))
+        self.embed_tokens = nn.Embedding(vocab, width)
+        block = lambda: nn.ModuleDict({
+            "input_layernorm": norm(), "post_attention_layernorm": norm(),
+            "self_attn": nn.ModuleDict({
+                "qkv_proj": nn.Linear(width, self.wide * (self.heads + 2 * self.kv_heads), bias=False),
+                "o_proj": nn.Linear(width, width, bias=False)}),
+            "mlp": nn.ModuleDict({"gate_up_proj": nn.Linear(width, 2 * self.ffn, bias=False),
+                                  "down_proj": nn.Linear(self.ffn, width, bias=False)})})
+        self.layers = nn.ModuleList(block() for _ in range(int(opt["layers"])))
+        self.norm = norm()
+        if not self.tied:
+            self.lm_head = nn.Linear(width, vocab, bias=False)
+
+    def attend(self, block, x):
+        n, t, width = x.shape
+        sizes = [c * self.wide for c in (self.heads, self.kv_heads, self.kv_heads)]
+        q, k, v = (p.view(n, t, -1, self.wide).transpose(1, 2) for p in block["qkv_proj"](x).split(sizes, -1))
+        q, k = turn(q, self.base), turn(k, self.base)
+        y = F.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=True)
+        return block["o_proj"](y.transpose(1, 2).reshape(n, t, width))
+
+    def forward(self, tokens):
+        x = self.embed_tokens(tokens)
+        for block in self.layers:
+            x = x + self.attend(block["self_attn"], block["input_layernorm"](x))
+            gate, up = block["mlp"]["gate_up_proj"](block["post_attention_layernorm"](x)).chunk(2, -1)
+            x = x + block["mlp"]["down_proj"](F.silu(gate) * up)
+        return F.linear(self.norm(x), self.embed_tokens.weight if self.tied else self.lm_head.weight)
+
+
 GPTS = [  # name, samples (all of them in each step), vocabulary, options
     ("learned", 8, 65, "model.context=24 model.layers=2 model.width=48 model.heads=3 model.positions=learned "
      "train.micro_batch=4 optim.lr=0.002 optim.weight_decay=0.1 optim.clip=1"),
@@ -245,12 +285,19 @@ GPTS = [  # name, samples (all of them in each step), vocabulary, options
     # 288 rows a micro-batch, tiles of attention that are full and one that is not
     ("long", 6, 520, "model.context=96 model.layers=2 model.width=64 model.heads=2 model.positions=learned "
      "train.micro_batch=3 optim.lr=0.003 optim.weight_decay=0.1"),
+    ("llama", 6, 300, "model.name=llama model.context=21 model.layers=2 model.width=48 model.heads=4 model.kv_heads=2 model.ffn=80 "
+     "train.micro_batch=3 optim.lr=0.003 optim.weight_decay=0.1 optim.clip=1"),
+    ("llama_tied", 6, 65, "model.name=llama model.context=70 model.layers=3 model.width=32 model.heads=4 model.kv_heads=1 model.ffn=48 "
+     "model.rotary_base=500000 model.rms_eps=0.001 model.tied=true train.micro_batch=3 optim.lr=0.002"),
 ]
 
 
 def gpt_curve(samples, vocab, opt, dtype, reverse=False):
     context, lr = int(opt["context"]), float(opt["lr"])
-    model = Gpt2(vocab, context, int(opt["layers"]), int(opt["width"]), int(opt["heads"]), opt["positions"] == "rotary")
+    if opt.get("name") == "llama":
+        model = Llama(vocab, opt)
+    else:
+        model = Gpt2(vocab, context, int(opt["layers"]), int(opt["width"]), int(opt["heads"]), opt["positions"] == "rotary")
     for name, p in model.named_parameters():
         p.data = param(name, tuple(p.shape))
     model.to(dtype).train()

@@ -8,7 +8,8 @@
 typedef enum OpSplit {
     SPLIT_NEVER,
     SPLIT_PRODUCT, /* a product with w[out,in]: by its outputs, or, giving a part of a sum, by its inputs */
-    SPLIT_HEADS,    /* queries, keys and values side by side: by heads */
+    SPLIT_HEADS,    /* queries, keys and values side by side: by heads of keys */
+    SPLIT_HALVES,   /* two halves of the last dimension side by side, to one: each half alike */
     SPLIT_ELEMENTS, /* each element of the last dimension by itself: on whatever slice it is given */
     SPLIT_ROWS,     /* by the rows of its table, giving a part of a sum */
     SPLIT_CLASSES,  /* by the logits that it reads */

@@ -24,7 +24,10 @@
     _(SOFTMAX_LOSS, softmax_loss, EVERYWHERE)                                                      \
     _(MSE_LOSS, mse_loss, EVERYWHERE)                                                              \
     _(REORDER, reorder, EVERYWHERE)                                                                \
-    _(EXCHANGE, exchange, EVERYWHERE)
+    _(EXCHANGE, exchange, EVERYWHERE)                                                              \
+    _(RMS_NORM, rms_norm, CPU_ONLY)                                                                \
+    _(GROUP_NORM, group_norm, CPU_ONLY)                                                            \
+    _(SWIGLU, swiglu, CPU_ONLY)
 /* clang-format on */
 
 #define OP_CONSTANT(OP, name, where) OP_##OP,

@@ -51,7 +51,8 @@ typedef enum ExchangeKind {
  * converts it. */
 typedef struct OpSpec {
     OpKind kind;
-    int kernel[2], stride[2], pad[2], groups; /* conv2d, pool: height, width */
+    int kernel[2], stride[2], pad[2]; /* conv2d, pool: height, width */
+    int groups;                       /* conv2d, group_norm */
     PoolMode pool;
     Act act; /* fused on the output; ACT_NONE if none */
     /* Of two dense, one behind the other, the second does for the first's act what backward has to do: its x_act is that act,
@@ -63,6 +64,8 @@ typedef struct OpSpec {
     float drop, smoothing; /* dropout probability; label smoothing */
     uint64_t seed_name;    /* dropout: hash of the node's name */
     int heads;             /* attention */
+    int kv_heads;          /* of keys and values; 0: heads. Divides heads */
+    float rotary_base;     /* of the angles; 0: 10000 */
     bool rotary;
     TensorSlice slice;
     ExchangeKind exchange;
@@ -75,6 +78,18 @@ typedef struct OpSpec {
     /* x: given by the producers. y.shape by the layer kind, y's layout by the backend. */
     Desc x[SPEC_INPUTS], y;
 } OpSpec;
+
+/* An attention's heads of keys and of values. */
+static inline int attention_kv_heads(const OpSpec *spec)
+{
+    return spec->kv_heads > 0 ? spec->kv_heads : spec->heads;
+}
+
+/* The base of its rotary angles: pair i of a head that is w wide turns by position * base^(-2 i / w). */
+static inline double attention_rotary_base(const OpSpec *spec)
+{
+    return spec->rotary_base > 0 ? (double)spec->rotary_base : 10000.0;
+}
 
 /* The spec of an operation that is no layer: `from` in another layout or number format, the same shape. */
 OpSpec reorder_spec(Desc from, Desc to);

@@ -146,8 +146,9 @@ static Status check_model(Config *config)
 {
     if (config->model.layer_count > 0) TRY(exclude(config, "model.name", "model.layers"));
     if (config->model.depth > 0 && !*config->model.name)
-        return config_fail_key(config, "model.layers",
-                               "a number of blocks needs a model by name: set model.name: gpt2");
+        return config_fail_key(
+            config, "model.layers",
+            "a number of blocks needs a model by name: set model.name: gpt2 or llama");
     return OK;
 }
 

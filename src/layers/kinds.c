@@ -23,6 +23,9 @@
     _(embedding)                                                                                   \
     _(positions)                                                                                   \
     _(attention)                                                                                   \
+    _(group_norm)                                                                                  \
+    _(rms_norm)                                                                                    \
+    _(swiglu)                                                                                      \
     _(softmax_loss)                                                                                \
     _(mse_loss)
 /* clang-format on */

@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+static const double ROTARY_BASE = 10000, RMS_EPS = 1e-5; /* the keys' defaults */
+
 /* Gives the last failure its place: the list's last layer, or the key that names the zoo model. */
 static Status place_fail(const Config *config, Status status)
 {
@@ -38,26 +40,37 @@ static Status unknown_model(const Config *config)
                            config->model.name, list);
 }
 
-/* A key that is for gpt2 and would be without effect here. context and vocab also say how a list of layers is fed. */
+/* A key that is for other models and would be without effect here. context and vocab also say how a
+ * list of layers is fed. */
 static Status check_keys(const Config *config)
 {
     bool list = config->model.layer_count > 0;
     const char *name = config->model.name ? config->model.name : "";
+    enum { GPT2 = 1, LLAMA = 2, BOTH = 3 };
+    static const char *const words[] = {
+        [GPT2] = "gpt2", [LLAMA] = "llama", [BOTH] = "gpt2 and llama"};
     const struct {
         const char *key;
+        int who;
         bool set;
-    } own[] = {{"model.size", config->model.size != GPT_OWN},
-               {"model.layers", config->model.depth > 0},
-               {"model.width", config->model.width > 0},
-               {"model.heads", config->model.heads > 0},
-               {"model.positions", config->model.positions != POSITIONS_LEARNED},
-               {"model.context", config->model.context > 0 && !list},
-               {"model.vocab", config->model.vocab > 0 && !list}};
-    if (!list && (!*name || strcmp(name, "gpt2") == 0)) return OK;
+    } own[] = {{"model.size", GPT2, config->model.size != GPT_OWN},
+               {"model.layers", BOTH, config->model.depth > 0},
+               {"model.width", BOTH, config->model.width > 0},
+               {"model.heads", BOTH, config->model.heads > 0},
+               {"model.kv_heads", LLAMA, config->model.kv_heads > 0},
+               {"model.ffn", LLAMA, config->model.ffn > 0},
+               {"model.positions", GPT2, config->model.positions != POSITIONS_LEARNED},
+               {"model.rotary_base", LLAMA, config->model.rotary_base != ROTARY_BASE},
+               {"model.rms_eps", LLAMA, config->model.rms_eps != RMS_EPS},
+               {"model.tied", LLAMA, config->model.tied},
+               {"model.context", BOTH, config->model.context > 0 && !list},
+               {"model.vocab", BOTH, config->model.vocab > 0 && !list}};
+    int who = list ? 0 : strcmp(name, "gpt2") == 0 ? GPT2 : strcmp(name, "llama") == 0 ? LLAMA : 0;
+    if (!list && !*name) return OK;
     for (size_t i = 0; i < sizeof own / sizeof own[0]; ++i)
-        if (own[i].set)
-            return config_fail_key(config, own[i].key, "%s does not use it; it is for gpt2",
-                                   list ? "a list of layers" : name);
+        if (own[i].set && !(own[i].who & who))
+            return config_fail_key(config, own[i].key, "%s does not use it; it is for %s",
+                                   list ? "a list of layers" : name, words[own[i].who]);
     return OK;
 }
 

@@ -7,7 +7,7 @@
 
 #include <math.h>
 
-enum { NAME_CHARS = 64, NUMBER_CHARS = 32 };
+enum { NAME_CHARS = 64 };
 
 static const double INIT_STD = 0.02;
 
@@ -37,18 +37,6 @@ static Gpt2 gpt2_of(Graph *graph, const Config *config)
     return m;
 }
 
-static char *number(int64_t n, char out[NUMBER_CHARS])
-{
-    snprintf(out, NUMBER_CHARS, "%lld", (long long)n);
-    return out;
-}
-
-static char *deviation(double value, char out[NUMBER_CHARS])
-{
-    snprintf(out, NUMBER_CHARS, "%.9g", value);
-    return out;
-}
-
 /* "h.3.mlp.c_fc" */
 static char *block_name(int64_t block, const char *part, char out[NAME_CHARS])
 {
@@ -59,9 +47,9 @@ static char *block_name(int64_t block, const char *part, char out[NAME_CHARS])
 /* x (N,T,in) -> (N,T,width) */
 static int project(const Gpt2 *m, const char *name, int x, int64_t width, double std)
 {
-    char w[NUMBER_CHARS], s[NUMBER_CHARS];
-    return graph_add(m->graph, "dense", name, &x, 1, "width", number(width, w), "init", "normal",
-                     "init_std", deviation(std, s), NULL);
+    char w[ZOO_NUMBER], s[ZOO_NUMBER];
+    return graph_add(m->graph, "dense", name, &x, 1, "width", zoo_number(width, w), "init",
+                     "normal", "init_std", zoo_real(std, s), NULL);
 }
 
 /* The end of both halves of a block: a projection to the residual stream, dropout, and the sum with it. */
@@ -79,12 +67,12 @@ static int rejoin(const Gpt2 *m, int64_t block, const char *half, int x, int y)
 
 static int attend(const Gpt2 *m, int64_t block, int x)
 {
-    char name[NAME_CHARS], heads[NUMBER_CHARS];
+    char name[NAME_CHARS], heads[ZOO_NUMBER];
     bool rotary = m->config->model.positions == POSITIONS_ROTARY;
     int y = graph_add(m->graph, "layer_norm", block_name(block, "ln_1", name), &x, 1, NULL);
     y = project(m, block_name(block, "attn.c_attn", name), y, 3 * m->width, INIT_STD);
     y = graph_add(m->graph, "attention", block_name(block, "attn", name), &y, 1, "heads",
-                  number(m->heads, heads), "rotary", rotary ? "true" : "false", NULL);
+                  zoo_number(m->heads, heads), "rotary", rotary ? "true" : "false", NULL);
     return rejoin(m, block, "attn", x, y);
 }
 
@@ -100,23 +88,23 @@ static int think(const Gpt2 *m, int64_t block, int x)
 /* Tokens (N,T) -> (N,T,width). */
 static int embed(const Gpt2 *m)
 {
-    char vocab[NUMBER_CHARS], width[NUMBER_CHARS], context[NUMBER_CHARS], std[NUMBER_CHARS];
-    deviation(INIT_STD, std);
+    char vocab[ZOO_NUMBER], width[ZOO_NUMBER], context[ZOO_NUMBER], std[ZOO_NUMBER];
+    zoo_real(INIT_STD, std);
     int x = graph_add(m->graph, "embedding", "wte", (int[]){NODE_INPUT}, 1, "vocab",
-                      number(m->graph->classes, vocab), "width", number(m->width, width),
+                      zoo_number(m->graph->classes, vocab), "width", zoo_number(m->width, width),
                       "init_std", std, NULL);
     if (m->config->model.positions == POSITIONS_LEARNED)
-        x = graph_add(m->graph, "positions", "wpe", &x, 1, "context", number(m->context, context),
-                      "init_std", std, NULL);
+        x = graph_add(m->graph, "positions", "wpe", &x, 1, "context",
+                      zoo_number(m->context, context), "init_std", std, NULL);
     return zoo_dropout(m->graph, m->config, "drop", x, 0);
 }
 
 static int head(const Gpt2 *m, int x)
 {
-    char vocab[NUMBER_CHARS];
+    char vocab[ZOO_NUMBER];
     x = graph_add(m->graph, "layer_norm", "ln_f", &x, 1, NULL);
-    x = graph_add(m->graph, "dense", "lm_head", &x, 1, "width", number(m->graph->classes, vocab),
-                  "bias", "false", NULL);
+    x = graph_add(m->graph, "dense", "lm_head", &x, 1, "width",
+                  zoo_number(m->graph->classes, vocab), "bias", "false", NULL);
     return graph_tie(m->graph, x, 0, "wte.weight") == OK ? x : GRAPH_FAILED;
 }
 

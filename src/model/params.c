@@ -19,47 +19,65 @@ void param_init(const Graph *graph, int param, uint64_t seed, float *plain)
     mem_free(&whole);
 }
 
-/* A slice as runs: `outer` times a run of `count` numbers in each of cut.parts parts of `part` numbers. */
+/* A slice as runs, `parts` of them in each of `outer` rows of the tensor: of parts of `part`
+ * numbers, the first one `lead` times as long, each has a run of `count` numbers (lead times as
+ * many) from `first` (lead times as far) on. */
 typedef struct Runs {
-    int64_t outer, part, first, count;
+    int64_t outer, parts, lead, part, first, count;
 } Runs;
+
+typedef struct Run { /* where one lies, in numbers */
+    int64_t whole, mine, count;
+} Run;
 
 static Runs runs_of(const Graph *graph, int param, int rank)
 {
     const ParamCut *cut = &graph->param[param].cut;
     const Shape shape = graph_whole(graph)->param[param].shape;
-    if (cut->parts == 0) return (Runs){1, shape_count(shape), 0, shape_count(shape)};
+    const int64_t n = shape_count(shape);
+    if (cut->parts == 0) return (Runs){1, 1, 1, n, 0, n};
     int64_t inner = cut->unit;
     for (int d = cut->dim + 1; d < shape.ndim; ++d) inner *= shape.dim[d];
-    Runs r = {.outer = 1, .part = cut->units * inner};
+    Runs r = {.outer = 1, .parts = cut->parts, .lead = cut->lead, .part = cut->units * inner};
     for (int d = 0; d < cut->dim; ++d) r.outer *= shape.dim[d];
     r.first = slice_first(cut->units, graph->ranks, rank) * inner;
     r.count = slice_first(cut->units, graph->ranks, rank + 1) * inner - r.first;
     return r;
 }
 
-static int64_t run_count(const Graph *graph, int param, const Runs *r)
+/* Parts of an outer row, the first one counted as often as it is longer. */
+static int64_t runs_width(const Runs *r)
 {
-    const ParamCut *cut = &graph->param[param].cut;
-    return r->outer * (cut->parts > 0 ? cut->parts : 1);
+    return r->parts - 1 + r->lead;
+}
+
+static Run run_at(const Runs *r, int64_t i)
+{
+    const int64_t row = i / r->parts, k = i % r->parts, wide = k ? 1 : r->lead;
+    const int64_t before = row * runs_width(r) + (k ? r->lead + k - 1 : 0);
+    return (Run){before * r->part + wide * r->first, before * r->count, wide * r->count};
 }
 
 int64_t param_slice_count(const Graph *graph, int param, int rank)
 {
     Runs r = runs_of(graph, param, rank);
-    return run_count(graph, param, &r) * r.count;
+    return r.outer * runs_width(&r) * r.count;
 }
 
 void param_slice_get(const Graph *graph, int param, int rank, const float *whole, float *mine)
 {
     Runs r = runs_of(graph, param, rank);
-    for (int64_t i = 0; i < run_count(graph, param, &r); ++i)
-        memcpy(mine + i * r.count, whole + i * r.part + r.first, (size_t)r.count * sizeof *mine);
+    for (int64_t i = 0; i < r.outer * r.parts; ++i) {
+        Run run = run_at(&r, i);
+        memcpy(mine + run.mine, whole + run.whole, (size_t)run.count * sizeof *mine);
+    }
 }
 
 void param_slice_put(const Graph *graph, int param, int rank, const float *mine, float *whole)
 {
     Runs r = runs_of(graph, param, rank);
-    for (int64_t i = 0; i < run_count(graph, param, &r); ++i)
-        memcpy(whole + i * r.part + r.first, mine + i * r.count, (size_t)r.count * sizeof *mine);
+    for (int64_t i = 0; i < r.outer * r.parts; ++i) {
+        Run run = run_at(&r, i);
+        memcpy(whole + run.whole, mine + run.mine, (size_t)run.count * sizeof *mine);
+    }
 }

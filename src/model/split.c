@@ -1,8 +1,10 @@
-/* Tensor parallelism: one rank's slice of a graph (Shoeybi et al. 2019, "Megatron-LM"; Korthikanti et al. 2022). A dense layer
- * is divided by its outputs and the next one by its inputs, with what lies between (activations, dropout, attention by heads)
- * done on the slice; the sum over the ranks comes after the second. Embedding and softmax loss are divided by vocabulary. All
- * else is done by every rank for its slice of the sequence, or, where a layer does not allow that, by every rank alike.
- * Slices need not be equal. Refused are models without such pairs, and ones of which a rank would get nothing. */
+/* Tensor parallelism: one rank's slice of a graph (Shoeybi et al. 2019, "Megatron-LM"; Korthikanti
+ * et al. 2022). A dense layer is divided by its outputs and the next one by its inputs, with what
+ * lies between (activations, swiglu, dropout, attention by heads) done on the slice; the sum over
+ * the ranks comes after the second. Embedding and softmax loss are divided by vocabulary. All else
+ * is done by every rank for its slice of the sequence, or, where a layer does not allow that, by
+ * every rank alike. Slices need not be equal. Refused are models without such pairs, and ones of
+ * which a rank would get nothing. */
 #include "build.h"
 
 #include <string.h>
@@ -24,7 +26,7 @@ typedef struct Splitter {
     int rank, ranks;
     bool sequence;  /* what is not divided is done on slices of the sequence */
     Role *role;     /* owned; one a node, like the others */
-    int64_t *units; /* owned: what the last dimension is cut in: heads, or numbers */
+    int64_t *units; /* owned: what the last dimension is cut in: heads (of keys), or numbers */
     int *uses, *reader;
     int *now;     /* owned: which node of `to` now gives node i's output */
     int *entered; /* owned: the exchange that gives all of it to divided layers; -1: none yet */
@@ -63,19 +65,32 @@ static bool any_shared(const Graph *g, const Node *node)
     return false;
 }
 
-/* Follows single readers from a dense layer to the next one. Returns that one, or -1; *heads is of the attention between
- * them, 0 for none. Dropout before attention would meet three slices, side by side: not followed. */
-static int partner_of(const Splitter *s, int column, int *heads)
+/* What lies between two dense layers, as far as slices have to know. */
+typedef struct Between {
+    int heads;   /* of an attention, those of its keys; 0: there is none */
+    bool shared; /* by several heads of queries each */
+    bool halves; /* a layer that joins two halves */
+} Between;
+
+/* Follows single readers from a dense layer to the next one. Returns that one, or -1. Dropout
+ * before attention or swiglu would meet several slices, side by side, and so would one of the two
+ * after the other: not followed. */
+static int partner_of(const Splitter *s, int column, Between *between)
 {
     const Graph *g = s->from;
     bool dropped = false;
-    *heads = 0;
+    *between = (Between){0};
     for (int i = column; s->uses[i] == 1;) {
         i = s->reader[i];
-        const OpInfo *info = node_info(&g->node[i]);
+        const Node *node = &g->node[i];
+        const OpInfo *info = node_info(node);
         if (info->split == SPLIT_PRODUCT) return s->role[i] == ROLE_REST ? i : -1;
-        if (info->split == SPLIT_HEADS && *heads == 0 && !dropped)
-            *heads = g->node[i].spec.heads;
+        const bool apart = between->heads == 0 && !between->halves && !dropped;
+        if (info->split == SPLIT_HEADS && apart) {
+            between->heads = attention_kv_heads(&node->spec);
+            between->shared = between->heads < node->spec.heads;
+        } else if (info->split == SPLIT_HALVES && apart)
+            between->halves = true;
         else if (info->split == SPLIT_ELEMENTS)
             dropped = dropped || info->reads_slice;
         else
@@ -84,12 +99,18 @@ static int partner_of(const Splitter *s, int column, int *heads)
     return -1;
 }
 
-static Status pair(Splitter *s, int column, int row, int heads)
+static Status pair(Splitter *s, int column, int row, Between between)
 {
     const Graph *g = s->from;
-    int64_t width = g->node[column].spec.w[0].dim[0], units = heads > 0 ? heads : width;
+    const char *name = g->node[column].name;
+    int64_t width = g->node[column].spec.w[0].dim[0] / (between.halves ? 2 : 1);
+    int64_t units = between.heads > 0 ? between.heads : width;
     if (units < s->ranks)
-        return refuse(s, g->node[column].name, heads > 0 ? "heads" : "outputs", units);
+        return refuse(s, name,
+                      between.heads == 0 ? "outputs"
+                      : between.shared   ? "kv_heads"
+                                         : "heads",
+                      units);
     for (int i = column; i != row; i = s->reader[i]) {
         s->role[i] = i == column ? ROLE_COLUMN : ROLE_BETWEEN;
         s->units[i] = units;
@@ -103,11 +124,12 @@ static Status find_pairs(Splitter *s, int *pairs)
 {
     const Graph *g = s->from;
     for (int i = 0; i < g->node_count; ++i) {
-        int heads, row;
+        int row;
+        Between between;
         if (!splits(&g->node[i], SPLIT_PRODUCT) || s->role[i] != ROLE_REST) continue;
-        row = partner_of(s, i, &heads);
+        row = partner_of(s, i, &between);
         if (row < 0 || any_shared(g, &g->node[i]) || any_shared(g, &g->node[row])) continue;
-        TRY(pair(s, i, row, heads));
+        TRY(pair(s, i, row, between));
         ++*pairs;
     }
     return OK;
@@ -164,8 +186,8 @@ static Status assign_roles(Splitter *s)
     if (pairs == 0)
         return config_fail_key(s->config, "grid.tp",
                                "the model has nothing to divide: tensor parallelism needs two "
-                               "dense layers with only activations, dropout or attention between "
-                               "them; use grid.dp or grid.pp");
+                               "dense layers with only activations, swiglu, dropout or attention "
+                               "between them; use grid.dp or grid.pp");
     TRY(find_vocabulary(s));
     s->sequence = cuts_sequence(s);
     return OK;
@@ -225,41 +247,59 @@ static int input_of(Splitter *s, int i, int k)
     return s->entered[from];
 }
 
-static void cut_param(Splitter *s, int param, int dim, int parts, int64_t units)
+static void cut_param(Splitter *s, int param, int dim, ParamCut cut)
 {
     Param *p = &s->to->param[param];
-    int64_t unit = p->shape.dim[dim] / parts / units;
-    p->cut = (ParamCut){.dim = dim, .parts = parts, .units = units, .unit = unit};
-    p->shape.dim[dim] = parts * slice_of(s, dim, units, unit).count;
+    const int64_t width = cut.parts - 1 + cut.lead;
+    cut.dim = dim;
+    cut.unit = p->shape.dim[dim] / width / cut.units;
+    p->cut = cut;
+    p->shape.dim[dim] = width * slice_of(s, dim, cut.units, cut.unit).count;
 }
 
-/* Queries, keys and values are three parts. */
-static int parts_of(const Splitter *s, int column)
+/* One part of node i's units. */
+static ParamCut plain_cut(const Splitter *s, int i)
 {
-    for (int i = column; s->uses[i] == 1 && s->role[i] != ROLE_ROW; i = s->reader[i])
-        if (splits(&s->from->node[i], SPLIT_HEADS)) return 3;
-    return 1;
+    return (ParamCut){.parts = 1, .units = s->units[i], .lead = 1};
+}
+
+/* Queries, keys and values are three parts, a gate and what it lets through two. */
+static ParamCut column_cut(const Splitter *s, int column)
+{
+    ParamCut cut = plain_cut(s, column);
+    for (int i = column; s->uses[i] == 1 && s->role[i] != ROLE_ROW; i = s->reader[i]) {
+        const Node *node = &s->from->node[i];
+        if (splits(node, SPLIT_HEADS)) {
+            cut.parts = 3;
+            cut.lead = node->spec.heads / attention_kv_heads(&node->spec);
+        }
+        if (splits(node, SPLIT_HALVES)) cut.parts = 2;
+    }
+    return cut;
 }
 
 static void split_columns(Splitter *s, int i, Node *node)
 {
-    int parts = s->role[i] == ROLE_COLUMN ? parts_of(s, i) : 1;
-    for (int k = 0; k < node->spec.w_count; ++k)
-        cut_param(s, node->param[k], 0, parts, s->units[i]);
+    const ParamCut cut = s->role[i] == ROLE_COLUMN ? column_cut(s, i) : plain_cut(s, i);
+    for (int k = 0; k < node->spec.w_count; ++k) cut_param(s, node->param[k], 0, cut);
     int64_t width = s->to->param[node->param[0]].shape.dim[0];
     node->spec.y.shape = s->from->node[i].spec.y.shape;
     node->spec.y.shape.dim[node->spec.y.shape.ndim - 1] = width;
 }
 
-/* Activations and dropout as they find their input; attention with its heads. */
+/* Activations, swiglu and dropout as they find their input; attention with its heads. */
 static void split_between(Splitter *s, int i, Node *node)
 {
     Shape x = graph_output(s->to, node->in[0]).shape;
     int last = x.ndim - 1;
     if (splits(node, SPLIT_HEADS)) {
-        x.dim[last] /= 3;
-        node->spec.heads = (int)slice_of(s, last, s->units[i], 1).count;
+        const int kv_heads = attention_kv_heads(&node->spec), group = node->spec.heads / kv_heads;
+        const int mine = (int)slice_of(s, last, s->units[i], 1).count;
+        x.dim[last] = x.dim[last] / (group + 2) * group;
+        node->spec.heads = mine * group;
+        if (node->spec.kv_heads > 0) node->spec.kv_heads = mine;
     }
+    if (splits(node, SPLIT_HALVES)) x.dim[last] /= 2;
     if (node_info(node)->reads_slice) {
         int64_t whole = s->from->node[i].spec.y.shape.dim[last];
         node->spec.slice = slice_of(s, last, s->units[i], whole / s->units[i]);
@@ -309,12 +349,12 @@ static void split_node(Splitter *s, int i)
         split_between(s, i, &node);
         break;
     case ROLE_ROW:
-        cut_param(s, node.param[0], 1, 1, s->units[i]);
+        cut_param(s, node.param[0], 1, plain_cut(s, i));
         if (node.spec.w_count > 1) bias = node.param[1];
         node.spec.w_count = 1;
         break;
     case ROLE_EMBED:
-        cut_param(s, node.param[0], 0, 1, s->units[i]);
+        cut_param(s, node.param[0], 0, plain_cut(s, i));
         node.spec.slice = slice_of(s, 0, s->units[i], 1);
         break;
     case ROLE_LOSS:

@@ -3,7 +3,7 @@
 
 const ZooEntry *const zoo[] = {
     &zoo_mlp,       &zoo_lenet,        &zoo_resnet18, &zoo_resnet34, &zoo_resnet50,
-    &zoo_resnet101, &zoo_mobilenet_v2, &zoo_gpt2,     NULL,
+    &zoo_resnet101, &zoo_mobilenet_v2, &zoo_gpt2,     &zoo_llama,    NULL,
 };
 
 static ConfigWord zoo_word(int i)
@@ -13,12 +13,22 @@ static ConfigWord zoo_word(int i)
 }
 
 const ConfigWords model_words[MODEL_WORDS] = {{"model.name", zoo_word}};
+char *zoo_number(int64_t n, char out[ZOO_NUMBER])
+{
+    snprintf(out, ZOO_NUMBER, "%lld", (long long)n);
+    return out;
+}
+
+char *zoo_real(double value, char out[ZOO_NUMBER])
+{
+    snprintf(out, ZOO_NUMBER, "%.9g", value);
+    return out;
+}
 
 int zoo_dropout(Graph *graph, const Config *config, const char *name, int x, double own)
 {
     double p = config->model.dropout < 0 ? own : config->model.dropout;
-    char text[32];
+    char text[ZOO_NUMBER];
     if (p == 0) return x;
-    snprintf(text, sizeof text, "%.9g", p);
-    return graph_add(graph, "dropout", name, &x, 1, "p", text, NULL);
+    return graph_add(graph, "dropout", name, &x, 1, "p", zoo_real(p, text), NULL);
 }

@@ -50,8 +50,10 @@ static Status attention_check(const OpSpec *s)
 {
     char a[64], b[64];
     Shape x = s->x[0].shape, y = s->y.shape;
+    const int kv_heads = attention_kv_heads(s);
     bool fits = x.ndim == 3 && y.ndim == 3 && x.dim[0] == y.dim[0] && x.dim[1] == y.dim[1] &&
-                x.dim[2] == 3 * y.dim[2] && s->heads > 0 && y.dim[2] % s->heads == 0;
+                s->heads > 0 && s->heads % kv_heads == 0 && y.dim[2] % s->heads == 0 &&
+                x.dim[2] == y.dim[2] + 2 * (y.dim[2] / s->heads) * kv_heads;
     if (!fits)
         return fail(ERR_CONFIG, "attention: input %s, output %s and %d heads do not fit",
                     shape_text(x, a), shape_text(y, b), s->heads);
@@ -220,8 +222,9 @@ const OpInfo info_positions = {
 };
 
 /* x (N,T,3C): queries, keys, values side by side, each `heads` heads of C/heads -> y (N,T,C). Causal, scores scaled by
- * 1/sqrt(C/heads). rotary: queries and keys are turned by their position first (Su et al. 2021, halves form, base 10000). Keeps a
- * number per (N, head, T), never a T x T matrix (Dao et al. 2022, "FlashAttention"). */
+ * 1/sqrt(C/heads). rotary: queries and keys are turned by their position first (Su et al. 2021, halves form). Keeps a number per
+ * (N, head, T), never a T x T matrix (Dao et al. 2022, "FlashAttention"). With kv_heads (Ainslie et al. 2023, "GQA") keys and
+ * values have so many heads only, each for heads / kv_heads neighbouring heads of queries: x (N,T,C + 2 kv_heads C/heads). */
 const OpInfo info_attention = {
     .name = "attention",
     .check = attention_check,

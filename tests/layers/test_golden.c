@@ -17,7 +17,8 @@ static const Tolerance tolerances[] = {
     {"avg_pool", 2e-6, 2e-6},   {"global_pool", 2e-6, 2e-6}, {"add", 2e-6, 2e-6},
     {"concat", 1e-6, 1e-6},     {"flatten", 1e-6, 1e-6},     {"embedding", 1e-6, 2e-6},
     {"positions", 1e-6, 2e-6},  {"attention", 5e-6, 1e-5},   {"softmax_loss", 5e-6, 5e-6},
-    {"mse_loss", 2e-6, 2e-6},
+    {"mse_loss", 2e-6, 2e-6},   {"rms_norm", 5e-6, 1e-5},    {"group_norm", 1e-5, 2e-5},
+    {"swiglu", 5e-6, 5e-6},
 };
 
 typedef struct CaseTensor {
@@ -292,6 +293,9 @@ KIND_TEST(dense)
 KIND_TEST(conv2d)
 KIND_TEST(batch_norm)
 KIND_TEST(layer_norm)
+KIND_TEST(rms_norm)
+KIND_TEST(group_norm)
+KIND_TEST(swiglu)
 KIND_TEST(relu)
 KIND_TEST(relu6)
 KIND_TEST(gelu)
@@ -322,8 +326,9 @@ static void test_every_kind_is_here(void)
 }
 
 TEST_MAIN("golden layers", {"dense", test_dense}, {"conv2d", test_conv2d},
-          {"batch_norm", test_batch_norm}, {"layer_norm", test_layer_norm}, {"relu", test_relu},
-          {"relu6", test_relu6}, {"gelu", test_gelu}, {"silu", test_silu},
+          {"batch_norm", test_batch_norm}, {"layer_norm", test_layer_norm},
+          {"rms_norm", test_rms_norm}, {"group_norm", test_group_norm}, {"swiglu", test_swiglu},
+          {"relu", test_relu}, {"relu6", test_relu6}, {"gelu", test_gelu}, {"silu", test_silu},
           {"max_pool", test_max_pool}, {"avg_pool", test_avg_pool},
           {"global_pool", test_global_pool}, {"add", test_add}, {"concat", test_concat},
           {"flatten", test_flatten}, {"embedding", test_embedding}, {"positions", test_positions},

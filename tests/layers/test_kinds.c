@@ -43,9 +43,10 @@ static void check_shape(Shape got, Shape want)
 static void list(void)
 {
     static const char *const names[] = {
-        "dense",   "conv2d",    "batch_norm", "layer_norm",  "relu",         "relu6",   "gelu",
-        "silu",    "max_pool",  "avg_pool",   "global_pool", "add",          "concat",  "flatten",
-        "dropout", "embedding", "positions",  "attention",   "softmax_loss", "mse_loss"};
+        "dense",        "conv2d",   "batch_norm", "layer_norm", "relu",        "relu6",
+        "gelu",         "silu",     "max_pool",   "avg_pool",   "global_pool", "add",
+        "concat",       "flatten",  "dropout",    "embedding",  "positions",   "attention",
+        "softmax_loss", "mse_loss", "group_norm", "rms_norm",   "swiglu"};
     int count = 0;
     for (const LayerKind *k; (k = layer_kind_at(count)); ++count) {
         CU_ASSERT_PTR_EQUAL(layer_kind(k->name), k);
@@ -168,6 +169,22 @@ static void shapes(void)
     CHECK_OK(infer(&l));
     check_shape(l.spec.y.shape, shape_of(3, 2, 5, 8, 1));
     CU_ASSERT(l.spec.rotary && l.spec.heads == 4 && l.spec.w_count == 0);
+    l = layer_of("attention", shape_of(3, 2, 5, 64, 1));
+    CHECK_OK(set(&l, "heads", "6"));
+    CHECK_OK(set(&l, "kv_heads", "1"));
+    CHECK_OK(infer(&l));
+    check_shape(l.spec.y.shape, shape_of(3, 2, 5, 48, 1));
+    l = layer_of("swiglu", shape_of(3, 2, 5, 10, 1));
+    CHECK_OK(infer(&l));
+    check_shape(l.spec.y.shape, shape_of(3, 2, 5, 5, 1));
+    l = layer_of("rms_norm", shape_of(3, 2, 3, 7, 1));
+    CHECK_OK(infer(&l));
+    check_shape(l.spec.w[0], shape_of(1, 7, 1, 1, 1));
+    CU_ASSERT(l.spec.w_count == 1 && l.param[0].init == INIT_ONE && !l.param[0].decay);
+    l = layer_of("group_norm", shape_of(4, 2, 64, 7, 9));
+    CHECK_OK(infer(&l));
+    check_shape(l.spec.w[1], shape_of(1, 64, 1, 1, 1));
+    CU_ASSERT(l.spec.w_count == 2 && l.spec.groups == 32 && l.param[1].init == INIT_ZERO);
 }
 
 static void bad_shapes(void)
@@ -220,6 +237,25 @@ static void bad_shapes(void)
     CHECK_FAILS(infer(&l), ERR_CONFIG, "side by side");
     l.spec.x[0] = desc_plain(shape_of(2, 2, 30, 1, 1), DTYPE_F32);
     CHECK_FAILS(infer(&l), ERR_CONFIG, "attention got 2x30");
+    l = layer_of("attention", shape_of(3, 2, 5, 30, 1));
+    CHECK_OK(set(&l, "heads", "6"));
+    CHECK_OK(set(&l, "rotary_base", "100"));
+    CHECK_OK(set(&l, "kv_heads", "4"));
+    CHECK_FAILS(infer(&l), ERR_CONFIG, "kv_heads (4) must divide heads (6)");
+    CHECK_OK(set(&l, "kv_heads", "3"));
+    CHECK_FAILS(infer(&l), ERR_CONFIG, "a dense layer of a multiple of 12");
+    CHECK_OK(set(&l, "kv_heads", "2"));
+    CHECK_FAILS(infer(&l), ERR_CONFIG, "rotary_base needs rotary");
+    l = layer_of("swiglu", shape_of(2, 2, 5, 1, 1));
+    CHECK_FAILS(infer(&l), ERR_CONFIG, "a dense layer of an even width");
+    l = layer_of("swiglu", shape_of(4, 2, 6, 4, 4));
+    CHECK_FAILS(infer(&l), ERR_CONFIG, "put flatten before it");
+    l = layer_of("group_norm", shape_of(4, 2, 48, 4, 4));
+    CHECK_FAILS(infer(&l), ERR_CONFIG, "groups (32) must divide the channels (48)");
+    l = layer_of("group_norm", shape_of(3, 2, 5, 48, 1));
+    CHECK_FAILS(infer(&l), ERR_CONFIG, "needs images");
+    l = layer_of("rms_norm", shape_of(4, 2, 5, 4, 4));
+    CHECK_FAILS(infer(&l), ERR_CONFIG, "rms_norm got 2x5x4x4");
     l = layer_of("relu", shape_of(2, 2, 5, 1, 1));
     l.spec.x[0].dtype = DTYPE_I32;
     CHECK_FAILS(infer(&l), ERR_CONFIG, "put embedding before it");

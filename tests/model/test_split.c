@@ -120,6 +120,56 @@ static void test_heads(void)
     close_split(&s);
 }
 
+/* Where 2 heads of queries share each of 3 of keys, the slices of all ranks are the tensor, too. */
+static void test_shared_keys(void)
+{
+    enum { RANKS = 3 };
+    static const char *const text =
+        "model: {name: llama, layers: 1, width: 12, heads: 6, kv_heads: 3, ffn: 10, context: 12}\n";
+    Split s[RANKS];
+    Graph *graph[RANKS];
+    for (int r = 0; r < RANKS; ++r) {
+        CHECK_OK(open_split(&s[r], text, true, r, RANKS));
+        graph[r] = s[r].graph;
+        CU_ASSERT(has_shape(graph[r], "layers.0.self_attn.qkv_proj", 2, 12, 8));
+        CU_ASSERT(has_shape(graph[r], "layers.0.self_attn", 2, 12, 4));
+        CU_ASSERT_EQUAL(node_of(graph[r], "layers.0.self_attn")->spec.heads, 2);
+        CU_ASSERT_EQUAL(node_of(graph[r], "layers.0.self_attn")->spec.kv_heads, 1);
+        CU_ASSERT(has_shape(graph[r], "layers.0.mlp.gate_up_proj", 2, 12, r ? 6 : 8));
+        CU_ASSERT(has_shape(graph[r], "layers.0.mlp.act", 2, 12, r ? 3 : 4));
+        CU_ASSERT(has_shape(graph[r], "norm", 2, 4, 12));
+    }
+    for (int i = 0; i < graph[0]->param_count; ++i) check_param(graph, RANKS, i);
+    for (int r = 0; r < RANKS; ++r) close_split(&s[r]);
+}
+
+/* Rank 1 of 2 has heads 2 and 3 of 4 heads of queries, one wide each, and the second of 2 of keys
+ * and of values; of a gate of 3 and what it lets through the last one of each. */
+static void test_packed(void)
+{
+    Split s;
+    CHECK_OK(open_split(&s,
+                        "model: {layers: [embedding: {vocab: 29, width: 4}, dense: {width: 8}, "
+                        "attention: {heads: 4, kv_heads: 2}, dense: {width: 6}, swiglu, "
+                        "dense: {width: 29}]}\n",
+                        true, 1, 2));
+    static const float queries[] = {2, 3, 5, 7};
+    float whole[8], mine[8];
+    for (int i = 0; i < 8; ++i) whole[i] = (float)i;
+    int bias = node_of(s.graph, "dense1")->param[1];
+    CU_ASSERT_EQUAL(param_slice_count(s.graph, bias, 1), 4);
+    param_slice_get(s.graph, bias, 1, whole, mine);
+    CU_ASSERT_EQUAL(memcmp(mine, queries, sizeof queries), 0);
+    close_split(&s);
+    CHECK_OK(open_split(&s, "model: {layers: [dense: {width: 6}, swiglu, dense: {width: 7}]}\n",
+                        false, 1, 2));
+    bias = node_of(s.graph, "dense1")->param[1];
+    CU_ASSERT_EQUAL(param_slice_count(s.graph, bias, 1), 2);
+    param_slice_get(s.graph, bias, 1, whole, mine);
+    CU_ASSERT(mine[0] == 2 && mine[1] == 5);
+    close_split(&s);
+}
+
 /* Vectors are not cut as sequences: what is not divided every rank has whole. A sum's bias is added behind it, once. */
 static void test_dense(void)
 {
@@ -154,6 +204,10 @@ static void refused(const char *text, bool tokens, int ranks, const char *says)
 static void test_refused(void)
 {
     refused(gpt, true, 6, "layer h.0.attn.c_attn, which has 5 heads: set grid.tp to at most 5");
+    refused("model: {name: llama, layers: 1, width: 24, heads: 4, kv_heads: 2}\n", true, 3,
+            "layer layers.0.self_attn.qkv_proj, which has 2 kv_heads: set grid.tp to at most 2");
+    refused("model: {layers: [dense: {width: 8}, dropout: {p: 0.1}, swiglu, dense: {width: 7}]}\n",
+            false, 2, "nothing to divide");
     refused("model: {layers: [dense: {width: 7}]}\n", false, 2, "nothing to divide");
     refused("model: {layers: [dense: {width: 3}, relu, dense: {width: 7}]}\n", false, 4,
             "layer dense1, which has 3 outputs");
@@ -162,4 +216,5 @@ static void test_refused(void)
 }
 
 TEST_MAIN("split", {"gpt", test_gpt}, {"parameters", test_params}, {"heads", test_heads},
-          {"dense", test_dense}, {"refused", test_refused})
+          {"shared keys", test_shared_keys}, {"packed", test_packed}, {"dense", test_dense},
+          {"refused", test_refused})

@@ -9,17 +9,30 @@ typedef struct Shapes {
     int n, t, heads, width, rows;
     bool rotary;
     double scale; /* of x */
+    int kv_heads; /* 0: heads */
 } Shapes;
+
+static int64_t keys_of(const Shapes *s)
+{
+    return s->kv_heads ? s->kv_heads : s->heads;
+}
+
+/* Of a row of x. */
+static int64_t row_of(const Shapes *s)
+{
+    return (s->heads + 2 * keys_of(s)) * s->width;
+}
 
 static OpSpec spec_of(const Shapes *s)
 {
     int64_t c = (int64_t)s->heads * s->width;
     OpSpec spec = {.kind = OP_ATTENTION,
                    .heads = s->heads,
+                   .kv_heads = s->kv_heads,
                    .rotary = s->rotary,
                    .x_count = 1,
                    .need_dx = {true}};
-    spec.x[0] = desc_plain(shape_of(3, s->n, s->t, 3 * c, 1), DTYPE_F32);
+    spec.x[0] = desc_plain(shape_of(3, s->n, s->t, row_of(s), 1), DTYPE_F32);
     spec.y = desc_plain(shape_of(3, s->n, s->t, c, 1), DTYPE_F32);
     return spec;
 }
@@ -79,22 +92,28 @@ static void query(const Head *h, int64_t t, const double *dy)
     mem_free(&p);
 }
 
-/* Copies rows of one part between a tensor (rows `stride` apart) and a head. */
+/* Copies rows of one part from a tensor (rows `stride` apart) to a head, or adds them to the
+ * tensor's. */
 static void part(const Head *h, double *rows, double *tensor, int64_t stride, bool out)
 {
     for (int64_t t = 0; t < h->t; ++t)
-        memcpy(out ? tensor + t * stride : rows + t * h->width,
-               out ? rows + t * h->width : tensor + t * stride, (size_t)h->width * sizeof(double));
+        for (int64_t i = 0; i < h->width; ++i)
+            if (out)
+                tensor[t * stride + i] += rows[t * h->width + i];
+            else
+                rows[t * h->width + i] = tensor[t * stride + i];
 }
 
-static void head_run(const Shapes *s, double *x, double *dy, double *y, double *dx)
+/* x and dx: of the sample; dy and y: of the head. */
+static void head_run(const Shapes *s, int head, double *x, double *dy, double *y, double *dx)
 {
-    const int64_t t = s->t, w = s->width, c = (int64_t)s->heads * w, n = t * w;
+    const int64_t t = s->t, w = s->width, c = (int64_t)s->heads * w, n = t * w, row = row_of(s);
+    const int64_t q = head * w, k = c + head * keys_of(s) / s->heads * w, v = k + keys_of(s) * w;
     double *all = zeros(8 * n), *grad = all + 7 * n;
     Head h = {t, w, all, all + n, all + 2 * n, all + 3 * n, all + 4 * n, all + 5 * n, all + 6 * n};
-    part(&h, h.q, x, 3 * c, false);
-    part(&h, h.k, x + c, 3 * c, false);
-    part(&h, h.v, x + 2 * c, 3 * c, false);
+    part(&h, h.q, x + q, row, false);
+    part(&h, h.k, x + k, row, false);
+    part(&h, h.v, x + v, row, false);
     part(&h, grad, dy, c, false);
     for (int64_t i = 0; s->rotary && i < t; ++i) {
         turn(h.q + i * w, w, i, 1);
@@ -106,9 +125,9 @@ static void head_run(const Shapes *s, double *x, double *dy, double *y, double *
         turn(h.dk + i * w, w, i, -1);
     }
     part(&h, h.y, y, c, true);
-    part(&h, h.dq, dx, 3 * c, true);
-    part(&h, h.dk, dx + c, 3 * c, true);
-    part(&h, h.dv, dx + 2 * c, 3 * c, true);
+    part(&h, h.dq, dx + q, row, true);
+    part(&h, h.dk, dx + k, row, true);
+    part(&h, h.dv, dx + v, row, true);
     mem_free(&all);
 }
 
@@ -121,7 +140,7 @@ typedef struct Truth {
 static Truth truth_new(const Shapes *s)
 {
     int64_t c = (int64_t)s->heads * s->width, per = (int64_t)s->t * c;
-    Truth r = {.x_count = 3 * s->n * per, .y_count = s->n * per};
+    Truth r = {.x_count = (int64_t)s->n * s->t * row_of(s), .y_count = s->n * per};
     r.x = zeros(r.x_count);
     r.dx = zeros(r.x_count);
     r.y = zeros(r.y_count);
@@ -130,8 +149,8 @@ static Truth truth_new(const Shapes *s)
     for (int64_t i = 0; i < r.y_count; ++i) r.dy[i] = (float)rig_random(2, i);
     for (int64_t n = 0; n < s->rows; ++n)
         for (int64_t h = 0; h < s->heads; ++h) {
-            int64_t at = n * per + h * s->width, x_at = 3 * n * per + h * s->width;
-            head_run(s, r.x + x_at, r.dy + at, r.y + at, r.dx + x_at);
+            int64_t at = n * per + h * s->width, x_at = n * s->t * row_of(s);
+            head_run(s, h, r.x + x_at, r.dy + at, r.y + at, r.dx + x_at);
         }
     return r;
 }
@@ -154,8 +173,8 @@ static void near(const char *what, const Shapes *s, const float *got, const doub
     }
     const double tolerance = 4e-6 * fmax(1, s->scale * s->scale);
     if (!(worst <= tolerance * top))
-        printf("  %s of %dx%d, %d heads of %d, %s: off by %g of %g\n", what, s->n, s->t, s->heads,
-               s->width, simd_table(DTYPE_F32)->name, worst, top);
+        printf("  %s of %dx%d, %d heads (%d of keys) of %d, %s: off by %g of %g\n", what, s->n,
+               s->t, s->heads, (int)keys_of(s), s->width, simd_table(DTYPE_F32)->name, worst, top);
     CU_ASSERT(worst <= tolerance * top);
 }
 
@@ -171,9 +190,12 @@ static void run(Rig *r, const Shapes *s, const Truth *truth, int threads)
 }
 
 static const Shapes shapes[] = {
-    {1, 64, 1, 64, 1, false, 1},  {2, 65, 2, 32, 2, true, 1},   {1, 200, 1, 80, 1, true, 1},
-    {3, 130, 1, 24, 2, false, 1}, {1, 129, 2, 7, 1, false, 1},  {1, 100, 1, 130, 1, true, 1},
-    {1, 150, 1, 64, 1, false, 8}, {1, 193, 3, 48, 1, false, 1},
+    {1, 64, 1, 64, 1, false, 1, 0},  {2, 65, 2, 32, 2, true, 1, 0},
+    {1, 200, 1, 80, 1, true, 1, 0},  {3, 130, 1, 24, 2, false, 1, 0},
+    {1, 129, 2, 7, 1, false, 1, 0},  {1, 100, 1, 130, 1, true, 1, 0},
+    {1, 150, 1, 64, 1, false, 8, 0}, {1, 193, 3, 48, 1, false, 1, 0},
+    {1, 130, 4, 32, 1, true, 1, 2},  {2, 150, 3, 20, 2, true, 1, 1},
+    {2, 64, 6, 16, 1, false, 1, 3},
 };
 enum { SHAPES = sizeof shapes / sizeof *shapes };
 
@@ -218,7 +240,7 @@ static void test_threads(void)
 /* A later place never moves an earlier output. */
 static void test_causal(void)
 {
-    const Shapes s = {1, 70, 1, 16, 1, true, 1};
+    const Shapes s = {1, 70, 1, 16, 1, true, 1, 0};
     const int64_t places[] = {15, 16, 63, 64, 69};
     Truth truth = truth_new(&s);
     Rig before = {0};
@@ -242,7 +264,7 @@ static void test_causal(void)
 
 static void test_bad_specs(void)
 {
-    const Shapes s = {1, 4, 2, 8, 1, false, 1};
+    const Shapes s = {1, 4, 2, 8, 1, false, 1, 0};
     Backend *backend;
     Op *op;
     Desc preferred[SPEC_INPUTS];
@@ -254,6 +276,9 @@ static void test_bad_specs(void)
     spec.heads = 16;
     spec.rotary = true;
     CHECK_FAILS(op_new(&op, backend, &spec, preferred), ERR_CONFIG, "even width");
+    spec = spec_of(&s);
+    spec.kv_heads = 1;
+    CHECK_FAILS(op_new(&op, backend, &spec, preferred), ERR_CONFIG, "2 heads do not fit");
     backend_close(&backend);
 }
 

@@ -1,11 +1,14 @@
-/* bf16 on the CPU: every operation in bf16 on the poison backend beside the same operation in fp32 on the same (rounded)
- * inputs; the same bits with one thread and two; what is refused. */
+/* bf16 on the CPU: every operation in bf16 on the poison backend beside the same operation in fp32
+ * on the same (rounded) inputs; the same bits with one thread and two; what is refused. Rounding
+ * itself is in test_bf16_rounding.c. */
 #include "kernel_rig.h"
 #include "tensor/cpu/dnnl.h"
 #include "tensor/cpu/simd/simd.h"
 
 static const char *const sets[] = {"base", "avx2", "avx512"};
 enum { SETS = sizeof sets / sizeof *sets };
+
+/* ---- operations beside fp32 ---- */
 
 /* Largest difference allowed, as a part of the largest value. An output is rounded once: half a unit in bf16's last place,
  * which is at most 2^-8 of the value (0.0039), and a little for sums in another order. In backward some read an output that
@@ -217,6 +220,24 @@ static OpSpec layer_norm(Desc x)
     return s;
 }
 
+static OpSpec rms_norm(Desc x)
+{
+    OpSpec s = layer_norm(x);
+    s.kind = OP_RMS_NORM;
+    s.w_count = 1;
+    return s;
+}
+
+static OpSpec group_norm(Desc x, int groups, Act act)
+{
+    OpSpec s = one(OP_GROUP_NORM, x, x);
+    s.groups = groups;
+    s.act = act;
+    s.w_count = 2;
+    s.w[0] = s.w[1] = shape_of(1, x.shape.dim[1], 1, 1, 1);
+    return s;
+}
+
 static OpSpec activation(Act act)
 {
     OpSpec s = one(OP_ACTIVATION, plain(2, 3, 1777, 1, 1), plain(2, 3, 1777, 1, 1));
@@ -281,6 +302,16 @@ static OpSpec attention(int64_t length, int width, bool rotary)
     return s;
 }
 
+static OpSpec shared_keys(int64_t length, int width, int kv_heads, bool rotary)
+{
+    OpSpec s = attention(length, width, rotary);
+    s.heads = 4;
+    s.kv_heads = kv_heads;
+    s.x[0] = plain(3, 2, length, (4 + 2 * kv_heads) * width, 1);
+    s.y = plain(3, 2, length, 4 * width, 1);
+    return s;
+}
+
 static OpSpec loss(OpKind kind, int64_t width)
 {
     return one(kind, plain(2, 5, width, 1, 1), plain(2, 5, LOSS_COLUMNS, 1, 1));
@@ -305,6 +336,11 @@ static const Case *cases(int *count)
     CASE("batch_norm, residual", batch_norm(image(4, 32, 7, 9), ACT_RELU, true));
     CASE("batch_norm, plain", batch_norm(plain(2, 16, 37, 1, 1), ACT_RELU6, false));
     CASE("layer_norm", layer_norm(plain(3, 3, 7, 333, 1)));
+    CASE("rms_norm", rms_norm(plain(3, 3, 7, 333, 1)));
+    CASE("group_norm", group_norm(image(4, 20, 7, 9), 5, ACT_NONE));
+    CASE("group_norm, relu", group_norm(image(3, 48, 7, 9), 2, ACT_RELU));
+    CASE("group_norm, plain", group_norm(plain(4, 2, 6, 5, 7), 3, ACT_NONE));
+    CASE("swiglu", one(OP_SWIGLU, plain(3, 3, 7, 666, 1), plain(3, 3, 7, 333, 1)));
     CASE("relu", activation(ACT_RELU));
     CASE("relu6", activation(ACT_RELU6));
     CASE("gelu", activation(ACT_GELU));
@@ -322,6 +358,8 @@ static const Case *cases(int *count)
     CASE("positions", positions());
     CASE("attention", attention(150, 32, false));
     CASE("attention, odd", attention(70, 20, true));
+    CASE("attention, shared keys", shared_keys(150, 32, 2, false));
+    CASE("attention, one head of keys", shared_keys(70, 20, 1, true));
     CASE("softmax_loss", loss(OP_SOFTMAX_LOSS, 3001));
     CASE("mse_loss", loss(OP_MSE_LOSS, 40));
 #undef CASE

@@ -396,6 +396,21 @@ static void test_threads(void)
     ln.x[0] = ln.y = plain(3, 6, 23, 333, 1);
     ln.w[0] = ln.w[1] = shape_of(1, 333, 1, 1, 1);
     same_bits(ln);
+    OpSpec rms = ln;
+    rms.kind = OP_RMS_NORM;
+    rms.w_count = 1;
+    same_bits(rms);
+    OpSpec gated = {.kind = OP_SWIGLU, .x_count = 1};
+    gated.x[0] = plain(3, 6, 23, 666, 1);
+    gated.y = plain(3, 6, 23, 333, 1);
+    same_bits(gated);
+    for (int samples = 3; samples <= 6; samples += 3) {
+        OpSpec gn = {.kind = OP_GROUP_NORM, .groups = 6, .eps = 1e-5f, .x_count = 1, .w_count = 2};
+        gn.x[0] = gn.y = rig_desc(shape_of(4, samples, 48, 37, 29), 16);
+        gn.act = ACT_RELU;
+        gn.w[0] = gn.w[1] = shape_of(1, 48, 1, 1, 1);
+        same_bits(gn);
+    }
     OpSpec places = {.kind = OP_POSITIONS, .x_count = 1, .w_count = 1};
     places.x[0] = places.y = plain(3, 5, 37, 333, 1);
     places.w[0] = shape_of(2, 50, 333, 1, 1);

@@ -36,6 +36,18 @@ static const GridModel grid_models[] = {
      "{width: 7}]}\noptim: {name: lamb, lr: 0.01, weight_decay: 1e-2, lr_schedule: cosine}\n"
      "data: {augment: [flip, crop]}\n",
      false},
+    {"llama",
+     "model: {name: llama, layers: 3, width: 32, heads: 4, kv_heads: 2, ffn: 40, context: 8, "
+     "dropout: 0.1}\n"
+     "optim: {name: adamw, lr: 3e-3, weight_decay: 0.1, clip: 0.5}\n",
+     true},
+    {"group_norm",
+     "model: {layers: [conv2d: {channels: 12, kernel: 3}, group_norm: {groups: 3}, relu, conv2d: "
+     "{channels: 20, kernel: 3, stride: 2}, group_norm: {groups: 5}, silu, conv2d: {channels: 20, "
+     "kernel: 3}, group_norm: {groups: 1}, global_pool, flatten, dense: {width: 7}]}\n"
+     "optim: {name: sgd, lr: 0.05, momentum: 0.9, weight_decay: 1e-3, clip: 1.0}\n"
+     "data: {augment: [flip, crop]}\n",
+     false},
 };
 
 /* What a part of a run came to, the same on every rank of the world. hash 0: it failed. */

@@ -1,6 +1,7 @@
-/* Ten training steps of small gpt2 models from given weights on given tokens against PyTorch's losses (tests/golden/gpt.txt):
- * embedding, both kinds of positions, attention, layer norm, gelu, the tied head, micro-batches, clipping and AdamW together,
- * from a data set on. Every step sees all samples, so that their order does not matter. */
+/* Ten training steps of small gpt2 and llama models from given weights on given tokens against
+ * PyTorch's losses (tests/golden/gpt.txt): embedding, both kinds of positions, attention, shared
+ * keys, both norms, gelu, swiglu, the tied head, micro-batches, clipping and AdamW together, from a
+ * data set on. Every step sees all samples, so that their order does not matter. */
 #include "golden.h"
 
 static World world;
@@ -75,12 +76,27 @@ static void many_rows(void)
     check_model("long");
 }
 
+static void llama(void)
+{
+    check_model("llama");
+}
+
+/* One head of keys, more than a tile of tokens, other angles and another eps than the defaults, the
+ * embedding as head. */
+static void llama_tied(void)
+{
+    check_model("llama_tied");
+}
+
 int main(int argc, char **argv)
 {
-    static const HarnessTest tests[] = {
-        {"learned positions", learned}, {"rotary positions", rotary}, {"many rows", many_rows}};
+    static const HarnessTest tests[] = {{"learned positions", learned},
+                                        {"rotary positions", rotary},
+                                        {"many rows", many_rows},
+                                        {"llama", llama},
+                                        {"llama, tied", llama_tied}};
     if (world_init(&world, &argc, &argv) != OK || !mkdtemp(folder)) return 2;
-    int bad = harness_run("golden gpt", tests, 3, 0, NULL);
+    int bad = harness_run("golden gpt", tests, sizeof tests / sizeof tests[0], 0, NULL);
     rmdir(folder);
     world_fini(&world);
     return bad;

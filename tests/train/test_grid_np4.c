@@ -217,6 +217,14 @@ static void test_layers(void)
 {
     run(&(Subject){3, "fp32", true, 3});
 }
+static void test_llama(void)
+{
+    run(&(Subject){4, "fp32", true, 1});
+}
+static void test_group_norm(void)
+{
+    run(&(Subject){5, "fp32", true, 2});
+}
 
 /* The first stage has the input, the loss and both ends of tied parameters; at the turn nothing is sent. */
 static void test_v(void)
@@ -255,7 +263,17 @@ static void test_gpt_bf16(void)
     run_bf16(&(Subject){2, "bf16", true, 3});
 }
 
+static void test_llama_bf16(void)
+{
+    run_bf16(&(Subject){4, "bf16", true, 0});
+}
+static void test_group_norm_bf16(void)
+{
+    run_bf16(&(Subject){5, "bf16", true, 1});
+}
+
 TINY_MAIN("grid", grid_data, {"resnet18", test_resnet}, {"mobilenet_v2", test_mobilenet},
           {"gpt2", test_gpt}, {"layers", test_layers}, {"V-shaped schedules", test_v},
           {"resnet18, bf16", test_resnet_bf16}, {"mobilenet_v2, bf16", test_mobilenet_bf16},
-          {"gpt2, bf16", test_gpt_bf16})
+          {"gpt2, bf16", test_gpt_bf16}, {"llama", test_llama}, {"group_norm", test_group_norm},
+          {"llama, bf16", test_llama_bf16}, {"group_norm, bf16", test_group_norm_bf16})

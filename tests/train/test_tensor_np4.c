@@ -32,8 +32,19 @@ static const GridModel models[] = {
      "model: {name: mlp, hidden: [7, 9], dropout: 0.2}\n"
      "optim: {name: sgd, lr: 0.05, momentum: 0.9}\n",
      false},
+    /* of three ranks the first one has two heads of keys, each for two of queries */
+    {"llama",
+     "model: {name: llama, layers: 2, width: 48, heads: 8, kv_heads: 4, ffn: 50, context: 8, "
+     "dropout: 0.1}\n"
+     "optim: {name: adamw, lr: 1e-3, weight_decay: 0.1, clip: 0.5}\n",
+     true},
+    {"group_norm",
+     "model: {layers: [conv2d: {channels: 8, kernel: 3}, group_norm: {groups: 2}, relu, flatten, "
+     "dense: {width: 24}, swiglu, dropout: {p: 0.1}, dense: {width: 7}]}\n"
+     "optim: {name: sgd, lr: 0.01, momentum: 0.9}\n",
+     false},
 };
-enum { MODELS = 4, HEAD_ONLY = MODELS, NARROW };
+enum { MODELS = 4, HEAD_ONLY = MODELS, NARROW, LLAMA, GROUP_NORM };
 
 static bool close_to(double a, double b, double tolerance)
 {
@@ -74,6 +85,9 @@ static void against_one_rank(int model, const char *also, double tolerance)
 static void test_like_one_rank(void)
 {
     for (int m = 0; m < MODELS; ++m) against_one_rank(m, "", TOLERANCE);
+    against_one_rank(LLAMA, "", TOLERANCE);
+    against_one_rank(LLAMA, "model.tied=true model.kv_heads=8 grid.recompute=block", TOLERANCE);
+    against_one_rank(GROUP_NORM, "", TOLERANCE);
     against_one_rank(0, "train.label_smoothing=0.1", TOLERANCE);
     against_one_rank(0, "grid.recompute=block", TOLERANCE);
     against_one_rank(NARROW, "grid.recompute=block", TOLERANCE);
@@ -91,6 +105,7 @@ static void test_bf16(void)
     }
     backend_close(&backend);
     against_one_rank(0, "train.precision=bf16", TOLERANCE_BF16);
+    against_one_rank(LLAMA, "train.precision=bf16", TOLERANCE_BF16);
 }
 
 static Outcome train_and_save(int model, int ranks, const char *more, const char *path)
@@ -153,10 +168,12 @@ static void test_same_bits(void)
     same_bits(0, "grid.tp=2 grid.recompute=block", two, 4);
     same_bits(1, "grid.tp=2", two + 1, 3);
     same_bits(2, "grid.tp=2", two, 6);
+    same_bits(LLAMA, "grid.tp=2", two, 6);
+    same_bits(GROUP_NORM, "grid.tp=2", two, 2);
 }
 
 /* A checkpoint holds whole tensors: of grid.tp=3 it goes on with 1, 2 and 4, and the other way round. */
-static void test_resume(void)
+static void resume(int model)
 {
     const struct {
         int ranks;
@@ -168,17 +185,17 @@ static void test_resume(void)
                   {4, "grid.tp=4"}};
     enum { LAYOUTS = sizeof layout / sizeof layout[0] };
     char *half = mem_format("%s/half.h5", tiny_folder);
-    Outcome whole = train(0, 1, "");
+    Outcome whole = train(model, 1, "");
     for (int i = 0; i < LAYOUTS; ++i) {
         int next = (i + 1) % LAYOUTS;
-        GridPart part = {.model = &models[0],
+        GridPart part = {.model = &models[model],
                          .ranks = layout[i].ranks,
                          .more = layout[i].more,
                          .to = STOP,
                          .save = half};
         Outcome first = grid_train(&part), want = whole;
         CU_ASSERT(first.hash != 0);
-        part = (GridPart){.model = &models[0],
+        part = (GridPart){.model = &models[model],
                           .ranks = layout[next].ranks,
                           .more = layout[next].more,
                           .from = half,
@@ -194,12 +211,18 @@ static void test_resume(void)
     mem_free(&half);
 }
 
+static void test_resume(void)
+{
+    resume(0);
+    resume(LLAMA);
+}
+
 /* The file of a divided run, byte for byte where nothing was rounded: before the first step. */
-static void test_first_values(void)
+static void first_values(int model)
 {
     char *path[2] = {mem_format("%s/one.h5", tiny_folder), mem_format("%s/four.h5", tiny_folder)};
     for (int k = 0; k < 2; ++k) {
-        GridPart part = {.model = &models[0],
+        GridPart part = {.model = &models[model],
                          .ranks = k ? 4 : 1,
                          .more = k ? "grid.tp=4" : "grid.tp=1",
                          .to = 0,
@@ -209,6 +232,12 @@ static void test_first_values(void)
     if (tiny_rank == 0) CU_ASSERT(same_files(path[0], path[1]));
     MPI_Barrier(MPI_COMM_WORLD);
     for (int k = 0; k < 2; ++k) mem_free(&path[k]);
+}
+
+static void test_first_values(void)
+{
+    first_values(0);
+    first_values(LLAMA);
 }
 
 /* What cannot be divided is refused, with what would fit. */
@@ -233,6 +262,7 @@ static void refused(int model, int ranks, const char *more, const char *says)
 static void test_refused(void)
 {
     refused(1, 2, "grid.tp=2 model.heads=1", "has 1 heads: set grid.tp to at most 1");
+    refused(LLAMA, 2, "grid.tp=2 model.kv_heads=1", "has 1 kv_heads: set grid.tp to at most 1");
     refused(HEAD_ONLY, 2, "grid.tp=2", "nothing to divide");
 }
 

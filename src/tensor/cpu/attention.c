@@ -1,18 +1,21 @@
-/* attention, causal. Forward keeps one log-sum-exp a query; backward computes the probabilities again, tile by tile.
- * An item of work is one head's tile of queries, or a whole head where there are enough of them in backward: each item
- * is computed by one thread in a fixed order, so that any number of threads gives the same bits. Sums into dk and dv
- * run in the same order either way. */
+/* attention, causal. Forward keeps one log-sum-exp a query; backward computes the probabilities
+ * again, tile by tile. An item of work is one head's tile of queries, or a whole head where there
+ * are enough of them in backward: each item is computed by one thread in a fixed order, so that any
+ * number of threads gives the same bits. Sums into dk and dv run in the same order either way:
+ * heads of queries that share a head of keys one after the other. */
 #include "view.h"
 
 #include <math.h>
 #include <omp.h>
 #include <string.h>
 
-enum { ROTARY_BASE = 10000, HEADS_A_THREAD = 4 };
+enum { HEADS_A_THREAD = 4 };
 
 typedef struct Attention {
-    int64_t samples, length, heads, width, tiles;
-    int64_t scratch; /* floats a thread */
+    int64_t samples, length, width, tiles;
+    int64_t heads, kv_heads, group; /* group: heads of queries for one of keys */
+    int64_t x_width, y_width;       /* of the tensors' rows */
+    int64_t scratch;                /* floats a thread */
     DType type;
     int threads;
     float *cosine, *sine; /* owned, [length][width / 2]; NULL without rotary */
@@ -25,14 +28,14 @@ typedef struct AttentionTask {
     int64_t items;
 } AttentionTask;
 
-/* Angles of the positions (Su et al. 2021): pair i of a head turns by position * base^(-2 i / width). */
-static void angles_new(Attention *a)
+/* Angles of the positions (Su et al. 2021). */
+static void angles_new(Attention *a, double base)
 {
     int64_t half = a->width / 2;
     a->cosine = mem_new((size_t)(a->length * half) * sizeof *a->cosine);
     a->sine = mem_new((size_t)(a->length * half) * sizeof *a->sine);
     for (int64_t i = 0; i < half; ++i) {
-        double speed = pow(ROTARY_BASE, -2.0 * (double)i / (double)a->width);
+        double speed = pow(base, -2.0 * (double)i / (double)a->width);
         for (int64_t t = 0; t < a->length; ++t) {
             a->cosine[t * half + i] = (float)cos((double)t * speed);
             a->sine[t * half + i] = (float)sin((double)t * speed);
@@ -60,12 +63,16 @@ static Status attention_plan(Op *op, Desc preferred[SPEC_INPUTS])
     a->samples = s->y.shape.dim[0];
     a->length = s->y.shape.dim[1];
     a->heads = s->heads;
-    a->width = s->y.shape.dim[2] / s->heads;
+    a->kv_heads = attention_kv_heads(s);
+    a->group = a->heads / a->kv_heads;
+    a->x_width = s->x[0].shape.dim[2];
+    a->y_width = s->y.shape.dim[2];
+    a->width = a->y_width / s->heads;
     a->tiles = (a->length + ATTENTION_TILE - 1) / ATTENTION_TILE;
     a->type = s->y.dtype;
     a->scratch = attention_scratch(a->length, a->width, a->type);
     a->threads = op->backend->options.threads;
-    if (s->rotary) angles_new(a);
+    if (s->rotary) angles_new(a, attention_rotary_base(s));
     plan_sizes(op, a);
     return OK;
 }
@@ -79,29 +86,33 @@ static void attention_free(Op *op)
     mem_free(&op->impl);
 }
 
+/* A head of queries, with those behind it that have its keys and values. */
 static AttentionHead head_at(const AttentionTask *t, int64_t sample, int64_t head)
 {
     const Attention *a = t->a;
     const OpRun *run = t->run;
-    const int64_t c = a->heads * a->width, at = head * a->width;
-    const int64_t x_at = sample * a->length * 3 * c + at, y_at = sample * a->length * c + at;
+    const int64_t at = head * a->width, y_at = sample * a->length * a->y_width + at;
+    const int64_t k = a->y_width - at + head / a->group * a->width;
+    const int64_t v = k + a->kv_heads * a->width;
+    const int64_t x_at = sample * a->length * a->x_width + at;
     const void *x = element_at(run->x[0], x_at, a->type);
     void *dx = run->dx[0] ? element_out(run->dx[0], x_at, a->type) : NULL;
     return (AttentionHead){.q = x,
-                           .k = element_at(x, c, a->type),
-                           .v = element_at(x, 2 * c, a->type),
+                           .k = element_at(x, k, a->type),
+                           .v = element_at(x, v, a->type),
                            .dq = dx,
-                           .dk = dx ? element_out(dx, c, a->type) : NULL,
-                           .dv = dx ? element_out(dx, 2 * c, a->type) : NULL,
+                           .dk = dx ? element_out(dx, k, a->type) : NULL,
+                           .dv = dx ? element_out(dx, v, a->type) : NULL,
                            .y = element_out(run->y, y_at, a->type),
                            .dy = run->dy ? element_at(run->dy, y_at, a->type) : NULL,
                            .lse = (float *)run->saved + (sample * a->heads + head) * a->length,
                            .cosine = a->cosine,
                            .sine = a->sine,
-                           .stride = 3 * c,
-                           .y_stride = c,
+                           .stride = a->x_width,
+                           .y_stride = a->y_width,
                            .length = a->length,
                            .width = a->width,
+                           .group = a->group,
                            .scale = 1.0f / sqrtf((float)a->width)};
 }
 
@@ -133,13 +144,14 @@ static void attention_forward(Op *op, const OpRun *run)
 {
     const Attention *a = op->impl;
     attention_run(&(AttentionTask){a, run, forward_item, run->rows * a->heads * a->tiles});
-    zero_samples(a, run, run->y, a->heads * a->width);
+    zero_samples(a, run, run->y, a->y_width);
 }
 
 static void head_item(const AttentionTask *t, int64_t item, float *scratch)
 {
-    AttentionHead h = head_at(t, item / t->a->heads, item % t->a->heads);
-    simd_table(t->a->type)->attention_grad(&h, scratch);
+    const Attention *a = t->a;
+    AttentionHead h = head_at(t, item / a->kv_heads, item % a->kv_heads * a->group);
+    simd_table(a->type)->attention_grad(&h, scratch);
 }
 
 static void queries_item(const AttentionTask *t, int64_t item, float *scratch)
@@ -153,23 +165,25 @@ static void queries_item(const AttentionTask *t, int64_t item, float *scratch)
 static void keys_item(const AttentionTask *t, int64_t item, float *scratch)
 {
     const Attention *a = t->a;
-    AttentionHead h = head_at(t, item / a->tiles / a->heads, item / a->tiles % a->heads);
+    int64_t head = item / a->tiles;
+    AttentionHead h = head_at(t, head / a->kv_heads, head % a->kv_heads * a->group);
     simd_table(a->type)->attention_grad_keys(&h, item % a->tiles, scratch);
 }
 
-/* Whole heads where the threads share them out well; else by tiles, which computes the scores twice. */
+/* Whole heads of keys where the threads share them out well; else by tiles, which computes the
+ * scores twice. */
 static void attention_backward_data(Op *op, const OpRun *run)
 {
     const Attention *a = op->impl;
-    int64_t heads = run->rows * a->heads;
+    int64_t heads = run->rows * a->kv_heads;
     if (!run->dx[0]) return;
     if (heads % a->threads == 0 || heads >= HEADS_A_THREAD * a->threads) {
         attention_run(&(AttentionTask){a, run, head_item, heads});
     } else {
-        attention_run(&(AttentionTask){a, run, queries_item, heads * a->tiles});
+        attention_run(&(AttentionTask){a, run, queries_item, heads * a->group * a->tiles});
         attention_run(&(AttentionTask){a, run, keys_item, heads * a->tiles});
     }
-    zero_samples(a, run, run->dx[0], 3 * a->heads * a->width);
+    zero_samples(a, run, run->dx[0], a->x_width);
 }
 
 const OpTable cpu_attention = {

@@ -1,10 +1,14 @@
-/* layer_norm over the last dimension. Rows are independent in forward and dx; the parameters' gradients are summed in
- * parts, a cut of the rows by shape alone, and joined in order. */
+/* layer_norm and rms_norm over the last dimension. Rows are independent in forward and dx; the
+ * parameters' gradients are summed in parts, a cut of the rows by shape alone, and joined in
+ * order. */
 #include "view.h"
 
 #include <string.h>
 
 enum { PARTS = 32 };
+
+/* y = x / sqrt(mean(x^2) + eps) * w0 over the last dimension (Zhang & Sennrich 2019) */
+const OpInfo info_rms_norm = {.name = "rms_norm", .token_wise = true};
 
 typedef struct LayerNorm {
     int64_t n, rows, width, parts; /* rows: of all samples */
@@ -15,7 +19,10 @@ typedef struct LayerNormTask {
     const OpRun *run;
     const LayerNorm *b;
     int64_t real;   /* rows of real samples */
-    float *partial; /* [parts][2][width] */
+    float *partial; /* [parts][2][width]; rms_norm has the first of the two only */
+    void (*forward)(LayerNormRow *row);
+    void (*grad)(const LayerNormRow *row);
+    void (*sums)(const LayerNormRow *row, float *dscale, float *dshift);
 } LayerNormTask;
 
 static Status layer_norm_plan(Op *op, Desc preferred[SPEC_INPUTS])
@@ -44,7 +51,16 @@ static void impl_free(Op *op)
 static LayerNormTask task_of(Op *op, const OpRun *run)
 {
     const LayerNorm *b = op->impl;
-    return (LayerNormTask){op, run, b, b->rows / b->n * run->rows, run->workspace};
+    const SimdTable *simd = simd_table(op->spec.y.dtype);
+    const bool rms = op_info(op->spec.kind) == &info_rms_norm;
+    return (LayerNormTask){.op = op,
+                           .run = run,
+                           .b = b,
+                           .real = b->rows / b->n * run->rows,
+                           .partial = run->workspace,
+                           .forward = rms ? simd->rms_norm_forward : simd->layer_norm_forward,
+                           .grad = rms ? simd->rms_norm_grad : simd->layer_norm_grad,
+                           .sums = rms ? simd->rms_norm_sums : simd->layer_norm_sums};
 }
 
 static LayerNormRow row_at(const LayerNormTask *t, int64_t r)
@@ -73,7 +89,7 @@ static void forward_body(const void *task, int64_t begin, int64_t end)
     for (int64_t r = begin; r < end; ++r) {
         LayerNormRow row = row_at(t, r);
         if (r < t->real)
-            simd_table(type)->layer_norm_forward(&row);
+            t->forward(&row);
         else {
             elements_zero(row.y, row.width, type);
             row.mean = row.inverse = 0.0f;
@@ -96,7 +112,7 @@ static void grad_body(const void *task, int64_t begin, int64_t end)
     for (int64_t r = begin; r < end; ++r) {
         LayerNormRow row = row_at(t, r);
         if (r < t->real)
-            simd_table(type)->layer_norm_grad(&row);
+            t->grad(&row);
         else
             elements_zero(row.dx, row.width, type);
     }
@@ -118,7 +134,7 @@ static void sums_body(const void *task, int64_t begin, int64_t end)
         int64_t last = b->rows * (p + 1) / b->parts;
         for (int64_t r = b->rows * p / b->parts; r < last && r < t->real; ++r) {
             LayerNormRow row = row_at(t, r);
-            simd_table(t->op->spec.y.dtype)->layer_norm_sums(&row, scale, shift);
+            t->sums(&row, scale, shift);
         }
     }
 }
@@ -128,7 +144,7 @@ static void layer_norm_backward_weight(Op *op, const OpRun *run)
     LayerNormTask t = task_of(op, run);
     const LayerNorm *b = t.b;
     work_run(sums_body, &t, b->parts, b->rows * b->width);
-    for (int i = 0; i < 2; ++i) {
+    for (int i = 0; i < op->spec.w_count; ++i) {
         memset(run->dw[i], 0, (size_t)b->width * sizeof(float));
         for (int64_t p = 0; p < b->parts; ++p)
             simd_table(DTYPE_F32)->add_into(run->dw[i], t.partial + (2 * p + i) * b->width,
@@ -138,6 +154,15 @@ static void layer_norm_backward_weight(Op *op, const OpRun *run)
 
 const OpTable cpu_layer_norm = {
     .name = "layer_norm",
+    .plan = layer_norm_plan,
+    .forward = layer_norm_forward,
+    .backward_data = layer_norm_backward_data,
+    .backward_weight = layer_norm_backward_weight,
+    .free = impl_free,
+};
+
+const OpTable cpu_rms_norm = {
+    .name = "rms_norm",
     .plan = layer_norm_plan,
     .forward = layer_norm_forward,
     .backward_data = layer_norm_backward_data,

@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-enum { ROOM_STEP = 256 };
+enum { ROOM_STEP = 256, ROTARY_BASE = 10000 /* attention.cu's */ };
 
 /* What lies in the workspace, in this order. */
 typedef struct Room {
@@ -58,6 +58,15 @@ static Status attention_plan(Op *op, Desc preferred[SPEC_INPUTS])
     if (width > ATTENTION_WIDTH)
         return fail(ERR_CONFIG, "cuda: attention has heads %lld wide, and at most %d are possible",
                     (long long)width, ATTENTION_WIDTH);
+    if (attention_kv_heads(s) != s->heads)
+        return fail(ERR_CONFIG,
+                    "cuda: attention has as many heads of keys as of queries only, not kv_heads %d "
+                    "of %d: use train.device=cpu",
+                    s->kv_heads, s->heads);
+    if (s->rotary && attention_rotary_base(s) != ROTARY_BASE)
+        return fail(ERR_CONFIG,
+                    "cuda: attention has rotary_base %d only, not %g: use train.device=cpu",
+                    (int)ROTARY_BASE, attention_rotary_base(s));
     TRY(choose(op));
     double pairs = (double)(samples * s->heads) * (double)length * (double)(length + 1) / 2;
     op->saved_bytes = (size_t)(samples * s->heads * length) * sizeof(float);

@@ -156,7 +156,7 @@ static void probabilities(const Work *w, Rows k, Rows v)
 /* The tile's rows of `to` = or += sum over queries of p rows, at once where the tile and its rows are full. */
 static void put_keys(const Work *w, int64_t tile, const float *p, const Cell *rows, float *to)
 {
-    const bool add = !w->diagonal; /* the first share is the diagonal's */
+    const bool add = !w->diagonal || w->later; /* the first share is the first head's diagonal's */
     to += tile * TILE * w->key_row;
     if (!ELEM_IS_FLOAT || (w->keys == TILE && w->wide == w->width)) {
         sum_queries(w, p, rows, to, w->key_row, add);
@@ -224,11 +224,27 @@ static void grad_tile(const AttentionHead *h, Work *w, int64_t tile, bool all)
     finish_queries(h, w, tile);
 }
 
+/* Head i of those that share h's keys and values. */
+static AttentionHead head_of(const AttentionHead *h, int64_t i)
+{
+    AttentionHead head = *h;
+    head.q = (const Elem *)h->q + i * h->width;
+    head.dq = (Elem *)h->dq + i * h->width;
+    head.y = (Elem *)h->y + i * h->width;
+    head.dy = (const Elem *)h->dy + i * h->width;
+    head.lse = h->lse + i * h->length;
+    return head;
+}
+
 void SIMD_NAME(attention_grad)(const AttentionHead *h, float *scratch)
 {
     Work w = work_of(h, scratch);
     const int64_t tiles = (h->length + TILE - 1) / TILE;
-    for (int64_t i = 0; i < tiles; ++i) grad_tile(h, &w, i, true);
+    for (int64_t g = 0; g < h->group; ++g) {
+        const AttentionHead head = head_of(h, g);
+        w.later = g > 0;
+        for (int64_t i = 0; i < tiles; ++i) grad_tile(&head, &w, i, true);
+    }
     for (int64_t j = 0; j < tiles; ++j) finish_keys(h, &w, j);
 }
 
@@ -245,11 +261,15 @@ void SIMD_NAME(attention_grad_keys)(const AttentionHead *h, int64_t tile, float 
     take_keys(h, &w, tile, true);
     const Rows k = rows_at(h, &w, h->k, tile, h->cosine, w.k);
     const Rows v = rows_at(h, &w, h->v, tile, false, w.v);
-    for (int64_t i = tile; i < tiles; ++i) {
-        take_gradient(h, &w, i);
-        w.diagonal = i == tile;
-        probabilities(&w, k, v);
-        grad_keys(&w, tile);
+    for (int64_t g = 0; g < h->group; ++g) {
+        const AttentionHead head = head_of(h, g);
+        w.later = g > 0;
+        for (int64_t i = tile; i < tiles; ++i) {
+            take_gradient(&head, &w, i);
+            w.diagonal = i == tile;
+            probabilities(&w, k, v);
+            grad_keys(&w, tile);
+        }
     }
     finish_keys(h, &w, tile);
 }

@@ -27,6 +27,7 @@ typedef struct Work {
     int64_t width, wide;   /* of a head; padded to 16 */
     int64_t queries, keys; /* real rows of this pair of tiles */
     bool diagonal;
+    bool later; /* not the first head of the group: its shares of dk and dv are added */
 } Work;
 
 SIMD_INLINE int64_t padded(int64_t n)

@@ -72,6 +72,33 @@ void SIMD_NAME(act_grad)(Act act, void *to, const void *from, const void *values
     }
 }
 
+/* The gate first, then what it lets through. */
+void SIMD_NAME(swiglu)(void *restrict to, const void *restrict from, int64_t n)
+{
+    Elem *restrict y = to;
+    const Elem *restrict gate = from, *restrict through = gate + n;
+    EACH(y, silu_of(value_of(gate[i])) * value_of(through[i]))
+}
+
+void SIMD_NAME(swiglu_grad)(void *restrict to, const void *restrict from,
+                            const void *restrict values, int64_t n)
+{
+    Elem *restrict dgate = to, *restrict dthrough = dgate + n;
+    const Elem *restrict dy = from, *restrict gate = values, *restrict through = gate + n;
+    for (int64_t part = 0; part < n; part += EACH_PART) {
+        const int64_t count = n - part < EACH_PART ? n - part : EACH_PART;
+        float a[EACH_PART], b[EACH_PART];
+#pragma omp simd
+        for (int64_t i = 0; i < count; ++i) {
+            float x = value_of(gate[part + i]), g = value_of(dy[part + i]), s = sigmoid_of(x);
+            a[i] = g * value_of(through[part + i]) * (s * fused(x, 1.0f - s, 1.0f));
+            b[i] = g * (x * s);
+        }
+        elems_from(dgate + part, a, count);
+        elems_from(dthrough + part, b, count);
+    }
+}
+
 void SIMD_NAME(add_act)(Act act, void *to, const void *left, const void *right, int64_t n)
 {
     Elem *y = to;

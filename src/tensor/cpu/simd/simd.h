@@ -48,7 +48,7 @@ typedef struct BatchNormGrad {
     int lanes;
 } BatchNormGrad;
 
-/* One row of layer_norm, width elements. */
+/* One row of layer_norm or rms_norm, width elements. rms_norm has neither shift nor mean. */
 typedef struct LayerNormRow {
     const void *x, *dy;
     const float *scale, *shift;
@@ -81,14 +81,16 @@ typedef struct SoftmaxGrad {
     float lse, scale, base, hit;
 } SoftmaxGrad;
 
-/* One head of attention. Rows of q, k, v and of their gradients are `stride` apart, those of y and dy `y_stride`. */
+/* One head of attention. Rows of q, k, v and of their gradients are `stride` apart, those of y and
+ * dy `y_stride`. In backward `group` heads of queries have these keys and values: the next one's q,
+ * dq, y and dy lie `width` further on, its lse `length`. */
 typedef struct AttentionHead {
     const void *q, *k, *v, *dy;
     void *y, *dq, *dk, *dv;
     float *lse; /* [length]: log of the sum of exponentials of each query's scores */
     const float *cosine,
         *sine; /* [length][width / 2]: the positions' angles; NULL: rows are not turned */
-    int64_t stride, y_stride, length, width;
+    int64_t stride, y_stride, length, width, group;
     float scale; /* of the scores */
 } AttentionHead;
 enum { ATTENTION_TILE = 64 }; /* queries, keys */
@@ -121,11 +123,18 @@ typedef struct SimdTable {
     void (*layer_norm_forward)(LayerNormRow *a);
     void (*layer_norm_grad)(const LayerNormRow *a);
     void (*layer_norm_sums)(const LayerNormRow *a, float *dscale, float *dshift); /* adds */
+    void (*rms_norm_forward)(LayerNormRow *a);
+    void (*rms_norm_grad)(const LayerNormRow *a);
+    void (*rms_norm_sums)(const LayerNormRow *a, float *dscale, float *ignored); /* adds */
 
     /* Element by element; outputs may be an input's memory. */
     void (*act)(Act act, void *y, const void *x, int64_t n);
     void (*act_grad)(Act act, void *dx, const void *dy, const void *x_or_y,
                      int64_t n); /* y for relu, relu6 */
+    /* Of one row: x and dx are n elements of the gate and n of what it lets through. Nothing may be
+     * an input's memory. */
+    void (*swiglu)(void *y, const void *x, int64_t n);
+    void (*swiglu_grad)(void *dx, const void *dy, const void *x, int64_t n);
     void (*add_act)(Act act, void *y, const void *a, const void *b, int64_t n);
     void (*mul)(void *y, const void *x, const float *by, int64_t n);
     void (*add_floats)(void *y, const void *x, const float *more, int64_t n);
@@ -149,7 +158,8 @@ typedef struct SimdTable {
     void (*softmax_grad)(const SoftmaxGrad *a);
     /* One tile of queries: y and lse. */
     void (*attention_forward)(const AttentionHead *h, int64_t tile, float *scratch);
-    /* All of dq, dk and dv; or one tile of queries' dq; or one tile of keys' dk and dv. The same bits either way. */
+    /* All of the group's dq, dk and dv; or one head's tile of queries' dq; or one tile of keys' dk
+     * and dv. The same bits either way. */
     void (*attention_grad)(const AttentionHead *h, float *scratch);
     void (*attention_grad_queries)(const AttentionHead *h, int64_t tile, float *scratch);
     void (*attention_grad_keys)(const AttentionHead *h, int64_t tile, float *scratch);

@@ -1,0 +1,33 @@
+/* rms_norm (Zhang & Sennrich 2019): y = x / sqrt(mean(x^2) + eps) * weight over the last dimension,
+ * with PyTorch's names. */
+#include "kinds.h"
+
+static const char *const attrs[] = {"eps", NULL};
+
+static void defaults(OpSpec *spec, LayerSize *size)
+{
+    (void)size;
+    spec->eps = 1e-5f; /* Llama 2's and 3's (Touvron et al. 2023) */
+}
+
+static Status infer(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_PARAMS])
+{
+    (void)size;
+    TRY(need_floats(spec, "rms_norm", 2, 3, "(N,C) or (N,T,C)"));
+    Shape x = spec->x[0].shape;
+    spec->y = desc_plain(x, DTYPE_F32);
+    spec->w_count = 1;
+    spec->w[0] = shape_of(1, x.dim[x.ndim - 1], 1, 1, 1);
+    param[0] = (LayerParam){.name = "weight", .init = INIT_ONE};
+    return OK;
+}
+
+const LayerKind kind_rms_norm = {
+    .name = "rms_norm",
+    .op = OP_RMS_NORM,
+    .attrs = attrs,
+    .inputs = 1,
+    .help = "divides each sample's last dimension by its root mean square",
+    .defaults = defaults,
+    .infer = infer,
+};

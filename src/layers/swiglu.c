@@ -1,0 +1,39 @@
+/* swiglu (Shazeer 2020): a gate and what it lets through, side by side: (N,2F) -> (N,F), (N,T,2F)
+ * -> (N,T,F). It has no parameters: one dense layer of 2F outputs before it is both projections. */
+#include "kinds.h"
+
+static const char *const attrs[] = {NULL};
+
+static void defaults(OpSpec *spec, LayerSize *size)
+{
+    (void)spec;
+    (void)size;
+}
+
+static Status infer(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_PARAMS])
+{
+    char text[64];
+    (void)size;
+    (void)param;
+    TRY(need_floats(spec, "swiglu", 2, 3, "a gate and what it lets through, (N,2F) or (N,T,2F)"));
+    Shape y = spec->x[0].shape;
+    if (y.dim[y.ndim - 1] % 2 != 0)
+        return fail(
+            ERR_CONFIG,
+            "swiglu got %s, needs a gate and what it lets through side by side: put a dense "
+            "layer of an even width before it",
+            shape_text(y, text));
+    y.dim[y.ndim - 1] /= 2;
+    spec->y = desc_plain(y, DTYPE_F32);
+    return OK;
+}
+
+const LayerKind kind_swiglu = {
+    .name = "swiglu",
+    .op = OP_SWIGLU,
+    .attrs = attrs,
+    .inputs = 1,
+    .help = "silu of the first half times the second half: half as wide",
+    .defaults = defaults,
+    .infer = infer,
+};

@@ -1,0 +1,142 @@
+/* llama (Touvron et al. 2023): pre-norm blocks of causal attention with rotary positions, perhaps
+ * fewer heads of keys and values than of queries (Ainslie et al. 2023), and of a gated feed-forward
+ * (Shazeer 2020); rms_norm, no biases, a head with a weight of its own or the embedding's. Queries,
+ * keys and values are one projection, and so are the gate and what it lets through. Names are those
+ * of Hugging Face's models, where projections are packed (qkv_proj, gate_up_proj), weights out x
+ * in. Initialisers as gpt2's here: N(0, 0.02^2), N(0, 0.02^2 / 2L) where a projection ends in the
+ * residual stream. The vocabulary is graph->classes. */
+#include "build.h"
+
+#include <math.h>
+
+enum { NAME_CHARS = 64, FFN_STEP = 64 };
+
+static const double INIT_STD = 0.02;
+
+typedef struct Llama {
+    Graph *graph;         /* borrowed */
+    const Config *config; /* borrowed */
+    int64_t depth, width, heads, kv_heads, ffn;
+} Llama;
+
+static int64_t chosen(int64_t set, int64_t otherwise)
+{
+    return set > 0 ? set : otherwise;
+}
+
+/* 8/3 of the width: with the gate's third matrix as many parameters as four times it has with
+ * two. */
+static int64_t usual_ffn(int64_t width)
+{
+    return (8 * width / 3 + FFN_STEP - 1) / FFN_STEP * FFN_STEP;
+}
+
+static Status llama_of(Llama *m, Graph *graph, const Config *config)
+{
+    *m = (Llama){.graph = graph,
+                 .config = config,
+                 .depth = chosen(config->model.depth, 6),
+                 .width = chosen(config->model.width, 384),
+                 .heads = chosen(config->model.heads, 6)};
+    m->kv_heads = chosen(config->model.kv_heads, m->heads);
+    m->ffn = chosen(config->model.ffn, usual_ffn(m->width));
+    if (m->width % m->heads != 0)
+        return fail(ERR_CONFIG, "llama: model.heads (%lld) must divide model.width (%lld)",
+                    (long long)m->heads, (long long)m->width);
+    if (m->heads % m->kv_heads != 0)
+        return fail(ERR_CONFIG, "llama: model.kv_heads (%lld) must divide model.heads (%lld)",
+                    (long long)m->kv_heads, (long long)m->heads);
+    return OK;
+}
+
+/* "layers.3.mlp.down_proj" */
+static char *block_name(int64_t block, const char *part, char out[NAME_CHARS])
+{
+    snprintf(out, NAME_CHARS, "layers.%lld.%s", (long long)block, part);
+    return out;
+}
+
+static int normalize(const Llama *m, const char *name, int x)
+{
+    char eps[ZOO_NUMBER];
+    return graph_add(m->graph, "rms_norm", name, &x, 1, "eps",
+                     zoo_real(m->config->model.rms_eps, eps), NULL);
+}
+
+/* x (N,T,in) -> (N,T,width) */
+static int project(const Llama *m, const char *name, int x, int64_t width, double std)
+{
+    char w[ZOO_NUMBER], s[ZOO_NUMBER];
+    return graph_add(m->graph, "dense", name, &x, 1, "width", zoo_number(width, w), "bias", "false",
+                     "init", "normal", "init_std", zoo_real(std, s), NULL);
+}
+
+/* The end of both halves of a block: dropout, where it is asked for, and the sum with the residual
+ * stream. */
+static int rejoin(const Llama *m, int64_t block, const char *half, int x, int y)
+{
+    char part[NAME_CHARS / 2], name[NAME_CHARS];
+    snprintf(part, sizeof part, "%s.dropout", half);
+    y = zoo_dropout(m->graph, m->config, block_name(block, part, name), y, 0);
+    snprintf(part, sizeof part, "%s.add", half);
+    return graph_add(m->graph, "add", block_name(block, part, name), (int[]){x, y}, 2, NULL);
+}
+
+static double last_std(const Llama *m)
+{
+    return INIT_STD / sqrt(2 * (double)m->depth);
+}
+
+static int attend(const Llama *m, int64_t block, int x)
+{
+    char name[NAME_CHARS], heads[ZOO_NUMBER], kv_heads[ZOO_NUMBER], base[ZOO_NUMBER];
+    const int64_t packed = m->width / m->heads * (m->heads + 2 * m->kv_heads);
+    int y = normalize(m, block_name(block, "input_layernorm", name), x);
+    y = project(m, block_name(block, "self_attn.qkv_proj", name), y, packed, INIT_STD);
+    y = graph_add(m->graph, "attention", block_name(block, "self_attn", name), &y, 1, "heads",
+                  zoo_number(m->heads, heads), "kv_heads", zoo_number(m->kv_heads, kv_heads),
+                  "rotary", "true", "rotary_base", zoo_real(m->config->model.rotary_base, base),
+                  NULL);
+    y = project(m, block_name(block, "self_attn.o_proj", name), y, m->width, last_std(m));
+    return rejoin(m, block, "self_attn", x, y);
+}
+
+static int think(const Llama *m, int64_t block, int x)
+{
+    char name[NAME_CHARS];
+    int y = normalize(m, block_name(block, "post_attention_layernorm", name), x);
+    y = project(m, block_name(block, "mlp.gate_up_proj", name), y, 2 * m->ffn, INIT_STD);
+    y = graph_add(m->graph, "swiglu", block_name(block, "mlp.act", name), &y, 1, NULL);
+    y = project(m, block_name(block, "mlp.down_proj", name), y, m->width, last_std(m));
+    return rejoin(m, block, "mlp", x, y);
+}
+
+/* Tokens (N,T) -> (N,T,width). */
+static int embed(const Llama *m)
+{
+    char vocab[ZOO_NUMBER], width[ZOO_NUMBER], std[ZOO_NUMBER];
+    int x = graph_add(m->graph, "embedding", "embed_tokens", (int[]){NODE_INPUT}, 1, "vocab",
+                      zoo_number(m->graph->classes, vocab), "width", zoo_number(m->width, width),
+                      "init_std", zoo_real(INIT_STD, std), NULL);
+    return zoo_dropout(m->graph, m->config, "dropout", x, 0);
+}
+
+static int build(Graph *graph, const Config *config)
+{
+    Llama m;
+    if (llama_of(&m, graph, config) != OK) return GRAPH_FAILED;
+    int x = embed(&m);
+    for (int64_t block = 0; block < m.depth && x != GRAPH_FAILED; ++block)
+        x = think(&m, block, attend(&m, block, x));
+    x = normalize(&m, "norm", x);
+    x = project(&m, "lm_head", x, graph->classes, INIT_STD);
+    if (!config->model.tied || x == GRAPH_FAILED) return x;
+    return graph_tie(graph, x, 0, "embed_tokens.weight") == OK ? x : GRAPH_FAILED;
+}
+
+const ZooEntry zoo_llama = {
+    .name = "llama",
+    .help = "Touvron et al. 2023: model.layers (blocks), width, heads, kv_heads, ffn, rotary_base, "
+            "rms_eps, tied; model.dropout is 0 unless set, and never on attention",
+    .build = build,
+};

@@ -1,0 +1,256 @@
+/* group_norm with a fused relu or relu6, by the passes of batch_norm: a part is a sample, and a
+ * group's statistics are joined from its channels' sums, so that blocks of channels in memory and
+ * groups need not be the same. Where there are samples enough, a thread takes one through all
+ * passes, backwards the second time, while it is in its cache. backward_begin takes the sums of
+ * each sample and channel; dw and dx then come from `saved`: statistics by sample and group, sums
+ * by sample and channel, then a bit an element that act did not cut. */
+#include "norm_pass.h"
+
+#include <math.h>
+#include <omp.h>
+
+enum { STAT_MEAN, STAT_REST, STAT_INVERSE, STATS }; /* rest: what rounding took off the mean */
+enum { SUM_DY, SUM_DY_X, SUMS };                    /* of dy; of dy xhat */
+
+static Status group_norm_check(const OpSpec *s)
+{
+    char text[64];
+    const Shape x = s->x[0].shape;
+    if (x.ndim != 4 || s->groups < 1 || x.dim[1] % s->groups != 0 || s->residual)
+        return fail(ERR_CONFIG, "group_norm: an input of shape %s and %d groups do not fit",
+                    shape_text(x, text), s->groups);
+    if (s->act == ACT_NONE || s->act == ACT_RELU || s->act == ACT_RELU6) return OK;
+    return fail(ERR_BUG, "group_norm: only relu and relu6 can be fused");
+}
+
+/* (N,C,H,W): y = act(norm(x) * w0[C] + w1[C]) over each of `groups` equal groups of neighbouring channels of a sample (Wu & He
+ * 2018) */
+const OpInfo info_group_norm = {
+    .name = "group_norm",
+    .check = group_norm_check,
+    .acts = 1u << ACT_RELU | 1u << ACT_RELU6,
+    .two_passes = true,
+};
+
+static Status group_norm_plan(Op *op, Desc preferred[SPEC_INPUTS])
+{
+    OpSpec *s = &op->spec;
+    Desc x = in_precision(op, s->x[0]);
+    preferred[0] = s->y = x;
+    NormPlan *b = op->impl = mem_new(sizeof *b);
+    *b = norm_plan(x);
+    b->parts = b->v.n;
+    for (int i = 0; i < s->w_count; ++i) op->w_elements[i] = shape_count(s->w[i]);
+    op->saved_bytes = (size_t)(b->v.n * (STATS * s->groups + SUMS * b->padded)) * sizeof(float);
+    if (s->act != ACT_NONE) op->saved_bytes += norm_keep_bytes(b);
+    op->workspace_bytes = norm_workspace_bytes(b, b->parts);
+    op->needs_x[0] = true;
+    op->dx_inplace = true;
+    return OK;
+}
+
+static void impl_free(Op *op)
+{
+    mem_free(&op->impl);
+}
+
+/* ---- where what is saved lies ---- */
+
+static float *stats_at(const NormTask *t, int64_t sample, int64_t group)
+{
+    return (float *)t->run->saved + (sample * t->op->spec.groups + group) * STATS;
+}
+
+static float *sums_saved(const NormTask *t, int64_t sample, int which)
+{
+    const NormPlan *b = t->b;
+    return (float *)t->run->saved + b->v.n * t->op->spec.groups * STATS +
+           (sample * SUMS + which) * b->padded;
+}
+
+static NormTask task_of(const Op *op, const OpRun *run)
+{
+    const NormPlan *b = op->impl;
+    const int64_t floats = b->v.n * (STATS * op->spec.groups + SUMS * b->padded);
+    return norm_task(op, run, b, b->parts > 1 ? b->parts : 1, floats);
+}
+
+static int64_t group_channels(const NormTask *t)
+{
+    return t->b->v.channels / t->op->spec.groups;
+}
+
+/* Numbers in a group of a sample. */
+static double group_size(const NormTask *t)
+{
+    return (double)group_channels(t) * (double)t->b->v.hw;
+}
+
+static double sums_of_group(const NormTask *t, int64_t sample, int64_t group, int which)
+{
+    const double *sums = t->sums + (2 * sample + which) * t->b->padded;
+    const int64_t channels = group_channels(t);
+    double total = 0.0;
+    for (int64_t c = group * channels; c < (group + 1) * channels; ++c) total += sums[c];
+    return total;
+}
+
+static void padding_coef(const NormTask *t, int64_t sample)
+{
+    for (int64_t c = t->b->v.channels; c < t->b->padded; ++c)
+        norm_coef_set(t, sample, c, (double[COEFS]){0.0});
+}
+
+/* ---- between the passes over a sample ---- */
+
+static void stats_finish(const NormTask *t, int64_t sample)
+{
+    const int64_t channels = group_channels(t);
+    const double size = group_size(t);
+    for (int64_t g = 0; g < t->op->spec.groups; ++g) {
+        double mean = sums_of_group(t, sample, g, 0) / size;
+        double variance = sums_of_group(t, sample, g, 1) / size - mean * mean;
+        if (variance < 0.0) variance = 0.0;
+        const double inverse = 1.0 / sqrt(variance + t->op->spec.eps);
+        float *stats = stats_at(t, sample, g);
+        stats[STAT_MEAN] = (float)mean;
+        stats[STAT_REST] = (float)(mean - (double)(float)mean);
+        stats[STAT_INVERSE] = (float)inverse;
+        for (int64_t c = g * channels; c < (g + 1) * channels; ++c)
+            norm_forward_coef(t, sample, c, mean, inverse);
+    }
+    padding_coef(t, sample);
+}
+
+/* The means that the sums of dy (x - mean) are taken around. */
+static void means_set(const NormTask *t, int64_t sample)
+{
+    const int64_t channels = group_channels(t);
+    for (int64_t c = 0; c < t->b->v.channels; ++c)
+        norm_coef_set(t, sample, c, (double[COEFS]){stats_at(t, sample, c / channels)[STAT_MEAN]});
+    padding_coef(t, sample);
+}
+
+static void grad_finish(const NormTask *t, int64_t sample)
+{
+    const NormPlan *b = t->b;
+    const int64_t channels = group_channels(t);
+    const double *sums = t->sums + 2 * sample * b->padded;
+    for (int64_t c = 0; c < b->v.channels; ++c) {
+        const float *stats = stats_at(t, sample, c / channels);
+        const double sum = sums[c], sum_x = sums[b->padded + c];
+        sums_saved(t, sample, SUM_DY)[c] = (float)sum;
+        sums_saved(t, sample, SUM_DY_X)[c] =
+            (float)(stats[STAT_INVERSE] * (sum_x - stats[STAT_REST] * sum));
+    }
+}
+
+/* dx = inverse (g - mean(g) - xhat mean(g xhat)), g = dy w0, xhat = (x - mean - rest) inverse, as
+ * one line in dy and x. */
+static void grad_coef(const NormTask *t, int64_t sample)
+{
+    const int64_t channels = group_channels(t);
+    const float *dy = sums_saved(t, sample, SUM_DY), *dy_x = sums_saved(t, sample, SUM_DY_X);
+    const float *w = t->run->w[0];
+    for (int64_t g = 0; g < t->op->spec.groups; ++g) {
+        const float *stats = stats_at(t, sample, g);
+        const double inverse = stats[STAT_INVERSE];
+        double mean = 0.0, mean_x = 0.0;
+        for (int64_t c = g * channels; c < (g + 1) * channels; ++c) {
+            mean += (double)w[c] * dy[c];
+            mean_x += (double)w[c] * dy_x[c];
+        }
+        mean /= group_size(t);
+        mean_x /= group_size(t);
+        const double by_x = -inverse * inverse * mean_x;
+        const double shift = -inverse * mean - by_x * stats[STAT_REST];
+        for (int64_t c = g * channels; c < (g + 1) * channels; ++c)
+            norm_coef_set(t, sample, c,
+                          (double[COEFS]){[COEF_MEAN] = stats[STAT_MEAN],
+                                          [COEF_X] = by_x,
+                                          [COEF_SHIFT] = shift,
+                                          [COEF_DY] = w[c] * inverse});
+    }
+    padding_coef(t, sample);
+}
+
+/* ---- running ---- */
+
+static void finish_real(const NormTask *t, int64_t sample)
+{
+    if (t->finish && sample < t->run->rows) t->finish(t, sample);
+}
+
+/* All passes over a range of samples. */
+static void samples_body(const void *task, int64_t begin, int64_t end)
+{
+    const NormTask *t = task;
+    const int64_t blocks = t->b->v.groups;
+    for (int64_t n = begin; n < end; ++n) {
+        for (int64_t g = 0; t->sum && g < blocks; ++g) t->sum(t, n, g);
+        finish_real(t, n);
+        for (int64_t g = blocks - 1; t->map && g >= 0; --g) t->map(t, n, g);
+    }
+}
+
+static void group_norm_run(const NormTask *t)
+{
+    const View *v = &t->b->v;
+    const int64_t elements = v->n * v->sample, threads = omp_get_max_threads();
+    if (v->n % threads == 0 || v->n >= 4 * threads) {
+        work_run(samples_body, t, v->n, elements);
+        return;
+    }
+    if (t->sum) work_run(norm_sum_body, t, v->n * v->groups, elements);
+    for (int64_t n = 0; n < v->n; ++n) finish_real(t, n);
+    if (t->map) work_run(norm_map_body, t, v->n * v->groups, elements);
+}
+
+static void group_norm_forward(Op *op, const OpRun *run)
+{
+    NormTask t = task_of(op, run);
+    t.sum = norm_stats;
+    t.finish = stats_finish;
+    t.map = norm_apply;
+    group_norm_run(&t);
+}
+
+static void group_norm_backward_begin(Op *op, const OpRun *run)
+{
+    NormTask t = task_of(op, run);
+    for (int64_t n = 0; n < run->rows; ++n) means_set(&t, n);
+    t.sum = norm_grad_sums;
+    t.finish = grad_finish;
+    group_norm_run(&t);
+}
+
+static void group_norm_backward_weight(Op *op, const OpRun *run)
+{
+    const NormTask t = task_of(op, run);
+    static const int sum_of[] = {SUM_DY_X, SUM_DY}; /* scale's, shift's */
+    for (int i = 0; i < 2; ++i)
+        for (int64_t c = 0; c < t.b->v.channels; ++c) {
+            double total = 0.0;
+            for (int64_t n = 0; n < run->rows; ++n) total += sums_saved(&t, n, sum_of[i])[c];
+            run->dw[i][c] = (float)total;
+        }
+}
+
+static void group_norm_backward_data(Op *op, const OpRun *run)
+{
+    if (!run->dx[0]) return;
+    NormTask t = task_of(op, run);
+    t.finish = grad_coef;
+    t.map = norm_grad;
+    group_norm_run(&t);
+}
+
+const OpTable cpu_group_norm = {
+    .name = "group_norm",
+    .plan = group_norm_plan,
+    .forward = group_norm_forward,
+    .backward_begin = group_norm_backward_begin,
+    .backward_data = group_norm_backward_data,
+    .backward_weight = group_norm_backward_weight,
+    .free = impl_free,
+};
