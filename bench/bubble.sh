@@ -10,9 +10,10 @@ theory() { # SCHEDULE -> share of the time in which a stage has nothing to do
     awk -v s="$1" -v p=$stages -v m=$micros -v v=$chunks 'BEGIN {
         if (s == "interleaved") print (p - 1) / (v * m + p - 1)
         else if (s == "zero-bubble") print (p - 1) / (3 * m + p - 1)   # forward, data and weights cost 1 each
+        else if (s ~ /-v$/) print (p - 1) / (6 * m + p - 1)              # of a half stage
         else print (p - 1) / (m + p - 1) }'
 }
-schedules="gpipe 1f1b interleaved zero-bubble"
+schedules="gpipe 1f1b interleaved zero-bubble zb-v dualpipe-v"
 for _ in $(seq "$rounds"); do
     for s in $schedules; do
         timeout 300 "$weft" bench step -n $stages bench/bubble.yaml --input tokens --steps 8 --json grid.pipeline_schedule="$s" |

@@ -1,8 +1,10 @@
 /* schedule: who does what when in a pipeline, as lists of actions from pure functions; their simulation and their picture.
  * A list can be printed, timed and proved free of dead ends before a rank starts. No MPI, no model. Nothing is collective.
  *
- * The model is cut into chunks 0 .. stages*chunks-1 in node order; chunk c is on stage c % stages, so a micro-batch goes
- * round the stages `chunks` times. Every stage does a chunk's backward passes in the order of the micro-batches. */
+ * The model is cut into chunks 0 .. stages*chunks-1 in node order, and every stage has `chunks` of them. Which ones is the
+ * schedule's to say (schedule_stage): as a rule chunk c is on stage c % stages, so a micro-batch goes round the stages `chunks`
+ * times; V-shaped schedules turn back at the last stage. Where two chunks in a row are on one stage no message passes
+ * between them. Every stage does a chunk's backward passes in the order of the micro-batches. */
 #ifndef WEFT_SCHEDULE_H
 #define WEFT_SCHEDULE_H
 
@@ -31,27 +33,54 @@ typedef struct ScheduleShape {
 } ScheduleShape;
 typedef struct Schedule {
     ScheduleShape shape;
-    const char *
-        name; /* borrowed, constant: "gpipe", "1f1b", "interleaved", "zero-bubble", "file", "forward" */
-    bool split;  /* backward in two halves */
-    int *count;  /* owned: tasks of each stage */
-    Task **task; /* owned, and each list */
+    const char *name; /* borrowed, constant: "gpipe", "1f1b", ..., "file", "forward" */
+    bool split;       /* backward in two halves: then no list has a whole one */
+    int *stage_of;    /* owned, one a chunk of the model: its stage, */
+    int *local_of;    /* and its number among that stage's chunks */
+    int *chunk_at;    /* owned (stages, chunks): the other way round, rising on each stage */
+    int *count;       /* owned: tasks of each stage */
+    Task **task;      /* owned, and each list */
 } Schedule;
 
-/* The lists of all stages, messages included; messages from a chunk to one on the same stage (stages 1) do not exist.
- *   gpipe        all forwards, then all backwards (Huang et al. 2019)
- *   1f1b         as few live micro-batches as the depth asks (Narayanan et al. 2019, PipeDream-flush)
- *   interleaved  1f1b over several chunks a stage (Narayanan et al. 2021, section 2.2); any number of micro-batches, but
- *                channels may need more than 2 places where that is more than `stages` and no multiple of it
- *   zero-bubble  backward in halves, the weights' half fills the bubble; no stage has more live micro-batches than 1f1b's
- *                first (Qi et al. 2023, "Zero bubble pipeline parallelism", ZB-H1)
- *   file         CSV with a head line `stage,task,chunk,micro`: rows in the order of each stage. Without any send or receive
- *                row, messages are put in: receives just before, sends just after the work.
- * ERR_CONFIG where kind and shape do not fit (only interleaved and file take several chunks) or a file's row is wrong, with
- * file:line. Owner: the caller. */
+/* The stage that has a chunk; the chunk's number there; the chunk that has number `local` on a stage. */
+static inline int schedule_stage(const Schedule *schedule, int chunk)
+{
+    return schedule->stage_of[chunk];
+}
+static inline int schedule_local(const Schedule *schedule, int chunk)
+{
+    return schedule->local_of[chunk];
+}
+static inline int schedule_chunk(const Schedule *schedule, int stage, int local)
+{
+    return schedule->chunk_at[stage * schedule->shape.chunks + local];
+}
+static inline int schedule_chunks(const Schedule *schedule) /* of the model */
+{
+    return schedule->shape.stages * schedule->shape.chunks;
+}
+/* Between this chunk and the next: is there a boundary at all, and does a stage meet itself there, so that no message passes?
+ * chunk may be -1 or the last one. */
+static inline bool schedule_meets(const Schedule *schedule, int chunk)
+{
+    return chunk >= 0 && chunk + 1 < schedule_chunks(schedule) &&
+           schedule->stage_of[chunk] == schedule->stage_of[chunk + 1];
+}
+static inline bool schedule_crosses(const Schedule *schedule, int chunk)
+{
+    return chunk >= 0 && chunk + 1 < schedule_chunks(schedule) &&
+           schedule->stage_of[chunk] != schedule->stage_of[chunk + 1];
+}
+
+/* The lists of all stages, messages included. kind: SCHEDULE_1F1B, ... (schedules.def); its file in src/schedule says where
+ * it comes from and what it promises. From a file, path is a CSV: a head line `stage,task,chunk,micro`, then rows in the order
+ * of each stage. Without any send or receive row, messages are put in: receives just before, sends just after the work. A line
+ * `stages,0,1,1,0` before the head says which stage has chunk 0, 1, ...; without it chunk c is on stage c % stages.
+ * ERR_CONFIG where kind and shape do not fit or a file's row is wrong, with file:line. Owner: the caller. */
 Status schedule_new(Schedule **schedule, int kind, const char *path, ScheduleShape shape);
-/* Only forwards, for evaluation: chunk by chunk for groups of `stages` micro-batches. */
-Status schedule_forward(Schedule **schedule, ScheduleShape shape);
+/* Only forwards, for evaluation; at most `stages` micro-batches are under way at a time, and channels need not hold more than
+ * 2 messages. stage_of: borrowed for the call, one a chunk: its stage; NULL: chunk % stages. */
+Status schedule_forward(Schedule **schedule, ScheduleShape shape, const int *stage_of);
 void schedule_free(Schedule **schedule);
 
 /* Costs in any unit of time, for the simulation: one per chunk, or all 1:1:1 with free messages where `chunk` is NULL. */
@@ -81,7 +110,7 @@ void schedule_report_fini(ScheduleReport *report);
  * the other side moves it, too. What is moved has been sent before and is taken after. */
 typedef struct Move {
     int task; /* of the stage's list, before which it comes; the list's count: after the last */
-    int channel; /* 2 * b for values, 2 * b + 1 for gradients over the boundary between chunks b and b + 1 */
+    int channel; /* 2 * k for values, 2 * k + 1 for gradients over the k-th boundary at which messages pass */
 } Move;
 typedef struct Moves {
     Move *move; /* owned; free it with mem_free */

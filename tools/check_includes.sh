@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Checks that includes point one way: a file of module M includes only public headers (include/) of M and of modules before it in the
-# given order (include/M.h, include/M/*.h), and private headers of its own module. That inside a module whose folders have an order, a
-# file includes headers of its own folder and of those before it only (files beside the folders include all). That only tensor and
-# layers name an operation (OP_*): all others ask OpInfo's flags. And that waits with a limit go by the monotonic clock: base/cond.c
-# alone makes them (futexes count so by themselves). usage: check_includes.sh MODULE...
+# Checks that includes point one way: a file of module M includes only public headers (include/M.h, include/M/*.h) of M and of
+# modules before it in the given order, and private headers of its own module. Where a module's folders have an order, a file in
+# one includes headers of its own folder and of those before it only; files beside the folders include all. That only tensor and
+# layers name an operation (OP_*): all others ask OpInfo's flags. And that waits with a limit go by the monotonic clock:
+# base/cond.c alone makes them (futexes count so by themselves). usage: check_includes.sh MODULE...
 set -u
 bad=0 i=0
 declare -A order
@@ -27,6 +27,9 @@ for r in "$@"; do
     while read -r f; do check "$f" "$r"; done < <(find "src/$r" -name '*.[ch]' -o -name '*.cu' 2>/dev/null | sort)
 done
 while read -r d; do [ -n "${order[$(basename "$d")]:-}" ] || { echo "$d: not a module of the Makefile"; bad=1; }; done < <(find src -mindepth 1 -maxdepth 1 -type d)
+if grep -rnE '\bOP_[A-Z]|"tensor/op_list\.h"' src include | grep -vE '^(src|include)/(tensor|layers)[./]'; then
+    echo "check-includes: these name operations: ask op_info()'s flags instead (include/tensor/op_info.h)"; bad=1
+fi
 for m in "${!folders[@]}"; do
     below=${folders[$m]}
     for own in ${folders[$m]}; do
@@ -40,9 +43,6 @@ for m in "${!folders[@]}"; do
         case " ${folders[$m]} " in *" $(basename "$d") "*) ;; *) echo "$d: not in the order of the module's folders"; bad=1;; esac
     done < <(find "src/$m" -mindepth 1 -maxdepth 1 -type d)
 done
-if grep -rnE '\bOP_[A-Z]|"tensor/op_list\.h"' src include | grep -vE '^(src|include)/(tensor|layers)[./]'; then
-    echo "check-includes: these name operations: ask op_info()'s flags instead (include/tensor/op_info.h)"; bad=1
-fi
 waits='pthread_(cond|mutex|rwlock)_(timed|clock)|sem_(timed|clock)wait|mq_timed|FUTEX_CLOCK_REALTIME|(cnd|mtx)_timed'
 if grep -rnE "$waits" src include | grep -v '^src/base/cond.c:'; then
     echo "check-includes: these waits go by the wall clock, or may: use cond_wait_for (base.h)"; bad=1

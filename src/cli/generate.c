@@ -1,6 +1,7 @@
 /* weft generate: a text that a model of tokens goes on with. A vocabulary of 256 is bytes: the prompt is text, and text comes
  * out. Of others the prompt is token numbers, and so is what comes out. One process does it, whatever grid trained. */
 #include "private.h"
+#include "schedules.def"
 
 #include "train.h"
 

@@ -90,7 +90,7 @@ static void add_costs(PlanView *v)
     for (int c = 0; c < v->chunks; ++c) {
         TaskCost cost = v->cost[c] = chunk_cost(t, cuts[c], cuts[c + 1]);
         double seconds = cost.forward + cost.backward_data + cost.backward_weight;
-        v->stage_view[c % v->stages].cost_s += seconds;
+        v->stage_view[view_stage(v, c)].cost_s += seconds;
         v->cost_s += seconds;
     }
     for (int s = 0; s < v->stages; ++s) {
@@ -130,7 +130,7 @@ static int stage_of(const PlanView *v, int node)
 {
     int chunk = 0;
     while (node >= trainer_cuts(v->trainer)[chunk + 1]) ++chunk;
-    return chunk % v->stages;
+    return view_stage(v, chunk);
 }
 
 size_t view_tie(const PlanView *v, int param, int *from, int *to)

@@ -64,7 +64,7 @@ static void put_stage(const PlanView *v, int stage, Json *json)
     json_real(json, "fetched_bytes", s->plan->fetch.step_elements * sizeof(float));
     json_real(json, "fetch_ring_bytes", (double)s->plan->fetch.elements * sizeof(float));
     json_array(json, "chunks");
-    for (int k = 0; k < s->plan->chunk_count; ++k) put_chunk(v, k * v->stages + stage, json);
+    for (int k = 0; k < s->plan->chunk_count; ++k) put_chunk(v, s->plan->chunk[k].chunk, json);
     json_end(json);
     json_end(json);
 }
@@ -86,8 +86,9 @@ static void put_messages(const PlanView *v, Json *json)
     const Graph *g = trainer_graph(v->trainer);
     int micros = trainer_sizes(v->trainer).micros_local, from, to;
     json_array(json, "messages");
-    for (int c = 0; v->stages > 1 && c + 1 < v->chunks; ++c) {
-        int a = c % v->stages, b = (c + 1) % v->stages;
+    for (int c = 0; c + 1 < v->chunks; ++c) {
+        if (!schedule_crosses(trainer_schedule(v->trainer), c)) continue;
+        int a = view_stage(v, c), b = view_stage(v, c + 1);
         put_message(a, b, micros, view_chunk(v, c)->values_out.bytes, "values", json);
         put_message(b, a, micros, view_chunk(v, c + 1)->gradients_out.bytes, "gradients", json);
     }
@@ -118,7 +119,7 @@ static void put_layer(const PlanView *v, int chunk, const Node *node, Json *json
     json_int(json, "parameters", params);
     json_real(json, "flops_forward", node->op->flops_forward);
     json_real(json, "flops_backward", node->op->flops_backward);
-    json_int(json, "stage", chunk % v->stages);
+    json_int(json, "stage", view_stage(v, chunk));
     json_int(json, "chunk", chunk);
     json_end(json);
 }

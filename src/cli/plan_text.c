@@ -38,7 +38,7 @@ static void print_layers(const PlanView *v, FILE *out)
         if (v->chunks == v->stages)
             snprintf(text[c], sizeof text[c], "%d", c);
         else
-            snprintf(text[c], sizeof text[c], "%d, chunk %d", c % v->stages, c);
+            snprintf(text[c], sizeof text[c], "%d, chunk %d", view_stage(v, c), c);
         for (int i = cuts[c]; i < cuts[c + 1]; ++i) mark[i] = text[c];
     }
     graph_print_marked(graph, "stage", mark, out);
@@ -74,7 +74,7 @@ static void print_stages(const PlanView *v, FILE *out)
         100 * imbalance(v));
     for (int c = 0; c < v->chunks; ++c) {
         if (!row_begin(c, v->chunks, largest, out)) continue;
-        fprintf(out, "  stage %-5d ", c % v->stages);
+        fprintf(out, "  stage %-5d ", view_stage(v, c));
         if (v->chunks > v->stages) fprintf(out, "chunk %-5d ", c);
         fprintf(out, "%5.1f %%  %4d layers, %s to %s\n", 100 * chunk_share(v, c),
                 cuts[c + 1] - cuts[c], graph->node[cuts[c]].name,
@@ -138,7 +138,7 @@ static void print_boundary(const PlanView *v, int chunk, FILE *out)
     char up[CELL], down[CELL];
     const ChunkPlan *from = view_chunk(v, chunk), *to = view_chunk(v, chunk + 1);
     int micros = trainer_sizes(v->trainer).micros_local;
-    fprintf(out, "  stage %d to %d", chunk % v->stages, (chunk + 1) % v->stages);
+    fprintf(out, "  stage %d to %d", view_stage(v, chunk), view_stage(v, chunk + 1));
     fprintf(out, "  %d x %s, back %d x %s", micros, text_bytes((double)from->values_out.bytes, up),
             micros, text_bytes((double)to->gradients_out.bytes, down));
     for (int i = 0; i < from->values_out.count; ++i)
@@ -169,19 +169,24 @@ static void print_messages(const PlanView *v, FILE *out)
 {
     const Trainer *t = v->trainer;
     TrainSizes sizes = trainer_sizes(t);
-    int boundaries = v->chunks - 1, largest = 0;
+    int boundaries = 0, largest = 0;
     double sum = 0;
     char bytes[CELL];
     if (v->stages == 1) return;
-    for (int c = 0; c < boundaries; ++c) {
+    int *before = mem_new((size_t)v->chunks * sizeof *before); /* the chunk before each boundary */
+    for (int c = 0; c < v->chunks; ++c) {
+        if (!schedule_crosses(trainer_schedule(t), c)) continue;
         sum += (double)boundary_bytes(v, c) * sizes.micros_local;
-        if (boundary_bytes(v, c) > boundary_bytes(v, largest)) largest = c;
+        before[boundaries] = c;
+        if (boundary_bytes(v, c) > boundary_bytes(v, before[largest])) largest = boundaries;
+        ++boundaries;
     }
     fprintf(out, "\nmessages of a step in each replica: %lld, %s\n",
             2LL * boundaries * sizes.micros_local, text_bytes(sum, bytes));
-    for (int c = 0; c < boundaries; ++c)
-        if (row_begin(c, boundaries, largest, out)) print_boundary(v, c, out);
+    for (int i = 0; i < boundaries; ++i)
+        if (row_begin(i, boundaries, largest, out)) print_boundary(v, before[i], out);
     print_ties(v, out);
+    mem_free(&before);
 }
 
 /* The sums' wire is the same as a ring's: all slices but the own one, out and back. Gradients that are divided go out once a

@@ -22,10 +22,16 @@ typedef struct PlanView {
         real; /* all tasks alike; with the chunks' costs. Messages cost nothing in either */
 } PlanView;
 
+static inline int view_stage(const PlanView *v, int chunk)
+{
+    return schedule_stage(trainer_schedule(v->trainer), chunk);
+}
+
 /* Chunk `chunk` of the model, on its stage. */
 static inline const ChunkPlan *view_chunk(const PlanView *v, int chunk)
 {
-    return &v->stage_view[chunk % v->stages].plan->chunk[chunk / v->stages];
+    const Schedule *s = trainer_schedule(v->trainer);
+    return &v->stage_view[schedule_stage(s, chunk)].plan->chunk[schedule_local(s, chunk)];
 }
 
 /* A parameter that is tied across stages sends its gradient both ways once a step: the bytes of one way, or 0. */

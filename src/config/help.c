@@ -48,7 +48,7 @@ void config_help(FILE *out)
     }
 }
 
-/* roff's own characters, and a plain minus instead of a hyphen. */
+/* roff's own characters, and a plain minus instead of a hyphen; between words a line may break. */
 void print_roff(FILE *out, const char *text)
 {
     for (const char *c = text; *c; ++c) {
@@ -57,6 +57,8 @@ void print_roff(FILE *out, const char *text)
             fputs("\\e", out);
         else if (*c == '-')
             fputs("\\-", out);
+        else if (*c == '|')
+            fputs("|\\:", out);
         else if (line_start && (*c == '.' || *c == '\''))
             fprintf(out, "\\&%c", *c);
         else
@@ -106,7 +108,8 @@ static const char man_tail[] =
 
 void config_man(FILE *out, const char *verbs_roff)
 {
-    fprintf(out, ".TH WEFT 1 \"\" \"weft %s\" \"User Commands\"\n%s", WEFT_VERSION, man_head);
+    fprintf(out, ".TH WEFT 1 \"\" \"weft %s\" \"User Commands\"\n.ad l\n%s", WEFT_VERSION,
+            man_head);
     fprintf(out, ".SH COMMANDS\n%s", verbs_roff);
     fputs(".SH CONFIGURATION\nA YAML file of these sections. Unknown keys are errors.\n", out);
     for (int s = 0; s < section_count; ++s) {

@@ -1,6 +1,7 @@
 /* Rules across keys, after all are read. Of two keys that exclude each other, one from the command line replaces the one
  * in the file; two from the same source are an error. */
 #include "option.h"
+#include "schedules.def"
 
 #include <libgen.h>
 #include <math.h>
@@ -116,14 +117,29 @@ static int64_t count_names(const char *joined)
     return count;
 }
 
-static Status check_grid(Config *config)
+#define CHUNKS(id, name, word, least, usual, most, help) {word, least, usual, most},
+static const struct {
+    const char *word;
+    int least, usual, most; /* chunks of a stage */
+} schedules[] = {SCHEDULES(CHUNKS)};
+
+static Status check_chunks(Config *config)
 {
-    bool interleaved = config->grid.pipeline_schedule == SCHEDULE_INTERLEAVED;
-    if (config->grid.chunks == 0) config->grid.chunks = interleaved ? 2 : 1;
-    if (config->grid.chunks > 1 && !interleaved && config->grid.pipeline_schedule != SCHEDULE_FILE)
+    int64_t *chunks = &config->grid.chunks;
+    int kind = config->grid.pipeline_schedule;
+    if (*chunks == 0) *chunks = schedules[kind].usual;
+    if (*chunks >= schedules[kind].least && *chunks <= schedules[kind].most) return OK;
+    if (schedules[kind].most == 1)
         return config_fail_key(
             config, "grid.chunks",
             "more than 1 needs grid.pipeline_schedule: interleaved, or file:PATH");
+    return config_fail_key(config, "grid.chunks", "%s has %d chunks a stage, not %lld",
+                           schedules[kind].word, schedules[kind].usual, (long long)*chunks);
+}
+
+static Status check_grid(Config *config)
+{
+    TRY(check_chunks(config));
     int64_t cuts = count_names(config->grid.cuts), pieces = config->grid.pp * config->grid.chunks;
     if (cuts > 0 && cuts != pieces - 1)
         return config_fail_key(config, "grid.cuts",

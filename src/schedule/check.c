@@ -60,7 +60,7 @@ Status task_fail(const Schedule *schedule, int stage, int place, const char *wha
 /* What there is to do for a chunk: messages only where there is a boundary. */
 static int chunk_duties(const Schedule *s, int chunk)
 {
-    bool before = shape_boundary(s->shape, chunk - 1), after = shape_boundary(s->shape, chunk);
+    bool before = schedule_crosses(s, chunk - 1), after = schedule_crosses(s, chunk);
     int duties = DID_FORWARD | (before ? GOT_INPUT : 0) | (after ? SENT_OUTPUT : 0);
     if (schedule_is_forward(s)) return duties;
     return duties | DID_DATA | DID_WEIGHT | (before ? SENT_GRADIENT : 0) |
@@ -69,8 +69,8 @@ static int chunk_duties(const Schedule *s, int chunk)
 
 static uint8_t *did_at(const Check *c, int chunk, int micro)
 {
-    return c->did +
-           (size_t)(chunk / c->schedule->shape.stages) * (size_t)c->schedule->shape.micros + micro;
+    size_t local = (size_t)schedule_local(c->schedule, chunk);
+    return c->did + local * (size_t)c->schedule->shape.micros + micro;
 }
 
 /* NULL where the task may stand here. */
@@ -78,32 +78,31 @@ static const char *place_fault(const Check *c, Task t)
 {
     const ScheduleShape shape = c->schedule->shape;
     if ((int)t.kind < 0 || t.kind >= TASK_KINDS) return "there is no such task";
-    if (t.chunk < 0 || t.chunk >= shape_chunks(shape) || t.micro < 0 || t.micro >= shape.micros)
+    if (t.chunk < 0 || t.chunk >= schedule_chunks(c->schedule) || t.micro < 0 ||
+        t.micro >= shape.micros)
         return "the model has no such chunk, or the step no such micro-batch";
-    if (t.chunk % shape.stages != c->stage)
-        return "this chunk is on another stage: chunk c is on stage c modulo the number of stages";
+    if (schedule_stage(c->schedule, t.chunk) != c->stage) return "this chunk is on another stage";
     if (rules[t.kind].sets & ~chunk_duties(c->schedule, t.chunk))
         return task_is_message(t.kind) ? "there is no such message: no other stage is on that side"
                                        : "a schedule for evaluation has no backward passes";
     return NULL;
 }
 
-/* With one stage a chunk takes its inputs and gradients straight from its neighbours. */
+/* Of its stage's other chunks one takes inputs and gradients straight, without a message. */
 static bool neighbour_ready(const Check *c, Task t)
 {
-    const ScheduleShape shape = c->schedule->shape;
-    if (shape.stages > 1) return true;
+    const Schedule *s = c->schedule;
     if (t.kind == TASK_FORWARD)
-        return t.chunk == 0 || *did_at(c, t.chunk - 1, t.micro) & DID_FORWARD;
+        return !schedule_meets(s, t.chunk - 1) || *did_at(c, t.chunk - 1, t.micro) & DID_FORWARD;
     bool data = rules[t.kind].sets & DID_DATA;
-    return !data || t.chunk + 1 == shape.chunks || *did_at(c, t.chunk + 1, t.micro) & DID_DATA;
+    return !data || !schedule_meets(s, t.chunk) || *did_at(c, t.chunk + 1, t.micro) & DID_DATA;
 }
 
 static const char *order_fault(const Check *c, Task t)
 {
     int sets = rules[t.kind].sets, did = *did_at(c, t.chunk, t.micro);
     int needs = rules[t.kind].needs & chunk_duties(c->schedule, t.chunk);
-    int local = t.chunk / c->schedule->shape.stages;
+    int local = schedule_local(c->schedule, t.chunk);
     if (did & sets) return "is there twice, whole or in part";
     if (needs & ~did & DID_FORWARD) return "comes before the forward pass that it needs";
     if (needs & ~did & DID_DATA) return "comes before the backward pass (backward_data) it needs";
@@ -116,7 +115,7 @@ static const char *order_fault(const Check *c, Task t)
 
 static void apply(Check *c, Task t)
 {
-    int sets = rules[t.kind].sets, local = t.chunk / c->schedule->shape.stages;
+    int sets = rules[t.kind].sets, local = schedule_local(c->schedule, t.chunk);
     *did_at(c, t.chunk, t.micro) |= (uint8_t)sets;
     c->backwards[local] += (sets & DID_DATA) != 0;
     c->weights[local] += (sets & DID_WEIGHT) != 0;
@@ -139,7 +138,8 @@ static Status fail_missing(const Check *c, int chunk, int micro, int missing)
 static Status check_end(const Check *c)
 {
     const ScheduleShape shape = c->schedule->shape;
-    for (int chunk = c->stage; chunk < shape_chunks(shape); chunk += shape.stages) {
+    for (int local = 0; local < shape.chunks; ++local) {
+        int chunk = schedule_chunk(c->schedule, c->stage, local);
         int duties = chunk_duties(c->schedule, chunk);
         for (int micro = 0; micro < shape.micros; ++micro) {
             int missing = duties & ~*did_at(c, chunk, micro);

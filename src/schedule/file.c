@@ -1,6 +1,7 @@
 /* Schedule files: CSV with the head line `stage,task,chunk,micro` and one task a row, in the order of each stage; blank lines
- * and lines that begin with # are passed over. Refuses other heads, other than four fields, unknown tasks and numbers outside
- * the shape, with file:line. Whether the lists make sense is for the simulation to say. */
+ * and lines that begin with # are passed over. A line `stages,0,1,1,0` before the head says which stage has chunk 0, 1, ...
+ * Refuses other heads, other than four fields, unknown tasks and numbers outside the shape, with file:line. Whether the lists make
+ * sense is for the simulation to say. */
 #include "private.h"
 
 #include <ctype.h>
@@ -15,8 +16,9 @@ typedef struct Reader {
     const char *path; /* borrowed */
     int line;
     ScheduleShape shape;
+    int *stage_of;  /* borrowed from the schedule */
     TaskList *list; /* borrowed, one a stage */
-    bool head, messages;
+    bool head, stages, messages;
 } Reader;
 
 /* Cuts the line at its commas into fields without blanks around them; returns how many there are, at most FIELDS + 1. */
@@ -86,14 +88,57 @@ static Status read_row(Reader *r, char *const *field, int count)
     int stage;
     TRY(read_number(r, heads[0], field[0], r->shape.stages, &stage));
     TRY(read_kind(r, field[1], &t.kind));
-    TRY(read_number(r, heads[2], field[2], shape_chunks(r->shape), &t.chunk));
+    TRY(read_number(r, heads[2], field[2], r->shape.stages * r->shape.chunks, &t.chunk));
     TRY(read_number(r, heads[3], field[3], r->shape.micros, &t.micro));
-    if (t.chunk % r->shape.stages != stage)
+    if (r->stage_of[t.chunk] != stage)
         return fail(ERR_CONFIG, "%s:%d: chunk %d is on stage %d, not on stage %d", r->path, r->line,
-                    t.chunk, t.chunk % r->shape.stages, stage);
+                    t.chunk, r->stage_of[t.chunk], stage);
     list_add(&r->list[stage], t.kind, t.chunk, t.micro);
     r->messages = r->messages || task_is_message(t.kind);
     return OK;
+}
+
+static Status check_stages(const Reader *r, int count)
+{
+    int chunks = r->shape.stages * r->shape.chunks;
+    if (count != chunks)
+        return fail(ERR_CONFIG,
+                    "%s:%d: says the stages of %d chunks, but there are %d: %d stages of %d",
+                    r->path, r->line, count, chunks, r->shape.stages, r->shape.chunks);
+    for (int stage = 0; stage < r->shape.stages; ++stage) {
+        int have = 0;
+        for (int c = 0; c < chunks; ++c) have += r->stage_of[c] == stage;
+        if (have != r->shape.chunks)
+            return fail(ERR_CONFIG, "%s:%d: stage %d has %d chunks here, and must have %d", r->path,
+                        r->line, stage, have, r->shape.chunks);
+    }
+    return OK;
+}
+
+/* The stage of each chunk, behind the word `stages`. */
+static Status read_stages(Reader *r, char *line)
+{
+    int count = 0, chunks = r->shape.stages * r->shape.chunks, stage;
+    if (r->stages)
+        return fail(ERR_CONFIG, "%s:%d: the chunks' stages are said twice", r->path, r->line);
+    strsep(&line, ",");
+    for (char *text; (text = strsep(&line, ",")); ++count) {
+        text += strspn(text, " \t");
+        text[strcspn(text, " \t\r\n")] = '\0';
+        TRY(read_number(r, heads[0], text, r->shape.stages, &stage));
+        if (count < chunks) r->stage_of[count] = stage;
+    }
+    r->stages = true;
+    return check_stages(r, count);
+}
+
+static bool begins_stages(const char *line)
+{
+    static const char word[] = "stages";
+    line += strspn(line, " \t");
+    if (strncmp(line, word, strlen(word)) != 0) return false;
+    line += strlen(word);
+    return line[strspn(line, " \t")] == ',';
 }
 
 static Status read_lines(Reader *r, FILE *in)
@@ -104,6 +149,10 @@ static Status read_lines(Reader *r, FILE *in)
     while (st == OK && getline(&line, &room, in) >= 0) {
         ++r->line;
         char *field[FIELDS + 1];
+        if (!r->head && begins_stages(line)) {
+            st = read_stages(r, line);
+            continue;
+        }
         int count = split_fields(line, field);
         if (field[0][0] == '#' || (count == 1 && field[0][0] == '\0')) continue;
         st = r->head ? read_row(r, field, count) : read_head(r, field, count);
@@ -116,27 +165,30 @@ static Status read_lines(Reader *r, FILE *in)
     return st;
 }
 
-static void put_messages_in(TaskList *list, ScheduleShape shape)
+static void put_messages_in(TaskList *list, const Schedule *schedule)
 {
     TaskList full = {0};
     for (int i = 0; i < list->count; ++i) {
         Task t = list->task[i];
-        list_add_work(&full, shape, t.kind, t.chunk, t.micro);
+        list_add_work(&full, schedule, t.kind, t.chunk, t.micro);
     }
     mem_free(&list->task);
     *list = full;
 }
 
-Status file_read(TaskList *list, const char *path, ScheduleShape shape)
+Status file_read(TaskList *list, const char *path, Schedule *schedule)
 {
     if (!path || !*path)
         return fail(ERR_CONFIG, "schedule file: no path; give grid.pipeline_schedule=file:PATH");
     FILE *in = fopen(path, "r");
     if (!in) return fail(ERR_NOINPUT, "%s: cannot be opened: %s", path, strerror(errno));
-    Reader r = {.path = path, .shape = shape, .list = list};
+    Reader r = {
+        .path = path, .shape = schedule->shape, .stage_of = schedule->stage_of, .list = list};
     Status st = read_lines(&r, in);
     fclose(in);
-    for (int i = 0; st == OK && !r.messages && i < shape.stages; ++i)
-        put_messages_in(&list[i], shape);
+    for (int i = 0; st == OK && !r.messages && i < r.shape.stages; ++i)
+        put_messages_in(&list[i], schedule);
     return st;
 }
+
+const ScheduleForm schedule_form_file = {0};

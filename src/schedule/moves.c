@@ -13,6 +13,7 @@ typedef struct Sequence {
     Channel *channel; /* owned */
     int *at;          /* owned, one a stage: next task */
     double *clock;    /* owned, one a stage */
+    int *number;      /* owned, one a boundary: how many before it are passed by messages */
     Moves *moves;
     int room;
 } Sequence;
@@ -51,15 +52,17 @@ static void keep_move(Sequence *q, int channel)
         q->room = 2 * q->room + 64;
         m->move = mem_resize(m->move, (size_t)q->room * sizeof *m->move);
     }
-    m->move[m->count++] = (Move){.task = q->at[q->stage], .channel = channel};
+    m->move[m->count++] =
+        (Move){.task = q->at[q->stage], .channel = 2 * q->number[channel / 2] + channel % 2};
 }
 
 /* What has been sent moves while there are places. */
 static void move_all(Sequence *q, int channel, double now)
 {
     Channel *c = &q->channel[channel];
-    int stages = q->schedule->shape.stages, boundary = channel / 2;
-    bool mine = q->stage == boundary % stages || q->stage == (boundary + 1) % stages;
+    int boundary = channel / 2;
+    bool mine = q->stage == schedule_stage(q->schedule, boundary) ||
+                q->stage == schedule_stage(q->schedule, boundary + 1);
     for (; c->moved < c->sent && c->moved - c->taken < q->depth; ++c->moved) {
         c->there[c->moved % q->depth] = now;
         if (mine) keep_move(q, channel);
@@ -83,12 +86,15 @@ static void play_next(Sequence *q, int stage, double start)
 Status schedule_moves(Moves *moves, const Schedule *schedule, int depth, int stage)
 {
     size_t stages = (size_t)schedule->shape.stages;
-    size_t channels = 2 * (size_t)(shape_chunks(schedule->shape) - 1);
+    size_t channels = 2 * (size_t)(schedule_chunks(schedule) - 1);
     *moves = (Moves){0};
     Sequence q = {.schedule = schedule, .depth = depth, .stage = stage, .moves = moves};
     q.channel = mem_new((channels + 1) * sizeof *q.channel);
     q.at = mem_new(stages * sizeof *q.at);
     q.clock = mem_new(stages * sizeof *q.clock);
+    q.number = mem_new((channels + 1) * sizeof *q.number);
+    for (int b = 0; b < (int)channels / 2; ++b)
+        q.number[b + 1] = q.number[b] + schedule_crosses(schedule, b);
     for (size_t c = 0; c < channels; ++c)
         q.channel[c].there = mem_new((size_t)depth * sizeof(double));
     double start = 0;
@@ -100,6 +106,7 @@ Status schedule_moves(Moves *moves, const Schedule *schedule, int depth, int sta
     mem_free(&q.channel);
     mem_free(&q.at);
     mem_free(&q.clock);
+    mem_free(&q.number);
     if (done) return OK;
     mem_free(&moves->move);
     return fail(ERR_BUG, "schedule %s does not run with %d places a channel", schedule->name,

@@ -22,7 +22,7 @@ static const char letters[TASK_KINDS] = {[TASK_FORWARD] = 'F',
 
 static int label_text(const Schedule *s, Task t, char *out)
 {
-    int local = t.chunk / s->shape.stages;
+    int local = schedule_local(s, t.chunk);
     if (s->shape.chunks == 1) return snprintf(out, LABEL, "%c%d", letters[t.kind], t.micro);
     if (s->shape.chunks > 26)
         return snprintf(out, LABEL, "%c%d/%d", letters[t.kind], t.micro, local);

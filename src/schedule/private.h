@@ -1,4 +1,4 @@
-/* Inside the schedule room: lists that grow, and what is true of a shape. */
+/* Inside the schedule module: lists that grow, the form of a kind of schedule, and what is true of a list. */
 #ifndef WEFT_SCHEDULE_PRIVATE_H
 #define WEFT_SCHEDULE_PRIVATE_H
 
@@ -10,15 +10,42 @@ typedef struct TaskList {
 } TaskList;
 void list_add(TaskList *list, TaskKind kind, int chunk, int micro);
 /* A work task with its messages: receives just before, sends just after. */
-void list_add_work(TaskList *list, ScheduleShape shape, TaskKind kind, int chunk, int micro);
+void list_add_work(TaskList *list, const Schedule *schedule, TaskKind kind, int chunk, int micro);
 
-/* The lists of one stage. */
-void order_gpipe(TaskList *list, ScheduleShape shape, int stage);
-void order_interleaved(TaskList *list, ScheduleShape shape, int stage);
-void order_zero_bubble(TaskList *list, ScheduleShape shape, int stage);
-void order_forward(TaskList *list, ScheduleShape shape, int stage);
-/* One list a stage, as the file has them; ERR_CONFIG with file:line. */
-Status file_read(TaskList *list, const char *path, ScheduleShape shape);
+/* What makes a kind of schedule, beside its row in schedules.def. */
+typedef struct ScheduleForm {
+    int (*stage)(ScheduleShape shape, int chunk); /* that has the chunk; NULL: the file says */
+    /* Appends the tasks of one stage; the schedule's shape and mapping are there. NULL: the file has them. */
+    void (*order)(TaskList *list, const Schedule *schedule, int stage);
+    bool split; /* backward in halves; of a file's lists: found there */
+} ScheduleForm;
+
+/* ---- mappings ---- */
+int stage_round(ScheduleShape shape, int chunk); /* round the stages: chunk % stages */
+int stage_v(ScheduleShape shape, int chunk);     /* down the stages and back: v.c */
+
+/* ---- orders ---- */
+/* turns.c: forwards and backwards of a stage each have an order of their own: groups of micro-batches, in a group chunk by chunk.
+ * `ahead` forwards come first, then they take turns, then the backwards that are left follow. */
+void order_turns(TaskList *list, const Schedule *schedule, int stage, int groups, int64_t ahead);
+/* Micro-batches of group `group` where `groups` share them, the largest first. */
+int group_size(ScheduleShape shape, int groups, int group);
+void order_interleaved(TaskList *list, const Schedule *schedule, int stage);
+
+/* v.c: `times` times the steps of a pattern, one letter each, on a stage of two chunks. F, f: forward of the next micro-batch
+ * through the first and the second one; B, b: backward, data; W: the oldest weights' half that is left. */
+typedef struct SchedulePhase {
+    int times;
+    const char *steps;
+} SchedulePhase;
+/* The phases of a stage. They may be for more micro-batches than the schedule has, whose tasks are left out. */
+void order_phases(TaskList *list, const Schedule *schedule, int stage, const SchedulePhase *phase,
+                  int phases);
+
+/* One list a stage, and stage_of, as the file has them; ERR_CONFIG with file:line. */
+Status file_read(TaskList *list, const char *path, Schedule *schedule);
+/* forward.c: fills the lists of all stages. */
+void order_forward(TaskList *list, const Schedule *schedule);
 
 /* Every list by itself: each task once, after what it needs on its own stage. Fills live, one a chunk of the model. */
 Status schedule_check(const Schedule *schedule, int *live);
@@ -34,11 +61,7 @@ static inline bool task_is_message(TaskKind kind)
 {
     return kind >= TASK_SEND_FORWARD;
 }
-static inline int shape_chunks(ScheduleShape shape)
-{
-    return shape.stages * shape.chunks;
-}
-/* A message's channel, as in Moves: boundary b is between chunks b and b + 1. */
+/* A message's channel: 2 * b for values, 2 * b + 1 for gradients between chunks b and b + 1. */
 static inline int message_channel(Task t)
 {
     switch (t.kind) {
@@ -56,17 +79,12 @@ static inline int message_channel(Task t)
 static inline int message_peer(const Schedule *s, Task t)
 {
     bool next = t.kind == TASK_SEND_FORWARD || t.kind == TASK_RECEIVE_BACKWARD;
-    return (next ? t.chunk + 1 : t.chunk - 1) % s->shape.stages;
+    return schedule_stage(s, next ? t.chunk + 1 : t.chunk - 1);
 }
 
 static inline bool task_is_send(TaskKind kind)
 {
     return kind == TASK_SEND_FORWARD || kind == TASK_SEND_BACKWARD;
-}
-/* Do messages pass between this chunk and the next? */
-static inline bool shape_boundary(ScheduleShape shape, int chunk)
-{
-    return shape.stages > 1 && chunk >= 0 && chunk + 1 < shape_chunks(shape);
 }
 
 #endif

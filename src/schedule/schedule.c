@@ -1,6 +1,7 @@
-/* Schedules: the lists of all stages, made by one pure function a kind. Refuses a shape that a kind cannot have and lists
- * whose length does not fit an int. */
+/* Schedules: which stage has which chunk, and the lists of all stages, made by the pure functions of a form. Refuses a shape that
+ * a kind cannot have and lists whose length does not fit an int. */
 #include "private.h"
+#include "schedules.def"
 
 #include <limits.h>
 #include <string.h>
@@ -10,18 +11,17 @@ const char *const task_names[TASK_KINDS] = {
     "send_forward", "receive_forward", "send_backward", "receive_backward",
 };
 
+#define DECLARE(id, name, word, least, usual, most, help)                                          \
+    extern const ScheduleForm schedule_form_##name;
+#define ENTRY(id, name, word, least, usual, most, help) {&schedule_form_##name, word, least, most},
+SCHEDULES(DECLARE)
 static const struct {
-    const char *name;
-    void (*order)(TaskList *list, ScheduleShape shape, int stage); /* NULL: from a file */
-    bool chunks;                                                   /* may a stage have several? */
-} kinds[] = {
-    [SCHEDULE_1F1B] = {"1f1b", order_interleaved, false},
-    [SCHEDULE_GPIPE] = {"gpipe", order_gpipe, false},
-    [SCHEDULE_INTERLEAVED] = {"interleaved", order_interleaved, true},
-    [SCHEDULE_ZERO_BUBBLE] = {"zero-bubble", order_zero_bubble, false},
-    [SCHEDULE_FILE] = {"file", NULL, true},
-};
-static const char forward_name[] = "forward";
+    const ScheduleForm *form;
+    const char *word;
+    int least, most; /* chunks of a stage */
+} kinds[] = {SCHEDULES(ENTRY)};
+_Static_assert(sizeof kinds / sizeof kinds[0] == SCHEDULE_KINDS, "a row each");
+static const char forward_name[] = "forward", file_name[] = "file";
 
 bool schedule_is_forward(const Schedule *schedule)
 {
@@ -37,9 +37,9 @@ void list_add(TaskList *list, TaskKind kind, int chunk, int micro)
     list->task[list->count++] = (Task){kind, chunk, micro};
 }
 
-void list_add_work(TaskList *list, ScheduleShape shape, TaskKind kind, int chunk, int micro)
+void list_add_work(TaskList *list, const Schedule *s, TaskKind kind, int chunk, int micro)
 {
-    bool before = shape_boundary(shape, chunk - 1), after = shape_boundary(shape, chunk);
+    bool before = schedule_crosses(s, chunk - 1), after = schedule_crosses(s, chunk);
     bool forward = kind == TASK_FORWARD, weight = kind == TASK_BACKWARD_WEIGHT;
     if (forward && before) list_add(list, TASK_RECEIVE_FORWARD, chunk, micro);
     if (!forward && !weight && after) list_add(list, TASK_RECEIVE_BACKWARD, chunk, micro);
@@ -64,71 +64,129 @@ static Status shape_check(const char *name, ScheduleShape shape)
     return OK;
 }
 
+int stage_round(ScheduleShape shape, int chunk)
+{
+    return chunk % shape.stages;
+}
+
 static Schedule *schedule_empty(const char *name, ScheduleShape shape)
 {
+    size_t chunks = (size_t)shape.stages * (size_t)shape.chunks;
     Schedule *s = mem_new(sizeof *s);
     s->shape = shape;
     s->name = name;
+    s->stage_of = mem_new(chunks * sizeof *s->stage_of);
+    s->local_of = mem_new(chunks * sizeof *s->local_of);
+    s->chunk_at = mem_new(chunks * sizeof *s->chunk_at);
     s->count = mem_new((size_t)shape.stages * sizeof *s->count);
     s->task = mem_new((size_t)shape.stages * sizeof *s->task);
     return s;
 }
 
-/* Takes the list over. */
-static void schedule_set(Schedule *s, int stage, TaskList list)
+/* From stage_of to its other sides. Every stage must have as many chunks as the others. */
+static Status set_chunks(Schedule *s)
 {
-    s->count[stage] = list.count;
-    s->task[stage] = list.task;
-    for (int i = 0; i < list.count; ++i)
-        if (list.task[i].kind == TASK_BACKWARD_DATA || list.task[i].kind == TASK_BACKWARD_WEIGHT)
-            s->split = true;
-}
-
-static Status fill_from_file(Schedule *s, const char *path)
-{
-    TaskList *list = mem_new((size_t)s->shape.stages * sizeof *list);
-    Status st = file_read(list, path, s->shape);
-    for (int i = 0; i < s->shape.stages; ++i) schedule_set(s, i, list[i]);
-    mem_free(&list);
-    return st;
-}
-
-static void fill_by(Schedule *s, void (*order)(TaskList *, ScheduleShape, int))
-{
-    for (int i = 0; i < s->shape.stages; ++i) {
-        TaskList list = {0};
-        order(&list, s->shape, i);
-        schedule_set(s, i, list);
+    ScheduleShape shape = s->shape;
+    int *have = mem_new((size_t)shape.stages * sizeof *have), chunk = 0, stage = 0;
+    for (; chunk < schedule_chunks(s); ++chunk) {
+        stage = s->stage_of[chunk];
+        if (have[stage] == shape.chunks) break;
+        s->local_of[chunk] = have[stage];
+        s->chunk_at[stage * shape.chunks + have[stage]++] = chunk;
     }
+    mem_free(&have);
+    if (chunk == schedule_chunks(s)) return OK;
+    return fail(ERR_CONFIG, "schedule %s: stage %d has more than the %d chunk%s that a stage has",
+                s->name, stage, shape.chunks, shape.chunks == 1 ? "" : "s");
+}
+
+static bool is_half(TaskKind kind)
+{
+    return kind == TASK_BACKWARD_DATA || kind == TASK_BACKWARD_WEIGHT;
+}
+
+/* Takes the list over. Where the schedule is split, a whole backward becomes its two halves, one behind the other. */
+static void set_list(Schedule *s, int stage, TaskList *list)
+{
+    TaskList halves = {0};
+    for (int i = 0; s->split && i < list->count; ++i) {
+        Task t = list->task[i];
+        bool whole = t.kind == TASK_BACKWARD;
+        list_add(&halves, whole ? TASK_BACKWARD_DATA : t.kind, t.chunk, t.micro);
+        if (whole) list_add(&halves, TASK_BACKWARD_WEIGHT, t.chunk, t.micro);
+    }
+    if (s->split) mem_free(&list->task);
+    if (s->split) *list = halves;
+    s->count[stage] = list->count;
+    s->task[stage] = list->task;
+}
+
+static Status fill_from_file(Schedule *s, TaskList *list, const char *path)
+{
+    TRY(file_read(list, path, s));
+    TRY(set_chunks(s));
+    for (int stage = 0; stage < s->shape.stages; ++stage)
+        for (int i = 0; i < list[stage].count; ++i)
+            s->split = s->split || is_half(list[stage].task[i].kind);
+    return OK;
+}
+
+static Status fill(Schedule *s, const ScheduleForm *form, TaskList *list, const char *path)
+{
+    for (int c = 0; c < schedule_chunks(s); ++c)
+        s->stage_of[c] = (form->stage ? form->stage : stage_round)(s->shape, c);
+    s->split = form->split;
+    if (!form->order) return fill_from_file(s, list, path);
+    TRY(set_chunks(s));
+    for (int i = 0; i < s->shape.stages; ++i) form->order(&list[i], s, i);
+    return OK;
+}
+
+static Status chunks_check(int kind, const char *name, int chunks)
+{
+    int least = kinds[kind].least, most = kinds[kind].most;
+    if (chunks >= least && chunks <= most) return OK;
+    if (most == 1)
+        return fail(ERR_CONFIG,
+                    "schedule %s: takes one chunk a stage, not %d; use interleaved, or a file",
+                    name, chunks);
+    if (least == most)
+        return fail(ERR_CONFIG, "schedule %s: takes %d chunks a stage, not %d", name, most, chunks);
+    return fail(ERR_CONFIG, "schedule %s: takes %d to %d chunks a stage, not %d", name, least, most,
+                chunks);
 }
 
 Status schedule_new(Schedule **schedule, int kind, const char *path, ScheduleShape shape)
 {
     *schedule = NULL;
-    if (kind < 0 || kind >= (int)(sizeof kinds / sizeof kinds[0]))
+    if (kind < 0 || kind >= SCHEDULE_KINDS)
         return fail(ERR_BUG, "there is no schedule number %d", kind);
-    TRY(shape_check(kinds[kind].name, shape));
-    if (shape.chunks > 1 && !kinds[kind].chunks)
-        return fail(ERR_CONFIG,
-                    "schedule %s: takes one chunk a stage, not %d; use interleaved, or a file",
-                    kinds[kind].name, shape.chunks);
-    *schedule = schedule_empty(kinds[kind].name, shape);
-    if (kinds[kind].order) {
-        fill_by(*schedule, kinds[kind].order);
-        return OK;
-    }
-    Status st = fill_from_file(*schedule, path);
+    const char *name = kind == SCHEDULE_FILE ? file_name : kinds[kind].word;
+    TRY(shape_check(name, shape));
+    TRY(chunks_check(kind, name, shape.chunks));
+    Schedule *s = *schedule = schedule_empty(name, shape);
+    TaskList *list = mem_new((size_t)shape.stages * sizeof *list);
+    Status st = fill(s, kinds[kind].form, list, path);
+    for (int i = 0; i < shape.stages; ++i) set_list(s, i, &list[i]);
+    mem_free(&list);
     if (st != OK) schedule_free(schedule);
     return st;
 }
 
-Status schedule_forward(Schedule **schedule, ScheduleShape shape)
+Status schedule_forward(Schedule **schedule, ScheduleShape shape, const int *stage_of)
 {
     *schedule = NULL;
     TRY(shape_check(forward_name, shape));
-    *schedule = schedule_empty(forward_name, shape);
-    fill_by(*schedule, order_forward);
-    return OK;
+    Schedule *s = *schedule = schedule_empty(forward_name, shape);
+    for (int c = 0; c < schedule_chunks(s); ++c)
+        s->stage_of[c] = stage_of ? stage_of[c] : stage_round(shape, c);
+    Status st = set_chunks(s);
+    TaskList *list = mem_new((size_t)shape.stages * sizeof *list);
+    if (st == OK) order_forward(list, s);
+    for (int i = 0; i < shape.stages; ++i) set_list(s, i, &list[i]);
+    mem_free(&list);
+    if (st != OK) schedule_free(schedule);
+    return st;
 }
 
 void schedule_free(Schedule **schedule)
@@ -138,5 +196,8 @@ void schedule_free(Schedule **schedule)
     for (int i = 0; i < s->shape.stages; ++i) mem_free(&s->task[i]);
     mem_free(&s->task);
     mem_free(&s->count);
+    mem_free(&s->stage_of);
+    mem_free(&s->local_of);
+    mem_free(&s->chunk_at);
     mem_free(schedule);
 }

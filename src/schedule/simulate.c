@@ -102,7 +102,7 @@ static Status play_stage(Player *p, int stage)
 static Status play(Player *p, int depth, bool *done)
 {
     const ScheduleShape shape = p->schedule->shape;
-    size_t channels = 2 * (size_t)(shape_chunks(shape) - 1), stages = (size_t)shape.stages;
+    size_t channels = 2 * (size_t)(schedule_chunks(p->schedule) - 1), stages = (size_t)shape.stages;
     p->depth = depth;
     p->place = mem_resize(p->place, (channels * (size_t)depth + 1) * sizeof *p->place);
     memset(p->place, 0, channels * (size_t)depth * sizeof *p->place);
@@ -179,7 +179,7 @@ static void report_fill(ScheduleReport *report, const Player *p)
 
 static void player_init(Player *p, const Schedule *s, const TaskCost *cost)
 {
-    size_t stages = (size_t)s->shape.stages, boundaries = (size_t)shape_chunks(s->shape) - 1;
+    size_t stages = (size_t)s->shape.stages, boundaries = (size_t)schedule_chunks(s) - 1;
     *p = (Player){.schedule = s,
                   .cost = cost,
                   .channel = mem_new((2 * boundaries + 1) * sizeof *p->channel),
@@ -210,14 +210,14 @@ static ScheduleSpan **spans_new(const Schedule *s)
 
 static TaskCost *costs_alike(const Schedule *s)
 {
-    TaskCost *cost = mem_new((size_t)shape_chunks(s->shape) * sizeof *cost);
-    for (int i = 0; i < shape_chunks(s->shape); ++i) cost[i] = (TaskCost){1, 1, 1, 0};
+    TaskCost *cost = mem_new((size_t)schedule_chunks(s) * sizeof *cost);
+    for (int i = 0; i < schedule_chunks(s); ++i) cost[i] = (TaskCost){1, 1, 1, 0};
     return cost;
 }
 
 Status schedule_simulate(const Schedule *schedule, const TaskCost *cost, ScheduleReport *report)
 {
-    int *live = mem_new((size_t)shape_chunks(schedule->shape) * sizeof *live);
+    int *live = mem_new((size_t)schedule_chunks(schedule) * sizeof *live);
     ScheduleReport r = {.live = live};
     if (report) *report = (ScheduleReport){0};
     Status st = schedule_check(schedule, live);

@@ -135,7 +135,6 @@ static void row_end(Svg *s)
 
 static void put_stage(Svg *s, int stage)
 {
-    const ScheduleShape shape = s->schedule->shape;
     s->y = TOP + stage * s->row;
     if (s->row >= 14 || stage % 8 == 0)
         fprintf(s->out, "<text class=\"s\" x=\"%d\" y=\"%d\">stage %d</text>\n", LEFT - 8,
@@ -145,7 +144,7 @@ static void put_stage(Svg *s, int stage)
         ScheduleSpan span = s->report->span[stage][k];
         if (task_is_message(t.kind)) continue;
         box_add(s, (Box){LEFT + span.start * s->scale, LEFT + span.end * s->scale, look_of(t.kind),
-                         t.chunk / shape.stages, t.micro});
+                         schedule_local(s->schedule, t.chunk), t.micro});
     }
     row_end(s);
 }

@@ -34,13 +34,15 @@ static void eval_micro(void *user, const Batch *batch, const float *columns)
     }
 }
 
-/* In the order of micro-batches over the whole set: step by step, replica by replica, from the ranks of the last stage. */
+/* In the order of micro-batches over the whole set: step by step, replica by replica, from the ranks of the
+ * stage with the loss. */
 static void eval_sum(const Trainer *t, const EvalPart *all, int64_t local, int64_t steps,
                      EvalLine *line)
 {
     double loss = 0;
     int64_t rows = 0, top1 = 0, top5 = 0;
-    int64_t first = (int64_t)(t->shape.pp - 1) * t->shape.dp * t->shape.tp;
+    int stage = schedule_stage(t->schedule, schedule_chunks(t->schedule) - 1);
+    int64_t first = (int64_t)stage * t->shape.dp * t->shape.tp;
     for (int64_t s = 0; s < steps; ++s)
         for (int64_t r = 0; r < t->shape.dp; ++r)
             for (int64_t m = 0; m < t->micros_local; ++m) {

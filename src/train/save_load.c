@@ -197,7 +197,7 @@ static int stage_of(const Trainer *t, int node)
 {
     int chunk = 0;
     while (node >= t->first[chunk + 1]) ++chunk;
-    return chunk % t->shape.pp;
+    return schedule_stage(t->schedule, chunk);
 }
 
 static void tensors_add(Tensors *list, int param, int slot)

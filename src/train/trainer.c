@@ -1,6 +1,7 @@
 /* Sets a run up to just before its first step, in the order data set -> model -> plan -> memory -> parameters. Everything
  * that can be wrong with the input is found here, by one rank, and known to all before anything is written. */
 #include "fit.h"
+#include "schedules.def"
 #include "loss_scale.h"
 #include "shares.h"
 #include "transport.h"

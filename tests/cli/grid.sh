@@ -36,6 +36,10 @@ refused "no layer is named 'nowhere'" grid.pp=2 'grid.cuts=[nowhere]'
 refused 'names 2 layers, but 2 stages of 1 chunk need 1' grid.pp=2 'grid.cuts=[fc1,fc2]'
 refused 'more than 1 needs grid.pipeline_schedule: interleaved' grid.pp=2 grid.chunks=2
 
+refused "zb-v has 2 chunks a stage, not 1" grid.pp=2 grid.pipeline_schedule=zb-v grid.chunks=1
+refused 'names 1 layer, but 2 stages of 2 chunks need 3' grid.pp=2 grid.pipeline_schedule=dualpipe-v 'grid.cuts=[fc2]'
+refused '4 chunks (grid.pp x grid.chunks) are more than the 2 layers' grid.pp=2 grid.pipeline_schedule=zb-v
+
 # schedules
 rows() { printf 'stage,task,chunk,micro\n'; printf '%s\n' "$@"; }
 first='0,forward,0,0 0,send_forward,0,0 0,receive_backward,0,0 0,backward,0,0
@@ -50,6 +54,8 @@ refused 'a dead end' grid.pp=2 grid.pipeline_schedule=file:dead.csv
 refused 'lack send_backward of chunk 1, micro 1' grid.pp=2 grid.pipeline_schedule=file:lost.csv
 refused 'micro.csv:3: ' grid.pp=2 grid.pipeline_schedule=file:micro.csv
 refused "word.csv:2: unknown task 'forwards'" grid.pp=2 grid.pipeline_schedule=file:word.csv
+{ echo stages,0,0,1; rows 0,forward,0,0; } >stages.csv
+refused 'stages.csv:1: says the stages of 3 chunks, but there are 4: 2 stages of 2' grid.pp=2 grid.chunks=2 grid.pipeline_schedule=file:stages.csv
 refused "'zero' is none of" grid.pp=2 grid.pipeline_schedule=zero
 check 66 'nowhere.csv: cannot be opened' timeout 240 "$WEFT" train -n 2 job.yaml grid.pp=2 grid.pipeline_schedule=file:nowhere.csv
 holds 'nothing was written' test ! -e runs

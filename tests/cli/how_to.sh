@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# The patches of docs/how-to (a verb, an importer): each is one new file and one added line, applies to a clean copy of the
-# sources, builds there and does what its page says. What was built for this test is copied, so that only their files are compiled.
+# The patches of docs/how-to (a verb, an importer, a layer, an operation, a schedule): each is one new file and one added line,
+# applies to a clean copy of the sources, builds there and does what its page says. What was built for this test is copied,
+# so that only their files are compiled.
 here=$(cd "$(dirname "$0")/../.." && pwd)
 . "$(dirname "$0")/common.bash"
 . "$here/tests/cli/images.bash"
@@ -15,7 +16,7 @@ one_row() {
         /^[+]/ && !/^[+][+][+]/ && !new { ++rows } /^-/ && !/^---/ { ++gone }
         END { exit !(files == 2 && made == 1 && rows == 1 && !gone) }' "$1"
 }
-# patched NAME: the sources with tests/how-to/NAME.patch, built in the folder NAME.
+# patched NAME FILES: the sources with tests/how-to/NAME.patch, built in the folder NAME by compiling so many files.
 patched() {
     local file=$here/tests/how-to/$1.patch rc=0
     holds "$1.patch is one new file and one row" one_row "$file"
@@ -27,7 +28,10 @@ patched() {
     holds "$1.patch applies" test $rc = 0
     make -C "$1" -j2 BUILD=build weft >"$1.log" 2>&1 || { rc=$?; tail -n 20 "$1.log"; }
     holds "what $1.patch makes is built" test $rc = 0
-    holds "$1.patch compiles its own file and the list only" test "$(grep -c '^  cc ' "$1.log")" = 2
+}
+# compiles NAME COUNT: its own file, and those that read the list.
+compiles() {
+    [ -n "$skip" ] || holds "$1.patch compiles its own file and those that read the list only" test "$(grep -c '^  cc ' "$1.log")" = "$2"
 }
 
 # page_agrees PAGE NAME: what the page shows with a + is in the patch, and the page is short.
@@ -41,8 +45,21 @@ page_agrees() {
 page_agrees add-a-verb.md verb
 holds 'add-a-verb.md shows the whole patch' test "$(wc -l <shown)" = "$(grep -c '^+' "$here/tests/how-to/verb.patch")"
 page_agrees add-an-importer.md importer
+page_agrees add-a-layer.md layer
+holds 'add-a-layer.md shows the whole patch' test "$(wc -l <shown)" = "$(grep -c '^+' "$here/tests/how-to/layer.patch")"
+page_agrees add-an-operation.md operation
+page_agrees add-a-schedule.md schedule
+holds 'add-a-schedule.md shows the whole patch' test "$(wc -l <shown)" = "$(grep -c '^+' "$here/tests/how-to/schedule.patch")"
 patched verb
+compiles verb 2
 patched importer
+compiles importer 2
+patched layer
+compiles layer 2
+patched operation
+[ -n "$skip" ] || holds 'operation.patch compiles tensor and layers only' sh -c "! grep '^  cc ' operation.log | grep -v ' src/tensor/\| src/layers/'"
+patched schedule
+compiles schedule 7 # the option, its rule and its kind; the table of forms; what one stage does, for training and for weft generate
 if [ -n "$skip" ]; then
     echo "skipped: $skip"
     finish
@@ -60,6 +77,42 @@ check 64 'did you mean weft data head?' verb/build/weft data haed images.h5
 check 66 'none.h5' verb/build/weft data head none.h5
 check 65 'has no labels' sh -c 'verb/build/weft data import text noise -o text.h5 && verb/build/weft data head text.h5'
 check 0 '.B weft data head' verb/build/weft help --man
+
+# The layer is conv2d with as many groups as channels: the same numbers, to the last digit.
+losses() { sed -n 's/.*"step":\([0-9]*\),.*"loss":\([^,]*\),.*/\1 \2/p' "runs/$1/metrics.jsonl"; }
+net() {   # NAME LAYERS
+    cat >"$1.yaml" <<YAML
+model: {layers: [$2, flatten, dense: {width: 10}]}
+data:  {train: images.h5}
+train: {steps: 30, batch: 32, micro_batch: 8, threads: 1, log_every: 1}
+optim: {lr: 0.05, momentum: 0.9}
+YAML
+}
+net by-layer 'conv2d: {channels: 6, kernel: 5}, depthwise_conv2d: {name: each, kernel: 3, stride: 2, pad: same}, relu'
+net by-groups 'conv2d: {channels: 6, kernel: 5}, conv2d: {name: each, channels: 6, groups: 6, kernel: 3, stride: 2, pad: same}, relu'
+check 0 'depthwise_conv2d+relu' layer/build/weft plan by-layer.yaml
+check 0 'done' layer/build/weft train by-layer.yaml
+check 0 'done' "$WEFT" train by-groups.yaml
+holds 'the layer trains' test "$(losses by-layer | wc -l)" = 30
+holds 'the layer gives the losses of conv2d with groups' diff <(losses by-layer) <(losses by-groups)
+check 78 'depthwise_conv2d needs kernel' layer/build/weft plan by-layer.yaml model.layers='[depthwise_conv2d, flatten, dense: {width: 10}]'
+check 78 'depthwise_conv2d takes no attribute' layer/build/weft plan by-layer.yaml model.layers='[depthwise_conv2d: {groups: 2}]'
+
+# The operation: trained on two replicas as on one, its gradient against differences, and refused where a backend lacks it.
+net curved 'conv2d: {channels: 6, kernel: 5}, tanh, flatten, dense: {width: 16}, tanh'
+check 0 'tanh' operation/build/weft plan curved.yaml
+check 0 'done' operation/build/weft train curved.yaml
+check 0 'done' operation/build/weft train -n 2 curved.yaml run.name=two grid.dp=2
+holds 'the operation trains' test "$(losses curved | wc -l)" = 30
+holds 'the operation gives the same losses on two ranks' diff <(losses curved) <(losses two)
+holds 'the loss falls' awk -v a="$(losses curved | head -n 1 | cut -d' ' -f2)" -v b="$(losses curved | tail -n 1 | cut -d' ' -f2)" 'BEGIN { exit !(b < a) }'
+check 78 "there is no layer 'tanh'" "$WEFT" plan curved.yaml
+if grep -q '^HAVE_CUDA := 1' "$built/probe.mk"; then
+    check 78 "layer tanh1: the cuda backend has no operation 'tanh'" operation/build/weft plan curved.yaml train.device=cuda --gpu h100
+fi
+cp -a "$here/tests" operation
+make -C operation -j2 BUILD=build build/tests/layers/test_gradients >test.log 2>&1 || tail -n 20 test.log
+holds 'the tests of gradients take the operation, too' operation/build/tests/layers/test_gradients >gradients
 
 # npy TYPE SHAPE FILE: what numpy.save writes before the bytes that come from stdin.
 npy() {
@@ -93,5 +146,21 @@ tr '\0-\11' '\360-\371' <labels | tail -c +9 | npy '|i1' '(200,)' minus.npy
 check 65 'label 0 is none of' $import x.npy minus.npy -o bad.h5
 check 66 'none.npy' $import none.npy y.npy -o bad.h5
 check 64 '-o OUT is missing' $import x.npy y.npy
+cat >job.yaml <<X
+run: {seed: 1}
+model: {name: mlp, hidden: [16, 16, 16, 16]}
+data: {train: images.h5}
+train: {steps: 2, batch: 32, micro_batch: 4, threads: 1}
+X
+new="grid.pp=2 grid.pipeline_schedule=breadth-first"
+check 0 'breadth-first: all micro-batches chunk by chunk' schedule/build/weft help
+check 0 'schedule breadth-first: 2 stages, 8 micro-batches a replica' schedule/build/weft plan job.yaml $new
+fetched() { # SCHEDULE: bytes a step
+    schedule/build/weft plan "$here/jobs/gpt-text.yaml" --input tokens model.vocab=256 train.micro_batch=2 train.batch=32 --ranks 4 grid.pp=2 grid.zero=3 \
+        grid.transport=mpi grid.bucket_mb=0.5 grid.pipeline_schedule="$1" --json | grep -o '"fetched_bytes": [0-9]*' | head -n 1 | cut -d' ' -f2
+}
+holds 'it fetches parameters seldom' test $((4 * $(fetched breadth-first))) -le "$(fetched interleaved)"
+check 78 'more than the' schedule/build/weft plan job.yaml $new grid.chunks=9
+check 0 'same' timeout 240 schedule/build/weft verify job.yaml --grids 1x1x1,1x2x1 --schedules breadth-first --steps 2
 holds 'no file is left of a bad one' sh -c '! ls bad.h5* 2>/dev/null'
 finish

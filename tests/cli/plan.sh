@@ -43,6 +43,18 @@ check 0 'zero 3' "$WEFT" plan a.yaml --ranks 4 grid.zero=3 grid.transport=shm
 holds 'shared memory fetches nothing' test "$(grep -c fetched out)" = 0
 check 0 'stage 1 of 4: memory of one rank' "$WEFT" plan a.yaml grid.pp=4 --stage 1
 check 0 'chunk 3' "$WEFT" plan a.yaml grid.pp=2 grid.pipeline_schedule=interleaved
+# Two stages like a V: chunks 0 and 3 on the first, 1 and 2 on the second, so four messages a micro-batch and not six. Eight micro-batches
+# take 6 x 8 + 1 units, of which a stage is idle for 1.
+for s in zb-v dualpipe-v; do
+    is bubble_equal 0.020408163265306145 grid.pp=2 grid.pipeline_schedule=$s
+    check 0 'messages of a step in each replica: 32,' "$WEFT" plan a.yaml grid.pp=2 grid.pipeline_schedule=$s
+    holds "$s: the V's two sides" test "$(grep -c '^  stage 0 to 1 \|^  stage 1 to 0 ' out)" = 2
+    holds "$s: the first stage has both ends" test "$(sed -n 's/^  stage \([01]\)  *chunk \([0-3]\).*/\1\2/p' out | paste -sd' ')" = '00 11 12 03'
+    check 0 '"stage": 0, "chunk": 3}]' "$WEFT" plan a.yaml grid.pp=2 grid.pipeline_schedule=$s --json
+    holds "$s: messages in JSON" test "$(grep -o '"from": [01], "to": [01], "count": 8' out | sort | uniq -c | awk '{ printf "%s ", $1 }')" = '2 2 '
+    check 0 '' "$WEFT" plan a.yaml grid.pp=2 grid.pipeline_schedule=$s --svg s.svg
+    holds "$s: its picture" grep -q ">$s: 2 stages x 2 chunks, 8 micro-batches" s.svg
+done
 parameters() { "$WEFT" plan a.yaml --json "$@" | grep -o '"parameters": [0-9]*' | tail -n +2 | cut -d' ' -f2 | paste -sd+ | bc; }
 holds 'the layers of all stages have all parameters' test "$(parameters grid.pp=4)" = 2163
 holds 'one stage alone is shown' test "$("$WEFT" plan a.yaml grid.pp=4 --stage 2 --json | grep -o '"stage": [0-9]*, "cost_share"')" = '"stage": 2, "cost_share"'

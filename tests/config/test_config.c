@@ -1,6 +1,7 @@
 /* Good configurations: defaults, the design's example, overrides and what they replace, kinds of values, places of keys,
  * the resolved text read back, files. */
 #include "config.h"
+#include "schedules.def"
 #include "harness.h"
 
 #include <sys/stat.h>
@@ -135,6 +136,9 @@ static void test_words(void)
          SCHEDULE_INTERLEAVED},
         {"grid.pipeline_schedule", "zero-bubble", offsetof(Config, grid.pipeline_schedule),
          SCHEDULE_ZERO_BUBBLE},
+        {"grid.pipeline_schedule", "zb-v", offsetof(Config, grid.pipeline_schedule), SCHEDULE_ZB_V},
+        {"grid.pipeline_schedule", "dualpipe-v", offsetof(Config, grid.pipeline_schedule),
+         SCHEDULE_DUALPIPE_V},
         {"grid.pipeline_schedule", "file:a b.txt", offsetof(Config, grid.pipeline_schedule),
          SCHEDULE_FILE},
         {"grid.recompute", "none", offsetof(Config, grid.recompute), RECOMPUTE_NONE},

@@ -91,8 +91,9 @@ static void test_help(void)
     CU_ASSERT_PTR_NOT_NULL(strstr(text, "sgd|adam|adamw|lars|lamb; default: sgd"));
     CU_ASSERT_PTR_NOT_NULL(strstr(text, "NUMBER, from 0 to below 1; default: 0.9"));
     CU_ASSERT_PTR_NOT_NULL(strstr(text, "BYTES, at least 1; default: what the machine has"));
-    CU_ASSERT_PTR_NOT_NULL(
-        strstr(text, "1f1b|gpipe|interleaved|zero-bubble|file:PATH; default: 1f1b"));
+    CU_ASSERT_PTR_NOT_NULL(strstr(text,
+                                  "1f1b|gpipe|interleaved|zero-bubble|zb-v|dualpipe-v|file:PATH; "
+                                  "default:"));
     CU_ASSERT_PTR_NOT_NULL(strstr(text, "[NAME, ...]; default: by cost"));
     CU_ASSERT_PTR_NOT_NULL(strstr(text, "LIST|INT; default: none"));
     CU_ASSERT_PTR_NOT_NULL(strstr(text, "list of flip|crop|cutout; default: []"));

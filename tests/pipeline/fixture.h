@@ -4,6 +4,7 @@
 #define WEFT_TESTS_PIPELINE_FIXTURE_H
 
 #include "harness.h"
+#include "schedules.def"
 #include "pipeline.h"
 #include "schedule/fixture.h"
 
@@ -16,8 +17,9 @@ typedef struct Case {
     const World *world; /* NULL: this process alone */
     int side;           /* images of 3 x side x side; 0: tokens */
     ScheduleShape shape;
-    int schedule;  /* ScheduleKind; SCHEDULE_FILE: an interleaved one in disorder */
-    bool split;    /* such a file's backward is in halves */
+    int schedule; /* ScheduleKind; SCHEDULE_FILE: */
+    int list; /* of this kind, in disorder; SCHEDULE_FILE: chunks that follow each other are on one stage */
+    int split;     /* and its backward in halves; 2: every other micro-batch's */
     uint64_t draw; /* keys the cuts and the disorder */
     bool recompute;
     int transport;
@@ -168,27 +170,68 @@ static inline int *random_cut(const Graph *g, int parts, uint64_t draw)
 
 /* ---- schedules ---- */
 
-/* split: every backward in two halves. Owner: the caller. */
-static inline char *schedule_text(const Schedule *s, bool split)
+/* Appends to *text. */
+static inline void text_add(char **text, const char *more)
 {
-    char *text = mem_text("stage,task,chunk,micro\n");
+    char *all = mem_format("%s%s", *text, more);
+    mem_free(text);
+    *text = all;
+}
+
+/* Which stage has which chunk, and the head. Owner: the caller. */
+static inline char *head_text(const int *stage_of, int chunks)
+{
+    char *text = mem_text("stages"), number[16];
+    for (int c = 0; c < chunks; ++c) {
+        snprintf(number, sizeof number, ",%d", stage_of[c]);
+        text_add(&text, number);
+    }
+    text_add(&text, "\nstage,task,chunk,micro\n");
+    return text;
+}
+
+/* split: as a case's. Owner: the caller. */
+static inline char *schedule_text(const Schedule *s, int split)
+{
+    char *text = head_text(s->stage_of, schedule_chunks(s));
     for (int stage = 0; stage < s->shape.stages; ++stage)
         for (int i = 0; i < s->count[stage]; ++i) {
             const Task *t = &s->task[stage][i];
-            bool halves = split && t->kind == TASK_BACKWARD;
+            bool halves = split && t->kind == TASK_BACKWARD && t->micro % split == 0;
             char *line =
                 mem_format("%d,%s,%d,%d\n", stage,
                            task_names[halves ? TASK_BACKWARD_DATA : t->kind], t->chunk, t->micro);
             char *half = halves ? mem_format("%d,%s,%d,%d\n", stage,
                                              task_names[TASK_BACKWARD_WEIGHT], t->chunk, t->micro)
                                 : mem_text("");
-            char *more = mem_format("%s%s%s", text, line, half);
-            mem_free(&text);
+            text_add(&text, line);
+            text_add(&text, half);
             mem_free(&line);
             mem_free(&half);
-            text = more;
         }
     return text;
+}
+
+/* Chunks 0, 1 on stage 0, chunks 2, 3 on stage 1, ...: all forwards, micro-batch by micro-batch, then all backwards. */
+static inline Status schedule_in_a_row(Schedule **schedule, ScheduleShape shape)
+{
+    int chunks = shape.stages * shape.chunks,
+        *stage_of = mem_new((size_t)chunks * sizeof *stage_of);
+    char line[64];
+    for (int c = 0; c < chunks; ++c) stage_of[c] = c / shape.chunks;
+    char *text = head_text(stage_of, chunks);
+    for (int pass = 0; pass < 2; ++pass)
+        for (int micro = 0; micro < shape.micros; ++micro)
+            for (int i = 0; i < chunks; ++i) {
+                int c = pass == 0 ? i : chunks - 1 - i;
+                snprintf(line, sizeof line, "%d,%s,%d,%d\n", stage_of[c],
+                         task_names[pass == 0 ? TASK_FORWARD : TASK_BACKWARD], c, micro);
+                text_add(&text, line);
+            }
+    Status st = from_text(schedule, shape, text);
+    mem_free(&text);
+    mem_free(&stage_of);
+    return st;
 }
 
 /* Swaps neighbours, messages and work, as long as all stages can run. */
@@ -209,7 +252,7 @@ static inline void disorder(Schedule *s, uint64_t draw)
 }
 
 /* Through a file. */
-static inline Status reread(Schedule **schedule, bool split)
+static inline Status reread(Schedule **schedule, int split)
 {
     ScheduleShape shape = (*schedule)->shape;
     char *text = schedule_text(*schedule, split);
@@ -224,10 +267,13 @@ static inline Status make_schedule(Fixture *f)
     const Case *how = &f->how;
     if (how->schedule != SCHEDULE_FILE)
         return schedule_new(&f->schedule, how->schedule, NULL, how->shape);
-    TRY(schedule_new(&f->schedule, SCHEDULE_INTERLEAVED, NULL, how->shape));
+    if (how->list == SCHEDULE_FILE)
+        TRY(schedule_in_a_row(&f->schedule, how->shape));
+    else
+        TRY(schedule_new(&f->schedule, how->list, NULL, how->shape));
     TRY(reread(&f->schedule, how->split));
     disorder(f->schedule, how->draw);
-    return reread(&f->schedule, false);
+    return reread(&f->schedule, 0);
 }
 
 /* ---- all of it ---- */

@@ -1,5 +1,5 @@
-/* Models cut into stages at random places, one rank a stage: every schedule, one to three chunks a stage, lists in disorder,
- * over shared memory and MPI. Each stage's gradients, statistics and figures must be the plain interpreter's, which has the
+/* Models cut into stages at random places, one rank a stage: every schedule, one to three chunks a stage, chunks round the
+ * stages, laid like a V, and side by side on one stage, lists in disorder, over shared memory and MPI. Each stage's gradients, statistics and figures must be the plain interpreter's, which has the
  * whole model on every rank. STAGE_GRAPH=17 runs that random graph only. */
 #ifndef WEFT_TESTS_STAGE_CASES_H
 #define WEFT_TESTS_STAGE_CASES_H
@@ -9,38 +9,47 @@
 
 #include "parallel/mpi_main.h"
 
-enum { GRAPHS = 36, WAYS = 6 };
+enum { GRAPHS = 60, WAYS = 10 };
 
-/* Ways to run a model: the schedule, chunks a stage at most, a split backward in a file's list. */
+/* Ways to run a model: the schedule, what a file's list is, chunks a stage, a split backward in a file's list. */
 static const struct {
-    int schedule, chunks;
+    int schedule, list, least, most;
     bool split;
-} ways[WAYS] = {{SCHEDULE_GPIPE, 1, false},      {SCHEDULE_1F1B, 1, false},
-                {SCHEDULE_ZERO_BUBBLE, 1, true}, {SCHEDULE_INTERLEAVED, 3, false},
-                {SCHEDULE_FILE, 3, false},       {SCHEDULE_FILE, 3, true}};
+} ways[WAYS] = {{SCHEDULE_GPIPE, 0, 1, 1, false},
+                {SCHEDULE_1F1B, 0, 1, 1, false},
+                {SCHEDULE_ZERO_BUBBLE, 0, 1, 1, true},
+                {SCHEDULE_INTERLEAVED, 0, 1, 3, false},
+                {SCHEDULE_FILE, SCHEDULE_INTERLEAVED, 1, 3, false},
+                {SCHEDULE_FILE, SCHEDULE_INTERLEAVED, 1, 3, true},
+                {SCHEDULE_ZB_V, 0, 2, 2, true},
+                {SCHEDULE_DUALPIPE_V, 0, 2, 2, true},
+                {SCHEDULE_FILE, SCHEDULE_DUALPIPE_V, 2, 2, true},
+                {SCHEDULE_FILE, SCHEDULE_FILE, 2, 3, false}};
 
 static Case case_of(const char *model, const BackendTable *table, int side, int way, int draw)
 {
     static const int micros[] = {4, 1, 6, 3, 8, 5};
-    return (Case){.model = model,
-                  .table = table,
-                  .world = &test_world,
-                  .side = side,
-                  .shape = {.stages = test_world.size,
-                            .chunks = 1 + draw / WAYS % ways[way].chunks,
-                            .micros = micros[(draw + draw / WAYS) % 6]},
-                  .schedule = ways[way].schedule,
-                  .split = ways[way].split,
-                  .draw = (uint64_t)draw,
-                  .recompute = draw / 2 % 2,
-                  .transport = draw % 3 ? TRANSPORT_SHM : TRANSPORT_MPI};
+    return (Case){
+        .model = model,
+        .table = table,
+        .world = &test_world,
+        .side = side,
+        .shape = {.stages = test_world.size,
+                  .chunks = ways[way].least + draw / WAYS % (ways[way].most - ways[way].least + 1),
+                  .micros = micros[(draw + draw / WAYS) % 6]},
+        .schedule = ways[way].schedule,
+        .list = ways[way].list,
+        .split = ways[way].split,
+        .draw = (uint64_t)draw,
+        .recompute = draw / 2 % 2,
+        .transport = draw % 3 ? TRANSPORT_SHM : TRANSPORT_MPI};
 }
 
 /* As many chunks as the way and the model allow. *ran counts the stages' chunks that ran. */
-static bool run_way(Case how, int *ran)
+static bool run_way(Case how, int least, int *ran)
 {
     bool cut = false, good = true;
-    for (; !cut && how.shape.chunks > 0; --how.shape.chunks) {
+    for (; !cut && how.shape.chunks >= least; --how.shape.chunks) {
         good = check_case(&how, &cut);
         if (cut) ++ran[how.shape.chunks];
     }
@@ -55,7 +64,8 @@ static void run_graphs(const BackendTable *table)
         Draft d;
         if (only && atoi(only) != number) continue;
         draft(&d, number);
-        if (!run_way(case_of(d.text, table, SIDE, number % WAYS, number), ran))
+        int way = number % WAYS;
+        if (!run_way(case_of(d.text, table, SIDE, way, number), ways[way].least, ran))
             printf("  rank %d, graph %d: %s", test_world.rank, number, d.text);
     }
     if (only) return;
@@ -77,7 +87,7 @@ static void run_model(const char *model, int side, const BackendTable *table)
 {
     int ran[4] = {0};
     for (int way = 0; way < WAYS; ++way)
-        run_way(case_of(model, table, side, way, 2 * WAYS + 5 * way), ran);
+        run_way(case_of(model, table, side, way, 2 * WAYS + 5 * way), ways[way].least, ran);
     CU_ASSERT(ran[1] > 0 && ran[1] + ran[2] + ran[3] == WAYS);
 }
 

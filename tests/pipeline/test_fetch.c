@@ -93,7 +93,7 @@ static bool walk(const Plan *plan, const Schedule *s, int64_t *fetches)
     window_start(&w, s);
     for (int i = 0; i < s->count[plan->stage]; ++i) {
         const Task *t = &s->task[plan->stage][i];
-        const ChunkPlan *c = &plan->chunk[t->chunk / s->shape.stages];
+        const ChunkPlan *c = &plan->chunk[schedule_local(s, t->chunk)];
         if (pass[t->kind]) good &= walk_pass(&w, c, (Pass)(pass[t->kind] - 1), fetches);
     }
     good &= window_next(&w, fetch, &count) == NULL && count == 0;
@@ -161,7 +161,7 @@ static bool check_grid(const Case *how, bool *good, int64_t *fetches)
     bool cut = f.first != NULL;
     if (cut) {
         CHECK_OK(make_schedule(&f));
-        CHECK_OK(schedule_forward(&evaluation, how->shape));
+        CHECK_OK(schedule_forward(&evaluation, how->shape, f.schedule->stage_of));
         double mb = how->draw % 2 ? 0.001 : 0.01;
         for (int stage = 0; stage < how->shape.stages; ++stage)
             *good &= check_stage(&f, stage, evaluation, mb, fetches);
@@ -178,16 +178,18 @@ static bool check_grid(const Case *how, bool *good, int64_t *fetches)
 /* On one stage and on several, by every schedule, in fp32. */
 static void check_model_grids(const char *model, int side, int number)
 {
-    static const int schedules[] = {SCHEDULE_GPIPE, SCHEDULE_1F1B, SCHEDULE_ZERO_BUBBLE,
-                                    SCHEDULE_INTERLEAVED, SCHEDULE_FILE};
+    static const int schedules[] = {SCHEDULE_GPIPE,       SCHEDULE_1F1B, SCHEDULE_ZERO_BUBBLE,
+                                    SCHEDULE_INTERLEAVED, SCHEDULE_FILE, SCHEDULE_ZB_V,
+                                    SCHEDULE_DUALPIPE_V};
     int64_t fetches = 0;
     for (int stages = 1; stages <= STAGES_MOST; ++stages)
-        for (int s = 0; s < 5; ++s) {
+        for (int s = 0; s < 7; ++s) {
             Case how = {.model = model,
                         .table = &backend_cpu,
                         .side = side,
                         .shape = {stages, s < 3 ? 1 : 2, 4},
                         .schedule = schedules[s],
+                        .list = SCHEDULE_INTERLEAVED,
                         .split = number % 2,
                         .draw = (uint64_t)number,
                         .recompute = (stages + s) % 2};

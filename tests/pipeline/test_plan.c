@@ -53,6 +53,35 @@ static void test_special(void)
                 printf("  special graph %zu\n", i);
 }
 
+/* Several chunks on the one stage: what crosses their boundaries does so without a message. */
+static void run_chunks(const BackendTable *table)
+{
+    int ran = 0;
+    for (int number = 0; number < GRAPHS; ++number) {
+        Draft d;
+        bool cut;
+        draft(&d, number);
+        Case how = {.model = d.text,
+                    .table = table,
+                    .side = SIDE,
+                    .shape = {.stages = 1, .chunks = 2 + number % 3, .micros = micros[number % 6]},
+                    .schedule = number % 2 ? SCHEDULE_FILE : SCHEDULE_INTERLEAVED,
+                    .list = SCHEDULE_INTERLEAVED,
+                    .split = number / 2 % 3,
+                    .draw = (uint64_t)number,
+                    .recompute = number / 4 % 2};
+        if (!check_case(&how, &cut) && cut) printf("  graph %d: %s", number, d.text);
+        ran += cut;
+    }
+    CU_ASSERT(ran > GRAPHS / 2);
+}
+
+static void test_chunks(void)
+{
+    run_chunks(&backend_cpu);
+    run_chunks(&backend_poison);
+}
+
 static void test_cpu(void)
 {
     run_graphs(&backend_cpu);
@@ -65,4 +94,5 @@ static void test_poison(void)
 
 TEST_MAIN("plan", {"special graphs", test_special},
           {"random graphs, same bits as a plain interpreter", test_cpu},
-          {"random graphs in poisoned memory", test_poison})
+          {"random graphs in poisoned memory", test_poison},
+          {"several chunks on one stage", test_chunks})

@@ -3,6 +3,7 @@
 #define WEFT_SCHEDULE_FIXTURE_H
 
 #include "schedule.h"
+#include "schedules.def"
 
 #include "harness.h"
 

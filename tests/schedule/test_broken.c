@@ -165,7 +165,7 @@ static void test_place(void)
     insert(s, 0, 3, (Task){TASK_SEND_FORWARD, 0, 0});
     refused(s, "stage 0", "task 4 of ", "no such message");
 
-    CHECK_OK(schedule_forward(&s, (ScheduleShape){2, 1, 3}));
+    CHECK_OK(schedule_forward(&s, (ScheduleShape){2, 1, 3}, NULL));
     insert(s, 0, s->count[0], (Task){TASK_BACKWARD, 0, 0});
     refused(s, "stage 0", "(backward, chunk 0, micro 0)", "for evaluation");
 }

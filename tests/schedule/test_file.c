@@ -37,15 +37,14 @@ static void test_good(void)
 }
 
 /* What a built-in kind makes, written to a file, comes back as it was. */
-static void test_round_trip(void)
+static void round_trip(int kind, ScheduleShape shape, const char *head)
 {
-    ScheduleShape shape = {3, 1, 5};
     Schedule *s, *again;
-    CHECK_OK(schedule_new(&s, SCHEDULE_ZERO_BUBBLE, NULL, shape));
+    CHECK_OK(schedule_new(&s, kind, NULL, shape));
     char *text;
     size_t bytes;
     FILE *out = open_memstream(&text, &bytes);
-    fputs(HEAD, out);
+    fputs(head, out);
     for (int i = 0; i < shape.stages; ++i)
         for (int k = 0; k < s->count[i]; ++k)
             fprintf(out, "%d,%s,%d,%d\n", i, task_names[s->task[i][k].kind], s->task[i][k].chunk,
@@ -53,12 +52,34 @@ static void test_round_trip(void)
     fclose(out);
     CHECK_OK(from_text(&again, shape, text));
     CU_ASSERT(again->split);
+    for (int c = 0; c < schedule_chunks(s); ++c)
+        CU_ASSERT(again->stage_of[c] == s->stage_of[c] && again->local_of[c] == s->local_of[c]);
     for (int i = 0; i < shape.stages; ++i) {
         CU_ASSERT_EQUAL_FATAL(again->count[i], s->count[i]);
         CU_ASSERT_EQUAL(memcmp(again->task[i], s->task[i], (size_t)s->count[i] * sizeof(Task)), 0);
     }
     free(text); /* open_memstream's */
     schedule_free(&again);
+    schedule_free(&s);
+}
+
+static void test_round_trip(void)
+{
+    round_trip(SCHEDULE_ZERO_BUBBLE, (ScheduleShape){3, 1, 5}, HEAD);
+    round_trip(SCHEDULE_ZB_V, (ScheduleShape){3, 2, 5}, "# a V\n stages , 0,1, 2,2,1 ,0\r\n" HEAD);
+}
+
+/* Whole backwards beside halves are two halves each, one behind the other. */
+static void test_mixed(void)
+{
+    static const TaskKind kind[] = {TASK_FORWARD, TASK_BACKWARD_DATA, TASK_BACKWARD_WEIGHT,
+                                    TASK_FORWARD, TASK_BACKWARD_DATA, TASK_BACKWARD_WEIGHT};
+    Schedule *s;
+    CHECK_OK(from_text(&s, (ScheduleShape){1, 1, 2},
+                       HEAD "0,forward,0,0\n0,backward,0,0\n0,forward,0,1\n0,backward_data,0,1\n"
+                            "0,backward_weight,0,1\n"));
+    CU_ASSERT(s->split);
+    check_tasks(s, 0, kind, 6);
     schedule_free(&s);
 }
 
@@ -85,6 +106,15 @@ static void test_bad(void)
         {HEAD "0,forward,2,0\n", "s.csv:2: chunk 2 is outside 0..1"},
         {HEAD "0,forward,0,1\n", "s.csv:2: micro 1 is outside 0..0"},
         {HEAD "0,forward,1,0\n", "s.csv:2: chunk 1 is on stage 1, not on stage 0"},
+        {"stages,1,0\n" HEAD "0,forward,0,0\n", "s.csv:3: chunk 0 is on stage 1, not on stage 0"},
+        {"stages,0\n" HEAD, "s.csv:1: says the stages of 1 chunks, but there are 2: 2 stages of 1"},
+        {"stages,0,1,0\n" HEAD, "s.csv:1: says the stages of 3 chunks, but there are 2"},
+        {"# c\nstages,1,1\n" HEAD, "s.csv:2: stage 0 has 0 chunks here, and must have 1"},
+        {"stages,0,2\n" HEAD, "s.csv:1: stage 2 is outside 0..1"},
+        {"stages,0,x\n" HEAD, "s.csv:1: stage is 'x', which is not a number"},
+        {"stages,0,1\nstages,0,1\n" HEAD, "s.csv:2: the chunks' stages are said twice"},
+        {HEAD "stages,0,1\n", "s.csv:2: a row has four fields"},
+        {HEAD "stages,0,1,0\n", "s.csv:2: stage is 'stages', which is not a number"},
     };
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; ++i) {
         Schedule *s;
@@ -111,4 +141,5 @@ static void test_some_messages(void)
 }
 
 TEST_MAIN("schedule files", {"good files", test_good}, {"round trip", test_round_trip},
-          {"bad files", test_bad}, {"only some messages", test_some_messages})
+          {"whole and in halves", test_mixed}, {"bad files", test_bad},
+          {"only some messages", test_some_messages})

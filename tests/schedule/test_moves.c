@@ -17,10 +17,11 @@ typedef struct Count {
     int sent[CHANNELS], moved[CHANNELS], taken[CHANNELS];
 } Count;
 
-static int channel_of(Task t)
+static int channel_of(const Schedule *s, Task t)
 {
     bool up = t.kind == TASK_SEND_FORWARD || t.kind == TASK_RECEIVE_BACKWARD;
-    int boundary = up ? t.chunk : t.chunk - 1;
+    int boundary = 0;
+    for (int c = 0; c < (up ? t.chunk : t.chunk - 1); ++c) boundary += schedule_crosses(s, c);
     bool values = t.kind == TASK_SEND_FORWARD || t.kind == TASK_RECEIVE_FORWARD;
     return 2 * boundary + !values;
 }
@@ -39,7 +40,7 @@ static bool run_tasks(Side *s, Count *n, int depth, bool *good)
     for (; waits_for(s) < 0 && s->at < s->schedule->count[s->stage]; ++s->at, moved = true) {
         Task t = s->schedule->task[s->stage][s->at];
         if (t.kind < TASK_SEND_FORWARD) continue;
-        int c = channel_of(t);
+        int c = channel_of(s->schedule, t);
         bool sends = t.kind == TASK_SEND_FORWARD || t.kind == TASK_SEND_BACKWARD;
         if (sends)
             *good = *good && ++n->sent[c] - n->moved[c] <= depth;
@@ -102,20 +103,23 @@ static void check(Schedule *s)
 
 static void moves_of_every_schedule(void)
 {
-    static const int kinds[] = {SCHEDULE_1F1B, SCHEDULE_GPIPE, SCHEDULE_INTERLEAVED,
-                                SCHEDULE_ZERO_BUBBLE};
+    static const int kinds[] = {SCHEDULE_1F1B,        SCHEDULE_GPIPE, SCHEDULE_INTERLEAVED,
+                                SCHEDULE_ZERO_BUBBLE, SCHEDULE_ZB_V,  SCHEDULE_DUALPIPE_V};
     for (int stages = 2; stages <= STAGES; ++stages)
         for (int chunks = 1; chunks <= 3; ++chunks)
             for (int micros = 1; micros <= 18; micros += micros < 6 ? 1 : 4) {
                 ScheduleShape shape = {stages, chunks, micros};
-                for (int k = 0; k < 4; ++k) {
-                    Schedule *s = NULL;
-                    if (chunks > 1 && kinds[k] != SCHEDULE_INTERLEAVED) continue;
+                for (int k = 0; k < 6; ++k) {
+                    Schedule *s = NULL, *forward = NULL;
+                    bool v = kinds[k] == SCHEDULE_ZB_V || kinds[k] == SCHEDULE_DUALPIPE_V;
+                    if (v ? chunks != 2 : chunks > 1 && kinds[k] != SCHEDULE_INTERLEAVED) continue;
                     CHECK_OK(schedule_new(&s, kinds[k], NULL, shape));
+                    CHECK_OK(schedule_forward(&forward, shape, s->stage_of));
                     check(s);
+                    check(forward);
                 }
                 Schedule *s = NULL;
-                CHECK_OK(schedule_forward(&s, shape));
+                CHECK_OK(schedule_forward(&s, shape, NULL));
                 check(s);
             }
 }

@@ -1,5 +1,6 @@
 /* The pictures: text against what it must show, width, and SVG that is well-formed at every size. */
 #include "schedule.h"
+#include "schedules.def"
 
 #include "harness.h"
 

@@ -1,6 +1,7 @@
 /* The built-in schedules over thousands of shapes: complete, free of dead ends, as few live micro-batches and as small a bubble
  * as the papers promise; the simulation's times under uneven costs; evaluation; size. */
 #include "schedule.h"
+#include "schedules.def"
 
 #include "harness.h"
 
@@ -195,7 +196,7 @@ static void test_refused(void)
     CU_ASSERT_PTR_NULL(s);
     CHECK_FAILS(schedule_new(&s, SCHEDULE_GPIPE, NULL, (ScheduleShape){4, 1, 0}), ERR_CONFIG,
                 "at least 1");
-    CHECK_FAILS(schedule_forward(&s, (ScheduleShape){0, 1, 1}), ERR_CONFIG, "at least 1");
+    CHECK_FAILS(schedule_forward(&s, (ScheduleShape){0, 1, 1}, NULL), ERR_CONFIG, "at least 1");
     CHECK_FAILS(schedule_new(&s, SCHEDULE_INTERLEAVED, NULL, (ScheduleShape){2, 1 << 20, 1 << 20}),
                 ERR_CONFIG, "too many");
     CHECK_FAILS(schedule_new(&s, 99, NULL, (ScheduleShape){1, 1, 1}), ERR_BUG, "99");
@@ -252,7 +253,7 @@ static void test_forward(void)
             for (int m = 1; m <= 3 * p + 1; ++m) {
                 Schedule *s;
                 ScheduleReport r;
-                CHECK_OK(schedule_forward(&s, (ScheduleShape){p, v, m}));
+                CHECK_OK(schedule_forward(&s, (ScheduleShape){p, v, m}, NULL));
                 CHECK_OK(schedule_simulate(s, NULL, &r));
                 for (int i = 0; i < p; ++i) {
                     expect(count_kind(s, i, TASK_FORWARD) == v * m, s, "forwards");

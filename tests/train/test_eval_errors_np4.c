@@ -141,7 +141,8 @@ static const struct {
              {2, "grid.dp=2 grid.zero=3 grid.transport=mpi grid.bucket_mb=0.01"},
              {4, "grid.pp=2 grid.tp=2"},
              {4, "grid.dp=2 grid.tp=2"},
-             {4, "grid.dp=2 grid.pp=2 grid.pipeline_schedule=interleaved grid.chunks=2"}};
+             {4, "grid.dp=2 grid.pp=2 grid.pipeline_schedule=interleaved grid.chunks=2"},
+             {2, "grid.pp=2 grid.pipeline_schedule=zb-v"}};
 enum { GRIDS = sizeof grids / sizeof grids[0] };
 
 static void test_tokens(void)

@@ -5,6 +5,7 @@
  * Alone this is a sample in which every value of every axis occurs with every model; with WEFT_MATRIX set (make matrix, grids.h), all
  * combinations. */
 #include "grids.h"
+#include "schedules.def"
 
 enum { STEPS = 6 };
 
@@ -27,6 +28,8 @@ static const char *const schedules[] = {"grid.pipeline_schedule=gpipe",
                                         "grid.pipeline_schedule=interleaved grid.chunks=2",
                                         "grid.pipeline_schedule=zero-bubble",
                                         "grid.pipeline_schedule=file:",
+                                        "grid.pipeline_schedule=zb-v",
+                                        "grid.pipeline_schedule=dualpipe-v",
                                         NULL};
 static const char *const transports[] = {"grid.transport=shm",
                                          "grid.transport=mpi grid.bucket_mb=0.05", NULL};
@@ -34,7 +37,7 @@ static const char *const recomputes[] = {"grid.recompute=none", "grid.recompute=
 static const char *const zeros[] = {"grid.zero=0", "grid.zero=1", "grid.zero=2", "grid.zero=3",
                                     NULL};
 /* ZERO_AXIS: the place at which check_sample's rule brings every value to several replicas. */
-enum { ZERO_AXIS = 0, TRANSPORT_AXIS = 3 };
+enum { ZERO_AXIS = 0, SCHEDULE_AXIS = 1, TRANSPORT_AXIS = 3 };
 static const char *const *const axes[] = {zeros, schedules, recomputes, transports};
 enum {
     AXES = sizeof axes / sizeof axes[0],
@@ -148,12 +151,16 @@ static void check(const Subject *subject, const Layout *layout, const int *value
     mem_free(&path);
 }
 
-/* Every value of every axis occurs at least once on the grids. Grids with stages take the schedules. */
+/* Every value of every axis occurs at least once on the grids. Grids with stages take the schedules, of which there are as many
+ * as layouts: in steps of 3 each comes once. */
 static void check_sample(const Subject *subject, const Reference *want)
 {
+    CU_ASSERT_EQUAL(axis_values(SCHEDULE_AXIS), LAYOUTS);
     for (int i = 0, value[AXES]; i < LAYOUTS; ++i) {
-        for (int axis = 0; axis < AXES; ++axis)
-            value[axis] = (i + i / 2 * axis + subject->shift) % axis_values(axis);
+        for (int axis = 0; axis < AXES; ++axis) {
+            int at = axis == SCHEDULE_AXIS ? 3 * i : i + i / 2 * axis;
+            value[axis] = (at + subject->shift) % axis_values(axis);
+        }
         check(subject, &layouts[i], value, want);
     }
 }
@@ -211,6 +218,21 @@ static void test_layers(void)
     run(&(Subject){3, "fp32", true, 3});
 }
 
+/* The first stage has the input, the loss and both ends of tied parameters; at the turn nothing is sent. */
+static void test_v(void)
+{
+    static const struct {
+        int layout, value[AXES];
+    } all[] = {{2, {0, 5, 0, 0}}, {2, {0, 6, 1, 1}}, {3, {2, 5, 1, 1}}, {3, {3, 6, 0, 1}},
+               {3, {1, 6, 0, 0}}, {5, {0, 5, 1, 1}}, {5, {0, 6, 0, 0}}};
+    Subject subject = {2, "fp32", true, 0};
+    Reference want = {.path[0] = mem_format("%s/want-v.h5", tiny_folder)};
+    want.outcome[0] = reference(&subject, "", want.path[0]);
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; ++i)
+        check(&subject, &layouts[all[i].layout], all[i].value, &want);
+    mem_free(&want.path[0]);
+}
+
 /* Activations, their gradients and what crosses boundaries are bf16. */
 static void run_bf16(const Subject *subject)
 {
@@ -234,5 +256,6 @@ static void test_gpt_bf16(void)
 }
 
 TINY_MAIN("grid", grid_data, {"resnet18", test_resnet}, {"mobilenet_v2", test_mobilenet},
-          {"gpt2", test_gpt}, {"layers", test_layers}, {"resnet18, bf16", test_resnet_bf16},
-          {"mobilenet_v2, bf16", test_mobilenet_bf16}, {"gpt2, bf16", test_gpt_bf16})
+          {"gpt2", test_gpt}, {"layers", test_layers}, {"V-shaped schedules", test_v},
+          {"resnet18, bf16", test_resnet_bf16}, {"mobilenet_v2, bf16", test_mobilenet_bf16},
+          {"gpt2, bf16", test_gpt_bf16})

@@ -134,6 +134,8 @@ static void test_same_bits(void)
         "grid.tp=2 grid.pp=2 grid.transport=mpi",
         "grid.tp=2 grid.pp=2 grid.pipeline_schedule=zero-bubble grid.recompute=block",
         "grid.tp=2 grid.pp=2 grid.pipeline_schedule=interleaved grid.chunks=2",
+        "grid.tp=2 grid.pp=2 grid.pipeline_schedule=zb-v",
+        "grid.tp=2 grid.pp=2 grid.pipeline_schedule=dualpipe-v grid.transport=mpi",
         "grid.tp=2 grid.dp=2 grid.zero=1 grid.transport=shm",
         "grid.tp=2 grid.dp=2 grid.zero=2 grid.transport=mpi grid.bucket_mb=0.01",
     };

@@ -170,6 +170,7 @@ static const Place places[] = {
     {"grid.zero=2 grid.dp=1 grid.pp=2", 2},
     {"grid.zero=1 grid.dp=2 grid.pp=2 grid.pipeline_schedule=interleaved grid.chunks=2", 4},
     {"grid.zero=2 grid.dp=2 grid.pp=2 grid.pipeline_schedule=gpipe grid.recompute=block", 4},
+    {"grid.zero=2 grid.dp=2 grid.pp=2 grid.pipeline_schedule=zb-v grid.bucket_mb=0.02", 4},
 };
 /* Three replicas with four micro-batches each. */
 static const Place three[] = {
@@ -189,6 +190,9 @@ static const Place fetched[] = {
      4},
     {"grid.zero=3 grid.dp=2 grid.pp=2 grid.transport=mpi grid.pipeline_schedule=interleaved "
      "grid.chunks=2 "
+     "grid.bucket_mb=0.01",
+     4},
+    {"grid.zero=3 grid.dp=2 grid.pp=2 grid.transport=mpi grid.pipeline_schedule=dualpipe-v "
      "grid.bucket_mb=0.01",
      4},
 };

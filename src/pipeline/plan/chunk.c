@@ -271,23 +271,25 @@ static void list_gradients(Planner *p, void (*plan)(Planner *, int), bool bucket
 
 /* ---- boundaries ---- */
 
-/* Values arrive before the pass and gradients, too; both leave after it. */
-static void arrive(Planner *p, const Message *message, int *storage)
+/* Values arrive before the pass and gradients, too; both leave after it. early, late: other tasks may come between, so they
+ * lie in the slot. Where the stage has the chunk behind this one, too, it takes values when it begins, and brings gradients
+ * when it ends. */
+static void arrive(Planner *p, const Message *message, int *storage, bool early)
 {
     for (int i = 0; i < message->count; ++i) {
         int s = storage_new(p, message->tensor[i].bytes);
-        p->storage[s].kept = p->apart;
+        p->storage[s].kept = p->apart || early;
         storage[message->tensor[i].node] = s;
         storage_use(p, s);
     }
     ++p->tick;
 }
 
-static void leave(Planner *p, const Message *message, const int *storage)
+static void leave(Planner *p, const Message *message, const int *storage, bool late)
 {
     for (int i = 0; i < message->count; ++i) {
         int s = storage[message->tensor[i].node];
-        if (p->apart && s >= 0) p->storage[s].kept = true;
+        if ((p->apart || late) && s >= 0) p->storage[s].kept = true;
         storage_use(p, s);
     }
     ++p->tick;
@@ -305,16 +307,17 @@ static void list_passes(Planner *p)
 {
     ChunkPlan *c = p->chunk;
     const Graph *g = p->graph;
-    arrive(p, &c->values_in, p->value);
+    bool meets = schedule_meets(p->schedule, c->chunk);
+    arrive(p, &c->values_in, p->value, false);
     for (int i = c->first; i < c->last; ++i) plan_forward(p, i);
     if (planner_owns(p, g->logits)) storage_use(p, p->value[g->logits]);
     if (planner_owns(p, g->loss)) storage_use(p, p->value[g->loss]);
-    leave(p, &c->values_out, p->value);
+    leave(p, &c->values_out, p->value, meets);
     end_pass(p);
     p->pass = PASS_BACKWARD;
-    arrive(p, &c->gradients_in, p->gradient);
+    arrive(p, &c->gradients_in, p->gradient, meets);
     list_gradients(p, plan_backward, !p->schedule->split);
-    leave(p, &c->gradients_out, p->gradient);
+    leave(p, &c->gradients_out, p->gradient, false);
     end_pass(p);
     p->pass = PASS_WEIGHT;
     if (p->schedule->split) list_gradients(p, plan_weight, true);

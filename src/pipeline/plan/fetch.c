@@ -131,7 +131,7 @@ static const ValueUse *seek(const Window *w, int *task, int *use)
     int stage = w->plan->stage;
     for (; *task < s->count[stage]; ++*task, *use = 0) {
         const Task *t = &s->task[stage][*task];
-        const ChunkPlan *c = &w->plan->chunk[t->chunk / s->shape.stages];
+        const ChunkPlan *c = &w->plan->chunk[schedule_local(s, t->chunk)];
         int pass = pass_of(t->kind);
         if (pass < PASSES && c->use_first[pass] + *use < c->use_first[pass + 1])
             return &c->use[c->use_first[pass] + *use];
@@ -241,7 +241,7 @@ static Status place_buckets(Plan *plan)
 {
     FetchPlan *f = &plan->fetch;
     Schedule *evaluation = NULL;
-    TRY(schedule_forward(&evaluation, plan->schedule->shape));
+    TRY(schedule_forward(&evaluation, plan->schedule->shape, plan->schedule->stage_of));
     Near *near = mem_new((size_t)(f->count + 1) * sizeof *near);
     find_near(plan, plan->schedule, near);
     find_near(plan, evaluation, near);

@@ -15,12 +15,13 @@ static int stage_of(const Plan *plan, int node)
 {
     int chunk = 0;
     while (node >= plan->first[chunk + 1]) ++chunk;
-    return chunk % plan->shape.pp;
+    return schedule_stage(plan->schedule, chunk);
 }
 
 static void add_boundary(const Plan *plan, Links *links, int chunk)
 {
-    int stages = plan->shape.pp, below = (chunk - 1) % stages, above = chunk % stages;
+    int below = schedule_stage(plan->schedule, chunk - 1);
+    int above = schedule_stage(plan->schedule, chunk);
     Message values, gradients;
     boundary_values(&values, plan->graph, plan->first[chunk]);
     boundary_gradients(&gradients, plan->graph, plan->first[chunk]);
@@ -69,7 +70,8 @@ Status links_init(Links *links, const Plan *plan)
     int chunks = plan->shape.pp * plan->chunk_count;
     *links = (Links){0};
     if (plan->shape.pp == 1) return OK;
-    for (int chunk = 1; chunk < chunks; ++chunk) add_boundary(plan, links, chunk);
+    for (int chunk = 1; chunk < chunks; ++chunk)
+        if (schedule_crosses(plan->schedule, chunk - 1)) add_boundary(plan, links, chunk);
     for (int i = 0; i < plan->graph->param_count; ++i)
         if (plan_ties_stages(plan, i)) TRY(add_tie(plan, links, i));
     return OK;

@@ -262,7 +262,7 @@ Status plan_new(Plan **out, const Graph *graph, const PlanOptions *o)
     plan->first = mem_new((size_t)(stages * chunks + 1) * sizeof *plan->first);
     memcpy(plan->first, o->first, (size_t)(stages * chunks + 1) * sizeof *plan->first);
     for (int k = 0; k < chunks; ++k) {
-        int chunk = k * stages + o->stage;
+        int chunk = schedule_chunk(schedule, o->stage, k);
         plan->chunk[k].chunk = chunk;
         plan->chunk[k].first = o->first[chunk];
         plan->chunk[k].last = o->first[chunk + 1];

@@ -47,7 +47,7 @@ static void find_lives(const Plan *plan, int *first, int *last)
     for (int i = 0; i < plan->chunk_count * micros; ++i) first[i] = last[i] = -1;
     for (int i = 0; i < s->count[plan->stage]; ++i) {
         const Task *t = &s->task[plan->stage][i];
-        int at = t->chunk / s->shape.stages * micros + t->micro;
+        int at = schedule_local(s, t->chunk) * micros + t->micro;
         if (first[at] < 0) first[at] = i;
         last[at] = i;
     }
@@ -62,7 +62,7 @@ static void give_slots(Plan *plan, const int *first, const int *last)
     for (int i = 0; i < plan->chunk_count * micros; ++i) owner[i] = -1;
     for (int i = 0; i < s->count[plan->stage]; ++i) {
         const Task *t = &s->task[plan->stage][i];
-        int local = t->chunk / s->shape.stages, at = local * micros + t->micro, slot = 0;
+        int local = schedule_local(s, t->chunk), at = local * micros + t->micro, slot = 0;
         if (first[at] != i) continue;
         int *taken = owner + local * micros;
         while (taken[slot] >= 0 && last[taken[slot]] > i) ++slot;

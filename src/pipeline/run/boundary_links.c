@@ -47,7 +47,11 @@ static void bind_links(BoundaryLinks *l, const GradSync *sync, const Links *link
 {
     const Plan *plan = l->context->plan;
     int chunks = plan->shape.pp * plan->chunk_count, next = 0;
-    for (int chunk = 1; chunk < chunks; ++chunk, next += 2) bind_boundary(l, chunk, next, next + 1);
+    for (int chunk = 1; chunk < chunks; ++chunk) {
+        if (!schedule_crosses(plan->schedule, chunk - 1)) continue;
+        bind_boundary(l, chunk, next, next + 1);
+        next += 2;
+    }
     for (int i = 0; i < plan->graph->param_count; ++i) {
         if (!plan_ties_stages(plan, i)) continue;
         bind_tie(l, sync, links, i, next);
@@ -156,6 +160,25 @@ void links_message(const BoundaryLinks *l, const SlotMemory *memory, const Chunk
     else
         send(l, memory, chunk, slot, &plan->gradients_out, links->gradients_out);
     phase_enter(outer);
+}
+
+static void copy_message(const SlotMemory *memory, MessageEnd from, const Message *out,
+                         MessageEnd to, const Message *in)
+{
+    for (int i = 0; i < out->count && !from.slot->empty; ++i)
+        context_copy(memory->context, slot_place(memory, to.chunk, to.slot, in->tensor[i].place),
+                     slot_place(memory, from.chunk, from.slot, out->tensor[i].place),
+                     out->tensor[i].bytes);
+}
+
+void links_copy_values(const SlotMemory *memory, MessageEnd from, MessageEnd to)
+{
+    copy_message(memory, from, &from.chunk->plan->values_out, to, &to.chunk->plan->values_in);
+}
+
+void links_copy_gradients(const SlotMemory *memory, MessageEnd from, MessageEnd to)
+{
+    copy_message(memory, from, &from.chunk->plan->gradients_out, to, &to.chunk->plan->gradients_in);
 }
 
 /* ---- tied parameters ---- */

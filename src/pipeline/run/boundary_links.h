@@ -34,6 +34,14 @@ void boundary_links_fini(BoundaryLinks *links); /* Collective. */
 /* The message task of a chunk for the micro-batch in slot: waits for a free place, or for the message. */
 void links_message(const BoundaryLinks *links, const SlotMemory *memory, const ChunkRun *chunk,
                    const Slot *slot, TaskKind kind);
+/* One of two chunks of a stage that follow each other, with a micro-batch's slot in it. */
+typedef struct MessageEnd {
+    const ChunkRun *chunk;
+    const Slot *slot;
+} MessageEnd;
+/* What would be a message were they on two stages: values go on, gradients back. */
+void links_copy_values(const SlotMemory *memory, MessageEnd from, MessageEnd to);
+void links_copy_gradients(const SlotMemory *memory, MessageEnd from, MessageEnd to);
 /* Task number `task` of a list comes next: the messages that move before it. *next: of moves, from 0 on. */
 void links_move(const BoundaryLinks *links, const Moves *moves, int *next, int task);
 /* Adds up the gradients of tied parameters. Collective on the stages. */

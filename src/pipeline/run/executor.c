@@ -32,7 +32,8 @@ static Status set_up(Executor *e)
     TRY(status_agree(c->grid->world, tensor_group_new(&e->group, c)));
     slot_memory_init(&e->memory, c, e->params.weights, tensor_group_exchange(e->group));
     step_report_init(&e->report, c, &e->memory);
-    TRY(status_agree(c->grid->world, schedule_forward(&e->evaluation, shape)));
+    TRY(status_agree(c->grid->world,
+                     schedule_forward(&e->evaluation, shape, c->plan->schedule->stage_of)));
     e->evaluation_last = mem_new((size_t)shape.micros * sizeof *e->evaluation_last);
     int places = input_places(e, tasks_hold(e->evaluation, c->plan->stage, e->evaluation_last));
     input_ring_init(&e->input, c, places);

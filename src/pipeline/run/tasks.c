@@ -16,19 +16,24 @@ static bool is_message(const Task *t)
     return t->kind >= TASK_SEND_FORWARD;
 }
 
+static Slot *slot_of(const Executor *e, const Playing *p, int chunk, int micro)
+{
+    int local = schedule_local(p->schedule, chunk);
+    int at = local * p->schedule->shape.micros + micro;
+    return &e->memory.chunk[local].slot[p->of.training ? e->context.plan->slot[at] : 0];
+}
+
 static At task_at(const Executor *e, const Playing *p, int number)
 {
     const Plan *plan = e->context.plan;
     const Task *t = &p->schedule->task[plan->stage][number];
-    int local = t->chunk / p->schedule->shape.stages;
-    ChunkRun *chunk = &e->memory.chunk[local];
-    int slot = p->of.training ? plan->slot[local * p->schedule->shape.micros + t->micro] : 0;
+    ChunkRun *chunk = &e->memory.chunk[schedule_local(p->schedule, t->chunk)];
     Pass pass = t->kind == TASK_FORWARD           ? PASS_FORWARD
                 : t->kind == TASK_BACKWARD_WEIGHT ? PASS_WEIGHT
                                                   : PASS_BACKWARD;
     return (At){.task = t,
                 .chunk = chunk,
-                .slot = &chunk->slot[slot],
+                .slot = slot_of(e, p, t->chunk, t->micro),
                 .pass = pass,
                 .actions = is_message(t) ? 1 : chunk->plan->pass[pass].count};
 }
@@ -54,6 +59,21 @@ static void finish_forward(Executor *e, const Playing *p, const At *at)
                 outputs_columns(&e->outputs, &e->memory, at->chunk, at->slot, batch->rows));
 }
 
+/* Where this stage has the chunk before, too: before the forward pass its outputs are taken, and after the backward pass their
+ * gradients are brought there. */
+static void meet_chunk_before(Executor *e, const Playing *p, const At *at)
+{
+    int before = at->task->chunk - 1;
+    if (!schedule_meets(p->schedule, before)) return;
+    MessageEnd here = {at->chunk, at->slot};
+    MessageEnd there = {&e->memory.chunk[schedule_local(p->schedule, before)],
+                        slot_of(e, p, before, at->task->micro)};
+    if (at->pass == PASS_FORWARD)
+        links_copy_values(&e->memory, there, here);
+    else
+        links_copy_gradients(&e->memory, here, there);
+}
+
 /* Actions from .. to-1 of a task, which is over with its last one. */
 static void play_task(Executor *e, const Playing *p, int number, int from, int to)
 {
@@ -62,10 +82,13 @@ static void play_task(Executor *e, const Playing *p, int number, int from, int t
         links_message(&e->links, &e->memory, at.chunk, at.slot, at.task->kind);
         return;
     }
+    bool begins = from == 0, ends = to == at.actions;
     Phase outer = phase_enter(at.pass == PASS_FORWARD ? PHASE_FORWARD : PHASE_BACKWARD);
+    if (at.pass == PASS_FORWARD && begins) meet_chunk_before(e, p, &at);
     actions_run(e, at.chunk, at.slot, at.pass, at.task->micro, from, to);
+    if (at.pass == PASS_BACKWARD && ends) meet_chunk_before(e, p, &at);
     phase_enter(outer);
-    if (at.pass == PASS_FORWARD && to == at.actions) finish_forward(e, p, &at);
+    if (at.pass == PASS_FORWARD && ends) finish_forward(e, p, &at);
 }
 
 /* ---- captures ---- */

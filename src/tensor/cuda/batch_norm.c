@@ -4,7 +4,7 @@
 
 enum { SAVED = 7 };
 
-static Status norm_plan(Op *op, Desc preferred[SPEC_INPUTS])
+static Status batch_norm_plan(Op *op, Desc preferred[SPEC_INPUTS])
 {
     OpSpec *s = &op->spec;
     if (!cuda_inputs(op, preferred)) return OK;
@@ -22,7 +22,7 @@ static Status norm_plan(Op *op, Desc preferred[SPEC_INPUTS])
     return OK;
 }
 
-static BatchNormRun norm_run(const Op *op, const OpRun *run)
+static BatchNormRun batch_norm_run(const Op *op, const OpRun *run)
 {
     const OpSpec *s = &op->spec;
     int64_t channels = s->y.shape.dim[1], rows = shape_count(s->y.shape) / channels;
@@ -53,35 +53,35 @@ static BatchNormRun norm_run(const Op *op, const OpRun *run)
                           .channels = channels};
 }
 
-static void norm_forward(Op *op, const OpRun *run)
+static void batch_norm_forward(Op *op, const OpRun *run)
 {
-    cuda_check(launch_batch_norm(cuda_stream(op), norm_run(op, run)), "kernel batch_norm");
+    cuda_check(launch_batch_norm(cuda_stream(op), batch_norm_run(op, run)), "kernel batch_norm");
 }
 
-static void norm_backward_begin(Op *op, const OpRun *run)
+static void batch_norm_backward_begin(Op *op, const OpRun *run)
 {
-    cuda_check(launch_batch_norm_sums(cuda_stream(op), norm_run(op, run)),
+    cuda_check(launch_batch_norm_sums(cuda_stream(op), batch_norm_run(op, run)),
                "kernel batch_norm_sums");
 }
 
-static void norm_backward_data(Op *op, const OpRun *run)
+static void batch_norm_backward_data(Op *op, const OpRun *run)
 {
     if (run->dx[0])
-        cuda_check(launch_batch_norm_data(cuda_stream(op), norm_run(op, run)),
+        cuda_check(launch_batch_norm_data(cuda_stream(op), batch_norm_run(op, run)),
                    "kernel batch_norm_data");
 }
 
-static void norm_backward_weight(Op *op, const OpRun *run)
+static void batch_norm_backward_weight(Op *op, const OpRun *run)
 {
-    cuda_check(launch_batch_norm_weights(cuda_stream(op), norm_run(op, run), run->dw),
+    cuda_check(launch_batch_norm_weights(cuda_stream(op), batch_norm_run(op, run), run->dw),
                "kernel batch_norm_weights");
 }
 
 const OpTable cuda_batch_norm = {
     .name = "batch_norm",
-    .plan = norm_plan,
-    .forward = norm_forward,
-    .backward_begin = norm_backward_begin,
-    .backward_data = norm_backward_data,
-    .backward_weight = norm_backward_weight,
+    .plan = batch_norm_plan,
+    .forward = batch_norm_forward,
+    .backward_begin = batch_norm_backward_begin,
+    .backward_data = batch_norm_backward_data,
+    .backward_weight = batch_norm_backward_weight,
 };

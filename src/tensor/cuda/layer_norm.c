@@ -1,7 +1,7 @@
 /* layer_norm over the last dimension. */
 #include "cuda.h"
 
-static Status norm_plan(Op *op, Desc preferred[SPEC_INPUTS])
+static Status layer_norm_plan(Op *op, Desc preferred[SPEC_INPUTS])
 {
     OpSpec *s = &op->spec;
     if (!cuda_inputs(op, preferred)) return OK;
@@ -16,7 +16,7 @@ static Status norm_plan(Op *op, Desc preferred[SPEC_INPUTS])
     return OK;
 }
 
-static LayerNormRun norm_run(const Op *op, const OpRun *run)
+static LayerNormRun layer_norm_run(const Op *op, const OpRun *run)
 {
     const OpSpec *s = &op->spec;
     int64_t width = s->y.shape.dim[s->y.shape.ndim - 1], rows = shape_count(s->y.shape) / width;
@@ -38,32 +38,32 @@ static LayerNormRun norm_run(const Op *op, const OpRun *run)
                           .width = width};
 }
 
-static void norm_forward(Op *op, const OpRun *run)
+static void layer_norm_forward(Op *op, const OpRun *run)
 {
-    cuda_check(launch_layer_norm(cuda_stream(op), norm_run(op, run)), "kernel layer_norm");
+    cuda_check(launch_layer_norm(cuda_stream(op), layer_norm_run(op, run)), "kernel layer_norm");
 }
 
-static void norm_backward(Op *op, const OpRun *run)
+static void layer_norm_backward(Op *op, const OpRun *run)
 {
-    cuda_check(launch_layer_norm_backward(cuda_stream(op), norm_run(op, run)),
+    cuda_check(launch_layer_norm_backward(cuda_stream(op), layer_norm_run(op, run)),
                "kernel layer_norm_backward");
 }
 
 /* Reads x and dy once for both halves. */
-static void norm_backward_data(Op *op, const OpRun *run)
+static void layer_norm_backward_data(Op *op, const OpRun *run)
 {
-    if (run->dx[0]) norm_backward(op, run);
+    if (run->dx[0]) layer_norm_backward(op, run);
 }
 
-static void norm_backward_weight(Op *op, const OpRun *run)
+static void layer_norm_backward_weight(Op *op, const OpRun *run)
 {
-    if (!run->dx[0]) norm_backward(op, run);
+    if (!run->dx[0]) layer_norm_backward(op, run);
 }
 
 const OpTable cuda_layer_norm = {
     .name = "layer_norm",
-    .plan = norm_plan,
-    .forward = norm_forward,
-    .backward_data = norm_backward_data,
-    .backward_weight = norm_backward_weight,
+    .plan = layer_norm_plan,
+    .forward = layer_norm_forward,
+    .backward_data = layer_norm_backward_data,
+    .backward_weight = layer_norm_backward_weight,
 };

@@ -1,0 +1,39 @@
+/* The forward passes of an evaluation, for any mapping of chunks to stages. On a clock on which every pass takes one unit each
+ * stage does, of what it can do, the chunk that is furthest: so a micro-batch that is under way goes before one that is not. No
+ * more than `stages` are under way, no channel holds more than 2 messages, and where two chunks in a row are on one stage
+ * the second follows before the first has another micro-batch. */
+#include "private.h"
+
+#include <string.h>
+
+enum { CHANNEL_PLACES = 2 };
+
+/* done, one a chunk: micro-batches before this unit of time. */
+static bool can_go(const Schedule *s, const int *done, int chunk)
+{
+    int last = schedule_chunks(s) - 1;
+    if (done[chunk] == s->shape.micros) return false;
+    if (chunk == 0 && done[0] - done[last] >= s->shape.stages) return false;
+    if (chunk > 0 && done[chunk] == done[chunk - 1]) return false;
+    if (chunk == last) return true;
+    return done[chunk] - done[chunk + 1] < (schedule_meets(s, chunk) ? 1 : CHANNEL_PLACES);
+}
+
+void order_forward(TaskList *list, const Schedule *s)
+{
+    int chunks = schedule_chunks(s);
+    size_t bytes = (size_t)chunks * sizeof(int);
+    int *done = mem_new(bytes), *next = mem_new(bytes);
+    while (done[chunks - 1] < s->shape.micros) {
+        for (int stage = 0; stage < s->shape.stages; ++stage) {
+            int local = s->shape.chunks - 1;
+            while (local >= 0 && !can_go(s, done, schedule_chunk(s, stage, local))) --local;
+            if (local < 0) continue;
+            int chunk = schedule_chunk(s, stage, local);
+            list_add_work(&list[stage], s, TASK_FORWARD, chunk, next[chunk]++);
+        }
+        memcpy(done, next, bytes);
+    }
+    mem_free(&done);
+    mem_free(&next);
+}

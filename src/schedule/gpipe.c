@@ -1,0 +1,9 @@
+/* gpipe: all forwards, then all backwards (Huang et al. 2019). Every stage has all micro-batches live at once. */
+#include "private.h"
+
+static void order_gpipe(TaskList *list, const Schedule *s, int stage)
+{
+    order_turns(list, s, stage, 1, s->shape.micros);
+}
+
+const ScheduleForm schedule_form_gpipe = {.stage = stage_round, .order = order_gpipe};

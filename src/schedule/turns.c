@@ -1,0 +1,57 @@
+/* Orders in which the forwards and the backwards of a stage take turns, each in an order of its own: groups of micro-batches, in
+ * a group chunk by chunk. */
+#include "private.h"
+
+/* Walks the chunks of a stage and the micro-batches. */
+typedef struct Cursor {
+    ScheduleShape shape;
+    int groups;
+    int group, first, size; /* this group: its number, its first micro-batch, how many */
+    int turn, at;           /* chunk of the stage; micro-batch of the group */
+} Cursor;
+
+int group_size(ScheduleShape shape, int groups, int group)
+{
+    return shape.micros / groups + (group < shape.micros % groups);
+}
+
+static Cursor cursor_first(ScheduleShape shape, int groups)
+{
+    return (Cursor){.shape = shape, .groups = groups, .size = group_size(shape, groups, 0)};
+}
+
+static void cursor_next(Cursor *c)
+{
+    if (++c->at < c->size) return;
+    c->at = 0;
+    if (++c->turn < c->shape.chunks) return;
+    c->turn = 0;
+    c->first += c->size;
+    if (++c->group < c->groups) c->size = group_size(c->shape, c->groups, c->group);
+}
+
+static void add_forward(TaskList *list, const Schedule *s, Cursor *c, int stage)
+{
+    int chunk = schedule_chunk(s, stage, c->turn);
+    list_add_work(list, s, TASK_FORWARD, chunk, c->first + c->at);
+    cursor_next(c);
+}
+
+static void add_backward(TaskList *list, const Schedule *s, Cursor *c, int stage)
+{
+    int chunk = schedule_chunk(s, stage, c->shape.chunks - 1 - c->turn);
+    list_add_work(list, s, TASK_BACKWARD, chunk, c->first + c->at);
+    cursor_next(c);
+}
+
+void order_turns(TaskList *list, const Schedule *s, int stage, int groups, int64_t ahead)
+{
+    Cursor forward = cursor_first(s->shape, groups), backward = forward;
+    int passes = s->shape.chunks * s->shape.micros, done = ahead < passes ? (int)ahead : passes;
+    for (int i = 0; i < done; ++i) add_forward(list, s, &forward, stage);
+    for (int i = done; i < passes; ++i) {
+        add_forward(list, s, &forward, stage);
+        add_backward(list, s, &backward, stage);
+    }
+    for (int i = 0; i < done; ++i) add_backward(list, s, &backward, stage);
+}

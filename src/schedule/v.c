@@ -1,0 +1,61 @@
+/* V-shaped schedules: a micro-batch goes down the stages through their first chunks, turns on the last one without a message,
+ * and comes back up through their second chunks. So the first stage has the model's begin and its end:
+ *
+ *     stage 0   chunk 0             chunk 2p-1   loss
+ *     stage 1      chunk 1       chunk 2p-2
+ *     ...             ...      ...
+ *     stage p-1       chunk p-1, chunk p
+ *
+ * A V-shaped schedule is a table of phases, each a pattern of steps that repeats. */
+#include "private.h"
+
+#include <ctype.h>
+
+int stage_v(ScheduleShape shape, int chunk)
+{
+    int turn = chunk / shape.stages, at = chunk % shape.stages;
+    return turn % 2 ? shape.stages - 1 - at : at;
+}
+
+typedef struct Walk {
+    const Schedule *schedule;
+    TaskList *list;
+    int stage;
+    int forwards[2], backwards[2]; /* of each chunk of the stage, so far */
+    TaskList left;                 /* weights' halves in the order of their data halves */
+    int weights;                   /* of these, done */
+} Walk;
+
+static void add_work(const Walk *w, TaskKind kind, int chunk, int micro)
+{
+    if (micro < w->schedule->shape.micros) list_add_work(w->list, w->schedule, kind, chunk, micro);
+}
+
+static void add_step(Walk *w, char step)
+{
+    int local = islower((unsigned char)step) != 0;
+    int chunk = schedule_chunk(w->schedule, w->stage, local);
+    switch (toupper((unsigned char)step)) {
+    case 'F':
+        add_work(w, TASK_FORWARD, chunk, w->forwards[local]++);
+        break;
+    case 'B':
+        list_add(&w->left, TASK_BACKWARD_WEIGHT, chunk, w->backwards[local]);
+        add_work(w, TASK_BACKWARD_DATA, chunk, w->backwards[local]++);
+        break;
+    default: {
+        Task t = w->left.task[w->weights++];
+        add_work(w, t.kind, t.chunk, t.micro);
+    }
+    }
+}
+
+void order_phases(TaskList *list, const Schedule *s, int stage, const SchedulePhase *phase,
+                  int phases)
+{
+    Walk w = {.schedule = s, .list = list, .stage = stage};
+    for (int i = 0; i < phases; ++i)
+        for (int k = 0; k < phase[i].times; ++k)
+            for (const char *step = phase[i].steps; *step; ++step) add_step(&w, *step);
+    mem_free(&w.left.task);
+}
