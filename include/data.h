@@ -18,7 +18,7 @@ typedef enum DataKind { DATA_IMAGE, DATA_TOKENS, DATA_TABLE } DataKind;
     W(ELEM_I64, "int64")                                                                           \
     W(ELEM_F32, "float32")                                                                         \
     W(ELEM_F64, "float64")
-typedef enum ElementType { ELEMENTS(WORD_CONSTANT) } ElementType;
+typedef enum ElementType { ELEMENTS(LIST_CONSTANT) } ElementType;
 
 enum { DATA_CHANNELS = 64, DATA_PATH = 1024 };
 typedef struct DataArray { /* one HDF5 data set, as the ranks read it */

@@ -18,7 +18,7 @@
     W(PHASE_UPDATE, "update")                                                                      \
     W(PHASE_EVAL, "eval")                                                                          \
     W(PHASE_CHECKPOINT, "checkpoint")
-typedef enum Phase { PHASES(WORD_CONSTANT) PHASE_COUNT } Phase;
+typedef enum Phase { PHASES(LIST_CONSTANT) PHASE_COUNT } Phase;
 extern const char *const phase_names[PHASE_COUNT];
 /* returns the phase before, for nesting */
 Phase phase_enter(Phase phase);

@@ -5,12 +5,9 @@
 #include <stdio.h>
 
 /* Things that have names are one list, #define SIDES(W) W(SIDE_LEFT, "left") W(SIDE_RIGHT, "right"), from which come their enum,
- * enum { SIDES(WORD_CONSTANT) }, and their names, const char *const names[] = {SIDES(WORD_NAME)}, or, where each is a bit of a set,
- * enum { SIDES(WORD_NUMBER) }; enum { SIDES(WORD_BIT) }. */
-#define WORD_CONSTANT(constant, word) constant,
-#define WORD_NAME(constant, word)     [constant] = word,
-#define WORD_NUMBER(constant, word)   constant##_NUMBER,
-#define WORD_BIT(constant, word)      constant = 1 << constant##_NUMBER,
+ * enum { SIDES(LIST_CONSTANT) }, and their names, const char *const names[] = {SIDES(LIST_NAME)}. */
+#define LIST_CONSTANT(constant, name) constant,
+#define LIST_NAME(constant, name)     [constant] = name,
 
 /* Text in double quotes, escaped as in JSON and YAML; bytes that are no UTF-8 stay as they are. */
 void text_quote(FILE *out, const char *text);

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <time.h>
 
-const char *const phase_names[PHASE_COUNT] = {PHASES(WORD_NAME)};
+const char *const phase_names[PHASE_COUNT] = {PHASES(LIST_NAME)};
 
 typedef struct Span {
     double begin_s, end_s;

@@ -29,7 +29,7 @@ size_t element_bytes(ElementType type)
 
 const char *element_name(ElementType type)
 {
-    static const char *const name[] = {ELEMENTS(WORD_NAME)};
+    static const char *const name[] = {ELEMENTS(LIST_NAME)};
     return name[type];
 }
 
