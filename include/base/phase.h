@@ -25,7 +25,8 @@ Phase phase_enter(Phase phase);
 double phase_s(Phase phase); /* seconds so far */
 /* From now on `entered` is told every phase as it begins; NULL: nobody is. */
 void phase_watch(void (*entered)(Phase phase));
-/* With a trace on, every span goes to a ring of the newest `events`; trace_write makes a Chrome trace (trace.json). */
+/* With a trace on, every span goes to a ring of the newest `events`; trace_write makes a Chrome
+ * trace (trace.json). */
 void trace_start(int events);
 Status trace_write(const char *path, int rank);
 
