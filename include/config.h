@@ -7,15 +7,41 @@
 
 #include "base.h"
 
-typedef enum Stem { STEM_IMAGENET, STEM_SMALL } Stem;
-typedef enum Precision { PRECISION_FP32, PRECISION_BF16, PRECISION_FP16, PRECISION_TF32 } Precision;
-typedef enum Positions { POSITIONS_LEARNED, POSITIONS_ROTARY } Positions;
-typedef enum GptSize { GPT_OWN, GPT_124M, GPT_355M, GPT_774M, GPT_1558M } GptSize;
-typedef enum Zero { ZERO_NONE, ZERO_STATE, ZERO_GRADIENTS, ZERO_PARAMS } Zero;
-typedef enum Recompute { RECOMPUTE_NONE, RECOMPUTE_BLOCK, RECOMPUTE_AUTO } Recompute;
-typedef enum Reproducible { REPRODUCIBLE_ANY_GRID, REPRODUCIBLE_SAME_GRID } Reproducible;
-typedef enum DeviceKind { DEVICE_AUTO, DEVICE_CPU, DEVICE_CUDA } DeviceKind;
-typedef enum GraphsKind { GRAPHS_AUTO, GRAPHS_OFF } GraphsKind;
+/* The words of keys, W(constant, "word"), in order; one list is the enum, the key's words and its names. */
+#define STEM_WORDS(W) W(STEM_IMAGENET, "imagenet") W(STEM_SMALL, "small")
+#define PRECISION_WORDS(W)                                                                         \
+    W(PRECISION_FP32, "fp32")                                                                      \
+    W(PRECISION_BF16, "bf16") W(PRECISION_FP16, "fp16") W(PRECISION_TF32, "tf32")
+#define POSITIONS_WORDS(W) W(POSITIONS_LEARNED, "learned") W(POSITIONS_ROTARY, "rotary")
+#define GPT_WORDS(W)                                                                               \
+    W(GPT_OWN, "own")                                                                              \
+    W(GPT_124M, "124m") W(GPT_355M, "355m") W(GPT_774M, "774m") W(GPT_1558M, "1558m")
+#define ZERO_WORDS(W)                                                                              \
+    W(ZERO_NONE, "0") W(ZERO_STATE, "1") W(ZERO_GRADIENTS, "2") W(ZERO_PARAMS, "3")
+#define RECOMPUTE_WORDS(W)                                                                         \
+    W(RECOMPUTE_NONE, "none") W(RECOMPUTE_BLOCK, "block") W(RECOMPUTE_AUTO, "auto")
+#define REPRODUCIBLE_WORDS(W)                                                                      \
+    W(REPRODUCIBLE_ANY_GRID, "any_grid") W(REPRODUCIBLE_SAME_GRID, "same_grid")
+#define DEVICE_WORDS(W) W(DEVICE_AUTO, "auto") W(DEVICE_CPU, "cpu") W(DEVICE_CUDA, "cuda")
+#define GRAPHS_WORDS(W) W(GRAPHS_AUTO, "auto") W(GRAPHS_OFF, "off")
+#define TRANSPORT_WORDS(W)                                                                         \
+    W(TRANSPORT_AUTO, "auto")                                                                      \
+    W(TRANSPORT_SHM, "shm") W(TRANSPORT_MPI, "mpi") W(TRANSPORT_NCCL, "nccl")
+#define LAYOUT_WORDS(W) W(LAYOUT_NCHW, "nchw") W(LAYOUT_NHWC, "nhwc")
+#define LOSS_WORDS(W)   W(LOSS_SOFTMAX, "softmax") W(LOSS_MSE, "mse")
+#define RESUME_WORDS(W) W(RESUME_AUTO, "auto") W(RESUME_NO, "no")
+/* a bit each */
+#define AUGMENT_WORDS(W) W(AUGMENT_FLIP, "flip") W(AUGMENT_CROP, "crop") W(AUGMENT_CUTOUT, "cutout")
+
+typedef enum Stem { STEM_WORDS(LIST_CONSTANT) } Stem;
+typedef enum Precision { PRECISION_WORDS(LIST_CONSTANT) } Precision;
+typedef enum Positions { POSITIONS_WORDS(LIST_CONSTANT) } Positions;
+typedef enum GptSize { GPT_WORDS(LIST_CONSTANT) } GptSize;
+typedef enum Zero { ZERO_WORDS(LIST_CONSTANT) } Zero;
+typedef enum Recompute { RECOMPUTE_WORDS(LIST_CONSTANT) } Recompute;
+typedef enum Reproducible { REPRODUCIBLE_WORDS(LIST_CONSTANT) } Reproducible;
+typedef enum DeviceKind { DEVICE_WORDS(LIST_CONSTANT) } DeviceKind;
+typedef enum GraphsKind { GRAPHS_WORDS(LIST_CONSTANT) } GraphsKind;
 typedef enum OptimName { OPTIM_SGD, OPTIM_ADAM, OPTIM_ADAMW, OPTIM_LARS, OPTIM_LAMB } OptimName;
 typedef enum LrSchedule {
     LR_CONSTANT,
@@ -24,11 +50,12 @@ typedef enum LrSchedule {
     LR_LINEAR,
     LR_POLYNOMIAL
 } LrSchedule;
-typedef enum Transport { TRANSPORT_AUTO, TRANSPORT_SHM, TRANSPORT_MPI, TRANSPORT_NCCL } Transport;
-typedef enum DataLayout { LAYOUT_NCHW, LAYOUT_NHWC } DataLayout;
-typedef enum LossName { LOSS_SOFTMAX, LOSS_MSE } LossName;
-typedef enum ResumeMode { RESUME_AUTO, RESUME_NO, RESUME_FILE } ResumeMode;
-enum { AUGMENT_FLIP = 1, AUGMENT_CROP = 2, AUGMENT_CUTOUT = 4 }; /* a bit each */
+typedef enum Transport { TRANSPORT_WORDS(LIST_CONSTANT) } Transport;
+typedef enum DataLayout { LAYOUT_WORDS(LIST_CONSTANT) } DataLayout;
+typedef enum LossName { LOSS_WORDS(LIST_CONSTANT) } LossName;
+typedef enum ResumeMode { RESUME_WORDS(LIST_CONSTANT) RESUME_FILE } ResumeMode;
+enum { AUGMENT_WORDS(LIST_NUMBER) };
+enum { AUGMENT_WORDS(LIST_BIT) };
 
 /* One `key: value` of a layer in model.layers, as text with its place, for the layers module to read. */
 typedef struct ConfigAttr {

@@ -4,11 +4,14 @@
 
 #include <stdio.h>
 
-/* Things that have names are one list, #define SIDES(W) W(SIDE_LEFT, "left") W(SIDE_RIGHT,
- * "right"), from which come their enum, enum { SIDES(LIST_CONSTANT) }, and their names, const char
- * *const names[] = {SIDES(LIST_NAME)}. */
+/* Things that have names are one list, #define SIDES(W) W(SIDE_LEFT, "left") W(SIDE_RIGHT, "right"),
+ * from which come their enum, enum { SIDES(LIST_CONSTANT) }, and their names, const char *const
+ * names[] = {SIDES(LIST_NAME)}, or, where each is a bit of a set, enum { SIDES(LIST_NUMBER) };
+ * enum { SIDES(LIST_BIT) }. */
 #define LIST_CONSTANT(constant, name) constant,
 #define LIST_NAME(constant, name)     [constant] = name,
+#define LIST_NUMBER(constant, name)   constant##_NUMBER,
+#define LIST_BIT(constant, name)      constant = 1 << constant##_NUMBER,
 
 /* Text in double quotes, escaped as in JSON and YAML; bytes that are no UTF-8 stay as they are. */
 void text_quote(FILE *out, const char *text);

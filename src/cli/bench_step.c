@@ -132,10 +132,7 @@ static const char *row_name(const Trainer *t)
 
 static const char *precision_name(const Trainer *t)
 {
-    static const char *const names[] = {[PRECISION_FP32] = "fp32",
-                                        [PRECISION_BF16] = "bf16",
-                                        [PRECISION_FP16] = "fp16",
-                                        [PRECISION_TF32] = "tf32"};
+    static const char *const names[] = {PRECISION_WORDS(LIST_NAME)};
     return names[trainer_config(t)->train.precision];
 }
 
@@ -144,6 +141,7 @@ static void print_json(const Trainer *t, const StepBench *b)
     TrainSizes sizes = trainer_sizes(t);
     GridShape shape = trainer_shape(t);
     Backend *backend = trainer_backend(t);
+    char rate[32];
     Json json = json_to(stdout, false);
     json_object(&json, NULL);
     json_text(&json, "bench", "step");
@@ -156,8 +154,8 @@ static void print_json(const Trainer *t, const StepBench *b)
     json_int(&json, "batch", sizes.batch);
     json_int(&json, "micro_batch", sizes.micro_batch);
     json_fixed(&json, "step_s", 9, b->median_s);
-    bool tokens = trainer_train_set(t)->kind == DATA_TOKENS;
-    json_fixed(&json, tokens ? "tokens_per_s" : "samples_per_s", 3, b->rows_per_s);
+    snprintf(rate, sizeof rate, "%s_per_s", row_name(t));
+    json_fixed(&json, rate, 3, b->rows_per_s);
     json_fixed(&json, "gflops", 9, b->flops * 1e-9);
     json_fixed(&json, "product_gflops", 9, b->product.flops * 1e-9);
     json_int(&json, "product_size", b->product.size);

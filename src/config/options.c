@@ -26,6 +26,9 @@ const int section_count = sizeof sections / sizeof sections[0];
 #define MOST                                                    2147483647
 #define SCHEDULE_WORD(id, name, word, least, usual, most, help) "|" word
 #define SCHEDULE_HELP(id, name, word, least, usual, most, help) "; " word ": " help
+/* "a|b|c" of a list of config.h */
+#define WORDS(list)   .words = &list(WORD)[1]
+#define WORD(c, word) "|" word
 
 /* clang-format off */
 const Option options[] = {
@@ -44,7 +47,7 @@ const Option options[] = {
 
     {"model.name", &kind_text, AT(model.name), "", "none", LENGTH(1),
      .help = "Model by name: mlp, lenet, resnet18, resnet34, resnet50, resnet101, mobilenet_v2, gpt2."},
-    {"model.stem", &kind_enum, AT(model.stem), "imagenet", NULL, .words = "imagenet|small",
+    {"model.stem", &kind_enum, AT(model.stem), "imagenet", NULL, WORDS(STEM_WORDS),
      .help = "resnet: first layers for large images (7x7, stride 2, pool) or small ones (3x3)."},
     {"model.classes", &kind_int, AT(model.classes), "0", "as the data set says", RANGE(1, MOST),
      .help = "Classes that the model tells apart."},
@@ -52,7 +55,7 @@ const Option options[] = {
      .help = "Share of activations dropped before the classifier."},
     {"model.hidden", &kind_ints, AT(model.hidden), "[512, 512]", NULL, .lo = 1, .hi = MOST,
      .help = "mlp: widths of the hidden layers."},
-    {"model.size", &kind_enum, AT(model.size), "own", NULL, .words = "own|124m|355m|774m|1558m",
+    {"model.size", &kind_enum, AT(model.size), "own", NULL, WORDS(GPT_WORDS),
      .help = "gpt2: a published size, or own: model.layers, width, heads, context and vocab say."},
     {"model.layers", &kind_layers, AT(model.layer), "[]", "none",
      .help = "Layers in order, instead of model.name: - conv2d: {channels: 32, kernel: 3}; gpt2: how many blocks."},
@@ -64,7 +67,7 @@ const Option options[] = {
      .unit = "tokens", .help = "gpt2: tokens of a sample; a token data set is cut into samples of so many."},
     {"model.vocab", &kind_int, AT(model.vocab), "0", "as the data set says", RANGE(1, MOST), .unit = "tokens",
      .help = "gpt2: tokens that the model tells apart."},
-    {"model.positions", &kind_enum, AT(model.positions), "learned", NULL, .words = "learned|rotary",
+    {"model.positions", &kind_enum, AT(model.positions), "learned", NULL, WORDS(POSITIONS_WORDS),
      .help = "gpt2: how a token's place comes in: a learned vector, or rotated queries and keys."},
 
     {"data.train", &kind_text, AT(data.train), "", "none", LENGTH(1),
@@ -75,9 +78,9 @@ const Option options[] = {
      .help = "Name of the samples' data set inside the files."},
     {"data.y", &kind_text, AT(data.y), "/y", NULL, LENGTH(1),
      .help = "Name of the labels' or targets' data set inside the files."},
-    {"data.layout", &kind_enum, AT(data.layout), "nchw", NULL, .words = "nchw|nhwc",
+    {"data.layout", &kind_enum, AT(data.layout), "nchw", NULL, WORDS(LAYOUT_WORDS),
      .help = "Order of the dimensions of data.x: channels first or last."},
-    {"data.augment", &kind_flags, AT(data.augment), "[]", NULL, .words = "flip|crop|cutout",
+    {"data.augment", &kind_flags, AT(data.augment), "[]", NULL, WORDS(AUGMENT_WORDS),
      .help = "Random changes to training images: mirror, shifted crop, a square blanked."},
     {"data.crop_pad", &kind_int, AT(data.crop_pad), "4", NULL, RANGE(0, 1024), .unit = "pixels",
      .help = "Padding on each side before the random crop."},
@@ -103,19 +106,19 @@ const Option options[] = {
     {"train.micro_batch", &kind_int, AT(train.micro_batch), "0", "train.batch's largest divisor up to 32",
      RANGE(1, MOST), .unit = "samples",
      .help = "Samples in one pass through the model; must divide train.batch."},
-    {"train.precision", &kind_enum, AT(train.precision), "fp32", NULL, .words = "fp32|bf16|fp16|tf32",
+    {"train.precision", &kind_enum, AT(train.precision), "fp32", NULL, WORDS(PRECISION_WORDS),
      .help = "Activations and products; sums and norms are fp32. On GPUs: fp16, and tf32 (factors of 10 bits)."},
     {"train.loss_scale", &kind_real, AT(train.loss_scale), "65536", NULL, .lo = 1, .hi = 16777216,
      .help = "fp16: the loss's first factor, a power of two; an overflow halves it and skips the step."},
     {"train.loss_scale_steps", &kind_int, AT(train.loss_scale_steps), "2000", NULL, RANGE(1, MOST), .unit = "steps",
      .help = "fp16: after so many steps without overflow the factor is doubled."},
-    {"train.reproducible", &kind_enum, AT(train.reproducible), "any_grid", NULL, .words = "any_grid|same_grid",
+    {"train.reproducible", &kind_enum, AT(train.reproducible), "any_grid", NULL, WORDS(REPRODUCIBLE_WORDS),
      .help = "Promise: the same bits on every grid, or only from run to run on this one; today both sum alike."},
-    {"train.device", &kind_enum, AT(train.device), "auto", NULL, .words = "auto|cpu|cuda",
+    {"train.device", &kind_enum, AT(train.device), "auto", NULL, WORDS(DEVICE_WORDS),
      .help = "Where to compute; auto is the CPU in this version, cuda a GPU for each rank."},
-    {"train.cuda_graphs", &kind_enum, AT(train.cuda_graphs), "auto", NULL, .words = "auto|off",
+    {"train.cuda_graphs", &kind_enum, AT(train.cuda_graphs), "auto", NULL, WORDS(GRAPHS_WORDS),
      .help = "On GPUs, a step's work is recorded once and replayed; the same bits without."},
-    {"train.loss", &kind_enum, AT(train.loss), "softmax", NULL, .words = "softmax|mse",
+    {"train.loss", &kind_enum, AT(train.loss), "softmax", NULL, WORDS(LOSS_WORDS),
      .help = "Softmax cross-entropy on labels, or mean squared error on float targets."},
     {"train.label_smoothing", &kind_real, AT(train.label_smoothing), "0", NULL, SHARE,
      .help = "softmax: share of the target spread over all classes."},
@@ -171,7 +174,7 @@ const Option options[] = {
      .help = "Pipeline stages of a replica."},
     {"grid.tp", &kind_int, AT(grid.tp), "1", NULL, RANGE(1, 1048576), .unit = "ranks",
      .help = "Tensor-parallel ranks, which divide dense layers, attention and vocabulary."},
-    {"grid.zero", &kind_enum, AT(grid.zero), "0", NULL, .words = "0|1|2|3",
+    {"grid.zero", &kind_enum, AT(grid.zero), "0", NULL, WORDS(ZERO_WORDS),
      .help = "What replicas divide: 0 nothing, 1 optimizer state, 2 and gradients, 3 and parameters."},
     {"grid.pipeline_schedule", &kind_schedule, AT(grid.pipeline_schedule), "1f1b", NULL,
      .words = &SCHEDULES(SCHEDULE_WORD)[1],
@@ -180,9 +183,9 @@ const Option options[] = {
      .help = "Pieces of the model that each stage holds; more than the schedule's own need grid.pipeline_schedule interleaved or file:PATH."},
     {"grid.cuts", &kind_names, AT(grid.cuts), "[]", "by cost",
      .help = "Where the model is cut: the first layer of each stage's chunk but the first, by name."},
-    {"grid.recompute", &kind_enum, AT(grid.recompute), "none", NULL, .words = "none|block|auto",
+    {"grid.recompute", &kind_enum, AT(grid.recompute), "none", NULL, WORDS(RECOMPUTE_WORDS),
      .help = "What is computed again in backward instead of being kept."},
-    {"grid.transport", &kind_enum, AT(grid.transport), "auto", NULL, .words = "auto|shm|mpi|nccl",
+    {"grid.transport", &kind_enum, AT(grid.transport), "auto", NULL, WORDS(TRANSPORT_WORDS),
      .help = "How ranks talk; auto: nccl between GPUs, else shared memory on one node, and MPI."},
     {"grid.bucket_mb", &kind_real, AT(grid.bucket_mb), "4", NULL, REAL_ABOVE(0), .unit = "MB",
      .help = "Gradients summed together, while backward still runs."},
@@ -195,7 +198,7 @@ const Option options[] = {
      .help = "Newest good checkpoints kept; 0: all."},
     {"checkpoint.best", &kind_bool, AT(checkpoint.best), "true", NULL,
      .help = "Keep the checkpoint of the best evaluation as best.h5."},
-    {"checkpoint.resume", &kind_resume, AT(checkpoint.resume), "auto", NULL, .words = "auto|no",
+    {"checkpoint.resume", &kind_resume, AT(checkpoint.resume), "auto", NULL, WORDS(RESUME_WORDS),
      .help = "auto: resume from the run's newest good checkpoint; no: refuse a folder with an earlier run; PATH: begin from this file, then as auto."},
 };
 /* clang-format on */
