@@ -1,8 +1,10 @@
-/* checkpoint: one HDF5 file per checkpoint that any HDF5 tool reads and any grid loads. /params/<name>,
- * /optim/<slot>/<name>, /buffers/<name>: whole tensors, fp32, in the model's own order; each with an attribute xxh64.
- * Root attributes: format="weft-checkpoint", version, step, epoch, seed, data_step (step within the epoch), config (the
- * resolved text), weft (version), best_metric; data_train and data_test (what the data sets held); of fp16 loss_scale,
- * loss_scale_good and skipped. Written as NAME.<unique>.part, synced, read back, renamed: a .part is never loaded. */
+/* checkpoint: one HDF5 file per checkpoint that any HDF5 tool reads and any grid loads.
+ * /params/<name>, /optim/<slot>/<name>, /buffers/<name>: whole tensors, fp32, in the model's own
+ * order; each with an attribute xxh64. Root attributes: format="weft-checkpoint", version, step,
+ * epoch, seed, data_step (step within the epoch), config (the resolved text), weft (version),
+ * best_metric; data_train and data_test (what the data sets held); of fp16 loss_scale,
+ * loss_scale_good and skipped. Written as NAME.<unique>.part, synced, read back, renamed: a .part
+ * is never loaded. */
 #ifndef WEFT_CHECKPOINT_H
 #define WEFT_CHECKPOINT_H
 
@@ -25,7 +27,8 @@ typedef struct CheckpointMeta {
 } CheckpointMeta;
 void checkpoint_meta_fini(CheckpointMeta *meta);
 
-/* What a checkpoint holds, as the caller knows it: tensors come and go through get and set, in plain order. */
+/* What a checkpoint holds, as the caller knows it: tensors come and go through get and set, in
+ * plain order. */
 typedef struct CheckpointTensor {
     /* "/params/conv1.weight"; borrowed */
     const char *path;
@@ -40,8 +43,8 @@ typedef struct CheckpointIo {
     void *user;
     void (*get)(void *user, int i, float *plain);
     void (*set)(void *user, int i, const float *plain);
-    /* Save: all ranks call it for every tensor, in the same order, before `writer` gets the tensor: brings there what lies in
-     * parts on several ranks. NULL: nothing does. */
+    /* Save: all ranks call it for every tensor, in the same order, before `writer` gets the tensor:
+     * brings there what lies in parts on several ranks. NULL: nothing does. */
     void (*collect)(void *user, int i, int writer);
     /* load: does this rank set it? NULL: every rank sets all */
     bool (*wants)(void *user, int i);
@@ -49,18 +52,21 @@ typedef struct CheckpointIo {
     bool params_only;
 } CheckpointIo;
 
-/* Writes path; ranks share the tensors out among themselves by bytes. What was written is read back, from the disk where the
- * kernel allows, before it takes its name. A full disk or any failure leaves earlier files alone, removes the .part, and is
- * ERR_IO on every rank. A tensor with a NaN or an infinity is not saved: ERR_DATA naming it. Collective. */
+/* Writes path; ranks share the tensors out among themselves by bytes. What was written is read
+ * back, from the disk where the kernel allows, before it takes its name. A full disk or any failure
+ * leaves earlier files alone, removes the .part, and is ERR_IO on every rank. A tensor with a NaN
+ * or an infinity is not saved: ERR_DATA naming it. Collective. */
 Status checkpoint_save(const World *world, const char *path, const CheckpointMeta *meta,
                        const CheckpointIo *io);
-/* Loads path on every rank. Not a checkpoint, truncated or a tensor whose checksum is off: ERR_DATA naming file and
- * tensor. Another model (missing, surplus or differently shaped tensors): ERR_DATA that names the first difference and
- * nothing is set. Tensors that another program rewrote (chunked, compressed, other float types) load through HDF5; one
- * without a checksum is named in a warning. meta may be NULL. Collective. */
+/* Loads path on every rank. Not a checkpoint, truncated or a tensor whose checksum is off: ERR_DATA
+ * naming file and tensor. Another model (missing, surplus or differently shaped tensors): ERR_DATA
+ * that names the first difference and nothing is set. Tensors that another program rewrote
+ * (chunked, compressed, other float types) load through HDF5; one without a checksum is named in a
+ * warning. meta may be NULL. Collective. */
 Status checkpoint_load(const World *world, const char *path, CheckpointMeta *meta,
                        const CheckpointIo *io);
-/* Attributes, table and every checksum: ERR_DATA where path is not a good checkpoint. meta may be NULL. Not collective. */
+/* Attributes, table and every checksum: ERR_DATA where path is not a good checkpoint. meta may be
+ * NULL. Not collective. */
 Status checkpoint_verify(const char *path, CheckpointMeta *meta);
 /* Only the attributes. Not collective. */
 Status checkpoint_read_meta(const char *path, CheckpointMeta *meta);
@@ -69,20 +75,22 @@ typedef struct GoodFiles GoodFiles;
 GoodFiles *good_files_new(void);
 void good_files_free(GoodFiles **good);
 void good_files_add(GoodFiles *good, const char *path); /* has just been read back */
-/* Newest good "step-*.h5" in dir, checksums verified; torn ones are named in a warning and skipped. *path NULL if dir has
- * none; else owned by caller. A folder that cannot be listed, or a file that cannot be read for now: ERR_IO or ERR_NOINPUT;
- * none of several loads: ERR_DATA; the message says which others are good. good may be NULL. Not collective: rank 0 asks and
- * tells the others. */
+/* Newest good "step-*.h5" in dir, checksums verified; torn ones are named in a warning and skipped.
+ * *path NULL if dir has none; else owned by caller. A folder that cannot be listed, or a file that
+ * cannot be read for now: ERR_IO or ERR_NOINPUT; none of several loads: ERR_DATA; the message says
+ * which others are good. good may be NULL. Not collective: rank 0 asks and tells the others. */
 Status checkpoint_newest(const char *dir, GoodFiles *good, char **path);
-/* Removes what is older than the newest `keep` good step-*.h5 (keep 0: nothing; those not known as good are read), and what
- * saves that died left as *.part. A file that does not load counts for nothing; best.h5 stays. Not collective. */
+/* Removes what is older than the newest `keep` good step-*.h5 (keep 0: nothing; those not known as
+ * good are read), and what saves that died left as *.part. A file that does not load counts for
+ * nothing; best.h5 stays. Not collective. */
 Status checkpoint_prune(const char *dir, int64_t keep, GoodFiles *good);
 
-/* The verbs: print attributes and tensors (with hashes); verify checksums; compare two files, *equal false and the first
- * difference printed where they differ. Not collective. */
+/* The verbs: print attributes and tensors (with hashes); verify checksums; compare two files,
+ * *equal false and the first difference printed where they differ. Not collective. */
 Status checkpoint_print(const char *path, FILE *out, bool json);
-/* A file, or all of a run's folder or of its checkpoints/, newest first, with a line for each and one that says which a run goes
- * on from. A folder with a bad one is ERR_DATA, without any ERR_NOINPUT. */
+/* A file, or all of a run's folder or of its checkpoints/, newest first, with a line for each and
+ * one that says which a run goes on from. A folder with a bad one is ERR_DATA, without any
+ * ERR_NOINPUT. */
 Status checkpoint_check(const char *path, FILE *out);
 Status checkpoint_diff(const char *a, const char *b, FILE *out, bool *equal);
 
@@ -94,7 +102,8 @@ typedef struct CheckpointHashes {
     int count;
     CheckpointHash *tensor; /* owned; sorted by path */
 } CheckpointHashes;
-/* The hash of every tensor, checksums verified. Release with checkpoint_hashes_fini. Not collective. */
+/* The hash of every tensor, checksums verified. Release with checkpoint_hashes_fini. Not
+ * collective. */
 Status checkpoint_hashes(const char *path, CheckpointHashes *hashes);
 void checkpoint_hashes_fini(CheckpointHashes *hashes);
 

@@ -38,25 +38,25 @@
 /* a bit each */
 #define AUGMENT_WORDS(W) W(AUGMENT_FLIP, "flip") W(AUGMENT_CROP, "crop") W(AUGMENT_CUTOUT, "cutout")
 
-typedef enum Stem { STEM_WORDS(WORD_CONSTANT) } Stem;
-typedef enum Precision { PRECISION_WORDS(WORD_CONSTANT) } Precision;
-typedef enum Positions { POSITIONS_WORDS(WORD_CONSTANT) } Positions;
-typedef enum GptSize { GPT_WORDS(WORD_CONSTANT) } GptSize;
-typedef enum Zero { ZERO_WORDS(WORD_CONSTANT) } Zero;
-typedef enum Recompute { RECOMPUTE_WORDS(WORD_CONSTANT) } Recompute;
-typedef enum Reproducible { REPRODUCIBLE_WORDS(WORD_CONSTANT) } Reproducible;
-typedef enum DeviceKind { DEVICE_WORDS(WORD_CONSTANT) } DeviceKind;
-typedef enum GraphsKind { GRAPHS_WORDS(WORD_CONSTANT) } GraphsKind;
-typedef enum LrAdjust { LR_ADJUST_WORDS(WORD_CONSTANT) } LrAdjust;
+typedef enum Stem { STEM_WORDS(LIST_CONSTANT) } Stem;
+typedef enum Precision { PRECISION_WORDS(LIST_CONSTANT) } Precision;
+typedef enum Positions { POSITIONS_WORDS(LIST_CONSTANT) } Positions;
+typedef enum GptSize { GPT_WORDS(LIST_CONSTANT) } GptSize;
+typedef enum Zero { ZERO_WORDS(LIST_CONSTANT) } Zero;
+typedef enum Recompute { RECOMPUTE_WORDS(LIST_CONSTANT) } Recompute;
+typedef enum Reproducible { REPRODUCIBLE_WORDS(LIST_CONSTANT) } Reproducible;
+typedef enum DeviceKind { DEVICE_WORDS(LIST_CONSTANT) } DeviceKind;
+typedef enum GraphsKind { GRAPHS_WORDS(LIST_CONSTANT) } GraphsKind;
+typedef enum LrAdjust { LR_ADJUST_WORDS(LIST_CONSTANT) } LrAdjust;
 /* What a parameter is to its layer. Embeddings are tables of vectors, of tokens or of positions; the head is the weight of the
  * last layer before the loss. */
-typedef enum ParamRole { ROLE_WORDS(WORD_CONSTANT) PARAM_ROLES } ParamRole;
-typedef enum Transport { TRANSPORT_WORDS(WORD_CONSTANT) } Transport;
-typedef enum DataLayout { LAYOUT_WORDS(WORD_CONSTANT) } DataLayout;
-typedef enum LossName { LOSS_WORDS(WORD_CONSTANT) } LossName;
-typedef enum ResumeMode { RESUME_WORDS(WORD_CONSTANT) RESUME_FILE } ResumeMode;
-enum { AUGMENT_WORDS(WORD_NUMBER) };
-enum { AUGMENT_WORDS(WORD_BIT) };
+typedef enum ParamRole { ROLE_WORDS(LIST_CONSTANT) PARAM_ROLES } ParamRole;
+typedef enum Transport { TRANSPORT_WORDS(LIST_CONSTANT) } Transport;
+typedef enum DataLayout { LAYOUT_WORDS(LIST_CONSTANT) } DataLayout;
+typedef enum LossName { LOSS_WORDS(LIST_CONSTANT) } LossName;
+typedef enum ResumeMode { RESUME_WORDS(LIST_CONSTANT) RESUME_FILE } ResumeMode;
+enum { AUGMENT_WORDS(LIST_NUMBER) };
+enum { AUGMENT_WORDS(LIST_BIT) };
 
 /* One `key: value` of a layer in model.layers, as text with its place, for the layers module to read. */
 typedef struct ConfigAttr {

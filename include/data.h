@@ -1,5 +1,6 @@
-/* data: data sets in HDF5, the sampler, augmentation, the loader thread that keeps micro-batches ready, imports.
- * Files are opened by one rank; others get the DataSet by world_bcast (plain bytes). */
+/* data: data sets in HDF5, the sampler, augmentation, the loader thread that keeps micro-batches
+ * ready, imports. Files are opened by one rank; others get the DataSet by world_bcast (plain
+ * bytes). */
 #ifndef WEFT_DATA_H
 #define WEFT_DATA_H
 
@@ -18,7 +19,7 @@ typedef enum DataKind { DATA_IMAGE, DATA_TOKENS, DATA_TABLE } DataKind;
     W(ELEM_I64, "int64")                                                                           \
     W(ELEM_F32, "float32")                                                                         \
     W(ELEM_F64, "float64")
-typedef enum ElementType { ELEMENTS(WORD_CONSTANT) } ElementType;
+typedef enum ElementType { ELEMENTS(LIST_CONSTANT) } ElementType;
 
 enum { DATA_CHANNELS = 64, DATA_PATH = 1024 };
 typedef struct DataArray { /* one HDF5 data set, as the ranks read it */
@@ -53,17 +54,19 @@ typedef struct DataSet { /* plain bytes: may be broadcast; holds no handle */
     int class_names;
 } DataSet;
 
-/* Opens path, reads and checks metadata (shapes agree; labels in range: data_set_check_labels). Errors name the
- * file and the cure: ERR_NOINPUT missing, ERR_DATA not HDF5 / truncated / empty / wrong shape. Only metadata is read. */
+/* Opens path, reads and checks metadata (shapes agree; labels in range: data_set_check_labels).
+ * Errors name the file and the cure: ERR_NOINPUT missing, ERR_DATA not HDF5 / truncated / empty /
+ * wrong shape. Only metadata is read. */
 Status data_set_open(DataSet *set, const Config *config, const char *path);
 /* Reads all labels once: each must be in 0..classes-1. Nothing to do for tokens and targets. */
 Status data_set_check_labels(const DataSet *set);
 /* Reads everything once: truncation, labels out of 0..classes-1, NaN. classes 0: the set's own. */
 Status data_set_check(const DataSet *set, int64_t classes);
-/* What a set holds, wherever it lies, whatever its arrays are called and however they are stored: the same text for the same
- * shapes, types and values, as "200x1x28x28 uint8, labels 200 int32, xxh3-1 0123456789abcdef". The hash is of all labels,
- * of 4,096 samples spread evenly and of mean and deviation (fingerprint.c says which bytes): a sample between them may
- * differ unseen. Not collective. */
+/* What a set holds, wherever it lies, whatever its arrays are called and however they are stored:
+ * the same text for the same shapes, types and values, as "200x1x28x28 uint8, labels 200 int32,
+ * xxh3-1 0123456789abcdef". The hash is of all labels, of 4,096 samples spread evenly and of mean
+ * and deviation (fingerprint.c says which bytes): a sample between them may differ unseen. Not
+ * collective. */
 enum { DATA_FINGERPRINT = 256 };
 Status data_set_fingerprint(const DataSet *set, char text[DATA_FINGERPRINT]);
 /* Was this text made by the rule that this weft knows? Others cannot be compared. */
@@ -71,30 +74,35 @@ bool data_fingerprint_known(const char *text);
 void data_set_print(const DataSet *set, FILE *out, bool json);
 Shape data_set_shape(const DataSet *set, int64_t micro_batch); /* of one micro-batch */
 
-/* HDF5 itself is not safe to call from two threads, and a loader's thread may be reading a compressed file through it:
- * whoever calls HDF5 holds this lock (recursive). Also switches HDF5's own error printing off for this thread. */
+/* HDF5 itself is not safe to call from two threads, and a loader's thread may be reading a
+ * compressed file through it: whoever calls HDF5 holds this lock (recursive). Also switches HDF5's
+ * own error printing off for this thread. */
 void hdf5_lock(void);
 void hdf5_unlock(void);
-/* ERR_DATA, with the command that copies it into one file, where an open HDF5 data set lies outside `file` (both hid_t): behind
- * an external link, in external storage, or in the files of a virtual data set. What is read by its offset would be other
- * bytes. what: its name, for the message. Under hdf5_lock. */
+/* ERR_DATA, with the command that copies it into one file, where an open HDF5 data set lies outside
+ * `file` (both hid_t): behind an external link, in external storage, or in the files of a virtual
+ * data set. What is read by its offset would be other bytes. what: its name, for the message. Under
+ * hdf5_lock. */
 Status hdf5_in_one_file(int64_t file, int64_t dataset, const char *path, const char *what);
 
 /* Reads samples by number, concurrently from threads with a reader each. */
 typedef struct Reader Reader;
 Status reader_new(Reader **reader, const DataSet *set);
 void reader_free(Reader **reader);
-/* One sample's x (of tokens: T of them), raw, in this machine's byte order, and its y: the label, or target_width floats.
- * Each of x, label and target may be NULL. A failed read is ERR_IO; a label out of range ERR_DATA naming file and sample. */
+/* One sample's x (of tokens: T of them), raw, in this machine's byte order, and its y: the label,
+ * or target_width floats. Each of x, label and target may be NULL. A failed read is ERR_IO; a label
+ * out of range ERR_DATA naming file and sample. */
 Status reader_get(Reader *reader, int64_t sample, void *x, int32_t *label, float *target);
-/* This sample is read soon: brings it nearer where that is cheap (random reads from a cached file get about twice as
- * fast). Never fails, never waits. */
+/* This sample is read soon: brings it nearer where that is cheap (random reads from a cached file
+ * get about twice as fast). Never fails, never waits. */
 void reader_hint(const Reader *reader, int64_t sample);
 
-/* Sample at position i of epoch e: a keyed permutation of 0..n-1 (Feistel network with cycle walking), O(1). */
+/* Sample at position i of epoch e: a keyed permutation of 0..n-1 (Feistel network with cycle
+ * walking), O(1). */
 int64_t sampler_at(int64_t n, uint64_t seed, int64_t epoch, int64_t position);
 
-/* Raw sample -> float NCHW, scaled, augmented, normalised. Random choices are keyed by (seed, epoch, sample). */
+/* Raw sample -> float NCHW, scaled, augmented, normalised. Random choices are keyed by (seed,
+ * epoch, sample). */
 void augment_sample(const DataSet *set, const Config *config, bool training, int64_t epoch,
                     int64_t sample, const void *raw, float *out);
 
@@ -132,14 +140,15 @@ typedef struct LoaderPlan {
     /* borrowed: they lie where its copies reach them; NULL: anywhere */
     Backend *backend;
 } LoaderPlan;
-/* A thread that runs ahead. Position of micro m, row r in step s: s*batch + m*micro_batch + r; positions >= n are padding.
- * An epoch has ceil(n/batch) steps. Training goes on into the next epoch for ever. */
+/* A thread that runs ahead. Position of micro m, row r in step s: s*batch + m*micro_batch + r;
+ * positions >= n are padding. An epoch has ceil(n/batch) steps. Training goes on into the next
+ * epoch for ever. */
 typedef struct Loader Loader;
 Status loader_new(Loader **loader, const DataSet *set, const Config *config, LoaderPlan plan);
 void loader_free(Loader **loader);
-/* The next micro-batch, waiting for it if need be (*wait_s grows by the time waited, may be NULL); *batch is NULL at the
- * end of an evaluation pass. It stays valid until loader_release; at most slots - 1 may be out when the next is asked for.
- * Errors of the thread come out here. */
+/* The next micro-batch, waiting for it if need be (*wait_s grows by the time waited, may be NULL);
+ * *batch is NULL at the end of an evaluation pass. It stays valid until loader_release; at most
+ * slots - 1 may be out when the next is asked for. Errors of the thread come out here. */
 Status loader_next(Loader *loader, const Batch **batch, double *wait_s);
 /* Releases the oldest micro-batch that is out, for the thread to fill again. */
 void loader_release(Loader *loader);
@@ -147,19 +156,22 @@ void loader_release(Loader *loader);
 int64_t data_context(const Config *config);
 int64_t data_steps_per_epoch(int64_t samples, int64_t batch);
 
-/* Imports: to a new weft data set at out (never overwrites unless force; written as out.part, then renamed). */
+/* Imports: to a new weft data set at out (never overwrites unless force; written as out.part, then
+ * renamed). */
 /* .gz read directly */
 Status data_import_idx(const char *images, const char *labels, const char *const *class_names,
                        int classes, const char *out, bool force);
 Status data_import_cifar(const char *const *files, int count, bool fine100, const char *out,
                          bool force);
-/* A text file's bytes, or a raw little-endian array of uint16 or uint32 (bits 16, 32) -> tokens. test_share of the end goes
- * to a second file, test_out (NULL: none). vocab 0: 1 + the largest token (256 for text). .gz read directly. */
+/* A text file's bytes, or a raw little-endian array of uint16 or uint32 (bits 16, 32) -> tokens.
+ * test_share of the end goes to a second file, test_out (NULL: none). vocab 0: 1 + the largest
+ * token (256 for text). .gz read directly. */
 Status data_import_text(const char *file, const char *out, const char *test_out, double test_share,
                         bool force);
 Status data_import_tokens(const char *file, int bits, int64_t vocab, const char *out,
                           const char *test_out, double test_share, bool force);
-/* The importers, in the order of the help: verbs that write a data set. Each is a row beside its function. */
+/* The importers, in the order of the help: verbs that write a data set. Each is a row beside its
+ * function. */
 extern const Verb *const importers[]; /* NULL at the end */
 /* Random uint8 images of shape sample (1,C,H,W), for timing; overwrites out. */
 Status data_import_random(const char *out, Shape sample, int64_t classes, int64_t samples,

@@ -1,5 +1,6 @@
-/* observe: what a person sees and what stays behind: the progress line, metrics.jsonl, TensorBoard events, traces. Rank
- * 0 owns an Observer; other ranks pass NULL, and every function accepts NULL. Not collective. */
+/* observe: what a person sees and what stays behind: the progress line, metrics.jsonl, TensorBoard
+ * events, traces. Rank 0 owns an Observer; other ranks pass NULL, and every function accepts NULL.
+ * Not collective. */
 #ifndef WEFT_OBSERVE_H
 #define WEFT_OBSERVE_H
 
@@ -25,19 +26,19 @@ typedef struct EvalLine {
 } EvalLine;
 const char *rows_name(bool tokens); /* "tokens" or "samples" */
 
-/* dir: the run's folder, must exist. Appends to dir/metrics.jsonl: where the run goes on, after cutting the lines of steps >
- * step, else to a new file, and an earlier one is kept as metrics.jsonl.1 (.2, ...). Starts a new events.out.tfevents file
- * there. Owner: the caller. */
+/* dir: the run's folder, must exist. Appends to dir/metrics.jsonl: where the run goes on, after
+ * cutting the lines of steps > step, else to a new file, and an earlier one is kept as
+ * metrics.jsonl.1 (.2, ...). Starts a new events.out.tfevents file there. Owner: the caller. */
 Status observer_new(Observer **observer, const char *dir, int64_t step, bool goes_on);
 void observer_free(Observer **observer);
-/* A terminal: one line, rewritten at most ten times a second. Otherwise plain lines, one each time log_now is set. A line
- * of metrics and events each time log_now is set. */
+/* A terminal: one line, rewritten at most ten times a second. Otherwise plain lines, one each time
+ * log_now is set. A line of metrics and events each time log_now is set. */
 void observer_train(Observer *observer, const TrainLine *line, bool log_now);
 void observer_eval(Observer *observer, const EvalLine *line);
 /* Ends the progress line so that other text can follow. */
 void observer_break(Observer *observer);
-/* Writes what waits in memory; the two above do it too, once a second and at evaluations, and warn once where it fails: lines then
- * wait for the next time. ERR_IO, and nothing is lost. */
+/* Writes what waits in memory; the two above do it too, once a second and at evaluations, and warn
+ * once where it fails: lines then wait for the next time. ERR_IO, and nothing is lost. */
 Status observer_flush(Observer *observer);
 Status observer_sync(Observer *observer); /* to the disk */
 
@@ -50,8 +51,9 @@ typedef struct RunSummary {
     /* samples_per_s is of tokens */
     bool tokens;
     EvalLine eval; /* samples 0: none */
-    /* Of the rank that uses most: what the plan says, how much it grew since just before the plan was made, and the most that
-     * the process ever had, libraries included. measured_bytes 0: not known. */
+    /* Of the rank that uses most: what the plan says, how much it grew since just before the plan
+     * was made, and the most that the process ever had, libraries included. measured_bytes 0: not
+     * known. */
     double planned_bytes, measured_bytes, peak_bytes;
     int memory_rank;
     /* fresh: by run.fresh, which would begin anew once more */

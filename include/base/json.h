@@ -8,9 +8,10 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* `json_object(&json, NULL); json_int(&json, "step", 3); json_end(&json);` writes {"step": 3} and a line's
- * end, which follows what is outermost. key: NULL in an array and outermost, else the value's name in its object. Nothing is kept in
- * memory; whether writing went well is asked of out. */
+/* `json_object(&json, NULL); json_int(&json, "step", 3); json_end(&json);` writes {"step": 3} and a
+ * line's end, which follows what is outermost. key: NULL in an array and outermost, else the
+ * value's name in its object. Nothing is kept in memory; whether writing went well is asked of
+ * out. */
 enum { JSON_DEPTH = 8 };
 typedef struct JsonLevel {
     char close;

@@ -18,14 +18,15 @@
     W(PHASE_UPDATE, "update")                                                                      \
     W(PHASE_EVAL, "eval")                                                                          \
     W(PHASE_CHECKPOINT, "checkpoint")
-typedef enum Phase { PHASES(WORD_CONSTANT) PHASE_COUNT } Phase;
+typedef enum Phase { PHASES(LIST_CONSTANT) PHASE_COUNT } Phase;
 extern const char *const phase_names[PHASE_COUNT];
 /* returns the phase before, for nesting */
 Phase phase_enter(Phase phase);
 double phase_s(Phase phase); /* seconds so far */
 /* From now on `entered` is told every phase as it begins; NULL: nobody is. */
 void phase_watch(void (*entered)(Phase phase));
-/* With a trace on, every span goes to a ring of the newest `events`; trace_write makes a Chrome trace (trace.json). */
+/* With a trace on, every span goes to a ring of the newest `events`; trace_write makes a Chrome
+ * trace (trace.json). */
 void trace_start(int events);
 Status trace_write(const char *path, int rank);
 

@@ -5,8 +5,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Counter-based random numbers (Philox4x32-10; Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2, 3"):
- * a pure function of (seed, purpose, a, b, element), never of the rank or of what was drawn before. */
+/* Counter-based random numbers (Philox4x32-10; Salmon et al. 2011, "Parallel random numbers: as
+ * easy as 1, 2, 3"): a pure function of (seed, purpose, a, b, element), never of the rank or of
+ * what was drawn before. */
 typedef enum RngPurpose {
     RNG_INIT = 1,
     RNG_SHUFFLE,
@@ -18,7 +19,8 @@ typedef enum RngPurpose {
 typedef struct RngKey {
     uint32_t k[2];
 } RngKey;
-/* Key for one use. a and b: hash of a parameter's name, epoch, step, sample id, ... as the purpose wants. */
+/* Key for one use. a and b: hash of a parameter's name, epoch, step, sample id, ... as the purpose
+ * wants. */
 RngKey rng_key(uint64_t seed, RngPurpose purpose, uint64_t a, uint64_t b);
 void rng_block(RngKey key, uint64_t counter, uint32_t out[4]);
 uint32_t rng_u32(RngKey key, uint64_t element);

@@ -30,26 +30,32 @@ typedef enum Status {
 #define BASE_PRINTF(fmt, args)
 #endif
 
-/* Records one message (what, where, what to do) for this thread and returns code. The last one wins; nothing is
- * printed. `return fail(ERR_NOINPUT, "%s: no such file; run `make data` first", path);` */
+/* Records one message (what, where, what to do) for this thread and returns code. The last one
+ * wins; nothing is printed. `return fail(ERR_NOINPUT, "%s: no such file; run `make data` first",
+ * path);` */
 Status fail(Status code, const char *fmt, ...) BASE_PRINTF(2, 3);
-/* The message of the last fail() on this thread; "" if none. Borrowed, valid until the next fail(). */
+/* The message of the last fail() on this thread; "" if none. Borrowed, valid until the next
+ * fail(). */
 const char *fail_message(void);
 
-/* A fault inside a step cannot be mended: prints where this process stands (die_context) and the message, then calls
- * the abort hook (MPI_Abort once MPI is up). Exit code: ERR_BUG, alone and under a launcher. */
+/* A fault inside a step cannot be mended: prints where this process stands (die_context) and the
+ * message, then calls the abort hook (MPI_Abort once MPI is up). Exit code: ERR_BUG, alone and
+ * under a launcher. */
 _Noreturn void die(const char *fmt, ...) BASE_PRINTF(1, 2);
-/* The same, and the job's exit code is `code` (an input that turns out bad in the middle of a run). */
+/* The same, and the job's exit code is `code` (an input that turns out bad in the middle of a
+ * run). */
 _Noreturn void die_as(Status code, const char *fmt, ...) BASE_PRINTF(2, 3);
-/* The same for a peer that is gone, or the link to it, which is no fault of this process. The exit code is ERR_IO, or what
- * die_lost_as has set since: ERR_STOPPED where there is a checkpoint to go on from. */
+/* The same for a peer that is gone, or the link to it, which is no fault of this process. The exit
+ * code is ERR_IO, or what die_lost_as has set since: ERR_STOPPED where there is a checkpoint to go
+ * on from. */
 _Noreturn void die_lost(const char *fmt, ...) BASE_PRINTF(1, 2);
 void die_lost_as(Status code);
 /* where: "rank 3 of 8 (dp 1, pp 0, tp 1) on node07", copied. abort_job may be NULL. */
 void die_context(const char *where, void (*abort_job)(int code));
 
-/* Only rank 0 speaks: log_info and log_warn are silent where log_init was given speak = false. log_error always
- * prints, as "weft: error: ...", on stderr. Colour only on a terminal, with NO_COLOR unset and TERM not "dumb". */
+/* Only rank 0 speaks: log_info and log_warn are silent where log_init was given speak = false.
+ * log_error always prints, as "weft: error: ...", on stderr. Colour only on a terminal, with
+ * NO_COLOR unset and TERM not "dumb". */
 void log_init(bool speak);
 void log_info(const char *fmt, ...) BASE_PRINTF(1, 2);
 void log_warn(const char *fmt, ...) BASE_PRINTF(1, 2);

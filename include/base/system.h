@@ -12,21 +12,24 @@
 double clock_s(void); /* monotonic, seconds */
 /* A condition variable for cond_wait_for. Release with pthread_cond_destroy. */
 void cond_init(pthread_cond_t *cond);
-/* Sleeps, with the lock held before and after, until cond is signalled (or for no reason), or for limit_s by the monotonic clock;
- * false: for limit_s. There is no other timed wait in the program: one by the wall clock lasts as long as that is set back. */
+/* Sleeps, with the lock held before and after, until cond is signalled (or for no reason), or for
+ * limit_s by the monotonic clock; false: for limit_s. There is no other timed wait in the program:
+ * one by the wall clock lasts as long as that is set back. */
 bool cond_wait_for(pthread_cond_t *cond, pthread_mutex_t *lock, double limit_s);
 
-/* After path was created or renamed: brings its name to the disk. 0, or errno. Nothing to do where a file system
- * cannot sync a folder (EINVAL) and orders renames itself, nor where a folder may be written but not read (EACCES). */
+/* After path was created or renamed: brings its name to the disk. 0, or errno. Nothing to do where
+ * a file system cannot sync a folder (EINVAL) and orders renames itself, nor where a folder may be
+ * written but not read (EACCES). */
 int file_sync_entry(const char *path);
-/* Renames path to path.1, or the next number that is free; *to: that name, owned by the caller. NULL where there is no such
- * file, or an empty one, which stays. ERR_IO. */
+/* Renames path to path.1, or the next number that is free; *to: that name, owned by the caller.
+ * NULL where there is no such file, or an empty one, which stays. ERR_IO. */
 Status file_move_aside(const char *path, char **to);
 
-/* From stop_begin on SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2 and SIGXCPU end nothing: they are remembered for stop_wanted.
- * Those that are ignored at that time stay ignored (nohup). SIGPIPE is ignored, too: output that nobody reads is no reason to
- * stop; and SIGXFSZ: a limit on a file's size is an error of its write. Call it first on the only thread, and again once a library may have set handlers of its own. Without it
- * stop_wanted is false. */
+/* From stop_begin on SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2 and SIGXCPU end nothing: they are
+ * remembered for stop_wanted. Those that are ignored at that time stay ignored (nohup). SIGPIPE is
+ * ignored, too: output that nobody reads is no reason to stop; and SIGXFSZ: a limit on a file's
+ * size is an error of its write. Call it first on the only thread, and again once a library may
+ * have set handlers of its own. Without it stop_wanted is false. */
 void stop_begin(void);
 /* has any of them come? Not to be called on two threads */
 bool stop_wanted(void);

@@ -4,21 +4,24 @@
 
 #include <stdio.h>
 
-/* Things that have names are one list, #define SIDES(W) W(SIDE_LEFT, "left") W(SIDE_RIGHT, "right"), from which come their enum,
- * enum { SIDES(WORD_CONSTANT) }, and their names, const char *const names[] = {SIDES(WORD_NAME)}, or, where each is a bit of a set,
- * enum { SIDES(WORD_NUMBER) }; enum { SIDES(WORD_BIT) }. */
-#define WORD_CONSTANT(constant, word) constant,
-#define WORD_NAME(constant, word)     [constant] = word,
-/* "|a|b": all words, as help shows them, behind a bar */
-#define WORD_BAR(constant, word)    "|" word
-#define WORD_NUMBER(constant, word) constant##_NUMBER,
-#define WORD_BIT(constant, word)    constant = 1 << constant##_NUMBER,
+/* Things that have names are one list, #define SIDES(W) W(SIDE_LEFT, "left") W(SIDE_RIGHT, "right"),
+ * from which come their enum, enum { SIDES(LIST_CONSTANT) }, and their names, const char *const
+ * names[] = {SIDES(LIST_NAME)}, or, where each is a bit of a set, enum { SIDES(LIST_NUMBER) };
+ * enum { SIDES(LIST_BIT) }. */
+#define LIST_CONSTANT(constant, name) constant,
+#define LIST_NAME(constant, name)     [constant] = name,
+/* "|a|b": all names, behind a bar each, as help shows them */
+#define LIST_BAR(constant, name)    "|" name
+#define LIST_NUMBER(constant, name) constant##_NUMBER,
+#define LIST_BIT(constant, name)    constant = 1 << constant##_NUMBER,
 
 /* Text in double quotes, escaped as in JSON and YAML; bytes that are no UTF-8 stay as they are. */
 void text_quote(FILE *out, const char *text);
-/* The shortest of 15, 16 or 17 digits that reads back as the same double; null for NaN and infinities. */
+/* The shortest of 15, 16 or 17 digits that reads back as the same double; null for NaN and
+ * infinities. */
 void text_real(FILE *out, double value);
-/* The nearest of `count` words to `word` by edit distance, or NULL if none is near. Borrowed from words. */
+/* The nearest of `count` words to `word` by edit distance, or NULL if none is near. Borrowed from
+ * words. */
 const char *text_nearest(const char *word, const char *const *words, int count);
 /* Bytes as people read them ("45.2 MB"), into a buffer of at least 16 chars, which it returns. */
 char *text_bytes(double bytes, char *out);

@@ -6,8 +6,8 @@
 #include "parallel/world.h"
 #include "tensor.h"
 
-/* Where one rank stands. rank = (pp_rank * dp + dp_rank) * tp + tp_rank: the ranks that talk most (tensor, then data
- * parallel) are neighbours, so they are on the same node. */
+/* Where one rank stands. rank = (pp_rank * dp + dp_rank) * tp + tp_rank: the ranks that talk most
+ * (tensor, then data parallel) are neighbours, so they are on the same node. */
 typedef struct GridShape {
     int dp, pp, tp;
 } GridShape;
@@ -26,10 +26,11 @@ typedef struct Grid {
 Status grid_shape(GridShape *shape, const Config *config, int ranks);
 /* Collective on world; every rank returns the same Status. Release with grid_fini (collective). */
 Status grid_init(Grid *grid, const World *world, GridShape shape);
-/* Joins the GPUs of all ranks by NCCL, for the sums and messages of grid's worlds; nothing to do for one rank or in host
- * memory. With transport shm or mpi, and with auto where ranks use the same GPU, which NCCL cannot serve (a warning says so),
- * all goes through host memory instead. GPUs of several models are ERR_CONFIG under REPRODUCIBLE_ANY_GRID, for their sums
- * differ; else a warning. Collective on grid->world; every rank returns the same Status. grid_fini releases it. */
+/* Joins the GPUs of all ranks by NCCL, for the sums and messages of grid's worlds; nothing to do
+ * for one rank or in host memory. With transport shm or mpi, and with auto where ranks use the same
+ * GPU, which NCCL cannot serve (a warning says so), all goes through host memory instead. GPUs of
+ * several models are ERR_CONFIG under REPRODUCIBLE_ANY_GRID, for their sums differ; else a warning.
+ * Collective on grid->world; every rank returns the same Status. grid_fini releases it. */
 Status grid_join_gpus(Grid *grid, Backend *backend, int transport, int bits);
 void grid_fini(Grid *grid);
 

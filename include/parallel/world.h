@@ -6,7 +6,8 @@
 
 #include <mpi.h>
 
-/* All ranks. Started alone (no mpirun, no srun around), MPI is never initialised: size 1, comm MPI_COMM_NULL. */
+/* All ranks. Started alone (no mpirun, no srun around), MPI is never initialised: size 1, comm
+ * MPI_COMM_NULL. */
 typedef struct World {
     int rank, size;
     /* among the ranks of this node */
@@ -19,14 +20,15 @@ typedef struct World {
     struct Gpus *gpus;
 } World;
 
-/* True if a launcher's environment surrounds this process; before MPI_Init. *local_size: ranks on this node as the launcher
- * says, 1 if it does not. */
+/* True if a launcher's environment surrounds this process; before MPI_Init. *local_size: ranks on
+ * this node as the launcher says, 1 if it does not. */
 bool world_launched(int *local_size);
 /* Collective on all started processes, both. */
 Status world_init(World *world, int *argc, char ***argv);
 void world_fini(World *world);
-/* All ranks learn the worst status and leave with it; the message of the lowest rank that has it becomes every rank's
- * fail_message (with "rank R: " before it, R its number in the job, where R > 0). Collective. */
+/* All ranks learn the worst status and leave with it; the message of the lowest rank that has it
+ * becomes every rank's fail_message (with "rank R: " before it, R its number in the job, where R >
+ * 0). Collective. */
 Status status_agree(const World *world, Status mine);
 /* data of rank root to all. Collective; counts above 2^31 work. */
 void world_bcast(const World *world, void *data, size_t bytes, int root);
@@ -35,12 +37,14 @@ void world_barrier(const World *world); /* Collective. */
 char *world_bcast_text(const World *world, char *mine);
 /* out[rank * bytes...] on every rank. Collective. */
 void world_gather(const World *world, const void *mine, size_t bytes, void *out);
-/* Every rank's part, bytes[r] of rank r, one behind the other in out on rank root, which is large enough for them; out is
- * untouched elsewhere. mine may not lie in out. Collective; counts above 2^31 work. */
+/* Every rank's part, bytes[r] of rank r, one behind the other in out on rank root, which is large
+ * enough for them; out is untouched elsewhere. mine may not lie in out. Collective; counts above
+ * 2^31 work. */
 void world_collect(const World *world, const void *mine, const size_t *bytes, int root, void *out);
 
-/* The ranks that gave the same color, in the order of world, as a world of their own; of size 1 it has no communicator and
- * calls no MPI. Release with world_part_fini. Both collective, on world and on part. */
+/* The ranks that gave the same color, in the order of world, as a world of their own; of size 1 it
+ * has no communicator and calls no MPI. Release with world_part_fini. Both collective, on world and
+ * on part. */
 Status world_split(World *part, const World *world, int color);
 void world_part_fini(World *part);
 

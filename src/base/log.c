@@ -1,5 +1,6 @@
-/* What the program says, all on stderr, so that stdout holds results only; and die(), for faults that cannot be mended.
- * Every line goes out in one write, so that lines of several ranks do not mix. */
+/* What the program says, all on stderr, so that stdout holds results only; and die(), for faults
+ * that cannot be mended. Every line goes out in one write, so that lines of several ranks do not
+ * mix. */
 #include "base.h"
 
 #include <stdlib.h>

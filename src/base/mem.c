@@ -1,4 +1,5 @@
-/* Memory: the C library's heap, where running out is die_as(ERR_MEMORY), and page-aligned arenas straight from the kernel. */
+/* Memory: the C library's heap, where running out is die_as(ERR_MEMORY), and page-aligned arenas
+ * straight from the kernel. */
 #include "base.h"
 
 #include <errno.h>
@@ -45,7 +46,8 @@ void mem_free_at(void **pointer)
     *pointer = NULL;
 }
 
-/* Arenas above one huge page begin at a huge page's border: the kernel can only use huge pages from there on. */
+/* Arenas above one huge page begin at a huge page's border: the kernel can only use huge pages from
+ * there on. */
 enum { HUGE_PAGE = 2 << 20 };
 
 static size_t whole_pages(size_t bytes)

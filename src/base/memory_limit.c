@@ -1,8 +1,11 @@
-/* How much memory processes here may have together: what the machine has, or less where a control group (a batch job's, a
- * container's) says so. /proc/self/cgroup says which groups this process is in,
- *     4:memory:/slurm/job_7              version 1          0::/system.slice/slurmstepd.scope/job_7     version 2
- * and /proc/self/mountinfo where they are to be seen; a group lies within those above it, whose limits hold, too:
- *     35 31 0:32 /slurm /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory       "/slurm" is what is mounted there
+/* How much memory processes here may have together: what the machine has, or less where a control
+ * group (a batch job's, a container's) says so. /proc/self/cgroup says which groups this process is
+ * in, by version 1 or 2,
+ *     4:memory:/slurm/job_7
+ *     0::/system.slice/slurmstepd.scope/job_7
+ * and /proc/self/mountinfo where they are to be seen ("/slurm" is what is mounted there); a group
+ * lies within those above it, whose limits hold, too:
+ *     35 31 0:32 /slurm /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory
  * What cannot be read limits nothing. */
 #include "base.h"
 
@@ -98,7 +101,8 @@ static void take(const char *root, const char *folder, const char *file, MemoryL
     mem_free(&name);
 }
 
-/* From the process's group up to what is mounted. A group that lies outside of that is judged by what is mounted. */
+/* From the process's group up to what is mounted. A group that lies outside of that is judged by
+ * what is mounted. */
 static void climb(const Tree *tree, const char *root, MemoryLimit *least)
 {
     size_t top = strcmp(tree->top, "/") == 0 ? 0 : strlen(tree->top);

@@ -1,13 +1,14 @@
-/* Time by phase, and the trace of it. One clock reading per change: the time between two changes belongs to the phase
- * entered first. Counting begins with the first phase_enter. With a trace on, every span also goes to a ring that keeps
- * the newest; trace_write prints them in Chrome's trace format (chrome://tracing, Perfetto). One thread only. */
+/* Time by phase, and the trace of it. One clock reading per change: the time between two changes
+ * belongs to the phase entered first. Counting begins with the first phase_enter. With a trace on,
+ * every span also goes to a ring that keeps the newest; trace_write prints them in Chrome's trace
+ * format (chrome://tracing, Perfetto). One thread only. */
 #include "base.h"
 
 #include <errno.h>
 #include <string.h>
 #include <time.h>
 
-const char *const phase_names[PHASE_COUNT] = {PHASES(WORD_NAME)};
+const char *const phase_names[PHASE_COUNT] = {PHASES(LIST_NAME)};
 
 typedef struct Span {
     double begin_s, end_s;

@@ -1,6 +1,6 @@
-/* Counter-based random numbers: Philox4x32-10 (Salmon, Moraes, Dror, Shaw: "Parallel random numbers: as easy as 1, 2, 3",
- * SC 2011). No state: element i of a key is the same number whoever asks and whenever. One block gives four words, so
- * neighbours in i share a block. */
+/* Counter-based random numbers: Philox4x32-10 (Salmon, Moraes, Dror, Shaw: "Parallel random
+ * numbers: as easy as 1, 2, 3", SC 2011). No state: element i of a key is the same number whoever
+ * asks and whenever. One block gives four words, so neighbours in i share a block. */
 #include "philox.h"
 
 #include <math.h>

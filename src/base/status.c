@@ -1,5 +1,6 @@
-/* The message behind a Status: one text per thread, the last fail() wins. Nothing is printed here. Longer messages than
- * the buffer are cut; a fail() may quote fail_message() in its own arguments. */
+/* The message behind a Status: one text per thread, the last fail() wins. Nothing is printed here.
+ * Longer messages than the buffer are cut; a fail() may quote fail_message() in its own
+ * arguments. */
 #include "base.h"
 
 #include <string.h>

@@ -1,7 +1,9 @@
-/* Being asked to stop, by a batch system, a closed terminal or a person. No handler may run on a thread that computes:
- * oneDNN's generated code keeps values below its stack pointer, where the kernel would put the handler's frame (seen: a
- * corrupted heap). So the thread that calls stop_begin, and those it starts, block the signals, and somebody asks for them
- * when there is time; the handler is for threads of other libraries, MPI's for one, which may be given them instead. */
+/* Being asked to stop, by a batch system, a closed terminal or a person. No handler may run on a
+ * thread that computes: oneDNN's generated code keeps values below its stack pointer, where the
+ * kernel would put the handler's frame (seen: a corrupted heap). So the thread that calls
+ * stop_begin, and those it starts, block the signals, and somebody asks for them when there is
+ * time; the handler is for threads of other libraries, MPI's for one, which may be given them
+ * instead. */
 #include "base.h"
 
 #include <pthread.h>

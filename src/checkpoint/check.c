@@ -1,6 +1,7 @@
-/* weft ckpt check: is a checkpoint whole, or are all of a folder? A folder is a run's, or the checkpoints/ in it; its files are
- * listed from the newest, and one that is not good does not end the list. What a save that died left (*.part) is only
- * named: it is never loaded. Tensors are read one at a time. */
+/* weft ckpt check: is a checkpoint whole, or are all of a folder? A folder is a run's, or the
+ * checkpoints/ in it; its files are listed from the newest, and one that is not good does not end
+ * the list. What a save that died left (*.part) is only named: it is never loaded. Tensors are read
+ * one at a time. */
 #include "folder.h"
 #include "stored.h"
 

@@ -1,6 +1,7 @@
-/* A folder of checkpoints: step-<number>.h5, newest is the largest number. Anything else there (best.h5, .part files of
- * a save that died) is never loaded. A folder that cannot be read is an error and never an empty one, and no file is removed
- * on account of one that has not been read back as good. */
+/* A folder of checkpoints: step-<number>.h5, newest is the largest number. Anything else there
+ * (best.h5, .part files of a save that died) is never loaded. A folder that cannot be read is an
+ * error and never an empty one, and no file is removed on account of one that has not been read
+ * back as good. */
 #include "folder.h"
 #include "stored.h"
 
@@ -161,7 +162,8 @@ static Status verify_once(GoodFiles *good, const char *path)
 
 /* ---- the newest ---- */
 
-/* "; PATH is good" of the newest good one from entry `first` on, or of best.h5; else ''. Owned by the caller. */
+/* "; PATH is good" of the newest good one from entry `first` on, or of best.h5; else ''. Owned by
+ * the caller. */
 static char *other_good(const FolderList *list, int first)
 {
     for (int i = first; i < list->count; ++i)

@@ -19,8 +19,8 @@ typedef struct FolderList {
     char *best;
 } FolderList;
 
-/* A folder that is not there has no checkpoints. ERR_IO where it cannot be listed to its end. Release with folder_list_fini in
- * every case. */
+/* A folder that is not there has no checkpoints. ERR_IO where it cannot be listed to its end.
+ * Release with folder_list_fini in every case. */
 Status folder_list_init(FolderList *list, const char *dir);
 void folder_list_fini(FolderList *list);
 

@@ -1,6 +1,7 @@
-/* Rank 0 lays out a new checkpoint: groups, attributes and early-allocated contiguous data sets, whose bytes the ranks
- * then write at the offsets. Object times are not stored and large tensors begin at pages. HDF5 does not recover well
- * from a full disk while it closes a file, so the space is checked and reserved before it is asked. */
+/* Rank 0 lays out a new checkpoint: groups, attributes and early-allocated contiguous data sets,
+ * whose bytes the ranks then write at the offsets. Object times are not stored and large tensors
+ * begin at pages. HDF5 does not recover well from a full disk while it closes a file, so the space
+ * is checked and reserved before it is asked. */
 #include "layout.h"
 #include "meta.h"
 #include "data.h"
@@ -99,7 +100,8 @@ static bool put_tensor(hid_t file, const Recipe *recipe, const CheckpointTensor 
     return good;
 }
 
-/* The offset of a data set's bytes, known once its space is allocated; 0 for one without elements. */
+/* The offset of a data set's bytes, known once its space is allocated; 0 for one without
+ * elements. */
 static bool get_offset(hid_t file, const CheckpointTensor *t, int64_t *offset)
 {
     *offset = 0;

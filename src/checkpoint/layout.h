@@ -6,9 +6,9 @@
 
 enum { PAGE_BYTES = 4096 }; /* of a file; larger tensors begin at one */
 
-/* Creates part with all attributes and a contiguous, allocated data set per tensor; hash[i] is written with tensor i.
- * offset[i]: where the bytes of tensor i belong. Space for the whole file is reserved where the file system can, so
- * that a full disk shows here. ERR_IO. On one rank. */
+/* Creates part with all attributes and a contiguous, allocated data set per tensor; hash[i] is
+ * written with tensor i. offset[i]: where the bytes of tensor i belong. Space for the whole file is
+ * reserved where the file system can, so that a full disk shows here. ERR_IO. On one rank. */
 Status layout_create(const char *part, const CheckpointMeta *meta, const CheckpointIo *io,
                      const uint64_t *hash, int64_t *offset);
 /* ERR_IO: "PATH: WHAT failed: REASON", with the free space of the file system that path is on. */

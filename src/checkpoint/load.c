@@ -1,6 +1,7 @@
-/* Loading a checkpoint on any grid. Rank 0 reads the metadata, compares the tensors with the caller's and tells the
- * others where each lies. Then two passes: the ranks verify all tensors together, a share each, and only when every
- * checksum is right does each rank read all of them and hand them over. */
+/* Loading a checkpoint on any grid. Rank 0 reads the metadata, compares the tensors with the
+ * caller's and tells the others where each lies. Then two passes: the ranks verify all tensors
+ * together, a share each, and only when every checksum is right does each rank read all of them and
+ * hand them over. */
 #include "owners.h"
 #include "stored.h"
 
@@ -132,7 +133,8 @@ static Status hand_over(Load *load)
     return OK;
 }
 
-/* The file that rank 0 has read the table of; a host may still have an older one under its name. Collective. */
+/* The file that rank 0 has read the table of; a host may still have an older one under its name.
+ * Collective. */
 static Status open_same(Load *load, const char *path)
 {
     uint64_t inode = load->file.inode;

@@ -1,5 +1,6 @@
-/* The attributes of a checkpoint. Strings are written with a fixed length (HDF5's variable-length strings lie in a heap
- * without checksums) and read in either form, for other programs may have rewritten them. */
+/* The attributes of a checkpoint. Strings are written with a fixed length (HDF5's variable-length
+ * strings lie in a heap without checksums) and read in either form, for other programs may have
+ * rewritten them. */
 #include "meta.h"
 
 #include <math.h>

@@ -1,5 +1,6 @@
-/* Reading a checkpoint's tensors: with pread where they lie plainly in the file, through HDF5 where another program made
- * them chunked, compressed or of another type; verified by their checksums either way. */
+/* Reading a checkpoint's tensors: with pread where they lie plainly in the file, through HDF5 where
+ * another program made them chunked, compressed or of another type; verified by their checksums
+ * either way. */
 #include "stored.h"
 
 #include <errno.h>

@@ -1,6 +1,7 @@
-/* Saving a checkpoint. Ranks share the tensors out by bytes; each hashes its own, rank 0 lays the file out with all
- * hashes (layout.c), the ranks write the tensors and sync (write.c), all of it is read back, rank 0 renames. Tensors are asked
- * for twice (to hash, to write), so that no more than the largest is ever held. Until the rename nothing that was there changes. */
+/* Saving a checkpoint. Ranks share the tensors out by bytes; each hashes its own, rank 0 lays the
+ * file out with all hashes (layout.c), the ranks write the tensors and sync (write.c), all of it is
+ * read back, rank 0 renames. Tensors are asked for twice (to hash, to write), so that no more than
+ * the largest is ever held. Until the rename nothing that was there changes. */
 #include "layout.h"
 #include "owners.h"
 #include "write.h"
@@ -13,7 +14,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/* On rank 0: a name that no host can have looked up before, for a network file system may remember what it was. */
+/* On rank 0: a name that no host can have looked up before, for a network file system may remember
+ * what it was. */
 static char *part_name(const char *path)
 {
     static uint64_t saves;
@@ -55,8 +57,8 @@ static Status check_finite(const CheckpointTensor *tensor, const float *plain)
     return OK;
 }
 
-/* Hashes this rank's tensors and learns the others'. A tensor that is not finite is an error, said of the first one. Collective;
- * the ranks need not agree. */
+/* Hashes this rank's tensors and learns the others'. A tensor that is not finite is an error, said
+ * of the first one. Collective; the ranks need not agree. */
 static Status share_hashes(Save *save)
 {
     const CheckpointIo *io = save->io;

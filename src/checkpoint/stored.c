@@ -1,5 +1,6 @@
-/* Opening a checkpoint and listing its tensors. Only /params, /optim and /buffers count; whatever else another program
- * put into the file is left alone. Refuses tensors that are not floats, of other than 1 to 4 dimensions, or in another file. */
+/* Opening a checkpoint and listing its tensors. Only /params, /optim and /buffers count; whatever
+ * else another program put into the file is left alone. Refuses tensors that are not floats, of
+ * other than 1 to 4 dimensions, or in another file. */
 #include "meta.h"
 
 #include <errno.h>
@@ -42,8 +43,8 @@ Status stored_open_plain(StoredFile *file, const char *path)
     return OK;
 }
 
-/* HDF5 says that it failed, and not why. Where the file system gave no bytes (errno was 0 before) the file may be whole, and
- * must not pass for a damaged one. */
+/* HDF5 says that it failed, and not why. Where the file system gave no bytes (errno was 0 before)
+ * the file may be whole, and must not pass for a damaged one. */
 static Status hdf5_status(const StoredFile *file, Status status)
 {
     static const int refused[] = {EIO, ESTALE, ETIMEDOUT, EACCES, EMFILE, ENFILE, ENOMEM};

@@ -1,5 +1,6 @@
-/* A checkpoint file that is there to be read: its table of tensors, its attributes, and its tensors' values with their
- * checksums verified. HDF5 is asked for metadata only; plain tensors are read with pread at the offsets it names. */
+/* A checkpoint file that is there to be read: its table of tensors, its attributes, and its
+ * tensors' values with their checksums verified. HDF5 is asked for metadata only; plain tensors are
+ * read with pread at the offsets it names. */
 #ifndef WEFT_CHECKPOINT_STORED_H
 #define WEFT_CHECKPOINT_STORED_H
 
@@ -35,8 +36,9 @@ typedef struct StoredFile {
     StoredTensor *tensor; /* owned, sorted by path */
 } StoredFile;
 
-/* Opens path for pread and for HDF5. ERR_NOINPUT: not there; ERR_IO: cannot be read for now; ERR_DATA: empty, not HDF5,
- * truncated, not a checkpoint of ours. Release with stored_close in every case. */
+/* Opens path for pread and for HDF5. ERR_NOINPUT: not there; ERR_IO: cannot be read for now;
+ * ERR_DATA: empty, not HDF5, truncated, not a checkpoint of ours. Release with stored_close in
+ * every case. */
 Status stored_open(StoredFile *file, const char *path);
 /* Opens for pread only; HDF5 opens it when a tensor needs it. */
 Status stored_open_plain(StoredFile *file, const char *path);
@@ -46,16 +48,17 @@ const StoredTensor *stored_find(const StoredFile *file, const char *path); /* NU
 Status stored_meta(const StoredFile *file, CheckpointMeta *meta);
 /* plain: shape_count floats. A checksum that is off is ERR_DATA naming file and tensor. */
 Status stored_read(StoredFile *file, const StoredTensor *tensor, float *plain);
-/* Reads and verifies all, in a buffer of its own. out, where given, gets a line for each bad tensor, and the first
- * error is returned after the last tensor; without it at the first. */
+/* Reads and verifies all, in a buffer of its own. out, where given, gets a line for each bad
+ * tensor, and the first error is returned after the last tensor; without it at the first. */
 Status stored_verify(StoredFile *file, FILE *out);
 /* for the largest tensor; owned by the caller */
 float *stored_buffer(const StoredFile *file);
 
-/* File access of every checkpoint file: no file locks (network file systems often lack them), and the format of HDF5
- * 1.8, which has a checksum on every piece of metadata. */
+/* File access of every checkpoint file: no file locks (network file systems often lack them), and
+ * the format of HDF5 1.8, which has a checksum on every piece of metadata. */
 hid_t file_access(void);
-/* Before the first call of HDF5 on file: this thread holds hdf5_lock (data.h) until stored_close. */
+/* Before the first call of HDF5 on file: this thread holds hdf5_lock (data.h) until
+ * stored_close. */
 void stored_lock(StoredFile *file);
 
 #endif

@@ -1,4 +1,5 @@
-/* What `weft ckpt` shows of a file, the attributes and tensors, and where two files differ. Tensors are read one at a time. */
+/* What `weft ckpt` shows of a file, the attributes and tensors, and where two files differ. Tensors
+ * are read one at a time. */
 #include "stored.h"
 
 #include <inttypes.h>
@@ -114,7 +115,8 @@ typedef struct Diff {
     bool equal;
 } Diff;
 
-/* Attributes that are part of the state of training make files unequal; how and by what they were written does not. */
+/* Attributes that are part of the state of training make files unequal; how and by what they were
+ * written does not. */
 static void diff_meta(Diff *diff)
 {
     const CheckpointMeta *a = &diff->meta_a, *b = &diff->meta_b;

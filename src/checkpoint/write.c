@@ -1,10 +1,14 @@
-/* The tensors of a new checkpoint go into the file. No two hosts write to one page of it: some network file systems write
- * whole pages back, and one host's would undo the other's. An owner writes the pages that its tensor fills,
+/* The tensors of a new checkpoint go into the file. No two hosts write to one page of it: some
+ * network file systems write whole pages back, and one host's would undo the other's. An owner
+ * writes the pages that its tensor fills,
  *
- *        | ...xxAAAA | AAAAAAAAA | AAAAAAAAA | AABBBxx.. |     A: a tensor, B: the next, x: HDF5's own
+ *        | ...xxAAAA | AAAAAAAAA | AAAAAAAAA | AABBBxx.. |
  *              edge      pages       pages     edge
  *
- * and its edges, less than a page each, go to rank 0, which has laid the file out and writes everything else. */
+ *        A: a tensor, B: the next, x: HDF5's own
+ *
+ * and its edges, less than a page each, go to rank 0, which has laid the file out and writes
+ * everything else. */
 #include "layout.h"
 #include "stored.h"
 #include "write.h"
@@ -96,7 +100,8 @@ static bool write_edges(const Save *save, int fd, const char *at)
     return true;
 }
 
-/* Brings every rank's edges to rank 0, where the result is owned by the caller; else NULL. Collective. */
+/* Brings every rank's edges to rank 0, where the result is owned by the caller; else NULL.
+ * Collective. */
 static char *collect_edges(const Save *save, const char *mine)
 {
     const World *world = save->world;
@@ -111,8 +116,9 @@ static char *collect_edges(const Save *save, const char *mine)
     return all;
 }
 
-/* Writes the whole pages of this rank's tensors; their edges, one behind the other, into *edges, owned by the caller. A rank that
- * cannot write goes on to the end: others may need its parts. The first error, or 0. */
+/* Writes the whole pages of this rank's tensors; their edges, one behind the other, into *edges,
+ * owned by the caller. A rank that cannot write goes on to the end: others may need its parts. The
+ * first error, or 0. */
 static int write_pages(const Save *save, int fd, char **edges)
 {
     size_t capacity = 1, used = 0;

@@ -132,7 +132,7 @@ static const char *row_name(const Trainer *t)
 
 static const char *precision_name(const Trainer *t)
 {
-    static const char *const names[] = {PRECISION_WORDS(WORD_NAME)};
+    static const char *const names[] = {PRECISION_WORDS(LIST_NAME)};
     return names[trainer_config(t)->train.precision];
 }
 

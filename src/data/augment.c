@@ -1,7 +1,8 @@
-/* Raw sample -> float NCHW. In torchvision's usual order: RandomCrop (the raw image padded with zeros on all sides),
- * RandomHorizontalFlip, scale and normalise; then Cutout (DeVries & Taylor 2017), a square of zeros, that is of mean
- * values, whose centre may be anywhere, so that it may hang over the border. Scale, mean and deviation fold into one
- * multiply-add a value. Choices are a function of (seed, epoch, sample) alone. */
+/* Raw sample -> float NCHW. In torchvision's usual order: RandomCrop (the raw image padded with
+ * zeros on all sides), RandomHorizontalFlip, scale and normalise; then Cutout (DeVries & Taylor
+ * 2017), a square of zeros, that is of mean values, whose centre may be anywhere, so that it may
+ * hang over the border. Scale, mean and deviation fold into one multiply-add a value. Choices are a
+ * function of (seed, epoch, sample) alone. */
 #include "data_private.h"
 
 typedef struct Choice { /* of one sample */

@@ -1,5 +1,5 @@
-/* Shared inside the data module: element types, HDF5 helpers (call them under hdf5_lock), runs of samples, the writer that
- * imports use. */
+/* Shared inside the data module: element types, HDF5 helpers (call them under hdf5_lock), runs of
+ * samples, the writer that imports use. */
 #ifndef WEFT_DATA_PRIVATE_H
 #define WEFT_DATA_PRIVATE_H
 
@@ -14,21 +14,25 @@ const char *element_name(ElementType type);
 /* HDF5's type in memory; borrowed */
 hid_t element_native(ElementType type);
 bool element_is_float(ElementType type);
-/* One value at p, in this machine's byte order. Unsigned values above INT64_MAX become INT64_MAX. */
+/* One value at p, in this machine's byte order. Unsigned values above INT64_MAX become
+ * INT64_MAX. */
 int64_t element_integer(ElementType type, const void *p);
 /* to[i * to_step] = from[i * from_step] * a + b for i < n; to_step is 1 or -1. */
 void element_row(ElementType type, float *to, int to_step, const void *from, int64_t from_step,
                  int64_t n, float a, float b);
-/* Index of the first of n whole numbers that is not in 0..below-1, or -1; and their copy as int32, once they are. */
+/* Index of the first of n whole numbers that is not in 0..below-1, or -1; and their copy as int32,
+ * once they are. */
 int64_t element_outside(ElementType type, const void *from, int64_t n, int64_t below);
 void element_int32(ElementType type, int32_t *to, const void *from, int64_t n);
 /* Index of the first NaN or infinity among n values, or -1. */
 int64_t element_not_finite(ElementType type, const void *from, int64_t n);
 
 /* ---- HDF5 ---- */
-/* Opens path to read. ERR_NOINPUT: missing, a folder, no permission. ERR_DATA: empty, not HDF5, truncated. */
+/* Opens path to read. ERR_NOINPUT: missing, a folder, no permission. ERR_DATA: empty, not HDF5,
+ * truncated. */
 Status h5_open(hid_t *file, const char *path);
-/* Opens data set `name`; where it is missing the message lists what is there and which key names it. */
+/* Opens data set `name`; where it is missing the message lists what is there and which key names
+ * it. */
 Status h5_dataset(hid_t *dataset, hid_t file, const char *path, const char *name, const char *key);
 bool h5_has(hid_t file, const char *name);
 /* Root attributes. Absent: *count is 0. ERR_DATA where the type or size cannot be used. */
@@ -54,11 +58,14 @@ Status label_fail(const DataSet *set, int64_t sample, int64_t label);
 /* "60000x1x28x28" into out, of DIMS_TEXT bytes; returns out. */
 enum { DIMS_TEXT = 120 };
 const char *dims_text(const DataArray *array, char *out);
-/* `count` samples (of token sets: tokens) from `first` on, raw, in one read where the storage allows. */
+/* `count` samples (of token sets: tokens) from `first` on, raw, in one read where the storage
+ * allows. */
 Status reader_get_run(Reader *reader, int64_t first, int64_t count, void *x);
-/* The first `bytes` of one sample's x. x is large enough for all of it: where HDF5 reads, it reads the whole sample. */
+/* The first `bytes` of one sample's x. x is large enough for all of it: where HDF5 reads, it reads
+ * the whole sample. */
 Status reader_get_head(Reader *reader, int64_t sample, int64_t bytes, void *x);
-/* to[0..n) = from[0..n) out of a mapped file; false where the file has become shorter or its file system failed. */
+/* to[0..n) = from[0..n) out of a mapped file; false where the file has become shorter or its file
+ * system failed. */
 bool map_copy(void *to, const void *from, size_t n);
 void map_guard_install(void);
 
@@ -78,13 +85,15 @@ typedef struct PartFile { /* OUT.part, on its way to become OUT */
 typedef herr_t PartPut(void *user, hid_t file);
 /* ERR_USAGE: out is there already and not force. */
 Status part_free_place(const char *out, bool force);
-/* Creates out.part, with `bytes` reserved for what put lays out in it. Nothing to release where it failed. */
+/* Creates out.part, with `bytes` reserved for what put lays out in it. Nothing to release where it
+ * failed. */
 Status part_new(PartFile *part, const char *out, bool force, int64_t bytes, PartPut *put,
                 void *user);
 Status part_write(const PartFile *part, const void *from, int64_t bytes, int64_t at);
 /* Opens the file through HDF5 once more for put. */
 Status part_change(const PartFile *part, PartPut *put, void *user);
-/* Syncs and renames; on error, and in part_drop, out.part is removed and an earlier out stays as it was. */
+/* Syncs and renames; on error, and in part_drop, out.part is removed and an earlier out stays as it
+ * was. */
 Status part_finish(PartFile *part);
 void part_drop(PartFile *part);
 Status part_failed(const PartFile *part, const char *why); /* ERR_IO */
@@ -96,13 +105,14 @@ typedef struct ImageLayout {
     /* borrowed; `classes` of them, or NULL: numbers */
     const char *const *class_names;
 } ImageLayout;
-/* Lays out.part out and reserves its space, so that a full disk shows at once. ERR_USAGE: out exists and not force. */
+/* Lays out.part out and reserves its space, so that a full disk shows at once. ERR_USAGE: out
+ * exists and not force. */
 Status image_writer_new(ImageWriter **writer, const char *out, bool force, ImageLayout layout);
 /* Adds images (N,C,H,W) with their labels, in order. */
 Status image_writer_add(ImageWriter *writer, const uint8_t *images, const int32_t *labels,
                         int64_t count);
-/* All samples are there: writes labels, mean and deviation, syncs, renames. Frees the writer. On error, and in
- * image_writer_drop, out.part is removed and an earlier out stays as it was. */
+/* All samples are there: writes labels, mean and deviation, syncs, renames. Frees the writer. On
+ * error, and in image_writer_drop, out.part is removed and an earlier out stays as it was. */
 Status image_writer_finish(ImageWriter **writer);
 void image_writer_drop(ImageWriter **writer);
 

@@ -1,5 +1,6 @@
-/* The ten element types a data set may have: sizes, names, conversion. element_row is the inner loop of all reading:
- * one multiply-add a value, forwards or mirrored, in a form the compiler vectorises; no branch a value. */
+/* The ten element types a data set may have: sizes, names, conversion. element_row is the inner
+ * loop of all reading: one multiply-add a value, forwards or mirrored, in a form the compiler
+ * vectorises; no branch a value. */
 #include "data_private.h"
 
 #include <math.h>
@@ -29,7 +30,7 @@ size_t element_bytes(ElementType type)
 
 const char *element_name(ElementType type)
 {
-    static const char *const name[] = {ELEMENTS(WORD_NAME)};
+    static const char *const name[] = {ELEMENTS(LIST_NAME)};
     return name[type];
 }
 
@@ -143,7 +144,8 @@ void element_row(ElementType type, float *to, int to_step, const void *from, int
     }
 }
 
-/* 0 * v is 0 for all finite values and NaN for the others, so one sum tells whether it is worth searching. */
+/* 0 * v is 0 for all finite values and NaN for the others, so one sum tells whether it is worth
+ * searching. */
 static bool all_finite(ElementType type, const void *from, int64_t n)
 {
     float single = 0;

@@ -1,12 +1,15 @@
-/* Which data set is this? Its shapes and types, and XXH3 (Collet) of its values: a run that goes on must see the samples that it
- * has seen, wherever they lie by now. Rule 1, which a change of what is hashed must give another number; in this order:
+/* Which data set is this? Its shapes and types, and XXH3 (Collet) of its values: a run that goes on
+ * must see the samples that it has seen, wherever they lie by now. Rule 1, which a change of what
+ * is hashed must give another number; in this order:
  *   labels   all of them; targets, too, up to 64 MB, and of more as of the samples
- *   samples  4,096 of them, spread evenly from the first to the last, or all where there are no more: of each the first
- *            16 KB, so that no more than 64 MB are read
- *   tokens   the first and last MB and 4,096 runs of 1,024 spread evenly, or all where that is no more
+ *   samples  4,096 of them, spread evenly from the first to the last, or all where there are no
+ *            more: of each the first 16 KB, so that no more than 64 MB are read
+ *   tokens   the first and last MB and 4,096 runs of 1,024 spread evenly, or all where that is no
+ *            more
  *   mean and deviation, where samples are normalised by them
- * Values are taken as the readers give them, so that packing and byte order do not count: in the order of a little-endian machine,
- * the only kind that checkpoints are for. Through HDF5 whole samples are read: what 4,096 of them cost in training. */
+ * Values are taken as the readers give them, so that packing and byte order do not count: in the
+ * order of a little-endian machine, the only kind that checkpoints are for. Through HDF5 whole
+ * samples are read: what 4,096 of them cost in training. */
 #include "data_private.h"
 
 #include <string.h>
@@ -43,7 +46,8 @@ static Status add_rows(Digest *d, int64_t first, int64_t count)
     return OK;
 }
 
-/* Spread from the first row to the last: PLACES runs of `run` rows, of single rows no more than their heads. */
+/* Spread from the first row to the last: PLACES runs of `run` rows, of single rows no more than
+ * their heads. */
 static Status add_spread(Digest *d, int64_t run)
 {
     int64_t rows = d->array->dim[0], each = d->array->sample_bytes;

@@ -1,6 +1,8 @@
-/* What the data module asks of the HDF5 library: opening with messages a person can act on, lists of what a file holds,
- * root attributes, and whether all of a data set lies in the file. HDF5's own error printing is off; where its words help they are put into ours. Every function but
- * the lock itself is called under hdf5_lock. Reading takes no file locks: shared file systems often have none. */
+/* What the data module asks of the HDF5 library: opening with messages a person can act on, lists
+ * of what a file holds, root attributes, and whether all of a data set lies in the file. HDF5's own
+ * error printing is off; where its words help they are put into ours. Every function but the lock
+ * itself is called under hdf5_lock. Reading takes no file locks: shared file systems often have
+ * none. */
 #include "data_private.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
-/* Writes a weft data set of uint8 images through a .part file. Mean and deviation per channel are summed exactly, in
- * integers, on the way; they and the labels go in at the end. */
+/* Writes a weft data set of uint8 images through a .part file. Mean and deviation per channel are
+ * summed exactly, in integers, on the way; they and the labels go in at the end. */
 #include "data_private.h"
 
 #include <math.h>
@@ -83,7 +83,8 @@ Status image_writer_new(ImageWriter **writer, const char *out, bool force, Image
     return st;
 }
 
-/* Adds up one channel of one image; 2^24 pixels of 255^2 still fit the 64-bit sums 2^24 times over. */
+/* Adds up one channel of one image; 2^24 pixels of 255^2 still fit the 64-bit sums 2^24 times
+ * over. */
 static void sum_plane(const uint8_t *p, int64_t n, uint64_t *sum, uint64_t *squares)
 {
     uint64_t s = 0, q = 0;
@@ -119,7 +120,8 @@ static herr_t change_numbers(hid_t file, const char *name, const float *value)
     return rc;
 }
 
-/* Mean and deviation in units of 0..1. A constant channel has no deviation: 1 leaves it as it is. */
+/* Mean and deviation in units of 0..1. A constant channel has no deviation: 1 leaves it as it
+ * is. */
 static herr_t put_stats(void *user, hid_t file)
 {
     ImageWriter *w = user;

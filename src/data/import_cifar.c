@@ -1,6 +1,7 @@
-/* Imports the binary files of CIFAR-10 and CIFAR-100 (Krizhevsky 2009): records of one label byte (CIFAR-100: coarse,
- * then fine; the fine one is taken) and 3 x 32 x 32 bytes of red, green, blue planes. Files are joined in the given
- * order. Refuses sizes that are not whole records and labels out of range. */
+/* Imports the binary files of CIFAR-10 and CIFAR-100 (Krizhevsky 2009): records of one label byte
+ * (CIFAR-100: coarse, then fine; the fine one is taken) and 3 x 32 x 32 bytes of red, green, blue
+ * planes. Files are joined in the given order. Refuses sizes that are not whole records and labels
+ * out of range. */
 #include "data_private.h"
 
 #include <errno.h>

@@ -1,6 +1,7 @@
-/* Imports IDX files, the format of MNIST and its kin (LeCun): 4 bytes 0, 0, element type, dimensions; each dimension as
- * a big-endian 32-bit number; the bytes. Takes images (N,H,W) and labels (N), both uint8, plain or .gz. Refuses another
- * magic number, files that are shorter or longer than they say, and images and labels that differ in number. */
+/* Imports IDX files, the format of MNIST and its kin (LeCun): 4 bytes 0, 0, element type,
+ * dimensions; each dimension as a big-endian 32-bit number; the bytes. Takes images (N,H,W) and
+ * labels (N), both uint8, plain or .gz. Refuses another magic number, files that are shorter or
+ * longer than they say, and images and labels that differ in number. */
 #include "data_private.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
-/* Random images with random labels, for timing: what is in a data set does not change how long a step takes. */
+/* Random images with random labels, for timing: what is in a data set does not change how long a
+ * step takes. */
 #include "data_private.h"
 
 enum { BLOCK = 16 };

@@ -1,7 +1,8 @@
-/* Imports tokens: a text's bytes, or a raw little-endian array of uint16 or uint32 as other tokenizers leave it, plain or
- * .gz. The file is read twice, in pieces, so that it may be larger than memory: once to count it and find the largest
- * token, once to copy. The end may go to a second file, for evaluation. Refuses tokens outside the vocabulary, a size that
- * is no whole number of tokens, and parts too short for one token and the one after it. */
+/* Imports tokens: a text's bytes, or a raw little-endian array of uint16 or uint32 as other
+ * tokenizers leave it, plain or .gz. The file is read twice, in pieces, so that it may be larger
+ * than memory: once to count it and find the largest token, once to copy. The end may go to a
+ * second file, for evaluation. Refuses tokens outside the vocabulary, a size that is no whole
+ * number of tokens, and parts too short for one token and the one after it. */
 #include "data_private.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
-/* The importers, in the order of the help. Another one is a file with its row, and one line here. */
+/* The importers, in the order of the help. Another one is a file with its row, and one line
+ * here. */
 #include "data.h"
 
 /* clang-format off: one a line */

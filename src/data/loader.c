@@ -1,8 +1,9 @@
-/* A thread that fills micro-batches ahead of the training. Slots form a ring: the thread fills slot (filled mod slots)
- * while filled - released < slots, loader_next takes slot (taken mod slots) once taken < filled, loader_release gives slot
- * (released mod slots) back. Both sides sleep on condition variables. The thread never takes a signal meant for the
- * program, and an error in it waits until the good micro-batches before it are taken. Depends on the plan alone, never
- * on time. */
+/* A thread that fills micro-batches ahead of the training. Slots form a ring: the thread fills slot
+ * (filled mod slots) while filled - released < slots, loader_next takes slot (taken mod slots) once
+ * taken < filled, loader_release gives slot (released mod slots) back. Both sides sleep on
+ * condition variables. The thread never takes a signal meant for the program, and an error in it
+ * waits until the good micro-batches before it are taken. Depends on the plan alone, never on
+ * time. */
 #include "data_private.h"
 
 #include <pthread.h>
@@ -69,8 +70,8 @@ static Status row_augment(Loader *l, Batch *b, int64_t r, const uint8_t *raw)
     return OK;
 }
 
-/* Sample i is T tokens from i * T on; its labels begin one later. Each must be in the vocabulary: a row of the embedding
- * is taken by it. */
+/* Sample i is T tokens from i * T on; its labels begin one later. Each must be in the vocabulary: a
+ * row of the embedding is taken by it. */
 static Status row_tokens(Loader *l, Batch *b, int64_t r)
 {
     const DataArray *x = &l->set.x;
@@ -228,7 +229,8 @@ static Status plan_check(const Loader *l)
     return OK;
 }
 
-/* Room for what one read brings: a run of samples in evaluation, else one; of tokens, T + 1 of them. */
+/* Room for what one read brings: a run of samples in evaluation, else one; of tokens, T + 1 of
+ * them. */
 static void raw_new(Loader *l)
 {
     int64_t n = l->plan.micro_batch, bytes = l->set.x.sample_bytes, run = RUN_BYTES / bytes;
@@ -237,7 +239,8 @@ static void raw_new(Loader *l)
     l->raw = mem_new((size_t)(l->raw_samples * bytes));
 }
 
-/* Points *field to the next n elements of a slot, whose arrays lie one behind the other; NULL at: counts only. */
+/* Points *field to the next n elements of a slot, whose arrays lie one behind the other; NULL at:
+ * counts only. */
 static size_t carve(char *at, size_t used, void **field, size_t bytes)
 {
     *field = at && bytes > 0 ? at + used : NULL;
@@ -281,7 +284,8 @@ static void slots_new(Loader *l)
     if (tokens || !l->plan.no_x) raw_new(l);
 }
 
-/* Starts the thread with all signals blocked but those that a fault in it raises (map.c needs SIGBUS). */
+/* Starts the thread with all signals blocked but those that a fault in it raises (map.c needs
+ * SIGBUS). */
 static Status thread_start(Loader *l)
 {
     sigset_t all, before;

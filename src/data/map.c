@@ -1,7 +1,8 @@
-/* Copies out of a mapped file without dying where the file gives out. A page of a mapped file that has been cut off
- * meanwhile, or that a network file system cannot bring, raises SIGBUS in the thread that touches it. The handler here
- * sends a thread that is inside map_copy back to it, which then returns false; any other SIGBUS goes where it went
- * before. The signal is synchronous and the guarded code is a plain memcpy that holds no lock, so the jump is safe. */
+/* Copies out of a mapped file without dying where the file gives out. A page of a mapped file that
+ * has been cut off meanwhile, or that a network file system cannot bring, raises SIGBUS in the
+ * thread that touches it. The handler here sends a thread that is inside map_copy back to it, which
+ * then returns false; any other SIGBUS goes where it went before. The signal is synchronous and the
+ * guarded code is a plain memcpy that holds no lock, so the jump is safe. */
 #include "data_private.h"
 
 #include <pthread.h>

@@ -1,7 +1,7 @@
-/* A data set on its way to disk, as OUT.part: HDF5 lays the file out (contiguous, 4 KiB-aligned, space reserved at once,
- * so that a full disk shows before anything is converted), then the samples go in by pwrite at HDF5's own offsets, like
- * ranks read them. At the end: fsync, rename, fsync of the folder. An earlier file stays whole until that rename; a
- * failure removes the .part. */
+/* A data set on its way to disk, as OUT.part: HDF5 lays the file out (contiguous, 4 KiB-aligned,
+ * space reserved at once, so that a full disk shows before anything is converted), then the samples
+ * go in by pwrite at HDF5's own offsets, like ranks read them. At the end: fsync, rename, fsync of
+ * the folder. An earlier file stays whole until that rename; a failure removes the .part. */
 #include "data_private.h"
 
 #include <errno.h>
@@ -70,8 +70,8 @@ static Status reserve(const PartFile *p, int64_t bytes)
     return OK;
 }
 
-/* Does the folder take the file, and the disk all of it? Asked before HDF5 writes a byte: a library that cannot flush
- * what it holds can neither close the file nor end well. */
+/* Does the folder take the file, and the disk all of it? Asked before HDF5 writes a byte: a library
+ * that cannot flush what it holds can neither close the file nor end well. */
 static Status part_create(PartFile *p, int64_t bytes)
 {
     p->fd = open(p->part, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);

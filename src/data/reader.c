@@ -1,11 +1,14 @@
 /* Reads samples by number. Three ways, chosen for each array when the reader is made:
- *   mapped   contiguous, this machine's byte order, small samples: a copy out of the page cache costs less than the
- *            system call of a pread (3 KB samples in random order: 2 to 3 times as many a second), and read-around warms
- *            the cache by itself. A file that shrinks meanwhile is an ERR_IO, not a dead process: see map.c.
- *   pread    contiguous, samples above MAP_SAMPLE bytes: one request a sample, which is what a parallel file system
- *            likes (page faults would come 4 KiB at a time), and errors come back as errors.
- *   HDF5     chunked, compressed, compact or foreign byte order: through the library, under its lock, with a chunk cache
- *            sized for random access. y is then read whole at the start where it is small.
+ *   mapped   contiguous, this machine's byte order, small samples: a copy out of the page cache
+ *            costs less than the system call of a pread (3 KB samples in random order: 2 to 3 times
+ *            as many a second), and read-around warms the cache by itself. A file that shrinks
+ *            meanwhile is an ERR_IO, not a dead process: see map.c.
+ *   pread    contiguous, samples above MAP_SAMPLE bytes: one request a sample, which is what a
+ *            parallel file system likes (page faults would come 4 KiB at a time), and errors come
+ *            back as errors.
+ *   HDF5     chunked, compressed, compact or foreign byte order: through the library, under its
+ *            lock, with a chunk cache sized for random access. y is then read whole at the start
+ *            where it is small.
  * In a token set a sample is `context` tokens of one long row, and a run is of tokens.
  * A reader has its own file descriptor and belongs to one thread. */
 #include "data_private.h"
@@ -112,7 +115,8 @@ static Status source_open_hdf5(Reader *r, Source *s)
 {
     int64_t bytes = s->array->dim[0] * s->array->sample_bytes;
     hid_t access = H5Pcreate(H5P_DATASET_ACCESS);
-    /* Random order comes back to every chunk: keep all of a small set, the newest part of a big one. */
+    /* Random order comes back to every chunk: keep all of a small set, the newest part of a big
+     * one. */
     size_t cache = bytes < CACHE_BYTES ? (size_t)bytes + (1 << 20) : CACHE_BYTES;
     H5Pset_chunk_cache(access, 12421, cache, 0.0);
     s->dataset = H5Dopen2(r->file, s->array->name, access);

@@ -1,8 +1,9 @@
-/* The order of an epoch, without an index file: position -> sample is a keyed permutation computed on the spot. An
- * alternating Feistel network permutes the numbers of ceil(log2(n)) bits whatever its round function is; a result
- * beyond n is put in again until it falls inside (cycle walking; Black & Rogaway 2002), which keeps it one to one on
- * 0..n-1 and takes fewer than two turns on average, as the network's range is below 2n. Tiny sets use at least
- * MIN_BITS, for a network of one or two bits has too few permutations. */
+/* The order of an epoch, without an index file: position -> sample is a keyed permutation computed
+ * on the spot. An alternating Feistel network permutes the numbers of ceil(log2(n)) bits whatever
+ * its round function is; a result beyond n is put in again until it falls inside (cycle walking;
+ * Black & Rogaway 2002), which keeps it one to one on 0..n-1 and takes fewer than two turns on
+ * average, as the network's range is below 2n. Tiny sets use at least MIN_BITS, for a network of
+ * one or two bits has too few permutations. */
 #include "data_private.h"
 
 enum { ROUNDS = 8, MIN_BITS = 8 };

@@ -1,8 +1,9 @@
-/* Opens a data set: finds x and y, checks type, shape, storage and extent, and gathers what training must know (classes,
- * mean, deviation, scale). Takes weft data sets by their root attributes and anybody's files by the config's data.x,
- * data.y and data.layout; there one row of integers is tokens. Refuses what could not be read later: missing filters, data in
- * other files, extents beyond the file's end. Only metadata is read; but where nothing says how many classes or tokens there
- * are, they are scanned. */
+/* Opens a data set: finds x and y, checks type, shape, storage and extent, and gathers what
+ * training must know (classes, mean, deviation, scale). Takes weft data sets by their root
+ * attributes and anybody's files by the config's data.x, data.y and data.layout; there one row of
+ * integers is tokens. Refuses what could not be read later: missing filters, data in other files,
+ * extents beyond the file's end. Only metadata is read; but where nothing says how many classes or
+ * tokens there are, they are scanned. */
 #include "data_private.h"
 
 #include <math.h>
@@ -243,7 +244,8 @@ static Status y_shape(Opening *o)
     return OK;
 }
 
-/* Reads all labels, or tokens, in pieces: each must lie in 0..classes-1 (vocab-1). *largest may be NULL. */
+/* Reads all labels, or tokens, in pieces: each must lie in 0..classes-1 (vocab-1). *largest may be
+ * NULL. */
 static Status integers_scan(const DataSet *set, int64_t *largest)
 {
     enum { PIECE = 1 << 16 };
@@ -300,7 +302,8 @@ static Status classes_find(Opening *o)
     return OK;
 }
 
-/* How many tokens there are: as the file or the config says; bytes have 256; else 1 + the largest. */
+/* How many tokens there are: as the file or the config says; bytes have 256; else 1 + the
+ * largest. */
 static Status vocab_find(Opening *o)
 {
     DataSet *set = o->set;

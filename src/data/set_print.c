@@ -1,5 +1,5 @@
-/* What `weft data info` and `weft data check` do: describe a data set for people or as one JSON object, and read all of
- * it once. Labels are counted by class where that takes a moment only. */
+/* What `weft data info` and `weft data check` do: describe a data set for people or as one JSON
+ * object, and read all of it once. Labels are counted by class where that takes a moment only. */
 #include "data_private.h"
 
 #include <string.h>
@@ -11,7 +11,8 @@ static const char *kind_name(const DataSet *set)
     return set->kind == DATA_IMAGE ? "image" : set->kind == DATA_TOKENS ? "tokens" : "table";
 }
 
-/* How many samples each class has (owned by the caller), or NULL where it is not cheap or cannot be read. */
+/* How many samples each class has (owned by the caller), or NULL where it is not cheap or cannot be
+ * read. */
 static int64_t *class_counts(const DataSet *set)
 {
     Reader *reader;

@@ -1,5 +1,5 @@
-/* A file that only grows, with what could not be written yet in memory: a full disk leaves no hole, for the next flush goes on
- * where the last one stopped, in the middle of a record, too. */
+/* A file that only grows, with what could not be written yet in memory: a full disk leaves no hole,
+ * for the next flush goes on where the last one stopped, in the middle of a record, too. */
 #include "observer.h"
 
 #include <errno.h>

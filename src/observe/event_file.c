@@ -1,8 +1,11 @@
-/* TensorBoard's event files, written by hand. A record is: length (uint64), masked CRC-32C of the length, the data,
- * masked CRC-32C of the data, all little-endian (TensorFlow's record_writer.h). The data is one Event protocol buffer:
- *   Event   { double wall_time = 1; int64 step = 2; string file_version = 3; Summary summary = 5; SessionLog = 7 }
+/* TensorBoard's event files, written by hand. A record is: length (uint64), masked CRC-32C of the
+ * length, the data, masked CRC-32C of the data, all little-endian (TensorFlow's record_writer.h).
+ * The data is one Event protocol buffer:
+ *   Event   { double wall_time = 1; int64 step = 2; string file_version = 3; Summary summary = 5;
+ *             SessionLog = 7 }
  *   Summary { repeated Value value = 1 }     Value { string tag = 1; float simple_value = 2 }
- * The first record holds file_version "brain.Event:2". The name must contain "tfevents" and sorts by time. */
+ * The first record holds file_version "brain.Event:2". The name must contain "tfevents" and sorts
+ * by time. */
 #include "observer.h"
 
 #include <errno.h>
@@ -76,7 +79,8 @@ static void put_record(AppendFile *events, const Message *event)
     append_put(events, tail.data, tail.bytes);
 }
 
-/* Opens a name that nobody has: runs started within one second by one process take the next second's name. */
+/* Opens a name that nobody has: runs started within one second by one process take the next
+ * second's name. */
 static Status open_new(AppendFile *events, const char *dir)
 {
     char host[256] = "localhost";

@@ -1,7 +1,7 @@
-/* metrics.jsonl: one JSON object a line, a training line or an evaluation line, in the order of steps. A run that
- * resumes at step S first drops what was written after S (those steps come again) and any line torn by a crash; the
- * rest is rewritten to metrics.jsonl.part and renamed, so that a death in between loses nothing. A run that begins anew moves
- * what it finds aside. */
+/* metrics.jsonl: one JSON object a line, a training line or an evaluation line, in the order of
+ * steps. A run that resumes at step S first drops what was written after S (those steps come again)
+ * and any line torn by a crash; the rest is rewritten to metrics.jsonl.part and renamed, so that a
+ * death in between loses nothing. A run that begins anew moves what it finds aside. */
 #include "observer.h"
 
 #include <errno.h>
@@ -28,7 +28,8 @@ static bool line_kept(const char *line, size_t bytes, int64_t keep_step)
     return end != at + 7 && step <= keep_step;
 }
 
-/* Copies the lines to keep (out NULL: only counts); returns how many are dropped, -1 on an error. */
+/* Copies the lines to keep (out NULL: only counts); returns how many are dropped, -1 on an
+ * error. */
 static int64_t lines_copy(FILE *in, FILE *out, int64_t keep_step)
 {
     char *line = NULL;

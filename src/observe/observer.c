@@ -1,5 +1,6 @@
-/* The observer: hands each line to the progress line, to metrics.jsonl and to TensorBoard's events. Files are flushed at
- * most once a second (and at every evaluation), so that a step is not held up by the file system. */
+/* The observer: hands each line to the progress line, to metrics.jsonl and to TensorBoard's events.
+ * Files are flushed at most once a second (and at every evaluation), so that a step is not held up
+ * by the file system. */
 #include "observer.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
-/* The observe module's private header: the parts an Observer is made of. Each part reports its own errors; all of it runs
- * on rank 0, on one thread. */
+/* The observe module's private header: the parts an Observer is made of. Each part reports its own
+ * errors; all of it runs on rank 0, on one thread. */
 #ifndef WEFT_OBSERVE_OBSERVER_H
 #define WEFT_OBSERVE_OBSERVER_H
 
@@ -12,8 +12,8 @@ typedef struct AppendFile {
     char *data; /* owned: what waits */
     size_t bytes;
 } AppendFile;
-/* flags: open's, beside those for appending. Where it failed there is nothing to close, and errno says
- * why. All fail with ERR_IO, and lose nothing. */
+/* flags: open's, beside those for appending. Where it failed there is nothing to close, and errno
+ * says why. All fail with ERR_IO, and lose nothing. */
 Status append_open(AppendFile *file, const char *path, int flags);
 void append_put(AppendFile *file, const void *data, size_t bytes);
 Status append_flush(AppendFile *file);
@@ -22,8 +22,9 @@ Status append_sync(AppendFile *file); /* to the disk */
 Status append_close(AppendFile *file);
 
 /* metrics.jsonl: one JSON object a line. */
-/* Where goes_on, cuts the lines of steps > step and torn ones away (rewritten through metrics.jsonl.part); else what another run
- * left there is moved aside as metrics.jsonl.1, or the next number that is free. Then appends. */
+/* Where goes_on, cuts the lines of steps > step and torn ones away (rewritten through
+ * metrics.jsonl.part); else what another run left there is moved aside as metrics.jsonl.1, or the
+ * next number that is free. Then appends. */
 Status metrics_open(AppendFile *metrics, const char *dir, int64_t step, bool goes_on);
 void metrics_train(AppendFile *metrics, const TrainLine *line);
 void metrics_eval(AppendFile *metrics, const EvalLine *line);
@@ -40,13 +41,16 @@ void progress_open(Progress *progress);
 void progress_train(Progress *progress, const TrainLine *line, bool log_now);
 void progress_eval(Progress *progress, const EvalLine *line);
 void progress_break(Progress *progress);
-/* The line without colour, at most `width` columns wide: the least important fields go first. out: PROGRESS_CHARS. */
+/* The line without colour, at most `width` columns wide: the least important fields go first. out:
+ * PROGRESS_CHARS. */
 enum { PROGRESS_CHARS = 512 };
 void progress_text(const TrainLine *line, int width, bool colour, char *out);
 
-/* TensorBoard's event files: TFRecord framing (length, masked CRC32C) around Event protocol buffers. */
+/* TensorBoard's event files: TFRecord framing (length, masked CRC32C) around Event protocol
+ * buffers. */
 Status event_file_open(AppendFile *events, const char *dir);
-/* Tells TensorBoard that this file goes on from first_step: what older files hold from there on is hidden. */
+/* Tells TensorBoard that this file goes on from first_step: what older files hold from there on is
+ * hidden. */
 void event_file_session(AppendFile *events, int64_t first_step);
 /* tag: at most 200 characters. */
 void event_file_scalar(AppendFile *events, const char *tag, int64_t step, double wall_s,

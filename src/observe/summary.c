@@ -1,4 +1,5 @@
-/* The summary at the end of a run: what was reached, how long it took and on what, and where the files are. */
+/* The summary at the end of a run: what was reached, how long it took and on what, and where the
+ * files are. */
 #include "observer.h"
 
 #include <math.h>

@@ -1,6 +1,7 @@
-/* Channels: which transport serves each pair of ranks, the checks that both have in common, and how a rank waits. Refuses
- * as a fault of ours: lists that differ between ranks, channels from a rank to itself, calls for the other end or without
- * a slot or a message, channels freed with messages under way. */
+/* Channels: which transport serves each pair of ranks, the checks that both have in common, and how
+ * a rank waits. Refuses as a fault of ours: lists that differ between ranks, channels from a rank
+ * to itself, calls for the other end or without a slot or a message, channels freed with messages
+ * under way. */
 #include "mpi/channel_mpi.h"
 #include "nccl/channel_nccl.h"
 #include "shm/channel_shm.h"
@@ -9,8 +10,9 @@
 #include <sched.h>
 #include <time.h>
 
-/* A waiting rank spins for SPIN_S, yields until YIELD_S, and then sleeps an eighth of the time waited so far, at most NAP_S; where
- * messages go by MPI, which progresses only where it is called, MPI_NAP_S. Every CHECK_S it looks whether its peers live. */
+/* A waiting rank spins for SPIN_S, yields until YIELD_S, and then sleeps an eighth of the time
+ * waited so far, at most NAP_S; where messages go by MPI, which progresses only where it is called,
+ * MPI_NAP_S. Every CHECK_S it looks whether its peers live. */
 static const double SPIN_S = 5e-6, YIELD_S = 50e-6, NAP_S = 1e-3, MPI_NAP_S = 1e-4, CHECK_S = 0.1;
 
 struct Channels {

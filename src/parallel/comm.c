@@ -1,5 +1,5 @@
-/* Communicators: which transport serves, and the calls that are the same for all of them. The transport of a single rank,
- * self, has nothing to do. */
+/* Communicators: which transport serves, and the calls that are the same for all of them. The
+ * transport of a single rank, self, has nothing to do. */
 #include "mpi/node_group.h"
 #include "order/tree_sum.h"
 #include "shm/shm_segment.h"

@@ -1,5 +1,6 @@
-/* comm_staged: sums of a GPU's memory by way of the host's, where NCCL cannot serve or is not wanted: every range is copied to host
- * memory, summed there by the transport that ranks without GPUs would use, and copied back. The host waits for the copies. */
+/* comm_staged: sums of a GPU's memory by way of the host's, where NCCL cannot serve or is not
+ * wanted: every range is copied to host memory, summed there by the transport that ranks without
+ * GPUs would use, and copied back. The host waits for the copies. */
 #include "transport/comm_table.h"
 
 typedef struct Range {

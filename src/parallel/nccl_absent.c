@@ -1,4 +1,5 @@
-/* What stands in for NCCL in a build without CUDA: opening it says so. The Makefile links this file or cuda/, never both. */
+/* What stands in for NCCL in a build without CUDA: opening it says so. The Makefile links this file
+ * or cuda/, never both. */
 #include "nccl/channel_nccl.h"
 #include "transport/comm_table.h"
 #include "world/abort.h"

@@ -1,4 +1,5 @@
-/* Status and messages, memory, nearest words, bytes for people, log and die (in child processes). */
+/* Status and messages, memory, nearest words, bytes for people, log and die (in child
+ * processes). */
 #include "base.h"
 #include "harness.h"
 

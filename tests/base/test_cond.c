@@ -19,7 +19,8 @@ static void *ring(void *unused)
     return NULL;
 }
 
-/* Nobody signals: the limit ends the wait, though the wall clock is set back by an hour meanwhile. */
+/* Nobody signals: the limit ends the wait, though the wall clock is set back by an hour
+ * meanwhile. */
 static void test_set_back(void)
 {
     cond_init(&cond);

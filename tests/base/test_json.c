@@ -1,4 +1,5 @@
-/* JSON text: commas, nesting, escapes, UTF-8 and what is none, numbers; and what is refused (in child processes). */
+/* JSON text: commas, nesting, escapes, UTF-8 and what is none, numbers; and what is refused (in
+ * child processes). */
 #include "base.h"
 #include "harness.h"
 

@@ -1,4 +1,5 @@
-/* Limits of control groups, read below a folder that stands in for the root: both versions, nested, mounted in part. */
+/* Limits of control groups, read below a folder that stands in for the root: both versions, nested,
+ * mounted in part. */
 #include "base.h"
 #include "harness.h"
 
@@ -106,7 +107,8 @@ static void version_1(void)
     end(1e5, "/sys/fs/cgroup/memory/slurm/memory.limit_in_bytes");
 }
 
-/* A container sees its own part of the groups, but may be told of the whole path, or of one outside. */
+/* A container sees its own part of the groups, but may be told of the whole path, or of one
+ * outside. */
 static void part_of_the_tree(void)
 {
     begin();

@@ -13,7 +13,8 @@ static void spend(double seconds)
     }
 }
 
-/* Every moment belongs to one phase: the phases add up to the clock, which goes on while they are read. */
+/* Every moment belongs to one phase: the phases add up to the clock, which goes on while they are
+ * read. */
 static void test_times(void)
 {
     double before[PHASE_COUNT], sum_s = 0;

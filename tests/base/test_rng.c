@@ -1,5 +1,5 @@
-/* Random numbers: Random123's known answers for Philox4x32-10, independence of keys, ranges, moments; XXH64's published
- * values. */
+/* Random numbers: Random123's known answers for Philox4x32-10, independence of keys, ranges,
+ * moments; XXH64's published values. */
 #include "base/philox.h"
 #include "harness.h"
 

@@ -1,12 +1,14 @@
-/* Channels between any number of ranks, over shared memory, over MPI, and both at once: every message arrives once, in
- * order and whole, a sender is held back by the depth, and nothing disturbs sums in flight. */
+/* Channels between any number of ranks, over shared memory, over MPI, and both at once: every
+ * message arrives once, in order and whole, a sender is held back by the depth, and nothing
+ * disturbs sums in flight. */
 #include "mpi_main.h"
 
 #include <time.h>
 
 enum { MESSAGES = 301, SPECS_MAX = 64 };
 
-/* How a test runs: over one transport, or in a world that believes its ranks to be on several nodes. */
+/* How a test runs: over one transport, or in a world that believes its ranks to be on several
+ * nodes. */
 typedef enum Way { WAY_SHM, WAY_MPI, WAY_AUTO, WAY_NODES, WAYS } Way;
 static const int way_transport[WAYS] = {TRANSPORT_SHM, TRANSPORT_MPI, TRANSPORT_AUTO,
                                         TRANSPORT_AUTO};
@@ -135,7 +137,8 @@ static void all_pairs(void)
     }
 }
 
-/* Nobody takes anything until the senders have stopped: they are ahead by depth, over MPI by up to twice as much. */
+/* Nobody takes anything until the senders have stopped: they are ahead by depth, over MPI by up to
+ * twice as much. */
 static void held_back_by_depth(void)
 {
     for (Way way = 0; way < WAYS; ++way)
@@ -217,7 +220,8 @@ static long sleeps_of(int process)
     return count;
 }
 
-/* A receiver in channels_wait sleeps, again and again, until the message comes, and takes it: the sender waits for that. */
+/* A receiver in channels_wait sleeps, again and again, until the message comes, and takes it: the
+ * sender waits for that. */
 static void woken_from_sleep(void)
 {
     enum { SLEEPS = 20 };

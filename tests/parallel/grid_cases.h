@@ -1,5 +1,5 @@
-/* Parts of the world and grids over it, for any number of ranks: who is in which part, sums in several parts at once, and
- * the coordinates of every rank. */
+/* Parts of the world and grids over it, for any number of ranks: who is in which part, sums in
+ * several parts at once, and the coordinates of every rank. */
 #include "mpi_main.h"
 
 static const int transports[] = {TRANSPORT_SHM, TRANSPORT_MPI};
@@ -43,7 +43,8 @@ static void check_sum(const World *part, const int *want, int count, int transpo
     comm_free(&comm);
 }
 
-/* By the remainder of the rank, for every divisor: parts of one rank, of several, of all; and of different sizes. */
+/* By the remainder of the rank, for every divisor: parts of one rank, of several, of all; and of
+ * different sizes. */
 static void parts_by_remainder(void)
 {
     for (int colors = 1; colors <= test_world.size; ++colors) {

@@ -38,7 +38,8 @@ static int mpi_test_run(int argc, char **argv, const char *suite, const HarnessT
                             ranks);                                                                \
     }
 
-/* The world as if every two ranks had a node of their own, of eight ranks every four. Its part `node` is the caller's to free. */
+/* The world as if every two ranks had a node of their own, of eight ranks every four. Its part
+ * `node` is the caller's to free. */
 static inline World world_of_nodes(void)
 {
     World world = test_world;

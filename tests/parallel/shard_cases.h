@@ -1,5 +1,6 @@
-/* Sums that only a shard's rank gets, and parameters gathered from shards, against the recursive definition of the tree and
- * against the ordinary sum, bit by bit, over every transport of host memory. */
+/* Sums that only a shard's rank gets, and parameters gathered from shards, against the recursive
+ * definition of the tree and against the ordinary sum, bit by bit, over every transport of host
+ * memory. */
 #include "mpi_main.h"
 
 #include "parallel/transport/comm_table.h"
@@ -104,8 +105,9 @@ static void pause_at_random(int at)
     if (draw % 3 == 0) nanosleep(&(struct timespec){.tv_nsec = draw % 300000}, NULL);
 }
 
-/* Step after step as in training: sums and reductions in flight together, then parameters, with no barrier but the calls'
- * own: a rank may write its shard as soon as the sums are there, and read all once gathered. */
+/* Step after step as in training: sums and reductions in flight together, then parameters, with no
+ * barrier but the calls' own: a rank may write its shard as soon as the sums are there, and read
+ * all once gathered. */
 static void steps(void)
 {
     enum { ROOM = 700000, RANGES = 5, ROUNDS = 12 };
@@ -143,7 +145,8 @@ static void steps(void)
     }
 }
 
-/* Ranges whose leaves come turn by turn, from places that are used again, into partial sums of shards. */
+/* Ranges whose leaves come turn by turn, from places that are used again, into partial sums of
+ * shards. */
 typedef struct Growing {
     Comm *comm;
     int64_t bound[3][RANKS_MAX + 1], each; /* ranges of `each` elements */
@@ -243,7 +246,8 @@ static int64_t wrong_gathered(Comm *comm, const Placed *p, int round)
     return count;
 }
 
-/* Ranges are gathered to two places in turn, one ahead of its use, each waited for alone, with sums under way. */
+/* Ranges are gathered to two places in turn, one ahead of its use, each waited for alone, with sums
+ * under way. */
 static void places(void)
 {
     enum { EACH = 70001, ROUNDS = 20 };

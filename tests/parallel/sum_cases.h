@@ -1,5 +1,5 @@
-/* Ordered sums over ranks against the recursive definition of the tree, bit by bit, for every transport of host memory.
- * Values are such that another order of additions gives other bits. */
+/* Ordered sums over ranks against the recursive definition of the tree, bit by bit, for every
+ * transport of host memory. Values are such that another order of additions gives other bits. */
 #include "mpi_main.h"
 
 #include "tree_case.h"
@@ -68,7 +68,8 @@ static void sums_of_odd_sizes(void)
     }
 }
 
-/* Many ranges of many sizes in flight, with progress in between, at another pace on every rank, round after round. */
+/* Many ranges of many sizes in flight, with progress in between, at another pace on every rank,
+ * round after round. */
 static void many_in_flight(void)
 {
     enum { ELEMENTS = 400000, ROUNDS = 4 };
@@ -132,7 +133,8 @@ static void large_and_same_bits(void)
     CU_ASSERT_EQUAL(hash[0], hash[2]);
 }
 
-/* A wait with nothing begun returns, empty sums count for nothing, two communicators live side by side. */
+/* A wait with nothing begun returns, empty sums count for nothing, two communicators live side by
+ * side. */
 static void idle_and_side_by_side(void)
 {
     Comm *a = open_comm(TRANSPORT_SHM, 1000, 1), *b = open_comm(TRANSPORT_MPI, 1000, 1);

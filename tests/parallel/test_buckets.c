@@ -1,4 +1,5 @@
-/* Buckets cover the arena once, from the last tensor to the first, cut at tensor bounds only, near the size asked for. */
+/* Buckets cover the arena once, from the last tensor to the first, cut at tensor bounds only, near
+ * the size asked for. */
 #include "harness.h"
 #include "parallel.h"
 

@@ -1,6 +1,6 @@
-/* A rank that is killed while another waits for its message: the waiting rank finds out by itself, says so, and the job ends.
- * The program starts itself under mpirun, which stands still until the rank has spoken: it would end the job first. The ranks
- * write to a file, past it. */
+/* A rank that is killed while another waits for its message: the waiting rank finds out by itself,
+ * says so, and the job ends. The program starts itself under mpirun, which stands still until the
+ * rank has spoken: it would end the job first. The ranks write to a file, past it. */
 #include "harness.h"
 #include "parallel.h"
 

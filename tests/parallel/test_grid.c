@@ -1,4 +1,5 @@
-/* Grid shapes out of a configuration, what is said of those that do not fit, and a grid and channels of one rank: no MPI. */
+/* Grid shapes out of a configuration, what is said of those that do not fit, and a grid and
+ * channels of one rank: no MPI. */
 #include "harness.h"
 #include "parallel.h"
 

@@ -1,5 +1,5 @@
-/* The thread that moves messages: its owner's waits end when something has moved, or at their limit, whatever the wall clock
- * does. */
+/* The thread that moves messages: its owner's waits end when something has moved, or at their
+ * limit, whatever the wall clock does. */
 #include "harness.h"
 #include "parallel/mpi/pump.h"
 #include "wall_clock.h"
@@ -20,7 +20,8 @@ static PumpPoll poll(void *of)
     return t->turns == t->ready ? PUMP_MOVED : PUMP_IDLE;
 }
 
-/* Nothing moves for many turns: each wait ends at its limit, and the next one finds more turns taken. */
+/* Nothing moves for many turns: each wait ends at its limit, and the next one finds more turns
+ * taken. */
 static void wait_many(time_t ahead_s)
 {
     Traffic traffic = {.ready = TURNS};

@@ -1,5 +1,5 @@
-/* Shared segments in a world of one: made, aligned, zeroed, released, nothing left open; and how a dead peer is told from
- * a living one. */
+/* Shared segments in a world of one: made, aligned, zeroed, released, nothing left open; and how a
+ * dead peer is told from a living one. */
 #include "harness.h"
 #include "parallel/shm/shm_segment.h"
 

@@ -1,12 +1,12 @@
-/* The tree over micro-batches, with symbols for gradients: the stack of partial sums against the recursive definition, and
- * the composition of equal blocks against the global tree. */
+/* The tree over micro-batches, with symbols for gradients: the stack of partial sums against the
+ * recursive definition, and the composition of equal blocks against the global tree. */
 #include "harness.h"
 #include "parallel.h"
 
 enum { TEXT = 2048, MICROS = 70 };
 
-/* "(ab)" joins: leaves are numbers, so that every tree has its own text. An empty text is a leaf of padding, -0: what it
- * joins stays as it is. */
+/* "(ab)" joins: leaves are numbers, so that every tree has its own text. An empty text is a leaf of
+ * padding, -0: what it joins stays as it is. */
 static void join(char *to, const char *a, const char *b)
 {
     char text[TEXT];
@@ -36,8 +36,8 @@ static void definition(char *out, int first, int micros)
     memcpy(out, level[0], TEXT);
 }
 
-/* Runs the stack over leaves [first, first + micros), of which those from number `real` on are padding; false where it
- * leaves its arenas. */
+/* Runs the stack over leaves [first, first + micros), of which those from number `real` on are
+ * padding; false where it leaves its arenas. */
 static bool run_stack(char *out, int first, int micros, int real)
 {
     static char arena[40][TEXT];

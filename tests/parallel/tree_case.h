@@ -1,4 +1,5 @@
-/* Numbers whose sum over ranks has other bits in another order of additions, and that sum by definition. */
+/* Numbers whose sum over ranks has other bits in another order of additions, and that sum by
+ * definition. */
 #ifndef WEFT_TEST_TREE_CASE_H
 #define WEFT_TEST_TREE_CASE_H
 

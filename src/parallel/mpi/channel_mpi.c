@@ -1,7 +1,8 @@
-/* Channels by MPI's messages, for ranks on different nodes. Both ends have `depth` slots: the receiver posts a receive into
- * each before anything can come, so nothing is copied, and the sender's slots are free again once MPI has done with them.
- * Synchronous sends keep a sender from running further ahead than the slots of both ends. Counts stay below 2^31: a
- * longer message goes in pieces. */
+/* Channels by MPI's messages, for ranks on different nodes. Both ends have `depth` slots: the
+ * receiver posts a receive into each before anything can come, so nothing is copied, and the
+ * sender's slots are free again once MPI has done with them. Synchronous sends keep a sender from
+ * running further ahead than the slots of both ends. Counts stay below 2^31: a longer message goes
+ * in pieces. */
 #include "channel_mpi.h"
 #include "../world/mpi_check.h"
 #include "pump.h"
@@ -83,7 +84,8 @@ void channel_mpi_open(Channel *channel, MPI_Comm comm, int tag)
     for (int i = 0; i < depth && channel->end == END_RECEIVER; ++i) begin(channel, i);
 }
 
-/* All messages have been received, so sends end and receives that are still posted wait for nothing. */
+/* All messages have been received, so sends end and receives that are still posted wait for
+ * nothing. */
 static void close_end(Channel *channel)
 {
     MpiEnd *end = channel->impl;

@@ -6,7 +6,8 @@
 
 extern const ChannelTable channel_mpi;
 
-/* An end of channel whose table is channel_mpi. tag: the channel's own between its two ranks; comm is borrowed. */
+/* An end of channel whose table is channel_mpi. tag: the channel's own between its two ranks; comm
+ * is borrowed. */
 void channel_mpi_open(Channel *channel, MPI_Comm comm, int tag);
 
 #endif

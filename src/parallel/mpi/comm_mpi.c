@@ -1,16 +1,20 @@
-/* Ordered sums by messages, for ranks on several nodes. A range is cut in one shard per rank, and moves in pieces, which
- * have a slice of every shard. Two phases a piece: every rank sends each peer that peer's slice and sums its own slice from
- * all of them, in tree order; then it sends the sum to all. The bytes on the wire are those of a ring, and the order is ours.
- * Where a rank alone gets the sums of its shard the second phase is left out; gathering parameters is the second phase alone. A
- * push is the first phase with another sum; its pieces are summed in the order in which they were begun.
+/* Ordered sums by messages, for ranks on several nodes. A range is cut in one shard per rank, and
+ * moves in pieces, which have a slice of every shard. Two phases a piece: every rank sends each
+ * peer that peer's slice and sums its own slice from all of them, in tree order; then it sends the
+ * sum to all. The bytes on the wire are those of a ring, and the order is ours. Where a rank alone
+ * gets the sums of its shard the second phase is left out; gathering parameters is the second phase
+ * alone. A push is the first phase with another sum; its pieces are summed in the order in which
+ * they were begun.
  *
- * Ranks of a node join in groups first (node_group.h; comm_mpi's groups are of one rank, comm_nodes' as wide as the nodes
- * allow). A rank's peers are then the ranks of its own number in the other groups, its rail: it is in charge of the slices of all
- * ranks of its rail, sums them over its group in shared memory before the messages, and copies to its group what they bring.
- * So each byte crosses the network once a group, and a rank has as many peers as there are groups.
+ * Ranks of a node join in groups first (node_group.h; comm_mpi's groups are of one rank,
+ * comm_nodes' as wide as the nodes allow). A rank's peers are then the ranks of its own number in
+ * the other groups, its rail: it is in charge of the slices of all ranks of its rail, sums them
+ * over its group in shared memory before the messages, and copies to its group what they bring. So
+ * each byte crosses the network once a group, and a rank has as many peers as there are groups.
  *
- * A few pieces are in flight at a time, each in a slot with its own staging memory, so that memory is bounded whatever the
- * range and counts stay far below 2^31. A thread (pump.h) moves pieces on and sums them, while the layers compute. */
+ * A few pieces are in flight at a time, each in a slot with its own staging memory, so that memory
+ * is bounded whatever the range and counts stay far below 2^31. A thread (pump.h) moves pieces on
+ * and sums them, while the layers compute. */
 #include "pieces.h"
 #include "../world/mpi_check.h"
 
@@ -18,13 +22,15 @@
 #include <string.h>
 
 enum { PIECE = 1 << 18 }; /* elements of a piece that a rail moves, about */
-/* A waiting rank looks itself for so long, and then leaves it to the pump; a push's looks after other messages after WAIT_S. */
+/* A waiting rank looks itself for so long, and then leaves it to the pump; a push's looks after
+ * other messages after WAIT_S. */
 static const double LOOK_S = 2e-4, WAIT_S = 1e-3;
 static const double CHECK_S = 0.1; /* between two looks whether the group's ranks live */
 
 static PumpPoll poll(void *of);
 
-/* Elements of a slice, at most: bounds move up to their cache line. What slots hold is no more than the arena. */
+/* Elements of a slice, at most: bounds move up to their cache line. What slots hold is no more than
+ * the arena. */
 static int64_t slice_capacity(int ranks, int width, int64_t elements)
 {
     int64_t most = (int64_t)PIECE * width;

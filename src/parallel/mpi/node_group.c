@@ -4,8 +4,9 @@
 
 #include <stdatomic.h>
 
-/* The ranks of a node follow each other from `first` on: groups may be as wide as the largest power of two that divides
- * both where they begin and how many they are. Nodes may differ; the narrowest decides. */
+/* The ranks of a node follow each other from `first` on: groups may be as wide as the largest power
+ * of two that divides both where they begin and how many they are. Nodes may differ; the narrowest
+ * decides. */
 int node_group_width(const World *world)
 {
     if (world->comm == MPI_COMM_NULL || world->node == MPI_COMM_NULL) return 1;

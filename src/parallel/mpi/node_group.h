@@ -1,7 +1,9 @@
-/* The ranks of one node that sum in shared memory before messages leave it, and what each of them tells the others.
+/* The ranks of one node that sum in shared memory before messages leave it, and what each of them
+ * tells the others.
  *
- * A group is `size` ranks that follow each other, a power of two, and begins at a multiple of it: their sum is then a subtree of
- * the tree of all ranks, and the tree of the groups' sums is the rest of it. */
+ * A group is `size` ranks that follow each other, a power of two, and begins at a multiple of it:
+ * their sum is then a subtree of the tree of all ranks, and the tree of the groups' sums is the
+ * rest of it. */
 #ifndef WEFT_PARALLEL_NODE_GROUP_H
 #define WEFT_PARALLEL_NODE_GROUP_H
 
@@ -9,8 +11,8 @@
 
 #include <stdalign.h>
 
-/* How far a rank has come. Marks only grow. Whoever has seen that something is finished sees the other marks at least as far: that
- * mark is set last, and read before the two behind it. */
+/* How far a rank has come. Marks only grow. Whoever has seen that something is finished sees the
+ * other marks at least as far: that mark is set last, and read before the two behind it. */
 typedef enum NodeMark {
     MARK_BEGUN,    /* sums, pushes and all-gathers that it has begun */
     MARK_FINISHED, /* all of them up to this one are done on this rank, */
@@ -36,9 +38,9 @@ typedef struct NodeGroup {
 
 /* The widest groups that world's ranks on nodes allow. Collective. */
 int node_group_width(const World *world);
-/* An arena of so many bytes for each of `width` ranks; where that is 1, arena[0] is the caller's to set. ERR_CONFIG as
- * shm_segment_init, the same on every rank of the group only, and then there is nothing to release. group may not move. Collective on
- * world. */
+/* An arena of so many bytes for each of `width` ranks; where that is 1, arena[0] is the caller's to
+ * set. ERR_CONFIG as shm_segment_init, the same on every rank of the group only, and then there is
+ * nothing to release. group may not move. Collective on world. */
 Status node_group_init(NodeGroup *group, const World *world, int width, size_t arena_bytes);
 /* The same for parameters, of a group that has an arena. Collective. */
 Status node_group_params(NodeGroup *group, size_t bytes);

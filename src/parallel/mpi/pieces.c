@@ -1,10 +1,12 @@
-/* The two phases of a piece, on its rail, and before and after them the sum and the copies inside the group. */
+/* The two phases of a piece, on its rail, and before and after them the sum and the copies inside
+ * the group. */
 #include "pieces.h"
 #include "../world/mpi_check.h"
 
 enum { TAG_PIECES = 1 << 13 }; /* tags stay below the 32767 that every MPI allows */
 
-/* The slice of a piece that is the shard of the rail's rank number `rail_rank`, in the arena or the parameters. */
+/* The slice of a piece that is the shard of the rail's rank number `rail_rank`, in the arena or the
+ * parameters. */
 typedef struct Slice {
     int64_t at;
     int count;
@@ -40,8 +42,8 @@ static void receive(const Messages *m, Slot *slot, float *into, int count, int f
                             &slot->request[slot->request_count++]));
 }
 
-/* The slices of the rail's ranks, which no other rank of the group has: summed over the group before the messages, or handed out to
- * it after them. */
+/* The slices of the rail's ranks, which no other rank of the group has: summed over the group
+ * before the messages, or handed out to it after them. */
 static void join_group(Comm *comm, const Slot *slot, bool before)
 {
     const Messages *m = comm->impl;
@@ -56,8 +58,9 @@ static void join_group(Comm *comm, const Slot *slot, bool before)
     }
 }
 
-/* To collect, every rank sends each peer that peer's slice and takes its own from all; to spread, it sends its own to all and takes
- * theirs. Every rank starts with its neighbour above, so that not all send to the first one first. */
+/* To collect, every rank sends each peer that peer's slice and takes its own from all; to spread,
+ * it sends its own to all and takes theirs. Every rank starts with its neighbour above, so that not
+ * all send to the first one first. */
 static void start_phase(const Comm *comm, Slot *slot, SlotState phase)
 {
     const Messages *m = comm->impl;

@@ -1,5 +1,5 @@
-/* Pieces of sums, pushes and all-gathers that move by messages: a slot each, a few in flight. Private to the transports by
- * messages (comm_mpi.c), whose lock is held in all calls. */
+/* Pieces of sums, pushes and all-gathers that move by messages: a slot each, a few in flight.
+ * Private to the transports by messages (comm_mpi.c), whose lock is held in all calls. */
 #ifndef WEFT_PARALLEL_PIECES_H
 #define WEFT_PARALLEL_PIECES_H
 

@@ -1,4 +1,5 @@
-/* The thread behind pump.h, a wish to end, and polls; and the lock, one for the process as MPI is. */
+/* The thread behind pump.h, a wish to end, and polls; and the lock, one for the process as MPI
+ * is. */
 #include "pump.h"
 
 #include <pthread.h>

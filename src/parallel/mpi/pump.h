@@ -1,9 +1,10 @@
-/* A thread that moves messages on while the others compute. MPI moves most of a message only inside its calls (large ones need
- * an answer before they begin), so a sum that is begun between two layers would stand still until the next one ends. The
- * thread sleeps while there is nothing in flight, and between looks while there is.
+/* A thread that moves messages on while the others compute. MPI moves most of a message only inside
+ * its calls (large ones need an answer before they begin), so a sum that is begun between two
+ * layers would stand still until the next one ends. The thread sleeps while there is nothing in
+ * flight, and between looks while there is.
  *
- * One thread at a time calls MPI (MPI_THREAD_SERIALIZED): between mpi_lock and mpi_unlock, wherever a pump may be awake. That
- * lock also guards what a pump and its owner both use. */
+ * One thread at a time calls MPI (MPI_THREAD_SERIALIZED): between mpi_lock and mpi_unlock, wherever
+ * a pump may be awake. That lock also guards what a pump and its owner both use. */
 #ifndef WEFT_PARALLEL_PUMP_H
 #define WEFT_PARALLEL_PUMP_H
 

@@ -1,6 +1,7 @@
-/* Channels between GPUs. Both ends have `depth` slots in their GPU's memory. A message moves when both ranks say so
- * (channel_nccl_move), on the communicator's one stream; the compute stream fills and empties slots. Each slot has two events: the
- * compute stream is done with it, and the message has moved. No end waits on the host, but where NCCL makes it wait. */
+/* Channels between GPUs. Both ends have `depth` slots in their GPU's memory. A message moves when
+ * both ranks say so (channel_nccl_move), on the communicator's one stream; the compute stream fills
+ * and empties slots. Each slot has two events: the compute stream is done with it, and the message
+ * has moved. No end waits on the host, but where NCCL makes it wait. */
 #include "channel_nccl.h"
 #include "nccl.h"
 

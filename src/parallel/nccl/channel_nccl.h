@@ -1,4 +1,5 @@
-/* Channels between GPUs that NCCL joins; in a build without CUDA nccl_absent.c stands in for them. */
+/* Channels between GPUs that NCCL joins; in a build without CUDA nccl_absent.c stands in for
+ * them. */
 #ifndef WEFT_PARALLEL_CHANNEL_NCCL_H
 #define WEFT_PARALLEL_CHANNEL_NCCL_H
 

@@ -1,5 +1,6 @@
-/* Slices between the GPUs of a tensor group. A tensor goes in pieces, of which every rank has a part: some whole runs, or
- * bytes of one run. A part that lies in several runs is packed on its way out, or unpacked when it has come. */
+/* Slices between the GPUs of a tensor group. A tensor goes in pieces, of which every rank has a
+ * part: some whole runs, or bytes of one run. A part that lies in several runs is packed on its way
+ * out, or unpacked when it has come. */
 #include "nccl.h"
 
 #include <cuda_runtime_api.h>

@@ -1,6 +1,7 @@
-/* Which GPU each rank has, whether NCCL can join them, and the communicators: one of all ranks, its id by broadcast, and those of
- * the grid's replicas and stages split from it. Refuses GPUs of several models where bits are to be those of one rank, and
- * transport nccl where ranks share a GPU. */
+/* Which GPU each rank has, whether NCCL can join them, and the communicators: one of all ranks, its
+ * id by broadcast, and those of the grid's replicas and stages split from it. Refuses GPUs of
+ * several models where bits are to be those of one rank, and transport nccl where ranks share a
+ * GPU. */
 #include "nccl.h"
 #include "../world/abort.h"
 
@@ -90,7 +91,8 @@ static void warn_hidden(const Gpu *gpu, int ranks)
             }
 }
 
-/* *join: false where ranks share a GPU and transport leaves another way open. The same on every rank. */
+/* *join: false where ranks share a GPU and transport leaves another way open. The same on every
+ * rank. */
 static Status judge(const Gpu *gpu, int ranks, int transport, int bits, bool *join)
 {
     int a, b;
@@ -146,7 +148,8 @@ static Status make_id(const World *world, ncclUniqueId *id)
                 nccl.error_string(result), nccl.last_error(NULL));
 }
 
-/* A communicator that some rank could not make is aborted: finalizing waits for others. st: what all agree on. */
+/* A communicator that some rank could not make is aborted: finalizing waits for others. st: what
+ * all agree on. */
 static Status keep(ncclComm_t *comm, Status st)
 {
     if (st != OK && *comm) {
@@ -169,7 +172,8 @@ static Status connect(ncclComm_t *comm, const World *world)
     return keep(comm, status_agree(world, st));
 }
 
-/* The part of parent's ranks that have one color. Its pointer is there once the parent is done. Collective on parent. */
+/* The part of parent's ranks that have one color. Its pointer is there once the parent is done.
+ * Collective on parent. */
 static Status split(ncclComm_t *comm, const Grid *grid, const World *part, int color)
 {
     ncclComm_t parent = grid->gpus[0]->comm;
@@ -237,7 +241,8 @@ static Status watch_new(Grid *grid, const Gpu *mine)
     return status_agree(world, nccl_watch_start(watch));
 }
 
-/* NCCL_LAUNCH_ORDER_IMPLICIT: a GPU begins several communicators' work in the order in which the host has issued it. */
+/* NCCL_LAUNCH_ORDER_IMPLICIT: a GPU begins several communicators' work in the order in which the
+ * host has issued it. */
 static void warn_unordered(void)
 {
     int running = 0;

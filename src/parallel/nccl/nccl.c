@@ -1,8 +1,10 @@
-/* comm_nccl: sums between GPUs. The ordered one cuts a range in one shard a rank; shards travel to their rank by grouped sends,
- * are added there in the tree's order, and travel back: the bytes of a ring, the bits of the tree. Where any order does, NCCL's own
- * all-reduce serves. Where a rank alone gets the sums of its shard the way back is left out; gathering parameters is the way back
- * alone; a push adds what comes to the tree's partial sums. All of it is queued on the communicator's stream, which waits for the
- * compute stream where something begins; waiting makes the compute stream wait in turn, never the host. */
+/* comm_nccl: sums between GPUs. The ordered one cuts a range in one shard a rank; shards travel to
+ * their rank by grouped sends, are added there in the tree's order, and travel back: the bytes of a
+ * ring, the bits of the tree. Where any order does, NCCL's own all-reduce serves. Where a rank
+ * alone gets the sums of its shard the way back is left out; gathering parameters is the way back
+ * alone; a push adds what comes to the tree's partial sums. All of it is queued on the
+ * communicator's stream, which waits for the compute stream where something begins; waiting makes
+ * the compute stream wait in turn, never the host. */
 #include "nccl.h"
 #include "../order/cut.h"
 #include "../order/tree_sum.h"
@@ -10,7 +12,8 @@
 
 #include <cuda_runtime_api.h>
 
-/* A longer range is summed in pieces of so many elements, each with a slice of every shard: the scratch stays 32 MB. */
+/* A longer range is summed in pieces of so many elements, each with a slice of every shard: the
+ * scratch stays 32 MB. */
 static const int64_t PIECE_ELEMENTS = 8 << 20;
 enum { SLICE_ALIGN_FLOATS = 32, SLICE_SLACK = 64, LEVELS = 33 }; /* shards begin on 16 floats */
 
@@ -86,7 +89,8 @@ typedef struct Slice {
     int64_t elements;
 } Slice;
 
-/* The part of rank's shard that belongs to the piece `done` elements behind the shard's beginning. */
+/* The part of rank's shard that belongs to the piece `done` elements behind the shard's
+ * beginning. */
 static Slice slice_of(const Comm *comm, const Range *range, int64_t done, int rank)
 {
     const NcclState *state = comm->impl;
@@ -128,7 +132,8 @@ static void exchange(const Comm *comm, const Range *range, int64_t done, Directi
     nccl_group_end(gpus);
 }
 
-/* The ranks' parts join the partial sums part[0..] as leaves number `first` on of so many; sums are made where the parts lie. */
+/* The ranks' parts join the partial sums part[0..] as leaves number `first` on of so many; sums are
+ * made where the parts lie. */
 static void grow(const Comm *comm, float **part, Slice mine, int first, int leaves)
 {
     for (int rank = 0; rank < comm->size; ++rank) {

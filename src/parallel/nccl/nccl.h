@@ -1,5 +1,5 @@
-/* NCCL, bound when the first communicator opens (linking it would slow down the start of runs that never use it); the GPUs that
- * it joins, and what watches them. */
+/* NCCL, bound when the first communicator opens (linking it would slow down the start of runs that
+ * never use it); the GPUs that it joins, and what watches them. */
 #ifndef WEFT_PARALLEL_NCCL_H
 #define WEFT_PARALLEL_NCCL_H
 
@@ -28,9 +28,9 @@ typedef struct Nccl {
 extern Nccl nccl;
 Status nccl_load(void);
 
-/* A thread that looks a few times a second whether the communicators have failed, and whether the processes of this node's ranks
- * live: over NVLink NCCL does not notice that they do not, and the host may wait for a stream that will never end. Either
- * ends the job. */
+/* A thread that looks a few times a second whether the communicators have failed, and whether the
+ * processes of this node's ranks live: over NVLink NCCL does not notice that they do not, and the
+ * host may wait for a stream that will never end. Either ends the job. */
 enum { WATCH_COMMS = 4 };
 typedef struct NcclWatch {
     ncclComm_t comm[WATCH_COMMS]; /* borrowed; NULL: none */
@@ -47,12 +47,14 @@ typedef struct NcclWatch {
 /* All but watch->node is set. Not collective. */
 Status nccl_watch_start(NcclWatch *watch);
 void nccl_watch_stop(NcclWatch *watch);
-/* Ends the job: names this GPU, and the dead rank if there is one on this node. watch may be NULL. */
+/* Ends the job: names this GPU, and the dead rank if there is one on this node. watch may be
+ * NULL. */
 _Noreturn void nccl_failed(const NcclWatch *watch, ncclResult_t result, const char *words,
                            const char *call);
 
-/* The ranks of a world, joined by a communicator that does not block. What goes over it is queued on its one stream: one of its own,
- * or, where what comes is waited for at once, the compute stream. */
+/* The ranks of a world, joined by a communicator that does not block. What goes over it is queued
+ * on its one stream: one of its own, or, where what comes is waited for at once, the compute
+ * stream. */
 typedef struct Gpus {
     ncclComm_t comm;
     Backend *backend; /* borrowed */
@@ -63,7 +65,8 @@ typedef struct Gpus {
     /* of all ranks' Gpus, which own it; NULL before it is there */
     NcclWatch *watch;
 } Gpus;
-/* Inside a step: anything but success is die(). A call may still be in progress; it must be over before the next one. */
+/* Inside a step: anything but success is die(). A call may still be in progress; it must be over
+ * before the next one. */
 void nccl_settle(const Gpus *gpus, ncclResult_t result, const char *call);
 /* In a group a call is only noted down. */
 void nccl_noted(const Gpus *gpus, ncclResult_t result, const char *call);

@@ -1,4 +1,5 @@
-/* NCCL's calls inside a step: a communicator that does not block is waited for by asking it, and a failed call ends the job. */
+/* NCCL's calls inside a step: a communicator that does not block is waited for by asking it, and a
+ * failed call ends the job. */
 #include "nccl.h"
 
 #include <sched.h>

@@ -1,5 +1,5 @@
-/* The thread that notices a communicator's asynchronous errors and peers that have ended. It calls no MPI, but for the abort that
- * ends the job. */
+/* The thread that notices a communicator's asynchronous errors and peers that have ended. It calls
+ * no MPI, but for the abort that ends the job. */
 #include "nccl.h"
 
 #include <string.h>

@@ -4,11 +4,12 @@
 
 #include <stdint.h>
 
-/* Border `part` (0..parts) of [offset, offset + count) cut in `parts` slices that begin on 64 bytes of an arena that
- * does; slices of small ranges may be empty. */
+/* Border `part` (0..parts) of [offset, offset + count) cut in `parts` slices that begin on 64 bytes
+ * of an arena that does; slices of small ranges may be empty. */
 int64_t slice_bound(int64_t offset, int64_t count, int parts, int part);
 
-/* How a range is cut among ranks: at given bounds, or, where there are none, evenly as slice_bound does. */
+/* How a range is cut among ranks: at given bounds, or, where there are none, evenly as slice_bound
+ * does. */
 typedef struct Cut {
     int64_t offset, count;
     const int64_t *bound; /* borrowed; NULL: even */

@@ -1,6 +1,7 @@
-/* Sums blocks that stay in the first-level cache: a stack of partial sums as in tree.c, one block a level. Two ranks, the
- * commonest case and bound by memory alone, have a loop of their own. Built for two widths of vectors, of which the one
- * that the CPU has is taken: both add the same numbers in the same order. */
+/* Sums blocks that stay in the first-level cache: a stack of partial sums as in tree.c, one block a
+ * level. Two ranks, the commonest case and bound by memory alone, have a loop of their own. Built
+ * for two widths of vectors, of which the one that the CPU has is taken: both add the same numbers
+ * in the same order. */
 #include "tree_sum.h"
 #include "cut.h"
 
@@ -35,8 +36,9 @@ INLINE void sum_pair_once(float *out, const float *a, const float *b, int64_t n)
     for (int64_t k = 0; k < n; ++k) out[k] = a[k] + b[k];
 }
 
-/* One block of a tree that grows by `ins` leaves, the first of which is number `first`. part[k] is the partial sum on the
- * stack's level k, wherever it lies: in a leaf, in an arena, or in own[k], where sums are made. */
+/* One block of a tree that grows by `ins` leaves, the first of which is number `first`. part[k] is
+ * the partial sum on the stack's level k, wherever it lies: in a leaf, in an arena, or in own[k],
+ * where sums are made. */
 INLINE void grow(const float **part, float (*own)[BLOCK], const float *const *in, int ins,
                  int64_t at, int first, int leaves, int n)
 {

@@ -1,7 +1,7 @@
-/* Channels in shared memory. A pipe lies in its receiver's segment: two counters, each on its own cache line and written by
- * one side alone, and the slots. No locks: the sender's release of `sent` publishes a message, the receiver's of `released`
- * frees its slot. Each rank has a bell that its peers ring after either, so that it can sleep on one word whatever it
- * waits for. */
+/* Channels in shared memory. A pipe lies in its receiver's segment: two counters, each on its own
+ * cache line and written by one side alone, and the slots. No locks: the sender's release of `sent`
+ * publishes a message, the receiver's of `released` frees its slot. Each rank has a bell that its
+ * peers ring after either, so that it can sleep on one word whatever it waits for. */
 #include "channel_shm.h"
 #include "futex.h"
 
@@ -72,7 +72,8 @@ const ChannelTable channel_pipe = {
     .close = pipe_close,
 };
 
-/* A walk over the list, the same on all ranks: each pipe's offset in its receiver's segment, behind its bell. */
+/* A walk over the list, the same on all ranks: each pipe's offset in its receiver's segment, behind
+ * its bell. */
 static int lay_out(const Channel *channel, int count, const int *node_rank, size_t *offset,
                    size_t *bytes, int ranks)
 {

@@ -1,4 +1,5 @@
-/* What the ranks of a node that sum in shared memory know of each other, and the parts of comm_shm: sums, pushes, all-gathers. */
+/* What the ranks of a node that sum in shared memory know of each other, and the parts of comm_shm:
+ * sums, pushes, all-gathers. */
 #ifndef WEFT_PARALLEL_COMM_SHM_H
 #define WEFT_PARALLEL_COMM_SHM_H
 
@@ -9,8 +10,8 @@
 #include <stdalign.h>
 #include <stdatomic.h>
 
-/* One rank's counters, in shared memory behind its arena. They only grow, and wrap; each on a cache line of its own. All ranks
- * begin everything in the same order, so counters say all. */
+/* One rank's counters, in shared memory behind its arena. They only grow, and wrap; each on a cache
+ * line of its own. All ranks begin everything in the same order, so counters say all. */
 typedef struct Control {
     /* sums this rank has begun */
     alignas(64) _Atomic uint32_t posted;
@@ -61,9 +62,11 @@ static inline bool before(uint32_t a, uint32_t b)
     return (int32_t)(a - b) < 0;
 }
 
-/* Longest sleeps: of a rank that waits until all is done, looking so often whether its peers live; of one that waits a little. */
+/* Longest sleeps: of a rank that waits until all is done, looking so often whether its peers live;
+ * of one that waits a little. */
 static const double SHM_SLEEP_S = 0.1, SHM_SHORT_SLEEP_S = 1e-3;
-/* Until *word, one of control's, is no longer `seen`, or for a while: about sleep_s. Ends the job where a peer has ended. */
+/* Until *word, one of control's, is no longer `seen`, or for a while: about sleep_s. Ends the job
+ * where a peer has ended. */
 void shm_sleep_on(const Comm *comm, Control *control, _Atomic uint32_t *word, uint32_t seen,
                   double sleep_s);
 

@@ -1,5 +1,6 @@
-/* Sleeping on a word of shared memory until another process changes it: the kernel's futex, called only where somebody
- * sleeps. `sleepers` counts those asleep on the word (one count may serve several words). */
+/* Sleeping on a word of shared memory until another process changes it: the kernel's futex, called
+ * only where somebody sleeps. `sleepers` counts those asleep on the word (one count may serve
+ * several words). */
 #ifndef WEFT_PARALLEL_FUTEX_H
 #define WEFT_PARALLEL_FUTEX_H
 

@@ -1,6 +1,7 @@
-/* Shared segments out of memfd_create: unlike files in /dev/shm they have no name to clean up and no limit of a mount (64 MB
- * in many containers). A peer opens /proc/PID/fd/N, and checks by device and inode that it got the file meant. Pages are
- * reserved when made, so that a lack of memory is an error message and not SIGBUS in a step. */
+/* Shared segments out of memfd_create: unlike files in /dev/shm they have no name to clean up and
+ * no limit of a mount (64 MB in many containers). A peer opens /proc/PID/fd/N, and checks by device
+ * and inode that it got the file meant. Pages are reserved when made, so that a lack of memory is
+ * an error message and not SIGBUS in a step. */
 #include "shm_segment.h"
 #include "../world/mpi_check.h"
 
@@ -53,8 +54,9 @@ static char *map_file(int file, size_t bytes)
     return base;
 }
 
-/* Huge pages where the kernel gives them at once: start takes a tenth of the time that faults of small pages take, and sums
- * are faster. Only a wish: what it does not cover is reserved in small pages. */
+/* Huge pages where the kernel gives them at once: start takes a tenth of the time that faults of
+ * small pages take, and sums are faster. Only a wish: what it does not cover is reserved in small
+ * pages. */
 static void wish_huge(char *base, size_t bytes)
 {
     size_t whole = bytes / HUGE_BYTES * HUGE_BYTES;
@@ -79,7 +81,8 @@ static double read_number(const char *path, const char *key)
     return value;
 }
 
-/* Shared memory is granted until the kernel kills somebody for it; so ask first whether all segments fit. */
+/* Shared memory is granted until the kernel kills somebody for it; so ask first whether all
+ * segments fit. */
 static Status check_memory(const char *what, double bytes)
 {
     double available = 1024 * read_number("/proc/meminfo", "MemAvailable:");
@@ -94,7 +97,8 @@ static Status check_memory(const char *what, double bytes)
         what, text_bytes(bytes, need), text_bytes(available, have));
 }
 
-/* Makes this rank's segment. On error *file may be open and *base mapped: the caller releases both. */
+/* Makes this rank's segment. On error *file may be open and *base mapped: the caller releases
+ * both. */
 static Status make_segment(char **base, int *file, size_t bytes)
 {
     *file = memfd_create("weft-arena", MFD_CLOEXEC);
@@ -152,7 +156,8 @@ static _Atomic uint32_t *farewell_of(const ShmSegment *shared, int rank)
     return (_Atomic uint32_t *)(shared->segment[rank] + shared->bytes[rank] - LINE_BYTES);
 }
 
-/* Of all ranks of the node: where world is a part of them, the other parts are about to need as much. */
+/* Of all ranks of the node: where world is a part of them, the other parts are about to need as
+ * much. */
 static double node_bytes(const ShmSegment *shared, const World *world)
 {
     double sum = 0;

@@ -1,5 +1,5 @@
-/* Memory that all ranks of a node map: each rank makes one segment, and all map all. Segments have no name anywhere, so
- * nothing is left behind however the ranks die. */
+/* Memory that all ranks of a node map: each rank makes one segment, and all map all. Segments have
+ * no name anywhere, so nothing is left behind however the ranks die. */
 #ifndef WEFT_PARALLEL_SHARED_H
 #define WEFT_PARALLEL_SHARED_H
 
@@ -20,17 +20,18 @@ typedef struct ShmSegment {
     Farewell farewell;
 } ShmSegment;
 
-/* bytes: of this rank's segment. what: who needs it, for messages: "the gradients". ERR_CONFIG says what the system refused.
- * Collective on world, whose ranks all share the node; every rank returns the same Status, and there is nothing to release where it
- * is not OK. shared may not move until shm_segment_fini releases it. */
+/* bytes: of this rank's segment. what: who needs it, for messages: "the gradients". ERR_CONFIG says
+ * what the system refused. Collective on world, whose ranks all share the node; every rank returns
+ * the same Status, and there is nothing to release where it is not OK. shared may not move until
+ * shm_segment_fini releases it. */
 Status shm_segment_init(ShmSegment *shared, const World *world, size_t bytes, const char *what);
 void shm_segment_fini(ShmSegment *shared);
 /* ERR_CONFIG where world's ranks are on several nodes. */
 Status shm_segment_needs_one_node(const World *world);
 /* False where the process of a rank has ended (a zombie has). */
 bool shm_segment_alive(const ShmSegment *shared, int rank);
-/* Ends the job where a rank's process has ended; doing: what waits for it, for the message. For a rank that has waited long.
- */
+/* Ends the job where a rank's process has ended; doing: what waits for it, for the message. For a
+ * rank that has waited long. */
 void shm_segment_check_peers(const ShmSegment *shared, const char *doing);
 
 #endif

@@ -1,10 +1,12 @@
 /* Sums in shared memory, by tickets:
  *
- *     range     | shard of rank 0 | shard of rank 1 | ...      all ranks have the range in their arenas
- *     tickets   | 0 | 1 | 2 | 3 ..| 0 | 1 | 2 | 3 ..|          TICKET elements each
+ *     range     | shard of rank 0 | shard of rank 1 | ...
+ *     tickets   | 0 | 1 | 2 | 3 ..| 0 | 1 | 2 | 3 ..|
  *
- * Once all ranks have posted a range its tickets are due. Whoever claims one reads its elements from all arenas and writes their
- * sum to all of them, or to the shard's rank. Claims are a counter a shard, in shared memory. */
+ * All ranks have the range in their arenas; a ticket is TICKET elements of it. Once all ranks have
+ * posted a range its tickets are due. Whoever claims one reads its elements from all arenas and
+ * writes their sum to all of them, or to the shard's rank. Claims are a counter a shard, in shared
+ * memory. */
 #include "comm_shm.h"
 #include "futex.h"
 #include "../order/tree_sum.h"
@@ -41,7 +43,8 @@ void shm_reduce_begin(Comm *comm, const int64_t *bound)
     post(comm, (Cut){.bound = bound}, false);
 }
 
-/* Brings shm->due up to date. Returns the first rank that has not yet posted all that this one has, or -1. */
+/* Brings shm->due up to date. Returns the first rank that has not yet posted all that this one has,
+ * or -1. */
 static int find_due(Shm *shm, int size)
 {
     uint32_t posted = shm->begun;
@@ -106,7 +109,8 @@ static void work(Comm *comm, int first, int shards)
     }
 }
 
-/* The first rank whose shard of all sums begun here is not finished, or -1. Acquires the results of the finished. */
+/* The first rank whose shard of all sums begun here is not finished, or -1. Acquires the results of
+ * the finished. */
 static int find_unfinished(Shm *shm, int size)
 {
     for (int r = 0; r < size; ++r)

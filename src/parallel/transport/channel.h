@@ -1,5 +1,5 @@
-/* A channel's transports, as the table in channels.c sees them: pipes in memory that a node's ranks share, MPI's messages, and NCCL
- * between GPUs. */
+/* A channel's transports, as the table in channels.c sees them: pipes in memory that a node's ranks
+ * share, MPI's messages, and NCCL between GPUs. */
 #ifndef WEFT_PARALLEL_CHANNEL_H
 #define WEFT_PARALLEL_CHANNEL_H
 
@@ -8,7 +8,8 @@
 typedef enum ChannelEnd { END_ELSEWHERE, END_SENDER, END_RECEIVER } ChannelEnd;
 typedef struct Channel Channel;
 
-/* Both sides' calls are for the next message in order; slot and message return NULL where it has to wait. */
+/* Both sides' calls are for the next message in order; slot and message return NULL where it has to
+ * wait. */
 typedef struct ChannelTable {
     void *(*slot)(Channel *channel);
     void (*send)(Channel *channel);

@@ -1,5 +1,5 @@
-/* What a communicator's transport provides (comm.c chooses one), and parameters in each rank's own memory, for the transports
- * whose ranks have none in common. */
+/* What a communicator's transport provides (comm.c chooses one), and parameters in each rank's own
+ * memory, for the transports whose ranks have none in common. */
 #ifndef WEFT_PARALLEL_COMM_TABLE_H
 #define WEFT_PARALLEL_COMM_TABLE_H
 
@@ -12,7 +12,8 @@ struct CommTable {
     Status (*open)(Comm *comm, Backend *backend, size_t arena_bytes);
     void (*close)(Comm *comm);
     void (*sum_begin)(Comm *comm, int64_t offset, int64_t count);
-    /* NULL, as the five that follow: the transport cannot shard (comm_staged). Sets comm->params, comm->params_shared. */
+    /* NULL, as the five that follow: the transport cannot shard (comm_staged). Sets comm->params,
+     * comm->params_shared. */
     Status (*params_open)(Comm *comm, size_t bytes);
     void (*reduce_begin)(Comm *comm, const int64_t *bound);
     void (*gather_begin)(Comm *comm, const int64_t *bound, int64_t shift);
@@ -21,8 +22,8 @@ struct CommTable {
     bool (*push_wait)(Comm *comm, int64_t number);
     /* true: nothing is in flight. NULL: all progresses by itself, and wait is there */
     bool (*progress)(Comm *comm);
-    /* Until nothing is; where work is queued, the compute stream waits and not the host; where a thread of its own moves
-     * messages, this one sleeps. NULL: comm_wait polls progress */
+    /* Until nothing is; where work is queued, the compute stream waits and not the host; where a
+     * thread of its own moves messages, this one sleeps. NULL: comm_wait polls progress */
     void (*wait)(Comm *comm);
 };
 

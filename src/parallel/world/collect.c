@@ -1,4 +1,5 @@
-/* Parts of all ranks, of many sizes, brought to one of them: tensor by tensor where memory is short, so nothing is buffered. */
+/* Parts of all ranks, of many sizes, brought to one of them: tensor by tensor where memory is
+ * short, so nothing is buffered. */
 #include "mpi_check.h"
 #include "parallel.h"
 

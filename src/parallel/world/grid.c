@@ -1,5 +1,6 @@
-/* The process grid: which shape the ranks make, and where each rank stands in it. Its worlds along one coordinate are parts of
- * the world, so transports see nothing of the grid. Refuses shapes that do not use every rank. */
+/* The process grid: which shape the ranks make, and where each rank stands in it. Its worlds along
+ * one coordinate are parts of the world, so transports see nothing of the grid. Refuses shapes that
+ * do not use every rank. */
 #include "abort.h"
 
 /* The largest d < below with ranks % (d * others) == 0, or 0. */

@@ -1,6 +1,6 @@
-/* Reads the variables that Open MPI, MPICH's and Intel's Hydra, PMIx servers and Slurm leave in the environment of every
- * process they start. Slurm's job-wide variables (SLURM_NTASKS, SLURM_PROCID) also stand in a batch script that starts
- * weft alone, so only those of a step count. */
+/* Reads the variables that Open MPI, MPICH's and Intel's Hydra, PMIx servers and Slurm leave in the
+ * environment of every process they start. Slurm's job-wide variables (SLURM_NTASKS, SLURM_PROCID)
+ * also stand in a batch script that starts weft alone, so only those of a step count. */
 #include "launcher.h"
 
 #include <limits.h>
@@ -40,7 +40,8 @@ static Launcher find_slurm(void)
     const char *node = getenv("SLURM_NODEID");
     found.local_size =
         slurm_tasks_on(getenv("SLURM_STEP_TASKS_PER_NODE"), node ? strtol(node, NULL, 10) : 0);
-    /* A step of one task is a shell on a node (srun --pty), or a run of one rank: alone either way. */
+    /* A step of one task is a shell on a node (srun --pty), or a run of one rank: alone either
+     * way. */
     if (found.size == 1) found.name = NULL;
     return found;
 }
@@ -51,7 +52,8 @@ Launcher launcher_find(void)
         return (Launcher){.name = "mpirun",
                           .size = env_count("OMPI_COMM_WORLD_SIZE"),
                           .local_size = env_count("OMPI_COMM_WORLD_LOCAL_SIZE")};
-    /* Hydra may use srun to start its own daemons: then the step counts nodes, and PMI_SIZE the ranks. */
+    /* Hydra may use srun to start its own daemons: then the step counts nodes, and PMI_SIZE the
+     * ranks. */
     int pmi_size = env_count("PMI_SIZE"), step_size = env_count("SLURM_STEP_NUM_TASKS");
     if (step_size && (!pmi_size || pmi_size == step_size)) return find_slurm();
     if (pmi_size)

@@ -1,4 +1,5 @@
-/* What the environment says about the launcher around this process (mpirun, srun, ...), before MPI is initialised. */
+/* What the environment says about the launcher around this process (mpirun, srun, ...), before MPI
+ * is initialised. */
 #ifndef WEFT_PARALLEL_LAUNCHER_H
 #define WEFT_PARALLEL_LAUNCHER_H
 
@@ -14,8 +15,9 @@ typedef struct Launcher {
 } Launcher;
 
 Launcher launcher_find(void);
-/* Settings that make MPI_Init quick where all ranks share a node, through variables the user has not set: Open MPI would
- * else probe every network library it has (measured: 240 ms; with them 30 ms). Call before MPI_Init. */
+/* Settings that make MPI_Init quick where all ranks share a node, through variables the user has
+ * not set: Open MPI would else probe every network library it has (measured: 240 ms; with them 30
+ * ms). Call before MPI_Init. */
 void launcher_tune_mpi(const Launcher *launcher);
 
 #endif

@@ -1,5 +1,6 @@
-/* One way to call MPI: a failed call cannot be mended inside a step, so it dies with the call's text and the library's own
- * words. World sets MPI_ERRORS_RETURN, so that MPI leaves the words to us. */
+/* One way to call MPI: a failed call cannot be mended inside a step, so it dies with the call's
+ * text and the library's own words. World sets MPI_ERRORS_RETURN, so that MPI leaves the words to
+ * us. */
 #ifndef WEFT_PARALLEL_MPI_CHECK_H
 #define WEFT_PARALLEL_MPI_CHECK_H
 

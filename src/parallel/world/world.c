@@ -1,6 +1,6 @@
-/* The world of ranks: MPI's start and end, and the few collectives that set-up needs. A process that no launcher started
- * never calls MPI. Refuses a world that the launcher and MPI count differently: that is a launcher of another MPI, and
- * every process would believe to be rank 0. */
+/* The world of ranks: MPI's start and end, and the few collectives that set-up needs. A process
+ * that no launcher started never calls MPI. Refuses a world that the launcher and MPI count
+ * differently: that is a launcher of another MPI, and every process would believe to be rank 0. */
 #include "launcher.h"
 #include "leaks.h"
 #include "mpi_check.h"
