@@ -19,7 +19,7 @@ include $(PROBE)
 endif
 
 SIMD_SRC := $(sort $(wildcard src/tensor/cpu/simd/*.c))
-SIMD_BF16_SRC := $(filter-out %/flat.c %/dropout.c,$(SIMD_SRC))# those work on fp32 only
+SIMD_BF16_SRC := $(filter-out %/flat.c %/dropout.c %/matrix.c,$(SIMD_SRC))# those work on fp32 only
 CUDA_C := $(sort $(wildcard src/tensor/cuda/*.c) $(wildcard src/parallel/nccl/*.c))
 SRC := $(sort $(filter-out $(CUDA_C),$(foreach m,$(MODULES),$(wildcard src/$(m)/*.c) $(wildcard src/$(m)/*/*.c))))
 CUDA_CU := $(sort $(wildcard src/tensor/cuda/*.cu))
@@ -64,7 +64,7 @@ TEST_BUNDLE := tests/bundle/alone.sh
 NVTX_TOOL := $(if $(filter 1,$(HAVE_CUDA)),$(BUILD)/tests/cuda/nvtx_tool.so)
 CLOCK_TOOL := $(if $(filter 1,$(HAVE_CUDA)),$(BUILD)/tests/cuda/clock_tool.so)
 
-.PHONY: weft help deps info check-includes format check-format test check matrix asan asan-quick check-cuda check-cuda-sanitizer check-cuda-emulated bundle check-bundle demo demo-text data data-text install clean tests bench cluster
+.PHONY: weft help deps info docs check-includes format check-format test check matrix asan asan-quick check-cuda check-cuda-sanitizer check-cuda-emulated bundle check-bundle demo demo-text data data-text install clean tests bench cluster
 weft: $(BUILD)/weft       ## build it: build/weft
 
 $(BUILD)/weft: $(LIBS) $(BUILD)/obj/src/main.o
@@ -134,8 +134,9 @@ $(BUILD)/emulated/libcudnn.so.%: tests/cuda/emulate/cudnn.cc tests/cuda/emulate/
 $(BUILD)/tests/%: tests/%.c tests/harness.h $$(call module_libs,$$(firstword $$(subst /, ,$$*)))
 	@mkdir -p $(@D)
 	@echo "  test $<"
-	$(Q)$(CC) $(CPPFLAGS_ALL) -Itests -Isrc $(CFLAGS_ALL) -MMD -MP -o $@ $< \
+	$(Q)$(CC) $(CPPFLAGS_ALL) -Itests -Isrc $(CFLAGS_ALL) -MMD -MP -o $@ $< $(filter %.o,$^) \
 	    $(call module_libs,$(firstword $(subst /, ,$*))) $(LDFLAGS_ALL) $(LDLIBS_ALL) -lcunit
+$(BUILD)/tests/train/test_reference: $(BUILD)/obj/tests/reference/forward.o
 
 # Every kernel and the whole training path on a GPU against the CPU; links all modules.
 $(BUILD)/tests/cuda/test_cuda: tests/cuda/test_cuda.c $(wildcard tests/cuda/*.h) tests/harness.h tests/op_rig.h $(LIBS)
@@ -216,6 +217,8 @@ format:          ## lay out all C with clang-format
 	@git ls-files -co --exclude-standard '*.c' '*.h' '*.cu' | xargs clang-format -i
 check-format:    ## is all C laid out so?
 	@git ls-files -co --exclude-standard '*.c' '*.h' '*.cu' | xargs clang-format --dry-run -Werror
+docs: $(BUILD)/weft       ## the pages, the man page and include/*.h as HTML: build/docs/html (needs doxygen)
+	@tools/docs/docs.sh $< $(BUILD)/docs
 clean:           ## remove what was built
 	rm -rf $(BUILD)
 
@@ -273,4 +276,4 @@ install: $(BUILD)/weft   ## PREFIX= and DESTDIR= as usual
 	mkdir -p $(DESTDIR)$(PREFIX)/share/weft/jobs
 	install -m 644 jobs/*.yaml jobs/slurm.sh $(DESTDIR)$(PREFIX)/share/weft/jobs
 
--include $(OBJ:.o=.d) $(EMULATED_OBJ:.o=.d) $(SIMD_OBJ:.o=.d) $(CU_OBJ:.o=.d) $(TEST_BIN:=.d) $(BUNDLE_OBJ:.o=.d) $(BUILD)/obj/src/main.d
+-include $(OBJ:.o=.d) $(EMULATED_OBJ:.o=.d) $(SIMD_OBJ:.o=.d) $(CU_OBJ:.o=.d) $(TEST_BIN:=.d) $(BUNDLE_OBJ:.o=.d) $(BUILD)/obj/src/main.d $(BUILD)/obj/tests/reference/forward.d

@@ -27,6 +27,11 @@
 #define TRANSPORT_WORDS(W)                                                                         \
     W(TRANSPORT_AUTO, "auto")                                                                      \
     W(TRANSPORT_SHM, "shm") W(TRANSPORT_MPI, "mpi") W(TRANSPORT_NCCL, "nccl")
+#define LR_ADJUST_WORDS(W) W(LR_ADJUST_ORIGINAL, "original") W(LR_ADJUST_MATCH_RMS, "match_rms")
+#define ROLE_WORDS(W)                                                                              \
+    W(PARAM_WEIGHT, "weight")                                                                      \
+    W(PARAM_BIAS, "bias")                                                                          \
+    W(PARAM_NORM, "norm") W(PARAM_EMBEDDING, "embedding") W(PARAM_HEAD, "head")
 #define LAYOUT_WORDS(W) W(LAYOUT_NCHW, "nchw") W(LAYOUT_NHWC, "nhwc")
 #define LOSS_WORDS(W)   W(LOSS_SOFTMAX, "softmax") W(LOSS_MSE, "mse")
 #define RESUME_WORDS(W) W(RESUME_AUTO, "auto") W(RESUME_NO, "no")
@@ -42,14 +47,10 @@ typedef enum Recompute { RECOMPUTE_WORDS(WORD_CONSTANT) } Recompute;
 typedef enum Reproducible { REPRODUCIBLE_WORDS(WORD_CONSTANT) } Reproducible;
 typedef enum DeviceKind { DEVICE_WORDS(WORD_CONSTANT) } DeviceKind;
 typedef enum GraphsKind { GRAPHS_WORDS(WORD_CONSTANT) } GraphsKind;
-typedef enum OptimName { OPTIM_SGD, OPTIM_ADAM, OPTIM_ADAMW, OPTIM_LARS, OPTIM_LAMB } OptimName;
-typedef enum LrSchedule {
-    LR_CONSTANT,
-    LR_MULTISTEP,
-    LR_COSINE,
-    LR_LINEAR,
-    LR_POLYNOMIAL
-} LrSchedule;
+typedef enum LrAdjust { LR_ADJUST_WORDS(WORD_CONSTANT) } LrAdjust;
+/* What a parameter is to its layer. Embeddings are tables of vectors, of tokens or of positions; the head is the weight of the
+ * last layer before the loss. */
+typedef enum ParamRole { ROLE_WORDS(WORD_CONSTANT) PARAM_ROLES } ParamRole;
 typedef enum Transport { TRANSPORT_WORDS(WORD_CONSTANT) } Transport;
 typedef enum DataLayout { LAYOUT_WORDS(WORD_CONSTANT) } DataLayout;
 typedef enum LossName { LOSS_WORDS(WORD_CONSTANT) } LossName;
@@ -74,6 +75,29 @@ typedef struct ConfigList { /* list of numbers */
     int count;
     double *value; /* owned */
 } ConfigList;
+
+/* optim: the rule, its constants, the curve of its rate. name and lr_schedule are rows of the optim module's tables. */
+typedef struct OptimConfig {
+    int name, lr_schedule;
+    double lr, momentum, beta1, beta2, eps, weight_decay, clip, trust, lr_end, power, gamma;
+    bool nesterov, decay_all; /* decay_all: biases and norms decay, too */
+    int lr_adjust;            /* muon: LrAdjust */
+    ConfigList milestones;    /* multistep: epochs */
+    int64_t warmup_steps;
+    double warmup_epochs;
+    int group_count;
+    struct OptimGroup *group; /* owned */
+} OptimConfig;
+/* One entry of optim.groups: parameters that are updated in another way. */
+typedef struct OptimGroup {
+    int match_count;
+    char **match;     /* owned: patterns on names (fnmatch); none: any name */
+    int roles;        /* a bit for each ParamRole; 0: any */
+    double lr_factor; /* on the rate of each step */
+    OptimConfig own;  /* resolved: what the group says, else what optim says; it owns nothing */
+    uint64_t given;   /* a bit for each key of optim that the group gives, by its place in it */
+    int line, column;
+} OptimGroup;
 
 typedef struct Config {
     char *path; /* of the file, for messages; owned like every char * below */
@@ -125,14 +149,7 @@ typedef struct Config {
         int64_t log_every;  /* steps between metrics lines */
         double memory;      /* bytes a rank may use; 0: what the machine has */
     } train;
-    struct {
-        int name, lr_schedule; /* OptimName, LrSchedule */
-        double lr, momentum, beta1, beta2, eps, weight_decay, clip, trust, lr_end, power, gamma;
-        bool nesterov, decay_all; /* decay_all: biases and norms decay, too */
-        ConfigList milestones;    /* multistep: epochs */
-        int64_t warmup_steps;
-        double warmup_epochs;
-    } optim;
+    OptimConfig optim;
     struct {
         int64_t dp;                             /* 0: ranks / (pp * tp) */
         int64_t pp, tp;                         /* pipeline stages; tensor-parallel ranks */
@@ -151,6 +168,23 @@ typedef struct Config {
         char *resume_path; /* where RESUME_FILE */
     } checkpoint;
 } Config;
+
+/* A word that a key takes, said by the module that has the thing. */
+typedef struct ConfigWord {
+    const char *word; /* "adamw" */
+    const char *help; /* one line */
+    const char
+        *uses; /* keys of the same section that it has a use for: "beta1 beta2 eps"; or NULL */
+    const char *defaults; /* and their defaults where they are others: "momentum=0.95"; or NULL */
+} ConfigWord;
+typedef struct ConfigWords {
+    const char *key; /* "optim.name" */
+    /* The word that stands for i, the default first; .word NULL behind the last. */
+    ConfigWord (*word)(int i);
+} ConfigWords;
+/* Which words the modules have, before anything is parsed. lists is borrowed for good. Of a key without words only the default is
+ * known. Again: those of the same keys are replaced. */
+void config_use_words(const ConfigWords *lists, int count);
 
 /* Reads path and applies `count` overrides ("train.batch=64") over it, then the defaults and the rules across keys.
  * path may be NULL (defaults and overrides only). On error *config is released and NULL. Owner: the caller. */

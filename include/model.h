@@ -61,10 +61,12 @@ typedef struct Graph {
 Status graph_build(Graph **graph, const Config *config, Desc input, int64_t classes);
 void graph_free(Graph **graph); /* frees the ops, too: before the backend is closed */
 
-/* Zoo files build with these. Attributes come as text pairs, NULL-terminated:
- *   x = graph_add(g, "conv2d", "conv1", (int[]){x}, 1, "channels", "64", "kernel", "7", "stride", "2", NULL);
- * Returns the node's index, or -1 with fail() set; -1 given as a failed input propagates (GRAPH_FAILED). */
-enum { GRAPH_FAILED = -2 };
+enum { GRAPH_FAILED = -2 }; /* instead of a node: it could not be added */
+/* Zoo files build with it. Attributes come as text pairs, NULL-terminated:
+ *
+ *     x = graph_add(g, "conv2d", "conv1", (int[]){x}, 1, "channels", "64", "stride", "2", NULL);
+ *
+ * Returns the node's index, or GRAPH_FAILED with fail() set; a failed input propagates. */
 int graph_add(Graph *graph, const char *kind, const char *name, const int *in, int in_count, ...);
 
 /* Parameter `slot` of node becomes tied to the earlier parameter `name` (GPT-2's head to its embedding). Both layers then
@@ -116,6 +118,8 @@ typedef struct ZooEntry {
     /* Adds layers from the data (NODE_INPUT) to the logits; returns the logits' node or GRAPH_FAILED. */
     int (*build)(Graph *graph, const Config *config);
 } ZooEntry;
-extern const ZooEntry *const zoo[]; /* NULL-terminated */
+extern const ZooEntry *const zoo[];     /* NULL-terminated */
+extern const ConfigWords model_words[]; /* of model.name: the zoo's */
+enum { MODEL_WORDS = 1 };
 
 #endif

@@ -1,10 +1,10 @@
-/* pipeline: from a planned graph, a cut and a schedule to what one rank does in a step: memory, messages, lists of actions;
- * and the loop that runs them. A plan is read-only data: it can be printed and measured without running, for any stage of
- * any grid. Planning is not collective; running is, over the ranks of the grid.
- *
- * A rank's stage has one or more chunks of the model. A chunk has up to three passes (forward, backward, and the weights'
- * half of backward where the schedule splits it), each a list of actions on nodes. What a pass leaves for a later one lies
- * in a slot, one a micro-batch in flight; the rest in scratch memory that all chunks share. */
+/* pipeline: from a planned graph, a cut and a schedule to what one rank does in a step: memory,
+ * messages, lists of actions; and the loop that runs them. A plan is read-only data: it can be
+ * printed and measured without running, for any stage of any grid. Planning is not collective;
+ * running is, over the ranks of the grid. A rank's stage has one or more chunks of the model. A
+ * chunk has up to three passes (forward, backward, and the weights' half of backward where the
+ * schedule splits it), each a list of actions on nodes. What a pass leaves for a later one lies in
+ * a slot, one a micro-batch in flight; the rest in scratch memory that all chunks share. */
 #ifndef WEFT_PIPELINE_H
 #define WEFT_PIPELINE_H
 
@@ -20,11 +20,14 @@ typedef enum ActionKind {
     ACTION_BACKWARD_WEIGHT, /* what has waited; or the gradients in RunPlace.dw to the arena */
     ACTION_COPY,            /* dst = src */
     ACTION_ADD,             /* dst += src: a gradient with several consumers, in node order */
-    ACTION_OPEN, /* from here on gradients of bucket `index` are written: waits until its place is free */
-    ACTION_VALUES, /* the next actions read the values of use `index`: waits until they are here, and begins to fetch those that
-                      come after (where values are fetched) */
-    ACTION_BUCKET, /* the joins of this micro-batch for bucket `index`; after the last one the sum begins. Where gradients
-                      are shared out its push begins, with each micro-batch */
+    /* From here on gradients of bucket `index` are written: waits until its memory is free. */
+    ACTION_OPEN,
+    /* The next actions read the parameters of use `index`: waits until they are here, and begins to
+     * gather those that come after (where they are gathered). */
+    ACTION_VALUES,
+    /* The joins of this micro-batch for bucket `index`; after the last one the sum begins. Where
+     * gradients are sharded its push begins, with each micro-batch. */
+    ACTION_BUCKET,
 } ActionKind;
 typedef struct Action {
     ActionKind kind;
@@ -38,10 +41,12 @@ typedef struct ActionList {
     Action *action; /* owned */
 } ActionList;
 
-/* A place: bytes from the start of the chunk's slot, or, from kept_bytes on, of the scratch memory. */
+/* A place: bytes from the start of the chunk's slot, or, from kept_bytes on, of the scratch memory.
+ * */
 enum { PLACE_NONE = -1, PLACE_INPUT = -2 /* the data itself */ };
-/* Where the tensors of one run of a node lie. Tensors that are never alive together share memory. A node runs once, or, in a
- * block that is recomputed, a second time for backward, which then belongs to the second run. */
+/* Where the tensors of one run of a node lie. Tensors that are never alive together share memory. A
+ * node runs once, or, in a block that is recomputed, a second time for backward, which then belongs
+ * to the second run. */
 typedef struct RunPlace {
     int node;
     int64_t x[SPEC_INPUTS], y, dy, saved, x_saved, dx[SPEC_INPUTS];
@@ -79,18 +84,21 @@ typedef struct ChunkPlan {
     Buckets buckets; /* owned; in the order in which they fill */
     int *opens;      /* owned, one a bucket: backward's first node that writes to it */
     bool metrics;    /* its first bucket carries the metrics */
-    /* Where replicas share out; NULL: they do not. All owned. share[b * (dp + 1) + r]: rank r's share of bucket b begins here;
-     * and where they share gradients out, ring[b]: the bucket begins here in the arena that backward writes to;
-     * held[b * dp + r]: r's share of it in r's arenas of sums. */
+    /* Where replicas share out; NULL: they do not. All owned. share[b * (dp + 1) + r]: rank r's
+     * share of bucket b begins here; and where they share gradients out, ring[b]: the bucket begins
+     * here in the arena that backward writes to; held[b * dp + r]: r's share of it in r's arenas of
+     * sums. */
     int64_t *share, *ring, *held;
-    /* Where values are fetched: what the passes read, each from use_first[pass] to use_first[pass + 1]. Owned */
+    /* Where values are fetched: what the passes read, each from use_first[pass] to use_first[pass +
+     * 1]. Owned */
     ValueUse *use;
     int use_first[PASSES + 1];
 } ChunkPlan;
 
-/* Where replicas share parameters out and each has its own memory (zero 3): a rank holds its share of the values; what a
- * pass reads is fetched from all of them, a bucket at a time, to the bucket's place in a ring, and dropped when another one
- * needs that memory. So are the other forms of the bucket's weights, in a ring of their own. */
+/* Where replicas share parameters out and each has its own memory (zero 3): a rank holds its share
+ * of the values; what a pass reads is fetched from all of them, a bucket at a time, to the bucket's
+ * place in a ring, and dropped when another one needs that memory. So are the other forms of the
+ * bucket's weights, in a ring of their own. */
 typedef struct ValueBucket {
     int64_t offset, elements;   /* among the stage's values */
     const int64_t *share;       /* borrowed from the chunk: its boundaries */
@@ -106,6 +114,16 @@ typedef struct FetchPlan {
     int64_t step_fetches; /* so many buckets in all */
 } FetchPlan;
 
+/* What planning must know of a parameter's update, where parameters differ in that. */
+typedef struct ParamUpdate {
+    int slots;    /* of state */
+    bool scratch; /* of a slot's size, where replicas share out */
+    bool whole;   /* one replica has it all: gradient, state and value are not cut */
+    /* Beside its state and one more of it as it is stored, its update takes this, and slices of it: once, for the one that needs
+     * most of each. */
+    size_t whole_bytes, slice_bytes;
+} ParamUpdate;
+
 typedef struct PlanOptions {
     GridShape shape;
     int stage;
@@ -115,16 +133,19 @@ typedef struct PlanOptions {
     size_t bucket_bytes;
     int state_slots;    /* the optimizer's, for the sum of memory; */
     bool state_scratch; /* and whether a share needs scratch of a slot's size */
-    int zero;           /* of the config: what replicas share out. Means nothing for one replica */
-    bool joined;        /* NCCL joins the ranks' GPUs; of no account in host memory */
-    int param_sharers;  /* ranks that have one parameter arena in common; 0: each has its own */
+    const ParamUpdate *
+        updates; /* one a parameter; borrowed by the plan, in place of those two. NULL: they hold */
+    int zero;    /* of the config: what replicas share out. Means nothing for one replica */
+    bool joined; /* NCCL joins the ranks' GPUs; of no account in host memory */
+    int param_sharers; /* ranks that have one parameter arena in common; 0: each has its own */
     const int
         *block; /* borrowed for the call, as graph_blocks gives it: activations inside a block are
                          * made again for its backward, not kept. NULL: all are kept */
 } PlanOptions;
 
 typedef struct Plan {
-    const Graph *graph; /* borrowed */
+    const Graph *graph;         /* borrowed */
+    const ParamUpdate *updates; /* borrowed; or NULL */
     GridShape shape;
     int stage;
     const Schedule *schedule; /* borrowed */
@@ -135,14 +156,16 @@ typedef struct Plan {
     int *last_task;           /* owned: of each micro, its last place in this stage's list */
     int batches_out;          /* micro-batches of data held at a time, at most */
     bool reads_data, reads_labels;
-    int64_t *
-        value_at; /* owned, one a parameter: offset of its value here, in floats; -1: on other stages */
-    int64_t *
-        gradient_at; /* owned: of its gradient. The same but for one that is tied to a parameter of this stage */
-    int64_t *
-        micro_grad_offset; /* owned: where backward writes it. The same, but where gradients are shared out: in the ring of buckets */
-    int64_t *
-        weight_at; /* owned: where operations read it. The same, but where values are fetched: in the ring of values */
+    /* Owned, one a parameter: offset of its value here, in floats; -1: on other stages. */
+    int64_t *value_at;
+    /* Owned: of its gradient. The same but for one that is tied to a parameter of this stage. */
+    int64_t *gradient_at;
+    /* Owned: where backward writes it. The same, but with sharded gradients: in the ring of
+     * buckets. */
+    int64_t *micro_grad_offset;
+    /* Owned: where operations read it. The same, but where parameters are gathered: in their ring.
+     * */
+    int64_t *weight_at;
     int64_t value_elements, gradient_elements; /* of the arenas */
     int64_t leaf_elements;                     /* of the one that backward writes to */
     int64_t metrics_at;
@@ -153,20 +176,26 @@ typedef struct Plan {
     FetchPlan fetch;                    /* where it is so */
     size_t param_bytes, gradient_bytes; /* of one whole arena */
     size_t sum_levels;                  /* arenas of partial sums */
-    size_t
-        param_part_bytes; /* of the parameter arena, what counts for one rank; with the ring of values */
-    size_t gradient_part_bytes, /* all arenas of gradients; these, where shared out, */
-        state_bytes,            /* of the rank that has most */
-        activation_bytes, cache_bytes, workspace_bytes,
-        message_bytes; /* places of messages that come from other stages, and what slices take */
-    size_t
-        sent_bytes; /* places of messages to other stages, where these are at both ends: MPI, NCCL */
-    size_t workspace_part_bytes; /* of the workspace, what is touched */
-    size_t
-        staged_bytes; /* of the host's memory: through which a GPU's slices and messages go, where it is not joined */
+    /* Of the parameter arena, what counts for one rank; with the ring into which shards are
+     * gathered. */
+    size_t param_part_bytes;
+    /* All arenas of gradients, and the optimizer's state; where sharded, of the rank that has most.
+     * */
+    size_t gradient_part_bytes, state_bytes;
+    size_t activation_bytes, cache_bytes, workspace_bytes;
+    /* Entries of channels from other stages, and what slices take. */
+    size_t message_bytes;
+    /* Entries of channels to other stages, where these are at both ends: MPI, NCCL. */
+    size_t sent_bytes;
+    /* Of the workspace, what is touched. */
+    size_t workspace_part_bytes;
+    /* Of the host's memory: through which a GPU's slices and messages go, where it is not joined.
+     * */
+    size_t staged_bytes;
 } Plan;
 
-/* A step's sums over all ranks. They are floats: counts are exact up to 2^24. The first ones are FlatTable's loss_sums. */
+/* A step's sums over all ranks. They are floats: counts are exact up to 2^24. The first ones are
+ * FlatTable's loss_sums. */
 enum {
     METRIC_LOSS = LOSS_SUM,   /* over the loss's rows: samples, or tokens */
     METRIC_ROWS = LOSS_LINES, /* how many */
@@ -178,25 +207,29 @@ enum {
     METRIC_COUNT,
     METRIC_PAD = 16
 };
-/* The gradient arena: the gradients of this stage's parameters at the offsets of their values, with running statistics'
- * batch values; METRIC_PAD floats of metrics; gradients of tied parameters. All are summed by the same tree.
- *
- * Where gradients are shared out (zero 2) nobody has it whole. Replica r's micro-batch number i is micro-batch i * dp + r of
- * all; backward writes each bucket to its place in a ring, and a push brings it into its owners' partial sums. Where values
- * are fetched, a rank's share of them lies as their sums do. */
+/* The gradient arena: the gradients of this stage's parameters at the offsets of their values, with
+ * running statistics' batch values; METRIC_PAD floats of metrics; gradients of tied parameters. All
+ * are summed by the same tree. Where gradients are shared out (zero 2) nobody has it whole. Replica
+ * r's micro-batch number i is micro-batch i * dp + r of all; backward writes each bucket to its
+ * place in a ring, and a push brings it into its owners' partial sums. Where values are fetched, a
+ * rank's share of them lies as their sums do. */
 
-/* What is worth to be made again, in the chunks that begin at first[0..chunks]: for each node the number of its block in its chunk,
- * or -1. Decided by sizes: ranks with unequal slices of a model may find different ones, and must take one's. Owner: the caller. */
+/* What is worth to be made again, in the chunks that begin at first[0..chunks]: for each node the
+ * number of its block in its chunk, or -1. Decided by sizes: ranks with unequal slices of a model
+ * may find different ones, and must take one's. Owner: the caller. */
 int *graph_blocks(const Graph *graph, const int *first, int chunks);
 
-/* What the stage options->stage of the grid does. Owner: the caller; graph and schedule are borrowed. */
+/* What the stage options->stage of the grid does. Owner: the caller; graph and schedule are
+ * borrowed. */
 Status plan_new(Plan **plan, const Graph *graph, const PlanOptions *options);
 void plan_free(Plan **plan);
 size_t plan_bytes(const Plan *plan); /* all of it that this rank touches */
-/* What of a parameter of this stage replica dp_rank updates: elements *first .. *first + *count, *first a multiple of
- * FLAT_CHUNK; all of it where nothing is shared out. A tied one's are those of what it is tied to. */
+/* What of a parameter of this stage replica dp_rank updates: elements *first .. *first + *count,
+ * *first a multiple of FLAT_CHUNK; all of it where nothing is shared out. A tied one's are those of
+ * what it is tied to. */
 void plan_share(const Plan *plan, int param, int dp_rank, int64_t *first, int64_t *count);
-/* Where replica dp_rank has the sum of what lies at place `at` of the gradient arena and is its share, in arena 0. */
+/* Where replica dp_rank has the sum of what lies at place `at` of the gradient arena and is its
+ * share, in arena 0. */
 int64_t plan_sum_at(const Plan *plan, int64_t at, int dp_rank);
 int64_t plan_sum_elements(const Plan *plan, int dp_rank); /* of one arena of its sums */
 /* The same of the values: where what lies at `at` is in executor_params, and how many are there. */
@@ -206,7 +239,8 @@ int64_t plan_held_elements(const Plan *plan, int dp_rank);
 bool plan_takes_turns(const Plan *plan);
 void plan_print(const Plan *plan, FILE *out);
 
-/* A device has room for so many micro-batches of data beside those that are worked on: they are copied there meanwhile. */
+/* A device has memory for so many micro-batches of data beside those that are worked on: they are
+ * copied there meanwhile. */
 enum { DATA_AHEAD = 1 };
 
 /* The memory a plan runs in, and the loop over its tasks. */
@@ -216,21 +250,22 @@ typedef struct ExecutorOptions {
     int transport;       /* of the messages between stages */
     bool finds_overflow; /* in the step's gradients; then running statistics stay as they are */
 } ExecutorOptions;
-/* comm: over grid->dp_world; its arena, of plan->leaf_elements, is what backward writes to. Owner: the caller; all arguments
- * are borrowed. Collective on the grid; all ranks agree. */
+/* comm: over grid->dp_world; its arena, of plan->leaf_elements, is what backward writes to. Owner:
+ * the caller; all arguments are borrowed. Collective on the grid; all ranks agree. */
 Status executor_new(Executor **executor, const Plan *plan, const Grid *grid, Backend *backend,
                     Comm *comm, ExecutorOptions options);
 void executor_free(Executor **executor); /* Collective. */
-/* The parameter arena; borrowed. Where plan->zero says so it is comm->params: a rank updates its share (plan_share), and
- * where comm->params_shared, one of the replicas alone sets the rest. Where values are fetched it is this rank's share alone.
- * plan_held_at says what lies where. */
+/* The parameter arena; borrowed. Where plan->zero says so it is comm->params: a rank updates its
+ * share (plan_share), and where comm->params_shared, one of the replicas alone sets the rest. Where
+ * values are fetched it is this rank's share alone. plan_held_at says what lies where. */
 float *executor_params(Executor *executor);
-/* What this rank has there of a parameter of its stage: all of it, or where values are fetched its share. Borrowed. */
+/* What this rank has there of a parameter of its stage: all of it, or where values are fetched its
+ * share. Borrowed. */
 float *executor_value(Executor *executor, int param);
 /* Sets it from the whole value, stored order, host memory. */
 void executor_set_value(Executor *executor, int param, const float *stored);
-/* Call after the parameters changed: brings the other replicas' shares, where there are any, or forgets what was fetched.
- * Collective on grid->dp_world. */
+/* Call after the parameters changed: brings the other replicas' shares, where there are any, or
+ * forgets what was fetched. Collective on grid->dp_world. */
 void executor_refresh(Executor *executor);
 /* Where micro-batches of data come from: a loader, as a rule. */
 typedef struct BatchSource {
@@ -245,34 +280,40 @@ typedef struct StepOf {
     float scale;   /* 1/(rows of the global batch), times fp16's loss scale */
     int micros;    /* of the global batch, that hold a sample */
 } StepOf;
-/* The schedule's tasks for one step: micro-batches from the source, forward, backward, messages; each bucket's sum over the
- * replicas begins when it is full. On a device all of it is queued, and the host goes on: a micro-batch goes back to the source
- * when it has been copied, at a later one or in executor_settle. wait_s: as loader_next has it. The source's errors come out
- * here. Collective. */
+/* The schedule's tasks for one step: micro-batches from the source, forward, backward, messages;
+ * each bucket's sum over the replicas begins when it is full. On a device all of it is queued, and
+ * the host goes on: a micro-batch goes back to the source when it has been copied, at a later one
+ * or in executor_settle. wait_s: as loader_next has it. The source's errors come out here.
+ * Collective. */
 Status executor_forward_backward(Executor *executor, const BatchSource *source, const StepOf *of,
                                  double *wait_s);
-/* The rest of a step: waits for the sums of gradients, adds up what tensor groups and tied parameters have in parts, and moves
- * the running statistics. With finds_overflow the host waits for the step's statistics. Collective. */
+/* The rest of a step: waits for the sums of gradients, adds up what tensor groups and tied
+ * parameters have in parts, and moves the running statistics. With finds_overflow the host waits
+ * for the step's statistics. Collective. */
 void executor_reduce(Executor *executor, const StepOf *of);
-/* The METRIC_COUNT sums over all ranks of the last step (behind 0) or the one before (1); waits until they are there. Host,
- * borrowed until the next call of the executor. Collective. */
+/* The METRIC_COUNT sums over all ranks of the last step (behind 0) or the one before (1); waits
+ * until they are there. Host, borrowed until the next call of the executor. Collective. */
 const float *executor_metrics(Executor *executor, int behind);
-/* Are the last step's gradients of no use? false where finds_overflow is not said. The same on all ranks. */
+/* Are the last step's gradients of no use? false where finds_overflow is not said. The same on all
+ * ranks. */
 bool executor_overflowed(const Executor *executor);
 /* All micro-batches go back to their sources. Before one of these goes. */
 void executor_settle(Executor *executor);
-/* Gradient arena 0, summed after executor_reduce, tied ones added; borrowed. plan_sum_at says what lies where. */
+/* Gradient arena 0, summed after executor_reduce, tied ones added; borrowed. plan_sum_at says what
+ * lies where. */
 float *executor_grads(Executor *executor);
-/* What a rank asks of all: METRIC_STOP and METRIC_SAVE of the coming step count those who do, so that all learn it at the same
- * step's end. */
+/* What a rank asks of all: METRIC_STOP and METRIC_SAVE of the coming step count those who do, so
+ * that all learn it at the same step's end. */
 void executor_ask(Executor *executor, bool stop, bool save);
-/* Forward only, with running statistics, of as many micro-batches as a step has. On ranks that hold the loss, take is called
- * for each with its per-sample results, columns (rows, LOSS_COLUMNS), host. Collective. */
+/* Forward only, with running statistics, of as many micro-batches as a step has. On ranks that hold
+ * the loss, take is called for each with its per-sample results, columns (rows, LOSS_COLUMNS),
+ * host. Collective. */
 Status executor_evaluate(Executor *executor, const BatchSource *source,
                          void (*take)(void *user, const Batch *batch, const float *columns),
                          void *user);
-/* What the loss was made of: the logits of the last micro-batch that executor_evaluate saw, (N,K) or (N,T,K), host, borrowed
- * until the next call of the executor. NULL on ranks without the loss. */
+/* What the loss was made of: the logits of the last micro-batch that executor_evaluate saw, (N,K)
+ * or (N,T,K), host, borrowed until the next call of the executor. NULL on ranks without the loss.
+ * */
 const float *executor_logits(Executor *executor);
 
 #endif

@@ -1,4 +1,5 @@
-/* train: builds everything from a Config, and the step. Read train_step and you have read the program. */
+/* train: builds everything from a Config, and the step. Read train_step and you have read the
+ * program. */
 #ifndef WEFT_TRAIN_H
 #define WEFT_TRAIN_H
 
@@ -11,29 +12,37 @@
 typedef struct Trainer Trainer;
 
 typedef struct StepResult {
-    /* Over the global batch, the same on every rank. On a device loss and top1 are those of the step before, so that the host
-     * does not wait, but where the step is logged or in fp16. */
+    /* Over the global batch, the same on every rank. On a device loss and top1 are those of the
+     * step before, so that the host does not wait, but where the step is logged or in fp16. */
     double loss, top1, lr;
-    double grad_norm; /* likewise; NaN where it is not known: nobody asked */
-    bool skipped;     /* a gradient overflowed: nothing was updated */
-    bool logged; /* first, last, or train.log_every says so: the step has a line in metrics.jsonl */
-    /* of the steps that have become known by this one: none, one or two */
+    /* Likewise; NaN where it is not known, for nobody asked. */
+    double grad_norm;
+    /* A gradient overflowed: nothing was updated. */
+    bool skipped;
+    /* First, last, or train.log_every says so: the step has a line in metrics.jsonl. */
+    bool logged;
+    /* Of the steps that have become known by this one: none, one or two. */
     int64_t rows;
-    bool stop_asked, save_asked; /* any rank did, by executor_ask before them */
+    /* Any rank asked, by executor_ask before them. */
+    bool stop_asked, save_asked;
 } StepResult;
 
-/* Sets everything up to just before the first step: data sets, model, plan, memory, initial parameters. What is wrong with
- * the configuration or the data is found here. NULL on error. Owner: the caller. Collective; all ranks agree. */
+/* Sets everything up to just before the first step: data sets, model, plan, memory, initial
+ * parameters. What is wrong with the configuration or the data is found here. NULL on error. Owner:
+ * the caller. Collective; all ranks agree. */
 Status trainer_new(Trainer **trainer, const Config *config, const World *world);
 void trainer_free(Trainer **trainer); /* Collective. */
-/* As trainer_new, but for ranks of which this process is none: everything that is decided before a step, and no memory,
- * communicator or executor. Where there is no GPU, a plan for one is made for a model of GPU that the backend knows. plan is stage
- * 0's; train_plan_stage makes any stage's. Not collective. */
 typedef struct DryRun {
     int ranks;
-    const char *gpu;     /* see BackendOptions */
-    const DataSet *data; /* borrowed: instead of what the configuration's files hold; may be NULL */
+    /* See BackendOptions. */
+    const char *gpu;
+    /* Borrowed: instead of what the configuration's files hold; may be NULL. */
+    const DataSet *data;
 } DryRun;
+/* As trainer_new, but for ranks of which this process is none: everything that is decided before a
+ * step, and no memory, communicator or executor. Where there is no GPU, a plan for one is made for
+ * a model of GPU that the backend knows. trainer_plan is stage 0's; train_plan_stage makes any
+ * stage's. Not collective. */
 Status trainer_dry_run(Trainer **trainer, const Config *config, const World *world,
                        const DryRun *only);
 /* ---- what a trainer is made of, for those who print or measure it; borrowed, all ---- */
@@ -49,6 +58,9 @@ const Plan *trainer_plan(const Trainer *trainer);
 /* Nodes where the chunks of the model begin, and the end: stages * chunks + 1 of them. */
 const int *trainer_cuts(const Trainer *trainer);
 const Optim *trainer_optim(const Trainer *trainer);
+/* One a parameter of the graph: the number of its rule, see optim_assign; what its update needs. */
+const int *trainer_rules(const Trainer *trainer);
+const ParamUpdate *trainer_updates(const Trainer *trainer);
 const DataSet *trainer_train_set(const Trainer *trainer);
 /* Without samples where there is none. */
 const DataSet *trainer_test_set(const Trainer *trainer);
@@ -66,75 +78,86 @@ typedef struct TrainSizes {
 TrainSizes trainer_sizes(const Trainer *trainer);
 /* Seconds that this rank has waited for its loader so far. */
 double trainer_data_wait_s(const Trainer *trainer);
-/* From now on the watch counts the compute stream's waits for sums over replicas; NULL: none does. Nothing with one replica.
- * The watch is borrowed until then. Returns whether it counts. */
+/* From now on the watch counts the compute stream's waits for sums over replicas; NULL: none does.
+ * Nothing with one replica. The watch is borrowed until then. Returns whether it counts. */
 bool trainer_watch_sums(Trainer *trainer, Stopwatch *waits);
-/* The optimizer's part of a step, with whatever gradients there are: to measure it. Not for rules that need norms, which are
- * collective. */
+/* The optimizer's part of a step, with whatever gradients there are: to measure it. Not for rules
+ * that need norms, which are collective. */
 void trainer_update_once(Trainer *trainer, double lr);
 
 /* Owner: the caller, who frees it before the trainer. */
 Status train_plan_stage(const Trainer *trainer, int stage, Plan **plan);
-/* What one rank that runs a plan holds, by kind, in bytes: the plan's own, the loader's micro-batches, what messages of sums
- * are kept in, and what is there before any of it: the graph with the code and objects of its kernels, as measured. */
+/* What one rank that runs a plan holds, by kind, in bytes: the plan's own, the loader's
+ * micro-batches, what messages of sums are kept in, and what is there before any of it: the graph
+ * with the code and objects of its kernels, as measured. */
 typedef struct TrainBytes {
     size_t params, gradients, state, activations, cache, workspace, messages, data, program, all;
-    size_t
-        host; /* beside a device: the loader's micro-batches, slices and messages that go this way; else 0 */
+    /* Beside a device: the loader's micro-batches, slices and messages that go this way; else 0. */
+    size_t host;
 } TrainBytes;
 TrainBytes train_bytes(const Trainer *trainer, const Plan *plan);
-bool train_sums_by_mpi(const Trainer *trainer); /* Do replicas' sums go by messages? */
+/* Do replicas' sums go by messages? */
+bool train_sums_by_mpi(const Trainer *trainer);
 /* Does NCCL join the ranks' GPUs? Before ranks know: would it, with a GPU for each. */
 bool train_joined(const Trainer *trainer);
 /* Micro-batches of data that the loader of a rank that runs this plan keeps. */
 int train_data_slots(const Trainer *trainer, const Plan *plan);
-/* Memory of this process that no file backs, shared memory divided by those who share it, and the most that it ever had,
- * libraries and shared pages included; -1 where the kernel does not say. Heap that is free is given back first. */
+/* Memory of this process that no file backs, shared memory divided by those who share it, and the
+ * most that it ever had, libraries and shared pages included; -1 where the kernel does not say.
+ * Heap that is free is given back first. */
 typedef struct MemoryUse {
     double own_bytes, peak_bytes;
 } MemoryUse;
 MemoryUse memory_use(void);
 /* Has the sum of gradients the same bits on every grid? Else for this number of replicas only. */
 bool train_bits_hold(const Trainer *trainer);
-/* Where replicas cannot share micro-batches evenly: how many are padding, and what would be better. NULL: none are. Owner:
- * the caller. */
+/* Where replicas cannot share micro-batches evenly: how many are padding, and what would be better.
+ * NULL: none are. Owner: the caller. */
 char *train_padding(const Trainer *trainer);
-/* Does this rank hold a value of the parameter, as its own? A parameter tied to another one here is that one. */
+/* Does this rank hold a value of the parameter, as its own? A parameter tied to another one here is
+ * that one. */
 bool train_holds(const Trainer *trainer, int param);
-/* Does this rank write parameters that all replicas are to have? Of replicas that share their memory the first one does. */
+/* Does this rank write parameters that all replicas are to have? Of replicas that share their
+ * memory the first one does. */
 bool train_sets_params(const Trainer *trainer);
 /* Norm of the last step's gradient, the same bits on every grid. Collective. */
 double train_grad_norm(Trainer *trainer);
-/* The next optimizer step; the first one opens the loader, which may fail. After that a sample that cannot be read ends
- * the job (die_as). Collective; all ranks agree. */
+/* The next optimizer step; the first one opens the loader, which may fail. After that a sample that
+ * cannot be read ends the job (die_as). Collective; all ranks agree. */
 Status train_step(Trainer *trainer, StepResult *result);
 /* Waits for the statistics of the last step, where they are not in result yet. Collective. */
 void train_step_stats(Trainer *trainer, StepResult *result);
 /* What of a step is recorded and replayed, or why nothing is, in words. */
 const char *train_captures(const Trainer *trainer);
-/* One pass over set, every sample once, with running statistics. The same line on every rank, the same bits on every
- * number of ranks. confusion: classes x classes counts, [true][predicted], zeroed by the caller; NULL: not wanted.
- * Collective; all ranks agree. */
+/* One pass over set, every sample once, with running statistics. The same line on every rank, the
+ * same bits on every number of ranks. confusion: classes x classes counts, [true][predicted],
+ * zeroed by the caller; NULL: not wanted. Collective; all ranks agree. */
 Status train_evaluate(Trainer *trainer, const DataSet *set, EvalLine *line, int64_t *confusion);
 /* A text that goes on: `tokens` new ones behind the prompt. */
 typedef struct Sampling {
-    const int32_t *prompt; /* borrowed; at least one token */
+    /* Borrowed; at least one token. */
+    const int32_t *prompt;
     int64_t prompt_count, tokens;
-    double temperature; /* logits are divided by it; 0: always the likeliest token */
-    int64_t top_k;      /* only the so many likeliest; 0: all */
+    /* Logits are divided by it; 0: always the likeliest token. */
+    double temperature;
+    /* Only the so many likeliest; 0: all. */
+    int64_t top_k;
     uint64_t seed;
-    void (*take)(void *user, int32_t token); /* called with each new token */
+    /* Called with each new token. */
+    void (*take)(void *user, int32_t token);
     void *user;
 } Sampling;
-/* Draws each token from the model's softmax behind the last model.context ones; the same seed, the same tokens. The trainer
- * is alone, its data are tokens, its batch is one sample; its model has the prompt's tokens, and top_k of them. */
+/* Draws each token from the model's softmax behind the last model.context ones; the same seed, the
+ * same tokens. The trainer is alone, its data are tokens, its batch is one sample; its model has
+ * the prompt's tokens, and top_k of them. */
 Status train_generate(Trainer *trainer, const Sampling *sampling);
-/* As checkpoint_save and checkpoint_load. After a load the next step is the one after the checkpoint's; params_only:
- * without the optimizer's state, for evaluation. Collective; all ranks agree. */
+/* As checkpoint_save and checkpoint_load. After a load the next step is the one after the
+ * checkpoint's; params_only: without the optimizer's state, for evaluation. Collective; all ranks
+ * agree. */
 Status train_save(Trainer *trainer, const char *path);
 Status train_load(Trainer *trainer, const char *path, bool params_only);
-/* The whole run: resume, steps, evaluations, checkpoints, summary. ERR_STOPPED: a rank was asked to stop (stop_wanted), and
- * it ended early, with a checkpoint of every step made. Collective. */
+/* The whole run: resume, steps, evaluations, checkpoints, summary. ERR_STOPPED: a rank was asked to
+ * stop (stop_wanted), and it ended early, with a checkpoint of every step made. Collective. */
 Status train_run(const Config *config, const World *world);
 
 #endif

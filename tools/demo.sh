@@ -16,5 +16,5 @@ What to try next:
   $weft plan jobs/layers.yaml                        a network given layer by layer: shapes, parameters, memory
   $weft ckpt info runs/$name/checkpoints/best.h5     what a checkpoint holds (any HDF5 tool reads it, too)
   tensorboard --logdir runs                          the curves
-Your own data: any HDF5 file with samples and labels; see "Your own data" in README.md.
+Your own data: any HDF5 file with samples and labels; see docs/data.md.
 TEXT

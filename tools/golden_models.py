@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Golden values of models, optimizers and learning-rate curves, from PyTorch and (LARS, LAMB) from the papers.
+"""Golden values of models, optimizers and learning-rate curves, from PyTorch and (LARS, LAMB, Lion, Muon) from the papers.
 
 usage: golden_models.py DIRECTORY     writes models.txt, gpt.txt and optim.txt there (tests/golden)
 
@@ -347,6 +347,17 @@ OPTIMS = [
     "optim.name=adamw optim.lr=0.01 optim.weight_decay=0.1 optim.eps=0.001 optim.decay_all=true",
     "optim.name=lars optim.lr=2.0 optim.momentum=0.9 optim.weight_decay=0.01 optim.trust=0.02",
     "optim.name=lamb optim.lr=0.01 optim.weight_decay=0.1 optim.eps=1e-6",
+    "optim.name=lion optim.lr=0.01 optim.weight_decay=0.1",
+    "optim.name=lion optim.lr=0.02 optim.beta1=0.8 optim.beta2=0.95 optim.clip=0.5",
+]
+MATRICES = [  # options, shape
+    ("optim.name=muon optim.lr=0.02 optim.weight_decay=0.1", (12, 20)),
+    ("optim.name=muon optim.lr=0.02", (40, 10)),
+    ("optim.name=muon optim.lr=0.02 optim.nesterov=false optim.momentum=0.8", (16, 16)),
+    ("optim.name=muon optim.lr=0.01 optim.lr_adjust=match_rms optim.weight_decay=0.1", (33, 300)),
+    ("optim.name=muon optim.lr=0.02", (8, 3, 3, 3)),
+    ("optim.name=muon optim.lr=0.02", (24, 1, 3, 3)),
+    ("optim.name=muon optim.lr=0.02", (1, 5)),
 ]
 
 
@@ -416,6 +427,64 @@ def lamb_run(o):
     return w
 
 
+def lion_run(o):
+    """Chen et al. 2023, algorithm 2."""
+    lr, wd = float(o["lr"]), float(o.get("weight_decay", 0))
+    b1, b2 = float(o.get("beta1", 0.9)), float(o.get("beta2", 0.99))
+    w = {n: start(n, k) for n, k, _ in TENSORS}
+    m = {n: np.zeros(k) for n, k, _ in TENSORS}
+    for t in range(UPDATES):
+        g = {n: gradient(n, k, t) for n, k, _ in TENSORS}
+        norm = math.sqrt(sum(float((x * x).sum()) for x in g.values()))
+        scale = float(o["clip"]) / norm if norm > float(o.get("clip", math.inf)) else 1.0
+        for n, k, decay in TENSORS:
+            x = g[n] * scale
+            c = b1 * m[n] + (1 - b1) * x
+            w[n] = w[n] - rate(lr, t) * (np.sign(c) + (wd if decay else 0.0) * w[n])
+            m[n] = b2 * m[n] + (1 - b2) * x
+    return w
+
+
+def orthogonal(g):
+    """Jordan et al. 2024: five steps of Newton and Schulz."""
+    a, b, c = 3.4445, -4.7750, 2.0315
+    x = g.T if g.shape[0] > g.shape[1] else g
+    x = x / max(np.linalg.norm(x), 1e-7)
+    for _ in range(5):
+        s = x @ x.T
+        x = a * x + (b * s + c * s @ s) @ x
+    return x.T if g.shape[0] > g.shape[1] else x
+
+
+def muon_run(o, shape):
+    lr, wd = float(o["lr"]), float(o.get("weight_decay", 0))
+    mu, nesterov = float(o.get("momentum", 0.95)), o.get("nesterov", "true") == "true"
+    rows, columns = shape[0], int(np.prod(shape[1:]))
+    factor = 0.2 * math.sqrt(max(rows, columns)) if o.get("lr_adjust") == "match_rms" else math.sqrt(max(1, rows / columns))
+    w, m = start("m", rows * columns).reshape(rows, columns), np.zeros((rows, columns))
+    for t in range(UPDATES):
+        g = gradient("m", rows * columns, t).reshape(rows, columns)
+        m = mu * m + (1 - mu) * g
+        u = mu * m + (1 - mu) * g if nesterov else m
+        w = w - rate(lr, t) * (factor * orthogonal(u) + wd * w)
+    return w
+
+
+def muon_torch(o, shape):
+    """PyTorch's own, which computes the iterations in bf16."""
+    rows, columns = shape[0], int(np.prod(shape[1:]))
+    lr = float(o["lr"])
+    w = torch.nn.Parameter(torch.from_numpy(start("m", rows * columns).reshape(rows, columns)))
+    opt = torch.optim.Muon([w], lr, float(o.get("weight_decay", 0)), float(o.get("momentum", 0.95)),
+                           o.get("nesterov", "true") == "true",
+                           adjust_lr_fn="match_rms_adamw" if o.get("lr_adjust") == "match_rms" else "original")
+    for t in range(UPDATES):
+        w.grad = torch.from_numpy(gradient("m", rows * columns, t).reshape(rows, columns))
+        opt.param_groups[0]["lr"] = rate(lr, t)
+        opt.step()
+    return w.detach().numpy()
+
+
 # ---- learning-rate curves ----
 CURVES = [  # options, steps, steps per epoch
     ("optim.lr=0.5 optim.lr_schedule=constant", 12, 4),
@@ -436,14 +505,14 @@ def lr_curve(o, steps, per_epoch):
     opt = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr)
     warm = int(o.get("warmup_steps", 0)) or round(float(o.get("warmup_epochs", 0)) * per_epoch)
     left = steps - warm
-    if o["schedule"] == "multistep":
+    if o["lr_schedule"] == "multistep":
         marks = [round(float(m) * per_epoch) - warm for m in o["milestones"].strip("[]").split(",")]
         main = sched.MultiStepLR(opt, marks, float(o.get("gamma", 0.1)))
-    elif o["schedule"] == "cosine":
+    elif o["lr_schedule"] == "cosine":
         main = sched.CosineAnnealingLR(opt, left, end)
-    elif o["schedule"] == "linear":
+    elif o["lr_schedule"] == "linear":
         main = sched.LinearLR(opt, 1.0, end / lr, left)
-    elif o["schedule"] == "polynomial":
+    elif o["lr_schedule"] == "polynomial":
         main = sched.PolynomialLR(opt, left, float(o["power"]))
     else:
         main = sched.ConstantLR(opt, 1.0, left)
@@ -459,11 +528,13 @@ def lr_curve(o, steps, per_epoch):
 
 
 def write_optim(out):
-    run = {"lars": lars_run, "lamb": lamb_run}
+    run = {"lars": lars_run, "lamb": lamb_run, "lion": lion_run}
     numbers = lambda v: " ".join(f"{x:.10g}" for x in v)
-    out.write("# Written by tools/golden_models.py with PyTorch %s (LARS, LAMB: from the papers), in double precision.\n"
+    out.write("# Written by tools/golden_models.py with PyTorch %s (LARS, LAMB, Lion, Muon: from the papers), in double precision.\n"
               % torch.__version__)
     out.write(f"# optim OPTIONS, then per tensor its values after {UPDATES} updates;\n")
+    out.write("# matrix SHAPE OPTIONS, then its values after as many, and the farthest that PyTorch's Muon is from one of them, in\n")
+    out.write("# parts of what is farthest from where it began: it computes in bf16;\n")
     out.write("# curve STEPS STEPS_PER_EPOCH OPTIONS, then the rate of every step\n")
     for text in OPTIMS:
         o = options(text)
@@ -471,6 +542,11 @@ def write_optim(out):
         w = run.get(o["name"], torch_run)(o)
         for n, _, _ in TENSORS:
             out.write(numbers(w[n]) + "\n")
+    for text, shape in MATRICES:
+        o = options(text)
+        w, theirs = muon_run(o, shape).ravel(), muon_torch(o, shape).ravel()
+        moved = np.abs(w - start("m", w.size)).max()
+        out.write(f"matrix {'x'.join(map(str, shape))} {text}\n{numbers(w)}\n{np.abs(w - theirs).max() / moved:.2g}\n")
     for text, steps, per_epoch in CURVES:
         out.write(f"curve {steps} {per_epoch} {text}\n{numbers(lr_curve(options(text), steps, per_epoch))}\n")
 

@@ -9,8 +9,10 @@
  * enum { SIDES(WORD_NUMBER) }; enum { SIDES(WORD_BIT) }. */
 #define WORD_CONSTANT(constant, word) constant,
 #define WORD_NAME(constant, word)     [constant] = word,
-#define WORD_NUMBER(constant, word)   constant##_NUMBER,
-#define WORD_BIT(constant, word)      constant = 1 << constant##_NUMBER,
+/* "|a|b": all words, as help shows them, behind a bar */
+#define WORD_BAR(constant, word)    "|" word
+#define WORD_NUMBER(constant, word) constant##_NUMBER,
+#define WORD_BIT(constant, word)    constant = 1 << constant##_NUMBER,
 
 /* Text in double quotes, escaped as in JSON and YAML; bytes that are no UTF-8 stay as they are. */
 void text_quote(FILE *out, const char *text);

@@ -22,6 +22,19 @@ typedef struct AdamArgs {
     bool decoupled;           /* AdamW */
     const UpdateNumbers *now; /* as SgdArgs', the corrections, too */
 } AdamArgs;
+/* out[m][n] = the sum over k of a[m][k] b[k][n], or b[n][k] where b_transposed. Rows begin `_row` floats apart; m and n are
+ * multiples of MATRIX_PAD. out is neither a's nor b's memory. */
+typedef struct MatrixProduct {
+    float *out;
+    const float *a, *b;
+    int64_t m, n, k, out_row, a_row, b_row;
+    bool b_transposed;
+} MatrixProduct;
+enum { MATRIX_PAD = 16 };
+/* of memory that an ElementBody sees, at most */
+enum { FLAT_RANGES = 4 };
+/* What a rule does to elements 0 .. n - 1 of each range: each by itself, so that it does not matter where ranges are cut. */
+typedef void (*ElementBody)(const void *args, float *const range[FLAT_RANGES], int64_t n);
 enum { FLAT_CHUNK = 4096 }; /* elements a partial norm covers, from each tensor's own start */
 enum { FLAT_PUT = 64 };     /* bytes that put takes at most */
 /* What loss_sums counts: the losses' sum, lines, right ones, those among the top five, and that there are any. */
@@ -62,6 +75,11 @@ typedef struct FlatTable {
     /* *grad_scale = limit / norm where that is less than 1, else 1. norm: root of the sum of count squares, in order. A
      * backend that records has it */
     void (*clip)(Stream *s, float *grad_scale, const double *squares, int count, double limit);
+    /* body on parts of so many ranges of n elements, in parallel. NULL in memory that is not the host's */
+    void (*each)(Stream *s, ElementBody body, const void *args, float *const range[FLAT_RANGES],
+                 int64_t n);
+    /* The order of each sum is the shapes' alone: the same bits on any number of threads. NULL as each */
+    void (*matrix_product)(Stream *s, const MatrixProduct *p);
 } FlatTable;
 
 #endif

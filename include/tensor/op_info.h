@@ -59,6 +59,8 @@ typedef struct OpInfo {
     bool looks_up;
     /* Forward and backward go over their input twice: for sums, then for the result. */
     bool two_passes;
+    /* Its parameters scale and shift what it has normalised; w is a table of vectors. */
+    bool normalizes, is_table;
     bool reads_labels;  /* OpRun.labels: a loss */
     bool reads_targets; /* OpRun.targets: a loss */
     bool reads_samples; /* OpRun.sample */

@@ -35,6 +35,11 @@ static Status match(const Load *load, int i, bool *used)
     const StoredFile *file = &load->file;
     const CheckpointTensor *mine = &load->io->tensor[i];
     const StoredTensor *t = stored_find(file, mine->path);
+    if (!t && strncmp(mine->path, "/optim/", 7) == 0)
+        return fail(ERR_DATA,
+                    "%s: tensor %s is missing: its optimizer was another one (optim.name, or "
+                    "optim.groups; `weft ckpt info` shows what state it holds)",
+                    file->path, mine->path);
     if (!t)
         return fail(ERR_DATA,
                     "%s: tensor %s is missing: a checkpoint of another model or optimizer",
@@ -52,6 +57,11 @@ static Status match_all(const Load *load, bool *used)
     for (int i = 0; i < file->count; ++i) {
         const char *path = file->tensor[i].path;
         if (used[i] || (load->io->params_only && strncmp(path, "/optim/", 7) == 0)) continue;
+        if (strncmp(path, "/optim/", 7) == 0)
+            return fail(ERR_DATA,
+                        "%s: tensor %s is no state of this optimizer: the one that wrote it was "
+                        "another one (optim.name, or optim.groups)",
+                        file->path, path);
         return fail(
             ERR_DATA,
             "%s: tensor %s is not in this model: a checkpoint of another model or optimizer",

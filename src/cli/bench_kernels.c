@@ -274,20 +274,25 @@ static void update(void *user)
     trainer_update_once(user, 1e-6);
 }
 
-/* A parameter and its state are read and written, its gradient is read. Rules that need norms would have to be asked in step
+/* A parameter and its state are read and written, its gradient is read. Rules that need norms or whole tensors would have to be asked in step
  * with the other ranks. */
 static int optimizer_line(Trainer *t, Line *line)
 {
     Backend *backend = trainer_backend(t);
     const Optim *o = trainer_optim(t);
     int64_t elements = 0;
-    if (o->table->norms > 0) return 0;
-    for (int i = 0; i < o->range_count; ++i) elements += o->piece[i].elements;
+    double bytes = 0;
+    if (o->sets > 0 || o->any_whole) return 0;
+    for (int i = 0; i < o->range_count; ++i) {
+        const OptimPiece *piece = &o->piece[i];
+        elements += piece->elements;
+        bytes += (3.0 + 2.0 * piece->rule->slots) * sizeof(float) * (double)piece->elements;
+    }
     if (elements == 0) return 0;
     *line = (Line){.times = 1, .direction = "update"};
-    snprintf(line->label, LABEL, "%s", o->table->name);
+    snprintf(line->label, LABEL, "%s", o->table->word.word);
     shape_text(shape_of(1, elements, 1, 1, 1), line->shape);
-    line->bytes = (3.0 + 2.0 * optim_slots(trainer_config(t))) * sizeof(float) * (double)elements;
+    line->bytes = bytes;
     line->seconds = bench_seconds(backend, update, t);
     line->copy = bench_copy(backend, line->bytes);
     return 1;

@@ -1,6 +1,8 @@
 /* From the words of main to a verb: finds it, answers --help, reads its flags, settles -n and the threads, runs it, prints what failed. */
 #include "private.h"
 
+#include "model.h"
+#include "optim.h"
 #include "watch.h"
 
 #include <errno.h>
@@ -206,6 +208,8 @@ int cli_main(int argc, char **argv)
     bool lasts = verb && verb->traits & VERB_LASTS;
     if (lasts) stop_begin();
     keep_numbers();
+    config_use_words(optim_words, OPTIM_WORDS);
+    config_use_words(model_words, MODEL_WORDS);
     /* Verbs reorder their words; starting again wants them as they came. */
     char **words = mem_new((size_t)(argc + 1) * sizeof *words);
     memcpy(words, argv, (size_t)argc * sizeof *words);

@@ -73,8 +73,7 @@ static void plan_alone(Config *c)
     c->grid.pipeline_schedule = SCHEDULE_1F1B;
     c->grid.cuts[0] = 0;
     c->train.batch = c->train.micro_batch = 1;
-    c->optim.name = OPTIM_SGD;
-    c->optim.momentum = 0;
+    optim_hold_nothing(c);
     mem_free(&c->data.test);
 }
 

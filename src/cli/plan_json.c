@@ -172,6 +172,7 @@ void plan_view_json(const PlanView *v, FILE *out)
     put_bytes(&json, &v->stage_view[v->heaviest].bytes);
     put_stages(v, &json);
     put_messages(v, &json);
+    plan_update_json(v, &json);
     put_layers(v, &json);
     json_end(&json);
 }

@@ -313,6 +313,7 @@ void plan_view_text(const PlanView *v, int columns, FILE *out)
 {
     print_layers(v, out);
     print_stages(v, out);
+    plan_update_text(v, out);
     print_memory(v, out);
     if (v->stages == 1 || v->stage >= 0) {
         fputc('\n', out);

@@ -37,6 +37,12 @@ static inline const ChunkPlan *view_chunk(const PlanView *v, int chunk)
 /* A parameter that is tied across stages sends its gradient both ways once a step: the bytes of one way, or 0. */
 size_t view_tie(const PlanView *view, int param, int *from, int *to);
 
+/* plan_update.c: rules and their parameters, where parameters differ in that; bytes of whole tensors' slices that the rank which
+ * takes most takes in a step. */
+void plan_update_text(const PlanView *view, FILE *out);
+void plan_update_json(const PlanView *view, Json *json);
+double view_gathered_bytes(const PlanView *view);
+
 void plan_view_text(const PlanView *view, int columns, FILE *out);
 void plan_view_json(const PlanView *view, FILE *out);
 

@@ -113,7 +113,7 @@ static void print_words(FILE *out, const Option *o)
 {
     char word[64];
     bool flag = o->kind == &kind_bool;
-    const char *words = flag ? "true|false" : o->words;
+    const char *words = flag ? "true|false" : option_words(o);
     fprintf(out, "        %s) echo '", o->key);
     for (int i = 0; i < words_count(words); ++i)
         fprintf(out, o->kind->list ? "%s[%s]" : "%s%s", i ? " " : "", words_at(words, i, word));
@@ -129,7 +129,8 @@ void config_completion(FILE *out, const Verb *const *verbs, int count)
     for (int i = 0; i < option_count; ++i) fprintf(out, "%s%s", i ? " " : "", options[i].key);
     fputs("'\n_weft_words() {\n    case $1 in\n", out);
     for (int i = 0; i < option_count; ++i)
-        if (options[i].words || options[i].kind == &kind_bool) print_words(out, &options[i]);
+        if (*option_words(&options[i]) || options[i].kind == &kind_bool)
+            print_words(out, &options[i]);
     fputs("    esac\n}\n", out);
     fputs(body, out);
 }

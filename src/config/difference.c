@@ -5,10 +5,12 @@
 
 enum { NAME = 64, LINE = 512 };
 
-/* A text read line by line, each as "section.key: value"; a line that is too long is cut. */
+/* A text read line by line, each as "section.key: value", an entry of a list as "section.key: - value"; a line that is too long is
+ * cut. */
 typedef struct Lines {
     const char *rest;
-    char section[NAME], line[LINE];
+    char section[NAME], key[NAME], line[LINE];
+    bool entry; /* of a list */
 } Lines;
 
 static int at_most(size_t length, int room)
@@ -20,12 +22,18 @@ static int at_most(size_t length, int room)
 static void next_line(Lines *l)
 {
     size_t indent = strspn(l->rest, " "), length = strcspn(l->rest, "\n");
-    if (indent == 0) {
+    const char *text = l->rest + indent;
+    l->entry = indent > 0 && *text == '-';
+    if (l->entry) {
+        snprintf(l->line, LINE, "%s.%s: %.*s", l->section, l->key,
+                 at_most(length - indent, LINE - 2 * NAME - 3), text);
+    } else if (indent == 0) {
         snprintf(l->section, NAME, "%.*s", at_most(strcspn(l->rest, ":\n"), NAME), l->rest);
         snprintf(l->line, LINE, "%.*s", at_most(length, LINE), l->rest);
     } else {
+        snprintf(l->key, NAME, "%.*s", at_most(strcspn(text, ":\n"), NAME), text);
         snprintf(l->line, LINE, "%s.%.*s", l->section, at_most(length - indent, LINE - NAME - 1),
-                 l->rest + indent);
+                 text);
     }
     l->rest += length + (l->rest[length] != 0);
 }
@@ -43,6 +51,16 @@ static void counterpart(const char *text, const char *line, char *out, size_t ro
         snprintf(out, room, "no %.*s", at_most((size_t)key, NAME), line);
 }
 
+/* Of two lists the first entries that differ, or that one has no such entry. */
+static void differ_entries(const Lines *x, const Lines *y, char *a, char *b, size_t room)
+{
+    const Lines *has = x->entry ? x : y;
+    char none[LINE];
+    snprintf(none, sizeof none, "no further entry of %s.%s", has->section, has->key);
+    snprintf(a, room, "%s", x->entry ? x->line : none);
+    snprintf(b, room, "%s", y->entry ? y->line : none);
+}
+
 bool config_difference(const char *x, const char *y, char *a, char *b, size_t room)
 {
     Lines in_x = {.rest = x}, in_y = {.rest = y};
@@ -51,6 +69,10 @@ bool config_difference(const char *x, const char *y, char *a, char *b, size_t ro
         next_line(&in_y);
         if (!*in_x.line && !*in_y.line) return false;
     } while (strcmp(in_x.line, in_y.line) == 0);
+    if (in_x.entry || in_y.entry) {
+        differ_entries(&in_x, &in_y, a, b, room);
+        return true;
+    }
     snprintf(a, room, "%s", in_x.line);
     counterpart(y, in_x.line, b, room);
     if (*in_x.line && strcmp(a, b) != 0) return true;

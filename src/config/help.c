@@ -7,8 +7,8 @@ enum { HELP_COLUMN = 27 };
 static void print_type(FILE *out, const Option *o)
 {
     char range[80];
-    if (words_count(o->words) && o->kind != &kind_resume)
-        fprintf(out, o->kind == &kind_flags ? "list of %s" : "%s", o->words);
+    if (words_count(option_words(o)) && o->kind != &kind_resume)
+        fprintf(out, o->kind == &kind_flags ? "list of %s" : "%s", option_words(o));
     else
         fputs(o->kind->name, out);
     if (*option_range(o, range)) fprintf(out, ", %s", range);

@@ -22,8 +22,8 @@ static Status flags_read(Reading *r, void *field, const Node *node)
     for (int i = 0; i < node->count; ++i) {
         TRY(read_text(r, node->item[i]));
         const char *word = node->item[i]->text;
-        int bit = words_find(r->option->words, word);
-        if (bit < 0) return words_fail(r->option->words, word);
+        int bit = words_find(option_words(r->option), word);
+        if (bit < 0) return words_fail(option_words(r->option), word);
         if (bits & 1 << bit) return fail(ERR_CONFIG, "'%s' is in the list already", word);
         bits |= 1 << bit;
     }
@@ -37,9 +37,9 @@ static void flags_print(FILE *out, const Option *o, const Config *config)
     const char *between = "";
     int bits = *(const int *)option_value(o, config);
     fputc('[', out);
-    for (int i = 0; i < words_count(o->words); ++i) {
+    for (int i = 0; i < words_count(option_words(o)); ++i) {
         if (!(bits & 1 << i)) continue;
-        fprintf(out, "%s%s", between, words_at(o->words, i, word));
+        fprintf(out, "%s%s", between, words_at(option_words(o), i, word));
         between = ", ";
     }
     fputc(']', out);

@@ -236,8 +236,9 @@ static void text_free(void *field)
 static Status enum_read(Reading *r, void *field, const Node *node)
 {
     TRY(need_scalar(r, node));
-    int i = words_find(r->option->words, node->text);
-    if (i < 0) return words_fail(r->option->words, node->text);
+    int i = words_find(option_words(r->option), node->text);
+    if (r->fallback && !*option_words(r->option)) i = 0;
+    if (i < 0) return words_fail(option_words(r->option), node->text);
     *(int *)field = i;
     return OK;
 }
@@ -245,13 +246,14 @@ static Status enum_read(Reading *r, void *field, const Node *node)
 static void enum_print(FILE *out, const Option *o, const Config *config)
 {
     char word[64];
-    fputs(words_at(o->words, *(const int *)option_value(o, config), word), out);
+    const char *words = option_words(o);
+    fputs(*words ? words_at(words, *(const int *)option_value(o, config), word) : o->fallback, out);
 }
 
 static Status resume_read(Reading *r, void *field, const Node *node)
 {
     TRY(read_text(r, node));
-    int i = words_find(r->option->words, node->text);
+    int i = words_find(option_words(r->option), node->text);
     if (i < 0 && !strpbrk(node->text, "/."))
         return fail(ERR_CONFIG, "'%s' is neither auto, no nor the path of a checkpoint file",
                     node->text);

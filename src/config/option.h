@@ -26,7 +26,7 @@ typedef struct OptionKind {
 } OptionKind;
 extern const OptionKind kind_int, kind_real, kind_bytes, kind_bool, kind_text, kind_enum;
 extern const OptionKind kind_resume, kind_schedule;
-extern const OptionKind kind_flags, kind_ints, kind_reals, kind_names, kind_layers;
+extern const OptionKind kind_flags, kind_ints, kind_reals, kind_names, kind_layers, kind_groups;
 
 struct Option {
     const char *key; /* "train.batch" */
@@ -37,7 +37,10 @@ struct Option {
     int64_t min, max;     /* kind_int: range. kind_text: least length */
     double lo, hi;        /* kind_real, kind_bytes and items of lists: range */
     bool lo_open, hi_open;
-    const char *words; /* kind_enum, kind_flags: "a|b|c", numbered from 0 (flags: a bit each) */
+    const char *
+        words; /* kind_enum, kind_flags: "a|b|c", numbered from 0 (flags: a bit each); NULL: see option_words */
+    bool grouped;  /* an entry of optim.groups may say it, too */
+    bool constant; /* of a rule: the words of optim.name say which of them have a use for it */
     const char *unit, *help;
 };
 #define OPTION_NO_FIELD ((size_t)-1)
@@ -69,6 +72,13 @@ typedef struct ConfigPlace {
     char *word; /* SOURCE_COMMAND: the whole override; owned */
 } ConfigPlace;
 
+/* Its words: the table's, or those of config_use_words; "" where there are none. */
+const char *option_words(const Option *option);
+/* The word that option's value stands for, as its module has it; .word NULL: there is none, or nobody has said. */
+ConfigWord option_word(const Option *option, int value);
+/* Has it a use for that key of its section? What nobody has said anything of may have one for all. */
+bool word_uses(ConfigWord word, const char *leaf);
+
 /* words "a|b|c": how many, number i into out (at least 64 chars, returned), position of a word or -1. */
 int words_count(const char *words);
 char *words_at(const char *words, int i, char *out);
@@ -90,5 +100,11 @@ void print_roff(FILE *out, const char *text);
 Status apply_tree(Config *config, const Node *root);
 Status apply_override(Config *config, const char *word);
 Status apply_rules(Config *config);
+
+/* kind_groups.c: optim.groups as resolved. Reads `key=value ...` (leaves of optim) into optim, but for the keys of `given`; what a
+ * word's defaults are written as. */
+Status groups_resolve(Config *config);
+Status optim_defaults(Config *config, OptimConfig *optim, const char *pairs, uint64_t given);
+uint64_t optim_bit(const Option *option);
 
 #endif

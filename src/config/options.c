@@ -27,8 +27,7 @@ const int section_count = sizeof sections / sizeof sections[0];
 #define SCHEDULE_WORD(id, name, word, least, usual, most, help) "|" word
 #define SCHEDULE_HELP(id, name, word, least, usual, most, help) "; " word ": " help
 /* "a|b|c" of a list of config.h */
-#define WORDS(list)   .words = &list(WORD)[1]
-#define WORD(c, word) "|" word
+#define WORDS(list) .words = &list(WORD_BAR)[1]
 
 /* clang-format off */
 const Option options[] = {
@@ -46,7 +45,7 @@ const Option options[] = {
      .help = "Name the trace's spans for NVIDIA's profilers, too (NVTX): nsys profile mpirun -n 2 weft train ..."},
 
     {"model.name", &kind_text, AT(model.name), "", "none", LENGTH(1),
-     .help = "Model by name: mlp, lenet, resnet18, resnet34, resnet50, resnet101, mobilenet_v2, gpt2, llama."},
+     .help = "Model by name."},
     {"model.stem", &kind_enum, AT(model.stem), "imagenet", NULL, WORDS(STEM_WORDS),
      .help = "resnet: first layers for large images (7x7, stride 2, pool) or small ones (3x3)."},
     {"model.classes", &kind_int, AT(model.classes), "0", "as the data set says", RANGE(1, MOST),
@@ -141,30 +140,34 @@ const Option options[] = {
     {"train.memory", &kind_bytes, AT(train.memory), "0", "what the machine has", .lo = 1, .hi = INFINITY,
      .unit = "bytes", .help = "What a rank may use, as 8GB, 500MB or 2GiB; a run that needs more is refused before it starts."},
 
-    {"optim.name", &kind_enum, AT(optim.name), "sgd", NULL, .words = "sgd|adam|adamw|lars|lamb",
+    {"optim.name", &kind_enum, AT(optim.name), "sgd", NULL, .grouped = true,
      .help = "Update rule."},
-    {"optim.lr", &kind_real, AT(optim.lr), "0.01", NULL, REAL_ABOVE(0),
+    {"optim.lr", &kind_real, AT(optim.lr), "0.01", NULL, REAL_ABOVE(0), .grouped = true,
      .help = "Learning rate, the highest of the curve."},
-    {"optim.momentum", &kind_real, AT(optim.momentum), "0", NULL, SHARE,
-     .help = "sgd, lars: momentum."},
-    {"optim.nesterov", &kind_bool, AT(optim.nesterov), "false", NULL,
-     .help = "sgd: Nesterov's form of momentum."},
-    {"optim.beta1", &kind_real, AT(optim.beta1), "0.9", NULL, SHARE,
-     .help = "adam, adamw, lamb: decay of the first moment."},
-    {"optim.beta2", &kind_real, AT(optim.beta2), "0.999", NULL, SHARE,
-     .help = "adam, adamw, lamb: decay of the second moment."},
-    {"optim.eps", &kind_real, AT(optim.eps), "1e-8", NULL, REAL_ABOVE(0),
+    {"optim.momentum", &kind_real, AT(optim.momentum), "0", NULL, SHARE, .grouped = true, .constant = true,
+     .help = "sgd, lars, muon: momentum; 0.95 for muon."},
+    {"optim.nesterov", &kind_bool, AT(optim.nesterov), "false", NULL, .grouped = true, .constant = true,
+     .help = "sgd, muon: Nesterov's form of momentum; muon's default."},
+    {"optim.beta1", &kind_real, AT(optim.beta1), "0.9", NULL, SHARE, .grouped = true, .constant = true,
+     .help = "adam, adamw, lamb: decay of the first moment; lion: share of the momentum in the sign."},
+    {"optim.beta2", &kind_real, AT(optim.beta2), "0.999", NULL, SHARE, .grouped = true, .constant = true,
+     .help = "adam, adamw, lamb: decay of the second moment; lion: of the momentum, 0.99."},
+    {"optim.eps", &kind_real, AT(optim.eps), "1e-8", NULL, REAL_ABOVE(0), .grouped = true, .constant = true,
      .help = "adam, adamw, lamb: added to the root of the second moment."},
-    {"optim.weight_decay", &kind_real, AT(optim.weight_decay), "0", NULL, REAL_FROM(0),
+    {"optim.weight_decay", &kind_real, AT(optim.weight_decay), "0", NULL, REAL_FROM(0), .grouped = true,
      .help = "Weight decay; biases and norms are spared unless optim.decay_all."},
-    {"optim.decay_all", &kind_bool, AT(optim.decay_all), "false", NULL,
+    {"optim.decay_all", &kind_bool, AT(optim.decay_all), "false", NULL, .grouped = true,
      .help = "Let biases and norms decay, too."},
     {"optim.clip", &kind_real, AT(optim.clip), "0", NULL, REAL_FROM(0),
      .help = "Largest global norm of the gradient; 0: no clipping."},
-    {"optim.trust", &kind_real, AT(optim.trust), "0.001", NULL, REAL_ABOVE(0),
+    {"optim.trust", &kind_real, AT(optim.trust), "0.001", NULL, REAL_ABOVE(0), .grouped = true, .constant = true,
      .help = "lars: trust coefficient."},
+    {"optim.lr_adjust", &kind_enum, AT(optim.lr_adjust), "original", NULL, WORDS(LR_ADJUST_WORDS), .grouped = true, .constant = true,
+     .help = "muon: factor on the rate of a matrix: sqrt(max(1, rows/columns)), or 0.2 sqrt(max(rows, columns)), for which a rate of adamw will do."},
+    {"optim.groups", &kind_groups, AT(optim.group), "[]", "none",
+     .help = "Parameters that are updated in another way: - {match: 'h.*.bias', roles: [norm], name: adamw, lr: 1e-3}; of several the first that fits. lr_factor: a factor on the rate."},
     {"optim.lr_schedule", &kind_enum, AT(optim.lr_schedule), "constant", NULL,
-     .words = "constant|multistep|cosine|linear|polynomial", .help = "Curve of the learning rate."},
+     .help = "Curve of the learning rate."},
     {"optim.lr_end", &kind_real, AT(optim.lr_end), "0", NULL, REAL_FROM(0),
      .help = "cosine, linear, polynomial: learning rate at the end."},
     {"optim.power", &kind_real, AT(optim.power), "1", NULL, REAL_ABOVE(0),

@@ -50,21 +50,62 @@ static Status check_train(Config *config)
     return OK;
 }
 
-static Status check_optim(const Config *config)
+/* The words of a key that have a use for another one: "sgd and muon". Owner: the caller. */
+static char *users_of(const Option *option, const char *leaf)
+{
+    ConfigWord word;
+    char *all = mem_text("");
+    for (int i = 0; (word = option_word(option, i)).word; ++i) {
+        if (!word_uses(word, leaf)) continue;
+        char *longer = mem_format("%s%s%s", all, *all ? " and " : "", word.word);
+        mem_free(&all);
+        all = longer;
+    }
+    return all;
+}
+
+/* A key of optim that is set, and that the word another key has chosen must have a use for. */
+static Status check_use(const Config *config, const char *chooser, const char *key)
+{
+    const Option *by = &options[option_find(chooser)];
+    ConfigWord word = option_word(by, *(const int *)option_value(by, config));
+    const char *leaf = option_leaf(&options[option_find(key)]);
+    if (word_uses(word, leaf)) return OK;
+    char *users = users_of(by, leaf);
+    Status status = config_fail_key(config, key, "only %s have a use for it: set %s: %.*s", users,
+                                    chooser, (int)strcspn(users, " "), users);
+    mem_free(&users);
+    return status;
+}
+
+/* What the chosen rule's constants are where nothing is said of them. */
+static Status take_defaults(Config *config)
+{
+    ConfigWord word = option_word(&options[option_find("optim.name")], config->optim.name);
+    uint64_t given = 0;
+    for (int i = 0; i < option_count; ++i)
+        if (option_in(&options[i], "optim") && is_set(config, options[i].key))
+            given |= optim_bit(&options[i]);
+    return optim_defaults(config, &config->optim, word.defaults, given);
+}
+
+static Status check_optim(Config *config)
 {
     const ConfigList *m = &config->optim.milestones;
-    if (config->optim.nesterov && config->optim.name != OPTIM_SGD)
-        return config_fail_key(config, "optim.nesterov", "only sgd has it: set optim.name: sgd");
+    const Option *curve = &options[option_find("optim.lr_schedule")];
+    ConfigWord word = option_word(curve, config->optim.lr_schedule);
+    TRY(take_defaults(config));
+    if (config->optim.nesterov) TRY(check_use(config, "optim.name", "optim.nesterov"));
     if (config->optim.nesterov && config->optim.momentum == 0)
         return config_fail_key(config, "optim.nesterov", "needs optim.momentum above 0");
-    if (config->optim.lr_schedule == LR_MULTISTEP && m->count == 0)
+    if (word.word && word_uses(word, "milestones") && m->count == 0)
         return config_fail_key(config, "optim.lr_schedule",
-                               "multistep needs optim.milestones, such as [30, 60, 80]");
+                               "%s needs optim.milestones, such as [30, 60, 80]", word.word);
     for (int i = 1; i < m->count; ++i)
         if (m->value[i] <= m->value[i - 1])
             return config_fail_key(config, "optim.milestones", "must rise: %g comes after %g",
                                    m->value[i], m->value[i - 1]);
-    return OK;
+    return groups_resolve(config);
 }
 
 /* A file that is not named is NULL. */

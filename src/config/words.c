@@ -1,9 +1,65 @@
-/* Lists of words in the option table, "a|b|c": count, find, pick, and the message for a word that is none of them. */
+/* Lists of words, "a|b|c": count, find, pick, and the message for a word that is none of them. Those of the option table, and
+ * those that modules have said. */
 #include "option.h"
 
 #include <string.h>
 
-enum { WORDS_MAX = 16, WORD_BYTES = 64 };
+enum { WORDS_MAX = 32, WORD_BYTES = 64, LISTS_MAX = 16 };
+
+/* What config_use_words has been told. */
+static const ConfigWords *list[LISTS_MAX];
+static char joined[LISTS_MAX][WORDS_MAX * WORD_BYTES];
+static int list_count;
+
+static void join(const ConfigWords *words, char *out)
+{
+    const char *word;
+    size_t used = 0;
+    for (int i = 0; i < WORDS_MAX && (word = words->word(i).word); ++i)
+        used +=
+            (size_t)snprintf(out + used, WORDS_MAX * WORD_BYTES - used, "%s%s", i ? "|" : "", word);
+}
+
+void config_use_words(const ConfigWords *lists, int count)
+{
+    for (int i = 0; i < count; ++i) {
+        int at = 0;
+        while (at < list_count && strcmp(list[at]->key, lists[i].key) != 0) ++at;
+        if (at == LISTS_MAX || option_find(lists[i].key) < 0)
+            die("words of %s: no such key, or too many lists", lists[i].key);
+        if (at == list_count) ++list_count;
+        list[at] = &lists[i];
+        join(list[at], joined[at]);
+    }
+}
+
+static int list_of(const Option *option)
+{
+    for (int i = 0; i < list_count; ++i)
+        if (!strcmp(list[i]->key, option->key)) return i;
+    return -1;
+}
+
+const char *option_words(const Option *option)
+{
+    int at = option->words ? -1 : list_of(option);
+    return option->words ? option->words : at >= 0 ? joined[at] : "";
+}
+
+ConfigWord option_word(const Option *option, int value)
+{
+    int at = list_of(option);
+    return at >= 0 ? list[at]->word(value) : (ConfigWord){0};
+}
+
+bool word_uses(ConfigWord word, const char *leaf)
+{
+    size_t length = strlen(leaf);
+    if (!word.word) return true;
+    for (const char *at = word.uses; at && *at; at += strcspn(at, " "), at += *at == ' ')
+        if (strcspn(at, " ") == length && !strncmp(at, leaf, length)) return true;
+    return false;
+}
 
 int words_count(const char *words)
 {
@@ -29,15 +85,16 @@ int words_find(const char *words, const char *word)
 
 Status words_fail(const char *words, const char *word)
 {
+    if (!*words) return fail(ERR_BUG, "'%s': nobody has said which words there are", word);
     char text[WORDS_MAX][WORD_BYTES], all[WORDS_MAX * WORD_BYTES];
-    const char *list[WORDS_MAX];
+    const char *each[WORDS_MAX];
     size_t used = 0;
     int count = words_count(words);
     for (int i = 0; i < count; ++i) {
-        list[i] = words_at(words, i, text[i]);
-        used += (size_t)snprintf(all + used, sizeof all - used, "%s%s", i ? ", " : "", list[i]);
+        each[i] = words_at(words, i, text[i]);
+        used += (size_t)snprintf(all + used, sizeof all - used, "%s%s", i ? ", " : "", each[i]);
     }
-    const char *nearest = text_nearest(word, list, count);
+    const char *nearest = text_nearest(word, each, count);
     if (nearest)
         return fail(ERR_CONFIG, "'%s' is none of: %s; did you mean '%s'?", word, all, nearest);
     return fail(ERR_CONFIG, "'%s' is none of: %s", word, all);

@@ -46,6 +46,9 @@ static Status syntax_fail(const Parser *p)
         line = (int)p->yaml.problem_mark.line + 1;
         column = (int)p->yaml.problem_mark.column + 1;
     }
+    if (p->yaml.context && strstr(p->yaml.context, "alias") && p->yaml.error == YAML_SCANNER_ERROR)
+        return fail(ERR_CONFIG, "%s:%d:%d: YAML: %s (%s): a text that begins with * wants quotes",
+                    p->name, line, column, problem, p->yaml.context);
     if (p->yaml.context && p->yaml.error != YAML_READER_ERROR)
         return fail(ERR_CONFIG, "%s:%d:%d: YAML: %s (%s)", p->name, line, column, problem,
                     p->yaml.context);

@@ -6,6 +6,14 @@ const ZooEntry *const zoo[] = {
     &zoo_resnet101, &zoo_mobilenet_v2, &zoo_gpt2,     &zoo_llama,    NULL,
 };
 
+static ConfigWord zoo_word(int i)
+{
+    enum { COUNT = sizeof zoo / sizeof zoo[0] - 1 };
+    return i < COUNT ? (ConfigWord){.word = zoo[i]->name, .help = zoo[i]->help} : (ConfigWord){0};
+}
+
+const ConfigWords model_words[MODEL_WORDS] = {{"model.name", zoo_word}};
+
 char *zoo_number(int64_t n, char out[ZOO_NUMBER])
 {
     snprintf(out, ZOO_NUMBER, "%lld", (long long)n);

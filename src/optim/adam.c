@@ -1,36 +1,34 @@
-/* Adam (Kingma & Ba 2015) and AdamW (Loshchilov & Hutter 2019), as PyTorch's, and LAMB (You et al. 2020, "Large batch
- * optimization for deep learning: training BERT in 76 minutes", algorithm 2). */
+/* Adam (Kingma & Ba 2015), as PyTorch's, and what AdamW and LAMB have of it. */
 #include "rules.h"
 
 #include <math.h>
 
 /* Of the betas as the kernels have them: of 0.999, 1 - beta is off by 1e-5 in single precision, which must cancel. */
-void adam_corrections(const Optim *optim, float *first, float *second)
+void adam_corrections(const Optim *optim, const OptimRule *rule, float *first, float *second)
 {
-    float beta1 = (float)optim->config->optim.beta1, beta2 = (float)optim->config->optim.beta2;
+    float beta1 = (float)rule->is->beta1, beta2 = (float)rule->is->beta2;
     *first = (float)(1 - pow((double)beta1, (double)optim->step));
     *second = (float)(1 - pow((double)beta2, (double)optim->step));
 }
 
-/* Adam's numbers for the step that has begun; decoupled: AdamW. */
-static AdamArgs adam_args(const Optim *optim, const OptimPiece *piece, const OptimArgs *a,
-                          bool decoupled)
+AdamArgs adam_args(const Optim *optim, const OptimPiece *piece, const OptimArgs *a, bool decoupled)
 {
+    const OptimConfig *is = piece->rule->is;
     AdamArgs args = {
         .lr = a->lr,
-        .beta1 = (float)optim->config->optim.beta1,
-        .beta2 = (float)optim->config->optim.beta2,
-        .eps = (float)optim->config->optim.eps,
-        .weight_decay = optim_decay(optim, piece),
+        .beta1 = (float)is->beta1,
+        .beta2 = (float)is->beta2,
+        .eps = (float)is->eps,
+        .weight_decay = optim_decay(piece),
         .grad_scale = a->grad_scale,
         .decoupled = decoupled,
-        .now = optim->now,
+        .now = optim_now(optim, piece),
     };
-    adam_corrections(optim, &args.correct1, &args.correct2);
+    adam_corrections(optim, piece->rule, &args.correct1, &args.correct2);
     return args;
 }
 
-static void update(Optim *optim, const OptimPiece *piece, const OptimArgs *a, bool decoupled)
+void adam_step(Optim *optim, const OptimPiece *piece, const OptimArgs *a, bool decoupled)
 {
     AdamArgs args = adam_args(optim, piece, a, decoupled);
     Stream *s = optim->backend->table->stream(optim->backend);
@@ -38,57 +36,14 @@ static void update(Optim *optim, const OptimPiece *piece, const OptimArgs *a, bo
                                       optim_slot(optim, 1, piece), piece->elements);
 }
 
-static void adam_update(Optim *optim, const OptimPiece *piece, const OptimArgs *a)
+static void update(Optim *optim, const OptimPiece *piece, const OptimArgs *a)
 {
-    update(optim, piece, a, false);
-}
-
-static void adamw_update(Optim *optim, const OptimPiece *piece, const OptimArgs *a)
-{
-    update(optim, piece, a, true);
-}
-
-/* u, Adam's direction plus weight decay, stays in the scratch. */
-static void lamb_measure(Optim *optim, const OptimPiece *piece, const OptimArgs *a)
-{
-    Stream *s = optim->backend->table->stream(optim->backend);
-    AdamArgs args = adam_args(optim, piece, a, true);
-    float *u = optim_scratch_of(optim, piece);
-    optim->backend->table->flat->adam_direction(s, &args, u, a->w, a->g,
-                                                optim_slot(optim, 0, piece),
-                                                optim_slot(optim, 1, piece), piece->elements);
-    optim_squares(optim, 0, piece, a->w);
-    optim_squares(optim, 1, piece, u);
-}
-
-/* w -= lr |w|/|u| u; the ratio is 1 where either norm is 0. */
-static void lamb_update(Optim *optim, const OptimPiece *piece, const OptimArgs *a)
-{
-    Stream *s = optim->backend->table->stream(optim->backend);
-    double w_norm = a->norm[0], u_norm = a->norm[1];
-    double ratio = w_norm > 0 && u_norm > 0 ? w_norm / u_norm : 1;
-    optim->backend->table->flat->scale_add(s, a->w, (float)((double)-a->lr * ratio),
-                                           optim_scratch_of(optim, piece), 1.0f, piece->elements);
+    adam_step(optim, piece, a, false);
 }
 
 const OptimTable optim_adam = {
-    .name = "adam",
+    .word = {.word = "adam", .help = "moments of the gradient", .uses = "beta1 beta2 eps"},
     .slots = 2,
     .slot_name = {"m", "v"},
-    .update = adam_update,
-};
-const OptimTable optim_adamw = {
-    .name = "adamw",
-    .slots = 2,
-    .slot_name = {"m", "v"},
-    .update = adamw_update,
-};
-const OptimTable optim_lamb = {
-    .name = "lamb",
-    .slots = 2,
-    .slot_name = {"m", "v"},
-    .scratch = true,
-    .norms = 2,
-    .measure = lamb_measure,
-    .update = lamb_update,
+    .update = update,
 };

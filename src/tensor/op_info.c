@@ -158,10 +158,11 @@ const OpInfo info_batch_norm = {
     .residual = RESIDUAL_ALWAYS,
     .acts = RELU | RELU6,
     .two_passes = true,
+    .normalizes = true,
 };
 
 /* Over the last dimension; w0 scale, w1 shift. */
-const OpInfo info_layer_norm = {.name = "layer_norm", .token_wise = true};
+const OpInfo info_layer_norm = {.name = "layer_norm", .token_wise = true, .normalizes = true};
 
 /* y = act(x). */
 const OpInfo info_activation = {
@@ -207,11 +208,13 @@ const OpInfo info_embedding = {
     .split = SPLIT_ROWS,
     .plain_weight = true,
     .looks_up = true,
+    .is_table = true,
 };
 
 /* y[N,T,C] = x + w[t,C], the first T rows of a learned table of positions. */
 const OpInfo info_positions = {
     .name = "positions",
+    .is_table = true,
     .check = positions_check,
     .token_wise = true,
     .reads_slice = true,

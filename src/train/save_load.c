@@ -28,6 +28,11 @@ static int held_param(const Tensors *list, int i)
     return -1;
 }
 
+static const OptimRule *rule_of(const Trainer *t, int param)
+{
+    return &t->optim->rule[t->rule[param]];
+}
+
 /* What the optimizer updates of a trained parameter here. */
 static const OptimPiece *piece_of(const Trainer *t, int param)
 {
@@ -45,7 +50,8 @@ static bool in_parts(const Tensors *list, int i)
 /* State of the rule that this configuration has no use for, as SGD's without momentum: zeros in the file, nothing in memory. */
 static bool is_zero(const Tensors *list, int i)
 {
-    return list->slot[i] >= list->trainer->optim->slots;
+    const Trainer *t = list->trainer;
+    return list->slot[i] >= 0 && list->slot[i] >= rule_of(t, list->param[i])->slots;
 }
 
 static bool tensor_wanted(void *user, int i)
@@ -66,7 +72,7 @@ static float *tensor_memory(const Tensors *list, int i, int param)
     Trainer *t = list->trainer;
     int slot = list->slot[i];
     if (slot < 0) return executor_value(t->executor, param);
-    return t->optim->state[slot] + piece_of(t, param)->state;
+    return t->optim->state[slot] + piece_of(t, param)->state[slot];
 }
 
 /* Into the backend's memory, or out of it. */
@@ -205,8 +211,9 @@ static void tensors_add(Tensors *list, int param, int slot)
     const Trainer *t = list->trainer;
     const Param *p = &t->graph->param[param];
     int ranks = t->shape.dp * t->shape.tp;
-    char *path = slot >= 0 ? mem_format("/optim/%s/%s", t->optim->table->slot_name[slot], p->name)
-                           : mem_format("/%s/%s", p->info.buffer ? "buffers" : "params", p->name);
+    char *path =
+        slot >= 0 ? mem_format("/optim/%s/%s", rule_of(t, param)->table->slot_name[slot], p->name)
+                  : mem_format("/%s/%s", p->info.buffer ? "buffers" : "params", p->name);
     list->tensor[list->count] =
         (CheckpointTensor){.path = path,
                            .shape = graph_whole(t->graph)->param[param].shape,
@@ -237,7 +244,7 @@ static size_t largest_whole_bytes(const Trainer *t)
 
 static void tensors_init(Tensors *list, Trainer *t, bool params_only)
 {
-    int slots = params_only ? 0 : t->optim->table->slots, params = t->graph->param_count;
+    int slots = params_only ? 0 : OPTIM_SLOTS, params = t->graph->param_count;
     size_t most = (size_t)params * (size_t)(slots + 1) + 1;
     *list = (Tensors){.trainer = t,
                       .tensor = mem_new(most * sizeof *list->tensor),
@@ -250,9 +257,11 @@ static void tensors_init(Tensors *list, Trainer *t, bool params_only)
         list->slices = mem_pages_new(largest_whole_bytes(t));
     }
     for (int slot = -1; slot < slots; ++slot)
-        for (int i = 0; i < params; ++i)
-            if (t->graph->param[i].tied < 0 && (slot < 0 || !t->graph->param[i].info.buffer))
-                tensors_add(list, i, slot);
+        for (int i = 0; i < params; ++i) {
+            bool buffer = t->graph->param[i].info.buffer;
+            bool has = slot < 0 || (!buffer && slot < rule_of(t, i)->table->slots);
+            if (t->graph->param[i].tied < 0 && has) tensors_add(list, i, slot);
+        }
 }
 
 static void tensors_fini(Tensors *list)

@@ -3,7 +3,7 @@
 #include "fit.h"
 #include "schedules.def"
 #include "loss_scale.h"
-#include "shares.h"
+#include "optimizer.h"
 #include "transport.h"
 
 #include <math.h>
@@ -208,6 +208,7 @@ Status train_plan_stage(const Trainer *t, int stage, Plan **plan)
                            .bucket_bytes = (size_t)(t->config->grid.bucket_mb * 1e6),
                            .state_slots = optim_slots(t->config),
                            .state_scratch = optim_scratch(t->config),
+                           .updates = optim_packs(t->config) ? t->updates : NULL,
                            .zero = t->config->grid.zero,
                            .joined = train_joined(t),
                            .param_sharers = transport_sharers(t),
@@ -216,32 +217,6 @@ Status train_plan_stage(const Trainer *t, int stage, Plan **plan)
 }
 
 /* ---- what this rank holds ---- */
-
-static Status make_optimizer(Trainer *t)
-{
-    const Graph *g = t->graph;
-    OptimRange *range = mem_new((size_t)(g->param_count + 1) * sizeof *range);
-    t->range_param = mem_new((size_t)(g->param_count + 1) * sizeof *t->range_param);
-    int count = 0;
-    for (int i = 0; i < g->param_count; ++i) {
-        const Param *p = &g->param[i];
-        if (p->info.buffer || !train_holds(t, i)) continue;
-        t->range_param[count] = i;
-        range[count++] = (OptimRange){.offset = t->plan->value_at[i],
-                                      .elements = p->elements,
-                                      .decay = p->info.decay || t->config->optim.decay_all};
-    }
-    Status st;
-    if (t->plan->zero || (t->shape.tp > 1 && optim_has_norms(t->config))) {
-        t->shares = shares_new(t, range, count);
-        OptimShare mine = shares_mine(t->shares);
-        st = optim_new_share(&t->optim, t->config, t->backend, range, count, &mine);
-    } else {
-        st = optim_new(&t->optim, t->config, t->backend, range, count, t->plan->value_elements);
-    }
-    mem_free(&range);
-    return st;
-}
 
 const char *train_captures(const Trainer *t)
 {
@@ -321,6 +296,7 @@ static Status plan_dry(Trainer *t, int ranks, const DryRun *only)
     TRY(open_backend(t, only));
     TRY(transport_check(t));
     TRY(build_graph(t));
+    TRY(train_assign_rules(t));
     TRY(make_schedule(t));
     TRY(cut_graph(t));
     count_steps(t);
@@ -363,7 +339,7 @@ static Status setup(Trainer *t)
                                .transport = c->grid.transport,
                                .finds_overflow = t->scale.moves};
     TRY(executor_new(&t->executor, t->plan, &t->grid, t->backend, t->comm, options));
-    TRY(status_agree(t->world, make_optimizer(t)));
+    TRY(status_agree(t->world, train_make_optimizer(t)));
     init_params(t);
     return OK;
 }
@@ -405,8 +381,7 @@ void trainer_free(Trainer **trainer)
     if (t->executor) executor_settle(t->executor);
     if (t->backend) capture_drop(&t->update, t->backend);
     loader_free(&t->loader);
-    optim_free(&t->optim);
-    shares_free(&t->shares);
+    train_free_optimizer(t);
     executor_free(&t->executor);
     comm_free(&t->comm);
     plan_free(&t->plan);
@@ -416,6 +391,5 @@ void trainer_free(Trainer **trainer)
     if (t->backend) backend_close(&t->backend);
     mem_free(&t->first);
     mem_free(&t->block);
-    mem_free(&t->range_param);
     mem_free(trainer);
 }

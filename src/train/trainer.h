@@ -35,6 +35,13 @@ struct Trainer {
     Comm *comm; /* over grid.dp_world */
     Executor *executor;
     Optim *optim;
+    /* owned: of each parameter, see optim_assign */
+    int *rule;
+    /* owned: likewise what its update needs */
+    ParamUpdate *updates;
+    /* owned: slices of a tensor that is put together; NULL: none is */
+    float *slices;
+    size_t slices_bytes;
     int *range_param;      /* owned: the parameter of each of the optimizer's ranges */
     struct Shares *shares; /* what the replicas share out (grid.zero); NULL: nothing */
     Loader *loader;

@@ -41,6 +41,16 @@ const Optim *trainer_optim(const Trainer *t)
     return t->optim;
 }
 
+const int *trainer_rules(const Trainer *t)
+{
+    return t->rule;
+}
+
+const ParamUpdate *trainer_updates(const Trainer *t)
+{
+    return t->updates;
+}
+
 const DataSet *trainer_train_set(const Trainer *t)
 {
     return &t->train_set;

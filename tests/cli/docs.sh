@@ -1,15 +1,16 @@
 #!/usr/bin/env bash
-# The documents: every relative link of every *.md leads to a file (and, behind #, to a heading); every path of this repository
-# that stands in `backticks` is there; every block of docs/ that is marked ```sh runnable runs to its end, and no line of another
-# block begins with `weft `. Blocks of a page run one after the other in a folder with jobs/ and small data sets in place of
-# those that jobs/ names. DOCS: another tree whose pages are tested.
+# The documents. Every relative link of every *.md leads to a file (and, behind #, to a heading); every path of this
+# repository that stands in `backticks` is there. Every page of docs/ opens with a picture or an example, has fewer than
+# 150 lines and is in an index. Every block of docs/ that is marked ```sh runnable runs to its end, and no line of another
+# block begins with `weft `. Blocks of a page run one after the other in a folder with jobs/ and small data sets in place
+# of those that jobs/ names. DOCS: another tree whose pages are tested.
 here=$(cd "$(dirname "$0")/../.." && pwd)
 docs=${DOCS:-$here}
 . "$here/tests/cli/images.bash"
 . "$here/tests/cli/common.bash"
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
 
-pages() { (cd "$docs" && find . -name '*.md' -not -path './.git/*' -not -path './build*' -not -path './datasets/*' -not -path './runs/*' | sed 's|^\./||' | sort); }
+pages() { (cd "$docs" && find . -name '*.md' -not -path './.git/*' -not -path './build*' -not -path './datasets/*/*' -not -path './runs/*' | sed 's|^\./||' | sort); }
 prose() { awk '/^ *```/ { inside = !inside; next } !inside' "$1"; }
 # The anchors that a page's headings have.
 anchors() { prose "$1" | sed -n 's/^##* *//p' | tr 'A-Z' 'a-z' | sed 's/[^a-z0-9 _-]//g; s/ /-/g'; }
@@ -32,6 +33,23 @@ check_paths() { # PAGE: what looks like a path from the root of the repository
         holds "$1: path $path" exists "$docs/$path"
     done < <(prose "$docs/$1" | grep -oE '`(src|include|tests|docs|jobs|bench|tools)/[A-Za-z0-9_./*-]+`' | tr -d '`' || true)
 }
+# The title, one paragraph at most, then a picture or an example: fenced, or indented.
+opens_with_example() { # PAGE
+    awk 'NR == 1 { if (!/^# /) exit 1; next }
+        /^```/ || /^    / || /^!\[/ { good = 1; exit }
+        /^#/ || /^[|]/ { exit }
+        /^ *$/ { inside = 0; next }
+        !inside { inside = 1; if (++paragraphs > 1) exit }
+        END { exit !good }' "$1"
+}
+is_short() { test "$(wc -l <"$1")" -lt 150; }
+# The index of its folder, or of docs/, has a link to it.
+is_indexed() { # PAGE
+    local index=docs/README.md
+    [ "$1" = docs/README.md ] && return
+    case $1 in docs/decisions/README.md) ;; docs/decisions/*) index=docs/decisions/README.md;; esac
+    grep -qF "](${1#"${index%/*}"/})" "$docs/$index"
+}
 # Lines of blocks, fenced or indented behind an empty line, that nobody runs.
 unmarked() { # PAGE
     awk '/^```/ { fence = fence == "" ? $0 : ""; next }
@@ -46,6 +64,11 @@ blocks() { # PAGE -> block-1, block-2, ... in this folder
 while read -r page; do
     check_links "$page"
     [ "$page" = CHANGELOG.md ] || check_paths "$page"
+    case $page in docs/*)
+        holds "$page opens with a picture or an example" opens_with_example "$docs/$page"
+        holds "$page has fewer than 150 lines" is_short "$docs/$page"
+        holds "$page is in its folder's index, else in docs/README.md" is_indexed "$page";;
+    esac
 done < <(pages)
 
 make_images

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# The patches of docs/how-to (a verb, an importer, a layer, an operation, a schedule): each is one new file and one added line,
-# applies to a clean copy of the sources, builds there and does what its page says. What was built for this test is copied,
-# so that only their files are compiled.
+# The patches of docs/how-to (a verb, an importer, a layer, an operation, a schedule, an optimizer): each is one new file and one
+# added line, applies to a clean copy of the sources, builds there and does what its page says. What was built for this test is
+# copied, so that only their files are compiled.
 here=$(cd "$(dirname "$0")/../.." && pwd)
 . "$(dirname "$0")/common.bash"
 . "$here/tests/cli/images.bash"
@@ -50,6 +50,7 @@ holds 'add-a-layer.md shows the whole patch' test "$(wc -l <shown)" = "$(grep -c
 page_agrees add-an-operation.md operation
 page_agrees add-a-schedule.md schedule
 holds 'add-a-schedule.md shows the whole patch' test "$(wc -l <shown)" = "$(grep -c '^+' "$here/tests/how-to/schedule.patch")"
+page_agrees add-an-optimizer.md optimizer
 patched verb
 compiles verb 2
 patched importer
@@ -60,6 +61,8 @@ patched operation
 [ -n "$skip" ] || holds 'operation.patch compiles tensor and layers only' sh -c "! grep '^  cc ' operation.log | grep -v ' src/tensor/\| src/layers/'"
 patched schedule
 compiles schedule 7 # the option, its rule and its kind; the table of forms; what one stage does, for training and for weft generate
+patched optimizer
+compiles optimizer 2
 if [ -n "$skip" ]; then
     echo "skipped: $skip"
     finish
@@ -163,4 +166,23 @@ holds 'it fetches parameters seldom' test $((4 * $(fetched breadth-first))) -le 
 check 78 'more than the' schedule/build/weft plan job.yaml $new grid.chunks=9
 check 0 'same' timeout 240 schedule/build/weft verify job.yaml --grids 1x1x1,1x2x1 --schedules breadth-first --steps 2
 holds 'no file is left of a bad one' sh -c '! ls bad.h5* 2>/dev/null'
+
+# Adagrad's first step moves every number by the rate: w - lr g / (|g| + eps).
+weft=optimizer/build/weft
+cat >ada.yaml <<'END'
+model: {layers: [flatten, dense: {width: 24}, relu, dense: {width: 10}]}
+data: {train: images.h5}
+train: {batch: 16, micro_batch: 4, steps: 3, threads: 1}
+optim: {name: adagrad, lr: 0.125}
+END
+check 0 'sgd|adam|adamw|adagrad|lars' "$weft" help
+for lr in 0.125 1e-30; do check 0 '' "$weft" train ada.yaml run.name=lr-$lr optim.lr=$lr train.steps=1; done
+values() { h5dump -y -d /params/dense2.bias "runs/lr-$1/checkpoints/step-00000001.h5" | awk '/ DATA {/ { on = 1; next } on && /}/ { exit } on' | tr -d ',' | xargs -n 1; }
+distances() { paste <(values 0.125) <(values 1e-30) | awk '{ d = $1 - $2; printf "%.3f\n", d < 0 ? -d : d }' | sort -u; }
+holds 'the first step is as long as the rate' test "$(distances)" = 0.125
+holds 'its constants have defaults of their own' grep -q 'eps: 1e-10' runs/lr-0.125/config.yaml
+check 0 '/optim/sum_of_squares/' "$weft" ckpt info runs/lr-0.125/checkpoints/step-00000001.h5
+check 0 'the same to the bit' "$weft" verify ada.yaml --grids 1x1x1,2x1x1 --zero 0,3
+check 0 'adagrad, lr 0.5' "$weft" plan ada.yaml optim.name=sgd 'optim.groups=[{roles: bias, name: adagrad, lr: 0.5}]'
+check 78 'adagrad has no momentum' "$weft" plan ada.yaml 'optim.groups=[{roles: bias, name: adagrad, momentum: 0.9}]'
 finish

@@ -2,6 +2,7 @@
  * text. line 0: the fault is in an override, and the message begins with "command line: ". */
 #include "config.h"
 #include "harness.h"
+#include "words.h"
 
 typedef struct BadCase {
     const char *text, *override;
@@ -28,6 +29,7 @@ static const BadCase syntax_cases[] = {
     {"run: &r {seed: 1}\n", NULL, 1, 6, "anchors"},
     {"run: {seed: &s 1}\n", NULL, 1, 13, "anchors"},
     {"run: *r\n", NULL, 1, 6, "aliases"},
+    {"optim:\n  groups:\n    - match: *.bias\n", NULL, 3, 15, "wants quotes"},
     {"*r : {seed: 1}\n", NULL, 1, 1, "aliases"},
     {"run: {seed: !!int 1}\n", NULL, 1, 13, "tags"},
     {"data: {augment: !x [flip]}\n", NULL, 1, 17, "tags"},
@@ -296,6 +298,6 @@ static void test_cut(void)
     }
 }
 
-TEST_MAIN("bad input", {"syntax", test_syntax}, {"keys", test_key}, {"values", test_value},
-          {"layers", test_layer}, {"rules", test_rule}, {"overrides", test_override},
-          {"twice", test_twice}, {"cut anywhere", test_cut})
+TEST_MAIN("bad input", {"words of modules", use_test_words}, {"syntax", test_syntax},
+          {"keys", test_key}, {"values", test_value}, {"layers", test_layer}, {"rules", test_rule},
+          {"overrides", test_override}, {"twice", test_twice}, {"cut anywhere", test_cut})

@@ -3,6 +3,7 @@
 #include "config.h"
 #include "schedules.def"
 #include "harness.h"
+#include "words.h"
 
 #include <sys/stat.h>
 
@@ -417,8 +418,39 @@ static void test_files(void)
     config_free(&c);
 }
 
-TEST_MAIN("config", {"defaults", test_defaults}, {"example", test_example}, {"words", test_words},
-          {"numbers", test_numbers}, {"sizes in bytes", test_bytes},
-          {"gpt2 and pipeline", test_pipeline}, {"override", test_override},
-          {"layers", test_layers}, {"places", test_places}, {"round trip", test_round_trip},
-          {"files", test_files})
+/* Which key differs first; of lists, which entry. */
+static void test_difference(void)
+{
+    static const struct {
+        const char *x, *y, *a, *b;
+    } row[] = {
+        {"optim: {lr: 1}", "optim: {lr: 2}", "optim.lr: 1", "optim.lr: 2"},
+        {"optim: {groups: [{match: a, lr: 1}]}", "optim: {groups: [{match: a, lr: 2}]}",
+         "optim.groups: - {match: [a], lr: 1}", "optim.groups: - {match: [a], lr: 2}"},
+        {"optim: {groups: [{match: a}, {roles: head}]}", "optim: {groups: [{match: a}]}",
+         "optim.groups: - {roles: [head]}", "no further entry of optim.groups"},
+        {"optim: {lr: 1}", "optim: {lr: 1, groups: [{match: a}]}", "no optim.groups",
+         "optim.groups:"},
+        {"model: {layers: [relu, gelu]}", "model: {layers: [relu, silu]}", "model.layers: - gelu",
+         "model.layers: - silu"},
+    };
+    for (size_t i = 0; i < sizeof row / sizeof row[0]; ++i) {
+        Config *x = parse(row[i].x), *y = parse(row[i].y);
+        char *text_x = config_text(x), *text_y = config_text(y), a[160], b[160];
+        CU_ASSERT_FALSE(config_difference(text_x, text_x, a, b, sizeof a));
+        CU_ASSERT_TRUE(config_difference(text_x, text_y, a, b, sizeof a));
+        CU_ASSERT_STRING_EQUAL(a, row[i].a);
+        CU_ASSERT_STRING_EQUAL(b, row[i].b);
+        if (strcmp(a, row[i].a) != 0 || strcmp(b, row[i].b) != 0) printf("  %s | %s\n", a, b);
+        mem_free(&text_x);
+        mem_free(&text_y);
+        config_free(&x);
+        config_free(&y);
+    }
+}
+
+TEST_MAIN("config", {"words of modules", use_test_words}, {"defaults", test_defaults},
+          {"example", test_example}, {"words", test_words}, {"numbers", test_numbers},
+          {"sizes in bytes", test_bytes}, {"gpt2 and pipeline", test_pipeline},
+          {"override", test_override}, {"layers", test_layers}, {"places", test_places},
+          {"round trip", test_round_trip}, {"difference", test_difference}, {"files", test_files})

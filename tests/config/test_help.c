@@ -2,6 +2,7 @@
  * completion script and completes verbs, keys and words with it. */
 #include "config/option.h"
 #include "harness.h"
+#include "words.h"
 
 #include <math.h>
 #include <sys/wait.h>
@@ -237,6 +238,6 @@ static void test_bad_flags(void)
         CHECK_FAILS(read_line(bad[i].line, &o, &left), ERR_USAGE, bad[i].says);
 }
 
-TEST_MAIN("config help", {"flags", test_flags}, {"bad flags", test_bad_flags},
-          {"table", test_table}, {"help", test_help}, {"man page", test_man},
-          {"completion", test_completion})
+TEST_MAIN("config help", {"words of modules", use_test_words}, {"flags", test_flags},
+          {"bad flags", test_bad_flags}, {"table", test_table}, {"help", test_help},
+          {"man page", test_man}, {"completion", test_completion})

@@ -215,6 +215,7 @@ static int choose(const HarnessTest *test, int count, const char *part, HarnessT
 
 int main(int argc, char **argv)
 {
+    config_use_words(optim_words, OPTIM_WORDS);
     static const HarnessTest absent[] = {{"no GPU is a message", test_absent}};
     static const HarnessTest present[] = {{"operations", test_ops},
                                           {"layouts", test_reorder},

@@ -1,49 +1,18 @@
 /* Optimizers and learning-rate curves against golden values (tools/golden_models.py: PyTorch; LARS and LAMB from their
  * papers), joined ranges against single ones, the gradient's norm. */
-#include "optim.h"
-
-#include "harness.h"
+#include "golden.h"
 
 #include <math.h>
 
-static const char *const golden_path = "tests/golden/optim.txt";
 static const double TOLERANCE = 3e-6; /* values near 1 after a few updates in single precision */
 
 enum { TENSORS = 3, UPDATES = 6, ARENA = 80, LINE = 4096 };
 static const struct {
     const char *name;
     OptimRange range;
-} tensor[TENSORS] = {{"a", {0, 7, true}}, {"b", {16, 20, true}}, {"c", {48, 5, false}}};
-
-static uint32_t fnv(const char *text)
-{
-    uint32_t h = 2166136261u;
-    for (; *text; ++text) h = (h ^ (unsigned char)*text) * 16777619u;
-    return h;
-}
-
-/* The script's formula: element i of a name, in [-1, 1), a multiple of 2^-23. */
-static float noise(const char *name, uint32_t i)
-{
-    uint32_t h = i * 0x9E3779B9u + fnv(name);
-    h = (h ^ (h >> 16)) * 0x85EBCA6Bu;
-    h = (h ^ (h >> 13)) * 0xC2B2AE35u;
-    h ^= h >> 16;
-    return ((float)(h >> 8) - 8388608.0f) * 0x1p-23f;
-}
-
-/* Splits "optim.name=sgd optim.lr=0.1" into overrides and reads them. */
-static Config *config_of(char *options)
-{
-    enum { MAX = 16 };
-    char *word[MAX];
-    int count = 0;
-    Config *config = NULL;
-    for (char *w; count < MAX && (w = strsep(&options, " \n"));)
-        if (*w) word[count++] = w;
-    CHECK_OK(config_parse(&config, "test.yaml", "run: {seed: 1}", count, word));
-    return config;
-}
+} tensor[TENSORS] = {{"a", {.offset = 0, .elements = 7, .decay = true}},
+                     {"b", {.offset = 16, .elements = 20, .decay = true}},
+                     {"c", {.offset = 48, .elements = 5}}};
 
 static void fill(float *arena, const char *prefix)
 {
@@ -124,7 +93,7 @@ static void golden_updates(void)
         config_free(&config);
         ++cases;
     }
-    CU_ASSERT_EQUAL(cases, 12);
+    CU_ASSERT_EQUAL(cases, 14);
     backend_close(&backend);
     fclose(in);
 }
@@ -197,10 +166,12 @@ static void joined(void)
     char text[] = "optim.name=sgd";
     Config *config = config_of(text);
     Optim *optim = NULL;
-    CHECK_FAILS(optim_new(&optim, config, backend, (OptimRange[]){{8, 4, true}}, 1, 64), ERR_BUG,
-                "misplaced");
-    CHECK_FAILS(optim_new(&optim, config, backend, (OptimRange[]){{48, 20, true}}, 1, 64), ERR_BUG,
-                "misplaced");
+    CHECK_FAILS(
+        optim_new(&optim, config, backend, (OptimRange[]){{.offset = 8, .elements = 4}}, 1, 64),
+        ERR_BUG, "misplaced");
+    CHECK_FAILS(
+        optim_new(&optim, config, backend, (OptimRange[]){{.offset = 48, .elements = 20}}, 1, 64),
+        ERR_BUG, "misplaced");
     CU_ASSERT_PTR_NULL(optim);
     config_free(&config);
     backend_close(&backend);
@@ -214,7 +185,8 @@ static void squares_at(const float *g, int n, int64_t first, int64_t second, int
     char text[] = "optim.name=sgd";
     Config *config = config_of(text);
     Optim *optim = NULL;
-    OptimRange range[2] = {{first, elements, true}, {second, elements + 5, false}};
+    OptimRange range[2] = {{.offset = first, .elements = elements, .decay = true},
+                           {.offset = second, .elements = elements + 5}};
     CHECK_OK(backend_open(&backend, &backend_cpu, (BackendOptions){.threads = 1}));
     CHECK_OK(optim_new(&optim, config, backend, range, 2, n));
     optim_grad_squares(optim, g, part);

@@ -40,7 +40,8 @@ static Status make_optimizer(Run *r)
     for (int i = 0; i < r->graph->param_count; ++i) {
         const Param *p = &r->graph->param[i];
         if (!p->info.buffer)
-            range[count++] = (OptimRange){r->plan->value_at[i], p->elements, p->info.decay};
+            range[count++] = (OptimRange){
+                .offset = r->plan->value_at[i], .elements = p->elements, .decay = p->info.decay};
     }
     Status status =
         optim_new(&r->optim, r->config, r->backend, range, count, r->plan->value_elements);

@@ -105,7 +105,7 @@ static inline const float *tiny_own(Trainer *t, int param, int slot)
     int range = 0;
     if (slot < 0) return executor_value(t->executor, param);
     while (t->range_param[range] != param) ++range;
-    return t->optim->state[slot] + t->optim->piece[range].state;
+    return t->optim->state[slot] + t->optim->piece[range].state[slot];
 }
 
 /* The whole of it in stored order, put together where replicas share it out. Owner: the caller. Collective on the replicas. */
@@ -150,7 +150,8 @@ static inline uint64_t tiny_hash(Trainer *t)
             const Param *p = &t->graph->param[i];
             int own = p->tied >= 0 ? p->tied : i;
             int slice = p->cut.parts > 0 ? t->grid.tp_rank : 0;
-            if (slot < 0 || !p->info.buffer)
+            int held = p->info.buffer ? 0 : t->optim->rule[t->rule[i]].slots;
+            if (slot < held)
                 mine[slice * kinds + (slot + 1) * params + own] = tiny_hash_tensor(t, i, slot);
         }
     world_gather(t->world, mine, count * sizeof *mine, all);

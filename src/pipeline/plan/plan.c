@@ -231,7 +231,7 @@ static Status sum_memory(Plan *plan, const PlanOptions *o)
     tensor_group_memory(plan, o->joined);
     plan->param_bytes = (size_t)plan->value_elements * sizeof(float);
     sum_gradients(plan);
-    plan->state_bytes = state_bytes(plan, o);
+    plan->state_bytes = plan->updates ? whole_state_bytes(plan) : state_bytes(plan, o);
     plan->param_part_bytes = param_bytes(plan, o);
     return links_memory(plan, o->joined);
 }
@@ -251,6 +251,7 @@ Status plan_new(Plan **out, const Graph *graph, const PlanOptions *o)
     int stages = schedule->shape.stages, chunks = schedule->shape.chunks;
     Plan *plan = mem_new(sizeof *plan);
     *plan = (Plan){.graph = graph,
+                   .updates = o->updates,
                    .shape = o->shape,
                    .stage = o->stage,
                    .schedule = schedule,

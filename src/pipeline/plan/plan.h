@@ -60,9 +60,18 @@ const ChunkPlan *plan_bucket_at(const Plan *plan, int64_t at, int *bucket);
 size_t share_elements(const Plan *plan, int dp_rank);
 /* What a parameter counts where buckets are made and cut: its elements, or those of the first slice of a group's. */
 int64_t share_weight(const Plan *plan, int param);
+int64_t share_bucket_weight(const Plan *plan, const Buckets *buckets, int b);
+int64_t share_border(const Plan *plan, const Buckets *buckets, int b, int64_t weight,
+                     int64_t *below);
 bool plan_tied_across(const Plan *plan, int param); /* to a parameter of another stage */
 /* Shares a value with a parameter of this stage whose it is. */
 bool param_shares_value(const Plan *plan, int param);
+
+/* whole.c: where updates want whole tensors. whole_cut: the boundaries of a bucket, and what the replicas have by now (load); false:
+ * cut it as where none are wanted. Bytes are of the rank that has most. */
+bool whole_wanted(const Plan *plan, int param);
+bool whole_cut(const Plan *plan, const Buckets *b, int bucket, int64_t *load, int64_t *boundary);
+size_t whole_state_bytes(const Plan *plan);
 
 /* Are pointers of operations the host's, too? */
 static inline bool plan_in_host_memory(const Plan *plan)

@@ -33,21 +33,35 @@ static bool in_bucket(const Plan *plan, const Buckets *buckets, int b, int param
     return owns_value(plan, param) && at >= 0 && at < buckets->elements[b];
 }
 
-/* The place in a bucket nearest to where so much of its weight lies below, and where a share may begin. */
-static int64_t place_below(const Plan *plan, const Buckets *buckets, int b, int64_t weight)
+/* The place in a bucket nearest to where so much of its weight lies below, and where a share may begin; *below: how much does
+ * there. */
+int64_t share_border(const Plan *plan, const Buckets *buckets, int b, int64_t weight,
+                     int64_t *below)
 {
+    *below = 0;
     for (int i = 0; i < plan->graph->param_count; ++i) {
         int64_t here = in_bucket(plan, buckets, b, i) ? share_weight(plan, i) : 0;
         if (weight >= here) {
             weight -= here;
+            *below += here;
             continue;
         }
         int64_t end = padded(&plan->graph->param[i]), low = weight / FLAT_CHUNK * FLAT_CHUNK;
         int64_t high = low + FLAT_CHUNK < here ? low + FLAT_CHUNK : here;
         int64_t nearest = weight - low <= high - weight ? low : high;
+        if (whole_wanted(plan, i)) nearest = 2 * weight < here ? 0 : here;
+        *below += nearest;
         return plan->value_at[i] + (nearest == here || nearest > end ? end : nearest);
     }
     return buckets->offset[b] + buckets->elements[b];
+}
+
+int64_t share_bucket_weight(const Plan *plan, const Buckets *buckets, int b)
+{
+    int64_t weight = 0;
+    for (int i = 0; i < plan->graph->param_count; ++i)
+        if (in_bucket(plan, buckets, b, i)) weight += share_weight(plan, i);
+    return weight;
 }
 
 /* Elements count * part / parts without overflow. */
@@ -59,12 +73,10 @@ static int64_t even(int64_t count, int parts, int part)
 static void cut_bucket(const Plan *plan, const Buckets *buckets, int b, int64_t *boundary)
 {
     int dp = plan->shape.dp;
-    int64_t begin = buckets->offset[b], weight = 0;
+    int64_t begin = buckets->offset[b], weight = share_bucket_weight(plan, buckets, b), below;
     bool metrics = begin == plan->metrics_at;
-    for (int i = 0; i < plan->graph->param_count; ++i)
-        if (in_bucket(plan, buckets, b, i)) weight += share_weight(plan, i);
     for (int r = 0; r < dp; ++r)
-        boundary[r] = metrics ? begin : place_below(plan, buckets, b, even(weight, dp, r));
+        boundary[r] = metrics ? begin : share_border(plan, buckets, b, even(weight, dp, r), &below);
     boundary[dp] = begin + buckets->elements[b];
 }
 
@@ -120,13 +132,17 @@ const ChunkPlan *plan_bucket_at(const Plan *plan, int64_t at, int *bucket)
 void plan_shares(Plan *plan)
 {
     size_t boundaries = (size_t)plan->shape.dp + 1;
+    int64_t *load =
+        mem_new(boundaries * sizeof *load); /* of each replica, where whole tensors are wanted */
     for (int k = 0; k < plan->chunk_count; ++k) {
         ChunkPlan *c = &plan->chunk[k];
         c->share = mem_new((size_t)(c->buckets.count + 1) * boundaries * sizeof *c->share);
         for (int b = 0; b < c->buckets.count; ++b)
-            if (!is_tied(plan, &c->buckets, b))
+            if (!is_tied(plan, &c->buckets, b) &&
+                !whole_cut(plan, &c->buckets, b, load, c->share + (size_t)b * boundaries))
                 cut_bucket(plan, &c->buckets, b, c->share + (size_t)b * boundaries);
     }
+    mem_free(&load);
     for (int k = 0; k < plan->chunk_count; ++k) {
         ChunkPlan *c = &plan->chunk[k];
         for (int b = 0; b < c->buckets.count; ++b)

@@ -177,6 +177,56 @@ static void flat_range_sums(Stream *s, double *out, const double *x, const int64
     }
 }
 
+typedef struct EachTask {
+    ElementBody body;
+    const void *args;
+    float *const *range;
+    int64_t n;
+} EachTask;
+
+static void each_body(const void *task, int64_t begin, int64_t end)
+{
+    const EachTask *t = task;
+    float *part[FLAT_RANGES] = {0};
+    int64_t from = begin * FLAT_CHUNK, to = end * FLAT_CHUNK < t->n ? end * FLAT_CHUNK : t->n;
+    for (int i = 0; i < FLAT_RANGES; ++i)
+        if (t->range[i]) part[i] = t->range[i] + from;
+    t->body(t->args, part, to - from);
+}
+
+static void flat_each(Stream *s, ElementBody body, const void *args,
+                      float *const range[FLAT_RANGES], int64_t n)
+{
+    (void)s;
+    EachTask t = {body, args, range, n};
+    work_run(each_body, &t, (n + FLAT_CHUNK - 1) / FLAT_CHUNK, n);
+}
+
+static int64_t tiles(int64_t n, int64_t tile)
+{
+    return (n + tile - 1) / tile;
+}
+
+static void product_body(const void *task, int64_t begin, int64_t end)
+{
+    const MatrixProduct *p = task;
+    int64_t down = tiles(p->m, MATRIX_TILE_ROWS);
+    for (int64_t i = begin; i < end; ++i) {
+        MatrixTile t = {.row = i % down * MATRIX_TILE_ROWS,
+                        .column = i / down * MATRIX_TILE_COLUMNS};
+        t.rows = p->m - t.row < MATRIX_TILE_ROWS ? p->m - t.row : MATRIX_TILE_ROWS;
+        t.columns = p->n - t.column < MATRIX_TILE_COLUMNS ? p->n - t.column : MATRIX_TILE_COLUMNS;
+        simd_table(DTYPE_F32)->matrix_tile(p, &t);
+    }
+}
+
+static void flat_matrix_product(Stream *s, const MatrixProduct *p)
+{
+    (void)s;
+    int64_t count = tiles(p->m, MATRIX_TILE_ROWS) * tiles(p->n, MATRIX_TILE_COLUMNS);
+    work_run(product_body, p, count, p->m * p->n * p->k);
+}
+
 const FlatTable cpu_flat = {
     .fill = flat_fill,
     .add = flat_add,
@@ -189,4 +239,6 @@ const FlatTable cpu_flat = {
     .put = flat_put,
     .loss_sums = flat_loss_sums,
     .range_sums = flat_range_sums,
+    .each = flat_each,
+    .matrix_product = flat_matrix_product,
 };

@@ -38,7 +38,8 @@ static bool has_bias(const Op *op)
     return op->spec.w_count > 1;
 }
 
-/* Of 16-bit types cuBLASLt 13.1 has products with the bias gradient in fp32 of the Ampere generation alone (docs/design.md). */
+/* Of 16-bit types cuBLASLt 13.1 has products with the bias gradient in fp32 of the Ampere generation alone
+ * (docs/decisions/0032-dense-epilogues.md). */
 static bool sums_with_product(const Op *op)
 {
     enum { NEWER = 9 };

@@ -94,6 +94,13 @@ typedef struct AttentionHead {
     float scale; /* of the scores */
 } AttentionHead;
 enum { ATTENTION_TILE = 64 }; /* queries, keys */
+
+/* A part of a MatrixProduct's out: rows a multiple of MATRIX_PAD, columns too and MATRIX_TILE_COLUMNS at most. */
+typedef struct MatrixTile {
+    int64_t row, column, rows, columns;
+} MatrixTile;
+enum { MATRIX_TILE_ROWS = 128, MATRIX_TILE_COLUMNS = 64 };
+
 /* Floats of scratch that one call needs: tiles, and for bf16 factors of products and a head's sums into dk and dv. */
 static inline int64_t attention_scratch(int64_t length, int64_t width, DType type)
 {
@@ -167,6 +174,7 @@ typedef struct SimdTable {
     void (*adam)(const AdamArgs *a, float *w, const float *g, float *m, float *v, int64_t n);
     void (*adam_direction)(const AdamArgs *a, float *u, const float *w, const float *g, float *m,
                            float *v, int64_t n);
+    void (*matrix_tile)(const MatrixProduct *p, const MatrixTile *tile);
 } SimdTable;
 
 /* The table in use for activations of that type: the best for this CPU unless simd_use chose another. */

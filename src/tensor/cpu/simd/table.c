@@ -50,6 +50,7 @@ const SimdTable SIMD_NAME(kernels) = {
     SLOT_FLOAT(sgd),
     SLOT_FLOAT(adam),
     SLOT_FLOAT(adam_direction),
+    SLOT_FLOAT(matrix_tile),
 };
 
 #if defined(SIMD_base) && !defined(SIMD_BF16)

@@ -294,5 +294,6 @@ SIMD_DECLARE_FLOAT(void, adam,
 SIMD_DECLARE_FLOAT(void, adam_direction,
                    (const AdamArgs *, float *, const float *, const float *, float *, float *,
                     int64_t));
+SIMD_DECLARE_FLOAT(void, matrix_tile, (const MatrixProduct *, const MatrixTile *));
 
 #endif

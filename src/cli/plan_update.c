@@ -1,0 +1,182 @@
+/* `weft plan` on the optimizer: which rule updates which parameters, and what whole tensors cost. Names that differ only in their
+ * numbers are one line's worth: h.*.ln_1.weight x 12. */
+#include "plan_view.h"
+
+#include <ctype.h>
+#include <string.h>
+
+enum { NAME = 128, CELL = 32 };
+
+typedef struct Names {
+    int count, *times; /* owned, as name */
+    char (*name)[NAME];
+} Names;
+
+static void fold(const char *name, char *out)
+{
+    size_t used = 0;
+    while (*name && used + 1 < NAME) {
+        bool digit = isdigit((unsigned char)*name);
+        out[used++] = digit ? '*' : *name++;
+        while (digit && isdigit((unsigned char)*name)) ++name;
+    }
+    out[used] = 0;
+}
+
+static void names_add(Names *names, const char *name)
+{
+    char folded[NAME];
+    fold(name, folded);
+    for (int i = 0; i < names->count; ++i)
+        if (strcmp(names->name[i], folded) == 0) {
+            ++names->times[i];
+            return;
+        }
+    names->name = mem_resize(names->name, (size_t)(names->count + 1) * sizeof *names->name);
+    names->times = mem_resize(names->times, (size_t)(names->count + 1) * sizeof *names->times);
+    memcpy(names->name[names->count], folded, sizeof folded);
+    names->times[names->count++] = 1;
+}
+
+/* Is the parameter one that this rule of the configuration updates, and no other's? */
+static bool is_of(const Trainer *t, int param, int rule)
+{
+    const Param *p = &trainer_graph(t)->param[param];
+    return !p->info.buffer && p->tied < 0 && trainer_rules(t)[param] == rule;
+}
+
+static void print_names(const Trainer *t, int rule, FILE *out)
+{
+    const Graph *graph = trainer_graph(t);
+    Names names = {0};
+    for (int i = 0; i < graph->param_count; ++i)
+        if (is_of(t, i, rule)) names_add(&names, graph->param[i].name);
+    char *all = mem_text("");
+    for (int i = 0; i < names.count; ++i) {
+        char times[CELL] = "";
+        if (names.times[i] > 1) snprintf(times, sizeof times, " x %d", names.times[i]);
+        char *longer = mem_format("%s%s%s%s", all, i ? ", " : "", names.name[i], times);
+        mem_free(&all);
+        all = longer;
+    }
+    fputs("    ", out);
+    print_wrapped(out, 4, all);
+    mem_free(&all);
+    mem_free(&names.name);
+    mem_free(&names.times);
+}
+
+static int64_t numbers_of(const Trainer *t, int rule)
+{
+    const Graph *g = graph_whole(trainer_graph(t));
+    int64_t numbers = 0;
+    for (int i = 0; i < g->param_count; ++i)
+        if (is_of(t, i, rule)) numbers += shape_count(g->param[i].shape);
+    return numbers;
+}
+
+static void print_rule(const Trainer *t, int rule, FILE *out)
+{
+    char title[CELL] = "others";
+    OptimRule r = optim_rule(trainer_config(t), rule);
+    int64_t numbers = numbers_of(t, rule);
+    if (rule > 0) snprintf(title, sizeof title, "group %d", rule);
+    if (numbers == 0) return;
+    fprintf(out, "  %-9s %s, lr %g, weight_decay %g, %d number%s of state each; %lld parameters\n",
+            title, r.table->word.word, r.is->lr, r.is->weight_decay, r.slots,
+            r.slots == 1 ? "" : "s", (long long)numbers);
+    print_names(t, rule, out);
+}
+
+/* What a rank of a tensor group takes from the others in a step: of each tensor that its replica updates whole, or, where nothing
+ * is shared out, of all of the stage. The widest slices count. */
+static double gathered_bytes(const PlanView *v, int stage, int dp_rank)
+{
+    const Trainer *t = v->trainer;
+    const Graph *graph = trainer_graph(t);
+    const Plan *plan = v->stage_view[stage].plan;
+    double bytes = 0;
+    for (int i = 0; i < graph->param_count; ++i) {
+        int64_t first, count;
+        const Param *p = &graph->param[i];
+        if (p->info.buffer || plan->value_at[i] < 0 || !trainer_updates(t)[i].whole ||
+            !p->cut.parts)
+            continue;
+        plan_share(plan, i, dp_rank, &first, &count);
+        if (count > 0)
+            bytes +=
+                (double)param_slice_count(graph, i, 0) * sizeof(float) * (trainer_shape(t).tp - 1);
+    }
+    return bytes;
+}
+
+double view_gathered_bytes(const PlanView *v)
+{
+    double most = 0;
+    for (int s = 0; s < v->stages; ++s)
+        for (int r = 0; r < trainer_shape(v->trainer).dp; ++r) {
+            double bytes = gathered_bytes(v, s, r);
+            if (bytes > most) most = bytes;
+        }
+    return most;
+}
+
+static void print_whole(const PlanView *v, FILE *out)
+{
+    const Trainer *t = v->trainer;
+    GridShape shape = trainer_shape(t);
+    const Graph *graph = trainer_graph(t);
+    char bytes[CELL];
+    int tensors = 0;
+    for (int i = 0; i < graph->param_count; ++i)
+        tensors += graph->param[i].tied < 0 && trainer_updates(t)[i].whole;
+    if (tensors == 0) return;
+    fprintf(out, "  %d whole tensors, ", tensors);
+    if (shape.dp == 1)
+        fprintf(out, "updated once");
+    else if (trainer_plan(t)->zero)
+        fprintf(out, "each updated by one replica, which no message more is for");
+    else
+        fprintf(out, "updated by each of %d replicas; with grid.zero=1 by one", shape.dp);
+    if (shape.tp > 1)
+        fprintf(out, "; of slices a rank sends and takes %s a step",
+                text_bytes(view_gathered_bytes(v), bytes));
+    fputc('\n', out);
+}
+
+void plan_update_text(const PlanView *v, FILE *out)
+{
+    const Trainer *t = v->trainer;
+    const Config *config = trainer_config(t);
+    if (!optim_packs(config)) return;
+    fprintf(out, "\noptimizer\n");
+    for (int rule = 1; rule < optim_rule_count(config); ++rule) print_rule(t, rule, out);
+    print_rule(t, 0, out);
+    print_whole(v, out);
+}
+
+static void put_rule(const Trainer *t, int rule, Json *json)
+{
+    const Graph *graph = trainer_graph(t);
+    OptimRule r = optim_rule(trainer_config(t), rule);
+    json_object(json, NULL);
+    json_int(json, "group", rule);
+    json_text(json, "name", r.table->word.word);
+    json_real(json, "lr", r.is->lr);
+    json_real(json, "weight_decay", r.is->weight_decay);
+    json_int(json, "slots", r.slots);
+    json_array(json, "names");
+    for (int i = 0; i < graph->param_count; ++i)
+        if (is_of(t, i, rule)) json_text(json, NULL, graph->param[i].name);
+    json_end(json);
+    json_end(json);
+}
+
+void plan_update_json(const PlanView *v, Json *json)
+{
+    const Trainer *t = v->trainer;
+    json_array(json, "optimizer");
+    for (int rule = 0; rule < optim_rule_count(trainer_config(t)); ++rule) put_rule(t, rule, json);
+    json_end(json);
+    json_real(json, "gathered_bytes", view_gathered_bytes(v));
+}

@@ -1,0 +1,299 @@
+/* optim.groups: entries that choose parameters by name and role, and say in the keys of optim itself what is other for them. A
+ * group's keys are read, checked and printed by the rows of the option table that are `grouped`. Refuses an entry that chooses
+ * nothing, an unknown key, and a constant that the group's rule has no use for. */
+#include "option.h"
+
+#include <math.h>
+#include <string.h>
+
+static const char *const role_words = &ROLE_WORDS(WORD_BAR)[1];
+static const Option match_row = {.kind = &kind_text, .min = 1};
+static const Option factor_row = {
+    .kind = &kind_real, .lo = 0, .lo_open = true, .hi = INFINITY, .fallback = "1"};
+
+static const Option *first_of_optim(void)
+{
+    const Option *option = options;
+    while (!option_in(option, "optim")) ++option;
+    return option;
+}
+
+uint64_t optim_bit(const Option *option)
+{
+    return (uint64_t)1 << (option - first_of_optim());
+}
+
+static const Option *grouped_option(const char *leaf)
+{
+    for (int i = 0; i < option_count; ++i)
+        if (options[i].grouped && !strcmp(option_leaf(&options[i]), leaf)) return &options[i];
+    return NULL;
+}
+
+/* Where an option of the section optim lies in an OptimConfig. */
+static void *field_in(OptimConfig *optim, const Option *option)
+{
+    return (char *)optim + (option->offset - offsetof(Config, optim));
+}
+
+static void copy_field(OptimConfig *to, OptimConfig *from, const Option *option)
+{
+    size_t bytes = option->kind == &kind_real   ? sizeof(double)
+                   : option->kind == &kind_bool ? sizeof(bool)
+                                                : sizeof(int);
+    memcpy(field_in(to, option), field_in(from, option), bytes);
+}
+
+/* ---- reading ---- */
+
+static Status read_match(Reading *r, OptimGroup *group, const Node *node)
+{
+    Reading text = {.option = &match_row, .config = r->config, .at = node};
+    int count = node->kind == NODE_LIST ? node->count : 1;
+    group->match = mem_new((size_t)(count + 1) * sizeof *group->match);
+    for (int i = 0; i < count; ++i) {
+        const Node *one = node->kind == NODE_LIST ? node->item[i] : node;
+        Status status = read_text(&text, one);
+        r->at = text.at;
+        TRY(status);
+        group->match[group->match_count++] = mem_text(one->text);
+    }
+    return count ? OK : fail(ERR_CONFIG, "match is an empty list");
+}
+
+static Status read_roles(Reading *r, OptimGroup *group, const Node *node)
+{
+    int count = node->kind == NODE_LIST ? node->count : 1;
+    for (int i = 0; i < count; ++i) {
+        const Node *one = node->kind == NODE_LIST ? node->item[i] : node;
+        TRY(read_text(r, one));
+        int role = words_find(role_words, one->text);
+        if (role < 0) return words_fail(role_words, one->text);
+        group->roles |= 1 << role;
+    }
+    return group->roles ? OK : fail(ERR_CONFIG, "roles is an empty list");
+}
+
+static Status unknown_key(const char *key)
+{
+    const char *name[64] = {"match", "roles", "lr_factor"};
+    int count = 3;
+    for (int i = 0; i < option_count && count < 64; ++i)
+        if (options[i].grouped) name[count++] = option_leaf(&options[i]);
+    const char *near = text_nearest(key, name, count);
+    if (near) return fail(ERR_CONFIG, "a group has no key '%s'; did you mean '%s'?", key, near);
+    return fail(ERR_CONFIG,
+                "a group has no key '%s': it has match, roles, lr_factor and keys of "
+                "optim such as name, lr and weight_decay",
+                key);
+}
+
+static Status read_key(Reading *r, OptimGroup *group, const Node *key, const Node *value)
+{
+    r->at = key;
+    if (!strcmp(key->text, "match")) return read_match(r, group, value);
+    if (!strcmp(key->text, "roles")) return read_roles(r, group, value);
+    bool factor = !strcmp(key->text, "lr_factor");
+    const Option *option = factor ? &factor_row : grouped_option(key->text);
+    if (!option) return unknown_key(key->text);
+    Reading own = {.option = option, .config = r->config, .at = value};
+    void *field = factor ? &group->lr_factor : field_in(&group->own, option);
+    Status status = option->kind->read(&own, field, value);
+    r->at = own.at;
+    if (status != OK) return fail(ERR_CONFIG, "%s: %s", key->text, fail_message());
+    if (!factor) group->given |= optim_bit(option);
+    return OK;
+}
+
+static Status read_group(Reading *r, OptimGroup *group, const Node *node)
+{
+    r->at = node;
+    if (node->kind != NODE_MAP)
+        return fail(ERR_CONFIG, "a group is wanted here: - {match: PATTERN, lr: NUMBER}, not %s",
+                    node_kind_name(node));
+    group->line = node->line;
+    group->column = node->column;
+    for (int i = 0; i < node->count; ++i) {
+        r->at = node->key[i];
+        for (int k = 0; k < i; ++k)
+            if (!strcmp(node->key[k]->text, node->key[i]->text))
+                return fail(ERR_CONFIG, "'%s' is given twice in this group", node->key[i]->text);
+        TRY(read_key(r, group, node->key[i], node->item[i]));
+    }
+    r->at = node;
+    if (group->match_count == 0 && group->roles == 0)
+        return fail(ERR_CONFIG,
+                    "the group says neither match nor roles: which parameters are in it?");
+    if (group->lr_factor > 0 && group->given & optim_bit(grouped_option("lr")))
+        return fail(ERR_CONFIG, "the group gives both lr and lr_factor: keep one of the two");
+    return OK;
+}
+
+static void groups_free(void *field)
+{
+    char *base = (char *)field - offsetof(Config, optim.group);
+    OptimConfig *optim = &((Config *)(void *)base)->optim;
+    for (int i = 0; i < optim->group_count; ++i) {
+        for (int k = 0; k < optim->group[i].match_count; ++k) mem_free(&optim->group[i].match[k]);
+        mem_free(&optim->group[i].match);
+    }
+    mem_free(&optim->group);
+    optim->group_count = 0;
+}
+
+static Status groups_read(Reading *r, void *field, const Node *node)
+{
+    r->at = node;
+    if (node->kind != NODE_LIST)
+        return fail(ERR_CONFIG,
+                    "a list of groups is wanted here: - {match: PATTERN, lr: NUMBER}, "
+                    "not %s",
+                    node_kind_name(node));
+    groups_free(field);
+    OptimConfig *optim = &r->config->optim;
+    optim->group = mem_new((size_t)(node->count + 1) * sizeof *optim->group);
+    for (int i = 0; i < node->count; ++i) {
+        ++optim->group_count;
+        TRY(read_group(r, &optim->group[i], node->item[i]));
+    }
+    return OK;
+}
+
+/* ---- printing ---- */
+
+static void print_roles(FILE *out, int roles)
+{
+    char word[64];
+    const char *between = "";
+    for (int i = 0; i < PARAM_ROLES; ++i) {
+        if (!(roles & 1 << i)) continue;
+        fprintf(out, "%s%s", between, words_at(role_words, i, word));
+        between = ", ";
+    }
+}
+
+static void print_group(FILE *out, const OptimGroup *group, const Config *config)
+{
+    Config shown = *config;
+    const char *between = "";
+    shown.optim = group->own;
+    if (group->match_count > 0) fputs("match: [", out);
+    for (int i = 0; i < group->match_count; ++i) {
+        if (i) fputs(", ", out);
+        print_text(out, group->match[i]);
+    }
+    if (group->match_count > 0) fputc(']', out), between = ", ";
+    if (group->roles) {
+        fprintf(out, "%sroles: [", between);
+        print_roles(out, group->roles);
+        fputc(']', out);
+    }
+    if (group->lr_factor > 0) {
+        fputs(", lr_factor: ", out);
+        text_real(out, group->lr_factor);
+    }
+    for (int i = 0; i < option_count; ++i) {
+        if (!options[i].grouped || !(group->given & optim_bit(&options[i]))) continue;
+        fprintf(out, ", %s: ", option_leaf(&options[i]));
+        options[i].kind->print(out, &options[i], &shown);
+    }
+}
+
+static void groups_print(FILE *out, const Option *o, const Config *config)
+{
+    (void)o;
+    if (config->optim.group_count == 0) fputs("[]", out);
+    for (int i = 0; i < config->optim.group_count; ++i) {
+        fputs("\n    - {", out);
+        print_group(out, &config->optim.group[i], config);
+        fputc('}', out);
+    }
+}
+
+/* ---- what a group's rule is, with all of its constants ---- */
+
+static Status read_pair(Config *config, OptimConfig *optim, const char *leaf, const char *value,
+                        uint64_t given)
+{
+    const Option *option = grouped_option(leaf);
+    if (!option) return fail(ERR_BUG, "a rule's default of optim.%s: no such key", leaf);
+    if (given & optim_bit(option)) return OK;
+    Node *node = node_word(value);
+    Reading reading = {.option = option, .config = config};
+    Status status = option->kind->read(&reading, field_in(optim, option), node);
+    node_free(&node);
+    return status;
+}
+
+Status optim_defaults(Config *config, OptimConfig *optim, const char *pairs, uint64_t given)
+{
+    char *copy = mem_text(pairs ? pairs : ""), *rest = copy;
+    Status status = OK;
+    for (char *pair; status == OK && (pair = strsep(&rest, " "));) {
+        char *value = strchr(pair, '=');
+        if (value) {
+            *value = 0;
+            status = read_pair(config, optim, pair, value + 1, given);
+        }
+    }
+    mem_free(&copy);
+    return status;
+}
+
+/* The constants that another rule than optim.name has where nothing is said of them. */
+static Status fresh_constants(Config *config, OptimConfig *own)
+{
+    const Option *name = grouped_option("name");
+    for (int i = 0; i < option_count; ++i)
+        if (options[i].constant)
+            TRY(read_pair(config, own, option_leaf(&options[i]), options[i].fallback, 0));
+    return optim_defaults(config, own, option_word(name, own->name).defaults, 0);
+}
+
+/* Of the keys that the group gives, one that its rule has no use for, or NULL. */
+static const char *idle_key(const OptimGroup *group, ConfigWord word)
+{
+    for (int i = 0; i < option_count; ++i) {
+        const Option *o = &options[i];
+        if (o->constant && group->given & optim_bit(o) && !word_uses(word, option_leaf(o)))
+            return option_leaf(o);
+    }
+    return NULL;
+}
+
+static Status resolve(Config *config, OptimGroup *group)
+{
+    const Option *name = grouped_option("name");
+    OptimConfig own = config->optim, said = group->own;
+    own.group = NULL;
+    own.group_count = 0;
+    own.milestones = (ConfigList){0};
+    if (group->given & optim_bit(name) && said.name != own.name) {
+        own.name = said.name;
+        TRY(fresh_constants(config, &own));
+    }
+    if (group->lr_factor > 0) own.lr *= group->lr_factor;
+    for (int i = 0; i < option_count; ++i)
+        if (options[i].grouped && group->given & optim_bit(&options[i]))
+            copy_field(&own, &said, &options[i]);
+    ConfigWord word = option_word(name, own.name);
+    const char *idle = idle_key(group, word);
+    if (idle)
+        return config_fail(config, group->line, group->column,
+                           "optim.groups: %s has no %s: its constants are %s", word.word, idle,
+                           word.uses ? word.uses : "none");
+    if (own.nesterov && own.momentum == 0)
+        return config_fail(config, group->line, group->column,
+                           "optim.groups: nesterov needs momentum above 0");
+    group->own = own;
+    return OK;
+}
+
+Status groups_resolve(Config *config)
+{
+    for (int i = 0; i < config->optim.group_count; ++i)
+        TRY(resolve(config, &config->optim.group[i]));
+    return OK;
+}
+
+const OptionKind kind_groups = {"[GROUP, ...]", true, groups_read, groups_print, groups_free};

@@ -1,0 +1,14 @@
+/* AdamW (Loshchilov & Hutter 2019, "Decoupled weight decay regularization"), as PyTorch's. */
+#include "rules.h"
+
+static void update(Optim *optim, const OptimPiece *piece, const OptimArgs *a)
+{
+    adam_step(optim, piece, a, true);
+}
+
+const OptimTable optim_adamw = {
+    .word = {.word = "adamw", .help = "adam with weight decay apart", .uses = "beta1 beta2 eps"},
+    .slots = 2,
+    .slot_name = {"m", "v"},
+    .update = update,
+};

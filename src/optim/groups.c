@@ -1,0 +1,71 @@
+/* Which rule updates which parameter. Refuses patterns and groups that choose nothing: a name that has been mistyped would train
+ * the wrong way in silence. */
+#include "rules.h"
+
+#include <fnmatch.h>
+
+static bool matches(const OptimGroup *group, const OptimTensor *tensor)
+{
+    bool named = group->match_count == 0;
+    if (group->roles && !(group->roles & 1 << tensor->role)) return false;
+    for (int i = 0; i < group->match_count && !named; ++i)
+        named = fnmatch(group->match[i], tensor->name, 0) == 0;
+    return named;
+}
+
+static int rule_of(const Config *config, const OptimTensor *tensor)
+{
+    for (int g = 0; g < config->optim.group_count; ++g)
+        if (matches(&config->optim.group[g], tensor)) return g + 1;
+    return 0;
+}
+
+static Status check_pattern(const Config *config, const OptimGroup *group, const char *pattern,
+                            const OptimTensor *tensor, int count)
+{
+    for (int i = 0; i < count; ++i)
+        if (fnmatch(pattern, tensor[i].name, 0) == 0) return OK;
+    return config_fail(
+        config, group->line, group->column,
+        "optim.groups: '%s' matches no parameter; `weft plan --json` lists the names, such "
+        "as %s",
+        pattern, count ? tensor[0].name : "none");
+}
+
+/* Patterns match something, and something is left for the group. */
+static Status check_group(const Config *config, int g, const OptimTensor *tensor, int count,
+                          const int *rule)
+{
+    const OptimGroup *group = &config->optim.group[g];
+    for (int i = 0; i < group->match_count; ++i)
+        TRY(check_pattern(config, group, group->match[i], tensor, count));
+    for (int i = 0; i < count; ++i)
+        if (rule[i] == g + 1) return OK;
+    return config_fail(
+        config, group->line, group->column,
+        "optim.groups: group %d has no parameter: none fits, or those that do are in "
+        "an earlier group",
+        g + 1);
+}
+
+static Status check_rule(const Config *config, const OptimTensor *tensor, int rule)
+{
+    const OptimTable *table = optim_rule(config, rule).table;
+    if (!table->takes || table->takes(tensor) == OK) return OK;
+    char *why = mem_text(fail_message());
+    Status status =
+        rule == 0 ? config_fail_key(config, "optim.name", "%s", why)
+                  : config_fail(config, config->optim.group[rule - 1].line,
+                                config->optim.group[rule - 1].column, "optim.groups: %s", why);
+    mem_free(&why);
+    return status;
+}
+
+Status optim_assign(const Config *config, const OptimTensor *tensor, int count, int *rule)
+{
+    for (int i = 0; i < count; ++i) rule[i] = rule_of(config, &tensor[i]);
+    for (int g = 0; g < config->optim.group_count; ++g)
+        TRY(check_group(config, g, tensor, count, rule));
+    for (int i = 0; i < count; ++i) TRY(check_rule(config, &tensor[i], rule[i]));
+    return OK;
+}

@@ -1,0 +1,37 @@
+/* LAMB (You et al. 2020, "Large batch optimization for deep learning: training BERT in 76 minutes", algorithm 2). */
+#include "rules.h"
+
+/* u, Adam's direction plus weight decay, stays in the scratch. */
+static void measure(Optim *optim, const OptimPiece *piece, const OptimArgs *a)
+{
+    Stream *s = optim->backend->table->stream(optim->backend);
+    AdamArgs args = adam_args(optim, piece, a, true);
+    float *u = optim_scratch_of(optim, piece);
+    optim->backend->table->flat->adam_direction(s, &args, u, a->w, a->g,
+                                                optim_slot(optim, 0, piece),
+                                                optim_slot(optim, 1, piece), piece->elements);
+    optim_squares(optim, 0, piece, a->w);
+    optim_squares(optim, 1, piece, u);
+}
+
+/* w -= lr |w|/|u| u; the ratio is 1 where either norm is 0. */
+static void update(Optim *optim, const OptimPiece *piece, const OptimArgs *a)
+{
+    Stream *s = optim->backend->table->stream(optim->backend);
+    double w_norm = a->norm[0], u_norm = a->norm[1];
+    double ratio = w_norm > 0 && u_norm > 0 ? w_norm / u_norm : 1;
+    optim->backend->table->flat->scale_add(s, a->w, (float)((double)-a->lr * ratio),
+                                           optim_scratch_of(optim, piece), 1.0f, piece->elements);
+}
+
+const OptimTable optim_lamb = {
+    .word = {.word = "lamb",
+             .help = "adam with a rate for each tensor, for large batches",
+             .uses = "beta1 beta2 eps"},
+    .slots = 2,
+    .slot_name = {"m", "v"},
+    .scratch = true,
+    .norms = 2,
+    .measure = measure,
+    .update = update,
+};

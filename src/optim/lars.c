@@ -1,0 +1,49 @@
+/* LARS (You, Gitman & Ginsburg 2017, "Large batch training of convolutional networks", algorithm 1). */
+#include "rules.h"
+
+static void measure(Optim *optim, const OptimPiece *piece, const OptimArgs *a)
+{
+    if (!piece->decay) return;
+    optim_squares(optim, 0, piece, a->w);
+    optim_squares(optim, 1, piece, a->g);
+}
+
+/* trust |w| / (|g| + wd |w|) for tensors that decay, 1 where a norm is 0 and for biases and norms. */
+static double local_rate(const OptimPiece *piece, const OptimArgs *a)
+{
+    const OptimConfig *is = piece->rule->is;
+    if (!piece->decay) return 1;
+    double w_norm = a->norm[0], g_norm = a->norm[1] * (double)a->grad_scale;
+    if (w_norm == 0 || g_norm == 0) return 1;
+    return is->trust * w_norm / (g_norm + is->weight_decay * w_norm);
+}
+
+/* The paper's momentum holds rates: m = momentum m + lr local (g + wd w); w -= m. That is SGD of rate 1 on a scaled
+ * gradient. */
+static void update(Optim *optim, const OptimPiece *piece, const OptimArgs *a)
+{
+    const OptimConfig *is = piece->rule->is;
+    double rate = (double)a->lr * local_rate(piece, a);
+    SgdArgs args = {
+        .lr = 1.0f,
+        .momentum = (float)is->momentum,
+        .weight_decay = (float)(rate * (double)optim_decay(piece)),
+        .grad_scale = (float)(rate * (double)a->grad_scale),
+        .nesterov = is->nesterov,
+        .first = optim->first,
+    };
+    Stream *s = optim->backend->table->stream(optim->backend);
+    optim->backend->table->flat->sgd(s, &args, a->w, a->g, optim_slot(optim, 0, piece),
+                                     piece->elements);
+}
+
+const OptimTable optim_lars = {
+    .word = {.word = "lars",
+             .help = "a rate for each tensor, for large batches",
+             .uses = "momentum trust"},
+    .slots = 1,
+    .slot_name = {"momentum"},
+    .norms = 2,
+    .measure = measure,
+    .update = update,
+};

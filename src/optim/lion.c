@@ -1,0 +1,46 @@
+/* Lion (Chen et al. 2023, "Symbolic discovery of optimization algorithms", algorithm 2): every element moves by the rate, in the
+ * direction of the sign of an average of momentum and gradient. */
+#include "rules.h"
+
+typedef struct LionArgs {
+    float lr, beta1, beta2, shrink, grad_scale;
+} LionArgs;
+
+/* range: w, g, m */
+static void body(const void *args, float *const range[FLAT_RANGES], int64_t n)
+{
+    const LionArgs a = *(const LionArgs *)args;
+    float *restrict w = range[0], *restrict m = range[2];
+    const float *restrict g = range[1];
+#pragma omp simd
+    for (int64_t i = 0; i < n; ++i) {
+        float gradient = g[i] * a.grad_scale;
+        float c = a.beta1 * m[i] + (1 - a.beta1) * gradient;
+        float sign = (float)(c > 0) - (float)(c < 0);
+        w[i] = w[i] * a.shrink - a.lr * sign;
+        m[i] = a.beta2 * m[i] + (1 - a.beta2) * gradient;
+    }
+}
+
+static void update(Optim *optim, const OptimPiece *piece, const OptimArgs *a)
+{
+    const OptimConfig *is = piece->rule->is;
+    LionArgs args = {.lr = a->lr,
+                     .beta1 = (float)is->beta1,
+                     .beta2 = (float)is->beta2,
+                     .shrink = 1 - a->lr * optim_decay(piece),
+                     .grad_scale = a->grad_scale};
+    float *range[FLAT_RANGES] = {a->w, (float *)(uintptr_t)a->g, optim_slot(optim, 0, piece)};
+    optim_each(optim, piece, body, &args, range);
+}
+
+const OptimTable optim_lion = {
+    .word = {.word = "lion",
+             .help = "signs of the momentum; a tenth of adamw's rate",
+             .uses = "beta1 beta2",
+             .defaults = "beta2=0.99"},
+    .slots = 1,
+    .slot_name = {"lion_momentum"},
+    .host = true,
+    .update = update,
+};

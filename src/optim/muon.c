@@ -1,0 +1,211 @@
+/* Muon (Jordan et al. 2024, "Muon: an optimizer for hidden layers in neural networks"): the momentum of a weight matrix, made
+ * nearly orthogonal by five steps of Newton and Schulz; as PyTorch's, but in fp32. A convolution's weight is the matrix out x rest.
+ * Sums of products are in an order that the shape alone decides. Refuses what is no hidden layer's weight: embeddings, the last
+ * layer and vectors want another rule. */
+#include "rules.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { NEWTON_SCHULZ_STEPS = 5 };
+static const float COEFFICIENT[] = {3.4445f, -4.7750f, 2.0315f};
+static const double LEAST_NORM = 1e-7;
+
+typedef struct Matrix {
+    int64_t rows, columns;
+} Matrix;
+
+static Matrix matrix_of(const OptimTensor *tensor)
+{
+    int64_t rows = tensor->shape.dim[0];
+    return (Matrix){rows, shape_count(tensor->shape) / rows};
+}
+
+static int64_t padded(int64_t n)
+{
+    return (n + MATRIX_PAD - 1) / MATRIX_PAD * MATRIX_PAD;
+}
+
+/* The iterations are on the shorter side: X is short x long, padded with zeros, which they keep. */
+static Matrix short_first(Matrix m)
+{
+    bool turned = m.rows > m.columns;
+    return (Matrix){padded(turned ? m.columns : m.rows), padded(turned ? m.rows : m.columns)};
+}
+
+/* X and the next one, X X^T and its square. */
+static int64_t work_floats(const OptimTensor *tensor)
+{
+    Matrix x = short_first(matrix_of(tensor));
+    return 2 * x.rows * (x.columns + x.rows);
+}
+
+#define ROLE_NAME(role, word) [role] = word,
+
+static Status takes(const OptimTensor *tensor)
+{
+    char shape[64];
+    static const char *const what[] = {ROLE_WORDS(ROLE_NAME)};
+    if (tensor->role == PARAM_WEIGHT && tensor->shape.ndim > 1) return OK;
+    return fail(ERR_CONFIG,
+                "muon is for the weights of hidden layers, and %s is %s %s: put such parameters "
+                "into a group of another rule, as {roles: [embedding, head, bias, norm], name: "
+                "adamw, lr: 3e-4}",
+                tensor->name, what[tensor->role], shape_text(tensor->shape, shape));
+}
+
+/* ---- element by element ---- */
+
+typedef struct MuonArgs {
+    float lr, shrink, momentum, grad_scale;
+    bool nesterov;
+} MuonArgs;
+
+/* range: u, g, m. m moves towards g; u is m, or with Nesterov's form where m would be then. */
+static void momentum_body(const void *args, float *const range[FLAT_RANGES], int64_t n)
+{
+    const MuonArgs a = *(const MuonArgs *)args;
+    float *restrict u = range[0], *restrict m = range[2];
+    const float *restrict g = range[1];
+    const float keep = a.nesterov ? a.momentum : 1.0f;
+#pragma omp simd
+    for (int64_t i = 0; i < n; ++i) {
+        float gradient = g[i] * a.grad_scale;
+        m[i] = a.momentum * m[i] + (1 - a.momentum) * gradient;
+        u[i] = keep * m[i] + (1 - keep) * gradient;
+    }
+}
+
+/* range: w, o */
+static void update_body(const void *args, float *const range[FLAT_RANGES], int64_t n)
+{
+    const MuonArgs a = *(const MuonArgs *)args;
+    float *restrict w = range[0];
+    const float *restrict o = range[1];
+#pragma omp simd
+    for (int64_t i = 0; i < n; ++i) w[i] = w[i] * a.shrink - a.lr * o[i];
+}
+
+static void direction(Optim *optim, const OptimPiece *piece, const OptimArgs *a)
+{
+    const OptimConfig *is = piece->rule->is;
+    MuonArgs args = {
+        .momentum = (float)is->momentum, .grad_scale = a->grad_scale, .nesterov = is->nesterov};
+    float *range[FLAT_RANGES] = {optim_scratch_of(optim, piece), (float *)(uintptr_t)a->g,
+                                 optim_slot(optim, 0, piece)};
+    optim_each(optim, piece, momentum_body, &args, range);
+}
+
+/* "original": Jordan's. "match_rms": the update's mean square is like AdamW's (Liu et al. 2025, "Muon is scalable for LLM
+ * training", section 2.2). */
+static double adjust(const OptimConfig *is, Matrix m)
+{
+    double rows = (double)m.rows, columns = (double)m.columns;
+    if (is->lr_adjust == LR_ADJUST_MATCH_RMS) return 0.2 * sqrt(fmax(rows, columns));
+    return sqrt(fmax(1, rows / columns));
+}
+
+static void update(Optim *optim, const OptimPiece *piece, const OptimArgs *a)
+{
+    double by = adjust(piece->rule->is, matrix_of(piece->tensor));
+    MuonArgs args = {.lr = (float)((double)a->lr * by), .shrink = 1 - a->lr * optim_decay(piece)};
+    float *range[FLAT_RANGES] = {a->w, optim_scratch_of(optim, piece)};
+    optim_each(optim, piece, update_body, &args, range);
+}
+
+/* ---- the whole tensor ---- */
+
+/* Between a matrix in plain order and X, which is turned where the matrix is taller than wide. */
+static void load(Matrix m, const float *plain, float *x, float scale)
+{
+    Matrix s = short_first(m);
+    memset(x, 0, (size_t)(s.rows * s.columns) * sizeof *x);
+    for (int64_t r = 0; r < m.rows; ++r)
+        for (int64_t c = 0; c < m.columns; ++c) {
+            int64_t at = m.rows > m.columns ? c * s.columns + r : r * s.columns + c;
+            x[at] = plain[r * m.columns + c] * scale;
+        }
+}
+
+static void store(Matrix m, const float *x, float *plain)
+{
+    Matrix s = short_first(m);
+    for (int64_t r = 0; r < m.rows; ++r)
+        for (int64_t c = 0; c < m.columns; ++c)
+            plain[r * m.columns + c] =
+                x[m.rows > m.columns ? c * s.columns + r : r * s.columns + c];
+}
+
+static double norm_of(const float *x, int64_t n)
+{
+    double sum = 0;
+    for (int64_t i = 0; i < n; ++i) sum += (double)x[i] * (double)x[i];
+    return sqrt(sum);
+}
+
+/* X = a X + (b A + c A A) X with A = X X^T. Returns which of the two memories has it. */
+static float *iterate(const FlatTable *flat, Stream *s, Matrix size, float *x, float *next,
+                      float *gram, float *square)
+{
+    int64_t n = size.rows, wide = size.columns;
+    MatrixProduct xx = {.out = gram,
+                        .m = n,
+                        .n = n,
+                        .k = wide,
+                        .out_row = n,
+                        .a_row = wide,
+                        .b_row = wide,
+                        .b_transposed = true};
+    MatrixProduct aa = {.out = square,
+                        .a = gram,
+                        .b = gram,
+                        .m = n,
+                        .n = n,
+                        .k = n,
+                        .out_row = n,
+                        .a_row = n,
+                        .b_row = n};
+    MatrixProduct bx = {
+        .a = gram, .m = n, .n = wide, .k = n, .out_row = wide, .a_row = n, .b_row = wide};
+    for (int i = 0; i < NEWTON_SCHULZ_STEPS; ++i) {
+        xx.a = xx.b = bx.b = x;
+        bx.out = next;
+        flat->matrix_product(s, &xx);
+        flat->matrix_product(s, &aa);
+        flat->scale_add(s, gram, COEFFICIENT[2], square, COEFFICIENT[1], n * n);
+        flat->matrix_product(s, &bx);
+        flat->scale_add(s, next, COEFFICIENT[0], x, 1.0f, n * wide);
+        float *last = x;
+        x = next;
+        next = last;
+    }
+    return x;
+}
+
+static void whole(Optim *optim, const OptimPiece *piece, float *plain, float *work)
+{
+    Matrix m = matrix_of(piece->tensor), s = short_first(m);
+    int64_t size = s.rows * s.columns;
+    float *gram = work + 2 * size, *square = gram + s.rows * s.rows;
+    double norm = norm_of(plain, m.rows * m.columns);
+    load(m, plain, work, (float)(1 / fmax(norm, LEAST_NORM)));
+    const float *x =
+        iterate(optim->backend->table->flat, optim->backend->table->stream(optim->backend), s, work,
+                work + size, gram, square);
+    store(m, x, plain);
+}
+
+const OptimTable optim_muon = {
+    .word = {.word = "muon",
+             .help = "orthogonal momentum of weight matrices; other parameters want a group",
+             .uses = "momentum nesterov lr_adjust",
+             .defaults = "momentum=0.95 nesterov=true"},
+    .slots = 1,
+    .slot_name = {"muon_momentum"},
+    .host = true,
+    .takes = takes,
+    .direction = direction,
+    .whole = whole,
+    .work_floats = work_floats,
+    .update = update,
+};

@@ -1,0 +1,82 @@
+/* The update rules, in the order of the help, the default first. Another one is a file with its row, and one line here. */
+#include "rules.h"
+
+/* clang-format off: one a line */
+#define RULES(_)                                                                                   \
+    _(sgd)                                                                                         \
+    _(adam)                                                                                        \
+    _(adamw)                                                                                       \
+    _(lars)                                                                                        \
+    _(lamb)                                                                                        \
+    _(lion)                                                                                        \
+    _(muon)
+/* clang-format on */
+
+#define DECLARE(name) extern const OptimTable optim_##name;
+#define ENTRY(name)   &optim_##name,
+#define NUMBER(name)  ROW_##name,
+
+RULES(DECLARE)
+static const OptimTable *const rules[] = {RULES(ENTRY)};
+enum { RULES(NUMBER) RULE_COUNT };
+
+const ConfigWords optim_words[] = {{"optim.name", optim_rule_word},
+                                   {"optim.lr_schedule", optim_curve_word}};
+_Static_assert(sizeof optim_words / sizeof optim_words[0] == OPTIM_WORDS, "optim.h says how many");
+
+ConfigWord optim_rule_word(int i)
+{
+    return i < RULE_COUNT ? rules[i]->word : (ConfigWord){0};
+}
+
+int optim_rule_count(const Config *config)
+{
+    return 1 + config->optim.group_count;
+}
+
+OptimRule optim_rule(const Config *config, int number)
+{
+    const OptimConfig *is = number == 0 ? &config->optim : &config->optim.group[number - 1].own;
+    const OptimTable *table = rules[is->name];
+    return (OptimRule){.table = table,
+                       .is = is,
+                       .rate = is->lr / config->optim.lr,
+                       .slots = table->held ? table->held(is) : table->slots};
+}
+
+int optim_slots(const Config *config)
+{
+    return optim_rule(config, 0).slots;
+}
+
+static void hold_nothing(OptimConfig *is)
+{
+    is->name = 0;
+    is->momentum = 0;
+    is->nesterov = false;
+}
+_Static_assert(ROW_sgd == 0, "the default holds no state without momentum");
+
+void optim_hold_nothing(Config *config)
+{
+    hold_nothing(&config->optim);
+    for (int i = 0; i < config->optim.group_count; ++i) hold_nothing(&config->optim.group[i].own);
+}
+
+bool optim_scratch(const Config *config)
+{
+    return optim_rule(config, 0).table->scratch;
+}
+
+bool optim_packs(const Config *config)
+{
+    return config->optim.group_count > 0 || optim_rule(config, 0).table->whole;
+}
+
+bool optim_has_norms(const Config *config)
+{
+    bool has = false;
+    for (int i = 0; i < optim_rule_count(config); ++i)
+        has = has || optim_rule(config, i).table->norms > 0;
+    return has;
+}

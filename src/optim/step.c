@@ -1,0 +1,207 @@
+/* One step over the ranges, and the gradient's squares.
+ *
+ * Norms are sums of squares per FLAT_CHUNK of each tensor, added in order on every rank, whoever computed them. All tensors are
+ * measured before the first is updated, so that the host waits once, and ranks exchange their chunks' sums once; but tensor
+ * by tensor where what is measured lies in a scratch for one (lamb, nothing shared out). */
+#include "rules.h"
+
+#include <math.h>
+
+/* ---- norms ---- */
+
+/* partial and norms: [set][chunk of all ranges]. */
+void optim_squares(Optim *optim, int set, const OptimPiece *piece, const float *x)
+{
+    int range = (int)(piece - optim->piece);
+    int64_t first = (piece->offset - optim->range[range].offset) / FLAT_CHUNK;
+    double *out = optim->partial + set * optim->chunks + optim->chunk[range] + first;
+    Stream *s = optim->backend->table->stream(optim->backend);
+    optim->backend->table->flat->squares(s, out, x, piece->elements);
+}
+
+/* Brings the sums of ranges first .. last-1 to the host, and, shared out, those of the other ranks. */
+static void bring_squares(Optim *optim, int sets, int first, int last)
+{
+    const BackendTable *table = optim->backend->table;
+    Stream *s = table->stream(optim->backend);
+    int64_t at = optim->chunk[first], count = optim->chunk[last] - at;
+    for (int set = 0; set < sets; ++set, at += optim->chunks)
+        table->copy(s, optim->norms + at, optim->partial + at, (size_t)count * sizeof(double));
+    table->sync(s);
+    if (optim->share.gather) optim->share.gather(optim->share.user, optim->norms, sets);
+}
+
+static double sum_squares(const Optim *optim, int set, int range)
+{
+    double sum = 0;
+    for (int64_t c = optim->chunk[range]; c < optim->chunk[range + 1]; ++c)
+        sum += optim->norms[set * optim->chunks + c];
+    return sum;
+}
+
+static void measure_gradients(Optim *optim, const float *grads)
+{
+    for (int i = 0; i < optim->range_count; ++i)
+        if (optim->piece[i].elements > 0)
+            optim_squares(optim, 0, &optim->piece[i], grads + optim->piece[i].gradient);
+}
+
+/* The same sums of whole ranges for optim_clip and for the host. */
+static void sum_gradients(Optim *optim, const float *grads)
+{
+    const BackendTable *table = optim->backend->table;
+    measure_gradients(optim, grads);
+    table->flat->range_sums(table->stream(optim->backend), optim->sums, optim->partial,
+                            optim->first_chunk, optim->range_count);
+}
+
+void optim_grad_squares(Optim *optim, const float *grads, double *out)
+{
+    const BackendTable *table = optim->backend->table;
+    Stream *s = table->stream(optim->backend);
+    if (optim->share.gather) {
+        measure_gradients(optim, grads);
+        bring_squares(optim, 1, 0, optim->range_count);
+        for (int i = 0; i < optim->range_count; ++i) out[i] = sum_squares(optim, 0, i);
+        return;
+    }
+    sum_gradients(optim, grads);
+    table->copy(s, out, optim->sums, (size_t)optim->range_count * sizeof *out);
+    table->sync(s);
+}
+
+/* The update takes its scale from now. */
+bool optim_can_clip(const Optim *optim)
+{
+    return optim->now && optim->sets == 0 && !optim->any_whole && !optim->share.gather;
+}
+
+void optim_clip(Optim *optim, const float *grads, double limit)
+{
+    const BackendTable *table = optim->backend->table;
+    sum_gradients(optim, grads);
+    for (int i = 0; i < optim->rule_count; ++i)
+        table->flat->clip(table->stream(optim->backend), &optim->now[i].grad_scale, optim->sums,
+                          optim->range_count, limit);
+}
+
+/* ---- a step ---- */
+
+/* What a step has in common for all pieces. */
+typedef struct Step {
+    Optim *optim;
+    float *params;
+    const float *grads;
+} Step;
+
+static OptimArgs args_of(const Step *step, const OptimPiece *piece)
+{
+    return (OptimArgs){.w = step->params + piece->value,
+                       .g = step->grads + piece->gradient,
+                       .lr = (float)((double)step->optim->lr * piece->rule->rate),
+                       .grad_scale = step->optim->scale};
+}
+
+static bool has_norms(const Optim *optim, int range)
+{
+    return optim->piece[range].rule->table->norms > 0;
+}
+
+/* Fills optim->range_squares for ranges first .. last-1: all of them, where others have slices. */
+static void sum_ranges(Optim *optim, int first, int last)
+{
+    for (int set = 0; set < optim->sets; ++set)
+        for (int i = first; i < last; ++i)
+            optim->range_squares[set * optim->range_count + i] =
+                has_norms(optim, i) ? sum_squares(optim, set, i) : 0;
+    if (optim->share.join) optim->share.join(optim->share.user, optim->range_squares, optim->sets);
+}
+
+/* Ranges first .. last-1, of which those whose rule has norms are updated. */
+static void step_ranges(const Step *step, int first, int last)
+{
+    Optim *optim = step->optim;
+    for (int i = first; i < last; ++i) {
+        const OptimPiece *piece = &optim->piece[i];
+        OptimArgs args = args_of(step, piece);
+        if (has_norms(optim, i) && piece->elements > 0)
+            piece->rule->table->measure(optim, piece, &args);
+    }
+    bring_squares(optim, optim->sets, first, last);
+    sum_ranges(optim, first, last);
+    for (int i = first; i < last; ++i) {
+        double norm[OPTIM_NORMS];
+        const OptimPiece *piece = &optim->piece[i];
+        OptimArgs args = args_of(step, piece);
+        args.norm = norm;
+        for (int set = 0; set < optim->sets; ++set)
+            norm[set] = sqrt(optim->range_squares[set * optim->range_count + i]);
+        if (has_norms(optim, i) && piece->elements > 0)
+            piece->rule->table->update(optim, piece, &args);
+    }
+}
+
+/* All at once, or one by one. */
+static void step_norms(const Step *step)
+{
+    Optim *optim = step->optim;
+    bool all = optim->share.gather || optim->scratch_elements == 0;
+    int together = all ? optim->range_count : 1;
+    for (int i = 0; i < optim->range_count; i += together)
+        if (all || has_norms(optim, i)) step_ranges(step, i, i + together);
+}
+
+static void step_runs(const Step *step)
+{
+    Optim *optim = step->optim;
+    for (int i = 0; i < optim->run_count; ++i) {
+        const OptimTable *table = optim->run[i].rule->table;
+        OptimArgs args = args_of(step, &optim->run[i]);
+        if (table->norms == 0 && !table->whole) table->update(optim, &optim->run[i], &args);
+    }
+}
+
+static void step_whole(const Step *step)
+{
+    for (int i = 0; i < step->optim->range_count; ++i) {
+        const OptimPiece *piece = &step->optim->piece[i];
+        OptimArgs args = args_of(step, piece);
+        if (piece->rule->table->whole && piece->elements > 0)
+            optim_step_whole(step->optim, piece, &args);
+    }
+}
+
+void optim_begin(Optim *optim, double lr, double grad_scale)
+{
+    const BackendTable *table = optim->backend->table;
+    optim->first = optim->step == 0;
+    ++optim->step;
+    optim->lr = (float)lr;
+    optim->scale = (float)grad_scale;
+    for (int i = 0; optim->now && i < optim->rule_count; ++i) {
+        const OptimRule *rule = &optim->rule[i];
+        UpdateNumbers now = {.lr = (float)((double)optim->lr * rule->rate),
+                             .grad_scale = optim->scale};
+        adam_corrections(optim, rule, &now.correct1, &now.correct2);
+        table->flat->put(table->stream(optim->backend), &optim->now[i], &now, sizeof now);
+    }
+}
+
+bool optim_repeats(const Optim *optim)
+{
+    return optim->now && !optim->first && optim->sets == 0 && !optim->any_whole;
+}
+
+void optim_update(Optim *optim, float *params, const float *grads)
+{
+    Step step = {optim, params, grads};
+    step_runs(&step);
+    if (optim->sets > 0) step_norms(&step);
+    if (optim->any_whole) step_whole(&step);
+}
+
+void optim_step(Optim *optim, float *params, const float *grads, double lr, double grad_scale)
+{
+    optim_begin(optim, lr, grad_scale);
+    optim_update(optim, params, grads);
+}

@@ -1,0 +1,45 @@
+/* Rules that want whole tensors, and planning for them. What is to be changed is left in the scratch as it is stored here, comes
+ * together as one tensor in plain order, is changed, and goes back: so state, gradients and parameters stay where they lie. */
+#include "rules.h"
+
+#include <string.h>
+
+static int64_t align(int64_t n)
+{
+    enum { ALIGN_FLOATS = 16 };
+    return (n + ALIGN_FLOATS - 1) / ALIGN_FLOATS * ALIGN_FLOATS;
+}
+
+int64_t optim_whole_floats(const OptimTable *table, const OptimTensor *tensor)
+{
+    return align(shape_count(tensor->shape)) + table->work_floats(tensor);
+}
+
+void optim_step_whole(Optim *optim, const OptimPiece *piece, const OptimArgs *args)
+{
+    const OptimTable *table = piece->rule->table;
+    const OptimWhole *io = &optim->whole_io;
+    int range = (int)(piece - optim->piece);
+    float *stored = optim_scratch_of(optim, piece), *plain = optim->whole_floats;
+    size_t bytes = (size_t)piece->elements * sizeof *stored;
+    table->direction(optim, piece, args);
+    if (io->get)
+        io->get(io->user, range, stored, plain);
+    else
+        memcpy(plain, stored, bytes);
+    table->whole(optim, piece, plain, plain + align(shape_count(piece->tensor->shape)));
+    if (io->put)
+        io->put(io->user, range, plain, stored);
+    else
+        memcpy(stored, plain, bytes);
+    table->update(optim, piece, args);
+}
+
+OptimNeed optim_need(const Config *config, const OptimTensor *tensor, int rule)
+{
+    OptimRule r = optim_rule(config, rule);
+    OptimNeed need = {
+        .slots = r.slots, .scratch = r.table->scratch, .whole = r.table->whole != NULL};
+    if (need.whole) need.whole_bytes = (size_t)optim_whole_floats(r.table, tensor) * sizeof(float);
+    return need;
+}

@@ -1,0 +1,117 @@
+/* ZeRO where an update wants whole tensors (as ZeRO-1 of "Muon is scalable for LLM training", Liu et al. 2025, section 2.3, but
+ * without its gathering): such a tensor is one replica's, gradient, state and all, so that no message is added. The owner is found by
+ * filling up: in each bucket the replicas that have least so far get most, in their order, and a border that would cut such a
+ * tensor moves to its nearer end. What may be cut is, as in shares.c. Every rank of a tensor group finds the same, for what counts
+ * are the slices of the group's first one. */
+#include "plan.h"
+
+bool whole_wanted(const Plan *plan, int param)
+{
+    return plan->updates && plan->updates[param].whole;
+}
+
+static bool any_wanted(const Plan *plan)
+{
+    for (int i = 0; i < plan->graph->param_count; ++i)
+        if (whole_wanted(plan, i)) return true;
+    return false;
+}
+
+/* quota[r]: so much of `weight` that the replicas that have least so far (load) come as near to each other as they can. */
+static void fill_up(const int64_t *load, int dp, int64_t weight, int64_t *quota)
+{
+    int64_t low = 0, high = weight;
+    for (int r = 0; r < dp; ++r)
+        if (load[r] + weight > high) high = load[r] + weight;
+    while (low < high) {
+        int64_t level = low + (high - low + 1) / 2, room = 0;
+        for (int r = 0; r < dp; ++r) room += level > load[r] ? level - load[r] : 0;
+        if (room <= weight)
+            low = level;
+        else
+            high = level - 1;
+    }
+    int64_t left = weight;
+    for (int r = 0; r < dp; ++r) {
+        quota[r] = low > load[r] ? low - load[r] : 0;
+        left -= quota[r];
+    }
+    quota[dp - 1] += left;
+}
+
+/* A tensor that two stages have, a bucket of its own: both must find the same owner, whatever else they hold. */
+static void cut_across(const Plan *plan, const Buckets *b, int bucket, int64_t *boundary)
+{
+    int param = b->first_tensor[bucket], tied = plan->graph->param[param].tied;
+    int owner = (tied >= 0 ? tied : param) % plan->shape.dp;
+    for (int r = 0; r <= plan->shape.dp; ++r)
+        boundary[r] = b->offset[bucket] + (r > owner ? b->elements[bucket] : 0);
+}
+
+bool whole_cut(const Plan *plan, const Buckets *b, int bucket, int64_t *load, int64_t *boundary)
+{
+    int dp = plan->shape.dp, first = b->first_tensor[bucket];
+    int64_t weight = share_bucket_weight(plan, b, bucket), below = 0, last = 0;
+    if (!any_wanted(plan) || weight == 0) return false;
+    if (plan_tied_across(plan, first)) {
+        if (!whole_wanted(plan, first)) return false;
+        cut_across(plan, b, bucket, boundary);
+        return true;
+    }
+    int64_t *quota = mem_new((size_t)dp * sizeof *quota), end = 0;
+    fill_up(load, dp, weight, quota);
+    boundary[0] = b->offset[bucket];
+    for (int r = 0; r < dp; ++r, last = below) {
+        end += quota[r];
+        below = weight;
+        boundary[r + 1] = r + 1 < dp ? share_border(plan, b, bucket, end, &below)
+                                     : b->offset[bucket] + b->elements[bucket];
+        load[r] += below - last;
+    }
+    mem_free(&quota);
+    return true;
+}
+
+/* ---- memory ---- */
+
+static int64_t held_elements(const Plan *plan, int param, int dp_rank)
+{
+    int64_t first, count;
+    if (plan->graph->param[param].info.buffer || plan->value_at[param] < 0 ||
+        param_shares_value(plan, param))
+        return 0;
+    plan_share(plan, param, dp_rank, &first, &count);
+    return count;
+}
+
+static size_t larger(size_t a, size_t b)
+{
+    return a > b ? a : b;
+}
+
+/* State close together; scratch side by side where it is shared out, else of the tensor that needs most; and what a whole tensor
+ * takes. */
+static size_t update_bytes(const Plan *plan, int dp_rank)
+{
+    size_t state = 0, beside = 0, largest = 0, whole = 0, slices = 0;
+    bool shared = plan->zero || plan->shape.tp > 1;
+    for (int i = 0; i < plan->graph->param_count; ++i) {
+        const ParamUpdate *update = &plan->updates[i];
+        size_t count = (size_t)held_elements(plan, i, dp_rank);
+        size_t padded = (size_t)align_floats((int64_t)count);
+        if (count == 0) continue;
+        state += (size_t)update->slots * padded;
+        if (update->scratch && shared) beside += padded;
+        if (update->whole || (update->scratch && !shared)) largest = larger(largest, count);
+        whole = larger(whole, update->whole_bytes);
+        slices = larger(slices, update->slice_bytes);
+    }
+    return (state + larger(beside, largest)) * sizeof(float) + whole + slices;
+}
+
+size_t whole_state_bytes(const Plan *plan)
+{
+    size_t most = 0;
+    for (int r = 0; r < plan->shape.dp; ++r) most = larger(most, update_bytes(plan, r));
+    return most;
+}

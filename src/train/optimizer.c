@@ -1,0 +1,177 @@
+/* The optimizer of a run: which rule each parameter of the model is updated by, what planning needs to know of that, and how a
+ * tensor that a rule wants whole comes together from the ranks of a tensor group. Replicas never cut such a tensor
+ * (src/pipeline/plan/whole.c), so that it needs no message between them. */
+#include "optimizer.h"
+
+#include "shares.h"
+
+#include <string.h>
+
+/* ---- who updates what ---- */
+
+/* Of the whole model. A tied parameter is what it is tied to. */
+static ParamRole role_of(const Graph *g, int param)
+{
+    int own = g->param[param].tied >= 0 ? g->param[param].tied : param;
+    const Param *p = &g->param[own];
+    const OpInfo *info = op_info(g->node[p->node].spec.kind);
+    if (info->normalizes) return PARAM_NORM;
+    if (info->is_table) return PARAM_EMBEDDING;
+    if (p->shape.ndim < 2) return PARAM_BIAS;
+    return p->node == g->logits ? PARAM_HEAD : PARAM_WEIGHT;
+}
+
+/* The trained parameters that are no other's, in the model's order. */
+static int list_tensors(const Graph *g, OptimTensor *tensor, int *param)
+{
+    int count = 0;
+    for (int i = 0; i < g->param_count; ++i) {
+        const Param *p = &g->param[i];
+        if (p->info.buffer || p->tied >= 0) continue;
+        param[count] = i;
+        tensor[count++] = (OptimTensor){.name = p->name, .shape = p->shape, .role = role_of(g, i)};
+    }
+    return count;
+}
+
+/* What a rank of a tensor group needs to put a divided tensor together: its slice, and all of them, as wide as the widest. */
+static size_t slices_bytes(const Graph *g, int param)
+{
+    if (g->param[param].cut.parts == 0) return 0;
+    return (size_t)(g->ranks + 1) * (size_t)param_slice_count(g, param, 0) * sizeof(float);
+}
+
+static void fill_updates(Trainer *t, const OptimTensor *tensor, const int *param, int count,
+                         const int *rule)
+{
+    const Graph *g = t->graph;
+    for (int k = 0; k < count; ++k) {
+        OptimNeed need = optim_need(t->config, &tensor[k], rule[k]);
+        t->rule[param[k]] = rule[k];
+        t->updates[param[k]] = (ParamUpdate){
+            .slots = need.slots,
+            .scratch = need.scratch,
+            .whole = need.whole,
+            .whole_bytes = need.whole_bytes,
+            .slice_bytes = need.whole ? slices_bytes(g, param[k]) : 0,
+        };
+    }
+    for (int i = 0; i < g->param_count; ++i) {
+        if (g->param[i].tied < 0) continue;
+        t->rule[i] = t->rule[g->param[i].tied];
+        t->updates[i] = t->updates[g->param[i].tied];
+    }
+}
+
+Status train_assign_rules(Trainer *t)
+{
+    const Graph *g = graph_whole(t->graph);
+    size_t room = (size_t)g->param_count + 1;
+    OptimTensor *tensor = mem_new(room * sizeof *tensor);
+    int *param = mem_new(room * sizeof *param), *rule = mem_new(room * sizeof *rule);
+    int count = list_tensors(g, tensor, param);
+    t->rule = mem_new(room * sizeof *t->rule);
+    t->updates = mem_new(room * sizeof *t->updates);
+    Status st = optim_assign(t->config, tensor, count, rule);
+    if (st == OK) fill_updates(t, tensor, param, count, rule);
+    mem_free(&tensor);
+    mem_free(&param);
+    mem_free(&rule);
+    return st;
+}
+
+/* ---- whole tensors ---- */
+
+/* What this rank has of a tensor is its slice, in the layer's own order; all ranks of the group get the whole. */
+static void whole_get(void *user, int range, const float *stored, float *plain)
+{
+    const Trainer *t = user;
+    const Graph *g = t->graph;
+    int param = t->range_param[range];
+    const Param *p = &g->param[param];
+    Op *op = g->node[p->node].op;
+    if (p->cut.parts == 0) {
+        op_unpack(op, p->slot, stored, plain);
+        return;
+    }
+    size_t count = (size_t)param_slice_count(g, param, 0);
+    float *mine = t->slices, *all = mine + count;
+    op_unpack(op, p->slot, stored, mine);
+    world_gather(&t->grid.tp_world, mine, count * sizeof *mine, all);
+    for (int r = 0; r < g->ranks; ++r) param_slice_put(g, param, r, all + (size_t)r * count, plain);
+}
+
+static void whole_put(void *user, int range, const float *plain, float *stored)
+{
+    const Trainer *t = user;
+    const Graph *g = t->graph;
+    int param = t->range_param[range];
+    const Param *p = &g->param[param];
+    if (p->cut.parts > 0) {
+        param_slice_get(g, param, g->rank, plain, t->slices);
+        plain = t->slices;
+    }
+    op_pack(g->node[p->node].op, p->slot, plain, stored);
+}
+
+/* For the divided tensor that this rank updates and that needs most. */
+static void make_slices(Trainer *t)
+{
+    for (int i = 0; i < t->optim->range_count; ++i) {
+        size_t bytes = t->updates[t->range_param[i]].slice_bytes;
+        if (t->optim->piece[i].elements > 0 && bytes > t->slices_bytes) t->slices_bytes = bytes;
+    }
+    if (t->slices_bytes > 0) t->slices = mem_pages_new(t->slices_bytes);
+}
+
+/* ---- what this rank holds ---- */
+
+static int list_ranges(Trainer *t, OptimRange *range)
+{
+    const Graph *g = t->graph, *whole = graph_whole(t->graph);
+    int count = 0;
+    for (int i = 0; i < g->param_count; ++i) {
+        const Param *p = &g->param[i];
+        if (p->info.buffer || !train_holds(t, i)) continue;
+        t->range_param[count] = i;
+        range[count++] = (OptimRange){
+            .offset = t->plan->value_at[i],
+            .elements = p->elements,
+            .decay = p->info.decay,
+            .rule = t->rule[i],
+            .tensor = {.name = p->name, .shape = whole->param[i].shape, .role = role_of(whole, i)}};
+    }
+    return count;
+}
+
+Status train_make_optimizer(Trainer *t)
+{
+    size_t room = (size_t)t->graph->param_count + 1;
+    OptimRange *range = mem_new(room * sizeof *range);
+    t->range_param = mem_new(room * sizeof *t->range_param);
+    int count = list_ranges(t, range);
+    Status st;
+    if (t->plan->zero || (t->shape.tp > 1 && optim_has_norms(t->config))) {
+        t->shares = shares_new(t, range, count);
+        OptimShare mine = shares_mine(t->shares);
+        st = optim_new_share(&t->optim, t->config, t->backend, range, count, &mine);
+    } else {
+        st = optim_new(&t->optim, t->config, t->backend, range, count, t->plan->value_elements);
+    }
+    mem_free(&range);
+    TRY(st);
+    if (t->optim->any_whole) make_slices(t);
+    optim_use_whole(t->optim, (OptimWhole){.get = whole_get, .put = whole_put, .user = t});
+    return OK;
+}
+
+void train_free_optimizer(Trainer *t)
+{
+    optim_free(&t->optim);
+    shares_free(&t->shares);
+    if (t->slices) mem_pages_free(t->slices, t->slices_bytes);
+    t->slices = NULL;
+    mem_free(&t->range_param);
+    mem_free(&t->rule);
+    mem_free(&t->updates);
+}

@@ -1,0 +1,42 @@
+/* What tests of the optimizers share: the golden file's numbers, and configurations from a line of it. */
+#ifndef WEFT_TESTS_OPTIM_GOLDEN_H
+#define WEFT_TESTS_OPTIM_GOLDEN_H
+
+#include "optim.h"
+
+#include "harness.h"
+
+static const char *const golden_path = "tests/golden/optim.txt";
+
+static inline uint32_t fnv(const char *text)
+{
+    uint32_t h = 2166136261u;
+    for (; *text; ++text) h = (h ^ (unsigned char)*text) * 16777619u;
+    return h;
+}
+
+/* The script's formula: element i of a name, in [-1, 1), a multiple of 2^-23. */
+static inline float noise(const char *name, uint32_t i)
+{
+    uint32_t h = i * 0x9E3779B9u + fnv(name);
+    h = (h ^ (h >> 16)) * 0x85EBCA6Bu;
+    h = (h ^ (h >> 13)) * 0xC2B2AE35u;
+    h ^= h >> 16;
+    return ((float)(h >> 8) - 8388608.0f) * 0x1p-23f;
+}
+
+/* Splits "optim.name=sgd optim.lr=0.1" into overrides and reads them. */
+static inline Config *config_of(char *options)
+{
+    enum { MAX = 16 };
+    char *word[MAX];
+    int count = 0;
+    Config *config = NULL;
+    config_use_words(optim_words, OPTIM_WORDS);
+    for (char *w; count < MAX && (w = strsep(&options, " \n"));)
+        if (*w) word[count++] = w;
+    CHECK_OK(config_parse(&config, "test.yaml", "run: {seed: 1}", count, word));
+    return config;
+}
+
+#endif

@@ -1,0 +1,44 @@
+/* The loss of GPT-2 and of ResNets, computed as the papers write them: double precision, one loop
+ * an index, a function a layer, nothing fused, nothing in blocks. It knows nothing of weft's code;
+ * tests hold weft's losses and gradients against it. Parameters have the names, shapes and order of
+ * PyTorch's layers: dense (out, in), convolution (out, in, kernel, kernel). */
+#ifndef REFERENCE_FORWARD_H
+#define REFERENCE_FORWARD_H
+
+typedef struct ReferenceParam {
+    const char *name;    /* "h.0.attn.c_attn.weight", "layer1.0.bn2.bias" */
+    const double *value; /* borrowed */
+} ReferenceParam;
+
+typedef struct ReferenceParams {
+    const ReferenceParam *list;
+    int count;
+} ReferenceParams;
+
+/* Radford et al. 2019, with learned positions and no dropout. */
+typedef struct ReferenceGpt2 {
+    int B, T; /* samples, tokens of each */
+    int C, H; /* width of the residual stream, heads */
+    int L, V; /* blocks, size of the vocabulary */
+} ReferenceGpt2;
+
+/* He et al. 2015; the stride of a bottleneck is in its 3x3 convolution, as torchvision has it. */
+typedef struct ReferenceResnet {
+    int N, C, H, W; /* samples, and the data's channels, height and width */
+    int blocks[4];
+    int bottleneck; /* 0: two 3x3 convolutions a block; 1: 1x1, 3x3, 1x1 and four times as wide */
+    int small_stem; /* 0: 7x7/2 convolution and 3x3/2 max pooling; 1: one 3x3 convolution */
+    int classes;
+} ReferenceResnet;
+
+/* Mean cross-entropy in nats. tokens, next: (B,T), below V; next is the token to be predicted at
+ * each place. Not a number, and a line on stderr, where a parameter has no value. */
+double reference_gpt2(ReferenceParams params, ReferenceGpt2 model, const int *tokens,
+                      const int *next);
+
+/* Mean cross-entropy in nats of one batch, batch norm in training mode. image: (N,C,H,W); label: N,
+ * below classes. Errors as above. */
+double reference_resnet(ReferenceParams params, ReferenceResnet model, const double *image,
+                        const int *label);
+
+#endif

@@ -1,0 +1,382 @@
+/* One step of gpt2 and of ResNets against tests/reference, which computes the same loss in double
+ * precision from the same parameters and knows nothing of weft's code. First the loss; then the
+ * gradient, by the reference's central differences along random directions: (loss(w + h d) - loss(w
+ * - h d)) / 2h is the gradient times d. Of gpt2 each parameter has a direction of its own, so that
+ * none is left out. Fused as a run is, and, plain, by the backend that poisons memory. */
+#include "train.h"
+#include "schedules.def"
+
+#include "harness.h"
+#include "reference/forward.h"
+
+#include <math.h>
+
+enum { CLASSES = 10, SEED = 7, TOKENS = 12, VOCAB = 37, WIDTH = 24, HEADS = 3, DEPTH = 2 };
+
+/* Relative errors that are allowed: ten times what was measured. Single precision rounds each
+ * number to 6e-8. In gpt2, a smooth model of few layers, sums of such errors stay near that: 5e-8
+ * in the loss, 4e-7 in the gradients. In a ResNet batch norm divides by deviations of few numbers
+ * and a relu may fall on the other side of 0: 6e-7 and 1.2e-5. A gradient's error is that of its
+ * product with a direction of numbers 1 and -1, relative to the gradient's norm, the size that such
+ * a product has. */
+static const double LOSS_SMOOTH = 5e-7, LOSS_CORNERS = 6e-6;
+static const double SLOPE_SMOOTH = 4e-6, SLOPE_CORNERS = 1.2e-4;
+/* The reference's step along a direction. Rounding in double leaves 1e-16 / h of a slope, corners
+ * within a step of a ResNet's millions of numbers spoil it. */
+static const double STEP_SMOOTH = 1e-5, STEP_CORNERS = 1e-8;
+
+typedef struct Run {
+    Config *config;
+    World world;
+    Backend *backend;
+    Grid grid;
+    bool grid_ready;
+    float matrices; /* what first values of matrices are multiplied by */
+    Graph *graph;
+    Schedule *schedule;
+    Plan *plan;
+    Comm *comm;
+    Executor *executor;
+} Run;
+
+/* One stage, one micro-batch. */
+static Status make_plan(Run *r)
+{
+    PlanOptions options = {.shape = {1, 1, 1},
+                           .channel_depth = 2,
+                           .first = (const int[]){0, r->graph->node_count},
+                           .bucket_bytes = 1 << 20};
+    TRY(schedule_new(&r->schedule, SCHEDULE_1F1B, NULL, (ScheduleShape){1, 1, 1}));
+    options.schedule = r->schedule;
+    return plan_new(&r->plan, r->graph, &options);
+}
+
+static Status run_open(Run *r, const char *model, Desc input, int64_t classes,
+                       const BackendTable *table)
+{
+    *r = (Run){.matrices = input.dtype == DTYPE_I32 ? 6 : 1,
+               .world = {.size = 1,
+                         .node_size = 1,
+                         .one_node = true,
+                         .comm = MPI_COMM_NULL,
+                         .node = MPI_COMM_NULL}};
+    TRY(config_parse(&r->config, "test", model, 0, NULL));
+    TRY(backend_open(&r->backend, table, (BackendOptions){.threads = 1}));
+    TRY(graph_build(&r->graph, r->config, input, classes));
+    if (table == &backend_cpu) TRY(graph_fuse(r->graph, table));
+    TRY(graph_plan(r->graph, r->backend));
+    TRY(make_plan(r));
+    TRY(grid_init(&r->grid, &r->world, (GridShape){1, 1, 1}));
+    r->grid_ready = true;
+    TRY(comm_new(&r->comm, &r->grid.dp_world, r->backend, TRANSPORT_AUTO, r->plan->leaf_elements));
+    return executor_new(&r->executor, r->plan, &r->grid, r->backend, r->comm,
+                        (ExecutorOptions){.seed = SEED});
+}
+
+static void run_close(Run *r)
+{
+    executor_free(&r->executor);
+    comm_free(&r->comm);
+    plan_free(&r->plan);
+    if (r->schedule) schedule_free(&r->schedule);
+    if (r->grid_ready) grid_fini(&r->grid);
+    graph_free(&r->graph);
+    if (r->backend) backend_close(&r->backend);
+    config_free(&r->config);
+}
+
+/* ---- parameters: the model's, in its names and in plain order, as doubles ---- */
+
+typedef struct Values {
+    ReferenceParam *list;    /* owned */
+    double **value, **slope; /* owned; slope: the gradient, after a step */
+    int64_t *elements;
+    int count;
+} Values;
+
+/* First values, but:
+ * - what begins as 0 or 1 (biases, norms) is moved from there, so that none of it drops out;
+ * - gpt2's matrices are larger: their deviation is meant for hundreds of columns, and with a few
+ *   every layer but the sum around it would hardly count;
+ * - norms at the ends of bottlenecks are small (Goyal et al. 2017 begin with 0): random blocks that
+ *   count in full make a function of 50 layers on which no two precisions agree. */
+static float *first_values(const Run *r, int param)
+{
+    const Param *p = &r->graph->param[param];
+    float *plain = mem_new((size_t)shape_count(p->shape) * sizeof *plain);
+    RngKey key = rng_key(SEED, RNG_TEST, (uint64_t)param, 1);
+    float scale = p->shape.ndim == 2 ? r->matrices : strstr(p->name, ".bn3.weight") ? 0.25f : 1.0f;
+    float noise = p->shape.ndim == 1 && !p->info.buffer ? 0.1f : 0.0f;
+    param_init(r->graph, param, SEED, plain);
+    for (int64_t i = 0; i < shape_count(p->shape); ++i)
+        plain[i] = scale * (plain[i] + noise * rng_normal(key, (uint64_t)i));
+    return plain;
+}
+
+/* Fills the program's parameters and the reference's, which are the same numbers. */
+static Values values_new(Run *r)
+{
+    int count = r->graph->param_count;
+    Values v = {.list = mem_new((size_t)count * sizeof *v.list),
+                .value = mem_new((size_t)count * sizeof *v.value),
+                .slope = mem_new((size_t)count * sizeof *v.slope),
+                .elements = mem_new((size_t)count * sizeof *v.elements)};
+    for (int i = 0; i < count; ++i) {
+        const Param *p = &r->graph->param[i];
+        if (p->tied >= 0) continue;
+        int64_t n = shape_count(p->shape);
+        float *plain = first_values(r, i);
+        op_pack(r->graph->node[p->node].op, p->slot, plain,
+                executor_params(r->executor) + r->plan->value_at[i]);
+        if (!p->info.buffer) {
+            double *value = mem_new((size_t)n * sizeof *value);
+            for (int64_t k = 0; k < n; ++k) value[k] = (double)plain[k];
+            v.value[v.count] = value;
+            v.elements[v.count] = n;
+            v.list[v.count++] = (ReferenceParam){p->name, value};
+        }
+        mem_free(&plain);
+    }
+    executor_refresh(r->executor);
+    return v;
+}
+
+/* The program's gradients after a step, in the same order. */
+static void values_slope(Values *v, Run *r)
+{
+    int at = 0;
+    for (int i = 0; i < r->graph->param_count; ++i) {
+        const Param *p = &r->graph->param[i];
+        if (p->tied >= 0 || p->info.buffer) continue;
+        float *plain = mem_new((size_t)v->elements[at] * sizeof *plain);
+        op_unpack(r->graph->node[p->node].op, p->slot,
+                  executor_grads(r->executor) + plan_sum_at(r->plan, r->plan->value_at[i], 0),
+                  plain);
+        v->slope[at] = mem_new((size_t)v->elements[at] * sizeof(double));
+        for (int64_t k = 0; k < v->elements[at]; ++k) v->slope[at][k] = (double)plain[k];
+        mem_free(&plain);
+        ++at;
+    }
+}
+
+static void values_free(Values *v)
+{
+    for (int i = 0; i < v->count; ++i) {
+        mem_free(&v->value[i]);
+        mem_free(&v->slope[i]);
+    }
+    mem_free(&v->list);
+    mem_free(&v->value);
+    mem_free(&v->slope);
+    mem_free(&v->elements);
+}
+
+/* ---- one step ---- */
+
+static Status next_batch(void *user, const Batch **batch, double *wait_s)
+{
+    (void)wait_s;
+    *batch = user;
+    return OK;
+}
+
+static void release(void *user)
+{
+    (void)user;
+}
+
+/* The program's loss; its gradients are left in the executor. rows: of the loss. */
+static double program_loss(Run *r, Batch *batch, int64_t rows)
+{
+    BatchSource source = {.user = batch, .next = next_batch, .release = release};
+    StepOf of = {.scale = 1.0f / (float)rows, .micros = 1};
+    double wait_s;
+    CHECK_OK(executor_forward_backward(r->executor, &source, &of, &wait_s));
+    executor_reduce(r->executor, &of);
+    const float *metrics = executor_metrics(r->executor, 0);
+    CU_ASSERT_EQUAL((int64_t)metrics[METRIC_ROWS], rows);
+    return (double)metrics[METRIC_LOSS] / (double)metrics[METRIC_ROWS];
+}
+
+/* A loss of the reference, as a function of its parameters. */
+typedef struct Oracle {
+    Values *values;
+    double (*loss)(const struct Oracle *oracle);
+    ReferenceGpt2 gpt2;
+    ReferenceResnet resnet;
+    const double *image;
+    const int *token, *label;
+} Oracle;
+
+static double gpt2_loss(const Oracle *o)
+{
+    ReferenceParams params = {o->values->list, o->values->count};
+    return reference_gpt2(params, o->gpt2, o->token, o->label);
+}
+
+static double resnet_loss(const Oracle *o)
+{
+    ReferenceParams params = {o->values->list, o->values->count};
+    return reference_resnet(params, o->resnet, o->image, o->label);
+}
+
+/* 1 or -1, by a hash of the place. */
+static double direction(int param, int64_t i)
+{
+    uint64_t h = ((uint64_t)i + ((uint64_t)param << 40)) * 0x9E3779B97F4A7C15u;
+    h = (h ^ h >> 32) * 0xD6E8FEB86659FD93u;
+    return h >> 63 ? 1 : -1;
+}
+
+static void move(Values *v, int first, int end, double by)
+{
+    for (int p = first; p < end; ++p)
+        for (int64_t i = 0; i < v->elements[p]; ++i) v->value[p][i] += by * direction(p, i);
+}
+
+/* The gradient along one direction of the parameters first to end - 1: the program's, and the
+ * reference's by differences. */
+static void check_slope(const Oracle *o, int first, int end, double h, double tolerance)
+{
+    Values *v = o->values;
+    double slope = 0, squares = 0;
+    for (int p = first; p < end; ++p)
+        for (int64_t i = 0; i < v->elements[p]; ++i) {
+            slope += v->slope[p][i] * direction(p, i);
+            squares += v->slope[p][i] * v->slope[p][i];
+        }
+    move(v, first, end, h);
+    double above = o->loss(o);
+    move(v, first, end, -2 * h);
+    double below = o->loss(o);
+    move(v, first, end, h);
+    double off = fabs((above - below) / (2 * h) - slope) / sqrt(squares);
+    CU_ASSERT(squares > 0 && off <= tolerance);
+    if (getenv("WEFT_TEST_VERBOSE") || !(off <= tolerance))
+        printf("  %s and %d more: gradient off by %.1e, allowed %.1e\n", v->list[first].name,
+               end - first - 1, off, tolerance);
+}
+
+static void check_loss(const char *what, double got, double wanted, double tolerance)
+{
+    double off = fabs(got - wanted) / wanted;
+    CU_ASSERT(off <= tolerance);
+    if (getenv("WEFT_TEST_VERBOSE") || !(off <= tolerance))
+        printf("  %s: loss %.9g, reference %.9g: off by %.1e, allowed %.1e\n", what, got, wanted,
+               off, tolerance);
+}
+
+/* ---- gpt2 ---- */
+
+static void check_gpt2(const BackendTable *table)
+{
+    enum { SAMPLES = 3, PLACES = SAMPLES * TOKENS };
+    int32_t token[PLACES], next[PLACES];
+    int64_t sample[SAMPLES] = {0, 1, 2};
+    Batch batch = {.tokens = token, .labels = next, .sample = sample, .rows = SAMPLES};
+    Run run;
+    for (int i = 0; i < PLACES; ++i) {
+        token[i] = (int32_t)(rng_u32(rng_key(SEED, RNG_TEST, 0, 3), (uint64_t)i) % VOCAB);
+        next[i] = (int32_t)(rng_u32(rng_key(SEED, RNG_TEST, 0, 4), (uint64_t)i) % VOCAB);
+    }
+    char *model = mem_format("model: {name: gpt2, layers: %d, width: %d, heads: %d, context: %d}",
+                             DEPTH, WIDTH, HEADS, TOKENS);
+    Status status = run_open(&run, model, desc_plain(shape_of(2, SAMPLES, TOKENS, 1, 1), DTYPE_I32),
+                             VOCAB, table);
+    CHECK_OK(status);
+    mem_free(&model);
+    if (status == OK) {
+        Values values = values_new(&run);
+        Oracle oracle = {.values = &values,
+                         .loss = gpt2_loss,
+                         .gpt2 = {SAMPLES, TOKENS, WIDTH, HEADS, DEPTH, VOCAB},
+                         .token = token,
+                         .label = next};
+        double loss = program_loss(&run, &batch, PLACES);
+        check_loss("gpt2", loss, oracle.loss(&oracle), LOSS_SMOOTH);
+        values_slope(&values, &run);
+        CU_ASSERT_EQUAL(values.count, 2 + 12 * DEPTH + 2);
+        for (int p = 0; p < values.count; ++p)
+            check_slope(&oracle, p, p + 1, STEP_SMOOTH, SLOPE_SMOOTH);
+        values_free(&values);
+    }
+    run_close(&run);
+}
+
+static void gpt2(void)
+{
+    check_gpt2(&backend_cpu);
+}
+
+static void gpt2_poison(void)
+{
+    check_gpt2(&backend_poison);
+}
+
+/* ---- ResNets ---- */
+
+static void check_resnet(const char *model, ReferenceResnet m, const BackendTable *table)
+{
+    enum { SAMPLES_MOST = 8 };
+    int32_t label[SAMPLES_MOST];
+    int64_t sample[SAMPLES_MOST];
+    int64_t n = (int64_t)m.N * m.C * m.H * m.W;
+    Run run;
+    Batch batch = {
+        .rows = m.N, .x = mem_new((size_t)n * sizeof(float)), .labels = label, .sample = sample};
+    double *image = mem_new((size_t)n * sizeof *image);
+    for (int64_t i = 0; i < n; ++i)
+        image[i] = (double)(batch.x[i] = rng_normal(rng_key(SEED, RNG_TEST, 0, 5), (uint64_t)i));
+    for (int i = 0; i < m.N; ++i) {
+        label[i] = (i * 7 + 3) % CLASSES;
+        sample[i] = i;
+    }
+    Shape shape = shape_of(4, m.N, m.C, m.H, m.W);
+    Status status = run_open(&run, model, desc_plain(shape, DTYPE_F32), m.classes, table);
+    CHECK_OK(status);
+    if (status == OK) {
+        Values values = values_new(&run);
+        Oracle oracle = {
+            .values = &values, .loss = resnet_loss, .resnet = m, .image = image, .label = label};
+        double loss = program_loss(&run, &batch, m.N);
+        check_loss(model, loss, oracle.loss(&oracle), LOSS_CORNERS);
+        values_slope(&values, &run);
+        check_slope(&oracle, 0, values.count, STEP_CORNERS, SLOPE_CORNERS);
+        values_free(&values);
+    }
+    run_close(&run);
+    mem_free(&batch.x);
+    mem_free(&image);
+}
+
+static const ReferenceResnet basic = {
+    .N = 4, .C = 1, .H = 12, .W = 10, .blocks = {2, 2, 2, 2}, .small_stem = 1, .classes = CLASSES};
+static const ReferenceResnet bottlenecks = {
+    .N = 6, .C = 3, .H = 24, .W = 20, .blocks = {3, 4, 6, 3}, .bottleneck = 1, .classes = CLASSES};
+
+static void resnet18(void)
+{
+    check_resnet("model: {name: resnet18, stem: small}", basic, &backend_cpu);
+}
+
+static void resnet18_poison(void)
+{
+    check_resnet("model: {name: resnet18, stem: small}", basic, &backend_poison);
+}
+
+static void resnet50(void)
+{
+    check_resnet("model: {name: resnet50}", bottlenecks, &backend_cpu);
+}
+
+/* A parameter that the model lacks is no silent zero. */
+static void missing(void)
+{
+    int token = 0;
+    double loss = reference_gpt2((ReferenceParams){NULL, 0}, (ReferenceGpt2){1, 1, 2, 1, 0, 2},
+                                 &token, &token);
+    CU_ASSERT(isnan(loss));
+}
+
+TEST_MAIN("reference", {"gpt2", gpt2}, {"gpt2, poisoned", gpt2_poison}, {"resnet18", resnet18},
+          {"resnet18, poisoned", resnet18_poison}, {"resnet50", resnet50}, {"missing", missing})
