@@ -13,6 +13,7 @@ static ConfigWord zoo_word(int i)
 }
 
 const ConfigWords model_words[MODEL_WORDS] = {{"model.name", zoo_word}};
+
 char *zoo_number(int64_t n, char out[ZOO_NUMBER])
 {
     snprintf(out, ZOO_NUMBER, "%lld", (long long)n);
