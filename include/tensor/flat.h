@@ -29,6 +29,8 @@ typedef struct MatrixProduct {
     const float *a, *b;
     int64_t m, n, k, out_row, a_row, b_row;
     bool b_transposed;
+    /* out is, to the bit, as of a matrix with itself: half of it is computed */
+    bool symmetric;
 } MatrixProduct;
 enum { MATRIX_PAD = 16 };
 /* of memory that an ElementBody sees, at most */

@@ -155,7 +155,8 @@ static float *iterate(const FlatTable *flat, Stream *s, Matrix size, float *x, f
                         .out_row = n,
                         .a_row = wide,
                         .b_row = wide,
-                        .b_transposed = true};
+                        .b_transposed = true,
+                        .symmetric = true};
     MatrixProduct aa = {.out = square,
                         .a = gram,
                         .b = gram,
@@ -164,7 +165,8 @@ static float *iterate(const FlatTable *flat, Stream *s, Matrix size, float *x, f
                         .k = n,
                         .out_row = n,
                         .a_row = n,
-                        .b_row = n};
+                        .b_row = n,
+                        .symmetric = true};
     MatrixProduct bx = {
         .a = gram, .m = n, .n = wide, .k = n, .out_row = wide, .a_row = n, .b_row = wide};
     for (int i = 0; i < NEWTON_SCHULZ_STEPS; ++i) {

@@ -113,4 +113,23 @@ fi
 check 0 'MB planned,' "$WEFT" train a.yaml
 holds 'measured memory is there' grep -q 'memory  .* MB measured (.*%) on rank 0' out
 check 0 'MB measured' timeout 240 "$WEFT" train -n 2 a.yaml run.name=two grid.pp=2
+
+# Groups: fc1 to fc3 are hidden layers' weights, 64*16 + 16*32 + 32*16; the last layer and the vectors are AdamW's.
+cat >groups.yaml <<'YAML'
+model: {name: mlp, hidden: [16, 32, 16]}
+data: {train: data.h5}
+train: {steps: 2, batch: 32, micro_batch: 4, threads: 1}
+optim: {name: muon, lr: 0.02, groups: [{roles: [head, bias], name: adamw, lr: 3e-3}]}
+YAML
+check 0 'others    muon, lr 0.02, weight_decay 0, 1 number of state each; 2048 parameters' "$WEFT" plan groups.yaml
+holds 'the group is shown' grep -q 'group 1   adamw, lr 0.003, weight_decay 0, 2 numbers of state each; 115 parameters' out
+holds 'names are folded' grep -q 'fc\*.weight x 3' out
+holds 'whole tensors are counted' grep -q '3 whole tensors, updated once' out
+check 0 'each updated by one replica' "$WEFT" plan groups.yaml --ranks 4 grid.zero=2
+check 0 'updated by each of 4 replicas' "$WEFT" plan groups.yaml --ranks 4
+check 0 'of slices a rank sends and takes' "$WEFT" plan groups.yaml --ranks 2 grid.tp=2
+check 0 '"name": "adamw", "lr": 0.003, "weight_decay": 0, "slots": 2, "names": ["fc1.bias"' "$WEFT" plan groups.yaml --json
+check 78 "'fc9.*' matches no parameter" "$WEFT" plan groups.yaml 'optim.groups=[{match: fc9.*, lr: 1}]'
+check 78 'groups.yaml:4:' "$WEFT" train groups.yaml 'optim.groups=[]'
+check 0 'MB measured' "$WEFT" train groups.yaml
 finish

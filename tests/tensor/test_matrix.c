@@ -124,4 +124,37 @@ static void parts(void)
     backend_close(&backend);
 }
 
-TEST_MAIN("matrix products", {"products", products}, {"parts", parts})
+/* A matrix with its transpose, and the square of that: half of them is enough, to the bit. */
+static void symmetric(void)
+{
+    enum { N = 272, K = 300 };
+    Backend *backend = NULL;
+    CHECK_OK(backend_open(&backend, &backend_cpu, (BackendOptions){.threads = 1}));
+    Stream *s = backend->table->stream(backend);
+    float *a = filled(N * K, 4), *gram[2], *square[2];
+    for (int half = 0; half < 2; ++half) {
+        omp_set_num_threads(half ? 3 : 1);
+        gram[half] = filled(N * N, 5);
+        square[half] = filled(N * N, 6);
+        MatrixProduct p = {.out = gram[half], .a = a, .b = a, .m = N, .n = N, .k = K, .out_row = N};
+        p.a_row = p.b_row = K;
+        p.b_transposed = true;
+        p.symmetric = half;
+        backend->table->flat->matrix_product(s, &p);
+        p = (MatrixProduct){.out = square[half], .a = gram[half], .b = gram[half], .m = N, .n = N};
+        p.k = p.out_row = p.a_row = p.b_row = N;
+        p.symmetric = half;
+        backend->table->flat->matrix_product(s, &p);
+    }
+    omp_set_num_threads(1);
+    CU_ASSERT(memcmp(gram[0], gram[1], N * N * sizeof *a) == 0);
+    CU_ASSERT(memcmp(square[0], square[1], N * N * sizeof *a) == 0);
+    for (int half = 0; half < 2; ++half) {
+        free(gram[half]);
+        free(square[half]);
+    }
+    free(a);
+    backend_close(&backend);
+}
+
+TEST_MAIN("matrix products", {"products", products}, {"parts", parts}, {"symmetric", symmetric})

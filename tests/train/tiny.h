@@ -116,7 +116,7 @@ static inline float *tiny_tensor(Trainer *t, int param, int slot)
     int64_t first = 0, count = elements;
     if (parts) plan_share(t->plan, param, t->grid.dp_rank, &first, &count);
     float *whole = mem_new((size_t)elements * sizeof *whole);
-    memcpy(whole + first, tiny_own(t, param, slot), (size_t)count * sizeof *whole);
+    if (count > 0) memcpy(whole + first, tiny_own(t, param, slot), (size_t)count * sizeof *whole);
     if (parts)
         MPI_Allreduce(MPI_IN_PLACE, whole, elements, MPI_UINT32_T, MPI_BOR, t->grid.dp_world.comm);
     return whole;

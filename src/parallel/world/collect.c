@@ -33,9 +33,9 @@ void world_collect(const World *world, const void *mine, const size_t *bytes, in
     }
     char *at = out;
     for (int r = 0; r < world->size; at += bytes[r++]) {
-        if (r == root)
-            memcpy(at, mine, bytes[r]);
-        else
+        if (r != root)
             receive_part(world, at, bytes[r], r);
+        else if (bytes[r] > 0)
+            memcpy(at, mine, bytes[r]);
     }
 }

@@ -207,17 +207,32 @@ static int64_t tiles(int64_t n, int64_t tile)
     return (n + tile - 1) / tile;
 }
 
+/* Columns of tiles from both ends in turn, so that threads have as much to do where tiles below the diagonal are left out. */
+static int64_t column_of(int64_t k, int64_t columns)
+{
+    return k % 2 == 0 ? k / 2 : columns - 1 - k / 2;
+}
+
 static void product_body(const void *task, int64_t begin, int64_t end)
 {
     const MatrixProduct *p = task;
-    int64_t down = tiles(p->m, MATRIX_TILE_ROWS);
+    int64_t down = tiles(p->m, MATRIX_TILE_ROWS), across = tiles(p->n, MATRIX_TILE_COLUMNS);
     for (int64_t i = begin; i < end; ++i) {
         MatrixTile t = {.row = i % down * MATRIX_TILE_ROWS,
-                        .column = i / down * MATRIX_TILE_COLUMNS};
+                        .column = column_of(i / down, across) * MATRIX_TILE_COLUMNS};
         t.rows = p->m - t.row < MATRIX_TILE_ROWS ? p->m - t.row : MATRIX_TILE_ROWS;
         t.columns = p->n - t.column < MATRIX_TILE_COLUMNS ? p->n - t.column : MATRIX_TILE_COLUMNS;
+        if (p->symmetric && t.row >= t.column + t.columns) continue;
         simd_table(DTYPE_F32)->matrix_tile(p, &t);
     }
+}
+
+/* What lies below the diagonal from above it. */
+static void mirror_body(const void *task, int64_t begin, int64_t end)
+{
+    const MatrixProduct *p = task;
+    for (int64_t i = begin; i < end; ++i)
+        for (int64_t j = 0; j < i; ++j) p->out[i * p->out_row + j] = p->out[j * p->out_row + i];
 }
 
 static void flat_matrix_product(Stream *s, const MatrixProduct *p)
@@ -225,6 +240,7 @@ static void flat_matrix_product(Stream *s, const MatrixProduct *p)
     (void)s;
     int64_t count = tiles(p->m, MATRIX_TILE_ROWS) * tiles(p->n, MATRIX_TILE_COLUMNS);
     work_run(product_body, p, count, p->m * p->n * p->k);
+    if (p->symmetric) work_run(mirror_body, p, p->m, p->m * p->n);
 }
 
 const FlatTable cpu_flat = {
