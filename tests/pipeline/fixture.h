@@ -19,7 +19,7 @@ typedef struct Case {
     ScheduleShape shape;
     int schedule; /* ScheduleKind; SCHEDULE_FILE: */
     int list; /* of this kind, in disorder; SCHEDULE_FILE: chunks that follow each other are on one stage */
-    int split;    /* and its backward in halves; 2: every other micro-batch's */
+    int split;     /* and its backward in halves; 2: every other micro-batch's */
     uint64_t draw; /* keys the cuts and the disorder */
     bool recompute;
     int transport;
