@@ -175,9 +175,12 @@ void held_bind(Executor *e, ChunkRun *chunk, Slot *slot, int micro, const RunOf 
         run->targets = host ? batch->targets : h->targets;
         run->loss_scale = of->scale;
         run->numbers = host ? NULL : &e->block->numbers;
-        for (int k = 0; k < OP_INPUTS; ++k)
+        for (int k = 0; k < OP_INPUTS; ++k) {
             if (at->x[k] == PLACE_INPUT) run->x[k] = data;
+            if (at->x[k] >= PLACE_BEFORE) run->x[k] = executor_place(e, chunk, slot, at->x[k]);
+        }
         if (at->y == PLACE_INPUT) run->y = (void *)(uintptr_t)data;
+        if (at->y >= PLACE_BEFORE) run->y = executor_place(e, chunk, slot, at->y);
     }
 }
 

@@ -15,6 +15,7 @@ static void arena_free(Executor *e, void *arena, size_t bytes)
 void *executor_place(const Executor *e, const ChunkRun *chunk, const Slot *slot, int64_t place)
 {
     if (place < 0) return NULL;
+    if (place >= PLACE_BEFORE) return slot->before ? slot->before + (place - PLACE_BEFORE) : NULL;
     int64_t kept = (int64_t)chunk->plan->kept_bytes;
     return place < kept ? slot->memory + place : e->scratch + (place - kept);
 }

@@ -10,6 +10,7 @@
 /* One slot of a chunk: the memory of a micro-batch in flight, and what its runs point to. */
 typedef struct Slot {
     char *memory;   /* in the activation arena */
+    char *before;   /* the micro-batch's memory in the chunk before, where this stage has it */
     OpRun *run;     /* owned; as ChunkPlan.run */
     bool empty;     /* no sample in this micro-batch: nothing is computed */
     float *metrics; /* METRIC_PAD of the backend's memory, in figures */

@@ -281,6 +281,7 @@ void message_copy(Executor *e, MessageEnd from, MessageEnd to)
 {
     for (int i = 0; i < from.message->count && !from.slot->empty; ++i) {
         const BoundaryTensor *source = &from.message->tensor[i];
+        if (to.message->tensor[i].place >= PLACE_BEFORE) continue;
         copy(e, executor_place(e, to.chunk, to.slot, to.message->tensor[i].place),
              executor_place(e, from.chunk, from.slot, source->place), source->bytes);
     }

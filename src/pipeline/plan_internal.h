@@ -28,6 +28,8 @@ typedef struct Storage {
     size_t bytes;
     int first, last; /* ticks between which its content is needed, both included */
     bool kept;       /* lies in the slot */
+    bool before;     /* lies in the slot of the chunk before, which has placed it */
+    bool lent;       /* the chunk behind reads it there */
     int64_t place;
 } Storage;
 
@@ -40,6 +42,7 @@ typedef struct Planner {
     const Graph *graph; /* borrowed */
     const Schedule *schedule;
     ChunkPlan *chunk;
+    const ChunkPlan *before; /* the chunk before, where this stage has it; else NULL */
     bool apart; /* messages and work may lie apart in the list: what travels must lie in the slot */
     Storage *storage;
     int storage_count, storage_room;
@@ -66,9 +69,10 @@ int64_t storage_place(const Planner *p, int storage);
 bool planner_owns(const Planner *p, int node);            /* in the chunk */
 RunStorage *planner_back_run(const Planner *p, int node); /* the run that its backward belongs to */
 bool planner_waits(const Planner *p, int node); /* the weights' half, for its pass of its own? */
-/* Fills plan but for slots and buckets, which it must have already. */
-Status chunk_plan(ChunkPlan *chunk, const Graph *graph, const Schedule *schedule, bool apart,
-                  const int *block);
+/* Fills plan but for slots and buckets, which it must have already. before: the chunk before, planned, where the stage has it;
+ * NULL: another stage does. */
+Status chunk_plan(ChunkPlan *chunk, const ChunkPlan *before, const Graph *graph,
+                  const Schedule *schedule, bool apart, const int *block);
 
 /* gradient.c: where node i's backward leaves what it gives its inputs, now that its dy is known. to_add[k]: what must be added to
  * the gradient of input k afterwards, or be copied where it has none yet; STORAGE_NONE: nothing. */
