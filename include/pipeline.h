@@ -41,9 +41,11 @@ typedef struct ActionList {
     Action *action; /* owned */
 } ActionList;
 
-/* A place: bytes from the start of the chunk's slot, or, from kept_bytes on, of the scratch memory.
- * */
-enum { PLACE_NONE = -1, PLACE_INPUT = -2 /* the data itself */ };
+/* A place: bytes from the start of the chunk's slot, or, from kept_bytes on, of the scratch memory;
+ * from PLACE_BEFORE on, of the slot that the micro-batch has in the chunk before, on the same stage.
+ * PLACE_INPUT: the data itself. */
+enum { PLACE_NONE = -1, PLACE_INPUT = -2 };
+#define PLACE_BEFORE ((int64_t)1 << 60)
 /* Where the tensors of one run of a node lie. Tensors that are never alive together share memory. A
  * node runs once, or, in a block that is recomputed, a second time for backward, which then belongs
  * to the second run. */

@@ -16,14 +16,16 @@ const Section sections[] = {
 };
 const int section_count = sizeof sections / sizeof sections[0];
 
-#define AT(field)                                               offsetof(Config, field)
-#define RANGE(a, b)                                             .min = a, .max = b
-#define FROM(a)                                                 .min = a, .max = INT64_MAX
-#define REAL_FROM(a)                                            .lo = a, .hi = INFINITY
-#define REAL_ABOVE(a)                                           .lo = a, .lo_open = true, .hi = INFINITY
-#define SHARE                                                   .lo = 0, .hi = 1, .hi_open = true
-#define LENGTH(a)                                               .min = a
-#define MOST                                                    2147483647
+#define AT(field)     offsetof(Config, field)
+#define RANGE(a, b)   .min = a, .max = b
+#define FROM(a)       .min = a, .max = INT64_MAX
+#define REAL_FROM(a)  .lo = a, .hi = INFINITY
+#define REAL_ABOVE(a) .lo = a, .lo_open = true, .hi = INFINITY
+#define SHARE         .lo = 0, .hi = 1, .hi_open = true
+#define LENGTH(a)     .min = a
+#define MOST          2147483647
+
+/* The words of grid.pipeline_schedule, each behind a |, and what they are. */
 #define SCHEDULE_WORD(id, name, word, least, usual, most, help) "|" word
 #define SCHEDULE_HELP(id, name, word, least, usual, most, help) "; " word ": " help
 /* "a|b|c" of a list of config.h */

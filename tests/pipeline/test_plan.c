@@ -82,6 +82,28 @@ static void test_chunks(void)
     run_chunks(&backend_poison);
 }
 
+/* The second chunk of a stage reads its inputs where the first has left them. */
+static void test_no_copy(void)
+{
+    Fixture f;
+    Case how = {.model = "model: {name: gpt2, layers: 2, width: 16, heads: 2, context: 8}\n",
+                .table = &backend_cpu,
+                .shape = {.stages = 1, .chunks = 2, .micros = 3},
+                .schedule = SCHEDULE_ZB_V};
+    bool open = fixture_open(&f, &how);
+    CU_ASSERT_TRUE(open);
+    if (open) {
+        const ChunkPlan *first = &f.plan->chunk[0], *second = &f.plan->chunk[1];
+        CU_ASSERT(second->values_in.count > 0);
+        for (int i = 0; i < second->values_in.count; ++i) {
+            int64_t place = first->values_out.tensor[i].place;
+            CU_ASSERT(place >= 0 && place < (int64_t)first->kept_bytes);
+            CU_ASSERT_EQUAL(second->values_in.tensor[i].place, PLACE_BEFORE + place);
+        }
+    }
+    fixture_close(&f);
+}
+
 static void test_cpu(void)
 {
     run_graphs(&backend_cpu);
@@ -95,4 +117,5 @@ static void test_poison(void)
 TEST_MAIN("plan", {"special graphs", test_special},
           {"random graphs, same bits as a plain interpreter", test_cpu},
           {"random graphs in poisoned memory", test_poison},
-          {"several chunks on one stage", test_chunks})
+          {"several chunks on one stage", test_chunks},
+          {"their inputs are not copied", test_no_copy})

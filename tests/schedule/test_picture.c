@@ -139,6 +139,7 @@ static void test_svg_sizes(void)
         {SCHEDULE_1F1B, {1, 1, 1}},           {SCHEDULE_1F1B, {64, 1, 512}},
         {SCHEDULE_ZERO_BUBBLE, {64, 1, 512}}, {SCHEDULE_INTERLEAVED, {64, 8, 512}},
         {SCHEDULE_INTERLEAVED, {7, 3, 20}},   {SCHEDULE_GPIPE, {300, 1, 3}},
+        {SCHEDULE_ZB_V, {16, 2, 64}},         {SCHEDULE_DUALPIPE_V, {7, 2, 20}},
     };
     for (size_t i = 0; i < sizeof big / sizeof big[0]; ++i) {
         char *text = picture(big[i].kind, big[i].shape, NULL, 0);

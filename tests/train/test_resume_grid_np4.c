@@ -3,7 +3,7 @@
  * ordered pair. */
 #include "grids.h"
 
-enum { STOP = 5, END = 8, LAYOUTS = 9 };
+enum { STOP = 5, END = 8, LAYOUTS = 10 };
 
 static const struct {
     int ranks;
@@ -18,6 +18,7 @@ static const struct {
     {2, "grid.pp=2 grid.pipeline_schedule=interleaved grid.chunks=2"},
     {4, "grid.dp=2 grid.pp=2 grid.pipeline_schedule=zero-bubble grid.transport=shm"},
     {3, "grid.dp=3 grid.zero=2"},
+    {4, "grid.dp=2 grid.pp=2 grid.pipeline_schedule=zb-v"},
 };
 
 static GridPart part_of(const GridModel *model, int layout, const char *from, int to,

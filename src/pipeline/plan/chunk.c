@@ -73,7 +73,7 @@ static bool inplace_allowed(const Planner *p, Scope scope, int i)
     const Graph *g = p->graph;
     const Op *op = g->node[i].op;
     int s = g->node[i].in[0] >= 0 ? scope.value[g->node[i].in[0]] : STORAGE_NONE;
-    if (!op->y_inplace || op->needs_x[0] || s < 0) return false;
+    if (!op->y_inplace || op->needs_x[0] || s < 0 || p->storage[s].before) return false;
     if (desc_bytes(op->spec.x[0]) != desc_bytes(op->spec.y) || enters_block(p, s, i)) return false;
     for (int v = scope.from; v < i; ++v)
         if (scope.value[v] == s && g->node[v].op->needs_y) return false;
@@ -295,6 +295,28 @@ static void leave(Planner *p, const Message *message, const int *storage, bool l
     ++p->tick;
 }
 
+/* What has just arrived is read where the chunk before has it; but for what that one itself reads in the one before. */
+static void read_before(Planner *p)
+{
+    const Message *in = &p->chunk->values_in, *out = &p->before->values_out;
+    for (int i = 0; i < in->count; ++i) {
+        Storage *s = &p->storage[p->value[in->tensor[i].node]];
+        s->before = out->tensor[i].place < PLACE_BEFORE;
+        if (s->before) s->place = PLACE_BEFORE + out->tensor[i].place;
+    }
+}
+
+/* The chunk behind reads this one's values where they lie, and has not done so for the last time. */
+static void show_behind(Planner *p)
+{
+    const Message *out = &p->chunk->values_out;
+    for (int i = 0; i < out->count; ++i) {
+        int s = p->value[out->tensor[i].node];
+        p->storage[s].shown = true;
+        storage_use(p, s);
+    }
+}
+
 static void place_message(const Planner *p, Message *message, const int *storage)
 {
     for (int i = 0; i < message->count; ++i)
@@ -309,6 +331,7 @@ static void list_passes(Planner *p)
     const Graph *g = p->graph;
     bool meets = schedule_meets(p->schedule, c->chunk);
     arrive(p, &c->values_in, p->value, false);
+    if (p->before) read_before(p);
     for (int i = c->first; i < c->last; ++i) plan_forward(p, i);
     if (planner_owns(p, g->logits)) storage_use(p, p->value[g->logits]);
     if (planner_owns(p, g->loss)) storage_use(p, p->value[g->loss]);
@@ -316,11 +339,13 @@ static void list_passes(Planner *p)
     end_pass(p);
     p->pass = PASS_BACKWARD;
     arrive(p, &c->gradients_in, p->gradient, meets);
+    if (meets) show_behind(p);
     list_gradients(p, plan_backward, !p->schedule->split);
     leave(p, &c->gradients_out, p->gradient, false);
     end_pass(p);
     p->pass = PASS_WEIGHT;
     if (p->schedule->split) list_gradients(p, plan_weight, true);
+    if (p->schedule->split && meets) show_behind(p);
     end_pass(p);
 }
 
@@ -394,10 +419,11 @@ static bool message_whole(const Message *message)
     return true;
 }
 
-Status chunk_plan(ChunkPlan *c, const Graph *graph, const Schedule *schedule, bool apart,
-                  const int *block)
+Status chunk_plan(ChunkPlan *c, const ChunkPlan *before, const Graph *graph,
+                  const Schedule *schedule, bool apart, const int *block)
 {
-    Planner p = {.graph = graph, .schedule = schedule, .chunk = c, .apart = apart};
+    Planner p = {
+        .graph = graph, .schedule = schedule, .chunk = c, .before = before, .apart = apart};
     boundary_values(&c->values_in, graph, c->first);
     boundary_gradients(&c->gradients_out, graph, c->first);
     boundary_values(&c->values_out, graph, c->last);

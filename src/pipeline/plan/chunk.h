@@ -11,6 +11,8 @@ typedef struct Storage {
     size_t bytes;
     int first, last; /* ticks between which its content is needed, both included */
     bool kept;       /* lies in the slot */
+    bool before;     /* lies in the slot of the chunk before, which has placed it */
+    bool shown;      /* the chunk behind reads it there */
     int64_t place;
 } Storage;
 
@@ -23,6 +25,7 @@ typedef struct Planner {
     const Graph *graph; /* borrowed */
     const Schedule *schedule;
     ChunkPlan *chunk;
+    const ChunkPlan *before; /* the chunk before, where this stage has it; else NULL */
     bool apart; /* messages and work may lie apart in the list: what travels must lie in the slot */
     Storage *storage;
     int storage_count, storage_room;

@@ -2,7 +2,8 @@
  * other readers gave before. The first contribution to a node is its gradient; later ones are added in the order of the list. */
 #include "chunk.h"
 
-/* May the gradient for i's input k take that input's memory? Not where somebody reads it after i's forward. */
+/* May the gradient for i's input k take that input's memory? Not where somebody reads it after i's forward: this chunk, the
+ * one before, whose it may be, or the weights' half of the one behind. */
 static bool over_x(const Planner *p, int i, int k)
 {
     const Graph *g = p->graph;
@@ -11,6 +12,7 @@ static bool over_x(const Planner *p, int i, int k)
     if (!node->op->dx_over_x || k > 0 || s < 0 || planner_waits(p, i) ||
         !planner_owns(p, node->in[k]))
         return false;
+    if (p->storage[s].before || (p->schedule->split && p->storage[s].shown)) return false;
     for (int v = p->chunk->first; v < i; ++v)
         if (planner_back_run(p, v)->y == s && g->node[v].op->needs_y) return false;
     for (int c = p->chunk->first; c < p->chunk->last; ++c)

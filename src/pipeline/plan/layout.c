@@ -64,22 +64,24 @@ void storages_place(Planner *p)
 {
     Storage **order = mem_new((size_t)(p->storage_count + 1) * sizeof *order);
     int64_t kept = 0, top = 0;
-    int placed = 0;
+    int placed = 0, count = 0;
     bool one = p->chunk->slots == 1 && p->schedule->shape.chunks == 1;
     for (int i = 0; i < p->storage_count; ++i) {
-        order[i] = &p->storage[i];
-        order[i]->kept = order[i]->kept || one || crosses_pass(p, order[i]);
+        if (p->storage[i].before) continue;
+        order[count] = &p->storage[i];
+        order[count]->kept = order[count]->kept || one || crosses_pass(p, order[count]);
+        ++count;
     }
-    qsort(order, (size_t)p->storage_count, sizeof *order, by_size);
+    qsort(order, (size_t)count, sizeof *order, by_size);
     Storage **done = mem_new((size_t)(p->storage_count + 1) * sizeof *done);
-    for (int i = 0; i < p->storage_count; ++i) {
+    for (int i = 0; i < count; ++i) {
         if (!order[i]->kept) continue;
         order[i]->place = first_fit(done, placed, order[i], 0);
         done[placed++] = order[i];
         int64_t end = order[i]->place + (int64_t)order[i]->bytes;
         kept = end > kept ? end : kept;
     }
-    for (int i = 0; i < p->storage_count; ++i) {
+    for (int i = 0; i < count; ++i) {
         if (order[i]->kept) continue;
         order[i]->place = first_fit(done, placed, order[i], 0);
         if (order[i]->place + (int64_t)order[i]->bytes > kept)

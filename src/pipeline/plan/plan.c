@@ -277,7 +277,9 @@ Status plan_new(Plan **out, const Graph *graph, const PlanOptions *o)
     for (int k = 0; k < chunks && st == OK; ++k) {
         plan_buckets(plan, &plan->chunk[k], o->bucket_bytes);
         find_openings(plan, &plan->chunk[k]);
-        st = chunk_plan(&plan->chunk[k], graph, schedule, apart, o->block);
+        bool meets = schedule_meets(schedule, plan->chunk[k].chunk - 1);
+        st = chunk_plan(&plan->chunk[k], meets ? &plan->chunk[k - 1] : NULL, graph, schedule, apart,
+                        o->block);
     }
     if (plan->zero) plan_shares(plan);
     plan_leaves(plan);

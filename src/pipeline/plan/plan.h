@@ -19,9 +19,10 @@ static inline int64_t align_floats(int64_t n)
     return (n + ALIGN_FLOATS - 1) / ALIGN_FLOATS * ALIGN_FLOATS;
 }
 
-/* chunk.c: fills a ChunkPlan but for slots and buckets, which it must have already. */
-Status chunk_plan(ChunkPlan *chunk, const Graph *graph, const Schedule *schedule, bool apart,
-                  const int *block);
+/* chunk.c: fills a ChunkPlan but for slots and buckets, which it must have already. before: the
+ * chunk before, planned, where the stage has it; NULL: another stage does. */
+Status chunk_plan(ChunkPlan *chunk, const ChunkPlan *before, const Graph *graph,
+                  const Schedule *schedule, bool apart, const int *block);
 
 /* boundary.c: the messages over the boundary in front of node `boundary`; places are not set. */
 void boundary_values(Message *message, const Graph *graph, int boundary);

@@ -39,7 +39,7 @@ bool tasks_apart(const Schedule *schedule, int stage)
     return false;
 }
 
-/* First and last place in the stage's list where (chunk, micro) occurs. */
+/* First and last place in the stage's list where (chunk, micro) occurs, or the next chunk needs what it has left. */
 static void find_lives(const Plan *plan, int *first, int *last)
 {
     const Schedule *s = plan->schedule;
@@ -51,6 +51,10 @@ static void find_lives(const Plan *plan, int *first, int *last)
         if (first[at] < 0) first[at] = i;
         last[at] = i;
     }
+    for (int k = 1; k < plan->chunk_count; ++k)
+        for (int m = 0; m < micros && schedule_meets(s, plan->chunk[k].chunk - 1); ++m)
+            if (last[k * micros + m] > last[(k - 1) * micros + m])
+                last[(k - 1) * micros + m] = last[k * micros + m];
 }
 
 /* The lowest slot that is free from the first task of a micro-batch in a chunk to its last. */

@@ -162,13 +162,17 @@ void links_message(const BoundaryLinks *l, const SlotMemory *memory, const Chunk
     phase_enter(outer);
 }
 
+/* But for what is read where it lies. */
 static void copy_message(const SlotMemory *memory, MessageEnd from, const Message *out,
                          MessageEnd to, const Message *in)
 {
-    for (int i = 0; i < out->count && !from.slot->empty; ++i)
-        context_copy(memory->context, slot_place(memory, to.chunk, to.slot, in->tensor[i].place),
-                     slot_place(memory, from.chunk, from.slot, out->tensor[i].place),
-                     out->tensor[i].bytes);
+    for (int i = 0; i < out->count && !from.slot->empty; ++i) {
+        int64_t place = in->tensor[i].place;
+        if (place < PLACE_BEFORE)
+            context_copy(memory->context, slot_place(memory, to.chunk, to.slot, place),
+                         slot_place(memory, from.chunk, from.slot, out->tensor[i].place),
+                         out->tensor[i].bytes);
+    }
 }
 
 void links_copy_values(const SlotMemory *memory, MessageEnd from, MessageEnd to)

@@ -4,8 +4,22 @@
 void *slot_place(const SlotMemory *memory, const ChunkRun *chunk, const Slot *slot, int64_t place)
 {
     if (place < 0) return NULL;
+    if (place >= PLACE_BEFORE) return slot->before ? slot->before + (place - PLACE_BEFORE) : NULL;
     int64_t kept = (int64_t)chunk->plan->kept_bytes;
     return place < kept ? slot->memory + place : memory->scratch + (place - kept);
+}
+
+void slot_bind_before(const SlotMemory *memory, const ChunkRun *chunk, Slot *slot,
+                      const Slot *before)
+{
+    slot->before = before->memory;
+    for (int i = 0; i < chunk->plan->run_count; ++i) {
+        const RunPlace *at = &chunk->plan->run[i];
+        OpRun *run = &slot->run[i];
+        for (int k = 0; k < SPEC_INPUTS; ++k)
+            if (at->x[k] >= PLACE_BEFORE) run->x[k] = slot_place(memory, chunk, slot, at->x[k]);
+        if (at->y >= PLACE_BEFORE) run->y = slot_place(memory, chunk, slot, at->y);
+    }
 }
 
 const OpRun *slot_loss(const SlotMemory *memory, const ChunkRun *chunk, const Slot *slot)

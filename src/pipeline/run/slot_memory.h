@@ -8,6 +8,7 @@
 /* The memory of a micro-batch in flight, and what its runs point to. */
 typedef struct Slot {
     char *memory;   /* in the activation arena */
+    char *before;   /* the micro-batch's in the chunk before, where this stage has it */
     OpRun *run;     /* owned; as ChunkPlan.run */
     bool empty;     /* no sample in this micro-batch: nothing is computed */
     float *metrics; /* METRIC_PAD of the backend's memory, in StepReport.metrics */
@@ -31,6 +32,9 @@ void slot_memory_init(SlotMemory *memory, const Context *context, float *weights
 void slot_memory_fini(SlotMemory *memory);
 /* Where a place of the chunk lies for the micro-batch in slot; NULL for PLACE_NONE and PLACE_INPUT. */
 void *slot_place(const SlotMemory *memory, const ChunkRun *chunk, const Slot *slot, int64_t place);
+/* The micro-batch has the slot `before` in the chunk before: points the slot's runs to what they read there. */
+void slot_bind_before(const SlotMemory *memory, const ChunkRun *chunk, Slot *slot,
+                      const Slot *before);
 /* The run of the loss for the micro-batch in slot; the chunk has the loss. */
 const OpRun *slot_loss(const SlotMemory *memory, const ChunkRun *chunk, const Slot *slot);
 

@@ -44,6 +44,9 @@ static void task_bind(Executor *e, const Playing *p, int number)
     At at = task_at(e, p, number);
     Pass filling = e->context.plan->schedule->split ? PASS_WEIGHT : PASS_BACKWARD;
     if (is_message(at.task)) return;
+    if (at.pass == PASS_FORWARD && schedule_meets(p->schedule, at.task->chunk - 1))
+        slot_bind_before(&e->memory, at.chunk, at.slot,
+                         slot_of(e, p, at.task->chunk - 1, at.task->micro));
     if (at.pass == PASS_FORWARD)
         input_bind(&e->input, at.chunk, at.slot, at.task->micro, &p->of, &e->report.block->numbers);
     if (at.pass == filling) actions_bind(e, at.chunk, at.slot, at.task->micro);
@@ -59,8 +62,8 @@ static void finish_forward(Executor *e, const Playing *p, const At *at)
                 outputs_columns(&e->outputs, &e->memory, at->chunk, at->slot, batch->rows));
 }
 
-/* Where this stage has the chunk before, too: before the forward pass its outputs are taken, and after the backward pass their
- * gradients are brought there. */
+/* Where this stage has the chunk before, too: the forward pass takes what of its outputs is not read there, and after the
+ * backward pass their gradients are brought there. */
 static void meet_chunk_before(Executor *e, const Playing *p, const At *at)
 {
     int before = at->task->chunk - 1;
