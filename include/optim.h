@@ -54,7 +54,7 @@ typedef struct OptimPiece {
 /* Ranges shared out over ranks (ZeRO): elements first[i] .. first[i] + count[i] of range i are this rank's; first[i] is a
  * multiple of FLAT_CHUNK. Of a tensor whose rule wants it whole it is all or nothing. State is held for these alone. value[i],
  * gradient[i]: where they and their gradient begin. */
-typedef struct OptimShare {
+typedef struct OptimShard {
     const int64_t *first, *count, *value, *gradient;
     /* chunk[set * chunks + c]: sum of squares of chunk c of all ranges' chunks, of which this rank has written its own.
      * Brings the others'. */
@@ -63,7 +63,7 @@ typedef struct OptimShare {
      * are none. */
     void (*join)(void *user, double *squares, int sets);
     void *user;
-} OptimShare;
+} OptimShard;
 
 /* How a tensor comes whole and in plain order from how it is stored here, host memory, and goes back: what of it is here. get is
  * collective on the ranks that have its slices. */
@@ -126,7 +126,7 @@ struct Optim {
     int64_t *chunk;    /* owned; one a range, and the end: its first among all ranges' chunks */
     int run_count;
     OptimPiece *run;     /* owned; what updates run over: pieces, joined where the rule allows */
-    OptimShare share;    /* gather NULL: nothing is shared out */
+    OptimShard share;    /* gather NULL: nothing is shared out */
     OptimWhole whole_io; /* get NULL: what is stored is whole and plain */
     int64_t step;        /* updates begun */
     bool first;          /* the step that has begun is the first one */
@@ -141,8 +141,8 @@ struct Optim {
 Status optim_new(Optim **optim, const Config *config, Backend *backend, const OptimRange *range,
                  int count, int64_t arena_elements);
 /* The same for this rank's share, which is copied but for user. */
-Status optim_new_share(Optim **optim, const Config *config, Backend *backend,
-                       const OptimRange *range, int count, const OptimShare *share);
+Status optim_new_shard(Optim **optim, const Config *config, Backend *backend,
+                       const OptimRange *range, int count, const OptimShard *share);
 void optim_free(Optim **optim);
 void optim_use_whole(Optim *optim, OptimWhole whole); /* before the first step */
 /* out[i] = sum of squares of the gradient of range i: per FLAT_CHUNK, chunks added in order, in double. Shared out: from

@@ -17,14 +17,14 @@ typedef enum ActionKind {
     ACTION_FORWARD,         /* of run `index` */
     ACTION_BACKWARD,        /* its backward_begin, _weight, _data */
     ACTION_BACKWARD_DATA,   /* without _weight where that can wait */
-    ACTION_BACKWARD_WEIGHT, /* what has waited; or the gradients in RunPlace.dw to the arena */
+    ACTION_BACKWARD_WEIGHT, /* what has waited; or the gradients in RunOffsets.dw to the arena */
     ACTION_COPY,            /* dst = src */
     ACTION_ADD,             /* dst += src: a gradient with several consumers, in node order */
     /* From here on gradients of bucket `index` are written: waits until its memory is free. */
     ACTION_OPEN,
     /* The next actions read the parameters of use `index`: waits until they are here, and begins to
      * gather those that come after (where they are gathered). */
-    ACTION_VALUES,
+    ACTION_GATHER,
     /* The joins of this micro-batch for bucket `index`; after the last one the sum begins. Where
      * gradients are sharded its push begins, with each micro-batch. */
     ACTION_BUCKET,
@@ -42,24 +42,24 @@ typedef struct ActionList {
 } ActionList;
 
 /* A place: bytes from the start of the chunk's slot, or, from kept_bytes on, of the scratch memory;
- * from PLACE_BEFORE on, of the slot that the micro-batch has in the chunk before, on the same stage.
- * PLACE_INPUT: the data itself. */
-enum { PLACE_NONE = -1, PLACE_INPUT = -2 };
-#define PLACE_BEFORE ((int64_t)1 << 60)
+ * from OFFSET_BEFORE on, of the slot that the micro-batch has in the chunk before, on the same stage.
+ * OFFSET_INPUT: the data itself. */
+enum { OFFSET_NONE = -1, OFFSET_INPUT = -2 };
+#define OFFSET_BEFORE ((int64_t)1 << 60)
 /* Where the tensors of one run of a node lie. Tensors that are never alive together share memory. A
  * node runs once, or, in a block that is recomputed, a second time for backward, which then belongs
  * to the second run. */
-typedef struct RunPlace {
+typedef struct RunOffsets {
     int node;
     int64_t x[SPEC_INPUTS], y, dy, saved, x_saved, dx[SPEC_INPUTS];
-    int64_t dw[SPEC_PARAMS]; /* PLACE_NONE: in the gradient arena */
+    int64_t dw[SPEC_PARAMS]; /* OFFSET_NONE: in the gradient arena */
     bool dx_add;             /* as OpRun's */
-} RunPlace;
+} RunOffsets;
 
 /* Tensors that cross a boundary between chunks together, as one message. */
 typedef struct BoundaryTensor {
     int node;         /* whose output, or output's gradient */
-    int64_t place;    /* in this chunk */
+    int64_t offset;   /* in this chunk */
     size_t at, bytes; /* in the message */
 } BoundaryTensor;
 typedef struct Message {
@@ -68,58 +68,58 @@ typedef struct Message {
     size_t bytes;           /* a multiple of 64 */
 } Message;
 
-/* Buckets of values that a node reads together: numbers in FetchPlan.bucket. */
-typedef struct ValueUse {
+/* Buckets of values that a node reads together: numbers in GatherPlan.bucket. */
+typedef struct ParamUse {
     int count, bucket[SPEC_PARAMS];
-} ValueUse;
+} ParamUse;
 
 typedef struct ChunkPlan {
     int chunk;       /* of the model */
     int first, last; /* nodes first .. last-1 */
     ActionList pass[PASSES];
     int run_count;
-    RunPlace *run;                       /* owned */
-    Message values_in, values_out;       /* from the chunk before, to the one after */
-    Message gradients_in, gradients_out; /* from the chunk after, to the one before */
+    RunOffsets *run;                         /* owned */
+    Message activations_in, activations_out; /* from the chunk before, to the one after */
+    Message gradients_in, gradients_out;     /* from the chunk after, to the one before */
     size_t kept_bytes, scratch_bytes;
     int slots;
     Buckets buckets; /* owned; in the order in which they fill */
     int *opens;      /* owned, one a bucket: backward's first node that writes to it */
     bool metrics;    /* its first bucket carries the metrics */
-    /* Where replicas share out; NULL: they do not. All owned. share[b * (dp + 1) + r]: rank r's
-     * share of bucket b begins here; and where they share gradients out, ring[b]: the bucket begins
-     * here in the arena that backward writes to; held[b * dp + r]: r's share of it in r's arenas of
+    /* Where replicas shard; NULL: they do not. All owned. share[b * (dp + 1) + r]: rank r's
+     * share of bucket b begins here; and where they shard gradients, ring[b]: the bucket begins
+     * here in the arena that backward writes to; held[b * dp + r]: r's shard of it in r's arenas of
      * sums. */
-    int64_t *share, *ring, *held;
-    /* Where values are fetched: what the passes read, each from use_first[pass] to use_first[pass +
+    int64_t *shard, *ring, *shard_offset;
+    /* Where values are gathered: what the passes read, each from use_first[pass] to use_first[pass +
      * 1]. Owned */
-    ValueUse *use;
+    ParamUse *use;
     int use_first[PASSES + 1];
 } ChunkPlan;
 
-/* Where replicas share parameters out and each has its own memory (zero 3): a rank holds its share
- * of the values; what a pass reads is fetched from all of them, a bucket at a time, to the bucket's
+/* Where replicas shard parameters and each has its own memory (zero 3): a rank holds its shard
+ * of the values; what a pass reads is gathered from all of them, a bucket at a time, to the bucket's
  * place in a ring, and dropped when another one needs that memory. So are the other forms of the
  * bucket's weights, in a ring of their own. */
-typedef struct ValueBucket {
-    int64_t offset, elements;   /* among the stage's values */
-    const int64_t *share;       /* borrowed from the chunk: its boundaries */
-    int64_t place;              /* in the ring of values, in floats */
+typedef struct ParamBucket {
+    int64_t offset, elements;   /* among the stage's parameters */
+    const int64_t *shard;       /* borrowed from the chunk: its boundaries */
+    int64_t ring_offset;        /* in the ring of parameters, in floats */
     int64_t cache, cache_bytes; /* in the ring of other forms, in bytes */
-} ValueBucket;
-typedef struct FetchPlan {
+} ParamBucket;
+typedef struct GatherPlan {
     int count;            /* of buckets, of all chunks of the stage */
-    ValueBucket *bucket;  /* owned */
+    ParamBucket *bucket;  /* owned */
     int *bucket_of;       /* owned, one a parameter: that of its value; -1: on other stages */
-    int64_t elements;     /* of the ring of values */
-    double step_elements; /* that are fetched in a step, */
-    int64_t step_fetches; /* so many buckets in all */
-} FetchPlan;
+    int64_t elements;     /* of the ring of parameters */
+    double step_elements; /* that are gathered in a step, */
+    int64_t step_gathers; /* so many buckets in all */
+} GatherPlan;
 
 /* What planning must know of a parameter's update, where parameters differ in that. */
 typedef struct ParamUpdate {
     int slots;    /* of state */
-    bool scratch; /* of a slot's size, where replicas share out */
+    bool scratch; /* of a slot's size, where replicas shard */
     bool whole;   /* one replica has it all: gradient, state and value are not cut */
     /* Beside its state and one more of it as it is stored, its update takes this, and slices of it: once, for the one that needs
      * most of each. */
@@ -137,7 +137,7 @@ typedef struct PlanOptions {
     bool state_scratch; /* and whether a share needs scratch of a slot's size */
     const ParamUpdate *
         updates; /* one a parameter; borrowed by the plan, in place of those two. NULL: they hold */
-    int zero;    /* of the config: what replicas share out. Means nothing for one replica */
+    int zero;    /* of the config: what replicas shard. Means nothing for one replica */
     bool joined; /* NCCL joins the ranks' GPUs; of no account in host memory */
     int param_sharers; /* ranks that have one parameter arena in common; 0: each has its own */
     const int
@@ -159,23 +159,23 @@ typedef struct Plan {
     int batches_out;          /* micro-batches of data held at a time, at most */
     bool reads_data, reads_labels;
     /* Owned, one a parameter: offset of its value here, in floats; -1: on other stages. */
-    int64_t *value_at;
+    int64_t *param_offset;
     /* Owned: of its gradient. The same but for one that is tied to a parameter of this stage. */
-    int64_t *gradient_at;
+    int64_t *gradient_offset;
     /* Owned: where backward writes it. The same, but with sharded gradients: in the ring of
      * buckets. */
     int64_t *micro_grad_offset;
     /* Owned: where operations read it. The same, but where parameters are gathered: in their ring.
      * */
-    int64_t *weight_at;
-    int64_t value_elements, gradient_elements; /* of the arenas */
-    int64_t leaf_elements;                     /* of the one that backward writes to */
-    int64_t metrics_at;
+    int64_t *weight_offset;
+    int64_t param_elements, gradient_elements; /* of the arenas */
+    int64_t micro_grad_elements;               /* of the one that backward writes to */
+    int64_t metrics_offset;
     size_t *cache; /* owned, one a node: offset in the cache arena */
     int channel_depth;
     int zero;                           /* 0 for one replica */
-    bool fetches;                       /* zero 3, and replicas have no memory in common */
-    FetchPlan fetch;                    /* where it is so */
+    bool gathers;                       /* zero 3, and replicas have no memory in common */
+    GatherPlan gather;                  /* where it is so */
     size_t param_bytes, gradient_bytes; /* of one whole arena */
     size_t sum_levels;                  /* arenas of partial sums */
     /* Of the parameter arena, what counts for one rank; with the ring into which shards are
@@ -211,10 +211,10 @@ enum {
 };
 /* The gradient arena: the gradients of this stage's parameters at the offsets of their values, with
  * running statistics' batch values; METRIC_PAD floats of metrics; gradients of tied parameters. All
- * are summed by the same tree. Where gradients are shared out (zero 2) nobody has it whole. Replica
+ * are summed by the same tree. Where gradients are sharded (zero 2) nobody has it whole. Replica
  * r's micro-batch number i is micro-batch i * dp + r of all; backward writes each bucket to its
- * place in a ring, and a push brings it into its owners' partial sums. Where values are fetched, a
- * rank's share of them lies as their sums do. */
+ * place in a ring, and a push brings it into its owners' partial sums. Where values are gathered, a
+ * rank's shard of them lies as their sums do. */
 
 /* What is worth to be made again, in the chunks that begin at first[0..chunks]: for each node the
  * number of its block in its chunk, or -1. Decided by sizes: ranks with unequal slices of a model
@@ -227,17 +227,17 @@ Status plan_new(Plan **plan, const Graph *graph, const PlanOptions *options);
 void plan_free(Plan **plan);
 size_t plan_bytes(const Plan *plan); /* all of it that this rank touches */
 /* What of a parameter of this stage replica dp_rank updates: elements *first .. *first + *count,
- * *first a multiple of FLAT_CHUNK; all of it where nothing is shared out. A tied one's are those of
+ * *first a multiple of FLAT_CHUNK; all of it where nothing is sharded. A tied one's are those of
  * what it is tied to. */
-void plan_share(const Plan *plan, int param, int dp_rank, int64_t *first, int64_t *count);
+void plan_shard(const Plan *plan, int param, int dp_rank, int64_t *first, int64_t *count);
 /* Where replica dp_rank has the sum of what lies at place `at` of the gradient arena and is its
  * share, in arena 0. */
-int64_t plan_sum_at(const Plan *plan, int64_t at, int dp_rank);
+int64_t plan_sum_offset(const Plan *plan, int64_t at, int dp_rank);
 int64_t plan_sum_elements(const Plan *plan, int dp_rank); /* of one arena of its sums */
 /* The same of the values: where what lies at `at` is in executor_params, and how many are there. */
-int64_t plan_held_at(const Plan *plan, int64_t at, int dp_rank);
-int64_t plan_held_elements(const Plan *plan, int dp_rank);
-/* Do replicas share gradients out, so that their micro-batches take turns? */
+int64_t plan_local_offset(const Plan *plan, int64_t at, int dp_rank);
+int64_t plan_local_elements(const Plan *plan, int dp_rank);
+/* Do replicas shard gradients, so that their micro-batches take turns? */
 bool plan_takes_turns(const Plan *plan);
 void plan_print(const Plan *plan, FILE *out);
 
@@ -252,22 +252,22 @@ typedef struct ExecutorOptions {
     int transport;       /* of the messages between stages */
     bool finds_overflow; /* in the step's gradients; then running statistics stay as they are */
 } ExecutorOptions;
-/* comm: over grid->dp_world; its arena, of plan->leaf_elements, is what backward writes to. Owner:
+/* comm: over grid->dp_world; its arena, of plan->micro_grad_elements, is what backward writes to. Owner:
  * the caller; all arguments are borrowed. Collective on the grid; all ranks agree. */
 Status executor_new(Executor **executor, const Plan *plan, const Grid *grid, Backend *backend,
                     Comm *comm, ExecutorOptions options);
 void executor_free(Executor **executor); /* Collective. */
 /* The parameter arena; borrowed. Where plan->zero says so it is comm->params: a rank updates its
- * share (plan_share), and where comm->params_shared, one of the replicas alone sets the rest. Where
- * values are fetched it is this rank's share alone. plan_held_at says what lies where. */
+ * share (plan_shard), and where comm->params_shared, one of the replicas alone sets the rest. Where
+ * values are gathered it is this rank's shard alone. plan_local_offset says what lies where. */
 float *executor_params(Executor *executor);
-/* What this rank has there of a parameter of its stage: all of it, or where values are fetched its
+/* What this rank has there of a parameter of its stage: all of it, or where values are gathered its
  * share. Borrowed. */
-float *executor_value(Executor *executor, int param);
+float *executor_param(Executor *executor, int param);
 /* Sets it from the whole value, stored order, host memory. */
-void executor_set_value(Executor *executor, int param, const float *stored);
+void executor_set_param(Executor *executor, int param, const float *stored);
 /* Call after the parameters changed: brings the other replicas' shares, where there are any, or
- * forgets what was fetched. Collective on grid->dp_world. */
+ * forgets what was gathered. Collective on grid->dp_world. */
 void executor_refresh(Executor *executor);
 /* Where micro-batches of data come from: a loader, as a rule. */
 typedef struct BatchSource {
@@ -301,7 +301,7 @@ const float *executor_metrics(Executor *executor, int behind);
 bool executor_overflowed(const Executor *executor);
 /* All micro-batches go back to their sources. Before one of these goes. */
 void executor_settle(Executor *executor);
-/* Gradient arena 0, summed after executor_reduce, tied ones added; borrowed. plan_sum_at says what
+/* Gradient arena 0, summed after executor_reduce, tied ones added; borrowed. plan_sum_offset says what
  * lies where. */
 float *executor_grads(Executor *executor);
 /* What a rank asks of all: METRIC_STOP and METRIC_SAVE of the coming step count those who do, so

@@ -116,7 +116,7 @@ bool train_bits_hold(const Trainer *trainer);
 char *train_padding(const Trainer *trainer);
 /* Does this rank hold a value of the parameter, as its own? A parameter tied to another one here is
  * that one. */
-bool train_holds(const Trainer *trainer, int param);
+bool train_owns(const Trainer *trainer, int param);
 /* Does this rank write parameters that all replicas are to have? Of replicas that share their
  * memory the first one does. */
 bool train_sets_params(const Trainer *trainer);

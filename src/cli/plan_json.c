@@ -47,7 +47,7 @@ static void put_chunk(const PlanView *v, int chunk, Json *json)
     json_text(json, "last", graph->node[p->last - 1].name);
     json_real(json, "cost_share", (c.forward + c.backward_data + c.backward_weight) / v->cost_s);
     json_int(json, "micro_batches_in_flight", p->slots);
-    json_int(json, "values_out_bytes", (int64_t)p->values_out.bytes);
+    json_int(json, "activations_out_bytes", (int64_t)p->activations_out.bytes);
     json_int(json, "gradients_out_bytes", (int64_t)p->gradients_out.bytes);
     json_end(json);
 }
@@ -61,8 +61,8 @@ static void put_stage(const PlanView *v, int stage, Json *json)
     put_bytes(json, &s->bytes);
     json_real(json, "summed_bytes",
               trainer_shape(v->trainer).dp > 1 ? (double)s->plan->gradient_bytes : 0);
-    json_real(json, "fetched_bytes", s->plan->fetch.step_elements * sizeof(float));
-    json_real(json, "fetch_ring_bytes", (double)s->plan->fetch.elements * sizeof(float));
+    json_real(json, "gathered_param_bytes", s->plan->gather.step_elements * sizeof(float));
+    json_real(json, "gather_ring_bytes", (double)s->plan->gather.elements * sizeof(float));
     json_array(json, "chunks");
     for (int k = 0; k < s->plan->chunk_count; ++k) put_chunk(v, s->plan->chunk[k].chunk, json);
     json_end(json);
@@ -89,7 +89,7 @@ static void put_messages(const PlanView *v, Json *json)
     for (int c = 0; c + 1 < v->chunks; ++c) {
         if (!schedule_crosses(trainer_schedule(v->trainer), c)) continue;
         int a = view_stage(v, c), b = view_stage(v, c + 1);
-        put_message(a, b, micros, view_chunk(v, c)->values_out.bytes, "values", json);
+        put_message(a, b, micros, view_chunk(v, c)->activations_out.bytes, "values", json);
         put_message(b, a, micros, view_chunk(v, c + 1)->gradients_out.bytes, "gradients", json);
     }
     for (int i = 0; i < g->param_count; ++i) {

@@ -139,17 +139,19 @@ static void print_boundary(const PlanView *v, int chunk, FILE *out)
     const ChunkPlan *from = view_chunk(v, chunk), *to = view_chunk(v, chunk + 1);
     int micros = trainer_sizes(v->trainer).micros_local;
     fprintf(out, "  stage %d to %d", view_stage(v, chunk), view_stage(v, chunk + 1));
-    fprintf(out, "  %d x %s, back %d x %s", micros, text_bytes((double)from->values_out.bytes, up),
-            micros, text_bytes((double)to->gradients_out.bytes, down));
-    for (int i = 0; i < from->values_out.count; ++i)
+    fprintf(out, "  %d x %s, back %d x %s", micros,
+            text_bytes((double)from->activations_out.bytes, up), micros,
+            text_bytes((double)to->gradients_out.bytes, down));
+    for (int i = 0; i < from->activations_out.count; ++i)
         fprintf(out, "%s%s", i ? ", " : "  (",
-                trainer_graph(v->trainer)->node[from->values_out.tensor[i].node].name);
+                trainer_graph(v->trainer)->node[from->activations_out.tensor[i].node].name);
     fprintf(out, ")\n");
 }
 
 static size_t boundary_bytes(const PlanView *v, int chunk)
 {
-    return view_chunk(v, chunk)->values_out.bytes + view_chunk(v, chunk + 1)->gradients_out.bytes;
+    return view_chunk(v, chunk)->activations_out.bytes +
+           view_chunk(v, chunk + 1)->gradients_out.bytes;
 }
 
 static void print_ties(const PlanView *v, FILE *out)
@@ -205,7 +207,7 @@ static void print_sums(const PlanView *v, FILE *out)
             text_bytes(one, bytes));
     if (v->stages > 1) fprintf(out, " of stage %d, which has most", most);
     int ways = plan_takes_turns(trainer_plan(t)) ? trainer_sizes(t).micros_local : 1;
-    if (!v->stage_view[most].plan->fetches) ++ways; /* the sums, or the new parameters, come back */
+    if (!v->stage_view[most].plan->gathers) ++ways; /* the sums, or the new parameters, come back */
     fprintf(out, "; each rank sends and receives %s\n",
             text_bytes(ways * one * (dp - 1) / dp, wire));
 }
@@ -216,16 +218,16 @@ static void print_fetches(const PlanView *v, FILE *out)
     int most = 0, dp = trainer_shape(v->trainer).dp;
     char bytes[CELL], ring[CELL];
     for (int s = 1; s < v->stages; ++s)
-        if (v->stage_view[s].plan->fetch.step_elements >
-            v->stage_view[most].plan->fetch.step_elements)
+        if (v->stage_view[s].plan->gather.step_elements >
+            v->stage_view[most].plan->gather.step_elements)
             most = s;
-    const FetchPlan *f = &v->stage_view[most].plan->fetch;
-    if (f->step_fetches == 0) return;
+    const GatherPlan *f = &v->stage_view[most].plan->gather;
+    if (f->step_gathers == 0) return;
     double wire = f->step_elements * sizeof(float) * (dp - 1) / dp;
-    fprintf(out, "parameters fetched in buckets: %lld a step, of %d there are, to a ring of %s",
-            (long long)f->step_fetches, f->count,
+    fprintf(out, "parameters gathered in buckets: %lld a step, of %d there are, to a ring of %s",
+            (long long)f->step_gathers, f->count,
             text_bytes((double)f->elements * sizeof(float), ring));
-    if (v->stages > 1) fprintf(out, " in stage %d, which fetches most", most);
+    if (v->stages > 1) fprintf(out, " in stage %d, which gathers most", most);
     fprintf(out, "; each rank sends and receives %s\n", text_bytes(wire, bytes));
 }
 

@@ -99,10 +99,10 @@ static double gathered_bytes(const PlanView *v, int stage, int dp_rank)
     for (int i = 0; i < graph->param_count; ++i) {
         int64_t first, count;
         const Param *p = &graph->param[i];
-        if (p->info.buffer || plan->value_at[i] < 0 || !trainer_updates(t)[i].whole ||
+        if (p->info.buffer || plan->param_offset[i] < 0 || !trainer_updates(t)[i].whole ||
             !p->cut.parts)
             continue;
-        plan_share(plan, i, dp_rank, &first, &count);
+        plan_shard(plan, i, dp_rank, &first, &count);
         if (count > 0)
             bytes +=
                 (double)param_slice_count(graph, i, 0) * sizeof(float) * (trainer_shape(t).tp - 1);

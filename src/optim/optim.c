@@ -74,7 +74,7 @@ static void place_scratch(Optim *optim, OptimPiece *piece, int64_t *used)
 
 static void make_pieces(Optim *optim, int64_t arena_elements)
 {
-    const OptimShare *share = &optim->share;
+    const OptimShard *share = &optim->share;
     size_t room = (size_t)optim->range_count + 1;
     int64_t scratch = 0;
     bool packed = share->gather || optim_packs(optim->config);
@@ -181,7 +181,7 @@ static void make_memory(Optim *optim)
 /* ---- making it ---- */
 
 static Status check(const OptimRange *range, int count, int rules, int64_t arena_elements,
-                    const OptimShare *share)
+                    const OptimShard *share)
 {
     for (int i = 0; i < count; ++i) {
         const OptimRange *r = &range[i];
@@ -256,7 +256,7 @@ static void free_lists(Optim **optim)
 }
 
 static Status make(Optim **optim, const Config *config, Backend *backend, const OptimRange *range,
-                   int count, int64_t arena_elements, const OptimShare *share)
+                   int count, int64_t arena_elements, const OptimShard *share)
 {
     *optim = NULL;
     TRY(check(range, count, optim_rule_count(config), arena_elements, share));
@@ -286,8 +286,8 @@ Status optim_new(Optim **optim, const Config *config, Backend *backend, const Op
     return make(optim, config, backend, range, count, arena_elements, NULL);
 }
 
-Status optim_new_share(Optim **optim, const Config *config, Backend *backend,
-                       const OptimRange *range, int count, const OptimShare *share)
+Status optim_new_shard(Optim **optim, const Config *config, Backend *backend,
+                       const OptimRange *range, int count, const OptimShard *share)
 {
     return make(optim, config, backend, range, count, 0, share);
 }

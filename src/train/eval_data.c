@@ -1,5 +1,5 @@
 /* The micro-batches of an evaluation, also where one cannot be read. Within a pass other ranks wait for this one: the stages
- * behind it, those that divide its layers, replicas that fetch parameters. So it must come to the pass's end whatever its
+ * behind it, those that divide its layers, replicas that gather parameters. So it must come to the pass's end whatever its
  * data are: from an error on it gives micro-batches of zeros, as many rows each as the right ones have, and the error comes
  * out when all ranks have come that far. Where nobody waits the error ends the pass at once. */
 #include "eval_data.h"
@@ -22,7 +22,7 @@ Status eval_data_init(EvalData *data, const Trainer *t, const DataSet *set)
 
 static bool others_wait(const Trainer *t)
 {
-    return t->shape.pp > 1 || t->shape.tp > 1 || t->plan->fetches;
+    return t->shape.pp > 1 || t->shape.tp > 1 || t->plan->gathers;
 }
 
 /* All arrays of a spare micro-batch are these zeros: room for the longest of them. */

@@ -50,7 +50,7 @@ static Status memory_fits_host(const Trainer *t, double bytes)
                            text_bytes(bytes, wanted), text_bytes(share.bytes, have), share.why);
 }
 
-/* Bytes that a rank may use: what config says, or its share of the machine's, or what is free on its device. */
+/* Bytes that a rank may use: what config says, or its shard of the machine's, or what is free on its device. */
 static double memory_of_rank(const Trainer *t)
 {
     double limit = share_of_host(t).bytes, taken, asked = t->config->train.memory;

@@ -35,10 +35,10 @@ static size_t sender_bytes(const Trainer *t, const Plan *plan)
 static size_t staging_bytes(const Trainer *t, const Plan *plan)
 {
     if (plan->shape.dp > 1 && train_joined(t))
-        return comm_nccl_scratch(plan->shape.dp, plan->leaf_elements);
+        return comm_nccl_scratch(plan->shape.dp, plan->micro_grad_elements);
     if (!train_sums_by_mpi(t)) return 0;
     int width = t->comm ? t->comm->group_width : 1;
-    return comm_mpi_staging(plan->shape.dp, width, plan->leaf_elements);
+    return comm_mpi_staging(plan->shape.dp, width, plan->micro_grad_elements);
 }
 
 /* Before the first arena, and what this stage's weights bring when they are packed. */

@@ -3,7 +3,7 @@
  * (src/pipeline/plan/whole.c), so that it needs no message between them. */
 #include "optimizer.h"
 
-#include "shares.h"
+#include "shards.h"
 
 #include <string.h>
 
@@ -132,10 +132,10 @@ static int list_ranges(Trainer *t, OptimRange *range)
     int count = 0;
     for (int i = 0; i < g->param_count; ++i) {
         const Param *p = &g->param[i];
-        if (p->info.buffer || !train_holds(t, i)) continue;
+        if (p->info.buffer || !train_owns(t, i)) continue;
         t->range_param[count] = i;
         range[count++] = (OptimRange){
-            .offset = t->plan->value_at[i],
+            .offset = t->plan->param_offset[i],
             .elements = p->elements,
             .decay = p->info.decay,
             .rule = t->rule[i],
@@ -152,11 +152,11 @@ Status train_make_optimizer(Trainer *t)
     int count = list_ranges(t, range);
     Status st;
     if (t->plan->zero || (t->shape.tp > 1 && optim_has_norms(t->config))) {
-        t->shares = shares_new(t, range, count);
-        OptimShare mine = shares_mine(t->shares);
-        st = optim_new_share(&t->optim, t->config, t->backend, range, count, &mine);
+        t->shares = shards_new(t, range, count);
+        OptimShard mine = shards_mine(t->shares);
+        st = optim_new_shard(&t->optim, t->config, t->backend, range, count, &mine);
     } else {
-        st = optim_new(&t->optim, t->config, t->backend, range, count, t->plan->value_elements);
+        st = optim_new(&t->optim, t->config, t->backend, range, count, t->plan->param_elements);
     }
     mem_free(&range);
     TRY(st);
@@ -168,7 +168,7 @@ Status train_make_optimizer(Trainer *t)
 void train_free_optimizer(Trainer *t)
 {
     optim_free(&t->optim);
-    shares_free(&t->shares);
+    shards_free(&t->shares);
     if (t->slices) mem_pages_free(t->slices, t->slices_bytes);
     t->slices = NULL;
     mem_free(&t->range_param);

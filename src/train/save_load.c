@@ -10,7 +10,7 @@ typedef struct Tensors {
     Trainer *trainer;
     CheckpointTensor *tensor;
     float *host;  /* copy of a tensor; NULL where the backend's memory is the host's */
-    float *whole; /* a tensor whose parts several ranks have; NULL where nothing is shared out */
+    float *whole; /* a tensor whose parts several ranks have; NULL where nothing is sharded */
     /* In plain order, NULL where tensor parallelism divides nothing: this rank's slice of a tensor, those of the group. */
     float *slice, *slices;
     int *param, *slot; /* slot -1: the value itself */
@@ -18,13 +18,13 @@ typedef struct Tensors {
 } Tensors;
 
 /* The parameter of this rank that has the value of tensor i: itself, or one that is tied to it; -1: none. */
-static int held_param(const Tensors *list, int i)
+static int local_param(const Tensors *list, int i)
 {
     const Trainer *t = list->trainer;
     int param = list->param[i];
-    if (t->plan->value_at[param] >= 0) return param;
+    if (t->plan->param_offset[param] >= 0) return param;
     for (int p = 0; p < t->graph->param_count; ++p)
-        if (t->graph->param[p].tied == param && t->plan->value_at[p] >= 0) return p;
+        if (t->graph->param[p].tied == param && t->plan->param_offset[p] >= 0) return p;
     return -1;
 }
 
@@ -41,10 +41,10 @@ static const OptimPiece *piece_of(const Trainer *t, int param)
     return &t->optim->piece[range];
 }
 
-/* Is tensor i in parts on several ranks: the optimizer's, or a value that is fetched? */
+/* Is tensor i in parts on several ranks: the optimizer's, or a value that is gathered? */
 static bool in_parts(const Tensors *list, int i)
 {
-    return list->whole && (list->slot[i] >= 0 || list->trainer->plan->fetches);
+    return list->whole && (list->slot[i] >= 0 || list->trainer->plan->gathers);
 }
 
 /* State of the rule that this configuration has no use for, as SGD's without momentum: zeros in the file, nothing in memory. */
@@ -58,11 +58,11 @@ static bool tensor_wanted(void *user, int i)
 {
     const Tensors *list = user;
     const Trainer *t = list->trainer;
-    int param = held_param(list, i);
+    int param = local_param(list, i);
     int64_t first, count;
     if (param < 0 || is_zero(list, i)) return false;
     if (!in_parts(list, i)) return list->slot[i] >= 0 || train_sets_params(t);
-    plan_share(t->plan, param, t->grid.dp_rank, &first, &count);
+    plan_shard(t->plan, param, t->grid.dp_rank, &first, &count);
     return count > 0;
 }
 
@@ -71,7 +71,7 @@ static float *tensor_memory(const Tensors *list, int i, int param)
 {
     Trainer *t = list->trainer;
     int slot = list->slot[i];
-    if (slot < 0) return executor_value(t->executor, param);
+    if (slot < 0) return executor_param(t->executor, param);
     return t->optim->state[slot] + piece_of(t, param)->state[slot];
 }
 
@@ -89,7 +89,7 @@ static size_t bytes_of(const Tensors *list, int param)
     return (size_t)list->trainer->graph->param[param].elements * sizeof(float);
 }
 
-/* The replicas that have a tensor's parts send them to number `writer`. Shares lie in the order of ranks. */
+/* The replicas that have a tensor's parts send them to number `writer`. Shards lie in the order of ranks. */
 static void collect_parts(Tensors *list, int i, int param, int writer)
 {
     Trainer *t = list->trainer;
@@ -98,7 +98,7 @@ static void collect_parts(Tensors *list, int i, int param, int writer)
     size_t *bytes = mem_new((size_t)dp * sizeof *bytes);
     for (int r = 0; r < dp; ++r) {
         int64_t first, count;
-        plan_share(t->plan, param, r, &first, &count);
+        plan_shard(t->plan, param, r, &first, &count);
         bytes[r] = (size_t)count * sizeof(float);
     }
     if (list->host) {
@@ -137,7 +137,7 @@ static void tensor_collect(void *user, int i, int writer)
     int from_stage = writer - list->tensor[i].rank_first, tp = t->shape.tp;
     int here = t->world->rank - list->tensor[i].rank_first;
     if (here < 0 || here >= t->shape.dp * tp || is_zero(list, i)) return;
-    int param = held_param(list, i);
+    int param = local_param(list, i);
     bool sliced = is_sliced(list, param);
     if (!sliced && from_stage % tp != t->grid.tp_rank) return;
     if (in_parts(list, i)) collect_parts(list, i, param, from_stage / tp);
@@ -162,7 +162,7 @@ static void tensor_get(void *user, int i, float *plain)
 {
     Tensors *list = user;
     const Graph *g = list->trainer->graph;
-    int param = held_param(list, i);
+    int param = local_param(list, i);
     if (is_zero(list, i)) {
         size_t count = (size_t)shape_count(list->tensor[i].shape);
         memset(plain, 0, count * sizeof *plain);
@@ -181,7 +181,7 @@ static void tensor_set(void *user, int i, const float *plain)
 {
     Tensors *list = user;
     const Graph *g = list->trainer->graph;
-    int param = held_param(list, i);
+    int param = local_param(list, i);
     const Param *p = &g->param[param];
     float *memory = tensor_memory(list, i, param);
     float *packed = list->host ? list->host : in_parts(list, i) ? list->whole : memory;
@@ -192,7 +192,7 @@ static void tensor_set(void *user, int i, const float *plain)
     op_pack(g->node[p->node].op, p->slot, plain, packed);
     if (in_parts(list, i)) {
         int64_t first, count;
-        plan_share(list->trainer->plan, param, list->trainer->grid.dp_rank, &first, &count);
+        plan_shard(list->trainer->plan, param, list->trainer->grid.dp_rank, &first, &count);
         copy(list, memory, packed + first, (size_t)count * sizeof *memory);
     } else if (list->host) {
         copy(list, memory, list->host, bytes_of(list, param));

@@ -221,7 +221,7 @@ Status train_plan_stage(const Trainer *t, int stage, Plan **plan)
 const char *train_captures(const Trainer *t)
 {
     if (t->config->train.cuda_graphs == GRAPHS_OFF) return "off, as train.cuda_graphs says";
-    if (t->plan->fetches) return "off: grid.zero=3 fetches parameters";
+    if (t->plan->gathers) return "off: grid.zero=3 gathers parameters";
     return t->plan->zero ? "full micro-batches' work" : "full micro-batches' work and the update";
 }
 
@@ -243,11 +243,11 @@ char *train_padding(const Trainer *t)
         (long long)(fit > 0 ? fit : all * t->micro_batch));
 }
 
-bool train_holds(const Trainer *t, int param)
+bool train_owns(const Trainer *t, int param)
 {
     int tied = t->graph->param[param].tied;
-    int64_t at = t->plan->value_at[param];
-    return at >= 0 && (tied < 0 || t->plan->value_at[tied] != at);
+    int64_t at = t->plan->param_offset[param];
+    return at >= 0 && (tied < 0 || t->plan->param_offset[tied] != at);
 }
 
 bool train_sets_params(const Trainer *t)
@@ -261,12 +261,12 @@ static void fill_params(Trainer *t)
     const Graph *g = t->graph;
     for (int i = 0; i < g->param_count; ++i) {
         const Param *p = &g->param[i];
-        if (!train_holds(t, i)) continue;
+        if (!train_owns(t, i)) continue;
         float *plain = mem_new((size_t)shape_count(p->shape) * sizeof *plain);
         float *stored = mem_new((size_t)p->elements * sizeof *stored);
         param_init(g, p->tied >= 0 ? p->tied : i, (uint64_t)t->config->run.seed, plain);
         op_pack(g->node[p->node].op, p->slot, plain, stored);
-        executor_set_value(t->executor, i, stored);
+        executor_set_param(t->executor, i, stored);
         mem_free(&plain);
         mem_free(&stored);
     }
@@ -333,7 +333,7 @@ static Status setup(Trainer *t)
     TRY(grid_join_gpus(&t->grid, t->backend, (int)c->grid.transport, c->train.reproducible));
     TRY(status_agree(t->world, train_plan_stage(t, t->grid.pp_rank, &t->plan)));
     Status st = comm_new(&t->comm, &t->grid.dp_world, t->backend, c->grid.transport,
-                         t->plan->leaf_elements);
+                         t->plan->micro_grad_elements);
     TRY(status_agree(t->world, st));
     ExecutorOptions options = {.seed = (uint64_t)c->run.seed,
                                .transport = c->grid.transport,

@@ -43,7 +43,7 @@ struct Trainer {
     float *slices;
     size_t slices_bytes;
     int *range_param;      /* owned: the parameter of each of the optimizer's ranges */
-    struct Shares *shares; /* what the replicas share out (grid.zero); NULL: nothing */
+    struct Shards *shares; /* what the replicas shard (grid.zero); NULL: nothing */
     Loader *loader;
     int64_t batch, micro_batch; /* global samples; samples a micro-batch */
     int micros, micros_local;   /* M and ceil(M/dp) */

@@ -13,7 +13,7 @@ Status transport_check(const Trainer *t)
                                "joins GPUs only: use auto, or train.device: cuda");
     if (gpus && t->shape.dp > 1 && c->grid.zero && !train_joined(t))
         return config_fail_key(c, "grid.zero",
-                               "replicas on GPUs share out by NCCL alone, and grid.transport asks "
+                               "replicas on GPUs shard by NCCL alone, and grid.transport asks "
                                "for another way: use grid.transport: auto, or grid.zero: 0");
     return OK;
 }

@@ -160,9 +160,9 @@ check 0 'breadth-first: all micro-batches chunk by chunk' schedule/build/weft he
 check 0 'schedule breadth-first: 2 stages, 8 micro-batches a replica' schedule/build/weft plan job.yaml $new
 fetched() { # SCHEDULE: bytes a step
     schedule/build/weft plan "$here/jobs/gpt-text.yaml" --input tokens model.vocab=256 train.micro_batch=2 train.batch=32 --ranks 4 grid.pp=2 grid.zero=3 \
-        grid.transport=mpi grid.bucket_mb=0.5 grid.pipeline_schedule="$1" --json | grep -o '"fetched_bytes": [0-9]*' | head -n 1 | cut -d' ' -f2
+        grid.transport=mpi grid.bucket_mb=0.5 grid.pipeline_schedule="$1" --json | grep -o '"gathered_param_bytes": [0-9]*' | head -n 1 | cut -d' ' -f2
 }
-holds 'it fetches parameters seldom' test $((4 * $(fetched breadth-first))) -le "$(fetched interleaved)"
+holds 'it gathers parameters seldom' test $((4 * $(fetched breadth-first))) -le "$(fetched interleaved)"
 check 78 'more than the' schedule/build/weft plan job.yaml $new grid.chunks=9
 check 0 'same' timeout 240 schedule/build/weft verify job.yaml --grids 1x1x1,1x2x1 --schedules breadth-first --steps 2
 holds 'no file is left of a bad one' sh -c '! ls bad.h5* 2>/dev/null'

@@ -38,9 +38,9 @@ check 0 'schedule 1f1b: 4 stages, 8 micro-batches a replica' "$WEFT" plan a.yaml
 holds 'the picture has a line a stage' grep -q '^3  .*F.*B' out
 check 0 '16 ranks as 4x4x1' "$WEFT" plan a.yaml --ranks 16 grid.pp=4
 check 0 'gradients summed over 4 replicas' "$WEFT" plan a.yaml --ranks 16 grid.pp=4
-check 0 'parameters fetched in buckets' "$WEFT" plan a.yaml --ranks 4 grid.zero=3 grid.transport=mpi
+check 0 'parameters gathered in buckets' "$WEFT" plan a.yaml --ranks 4 grid.zero=3 grid.transport=mpi
 check 0 'zero 3' "$WEFT" plan a.yaml --ranks 4 grid.zero=3 grid.transport=shm
-holds 'shared memory fetches nothing' test "$(grep -c fetched out)" = 0
+holds 'shared memory gathers nothing' test "$(grep -c "parameters gathered" out)" = 0
 check 0 'stage 1 of 4: memory of one rank' "$WEFT" plan a.yaml grid.pp=4 --stage 1
 check 0 'chunk 3' "$WEFT" plan a.yaml grid.pp=2 grid.pipeline_schedule=interleaved
 # Two stages like a V: chunks 0 and 3 on the first, 1 and 2 on the second, so four messages a micro-batch and not six. Eight micro-batches

@@ -66,7 +66,7 @@ static void take_values(Trainer *t, Left *left)
     for (int i = 0; i < t->graph->param_count; ++i) {
         int64_t n = t->graph->param[i].elements;
         left->value = mem_resize(left->value, (size_t)(left->count + n) * sizeof(float));
-        table->copy(s, left->value + left->count, executor_value(t->executor, i),
+        table->copy(s, left->value + left->count, executor_param(t->executor, i),
                     (size_t)n * sizeof(float));
         left->count += n;
     }

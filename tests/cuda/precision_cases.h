@@ -64,7 +64,7 @@ static Status scaled_trainer(Trainer **trainer, Config **config, const char *dir
 static void first_weights(Trainer *t, float out[8])
 {
     Stream *s = t->backend->table->stream(t->backend);
-    t->backend->table->copy(s, out, executor_value(t->executor, 0), 8 * sizeof *out);
+    t->backend->table->copy(s, out, executor_param(t->executor, 0), 8 * sizeof *out);
     t->backend->table->sync(s);
 }
 

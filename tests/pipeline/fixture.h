@@ -320,7 +320,8 @@ static inline Status open_executor(Fixture *f)
     Status st = plan_new(&f->plan, f->graph, &options);
     mem_free(&block);
     TRY(st);
-    TRY(comm_new(&f->comm, &f->grid.dp_world, f->backend, TRANSPORT_AUTO, f->plan->leaf_elements));
+    TRY(comm_new(&f->comm, &f->grid.dp_world, f->backend, TRANSPORT_AUTO,
+                 f->plan->micro_grad_elements));
     return executor_new(&f->executor, f->plan, &f->grid, f->backend, f->comm,
                         (ExecutorOptions){.seed = SEED, .transport = f->how.transport});
 }

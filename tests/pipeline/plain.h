@@ -263,9 +263,9 @@ static inline bool same_params(const Plain *p)
     bool good = true;
     for (int i = 0; i < g->param_count; ++i) {
         const Param *param = &g->param[i];
-        if (plan->value_at[i] < 0) continue;
-        const float *grad = executor_grads(p->f->executor) + plan->value_at[i];
-        const float *value = executor_params(p->f->executor) + plan->value_at[i];
+        if (plan->param_offset[i] < 0) continue;
+        const float *grad = executor_grads(p->f->executor) + plan->param_offset[i];
+        const float *value = executor_params(p->f->executor) + plan->param_offset[i];
         int own = param->tied >= 0 ? param->tied : i;
         bool same = same_tensor(g, i, grad, p->grad[0][own]);
         if (!same) printf("  %s: the gradient is wrong\n", param->name);
@@ -355,8 +355,8 @@ static inline void load_values(const Plain *p)
 {
     const Graph *g = p->f->graph;
     for (int i = 0; i < g->param_count; ++i)
-        if (p->f->plan->value_at[i] >= 0)
-            memcpy(executor_params(p->f->executor) + p->f->plan->value_at[i], p->value[i],
+        if (p->f->plan->param_offset[i] >= 0)
+            memcpy(executor_params(p->f->executor) + p->f->plan->param_offset[i], p->value[i],
                    param_bytes(&g->param[i]));
     executor_refresh(p->f->executor);
 }

@@ -105,7 +105,7 @@ static int64_t seen_of_empty(Fixture *f)
     CHECK_OK(executor_forward_backward(f->executor, &source, &of, NULL));
     executor_reduce(f->executor, &of);
     for (int i = 0; i < f->graph->param_count; ++i) {
-        const float *sum = executor_grads(f->executor) + f->plan->gradient_at[i];
+        const float *sum = executor_grads(f->executor) + f->plan->gradient_offset[i];
         for (int64_t e = 0; e < f->graph->param[i].elements; ++e)
             seen += sum[e] != 0 || !signbit(sum[e]);
     }

@@ -94,11 +94,11 @@ static void test_no_copy(void)
     CU_ASSERT_TRUE(open);
     if (open) {
         const ChunkPlan *first = &f.plan->chunk[0], *second = &f.plan->chunk[1];
-        CU_ASSERT(second->values_in.count > 0);
-        for (int i = 0; i < second->values_in.count; ++i) {
-            int64_t place = first->values_out.tensor[i].place;
+        CU_ASSERT(second->activations_in.count > 0);
+        for (int i = 0; i < second->activations_in.count; ++i) {
+            int64_t place = first->activations_out.tensor[i].offset;
             CU_ASSERT(place >= 0 && place < (int64_t)first->kept_bytes);
-            CU_ASSERT_EQUAL(second->values_in.tensor[i].place, PLACE_BEFORE + place);
+            CU_ASSERT_EQUAL(second->activations_in.tensor[i].offset, OFFSET_BEFORE + place);
         }
     }
     fixture_close(&f);

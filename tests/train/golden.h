@@ -100,7 +100,7 @@ static inline void golden_params(const Graph *graph, const Plan *plan, float *ar
             float v = golden_noise(name, (uint32_t)k) * scale;
             plain[k] = p->info.buffer ? (float)(p->info.init == INIT_ONE) : v + shift;
         }
-        op_pack(graph->node[p->node].op, p->slot, plain, arena + plan->value_at[i]);
+        op_pack(graph->node[p->node].op, p->slot, plain, arena + plan->param_offset[i]);
         mem_free(&plain);
     }
 }

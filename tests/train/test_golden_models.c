@@ -40,11 +40,12 @@ static Status make_optimizer(Run *r)
     for (int i = 0; i < r->graph->param_count; ++i) {
         const Param *p = &r->graph->param[i];
         if (!p->info.buffer)
-            range[count++] = (OptimRange){
-                .offset = r->plan->value_at[i], .elements = p->elements, .decay = p->info.decay};
+            range[count++] = (OptimRange){.offset = r->plan->param_offset[i],
+                                          .elements = p->elements,
+                                          .decay = p->info.decay};
     }
     Status status =
-        optim_new(&r->optim, r->config, r->backend, range, count, r->plan->value_elements);
+        optim_new(&r->optim, r->config, r->backend, range, count, r->plan->param_elements);
     mem_free(&range);
     return status;
 }
@@ -62,7 +63,8 @@ static Status run_open(Run *r, Golden *golden, Images images, const BackendTable
     TRY(make_plan(r));
     TRY(grid_init(&r->grid, &r->world, (GridShape){1, 1, 1}));
     r->grid_ready = true;
-    TRY(comm_new(&r->comm, &r->grid.dp_world, r->backend, TRANSPORT_AUTO, r->plan->leaf_elements));
+    TRY(comm_new(&r->comm, &r->grid.dp_world, r->backend, TRANSPORT_AUTO,
+                 r->plan->micro_grad_elements));
     TRY(executor_new(&r->executor, r->plan, &r->grid, r->backend, r->comm,
                      (ExecutorOptions){.seed = 1}));
     TRY(make_optimizer(r));

@@ -68,7 +68,8 @@ static Status run_open(Run *r, const char *model, Desc input, int64_t classes,
     TRY(make_plan(r));
     TRY(grid_init(&r->grid, &r->world, (GridShape){1, 1, 1}));
     r->grid_ready = true;
-    TRY(comm_new(&r->comm, &r->grid.dp_world, r->backend, TRANSPORT_AUTO, r->plan->leaf_elements));
+    TRY(comm_new(&r->comm, &r->grid.dp_world, r->backend, TRANSPORT_AUTO,
+                 r->plan->micro_grad_elements));
     return executor_new(&r->executor, r->plan, &r->grid, r->backend, r->comm,
                         (ExecutorOptions){.seed = SEED});
 }
@@ -127,7 +128,7 @@ static Values values_new(Run *r)
         int64_t n = shape_count(p->shape);
         float *plain = first_values(r, i);
         op_pack(r->graph->node[p->node].op, p->slot, plain,
-                executor_params(r->executor) + r->plan->value_at[i]);
+                executor_params(r->executor) + r->plan->param_offset[i]);
         if (!p->info.buffer) {
             double *value = mem_new((size_t)n * sizeof *value);
             for (int64_t k = 0; k < n; ++k) value[k] = (double)plain[k];
@@ -150,7 +151,8 @@ static void values_slope(Values *v, Run *r)
         if (p->tied >= 0 || p->info.buffer) continue;
         float *plain = mem_new((size_t)v->elements[at] * sizeof *plain);
         op_unpack(r->graph->node[p->node].op, p->slot,
-                  executor_grads(r->executor) + plan_sum_at(r->plan, r->plan->value_at[i], 0),
+                  executor_grads(r->executor) +
+                      plan_sum_offset(r->plan, r->plan->param_offset[i], 0),
                   plain);
         v->slope[at] = mem_new((size_t)v->elements[at] * sizeof(double));
         for (int64_t k = 0; k < v->elements[at]; ++k) v->slope[at][k] = (double)plain[k];

@@ -45,8 +45,8 @@ static size_t gradients_of(const Trainer *t)
 /* Values, over messages: whole ones, or a share and the ring. */
 static size_t params_of(const Trainer *t)
 {
-    int64_t held = plan_held_elements(t->plan, t->grid.dp_rank);
-    int64_t ring = t->plan->fetches ? t->comm->param_elements : 0;
+    int64_t held = plan_local_elements(t->plan, t->grid.dp_rank);
+    int64_t ring = t->plan->gathers ? t->comm->param_elements : 0;
     return (size_t)(held + ring) * sizeof(float);
 }
 
@@ -253,7 +253,7 @@ static void test_tied(void)
 }
 
 /* Running statistics, and a matrix that two stages have. */
-static void test_fetched(void)
+static void test_gathered(void)
 {
     int count = (int)(sizeof fetched / sizeof fetched[0]);
     on_places(&(Case){LAYERS, "optim.name=lamb optim.clip=0.5"}, fetched, count);
@@ -340,5 +340,5 @@ static void test_memory_is_shared(void)
 }
 
 TINY_MAIN("zero", grid_data, {"sgd", test_sgd}, {"adamw", test_adamw}, {"lamb", test_lamb},
-          {"lars", test_lars}, {"tied embedding", test_tied}, {"fetched", test_fetched},
+          {"lars", test_lars}, {"tied embedding", test_tied}, {"fetched", test_gathered},
           {"go on", test_resume}, {"memory is shared", test_memory_is_shared})

@@ -103,7 +103,7 @@ static inline void tiny_world_fini(World *sub)
 static inline const float *tiny_own(Trainer *t, int param, int slot)
 {
     int range = 0;
-    if (slot < 0) return executor_value(t->executor, param);
+    if (slot < 0) return executor_param(t->executor, param);
     while (t->range_param[range] != param) ++range;
     return t->optim->state[slot] + t->optim->piece[range].state[slot];
 }
@@ -112,9 +112,9 @@ static inline const float *tiny_own(Trainer *t, int param, int slot)
 static inline float *tiny_tensor(Trainer *t, int param, int slot)
 {
     int elements = (int)t->graph->param[param].elements;
-    bool parts = slot < 0 ? t->plan->fetches : t->plan->zero > 0;
+    bool parts = slot < 0 ? t->plan->gathers : t->plan->zero > 0;
     int64_t first = 0, count = elements;
-    if (parts) plan_share(t->plan, param, t->grid.dp_rank, &first, &count);
+    if (parts) plan_shard(t->plan, param, t->grid.dp_rank, &first, &count);
     float *whole = mem_new((size_t)elements * sizeof *whole);
     if (count > 0) memcpy(whole + first, tiny_own(t, param, slot), (size_t)count * sizeof *whole);
     if (parts)
@@ -146,7 +146,7 @@ static inline uint64_t tiny_hash(Trainer *t)
     uint64_t *mine = mem_new(count * sizeof *mine), hash = 14695981039346656037u;
     uint64_t *all = mem_new(count * (size_t)size * sizeof *all);
     for (int i = 0; i < params; ++i)
-        for (int slot = -1; slot < slots && train_holds(t, i); ++slot) {
+        for (int slot = -1; slot < slots && train_owns(t, i); ++slot) {
             const Param *p = &t->graph->param[i];
             int own = p->tied >= 0 ? p->tied : i;
             int slice = p->cut.parts > 0 ? t->grid.tp_rank : 0;

@@ -11,7 +11,7 @@ static size_t boundary_bytes_single(const Graph *graph, int boundary)
 {
     Message message;
     if (graph_parts_act(graph, boundary)) return 0;
-    boundary_values(&message, graph, boundary);
+    boundary_activations(&message, graph, boundary);
     size_t bytes = message.count == 1 ? message.bytes : 0;
     mem_free(&message.tensor);
     return bytes;

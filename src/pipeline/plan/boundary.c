@@ -11,7 +11,7 @@ static void message_add(Message *message, const Graph *graph, int node)
     message->tensor =
         mem_resize(message->tensor, (size_t)(message->count + 1) * sizeof *message->tensor);
     message->tensor[message->count++] =
-        (BoundaryTensor){.node = node, .place = PLACE_NONE, .at = message->bytes, .bytes = bytes};
+        (BoundaryTensor){.node = node, .offset = OFFSET_NONE, .at = message->bytes, .bytes = bytes};
     message->bytes += (bytes + MESSAGE_ALIGN - 1) / MESSAGE_ALIGN * MESSAGE_ALIGN;
 }
 
@@ -30,7 +30,7 @@ static void cross(Message *message, const Graph *graph, int boundary, bool gradi
     mem_free(&crosses);
 }
 
-void boundary_values(Message *message, const Graph *graph, int boundary)
+void boundary_activations(Message *message, const Graph *graph, int boundary)
 {
     cross(message, graph, boundary, false);
 }

@@ -298,18 +298,18 @@ static void leave(Planner *p, const Message *message, const int *storage, bool l
 /* What has just arrived is read where the chunk before has it; but for what that one itself reads in the one before. */
 static void read_before(Planner *p)
 {
-    const Message *in = &p->chunk->values_in, *out = &p->before->values_out;
+    const Message *in = &p->chunk->activations_in, *out = &p->before->activations_out;
     for (int i = 0; i < in->count; ++i) {
         Storage *s = &p->storage[p->value[in->tensor[i].node]];
-        s->before = out->tensor[i].place < PLACE_BEFORE;
-        if (s->before) s->place = PLACE_BEFORE + out->tensor[i].place;
+        s->before = out->tensor[i].offset < OFFSET_BEFORE;
+        if (s->before) s->offset = OFFSET_BEFORE + out->tensor[i].offset;
     }
 }
 
 /* The chunk behind reads this one's values where they lie, and has not done so for the last time. */
 static void show_behind(Planner *p)
 {
-    const Message *out = &p->chunk->values_out;
+    const Message *out = &p->chunk->activations_out;
     for (int i = 0; i < out->count; ++i) {
         int s = p->value[out->tensor[i].node];
         p->storage[s].shown = true;
@@ -320,7 +320,7 @@ static void show_behind(Planner *p)
 static void place_message(const Planner *p, Message *message, const int *storage)
 {
     for (int i = 0; i < message->count; ++i)
-        message->tensor[i].place = storage_place(p, storage[message->tensor[i].node]);
+        message->tensor[i].offset = storage_offset(p, storage[message->tensor[i].node]);
 }
 
 /* ---- all of it ---- */
@@ -330,12 +330,12 @@ static void list_passes(Planner *p)
     ChunkPlan *c = p->chunk;
     const Graph *g = p->graph;
     bool meets = schedule_meets(p->schedule, c->chunk);
-    arrive(p, &c->values_in, p->value, false);
+    arrive(p, &c->activations_in, p->value, false);
     if (p->before) read_before(p);
     for (int i = c->first; i < c->last; ++i) plan_forward(p, i);
     if (planner_owns(p, g->logits)) storage_use(p, p->value[g->logits]);
     if (planner_owns(p, g->loss)) storage_use(p, p->value[g->loss]);
-    leave(p, &c->values_out, p->value, meets);
+    leave(p, &c->activations_out, p->value, meets);
     end_pass(p);
     p->pass = PASS_BACKWARD;
     arrive(p, &c->gradients_in, p->gradient, meets);
@@ -356,18 +356,18 @@ static void fill_runs(const Planner *p, bool recompute)
     c->run = mem_new((size_t)(c->run_count + 1) * sizeof *c->run);
     for (int i = 0; i < c->run_count; ++i) {
         const RunStorage *from = &p->run[i];
-        RunPlace *to = &c->run[i];
-        *to = (RunPlace){.node = from->node,
-                         .y = storage_place(p, from->y),
-                         .dy = storage_place(p, from->dy),
-                         .saved = storage_place(p, from->saved),
-                         .x_saved = storage_place(p, from->x_saved),
-                         .dx_add = from->dx_add};
+        RunOffsets *to = &c->run[i];
+        *to = (RunOffsets){.node = from->node,
+                           .y = storage_offset(p, from->y),
+                           .dy = storage_offset(p, from->dy),
+                           .saved = storage_offset(p, from->saved),
+                           .x_saved = storage_offset(p, from->x_saved),
+                           .dx_add = from->dx_add};
         for (int k = 0; k < SPEC_INPUTS; ++k) {
-            to->x[k] = storage_place(p, from->x[k]);
-            to->dx[k] = storage_place(p, from->dx[k]);
+            to->x[k] = storage_offset(p, from->x[k]);
+            to->dx[k] = storage_offset(p, from->dx[k]);
         }
-        for (int k = 0; k < SPEC_PARAMS; ++k) to->dw[k] = storage_place(p, from->dw[k]);
+        for (int k = 0; k < SPEC_PARAMS; ++k) to->dw[k] = storage_offset(p, from->dw[k]);
     }
 }
 
@@ -377,8 +377,8 @@ static void place_actions(const Planner *p)
         for (int i = 0; i < p->chunk->pass[pass].count; ++i) {
             Action *a = &p->chunk->pass[pass].action[i];
             if (a->kind != ACTION_ADD && a->kind != ACTION_COPY) continue;
-            a->dst = storage_place(p, (int)a->dst);
-            a->src = storage_place(p, (int)a->src);
+            a->dst = storage_offset(p, (int)a->dst);
+            a->src = storage_offset(p, (int)a->src);
         }
 }
 
@@ -415,7 +415,7 @@ static void planner_init(Planner *p, const int *block)
 static bool message_whole(const Message *message)
 {
     for (int i = 0; i < message->count; ++i)
-        if (message->tensor[i].place == PLACE_NONE) return false;
+        if (message->tensor[i].offset == OFFSET_NONE) return false;
     return true;
 }
 
@@ -424,17 +424,17 @@ Status chunk_plan(ChunkPlan *c, const ChunkPlan *before, const Graph *graph,
 {
     Planner p = {
         .graph = graph, .schedule = schedule, .chunk = c, .before = before, .apart = apart};
-    boundary_values(&c->values_in, graph, c->first);
+    boundary_activations(&c->activations_in, graph, c->first);
     boundary_gradients(&c->gradients_out, graph, c->first);
-    boundary_values(&c->values_out, graph, c->last);
+    boundary_activations(&c->activations_out, graph, c->last);
     boundary_gradients(&c->gradients_in, graph, c->last);
     planner_init(&p, block);
     list_passes(&p);
-    storages_place(&p);
+    storages_lay(&p);
     fill_runs(&p, block != NULL);
     place_actions(&p);
-    place_message(&p, &c->values_in, p.value);
-    place_message(&p, &c->values_out, p.value);
+    place_message(&p, &c->activations_in, p.value);
+    place_message(&p, &c->activations_out, p.value);
     place_message(&p, &c->gradients_in, p.gradient);
     place_message(&p, &c->gradients_out, p.gradient);
     mem_free(&p.storage);
@@ -444,7 +444,7 @@ Status chunk_plan(ChunkPlan *c, const ChunkPlan *before, const Graph *graph,
     mem_free(&p.again);
     mem_free(&p.borrows);
     mem_free(&p.block);
-    if (message_whole(&c->values_in) && message_whole(&c->values_out) &&
+    if (message_whole(&c->activations_in) && message_whole(&c->activations_out) &&
         message_whole(&c->gradients_in) && message_whole(&c->gradients_out))
         return OK;
     return fail(ERR_BUG, "chunk %d: a tensor that crosses its boundary has no place", c->chunk);

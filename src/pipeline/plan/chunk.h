@@ -13,10 +13,10 @@ typedef struct Storage {
     bool kept;       /* lies in the slot */
     bool before;     /* lies in the slot of the chunk before, which has placed it */
     bool shown;      /* the chunk behind reads it there */
-    int64_t place;
+    int64_t offset;
 } Storage;
 
-typedef struct RunStorage { /* as RunPlace, indices into Planner.storage */
+typedef struct RunStorage { /* as RunOffsets, indices into Planner.storage */
     int node, x[SPEC_INPUTS], y, dy, saved, x_saved, dx[SPEC_INPUTS], dw[SPEC_PARAMS];
     bool dx_add;
 } RunStorage;
@@ -28,7 +28,7 @@ typedef struct Planner {
     const ChunkPlan *before; /* the chunk before, where this stage has it; else NULL */
     bool apart; /* messages and work may lie apart in the list: what travels must lie in the slot */
     Storage *storage;
-    int storage_count, storage_room;
+    int storage_count, storage_capacity;
     int *value, *gradient; /* owned, one a node: storage of its output, of that one's gradient */
     int *again;            /* owned, one a node: storage of its output when made again */
     bool *
@@ -45,8 +45,8 @@ typedef struct Planner {
 /* layout.c */
 int storage_new(Planner *p, size_t bytes);
 void storage_use(Planner *p, int storage); /* now */
-void storages_place(Planner *p);           /* sets kept_bytes and scratch_bytes, too */
-int64_t storage_place(const Planner *p, int storage);
+void storages_lay(Planner *p);             /* sets kept_bytes and scratch_bytes, too */
+int64_t storage_offset(const Planner *p, int storage);
 
 /* chunk.c */
 bool planner_owns(const Planner *p, int node);            /* in the chunk */

@@ -7,9 +7,9 @@
 
 int storage_new(Planner *p, size_t bytes)
 {
-    if (p->storage_count == p->storage_room) {
-        p->storage_room = p->storage_room ? 2 * p->storage_room : 64;
-        p->storage = mem_resize(p->storage, (size_t)p->storage_room * sizeof *p->storage);
+    if (p->storage_count == p->storage_capacity) {
+        p->storage_capacity = p->storage_capacity ? 2 * p->storage_capacity : 64;
+        p->storage = mem_resize(p->storage, (size_t)p->storage_capacity * sizeof *p->storage);
     }
     p->storage[p->storage_count] = (Storage){.bytes = place_align(bytes), .first = -1, .last = -1};
     return p->storage_count++;
@@ -43,9 +43,9 @@ static int64_t first_fit(Storage *const *placed, int count, const Storage *s, in
         moved = false;
         for (int j = 0; j < count; ++j) {
             const Storage *o = placed[j];
-            if (meet(o, s) && at < o->place + (int64_t)o->bytes &&
-                o->place < at + (int64_t)s->bytes) {
-                at = o->place + (int64_t)o->bytes;
+            if (meet(o, s) && at < o->offset + (int64_t)o->bytes &&
+                o->offset < at + (int64_t)s->bytes) {
+                at = o->offset + (int64_t)o->bytes;
                 moved = true;
             }
         }
@@ -60,7 +60,7 @@ static bool crosses_pass(const Planner *p, const Storage *s)
     return false;
 }
 
-void storages_place(Planner *p)
+void storages_lay(Planner *p)
 {
     Storage **order = mem_new((size_t)(p->storage_count + 1) * sizeof *order);
     int64_t kept = 0, top = 0;
@@ -76,18 +76,18 @@ void storages_place(Planner *p)
     Storage **done = mem_new((size_t)(p->storage_count + 1) * sizeof *done);
     for (int i = 0; i < count; ++i) {
         if (!order[i]->kept) continue;
-        order[i]->place = first_fit(done, placed, order[i], 0);
+        order[i]->offset = first_fit(done, placed, order[i], 0);
         done[placed++] = order[i];
-        int64_t end = order[i]->place + (int64_t)order[i]->bytes;
+        int64_t end = order[i]->offset + (int64_t)order[i]->bytes;
         kept = end > kept ? end : kept;
     }
     for (int i = 0; i < count; ++i) {
         if (order[i]->kept) continue;
-        order[i]->place = first_fit(done, placed, order[i], 0);
-        if (order[i]->place + (int64_t)order[i]->bytes > kept)
-            order[i]->place = first_fit(done, placed, order[i], kept);
+        order[i]->offset = first_fit(done, placed, order[i], 0);
+        if (order[i]->offset + (int64_t)order[i]->bytes > kept)
+            order[i]->offset = first_fit(done, placed, order[i], kept);
         done[placed++] = order[i];
-        int64_t end = order[i]->place + (int64_t)order[i]->bytes;
+        int64_t end = order[i]->offset + (int64_t)order[i]->bytes;
         top = end > top ? end : top;
     }
     p->chunk->kept_bytes = (size_t)kept;
@@ -96,9 +96,9 @@ void storages_place(Planner *p)
     mem_free(&done);
 }
 
-int64_t storage_place(const Planner *p, int storage)
+int64_t storage_offset(const Planner *p, int storage)
 {
-    return storage == STORAGE_INPUT ? PLACE_INPUT
-           : storage < 0            ? PLACE_NONE
-                                    : p->storage[storage].place;
+    return storage == STORAGE_INPUT ? OFFSET_INPUT
+           : storage < 0            ? OFFSET_NONE
+                                    : p->storage[storage].offset;
 }

@@ -23,7 +23,7 @@ static void add_boundary(const Plan *plan, Links *links, int chunk)
     int below = schedule_stage(plan->schedule, chunk - 1);
     int above = schedule_stage(plan->schedule, chunk);
     Message values, gradients;
-    boundary_values(&values, plan->graph, plan->first[chunk]);
+    boundary_activations(&values, plan->graph, plan->first[chunk]);
     boundary_gradients(&gradients, plan->graph, plan->first[chunk]);
     link_add(links, below, above, plan->channel_depth, values.bytes);
     link_add(links, above, below, plan->channel_depth, gradients.bytes);

@@ -12,7 +12,7 @@ static const ChunkPlan *chunk_of(const Plan *plan, int node)
     return NULL;
 }
 
-bool param_shares_value(const Plan *plan, int param)
+bool param_shares_memory(const Plan *plan, int param)
 {
     const Param *p = &plan->graph->param[param];
     return p->tied >= 0 && chunk_of(plan, plan->graph->param[p->tied].node);
@@ -22,24 +22,24 @@ static void place_params(Plan *plan)
 {
     const Graph *g = plan->graph;
     int64_t end = 0;
-    plan->value_at = mem_new((size_t)(g->param_count + 1) * sizeof(int64_t));
-    plan->gradient_at = mem_new((size_t)(g->param_count + 1) * sizeof(int64_t));
+    plan->param_offset = mem_new((size_t)(g->param_count + 1) * sizeof(int64_t));
+    plan->gradient_offset = mem_new((size_t)(g->param_count + 1) * sizeof(int64_t));
     for (int i = 0; i < g->param_count; ++i) {
         const Param *p = &g->param[i];
-        plan->value_at[i] = -1;
-        if (chunk_of(plan, p->node) && !param_shares_value(plan, i)) {
-            plan->value_at[i] = end;
+        plan->param_offset[i] = -1;
+        if (chunk_of(plan, p->node) && !param_shares_memory(plan, i)) {
+            plan->param_offset[i] = end;
             end += align_floats(p->elements);
         }
-        plan->gradient_at[i] = plan->value_at[i];
+        plan->gradient_offset[i] = plan->param_offset[i];
     }
-    plan->value_elements = plan->metrics_at = end;
+    plan->param_elements = plan->metrics_offset = end;
     end += METRIC_PAD;
     for (int i = 0; i < g->param_count; ++i) {
         const Param *p = &g->param[i];
-        if (!chunk_of(plan, p->node) || !param_shares_value(plan, i)) continue;
-        plan->value_at[i] = plan->value_at[p->tied];
-        plan->gradient_at[i] = end;
+        if (!chunk_of(plan, p->node) || !param_shares_memory(plan, i)) continue;
+        plan->param_offset[i] = plan->param_offset[p->tied];
+        plan->gradient_offset[i] = end;
         end += align_floats(p->elements);
     }
     plan->gradient_elements = end;
@@ -69,13 +69,14 @@ static void insert_tied(const Plan *plan, ChunkPlan *c)
     const Graph *g = plan->graph;
     for (int i = 0; i < g->param_count; ++i) {
         const Param *p = &g->param[i];
-        if (p->node < c->first || p->node >= c->last || plan->gradient_at[i] == plan->value_at[i])
+        if (p->node < c->first || p->node >= c->last ||
+            plan->gradient_offset[i] == plan->param_offset[i])
             continue;
         int at = 0;
         while (at < c->buckets.count && (c->buckets.first_tensor[at] < 0 ||
                                          g->param[c->buckets.first_tensor[at]].node > p->node))
             ++at;
-        bucket_insert(&c->buckets, at, plan->gradient_at[i], align_floats(p->elements), i);
+        bucket_insert(&c->buckets, at, plan->gradient_offset[i], align_floats(p->elements), i);
     }
 }
 
@@ -95,8 +96,8 @@ static void bucket_cut(Buckets *b, int64_t at, int tensor)
 static void cut_apart(const Plan *plan, ChunkPlan *c, int param, int next)
 {
     if (!plan->zero || !plan_tied_across(plan, param)) return;
-    bucket_cut(&c->buckets, plan->value_at[param], param);
-    if (next >= 0) bucket_cut(&c->buckets, plan->value_at[next], next);
+    bucket_cut(&c->buckets, plan->param_offset[param], param);
+    if (next >= 0) bucket_cut(&c->buckets, plan->param_offset[next], next);
 }
 
 /* From weights, of the chunk's `count` parameters with values of their own, to places in the arena. */
@@ -105,7 +106,7 @@ static void place_buckets(const Plan *plan, Buckets *b, const int *param, int co
     for (int i = 0; i < b->count; ++i) {
         int first = count ? param[b->first_tensor[i]] : -1;
         b->first_tensor[i] = first;
-        b->offset[i] = first < 0 ? plan->metrics_at : plan->value_at[first];
+        b->offset[i] = first < 0 ? plan->metrics_offset : plan->param_offset[first];
         b->elements[i] = end - b->offset[i];
         end = b->offset[i];
     }
@@ -115,25 +116,27 @@ static void plan_buckets(const Plan *plan, ChunkPlan *c, size_t bucket_bytes)
 {
     const Graph *g = plan->graph;
     int64_t *offset = mem_new((size_t)(g->param_count + 1) * sizeof *offset), weight = 0;
-    int64_t end = plan->metrics_at;
+    int64_t end = plan->metrics_offset;
     int *param = mem_new((size_t)(g->param_count + 1) * sizeof *param), count = 0;
     for (int i = 0; i < g->param_count; ++i) {
         const Param *p = &g->param[i];
-        if (p->node < c->first || p->node >= c->last || plan->gradient_at[i] != plan->value_at[i])
+        if (p->node < c->first || p->node >= c->last ||
+            plan->gradient_offset[i] != plan->param_offset[i])
             continue;
         offset[count] = weight;
         param[count++] = i;
-        weight += share_weight(plan, i);
-        end = plan->value_at[i] + align_floats(p->elements);
+        weight += shard_weight(plan, i);
+        end = plan->param_offset[i] + align_floats(p->elements);
     }
     if (c->metrics && !plan->zero) {
         weight += METRIC_PAD;
-        end = plan->metrics_at + METRIC_PAD;
+        end = plan->metrics_offset + METRIC_PAD;
     }
     buckets_init(&c->buckets, offset, count, weight, bucket_bytes);
     place_buckets(plan, &c->buckets, param, count, end);
     for (int i = 0; i < count; ++i) cut_apart(plan, c, param[i], i + 1 < count ? param[i + 1] : -1);
-    if (c->metrics && plan->zero) bucket_insert(&c->buckets, 0, plan->metrics_at, METRIC_PAD, -1);
+    if (c->metrics && plan->zero)
+        bucket_insert(&c->buckets, 0, plan->metrics_offset, METRIC_PAD, -1);
     insert_tied(plan, c);
     mem_free(&offset);
     mem_free(&param);
@@ -146,7 +149,8 @@ static int opening_node(const Plan *plan, const ChunkPlan *c, int b)
     int64_t begin = c->buckets.offset[b], end = begin + c->buckets.elements[b];
     int node = -1;
     for (int i = 0; i < g->param_count; ++i)
-        if (plan->gradient_at[i] >= begin && plan->gradient_at[i] < end && g->param[i].node > node)
+        if (plan->gradient_offset[i] >= begin && plan->gradient_offset[i] < end &&
+            g->param[i].node > node)
             node = g->param[i].node;
     return node < 0 ? c->last - 1 : node;
 }
@@ -166,7 +170,7 @@ static size_t state_bytes(const Plan *plan, const PlanOptions *o)
     if (!plan->zero) return (size_t)(o->state_slots + scratch) * plan->param_bytes;
     size_t arenas = (size_t)(o->state_slots + (o->state_scratch ? 1 : 0)), most = 0;
     for (int r = 0; r < plan->shape.dp; ++r)
-        if (share_elements(plan, r) > most) most = share_elements(plan, r);
+        if (shard_elements(plan, r) > most) most = shard_elements(plan, r);
     return arenas * most * sizeof(float);
 }
 
@@ -181,18 +185,18 @@ static void sum_gradients(Plan *plan)
         (size_t)(plan_takes_turns(plan) ? tree_levels_between(micros, dp) : tree_levels(micros));
     plan->gradient_part_bytes =
         plan_takes_turns(plan)
-            ? ((size_t)plan->leaf_elements + plan->sum_levels * (size_t)most) * sizeof(float)
+            ? ((size_t)plan->micro_grad_elements + plan->sum_levels * (size_t)most) * sizeof(float)
             : plan->sum_levels * plan->gradient_bytes;
 }
 
-/* Weights lie where they are read, and their other forms side by side; but for those that are fetched. */
+/* Weights lie where they are read, and their other forms side by side; but for those that are gathered. */
 static Status plan_weights(Plan *plan)
 {
     size_t params = (size_t)(plan->graph->param_count + 1);
-    plan->weight_at = mem_new(params * sizeof *plan->weight_at);
-    memcpy(plan->weight_at, plan->value_at, params * sizeof *plan->weight_at);
+    plan->weight_offset = mem_new(params * sizeof *plan->weight_offset);
+    memcpy(plan->weight_offset, plan->param_offset, params * sizeof *plan->weight_offset);
     plan->cache = mem_new((size_t)plan->graph->node_count * sizeof *plan->cache);
-    if (plan->fetches) return plan_fetch(plan);
+    if (plan->gathers) return plan_gather(plan);
     for (int k = 0; k < plan->chunk_count; ++k)
         for (int i = plan->chunk[k].first; i < plan->chunk[k].last; ++i) {
             plan->cache[i] = plan->cache_bytes;
@@ -201,15 +205,15 @@ static Status plan_weights(Plan *plan)
     return OK;
 }
 
-/* Whole, or a rank's part of what all have in common; where they are fetched, the largest share and the ring. */
+/* Whole, or a rank's part of what all have in common; where they are gathered, the largest share and the ring. */
 static size_t param_bytes(const Plan *plan, const PlanOptions *o)
 {
     size_t sharers = plan->zero && o->param_sharers > 1 ? (size_t)o->param_sharers : 1;
     int64_t most = 0;
-    if (!plan->fetches) return (plan->param_bytes + sharers - 1) / sharers;
+    if (!plan->gathers) return (plan->param_bytes + sharers - 1) / sharers;
     for (int r = 0; r < plan->shape.dp; ++r)
-        if (plan_held_elements(plan, r) > most) most = plan_held_elements(plan, r);
-    return (size_t)(most + plan->fetch.elements) * sizeof(float);
+        if (plan_local_elements(plan, r) > most) most = plan_local_elements(plan, r);
+    return (size_t)(most + plan->gather.elements) * sizeof(float);
 }
 
 static Status sum_memory(Plan *plan, const PlanOptions *o)
@@ -229,7 +233,7 @@ static Status sum_memory(Plan *plan, const PlanOptions *o)
     }
     plan->activation_bytes += scratch;
     tensor_group_memory(plan, o->joined);
-    plan->param_bytes = (size_t)plan->value_elements * sizeof(float);
+    plan->param_bytes = (size_t)plan->param_elements * sizeof(float);
     sum_gradients(plan);
     plan->state_bytes = plan->updates ? whole_state_bytes(plan) : state_bytes(plan, o);
     plan->param_part_bytes = param_bytes(plan, o);
@@ -259,7 +263,7 @@ Status plan_new(Plan **out, const Graph *graph, const PlanOptions *o)
                    .channel_depth = o->channel_depth,
                    .zero = o->shape.dp > 1 ? o->zero : 0,
                    .chunk = mem_new((size_t)chunks * sizeof *plan->chunk)};
-    plan->fetches = plan->zero == ZERO_PARAMS && o->param_sharers <= 1;
+    plan->gathers = plan->zero == ZERO_PARAMS && o->param_sharers <= 1;
     plan->first = mem_new((size_t)(stages * chunks + 1) * sizeof *plan->first);
     memcpy(plan->first, o->first, (size_t)(stages * chunks + 1) * sizeof *plan->first);
     for (int k = 0; k < chunks; ++k) {
@@ -281,8 +285,8 @@ Status plan_new(Plan **out, const Graph *graph, const PlanOptions *o)
         st = chunk_plan(&plan->chunk[k], meets ? &plan->chunk[k - 1] : NULL, graph, schedule, apart,
                         o->block);
     }
-    if (plan->zero) plan_shares(plan);
-    plan_leaves(plan);
+    if (plan->zero) plan_shards(plan);
+    plan_micro_grads(plan);
     if (st == OK) st = plan_weights(plan);
     if (st == OK) st = sum_memory(plan, o);
     if (st != OK) plan_free(&plan);
@@ -292,16 +296,16 @@ Status plan_new(Plan **out, const Graph *graph, const PlanOptions *o)
 
 static void chunk_fini(ChunkPlan *c)
 {
-    Message *const messages[] = {&c->values_in, &c->values_out, &c->gradients_in,
+    Message *const messages[] = {&c->activations_in, &c->activations_out, &c->gradients_in,
                                  &c->gradients_out};
     for (size_t i = 0; i < sizeof messages / sizeof messages[0]; ++i)
         mem_free(&messages[i]->tensor);
     for (int pass = 0; pass < PASSES; ++pass) mem_free(&c->pass[pass].action);
     mem_free(&c->run);
     mem_free(&c->opens);
-    mem_free(&c->share);
+    mem_free(&c->shard);
     mem_free(&c->ring);
-    mem_free(&c->held);
+    mem_free(&c->shard_offset);
     mem_free(&c->use);
     buckets_fini(&c->buckets);
 }
@@ -315,12 +319,12 @@ void plan_free(Plan **out)
     mem_free(&plan->first);
     mem_free(&plan->slot);
     mem_free(&plan->last_task);
-    mem_free(&plan->value_at);
-    mem_free(&plan->gradient_at);
+    mem_free(&plan->param_offset);
+    mem_free(&plan->gradient_offset);
     mem_free(&plan->micro_grad_offset);
-    mem_free(&plan->weight_at);
-    mem_free(&plan->fetch.bucket);
-    mem_free(&plan->fetch.bucket_of);
+    mem_free(&plan->weight_offset);
+    mem_free(&plan->gather.bucket);
+    mem_free(&plan->gather.bucket_of);
     mem_free(&plan->cache);
     mem_free(out);
 }

@@ -25,11 +25,11 @@ Status chunk_plan(ChunkPlan *chunk, const ChunkPlan *before, const Graph *graph,
                   const Schedule *schedule, bool apart, const int *block);
 
 /* boundary.c: the messages over the boundary in front of node `boundary`; places are not set. */
-void boundary_values(Message *message, const Graph *graph, int boundary);
+void boundary_activations(Message *message, const Graph *graph, int boundary);
 void boundary_gradients(Message *message, const Graph *graph, int boundary);
 
 /* ring.c: where backward writes gradients, and where their sums lie; once buckets, and shares, are known. */
-void plan_leaves(Plan *plan);
+void plan_micro_grads(Plan *plan);
 typedef struct Span {
     int64_t begin, end;
 } Span;
@@ -37,36 +37,36 @@ typedef struct Span {
 int64_t place_lowest(const Span *taken, int count, int64_t length);
 bool bucket_has_values(const Plan *plan, const ChunkPlan *c, int bucket); /* of its own */
 
-/* fetch.c: where values are fetched, which, when and to where; once shares and lists are known. Sets cache and weight_at. */
-Status plan_fetch(Plan *plan);
-bool action_reads_values(const Plan *plan, const ChunkPlan *chunk, const Action *action);
-/* A walk over the uses of a schedule's list, and what is here on the way: the same for all replicas, who fetch together. */
+/* gather.c: where values are gathered, which, when and to where; once shares and lists are known. Sets cache and weight_offset. */
+Status plan_gather(Plan *plan);
+bool action_reads_params(const Plan *plan, const ChunkPlan *chunk, const Action *action);
+/* A walk over the uses of a schedule's list, and what is here on the way: the same for all replicas, who gather together. */
 typedef struct Window {
     const Plan *plan;         /* borrowed, as schedule */
     const Schedule *schedule; /* of the list */
     int task, use;            /* the next one; use counts from its pass's first */
     int here_count, *here;    /* owned: buckets that are in memory, or on the way */
 } Window;
-enum { FETCH_AHEAD = 2, WINDOW_MOST = FETCH_AHEAD + 2 * SPEC_PARAMS };
+enum { GATHER_AHEAD = 2, WINDOW_MOST = GATHER_AHEAD + 2 * SPEC_PARAMS };
 void window_init(Window *window, const Plan *plan);
 void window_fini(Window *window);
 void window_start(Window *window, const Schedule *schedule);
-/* The next use, or NULL at the end. Buckets that are to be fetched now, for it or for those after it, go to fetch. */
-const ValueUse *window_next(Window *window, int fetch[WINDOW_MOST], int *count);
+/* The next use, or NULL at the end. Buckets that are to be gathered now, for it or for those after it, go to gather. */
+const ParamUse *window_next(Window *window, int gather[WINDOW_MOST], int *count);
 
-/* shares.c: cuts the buckets of all chunks among the replicas, once the buckets are planned; a rank's part of the state. */
-void plan_shares(Plan *plan);
+/* shards.c: cuts the buckets of all chunks among the replicas, once the buckets are planned; a rank's part of the state. */
+void plan_shards(Plan *plan);
 /* The chunk of this stage, and its bucket, that hold place `at` of the gradients; NULL: none. */
 const ChunkPlan *plan_bucket_at(const Plan *plan, int64_t at, int *bucket);
-size_t share_elements(const Plan *plan, int dp_rank);
+size_t shard_elements(const Plan *plan, int dp_rank);
 /* What a parameter counts where buckets are made and cut: its elements, or those of the first slice of a group's. */
-int64_t share_weight(const Plan *plan, int param);
-int64_t share_bucket_weight(const Plan *plan, const Buckets *buckets, int b);
-int64_t share_border(const Plan *plan, const Buckets *buckets, int b, int64_t weight,
-                     int64_t *below);
+int64_t shard_weight(const Plan *plan, int param);
+int64_t shard_bucket_weight(const Plan *plan, const Buckets *buckets, int b);
+int64_t shard_bound(const Plan *plan, const Buckets *buckets, int b, int64_t weight,
+                    int64_t *below);
 bool plan_tied_across(const Plan *plan, int param); /* to a parameter of another stage */
-/* Shares a value with a parameter of this stage whose it is. */
-bool param_shares_value(const Plan *plan, int param);
+/* Shards a value with a parameter of this stage whose it is. */
+bool param_shares_memory(const Plan *plan, int param);
 
 /* whole.c: where updates want whole tensors. whole_cut: the boundaries of a bucket, and what the replicas have by now (load); false:
  * cut it as where none are wanted. Bytes are of the rank that has most. */

@@ -1,5 +1,5 @@
 /* Gradients on their way to their sums. As a rule backward writes to the arena of partial sums that the tree names, and
- * nothing is to be planned. Where replicas share gradients out (zero 2), it writes buckets to places of a ring, from where
+ * nothing is to be planned. Where replicas shard gradients (zero 2), it writes buckets to places of a ring, from where
  * their owners take them while it goes on: so many buckets are in memory as are written or under way at a time, and of the
  * sums a rank's share.
  *
@@ -46,14 +46,15 @@ static void plan_ring(Plan *plan, ChunkPlan *c)
                 taken[count++] = (Span){c->ring[a], c->ring[a] + buckets->elements[a]};
         c->ring[b] = place_lowest(taken, count, buckets->elements[b]);
         int64_t end = c->ring[b] + buckets->elements[b];
-        plan->leaf_elements = end > plan->leaf_elements ? end : plan->leaf_elements;
+        plan->micro_grad_elements =
+            end > plan->micro_grad_elements ? end : plan->micro_grad_elements;
     }
     mem_free(&taken);
 }
 
 bool bucket_has_values(const Plan *plan, const ChunkPlan *c, int b)
 {
-    return c->buckets.offset[b] < plan->metrics_at;
+    return c->buckets.offset[b] < plan->metrics_offset;
 }
 
 /* A rank's shares, one behind the other: those of buckets with values of their own, or the rest. end: one a rank. */
@@ -63,9 +64,9 @@ static void hold(const Plan *plan, bool values, int64_t *end)
     for (int k = 0; k < plan->chunk_count; ++k) {
         ChunkPlan *c = &plan->chunk[k];
         for (size_t i = 0; i < (size_t)c->buckets.count * dp; ++i) {
-            const int64_t *share = c->share + i / dp * (dp + 1) + i % dp;
+            const int64_t *share = c->shard + i / dp * (dp + 1) + i % dp;
             if (bucket_has_values(plan, c, (int)(i / dp)) != values) continue;
-            c->held[i] = end[i % dp];
+            c->shard_offset[i] = end[i % dp];
             end[i % dp] += share[1] - share[0];
         }
     }
@@ -77,37 +78,37 @@ static void plan_held(Plan *plan)
     int64_t *end = mem_new(dp * sizeof *end);
     for (int k = 0; k < plan->chunk_count; ++k) {
         ChunkPlan *c = &plan->chunk[k];
-        c->held = mem_new(((size_t)c->buckets.count * dp + 1) * sizeof *c->held);
+        c->shard_offset = mem_new(((size_t)c->buckets.count * dp + 1) * sizeof *c->shard_offset);
     }
     hold(plan, true, end);
     hold(plan, false, end);
     mem_free(&end);
 }
 
-void plan_leaves(Plan *plan)
+void plan_micro_grads(Plan *plan)
 {
     const Graph *g = plan->graph;
     plan->micro_grad_offset =
         mem_new((size_t)(g->param_count + 1) * sizeof *plan->micro_grad_offset);
-    plan->leaf_elements = plan_takes_turns(plan) ? 0 : plan->gradient_elements;
+    plan->micro_grad_elements = plan_takes_turns(plan) ? 0 : plan->gradient_elements;
     for (int k = 0; plan_takes_turns(plan) && k < plan->chunk_count; ++k)
         plan_ring(plan, &plan->chunk[k]);
     for (int i = 0; i < g->param_count; ++i) {
         int b;
-        int64_t at = plan->gradient_at[i];
+        int64_t at = plan->gradient_offset[i];
         const ChunkPlan *c = plan_takes_turns(plan) ? plan_bucket_at(plan, at, &b) : NULL;
         plan->micro_grad_offset[i] = c ? c->ring[b] + at - c->buckets.offset[b] : at;
     }
     if (plan_takes_turns(plan)) plan_held(plan);
 }
 
-int64_t plan_sum_at(const Plan *plan, int64_t at, int dp_rank)
+int64_t plan_sum_offset(const Plan *plan, int64_t at, int dp_rank)
 {
     int b;
     const ChunkPlan *c = plan_takes_turns(plan) ? plan_bucket_at(plan, at, &b) : NULL;
     if (!c) return at;
     size_t bucket = (size_t)b, rank = (size_t)dp_rank, dp = (size_t)plan->shape.dp;
-    return c->held[bucket * dp + rank] + at - c->share[bucket * (dp + 1) + rank];
+    return c->shard_offset[bucket * dp + rank] + at - c->shard[bucket * (dp + 1) + rank];
 }
 
 /* Of a rank's shares, of all buckets or of those with values. */
@@ -117,7 +118,7 @@ static int64_t shared_elements(const Plan *plan, bool values_only, int dp_rank)
     for (int k = 0; k < plan->chunk_count; ++k) {
         const ChunkPlan *c = &plan->chunk[k];
         for (int b = 0; b < c->buckets.count; ++b) {
-            const int64_t *share = c->share + (size_t)b * ((size_t)plan->shape.dp + 1) + dp_rank;
+            const int64_t *share = c->shard + (size_t)b * ((size_t)plan->shape.dp + 1) + dp_rank;
             if (!values_only || bucket_has_values(plan, c, b)) sum += share[1] - share[0];
         }
     }
@@ -130,12 +131,12 @@ int64_t plan_sum_elements(const Plan *plan, int dp_rank)
     return shared_elements(plan, false, dp_rank);
 }
 
-int64_t plan_held_at(const Plan *plan, int64_t at, int dp_rank)
+int64_t plan_local_offset(const Plan *plan, int64_t at, int dp_rank)
 {
-    return plan->fetches ? plan_sum_at(plan, at, dp_rank) : at;
+    return plan->gathers ? plan_sum_offset(plan, at, dp_rank) : at;
 }
 
-int64_t plan_held_elements(const Plan *plan, int dp_rank)
+int64_t plan_local_elements(const Plan *plan, int dp_rank)
 {
-    return plan->fetches ? shared_elements(plan, true, dp_rank) : plan->value_elements;
+    return plan->gathers ? shared_elements(plan, true, dp_rank) : plan->param_elements;
 }

@@ -3,8 +3,8 @@
 
 bool plan_owes(const Plan *plan, int param, int dp_rank, int64_t *first, int64_t *count)
 {
-    if (!plan->graph->param[param].partial || plan->gradient_at[param] < 0) return false;
-    plan_share(plan, param, dp_rank, first, count);
+    if (!plan->graph->param[param].partial || plan->gradient_offset[param] < 0) return false;
+    plan_shard(plan, param, dp_rank, first, count);
     return *count > 0;
 }
 

@@ -1,7 +1,7 @@
 /* ZeRO where an update wants whole tensors (as ZeRO-1 of "Muon is scalable for LLM training", Liu et al. 2025, section 2.3, but
  * without its gathering): such a tensor is one replica's, gradient, state and all, so that no message is added. The owner is found by
  * filling up: in each bucket the replicas that have least so far get most, in their order, and a border that would cut such a
- * tensor moves to its nearer end. What may be cut is, as in shares.c. Every rank of a tensor group finds the same, for what counts
+ * tensor moves to its nearer end. What may be cut is, as in shards.c. Every rank of a tensor group finds the same, for what counts
  * are the slices of the group's first one. */
 #include "plan.h"
 
@@ -51,7 +51,7 @@ static void cut_across(const Plan *plan, const Buckets *b, int bucket, int64_t *
 bool whole_cut(const Plan *plan, const Buckets *b, int bucket, int64_t *load, int64_t *boundary)
 {
     int dp = plan->shape.dp, first = b->first_tensor[bucket];
-    int64_t weight = share_bucket_weight(plan, b, bucket), below = 0, last = 0;
+    int64_t weight = shard_bucket_weight(plan, b, bucket), below = 0, last = 0;
     if (!any_wanted(plan) || weight == 0) return false;
     if (plan_tied_across(plan, first)) {
         if (!whole_wanted(plan, first)) return false;
@@ -64,7 +64,7 @@ bool whole_cut(const Plan *plan, const Buckets *b, int bucket, int64_t *load, in
     for (int r = 0; r < dp; ++r, last = below) {
         end += quota[r];
         below = weight;
-        boundary[r + 1] = r + 1 < dp ? share_border(plan, b, bucket, end, &below)
+        boundary[r + 1] = r + 1 < dp ? shard_bound(plan, b, bucket, end, &below)
                                      : b->offset[bucket] + b->elements[bucket];
         load[r] += below - last;
     }
@@ -74,13 +74,13 @@ bool whole_cut(const Plan *plan, const Buckets *b, int bucket, int64_t *load, in
 
 /* ---- memory ---- */
 
-static int64_t held_elements(const Plan *plan, int param, int dp_rank)
+static int64_t local_elements(const Plan *plan, int param, int dp_rank)
 {
     int64_t first, count;
-    if (plan->graph->param[param].info.buffer || plan->value_at[param] < 0 ||
-        param_shares_value(plan, param))
+    if (plan->graph->param[param].info.buffer || plan->param_offset[param] < 0 ||
+        param_shares_memory(plan, param))
         return 0;
-    plan_share(plan, param, dp_rank, &first, &count);
+    plan_shard(plan, param, dp_rank, &first, &count);
     return count;
 }
 
@@ -89,7 +89,7 @@ static size_t larger(size_t a, size_t b)
     return a > b ? a : b;
 }
 
-/* State close together; scratch side by side where it is shared out, else of the tensor that needs most; and what a whole tensor
+/* State close together; scratch side by side where it is sharded, else of the tensor that needs most; and what a whole tensor
  * takes. */
 static size_t update_bytes(const Plan *plan, int dp_rank)
 {
@@ -97,7 +97,7 @@ static size_t update_bytes(const Plan *plan, int dp_rank)
     bool shared = plan->zero || plan->shape.tp > 1;
     for (int i = 0; i < plan->graph->param_count; ++i) {
         const ParamUpdate *update = &plan->updates[i];
-        size_t count = (size_t)held_elements(plan, i, dp_rank);
+        size_t count = (size_t)local_elements(plan, i, dp_rank);
         size_t padded = (size_t)align_floats((int64_t)count);
         if (count == 0) continue;
         state += (size_t)update->slots * padded;

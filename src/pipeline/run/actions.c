@@ -17,7 +17,7 @@ static void run_backward(Op *op, const OpRun *run)
 /* Gradients of weights that do not wait are in the slot already. */
 static bool in_slot(const ChunkRun *chunk, int run)
 {
-    return chunk->plan->run[run].dw[0] != PLACE_NONE;
+    return chunk->plan->run[run].dw[0] != OFFSET_NONE;
 }
 
 static void run_backward_data(Op *op, const ChunkRun *chunk, int run, const OpRun *r)
@@ -63,9 +63,9 @@ static void run_action(Executor *e, const ChunkRun *chunk, const Slot *slot, con
 {
     const Context *c = &e->context;
     const OpRun *run = &slot->run[a->index];
-    void *dst = slot_place(&e->memory, chunk, slot, a->dst);
-    const void *src = slot_place(&e->memory, chunk, slot, a->src);
-    if (c->plan->fetches && action_reads_values(c->plan, chunk->plan, a))
+    void *dst = slot_address(&e->memory, chunk, slot, a->dst);
+    const void *src = slot_address(&e->memory, chunk, slot, a->src);
+    if (c->plan->gathers && action_reads_params(c->plan, chunk->plan, a))
         gather_repack(&e->params, run, chunk->plan->run[a->index].node);
     switch (a->kind) {
     case ACTION_FORWARD:
@@ -86,7 +86,7 @@ static void run_action(Executor *e, const ChunkRun *chunk, const Slot *slot, con
     case ACTION_COPY:
         context_copy(c, dst, src, (size_t)a->count * dtype_bytes(a->type));
         break;
-    case ACTION_VALUES:
+    case ACTION_GATHER:
     case ACTION_OPEN:
     case ACTION_BUCKET:
         break;
@@ -110,7 +110,7 @@ bool action_asks_others(const Context *context, const ChunkRun *chunk, Pass pass
     const Action *a = &chunk->plan->pass[pass].action[action];
     bool last = micro == context->plan->schedule->shape.micros - 1;
     switch (a->kind) {
-    case ACTION_VALUES:
+    case ACTION_GATHER:
         return true;
     case ACTION_OPEN:
         return plan_takes_turns(context->plan);
@@ -141,7 +141,7 @@ void actions_run(Executor *e, const ChunkRun *chunk, const Slot *slot, Pass pass
             open_bucket(e, chunk, slot, a->index, micro);
             continue;
         }
-        if (a->kind == ACTION_VALUES)
+        if (a->kind == ACTION_GATHER)
             gather_next(&e->params);
         else if (a->kind == ACTION_BUCKET)
             bucket_done(&e->gradients, chunk, a->index, micro);

@@ -16,11 +16,11 @@ static void bind_boundary(const BoundaryLinks *l, int chunk, int up, int down)
 {
     ChunkLinks *from = chunk_here(l, chunk - 1), *to = chunk_here(l, chunk);
     if (from) {
-        from->values_out = up;
+        from->activations_out = up;
         from->gradients_in = down;
     }
     if (to) {
-        to->values_in = up;
+        to->activations_in = up;
         to->gradients_out = down;
     }
 }
@@ -34,9 +34,9 @@ static void bind_tie(BoundaryLinks *l, const GradSync *sync, const Links *links,
     bool owner = plan->stage == spec->from;
     int64_t begin, count;
     int mine = owner ? plan->graph->param[param].tied : param;
-    plan_share(plan, mine, l->context->grid->dp_rank, &begin, &count);
+    plan_shard(plan, mine, l->context->grid->dp_rank, &begin, &count);
     l->tie = mem_resize(l->tie, (size_t)(l->tie_count + 1) * sizeof *l->tie);
-    l->tie[l->tie_count++] = (TieLink){.sum = grad_sum(sync, plan->gradient_at[mine] + begin),
+    l->tie[l->tie_count++] = (TieLink){.sum = grad_sum(sync, plan->gradient_offset[mine] + begin),
                                        .elements = count,
                                        .out = owner ? from_owner : from_owner + 1,
                                        .in = owner ? from_owner + 1 : from_owner,
@@ -124,10 +124,11 @@ static void finish_copies(const BoundaryLinks *l)
 static void send(const BoundaryLinks *l, const SlotMemory *memory, const ChunkRun *chunk,
                  const Slot *slot, const Message *message, int channel)
 {
-    char *to = await_place(&l->context->progress, l->channels, channel);
+    char *to = await_slot(&l->context->progress, l->channels, channel);
     for (int i = 0; i < message->count && !slot->empty; ++i) {
         const BoundaryTensor *t = &message->tensor[i];
-        context_copy(l->context, to + t->at, slot_place(memory, chunk, slot, t->place), t->bytes);
+        context_copy(l->context, to + t->at, slot_address(memory, chunk, slot, t->offset),
+                     t->bytes);
     }
     finish_copies(l);
     channel_send(l->channels, channel);
@@ -139,7 +140,8 @@ static void receive(const BoundaryLinks *l, const SlotMemory *memory, const Chun
     const char *from = await_message(&l->context->progress, l->channels, channel);
     for (int i = 0; i < message->count; ++i) {
         const BoundaryTensor *t = &message->tensor[i];
-        context_copy(l->context, slot_place(memory, chunk, slot, t->place), from + t->at, t->bytes);
+        context_copy(l->context, slot_address(memory, chunk, slot, t->offset), from + t->at,
+                     t->bytes);
     }
     finish_copies(l);
     channel_release(l->channels, channel);
@@ -152,9 +154,9 @@ void links_message(const BoundaryLinks *l, const SlotMemory *memory, const Chunk
     const ChunkLinks *links = &l->chunk[plan - l->context->plan->chunk];
     Phase outer = phase_enter(PHASE_MESSAGES);
     if (kind == TASK_RECEIVE_FORWARD)
-        receive(l, memory, chunk, slot, &plan->values_in, links->values_in);
+        receive(l, memory, chunk, slot, &plan->activations_in, links->activations_in);
     else if (kind == TASK_SEND_FORWARD)
-        send(l, memory, chunk, slot, &plan->values_out, links->values_out);
+        send(l, memory, chunk, slot, &plan->activations_out, links->activations_out);
     else if (kind == TASK_RECEIVE_BACKWARD)
         receive(l, memory, chunk, slot, &plan->gradients_in, links->gradients_in);
     else
@@ -167,17 +169,18 @@ static void copy_message(const SlotMemory *memory, MessageEnd from, const Messag
                          MessageEnd to, const Message *in)
 {
     for (int i = 0; i < out->count && !from.slot->empty; ++i) {
-        int64_t place = in->tensor[i].place;
-        if (place < PLACE_BEFORE)
-            context_copy(memory->context, slot_place(memory, to.chunk, to.slot, place),
-                         slot_place(memory, from.chunk, from.slot, out->tensor[i].place),
+        int64_t place = in->tensor[i].offset;
+        if (place < OFFSET_BEFORE)
+            context_copy(memory->context, slot_address(memory, to.chunk, to.slot, place),
+                         slot_address(memory, from.chunk, from.slot, out->tensor[i].offset),
                          out->tensor[i].bytes);
     }
 }
 
-void links_copy_values(const SlotMemory *memory, MessageEnd from, MessageEnd to)
+void links_copy_activations(const SlotMemory *memory, MessageEnd from, MessageEnd to)
 {
-    copy_message(memory, from, &from.chunk->plan->values_out, to, &to.chunk->plan->values_in);
+    copy_message(memory, from, &from.chunk->plan->activations_out, to,
+                 &to.chunk->plan->activations_in);
 }
 
 void links_copy_gradients(const SlotMemory *memory, MessageEnd from, MessageEnd to)
@@ -193,7 +196,7 @@ static void tie_exchange(const BoundaryLinks *l, const TieLink *tie)
     const Context *c = l->context;
     for (int64_t at = 0; at < tie->elements; at += tie->piece) {
         int64_t n = tie->elements - at < tie->piece ? tie->elements - at : tie->piece;
-        context_copy(c, await_place(&c->progress, l->channels, tie->out), tie->sum + at,
+        context_copy(c, await_slot(&c->progress, l->channels, tie->out), tie->sum + at,
                      (size_t)n * sizeof(float));
         finish_copies(l);
         channel_send(l->channels, tie->out);
@@ -212,11 +215,11 @@ void links_sum_ties(const BoundaryLinks *l, const GradSync *sync)
     const Graph *g = c->plan->graph;
     for (int i = 0; i < g->param_count; ++i) {
         const Param *p = &g->param[i];
-        if (p->tied < 0 || c->plan->gradient_at[i] == c->plan->value_at[i]) continue;
+        if (p->tied < 0 || c->plan->gradient_offset[i] == c->plan->param_offset[i]) continue;
         int64_t first, count;
-        plan_share(c->plan, i, c->grid->dp_rank, &first, &count);
-        float *own = grad_sum(sync, c->plan->gradient_at[p->tied] + first);
-        const float *other = grad_sum(sync, c->plan->gradient_at[i] + first);
+        plan_shard(c->plan, i, c->grid->dp_rank, &first, &count);
+        float *own = grad_sum(sync, c->plan->gradient_offset[p->tied] + first);
+        const float *other = grad_sum(sync, c->plan->gradient_offset[i] + first);
         c->backend->table->flat->add(c->stream, own, own, other, count);
     }
     for (int i = 0; i < l->tie_count; ++i) tie_exchange(l, &l->tie[i]);

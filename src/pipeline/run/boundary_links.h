@@ -7,12 +7,12 @@
 
 /* The channels of a chunk's boundaries; -1 where the model begins or ends, or has one stage only. */
 typedef struct ChunkLinks {
-    int values_in, values_out, gradients_in, gradients_out;
+    int activations_in, activations_out, gradients_in, gradients_out;
 } ChunkLinks;
 
 /* A parameter that is tied to one of another stage: their gradients come and go in pieces. */
 typedef struct TieLink {
-    float *sum;       /* borrowed: of this rank's share of the gradient, */
+    float *sum;       /* borrowed: of this rank's shard of the gradient, */
     int64_t elements; /* so many */
     int out, in;      /* channels */
     int64_t piece;    /* elements of a message, at most */
@@ -40,7 +40,7 @@ typedef struct MessageEnd {
     const Slot *slot;
 } MessageEnd;
 /* What would be a message were they on two stages: values go on, gradients back. */
-void links_copy_values(const SlotMemory *memory, MessageEnd from, MessageEnd to);
+void links_copy_activations(const SlotMemory *memory, MessageEnd from, MessageEnd to);
 void links_copy_gradients(const SlotMemory *memory, MessageEnd from, MessageEnd to);
 /* Task number `task` of a list comes next: the messages that move before it. *next: of moves, from 0 on. */
 void links_move(const BoundaryLinks *links, const Moves *moves, int *next, int task);

@@ -7,7 +7,7 @@ void captures_init(Captures *c, const Context *context, int places)
     const Plan *plan = context->plan;
     *c = (Captures){
         .context = context, .tasks = plan->schedule->count[plan->stage], .places = places};
-    if (context->backend->options.replay && !plan->fetches)
+    if (context->backend->options.replay && !plan->gathers)
         c->list = mem_new((size_t)c->tasks * (size_t)places * sizeof *c->list);
 }
 

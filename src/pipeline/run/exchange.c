@@ -57,7 +57,7 @@ static void send_piece(HostExchange *g, int rank, const Part *from, size_t at)
 {
     size_t n = piece_of(from->bytes, at);
     if (n == 0) return;
-    char *place = await_place(&g->context->progress, g->channels, g->out[rank]);
+    char *place = await_slot(&g->context->progress, g->channels, g->out[rank]);
     part_move(from, at, n, place, false);
     channel_send(g->channels, g->out[rank]);
 }

@@ -5,10 +5,10 @@
 static Status check(const Context *c)
 {
     const ScheduleShape *shape = &c->plan->schedule->shape;
-    if (c->comm->arena_elements < c->plan->leaf_elements)
+    if (c->comm->arena_elements < c->plan->micro_grad_elements)
         return fail(ERR_BUG, "the communicator's arena is smaller than the gradients");
     if (c->plan->zero && c->comm->size != c->grid->shape.dp)
-        return fail(ERR_BUG, "the communicator is not of the replicas that share parameters out");
+        return fail(ERR_BUG, "the communicator is not of the replicas that shard parameters");
     if (shape->stages != c->grid->shape.pp || c->plan->stage != c->grid->pp_rank)
         return fail(ERR_BUG, "the plan is not of this rank's stage");
     return OK;
@@ -82,13 +82,13 @@ float *executor_params(Executor *e)
     return e->params.params;
 }
 
-float *executor_value(Executor *e, int param)
+float *executor_param(Executor *e, int param)
 {
     int64_t first, count;
     return param_local(&e->params, param, &first, &count);
 }
 
-void executor_set_value(Executor *e, int param, const float *stored)
+void executor_set_param(Executor *e, int param, const float *stored)
 {
     int64_t first, count;
     float *mine = param_local(&e->params, param, &first, &count);

@@ -46,7 +46,7 @@ float *grad_arena(const GradSync *s, int micro)
 
 float *grad_sum(const GradSync *s, int64_t at)
 {
-    return s->level[0] + plan_sum_at(s->context->plan, at, s->context->grid->dp_rank);
+    return s->level[0] + plan_sum_offset(s->context->plan, at, s->context->grid->dp_rank);
 }
 
 /* Where backward writes the bucket, in its arena. */
@@ -80,7 +80,7 @@ void bucket_open(const GradSync *s, const ChunkRun *chunk, const Slot *slot, int
     const Buckets *buckets = &chunk->plan->buckets;
     float *place = grad_arena(s, micro) + bucket_offset(chunk->plan, bucket);
     int64_t count = buckets->elements[bucket];
-    int64_t at = c->plan->metrics_at - buckets->offset[bucket];
+    int64_t at = c->plan->metrics_offset - buckets->offset[bucket];
     if (plan_takes_turns(c->plan)) wait_for_place(s, chunk->plan, bucket);
     if (slot->empty) c->backend->table->flat->fill(c->stream, place, -0.0f, count);
     *metrics = at >= 0 && at < count ? place + at : NULL;
@@ -89,9 +89,9 @@ void bucket_open(const GradSync *s, const ChunkRun *chunk, const Slot *slot, int
 /* The sum over the replicas begins. Where parameters are sharded a rank needs its own shard of it only. */
 static void bucket_leave(const Context *c, const ChunkPlan *chunk, int bucket)
 {
-    if (chunk->share)
+    if (chunk->shard)
         comm_reduce_scatter_begin(c->comm,
-                                  chunk->share + (size_t)bucket * ((size_t)c->plan->shape.dp + 1));
+                                  chunk->shard + (size_t)bucket * ((size_t)c->plan->shape.dp + 1));
     else
         comm_allreduce_begin(c->comm, chunk->buckets.offset[bucket],
                              chunk->buckets.elements[bucket]);
@@ -115,10 +115,10 @@ static void bucket_push(const GradSync *s, const ChunkPlan *chunk, int bucket, i
 {
     const Context *c = s->context;
     size_t b = (size_t)bucket, dp = (size_t)c->plan->shape.dp;
-    CommPush push = {.bound = chunk->share + b * (dp + 1),
+    CommPush push = {.bound = chunk->shard + b * (dp + 1),
                      .shift = chunk->ring[b] - chunk->buckets.offset[b],
                      .level = s->level,
-                     .at = chunk->held[b * dp + (size_t)c->grid->dp_rank],
+                     .at = chunk->shard_offset[b * dp + (size_t)c->grid->dp_rank],
                      .first = micro * c->plan->shape.dp,
                      .leaves = c->plan->schedule->shape.micros * c->plan->shape.dp};
     s->pushed[chunk - c->plan->chunk][b] = comm_push_begin(c->comm, &push);

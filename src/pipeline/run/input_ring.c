@@ -19,19 +19,19 @@ BatchSource loader_source(Loader *loader)
     return (BatchSource){.user = loader, .next = next_batch, .release = release};
 }
 
-int input_place(const InputRing *ring, int micro)
+int input_slot(const InputRing *ring, int micro)
 {
     return (ring->base + micro) % ring->size;
 }
 
 const Input *input_of(const InputRing *ring, int micro)
 {
-    return &ring->input[input_place(ring, micro)];
+    return &ring->input[input_slot(ring, micro)];
 }
 
 void input_restart(InputRing *ring)
 {
-    ring->base = input_place(ring, ring->next);
+    ring->base = input_slot(ring, ring->next);
     ring->first = ring->next = 0;
 }
 
@@ -130,7 +130,7 @@ Status input_take(InputRing *ring, const BatchSource *source, int micro, double 
     while (ring->next <= micro) {
         if (ring->next - ring->first == ring->size)
             return fail(ERR_BUG, "more micro-batches are needed at a time than were planned");
-        Input *in = &ring->input[input_place(ring, ring->next)];
+        Input *in = &ring->input[input_slot(ring, ring->next)];
         Phase outer = phase_enter(PHASE_DATA);
         release_batch(ring, in);
         TRY(source->next(source->user, &in->batch, wait_s));
@@ -149,7 +149,7 @@ void input_return(InputRing *ring, const BatchSource *source, const int *last_ta
     for (; ring->first < ring->next && last_task[ring->first] < end; ++ring->first) {
         if (ring->copies)
             ring->context->backend->table->event_record(
-                ring->input[input_place(ring, ring->first)].used, ring->context->stream);
+                ring->input[input_slot(ring, ring->first)].used, ring->context->stream);
         else
             source->release(source->user);
     }
@@ -159,7 +159,7 @@ void input_return(InputRing *ring, const BatchSource *source, const int *last_ta
 void input_settle(InputRing *ring)
 {
     input_restart(ring);
-    for (int i = 0; i < ring->size; ++i) release_batch(ring, &ring->input[input_place(ring, i)]);
+    for (int i = 0; i < ring->size; ++i) release_batch(ring, &ring->input[input_slot(ring, i)]);
 }
 
 void input_bind(const InputRing *ring, ChunkRun *chunk, Slot *slot, int micro, const RunOf *of,
@@ -171,7 +171,7 @@ void input_bind(const InputRing *ring, ChunkRun *chunk, Slot *slot, int micro, c
     const void *data = host ? host_data(batch) : in->data;
     slot->empty = batch->rows == 0;
     for (int i = 0; i < chunk->plan->run_count; ++i) {
-        const RunPlace *at = &chunk->plan->run[i];
+        const RunOffsets *at = &chunk->plan->run[i];
         OpRun *run = &slot->run[i];
         run->rows = batch->rows;
         run->training = of->training;
@@ -182,7 +182,7 @@ void input_bind(const InputRing *ring, ChunkRun *chunk, Slot *slot, int micro, c
         run->loss_scale = of->scale;
         run->numbers = host ? NULL : numbers;
         for (int k = 0; k < SPEC_INPUTS; ++k)
-            if (at->x[k] == PLACE_INPUT) run->x[k] = data;
-        if (at->y == PLACE_INPUT) run->y = (void *)(uintptr_t)data;
+            if (at->x[k] == OFFSET_INPUT) run->x[k] = data;
+        if (at->y == OFFSET_INPUT) run->y = (void *)(uintptr_t)data;
     }
 }

@@ -43,7 +43,7 @@ Status input_take(InputRing *ring, const BatchSource *source, int micro, double 
 void input_return(InputRing *ring, const BatchSource *source, const int *last_task, int end);
 void input_settle(InputRing *ring); /* All go back to their sources. */
 const Input *input_of(const InputRing *ring, int micro);
-int input_place(const InputRing *ring, int micro); /* in the ring */
+int input_slot(const InputRing *ring, int micro); /* in the ring */
 /* Points the slot's runs to micro-batch `micro`; numbers: the step's, where queued work reads them. */
 void input_bind(const InputRing *ring, ChunkRun *chunk, Slot *slot, int micro, const RunOf *of,
                 const StepNumbers *numbers);

@@ -1,24 +1,24 @@
-/* The arena of parameters, and the gathering of shards (plan/fetch.c says which, when and to where). */
+/* The arena of parameters, and the gathering of shards (plan/gather.c says which, when and to where). */
 #include "param_gather.h"
 
-static size_t held_bytes(const Context *c)
+static size_t local_bytes(const Context *c)
 {
-    return (size_t)plan_held_elements(c->plan, c->grid->dp_rank) * sizeof(float);
+    return (size_t)plan_local_elements(c->plan, c->grid->dp_rank) * sizeof(float);
 }
 
 /* Else they are the Comm's values. */
 static bool own_params(const Plan *plan)
 {
-    return !plan->zero || plan->fetches;
+    return !plan->zero || plan->gathers;
 }
 
 static Status open_values(const Context *c)
 {
     const Plan *plan = c->plan;
     Status st =
-        comm_params_new(c->comm, plan->fetches ? plan->fetch.elements : plan->value_elements);
-    if (st == OK && plan->fetches && c->comm->params_shared)
-        st = fail(ERR_BUG, "values are fetched from memory that is shared");
+        comm_params_new(c->comm, plan->gathers ? plan->gather.elements : plan->param_elements);
+    if (st == OK && plan->gathers && c->comm->params_shared)
+        st = fail(ERR_BUG, "values are gathered from memory that is shared");
     return status_agree(c->grid->world, st);
 }
 
@@ -28,11 +28,11 @@ Status param_gather_init(ParamGather *g, const Context *context)
     *g = (ParamGather){.context = context};
     if (plan->zero) TRY(open_values(context));
     g->params =
-        own_params(plan) ? context_alloc(context, held_bytes(context)) : context->comm->params;
-    g->weights = plan->fetches ? context->comm->params : g->params;
-    if (!plan->fetches) return OK;
+        own_params(plan) ? context_alloc(context, local_bytes(context)) : context->comm->params;
+    g->weights = plan->gathers ? context->comm->params : g->params;
+    if (!plan->gathers) return OK;
     window_init(&g->window, plan);
-    g->number = mem_new((size_t)(plan->fetch.count + 1) * sizeof *g->number);
+    g->number = mem_new((size_t)(plan->gather.count + 1) * sizeof *g->number);
     g->fresh = mem_new((size_t)plan->graph->node_count * sizeof *g->fresh);
     return OK;
 }
@@ -44,7 +44,7 @@ void param_gather_fini(ParamGather *g)
     mem_free(&g->number);
     mem_free(&g->fresh);
     if (own_params(g->context->plan))
-        context_release(g->context, g->params, held_bytes(g->context));
+        context_release(g->context, g->params, local_bytes(g->context));
 }
 
 float *param_local(const ParamGather *g, int param, int64_t *first, int64_t *count)
@@ -53,9 +53,9 @@ float *param_local(const ParamGather *g, int param, int64_t *first, int64_t *cou
     int rank = g->context->grid->dp_rank;
     *first = 0;
     *count = plan->graph->param[param].elements;
-    if (plan->fetches) plan_share(plan, param, rank, first, count);
+    if (plan->gathers) plan_shard(plan, param, rank, first, count);
     if (*count == 0) return g->params;
-    return g->params + plan_held_at(plan, plan->value_at[param] + *first, rank);
+    return g->params + plan_local_offset(plan, plan->param_offset[param] + *first, rank);
 }
 
 /* Everything, after an update, where replicas hold all of it. */
@@ -67,8 +67,8 @@ static void gather_shards(const Context *c)
     for (int k = 0; k < plan->chunk_count; ++k) {
         const ChunkPlan *chunk = &plan->chunk[k];
         for (int b = 0; b < chunk->buckets.count; ++b)
-            if (chunk->buckets.offset[b] < plan->metrics_at)
-                comm_allgather_begin(c->comm, chunk->share + (size_t)b * bounds, 0);
+            if (chunk->buckets.offset[b] < plan->metrics_offset)
+                comm_allgather_begin(c->comm, chunk->shard + (size_t)b * bounds, 0);
     }
     comm_wait(c->comm);
     phase_enter(outer);
@@ -77,39 +77,40 @@ static void gather_shards(const Context *c)
 void params_changed(ParamGather *g, const SlotMemory *memory)
 {
     const Plan *plan = g->context->plan;
-    if (plan->fetches) g->window.here_count = 0;
-    if (plan->zero && !plan->fetches) gather_shards(g->context);
+    if (plan->gathers) g->window.here_count = 0;
+    if (plan->zero && !plan->gathers) gather_shards(g->context);
     for (int c = 0; c < plan->chunk_count; ++c)
         for (int i = 0; i < plan->chunk[c].run_count; ++i) {
             Op *op = plan->graph->node[plan->chunk[c].run[i].node].op;
-            if (plan->fetches && op->spec.w_count) continue; /* once they are here: gather_repack */
+            if (plan->gathers && op->spec.w_count) continue; /* once they are here: gather_repack */
             op_refresh(op, &memory->chunk[c].slot[0].run[i]);
         }
 }
 
 void gather_start(ParamGather *g, const Schedule *schedule)
 {
-    if (g->context->plan->fetches) window_start(&g->window, schedule);
+    if (g->context->plan->gathers) window_start(&g->window, schedule);
 }
 
 /* This rank's shard goes to its place in the bucket, and from there to the others. */
 static void gather_bucket(ParamGather *g, int b)
 {
     const Context *c = g->context;
-    const ValueBucket *bucket = &c->plan->fetch.bucket[b];
+    const ParamBucket *bucket = &c->plan->gather.bucket[b];
     int rank = c->grid->dp_rank;
-    int64_t begin = bucket->share[rank], count = bucket->share[rank + 1] - begin;
-    int64_t shift = bucket->place - bucket->offset;
+    int64_t begin = bucket->shard[rank], count = bucket->shard[rank + 1] - begin;
+    int64_t shift = bucket->ring_offset - bucket->offset;
     if (count > 0)
-        context_copy(c, g->weights + begin + shift, g->params + plan_held_at(c->plan, begin, rank),
+        context_copy(c, g->weights + begin + shift,
+                     g->params + plan_local_offset(c->plan, begin, rank),
                      (size_t)count * sizeof *g->params);
-    g->number[b] = comm_allgather_begin(c->comm, bucket->share, shift);
+    g->number[b] = comm_allgather_begin(c->comm, bucket->shard, shift);
 }
 
 void gather_next(ParamGather *g)
 {
     int buckets[WINDOW_MOST], count;
-    const ValueUse *use = window_next(&g->window, buckets, &count);
+    const ParamUse *use = window_next(&g->window, buckets, &count);
     for (int i = 0; i < count; ++i) gather_bucket(g, buckets[i]);
     for (int i = 0; i < use->count; ++i)
         collective_wait(&g->context->progress, comm_allgather_wait, g->number[use->bucket[i]]);
@@ -119,7 +120,7 @@ void gather_repack(ParamGather *g, const OpRun *run, int node)
 {
     const Plan *plan = g->context->plan;
     const Node *n = &plan->graph->node[node];
-    int64_t number = g->number[plan->fetch.bucket_of[n->param[0]]];
+    int64_t number = g->number[plan->gather.bucket_of[n->param[0]]];
     if (n->op->cache_bytes == 0 || g->fresh[node] == number) return;
     op_refresh(n->op, run);
     g->fresh[node] = number;

@@ -9,8 +9,8 @@
 typedef struct ParamGather {
     const Context *context;
     float *params;  /* the arena: owned, or the Comm's values (zero 1 and 2, and common memory) */
-    float *weights; /* borrowed: what operations read: params, or the Comm's ring of values */
-    /* where plan->fetches: */
+    float *weights; /* borrowed: what operations read: params, or the Comm's ring of parameters */
+    /* where plan->gathers: */
     Window window;
     int64_t *number; /* owned, one a bucket: of its last gathering */
     int64_t *fresh;  /* owned, one a node: the gathering that its other forms of weights are of */

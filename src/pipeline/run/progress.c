@@ -20,7 +20,7 @@ static void wait_a_little(const Progress *p, Channels *channels, double start)
     channels_wait(channels, clock_s() - start);
 }
 
-char *await_place(const Progress *p, Channels *channels, int channel)
+char *await_slot(const Progress *p, Channels *channels, int channel)
 {
     double start = clock_s();
     char *at;

@@ -14,7 +14,7 @@ typedef struct Progress { /* borrowed, all */
 /* Moves on what can be. Cheap. */
 void progress_poll(const Progress *progress);
 /* The channel's place for the next message: waits until one is free. */
-char *await_place(const Progress *progress, Channels *channels, int channel);
+char *await_slot(const Progress *progress, Channels *channels, int channel);
 /* The channel's oldest message: waits until there is one. */
 const char *await_message(const Progress *progress, Channels *channels, int channel);
 /* Waits for a push or a gathering: wait is comm_push_wait or comm_allgather_wait, number what the beginning returned. */

@@ -1,10 +1,10 @@
 /* Slots: a micro-batch only sets what belongs to it (data, labels, the gradient arena it writes); the rest is fixed here. */
 #include "slot_memory.h"
 
-void *slot_place(const SlotMemory *memory, const ChunkRun *chunk, const Slot *slot, int64_t place)
+void *slot_address(const SlotMemory *memory, const ChunkRun *chunk, const Slot *slot, int64_t place)
 {
     if (place < 0) return NULL;
-    if (place >= PLACE_BEFORE) return slot->before ? slot->before + (place - PLACE_BEFORE) : NULL;
+    if (place >= OFFSET_BEFORE) return slot->before ? slot->before + (place - OFFSET_BEFORE) : NULL;
     int64_t kept = (int64_t)chunk->plan->kept_bytes;
     return place < kept ? slot->memory + place : memory->scratch + (place - kept);
 }
@@ -14,11 +14,11 @@ void slot_bind_before(const SlotMemory *memory, const ChunkRun *chunk, Slot *slo
 {
     slot->before = before->memory;
     for (int i = 0; i < chunk->plan->run_count; ++i) {
-        const RunPlace *at = &chunk->plan->run[i];
+        const RunOffsets *at = &chunk->plan->run[i];
         OpRun *run = &slot->run[i];
         for (int k = 0; k < SPEC_INPUTS; ++k)
-            if (at->x[k] >= PLACE_BEFORE) run->x[k] = slot_place(memory, chunk, slot, at->x[k]);
-        if (at->y >= PLACE_BEFORE) run->y = slot_place(memory, chunk, slot, at->y);
+            if (at->x[k] >= OFFSET_BEFORE) run->x[k] = slot_address(memory, chunk, slot, at->x[k]);
+        if (at->y >= OFFSET_BEFORE) run->y = slot_address(memory, chunk, slot, at->y);
     }
 }
 
@@ -32,25 +32,25 @@ static void bind_run(const SlotMemory *m, const ChunkRun *chunk, const Slot *slo
                      float *weights, const Exchange *exchange)
 {
     const Plan *plan = m->context->plan;
-    const RunPlace *at = &chunk->plan->run[i];
+    const RunOffsets *at = &chunk->plan->run[i];
     const Node *node = &plan->graph->node[at->node];
     OpRun *run = &slot->run[i];
     for (int k = 0; k < node->spec.x_count; ++k) {
-        run->x[k] = slot_place(m, chunk, slot, at->x[k]);
-        run->dx[k] = slot_place(m, chunk, slot, at->dx[k]);
+        run->x[k] = slot_address(m, chunk, slot, at->x[k]);
+        run->dx[k] = slot_address(m, chunk, slot, at->dx[k]);
     }
     run->dx_add = at->dx_add;
-    run->y = slot_place(m, chunk, slot, at->y);
-    run->dy = slot_place(m, chunk, slot, at->dy);
-    run->saved = slot_place(m, chunk, slot, at->saved);
-    run->x_saved = slot_place(m, chunk, slot, at->x_saved);
+    run->y = slot_address(m, chunk, slot, at->y);
+    run->dy = slot_address(m, chunk, slot, at->dy);
+    run->saved = slot_address(m, chunk, slot, at->saved);
+    run->x_saved = slot_address(m, chunk, slot, at->x_saved);
     run->cache = m->cache ? m->cache + plan->cache[at->node] : NULL;
     run->workspace = m->workspace;
     run->exchange = exchange;
     run->seed = m->context->options.seed;
     for (int k = 0; k < node->spec.w_count; ++k) {
-        run->w[k] = weights + plan->weight_at[node->param[k]];
-        run->dw[k] = slot_place(m, chunk, slot, at->dw[k]);
+        run->w[k] = weights + plan->weight_offset[node->param[k]];
+        run->dw[k] = slot_address(m, chunk, slot, at->dw[k]);
     }
 }
 

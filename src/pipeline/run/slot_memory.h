@@ -30,8 +30,9 @@ typedef struct SlotMemory {
 void slot_memory_init(SlotMemory *memory, const Context *context, float *weights,
                       const Exchange *exchange);
 void slot_memory_fini(SlotMemory *memory);
-/* Where a place of the chunk lies for the micro-batch in slot; NULL for PLACE_NONE and PLACE_INPUT. */
-void *slot_place(const SlotMemory *memory, const ChunkRun *chunk, const Slot *slot, int64_t place);
+/* Where a place of the chunk lies for the micro-batch in slot; NULL for OFFSET_NONE and OFFSET_INPUT. */
+void *slot_address(const SlotMemory *memory, const ChunkRun *chunk, const Slot *slot,
+                   int64_t place);
 /* The micro-batch has the slot `before` in the chunk before: points the slot's runs to what they read there. */
 void slot_bind_before(const SlotMemory *memory, const ChunkRun *chunk, Slot *slot,
                       const Slot *before);

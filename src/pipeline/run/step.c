@@ -16,12 +16,13 @@ static void move_statistics(void *user)
     const Graph *g = c->plan->graph;
     for (int i = 0; i < g->param_count; ++i) {
         const Param *p = &g->param[i];
-        int64_t at = c->plan->value_at[i], first, count;
+        int64_t at = c->plan->param_offset[i], first, count;
         if (!p->info.buffer || at < 0) continue;
-        plan_share(c->plan, i, c->grid->dp_rank, &first, &count);
+        plan_shard(c->plan, i, c->grid->dp_rank, &first, &count);
         if (count == 0) continue;
         float momentum = g->node[p->node].spec.momentum;
-        float *value = m->e->params.params + plan_held_at(c->plan, at + first, c->grid->dp_rank);
+        float *value =
+            m->e->params.params + plan_local_offset(c->plan, at + first, c->grid->dp_rank);
         c->backend->table->flat->scale_add(c->stream, value, momentum / m->micros,
                                            grad_sum(&m->e->gradients, at + first), 1 - momentum,
                                            count);
@@ -32,7 +33,7 @@ static bool has_statistics(const Plan *plan)
 {
     const Graph *g = plan->graph;
     for (int i = 0; i < g->param_count; ++i)
-        if (g->param[i].info.buffer && plan->value_at[i] >= 0) return true;
+        if (g->param[i].info.buffer && plan->param_offset[i] >= 0) return true;
     return false;
 }
 

@@ -76,7 +76,7 @@ float *step_report_sum(const StepReport *r, const GradSync *sync)
 {
     const Plan *plan = r->context->plan;
     if (plan->zero && r->context->grid->dp_rank != plan->shape.dp - 1) return NULL;
-    return grad_sum(sync, plan->metrics_at);
+    return grad_sum(sync, plan->metrics_offset);
 }
 
 /* Of a step so many before the last one: its statistics in host memory, and the event that they are there. */
@@ -94,11 +94,12 @@ static void find_overflow(const StepReport *r, const GradSync *sync)
     const Plan *plan = c->plan;
     for (int i = 0; i < plan->graph->param_count; ++i) {
         int64_t first, count;
-        if (plan->gradient_at[i] < 0) continue;
-        plan_share(plan, i, c->grid->dp_rank, &first, &count);
+        if (plan->gradient_offset[i] < 0) continue;
+        plan_shard(plan, i, c->grid->dp_rank, &first, &count);
         if (count == 0) continue;
         c->backend->table->flat->find_overflow(c->stream, &r->block->overflow,
-                                               grad_sum(sync, plan->gradient_at[i] + first), count);
+                                               grad_sum(sync, plan->gradient_offset[i] + first),
+                                               count);
     }
 }
 

@@ -72,7 +72,7 @@ static void meet_chunk_before(Executor *e, const Playing *p, const At *at)
     MessageEnd there = {&e->memory.chunk[schedule_local(p->schedule, before)],
                         slot_of(e, p, before, at->task->micro)};
     if (at->pass == PASS_FORWARD)
-        links_copy_values(&e->memory, there, here);
+        links_copy_activations(&e->memory, there, here);
     else
         links_copy_gradients(&e->memory, here, there);
 }
@@ -143,7 +143,7 @@ static void play_section(void *user)
 static void play_captures(Executor *e, const Playing *p, int from, int end)
 {
     const Task *first = &p->schedule->task[e->context.plan->stage][from];
-    int place = input_place(&e->input, first->micro), number = 0;
+    int place = input_slot(&e->input, first->micro), number = 0;
     Section section = {e, p, .from = {from, 0}};
     while (section.from.task < end) {
         section.to = next_boundary(e, p, section.from, end);
@@ -186,7 +186,7 @@ Status tasks_play(Executor *e, const Playing *p)
     int count = s->count[plan->stage], moved = 0;
     bool alone = plan->shape.pp == 1;
     input_restart(&e->input);
-    if (plan->fetches) gather_start(&e->params, s);
+    if (plan->gathers) gather_start(&e->params, s);
     for (int i = 0, end; i < count; i = end) {
         TRY(input_take(&e->input, p->source, list[i].micro, p->wait_s));
         links_move(&e->links, p->moves, &moved, i);

@@ -27,7 +27,7 @@ static void owed_move(const TensorGroup *g, const GradSync *sync, float *metrics
     packed += OWED_ASKED;
     for (int i = 0; i < c->plan->graph->param_count; ++i) {
         if (!plan_owes(c->plan, i, c->grid->dp_rank, &first, &count)) continue;
-        owed_copy(c, grad_sum(sync, c->plan->gradient_at[i] + first), packed, count, back);
+        owed_copy(c, grad_sum(sync, c->plan->gradient_offset[i] + first), packed, count, back);
         packed += count;
     }
 }
@@ -71,7 +71,7 @@ static Status check_owed(const Context *c)
     for (int r = 0; r < world->size; ++r) same = same && all[r] == which;
     mem_free(&all);
     if (same) return OK;
-    return fail(ERR_BUG, "the %d ranks of a tensor group share parameters out differently",
+    return fail(ERR_BUG, "the %d ranks of a tensor group shard parameters differently",
                 world->size);
 }
 

@@ -18,10 +18,10 @@ static int64_t clamp(int64_t n, int64_t least, int64_t most)
 /* Does the parameter have a value of its own on this stage? */
 static bool owns_value(const Plan *plan, int param)
 {
-    return plan->value_at[param] >= 0 && !param_shares_value(plan, param);
+    return plan->param_offset[param] >= 0 && !param_shares_memory(plan, param);
 }
 
-int64_t share_weight(const Plan *plan, int param)
+int64_t shard_weight(const Plan *plan, int param)
 {
     const Param *p = &plan->graph->param[param];
     return p->cut.parts > 0 ? align_floats(param_slice_count(plan->graph, param, 0)) : padded(p);
@@ -29,18 +29,17 @@ int64_t share_weight(const Plan *plan, int param)
 
 static bool in_bucket(const Plan *plan, const Buckets *buckets, int b, int param)
 {
-    int64_t at = plan->value_at[param] - buckets->offset[b];
+    int64_t at = plan->param_offset[param] - buckets->offset[b];
     return owns_value(plan, param) && at >= 0 && at < buckets->elements[b];
 }
 
 /* The place in a bucket nearest to where so much of its weight lies below, and where a share may begin; *below: how much does
  * there. */
-int64_t share_border(const Plan *plan, const Buckets *buckets, int b, int64_t weight,
-                     int64_t *below)
+int64_t shard_bound(const Plan *plan, const Buckets *buckets, int b, int64_t weight, int64_t *below)
 {
     *below = 0;
     for (int i = 0; i < plan->graph->param_count; ++i) {
-        int64_t here = in_bucket(plan, buckets, b, i) ? share_weight(plan, i) : 0;
+        int64_t here = in_bucket(plan, buckets, b, i) ? shard_weight(plan, i) : 0;
         if (weight >= here) {
             weight -= here;
             *below += here;
@@ -51,16 +50,16 @@ int64_t share_border(const Plan *plan, const Buckets *buckets, int b, int64_t we
         int64_t nearest = weight - low <= high - weight ? low : high;
         if (whole_wanted(plan, i)) nearest = 2 * weight < here ? 0 : here;
         *below += nearest;
-        return plan->value_at[i] + (nearest == here || nearest > end ? end : nearest);
+        return plan->param_offset[i] + (nearest == here || nearest > end ? end : nearest);
     }
     return buckets->offset[b] + buckets->elements[b];
 }
 
-int64_t share_bucket_weight(const Plan *plan, const Buckets *buckets, int b)
+int64_t shard_bucket_weight(const Plan *plan, const Buckets *buckets, int b)
 {
     int64_t weight = 0;
     for (int i = 0; i < plan->graph->param_count; ++i)
-        if (in_bucket(plan, buckets, b, i)) weight += share_weight(plan, i);
+        if (in_bucket(plan, buckets, b, i)) weight += shard_weight(plan, i);
     return weight;
 }
 
@@ -73,33 +72,33 @@ static int64_t even(int64_t count, int parts, int part)
 static void cut_bucket(const Plan *plan, const Buckets *buckets, int b, int64_t *boundary)
 {
     int dp = plan->shape.dp;
-    int64_t begin = buckets->offset[b], weight = share_bucket_weight(plan, buckets, b), below;
-    bool metrics = begin == plan->metrics_at;
+    int64_t begin = buckets->offset[b], weight = shard_bucket_weight(plan, buckets, b), below;
+    bool metrics = begin == plan->metrics_offset;
     for (int r = 0; r < dp; ++r)
-        boundary[r] = metrics ? begin : share_border(plan, buckets, b, even(weight, dp, r), &below);
+        boundary[r] = metrics ? begin : shard_bound(plan, buckets, b, even(weight, dp, r), &below);
     boundary[dp] = begin + buckets->elements[b];
 }
 
 /* Boundaries of the bucket of this stage that holds place `at` of the gradients. */
-static const int64_t *shares_at(const Plan *plan, int64_t at)
+static const int64_t *shards_at(const Plan *plan, int64_t at)
 {
     int b;
     const ChunkPlan *c = plan_bucket_at(plan, at, &b);
-    return c->share + (size_t)b * (size_t)(plan->shape.dp + 1);
+    return c->shard + (size_t)b * (size_t)(plan->shape.dp + 1);
 }
 
 static void cut_tied(const Plan *plan, int param, int64_t *boundary)
 {
     const Param *own = &plan->graph->param[plan->graph->param[param].tied];
-    int64_t at = plan->value_at[param];
-    const int64_t *like = shares_at(plan, at);
+    int64_t at = plan->param_offset[param];
+    const int64_t *like = shards_at(plan, at);
     for (int r = 0; r <= plan->shape.dp; ++r)
-        boundary[r] = plan->gradient_at[param] + clamp(like[r] - at, 0, padded(own));
+        boundary[r] = plan->gradient_offset[param] + clamp(like[r] - at, 0, padded(own));
 }
 
 static bool is_tied(const Plan *plan, const Buckets *buckets, int b)
 {
-    return buckets->offset[b] > plan->metrics_at;
+    return buckets->offset[b] > plan->metrics_offset;
 }
 
 static bool on_stage(const Plan *plan, int node)
@@ -129,47 +128,47 @@ const ChunkPlan *plan_bucket_at(const Plan *plan, int64_t at, int *bucket)
     return NULL;
 }
 
-void plan_shares(Plan *plan)
+void plan_shards(Plan *plan)
 {
     size_t boundaries = (size_t)plan->shape.dp + 1;
     int64_t *load =
         mem_new(boundaries * sizeof *load); /* of each replica, where whole tensors are wanted */
     for (int k = 0; k < plan->chunk_count; ++k) {
         ChunkPlan *c = &plan->chunk[k];
-        c->share = mem_new((size_t)(c->buckets.count + 1) * boundaries * sizeof *c->share);
+        c->shard = mem_new((size_t)(c->buckets.count + 1) * boundaries * sizeof *c->shard);
         for (int b = 0; b < c->buckets.count; ++b)
             if (!is_tied(plan, &c->buckets, b) &&
-                !whole_cut(plan, &c->buckets, b, load, c->share + (size_t)b * boundaries))
-                cut_bucket(plan, &c->buckets, b, c->share + (size_t)b * boundaries);
+                !whole_cut(plan, &c->buckets, b, load, c->shard + (size_t)b * boundaries))
+                cut_bucket(plan, &c->buckets, b, c->shard + (size_t)b * boundaries);
     }
     mem_free(&load);
     for (int k = 0; k < plan->chunk_count; ++k) {
         ChunkPlan *c = &plan->chunk[k];
         for (int b = 0; b < c->buckets.count; ++b)
             if (is_tied(plan, &c->buckets, b))
-                cut_tied(plan, c->buckets.first_tensor[b], c->share + (size_t)b * boundaries);
+                cut_tied(plan, c->buckets.first_tensor[b], c->shard + (size_t)b * boundaries);
     }
 }
 
-void plan_share(const Plan *plan, int param, int dp_rank, int64_t *first, int64_t *count)
+void plan_shard(const Plan *plan, int param, int dp_rank, int64_t *first, int64_t *count)
 {
-    int64_t elements = plan->graph->param[param].elements, at = plan->value_at[param];
+    int64_t elements = plan->graph->param[param].elements, at = plan->param_offset[param];
     *first = 0;
     *count = elements;
     if (!plan->zero) return;
-    const int64_t *share = shares_at(plan, at);
+    const int64_t *share = shards_at(plan, at);
     int64_t begin = clamp(share[dp_rank] - at, 0, elements);
     *count = clamp(share[dp_rank + 1] - at, 0, elements) - begin;
     *first = *count > 0 ? begin : 0;
 }
 
-size_t share_elements(const Plan *plan, int dp_rank)
+size_t shard_elements(const Plan *plan, int dp_rank)
 {
     int64_t sum = 0;
     for (int i = 0; i < plan->graph->param_count; ++i) {
         int64_t first, count;
         if (plan->graph->param[i].info.buffer || !owns_value(plan, i)) continue;
-        plan_share(plan, i, dp_rank, &first, &count);
+        plan_shard(plan, i, dp_rank, &first, &count);
         sum += align_floats(count);
     }
     return (size_t)sum;

@@ -1,9 +1,9 @@
-/* Values that are fetched (zero 3 where replicas have no memory in common; Rajbhandari et al. 2020, section 5.3): which
+/* Values that are gathered (zero 3 where replicas have no memory in common; Rajbhandari et al. 2020, section 5.3): which
  * buckets, when, and to where. A pass's list says before which actions others are read. A walk over a schedule's passes
  * then knows, at any use, the buckets that are read now and the next few: they are in memory together, so their places do
  * not meet. What is there stays until another bucket needs its place: what ends a forward pass is there when backward begins.
  *
- * Backward reads weights for the gradients of inputs only, so what has none (an embedding) is not fetched for it. */
+ * Backward reads weights for the gradients of inputs only, so what has none (an embedding) is not gathered for it. */
 #include "plan.h"
 
 #include <string.h>
@@ -12,7 +12,7 @@
 
 static void find_buckets(Plan *plan)
 {
-    FetchPlan *f = &plan->fetch;
+    GatherPlan *f = &plan->gather;
     size_t most = 1, boundaries = (size_t)plan->shape.dp + 1;
     for (int k = 0; k < plan->chunk_count; ++k) most += (size_t)plan->chunk[k].buckets.count;
     f->bucket = mem_new(most * sizeof *f->bucket);
@@ -20,18 +20,18 @@ static void find_buckets(Plan *plan)
         const ChunkPlan *c = &plan->chunk[k];
         for (int b = 0; b < c->buckets.count; ++b)
             if (bucket_has_values(plan, c, b))
-                f->bucket[f->count++] = (ValueBucket){.offset = c->buckets.offset[b],
+                f->bucket[f->count++] = (ParamBucket){.offset = c->buckets.offset[b],
                                                       .elements = c->buckets.elements[b],
-                                                      .share = c->share + (size_t)b * boundaries};
+                                                      .shard = c->shard + (size_t)b * boundaries};
     }
 }
 
 static void find_params(Plan *plan)
 {
-    FetchPlan *f = &plan->fetch;
+    GatherPlan *f = &plan->gather;
     f->bucket_of = mem_new((size_t)(plan->graph->param_count + 1) * sizeof *f->bucket_of);
     for (int i = 0; i < plan->graph->param_count; ++i) {
-        int64_t at = plan->value_at[i];
+        int64_t at = plan->param_offset[i];
         f->bucket_of[i] = -1;
         for (int b = 0; b < f->count && at >= 0; ++b)
             if (at >= f->bucket[b].offset && at < f->bucket[b].offset + f->bucket[b].elements)
@@ -39,7 +39,7 @@ static void find_params(Plan *plan)
     }
 }
 
-bool action_reads_values(const Plan *plan, const ChunkPlan *c, const Action *a)
+bool action_reads_params(const Plan *plan, const ChunkPlan *c, const Action *a)
 {
     bool forward = a->kind == ACTION_FORWARD, reads = forward;
     if (!forward && a->kind != ACTION_BACKWARD && a->kind != ACTION_BACKWARD_DATA) return false;
@@ -56,13 +56,13 @@ static int add_bucket(int *bucket, int count, int b)
     return count + 1;
 }
 
-static ValueUse use_of(const Plan *plan, const ChunkPlan *c, const Action *a)
+static ParamUse use_of(const Plan *plan, const ChunkPlan *c, const Action *a)
 {
-    ValueUse use = {0};
-    if (!action_reads_values(plan, c, a)) return use;
+    ParamUse use = {0};
+    if (!action_reads_params(plan, c, a)) return use;
     const Node *node = &plan->graph->node[c->run[a->index].node];
     for (int k = 0; k < node->spec.w_count; ++k)
-        use.count = add_bucket(use.bucket, use.count, plan->fetch.bucket_of[node->param[k]]);
+        use.count = add_bucket(use.bucket, use.count, plan->gather.bucket_of[node->param[k]]);
     return use;
 }
 
@@ -70,12 +70,12 @@ static ValueUse use_of(const Plan *plan, const ChunkPlan *c, const Action *a)
 static void mark_pass(const Plan *plan, ChunkPlan *c, ActionList *list, int *uses)
 {
     Action *marked = mem_new((size_t)(2 * list->count + 1) * sizeof *marked);
-    ValueUse last = {0};
+    ParamUse last = {0};
     int count = 0;
     for (int i = 0; i < list->count; ++i) {
-        ValueUse use = use_of(plan, c, &list->action[i]);
+        ParamUse use = use_of(plan, c, &list->action[i]);
         if (use.count > 0 && memcmp(&use, &last, sizeof use) != 0) {
-            marked[count++] = (Action){.kind = ACTION_VALUES, .index = *uses};
+            marked[count++] = (Action){.kind = ACTION_GATHER, .index = *uses};
             c->use[(*uses)++] = last = use;
         }
         marked[count++] = list->action[i];
@@ -99,7 +99,8 @@ static void mark_chunk(const Plan *plan, ChunkPlan *c)
 
 void window_init(Window *w, const Plan *plan)
 {
-    *w = (Window){.plan = plan, .here = mem_new((size_t)(plan->fetch.count + 1) * sizeof *w->here)};
+    *w =
+        (Window){.plan = plan, .here = mem_new((size_t)(plan->gather.count + 1) * sizeof *w->here)};
 }
 
 void window_fini(Window *w)
@@ -125,7 +126,7 @@ static int pass_of(TaskKind kind)
 }
 
 /* The first use from (task, use) on, which then say where it is; NULL: there is none. */
-static const ValueUse *seek(const Window *w, int *task, int *use)
+static const ParamUse *seek(const Window *w, int *task, int *use)
 {
     const Schedule *s = w->schedule;
     int stage = w->plan->stage;
@@ -139,14 +140,14 @@ static const ValueUse *seek(const Window *w, int *task, int *use)
     return NULL;
 }
 
-/* The buckets of the next use, and of so many after it that FETCH_AHEAD others are among them, if there are. */
+/* The buckets of the next use, and of so many after it that GATHER_AHEAD others are among them, if there are. */
 static int look_ahead(const Window *w, int bucket[WINDOW_MOST])
 {
     int task = w->task, use = w->use, count = 0, enough = 1;
-    for (const ValueUse *u; count < enough && (u = seek(w, &task, &use)); ++use) {
+    for (const ParamUse *u; count < enough && (u = seek(w, &task, &use)); ++use) {
         for (int k = 0; k < u->count; ++k) count = add_bucket(bucket, count, u->bucket[k]);
-        if (enough == 1) enough = count + FETCH_AHEAD;
-        if (enough > w->plan->fetch.count) enough = w->plan->fetch.count;
+        if (enough == 1) enough = count + GATHER_AHEAD;
+        if (enough > w->plan->gather.count) enough = w->plan->gather.count;
     }
     return count;
 }
@@ -159,28 +160,28 @@ static bool meet(int64_t a, int64_t a_length, int64_t b, int64_t b_length)
 /* Drops what lies where bucket b is to come. */
 static void make_room(Window *w, int b)
 {
-    const ValueBucket *all = w->plan->fetch.bucket, *mine = &all[b];
+    const ParamBucket *all = w->plan->gather.bucket, *mine = &all[b];
     int kept = 0;
     for (int i = 0; i < w->here_count; ++i) {
-        const ValueBucket *other = &all[w->here[i]];
-        if (!meet(mine->place, mine->elements, other->place, other->elements) &&
+        const ParamBucket *other = &all[w->here[i]];
+        if (!meet(mine->ring_offset, mine->elements, other->ring_offset, other->elements) &&
             !meet(mine->cache, mine->cache_bytes, other->cache, other->cache_bytes))
             w->here[kept++] = w->here[i];
     }
     w->here_count = kept;
 }
 
-const ValueUse *window_next(Window *w, int fetch[WINDOW_MOST], int *count)
+const ParamUse *window_next(Window *w, int gather[WINDOW_MOST], int *count)
 {
     int soon[WINDOW_MOST], soon_count = look_ahead(w, soon);
-    const ValueUse *use = seek(w, &w->task, &w->use);
+    const ParamUse *use = seek(w, &w->task, &w->use);
     *count = 0;
     for (int i = 0; i < soon_count; ++i) {
         int here = w->here_count;
         if (add_bucket(w->here, here, soon[i]) == here) continue;
         make_room(w, soon[i]);
         w->here_count = add_bucket(w->here, w->here_count, soon[i]);
-        fetch[(*count)++] = soon[i];
+        gather[(*count)++] = soon[i];
     }
     if (use) ++w->use;
     return use;
@@ -218,19 +219,19 @@ static void find_near(const Plan *plan, const Schedule *schedule, Near *near)
 }
 
 /* Those before bucket b are placed. */
-static void place_bucket(FetchPlan *f, const Near *near, int b)
+static void place_bucket(GatherPlan *f, const Near *near, int b)
 {
-    ValueBucket *mine = &f->bucket[b];
+    ParamBucket *mine = &f->bucket[b];
     Span *value = mem_new((size_t)(near->count + 1) * sizeof *value);
     Span *cache = mem_new((size_t)(near->count + 1) * sizeof *cache);
     int count = 0;
     for (int i = 0; i < near->count; ++i) {
-        const ValueBucket *other = &f->bucket[near->bucket[i]];
+        const ParamBucket *other = &f->bucket[near->bucket[i]];
         if (near->bucket[i] >= b) continue;
-        value[count] = (Span){other->place, other->place + other->elements};
+        value[count] = (Span){other->ring_offset, other->ring_offset + other->elements};
         cache[count++] = (Span){other->cache, other->cache + other->cache_bytes};
     }
-    mine->place = place_lowest(value, count, mine->elements);
+    mine->ring_offset = place_lowest(value, count, mine->elements);
     mine->cache = place_lowest(cache, count, mine->cache_bytes);
     mem_free(&value);
     mem_free(&cache);
@@ -239,16 +240,17 @@ static void place_bucket(FetchPlan *f, const Near *near, int b)
 /* Places in both rings: for training, and for evaluation, which is forwards only. */
 static Status place_buckets(Plan *plan)
 {
-    FetchPlan *f = &plan->fetch;
+    GatherPlan *f = &plan->gather;
     Schedule *evaluation = NULL;
     TRY(schedule_forward(&evaluation, plan->schedule->shape, plan->schedule->stage_of));
     Near *near = mem_new((size_t)(f->count + 1) * sizeof *near);
     find_near(plan, plan->schedule, near);
     find_near(plan, evaluation, near);
     for (int b = 0; b < f->count; ++b) {
-        const ValueBucket *mine = &f->bucket[b];
+        const ParamBucket *mine = &f->bucket[b];
         place_bucket(f, &near[b], b);
-        int64_t end = mine->place + mine->elements, cache_end = mine->cache + mine->cache_bytes;
+        int64_t end = mine->ring_offset + mine->elements,
+                cache_end = mine->cache + mine->cache_bytes;
         f->elements = end > f->elements ? end : f->elements;
         if ((size_t)cache_end > plan->cache_bytes) plan->cache_bytes = (size_t)cache_end;
     }
@@ -261,7 +263,7 @@ static Status place_buckets(Plan *plan)
 /* A node's other forms of its weights go with the bucket of the first one. First how many bytes, then where. */
 static void place_caches(Plan *plan, bool placed)
 {
-    FetchPlan *f = &plan->fetch;
+    GatherPlan *f = &plan->gather;
     int64_t *end = mem_new((size_t)(f->count + 1) * sizeof *end);
     for (int k = 0; k < plan->chunk_count; ++k)
         for (int i = plan->chunk[k].first; i < plan->chunk[k].last; ++i) {
@@ -290,28 +292,28 @@ static void place_constants(Plan *plan)
 static void place_weights(Plan *plan)
 {
     for (int i = 0; i < plan->graph->param_count; ++i) {
-        int b = plan->fetch.bucket_of[i];
+        int b = plan->gather.bucket_of[i];
         if (b < 0) continue;
-        const ValueBucket *bucket = &plan->fetch.bucket[b];
-        plan->weight_at[i] = bucket->place + plan->value_at[i] - bucket->offset;
+        const ParamBucket *bucket = &plan->gather.bucket[b];
+        plan->weight_offset[i] = bucket->ring_offset + plan->param_offset[i] - bucket->offset;
     }
 }
 
 static void count_step(Plan *plan)
 {
     Window w;
-    int fetch[WINDOW_MOST], count;
+    int gather[WINDOW_MOST], count;
     window_init(&w, plan);
     window_start(&w, plan->schedule);
-    while (window_next(&w, fetch, &count)) {
-        plan->fetch.step_fetches += count;
+    while (window_next(&w, gather, &count)) {
+        plan->gather.step_gathers += count;
         for (int i = 0; i < count; ++i)
-            plan->fetch.step_elements += (double)plan->fetch.bucket[fetch[i]].elements;
+            plan->gather.step_elements += (double)plan->gather.bucket[gather[i]].elements;
     }
     window_fini(&w);
 }
 
-Status plan_fetch(Plan *plan)
+Status plan_gather(Plan *plan)
 {
     find_buckets(plan);
     find_params(plan);

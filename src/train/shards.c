@@ -1,6 +1,6 @@
 /* Partial norms travel packed: a rank sends the sums of its own chunks, range by range, and knows from the plan where those
  * of the others belong. */
-#include "shares.h"
+#include "shards.h"
 
 #include <string.h>
 
@@ -10,7 +10,7 @@ typedef struct Part {
     int64_t chunk, chunks; /* among all ranges' chunks */
 } Part;
 
-struct Shares {
+struct Shards {
     const Trainer *trainer;    /* borrowed */
     const World *world;        /* borrowed: the replicas */
     int count;                 /* ranges */
@@ -26,18 +26,18 @@ static int64_t chunks_of(int64_t elements)
     return (elements + FLAT_CHUNK - 1) / FLAT_CHUNK;
 }
 
-static Part *parts_of(const Shares *s, int rank)
+static Part *parts_of(const Shards *s, int rank)
 {
     return s->part + (size_t)rank * (size_t)s->count;
 }
 
 /* Fills the parts of one rank; returns its chunks. */
-static int64_t fill_parts(Shares *s, const Trainer *t, const OptimRange *range, int rank)
+static int64_t fill_parts(Shards *s, const Trainer *t, const OptimRange *range, int rank)
 {
     int64_t chunk = 0, own = 0;
     Part *part = parts_of(s, rank);
     for (int i = 0; i < s->count; ++i) {
-        plan_share(t->plan, t->range_param[i], rank, &part[i].first, &part[i].count);
+        plan_shard(t->plan, t->range_param[i], rank, &part[i].first, &part[i].count);
         part[i].chunk = chunk + part[i].first / FLAT_CHUNK;
         part[i].chunks = chunks_of(part[i].count);
         own += part[i].chunks;
@@ -47,12 +47,12 @@ static int64_t fill_parts(Shares *s, const Trainer *t, const OptimRange *range, 
     return own;
 }
 
-Shares *shares_new(const Trainer *t, const OptimRange *range, int count)
+Shards *shards_new(const Trainer *t, const OptimRange *range, int count)
 {
-    Shares *s = mem_new(sizeof *s);
+    Shards *s = mem_new(sizeof *s);
     const World *world = &t->grid.dp_world;
     size_t ranks = (size_t)world->size, room = (size_t)count + 1;
-    *s = (Shares){.trainer = t, .world = world, .count = count, .most = 1};
+    *s = (Shards){.trainer = t, .world = world, .count = count, .most = 1};
     s->part = mem_new(ranks * room * sizeof *s->part);
     s->first = mem_new(room * sizeof *s->first);
     s->elements = mem_new(room * sizeof *s->elements);
@@ -66,18 +66,19 @@ Shares *shares_new(const Trainer *t, const OptimRange *range, int count)
         s->first[i] = parts_of(s, world->rank)[i].first;
         s->elements[i] = parts_of(s, world->rank)[i].count;
         int param = t->range_param[i];
-        s->value[i] = plan_held_at(t->plan, t->plan->value_at[param] + s->first[i], world->rank);
+        s->value[i] =
+            plan_local_offset(t->plan, t->plan->param_offset[param] + s->first[i], world->rank);
         s->gradient[i] =
-            plan_sum_at(t->plan, t->plan->gradient_at[param] + s->first[i], world->rank);
+            plan_sum_offset(t->plan, t->plan->gradient_offset[param] + s->first[i], world->rank);
     }
     s->mine = mem_new((size_t)s->most * OPTIM_NORMS * sizeof *s->mine);
     s->all = mem_new(ranks * (size_t)s->most * OPTIM_NORMS * sizeof *s->all);
     return s;
 }
 
-void shares_free(Shares **shares)
+void shards_free(Shards **shares)
 {
-    Shares *s = *shares;
+    Shards *s = *shares;
     if (!s) return;
     mem_free(&s->part);
     mem_free(&s->first);
@@ -90,7 +91,7 @@ void shares_free(Shares **shares)
 }
 
 /* Between one rank's place in all chunks and its packed ones. */
-static void pack(const Shares *s, const double *chunk, int sets)
+static void pack(const Shards *s, const double *chunk, int sets)
 {
     double *to = s->mine;
     const Part *part = parts_of(s, s->world->rank);
@@ -100,7 +101,7 @@ static void pack(const Shares *s, const double *chunk, int sets)
                    (size_t)part[i].chunks * sizeof *to);
 }
 
-static void unpack(const Shares *s, double *chunk, int sets, int rank)
+static void unpack(const Shards *s, double *chunk, int sets, int rank)
 {
     const double *from = s->all + (int64_t)rank * s->most * sets;
     const Part *part = parts_of(s, rank);
@@ -110,10 +111,10 @@ static void unpack(const Shares *s, double *chunk, int sets, int rank)
                    (size_t)part[i].chunks * sizeof *from);
 }
 
-/* Where nothing is shared out every replica has all chunks. */
+/* Where nothing is sharded every replica has all chunks. */
 static void gather(void *user, double *chunk, int sets)
 {
-    const Shares *s = user;
+    const Shards *s = user;
     if (!s->trainer->plan->zero) return;
     pack(s, chunk, sets);
     world_gather(s->world, s->mine, (size_t)(s->most * sets) * sizeof *s->mine, s->all);
@@ -124,7 +125,7 @@ static void gather(void *user, double *chunk, int sets)
 /* In the ranks' order; of a tensor that is not divided every rank has the whole sum. */
 static void join(void *user, double *squares, int sets)
 {
-    const Shares *s = user;
+    const Shards *s = user;
     const Trainer *t = s->trainer;
     const World *world = &t->grid.tp_world;
     int count = s->count * sets;
@@ -138,9 +139,9 @@ static void join(void *user, double *squares, int sets)
     mem_free(&all);
 }
 
-OptimShare shares_mine(Shares *s)
+OptimShard shards_mine(Shards *s)
 {
-    return (OptimShare){.first = s->first,
+    return (OptimShard){.first = s->first,
                         .count = s->elements,
                         .value = s->value,
                         .gradient = s->gradient,

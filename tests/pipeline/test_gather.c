@@ -1,4 +1,4 @@
-/* Values that are fetched, by plan alone: on every walk over a stage's list each operation finds the values that it reads in
+/* Values that are gathered, by plan alone: on every walk over a stage's list each operation finds the values that it reads in
  * memory, what is in memory together does not overlap, and the replicas hold every value exactly once. */
 #include "draft.h"
 
@@ -21,15 +21,15 @@ static bool apart(int64_t a, int64_t a_length, int64_t b, int64_t b_length)
 /* Nothing that is here lies over anything else, or outside the rings. */
 static bool good_places(const Window *w)
 {
-    const FetchPlan *f = &w->plan->fetch;
+    const GatherPlan *f = &w->plan->gather;
     bool good = true;
     for (int i = 0; i < w->here_count; ++i) {
-        const ValueBucket *a = &f->bucket[w->here[i]];
-        good &= a->place + a->elements <= f->elements;
+        const ParamBucket *a = &f->bucket[w->here[i]];
+        good &= a->ring_offset + a->elements <= f->elements;
         good &= a->cache + a->cache_bytes <= (int64_t)w->plan->cache_bytes;
         for (int j = 0; j < i; ++j) {
-            const ValueBucket *b = &f->bucket[w->here[j]];
-            good &= apart(a->place, a->elements, b->place, b->elements);
+            const ParamBucket *b = &f->bucket[w->here[j]];
+            good &= apart(a->ring_offset, a->elements, b->ring_offset, b->elements);
             good &= a->cache_bytes == 0 || b->cache_bytes == 0 ||
                     apart(a->cache, a->cache_bytes, b->cache, b->cache_bytes);
         }
@@ -43,7 +43,7 @@ static bool good_cache(const Plan *plan, int node)
     const Node *n = &plan->graph->node[node];
     int64_t bytes = (int64_t)n->op->cache_bytes, at = (int64_t)plan->cache[node];
     if (bytes == 0) return true;
-    const ValueBucket *b = &plan->fetch.bucket[plan->fetch.bucket_of[n->param[0]]];
+    const ParamBucket *b = &plan->gather.bucket[plan->gather.bucket_of[n->param[0]]];
     return at >= b->cache && at + bytes <= b->cache + b->cache_bytes;
 }
 
@@ -57,30 +57,31 @@ static bool finds_values(const Window *w, const ChunkPlan *c, const Action *a)
     const Node *node = &w->plan->graph->node[number];
     for (int k = 0; k < node->spec.x_count; ++k) reads |= node->spec.need_dx[k];
     for (int k = 0; reads && k < node->spec.w_count; ++k) {
-        int64_t at = w->plan->value_at[node->param[k]], place = w->plan->weight_at[node->param[k]];
-        int b = w->plan->fetch.bucket_of[node->param[k]];
-        const ValueBucket *bucket = &w->plan->fetch.bucket[b];
-        good &= has(w, b) && at - bucket->offset == place - bucket->place;
+        int64_t at = w->plan->param_offset[node->param[k]],
+                place = w->plan->weight_offset[node->param[k]];
+        int b = w->plan->gather.bucket_of[node->param[k]];
+        const ParamBucket *bucket = &w->plan->gather.bucket[b];
+        good &= has(w, b) && at - bucket->offset == place - bucket->ring_offset;
     }
     return good && good_cache(w->plan, number);
 }
 
-static bool walk_pass(Window *w, const ChunkPlan *c, Pass pass, int64_t *fetches)
+static bool walk_pass(Window *w, const ChunkPlan *c, Pass pass, int64_t *gathers)
 {
-    int fetch[WINDOW_MOST], count;
+    int gather[WINDOW_MOST], count;
     bool good = true;
     for (int i = 0; i < c->pass[pass].count; ++i) {
         const Action *a = &c->pass[pass].action[i];
-        if (a->kind == ACTION_VALUES) {
-            good &= window_next(w, fetch, &count) == &c->use[a->index] && good_places(w);
-            *fetches += count;
+        if (a->kind == ACTION_GATHER) {
+            good &= window_next(w, gather, &count) == &c->use[a->index] && good_places(w);
+            *gathers += count;
         }
         good &= finds_values(w, c, a);
     }
     return good;
 }
 
-static bool walk(const Plan *plan, const Schedule *s, int64_t *fetches)
+static bool walk(const Plan *plan, const Schedule *s, int64_t *gathers)
 {
     static const int pass[TASK_KINDS] = {[TASK_FORWARD] = PASS_FORWARD + 1,
                                          [TASK_BACKWARD] = PASS_BACKWARD + 1,
@@ -88,15 +89,15 @@ static bool walk(const Plan *plan, const Schedule *s, int64_t *fetches)
                                          [TASK_BACKWARD_WEIGHT] = PASS_WEIGHT + 1};
     Window w;
     bool good = true;
-    int fetch[WINDOW_MOST], count;
+    int gather[WINDOW_MOST], count;
     window_init(&w, plan);
     window_start(&w, s);
     for (int i = 0; i < s->count[plan->stage]; ++i) {
         const Task *t = &s->task[plan->stage][i];
         const ChunkPlan *c = &plan->chunk[schedule_local(s, t->chunk)];
-        if (pass[t->kind]) good &= walk_pass(&w, c, (Pass)(pass[t->kind] - 1), fetches);
+        if (pass[t->kind]) good &= walk_pass(&w, c, (Pass)(pass[t->kind] - 1), gathers);
     }
-    good &= window_next(&w, fetch, &count) == NULL && count == 0;
+    good &= window_next(&w, gather, &count) == NULL && count == 0;
     window_fini(&w);
     return good;
 }
@@ -107,16 +108,17 @@ static bool held_once(const Plan *plan)
     int64_t all = 0, values = 0;
     bool good = true;
     for (int r = 0; r < REPLICAS; ++r) {
-        int64_t end = plan_held_elements(plan, r);
+        int64_t end = plan_local_elements(plan, r);
         char *taken = mem_new((size_t)end + 1);
         for (int i = 0; i < plan->graph->param_count; ++i) {
             int64_t first, count;
-            if (plan->value_at[i] < 0 || plan->gradient_at[i] != plan->value_at[i]) continue;
-            plan_share(plan, i, r, &first, &count);
+            if (plan->param_offset[i] < 0 || plan->gradient_offset[i] != plan->param_offset[i])
+                continue;
+            plan_shard(plan, i, r, &first, &count);
             values += r == 0 ? plan->graph->param[i].elements : 0;
             all += count;
             if (count == 0) continue;
-            int64_t at = plan_held_at(plan, plan->value_at[i] + first, r);
+            int64_t at = plan_local_offset(plan, plan->param_offset[i] + first, r);
             good &= at >= 0 && at + count <= end;
             for (int64_t e = at; good && e < at + count; ++e) good &= !taken[e]++;
         }
@@ -126,7 +128,7 @@ static bool held_once(const Plan *plan)
 }
 
 static bool check_stage(const Fixture *f, int stage, const Schedule *evaluation, double mb,
-                        int64_t *fetches)
+                        int64_t *gathers)
 {
     Plan *plan = NULL;
     int *block = blocks_of(f);
@@ -142,16 +144,16 @@ static bool check_stage(const Fixture *f, int stage, const Schedule *evaluation,
     int64_t training = 0, evaluating = 0;
     CHECK_OK(plan_new(&plan, f->graph, &options));
     mem_free(&block);
-    bool good = plan->fetches && held_once(plan) && walk(plan, f->schedule, &training) &&
+    bool good = plan->gathers && held_once(plan) && walk(plan, f->schedule, &training) &&
                 walk(plan, evaluation, &evaluating);
-    good &= training == plan->fetch.step_fetches;
-    *fetches += training;
+    good &= training == plan->gather.step_gathers;
+    *gathers += training;
     plan_free(&plan);
     return good;
 }
 
 /* False where the model has too few layers for so many chunks. */
-static bool check_grid(const Case *how, bool *good, int64_t *fetches)
+static bool check_grid(const Case *how, bool *good, int64_t *gathers)
 {
     Fixture f = {.how = *how};
     Schedule *evaluation = NULL;
@@ -164,7 +166,7 @@ static bool check_grid(const Case *how, bool *good, int64_t *fetches)
         CHECK_OK(schedule_forward(&evaluation, how->shape, f.schedule->stage_of));
         double mb = how->draw % 2 ? 0.001 : 0.01;
         for (int stage = 0; stage < how->shape.stages; ++stage)
-            *good &= check_stage(&f, stage, evaluation, mb, fetches);
+            *good &= check_stage(&f, stage, evaluation, mb, gathers);
         schedule_free(&evaluation);
         schedule_free(&f.schedule);
     }
@@ -181,7 +183,7 @@ static void check_model_grids(const char *model, int side, int number)
     static const int schedules[] = {SCHEDULE_GPIPE,       SCHEDULE_1F1B, SCHEDULE_ZERO_BUBBLE,
                                     SCHEDULE_INTERLEAVED, SCHEDULE_FILE, SCHEDULE_ZB_V,
                                     SCHEDULE_DUALPIPE_V};
-    int64_t fetches = 0;
+    int64_t gathers = 0;
     for (int stages = 1; stages <= STAGES_MOST; ++stages)
         for (int s = 0; s < 7; ++s) {
             Case how = {.model = model,
@@ -194,11 +196,11 @@ static void check_model_grids(const char *model, int side, int number)
                         .draw = (uint64_t)number,
                         .recompute = (stages + s) % 2};
             bool good = true;
-            if (stages > 1 || s < 3) check_grid(&how, &good, &fetches);
+            if (stages > 1 || s < 3) check_grid(&how, &good, &gathers);
             CU_ASSERT(good);
             if (!good) printf("  %d stages, schedule %d: %s\n", stages, s, model);
         }
-    CU_ASSERT(fetches > 0);
+    CU_ASSERT(gathers > 0);
 }
 
 static void test_models(void)
@@ -218,7 +220,7 @@ static void test_tied(void)
 
 static void test_drafts(void)
 {
-    int64_t fetches = 0;
+    int64_t gathers = 0;
     for (int number = 0; number < DRAFTS; ++number) {
         Draft d;
         draft(&d, number);
@@ -229,14 +231,14 @@ static void test_drafts(void)
                     .schedule = number % 2 ? SCHEDULE_1F1B : SCHEDULE_ZERO_BUBBLE,
                     .draw = (uint64_t)number};
         bool good = true;
-        check_grid(&how, &good, &fetches);
+        check_grid(&how, &good, &gathers);
         CU_ASSERT(good);
         if (!good) printf("  graph %d: %s\n", number, d.text);
     }
-    CU_ASSERT(fetches > DRAFTS);
+    CU_ASSERT(gathers > DRAFTS);
 }
 
-/* Replicas that share memory fetch nothing, and hold an even part of it. */
+/* Replicas that share memory gather nothing, and hold an even part of it. */
 static void test_shm_segment_memory(void)
 {
     Fixture f = {.how = {.model = "model: {name: mlp, hidden: [20, 30]}\n",
@@ -255,9 +257,9 @@ static void test_shm_segment_memory(void)
                            .zero = ZERO_PARAMS,
                            .param_sharers = 2};
     CHECK_OK(plan_new(&plan, f.graph, &options));
-    CU_ASSERT(!plan->fetches && plan_takes_turns(plan));
+    CU_ASSERT(!plan->gathers && plan_takes_turns(plan));
     CU_ASSERT_EQUAL(plan->param_part_bytes, plan->param_bytes / 2);
-    CU_ASSERT(plan->fetch.count == 0 && plan_held_at(plan, 7, 1) == 7);
+    CU_ASSERT(plan->gather.count == 0 && plan_local_offset(plan, 7, 1) == 7);
     plan_free(&plan);
     schedule_free(&f.schedule);
     mem_free(&f.first);
@@ -266,5 +268,5 @@ static void test_shm_segment_memory(void)
     config_free(&f.config);
 }
 
-TEST_MAIN("fetch", {"models", test_models}, {"tied", test_tied}, {"random graphs", test_drafts},
+TEST_MAIN("gather", {"models", test_models}, {"tied", test_tied}, {"random graphs", test_drafts},
           {"shared memory", test_shm_segment_memory})
