@@ -1,8 +1,8 @@
-/* What the CPU's own kernels reach, beside memcpy: the bytes that an operation must move (each tensor once per pass it
- * cannot avoid) over its best time. Shapes are those of resnet18 (28x28 images), resnet50 (224x224) and GPT-2.
- * Build: make, then gcc -std=c17 -O2 -fopenmp -D_GNU_SOURCE -Iinclude bench/kernels_bench.c build/lib/tensor.a
- * build/lib/config.a build/lib/base.a, and the libraries of DEPS_LIBS in build/probe.mk.
- * usage: kernels_bench [threads] [block] */
+/* What the CPU's own kernels reach, beside memcpy: the bytes that an operation must move (each
+ * tensor once per pass it cannot avoid) over its best time. Shapes are those of resnet18 (28x28
+ * images), resnet50 (224x224) and GPT-2. Build: make, then gcc -std=c17 -O2 -fopenmp -D_GNU_SOURCE
+ * -Iinclude bench/kernels_bench.c build/lib/tensor.a build/lib/config.a build/lib/base.a, and the
+ * libraries of DEPS_LIBS in build/probe.mk. usage: kernels_bench [threads] [block] */
 #include "tensor.h"
 #include "tensor/op_list.h"
 

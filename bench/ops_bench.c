@@ -15,9 +15,11 @@ static const double seconds_each = 0.1;
 
 typedef struct Layer {
     const char *model, *name;
-    int times; /* how often the model has it */
+    /* how often the model has it */
+    int times;
     int batch, c, h, o, kernel, stride, pad, groups;
-    bool dense, raw; /* raw: x is the data, its gradient not wanted */
+    /* raw: x is the data, its gradient not wanted */
+    bool dense, raw;
 } Layer;
 
 static const Layer layers[] = {

@@ -15,13 +15,16 @@ typedef struct CheckpointMeta {
     /* steps done; epoch and step within it to go on with */
     int64_t step, epoch, data_step;
     int64_t seed;
-    double best_metric; /* NaN: none yet */
-    double loss_scale;  /* of fp16; 0: none */
+    /* NaN: none yet */
+    double best_metric;
+    /* of fp16; 0: none */
+    double loss_scale;
     /* steps since it changed; of all steps, those without update */
     int64_t loss_scale_good, skipped;
     /* texts; owned where loaded (checkpoint_meta_fini) */
     char *config, *version;
-    char grid[32]; /* "2x1x1" */
+    /* "2x1x1" */
+    char grid[32];
     /* "": not known, or none */
     char data_train[DATA_FINGERPRINT], data_test[DATA_FINGERPRINT];
 } CheckpointMeta;
@@ -32,7 +35,8 @@ void checkpoint_meta_fini(CheckpointMeta *meta);
 typedef struct CheckpointTensor {
     /* "/params/conv1.weight"; borrowed */
     const char *path;
-    Shape shape; /* ndim 1..4 */
+    /* ndim 1..4 */
+    Shape shape;
     /* the ranks that can give it when saving; rank_count 0: all */
     int rank_first, rank_count;
 } CheckpointTensor;
@@ -74,7 +78,8 @@ Status checkpoint_read_meta(const char *path, CheckpointMeta *meta);
 typedef struct GoodFiles GoodFiles;
 GoodFiles *good_files_new(void);
 void good_files_free(GoodFiles **good);
-void good_files_add(GoodFiles *good, const char *path); /* has just been read back */
+/* has just been read back */
+void good_files_add(GoodFiles *good, const char *path);
 /* Newest good "step-*.h5" in dir, checksums verified; torn ones are named in a warning and skipped.
  * *path NULL if dir has none; else owned by caller. A folder that cannot be listed, or a file that
  * cannot be read for now: ERR_IO or ERR_NOINPUT; none of several loads: ERR_DATA; the message says
@@ -95,12 +100,14 @@ Status checkpoint_check(const char *path, FILE *out);
 Status checkpoint_diff(const char *a, const char *b, FILE *out, bool *equal);
 
 typedef struct CheckpointHash {
-    char *path; /* owned */
+    /* owned */
+    char *path;
     uint64_t hash;
 } CheckpointHash;
 typedef struct CheckpointHashes {
     int count;
-    CheckpointHash *tensor; /* owned; sorted by path */
+    /* owned; sorted by path */
+    CheckpointHash *tensor;
 } CheckpointHashes;
 /* The hash of every tensor, checksums verified. Release with checkpoint_hashes_fini. Not
  * collective. */

@@ -1,13 +1,14 @@
-/* config: one YAML file and key=value overrides -> Config, through one option table. Strict: an unknown key, a
- * duplicate, a wrong type or range is ERR_CONFIG with file, line and column, before MPI does anything. The table also
- * makes the help text, the man page, the shell completion and the resolved file. Verbs and their flags are rows of the same
- * kind. Not collective. */
+/* config: one YAML file and key=value overrides -> Config, through one option table. Strict: an
+ * unknown key, a duplicate, a wrong type or range is ERR_CONFIG with file, line and column, before
+ * MPI does anything. The table also makes the help text, the man page, the shell completion and the
+ * resolved file. Verbs and their flags are rows of the same kind. Not collective. */
 #ifndef WEFT_CONFIG_H
 #define WEFT_CONFIG_H
 
 #include "base.h"
 
-/* The words of keys, W(constant, "word"), in order; one list is the enum, the key's words and its names. */
+/* The words of keys, W(constant, "word"), in order; one list is the enum, the key's words and its
+ * names. */
 #define STEM_WORDS(W) W(STEM_IMAGENET, "imagenet") W(STEM_SMALL, "small")
 #define PRECISION_WORDS(W)                                                                         \
     W(PRECISION_FP32, "fp32")                                                                      \
@@ -48,8 +49,8 @@ typedef enum Reproducible { REPRODUCIBLE_WORDS(LIST_CONSTANT) } Reproducible;
 typedef enum DeviceKind { DEVICE_WORDS(LIST_CONSTANT) } DeviceKind;
 typedef enum GraphsKind { GRAPHS_WORDS(LIST_CONSTANT) } GraphsKind;
 typedef enum LrAdjust { LR_ADJUST_WORDS(LIST_CONSTANT) } LrAdjust;
-/* What a parameter is to its layer. Embeddings are tables of vectors, of tokens or of positions; the head is the weight of the
- * last layer before the loss. */
+/* What a parameter is to its layer. Embeddings are tables of vectors, of tokens or of positions;
+ * the head is the weight of the last layer before the loss. */
 typedef enum ParamRole { ROLE_WORDS(LIST_CONSTANT) PARAM_ROLES } ParamRole;
 typedef enum Transport { TRANSPORT_WORDS(LIST_CONSTANT) } Transport;
 typedef enum DataLayout { LAYOUT_WORDS(LIST_CONSTANT) } DataLayout;
@@ -58,63 +59,87 @@ typedef enum ResumeMode { RESUME_WORDS(LIST_CONSTANT) RESUME_FILE } ResumeMode;
 enum { AUGMENT_WORDS(LIST_NUMBER) };
 enum { AUGMENT_WORDS(LIST_BIT) };
 
-/* One `key: value` of a layer in model.layers, as text with its place, for the layers module to read. */
+/* One `key: value` of a layer in model.layers, as text with its place, for the layers module to
+ * read. */
 typedef struct ConfigAttr {
-    char *key, *value; /* owned; a flow list [a, b] arrives as "a,b" */
+    /* owned; a flow list [a, b] arrives as "a,b" */
+    char *key, *value;
     int line, column;
 } ConfigAttr;
 /* One entry of model.layers: `- conv2d: {channels: 32, kernel: 3}` or `- relu`. */
 typedef struct ConfigLayer {
-    char *kind; /* owned */
+    /* owned */
+    char *kind;
     int line, column;
     int attr_count;
-    ConfigAttr *attr; /* owned */
+    /* owned */
+    ConfigAttr *attr;
 } ConfigLayer;
 
-typedef struct ConfigList { /* list of numbers */
+/* list of numbers */
+typedef struct ConfigList {
     int count;
-    double *value; /* owned */
+    /* owned */
+    double *value;
 } ConfigList;
 
-/* optim: the rule, its constants, the curve of its rate. name and lr_schedule are rows of the optim module's tables. */
+/* optim: the rule, its constants, the curve of its rate. name and lr_schedule are rows of the optim
+ * module's tables. */
 typedef struct OptimConfig {
     int name, lr_schedule;
     double lr, momentum, beta1, beta2, eps, weight_decay, clip, trust, lr_end, power, gamma;
-    bool nesterov, decay_all; /* decay_all: biases and norms decay, too */
-    int lr_adjust;            /* muon: LrAdjust */
-    ConfigList milestones;    /* multistep: epochs */
+    /* decay_all: biases and norms decay, too */
+    bool nesterov, decay_all;
+    /* muon: LrAdjust */
+    int lr_adjust;
+    /* multistep: epochs */
+    ConfigList milestones;
     int64_t warmup_steps;
     double warmup_epochs;
     int group_count;
-    struct OptimGroup *group; /* owned */
+    /* owned */
+    struct OptimGroup *group;
 } OptimConfig;
 /* One entry of optim.groups: parameters that are updated in another way. */
 typedef struct OptimGroup {
     int match_count;
-    char **match;     /* owned: patterns on names (fnmatch); none: any name */
-    int roles;        /* a bit for each ParamRole; 0: any */
-    double lr_factor; /* on the rate of each step */
-    OptimConfig own;  /* resolved: what the group says, else what optim says; it owns nothing */
-    uint64_t given;   /* a bit for each key of optim that the group gives, by its place in it */
+    /* owned: patterns on names (fnmatch); none: any name */
+    char **match;
+    /* a bit for each ParamRole; 0: any */
+    int roles;
+    /* on the rate of each step */
+    double lr_factor;
+    /* resolved: what the group says, else what optim says; it owns nothing */
+    OptimConfig own;
+    /* a bit for each key of optim that the group gives, by its place in it */
+    uint64_t given;
     int line, column;
 } OptimGroup;
 
 typedef struct Config {
-    char *path; /* of the file, for messages; owned like every char * below */
-    struct ConfigPlace
-        *place; /* where each key was set; owned, the config module's own; may be NULL */
+    /* of the file, for messages; owned like every char * below */
+    char *path;
+    /* where each key was set; owned, the config module's own; may be NULL */
+    struct ConfigPlace *place;
     struct {
-        char *name, *dir; /* a run lives in dir/name */
+        /* a run lives in dir/name */
+        char *name, *dir;
         int64_t seed;
         bool fresh, trace, nvtx;
     } run;
     struct {
-        char *name;          /* zoo name; "" where layers are listed */
-        int stem;            /* Stem */
-        int64_t classes;     /* 0: as the data set says */
-        double dropout;      /* < 0: the model's own */
-        ConfigList hidden;   /* mlp: widths */
-        int size, positions; /* gpt2: GptSize, Positions */
+        /* zoo name; "" where layers are listed */
+        char *name;
+        /* Stem */
+        int stem;
+        /* 0: as the data set says */
+        int64_t classes;
+        /* < 0: the model's own */
+        double dropout;
+        /* mlp: widths */
+        ConfigList hidden;
+        /* gpt2: GptSize, Positions */
+        int size, positions;
         int64_t depth, width, heads,
             context;                 /* gpt2, llama; depth: model.layers: N; 0: as size says */
         int64_t kv_heads, ffn;       /* llama; 0: heads; 8/3 of the width */
@@ -122,88 +147,120 @@ typedef struct Config {
         bool tied;                   /* llama: the head has the embedding's weight */
         int64_t vocab;               /* 0: as the data set says */
         int layer_count;
-        ConfigLayer *layer; /* owned */
+        /* owned */
+        ConfigLayer *layer;
     } model;
     struct {
-        char *train, *test; /* HDF5 files; NULL where not set */
-        char *x, *y;        /* data set names inside, default /x and /y */
-        int layout;         /* DataLayout of x in the file */
-        int augment;        /* AUGMENT_ bits */
+        /* HDF5 files; NULL where not set */
+        char *train, *test;
+        /* data set names inside, default /x and /y */
+        char *x, *y;
+        /* DataLayout of x in the file */
+        int layout;
+        /* AUGMENT_ bits */
+        int augment;
         int64_t crop_pad, cutout_size;
-        bool normalize; /* by mean and std below, else by the file's attributes */
-        double scale;   /* multiplies raw values first; 0: 1/255 for uint8, else 1 */
+        /* by mean and std below, else by the file's attributes */
+        bool normalize;
+        /* multiplies raw values first; 0: 1/255 for uint8, else 1 */
+        double scale;
         ConfigList mean, std;
-        int64_t prefetch; /* micro-batches kept ready */
+        /* micro-batches kept ready */
+        int64_t prefetch;
     } data;
     struct {
-        int64_t epochs, steps;      /* one of them; the other 0 */
-        int64_t batch, micro_batch; /* global samples a step; samples a micro-batch (0: chosen) */
+        /* one of them; the other 0 */
+        int64_t epochs, steps;
+        /* global samples a step; samples a micro-batch (0: chosen) */
+        int64_t batch, micro_batch;
         int precision, reproducible, device,
             loss;        /* Precision, Reproducible, DeviceKind, LossName */
         int cuda_graphs; /* GraphsKind */
         double label_smoothing;
-        double loss_scale; /* fp16: the first one, a power of two */
+        /* fp16: the first one, a power of two */
+        double loss_scale;
         int64_t loss_scale_steps;
-        int64_t threads;    /* per rank; 0: this rank's share of the cores */
-        int64_t eval_every; /* epochs between evaluations; 0: only at the end */
-        int64_t log_every;  /* steps between metrics lines */
-        double memory;      /* bytes a rank may use; 0: what the machine has */
+        /* per rank; 0: this rank's share of the cores */
+        int64_t threads;
+        /* epochs between evaluations; 0: only at the end */
+        int64_t eval_every;
+        /* steps between metrics lines */
+        int64_t log_every;
+        /* bytes a rank may use; 0: what the machine has */
+        double memory;
     } train;
     OptimConfig optim;
     struct {
-        int64_t dp;                             /* 0: ranks / (pp * tp) */
-        int64_t pp, tp;                         /* pipeline stages; tensor-parallel ranks */
-        int zero, pipeline_schedule, recompute; /* Zero, ScheduleKind (schedules.def), Recompute */
-        char *schedule_path;                    /* where SCHEDULE_FILE */
-        int64_t chunks;                         /* of each stage, at least 1 */
-        char *cuts;       /* first layer of each chunk but the first, by name: "a,b"; "": by cost */
-        int transport;    /* Transport */
-        double bucket_mb; /* gradient bucket, MB */
+        /* 0: ranks / (pp * tp) */
+        int64_t dp;
+        /* pipeline stages; tensor-parallel ranks */
+        int64_t pp, tp;
+        /* Zero, ScheduleKind (schedules.def), Recompute */
+        int zero, pipeline_schedule, recompute;
+        /* where SCHEDULE_FILE */
+        char *schedule_path;
+        /* of each stage, at least 1 */
+        int64_t chunks;
+        /* first layer of each chunk but the first, by name: "a,b"; "": by cost */
+        char *cuts;
+        /* Transport */
+        int transport;
+        /* gradient bucket, MB */
+        double bucket_mb;
     } grid;
     struct {
         int64_t every_steps, keep;
         double every_s;
         bool best;
-        int resume;        /* ResumeMode */
-        char *resume_path; /* where RESUME_FILE */
+        /* ResumeMode */
+        int resume;
+        /* where RESUME_FILE */
+        char *resume_path;
     } checkpoint;
 } Config;
 
 /* A word that a key takes, said by the module that has the thing. */
 typedef struct ConfigWord {
-    const char *word; /* "adamw" */
-    const char *help; /* one line */
-    const char
-        *uses; /* keys of the same section that it has a use for: "beta1 beta2 eps"; or NULL */
-    const char *defaults; /* and their defaults where they are others: "momentum=0.95"; or NULL */
+    /* "adamw" */
+    const char *word;
+    /* one line */
+    const char *help;
+    /* keys of the same section that it has a use for: "beta1 beta2 eps"; or NULL */
+    const char *uses;
+    /* and their defaults where they are others: "momentum=0.95"; or NULL */
+    const char *defaults;
 } ConfigWord;
 typedef struct ConfigWords {
-    const char *key; /* "optim.name" */
+    /* "optim.name" */
+    const char *key;
     /* The word that stands for i, the default first; .word NULL behind the last. */
     ConfigWord (*word)(int i);
 } ConfigWords;
-/* Which words the modules have, before anything is parsed. lists is borrowed for good. Of a key without words only the default is
- * known. Again: those of the same keys are replaced. */
+/* Which words the modules have, before anything is parsed. lists is borrowed for good. Of a key
+ * without words only the default is known. Again: those of the same keys are replaced. */
 void config_use_words(const ConfigWords *lists, int count);
 
-/* Reads path and applies `count` overrides ("train.batch=64") over it, then the defaults and the rules across keys.
- * path may be NULL (defaults and overrides only). On error *config is released and NULL. Owner: the caller. */
+/* Reads path and applies `count` overrides ("train.batch=64") over it, then the defaults and the
+ * rules across keys. path may be NULL (defaults and overrides only). On error *config is released
+ * and NULL. Owner: the caller. */
 Status config_load(Config **config, const char *path, int count, char *const *overrides);
 /* The same from text in memory; name stands for the file in messages. */
 Status config_parse(Config **config, const char *name, const char *text, int count,
                     char *const *overrides);
 void config_free(Config **config);
-/* ERR_CONFIG with "file:line:column: " before the message, for modules that find a fault in a ConfigAttr or key later. */
+/* ERR_CONFIG with "file:line:column: " before the message, for modules that find a fault in a
+ * ConfigAttr or key later. */
 Status config_fail(const Config *config, int line, int column, const char *fmt, ...)
     BASE_PRINTF(4, 5);
 /* ERR_CONFIG that names a key ("train.batch") and where it was set. */
 Status config_fail_key(const Config *config, const char *key, const char *fmt, ...)
     BASE_PRINTF(3, 4);
 
-/* The whole configuration as resolved, as YAML that config_load reads back to an equal Config. Text owned by caller. */
+/* The whole configuration as resolved, as YAML that config_load reads back to an equal Config. Text
+ * owned by caller. */
 char *config_text(const Config *config);
-/* Do two such texts differ? Then a and b get the first line that does, as "section.key: value", or "no section.key" where
- * one lacks it, each of room bytes. */
+/* Do two such texts differ? Then a and b get the first line that does, as "section.key: value", or
+ * "no section.key" where one lacks it, each of room bytes. */
 bool config_difference(const char *x, const char *y, char *a, char *b, size_t room);
 
 /* ---- verbs and their flags ---- */
@@ -216,23 +273,33 @@ typedef enum FlagKind {
     FLAG_CHOICE,
     FLAG_LIST
 } FlagKind;
-typedef struct FlagList { /* words between commas; none is empty */
+/* words between commas; none is empty */
+typedef struct FlagList {
     int count;
-    char **word; /* owned by the options: verb_options_fini */
+    /* owned by the options: verb_options_fini */
+    char **word;
 } FlagList;
-/* One flag of a verb. Parsing, checks, messages, help, man page and completion are loops over these rows. */
+/* One flag of a verb. Parsing, checks, messages, help, man page and completion are loops over these
+ * rows. */
 typedef struct Flag {
-    const char *name; /* "--steps", "-o" */
+    /* "--steps", "-o" */
+    const char *name;
     FlagKind kind;
-    size_t offset;     /* in the verb's options. FLAG_FIELD sets this and the kind */
-    const char *value; /* stands for the value: "S"; of a choice its words: "cpu|cuda" */
-    const char *help;  /* what it is for; messages quote it up to the first ';' */
-    const char
-        *fallback; /* the default, as a user would write it; NULL: none, see verb_options_init */
-    double lo, hi; /* range of numbers; hi at most FLAG_WHOLE_MOST */
-    bool lo_open;  /* lo itself is outside */
+    /* in the verb's options. FLAG_FIELD sets this and the kind */
+    size_t offset;
+    /* stands for the value: "S"; of a choice its words: "cpu|cuda" */
+    const char *value;
+    /* what it is for; messages quote it up to the first ';' */
+    const char *help;
+    /* the default, as a user would write it; NULL: none, see verb_options_init */
+    const char *fallback;
+    /* range of numbers; hi at most FLAG_WHOLE_MOST */
+    double lo, hi;
+    /* lo itself is outside */
+    bool lo_open;
     bool required;
-    const char *needs; /* the flag without which this one means nothing; NULL: none */
+    /* the flag without which this one means nothing; NULL: none */
+    const char *needs;
 } Flag;
 #define FLAG_WHOLE_MOST 0x1p53 /* of a whole number: a double holds all up to this one */
 /* The kind follows from the type of the field, so that they cannot disagree. */
@@ -247,35 +314,46 @@ typedef struct Flag {
     .offset = offsetof(Options, field)
 
 enum {
-    VERB_CONFIG = 1,  /* the first word is CONFIG, the others are key=value */
-    VERB_DATA = 2,    /* data.train must be set */
-    VERB_THREADS = 4, /* computes with OpenMP */
-    /* works for long: a signal asks it to stop (stop_begin), and output that cannot be written is no reason to fail */
+    /* the first word is CONFIG, the others are key=value */
+    VERB_CONFIG = 1,
+    /* data.train must be set */
+    VERB_DATA = 2,
+    /* computes with OpenMP */
+    VERB_THREADS = 4,
+    /* works for long: a signal asks it to stop (stop_begin), and output that cannot be written is
+     * no reason to fail */
     VERB_LASTS = 8
 };
 /* One verb, or one importer. */
 typedef struct Verb {
-    const char *name;  /* "train", "data import idx" */
-    const char *words; /* behind the name, beside flags: "CONFIG [key=value ...]"; or "" */
+    /* "train", "data import idx" */
+    const char *name;
+    /* behind the name, beside flags: "CONFIG [key=value ...]"; or "" */
+    const char *words;
     /* How many words, where `expects` is set; most 0: any number. */
     int least, most;
     /* "two checkpoint files"; NULL: the verb checks its words. */
     const char *expects;
-    const char *help; /* one line */
-    const char *more; /* further lines for `weft NAME --help`; NULL: none */
-    const Flag *flag; /* VERB_FLAGS sets these three */
+    /* one line */
+    const char *help;
+    /* further lines for `weft NAME --help`; NULL: none */
+    const char *more;
+    /* VERB_FLAGS sets these three */
+    const Flag *flag;
     int flag_count;
     size_t options_bytes;
-    int traits; /* VERB_ bits */
+    /* VERB_ bits */
+    int traits;
     /* The words that are no flags, and the options (a const Options *) that the flags filled. */
     Status (*run)(int argc, char **argv, const void *options);
 } Verb;
 #define VERB_FLAGS(Options, rows)                                                                  \
     .flag = (rows), .flag_count = sizeof(rows) / sizeof *(rows), .options_bytes = sizeof(Options)
 
-/* Fills options (zeroed, verb->options_bytes) with the defaults and what the words say. The *argc words that are no flags stay,
- * in order; those behind "--" are none. Without a default a number that is not given is below its range: lo - 1, or NaN; a choice
- * is -1, a text NULL, a list empty. Texts are borrowed from argv. ERR_USAGE. Release with verb_options_fini. */
+/* Fills options (zeroed, verb->options_bytes) with the defaults and what the words say. The *argc
+ * words that are no flags stay, in order; those behind "--" are none. Without a default a number
+ * that is not given is below its range: lo - 1, or NaN; a choice is -1, a text NULL, a list empty.
+ * Texts are borrowed from argv. ERR_USAGE. Release with verb_options_fini. */
 Status verb_options_init(const Verb *verb, int *argc, char **argv, void *options);
 void verb_options_fini(const Verb *verb, void *options);
 /* The row of a flag, or NULL. */
@@ -288,11 +366,12 @@ bool sizes_read(const char *text, int count, int64_t *size);
 /* Usage, meaning and flags of a verb, at most 100 columns wide; the same for the man page. */
 void verb_print_help(FILE *out, const Verb *verb);
 void verb_print_man(FILE *out, const Verb *verb);
-/* Text from this column on, to column 100; further lines begin at the same column. Ends the line. */
+/* Text from this column on, to column 100; further lines begin at the same column. Ends the
+ * line. */
 void print_wrapped(FILE *out, int column, const char *text);
 
-/* Out of the table of keys: the help of all keys, a man page in roff (verbs_roff is inserted under COMMANDS). With the verbs: a
- * completion script for bash. */
+/* Out of the table of keys: the help of all keys, a man page in roff (verbs_roff is inserted under
+ * COMMANDS). With the verbs: a completion script for bash. */
 void config_help(FILE *out);
 void config_man(FILE *out, const char *verbs_roff);
 void config_completion(FILE *out, const Verb *const *verbs, int count);

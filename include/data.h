@@ -22,7 +22,8 @@ typedef enum DataKind { DATA_IMAGE, DATA_TOKENS, DATA_TABLE } DataKind;
 typedef enum ElementType { ELEMENTS(LIST_CONSTANT) } ElementType;
 
 enum { DATA_CHANNELS = 64, DATA_PATH = 1024 };
-typedef struct DataArray { /* one HDF5 data set, as the ranks read it */
+/* one HDF5 data set, as the ranks read it */
+typedef struct DataArray {
     char name[256];
     ElementType type;
     bool big_endian;
@@ -32,7 +33,8 @@ typedef struct DataArray { /* one HDF5 data set, as the ranks read it */
     int64_t offset;
     int64_t sample_bytes;
 } DataArray;
-typedef struct DataSet { /* plain bytes: may be broadcast; holds no handle */
+/* plain bytes: may be broadcast; holds no handle */
+typedef struct DataSet {
     char path[DATA_PATH];
     DataKind kind;
     int64_t samples;
@@ -42,15 +44,18 @@ typedef struct DataSet { /* plain bytes: may be broadcast; holds no handle */
     bool channels_last;
     /* 1 + the largest label, or the classes attribute; 0: float targets */
     int64_t classes;
-    int64_t target_width; /* float targets: K */
+    /* float targets: K */
+    int64_t target_width;
     bool has_stats;
-    int stats_count; /* 0, 1 or channels */
+    /* 0, 1 or channels */
+    int stats_count;
     float mean[DATA_CHANNELS], std[DATA_CHANNELS];
     /* raw value * scale, then (v - mean) / std */
     float scale;
     /* tokens: how many there are; T, tokens of a sample (model.context) */
     int64_t vocab, context;
-    char class_name[128][32]; /* first 128 */
+    /* first 128 */
+    char class_name[128][32];
     int class_names;
 } DataSet;
 
@@ -72,7 +77,8 @@ Status data_set_fingerprint(const DataSet *set, char text[DATA_FINGERPRINT]);
 /* Was this text made by the rule that this weft knows? Others cannot be compared. */
 bool data_fingerprint_known(const char *text);
 void data_set_print(const DataSet *set, FILE *out, bool json);
-Shape data_set_shape(const DataSet *set, int64_t micro_batch); /* of one micro-batch */
+/* of one micro-batch */
+Shape data_set_shape(const DataSet *set, int64_t micro_batch);
 
 /* HDF5 itself is not safe to call from two threads, and a loader's thread may be reading a
  * compressed file through it: whoever calls HDF5 holds this lock (recursive). Also switches HDF5's
@@ -106,7 +112,8 @@ int64_t sampler_at(int64_t n, uint64_t seed, int64_t epoch, int64_t position);
 void augment_sample(const DataSet *set, const Config *config, bool training, int64_t epoch,
                     int64_t sample, const void *raw, float *out);
 
-typedef struct Batch { /* one micro-batch, owned by the loader until its slot is taken again */
+/* one micro-batch, owned by the loader until its slot is taken again */
+typedef struct Batch {
     /* (N,C,H,W) plain; rows beyond `rows` are zero */
     float *x;
     /* (N,T) of token sets, and x is NULL; else NULL */
@@ -115,9 +122,12 @@ typedef struct Batch { /* one micro-batch, owned by the loader until its slot is
     int32_t *labels;
     /* N x target_width; or NULL */
     float *targets;
-    int64_t *sample;     /* N sample ids */
-    int rows;            /* real samples; may be 0 */
-    int64_t step, epoch; /* step within the epoch */
+    /* N sample ids */
+    int64_t *sample;
+    /* real samples; may be 0 */
+    int rows;
+    /* step within the epoch */
+    int64_t step, epoch;
     /* global number; from M on there are no rows */
     int micro;
 } Batch;
@@ -172,7 +182,8 @@ Status data_import_tokens(const char *file, int bits, int64_t vocab, const char 
                           const char *test_out, double test_share, bool force);
 /* The importers, in the order of the help: verbs that write a data set. Each is a row beside its
  * function. */
-extern const Verb *const importers[]; /* NULL at the end */
+/* NULL at the end */
+extern const Verb *const importers[];
 /* Random uint8 images of shape sample (1,C,H,W), for timing; overwrites out. */
 Status data_import_random(const char *out, Shape sample, int64_t classes, int64_t samples,
                           uint64_t seed);

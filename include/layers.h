@@ -1,5 +1,6 @@
-/* layers: what kinds of layer there are. A kind is one const table in a file of its own: attributes, shape rule,
- * parameters with their initialisers. Running it is a backend's Op on the OpSpec that the kind fills. */
+/* layers: what kinds of layer there are. A kind is one const table in a file of its own:
+ * attributes, shape rule, parameters with their initialisers. Running it is a backend's Op on the
+ * OpSpec that the kind fills. */
 #ifndef WEFT_LAYERS_H
 #define WEFT_LAYERS_H
 
@@ -8,53 +9,68 @@
 
 /* Initialisers, PyTorch's defaults where it has the layer. fan is taken from the shape.
  * INIT_UNIFORM: U(-1/sqrt(fan_in), +1/sqrt(fan_in)) (PyTorch's Linear and Conv2d, weight and bias)
- * INIT_HE_NORMAL: N(0, 2/fan_out) (He et al. 2015; torchvision's ResNet and MobileNetV2 convolutions)
- * INIT_NORMAL: N(0, scale^2). INIT_ZERO, INIT_ONE. */
+ * INIT_HE_NORMAL: N(0, 2/fan_out) (He et al. 2015; torchvision's ResNet and MobileNetV2
+ * convolutions) INIT_NORMAL: N(0, scale^2). INIT_ZERO, INIT_ONE. */
 typedef enum Init { INIT_ZERO, INIT_ONE, INIT_UNIFORM, INIT_HE_NORMAL, INIT_NORMAL } Init;
 
 typedef struct LayerParam {
-    const char *name; /* "weight", "bias", "running_mean" */
+    /* "weight", "bias", "running_mean" */
+    const char *name;
     Init init;
-    float scale; /* INIT_NORMAL's deviation; INIT_UNIFORM: fan_in if > 0 */
-    bool buffer; /* running statistic: not trained, no gradient */
-    bool decay;  /* weight decay applies (not on biases and norms) */
+    /* INIT_NORMAL's deviation; INIT_UNIFORM: fan_in if > 0 */
+    float scale;
+    /* running statistic: not trained, no gradient */
+    bool buffer;
+    /* weight decay applies (not on biases and norms) */
+    bool decay;
 } LayerParam;
 
-/* An attribute a layer takes in a config's layers list. It writes one field of OpSpec, or of LayerSize. */
+/* An attribute a layer takes in a config's layers list. It writes one field of OpSpec, or of
+ * LayerSize. */
 typedef struct LayerSize {
-    int64_t width;  /* dense: outputs; conv2d: channels out; embedding: C */
-    int64_t vocab;  /* embedding: V; positions: rows of its table (context) */
-    bool bias;      /* dense, conv2d */
-    Init init;      /* dense, conv2d: of the weight; the bias is 0 unless it is INIT_UNIFORM */
-    float init_std; /* INIT_NORMAL's deviation */
+    /* dense: outputs; conv2d: channels out; embedding: C */
+    int64_t width;
+    /* embedding: V; positions: rows of its table (context) */
+    int64_t vocab;
+    /* dense, conv2d */
+    bool bias;
+    /* dense, conv2d: of the weight; the bias is 0 unless it is INIT_UNIFORM */
+    Init init;
+    /* INIT_NORMAL's deviation */
+    float init_std;
 } LayerSize;
 
 typedef struct LayerKind {
-    const char *name; /* as in the config: "conv2d" */
+    /* as in the config: "conv2d" */
+    const char *name;
     OpKind op;
     const char *const
         *attrs;       /* NULL-terminated names of the attributes it takes (see layer_attr) */
     int inputs;       /* how many; -1: two or more */
     const char *help; /* one line */
     void (*defaults)(OpSpec *spec, LayerSize *size);
-    /* From spec->x shapes and size: y.shape, w[], w_count, param[]. Shapes that do not fit are fail(ERR_CONFIG, what the
-     * layer got and what it needs), without a place: the caller adds it. */
+    /* From spec->x shapes and size: y.shape, w[], w_count, param[]. Shapes that do not fit are
+     * fail(ERR_CONFIG, what the layer got and what it needs), without a place: the caller adds
+     * it. */
     Status (*infer)(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_PARAMS]);
 } LayerKind;
 
-/* All kinds, i from 0: those of the list in kinds.c, then the operations that are layers by themselves (OpInfo.layer_inputs). NULL
- * behind the last. */
+/* All kinds, i from 0: those of the list in kinds.c, then the operations that are layers by
+ * themselves (OpInfo.layer_inputs). NULL behind the last. */
 const LayerKind *layer_kind_at(int i);
-const LayerKind *layer_kind(const char *name); /* NULL if there is none */
-/* Between the ranks of a tensor group: graph_split puts it in, no configuration asks for it, and it has no shape rule. */
+/* NULL if there is none */
+const LayerKind *layer_kind(const char *name);
+/* Between the ranks of a tensor group: graph_split puts it in, no configuration asks for it, and it
+ * has no shape rule. */
 extern const LayerKind layer_exchange;
 
-/* Sets one attribute from text ("kernel" = "3" or "3,5", "channels" = "32", "bias" = "false"). ERR_CONFIG, without
- * place, for an unknown one (names the nearest), a wrong type or range. */
+/* Sets one attribute from text ("kernel" = "3" or "3,5", "channels" = "32", "bias" = "false").
+ * ERR_CONFIG, without place, for an unknown one (names the nearest), a wrong type or range. */
 Status layer_attr(const LayerKind *kind, OpSpec *spec, LayerSize *size, const char *key,
                   const char *value);
 
-/* Fills out[] (shape w, plain order) for one parameter. name: its full name; with seed it keys the numbers. */
+/* Fills out[] (shape w, plain order) for one parameter. name: its full name; with seed it keys the
+ * numbers. */
 void layer_param_init(const LayerParam *param, const OpSpec *spec, int i, const char *name,
                       uint64_t seed, float *out);
 

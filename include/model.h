@@ -1,20 +1,28 @@
-/* model: a DAG of layer nodes in topological order, built by name from the zoo or from a config's list; the one table
- * of parameters; rewrites that fuse neighbours. Not collective: every rank builds the same graph. */
+/* model: a DAG of layer nodes in topological order, built by name from the zoo or from a config's
+ * list; the one table of parameters; rewrites that fuse neighbours. Not collective: every rank
+ * builds the same graph. */
 #ifndef WEFT_MODEL_H
 #define WEFT_MODEL_H
 
 #include "layers.h"
 
-enum { NODE_INPUT = -1 };    /* as a node's input: the data */
-enum { GPT2_VOCAB = 50257 }; /* tokens of gpt2's sizes that have a name */
+/* as a node's input: the data */
+enum { NODE_INPUT = -1 };
+/* tokens of gpt2's sizes that have a name */
+enum { GPT2_VOCAB = 50257 };
 
 typedef struct Node {
-    char *name;            /* owned, unique: "layer1.0.conv2" (PyTorch's names in the zoo) */
-    const LayerKind *kind; /* borrowed; NULL for a reorder that the planner put in */
+    /* owned, unique: "layer1.0.conv2" (PyTorch's names in the zoo) */
+    char *name;
+    /* borrowed; NULL for a reorder that the planner put in */
+    const LayerKind *kind;
     OpSpec spec;
-    int in[SPEC_INPUTS];    /* earlier nodes, or NODE_INPUT */
-    int param[SPEC_PARAMS]; /* into Graph.param, spec.w_count of them */
-    Op *op;                 /* owned; NULL until graph_plan */
+    /* earlier nodes, or NODE_INPUT */
+    int in[SPEC_INPUTS];
+    /* into Graph.param, spec.w_count of them */
+    int param[SPEC_PARAMS];
+    /* owned; NULL until graph_plan */
+    Op *op;
 } Node;
 
 /* Which part of a parameter a rank of a tensor group has. Its dimension `dim` is `parts` parts side
@@ -26,16 +34,22 @@ typedef struct ParamCut {
     int64_t units, unit, lead;
 } ParamCut;
 
-typedef struct Param { /* the one table of parameters and running statistics */
-    char *name;        /* owned: "layer1.0.conv2.weight" */
-    Shape shape;       /* model's own order, ndim as PyTorch's; of this rank's slice */
-    int node, slot;    /* whose it is: nodes[node].spec.w[slot] */
+/* the one table of parameters and running statistics */
+typedef struct Param {
+    /* owned: "layer1.0.conv2.weight" */
+    char *name;
+    /* model's own order, ndim as PyTorch's; of this rank's slice */
+    Shape shape;
+    /* whose it is: nodes[node].spec.w[slot] */
+    int node, slot;
     LayerParam info;
-    int tied; /* an earlier parameter of the same shape whose value this one IS, or -1. It has a gradient of its own,
-               * which is added to that one's at a step's end; nothing else: no value, no state, no place in a checkpoint */
+    /* an earlier parameter of the same shape whose value this one IS, or -1. It has a gradient of
+     * its own, which is added to that one's at a step's end; nothing else: no value, no state, no
+     * place in a checkpoint */
+    int tied;
     ParamCut cut;
-    bool
-        partial; /* each rank of a tensor group has a part of its gradient, which is the sum over them */
+    /* each rank of a tensor group has a part of its gradient, which is the sum over them */
+    bool partial;
     int64_t offset,
         elements; /* in the parameter arena, in floats, stored order (after graph_plan); offset is a
                                   * multiple of 16. The gradient arena has the same offsets */
@@ -43,25 +57,33 @@ typedef struct Param { /* the one table of parameters and running statistics */
 
 typedef struct Graph {
     int node_count, param_count;
-    Node *node;   /* owned */
-    Param *param; /* owned */
-    Desc input;   /* one micro-batch of data */
+    /* owned */
+    Node *node;
+    /* owned */
+    Param *param;
+    /* one micro-batch of data */
+    Desc input;
     int64_t classes;
-    int64_t arena_elements; /* floats in the parameter arena, padding included (after graph_plan) */
-    int loss;               /* index of the loss node, the last one */
-    int logits;             /* the node whose output the loss reads */
-    /* Tensor parallelism: the graph that this one is a rank's slice of, with the same parameters in the same order, never
-     * planned. Owned; NULL and 0 where nothing is divided. */
+    /* floats in the parameter arena, padding included (after graph_plan) */
+    int64_t arena_elements;
+    /* index of the loss node, the last one */
+    int loss;
+    /* the node whose output the loss reads */
+    int logits;
+    /* Tensor parallelism: the graph that this one is a rank's slice of, with the same parameters in
+     * the same order, never planned. Owned; NULL and 0 where nothing is divided. */
     struct Graph *whole;
     int rank, ranks;
 } Graph;
 
-/* Builds what config names for micro-batches of shape input (int32 (N,T) for token models) and `classes` classes.
- * Errors are ERR_CONFIG with file:line:column. Owner: the caller. */
+/* Builds what config names for micro-batches of shape input (int32 (N,T) for token models) and
+ * `classes` classes. Errors are ERR_CONFIG with file:line:column. Owner: the caller. */
 Status graph_build(Graph **graph, const Config *config, Desc input, int64_t classes);
-void graph_free(Graph **graph); /* frees the ops, too: before the backend is closed */
+/* frees the ops, too: before the backend is closed */
+void graph_free(Graph **graph);
 
-enum { GRAPH_FAILED = -2 }; /* instead of a node: it could not be added */
+/* instead of a node: it could not be added */
+enum { GRAPH_FAILED = -2 };
 /* Zoo files build with it. Attributes come as text pairs, NULL-terminated:
  *
  *     x = graph_add(g, "conv2d", "conv1", (int[]){x}, 1, "channels", "64", "stride", "2", NULL);
@@ -69,42 +91,49 @@ enum { GRAPH_FAILED = -2 }; /* instead of a node: it could not be added */
  * Returns the node's index, or GRAPH_FAILED with fail() set; a failed input propagates. */
 int graph_add(Graph *graph, const char *kind, const char *name, const int *in, int in_count, ...);
 
-/* Parameter `slot` of node becomes tied to the earlier parameter `name` (GPT-2's head to its embedding). Both layers then
- * store it in its plain order, which dense, embedding and positions can. ERR_CONFIG where the shapes differ. */
+/* Parameter `slot` of node becomes tied to the earlier parameter `name` (GPT-2's head to its
+ * embedding). Both layers then store it in its plain order, which dense, embedding and positions
+ * can. ERR_CONFIG where the shapes differ. */
 Status graph_tie(Graph *graph, int node, int slot, const char *name);
 
-/* Makes *graph the slice of rank `rank` of a tensor group: pairs of dense layers by columns and rows, attention between them
- * by heads, embedding and softmax loss by vocabulary, the rest by the sequence where it can be. After graph_build, before
- * graph_fuse. ERR_CONFIG where nothing, or too little, can be divided. Every rank of the group calls it alike. */
+/* Makes *graph the slice of rank `rank` of a tensor group: pairs of dense layers by columns and
+ * rows, attention between them by heads, embedding and softmax loss by vocabulary, the rest by the
+ * sequence where it can be. After graph_build, before graph_fuse. ERR_CONFIG where nothing, or too
+ * little, can be divided. Every rank of the group calls it alike. */
 Status graph_split(Graph **graph, const Config *config, int rank, int ranks);
-/* Rank's slice of a parameter in plain order: how many numbers; from the whole one; and back into it. */
+/* Rank's slice of a parameter in plain order: how many numbers; from the whole one; and back into
+ * it. */
 int64_t param_slice_count(const Graph *graph, int param, int rank);
 void param_slice_get(const Graph *graph, int param, int rank, const float *whole, float *mine);
 void param_slice_put(const Graph *graph, int param, int rank, const float *mine, float *whole);
 /* Of the whole model, whatever this rank has of it. */
 const Graph *graph_whole(const Graph *graph);
 
-/* Cuts the nodes into `parts` contiguous chunks of which the costliest is as cheap as can be, after graph_plan. first[0..parts]:
- * chunk k is nodes first[k] .. first[k+1]-1, first[0] = 0. Node cost: estimated seconds of forward and backward, from flops
- * and bytes. The data never crosses a boundary: a node whose output is the data's own memory stays with its readers. Nor do the
- * logits: the loss stays with them. Of equal cuts, the one with the fewest bytes over its boundaries. cuts: names of the first
- * layer of each chunk but the first, "a,b", or "". ERR_CONFIG where there are fewer layers than parts or cuts names no layer.
- * A pure function. */
+/* Cuts the nodes into `parts` contiguous chunks of which the costliest is as cheap as can be, after
+ * graph_plan. first[0..parts]: chunk k is nodes first[k] .. first[k+1]-1, first[0] = 0. Node cost:
+ * estimated seconds of forward and backward, from flops and bytes. The data never crosses a
+ * boundary: a node whose output is the data's own memory stays with its readers. Nor do the logits:
+ * the loss stays with them. Of equal cuts, the one with the fewest bytes over its boundaries. cuts:
+ * names of the first layer of each chunk but the first, "a,b", or "". ERR_CONFIG where there are
+ * fewer layers than parts or cuts names no layer. A pure function. */
 Status graph_partition(const Graph *graph, const Config *config, int parts, int *first);
-double node_cost(const Node *node); /* that estimate */
+/* that estimate */
+double node_cost(const Node *node);
 
 int64_t
 graph_param_count(const Graph *graph); /* trained elements; running statistics not counted */
 double graph_forward_macs(
     const Graph *graph); /* of conv, dense and attention (its causal half), one sample */
-/* Neighbours that the backend runs as one: batch_norm+relu(6), batch_norm+add+relu, conv/dense+relu, add+relu,
- * relu+max_pool (as max_pool+relu: max and relu commute), dense+gelu and dense+add(+relu) where `table` says so. Names,
- * parameters and results stay. Decided on the whole graph. */
+/* Neighbours that the backend runs as one: batch_norm+relu(6), batch_norm+add+relu,
+ * conv/dense+relu, add+relu, relu+max_pool (as max_pool+relu: max and relu commute), dense+gelu and
+ * dense+add(+relu) where `table` says so. Names, parameters and results stay. Decided on the whole
+ * graph. */
 Status graph_fuse(Graph *graph, const BackendTable *table);
-/* Would a boundary in front of node `boundary` part a dense from the one that has its act's slope (OpSpec.x_act)? Neither a chunk nor
- * a block that is recomputed begins there. */
+/* Would a boundary in front of node `boundary` part a dense from the one that has its act's slope
+ * (OpSpec.x_act)? Neither a chunk nor a block that is recomputed begins there. */
 bool graph_parts_act(const Graph *graph, int boundary);
-/* Plans every node's op, puts in reorders where a node wishes another layout, fills offsets in the parameter table. */
+/* Plans every node's op, puts in reorders where a node wishes another layout, fills offsets in the
+ * parameter table. */
 Status graph_plan(Graph *graph, Backend *backend);
 /* Layers with shapes, parameters and flops, as text. */
 void graph_print(const Graph *graph, FILE *out);
@@ -115,11 +144,14 @@ void param_init(const Graph *graph, int param, uint64_t seed, float *plain);
 
 typedef struct ZooEntry {
     const char *name, *help;
-    /* Adds layers from the data (NODE_INPUT) to the logits; returns the logits' node or GRAPH_FAILED. */
+    /* Adds layers from the data (NODE_INPUT) to the logits; returns the logits' node or
+     * GRAPH_FAILED. */
     int (*build)(Graph *graph, const Config *config);
 } ZooEntry;
-extern const ZooEntry *const zoo[];     /* NULL-terminated */
-extern const ConfigWords model_words[]; /* of model.name: the zoo's */
+/* NULL-terminated */
+extern const ZooEntry *const zoo[];
+/* of model.name: the zoo's */
+extern const ConfigWords model_words[];
 enum { MODEL_WORDS = 1 };
 
 #endif

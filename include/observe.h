@@ -24,7 +24,8 @@ typedef struct EvalLine {
     /* samples, loss and shares are of tokens */
     bool tokens;
 } EvalLine;
-const char *rows_name(bool tokens); /* "tokens" or "samples" */
+/* "tokens" or "samples" */
+const char *rows_name(bool tokens);
 
 /* dir: the run's folder, must exist. Appends to dir/metrics.jsonl: where the run goes on, after
  * cutting the lines of steps > step, else to a new file, and an earlier one is kept as
@@ -40,7 +41,8 @@ void observer_break(Observer *observer);
 /* Writes what waits in memory; the two above do it too, once a second and at evaluations, and warn
  * once where it fails: lines then wait for the next time. ERR_IO, and nothing is lost. */
 Status observer_flush(Observer *observer);
-Status observer_sync(Observer *observer); /* to the disk */
+/* to the disk */
+Status observer_sync(Observer *observer);
 
 typedef struct RunSummary {
     /* best: path of best.h5 or NULL */
@@ -50,7 +52,8 @@ typedef struct RunSummary {
     double seconds, samples_per_s;
     /* samples_per_s is of tokens */
     bool tokens;
-    EvalLine eval; /* samples 0: none */
+    /* samples 0: none */
+    EvalLine eval;
     /* Of the rank that uses most: what the plan says, how much it grew since just before the plan
      * was made, and the most that the process ever had, libraries included. measured_bytes 0: not
      * known. */

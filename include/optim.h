@@ -1,6 +1,7 @@
-/* optim: update rules on flat ranges of the parameter table, groups of parameters, learning-rate curves, clipping. A rule is a row
- * in a file of its own; rules.c lists them. Not collective, but where the ranges are shared out: then what needs whole tensors'
- * norms is collective on those who share, and what needs whole tensors on those who have their slices. */
+/* optim: update rules on flat ranges of the parameter table, groups of parameters, learning-rate
+ * curves, clipping. A rule is a row in a file of its own; rules.c lists them. Not collective, but
+ * where the ranges are shared out: then what needs whole tensors' norms is collective on those who
+ * share, and what needs whole tensors on those who have their slices. */
 #ifndef WEFT_OPTIM_H
 #define WEFT_OPTIM_H
 
@@ -13,128 +14,177 @@ enum { OPTIM_NORMS = 2, OPTIM_SLOTS = 2 };
 
 /* One tensor as the model has it, whole, whatever this rank has of it. */
 typedef struct OptimTensor {
-    const char *name; /* "layer1.0.conv2.weight"; borrowed, NULL where nobody asks */
-    Shape
-        shape; /* in the model's own order: out x in, OIHW; ndim 0: a vector that nobody knows more of */
+    /* "layer1.0.conv2.weight"; borrowed, NULL where nobody asks */
+    const char *name;
+    /* in the model's own order: out x in, OIHW; ndim 0: a vector that nobody knows more of */
+    Shape shape;
     ParamRole role;
 } OptimTensor;
 /* Who updates some of the parameters, and how: optim's own keys, or those of a group. */
 typedef struct OptimRule {
     const OptimTable *table;
-    const OptimConfig *is; /* its constants; borrowed from the Config */
-    double rate;           /* its learning rate in parts of optim.lr's */
-    int slots;             /* of state that it holds with these constants */
+    /* its constants; borrowed from the Config */
+    const OptimConfig *is;
+    /* its learning rate in parts of optim.lr's */
+    double rate;
+    /* of state that it holds with these constants */
+    int slots;
 } OptimRule;
 /* Rules of a configuration: number 0 is optim's own, number i that of group i - 1. */
 int optim_rule_count(const Config *config);
 OptimRule optim_rule(const Config *config, int number);
-/* rule[i]: the number of the rule of tensor i: the first group's that fits, else 0. ERR_CONFIG where a pattern matches no name,
- * a group is chosen by no tensor, or a rule cannot update what it is given. tensor: all of the model's. */
+/* rule[i]: the number of the rule of tensor i: the first group's that fits, else 0. ERR_CONFIG
+ * where a pattern matches no name, a group is chosen by no tensor, or a rule cannot update what it
+ * is given. tensor: all of the model's. */
 Status optim_assign(const Config *config, const OptimTensor *tensor, int count, int *rule);
 
 /* One tensor in the arenas. */
 typedef struct OptimRange {
     int64_t offset, elements;
-    bool decay; /* weights do, biases and norms do not; a rule's decay_all counts, too */
+    /* weights do, biases and norms do not; a rule's decay_all counts, too */
+    bool decay;
     int rule;
     OptimTensor tensor;
 } OptimRange;
 /* What of a range is updated here: all of it, or this rank's share. */
 typedef struct OptimPiece {
-    int64_t offset, elements;   /* elements 0: nothing */
-    int64_t value;              /* where it begins in the arena of parameters, */
-    int64_t gradient;           /* its gradient in that of gradients, */
-    int64_t state[OPTIM_SLOTS]; /* its state in each state arena (of the rule's slots), */
-    int64_t scratch;            /* and its scratch */
+    /* elements 0: nothing */
+    int64_t offset, elements;
+    /* where it begins in the arena of parameters, */
+    int64_t value;
+    /* its gradient in that of gradients, */
+    int64_t gradient;
+    /* its state in each state arena (of the rule's slots), */
+    int64_t state[OPTIM_SLOTS];
+    /* and its scratch */
+    int64_t scratch;
     bool decay;
-    const OptimRule *rule;     /* borrowed from Optim */
-    const OptimTensor *tensor; /* likewise */
+    /* borrowed from Optim */
+    const OptimRule *rule;
+    /* likewise */
+    const OptimTensor *tensor;
 } OptimPiece;
 
-/* Ranges shared out over ranks (ZeRO): elements first[i] .. first[i] + count[i] of range i are this rank's; first[i] is a
- * multiple of FLAT_CHUNK. Of a tensor whose rule wants it whole it is all or nothing. State is held for these alone. value[i],
- * gradient[i]: where they and their gradient begin. */
+/* Ranges shared out over ranks (ZeRO): elements first[i] .. first[i] + count[i] of range i are this
+ * rank's; first[i] is a multiple of FLAT_CHUNK. Of a tensor whose rule wants it whole it is all or
+ * nothing. State is held for these alone. value[i], gradient[i]: where they and their gradient
+ * begin. */
 typedef struct OptimShard {
     const int64_t *first, *count, *value, *gradient;
-    /* chunk[set * chunks + c]: sum of squares of chunk c of all ranges' chunks, of which this rank has written its own.
-     * Brings the others'. */
+    /* chunk[set * chunks + c]: sum of squares of chunk c of all ranges' chunks, of which this rank
+     * has written its own. Brings the others'. */
     void (*gather)(void *user, double *chunk, int sets);
-    /* squares[set * ranges + i]: sum of squares of range i as far as it is here. Adds the slices that others have. NULL: there
-     * are none. */
+    /* squares[set * ranges + i]: sum of squares of range i as far as it is here. Adds the slices
+     * that others have. NULL: there are none. */
     void (*join)(void *user, double *squares, int sets);
     void *user;
 } OptimShard;
 
-/* How a tensor comes whole and in plain order from how it is stored here, host memory, and goes back: what of it is here. get is
- * collective on the ranks that have its slices. */
+/* How a tensor comes whole and in plain order from how it is stored here, host memory, and goes
+ * back: what of it is here. get is collective on the ranks that have its slices. */
 typedef struct OptimWhole {
     void (*get)(void *user, int range, const float *stored, float *plain);
     void (*put)(void *user, int range, const float *plain, float *stored);
     void *user;
 } OptimWhole;
 
-typedef struct OptimArgs { /* of one piece: w and g point to where it begins */
+/* of one piece: w and g point to where it begins */
+typedef struct OptimArgs {
     float *w;
     const float *g;
-    float lr, grad_scale; /* lr: of its rule */
+    /* lr: of its rule */
+    float lr, grad_scale;
     /* Of the whole range: the rule's norms, in the order in which measure gives them. */
     const double *norm;
 } OptimArgs;
-/* One const table a rule, in a file of its own. A rule works element by element (update alone); or with norms of whole tensors
- * (measure says of what, then update); or on whole tensors: direction leaves what is to be changed in the scratch, element by
- * element, `whole` changes it as a whole tensor in plain order, update takes it from the scratch. State is elementwise always, so
- * that it may lie anywhere. piece->tensor says shape and role. */
+/* One const table a rule, in a file of its own. A rule works element by element (update alone); or
+ * with norms of whole tensors (measure says of what, then update); or on whole tensors: direction
+ * leaves what is to be changed in the scratch, element by element, `whole` changes it as a whole
+ * tensor in plain order, update takes it from the scratch. State is elementwise always, so that it
+ * may lie anywhere. piece->tensor says shape and role. */
 struct OptimTable {
     ConfigWord word;
-    int slots;                          /* fp32 state per parameter, where all of it is used */
-    const char *slot_name[OPTIM_SLOTS]; /* as checkpoints name it: "momentum"; "m", "v" */
-    int (*held)(const OptimConfig *is); /* slots that these constants need; NULL: all */
-    bool scratch;                       /* measure leaves something for update */
-    bool host;                          /* works in host memory only */
-    int norms; /* of each range, for its update. 0: neighbouring ranges may be updated as one */
-    /* OK, or ERR_CONFIG that says what the rule cannot update, without a place. NULL: anything goes */
+    /* fp32 state per parameter, where all of it is used */
+    int slots;
+    /* as checkpoints name it: "momentum"; "m", "v" */
+    const char *slot_name[OPTIM_SLOTS];
+    /* slots that these constants need; NULL: all */
+    int (*held)(const OptimConfig *is);
+    /* measure leaves something for update */
+    bool scratch;
+    /* works in host memory only */
+    bool host;
+    /* of each range, for its update. 0: neighbouring ranges may be updated as one */
+    int norms;
+    /* OK, or ERR_CONFIG that says what the rule cannot update, without a place. NULL: anything
+     * goes */
     Status (*takes)(const OptimTensor *tensor);
     /* Hands what the norms are of to optim_squares. NULL where norms is 0. */
     void (*measure)(Optim *optim, const OptimPiece *piece, const OptimArgs *args);
-    /* NULL, all three, where it does not want whole tensors. x: the tensor, plain; work: so many floats of scratch */
+    /* NULL, all three, where it does not want whole tensors. x: the tensor, plain; work: so many
+     * floats of scratch */
     void (*direction)(Optim *optim, const OptimPiece *piece, const OptimArgs *args);
     void (*whole)(Optim *optim, const OptimPiece *piece, float *x, float *work);
     int64_t (*work_floats)(const OptimTensor *tensor);
     void (*update)(Optim *optim, const OptimPiece *piece, const OptimArgs *args);
 };
 struct Optim {
-    const OptimTable *table; /* of rule 0 */
-    const Config *config;    /* borrowed */
-    Backend *backend;        /* borrowed */
+    /* of rule 0 */
+    const OptimTable *table;
+    /* borrowed */
+    const Config *config;
+    /* borrowed */
+    Backend *backend;
     int rule_count;
-    OptimRule *rule;           /* owned */
-    int slots;                 /* of state that some rule holds */
-    float *state[OPTIM_SLOTS]; /* owned arenas, slot_elements floats each; NULL if unused */
+    /* owned */
+    OptimRule *rule;
+    /* of state that some rule holds */
+    int slots;
+    /* owned arenas, slot_elements floats each; NULL if unused */
+    float *state[OPTIM_SLOTS];
     int64_t slot_elements[OPTIM_SLOTS];
-    float *scratch;      /* owned; of lamb, and of whole tensors */
-    float *whole_floats; /* owned: a whole tensor in plain order, and its rule's scratch */
-    double *norms;       /* owned, host; partial: the same in the backend's memory */
+    /* owned; of lamb, and of whole tensors */
+    float *scratch;
+    /* owned: a whole tensor in plain order, and its rule's scratch */
+    float *whole_floats;
+    /* owned, host; partial: the same in the backend's memory */
+    double *norms;
     double *partial;
-    double *range_squares; /* owned: of whole ranges, [set][range] */
+    /* owned: of whole ranges, [set][range] */
+    double *range_squares;
     int64_t scratch_elements, whole_elements;
-    int sets;       /* norms that some rule wants */
-    bool any_whole; /* a rule wants whole tensors */
-    int64_t chunks; /* of all ranges */
+    /* norms that some rule wants */
+    int sets;
+    /* a rule wants whole tensors */
+    bool any_whole;
+    /* of all ranges */
+    int64_t chunks;
     int range_count;
-    OptimRange *range; /* owned; decay already says what config wants */
-    OptimPiece *piece; /* owned; one a range */
-    int64_t *chunk;    /* owned; one a range, and the end: its first among all ranges' chunks */
+    /* owned; decay already says what config wants */
+    OptimRange *range;
+    /* owned; one a range */
+    OptimPiece *piece;
+    /* owned; one a range, and the end: its first among all ranges' chunks */
+    int64_t *chunk;
     int run_count;
-    OptimPiece *run;     /* owned; what updates run over: pieces, joined where the rule allows */
-    OptimShard share;    /* gather NULL: nothing is shared out */
-    OptimWhole whole_io; /* get NULL: what is stored is whole and plain */
-    int64_t step;        /* updates begun */
-    bool first;          /* the step that has begun is the first one */
-    float lr, scale;     /* of it */
+    /* owned; what updates run over: pieces, joined where the rule allows */
+    OptimPiece *run;
+    /* gather NULL: nothing is shared out */
+    OptimShard share;
+    /* get NULL: what is stored is whole and plain */
+    OptimWhole whole_io;
+    /* updates begun */
+    int64_t step;
+    /* the step that has begun is the first one */
+    bool first;
+    /* of it */
+    float lr, scale;
     /* Owned: [rule], the same where queued work reads them; NULL where nothing is queued. */
     UpdateNumbers *now;
-    double *sums;         /* owned, in the backend's memory: the ranges' squares */
-    int64_t *first_chunk; /* owned, likewise: as chunk */
+    /* owned, in the backend's memory: the ranges' squares */
+    double *sums;
+    /* owned, likewise: as chunk */
+    int64_t *first_chunk;
 };
 
 /* ranges are copied. Owner: the caller. */
@@ -144,49 +194,58 @@ Status optim_new(Optim **optim, const Config *config, Backend *backend, const Op
 Status optim_new_shard(Optim **optim, const Config *config, Backend *backend,
                        const OptimRange *range, int count, const OptimShard *share);
 void optim_free(Optim **optim);
-void optim_use_whole(Optim *optim, OptimWhole whole); /* before the first step */
-/* out[i] = sum of squares of the gradient of range i: per FLAT_CHUNK, chunks added in order, in double. Shared out: from
- * each rank's own part of the gradient; the same on all of them. */
+/* before the first step */
+void optim_use_whole(Optim *optim, OptimWhole whole);
+/* out[i] = sum of squares of the gradient of range i: per FLAT_CHUNK, chunks added in order, in
+ * double. Shared out: from each rank's own part of the gradient; the same on all of them. */
 void optim_grad_squares(Optim *optim, const float *grads, double *out);
-/* One step on all that is updated here. lr as lr_at gives it; grad_scale multiplies gradients first (clipping: clip/norm).
- * optim_begin tells the step's numbers, optim_update does it, with the same calls at every step but the first where
- * optim_repeats. */
+/* One step on all that is updated here. lr as lr_at gives it; grad_scale multiplies gradients first
+ * (clipping: clip/norm). optim_begin tells the step's numbers, optim_update does it, with the same
+ * calls at every step but the first where optim_repeats. */
 void optim_begin(Optim *optim, double lr, double grad_scale);
 void optim_update(Optim *optim, float *params, const float *grads);
 bool optim_repeats(const Optim *optim);
-/* Between the two: clips by the norm of all gradients, without the host, where that can be. All of them are here. */
+/* Between the two: clips by the norm of all gradients, without the host, where that can be. All of
+ * them are here. */
 bool optim_can_clip(const Optim *optim);
 void optim_clip(Optim *optim, const float *grads, double limit);
 void optim_step(Optim *optim, float *params, const float *grads, double lr, double grad_scale);
-size_t optim_state_bytes(const Optim *optim); /* of state, held here */
-size_t optim_bytes(const Optim *optim);       /* with scratch, and room for a whole tensor */
+/* of state, held here */
+size_t optim_state_bytes(const Optim *optim);
+/* with scratch, and room for a whole tensor */
+size_t optim_bytes(const Optim *optim);
 /* State per parameter that config's own rule holds: of SGD none without momentum. */
 int optim_slots(const Config *config);
 /* Does an update need the norms of whole tensors (lars, lamb)? */
 bool optim_has_norms(const Config *config);
 /* Does it need as much scratch as a slot of state, where the ranges are shared out? */
 bool optim_scratch(const Config *config);
-/* Does state lie close together even where nothing is shared out, because tensors differ in their rules, or some are wanted whole?
- * Then OptimNeed says what each takes. */
+/* Does state lie close together even where nothing is shared out, because tensors differ in their
+ * rules, or some are wanted whole? Then OptimNeed says what each takes. */
 bool optim_packs(const Config *config);
 /* Makes all rules of the configuration such as hold no state: for a model that is not trained. */
 void optim_hold_nothing(Config *config);
 /* What planning needs to know of one tensor's update. */
 typedef struct OptimNeed {
     int slots;
-    bool scratch; /* as large as a slot, where ranges are shared out */
-    bool whole;   /* one rank has it all */
-    /* For it, once for the tensor that needs most: plain order and the rule's scratch; beside it one more as it is stored. */
+    /* as large as a slot, where ranges are shared out */
+    bool scratch;
+    /* one rank has it all */
+    bool whole;
+    /* For it, once for the tensor that needs most: plain order and the rule's scratch; beside it
+     * one more as it is stored. */
     size_t whole_bytes;
 } OptimNeed;
 OptimNeed optim_need(const Config *config, const OptimTensor *tensor, int rule);
 
-/* Words of optim.name and optim.lr_schedule, and so the numbers that stand for them. Another rule or curve: a file, or a row. */
+/* Words of optim.name and optim.lr_schedule, and so the numbers that stand for them. Another rule
+ * or curve: a file, or a row. */
 extern const ConfigWords optim_words[];
 enum { OPTIM_WORDS = 2 };
 
-/* Learning rate of step (0-based) out of steps, with steps_per_epoch for curves and warm-ups given in epochs. Warm-up
- * rises linearly, (step+1)/warmup; the curve runs over what is left. A pure function. */
+/* Learning rate of step (0-based) out of steps, with steps_per_epoch for curves and warm-ups given
+ * in epochs. Warm-up rises linearly, (step+1)/warmup; the curve runs over what is left. A pure
+ * function. */
 double lr_at(const Config *config, int64_t step, int64_t steps, int64_t steps_per_epoch);
 
 #endif

@@ -14,12 +14,18 @@
 #include "schedule.h"
 
 typedef enum ActionKind {
-    ACTION_FORWARD,         /* of run `index` */
-    ACTION_BACKWARD,        /* its backward_begin, _weight, _data */
-    ACTION_BACKWARD_DATA,   /* without _weight where that can wait */
-    ACTION_BACKWARD_WEIGHT, /* what has waited; or the gradients in RunOffsets.dw to the arena */
-    ACTION_COPY,            /* dst = src */
-    ACTION_ADD,             /* dst += src: a gradient with several consumers, in node order */
+    /* of run `index` */
+    ACTION_FORWARD,
+    /* its backward_begin, _weight, _data */
+    ACTION_BACKWARD,
+    /* without _weight where that can wait */
+    ACTION_BACKWARD_DATA,
+    /* what has waited; or the gradients in RunOffsets.dw to the arena */
+    ACTION_BACKWARD_WEIGHT,
+    /* dst = src */
+    ACTION_COPY,
+    /* dst += src: a gradient with several consumers, in node order */
+    ACTION_ADD,
     /* From here on gradients of bucket `index` are written: waits until its memory is free. */
     ACTION_OPEN,
     /* The next actions read the parameters of use `index`: waits until they are here, and begins to
@@ -31,19 +37,23 @@ typedef enum ActionKind {
 } ActionKind;
 typedef struct Action {
     ActionKind kind;
-    int index;               /* run, bucket, or use */
-    int64_t dst, src, count; /* ACTION_COPY, ACTION_ADD: places, elements */
-    DType type;              /* of these */
+    /* run, bucket, or use */
+    int index;
+    /* ACTION_COPY, ACTION_ADD: places, elements */
+    int64_t dst, src, count;
+    /* of these */
+    DType type;
 } Action;
 typedef enum Pass { PASS_FORWARD, PASS_BACKWARD, PASS_WEIGHT, PASSES } Pass;
 typedef struct ActionList {
     int count;
-    Action *action; /* owned */
+    /* owned */
+    Action *action;
 } ActionList;
 
 /* A place: bytes from the start of the chunk's slot, or, from kept_bytes on, of the scratch memory;
- * from OFFSET_BEFORE on, of the slot that the micro-batch has in the chunk before, on the same stage.
- * OFFSET_INPUT: the data itself. */
+ * from OFFSET_BEFORE on, of the slot that the micro-batch has in the chunk before, on the same
+ * stage. OFFSET_INPUT: the data itself. */
 enum { OFFSET_NONE = -1, OFFSET_INPUT = -2 };
 #define OFFSET_BEFORE ((int64_t)1 << 60)
 /* Where the tensors of one run of a node lie. Tensors that are never alive together share memory. A
@@ -52,20 +62,27 @@ enum { OFFSET_NONE = -1, OFFSET_INPUT = -2 };
 typedef struct RunOffsets {
     int node;
     int64_t x[SPEC_INPUTS], y, dy, saved, x_saved, dx[SPEC_INPUTS];
-    int64_t dw[SPEC_PARAMS]; /* OFFSET_NONE: in the gradient arena */
-    bool dx_add;             /* as OpRun's */
+    /* OFFSET_NONE: in the gradient arena */
+    int64_t dw[SPEC_PARAMS];
+    /* as OpRun's */
+    bool dx_add;
 } RunOffsets;
 
 /* Tensors that cross a boundary between chunks together, as one message. */
 typedef struct BoundaryTensor {
-    int node;         /* whose output, or output's gradient */
-    int64_t offset;   /* in this chunk */
-    size_t at, bytes; /* in the message */
+    /* whose output, or output's gradient */
+    int node;
+    /* in this chunk */
+    int64_t offset;
+    /* in the message */
+    size_t at, bytes;
 } BoundaryTensor;
 typedef struct Message {
     int count;
-    BoundaryTensor *tensor; /* owned; in node order */
-    size_t bytes;           /* a multiple of 64 */
+    /* owned; in node order */
+    BoundaryTensor *tensor;
+    /* a multiple of 64 */
+    size_t bytes;
 } Message;
 
 /* Buckets of values that a node reads together: numbers in GatherPlan.bucket. */
@@ -74,89 +91,127 @@ typedef struct ParamUse {
 } ParamUse;
 
 typedef struct ChunkPlan {
-    int chunk;       /* of the model */
-    int first, last; /* nodes first .. last-1 */
+    /* of the model */
+    int chunk;
+    /* nodes first .. last-1 */
+    int first, last;
     ActionList pass[PASSES];
     int run_count;
-    RunOffsets *run;                         /* owned */
-    Message activations_in, activations_out; /* from the chunk before, to the one after */
-    Message gradients_in, gradients_out;     /* from the chunk after, to the one before */
+    /* owned */
+    RunOffsets *run;
+    /* from the chunk before, to the one after */
+    Message activations_in, activations_out;
+    /* from the chunk after, to the one before */
+    Message gradients_in, gradients_out;
     size_t kept_bytes, scratch_bytes;
     int slots;
-    Buckets buckets; /* owned; in the order in which they fill */
-    int *opens;      /* owned, one a bucket: backward's first node that writes to it */
-    bool metrics;    /* its first bucket carries the metrics */
+    /* owned; in the order in which they fill */
+    Buckets buckets;
+    /* owned, one a bucket: backward's first node that writes to it */
+    int *opens;
+    /* its first bucket carries the metrics */
+    bool metrics;
     /* Where replicas shard; NULL: they do not. All owned. share[b * (dp + 1) + r]: rank r's
      * share of bucket b begins here; and where they shard gradients, ring[b]: the bucket begins
      * here in the arena that backward writes to; held[b * dp + r]: r's shard of it in r's arenas of
      * sums. */
     int64_t *shard, *ring, *shard_offset;
-    /* Where values are gathered: what the passes read, each from use_first[pass] to use_first[pass +
-     * 1]. Owned */
+    /* Where values are gathered: what the passes read, each from use_first[pass] to use_first[pass
+     * + 1]. Owned */
     ParamUse *use;
     int use_first[PASSES + 1];
 } ChunkPlan;
 
-/* Where replicas shard parameters and each has its own memory (zero 3): a rank holds its shard
- * of the values; what a pass reads is gathered from all of them, a bucket at a time, to the bucket's
+/* Where replicas shard parameters and each has its own memory (zero 3): a rank holds its shard of
+ * the values; what a pass reads is gathered from all of them, a bucket at a time, to the bucket's
  * place in a ring, and dropped when another one needs that memory. So are the other forms of the
  * bucket's weights, in a ring of their own. */
 typedef struct ParamBucket {
-    int64_t offset, elements;   /* among the stage's parameters */
-    const int64_t *shard;       /* borrowed from the chunk: its boundaries */
-    int64_t ring_offset;        /* in the ring of parameters, in floats */
-    int64_t cache, cache_bytes; /* in the ring of other forms, in bytes */
+    /* among the stage's parameters */
+    int64_t offset, elements;
+    /* borrowed from the chunk: its boundaries */
+    const int64_t *shard;
+    /* in the ring of parameters, in floats */
+    int64_t ring_offset;
+    /* in the ring of other forms, in bytes */
+    int64_t cache, cache_bytes;
 } ParamBucket;
 typedef struct GatherPlan {
-    int count;            /* of buckets, of all chunks of the stage */
-    ParamBucket *bucket;  /* owned */
-    int *bucket_of;       /* owned, one a parameter: that of its value; -1: on other stages */
-    int64_t elements;     /* of the ring of parameters */
-    double step_elements; /* that are gathered in a step, */
-    int64_t step_gathers; /* so many buckets in all */
+    /* of buckets, of all chunks of the stage */
+    int count;
+    /* owned */
+    ParamBucket *bucket;
+    /* owned, one a parameter: that of its value; -1: on other stages */
+    int *bucket_of;
+    /* of the ring of parameters */
+    int64_t elements;
+    /* that are gathered in a step, */
+    double step_elements;
+    /* so many buckets in all */
+    int64_t step_gathers;
 } GatherPlan;
 
 /* What planning must know of a parameter's update, where parameters differ in that. */
 typedef struct ParamUpdate {
-    int slots;    /* of state */
-    bool scratch; /* of a slot's size, where replicas shard */
-    bool whole;   /* one replica has it all: gradient, state and value are not cut */
-    /* Beside its state and one more of it as it is stored, its update takes this, and slices of it: once, for the one that needs
-     * most of each. */
+    /* of state */
+    int slots;
+    /* of a slot's size, where replicas shard */
+    bool scratch;
+    /* one replica has it all: gradient, state and value are not cut */
+    bool whole;
+    /* Beside its state and one more of it as it is stored, its update takes this, and slices of it:
+     * once, for the one that needs most of each. */
     size_t whole_bytes, slice_bytes;
 } ParamUpdate;
 
 typedef struct PlanOptions {
     GridShape shape;
     int stage;
-    const Schedule *schedule; /* borrowed; chunks and micros of a replica */
-    int channel_depth;        /* from its simulation */
-    const int *first; /* borrowed: nodes where chunks begin, as graph_partition gives them */
+    /* borrowed; chunks and micros of a replica */
+    const Schedule *schedule;
+    /* from its simulation */
+    int channel_depth;
+    /* borrowed: nodes where chunks begin, as graph_partition gives them */
+    const int *first;
     size_t bucket_bytes;
-    int state_slots;    /* the optimizer's, for the sum of memory; */
-    bool state_scratch; /* and whether a share needs scratch of a slot's size */
-    const ParamUpdate *
-        updates; /* one a parameter; borrowed by the plan, in place of those two. NULL: they hold */
-    int zero;    /* of the config: what replicas shard. Means nothing for one replica */
-    bool joined; /* NCCL joins the ranks' GPUs; of no account in host memory */
-    int param_sharers; /* ranks that have one parameter arena in common; 0: each has its own */
-    const int
-        *block; /* borrowed for the call, as graph_blocks gives it: activations inside a block are
-                         * made again for its backward, not kept. NULL: all are kept */
+    /* the optimizer's, for the sum of memory; */
+    int state_slots;
+    /* and whether a share needs scratch of a slot's size */
+    bool state_scratch;
+    /* one a parameter; borrowed by the plan, in place of those two. NULL: they hold */
+    const ParamUpdate *updates;
+    /* of the config: what replicas shard. Means nothing for one replica */
+    int zero;
+    /* NCCL joins the ranks' GPUs; of no account in host memory */
+    bool joined;
+    /* ranks that have one parameter arena in common; 0: each has its own */
+    int param_sharers;
+    /* borrowed for the call, as graph_blocks gives it: activations inside a block are made again
+     * for its backward, not kept. NULL: all are kept */
+    const int *block;
 } PlanOptions;
 
 typedef struct Plan {
-    const Graph *graph;         /* borrowed */
-    const ParamUpdate *updates; /* borrowed; or NULL */
+    /* borrowed */
+    const Graph *graph;
+    /* borrowed; or NULL */
+    const ParamUpdate *updates;
     GridShape shape;
     int stage;
-    const Schedule *schedule; /* borrowed */
-    int chunk_count;          /* of this stage */
-    int *first;               /* owned: nodes where the model's chunks begin, and the end */
-    ChunkPlan *chunk;         /* owned */
-    int *slot;                /* owned: slot of [local chunk][micro] */
-    int *last_task;           /* owned: of each micro, its last place in this stage's list */
-    int batches_out;          /* micro-batches of data held at a time, at most */
+    /* borrowed */
+    const Schedule *schedule;
+    /* of this stage */
+    int chunk_count;
+    /* owned: nodes where the model's chunks begin, and the end */
+    int *first;
+    /* owned */
+    ChunkPlan *chunk;
+    /* owned: slot of [local chunk][micro] */
+    int *slot;
+    /* owned: of each micro, its last place in this stage's list */
+    int *last_task;
+    /* micro-batches of data held at a time, at most */
+    int batches_out;
     bool reads_data, reads_labels;
     /* Owned, one a parameter: offset of its value here, in floats; -1: on other stages. */
     int64_t *param_offset;
@@ -165,24 +220,32 @@ typedef struct Plan {
     /* Owned: where backward writes it. The same, but with sharded gradients: in the ring of
      * buckets. */
     int64_t *micro_grad_offset;
-    /* Owned: where operations read it. The same, but where parameters are gathered: in their ring.
-     * */
+    /* Owned: where operations read it. The same, but where parameters are gathered: in their
+     * ring. */
     int64_t *weight_offset;
-    int64_t param_elements, gradient_elements; /* of the arenas */
-    int64_t micro_grad_elements;               /* of the one that backward writes to */
+    /* of the arenas */
+    int64_t param_elements, gradient_elements;
+    /* of the one that backward writes to */
+    int64_t micro_grad_elements;
     int64_t metrics_offset;
-    size_t *cache; /* owned, one a node: offset in the cache arena */
+    /* owned, one a node: offset in the cache arena */
+    size_t *cache;
     int channel_depth;
-    int zero;                           /* 0 for one replica */
-    bool gathers;                       /* zero 3, and replicas have no memory in common */
-    GatherPlan gather;                  /* where it is so */
-    size_t param_bytes, gradient_bytes; /* of one whole arena */
-    size_t sum_levels;                  /* arenas of partial sums */
+    /* 0 for one replica */
+    int zero;
+    /* zero 3, and replicas have no memory in common */
+    bool gathers;
+    /* where it is so */
+    GatherPlan gather;
+    /* of one whole arena */
+    size_t param_bytes, gradient_bytes;
+    /* arenas of partial sums */
+    size_t sum_levels;
     /* Of the parameter arena, what counts for one rank; with the ring into which shards are
      * gathered. */
     size_t param_part_bytes;
-    /* All arenas of gradients, and the optimizer's state; where sharded, of the rank that has most.
-     * */
+    /* All arenas of gradients, and the optimizer's state; where sharded, of the rank that has
+     * most. */
     size_t gradient_part_bytes, state_bytes;
     size_t activation_bytes, cache_bytes, workspace_bytes;
     /* Entries of channels from other stages, and what slices take. */
@@ -191,20 +254,25 @@ typedef struct Plan {
     size_t sent_bytes;
     /* Of the workspace, what is touched. */
     size_t workspace_part_bytes;
-    /* Of the host's memory: through which a GPU's slices and messages go, where it is not joined.
-     * */
+    /* Of the host's memory: through which a GPU's slices and messages go, where it is not
+     * joined. */
     size_t staged_bytes;
 } Plan;
 
 /* A step's sums over all ranks. They are floats: counts are exact up to 2^24. The first ones are
  * FlatTable's loss_sums. */
 enum {
-    METRIC_LOSS = LOSS_SUM,   /* over the loss's rows: samples, or tokens */
-    METRIC_ROWS = LOSS_LINES, /* how many */
-    METRIC_TOP1 = LOSS_TOP1,  /* right ones */
+    /* over the loss's rows: samples, or tokens */
+    METRIC_LOSS = LOSS_SUM,
+    /* how many */
+    METRIC_ROWS = LOSS_LINES,
+    /* right ones */
+    METRIC_TOP1 = LOSS_TOP1,
     METRIC_TOP5 = LOSS_TOP5,
-    METRIC_MICROS = LOSS_ANY, /* micro-batches that held a sample */
-    METRIC_STOP,              /* ranks that ask all to stop, and to save: see executor_ask */
+    /* micro-batches that held a sample */
+    METRIC_MICROS = LOSS_ANY,
+    /* ranks that ask all to stop, and to save: see executor_ask */
+    METRIC_STOP,
     METRIC_SAVE,
     METRIC_COUNT,
     METRIC_PAD = 16
@@ -225,7 +293,8 @@ int *graph_blocks(const Graph *graph, const int *first, int chunks);
  * borrowed. */
 Status plan_new(Plan **plan, const Graph *graph, const PlanOptions *options);
 void plan_free(Plan **plan);
-size_t plan_bytes(const Plan *plan); /* all of it that this rank touches */
+/* all of it that this rank touches */
+size_t plan_bytes(const Plan *plan);
 /* What of a parameter of this stage replica dp_rank updates: elements *first .. *first + *count,
  * *first a multiple of FLAT_CHUNK; all of it where nothing is sharded. A tied one's are those of
  * what it is tied to. */
@@ -233,7 +302,8 @@ void plan_shard(const Plan *plan, int param, int dp_rank, int64_t *first, int64_
 /* Where replica dp_rank has the sum of what lies at place `at` of the gradient arena and is its
  * share, in arena 0. */
 int64_t plan_sum_offset(const Plan *plan, int64_t at, int dp_rank);
-int64_t plan_sum_elements(const Plan *plan, int dp_rank); /* of one arena of its sums */
+/* of one arena of its sums */
+int64_t plan_sum_elements(const Plan *plan, int dp_rank);
 /* The same of the values: where what lies at `at` is in executor_params, and how many are there. */
 int64_t plan_local_offset(const Plan *plan, int64_t at, int dp_rank);
 int64_t plan_local_elements(const Plan *plan, int dp_rank);
@@ -249,14 +319,17 @@ enum { DATA_AHEAD = 1 };
 typedef struct Executor Executor;
 typedef struct ExecutorOptions {
     uint64_t seed;
-    int transport;       /* of the messages between stages */
-    bool finds_overflow; /* in the step's gradients; then running statistics stay as they are */
+    /* of the messages between stages */
+    int transport;
+    /* in the step's gradients; then running statistics stay as they are */
+    bool finds_overflow;
 } ExecutorOptions;
-/* comm: over grid->dp_world; its arena, of plan->micro_grad_elements, is what backward writes to. Owner:
- * the caller; all arguments are borrowed. Collective on the grid; all ranks agree. */
+/* comm: over grid->dp_world; its arena, of plan->micro_grad_elements, is what backward writes to.
+ * Owner: the caller; all arguments are borrowed. Collective on the grid; all ranks agree. */
 Status executor_new(Executor **executor, const Plan *plan, const Grid *grid, Backend *backend,
                     Comm *comm, ExecutorOptions options);
-void executor_free(Executor **executor); /* Collective. */
+/* Collective. */
+void executor_free(Executor **executor);
 /* The parameter arena; borrowed. Where plan->zero says so it is comm->params: a rank updates its
  * share (plan_shard), and where comm->params_shared, one of the replicas alone sets the rest. Where
  * values are gathered it is this rank's shard alone. plan_local_offset says what lies where. */
@@ -272,15 +345,21 @@ void executor_refresh(Executor *executor);
 /* Where micro-batches of data come from: a loader, as a rule. */
 typedef struct BatchSource {
     void *user;
-    Status (*next)(void *user, const Batch **batch, double *wait_s); /* as loader_next */
-    void (*release)(void *user);                                     /* as loader_release */
+    /* as loader_next */
+    Status (*next)(void *user, const Batch **batch, double *wait_s);
+    /* as loader_release */
+    void (*release)(void *user);
 } BatchSource;
-BatchSource loader_source(Loader *loader); /* borrowed */
+/* borrowed */
+BatchSource loader_source(Loader *loader);
 /* What a step has of its own. */
 typedef struct StepOf {
-    uint64_t step; /* keys the dropout */
-    float scale;   /* 1/(rows of the global batch), times fp16's loss scale */
-    int micros;    /* of the global batch, that hold a sample */
+    /* keys the dropout */
+    uint64_t step;
+    /* 1/(rows of the global batch), times fp16's loss scale */
+    float scale;
+    /* of the global batch, that hold a sample */
+    int micros;
 } StepOf;
 /* The schedule's tasks for one step: micro-batches from the source, forward, backward, messages;
  * each bucket's sum over the replicas begins when it is full. On a device all of it is queued, and
@@ -301,8 +380,8 @@ const float *executor_metrics(Executor *executor, int behind);
 bool executor_overflowed(const Executor *executor);
 /* All micro-batches go back to their sources. Before one of these goes. */
 void executor_settle(Executor *executor);
-/* Gradient arena 0, summed after executor_reduce, tied ones added; borrowed. plan_sum_offset says what
- * lies where. */
+/* Gradient arena 0, summed after executor_reduce, tied ones added; borrowed. plan_sum_offset says
+ * what lies where. */
 float *executor_grads(Executor *executor);
 /* What a rank asks of all: METRIC_STOP and METRIC_SAVE of the coming step count those who do, so
  * that all learn it at the same step's end. */
@@ -314,8 +393,8 @@ Status executor_evaluate(Executor *executor, const BatchSource *source,
                          void (*take)(void *user, const Batch *batch, const float *columns),
                          void *user);
 /* What the loss was made of: the logits of the last micro-batch that executor_evaluate saw, (N,K)
- * or (N,T,K), host, borrowed until the next call of the executor. NULL on ranks without the loss.
- * */
+ * or (N,T,K), host, borrowed until the next call of the executor. NULL on ranks without the
+ * loss. */
 const float *executor_logits(Executor *executor);
 
 #endif

@@ -31,7 +31,8 @@ typedef struct StepResult {
  * parameters. What is wrong with the configuration or the data is found here. NULL on error. Owner:
  * the caller. Collective; all ranks agree. */
 Status trainer_new(Trainer **trainer, const Config *config, const World *world);
-void trainer_free(Trainer **trainer); /* Collective. */
+/* Collective. */
+void trainer_free(Trainer **trainer);
 typedef struct DryRun {
     int ranks;
     /* See BackendOptions. */

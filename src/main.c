@@ -1,4 +1,5 @@
-/* weft: trains neural networks on clusters. Everything is in the modules; the verbs are in src/cli. */
+/* weft: trains neural networks on clusters. Everything is in the modules; the verbs are in
+ * src/cli. */
 #include "cli/cli.h"
 
 int main(int argc, char **argv)

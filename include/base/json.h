@@ -18,7 +18,8 @@ typedef struct JsonLevel {
     bool lines, filled;
 } JsonLevel;
 typedef struct Json {
-    FILE *out; /* borrowed */
+    /* borrowed */
+    FILE *out;
     /* a blank behind commas and colons */
     bool spaced;
     int depth;

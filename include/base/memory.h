@@ -8,7 +8,8 @@
 
 /* Memory from the C library; out of memory is die_as(ERR_MEMORY). Owner: the caller, who frees with
  * mem_free, which nulls. */
-void *mem_new(size_t bytes); /* zeroed */
+/* zeroed */
+void *mem_new(size_t bytes);
 /* contents kept, growth not zeroed */
 void *mem_resize(void *old, size_t bytes);
 /* copy of a string; NULL stays NULL */

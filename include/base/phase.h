@@ -22,7 +22,8 @@ typedef enum Phase { PHASES(LIST_CONSTANT) PHASE_COUNT } Phase;
 extern const char *const phase_names[PHASE_COUNT];
 /* returns the phase before, for nesting */
 Phase phase_enter(Phase phase);
-double phase_s(Phase phase); /* seconds so far */
+/* seconds so far */
+double phase_s(Phase phase);
 /* From now on `entered` is told every phase as it begins; NULL: nobody is. */
 void phase_watch(void (*entered)(Phase phase));
 /* With a trace on, every span goes to a ring of the newest `events`; trace_write makes a Chrome

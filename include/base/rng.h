@@ -24,10 +24,12 @@ typedef struct RngKey {
 RngKey rng_key(uint64_t seed, RngPurpose purpose, uint64_t a, uint64_t b);
 void rng_block(RngKey key, uint64_t counter, uint32_t out[4]);
 uint32_t rng_u32(RngKey key, uint64_t element);
-float rng_uniform(RngKey key, uint64_t element); /* [0, 1), 24 bits */
+/* [0, 1), 24 bits */
+float rng_uniform(RngKey key, uint64_t element);
 /* mean 0, deviation 1 (Box-Muller) */
 float rng_normal(RngKey key, uint64_t element);
-uint64_t hash_text(const char *text); /* XXH64, seed 0 */
+/* XXH64, seed 0 */
+uint64_t hash_text(const char *text);
 uint64_t hash_bytes(const void *data, size_t bytes);
 
 #endif

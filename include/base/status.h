@@ -8,14 +8,22 @@
 /* A Status is the exit code it leads to (sysexits.h). Every edge function returns one. */
 typedef enum Status {
     OK = 0,
-    ERR_USAGE = 64,   /* the command line */
-    ERR_DATA = 65,    /* a file's content is wrong */
-    ERR_NOINPUT = 66, /* a file is not there or cannot be read */
-    ERR_BUG = 70,     /* a fault of ours */
-    ERR_MEMORY = 71,  /* the system gives no more memory */
-    ERR_IO = 74, /* reading or writing failed: disk full, ...; a rank or the link to it is lost */
-    ERR_STOPPED = 75, /* stopped early with a checkpoint: start me again */
-    ERR_CONFIG = 78,  /* the configuration */
+    /* the command line */
+    ERR_USAGE = 64,
+    /* a file's content is wrong */
+    ERR_DATA = 65,
+    /* a file is not there or cannot be read */
+    ERR_NOINPUT = 66,
+    /* a fault of ours */
+    ERR_BUG = 70,
+    /* the system gives no more memory */
+    ERR_MEMORY = 71,
+    /* reading or writing failed: disk full, ...; a rank or the link to it is lost */
+    ERR_IO = 74,
+    /* stopped early with a checkpoint: start me again */
+    ERR_STOPPED = 75,
+    /* the configuration */
+    ERR_CONFIG = 78,
 } Status;
 
 #define TRY(call)                                                                                  \

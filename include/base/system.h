@@ -9,7 +9,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-double clock_s(void); /* monotonic, seconds */
+/* monotonic, seconds */
+double clock_s(void);
 /* A condition variable for cond_wait_for. Release with pthread_cond_destroy. */
 void cond_init(pthread_cond_t *cond);
 /* Sleeps, with the lock held before and after, until cond is signalled (or for no reason), or for
@@ -46,7 +47,8 @@ typedef struct LibrarySymbol {
     size_t slot;
 } LibrarySymbol;
 typedef struct Library {
-    const char *file, *name; /* "libcudnn.so.9", "cuDNN" */
+    /* "libcudnn.so.9", "cuDNN" */
+    const char *file, *name;
     /* for messages: what needs it, and what does without */
     const char *user, *cure;
     /* at most LIBRARY_SYMBOLS; ends with a name NULL */

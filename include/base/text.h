@@ -4,10 +4,10 @@
 
 #include <stdio.h>
 
-/* Things that have names are one list, #define SIDES(W) W(SIDE_LEFT, "left") W(SIDE_RIGHT, "right"),
- * from which come their enum, enum { SIDES(LIST_CONSTANT) }, and their names, const char *const
- * names[] = {SIDES(LIST_NAME)}, or, where each is a bit of a set, enum { SIDES(LIST_NUMBER) };
- * enum { SIDES(LIST_BIT) }. */
+/* Things that have names are one list, #define SIDES(W) W(SIDE_LEFT, "left") W(SIDE_RIGHT,
+ * "right"), from which come their enum, enum { SIDES(LIST_CONSTANT) }, and their names, const char
+ * *const names[] = {SIDES(LIST_NAME)}, or, where each is a bit of a set, enum { SIDES(LIST_NUMBER)
+ * }; enum { SIDES(LIST_BIT) }. */
 #define LIST_CONSTANT(constant, name) constant,
 #define LIST_NAME(constant, name)     [constant] = name,
 /* "|a|b": all names, behind a bar each, as help shows them */

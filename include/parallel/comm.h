@@ -27,8 +27,10 @@ typedef struct CommPush {
 } CommPush;
 struct Comm {
     const CommTable *table;
-    const World *world; /* borrowed */
-    Backend *backend;   /* borrowed */
+    /* borrowed */
+    const World *world;
+    /* borrowed */
+    Backend *backend;
     int rank, size;
     /* as asked for */
     int transport;
@@ -60,7 +62,8 @@ extern const CommTable comm_self, comm_shm, comm_mpi, comm_nodes, comm_nccl, com
  * silence. Collective on world. */
 Status comm_new(Comm **comm, const World *world, Backend *backend, int transport,
                 int64_t arena_elements);
-void comm_free(Comm **comm); /* Collective. */
+/* Collective. */
+void comm_free(Comm **comm);
 /* "self", "shm", "mpi", "shm and mpi", "nccl", "host memory" */
 const char *comm_name(const Comm *comm);
 /* What auto stands for, or `transport` itself, between ranks in this kind of memory. */
@@ -101,7 +104,8 @@ int64_t comm_push_begin(Comm *comm, const CommPush *push);
  * Waits a little, a millisecond at most, and may be called until it is so. Not collective, but all
  * that is begun must be begun by all. */
 bool comm_push_wait(Comm *comm, int64_t number);
-void comm_progress(Comm *comm); /* Not collective; cheap. */
+/* Not collective; cheap. */
+void comm_progress(Comm *comm);
 /* Until all that was begun is done. Collective. */
 void comm_wait(Comm *comm);
 

@@ -10,7 +10,8 @@
  * first (the order in which backward finishes them). */
 typedef struct Buckets {
     int count;
-    int64_t *offset, *elements; /* owned */
+    /* owned */
+    int64_t *offset, *elements;
     /* owned; bucket b is whole once this tensor's gradient is */
     int *first_tensor;
 } Buckets;

@@ -15,7 +15,8 @@ typedef struct World {
     bool one_node;
     /* MPI_COMM_WORLD, or MPI_COMM_NULL */
     MPI_Comm comm;
-    MPI_Comm node; /* owned */
+    /* owned */
+    MPI_Comm node;
     /* what joins these ranks' GPUs, borrowed from a Grid; NULL: nothing */
     struct Gpus *gpus;
 } World;
@@ -32,7 +33,8 @@ void world_fini(World *world);
 Status status_agree(const World *world, Status mine);
 /* data of rank root to all. Collective; counts above 2^31 work. */
 void world_bcast(const World *world, void *data, size_t bytes, int root);
-void world_barrier(const World *world); /* Collective. */
+/* Collective. */
+void world_barrier(const World *world);
 /* Rank 0's text, or NULL, to all: on rank 0 `mine` itself. Owner: the caller. Collective. */
 char *world_bcast_text(const World *world, char *mine);
 /* out[rank * bytes...] on every rank. Collective. */

@@ -9,64 +9,85 @@
 typedef struct Event Event;
 
 typedef struct BackendOptions {
-    int threads;     /* CPU threads of this rank */
-    DType precision; /* of activations and their gradients: DTYPE_F32, DTYPE_BF16 or DTYPE_F16 */
-    bool tf32; /* fp32 matrix products and convolutions may round their factors to TF32 (10 bits) */
-    int device; /* in: this rank's number on its node; a GPU backend's open makes it the GPU's ordinal, or -1 */
+    /* CPU threads of this rank */
+    int threads;
+    /* of activations and their gradients: DTYPE_F32, DTYPE_BF16 or DTYPE_F16 */
+    DType precision;
+    /* fp32 matrix products and convolutions may round their factors to TF32 (10 bits) */
+    bool tf32;
+    /* in: this rank's number on its node; a GPU backend's open makes it the GPU's ordinal, or -1 */
+    int device;
     /* To plan operations only: a GPU backend then opens where there is no GPU, too, */
     bool dry_run;
-    /* for this one ("h100", "h200", "a100"; borrowed), or, if NULL, for this machine's or the first of them. A GPU backend's open
-     * makes it the GPU's whole name. */
+    /* for this one ("h100", "h200", "a100"; borrowed), or, if NULL, for this machine's or the first
+     * of them. A GPU backend's open makes it the GPU's whole name. */
     const char *gpu;
-    bool replay; /* captures are recorded and replayed, where the backend can */
+    /* captures are recorded and replayed, where the backend can */
+    bool replay;
 } BackendOptions;
 
 typedef struct Recording Recording;
 
 typedef struct BackendTable {
-    const char *name; /* "cpu", "cuda", "poison" */
-    bool host_memory; /* pointers are the host's, too */
-    bool has_bf16;    /* some processors of the kind have; open refuses others */
+    /* "cpu", "cuda", "poison" */
+    const char *name;
+    /* pointers are the host's, too */
+    bool host_memory;
+    /* some processors of the kind have; open refuses others */
+    bool has_bf16;
     bool has_f16, has_tf32;
-    bool fuses_gelu;    /* onto dense's output, which then keeps gelu's input in `saved` */
-    bool adds_to_dense; /* dense may have a residual */
+    /* onto dense's output, which then keeps gelu's input in `saved` */
+    bool fuses_gelu;
+    /* dense may have a residual */
+    bool adds_to_dense;
     Status (*open)(Backend *backend, BackendOptions options);
     void (*close)(Backend *backend);
-    void *(*alloc)(Backend *b, size_t bytes); /* one arena; zeroed */
+    /* one arena; zeroed */
+    void *(*alloc)(Backend *b, size_t bytes);
     void (*release)(Backend *b, void *p, size_t bytes);
-    /* What this process has taken of the device's memory, libraries apart, and what is free there. NULL: memory is the host's */
+    /* What this process has taken of the device's memory, libraries apart, and what is free there.
+     * NULL: memory is the host's */
     void (*memory)(Backend *b, double *taken_bytes, double *free_bytes);
     /* Which device that is, for messages; until the next call. */
     const char *(*memory_text)(Backend *b);
-    Stream *(*stream)(Backend *b); /* the compute stream; borrowed */
-    /* More streams, for copies and messages beside the compute stream. NULL where a backend has one stream only. */
+    /* the compute stream; borrowed */
+    Stream *(*stream)(Backend *b);
+    /* More streams, for copies and messages beside the compute stream. NULL where a backend has one
+     * stream only. */
     Stream *(*stream_new)(Backend *b);
     void (*stream_free)(Stream **s);
-    void *(*stream_handle)(Stream *s); /* as the maker's libraries take it: a cudaStream_t */
+    /* as the maker's libraries take it: a cudaStream_t */
+    void *(*stream_handle)(Stream *s);
     /* Host or device on either side. */
     void (*copy)(Stream *s, void *to, const void *from, size_t bytes);
-    void (*sync)(Stream *s); /* the host waits */
+    /* the host waits */
+    void (*sync)(Stream *s);
     Event *(*event_new)(Backend *b);
     void (*event_record)(Event *e, Stream *s);
-    void (*event_wait)(Event *e, Stream *s); /* the stream waits, not the host */
+    /* the stream waits, not the host */
+    void (*event_wait)(Event *e, Stream *s);
     void (*event_free)(Event **e);
-    /* Host memory, zeroed, that copies reach while the host goes on, and the host's wait for an event's last record, which may
-     * never have been. NULL: copies are done when the call returns. */
+    /* Host memory, zeroed, that copies reach while the host goes on, and the host's wait for an
+     * event's last record, which may never have been. NULL: copies are done when the call
+     * returns. */
     void *(*host_alloc)(Backend *b, size_t bytes);
     void (*host_release)(Backend *b, void *p, size_t bytes);
     void (*event_sync)(Event *e);
-    /* Between the two nothing that is queued runs; it becomes a Recording, to be replayed any number of times, on the same
-     * pointers. Nothing else may be asked of the stream meanwhile. record_end gives NULL, and *why, where it could not be
-     * recorded: then it has not been queued at all. NULL slots: the backend queues nothing. */
+    /* Between the two nothing that is queued runs; it becomes a Recording, to be replayed any
+     * number of times, on the same pointers. Nothing else may be asked of the stream meanwhile.
+     * record_end gives NULL, and *why, where it could not be recorded: then it has not been queued
+     * at all. NULL slots: the backend queues nothing. */
     void (*record_begin)(Stream *s);
     Recording *(*record_end)(Stream *s, const char **why);
     void (*replay)(Recording *r, Stream *s);
     void (*recording_free)(Recording **r);
-    Event *(*timer_new)(Backend *b);           /* an event that knows when it was reached */
-    double (*event_s)(Event *from, Event *to); /* between two timers; the host waits for `to` */
+    /* an event that knows when it was reached */
+    Event *(*timer_new)(Backend *b);
+    /* between two timers; the host waits for `to` */
+    double (*event_s)(Event *from, Event *to);
     const FlatTable *flat;
-    const OpTable
-        *op[OP_MOST]; /* by OpKind. NULL: this backend lacks it, found at start-up by op_new */
+    /* by OpKind. NULL: this backend lacks it, found at start-up by op_new */
+    const OpTable *op[OP_MOST];
 } BackendTable;
 
 struct Backend {
@@ -75,49 +96,60 @@ struct Backend {
     void *impl;
 };
 extern const BackendTable backend_cpu, backend_cuda, backend_poison;
-/* backend_poison (tests): the CPU backend, but every output, gradient and workspace is NaN before an op may write it. */
+/* backend_poison (tests): the CPU backend, but every output, gradient and workspace is NaN before
+ * an op may write it. */
 
 Status backend_open(Backend **backend, const BackendTable *table, BackendOptions options);
 void backend_close(Backend **backend);
-/* A capture of queued work that is the same every time but for what it reads from the backend's memory. With
- * options.replay it is run plainly the first time, when libraries make what they make on demand; recorded the second;
- * replayed from then on, without a call of work. work queues on the compute stream alone, and has no other effect. Where a
- * recording fails, a warning says so once, and all captures run plainly. */
+/* A capture of queued work that is the same every time but for what it reads from the backend's
+ * memory. With options.replay it is run plainly the first time, when libraries make what they make
+ * on demand; recorded the second; replayed from then on, without a call of work. work queues on the
+ * compute stream alone, and has no other effect. Where a recording fails, a warning says so once,
+ * and all captures run plainly. */
 typedef struct Capture {
     bool warm;
-    Recording *recording; /* owned; capture_drop */
+    /* owned; capture_drop */
+    Recording *recording;
 } Capture;
 void capture_run(Capture *capture, Backend *backend, void (*work)(void *user), void *user);
 void capture_drop(Capture *capture, Backend *backend);
 /* Host memory for copies to and from the backend: host_alloc's, or ordinary pages. Zeroed. */
 void *backend_host_new(Backend *backend, size_t bytes);
 void backend_host_free(Backend *backend, void *p, size_t bytes);
-/* GPUs this process may use; 0 with a reason in *why ("built without CUDA", "no driver", ...). Borrowed. */
+/* GPUs this process may use; 0 with a reason in *why ("built without CUDA", "no driver", ...).
+ * Borrowed. */
 int cuda_device_count(const char **why);
-/* Phases are NVTX ranges from now on, for NVIDIA's profilers. ERR_CONFIG where weft was built without CUDA. */
+/* Phases are NVTX ranges from now on, for NVIDIA's profilers. ERR_CONFIG where weft was built
+ * without CUDA. */
 Status nvtx_start(void);
 /* Compiled-in and running versions, one line each: of the CUDA libraries, of all. */
 void cuda_versions(FILE *out);
 void backend_versions(FILE *out);
 
-/* Adds up laps of time on the backend's compute stream, from where its work has come to at start to where it has at stop.
- * Neither waits; reading does. */
+/* Adds up laps of time on the backend's compute stream, from where its work has come to at start to
+ * where it has at stop. Neither waits; reading does. */
 typedef struct Stopwatch Stopwatch;
-Stopwatch *stopwatch_new(Backend *backend); /* backend is borrowed. Owner: the caller */
+/* backend is borrowed. Owner: the caller */
+Stopwatch *stopwatch_new(Backend *backend);
 void stopwatch_free(Stopwatch **watch);
 void stopwatch_start(Stopwatch *watch);
 void stopwatch_stop(Stopwatch *watch);
-int stopwatch_laps(const Stopwatch *watch); /* since the last stopwatch_clear */
+/* since the last stopwatch_clear */
+int stopwatch_laps(const Stopwatch *watch);
 double stopwatch_lap_s(Stopwatch *watch, int lap);
-double stopwatch_sum_s(Stopwatch *watch); /* of all laps */
-/* From a lap's start to the next one's, of the last to its stop: what lies between laps is counted. */
+/* of all laps */
+double stopwatch_sum_s(Stopwatch *watch);
+/* From a lap's start to the next one's, of the last to its stop: what lies between laps is
+ * counted. */
 double stopwatch_period_s(Stopwatch *watch, int lap);
 void stopwatch_clear(Stopwatch *watch);
 
-/* This rank's cores: what the affinity mask and the cgroup allow, over the ranks that share them; at least 1. */
+/* This rank's cores: what the affinity mask and the cgroup allow, over the ranks that share them;
+ * at least 1. */
 int threads_share(int ranks_on_node);
-/* Binds this process to its own `threads` cores if the ranks of its node fill all cores it may use, exactly, and no launcher
- * has bound them before; else does nothing and returns false. Before the first parallel region. */
+/* Binds this process to its own `threads` cores if the ranks of its node fill all cores it may use,
+ * exactly, and no launcher has bound them before; else does nothing and returns false. Before the
+ * first parallel region. */
 bool threads_bind(int rank_on_node, int ranks_on_node, int threads);
 
 #endif

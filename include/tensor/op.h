@@ -1,52 +1,73 @@
-/* An operation on one backend: planned once for fixed shapes, then run with pointers only: no allocation, no shape
- * logic in a step. Not collective, but for an operation that talks to other ranks (OpInfo.talks) by its Exchange. */
+/* An operation on one backend: planned once for fixed shapes, then run with pointers only: no
+ * allocation, no shape logic in a step. Not collective, but for an operation that talks to other
+ * ranks (OpInfo.talks) by its Exchange. */
 #ifndef WEFT_TENSOR_OP_H
 #define WEFT_TENSOR_OP_H
 
 #include "tensor/op_spec.h"
 
-/* The ranks that hold the slices of one tensor, for operations that need the others'. Calls are collective on them, the same
- * in the same order, on the backend's memory; what they do is queued on its compute stream. */
+/* The ranks that hold the slices of one tensor, for operations that need the others'. Calls are
+ * collective on them, the same in the same order, on the backend's memory; what they do is queued
+ * on its compute stream. */
 typedef struct Exchange Exchange;
 struct Exchange {
     int rank, size;
     void *user;
     void (*gather)(const Exchange *x, Slices s, const void *mine, void *whole);
-    /* mine = this rank's slice of the sum of every rank's whole: added in the ranks' order in fp32, rounded once */
+    /* mine = this rank's slice of the sum of every rank's whole: added in the ranks' order in fp32,
+     * rounded once */
     void (*reduce)(const Exchange *x, Slices s, const void *whole, void *mine);
 };
 
-/* What queued work reads when it runs, in the backend's memory, so that work that is recorded once serves every step. */
+/* What queued work reads when it runs, in the backend's memory, so that work that is recorded once
+ * serves every step. */
 typedef struct StepNumbers {
-    uint64_t step;    /* of the dropout */
-    float loss_scale; /* as OpRun's */
+    /* of the dropout */
+    uint64_t step;
+    /* as OpRun's */
+    float loss_scale;
 } StepNumbers;
 
-/* What one run of an operation touches: pointers into arenas, all on the backend's device. Gradients of inputs are
- * written, and added to only with dx_add. */
+/* What one run of an operation touches: pointers into arenas, all on the backend's device.
+ * Gradients of inputs are written, and added to only with dx_add. */
 typedef struct OpRun {
     const void *x[SPEC_INPUTS];
     void *y;
-    void *dy;              /* may be overwritten by backward_begin */
-    void *dx[SPEC_INPUTS]; /* NULL where need_dx is false */
-    bool dx_add; /* dx[0] has what x[0]'s other readers gave, and is added to (op->dx_adds) */
+    /* may be overwritten by backward_begin */
+    void *dy;
+    /* NULL where need_dx is false */
+    void *dx[SPEC_INPUTS];
+    /* dx[0] has what x[0]'s other readers gave, and is added to (op->dx_adds) */
+    bool dx_add;
     /* In the op's stored order; for refresh, forward and backward_data, else anything. */
     const float *w[SPEC_PARAMS];
-    /* Like w; written by backward_weight. For running statistics: this micro-batch's mean and (unbiased) variance. */
+    /* Like w; written by backward_weight. For running statistics: this micro-batch's mean and
+     * (unbiased) variance. */
     float *dw[SPEC_PARAMS];
-    void *saved; /* saved_bytes: written by forward, read by backward of the same micro-batch */
-    const void *x_saved;      /* x_act: what x[0]'s producer has written there */
-    void *cache;              /* cache_bytes: other forms of w, written by refresh */
-    void *workspace;          /* workspace_bytes: scratch within one call */
-    const Exchange *exchange; /* where slices are exchanged */
-    const int32_t *labels;    /* losses */
+    /* saved_bytes: written by forward, read by backward of the same micro-batch */
+    void *saved;
+    /* x_act: what x[0]'s producer has written there */
+    const void *x_saved;
+    /* cache_bytes: other forms of w, written by refresh */
+    void *cache;
+    /* workspace_bytes: scratch within one call */
+    void *workspace;
+    /* where slices are exchanged */
+    const Exchange *exchange;
+    /* losses */
+    const int32_t *labels;
     const float *targets;
-    const int64_t *sample; /* dropout: id of each of the N samples */
-    uint64_t seed, step;   /* dropout */
-    int rows;         /* samples that are real: the first `rows` of N. The rest is zero padding */
-    float loss_scale; /* dx of a loss = d(loss_scale * sum over rows)/dx; padded rows get 0 */
+    /* dropout: id of each of the N samples */
+    const int64_t *sample;
+    /* dropout */
+    uint64_t seed, step;
+    /* samples that are real: the first `rows` of N. The rest is zero padding */
+    int rows;
+    /* dx of a loss = d(loss_scale * sum over rows)/dx; padded rows get 0 */
+    float loss_scale;
     bool training;
-    const StepNumbers *numbers; /* those hold in place of step and loss_scale; NULL: these hold */
+    /* those hold in place of step and loss_scale; NULL: these hold */
+    const StepNumbers *numbers;
 } OpRun;
 
 typedef struct Backend Backend;
@@ -55,50 +76,69 @@ typedef struct Op Op;
 /* One operation on one backend. NULL slots mean "nothing to do" but for plan and forward. */
 typedef struct OpTable {
     const char *name;
-    /* Chooses layouts and kernels by spec alone. On entry op->spec is set with x[] as the producers give them. It may
-     * set spec.y's layout, and *preferred (in: x[0..]; an entry may be changed to a layout this op would rather have: the
-     * planner then inserts a reorder and calls plan again with that x). Fills the sizes in Op. */
+    /* Chooses layouts and kernels by spec alone. On entry op->spec is set with x[] as the producers
+     * give them. It may set spec.y's layout, and *preferred (in: x[0..]; an entry may be changed to
+     * a layout this op would rather have: the planner then inserts a reorder and calls plan again
+     * with that x). Fills the sizes in Op. */
     Status (*plan)(Op *op, Desc preferred[SPEC_INPUTS]);
     /* After the parameters changed, or came into memory again. */
     void (*refresh)(Op *op, const OpRun *run);
     void (*forward)(Op *op, const OpRun *run);
     /* May change dy in place where spec.act is not ACT_NONE (the fused activation's mask). */
     void (*backward_begin)(Op *op, const OpRun *run);
-    /* Writes dx[]; where not weight_later, perhaps dw[], too, if there is a dx[0], in place of backward_weight. */
+    /* Writes dx[]; where not weight_later, perhaps dw[], too, if there is a dx[0], in place of
+     * backward_weight. */
     void (*backward_data)(Op *op, const OpRun *run);
-    void (*backward_weight)(Op *op, const OpRun *run); /* writes dw[] */
+    /* writes dw[] */
+    void (*backward_weight)(Op *op, const OpRun *run);
     /* Host pointers. NULL: the stored order is the plain one. */
     void (*pack)(Op *op, int i, const float *plain, float *stored);
     void (*unpack)(Op *op, int i, const float *stored, float *plain);
-    void (*free)(Op *op); /* releases impl */
+    /* releases impl */
+    void (*free)(Op *op);
 } OpTable;
 
 struct Op {
     const OpTable *table;
-    Backend *backend; /* borrowed */
+    /* borrowed */
+    Backend *backend;
     OpSpec spec;
-    void *impl;                      /* the backend's own, released by table->free */
-    int64_t w_elements[SPEC_PARAMS]; /* stored floats of each parameter, padding included */
+    /* the backend's own, released by table->free */
+    void *impl;
+    /* stored floats of each parameter, padding included */
+    int64_t w_elements[SPEC_PARAMS];
     size_t saved_bytes, cache_bytes, workspace_bytes;
-    size_t packing_bytes;   /* about what pack and unpack make for themselves and keep */
-    size_t workspace_spare; /* of it nothing touches about so many bytes, in an arena */
-    bool needs_x[SPEC_INPUTS], needs_y; /* backward reads them */
-    bool y_inplace;                     /* y may be x[0]'s memory */
-    bool dx_inplace;                    /* dx[0] may be dy's memory */
-    bool dx_adds;                       /* the gradient may be added to what is in dx[0] */
-    bool dx_alias[SPEC_INPUTS];         /* dx[i] IS dy (after backward_begin): nothing is written */
-    bool y_alias;                       /* y IS x[0]: nothing is written (flatten) */
-    /* dx[0] may be x[0]'s memory, where nobody else reads x[0] after forward (softmax_loss): it may hold either from there on,
-     * for forward of a run that is `training` may write dx[0] already, and backward_data then does not. loss_scale and `numbers`
-     * must hold at forward, and stay for backward. */
+    /* about what pack and unpack make for themselves and keep */
+    size_t packing_bytes;
+    /* of it nothing touches about so many bytes, in an arena */
+    size_t workspace_spare;
+    /* backward reads them */
+    bool needs_x[SPEC_INPUTS], needs_y;
+    /* y may be x[0]'s memory */
+    bool y_inplace;
+    /* dx[0] may be dy's memory */
+    bool dx_inplace;
+    /* the gradient may be added to what is in dx[0] */
+    bool dx_adds;
+    /* dx[i] IS dy (after backward_begin): nothing is written */
+    bool dx_alias[SPEC_INPUTS];
+    /* y IS x[0]: nothing is written (flatten) */
+    bool y_alias;
+    /* dx[0] may be x[0]'s memory, where nobody else reads x[0] after forward (softmax_loss): it may
+     * hold either from there on, for forward of a run that is `training` may write dx[0] already,
+     * and backward_data then does not. loss_scale and `numbers` must hold at forward, and stay for
+     * backward. */
     bool dx_over_x;
-    bool
-        weight_later; /* backward_weight may run long after backward_data: it reads x and dy only */
-    double flops_forward, flops_backward; /* of one run, multiply and add counted as two */
-    const char *kernels; /* whose, in words, where there was a choice; else NULL. The backend's */
+    /* backward_weight may run long after backward_data: it reads x and dy only */
+    bool weight_later;
+    /* of one run, multiply and add counted as two */
+    double flops_forward, flops_backward;
+    /* whose, in words, where there was a choice; else NULL. The backend's */
+    const char *kernels;
 };
 
-/* Plans one operation. ERR_CONFIG names the operation where the backend lacks it. Owner: the caller. */
+/* Plans one operation. ERR_CONFIG names the operation where the backend lacks it. Owner: the
+ * caller. */
 Status op_new(Op **op, Backend *backend, const OpSpec *spec, Desc preferred[SPEC_INPUTS]);
 void op_free(Op **op);
 void op_refresh(Op *op, const OpRun *run);

@@ -1,4 +1,5 @@
-/* What an operation is, for all who route data to it, fuse, divide or measure it: one const row, whatever the backend. */
+/* What an operation is, for all who route data to it, fuse, divide or measure it: one const row,
+ * whatever the backend. */
 #ifndef WEFT_TENSOR_OP_INFO_H
 #define WEFT_TENSOR_OP_INFO_H
 
@@ -7,27 +8,37 @@
 /* How tensor parallelism divides it among the ranks of a group (graph_split). */
 typedef enum OpSplit {
     SPLIT_NEVER,
-    SPLIT_PRODUCT, /* a product with w[out,in]: by its outputs, or, giving a part of a sum, by its inputs */
-    SPLIT_HEADS,    /* queries, keys and values side by side: by heads of keys */
-    SPLIT_HALVES,   /* two halves of the last dimension side by side, to one: each half alike */
-    SPLIT_ELEMENTS, /* each element of the last dimension by itself: on whatever slice it is given */
-    SPLIT_ROWS,     /* by the rows of its table, giving a part of a sum */
-    SPLIT_CLASSES,  /* by the logits that it reads */
+    /* a product with w[out,in]: by its outputs, or, giving a part of a sum, by its inputs */
+    SPLIT_PRODUCT,
+    /* queries, keys and values side by side: by heads of keys */
+    SPLIT_HEADS,
+    /* two halves of the last dimension side by side, to one: each half alike */
+    SPLIT_HALVES,
+    /* each element of the last dimension by itself: on whatever slice it is given */
+    SPLIT_ELEMENTS,
+    /* by the rows of its table, giving a part of a sum */
+    SPLIT_ROWS,
+    /* by the logits that it reads */
+    SPLIT_CLASSES,
 } OpSplit;
 
 /* What it is to a neighbour (graph_fuse). */
 typedef enum OpFuse {
     FUSE_NEVER,
-    FUSE_ACT, /* nothing but spec.act of its input: may become its producer's act */
-    FUSE_ADD, /* a sum: may become the residual of one of its producers */
-    FUSE_MAX, /* a relu of its input may be one of its output instead, where spec.pool is POOL_MAX */
+    /* nothing but spec.act of its input: may become its producer's act */
+    FUSE_ACT,
+    /* a sum: may become the residual of one of its producers */
+    FUSE_ADD,
+    /* a relu of its input may be one of its output instead, where spec.pool is POOL_MAX */
+    FUSE_MAX,
 } OpFuse;
 
 /* Whether it adds spec.residual itself. */
 typedef enum OpResidual {
     RESIDUAL_NEVER,
     RESIDUAL_ALWAYS,
-    RESIDUAL_BY_BACKEND, /* where BackendTable.adds_to_dense */
+    /* where BackendTable.adds_to_dense */
+    RESIDUAL_BY_BACKEND,
 } OpResidual;
 
 /* Whether it talks to the other ranks of a tensor group, by OpRun.exchange. */
@@ -37,22 +48,27 @@ enum { OP_MOST = 64 };
 
 typedef struct OpInfo {
     const char *name;
-    /* Shapes and sizes that every backend needs alike. NULL: there is nothing beyond what all operations need. Errors name the
-     * operation. */
+    /* Shapes and sizes that every backend needs alike. NULL: there is nothing beyond what all
+     * operations need. Errors name the operation. */
     Status (*check)(const OpSpec *spec);
-    /* Multiply-adds of forward, of one micro-batch. NULL: memory bounds it, and they do not count. */
+    /* Multiply-adds of forward, of one micro-batch. NULL: memory bounds it, and they do not
+     * count. */
     double (*macs)(const OpSpec *spec);
-    const char *macs_note; /* how macs counts, where that is not plain; else NULL */
+    /* how macs counts, where that is not plain; else NULL */
+    const char *macs_note;
     OpSplit split;
     OpFuse fuse;
     OpResidual residual;
     OpTalks talks;
-    /* Activations that it can apply to its output: a bit for each, 1u << ACT_RELU. gelu only where BackendTable.fuses_gelu, and
-     * never on top of a residual. */
+    /* Activations that it can apply to its output: a bit for each, 1u << ACT_RELU. gelu only where
+     * BackendTable.fuses_gelu, and never on top of a residual. */
     unsigned acts;
-    bool takes_x_act; /* spec.x_act */
-    bool token_wise;  /* of (N,T,C): each of the T on its own, so that a slice of them will do */
-    bool reads_slice; /* what it does to a slice depends on spec.slice */
+    /* spec.x_act */
+    bool takes_x_act;
+    /* of (N,T,C): each of the T on its own, so that a slice of them will do */
+    bool token_wise;
+    /* what it does to a slice depends on spec.slice */
+    bool reads_slice;
     /* Can store w in its plain order, so that another operation may have the same. */
     bool plain_weight;
     /* Reads one row of w for each of its output's rows, not all of w. */
@@ -61,13 +77,18 @@ typedef struct OpInfo {
     bool two_passes;
     /* Its parameters scale and shift what it has normalised; w is a table of vectors. */
     bool normalizes, is_table;
-    bool reads_labels;  /* OpRun.labels: a loss */
-    bool reads_targets; /* OpRun.targets: a loss */
-    bool reads_samples; /* OpRun.sample */
-    /* It is also a layer, of its name, without attributes or parameters: of so many inputs of one shape, and with an output of that.
-     * 0: it is not, and a LayerKind says how a layer asks for it. */
+    /* OpRun.labels: a loss */
+    bool reads_labels;
+    /* OpRun.targets: a loss */
+    bool reads_targets;
+    /* OpRun.sample */
+    bool reads_samples;
+    /* It is also a layer, of its name, without attributes or parameters: of so many inputs of one
+     * shape, and with an output of that. 0: it is not, and a LayerKind says how a layer asks for
+     * it. */
     int layer_inputs;
-    const char *layer_help; /* one line */
+    /* one line */
+    const char *layer_help;
 } OpInfo;
 
 /* NULL where there is no such operation. */

@@ -1,6 +1,7 @@
-/* The operations: constant, name, and which backends have it. Another one is a file in src/tensor/cpu with its OpInfo and its
- * OpTable, info_NAME and cpu_NAME, and one row here; the CPU has them all, CUDA those that are EVERYWHERE (cuda_NAME).
- * Only tensor and layers include this (make check-includes): whoever else wants to know something of an operation asks its OpInfo. */
+/* The operations: constant, name, and which backends have it. Another one is a file in
+ * src/tensor/cpu with its OpInfo and its OpTable, info_NAME and cpu_NAME, and one row here; the CPU
+ * has them all, CUDA those that are EVERYWHERE (cuda_NAME). Only tensor and layers include this
+ * (make check-includes): whoever else wants to know something of an operation asks its OpInfo. */
 #ifndef WEFT_TENSOR_OP_LIST_H
 #define WEFT_TENSOR_OP_LIST_H
 

@@ -29,7 +29,8 @@ typedef enum PoolMode { POOL_MAX, POOL_AVG, POOL_GLOBAL_AVG } PoolMode;
 /* The place of a maximum in its window, where relu cut it off: windows have fewer pixels. */
 enum { POOL_CUT = 255 };
 
-/* How an exchange changes what the ranks of a tensor group hold. Forward and backward are each other's mirror. */
+/* How an exchange changes what the ranks of a tensor group hold. Forward and backward are each
+ * other's mirror. */
 typedef enum ExchangeKind {
     /* Whole x to layers that are divided: y is x; dx the sum of dy over the ranks. */
     EXCHANGE_ENTER,
@@ -41,40 +42,56 @@ typedef enum ExchangeKind {
     EXCHANGE_SCATTER,
 } ExchangeKind;
 
-/* What an operation is asked to do: plain data, filled by a layer kind, completed by the backend (layouts). What each one computes
- * stands at its row, src/tensor/op_info.c.
- * Where `slice` says so, an operation has one rank's slice of what it would else have whole: embedding its rows of w (other
- * ranks' tokens give 0), softmax_loss its logits (y is of all of them), positions and dropout of x.
- * Where the backend's precision is bf16 or fp16, activations and their gradients are such, and every operation computes in fp32 on
- * what it loads and rounds what it stores; attention rounds the factors of its inner products, too. All else stays fp32: parameters
- * and dw, `saved`, a loss's y, float data and targets. An operation that is given fp32 data wishes the precision, and a reorder
- * converts it. */
+/* What an operation is asked to do: plain data, filled by a layer kind, completed by the backend
+ * (layouts). What each one computes stands at its row, src/tensor/op_info.c. Where `slice` says so,
+ * an operation has one rank's slice of what it would else have whole: embedding its rows of w
+ * (other ranks' tokens give 0), softmax_loss its logits (y is of all of them), positions and
+ * dropout of x. Where the backend's precision is bf16 or fp16, activations and their gradients are
+ * such, and every operation computes in fp32 on what it loads and rounds what it stores; attention
+ * rounds the factors of its inner products, too. All else stays fp32: parameters and dw, `saved`, a
+ * loss's y, float data and targets. An operation that is given fp32 data wishes the precision, and
+ * a reorder converts it. */
 typedef struct OpSpec {
     OpKind kind;
-    int kernel[2], stride[2], pad[2]; /* conv2d, pool: height, width */
-    int groups;                       /* conv2d, group_norm */
+    /* conv2d, pool: height, width */
+    int kernel[2], stride[2], pad[2];
+    /* conv2d, group_norm */
+    int groups;
     PoolMode pool;
-    Act act; /* fused on the output; ACT_NONE if none */
-    /* Of two dense, one behind the other, the second does for the first's act what backward has to do: its x_act is that act,
-     * and dx[0] the gradient of act's input, which is what the first, act_passed, gets as dy. */
+    /* fused on the output; ACT_NONE if none */
+    Act act;
+    /* Of two dense, one behind the other, the second does for the first's act what backward has to
+     * do: its x_act is that act, and dx[0] the gradient of act's input, which is what the first,
+     * act_passed, gets as dy. */
     Act x_act;
     bool act_passed;
-    bool residual;         /* batch_norm, dense: x[1], of y's shape, is added before act */
-    float eps, momentum;   /* norms; momentum of the running statistics (0.1: PyTorch's) */
-    float drop, smoothing; /* dropout probability; label smoothing */
-    uint64_t seed_name;    /* dropout: hash of the node's name */
-    int heads;             /* attention */
-    int kv_heads;          /* of keys and values; 0: heads. Divides heads */
-    float rotary_base;     /* of the angles; 0: 10000 */
+    /* batch_norm, dense: x[1], of y's shape, is added before act */
+    bool residual;
+    /* norms; momentum of the running statistics (0.1: PyTorch's) */
+    float eps, momentum;
+    /* dropout probability; label smoothing */
+    float drop, smoothing;
+    /* dropout: hash of the node's name */
+    uint64_t seed_name;
+    /* attention */
+    int heads;
+    /* of keys and values; 0: heads. Divides heads */
+    int kv_heads;
+    /* of the angles; 0: 10000 */
+    float rotary_base;
     bool rotary;
     TensorSlice slice;
     ExchangeKind exchange;
     /* dense: w is stored in its plain order (another operation has the same w). */
     bool plain_weight;
-    int x_count, w_count;      /* w: parameters first, then running statistics */
-    bool need_dx[SPEC_INPUTS]; /* false: nobody wants this gradient (the data) */
-    bool x_shared;             /* a later operation reads x[0], too: dx[0] may come with dx_add */
-    Shape w[SPEC_PARAMS];      /* in the model's own order: OIHW, out x in, V x C */
+    /* w: parameters first, then running statistics */
+    int x_count, w_count;
+    /* false: nobody wants this gradient (the data) */
+    bool need_dx[SPEC_INPUTS];
+    /* a later operation reads x[0], too: dx[0] may come with dx_add */
+    bool x_shared;
+    /* in the model's own order: OIHW, out x in, V x C */
+    Shape w[SPEC_PARAMS];
     /* x: given by the producers. y.shape by the layer kind, y's layout by the backend. */
     Desc x[SPEC_INPUTS], y;
 } OpSpec;
@@ -85,13 +102,15 @@ static inline int attention_kv_heads(const OpSpec *spec)
     return spec->kv_heads > 0 ? spec->kv_heads : spec->heads;
 }
 
-/* The base of its rotary angles: pair i of a head that is w wide turns by position * base^(-2 i / w). */
+/* The base of its rotary angles: pair i of a head that is w wide turns by position * base^(-2 i /
+ * w). */
 static inline double attention_rotary_base(const OpSpec *spec)
 {
     return spec->rotary_base > 0 ? (double)spec->rotary_base : 10000.0;
 }
 
-/* The spec of an operation that is no layer: `from` in another layout or number format, the same shape. */
+/* The spec of an operation that is no layer: `from` in another layout or number format, the same
+ * shape. */
 OpSpec reorder_spec(Desc from, Desc to);
 
 #endif

@@ -1,6 +1,5 @@
-/* Shapes of tensors, their number formats, how they lie in memory, and the slices that ranks have of them.
- *
- * Letters: N micro-batch, C channels, H W image, T sequence, K classes. */
+/* Shapes of tensors, their number formats, how they lie in memory, and the slices that ranks have
+ * of them. Letters: N micro-batch, C channels, H W image, T sequence, K classes. */
 #ifndef WEFT_TENSOR_SHAPE_H
 #define WEFT_TENSOR_SHAPE_H
 
@@ -12,7 +11,8 @@ enum { SHAPE_DIMS = 4 };
 /* dim[0] is the micro-batch; images (N,C,H,W), sequences (N,T,C), vectors (N,C). */
 typedef struct Shape {
     int ndim;
-    int64_t dim[SHAPE_DIMS]; /* unused ones are 1 */
+    /* unused ones are 1 */
+    int64_t dim[SHAPE_DIMS];
 } Shape;
 #define DTYPES(_)                                                                                  \
     _(F32, "fp32", 4)                                                                              \
@@ -22,20 +22,23 @@ typedef struct Shape {
 #define DTYPE_ENTRY(TYPE, name, bytes) DTYPE_##TYPE,
 typedef enum DType { DTYPES(DTYPE_ENTRY) } DType;
 #undef DTYPE_ENTRY
-size_t dtype_bytes(DType type); /* of one element */
+/* of one element */
+size_t dtype_bytes(DType type);
 const char *dtype_name(DType type);
 
 Shape shape_of(int ndim, int64_t d0, int64_t d1, int64_t d2, int64_t d3);
 int64_t shape_count(Shape shape);
 bool shape_equal(Shape a, Shape b);
-char *shape_text(Shape shape, char *out); /* "8x64x28x28", into at least 64 chars, returned */
+/* "8x64x28x28", into at least 64 chars, returned */
+char *shape_text(Shape shape, char *out);
 
-/* How an activation lies in memory: its channels (dim[1] of a 4-d shape) in blocks of `block`, memory order
- * [N][ceil(C/block)][H][W][block], zero-padded. block 1 is plain NCHW; block C is channels-last; 8 and 16 are what
- * vector units like. Everything but 4-d shapes is row-major, its rows (the last dimension) zero-padded to whole blocks: what
- * tensor cores like of a width that is not even.
- * flat: a (N, C*H*W) view whose memory is still the 4-d `image` in its blocked order (flatten moves nothing; dense
- * reads it as it lies). flat is false for all others, and image unused. */
+/* How an activation lies in memory: its channels (dim[1] of a 4-d shape) in blocks of `block`,
+ * memory order [N][ceil(C/block)][H][W][block], zero-padded. block 1 is plain NCHW; block C is
+ * channels-last; 8 and 16 are what vector units like. Everything but 4-d shapes is row-major, its
+ * rows (the last dimension) zero-padded to whole blocks: what tensor cores like of a width that is
+ * not even. flat: a (N, C*H*W) view whose memory is still the 4-d `image` in its blocked order
+ * (flatten moves nothing; dense reads it as it lies). flat is false for all others, and image
+ * unused. */
 typedef struct Desc {
     Shape shape;
     DType dtype;
@@ -43,7 +46,8 @@ typedef struct Desc {
     bool flat;
     Shape image;
 } Desc;
-/* bf16 is the upper half of a float. Rounding is to nearest, ties to even, denormals too; a NaN stays one. */
+/* bf16 is the upper half of a float. Rounding is to nearest, ties to even, denormals too; a NaN
+ * stays one. */
 typedef struct Bf16 {
     uint16_t bits;
 } Bf16;
@@ -63,7 +67,8 @@ static inline Bf16 bf16_of(float value)
     return (Bf16){(uint16_t)((nan ? quiet : rounded) >> 16)};
 }
 
-/* fp16 as IEEE 754 has it; half.c. Rounding is to nearest, ties to even; what is too large becomes infinite. */
+/* fp16 as IEEE 754 has it; half.c. Rounding is to nearest, ties to even; what is too large becomes
+ * infinite. */
 typedef struct F16 {
     uint16_t bits;
 } F16;
@@ -74,25 +79,31 @@ Desc desc_plain(Shape shape, DType dtype);
 bool desc_equal(Desc a, Desc b);
 /* Row-major in memory without padding (a flat view of a block-1 image is). */
 bool desc_is_plain(Desc d);
-int64_t desc_row(Desc d);      /* elements from a row to the next; not of images */
-int64_t desc_elements(Desc d); /* in memory, padding included */
+/* elements from a row to the next; not of images */
+int64_t desc_row(Desc d);
+/* in memory, padding included */
+int64_t desc_elements(Desc d);
 size_t desc_bytes(Desc d);
 
 /* ---- slices: tensor parallelism ---- */
-/* A dimension of `items` is cut among ranks in order: rank r has items slice_first(items, ranks, r) up to
- * slice_first(items, ranks, r + 1), the first ones one more where it does not go up evenly. */
+/* A dimension of `items` is cut among ranks in order: rank r has items slice_first(items, ranks, r)
+ * up to slice_first(items, ranks, r + 1), the first ones one more where it does not go up
+ * evenly. */
 int64_t slice_first(int64_t items, int ranks, int rank);
 /* One rank's part of one dimension of a tensor; ranks 0: the tensor is whole. */
 typedef struct TensorSlice {
     int dim, rank, ranks;
-    int64_t first, count, whole; /* items */
+    /* items */
+    int64_t first, count, whole;
 } TensorSlice;
-/* A tensor as `runs` equal runs one behind the other, each of `items` items of `unit` elements, of which every rank has its
- * slice of each run, packed. */
+/* A tensor as `runs` equal runs one behind the other, each of `items` items of `unit` elements, of
+ * which every rank has its slice of each run, packed. */
 typedef struct Slices {
     int64_t runs, items, unit;
-    DType type; /* fp32 or bf16; on GPUs fp16, too */
+    /* fp32 or bf16; on GPUs fp16, too */
+    DType type;
 } Slices;
-size_t slices_run(const Slices *s, int ranks, int rank); /* bytes of a rank's slice of one run */
+/* bytes of a rank's slice of one run */
+size_t slices_run(const Slices *s, int ranks, int rank);
 
 #endif

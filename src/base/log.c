@@ -7,7 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { LINE_BYTES = 4608 }; /* a message of status.c and its prefix */
+/* a message of status.c and its prefix */
+enum { LINE_BYTES = 4608 };
 
 static bool speaking = true;
 static char context[256];

@@ -68,7 +68,8 @@ void *mem_pages_new(size_t bytes)
     size_t head = (HUGE_PAGE - (uintptr_t)p % HUGE_PAGE) % HUGE_PAGE, tail = extra - head;
     if (head) munmap(p, head);
     if (tail) munmap(p + head + size, tail);
-    madvise(p + head, size, MADV_HUGEPAGE); /* a wish: kernels without huge pages refuse it */
+    /* a wish: kernels without huge pages refuse it */
+    madvise(p + head, size, MADV_HUGEPAGE);
     return p + head;
 }
 

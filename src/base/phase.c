@@ -20,11 +20,13 @@ static struct {
     Phase now;
     double since_s;
     double total_s[PHASE_COUNT];
-    void (*entered)(Phase phase); /* NULL: nobody watches */
+    /* NULL: nobody watches */
+    void (*entered)(Phase phase);
 } phases;
 
 static struct {
-    Span *span; /* owned; NULL: no trace */
+    /* owned; NULL: no trace */
+    Span *span;
     int64_t capacity, pushed;
     /* added to clock_s, so that the traces of several nodes lie side by side */
     double to_wall_s;

@@ -7,7 +7,8 @@
 
 enum { PHILOX_ROUNDS = 10 };
 static const uint32_t MULTIPLIER[2] = {0xD2511F53u, 0xCD9E8D57u};
-static const uint32_t WEYL[2] = {0x9E3779B9u, 0xBB67AE85u}; /* golden ratio, sqrt(3) - 1 */
+/* golden ratio, sqrt(3) - 1 */
+static const uint32_t WEYL[2] = {0x9E3779B9u, 0xBB67AE85u};
 
 void philox4x32(RngKey key, const uint32_t counter[4], uint32_t out[4])
 {
@@ -70,7 +71,8 @@ float rng_normal(RngKey key, uint64_t element)
     uint32_t out[4];
     rng_block(key, element / 4, out);
     const uint32_t *pair = out + (element % 4 & 2);
-    double radius = sqrt(-2.0 * log(((double)pair[0] + 1.0) * 0x1p-32)); /* log of (0, 1] */
+    /* log of (0, 1] */
+    double radius = sqrt(-2.0 * log(((double)pair[0] + 1.0) * 0x1p-32));
     double angle = two_pi * 0x1p-32 * (double)pair[1];
     return (float)(radius * (element & 1 ? sin(angle) : cos(angle)));
 }

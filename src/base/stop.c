@@ -71,7 +71,8 @@ void stop_signals(sigset_t *set)
 void stop_end(void)
 {
     if (!begun) return;
-    pthread_sigmask(SIG_SETMASK, &mask_before, NULL); /* what is pending goes to the handler */
+    /* what is pending goes to the handler */
+    pthread_sigmask(SIG_SETMASK, &mask_before, NULL);
     for (int i = 0; i < ASKING; ++i)
         if (sigismember(&caught, asking[i])) signal(asking[i], SIG_DFL);
     for (int i = 0; i < OF_WRITES; ++i) sigaction(of_writes[i], &writes_before[i], NULL);

@@ -4,7 +4,8 @@
 #include <ctype.h>
 #include <string.h>
 
-enum { WORD_MAX = 64 }; /* longer words have no nearest one */
+/* longer words have no nearest one */
+enum { WORD_MAX = 64 };
 
 static int min_of(int a, int b)
 {

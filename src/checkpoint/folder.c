@@ -100,7 +100,8 @@ Status checkpoint_verify(const char *path, CheckpointMeta *meta)
     return status;
 }
 
-typedef struct GoodFile { /* a file as it was when it was read back */
+/* a file as it was when it was read back */
+typedef struct GoodFile {
     dev_t device;
     ino_t inode;
     off_t bytes;
@@ -108,7 +109,8 @@ typedef struct GoodFile { /* a file as it was when it was read back */
 } GoodFile;
 struct GoodFiles {
     int count;
-    GoodFile *file; /* owned */
+    /* owned */
+    GoodFile *file;
 };
 
 GoodFiles *good_files_new(void)

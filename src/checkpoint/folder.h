@@ -6,15 +6,18 @@
 
 typedef struct FolderEntry {
     long long step;
-    char *path; /* owned */
+    /* owned */
+    char *path;
 } FolderEntry;
 typedef struct FolderList {
     /* step-<number>.h5, newest first */
     int count;
-    FolderEntry *entry; /* owned */
+    /* owned */
+    FolderEntry *entry;
     /* what unfinished saves left; in no order */
     int part_count;
-    char **part; /* owned, each and all */
+    /* owned, each and all */
+    char **part;
     /* owned: best.h5; NULL: there is none */
     char *best;
 } FolderList;

@@ -80,7 +80,8 @@ static Status check_space(const char *part, int64_t bytes)
     return reserve(part, bytes);
 }
 
-typedef struct Recipe { /* property lists of one layout */
+/* property lists of one layout */
+typedef struct Recipe {
     hid_t link, create;
 } Recipe;
 
@@ -118,7 +119,8 @@ static hid_t create_file(const char *part)
 {
     hid_t access = file_access(), create = H5Pcreate(H5P_FILE_CREATE);
     H5Pset_alignment(access, PAGE_BYTES, PAGE_BYTES);
-    H5Pset_attr_phase_change(create, 64, 48); /* the root's attributes stay in its header */
+    /* the root's attributes stay in its header */
+    H5Pset_attr_phase_change(create, 64, 48);
     hid_t file = H5Fcreate(part, H5F_ACC_TRUNC, create, access);
     H5Pclose(create);
     H5Pclose(access);
@@ -152,7 +154,8 @@ static Status write_layout(const char *part, const CheckpointMeta *meta, const C
     H5Pclose(recipe.link);
     H5Pclose(recipe.create);
     bool closed = H5Fclose(file) >= 0;
-    H5garbage_collect(); /* else HDF5 keeps megabytes for the next time */
+    /* else HDF5 keeps megabytes for the next time */
+    H5garbage_collect();
     if (!culprit && closed) return OK;
     char *what = mem_format("laying out %s with HDF5", culprit ? culprit : "the file");
     Status status = write_failed(part, what, errno ? errno : EIO);

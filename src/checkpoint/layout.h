@@ -4,7 +4,8 @@
 
 #include "checkpoint.h"
 
-enum { PAGE_BYTES = 4096 }; /* of a file; larger tensors begin at one */
+/* of a file; larger tensors begin at one */
+enum { PAGE_BYTES = 4096 };
 
 /* Creates part with all attributes and a contiguous, allocated data set per tensor; hash[i] is
  * written with tensor i. offset[i]: where the bytes of tensor i belong. Space for the whole file is

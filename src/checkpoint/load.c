@@ -7,7 +7,8 @@
 
 #include <string.h>
 
-typedef struct Location { /* what rank 0 tells of a tensor; plain bytes */
+/* what rank 0 tells of a tensor; plain bytes */
+typedef struct Location {
     int64_t offset, has_hash;
     uint64_t hash;
 } Location;
@@ -16,7 +17,8 @@ typedef struct Load {
     const World *world;
     const CheckpointIo *io;
     StoredFile file;
-    Location *location; /* owned, [count] */
+    /* owned, [count] */
+    Location *location;
     /* owned, [count]: rank that verifies */
     int *owner;
     /* owned: the largest tensor */
@@ -100,7 +102,8 @@ static void share_table(const Load *load, CheckpointMeta *meta)
     world_bcast(world, load->location, (size_t)load->io->count * sizeof *load->location, 0);
     char *config = meta->config, *version = meta->version;
     world_bcast(world, meta, sizeof *meta, 0);
-    meta->config = world_bcast_text(world, config); /* pointers are each rank's own */
+    /* pointers are each rank's own */
+    meta->config = world_bcast_text(world, config);
     meta->version = world_bcast_text(world, version);
 }
 

@@ -11,7 +11,8 @@
 #error "checkpoints are read and written in place as little-endian floats"
 #endif
 
-static const size_t PIECE_BYTES = (size_t)1 << 30; /* one pread moves less than 2^31 bytes */
+/* one pread moves less than 2^31 bytes */
+static const size_t PIECE_BYTES = (size_t)1 << 30;
 
 static Status read_plain(const StoredFile *file, const StoredTensor *tensor, float *plain)
 {

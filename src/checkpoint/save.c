@@ -125,7 +125,8 @@ Status checkpoint_save(const World *world, const char *path, const CheckpointMet
     Status status = save_file(&save, path, meta);
     if (status != OK) {
         if (world->rank == 0) unlink(save.part);
-        world_barrier(world); /* nobody returns while the .part is still there */
+        /* nobody returns while the .part is still there */
+        world_barrier(world);
     }
     save_fini(&save);
     return status;

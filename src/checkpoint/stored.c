@@ -118,7 +118,8 @@ Status stored_meta(const StoredFile *file, CheckpointMeta *meta)
 
 typedef struct Walk {
     StoredFile *file;
-    const char *prefix; /* "/optim/momentum" */
+    /* "/optim/momentum" */
+    const char *prefix;
     int depth;
     Status status;
 } Walk;

@@ -25,15 +25,22 @@ typedef struct StoredTensor {
 } StoredTensor;
 
 typedef struct StoredFile {
-    const char *path; /* borrowed */
-    int fd;           /* -1: closed */
-    int64_t bytes;    /* of the file */
+    /* borrowed */
+    const char *path;
+    /* -1: closed */
+    int fd;
+    /* of the file */
+    int64_t bytes;
     /* alike on all hosts of a shared file system */
     uint64_t inode;
-    hid_t id;             /* < 0: not opened by HDF5 */
-    bool locked;          /* stored_lock was called */
-    int count;            /* 0 before stored_list */
-    StoredTensor *tensor; /* owned, sorted by path */
+    /* < 0: not opened by HDF5 */
+    hid_t id;
+    /* stored_lock was called */
+    bool locked;
+    /* 0 before stored_list */
+    int count;
+    /* owned, sorted by path */
+    StoredTensor *tensor;
 } StoredFile;
 
 /* Opens path for pread and for HDF5. ERR_NOINPUT: not there; ERR_IO: cannot be read for now;
@@ -44,7 +51,8 @@ Status stored_open(StoredFile *file, const char *path);
 Status stored_open_plain(StoredFile *file, const char *path);
 void stored_close(StoredFile *file);
 Status stored_list(StoredFile *file);
-const StoredTensor *stored_find(const StoredFile *file, const char *path); /* NULL: not there */
+/* NULL: not there */
+const StoredTensor *stored_find(const StoredFile *file, const char *path);
 Status stored_meta(const StoredFile *file, CheckpointMeta *meta);
 /* plain: shape_count floats. A checksum that is off is ERR_DATA naming file and tensor. */
 Status stored_read(StoredFile *file, const StoredTensor *tensor, float *plain);

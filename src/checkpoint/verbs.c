@@ -110,7 +110,8 @@ Status checkpoint_print(const char *path, FILE *out, bool json)
 typedef struct Diff {
     StoredFile a, b;
     CheckpointMeta meta_a, meta_b;
-    float *plain_a, *plain_b; /* owned: one tensor each */
+    /* owned: one tensor each */
+    float *plain_a, *plain_b;
     FILE *out;
     bool equal;
 } Diff;

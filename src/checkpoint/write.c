@@ -19,7 +19,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static const size_t PIECE_BYTES = (size_t)1 << 30; /* one pwrite moves less than 2^31 bytes */
+/* one pwrite moves less than 2^31 bytes */
+static const size_t PIECE_BYTES = (size_t)1 << 30;
 
 static size_t tensor_bytes(const Save *save, int i)
 {
@@ -55,7 +56,8 @@ Status save_open(const Save *save, int flags, int *fd)
 
 /* Where the whole pages of a tensor begin and end, counted from its first byte. */
 typedef struct Pages {
-    size_t first, last, end; /* end: of the tensor */
+    /* end: of the tensor */
+    size_t first, last, end;
 } Pages;
 
 static Pages pages_of(const Save *save, int i)
@@ -63,7 +65,8 @@ static Pages pages_of(const Save *save, int i)
     size_t begin = (size_t)save->offset[i], bytes = tensor_bytes(save, i);
     size_t first = (begin + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES - begin;
     size_t last = (begin + bytes) / PAGE_BYTES * PAGE_BYTES;
-    if (last <= begin + first) return (Pages){bytes, bytes, bytes}; /* it fills no page */
+    /* it fills no page */
+    if (last <= begin + first) return (Pages){bytes, bytes, bytes};
     return (Pages){first, last - begin, bytes};
 }
 
@@ -218,7 +221,8 @@ Status save_read_back(const Save *save)
     StoredFile file = {.path = save->part, .fd = -1, .id = -1};
     int fd;
     TRY(save_open(save, O_RDONLY, &fd));
-    (void)posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED); /* all of it is synced: from the disk */
+    /* all of it is synced: from the disk */
+    (void)posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
     close(fd);
     Status status =
         save->world->rank == 0 ? check_table(save, &file) : stored_open_plain(&file, save->part);

@@ -12,11 +12,14 @@ typedef struct Save {
     const CheckpointIo *io;
     /* owned: the file until it has its name; unique, so that no host has heard of it */
     char *part;
-    ino_t inode; /* of part */
+    /* of part */
+    ino_t inode;
     /* owned, [count]: rank that hashes and writes each tensor */
     int *owner;
-    uint64_t *hash;  /* owned, [count] */
-    int64_t *offset; /* owned, [count] */
+    /* owned, [count] */
+    uint64_t *hash;
+    /* owned, [count] */
+    int64_t *offset;
     /* owned: this rank's largest tensor */
     float *plain;
 } Save;

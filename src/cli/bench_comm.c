@@ -1,7 +1,7 @@
-/* weft bench comm: how long the ordered gradient sum takes over each transport, beside a copy of as many bytes in the same
- * memory (the floor: alone, and on all ranks at once) and beside a sum in any order: between CPUs MPI's all-reduce, between GPUs
- * NCCL's. Times are medians over
- * repeats, each repeat as slow as its slowest rank. Needs at least two ranks. */
+/* weft bench comm: how long the ordered gradient sum takes over each transport, beside a copy of as
+ * many bytes in the same memory (the floor: alone, and on all ranks at once) and beside a sum in
+ * any order: between CPUs MPI's all-reduce, between GPUs NCCL's. Times are medians over repeats,
+ * each repeat as slow as its slowest rank. Needs at least two ranks. */
 #include "bench.h"
 #include "private.h"
 
@@ -9,13 +9,15 @@
 #include <string.h>
 
 enum { REPEATS_MAX = 101, REPEATS_MIN = 9, SIZES_MAX = 4 };
-static const double SECONDS = 0.4; /* of each figure, about */
+/* of each figure, about */
+static const double SECONDS = 0.4;
 
 typedef struct CommArgs {
     int64_t ranks;
     bool json;
     double mb;
-    int device; /* index in devices */
+    /* index in devices */
+    int device;
 } CommArgs;
 
 static const BackendTable *const devices[] = {&backend_cpu, &backend_cuda};
@@ -33,12 +35,16 @@ typedef enum Figure {
     COPY_ALONE,
     COPY_ALL,
     SUM_SHM,
-    SUM_NODES, /* shm inside nodes, mpi between them */
+    /* shm inside nodes, mpi between them */
+    SUM_NODES,
     SUM_MPI,
-    SUM_STAGED, /* of GPUs' memory, by way of the host's */
+    /* of GPUs' memory, by way of the host's */
+    SUM_STAGED,
     SUM_NCCL,
-    SUM_RING,    /* NCCL's own, in whatever order */
-    MPI_SUM_ALL, /* MPI's own */
+    /* NCCL's own, in whatever order */
+    SUM_RING,
+    /* MPI's own */
+    MPI_SUM_ALL,
     FIGURES,
     SUMS = SUM_SHM
 } Figure;
@@ -65,9 +71,12 @@ typedef struct Bench {
     const World *world;
     Backend *backend;
     Stream *stream;
-    size_t bytes;     /* room in from and to */
-    float *from, *to; /* the backend's memory */
-    Comm *comm;       /* the transport under measurement */
+    /* room in from and to */
+    size_t bytes;
+    /* the backend's memory */
+    float *from, *to;
+    /* the transport under measurement */
+    Comm *comm;
 } Bench;
 typedef void (*BenchRun)(Bench *bench, int64_t count);
 
@@ -105,7 +114,8 @@ static double time_once(Bench *bench, BenchRun run, int64_t count)
     return bench_most_of_ranks(bench->world, clock_s() - start);
 }
 
-/* The median; as many repeats as fit SECONDS, after two that only warm up. Collective: all ranks know the same times. */
+/* The median; as many repeats as fit SECONDS, after two that only warm up. Collective: all ranks
+ * know the same times. */
 static double measure(Bench *bench, BenchRun run, int64_t count)
 {
     time_once(bench, run, count);
@@ -156,7 +166,8 @@ static Status measure_host_sums(Bench *bench, CommTimes *times, int sizes)
                  : OK;
 }
 
-/* With GPUs that NCCL cannot join (ranks share one, and a warning says so) this is the way by the host, too. */
+/* With GPUs that NCCL cannot join (ranks share one, and a warning says so) this is the way by the
+ * host, too. */
 static Status measure_joined(Bench *bench, int bits, CommTimes *times, int sizes)
 {
     Grid grid;

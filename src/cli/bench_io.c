@@ -1,11 +1,12 @@
-/* `weft bench io [FILE] [--seconds S] [--json]`: how fast samples come in random order from a cached file, with one
- * reader a core, the very path that training takes; beside it the limit: the same copies out of plain memory. Without
- * FILE a data set of 50,000 samples of 3,072 bytes is made in $TMPDIR and removed again.
- *
- * Why readers map small samples: on a virtual machine a pread of 3 KB costs 1.4 to 2 microseconds, most of it the
- * system call; a copy out of the mapped page cache 0.8 to 1.2, and 0.4 where reader_hint hides the wait for main memory.
- * preadv serves consecutive samples only, and io_uring is still kernel work for each sample; neither label_rank a copy of what
- * is in memory already. What a mapping risks, a file that shrinks, is handled in data/map.c. */
+/* `weft bench io [FILE] [--seconds S] [--json]`: how fast samples come in random order from a
+ * cached file, with one reader a core, the very path that training takes; beside it the limit: the
+ * same copies out of plain memory. Without FILE a data set of 50,000 samples of 3,072 bytes is made
+ * in $TMPDIR and removed again. Why readers map small samples: on a virtual machine a pread of 3 KB
+ * costs 1.4 to 2 microseconds, most of it the system call; a copy out of the mapped page cache 0.8
+ * to 1.2, and 0.4 where reader_hint hides the wait for main memory. preadv serves consecutive
+ * samples only, and io_uring is still kernel work for each sample; neither label_rank a copy of
+ * what is in memory already. What a mapping risks, a file that shrinks, is handled in
+ * data/map.c. */
 #include "private.h"
 
 #include "data.h"
@@ -30,23 +31,27 @@ static const Flag flags[] = {
 };
 
 typedef struct IoArgs {
-    const char *file; /* borrowed; NULL: make one */
+    /* borrowed; NULL: make one */
+    const char *file;
     double seconds;
     bool json;
 } IoArgs;
 
-typedef struct IoWorker { /* one core */
+/* one core */
+typedef struct IoWorker {
     const DataSet *set;
     double seconds;
     uint64_t seed;
-    const uint8_t *memory; /* not NULL: copy out of here instead, `samples` of them */
+    /* not NULL: copy out of here instead, `samples` of them */
+    const uint8_t *memory;
     int64_t samples;
     double samples_per_s;
     Status status;
     char message[512];
 } IoWorker;
 
-static uint64_t next_random(uint64_t *state) /* xorshift64* (Vigna 2016) */
+/* xorshift64* (Vigna 2016) */
+static uint64_t next_random(uint64_t *state)
 {
     *state ^= *state >> 12;
     *state ^= *state << 25;

@@ -1,7 +1,8 @@
-/* What the model's operations that memory bounds reach, and the optimizer, beside a copy of as many bytes in the same process.
- * Bytes are those that the algorithm must move: each tensor once for every pass that it cannot do without. So a batch norm reads
- * its input twice, for the statistics and for the result, and its backward the input and the gradient twice; a kernel that reads
- * more shows a lower rate, not more bytes. What fits a cache runs there, and so does the copy. */
+/* What the model's operations that memory bounds reach, and the optimizer, beside a copy of as many
+ * bytes in the same process. Bytes are those that the algorithm must move: each tensor once for
+ * every pass that it cannot do without. So a batch norm reads its input twice, for the statistics
+ * and for the result, and its backward the input and the gradient twice; a kernel that reads more
+ * shows a lower rate, not more bytes. What fits a cache runs there, and so does the copy. */
 #include "bench.h"
 
 #include <string.h>
@@ -9,8 +10,10 @@
 enum { MEMORIES = 32, LABEL = 64 };
 static const double LARGE_COPY = 512e6;
 
-typedef struct Kernel { /* alike operations of the graph */
-    Op *op;             /* borrowed: the first of them */
+/* alike operations of the graph */
+typedef struct Kernel {
+    /* borrowed: the first of them */
+    Op *op;
     int times;
 } Kernel;
 
@@ -28,7 +31,8 @@ typedef struct Line {
     char label[LABEL], shape[64];
     int times;
     const char *direction;
-    double bytes, seconds, copy; /* copy: bytes a second */
+    /* copy: bytes a second */
+    double bytes, seconds, copy;
 } Line;
 
 /* ---- which, and what they must move ---- */
@@ -50,7 +54,8 @@ static bool alike(const OpSpec *a, const OpSpec *b)
     return same;
 }
 
-/* Forward may write the gradient over what it reads, which need then be read once: the two are timed together. */
+/* Forward may write the gradient over what it reads, which need then be read once: the two are
+ * timed together. */
 static bool is_one(const Op *op)
 {
     return op->dx_over_x && op->spec.need_dx[0];
@@ -63,15 +68,16 @@ static double forward_bytes(const Op *op)
     double bytes = (double)desc_bytes(s->y) + (double)op->saved_bytes;
     for (int i = 0; i < s->x_count; ++i) bytes += (double)desc_bytes(s->x[i]);
     if (info->two_passes) bytes += (double)desc_bytes(s->x[0]);
-    if (info->looks_up) /* a row of the table for each of y's */
-        return bytes + (double)shape_count(s->y.shape) * sizeof(float);
+    /* a row of the table for each of y's */
+    if (info->looks_up) return bytes + (double)shape_count(s->y.shape) * sizeof(float);
     for (int i = 0; i < s->w_count; ++i) bytes += (double)op->w_elements[i] * sizeof(float);
     return bytes;
 }
 
 static double two_passes_backward_bytes(const OpSpec *s)
 {
-    bool masked = s->residual && s->act != ACT_NONE; /* reads y; what it masks is residual's dx */
+    /* reads y; what it masks is residual's dx */
+    bool masked = s->residual && s->act != ACT_NONE;
     return (5.0 + 2.0 * masked) * (double)desc_bytes(s->x[0]);
 }
 
@@ -159,7 +165,8 @@ static void bench_open(Bench *b, Op *op)
     }
     for (int i = 0; i < s->w_count; ++i) {
         float *w = take(b, (size_t)op->w_elements[i] * sizeof *w);
-        bench_fill(b->backend, w, DTYPE_F32, op->w_elements[i], 0); /* a variance is positive */
+        /* a variance is positive */
+        bench_fill(b->backend, w, DTYPE_F32, op->w_elements[i], 0);
         b->run.w[i] = w;
         b->run.dw[i] = take(b, (size_t)op->w_elements[i] * sizeof *w);
     }
@@ -274,8 +281,8 @@ static void update(void *user)
     trainer_update_once(user, 1e-6);
 }
 
-/* A parameter and its state are read and written, its gradient is read. Rules that need norms or whole tensors would have to be asked in step
- * with the other ranks. */
+/* A parameter and its state are read and written, its gradient is read. Rules that need norms or
+ * whole tensors would have to be asked in step with the other ranks. */
 static int optimizer_line(Trainer *t, Line *line)
 {
     Backend *backend = trainer_backend(t);

@@ -81,7 +81,8 @@ void bench_fill(Backend *backend, void *to, DType type, int64_t elements, float 
 {
     size_t size = dtype_bytes(type);
     float *number = mem_new(BLOCK * sizeof *number);
-    uint16_t *half = (uint16_t *)(void *)number; /* takes the place of what has been read */
+    /* takes the place of what has been read */
+    uint16_t *half = (uint16_t *)(void *)number;
     RngKey key = rng_key(1, RNG_TEST, 2, 0);
     for (int i = 0; i < BLOCK && i < elements; ++i) {
         float value = low + rng_uniform(key, (uint64_t)i);

@@ -1,5 +1,6 @@
-/* weft bench step: how fast a training step is, beside what the machine's own matrix products reach. The step is the one that
- * weft train runs, loader, sums and optimizer included; data sets it does not have are made up. */
+/* weft bench step: how fast a training step is, beside what the machine's own matrix products
+ * reach. The step is the one that weft train runs, loader, sums and optimizer included; data sets
+ * it does not have are made up. */
 #include "bench.h"
 #include "private.h"
 
@@ -11,9 +12,11 @@
 typedef struct StepBench {
     int steps, warmup;
     bool json, kernels;
-    Input input; /* of made-up data; neither: the configuration's own */
+    /* of made-up data; neither: the configuration's own */
+    Input input;
     BenchProduct product;
-    double median_s, rows_per_s, flops; /* flops: a second */
+    /* flops: a second */
+    double median_s, rows_per_s, flops;
     double data_share,
         sum_share;    /* of the steps' time: the host waits for data, the compute stream for sums */
     double sum_waits; /* how often the stream waited for a sum, a step */
@@ -33,8 +36,9 @@ static double peak_memory(void)
     return kib / 1024;
 }
 
-/* Model flops of one micro-batch: products of dense layers, convolutions and attention's causal half, backward as twice forward
- * where inputs have gradients. No elementwise work, nothing that is computed again. Of a tensor group's slices all. */
+/* Model flops of one micro-batch: products of dense layers, convolutions and attention's causal
+ * half, backward as twice forward where inputs have gradients. No elementwise work, nothing that is
+ * computed again. Of a tensor group's slices all. */
 static double micro_flops(const Trainer *t)
 {
     GridShape shape = trainer_shape(t);
@@ -48,7 +52,8 @@ static double micro_flops(const Trainer *t)
     return bench_sum_ranks(trainer_world(t), flops) / (shape.dp * shape.pp);
 }
 
-typedef struct Counters { /* host seconds so far */
+/* host seconds so far */
+typedef struct Counters {
     double data, work, messages;
 } Counters;
 
@@ -59,8 +64,8 @@ static Counters counters_now(const Trainer *t)
                       .messages = phase_s(PHASE_MESSAGES)};
 }
 
-/* The stage that works and waits longest is never idle but between its own first and last work. Where work is only queued, the
- * host's time does not say. */
+/* The stage that works and waits longest is never idle but between its own first and last work.
+ * Where work is only queued, the host's time does not say. */
 static double bubble_of(const Trainer *t, Counters before)
 {
     const World *world = trainer_world(t);
@@ -217,8 +222,8 @@ static Status measure(const Config *config, const World *world, StepBench *bench
     return st;
 }
 
-/* Made-up data lives in a file of its own, which `run` removes at the end: real samples, so that the loader works as in a
- * run. */
+/* Made-up data lives in a file of its own, which `run` removes at the end: real samples, so that
+ * the loader works as in a run. */
 static Status make_tokens(const Config *config, const char *path)
 {
     int64_t vocab = config->model.vocab  ? config->model.vocab
@@ -279,7 +284,8 @@ static Status run_job(Job *job, StepBench *bench)
         st = config_fail_key(
             job->config, "data.train",
             "no data: set data.train, or make some up with --input 3x224x224 or --input tokens");
-    /* a step with a line in metrics.jsonl reads the norm of its gradient, and the GPU is waited for */
+    /* a step with a line in metrics.jsonl reads the norm of its gradient, and the GPU is waited
+     * for */
     job->config->train.log_every = bench->warmup + bench->steps + 1;
     if (st == OK) st = measure(job->config, &job->world, bench);
     if (*path && job->world.node_rank == 0) unlink(path);

@@ -1,4 +1,5 @@
-/* From the words of main to a verb: finds it, answers --help, reads its flags, settles -n and the threads, runs it, prints what failed. */
+/* From the words of main to a verb: finds it, answers --help, reads its flags, settles -n and the
+ * threads, runs it, prints what failed. */
 #include "private.h"
 
 #include "model.h"
@@ -36,7 +37,8 @@ static bool is_help(const char *word)
     return !strcmp(word, "--help") || !strcmp(word, "-h");
 }
 
-/* The longest beginning of argv that begins the name of a verb, too ("data", "data import"); "" if none. Owned. */
+/* The longest beginning of argv that begins the name of a verb, too ("data", "data import"); "" if
+ * none. Owned. */
 static char *group_of(int argc, char **argv)
 {
     char *group = mem_text("");
@@ -169,7 +171,8 @@ static Status run(int argc, char **argv, char **words)
     return run_verb(verb, argc - used, argv + used, words);
 }
 
-/* The launcher ends a job with its first process that fails, so the others let rank 0 speak before they leave. */
+/* The launcher ends a job with its first process that fails, so the others let rank 0 speak before
+ * they leave. */
 static void report(Status status, int rank)
 {
     if (status == OK) return;
@@ -181,8 +184,9 @@ static void report(Status status, int rank)
         log_error("%s", fail_message());
 }
 
-/* A closed stdin, stdout or stderr would lend its number to the first file that is opened, and what is printed would go there.
- * What stands in for it can be neither read nor written as it should be, so that using it fails as before. */
+/* A closed stdin, stdout or stderr would lend its number to the first file that is opened, and what
+ * is printed would go there. What stands in for it can be neither read nor written as it should be,
+ * so that using it fails as before. */
 static void keep_numbers(void)
 {
     for (int file = STDIN_FILENO; file <= STDERR_FILENO; ++file)

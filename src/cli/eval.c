@@ -1,18 +1,21 @@
-/* weft eval: a checkpoint on the test data: loss, top-1, top-5 and which class was taken for which. Any number of ranks
- * may evaluate, whatever grid trained. */
+/* weft eval: a checkpoint on the test data: loss, top-1, top-5 and which class was taken for which.
+ * Any number of ranks may evaluate, whatever grid trained. */
 #include "private.h"
 
 #include "train.h"
 
 #include <math.h>
 
-enum { MATRIX_CLASSES = 20, WORST_COUNT = 10 }; /* more classes: the worst confusions only */
+/* more classes: the worst confusions only */
+enum { MATRIX_CLASSES = 20, WORST_COUNT = 10 };
 
 typedef struct Eval {
-    const char *checkpoint; /* of this rank */
+    /* of this rank */
+    const char *checkpoint;
     bool json;
     EvalLine line;
-    int64_t classes, *confusion; /* [true][predicted]; NULL for regression */
+    /* [true][predicted]; NULL for regression */
+    int64_t classes, *confusion;
     const DataSet *set;
 } Eval;
 
@@ -39,7 +42,8 @@ static void print_matrix(const Eval *e, FILE *out)
     }
 }
 
-/* The cell with most samples off the diagonal that comes after (count, cell) in falling order; -1 if there is none. */
+/* The cell with most samples off the diagonal that comes after (count, cell) in falling order; -1
+ * if there is none. */
 static int64_t next_worst(const Eval *e, int64_t count, int64_t cell)
 {
     int64_t best = -1, most = 0;
@@ -151,7 +155,8 @@ static Status run_job(const Job *job, const EvalOptions *o)
     Trainer *trainer = NULL;
     char *path = NULL;
     Eval e = {.json = o->json};
-    job->config->grid.dp = 0; /* the grid that trained need not be the one that evaluates */
+    /* the grid that trained need not be the one that evaluates */
+    job->config->grid.dp = 0;
     TRY(job_checkpoint(job, o->checkpoint, &path));
     e.checkpoint = path;
     Status status = trainer_new(&trainer, job->config, &job->world);

@@ -1,5 +1,6 @@
-/* weft generate: a text that a model of tokens goes on with. A vocabulary of 256 is bytes: the prompt is text, and text comes
- * out. Of others the prompt is token numbers, and so is what comes out. One process does it, whatever grid trained. */
+/* weft generate: a text that a model of tokens goes on with. A vocabulary of 256 is bytes: the
+ * prompt is text, and text comes out. Of others the prompt is token numbers, and so is what comes
+ * out. One process does it, whatever grid trained. */
 #include "private.h"
 #include "schedules.def"
 
@@ -33,7 +34,8 @@ static const Flag flags[] = {
 
 typedef struct Printer {
     bool text, flush;
-    int last; /* byte */
+    /* byte */
+    int last;
 } Printer;
 
 static void print_token(void *user, int32_t token)
@@ -47,8 +49,8 @@ static void print_token(void *user, int32_t token)
     if (p->flush) fflush(stdout);
 }
 
-/* The prompt's tokens, owned by the caller: bytes, or numbers between commas or spaces. A text without a prompt begins
- * behind a line's end, which is not printed. */
+/* The prompt's tokens, owned by the caller: bytes, or numbers between commas or spaces. A text
+ * without a prompt begins behind a line's end, which is not printed. */
 static Status read_prompt(const char *prompt, bool text, int32_t **tokens, int64_t *count)
 {
     const char *at = prompt && *prompt ? prompt : text ? "\n" : "";

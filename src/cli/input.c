@@ -1,4 +1,5 @@
-/* Data that verbs work on: a file with the keys that describe it, or --input: data without a file, of which a plan needs no more than the shape and a benchmark makes some up. */
+/* Data that verbs work on: a file with the keys that describe it, or --input: data without a file,
+ * of which a plan needs no more than the shape and a benchmark makes some up. */
 #include "private.h"
 
 #include "model.h"

@@ -1,8 +1,9 @@
-/* Starting ranks: `weft VERB -n N ...` runs `mpirun -n N weft VERB ...` and takes over its exit code. Inside a batch job
- * the scheduler's slots count; at a desk the cores do, and more ranks than cores are allowed with a warning.
- * A signal must not end training: mpirun would kill its ranks a second later and exit 1. It is kept from mpirun and goes to
- * the ranks as SIGUSR1, which mpirun passes on, so that they can write their checkpoint. A second SIGINT or SIGTERM ends
- * mpirun; so does the first of any signal to another verb. */
+/* Starting ranks: `weft VERB -n N ...` runs `mpirun -n N weft VERB ...` and takes over its exit
+ * code. Inside a batch job the scheduler's slots count; at a desk the cores do, and more ranks than
+ * cores are allowed with a warning. A signal must not end training: mpirun would kill its ranks a
+ * second later and exit 1. It is kept from mpirun and goes to the ranks as SIGUSR1, which mpirun
+ * passes on, so that they can write their checkpoint. A second SIGINT or SIGTERM ends mpirun; so
+ * does the first of any signal to another verb. */
 #include "private.h"
 
 #include "checkpoint.h"
@@ -54,14 +55,17 @@ static bool is_open_mpi(void)
     return strstr(version, "Open MPI") != NULL;
 }
 
-/* Through the environment, for mpirun's own options for these are not the same in Open MPI 4 and 5. */
+/* Through the environment, for mpirun's own options for these are not the same in Open MPI 4 and
+ * 5. */
 static void open_mpi_settings(void)
 {
-    if (!in_batch_job()) { /* its own words on a rank that failed add nothing */
+    /* its own words on a rank that failed add nothing */
+    if (!in_batch_job()) {
         setenv("OMPI_MCA_orte_execute_quiet", "1", 0);
         setenv("PRTE_MCA_prte_execute_quiet", "1", 0);
     }
-    if (geteuid() != 0) return; /* containers run as root; Open MPI wants to be told twice */
+    /* containers run as root; Open MPI wants to be told twice */
+    if (geteuid() != 0) return;
     setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 0);
     setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 0);
 }
@@ -102,13 +106,17 @@ static void words_free(char **words)
 typedef struct Passing {
     pid_t mpirun;
     bool lasts;
-    int killed; /* by this signal mpirun itself ended; 0: by none */
-    int first;  /* signal; 0: none has come */
-    int ends;   /* of SIGINT and SIGTERM; a second one ends mpirun */
+    /* by this signal mpirun itself ended; 0: by none */
+    int killed;
+    /* signal; 0: none has come */
+    int first;
+    /* of SIGINT and SIGTERM; a second one ends mpirun */
+    int ends;
     double end_s;
 } Passing;
 
-/* One and the same wish often comes twice at once, to the process and to its group (timeout, shells): that is one. */
+/* One and the same wish often comes twice at once, to the process and to its group (timeout,
+ * shells): that is one. */
 static const double SAME_WISH_S = 1;
 
 static void pass_on(Passing *p, int number)
@@ -123,8 +131,8 @@ static void pass_on(Passing *p, int number)
     kill(p->mpirun, p->lasts && p->ends < 2 ? SIGUSR1 : SIGTERM);
 }
 
-/* Returns mpirun's exit code as a shell gives it. A wish to stop is passed on again and again: mpirun and ranks that are
- * only starting may miss it. */
+/* Returns mpirun's exit code as a shell gives it. A wish to stop is passed on again and again:
+ * mpirun and ranks that are only starting may miss it. */
 static int attend(Passing *p, Watch *watch)
 {
     enum { AGAIN_MS = 1000 };
@@ -148,8 +156,9 @@ static bool is_crash(int number)
            number == SIGABRT || number == SIGTRAP || number == SIGSYS;
 }
 
-/* A run whose rank was killed, or whose link broke, loses what came after its newest checkpoint: ERR_STOPPED where there is
- * one. Without: ERR_IO, for whoever killed it, it was not the program; but a crash of a rank is a fault of ours. */
+/* A run whose rank was killed, or whose link broke, loses what came after its newest checkpoint:
+ * ERR_STOPPED where there is one. Without: ERR_IO, for whoever killed it, it was not the program;
+ * but a crash of a rank is a fault of ours. */
 static Status lost(const Ranks *ranks, const WatchedRank *rank, const Passing *p, int code)
 {
     char *newest = NULL, who[64] = "a rank", how[128];
@@ -181,7 +190,8 @@ static bool is_status(int code)
 /* The exit code of a command whose mpirun has ended with `code`. */
 static int judge(const Ranks *ranks, const Passing *p, Watch *watch, int code)
 {
-    if (!p->lasts && p->first) { /* end as this signal ends a program */
+    /* end as this signal ends a program */
+    if (!p->lasts && p->first) {
         signal(p->first, SIG_DFL);
         raise(p->first);
         sigset_t all;
@@ -189,7 +199,8 @@ static int judge(const Ranks *ranks, const Passing *p, Watch *watch, int code)
         sigprocmask(SIG_UNBLOCK, &all, NULL);
     }
     if (!p->lasts || is_status(code) || p->ends > 1) return code;
-    if (p->first && code == 128 + SIGUSR1) { /* so early that the signal was not caught yet */
+    /* so early that the signal was not caught yet */
+    if (p->first && code == 128 + SIGUSR1) {
         log_info("stopped before the first step, so nothing is lost: start the same command again");
         return ERR_STOPPED;
     }
@@ -199,7 +210,8 @@ static int judge(const Ranks *ranks, const Passing *p, Watch *watch, int code)
     return lost(ranks, rank, p, code);
 }
 
-/* In the new process: out of reach of the terminal's Ctrl-C, and not outliving its parent. Nobody reads stdin. */
+/* In the new process: out of reach of the terminal's Ctrl-C, and not outliving its parent. Nobody
+ * reads stdin. */
 static void become_child(void)
 {
     int nothing = open("/dev/null", O_RDONLY);
@@ -209,8 +221,9 @@ static void become_child(void)
     prctl(PR_SET_PDEATHSIG, SIGTERM);
 }
 
-/* Signals as this process found them. But where output that nobody reads is no reason to stop, mpirun must not hear of it
- * either: it has a handler that ends the job, and unblocks all signals for its ranks. */
+/* Signals as this process found them. But where output that nobody reads is no reason to stop,
+ * mpirun must not hear of it either: it has a handler that ends the job, and unblocks all signals
+ * for its ranks. */
 static void restore_signals(const sigset_t *before, bool lasts)
 {
     sigset_t pipe;
@@ -245,7 +258,8 @@ Status launch_ranks(const Ranks *ranks)
     watch_init(&watch, ranks->count, signalfd(-1, &watched, SFD_NONBLOCK | SFD_CLOEXEC));
     Passing passing = {.mpirun = fork(), .lasts = ranks->checkpoints != NULL};
     if (passing.mpirun > 0) _exit(judge(ranks, &passing, &watch, attend(&passing, &watch)));
-    if (passing.mpirun == 0) become_child(); /* where there is no fork, mpirun takes our place */
+    /* where there is no fork, mpirun takes our place */
+    if (passing.mpirun == 0) become_child();
     restore_signals(&before, passing.lasts);
     execvp(out[0], out);
     Status status =

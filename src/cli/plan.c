@@ -1,6 +1,6 @@
-/* weft plan: what a run of any number of ranks would do: layers, stages, memory, messages and the schedule, from the very
- * objects that training executes. Nothing is allocated for the run and no rank is started; with --input no data set is
- * opened either. */
+/* weft plan: what a run of any number of ranks would do: layers, stages, memory, messages and the
+ * schedule, from the very objects that training executes. Nothing is allocated for the run and no
+ * rank is started; with --input no data set is opened either. */
 #include "private.h"
 
 #include "plan_view.h"
@@ -15,7 +15,8 @@ enum { COLUMNS = 100 };
 
 typedef struct PlanFlags {
     const char *svg, *gpu, *input;
-    int64_t ranks, stage, samples; /* not given: 0, -1, 0 */
+    /* not given: 0, -1, 0 */
+    int64_t ranks, stage, samples;
     bool json;
 } PlanFlags;
 
@@ -39,7 +40,8 @@ static const Flag flags[] = {
 
 /* ---- what it is about ---- */
 
-/* --ranks, else those that a launcher started, else those that the configuration asks for. The replicas follow. */
+/* --ranks, else those that a launcher started, else those that the configuration asks for. The
+ * replicas follow. */
 static Status count_ranks(Config *config, const World *world, int64_t given, int *ranks)
 {
     int64_t replica = config->grid.pp * config->grid.tp;
@@ -65,7 +67,8 @@ static Status count_ranks(Config *config, const World *world, int64_t given, int
 
 /* ---- the view ---- */
 
-/* Forward and backward share a node's time by their flops; backward's halves are alike where there are weights. */
+/* Forward and backward share a node's time by their flops; backward's halves are alike where there
+ * are weights. */
 static TaskCost chunk_cost(const Trainer *t, int first, int last)
 {
     TaskCost cost = {0};

@@ -1,5 +1,5 @@
-/* `weft plan --json`: one object with all that the text shows, of all stages or of the one asked for. Bytes are of one rank;
- * those at the top are of the stage that has most. */
+/* `weft plan --json`: one object with all that the text shows, of all stages or of the one asked
+ * for. Bytes are of one rank; those at the top are of the stage that has most. */
 #include "plan_view.h"
 
 static void put_bytes(Json *json, const TrainBytes *b)

@@ -1,5 +1,5 @@
-/* `weft plan` as text: layers, stages, memory, messages, schedule. Of many stages the first and last few are shown, and the
- * largest. */
+/* `weft plan` as text: layers, stages, memory, messages, schedule. Of many stages the first and
+ * last few are shown, and the largest. */
 #include "plan_view.h"
 
 #include <string.h>
@@ -86,7 +86,8 @@ static void print_stages(const PlanView *v, FILE *out)
 
 static const struct {
     const char *title;
-    size_t offset; /* in TrainBytes */
+    /* in TrainBytes */
+    size_t offset;
 } kinds[] = {
     {"parameters", offsetof(TrainBytes, params)},
     {"gradients", offsetof(TrainBytes, gradients)},
@@ -175,7 +176,8 @@ static void print_messages(const PlanView *v, FILE *out)
     double sum = 0;
     char bytes[CELL];
     if (v->stages == 1) return;
-    int *before = mem_new((size_t)v->chunks * sizeof *before); /* the chunk before each boundary */
+    /* the chunk before each boundary */
+    int *before = mem_new((size_t)v->chunks * sizeof *before);
     for (int c = 0; c < v->chunks; ++c) {
         if (!schedule_crosses(trainer_schedule(t), c)) continue;
         sum += (double)boundary_bytes(v, c) * sizes.micros_local;
@@ -191,8 +193,8 @@ static void print_messages(const PlanView *v, FILE *out)
     mem_free(&before);
 }
 
-/* The sums' wire is the same as a ring's: all slices but the own one, out and back. Gradients that are divided go out once a
- * turn. */
+/* The sums' wire is the same as a ring's: all slices but the own one, out and back. Gradients that
+ * are divided go out once a turn. */
 static void print_sums(const PlanView *v, FILE *out)
 {
     const Trainer *t = v->trainer;
@@ -207,12 +209,14 @@ static void print_sums(const PlanView *v, FILE *out)
             text_bytes(one, bytes));
     if (v->stages > 1) fprintf(out, " of stage %d, which has most", most);
     int ways = plan_takes_turns(trainer_plan(t)) ? trainer_sizes(t).micros_local : 1;
-    if (!v->stage_view[most].plan->gathers) ++ways; /* the sums, or the new parameters, come back */
+    /* the sums, or the new parameters, come back */
+    if (!v->stage_view[most].plan->gathers) ++ways;
     fprintf(out, "; each rank sends and receives %s\n",
             text_bytes(ways * one * (dp - 1) / dp, wire));
 }
 
-/* Parameters that replicas divide: a rank takes the others' shares of each bucket, and sends its own to all. */
+/* Parameters that replicas divide: a rank takes the others' shares of each bucket, and sends its
+ * own to all. */
 static void print_fetches(const PlanView *v, FILE *out)
 {
     int most = 0, dp = trainer_shape(v->trainer).dp;
@@ -231,7 +235,8 @@ static void print_fetches(const PlanView *v, FILE *out)
     fprintf(out, "; each rank sends and receives %s\n", text_bytes(wire, bytes));
 }
 
-/* What one micro-batch's exchanges make a rank send: of every tensor all slices but its own, forward and back. */
+/* What one micro-batch's exchanges make a rank send: of every tensor all slices but its own,
+ * forward and back. */
 static double exchange_bytes(const PlanView *v, int stage, int *count)
 {
     const Graph *g = trainer_graph(v->trainer);

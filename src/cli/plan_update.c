@@ -1,5 +1,5 @@
-/* `weft plan` on the optimizer: which rule updates which parameters, and what whole tensors cost. Names that differ only in their
- * numbers are one line's worth: h.*.ln_1.weight x 12. */
+/* `weft plan` on the optimizer: which rule updates which parameters, and what whole tensors cost.
+ * Names that differ only in their numbers are one line's worth: h.*.ln_1.weight x 12. */
 #include "plan_view.h"
 
 #include <ctype.h>
@@ -8,7 +8,8 @@
 enum { NAME = 128, CELL = 32 };
 
 typedef struct Names {
-    int count, *times; /* owned, as name */
+    /* owned, as name */
+    int count, *times;
     char (*name)[NAME];
 } Names;
 
@@ -88,8 +89,8 @@ static void print_rule(const Trainer *t, int rule, FILE *out)
     print_names(t, rule, out);
 }
 
-/* What a rank of a tensor group takes from the others in a step: of each tensor that its replica updates whole, or, where nothing
- * is shared out, of all of the stage. The widest slices count. */
+/* What a rank of a tensor group takes from the others in a step: of each tensor that its replica
+ * updates whole, or, where nothing is shared out, of all of the stage. The widest slices count. */
 static double gathered_bytes(const PlanView *v, int stage, int dp_rank)
 {
     const Trainer *t = v->trainer;

@@ -5,19 +5,28 @@
 #include "train.h"
 
 typedef struct StageView {
-    Plan *plan; /* owned */
+    /* owned */
+    Plan *plan;
     TrainBytes bytes;
-    double cost_s; /* estimated seconds of a micro-batch, forward and backward, on one core */
+    /* estimated seconds of a micro-batch, forward and backward, on one core */
+    double cost_s;
 } StageView;
 
 typedef struct PlanView {
-    Trainer *trainer;        /* owned */
-    int stages, chunks;      /* chunks: of the whole model */
-    int stage;               /* the one asked for with --stage, or -1 */
-    StageView *stage_view;   /* owned; one a stage */
-    TaskCost *cost;          /* owned; one a chunk of the model */
-    double cost_s;           /* of the whole model */
-    int heaviest, costliest; /* stages */
+    /* owned */
+    Trainer *trainer;
+    /* chunks: of the whole model */
+    int stages, chunks;
+    /* the one asked for with --stage, or -1 */
+    int stage;
+    /* owned; one a stage */
+    StageView *stage_view;
+    /* owned; one a chunk of the model */
+    TaskCost *cost;
+    /* of the whole model */
+    double cost_s;
+    /* stages */
+    int heaviest, costliest;
     ScheduleReport equal,
         real; /* all tasks alike; with the chunks' costs. Messages cost nothing in either */
 } PlanView;
@@ -34,11 +43,12 @@ static inline const ChunkPlan *view_chunk(const PlanView *v, int chunk)
     return &v->stage_view[schedule_stage(s, chunk)].plan->chunk[schedule_local(s, chunk)];
 }
 
-/* A parameter that is tied across stages sends its gradient both ways once a step: the bytes of one way, or 0. */
+/* A parameter that is tied across stages sends its gradient both ways once a step: the bytes of one
+ * way, or 0. */
 size_t view_tie(const PlanView *view, int param, int *from, int *to);
 
-/* plan_update.c: rules and their parameters, where parameters differ in that; bytes of whole tensors' slices that the rank which
- * takes most takes in a step. */
+/* plan_update.c: rules and their parameters, where parameters differ in that; bytes of whole
+ * tensors' slices that the rank which takes most takes in a step. */
 void plan_update_text(const PlanView *view, FILE *out);
 void plan_update_json(const PlanView *view, Json *json);
 double view_gathered_bytes(const PlanView *view);

@@ -23,72 +23,87 @@ enum { RANKS_MAX = 65536 };
 
 /* What samples are, without a file: --input 3x224x224, or tokens. */
 typedef struct Input {
-    Shape image; /* (1,C,H,W); ndim 0: none */
+    /* (1,C,H,W); ndim 0: none */
+    Shape image;
     bool tokens;
 } Input;
 /* ERR_USAGE where it is neither. */
 Status input_parse(const char *text, Input *input);
-/* A training set of that many such samples, which no file holds: labels of model.classes classes (mse: as many numbers), or
- * model.vocab tokens. ERR_USAGE that names the key where the configuration does not say. */
+/* A training set of that many such samples, which no file holds: labels of model.classes classes
+ * (mse: as many numbers), or model.vocab tokens. ERR_USAGE that names the key where the
+ * configuration does not say. */
 Status input_set(DataSet *set, const Input *input, const Config *config, int64_t samples);
 
 /* A configuration and the ranks that work on it. */
 typedef struct Job {
-    Config *config; /* owned */
+    /* owned */
+    Config *config;
     World world;
 } Job;
-/* argv: CONFIG [key=value ...]. Any rank may be alone in finding fault with it: all of them then say the same. Release with
- * job_close also where it failed. Collective. */
+/* argv: CONFIG [key=value ...]. Any rank may be alone in finding fault with it: all of them then
+ * say the same. Release with job_close also where it failed. Collective. */
 Status job_open(Job *job, int argc, char **argv);
-/* Ends a rank that found a fault (fail_message) before job_open: starts MPI to tell the others, who are in job_open or here.
- * Returns what all agree on. Not to be called after job_open. Collective. */
+/* Ends a rank that found a fault (fail_message) before job_open: starts MPI to tell the others, who
+ * are in job_open or here. Returns what all agree on. Not to be called after job_open.
+ * Collective. */
 Status job_refuse(Status mine);
-/* Refuses ranks that run another build or read another configuration than rank 0, naming the first of them. Collective. */
+/* Refuses ranks that run another build or read another configuration than rank 0, naming the first
+ * of them. Collective. */
 Status job_same(const Job *job);
-/* The checkpoint `given`, else the run's best.h5, else its newest one. *path owned by the caller. Collective. */
+/* The checkpoint `given`, else the run's best.h5, else its newest one. *path owned by the caller.
+ * Collective. */
 Status job_checkpoint(const Job *job, const char *given, char **path);
 /* Agrees on status, ends MPI. Collective. */
 Status job_close(Job *job, Status status);
-/* The checks that need no MPI: CONFIG is there, its model is known, with VERB_DATA it names data. */
+/* The checks that need no MPI: CONFIG is there, its model is known, with VERB_DATA it names
+ * data. */
 Status job_check(Config **config, const Verb *verb, int argc, char **argv);
 
 /* True under a launcher; this process's rank as its environment says, else 0. */
 int launch_rank(void);
 bool launched(void);
-/* Ranks to be started: threads of each, 0 for its share of the cores; the words of main. checkpoints: where a verb that lasts
- * (VERB_LASTS) has what it goes on from; NULL: another verb. Borrowed. */
+/* Ranks to be started: threads of each, 0 for its share of the cores; the words of main.
+ * checkpoints: where a verb that lasts (VERB_LASTS) has what it goes on from; NULL: another verb.
+ * Borrowed. */
 typedef struct Ranks {
     int count, threads;
     char **words;
     char *checkpoints;
-    bool fresh; /* run.fresh */
+    /* run.fresh */
+    bool fresh;
 } Ranks;
-/* Becomes `mpirun -n count weft ...` with the words of main but -n; returns only where that failed. */
+/* Becomes `mpirun -n count weft ...` with the words of main but -n; returns only where that
+ * failed. */
 Status launch_ranks(const Ranks *ranks);
-/* A command that is started and waited for: `weft words[1] ...` on its ranks, with what they print in the file log. */
+/* A command that is started and waited for: `weft words[1] ...` on its ranks, with what they print
+ * in the file log. */
 typedef struct Launch {
-    int ranks, threads; /* threads: of each rank */
-    char *const *words; /* borrowed, NULL at the end; words[0] is this program's name */
+    /* threads: of each rank */
+    int ranks, threads;
+    /* borrowed, NULL at the end; words[0] is this program's name */
+    char *const *words;
     const char *log;
 } Launch;
-/* The signals that launch_wait waits for must be blocked: see launch_block. *code: the command's exit code; *stopped: 0, or
- * the signal that came meanwhile and has ended all ranks. */
+/* The signals that launch_wait waits for must be blocked: see launch_block. *code: the command's
+ * exit code; *stopped: 0, or the signal that came meanwhile and has ended all ranks. */
 Status launch_wait(const Launch *launch, int *code, int *stopped);
 void launch_block(sigset_t *before);
-/* Decides how waiting OpenMP threads wait. libgomp reads its settings once, when it is loaded, so the process executes
- * itself again where they must change; returns otherwise. */
+/* Decides how waiting OpenMP threads wait. libgomp reads its settings once, when it is loaded, so
+ * the process executes itself again where they must change; returns otherwise. */
 void threads_settle(int threads, char **words);
 /* The same settings for processes that this one starts. */
 void threads_export(int ranks, int threads);
 /* Open MPI gives each rank a terminal of its own for stdout, even where mpirun writes to a file. */
 void terminal_settle(void);
 
-/* FILE [key=value ...]: opens a data file; the keys of section data name what it calls its arrays. *config: owned by the caller. */
+/* FILE [key=value ...]: opens a data file; the keys of section data name what it calls its arrays.
+ * *config: owned by the caller. */
 Status open_data(int argc, char **argv, DataSet *set, Config **config);
 
 void help_verb(FILE *out, const Verb *verb);
 void help_all(FILE *out);
-void help_group(FILE *out, const char *group); /* verbs of "data" */
+/* verbs of "data" */
+void help_group(FILE *out, const char *group);
 void print_version(FILE *out);
 
 #endif

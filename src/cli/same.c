@@ -1,5 +1,6 @@
-/* Do all ranks run the same program on the same configuration? A stale copy on one node would otherwise show as a hang, or as
- * other numbers. The program is known by its build ID, which the linker makes from what it links. */
+/* Do all ranks run the same program on the same configuration? A stale copy on one node would
+ * otherwise show as a hang, or as other numbers. The program is known by its build ID, which the
+ * linker makes from what it links. */
 #include "private.h"
 
 #include <elf.h>
@@ -23,7 +24,8 @@ static int read_build(struct dl_phdr_info *info, size_t size, void *id)
             at = bytes + (note.n_descsz + 3) / 4 * 4;
         }
     }
-    return 1; /* the first one is the program itself */
+    /* the first one is the program itself */
+    return 1;
 }
 
 static uint64_t build_id(void)

@@ -1,5 +1,6 @@
-/* Open MPI's daemon hands each rank a pseudo terminal as stdout, also where mpirun's own output is a file. The parent
- * process is that daemon or mpirun itself: what its stdout is, this rank's is. */
+/* Open MPI's daemon hands each rank a pseudo terminal as stdout, also where mpirun's own output is
+ * a file. The parent process is that daemon or mpirun itself: what its stdout is, this rank's
+ * is. */
 #include "private.h"
 
 #include <fcntl.h>
@@ -16,7 +17,8 @@ static int parent_terminal(void)
     ssize_t length = readlink(link, path, sizeof path - 1);
     if (length <= 0) return -1;
     path[length] = 0;
-    if (strncmp(path, "/dev/", 5) != 0) return -1; /* a pipe or a file: not to be opened */
+    /* a pipe or a file: not to be opened */
+    if (strncmp(path, "/dev/", 5) != 0) return -1;
     int fd = open(path, O_RDONLY | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
     if (fd >= 0 && !isatty(fd)) {
         close(fd);
@@ -31,7 +33,8 @@ void terminal_settle(void)
     if (!launched() || !isatty(STDOUT_FILENO)) return;
     int fd = parent_terminal();
     if (fd < 0) {
-        setenv("TERM", "dumb", 1); /* plain lines, no colour */
+        /* plain lines, no colour */
+        setenv("TERM", "dumb", 1);
         return;
     }
     if (ioctl(fd, TIOCGWINSZ, &size) == 0) ioctl(STDOUT_FILENO, TIOCSWINSZ, &size);

@@ -1,6 +1,7 @@
-/* How OpenMP's waiting threads wait. libgomp spins for long by default, which takes a neighbour's core as soon as there
- * are more runnable threads than cores: two ranks with two threads on two cores then run many times slower. Where the
- * user has not chosen, waiting threads sleep at once if cores are short, and spin for some microseconds if not. */
+/* How OpenMP's waiting threads wait. libgomp spins for long by default, which takes a neighbour's
+ * core as soon as there are more runnable threads than cores: two ranks with two threads on two
+ * cores then run many times slower. Where the user has not chosen, waiting threads sleep at once if
+ * cores are short, and spin for some microseconds if not. */
 #include "private.h"
 
 #include "tensor.h"
@@ -9,13 +10,15 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Rounds of libgomp's spin loop, some 25 microseconds: as long as the gap between two parallel loops. Measured on two cores
- * that others were using, too: a lenet step of 0.05 to 0.1 s; with 20000 rounds 0.35 s, with libgomp's default 0.5 s. */
+/* Rounds of libgomp's spin loop, some 25 microseconds: as long as the gap between two parallel
+ * loops. Measured on two cores that others were using, too: a lenet step of 0.05 to 0.1 s; with
+ * 20000 rounds 0.35 s, with libgomp's default 0.5 s. */
 #define SPIN_SHORT "1000"
-static const char settled[] = "WEFT_THREADS_SETTLED"; /* against executing again for ever */
+/* against executing again for ever */
+static const char settled[] = "WEFT_THREADS_SETTLED";
 
-/* True if all ranks of the node together run more threads than there are cores. A rank that the launcher bound to cores
- * of its own shares them with nobody. */
+/* True if all ranks of the node together run more threads than there are cores. A rank that the
+ * launcher bound to cores of its own shares them with nobody. */
 static bool cores_are_short(int ranks, int threads)
 {
     int own = threads_share(1), share = threads_share(ranks);
@@ -45,7 +48,8 @@ void threads_settle(int threads, char **words)
     if (getenv(settled) || user_chose()) return;
     world_launched(&local);
     if (threads == 0) threads = threads_share(local);
-    if (threads == 1) return; /* nobody waits for anybody */
+    /* nobody waits for anybody */
+    if (threads == 1) return;
     threads_export(local, threads);
     ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
     program[length > 0 ? length : 0] = 0;

@@ -36,7 +36,8 @@ static Status run(int argc, char **argv, const void *options)
     Job job;
     if (o->newest) return print_newest(argc, argv);
     Status status = job_open(&job, argc, argv);
-    stop_begin(); /* again: MPI may have handlers of its own */
+    /* again: MPI may have handlers of its own */
+    stop_begin();
     if (status == OK) status = train_run(job.config, &job.world);
     return job_close(&job, status);
 }

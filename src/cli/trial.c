@@ -1,5 +1,5 @@
-/* One run of a verification: a configuration of its own in a folder of its own, ranks whose output is kept back, then the
- * losses and hashes that it left. Nothing else stays. */
+/* One run of a verification: a configuration of its own in a folder of its own, ranks whose output
+ * is kept back, then the losses and hashes that it left. Nothing else stays. */
 #include "verify.h"
 
 #include <errno.h>

@@ -1,6 +1,6 @@
-/* weft verify: is training the same to the bit on several grids? Starts each run's ranks itself, one run after the other,
- * and compares their losses and the hashes of all tensors with the first one's. Refuses to run under a launcher. An
- * interrupt ends the ranks and leaves no folder. */
+/* weft verify: is training the same to the bit on several grids? Starts each run's ranks itself,
+ * one run after the other, and compares their losses and the hashes of all tensors with the first
+ * one's. Refuses to run under a launcher. An interrupt ends the ranks and leaves no folder. */
 #include "verify.h"
 
 #include <errno.h>
@@ -32,7 +32,8 @@ static const Flag flags[] = {
 
 typedef struct Trials {
     int count;
-    Trial *trial; /* owned */
+    /* owned */
+    Trial *trial;
     bool json;
 } Trials;
 
@@ -107,9 +108,12 @@ static Status check_trials(const Trials *all, const Verification *v)
 
 /* How a trial's results differ from the first one's. */
 typedef struct Difference {
-    int step;           /* the first with another loss; 0: none */
-    const char *tensor; /* the first that differs, parameters first; NULL: none */
-    int tensors;        /* how many differ */
+    /* the first with another loss; 0: none */
+    int step;
+    /* the first that differs, parameters first; NULL: none */
+    const char *tensor;
+    /* how many differ */
+    int tensors;
 } Difference;
 
 static bool is_param(const char *path)
@@ -261,7 +265,8 @@ static Status run_trials(Trials *all, Verification *v)
     if (status == OK) status = run_all(all, v);
     if (v->dir) folder_remove(v->dir);
     mem_free(&v->dir);
-    if (v->stopped) { /* end as this signal ends a program, now that all is put away */
+    /* end as this signal ends a program, now that all is put away */
+    if (v->stopped) {
         fflush(NULL);
         signal(v->stopped, SIG_DFL);
         raise(v->stopped);

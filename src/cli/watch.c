@@ -1,7 +1,8 @@
-/* Which rank died? mpirun says no more than that one did, and ends the others. So `weft VERB -n N` listens on a socket, whose
- * name is in the ranks' environment; each rank of this machine connects to it, says its number, and says goodbye before it
- * ends. The kernel closes the connection of one that is killed: the first that is closed without a goodbye names it. Ranks
- * on other machines find no such socket; there mpirun itself says who died. */
+/* Which rank died? mpirun says no more than that one did, and ends the others. So `weft VERB -n N`
+ * listens on a socket, whose name is in the ranks' environment; each rank of this machine connects
+ * to it, says its number, and says goodbye before it ends. The kernel closes the connection of one
+ * that is killed: the first that is closed without a goodbye names it. Ranks on other machines find
+ * no such socket; there mpirun itself says who died. */
 #include "watch.h"
 
 #include <errno.h>
@@ -50,7 +51,8 @@ void watch_init(Watch *watch, int ranks, int signals)
     setenv(variable, name, 1);
 }
 
-/* A rank's number comes with its first message; strangers, other users' processes, are not listened to. */
+/* A rank's number comes with its first message; strangers, other users' processes, are not listened
+ * to. */
 static void meet(Watch *watch)
 {
     int file = accept4(watch->listener, NULL, NULL, SOCK_CLOEXEC);
@@ -77,7 +79,8 @@ static void hear(Watch *watch, WatchedRank *rank)
             rank->number = said;
         return;
     }
-    close(rank->file); /* which also ends looking at it */
+    /* which also ends looking at it */
+    close(rank->file);
     if (rank->left || watch->lost != NOBODY) return;
     watch->lost = (int)(rank - watch->rank);
 }

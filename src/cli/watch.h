@@ -7,16 +7,20 @@
 #include <sys/types.h>
 
 typedef struct WatchedRank {
-    int file, number; /* number: -1 until it has said it */
+    /* number: -1 until it has said it */
+    int file, number;
     pid_t process;
-    bool left; /* has said goodbye */
+    /* has said goodbye */
+    bool left;
 } WatchedRank;
 typedef struct Watch {
-    int poll, listener, signals, ranks, met, lost; /* lost: in rank, or -1 */
-    WatchedRank *rank;                             /* owned: those that came */
+    /* lost: in rank, or -1 */
+    int poll, listener, signals, ranks, met, lost;
+    /* owned: those that came */
+    WatchedRank *rank;
 } Watch;
-/* For a launcher that ends with its ranks, and frees nothing. signals: a file that can be read when there is a signal (signalfd).
- * Sets a variable for the ranks, which must be started after it. */
+/* For a launcher that ends with its ranks, and frees nothing. signals: a file that can be read when
+ * there is a signal (signalfd). Sets a variable for the ranks, which must be started after it. */
 void watch_init(Watch *watch, int ranks, int signals);
 /* Waits for signals and ranks, at most limit_ms (-1: for ever). Are there signals? */
 bool watch_wait(Watch *watch, int limit_ms);

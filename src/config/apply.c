@@ -1,4 +1,5 @@
-/* A tree of nodes, then the words of the command line, into a Config. Every key is set at most once a source. */
+/* A tree of nodes, then the words of the command line, into a Config. Every key is set at most once
+ * a source. */
 #include "option.h"
 
 #include <string.h>

@@ -1,10 +1,12 @@
-/* A completion script for bash, out of the rows of verbs, flags and keys: verbs, verbs of verbs, their flags, YAML files, keys,
- * and the words of flags and keys. It needs nothing but bash itself. */
+/* A completion script for bash, out of the rows of verbs, flags and keys: verbs, verbs of verbs,
+ * their flags, YAML files, keys, and the words of flags and keys. It needs nothing but bash
+ * itself. */
 #include "option.h"
 
 #include <string.h>
 
-/* bash breaks words at '=' and ':', so that key=value arrives as three words; the script looks behind the '='. */
+/* bash breaks words at '=' and ':', so that key=value arrives as three words; the script looks
+ * behind the '='. */
 static const char body[] =
     "_weft() {\n"
     "    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} key= words=\n"
@@ -55,7 +57,8 @@ static bool same_start(const char *a, const char *b, size_t length)
     return !strncmp(a, b, length) && strcspn(b + length, " ") == 0;
 }
 
-/* The case of one group: the words that follow the first `length` characters of verb i's name, each once, if no earlier verb has the same ones. */
+/* The case of one group: the words that follow the first `length` characters of verb i's name, each
+ * once, if no earlier verb has the same ones. */
 static void print_under(FILE *out, const Verb *const *verbs, int count, int i, size_t length)
 {
     const char *group = verbs[i]->name;

@@ -5,7 +5,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { FILE_MAX = 16 << 20 }; /* bytes; no configuration is larger */
+/* bytes; no configuration is larger */
+enum { FILE_MAX = 16 << 20 };
 
 static Status read_open_file(FILE *file, const char *path, char **text, size_t *length)
 {

@@ -1,16 +1,18 @@
-/* What two resolved configurations disagree about first: a key whose value differs, or that one of them lacks. */
+/* What two resolved configurations disagree about first: a key whose value differs, or that one of
+ * them lacks. */
 #include "config.h"
 
 #include <string.h>
 
 enum { NAME = 64, LINE = 512 };
 
-/* A text read line by line, each as "section.key: value", an entry of a list as "section.key: - value"; a line that is too long is
- * cut. */
+/* A text read line by line, each as "section.key: value", an entry of a list as "section.key: -
+ * value"; a line that is too long is cut. */
 typedef struct Lines {
     const char *rest;
     char section[NAME], key[NAME], line[LINE];
-    bool entry; /* of a list */
+    /* of a list */
+    bool entry;
 } Lines;
 
 static int at_most(size_t length, int room)

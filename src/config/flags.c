@@ -1,5 +1,5 @@
-/* Flags of verbs, by their rows: defaults, parsing, ranges and messages. Here is the one parser of whole numbers that the
- * command line has. */
+/* Flags of verbs, by their rows: defaults, parsing, ranges and messages. Here is the one parser of
+ * whole numbers that the command line has. */
 #include "option.h"
 
 #include <ctype.h>

@@ -1,4 +1,5 @@
-/* The help of all keys, out of the option table: one line of meaning and one of type, range, unit and default. */
+/* The help of all keys, out of the option table: one line of meaning and one of type, range, unit
+ * and default. */
 #include "option.h"
 
 enum { HELP_COLUMN = 27 };

@@ -1,6 +1,7 @@
-/* optim.groups: entries that choose parameters by name and role, and say in the keys of optim itself what is other for them. A
- * group's keys are read, checked and printed by the rows of the option table that are `grouped`. Refuses an entry that chooses
- * nothing, an unknown key, and a constant that the group's rule has no use for. */
+/* optim.groups: entries that choose parameters by name and role, and say in the keys of optim
+ * itself what is other for them. A group's keys are read, checked and printed by the rows of the
+ * option table that are `grouped`. Refuses an entry that chooses nothing, an unknown key, and a
+ * constant that the group's rule has no use for. */
 #include "option.h"
 
 #include <math.h>

@@ -182,7 +182,8 @@ static Status read_attr(Reading *r, ConfigLayer *layer, const Node *key, const N
 
 static Status read_attrs(Reading *r, ConfigLayer *layer, const Node *map)
 {
-    if (node_is_null(map)) return OK; /* `- relu:` */
+    /* `- relu:` */
+    if (node_is_null(map)) return OK;
     r->at = map;
     if (map->kind != NODE_MAP)
         return fail(ERR_CONFIG, "expected attributes: write - %s: {key: value}, not %s",

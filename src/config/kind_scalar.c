@@ -130,7 +130,8 @@ static void real_print(FILE *out, const Option *o, const Config *config)
     text_real(out, *(const double *)option_value(o, config));
 }
 
-/* Bytes in one of what the word names ("", "kB", "GiB", ..., in any case); 0 where it names none. */
+/* Bytes in one of what the word names ("", "kB", "GiB", ..., in any case); 0 where it names
+ * none. */
 static double unit_bytes(const char *word)
 {
     static const char letters[] = "kmgt";
@@ -172,7 +173,8 @@ static void bool_print(FILE *out, const Option *o, const Config *config)
     fputs(*(const bool *)option_value(o, config) ? "true" : "false", out);
 }
 
-/* Bytes of the UTF-8 character at c; 0 where it is none (RFC 3629's lengths; overlong forms are left to the reader). */
+/* Bytes of the UTF-8 character at c; 0 where it is none (RFC 3629's lengths; overlong forms are
+ * left to the reader). */
 static int utf8_bytes(const unsigned char *c)
 {
     int bytes = *c < 0x80    ? 1
@@ -210,7 +212,8 @@ static Status text_read(Reading *r, void *field, const Node *node)
     return OK;
 }
 
-/* Plain where nobody can take it for anything else, else in JSON's quotes, which YAML reads the same. */
+/* Plain where nobody can take it for anything else, else in JSON's quotes, which YAML reads the
+ * same. */
 void print_text(FILE *out, const char *text)
 {
     static const char safe[] =

@@ -1,5 +1,5 @@
-/* The option table: one entry a key. Parsing, overrides, defaults, the resolved file, help, man page and completion are
- * loops over it; a key lives nowhere else. */
+/* The option table: one entry a key. Parsing, overrides, defaults, the resolved file, help, man
+ * page and completion are loops over it; a key lives nowhere else. */
 #ifndef WEFT_CONFIG_OPTION_H
 #define WEFT_CONFIG_OPTION_H
 
@@ -8,39 +8,54 @@
 
 typedef struct Option Option;
 
-/* One reading of one value. Errors are fail(ERR_CONFIG) without a place; `at` is the node at fault. */
+/* One reading of one value. Errors are fail(ERR_CONFIG) without a place; `at` is the node at
+ * fault. */
 typedef struct Reading {
     const Option *option;
     Config *config;
     const Node *at;
-    bool fallback; /* the table's default: may lie outside the range, where that means "not set" */
+    /* the table's default: may lie outside the range, where that means "not set" */
+    bool fallback;
 } Reading;
 
 /* What a kind of value can do. read replaces what the field holds. */
 typedef struct OptionKind {
-    const char *name; /* as the help shows it: "INT" */
-    bool list;        /* written [a, b] */
+    /* as the help shows it: "INT" */
+    const char *name;
+    /* written [a, b] */
+    bool list;
     Status (*read)(Reading *reading, void *field, const Node *node);
-    void (*print)(FILE *out, const Option *option, const Config *config); /* as YAML */
-    void (*free)(void *field);                                            /* NULL: owns nothing */
+    /* as YAML */
+    void (*print)(FILE *out, const Option *option, const Config *config);
+    /* NULL: owns nothing */
+    void (*free)(void *field);
 } OptionKind;
 extern const OptionKind kind_int, kind_real, kind_bytes, kind_bool, kind_text, kind_enum;
 extern const OptionKind kind_resume, kind_schedule;
 extern const OptionKind kind_flags, kind_ints, kind_reals, kind_names, kind_layers, kind_groups;
 
 struct Option {
-    const char *key; /* "train.batch" */
+    /* "train.batch" */
+    const char *key;
     const OptionKind *kind;
-    size_t offset;        /* of the field in Config; OPTION_NO_FIELD: checked and dropped */
-    const char *fallback; /* the default, as a user would write it */
-    const char *unset;    /* what the default means where it stands for "not set"; else NULL */
-    int64_t min, max;     /* kind_int: range. kind_text: least length */
-    double lo, hi;        /* kind_real, kind_bytes and items of lists: range */
+    /* of the field in Config; OPTION_NO_FIELD: checked and dropped */
+    size_t offset;
+    /* the default, as a user would write it */
+    const char *fallback;
+    /* what the default means where it stands for "not set"; else NULL */
+    const char *unset;
+    /* kind_int: range. kind_text: least length */
+    int64_t min, max;
+    /* kind_real, kind_bytes and items of lists: range */
+    double lo, hi;
     bool lo_open, hi_open;
-    const char *
-        words; /* kind_enum, kind_flags: "a|b|c", numbered from 0 (flags: a bit each); NULL: see option_words */
-    bool grouped;  /* an entry of optim.groups may say it, too */
-    bool constant; /* of a rule: the words of optim.name say which of them have a use for it */
+    /* kind_enum, kind_flags: "a|b|c", numbered from 0 (flags: a bit each); NULL: see
+     * option_words */
+    const char *words;
+    /* an entry of optim.groups may say it, too */
+    bool grouped;
+    /* of a rule: the words of optim.name say which of them have a use for it */
+    bool constant;
     const char *unit, *help;
 };
 #define OPTION_NO_FIELD ((size_t)-1)
@@ -54,7 +69,8 @@ extern const int option_count;
 extern const Section sections[];
 extern const int section_count;
 
-int option_find(const char *key); /* index, or -1 */
+/* index, or -1 */
+int option_find(const char *key);
 /* "batch" of "train.batch", and whether an option is of that section. */
 const char *option_leaf(const Option *option);
 bool option_in(const Option *option, const char *section);
@@ -69,14 +85,17 @@ typedef enum Source { SOURCE_DEFAULT, SOURCE_FILE, SOURCE_COMMAND } Source;
 typedef struct ConfigPlace {
     Source source;
     int line, column;
-    char *word; /* SOURCE_COMMAND: the whole override; owned */
+    /* SOURCE_COMMAND: the whole override; owned */
+    char *word;
 } ConfigPlace;
 
 /* Its words: the table's, or those of config_use_words; "" where there are none. */
 const char *option_words(const Option *option);
-/* The word that option's value stands for, as its module has it; .word NULL: there is none, or nobody has said. */
+/* The word that option's value stands for, as its module has it; .word NULL: there is none, or
+ * nobody has said. */
 ConfigWord option_word(const Option *option, int value);
-/* Has it a use for that key of its section? What nobody has said anything of may have one for all. */
+/* Has it a use for that key of its section? What nobody has said anything of may have one for
+ * all. */
 bool word_uses(ConfigWord word, const char *leaf);
 
 /* words "a|b|c": how many, number i into out (at least 64 chars, returned), position of a word or -1. */
@@ -101,8 +120,8 @@ Status apply_tree(Config *config, const Node *root);
 Status apply_override(Config *config, const char *word);
 Status apply_rules(Config *config);
 
-/* kind_groups.c: optim.groups as resolved. Reads `key=value ...` (leaves of optim) into optim, but for the keys of `given`; what a
- * word's defaults are written as. */
+/* kind_groups.c: optim.groups as resolved. Reads `key=value ...` (leaves of optim) into optim, but
+ * for the keys of `given`; what a word's defaults are written as. */
 Status groups_resolve(Config *config);
 Status optim_defaults(Config *config, OptimConfig *optim, const char *pairs, uint64_t given);
 uint64_t optim_bit(const Option *option);

@@ -1,5 +1,5 @@
-/* Rules across keys, after all are read. Of two keys that exclude each other, one from the command line replaces the one
- * in the file; two from the same source are an error. */
+/* Rules across keys, after all are read. Of two keys that exclude each other, one from the command
+ * line replaces the one in the file; two from the same source are an error. */
 #include "option.h"
 #include "schedules.def"
 
@@ -141,7 +141,8 @@ static Status check_name(Config *config)
     return OK;
 }
 
-/* A model by name may say how many blocks it has (model.layers: 12); a list of layers takes the name's place. */
+/* A model by name may say how many blocks it has (model.layers: 12); a list of layers takes the
+ * name's place. */
 static Status check_model(Config *config)
 {
     if (config->model.layer_count > 0) TRY(exclude(config, "model.name", "model.layers"));
@@ -162,7 +163,8 @@ static int64_t count_names(const char *joined)
 #define CHUNKS(id, name, word, least, usual, most, help) {word, least, usual, most},
 static const struct {
     const char *word;
-    int least, usual, most; /* chunks of a stage */
+    /* chunks of a stage */
+    int least, usual, most;
 } schedules[] = {SCHEDULES(CHUNKS)};
 
 static Status check_chunks(Config *config)

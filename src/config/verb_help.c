@@ -1,13 +1,16 @@
-/* The help of a verb and its part of the man page, out of its rows. Lines of help are at most COLUMNS wide. */
+/* The help of a verb and its part of the man page, out of its rows. Lines of help are at most
+ * COLUMNS wide. */
 #include "option.h"
 
 #include <string.h>
 
 enum { COLUMNS = 100, FLAG_COLUMN = 2, FLAG_WIDTH = 24, HELP_COLUMN = 27, USAGE_INDENT = 4 };
 
-typedef struct Line { /* where the next word goes */
+/* where the next word goes */
+typedef struct Line {
     FILE *out;
-    int at, indent; /* indent: where lines after a break begin */
+    /* indent: where lines after a break begin */
+    int at, indent;
 } Line;
 
 /* One piece that is not broken, behind a space; on a new line where it does not fit. */
@@ -68,7 +71,8 @@ static void print_usage(FILE *out, const Verb *verb)
     }
 }
 
-/* The help, then range and default: "size of the sum (0.001 to 4096; default 45)". Owned by the caller. */
+/* The help, then range and default: "size of the sum (0.001 to 4096; default 45)". Owned by the
+ * caller. */
 static char *flag_meaning(const Flag *f)
 {
     char range[80] = "";

@@ -1,5 +1,6 @@
-/* libyaml's events -> Node tree. Refuses what a configuration has no use for (anchors, aliases, tags, several documents)
- * instead of giving it a meaning, and nesting deeper than any key needs. */
+/* libyaml's events -> Node tree. Refuses what a configuration has no use for (anchors, aliases,
+ * tags, several documents) instead of giving it a meaning, and nesting deeper than any key
+ * needs. */
 #include "yaml.h"
 
 #include <stdlib.h>
@@ -10,9 +11,12 @@ enum { DEPTH_MAX = 16 };
 
 typedef struct Parser {
     yaml_parser_t yaml;
-    const char *name, *text; /* borrowed */
-    yaml_event_t event;      /* the one being looked at */
-    bool held;               /* event must be deleted */
+    /* borrowed */
+    const char *name, *text;
+    /* the one being looked at */
+    yaml_event_t event;
+    /* event must be deleted */
+    bool held;
 } Parser;
 
 static Status place_fail(const Parser *p, int line, int column, const char *what)
@@ -134,7 +138,8 @@ static Status read_map(Parser *p, Node *map, int depth)
     }
 }
 
-/* The node that begins with the current event. What was read before an error hangs in *out and is freed with it. */
+/* The node that begins with the current event. What was read before an error hangs in *out and is
+ * freed with it. */
 static Status read_node(Parser *p, Node **out, int depth)
 {
     const yaml_event_t *e = &p->event;
@@ -157,7 +162,8 @@ static Status read_node(Parser *p, Node **out, int depth)
 
 static Status read_stream(Parser *p, Node **root)
 {
-    TRY(next_event(p)); /* stream start */
+    /* stream start */
+    TRY(next_event(p));
     TRY(next_event(p));
     if (p->event.type == YAML_STREAM_END_EVENT)
         return place_fail(p, 1, 1, "the file is empty: it must hold at least one key");
@@ -165,7 +171,8 @@ static Status read_stream(Parser *p, Node **root)
     TRY(read_node(p, root, 0));
     if (node_is_null(*root))
         return event_fail(p, "the document is empty: it must hold at least one key");
-    TRY(next_event(p)); /* document end */
+    /* document end */
+    TRY(next_event(p));
     TRY(next_event(p));
     if (p->event.type != YAML_STREAM_END_EVENT)
         return event_fail(p, "a second document begins: one file holds one configuration");

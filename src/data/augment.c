@@ -5,7 +5,8 @@
  * function of (seed, epoch, sample) alone. */
 #include "data_private.h"
 
-typedef struct Choice { /* of one sample */
+/* of one sample */
+typedef struct Choice {
     bool flip;
     /* crop: source = output + (dy, dx) */
     int64_t dy, dx;
@@ -13,11 +14,14 @@ typedef struct Choice { /* of one sample */
     int64_t cut_y0, cut_y1, cut_x0, cut_x1;
 } Choice;
 
-typedef struct Plane { /* one channel of one sample */
+/* one channel of one sample */
+typedef struct Plane {
     ElementType type;
     const uint8_t *from;
-    int64_t height, width, row_step, pixel_step; /* steps in elements */
-    float a, b;                                  /* value = raw * a + b */
+    /* steps in elements */
+    int64_t height, width, row_step, pixel_step;
+    /* value = raw * a + b */
+    float a, b;
 } Plane;
 
 static int64_t pick(uint32_t word, int64_t below)
@@ -114,7 +118,8 @@ void augment_sample(const DataSet *set, const Config *config, bool training, int
                .width = set->width,
                .row_step = set->width * step,
                .pixel_step = step};
-    if (!image && set->stats_count <= 1) { /* a vector of one scale is one row */
+    /* a vector of one scale is one row */
+    if (!image && set->stats_count <= 1) {
         p.width = p.row_step = planes;
         pixels = planes;
         planes = 1;

@@ -78,8 +78,10 @@ herr_t h5_put_numbers(hid_t file, const char *name, hid_t stored, hid_t type, co
 herr_t h5_put_array(hid_t file, const char *name, hid_t type, int ndim, const hsize_t *dim,
                     int64_t *offset);
 
-typedef struct PartFile { /* OUT.part, on its way to become OUT */
-    char *out, *part;     /* owned */
+/* OUT.part, on its way to become OUT */
+typedef struct PartFile {
+    /* owned */
+    char *out, *part;
     int fd;
 } PartFile;
 typedef herr_t PartPut(void *user, hid_t file);
@@ -96,7 +98,8 @@ Status part_change(const PartFile *part, PartPut *put, void *user);
  * was. */
 Status part_finish(PartFile *part);
 void part_drop(PartFile *part);
-Status part_failed(const PartFile *part, const char *why); /* ERR_IO */
+/* ERR_IO */
+Status part_failed(const PartFile *part, const char *why);
 
 /* ---- writing a weft data set of uint8 images ---- */
 typedef struct ImageWriter ImageWriter;

@@ -26,7 +26,8 @@ enum {
 #define RULE "xxh3-1 "
 
 typedef struct Digest {
-    XXH3_state_t *state; /* owned */
+    /* owned */
+    XXH3_state_t *state;
     /* owned: of one array, as its x */
     Reader *reader;
     const DataArray *array;
@@ -77,7 +78,8 @@ static Status add_array(XXH3_state_t *state, const DataSet *set, const DataArray
 {
     bool tokens = set->kind == DATA_TOKENS, y = array == &set->y;
     bool all = y && (set->target_width == 0 || array->dim[0] <= TARGET_BYTES / array->sample_bytes);
-    DataSet alone = *set; /* as x, in rows */
+    /* as x, in rows */
+    DataSet alone = *set;
     alone.kind = DATA_TABLE;
     alone.x = *array;
     Digest d = {.state = state, .array = array};

@@ -8,11 +8,13 @@
 struct ImageWriter {
     ImageLayout layout;
     PartFile part;
-    int64_t x_offset, y_offset, written; /* written: samples so far */
+    /* written: samples so far */
+    int64_t x_offset, y_offset, written;
     int64_t image_bytes;
     /* owned: all of them, written at the end */
     int32_t *labels;
-    uint64_t *sum, *squares; /* owned: per channel */
+    /* owned: per channel */
+    uint64_t *sum, *squares;
 };
 
 /* classes: the names, or "0", "1", ... as fixed-length strings. */
@@ -22,7 +24,8 @@ static herr_t put_classes(hid_t file, const ImageLayout *layout)
     hsize_t n = (hsize_t)layout->classes;
     for (hsize_t i = 0; layout->class_names && i < n; ++i)
         if (strlen(layout->class_names[i]) + 1 > width) width = strlen(layout->class_names[i]) + 1;
-    if (width > 64) width = 64; /* all of them must fit an attribute */
+    /* all of them must fit an attribute */
+    if (width > 64) width = 64;
     char *text = mem_new(n * width);
     for (hsize_t i = 0; i < n; ++i) {
         char number[24];

@@ -11,7 +11,8 @@
 enum { IDX_UINT8 = 0x08, BLOCK_BYTES = 1 << 20 };
 
 typedef struct IdxFile {
-    const char *path; /* borrowed */
+    /* borrowed */
+    const char *path;
     gzFile gz;
     int64_t dim[3];
 } IdxFile;

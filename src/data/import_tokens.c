@@ -12,16 +12,22 @@
 
 enum { PIECE_BYTES = 1 << 20, PART_LEAST = 2, PARTS = 2 };
 
-typedef struct Source { /* the file that is imported */
-    const char *path;   /* borrowed */
+/* the file that is imported */
+typedef struct Source {
+    /* borrowed */
+    const char *path;
     gzFile gz;
-    int bytes;       /* of a token: 1, 2, 4 */
-    uint8_t *buffer; /* owned: PIECE_BYTES */
-    int64_t count;   /* tokens */
+    /* of a token: 1, 2, 4 */
+    int bytes;
+    /* owned: PIECE_BYTES */
+    uint8_t *buffer;
+    /* tokens */
+    int64_t count;
     int64_t vocab;
 } Source;
 
-typedef struct TokenPart { /* one file that is written */
+/* one file that is written */
+typedef struct TokenPart {
     PartFile part;
     /* tokens; where their bytes lie */
     int64_t count, offset;
@@ -67,7 +73,8 @@ static Status source_read(Source *s, int64_t most, int64_t *count)
     int code;
     int64_t wanted = PIECE_BYTES / s->bytes < most ? PIECE_BYTES / s->bytes : most;
     int n = gzread(s->gz, s->buffer, (unsigned)(wanted * s->bytes));
-    gzerror(s->gz, &code); /* a .gz that is cut off shows here only */
+    /* a .gz that is cut off shows here only */
+    gzerror(s->gz, &code);
     if (n < 0 || (code != Z_OK && code != Z_STREAM_END)) return source_fail(s);
     if (n % s->bytes != 0)
         return fail(ERR_DATA,
@@ -219,7 +226,8 @@ typedef struct TokenOptions {
     bool force;
     /* tokens only: 0 is 16, 1 is 32 */
     int bits;
-    int64_t vocab; /* tokens only */
+    /* tokens only */
+    int64_t vocab;
 } TokenOptions;
 
 #define OUT_FLAG                                                                                   \

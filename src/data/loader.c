@@ -14,7 +14,8 @@ enum { RUN_BYTES = 4 << 20, ALIGN_BYTES = 64 };
 
 struct Loader {
     DataSet set;
-    const Config *config; /* borrowed */
+    /* borrowed */
+    const Config *config;
     LoaderPlan plan;
     Reader *reader;
     pthread_t thread;
@@ -25,20 +26,25 @@ struct Loader {
     int64_t filled, taken, released;
     bool stop, ended;
     Status status;
-    char *message; /* owned: why status */
+    /* owned: why status */
+    char *message;
 
     /* The thread's own: */
     int64_t epoch, step;
-    int micro; /* of this replica's */
+    /* of this replica's */
+    int micro;
     uint8_t *raw;
     int64_t raw_samples;
 
     int slots;
-    Batch *slot; /* owned */
+    /* owned */
+    Batch *slot;
     /* owned: all slots' numbers */
     char *arena;
-    size_t slot_bytes;                 /* of one in it */
-    int64_t sample_floats, row_labels; /* of one sample */
+    /* of one in it */
+    size_t slot_bytes;
+    /* of one sample */
+    int64_t sample_floats, row_labels;
 };
 
 /* One NaN would spread to all parameters, and a relu would hide it from the loss. */

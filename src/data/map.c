@@ -10,7 +10,8 @@
 #include <signal.h>
 #include <string.h>
 
-static _Thread_local sigjmp_buf *guard; /* of the copy this thread is in, or NULL */
+/* of the copy this thread is in, or NULL */
+static _Thread_local sigjmp_buf *guard;
 static struct sigaction earlier;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
@@ -18,7 +19,8 @@ static void on_sigbus(int signal_number, siginfo_t *info, void *context)
 {
     (void)context;
     if (guard) siglongjmp(*guard, 1);
-    sigaction(SIGBUS, &earlier, NULL); /* the access is tried again and fails into that one */
+    /* the access is tried again and fails into that one */
+    sigaction(SIGBUS, &earlier, NULL);
     if (info->si_code <= 0) raise(signal_number);
 }
 

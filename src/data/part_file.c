@@ -11,7 +11,8 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-enum { ALIGN_BYTES = 4096, SLACK_BYTES = 1 << 16 }; /* slack: HDF5's own metadata */
+/* slack: HDF5's own metadata */
+enum { ALIGN_BYTES = 4096, SLACK_BYTES = 1 << 16 };
 
 herr_t h5_put_text(hid_t file, const char *name, const char *value)
 {

@@ -22,15 +22,18 @@
 
 enum { MAP_SAMPLE = 64 << 10, CACHE_BYTES = 256 << 20, WHOLE_BYTES = 64 << 20, LINE = 64 };
 
-typedef struct Source { /* one array as it is read */
+/* one array as it is read */
+typedef struct Source {
     const DataArray *array;
-    void *mapped; /* owned; NULL: not mapped */
+    /* owned; NULL: not mapped */
+    void *mapped;
     size_t mapped_bytes;
     /* byte 0 of sample 0: mapped or in whole; NULL: pread or HDF5 */
     const uint8_t *first;
     /* owned; NULL: not in memory */
     uint8_t *whole;
-    hid_t dataset; /* -1: not through HDF5 */
+    /* -1: not through HDF5 */
+    hid_t dataset;
 } Source;
 
 struct Reader {
@@ -39,7 +42,8 @@ struct Reader {
     /* -1 where HDF5 is not needed */
     hid_t file;
     Source x, y;
-    uint8_t *y_row; /* one sample of y, raw */
+    /* one sample of y, raw */
+    uint8_t *y_row;
 };
 
 static Status read_hdf5(const Reader *r, const Source *s, int64_t first, int64_t count, void *to)
@@ -104,7 +108,8 @@ static void source_map(const Reader *r, Source *s)
     int64_t page = sysconf(_SC_PAGESIZE), base = s->array->offset & ~(page - 1);
     int64_t bytes = s->array->offset + s->array->dim[0] * s->array->sample_bytes - base;
     void *p = mmap(NULL, (size_t)bytes, PROT_READ, MAP_SHARED, r->fd, (off_t)base);
-    if (p == MAP_FAILED) return; /* this file system cannot: the same bytes by pread */
+    /* this file system cannot: the same bytes by pread */
+    if (p == MAP_FAILED) return;
     map_guard_install();
     s->mapped = p;
     s->mapped_bytes = (size_t)bytes;

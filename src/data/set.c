@@ -10,9 +10,11 @@
 #include <string.h>
 #include <sys/stat.h>
 
-typedef struct Opening { /* what is at hand while a set is opened */
+/* what is at hand while a set is opened */
+typedef struct Opening {
     DataSet *set;
-    const Config *config; /* may be NULL: defaults */
+    /* may be NULL: defaults */
+    const Config *config;
     hid_t file;
     int64_t file_bytes;
     bool weft;
@@ -254,7 +256,8 @@ static Status integers_scan(const DataSet *set, int64_t *largest)
     const DataArray *array = tokens ? &set->x : &set->y;
     int64_t most = 0, below = tokens ? set->vocab : set->classes, total = array->dim[0];
     size_t bytes = element_bytes(array->type);
-    DataSet alone = *set; /* as x, which is read in runs */
+    /* as x, which is read in runs */
+    DataSet alone = *set;
     alone.x = *array;
     TRY(reader_new_part(&reader, &alone, true, false));
     uint8_t *piece = mem_new(PIECE * bytes);

@@ -1,5 +1,5 @@
-/* Attributes of layers: one table says which field each writes, its type and range. Values come as text, from a config's
- * layers list or from the zoo; the callers add the place to the messages. */
+/* Attributes of layers: one table says which field each writes, its type and range. Values come as
+ * text, from a config's layers list or from the zoo; the callers add the place to the messages. */
 #include "kinds.h"
 
 #include <ctype.h>
@@ -21,10 +21,13 @@ typedef enum AttrType {
 typedef struct Attr {
     const char *name;
     AttrType type;
-    bool in_size;  /* a field of LayerSize, not of OpSpec */
-    size_t offset; /* of the field */
+    /* a field of LayerSize, not of OpSpec */
+    bool in_size;
+    /* of the field */
+    size_t offset;
     double low, high;
-    bool below_high; /* high itself is out of range */
+    /* high itself is out of range */
+    bool below_high;
 } Attr;
 
 #define IN_SPEC(field) .offset = offsetof(OpSpec, field)

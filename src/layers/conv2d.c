@@ -1,4 +1,5 @@
-/* conv2d: 2-d convolution over images, with stride, zero padding and groups (groups = channels: depthwise). */
+/* conv2d: 2-d convolution over images, with stride, zero padding and groups (groups = channels:
+ * depthwise). */
 #include "kinds.h"
 
 static const char *const attrs[] = {"channels", "kernel", "stride",   "pad", "groups",

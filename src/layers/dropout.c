@@ -1,4 +1,5 @@
-/* dropout (Srivastava et al. 2014): zeroes values with probability p while training, scales the rest by 1/(1-p). */
+/* dropout (Srivastava et al. 2014): zeroes values with probability p while training, scales the
+ * rest by 1/(1-p). */
 #include "kinds.h"
 
 static const char *const attrs[] = {"p", NULL};

@@ -7,7 +7,8 @@ static const char *const attrs[] = {"groups", "eps", NULL};
 static void defaults(OpSpec *spec, LayerSize *size)
 {
     (void)size;
-    spec->groups = 32; /* the paper's */
+    /* the paper's */
+    spec->groups = 32;
     spec->eps = 1e-5f;
 }
 

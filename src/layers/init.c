@@ -1,5 +1,5 @@
-/* Initial values of parameters: a pure function of the seed, the parameter's full name and the element's index in the
- * model's own order, so that neither layouts nor grids change them. */
+/* Initial values of parameters: a pure function of the seed, the parameter's full name and the
+ * element's index in the model's own order, so that neither layouts nor grids change them. */
 #include "layers.h"
 
 #include <math.h>
@@ -8,7 +8,8 @@ typedef struct Fan {
     double in, out;
 } Fan;
 
-/* PyTorch's rule: dimensions after the second are the receptive field; groups do not count in fan_out. */
+/* PyTorch's rule: dimensions after the second are the receptive field; groups do not count in
+ * fan_out. */
 static Fan fan_of(Shape w)
 {
     double field = (double)(w.dim[2] * w.dim[3]);

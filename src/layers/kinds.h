@@ -5,12 +5,14 @@
 #include "layers.h"
 #include "tensor/op_list.h"
 
-enum { PAD_SAME = -1 }; /* as OpSpec.pad until the shape rule has resolved it: (kernel - 1) / 2 */
+/* as OpSpec.pad until the shape rule has resolved it: (kernel - 1) / 2 */
+enum { PAD_SAME = -1 };
 
 /* All inputs hold floats of lowest..highest dimensions; `needs` says so in words ("(N,C,H,W)"). */
 Status need_floats(const OpSpec *spec, const char *kind, int lowest, int highest,
                    const char *needs);
-/* Kernel given, `same` padding resolved, and the window fits: *out = outputs along both directions. */
+/* Kernel given, `same` padding resolved, and the window fits: *out = outputs along both
+ * directions. */
 Status window_infer(OpSpec *spec, const char *kind, int64_t out[2]);
 /* The weight (w[0]) and, where size wants it, the bias (w[1], n elements) of dense and conv2d. */
 void weight_bias(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_PARAMS], Shape weight,

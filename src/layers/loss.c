@@ -1,5 +1,5 @@
-/* softmax_loss (cross-entropy with label smoothing) and mse_loss: (rows, LOSS_COLUMNS) per-sample results. The model
- * ends with one of them, chosen by train.loss. */
+/* softmax_loss (cross-entropy with label smoothing) and mse_loss: (rows, LOSS_COLUMNS) per-sample
+ * results. The model ends with one of them, chosen by train.loss. */
 #include "kinds.h"
 
 static const char *const softmax_attrs[] = {"smoothing", NULL};

@@ -1,4 +1,5 @@
-/* batch_norm (Ioffe & Szegedy 2015) and layer_norm (Ba et al. 2016), with PyTorch's defaults and names. */
+/* batch_norm (Ioffe & Szegedy 2015) and layer_norm (Ba et al. 2016), with PyTorch's defaults and
+ * names. */
 #include "kinds.h"
 
 static const char *const batch_attrs[] = {"eps", "momentum", NULL};

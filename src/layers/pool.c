@@ -1,4 +1,5 @@
-/* max_pool, avg_pool (over real pixels only) and global_pool (the mean of each channel) over images. */
+/* max_pool, avg_pool (over real pixels only) and global_pool (the mean of each channel) over
+ * images. */
 #include "kinds.h"
 
 static const char *const attrs[] = {"kernel", "stride", "pad", NULL};
@@ -20,8 +21,8 @@ static void global_defaults(OpSpec *spec, LayerSize *size)
     spec->pool = POOL_GLOBAL_AVG;
 }
 
-/* The stride is the kernel's size where it was not given, and padding at most half of it: each window then holds at
- * least one real pixel. */
+/* The stride is the kernel's size where it was not given, and padding at most half of it: each
+ * window then holds at least one real pixel. */
 static Status infer(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_PARAMS])
 {
     const char *kind = spec->pool == POOL_MAX ? "max_pool" : "avg_pool";

@@ -1,4 +1,5 @@
-/* positions: adds a learned vector for each place of a sequence: (N,T,C) -> (N,T,C), from a table of `context` rows. */
+/* positions: adds a learned vector for each place of a sequence: (N,T,C) -> (N,T,C), from a table
+ * of `context` rows. */
 #include "kinds.h"
 
 static const char *const attrs[] = {"context", "init_std", NULL};
@@ -7,7 +8,8 @@ static void defaults(OpSpec *spec, LayerSize *size)
 {
     (void)spec;
     size->init = INIT_NORMAL;
-    size->init_std = 0.02f; /* Radford et al. 2019 */
+    /* Radford et al. 2019 */
+    size->init_std = 0.02f;
 }
 
 static Status infer(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_PARAMS])

@@ -7,7 +7,8 @@ static const char *const attrs[] = {"eps", NULL};
 static void defaults(OpSpec *spec, LayerSize *size)
 {
     (void)size;
-    spec->eps = 1e-5f; /* Llama 2's and 3's (Touvron et al. 2023) */
+    /* Llama 2's and 3's (Touvron et al. 2023) */
+    spec->eps = 1e-5f;
 }
 
 static Status infer(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_PARAMS])

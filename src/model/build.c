@@ -1,10 +1,11 @@
-/* From a config to a graph: a zoo model or the config's list of layers, then the loss. Errors carry the place in the
- * config. */
+/* From a config to a graph: a zoo model or the config's list of layers, then the loss. Errors carry
+ * the place in the config. */
 #include "build.h"
 
 #include <string.h>
 
-static const double ROTARY_BASE = 10000, RMS_EPS = 1e-5; /* the keys' defaults */
+/* the keys' defaults */
+static const double ROTARY_BASE = 10000, RMS_EPS = 1e-5;
 
 /* Gives the last failure its place: the list's last layer, or the key that names the zoo model. */
 static Status place_fail(const Config *config, Status status)

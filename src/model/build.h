@@ -7,7 +7,8 @@
 /* A node before its shape rule has run: attributes are set on spec and size with layer_attr. */
 typedef struct Draft {
     const LayerKind *kind;
-    const char *name; /* borrowed */
+    /* borrowed */
+    const char *name;
     OpSpec spec;
     LayerSize size;
     int in[SPEC_INPUTS];
@@ -19,11 +20,15 @@ Status draft_begin(const Graph *graph, Draft *draft, const LayerKind *kind, cons
 /* Runs the shape rule and appends the node and its parameters. *index: the node's. */
 Status draft_finish(Graph *graph, Draft *draft, int *index);
 
-int graph_find(const Graph *graph, const char *name); /* node's index; GRAPH_FAILED if none */
+/* node's index; GRAPH_FAILED if none */
+int graph_find(const Graph *graph, const char *name);
 bool graph_name_taken(const Graph *graph, const char *name);
-Desc graph_output(const Graph *graph, int node);      /* of a node, or of NODE_INPUT */
-void graph_count_uses(const Graph *graph, int *uses); /* uses[node]: how many inputs read it */
-void graph_need_dx(Graph *graph);                     /* sets every spec.need_dx */
+/* of a node, or of NODE_INPUT */
+Desc graph_output(const Graph *graph, int node);
+/* uses[node]: how many inputs read it */
+void graph_count_uses(const Graph *graph, int *uses);
+/* sets every spec.need_dx */
+void graph_need_dx(Graph *graph);
 double node_macs(
     const Node *node); /* forward's multiply-adds, where OpInfo counts them; one micro-batch */
 /* What its operation is. */
@@ -35,7 +40,8 @@ static inline const OpInfo *node_info(const Node *node)
 /* The layers of config->model.layer, one node each, in their order. Errors carry their place. */
 Status graph_add_list(Graph *graph, const Config *config, int *logits);
 
-/* Zoo: a dropout layer with config's probability, or `own` where it gives none; x itself where that is 0. */
+/* Zoo: a dropout layer with config's probability, or `own` where it gives none; x itself where that
+ * is 0. */
 int zoo_dropout(Graph *graph, const Config *config, const char *name, int x, double own);
 /* Numbers as attributes take them. */
 enum { ZOO_NUMBER = 32 };

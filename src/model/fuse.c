@@ -1,16 +1,22 @@
-/* Rewrites neighbours that a backend runs as one operation. A node disappears into its producer (or, for relu before
- * max_pool, into its reader) only where it is that one's single reader. Decided on the whole graph. */
+/* Rewrites neighbours that a backend runs as one operation. A node disappears into its producer
+ * (or, for relu before max_pool, into its reader) only where it is that one's single reader.
+ * Decided on the whole graph. */
 #include "build.h"
 
 #include <string.h>
 
 typedef struct Fuser {
-    Graph *graph; /* borrowed, as table */
+    /* borrowed, as table */
+    Graph *graph;
     const BackendTable *table;
-    int *to;     /* owned: which node now gives node i's output */
-    int *uses;   /* owned: readers of node i's output */
-    int *reader; /* owned: the last one of them */
-    bool *gone;  /* owned */
+    /* owned: which node now gives node i's output */
+    int *to;
+    /* owned: readers of node i's output */
+    int *uses;
+    /* owned: the last one of them */
+    int *reader;
+    /* owned */
+    bool *gone;
 } Fuser;
 
 static int resolve(const Fuser *f, int node)
@@ -39,7 +45,8 @@ static void merge(Fuser *f, int i, int into)
     f->reader[into] = f->reader[i];
 }
 
-/* A gelu between two dense, one right behind the other: the second one's product of gradients ends with it. */
+/* A gelu between two dense, one right behind the other: the second one's product of gradients ends
+ * with it. */
 static void pass_act(Fuser *f, int p, int i)
 {
     Node *reader = &f->graph->node[f->reader[i]];
@@ -49,8 +56,8 @@ static void pass_act(Fuser *f, int p, int i)
     f->graph->node[p].spec.act_passed = true;
 }
 
-/* An activation after batch_norm, conv2d, dense or add. A relu that only a max_pool reads is left for that one: there
- * it works on fewer numbers. */
+/* An activation after batch_norm, conv2d, dense or add. A relu that only a max_pool reads is left
+ * for that one: there it works on fewer numbers. */
 static void fuse_act(Fuser *f, int i)
 {
     Node *node = &f->graph->node[i];
@@ -71,8 +78,8 @@ static bool takes_add(const Fuser *f, const Node *node)
            (residual == RESIDUAL_BY_BACKEND && f->table->adds_to_dense);
 }
 
-/* An add of a batch_norm's or a dense's output: that one adds the other input itself. Of two, the later one, so that the
- * other input is there when it runs. */
+/* An add of a batch_norm's or a dense's output: that one adds the other input itself. Of two, the
+ * later one, so that the other input is there when it runs. */
 static void fuse_add(Fuser *f, int i)
 {
     Node *node = &f->graph->node[i];

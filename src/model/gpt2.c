@@ -1,7 +1,8 @@
-/* gpt2 (Radford et al. 2019): pre-norm blocks of causal attention and a gelu mlp four times as wide, and a head that has the
- * embedding's own weight. Names are GPT-2's, weights out x in (its files hold them in x out). Initialisers are the
- * paper's: N(0, 0.02^2), N(0, 0.02^2 / 2L) where a projection ends in the residual stream; positions N(0, 0.02^2), too
- * (OpenAI's code has 0.01 there). There is no dropout on the attention's probabilities. The vocabulary is graph->classes;
+/* gpt2 (Radford et al. 2019): pre-norm blocks of causal attention and a gelu mlp four times as
+ * wide, and a head that has the embedding's own weight. Names are GPT-2's, weights out x in (its
+ * files hold them in x out). Initialisers are the paper's: N(0, 0.02^2), N(0, 0.02^2 / 2L) where a
+ * projection ends in the residual stream; positions N(0, 0.02^2), too (OpenAI's code has 0.01
+ * there). There is no dropout on the attention's probabilities. The vocabulary is graph->classes;
  * the data's T may be less than the context. */
 #include "build.h"
 
@@ -12,8 +13,10 @@ enum { NAME_CHARS = 64 };
 static const double INIT_STD = 0.02;
 
 typedef struct Gpt2 {
-    Graph *graph;         /* borrowed */
-    const Config *config; /* borrowed */
+    /* borrowed */
+    Graph *graph;
+    /* borrowed */
+    const Config *config;
     int64_t depth, width, heads, context;
 } Gpt2;
 
@@ -52,7 +55,8 @@ static int project(const Gpt2 *m, const char *name, int x, int64_t width, double
                      "normal", "init_std", zoo_real(std, s), NULL);
 }
 
-/* The end of both halves of a block: a projection to the residual stream, dropout, and the sum with it. */
+/* The end of both halves of a block: a projection to the residual stream, dropout, and the sum with
+ * it. */
 static int rejoin(const Gpt2 *m, int64_t block, const char *half, int x, int y)
 {
     char part[NAME_CHARS / 2], name[NAME_CHARS];

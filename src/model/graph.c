@@ -1,5 +1,5 @@
-/* The graph itself: appending nodes with their parameters, looking them up, counting. Inputs always come before their
- * readers, so the order of nodes is a topological one. */
+/* The graph itself: appending nodes with their parameters, looking them up, counting. Inputs always
+ * come before their readers, so the order of nodes is a topological one. */
 #include "build.h"
 
 #include <string.h>

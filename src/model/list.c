@@ -1,14 +1,17 @@
-/* A config's list of layers: each reads the one before it, or the layers that its `input:` names ("data" is the data).
- * `name:` names a layer and its parameters; without it the name is the kind and a number, counted per kind: conv2d1. */
+/* A config's list of layers: each reads the one before it, or the layers that its `input:` names
+ * ("data" is the data). `name:` names a layer and its parameters; without it the name is the kind
+ * and a number, counted per kind: conv2d1. */
 #include "build.h"
 
 #include <ctype.h>
 #include <string.h>
 
 typedef struct ListEntry {
-    const ConfigLayer *layer; /* borrowed */
+    /* borrowed */
+    const ConfigLayer *layer;
     const LayerKind *kind;
-    const ConfigAttr *name, *input; /* NULL where not given */
+    /* NULL where not given */
+    const ConfigAttr *name, *input;
 } ListEntry;
 
 /* Gives the last failure the place of an attribute. */

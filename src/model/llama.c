@@ -14,8 +14,10 @@ enum { NAME_CHARS = 64, FFN_STEP = 64 };
 static const double INIT_STD = 0.02;
 
 typedef struct Llama {
-    Graph *graph;         /* borrowed */
-    const Config *config; /* borrowed */
+    /* borrowed */
+    Graph *graph;
+    /* borrowed */
+    const Config *config;
     int64_t depth, width, heads, kv_heads, ffn;
 } Llama;
 

@@ -1,4 +1,5 @@
-/* mlp: flatten, then dense + relu for each width of model.hidden (512, 512), then dense to the classes. */
+/* mlp: flatten, then dense + relu for each width of model.hidden (512, 512), then dense to the
+ * classes. */
 #include "build.h"
 
 static int build(Graph *graph, const Config *config)

@@ -1,5 +1,5 @@
-/* mobilenet_v2 (Sandler et al. 2018, width 1): inverted residual blocks of a 1x1 expansion, a 3x3 depthwise
- * convolution and a linear 1x1 projection. Names and initialisers are torchvision's. */
+/* mobilenet_v2 (Sandler et al. 2018, width 1): inverted residual blocks of a 1x1 expansion, a 3x3
+ * depthwise convolution and a linear 1x1 projection. Names and initialisers are torchvision's. */
 #include "build.h"
 
 enum { NAME_CHARS = 64 };
@@ -8,7 +8,8 @@ typedef struct ConvSpec {
     int channels, kernel, stride, groups;
 } ConvSpec;
 
-/* Convolution, batch norm and, where relu6 is wanted, the activation: names prefix.first, .first+1, .first+2. */
+/* Convolution, batch norm and, where relu6 is wanted, the activation: names prefix.first, .first+1,
+ * .first+2. */
 static int conv_norm(Graph *g, int x, const char *prefix, int first, ConvSpec c, bool relu6)
 {
     char name[NAME_CHARS], channels[16], kernel[16], stride[16], groups[16];

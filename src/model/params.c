@@ -26,7 +26,8 @@ typedef struct Runs {
     int64_t outer, parts, lead, part, first, count;
 } Runs;
 
-typedef struct Run { /* where one lies, in numbers */
+/* where one lies, in numbers */
+typedef struct Run {
     int64_t whole, mine, count;
 } Run;
 

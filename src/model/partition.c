@@ -1,6 +1,7 @@
-/* Cuts a planned graph into contiguous chunks for the stages of a pipeline: by names, or so that the costliest chunk is as
- * cheap as can be, by dynamic programming over the places where it may be cut. Refused are cuts over which the data would
- * have to travel, and one between the logits and the loss. A pure function of the graph: every rank finds the same. */
+/* Cuts a planned graph into contiguous chunks for the stages of a pipeline: by names, or so that
+ * the costliest chunk is as cheap as can be, by dynamic programming over the places where it may be
+ * cut. Refused are cuts over which the data would have to travel, and one between the logits and
+ * the loss. A pure function of the graph: every rank finds the same. */
 #include "build.h"
 
 #include <string.h>
@@ -9,19 +10,28 @@
 static const double FLOPS_PER_S = 50e9, BYTES_PER_S = 10e9;
 
 typedef struct Cutter {
-    const Graph *graph;   /* borrowed */
-    const Config *config; /* borrowed */
-    int parts, places;    /* chunks wanted; units between neighbouring places, so at[0..places] */
-    int *at;        /* owned: nodes before which may be cut; at[0] = 0, at[places] = node_count */
-    double *cost;   /* owned: of all nodes before at[i], seconds */
-    int64_t *bytes; /* owned: what crosses a boundary at at[i] */
+    /* borrowed */
+    const Graph *graph;
+    /* borrowed */
+    const Config *config;
+    /* chunks wanted; units between neighbouring places, so at[0..places] */
+    int parts, places;
+    /* owned: nodes before which may be cut; at[0] = 0, at[places] = node_count */
+    int *at;
+    /* owned: of all nodes before at[i], seconds */
+    double *cost;
+    /* owned: what crosses a boundary at at[i] */
+    int64_t *bytes;
 } Cutter;
 
 /* How good a way is to cut the first nodes into chunks that are cheap enough. */
 typedef struct Way {
-    int64_t bytes; /* over all boundaries; -1: there is no such way */
-    double spread; /* sum of the chunks' squared costs */
-    int from;      /* the last boundary, a place */
+    /* over all boundaries; -1: there is no such way */
+    int64_t bytes;
+    /* sum of the chunks' squared costs */
+    double spread;
+    /* the last boundary, a place */
+    int from;
 } Way;
 
 static double larger(double a, double b)
@@ -34,7 +44,8 @@ static double roof_s(double flops, double bytes)
     return larger(flops / FLOPS_PER_S, bytes / BYTES_PER_S);
 }
 
-/* Forward reads x and w and writes y; backward reads dy, what it kept and w, and writes dx and dw. */
+/* Forward reads x and w and writes y; backward reads dy, what it kept and w, and writes dx and
+ * dw. */
 double node_cost(const Node *node)
 {
     const Op *op = node->op;
@@ -63,7 +74,8 @@ static bool is_data(const Graph *g, int node)
     return node == NODE_INPUT;
 }
 
-/* closed[i]: no boundary before node i. crossing_bytes[i]: bytes over a boundary there. Both have node_count + 1 entries. */
+/* closed[i]: no boundary before node i. crossing_bytes[i]: bytes over a boundary there. Both have
+ * node_count + 1 entries. */
 static void survey(const Graph *g, bool *closed, int64_t *crossing_bytes)
 {
     int *last = mem_new((size_t)(g->node_count + 1) * sizeof *last);
@@ -102,7 +114,8 @@ static void cutter_init(Cutter *c)
         }
         if (i < g->node_count) cost += node_cost(&g->node[i]);
     }
-    --c->places; /* the end is one, too */
+    /* the end is one, too */
+    --c->places;
     mem_free(&closed);
     mem_free(&crossing_bytes);
 }
@@ -119,8 +132,9 @@ static double chunk_cost(const Cutter *c, int from, int to)
     return c->cost[to] - c->cost[from];
 }
 
-/* The best bottleneck of `part` chunks up to place `to`, where before[i] is that of one chunk less up to i. before[] rises
- * with i and the last chunk's cost falls: the best i is where they meet, or the one before. */
+/* The best bottleneck of `part` chunks up to place `to`, where before[i] is that of one chunk less
+ * up to i. before[] rises with i and the last chunk's cost falls: the best i is where they meet, or
+ * the one before. */
 static double meet(const Cutter *c, const double *before, int part, int to)
 {
     int low = part - 1, high = to - 1;
@@ -174,7 +188,8 @@ static Way extend(const Cutter *c, const Way *before, int to, double limit)
     return best;
 }
 
-/* Among the cuts whose costliest chunk costs no more than the best one's, the fewest bytes; then the evenest. */
+/* Among the cuts whose costliest chunk costs no more than the best one's, the fewest bytes; then
+ * the evenest. */
 static void cut_by_cost(const Cutter *c, int *first)
 {
     size_t row = (size_t)c->places + 1;

@@ -1,5 +1,6 @@
-/* Plans every node's operation in order. Where an operation would rather read another layout, a reorder node is put
- * before it; readers that want the same layout share one. Then the parameters get their places in the arena. */
+/* Plans every node's operation in order. Where an operation would rather read another layout, a
+ * reorder node is put before it; readers that want the same layout share one. Then the parameters
+ * get their places in the arena. */
 #include "build.h"
 
 #include <string.h>
@@ -7,9 +8,12 @@
 enum { ALIGN_FLOATS = 16, WISHES_MAX = 4 };
 
 typedef struct Planner {
-    Graph *graph;     /* borrowed; its nodes move to `node` as they are planned */
-    Backend *backend; /* borrowed */
-    Node *node;       /* owned: planned nodes and reorders */
+    /* borrowed; its nodes move to `node` as they are planned */
+    Graph *graph;
+    /* borrowed */
+    Backend *backend;
+    /* owned: planned nodes and reorders */
+    Node *node;
     int count, capacity;
 } Planner;
 
@@ -41,8 +45,8 @@ static Status plan_fail(Status status, const char *name)
     return status;
 }
 
-/* Like "bn1.reorder16" for blocks of 16, "data.bf16" where only the numbers' type changes; a number goes on where one
- * producer's data is wanted in two such ways. */
+/* Like "bn1.reorder16" for blocks of 16, "data.bf16" where only the numbers' type changes; a number
+ * goes on where one producer's data is wanted in two such ways. */
 static char *reorder_name(const Planner *p, int producer, Desc preferred)
 {
     bool layout = preferred.dtype == output_of(p, producer).dtype;
@@ -61,7 +65,8 @@ static char *reorder_name(const Planner *p, int producer, Desc preferred)
     return name;
 }
 
-/* *index: a reorder node that gives producer's output as `preferred`, an earlier one if there is one. */
+/* *index: a reorder node that gives producer's output as `preferred`, an earlier one if there is
+ * one. */
 static Status reorder_for(Planner *p, int producer, Desc preferred, bool need_dx, int *index)
 {
     for (int i = 0; i < p->count; ++i)

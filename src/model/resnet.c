@@ -1,19 +1,22 @@
-/* resnet18/34/50/101 (He et al. 2015, v1.5: the stride of a bottleneck is in its 3x3 convolution). Stem imagenet: 7x7/2
- * convolution and 3x3/2 max-pool; small: one 3x3 convolution. Names and initialisers are torchvision's. */
+/* resnet18/34/50/101 (He et al. 2015, v1.5: the stride of a bottleneck is in its 3x3 convolution).
+ * Stem imagenet: 7x7/2 convolution and 3x3/2 max-pool; small: one 3x3 convolution. Names and
+ * initialisers are torchvision's. */
 #include "build.h"
 
 enum { STAGES = 4, NAME_CHARS = 64 };
 
 typedef struct ResNet {
     int blocks[STAGES];
-    int expansion; /* 1: two 3x3 convolutions a block; 4: 1x1, 3x3, 1x1 */
+    /* 1: two 3x3 convolutions a block; 4: 1x1, 3x3, 1x1 */
+    int expansion;
 } ResNet;
 
 typedef struct ConvSpec {
     int channels, kernel, stride;
 } ConvSpec;
 
-/* Convolution and batch norm, prefix.conv and prefix.bn (names in full), with relu where its name is given. */
+/* Convolution and batch norm, prefix.conv and prefix.bn (names in full), with relu where its name
+ * is given. */
 static int conv_norm(Graph *g, int x, ConvSpec c, const char *conv, const char *bn,
                      const char *relu)
 {

@@ -11,25 +11,37 @@
 
 typedef enum Role {
     ROLE_REST,
-    ROLE_COLUMN,  /* dense, by its outputs */
-    ROLE_BETWEEN, /* on a slice of the last dimension */
-    ROLE_ROW,     /* dense, by its inputs: each rank's output is a part of a sum */
-    ROLE_EMBED,   /* embedding, by its rows: likewise */
-    ROLE_HEAD,    /* dense, by its outputs, which the loss reads so */
+    /* dense, by its outputs */
+    ROLE_COLUMN,
+    /* on a slice of the last dimension */
+    ROLE_BETWEEN,
+    /* dense, by its inputs: each rank's output is a part of a sum */
+    ROLE_ROW,
+    /* embedding, by its rows: likewise */
+    ROLE_EMBED,
+    /* dense, by its outputs, which the loss reads so */
+    ROLE_HEAD,
     ROLE_LOSS,
 } Role;
 
 typedef struct Splitter {
-    const Graph *from;    /* borrowed */
-    const Config *config; /* borrowed */
+    /* borrowed */
+    const Graph *from;
+    /* borrowed */
+    const Config *config;
     Graph *to;
     int rank, ranks;
-    bool sequence;  /* what is not divided is done on slices of the sequence */
-    Role *role;     /* owned; one a node, like the others */
-    int64_t *units; /* owned: what the last dimension is cut in: heads (of keys), or numbers */
+    /* what is not divided is done on slices of the sequence */
+    bool sequence;
+    /* owned; one a node, like the others */
+    Role *role;
+    /* owned: what the last dimension is cut in: heads (of keys), or numbers */
+    int64_t *units;
     int *uses, *reader;
-    int *now;     /* owned: which node of `to` now gives node i's output */
-    int *entered; /* owned: the exchange that gives all of it to divided layers; -1: none yet */
+    /* owned: which node of `to` now gives node i's output */
+    int *now;
+    /* owned: the exchange that gives all of it to divided layers; -1: none yet */
+    int *entered;
 } Splitter;
 
 static Status refuse(const Splitter *s, const char *layer, const char *what, int64_t have)
@@ -67,9 +79,12 @@ static bool any_shared(const Graph *g, const Node *node)
 
 /* What lies between two dense layers, as far as slices have to know. */
 typedef struct Between {
-    int heads;   /* of an attention, those of its keys; 0: there is none */
-    bool shared; /* by several heads of queries each */
-    bool halves; /* a layer that joins two halves */
+    /* of an attention, those of its keys; 0: there is none */
+    int heads;
+    /* by several heads of queries each */
+    bool shared;
+    /* a layer that joins two halves */
+    bool halves;
 } Between;
 
 /* Follows single readers from a dense layer to the next one. Returns that one, or -1. Dropout
@@ -234,7 +249,8 @@ static int add_exchange(Splitter *s, const char *name, const char *how, int in, 
     return s->to->node_count - 1;
 }
 
-/* What node i's input k is in the new graph: for divided layers, through an exchange that all readers share. */
+/* What node i's input k is in the new graph: for divided layers, through an exchange that all
+ * readers share. */
 static int input_of(Splitter *s, int i, int k)
 {
     int from = s->from->node[i].in[k];

@@ -1,5 +1,5 @@
-/* Tied parameters: one value that two layers use, each with a gradient of its own. Only layers that can store their weight
- * in its plain order take part, so that the one stored value serves both. */
+/* Tied parameters: one value that two layers use, each with a gradient of its own. Only layers that
+ * can store their weight in its plain order take part, so that the one stored value serves both. */
 #include "build.h"
 
 #include <string.h>
@@ -51,7 +51,8 @@ static Status check_pair(const Graph *graph, const Param *param, const Param *to
 Status graph_tie(Graph *graph, int node, int slot, const char *name)
 {
     int to;
-    if (node == GRAPH_FAILED) return ERR_CONFIG; /* its message stands */
+    /* its message stands */
+    if (node == GRAPH_FAILED) return ERR_CONFIG;
     if (node < 0 || node >= graph->node_count || slot < 0 || slot >= graph->node[node].spec.w_count)
         return fail(ERR_BUG, "layer %d has no parameter %d to tie to %s", node, slot, name);
     if (graph->node[node].op) return fail(ERR_BUG, "graph_tie comes before graph_plan");

@@ -59,7 +59,8 @@ Status observer_flush(Observer *observer)
     if (!observer) return OK;
     observer->flushed_s = clock_s();
     Status events = append_flush(&observer->events);
-    Status metrics = append_flush(&observer->metrics); /* whose message comes first */
+    /* whose message comes first */
+    Status metrics = append_flush(&observer->metrics);
     return metrics != OK ? metrics : events;
 }
 

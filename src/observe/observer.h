@@ -7,9 +7,11 @@
 
 /* What has been put and not been written is kept until a flush can write it. */
 typedef struct AppendFile {
-    char *path; /* owned; NULL: closed */
+    /* owned; NULL: closed */
+    char *path;
     int fd;
-    char *data; /* owned: what waits */
+    /* owned: what waits */
+    char *data;
     size_t bytes;
 } AppendFile;
 /* flags: open's, beside those for appending. Where it failed there is nothing to close, and errno
@@ -17,7 +19,8 @@ typedef struct AppendFile {
 Status append_open(AppendFile *file, const char *path, int flags);
 void append_put(AppendFile *file, const void *data, size_t bytes);
 Status append_flush(AppendFile *file);
-Status append_sync(AppendFile *file); /* to the disk */
+/* to the disk */
+Status append_sync(AppendFile *file);
 /* Flushes; what cannot be written even now is lost. */
 Status append_close(AppendFile *file);
 
@@ -61,6 +64,7 @@ uint32_t crc32c(const void *data, size_t bytes);
 char *text_count(int64_t value, char *out);
 /* "1:23" or "2:01:05", into at least 32 chars, which it returns. */
 char *text_seconds(double seconds, char *out);
-double wall_s(void); /* seconds since 1970 */
+/* seconds since 1970 */
+double wall_s(void);
 
 #endif

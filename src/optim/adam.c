@@ -3,7 +3,8 @@
 
 #include <math.h>
 
-/* Of the betas as the kernels have them: of 0.999, 1 - beta is off by 1e-5 in single precision, which must cancel. */
+/* Of the betas as the kernels have them: of 0.999, 1 - beta is off by 1e-5 in single precision,
+ * which must cancel. */
 void adam_corrections(const Optim *optim, const OptimRule *rule, float *first, float *second)
 {
     float beta1 = (float)rule->is->beta1, beta2 = (float)rule->is->beta2;

@@ -1,12 +1,15 @@
-/* The learning rate of a step: warm-up, then a curve. A curve is a row: its word, and the rate behind the warm-up. */
+/* The learning rate of a step: warm-up, then a curve. A curve is a row: its word, and the rate
+ * behind the warm-up. */
 #include "rules.h"
 
 #include <math.h>
 
 typedef struct CurveAt {
     const OptimConfig *is;
-    int64_t step, steps_per_epoch; /* step: since the beginning, warm-up included */
-    double done;                   /* 0 at the end of warm-up, 1 after the last step */
+    /* step: since the beginning, warm-up included */
+    int64_t step, steps_per_epoch;
+    /* 0 at the end of warm-up, 1 after the last step */
+    double done;
 } CurveAt;
 
 typedef struct Curve {

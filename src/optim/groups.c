@@ -1,5 +1,5 @@
-/* Which rule updates which parameter. Refuses patterns and groups that choose nothing: a name that has been mistyped would train
- * the wrong way in silence. */
+/* Which rule updates which parameter. Refuses patterns and groups that choose nothing: a name that
+ * has been mistyped would train the wrong way in silence. */
 #include "rules.h"
 
 #include <fnmatch.h>

@@ -1,4 +1,5 @@
-/* LAMB (You et al. 2020, "Large batch optimization for deep learning: training BERT in 76 minutes", algorithm 2). */
+/* LAMB (You et al. 2020, "Large batch optimization for deep learning: training BERT in 76 minutes",
+ * algorithm 2). */
 #include "rules.h"
 
 /* u, Adam's direction plus weight decay, stays in the scratch. */

@@ -1,4 +1,5 @@
-/* LARS (You, Gitman & Ginsburg 2017, "Large batch training of convolutional networks", algorithm 1). */
+/* LARS (You, Gitman & Ginsburg 2017, "Large batch training of convolutional networks", algorithm
+ * 1). */
 #include "rules.h"
 
 static void measure(Optim *optim, const OptimPiece *piece, const OptimArgs *a)
@@ -18,8 +19,8 @@ static double local_rate(const OptimPiece *piece, const OptimArgs *a)
     return is->trust * w_norm / (g_norm + is->weight_decay * w_norm);
 }
 
-/* The paper's momentum holds rates: m = momentum m + lr local (g + wd w); w -= m. That is SGD of rate 1 on a scaled
- * gradient. */
+/* The paper's momentum holds rates: m = momentum m + lr local (g + wd w); w -= m. That is SGD of
+ * rate 1 on a scaled gradient. */
 static void update(Optim *optim, const OptimPiece *piece, const OptimArgs *a)
 {
     const OptimConfig *is = piece->rule->is;

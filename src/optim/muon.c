@@ -1,7 +1,8 @@
-/* Muon (Jordan et al. 2024, "Muon: an optimizer for hidden layers in neural networks"): the momentum of a weight matrix, made
- * nearly orthogonal by five steps of Newton and Schulz; as PyTorch's, but in fp32. A convolution's weight is the matrix out x rest.
- * Sums of products are in an order that the shape alone decides. Refuses what is no hidden layer's weight: embeddings, the last
- * layer and vectors want another rule. */
+/* Muon (Jordan et al. 2024, "Muon: an optimizer for hidden layers in neural networks"): the
+ * momentum of a weight matrix, made nearly orthogonal by five steps of Newton and Schulz; as
+ * PyTorch's, but in fp32. A convolution's weight is the matrix out x rest. Sums of products are in
+ * an order that the shape alone decides. Refuses what is no hidden layer's weight: embeddings, the
+ * last layer and vectors want another rule. */
 #include "rules.h"
 
 #include <math.h>
@@ -96,8 +97,8 @@ static void direction(Optim *optim, const OptimPiece *piece, const OptimArgs *a)
     optim_each(optim, piece, momentum_body, &args, range);
 }
 
-/* "original": Jordan's. "match_rms": the update's mean square is like AdamW's (Liu et al. 2025, "Muon is scalable for LLM
- * training", section 2.2). */
+/* "original": Jordan's. "match_rms": the update's mean square is like AdamW's (Liu et al. 2025,
+ * "Muon is scalable for LLM training", section 2.2). */
 static double adjust(const OptimConfig *is, Matrix m)
 {
     double rows = (double)m.rows, columns = (double)m.columns;

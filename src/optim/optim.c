@@ -1,10 +1,12 @@
-/* The optimizer's memory: what is updated here, and where its state lies. Rules that work element by element see
- * neighbouring ranges as one: the padding between tensors is zero in parameters, gradients and state, and stays so. */
+/* The optimizer's memory: what is updated here, and where its state lies. Rules that work element
+ * by element see neighbouring ranges as one: the padding between tensors is zero in parameters,
+ * gradients and state, and stays so. */
 #include "rules.h"
 
 #include <string.h>
 
-enum { ALIGN_FLOATS = 16 }; /* ranges begin at multiples of this */
+/* ranges begin at multiples of this */
+enum { ALIGN_FLOATS = 16 };
 
 static int64_t chunks(int64_t n)
 {
@@ -49,7 +51,8 @@ static void make_runs(Optim *optim)
     }
 }
 
-/* A piece's state in each arena: as the parameters lie, or, of shares and where rules differ, close together. */
+/* A piece's state in each arena: as the parameters lie, or, of shares and where rules differ, close
+ * together. */
 static void place_state(Optim *optim, OptimPiece *piece, bool packed)
 {
     for (int s = 0; s < piece->rule->slots; ++s) {
@@ -58,8 +61,8 @@ static void place_state(Optim *optim, OptimPiece *piece, bool packed)
     }
 }
 
-/* Measured before the first is updated, shares have scratch side by side (*used: so much so far); what is done one by one has the
- * same. */
+/* Measured before the first is updated, shares have scratch side by side (*used: so much so far);
+ * what is done one by one has the same. */
 static void place_scratch(Optim *optim, OptimPiece *piece, int64_t *used)
 {
     const OptimTable *table = piece->rule->table;
@@ -197,7 +200,8 @@ static Status check(const OptimRange *range, int count, int rules, int64_t arena
     return OK;
 }
 
-/* A row that lacks a function is a bug; what a rule cannot do on this backend is said under its name. */
+/* A row that lacks a function is a bug; what a rule cannot do on this backend is said under its
+ * name. */
 static Status check_rule(const Config *config, int number, const Backend *backend)
 {
     const OptimTable *t = optim_rule(config, number).table;
@@ -270,7 +274,8 @@ static Status make(Optim **optim, const Config *config, Backend *backend, const 
     take_rules(o);
     if (share) o->share = *share;
     make_pieces(o, arena_elements);
-    o->share.first = o->share.count = NULL; /* the pieces say it */
+    /* the pieces say it */
+    o->share.first = o->share.count = NULL;
     o->share.value = o->share.gradient = NULL;
     Status st = check_whole(o);
     if (st != OK) free_lists(optim);

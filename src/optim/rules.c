@@ -1,4 +1,5 @@
-/* The update rules, in the order of the help, the default first. Another one is a file with its row, and one line here. */
+/* The update rules, in the order of the help, the default first. Another one is a file with its
+ * row, and one line here. */
 #include "rules.h"
 
 /* clang-format off: one a line */

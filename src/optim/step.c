@@ -1,8 +1,8 @@
-/* One step over the ranges, and the gradient's squares.
- *
- * Norms are sums of squares per FLAT_CHUNK of each tensor, added in order on every rank, whoever computed them. All tensors are
- * measured before the first is updated, so that the host waits once, and ranks exchange their chunks' sums once; but tensor
- * by tensor where what is measured lies in a scratch for one (lamb, nothing shared out). */
+/* One step over the ranges, and the gradient's squares. Norms are sums of squares per FLAT_CHUNK of
+ * each tensor, added in order on every rank, whoever computed them. All tensors are measured before
+ * the first is updated, so that the host waits once, and ranks exchange their chunks' sums once;
+ * but tensor by tensor where what is measured lies in a scratch for one (lamb, nothing shared
+ * out). */
 #include "rules.h"
 
 #include <math.h>
@@ -19,7 +19,8 @@ void optim_squares(Optim *optim, int set, const OptimPiece *piece, const float *
     optim->backend->table->flat->squares(s, out, x, piece->elements);
 }
 
-/* Brings the sums of ranges first .. last-1 to the host, and, shared out, those of the other ranks. */
+/* Brings the sums of ranges first .. last-1 to the host, and, shared out, those of the other
+ * ranks. */
 static void bring_squares(Optim *optim, int sets, int first, int last)
 {
     const BackendTable *table = optim->backend->table;

@@ -1,5 +1,6 @@
-/* Rules that want whole tensors, and planning for them. What is to be changed is left in the scratch as it is stored here, comes
- * together as one tensor in plain order, is changed, and goes back: so state, gradients and parameters stay where they lie. */
+/* Rules that want whole tensors, and planning for them. What is to be changed is left in the
+ * scratch as it is stored here, comes together as one tensor in plain order, is changed, and goes
+ * back: so state, gradients and parameters stay where they lie. */
 #include "rules.h"
 
 #include <string.h>

@@ -16,9 +16,11 @@
 static const double SPIN_S = 5e-6, YIELD_S = 50e-6, NAP_S = 1e-3, MPI_NAP_S = 1e-4, CHECK_S = 0.1;
 
 struct Channels {
-    const World *world; /* borrowed */
+    /* borrowed */
+    const World *world;
     int count;
-    Channel *channel; /* owned */
+    /* owned */
+    Channel *channel;
     PipeNode pipes;
     /* owned: its tags are ours alone; MPI_COMM_NULL where all channels are pipes */
     MPI_Comm comm;

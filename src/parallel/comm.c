@@ -225,7 +225,8 @@ int64_t comm_push_begin(Comm *comm, const CommPush *push)
 
 static bool wait_for(Comm *comm, bool (*wait)(Comm *, int64_t), int64_t number)
 {
-    if (number == 0) return true; /* none was begun, and the transport may have none */
+    /* none was begun, and the transport may have none */
+    if (number == 0) return true;
     if (comm->waits) stopwatch_start(comm->waits);
     bool done = wait(comm, number);
     if (comm->waits) stopwatch_stop(comm->waits);

@@ -8,7 +8,8 @@ typedef struct Range {
 } Range;
 
 typedef struct Staged {
-    Backend *host; /* owned */
+    /* owned */
+    Backend *host;
     /* owned: in host memory, as large */
     Comm *inner;
     /* owned: begun, not copied back yet */

@@ -21,7 +21,8 @@ Status grid_join_gpus(Grid *grid, Backend *backend, int transport, int bits)
     (void)backend;
     (void)transport;
     (void)bits;
-    return OK; /* all memory is the host's */
+    /* all memory is the host's */
+    return OK;
 }
 
 void grid_part_gpus(Grid *grid)

@@ -1,5 +1,6 @@
-/* Each stage's list by itself: every task once, on its own stage, after what it needs there, backward passes in the order of
- * the micro-batches. What only several lists together show is left to the simulation. */
+/* Each stage's list by itself: every task once, on its own stage, after what it needs there,
+ * backward passes in the order of the micro-batches. What only several lists together show is left
+ * to the simulation. */
 #include "private.h"
 
 #include <string.h>
@@ -35,10 +36,13 @@ static const TaskKind maker[DID_KINDS] = {
 typedef struct Check {
     const Schedule *schedule;
     int stage;
-    uint8_t *did; /* owned (chunks of the stage, micros) */
-    /* Owned, one a chunk of the stage: how many are done, which is the next one's number; how many are live. */
+    /* owned (chunks of the stage, micros) */
+    uint8_t *did;
+    /* Owned, one a chunk of the stage: how many are done, which is the next one's number; how many
+     * are live. */
     int *backwards, *weights, *live;
-    int *most; /* borrowed, one a chunk of the model: live at most so far */
+    /* borrowed, one a chunk of the model: live at most so far */
+    int *most;
 } Check;
 
 char *task_text(const Schedule *schedule, int stage, int place, char *out)

@@ -1,7 +1,8 @@
-/* Schedule files: CSV with the head line `stage,task,chunk,micro` and one task a row, in the order of each stage; blank lines
- * and lines that begin with # are passed over. A line `stages,0,1,1,0` before the head says which stage has chunk 0, 1, ...
- * Refuses other heads, other than four fields, unknown tasks and numbers outside the shape, with file:line. Whether the lists make
- * sense is for the simulation to say. */
+/* Schedule files: CSV with the head line `stage,task,chunk,micro` and one task a row, in the order
+ * of each stage; blank lines and lines that begin with # are passed over. A line `stages,0,1,1,0`
+ * before the head says which stage has chunk 0, 1, ... Refuses other heads, other than four fields,
+ * unknown tasks and numbers outside the shape, with file:line. Whether the lists make sense is for
+ * the simulation to say. */
 #include "private.h"
 
 #include <ctype.h>
@@ -13,15 +14,19 @@ enum { FIELDS = 4, NUMBER_DIGITS = 9 };
 static const char *const heads[FIELDS] = {"stage", "task", "chunk", "micro"};
 
 typedef struct Reader {
-    const char *path; /* borrowed */
+    /* borrowed */
+    const char *path;
     int line;
     ScheduleShape shape;
-    int *stage_of;  /* borrowed from the schedule */
-    TaskList *list; /* borrowed, one a stage */
+    /* borrowed from the schedule */
+    int *stage_of;
+    /* borrowed, one a stage */
+    TaskList *list;
     bool head, stages, messages;
 } Reader;
 
-/* Cuts the line at its commas into fields without blanks around them; returns how many there are, at most FIELDS + 1. */
+/* Cuts the line at its commas into fields without blanks around them; returns how many there are,
+ * at most FIELDS + 1. */
 static int split_fields(char *line, char *field[FIELDS + 1])
 {
     int count = 0;
@@ -161,7 +166,8 @@ static Status read_lines(Reader *r, FILE *in)
         st = fail(ERR_IO, "%s: cannot be read: %s", r->path, strerror(errno));
     if (st == OK && !r->head)
         st = fail(ERR_CONFIG, "%s:%d: the first line must be stage,task,chunk,micro", r->path, 1);
-    free(line); /* getline's own */
+    /* getline's own */
+    free(line);
     return st;
 }
 

@@ -1,7 +1,8 @@
-/* The forward passes of an evaluation, for any mapping of chunks to stages. On a clock on which every pass takes one unit each
- * stage does, of what it can do, the chunk that is furthest: so a micro-batch that is under way goes before one that is not. No
- * more than `stages` are under way, no channel holds more than 2 messages, and where two chunks in a row are on one stage
- * the second follows before the first has another micro-batch. */
+/* The forward passes of an evaluation, for any mapping of chunks to stages. On a clock on which
+ * every pass takes one unit each stage does, of what it can do, the chunk that is furthest: so a
+ * micro-batch that is under way goes before one that is not. No more than `stages` are under way,
+ * no channel holds more than 2 messages, and where two chunks in a row are on one stage the second
+ * follows before the first has another micro-batch. */
 #include "private.h"
 
 #include <string.h>

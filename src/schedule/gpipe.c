@@ -1,4 +1,5 @@
-/* gpipe: all forwards, then all backwards (Huang et al. 2019). Every stage has all micro-batches live at once. */
+/* gpipe: all forwards, then all backwards (Huang et al. 2019). Every stage has all micro-batches
+ * live at once. */
 #include "private.h"
 
 static void order_gpipe(TaskList *list, const Schedule *s, int stage)

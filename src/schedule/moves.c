@@ -1,19 +1,26 @@
-/* One sequence of work and messages of all stages, in the order of a clock on which all work takes the same time and messages none:
- * always the task that can begin first. A message moves as soon as it has been sent and has a place. */
+/* One sequence of work and messages of all stages, in the order of a clock on which all work takes
+ * the same time and messages none: always the task that can begin first. A message moves as soon as
+ * it has been sent and has a place. */
 #include "private.h"
 
 typedef struct Channel {
     int sent, moved, taken;
-    double *there; /* owned, one a place: when its message has moved, or when it was taken */
+    /* owned, one a place: when its message has moved, or when it was taken */
+    double *there;
 } Channel;
 
 typedef struct Sequence {
     const Schedule *schedule;
-    int depth, stage; /* whose moves are kept */
-    Channel *channel; /* owned */
-    int *at;          /* owned, one a stage: next task */
-    double *clock;    /* owned, one a stage */
-    int *number;      /* owned, one a boundary: how many before it are passed by messages */
+    /* whose moves are kept */
+    int depth, stage;
+    /* owned */
+    Channel *channel;
+    /* owned, one a stage: next task */
+    int *at;
+    /* owned, one a stage */
+    double *clock;
+    /* owned, one a boundary: how many before it are passed by messages */
+    int *number;
     Moves *moves;
     int room;
 } Sequence;

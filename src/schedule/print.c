@@ -1,5 +1,6 @@
-/* The picture as text: one line a stage. Boxes that have room show their task ("F0", "B3", "W3"; with several chunks a letter
- * for the chunk of the stage, "F0a"), the others only the letter, as often as they are wide; dots are idle time. */
+/* The picture as text: one line a stage. Boxes that have room show their task ("F0", "B3", "W3";
+ * with several chunks a letter for the chunk of the stage, "F0a"), the others only the letter, as
+ * often as they are wide; dots are idle time. */
 #include "private.h"
 
 #include <math.h>
@@ -10,9 +11,12 @@ enum { LABEL = 32, COLUMNS_LEAST = 10 };
 typedef struct Picture {
     const Schedule *schedule;
     const ScheduleReport *report;
-    int width;    /* characters for the time */
-    double scale; /* characters a unit of time */
-    char *line;   /* owned (width + 1) */
+    /* characters for the time */
+    int width;
+    /* characters a unit of time */
+    double scale;
+    /* owned (width + 1) */
+    char *line;
 } Picture;
 
 static const char letters[TASK_KINDS] = {[TASK_FORWARD] = 'F',

@@ -1,11 +1,13 @@
-/* Inside the schedule module: lists that grow, the form of a kind of schedule, and what is true of a list. */
+/* Inside the schedule module: lists that grow, the form of a kind of schedule, and what is true of
+ * a list. */
 #ifndef WEFT_SCHEDULE_PRIVATE_H
 #define WEFT_SCHEDULE_PRIVATE_H
 
 #include "schedule.h"
 
 typedef struct TaskList {
-    Task *task; /* owned */
+    /* owned */
+    Task *task;
     int count, room;
 } TaskList;
 void list_add(TaskList *list, TaskKind kind, int chunk, int micro);
@@ -14,31 +16,39 @@ void list_add_work(TaskList *list, const Schedule *schedule, TaskKind kind, int 
 
 /* What makes a kind of schedule, beside its row in schedules.def. */
 typedef struct ScheduleForm {
-    int (*stage)(ScheduleShape shape, int chunk); /* that has the chunk; NULL: the file says */
-    /* Appends the tasks of one stage; the schedule's shape and mapping are there. NULL: the file has them. */
+    /* that has the chunk; NULL: the file says */
+    int (*stage)(ScheduleShape shape, int chunk);
+    /* Appends the tasks of one stage; the schedule's shape and mapping are there. NULL: the file
+     * has them. */
     void (*order)(TaskList *list, const Schedule *schedule, int stage);
-    bool split; /* backward in halves; of a file's lists: found there */
+    /* backward in halves; of a file's lists: found there */
+    bool split;
 } ScheduleForm;
 
 /* ---- mappings ---- */
-int stage_round(ScheduleShape shape, int chunk); /* round the stages: chunk % stages */
-int stage_v(ScheduleShape shape, int chunk);     /* down the stages and back: v.c */
+/* round the stages: chunk % stages */
+int stage_round(ScheduleShape shape, int chunk);
+/* down the stages and back: v.c */
+int stage_v(ScheduleShape shape, int chunk);
 
 /* ---- orders ---- */
-/* turns.c: forwards and backwards of a stage each have an order of their own: groups of micro-batches, in a group chunk by chunk.
- * `ahead` forwards come first, then they take turns, then the backwards that are left follow. */
+/* turns.c: forwards and backwards of a stage each have an order of their own: groups of
+ * micro-batches, in a group chunk by chunk. `ahead` forwards come first, then they take turns, then
+ * the backwards that are left follow. */
 void order_turns(TaskList *list, const Schedule *schedule, int stage, int groups, int64_t ahead);
 /* Micro-batches of group `group` where `groups` share them, the largest first. */
 int group_size(ScheduleShape shape, int groups, int group);
 void order_interleaved(TaskList *list, const Schedule *schedule, int stage);
 
-/* v.c: `times` times the steps of a pattern, one letter each, on a stage of two chunks. F, f: forward of the next micro-batch
- * through the first and the second one; B, b: backward, data; W: the oldest weights' half that is left. */
+/* v.c: `times` times the steps of a pattern, one letter each, on a stage of two chunks. F, f:
+ * forward of the next micro-batch through the first and the second one; B, b: backward, data; W:
+ * the oldest weights' half that is left. */
 typedef struct SchedulePhase {
     int times;
     const char *steps;
 } SchedulePhase;
-/* The phases of a stage. They may be for more micro-batches than the schedule has, whose tasks are left out. */
+/* The phases of a stage. They may be for more micro-batches than the schedule has, whose tasks are
+ * left out. */
 void order_phases(TaskList *list, const Schedule *schedule, int stage, const SchedulePhase *phase,
                   int phases);
 
@@ -47,7 +57,8 @@ Status file_read(TaskList *list, const char *path, Schedule *schedule);
 /* forward.c: fills the lists of all stages. */
 void order_forward(TaskList *list, const Schedule *schedule);
 
-/* Every list by itself: each task once, after what it needs on its own stage. Fills live, one a chunk of the model. */
+/* Every list by itself: each task once, after what it needs on its own stage. Fills live, one a
+ * chunk of the model. */
 Status schedule_check(const Schedule *schedule, int *live);
 Status task_fail(const Schedule *schedule, int stage, int place, const char *what);
 /* "task 7 of 40 (forward, chunk 2, micro 5)", into TASK_TEXT chars, which it returns. */

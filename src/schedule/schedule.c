@@ -1,5 +1,5 @@
-/* Schedules: which stage has which chunk, and the lists of all stages, made by the pure functions of a form. Refuses a shape that
- * a kind cannot have and lists whose length does not fit an int. */
+/* Schedules: which stage has which chunk, and the lists of all stages, made by the pure functions
+ * of a form. Refuses a shape that a kind cannot have and lists whose length does not fit an int. */
 #include "private.h"
 #include "schedules.def"
 
@@ -18,7 +18,8 @@ SCHEDULES(DECLARE)
 static const struct {
     const ScheduleForm *form;
     const char *word;
-    int least, most; /* chunks of a stage */
+    /* chunks of a stage */
+    int least, most;
 } kinds[] = {SCHEDULES(ENTRY)};
 _Static_assert(sizeof kinds / sizeof kinds[0] == SCHEDULE_KINDS, "a row each");
 static const char forward_name[] = "forward", file_name[] = "file";
@@ -105,7 +106,8 @@ static bool is_half(TaskKind kind)
     return kind == TASK_BACKWARD_DATA || kind == TASK_BACKWARD_WEIGHT;
 }
 
-/* Takes the list over. Where the schedule is split, a whole backward becomes its two halves, one behind the other. */
+/* Takes the list over. Where the schedule is split, a whole backward becomes its two halves, one
+ * behind the other. */
 static void set_list(Schedule *s, int stage, TaskList *list)
 {
     TaskList halves = {0};

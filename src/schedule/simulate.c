@@ -1,29 +1,41 @@
-/* Plays all lists at once. A stage runs until it waits: for a message, or for a place in a channel. Every channel has one
- * sender and one taker, and both go through their lists in order, so neither the times nor a dead end depend on which stage
- * is played first, and a deeper channel never makes a dead end. */
+/* Plays all lists at once. A stage runs until it waits: for a message, or for a place in a channel.
+ * Every channel has one sender and one taker, and both go through their lists in order, so neither
+ * the times nor a dead end depend on which stage is played first, and a deeper channel never makes
+ * a dead end. */
 #include "private.h"
 
 #include <string.h>
 
 typedef struct Channel {
-    int sent, taken; /* messages so far */
+    /* messages so far */
+    int sent, taken;
 } Channel;
-typedef struct Place { /* one of a channel's `depth`, used in turn */
+/* one of a channel's `depth`, used in turn */
+typedef struct Place {
     int micro;
-    double there, free; /* when its message arrives; when it was taken */
+    /* when its message arrives; when it was taken */
+    double there, free;
 } Place;
 
 typedef struct Player {
     const Schedule *schedule;
-    const TaskCost *cost; /* one a chunk */
+    /* one a chunk */
+    const TaskCost *cost;
     int depth;
-    Channel *channel;    /* owned: two for each boundary between chunks, forward and backward */
-    Place *place;        /* owned (channels, depth) */
-    int *at;             /* owned, one a stage: next task */
-    double *clock;       /* owned, one a stage */
-    bool *ready;         /* owned, one a stage: is it in the queue? */
-    int *queue, queued;  /* owned: stages that may be able to go on */
-    ScheduleSpan **span; /* borrowed from the report */
+    /* owned: two for each boundary between chunks, forward and backward */
+    Channel *channel;
+    /* owned (channels, depth) */
+    Place *place;
+    /* owned, one a stage: next task */
+    int *at;
+    /* owned, one a stage */
+    double *clock;
+    /* owned, one a stage: is it in the queue? */
+    bool *ready;
+    /* owned: stages that may be able to go on */
+    int *queue, queued;
+    /* borrowed from the report */
+    ScheduleSpan **span;
 } Player;
 
 static void player_wake(Player *p, int stage)
@@ -120,7 +132,8 @@ static Status play(Player *p, int depth, bool *done)
     return OK;
 }
 
-/* Follows who waits for whom, from a stage that waits, until a stage comes back: that one is in the circle. */
+/* Follows who waits for whom, from a stage that waits, until a stage comes back: that one is in the
+ * circle. */
 static Status fail_dead_end(const Player *p)
 {
     const Schedule *s = p->schedule;

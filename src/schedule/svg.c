@@ -1,34 +1,47 @@
-/* The picture as SVG: one row a stage, time to the right, the micro-batch's number in every box that has room for it; later
- * chunks are paler. Boxes too narrow to see are joined; where the joined ones differ in kind, the box is striped. */
+/* The picture as SVG: one row a stage, time to the right, the micro-batch's number in every box
+ * that has room for it; later chunks are paler. Boxes too narrow to see are joined; where the
+ * joined ones differ in kind, the box is striped. */
 #include "private.h"
 
 enum {
-    LEFT = 70,    /* px: names of the stages */
-    TOP = 64,     /* title and legend */
-    WIDTH = 1400, /* px of time at most */
-    UNIT = 30,    /* px of the shortest task at most */
+    /* px: names of the stages */
+    LEFT = 70,
+    /* title and legend */
+    TOP = 64,
+    /* px of time at most */
+    WIDTH = 1400,
+    /* px of the shortest task at most */
+    UNIT = 30,
     BOTTOM = 16,
-    DIGIT = 7, /* px of a digit */
-    JOINED = 6 /* px from which on a group of joined boxes is closed */
+    /* px of a digit */
+    DIGIT = 7,
+    /* px from which on a group of joined boxes is closed */
+    JOINED = 6
 };
 typedef enum Look { LOOK_FORWARD, LOOK_BACKWARD, LOOK_WEIGHT, LOOK_MIXED, LOOK_COUNT } Look;
 static const char *const look_class[LOOK_COUNT] = {"f", "b", "w", "m"};
-static const double NARROW = 2.5; /* px: boxes narrower than this are joined */
+/* px: boxes narrower than this are joined */
+static const double NARROW = 2.5;
 
 typedef struct Box {
-    double x0, x1; /* px */
+    /* px */
+    double x0, x1;
     Look look;
-    int chunk, micro; /* of the stage; -1: joined */
+    /* of the stage; -1: joined */
+    int chunk, micro;
 } Box;
 
 typedef struct Svg {
     const Schedule *schedule;
     const ScheduleReport *report;
     FILE *out;
-    double scale; /* px a unit of time */
-    int row;      /* px a stage */
+    /* px a unit of time */
+    double scale;
+    /* px a stage */
+    int row;
     int y;
-    Box last, group; /* not yet written: done with; may still grow. None where x1 <= x0 */
+    /* not yet written: done with; may still grow. None where x1 <= x0 */
+    Box last, group;
 } Svg;
 
 static void put_text(FILE *out, const char *text)
@@ -107,7 +120,8 @@ static void group_close(Svg *s)
     s->last = group;
 }
 
-/* Narrow boxes that touch are joined into groups of about JOINED px, so that a change of pace still shows. */
+/* Narrow boxes that touch are joined into groups of about JOINED px, so that a change of pace still
+ * shows. */
 static void box_add(Svg *s, Box next)
 {
     Box *group = &s->group;
@@ -194,7 +208,8 @@ void schedule_svg(const Schedule *schedule, const ScheduleReport *report, FILE *
     s.scale = span > 0 ? WIDTH / span : 1;
     if (shortest > 0 && s.scale > UNIT / shortest) s.scale = UNIT / shortest;
     double width = LEFT + span * s.scale + BOTTOM;
-    if (width < 760) width = 760; /* the title and the legend */
+    /* the title and the legend */
+    if (width < 760) width = 760;
     put_head(&s, width, TOP + stages * s.row + BOTTOM);
     put_legend(&s);
     for (int i = 0; i < stages; ++i) put_stage(&s, i);

@@ -1,13 +1,15 @@
-/* Orders in which the forwards and the backwards of a stage take turns, each in an order of its own: groups of micro-batches, in
- * a group chunk by chunk. */
+/* Orders in which the forwards and the backwards of a stage take turns, each in an order of its
+ * own: groups of micro-batches, in a group chunk by chunk. */
 #include "private.h"
 
 /* Walks the chunks of a stage and the micro-batches. */
 typedef struct Cursor {
     ScheduleShape shape;
     int groups;
-    int group, first, size; /* this group: its number, its first micro-batch, how many */
-    int turn, at;           /* chunk of the stage; micro-batch of the group */
+    /* this group: its number, its first micro-batch, how many */
+    int group, first, size;
+    /* chunk of the stage; micro-batch of the group */
+    int turn, at;
 } Cursor;
 
 int group_size(ScheduleShape shape, int groups, int group)

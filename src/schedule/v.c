@@ -21,9 +21,12 @@ typedef struct Walk {
     const Schedule *schedule;
     TaskList *list;
     int stage;
-    int forwards[2], backwards[2]; /* of each chunk of the stage, so far */
-    TaskList left;                 /* weights' halves in the order of their data halves */
-    int weights;                   /* of these, done */
+    /* of each chunk of the stage, so far */
+    int forwards[2], backwards[2];
+    /* weights' halves in the order of their data halves */
+    TaskList left;
+    /* of these, done */
+    int weights;
 } Walk;
 
 static void add_work(const Walk *w, TaskKind kind, int chunk, int micro)

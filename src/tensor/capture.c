@@ -1,5 +1,5 @@
-/* Work that is queued once and replayed, and host memory that copies reach by themselves: what a backend may lack is decided
- * here. */
+/* Work that is queued once and replayed, and host memory that copies reach by themselves: what a
+ * backend may lack is decided here. */
 #include "tensor.h"
 
 /* NULL where it cannot be recorded. */

@@ -16,7 +16,8 @@ float f16_value(F16 x)
     return x.bits & 0x8000 ? -value : value;
 }
 
-/* Rounds by adding half a unit of the last place that stays; a carry moves the exponent as it should. */
+/* Rounds by adding half a unit of the last place that stays; a carry moves the exponent as it
+ * should. */
 F16 f16_of(float value)
 {
     uint32_t bits;

@@ -1,5 +1,5 @@
-/* The front of the tensor module: opens backends, and checks and forwards every operation to its backend's typed slots.
- * A NULL slot means "nothing to do", but for plan and forward. */
+/* The front of the tensor module: opens backends, and checks and forwards every operation to its
+ * backend's typed slots. A NULL slot means "nothing to do", but for plan and forward. */
 #include "tensor.h"
 
 #include <string.h>

@@ -1,5 +1,6 @@
-/* The rows of the operations: what each one computes, what must hold of its sizes whatever the backend, and what others need to
- * know of it. An operation that is added has its row in its own file. */
+/* The rows of the operations: what each one computes, what must hold of its sizes whatever the
+ * backend, and what others need to know of it. An operation that is added has its row in its own
+ * file. */
 #include "tensor.h"
 #include "tensor/op_list.h"
 
@@ -150,8 +151,8 @@ const OpInfo info_conv2d = {
     .acts = RELU,
 };
 
-/* y = act(norm_C(x) * w0[C] + w1[C] (+ x[1] if residual)); w2, w3: running mean and variance. (N,C) and (N,C,H,W). Statistics over
- * the first `rows` samples only. */
+/* y = act(norm_C(x) * w0[C] + w1[C] (+ x[1] if residual)); w2, w3: running mean and variance. (N,C)
+ * and (N,C,H,W). Statistics over the first `rows` samples only. */
 const OpInfo info_batch_norm = {
     .name = "batch_norm",
     .check = fused_check,
@@ -172,7 +173,8 @@ const OpInfo info_activation = {
     .token_wise = true,
 };
 
-/* Maximum, average (kernel, stride, pad); global average -> (N,C,1,1). y = relu(pool(x)) with act ACT_RELU. */
+/* Maximum, average (kernel, stride, pad); global average -> (N,C,1,1). y = relu(pool(x)) with act
+ * ACT_RELU. */
 const OpInfo info_pool = {.name = "pool", .check = pool_check, .fuse = FUSE_MAX};
 
 /* y = act(x0 + x1). */
@@ -192,7 +194,8 @@ const OpInfo info_concat = {.name = "concat"};
 /* (N, ...) -> (N, product of the rest), the same memory. */
 const OpInfo info_flatten = {.name = "flatten"};
 
-/* y = x * keep / (1-p); the mask is computed again from (key, sample id, element of the plain order). */
+/* y = x * keep / (1-p); the mask is computed again from (key, sample id, element of the plain
+ * order). */
 const OpInfo info_dropout = {
     .name = "dropout",
     .check = dropout_check,
@@ -221,10 +224,12 @@ const OpInfo info_positions = {
     .plain_weight = true,
 };
 
-/* x (N,T,3C): queries, keys, values side by side, each `heads` heads of C/heads -> y (N,T,C). Causal, scores scaled by
- * 1/sqrt(C/heads). rotary: queries and keys are turned by their position first (Su et al. 2021, halves form). Keeps a number per
- * (N, head, T), never a T x T matrix (Dao et al. 2022, "FlashAttention"). With kv_heads (Ainslie et al. 2023, "GQA") keys and
- * values have so many heads only, each for heads / kv_heads neighbouring heads of queries: x (N,T,C + 2 kv_heads C/heads). */
+/* x (N,T,3C): queries, keys, values side by side, each `heads` heads of C/heads -> y (N,T,C).
+ * Causal, scores scaled by 1/sqrt(C/heads). rotary: queries and keys are turned by their position
+ * first (Su et al. 2021, halves form). Keeps a number per (N, head, T), never a T x T matrix (Dao
+ * et al. 2022, "FlashAttention"). With kv_heads (Ainslie et al. 2023, "GQA") keys and values have
+ * so many heads only, each for heads / kv_heads neighbouring heads of queries: x (N,T,C + 2
+ * kv_heads C/heads). */
 const OpInfo info_attention = {
     .name = "attention",
     .check = attention_check,
@@ -233,8 +238,9 @@ const OpInfo info_attention = {
     .split = SPLIT_HEADS,
 };
 
-/* x logits (N,K) or (N,T,K), labels int32 -> y (rows, LOSS_COLUMNS): loss, how many logits beat the true one (0: right; < 5: in the
- * top five), the arg max. Label smoothing as in Szegedy et al. 2016: target (1-s) at the label + s/K everywhere. */
+/* x logits (N,K) or (N,T,K), labels int32 -> y (rows, LOSS_COLUMNS): loss, how many logits beat the
+ * true one (0: right; < 5: in the top five), the arg max. Label smoothing as in Szegedy et al.
+ * 2016: target (1-s) at the label + s/K everywhere. */
 const OpInfo info_softmax_loss = {
     .name = "softmax_loss",
     .split = SPLIT_CLASSES,

@@ -1,7 +1,7 @@
-/* The poison backend (tests): the CPU backend, but everything an operation is about to write is NaN first, padding
- * included, so that what it leaves unwritten, or reads before writing, shows. 0xff bytes are NaN in float and double and
- * -1 in integers. Buffers shared on purpose (in place, aliases) are left alone. Weights are NULL where nobody may read
- * them. */
+/* The poison backend (tests): the CPU backend, but everything an operation is about to write is NaN
+ * first, padding included, so that what it leaves unwritten, or reads before writing, shows. 0xff
+ * bytes are NaN in float and double and -1 in integers. Buffers shared on purpose (in place,
+ * aliases) are left alone. Weights are NULL where nobody may read them. */
 #include "tensor.h"
 #include "tensor/op_list.h"
 #include "cpu/cpu.h"

@@ -1,6 +1,7 @@
-/* exchange: between layers that every rank of a tensor group computes alike, or for its slice of the sequence, and layers of
- * which each rank has a part (Shoeybi et al. 2019, "Megatron-LM", f and g; Korthikanti et al. 2022, g-bar). The bias of a
- * layer whose outputs are summed over the ranks is the exchange's, once; each backend adds it in its own way. */
+/* exchange: between layers that every rank of a tensor group computes alike, or for its slice of
+ * the sequence, and layers of which each rank has a part (Shoeybi et al. 2019, "Megatron-LM", f and
+ * g; Korthikanti et al. 2022, g-bar). The bias of a layer whose outputs are summed over the ranks
+ * is the exchange's, once; each backend adds it in its own way. */
 #include "sliced.h"
 
 static bool cuts_sequence(const OpSpec *s)

@@ -2,11 +2,14 @@
 #include "tensor.h"
 
 typedef struct Lap {
-    Event *start, *stop; /* owned */
+    /* owned */
+    Event *start, *stop;
 } Lap;
 struct Stopwatch {
-    Backend *backend; /* borrowed */
-    Lap *lap;         /* owned */
+    /* borrowed */
+    Backend *backend;
+    /* owned */
+    Lap *lap;
     int room, count;
 };
 

@@ -1,5 +1,6 @@
-/* How many threads one rank may run: the cores of its affinity mask and of its cgroup's quota (v2 cpu.max, v1
- * cpu.cfs_quota_us), divided by the ranks that share them. Hardware threads of one core count once. */
+/* How many threads one rank may run: the cores of its affinity mask and of its cgroup's quota (v2
+ * cpu.max, v1 cpu.cfs_quota_us), divided by the ranks that share them. Hardware threads of one core
+ * count once. */
 #include "tensor.h"
 #include "threads.h"
 
@@ -103,7 +104,8 @@ int threads_quota(const char *proc_file, const char *root)
     FILE *f = fopen(proc_file, "r");
     if (!f) return 0;
     snprintf(v1_root, sizeof v1_root, "%.4000s/cpu", root);
-    while (fgets(line, sizeof line, f)) { /* "0::/path" (v2) or "4:cpu,cpuacct:/path" (v1) */
+    /* "0::/path" (v2) or "4:cpu,cpuacct:/path" (v1) */
+    while (fgets(line, sizeof line, f)) {
         line[strcspn(line, "\n")] = 0;
         char *controllers = strchr(line, ':'),
              *path = controllers ? strchr(controllers + 1, ':') : NULL;
@@ -119,8 +121,8 @@ int threads_quota(const char *proc_file, const char *root)
     return least == 0 ? 0 : least < 1 ? 1 : (int)least;
 }
 
-/* A launcher that binds gives each rank a part of its own mask: ranks * mine / outer of them share one part. Where mine
- * is all the launcher has, all ranks share it. */
+/* A launcher that binds gives each rank a part of its own mask: ranks * mine / outer of them share
+ * one part. Where mine is all the launcher has, all ranks share it. */
 int threads_divide(int mine, int outer, int quota, int ranks)
 {
     if (ranks < 1) ranks = 1;

@@ -1,7 +1,8 @@
-/* The micro-batches of an evaluation, also where one cannot be read. Within a pass other ranks wait for this one: the stages
- * behind it, those that divide its layers, replicas that gather parameters. So it must come to the pass's end whatever its
- * data are: from an error on it gives micro-batches of zeros, as many rows each as the right ones have, and the error comes
- * out when all ranks have come that far. Where nobody waits the error ends the pass at once. */
+/* The micro-batches of an evaluation, also where one cannot be read. Within a pass other ranks wait
+ * for this one: the stages behind it, those that divide its layers, replicas that gather
+ * parameters. So it must come to the pass's end whatever its data are: from an error on it gives
+ * micro-batches of zeros, as many rows each as the right ones have, and the error comes out when
+ * all ranks have come that far. Where nobody waits the error ends the pass at once. */
 #include "eval_data.h"
 
 #include <string.h>
@@ -33,7 +34,8 @@ static void zeros_new(EvalData *data)
     int64_t values = set->channels * set->height * set->width;
     if (values < context) values = context;
     if (values < width) values = width;
-    if (values < 2) values = 2; /* a sample's number */
+    /* a sample's number */
+    if (values < 2) values = 2;
     data->zeros_bytes = (size_t)(data->plan.micro_batch * values) * sizeof(float);
     data->zeros = backend_host_new(data->plan.backend, data->zeros_bytes);
     memset(data->zeros, 0, data->zeros_bytes);

@@ -4,8 +4,9 @@
 #include <math.h>
 #include <string.h>
 
-/* Sums over the samples of this rank's micro-batches. Integers are exact in double; losses are added per micro-batch, and
- * micro-batches by their number, on every rank, so that the bits do not depend on the ranks. */
+/* Sums over the samples of this rank's micro-batches. Integers are exact in double; losses are
+ * added per micro-batch, and micro-batches by their number, on every rank, so that the bits do not
+ * depend on the ranks. */
 typedef struct EvalPart {
     double loss;
     int64_t rows, top1, top5;
@@ -13,9 +14,11 @@ typedef struct EvalPart {
 
 typedef struct Evaluation {
     const Trainer *trainer;
-    EvalPart *part; /* of this rank's micro-batches, in their order */
+    /* of this rank's micro-batches, in their order */
+    EvalPart *part;
     int64_t next;
-    int64_t *confusion; /* NULL: not wanted */
+    /* NULL: not wanted */
+    int64_t *confusion;
 } Evaluation;
 
 static void eval_micro(void *user, const Batch *batch, const float *columns)
@@ -34,8 +37,8 @@ static void eval_micro(void *user, const Batch *batch, const float *columns)
     }
 }
 
-/* In the order of micro-batches over the whole set: step by step, replica by replica, from the ranks of the
- * stage with the loss. */
+/* In the order of micro-batches over the whole set: step by step, replica by replica, from the
+ * ranks of the stage with the loss. */
 static void eval_sum(const Trainer *t, const EvalPart *all, int64_t local, int64_t steps,
                      EvalLine *line)
 {

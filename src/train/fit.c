@@ -3,10 +3,12 @@
 
 #include <sys/resource.h>
 
-/* What this rank may have of the host's memory, and why no more than that where it is not the machine that ends. */
+/* What this rank may have of the host's memory, and why no more than that where it is not the
+ * machine that ends. */
 typedef struct HostShare {
     double bytes;
-    char why[640]; /* " (...)" or "" */
+    /* " (...)" or "" */
+    char why[640];
 } HostShare;
 
 static void limit_by(HostShare *share, int resource, const char *what)
@@ -18,8 +20,8 @@ static void limit_by(HostShare *share, int resource, const char *what)
     snprintf(share->why, sizeof share->why, " (%s)", what);
 }
 
-/* The node's ranks share the machine, and the control group that a batch system or a container has put them in; limits of
- * processes are each rank's own. */
+/* The node's ranks share the machine, and the control group that a batch system or a container has
+ * put them in; limits of processes are each rank's own. */
 static HostShare share_of_host(const Trainer *t)
 {
     MemoryLimit limit = memory_limit("");
@@ -36,7 +38,8 @@ static HostShare share_of_host(const Trainer *t)
     return share;
 }
 
-/* Bytes of batches, slices and messages on their way to a device can be neither moved nor swapped out. */
+/* Bytes of batches, slices and messages on their way to a device can be neither moved nor swapped
+ * out. */
 static Status memory_fits_host(const Trainer *t, double bytes)
 {
     char wanted[16], have[16];
@@ -50,7 +53,8 @@ static Status memory_fits_host(const Trainer *t, double bytes)
                            text_bytes(bytes, wanted), text_bytes(share.bytes, have), share.why);
 }
 
-/* Bytes that a rank may use: what config says, or its shard of the machine's, or what is free on its device. */
+/* Bytes that a rank may use: what config says, or its shard of the machine's, or what is free on
+ * its device. */
 static double memory_of_rank(const Trainer *t)
 {
     double limit = share_of_host(t).bytes, taken, asked = t->config->train.memory;
@@ -61,9 +65,11 @@ static double memory_of_rank(const Trainer *t)
 
 /* What the stage that needs most needs, and what of that does not depend on the micro-batch. */
 typedef struct Need {
-    double bytes, fixed, host; /* host: of any stage, beside its device */
+    /* host: of any stage, beside its device */
+    double bytes, fixed, host;
 } Need;
-/* A device's free memory is what is left beside its libraries' (b.program); a host's is all that a rank may have. */
+/* A device's free memory is what is left beside its libraries' (b.program); a host's is all that a
+ * rank may have. */
 static void need_of(const Trainer *t, const Plan *plan, Need *need)
 {
     TrainBytes b = train_bytes(t, plan);

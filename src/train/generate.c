@@ -1,5 +1,6 @@
-/* Text from a trained model of tokens. For each new token the last model.context ones go forward through the whole model, and
- * the logits of the last place decide; what lies behind it in the sample is padding, which a causal model does not look at. */
+/* Text from a trained model of tokens. For each new token the last model.context ones go forward
+ * through the whole model, and the logits of the last place decide; what lies behind it in the
+ * sample is padding, which a causal model does not look at. */
 #include "trainer.h"
 
 #include <math.h>
@@ -16,9 +17,12 @@ typedef struct Generator {
     Executor *executor;
     RngKey key;
     int64_t context, vocab;
-    Batch batch;          /* one sample; its arrays are owned */
-    int64_t filled;       /* tokens in it */
-    Candidate *candidate; /* owned; vocab of them */
+    /* one sample; its arrays are owned */
+    Batch batch;
+    /* tokens in it */
+    int64_t filled;
+    /* owned; vocab of them */
+    Candidate *candidate;
 } Generator;
 
 static void generator_init(Generator *g, const Trainer *t, const Sampling *sampling)

@@ -3,7 +3,8 @@
 
 #include <math.h>
 
-/* Puts the ranks' slices together: sums of squares in their order. Collective on the tensor group. */
+/* Puts the ranks' slices together: sums of squares in their order. Collective on the tensor
+ * group. */
 static void join_slices(const Trainer *t, double *mine)
 {
     const World *world = &t->grid.tp_world;

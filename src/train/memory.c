@@ -1,7 +1,8 @@
-/* What a run's memory is by plan, and what it is: the two figures that a run's summary puts side by side. The plan counts
- * arenas, the loader's micro-batches and messages. What oneDNN and HDF5 hold for themselves is no function of ours to plan, but it is
- * all there once the graph is planned, on every rank alike, for a rank plans the whole graph: so it is measured then, before
- * the first arena, by a run and by `weft plan`. */
+/* What a run's memory is by plan, and what it is: the two figures that a run's summary puts side by
+ * side. The plan counts arenas, the loader's micro-batches and messages. What oneDNN and HDF5 hold
+ * for themselves is no function of ours to plan, but it is all there once the graph is planned, on
+ * every rank alike, for a rank plans the whole graph: so it is measured then, before the first
+ * arena, by a run and by `weft plan`. */
 #include "trainer.h"
 
 #include <malloc.h>
@@ -25,7 +26,8 @@ static size_t batch_bytes(const Trainer *t, const Plan *plan)
     return bytes;
 }
 
-/* In shared memory a channel's places are the receiver's alone. Over MPI and NCCL the sender has as many. */
+/* In shared memory a channel's places are the receiver's alone. Over MPI and NCCL the sender has as
+ * many. */
 static size_t sender_bytes(const Trainer *t, const Plan *plan)
 {
     bool both = t->config->grid.transport == TRANSPORT_MPI || !t->backend->table->host_memory;
@@ -53,7 +55,8 @@ static size_t program_bytes(const Trainer *t, const Plan *plan)
 
 TrainBytes train_bytes(const Trainer *t, const Plan *plan)
 {
-    /* A device holds the micro-batches that it works on, and what is copied meanwhile; the loader's are the host's. */
+    /* A device holds the micro-batches that it works on, and what is copied meanwhile; the loader's
+     * are the host's. */
     int device_slots = plan->batches_out + DATA_AHEAD;
     int slots = t->backend->table->memory ? device_slots : train_data_slots(t, plan);
     size_t data = (size_t)slots * batch_bytes(t, plan);

@@ -1,6 +1,7 @@
-/* The optimizer of a run: which rule each parameter of the model is updated by, what planning needs to know of that, and how a
- * tensor that a rule wants whole comes together from the ranks of a tensor group. Replicas never cut such a tensor
- * (src/pipeline/plan/whole.c), so that it needs no message between them. */
+/* The optimizer of a run: which rule each parameter of the model is updated by, what planning needs
+ * to know of that, and how a tensor that a rule wants whole comes together from the ranks of a
+ * tensor group. Replicas never cut such a tensor (src/pipeline/plan/whole.c), so that it needs no
+ * message between them. */
 #include "optimizer.h"
 
 #include "shards.h"
@@ -34,7 +35,8 @@ static int list_tensors(const Graph *g, OptimTensor *tensor, int *param)
     return count;
 }
 
-/* What a rank of a tensor group needs to put a divided tensor together: its slice, and all of them, as wide as the widest. */
+/* What a rank of a tensor group needs to put a divided tensor together: its slice, and all of them,
+ * as wide as the widest. */
 static size_t slices_bytes(const Graph *g, int param)
 {
     if (g->param[param].cut.parts == 0) return 0;
@@ -82,7 +84,8 @@ Status train_assign_rules(Trainer *t)
 
 /* ---- whole tensors ---- */
 
-/* What this rank has of a tensor is its slice, in the layer's own order; all ranks of the group get the whole. */
+/* What this rank has of a tensor is its slice, in the layer's own order; all ranks of the group get
+ * the whole. */
 static void whole_get(void *user, int range, const float *stored, float *plain)
 {
     const Trainer *t = user;

@@ -4,13 +4,15 @@
 
 #include "trainer.h"
 
-/* Finds out what the data sets hold (train_data, test_data), for resume_check and for the checkpoints that this trainer writes.
- * Collective; all ranks agree. */
+/* Finds out what the data sets hold (train_data, test_data), for resume_check and for the
+ * checkpoints that this trainer writes. Collective; all ranks agree. */
 Status resume_know_data(Trainer *trainer);
-/* May the trainer go on from path? ERR_CONFIG, naming the first difference, if it was written under a configuration with other
- * numbers; ERR_DATA if the training set holds other data than then. After resume_know_data. Not collective. */
+/* May the trainer go on from path? ERR_CONFIG, naming the first difference, if it was written under
+ * a configuration with other numbers; ERR_DATA if the training set holds other data than then.
+ * After resume_know_data. Not collective. */
 Status resume_check(const Trainer *trainer, const char *path);
-/* Was a checkpoint's best metric reached on the test data of this run, as far as both are known? Else they do not compare. */
+/* Was a checkpoint's best metric reached on the test data of this run, as far as both are known?
+ * Else they do not compare. */
 bool resume_same_test(const Trainer *trainer, const CheckpointMeta *meta);
 
 #endif

@@ -1,5 +1,6 @@
-/* May this run go on from that checkpoint? What would change its numbers must be as it was: the configuration, but for keys
- * of where and how, and what the training set holds, wherever it lies by now. */
+/* May this run go on from that checkpoint? What would change its numbers must be as it was: the
+ * configuration, but for keys of where and how, and what the training set holds, wherever it lies
+ * by now. */
 #include "resume.h"
 
 #include <string.h>

@@ -1,6 +1,7 @@
-/* A whole run: folder, resume, steps, evaluations, checkpoints, summary. Ranks agree on every decision that rank 0 takes
- * alone: what it finds on disk is broadcast, and what one rank asks for in the middle of the run (to stop, for a signal; to save, by
- * the clock) travels with the step's own sums. */
+/* A whole run: folder, resume, steps, evaluations, checkpoints, summary. Ranks agree on every
+ * decision that rank 0 takes alone: what it finds on disk is broadcast, and what one rank asks for
+ * in the middle of the run (to stop, for a signal; to save, by the clock) travels with the step's
+ * own sums. */
 #include "run.h"
 
 #include <math.h>
@@ -83,7 +84,8 @@ static void report(Run *r, const StepResult *result)
     const Trainer *t = r->trainer;
     double now = clock_s(), spent = now - r->tick_s;
     double rate = (double)result->rows / (spent > 0 ? spent : 1e-9);
-    if (result->rows > 0) { /* else it has been queued, and takes its time later */
+    /* else it has been queued, and takes its time later */
+    if (result->rows > 0) {
         r->tick_s = now;
         r->rate = r->rate > 0 ? 0.95 * r->rate + 0.05 * rate : rate;
     }
@@ -102,7 +104,8 @@ static void report(Run *r, const StepResult *result)
     observer_train(r->observer, &line, result->logged);
 }
 
-/* A model that has run away is neither evaluated nor kept: where that is due, the last gradient counts, too. */
+/* A model that has run away is neither evaluated nor kept: where that is due, the last gradient
+ * counts, too. */
 static Status check_finite(Run *r, const StepResult *result, bool due)
 {
     Trainer *t = r->trainer;
@@ -170,8 +173,8 @@ static Status run_all(Run *r)
     return loop(r);
 }
 
-/* The rank that has grown most since just before its trainer was made, while all that it takes is still there. A run that
- * made no step has not touched it. Collective. */
+/* The rank that has grown most since just before its trainer was made, while all that it takes is
+ * still there. A run that made no step has not touched it. Collective. */
 static void measure_memory(Run *r)
 {
     struct {
@@ -224,7 +227,8 @@ Status train_run(const Config *config, const World *world)
     Run r = {.config = config, .world = world};
     run_dir_init(&r.dir, config);
     Status st = stop_before_steps(world);
-    if (st == OK && config->run.nvtx) st = nvtx_start(); /* alike on all ranks: one program */
+    /* alike on all ranks: one program */
+    if (st == OK && config->run.nvtx) st = nvtx_start();
     r.base_bytes = memory_use().own_bytes;
     if (world->rank == 0) r.good = good_files_new();
     if (st == OK) st = trainer_new(&r.trainer, config, world);

@@ -1,4 +1,5 @@
-/* Where a run begins: anew, at its own newest checkpoint, or at a file. Nothing that an earlier start has left is lost. */
+/* Where a run begins: anew, at its own newest checkpoint, or at a file. Nothing that an earlier
+ * start has left is lost. */
 #include "run.h"
 
 #include "resume.h"
@@ -23,8 +24,8 @@ static Status find_file(const char *path, bool *there)
     return fail(ERR_IO, "%s: cannot be looked for: %s", path, strerror(errno));
 }
 
-/* No checkpoint of its own, but perhaps files of a run that died before its first one. They stay: only a better best.h5 replaces
- * one, which must be of this configuration, then. */
+/* No checkpoint of its own, but perhaps files of a run that died before its first one. They stay:
+ * only a better best.h5 replaces one, which must be of this configuration, then. */
 static Status begin_beside(const Run *r, char **path)
 {
     const Config *c = r->config;
@@ -52,8 +53,8 @@ static bool is_restarted(void)
     return count && atoi(count) > 0;
 }
 
-/* On rank 0: which checkpoint to go on from, *path NULL for none. What the run has of its own comes first, so that the same
- * command goes on after a stop, also where it began from a file. */
+/* On rank 0: which checkpoint to go on from, *path NULL for none. What the run has of its own comes
+ * first, so that the same command goes on after a stop, also where it began from a file. */
 static Status choose_checkpoint(Run *r, char **path)
 {
     const Config *c = r->config;

@@ -1,10 +1,11 @@
-/* When and how a run saves, and what it keeps. Training outlives a file system that is full or away. */
+/* When and how a run saves, and what it keeps. Training outlives a file system that is full or
+ * away. */
 #include "run.h"
 
 #include <string.h>
 
-/* Training outlives a file system that is full or away: said when it begins and when it ends, tried again in between. Other
- * errors stay. */
+/* Training outlives a file system that is full or away: said when it begins and when it ends, tried
+ * again in between. Other errors stay. */
 static Status tolerate(Status st, bool *failing, const char *what)
 {
     if (st == ERR_IO && !*failing)

@@ -1,5 +1,5 @@
-/* A run's folder and its lock. The lock is the kernel's (fcntl, which parallel file systems know, too), so a dead owner
- * leaves none behind. Refuses a folder that another run is using. */
+/* A run's folder and its lock. The lock is the kernel's (fcntl, which parallel file systems know,
+ * too), so a dead owner leaves none behind. Refuses a folder that another run is using. */
 #include "rundir.h"
 
 #include <dirent.h>
@@ -96,7 +96,8 @@ static bool is_of_run(const char *name)
     return false;
 }
 
-/* The next entry of a folder, NULL at its end; *error: errno where it could not be read to its end. */
+/* The next entry of a folder, NULL at its end; *error: errno where it could not be read to its
+ * end. */
 static const char *next_name(DIR *stream, int *error)
 {
     errno = 0;

@@ -1,21 +1,26 @@
-/* A run's folder: runs/NAME with config.yaml, metrics.jsonl, events, checkpoints/. One process at a time may own it. */
+/* A run's folder: runs/NAME with config.yaml, metrics.jsonl, events, checkpoints/. One process at a
+ * time may own it. */
 #ifndef WEFT_TRAIN_RUNDIR_H
 #define WEFT_TRAIN_RUNDIR_H
 
 #include "config.h"
 
 typedef struct RunDir {
-    char *path, *checkpoints, *best; /* owned: runs/NAME, runs/NAME/checkpoints, .../best.h5 */
-    int lock;                        /* descriptor that holds the lock; -1: not held */
+    /* owned: runs/NAME, runs/NAME/checkpoints, .../best.h5 */
+    char *path, *checkpoints, *best;
+    /* descriptor that holds the lock; -1: not held */
+    int lock;
 } RunDir;
 
 /* Paths only: touches nothing. */
 void run_dir_init(RunDir *dir, const Config *config);
-/* Makes the folders and locks them: ERR_IO where they cannot be made, ERR_CONFIG where another run is in there. */
+/* Makes the folders and locks them: ERR_IO where they cannot be made, ERR_CONFIG where another run
+ * is in there. */
 Status run_dir_open(RunDir *dir);
 /* *path: a file that an earlier run has left here, owned by the caller; NULL: none has. */
 Status run_dir_earlier(const RunDir *dir, char **path);
-/* Moves what earlier runs have left to earlier-1 (or the next number that is free) in the folder; nothing is deleted. ERR_IO. */
+/* Moves what earlier runs have left to earlier-1 (or the next number that is free) in the folder;
+ * nothing is deleted. ERR_IO. */
 Status run_dir_set_aside(const RunDir *dir);
 /* Writes the resolved configuration, through a temporary file. */
 Status run_dir_write_config(const RunDir *dir, const Config *config);

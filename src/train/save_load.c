@@ -4,20 +4,25 @@
 #include <math.h>
 #include <string.h>
 
-/* Parameters and running statistics, then each optimizer slot of the trained ones. A tied parameter is in the file as the
- * one it is tied to. */
+/* Parameters and running statistics, then each optimizer slot of the trained ones. A tied parameter
+ * is in the file as the one it is tied to. */
 typedef struct Tensors {
     Trainer *trainer;
     CheckpointTensor *tensor;
-    float *host;  /* copy of a tensor; NULL where the backend's memory is the host's */
-    float *whole; /* a tensor whose parts several ranks have; NULL where nothing is sharded */
-    /* In plain order, NULL where tensor parallelism divides nothing: this rank's slice of a tensor, those of the group. */
+    /* copy of a tensor; NULL where the backend's memory is the host's */
+    float *host;
+    /* a tensor whose parts several ranks have; NULL where nothing is sharded */
+    float *whole;
+    /* In plain order, NULL where tensor parallelism divides nothing: this rank's slice of a tensor,
+     * those of the group. */
     float *slice, *slices;
-    int *param, *slot; /* slot -1: the value itself */
+    /* slot -1: the value itself */
+    int *param, *slot;
     int count;
 } Tensors;
 
-/* The parameter of this rank that has the value of tensor i: itself, or one that is tied to it; -1: none. */
+/* The parameter of this rank that has the value of tensor i: itself, or one that is tied to it; -1:
+ * none. */
 static int local_param(const Tensors *list, int i)
 {
     const Trainer *t = list->trainer;
@@ -47,7 +52,8 @@ static bool in_parts(const Tensors *list, int i)
     return list->whole && (list->slot[i] >= 0 || list->trainer->plan->gathers);
 }
 
-/* State of the rule that this configuration has no use for, as SGD's without momentum: zeros in the file, nothing in memory. */
+/* State of the rule that this configuration has no use for, as SGD's without momentum: zeros in the
+ * file, nothing in memory. */
 static bool is_zero(const Tensors *list, int i)
 {
     const Trainer *t = list->trainer;
@@ -89,7 +95,8 @@ static size_t bytes_of(const Tensors *list, int param)
     return (size_t)list->trainer->graph->param[param].elements * sizeof(float);
 }
 
-/* The replicas that have a tensor's parts send them to number `writer`. Shards lie in the order of ranks. */
+/* The replicas that have a tensor's parts send them to number `writer`. Shards lie in the order of
+ * ranks. */
 static void collect_parts(Tensors *list, int i, int param, int writer)
 {
     Trainer *t = list->trainer;
@@ -129,7 +136,8 @@ static void collect_slices(Tensors *list, int i, int param, int writer)
     mem_free(&bytes);
 }
 
-/* To the one that writes it: in its own column of replicas in each place of the tensor group, then within its group. */
+/* To the one that writes it: in its own column of replicas in each place of the tensor group, then
+ * within its group. */
 static void tensor_collect(void *user, int i, int writer)
 {
     Tensors *list = user;
@@ -336,7 +344,8 @@ Status train_load(Trainer *t, const char *path, bool params_only)
     Status st = checkpoint_load(t->world, path, &meta, &io);
     if (st == OK) {
         executor_settle(t->executor);
-        loader_free(&t->loader); /* the next step opens one at the new place */
+        /* the next step opens one at the new place */
+        loader_free(&t->loader);
         t->step = meta.step;
         t->optim->step = meta.step - meta.skipped;
         restore_scale(&t->scale, &meta);

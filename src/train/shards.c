@@ -1,24 +1,34 @@
-/* Partial norms travel packed: a rank sends the sums of its own chunks, range by range, and knows from the plan where those
- * of the others belong. */
+/* Partial norms travel packed: a rank sends the sums of its own chunks, range by range, and knows
+ * from the plan where those of the others belong. */
 #include "shards.h"
 
 #include <string.h>
 
 /* What one rank has of one range. */
 typedef struct Part {
-    int64_t first, count;  /* elements */
-    int64_t chunk, chunks; /* among all ranges' chunks */
+    /* elements */
+    int64_t first, count;
+    /* among all ranges' chunks */
+    int64_t chunk, chunks;
 } Part;
 
 struct Shards {
-    const Trainer *trainer;    /* borrowed */
-    const World *world;        /* borrowed: the replicas */
-    int count;                 /* ranges */
-    int64_t *first, *elements; /* owned: this rank's of each range, */
-    int64_t *value, *gradient; /* and where its value and its gradient lie */
-    Part *part;                /* owned; [rank][range] */
-    int64_t chunks, most;      /* of all ranges; of the rank that has most */
-    double *mine, *all;        /* owned: packed */
+    /* borrowed */
+    const Trainer *trainer;
+    /* borrowed: the replicas */
+    const World *world;
+    /* ranges */
+    int count;
+    /* owned: this rank's of each range, */
+    int64_t *first, *elements;
+    /* and where its value and its gradient lie */
+    int64_t *value, *gradient;
+    /* owned; [rank][range] */
+    Part *part;
+    /* of all ranges; of the rank that has most */
+    int64_t chunks, most;
+    /* owned: packed */
+    double *mine, *all;
 };
 
 static int64_t chunks_of(int64_t elements)

@@ -1,5 +1,5 @@
-/* What of the optimizer's ranges a rank updates, and the exchange of partial norms: each replica's shard (ZeRO), and each
- * tensor-parallel rank's slice. */
+/* What of the optimizer's ranges a rank updates, and the exchange of partial norms: each replica's
+ * shard (ZeRO), and each tensor-parallel rank's slice. */
 #ifndef WEFT_TRAIN_SHARDS_H
 #define WEFT_TRAIN_SHARDS_H
 

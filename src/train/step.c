@@ -33,7 +33,8 @@ static StepOf next_batch(const Trainer *t)
                     .micros = (int)((samples + t->micro_batch - 1) / t->micro_batch)};
 }
 
-/* Are all gradients here, and their norm where the update reads it? Those of a scaled loss are the host's to clip. */
+/* Are all gradients here, and their norm where the update reads it? Those of a scaled loss are the
+ * host's to clip. */
 static bool clips_here(const Trainer *t)
 {
     return t->config->optim.clip > 0 && t->shape.pp == 1 && t->shape.tp == 1 && !t->scale.moves &&

@@ -1,5 +1,6 @@
-/* Sets a run up to just before its first step, in the order data set -> model -> plan -> memory -> parameters. Everything
- * that can be wrong with the input is found here, by one rank, and known to all before anything is written. */
+/* Sets a run up to just before its first step, in the order data set -> model -> plan -> memory ->
+ * parameters. Everything that can be wrong with the input is found here, by one rank, and known to
+ * all before anything is written. */
 #include "fit.h"
 #include "schedules.def"
 #include "loss_scale.h"
@@ -34,7 +35,8 @@ static Status check_test_set(const DataSet *test, const DataSet *train)
     return OK;
 }
 
-/* Test samples are scaled and normalised as the training samples are, never by statistics of their own. */
+/* Test samples are scaled and normalised as the training samples are, never by statistics of their
+ * own. */
 static void test_like_train(DataSet *test, const DataSet *train)
 {
     test->has_stats = train->has_stats;
@@ -59,7 +61,8 @@ static Status open_data(Trainer *t, const DryRun *only)
     return check_test_set(&t->test_set, &t->train_set);
 }
 
-/* The micro-batch is part of the numbers, so it must not depend on the grid: the largest divisor of the batch up to 32. */
+/* The micro-batch is part of the numbers, so it must not depend on the grid: the largest divisor of
+ * the batch up to 32. */
 static int64_t default_micro_batch(int64_t batch)
 {
     int64_t best = 1;
@@ -285,7 +288,8 @@ static void count_steps(Trainer *t)
                                       : t->config->train.epochs * t->steps_per_epoch;
 }
 
-/* All that is decided before memory is taken, for `ranks` ranks, but for recomputation and the plan. */
+/* All that is decided before memory is taken, for `ranks` ranks, but for recomputation and the
+ * plan. */
 /* only: NULL where a run follows. */
 static Status plan_dry(Trainer *t, int ranks, const DryRun *only)
 {
@@ -306,8 +310,9 @@ static Status plan_dry(Trainer *t, int ranks, const DryRun *only)
     return OK;
 }
 
-/* Ranks with different slices of the model, or on different machines, may cut it and judge their memory differently: rank 0's
- * cut is everybody's, with the blocks in it, and where one recomputes all do. Collective. */
+/* Ranks with different slices of the model, or on different machines, may cut it and judge their
+ * memory differently: rank 0's cut is everybody's, with the blocks in it, and where one recomputes
+ * all do. Collective. */
 static Status settle(Trainer *t)
 {
     const World *world = t->world;

@@ -4,8 +4,8 @@
 
 #include "trainer.h"
 
-/* A transport that is asked for and cannot serve is ERR_CONFIG. Once the grid's shape and the backend are known, before ranks
- * start. Not collective. */
+/* A transport that is asked for and cannot serve is ERR_CONFIG. Once the grid's shape and the
+ * backend are known, before ranks start. Not collective. */
 Status transport_check(const Trainer *trainer);
 /* How many ranks have one parameter arena in common, if replicas shard it. */
 int transport_sharers(const Trainer *trainer);

@@ -10,11 +10,13 @@
 static const size_t PIECE_BYTES = (size_t)1 << 30;
 
 typedef struct MpiEnd {
-    MPI_Comm comm; /* borrowed */
+    /* borrowed */
+    MPI_Comm comm;
     int peer, tag, pieces;
     /* owned: `pieces` for each slot; MPI_REQUEST_NULL where nothing is under way */
     MPI_Request *request;
-    size_t bytes; /* of all slots */
+    /* of all slots */
+    size_t bytes;
 } MpiEnd;
 
 /* Begins the message of the slot `at`: a send, or a receive. */
@@ -63,7 +65,8 @@ static void progress(Channel *channel)
 {
     const MpiEnd *end = channel->impl;
     int done = 0;
-    if (!mpi_try_lock()) return; /* then they move already */
+    /* then they move already */
+    if (!mpi_try_lock()) return;
     MPI_CHECK(
         MPI_Testall(end->pieces * channel->spec.depth, end->request, &done, MPI_STATUSES_IGNORE));
     mpi_unlock();

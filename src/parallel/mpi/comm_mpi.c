@@ -21,11 +21,13 @@
 #include <sched.h>
 #include <string.h>
 
-enum { PIECE = 1 << 18 }; /* elements of a piece that a rail moves, about */
+/* elements of a piece that a rail moves, about */
+enum { PIECE = 1 << 18 };
 /* A waiting rank looks itself for so long, and then leaves it to the pump; a push's looks after
  * other messages after WAIT_S. */
 static const double LOOK_S = 2e-4, WAIT_S = 1e-3;
-static const double CHECK_S = 0.1; /* between two looks whether the group's ranks live */
+/* between two looks whether the group's ranks live */
+static const double CHECK_S = 0.1;
 
 static PumpPoll poll(void *of);
 
@@ -70,7 +72,8 @@ static Status mpi_open(Comm *comm, Backend *backend, size_t arena_bytes)
     for (int i = 0; i < SLOTS; ++i) {
         Slot *slot = &m->slot[i];
         slot->staging = mem_pages_new(bytes);
-        memset(slot->staging, 0, bytes); /* taken now, as planned, whatever is in flight later */
+        /* taken now, as planned, whatever is in flight later */
+        memset(slot->staging, 0, bytes);
         slot->in = mem_new((peers + 1) * sizeof(float *));
         slot->request = mem_new(2 * peers * sizeof(MPI_Request));
     }
@@ -129,7 +132,8 @@ static void begin(Comm *comm, Range range)
     m->range[m->range_count++] = range;
     if (!range.collect) m->gathers = range.number;
     node_group_mark(&m->group, MARK_BEGUN, m->begun);
-    if (m->group.size == 1) poll(comm); /* a group's sums are the pump's work */
+    /* a group's sums are the pump's work */
+    if (m->group.size == 1) poll(comm);
     pump_wake(m->pump);
     mpi_unlock();
 }
@@ -188,7 +192,8 @@ static int64_t done_up_to(const Messages *m, bool gathers)
         if (!open || (gathers && range->collect)) continue;
         int64_t number = gathers ? range->number : range->id;
         if (number <= done) done = number - 1;
-        if (i >= SLOTS) break; /* they lie in order */
+        /* they lie in order */
+        if (i >= SLOTS) break;
     }
     return done;
 }
@@ -199,7 +204,8 @@ static bool exchange_marks(Messages *m)
     bool moved = false;
     node_group_mark(&m->group, MARK_GATHERED, done_up_to(m, true));
     node_group_mark(&m->group, MARK_PUSHED, m->pushed);
-    node_group_mark(&m->group, MARK_FINISHED, done_up_to(m, false)); /* last: see NodeMark */
+    /* last: see NodeMark */
+    node_group_mark(&m->group, MARK_FINISHED, done_up_to(m, false));
     for (int i = 0; i < MARKS; ++i) {
         int64_t least = node_group_least(&m->group, i);
         moved |= least != m->seen[i];

@@ -14,10 +14,14 @@
 /* How far a rank has come. Marks only grow. Whoever has seen that something is finished sees the
  * other marks at least as far: that mark is set last, and read before the two behind it. */
 typedef enum NodeMark {
-    MARK_BEGUN,    /* sums, pushes and all-gathers that it has begun */
-    MARK_FINISHED, /* all of them up to this one are done on this rank, */
-    MARK_PUSHED,   /* and so are all pushes, */
-    MARK_GATHERED, /* and all all-gathers up to this one */
+    /* sums, pushes and all-gathers that it has begun */
+    MARK_BEGUN,
+    /* all of them up to this one are done on this rank, */
+    MARK_FINISHED,
+    /* and so are all pushes, */
+    MARK_PUSHED,
+    /* and all all-gathers up to this one */
+    MARK_GATHERED,
     MARKS
 } NodeMark;
 typedef struct NodeMarks {
@@ -28,12 +32,14 @@ typedef struct NodeGroup {
     int size, rank;
     /* owned arrays: each rank's; params NULL before node_group_params */
     float **arena, **params;
-    NodeMarks **marks; /* owned array: each rank's */
+    /* owned array: each rank's */
+    NodeMarks **marks;
     /* owned: the group, where it has more ranks than one */
     World world;
     /* owned: the arenas with the marks, and the parameters; of several ranks */
     ShmSegment shared[2];
-    NodeMarks own; /* of one */
+    /* of one */
+    NodeMarks own;
 } NodeGroup;
 
 /* The widest groups that world's ranks on nodes allow. Collective. */
@@ -44,7 +50,8 @@ int node_group_width(const World *world);
 Status node_group_init(NodeGroup *group, const World *world, int width, size_t arena_bytes);
 /* The same for parameters, of a group that has an arena. Collective. */
 Status node_group_params(NodeGroup *group, size_t bytes);
-void node_group_fini(NodeGroup *group); /* Collective. */
+/* Collective. */
+void node_group_fini(NodeGroup *group);
 /* Sets a mark of this rank: what it has written before, others see who see the mark. */
 void node_group_mark(NodeGroup *group, NodeMark mark, int64_t value);
 /* The least of all ranks' marks. */

@@ -3,7 +3,8 @@
 #include "pieces.h"
 #include "../world/mpi_check.h"
 
-enum { TAG_PIECES = 1 << 13 }; /* tags stay below the 32767 that every MPI allows */
+/* tags stay below the 32767 that every MPI allows */
+enum { TAG_PIECES = 1 << 13 };
 
 /* The slice of a piece that is the shard of the rail's rank number `rail_rank`, in the arena or the
  * parameters. */

@@ -9,7 +9,8 @@
 #include "node_group.h"
 #include "pump.h"
 
-enum { SLOTS = 16 }; /* pieces in flight */
+/* pieces in flight */
+enum { SLOTS = 16 };
 
 typedef enum SlotState { SLOT_IDLE, SLOT_COLLECT, SLOT_SPREAD } SlotState;
 
@@ -20,10 +21,12 @@ typedef struct Range {
     /* bounds count from there on */
     int64_t shift;
     Cut cut;
-    bool collect, spread; /* phases that it has */
+    /* phases that it has */
+    bool collect, spread;
     /* elements of every shard that are in pieces */
     int64_t done;
-    CommPush push; /* level NULL: it is none */
+    /* level NULL: it is none */
+    CommPush push;
     /* number among all that was begun, from 1 on */
     int64_t id;
     /* the push's, or the all-gather's */
@@ -35,8 +38,10 @@ typedef struct Slot {
     SlotState state;
     /* done: where in the shards this piece begins */
     Range range;
-    uint32_t piece; /* number of it */
-    bool last;      /* of its range */
+    /* number of it */
+    uint32_t piece;
+    /* of its range */
+    bool last;
     /* owned: my slice from each peer, slice elements apart */
     float *staging;
     /* owned array: my slice of each rank of the rail, in rank order */
@@ -52,15 +57,20 @@ typedef struct Messages {
     MPI_Comm comm;
     /* ranks of the rail, that is, groups; this rank's number among them */
     int rail_size, rail_rank;
-    int64_t slice; /* elements, at most */
+    /* elements, at most */
+    int64_t slice;
     Slot slot[SLOTS];
     /* owned: begun, not yet wholly in slots; oldest first, from range_first */
     Range *range;
     int range_first, range_count, range_capacity;
-    uint32_t pieces; /* started so far */
-    int64_t begun;   /* ranges */
-    int64_t gathers; /* all-gathers begun */
-    int64_t pushed;  /* pushes done here */
+    /* started so far */
+    uint32_t pieces;
+    /* ranges */
+    int64_t begun;
+    /* all-gathers begun */
+    int64_t gathers;
+    /* pushes done here */
+    int64_t pushed;
     /* the least of the group's marks at the last poll */
     int64_t seen[MARKS];
     double checked_s;

@@ -18,7 +18,8 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 struct Pump {
     PumpPoll (*poll)(void *of);
-    void *of; /* borrowed */
+    /* borrowed */
+    void *of;
     pthread_t thread;
     pthread_cond_t wake, moved;
     bool awake, end;

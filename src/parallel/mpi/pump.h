@@ -11,9 +11,12 @@
 #include "base.h"
 
 typedef enum PumpPoll {
-    PUMP_IDLE,    /* nothing is in flight: sleep until pump_wake */
-    PUMP_WAITING, /* nothing came: look again soon */
-    PUMP_MOVED,   /* something came: look again at once */
+    /* nothing is in flight: sleep until pump_wake */
+    PUMP_IDLE,
+    /* nothing came: look again soon */
+    PUMP_WAITING,
+    /* something came: look again at once */
+    PUMP_MOVED,
 } PumpPoll;
 typedef struct Pump Pump;
 /* poll(of) is called with the lock held. */

@@ -6,7 +6,8 @@
 #include "nccl.h"
 
 typedef struct NcclEnd {
-    const Gpus *gpus; /* borrowed */
+    /* borrowed */
+    const Gpus *gpus;
     int peer;
     /* owned, one a slot; waiting for one that was never recorded is nothing */
     Event **computed, **moved;
@@ -14,7 +15,8 @@ typedef struct NcclEnd {
     uint32_t begun;
     /* and of those whose event is recorded */
     uint32_t recorded;
-    int begun_at, recorded_at; /* slots of the next ones */
+    /* slots of the next ones */
+    int begun_at, recorded_at;
 } NcclEnd;
 
 static const BackendTable *table_of(const NcclEnd *end)

@@ -5,12 +5,15 @@
 
 #include <cuda_runtime_api.h>
 
-enum { PIECE_BYTES = 16 << 20, PART_ALIGN = 256 }; /* of a tensor */
+/* of a tensor */
+enum { PIECE_BYTES = 16 << 20, PART_ALIGN = 256 };
 
 typedef struct Lane {
     Exchange face;
-    const Gpus *gpus;  /* borrowed */
-    size_t part_bytes; /* a part's, at most */
+    /* borrowed */
+    const Gpus *gpus;
+    /* a part's, at most */
+    size_t part_bytes;
     /* owned: parts of all ranks, in their order; out lies behind in */
     char *in, *out;
 } Lane;

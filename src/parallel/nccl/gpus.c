@@ -14,8 +14,10 @@ static const double INIT_LIMIT_S = 120;
 
 /* ---- who has which ---- */
 
-typedef struct Gpu { /* plain bytes: gathered from all ranks */
-    int node;        /* the first rank there */
+/* plain bytes: gathered from all ranks */
+typedef struct Gpu {
+    /* the first rank there */
+    int node;
     /* GPUs that the process may use */
     int visible;
     int processors;
@@ -269,7 +271,8 @@ static Status join(Grid *grid, Backend *backend, int bits, const Gpu *mine)
     grid->gpus[0] = gpus_new(backend, bits, false);
     TRY(connect(&grid->gpus[0]->comm, grid->world));
     for (int i = 1; i < WATCH_COMMS; ++i) {
-        if (part[i]->size == 1) continue; /* and so it is on every rank */
+        /* and so it is on every rank */
+        if (part[i]->size == 1) continue;
         grid->gpus[i] = gpus_new(backend, bits, part[i] == &grid->tp_world);
         TRY(split(&grid->gpus[i]->comm, grid, part[i], color[i]));
         part[i]->gpus = grid->gpus[i];
@@ -301,7 +304,8 @@ void grid_part_gpus(Grid *grid)
     watch_free(&grid->gpus[0]->watch);
     for (int i = 1; i < WATCH_COMMS; ++i)
         if (grid->gpus[i]) grid->gpus[i]->watch = NULL;
-    world_barrier(grid->world); /* nobody ends while another watches */
+    /* nobody ends while another watches */
+    world_barrier(grid->world);
     for (int i = WATCH_COMMS - 1; i >= 0; --i) gpus_free(&grid->gpus[i]);
     grid->dp_world.gpus = grid->pp_world.gpus = grid->tp_world.gpus = NULL;
 }

@@ -15,14 +15,17 @@
 /* A longer range is summed in pieces of so many elements, each with a slice of every shard: the
  * scratch stays 32 MB. */
 static const int64_t PIECE_ELEMENTS = 8 << 20;
-enum { SLICE_ALIGN_FLOATS = 32, SLICE_SLACK = 64, LEVELS = 33 }; /* shards begin on 16 floats */
+/* shards begin on 16 floats */
+enum { SLICE_ALIGN_FLOATS = 32, SLICE_SLACK = 64, LEVELS = 33 };
 
 typedef struct NcclState {
-    Event *computed, *summed; /* owned */
+    /* owned */
+    Event *computed, *summed;
     /* owned: a slice from each other rank */
     float *scratch;
     size_t scratch_bytes;
-    int64_t slice_elements; /* a slice's, at most */
+    /* a slice's, at most */
+    int64_t slice_elements;
     bool in_flight;
 } NcclState;
 
@@ -196,7 +199,8 @@ static void end(const Comm *comm)
 typedef struct Work {
     Range range;
     bool sum, spread;
-    const CommPush *push; /* NULL: none */
+    /* NULL: none */
+    const CommPush *push;
 } Work;
 
 static void queue(const Comm *comm, const Work *work)

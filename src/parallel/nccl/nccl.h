@@ -33,7 +33,8 @@ Status nccl_load(void);
  * host may wait for a stream that will never end. Either ends the job. */
 enum { WATCH_COMMS = 4 };
 typedef struct NcclWatch {
-    ncclComm_t comm[WATCH_COMMS]; /* borrowed; NULL: none */
+    /* borrowed; NULL: none */
+    ncclComm_t comm[WATCH_COMMS];
     /* this rank's, for messages */
     char gpu[128];
     /* owned: this node's ranks, if there are several */
@@ -57,7 +58,8 @@ _Noreturn void nccl_failed(const NcclWatch *watch, ncclResult_t result, const ch
  * stream. */
 typedef struct Gpus {
     ncclComm_t comm;
-    Backend *backend; /* borrowed */
+    /* borrowed */
+    Backend *backend;
     /* own: the same, owned, or NULL */
     Stream *stream, *own;
     /* sums need not be the tree's */

@@ -15,7 +15,8 @@ static void check_peers(const NcclWatch *watch)
 
 void nccl_failed(const NcclWatch *watch, ncclResult_t result, const char *words, const char *call)
 {
-    if (watch) check_peers(watch); /* a dead one is named */
+    /* a dead one is named */
+    if (watch) check_peers(watch);
     const char *gpu = watch ? watch->gpu : "NCCL", *what = nccl.error_string(result);
     if (result == ncclInvalidArgument || result == ncclInvalidUsage)
         die("%s: %s: %s: %s", gpu, call, what, words);
@@ -32,7 +33,8 @@ static void check_comm(const NcclWatch *watch, ncclComm_t comm)
     if (state == ncclSuccess || state == ncclInProgress) return;
     char words[1024];
     snprintf(words, sizeof words, "%s", nccl.last_error(comm));
-    nccl.comm_abort(comm); /* lets the kernels on the GPU end */
+    /* lets the kernels on the GPU end */
+    nccl.comm_abort(comm);
     nccl_failed(watch, state, words, "ncclCommGetAsyncError");
 }
 

@@ -1,7 +1,8 @@
 /* Bounds of even slices, and the longest part of a cut. */
 #include "cut.h"
 
-enum { SLICE_ALIGN = 16 }; /* floats in 64 bytes */
+/* floats in 64 bytes */
+enum { SLICE_ALIGN = 16 };
 
 int64_t slice_bound(int64_t offset, int64_t count, int parts, int part)
 {

@@ -12,7 +12,8 @@ int64_t slice_bound(int64_t offset, int64_t count, int parts, int part);
  * does. */
 typedef struct Cut {
     int64_t offset, count;
-    const int64_t *bound; /* borrowed; NULL: even */
+    /* borrowed; NULL: even */
+    const int64_t *bound;
 } Cut;
 static inline int64_t cut_bound(const Cut *cut, int parts, int part)
 {

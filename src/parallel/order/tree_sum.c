@@ -9,8 +9,10 @@
 
 #include <string.h>
 
-enum { BLOCK = 512, LEVELS = 32 };    /* floats; 2^31 leaves */
-enum { PARALLEL_ELEMENTS = 1 << 17 }; /* fewer are summed by one thread */
+/* floats; 2^31 leaves */
+enum { BLOCK = 512, LEVELS = 32 };
+/* fewer are summed by one thread */
+enum { PARALLEL_ELEMENTS = 1 << 17 };
 
 /* Inlined into a function for each width, so that it takes that one's instructions. */
 #define INLINE static inline __attribute__((always_inline))

@@ -8,7 +8,8 @@
 #include <stdalign.h>
 #include <stdatomic.h>
 
-typedef struct Pipe { /* counters wrap */
+/* counters wrap */
+typedef struct Pipe {
     alignas(64) _Atomic uint32_t sent;
     alignas(64) _Atomic uint32_t released;
 } Pipe;

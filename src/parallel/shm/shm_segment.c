@@ -245,7 +245,8 @@ void shm_segment_check_peers(const ShmSegment *shared, const char *doing)
     for (int r = 0; r < shared->count; ++r) {
         if (shm_segment_alive(shared, r)) continue;
         uint32_t farewell = atomic_load(farewell_of(shared, r));
-        if (farewell != 0) /* it has said why */
+        /* it has said why */
+        if (farewell != 0)
             world_abort((int)farewell);
         else
             die_lost(

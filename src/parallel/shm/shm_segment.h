@@ -8,7 +8,8 @@
 #include <sys/types.h>
 
 typedef struct ShmSegment {
-    int count; /* ranks */
+    /* ranks */
+    int count;
     /* owned; bytes[r] of rank r's segment, what is behind it included */
     size_t *bytes;
     /* owned; segment[r] of rank r, on a huge-page bound, zeroed when made */

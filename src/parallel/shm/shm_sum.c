@@ -11,8 +11,10 @@
 #include "futex.h"
 #include "../order/tree_sum.h"
 
-enum { TICKET = 1 << 16 };     /* elements; 256 KiB of each arena */
-enum { PARALLEL_TICKETS = 4 }; /* fewer than this many are not worth waking threads for */
+/* elements; 256 KiB of each arena */
+enum { TICKET = 1 << 16 };
+/* fewer than this many are not worth waking threads for */
+enum { PARALLEL_TICKETS = 4 };
 
 static void post(Comm *comm, Cut cut, bool to_all)
 {
@@ -100,7 +102,8 @@ static void work(Comm *comm, int first, int shards)
     }
     if (open == 0) return;
     int threads = open < PARALLEL_TICKETS ? 1 : comm->backend->options.threads;
-    (void)threads; /* where the compiler knows no OpenMP */
+    /* where the compiler knows no OpenMP */
+    (void)threads;
 #pragma omp parallel num_threads(threads) if (threads > 1)
     for (int i = 0; i < shards; ++i) {
         int shard = (first + i) % comm->size;

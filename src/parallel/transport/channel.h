@@ -15,7 +15,8 @@ typedef struct ChannelTable {
     void (*send)(Channel *channel);
     const void *(*message)(Channel *channel);
     void (*release)(Channel *channel);
-    void (*progress)(Channel *channel); /* NULL: nothing to do */
+    /* NULL: nothing to do */
+    void (*progress)(Channel *channel);
     /* nothing is under way any more */
     void (*close)(Channel *channel);
 } ChannelTable;
@@ -23,8 +24,10 @@ typedef struct ChannelTable {
 struct Channel {
     ChannelSpec spec;
     const ChannelTable *table;
-    ChannelEnd end; /* this rank's */
-    int at;         /* the next message's slot, */
+    /* this rank's */
+    ChannelEnd end;
+    /* the next message's slot, */
+    int at;
     /* of these: spec.depth of spec.bytes each; NULL where this rank is no end */
     char *slots;
     /* messages sent, or released, here so far; wraps */

@@ -5,7 +5,8 @@
 
 #include <string.h>
 
-static const size_t PIECE_BYTES = (size_t)1 << 30; /* MPI counts in int */
+/* MPI counts in int */
+static const size_t PIECE_BYTES = (size_t)1 << 30;
 enum { TAG_COLLECT = 17 };
 
 static void send_part(const World *world, const char *part, size_t bytes, int root)

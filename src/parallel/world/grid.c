@@ -82,7 +82,8 @@ Status grid_init(Grid *grid, const World *world, GridShape shape)
 
 void grid_fini(Grid *grid)
 {
-    if (!grid->world) return; /* never made */
+    /* never made */
+    if (!grid->world) return;
     grid_part_gpus(grid);
     world_part_fini(&grid->tp_world);
     world_part_fini(&grid->pp_world);

@@ -11,7 +11,8 @@
 #include <string.h>
 
 enum { MESSAGE_BYTES = 2048 };
-static const size_t PIECE_BYTES = (size_t)1 << 30; /* MPI counts are ints */
+/* MPI counts are ints */
+static const size_t PIECE_BYTES = (size_t)1 << 30;
 static const World ALONE = {
     .size = 1, .node_size = 1, .one_node = true, .comm = MPI_COMM_NULL, .node = MPI_COMM_NULL};
 
@@ -43,7 +44,8 @@ void mpi_check(int code, const char *call)
         (int)strcspn(call, "("), call, words);
 }
 
-static Farewell *farewells; /* borrowed */
+/* borrowed */
+static Farewell *farewells;
 
 void world_farewell_add(Farewell *farewell)
 {
@@ -141,7 +143,8 @@ Status world_split(World *part, const World *world, int color)
     if (world->comm == MPI_COMM_NULL) return OK;
     MPI_CHECK(MPI_Comm_split(world->comm, color, world->rank, &part->comm));
     MPI_CHECK(MPI_Comm_size(part->comm, &part->size));
-    if (part->size == 1) { /* MPI sets a freed communicator to MPI_COMM_NULL */
+    /* MPI sets a freed communicator to MPI_COMM_NULL */
+    if (part->size == 1) {
         MPI_CHECK(MPI_Comm_free(&part->comm));
         return OK;
     }
@@ -171,7 +174,8 @@ Status status_agree(const World *world, Status mine)
     if (world->rank == root) {
         int job_rank = 0;
         MPI_CHECK(MPI_Comm_rank(MPI_COMM_WORLD, &job_rank));
-        bool named = strncmp(fail_message(), "rank ", 5) == 0; /* by a part of the world */
+        /* by a part of the world */
+        bool named = strncmp(fail_message(), "rank ", 5) == 0;
         if (job_rank > 0 && !named)
             snprintf(text, sizeof text, "rank %d: %s", job_rank, fail_message());
         else

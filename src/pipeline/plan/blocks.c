@@ -1,12 +1,14 @@
-/* Which activations are made again instead of kept. A block begins and ends where a single tensor crosses, and is worth it
- * only if it holds several times that tensor: then that one is kept, and what lies inside is computed twice. The end of the
- * model needs its activations at once and is left alone. Decided by shapes alone. */
+/* Which activations are made again instead of kept. A block begins and ends where a single tensor
+ * crosses, and is worth it only if it holds several times that tensor: then that one is kept, and
+ * what lies inside is computed twice. The end of the model needs its activations at once and is
+ * left alone. Decided by shapes alone. */
 #include "plan.h"
 
-enum { WORTH = 4 }; /* bytes inside a block, as a multiple of what crosses its end */
+/* bytes inside a block, as a multiple of what crosses its end */
+enum { WORTH = 4 };
 
-/* The bytes of the only tensor that crosses the boundary in front of node `boundary`, or 0 where several do, or what a layer
- * before it saves. */
+/* The bytes of the only tensor that crosses the boundary in front of node `boundary`, or 0 where
+ * several do, or what a layer before it saves. */
 static size_t boundary_bytes_single(const Graph *graph, int boundary)
 {
     Message message;

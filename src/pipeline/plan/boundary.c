@@ -1,6 +1,6 @@
-/* What crosses a boundary between chunks: forward, every output that a node behind the boundary reads, a skip connection over
- * several boundaries included; backward, the gradients of those for which somebody wants one. Both sides of a boundary come to
- * the same message by themselves. */
+/* What crosses a boundary between chunks: forward, every output that a node behind the boundary
+ * reads, a skip connection over several boundaries included; backward, the gradients of those for
+ * which somebody wants one. Both sides of a boundary come to the same message by themselves. */
 #include "plan.h"
 
 enum { MESSAGE_ALIGN = 64 };

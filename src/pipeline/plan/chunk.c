@@ -1,6 +1,7 @@
-/* From a chunk of a planned graph to the action lists of its passes. Tensors become storages; aliases and in-place
- * operations share one. Only nodes of the chunk are looked at, and the values that cross its boundaries: what a kernel sees is
- * the same however the graph is cut. Refuses nothing: a graph that was planned can be run. */
+/* From a chunk of a planned graph to the action lists of its passes. Tensors become storages;
+ * aliases and in-place operations share one. Only nodes of the chunk are looked at, and the values
+ * that cross its boundaries: what a kernel sees is the same however the graph is cut. Refuses
+ * nothing: a graph that was planned can be run. */
 #include "chunk.h"
 
 static void push(Planner *p, Action action)
@@ -46,10 +47,12 @@ bool planner_owns(const Planner *p, int node)
 /* What a run may look at: the storages of outputs, and the nodes whose runs read them. */
 typedef struct Scope {
     const int *value;
-    int from, to; /* nodes; readers behind `to` take other storages */
+    /* nodes; readers behind `to` take other storages */
+    int from, to;
 } Scope;
 
-/* Does s hold what a block up to node i reads from before it? Then it must stay as it is until the block has run again. */
+/* Does s hold what a block up to node i reads from before it? Then it must stay as it is until the
+ * block has run again. */
 static bool enters_block(const Planner *p, int s, int i)
 {
     int first = p->chunk->first;
@@ -66,8 +69,8 @@ static bool enters_block(const Planner *p, int s, int i)
     return false;
 }
 
-/* May node i write its output over its first input's memory? Only if nobody reads any tensor there later; never over the
- * data, which is not ours. */
+/* May node i write its output over its first input's memory? Only if nobody reads any tensor there
+ * later; never over the data, which is not ours. */
 static bool inplace_allowed(const Planner *p, Scope scope, int i)
 {
     const Graph *g = p->graph;
@@ -178,7 +181,8 @@ static bool has_backward(const Planner *p, int i)
     return false;
 }
 
-/* Weights' gradients that do not wait are made with the data's, and brought to the arena when their turn comes. */
+/* Weights' gradients that do not wait are made with the data's, and brought to the arena when their
+ * turn comes. */
 static void keep_weight_gradients(Planner *p, int i)
 {
     const Op *op = p->graph->node[i].op;
@@ -251,7 +255,8 @@ static void open_buckets(Planner *p, int node)
         if (p->chunk->opens[b] == node) push(p, (Action){.kind = ACTION_OPEN, .index = b});
 }
 
-/* Backward in reverse order; a bucket is whole once the node of its first tensor has been passed. */
+/* Backward in reverse order; a bucket is whole once the node of its first tensor has been
+ * passed. */
 static void list_gradients(Planner *p, void (*plan)(Planner *, int), bool buckets)
 {
     const Graph *g = p->graph;
@@ -271,9 +276,9 @@ static void list_gradients(Planner *p, void (*plan)(Planner *, int), bool bucket
 
 /* ---- boundaries ---- */
 
-/* Values arrive before the pass and gradients, too; both leave after it. early, late: other tasks may come between, so they
- * lie in the slot. Where the stage has the chunk behind this one, too, it takes values when it begins, and brings gradients
- * when it ends. */
+/* Values arrive before the pass and gradients, too; both leave after it. early, late: other tasks
+ * may come between, so they lie in the slot. Where the stage has the chunk behind this one, too, it
+ * takes values when it begins, and brings gradients when it ends. */
 static void arrive(Planner *p, const Message *message, int *storage, bool early)
 {
     for (int i = 0; i < message->count; ++i) {
@@ -295,7 +300,8 @@ static void leave(Planner *p, const Message *message, const int *storage, bool l
     ++p->tick;
 }
 
-/* What has just arrived is read where the chunk before has it; but for what that one itself reads in the one before. */
+/* What has just arrived is read where the chunk before has it; but for what that one itself reads
+ * in the one before. */
 static void read_before(Planner *p)
 {
     const Message *in = &p->chunk->activations_in, *out = &p->before->activations_out;
@@ -306,7 +312,8 @@ static void read_before(Planner *p)
     }
 }
 
-/* The chunk behind reads this one's values where they lie, and has not done so for the last time. */
+/* The chunk behind reads this one's values where they lie, and has not done so for the last
+ * time. */
 static void show_behind(Planner *p)
 {
     const Message *out = &p->chunk->activations_out;

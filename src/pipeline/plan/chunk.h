@@ -1,5 +1,5 @@
-/* A chunk's planner: its notes while it turns a chunk of a graph into a ChunkPlan. Tensors are storages with a life on one
- * clock, which runs through the chunk's passes. */
+/* A chunk's planner: its notes while it turns a chunk of a graph into a ChunkPlan. Tensors are
+ * storages with a life on one clock, which runs through the chunk's passes. */
 #ifndef WEFT_PIPELINE_CHUNK_H
 #define WEFT_PIPELINE_CHUNK_H
 
@@ -9,51 +9,68 @@ enum { STORAGE_NONE = -1, STORAGE_INPUT = -2 /* the data itself */, NO_NODE = -1
 
 typedef struct Storage {
     size_t bytes;
-    int first, last; /* ticks between which its content is needed, both included */
-    bool kept;       /* lies in the slot */
-    bool before;     /* lies in the slot of the chunk before, which has placed it */
-    bool shown;      /* the chunk behind reads it there */
+    /* ticks between which its content is needed, both included */
+    int first, last;
+    /* lies in the slot */
+    bool kept;
+    /* lies in the slot of the chunk before, which has placed it */
+    bool before;
+    /* the chunk behind reads it there */
+    bool shown;
     int64_t offset;
 } Storage;
 
-typedef struct RunStorage { /* as RunOffsets, indices into Planner.storage */
+/* as RunOffsets, indices into Planner.storage */
+typedef struct RunStorage {
     int node, x[SPEC_INPUTS], y, dy, saved, x_saved, dx[SPEC_INPUTS], dw[SPEC_PARAMS];
     bool dx_add;
 } RunStorage;
 
 typedef struct Planner {
-    const Graph *graph; /* borrowed */
+    /* borrowed */
+    const Graph *graph;
     const Schedule *schedule;
     ChunkPlan *chunk;
-    const ChunkPlan *before; /* the chunk before, where this stage has it; else NULL */
-    bool apart; /* messages and work may lie apart in the list: what travels must lie in the slot */
+    /* the chunk before, where this stage has it; else NULL */
+    const ChunkPlan *before;
+    /* messages and work may lie apart in the list: what travels must lie in the slot */
+    bool apart;
     Storage *storage;
     int storage_count, storage_capacity;
-    int *value, *gradient; /* owned, one a node: storage of its output, of that one's gradient */
-    int *again;            /* owned, one a node: storage of its output when made again */
-    bool *
-        borrows; /* owned, one a node: another node's gradient lies where its own does, and stays */
-    RunStorage *
-        run; /* owned, two a node of the chunk: the first runs in node order, then the second ones */
-    int *
-        block; /* owned, one a node of the chunk: number of the block that is recomputed with it, or -1 */
-    int tick, boundary[PASSES]; /* boundary: the tick at which the pass ends */
+    /* owned, one a node: storage of its output, of that one's gradient */
+    int *value, *gradient;
+    /* owned, one a node: storage of its output when made again */
+    int *again;
+    /* owned, one a node: another node's gradient lies where its own does, and stays */
+    bool *borrows;
+    /* owned, two a node of the chunk: the first runs in node order, then the second ones */
+    RunStorage *run;
+    /* owned, one a node of the chunk: number of the block that is recomputed with it, or -1 */
+    int *block;
+    /* boundary: the tick at which the pass ends */
+    int tick, boundary[PASSES];
     Pass pass;
     int room[PASSES];
 } Planner;
 
 /* layout.c */
 int storage_new(Planner *p, size_t bytes);
-void storage_use(Planner *p, int storage); /* now */
-void storages_lay(Planner *p);             /* sets kept_bytes and scratch_bytes, too */
+/* now */
+void storage_use(Planner *p, int storage);
+/* sets kept_bytes and scratch_bytes, too */
+void storages_lay(Planner *p);
 int64_t storage_offset(const Planner *p, int storage);
 
 /* chunk.c */
-bool planner_owns(const Planner *p, int node);            /* in the chunk */
-RunStorage *planner_back_run(const Planner *p, int node); /* the run that its backward belongs to */
-bool planner_waits(const Planner *p, int node); /* the weights' half, for its pass of its own? */
-/* gradient.c: where node i's backward leaves what it gives its inputs, now that its dy is known. to_add[k]: what must be added to
- * the gradient of input k afterwards, or be copied where it has none yet; STORAGE_NONE: nothing. */
+/* in the chunk */
+bool planner_owns(const Planner *p, int node);
+/* the run that its backward belongs to */
+RunStorage *planner_back_run(const Planner *p, int node);
+/* the weights' half, for its pass of its own? */
+bool planner_waits(const Planner *p, int node);
+/* gradient.c: where node i's backward leaves what it gives its inputs, now that its dy is known.
+ * to_add[k]: what must be added to the gradient of input k afterwards, or be copied where it has
+ * none yet; STORAGE_NONE: nothing. */
 void gradients_route(Planner *p, int i, int to_add[SPEC_INPUTS]);
 
 #endif

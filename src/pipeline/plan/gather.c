@@ -1,9 +1,10 @@
-/* Values that are gathered (zero 3 where replicas have no memory in common; Rajbhandari et al. 2020, section 5.3): which
- * buckets, when, and to where. A pass's list says before which actions others are read. A walk over a schedule's passes
- * then knows, at any use, the buckets that are read now and the next few: they are in memory together, so their places do
- * not meet. What is there stays until another bucket needs its place: what ends a forward pass is there when backward begins.
- *
- * Backward reads weights for the gradients of inputs only, so what has none (an embedding) is not gathered for it. */
+/* Values that are gathered (zero 3 where replicas have no memory in common; Rajbhandari et al.
+ * 2020, section 5.3): which buckets, when, and to where. A pass's list says before which actions
+ * others are read. A walk over a schedule's passes then knows, at any use, the buckets that are
+ * read now and the next few: they are in memory together, so their places do not meet. What is
+ * there stays until another bucket needs its place: what ends a forward pass is there when backward
+ * begins. Backward reads weights for the gradients of inputs only, so what has none (an embedding)
+ * is not gathered for it. */
 #include "plan.h"
 
 #include <string.h>
@@ -140,7 +141,8 @@ static const ParamUse *seek(const Window *w, int *task, int *use)
     return NULL;
 }
 
-/* The buckets of the next use, and of so many after it that GATHER_AHEAD others are among them, if there are. */
+/* The buckets of the next use, and of so many after it that GATHER_AHEAD others are among them, if
+ * there are. */
 static int look_ahead(const Window *w, int bucket[WINDOW_MOST])
 {
     int task = w->task, use = w->use, count = 0, enough = 1;
@@ -191,7 +193,8 @@ const ParamUse *window_next(Window *w, int gather[WINDOW_MOST], int *count)
 
 /* Buckets that are in memory together with one. */
 typedef struct Near {
-    int count, room, *bucket; /* owned */
+    /* owned */
+    int count, room, *bucket;
 } Near;
 
 static void note(Near *near, int b)
@@ -260,7 +263,8 @@ static Status place_buckets(Plan *plan)
     return OK;
 }
 
-/* A node's other forms of its weights go with the bucket of the first one. First how many bytes, then where. */
+/* A node's other forms of its weights go with the bucket of the first one. First how many bytes,
+ * then where. */
 static void place_caches(Plan *plan, bool placed)
 {
     GatherPlan *f = &plan->gather;

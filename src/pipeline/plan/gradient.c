@@ -1,9 +1,10 @@
-/* Where the gradients lie that a node's backward gives its inputs: in memory of their own, or in that of dy, of x, or of what
- * other readers gave before. The first contribution to a node is its gradient; later ones are added in the order of the list. */
+/* Where the gradients lie that a node's backward gives its inputs: in memory of their own, or in
+ * that of dy, of x, or of what other readers gave before. The first contribution to a node is its
+ * gradient; later ones are added in the order of the list. */
 #include "chunk.h"
 
-/* May the gradient for i's input k take that input's memory? Not where somebody reads it after i's forward: this chunk, the
- * one before, whose it may be, or the weights' half of the one behind. */
+/* May the gradient for i's input k take that input's memory? Not where somebody reads it after i's
+ * forward: this chunk, the one before, whose it may be, or the weights' half of the one behind. */
 static bool over_x(const Planner *p, int i, int k)
 {
     const Graph *g = p->graph;
@@ -41,8 +42,9 @@ static bool reads(const Node *node, int v)
     return false;
 }
 
-/* dy becomes the gradient of node `early`. May it be the gradient of `late` until that one's backward, which comes first? Not
- * where anybody changes it meanwhile: late's readers, early's, of which late must not be one, or late itself. */
+/* dy becomes the gradient of node `early`. May it be the gradient of `late` until that one's
+ * backward, which comes first? Not where anybody changes it meanwhile: late's readers, early's, of
+ * which late must not be one, or late itself. */
 static bool may_lend(const Planner *p, int i, int early, int late)
 {
     const Node *node = p->graph->node;
@@ -53,8 +55,9 @@ static bool may_lend(const Planner *p, int i, int early, int late)
     return true;
 }
 
-/* Makes dy the gradient of v, which has none yet, where that can be: not where dy is borrowed, or the weights' half has yet to read
- * it. *keeper: the input whose gradient it has become already, or NO_NODE; of two the earlier one keeps it. */
+/* Makes dy the gradient of v, which has none yet, where that can be: not where dy is borrowed, or
+ * the weights' half has yet to read it. *keeper: the input whose gradient it has become already, or
+ * NO_NODE; of two the earlier one keeps it. */
 static bool share_dy(Planner *p, int i, int v, int *keeper)
 {
     if (p->borrows[i] || planner_waits(p, i)) return false;

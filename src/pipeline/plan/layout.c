@@ -1,6 +1,7 @@
-/* Storages and where they lie. What a pass leaves for a later one is kept: it lies in the slot of its micro-batch. The rest
- * lies where the slot is free for its life, or else in scratch memory. Placing is first-fit, largest first, among those
- * whose lives meet. With one slot all may lie in it, which packs best. */
+/* Storages and where they lie. What a pass leaves for a later one is kept: it lies in the slot of
+ * its micro-batch. The rest lies where the slot is free for its life, or else in scratch memory.
+ * Placing is first-fit, largest first, among those whose lives meet. With one slot all may lie in
+ * it, which packs best. */
 #include "chunk.h"
 
 #include <stdlib.h>

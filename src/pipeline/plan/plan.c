@@ -1,5 +1,6 @@
-/* What one stage of a grid does: where its parameters lie, its chunks' passes, slots, buckets, and the bytes of it all.
- * Everything follows from the graph, the cut and the schedule; nothing is measured, nothing is allocated for the run. */
+/* What one stage of a grid does: where its parameters lie, its chunks' passes, slots, buckets, and
+ * the bytes of it all. Everything follows from the graph, the cut and the schedule; nothing is
+ * measured, nothing is allocated for the run. */
 #include "plan.h"
 
 #include <string.h>
@@ -63,7 +64,8 @@ static void bucket_insert(Buckets *b, int at, int64_t offset, int64_t elements, 
     b->first_tensor[at] = tensor;
 }
 
-/* The gradient of a parameter that shares its value is a bucket of its own, among the others by its node. */
+/* The gradient of a parameter that shares its value is a bucket of its own, among the others by its
+ * node. */
 static void insert_tied(const Plan *plan, ChunkPlan *c)
 {
     const Graph *g = plan->graph;
@@ -80,7 +82,8 @@ static void insert_tied(const Plan *plan, ChunkPlan *c)
     }
 }
 
-/* Cuts the bucket that holds place `at`, where the parameter `tensor` begins, in two; nothing where it begins there. */
+/* Cuts the bucket that holds place `at`, where the parameter `tensor` begins, in two; nothing where
+ * it begins there. */
 static void bucket_cut(Buckets *b, int64_t at, int tensor)
 {
     int i = 0;
@@ -91,8 +94,8 @@ static void bucket_cut(Buckets *b, int64_t at, int tensor)
     bucket_insert(b, i, at, upper, tensor);
 }
 
-/* Where shares are cut, a parameter that is tied to one of another stage is a bucket of its own, so that both stages cut it
- * alike. `next` is the parameter behind it in the chunk, or -1. */
+/* Where shares are cut, a parameter that is tied to one of another stage is a bucket of its own, so
+ * that both stages cut it alike. `next` is the parameter behind it in the chunk, or -1. */
 static void cut_apart(const Plan *plan, ChunkPlan *c, int param, int next)
 {
     if (!plan->zero || !plan_tied_across(plan, param)) return;
@@ -100,7 +103,8 @@ static void cut_apart(const Plan *plan, ChunkPlan *c, int param, int next)
     if (next >= 0) bucket_cut(&c->buckets, plan->param_offset[next], next);
 }
 
-/* From weights, of the chunk's `count` parameters with values of their own, to places in the arena. */
+/* From weights, of the chunk's `count` parameters with values of their own, to places in the
+ * arena. */
 static void place_buckets(const Plan *plan, Buckets *b, const int *param, int count, int64_t end)
 {
     for (int i = 0; i < b->count; ++i) {
@@ -142,7 +146,8 @@ static void plan_buckets(const Plan *plan, ChunkPlan *c, size_t bucket_bytes)
     mem_free(&param);
 }
 
-/* Backward's order: bucket b of a chunk is written from this node on, down to the one of its first tensor. */
+/* Backward's order: bucket b of a chunk is written from this node on, down to the one of its first
+ * tensor. */
 static int opening_node(const Plan *plan, const ChunkPlan *c, int b)
 {
     const Graph *g = plan->graph;
@@ -189,7 +194,8 @@ static void sum_gradients(Plan *plan)
             : plan->sum_levels * plan->gradient_bytes;
 }
 
-/* Weights lie where they are read, and their other forms side by side; but for those that are gathered. */
+/* Weights lie where they are read, and their other forms side by side; but for those that are
+ * gathered. */
 static Status plan_weights(Plan *plan)
 {
     size_t params = (size_t)(plan->graph->param_count + 1);
@@ -205,7 +211,8 @@ static Status plan_weights(Plan *plan)
     return OK;
 }
 
-/* Whole, or a rank's part of what all have in common; where they are gathered, the largest share and the ring. */
+/* Whole, or a rank's part of what all have in common; where they are gathered, the largest share
+ * and the ring. */
 static size_t param_bytes(const Plan *plan, const PlanOptions *o)
 {
     size_t sharers = plan->zero && o->param_sharers > 1 ? (size_t)o->param_sharers : 1;

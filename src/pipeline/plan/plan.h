@@ -1,5 +1,5 @@
-/* The planner's files among themselves, and what the runtime asks them beside pipeline.h. Planning is pure: numbers in, a plan
- * out; nothing here runs, waits or holds memory of a step. */
+/* The planner's files among themselves, and what the runtime asks them beside pipeline.h. Planning
+ * is pure: numbers in, a plan out; nothing here runs, waits or holds memory of a step. */
 #ifndef WEFT_PIPELINE_PLAN_H
 #define WEFT_PIPELINE_PLAN_H
 
@@ -28,48 +28,61 @@ Status chunk_plan(ChunkPlan *chunk, const ChunkPlan *before, const Graph *graph,
 void boundary_activations(Message *message, const Graph *graph, int boundary);
 void boundary_gradients(Message *message, const Graph *graph, int boundary);
 
-/* ring.c: where backward writes gradients, and where their sums lie; once buckets, and shares, are known. */
+/* ring.c: where backward writes gradients, and where their sums lie; once buckets, and shares, are
+ * known. */
 void plan_micro_grads(Plan *plan);
 typedef struct Span {
     int64_t begin, end;
 } Span;
 /* The lowest place for `length` that meets none of the spans taken. */
 int64_t place_lowest(const Span *taken, int count, int64_t length);
-bool bucket_has_values(const Plan *plan, const ChunkPlan *c, int bucket); /* of its own */
+/* of its own */
+bool bucket_has_values(const Plan *plan, const ChunkPlan *c, int bucket);
 
-/* gather.c: where values are gathered, which, when and to where; once shares and lists are known. Sets cache and weight_offset. */
+/* gather.c: where values are gathered, which, when and to where; once shares and lists are known.
+ * Sets cache and weight_offset. */
 Status plan_gather(Plan *plan);
 bool action_reads_params(const Plan *plan, const ChunkPlan *chunk, const Action *action);
-/* A walk over the uses of a schedule's list, and what is here on the way: the same for all replicas, who gather together. */
+/* A walk over the uses of a schedule's list, and what is here on the way: the same for all
+ * replicas, who gather together. */
 typedef struct Window {
-    const Plan *plan;         /* borrowed, as schedule */
-    const Schedule *schedule; /* of the list */
-    int task, use;            /* the next one; use counts from its pass's first */
-    int here_count, *here;    /* owned: buckets that are in memory, or on the way */
+    /* borrowed, as schedule */
+    const Plan *plan;
+    /* of the list */
+    const Schedule *schedule;
+    /* the next one; use counts from its pass's first */
+    int task, use;
+    /* owned: buckets that are in memory, or on the way */
+    int here_count, *here;
 } Window;
 enum { GATHER_AHEAD = 2, WINDOW_MOST = GATHER_AHEAD + 2 * SPEC_PARAMS };
 void window_init(Window *window, const Plan *plan);
 void window_fini(Window *window);
 void window_start(Window *window, const Schedule *schedule);
-/* The next use, or NULL at the end. Buckets that are to be gathered now, for it or for those after it, go to gather. */
+/* The next use, or NULL at the end. Buckets that are to be gathered now, for it or for those after
+ * it, go to gather. */
 const ParamUse *window_next(Window *window, int gather[WINDOW_MOST], int *count);
 
-/* shards.c: cuts the buckets of all chunks among the replicas, once the buckets are planned; a rank's part of the state. */
+/* shards.c: cuts the buckets of all chunks among the replicas, once the buckets are planned; a
+ * rank's part of the state. */
 void plan_shards(Plan *plan);
 /* The chunk of this stage, and its bucket, that hold place `at` of the gradients; NULL: none. */
 const ChunkPlan *plan_bucket_at(const Plan *plan, int64_t at, int *bucket);
 size_t shard_elements(const Plan *plan, int dp_rank);
-/* What a parameter counts where buckets are made and cut: its elements, or those of the first slice of a group's. */
+/* What a parameter counts where buckets are made and cut: its elements, or those of the first slice
+ * of a group's. */
 int64_t shard_weight(const Plan *plan, int param);
 int64_t shard_bucket_weight(const Plan *plan, const Buckets *buckets, int b);
 int64_t shard_bound(const Plan *plan, const Buckets *buckets, int b, int64_t weight,
                     int64_t *below);
-bool plan_tied_across(const Plan *plan, int param); /* to a parameter of another stage */
+/* to a parameter of another stage */
+bool plan_tied_across(const Plan *plan, int param);
 /* Shards a value with a parameter of this stage whose it is. */
 bool param_shares_memory(const Plan *plan, int param);
 
-/* whole.c: where updates want whole tensors. whole_cut: the boundaries of a bucket, and what the replicas have by now (load); false:
- * cut it as where none are wanted. Bytes are of the rank that has most. */
+/* whole.c: where updates want whole tensors. whole_cut: the boundaries of a bucket, and what the
+ * replicas have by now (load); false: cut it as where none are wanted. Bytes are of the rank that
+ * has most. */
 bool whole_wanted(const Plan *plan, int param);
 bool whole_cut(const Plan *plan, const Buckets *b, int bucket, int64_t *load, int64_t *boundary);
 size_t whole_state_bytes(const Plan *plan);
@@ -80,8 +93,9 @@ static inline bool plan_in_host_memory(const Plan *plan)
     return plan->graph->node[plan->graph->loss].op->backend->table->host_memory;
 }
 
-/* tensor_group.c: what the ranks of a tensor group owe each other at a step's end, in floats: OWED_ASKED for what was asked
- * (METRIC_STOP, METRIC_SAVE), and the gradients of which each rank has a part only. */
+/* tensor_group.c: what the ranks of a tensor group owe each other at a step's end, in floats:
+ * OWED_ASKED for what was asked (METRIC_STOP, METRIC_SAVE), and the gradients of which each rank
+ * has a part only. */
 enum { OWED_ASKED = 2 };
 /* What of a parameter's gradient the replica dp_rank has summed and owes; false: nothing. */
 bool plan_owes(const Plan *plan, int param, int dp_rank, int64_t *first, int64_t *count);
@@ -90,27 +104,32 @@ int64_t plan_owed_floats(const Plan *plan, int dp_rank);
 size_t plan_largest_exchange(const Plan *plan, size_t owed);
 /* Slices go through host memory in pieces; each two ranks' channels have so many places for one. */
 enum { EXCHANGE_PIECE_BYTES = 128 << 10, EXCHANGE_DEPTH = 2 };
-void tensor_group_memory(Plan *plan, bool joined); /* adds what a rank holds to exchange slices */
+/* adds what a rank holds to exchange slices */
+void tensor_group_memory(Plan *plan, bool joined);
 
-/* links.c: the channels between the stages of a replica, the same list on all ranks: for each boundary in front of chunk 1, 2, ...
- * one for values, then one for gradients; then for each parameter that is tied to one of another stage, in their order, one from
- * its owner and one to it. Empty with one stage. */
+/* links.c: the channels between the stages of a replica, the same list on all ranks: for each
+ * boundary in front of chunk 1, 2, ... one for values, then one for gradients; then for each
+ * parameter that is tied to one of another stage, in their order, one from its owner and one to it.
+ * Empty with one stage. */
 typedef struct Links {
-    ChannelSpec *spec; /* owned */
+    /* owned */
+    ChannelSpec *spec;
     int count;
 } Links;
-/* ERR_CONFIG where a parameter is tied over more stages than two. Release with links_fini, also after an error. */
+/* ERR_CONFIG where a parameter is tied over more stages than two. Release with links_fini, also
+ * after an error. */
 Status links_init(Links *links, const Plan *plan);
 void links_fini(Links *links);
-bool plan_ties_stages(const Plan *plan, int param); /* Is it tied to one of another stage? */
+/* Is it tied to one of another stage? */
+bool plan_ties_stages(const Plan *plan, int param);
 /* Adds the places of messages between stages, the very ones that a run has. */
 Status links_memory(Plan *plan, bool joined);
 
 /* slots.c: what the stage's list says about memory. */
 void plan_slots(Plan *plan);
 bool tasks_apart(const Schedule *schedule, int stage);
-/* Fills last_task[micro]: a micro-batch's last place in the stage's list. Returns how many micro-batches of data are held at
- * a time, at most. */
+/* Fills last_task[micro]: a micro-batch's last place in the stage's list. Returns how many
+ * micro-batches of data are held at a time, at most. */
 int tasks_hold(const Schedule *schedule, int stage, int *last_task);
 
 #endif

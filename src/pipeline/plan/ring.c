@@ -1,9 +1,9 @@
-/* Gradients on their way to their sums. As a rule backward writes to the arena of partial sums that the tree names, and
- * nothing is to be planned. Where replicas shard gradients (zero 2), it writes buckets to places of a ring, from where
- * their owners take them while it goes on: so many buckets are in memory as are written or under way at a time, and of the
- * sums a rank's share.
- *
- * A place is used again in the next pass, so two buckets may overlap where one has left long before the other is written. */
+/* Gradients on their way to their sums. As a rule backward writes to the arena of partial sums that
+ * the tree names, and nothing is to be planned. Where replicas shard gradients (zero 2), it writes
+ * buckets to places of a ring, from where their owners take them while it goes on: so many buckets
+ * are in memory as are written or under way at a time, and of the sums a rank's share. A place is
+ * used again in the next pass, so two buckets may overlap where one has left long before the other
+ * is written. */
 #include "plan.h"
 
 enum {
@@ -29,7 +29,8 @@ int64_t place_lowest(const Span *taken, int count, int64_t length)
     for (int i = 0; i < count; ++i) {
         if (at >= taken[i].end || taken[i].begin >= at + length) continue;
         at = taken[i].end;
-        i = -1; /* look at all once more */
+        /* look at all once more */
+        i = -1;
     }
     return at;
 }
@@ -57,7 +58,8 @@ bool bucket_has_values(const Plan *plan, const ChunkPlan *c, int b)
     return c->buckets.offset[b] < plan->metrics_offset;
 }
 
-/* A rank's shares, one behind the other: those of buckets with values of their own, or the rest. end: one a rank. */
+/* A rank's shares, one behind the other: those of buckets with values of their own, or the rest.
+ * end: one a rank. */
 static void hold(const Plan *plan, bool values, int64_t *end)
 {
     size_t dp = (size_t)plan->shape.dp;

@@ -1,8 +1,9 @@
-/* ZeRO: how a stage's buckets are cut among its replicas (Rajbhandari et al. 2020, section 5.1). A share begins where a
- * tensor does, or a multiple of FLAT_CHUNK behind, so that the partial norms of a chunk are one rank's. A gradient that is
- * tied to another is cut as that one, so that a rank has both parts of its sum, on this stage or on its own. The metrics are
- * the last replica's, who tells the others. The ranks of a tensor group cut what each has whole alike, for they add up their
- * parts of its gradient: all cut as if their slices were those of the group's first rank. */
+/* ZeRO: how a stage's buckets are cut among its replicas (Rajbhandari et al. 2020, section 5.1). A
+ * share begins where a tensor does, or a multiple of FLAT_CHUNK behind, so that the partial norms
+ * of a chunk are one rank's. A gradient that is tied to another is cut as that one, so that a rank
+ * has both parts of its sum, on this stage or on its own. The metrics are the last replica's, who
+ * tells the others. The ranks of a tensor group cut what each has whole alike, for they add up
+ * their parts of its gradient: all cut as if their slices were those of the group's first rank. */
 #include "plan.h"
 
 static int64_t padded(const Param *p)
@@ -33,8 +34,8 @@ static bool in_bucket(const Plan *plan, const Buckets *buckets, int b, int param
     return owns_value(plan, param) && at >= 0 && at < buckets->elements[b];
 }
 
-/* The place in a bucket nearest to where so much of its weight lies below, and where a share may begin; *below: how much does
- * there. */
+/* The place in a bucket nearest to where so much of its weight lies below, and where a share may
+ * begin; *below: how much does there. */
 int64_t shard_bound(const Plan *plan, const Buckets *buckets, int b, int64_t weight, int64_t *below)
 {
     *below = 0;

@@ -1,5 +1,5 @@
-/* What a stage's list of tasks says about memory, before anything runs: which slot a micro-batch has in each chunk, how many
- * there are, and how many micro-batches of data are held at a time. */
+/* What a stage's list of tasks says about memory, before anything runs: which slot a micro-batch
+ * has in each chunk, how many there are, and how many micro-batches of data are held at a time. */
 #include "plan.h"
 
 /* The work that a message belongs to. */
@@ -39,7 +39,8 @@ bool tasks_apart(const Schedule *schedule, int stage)
     return false;
 }
 
-/* First and last place in the stage's list where (chunk, micro) occurs, or the next chunk needs what it has left. */
+/* First and last place in the stage's list where (chunk, micro) occurs, or the next chunk needs
+ * what it has left. */
 static void find_lives(const Plan *plan, int *first, int *last)
 {
     const Schedule *s = plan->schedule;

@@ -1,4 +1,5 @@
-/* What a rank holds for its tensor group: what the ranks owe each other at a step's end, and what slices take on their way. */
+/* What a rank holds for its tensor group: what the ranks owe each other at a step's end, and what
+ * slices take on their way. */
 #include "plan.h"
 
 bool plan_owes(const Plan *plan, int param, int dp_rank, int64_t *first, int64_t *count)

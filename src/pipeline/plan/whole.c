@@ -1,8 +1,9 @@
-/* ZeRO where an update wants whole tensors (as ZeRO-1 of "Muon is scalable for LLM training", Liu et al. 2025, section 2.3, but
- * without its gathering): such a tensor is one replica's, gradient, state and all, so that no message is added. The owner is found by
- * filling up: in each bucket the replicas that have least so far get most, in their order, and a border that would cut such a
- * tensor moves to its nearer end. What may be cut is, as in shards.c. Every rank of a tensor group finds the same, for what counts
- * are the slices of the group's first one. */
+/* ZeRO where an update wants whole tensors (as ZeRO-1 of "Muon is scalable for LLM training", Liu
+ * et al. 2025, section 2.3, but without its gathering): such a tensor is one replica's, gradient,
+ * state and all, so that no message is added. The owner is found by filling up: in each bucket the
+ * replicas that have least so far get most, in their order, and a border that would cut such a
+ * tensor moves to its nearer end. What may be cut is, as in shards.c. Every rank of a tensor group
+ * finds the same, for what counts are the slices of the group's first one. */
 #include "plan.h"
 
 bool whole_wanted(const Plan *plan, int param)
@@ -17,7 +18,8 @@ static bool any_wanted(const Plan *plan)
     return false;
 }
 
-/* quota[r]: so much of `weight` that the replicas that have least so far (load) come as near to each other as they can. */
+/* quota[r]: so much of `weight` that the replicas that have least so far (load) come as near to
+ * each other as they can. */
 static void fill_up(const int64_t *load, int dp, int64_t weight, int64_t *quota)
 {
     int64_t low = 0, high = weight;
@@ -39,7 +41,8 @@ static void fill_up(const int64_t *load, int dp, int64_t weight, int64_t *quota)
     quota[dp - 1] += left;
 }
 
-/* A tensor that two stages have, a bucket of its own: both must find the same owner, whatever else they hold. */
+/* A tensor that two stages have, a bucket of its own: both must find the same owner, whatever else
+ * they hold. */
 static void cut_across(const Plan *plan, const Buckets *b, int bucket, int64_t *boundary)
 {
     int param = b->first_tensor[bucket], tied = plan->graph->param[param].tied;
@@ -89,8 +92,8 @@ static size_t larger(size_t a, size_t b)
     return a > b ? a : b;
 }
 
-/* State close together; scratch side by side where it is sharded, else of the tensor that needs most; and what a whole tensor
- * takes. */
+/* State close together; scratch side by side where it is sharded, else of the tensor that needs
+ * most; and what a whole tensor takes. */
 static size_t update_bytes(const Plan *plan, int dp_rank)
 {
     size_t state = 0, beside = 0, largest = 0, whole = 0, slices = 0;

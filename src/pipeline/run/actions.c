@@ -1,5 +1,5 @@
-/* A pass's actions on a micro-batch, one by one. Sums leave bucket by bucket while backward still runs; every action lets
- * messages and sums make progress. */
+/* A pass's actions on a micro-batch, one by one. Sums leave bucket by bucket while backward still
+ * runs; every action lets messages and sums make progress. */
 #include "executor.h"
 
 static Op *op_of(const Context *c, const ChunkRun *chunk, int run)

@@ -1,4 +1,5 @@
-/* Messages between stages: a channel for each boundary and direction, in one order on all ranks (plan/links.c). */
+/* Messages between stages: a channel for each boundary and direction, in one order on all ranks
+ * (plan/links.c). */
 #include "boundary_links.h"
 
 /* ---- set-up ---- */

@@ -1,7 +1,8 @@
 /* Captures, found by task and place in the input ring. */
 #include "captures.h"
 
-/* Other forms of parameters that are gathered are made when they are there: not the same work at every step. */
+/* Other forms of parameters that are gathered are made when they are there: not the same work at
+ * every step. */
 void captures_init(Captures *c, const Context *context, int places)
 {
     const Plan *plan = context->plan;

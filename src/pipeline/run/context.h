@@ -1,5 +1,5 @@
-/* What every part of the executor knows: the plan and the ranks it runs on. Borrowed, all of it, and the same until the executor
- * goes. */
+/* What every part of the executor knows: the plan and the ranks it runs on. Borrowed, all of it,
+ * and the same until the executor goes. */
 #ifndef WEFT_PIPELINE_CONTEXT_H
 #define WEFT_PIPELINE_CONTEXT_H
 
@@ -11,10 +11,13 @@ typedef struct Context {
     const Plan *plan;
     const Grid *grid;
     Backend *backend;
-    Stream *stream; /* the backend's compute stream */
-    Comm *comm;     /* over grid->dp_world */
+    /* the backend's compute stream */
+    Stream *stream;
+    /* over grid->dp_world */
+    Comm *comm;
     ExecutorOptions options;
-    Progress progress; /* what goes on while this rank waits */
+    /* what goes on while this rank waits */
+    Progress progress;
 } Context;
 
 /* An arena of the backend's memory; NULL for none. Owner: the caller. */

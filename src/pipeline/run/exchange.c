@@ -1,6 +1,7 @@
-/* Slices between the ranks of a tensor group, as the operations ask for them (tensor.h, Exchange), in host memory. Channels join
- * every two ranks of the group. A slice goes in pieces, so that all ranks write, read and add at the same time; the ranks' parts
- * are added in their order, wherever they come from. */
+/* Slices between the ranks of a tensor group, as the operations ask for them (tensor.h, Exchange),
+ * in host memory. Channels join every two ranks of the group. A slice goes in pieces, so that all
+ * ranks write, read and add at the same time; the ranks' parts are added in their order, wherever
+ * they come from. */
 #include "exchange.h"
 
 #include <string.h>
@@ -9,11 +10,15 @@ enum { PIECE_BYTES = EXCHANGE_PIECE_BYTES };
 
 struct HostExchange {
     Exchange face;
-    const Context *context; /* borrowed */
+    /* borrowed */
+    const Context *context;
     Channels *channels;
-    int *out, *in; /* owned; channels to and from each rank */
-    float *sum;    /* owned; a piece in fp32 */
-    char *own;     /* owned; a piece of this rank's, packed */
+    /* owned; channels to and from each rank */
+    int *out, *in;
+    /* owned; a piece in fp32 */
+    float *sum;
+    /* owned; a piece of this rank's, packed */
+    char *own;
 };
 
 /* A slice where it lies: runs of `run` bytes, `stride` apart. */

@@ -1,12 +1,16 @@
-/* Slices of a GPU's memory by way of the host's, where NCCL does not join the ranks: what operations give is copied to
- * host memory, goes through the channels that ranks without GPUs would use, and is copied back. The host waits for it. */
+/* Slices of a GPU's memory by way of the host's, where NCCL does not join the ranks: what
+ * operations give is copied to host memory, goes through the channels that ranks without GPUs would
+ * use, and is copied back. The host waits for it. */
 #include "exchange.h"
 
 struct StagedExchange {
     Exchange face;
-    const Context *context; /* borrowed */
-    const Exchange *host;   /* borrowed: exchanges in host memory */
-    char *mine, *whole;     /* owned: room for a tensor each */
+    /* borrowed */
+    const Context *context;
+    /* borrowed: exchanges in host memory */
+    const Exchange *host;
+    /* owned: room for a tensor each */
+    char *mine, *whole;
     size_t bytes;
 };
 

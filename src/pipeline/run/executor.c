@@ -1,5 +1,5 @@
-/* An executor is made of parts: each is set up once, in the order in which they need one another, and goes in the opposite
- * order. */
+/* An executor is made of parts: each is set up once, in the order in which they need one another,
+ * and goes in the opposite order. */
 #include "executor.h"
 
 static Status check(const Context *c)

@@ -1,4 +1,5 @@
-/* The executor: its parts, each with a header of its own, and the functions that play a list of tasks on them. */
+/* The executor: its parts, each with a header of its own, and the functions that play a list of
+ * tasks on them. */
 #ifndef WEFT_PIPELINE_EXECUTOR_H
 #define WEFT_PIPELINE_EXECUTOR_H
 
@@ -16,12 +17,15 @@ struct Executor {
     SlotMemory memory;
     InputRing input;
     BoundaryLinks links;
-    TensorGroup *group; /* owned; NULL for one rank */
+    /* owned; NULL for one rank */
+    TensorGroup *group;
     StepReport report;
     Outputs outputs;
     Captures captures;
-    Schedule *evaluation; /* owned: forwards only */
-    int *evaluation_last; /* owned: as plan->last_task */
+    /* owned: forwards only */
+    Schedule *evaluation;
+    /* owned: as plan->last_task */
+    int *evaluation_last;
 };
 
 /* actions.c. A micro-batch's gradients go to its arena. */

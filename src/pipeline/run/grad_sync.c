@@ -1,6 +1,7 @@
-/* Buckets of gradients. As a rule backward writes to the arena that the fixed tree names, joins are made here, and the last
- * micro-batch's join begins the sum over the replicas. Where gradients are sharded (zero 2), backward writes to a ring of
- * buckets, and each micro-batch's push brings them into their owners' partial sums. */
+/* Buckets of gradients. As a rule backward writes to the arena that the fixed tree names, joins are
+ * made here, and the last micro-batch's join begins the sum over the replicas. Where gradients are
+ * sharded (zero 2), backward writes to a ring of buckets, and each micro-batch's push brings them
+ * into their owners' partial sums. */
 #include "grad_sync.h"
 
 /* Of one arena of partial sums. */
@@ -72,7 +73,8 @@ static void wait_for_place(const GradSync *s, const ChunkPlan *chunk, int bucket
     collective_wait(&s->context->progress, comm_push_wait, last);
 }
 
-/* A micro-batch without samples must not be seen in the sums: x + -0 is x for every x, while -0 + 0 is 0. */
+/* A micro-batch without samples must not be seen in the sums: x + -0 is x for every x, while -0 + 0
+ * is 0. */
 void bucket_open(const GradSync *s, const ChunkRun *chunk, const Slot *slot, int bucket, int micro,
                  float **metrics)
 {
@@ -86,7 +88,8 @@ void bucket_open(const GradSync *s, const ChunkRun *chunk, const Slot *slot, int
     *metrics = at >= 0 && at < count ? place + at : NULL;
 }
 
-/* The sum over the replicas begins. Where parameters are sharded a rank needs its own shard of it only. */
+/* The sum over the replicas begins. Where parameters are sharded a rank needs its own shard of it
+ * only. */
 static void bucket_leave(const Context *c, const ChunkPlan *chunk, int bucket)
 {
     if (chunk->shard)

@@ -1,7 +1,8 @@
-/* Micro-batches of data while they are out of the loader: a ring from the first task that needs one to the last. Data
- * arrives in host memory; a backend with memory of its own gets a copy of it, on a stream of its own: a place's copy waits for
- * the work that read what lay there, the work for its copy, and the host for neither, but for a copy that was begun a
- * whole ring earlier, before the loader may have the memory back. */
+/* Micro-batches of data while they are out of the loader: a ring from the first task that needs one
+ * to the last. Data arrives in host memory; a backend with memory of its own gets a copy of it, on
+ * a stream of its own: a place's copy waits for the work that read what lay there, the work for its
+ * copy, and the host for neither, but for a copy that was begun a whole ring earlier, before the
+ * loader may have the memory back. */
 #include "input_ring.h"
 
 static Status next_batch(void *user, const Batch **batch, double *wait_s)
@@ -35,7 +36,8 @@ void input_restart(InputRing *ring)
     ring->first = ring->next = 0;
 }
 
-/* Bytes of what a micro-batch has beside its input: one of labels and targets, and the samples' numbers. */
+/* Bytes of what a micro-batch has beside its input: one of labels and targets, and the samples'
+ * numbers. */
 static size_t labels_bytes(const Plan *plan)
 {
     const Graph *g = plan->graph;

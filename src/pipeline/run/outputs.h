@@ -6,14 +6,18 @@
 
 typedef struct Outputs {
     const Context *context;
-    float *columns;             /* owned: the loss's results */
-    int64_t columns_per_sample; /* of these */
-    float *logits;              /* owned: its input, as floats; NULL until it is asked for */
+    /* owned: the loss's results */
+    float *columns;
+    /* of these */
+    int64_t columns_per_sample;
+    /* owned: its input, as floats; NULL until it is asked for */
+    float *logits;
 } Outputs;
 
 void outputs_init(Outputs *outputs, const Context *context);
 void outputs_fini(Outputs *outputs);
-/* The loss's columns of the micro-batch that has just gone forward in slot, (rows, LOSS_COLUMNS), in host memory. */
+/* The loss's columns of the micro-batch that has just gone forward in slot, (rows, LOSS_COLUMNS),
+ * in host memory. */
 const float *outputs_columns(const Outputs *outputs, const SlotMemory *memory,
                              const ChunkRun *chunk, const Slot *slot, int64_t rows);
 /* See executor_logits. */

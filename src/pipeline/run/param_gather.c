@@ -1,4 +1,5 @@
-/* The arena of parameters, and the gathering of shards (plan/gather.c says which, when and to where). */
+/* The arena of parameters, and the gathering of shards (plan/gather.c says which, when and to
+ * where). */
 #include "param_gather.h"
 
 static size_t local_bytes(const Context *c)
@@ -82,7 +83,8 @@ void params_changed(ParamGather *g, const SlotMemory *memory)
     for (int c = 0; c < plan->chunk_count; ++c)
         for (int i = 0; i < plan->chunk[c].run_count; ++i) {
             Op *op = plan->graph->node[plan->chunk[c].run[i].node].op;
-            if (plan->gathers && op->spec.w_count) continue; /* once they are here: gather_repack */
+            /* once they are here: gather_repack */
+            if (plan->gathers && op->spec.w_count) continue;
             op_refresh(op, &memory->chunk[c].slot[0].run[i]);
         }
 }

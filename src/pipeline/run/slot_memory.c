@@ -1,4 +1,5 @@
-/* Slots: a micro-batch only sets what belongs to it (data, labels, the gradient arena it writes); the rest is fixed here. */
+/* Slots: a micro-batch only sets what belongs to it (data, labels, the gradient arena it writes);
+ * the rest is fixed here. */
 #include "slot_memory.h"
 
 void *slot_address(const SlotMemory *memory, const ChunkRun *chunk, const Slot *slot, int64_t place)

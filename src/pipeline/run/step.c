@@ -5,7 +5,8 @@
 
 typedef struct Moving {
     Executor *e;
-    float micros; /* that the sums are of */
+    /* that the sums are of */
+    float micros;
 } Moving;
 
 /* running = (1 - momentum) running + momentum * mean of the micro-batches' values. */

@@ -3,7 +3,8 @@
 
 #include <string.h>
 
-enum { STAT_OVERFLOW = METRIC_COUNT }; /* StepBlock's overflow, behind the metrics */
+/* StepBlock's overflow, behind the metrics */
+enum { STAT_OVERFLOW = METRIC_COUNT };
 _Static_assert((int)STAT_OVERFLOW < (int)METRIC_PAD, "the overflow has a place behind the metrics");
 _Static_assert(METRIC_SAVE == METRIC_STOP + 1, "what is asked lies side by side");
 
@@ -79,7 +80,8 @@ float *step_report_sum(const StepReport *r, const GradSync *sync)
     return grad_sum(sync, plan->metrics_offset);
 }
 
-/* Of a step so many before the last one: its statistics in host memory, and the event that they are there. */
+/* Of a step so many before the last one: its statistics in host memory, and the event that they are
+ * there. */
 static float *stats_of(const StepReport *r, int behind, Event **there)
 {
     int at = (int)((r->steps - 1 - behind) % 2);
@@ -87,7 +89,8 @@ static float *stats_of(const StepReport *r, int behind, Event **there)
     return r->host + (int64_t)at * METRIC_PAD;
 }
 
-/* In what this rank has of the sums. Between tensors there may lie what another bucket left in a ring, a step before. */
+/* In what this rank has of the sums. Between tensors there may lie what another bucket left in a
+ * ring, a step before. */
 static void find_overflow(const StepReport *r, const GradSync *sync)
 {
     const Context *c = r->context;

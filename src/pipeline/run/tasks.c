@@ -1,5 +1,5 @@
-/* A schedule's tasks, one behind the other. What of them queues the same work at every step and deals with no other rank is done
- * in captures (tensor.h), as long as may be. */
+/* A schedule's tasks, one behind the other. What of them queues the same work at every step and
+ * deals with no other rank is done in captures (tensor.h), as long as may be. */
 #include "tasks.h"
 
 /* A task where it is done. */
@@ -7,8 +7,10 @@ typedef struct At {
     const Task *task;
     ChunkRun *chunk;
     Slot *slot;
-    Pass pass;   /* of whose actions it is; */
-    int actions; /* so many. A message is one action */
+    /* of whose actions it is; */
+    Pass pass;
+    /* so many. A message is one action */
+    int actions;
 } At;
 
 static bool is_message(const Task *t)
@@ -62,8 +64,8 @@ static void finish_forward(Executor *e, const Playing *p, const At *at)
                 outputs_columns(&e->outputs, &e->memory, at->chunk, at->slot, batch->rows));
 }
 
-/* Where this stage has the chunk before, too: the forward pass takes what of its outputs is not read there, and after the
- * backward pass their gradients are brought there. */
+/* Where this stage has the chunk before, too: the forward pass takes what of its outputs is not
+ * read there, and after the backward pass their gradients are brought there. */
 static void meet_chunk_before(Executor *e, const Playing *p, const At *at)
 {
     int before = at->task->chunk - 1;
@@ -96,7 +98,8 @@ static void play_task(Executor *e, const Playing *p, int number, int from, int t
 
 /* ---- captures ---- */
 
-typedef struct Place { /* in the list: before this action of this task */
+/* in the list: before this action of this task */
+typedef struct Place {
     int task, action;
 } Place;
 
@@ -112,7 +115,8 @@ static bool asks_others(const Executor *e, const At *at, int action)
            action_asks_others(&e->context, at->chunk, at->pass, at->task->micro, action);
 }
 
-/* The first place from this one on, and before task `end`, where something deals with other ranks; else that task. */
+/* The first place from this one on, and before task `end`, where something deals with other ranks;
+ * else that task. */
 static Place next_boundary(const Executor *e, const Playing *p, Place place, int end)
 {
     for (; place.task < end; place = (Place){place.task + 1, 0}) {
@@ -177,7 +181,8 @@ static void play_tasks(Executor *e, const Playing *p, int from, int end)
         play_section(&all);
 }
 
-/* Messages move between tasks; without, all that is done with a micro-batch at once is one piece. */
+/* Messages move between tasks; without, all that is done with a micro-batch at once is one
+ * piece. */
 Status tasks_play(Executor *e, const Playing *p)
 {
     const Plan *plan = e->context.plan;

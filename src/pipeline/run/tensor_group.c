@@ -5,12 +5,18 @@
 
 struct TensorGroup {
     const Context *context;
-    const Exchange *face;   /* of one of these */
-    Exchange *gpus;         /* owned; NULL: not joined */
-    HostExchange *host;     /* owned; NULL: joined */
-    StagedExchange *staged; /* owned; NULL: operations' memory is the host's */
-    int64_t owed;           /* floats that ranks add up at a step's end: in the backend's memory, */
-    float *parts, *slice;   /* owned: those of this rank; its slice of the sums */
+    /* of one of these */
+    const Exchange *face;
+    /* owned; NULL: not joined */
+    Exchange *gpus;
+    /* owned; NULL: joined */
+    HostExchange *host;
+    /* owned; NULL: operations' memory is the host's */
+    StagedExchange *staged;
+    /* floats that ranks add up at a step's end: in the backend's memory, */
+    int64_t owed;
+    /* owned: those of this rank; its slice of the sums */
+    float *parts, *slice;
 };
 
 static void owed_copy(const Context *c, float *at, float *packed, int64_t count, bool back)
@@ -52,7 +58,8 @@ const Exchange *tensor_group_exchange(const TensorGroup *group)
 /* Which: the ranks of a group must owe each other the same. */
 static uint64_t which_owed(const Context *c)
 {
-    int64_t field[4] = {0}; /* so far, parameter, first, count */
+    /* so far, parameter, first, count */
+    int64_t field[4] = {0};
     for (int i = 0; i < c->plan->graph->param_count; ++i) {
         if (!plan_owes(c->plan, i, c->grid->dp_rank, &field[2], &field[3])) continue;
         field[1] = i;

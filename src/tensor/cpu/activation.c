@@ -1,11 +1,13 @@
-/* activation. relu and relu6 need only their output for the gradient, so y may take x's place; gelu and silu need x. */
+/* activation. relu and relu6 need only their output for the gradient, so y may take x's place; gelu
+ * and silu need x. */
 #include "view.h"
 
 typedef struct ActTask {
     Act act;
     DType type;
     void *out;
-    const void *a, *b; /* b: backward's x or y */
+    /* b: backward's x or y */
+    const void *a, *b;
     int64_t n;
 } ActTask;
 enum { ITEM = 4096 };

@@ -13,12 +13,16 @@ enum { HEADS_A_THREAD = 4 };
 
 typedef struct Attention {
     int64_t samples, length, width, tiles;
-    int64_t heads, kv_heads, group; /* group: heads of queries for one of keys */
-    int64_t x_width, y_width;       /* of the tensors' rows */
-    int64_t scratch;                /* floats a thread */
+    /* group: heads of queries for one of keys */
+    int64_t heads, kv_heads, group;
+    /* of the tensors' rows */
+    int64_t x_width, y_width;
+    /* floats a thread */
+    int64_t scratch;
     DType type;
     int threads;
-    float *cosine, *sine; /* owned, [length][width / 2]; NULL without rotary */
+    /* owned, [length][width / 2]; NULL without rotary */
+    float *cosine, *sine;
 } Attention;
 
 typedef struct AttentionTask {
@@ -127,7 +131,8 @@ static void attention_run(const AttentionTask *t)
 static void forward_item(const AttentionTask *t, int64_t item, float *scratch)
 {
     const Attention *a = t->a;
-    int64_t tile = a->tiles - 1 - item % a->tiles; /* the longest first */
+    /* the longest first */
+    int64_t tile = a->tiles - 1 - item % a->tiles;
     AttentionHead h = head_at(t, item / a->tiles / a->heads, item / a->tiles % a->heads);
     simd_table(a->type)->attention_forward(&h, tile, scratch);
 }

@@ -1,5 +1,6 @@
-/* The CPU backend: memory from the C library, one stream that works at once, operations on oneDNN and own kernels.
- * OpenMP's number of threads belongs to the calling thread: run operations on the thread that opened the backend. */
+/* The CPU backend: memory from the C library, one stream that works at once, operations on oneDNN
+ * and own kernels. OpenMP's number of threads belongs to the calling thread: run operations on the
+ * thread that opened the backend. */
 #include "cpu.h"
 #include "dnnl.h"
 #include "tensor/op_list.h"
@@ -14,7 +15,8 @@ struct Event {
     double at_s;
 };
 typedef struct CpuBackend {
-    Dnnl *dnnl; /* owned */
+    /* owned */
+    Dnnl *dnnl;
     Stream stream;
 } CpuBackend;
 
@@ -62,7 +64,8 @@ static Stream *cpu_stream(Backend *backend)
 static void cpu_copy(Stream *s, void *to, const void *from, size_t bytes)
 {
     (void)s;
-    if (bytes > 0) memcpy(to, from, bytes); /* a stage without parameters has no arena */
+    /* a stage without parameters has no arena */
+    if (bytes > 0) memcpy(to, from, bytes);
 }
 
 static void cpu_sync(Stream *s)

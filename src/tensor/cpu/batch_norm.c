@@ -1,16 +1,18 @@
-/* batch_norm with fused residual and relu or relu6. It touches x twice in forward (statistics, result) and twice in
- * backward (sums, dx). Sums are taken in parts, a cut of the samples by shape alone, and joined in order, so that any
- * number of threads gives the same bits. Where there are channel groups enough, a thread takes one group through both
- * passes, backwards the second time, while it is in its cache. backward_begin takes the sums, and masks dy in place where
- * it is the residual's gradient; dw and dx then come from `saved`. Where act cut is kept as a bit a float, so that
- * backward reads neither y nor writes dy for it. */
+/* batch_norm with fused residual and relu or relu6. It touches x twice in forward (statistics,
+ * result) and twice in backward (sums, dx). Sums are taken in parts, a cut of the samples by shape
+ * alone, and joined in order, so that any number of threads gives the same bits. Where there are
+ * channel groups enough, a thread takes one group through both passes, backwards the second time,
+ * while it is in its cache. backward_begin takes the sums, and masks dy in place where it is the
+ * residual's gradient; dw and dx then come from `saved`. Where act cut is kept as a bit a float, so
+ * that backward reads neither y nor writes dy for it. */
 #include "norm_pass.h"
 
 #include <math.h>
 #include <omp.h>
 #include <string.h>
 
-enum { ITEMS = 32 }; /* parts x groups, about */
+/* parts x groups, about */
+enum { ITEMS = 32 };
 enum { SAVED_MEAN, SAVED_REST, SAVED_INVERSE, SAVED_VARIANCE, SAVED_DY, SAVED_DY_X, SAVED };
 
 static Status batch_norm_plan(Op *op, Desc preferred[SPEC_INPUTS])
@@ -92,7 +94,8 @@ static void grad_finish(const NormTask *t, int64_t g)
     }
 }
 
-/* dx = scale (dy - sum(dy)/n - xhat sum(dy xhat)/n), xhat = (x - mean - rest) inverse, as one line in dy and x. */
+/* dx = scale (dy - sum(dy)/n - xhat sum(dy xhat)/n), xhat = (x - mean - rest) inverse, as one line
+ * in dy and x. */
 static void grad_coef(const NormTask *t, int64_t g)
 {
     const NormPlan *b = t->b;

@@ -1,11 +1,13 @@
-/* concat along the channels: `outer` times a run of each input after the other; whole samples where channels are the slowest (plain,
- * or blocks that the inputs fill), pixels where they are the fastest (channels last). */
+/* concat along the channels: `outer` times a run of each input after the other; whole samples where
+ * channels are the slowest (plain, or blocks that the inputs fill), pixels where they are the
+ * fastest (channels last). */
 #include "view.h"
 
 #include <string.h>
 
 typedef struct Concat {
-    int64_t outer, run[SPEC_INPUTS], total; /* elements */
+    /* elements */
+    int64_t outer, run[SPEC_INPUTS], total;
 } Concat;
 
 static bool all_blocked(const OpSpec *s)

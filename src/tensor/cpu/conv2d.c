@@ -1,11 +1,12 @@
-/* conv2d on oneDNN. The layout of x and y and the algorithm are a static rule on the shape (conv_choose): what was
- * measured once, never timed in a run. */
+/* conv2d on oneDNN. The layout of x and y and the algorithm are a static rule on the shape
+ * (conv_choose): what was measured once, never timed in a run. */
 #include "cpu.h"
 #include "linear.h"
 #include "view.h"
 
 typedef struct ConvShape {
-    int64_t n, c, h, w, o, p, q; /* N C H W -> N O P Q */
+    /* N C H W -> N O P Q */
+    int64_t n, c, h, w, o, p, q;
     int64_t g;
 } ConvShape;
 
@@ -49,7 +50,8 @@ static void formats_free(ConvFormats *f)
     for (size_t i = 0; i < sizeof all / sizeof all[0]; ++i) format_free(all[i]);
 }
 
-/* oneDNN's own choice of blocks, for processors that the rule below does not know; 8 where Desc cannot say it. */
+/* oneDNN's own choice of blocks, for processors that the rule below does not know; 8 where Desc
+ * cannot say it. */
 static Status conv_ask(Dnnl *dnnl, const OpSpec *s, ConvChoice *choice)
 {
     Kernel *k = NULL;
@@ -74,7 +76,8 @@ static Status conv_ask(Dnnl *dnnl, const OpSpec *s, ConvChoice *choice)
     return status;
 }
 
-/* How many 4x4 tiles the output has, if F(4x4, 3x3) fits this convolution at all, with full channel blocks; else 0. */
+/* How many 4x4 tiles the output has, if F(4x4, 3x3) fits this convolution at all, with full channel
+ * blocks; else 0. */
 static int64_t winograd_tiles(const OpSpec *s, const ConvShape *v, int lanes)
 {
     enum { CHANNELS_MIN = 32, TILE = 4 };
@@ -86,10 +89,11 @@ static int64_t winograd_tiles(const OpSpec *s, const ConvShape *v, int lanes)
     return v->n * ((v->p + TILE - 1) / TILE) * ((v->q + TILE - 1) / TILE);
 }
 
-/* Measured with AVX-512 on one and two threads at every convolution of lenet, resnet18, resnet50 and mobilenet_v2
- * (bench/ops_bench.c): direct kernels on channel blocks of a vector's width come within 10 % of the machine's rate, and
- * channels-last is nowhere clearly better. Winograd's algorithm takes 0.4 to 0.8 of the direct one's time once there are
- * enough tiles to pay for transforming the weight; for dw, which the direct kernels are worst at, fewer will do. Raw data
+/* Measured with AVX-512 on one and two threads at every convolution of lenet, resnet18, resnet50
+ * and mobilenet_v2 (bench/ops_bench.c): direct kernels on channel blocks of a vector's width come
+ * within 10 % of the machine's rate, and channels-last is nowhere clearly better. Winograd's
+ * algorithm takes 0.4 to 0.8 of the direct one's time once there are enough tiles to pay for
+ * transforming the weight; for dw, which the direct kernels are worst at, fewer will do. Raw data
  * of few channels is read as it comes: no block of it would be full. */
 static Status conv_choose(Dnnl *dnnl, const OpSpec *s, ConvChoice *choice)
 {
@@ -146,8 +150,8 @@ static Status plan_chosen(Op *op, const ConvChoice *choice, Desc *preferred)
     return status;
 }
 
-/* On blocks oneDNN has fast kernels for nearly all shapes (its AVX2 ones want images no smaller than the kernel), on plain
- * images its matrix products serve any. */
+/* On blocks oneDNN has fast kernels for nearly all shapes (its AVX2 ones want images no smaller
+ * than the kernel), on plain images its matrix products serve any. */
 static Status conv_plan(Op *op, Desc preferred[SPEC_INPUTS])
 {
     OpSpec *s = &op->spec;

@@ -1,16 +1,17 @@
-/* dense on oneDNN's inner product. (N,T,in) is N*T rows. A flat view of a blocked image is read as it lies: the inner
- * product is then 4-d, its weight (out, C, H, W), which in plain order is out x (C*H*W).
- *
- * The weight is stored in plain order where another operation has it, too, and where there are many rows: oneDNN's plain
- * product is faster there in both backward directions (fp32, one thread of an EPYC with AVX-512, 1024 rows, 1536 to 384:
- * dw 107 GFLOP/s against 53 in a blocked order, dx 106 against 88), and forward needs no copy in an order of its own. */
+/* dense on oneDNN's inner product. (N,T,in) is N*T rows. A flat view of a blocked image is read as
+ * it lies: the inner product is then 4-d, its weight (out, C, H, W), which in plain order is out x
+ * (C*H*W). The weight is stored in plain order where another operation has it, too, and where there
+ * are many rows: oneDNN's plain product is faster there in both backward directions (fp32, one
+ * thread of an EPYC with AVX-512, 1024 rows, 1536 to 384: dw 107 GFLOP/s against 53 in a blocked
+ * order, dx 106 against 88), and forward needs no copy in an order of its own. */
 #include "cpu.h"
 #include "linear.h"
 #include "view.h"
 
 enum { PLAIN_ROWS = 256 };
 
-/* Rows and inner dimensions of one side, as oneDNN's logical dimensions. Returns how many there are. */
+/* Rows and inner dimensions of one side, as oneDNN's logical dimensions. Returns how many there
+ * are. */
 static int side_dims(Desc d, int64_t dim[FORMAT_DIMS])
 {
     if (d.flat) {
@@ -39,7 +40,8 @@ static Status dense_plan(Op *op, Desc preferred[SPEC_INPUTS])
 {
     OpSpec *s = &op->spec;
     TRY(dense_check(s));
-    preferred[0] = in_precision(op, s->x[0]); /* every layout of x is read as it lies */
+    /* every layout of x is read as it lies */
+    preferred[0] = in_precision(op, s->x[0]);
     const DType type = s->y.dtype = preferred[0].dtype;
     int64_t x_dim[FORMAT_DIMS], w_dim[FORMAT_DIMS], y_dim[FORMAT_DIMS];
     int ndim = side_dims(s->x[0], x_dim);

@@ -1,10 +1,10 @@
-/* What the operations on oneDNN need of it, in our own words. Behind it are dnnl.c, dnnl_format.c and dnnl_kernel.c, which include
- * oneDNN's header, and dnnl_api.c, which knows which of its two C APIs (2.x, 3.x) it was built against.
- *
- * A Format says how a tensor lies in memory; `any` leaves that to the kernel it is given to. A Kernel is one primitive:
- * planned (formats and scratch known, cheap), built (code generated, memory objects made), then run with pointers only.
- * Kernels name their tensors by role, the same in all three directions: X, W, B and Y stand for the values in forward
- * and for the gradients where a direction writes or reads gradients. */
+/* What the operations on oneDNN need of it, in our own words. Behind it are dnnl.c, dnnl_format.c
+ * and dnnl_kernel.c, which include oneDNN's header, and dnnl_api.c, which knows which of its two C
+ * APIs (2.x, 3.x) it was built against. A Format says how a tensor lies in memory; `any` leaves
+ * that to the kernel it is given to. A Kernel is one primitive: planned (formats and scratch known,
+ * cheap), built (code generated, memory objects made), then run with pointers only. Kernels name
+ * their tensors by role, the same in all three directions: X, W, B and Y stand for the values in
+ * forward and for the gradients where a direction writes or reads gradients. */
 #ifndef WEFT_TENSOR_CPU_DNNL_H
 #define WEFT_TENSOR_CPU_DNNL_H
 
@@ -13,23 +13,25 @@
 enum { FORMAT_DIMS = 5 };
 typedef struct Format Format;
 typedef struct Kernel Kernel;
-typedef struct Dnnl Dnnl; /* engine and stream */
+/* engine and stream */
+typedef struct Dnnl Dnnl;
 
 Status dnnl_new(Dnnl **dnnl);
 void dnnl_free(Dnnl **dnnl);
-Dnnl *cpu_dnnl(const Backend *backend); /* of a CPU backend; borrowed */
+/* of a CPU backend; borrowed */
+Dnnl *cpu_dnnl(const Backend *backend);
 void dnnl_versions(FILE *out);
 /* OK where oneDNN has fast kernels for bf16 on this CPU; else ERR_CONFIG, naming it. */
 Status dnnl_bf16_check(void);
 int dnnl_vector_floats(
     void); /* floats in a vector register: 16 or 8 on x86 with AVX, 0 elsewhere */
 
-/* Owner of every Format: the caller. dim is in oneDNN's logical order: N C H W, O I H W, G O I H W. type: DTYPE_F32 or
- * DTYPE_BF16. */
+/* Owner of every Format: the caller. dim is in oneDNN's logical order: N C H W, O I H W, G O I H W.
+ * type: DTYPE_F32 or DTYPE_BF16. */
 Format *format_any(int ndim, const int64_t *dim, DType type);
 Format *format_plain(int ndim, const int64_t *dim, DType type);
-/* A 4-d activation in Desc's sense: 1 plain, 8 and 16 blocked, C channels-last. channels_last prefers that reading where
- * C is 8 or 16 itself and both describe the same memory. */
+/* A 4-d activation in Desc's sense: 1 plain, 8 and 16 blocked, C channels-last. channels_last
+ * prefers that reading where C is 8 or 16 itself and both describe the same memory. */
 Format *format_image(Shape shape, int block, bool channels_last, DType type);
 Format *format_copy(const Format *format);
 void format_free(Format **format);
@@ -49,26 +51,34 @@ typedef enum KernelKind {
     KERNEL_DENSE_FORWARD,
     KERNEL_DENSE_DATA,
     KERNEL_DENSE_WEIGHT,
-    KERNEL_REORDER, /* X -> Y */
+    /* X -> Y */
+    KERNEL_REORDER,
     KERNEL_KINDS
 } KernelKind;
 typedef enum KernelRole { ROLE_X, ROLE_W, ROLE_B, ROLE_Y, ROLES } KernelRole;
 
 typedef struct KernelSpec {
     KernelKind kind;
-    const Format *role[ROLES]; /* borrowed for the call; NULL: the kernel has no such tensor */
+    /* borrowed for the call; NULL: the kernel has no such tensor */
+    const Format *role[ROLES];
     int stride[2], pad[2];
-    bool winograd;      /* convolutions: Winograd's algorithm (Lavin & Gray 2016) */
-    bool relu;          /* forward: y = max(y, 0) */
-    const Kernel *hint; /* backward: the forward kernel; borrowed for the call */
+    /* convolutions: Winograd's algorithm (Lavin & Gray 2016) */
+    bool winograd;
+    /* forward: y = max(y, 0) */
+    bool relu;
+    /* backward: the forward kernel; borrowed for the call */
+    const Kernel *hint;
 } KernelSpec;
 
 /* ERR_CONFIG where oneDNN has no such kernel. Owner: the caller. */
 Status kernel_plan(Kernel **kernel, Dnnl *dnnl, const KernelSpec *spec);
-const Format *kernel_format(const Kernel *kernel, KernelRole role); /* borrowed from kernel */
-const char *kernel_name(const Kernel *kernel); /* oneDNN's word for the implementation */
+/* borrowed from kernel */
+const Format *kernel_format(const Kernel *kernel, KernelRole role);
+/* oneDNN's word for the implementation */
+const char *kernel_name(const Kernel *kernel);
 size_t kernel_scratch_bytes(const Kernel *kernel);
-/* About how many bytes of it nothing touches where it begins at a border of 2 MiB, as an arena does. */
+/* About how many bytes of it nothing touches where it begins at a border of 2 MiB, as an arena
+ * does. */
 size_t kernel_scratch_spare(const Kernel *kernel);
 Status kernel_build(Kernel *kernel);
 /* data[role]: device pointers; scratch: kernel_scratch_bytes. Dies where oneDNN fails. */

@@ -1,5 +1,5 @@
-/* What the files behind dnnl.h share: the objects as oneDNN has them, and what its two C APIs (2.x, 3.x) say in other words.
- * Only dnnl*.c include this, and so oneDNN's header. */
+/* What the files behind dnnl.h share: the objects as oneDNN has them, and what its two C APIs (2.x,
+ * 3.x) say in other words. Only dnnl*.c include this, and so oneDNN's header. */
 #ifndef WEFT_TENSOR_CPU_DNNL_API_H
 #define WEFT_TENSOR_CPU_DNNL_API_H
 
@@ -20,24 +20,30 @@ struct Dnnl {
     dnnl_stream_t stream;
 };
 struct Format {
-    dnnl_memory_desc_t md; /* 2.x: a struct; 3.x: an owned handle */
+    /* 2.x: a struct; 3.x: an owned handle */
+    dnnl_memory_desc_t md;
 };
-enum { KERNEL_ARGS = ROLES + 1 }; /* the roles and the scratchpad */
+/* the roles and the scratchpad */
+enum { KERNEL_ARGS = ROLES + 1 };
 struct Kernel {
     KernelKind kind;
-    Dnnl *dnnl; /* borrowed from the backend */
+    /* borrowed from the backend */
+    Dnnl *dnnl;
     dnnl_primitive_desc_t desc;
     dnnl_primitive_t primitive;
     Format *role[ROLES], *scratch;
-    int arg_count, arg_role[KERNEL_ARGS]; /* role of each argument; ROLES is the scratchpad */
+    /* role of each argument; ROLES is the scratchpad */
+    int arg_count, arg_role[KERNEL_ARGS];
     dnnl_exec_arg_t arg[KERNEL_ARGS];
-    void *data[KERNEL_ARGS]; /* what the memory objects point to now */
+    /* what the memory objects point to now */
+    void *data[KERNEL_ARGS];
 };
 
 const char *onednn_text(dnnl_status_t status);
 /* Dies with oneDNN's words for anything but success. */
 void onednn_must(dnnl_status_t status, const char *call);
-MemoryDesc onednn_desc(const Format *format); /* borrowed; NULL of NULL */
+/* borrowed; NULL of NULL */
+MemoryDesc onednn_desc(const Format *format);
 /* Owner: the caller. */
 Format *format_clone(MemoryDesc desc);
 Format *format_tagged(int ndim, const int64_t *dim, DType type, dnnl_format_tag_t tag);
@@ -46,6 +52,7 @@ dnnl_status_t onednn_conv2d(dnnl_primitive_desc_t *pd, const Dnnl *dnnl, const K
                             const_dnnl_primitive_attr_t attr);
 dnnl_status_t onednn_dense(dnnl_primitive_desc_t *pd, const Dnnl *dnnl, const KernelSpec *spec,
                            const_dnnl_primitive_attr_t attr);
-dnnl_status_t onednn_relu(dnnl_post_ops_t ops); /* y = max(y, 0) after the primitive */
+/* y = max(y, 0) after the primitive */
+dnnl_status_t onednn_relu(dnnl_post_ops_t ops);
 
 #endif

@@ -119,8 +119,9 @@ size_t kernel_scratch_bytes(const Kernel *kernel)
     return dnnl_memory_desc_get_size(onednn_desc(kernel->scratch));
 }
 
-/* Winograd's three buffers lie at borders of 2 MiB, and for each oneDNN asks for 2 MiB more to find one. Of that the last page
- * of a buffer takes some: with pages of 2 MiB, which arenas have where the kernel gives them, half on average. */
+/* Winograd's three buffers lie at borders of 2 MiB, and for each oneDNN asks for 2 MiB more to find
+ * one. Of that the last page of a buffer takes some: with pages of 2 MiB, which arenas have where
+ * the kernel gives them, half on average. */
 size_t kernel_scratch_spare(const Kernel *kernel)
 {
     size_t spare = (size_t)3 << 20;
@@ -139,9 +140,9 @@ static Status kernel_add_arg(Kernel *k, const Format *format, int role, int arg)
     return OK;
 }
 
-/* oneDNN makes the code of its fp32 matrix product, 4 MB of it, when the first one runs: most of it for any shape of more than
- * a row, some where the second factor is transposed. Here that happens before: a step takes no memory, and a plan knows
- * all of it. */
+/* oneDNN makes the code of its fp32 matrix product, 4 MB of it, when the first one runs: most of it
+ * for any shape of more than a row, some where the second factor is transposed. Here that happens
+ * before: a step takes no memory, and a plan knows all of it. */
 static void make_product(const Kernel *kernel)
 {
     const float a[4] = {0}, b[4] = {0};
@@ -166,7 +167,8 @@ Status kernel_build(Kernel *kernel)
     return kernel_add_arg(kernel, kernel->scratch, ROLES, DNNL_ARG_SCRATCHPAD);
 }
 
-/* A handle is set only when it changes: 2.x writes the padding's zeros again each time one is set. */
+/* A handle is set only when it changes: 2.x writes the padding's zeros again each time one is
+ * set. */
 void kernel_run(Kernel *kernel, void *const data[ROLES], void *scratch)
 {
     for (int i = 0; i < kernel->arg_count; ++i) {

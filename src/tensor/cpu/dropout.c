@@ -1,15 +1,18 @@
-/* dropout. The mask is a function of (seed, step, node, sample id, element in the plain order), so it does not change
- * with layout, micro-batch or rank, and backward draws it again instead of keeping it. */
+/* dropout. The mask is a function of (seed, step, node, sample id, element in the plain order), so
+ * it does not change with layout, micro-batch or rank, and backward draws it again instead of
+ * keeping it. */
 #include "../sliced.h"
 #include "view.h"
 
 #include <string.h>
 
-enum { TILE = 128, ITEM = 4096 }; /* pixels of a blocked tile; elements of a plain item */
+/* pixels of a blocked tile; elements of a plain item */
+enum { TILE = 128, ITEM = 4096 };
 
 typedef struct Dropout {
     View v;
-    int64_t items; /* of one sample: runs of ITEM elements (block 1) or channel groups */
+    /* of one sample: runs of ITEM elements (block 1) or channel groups */
+    int64_t items;
     SampleSlice slice;
 } Dropout;
 

@@ -1,12 +1,13 @@
-/* embedding: rows of a table by token. In the gradient every thread owns a slice of the columns and takes the tokens in
- * order, so that any number of threads gives the same bits. */
+/* embedding: rows of a table by token. In the gradient every thread owns a slice of the columns and
+ * takes the tokens in order, so that any number of threads gives the same bits. */
 #include "view.h"
 
 #include <string.h>
 
 typedef struct Embedding {
     int64_t tokens, per_sample, width;
-    int64_t first, rows, vocab; /* rows first .. first + rows of the vocabulary's are here */
+    /* rows first .. first + rows of the vocabulary's are here */
+    int64_t first, rows, vocab;
     DType type;
 } Embedding;
 

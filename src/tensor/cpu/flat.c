@@ -1,5 +1,5 @@
-/* Elementwise work on flat ranges: optimizers, sums, squares. Threads take runs of whole chunks; every element and every
- * chunk's sum is the same bits whoever computes it. */
+/* Elementwise work on flat ranges: optimizers, sums, squares. Threads take runs of whole chunks;
+ * every element and every chunk's sum is the same bits whoever computes it. */
 #include "view.h"
 
 #include <math.h>
@@ -7,9 +7,11 @@
 
 typedef struct FlatTask {
     const void *args;
-    float *p[4]; /* what each operation says */
+    /* what each operation says */
+    float *p[4];
     const float *a, *b;
-    Bf16 *half; /* add_bf16's */
+    /* add_bf16's */
+    Bf16 *half;
     const Bf16 *half_a, *half_b;
     double *sums;
     float alpha, beta;
@@ -207,7 +209,8 @@ static int64_t tiles(int64_t n, int64_t tile)
     return (n + tile - 1) / tile;
 }
 
-/* Columns of tiles from both ends in turn, so that threads have as much to do where tiles below the diagonal are left out. */
+/* Columns of tiles from both ends in turn, so that threads have as much to do where tiles below the
+ * diagonal are left out. */
 static int64_t column_of(int64_t k, int64_t columns)
 {
     return k % 2 == 0 ? k / 2 : columns - 1 - k / 2;

@@ -9,8 +9,10 @@
 #include <math.h>
 #include <omp.h>
 
-enum { STAT_MEAN, STAT_REST, STAT_INVERSE, STATS }; /* rest: what rounding took off the mean */
-enum { SUM_DY, SUM_DY_X, SUMS };                    /* of dy; of dy xhat */
+/* rest: what rounding took off the mean */
+enum { STAT_MEAN, STAT_REST, STAT_INVERSE, STATS };
+/* of dy; of dy xhat */
+enum { SUM_DY, SUM_DY_X, SUMS };
 
 static Status group_norm_check(const OpSpec *s)
 {
@@ -23,8 +25,8 @@ static Status group_norm_check(const OpSpec *s)
     return fail(ERR_BUG, "group_norm: only relu and relu6 can be fused");
 }
 
-/* (N,C,H,W): y = act(norm(x) * w0[C] + w1[C]) over each of `groups` equal groups of neighbouring channels of a sample (Wu & He
- * 2018) */
+/* (N,C,H,W): y = act(norm(x) * w0[C] + w1[C]) over each of `groups` equal groups of neighbouring
+ * channels of a sample (Wu & He 2018) */
 const OpInfo info_group_norm = {
     .name = "group_norm",
     .check = group_norm_check,
@@ -227,7 +229,8 @@ static void group_norm_backward_begin(Op *op, const OpRun *run)
 static void group_norm_backward_weight(Op *op, const OpRun *run)
 {
     const NormTask t = task_of(op, run);
-    static const int sum_of[] = {SUM_DY_X, SUM_DY}; /* scale's, shift's */
+    /* scale's, shift's */
+    static const int sum_of[] = {SUM_DY_X, SUM_DY};
     for (int i = 0; i < 2; ++i)
         for (int64_t c = 0; c < t.b->v.channels; ++c) {
             double total = 0.0;

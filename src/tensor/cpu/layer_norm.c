@@ -11,15 +11,18 @@ enum { PARTS = 32 };
 const OpInfo info_rms_norm = {.name = "rms_norm", .token_wise = true};
 
 typedef struct LayerNorm {
-    int64_t n, rows, width, parts; /* rows: of all samples */
+    /* rows: of all samples */
+    int64_t n, rows, width, parts;
 } LayerNorm;
 
 typedef struct LayerNormTask {
     const Op *op;
     const OpRun *run;
     const LayerNorm *b;
-    int64_t real;   /* rows of real samples */
-    float *partial; /* [parts][2][width]; rms_norm has the first of the two only */
+    /* rows of real samples */
+    int64_t real;
+    /* [parts][2][width]; rms_norm has the first of the two only */
+    float *partial;
     void (*forward)(LayerNormRow *row);
     void (*grad)(const LayerNormRow *row);
     void (*sums)(const LayerNormRow *row, float *dscale, float *dshift);

@@ -1,5 +1,6 @@
-/* The common part of dense and conv2d (see linear.h). Weight gradients leave in the stored order; where oneDNN has only
- * a reference kernel for that, they are computed in its own order in the workspace and reordered. */
+/* The common part of dense and conv2d (see linear.h). Weight gradients leave in the stored order;
+ * where oneDNN has only a reference kernel for that, they are computed in its own order in the
+ * workspace and reordered. */
 #include "linear.h"
 #include "view.h"
 
@@ -8,15 +9,22 @@
 enum { ALIGN_BYTES = 64 };
 
 typedef struct Linear {
-    Kernel *forward, *data, *weight; /* data: NULL if nobody wants dx */
-    /* Reorders; NULL where the kernel takes the stored order. The first two fill run->cache, the third ends in dw. */
+    /* data: NULL if nobody wants dx */
+    Kernel *forward, *data, *weight;
+    /* Reorders; NULL where the kernel takes the stored order. The first two fill run->cache, the
+     * third ends in dw. */
     Kernel *forward_copy, *data_copy, *weight_copy;
-    bool data_shares;      /* the data kernel reads the forward kernel's copy */
-    Kernel *pack, *unpack; /* made when first called; NULL while unused, or where stored is plain */
+    /* the data kernel reads the forward kernel's copy */
+    bool data_shares;
+    /* made when first called; NULL while unused, or where stored is plain */
+    Kernel *pack, *unpack;
     Format *stored, *plain;
-    size_t data_at;   /* of the data kernel's weight in the cache */
-    size_t weight_at; /* of the kernel's dw in the workspace; scratch is in front of it */
-    bool dead_taps;   /* as LinearSpec has it */
+    /* of the data kernel's weight in the cache */
+    size_t data_at;
+    /* of the kernel's dw in the workspace; scratch is in front of it */
+    size_t weight_at;
+    /* as LinearSpec has it */
+    bool dead_taps;
 } Linear;
 
 static size_t aligned(size_t bytes)
@@ -40,7 +48,8 @@ static void copy_run(Kernel *k, const void *from, void *to, void *scratch)
     kernel_run(k, (void *const[ROLES]){[ROLE_X] = (void *)(uintptr_t)from, [ROLE_Y] = to}, scratch);
 }
 
-/* Not every version of oneDNN has Winograd's algorithm for every shape: what it refuses is computed directly. */
+/* Not every version of oneDNN has Winograd's algorithm for every shape: what it refuses is computed
+ * directly. */
 static Status plan_kernel(Kernel **kernel, Dnnl *dnnl, KernelSpec *spec)
 {
     if (spec->winograd && kernel_plan(kernel, dnnl, spec) == OK) return OK;
@@ -60,7 +69,8 @@ static KernelSpec kernel_spec(const LinearSpec *s, int direction, const Kernel *
     };
 }
 
-/* Sets the stored order: that of the kernel which uses the weight as it is stored, if it is one that others understand. */
+/* Sets the stored order: that of the kernel which uses the weight as it is stored, if it is one
+ * that others understand. */
 static Status plan_stored(Linear *l, Dnnl *dnnl, const LinearSpec *s)
 {
     Kernel *gradient = NULL;
@@ -123,8 +133,9 @@ static size_t scratch_bytes(const Kernel *k)
     return k ? aligned(kernel_scratch_bytes(k)) : 0;
 }
 
-/* What oneDNN keeps of a weight's two reorders, for packing and unpacking: 54 weights of mobilenet_v2 took 0.8 and 1.2 MB of heap
- * and code (smaps before and after). Weights of one shape share them. */
+/* What oneDNN keeps of a weight's two reorders, for packing and unpacking: 54 weights of
+ * mobilenet_v2 took 0.8 and 1.2 MB of heap and code (smaps before and after). Weights of one shape
+ * share them. */
 enum { PACKING_BYTES = 36 << 10 };
 
 static void plan_sizes(Op *op, Linear *l)
@@ -243,7 +254,8 @@ void linear_backward_weight(Op *op, const OpRun *run)
     if (l->weight_copy) copy_run(l->weight_copy, dw, run->dw[0], run->workspace);
 }
 
-/* Packing is for set-up and checkpoints: it makes its reorder, and its scratch, when first asked. */
+/* Packing is for set-up and checkpoints: it makes its reorder, and its scratch, when first
+ * asked. */
 static void pack_run(Op *op, Kernel **kernel, const Format *from, const Format *to,
                      const float *src, float *dst)
 {

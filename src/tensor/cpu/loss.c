@@ -1,5 +1,5 @@
-/* Losses: one row of LOSS_COLUMNS results per sample (per token). softmax_loss keeps each row's log-sum-exp, so that
- * its gradient is one pass. Rows of padded samples give 0. */
+/* Losses: one row of LOSS_COLUMNS results per sample (per token). softmax_loss keeps each row's
+ * log-sum-exp, so that its gradient is one pass. Rows of padded samples give 0. */
 #include "loss.h"
 
 #include <string.h>
@@ -48,7 +48,8 @@ static LossTask task_of(Op *op, const OpRun *run)
 
 void loss_run(WorkBody body, const LossTask *t)
 {
-    work_run(body, t, t->l->rows, 4 * t->l->rows * t->l->width); /* an exp is worth a few floats */
+    /* an exp is worth a few floats */
+    work_run(body, t, t->l->rows, 4 * t->l->rows * t->l->width);
 }
 
 int64_t label_at(const LossTask *t, int64_t row)

@@ -1,4 +1,5 @@
-/* What the files of the losses share: loss.c, and softmax_sliced.c for logits of which each rank has a slice. */
+/* What the files of the losses share: loss.c, and softmax_sliced.c for logits of which each rank
+ * has a slice. */
 #ifndef WEFT_TENSOR_CPU_LOSS_H
 #define WEFT_TENSOR_CPU_LOSS_H
 
@@ -6,8 +7,10 @@
 
 typedef struct Loss {
     int64_t rows, per_sample, width;
-    int64_t first, classes; /* the logits here are first .. first + width of so many */
-    DType type;             /* of the logits and their gradient */
+    /* the logits here are first .. first + width of so many */
+    int64_t first, classes;
+    /* of the logits and their gradient */
+    DType type;
 } Loss;
 
 typedef struct LossTask {

@@ -4,7 +4,8 @@
 NormPlan norm_plan(Desc x)
 {
     NormPlan b = {.v = view_of(x), .type = x.dtype};
-    if (x.shape.ndim != 4) { /* (N,C): one pixel, channels last */
+    /* (N,C): one pixel, channels last */
+    if (x.shape.ndim != 4) {
         b.v.block = (int)b.v.channels;
         b.v.plane = b.v.channels;
         b.v.groups = 1;
@@ -84,7 +85,8 @@ static Piece piece_at(const NormPlan *b, const Span *s, int64_t i)
     p.rows = s->length / b->lanes;
     p.tail = (int)(s->length % b->lanes);
     p.tail_from = p.from + p.rows * b->lanes;
-    p.tail_word = p.word + p.rows; /* only rows of 16 lanes leave a tail */
+    /* only rows of 16 lanes leave a tail */
+    p.tail_word = p.word + p.rows;
     return p;
 }
 

@@ -11,11 +11,15 @@
 enum { COEF_MEAN, COEF_X, COEF_SHIFT, COEF_DY, COEFS };
 
 typedef struct NormPlan {
-    View v; /* its groups are blocks of channels */
+    /* its groups are blocks of channels */
+    View v;
     DType type;
-    int64_t parts, padded; /* padded: channels in memory */
-    int64_t words;         /* of a plane's bits */
-    int lanes; /* a row of the kernels: one pixel of a block, or 16 elements of several pixels */
+    /* padded: channels in memory */
+    int64_t parts, padded;
+    /* of a plane's bits */
+    int64_t words;
+    /* a row of the kernels: one pixel of a block, or 16 elements of several pixels */
+    int lanes;
 } NormPlan;
 
 typedef struct NormTask NormTask;
@@ -24,12 +28,18 @@ struct NormTask {
     const Op *op;
     const NormPlan *b;
     const OpRun *run;
-    double *sums;      /* [parts][2][padded] */
-    float *coef;       /* [COEFS][padded]; a part's are coef_step further on than the last one's */
-    int64_t coef_step; /* 0: all parts have the same */
-    uint16_t *keep;    /* a bit for each element that act did not cut; NULL where none are kept */
-    NormPass sum, map; /* the operation's passes; NULL: none */
-    void (*finish)(const NormTask *t, int64_t which); /* sums -> saved and coef, between the two */
+    /* [parts][2][padded] */
+    double *sums;
+    /* [COEFS][padded]; a part's are coef_step further on than the last one's */
+    float *coef;
+    /* 0: all parts have the same */
+    int64_t coef_step;
+    /* a bit for each element that act did not cut; NULL where none are kept */
+    uint16_t *keep;
+    /* the operation's passes; NULL: none */
+    NormPass sum, map;
+    /* sums -> saved and coef, between the two */
+    void (*finish)(const NormTask *t, int64_t which);
 };
 
 /* Of an input with this layout. The caller sets `parts`. */
@@ -43,12 +53,15 @@ NormTask norm_task(const Op *op, const OpRun *run, const NormPlan *b, int64_t co
                    int64_t saved_floats);
 size_t norm_workspace_bytes(const NormPlan *b, int64_t coefs);
 
-void norm_stats(const NormTask *t, int64_t part, int64_t g); /* sums: of x, of its squares */
-void norm_apply(const NormTask *t, int64_t part, int64_t g); /* y, by coef */
+/* sums: of x, of its squares */
+void norm_stats(const NormTask *t, int64_t part, int64_t g);
+/* y, by coef */
+void norm_apply(const NormTask *t, int64_t part, int64_t g);
 /* Sums: of dy, of dy (x - mean). Where the residual's gradient is dy, that is masked in memory,
  * too. */
 void norm_grad_sums(const NormTask *t, int64_t part, int64_t g);
-void norm_grad(const NormTask *t, int64_t part, int64_t g); /* dx, by coef */
+/* dx, by coef */
+void norm_grad(const NormTask *t, int64_t part, int64_t g);
 
 /* A channel's coefficients in a part. */
 void norm_coef_set(const NormTask *t, int64_t part, int64_t c, const double value[COEFS]);

@@ -1,12 +1,14 @@
-/* Pooling, in the layout of its input; planes (a sample's channel group) are the items of work. max keeps the place of
- * each maximum in a byte. A fused relu costs max nothing: a maximum that it cuts off has no place. */
+/* Pooling, in the layout of its input; planes (a sample's channel group) are the items of work. max
+ * keeps the place of each maximum in a byte. A fused relu costs max nothing: a maximum that it cuts
+ * off has no place. */
 #include "view.h"
 
 typedef struct Pool {
     PoolPlane plane;
     View x, y;
     DType type;
-    int *windows; /* owned: the lists that plane points into */
+    /* owned: the lists that plane points into */
+    int *windows;
 } Pool;
 
 typedef struct PoolTask {

@@ -1,12 +1,14 @@
-/* positions: adds row t of a table to place t of every sequence. Its gradient sums the samples in order, each row of the
- * table by one thread; rows of places that x does not have get 0. */
+/* positions: adds row t of a table to place t of every sequence. Its gradient sums the samples in
+ * order, each row of the table by one thread; rows of places that x does not have get 0. */
 #include "view.h"
 
 #include <string.h>
 
 typedef struct Positions {
-    int64_t samples, length, rows, width; /* rows: of the table */
-    int64_t first;                        /* place in the sequence of x's first */
+    /* rows: of the table */
+    int64_t samples, length, rows, width;
+    /* place in the sequence of x's first */
+    int64_t first;
     DType type;
 } Positions;
 

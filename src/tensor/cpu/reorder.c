@@ -1,10 +1,12 @@
-/* reorder: the same tensor in another layout, or as another type of number. spec.y is given by whoever asks for it;
- * backward goes back. A flattened image is still an image here: its plain order is that of the plain image. */
+/* reorder: the same tensor in another layout, or as another type of number. spec.y is given by
+ * whoever asks for it; backward goes back. A flattened image is still an image here: its plain
+ * order is that of the plain image. */
 #include "linear.h"
 #include "view.h"
 
 typedef struct Reorder {
-    Kernel *forward, *data; /* both NULL where the layout stays */
+    /* both NULL where the layout stays */
+    Kernel *forward, *data;
 } Reorder;
 
 enum { ITEM = 4096 };

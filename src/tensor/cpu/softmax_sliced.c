@@ -1,13 +1,15 @@
-/* softmax_loss where each rank of a tensor group has a slice of every row of logits: what each knows of its slice is
- * exchanged, a few numbers a row, and merged in the ranks' order, so that all have the same results (Shoeybi et al. 2019,
- * section 3). Two rounds: how many logits beat the true one can be counted only where its value is known. */
+/* softmax_loss where each rank of a tensor group has a slice of every row of logits: what each
+ * knows of its slice is exchanged, a few numbers a row, and merged in the ranks' order, so that all
+ * have the same results (Shoeybi et al. 2019, section 3). Two rounds: how many logits beat the true
+ * one can be counted only where its value is known. */
 #include "loss.h"
 
 #include <math.h>
 
 /* What a rank knows of a row. As floats: class numbers are exact up to 2^24. */
 typedef struct Known {
-    float lse, sum, truth, top, argmax; /* truth: 0 where the label is another rank's */
+    /* truth: 0 where the label is another rank's */
+    float lse, sum, truth, top, argmax;
 } Known;
 enum { KNOWN = sizeof(Known) / sizeof(float) };
 

@@ -3,9 +3,11 @@
 
 typedef struct SwigluTask {
     DType type;
-    int64_t width; /* of a row of y */
+    /* of a row of y */
+    int64_t width;
     void *out;
-    const void *dy, *x; /* dy: backward only */
+    /* dy: backward only */
+    const void *dy, *x;
 } SwigluTask;
 
 static Status swiglu_check(const OpSpec *s)
@@ -19,8 +21,8 @@ static Status swiglu_check(const OpSpec *s)
                 shape_text(s->x[0].shape, a), shape_text(s->y.shape, b));
 }
 
-/* x (N,2F) or (N,T,2F): a gate and what it lets through, side by side -> y = silu(gate) * through, (N,F) or (N,T,F) (Shazeer
- * 2020) */
+/* x (N,2F) or (N,T,2F): a gate and what it lets through, side by side -> y = silu(gate) * through,
+ * (N,F) or (N,T,F) (Shazeer 2020) */
 const OpInfo info_swiglu = {
     .name = "swiglu",
     .check = swiglu_check,

@@ -1,9 +1,11 @@
-/* Views of memory, the sharing of work between OpenMP's threads, and the mask of a fused activation. */
+/* Views of memory, the sharing of work between OpenMP's threads, and the mask of a fused
+ * activation. */
 #include "view.h"
 
 #include <omp.h>
 
-enum { SERIAL_ELEMENTS = 20000 }; /* below this a parallel region costs more than it gives */
+/* below this a parallel region costs more than it gives */
+enum { SERIAL_ELEMENTS = 20000 };
 
 View view_of(Desc d)
 {

@@ -1,4 +1,5 @@
-/* Activations and their derivatives for one element. gelu is the tanh form (Hendrycks and Gimpel 2016). */
+/* Activations and their derivatives for one element. gelu is the tanh form (Hendrycks and Gimpel
+ * 2016). */
 #ifndef WEFT_ACT_CUH
 #define WEFT_ACT_CUH
 
@@ -7,8 +8,9 @@
 #define GELU_SCALE 0.7978845608028654f /* sqrt(2 / pi) */
 #define GELU_CUBIC 0.044715f
 
-/* (1 + tanh(x / 2)) / 2 by the fast exponential and quotient, to a few units of the last place: the exact ones would make the
- * kernel wait for arithmetic, not for memory. 0 and 1 at the ends, however large x is. */
+/* (1 + tanh(x / 2)) / 2 by the fast exponential and quotient, to a few units of the last place: the
+ * exact ones would make the kernel wait for arithmetic, not for memory. 0 and 1 at the ends,
+ * however large x is. */
 static __device__ __forceinline__ float sigmoid(float x)
 {
     return __fdividef(1, 1 + __expf(-x));
@@ -59,7 +61,8 @@ template <Act ACT> static __device__ __forceinline__ float act_slope(float at)
         break;                                                                                     \
     }
 
-/* Runs KERNEL(Elem, elements a thread, PACKS) with ACTIVATION as a compile-time constant; see WIDE_OR_ONE. */
+/* Runs KERNEL(Elem, elements a thread, PACKS) with ACTIVATION as a compile-time constant; see
+ * WIDE_OR_ONE. */
 #define WITH_ACT(A)                                                                                \
     {                                                                                              \
         const Act ACTIVATION = A;                                                                  \

@@ -1,5 +1,6 @@
-/* attention, causal: in bf16 and fp16 by cuDNN's fused kernels where it has them for the shape, else by one of ours. Rotary angles lie in the
- * cache, which refresh fills; a kernel turns queries and keys by them first. */
+/* attention, causal: in bf16 and fp16 by cuDNN's fused kernels where it has them for the shape,
+ * else by one of ours. Rotary angles lie in the cache, which refresh fills; a kernel turns queries
+ * and keys by them first. */
 #include "cudnn_attention.h"
 
 #include <math.h>
@@ -8,7 +9,8 @@ enum { ROOM_STEP = 256, ROTARY_BASE = 10000 /* attention.cu's */ };
 
 /* What lies in the workspace, in this order. */
 typedef struct Room {
-    size_t dots, turned, cudnn; /* bytes */
+    /* bytes */
+    size_t dots, turned, cudnn;
 } Room;
 
 static int64_t head_width(const OpSpec *s)

@@ -1,8 +1,9 @@
-/* Causal attention in tiles (Dao et al. 2022, "FlashAttention"; 2023, "FlashAttention-2"), in fp32 on what it loads. A row (a
- * query forward and for dq, a key for dk and dv) belongs to SPLIT neighbouring lanes, each of which has SPAN of its
- * columns in registers; the other side's rows pass by in shared memory, TILE at a time. Every row's sums run in one order, so
- * the bits are the same each time. Rotary positions (Su et al. 2021): queries and keys are turned before, from a table of angles, and
- * their gradients back. */
+/* Causal attention in tiles (Dao et al. 2022, "FlashAttention"; 2023, "FlashAttention-2"), in fp32
+ * on what it loads. A row (a query forward and for dq, a key for dk and dv) belongs to SPLIT
+ * neighbouring lanes, each of which has SPAN of its columns in registers; the other side's rows
+ * pass by in shared memory, TILE at a time. Every row's sums run in one order, so the bits are the
+ * same each time. Rotary positions (Su et al. 2021): queries and keys are turned before, from a
+ * table of angles, and their gradients back. */
 #include "elem.cuh"
 
 enum { SPAN = 32, GAP = 4, TILE = 32, LANES = 128, SCORES = 8 /* of a row, in registers */ };
@@ -218,8 +219,8 @@ template <class T, int SPLIT> static __global__ void keys_kernel(AttentionRun ru
     store_span(run, head.dv, head.stride, t, part, dv, 1);
 }
 
-/* Queries and keys, turned, as `parts` sets of heads a row; way -1: gradients of turned ones, back. May be in place. A thread
- * a pair. */
+/* Queries and keys, turned, as `parts` sets of heads a row; way -1: gradients of turned ones, back.
+ * May be in place. A thread a pair. */
 template <class T>
 static __global__ void turn_kernel(AttentionRun run, const T *from, T *to, int64_t parts, float way)
 {

@@ -1,6 +1,7 @@
-/* backend_cuda: one GPU, one compute stream. Work is queued and the host goes on; copies are ordered
- * on the stream, and with ordinary host memory the host's side is free again when the call returns. Products of fp32 are true
- * fp32 unless TF32 is asked for. Refused at open: no driver, no such GPU, one older than the kernels. */
+/* backend_cuda: one GPU, one compute stream. Work is queued and the host goes on; copies are
+ * ordered on the stream, and with ordinary host memory the host's side is free again when the call
+ * returns. Products of fp32 are true fp32 unless TF32 is asked for. Refused at open: no driver, no
+ * such GPU, one older than the kernels. */
 #include "cuda.h"
 #include "cuda_kernels.h"
 #include "tensor/op_list.h"
@@ -9,8 +10,9 @@
 
 enum { OLDEST_MAJOR = 8 };
 
-/* number: the rank's among those of its node, whose ranks take the GPUs in the order of the bus. A launcher may show each rank its
- * own GPU alone, and then every number is GPU 0; ranks beyond the GPUs share one. */
+/* number: the rank's among those of its node, whose ranks take the GPUs in the order of the bus. A
+ * launcher may show each rank its own GPU alone, and then every number is GPU 0; ranks beyond the
+ * GPUs share one. */
 static Status choose_device(CudaState *state, int number)
 {
     const char *why;
@@ -53,7 +55,8 @@ static Status open_state(CudaState *state, BackendOptions options)
         TRY(card_find(&state->card, options.gpu));
         snprintf(state->name, sizeof state->name, "%s", card_name(state->card));
         state->capability = card_capability(state->card);
-        state->taken_bytes = CUDA_BLAS_WORKSPACE_BYTES; /* what a run would take */
+        /* what a run would take */
+        state->taken_bytes = CUDA_BLAS_WORKSPACE_BYTES;
         return OK;
     }
     TRY(choose_device(state, options.device));
@@ -110,7 +113,8 @@ static void *cuda_alloc(Backend *backend, size_t bytes)
     cuda_check(error, "cudaMalloc");
     state->taken_bytes += bytes;
     CUDA_CALL(cudaMemsetAsync(memory, 0, bytes, state->compute.handle));
-    CUDA_CALL(cudaStreamSynchronize(state->compute.handle)); /* other streams may use it, too */
+    /* other streams may use it, too */
+    CUDA_CALL(cudaStreamSynchronize(state->compute.handle));
     return memory;
 }
 

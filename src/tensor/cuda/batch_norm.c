@@ -1,5 +1,5 @@
-/* batch_norm with fused residual and relu or relu6. backward_begin takes the sums, from which dw and dx then come; with a residual it
- * masks dy in place, which becomes the residual's gradient. */
+/* batch_norm with fused residual and relu or relu6. backward_begin takes the sums, from which dw
+ * and dx then come; with a residual it masks dy in place, which becomes the residual's gradient. */
 #include "cuda.h"
 
 enum { SAVED = 7 };

@@ -1,4 +1,5 @@
-/* Batch norm over the rows of a (rows, channels) matrix: an image's pixels, channels last. Sums are joined in double. */
+/* Batch norm over the rows of a (rows, channels) matrix: an image's pixels, channels last. Sums are
+ * joined in double. */
 #include "act.cuh"
 #include "columns.cuh"
 
@@ -24,7 +25,8 @@ static __global__ void __launch_bounds__(THREADS, RESIDENT) statistics_kernel(Ba
         });
 }
 
-/* What outputs, and the slope of their activation, are computed from. Backward has no parameters. */
+/* What outputs, and the slope of their activation, are computed from. Backward has no
+ * parameters. */
 static __device__ __forceinline__ void save_normal(const BatchNormRun &run, int64_t c)
 {
     run.saved.factor[c] = run.scale[c] * run.saved.inverse[c];
@@ -104,8 +106,9 @@ template <class T, int E> struct GradPacks {
     Pack<T, E> dy, x, y;
 };
 
-/* sum of dy, and of dy (x - mean), dy times the activation's slope. STORES: dy becomes that in place, as the residual's gradient, and
- * the slope is y's; else the slope is computed from x again, here and in grad_kernel, so neither y is read nor dy written. */
+/* sum of dy, and of dy (x - mean), dy times the activation's slope. STORES: dy becomes that in
+ * place, as the residual's gradient, and the slope is y's; else the slope is computed from x again,
+ * here and in grad_kernel, so neither y is read nor dy written. */
 template <class T, int E, bool PACKS, Act ACT, bool STORES>
 static __global__ void __launch_bounds__(THREADS, RESIDENT) grad_sums_kernel(BatchNormRun run)
 {
@@ -160,7 +163,8 @@ static __global__ void weights_kernel(NormWeights all, int64_t channels)
     for (int i = 0; i < 4; ++i) all.to[i][c] = all.from[i][c];
 }
 
-/* dx = scale inverse (dy - mean(dy) - hat mean(dy hat)), hat = (x - mean) inverse. ACT: what dy has still to be masked by. */
+/* dx = scale inverse (dy - mean(dy) - hat mean(dy hat)), hat = (x - mean) inverse. ACT: what dy has
+ * still to be masked by. */
 template <class T, int E, bool PACKS, Act ACT>
 static __global__ void __launch_bounds__(THREADS, 3) grad_kernel(BatchNormRun run)
 {

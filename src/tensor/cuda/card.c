@@ -1,4 +1,5 @@
-/* GPUs that plans can be made for where they are not: what cuDNN wants to know of each, in the form that it writes itself. */
+/* GPUs that plans can be made for where they are not: what cuDNN wants to know of each, in the form
+ * that it writes itself. */
 #include "cudnn_graph.h"
 
 #include <string.h>

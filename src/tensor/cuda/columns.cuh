@@ -1,7 +1,8 @@
-/* Matrices (rows, columns) whose work goes by columns. A thread has E neighbouring columns and goes down the rows, so that what
- * belongs to a column is read once, and no element's place costs a division. Sums over rows: parts of the rows, a cut by
- * shape alone; in a part thread row y adds rows y, y + blockDim.y, ..., then the thread rows are added in order, and then the
- * parts, JOIN_ROWS at a time. */
+/* Matrices (rows, columns) whose work goes by columns. A thread has E neighbouring columns and goes
+ * down the rows, so that what belongs to a column is read once, and no element's place costs a
+ * division. Sums over rows: parts of the rows, a cut by shape alone; in a part thread row y adds
+ * rows y, y + blockDim.y, ..., then the thread rows are added in order, and then the parts,
+ * JOIN_ROWS at a time. */
 #ifndef WEFT_COLUMNS_CUH
 #define WEFT_COLUMNS_CUH
 
@@ -9,8 +10,8 @@
 
 enum {
     JOIN_ROWS = 32,
-    /* What is left over they do in turn. Twelve for each of a large GPU's processors: two, three, four or six at a time, none is
-     * left alone at the end. */
+    /* What is left over they do in turn. Twelve for each of a large GPU's processors: two, three,
+     * four or six at a time, none is left alone at the end. */
     MAP_BLOCKS = 1584
 };
 
@@ -60,8 +61,8 @@ static __device__ __forceinline__ void sum_batch(S (&sum)[K][E], int64_t first, 
     for (int i = 0; i < K * E; ++i) sum[i / E][i % E] += some[i / E][i % E];
 }
 
-/* A block's sums in order, thread row by thread row, to its part. tile: of columns, blockDim.x threads of them. partial:
- * (parts, K, columns). All threads call it. */
+/* A block's sums in order, thread row by thread row, to its part. tile: of columns, blockDim.x
+ * threads of them. partial: (parts, K, columns). All threads call it. */
 template <class S, int K, int E>
 static __device__ __forceinline__ void store_part(S *partial, int64_t part, int64_t tile,
                                                   int64_t columns, const S (&sum)[K][E])
@@ -82,8 +83,8 @@ static __device__ __forceinline__ void store_part(S *partial, int64_t part, int6
     }
 }
 
-/* K sums a column: load(row) of U rows at once, then add(row, loaded, sum) adds to sum[k][element], floats that are added
- * to S after each batch. partial: (parts, K, columns). */
+/* K sums a column: load(row) of U rows at once, then add(row, loaded, sum) adds to sum[k][element],
+ * floats that are added to S after each batch. partial: (parts, K, columns). */
 template <class S, int K, int E, int U, class Load, class Add>
 static __device__ __forceinline__ void sum_part(S *partial, int64_t rows, int64_t columns,
                                                 Load load, Add add)

@@ -1,22 +1,28 @@
 /* conv2d by cuDNN's graphs, channels last, by engines that repeat their bits. Weights are stored as
- * [O][R][S][C / groups]. In bf16 and fp16 their copy in that type lies in the cache, and cuDNN's gradient of the weights is made fp32 (it has
- * no engine that gives fp32). In fp32 the bias, and relu behind it, are part of the convolution where cuDNN has a plan for that; else kernels of ours
+ * [O][R][S][C / groups]. In bf16 and fp16 their copy in that type lies in the cache, and cuDNN's
+ * gradient of the weights is made fp32 (it has no engine that gives fp32). In fp32 the bias, and
+ * relu behind it, are part of the convolution where cuDNN has a plan for that; else kernels of ours
  * add them, and the plan says so. In 16 bits they always do. */
 #include "cudnn_graph.h"
 
-enum { X = 1, W, Y, TENSORS }; /* of a graph; their gradients lie like them */
-enum { BIAS = TENSORS, PRODUCT, SUM, BIASED_TENSORS }; /* of the forward graph with bias and relu */
+/* of a graph; their gradients lie like them */
+enum { X = 1, W, Y, TENSORS };
+/* of the forward graph with bias and relu */
+enum { BIAS = TENSORS, PRODUCT, SUM, BIASED_TENSORS };
 
 typedef struct Conv {
     /* Borrowed; NULL: not needed. more: data that is added */
     const DnnPlan *forward, *data, *more, *weight;
-    bool biased; /* forward adds the bias, and is the activation */
-    size_t room; /* of the workspace, for cuDNN; what is ours lies behind it */
+    /* forward adds the bias, and is the activation */
+    bool biased;
+    /* of the workspace, for cuDNN; what is ours lies behind it */
+    size_t room;
     int64_t weights;
 } Conv;
 
 typedef struct ConvShape {
-    int64_t n, c, h, w, o, p, q; /* N C H W -> N O P Q */
+    /* N C H W -> N O P Q */
+    int64_t n, c, h, w, o, p, q;
     int64_t g, r, s;
 } ConvShape;
 
@@ -56,7 +62,8 @@ static bool is_whole(const Op *op)
     return !is_half(op) && !cuda_state(op)->tf32;
 }
 
-/* The convolution, its bias and relu as one. In 16-bit types cuDNN would compile that for a second and more, for each shape. */
+/* The convolution, its bias and relu as one. In 16-bit types cuDNN would compile that for a second
+ * and more, for each shape. */
 static const DnnPlan *plan_biased(const Op *op)
 {
     char why[256];
@@ -96,10 +103,9 @@ static Status plan_graph(const DnnPlan **plan, const Op *op, DnnKind kind, bool 
     const OpSpec *s = &op->spec;
     DnnTensor tensor[TENSORS];
     describe(tensor, op);
-    static const int ends[][3] = {/* y, in */
-                                  [DNN_CONV] = {Y, X, W},
-                                  [DNN_CONV_DATA] = {X, Y, W},
-                                  [DNN_CONV_WEIGHT] = {W, X, Y}};
+    /* y, in */
+    static const int ends[][3] = {
+        [DNN_CONV] = {Y, X, W}, [DNN_CONV_DATA] = {X, Y, W}, [DNN_CONV_WEIGHT] = {W, X, Y}};
     const DnnNode node = {.kind = kind,
                           .y = ends[kind][0],
                           .in = {ends[kind][1], ends[kind][2]},

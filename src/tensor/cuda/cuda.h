@@ -1,5 +1,6 @@
-/* The CUDA backend's private header: its state, its checks, its operations. One thread makes every call. Images lie channels
- * last, all other activations plain; the memory of every pointer in an OpRun is the device's. */
+/* The CUDA backend's private header: its state, its checks, its operations. One thread makes every
+ * call. Images lie channels last, all other activations plain; the memory of every pointer in an
+ * OpRun is the device's. */
 #ifndef WEFT_TENSOR_CUDA_H
 #define WEFT_TENSOR_CUDA_H
 
@@ -16,27 +17,41 @@ struct Event {
     cudaEvent_t handle;
 };
 
-typedef struct GpuCard GpuCard; /* card.c */
+/* card.c */
+typedef struct GpuCard GpuCard;
 typedef struct KeptPlan KeptPlan;
 
 typedef struct CudaState {
-    int device;          /* -1: operations are planned for `card`, which is not here */
-    const GpuCard *card; /* NULL where device is one */
-    char name[256];      /* "NVIDIA A100-SXM4-80GB" */
-    int capability;      /* compute capability, 8 of 8.0 */
-    bool tf32;           /* in products and convolutions of fp32 */
+    /* -1: operations are planned for `card`, which is not here */
+    int device;
+    /* NULL where device is one */
+    const GpuCard *card;
+    /* "NVIDIA A100-SXM4-80GB" */
+    char name[256];
+    /* compute capability, 8 of 8.0 */
+    int capability;
+    /* in products and convolutions of fp32 */
+    bool tf32;
     Stream compute;
-    size_t taken_bytes; /* by alloc, and for cuBLAS */
-    int64_t row_room;   /* bytes of shared memory in which softmax_loss may keep a row */
+    /* by alloc, and for cuBLAS */
+    size_t taken_bytes;
+    /* bytes of shared memory in which softmax_loss may keep a row */
+    int64_t row_room;
     cublasLtHandle_t blas;
-    void *blas_workspace; /* owned */
-    cudnnHandle_t dnn;    /* bound to compute; NULL before the first operation that wants it */
-    cudnnBackendDescriptor_t described; /* instead, for cuDNN: the card; owned */
-    struct FusedAttention *attention;   /* cudnn_attention.h; owned */
-    KeptPlan *kept;                     /* cudnn_kept.c; owned */
+    /* owned */
+    void *blas_workspace;
+    /* bound to compute; NULL before the first operation that wants it */
+    cudnnHandle_t dnn;
+    /* instead, for cuDNN: the card; owned */
+    cudnnBackendDescriptor_t described;
+    /* cudnn_attention.h; owned */
+    struct FusedAttention *attention;
+    /* cudnn_kept.c; owned */
+    KeptPlan *kept;
 } CudaState;
 
-/* cuBLASLt, bound when the first backend opens: a run on CPUs does not wait for its 600 MB to be mapped. */
+/* cuBLASLt, bound when the first backend opens: a run on CPUs does not wait for its 600 MB to be
+ * mapped. */
 typedef struct CublasLt {
     __typeof__(cublasLtCreate) *create;
     __typeof__(cublasLtDestroy) *destroy;
@@ -102,7 +117,8 @@ int cuda_device_at(int number, int count);
 void cuda_check(cudaError_t error, const char *call);
 /* The same at an edge: ERR_CONFIG, with this node's name, the GPU, what was tried and the cure. */
 Status cuda_edge(cudaError_t error, const char *what, int device);
-const char *cuda_node(void); /* this host's name */
+/* this host's name */
+const char *cuda_node(void);
 void cublas_check(cublasStatus_t status, const char *call);
 #define CUDA_CALL(call)   cuda_check((call), #call)
 #define CUBLAS_CALL(call) cublas_check((call), #call)
@@ -134,7 +150,8 @@ static inline bool cuda_rows_padded(DType type, int64_t width)
     return dtype_bytes(type) == 2 && width % 8 != 0 && width >= WIDE_ROW;
 }
 
-/* For every plan: true where all inputs are such, or plain integers; else *preferred asks for such, and the planner comes again. */
+/* For every plan: true where all inputs are such, or plain integers; else *preferred asks for such,
+ * and the planner comes again. */
 bool cuda_inputs(const Op *op, Desc preferred[SPEC_INPUTS]);
 /* Host memory: (samples, channels, pixels) to channels last, or back. */
 void cuda_permute(float *to, const float *from, int64_t samples, int64_t channels, int64_t pixels,

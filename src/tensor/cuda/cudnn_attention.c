@@ -1,14 +1,17 @@
-/* Attention as the graphs of operations that cuDNN knows to be attention (its "SDPA" patterns, Dao et al. 2023) and fuses. The
- * backward one is the form whose dq is a product of stored score gradients, not a sum by atomics: it repeats its bits, and
- * its workspace has a T x T matrix of them for each head, of a group of samples at a time. */
+/* Attention as the graphs of operations that cuDNN knows to be attention (its "SDPA" patterns, Dao
+ * et al. 2023) and fuses. The backward one is the form whose dq is a product of stored score
+ * gradients, not a sum by atomics: it repeats its bits, and its workspace has a T x T matrix of
+ * them for each head, of a group of samples at a time. */
 #include "cudnn_attention.h"
 
 #include <math.h>
 
 enum {
     WIDTH_STEP = 8,
-    SCRATCH_BYTES = 1 << 30, /* a group's, at most, if it can be */
-    ROW_STEP = 4,            /* sums of a group begin at 16 bytes */
+    /* a group's, at most, if it can be */
+    SCRATCH_BYTES = 1 << 30,
+    /* sums of a group begin at 16 bytes */
+    ROW_STEP = 4,
     TILE_QUERIES = 64,
     TILE_KEYS = 128,
     SCRATCH_BASE = 256,
@@ -27,8 +30,10 @@ enum {
     DQ,
     DK,
     DV,
-    LOG_SUM, /* of a row's exponentials */
-    DOTS,    /* of rows of dy and y */
+    /* of a row's exponentials */
+    LOG_SUM,
+    /* of rows of dy and y */
+    DOTS,
     /* numbers */
     SCALE,
     LEAST,
@@ -61,8 +66,8 @@ enum {
     TENSORS
 };
 
-/* [samples, heads, rows, columns] of: a head's rows in x or among the turned; in x; in y; scores; a number a row; one number. _T:
- * rows and columns change places. */
+/* [samples, heads, rows, columns] of: a head's rows in x or among the turned; in x; in y; scores; a
+ * number a row; one number. _T: rows and columns change places. */
 typedef enum Layout {
     IN_QK,
     IN_QK_T,
@@ -83,7 +88,8 @@ typedef struct Role {
     Type type;
 } Role;
 
-typedef uint16_t Half; /* a number of such a type: none is looked at here */
+/* a number of such a type: none is looked at here */
+typedef uint16_t Half;
 
 static const Role roles[TENSORS] = {
     [Q] = {IN_QK, DNN_MEMORY, HALF},

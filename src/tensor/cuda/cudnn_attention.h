@@ -1,4 +1,5 @@
-/* Causal attention by cuDNN's fused kernels, forward and backward, in bf16 or fp16 with fp32 sums, by plans that repeat their bits. */
+/* Causal attention by cuDNN's fused kernels, forward and backward, in bf16 or fp16 with fp32 sums,
+ * by plans that repeat their bits. */
 #ifndef WEFT_TENSOR_CUDNN_ATTENTION_H
 #define WEFT_TENSOR_CUDNN_ATTENTION_H
 
@@ -8,37 +9,44 @@
  * AttentionRun's `turned`. */
 typedef struct AttentionShape {
     int64_t samples, length, heads, width;
-    bool turned, fp16; /* fp16: else it is of bf16 */
+    /* fp16: else it is of bf16 */
+    bool turned, fp16;
 } AttentionShape;
 
 typedef struct FusedAttention FusedAttention;
 struct FusedAttention {
-    AttentionShape shape; /* of one run of the plans */
+    /* of one run of the plans */
+    AttentionShape shape;
     DnnPlan forward, backward;
-    FusedAttention *next; /* of the state's; owned */
+    /* of the state's; owned */
+    FusedAttention *next;
     bool serves;
-    char why_not[256], words[320]; /* words: for Op's `kernels` */
+    /* words: for Op's `kernels` */
+    char why_not[256], words[320];
 };
 
 enum {
     FUSED_OLDEST = 91600
 }; /* cuDNN; before: wrong gradients where the length is no multiple of 128 */
-/* Plans for a shape. False where cuDNN has none: f->why_not says why. Release with fused_fini in either case. */
+/* Plans for a shape. False where cuDNN has none: f->why_not says why. Release with fused_fini in
+ * either case. */
 bool fused_init(FusedAttention *f, AttentionShape shape, DnnTarget target);
 void fused_fini(FusedAttention *f);
 
 /* What a run's workspace takes, before there is a plan. */
 size_t fused_scratch_bytes(AttentionShape shape);
-/* How many of the samples a run takes: all, or so few that its scratch is bearable. A divisor of shape.samples. */
+/* How many of the samples a run takes: all, or so few that its scratch is bearable. A divisor of
+ * shape.samples. */
 int64_t fused_group(AttentionShape shape);
 
-/* The state's own for this shape, made on the first call; many operations have the same. Without a GPU it has no plans, and says
- * what they would take. Borrowed. */
+/* The state's own for this shape, made on the first call; many operations have the same. Without a
+ * GPU it has no plans, and says what they would take. Borrowed. */
 const FusedAttention *fused_attention(CudaState *state, AttentionShape shape);
 void fused_close(CudaState *state);
 size_t fused_workspace_bytes(const FusedAttention *f);
 
-/* Queues the groups that hold run.real samples, of each all samples: those that are padding come out as anything. */
+/* Queues the groups that hold run.real samples, of each all samples: those that are padding come
+ * out as anything. */
 void fused_forward(const CudaState *state, const FusedAttention *f, AttentionRun run,
                    void *workspace);
 void fused_backward(const CudaState *state, const FusedAttention *f, AttentionRun run,

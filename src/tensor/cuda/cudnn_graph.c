@@ -1,5 +1,6 @@
-/* cuDNN's graphs by its backend descriptors: each is made, given its attributes and finalized. The first call that fails decides;
- * the rest do nothing. What a plan was made from lives as long as it. */
+/* cuDNN's graphs by its backend descriptors: each is made, given its attributes and finalized. The
+ * first call that fails decides; the rest do nothing. What a plan was made from lives as long as
+ * it. */
 #include "cudnn_graph.h"
 
 #include <string.h>
@@ -15,7 +16,8 @@ cudnnDataType_t dnn_number(DType type)
 
 typedef struct Maker {
     DnnPlan *plan;
-    cudnnStatus_t status; /* of the first call that failed */
+    /* of the first call that failed */
+    cudnnStatus_t status;
 } Maker;
 
 static cudnnBackendDescriptor_t make(Maker *m, cudnnBackendDescriptorType_t type)
@@ -71,7 +73,8 @@ static cudnnBackendDescriptor_t make_tensor(Maker *m, const DnnTensor *t, int64_
     return d;
 }
 
-/* How each kind of operation is described: the operation, what it does, and the attributes' names. */
+/* How each kind of operation is described: the operation, what it does, and the attributes'
+ * names. */
 typedef struct KindNames {
     cudnnBackendDescriptorType_t operation, inner;
     cudnnBackendAttributeName_t inner_slot, precision, mode, alpha, beta, y, in[3];
@@ -308,7 +311,8 @@ void dnn_fini(DnnPlan *plan)
     *plan = (DnnPlan){0};
 }
 
-/* The pack of pointers is a host object of a microsecond; cuDNN takes no new pointers in a finalized one. */
+/* The pack of pointers is a host object of a microsecond; cuDNN takes no new pointers in a
+ * finalized one. */
 void dnn_run(const DnnPlan *plan, cudnnHandle_t handle, int count, const int64_t *uid, void **at,
              void *workspace)
 {

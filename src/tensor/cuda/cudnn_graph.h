@@ -1,21 +1,25 @@
-/* A computation that cuDNN fuses into few kernels, from two tables: its tensors, of four dimensions each, and what is done to
- * them. Tensor 0 is none. */
+/* A computation that cuDNN fuses into few kernels, from two tables: its tensors, of four dimensions
+ * each, and what is done to them. Tensor 0 is none. */
 #ifndef WEFT_TENSOR_CUDNN_GRAPH_H
 #define WEFT_TENSOR_CUDNN_GRAPH_H
 
 #include "cuda.h"
 
-cudnnDataType_t dnn_number(DType type); /* as cuDNN calls it */
+/* as cuDNN calls it */
+cudnnDataType_t dnn_number(DType type);
 
 typedef enum DnnPlace {
-    DNN_VIRTUAL, /* between two operations; never in memory */
+    /* between two operations; never in memory */
+    DNN_VIRTUAL,
     DNN_MEMORY,
-    DNN_VALUE, /* one number, which the host gives with each run */
+    /* one number, which the host gives with each run */
+    DNN_VALUE,
 } DnnPlace;
 typedef struct DnnTensor {
     cudnnDataType_t type;
     DnnPlace place;
-    int64_t dim[4], stride[4]; /* elements */
+    /* elements */
+    int64_t dim[4], stride[4];
 } DnnTensor;
 
 typedef enum DnnKind {
@@ -23,30 +27,42 @@ typedef enum DnnKind {
     DNN_MATMUL,
     DNN_REDUCE,
     DNN_RESHAPE,
-    DNN_CONV, /* y = conv(x, w): tensors are NCHW and OIHW, however they lie; groups are C over w's I */
-    DNN_CONV_DATA,   /* dx = .(dy, w) */
-    DNN_CONV_WEIGHT, /* dw = .(x, dy) */
+    /* y = conv(x, w): tensors are NCHW and OIHW, however they lie; groups are C over w's I */
+    DNN_CONV,
+    /* dx = .(dy, w) */
+    DNN_CONV_DATA,
+    /* dw = .(x, dy) */
+    DNN_CONV_WEIGHT,
 } DnnKind;
 typedef struct DnnNode {
     DnnKind kind;
-    int mode;                  /* pointwise: cudnnPointwiseMode_t; reduce: cudnnReduceTensorOp_t */
-    int y, in[3];              /* tensors */
-    int axis;                  /* of generated indices */
-    int64_t stride[2], pad[2]; /* of a convolution's height and width */
-    bool add;                  /* a convolution: to what y has */
+    /* pointwise: cudnnPointwiseMode_t; reduce: cudnnReduceTensorOp_t */
+    int mode;
+    /* tensors */
+    int y, in[3];
+    /* of generated indices */
+    int axis;
+    /* of a convolution's height and width */
+    int64_t stride[2], pad[2];
+    /* a convolution: to what y has */
+    bool add;
 } DnnNode;
 
 typedef struct DnnGraph {
-    const DnnTensor *tensor; /* [0] is not looked at */
+    /* [0] is not looked at */
+    const DnnTensor *tensor;
     const DnnNode *node;
     int tensors, nodes;
-    bool whole; /* numbers are not rounded on the way: no tensor cores for fp32 */
+    /* numbers are not rounded on the way: no tensor cores for fp32 */
+    bool whole;
 } DnnGraph;
 
-/* For whom: this handle's GPU, or one that is only described (CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR). Borrowed. */
+/* For whom: this handle's GPU, or one that is only described (CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR).
+ * Borrowed. */
 typedef struct DnnTarget {
     cudnnHandle_t handle;
-    cudnnBackendDescriptor_t device; /* where handle is NULL */
+    /* where handle is NULL */
+    cudnnBackendDescriptor_t device;
 } DnnTarget;
 
 static inline DnnTarget cudnn_target(const CudaState *state)
@@ -55,22 +71,26 @@ static inline DnnTarget cudnn_target(const CudaState *state)
 }
 
 typedef struct DnnPlan {
-    cudnnBackendDescriptor_t plan, *made; /* owned: all that plan was made from, and it */
+    /* owned: all that plan was made from, and it */
+    cudnnBackendDescriptor_t plan, *made;
     int made_count, made_room;
     size_t workspace_bytes;
 } DnnPlan;
 
-/* The first of cuDNN's plans, fastest first, that works and is not marked as rounding partial sums or as repeating no bits (cuDNN
- * 9.19 does not mark sums by atomics in attention: there the graph must leave it no choice). False where it has none: why says so.
- * Takes about a second where cuDNN compiles the kernel. Release with dnn_fini in either case. */
+/* The first of cuDNN's plans, fastest first, that works and is not marked as rounding partial sums
+ * or as repeating no bits (cuDNN 9.19 does not mark sums by atomics in attention: there the graph
+ * must leave it no choice). False where it has none: why says so. Takes about a second where cuDNN
+ * compiles the kernel. Release with dnn_fini in either case. */
 bool dnn_plan(DnnPlan *plan, const DnnGraph *graph, DnnTarget target, char why[256]);
 void dnn_fini(DnnPlan *plan);
 
-/* The state's own of this graph, made on the first call. Borrowed. NULL where there is none: why says so. */
+/* The state's own of this graph, made on the first call. Borrowed. NULL where there is none: why
+ * says so. */
 const DnnPlan *dnn_kept(CudaState *state, const DnnGraph *graph, char why[256]);
 void dnn_close(CudaState *state);
 
-/* Queues it. uid[i]: the tensor that at[i] points to, on the device or, for a value, on the host. */
+/* Queues it. uid[i]: the tensor that at[i] points to, on the device or, for a value, on the
+ * host. */
 void dnn_run(const DnnPlan *plan, cudnnHandle_t handle, int count, const int64_t *uid, void **at,
              void *workspace);
 

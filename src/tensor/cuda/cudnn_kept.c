@@ -1,13 +1,16 @@
-/* Plans that a backend keeps: convolutions of one shape share them. cuDNN takes milliseconds for one, and seconds where it compiles it. */
+/* Plans that a backend keeps: convolutions of one shape share them. cuDNN takes milliseconds for
+ * one, and seconds where it compiles it. */
 #include "cudnn_graph.h"
 
 #include <string.h>
 
 struct KeptPlan {
-    DnnGraph graph; /* its tables are owned */
+    /* its tables are owned */
+    DnnGraph graph;
     DnnPlan plan;
     bool works;
-    char why[256]; /* it does not */
+    /* it does not */
+    char why[256];
     KeptPlan *next;
 };
 

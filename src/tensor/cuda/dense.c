@@ -1,7 +1,8 @@
-/* dense: three matrix products. R: rows (N, or N*T), I: inputs, O: outputs, P: those with the padding of y's rows. In bf16 and fp16
- * the weights' copy in that type lies in the cache, the bias behind it, both with zeros up to P; gradients of parameters are
- * fp32. Bias, relu, gelu and the bias gradient are epilogues of the products, and the residual is what the first one adds to; where
- * cuBLASLt lacks one for the shape it is a kernel of its own, and the plan says so. */
+/* dense: three matrix products. R: rows (N, or N*T), I: inputs, O: outputs, P: those with the
+ * padding of y's rows. In bf16 and fp16 the weights' copy in that type lies in the cache, the bias
+ * behind it, both with zeros up to P; gradients of parameters are fp32. Bias, relu, gelu and the
+ * bias gradient are epilogues of the products, and the residual is what the first one adds to;
+ * where cuBLASLt lacks one for the shape it is a kernel of its own, and the plan says so. */
 #include "matmul.h"
 
 #include <limits.h>
@@ -10,13 +11,16 @@
 enum { AUX_COLUMNS = 8 };
 
 typedef struct Dense {
-    Matmul forward, data, weight, rest; /* rest: the last weights, of padded rows */
-    /* What has kernels of its own. Gelu: the product goes to `saved`, and y is made of it. Add: act comes after it. */
+    /* rest: the last weights, of padded rows */
+    Matmul forward, data, weight, rest;
+    /* What has kernels of its own. Gelu: the product goes to `saved`, and y is made of it. Add: act
+     * comes after it. */
     bool gelu_apart, add_apart, slope_apart, sum_apart;
 } Dense;
 typedef struct DenseSize {
     int rows, in, out, padded;
-    int even; /* outputs whose weights' gradient is one product */
+    /* outputs whose weights' gradient is one product */
+    int even;
 } DenseSize;
 
 static DenseSize dense_size(const Op *op)
@@ -38,15 +42,16 @@ static bool has_bias(const Op *op)
     return op->spec.w_count > 1;
 }
 
-/* Of 16-bit types cuBLASLt 13.1 has products with the bias gradient in fp32 of the Ampere generation alone
- * (docs/decisions/0032-dense-epilogues.md). */
+/* Of 16-bit types cuBLASLt 13.1 has products with the bias gradient in fp32 of the Ampere
+ * generation alone (docs/decisions/0032-dense-epilogues.md). */
 static bool sums_with_product(const Op *op)
 {
     enum { NEWER = 9 };
     return has_bias(op) && !(is_half(op) && cuda_state(op)->capability >= NEWER);
 }
 
-/* y^T [P,R] = w [P,I] x^T [I,R] (+ residual^T [P,R]). cuBLASLt wants the matrix of gelu's inputs to have columns of a multiple of 8. */
+/* y^T [P,R] = w [P,I] x^T [I,R] (+ residual^T [P,R]). cuBLASLt wants the matrix of gelu's inputs to
+ * have columns of a multiple of 8. */
 static Status plan_forward(Op *op, Dense *d)
 {
     DenseSize n = dense_size(op);

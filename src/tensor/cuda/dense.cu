@@ -1,4 +1,5 @@
-/* Row vectors, such as biases: added to every row, with an activation; and their gradients, sums over rows. */
+/* Row vectors, such as biases: added to every row, with an activation; and their gradients, sums
+ * over rows. */
 #include "act.cuh"
 #include "columns.cuh"
 

@@ -1,4 +1,5 @@
-/* Which GPUs there are, and why there are none or one cannot be had. Asking needs no backend, and no GPU. */
+/* Which GPUs there are, and why there are none or one cannot be had. Asking needs no backend, and
+ * no GPU. */
 #include "cuda.h"
 
 #include <stdio.h>
@@ -72,7 +73,8 @@ int cuda_device_count(const char **why)
     int count = 0;
     cudaError_t error = cudaGetDeviceCount(&count);
     if (error != cudaSuccess) {
-        cudaGetLastError(); /* or the next kernel launch would report it */
+        /* or the next kernel launch would report it */
+        cudaGetLastError();
         count = 0;
     }
     if (why) *why = count > 0 ? NULL : no_device_reason(error);

@@ -1,5 +1,6 @@
-/* Dropout. The mask is a function of (seed, step, node, sample id, element in the plain order), by the numbers that the CPU
- * draws: Philox4x32-10 (Salmon et al. 2011) with a key that is itself drawn, and XXH64 of the node's and the sample's name. */
+/* Dropout. The mask is a function of (seed, step, node, sample id, element in the plain order), by
+ * the numbers that the CPU draws: Philox4x32-10 (Salmon et al. 2011) with a key that is itself
+ * drawn, and XXH64 of the node's and the sample's name. */
 #include "elem.cuh"
 
 enum { BATCH = 4, SAMPLES = 65535 /* a grid has in its second direction */ };
@@ -77,7 +78,8 @@ static __device__ __forceinline__ void draw(const DropoutRun &run, const uint32_
     for (int k = 0; k < 4; ++k) scale[k] = (drawn[k] >> 8) >= run.cut ? run.scale : 0;
 }
 
-/* Which element of the whole sample element i is. CUT: the slice is of many runs; else it is one piece, and nothing is divided. */
+/* Which element of the whole sample element i is. CUT: the slice is of many runs; else it is one
+ * piece, and nothing is divided. */
 template <bool CUT>
 static __device__ __forceinline__ int64_t number_of(const DropoutRun &run, int64_t i)
 {
@@ -85,7 +87,8 @@ static __device__ __forceinline__ int64_t number_of(const DropoutRun &run, int64
     return i / run.run * run.stride + run.first + i % run.run;
 }
 
-/* Samples as they lie, in whole packs of numbers that begin at a multiple of 4. Grid: packs, samples. */
+/* Samples as they lie, in whole packs of numbers that begin at a multiple of 4. Grid: packs,
+ * samples. */
 template <class T, bool CUT>
 static __global__ void __launch_bounds__(THREADS, 4) straight_kernel(DropoutRun run)
 {
@@ -122,7 +125,8 @@ template <class T, bool CUT> static __global__ void quad_kernel(DropoutRun run)
         sample_key(run, sample, key);
         for (int64_t quad = element(); quad * 4 < run.sample_elements; quad += step) {
             float scale[4];
-            int64_t c = quad * 4 / run.pixels, p = quad * 4 % run.pixels; /* of the plain order */
+            /* of the plain order */
+            int64_t c = quad * 4 / run.pixels, p = quad * 4 % run.pixels;
             int64_t drawn = -1;
             for (int k = 0; k < 4 && quad * 4 + k < run.sample_elements; ++k) {
                 int64_t at = p * run.channels + c, number = number_of<CUT>(run, quad * 4 + k);

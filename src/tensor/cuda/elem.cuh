@@ -1,5 +1,5 @@
-/* Elements of activations, fp32, bf16 or fp16, read as floats and rounded where they are stored; in packs of sixteen bytes where they
- * lie so; sums over a warp and a block in a fixed order. */
+/* Elements of activations, fp32, bf16 or fp16, read as floats and rounded where they are stored; in
+ * packs of sixteen bytes where they lie so; sums over a warp and a block in a fixed order. */
 #ifndef WEFT_ELEM_CUH
 #define WEFT_ELEM_CUH
 
@@ -37,10 +37,11 @@ static __device__ __forceinline__ void set(__half *to, float value)
     *to = __float2half_rn(value);
 }
 
-enum { PACK_BYTES = 16, BATCH_BYTES = 64 }; /* of one access; a thread has on their way */
+/* of one access; a thread has on their way */
+enum { PACK_BYTES = 16, BATCH_BYTES = 64 };
 
-/* E elements as they lie, E = PACK(T) of them where one access is to move them. They stay words until they are asked for: to
- * take them apart would be to wait for them. */
+/* E elements as they lie, E = PACK(T) of them where one access is to move them. They stay words
+ * until they are asked for: to take them apart would be to wait for them. */
 #define PACK(T) (PACK_BYTES / (int)sizeof(T))
 constexpr int pack_alignment(int bytes)
 {
@@ -104,7 +105,8 @@ static __device__ __forceinline__ Pack<T, E> read(const T *from)
     return pack;
 }
 
-/* Sixteen bytes at once: of words that it has put together itself nvcc makes four stores in some kernels. */
+/* Sixteen bytes at once: of words that it has put together itself nvcc makes four stores in some
+ * kernels. */
 template <class P> static __device__ __forceinline__ void store(P *to, const P &pack)
 {
 #ifdef __CUDA_ARCH__
@@ -179,7 +181,8 @@ static __device__ __forceinline__ float warp_sum(float v)
         }                                                                                          \
     } while (0)
 
-/* Runs KERNEL(T, elements a thread, PACKS) as the launcher's `wide` (see cuda_pack) and `packs` say. */
+/* Runs KERNEL(T, elements a thread, PACKS) as the launcher's `wide` (see cuda_pack) and `packs`
+ * say. */
 #define WIDE_OR_ONE(KERNEL, T)                                                                     \
     if (wide > 1 && packs)                                                                         \
         KERNEL(T, PACK(T), true);                                                                  \

@@ -1,5 +1,6 @@
-/* Rows of a table by token, with their gradients. The gradient sorts the tokens by their rows, keeping their order, so that a
- * row's are neighbours: one block sums them, in an order that the tokens decide. */
+/* Rows of a table by token, with their gradients. The gradient sorts the tokens by their rows,
+ * keeping their order, so that a row's are neighbours: one block sums them, in an order that the
+ * tokens decide. */
 #include "columns.cuh"
 
 enum { BATCH = 4 };
@@ -32,8 +33,8 @@ template <class T, int E, bool PACKS> static __global__ void gather_kernel(Embed
         });
 }
 
-/* order[place] = i: a token's place is the number of smaller ones, and of equal ones before it. A block has WARP tokens, one a lane;
- * its warps take turns at all tokens, WARP at a time. */
+/* order[place] = i: a token's place is the number of smaller ones, and of equal ones before it. A
+ * block has WARP tokens, one a lane; its warps take turns at all tokens, WARP at a time. */
 static __global__ void order_kernel(EmbeddingRun run)
 {
     __shared__ int32_t window[WARPS][WARP];
@@ -62,8 +63,8 @@ static __global__ void order_kernel(EmbeddingRun run)
     run.order[place] = (int32_t)i;
 }
 
-/* Grid: places, columns. The block at a token's first place sums them all: thread row y takes every blockDim.y-th, then the thread
- * rows are added in order. */
+/* Grid: places, columns. The block at a token's first place sums them all: thread row y takes every
+ * blockDim.y-th, then the thread rows are added in order. */
 template <class T, int E, bool PACKS> static __global__ void sum_kernel(EmbeddingRun run)
 {
     __shared__ float shared[E][THREADS];

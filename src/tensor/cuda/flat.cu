@@ -1,7 +1,8 @@
-/* Elementwise work on flat ranges: sums, update rules, partial norms. Where an element is among its range's packs depends on the
- * grid, so products and sums of updates are contracted as written here and not as the compiler likes. A partial norm covers
- * FLAT_CHUNK elements, by one block: thread t adds packs t, t + THREADS, ... in double, then a tree over the threads, in an order
- * that does not depend on where the range lies. */
+/* Elementwise work on flat ranges: sums, update rules, partial norms. Where an element is among its
+ * range's packs depends on the grid, so products and sums of updates are contracted as written here
+ * and not as the compiler likes. A partial norm covers FLAT_CHUNK elements, by one block: thread t
+ * adds packs t, t + THREADS, ... in double, then a tree over the threads, in an order that does not
+ * depend on where the range lies. */
 #include "map.cuh"
 
 #include <cfloat>

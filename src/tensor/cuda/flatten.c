@@ -21,7 +21,8 @@ static Status flatten_plan(Op *op, Desc preferred[SPEC_INPUTS])
 
 static void flatten_forward(Op *op, const OpRun *run)
 {
-    (void)op; /* y is x */
+    /* y is x */
+    (void)op;
     (void)run;
 }
 

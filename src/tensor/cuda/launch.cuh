@@ -1,5 +1,6 @@
-/* How kernels are laid out: THREADS to a block, a thread an element or a warp a row; and how a thread goes over what is its own:
- * in batches, for a GPU is fast when many bytes are on their way at once. */
+/* How kernels are laid out: THREADS to a block, a thread an element or a warp a row; and how a
+ * thread goes over what is its own: in batches, for a GPU is fast when many bytes are on their way
+ * at once. */
 #ifndef WEFT_LAUNCH_CUH
 #define WEFT_LAUNCH_CUH
 
@@ -37,7 +38,8 @@ static __device__ __forceinline__ void batch(int64_t first, int64_t last, int64_
         if (ALL || first + u * step < last) finish(first + u * step, loaded[u]);
 }
 
-/* Every step-th i of first .. last, U at a time: load(i) of all before finish(i, what load gave) of any, which may store. */
+/* Every step-th i of first .. last, U at a time: load(i) of all before finish(i, what load gave) of
+ * any, which may store. */
 template <int U, class Load, class Finish>
 static __device__ __forceinline__ void in_batches(int64_t first, int64_t last, int64_t step,
                                                   Load load, Finish finish)

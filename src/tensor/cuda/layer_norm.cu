@@ -1,5 +1,6 @@
-/* Layer norm over the last dimension. Threads side by side have a row, thread rows several; a row is held in registers where it
- * fits (HELD packs a thread; 0: it is read again, from the cache). The parameters' gradients are sums over rows. */
+/* Layer norm over the last dimension. Threads side by side have a row, thread rows several; a row
+ * is held in registers where it fits (HELD packs a thread; 0: it is read again, from the cache).
+ * The parameters' gradients are sums over rows. */
 #include "columns.cuh"
 
 enum { HELD_MOST = 3 /* packs, beside which a thread has sums of theirs */ };
@@ -77,8 +78,8 @@ static __global__ void forward_kernel(LayerNormRun run)
     }
 }
 
-/* Two sums over the threads of a row, on each of them. All threads of a block call it; turn: 0 and 1 by turns, for some may
- * still read what they came to the last time. */
+/* Two sums over the threads of a row, on each of them. All threads of a block call it; turn: 0 and
+ * 1 by turns, for some may still read what they came to the last time. */
 static __device__ __forceinline__ void row_sums(float *a, float *b, int turn)
 {
     __shared__ float2 of[2][WARPS];
@@ -95,9 +96,11 @@ static __device__ __forceinline__ void row_sums(float *a, float *b, int turn)
     }
 }
 
-/* A row's backward: g = dy scale, n = (x - mean) inverse, and what of them all its columns share. */
+/* A row's backward: g = dy scale, n = (x - mean) inverse, and what of them all its columns
+ * share. */
 struct RowGradient {
-    float mean, inverse, g, gn; /* means of g and of g n */
+    /* means of g and of g n */
+    float mean, inverse, g, gn;
 };
 
 /* dx = inverse (g - mean(g) - n mean(g n)), and the sums' terms, of a part of the rows. */

@@ -1,6 +1,6 @@
-/* softmax_loss and mse_loss: columns of per-sample results forward, the gradient of the scaled sum backward, or at once, where it
- * takes the logits' place. Where each rank of a tensor group has a slice of the logits, forward brings together what they know of
- * theirs. */
+/* softmax_loss and mse_loss: columns of per-sample results forward, the gradient of the scaled sum
+ * backward, or at once, where it takes the logits' place. Where each rank of a tensor group has a
+ * slice of the logits, forward brings together what they know of theirs. */
 #include "cuda.h"
 #include "tensor/op_list.h"
 

@@ -1,4 +1,5 @@
-/* Softmax cross-entropy with label smoothing, and mean squared error: a block a row, of one warp or ROW_THREADS. */
+/* Softmax cross-entropy with label smoothing, and mean squared error: a block a row, of one warp or
+ * ROW_THREADS. */
 #include "loss.cuh"
 
 enum { KEPT_BATCH = 2 /* shared memory answers soon */ };
@@ -8,7 +9,8 @@ static __device__ __forceinline__ float scale_of(const LossRun &run)
     return run.numbers ? run.numbers->loss_scale : run.scale;
 }
 
-/* What a row's gradient takes besides its logits. label: its column, which is perhaps another slice's */
+/* What a row's gradient takes besides its logits. label: its column, which is perhaps another
+ * slice's */
 struct Gradient {
     float log_sum, scale, off, on;
     int64_t label;
@@ -57,8 +59,9 @@ static __device__ __forceinline__ void zero_row(const LossRun &run, int64_t row)
         write_zeros<E, PACKS>(dx + i * E);
 }
 
-/* Where there is a dx, the gradient, too: the row's first `keeps` packs stay in shared memory between the two passes; what there
- * is no room for is read again, and is in the L2 cache. Every thread has read what it needs of x before any writes dx. */
+/* Where there is a dx, the gradient, too: the row's first `keeps` packs stay in shared memory
+ * between the two passes; what there is no room for is read again, and is in the L2 cache. Every
+ * thread has read what it needs of x before any writes dx. */
 template <class T, int E, bool PACKS> ROW_KERNEL softmax_kernel(LossRun run, int64_t keeps)
 {
     extern __shared__ uint4 shared[];
@@ -72,7 +75,8 @@ template <class T, int E, bool PACKS> ROW_KERNEL softmax_kernel(LossRun run, int
     }
     const T *x = (const T *)run.x + row * run.stride;
     prefetch_row(x, run.width);
-    int32_t label = run.labels[row]; /* one out of range makes the loss NaN */
+    /* one out of range makes the loss NaN */
+    int32_t label = run.labels[row];
     bool valid = label >= 0 && label < run.width;
     float logit = valid ? value_of(x[label]) : nanf("");
     Logits all = row_logits<T, E, PACKS>(run, x, truth_of(run, row, logit),

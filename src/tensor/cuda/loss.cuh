@@ -1,5 +1,5 @@
-/* What softmax_loss knows of a row of logits, after one pass over it by a block of one warp or ROW_THREADS; of whole rows (loss.cu)
- * and of one rank's slices of them (softmax_sliced.cu). */
+/* What softmax_loss knows of a row of logits, after one pass over it by a block of one warp or
+ * ROW_THREADS; of whole rows (loss.cu) and of one rank's slices of them (softmax_sliced.cu). */
 #ifndef WEFT_LOSS_CUH
 #define WEFT_LOSS_CUH
 
@@ -8,9 +8,11 @@
 
 enum {
     BATCH = 4,
-    NARROW = 1024, /* columns that one warp takes */
+    /* columns that one warp takes */
+    NARROW = 1024,
     ROW_THREADS = 512,
-    ROW_BLOCKS = 2 /* a processor's registers and shared memory are for so many wide rows */
+    /* a processor's registers and shared memory are for so many wide rows */
+    ROW_BLOCKS = 2
 };
 #define ROW_KERNEL static __global__ void __launch_bounds__(ROW_THREADS, ROW_BLOCKS)
 
@@ -32,8 +34,8 @@ static __device__ __forceinline__ void warp_max(float *value, int64_t *at)
     }
 }
 
-/* What is known of some of a row's logits: the largest, where (its first element, or that of its pack), sum of exp(logit - best),
- * how many beat the label, sum. */
+/* What is known of some of a row's logits: the largest, where (its first element, or that of its
+ * pack), sum of exp(logit - best), how many beat the label, sum. */
 struct Logits {
     float best, exps, sum;
     int beaten;
@@ -78,7 +80,8 @@ static __device__ __forceinline__ Logits join(const Logits &mine, int64_t width)
     return warp_join(threadIdx.x < blockDim.x / WARP ? of[threadIdx.x] : no_logits(width));
 }
 
-/* What logits are compared with: the label's column, which need not be here, its logit, and the next smaller number. */
+/* What logits are compared with: the label's column, which need not be here, its logit, and the
+ * next smaller number. */
 struct Truth {
     int64_t label;
     float logit, below;
@@ -90,8 +93,9 @@ static __device__ __forceinline__ Truth truth_of(const LossRun &run, int64_t row
     return {run.labels[row] - run.first, logit, nextafterf(logit, -INFINITY), run.smoothing != 0};
 }
 
-/* Of N logits from column k on, those that are larger than the label's, or equal and earlier; a label that is NaN is beaten by
- * all. Before the label to be equal is to be larger than the next smaller number. */
+/* Of N logits from column k on, those that are larger than the label's, or equal and earlier; a
+ * label that is NaN is beaten by all. Before the label to be equal is to be larger than the next
+ * smaller number. */
 template <int N, class Value>
 static __device__ __forceinline__ int count_beaten(int64_t k, Truth truth, Value value)
 {
@@ -124,8 +128,8 @@ static __device__ __forceinline__ void add_logits(Logits *of, int64_t k, Truth t
         for (int e = 0; e < N; ++e) of->sum += value(e);
 }
 
-/* One row's, in thread 0; keep(i, pack) is given every whole pack, by the thread that has read it. What `at` then is: the largest
- * logit's column, or 0 where all are NaN. */
+/* One row's, in thread 0; keep(i, pack) is given every whole pack, by the thread that has read it.
+ * What `at` then is: the largest logit's column, or 0 where all are NaN. */
 template <class T, int E, bool PACKS, class Keep>
 static __device__ __forceinline__ Logits row_logits(const LossRun &run, const T *x, Truth truth,
                                                     Keep keep)

@@ -35,7 +35,8 @@ static void attribute(const Matmul *matmul, cublasLtMatmulDescAttributes_t which
     CUBLAS_CALL(cublaslt.desc_set(matmul->desc, which, value, bytes));
 }
 
-/* An algorithm is chosen for pointers that are there, and aligned as they are: these are as little as ours ever will be. */
+/* An algorithm is chosen for pointers that are there, and aligned as they are: these are as little
+ * as ours ever will be. */
 static void describe_epilogue(const Matmul *matmul, const CudaState *state, const MatmulSpec *s)
 {
     const char *some = (const char *)state->blas_workspace + MATMUL_ALIGN;
@@ -95,8 +96,8 @@ static uint32_t configured(const cublasLtMatmulAlgo_t *algorithm,
     return status == CUBLAS_STATUS_SUCCESS ? value : 0;
 }
 
-/* Are partial sums rounded to d's type between slices of k? With no scheme at all some kernels keep the running sum in d itself,
- * which the mask of schemes does not leave out. */
+/* Are partial sums rounded to d's type between slices of k? With no scheme at all some kernels keep
+ * the running sum in d itself, which the mask of schemes does not leave out. */
 static bool sums_in_output(const cublasLtMatmulAlgo_t *algorithm)
 {
     return configured(algorithm, CUBLASLT_ALGO_CONFIG_SPLITK_NUM) > 1 &&
@@ -110,7 +111,8 @@ static bool will_do(const MatmulSpec *spec, const cublasLtMatmulHeuristicResult_
            !(spec->out != DTYPE_F32 && sums_in_output(&result->algo));
 }
 
-/* The fastest that will do, by cuBLASLt's own estimate. It is not asked for with beta, which comes with a run. */
+/* The fastest that will do, by cuBLASLt's own estimate. It is not asked for with beta, which comes
+ * with a run. */
 static cublasStatus_t choose(Matmul *matmul, CudaState *state, const MatmulSpec *spec)
 {
     enum { CHOICES = 8 };

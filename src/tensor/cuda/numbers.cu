@@ -1,5 +1,6 @@
-/* Small numbers that stay on the GPU: a step's own, a loss's sums, norms. So the host need not wait for any of them. Sums are in
- * double: thread t adds elements t, t + THREADS, ..., then a tree over the threads. */
+/* Small numbers that stay on the GPU: a step's own, a loss's sums, norms. So the host need not wait
+ * for any of them. Sums are in double: thread t adds elements t, t + THREADS, ..., then a tree over
+ * the threads. */
 #include "cuda_kernels.h"
 #include "launch.cuh"
 

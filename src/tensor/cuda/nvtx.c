@@ -1,5 +1,5 @@
-/* Phases as NVTX ranges, which NVIDIA's profilers show beside the kernels. With no profiler attached a range is two calls that
- * return at once. */
+/* Phases as NVTX ranges, which NVIDIA's profilers show beside the kernels. With no profiler
+ * attached a range is two calls that return at once. */
 #include "tensor.h"
 
 #include <nvtx3/nvToolsExt.h>
@@ -12,7 +12,8 @@ static void enter(Phase phase)
 
 Status nvtx_start(void)
 {
-    nvtxRangePushA(phase_names[PHASE_OTHER]); /* until the first phase that is told */
+    /* until the first phase that is told */
+    nvtxRangePushA(phase_names[PHASE_OTHER]);
     phase_watch(enter);
     return OK;
 }

@@ -1,9 +1,11 @@
-/* Pooling, channels last: a block a line of the image that it writes, a thread a pixel's E channels. */
+/* Pooling, channels last: a block a line of the image that it writes, a thread a pixel's E
+ * channels. */
 #include "elem.cuh"
 
 enum { BATCH = 3 };
 
-/* Rows low .. high, columns first .. right of real pixels under a window whose corner is (top, left). */
+/* Rows low .. high, columns first .. right of real pixels under a window whose corner is (top,
+ * left). */
 struct Window {
     int top, left, low, high, first, right;
 };
@@ -59,7 +61,8 @@ template <class T, int E, bool PACKS> static __global__ void max_kernel(PoolRun 
             int here = (h - v.top) * run.kernel[1] + w - v.left;
 #pragma unroll
             for (int k = 0; k < E; ++k) {
-                bool larger = x[k] > best[k] || x[k] != x[k]; /* a NaN stays */
+                /* a NaN stays */
+                bool larger = x[k] > best[k] || x[k] != x[k];
                 best[k] = larger ? x[k] : best[k];
                 place[k] = larger ? here : place[k];
             }

@@ -1,4 +1,5 @@
-/* positions: a sample is a row, of length x width columns; those of the table from the first position on are added to each. */
+/* positions: a sample is a row, of length x width columns; those of the table from the first
+ * position on are added to each. */
 #include "cuda.h"
 
 static int64_t sample_elements(const Op *op)

@@ -1,9 +1,10 @@
-/* CUDA graphs: what is queued on a stream is captured and launched as one. A capture is of this thread alone, which may
- * meanwhile neither wait nor take memory. */
+/* CUDA graphs: what is queued on a stream is captured and launched as one. A capture is of this
+ * thread alone, which may meanwhile neither wait nor take memory. */
 #include "cuda.h"
 
 struct Recording {
-    cudaGraphExec_t graph; /* owned */
+    /* owned */
+    cudaGraphExec_t graph;
 };
 
 static bool recording_now;
@@ -29,7 +30,8 @@ Recording *cuda_record_end(Stream *stream, const char **why)
     if (error == cudaSuccess) error = cudaGraphInstantiate(&ready, graph, 0);
     if (graph) CUDA_CALL(cudaGraphDestroy(graph));
     if (error != cudaSuccess) {
-        cudaGetLastError(); /* or the next kernel launch would report it */
+        /* or the next kernel launch would report it */
+        cudaGetLastError();
         *why = cudaGetErrorString(error);
         return NULL;
     }

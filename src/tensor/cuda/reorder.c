@@ -1,4 +1,5 @@
-/* reorder: images between plain and channels last, rows with padding or without, and number formats. */
+/* reorder: images between plain and channels last, rows with padding or without, and number
+ * formats. */
 #include "cuda.h"
 
 void cuda_permute(float *to, const float *from, int64_t samples, int64_t channels, int64_t pixels,

@@ -1,20 +1,24 @@
-/* Images with channels last from plain ones and back: each sample is a matrix that is turned, through tiles in shared memory, so that
- * both sides are touched in the order of their memory; or, of data's few channels, in registers. */
+/* Images with channels last from plain ones and back: each sample is a matrix that is turned,
+ * through tiles in shared memory, so that both sides are touched in the order of their memory; or,
+ * of data's few channels, in registers. */
 #include "elem.cuh"
 
 enum {
     TILE = 2048,
     TILE_ROOM = 3072,
     EACH = TILE / THREADS,
-    SAMPLES = 65535 /* a grid has in its second direction */
+    /* a grid has in its second direction */
+    SAMPLES = 65535
 };
 
-/* to (columns, rows) = from (rows, columns), both of every sample; a tile has 1 << high rows and 1 << wide columns. */
+/* to (columns, rows) = from (rows, columns), both of every sample; a tile has 1 << high rows and 1
+ * << wide columns. */
 typedef struct TurnRun {
     const void *from;
     void *to;
     int64_t samples, rows, columns;
-    int high, wide, stride; /* stride: between a tile's rows, so that no two lanes ask one bank */
+    /* stride: between a tile's rows, so that no two lanes ask one bank */
+    int high, wide, stride;
     unsigned across;
 } TurnRun;
 
@@ -68,13 +72,15 @@ static TurnRun turn_of(const ReorderRun &run)
     t.columns = run.from_last ? run.channels : run.pixels;
     t.high = bits_for(t.rows, WARP_BITS);
     t.wide = bits_for(t.columns, TILE_BITS - t.high);
-    t.high = TILE_BITS - t.wide; /* more rows than there are, perhaps: then the tile is not full */
+    /* more rows than there are, perhaps: then the tile is not full */
+    t.high = TILE_BITS - t.wide;
     t.stride = (1 << t.wide) + (t.high < WARP_BITS ? WARP >> t.high : 1);
     t.across = blocks_for(t.columns, 1 << t.wide);
     return t;
 }
 
-/* Channels last: E pixels of each plane are E * CHANNELS elements side by side. A thread has E, of every sample. */
+/* Channels last: E pixels of each plane are E * CHANNELS elements side by side. A thread has E, of
+ * every sample. */
 template <int CHANNELS, int E, class TO>
 static __global__ void __launch_bounds__(THREADS, 4)
     planes_kernel(TO *to, const float *from, int64_t samples, int64_t pixels)

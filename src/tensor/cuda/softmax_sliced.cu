@@ -1,6 +1,7 @@
-/* softmax_loss where each rank of a tensor group has a slice of every row of logits (Shoeybi et al. 2019, section 3). The label's
- * logit goes round first: with it, one pass over the slice finds all that is to be known of it, how many logits beat the label's
- * included. What is known goes round, and every rank takes it together in the ranks' order. */
+/* softmax_loss where each rank of a tensor group has a slice of every row of logits (Shoeybi et al.
+ * 2019, section 3). The label's logit goes round first: with it, one pass over the slice finds all
+ * that is to be known of it, how many logits beat the label's included. What is known goes round,
+ * and every rank takes it together in the ranks' order. */
 #include "loss.cuh"
 
 /* A thread a row. */

@@ -1,4 +1,5 @@
-/* What the CUDA backend was built with and runs on. Libraries are bound to be asked; one that is not there is said so. */
+/* What the CUDA backend was built with and runs on. Libraries are bound to be asked; one that is
+ * not there is said so. */
 #include "cuda.h"
 
 static void print_cuda(FILE *out)

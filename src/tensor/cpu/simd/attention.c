@@ -1,9 +1,10 @@
-/* Causal attention of one head, tile by tile (Dao et al. 2022, "FlashAttention"): a tile of queries meets the tiles
- * of keys up to its own with a running maximum and sum. Scores lie transposed, [key][query]: a vector holds neighbouring
- * queries, so maxima and sums need no step across lanes, and keys and values are read as they lie.
- *
- * A tile of keys is joined in order of the tiles of queries and the other way round, whoever calls: the bits do not depend on
- * how the work is cut. Shares of dk and dv are summed in place where they are floats, else in scratch, and rounded once. */
+/* Causal attention of one head, tile by tile (Dao et al. 2022, "FlashAttention"): a tile of queries
+ * meets the tiles of keys up to its own with a running maximum and sum. Scores lie transposed,
+ * [key][query]: a vector holds neighbouring queries, so maxima and sums need no step across lanes,
+ * and keys and values are read as they lie. A tile of keys is joined in order of the tiles of
+ * queries and the other way round, whoever calls: the bits do not depend on how the work is cut.
+ * Shares of dk and dv are summed in place where they are floats, else in scratch, and rounded
+ * once. */
 #include "attention_tile.h"
 
 /* ---- forward ---- */
@@ -65,7 +66,8 @@ static void take_keys(const AttentionHead *h, Work *w, int64_t tile, bool diagon
     w->diagonal = diagonal;
 }
 
-/* What forward reads next. A head's last tile is its first item and meets all keys for the first time. */
+/* What forward reads next. A head's last tile is its first item and meets all keys for the first
+ * time. */
 SIMD_INLINE void fetch_forward(const AttentionHead *h, int64_t tile, int64_t j)
 {
     const int64_t tiles = (h->length + TILE - 1) / TILE;
@@ -123,7 +125,8 @@ static void take_gradient(const AttentionHead *h, Work *w, int64_t tile)
         int64_t at = tile * TILE + q;
         float sum = 0.0f;
         w->delta[q] = 0.0f;
-        w->top[q] = INFINITY; /* beyond the end every probability is 0 */
+        /* beyond the end every probability is 0 */
+        w->top[q] = INFINITY;
         if (q >= w->queries) continue;
         const Elem *y = (const Elem *)h->y + at * h->y_stride;
         const Elem *dy = w->dy + q * w->wide;
@@ -153,10 +156,12 @@ static void probabilities(const Work *w, Rows k, Rows v)
     }
 }
 
-/* The tile's rows of `to` = or += sum over queries of p rows, at once where the tile and its rows are full. */
+/* The tile's rows of `to` = or += sum over queries of p rows, at once where the tile and its rows
+ * are full. */
 static void put_keys(const Work *w, int64_t tile, const float *p, const Cell *rows, float *to)
 {
-    const bool add = !w->diagonal || w->later; /* the first share is the first head's diagonal's */
+    /* the first share is the first head's diagonal's */
+    const bool add = !w->diagonal || w->later;
     to += tile * TILE * w->key_row;
     if (!ELEM_IS_FLOAT || (w->keys == TILE && w->wide == w->width)) {
         sum_queries(w, p, rows, to, w->key_row, add);

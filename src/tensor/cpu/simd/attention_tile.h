@@ -1,9 +1,9 @@
-/* Tiles of one head of attention, and the three kinds of product of a pair of them; for attention.c alone.
- *
- * Scores, sums and outputs of products are fp32 whatever the type of the tensors. Factors are of that type, so that bf16
- * probabilities and gradients of scores are rounded once for their products. A product reads cells
- * (product.h), so rows along which is summed are braided: cell i of braid r holds elements i of rows 2r and 2r + 1.
- * Tiles are padded with zeros to 16 rows and 16 columns. */
+/* Tiles of one head of attention, and the three kinds of product of a pair of them; for attention.c
+ * alone. Scores, sums and outputs of products are fp32 whatever the type of the tensors. Factors
+ * are of that type, so that bf16 probabilities and gradients of scores are rounded once for their
+ * products. A product reads cells (product.h), so rows along which is summed are braided: cell i of
+ * braid r holds elements i of rows 2r and 2r + 1. Tiles are padded with zeros to 16 rows and 16
+ * columns. */
 #ifndef WEFT_TENSOR_CPU_SIMD_ATTENTION_TILE_H
 #define WEFT_TENSOR_CPU_SIMD_ATTENTION_TILE_H
 
@@ -11,23 +11,31 @@
 
 enum {
     TILE = ATTENTION_TILE,
-    GROUP = SIMD_LANES, /* rows that the diagonal is followed in */
+    /* rows that the diagonal is followed in */
+    GROUP = SIMD_LANES,
 };
 
-/* The scratch of one thread, cut up. Tiles of rows are [TILE][wide], braided [TILE / CELL][wide], those with _t cells
- * [wide / CELL][TILE]; p and ds are [key][query]; the last four a number per query. Where cells are floats, braids are the
- * rows themselves, and so are p and ds as factors. */
+/* The scratch of one thread, cut up. Tiles of rows are [TILE][wide], braided [TILE / CELL][wide],
+ * those with _t cells [wide / CELL][TILE]; p and ds are [key][query]; the last four a number per
+ * query. Where cells are floats, braids are the rows themselves, and so are p and ds as factors. */
 typedef struct Work {
     Elem *q, *dy, *k, *v;
-    Cell *q_t, *dy_t, *q_braid, *dy_braid, *k_braid; /* k_braid: of values, too */
-    Cell *by_query, *by_key; /* p or ds as factors, cells along queries and along keys */
+    /* k_braid: of values, too */
+    Cell *q_t, *dy_t, *q_braid, *dy_braid, *k_braid;
+    /* p or ds as factors, cells along queries and along keys */
+    Cell *by_query, *by_key;
     float *sum, *rows, *p, *ds, *top, *total, *shrink, *delta;
-    float *dk, *dv;        /* sums for all keys of the head: the tensors themselves, or scratch */
-    int64_t key_row;       /* of dk and dv, in floats */
-    int64_t width, wide;   /* of a head; padded to 16 */
-    int64_t queries, keys; /* real rows of this pair of tiles */
+    /* sums for all keys of the head: the tensors themselves, or scratch */
+    float *dk, *dv;
+    /* of dk and dv, in floats */
+    int64_t key_row;
+    /* of a head; padded to 16 */
+    int64_t width, wide;
+    /* real rows of this pair of tiles */
+    int64_t queries, keys;
     bool diagonal;
-    bool later; /* not the first head of the group: its shares of dk and dv are added */
+    /* not the first head of the group: its shares of dk and dv are added */
+    bool later;
 } Work;
 
 SIMD_INLINE int64_t padded(int64_t n)
@@ -86,9 +94,10 @@ SIMD_INLINE void turn(const AttentionHead *h, float *row, int64_t at, float sign
     }
 }
 
-/* Rows of one head are short and far apart: no hardware fetches them ahead. So the next tile's rows are asked for while a
- * tile is worked on; behind a head's last tile that is the next head's first, whose rows are `width` further on. Nothing is read, so past the last
- * head it may be any memory. */
+/* Rows of one head are short and far apart: no hardware fetches them ahead. So the next tile's rows
+ * are asked for while a tile is worked on; behind a head's last tile that is the next head's first,
+ * whose rows are `width` further on. Nothing is read, so past the last head it may be any
+ * memory. */
 SIMD_INLINE void fetch_tile(const AttentionHead *h, const void *tensor, int64_t stride,
                             int64_t tile)
 {
@@ -108,7 +117,8 @@ SIMD_INLINE void copy_row(const Elem *row, int64_t n, Elem *to)
     if (i < n) memcpy(to + i, row + i, (size_t)(n - i) * sizeof *to);
 }
 
-/* A tile of rows, `stride` apart from `from` on, scaled and, with `turned`, turned; zero beyond its real rows. */
+/* A tile of rows, `stride` apart from `from` on, scaled and, with `turned`, turned; zero beyond its
+ * real rows. */
 static void load(const AttentionHead *h, const Work *w, const void *tensor, int64_t stride,
                  int64_t tile, bool turned, float scale, Elem *to)
 {
@@ -142,7 +152,8 @@ SIMD_INLINE Rows loaded(const Work *w, const Elem *rows)
     return (Rows){(const Cell *)(const void *)rows, w->wide / CELL};
 }
 
-/* A tile of rows that is read once, row by row: as it lies, if it may be, else loaded into `copy`. */
+/* A tile of rows that is read once, row by row: as it lies, if it may be, else loaded into
+ * `copy`. */
 static Rows rows_at(const AttentionHead *h, const Work *w, const void *from, int64_t tile,
                     bool turned, Elem *copy)
 {
@@ -154,7 +165,8 @@ static Rows rows_at(const AttentionHead *h, const Work *w, const void *from, int
     return loaded(w, copy);
 }
 
-/* The same where rows are read, and braided, too: floats' braids are the rows themselves, and lie close together. */
+/* The same where rows are read, and braided, too: floats' braids are the rows themselves, and lie
+ * close together. */
 static Rows rows_to_braid(const AttentionHead *h, const Work *w, const void *from, int64_t tile,
                           bool turned, Elem *copy)
 {
@@ -241,7 +253,8 @@ static void scores(const Work *w, Rows rows, const Cell *columns, float *out)
     }
 }
 
-/* The first query that row `key` of p has; on the diagonal, groups left of it are never computed. */
+/* The first query that row `key` of p has; on the diagonal, groups left of it are never
+ * computed. */
 SIMD_INLINE int64_t first_query(const Work *w, int64_t key)
 {
     return w->diagonal ? key / GROUP * GROUP : 0;
@@ -292,7 +305,8 @@ static const Cell *along_keys(const Work *w, const float *p)
 }
 #endif
 
-/* out[key][] (+)= sum over queries of p[key][query] rows[query][]; out's rows are out_row apart, `rows` are braided. */
+/* out[key][] (+)= sum over queries of p[key][query] rows[query][]; out's rows are out_row apart,
+ * `rows` are braided. */
 static void sum_queries(const Work *w, const float *p, const Cell *rows, float *out,
                         int64_t out_row, bool add)
 {

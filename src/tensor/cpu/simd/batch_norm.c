@@ -1,11 +1,13 @@
-/* Batch normalisation by lane. Sums run in registers over short runs of rows and then in double; the other passes touch
- * every element once. Rows of 16 lanes are the fast case; wide rows are taken 16 lanes at a time, and a
- * tail of fewer lanes one by one. */
+/* Batch normalisation by lane. Sums run in registers over short runs of rows and then in double;
+ * the other passes touch every element once. Rows of 16 lanes are the fast case; wide rows are
+ * taken 16 lanes at a time, and a tail of fewer lanes one by one. */
 #include "vector.h"
 
 enum {
-    CHUNK = 128,       /* rows a float sum covers: keeps its error, and that of the shift, small */
-    DEPTH = 4 / PARTS, /* independent sums, to hide the latency of an addition */
+    /* rows a float sum covers: keeps its error, and that of the shift, small */
+    CHUNK = 128,
+    /* independent sums, to hide the latency of an addition */
+    DEPTH = 4 / PARTS,
 };
 
 /* Moves sums around `shift` over `rows` rows to sums around zero. */
@@ -267,7 +269,8 @@ SIMD_INLINE void sums(const BatchNormSums *args, bool keep, bool store)
         int64_t n = a.rows - r < CHUNK ? a.rows - r : CHUNK;
         int l = 0;
         if (a.lanes == SIMD_LANES) {
-            a.lanes = SIMD_LANES; /* a constant from here on */
+            /* a constant from here on */
+            a.lanes = SIMD_LANES;
             sums_16(&a, r, n, 0);
             continue;
         }

@@ -1,10 +1,12 @@
 /* The multipliers of dropout, floats whatever the type of activations. */
 #include "vector.h"
 
-/* Philox4x32-10 on BATCH counters at once, each in the low half of 64 bits; the same numbers as rng_u32 (tests compare
- * them). The high halves hold what is left of products, and no product reads them. */
+/* Philox4x32-10 on BATCH counters at once, each in the low half of 64 bits; the same numbers as
+ * rng_u32 (tests compare them). The high halves hold what is left of products, and no product reads
+ * them. */
 typedef uint64_t Vl __attribute__((vector_size(VECTOR * 4)));
-enum { BATCH = VECTOR, BLOCKS = 32 }; /* blocks are a multiple of BATCH */
+/* blocks are a multiple of BATCH */
+enum { BATCH = VECTOR, BLOCKS = 32 };
 
 SIMD_INLINE Vl low_product(Vl a, Vl b)
 {

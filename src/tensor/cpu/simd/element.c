@@ -1,9 +1,11 @@
-/* Element by element: activations and their gradients, sums, products and conversions. Zero stays zero under every
- * activation, so padded channels need no care. */
+/* Element by element: activations and their gradients, sums, products and conversions. Zero stays
+ * zero under every activation, so padded channels need no care. */
 #include "vector.h"
 
-/* gelu's tanh form is x * sigmoid(2 u), u = sqrt(2/pi) (x + 0.044715 x^3) (Hendrycks & Gimpel 2016). */
-static const float GELU_U = 1.5957691216057308f; /* 2 sqrt(2/pi) */
+/* gelu's tanh form is x * sigmoid(2 u), u = sqrt(2/pi) (x + 0.044715 x^3) (Hendrycks & Gimpel
+ * 2016). */
+/* 2 sqrt(2/pi) */
+static const float GELU_U = 1.5957691216057308f;
 static const float GELU_CUBE = 0.044715f;
 
 SIMD_INLINE float sigmoid_of(float x)

@@ -1,10 +1,11 @@
-/* Optimizer updates and sums on flat ranges. A range may be cut anywhere: every element gets the same bits, whether a
- * vector or the tail behind it computes it. */
+/* Optimizer updates and sums on flat ranges. A range may be cut anywhere: every element gets the
+ * same bits, whether a vector or the tail behind it computes it. */
 #include "vector.h"
 
 void SIMD_FLOAT_NAME(scale_add)(float *y, float alpha, const float *x, float beta, int64_t n)
 {
-    if (beta == 0.0f) { /* what y held is not read: it may be anything */
+    /* what y held is not read: it may be anything */
+    if (beta == 0.0f) {
 #pragma omp simd
         for (int64_t i = 0; i < n; ++i) y[i] = alpha * x[i];
         return;
@@ -13,8 +14,8 @@ void SIMD_FLOAT_NAME(scale_add)(float *y, float alpha, const float *x, float bet
     for (int64_t i = 0; i < n; ++i) y[i] = fused(alpha, x[i], beta * y[i]);
 }
 
-/* Sixteen sums by element modulo 16, whatever the instruction set, joined in a fixed order. A float's square is exact in
- * double. */
+/* Sixteen sums by element modulo 16, whatever the instruction set, joined in a fixed order. A
+ * float's square is exact in double. */
 double SIMD_FLOAT_NAME(squares)(const float *x, int64_t n)
 {
     double lane[SIMD_LANES] = {0};

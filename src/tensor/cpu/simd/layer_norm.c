@@ -1,5 +1,5 @@
-/* Layer normalisation of one row, which stays in the first-level cache between its passes: mean, then squares around
- * it, then the result. */
+/* Layer normalisation of one row, which stays in the first-level cache between its passes: mean,
+ * then squares around it, then the result. */
 #include "vector.h"
 
 void SIMD_NAME(layer_norm_forward)(LayerNormRow *a)
@@ -15,7 +15,8 @@ void SIMD_NAME(layer_norm_forward)(LayerNormRow *a)
 #pragma omp simd reduction(+ : square, rest)
     for (int64_t i = 0; i < n; ++i) {
         float d = value_of(x[i]) - mean;
-        rest += d; /* what rounding left of the mean */
+        /* what rounding left of the mean */
+        rest += d;
         square += d * d;
     }
     const float more = rest / (float)n;
@@ -29,7 +30,8 @@ void SIMD_NAME(layer_norm_grad)(const LayerNormRow *a)
 {
     const Elem *x = a->x, *dy = a->dy;
     const float *scale = a->scale;
-    Elem *dx = a->dx; /* may be dy */
+    /* may be dy */
+    Elem *dx = a->dx;
     int64_t n = a->width;
     const float mean = a->mean, inverse = a->inverse;
     float s1 = 0.0f, s2 = 0.0f;

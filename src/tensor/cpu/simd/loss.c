@@ -1,5 +1,6 @@
-/* Losses of one row. The softmax goes over a row in pieces that stay in the first-level cache, with a running maximum
- * (Milakov & Gimelshein 2018), so that even a vocabulary's row is read from memory once. */
+/* Losses of one row. The softmax goes over a row in pieces that stay in the first-level cache, with
+ * a running maximum (Milakov & Gimelshein 2018), so that even a vocabulary's row is read from
+ * memory once. */
 #include "vector.h"
 
 enum { PIECE = 2048 };
@@ -12,8 +13,8 @@ static int64_t place_of(const float *x, int64_t n, float value)
     return n;
 }
 
-/* The loops over one piece are functions of their own: in a loop over pieces that GCC cuts in two, the second half's
- * inner loops are scalar. */
+/* The loops over one piece are functions of their own: in a loop over pieces that GCC cuts in two,
+ * the second half's inner loops are scalar. */
 #define APART static __attribute__((noinline))
 
 /* The sum of x; *top rises to its maximum. */
@@ -29,7 +30,8 @@ APART float sum_top(const float *x, int64_t n, float *top)
     return sum;
 }
 
-/* Logits that beat the label's: larger, or equal and earlier. A label that is NaN is beaten by all. */
+/* Logits that beat the label's: larger, or equal and earlier. A label that is NaN is beaten by
+ * all. */
 APART int label_rank_in(const float *x, int64_t n, int64_t first, int label, float truth)
 {
     int label_rank = 0;
@@ -65,7 +67,8 @@ SoftmaxRow SIMD_NAME(softmax)(const void *logits, int64_t n, int label)
             row.argmax = (int)(at + place_of(piece, count, high));
         }
         row.label_rank += label_rank_in(piece, count, at, label, row.truth);
-        const bool masked = top == -INFINITY && plain == plain; /* nothing but -inf so far */
+        /* nothing but -inf so far */
+        const bool masked = top == -INFINITY && plain == plain;
         if (!masked) total += exp_sum(piece, count, top);
         sum += plain;
     }

@@ -1,5 +1,5 @@
-/* One tile of a product of matrices in fp32. Every element is a chain of fused multiply-adds along k, cut at multiples of
- * DEPTH: the same bits whatever the tile it lies in. */
+/* One tile of a product of matrices in fp32. Every element is a chain of fused multiply-adds along
+ * k, cut at multiples of DEPTH: the same bits whatever the tile it lies in. */
 #include "product.h"
 
 enum { DEPTH = 256 };

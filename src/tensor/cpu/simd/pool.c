@@ -1,8 +1,10 @@
-/* Pooling of one plane. Windows are taken in the order of the output, by one thread, so sums have one order. */
+/* Pooling of one plane. Windows are taken in the order of the output, by one thread, so sums have
+ * one order. */
 #include "vector.h"
 
 typedef struct Window {
-    int row0, row1, col0, col1; /* half open, inside the plane */
+    /* half open, inside the plane */
+    int row0, row1, col0, col1;
 } Window;
 
 SIMD_INLINE void clip_window(int out, int kernel, int stride, int pad, int size, int *low,
@@ -84,7 +86,8 @@ void SIMD_NAME(max_pool)(const PoolPlane *plane, const void *in, void *out, uint
 {
     const Elem *x = in;
     Elem *y = out;
-    const PoolPlane local = *plane, *p = &local; /* no store can change it */
+    /* no store can change it */
+    const PoolPlane local = *plane, *p = &local;
     for (int i = 0; i < p->p; ++i)
         for (int j = 0; j < p->q; ++j) {
             Window w = window_at(p, i, j);
@@ -108,13 +111,15 @@ SIMD_INLINE Window windows_of(const PoolPlane *p, int row, int col)
     return (Window){p->row_low[row], p->row_high[row] + 1, p->col_low[col], p->col_high[col] + 1};
 }
 
-/* dx of input pixel (row, col): dy of those of its windows w whose maximum it is. dy and index are of the first one. */
+/* dx of input pixel (row, col): dy of those of its windows w whose maximum it is. dy and index are
+ * of the first one. */
 SIMD_INLINE void gather_lanes(const PoolPlane *p, Window w, int row, int col, const Elem *dy,
                               const uint8_t *index, Elem *dx)
 {
     const int64_t next = (int64_t)p->q * p->lanes;
     const int first = place_in(p, w.row0, w.col0, row, col);
-    const int down = p->stride[0] * p->kernel[1], right = p->stride[1]; /* the place falls by */
+    /* the place falls by */
+    const int down = p->stride[0] * p->kernel[1], right = p->stride[1];
     const int rows = w.row1 - w.row0, cols = w.col1 - w.col0;
     int l = 0;
     for (; l + VECTOR <= p->lanes; l += VECTOR) {
@@ -143,7 +148,8 @@ SIMD_INLINE void gather_lanes(const PoolPlane *p, Window w, int row, int col, co
 void SIMD_NAME(max_pool_grad)(const PoolPlane *plane, const void *from, const uint8_t *index,
                               void *to)
 {
-    const PoolPlane local = *plane, *p = &local; /* no store can change it */
+    /* no store can change it */
+    const PoolPlane local = *plane, *p = &local;
     const Elem *dy = from;
     Elem *dx = to;
     for (int row = 0; row < p->h; ++row)
@@ -179,7 +185,8 @@ SIMD_INLINE int lanes_from(const PoolPlane *p, int lane)
 
 void SIMD_NAME(avg_pool)(const PoolPlane *plane, const void *in, void *out)
 {
-    const PoolPlane local = *plane, *p = &local; /* no store can change it */
+    /* no store can change it */
+    const PoolPlane local = *plane, *p = &local;
     const Elem *x = in;
     Elem *y = out;
     for (int i = 0; i < p->p; ++i)
@@ -198,7 +205,8 @@ void SIMD_NAME(avg_pool)(const PoolPlane *plane, const void *in, void *out)
 
 void SIMD_NAME(avg_pool_grad)(const PoolPlane *plane, const void *from, void *to)
 {
-    const PoolPlane local = *plane, *p = &local; /* no store can change it */
+    /* no store can change it */
+    const PoolPlane local = *plane, *p = &local;
     const Elem *dy = from;
     Elem *dx = to;
     for (int row = 0; row < p->h; ++row)
@@ -220,7 +228,8 @@ static void mean_16(const Elem *x, int64_t rows, int64_t stride, Elem *mean)
     Vf sum[PARTS] = {{0}}, total[PARTS] = {{0}};
     for (int64_t r = 0; r < rows; ++r) {
         for (int p = 0; p < PARTS; ++p) sum[p] += elems_load(x + r * stride + p * VECTOR);
-        if (r % 128 == 127 || r + 1 == rows) /* short sums keep large planes exact */
+        /* short sums keep large planes exact */
+        if (r % 128 == 127 || r + 1 == rows)
             for (int p = 0; p < PARTS; ++p) {
                 total[p] += sum[p];
                 sum[p] = (Vf){0};

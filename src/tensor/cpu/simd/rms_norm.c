@@ -25,7 +25,8 @@ void SIMD_NAME(rms_norm_grad)(const LayerNormRow *a)
 {
     const Elem *x = a->x, *dy = a->dy;
     const float *scale = a->scale;
-    Elem *dx = a->dx; /* may be dy */
+    /* may be dy */
+    Elem *dx = a->dx;
     int64_t n = a->width;
     const float inverse = a->inverse;
     float sum = 0.0f;

@@ -13,11 +13,14 @@
 
 enum { SIMD_LANES = 16 };
 
-/* y = act((x - mean) * scale + shift (+ residual)): `rows` contiguous rows. keep: a bit for each element that act did not
- * cut, 16 lanes a word, each row from a word of its own, so that backward need not read y; NULL if not wanted. */
+/* y = act((x - mean) * scale + shift (+ residual)): `rows` contiguous rows. keep: a bit for each
+ * element that act did not cut, 16 lanes a word, each row from a word of its own, so that backward
+ * need not read y; NULL if not wanted. */
 typedef struct BatchNormApply {
-    const void *x, *residual;          /* residual: NULL if none */
-    const float *mean, *scale, *shift; /* by lane */
+    /* residual: NULL if none */
+    const void *x, *residual;
+    /* by lane */
+    const float *mean, *scale, *shift;
     void *y;
     uint16_t *keep;
     int64_t rows;
@@ -25,8 +28,8 @@ typedef struct BatchNormApply {
     Act act;
 } BatchNormApply;
 
-/* Adds sum(dy) and sum(dy * (x - mean)) to doubles by lane: contiguous rows. Where keep is given, dy counts only where
- * its bit is set, and is masked in memory, too, if `store`. */
+/* Adds sum(dy) and sum(dy * (x - mean)) to doubles by lane: contiguous rows. Where keep is given,
+ * dy counts only where its bit is set, and is masked in memory, too, if `store`. */
 typedef struct BatchNormSums {
     const void *x;
     const float *mean;
@@ -38,10 +41,12 @@ typedef struct BatchNormSums {
     bool store;
 } BatchNormSums;
 
-/* dx = by_dy * dy + by_x * (x - mean) + shift: contiguous rows, dy masked by keep where given. dx may be dy. */
+/* dx = by_dy * dy + by_x * (x - mean) + shift: contiguous rows, dy masked by keep where given. dx
+ * may be dy. */
 typedef struct BatchNormGrad {
     const void *x, *dy;
-    const float *mean, *by_dy, *by_x, *shift; /* by lane */
+    /* by lane */
+    const float *mean, *by_dy, *by_x, *shift;
     const uint16_t *keep;
     void *dx;
     int64_t rows;
@@ -54,21 +59,26 @@ typedef struct LayerNormRow {
     const float *scale, *shift;
     void *y, *dx;
     int64_t width;
-    float eps, mean, inverse; /* written by forward, read by the others */
+    /* written by forward, read by the others */
+    float eps, mean, inverse;
 } LayerNormRow;
 
-/* Pooling of one plane: h x w pixels of `lanes` elements to p x q pixels. The windows that hold input row i are
- * row_low[i]..row_high[i], and so for columns. */
+/* Pooling of one plane: h x w pixels of `lanes` elements to p x q pixels. The windows that hold
+ * input row i are row_low[i]..row_high[i], and so for columns. */
 typedef struct PoolPlane {
     int h, w, p, q, lanes;
     int kernel[2], stride[2], pad[2];
-    bool relu;                                          /* max: fused on the output */
-    const int *row_low, *row_high, *col_low, *col_high; /* borrowed from the op */
+    /* max: fused on the output */
+    bool relu;
+    /* borrowed from the op */
+    const int *row_low, *row_high, *col_low, *col_high;
 } PoolPlane;
 
-/* What a row of logits gives. lse: log of the sum of exponentials. label_rank: logits above the label's, ties by index. */
+/* What a row of logits gives. lse: log of the sum of exponentials. label_rank: logits above the
+ * label's, ties by index. */
 typedef struct SoftmaxRow {
-    float lse, sum, truth; /* truth: the label's logit */
+    /* truth: the label's logit */
+    float lse, sum, truth;
     int label_rank, argmax;
 } SoftmaxRow;
 
@@ -87,21 +97,26 @@ typedef struct SoftmaxGrad {
 typedef struct AttentionHead {
     const void *q, *k, *v, *dy;
     void *y, *dq, *dk, *dv;
-    float *lse; /* [length]: log of the sum of exponentials of each query's scores */
+    /* [length]: log of the sum of exponentials of each query's scores */
+    float *lse;
     const float *cosine,
         *sine; /* [length][width / 2]: the positions' angles; NULL: rows are not turned */
     int64_t stride, y_stride, length, width, group;
-    float scale; /* of the scores */
+    /* of the scores */
+    float scale;
 } AttentionHead;
-enum { ATTENTION_TILE = 64 }; /* queries, keys */
+/* queries, keys */
+enum { ATTENTION_TILE = 64 };
 
-/* A part of a MatrixProduct's out: rows a multiple of MATRIX_PAD, columns too and MATRIX_TILE_COLUMNS at most. */
+/* A part of a MatrixProduct's out: rows a multiple of MATRIX_PAD, columns too and
+ * MATRIX_TILE_COLUMNS at most. */
 typedef struct MatrixTile {
     int64_t row, column, rows, columns;
 } MatrixTile;
 enum { MATRIX_TILE_ROWS = 128, MATRIX_TILE_COLUMNS = 64 };
 
-/* Floats of scratch that one call needs: tiles, and for bf16 factors of products and a head's sums into dk and dv. */
+/* Floats of scratch that one call needs: tiles, and for bf16 factors of products and a head's sums
+ * into dk and dv. */
 static inline int64_t attention_scratch(int64_t length, int64_t width, DType type)
 {
     const int64_t wide = (width + SIMD_LANES - 1) / SIMD_LANES * SIMD_LANES;
@@ -113,8 +128,9 @@ static inline int64_t attention_scratch(int64_t length, int64_t width, DType typ
 
 typedef struct SimdTable {
     const char *name;
-    /* Adds sum(x) and sum(x*x) of contiguous rows to doubles by lane. Sound for any mean: sums run in float around a
-     * value of the data, over at most 128 rows, and are moved to zero in double. */
+    /* Adds sum(x) and sum(x*x) of contiguous rows to doubles by lane. Sound for any mean: sums run
+     * in float around a value of the data, over at most 128 rows, and are moved to zero in
+     * double. */
     void (*batch_norm_stats)(const void *x, int64_t rows, int lanes, double *sum, double *square);
     void (*batch_norm_apply)(const BatchNormApply *a);
     void (*batch_norm_sums)(const BatchNormSums *a);
@@ -122,10 +138,12 @@ typedef struct SimdTable {
 
     void (*layer_norm_forward)(LayerNormRow *a);
     void (*layer_norm_grad)(const LayerNormRow *a);
-    void (*layer_norm_sums)(const LayerNormRow *a, float *dscale, float *dshift); /* adds */
+    /* adds */
+    void (*layer_norm_sums)(const LayerNormRow *a, float *dscale, float *dshift);
     void (*rms_norm_forward)(LayerNormRow *a);
     void (*rms_norm_grad)(const LayerNormRow *a);
-    void (*rms_norm_sums)(const LayerNormRow *a, float *dscale, float *ignored); /* adds */
+    /* adds */
+    void (*rms_norm_sums)(const LayerNormRow *a, float *dscale, float *ignored);
 
     /* Element by element; outputs may be an input's memory. */
     void (*act)(Act act, void *y, const void *x, int64_t n);
@@ -139,9 +157,11 @@ typedef struct SimdTable {
     void (*mul)(void *y, const void *x, const float *by, int64_t n);
     void (*add_floats)(void *y, const void *x, const float *more, int64_t n);
     void (*add_into)(float *sum, const void *x, int64_t n);
-    void (*from_floats)(void *y, const float *x, int64_t n); /* no memory in common */
+    /* no memory in common */
+    void (*from_floats)(void *y, const float *x, int64_t n);
     void (*to_floats)(float *y, const void *x, int64_t n);
-    /* out[i * stride] = keep ? scale : 0 for elements first + i; keep: 24 random bits of the element >= cut. */
+    /* out[i * stride] = keep ? scale : 0 for elements first + i; keep: 24 random bits of the
+     * element >= cut. */
     void (*dropout)(RngKey key, uint64_t first, int count, uint32_t cut, float scale, float *out,
                     int stride);
 
@@ -150,7 +170,8 @@ typedef struct SimdTable {
     void (*avg_pool)(const PoolPlane *p, const void *x, void *y);
     void (*avg_pool_grad)(const PoolPlane *p, const void *dy, void *dx);
     void (*mean_rows)(const void *x, int64_t rows, int lanes, void *mean);
-    void (*spread_rows)(void *dx, const void *dy, int64_t rows, int lanes); /* dx = dy / rows */
+    /* dx = dy / rows */
+    void (*spread_rows)(void *dx, const void *dy, int64_t rows, int lanes);
 
     SoftmaxRow (*softmax)(const void *x, int64_t n, int label);
     /* How many of x beat a label's logit; label counts from x's first and may lie outside. */
@@ -177,10 +198,11 @@ typedef struct SimdTable {
     void (*matrix_tile)(const MatrixProduct *p, const MatrixTile *tile);
 } SimdTable;
 
-/* The table in use for activations of that type: the best for this CPU unless simd_use chose another. */
+/* The table in use for activations of that type: the best for this CPU unless simd_use chose
+ * another. */
 const SimdTable *simd_table(DType type);
-/* Takes the tables of that name ("base", "avx2", "avx512"); false where it is not built in or this CPU cannot run it.
- * For tests and benchmarks; not while kernels run. */
+/* Takes the tables of that name ("base", "avx2", "avx512"); false where it is not built in or this
+ * CPU cannot run it. For tests and benchmarks; not while kernels run. */
 bool simd_use(const char *name);
 
 #endif

@@ -1,7 +1,8 @@
-/* What the kernels share: the names of this instruction set's functions, its vectors, the type of activations, and exp. Included by the files of
- * this folder only. Vectors are the compilers' own extension, so that sums stay in registers; the rest is plain loops
- * under `omp simd`. Products and sums that could be contracted in two ways are written with fused(), so that a vector
- * and the tail behind it give the same bits. */
+/* What the kernels share: the names of this instruction set's functions, its vectors, the type of
+ * activations, and exp. Included by the files of this folder only. Vectors are the compilers' own
+ * extension, so that sums stay in registers; the rest is plain loops under `omp simd`. Products and
+ * sums that could be contracted in two ways are written with fused(), so that a vector and the tail
+ * behind it give the same bits. */
 #ifndef WEFT_TENSOR_VECTOR_H
 #define WEFT_TENSOR_VECTOR_H
 
@@ -37,7 +38,8 @@ enum { VECTOR = 8 };
 #else
 enum { VECTOR = 4 };
 #endif
-enum { PARTS = SIMD_LANES / VECTOR }; /* registers that hold 16 lanes */
+/* registers that hold 16 lanes */
+enum { PARTS = SIMD_LANES / VECTOR };
 typedef float Vf __attribute__((vector_size(VECTOR * 4)));
 typedef int32_t Vi __attribute__((vector_size(VECTOR * 4)));
 typedef uint8_t Vb __attribute__((vector_size(VECTOR)));
@@ -120,8 +122,8 @@ SIMD_INLINE void elems_from(Elem *to, const float *from, int64_t n)
     for (; i < n; ++i) to[i] = elem_of(from[i]);
 }
 
-/* The loop `out[i] = expression` over i < n. What is to be rounded goes through a few floats, so that the compiler makes
- * vectors of the expression, and elems_store rounds them. */
+/* The loop `out[i] = expression` over i < n. What is to be rounded goes through a few floats, so
+ * that the compiler makes vectors of the expression, and elems_store rounds them. */
 enum { EACH_PART = 64 };
 #define EACH(out, expression)                                                                      \
     if (ELEM_IS_FLOAT) {                                                                           \
@@ -186,8 +188,8 @@ SIMD_INLINE float fused(float a, float b, float c)
 #endif
 }
 
-/* e^x to about 1 ulp for x in [-87.3, 88.3], clamped there (0 below); NaN stays NaN. Cody and Waite's reduction, the
- * polynomial of Cephes (Moshier 1989). */
+/* e^x to about 1 ulp for x in [-87.3, 88.3], clamped there (0 below); NaN stays NaN. Cody and
+ * Waite's reduction, the polynomial of Cephes (Moshier 1989). */
 SIMD_INLINE float exp_fast(float x)
 {
     float c = x > 88.37f ? 88.37f : x;
@@ -212,8 +214,8 @@ SIMD_INLINE float exp_fast(float x)
     return x < -87.33f ? 0.0f : p * scale;
 }
 
-/* e^x for what elements will hold: where they are bf16 to 2^-18, 0 below -87; NaN stays. 2^n times a minimax polynomial of
- * what is left of x / ln 2. */
+/* e^x for what elements will hold: where they are bf16 to 2^-18, 0 below -87; NaN stays. 2^n times
+ * a minimax polynomial of what is left of x / ln 2. */
 SIMD_INLINE float exp_near(float x)
 {
     if (ELEM_IS_FLOAT) return exp_fast(x);
@@ -231,7 +233,8 @@ SIMD_INLINE float exp_near(float x)
     memcpy(&power, &t, 4);
     bits += power << 23;
     memcpy(&p, &bits, 4);
-    return n < -125.5f ? 0.0f : p; /* not by x: a compiler would tie that to the clamp */
+    /* not by x: a compiler would tie that to the clamp */
+    return n < -125.5f ? 0.0f : p;
 }
 
 SIMD_INLINE float relu_of(float x)
