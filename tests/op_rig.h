@@ -88,6 +88,10 @@ static inline void rig_get(Rig *rig, Desc d, const void *device, float *plain)
     }
     for (int64_t i = 0; i < stored; ++i) dirty += memory[i] != 0;
     CU_ASSERT_EQUAL(dirty, 0);
+    char text[64];
+    if (dirty)
+        printf("  of %s in blocks of %d, %lld numbers of the padding are not 0\n",
+               shape_text(d.shape, text), d.block, (long long)dirty);
     mem_free(&memory);
 }
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Golden values of models, optimizers and learning-rate curves, from PyTorch and (LARS, LAMB, Lion, Muon) from the papers.
 
-usage: golden_models.py DIRECTORY     writes models.txt, gpt.txt and optim.txt there (tests/golden)
+usage: golden_models.py DIRECTORY [FILE...]     writes models.txt, gpt.txt and optim.txt there (tests/golden), or those named
 
 Weights and data are a formula that both sides compute to the last bit: an integer hash of (name, index) as a float in
 [-1, 1), times a scale. Losses are PyTorch's in double precision. Beside each stands how far PyTorch's own runs in single
@@ -382,7 +382,7 @@ def torch_run(o):
     if o["name"] == "sgd":
         opt = torch.optim.SGD(groups, lr, float(o.get("momentum", 0)), nesterov=o.get("nesterov") == "true")
     else:
-        kind = torch.optim.Adam if o["name"] == "adam" else torch.optim.AdamW
+        kind = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW}[o["name"]]
         opt = kind(groups, lr, betas, float(o.get("eps", 1e-8)))
     for t in range(UPDATES):
         for n, k, _ in TENSORS:
@@ -552,12 +552,10 @@ def write_optim(out):
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 2:
+    if len(sys.argv) < 2:
         sys.exit(__doc__)
     torch.set_num_threads(1)
-    with open(sys.argv[1] + "/models.txt", "w", buffering=1) as f:
-        write_models(f)
-    with open(sys.argv[1] + "/gpt.txt", "w") as f:
-        write_gpts(f)
-    with open(sys.argv[1] + "/optim.txt", "w") as f:
-        write_optim(f)
+    for name, write in (("models.txt", write_models), ("gpt.txt", write_gpts), ("optim.txt", write_optim)):
+        if name in (sys.argv[2:] or [name]):
+            with open(sys.argv[1] + "/" + name, "w", buffering=1) as f:
+                write(f)

@@ -195,7 +195,7 @@ const Option options[] = {
      .words = &SCHEDULES(SCHEDULE_WORD)[1],
      .help = "Order of a stage's work on the micro-batches; the result is the same to the bit" SCHEDULES(SCHEDULE_HELP) "."},
     {"grid.chunks", &kind_int, AT(grid.chunks), "0", "what the schedule has as a rule, 1 or 2", RANGE(1, 1024),
-     .help = "Pieces of the model that each stage holds; more than the schedule's own need grid.pipeline_schedule interleaved or file:PATH."},
+     .help = "Pieces of the model that each stage holds; as many as grid.pipeline_schedule takes."},
     {"grid.cuts", &kind_names, AT(grid.cuts), "[]", "by cost",
      .help = "Where the model is cut: the first layer of each stage's chunk but the first, by name."},
     {"grid.recompute", &kind_enum, AT(grid.recompute), "none", NULL, WORDS(RECOMPUTE_WORDS),

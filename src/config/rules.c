@@ -167,16 +167,31 @@ static const struct {
     int least, usual, most;
 } schedules[] = {SCHEDULES(CHUNKS)};
 
+enum { TAKERS = 256 };
+
+/* The schedules that take any number of chunks, into out, which is returned. */
+static const char *takers(char out[TAKERS])
+{
+    size_t used = 0;
+    *out = 0;
+    for (int i = 0; i < SCHEDULE_KINDS; ++i)
+        if (schedules[i].most > schedules[i].usual && used < TAKERS)
+            used += (size_t)snprintf(out + used, TAKERS - used, "%s%s", used ? ", " : "",
+                                     schedules[i].word);
+    return out;
+}
+
 static Status check_chunks(Config *config)
 {
+    char text[TAKERS];
     int64_t *chunks = &config->grid.chunks;
     int kind = config->grid.pipeline_schedule;
     if (*chunks == 0) *chunks = schedules[kind].usual;
     if (*chunks >= schedules[kind].least && *chunks <= schedules[kind].most) return OK;
     if (schedules[kind].most == 1)
-        return config_fail_key(
-            config, "grid.chunks",
-            "more than 1 needs grid.pipeline_schedule: interleaved, or file:PATH");
+        return config_fail_key(config, "grid.chunks",
+                               "%s has 1 chunk a stage, not %lld: %s take more",
+                               schedules[kind].word, (long long)*chunks, takers(text));
     return config_fail_key(config, "grid.chunks", "%s has %d chunks a stage, not %lld",
                            schedules[kind].word, schedules[kind].usual, (long long)*chunks);
 }

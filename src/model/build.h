@@ -47,7 +47,5 @@ int zoo_dropout(Graph *graph, const Config *config, const char *name, int x, dou
 enum { ZOO_NUMBER = 32 };
 char *zoo_number(int64_t n, char out[ZOO_NUMBER]);
 char *zoo_real(double value, char out[ZOO_NUMBER]);
-extern const ZooEntry zoo_mlp, zoo_lenet, zoo_resnet18, zoo_resnet34, zoo_resnet50, zoo_resnet101,
-    zoo_mobilenet_v2, zoo_gpt2, zoo_llama;
 
 #endif

