@@ -7,7 +7,7 @@
 #include "config.h"
 #include "tensor.h"
 
-typedef enum DataKind { DATA_IMAGE, DATA_TOKENS, DATA_TABLE } DataKind;
+typedef enum DataKind { DATA_IMAGE, DATA_TOKENS, DATA_TABLE, DATA_KINDS } DataKind;
 #define ELEMENTS(W)                                                                                \
     W(ELEM_U8, "uint8")                                                                            \
     W(ELEM_I8, "int8")                                                                             \
@@ -58,6 +58,23 @@ typedef struct DataSet {
     char class_name[128][32];
     int class_names;
 } DataSet;
+
+/* What a kind of data set is, for all who read or feed it. */
+typedef struct DataKindInfo {
+    /* The root attribute `kind` of a file. */
+    const char *name;
+    /* Where its samples lie in a file of weft's own. */
+    const char *array;
+    /* Of so many samples, as the model takes them. */
+    Shape (*shape)(const DataSet *set, int64_t samples);
+    /* The labels are the next tokens: there are no others, and rows of the loss are tokens. */
+    bool next_token;
+    /* data.augment means something. */
+    bool augments;
+} DataKindInfo;
+const DataKindInfo *data_kind(const DataSet *set);
+/* The DataKind of that name; -1: there is none. */
+int data_kind_find(const char *name);
 
 /* Opens path, reads and checks metadata (shapes agree; labels in range: data_set_check_labels).
  * Errors name the file and the cure: ERR_NOINPUT missing, ERR_DATA not HDF5 / truncated / empty /

@@ -67,7 +67,7 @@ static int64_t next_sample(uint64_t *state, int64_t samples)
 /* Raw bytes of one sample of x; a token set's is `context` tokens long. */
 static int64_t sample_bytes(const DataSet *set)
 {
-    return set->x.sample_bytes * (set->kind == DATA_TOKENS ? set->context : 1);
+    return set->x.sample_bytes * (data_kind(set)->next_token ? set->context : 1);
 }
 
 static Status io_measure(IoWorker *w, Reader *reader, uint8_t *to)

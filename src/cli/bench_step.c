@@ -132,7 +132,7 @@ static const char *model_name(const Trainer *t)
 
 static const char *row_name(const Trainer *t)
 {
-    return trainer_train_set(t)->kind == DATA_TOKENS ? "tokens" : "samples";
+    return data_kind(trainer_train_set(t))->next_token ? "tokens" : "samples";
 }
 
 static const char *precision_name(const Trainer *t)

@@ -99,7 +99,7 @@ static Status generate(Trainer *trainer, const char *path, const Request *r)
                   .temperature = r->temperature,
                   .top_k = r->top_k,
                   .seed = (uint64_t)r->seed};
-    if (trainer_train_set(trainer)->kind != DATA_TOKENS)
+    if (!data_kind(trainer_train_set(trainer))->next_token)
         return config_fail_key(trainer_config(trainer), "data.train",
                                "%s holds no tokens, and generate continues texts",
                                trainer_train_set(trainer)->path);

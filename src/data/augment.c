@@ -108,7 +108,7 @@ void augment_sample(const DataSet *set, const Config *config, bool training, int
                     int64_t sample, const void *raw, float *out)
 {
     Choice choice = {0};
-    bool image = set->kind == DATA_IMAGE;
+    bool image = data_kind(set)->augments;
     if (training && image && config && config->data.augment)
         choice = choose(set, config, epoch, sample);
     int64_t pixels = set->height * set->width, step = set->channels_last ? set->channels : 1;

@@ -76,7 +76,7 @@ static Status add_tokens(Digest *d)
 
 static Status add_array(XXH3_state_t *state, const DataSet *set, const DataArray *array)
 {
-    bool tokens = set->kind == DATA_TOKENS, y = array == &set->y;
+    bool tokens = data_kind(set)->next_token, y = array == &set->y;
     bool all = y && (set->target_width == 0 || array->dim[0] <= TARGET_BYTES / array->sample_bytes);
     /* as x, in rows */
     DataSet alone = *set;
@@ -94,7 +94,7 @@ static Status add_array(XXH3_state_t *state, const DataSet *set, const DataArray
 
 static Status add_all(XXH3_state_t *state, const DataSet *set)
 {
-    if (set->kind != DATA_TOKENS) TRY(add_array(state, set, &set->y));
+    if (!data_kind(set)->next_token) TRY(add_array(state, set, &set->y));
     TRY(add_array(state, set, &set->x));
     if (!set->has_stats) return OK;
     XXH3_64bits_update(state, set->mean, (size_t)set->stats_count * sizeof *set->mean);
@@ -105,7 +105,7 @@ static Status add_all(XXH3_state_t *state, const DataSet *set)
 Status data_set_fingerprint(const DataSet *set, char text[DATA_FINGERPRINT])
 {
     char x[DIMS_TEXT], y[DIMS_TEXT] = "", labels[DIMS_TEXT + 32] = "";
-    bool tokens = set->kind == DATA_TOKENS;
+    bool tokens = data_kind(set)->next_token;
     text[0] = 0;
     XXH3_state_t *state = XXH3_createState();
     if (!state) die("out of memory: a hash's state");

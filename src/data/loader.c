@@ -172,7 +172,7 @@ static Status slot_fill(Loader *l, Batch *b)
     b->rows = (int)(left < 0 ? 0 : left < p->micro_batch ? left : p->micro_batch);
     pad(l, b);
     choose_samples(l, b, first);
-    if (l->set.kind == DATA_TOKENS) return fill_tokens(l, b);
+    if (data_kind(&l->set)->next_token) return fill_tokens(l, b);
     return p->training ? fill_one_by_one(l, b) : fill_in_runs(l, b);
 }
 
@@ -221,10 +221,10 @@ static Status plan_check(const Loader *l)
         p->slots < 2 || p->micro_first < 0 || p->micro_gap < 0 || p->step < 0 || p->epoch < 0)
         return fail(ERR_BUG, "loader: impossible plan (batch %lld, micro-batch %lld, %d from %d)",
                     (long long)p->batch, (long long)p->micro_batch, p->micro_count, p->micro_first);
-    if (p->training && c->data.augment && l->set.kind != DATA_IMAGE)
+    if (p->training && c->data.augment && !data_kind(&l->set)->augments)
         return config_fail_key(c, "data.augment", "%s holds no images; remove data.augment",
                                l->set.path);
-    if (l->set.kind == DATA_TOKENS && c->train.loss != LOSS_SOFTMAX)
+    if (data_kind(&l->set)->next_token && c->train.loss != LOSS_SOFTMAX)
         return config_fail_key(c, "train.loss", "%s holds tokens: set train.loss: softmax",
                                l->set.path);
     if (l->set.target_width > 0 && c->train.loss == LOSS_SOFTMAX)
@@ -241,7 +241,7 @@ static void raw_new(Loader *l)
 {
     int64_t n = l->plan.micro_batch, bytes = l->set.x.sample_bytes, run = RUN_BYTES / bytes;
     l->raw_samples = l->plan.training || run < 1 ? 1 : run < n ? run : n;
-    if (l->set.kind == DATA_TOKENS) l->raw_samples = l->set.context + 1;
+    if (data_kind(&l->set)->next_token) l->raw_samples = l->set.context + 1;
     l->raw = mem_new((size_t)(l->raw_samples * bytes));
 }
 
@@ -261,7 +261,7 @@ static size_t slot_place(const Loader *l, Batch *b, char *at)
     size_t tokens = n * (size_t)l->set.context * sizeof(int32_t);
     size_t labels = n * (size_t)l->row_labels * sizeof(int32_t);
     size_t targets = n * (size_t)l->set.target_width * sizeof(float), used = 0;
-    bool text = l->set.kind == DATA_TOKENS;
+    bool text = data_kind(&l->set)->next_token;
     void *column[5];
     used = carve(at, used, &column[0], text || p->no_x ? 0 : x);
     used = carve(at, used, &column[1], text && !p->no_x ? tokens : 0);
@@ -278,7 +278,7 @@ static size_t slot_place(const Loader *l, Batch *b, char *at)
 
 static void slots_new(Loader *l)
 {
-    bool tokens = l->set.kind == DATA_TOKENS;
+    bool tokens = data_kind(&l->set)->next_token;
     l->sample_floats = l->set.channels * l->set.height * l->set.width;
     l->row_labels = tokens ? l->set.context : l->set.target_width > 0 ? 0 : 1;
     l->slots = l->plan.slots;
@@ -314,7 +314,7 @@ static Status thread_start(Loader *l)
 static Status loader_open(Loader *l)
 {
     TRY(plan_check(l));
-    TRY(reader_new_part(&l->reader, &l->set, !l->plan.no_x || l->set.kind == DATA_TOKENS,
+    TRY(reader_new_part(&l->reader, &l->set, !l->plan.no_x || data_kind(&l->set)->next_token,
                         !l->plan.no_y));
     int64_t steps = data_steps_per_epoch(l->set.samples, l->plan.batch);
     l->epoch = l->plan.epoch + (l->plan.training ? l->plan.step / steps : 0);

@@ -135,7 +135,7 @@ static Status source_open_hdf5(Reader *r, Source *s)
 /* Bytes that a sample takes: one read. */
 static int64_t request_bytes(const Reader *r, const DataArray *a)
 {
-    return a->sample_bytes * (r->set.kind == DATA_TOKENS ? r->set.context : 1);
+    return a->sample_bytes * (data_kind(&r->set)->next_token ? r->set.context : 1);
 }
 
 static Status source_open(Reader *r, Source *s)
@@ -201,7 +201,7 @@ Status reader_new_part(Reader **reader, const DataSet *set, bool x, bool y)
     r->x.array = &r->set.x;
     r->y.array = &r->set.y;
     *reader = r;
-    Status st = reader_open(r, x, y && set->kind != DATA_TOKENS);
+    Status st = reader_open(r, x, y && !data_kind(set)->next_token);
     if (st != OK) reader_free(reader);
     return st;
 }
@@ -262,7 +262,7 @@ static Status y_read(Reader *r, int64_t sample, int32_t *label, float *target)
 
 Status reader_get(Reader *reader, int64_t sample, void *x, int32_t *label, float *target)
 {
-    int64_t count = reader->set.kind == DATA_TOKENS ? reader->set.context : 1;
+    int64_t count = data_kind(&reader->set)->next_token ? reader->set.context : 1;
     if (x) TRY(source_read(reader, &reader->x, sample * count, count, x));
     return label || target ? y_read(reader, sample, label, target) : OK;
 }

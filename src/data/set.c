@@ -22,10 +22,7 @@ typedef struct Opening {
 
 Shape data_set_shape(const DataSet *set, int64_t micro_batch)
 {
-    if (set->kind == DATA_TOKENS) return shape_of(2, micro_batch, set->context, 1, 1);
-    if (set->kind == DATA_IMAGE)
-        return shape_of(4, micro_batch, set->channels, set->height, set->width);
-    return shape_of(2, micro_batch, set->channels, 1, 1);
+    return data_kind(set)->shape(set, micro_batch);
 }
 
 int64_t data_steps_per_epoch(int64_t samples, int64_t batch)
@@ -169,14 +166,10 @@ static Status format_read(Opening *o)
         return fail(ERR_DATA, "%s: is a weft data set of version %lld; this weft reads version 1",
                     path, (long long)version);
     TRY(h5_attr_strings(o->file, path, "kind", text, sizeof text, 1, &count, &total));
-    if (count == 1 && strcmp(text, "image") == 0)
-        o->set->kind = DATA_IMAGE;
-    else if (count == 1 && strcmp(text, "tokens") == 0)
-        o->set->kind = DATA_TOKENS;
-    else if (count == 1 && strcmp(text, "table") == 0)
-        o->set->kind = DATA_TABLE;
-    else
+    int kind = count == 1 ? data_kind_find(text) : -1;
+    if (kind < 0)
         return fail(ERR_DATA, "%s: root attribute kind must be image, tokens or table", path);
+    o->set->kind = (DataKind)kind;
     if (o->set->kind == DATA_TABLE && h5_has(o->file, "/sparse"))
         return fail(ERR_DATA,
                     "%s: has sparse columns (/sparse), which this version cannot train on; make a "
@@ -189,7 +182,7 @@ static const char *x_name(const Opening *o)
 {
     const char *name = o->config && o->config->data.x ? o->config->data.x : "/x";
     if (!o->weft || strcmp(name, "/x") != 0) return name;
-    return o->set->kind == DATA_TOKENS ? "/tokens" : o->set->kind == DATA_TABLE ? "/dense" : "/x";
+    return data_kind(o->set)->array;
 }
 
 /* x's dimensions -> channels, height, width. */
@@ -201,11 +194,11 @@ static Status x_shape(Opening *o)
     bool last = o->config && o->config->data.layout == LAYOUT_NHWC;
     set->channels = set->height = set->width = 1;
     bool row = x->ndim == 1 && !element_is_float(x->type);
-    if (set->kind == DATA_TOKENS && !row)
+    if (data_kind(set)->next_token && !row)
         return fail(ERR_DATA, "%s: %s must be one row of integers, it is %s of %s", set->path,
                     x->name, dims_text(x, dims), element_name(x->type));
     if (row && !o->weft) set->kind = DATA_TOKENS;
-    if (set->kind == DATA_TOKENS) return OK;
+    if (data_kind(set)->next_token) return OK;
     if (x->ndim < 2 || (o->weft && set->kind != (x->ndim == 2 ? DATA_TABLE : DATA_IMAGE)))
         return fail(ERR_DATA,
                     "%s: %s has the shape %s; images are (N,C,H,W), (N,H,W,C) or (N,H,W), vectors "
@@ -252,7 +245,7 @@ static Status integers_scan(const DataSet *set, int64_t *largest)
 {
     enum { PIECE = 1 << 16 };
     Reader *reader;
-    bool tokens = set->kind == DATA_TOKENS;
+    bool tokens = data_kind(set)->next_token;
     const DataArray *array = tokens ? &set->x : &set->y;
     int64_t most = 0, below = tokens ? set->vocab : set->classes, total = array->dim[0];
     size_t bytes = element_bytes(array->type);
@@ -393,7 +386,7 @@ static Status contents_read(Opening *o)
     TRY(format_read(o));
     TRY(array_open(o, &set->x, x_name(o), "data.x"));
     TRY(x_shape(o));
-    if (set->kind == DATA_TOKENS) return tokens_shape(o);
+    if (data_kind(set)->next_token) return tokens_shape(o);
     set->samples = set->x.dim[0];
     double scale = o->config ? o->config->data.scale : 0.0;
     set->scale = (float)(scale != 0.0 ? scale : set->x.type == ELEM_U8 ? 1.0 / 255.0 : 1.0);
@@ -428,7 +421,7 @@ Status data_set_open(DataSet *set, const Config *config, const char *path)
 
 Status data_set_check_labels(const DataSet *set)
 {
-    if (set->kind == DATA_TOKENS || set->target_width > 0) return OK;
+    if (data_kind(set)->next_token || set->target_width > 0) return OK;
     return integers_scan(set, NULL);
 }
 

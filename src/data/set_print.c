@@ -6,11 +6,6 @@
 
 enum { COUNT_SAMPLES = 10000000, COUNT_CLASSES = 1000, PIECE_BYTES = 1 << 20 };
 
-static const char *kind_name(const DataSet *set)
-{
-    return set->kind == DATA_IMAGE ? "image" : set->kind == DATA_TOKENS ? "tokens" : "table";
-}
-
 /* How many samples each class has (owned by the caller), or NULL where it is not cheap or cannot be
  * read. */
 static int64_t *class_counts(const DataSet *set)
@@ -106,10 +101,10 @@ static void print_json(const DataSet *set, FILE *out)
     Json json = json_to(out, true);
     json_object(&json, NULL);
     json_text(&json, "file", set->path);
-    json_text(&json, "kind", kind_name(set));
+    json_text(&json, "kind", data_kind(set)->name);
     json_int(&json, "samples", set->samples);
     array_json(set, "x", &set->x, &json);
-    if (set->kind == DATA_TOKENS) {
+    if (data_kind(set)->next_token) {
         json_int(&json, "tokens", set->x.dim[0]);
         json_int(&json, "context", set->context);
         json_int(&json, "vocab", set->vocab);
@@ -152,17 +147,17 @@ static void labels_text(const DataSet *set, FILE *out)
 
 static void print_text(const DataSet *set, FILE *out)
 {
-    fprintf(out, "%s: %s data set, %lld samples\n", set->path, kind_name(set),
+    fprintf(out, "%s: %s data set, %lld samples\n", set->path, data_kind(set)->name,
             (long long)set->samples);
-    array_text(set, set->kind == DATA_TOKENS ? "tokens" : "x", &set->x, out);
-    if (set->kind == DATA_TOKENS) {
+    array_text(set, data_kind(set)->next_token ? "tokens" : "x", &set->x, out);
+    if (data_kind(set)->next_token) {
         fprintf(out, "  %-9s %lld tokens and the one after (model.context)\n", "sample",
                 (long long)set->context);
         fprintf(out, "  %-9s %lld\n", "vocab", (long long)set->vocab);
         return;
     }
     array_text(set, "y", &set->y, out);
-    if (set->kind == DATA_IMAGE)
+    if (data_kind(set)->augments)
         fprintf(out, "  %-9s %lld channel%s, %lld x %lld pixels, %s\n", "sample",
                 (long long)set->channels, set->channels == 1 ? "" : "s", (long long)set->height,
                 (long long)set->width, set->channels_last ? "NHWC" : "NCHW");
@@ -231,7 +226,7 @@ Status data_set_check(const DataSet *set, int64_t classes)
     Reader *reader;
     DataSet as = *set;
     if (classes > 0) as.classes = classes;
-    if (as.kind == DATA_TOKENS) return tokens_check(&as);
+    if (data_kind(&as)->next_token) return tokens_check(&as);
     TRY(reader_new(&reader, &as));
     Status st = check_x(&as, reader);
     if (st == OK) st = check_y(&as, reader);

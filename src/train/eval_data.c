@@ -58,7 +58,7 @@ static int rows_of(const EvalData *data, int64_t at)
 static Batch spare_batch(const EvalData *data)
 {
     const LoaderPlan *p = &data->plan;
-    bool tokens = data->set->kind == DATA_TOKENS, targets = data->set->target_width > 0;
+    bool tokens = data_kind(data->set)->next_token, targets = data->set->target_width > 0;
     int64_t at = data->read + data->spares;
     return (Batch){.x = tokens || p->no_x ? NULL : data->zeros,
                    .tokens = tokens && !p->no_x ? data->zeros : NULL,

@@ -57,7 +57,7 @@ static void eval_sum(const Trainer *t, const EvalPart *all, int64_t local, int64
                 top5 += p->top5;
             }
     line->samples = rows;
-    line->tokens = t->train_set.kind == DATA_TOKENS;
+    line->tokens = data_kind(&t->train_set)->next_token;
     line->loss = loss / (double)rows;
     bool shares = t->config->train.loss == LOSS_SOFTMAX;
     line->top1 = shares ? (double)top1 / (double)rows : NAN;

@@ -43,7 +43,7 @@ static void describe(const Run *r)
     const Trainer *t = r->trainer;
     const GridShape *g = &t->shape;
     int threads = t->backend->options.threads;
-    bool tokens = t->train_set.kind == DATA_TOKENS;
+    bool tokens = data_kind(&t->train_set)->next_token;
     char bytes[32], grid[96] = "", length[48] = "";
     if (tokens) snprintf(length, sizeof length, " of %lld tokens", (long long)t->train_set.context);
     if (g->pp > 1 || g->tp > 1)
@@ -100,7 +100,7 @@ static void report(Run *r, const StepResult *result)
                       .top1 = r->config->train.loss == LOSS_SOFTMAX ? result->top1 : NAN,
                       .left_s =
                           (double)((t->steps - t->step) * t->batch * t->rows_per_sample) / r->rate,
-                      .tokens = t->train_set.kind == DATA_TOKENS};
+                      .tokens = data_kind(&t->train_set)->next_token};
     observer_train(r->observer, &line, result->logged);
 }
 
@@ -215,7 +215,7 @@ static Status finish(Run *r, Status st)
     r->summary.best = access(r->dir.best, R_OK) == 0 ? r->dir.best : NULL;
     r->summary.seconds = clock_s() - r->start_s;
     r->summary.samples_per_s = r->rate;
-    r->summary.tokens = r->trainer->train_set.kind == DATA_TOKENS;
+    r->summary.tokens = data_kind(&r->trainer->train_set)->next_token;
     r->summary.stopped = r->stopped;
     r->summary.fresh = r->config->run.fresh;
     observer_summary(&r->summary, stdout);

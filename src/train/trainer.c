@@ -8,58 +8,6 @@
 #include "transport.h"
 
 #include <math.h>
-#include <string.h>
-
-/* Rank 0 opens; the others get plain bytes. */
-static Status open_set(const World *world, const Config *config, const char *path, DataSet *set)
-{
-    Status st = world->rank == 0 ? data_set_open(set, config, path) : OK;
-    if (world->rank == 0 && st == OK) st = data_set_check_labels(set);
-    TRY(status_agree(world, st));
-    world_bcast(world, set, sizeof *set, 0);
-    return OK;
-}
-
-/* The test set must hold what a model of the training set takes and is compared with. */
-static Status check_test_set(const DataSet *test, const DataSet *train)
-{
-    char ta[64], tb[64];
-    Shape a = data_set_shape(train, 1), b = data_set_shape(test, 1);
-    if (!shape_equal(a, b))
-        return fail(ERR_DATA, "%s: samples are %s, but those of %s are %s", test->path,
-                    shape_text(b, tb), train->path, shape_text(a, ta));
-    if (test->target_width != train->target_width)
-        return fail(ERR_DATA, "%s: %lld target numbers a sample, but %s has %lld (0: class labels)",
-                    test->path, (long long)test->target_width, train->path,
-                    (long long)train->target_width);
-    return OK;
-}
-
-/* Test samples are scaled and normalised as the training samples are, never by statistics of their
- * own. */
-static void test_like_train(DataSet *test, const DataSet *train)
-{
-    test->has_stats = train->has_stats;
-    test->stats_count = train->stats_count;
-    memcpy(test->mean, train->mean, sizeof test->mean);
-    memcpy(test->std, train->std, sizeof test->std);
-}
-
-static Status open_data(Trainer *t, const DryRun *only)
-{
-    const Config *c = t->config;
-    if (only && only->data) {
-        t->train_set = *only->data;
-        return OK;
-    }
-    if (!c->data.train)
-        return config_fail_key(c, "data.train", "no training data: set data.train to an HDF5 file");
-    TRY(open_set(t->world, c, c->data.train, &t->train_set));
-    if (!c->data.test) return OK;
-    TRY(open_set(t->world, c, c->data.test, &t->test_set));
-    test_like_train(&t->test_set, &t->train_set);
-    return check_test_set(&t->test_set, &t->train_set);
-}
 
 /* The micro-batch is part of the numbers, so it must not depend on the grid: the largest divisor of
  * the batch up to 32. */
@@ -100,56 +48,13 @@ static Status open_backend(Trainer *t, const DryRun *only)
     return backend_open(&t->backend, table, options);
 }
 
-/* How many outputs the model has: one a class, or one a target number. */
-static Status count_outputs(const Trainer *t, int64_t *outputs)
-{
-    const Config *c = t->config;
-    const DataSet *set = &t->train_set;
-    bool mse = c->train.loss == LOSS_MSE;
-    int64_t own = mse ? set->target_width : set->classes;
-    if (own == 0)
-        return fail(ERR_DATA, "%s: %s", set->path,
-                    mse ? "holds class labels, but train.loss is mse, which needs numbers"
-                        : "has no class labels (its targets are numbers): set train.loss to mse");
-    *outputs = c->model.classes ? c->model.classes : own;
-    if (mse && *outputs != own)
-        return config_fail_key(c, "model.classes", "%s has %lld target numbers a sample, not %lld",
-                               set->path, (long long)own, (long long)*outputs);
-    if (own > *outputs)
-        return config_fail_key(c, "model.classes", "%s has %lld classes, the model only %lld",
-                               set->path, (long long)own, (long long)*outputs);
-    if (t->test_set.classes > *outputs)
-        return fail(ERR_DATA, "%s: has %lld classes, but %s only %lld: set model.classes to %lld",
-                    t->test_set.path, (long long)t->test_set.classes, set->path, (long long)own,
-                    (long long)t->test_set.classes);
-    return OK;
-}
-
-/* Tokens: the vocabulary, as model.vocab, the size's name or the data set says. */
-static Status count_tokens(const Trainer *t, int64_t *outputs)
-{
-    const Config *c = t->config;
-    const DataSet *set = &t->train_set;
-    if (c->train.loss == LOSS_MSE)
-        return config_fail_key(c, "train.loss", "%s holds tokens, which need train.loss softmax",
-                               set->path);
-    bool named = c->model.size != GPT_OWN;
-    *outputs = c->model.vocab ? c->model.vocab : named ? GPT2_VOCAB : set->vocab;
-    if (set->vocab > *outputs || t->test_set.vocab > *outputs)
-        return config_fail_key(c, "model.vocab", "%s has tokens up to %lld, the model only %lld",
-                               set->vocab > *outputs ? set->path : t->test_set.path,
-                               (long long)(set->vocab > *outputs ? set->vocab : t->test_set.vocab),
-                               (long long)*outputs);
-    return OK;
-}
-
 static Status build_graph(Trainer *t)
 {
     const Config *c = t->config;
     const DataSet *set = &t->train_set;
-    bool tokens = set->kind == DATA_TOKENS;
+    bool tokens = data_kind(set)->next_token;
     int64_t outputs = 0;
-    TRY(tokens ? count_tokens(t, &outputs) : count_outputs(t, &outputs));
+    TRY(trainer_count_outputs(t, &outputs));
     Desc input = desc_plain(data_set_shape(set, t->micro_batch), tokens ? DTYPE_I32 : DTYPE_F32);
     TRY(graph_build(&t->graph, c, input, outputs));
     int tp = t->shape.tp;
@@ -296,7 +201,7 @@ static Status plan_dry(Trainer *t, int ranks, const DryRun *only)
     double before = memory_use().own_bytes;
     TRY(grid_shape(&t->shape, t->config, ranks));
     cut_batch(t);
-    TRY(open_data(t, only));
+    TRY(trainer_open_data(t, only));
     TRY(open_backend(t, only));
     TRY(transport_check(t));
     TRY(build_graph(t));

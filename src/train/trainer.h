@@ -85,4 +85,11 @@ struct Trainer {
     StepStats step_stats;
 };
 
+/* trainer_data.c. Rank 0 opens the sets, checks them, and tells the others. only: of a dry run,
+ * whose data may be others; NULL: a run follows. Collective; all ranks agree. */
+Status trainer_open_data(Trainer *t, const DryRun *only);
+/* How many numbers a row of the model's output has: one a class, a target, a token of the
+ * vocabulary. */
+Status trainer_count_outputs(const Trainer *t, int64_t *outputs);
+
 #endif

@@ -1,0 +1,41 @@
+/* The kinds of data set, one row each. */
+#include "data.h"
+
+#include <string.h>
+
+static Shape image_shape(const DataSet *set, int64_t samples)
+{
+    return shape_of(4, samples, set->channels, set->height, set->width);
+}
+
+static Shape tokens_shape(const DataSet *set, int64_t samples)
+{
+    return shape_of(2, samples, set->context, 1, 1);
+}
+
+static Shape table_shape(const DataSet *set, int64_t samples)
+{
+    return shape_of(2, samples, set->channels, 1, 1);
+}
+
+static const DataKindInfo kinds[] = {
+    [DATA_IMAGE] = {.name = "image", .array = "/x", .shape = image_shape, .augments = true},
+    [DATA_TOKENS] = {.name = "tokens",
+                     .array = "/tokens",
+                     .shape = tokens_shape,
+                     .next_token = true},
+    [DATA_TABLE] = {.name = "table", .array = "/dense", .shape = table_shape},
+};
+_Static_assert(sizeof kinds / sizeof kinds[0] == DATA_KINDS, "a row for each kind");
+
+const DataKindInfo *data_kind(const DataSet *set)
+{
+    return &kinds[set->kind];
+}
+
+int data_kind_find(const char *name)
+{
+    for (int i = 0; i < DATA_KINDS; ++i)
+        if (strcmp(kinds[i].name, name) == 0) return i;
+    return -1;
+}
