@@ -217,6 +217,8 @@ format:          ## lay out all C with clang-format
 	@git ls-files -co --exclude-standard '*.c' '*.h' '*.cu' | xargs clang-format -i
 check-format:    ## is all C laid out so?
 	@git ls-files -co --exclude-standard '*.c' '*.h' '*.cu' | xargs clang-format --dry-run -Werror
+	@git ls-files -co --exclude-standard '*.c' '*.h' '*.cu' '*.cuh' | grep -v '^src/config/options.c$$' | xargs awk \
+	    'length > 100 { print FILENAME ":" FNR ": longer than 100 columns"; bad = 1 } END { exit bad }'
 docs: $(BUILD)/weft       ## the pages, the man page and include/*.h as HTML: build/docs/html (needs doxygen)
 	@tools/docs/docs.sh $< $(BUILD)/docs
 clean:           ## remove what was built

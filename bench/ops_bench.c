@@ -1,6 +1,7 @@
-/* Times the CPU backend's dense and conv2d at the shapes of lenet, mlp, resnet18, resnet50 and mobilenet_v2: forward,
- * backward data, backward weight, in ms and GFLOP/s, through the same Op interface as training. The best of many runs is
- * shown; layouts and algorithms are the ones the backend chooses.
+/* Times the CPU backend's dense and conv2d at the shapes of lenet, mlp, resnet18, resnet50 and
+ * mobilenet_v2: forward, backward data, backward weight, in ms and GFLOP/s, through the same Op
+ * interface as training. The best of many runs is shown; layouts and algorithms are the ones the
+ * backend chooses.
  *
  *   ops_bench [MODEL] [THREADS] [BATCH]      no model: all of them; no batch: the model's own */
 #include "tensor.h"

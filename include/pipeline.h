@@ -85,7 +85,7 @@ typedef struct Message {
     size_t bytes;
 } Message;
 
-/* Buckets of values that a node reads together: numbers in GatherPlan.bucket. */
+/* Buckets of parameters that a node reads together: numbers in GatherPlan.bucket. */
 typedef struct ParamUse {
     int count, bucket[SPEC_PARAMS];
 } ParamUse;
@@ -116,16 +116,16 @@ typedef struct ChunkPlan {
      * here in the arena that backward writes to; held[b * dp + r]: r's shard of it in r's arenas of
      * sums. */
     int64_t *shard, *ring, *shard_offset;
-    /* Where values are gathered: what the passes read, each from use_first[pass] to use_first[pass
-     * + 1]. Owned */
+    /* Where parameters are gathered: what the passes read, each from use_first[pass] to
+     * use_first[pass + 1]. Owned */
     ParamUse *use;
     int use_first[PASSES + 1];
 } ChunkPlan;
 
 /* Where replicas shard parameters and each has its own memory (zero 3): a rank holds its shard of
- * the values; what a pass reads is gathered from all of them, a bucket at a time, to the bucket's
- * place in a ring, and dropped when another one needs that memory. So are the other forms of the
- * bucket's weights, in a ring of their own. */
+ * the parameters; what a pass reads is gathered from all of them, a bucket at a time, to the
+ * bucket's place in a ring, and dropped when another one needs that memory. So are the other forms
+ * of the bucket's weights, in a ring of their own. */
 typedef struct ParamBucket {
     /* among the stage's parameters */
     int64_t offset, elements;
@@ -281,8 +281,8 @@ enum {
  * running statistics' batch values; METRIC_PAD floats of metrics; gradients of tied parameters. All
  * are summed by the same tree. Where gradients are sharded (zero 2) nobody has it whole. Replica
  * r's micro-batch number i is micro-batch i * dp + r of all; backward writes each bucket to its
- * place in a ring, and a push brings it into its owners' partial sums. Where values are gathered, a
- * rank's shard of them lies as their sums do. */
+ * place in a ring, and a push brings it into its owners' partial sums. Where parameters are
+ * gathered, a rank's shard of them lies as their sums do. */
 
 /* What is worth to be made again, in the chunks that begin at first[0..chunks]: for each node the
  * number of its block in its chunk, or -1. Decided by sizes: ranks with unequal slices of a model
@@ -304,7 +304,8 @@ void plan_shard(const Plan *plan, int param, int dp_rank, int64_t *first, int64_
 int64_t plan_sum_offset(const Plan *plan, int64_t at, int dp_rank);
 /* of one arena of its sums */
 int64_t plan_sum_elements(const Plan *plan, int dp_rank);
-/* The same of the values: where what lies at `at` is in executor_params, and how many are there. */
+/* The same of the parameters: where what lies at `at` is in executor_params, and how many are
+ * there. */
 int64_t plan_local_offset(const Plan *plan, int64_t at, int dp_rank);
 int64_t plan_local_elements(const Plan *plan, int dp_rank);
 /* Do replicas shard gradients, so that their micro-batches take turns? */
@@ -332,10 +333,10 @@ Status executor_new(Executor **executor, const Plan *plan, const Grid *grid, Bac
 void executor_free(Executor **executor);
 /* The parameter arena; borrowed. Where plan->zero says so it is comm->params: a rank updates its
  * share (plan_shard), and where comm->params_shared, one of the replicas alone sets the rest. Where
- * values are gathered it is this rank's shard alone. plan_local_offset says what lies where. */
+ * parameters are gathered it is this rank's shard alone. plan_local_offset says what lies where. */
 float *executor_params(Executor *executor);
-/* What this rank has there of a parameter of its stage: all of it, or where values are gathered its
- * share. Borrowed. */
+/* What this rank has there of a parameter of its stage: all of it, or where parameters are gathered
+ * its share. Borrowed. */
 float *executor_param(Executor *executor, int param);
 /* Sets it from the whole value, stored order, host memory. */
 void executor_set_param(Executor *executor, int param, const float *stored);

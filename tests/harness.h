@@ -1,6 +1,7 @@
-/* One line makes a test program: TEST_MAIN("sampler", {"a name", function}, ...). Under mpirun, any rank's failure fails
- * the suite; only rank 0 prints. The last line is "N passed, N failed" (assertions). A test that cannot run calls
- * TEST_SKIP("why"). Names that end in _npN (test_sum_np4.c) run under mpirun with N ranks. */
+/* One line makes a test program: TEST_MAIN("sampler", {"a name", function}, ...). Under mpirun, any
+ * rank's failure fails the suite; only rank 0 prints. The last line is "N passed, N failed"
+ * (assertions). A test that cannot run calls TEST_SKIP("why"). Names that end in _npN
+ * (test_sum_np4.c) run under mpirun with N ranks. */
 #ifndef WEFT_HARNESS_H
 #define WEFT_HARNESS_H
 

@@ -1,6 +1,7 @@
-/* Runs one operation alone, on any backend: a layer kind with attributes is planned, its tensors are given and read in
- * plain order, whatever layout the backend took. On the way it checks what a planner relies on: padding stays zero, and
- * what the op says that backward does not read (needs_x, needs_y) is NaN by then. */
+/* Runs one operation alone, on any backend: a layer kind with attributes is planned, its tensors
+ * are given and read in plain order, whatever layout the backend took. On the way it checks what a
+ * planner relies on: padding stays zero, and what the op says that backward does not read (needs_x,
+ * needs_y) is NaN by then. */
 #ifndef WEFT_TESTS_OP_RIG_H
 #define WEFT_TESTS_OP_RIG_H
 
@@ -13,13 +14,17 @@
 #include <string.h>
 
 typedef struct Rig {
-    Backend *backend; /* borrowed */
-    Op *op;           /* owned, and all memory of run */
-    OpSpec spec;      /* as planned: layouts taken */
+    /* borrowed */
+    Backend *backend;
+    /* owned, and all memory of run */
+    Op *op;
+    /* as planned: layouts taken */
+    OpSpec spec;
     LayerSize size;
     LayerParam param[SPEC_PARAMS];
     OpRun run;
-    bool in_place; /* set before rig_open: y and dx[0] share memory where the op allows it */
+    /* set before rig_open: y and dx[0] share memory where the op allows it */
+    bool in_place;
     int32_t *labels;
     float *targets;
     int64_t *sample;
@@ -56,7 +61,8 @@ static inline void rig_copy(Rig *rig, void *to, const void *from, size_t bytes)
     rig->backend->table->sync(stream);
 }
 
-/* plain -> device, padding zero. plain is of 4 bytes an element: floats are rounded where the device's are bf16 or fp16. */
+/* plain -> device, padding zero. plain is of 4 bytes an element: floats are rounded where the
+ * device's are bf16 or fp16. */
 static inline void rig_put(Rig *rig, Desc d, void *device, const void *plain)
 {
     uint32_t *memory = mem_new(desc_bytes(d));
@@ -104,7 +110,8 @@ static inline void rig_nan(Rig *rig, const void *device, size_t bytes)
     mem_free(&memory);
 }
 
-/* All that the operation has to write is NaN, but for memory that is its input's, too. Before rig_forward. */
+/* All that the operation has to write is NaN, but for memory that is its input's, too. Before
+ * rig_forward. */
 static inline void rig_poison(Rig *rig)
 {
     const OpRun *run = &rig->run;
@@ -134,7 +141,8 @@ static inline Status rig_attrs(Rig *rig, const LayerKind *kind, const char *attr
     return OK;
 }
 
-/* Begins a rig: spec has the kind's defaults and the attributes; the caller then sets x, x_count, act and so on. */
+/* Begins a rig: spec has the kind's defaults and the attributes; the caller then sets x, x_count,
+ * act and so on. */
 static inline Status rig_spec(Rig *rig, Backend *backend, const char *kind_name, const char *attrs)
 {
     const LayerKind *kind = layer_kind(kind_name);
@@ -146,7 +154,8 @@ static inline Status rig_spec(Rig *rig, Backend *backend, const char *kind_name,
     return rig_attrs(rig, kind, attrs);
 }
 
-/* Plans; where the op wishes other layouts, its inputs come in those, as a planner's reorder would give them. */
+/* Plans; where the op wishes other layouts, its inputs come in those, as a planner's reorder would
+ * give them. */
 static inline Status rig_plan(Rig *rig)
 {
     for (int tries = 0; tries < 4; ++tries) {
@@ -310,7 +319,8 @@ static inline void rig_get_dw(Rig *rig, int i, float *plain)
     mem_free(&stored);
 }
 
-/* Numbers that a test and the script that made its golden values both compute: exact in fp32, in [-1, 1) * scale + shift. */
+/* Numbers that a test and the script that made its golden values both compute: exact in fp32, in
+ * [-1, 1) * scale + shift. */
 static inline float rig_number(uint32_t seed, int64_t i, float scale, float shift)
 {
     uint32_t u = ((uint32_t)i + 1) * 2654435761u + seed * 2246822519u;

@@ -89,7 +89,7 @@ static void put_messages(const PlanView *v, Json *json)
     for (int c = 0; c + 1 < v->chunks; ++c) {
         if (!schedule_crosses(trainer_schedule(v->trainer), c)) continue;
         int a = view_stage(v, c), b = view_stage(v, c + 1);
-        put_message(a, b, micros, view_chunk(v, c)->activations_out.bytes, "values", json);
+        put_message(a, b, micros, view_chunk(v, c)->activations_out.bytes, "activations", json);
         put_message(b, a, micros, view_chunk(v, c + 1)->gradients_out.bytes, "gradients", json);
     }
     for (int i = 0; i < g->param_count; ++i) {

@@ -1,5 +1,6 @@
-/* Kinds of single values: whole and real numbers, sizes, true|false, text, one word of several, checkpoint.resume,
- * grid.pipeline_schedule. A number is the whole word or an error: no 32x, no 1e3 for a whole number, no nan, nothing rounded. */
+/* Kinds of single values: whole and real numbers, sizes, true|false, text, one word of several,
+ * checkpoint.resume, grid.pipeline_schedule. A number is the whole word or an error: no 32x, no 1e3
+ * for a whole number, no nan, nothing rounded. */
 #include "option.h"
 #include "schedules.def"
 

@@ -98,7 +98,8 @@ ConfigWord option_word(const Option *option, int value);
  * all. */
 bool word_uses(ConfigWord word, const char *leaf);
 
-/* words "a|b|c": how many, number i into out (at least 64 chars, returned), position of a word or -1. */
+/* words "a|b|c": how many, number i into out (at least 64 chars, returned), position of a word or
+ * -1. */
 int words_count(const char *words);
 char *words_at(const char *words, int i, char *out);
 int words_find(const char *words, const char *word);

@@ -1,5 +1,5 @@
-/* Lists of words, "a|b|c": count, find, pick, and the message for a word that is none of them. Those of the option table, and
- * those that modules have said. */
+/* Lists of words, "a|b|c": count, find, pick, and the message for a word that is none of them.
+ * Those of the option table, and those that modules have said. */
 #include "option.h"
 
 #include <string.h>

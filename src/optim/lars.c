@@ -9,7 +9,8 @@ static void measure(Optim *optim, const OptimPiece *piece, const OptimArgs *a)
     optim_squares(optim, 1, piece, a->g);
 }
 
-/* trust |w| / (|g| + wd |w|) for tensors that decay, 1 where a norm is 0 and for biases and norms. */
+/* trust |w| / (|g| + wd |w|) for tensors that decay, 1 where a norm is 0 and for biases and
+ * norms. */
 static double local_rate(const OptimPiece *piece, const OptimArgs *a)
 {
     const OptimConfig *is = piece->rule->is;

@@ -1,5 +1,6 @@
-/* V-shaped schedules: a micro-batch goes down the stages through their first chunks, turns on the last one without a message,
- * and comes back up through their second chunks. So the first stage has the model's begin and its end:
+/* V-shaped schedules: a micro-batch goes down the stages through their first chunks, turns on the
+ * last one without a message, and comes back up through their second chunks. So the first stage has
+ * the model's begin and its end:
  *
  *     stage 0   chunk 0             chunk 2p-1   loss
  *     stage 1      chunk 1       chunk 2p-2

@@ -26,7 +26,8 @@ static void test_times(void)
     spend(0.02);
     CU_ASSERT_EQUAL(phase_enter(PHASE_CHECKPOINT), PHASE_FORWARD);
     spend(0.01);
-    CU_ASSERT(phase_s(PHASE_CHECKPOINT) - before[PHASE_CHECKPOINT] >= 0.01); /* still open */
+    /* still open */
+    CU_ASSERT(phase_s(PHASE_CHECKPOINT) - before[PHASE_CHECKPOINT] >= 0.01);
     CU_ASSERT_EQUAL(phase_enter(PHASE_FORWARD), PHASE_CHECKPOINT);
     spend(0.01);
     phase_enter(PHASE_OTHER);
@@ -82,16 +83,19 @@ static void test_trace(void)
     trace_start(10);
     phase_enter(PHASE_DATA);
     phase_enter(PHASE_UPDATE);
-    CU_ASSERT_EQUAL(trace_text(3), 3); /* two closed, one open */
+    /* two closed, one open */
+    CU_ASSERT_EQUAL(trace_text(3), 3);
     CU_ASSERT_EQUAL(strncmp(text, "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[", 39), 0);
     CU_ASSERT_STRING_EQUAL(text + strlen(text) - 5, "}\n]}\n");
     CU_ASSERT_PTR_NOT_NULL(strstr(text, "\"name\":\"rank 3\""));
     CU_ASSERT_PTR_NOT_NULL(
         strstr(text, "\"name\":\"data\",\"cat\":\"phase\",\"ph\":\"X\",\"pid\":3"));
     for (int i = 0; i < 50; ++i) phase_enter(i % 2 ? PHASE_DATA : PHASE_FORWARD);
-    CU_ASSERT_EQUAL(trace_text(0), 11); /* the newest ten, one open */
+    /* the newest ten, one open */
+    CU_ASSERT_EQUAL(trace_text(0), 11);
     CU_ASSERT_PTR_NULL(strstr(text, "update"));
-    double last = 0; /* in order of time */
+    /* in order of time */
+    double last = 0;
     for (char *at = text; (at = strstr(at, "\"ts\":")); ++at) {
         double ts = strtod(at + 5, NULL);
         CU_ASSERT(ts >= last);

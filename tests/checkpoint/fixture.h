@@ -1,5 +1,6 @@
-/* A small model to save and load: tensors of odd sizes, one without elements, one with dots in its name, one larger
- * than a page; values are a pure function of (tensor, element, salt). set writes into a copy and counts its calls. */
+/* A small model to save and load: tensors of odd sizes, one without elements, one with dots in its
+ * name, one larger than a page; values are a pure function of (tensor, element, salt). set writes
+ * into a copy and counts its calls. */
 #ifndef WEFT_TESTS_CHECKPOINT_FIXTURE_H
 #define WEFT_TESTS_CHECKPOINT_FIXTURE_H
 
@@ -26,8 +27,10 @@ static const CheckpointTensor fixture_tensor[FIXTURE_COUNT] = {
 };
 
 typedef struct Fixture {
-    int salt; /* of the values that get gives */
-    int sets; /* calls of set */
+    /* of the values that get gives */
+    int salt;
+    /* calls of set */
+    int sets;
     int gets;
     const CheckpointTensor *tensor;
     float loaded[FIXTURE_COUNT][FIXTURE_FLOATS];
@@ -148,15 +151,16 @@ static inline unsigned char *fixture_bytes(const char *path, size_t *bytes)
 
 static inline void fixture_write(const char *path, const void *data, size_t bytes)
 {
-    unlink(path); /* some file systems flush a file that was truncated and rewritten */
+    /* some file systems flush a file that was truncated and rewritten */
+    unlink(path);
     FILE *out = fopen(path, "wb");
     if (!out) return;
     if (bytes && fwrite(data, bytes, 1, out) != 1) printf("  cannot write %s\n", path);
     fclose(out);
 }
 
-/* HDF5 files, data sets, groups, types and attributes that are open; the balance before and after a call shows what
- * was not closed. */
+/* HDF5 files, data sets, groups, types and attributes that are open; the balance before and after a
+ * call shows what was not closed. */
 static inline int64_t fixture_handles(void)
 {
     return H5Fget_obj_count(H5F_OBJ_ALL, H5F_OBJ_ALL);

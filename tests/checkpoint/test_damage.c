@@ -1,9 +1,12 @@
-/* Files that are not good checkpoints: each ends in a message that names the file, and nothing is set. */
+/* Files that are not good checkpoints: each ends in a message that names the file, and nothing is
+ * set. */
 #include "checkpoint/fixture.h"
 
 static const char *folder;
-static char *path, *bad;     /* a good file; where the damaged one goes */
-static unsigned char *bytes; /* of the good file */
+/* a good file; where the damaged one goes */
+static char *path, *bad;
+/* of the good file */
+static unsigned char *bytes;
 static size_t count;
 static Fixture *f;
 static int64_t handles;
@@ -95,7 +98,8 @@ static bool meta_equal(const CheckpointMeta *a, const CheckpointMeta *b)
            strcmp(a->data_train, b->data_train) == 0 && strcmp(a->data_test, b->data_test) == 0;
 }
 
-/* One byte altered: an error that names the file, or (padding) the right values; never a crash, never wrong ones. */
+/* One byte altered: an error that names the file, or (padding) the right values; never a crash,
+ * never wrong ones. */
 static int try_flip(size_t at, unsigned char mask)
 {
     CheckpointMeta meta = {0}, want = fixture_meta(1);
@@ -195,7 +199,8 @@ static void test_altered(void)
     end();
 }
 
-/* The last message ends with a command: what that makes of bad.h5 loads, with the values of salt 0. */
+/* The last message ends with a command: what that makes of bad.h5 loads, with the values of salt
+ * 0. */
 static void cure_works(void)
 {
     const char *command = strstr(fail_message(), "h5repack");
@@ -222,7 +227,8 @@ static void relink(const char *name, const char *there)
     H5Fclose(file);
 }
 
-/* A tensor behind an external link, or in a group that is: never what lies at its offset in this file. */
+/* A tensor behind an external link, or in a group that is: never what lies at its offset in this
+ * file. */
 static void test_external_link(void)
 {
     begin();

@@ -1,4 +1,5 @@
-/* Saves that cannot end: a full disk, no folder, a death in the middle. What was there before stays loadable. */
+/* Saves that cannot end: a full disk, no folder, a death in the middle. What was there before stays
+ * loadable. */
 #include "checkpoint/fixture.h"
 
 #include <dirent.h>
@@ -16,7 +17,8 @@ static void expect_good(const char *path, int salt)
     mem_free(&f);
 }
 
-/* Stands before the C library's: the written byte at this offset of a file gets another value (-1: none). */
+/* Stands before the C library's: the written byte at this offset of a file gets another value (-1:
+ * none). */
 static off_t altered = -1;
 ssize_t pwrite(int fd, const void *data, size_t bytes, off_t offset)
 {
@@ -143,7 +145,8 @@ static void test_killed(void)
         mem_free(&newest);
         expect_good(old, 1);
     }
-    CHECK_OK(fixture_save(path, 2, 2)); /* over the .part that was left */
+    /* over the .part that was left */
+    CHECK_OK(fixture_save(path, 2, 2));
     expect_good(path, 2);
     mem_free(&f);
     mem_free(&old);
@@ -151,7 +154,8 @@ static void test_killed(void)
     fixture_clean(folder);
 }
 
-/* A file system that says yes and keeps something else: it is read back before it takes the old one's name. */
+/* A file system that says yes and keeps something else: it is read back before it takes the old
+ * one's name. */
 static void test_altered(void)
 {
     const char *folder = fixture_folder();
@@ -165,7 +169,8 @@ static void test_altered(void)
         Status status = fixture_save(path, 1, 2);
         off_t at = altered;
         altered = -1;
-        if (status == OK) { /* between tensors */
+        /* between tensors */
+        if (status == OK) {
             expect_good(path, 2);
             CHECK_OK(fixture_save(path, 1, 1));
         } else {

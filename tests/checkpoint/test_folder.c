@@ -5,7 +5,8 @@
 #include <dlfcn.h>
 #include <errno.h>
 
-/* Stands before the C library's: entry number `unreadable` of a listing cannot be read (0: all can). */
+/* Stands before the C library's: entry number `unreadable` of a listing cannot be read (0: all
+ * can). */
 static int unreadable, entries;
 struct dirent *readdir(DIR *stream)
 {
@@ -124,7 +125,8 @@ static void test_newest(void)
     mem_free(&part);
     mem_free(&other);
     fixture_clean(folder);
-    expect_newest(NULL); /* no folder: no checkpoint */
+    /* no folder: no checkpoint */
+    expect_newest(NULL);
 }
 
 /* A folder that cannot be read, wholly or from some entry on, is not an empty one. */
@@ -134,7 +136,8 @@ static void test_unreadable(void)
     char *path = NULL, *file = fixture_path(folder, "step-00000003.h5");
     save_step(3);
     save_step(4);
-    for (unreadable = 1; unreadable <= 5; ++unreadable) { /* . .. and two files, and the end */
+    /* . .. and two files, and the end */
+    for (unreadable = 1; unreadable <= 5; ++unreadable) {
         entries = 0;
         CHECK_FAILS(checkpoint_newest(folder, NULL, &path), ERR_IO, "cannot be listed");
         CU_ASSERT_PTR_NULL(path);
@@ -152,7 +155,8 @@ static void test_unreadable(void)
     fixture_clean(folder);
 }
 
-/* Nor is a file of which a read fails, HDF5's own or a tensor's, a damaged one: an older one is not taken instead. */
+/* Nor is a file of which a read fails, HDF5's own or a tensor's, a damaged one: an older one is not
+ * taken instead. */
 static void test_ungiven(void)
 {
     folder = fixture_folder();
@@ -208,7 +212,8 @@ static void test_prune(void)
     fixture_clean(folder);
 }
 
-/* Files that do not load count for nothing: neither do they push good ones out, nor is a good one taken for them. */
+/* Files that do not load count for nothing: neither do they push good ones out, nor is a good one
+ * taken for them. */
 static void test_prune_torn(void)
 {
     folder = fixture_folder();
@@ -217,12 +222,14 @@ static void test_prune_torn(void)
     for (int step = 2; step <= 10; step += 2) save_step(step);
     tear("step-00000010.h5", 2500);
     tear("step-00000006.h5", 2500);
-    good_files_add(good, path); /* as after a save */
+    /* as after a save */
+    good_files_add(good, path);
     CHECK_OK(checkpoint_prune(folder, 1, good));
     CU_ASSERT(is_there("step-00000010.h5"));
     CU_ASSERT(is_there("step-00000008.h5"));
     CU_ASSERT(!is_there("step-00000006.h5") && !is_there("step-00000004.h5"));
-    tear("step-00000008.h5", 2500); /* it was good when it was read, and is another file now */
+    /* it was good when it was read, and is another file now */
+    tear("step-00000008.h5", 2500);
     save_step(4);
     save_step(2);
     CHECK_OK(checkpoint_prune(folder, 1, good));
@@ -230,7 +237,8 @@ static void test_prune_torn(void)
     expect_newest("step-00000004.h5");
     CU_ASSERT(!is_there("step-00000002.h5"));
     tear("step-00000004.h5", 2500);
-    CHECK_OK(checkpoint_prune(folder, 1, good)); /* none is good: none goes */
+    /* none is good: none goes */
+    CHECK_OK(checkpoint_prune(folder, 1, good));
     CU_ASSERT(is_there("step-00000004.h5") && is_there("step-00000010.h5"));
     mem_free(&path);
     good_files_free(&good);

@@ -1,5 +1,5 @@
-/* Checkpoints by three ranks: the file does not depend on who wrote it, every rank loads all or what it
- * wants, and one rank's failure is every rank's message. */
+/* Checkpoints by three ranks: the file does not depend on who wrote it, every rank loads all or
+ * what it wants, and one rank's failure is every rank's message. */
 #include "checkpoint/fixture.h"
 
 #include <dirent.h>
@@ -11,7 +11,8 @@
 static World world;
 static char folder[64];
 
-/* Stands before the C library's: counts the bytes that are written as whole pages, and otherwise. */
+/* Stands before the C library's: counts the bytes that are written as whole pages, and
+ * otherwise. */
 static int64_t page_bytes, edge_bytes;
 ssize_t pwrite(int fd, const void *data, size_t bytes, off_t offset)
 {
@@ -55,7 +56,8 @@ static Status save_by_all(const char *path, int salt)
     CheckpointMeta meta = fixture_meta(5);
     snprintf(meta.grid, sizeof meta.grid, "3x1x1");
     Status status = checkpoint_save(&world, path, &meta, &io);
-    CU_ASSERT(f->gets < 2 * FIXTURE_COUNT); /* no rank did all the work */
+    /* no rank did all the work */
+    CU_ASSERT(f->gets < 2 * FIXTURE_COUNT);
     mem_free(&f);
     return status;
 }
@@ -84,7 +86,8 @@ static void test_round_trip(void)
     CU_ASSERT_STRING_EQUAL(meta.version ? meta.version : "", WEFT_VERSION);
     checkpoint_meta_fini(&meta);
     world_barrier(&world);
-    io = fixture_io(f, 0); /* the file of one rank, on three */
+    /* the file of one rank, on three */
+    io = fixture_io(f, 0);
     CHECK_OK(checkpoint_load(&world, alone, NULL, &io));
     CU_ASSERT(fixture_holds(f, 4));
     mem_free(&f);
@@ -101,7 +104,8 @@ static const int holder[FIXTURE_COUNT][2] = {{0, 1}, {1, 2}, {2, 1}, {0, 0}, {2,
 
 typedef struct Part {
     Fixture fixture;
-    bool strayed; /* asked for, or given, what this rank does not have */
+    /* asked for, or given, what this rank does not have */
+    bool strayed;
 } Part;
 
 static bool part_holds(void *user, int i)
@@ -155,8 +159,8 @@ static bool part_loaded(Part *p, int salt)
     return good && p->fixture.sets == held;
 }
 
-/* Each tensor comes from a rank that has it, and goes to those that want it; the file is the one that a single rank would
- * have written. */
+/* Each tensor comes from a rank that has it, and goes to those that want it; the file is the one
+ * that a single rank would have written. */
 static void test_holders(void)
 {
     begin();
@@ -231,7 +235,8 @@ static void test_pages(void)
     end();
 }
 
-/* A host whose directory is stale writes into nobody's file, and takes no other file for the checkpoint. */
+/* A host whose directory is stale writes into nobody's file, and takes no other file for the
+ * checkpoint. */
 static void test_another_file(void)
 {
     begin();
@@ -295,7 +300,8 @@ static void test_damaged(void)
     CHECK_OK(save_by_all(path, 1));
     Fixture *f = mem_new(sizeof *f);
     CheckpointIo io = fixture_io(f, 0);
-    for (int i = 0; i < FIXTURE_COUNT; ++i) { /* a share of each rank among them */
+    /* a share of each rank among them */
+    for (int i = 0; i < FIXTURE_COUNT; ++i) {
         float one = -1;
         int64_t elements = shape_count(fixture_tensor[i].shape);
         if (elements == 0) continue;

@@ -1,5 +1,5 @@
-/* Checkpoints on one rank: what goes in comes out, HDF5's own tools read the file, and files that other programs
- * rewrote (chunked, compressed, float64) still load. */
+/* Checkpoints on one rank: what goes in comes out, HDF5's own tools read the file, and files that
+ * other programs rewrote (chunked, compressed, float64) still load. */
 #include "checkpoint/fixture.h"
 
 static void test_round_trip(void)
@@ -49,7 +49,8 @@ static void test_overwrite(void)
     fixture_clean(folder);
 }
 
-/* The configuration may be longer than what HDF5 stores in an object's header (64 KB); best_metric may be unknown. */
+/* The configuration may be longer than what HDF5 stores in an object's header (64 KB); best_metric
+ * may be unknown. */
 static void test_long_config(void)
 {
     const char *folder = fixture_folder();
@@ -112,13 +113,15 @@ static void test_h5dump(void)
     CU_ASSERT_EQUAL(pclose(pipe), 0);
     CU_ASSERT_PTR_NOT_NULL(strstr(text, "weft-checkpoint"));
     CU_ASSERT_PTR_NOT_NULL(strstr(text, "H5T_IEEE_F32LE"));
-    CU_ASSERT_PTR_NOT_NULL(strstr(text, "50000")); /* element 0 of tensor 4 */
+    /* element 0 of tensor 4 */
+    CU_ASSERT_PTR_NOT_NULL(strstr(text, "50000"));
     mem_free(&command);
     mem_free(&path);
     fixture_clean(folder);
 }
 
-/* Replaces tensor i by one of the given type and filters, with the checksum attribute kept or not. */
+/* Replaces tensor i by one of the given type and filters, with the checksum attribute kept or
+ * not. */
 static void rewrite(const char *path, int i, hid_t type, bool compress, bool keep_hash)
 {
     static float plain[FIXTURE_FLOATS];
@@ -169,7 +172,8 @@ static void test_rewritten(void)
     rewrite(path, 9, H5T_IEEE_F32BE, false, true);
     CHECK_OK(fixture_load(path, f, NULL));
     CU_ASSERT(fixture_holds(f, 3));
-    rewrite(path, 0, H5T_IEEE_F32LE, false, false); /* no checksum: read, and said so */
+    /* no checksum: read, and said so */
+    rewrite(path, 0, H5T_IEEE_F32LE, false, false);
     CHECK_OK(fixture_load(path, f, NULL));
     CU_ASSERT(fixture_holds(f, 3));
     CHECK_OK(checkpoint_check(path, out));

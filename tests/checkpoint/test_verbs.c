@@ -71,9 +71,11 @@ static void test_check(void)
     at2[1] ^= 64;
     fixture_write(b, bytes, count);
     out = tmpfile();
-    CHECK_FAILS(checkpoint_check(b, out), ERR_DATA, "/buffers/table"); /* the first by name */
+    /* the first by name */
+    CHECK_FAILS(checkpoint_check(b, out), ERR_DATA, "/buffers/table");
     text = fixture_text(out);
-    CU_ASSERT_PTR_NOT_NULL(strstr(text, "/params/layer1.0.conv1.weight")); /* all are listed */
+    /* all are listed */
+    CU_ASSERT_PTR_NOT_NULL(strstr(text, "/params/layer1.0.conv1.weight"));
     CU_ASSERT_PTR_NOT_NULL(strstr(text, "/buffers/table"));
     mem_free(&text);
     mem_free(&bytes);
@@ -117,7 +119,8 @@ static void test_diff(void)
     CU_ASSERT_PTR_NOT_NULL(strstr(text, "equal: 10 tensors"));
     mem_free(&text);
     odd_tensor = 1;
-    odd_element = 7 * 9 + 2 * 9 + 4; /* [1,2,1,1] */
+    /* [1,2,1,1] */
+    odd_element = 7 * 9 + 2 * 9 + 4;
     save_odd(fixture_tensor, FIXTURE_COUNT, fixture_meta(12));
     text = diff_text(false);
     CU_ASSERT_PTR_NOT_NULL(strstr(text, "/params/layer1.0.conv1.weight differs first at [1,2,1,1] "
@@ -132,7 +135,8 @@ static void test_diff(void)
     CU_ASSERT_PTR_NOT_NULL(strstr(text, "attribute step: 12 and 13"));
     CU_ASSERT_PTR_NOT_NULL(strstr(text, "note: grid 1x1x1 and 2x1x1"));
     mem_free(&text);
-    meta.step = 12; /* another grid alone makes no difference */
+    /* another grid alone makes no difference */
+    meta.step = 12;
     save_odd(fixture_tensor, FIXTURE_COUNT, meta);
     text = diff_text(true);
     mem_free(&text);

@@ -1,4 +1,5 @@
-/* Every row of the table of verbs is whole: what the help, the man page, completion and parsing stand on. */
+/* Every row of the table of verbs is whole: what the help, the man page, completion and parsing
+ * stand on. */
 #include "cli/cli.h"
 #include "harness.h"
 
@@ -35,7 +36,8 @@ static void check_flag(const Verb *v, const Flag *f)
                                    [FLAG_WHOLE] = sizeof(int64_t), [FLAG_NUMBER] = sizeof(double),
                                    [FLAG_CHOICE] = sizeof(int),    [FLAG_LIST] = sizeof(FlagList)};
     CU_ASSERT(f->name[0] == '-' && *f->help != 0);
-    CU_ASSERT_PTR_EQUAL(flag_find(v, f->name), f); /* no name twice */
+    /* no name twice */
+    CU_ASSERT_PTR_EQUAL(flag_find(v, f->name), f);
     CU_ASSERT(f->offset + bytes[f->kind] <= v->options_bytes);
     CU_ASSERT_EQUAL(f->value == NULL, f->kind == FLAG_SWITCH);
     CU_ASSERT(f->kind != FLAG_CHOICE || strchr(f->value, '|') != NULL);
@@ -43,7 +45,8 @@ static void check_flag(const Verb *v, const Flag *f)
     if (f->kind == FLAG_WHOLE) CU_ASSERT(f->hi <= FLAG_WHOLE_MOST);
     CU_ASSERT(!f->needs || flag_find(v, f->needs) != NULL);
     CU_ASSERT(!(f->required && f->fallback));
-    CU_ASSERT(strlen(f->name) + (f->value ? 1 + strlen(f->value) : 0) <= 24); /* help is aligned */
+    /* help is aligned */
+    CU_ASSERT(strlen(f->name) + (f->value ? 1 + strlen(f->value) : 0) <= 24);
 }
 
 /* Each default is one that the flag takes. */

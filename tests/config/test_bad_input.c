@@ -1,5 +1,6 @@
-/* Bad configurations, one a line: each must end in ERR_CONFIG with this line and column and a message that holds this
- * text. line 0: the fault is in an override, and the message begins with "command line: ". */
+/* Bad configurations, one a line: each must end in ERR_CONFIG with this line and column and a
+ * message that holds this text. line 0: the fault is in an override, and the message begins with
+ * "command line: ". */
 #include "config.h"
 #include "harness.h"
 #include "words.h"

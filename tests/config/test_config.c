@@ -1,5 +1,5 @@
-/* Good configurations: defaults, the design's example, overrides and what they replace, kinds of values, places of keys,
- * the resolved text read back, files. */
+/* Good configurations: defaults, the design's example, overrides and what they replace, kinds of
+ * values, places of keys, the resolved text read back, files. */
 #include "config.h"
 #include "schedules.def"
 #include "harness.h"

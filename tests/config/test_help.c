@@ -1,5 +1,5 @@
-/* What the option table says to people and shells: the help names every key, the man page passes groff, bash takes the
- * completion script and completes verbs, keys and words with it. */
+/* What the option table says to people and shells: the help names every key, the man page passes
+ * groff, bash takes the completion script and completes verbs, keys and words with it. */
 #include "schedules.def"
 #include "config/option.h"
 #include "harness.h"
@@ -128,7 +128,8 @@ static void test_man(void)
     free(text);
 }
 
-/* Completes the last of the words, bash's way; the answer must hold want (or nothing where want is ""). */
+/* Completes the last of the words, bash's way; the answer must hold want (or nothing where want is
+ * ""). */
 static void complete(const char *script, const char *words, const char *want)
 {
     char *text = mem_format("%s\nCOMP_WORDS=(%s)\nCOMP_CWORD=$((${#COMP_WORDS[@]} - 1))\n_weft\n"

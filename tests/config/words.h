@@ -1,4 +1,5 @@
-/* Words such as the modules below config have them, for the keys whose words are not config's own. */
+/* Words such as the modules below config have them, for the keys whose words are not config's
+ * own. */
 #ifndef WEFT_TESTS_CONFIG_WORDS_H
 #define WEFT_TESTS_CONFIG_WORDS_H
 

@@ -5,7 +5,8 @@
 #include "pairs.h"
 #include "tensor/cuda/cudnn_attention.h"
 
-/* Lengths that are no multiple of a tile, few real samples; by cuDNN, and widths that it does not take. */
+/* Lengths that are no multiple of a tile, few real samples; by cuDNN, and widths that it does not
+ * take. */
 static void test_attention(void)
 {
     static const struct {
@@ -50,7 +51,8 @@ static void test_attention_launches(void)
     pair_free(&p);
 }
 
-/* Plans for fewer samples than there are, run for one group after the other; the last has a sample that is padding. */
+/* Plans for fewer samples than there are, run for one group after the other; the last has a sample
+ * that is padding. */
 static void test_attention_groups(void)
 {
     static const OpCase c = {

@@ -1,5 +1,5 @@
-/* What the tests of the CUDA backend share: what is allowed, the backends, fresh random inputs, and the table of relative errors
- * that the program ends with. */
+/* What the tests of the CUDA backend share: what is allowed, the backends, fresh random inputs, and
+ * the table of relative errors that the program ends with. */
 #ifndef WEFT_TEST_CUDA_CASES_H
 #define WEFT_TEST_CUDA_CASES_H
 
@@ -12,26 +12,38 @@ enum { LARGEST = 1 << 19 };
 /* Of a tensor: the largest |cuda - cpu|, divided by the largest |cpu|. */
 typedef struct Bound {
     double fp32;
-    double
-        roundings; /* in a half type, of inputs that it holds: so many times its rounding error */
+    /* in a half type, of inputs that it holds: so many times its rounding error */
+    double roundings;
 } Bound;
 
 /* All that is allowed, for all files of this folder. */
 static const struct {
-    Bound equal;        /* whole numbers */
-    Bound exact;        /* the same operations in the same order */
-    Bound elementwise;  /* one element's arithmetic: fused multiply-adds, exp, tanh */
-    Bound product;      /* sums, in another order */
-    Bound long_product; /* of thousands of terms, in any order */
-    Bound attention;    /* which rounds the factors of its products */
-    Bound gelu_product; /* the same, times the slope at an input that was rounded, too */
-    Bound
-        conv; /* transforms of images and filters lose some bits; rounded before and after the bias */
-    Bound exchange;      /* rounded before and after the bias */
-    double loss;         /* of ten training steps: |cuda - cpu| */
-    double deep;         /* where batch norm of few samples makes more of a difference */
-    double loss_rounded; /* in bf16, fp16 or tf32 against fp32 */
-    double tf32;         /* products of factors that TF32 does not hold: of 1 */
+    /* whole numbers */
+    Bound equal;
+    /* the same operations in the same order */
+    Bound exact;
+    /* one element's arithmetic: fused multiply-adds, exp, tanh */
+    Bound elementwise;
+    /* sums, in another order */
+    Bound product;
+    /* of thousands of terms, in any order */
+    Bound long_product;
+    /* which rounds the factors of its products */
+    Bound attention;
+    /* the same, times the slope at an input that was rounded, too */
+    Bound gelu_product;
+    /* transforms of images and filters lose some bits; rounded before and after the bias */
+    Bound conv;
+    /* rounded before and after the bias */
+    Bound exchange;
+    /* of ten training steps: |cuda - cpu| */
+    double loss;
+    /* where batch norm of few samples makes more of a difference */
+    double deep;
+    /* in bf16, fp16 or tf32 against fp32 */
+    double loss_rounded;
+    /* products of factors that TF32 does not hold: of 1 */
+    double tf32;
 } allowed = {.exact = {0, 1},
              .elementwise = {2e-6, 1},
              .product = {2e-6, 1.5},
@@ -45,9 +57,12 @@ static const struct {
              .loss_rounded = 5e-2,
              .tf32 = 1e-2};
 
-static bool full;      /* what takes an emulated GPU too long, too */
-static uint32_t seed;  /* printed */
-static uint64_t draws; /* arrays filled so far: as many before, the same numbers */
+/* what takes an emulated GPU too long, too */
+static bool full;
+/* printed */
+static uint32_t seed;
+/* arrays filled so far: as many before, the same numbers */
+static uint64_t draws;
 static Backend *cpu, *gpu, *gpu_bf16, *gpu_fp16, *gpu_tf32;
 
 /* Numbers that bf16 and fp16 hold, too. */
@@ -69,15 +84,18 @@ static void fill_tokens(int32_t *out, int64_t n, int64_t below)
 static const struct {
     DType precision;
     const char *name;
-    double rounding; /* of one number, relative */
+    /* of one number, relative */
+    double rounding;
 } table_type[] = {
     {DTYPE_F32, "fp32", 0x1p-24}, {DTYPE_BF16, "bf16", 0x1p-8}, {DTYPE_F16, "fp16", 0x1p-11}};
 typedef enum Part { PART_Y, PART_DX, PART_DW, PARTS } Part;
 enum { TYPES = sizeof table_type / sizeof *table_type, ROWS = 40 };
 
 static struct {
-    const char *name;                         /* borrowed */
-    double bound[TYPES], worst[TYPES][PARTS]; /* -1: not measured */
+    /* borrowed */
+    const char *name;
+    /* -1: not measured */
+    double bound[TYPES], worst[TYPES][PARTS];
 } table_row[ROWS];
 static int table_rows;
 

@@ -7,7 +7,8 @@
 enum { ARRAYS = 4, ELEMENTS = 3 * FLAT_CHUNK + 77 };
 
 typedef struct Arrays {
-    float *host[ARRAYS], *device[ARRAYS]; /* owned */
+    /* owned */
+    float *host[ARRAYS], *device[ARRAYS];
 } Arrays;
 
 static void arrays_new(Arrays *a)
@@ -52,7 +53,8 @@ static void test_flat_sums(void)
     }
     arrays_check(&a, "flat add", allowed.exact);
     arrays_new(&a);
-    for (int d = 0; d < 2; ++d) { /* ranges that begin anywhere */
+    /* ranges that begin anywhere */
+    for (int d = 0; d < 2; ++d) {
         float **v = d ? a.device : a.host;
         f[d]->add(s[d], v[0] + 1, v[1] + 2, v[2] + 3, ELEMENTS - 5);
         f[d]->scale_add(s[d], v[1] + 3, 2, v[2] + 1, 0, 77);

@@ -1,4 +1,5 @@
-/* A dense whose input is another one's gelu: its product of gradients ends with gelu's slope. On the CPU they are two layers. */
+/* A dense whose input is another one's gelu: its product of gradients ends with gelu's slope. On
+ * the CPU they are two layers. */
 #ifndef WEFT_TEST_CUDA_GELU_CASES_H
 #define WEFT_TEST_CUDA_GELU_CASES_H
 
@@ -7,7 +8,8 @@
 enum { GELU_ROWS = 9, GELU_WIDTH = 40 };
 
 typedef struct GeluCase {
-    Rig before, behind, fused; /* gelu and dense on the CPU; dense on the GPU */
+    /* gelu and dense on the CPU; dense on the GPU */
+    Rig before, behind, fused;
     float *h, *x, *given, *got;
 } GeluCase;
 

@@ -1,5 +1,6 @@
-/* Steps that are recorded and replayed, and steps in which the host waits for nothing, against plain ones: the same bits in
- * every parameter. Where the GPU is emulated, the host's calls and waits are counted, too. */
+/* Steps that are recorded and replayed, and steps in which the host waits for nothing, against
+ * plain ones: the same bits in every parameter. Where the GPU is emulated, the host's calls and
+ * waits are counted, too. */
 #ifndef WEFT_TEST_CUDA_GRAPH_CASES_H
 #define WEFT_TEST_CUDA_GRAPH_CASES_H
 
@@ -12,25 +13,31 @@
         CU_ASSERT_EQUAL_FATAL(must_st_, OK);                                                       \
     } while (0)
 
-/* Of the emulated runtime: the host's calls, and those of them that wait until a stream is empty. */
+/* Of the emulated runtime: the host's calls, and those of them that wait until a stream is
+ * empty. */
 void emulate_counts(long *all, long *empty) __attribute__((weak));
 
 typedef struct GraphCase {
-    const char *name, *text; /* keys of model and optim */
+    /* keys of model and optim */
+    const char *name, *text;
     int batch, micro_batch;
-    int side; /* of its images; 0: it is of tokens */
+    /* of its images; 0: it is of tokens */
+    int side;
     const char *precision;
-    int lone_waits; /* of a step that is not logged */
+    /* of a step that is not logged */
+    int lone_waits;
 } GraphCase;
 
 enum { GRAPH_STEPS = 12 };
 
 /* What a run left behind. */
 typedef struct Left {
-    float *value; /* owned: all parameters */
+    /* owned: all parameters */
+    float *value;
     int64_t count;
     double loss;
-    long calls, waits; /* of a step at the end that is not logged */
+    /* of a step at the end that is not logged */
+    long calls, waits;
 } Left;
 
 static Trainer *graph_trainer(const GraphCase *c, const char *dir, const char *keys,
@@ -101,7 +108,8 @@ static Left run_straight(const GraphCase *c, const char *dir, const char *keys)
     return leave(t, config);
 }
 
-/* Stopped after a step and gone on with, in the middle of replaying, and by a trainer that is at another place. */
+/* Stopped after a step and gone on with, in the middle of replaying, and by a trainer that is at
+ * another place. */
 static Left run_resumed(const GraphCase *c, const char *dir, const char *keys, bool same)
 {
     Config *config = NULL;

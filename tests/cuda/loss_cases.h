@@ -1,5 +1,6 @@
-/* softmax_loss that writes the gradient over the logits while it reads them, against the same in two steps: equal bits, for rows
- * that a block keeps whole in shared memory, and for rows that it does not. */
+/* softmax_loss that writes the gradient over the logits while it reads them, against the same in
+ * two steps: equal bits, for rows that a block keeps whole in shared memory, and for rows that it
+ * does not. */
 #ifndef WEFT_TEST_CUDA_LOSS_CASES_H
 #define WEFT_TEST_CUDA_LOSS_CASES_H
 
@@ -9,7 +10,8 @@
 typedef struct LossCase {
     Shape x;
     const char *attrs;
-    int rows; /* real ones */
+    /* real ones */
+    int rows;
 } LossCase;
 
 static Status loss_open(Rig *rig, Backend *device, const LossCase *c, bool over)
@@ -63,7 +65,8 @@ static void loss_compare(Rig *apart, Rig *over, const LossCase *c)
     fill(logits, shape_count(c->x), 4);
     loss_give(apart, logits, c);
     loss_give(over, logits, c);
-    over->run.training = false; /* leaves the logits alone */
+    /* leaves the logits alone */
+    over->run.training = false;
     rig_forward(apart);
     rig_forward(over);
     CU_ASSERT_TRUE(loss_same(apart, a->y, b->y, y_bytes));
@@ -71,13 +74,15 @@ static void loss_compare(Rig *apart, Rig *over, const LossCase *c)
     rig_backward(apart, NULL);
     over->run.training = true;
     rig_poison(over);
-    rig_forward(over); /* all of it, on a GPU */
+    /* all of it, on a GPU */
+    rig_forward(over);
     CU_ASSERT_TRUE(loss_same(apart, a->dx[0], b->dx[0], x_bytes));
     rig_backward(over, NULL);
     CU_ASSERT_TRUE(loss_same(apart, a->dx[0], b->dx[0], x_bytes));
     CU_ASSERT_TRUE(loss_same(apart, a->y, b->y, y_bytes));
     CU_ASSERT_TRUE(loss_same(apart, a->saved, b->saved, apart->op->saved_bytes));
-    rig_get_dx(over, 0, logits); /* its padding is zeros */
+    /* its padding is zeros */
+    rig_get_dx(over, 0, logits);
     mem_free(&logits);
 }
 

@@ -1,4 +1,5 @@
-/* Ten steps of training every model of the zoo on the GPU against the CPU: losses, equal bits of two runs, memory as planned. */
+/* Ten steps of training every model of the zoo on the GPU against the CPU: losses, equal bits of
+ * two runs, memory as planned. */
 #ifndef WEFT_TEST_CUDA_MODEL_CASES_H
 #define WEFT_TEST_CUDA_MODEL_CASES_H
 
@@ -11,11 +12,16 @@ static const World alone = {
 
 /* A model that is trained on both. */
 typedef struct Model {
-    const char *name, *text; /* its keys, and those of optim */
-    const char *precision;   /* on the GPU */
-    int batch, steps;        /* in two micro-batches; at most STEPS */
-    int side; /* of its images in CLASSES classes; 0: it is of tokens of KINDS kinds */
-    const double *tolerance; /* of the losses */
+    /* its keys, and those of optim */
+    const char *name, *text;
+    /* on the GPU */
+    const char *precision;
+    /* in two micro-batches; at most STEPS */
+    int batch, steps;
+    /* of its images in CLASSES classes; 0: it is of tokens of KINDS kinds */
+    int side;
+    /* of the losses */
+    const double *tolerance;
     bool only_full;
 } Model;
 
@@ -23,7 +29,8 @@ typedef struct Model {
 typedef struct Run {
     Config *config;
     Trainer *trainer;
-    double norm; /* of the first step's gradient */
+    /* of the first step's gradient */
+    double norm;
 } Run;
 
 /* A folder of its own with the model's data set. Owner: the caller (folder_remove). */
@@ -119,7 +126,8 @@ static void check_memory(const Model *m, const Trainer *t)
     CU_ASSERT(fabs(taken / planned - 1) <= 0.01);
 }
 
-/* Layer norms and convolutions add their gradients themselves to what other readers of their input gave. */
+/* Layer norms and convolutions add their gradients themselves to what other readers of their input
+ * gave. */
 static void check_adds(const Trainer *t)
 {
     const Graph *g = t->graph;
@@ -196,8 +204,9 @@ static void check_model(const Model *m)
     "conv2d: {channels: 8, kernel: 3, groups: 8}, batch_norm, dropout: {p: 0.2}, silu, "           \
     "avg_pool: {kernel: 1}, gelu, global_pool, flatten, dense: {width: 10}]}\n"                    \
     "optim: {name: lamb, lr: 0.01}\n"
-/* At random, batch norm of few samples makes steps of any size chaotic: even a CPU disagrees with itself where another instruction
- * set adds in another order. Small steps keep both on one path; the first step's gradient norm is compared, too. */
+/* At random, batch norm of few samples makes steps of any size chaotic: even a CPU disagrees with
+ * itself where another instruction set adds in another order. Small steps keep both on one path;
+ * the first step's gradient norm is compared, too. */
 #define DEEP(name, stem)                                                                           \
     "model: {name: " name stem "}\noptim: {name: sgd, lr: 1e-5, momentum: 0.9}\n"
 #define WIDE                                                                                       \

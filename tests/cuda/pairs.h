@@ -1,5 +1,5 @@
-/* One operation on the CPU and on the GPU, given the same: outputs and gradients compared, on the GPU twice, with equal bits. All
- * that it has to write is NaN first. */
+/* One operation on the CPU and on the GPU, given the same: outputs and gradients compared, on the
+ * GPU twice, with equal bits. All that it has to write is NaN first. */
 #ifndef WEFT_TEST_CUDA_PAIRS_H
 #define WEFT_TEST_CUDA_PAIRS_H
 
@@ -9,19 +9,26 @@ typedef struct OpCase {
     const char *kind, *attrs;
     int x_count;
     Shape x;
-    Act act; /* fused */
+    /* fused */
+    Act act;
     int rows;
     Bound bound;
 } OpCase;
 
 typedef struct Pair {
     const OpCase *c;
-    bool adds;             /* its first input has other readers; the CPU's gradient is added here */
-    Rig rig[2];            /* cpu, cuda */
-    Rig act;               /* cpu: behind a dense that has gelu fused on the GPU only */
-    float *given, *got[2]; /* owned, LARGEST floats each */
-    float *before;         /* the same: the other readers' gradient */
-    uint64_t bits;         /* of what the GPU gave */
+    /* its first input has other readers; the CPU's gradient is added here */
+    bool adds;
+    /* cpu, cuda */
+    Rig rig[2];
+    /* cpu: behind a dense that has gelu fused on the GPU only */
+    Rig act;
+    /* owned, LARGEST floats each */
+    float *given, *got[2];
+    /* the same: the other readers' gradient */
+    float *before;
+    /* of what the GPU gave */
+    uint64_t bits;
     char what[128];
 } Pair;
 
@@ -121,7 +128,8 @@ static void pair_compare(Pair *p, Part part, Bound bound, const char *tensor, in
     p->bits = hash_bytes(p->got[1], bytes) ^ p->bits * 1099511628211u;
 }
 
-/* A loss beside how many logits beat the label's, and the first of the largest: those are whole numbers. */
+/* A loss beside how many logits beat the label's, and the first of the largest: those are whole
+ * numbers. */
 static void pair_compare_losses(Pair *p, int64_t lines)
 {
     static const char *const column[LOSS_COLUMNS] = {"loss", "how many are larger", "the largest"};

@@ -1,4 +1,5 @@
-/* tf32 rounds, and no more than it says; fp16 skips a step that overflows, and resumes with the scale that it had. */
+/* tf32 rounds, and no more than it says; fp16 skips a step that overflows, and resumes with the
+ * scale that it had. */
 #ifndef WEFT_TEST_CUDA_PRECISION_CASES_H
 #define WEFT_TEST_CUDA_PRECISION_CASES_H
 
@@ -68,7 +69,8 @@ static void first_weights(Trainer *t, float out[8])
     t->backend->table->sync(s);
 }
 
-/* 2^24 is too much: skipped steps halve it, change nothing else, and do not count for Adam; two good ones double it. */
+/* 2^24 is too much: skipped steps halve it, change nothing else, and do not count for Adam; two
+ * good ones double it. */
 static void check_scaling(Trainer *t)
 {
     enum { MOST = 12 };
@@ -99,7 +101,8 @@ static void check_scale_resumed(Trainer *t, const char *dir)
     Trainer *again = NULL;
     StepResult a, b;
     char *path = mem_format("%s/step.h5", dir);
-    CHECK_OK(train_step(t, &a)); /* at twice the scale: skipped, or good */
+    /* at twice the scale: skipped, or good */
+    CHECK_OK(train_step(t, &a));
     CHECK_OK(train_save(t, path));
     CHECK_OK(scaled_trainer(&again, &config, dir));
     if (again) {
@@ -111,7 +114,8 @@ static void check_scale_resumed(Trainer *t, const char *dir)
         for (int i = 0; i < 6; ++i) {
             CHECK_OK(train_step(t, &a));
             CHECK_OK(train_step(again, &b));
-            CU_ASSERT_EQUAL(a.loss, b.loss); /* to the bit */
+            /* to the bit */
+            CU_ASSERT_EQUAL(a.loss, b.loss);
             CU_ASSERT_EQUAL(a.skipped, b.skipped);
         }
         CU_ASSERT_EQUAL(again->scale.now, t->scale.now);

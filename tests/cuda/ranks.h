@@ -1,6 +1,6 @@
-/* Three ranks of a tensor group in one process, with slices of unequal length, on one backend. They take turns: what each brings to a
- * meeting is kept, and all run again, so that in its second run a rank finds at the first meeting what all have brought, in
- * its third at the second. */
+/* Three ranks of a tensor group in one process, with slices of unequal length, on one backend. They
+ * take turns: what each brings to a meeting is kept, and all run again, so that in its second run a
+ * rank finds at the first meeting what all have brought, in its third at the second. */
 #ifndef WEFT_TEST_CUDA_RANKS_H
 #define WEFT_TEST_CUDA_RANKS_H
 
@@ -11,9 +11,12 @@ enum { SLICES = 3, MEETINGS = 2, SLICE_ROOM = 1 << 16 };
 typedef struct Ranks {
     Rig rig[SLICES];
     Exchange face[SLICES];
-    float *x[SLICES], *dy[SLICES], *out[SLICES]; /* owned, SLICE_ROOM each */
-    char *brought[MEETINGS][SLICES];             /* owned */
-    int meeting;                                 /* of the rank that runs: the next */
+    /* owned, SLICE_ROOM each */
+    float *x[SLICES], *dy[SLICES], *out[SLICES];
+    /* owned */
+    char *brought[MEETINGS][SLICES];
+    /* of the rank that runs: the next */
+    int meeting;
 } Ranks;
 
 /* Between a whole on the host and a rank's packed slice of it. */

@@ -1,5 +1,6 @@
-/* reorder: what comes out, in plain order, is what went in, of images and of flat views of them, channels last or not, and of padded
- * rows; and so are gradients on their way back. Numbers that the types do not hold are rounded once. */
+/* reorder: what comes out, in plain order, is what went in, of images and of flat views of them,
+ * channels last or not, and of padded rows; and so are gradients on their way back. Numbers that
+ * the types do not hold are rounded once. */
 #ifndef WEFT_TEST_CUDA_REORDER_CASES_H
 #define WEFT_TEST_CUDA_REORDER_CASES_H
 

@@ -5,14 +5,18 @@
 #include "cases.h"
 
 typedef struct ResidualCase {
-    const char *attrs; /* of the dense */
+    /* of the dense */
+    const char *attrs;
     Shape x;
-    Act act;   /* of the sum */
-    bool even; /* rows of outputs are whole 16 bytes in every type */
+    /* of the sum */
+    Act act;
+    /* rows of outputs are whole 16 bytes in every type */
+    bool even;
 } ResidualCase;
 
 typedef struct ResidualTest {
-    Rig dense, sum, fused; /* two on the CPU, one on the GPU */
+    /* two on the CPU, one on the GPU */
+    Rig dense, sum, fused;
     float *given, *got, *expected;
 } ResidualTest;
 
@@ -127,7 +131,8 @@ static void test_residual(void)
     }
 }
 
-/* How many adds are left of a model that both backends have fused; *nodes: of all kinds, on the CPU and on the GPU. */
+/* How many adds are left of a model that both backends have fused; *nodes: of all kinds, on the CPU
+ * and on the GPU. */
 static int adds_left(const char *text, Desc input, int nodes[2])
 {
     const BackendTable *table[] = {&backend_cpu, &backend_cuda};
@@ -146,8 +151,8 @@ static int adds_left(const char *text, Desc input, int nodes[2])
     return adds;
 }
 
-/* The residual comes in plain rows, so that a reorder lies between a dense with gelu and the one that has its slope: no stage
- * begins there. */
+/* The residual comes in plain rows, so that a reorder lies between a dense with gelu and the one
+ * that has its slope: no stage begins there. */
 static void test_residual_reorder(void)
 {
     static const char text[] =
@@ -182,7 +187,8 @@ static void test_residual_models(void)
     CU_ASSERT_EQUAL(adds_left("model: {name: gpt2, layers: 3, width: 16, heads: 2, context: 8}\n",
                               tokens, nodes),
                     0);
-    CU_ASSERT_EQUAL(nodes[0] - nodes[1], LAYERS_OF_GPT * 3); /* two sums and gelu */
+    /* two sums and gelu */
+    CU_ASSERT_EQUAL(nodes[0] - nodes[1], LAYERS_OF_GPT * 3);
     CU_ASSERT_EQUAL(adds_left("model: {name: gpt2, layers: 3, width: 16, heads: 2, context: 8, "
                               "dropout: 0.1}\n",
                               tokens, nodes),

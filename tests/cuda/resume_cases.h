@@ -1,5 +1,6 @@
-/* A checkpoint of one device goes on on the other: every tensor is the same to the bit, and losses are as close as those of
- * runs that never changed. And what a GPU has no memory for is refused before it is taken. */
+/* A checkpoint of one device goes on on the other: every tensor is the same to the bit, and losses
+ * are as close as those of runs that never changed. And what a GPU has no memory for is refused
+ * before it is taken. */
 #ifndef WEFT_TEST_CUDA_RESUME_CASES_H
 #define WEFT_TEST_CUDA_RESUME_CASES_H
 
@@ -82,7 +83,8 @@ static Status design(const char *set, long long micro)
     return st;
 }
 
-/* The refusal names about the largest micro-batch that fits: a little less does, twice as many samples do not. */
+/* The refusal names about the largest micro-batch that fits: a little less does, twice as many
+ * samples do not. */
 static void test_memory(void)
 {
     static const char at_most[] = "train.micro_batch of at most about ";
@@ -93,7 +95,8 @@ static void test_memory(void)
     long long most = number ? atoll(number + strlen(at_most)) : 1;
     CU_ASSERT(most > 1);
     printf("  %s\n", fail_message());
-    CHECK_OK(design(dir, most - most / 50)); /* "about" */
+    /* "about" */
+    CHECK_OK(design(dir, most - most / 50));
     CHECK_FAILS(design(dir, 2 * most), ERR_CONFIG, at_most);
     folder_remove(&dir);
 }

@@ -1,5 +1,6 @@
-/* Operations of which each rank of a tensor group has a slice: on the GPU as on the CPU, and together what the whole operation
- * gives, to the bit but for the loss, whose sums are in another order. */
+/* Operations of which each rank of a tensor group has a slice: on the GPU as on the CPU, and
+ * together what the whole operation gives, to the bit but for the loss, whose sums are in another
+ * order. */
 #ifndef WEFT_TEST_CUDA_SLICE_CASES_H
 #define WEFT_TEST_CUDA_SLICE_CASES_H
 
@@ -11,7 +12,8 @@ typedef enum Together { CUT, SUM, SAME } Together;
 typedef struct SliceCase {
     const char *name, *kind, *attrs;
     Shape x;
-    int dim, rows; /* which is cut; of an embedding, that of its table; rows: real ones, or 0 */
+    /* which is cut; of an embedding, that of its table; rows: real ones, or 0 */
+    int dim, rows;
     Together y, dw;
     Bound bound;
 } SliceCase;
@@ -20,10 +22,13 @@ enum { WHOLE = -1, SLICE_VOCAB = 101 };
 
 typedef struct SliceTest {
     const SliceCase *c;
-    Rig whole; /* on the GPU */
+    /* on the GPU */
+    Rig whole;
     Ranks cpu, gpu;
-    Slices cut_x, cut_w; /* cut_w: embedding */
-    float *given, *got;  /* owned, SLICE_ROOM each */
+    /* cut_w: embedding */
+    Slices cut_x, cut_w;
+    /* owned, SLICE_ROOM each */
+    float *given, *got;
 } SliceTest;
 
 static bool has_tokens(const SliceCase *c)
@@ -135,7 +140,8 @@ static void slices_give(SliceTest *t)
     if (t->whole.spec.w_count) slices_give_w(t);
 }
 
-/* gpu.out against cpu.out, rank by rank, and what they make up against `got`, the whole operation's. */
+/* gpu.out against cpu.out, rank by rank, and what they make up against `got`, the whole
+ * operation's. */
 static void slices_compare(SliceTest *t, Part part, Together how, Slices cut, const char *tensor)
 {
     const SliceCase *c = t->c;

@@ -1,10 +1,12 @@
-/* The CUDA backend against the CPU's, on random inputs: every operation it has, every flat function, copies and
- * events, ten steps of training every model of the zoo, and going on with the other device's checkpoint. Everything is done twice
- * and gives the same bits. It ends with a table of relative errors. Where there is no GPU it says so, checks that asking for
- * one fails cleanly, and passes. The layers' own tests hold the CPU backend to PyTorch's values.
+/* The CUDA backend against the CPU's, on random inputs: every operation it has, every flat
+ * function, copies and events, ten steps of training every model of the zoo, and going on with the
+ * other device's checkpoint. Everything is done twice and gives the same bits. It ends with a table
+ * of relative errors. Where there is no GPU it says so, checks that asking for one fails cleanly,
+ * and passes. The layers' own tests hold the CPU backend to PyTorch's values.
  *
  * usage: test_cuda [operations|full] [SEED]
- *     operations: no models (for compute-sanitizer); full: the large models, too; SEED: of the inputs, 1 if
+ *     operations: no models (for compute-sanitizer); full: the large models, too; SEED: of the
+ * inputs, 1 if
  *     not given: the suite must not fail by chance; `make check-cuda` gives a fresh one */
 #include "attention_cases.h"
 #include "flat_cases.h"
@@ -121,7 +123,8 @@ static void test_ops(void)
     run_ops(cases, sizeof cases / sizeof cases[0], gpu_fp16);
 }
 
-/* Layer norms of wide and narrow rows, in packs and not, one part of the rows and several; convolutions. */
+/* Layer norms of wide and narrow rows, in packs and not, one part of the rows and several;
+ * convolutions. */
 static void run_adding_ops(Pair *p, Backend *device)
 {
     static const int64_t width[] = {8, 77, 264, 768, 1608, 6144, 6152};
@@ -181,8 +184,10 @@ static void test_absent(void)
 
 /* What a word of the command line asks for. */
 typedef struct Wanted {
-    bool operations;  /* alone */
-    const char *part; /* of the tests' names; NULL: all */
+    /* alone */
+    bool operations;
+    /* of the tests' names; NULL: all */
+    const char *part;
 } Wanted;
 
 static bool read_words(int argc, char **argv, Wanted *wanted)

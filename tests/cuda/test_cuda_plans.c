@@ -1,5 +1,6 @@
-/* The graphs of attention and convolutions before the real cuDNN, for GPUs that are only described: it finds an engine for each that repeats its
- * bits, compiles the kernel and says the workspace. Whether the kernels run, and how fast, only a GPU tells. */
+/* The graphs of attention and convolutions before the real cuDNN, for GPUs that are only described:
+ * it finds an engine for each that repeats its bits, compiles the kernel and says the workspace.
+ * Whether the kernels run, and how fast, only a GPU tells. */
 #include "harness.h"
 #include "tensor/op_list.h"
 #include "tensor/cuda/cudnn_attention.h"
@@ -44,12 +45,13 @@ static void check_plans(const char *card, AttentionShape shape)
 static void test_shapes(void)
 {
     static const AttentionShape shapes[] = {
-        {32, 1024, 12, 64, false, false}, /* gpt2-124m */
-        {32, 1024, 12, 64, true, false},  {64, 1024, 12, 64, false, false},
-        {1, 1024, 25, 64, false, false},  {3, 1000, 12, 64, false, false},
-        {8, 17, 3, 8, true, false},       {8, 24, 2, 16, false, false},
-        {4, 333, 6, 32, false, false},    {2, 2048, 16, 128, true, false},
-        {2, 4096, 16, 96, false, false},  {1, 1, 1, 64, false, false},
+        /* gpt2-124m */
+        {32, 1024, 12, 64, false, false}, {32, 1024, 12, 64, true, false},
+        {64, 1024, 12, 64, false, false}, {1, 1024, 25, 64, false, false},
+        {3, 1000, 12, 64, false, false},  {8, 17, 3, 8, true, false},
+        {8, 24, 2, 16, false, false},     {4, 333, 6, 32, false, false},
+        {2, 2048, 16, 128, true, false},  {2, 4096, 16, 96, false, false},
+        {1, 1, 1, 64, false, false},
     };
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; ++i) {
         AttentionShape shape = shapes[i];
@@ -77,7 +79,8 @@ static void test_widths(void)
     cudnn_close(&state);
 }
 
-/* A convolution as the zoo has them: planned as a run plans it. biased: then all of it is cuDNN's. */
+/* A convolution as the zoo has them: planned as a run plans it. biased: then all of it is
+ * cuDNN's. */
 typedef struct ConvCase {
     int64_t samples, channels, side, outputs;
     int kernel, stride, groups;

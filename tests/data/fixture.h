@@ -1,4 +1,5 @@
-/* What the data tests share: a scratch folder, HDF5 files of any type and layout, a Config to open them with. */
+/* What the data tests share: a scratch folder, HDF5 files of any type and layout, a Config to open
+ * them with. */
 #ifndef DATA_FIXTURE_H
 #define DATA_FIXTURE_H
 
@@ -45,11 +46,14 @@ static inline Config config_plain(void)
 
 typedef struct H5Array {
     const char *name;
-    hid_t stored, memory; /* type in the file, type of data */
+    /* type in the file, type of data */
+    hid_t stored, memory;
     int ndim;
-    hsize_t dim[5], chunk[5]; /* chunk[0] 0: contiguous */
+    /* chunk[0] 0: contiguous */
+    hsize_t dim[5], chunk[5];
     int deflate;
-    const void *data; /* NULL: never written */
+    /* NULL: never written */
+    const void *data;
 } H5Array;
 
 static inline hid_t h5_new(const char *path)
@@ -103,7 +107,8 @@ static inline void h5_put_floats(hid_t file, const char *name, const float *valu
     H5Sclose(space);
 }
 
-/* n images (n,1,2,2) of uint8, value of image i: i, i+1, i+2, i+3 (mod 256); labels i mod classes. */
+/* n images (n,1,2,2) of uint8, value of image i: i, i+1, i+2, i+3 (mod 256); labels i mod
+ * classes. */
 static inline const char *images_small(const char *name, int n, int classes, bool packed)
 {
     const char *path = in_scratch(name);

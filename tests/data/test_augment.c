@@ -1,5 +1,5 @@
-/* Augmentation: against a plain pixel-by-pixel reading of its definition, keyed by sample and epoch only, every choice
- * taken about as often as it should be; and how fast it is. */
+/* Augmentation: against a plain pixel-by-pixel reading of its definition, keyed by sample and epoch
+ * only, every choice taken about as often as it should be; and how fast it is. */
 #include "fixture.h"
 
 #include <math.h>
@@ -17,7 +17,8 @@ static DataSet set_of(ElementType type, int64_t c, int64_t h, int64_t w)
     return set;
 }
 
-/* Finds which crop and flip `out` shows by trying all; returns how many fit (1 where the picture tells them apart). */
+/* Finds which crop and flip `out` shows by trying all; returns how many fit (1 where the picture
+ * tells them apart). */
 static int crops_that_fit(const uint8_t *raw, const DataSet *set, int pad, const float *out,
                           int *dy, int *dx, int *flip)
 {
@@ -56,7 +57,8 @@ static void crop_and_flip(void)
         ++count[dy + PAD][dx + PAD][flip];
     }
     CU_ASSERT_EQUAL(wrong, 0);
-    for (int i = 0; i < 50; ++i) { /* 40 expected of each, deviation 6.3 */
+    /* 40 expected of each, deviation 6.3 */
+    for (int i = 0; i < 50; ++i) {
         int n = (&count[0][0][0])[i];
         CU_ASSERT_TRUE(n > 8 && n < 72);
     }
@@ -88,8 +90,10 @@ static void cutout(void)
         corner += y0 == 0 && x0 == 0 && zero == 4;
         whole += zero == SIZE * SIZE;
     }
-    CU_ASSERT_TRUE(corner > TURNS / (H * W) / 3); /* hangs over the border by half */
-    CU_ASSERT_TRUE(whole > TURNS / 4);            /* (H-3)(W-3)/HW = 0.38 expected */
+    /* hangs over the border by half */
+    CU_ASSERT_TRUE(corner > TURNS / (H * W) / 3);
+    /* (H-3)(W-3)/HW = 0.38 expected */
+    CU_ASSERT_TRUE(whole > TURNS / 4);
 }
 
 static void keyed(void)
@@ -172,7 +176,8 @@ static double microseconds(const DataSet *set, const Config *c)
     return best;
 }
 
-/* Generous limits, by what a plain loop takes on this machine: a busy or a slow one changes nothing. */
+/* Generous limits, by what a plain loop takes on this machine: a busy or a slow one changes
+ * nothing. */
 static void fast(void)
 {
     DataSet grey = set_of(ELEM_U8, 1, 28, 28), colour = set_of(ELEM_U8, 3, 32, 32);

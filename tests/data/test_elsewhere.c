@@ -1,5 +1,6 @@
-/* Data sets whose values lie in another file than the one that is named: behind external links, in external storage, in the
- * files of a virtual data set. Each is refused by name with a command that works; links inside the one file are no fault. */
+/* Data sets whose values lie in another file than the one that is named: behind external links, in
+ * external storage, in the files of a virtual data set. Each is refused by name with a command that
+ * works; links inside the one file are no fault. */
 #include "fixture.h"
 
 enum { N = 20, WIDE = 4 };

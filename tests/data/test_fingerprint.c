@@ -1,5 +1,6 @@
-/* Which data set is this: the same text for the same values however they are stored and named, another one for others; and
- * the hash is the one that its rule says, worked out here from the plain bytes. */
+/* Which data set is this: the same text for the same values however they are stored and named,
+ * another one for others; and the hash is the one that its rule says, worked out here from the
+ * plain bytes. */
 #include "fixture.h"
 
 #include <xxhash.h>
@@ -28,12 +29,14 @@ static void other(Print a, Print b)
     CU_ASSERT_STRING_NOT_EQUAL(a.text, b.text);
 }
 
-/* n samples of `wide` bytes with labels, stored as is or packed in chunks; x[at] and y[label] are one more. */
+/* n samples of `wide` bytes with labels, stored as is or packed in chunks; x[at] and y[label] are
+ * one more. */
 typedef struct Made {
     int n, wide;
     bool packed;
     int64_t at;
-    int label; /* -1: none, like at */
+    /* -1: none, like at */
+    int label;
 } Made;
 
 static uint8_t made_x(int64_t i)
@@ -90,9 +93,11 @@ static void the_rule(void)
     as_the_rule_says(4096, 5);
     as_the_rule_says(4097, 5);
     as_the_rule_says(9999, 4);
-    as_the_rule_says(300000, 1); /* labels in several pieces */
+    /* labels in several pieces */
+    as_the_rule_says(300000, 1);
     as_the_rule_says(11, 20000);
-    as_the_rule_says(3, 1200000); /* a sample is more than a piece, and not mapped */
+    /* a sample is more than a piece, and not mapped */
+    as_the_rule_says(3, 1200000);
 }
 
 /* What is seen, and what is not: bytes of a sample past its head, samples between the 4,096. */

@@ -1,5 +1,5 @@
-/* Imports: IDX, text and tokens (plain and .gz) and CIFAR of small files made here; round trip through HDF5 and the reader; corrupt files;
- * a full disk; nothing overwritten, no .part left. */
+/* Imports: IDX, text and tokens (plain and .gz) and CIFAR of small files made here; round trip
+ * through HDF5 and the reader; corrupt files; a full disk; nothing overwritten, no .part left. */
 #include "fixture.h"
 
 #include <fcntl.h>
@@ -113,7 +113,8 @@ static void never_overwrites(void)
     CHECK_OK(data_import_idx(x, y, NULL, 0, out, true));
     CHECK_OK(data_set_open(&set, NULL, out));
     CU_ASSERT_EQUAL(set.classes, 4);
-    const char *cut = idx_images("x-cut", N, -1); /* a failing import leaves the earlier file */
+    /* a failing import leaves the earlier file */
+    const char *cut = idx_images("x-cut", N, -1);
     CHECK_FAILS(data_import_idx(cut, y, NULL, 0, out, true), ERR_DATA, "truncated");
     CHECK_OK(data_set_check(&set, 0));
     CU_ASSERT_FALSE(part_exists(out));
@@ -159,7 +160,8 @@ static void gz_bad(void)
     fclose(f);
     CHECK_FAILS(data_import_idx(file_put("cut", b, n / 2), y, NULL, 0, out, false), ERR_DATA,
                 "truncated");
-    b[n - 6] ^= 1; /* the checksum */
+    /* the checksum */
+    b[n - 6] ^= 1;
     CHECK_FAILS(data_import_idx(file_put("flipped", b, n), y, NULL, 0, out, false), ERR_DATA,
                 "flipped: is damaged");
     CU_ASSERT_FALSE(exists(out));
@@ -243,7 +245,8 @@ static int import_limited(rlim_t bytes, const char *file, const char *out)
         setrlimit(RLIMIT_FSIZE, &limit);
         Status st = data_import_cifar(&file, 1, false, out, true);
         hdf5_lock();
-        H5close(); /* whatever HDF5 still holds must not hang the end of the process */
+        /* whatever HDF5 still holds must not hang the end of the process */
+        H5close();
         _exit(st == ERR_IO && strstr(fail_message(), ".part: cannot be written") ? 0 : 1);
     }
     int status = -1;
@@ -263,7 +266,8 @@ static void disk_full(void)
         CU_ASSERT_EQUAL(status, 0);
         CU_ASSERT_FALSE(part_exists(out));
     }
-    CHECK_OK(data_set_open(&set, NULL, out)); /* the earlier file is whole */
+    /* the earlier file is whole */
+    CHECK_OK(data_set_open(&set, NULL, out));
     CHECK_OK(data_set_check(&set, 0));
 }
 
@@ -360,7 +364,8 @@ static void tokens_never_overwrite(void)
     CU_ASSERT_FALSE(exists(out));
     tokens_are(test, 8, 0, 500, 256);
     CHECK_FAILS(data_import_text(text, test, NULL, 0, false), ERR_USAGE, "is already there");
-    const char *odd = token_file("odd.u16", 16, 100, 1); /* a failure leaves the earlier file */
+    /* a failure leaves the earlier file */
+    const char *odd = token_file("odd.u16", 16, 100, 1);
     CHECK_FAILS(data_import_tokens(odd, 16, 0, test, NULL, 0, true), ERR_DATA, "odd.u16");
     tokens_are(test, 8, 0, 500, 256);
     CHECK_FAILS(data_import_text(text, out, in_scratch("no/dir.h5"), 0.1, false), ERR_IO,

@@ -1,6 +1,6 @@
-/* The loader: every sample once an epoch over any number of replicas and awkward sizes; a stream begun in the middle is
- * the same stream; padding; evaluation in order; several out at once; parts left out; errors come out; it can be stopped
- * at any time. */
+/* The loader: every sample once an epoch over any number of replicas and awkward sizes; a stream
+ * begun in the middle is the same stream; padding; evaluation in order; several out at once; parts
+ * left out; errors come out; it can be stopped at any time. */
 #include "fixture.h"
 
 #include <math.h>
@@ -25,8 +25,8 @@ static void pass_over(Loader *l, int count)
     }
 }
 
-/* One grid: replicas share `micros` micro-batches, in blocks or by turns, the last ones may be padding; two epochs; counts how
- * often each sample comes. */
+/* One grid: replicas share `micros` micro-batches, in blocks or by turns, the last ones may be
+ * padding; two epochs; counts how often each sample comes. */
 static void once_each(const DataSet *set, int replicas, int micros, int micro, bool turns)
 {
     int per_replica = (micros + replicas - 1) / replicas;
@@ -101,7 +101,8 @@ static void stream(const DataSet *set, const Config *c, int64_t epoch, int64_t s
 
 static void resume(void)
 {
-    enum { STEPS = 5, PER = 3, ALL = STEPS * PER * 3 }; /* 101 samples: 5 steps of 24 */
+    /* 101 samples: 5 steps of 24 */
+    enum { STEPS = 5, PER = 3, ALL = STEPS * PER * 3 };
     DataSet set;
     Config c = config_plain();
     c.data.augment = AUGMENT_FLIP | AUGMENT_CROP | AUGMENT_CUTOUT;
@@ -114,7 +115,8 @@ static void resume(void)
         stream(&set, &c, start / STEPS, start % STEPS, left, 2 + start, part);
         CU_ASSERT_EQUAL(memcmp(part, whole + start * PER, (size_t)left * sizeof *part), 0);
     }
-    stream(&set, &c, 0, STEPS, PER, 2, part); /* the end of an epoch is the next one's start */
+    /* the end of an epoch is the next one's start */
+    stream(&set, &c, 0, STEPS, PER, 2, part);
     CU_ASSERT_EQUAL(memcmp(part, whole + STEPS * PER, PER * sizeof *part), 0);
 }
 
@@ -122,7 +124,8 @@ static void evaluation(void)
 {
     DataSet set;
     Config c = config_plain();
-    c.data.augment = AUGMENT_FLIP; /* not in evaluation */
+    /* not in evaluation */
+    c.data.augment = AUGMENT_FLIP;
     CHECK_OK(data_set_open(&set, &c, images_small("eval.h5", 23, 3, false)));
     int64_t total = 0;
     for (int r = 0; r < 2; ++r) {
@@ -142,17 +145,20 @@ static void evaluation(void)
             loader_release(l);
         }
         CU_ASSERT_EQUAL(batches, 4);
-        CHECK_OK(loader_next(l, &b, NULL)); /* stays at the end */
+        /* stays at the end */
+        CHECK_OK(loader_next(l, &b, NULL));
         CU_ASSERT_PTR_NULL(b);
         loader_free(&l);
     }
     CU_ASSERT_EQUAL(total, 23);
 }
 
-/* Several are out at once, as many as there are slots; they stay as they were until they are released, oldest first. */
+/* Several are out at once, as many as there are slots; they stay as they were until they are
+ * released, oldest first. */
 static void several_out(void)
 {
-    enum { SLOTS = 5, ALL = 26 }; /* 101 samples, 4 at a time */
+    /* 101 samples, 4 at a time */
+    enum { SLOTS = 5, ALL = 26 };
     DataSet set;
     Config c = config_plain();
     const Batch *out[ALL] = {0}, *more;
@@ -178,7 +184,8 @@ static void several_out(void)
     loader_free(&l);
 }
 
-/* What a rank does not need is neither read nor there: its place in the file is cut off. The rest is the same. */
+/* What a rank does not need is neither read nor there: its place in the file is cut off. The rest
+ * is the same. */
 static void parts(void)
 {
     for (int part = 0; part < 8; ++part) {
@@ -241,7 +248,8 @@ static void targets(void)
     CHECK_FAILS(loader_new(&l, &set, &c, plan), ERR_CONFIG, "data.augment");
 }
 
-/* A bad label in the middle: the good micro-batches before it come first, then the error, again and again. */
+/* A bad label in the middle: the good micro-batches before it come first, then the error, again and
+ * again. */
 static void errors_come_out(void)
 {
     DataSet set;
@@ -262,7 +270,8 @@ static void errors_come_out(void)
     CHECK_FAILS(loader_new(&l, &set, &c, wrong), ERR_BUG, "impossible plan");
 }
 
-/* A NaN in the samples or the targets ends the run where it would go in, whatever the storage type. */
+/* A NaN in the samples or the targets ends the run where it would go in, whatever the storage
+ * type. */
 static void not_finite(void)
 {
     double x[24], fine[24] = {0}, y[12];

@@ -29,7 +29,8 @@ static void large(void)
     static const int64_t n[] = {4095, 4096, 4097, 60000, 65537, 1000003};
     for (size_t i = 0; i < sizeof n / sizeof n[0]; ++i) CU_ASSERT_TRUE(is_permutation(n[i], 1, 3));
     for (int64_t p = 0; p < 1000;
-         ++p) { /* far beyond what can be listed: still in range, distinct */
+         /* far beyond what can be listed: still in range, distinct */
+         ++p) {
         int64_t huge = ((int64_t)1 << 45) + 12345;
         int64_t a = sampler_at(huge, 5, 0, p), b = sampler_at(huge, 5, 0, p + 1);
         if (a < 0 || a >= huge || a == b) CU_FAIL("huge");
@@ -53,7 +54,8 @@ static void keyed(void)
     CU_ASSERT_EQUAL(again, 1000);
 }
 
-/* Over many epochs every sample comes to every tenth of the order about equally often (chi-squared). */
+/* Over many epochs every sample comes to every tenth of the order about equally often
+ * (chi-squared). */
 static double spread(int64_t n, int epochs)
 {
     double chi = 0;
@@ -79,7 +81,8 @@ static void balanced(void)
     }
 }
 
-/* Neighbours in the order are not neighbours in the file: the serial correlation is that of chance. */
+/* Neighbours in the order are not neighbours in the file: the serial correlation is that of
+ * chance. */
 static void uncorrelated(void)
 {
     int64_t n = 10000;

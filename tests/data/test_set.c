@@ -1,5 +1,5 @@
-/* Opening and reading: every type, byte order and layout; chunked and compressed equal contiguous; every bad input ends
- * in its Status and a message that says what to do. */
+/* Opening and reading: every type, byte order and layout; chunked and compressed equal contiguous;
+ * every bad input ends in its Status and a message that says what to do. */
 #include "fixture.h"
 
 #include <fcntl.h>
@@ -191,7 +191,8 @@ static void vectors(void)
     CU_ASSERT_EQUAL(set.channels, 1);
     CU_ASSERT_EQUAL(set.width, 3);
     CU_ASSERT_EQUAL(set.classes, 4);
-    c.train.loss = LOSS_MSE; /* integer targets */
+    /* integer targets */
+    c.train.loss = LOSS_MSE;
     CHECK_OK(data_set_open(&set, &c, path));
     CU_ASSERT_EQUAL(set.target_width, 1);
     CHECK_OK(reader_new(&reader, &set));
@@ -294,7 +295,8 @@ static void truncated(void)
     CHECK_FAILS(data_set_open(&after, &c, path), ERR_DATA, "cut.h5");
 }
 
-/* The file is cut off under a reader that has it mapped: an error, not a dead process; the next reader works. */
+/* The file is cut off under a reader that has it mapped: an error, not a dead process; the next
+ * reader works. */
 static void shrinks(void)
 {
     DataSet set;

@@ -1,5 +1,5 @@
-/* Token sets: opening of every type and byte order; every window once an epoch over any number of replicas, its labels one
- * token later; parts left out; what is refused. */
+/* Token sets: opening of every type and byte order; every window once an epoch over any number of
+ * replicas, its labels one token later; parts left out; what is refused. */
 #include "fixture.h"
 
 enum { VOCAB = 97 };
@@ -126,7 +126,8 @@ static void once_each(const DataSet *set, const Config *c, int replicas, int per
 
 static void every_window_once(void)
 {
-    static const int n[] = {6, 7, 52, 503}; /* tokens: 1, 1, 10 and 100 windows */
+    /* tokens: 1, 1, 10 and 100 windows */
+    static const int n[] = {6, 7, 52, 503};
     for (size_t i = 0; i < sizeof n / sizeof n[0]; ++i) {
         DataSet set;
         Config c = config_tokens(5);
@@ -155,11 +156,13 @@ static void evaluation(void)
         CU_ASSERT_EQUAL(batch_wrong(b, 5, 4), 0);
         loader_release(l);
     }
-    CU_ASSERT_EQUAL(next, 23); /* the last of them ends with the last token */
+    /* the last of them ends with the last token */
+    CU_ASSERT_EQUAL(next, 23);
     loader_free(&l);
 }
 
-/* Sample numbers and rows are there whatever else is wanted; a rank that wants nothing reads nothing. */
+/* Sample numbers and rows are there whatever else is wanted; a rank that wants nothing reads
+ * nothing. */
 static void parts(void)
 {
     for (int part = 0; part < 4; ++part) {
@@ -167,7 +170,8 @@ static void parts(void)
         DataSet set;
         Config c = config_tokens(5);
         CHECK_OK(data_set_open(&set, &c, tokens_file("parts.h5", H5T_STD_U16LE, 99, VOCAB, 0)));
-        if (no_x && no_y) set.vocab = 1; /* whatever was read would be refused */
+        /* whatever was read would be refused */
+        if (no_x && no_y) set.vocab = 1;
         Loader *l =
             loader_of(&set, &c, (LoaderPlan){8, 4, 1, 1, 0, 0, 0, true, no_x, no_y, 2, NULL});
         for (int64_t step = 0; l && step < 3; ++step) {
@@ -225,7 +229,8 @@ static void sizes(void)
     CU_ASSERT_EQUAL(set.samples, 1);
     c.model.context = 3000;
     CHECK_FAILS(data_set_open(&set, &c, path), ERR_DATA, "set a smaller model.context");
-    c.model.context = 8; /* where the file does not say, the tokens themselves do */
+    /* where the file does not say, the tokens themselves do */
+    c.model.context = 8;
     CHECK_OK(data_set_open(&set, &c, tokens_file("plain.h5", H5T_STD_U16LE, 900, 0, 0)));
     CU_ASSERT_EQUAL(set.vocab, VOCAB);
     CHECK_OK(data_set_open(&set, &c, tokens_file("bytes.h5", H5T_STD_U8LE, 900, 0, 0)));

@@ -1,12 +1,13 @@
-/* Every layer kind against PyTorch's values (tests/golden/layers, made by tools/golden_layers.py): outputs, gradients of
- * every input and parameter, statistics; on the CPU backend and on the one that poisons memory, with inputs plain and
- * in blocks, in memory of their own and in place. */
+/* Every layer kind against PyTorch's values (tests/golden/layers, made by tools/golden_layers.py):
+ * outputs, gradients of every input and parameter, statistics; on the CPU backend and on the one
+ * that poisons memory, with inputs plain and in blocks, in memory of their own and in place. */
 #include "harness.h"
 #include "op_rig.h"
 
 enum { CASE_TENSORS = 32 };
 
-typedef struct Tolerance { /* of |got - expected| / max(1, |expected|) */
+/* of |got - expected| / max(1, |expected|) */
+typedef struct Tolerance {
     const char *kind;
     double y, gradient;
 } Tolerance;
@@ -24,15 +25,18 @@ static const Tolerance tolerances[] = {
 typedef struct CaseTensor {
     char name[16];
     Shape shape;
-    float *value; /* owned */
+    /* owned */
+    float *value;
 } CaseTensor;
 
 typedef struct Case {
     char name[64], attrs[256];
     Act act;
     bool residual, eval;
-    int rows;    /* 0: all */
-    Shape image; /* of a flattened x0; ndim 0: none */
+    /* 0: all */
+    int rows;
+    /* of a flattened x0; ndim 0: none */
+    Shape image;
     float loss_scale;
     int count;
     CaseTensor tensor[CASE_TENSORS];

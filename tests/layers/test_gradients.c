@@ -1,12 +1,16 @@
-/* Every layer kind's gradients, of every input and every parameter, against central differences of a random projection of
- * its output; and what dropout's mask promises. Kinks (relu, max) are kept away from, so that differences exist. */
+/* Every layer kind's gradients, of every input and every parameter, against central differences of
+ * a random projection of its output; and what dropout's mask promises. Kinks (relu, max) are kept
+ * away from, so that differences exist. */
 #include "harness.h"
 #include "op_rig.h"
 
 typedef enum Fill {
-    FILL_PLAIN,   /* in [-1, 1) */
-    FILL_KINKS,   /* in about [-7, 9), nothing near 0 or 6 */
-    FILL_DISTINCT /* no two closer than 4 / count */
+    /* in [-1, 1) */
+    FILL_PLAIN,
+    /* in about [-7, 9), nothing near 0 or 6 */
+    FILL_KINKS,
+    /* no two closer than 4 / count */
+    FILL_DISTINCT
 } Fill;
 
 typedef struct GradientCase {
@@ -15,8 +19,10 @@ typedef struct GradientCase {
     Shape x[3];
     Fill fill;
     bool residual;
-    int rows;               /* 0: all */
-    double step, tolerance; /* of the difference; of |got - expected| / max(1, |expected|) */
+    /* 0: all */
+    int rows;
+    /* of the difference; of |got - expected| / max(1, |expected|) */
+    double step, tolerance;
 } GradientCase;
 
 #define S2(a, b)                                                                                   \
@@ -145,7 +151,8 @@ static const Variant variants[] = {
 /* All of one case's numbers, in plain order. */
 typedef struct Numbers {
     int64_t y_count, x_count[3], w_count[SPEC_PARAMS];
-    float *x[3], *w[SPEC_PARAMS], *y, *projection; /* owned */
+    /* owned */
+    float *x[3], *w[SPEC_PARAMS], *y, *projection;
 } Numbers;
 
 static float made_up(Fill fill, uint32_t seed, int64_t i, int64_t n)
@@ -247,7 +254,8 @@ static double projected(Rig *rig, Numbers *n)
     return sum;
 }
 
-/* Compares one tensor's gradient, element by element; prints the worst one where it is too far off. */
+/* Compares one tensor's gradient, element by element; prints the worst one where it is too far
+ * off. */
 static void check_tensor(Rig *rig, Numbers *n, const GradientCase *c, const char *what,
                          float *value, const float *gradient, int64_t count)
 {
@@ -331,7 +339,8 @@ static void run_case(Backend *backend, const GradientCase *c, int block)
     rig_close(&rig);
 }
 
-/* Operations that are layers by themselves: an image, of more channels than a block, and a sequence. */
+/* Operations that are layers by themselves: an image, of more channels than a block, and a
+ * sequence. */
 static void run_own(Backend *backend, int block)
 {
     const LayerKind *kind;
@@ -376,7 +385,8 @@ static void test_every_kind(void)
 {
     const LayerKind *kind;
     for (int k = 0; (kind = layer_kind_at(k)); ++k) {
-        bool here = op_info(kind->op)->layer_inputs > 0; /* run_own */
+        /* run_own */
+        bool here = op_info(kind->op)->layer_inputs > 0;
         for (size_t i = 0; i < sizeof cases / sizeof cases[0]; ++i)
             here = here || strcmp(kind->name, cases[i].kind) == 0;
         if (!here) printf("  no case of %s\n", kind->name);
@@ -428,13 +438,17 @@ static void check_mask(Backend *backend)
         (double)kept / (4.0 * PER_SAMPLE); /* six standard deviations of 12288 throws: 0.023 */
     CU_ASSERT_DOUBLE_EQUAL(share, 0.75, 0.024);
     for (int i = 0; i < PER_SAMPLE; ++i) equal += (a[i] != 0) == (a[PER_SAMPLE + i] != 0);
-    CU_ASSERT_TRUE(equal < 0.75 * PER_SAMPLE); /* independent masks agree on 0.625 */
+    /* independent masks agree on 0.625 */
+    CU_ASSERT_TRUE(equal < 0.75 * PER_SAMPLE);
 
-    drop(backend, 8, four, 4, 1, true, b); /* the layout does not matter */
+    /* the layout does not matter */
+    drop(backend, 8, four, 4, 1, true, b);
     CU_ASSERT_EQUAL(memcmp(a, b, sizeof a), 0);
-    drop(backend, 16, two, 2, 1, true, b); /* nor the sample's place in the micro-batch */
+    /* nor the sample's place in the micro-batch */
+    drop(backend, 16, two, 2, 1, true, b);
     CU_ASSERT_EQUAL(memcmp(a + 2 * PER_SAMPLE, b, 2 * PER_SAMPLE * sizeof a[0]), 0);
-    drop(backend, 1, four, 4, 2, true, b); /* another step, another mask */
+    /* another step, another mask */
+    drop(backend, 1, four, 4, 2, true, b);
     CU_ASSERT_NOT_EQUAL(memcmp(a, b, sizeof a), 0);
     drop(backend, 1, four, 4, 1, false, b);
     for (int i = 0; i < 4 * PER_SAMPLE; ++i) CU_ASSERT_EQUAL_FATAL(b[i], 1.0f);

@@ -1,4 +1,5 @@
-/* Kinds of layer: the list, attributes as text, shape rules and their messages, first values of parameters. */
+/* Kinds of layer: the list, attributes as text, shape rules and their messages, first values of
+ * parameters. */
 #include "layers.h"
 
 #include "harness.h"
@@ -58,7 +59,8 @@ static void list(void)
     CU_ASSERT_PTR_NULL(layer_kind("conv3d"));
 }
 
-/* Every attribute that a kind names is one that layer_attr knows: never the "not in the table" fault. */
+/* Every attribute that a kind names is one that layer_attr knows: never the "not in the table"
+ * fault. */
 static void attrs_known(void)
 {
     const LayerKind *kind;

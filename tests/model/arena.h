@@ -1,4 +1,5 @@
-/* Parameters between an arena in host memory (each operation's stored order) and their plain order. */
+/* Parameters between an arena in host memory (each operation's stored order) and their plain
+ * order. */
 #ifndef WEFT_TESTS_MODEL_ARENA_H
 #define WEFT_TESTS_MODEL_ARENA_H
 

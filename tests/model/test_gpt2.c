@@ -1,4 +1,5 @@
-/* gpt2: published counts and names, the head's tie to the embedding, first values; ties that are refused. */
+/* gpt2: published counts and names, the head's tie to the embedding, first values; ties that are
+ * refused. */
 #include "model.h"
 #include "tensor/op_list.h"
 
@@ -153,7 +154,8 @@ static Graph *small(void)
     return g;
 }
 
-/* The tied parameter is printed, counted and kept once; a value set through one comes back through the other. */
+/* The tied parameter is printed, counted and kept once; a value set through one comes back through
+ * the other. */
 static void tied_storage(void)
 {
     Backend *backend = NULL;
@@ -184,7 +186,8 @@ static void tied_storage(void)
     backend_close(&backend);
 }
 
-/* dw of a tied dense comes out in plain order, too: dw[o,i] = sum over rows of dy[o] x[i]. Whole numbers: exact. */
+/* dw of a tied dense comes out in plain order, too: dw[o,i] = sum over rows of dy[o] x[i]. Whole
+ * numbers: exact. */
 static void tied_gradient(void)
 {
     enum { ROWS = 24, IN = 48, OUT = 80 };
@@ -234,7 +237,8 @@ static void check_normal(const Graph *g, const float *arena, const char *name, d
         sum += (double)plain[i];
         squares += (double)plain[i] * (double)plain[i];
     }
-    double error = 5 / sqrt((double)n); /* five deviations of the mean */
+    /* five deviations of the mean */
+    double error = 5 / sqrt((double)n);
     bool good = fabs(sum / (double)n) <= error * deviation &&
                 fabs(sqrt(squares / (double)n) - deviation) <= error * deviation;
     if (!good) printf("  %s: %g, wanted %g\n", name, sqrt(squares / (double)n), deviation);
@@ -255,7 +259,8 @@ static void first_values(void)
     check_normal(g, arena, "wpe.weight", 0.02);
     check_normal(g, arena, "h.0.attn.c_attn.weight", 0.02);
     check_normal(g, arena, "h.7.mlp.c_fc.weight", 0.02);
-    check_normal(g, arena, "h.3.attn.c_proj.weight", 0.02 / 4); /* sqrt(2 * 8) */
+    /* sqrt(2 * 8) */
+    check_normal(g, arena, "h.3.attn.c_proj.weight", 0.02 / 4);
     check_normal(g, arena, "h.7.mlp.c_proj.weight", 0.02 / 4);
     check_normal(g, arena, "h.3.attn.c_proj.bias", 0);
     check_normal(g, arena, "h.0.attn.c_attn.bias", 0);
@@ -325,7 +330,8 @@ static void print(void)
     CU_ASSERT_PTR_NOT_NULL(strstr(text, "46,473,216 trained parameters"));
     CU_ASSERT_PTR_NOT_NULL(strstr(text, "lm_head.weight is tied to wte.weight"));
     CU_ASSERT_PTR_NOT_NULL(strstr(text, "causal half of attention"));
-    CU_ASSERT_PTR_NOT_NULL(strstr(text, "  1612.19\n")); /* attention: 2 * 768 * 1024 * 1025 */
+    /* attention: 2 * 768 * 1024 * 1025 */
+    CU_ASSERT_PTR_NOT_NULL(strstr(text, "  1612.19\n"));
     CU_ASSERT_PTR_NOT_NULL(strstr(text, "  tied "));
     graph_free(&g);
 }

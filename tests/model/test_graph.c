@@ -1,4 +1,5 @@
-/* Graphs: the zoo against published counts, lists of layers, errors with their place, fusion, which gradients are wanted. */
+/* Graphs: the zoo against published counts, lists of layers, errors with their place, fusion, which
+ * gradients are wanted. */
 #include "model.h"
 #include "tensor/op_list.h"
 
@@ -77,7 +78,8 @@ static void check_graph(const Graph *g)
 typedef struct ZooRow {
     const char *config;
     int64_t channels, image, classes, params;
-    double macs; /* 0: not in the table */
+    /* 0: not in the table */
+    double macs;
 } ZooRow;
 
 static const ZooRow zoo_rows[] = {
@@ -234,7 +236,8 @@ static void fuse_lenet(void)
     Graph *g = graph_of("model: {name: lenet}", images(2, 1, 28), 10);
     CHECK_OK(graph_fuse(g, &backend_cpu));
     check_graph(g);
-    CU_ASSERT_EQUAL(g->node_count, 8); /* conv pool conv pool flatten fc fc loss */
+    /* conv pool conv pool flatten fc fc loss */
+    CU_ASSERT_EQUAL(g->node_count, 8);
     CU_ASSERT_EQUAL(node_named(g, "conv1")->spec.act, ACT_NONE);
     CU_ASSERT_EQUAL(node_named(g, "pool1")->spec.act, ACT_RELU);
     CU_ASSERT_EQUAL(node_named(g, "pool1")->in[0], index_of(g, "conv1"));
@@ -270,7 +273,8 @@ static void fuse_resnet(void)
     graph_free(&g);
 }
 
-/* Nothing is fused where somebody else reads the number in between, or the backend has no such pair. */
+/* Nothing is fused where somebody else reads the number in between, or the backend has no such
+ * pair. */
 static void fuse_not(void)
 {
     Graph *g = graph_of("model:\n"
@@ -336,8 +340,8 @@ static void fuse_gelu(void)
     }
 }
 
-/* Where the backend has it: the later of an add's inputs takes the other one, if nobody else reads it and it has no
- * activation. */
+/* Where the backend has it: the later of an add's inputs takes the other one, if nobody else reads
+ * it and it has no activation. */
 static void fuse_residual(void)
 {
     static const char text[] = "model:\n"
@@ -366,7 +370,8 @@ static void fuse_residual(void)
         check_graph(g);
         CU_ASSERT_EQUAL(g->node_count, adds ? 10 : 12);
         const Node *b = node_named(g, "b"), *c = node_named(g, "c"), *gelu = node_named(g, "g");
-        CU_ASSERT_PTR_NOT_NULL_FATAL(gelu); /* never behind a residual, nor is it part of an add */
+        /* never behind a residual, nor is it part of an add */
+        CU_ASSERT_PTR_NOT_NULL_FATAL(gelu);
         CU_ASSERT_EQUAL(b->spec.residual, adds);
         CU_ASSERT_EQUAL(b->spec.act, adds ? ACT_RELU : ACT_NONE);
         CU_ASSERT_EQUAL(c->spec.residual, adds);

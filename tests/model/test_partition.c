@@ -1,4 +1,5 @@
-/* graph_partition: against all cuts there are on small graphs, balance on real models, cuts by hand, refusals, speed. */
+/* graph_partition: against all cuts there are on small graphs, balance on real models, cuts by
+ * hand, refusals, speed. */
 #include "model.h"
 
 #include "harness.h"
@@ -97,11 +98,13 @@ static void check_cut(const Graph *g, int parts, const int *first)
     CU_ASSERT(first[parts - 1] <= g->logits);
 }
 
-typedef struct Search { /* all cuts, one after the other */
+/* all cuts, one after the other */
+typedef struct Search {
     const Graph *graph;
     int parts, first[16];
     double best;
-    int64_t bytes; /* fewest among the best */
+    /* fewest among the best */
+    int64_t bytes;
 } Search;
 
 static void search(Search *s, int part)
@@ -146,7 +149,8 @@ static void optimal(void)
     }
 }
 
-/* Skip connections: the fewest bytes among the cuts that cost the same. Layers without flops cost by their bytes. */
+/* Skip connections: the fewest bytes among the cuts that cost the same. Layers without flops cost
+ * by their bytes. */
 static void optimal_with_skips(void)
 {
     Fixture f = fixture("model:\n"
@@ -171,7 +175,8 @@ static void balance(void)
         const char *config;
         int64_t classes;
         int parts;
-        double most; /* costliest chunk, in mean chunks */
+        /* costliest chunk, in mean chunks */
+        double most;
     } row[] = {
         {"model: {name: resnet18}", 1000, 2, 1.05},
         {"model: {name: resnet18}", 1000, 4, 1.2},
@@ -197,7 +202,8 @@ static void balance(void)
     }
 }
 
-/* The second input of the concat is blocked only where the backend likes blocks; flatten of the other is plain. */
+/* The second input of the concat is blocked only where the backend likes blocks; flatten of the
+ * other is plain. */
 static const char *const concat = "model:\n"
                                   "  layers:\n"
                                   "    - conv2d: {channels: 20, kernel: 3, name: a}\n"
@@ -289,8 +295,8 @@ static void unplanned(void)
     config_free(&config);
 }
 
-/* Processor time, the best of three, of cutting `layers` layers, one of them so costly that every other cut is as good as any:
- * the most work there is. */
+/* Processor time, the best of three, of cutting `layers` layers, one of them so costly that every
+ * other cut is as good as any: the most work there is. */
 static double cut_many(int layers, bool lopsided)
 {
     enum { PARTS = 64 };

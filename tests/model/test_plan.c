@@ -1,5 +1,5 @@
-/* graph_plan: reorders where operations preferred other layouts (on a backend made up for this), places of the parameters, and
- * parameters through the CPU backend's stored orders. */
+/* graph_plan: reorders where operations preferred other layouts (on a backend made up for this),
+ * places of the parameters, and parameters through the CPU backend's stored orders. */
 #include "model.h"
 #include "tensor/op_list.h"
 
@@ -27,8 +27,8 @@ static Desc blocked(Desc d, int block)
     return d;
 }
 
-/* A backend that computes nothing: convolutions want and give blocks of 16, pooling wants plain images, the rest takes
- * what comes. */
+/* A backend that computes nothing: convolutions want and give blocks of 16, pooling wants plain
+ * images, the rest takes what comes. */
 static int ops_alive;
 
 static Status mock_keep(Op *op, Desc preferred[SPEC_INPUTS])

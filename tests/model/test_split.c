@@ -1,5 +1,5 @@
-/* Tensor parallelism's slices of a graph: who has which part of a layer, that the ranks' parts are the whole, and what is
- * refused. */
+/* Tensor parallelism's slices of a graph: who has which part of a layer, that the ranks' parts are
+ * the whole, and what is refused. */
 #include "harness.h"
 #include "model.h"
 
@@ -41,7 +41,8 @@ static bool has_shape(const Graph *g, const char *name, int64_t a, int64_t b, in
     return node && shape_equal(node->spec.y.shape, shape_of(c ? 3 : 2, a, b, c ? c : 1, 1));
 }
 
-/* 5 heads of 8 over 3 ranks: 2, 2, 1; 12 tokens: 4 each; 160 gelus: 54, 53, 53; 29 tokens: 10, 10, 9. */
+/* 5 heads of 8 over 3 ranks: 2, 2, 1; 12 tokens: 4 each; 160 gelus: 54, 53, 53; 29 tokens: 10, 10,
+ * 9. */
 static void test_gpt(void)
 {
     static const int heads[] = {2, 2, 1}, wide[] = {54, 53, 53}, vocab[] = {10, 10, 9};
@@ -84,7 +85,8 @@ static void check_param(Graph *const *graph, int ranks, int param)
         CU_ASSERT(shape_equal(p->shape, graph[r]->node[p->node].spec.w[p->slot]));
         if (p->cut.parts > 0 || r == 0) sum += count;
         param_slice_get(graph[r], param, r, whole, mine);
-        param_slice_put(graph[0], param, r, mine, back); /* any rank knows where */
+        /* any rank knows where */
+        param_slice_put(graph[0], param, r, mine, back);
     }
     CU_ASSERT_EQUAL(sum, n);
     CU_ASSERT_EQUAL(memcmp(whole, back, (size_t)n * sizeof *whole), 0);
@@ -106,13 +108,15 @@ static void test_params(void)
     for (int r = 0; r < RANKS; ++r) close_split(&s[r]);
 }
 
-/* Queries, keys and values of one head stay together: head 1 of 2 of width 3 has rows 3..5 of each part. */
+/* Queries, keys and values of one head stay together: head 1 of 2 of width 3 has rows 3..5 of each
+ * part. */
 static void test_heads(void)
 {
     Split s;
     CHECK_OK(open_split(&s, "model: {name: gpt2, layers: 1, width: 6, heads: 2, context: 12}\n",
                         true, 1, 2));
-    int param = node_of(s.graph, "h.0.attn.c_attn")->param[1]; /* the bias */
+    /* the bias */
+    int param = node_of(s.graph, "h.0.attn.c_attn")->param[1];
     float whole[18], mine[9];
     for (int i = 0; i < 18; ++i) whole[i] = (float)i;
     param_slice_get(s.graph, param, 1, whole, mine);
@@ -170,7 +174,8 @@ static void test_packed(void)
     close_split(&s);
 }
 
-/* Vectors are not cut as sequences: what is not divided every rank has whole. A sum's bias is added behind it, once. */
+/* Vectors are not cut as sequences: what is not divided every rank has whole. A sum's bias is added
+ * behind it, once. */
 static void test_dense(void)
 {
     Split s;
@@ -187,7 +192,8 @@ static void test_dense(void)
     CU_ASSERT_EQUAL(node_of(g, "dense2.sum")->spec.w_count, 1);
     CU_ASSERT(has_shape(g, "layer_norm1", 2, 9, 0));
     CU_ASSERT_EQUAL(node_of(g, "layer_norm1.enter")->spec.exchange, EXCHANGE_ENTER);
-    CU_ASSERT(has_shape(g, "dense3", 2, 3, 0)); /* of 7: 4 and 3 */
+    /* of 7: 4 and 3 */
+    CU_ASSERT(has_shape(g, "dense3", 2, 3, 0));
     for (int i = 0; i < g->param_count; ++i) CU_ASSERT(!g->param[i].partial);
     close_split(&s);
 }

@@ -1,5 +1,5 @@
-/* TensorBoard's event files, read back by an independent reader of the published formats: TFRecord framing with a
- * bit-by-bit CRC-32C, and the wire format of Protocol Buffers. */
+/* TensorBoard's event files, read back by an independent reader of the published formats: TFRecord
+ * framing with a bit-by-bit CRC-32C, and the wire format of Protocol Buffers. */
 #include "harness.h"
 #include "observe/observer.h"
 
@@ -235,7 +235,8 @@ static void test_name(void)
     end();
 }
 
-/* A disk that is full after every number of bytes: each record is there in the end, once and whole. */
+/* A disk that is full after every number of bytes: each record is there in the end, once and
+ * whole. */
 static void test_full_disk(void)
 {
     static Event event[300];
@@ -255,7 +256,8 @@ static void test_full_disk(void)
         failures += status == ERR_IO;
         if (status != OK) CU_ASSERT_PTR_NOT_NULL(strstr(fail_message(), folder));
     }
-    CU_ASSERT(failures > 90); /* a record is longer than 37 bytes */
+    /* a record is longer than 37 bytes */
+    CU_ASSERT(failures > 90);
     CHECK_OK(append_close(&file));
     read_file();
     CU_ASSERT_EQUAL(read_events(event, 300), 101);

@@ -1,4 +1,5 @@
-/* The observer's files: metrics.jsonl with its cutting on resume, flushing, a full disk; and the summary. */
+/* The observer's files: metrics.jsonl with its cutting on resume, flushing, a full disk; and the
+ * summary. */
 #include "harness.h"
 #include "observe/observer.h"
 
@@ -70,7 +71,8 @@ static void test_lines(void)
     TrainLine line = line_of(5);
     observer_train(observer, &line, true);
     line.step = 6;
-    observer_train(observer, &line, false); /* leaves no line */
+    /* leaves no line */
+    observer_train(observer, &line, false);
     line.step = 10;
     line.top1 = 0.75;
     line.grad_norm = 2;
@@ -131,20 +133,23 @@ static void test_resume(void)
 {
     begin();
     write_steps(0, 1, 9);
-    write_steps(6, 7, 8); /* goes on from step 6 */
+    /* goes on from step 6 */
+    write_steps(6, 7, 8);
     CU_ASSERT_EQUAL(lines(content()), 8);
     CU_ASSERT_PTR_NULL(strstr(content(), "\"step\":9"));
     write_steps(8, 9, 12);
     CU_ASSERT_EQUAL(lines(content()), 12);
     const char *at = content();
-    for (int step = 1; step <= 12; ++step) { /* each step once, in order */
+    /* each step once, in order */
+    for (int step = 1; step <= 12; ++step) {
         char want[32];
         snprintf(want, sizeof want, "{\"step\":%d,", step);
         CU_ASSERT_EQUAL(strncmp(at, want, strlen(want)), 0);
         at = strchr(at, '\n');
         if (at) ++at;
     }
-    write_steps(0, 1, 1); /* from the beginning: what was there stays under another name */
+    /* from the beginning: what was there stays under another name */
+    write_steps(0, 1, 1);
     CU_ASSERT_EQUAL(lines(content()), 1);
     write_steps(0, 1, 3);
     CU_ASSERT_EQUAL(lines(content()), 3);
@@ -201,7 +206,8 @@ static void test_errors(void)
     CU_ASSERT_EQUAL(lines(content()), 0);
     line.step = 2;
     observer_train(observer, &line, true);
-    CHECK_OK(observer_sync(observer)); /* there is room again: nothing is missing */
+    /* there is room again: nothing is missing */
+    CHECK_OK(observer_sync(observer));
     CU_ASSERT_EQUAL(lines(content()), 2);
     CU_ASSERT_PTR_NOT_NULL(strstr(content(), "{\"step\":1,"));
     observer_free(&observer);

@@ -1,4 +1,5 @@
-/* The progress line: what it says, that it fits, how often it is drawn on a (pseudo) terminal, plain lines elsewhere. */
+/* The progress line: what it says, that it fits, how often it is drawn on a (pseudo) terminal,
+ * plain lines elsewhere. */
 #include "harness.h"
 #include "observe/observer.h"
 
@@ -170,10 +171,12 @@ static void test_terminal(void)
     progress_train(&progress, &typical, false);
     TrainLine last = typical;
     last.step = last.steps;
-    progress_train(&progress, &last, false); /* drawn at once: the last one */
+    /* drawn at once: the last one */
+    progress_train(&progress, &last, false);
     progress_break(&progress);
     progress_break(&progress);
-    int most = 3 + (int)((clock_s() - begin_s) / 0.1); /* ten a second, and the last line */
+    /* ten a second, and the last line */
+    int most = 3 + (int)((clock_s() - begin_s) / 0.1);
     stdout_back();
     drain(master, slave, text, sizeof text);
     CU_ASSERT(progress.terminal);
@@ -182,7 +185,8 @@ static void test_terminal(void)
     CU_ASSERT_EQUAL(count_of(text, "\033[K"), draws);
     CU_ASSERT_EQUAL(count_of(text, "\n"), 1);
     CU_ASSERT_EQUAL(count_of(text, "step 3,752/3,752"), 1);
-    CU_ASSERT_EQUAL(count_of(text, "\033["), draws); /* NO_COLOR: nothing but clear-to-end */
+    /* NO_COLOR: nothing but clear-to-end */
+    CU_ASSERT_EQUAL(count_of(text, "\033["), draws);
     for (char *at = strtok(text, "\r\n"); at; at = strtok(NULL, "\r\n")) {
         char *clear = strstr(at, "\033[K");
         if (clear) *clear = 0;

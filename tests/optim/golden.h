@@ -1,4 +1,5 @@
-/* What tests of the optimizers share: the golden file's numbers, and configurations from a line of it. */
+/* What tests of the optimizers share: the golden file's numbers, and configurations from a line of
+ * it. */
 #ifndef WEFT_TESTS_OPTIM_GOLDEN_H
 #define WEFT_TESTS_OPTIM_GOLDEN_H
 

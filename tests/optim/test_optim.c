@@ -1,10 +1,11 @@
-/* Optimizers and learning-rate curves against golden values (tools/golden_models.py: PyTorch; LARS and LAMB from their
- * papers), joined ranges against single ones, the gradient's norm. */
+/* Optimizers and learning-rate curves against golden values (tools/golden_models.py: PyTorch; LARS
+ * and LAMB from their papers), joined ranges against single ones, the gradient's norm. */
 #include "golden.h"
 
 #include <math.h>
 
-static const double TOLERANCE = 3e-6; /* values near 1 after a few updates in single precision */
+/* values near 1 after a few updates in single precision */
+static const double TOLERANCE = 3e-6;
 
 enum { TENSORS = 3, UPDATES = 6, ARENA = 80, LINE = 4096 };
 static const struct {
@@ -33,7 +34,8 @@ static Optim *optim_of(const Config *config, Backend *backend)
     return optim;
 }
 
-/* As the script does: the rate falls from step to step, clipping as torch.nn.utils.clip_grad_norm_. */
+/* As the script does: the rate falls from step to step, clipping as
+ * torch.nn.utils.clip_grad_norm_. */
 static void run_updates(const Config *config, Backend *backend, float *w)
 {
     Optim *optim = optim_of(config, backend);
@@ -86,7 +88,8 @@ static void golden_updates(void)
             if (worst >= TOLERANCE)
                 printf("  %s  tensor %s is off by %g\n", title, tensor[t].name, worst);
         }
-        int padding = 0; /* stays zero */
+        /* stays zero */
+        int padding = 0;
         for (int i = 0; i < ARENA; ++i)
             padding += w[i] != 0 && ((i >= 7 && i < 16) || (i >= 36 && i < 48) || i >= 53);
         CU_ASSERT_EQUAL(padding, 0);
@@ -195,7 +198,8 @@ static void squares_at(const float *g, int n, int64_t first, int64_t second, int
     config_free(&config);
 }
 
-/* Against plain sums, over several chunks; the same bits wherever a range lies and whatever lies around it. */
+/* Against plain sums, over several chunks; the same bits wherever a range lies and whatever lies
+ * around it. */
 static void squares(void)
 {
     enum { N = 5 * FLAT_CHUNK, LONG = FLAT_CHUNK + 77, LATER = 2 * FLAT_CHUNK + 160 };

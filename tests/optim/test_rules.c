@@ -1,6 +1,6 @@
-/* Rules that want whole tensors, and groups: Muon against golden values (tools/golden_models.py: NumPy, from the paper, beside
- * PyTorch's in bf16), the same bits on any number of threads; which rule updates which parameter; rules side by side give what
- * each gives alone. */
+/* Rules that want whole tensors, and groups: Muon against golden values (tools/golden_models.py:
+ * NumPy, from the paper, beside PyTorch's in bf16), the same bits on any number of threads; which
+ * rule updates which parameter; rules side by side give what each gives alone. */
 #include "golden.h"
 
 #include <math.h>
@@ -212,7 +212,8 @@ static void refusals(void)
     refused("groups: [{match: '*', name: muon}]", "a group of another rule");
 }
 
-/* A group with another rule begins from that rule's constants; what the group does not say is as in optim. */
+/* A group with another rule begins from that rule's constants; what the group does not say is as in
+ * optim. */
 static void constants(void)
 {
     Config *config = NULL;
@@ -271,7 +272,8 @@ static void train_parts(const char *text, const int *rule, const bool *with, flo
     config_free(&config);
 }
 
-/* Four rules in one optimizer: each tensor has the bits that an optimizer of that rule alone gives it, and as much state. */
+/* Four rules in one optimizer: each tensor has the bits that an optimizer of that rule alone gives
+ * it, and as much state. */
 static void side_by_side(void)
 {
     static const char *const alone[PARTS] = {"name: sgd, lr: 0.1, momentum: 0.9, weight_decay: 0.1",

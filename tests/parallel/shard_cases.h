@@ -149,11 +149,14 @@ static void steps(void)
  * shards. */
 typedef struct Growing {
     Comm *comm;
-    int64_t bound[3][RANKS_MAX + 1], each; /* ranges of `each` elements */
-    int64_t held[3];                       /* where this rank's shards begin in the levels */
+    /* ranges of `each` elements */
+    int64_t bound[3][RANKS_MAX + 1], each;
+    /* where this rank's shards begin in the levels */
+    int64_t held[3];
     float *level[32];
     int turns, levels;
-    int64_t at[2], pushed[2]; /* places in the arena, and their last pushes */
+    /* places in the arena, and their last pushes */
+    int64_t at[2], pushed[2];
 } Growing;
 
 static void grow_range(Growing *g, int turn, int i)
@@ -262,7 +265,8 @@ static void places(void)
             comm_allreduce_begin(comm, now * EACH, EACH);
             pause_at_random(round);
             bad += wrong_gathered(comm, &placed[1 - now], round - 1);
-            if (comm->params_shared) world_barrier(&test_world); /* all have read it */
+            /* all have read it */
+            if (comm->params_shared) world_barrier(&test_world);
         }
         comm_wait(comm);
         CU_ASSERT_EQUAL(bad, 0);

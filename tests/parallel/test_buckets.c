@@ -55,11 +55,13 @@ static void edges(void)
     buckets_init(&b, NULL, 0, 0, 100);
     CU_ASSERT_EQUAL(b.count, 0);
     buckets_fini(&b);
-    buckets_init(&b, NULL, 0, 16, 100); /* no tensor, only what follows them */
+    /* no tensor, only what follows them */
+    buckets_init(&b, NULL, 0, 16, 100);
     CU_ASSERT_EQUAL(b.count, 1);
     CU_ASSERT_EQUAL(b.elements[0], 16);
     buckets_fini(&b);
-    static const int64_t offset[] = {16, 16, 32}; /* begins late, one tensor is empty */
+    /* begins late, one tensor is empty */
+    static const int64_t offset[] = {16, 16, 32};
     buckets_init(&b, offset, 3, 48, 1);
     check_cover(&b, offset, 48);
     buckets_fini(&b);

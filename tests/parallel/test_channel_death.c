@@ -53,7 +53,8 @@ static int rank_main(int argc, char **argv)
     }
     for (double start = clock_s(); !channel_message(channels, 0) && clock_s() - start < LIMIT_S;)
         channels_wait(channels, clock_s() - start);
-    return 0; /* nobody noticed */
+    /* nobody noticed */
+    return 0;
 }
 
 static void killed_while_waited_for(void)

@@ -8,7 +8,8 @@ enum { HOUR_S = 3600, LIMIT_S = 60, TURNS = 20 };
 
 /* With the MPI lock held, as pump.h says. */
 typedef struct Traffic {
-    int turns, ready; /* that were taken; number of the first that moves something */
+    /* that were taken; number of the first that moves something */
+    int turns, ready;
     bool moved;
 } Traffic;
 
@@ -32,7 +33,8 @@ static void wait_many(time_t ahead_s)
     pump_wake(pump);
     while (!traffic.moved) pump_wait(pump, 1e-4);
     CU_ASSERT(traffic.turns >= TURNS);
-    for (int i = 0; i < 3; ++i) pump_wait(pump, 1e-4); /* idle: at the limit alone */
+    /* idle: at the limit alone */
+    for (int i = 0; i < 3; ++i) pump_wait(pump, 1e-4);
     mpi_unlock();
     alarm(0);
     pump_free(&pump);

@@ -60,7 +60,8 @@ static void dead_peer(void)
     kill(child, SIGKILL);
     siginfo_t info;
     waitid(P_PID, (id_t)child, &info, WEXITED | WNOWAIT);
-    CU_ASSERT_FALSE(shm_segment_alive(&shared, 0)); /* ended, not yet waited for */
+    /* ended, not yet waited for */
+    CU_ASSERT_FALSE(shm_segment_alive(&shared, 0));
     waitpid(child, NULL, 0);
     CU_ASSERT_FALSE(shm_segment_alive(&shared, 0));
     shm_segment_fini(&shared);

@@ -99,7 +99,8 @@ static void blocks_compose(void)
             differing += strcmp(got, want) != 0;
         }
     CU_ASSERT_TRUE(padded > 0);
-    CU_ASSERT_TRUE(differing > 0); /* the test can tell trees apart */
+    /* the test can tell trees apart */
+    CU_ASSERT_TRUE(differing > 0);
 }
 
 static void which_grids_are_canonical(void)

@@ -41,7 +41,8 @@ static void launchers(void)
 
 static void slurm(void)
 {
-    setenv("SLURM_NTASKS", "8", 1); /* a batch script, not a step */
+    /* a batch script, not a step */
+    setenv("SLURM_NTASKS", "8", 1);
     setenv("SLURM_PROCID", "0", 1);
     expect("none", 1, 1);
     setenv("SLURM_STEP_NUM_TASKS", "11", 1);
@@ -55,14 +56,16 @@ static void slurm(void)
     setenv("SLURM_STEP_NUM_TASKS", "2", 1);
     setenv("SLURM_STEP_TASKS_PER_NODE", "nonsense", 1);
     expect("srun", 2, 0);
-    setenv("SLURM_STEP_NUM_TASKS", "1", 1); /* a shell on a node */
+    /* a shell on a node */
+    setenv("SLURM_STEP_NUM_TASKS", "1", 1);
     setenv("PMIX_RANK", "0", 1);
     setenv("PMIX_NAMESPACE", "slurm.1", 1);
     Launcher shell = launcher_find();
     CU_ASSERT_PTR_NULL(shell.name);
     CU_ASSERT_EQUAL(shell.size, 1);
     clear_environment();
-    setenv("SLURM_STEP_NUM_TASKS", "2", 1); /* Hydra's daemons, one a node */
+    /* Hydra's daemons, one a node */
+    setenv("SLURM_STEP_NUM_TASKS", "2", 1);
     setenv("PMI_SIZE", "16", 1);
     expect("mpiexec", 16, 0);
 }

@@ -1,5 +1,5 @@
-/* Random graphs of layers: branches, sums, joins, several readers of the data, aliases of aliases, in-place operations in
- * every order. A graph is a function of its number. */
+/* Random graphs of layers: branches, sums, joins, several readers of the data, aliases of aliases,
+ * in-place operations in every order. A graph is a function of its number. */
 #ifndef WEFT_TESTS_PIPELINE_DRAFT_H
 #define WEFT_TESTS_PIPELINE_DRAFT_H
 
@@ -9,7 +9,8 @@ enum { SIDE = 6, NODES = 40, TEXT = 8192 };
 
 /* What the generator knows of a node; node 0 is the data. */
 typedef struct Shaped {
-    int channels, side; /* side 0: a vector of `channels` */
+    /* side 0: a vector of `channels` */
+    int channels, side;
     int readers;
 } Shaped;
 
@@ -18,7 +19,8 @@ typedef struct Draft {
     uint64_t drawn;
     Shaped node[NODES];
     int count;
-    bool alike; /* vectors of one width, and many sums of them */
+    /* vectors of one width, and many sums of them */
+    bool alike;
     char text[TEXT];
 } Draft;
 
@@ -53,7 +55,8 @@ static inline int add_layer(Draft *d, const char *kind, const char *attrs, int a
     return d->count++;
 }
 
-/* Another node that can be added to, or with `join` concatenated with, node a; a itself where there is none. */
+/* Another node that can be added to, or with `join` concatenated with, node a; a itself where there
+ * is none. */
 static inline int partner(Draft *d, int a, bool join)
 {
     for (int tries = 0; tries < 12; ++tries) {
@@ -137,7 +140,8 @@ static inline void begin_alike(Draft *d)
     d->alike = true;
 }
 
-/* Joins what nobody reads, and ends in logits: a dense layer, at times with something in place or an alias behind it. */
+/* Joins what nobody reads, and ends in logits: a dense layer, at times with something in place or
+ * an alias behind it. */
 static inline void finish(Draft *d)
 {
     char attrs[32];

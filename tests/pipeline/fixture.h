@@ -1,5 +1,6 @@
-/* A model on one stage or on several, by plan and executor: data that is spoiled as soon as it comes back, cuts at random
- * places, schedules in disorder. All of it is a function of a Case, the same on every rank. */
+/* A model on one stage or on several, by plan and executor: data that is spoiled as soon as it
+ * comes back, cuts at random places, schedules in disorder. All of it is a function of a Case, the
+ * same on every rank. */
 #ifndef WEFT_TESTS_PIPELINE_FIXTURE_H
 #define WEFT_TESTS_PIPELINE_FIXTURE_H
 
@@ -12,15 +13,22 @@ enum { MICRO = 4, CLASSES = 9, TOKENS = 5, MICROS_MOST = 8, SEED = 11 };
 
 /* What is run, and how. */
 typedef struct Case {
-    const char *model; /* a config's text */
+    /* a config's text */
+    const char *model;
     const BackendTable *table;
-    const World *world; /* NULL: this process alone */
-    int side;           /* images of 3 x side x side; 0: tokens */
+    /* NULL: this process alone */
+    const World *world;
+    /* images of 3 x side x side; 0: tokens */
+    int side;
     ScheduleShape shape;
-    int schedule; /* ScheduleKind; SCHEDULE_FILE: */
-    int list; /* of this kind, in disorder; SCHEDULE_FILE: chunks that follow each other are on one stage */
-    int split;     /* and its backward in halves; 2: every other micro-batch's */
-    uint64_t draw; /* keys the cuts and the disorder */
+    /* ScheduleKind; SCHEDULE_FILE: */
+    int schedule;
+    /* of this kind, in disorder; SCHEDULE_FILE: chunks that follow each other are on one stage */
+    int list;
+    /* and its backward in halves; 2: every other micro-batch's */
+    int split;
+    /* keys the cuts and the disorder */
+    uint64_t draw;
     bool recompute;
     int transport;
 } Case;
@@ -39,7 +47,8 @@ typedef struct Fixture {
     Comm *comm;
     Executor *executor;
     Desc input;
-    int64_t lines; /* of the loss, a sample */
+    /* of the loss, a sample */
+    int64_t lines;
     Batch batch[MICROS_MOST],
         lent[MICROS_MOST];  /* micro-batches, and what the executor gets of them */
     int taken, given, most; /* most: may be out at a time */
@@ -212,7 +221,8 @@ static inline char *schedule_text(const Schedule *s, int split)
     return text;
 }
 
-/* Chunks 0, 1 on stage 0, chunks 2, 3 on stage 1, ...: all forwards, micro-batch by micro-batch, then all backwards. */
+/* Chunks 0, 1 on stage 0, chunks 2, 3 on stage 1, ...: all forwards, micro-batch by micro-batch,
+ * then all backwards. */
 static inline Status schedule_in_a_row(Schedule **schedule, ScheduleShape shape)
 {
     int chunks = shape.stages * shape.chunks,
@@ -326,8 +336,8 @@ static inline Status open_executor(Fixture *f)
                         (ExecutorOptions){.seed = SEED, .transport = f->how.transport});
 }
 
-/* False, without a failed assertion, where the model has too few places to cut: f->first is NULL then. Release with
- * fixture_close, always. */
+/* False, without a failed assertion, where the model has too few places to cut: f->first is NULL
+ * then. Release with fixture_close, always. */
 static inline bool fixture_open(Fixture *f, const Case *how)
 {
     memset(f, 0, sizeof *f);

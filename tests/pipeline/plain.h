@@ -1,6 +1,6 @@
-/* The plain interpreter: it has the whole model, gives every tensor memory of its own, and adds micro-batches up when all are
- * done. Plan and executor must come to the same bits: whatever liveness, aliases, in-place operations, cuts and schedules
- * do, they must not be seen. */
+/* The plain interpreter: it has the whole model, gives every tensor memory of its own, and adds
+ * micro-batches up when all are done. Plan and executor must come to the same bits: whatever
+ * liveness, aliases, in-place operations, cuts and schedules do, they must not be seen. */
 #ifndef WEFT_TESTS_PLAIN_H
 #define WEFT_TESTS_PLAIN_H
 
@@ -14,11 +14,15 @@ static const float SCALE = 0.25f;
 typedef struct Plain {
     const Fixture *f;
     OpRun *run;
-    float **dy; /* accumulated gradient of each node */
+    /* accumulated gradient of each node */
+    float **dy;
     bool *has_dy;
-    float **value;             /* of each parameter; a tied one's is the other's */
-    float **grad[MICROS_MOST]; /* of each parameter, each micro-batch; the sum ends in the first */
-    float metrics[MICROS_MOST][METRIC_COUNT]; /* likewise */
+    /* of each parameter; a tied one's is the other's */
+    float **value;
+    /* of each parameter, each micro-batch; the sum ends in the first */
+    float **grad[MICROS_MOST];
+    /* likewise */
+    float metrics[MICROS_MOST][METRIC_COUNT];
 } Plain;
 
 static inline void *bytes_new(size_t n)
@@ -322,7 +326,8 @@ static inline bool check_step(Fixture *f, Plain *p, uint64_t step)
 
 typedef struct Take {
     Plain *p;
-    int next; /* micro-batch */
+    /* micro-batch */
+    int next;
     bool good;
 } Take;
 
@@ -361,8 +366,8 @@ static inline void load_values(const Plain *p)
     executor_refresh(p->f->executor);
 }
 
-/* Training steps with an evaluation after each. False where anything differs; *cut: false where the model has too few layers
- * for so many chunks. Collective on the case's world. */
+/* Training steps with an evaluation after each. False where anything differs; *cut: false where the
+ * model has too few layers for so many chunks. Collective on the case's world. */
 static inline bool check_case(const Case *how, bool *cut)
 {
     Fixture f;

@@ -1,6 +1,8 @@
-/* Models cut into stages at random places, one rank a stage: every schedule, one to three chunks a stage, chunks round the
- * stages, laid like a V, and side by side on one stage, lists in disorder, over shared memory and MPI. Each stage's gradients, statistics and figures must be the plain interpreter's, which has the
- * whole model on every rank. STAGE_GRAPH=17 runs that random graph only. */
+/* Models cut into stages at random places, one rank a stage: every schedule, one to three chunks a
+ * stage, chunks round the stages, laid like a V, and side by side on one stage, lists in disorder,
+ * over shared memory and MPI. Each stage's gradients, statistics and figures must be the plain
+ * interpreter's, which has the whole model on every rank. STAGE_GRAPH=17 runs that random graph
+ * only. */
 #ifndef WEFT_TESTS_STAGE_CASES_H
 #define WEFT_TESTS_STAGE_CASES_H
 
@@ -12,7 +14,8 @@
 /* Six graphs each. */
 enum { WAYS = 10, GRAPHS = 6 * WAYS };
 
-/* Ways to run a model: the schedule, what a file's list is, chunks a stage, a split backward in a file's list. */
+/* Ways to run a model: the schedule, what a file's list is, chunks a stage, a split backward in a
+ * file's list. */
 static const struct {
     int schedule, list, least, most;
     bool split;
@@ -71,7 +74,8 @@ static void run_graphs(const BackendTable *table)
     }
     if (only) return;
     CU_ASSERT(ran[1] > GRAPHS / 3 && ran[2] > GRAPHS / 12);
-    CU_ASSERT(ran[3] > GRAPHS / 12 || test_world.size > 2); /* the graphs are small */
+    /* the graphs are small */
+    CU_ASSERT(ran[3] > GRAPHS / 12 || test_world.size > 2);
 }
 
 static void test_cpu(void)
@@ -99,7 +103,8 @@ static void test_models(void)
     run_model("model: {name: mobilenet_v2}\n", 8, &backend_cpu);
 }
 
-/* The head's weight is the embedding's: on another stage as a rule, in another chunk of the same one at times. */
+/* The head's weight is the embedding's: on another stage as a rule, in another chunk of the same
+ * one at times. */
 static void test_tied(void)
 {
     static const char *const model =

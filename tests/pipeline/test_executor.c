@@ -1,6 +1,6 @@
-/* The plan and its executor against a plain interpreter that gives every tensor memory of its own: the same bits, on the
- * CPU backend and on the one that poisons memory before it is written. Whatever liveness, aliases and in-place
- * operations do, they must not be seen. */
+/* The plan and its executor against a plain interpreter that gives every tensor memory of its own:
+ * the same bits, on the CPU backend and on the one that poisons memory before it is written.
+ * Whatever liveness, aliases and in-place operations do, they must not be seen. */
 #include "plain.h"
 
 static const char *const models[] = {
@@ -84,8 +84,8 @@ static size_t activations(int schedule, int micros, size_t *all)
     return bytes;
 }
 
-/* Liveness must pay: far less than the sum of all tensors. What many micro-batches in flight do not share is kept for each;
- * one in flight costs the same however many there are. */
+/* Liveness must pay: far less than the sum of all tensors. What many micro-batches in flight do not
+ * share is kept for each; one in flight costs the same however many there are. */
 static void test_memory(void)
 {
     size_t all, one = activations(SCHEDULE_1F1B, 1, &all);

@@ -1,5 +1,6 @@
-/* Values that are gathered, by plan alone: on every walk over a stage's list each operation finds the values that it reads in
- * memory, what is in memory together does not overlap, and the replicas hold every value exactly once. */
+/* Values that are gathered, by plan alone: on every walk over a stage's list each operation finds
+ * the values that it reads in memory, what is in memory together does not overlap, and the replicas
+ * hold every value exactly once. */
 #include "draft.h"
 
 #include "pipeline/plan/plan.h"

@@ -1,5 +1,5 @@
-/* Random graphs on one stage, by plan and executor and by the plain interpreter: all schedules, one to eight micro-batches.
- * PLAN_GRAPH=17 runs that graph only. */
+/* Random graphs on one stage, by plan and executor and by the plain interpreter: all schedules, one
+ * to eight micro-batches. PLAN_GRAPH=17 runs that graph only. */
 #include "draft.h"
 #include "plain.h"
 
@@ -31,7 +31,8 @@ static const char *const special[] = {
     "concat: {input: [r, g]}, dense: {width: 9}]}\n",
     /* logits that are an alias of a pool's output */
     "model: {layers: [conv2d: {channels: 9, kernel: 3}, relu, global_pool, flatten]}\n",
-    /* a sum whose gradient is borrowed is a sum itself, of one node twice; of sums, and of what works in place */
+    /* a sum whose gradient is borrowed is a sum itself, of one node twice; of sums, and of what
+     * works in place */
     "model: {layers: [flatten: {name: f}, dense: {name: a, width: 16}, dense: {name: b, width: 16, "
     "input: f}, add: {name: twice, input: [b, b]}, add: {input: [a, twice]}, dense: {width: 9}]}\n",
     "model: {layers: [flatten: {name: f}, dense: {name: a, width: 16}, dense: {name: b, width: 16, "

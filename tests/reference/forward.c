@@ -7,13 +7,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const double EPSILON = 1e-5; /* of both norms */
+/* of both norms */
+static const double EPSILON = 1e-5;
 
 enum { NAME_CHARS = 64 };
 
 /* ---- memory and parameters ---- */
 
-typedef struct Block { /* one array, behind a link to the one before */
+/* one array, behind a link to the one before */
+typedef struct Block {
     struct Block *before;
     double number[];
 } Block;
@@ -21,7 +23,8 @@ typedef struct Block { /* one array, behind a link to the one before */
 typedef struct Run {
     ReferenceParams params;
     Block *newest;
-    int missing; /* a parameter was asked for that is not there */
+    /* a parameter was asked for that is not there */
+    int missing;
 } Run;
 
 /* count zeros. */
@@ -208,7 +211,8 @@ double reference_gpt2(ReferenceParams params, ReferenceGpt2 model, const int *to
 
 /* ---- ResNet ---- */
 
-typedef struct Image { /* (N,C,H,W) */
+/* (N,C,H,W) */
+typedef struct Image {
     int N, C, H, W;
     double *at;
 } Image;

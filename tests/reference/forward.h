@@ -6,8 +6,10 @@
 #define REFERENCE_FORWARD_H
 
 typedef struct ReferenceParam {
-    const char *name;    /* "h.0.attn.c_attn.weight", "layer1.0.bn2.bias" */
-    const double *value; /* borrowed */
+    /* "h.0.attn.c_attn.weight", "layer1.0.bn2.bias" */
+    const char *name;
+    /* borrowed */
+    const double *value;
 } ReferenceParam;
 
 typedef struct ReferenceParams {
@@ -17,17 +19,23 @@ typedef struct ReferenceParams {
 
 /* Radford et al. 2019, with learned positions and no dropout. */
 typedef struct ReferenceGpt2 {
-    int B, T; /* samples, tokens of each */
-    int C, H; /* width of the residual stream, heads */
-    int L, V; /* blocks, size of the vocabulary */
+    /* samples, tokens of each */
+    int B, T;
+    /* width of the residual stream, heads */
+    int C, H;
+    /* blocks, size of the vocabulary */
+    int L, V;
 } ReferenceGpt2;
 
 /* He et al. 2015; the stride of a bottleneck is in its 3x3 convolution, as torchvision has it. */
 typedef struct ReferenceResnet {
-    int N, C, H, W; /* samples, and the data's channels, height and width */
+    /* samples, and the data's channels, height and width */
+    int N, C, H, W;
     int blocks[4];
-    int bottleneck; /* 0: two 3x3 convolutions a block; 1: 1x1, 3x3, 1x1 and four times as wide */
-    int small_stem; /* 0: 7x7/2 convolution and 3x3/2 max pooling; 1: one 3x3 convolution */
+    /* 0: two 3x3 convolutions a block; 1: 1x1, 3x3, 1x1 and four times as wide */
+    int bottleneck;
+    /* 0: 7x7/2 convolution and 3x3/2 max pooling; 1: one 3x3 convolution */
+    int small_stem;
     int classes;
 } ReferenceResnet;
 

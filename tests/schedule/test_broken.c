@@ -1,4 +1,5 @@
-/* Schedules that can never run are refused with stage and task: good ones with one thing changed, and whole small ones. */
+/* Schedules that can never run are refused with stage and task: good ones with one thing changed,
+ * and whole small ones. */
 #include "fixture.h"
 
 static Schedule *good(int kind, int stages, int chunks, int micros)
@@ -192,7 +193,8 @@ static void test_dead_end(void)
     refused(s, "stage 0, task 3 of 8 (receive_backward, chunk 0, micro 0) waits for stage 1",
             "task 3 of 8 (receive_forward, chunk 1, micro 1)", "dead end");
 
-    /* Three in a circle: stage 0 wants chunk 3's inputs from stage 2 first, stage 1 both micro-batches before it sends. */
+    /* Three in a circle: stage 0 wants chunk 3's inputs from stage 2 first, stage 1 both
+     * micro-batches before it sends. */
     CHECK_OK(from_text(&s, (ScheduleShape){3, 2, 2},
                        "stage,task,chunk,micro\n"
                        "0,forward,0,0\n0,forward,3,0\n0,forward,0,1\n0,forward,3,1\n"
@@ -211,8 +213,10 @@ static void test_dead_end(void)
 static void test_crossed(void)
 {
     Schedule *s = good(SCHEDULE_GPIPE, 2, 1, 4);
-    swap(s, 0, 2, 4); /* forward of micro 1 and 2, */
-    swap(s, 0, 3, 5); /* and their messages */
+    /* forward of micro 1 and 2, */
+    swap(s, 0, 2, 4);
+    /* and their messages */
+    swap(s, 0, 3, 5);
     refused(s, "stage 1", "(receive_forward, chunk 1, micro 1)", "that is of micro 2");
 }
 
@@ -221,8 +225,8 @@ static void add_rows(FILE *out, const char *task, int chunk, int micros)
     for (int i = 0; i < micros; ++i) fprintf(out, "%d,%s,%d,%d\n", chunk % 2, task, chunk, i);
 }
 
-/* All micro-batches chunk by chunk: stage 1 sends its first outputs back while stage 0 still sends. Its d + 1 taken messages
- * and d in the channel must be all, so micros <= 2 d + 1. */
+/* All micro-batches chunk by chunk: stage 1 sends its first outputs back while stage 0 still sends.
+ * Its d + 1 taken messages and d in the channel must be all, so micros <= 2 d + 1. */
 static void test_depth(void)
 {
     for (int micros = 1; micros <= 24; ++micros) {
@@ -240,7 +244,8 @@ static void test_depth(void)
         CU_ASSERT_EQUAL(r.depth, micros / 2 > 2 ? micros / 2 : 2);
         schedule_report_fini(&r);
         schedule_free(&s);
-        free(text); /* open_memstream's */
+        /* open_memstream's */
+        free(text);
     }
 }
 

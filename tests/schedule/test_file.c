@@ -58,7 +58,8 @@ static void round_trip(int kind, ScheduleShape shape, const char *head)
         CU_ASSERT_EQUAL_FATAL(again->count[i], s->count[i]);
         CU_ASSERT_EQUAL(memcmp(again->task[i], s->task[i], (size_t)s->count[i] * sizeof(Task)), 0);
     }
-    free(text); /* open_memstream's */
+    /* open_memstream's */
+    free(text);
     schedule_free(&again);
     schedule_free(&s);
 }

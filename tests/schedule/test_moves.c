@@ -1,5 +1,6 @@
-/* The moves of all stages, played by the strictest rules: moving a message blocks both sides until both have come to it, one after
- * the other. Nobody waits for ever, what moves has been sent and has a place, what is taken has moved. */
+/* The moves of all stages, played by the strictest rules: moving a message blocks both sides until
+ * both have come to it, one after the other. Nobody waits for ever, what moves has been sent and
+ * has a place, what is taken has moved. */
 #include "schedule.h"
 
 #include "fixture.h"
@@ -10,7 +11,8 @@ enum { STAGES = 8, CHANNELS = 2 * STAGES * 4 };
 typedef struct Side {
     const Schedule *schedule;
     Moves moves;
-    int stage, at, move; /* next task, next move */
+    /* next task, next move */
+    int stage, at, move;
 } Side;
 
 typedef struct Count {

@@ -1,4 +1,5 @@
-/* The pictures: text against what it must show, width, and SVG that is well-formed at every size. */
+/* The pictures: text against what it must show, width, and SVG that is well-formed at every
+ * size. */
 #include "schedule.h"
 #include "schedules.def"
 
@@ -31,7 +32,8 @@ static void check_text(int kind, ScheduleShape shape, int columns, const char *w
     char *text = picture(kind, shape, NULL, columns);
     if (strcmp(text, wanted) != 0) printf("%s", text);
     CU_ASSERT_STRING_EQUAL(text, wanted);
-    free(text); /* open_memstream's */
+    /* open_memstream's */
+    free(text);
 }
 
 static void test_text(void)
@@ -43,7 +45,8 @@ static void test_text(void)
                "0  F0 F1 ...B0 W0 B1 W1\n"
                "1  ...F0 B0 F1 B1 W0 W1\n");
     check_text(SCHEDULE_INTERLEAVED, (ScheduleShape){1, 2, 1}, 80, "0  F0a F0b B0b---- B0a----\n");
-    check_text(SCHEDULE_1F1B, (ScheduleShape){2, 1, 3}, 15, /* a column a unit of time */
+    /* a column a unit of time */
+    check_text(SCHEDULE_1F1B, (ScheduleShape){2, 1, 3}, 15,
                "0  FF..BBFBB.BB\n"
                "1  .FBBFBBFBB..\n");
 }
@@ -57,7 +60,8 @@ static void test_width(void)
             for (char *line = text, *end; (end = strchr(line, '\n')); line = end + 1, ++lines)
                 CU_ASSERT(end - line <= columns);
             CU_ASSERT_EQUAL(lines, 12);
-            free(text); /* open_memstream's */
+            /* open_memstream's */
+            free(text);
         }
 }
 
@@ -112,13 +116,16 @@ static void test_svg(void)
     char *text = picture(SCHEDULE_ZERO_BUBBLE, (ScheduleShape){4, 1, 6}, NULL, 0);
     CU_ASSERT(well_formed(text));
     CU_ASSERT_PTR_NOT_NULL(strstr(text, "zero-bubble: 4 stages"));
-    CU_ASSERT_PTR_NOT_NULL(strstr(text, "bubble 14.3 %")); /* 3 of 21 */
+    /* 3 of 21 */
+    CU_ASSERT_PTR_NOT_NULL(strstr(text, "bubble 14.3 %"));
     CU_ASSERT_PTR_NOT_NULL(strstr(text, ">stage 3<"));
-    CU_ASSERT_EQUAL(count_text(text, "class=\"f\""), 4 * 6 + 1); /* and the legend's */
+    /* and the legend's */
+    CU_ASSERT_EQUAL(count_text(text, "class=\"f\""), 4 * 6 + 1);
     CU_ASSERT_EQUAL(count_text(text, "class=\"b\""), 4 * 6 + 1);
     CU_ASSERT_EQUAL(count_text(text, "class=\"w\""), 4 * 6 + 1);
     CU_ASSERT_EQUAL(count_text(text, "class=\"n\""), 4 * 6 * 3);
-    free(text); /* open_memstream's */
+    /* open_memstream's */
+    free(text);
 }
 
 static void test_svg_escapes(void)
@@ -127,7 +134,8 @@ static void test_svg_escapes(void)
     CU_ASSERT(well_formed(text));
     CU_ASSERT(entities_good(text));
     CU_ASSERT_PTR_NOT_NULL(strstr(text, "&lt;a &amp; &quot;b&quot;&gt;: 2 stages"));
-    free(text); /* open_memstream's */
+    /* open_memstream's */
+    free(text);
 }
 
 static void test_svg_sizes(void)
@@ -146,7 +154,8 @@ static void test_svg_sizes(void)
         CU_ASSERT(well_formed(text));
         CU_ASSERT(entities_good(text));
         CU_ASSERT(strlen(text) < 1 << 20);
-        free(text); /* open_memstream's */
+        /* open_memstream's */
+        free(text);
     }
 }
 

@@ -1,5 +1,6 @@
-/* The built-in schedules over thousands of shapes: complete, free of dead ends, as few live micro-batches and as small a bubble
- * as the papers promise; the simulation's times under uneven costs; evaluation; size. */
+/* The built-in schedules over thousands of shapes: complete, free of dead ends, as few live
+ * micro-batches and as small a bubble as the papers promise; the simulation's times under uneven
+ * costs; evaluation; size. */
 #include "schedule.h"
 #include "schedules.def"
 
@@ -55,7 +56,8 @@ static void check_complete(const Schedule *s)
     expect(good, s, "a list lacks a task or has one too many");
 }
 
-/* Micro-batches of a stage whose forward is done and backward (data) is not, at most: what 1f1b and ZB-H1 share. */
+/* Micro-batches of a stage whose forward is done and backward (data) is not, at most: what 1f1b and
+ * ZB-H1 share. */
 static int waiting_most(const Schedule *s, int stage)
 {
     int now = 0, most = 0;
@@ -213,7 +215,8 @@ static void test_costs(void)
     double end = 2 + 0.5 + 7 + (11 + 13) + 0.5 + (3 + 5);
     CU_ASSERT_DOUBLE_EQUAL(r.makespan, end, NEAR);
     CU_ASSERT_DOUBLE_EQUAL(r.bubble, 1 - 41 / (2 * end), NEAR);
-    CU_ASSERT_DOUBLE_EQUAL(r.span[1][0].start, 0, NEAR); /* waits for the message */
+    /* waits for the message */
+    CU_ASSERT_DOUBLE_EQUAL(r.span[1][0].start, 0, NEAR);
     CU_ASSERT_DOUBLE_EQUAL(r.span[1][0].end, 2.5, NEAR);
     CU_ASSERT_DOUBLE_EQUAL(r.span[1][1].end, 9.5, NEAR);
     CU_ASSERT_DOUBLE_EQUAL(r.span[0][0].end, 2, NEAR);
@@ -228,7 +231,8 @@ static void test_costs(void)
     schedule_free(&s);
 }
 
-/* A slow taker holds the sender back: the third message waits until the first one's place is free. */
+/* A slow taker holds the sender back: the third message waits until the first one's place is
+ * free. */
 static void test_full_channel(void)
 {
     const TaskCost cost[] = {{1, 1, 0, 0}, {10, 1, 0, 0}};
@@ -238,7 +242,8 @@ static void test_full_channel(void)
     CHECK_OK(schedule_simulate(s, cost, &r));
     CU_ASSERT_EQUAL(r.depth, 2);
     CU_ASSERT_EQUAL(s->task[0][7].kind, TASK_SEND_FORWARD);
-    CU_ASSERT_DOUBLE_EQUAL(r.span[0][5].end, 3, NEAR); /* of micro 2: places free at 1 */
+    /* of micro 2: places free at 1 */
+    CU_ASSERT_DOUBLE_EQUAL(r.span[0][5].end, 3, NEAR);
     CU_ASSERT_DOUBLE_EQUAL(r.span[0][7].start, 4,
                            NEAR); /* of micro 3: waits until micro 1 is taken */
     CU_ASSERT_DOUBLE_EQUAL(r.span[0][7].end, 11, NEAR);

@@ -1,5 +1,6 @@
-/* V-shaped schedules over many shapes: where chunks lie, complete lists, the bubble and the live micro-batches of the papers,
- * evaluation. What they promise holds from 2p - 1 (zb-v) and 2p (dualpipe-v) micro-batches on; with fewer they only run. */
+/* V-shaped schedules over many shapes: where chunks lie, complete lists, the bubble and the live
+ * micro-batches of the papers, evaluation. What they promise holds from 2p - 1 (zb-v) and 2p
+ * (dualpipe-v) micro-batches on; with fewer they only run. */
 #include "fixture.h"
 
 #include <math.h>
@@ -44,7 +45,8 @@ static void test_mapping(void)
                 "dualpipe-v: takes 2 chunks a stage, not 3");
 }
 
-/* By counting, apart from the simulation's own check. At the turn and at the V's ends no message passes. */
+/* By counting, apart from the simulation's own check. At the turn and at the V's ends no message
+ * passes. */
 static void check_complete(const Schedule *s)
 {
     int m = s->shape.micros, last = s->shape.stages - 1;
@@ -60,7 +62,8 @@ static void check_complete(const Schedule *s)
     expect(good, s, "a list lacks a task or has one too many");
 }
 
-/* Micro-batches of a stage's chunks whose forward is done and weights' half is not, at most: what activations take. */
+/* Micro-batches of a stage's chunks whose forward is done and weights' half is not, at most: what
+ * activations take. */
 static int live_most(const Schedule *s, int stage)
 {
     int now = 0, most = 0;
@@ -72,7 +75,8 @@ static int live_most(const Schedule *s, int stage)
     return most;
 }
 
-/* On every stage: at a time; and the chunks' largest numbers added up, which is what their slots take. */
+/* On every stage: at a time; and the chunks' largest numbers added up, which is what their slots
+ * take. */
 static void check_live(const Schedule *s, const ScheduleReport *r, int bound, bool reached)
 {
     int p = s->shape.stages;
@@ -128,8 +132,9 @@ static void test_formulas(void)
     }
 }
 
-/* DeepSeek's formula for a stage's bubble, (p - 1)(F&B + B - 3W) with B = B_data + W, where the passes of a pair follow each
- * other: F&B = F + B. Here gradients leave before the weights' half, so it is never more. */
+/* DeepSeek's formula for a stage's bubble, (p - 1)(F&B + B - 3W) with B = B_data + W, where the
+ * passes of a pair follow each other: F&B = F + B. Here gradients leave before the weights' half,
+ * so it is never more. */
 static void test_costs(void)
 {
     static const TaskCost costs[] = {{1, 1, 1, 0}, {2, 2, 1, 0}, {2, 3, 2, 0}, {1, 2, 1, 0},
@@ -187,12 +192,13 @@ static void test_lists(void)
                "D2.2 W2.2 D2.1 W2.1 D3.2 D3.1 W3.2 W3.1");
 }
 
-/* A list with tasks changed is refused as those of other schedules are; at the turn there is no message. */
+/* A list with tasks changed is refused as those of other schedules are; at the turn there is no
+ * message. */
 static void test_broken(void)
 {
     static const struct {
-        Task
-            task; /* in place of stage 1's first, of which the forward through chunk 1 is the second */
+        /* in place of stage 1's first, of which the forward through chunk 1 is the second */
+        Task task;
         const char *why;
     } bad[] = {{{TASK_SEND_FORWARD, 1, 0}, "there is no such message"},
                {{TASK_RECEIVE_FORWARD, 2, 0}, "there is no such message"},

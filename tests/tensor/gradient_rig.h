@@ -10,7 +10,8 @@
 
 typedef struct Case Case;
 struct Case {
-    OpSpec spec; /* x shapes, parameters and y shape in plain order */
+    /* x shapes, parameters and y shape in plain order */
+    OpSpec spec;
     int rows;
     void (*reference)(const Case *c, double *const x[], double *const w[], double *y);
 };
@@ -135,7 +136,8 @@ static inline void truth_free(Truth *t)
 }
 
 /* ---- one run of a case ---- */
-static const double TOLERANCE = 2e-5; /* of the largest value; gradients: five times */
+/* of the largest value; gradients: five times */
+static const double TOLERANCE = 2e-5;
 static inline void near(const char *what, const char *how, const double *got, const double *want,
                         int64_t n, double tolerance)
 {

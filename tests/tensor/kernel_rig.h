@@ -1,6 +1,6 @@
-/* A rig that runs one operation alone: tensors are kept in plain order and in double, and moved into the layout under
- * test and back. Every buffer is its own allocation of the exact size, so that ASAN sees a step over an edge, and the
- * poison backend fills outputs with NaN first. */
+/* A rig that runs one operation alone: tensors are kept in plain order and in double, and moved
+ * into the layout under test and back. Every buffer is its own allocation of the exact size, so
+ * that ASAN sees a step over an edge, and the poison backend fills outputs with NaN first. */
 #ifndef WEFT_TEST_KERNEL_RIG_H
 #define WEFT_TEST_KERNEL_RIG_H
 
@@ -17,7 +17,8 @@ typedef struct Rig {
     Desc preferred[SPEC_INPUTS];
     void *owned[32];
     int owned_count;
-    bool in_place; /* where the op allows it */
+    /* where the op allows it */
+    bool in_place;
     DType precision;
 } Rig;
 
@@ -65,7 +66,8 @@ static inline void rig_get(Desc d, const float *from, double *plain)
     CU_ASSERT_EQUAL(inside, all);
 }
 
-/* Opens op for spec (whose x layouts are set). Every buffer of the run is made; x, w, labels are the caller's to fill. */
+/* Opens op for spec (whose x layouts are set). Every buffer of the run is made; x, w, labels are
+ * the caller's to fill. */
 static inline void rig_open(Rig *r, const OpSpec *spec, const BackendTable *table, int threads)
 {
     bool in_place = r->in_place;

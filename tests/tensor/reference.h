@@ -1,5 +1,6 @@
-/* Naive implementations that the operations are compared with: plain NCHW, double sums, one loop per index. And what
- * tests of operations share: tensors in any layout, running an op's four steps with its arenas. */
+/* Naive implementations that the operations are compared with: plain NCHW, double sums, one loop
+ * per index. And what tests of operations share: tensors in any layout, running an op's four steps
+ * with its arenas. */
 #ifndef WEFT_TEST_REFERENCE_H
 #define WEFT_TEST_REFERENCE_H
 
@@ -110,7 +111,8 @@ static inline void ref_conv_visit(const RefConv *v, RefVisit visit, void *to)
                             }
 }
 
-typedef struct RefProduct { /* out[...] += a[...] * b[...], in double */
+/* out[...] += a[...] * b[...], in double */
+typedef struct RefProduct {
     double *out;
     const float *a, *b;
 } RefProduct;

@@ -1,15 +1,18 @@
-/* Attention over many tiles against a plain implementation in double, forward and backward: every instruction set, odd
- * lengths and widths of head, with and without rotary positions, padded samples, large scores. And the same bits for any
- * number of threads, which may cut the work by heads or by tiles. (test_gradients.c has small shapes by finite
- * differences, tests/layers/test_golden.c PyTorch's values.) */
+/* Attention over many tiles against a plain implementation in double, forward and backward: every
+ * instruction set, odd lengths and widths of head, with and without rotary positions, padded
+ * samples, large scores. And the same bits for any number of threads, which may cut the work by
+ * heads or by tiles. (test_gradients.c has small shapes by finite differences,
+ * tests/layers/test_golden.c PyTorch's values.) */
 #include "kernel_rig.h"
 #include "tensor/cpu/simd/simd.h"
 
 typedef struct Shapes {
     int n, t, heads, width, rows;
     bool rotary;
-    double scale; /* of x */
-    int kv_heads; /* 0: heads */
+    /* of x */
+    double scale;
+    /* 0: heads */
+    int kv_heads;
 } Shapes;
 
 static int64_t keys_of(const Shapes *s)

@@ -10,10 +10,11 @@ enum { SETS = sizeof sets / sizeof *sets };
 
 /* ---- operations beside fp32 ---- */
 
-/* Largest difference allowed, as a part of the largest value. An output is rounded once: half a unit in bf16's last place,
- * which is at most 2^-8 of the value (0.0039), and a little for sums in another order. In backward some read an output that
- * was rounded (attention), or add up rounded dx. Attention rounds the factors of its inner products, too: turned queries
- * and keys, probabilities. */
+/* Largest difference allowed, as a part of the largest value. An output is rounded once: half a
+ * unit in bf16's last place, which is at most 2^-8 of the value (0.0039), and a little for sums in
+ * another order. In backward some read an output that was rounded (attention), or add up rounded
+ * dx. Attention rounds the factors of its inner products, too: turned queries and keys,
+ * probabilities. */
 static const double y_off = 0.004, attention_off = 0.012, dx_off = 0.006, dw_off = 0.004;
 
 static bool have_bf16(void)
@@ -75,7 +76,8 @@ static void run(Rig *r, OpSpec s, DType precision, int threads)
         Desc d = desc_plain(s.w[k], DTYPE_F32);
         float *w = malloc(desc_bytes(d));
         fill(d, w, 20 + (uint64_t)k, 1);
-        for (int64_t i = 0; k == 3 && i < shape_count(s.w[k]); ++i) w[i] = 1; /* a variance */
+        /* a variance */
+        for (int64_t i = 0; k == 3 && i < shape_count(s.w[k]); ++i) w[i] = 1;
         op_pack(r->op, k, w, (float *)(uintptr_t)r->run.w[k]);
         free(w);
     }
@@ -114,7 +116,8 @@ static void compare_weights(const char *name, const Rig *f, const Rig *h, int k)
     free(got);
 }
 
-/* Not for operations with more than one right answer: the arg max of a pool is checked where inputs have no ties. */
+/* Not for operations with more than one right answer: the arg max of a pool is checked where inputs
+ * have no ties. */
 static void beside_fp32(const char *name, OpSpec s)
 {
     Rig f, h;
@@ -396,7 +399,8 @@ static void test_threads(void)
             same_bits(c[i].name, c[i].spec);
 }
 
-/* fp32 data is preferred as bf16, and a reorder brings it there and its gradient back, with a layout or without. */
+/* fp32 data is preferred as bf16, and a reorder brings it there and its gradient back, with a
+ * layout or without. */
 static void test_reorder(void)
 {
     if (!have_bf16()) return;

@@ -1,10 +1,12 @@
-/* What the CPU rounds to bf16: to the same bits on every instruction set, gelu and sums of gradients included. */
+/* What the CPU rounds to bf16: to the same bits on every instruction set, gelu and sums of
+ * gradients included. */
 #include "kernel_rig.h"
 #include "tensor/cpu/simd/simd.h"
 
 /* ---- rounding ---- */
 
-/* By arithmetic: the nearer of the two neighbours, of equally near ones the even. NaN keeps sign and upper bits. */
+/* By arithmetic: the nearer of the two neighbours, of equally near ones the even. NaN keeps sign
+ * and upper bits. */
 static uint16_t slow_bits(float value)
 {
     uint32_t bits;
@@ -14,7 +16,8 @@ static uint16_t slow_bits(float value)
     if (isinf(value) || (bits & 0xffff) == 0) return low;
     uint32_t rest = bits & 0xffff;
     bool up = rest > 0x8000 || (rest == 0x8000 && (low & 1));
-    return (uint16_t)(low + up); /* may carry into the exponent, up to infinity */
+    /* may carry into the exponent, up to infinity */
+    return (uint16_t)(low + up);
 }
 
 /* Bit patterns of floats: edges first, then whatever comes. */
@@ -48,7 +51,8 @@ static void check_rounding(const char *set, const char *path, const float *x, co
     CU_ASSERT_EQUAL(wrong, 0);
 }
 
-/* The loops' rounding (from_floats) and the vectors' (batch_norm_apply, which adds: y = (0 - 0) * 1 + shift). */
+/* The loops' rounding (from_floats) and the vectors' (batch_norm_apply, which adds: y = (0 - 0) * 1
+ * + shift). */
 static void check_set(const char *set, const float *x, Bf16 *y)
 {
     const SimdTable *simd = simd_table(DTYPE_BF16);
@@ -103,8 +107,9 @@ static double gelu(double x)
     return x / (1.0 + exp(-1.5957691216057308 * (x + 0.044715 * x * x * x)));
 }
 
-/* gelu of every bf16 but NaN: its shorter exponential may bring a result that lies close to the middle of two neighbours to the
- * other one, and no further, one time in a hundred at most. Below 1e-30 only the size is checked. */
+/* gelu of every bf16 but NaN: its shorter exponential may bring a result that lies close to the
+ * middle of two neighbours to the other one, and no further, one time in a hundred at most. Below
+ * 1e-30 only the size is checked. */
 static void check_gelu(const char *set, const Bf16 *x, const Bf16 *y)
 {
     int64_t other = 0, wrong = 0;
@@ -114,7 +119,8 @@ static void check_gelu(const char *set, const Bf16 *x, const Bf16 *y)
             wrong += !isnan(got);
             continue;
         }
-        if (value < -1e6) continue; /* there the largest exponential shows */
+        /* there the largest exponential shows */
+        if (value < -1e6) continue;
         const double want = gelu(value);
         const int off = (int)y[i].bits - (int)bf16_of((float)want).bits;
         const bool small = fabs(want) < 1e-30;

@@ -1,4 +1,5 @@
-/* Captures on a backend that counts: plain, recorded, replayed; off; and where a recording fails. */
+/* Captures on a backend that counts: plain, recorded, replayed; off; and where a recording
+ * fails. */
 #include "harness.h"
 #include "tensor.h"
 
@@ -72,7 +73,8 @@ static void test_replayed(void)
     capture_drop(&s, &b);
     CU_ASSERT_EQUAL(seen.frees, 1);
     capture_run(&s, &b, work, &done);
-    CU_ASSERT_EQUAL(done, 2); /* plainly again */
+    /* plainly again */
+    CU_ASSERT_EQUAL(done, 2);
     capture_drop(&s, &b);
 }
 
@@ -85,7 +87,8 @@ static void test_off(void)
     for (int i = 0; i < 5; ++i) capture_run(&s, &b, work, &done);
     CU_ASSERT_EQUAL(done, 5);
     CU_ASSERT_EQUAL(seen.begins, 0);
-    b = (Backend){.table = &backend_cpu, .options = {.replay = true}}; /* does all at once */
+    /* does all at once */
+    b = (Backend){.table = &backend_cpu, .options = {.replay = true}};
     for (int i = 0; i < 5; ++i) capture_run(&s, &b, work, &done);
     CU_ASSERT_EQUAL(done, 10);
 }

@@ -1,5 +1,6 @@
-/* conv2d against the naive convolution: odd channels, strides, paddings, kernels, groups, on the poison backend, so that
- * padding and workspace are NaN first; determinism, packing, refused shapes. */
+/* conv2d against the naive convolution: odd channels, strides, paddings, kernels, groups, on the
+ * poison backend, so that padding and workspace are NaN first; determinism, packing, refused
+ * shapes. */
 #include "reference.h"
 
 #include "harness.h"
@@ -25,7 +26,8 @@ static OpSpec conv_spec(const RefConv *v, int flags)
     return s;
 }
 
-typedef struct Case { /* plain order */
+/* plain order */
+typedef struct Case {
     int64_t x_n, w_n, y_n;
     float *x, *w[SPEC_PARAMS], *y, *dy, *dx, *dw[SPEC_PARAMS];
     float *ref_y, *ref_dx, *ref_dw, *ref_db;
@@ -95,7 +97,8 @@ static void check_conv(Backend *backend, const RefConv *v, int flags)
     case_init(&c, v);
     CHECK_OK(ref_op_new(&r, backend, &spec));
     if (r.op) {
-        for (int round = 0; round < 2; ++round) { /* the second one finds pointers already set */
+        /* the second one finds pointers already set */
+        for (int round = 0; round < 2; ++round) {
             ref_op_forward(&r, c.x, c.w, c.y);
             CU_ASSERT_EQUAL(ref_padding_dirt(spec.y, r.run.y), 0);
             ref_op_backward(&r, c.dy, flags & KEEP_DX ? c.dx : NULL, c.dw);
@@ -173,8 +176,10 @@ static void groups_and_depthwise(void)
 static void shapes_of_models(void)
 {
     Backend *b = open_backend(&backend_poison, 2);
-    check_conv(b, &(RefConv){4, 64, 14, 14, 64, 3, 3, 1, 1, 1, 1, 1}, KEEP_DX); /* Winograd */
-    check_conv(b, &(RefConv){2, 32, 10, 9, 48, 3, 3, 1, 1, 0, 1, 1}, ALL);      /* in dw only */
+    /* Winograd */
+    check_conv(b, &(RefConv){4, 64, 14, 14, 64, 3, 3, 1, 1, 1, 1, 1}, KEEP_DX);
+    /* in dw only */
+    check_conv(b, &(RefConv){2, 32, 10, 9, 48, 3, 3, 1, 1, 0, 1, 1}, ALL);
     check_conv(b, &(RefConv){2, 256, 7, 7, 64, 1, 1, 1, 1, 0, 0, 1}, KEEP_DX);
     check_conv(b, &(RefConv){2, 64, 14, 14, 128, 1, 1, 2, 2, 0, 0, 1}, KEEP_DX);
     check_conv(b, &(RefConv){4, 1, 28, 28, 32, 3, 3, 1, 1, 1, 1, 1}, WITH_BIAS | WITH_RELU);
@@ -183,7 +188,8 @@ static void shapes_of_models(void)
     backend_close(&b);
 }
 
-/* Images no larger than the kernel, as the last ones of a deep model on small data: with a fast kernel, too, where oneDNN makes code. */
+/* Images no larger than the kernel, as the last ones of a deep model on small data: with a fast
+ * kernel, too, where oneDNN makes code. */
 static void small_images(void)
 {
     Backend *b = open_backend(&backend_poison, 1), *plain = open_backend(&backend_cpu, 1);
@@ -237,7 +243,8 @@ static void pack_round_trip(void)
         CHECK_OK(ref_op_new(&r, b, &spec));
         CU_ASSERT(r.op->w_elements[0] >= n);
         op_pack(r.op, 0, w, r.w[0]);
-        double sum = 0, packed = 0; /* what packing adds is zero */
+        /* what packing adds is zero */
+        double sum = 0, packed = 0;
         for (int64_t j = 0; j < n; ++j) sum += fabs((double)w[j]);
         for (int64_t j = 0; j < r.op->w_elements[0]; ++j) packed += fabs((double)r.w[0][j]);
         CU_ASSERT_DOUBLE_EQUAL(sum, packed, 1e-6 * sum);

@@ -1,5 +1,5 @@
-/* dense and reorder against naive loops, on the poison backend: vectors, sequences, flat views of blocked images, packing
- * to out x in, reorders between all layouts and back. */
+/* dense and reorder against naive loops, on the poison backend: vectors, sequences, flat views of
+ * blocked images, packing to out x in, reorders between all layouts and back. */
 #include "reference.h"
 
 #include "harness.h"

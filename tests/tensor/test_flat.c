@@ -1,5 +1,5 @@
-/* Flat ranges: values against scalar loops in double, and the promise that a range may be cut anywhere and computed by
- * any number of threads with the same bits. */
+/* Flat ranges: values against scalar loops in double, and the promise that a range may be cut
+ * anywhere and computed by any number of threads with the same bits. */
 #include "kernel_rig.h"
 #include "tensor/cpu/simd/simd.h"
 
@@ -96,7 +96,8 @@ static void adamw_work(const Flat *f, int64_t from, int64_t n)
     a.decoupled = true;
     f->t->adam(f->s, &a, f->v[0] + from, f->v[1] + from, f->v[2] + from, f->v[3] + from, n);
 }
-/* The direction goes to range 0, whose old values serve as the weights through a copy in range 1's place. */
+/* The direction goes to range 0, whose old values serve as the weights through a copy in range 1's
+ * place. */
 static void lamb_work(const Flat *f, int64_t from, int64_t n)
 {
     f->t->adam_direction(f->s, &ADAM, f->v[0] + from, f->v[1] + from, f->v[1] + from,
@@ -245,7 +246,8 @@ static void test_squares(void)
         if (!simd_use(isas[isa])) continue;
         f.t->squares(f.s, sums, f.v[0], N);
         if (isa == 0) memcpy(first, sums, sizeof sums);
-        CU_ASSERT_EQUAL(memcmp(first, sums, sizeof sums), 0); /* on every instruction set, too */
+        /* on every instruction set, too */
+        CU_ASSERT_EQUAL(memcmp(first, sums, sizeof sums), 0);
         for (int c = 0; c < CHUNKS; ++c) {
             double want = 0, one;
             int64_t end = (c + 1) * FLAT_CHUNK < N ? (c + 1) * FLAT_CHUNK : N;
@@ -265,7 +267,8 @@ static void test_overwrite(void)
 {
     Flat f = open_flat(1);
     for (int64_t i = 0; i < N; ++i) f.v[0][i] = NAN;
-    f.t->scale_add(f.s, f.v[0], 2.0f, f.v[1], 0.0f, N); /* beta 0: what y held does not matter */
+    /* beta 0: what y held does not matter */
+    f.t->scale_add(f.s, f.v[0], 2.0f, f.v[1], 0.0f, N);
     CU_ASSERT_EQUAL(f.v[0][N - 1], 2.0f * f.v[1][N - 1]);
     f.t->add(f.s, f.v[0], f.v[1], f.v[2], 0);
     CU_ASSERT_EQUAL(f.v[0][0], 2.0f * f.v[1][0]);

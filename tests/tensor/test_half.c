@@ -1,4 +1,5 @@
-/* fp16 on the host: every value there and back, and rounding; backends without a precision refuse it. */
+/* fp16 on the host: every value there and back, and rounding; backends without a precision refuse
+ * it. */
 #include "tensor.h"
 
 #include "harness.h"

@@ -1,6 +1,7 @@
-/* What the general checks of test_gradients do not show: batch_norm far from zero and on odd counts, running
- * statistics, ties, NaN, dropout's statistics and independence of layout and micro-batch, embedding, large rows of
- * logits, wishes for layouts, and the same bits with one thread and two. */
+/* What the general checks of test_gradients do not show: batch_norm far from zero and on odd
+ * counts, running statistics, ties, NaN, dropout's statistics and independence of layout and
+ * micro-batch, embedding, large rows of logits, wishes for layouts, and the same bits with one
+ * thread and two. */
 #include "kernel_rig.h"
 #include "tensor/cpu/simd/simd.h"
 
@@ -65,7 +66,8 @@ static void test_large_mean(void)
             CU_ASSERT_DOUBLE_EQUAL(r.run.dw[3][c] / unbiased, 1, 1e-5);
         }
         if (!(worst < 2e-5)) printf("  block %d: off by %g\n", blocks[b], worst);
-        CU_ASSERT(worst < 2e-5); /* float means alone would give 5e-4 */
+        /* float means alone would give 5e-4 */
+        CU_ASSERT(worst < 2e-5);
         free(in);
         free(out);
         rig_close(&r);
@@ -86,7 +88,8 @@ static void test_bn_few(void)
         set(x, r.run.dy, 3, 1, 0);
         rig_backward(&r);
         CU_ASSERT_EQUAL(r.run.dw[2][20], rows ? 2.5f : 0.0f);
-        CU_ASSERT_EQUAL(r.run.dw[3][20], 0.0f); /* one value has no variance; and no NaN */
+        /* one value has no variance; and no NaN */
+        CU_ASSERT_EQUAL(r.run.dw[3][20], 0.0f);
         for (int64_t i = 0; i < 63; ++i) CU_ASSERT(fabsf(((float *)r.run.dx[0])[i]) < 1e-3f);
         for (int64_t i = 21 * rows; i < 63; ++i) CU_ASSERT_EQUAL(((float *)r.run.dx[0])[i], 0.0f);
         rig_close(&r);
@@ -116,7 +119,8 @@ static void test_bn_inference(void)
         double v = (in[i] - (double)(0.1f * (float)c)) / sqrt(0.5 + c + 1e-5) - (double)0.2f;
         CU_ASSERT_DOUBLE_EQUAL(out[i], v > 0 ? v : 0, 1e-5);
     }
-    CU_ASSERT_EQUAL(r.run.dw[2][3], -7.0f); /* nothing learned */
+    /* nothing learned */
+    CU_ASSERT_EQUAL(r.run.dw[2][3], -7.0f);
     rig_close(&r);
 }
 
@@ -134,11 +138,13 @@ static void test_pool_ties(void)
     for (int i = 0; i < 256; ++i) ((float *)r.run.x[0])[i] = 5.0f;
     ((float *)r.run.x[0])[15 * 16 + 3] = NAN;
     op_forward(r.op, &r.run);
-    CU_ASSERT(isnan(((float *)r.run.y)[3 * 16 + 3])); /* NaN is not lost */
+    /* NaN is not lost */
+    CU_ASSERT(isnan(((float *)r.run.y)[3 * 16 + 3]));
     for (int i = 0; i < 64; ++i) ((float *)r.run.dy)[i] = 1.0f;
     rig_backward(&r);
     const float *dx = r.run.dx[0];
-    CU_ASSERT_EQUAL(dx[0], 1.0f); /* the first of equals wins */
+    /* the first of equals wins */
+    CU_ASSERT_EQUAL(dx[0], 1.0f);
     CU_ASSERT_EQUAL(dx[16], 0.0f);
     CU_ASSERT_EQUAL(dx[4 * 16], 0.0f);
     CU_ASSERT_EQUAL(dx[2 * 16], 1.0f);
@@ -165,16 +171,20 @@ static void test_dropout(void)
         kept += y[i] != 0.0f;
         same += i < 40000 && (y[i] != 0.0f) == (y[40000 + i] != 0.0f);
     }
-    CU_ASSERT(llabs(kept - 140000) < 5 * 205);                       /* five deviations */
-    CU_ASSERT(llabs(same - (int64_t)(0.58 * 40000)) < 500);          /* samples are independent */
-    CU_ASSERT_EQUAL(memcmp(y, y + 3 * 40000, 40000 * sizeof *y), 0); /* but for equal ids */
+    /* five deviations */
+    CU_ASSERT(llabs(kept - 140000) < 5 * 205);
+    /* samples are independent */
+    CU_ASSERT(llabs(same - (int64_t)(0.58 * 40000)) < 500);
+    /* but for equal ids */
+    CU_ASSERT_EQUAL(memcmp(y, y + 3 * 40000, 40000 * sizeof *y), 0);
     r.run.training = false;
     op_forward(r.op, &r.run);
     CU_ASSERT_EQUAL(((float *)r.run.y)[777], 1.0f);
     rig_close(&r);
 }
 
-/* The mask of a sample must not depend on its layout, its place in the micro-batch, or flatten before it. */
+/* The mask of a sample must not depend on its layout, its place in the micro-batch, or flatten
+ * before it. */
 static void test_dropout_layouts(void)
 {
     enum { PER = 21 * 5 * 7 };
@@ -248,8 +258,10 @@ static void test_softmax_edges(void)
     Rig r = rig_of(s, 1);
     const int32_t label = 2;
     float *y = loss_of(&r, (float[]){1, 3, 1, 1, 3}, 5, &label);
-    CU_ASSERT_EQUAL(y[1], 3.0f); /* two larger, one equal and earlier */
-    CU_ASSERT_EQUAL(y[2], 1.0f); /* the first of equal maxima */
+    /* two larger, one equal and earlier */
+    CU_ASSERT_EQUAL(y[1], 3.0f);
+    /* the first of equal maxima */
+    CU_ASSERT_EQUAL(y[2], 1.0f);
     y = loss_of(&r, (float[]){0, 0, 1000, 0, -1000}, 5, &label);
     CU_ASSERT_EQUAL(y[0], 0.0f);
     CU_ASSERT_EQUAL(y[1], 0.0f);
@@ -259,7 +271,8 @@ static void test_softmax_edges(void)
     CU_ASSERT_DOUBLE_EQUAL(y[0], log(2), 1e-6);
     y = loss_of(&r, (float[]){0, 0, 1, NAN, 0}, 5, &label);
     CU_ASSERT(isnan(y[0]));
-    CU_ASSERT(y[1] > 0.0f); /* never right */
+    /* never right */
+    CU_ASSERT(y[1] > 0.0f);
     y = loss_of(&r, (float[]){0, 0, NAN, 0, 0}, 5, &label);
     CU_ASSERT(isnan(y[0]));
     CU_ASSERT(y[1] > 0.0f);
@@ -277,13 +290,15 @@ static void test_softmax_vocabulary(void)
     Rig r = rig_of(s, 2);
     float *logits = malloc(K * sizeof *logits);
     for (int i = 0; i < K; ++i) logits[i] = (float)(10 * rig_random(8, i)) + (float)i * 1e-4f;
-    for (int i = 0; i < 3000; ++i) logits[i] = -INFINITY; /* the first piece is masked */
+    /* the first piece is masked */
+    for (int i = 0; i < 3000; ++i) logits[i] = -INFINITY;
     logits[40000] = 20;
     const int32_t label = 30000;
     double sum = 0, top = 20, label_rank = 0;
     for (int i = 0; i < K; ++i) sum += exp(logits[i] - top);
     for (int i = 0; i < K; ++i) label_rank += logits[i] > logits[label];
-    r.op->spec.smoothing = 0; /* with -inf a smoothed loss is inf, as it should */
+    /* with -inf a smoothed loss is inf, as it should */
+    r.op->spec.smoothing = 0;
     float *y = loss_of(&r, logits, K, &label);
     CU_ASSERT_DOUBLE_EQUAL(y[0], top + log(sum) - logits[label], 1e-4);
     CU_ASSERT_EQUAL(y[1], (float)label_rank);
@@ -296,7 +311,8 @@ static void test_softmax_vocabulary(void)
     rig_close(&r);
 }
 
-/* Mixed layouts: add and batch_norm ask for the blocked one, concat for plain, flatten of a blocked image is a view. */
+/* Mixed layouts: add and batch_norm ask for the blocked one, concat for plain, flatten of a blocked
+ * image is a view. */
 static void test_wishes(void)
 {
     Desc blocked = rig_desc(shape_of(4, 2, 19, 3, 3), 16), flat = plain(4, 2, 19, 3, 3);

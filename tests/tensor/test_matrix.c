@@ -1,12 +1,13 @@
-/* Products of matrices: values against sums in double, and the same bits on any number of threads and wherever the matrices lie
- * in larger ones. */
+/* Products of matrices: values against sums in double, and the same bits on any number of threads
+ * and wherever the matrices lie in larger ones. */
 #include "kernel_rig.h"
 #include "tensor/cpu/simd/simd.h"
 
 #include <omp.h>
 
 typedef struct Case {
-    int64_t m, n, k, spare; /* spare: between the rows of each */
+    /* spare: between the rows of each */
+    int64_t m, n, k, spare;
     bool transposed;
 } Case;
 static const Case cases[] = {
@@ -81,7 +82,8 @@ static void check_case(const FlatTable *flat, Stream *s, const Case *c)
     for (int threads = 2; threads <= 4; ++threads) {
         omp_set_num_threads(threads);
         flat->matrix_product(s, &again.p);
-        CU_ASSERT(memcmp(x.out, again.out, bytes) == 0); /* what lies between the rows, too */
+        /* what lies between the rows, too */
+        CU_ASSERT(memcmp(x.out, again.out, bytes) == 0);
     }
     omp_set_num_threads(1);
     matrices_fini(&x);
@@ -103,7 +105,8 @@ static void products(void)
     backend_close(&backend);
 }
 
-/* The columns of a product are the columns of a product with fewer: a tile's place does not show. */
+/* The columns of a product are the columns of a product with fewer: a tile's place does not
+ * show. */
 static void parts(void)
 {
     const Case c = {32, 96, 300, 0, false};

@@ -1,5 +1,6 @@
-/* The poison backend poisons: what an operation leaves unwritten is NaN afterwards, what it shares on purpose is not
- * touched. Sizes are made larger than the operation knows, so that there is something it leaves. */
+/* The poison backend poisons: what an operation leaves unwritten is NaN afterwards, what it shares
+ * on purpose is not touched. Sizes are made larger than the operation knows, so that there is
+ * something it leaves. */
 #include "reference.h"
 
 #include "harness.h"
@@ -20,8 +21,8 @@ static bool all_zero(const void *p, size_t from, size_t to)
     return to > from;
 }
 
-/* A 4x48 -> 32 dense layer that is said to be one row and EXTRA bytes larger than planned; the memory is (see
- * ref_memory). */
+/* A 4x48 -> 32 dense layer that is said to be one row and EXTRA bytes larger than planned; the
+ * memory is (see ref_memory). */
 typedef struct Larger {
     Backend *backend;
     RefOp r;
@@ -62,7 +63,8 @@ static void larger_init(Larger *l)
 
 static void larger_fini(Larger *l)
 {
-    Op *op = l->r.op; /* its own sizes again: ref_op_free releases by them */
+    /* its own sizes again: ref_op_free releases by them */
+    Op *op = l->r.op;
     op->spec.y.shape.dim[0] = op->spec.x[0].shape.dim[0] = 4;
     op->w_elements[0] -= EXTRA / 4;
     op->saved_bytes = 0;

@@ -39,7 +39,8 @@ static void layouts(void)
     CU_ASSERT_EQUAL(desc_elements(last), desc_elements(d));
 }
 
-/* More laps than it has room for at first; each is as long as what lies in it, and none of what lies between. */
+/* More laps than it has room for at first; each is as long as what lies in it, and none of what
+ * lies between. */
 static void stopwatches(void)
 {
     enum { LAPS = 20 };
@@ -95,7 +96,8 @@ static void backends(void)
     CU_ASSERT_PTR_NULL(b);
 }
 
-/* The name of an operation is its file's and its tables', and its row stands behind its constant. */
+/* The name of an operation is its file's and its tables', and its row stands behind its
+ * constant. */
 static void one_name(void)
 {
 #define NAME(OP, name, where) #name,
@@ -132,12 +134,17 @@ static void threads_are_divided(void)
 {
     CU_ASSERT_EQUAL(threads_divide(2, 2, 0, 1), 2);
     CU_ASSERT_EQUAL(threads_divide(2, 2, 0, 2), 1);
-    CU_ASSERT_EQUAL(threads_divide(2, 2, 0, 4), 1);    /* never less than one */
-    CU_ASSERT_EQUAL(threads_divide(1, 64, 0, 64), 1);  /* bound to a core each */
-    CU_ASSERT_EQUAL(threads_divide(32, 64, 0, 2), 32); /* bound to a socket each */
+    /* never less than one */
+    CU_ASSERT_EQUAL(threads_divide(2, 2, 0, 4), 1);
+    /* bound to a core each */
+    CU_ASSERT_EQUAL(threads_divide(1, 64, 0, 64), 1);
+    /* bound to a socket each */
+    CU_ASSERT_EQUAL(threads_divide(32, 64, 0, 2), 32);
     CU_ASSERT_EQUAL(threads_divide(32, 64, 0, 4), 16);
-    CU_ASSERT_EQUAL(threads_divide(4, 4, 0, 4), 1);   /* taskset, then mpirun */
-    CU_ASSERT_EQUAL(threads_divide(64, 64, 6, 2), 3); /* a container's quota */
+    /* taskset, then mpirun */
+    CU_ASSERT_EQUAL(threads_divide(4, 4, 0, 4), 1);
+    /* a container's quota */
+    CU_ASSERT_EQUAL(threads_divide(64, 64, 6, 2), 3);
     CU_ASSERT_EQUAL(threads_divide(64, 64, 1, 4), 1);
     CU_ASSERT(threads_share(1) >= 1);
     CU_ASSERT_EQUAL(threads_share(1 << 20), 1);
@@ -172,11 +179,13 @@ static void quotas(void)
     CU_ASSERT_EQUAL(threads_quota(file, root), 0);
     put(root, "job/step/cpu.max", "max 100000\n");
     CU_ASSERT_EQUAL(threads_quota(file, root), 0);
-    put(root, "job/cpu.max", "350000 100000\n"); /* the parent's limit counts */
+    /* the parent's limit counts */
+    put(root, "job/cpu.max", "350000 100000\n");
     CU_ASSERT_EQUAL(threads_quota(file, root), 3);
     put(root, "job/step/cpu.max", "50000 100000\n");
     CU_ASSERT_EQUAL(threads_quota(file, root), 1);
-    put(root, "self", "4:cpu,cpuacct:/\n3:memory:/job\n"); /* v1 */
+    /* v1 */
+    put(root, "self", "4:cpu,cpuacct:/\n3:memory:/job\n");
     put(root, "cpu/cpu.cfs_quota_us", "-1\n");
     put(root, "cpu/cpu.cfs_period_us", "100000\n");
     CU_ASSERT_EQUAL(threads_quota(file, root), 0);

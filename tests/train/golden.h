@@ -1,10 +1,9 @@
-/* Curves of losses that PyTorch left in tests/golden (tools/golden_models.py): the script's weights and data, made here by
- * the same formula, and how far a loss may be off.
- *
- * Rounding differences grow from step to step, by a factor that is the model's own (deep batch norms on 8 samples: a
- * lot). The files say beside each loss how far PyTorch's single precision is from its double precision, which measures
- * that growth. Allowed here, relative to the double: a floor, or GOLDEN_SPREAD times the largest such distance up to this
- * step. */
+/* Curves of losses that PyTorch left in tests/golden (tools/golden_models.py): the script's weights
+ * and data, made here by the same formula, and how far a loss may be off. Rounding differences grow
+ * from step to step, by a factor that is the model's own (deep batch norms on 8 samples: a lot).
+ * The files say beside each loss how far PyTorch's single precision is from its double precision,
+ * which measures that growth. Allowed here, relative to the double: a floor, or GOLDEN_SPREAD times
+ * the largest such distance up to this step. */
 #ifndef WEFT_TESTS_GOLDEN_H
 #define WEFT_TESTS_GOLDEN_H
 
@@ -14,7 +13,8 @@
 
 #include <math.h>
 
-/* One relu that falls on the other side of 0 moves the loss by 2e-5; a model without corners moves by its rounding. */
+/* One relu that falls on the other side of 0 moves the loss by 2e-5; a model without corners moves
+ * by its rounding. */
 static const double GOLDEN_FLOOR_CORNERS = 1e-4, GOLDEN_FLOOR_SMOOTH = 4e-6, GOLDEN_SPREAD = 3;
 enum { GOLDEN_STEPS = 10, GOLDEN_LINE = 512 };
 
@@ -25,7 +25,8 @@ static inline uint32_t golden_hash(const char *text)
     return h;
 }
 
-/* The script's formula: element i of the name that hashes to `name`, in [-1, 1), a multiple of 2^-23. */
+/* The script's formula: element i of the name that hashes to `name`, in [-1, 1), a multiple of
+ * 2^-23. */
 static inline float golden_noise(uint32_t name, uint32_t i)
 {
     uint32_t h = i * 0x9E3779B9u + name;
@@ -48,7 +49,8 @@ typedef struct Golden {
     double loss[GOLDEN_STEPS], strays[GOLDEN_STEPS];
 } Golden;
 
-/* Finds "KIND NAME a b c OPTIONS" in a file, with `numbers` numbers (1 to 3) before the options, and the curve behind it. */
+/* Finds "KIND NAME a b c OPTIONS" in a file, with `numbers` numbers (1 to 3) before the options,
+ * and the curve behind it. */
 static inline bool golden_read(const char *path, const char *kind, const char *name, int numbers,
                                int *number, Golden *g)
 {
@@ -84,7 +86,8 @@ static inline Config *golden_config(Golden *g, const char *text)
     return config;
 }
 
-/* Weights: uniform with He's variance; norms' scales 1 +- 0.1; biases and shifts +- 0.1; running statistics 0 and 1. */
+/* Weights: uniform with He's variance; norms' scales 1 +- 0.1; biases and shifts +- 0.1; running
+ * statistics 0 and 1. */
 static inline void golden_params(const Graph *graph, const Plan *plan, float *arena)
 {
     for (int i = 0; i < graph->param_count; ++i) {

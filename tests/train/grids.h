@@ -1,5 +1,5 @@
-/* Parts of runs on grids: models small enough to train in a second, a part of a run on the first ranks of the world with any
- * overrides, and what came out of it, down to the bit. */
+/* Parts of runs on grids: models small enough to train in a second, a part of a run on the first
+ * ranks of the world with any overrides, and what came out of it, down to the bit. */
 #ifndef WEFT_TESTS_GRIDS_H
 #define WEFT_TESTS_GRIDS_H
 
@@ -12,7 +12,8 @@ enum { SAMPLES = 52, CONTEXT = 8, VOCAB = 29, MOST_STEPS = 16, WORDS = 24 };
 static char images_path[64], tokens_path[64];
 
 typedef struct GridModel {
-    const char *name, *text; /* text: a configuration without data and train */
+    /* text: a configuration without data and train */
+    const char *name, *text;
     bool tokens;
 } GridModel;
 
@@ -62,10 +63,14 @@ typedef struct Outcome {
 typedef struct GridPart {
     const GridModel *model;
     int ranks;
-    const char *more; /* overrides: "grid.pp=2 grid.pipeline_schedule=gpipe" */
-    const char *from; /* checkpoint to go on from, or NULL */
-    int to;           /* trains up to this step */
-    const char *save; /* checkpoint to leave, or NULL */
+    /* overrides: "grid.pp=2 grid.pipeline_schedule=gpipe" */
+    const char *more;
+    /* checkpoint to go on from, or NULL */
+    const char *from;
+    /* trains up to this step */
+    int to;
+    /* checkpoint to leave, or NULL */
+    const char *save;
 } GridPart;
 
 static inline Config *grid_config(const GridPart *part)
@@ -151,7 +156,8 @@ static inline void outcome_explain(const char *what, const Outcome *a, const Out
     printf("\n");
 }
 
-/* 52 samples in batches of 16: the fourth step of an epoch has 4, so that whole micro-batches are empty. */
+/* 52 samples in batches of 16: the fourth step of an epoch has 4, so that whole micro-batches are
+ * empty. */
 static inline void grid_data(void)
 {
     snprintf(images_path, sizeof images_path, "%s/images.h5", tiny_folder);

@@ -1,5 +1,6 @@
-/* An evaluation whose data one rank cannot read, or all, at the first sample, in the middle and at the last one: every rank
- * comes back with the same Status and message, on every grid, and the trainer is as good as before. */
+/* An evaluation whose data one rank cannot read, or all, at the first sample, in the middle and at
+ * the last one: every rank comes back with the same Status and message, on every grid, and the
+ * trainer is as good as before. */
 #include "grids.h"
 
 enum { MOST_RANKS = 4, BAD_TOKEN = 200, BAD_LABEL = 9, LIMIT_S = 200 };
@@ -41,10 +42,12 @@ static void test_files(void)
     }
     missing = mem_format("%s/missing.h5", tiny_folder);
     MPI_Barrier(MPI_COMM_WORLD);
-    alarm(LIMIT_S); /* a rank that is waited for in vain ends here, not at the suite's limit */
+    /* a rank that is waited for in vain ends here, not at the suite's limit */
+    alarm(LIMIT_S);
 }
 
-/* The set as it is on this rank: rank `bad` has another file, or all ranks where bad is the number of them. */
+/* The set as it is on this rank: rank `bad` has another file, or all ranks where bad is the number
+ * of them. */
 static DataSet set_here(const Trainer *t, const char *path, int bad)
 {
     DataSet set = t->test_set;
@@ -93,7 +96,8 @@ static bool same_line(EvalLine a, EvalLine b)
     return a.samples == b.samples && a.loss == b.loss && a.samples > 0;
 }
 
-/* Each rank in turn, then all at once, at each place; after each the right file gives the same line as before. */
+/* Each rank in turn, then all at once, at each place; after each the right file gives the same line
+ * as before. */
 static void try_all(Trainer *t, char *const *path, bool labels)
 {
     EvalLine before = {0}, after = {0};

@@ -40,7 +40,8 @@ static void check_model(const char *name)
 {
     Golden golden;
     Trainer *trainer = NULL;
-    int number[2]; /* samples, vocabulary */
+    /* samples, vocabulary */
+    int number[2];
     if (!golden_read("tests/golden/gpt.txt", "gpt", name, 2, number, &golden)) return;
     char *set = mem_format("%s/%s.h5", folder, name);
     char *text = mem_format("model: {name: gpt2}\ndata: {train: %s}\noptim: {name: adamw}\n"

@@ -1,5 +1,5 @@
-/* Ten training steps of whole models from given weights on given data against PyTorch's losses (tests/golden/models.txt):
- * forward, backward, fusion, layouts and SGD together. */
+/* Ten training steps of whole models from given weights on given data against PyTorch's losses
+ * (tests/golden/models.txt): forward, backward, fusion, layouts and SGD together. */
 #include "golden.h"
 #include "schedules.def"
 

@@ -1,9 +1,8 @@
-/* The promise: parameters, running statistics, optimizer state, losses, norms, evaluation and checkpoints are the same to the
- * bit on every grid, with every schedule, over every transport, in fp32 and in bf16. Expected value: the run of one rank with
- * none of it.
- *
- * Alone this is a sample in which every value of every axis occurs with every model; with WEFT_MATRIX set (make matrix, grids.h), all
- * combinations. */
+/* The promise: parameters, running statistics, optimizer state, losses, norms, evaluation and
+ * checkpoints are the same to the bit on every grid, with every schedule, over every transport, in
+ * fp32 and in bf16. Expected value: the run of one rank with none of it. Alone this is a sample in
+ * which every value of every axis occurs with every model; with WEFT_MATRIX set (make matrix,
+ * grids.h), all combinations. */
 #include "grids.h"
 #include "schedules.def"
 
@@ -11,7 +10,8 @@ enum { STEPS = 6 };
 
 typedef struct Layout {
     int dp, pp;
-    const char *batch; /* such that each replica takes a power of two of micro-batches */
+    /* such that each replica takes a power of two of micro-batches */
+    const char *batch;
 } Layout;
 
 static const Layout layouts[] = {{1, 1, ""},
@@ -22,7 +22,8 @@ static const Layout layouts[] = {{1, 1, ""},
                                  {1, 4, ""},
                                  {3, 1, "train.batch=10"}};
 
-/* An axis is a list of overrides. One that ends in ':' gets the path of a schedule file that fits the grid. */
+/* An axis is a list of overrides. One that ends in ':' gets the path of a schedule file that fits
+ * the grid. */
 static const char *const schedules[] = {"grid.pipeline_schedule=gpipe",
                                         "grid.pipeline_schedule=1f1b",
                                         "grid.pipeline_schedule=interleaved grid.chunks=2",
@@ -77,10 +78,13 @@ static char *schedule_file(const Layout *layout)
 
 /* What is trained, on every grid alike. */
 typedef struct Subject {
-    int model; /* of grid_models */
+    /* of grid_models */
+    int model;
     const char *precision;
-    bool save; /* checkpoints are compared, too (large ones take long) */
-    int shift; /* alone, where in the axes the sample begins */
+    /* checkpoints are compared, too (large ones take long) */
+    bool save;
+    /* alone, where in the axes the sample begins */
+    int shift;
 } Subject;
 
 /* All overrides of a layout and one value of each axis. Owner: the caller. */
@@ -122,7 +126,8 @@ static bool same_files(const char *a, const char *b)
 }
 
 typedef struct Reference {
-    Outcome outcome[2]; /* of the common batch, and of the one for three replicas, which they pad */
+    /* of the common batch, and of the one for three replicas, which they pad */
+    Outcome outcome[2];
     char *path[2];
 } Reference;
 
@@ -151,8 +156,8 @@ static void check(const Subject *subject, const Layout *layout, const int *value
     mem_free(&path);
 }
 
-/* Every value of every axis occurs at least once on the grids. Grids with stages take the schedules, of which there are as many
- * as layouts: in steps of 3 each comes once. */
+/* Every value of every axis occurs at least once on the grids. Grids with stages take the
+ * schedules, of which there are as many as layouts: in steps of 3 each comes once. */
 static void check_sample(const Subject *subject, const Reference *want)
 {
     CU_ASSERT_EQUAL(axis_values(SCHEDULE_AXIS), LAYOUTS);
@@ -226,7 +231,8 @@ static void test_group_norm(void)
     run(&(Subject){5, "fp32", true, 2});
 }
 
-/* The first stage has the input, the loss and both ends of tied parameters; at the turn nothing is sent. */
+/* The first stage has the input, the loss and both ends of tied parameters; at the turn nothing is
+ * sent. */
 static void test_v(void)
 {
     static const struct {

@@ -1,11 +1,14 @@
-/* Rules side by side, some of which want whole tensors (Muon), with groups of parameters: the same bits of parameters, state, losses,
- * norms and evaluation on every grid, over every transport and at every ZeRO stage; checkpoints are the same files, and any of them
- * goes on with any other grid; memory is what the plan says. Expected value: the run of one rank, or at one grid.tp of one group. */
+/* Rules side by side, some of which want whole tensors (Muon), with groups of parameters: the same
+ * bits of parameters, state, losses, norms and evaluation on every grid, over every transport and
+ * at every ZeRO stage; checkpoints are the same files, and any of them goes on with any other grid;
+ * memory is what the plan says. Expected value: the run of one rank, or at one grid.tp of one
+ * group. */
 #include "grids.h"
 
 enum { STEPS = 5, STOP = 2 };
 
-/* Convolutions, depthwise and not, a matrix that is taller than wide, running statistics; two rates, three rules. */
+/* Convolutions, depthwise and not, a matrix that is taller than wide, running statistics; two
+ * rates, three rules. */
 static const GridModel models[] = {
     {"muon on layers",
      "model: {layers: [conv2d: {channels: 8, kernel: 3}, batch_norm, relu, conv2d: {channels: 8, "
@@ -15,7 +18,8 @@ static const GridModel models[] = {
      "  {roles: [bias, norm], name: adamw, lr: 0.003},\n"
      "  {roles: head, name: lion, lr: 0.001, weight_decay: 0.3}]}\n",
      false},
-    /* the embedding is the head's matrix, too: in one stage, and in two; lamb wants norms of whole tensors */
+    /* the embedding is the head's matrix, too: in one stage, and in two; lamb wants norms of whole
+     * tensors */
     {"muon on gpt2",
      "model: {name: gpt2, layers: 3, width: 96, heads: 3, context: 8, vocab: 200, dropout: 0.1}\n"
      "optim: {name: adamw, lr: 0.003, weight_decay: 0.1, clip: 0.5, groups: [\n"
@@ -74,7 +78,8 @@ static char *path_of(const char *name)
     return mem_format("%s/%s.h5", tiny_folder, name);
 }
 
-/* Runs that end at the same step; their files say more than their hashes, which are of different slices. */
+/* Runs that end at the same step; their files say more than their hashes, which are of different
+ * slices. */
 static void check_same(const char *what, Outcome *got, const Outcome *want, const char *got_path,
                        const char *want_path)
 {

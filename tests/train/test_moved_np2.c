@@ -1,5 +1,6 @@
-/* A run goes on where its data lie elsewhere by now, stored or named otherwise, and does not where the same path holds other
- * data: on one rank and on two, to the bits of a run that was never interrupted. */
+/* A run goes on where its data lie elsewhere by now, stored or named otherwise, and does not where
+ * the same path holds other data: on one rank and on two, to the bits of a run that was never
+ * interrupted. */
 #include "tiny_main.h"
 
 #include <fcntl.h>
@@ -14,7 +15,8 @@ static char *in_folder(const char *name)
     return mem_format("%s/%s", tiny_folder, name);
 }
 
-/* A run's status on the ranks that take part, and OK on the others. more: overrides as "a=b c=d"; {} is the folder. */
+/* A run's status on the ranks that take part, and OK on the others. more: overrides as "a=b c=d";
+ * {} is the folder. */
 static Status run_on(int ranks, const char *name, const char *model, const char *more)
 {
     World sub;
@@ -197,7 +199,8 @@ static void test_tokens_moved(void)
     mem_free(&different);
 }
 
-/* The path is the same and the data are not: one label is enough. A new run may begin from the old one's file. */
+/* The path is the same and the data are not: one label is enough. A new run may begin from the old
+ * one's file. */
 static void test_other_data(void)
 {
     for (int ranks = 1; ranks <= 2; ++ranks) {
@@ -234,7 +237,8 @@ static double best_of(const char *name)
     return best;
 }
 
-/* Other test data change no step; the best evaluation so far was of the old ones and no longer counts. */
+/* Other test data change no step; the best evaluation so far was of the old ones and no longer
+ * counts. */
 static void test_other_test_data(void)
 {
     const char *more =
@@ -243,7 +247,8 @@ static void test_other_test_data(void)
         STEPS " optim.lr=0.3 train.eval_every=1 data.train={}/d.h5 data.test={}/e.h5";
     make_images("d.h5");
     make_images("e.h5");
-    change_labels("e.h5", 0, SAMPLES); /* what is right there is wrong here */
+    /* what is right there is wrong here */
+    change_labels("e.h5", 0, SAMPLES);
     for (int ranks = 1; ranks <= 2; ++ranks) {
         char *name = mem_format("tested%d", ranks);
         CHECK_OK(run_on(ranks, name, lenet_like, more));

@@ -31,7 +31,8 @@ typedef struct Run {
     Backend *backend;
     Grid grid;
     bool grid_ready;
-    float matrices; /* what first values of matrices are multiplied by */
+    /* what first values of matrices are multiplied by */
+    float matrices;
     Graph *graph;
     Schedule *schedule;
     Plan *plan;
@@ -89,8 +90,10 @@ static void run_close(Run *r)
 /* ---- parameters: the model's, in its names and in plain order, as doubles ---- */
 
 typedef struct Values {
-    ReferenceParam *list;    /* owned */
-    double **value, **slope; /* owned; slope: the gradient, after a step */
+    /* owned */
+    ReferenceParam *list;
+    /* owned; slope: the gradient, after a step */
+    double **value, **slope;
     int64_t *elements;
     int count;
 } Values;

@@ -1,6 +1,6 @@
-/* A run stopped on one grid goes on on another one, from the middle of an epoch, and comes to the bits of a run that was never
- * stopped: parameters, state, losses, evaluation. Alone some pairs of layouts; with WEFT_MATRIX set (make matrix), every
- * ordered pair. */
+/* A run stopped on one grid goes on on another one, from the middle of an epoch, and comes to the
+ * bits of a run that was never stopped: parameters, state, losses, evaluation. Alone some pairs of
+ * layouts; with WEFT_MATRIX set (make matrix), every ordered pair. */
 #include "grids.h"
 
 enum { STOP = 5, END = 8, LAYOUTS = 10 };

@@ -1,5 +1,5 @@
-/* Stopping and going on equals not stopping, to the bit: from the middle of an epoch, on the same and on another number of
- * ranks, for every optimizer. */
+/* Stopping and going on equals not stopping, to the bit: from the middle of an epoch, on the same
+ * and on another number of ranks, for every optimizer. */
 #include "tiny_main.h"
 
 static char data_path[64];
@@ -62,8 +62,8 @@ static void test_sgd(void)
 {
     resume("name: sgd, lr: 0.1, momentum: 0.9, lr_schedule: cosine, warmup_steps: 3");
 }
-/* No state is held, and zeros are in the file, whoever shares it out: it begins a run with momentum, and one with momentum
- * begins a run without. */
+/* No state is held, and zeros are in the file, whoever shares it out: it begins a run with
+ * momentum, and one with momentum begins a run without. */
 static void test_no_momentum(void)
 {
     static const char none[] = "name: sgd, lr: 0.1, momentum: 0",

@@ -1,4 +1,5 @@
-/* Whole runs on one and two ranks: sizes that do not fit, resuming, what is kept, and the ways a run may end. */
+/* Whole runs on one and two ranks: sizes that do not fit, resuming, what is kept, and the ways a
+ * run may end. */
 #include "tiny_main.h"
 
 #include <fcntl.h>
@@ -14,7 +15,8 @@ static char data_path[64], few_path[64], wide_path[64];
 
 enum { SAMPLES = 27, FEW = 5, CLASSES = 5 };
 
-/* A configuration; more overrides as "a=b c=d", or "a=b;c=d" where values have spaces. Owned by the caller. */
+/* A configuration; more overrides as "a=b c=d", or "a=b;c=d" where values have spaces. Owned by the
+ * caller. */
 static Config *config_of(const char *name, const char *more)
 {
     Config *config = NULL;
@@ -36,7 +38,8 @@ static Config *config_of(const char *name, const char *more)
     return config;
 }
 
-/* A run's status on the ranks that take part, and OK on the others. What it prints is thrown away. */
+/* A run's status on the ranks that take part, and OK on the others. What it prints is thrown
+ * away. */
 static Status run_on(int ranks, const char *name, const char *more)
 {
     World sub;
@@ -79,8 +82,10 @@ static bool exists(const char *name, const char *file)
 /* What a run's metrics.jsonl holds. */
 typedef struct Metrics {
     int steps, evals;
-    bool in_order; /* steps 1, 2, 3, ... */
-    double loss;   /* of the last step */
+    /* steps 1, 2, 3, ... */
+    bool in_order;
+    /* of the last step */
+    double loss;
     double eval_loss;
 } Metrics;
 
@@ -118,7 +123,8 @@ static bool same_checkpoints(const char *a, const char *b, const char *file)
     return equal;
 }
 
-/* Five samples in batches of eight: one short step an epoch; with two ranks one of them has a single sample. */
+/* Five samples in batches of eight: one short step an epoch; with two ranks one of them has a
+ * single sample. */
 static void test_fewer_than_a_batch(void)
 {
     char *more = mem_format("data.train=%s data.test=%s train.epochs=3", few_path, few_path);
@@ -204,7 +210,8 @@ static void test_resume(void)
     CU_ASSERT(same_checkpoints("whole", "parts", "checkpoints/step-00000011.h5"));
 }
 
-/* A run that begins from another one's file goes on from its own checkpoints afterwards, by the same command. */
+/* A run that begins from another one's file goes on from its own checkpoints afterwards, by the
+ * same command. */
 static void test_begin_from_file(void)
 {
     char *from = path_of("whole", "checkpoints/step-00000005.h5");
@@ -308,7 +315,8 @@ static void test_stop(void)
     mem_free(&dir);
 }
 
-/* Told so before it has begun: nothing is written, and the next run, told nothing, knows nothing of it. */
+/* Told so before it has begun: nothing is written, and the next run, told nothing, knows nothing of
+ * it. */
 static void test_stop_early(void)
 {
     stop_begin();
@@ -351,8 +359,8 @@ static void make_sick(const char *name, const char *file, const char *tensor)
     mem_free(&path);
 }
 
-/* A NaN in the first layer goes no further than its relu: loss and gradient are finite, and yet it is not saved, nor does any
- * good checkpoint go for it. */
+/* A NaN in the first layer goes no further than its relu: loss and gradient are finite, and yet it
+ * is not saved, nor does any good checkpoint go for it. */
 static void test_hidden_nan(void)
 {
     static const char model[] =

@@ -1,6 +1,7 @@
-/* Tensor parallelism: losses, norms, parameters and evaluation are those of one rank within the rounding of sums in another
- * order, for equal slices and unequal ones; at one grid.tp they are the same bits on every dp x pp grid, schedule, transport,
- * ZeRO stage and with recomputation; checkpoints are whole and go on with any other grid.tp. */
+/* Tensor parallelism: losses, norms, parameters and evaluation are those of one rank within the
+ * rounding of sums in another order, for equal slices and unequal ones; at one grid.tp they are the
+ * same bits on every dp x pp grid, schedule, transport, ZeRO stage and with recomputation;
+ * checkpoints are whole and go on with any other grid.tp. */
 #include "grids.h"
 
 enum { STEPS = 5, STOP = 2 };
@@ -51,7 +52,8 @@ static bool close_to(double a, double b, double tolerance)
     return fabs(a - b) <= tolerance * fabs(b);
 }
 
-/* Do two outcomes agree but for rounding? Parameters are judged by what the model says of all samples. */
+/* Do two outcomes agree but for rounding? Parameters are judged by what the model says of all
+ * samples. */
 static void check_close(const char *what, const Outcome *got, const Outcome *want, double tolerance)
 {
     bool good = got->hash != 0 && want->hash != 0 && got->steps == want->steps && got->steps > 0;
@@ -113,7 +115,8 @@ static Outcome train_and_save(int model, int ranks, const char *more, const char
     Outcome out = grid_train(&(GridPart){
         .model = &models[model], .ranks = ranks, .more = more, .to = STEPS, .save = path});
     CU_ASSERT(out.hash != 0);
-    out.hash = 0; /* the file says more */
+    /* the file says more */
+    out.hash = 0;
     return out;
 }
 
@@ -172,7 +175,8 @@ static void test_same_bits(void)
     same_bits(GROUP_NORM, "grid.tp=2", two, 2);
 }
 
-/* A checkpoint holds whole tensors: of grid.tp=3 it goes on with 1, 2 and 4, and the other way round. */
+/* A checkpoint holds whole tensors: of grid.tp=3 it goes on with 1, 2 and 4, and the other way
+ * round. */
 static void resume(int model)
 {
     const struct {

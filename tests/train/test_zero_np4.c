@@ -1,6 +1,7 @@
-/* ZeRO: what replicas share out changes no bit of parameters, running statistics, optimizer state, losses, norms or
- * evaluation, on any grid and over any transport; checkpoints are the same files, and any of them goes on with any other.
- * Expected value: the run of one rank. The models' tensors are longer than a chunk, so that shares cut them. */
+/* ZeRO: what replicas share out changes no bit of parameters, running statistics, optimizer state,
+ * losses, norms or evaluation, on any grid and over any transport; checkpoints are the same files,
+ * and any of them goes on with any other. Expected value: the run of one rank. The models' tensors
+ * are longer than a chunk, so that shares cut them. */
 #include "grids.h"
 
 enum { STEPS = 5, LAYERS = 3, GPT = 2, RANKS_MOST = 4 };
@@ -115,7 +116,8 @@ static bool same_runs(const Run *a, const Run *b)
 
 typedef struct Case {
     int model;
-    const char *more; /* for the reference, too */
+    /* for the reference, too */
+    const char *more;
 } Case;
 
 static char *path_of(const char *name)
@@ -201,7 +203,8 @@ static const Place padded[] = {
     {"grid.zero=2 grid.dp=3 grid.pp=1 grid.transport=shm grid.bucket_mb=0.01", 3},
     {"grid.zero=3 grid.dp=3 grid.pp=1 grid.transport=mpi grid.bucket_mb=0.01", 3},
 };
-/* Three micro-batches each, no power of two: where gradients are divided, their tree is still that of one rank. */
+/* Three micro-batches each, no power of two: where gradients are divided, their tree is still that
+ * of one rank. */
 static const Place odd[] = {
     {"grid.zero=2 grid.dp=4 grid.pp=1 grid.transport=shm", 4},
     {"grid.zero=2 grid.dp=2 grid.pp=2 grid.transport=mpi grid.bucket_mb=0.01", 4},
@@ -309,9 +312,10 @@ static void test_resume(void)
     mem_free(&path);
 }
 
-/* Each rank's state and sums of gradients are near their even share, and what the plan says. Eight micro-batches over four
- * replicas: two arenas of sums where they are whole, one of a share, beside the ring, where they are not. Large enough that
- * what shares are rounded to is little of them, whatever layout the processor gives weights. */
+/* Each rank's state and sums of gradients are near their even share, and what the plan says. Eight
+ * micro-batches over four replicas: two arenas of sums where they are whole, one of a share, beside
+ * the ring, where they are not. Large enough that what shares are rounded to is little of them,
+ * whatever layout the processor gives weights. */
 static void test_memory_is_shared(void)
 {
     char *path = path_of("state");

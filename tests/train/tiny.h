@@ -75,7 +75,8 @@ static inline void tiny_tokens(const char *path, int64_t n, int vocab)
     mem_free(&token);
 }
 
-/* The first `size` ranks of MPI_COMM_WORLD as a world of their own; false on ranks outside it. Collective on the world. */
+/* The first `size` ranks of MPI_COMM_WORLD as a world of their own; false on ranks outside it.
+ * Collective on the world. */
 static inline bool tiny_world(World *sub, int size)
 {
     int rank;
@@ -108,7 +109,8 @@ static inline const float *tiny_own(Trainer *t, int param, int slot)
     return t->optim->state[slot] + t->optim->piece[range].state[slot];
 }
 
-/* The whole of it in stored order, put together where replicas share it out. Owner: the caller. Collective on the replicas. */
+/* The whole of it in stored order, put together where replicas share it out. Owner: the caller.
+ * Collective on the replicas. */
 static inline float *tiny_tensor(Trainer *t, int param, int slot)
 {
     int elements = (int)t->graph->param[param].elements;
@@ -122,7 +124,8 @@ static inline float *tiny_tensor(Trainer *t, int param, int slot)
     return whole;
 }
 
-/* Hash of a parameter's value, or of its optimizer state in `slot`, in plain order; never 0. Collective on the replicas. */
+/* Hash of a parameter's value, or of its optimizer state in `slot`, in plain order; never 0.
+ * Collective on the replicas. */
 static inline uint64_t tiny_hash_tensor(Trainer *t, int param, int slot)
 {
     const Param *p = &t->graph->param[param];
@@ -135,9 +138,9 @@ static inline uint64_t tiny_hash_tensor(Trainer *t, int param, int slot)
     return hash ? hash : 1;
 }
 
-/* Hash over every parameter and running statistic, and over the optimizer's state, whichever ranks hold them, in whole or in
- * parts; 0 where two ranks that hold the same tensor, or the same slice of it, differ. The same on every rank.
- * Collective. */
+/* Hash over every parameter and running statistic, and over the optimizer's state, whichever ranks
+ * hold them, in whole or in parts; 0 where two ranks that hold the same tensor, or the same slice
+ * of it, differ. The same on every rank. Collective. */
 static inline uint64_t tiny_hash(Trainer *t)
 {
     int params = t->graph->param_count, size = t->world->size;
@@ -171,7 +174,8 @@ static inline uint64_t tiny_hash(Trainer *t)
     return hash;
 }
 
-/* Trains `steps` steps of a config text and returns the hash; losses, where given, gets each step's loss. */
+/* Trains `steps` steps of a config text and returns the hash; losses, where given, gets each step's
+ * loss. */
 static inline uint64_t tiny_train(const World *world, const char *text, int count,
                                   char *const *overrides, int steps, double *losses)
 {

@@ -1,4 +1,5 @@
-/* The main of tests that train under mpirun: a folder for what they make, which goes when they end. */
+/* The main of tests that train under mpirun: a folder for what they make, which goes when they
+ * end. */
 #ifndef WEFT_TESTS_TINY_MAIN_H
 #define WEFT_TESTS_TINY_MAIN_H
 

@@ -1,5 +1,6 @@
-/* The one program of a bundle: weft, or the test program that its first word names. Kernels and HDF5 are in the bundle once
- * that way. programs.h is the list that make writes: PROGRAM("tests/parallel/test_sum_np2", its main's name). */
+/* The one program of a bundle: weft, or the test program that its first word names. Kernels and
+ * HDF5 are in the bundle once that way. programs.h is the list that make writes:
+ * PROGRAM("tests/parallel/test_sum_np2", its main's name). */
 #include "cli/cli.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
 /* From a chunk of a planned graph to the action lists of its passes. Tensors become storages;
- * aliases and in-place operations share one. Only nodes of the chunk are looked at, and the values
+ * aliases and in-place operations share one. Only nodes of the chunk are looked at, and the outputs
  * that cross its boundaries: what a kernel sees is the same however the graph is cut. Refuses
  * nothing: a graph that was planned can be run. */
 #include "chunk.h"
@@ -278,7 +278,7 @@ static void list_gradients(Planner *p, void (*plan)(Planner *, int), bool bucket
 
 /* Values arrive before the pass and gradients, too; both leave after it. early, late: other tasks
  * may come between, so they lie in the slot. Where the stage has the chunk behind this one, too, it
- * takes values when it begins, and brings gradients when it ends. */
+ * takes activations when it begins, and brings gradients when it ends. */
 static void arrive(Planner *p, const Message *message, int *storage, bool early)
 {
     for (int i = 0; i < message->count; ++i) {
@@ -312,7 +312,7 @@ static void read_before(Planner *p)
     }
 }
 
-/* The chunk behind reads this one's values where they lie, and has not done so for the last
+/* The chunk behind reads this one's outputs where they lie, and has not done so for the last
  * time. */
 static void show_behind(Planner *p)
 {

@@ -20,7 +20,7 @@ static void find_buckets(Plan *plan)
     for (int k = 0; k < plan->chunk_count; ++k) {
         const ChunkPlan *c = &plan->chunk[k];
         for (int b = 0; b < c->buckets.count; ++b)
-            if (bucket_has_values(plan, c, b))
+            if (bucket_has_params(plan, c, b))
                 f->bucket[f->count++] = (ParamBucket){.offset = c->buckets.offset[b],
                                                       .elements = c->buckets.elements[b],
                                                       .shard = c->shard + (size_t)b * boundaries};

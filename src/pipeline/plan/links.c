@@ -22,12 +22,12 @@ static void add_boundary(const Plan *plan, Links *links, int chunk)
 {
     int below = schedule_stage(plan->schedule, chunk - 1);
     int above = schedule_stage(plan->schedule, chunk);
-    Message values, gradients;
-    boundary_activations(&values, plan->graph, plan->first[chunk]);
+    Message activations, gradients;
+    boundary_activations(&activations, plan->graph, plan->first[chunk]);
     boundary_gradients(&gradients, plan->graph, plan->first[chunk]);
-    link_add(links, below, above, plan->channel_depth, values.bytes);
+    link_add(links, below, above, plan->channel_depth, activations.bytes);
     link_add(links, above, below, plan->channel_depth, gradients.bytes);
-    mem_free(&values.tensor);
+    mem_free(&activations.tensor);
     mem_free(&gradients.tensor);
 }
 

@@ -37,10 +37,10 @@ typedef struct Span {
 /* The lowest place for `length` that meets none of the spans taken. */
 int64_t place_lowest(const Span *taken, int count, int64_t length);
 /* of its own */
-bool bucket_has_values(const Plan *plan, const ChunkPlan *c, int bucket);
+bool bucket_has_params(const Plan *plan, const ChunkPlan *c, int bucket);
 
-/* gather.c: where values are gathered, which, when and to where; once shares and lists are known.
- * Sets cache and weight_offset. */
+/* gather.c: where parameters are gathered, which, when and to where; once shares and lists are
+ * known. Sets cache and weight_offset. */
 Status plan_gather(Plan *plan);
 bool action_reads_params(const Plan *plan, const ChunkPlan *chunk, const Action *action);
 /* A walk over the uses of a schedule's list, and what is here on the way: the same for all
@@ -108,7 +108,7 @@ enum { EXCHANGE_PIECE_BYTES = 128 << 10, EXCHANGE_DEPTH = 2 };
 void tensor_group_memory(Plan *plan, bool joined);
 
 /* links.c: the channels between the stages of a replica, the same list on all ranks: for each
- * boundary in front of chunk 1, 2, ... one for values, then one for gradients; then for each
+ * boundary in front of chunk 1, 2, ... one for activations, then one for gradients; then for each
  * parameter that is tied to one of another stage, in their order, one from its owner and one to it.
  * Empty with one stage. */
 typedef struct Links {

@@ -1,7 +1,7 @@
 /* Gradients on their way to their sums. As a rule backward writes to the arena of partial sums that
  * the tree names, and nothing is to be planned. Where replicas shard gradients (zero 2), it writes
  * buckets to places of a ring, from where their owners take them while it goes on: so many buckets
- * are in memory as are written or under way at a time, and of the sums a rank's share. A place is
+ * are in memory as are written or under way at a time, and of the sums a rank's shard. A place is
  * used again in the next pass, so two buckets may overlap where one has left long before the other
  * is written. */
 #include "plan.h"
@@ -53,28 +53,28 @@ static void plan_ring(Plan *plan, ChunkPlan *c)
     mem_free(&taken);
 }
 
-bool bucket_has_values(const Plan *plan, const ChunkPlan *c, int b)
+bool bucket_has_params(const Plan *plan, const ChunkPlan *c, int b)
 {
     return c->buckets.offset[b] < plan->metrics_offset;
 }
 
-/* A rank's shares, one behind the other: those of buckets with values of their own, or the rest.
- * end: one a rank. */
-static void hold(const Plan *plan, bool values, int64_t *end)
+/* A rank's shards, one behind the other: those of buckets with parameters of their own, or the
+ * rest. end: one a rank. */
+static void lay_shards(const Plan *plan, bool params, int64_t *end)
 {
     size_t dp = (size_t)plan->shape.dp;
     for (int k = 0; k < plan->chunk_count; ++k) {
         ChunkPlan *c = &plan->chunk[k];
         for (size_t i = 0; i < (size_t)c->buckets.count * dp; ++i) {
-            const int64_t *share = c->shard + i / dp * (dp + 1) + i % dp;
-            if (bucket_has_values(plan, c, (int)(i / dp)) != values) continue;
+            const int64_t *shard = c->shard + i / dp * (dp + 1) + i % dp;
+            if (bucket_has_params(plan, c, (int)(i / dp)) != params) continue;
             c->shard_offset[i] = end[i % dp];
-            end[i % dp] += share[1] - share[0];
+            end[i % dp] += shard[1] - shard[0];
         }
     }
 }
 
-static void plan_held(Plan *plan)
+static void plan_shard_offsets(Plan *plan)
 {
     size_t dp = (size_t)plan->shape.dp;
     int64_t *end = mem_new(dp * sizeof *end);
@@ -82,8 +82,8 @@ static void plan_held(Plan *plan)
         ChunkPlan *c = &plan->chunk[k];
         c->shard_offset = mem_new(((size_t)c->buckets.count * dp + 1) * sizeof *c->shard_offset);
     }
-    hold(plan, true, end);
-    hold(plan, false, end);
+    lay_shards(plan, true, end);
+    lay_shards(plan, false, end);
     mem_free(&end);
 }
 
@@ -101,7 +101,7 @@ void plan_micro_grads(Plan *plan)
         const ChunkPlan *c = plan_takes_turns(plan) ? plan_bucket_at(plan, at, &b) : NULL;
         plan->micro_grad_offset[i] = c ? c->ring[b] + at - c->buckets.offset[b] : at;
     }
-    if (plan_takes_turns(plan)) plan_held(plan);
+    if (plan_takes_turns(plan)) plan_shard_offsets(plan);
 }
 
 int64_t plan_sum_offset(const Plan *plan, int64_t at, int dp_rank)
@@ -113,15 +113,15 @@ int64_t plan_sum_offset(const Plan *plan, int64_t at, int dp_rank)
     return c->shard_offset[bucket * dp + rank] + at - c->shard[bucket * (dp + 1) + rank];
 }
 
-/* Of a rank's shares, of all buckets or of those with values. */
-static int64_t shared_elements(const Plan *plan, bool values_only, int dp_rank)
+/* Of a rank's shards, of all buckets or of those with parameters. */
+static int64_t shared_elements(const Plan *plan, bool params_only, int dp_rank)
 {
     int64_t sum = 0;
     for (int k = 0; k < plan->chunk_count; ++k) {
         const ChunkPlan *c = &plan->chunk[k];
         for (int b = 0; b < c->buckets.count; ++b) {
-            const int64_t *share = c->shard + (size_t)b * ((size_t)plan->shape.dp + 1) + dp_rank;
-            if (!values_only || bucket_has_values(plan, c, b)) sum += share[1] - share[0];
+            const int64_t *shard = c->shard + (size_t)b * ((size_t)plan->shape.dp + 1) + dp_rank;
+            if (!params_only || bucket_has_params(plan, c, b)) sum += shard[1] - shard[0];
         }
     }
     return sum;

@@ -1,5 +1,5 @@
 /* ZeRO: how a stage's buckets are cut among its replicas (Rajbhandari et al. 2020, section 5.1). A
- * share begins where a tensor does, or a multiple of FLAT_CHUNK behind, so that the partial norms
+ * shard begins where a tensor does, or a multiple of FLAT_CHUNK behind, so that the partial norms
  * of a chunk are one rank's. A gradient that is tied to another is cut as that one, so that a rank
  * has both parts of its sum, on this stage or on its own. The metrics are the last replica's, who
  * tells the others. The ranks of a tensor group cut what each has whole alike, for they add up
@@ -34,7 +34,7 @@ static bool in_bucket(const Plan *plan, const Buckets *buckets, int b, int param
     return owns_value(plan, param) && at >= 0 && at < buckets->elements[b];
 }
 
-/* The place in a bucket nearest to where so much of its weight lies below, and where a share may
+/* The place in a bucket nearest to where so much of its weight lies below, and where a shard may
  * begin; *below: how much does there. */
 int64_t shard_bound(const Plan *plan, const Buckets *buckets, int b, int64_t weight, int64_t *below)
 {
@@ -157,9 +157,9 @@ void plan_shard(const Plan *plan, int param, int dp_rank, int64_t *first, int64_
     *first = 0;
     *count = elements;
     if (!plan->zero) return;
-    const int64_t *share = shards_at(plan, at);
-    int64_t begin = clamp(share[dp_rank] - at, 0, elements);
-    *count = clamp(share[dp_rank + 1] - at, 0, elements) - begin;
+    const int64_t *shard = shards_at(plan, at);
+    int64_t begin = clamp(shard[dp_rank] - at, 0, elements);
+    *count = clamp(shard[dp_rank + 1] - at, 0, elements) - begin;
     *first = *count > 0 ? begin : 0;
 }
 

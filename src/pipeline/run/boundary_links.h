@@ -1,5 +1,5 @@
-/* What travels between the stages of a replica: values and gradients over the boundaries of chunks,
- * and, once a step, the gradients of parameters that are tied across stages. */
+/* What travels between the stages of a replica: activations and gradients over the boundaries of
+ * chunks, and, once a step, the gradients of parameters that are tied across stages. */
 #ifndef WEFT_PIPELINE_BOUNDARY_LINKS_H
 #define WEFT_PIPELINE_BOUNDARY_LINKS_H
 
@@ -51,7 +51,7 @@ typedef struct MessageEnd {
     const ChunkRun *chunk;
     const Slot *slot;
 } MessageEnd;
-/* What would be a message were they on two stages: values go on, gradients back. */
+/* What would be a message were they on two stages: activations go on, gradients back. */
 void links_copy_activations(const SlotMemory *memory, MessageEnd from, MessageEnd to);
 void links_copy_gradients(const SlotMemory *memory, MessageEnd from, MessageEnd to);
 /* Task number `task` of a list comes next: the messages that move before it. *next: of moves, from

@@ -7,19 +7,19 @@ static size_t local_bytes(const Context *c)
     return (size_t)plan_local_elements(c->plan, c->grid->dp_rank) * sizeof(float);
 }
 
-/* Else they are the Comm's values. */
+/* Else they are the Comm's. */
 static bool own_params(const Plan *plan)
 {
     return !plan->zero || plan->gathers;
 }
 
-static Status open_values(const Context *c)
+static Status open_params(const Context *c)
 {
     const Plan *plan = c->plan;
     Status st =
         comm_params_new(c->comm, plan->gathers ? plan->gather.elements : plan->param_elements);
     if (st == OK && plan->gathers && c->comm->params_shared)
-        st = fail(ERR_BUG, "values are gathered from memory that is shared");
+        st = fail(ERR_BUG, "parameters are gathered from memory that is shared");
     return status_agree(c->grid->world, st);
 }
 
@@ -27,7 +27,7 @@ Status param_gather_init(ParamGather *g, const Context *context)
 {
     const Plan *plan = context->plan;
     *g = (ParamGather){.context = context};
-    if (plan->zero) TRY(open_values(context));
+    if (plan->zero) TRY(open_params(context));
     g->params =
         own_params(plan) ? context_alloc(context, local_bytes(context)) : context->comm->params;
     g->weights = plan->gathers ? context->comm->params : g->params;

@@ -9,7 +9,7 @@
 
 typedef struct ParamGather {
     const Context *context;
-    /* the arena: owned, or the Comm's values (zero 1 and 2, and common memory) */
+    /* the arena: owned, or the Comm's (zero 1 and 2, and common memory) */
     float *params;
     /* borrowed: what operations read: params, or the Comm's ring of parameters */
     float *weights;

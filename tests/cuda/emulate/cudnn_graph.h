@@ -1,5 +1,5 @@
-/* What cuDNN's descriptors of tensors and operations say, and an interpreter that does it, operation by operation, in fp32 on host
- * memory, rounding what is said to be bf16 or fp16. */
+/* What cuDNN's descriptors of tensors and operations say, and an interpreter that does it,
+ * operation by operation, in fp32 on host memory, rounding what is said to be bf16 or fp16. */
 #ifndef EMULATE_CUDNN_GRAPH_H
 #define EMULATE_CUDNN_GRAPH_H
 
@@ -104,7 +104,8 @@ struct Operation {
     cudnnBackendDescriptorType_t type;
     int mode = 0;
     int64_t axis = 0, stride[2] = {1, 1}, pad[2] = {0, 0};
-    float beta = 0; /* of a convolution's input's gradient */
+    /* of a convolution's input's gradient */
+    float beta = 0;
     Tensor y;
     std::vector<Tensor> in;
 
@@ -308,7 +309,8 @@ inline void run_reshape(const Operation &op, const Values &values, std::vector<f
     for (size_t i = 0; i < x.size(); ++i) memory[op.in[0].place(int64_t(i))] = x[i];
     for (size_t i = 0; i < y.size(); ++i) y[i] = memory.at(op.y.place(int64_t(i)));
 }
-/* f(x's place, w's place, y's place) for every product of a convolution, in the order of dimensions. */
+/* f(x's place, w's place, y's place) for every product of a convolution, in the order of
+ * dimensions. */
 template <class F> inline void each_product(const Operation &op, F f)
 {
     const int64_t *x = op.image().dim, *w = op.weights().dim, *y = op.result().dim;

@@ -1,5 +1,6 @@
-/* As much of CUDA's driver as cuDNN asks for to finish a plan for a GPU that is only described: there is no GPU, compiled kernels
- * load, and nothing runs. Without cuda.h, so that what is only refused needs no types. */
+/* As much of CUDA's driver as cuDNN asks for to finish a plan for a GPU that is only described:
+ * there is no GPU, compiled kernels load, and nothing runs. Without cuda.h, so that what is only
+ * refused needs no types. */
 #include <stdlib.h>
 
 enum { DONE = 0, NO_DEVICE = 100, NOT_SUPPORTED = 801 };

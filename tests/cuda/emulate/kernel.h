@@ -1,9 +1,10 @@
-/* CUDA kernels compiled for the host, so that their arithmetic, indexing and barriers are tested where there is no GPU. It says
- * nothing about speed, nor about races between blocks: they run one after the other. Included before the kernels' source, in
- * which the Makefile turns  kernel<<<config>>>(arguments)  into  emulate::launch(config).of(kernel)(arguments).
+/* CUDA kernels compiled for the host, so that their arithmetic, indexing and barriers are tested
+ * where there is no GPU. It says nothing about speed, nor about races between blocks: they run one
+ * after the other. Included before the kernels' source, in which the Makefile turns
+ * kernel<<<config>>>(arguments)  into  emulate::launch(config).of(kernel)(arguments).
  *
- * A block's threads are fibers of one host thread. They change at barriers and where a warp's lanes exchange values; a
- * thread that waits for ever ends the program with a message. */
+ * A block's threads are fibers of one host thread. They change at barriers and where a warp's lanes
+ * exchange values; a thread that waits for ever ends the program with a message. */
 #ifndef WEFT_EMULATE_KERNEL_H
 #define WEFT_EMULATE_KERNEL_H
 
@@ -35,12 +36,14 @@ enum { WARP_LANES = 32, BLOCK_THREADS = 1024 };
 struct Place {
     unsigned x, y, z;
 };
-extern Place thread, block, threads, blocks; /* of the fiber that runs */
+/* of the fiber that runs */
+extern Place thread, block, threads, blocks;
 
 struct Launch {
     dim3 grid, threads;
-    size_t
-        shared_bytes; /* of  extern __shared__ T name[]; , which the Makefile turns into  T *const name = shared_memory() */
+    /* of extern __shared__ T name[]; , which the Makefile turns into T *const name =
+     * shared_memory() */
+    size_t shared_bytes;
     cudaStream_t stream;
     template <class... P> Kernel<P...> of(void (*kernel)(P...)) const { return {*this, kernel}; }
 };

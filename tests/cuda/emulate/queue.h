@@ -1,4 +1,5 @@
-/* What the parts of the emulated CUDA share: the GPU's memory, and streams to which the libraries hand their work. */
+/* What the parts of the emulated CUDA share: the GPU's memory, and streams to which the libraries
+ * hand their work. */
 #ifndef WEFT_EMULATE_QUEUE_H
 #define WEFT_EMULATE_QUEUE_H
 
@@ -7,14 +8,15 @@
 
 namespace emulate
 {
-/* Counts as one call of the host. The work runs when somebody waits for it, or becomes a graph's node; the GPU's memory can be
- * touched by it. What a call takes by value it must hold by value. */
+/* Counts as one call of the host. The work runs when somebody waits for it, or becomes a graph's
+ * node; the GPU's memory can be touched by it. What a call takes by value it must hold by value. */
 void enqueue(cudaStream_t stream, std::function<void()> work);
 
 bool on_device(const void *memory);
 void window_open();
 void window_close();
-void finish_all(); /* until nothing is queued */
+/* until nothing is queued */
+void finish_all();
 bool recording();
 /* For a call that CUDA does not allow while a stream is captured: true, and the capture is lost. */
 bool refused();

@@ -232,7 +232,7 @@ static void transpose(const Elem *elems, int64_t rows, int64_t wide, Cell *cells
         }
 }
 
-/* ---- the three kinds of product of a pair of tiles; on the diagonal only what lies below it ---- */
+/* ---- the three kinds of product of a pair of tiles, of the diagonal what is below ---- */
 
 /* out[key][query] = sum over the width of rows[key] columns[][query]. */
 static void scores(const Work *w, Rows rows, const Cell *columns, float *out)

@@ -1,11 +1,12 @@
-/* The vector kernels' header: a const table of functions per instruction set and per type of activations. Every file of this
- * folder but this one is compiled once for each pair (SIMD_ISA=base|avx2|avx512, SIMD_BF16 or not; flat.c for fp32 only)
- * and the best tables that this CPU runs are taken at start. `void` points to activations or their gradients, elements of
- * the table's type; all else is what it says. Computing is in fp32 whatever the type, and rounds once, where an element is
- * stored, to the same bits on every instruction set.
- * Kernels are serial: callers split the work. A "row" is `lanes` neighbouring elements that share coefficients by lane;
- * a plane of block B | 16 is seen as rows of 16 lanes, whatever B is, its coefficients repeated. Nothing here
- * allocates; pointers need their elements' alignment only. */
+/* The vector kernels' header: a const table of functions per instruction set and per type of
+ * activations. Every file of this folder but this one is compiled once for each pair
+ * (SIMD_ISA=base|avx2|avx512, SIMD_BF16 or not; flat.c for fp32 only) and the best tables that this
+ * CPU runs are taken at start. `void` points to activations or their gradients, elements of the
+ * table's type; all else is what it says. Computing is in fp32 whatever the type, and rounds once,
+ * where an element is stored, to the same bits on every instruction set. Kernels are serial:
+ * callers split the work. A "row" is `lanes` neighbouring elements that share coefficients by lane;
+ * a plane of block B | 16 is seen as rows of 16 lanes, whatever B is, its coefficients repeated.
+ * Nothing here allocates; pointers need their elements' alignment only. */
 #ifndef WEFT_TENSOR_SIMD_H
 #define WEFT_TENSOR_SIMD_H
 
