@@ -102,7 +102,7 @@ if "$WEFT" --version | grep -q '^CUDA built with'; then
     check 0 'memory of one rank on its GPU' "$WEFT" plan a.yaml train.device=cuda
     is device '"cuda"' train.device=cuda
     check 0 'planned for an NVIDIA H200' "$WEFT" plan a.yaml train.device=cuda --gpu h200
-    check 78 'command line: grid.zero=1: replicas on GPUs share out by NCCL alone' "$WEFT" plan a.yaml --ranks 2 train.device=cuda grid.zero=1 grid.transport=mpi
+    check 78 'command line: grid.zero=1: replicas on GPUs shard by NCCL alone' "$WEFT" plan a.yaml --ranks 2 train.device=cuda grid.zero=1 grid.transport=mpi
     check 64 "'h2' is no GPU" "$WEFT" plan a.yaml train.device=cuda --gpu h2
     check 64 'the plan is for CPUs' "$WEFT" plan a.yaml --gpu h200
 else
