@@ -117,6 +117,8 @@ const Graph *graph_whole(const Graph *graph);
  * names of the first layer of each chunk but the first, "a,b", or "". ERR_CONFIG where there are
  * fewer layers than parts or cuts names no layer. A pure function. */
 Status graph_partition(const Graph *graph, const Config *config, int parts, int *first);
+/* ERR_CONFIG where the model has fewer layers than parts. After graph_plan. A pure function. */
+Status graph_can_cut(const Graph *graph, const Config *config, int parts);
 /* that estimate */
 double node_cost(const Node *node);
 

@@ -262,17 +262,31 @@ static Status cut_by_names(const Cutter *c, int *first)
     return status;
 }
 
+static Status enough_places(const Cutter *c)
+{
+    if (c->parts <= c->places) return OK;
+    return config_fail_key(
+        c->config, "grid.pp",
+        "%d chunks (grid.pp x grid.chunks) are more than the %d layer%s that the "
+        "model can be cut into",
+        c->parts, c->places, c->places == 1 ? "" : "s");
+}
+
 static Status cut(const Cutter *c, int *first)
 {
-    if (c->parts > c->places)
-        return config_fail_key(
-            c->config, "grid.pp",
-            "%d chunks (grid.pp x grid.chunks) are more than the %d layer%s that the "
-            "model can be cut into",
-            c->parts, c->places, c->places == 1 ? "" : "s");
+    TRY(enough_places(c));
     if (c->config->grid.cuts && *c->config->grid.cuts) return cut_by_names(c, first);
     cut_by_cost(c, first);
     return OK;
+}
+
+Status graph_can_cut(const Graph *graph, const Config *config, int parts)
+{
+    Cutter c = {.graph = graph, .config = config, .parts = parts};
+    cutter_init(&c);
+    Status status = enough_places(&c);
+    cutter_fini(&c);
+    return status;
 }
 
 Status graph_partition(const Graph *graph, const Config *config, int parts, int *first)

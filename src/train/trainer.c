@@ -90,10 +90,7 @@ static Status make_schedule(Trainer *t)
                            .micros = t->micros_local};
     int kind = t->shape.pp > 1 || c->grid.chunks == 1 ? c->grid.pipeline_schedule : SCHEDULE_1F1B;
     /* before a list is made whose length is the stages' square */
-    if (shape.stages * shape.chunks > t->graph->node_count)
-        return config_fail_key(
-            c, "grid.pp", "%d chunks (grid.pp x grid.chunks) are more than the model's %d layers",
-            shape.stages * shape.chunks, t->graph->node_count);
+    if (kind != SCHEDULE_FILE) TRY(graph_can_cut(t->graph, c, shape.stages * shape.chunks));
     TRY(schedule_new(&t->schedule, kind, c->grid.schedule_path, shape));
     Status st = schedule_simulate(t->schedule, NULL, &report);
     if (st != OK) return place_schedule(t, st);

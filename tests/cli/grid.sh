@@ -31,7 +31,7 @@ refused 'grid.dp is 3, but 2 ranks were started' grid.dp=3
 # the batch
 refused '5 does not divide train.batch (12)' grid.dp=2 train.micro_batch=5
 # the cut
-refused '18 chunks (grid.pp x grid.chunks) are more than the model' grid.pp=2 grid.pipeline_schedule=interleaved grid.chunks=9
+refused '18 chunks (grid.pp x grid.chunks) are more than the 2 layers' grid.pp=2 grid.pipeline_schedule=interleaved grid.chunks=9
 refused "no layer is named 'nowhere'" grid.pp=2 'grid.cuts=[nowhere]'
 refused 'names 2 layers, but 2 stages of 1 chunk need 1' grid.pp=2 'grid.cuts=[fc1,fc2]'
 refused '1f1b has 1 chunk a stage, not 2: interleaved, file:PATH take more' grid.pp=2 grid.chunks=2
