@@ -309,7 +309,7 @@ int64_t plan_sum_elements(const Plan *plan, int dp_rank);
 int64_t plan_local_offset(const Plan *plan, int64_t at, int dp_rank);
 int64_t plan_local_elements(const Plan *plan, int dp_rank);
 /* Do replicas shard gradients, so that their micro-batches take turns? */
-bool plan_takes_turns(const Plan *plan);
+bool plan_shards_gradients(const Plan *plan);
 void plan_print(const Plan *plan, FILE *out);
 
 /* A device has memory for so many micro-batches of data beside those that are worked on: they are
@@ -342,7 +342,7 @@ float *executor_param(Executor *executor, int param);
 void executor_set_param(Executor *executor, int param, const float *stored);
 /* Call after the parameters changed: brings the other replicas' shares, where there are any, or
  * forgets what was gathered. Collective on grid->dp_world. */
-void executor_refresh(Executor *executor);
+void executor_params_changed(Executor *executor);
 /* Where micro-batches of data come from: a loader, as a rule. */
 typedef struct BatchSource {
     void *user;

@@ -208,7 +208,7 @@ static void print_sums(const PlanView *v, FILE *out)
     fprintf(out, "\ngradients summed over %d replicas: %s in each rank", dp,
             text_bytes(one, bytes));
     if (v->stages > 1) fprintf(out, " of stage %d, which has most", most);
-    int ways = plan_takes_turns(trainer_plan(t)) ? trainer_sizes(t).micros_local : 1;
+    int ways = plan_shards_gradients(trainer_plan(t)) ? trainer_sizes(t).micros_local : 1;
     /* the sums, or the new parameters, come back */
     if (!v->stage_view[most].plan->gathers) ++ways;
     fprintf(out, "; each rank sends and receives %s\n",

@@ -350,7 +350,7 @@ Status train_load(Trainer *t, const char *path, bool params_only)
         t->optim->step = meta.step - meta.skipped;
         restore_scale(&t->scale, &meta);
         t->best_metric = resume_same_test(t, &meta) ? meta.best_metric : (double)NAN;
-        executor_refresh(t->executor);
+        executor_params_changed(t->executor);
     }
     checkpoint_meta_fini(&meta);
     tensors_fini(&list);

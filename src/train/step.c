@@ -6,7 +6,7 @@
 /* The loader begins at the step this run has come to. */
 static Status open_loader(Trainer *t)
 {
-    bool turns = plan_takes_turns(t->plan);
+    bool turns = plan_shards_gradients(t->plan);
     LoaderPlan plan = {.batch = t->batch,
                        .micro_batch = t->micro_batch,
                        .micro_first = t->grid.dp_rank * (turns ? 1 : t->micros_local),
@@ -56,7 +56,7 @@ static void update_work(void *user)
     const float *grads = executor_grads(t->executor);
     if (clips_here(t)) optim_clip(t->optim, grads, t->config->optim.clip);
     optim_update(t->optim, executor_params(t->executor), grads);
-    executor_refresh(t->executor);
+    executor_params_changed(t->executor);
 }
 
 /* With zero it ends with what others have updated: not the same work at every step. */

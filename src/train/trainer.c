@@ -137,7 +137,7 @@ const char *train_captures(const Trainer *t)
 
 bool train_bits_hold(const Trainer *t)
 {
-    return plan_takes_turns(t->plan) || tree_is_canonical(t->micros, t->shape.dp);
+    return plan_shards_gradients(t->plan) || tree_is_canonical(t->micros, t->shape.dp);
 }
 
 char *train_padding(const Trainer *t)
@@ -185,7 +185,7 @@ static void fill_params(Trainer *t)
 static void init_params(Trainer *t)
 {
     if (train_sets_params(t)) fill_params(t);
-    executor_refresh(t->executor);
+    executor_params_changed(t->executor);
 }
 
 static void count_steps(Trainer *t)

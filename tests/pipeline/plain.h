@@ -309,7 +309,7 @@ static inline bool check_step(Fixture *f, Plain *p, uint64_t step)
     if (st != OK) return false;
     executor_reduce(f->executor, &of);
     const float *metrics = executor_metrics(f->executor, 0);
-    executor_refresh(f->executor);
+    executor_params_changed(f->executor);
     plain_step(p, step);
     p->metrics[0][METRIC_STOP] = 1;
     p->metrics[0][METRIC_SAVE] = step % 2 == 0 ? (float)stages : 0;
@@ -363,7 +363,7 @@ static inline void load_values(const Plain *p)
         if (p->f->plan->param_offset[i] >= 0)
             memcpy(executor_params(p->f->executor) + p->f->plan->param_offset[i], p->value[i],
                    param_bytes(&g->param[i]));
-    executor_refresh(p->f->executor);
+    executor_params_changed(p->f->executor);
 }
 
 /* Training steps with an evaluation after each. False where anything differs; *cut: false where the

@@ -258,7 +258,7 @@ static void test_shm_segment_memory(void)
                            .zero = ZERO_PARAMS,
                            .param_sharers = 2};
     CHECK_OK(plan_new(&plan, f.graph, &options));
-    CU_ASSERT(!plan->gathers && plan_takes_turns(plan));
+    CU_ASSERT(!plan->gathers && plan_shards_gradients(plan));
     CU_ASSERT_EQUAL(plan->param_part_bytes, plan->param_bytes / 2);
     CU_ASSERT(plan->gather.count == 0 && plan_local_offset(plan, 7, 1) == 7);
     plan_free(&plan);

@@ -27,7 +27,7 @@ static void write_tokens(const char *set, int64_t count, int vocab)
 static void check_steps(const Golden *g, Trainer *t)
 {
     golden_params(t->graph, t->plan, executor_params(t->executor));
-    executor_refresh(t->executor);
+    executor_params_changed(t->executor);
     for (int s = 0; s < GOLDEN_STEPS; ++s) {
         StepResult result;
         CHECK_OK(train_step(t, &result));

@@ -1,51 +1,31 @@
 /* Ten training steps of whole models from given weights on given data against PyTorch's losses
  * (tests/golden/models.txt): forward, backward, fusion, layouts and SGD together. */
 #include "golden.h"
-#include "schedules.def"
+#include "one_rank.h"
 
 typedef struct Images {
     int batch, channels, image;
 } Images;
 
 typedef struct Run {
-    Config *config;
-    World world;
-    Backend *backend;
-    Grid grid;
-    bool grid_ready;
-    Graph *graph;
-    Schedule *schedule;
-    Plan *plan;
-    Comm *comm;
-    Executor *executor;
+    OneRank one;
     Optim *optim;
 } Run;
 
-/* One stage, one micro-batch. */
-static Status make_plan(Run *r)
-{
-    PlanOptions options = {.shape = {1, 1, 1},
-                           .channel_depth = 2,
-                           .first = (const int[]){0, r->graph->node_count},
-                           .bucket_bytes = 1 << 20};
-    TRY(schedule_new(&r->schedule, SCHEDULE_1F1B, NULL, (ScheduleShape){1, 1, 1}));
-    options.schedule = r->schedule;
-    return plan_new(&r->plan, r->graph, &options);
-}
-
 static Status make_optimizer(Run *r)
 {
-    OptimRange *range = mem_new((size_t)r->graph->param_count * sizeof *range);
+    const Graph *g = r->one.graph;
+    const Plan *plan = r->one.plan;
+    OptimRange *range = mem_new((size_t)g->param_count * sizeof *range);
     int count = 0;
-    for (int i = 0; i < r->graph->param_count; ++i) {
-        const Param *p = &r->graph->param[i];
+    for (int i = 0; i < g->param_count; ++i) {
+        const Param *p = &g->param[i];
         if (!p->info.buffer)
-            range[count++] = (OptimRange){.offset = r->plan->param_offset[i],
-                                          .elements = p->elements,
-                                          .decay = p->info.decay};
+            range[count++] = (OptimRange){
+                .offset = plan->param_offset[i], .elements = p->elements, .decay = p->info.decay};
     }
     Status status =
-        optim_new(&r->optim, r->config, r->backend, range, count, r->plan->param_elements);
+        optim_new(&r->optim, r->one.config, r->one.backend, range, count, plan->param_elements);
     mem_free(&range);
     return status;
 }
@@ -53,64 +33,29 @@ static Status make_optimizer(Run *r)
 static Status run_open(Run *r, Golden *golden, Images images, const BackendTable *table, bool fuse)
 {
     Shape shape = shape_of(4, images.batch, images.channels, images.image, images.image);
-    r->config = golden_config(golden, "run: {seed: 1}");
-    r->world = (World){
-        .size = 1, .node_size = 1, .one_node = true, .comm = MPI_COMM_NULL, .node = MPI_COMM_NULL};
-    TRY(backend_open(&r->backend, table, (BackendOptions){.threads = 1}));
-    TRY(graph_build(&r->graph, r->config, desc_plain(shape, DTYPE_F32), 10));
-    if (fuse) TRY(graph_fuse(r->graph, &backend_cpu));
-    TRY(graph_plan(r->graph, r->backend));
-    TRY(make_plan(r));
-    TRY(grid_init(&r->grid, &r->world, (GridShape){1, 1, 1}));
-    r->grid_ready = true;
-    TRY(comm_new(&r->comm, &r->grid.dp_world, r->backend, TRANSPORT_AUTO,
-                 r->plan->micro_grad_elements));
-    TRY(executor_new(&r->executor, r->plan, &r->grid, r->backend, r->comm,
-                     (ExecutorOptions){.seed = 1}));
+    TRY(one_rank_open(&r->one, golden_config(golden, "run: {seed: 1}"),
+                      desc_plain(shape, DTYPE_F32), 10, table, fuse ? &backend_cpu : NULL, 1));
     TRY(make_optimizer(r));
-    golden_params(r->graph, r->plan, executor_params(r->executor));
-    executor_refresh(r->executor);
+    golden_params(r->one.graph, r->one.plan, executor_params(r->one.executor));
+    executor_params_changed(r->one.executor);
     return OK;
 }
 
 static void run_close(Run *r)
 {
     optim_free(&r->optim);
-    executor_free(&r->executor);
-    comm_free(&r->comm);
-    plan_free(&r->plan);
-    if (r->schedule) schedule_free(&r->schedule);
-    if (r->grid_ready) grid_fini(&r->grid);
-    graph_free(&r->graph);
-    backend_close(&r->backend);
-    config_free(&r->config);
+    one_rank_close(&r->one);
 }
 
 /* The same micro-batch again and again. */
-static Status next_batch(void *user, const Batch **batch, double *wait_s)
-{
-    (void)wait_s;
-    *batch = user;
-    return OK;
-}
-
-static void release(void *user)
-{
-    (void)user;
-}
-
 static double train_once(Run *r, Batch *batch, int step)
 {
-    BatchSource source = {.user = batch, .next = next_batch, .release = release};
-    double wait_s;
+    Executor *e = r->one.executor;
     StepOf of = {.step = (uint64_t)step, .scale = 1.0f / (float)batch->rows, .micros = 1};
-    CHECK_OK(executor_forward_backward(r->executor, &source, &of, &wait_s));
-    executor_reduce(r->executor, &of);
-    const float *metrics = executor_metrics(r->executor, 0);
+    const float *metrics = one_rank_step(&r->one, batch, of);
     double loss = (double)(metrics[METRIC_LOSS] / metrics[METRIC_ROWS]);
-    optim_step(r->optim, executor_params(r->executor), executor_grads(r->executor),
-               r->config->optim.lr, 1);
-    executor_refresh(r->executor);
+    optim_step(r->optim, executor_params(e), executor_grads(e), r->one.config->optim.lr, 1);
+    executor_params_changed(e);
     return loss;
 }
 

@@ -3,10 +3,8 @@
  * gradient, by the reference's central differences along random directions: (loss(w + h d) - loss(w
  * - h d)) / 2h is the gradient times d. Of gpt2 each parameter has a direction of its own, so that
  * none is left out. Fused as a run is, and, plain, by the backend that poisons memory. */
-#include "train.h"
-#include "schedules.def"
+#include "one_rank.h"
 
-#include "harness.h"
 #include "reference/forward.h"
 
 #include <math.h>
@@ -25,66 +23,15 @@ static const double SLOPE_SMOOTH = 4e-6, SLOPE_CORNERS = 1.2e-4;
  * within a step of a ResNet's millions of numbers spoil it. */
 static const double STEP_SMOOTH = 1e-5, STEP_CORNERS = 1e-8;
 
-typedef struct Run {
+/* Fused where it is not poisoned. */
+static Status open_model(OneRank *r, const char *model, Desc input, int64_t classes,
+                         const BackendTable *table)
+{
     Config *config;
-    World world;
-    Backend *backend;
-    Grid grid;
-    bool grid_ready;
-    /* what first values of matrices are multiplied by */
-    float matrices;
-    Graph *graph;
-    Schedule *schedule;
-    Plan *plan;
-    Comm *comm;
-    Executor *executor;
-} Run;
-
-/* One stage, one micro-batch. */
-static Status make_plan(Run *r)
-{
-    PlanOptions options = {.shape = {1, 1, 1},
-                           .channel_depth = 2,
-                           .first = (const int[]){0, r->graph->node_count},
-                           .bucket_bytes = 1 << 20};
-    TRY(schedule_new(&r->schedule, SCHEDULE_1F1B, NULL, (ScheduleShape){1, 1, 1}));
-    options.schedule = r->schedule;
-    return plan_new(&r->plan, r->graph, &options);
-}
-
-static Status run_open(Run *r, const char *model, Desc input, int64_t classes,
-                       const BackendTable *table)
-{
-    *r = (Run){.matrices = input.dtype == DTYPE_I32 ? 6 : 1,
-               .world = {.size = 1,
-                         .node_size = 1,
-                         .one_node = true,
-                         .comm = MPI_COMM_NULL,
-                         .node = MPI_COMM_NULL}};
-    TRY(config_parse(&r->config, "test", model, 0, NULL));
-    TRY(backend_open(&r->backend, table, (BackendOptions){.threads = 1}));
-    TRY(graph_build(&r->graph, r->config, input, classes));
-    if (table == &backend_cpu) TRY(graph_fuse(r->graph, table));
-    TRY(graph_plan(r->graph, r->backend));
-    TRY(make_plan(r));
-    TRY(grid_init(&r->grid, &r->world, (GridShape){1, 1, 1}));
-    r->grid_ready = true;
-    TRY(comm_new(&r->comm, &r->grid.dp_world, r->backend, TRANSPORT_AUTO,
-                 r->plan->micro_grad_elements));
-    return executor_new(&r->executor, r->plan, &r->grid, r->backend, r->comm,
-                        (ExecutorOptions){.seed = SEED});
-}
-
-static void run_close(Run *r)
-{
-    executor_free(&r->executor);
-    comm_free(&r->comm);
-    plan_free(&r->plan);
-    if (r->schedule) schedule_free(&r->schedule);
-    if (r->grid_ready) grid_fini(&r->grid);
-    graph_free(&r->graph);
-    if (r->backend) backend_close(&r->backend);
-    config_free(&r->config);
+    *r = (OneRank){0};
+    TRY(config_parse(&config, "test", model, 0, NULL));
+    return one_rank_open(r, config, input, classes, table, table == &backend_cpu ? table : NULL,
+                         SEED);
 }
 
 /* ---- parameters: the model's, in its names and in plain order, as doubles ---- */
@@ -104,12 +51,13 @@ typedef struct Values {
  *   every layer but the sum around it would hardly count;
  * - norms at the ends of bottlenecks are small (Goyal et al. 2017 begin with 0): random blocks that
  *   count in full make a function of 50 layers on which no two precisions agree. */
-static float *first_values(const Run *r, int param)
+static float *first_values(const OneRank *r, int param)
 {
     const Param *p = &r->graph->param[param];
     float *plain = mem_new((size_t)shape_count(p->shape) * sizeof *plain);
     RngKey key = rng_key(SEED, RNG_TEST, (uint64_t)param, 1);
-    float scale = p->shape.ndim == 2 ? r->matrices : strstr(p->name, ".bn3.weight") ? 0.25f : 1.0f;
+    float matrices = r->graph->input.dtype == DTYPE_I32 ? 6 : 1;
+    float scale = p->shape.ndim == 2 ? matrices : strstr(p->name, ".bn3.weight") ? 0.25f : 1.0f;
     float noise = p->shape.ndim == 1 && !p->info.buffer ? 0.1f : 0.0f;
     param_init(r->graph, param, SEED, plain);
     for (int64_t i = 0; i < shape_count(p->shape); ++i)
@@ -118,7 +66,7 @@ static float *first_values(const Run *r, int param)
 }
 
 /* Fills the program's parameters and the reference's, which are the same numbers. */
-static Values values_new(Run *r)
+static Values values_new(OneRank *r)
 {
     int count = r->graph->param_count;
     Values v = {.list = mem_new((size_t)count * sizeof *v.list),
@@ -141,12 +89,12 @@ static Values values_new(Run *r)
         }
         mem_free(&plain);
     }
-    executor_refresh(r->executor);
+    executor_params_changed(r->executor);
     return v;
 }
 
 /* The program's gradients after a step, in the same order. */
-static void values_slope(Values *v, Run *r)
+static void values_slope(Values *v, OneRank *r)
 {
     int at = 0;
     for (int i = 0; i < r->graph->param_count; ++i) {
@@ -178,27 +126,11 @@ static void values_free(Values *v)
 
 /* ---- one step ---- */
 
-static Status next_batch(void *user, const Batch **batch, double *wait_s)
-{
-    (void)wait_s;
-    *batch = user;
-    return OK;
-}
-
-static void release(void *user)
-{
-    (void)user;
-}
-
 /* The program's loss; its gradients are left in the executor. rows: of the loss. */
-static double program_loss(Run *r, Batch *batch, int64_t rows)
+static double program_loss(OneRank *r, Batch *batch, int64_t rows)
 {
-    BatchSource source = {.user = batch, .next = next_batch, .release = release};
     StepOf of = {.scale = 1.0f / (float)rows, .micros = 1};
-    double wait_s;
-    CHECK_OK(executor_forward_backward(r->executor, &source, &of, &wait_s));
-    executor_reduce(r->executor, &of);
-    const float *metrics = executor_metrics(r->executor, 0);
+    const float *metrics = one_rank_step(r, batch, of);
     CU_ASSERT_EQUAL((int64_t)metrics[METRIC_ROWS], rows);
     return (double)metrics[METRIC_LOSS] / (double)metrics[METRIC_ROWS];
 }
@@ -279,15 +211,15 @@ static void check_gpt2(const BackendTable *table)
     int32_t token[PLACES], next[PLACES];
     int64_t sample[SAMPLES] = {0, 1, 2};
     Batch batch = {.tokens = token, .labels = next, .sample = sample, .rows = SAMPLES};
-    Run run;
+    OneRank run;
     for (int i = 0; i < PLACES; ++i) {
         token[i] = (int32_t)(rng_u32(rng_key(SEED, RNG_TEST, 0, 3), (uint64_t)i) % VOCAB);
         next[i] = (int32_t)(rng_u32(rng_key(SEED, RNG_TEST, 0, 4), (uint64_t)i) % VOCAB);
     }
     char *model = mem_format("model: {name: gpt2, layers: %d, width: %d, heads: %d, context: %d}",
                              DEPTH, WIDTH, HEADS, TOKENS);
-    Status status = run_open(&run, model, desc_plain(shape_of(2, SAMPLES, TOKENS, 1, 1), DTYPE_I32),
-                             VOCAB, table);
+    Status status = open_model(
+        &run, model, desc_plain(shape_of(2, SAMPLES, TOKENS, 1, 1), DTYPE_I32), VOCAB, table);
     CHECK_OK(status);
     mem_free(&model);
     if (status == OK) {
@@ -305,7 +237,7 @@ static void check_gpt2(const BackendTable *table)
             check_slope(&oracle, p, p + 1, STEP_SMOOTH, SLOPE_SMOOTH);
         values_free(&values);
     }
-    run_close(&run);
+    one_rank_close(&run);
 }
 
 static void gpt2(void)
@@ -326,7 +258,7 @@ static void check_resnet(const char *model, ReferenceResnet m, const BackendTabl
     int32_t label[SAMPLES_MOST];
     int64_t sample[SAMPLES_MOST];
     int64_t n = (int64_t)m.N * m.C * m.H * m.W;
-    Run run;
+    OneRank run;
     Batch batch = {
         .rows = m.N, .x = mem_new((size_t)n * sizeof(float)), .labels = label, .sample = sample};
     double *image = mem_new((size_t)n * sizeof *image);
@@ -337,7 +269,7 @@ static void check_resnet(const char *model, ReferenceResnet m, const BackendTabl
         sample[i] = i;
     }
     Shape shape = shape_of(4, m.N, m.C, m.H, m.W);
-    Status status = run_open(&run, model, desc_plain(shape, DTYPE_F32), m.classes, table);
+    Status status = open_model(&run, model, desc_plain(shape, DTYPE_F32), m.classes, table);
     CHECK_OK(status);
     if (status == OK) {
         Values values = values_new(&run);
@@ -349,7 +281,7 @@ static void check_resnet(const char *model, ReferenceResnet m, const BackendTabl
         check_slope(&oracle, 0, values.count, STEP_CORNERS, SLOPE_CORNERS);
         values_free(&values);
     }
-    run_close(&run);
+    one_rank_close(&run);
     mem_free(&batch.x);
     mem_free(&image);
 }

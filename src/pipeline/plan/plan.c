@@ -183,13 +183,13 @@ static void sum_gradients(Plan *plan)
 {
     int micros = plan->schedule->shape.micros, dp = plan->shape.dp;
     int64_t most = 0;
-    for (int r = 0; plan_takes_turns(plan) && r < dp; ++r)
+    for (int r = 0; plan_shards_gradients(plan) && r < dp; ++r)
         if (plan_sum_elements(plan, r) > most) most = plan_sum_elements(plan, r);
     plan->gradient_bytes = (size_t)plan->gradient_elements * sizeof(float);
-    plan->sum_levels =
-        (size_t)(plan_takes_turns(plan) ? tree_levels_between(micros, dp) : tree_levels(micros));
+    plan->sum_levels = (size_t)(plan_shards_gradients(plan) ? tree_levels_between(micros, dp)
+                                                            : tree_levels(micros));
     plan->gradient_part_bytes =
-        plan_takes_turns(plan)
+        plan_shards_gradients(plan)
             ? ((size_t)plan->micro_grad_elements + plan->sum_levels * (size_t)most) * sizeof(float)
             : plan->sum_levels * plan->gradient_bytes;
 }

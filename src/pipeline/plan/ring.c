@@ -10,7 +10,7 @@ enum {
     UNDER_WAY = 3
 }; /* buckets that leave while one is written, before a rank has to wait for others */
 
-bool plan_takes_turns(const Plan *plan)
+bool plan_shards_gradients(const Plan *plan)
 {
     return plan->zero >= ZERO_GRADIENTS;
 }
@@ -92,22 +92,22 @@ void plan_micro_grads(Plan *plan)
     const Graph *g = plan->graph;
     plan->micro_grad_offset =
         mem_new((size_t)(g->param_count + 1) * sizeof *plan->micro_grad_offset);
-    plan->micro_grad_elements = plan_takes_turns(plan) ? 0 : plan->gradient_elements;
-    for (int k = 0; plan_takes_turns(plan) && k < plan->chunk_count; ++k)
+    plan->micro_grad_elements = plan_shards_gradients(plan) ? 0 : plan->gradient_elements;
+    for (int k = 0; plan_shards_gradients(plan) && k < plan->chunk_count; ++k)
         plan_ring(plan, &plan->chunk[k]);
     for (int i = 0; i < g->param_count; ++i) {
         int b;
         int64_t at = plan->gradient_offset[i];
-        const ChunkPlan *c = plan_takes_turns(plan) ? plan_bucket_at(plan, at, &b) : NULL;
+        const ChunkPlan *c = plan_shards_gradients(plan) ? plan_bucket_at(plan, at, &b) : NULL;
         plan->micro_grad_offset[i] = c ? c->ring[b] + at - c->buckets.offset[b] : at;
     }
-    if (plan_takes_turns(plan)) plan_shard_offsets(plan);
+    if (plan_shards_gradients(plan)) plan_shard_offsets(plan);
 }
 
 int64_t plan_sum_offset(const Plan *plan, int64_t at, int dp_rank)
 {
     int b;
-    const ChunkPlan *c = plan_takes_turns(plan) ? plan_bucket_at(plan, at, &b) : NULL;
+    const ChunkPlan *c = plan_shards_gradients(plan) ? plan_bucket_at(plan, at, &b) : NULL;
     if (!c) return at;
     size_t bucket = (size_t)b, rank = (size_t)dp_rank, dp = (size_t)plan->shape.dp;
     return c->shard_offset[bucket * dp + rank] + at - c->shard[bucket * (dp + 1) + rank];
@@ -129,7 +129,7 @@ static int64_t shared_elements(const Plan *plan, bool params_only, int dp_rank)
 
 int64_t plan_sum_elements(const Plan *plan, int dp_rank)
 {
-    if (!plan_takes_turns(plan)) return plan->gradient_elements;
+    if (!plan_shards_gradients(plan)) return plan->gradient_elements;
     return shared_elements(plan, false, dp_rank);
 }
 

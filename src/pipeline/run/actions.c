@@ -113,9 +113,9 @@ bool action_asks_others(const Context *context, const ChunkRun *chunk, Pass pass
     case ACTION_GATHER:
         return true;
     case ACTION_OPEN:
-        return plan_takes_turns(context->plan);
+        return plan_shards_gradients(context->plan);
     case ACTION_BUCKET:
-        return plan_takes_turns(context->plan) || (last && context->comm->size > 1);
+        return plan_shards_gradients(context->plan) || (last && context->comm->size > 1);
     case ACTION_ADD:
     case ACTION_COPY:
         return false;

@@ -96,7 +96,7 @@ void executor_set_param(Executor *e, int param, const float *stored)
     e->context.backend->table->sync(e->context.stream);
 }
 
-void executor_refresh(Executor *e)
+void executor_params_changed(Executor *e)
 {
     params_changed(&e->params, &e->memory);
 }

@@ -13,7 +13,7 @@ static size_t level_bytes(const Context *c)
 /* The first arena that is owned; those before it are the Comm's. */
 static size_t own_levels(const Plan *plan)
 {
-    return plan_takes_turns(plan) ? 0 : 1;
+    return plan_shards_gradients(plan) ? 0 : 1;
 }
 
 void grad_sync_init(GradSync *s, const Context *context)
@@ -41,7 +41,7 @@ void grad_sync_fini(GradSync *s)
 float *grad_arena(const GradSync *s, int micro)
 {
     const Plan *plan = s->context->plan;
-    if (plan_takes_turns(plan)) return s->context->comm->arena;
+    if (plan_shards_gradients(plan)) return s->context->comm->arena;
     return s->level[tree_step(micro, plan->schedule->shape.micros).write];
 }
 
@@ -83,7 +83,7 @@ void bucket_open(const GradSync *s, const ChunkRun *chunk, const Slot *slot, int
     float *place = grad_arena(s, micro) + bucket_offset(chunk->plan, bucket);
     int64_t count = buckets->elements[bucket];
     int64_t at = c->plan->metrics_offset - buckets->offset[bucket];
-    if (plan_takes_turns(c->plan)) wait_for_place(s, chunk->plan, bucket);
+    if (plan_shards_gradients(c->plan)) wait_for_place(s, chunk->plan, bucket);
     if (slot->empty) c->backend->table->flat->fill(c->stream, place, -0.0f, count);
     *metrics = at >= 0 && at < count ? place + at : NULL;
 }
@@ -129,7 +129,7 @@ static void bucket_push(const GradSync *s, const ChunkPlan *chunk, int bucket, i
 
 void bucket_done(const GradSync *s, const ChunkRun *chunk, int bucket, int micro)
 {
-    if (plan_takes_turns(s->context->plan))
+    if (plan_shards_gradients(s->context->plan))
         bucket_push(s, chunk->plan, bucket, micro);
     else
         bucket_join(s, chunk->plan, bucket, micro);

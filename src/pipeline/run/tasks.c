@@ -99,14 +99,14 @@ static void play_task(Executor *e, const Playing *p, int number, int from, int t
 /* ---- captures ---- */
 
 /* in the list: before this action of this task */
-typedef struct Place {
+typedef struct Position {
     int task, action;
-} Place;
+} Position;
 
 typedef struct Section {
     Executor *e;
     const Playing *p;
-    Place from, to;
+    Position from, to;
 } Section;
 
 static bool asks_others(const Executor *e, const At *at, int action)
@@ -117,9 +117,9 @@ static bool asks_others(const Executor *e, const At *at, int action)
 
 /* The first place from this one on, and before task `end`, where something deals with other ranks;
  * else that task. */
-static Place next_boundary(const Executor *e, const Playing *p, Place place, int end)
+static Position next_boundary(const Executor *e, const Playing *p, Position place, int end)
 {
-    for (; place.task < end; place = (Place){place.task + 1, 0}) {
+    for (; place.task < end; place = (Position){place.task + 1, 0}) {
         At at = task_at(e, p, place.task);
         for (; place.action < at.actions; ++place.action)
             if (asks_others(e, &at, place.action)) return place;
@@ -127,17 +127,17 @@ static Place next_boundary(const Executor *e, const Playing *p, Place place, int
     return place;
 }
 
-static Place behind(const Executor *e, const Playing *p, Place place)
+static Position behind(const Executor *e, const Playing *p, Position place)
 {
     At at = task_at(e, p, place.task);
-    return place.action + 1 < at.actions ? (Place){place.task, place.action + 1}
-                                         : (Place){place.task + 1, 0};
+    return place.action + 1 < at.actions ? (Position){place.task, place.action + 1}
+                                         : (Position){place.task + 1, 0};
 }
 
 static void play_section(void *user)
 {
     const Section *s = user;
-    for (Place at = s->from; at.task < s->to.task; at = (Place){at.task + 1, 0})
+    for (Position at = s->from; at.task < s->to.task; at = (Position){at.task + 1, 0})
         play_task(s->e, s->p, at.task, at.action, task_at(s->e, s->p, at.task).actions);
     int begin = s->from.task == s->to.task ? s->from.action : 0;
     if (begin < s->to.action) play_task(s->e, s->p, s->to.task, begin, s->to.action);

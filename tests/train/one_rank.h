@@ -1,0 +1,94 @@
+/* A model on one rank, by the executor alone: no trainer, no loader, one micro-batch a step. */
+#ifndef WEFT_TESTS_ONE_RANK_H
+#define WEFT_TESTS_ONE_RANK_H
+
+#include "pipeline.h"
+#include "schedules.def"
+
+#include "harness.h"
+
+typedef struct OneRank {
+    /* owned, all; the configuration, too */
+    Config *config;
+    World world;
+    Backend *backend;
+    Grid grid;
+    bool grid_ready;
+    Graph *graph;
+    Schedule *schedule;
+    Plan *plan;
+    Comm *comm;
+    Executor *executor;
+} OneRank;
+
+static inline Status one_rank_plan(OneRank *r)
+{
+    PlanOptions options = {.shape = {1, 1, 1},
+                           .channel_depth = 2,
+                           .first = (const int[]){0, r->graph->node_count},
+                           .bucket_bytes = 1 << 20};
+    TRY(schedule_new(&r->schedule, SCHEDULE_1F1B, NULL, (ScheduleShape){1, 1, 1}));
+    options.schedule = r->schedule;
+    return plan_new(&r->plan, r->graph, &options);
+}
+
+/* config becomes r's. fuse: fused as this backend wants it; NULL: not at all. Close it in every
+ * case. */
+static inline Status one_rank_open(OneRank *r, Config *config, Desc input, int64_t classes,
+                                   const BackendTable *table, const BackendTable *fuse,
+                                   uint64_t seed)
+{
+    *r = (OneRank){.config = config,
+                   .world = {.size = 1,
+                             .node_size = 1,
+                             .one_node = true,
+                             .comm = MPI_COMM_NULL,
+                             .node = MPI_COMM_NULL}};
+    TRY(backend_open(&r->backend, table, (BackendOptions){.threads = 1}));
+    TRY(graph_build(&r->graph, r->config, input, classes));
+    if (fuse) TRY(graph_fuse(r->graph, fuse));
+    TRY(graph_plan(r->graph, r->backend));
+    TRY(one_rank_plan(r));
+    TRY(grid_init(&r->grid, &r->world, (GridShape){1, 1, 1}));
+    r->grid_ready = true;
+    TRY(comm_new(&r->comm, &r->grid.dp_world, r->backend, TRANSPORT_AUTO,
+                 r->plan->micro_grad_elements));
+    return executor_new(&r->executor, r->plan, &r->grid, r->backend, r->comm,
+                        (ExecutorOptions){.seed = seed});
+}
+
+static inline void one_rank_close(OneRank *r)
+{
+    executor_free(&r->executor);
+    comm_free(&r->comm);
+    plan_free(&r->plan);
+    if (r->schedule) schedule_free(&r->schedule);
+    if (r->grid_ready) grid_fini(&r->grid);
+    graph_free(&r->graph);
+    if (r->backend) backend_close(&r->backend);
+    config_free(&r->config);
+}
+
+static inline Status one_rank_batch(void *user, const Batch **batch, double *wait_s)
+{
+    (void)wait_s;
+    *batch = user;
+    return OK;
+}
+
+static inline void one_rank_release(void *user)
+{
+    (void)user;
+}
+
+/* Forward and backward of the batch, whose gradients are left in the executor, and its metrics. */
+static inline const float *one_rank_step(OneRank *r, Batch *batch, StepOf of)
+{
+    BatchSource source = {.user = batch, .next = one_rank_batch, .release = one_rank_release};
+    double wait_s;
+    CHECK_OK(executor_forward_backward(r->executor, &source, &of, &wait_s));
+    executor_reduce(r->executor, &of);
+    return executor_metrics(r->executor, 0);
+}
+
+#endif
