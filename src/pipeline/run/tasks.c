@@ -143,7 +143,7 @@ static void play_section(void *user)
     if (begin < s->to.action) play_task(s->e, s->p, s->to.task, begin, s->to.action);
 }
 
-/* A micro-batch that is full has the same work at every step. */
+/* Tasks from .. end-1, of one micro-batch that is full: it has the same work at every step. */
 static void play_captures(Executor *e, const Playing *p, int from, int end)
 {
     const Task *first = &p->schedule->task[e->context.plan->stage][from];
@@ -167,18 +167,9 @@ static void play_captures(Executor *e, const Playing *p, int from, int end)
     }
 }
 
-/* Tasks from .. end-1 are of one micro-batch. */
-static void play_tasks(Executor *e, const Playing *p, int from, int end)
+static bool is_full(const Executor *e, int micro)
 {
-    const Plan *plan = e->context.plan;
-    const Batch *batch = input_of(&e->input, p->schedule->task[plan->stage][from].micro)->batch;
-    bool full = batch->rows == plan->graph->input.shape.dim[0];
-    Section all = {e, p, {from, 0}, {end, 0}};
-    for (int i = from; i < end; ++i) task_bind(e, p, i);
-    if (e->captures.list && p->of.training && full)
-        play_captures(e, p, from, end);
-    else
-        play_section(&all);
+    return input_of(&e->input, micro)->batch->rows == e->context.plan->graph->input.shape.dim[0];
 }
 
 /* Messages move between tasks; without, all that is done with a micro-batch at once is one
@@ -196,7 +187,11 @@ Status tasks_play(Executor *e, const Playing *p)
         TRY(input_take(&e->input, p->source, list[i].micro, p->wait_s));
         links_move(&e->links, p->moves, &moved, i);
         for (end = i + 1; alone && end < count && list[end].micro == list[i].micro;) ++end;
-        play_tasks(e, p, i, end);
+        for (int k = i; k < end; ++k) task_bind(e, p, k);
+        if (e->captures.list && p->of.training && is_full(e, list[i].micro))
+            play_captures(e, p, i, end);
+        else
+            play_section(&(Section){e, p, {i, 0}, {end, 0}});
         input_return(&e->input, p->source, p->last_task, end);
     }
     links_move(&e->links, p->moves, &moved, count);
