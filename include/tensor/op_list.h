@@ -32,7 +32,8 @@
 /* clang-format on */
 
 #define OP_CONSTANT(OP, name, where) OP_##OP,
-enum { OPERATIONS(OP_CONSTANT) OP_KINDS };
+/* OP_NONE: a row that does not say */
+enum { OP_NONE, OPERATIONS(OP_CONSTANT) OP_KINDS };
 #undef OP_CONSTANT
 _Static_assert((int)OP_KINDS <= (int)OP_MOST, "OP_MOST operations fit BackendTable.op");
 

@@ -5,12 +5,6 @@
 
 static const char *const attrs[] = {"heads", "kv_heads", "rotary", "rotary_base", NULL};
 
-static void defaults(OpSpec *spec, LayerSize *size)
-{
-    (void)spec;
-    (void)size;
-}
-
 /* *width: a head's. Of heads + 2 kv_heads there is one after the other. */
 static Status head_width(const OpSpec *spec, int64_t *width)
 {
@@ -61,6 +55,5 @@ const LayerKind kind_attention = {
     .inputs = 1,
     .help =
         "causal self-attention on queries, keys and values: heads, kv_heads, rotary, rotary_base",
-    .defaults = defaults,
     .infer = infer,
 };

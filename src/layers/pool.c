@@ -3,7 +3,6 @@
 #include "kinds.h"
 
 static const char *const attrs[] = {"kernel", "stride", "pad", NULL};
-static const char *const global_attrs[] = {NULL};
 
 static void max_defaults(OpSpec *spec, LayerSize *size)
 {
@@ -73,7 +72,6 @@ const LayerKind kind_avg_pool = {
 const LayerKind kind_global_pool = {
     .name = "global_pool",
     .op = OP_POOL,
-    .attrs = global_attrs,
     .inputs = 1,
     .help = "the mean of each channel: (N,C,H,W) -> (N,C,1,1)",
     .defaults = global_defaults,

@@ -100,16 +100,17 @@ static void backends(void)
  * constant. */
 static void one_name(void)
 {
-#define NAME(OP, name, where) #name,
+#define NAME(OP, name, where) [OP_##OP] = #name,
     static const char *const names[OP_KINDS] = {OPERATIONS(NAME)};
 #undef NAME
-    for (OpKind k = 0; k < OP_KINDS; ++k) {
+    for (OpKind k = OP_NONE + 1; k < OP_KINDS; ++k) {
         CU_ASSERT_STRING_EQUAL(op_info(k)->name, names[k]);
         CU_ASSERT_STRING_EQUAL(backend_cpu.op[k]->name, names[k]);
         if (backend_cuda.op[k]) CU_ASSERT_STRING_EQUAL(backend_cuda.op[k]->name, names[k]);
         CU_ASSERT(op_info(k)->layer_inputs == 0 || op_info(k)->layer_help);
     }
     CU_ASSERT_PTR_NULL(op_info(OP_KINDS));
+    CU_ASSERT_PTR_NULL(op_info(OP_NONE));
     CU_ASSERT_PTR_NULL(op_info(-1));
 }
 
