@@ -40,6 +40,19 @@ static int list_of(const Option *option)
     return -1;
 }
 
+static bool same_section(const Option *a, const Option *b)
+{
+    size_t length = strcspn(a->key, ".");
+    return length == strcspn(b->key, ".") && !strncmp(a->key, b->key, length);
+}
+
+static void text_add(char **text, const char *more, const char *behind)
+{
+    char *longer = mem_format("%s%s%s", *text, more, behind);
+    mem_free(text);
+    *text = longer;
+}
+
 const char *option_words(const Option *option)
 {
     int at = option->words ? -1 : list_of(option);
@@ -50,6 +63,55 @@ ConfigWord option_word(const Option *option, int value)
 {
     int at = list_of(option);
     return at >= 0 ? list[at]->word(value) : (ConfigWord){0};
+}
+
+char *option_users(const Option *option, const char *leaf, const char *between)
+{
+    ConfigWord word;
+    char *all = mem_text("");
+    for (int i = 0; (word = option_word(option, i)).word; ++i)
+        if (word_uses(word, leaf)) text_add(&all, *all ? between : "", word.word);
+    return all;
+}
+
+char *option_help(const Option *option)
+{
+    char *help = mem_text("");
+    for (int i = 0; i < list_count; ++i) {
+        const Option *by = &options[option_find(list[i]->key)];
+        if (!same_section(by, option)) continue;
+        char *users = option_users(by, option_leaf(option), ", ");
+        if (*users) text_add(&help, users, ": ");
+        mem_free(&users);
+    }
+    text_add(&help, option->help, "");
+    return help;
+}
+
+/* "0.95" of "momentum=0.95 nesterov=true", up to the blank; NULL: the word has no other default. */
+static const char *default_of(ConfigWord word, const char *leaf)
+{
+    size_t length = strlen(leaf);
+    for (const char *at = word.defaults; at && *at; at += strcspn(at, " "), at += *at == ' ')
+        if (!strncmp(at, leaf, length) && at[length] == '=') return at + length + 1;
+    return NULL;
+}
+
+char *option_own_defaults(const Option *option)
+{
+    char *all = mem_text("");
+    for (int i = 0; i < list_count; ++i) {
+        if (!same_section(&options[option_find(list[i]->key)], option)) continue;
+        ConfigWord word;
+        for (int k = 0; (word = list[i]->word(k)).word; ++k) {
+            const char *own = default_of(word, option_leaf(option));
+            if (!own) continue;
+            char *text = mem_format("%s: %.*s", word.word, (int)strcspn(own, " "), own);
+            text_add(&all, "; ", text);
+            mem_free(&text);
+        }
+    }
+    return all;
 }
 
 bool word_uses(ConfigWord word, const char *leaf)
