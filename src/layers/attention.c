@@ -53,7 +53,6 @@ const LayerKind kind_attention = {
     .op = OP_ATTENTION,
     .attrs = attrs,
     .inputs = 1,
-    .help =
-        "causal self-attention on queries, keys and values: heads, kv_heads, rotary, rotary_base",
+    .help = "causal self-attention on queries, keys and values",
     .infer = infer,
 };

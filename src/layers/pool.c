@@ -56,7 +56,7 @@ const LayerKind kind_max_pool = {
     .op = OP_POOL,
     .attrs = attrs,
     .inputs = 1,
-    .help = "the largest value of each window: kernel, stride, pad",
+    .help = "the largest value of each window",
     .defaults = max_defaults,
     .infer = infer,
 };
@@ -65,7 +65,7 @@ const LayerKind kind_avg_pool = {
     .op = OP_POOL,
     .attrs = attrs,
     .inputs = 1,
-    .help = "the mean of each window's real pixels: kernel, stride, pad",
+    .help = "the mean of each window's real pixels",
     .defaults = avg_defaults,
     .infer = infer,
 };

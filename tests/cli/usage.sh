@@ -59,6 +59,7 @@ check 64 'expected cpu|cuda' "$WEFT" bench comm --device gpu
 check 64 'between commas is empty' "$WEFT" data import idx a b -o c --classes a,,b
 check 0 'adam, adamw, lamb: added' "$WEFT" help
 check 0 'muon: 0.95' "$WEFT" help
+check 0 'conv2d          2-d convolution' "$WEFT" help --layers
 check 0 '' "$WEFT" help
 holds 'help fits 100 columns' test "$(awk 'length > 100' out | wc -l)" = 0
 
