@@ -7,7 +7,7 @@
 
 #include "tensor/op_info.h"
 
-/* clang-format off: one a line */
+/* clang-format off: one a line, a new one above the last */
 #define OPERATIONS(_)                                                                              \
     _(DENSE, dense, EVERYWHERE)                                                                    \
     _(CONV2D, conv2d, EVERYWHERE)                                                                  \

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-/* clang-format off: one a line */
+/* clang-format off: one a line, a new one above the last */
 #define LAYERS(_)                                                                                  \
     _(dense)                                                                                       \
     _(conv2d)                                                                                      \

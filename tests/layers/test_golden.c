@@ -9,7 +9,7 @@ enum { CASE_TENSORS = 32 };
 /* The kinds, each with what y and the gradients may be off, of |got - expected| / max(1,
  * |expected|). A line here is all that a kind's test needs beside its file. Dropout has no golden
  * values: its mask is weft's own (see test_gradients.c). */
-/* clang-format off: one a line */
+/* clang-format off: one a line, a new one above the last */
 #define GOLDEN(_)                                                                                  \
     _(dense, 5e-6, 5e-6)                                                                           \
     _(conv2d, 1e-5, 1e-5)                                                                          \
