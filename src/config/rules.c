@@ -81,6 +81,10 @@ static Status check_optim(Config *config)
     const Option *curve = &options[option_find("optim.lr_schedule")];
     ConfigWord word = option_word(curve, config->optim.lr_schedule);
     TRY(take_defaults(config));
+    /* a file may keep those of a rule that the command line has replaced */
+    for (int i = 0; i < option_count; ++i)
+        if (options[i].constant && config->place[i].source == SOURCE_COMMAND)
+            TRY(check_use(config, "optim.name", options[i].key));
     if (config->optim.nesterov) TRY(check_use(config, "optim.name", "optim.nesterov"));
     if (config->optim.nesterov && config->optim.momentum == 0)
         return config_fail_key(config, "optim.nesterov", "needs optim.momentum above 0");

@@ -222,6 +222,7 @@ static const BadCase override_cases[] = {
     {NULL, "train.batch= 32", 0, 0, "not a whole number"},
     {NULL, "train.batch=[32]", 0, 0, "not a whole number"},
     {NULL, "optim.lr=0", 0, 0, "above 0"},
+    {NULL, "optim.eps=1e-6", 0, 0, "only adam and adamw and lamb have a use for it"},
     {NULL, "optim.name=sdg", 0, 0, "did you mean 'sgd'"},
     {NULL, "data.augment=flip", 0, 0, "write [flip]"},
     {NULL, "data.augment=[flip", 0, 0, "YAML"},

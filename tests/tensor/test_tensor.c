@@ -127,6 +127,11 @@ static void missing_operation(void)
                 "dense");
     OpSpec empty = {.kind = OP_REORDER, .x_count = 1};
     CHECK_FAILS(op_new(&op, b, &empty, preferred), ERR_CONFIG, "reorder");
+    OpTable halved = *backend_cpu.op[OP_RMS_NORM];
+    halved.forward = NULL;
+    lacking.op[OP_RMS_NORM] = &halved;
+    CHECK_FAILS(op_new(&op, b, &(OpSpec){.kind = OP_RMS_NORM, .x_count = 1}, preferred), ERR_BUG,
+                "operation 'rms_norm' has no forward");
     CU_ASSERT_PTR_NULL(op);
     backend_close(&b);
 }
