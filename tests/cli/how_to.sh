@@ -169,7 +169,7 @@ fetched() { # SCHEDULE: bytes a step
 }
 holds 'it gathers parameters seldom' test $((4 * $(fetched breadth-first))) -le "$(fetched interleaved)"
 check 78 'more than the' schedule/build/weft plan job.yaml $new grid.chunks=9
-check 0 'same' timeout 240 schedule/build/weft verify job.yaml --grids 1x1x1,1x2x1 --schedules breadth-first --steps 2
+check 0 'same' timeout 240 schedule/build/weft verify job.yaml --grids 1x1x1,1x2x1 --steps 2 ${new#* } grid.chunks=3 'model.hidden=[16,16,16,16,16]'
 cp -a "$here/tests" schedule
 make -C schedule -j2 BUILD=build build/tests/config/test_bad_input >test.log 2>&1 || tail -n 20 test.log
 holds 'messages that name the schedules are still those expected' schedule/build/tests/config/test_bad_input >bad_input
