@@ -235,6 +235,8 @@ typedef struct ConfigWords {
     const char *key;
     /* The word that stands for i, the default first; .word NULL behind the last. */
     ConfigWord (*word)(int i);
+    /* Where word is NULL: all of them, "auto|shm|mpi", of which there is no more to say. */
+    const char *text;
 } ConfigWords;
 /* Which words the modules have, before anything is parsed. lists is borrowed for good. Of a key
  * without words only the default is known. Again: those of the same keys are replaced. */

@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-static const char *const role_words = &ROLE_WORDS(LIST_BAR)[1];
+static const char *const role_words = LIST_TEXT(ROLE_WORDS);
 static const Option match_row = {.kind = &kind_text, .min = 1};
 static const Option factor_row = {
     .kind = &kind_real, .lo = 0, .lo_open = true, .hi = INFINITY, .fallback = "1"};

@@ -239,10 +239,11 @@ static void text_free(void *field)
 
 static Status enum_read(Reading *r, void *field, const Node *node)
 {
+    const char *words = option_words(r->option);
     TRY(need_scalar(r, node));
-    int i = words_find(option_words(r->option), node->text);
-    if (r->fallback && !*option_words(r->option)) i = 0;
-    if (i < 0) return words_fail(option_words(r->option), node->text);
+    int i = words_find(words, node->text);
+    if (!*words && !strcmp(node->text, r->option->fallback)) i = 0;
+    if (i < 0) return words_fail(words, node->text);
     *(int *)field = i;
     return OK;
 }

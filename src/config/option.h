@@ -103,6 +103,8 @@ bool word_uses(ConfigWord word, const char *leaf);
 int words_count(const char *words);
 char *words_at(const char *words, int i, char *out);
 int words_find(const char *words, const char *word);
+/* "a, b, c"; owner: the caller */
+char *words_text(const char *words);
 /* "'sdg' is none of sgd, adam; did you mean sgd?" as fail(ERR_CONFIG). */
 Status words_fail(const char *words, const char *word);
 

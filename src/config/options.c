@@ -29,7 +29,7 @@ const int section_count = sizeof sections / sizeof sections[0];
 #define SCHEDULE_WORD(id, name, word, least, usual, most, help) "|" word
 #define SCHEDULE_HELP(id, name, word, least, usual, most, help) "; " word ": " help
 /* "a|b|c" of a list of config.h */
-#define WORDS(list) .words = &list(LIST_BAR)[1]
+#define WORDS(list) .words = LIST_TEXT(list)
 
 /* clang-format off */
 const Option options[] = {

@@ -25,7 +25,7 @@ static ConfigWord zoo_word(int i)
     return i < COUNT ? (ConfigWord){.word = zoo[i]->name, .help = zoo[i]->help} : (ConfigWord){0};
 }
 
-const ConfigWords model_words[MODEL_WORDS] = {{"model.name", zoo_word}};
+const ConfigWords model_words[MODEL_WORDS] = {{"model.name", .word = zoo_word}};
 
 char *zoo_number(int64_t n, char out[ZOO_NUMBER])
 {

@@ -21,8 +21,8 @@ RULES(DECLARE)
 static const OptimTable *const rules[] = {RULES(ENTRY)};
 enum { RULES(NUMBER) RULE_COUNT };
 
-const ConfigWords optim_words[] = {{"optim.name", optim_rule_word},
-                                   {"optim.lr_schedule", optim_curve_word}};
+const ConfigWords optim_words[] = {{"optim.name", .word = optim_rule_word},
+                                   {"optim.lr_schedule", .word = optim_curve_word}};
 _Static_assert(sizeof optim_words / sizeof optim_words[0] == OPTIM_WORDS, "optim.h says how many");
 
 ConfigWord optim_rule_word(int i)

@@ -31,8 +31,8 @@ static inline ConfigWord word_of_curve(int i)
 /* Without them only defaults are known. */
 static inline void use_test_words(void)
 {
-    static const ConfigWords lists[] = {{"optim.name", word_of_rule},
-                                        {"optim.lr_schedule", word_of_curve}};
+    static const ConfigWords lists[] = {{"optim.name", .word = word_of_rule},
+                                        {"optim.lr_schedule", .word = word_of_curve}};
     config_use_words(lists, 2);
 }
 
