@@ -65,6 +65,8 @@ typedef struct Section {
 } Section;
 
 extern const Option options[];
+/* of an entry of optim.groups: roles, whose words are a bit each */
+extern const Option group_roles;
 extern const int option_count;
 extern const Section sections[];
 extern const int section_count;

@@ -20,12 +20,17 @@ static void join(const ConfigWords *words, char *out)
         used += (size_t)snprintf(out + used, ROOM - used, "%s%s", i ? "|" : "", word);
 }
 
+static bool option_named(const char *key)
+{
+    return option_find(key) >= 0 || !strcmp(key, group_roles.key);
+}
+
 void config_use_words(const ConfigWords *lists, int count)
 {
     for (int i = 0; i < count; ++i) {
         int at = 0;
         while (at < list_count && strcmp(list[at]->key, lists[i].key) != 0) ++at;
-        if (at == LISTS_MAX || option_find(lists[i].key) < 0)
+        if (at == LISTS_MAX || !option_named(lists[i].key))
             die("words of %s: no such key, or too many lists", lists[i].key);
         if (at == list_count) ++list_count;
         list[at] = &lists[i];
