@@ -67,6 +67,12 @@ const LayerKind *layer_kind(const char *name);
  * has no shape rule. */
 extern const LayerKind layer_exchange;
 
+/* The words of train.loss, W(constant, "word", keys of train that the loss has a use for). */
+#define LOSS_WORDS(W) W(LOSS_SOFTMAX, "softmax", "label_smoothing") W(LOSS_MSE, "mse", NULL)
+typedef enum LossName { LOSS_WORDS(LIST_CONSTANT) } LossName;
+enum { LAYERS_WORDS = 1 };
+extern const ConfigWords layers_words[LAYERS_WORDS];
+
 /* A layer of this kind: its operation and its defaults, before attributes and inputs. ERR_BUG where
  * the kind's row lacks what every row says. */
 Status layer_begin(const LayerKind *kind, OpSpec *spec, LayerSize *size);

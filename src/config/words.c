@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-enum { WORDS_MAX = 32, WORD_BYTES = 64, LISTS_MAX = 16 };
+enum { WORDS_MAX = 32, WORD_BYTES = 64, LISTS_MAX = 32 };
 
 /* What config_use_words has been told. */
 static const ConfigWords *list[LISTS_MAX];
@@ -13,11 +13,16 @@ static int list_count;
 
 static void join(const ConfigWords *words, char *out)
 {
+    enum { ROOM = WORDS_MAX * WORD_BYTES };
     const char *word;
     size_t used = 0;
     for (int i = 0; i < WORDS_MAX && (word = words->word(i).word); ++i)
-        used +=
-            (size_t)snprintf(out + used, WORDS_MAX * WORD_BYTES - used, "%s%s", i ? "|" : "", word);
+        used += (size_t)snprintf(out + used, ROOM - used, "%s%s", i ? "|" : "", word);
+}
+
+static bool option_named(const char *key)
+{
+    return option_find(key) >= 0 || !strcmp(key, group_roles.key);
 }
 
 void config_use_words(const ConfigWords *lists, int count)
@@ -25,11 +30,11 @@ void config_use_words(const ConfigWords *lists, int count)
     for (int i = 0; i < count; ++i) {
         int at = 0;
         while (at < list_count && strcmp(list[at]->key, lists[i].key) != 0) ++at;
-        if (at == LISTS_MAX || option_find(lists[i].key) < 0)
+        if (at == LISTS_MAX || !option_named(lists[i].key))
             die("words of %s: no such key, or too many lists", lists[i].key);
         if (at == list_count) ++list_count;
         list[at] = &lists[i];
-        join(list[at], joined[at]);
+        if (list[at]->word) join(list[at], joined[at]);
     }
 }
 
@@ -40,10 +45,16 @@ static int list_of(const Option *option)
     return -1;
 }
 
-static bool same_section(const Option *a, const Option *b)
+/* Of words that are one text there is no more to say. */
+static ConfigWord word_at(const ConfigWords *words, int i)
 {
-    size_t length = strcspn(a->key, ".");
-    return length == strcspn(b->key, ".") && !strncmp(a->key, b->key, length);
+    return words->word ? words->word(i) : (ConfigWord){0};
+}
+
+static bool same_section(const char *a, const char *b)
+{
+    size_t length = strcspn(a, ".");
+    return length == strcspn(b, ".") && !strncmp(a, b, length);
 }
 
 static void text_add(char **text, const char *more, const char *behind)
@@ -56,31 +67,37 @@ static void text_add(char **text, const char *more, const char *behind)
 const char *option_words(const Option *option)
 {
     int at = option->words ? -1 : list_of(option);
-    return option->words ? option->words : at >= 0 ? joined[at] : "";
+    if (at < 0) return option->words ? option->words : "";
+    return list[at]->word ? joined[at] : list[at]->text;
 }
 
 ConfigWord option_word(const Option *option, int value)
 {
     int at = list_of(option);
-    return at >= 0 ? list[at]->word(value) : (ConfigWord){0};
+    return at >= 0 ? word_at(list[at], value) : (ConfigWord){0};
+}
+
+static char *users_of(const ConfigWords *words, const char *leaf, const char *between)
+{
+    ConfigWord word;
+    char *all = mem_text("");
+    for (int i = 0; (word = word_at(words, i)).word; ++i)
+        if (word_uses(word, leaf)) text_add(&all, *all ? between : "", word.word);
+    return all;
 }
 
 char *option_users(const Option *option, const char *leaf, const char *between)
 {
-    ConfigWord word;
-    char *all = mem_text("");
-    for (int i = 0; (word = option_word(option, i)).word; ++i)
-        if (word_uses(word, leaf)) text_add(&all, *all ? between : "", word.word);
-    return all;
+    int at = list_of(option);
+    return at >= 0 ? users_of(list[at], leaf, between) : mem_text("");
 }
 
 char *option_help(const Option *option)
 {
     char *help = mem_text("");
     for (int i = 0; i < list_count; ++i) {
-        const Option *by = &options[option_find(list[i]->key)];
-        if (!same_section(by, option)) continue;
-        char *users = option_users(by, option_leaf(option), ", ");
+        if (!same_section(list[i]->key, option->key)) continue;
+        char *users = users_of(list[i], option_leaf(option), ", ");
         if (*users) text_add(&help, users, ": ");
         mem_free(&users);
     }
@@ -101,9 +118,9 @@ char *option_own_defaults(const Option *option)
 {
     char *all = mem_text("");
     for (int i = 0; i < list_count; ++i) {
-        if (!same_section(&options[option_find(list[i]->key)], option)) continue;
+        if (!same_section(list[i]->key, option->key)) continue;
         ConfigWord word;
-        for (int k = 0; (word = list[i]->word(k)).word; ++k) {
+        for (int k = 0; (word = word_at(list[i], k)).word; ++k) {
             const char *own = default_of(word, option_leaf(option));
             if (!own) continue;
             char *text = mem_format("%s: %.*s", word.word, (int)strcspn(own, " "), own);
@@ -145,19 +162,27 @@ int words_find(const char *words, const char *word)
     return -1;
 }
 
+char *words_text(const char *words)
+{
+    char *text = mem_new(2 * strlen(words) + 1), *end = text;
+    for (const char *c = words; *c; ++c) {
+        *end++ = *c == '|' ? ',' : *c;
+        if (*c == '|') *end++ = ' ';
+    }
+    return text;
+}
+
 Status words_fail(const char *words, const char *word)
 {
     if (!*words) return fail(ERR_BUG, "'%s': nobody has said which words there are", word);
-    char text[WORDS_MAX][WORD_BYTES], all[WORDS_MAX * WORD_BYTES];
+    char text[WORDS_MAX][WORD_BYTES], *all = words_text(words);
     const char *each[WORDS_MAX];
-    size_t used = 0;
     int count = words_count(words);
-    for (int i = 0; i < count; ++i) {
-        each[i] = words_at(words, i, text[i]);
-        used += (size_t)snprintf(all + used, sizeof all - used, "%s%s", i ? ", " : "", each[i]);
-    }
+    for (int i = 0; i < count; ++i) each[i] = words_at(words, i, text[i]);
     const char *nearest = text_nearest(word, each, count);
-    if (nearest)
-        return fail(ERR_CONFIG, "'%s' is none of: %s; did you mean '%s'?", word, all, nearest);
-    return fail(ERR_CONFIG, "'%s' is none of: %s", word, all);
+    Status status =
+        nearest ? fail(ERR_CONFIG, "'%s' is none of: %s; did you mean '%s'?", word, all, nearest)
+                : fail(ERR_CONFIG, "'%s' is none of: %s", word, all);
+    mem_free(&all);
+    return status;
 }

@@ -62,6 +62,7 @@ check 0 'muon: 0.95' "$WEFT" help
 check 0 'conv2d          2-d convolution' "$WEFT" help --layers
 check 0 '' "$WEFT" help
 holds 'help fits 100 columns' test "$(awk 'length > 100' out | wc -l)" = 0
+holds 'modules have said the words of all keys' test "$(grep -cE '^ +(WORD|list of WORD|\[WORD, \.\.\.\]|PATH);' out)" = 0
 
 check 0 '.TH WEFT 1' "$WEFT" help --man
 check 0 'complete -o filenames -F _weft weft' "$WEFT" help --completion
