@@ -103,8 +103,8 @@ ConfigWord option_word(const Option *option, int value);
  * all. */
 bool word_uses(ConfigWord word, const char *leaf);
 
-/* The words of option that have a use for that key: "sgd, muon", with `between` as the comma. Owner:
- * the caller. */
+/* The words of option that have a use for that key: "sgd, muon", with `between` as the comma.
+ * Owner: the caller. */
 char *option_users(const Option *option, const char *leaf, const char *between);
 /* Its help behind the words of its section that have a use for it, and their defaults where these
  * are others: "sgd, muon: momentum.", "; muon: 0.95". Owner: the caller. */
