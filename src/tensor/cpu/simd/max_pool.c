@@ -1,0 +1,426 @@
+/* Max pooling of one plane. Blocks of channels: a vector is a pixel's lanes. A plain plane (one
+ * lane): a vector is as many windows of one row. A maximum's place in the kernel is kept in a
+ * byte; of equal ones the first, of NaNs the last. */
+#include "window.h"
+
+/* Where in the kernel of window (i, j) the input pixel (row, col) lies. */
+SIMD_INLINE int place_in(const PoolPlane *p, int i, int j, int row, int col)
+{
+    int r = row + p->pad[0] - i * p->stride[0], c = col + p->pad[1] - j * p->stride[1];
+    return r * p->kernel[1] + c;
+}
+
+/* x[0], x[step], ...: step is 1 or 2; behind: the element before x may be read. */
+SIMD_INLINE Vf load_step(const Elem *x, int step, bool behind)
+{
+    return step == 1 ? elems_load(x) : elems_load_even(x, behind);
+}
+
+SIMD_INLINE void max_store(const PoolPlane *p, Vf best, Vi at, Elem *y, uint8_t *index)
+{
+    if (p->relu) {
+        Vi cut = best <= (Vf){0};
+        best = VECTOR_KEEP(best, ~cut);
+        at = (((Vi){0} + POOL_CUT) & cut) | (at & ~cut);
+    }
+    Vb bytes = __builtin_convertvector(at, Vb);
+    elems_store(y, best);
+    VECTOR_STORE(index, bytes);
+}
+
+/* A vector of maxima, of any numbers. place: of x in the kernel. */
+static void max_vector_any(const PoolPlane *p, int rows, int cols, int place, int step, bool behind,
+                           const Elem *x, Elem *y, uint8_t *index)
+{
+    Vf best = load_step(x, step, behind);
+    Vi at = (Vi){0} + place;
+    for (int r = 0; r < rows; ++r)
+        for (int c = 0; c < cols; ++c) {
+            if (r == 0 && c == 0) continue;
+            Vf v = load_step(x + ((int64_t)r * p->w + c) * p->lanes, step, true);
+            Vi here = (Vi){0} + (place + r * p->kernel[1] + c);
+            Vi more = (v > best) | (v != v);
+            best = (Vf)(((Vi)v & more) | ((Vi)best & ~more));
+            at = (here & more) | (at & ~more);
+        }
+    max_store(p, best, at, y, index);
+}
+
+/* The same of `size` x `size` pixels, a constant up to 3: the maximum first, then who has it. A NaN
+ * makes their sum one. */
+SIMD_INLINE void max_vector(const PoolPlane *p, int size, int place, int step, bool behind,
+                            const Elem *x, Elem *y, uint8_t *index)
+{
+    enum { MOST = 9 };
+    Vf tap[MOST], best, sum;
+    sum = best = tap[0] = load_step(x, step, behind);
+#pragma GCC unroll 9
+    for (int k = 1; k < size * size; ++k) {
+        const Elem *from = x + ((int64_t)(k / size) * p->w + k % size) * p->lanes;
+        tap[k] = load_step(from, step, true);
+        best = larger_of(best, tap[k]);
+        sum += tap[k];
+    }
+    if (__builtin_expect(mask_bits(sum != sum) != 0, 0)) {
+        max_vector_any(p, size, size, place, step, behind, x, y, index);
+        return;
+    }
+    Vi at = (Vi){0} + (place + (size - 1) * (p->kernel[1] + 1));
+#pragma GCC unroll 9
+    for (int k = size * size - 2; k >= 0; --k)
+        at = where_equal(tap[k], best, (Vi){0} + (place + k / size * p->kernel[1] + k % size), at);
+    max_store(p, best, at, y, index);
+}
+
+static void max_one(const PoolPlane *p, int rows, int cols, int place, const Elem *x, Elem *y,
+                    uint8_t *index)
+{
+    float best = value_of(x[0]);
+    int at = place;
+    for (int r = 0; r < rows; ++r)
+        for (int c = 0; c < cols; ++c) {
+            float v = value_of(x[((int64_t)r * p->w + c) * p->lanes]);
+            bool more = v > best || v != v;
+            best = more ? v : best;
+            at = more ? place + r * p->kernel[1] + c : at;
+        }
+    bool cut = p->relu && best <= 0.0f;
+    *y = elem_of(cut ? 0.0f : best);
+    *index = (uint8_t)(cut ? POOL_CUT : at);
+}
+
+/* All lanes of one window. size: of its rows and columns, a constant, or 0 */
+SIMD_INLINE void max_lanes(const PoolPlane *p, int size, int rows, int cols, int place,
+                           const Elem *x, Elem *y, uint8_t *index)
+{
+    int l = 0;
+    for (; l + VECTOR <= p->lanes; l += VECTOR)
+        if (size)
+            max_vector(p, size, place, 1, false, x + l, y + l, index + l);
+        else
+            max_vector_any(p, rows, cols, place, 1, false, x + l, y + l, index + l);
+    for (; l < p->lanes; ++l) max_one(p, rows, cols, place, x + l, y + l, index + l);
+}
+
+SIMD_INLINE void max_window(const PoolPlane *p, int i, int j, const Elem *x, Elem *y,
+                            uint8_t *index)
+{
+    Window w = window_at(p, i, j);
+    int rows = w.row1 - w.row0, cols = w.col1 - w.col0;
+    int place = place_in(p, i, j, w.row0, w.col0);
+    const Elem *from = x + ((int64_t)w.row0 * p->w + w.col0) * p->lanes;
+    int64_t at = ((int64_t)i * p->q + j) * p->lanes;
+    if (rows == 3 && cols == 3)
+        max_lanes(p, 3, 3, 3, place, from, y + at, index + at);
+    else if (rows == 2 && cols == 2)
+        max_lanes(p, 2, 2, 2, place, from, y + at, index + at);
+    else
+        max_lanes(p, 0, rows, cols, place, from, y + at, index + at);
+}
+
+/* The windows of a row all of whose columns lie in the plane: from .. to-1. */
+SIMD_INLINE void whole_windows(const PoolPlane *p, int *from, int *to)
+{
+    *from = (p->pad[1] + p->stride[1] - 1) / p->stride[1];
+    *to = (p->w - p->kernel[1] + p->pad[1]) / p->stride[1] + 1;
+    if (*to > p->q) *to = p->q;
+}
+
+/* The windows of row i of a plain plane, from .. to-1, at least a vector of them: the last vector
+ * may do some again. size as above */
+SIMD_INLINE void max_row(const PoolPlane *p, int i, int from, int to, int size, int step,
+                         const Elem *x, Elem *y, uint8_t *index)
+{
+    Window w = window_at(p, i, from);
+    int rows = w.row1 - w.row0, cols = w.col1 - w.col0;
+    int place = place_in(p, i, from, w.row0, w.col0);
+    const Elem *row = x + (int64_t)w.row0 * p->w - p->pad[1];
+    for (int j = from; j < to; j += VECTOR) {
+        int first = j + VECTOR <= to ? j : to - VECTOR;
+        const Elem *at = row + (int64_t)first * step;
+        int64_t out = (int64_t)i * p->q + first;
+        if (size && rows == size)
+            max_vector(p, size, place, step, at > x, at, y + out, index + out);
+        else
+            max_vector_any(p, rows, cols, place, step, at > x, at, y + out, index + out);
+    }
+}
+
+static void max_plain(const PoolPlane *p, const Elem *x, Elem *y, uint8_t *index)
+{
+    int from, to, step = p->stride[1], size = p->kernel[1];
+    whole_windows(p, &from, &to);
+    if (to - from < VECTOR || step > 2 || p->w < 2 * VECTOR) from = to = p->q;
+    for (int i = 0; i < p->p; ++i) {
+        for (int j = 0; j < from; ++j) max_window(p, i, j, x, y, index);
+        if (from < to && step == 2 && size == 2)
+            max_row(p, i, from, to, 2, 2, x, y, index);
+        else if (from < to && step == 2 && size == 3)
+            max_row(p, i, from, to, 3, 2, x, y, index);
+        else if (from < to)
+            max_row(p, i, from, to, 0, step, x, y, index);
+        for (int j = to; j < p->q; ++j) max_window(p, i, j, x, y, index);
+    }
+}
+
+SIMD_INLINE void max_blocks(const PoolPlane *p, const Elem *x, Elem *y, uint8_t *index)
+{
+    for (int i = 0; i < p->p; ++i)
+        for (int j = 0; j < p->q; ++j) max_window(p, i, j, x, y, index);
+}
+
+void SIMD_NAME(max_pool)(const PoolPlane *plane, const void *in, void *out, uint8_t *index)
+{
+    /* no store can change it */
+    PoolPlane local = *plane;
+    if (local.lanes == 1) {
+        max_plain(&local, in, out, index);
+    } else if (local.lanes == VECTOR) {
+        local.lanes = VECTOR;
+        max_blocks(&local, in, out, index);
+    } else {
+        max_blocks(&local, in, out, index);
+    }
+}
+
+/* ---- gradient ---- */
+
+/* A vector of windows: their dy, and where in the kernel their maxima are. */
+typedef struct Maxima {
+    Vf dy;
+    Vi place;
+} Maxima;
+
+SIMD_INLINE Maxima maxima_at(const Elem *dy, const uint8_t *index, int64_t at)
+{
+    Vb bytes;
+    VECTOR_LOAD(bytes, index + at);
+    return (Maxima){elems_load(dy + at), __builtin_convertvector(bytes, Vi)};
+}
+
+static void gather_one(const PoolPlane *p, Window w, int first, const Elem *dy,
+                       const uint8_t *index, Elem *dx)
+{
+    float sum = 0.0f;
+    for (int i = 0; i < w.row1 - w.row0; ++i)
+        for (int j = 0; j < w.col1 - w.col0; ++j) {
+            int64_t at = ((int64_t)i * p->q + j) * p->lanes;
+            int mine = first - i * p->stride[0] * p->kernel[1] - j * p->stride[1];
+            sum += index[at] == mine ? value_of(dy[at]) : 0.0f;
+        }
+    *dx = elem_of(sum);
+}
+
+/* dx of one input pixel: dy of those of its rows x cols windows whose maximum it is. dy and index
+ * are of the first one, and so is `first`, its place there. */
+SIMD_INLINE void gather_lanes(const PoolPlane *p, int rows, int cols, int first, const Elem *dy,
+                              const uint8_t *index, Elem *dx)
+{
+    const int64_t next = (int64_t)p->q * p->lanes;
+    /* the place falls by */
+    const int down = p->stride[0] * p->kernel[1], right = p->stride[1];
+    int l = 0;
+    for (; l + VECTOR <= p->lanes; l += VECTOR) {
+        Vf sum = {0};
+        for (int i = 0; i < rows; ++i)
+            for (int j = 0; j < cols; ++j) {
+                int64_t at = i * next + (int64_t)j * p->lanes + l;
+                Maxima from = maxima_at(dy, index, at);
+                sum += keep_at(from.dy, from.place, first - i * down - j * right);
+            }
+        elems_store(dx + l, sum);
+    }
+    for (; l < p->lanes; ++l)
+        gather_one(p, (Window){0, rows, 0, cols}, first, dy + l, index + l, dx + l);
+}
+
+SIMD_INLINE void gather_pixel(const PoolPlane *p, int row, int col, const Elem *dy,
+                              const uint8_t *index, Elem *dx)
+{
+    Window w = windows_of(p, row, col);
+    int rows = w.row1 - w.row0, cols = w.col1 - w.col0;
+    int first = place_in(p, w.row0, w.col0, row, col);
+    int64_t at = ((int64_t)w.row0 * p->q + w.col0) * p->lanes;
+    Elem *to = dx + ((int64_t)row * p->w + col) * p->lanes;
+    gather_lanes(p, rows, cols, first, dy + at, index + at, to);
+}
+
+/* Windows of 3 x 3 in steps of 2: a quad of 2 x 2 pixels lies in window (i, j), some of them in its
+ * next ones, too. The first quad begins at pixel 1 - pad. */
+static bool has_quads(const PoolPlane *p)
+{
+    bool fits = p->lanes >= VECTOR ? p->lanes % VECTOR == 0 : p->lanes == 1 && p->q > VECTOR;
+    for (int d = 0; d < 2; ++d) fits = fits && p->kernel[d] == 3 && p->stride[d] == 2;
+    return fits;
+}
+
+/* The quad's gradients out of its four windows'. */
+SIMD_INLINE void quad_sums(Maxima here, Maxima right, Maxima down, Maxima across, Vf sum[4])
+{
+    sum[0] = keep_at(here.dy, here.place, 4);
+    sum[1] = keep_at(here.dy, here.place, 5) + keep_at(right.dy, right.place, 3);
+    sum[2] = keep_at(here.dy, here.place, 7) + keep_at(down.dy, down.place, 1);
+    sum[3] = keep_at(here.dy, here.place, 8) + keep_at(right.dy, right.place, 6) +
+             keep_at(down.dy, down.place, 2) + keep_at(across.dy, across.place, 0);
+}
+
+/* The quads of windows i and i + 1 in blocks of lanes. dx: of the first quad. */
+SIMD_INLINE void quads_of_lanes(const PoolPlane *p, const Elem *dy, const uint8_t *index, Elem *dx)
+{
+    const int64_t next = (int64_t)p->q * p->lanes, below = (int64_t)p->w * p->lanes;
+    for (int l = 0; l < p->lanes; l += VECTOR) {
+        Maxima here = maxima_at(dy, index, l), down = maxima_at(dy, index, next + l);
+        for (int j = 0; j + 1 < p->q; ++j) {
+            int64_t at = (int64_t)(j + 1) * p->lanes + l;
+            Maxima right = maxima_at(dy, index, at), across = maxima_at(dy, index, next + at);
+            Elem *to = dx + (int64_t)j * 2 * p->lanes + l;
+            Vf sum[4];
+            quad_sums(here, right, down, across, sum);
+            elems_store(to, sum[0]);
+            elems_store(to + p->lanes, sum[1]);
+            elems_store(to + below, sum[2]);
+            elems_store(to + below + p->lanes, sum[3]);
+            here = right;
+            down = across;
+        }
+    }
+}
+
+/* The same in a plain plane, a vector of quads at a time; the last one may do some again. */
+SIMD_INLINE void quads_of_row(const PoolPlane *p, const Elem *dy, const uint8_t *index, Elem *dx)
+{
+    for (int j = 0; j + 1 < p->q; j += VECTOR) {
+        int first = j + VECTOR < p->q ? j : p->q - 1 - VECTOR;
+        int64_t at = first, next = at + p->q;
+        Elem *to = dx + (int64_t)first * 2;
+        Vf sum[4];
+        quad_sums(maxima_at(dy, index, at), maxima_at(dy, index, at + 1),
+                  maxima_at(dy, index, next), maxima_at(dy, index, next + 1), sum);
+        elems_store(to, VECTOR_FIRST(sum[0], sum[1]));
+        elems_store(to + VECTOR, VECTOR_SECOND(sum[0], sum[1]));
+        elems_store(to + p->w, VECTOR_FIRST(sum[2], sum[3]));
+        elems_store(to + p->w + VECTOR, VECTOR_SECOND(sum[2], sum[3]));
+    }
+}
+
+static void gather_rows(const PoolPlane *p, int from, int to, const Elem *dy, const uint8_t *index,
+                        Elem *dx)
+{
+    for (int row = from; row < to; ++row)
+        for (int col = 0; col < p->w; ++col) gather_pixel(p, row, col, dy, index, dx);
+}
+
+SIMD_INLINE void gather_quads(const PoolPlane *p, const Elem *dy, const uint8_t *index, Elem *dx)
+{
+    int top = 1 - p->pad[0], left = 1 - p->pad[1], right = left + 2 * (p->q - 1);
+    gather_rows(p, 0, top, dy, index, dx);
+    for (int i = 0; i + 1 < p->p; ++i) {
+        int row = top + 2 * i;
+        int64_t at = (int64_t)i * p->q * p->lanes;
+        Elem *first = dx + ((int64_t)row * p->w + left) * p->lanes;
+        if (p->lanes == 1)
+            quads_of_row(p, dy + at, index + at, first);
+        else
+            quads_of_lanes(p, dy + at, index + at, first);
+        for (int r = row; r < row + 2; ++r) {
+            for (int col = 0; col < left; ++col) gather_pixel(p, r, col, dy, index, dx);
+            for (int col = right; col < p->w; ++col) gather_pixel(p, r, col, dy, index, dx);
+        }
+    }
+    gather_rows(p, top + 2 * (p->p - 1), p->h, dy, index, dx);
+}
+
+/* Do windows lie side by side, so that each pixel is in one at most? */
+static bool apart(const PoolPlane *p)
+{
+    return p->stride[0] >= p->kernel[0] && p->stride[1] >= p->kernel[1];
+}
+
+static bool covered(const PoolPlane *p)
+{
+    return p->stride[0] == p->kernel[0] && p->stride[1] == p->kernel[1] && p->pad[0] == 0 &&
+           p->pad[1] == 0 && p->p * p->stride[0] == p->h && p->q * p->stride[1] == p->w;
+}
+
+/* One window's lanes of dy, each to the pixel that its maximum is, and 0 to the others. */
+SIMD_INLINE void spread_lanes(const PoolPlane *p, int rows, int cols, int place, const Elem *dy,
+                              const uint8_t *index, Elem *dx)
+{
+    int l = 0;
+    for (; l + VECTOR <= p->lanes; l += VECTOR) {
+        Maxima from = maxima_at(dy, index, l);
+        for (int r = 0; r < rows; ++r)
+            for (int c = 0; c < cols; ++c)
+                elems_store(dx + ((int64_t)r * p->w + c) * p->lanes + l,
+                            keep_at(from.dy, from.place, place + r * p->kernel[1] + c));
+    }
+    for (; l < p->lanes; ++l)
+        for (int r = 0; r < rows; ++r)
+            for (int c = 0; c < cols; ++c)
+                dx[((int64_t)r * p->w + c) * p->lanes + l] =
+                    index[l] == place + r * p->kernel[1] + c ? dy[l] : elem_of(0.0f);
+}
+
+SIMD_INLINE void spread_window(const PoolPlane *p, int i, int j, const Elem *dy,
+                               const uint8_t *index, Elem *dx)
+{
+    Window w = window_at(p, i, j);
+    int rows = w.row1 - w.row0, cols = w.col1 - w.col0;
+    int place = place_in(p, i, j, w.row0, w.col0);
+    int64_t at = ((int64_t)i * p->q + j) * p->lanes;
+    Elem *to = dx + ((int64_t)w.row0 * p->w + w.col0) * p->lanes;
+    if (rows == 2 && cols == 2)
+        spread_lanes(p, 2, 2, place, dy + at, index + at, to);
+    else
+        spread_lanes(p, rows, cols, place, dy + at, index + at, to);
+}
+
+/* VECTOR windows of 2 x 2 side by side in one row of a plain plane. */
+SIMD_INLINE void spread_pairs(const PoolPlane *p, const Elem *dy, const uint8_t *index, Elem *dx)
+{
+    Maxima from = maxima_at(dy, index, 0);
+    for (int r = 0; r < 2; ++r) {
+        Vf even = keep_at(from.dy, from.place, 2 * r);
+        Vf odd = keep_at(from.dy, from.place, 2 * r + 1);
+        elems_store(dx + (int64_t)r * p->w, VECTOR_FIRST(even, odd));
+        elems_store(dx + (int64_t)r * p->w + VECTOR, VECTOR_SECOND(even, odd));
+    }
+}
+
+SIMD_INLINE void spread_plane(const PoolPlane *p, const Elem *dy, const uint8_t *index, Elem *dx)
+{
+    bool pairs = p->lanes == 1 && p->kernel[0] == 2 && p->kernel[1] == 2 && covered(p);
+    int by_pairs = pairs && p->q >= VECTOR ? p->q : 0;
+    if (!covered(p)) memset(dx, 0, sizeof *dx * (size_t)p->h * (size_t)p->w * (size_t)p->lanes);
+    for (int i = 0; i < p->p; ++i) {
+        for (int j = 0; j < by_pairs; j += VECTOR) {
+            int first = j + VECTOR <= by_pairs ? j : by_pairs - VECTOR;
+            int64_t at = (int64_t)i * p->q + first;
+            spread_pairs(p, dy + at, index + at, dx + (int64_t)i * 2 * p->w + 2 * first);
+        }
+        for (int j = by_pairs; j < p->q; ++j) spread_window(p, i, j, dy, index, dx);
+    }
+}
+
+SIMD_INLINE void max_grad(const PoolPlane *p, const Elem *dy, const uint8_t *index, Elem *dx)
+{
+    if (apart(p))
+        spread_plane(p, dy, index, dx);
+    else if (has_quads(p))
+        gather_quads(p, dy, index, dx);
+    else
+        gather_rows(p, 0, p->h, dy, index, dx);
+}
+
+void SIMD_NAME(max_pool_grad)(const PoolPlane *plane, const void *from, const uint8_t *index,
+                              void *to)
+{
+    /* no store can change it */
+    PoolPlane local = *plane;
+    if (local.lanes == VECTOR) {
+        local.lanes = VECTOR;
+        max_grad(&local, from, index, to);
+    } else {
+        max_grad(&local, from, index, to);
+    }
+}
