@@ -23,9 +23,8 @@ SIMD_INLINE void max_store(const PoolPlane *p, Vf best, Vi at, Elem *y, uint8_t 
         best = VECTOR_KEEP(best, ~cut);
         at = (((Vi){0} + POOL_CUT) & cut) | (at & ~cut);
     }
-    Vb bytes = __builtin_convertvector(at, Vb);
     elems_store(y, best);
-    VECTOR_STORE(index, bytes);
+    bytes_store(index, at);
 }
 
 /* A vector of maxima, of any numbers. place: of x in the kernel. */
@@ -46,10 +45,10 @@ static void max_vector_any(const PoolPlane *p, int rows, int cols, int place, in
     max_store(p, best, at, y, index);
 }
 
-/* The same of `size` x `size` pixels, a constant up to 3: the maximum first, then who has it. A NaN
- * makes their sum one. */
-SIMD_INLINE void max_vector(const PoolPlane *p, int size, int place, int step, bool behind,
-                            const Elem *x, Elem *y, uint8_t *index)
+/* The same of a whole window of `size` x `size` pixels, a constant up to 3: the maximum first, then
+ * who has it. A NaN makes their sum one. */
+SIMD_INLINE void max_vector(const PoolPlane *p, int size, int step, bool behind, const Elem *x,
+                            Elem *y, uint8_t *index)
 {
     enum { MOST = 9 };
     Vf tap[MOST], best, sum;
@@ -62,13 +61,12 @@ SIMD_INLINE void max_vector(const PoolPlane *p, int size, int place, int step, b
         sum += tap[k];
     }
     if (__builtin_expect(mask_bits(sum != sum) != 0, 0)) {
-        max_vector_any(p, size, size, place, step, behind, x, y, index);
+        max_vector_any(p, size, size, 0, step, behind, x, y, index);
         return;
     }
-    Vi at = (Vi){0} + (place + (size - 1) * (p->kernel[1] + 1));
+    Vi at = (Vi){0} + (size * size - 1);
 #pragma GCC unroll 9
-    for (int k = size * size - 2; k >= 0; --k)
-        at = where_equal(tap[k], best, (Vi){0} + (place + k / size * p->kernel[1] + k % size), at);
+    for (int k = size * size - 2; k >= 0; --k) at = where_equal(tap[k], best, (Vi){0} + k, at);
     max_store(p, best, at, y, index);
 }
 
@@ -89,97 +87,98 @@ static void max_one(const PoolPlane *p, int rows, int cols, int place, const Ele
     *index = (uint8_t)(cut ? POOL_CUT : at);
 }
 
-/* All lanes of one window. size: of its rows and columns, a constant, or 0 */
-SIMD_INLINE void max_lanes(const PoolPlane *p, int size, int rows, int cols, int place,
-                           const Elem *x, Elem *y, uint8_t *index)
-{
-    int l = 0;
-    for (; l + VECTOR <= p->lanes; l += VECTOR)
-        if (size)
-            max_vector(p, size, place, 1, false, x + l, y + l, index + l);
-        else
-            max_vector_any(p, rows, cols, place, 1, false, x + l, y + l, index + l);
-    for (; l < p->lanes; ++l) max_one(p, rows, cols, place, x + l, y + l, index + l);
-}
-
-SIMD_INLINE void max_window(const PoolPlane *p, int i, int j, const Elem *x, Elem *y,
-                            uint8_t *index)
+/* All lanes of one window, which may be clipped. */
+static void max_window(const PoolPlane *p, int i, int j, const Elem *x, Elem *y, uint8_t *index)
 {
     Window w = window_at(p, i, j);
-    int rows = w.row1 - w.row0, cols = w.col1 - w.col0;
+    int rows = w.row1 - w.row0, cols = w.col1 - w.col0, l = 0;
     int place = place_in(p, i, j, w.row0, w.col0);
     const Elem *from = x + ((int64_t)w.row0 * p->w + w.col0) * p->lanes;
     int64_t at = ((int64_t)i * p->q + j) * p->lanes;
-    if (rows == 3 && cols == 3)
-        max_lanes(p, 3, 3, 3, place, from, y + at, index + at);
-    else if (rows == 2 && cols == 2)
-        max_lanes(p, 2, 2, 2, place, from, y + at, index + at);
-    else
-        max_lanes(p, 0, rows, cols, place, from, y + at, index + at);
+    for (; l + VECTOR <= p->lanes; l += VECTOR)
+        max_vector_any(p, rows, cols, place, 1, false, from + l, y + at + l, index + at + l);
+    for (; l < p->lanes; ++l) max_one(p, rows, cols, place, from + l, y + at + l, index + at + l);
 }
 
-/* The windows of a row all of whose columns lie in the plane: from .. to-1. */
-SIMD_INLINE void whole_windows(const PoolPlane *p, int *from, int *to)
+/* Of `out` windows of a row or column of `in` pixels those that lie in it as a whole. */
+SIMD_INLINE void whole_windows(const PoolPlane *p, int d, int in, int out, int *from, int *to)
 {
-    *from = (p->pad[1] + p->stride[1] - 1) / p->stride[1];
-    *to = (p->w - p->kernel[1] + p->pad[1]) / p->stride[1] + 1;
-    if (*to > p->q) *to = p->q;
+    *from = (p->pad[d] + p->stride[d] - 1) / p->stride[d];
+    *to = (in - p->kernel[d] + p->pad[d]) / p->stride[d] + 1;
+    if (*to > out) *to = out;
+    if (*from >= *to) *from = *to = out;
 }
 
-/* The windows of row i of a plain plane, from .. to-1, at least a vector of them: the last vector
- * may do some again. size as above */
-SIMD_INLINE void max_row(const PoolPlane *p, int i, int from, int to, int size, int step,
-                         const Elem *x, Elem *y, uint8_t *index)
+/* Whole windows from .. to-1 of one row; x: of the first one. size: the kernel's, a constant. */
+SIMD_INLINE void row_of_lanes(const PoolPlane *p, int from, int to, int size, const Elem *x,
+                              Elem *y, uint8_t *index)
 {
-    Window w = window_at(p, i, from);
-    int rows = w.row1 - w.row0, cols = w.col1 - w.col0;
-    int place = place_in(p, i, from, w.row0, w.col0);
-    const Elem *row = x + (int64_t)w.row0 * p->w - p->pad[1];
-    for (int j = from; j < to; j += VECTOR) {
-        int first = j + VECTOR <= to ? j : to - VECTOR;
-        const Elem *at = row + (int64_t)first * step;
-        int64_t out = (int64_t)i * p->q + first;
-        if (size && rows == size)
-            max_vector(p, size, place, step, at > x, at, y + out, index + out);
-        else
-            max_vector_any(p, rows, cols, place, step, at > x, at, y + out, index + out);
+    for (int j = from; j < to; ++j, x += p->stride[1] * p->lanes, y += p->lanes, index += p->lanes)
+        for (int l = 0; l < p->lanes; l += VECTOR)
+            max_vector(p, size, 1, false, x + l, y + l, index + l);
+}
+
+/* The same in a plain plane, at least a vector of windows, in steps of 2; the last vector may do
+ * some again. plane: its first pixel */
+SIMD_INLINE void row_of_vectors(const PoolPlane *p, int from, int to, int size, const Elem *plane,
+                                const Elem *x, Elem *y, uint8_t *index)
+{
+    for (int j = 0; j < to - from; j += VECTOR) {
+        int first = j + VECTOR <= to - from ? j : to - from - VECTOR;
+        const Elem *at = x + (int64_t)first * 2;
+        max_vector(p, size, 2, at > plane, at, y + first, index + first);
     }
 }
 
-static void max_plain(const PoolPlane *p, const Elem *x, Elem *y, uint8_t *index)
+/* Whole windows are done by vectors where they are of a common size, others one by one. size:
+ * rows and columns of the kernel, a constant, or 0 */
+SIMD_INLINE void max_plane(const PoolPlane *p, int size, const Elem *x, Elem *y, uint8_t *index)
 {
-    int from, to, step = p->stride[1], size = p->kernel[1];
-    whole_windows(p, &from, &to);
-    if (to - from < VECTOR || step > 2 || p->w < 2 * VECTOR) from = to = p->q;
+    int top, bottom, left, right;
+    whole_windows(p, 0, p->h, p->p, &top, &bottom);
+    whole_windows(p, 1, p->w, p->q, &left, &right);
+    bool lanes = p->lanes >= VECTOR && p->lanes % VECTOR == 0;
+    bool row = p->lanes == 1 && p->stride[1] == 2 && right - left >= VECTOR && p->w >= 2 * VECTOR;
     for (int i = 0; i < p->p; ++i) {
+        bool whole = size && (lanes || row) && i >= top && i < bottom;
+        int from = whole ? left : p->q, to = whole ? right : p->q;
+        int64_t at = ((int64_t)i * p->q + from) * p->lanes;
+        const Elem *first =
+            x + ((int64_t)(i * p->stride[0] - p->pad[0]) * p->w + from * p->stride[1] - p->pad[1]) *
+                    p->lanes;
         for (int j = 0; j < from; ++j) max_window(p, i, j, x, y, index);
-        if (from < to && step == 2 && size == 2)
-            max_row(p, i, from, to, 2, 2, x, y, index);
-        else if (from < to && step == 2 && size == 3)
-            max_row(p, i, from, to, 3, 2, x, y, index);
+        if (from < to && lanes)
+            row_of_lanes(p, from, to, size, first, y + at, index + at);
         else if (from < to)
-            max_row(p, i, from, to, 0, step, x, y, index);
+            row_of_vectors(p, from, to, size, x, first, y + at, index + at);
         for (int j = to; j < p->q; ++j) max_window(p, i, j, x, y, index);
     }
 }
 
-SIMD_INLINE void max_blocks(const PoolPlane *p, const Elem *x, Elem *y, uint8_t *index)
+static bool is_kernel(const PoolPlane *p, int size)
 {
-    for (int i = 0; i < p->p; ++i)
-        for (int j = 0; j < p->q; ++j) max_window(p, i, j, x, y, index);
+    return p->kernel[0] == size && p->kernel[1] == size;
+}
+
+SIMD_INLINE void max_sizes(const PoolPlane *p, const Elem *x, Elem *y, uint8_t *index)
+{
+    if (is_kernel(p, 2))
+        max_plane(p, 2, x, y, index);
+    else if (is_kernel(p, 3))
+        max_plane(p, 3, x, y, index);
+    else
+        max_plane(p, 0, x, y, index);
 }
 
 void SIMD_NAME(max_pool)(const PoolPlane *plane, const void *in, void *out, uint8_t *index)
 {
     /* no store can change it */
     PoolPlane local = *plane;
-    if (local.lanes == 1) {
-        max_plain(&local, in, out, index);
-    } else if (local.lanes == VECTOR) {
+    if (local.lanes == VECTOR) {
         local.lanes = VECTOR;
-        max_blocks(&local, in, out, index);
+        max_sizes(&local, in, out, index);
     } else {
-        max_blocks(&local, in, out, index);
+        max_sizes(&local, in, out, index);
     }
 }
 
@@ -198,8 +197,8 @@ SIMD_INLINE Maxima maxima_at(const Elem *dy, const uint8_t *index, int64_t at)
     return (Maxima){elems_load(dy + at), __builtin_convertvector(bytes, Vi)};
 }
 
-static void gather_one(const PoolPlane *p, Window w, int first, const Elem *dy,
-                       const uint8_t *index, Elem *dx)
+SIMD_INLINE void gather_one(const PoolPlane *p, Window w, int first, const Elem *dy,
+                            const uint8_t *index, Elem *dx)
 {
     float sum = 0.0f;
     for (int i = 0; i < w.row1 - w.row0; ++i)
@@ -245,57 +244,81 @@ SIMD_INLINE void gather_pixel(const PoolPlane *p, int row, int col, const Elem *
     gather_lanes(p, rows, cols, first, dy + at, index + at, to);
 }
 
-/* Windows of 3 x 3 in steps of 2: a quad of 2 x 2 pixels lies in window (i, j), some of them in its
- * next ones, too. The first quad begins at pixel 1 - pad. */
+/* Windows of 3 x 3 in steps of 2: a quad of 2 x 2 pixels lies in window (i, j), and some of them in
+ * the one to the right, below or across. The first quad begins at pixel 1 - pad. */
 static bool has_quads(const PoolPlane *p)
 {
-    bool fits = p->lanes >= VECTOR ? p->lanes % VECTOR == 0 : p->lanes == 1 && p->q > VECTOR;
-    for (int d = 0; d < 2; ++d) fits = fits && p->kernel[d] == 3 && p->stride[d] == 2;
-    return fits;
+    bool lanes = p->lanes >= VECTOR && p->lanes % VECTOR == 0;
+    bool row = p->lanes == 1 && p->q >= VECTOR;
+    return (lanes || row) && is_kernel(p, 3) && p->stride[0] == 2 && p->stride[1] == 2;
 }
 
 /* The quad's gradients out of its four windows'. */
-SIMD_INLINE void quad_sums(Maxima here, Maxima right, Maxima down, Maxima across, Vf sum[4])
+SIMD_INLINE void quad_sums(Maxima here, Maxima right, Maxima below, Maxima across, Vf sum[4])
 {
     sum[0] = keep_at(here.dy, here.place, 4);
     sum[1] = keep_at(here.dy, here.place, 5) + keep_at(right.dy, right.place, 3);
-    sum[2] = keep_at(here.dy, here.place, 7) + keep_at(down.dy, down.place, 1);
+    sum[2] = keep_at(here.dy, here.place, 7) + keep_at(below.dy, below.place, 1);
     sum[3] = keep_at(here.dy, here.place, 8) + keep_at(right.dy, right.place, 6) +
-             keep_at(down.dy, down.place, 2) + keep_at(across.dy, across.place, 0);
+             keep_at(below.dy, below.place, 2) + keep_at(across.dy, across.place, 0);
 }
 
-/* The quads of windows i and i + 1 in blocks of lanes. dx: of the first quad. */
-SIMD_INLINE void quads_of_lanes(const PoolPlane *p, const Elem *dy, const uint8_t *index, Elem *dx)
+/* `count` quads of a row of windows; more: there is a row below. dx: of the first quad. */
+SIMD_INLINE void quads_of_lanes(const PoolPlane *p, int count, bool more, const Elem *dy,
+                                const uint8_t *index, Elem *dx)
 {
-    const int64_t next = (int64_t)p->q * p->lanes, below = (int64_t)p->w * p->lanes;
+    const int64_t next = (int64_t)p->q * p->lanes, down = (int64_t)p->w * p->lanes;
+    const Maxima none = {{0}, {0}};
     for (int l = 0; l < p->lanes; l += VECTOR) {
-        Maxima here = maxima_at(dy, index, l), down = maxima_at(dy, index, next + l);
-        for (int j = 0; j + 1 < p->q; ++j) {
+        Maxima here = maxima_at(dy, index, l), right, across = none;
+        Maxima below = more ? maxima_at(dy, index, next + l) : none;
+        for (int j = 0; j < count; ++j, here = right, below = across) {
             int64_t at = (int64_t)(j + 1) * p->lanes + l;
-            Maxima right = maxima_at(dy, index, at), across = maxima_at(dy, index, next + at);
+            bool last = j + 1 == p->q;
+            right = last ? none : maxima_at(dy, index, at);
+            if (more) across = last ? none : maxima_at(dy, index, next + at);
             Elem *to = dx + (int64_t)j * 2 * p->lanes + l;
             Vf sum[4];
-            quad_sums(here, right, down, across, sum);
+            quad_sums(here, right, below, across, sum);
             elems_store(to, sum[0]);
             elems_store(to + p->lanes, sum[1]);
-            elems_store(to + below, sum[2]);
-            elems_store(to + below + p->lanes, sum[3]);
-            here = right;
-            down = across;
+            elems_store(to + down, sum[2]);
+            elems_store(to + down + p->lanes, sum[3]);
         }
     }
 }
 
-/* The same in a plain plane, a vector of quads at a time; the last one may do some again. */
-SIMD_INLINE void quads_of_row(const PoolPlane *p, const Elem *dy, const uint8_t *index, Elem *dx)
+/* The last vector of a row of windows in a plain plane, but its first: behind it is none. */
+SIMD_INLINE Maxima maxima_behind(const PoolPlane *p, const Elem *dy, const uint8_t *index)
 {
-    for (int j = 0; j + 1 < p->q; j += VECTOR) {
-        int first = j + VECTOR < p->q ? j : p->q - 1 - VECTOR;
-        int64_t at = first, next = at + p->q;
-        Elem *to = dx + (int64_t)first * 2;
+    Elem values[VECTOR + 1];
+    uint8_t places[VECTOR + 1];
+    memcpy(values, dy + p->q - VECTOR, sizeof *dy * VECTOR);
+    memcpy(places, index + p->q - VECTOR, VECTOR);
+    values[VECTOR] = elem_of(0.0f);
+    places[VECTOR] = POOL_CUT;
+    return maxima_at(values, places, 1);
+}
+
+/* As quads_of_lanes, a vector of quads at a time; the last one may do some again. */
+SIMD_INLINE void quads_of_row(const PoolPlane *p, int count, bool more, const Elem *dy,
+                              const uint8_t *index, Elem *dx)
+{
+    const Elem *dy_below = dy + p->q;
+    const uint8_t *index_below = index + p->q;
+    for (int j = 0; j < count; j += VECTOR) {
+        int at = j + VECTOR <= count ? j : count - VECTOR;
+        bool last = at + VECTOR == p->q;
+        Elem *to = dx + (int64_t)at * 2;
         Vf sum[4];
-        quad_sums(maxima_at(dy, index, at), maxima_at(dy, index, at + 1),
-                  maxima_at(dy, index, next), maxima_at(dy, index, next + 1), sum);
+        Maxima right, below = {{0}, {0}}, across = below;
+        right = last ? maxima_behind(p, dy, index) : maxima_at(dy, index, at + 1);
+        if (more) {
+            below = maxima_at(dy_below, index_below, at);
+            across = last ? maxima_behind(p, dy_below, index_below)
+                          : maxima_at(dy_below, index_below, at + 1);
+        }
+        quad_sums(maxima_at(dy, index, at), right, below, across, sum);
         elems_store(to, VECTOR_FIRST(sum[0], sum[1]));
         elems_store(to + VECTOR, VECTOR_SECOND(sum[0], sum[1]));
         elems_store(to + p->w, VECTOR_FIRST(sum[2], sum[3]));
@@ -310,24 +333,31 @@ static void gather_rows(const PoolPlane *p, int from, int to, const Elem *dy, co
         for (int col = 0; col < p->w; ++col) gather_pixel(p, row, col, dy, index, dx);
 }
 
+/* Quads that lie in the plane as a whole; the pixels around them one by one. */
 SIMD_INLINE void gather_quads(const PoolPlane *p, const Elem *dy, const uint8_t *index, Elem *dx)
 {
-    int top = 1 - p->pad[0], left = 1 - p->pad[1], right = left + 2 * (p->q - 1);
+    int top = 1 - p->pad[0], left = 1 - p->pad[1];
+    int rows = (p->h - top) / 2, cols = (p->w - left) / 2;
+    if (rows > p->p) rows = p->p;
+    if (cols > p->q) cols = p->q;
+    if (p->lanes == 1 && cols < VECTOR) rows = 0;
     gather_rows(p, 0, top, dy, index, dx);
-    for (int i = 0; i + 1 < p->p; ++i) {
+    for (int i = 0; i < rows; ++i) {
         int row = top + 2 * i;
         int64_t at = (int64_t)i * p->q * p->lanes;
         Elem *first = dx + ((int64_t)row * p->w + left) * p->lanes;
+        bool more = i + 1 < p->p;
         if (p->lanes == 1)
-            quads_of_row(p, dy + at, index + at, first);
+            quads_of_row(p, cols, more, dy + at, index + at, first);
         else
-            quads_of_lanes(p, dy + at, index + at, first);
+            quads_of_lanes(p, cols, more, dy + at, index + at, first);
         for (int r = row; r < row + 2; ++r) {
             for (int col = 0; col < left; ++col) gather_pixel(p, r, col, dy, index, dx);
-            for (int col = right; col < p->w; ++col) gather_pixel(p, r, col, dy, index, dx);
+            for (int col = left + 2 * cols; col < p->w; ++col)
+                gather_pixel(p, r, col, dy, index, dx);
         }
     }
-    gather_rows(p, top + 2 * (p->p - 1), p->h, dy, index, dx);
+    gather_rows(p, top + 2 * rows, p->h, dy, index, dx);
 }
 
 /* Do windows lie side by side, so that each pixel is in one at most? */

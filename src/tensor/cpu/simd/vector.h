@@ -185,6 +185,20 @@ SIMD_INLINE Vf keep_at(Vf v, Vi at, int number)
 #endif
 }
 
+/* Numbers of 0 to 255 as bytes. */
+SIMD_INLINE void bytes_store(uint8_t *to, Vi v)
+{
+#if defined(__AVX__) && !defined(__AVX512F__)
+    __m256i all = (__m256i)v;
+    __m128i low = _mm256_castsi256_si128(all), high = _mm256_extractf128_si256(all, 1);
+    __m128i words = _mm_packus_epi32(low, high);
+    _mm_storel_epi64((__m128i *)(void *)to, _mm_packus_epi16(words, words));
+#else
+    Vb bytes = __builtin_convertvector(v, Vb);
+    VECTOR_STORE(to, bytes);
+#endif
+}
+
 /* n floats rounded to elements. */
 SIMD_INLINE void elems_from(Elem *to, const float *from, int64_t n)
 {
