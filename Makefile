@@ -137,6 +137,7 @@ $(BUILD)/tests/%: tests/%.c tests/harness.h $$(call module_libs,$$(firstword $$(
 	$(Q)$(CC) $(CPPFLAGS_ALL) -Itests -Isrc $(CFLAGS_ALL) -MMD -MP -o $@ $< $(filter %.o,$^) \
 	    $(call module_libs,$(firstword $(subst /, ,$*))) $(LDFLAGS_ALL) $(LDLIBS_ALL) -lcunit
 $(BUILD)/tests/train/test_reference: $(BUILD)/obj/tests/reference/forward.o
+$(patsubst tests/%.c,$(BUILD)/tests/%,$(wildcard tests/config/test_*.c)): $(BUILD)/obj/tests/config/words.o
 
 # Every kernel and the whole training path on a GPU against the CPU; links all modules.
 $(BUILD)/tests/cuda/test_cuda: tests/cuda/test_cuda.c $(wildcard tests/cuda/*.h) tests/harness.h tests/op_rig.h $(LIBS)
@@ -224,7 +225,7 @@ docs: $(BUILD)/weft       ## the pages, the man page and include/*.h as HTML: bu
 clean:           ## remove what was built
 	rm -rf $(BUILD)
 
-bench: $(BUILD)/weft $(BUILD)/bench/ops_bench $(BUILD)/bench/kernels_bench   ## the benchmark programs of bench/
+bench: $(BUILD)/weft $(BUILD)/bench/ops_bench   ## the benchmark programs of bench/
 $(BUILD)/bench/%: bench/%.c $(LIBS)
 	@mkdir -p $(@D)
 	@echo "  cc   $<"

@@ -7,57 +7,14 @@
 
 #include "base.h"
 
-/* The words of keys, W(constant, "word"), in order; one list is the enum, the key's words and its
- * names. */
-#define STEM_WORDS(W) W(STEM_IMAGENET, "imagenet") W(STEM_SMALL, "small")
-#define PRECISION_WORDS(W)                                                                         \
-    W(PRECISION_FP32, "fp32")                                                                      \
-    W(PRECISION_BF16, "bf16") W(PRECISION_FP16, "fp16") W(PRECISION_TF32, "tf32")
-#define POSITIONS_WORDS(W) W(POSITIONS_LEARNED, "learned") W(POSITIONS_ROTARY, "rotary")
+/* The words of model.size, W(constant, "word"). They stand here, not with the models, because the
+ * length of a sample depends on them, and data, which cuts samples, is a module before model. */
 #define GPT_WORDS(W)                                                                               \
     W(GPT_OWN, "own")                                                                              \
     W(GPT_124M, "124m") W(GPT_355M, "355m") W(GPT_774M, "774m") W(GPT_1558M, "1558m")
-#define ZERO_WORDS(W)                                                                              \
-    W(ZERO_NONE, "0") W(ZERO_STATE, "1") W(ZERO_GRADIENTS, "2") W(ZERO_PARAMS, "3")
-#define RECOMPUTE_WORDS(W)                                                                         \
-    W(RECOMPUTE_NONE, "none") W(RECOMPUTE_BLOCK, "block") W(RECOMPUTE_AUTO, "auto")
-#define REPRODUCIBLE_WORDS(W)                                                                      \
-    W(REPRODUCIBLE_ANY_GRID, "any_grid") W(REPRODUCIBLE_SAME_GRID, "same_grid")
-#define DEVICE_WORDS(W) W(DEVICE_AUTO, "auto") W(DEVICE_CPU, "cpu") W(DEVICE_CUDA, "cuda")
-#define GRAPHS_WORDS(W) W(GRAPHS_AUTO, "auto") W(GRAPHS_OFF, "off")
-#define TRANSPORT_WORDS(W)                                                                         \
-    W(TRANSPORT_AUTO, "auto")                                                                      \
-    W(TRANSPORT_SHM, "shm") W(TRANSPORT_MPI, "mpi") W(TRANSPORT_NCCL, "nccl")
-#define LR_ADJUST_WORDS(W) W(LR_ADJUST_ORIGINAL, "original") W(LR_ADJUST_MATCH_RMS, "match_rms")
-#define ROLE_WORDS(W)                                                                              \
-    W(PARAM_WEIGHT, "weight")                                                                      \
-    W(PARAM_BIAS, "bias")                                                                          \
-    W(PARAM_NORM, "norm") W(PARAM_EMBEDDING, "embedding") W(PARAM_HEAD, "head")
-#define LAYOUT_WORDS(W) W(LAYOUT_NCHW, "nchw") W(LAYOUT_NHWC, "nhwc")
-#define LOSS_WORDS(W)   W(LOSS_SOFTMAX, "softmax") W(LOSS_MSE, "mse")
-#define RESUME_WORDS(W) W(RESUME_AUTO, "auto") W(RESUME_NO, "no")
-/* a bit each */
-#define AUGMENT_WORDS(W) W(AUGMENT_FLIP, "flip") W(AUGMENT_CROP, "crop") W(AUGMENT_CUTOUT, "cutout")
-
-typedef enum Stem { STEM_WORDS(LIST_CONSTANT) } Stem;
-typedef enum Precision { PRECISION_WORDS(LIST_CONSTANT) } Precision;
-typedef enum Positions { POSITIONS_WORDS(LIST_CONSTANT) } Positions;
 typedef enum GptSize { GPT_WORDS(LIST_CONSTANT) } GptSize;
-typedef enum Zero { ZERO_WORDS(LIST_CONSTANT) } Zero;
-typedef enum Recompute { RECOMPUTE_WORDS(LIST_CONSTANT) } Recompute;
-typedef enum Reproducible { REPRODUCIBLE_WORDS(LIST_CONSTANT) } Reproducible;
-typedef enum DeviceKind { DEVICE_WORDS(LIST_CONSTANT) } DeviceKind;
-typedef enum GraphsKind { GRAPHS_WORDS(LIST_CONSTANT) } GraphsKind;
-typedef enum LrAdjust { LR_ADJUST_WORDS(LIST_CONSTANT) } LrAdjust;
-/* What a parameter is to its layer. Embeddings are tables of vectors, of tokens or of positions;
- * the head is the weight of the last layer before the loss. */
-typedef enum ParamRole { ROLE_WORDS(LIST_CONSTANT) PARAM_ROLES } ParamRole;
-typedef enum Transport { TRANSPORT_WORDS(LIST_CONSTANT) } Transport;
-typedef enum DataLayout { LAYOUT_WORDS(LIST_CONSTANT) } DataLayout;
-typedef enum LossName { LOSS_WORDS(LIST_CONSTANT) } LossName;
-typedef enum ResumeMode { RESUME_WORDS(LIST_CONSTANT) RESUME_FILE } ResumeMode;
-enum { AUGMENT_WORDS(LIST_NUMBER) };
-enum { AUGMENT_WORDS(LIST_BIT) };
+/* checkpoint.resume: in place of a word's number, where the key has a path */
+enum { RESUME_FILE = -1 };
 
 /* One `key: value` of a layer in model.layers, as text with its place, for the layers module to
  * read. */
@@ -105,7 +62,7 @@ typedef struct OptimGroup {
     int match_count;
     /* owned: patterns on names (fnmatch); none: any name */
     char **match;
-    /* a bit for each ParamRole; 0: any */
+    /* a bit for each ParamRole (optim.h); 0: any */
     int roles;
     /* on the rate of each step */
     double lr_factor;
@@ -116,6 +73,8 @@ typedef struct OptimGroup {
     int line, column;
 } OptimGroup;
 
+/* A key that takes a word is an int, the word's number: a constant of the enum that its comment
+ * names, which is in the header of the module that has the thing. */
 typedef struct Config {
     /* of the file, for messages; owned like every char * below */
     char *path;
@@ -157,7 +116,7 @@ typedef struct Config {
         char *x, *y;
         /* DataLayout of x in the file */
         int layout;
-        /* AUGMENT_ bits */
+        /* AUGMENT_ bits (data.h) */
         int augment;
         int64_t crop_pad, cutout_size;
         /* by mean and std below, else by the file's attributes */
@@ -232,10 +191,12 @@ typedef struct ConfigWord {
     const char *defaults;
 } ConfigWord;
 typedef struct ConfigWords {
-    /* "optim.name" */
+    /* "optim.name"; of a group's roles "optim.groups.roles" */
     const char *key;
     /* The word that stands for i, the default first; .word NULL behind the last. */
     ConfigWord (*word)(int i);
+    /* Where word is NULL: all of them, "auto|shm|mpi", of which there is no more to say. */
+    const char *text;
 } ConfigWords;
 /* Which words the modules have, before anything is parsed. lists is borrowed for good. Of a key
  * without words only the default is known. Again: those of the same keys are replaced. */

@@ -21,6 +21,15 @@ typedef enum DataKind { DATA_IMAGE, DATA_TOKENS, DATA_TABLE, DATA_KINDS } DataKi
     W(ELEM_F64, "float64")
 typedef enum ElementType { ELEMENTS(LIST_CONSTANT) } ElementType;
 
+/* The words of data.layout: how images lie in the file; and of data.augment, a bit each. */
+#define LAYOUT_WORDS(W)  W(LAYOUT_NCHW, "nchw") W(LAYOUT_NHWC, "nhwc")
+#define AUGMENT_WORDS(W) W(AUGMENT_FLIP, "flip") W(AUGMENT_CROP, "crop") W(AUGMENT_CUTOUT, "cutout")
+typedef enum DataLayout { LAYOUT_WORDS(LIST_CONSTANT) } DataLayout;
+enum { AUGMENT_WORDS(LIST_NUMBER) };
+enum { AUGMENT_WORDS(LIST_BIT) };
+enum { DATA_WORDS = 2 };
+extern const ConfigWords data_words[DATA_WORDS];
+
 enum { DATA_CHANNELS = 64, DATA_PATH = 1024 };
 /* one HDF5 data set, as the ranks read it */
 typedef struct DataArray {

@@ -64,6 +64,12 @@ const LayerKind *layer_kind(const char *name);
  * has no shape rule. */
 extern const LayerKind layer_exchange;
 
+/* The words of train.loss, W(constant, "word", keys of train that the loss has a use for). */
+#define LOSS_WORDS(W) W(LOSS_SOFTMAX, "softmax", "label_smoothing") W(LOSS_MSE, "mse", NULL)
+typedef enum LossName { LOSS_WORDS(LIST_CONSTANT) } LossName;
+enum { LAYERS_WORDS = 1 };
+extern const ConfigWords layers_words[LAYERS_WORDS];
+
 /* Sets one attribute from text ("kernel" = "3" or "3,5", "channels" = "32", "bias" = "false").
  * ERR_CONFIG, without place, for an unknown one (names the nearest), a wrong type or range. */
 Status layer_attr(const LayerKind *kind, OpSpec *spec, LayerSize *size, const char *key,

@@ -152,8 +152,14 @@ typedef struct ZooEntry {
 } ZooEntry;
 /* NULL-terminated */
 extern const ZooEntry *const zoo[];
-/* of model.name: the zoo's */
-extern const ConfigWords model_words[];
-enum { MODEL_WORDS = 1 };
+
+/* The words of model.stem, which resnets have, and of model.positions, which gpt2 has; those of
+ * model.name are the zoo's. */
+#define STEM_WORDS(W)      W(STEM_IMAGENET, "imagenet") W(STEM_SMALL, "small")
+#define POSITIONS_WORDS(W) W(POSITIONS_LEARNED, "learned") W(POSITIONS_ROTARY, "rotary")
+typedef enum Stem { STEM_WORDS(LIST_CONSTANT) } Stem;
+typedef enum Positions { POSITIONS_WORDS(LIST_CONSTANT) } Positions;
+enum { MODEL_WORDS = 3 };
+extern const ConfigWords model_words[MODEL_WORDS];
 
 #endif

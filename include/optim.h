@@ -12,6 +12,17 @@ typedef struct Optim Optim;
 typedef struct OptimTable OptimTable;
 enum { OPTIM_NORMS = 2, OPTIM_SLOTS = 2 };
 
+/* What a parameter is to its layer: a word of roles in optim.groups. Embeddings are tables of
+ * vectors, of tokens or of positions; the head is the weight of the last layer before the loss. */
+#define ROLE_WORDS(W)                                                                              \
+    W(PARAM_WEIGHT, "weight")                                                                      \
+    W(PARAM_BIAS, "bias")                                                                          \
+    W(PARAM_NORM, "norm") W(PARAM_EMBEDDING, "embedding") W(PARAM_HEAD, "head")
+typedef enum ParamRole { ROLE_WORDS(LIST_CONSTANT) } ParamRole;
+/* The words of optim.lr_adjust, a constant of muon. */
+#define LR_ADJUST_WORDS(W) W(LR_ADJUST_ORIGINAL, "original") W(LR_ADJUST_MATCH_RMS, "match_rms")
+typedef enum LrAdjust { LR_ADJUST_WORDS(LIST_CONSTANT) } LrAdjust;
+
 /* One tensor as the model has it, whole, whatever this rank has of it. */
 typedef struct OptimTensor {
     /* "layer1.0.conv2.weight"; borrowed, NULL where nobody asks */
@@ -239,9 +250,9 @@ typedef struct OptimNeed {
 OptimNeed optim_need(const Config *config, const OptimTensor *tensor, int rule);
 
 /* Words of optim.name and optim.lr_schedule, and so the numbers that stand for them. Another rule
- * or curve: a file, or a row. */
-extern const ConfigWords optim_words[];
-enum { OPTIM_WORDS = 2 };
+ * or curve: a file, or a row. With them the words of both lists above. */
+enum { OPTIM_WORDS = 4 };
+extern const ConfigWords optim_words[OPTIM_WORDS];
 
 /* Learning rate of step (0-based) out of steps, with steps_per_epoch for curves and warm-ups given
  * in epochs. Warm-up rises linearly, (step+1)/warmup; the curve runs over what is left. A pure

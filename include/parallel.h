@@ -9,5 +9,6 @@
 #include "parallel/order.h"
 #include "parallel/comm.h"
 #include "parallel/channels.h"
+#include "parallel/words.h"
 
 #endif

@@ -13,6 +13,16 @@
 #include "parallel.h"
 #include "schedule.h"
 
+/* The words of grid.zero: what replicas shard, each with all before it; and of grid.recompute. */
+#define ZERO_WORDS(W)                                                                              \
+    W(ZERO_NONE, "0") W(ZERO_STATE, "1") W(ZERO_GRADIENTS, "2") W(ZERO_PARAMS, "3")
+#define RECOMPUTE_WORDS(W)                                                                         \
+    W(RECOMPUTE_NONE, "none") W(RECOMPUTE_BLOCK, "block") W(RECOMPUTE_AUTO, "auto")
+typedef enum Zero { ZERO_WORDS(LIST_CONSTANT) } Zero;
+typedef enum Recompute { RECOMPUTE_WORDS(LIST_CONSTANT) } Recompute;
+enum { PIPELINE_WORDS = 2 };
+extern const ConfigWords pipeline_words[PIPELINE_WORDS];
+
 typedef enum ActionKind {
     /* of run `index` */
     ACTION_FORWARD,
@@ -180,7 +190,7 @@ typedef struct PlanOptions {
     bool state_scratch;
     /* one a parameter; borrowed by the plan, in place of those two. NULL: they hold */
     const ParamUpdate *updates;
-    /* of the config: what replicas shard. Means nothing for one replica */
+    /* Zero, of the config. Means nothing for one replica */
     int zero;
     /* NCCL joins the ranks' GPUs; of no account in host memory */
     bool joined;
@@ -231,7 +241,7 @@ typedef struct Plan {
     /* owned, one a node: offset in the cache arena */
     size_t *cache;
     int channel_depth;
-    /* 0 for one replica */
+    /* Zero; ZERO_NONE for one replica */
     int zero;
     /* zero 3, and replicas have no memory in common */
     bool gathers;

@@ -12,5 +12,6 @@
 #include "tensor/op.h"
 #include "tensor/flat.h"
 #include "tensor/backend.h"
+#include "tensor/words.h"
 
 #endif

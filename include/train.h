@@ -8,6 +8,12 @@
 #include "optim.h"
 #include "pipeline.h"
 
+/* The words of checkpoint.resume, which takes a path, too (RESUME_FILE). */
+#define RESUME_WORDS(W) W(RESUME_AUTO, "auto") W(RESUME_NO, "no")
+typedef enum ResumeMode { RESUME_WORDS(LIST_CONSTANT) } ResumeMode;
+enum { TRAIN_WORDS = 1 };
+extern const ConfigWords train_words[TRAIN_WORDS];
+
 /* Everything one run is made of. */
 typedef struct Trainer Trainer;
 

@@ -8,9 +8,10 @@
  * "right"), from which come their enum, enum { SIDES(LIST_CONSTANT) }, and their names, const char
  * *const names[] = {SIDES(LIST_NAME)}, or, where each is a bit of a set, enum { SIDES(LIST_NUMBER)
  * }; enum { SIDES(LIST_BIT) }. */
-#define LIST_CONSTANT(constant, name) constant,
-#define LIST_NAME(constant, name)     [constant] = name,
-/* "|a|b": all names, behind a bar each, as help shows them */
+#define LIST_CONSTANT(constant, ...) constant,
+#define LIST_NAME(constant, name)    [constant] = name,
+/* "a|b": all names, a bar between them, as help shows them: LIST_TEXT(SIDES) */
+#define LIST_TEXT(list)             (&list(LIST_BAR)[1])
 #define LIST_BAR(constant, name)    "|" name
 #define LIST_NUMBER(constant, name) constant##_NUMBER,
 #define LIST_BIT(constant, name)    constant = 1 << constant##_NUMBER,

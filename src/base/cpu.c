@@ -38,7 +38,7 @@ Status cpu_choose(CpuSet wanted, CpuSet *set)
         while (word < CPU_SETS && strcmp(words[word], variable) != 0) ++word;
         if (word == CPU_SETS)
             return fail(ERR_CONFIG, "the variable WEFT_CPU is '%s': it is one of %s", variable,
-                        &CPU_WORDS(LIST_BAR)[1]);
+                        LIST_TEXT(CPU_WORDS));
         *set = (CpuSet)word;
     }
     if (*set <= cpu_best()) return OK;

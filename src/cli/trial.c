@@ -2,6 +2,8 @@
  * is kept back, then the losses and hashes that it left. Nothing else stays. */
 #include "verify.h"
 
+#include "train.h"
+
 #include <errno.h>
 #include <ftw.h>
 #include <string.h>

@@ -8,10 +8,10 @@ enum { HELP_COLUMN = 27 };
 static void print_type(FILE *out, const Option *o)
 {
     char range[80];
-    if (words_count(option_words(o)) && o->kind != &kind_resume)
-        fprintf(out, o->kind == &kind_flags ? "list of %s" : "%s", option_words(o));
-    else
-        fputs(o->kind->name, out);
+    const char *words = option_words(o);
+    fprintf(out, "%s%s", o->kind == &kind_flags && *words ? "list of " : "", words);
+    if (o->kind == &kind_resume && *words) fputc('|', out);
+    if (o->kind == &kind_resume || !*words) fputs(o->kind->name, out);
     if (*option_range(o, range)) fprintf(out, ", %s", range);
     if (o->unset)
         fprintf(out, "; default: %s", o->unset);

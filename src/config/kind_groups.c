@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-static const char *const role_words = &ROLE_WORDS(LIST_BAR)[1];
+const Option group_roles = {.key = "optim.groups.roles", .kind = &kind_flags};
 static const Option match_row = {.kind = &kind_text, .min = 1};
 static const Option factor_row = {
     .kind = &kind_real, .lo = 0, .lo_open = true, .hi = INFINITY, .fallback = "1"};
@@ -64,12 +64,13 @@ static Status read_match(Reading *r, OptimGroup *group, const Node *node)
 
 static Status read_roles(Reading *r, OptimGroup *group, const Node *node)
 {
+    const char *words = option_words(&group_roles);
     int count = node->kind == NODE_LIST ? node->count : 1;
     for (int i = 0; i < count; ++i) {
         const Node *one = node->kind == NODE_LIST ? node->item[i] : node;
         TRY(read_text(r, one));
-        int role = words_find(role_words, one->text);
-        if (role < 0) return words_fail(role_words, one->text);
+        int role = words_find(words, one->text);
+        if (role < 0) return words_fail(words, one->text);
         group->roles |= 1 << role;
     }
     return group->roles ? OK : fail(ERR_CONFIG, "roles is an empty list");
@@ -165,10 +166,10 @@ static Status groups_read(Reading *r, void *field, const Node *node)
 static void print_roles(FILE *out, int roles)
 {
     char word[64];
-    const char *between = "";
-    for (int i = 0; i < PARAM_ROLES; ++i) {
+    const char *between = "", *words = option_words(&group_roles);
+    for (int i = 0; i < words_count(words); ++i) {
         if (!(roles & 1 << i)) continue;
-        fprintf(out, "%s%s", between, words_at(role_words, i, word));
+        fprintf(out, "%s%s", between, words_at(words, i, word));
         between = ", ";
     }
 }

@@ -239,10 +239,11 @@ static void text_free(void *field)
 
 static Status enum_read(Reading *r, void *field, const Node *node)
 {
+    const char *words = option_words(r->option);
     TRY(need_scalar(r, node));
-    int i = words_find(option_words(r->option), node->text);
-    if (r->fallback && !*option_words(r->option)) i = 0;
-    if (i < 0) return words_fail(option_words(r->option), node->text);
+    int i = words_find(words, node->text);
+    if (!*words && !strcmp(node->text, r->option->fallback)) i = 0;
+    if (i < 0) return words_fail(words, node->text);
     *(int *)field = i;
     return OK;
 }
@@ -254,16 +255,27 @@ static void enum_print(FILE *out, const Option *o, const Config *config)
     fputs(*words ? words_at(words, *(const int *)option_value(o, config), word) : o->fallback, out);
 }
 
+static Status neither(const char *words, const char *text)
+{
+    char *all = words_text(words);
+    Status status =
+        fail(ERR_CONFIG, "'%s' is neither %s nor the path of a checkpoint file", text, all);
+    mem_free(&all);
+    return status;
+}
+
+/* A word, or a path, which has a '/' or a '.'. */
 static Status resume_read(Reading *r, void *field, const Node *node)
 {
+    char **path = &r->config->checkpoint.resume_path;
+    const char *words = option_words(r->option);
     TRY(read_text(r, node));
-    int i = words_find(option_words(r->option), node->text);
-    if (i < 0 && !strpbrk(node->text, "/."))
-        return fail(ERR_CONFIG, "'%s' is neither auto, no nor the path of a checkpoint file",
-                    node->text);
-    mem_free(&r->config->checkpoint.resume_path);
-    if (i < 0) r->config->checkpoint.resume_path = mem_text(node->text);
-    *(int *)field = i < 0 ? RESUME_FILE : i;
+    bool is_path = strpbrk(node->text, "/.");
+    if (!is_path && *words && words_find(words, node->text) < 0) return neither(words, node->text);
+    if (!is_path) TRY(enum_read(r, field, node));
+    mem_free(path);
+    if (is_path) *path = mem_text(node->text);
+    if (is_path) *(int *)field = RESUME_FILE;
     return OK;
 }
 
@@ -321,5 +333,5 @@ const OptionKind kind_bytes = {"BYTES", false, bytes_read, real_print, NULL};
 const OptionKind kind_bool = {"true|false", false, bool_read, bool_print, NULL};
 const OptionKind kind_text = {"TEXT", false, text_read, text_print, text_free};
 const OptionKind kind_enum = {"WORD", false, enum_read, enum_print, NULL};
-const OptionKind kind_resume = {"auto|no|PATH", false, resume_read, resume_print, resume_free};
+const OptionKind kind_resume = {"PATH", false, resume_read, resume_print, resume_free};
 const OptionKind kind_schedule = {"WORD", false, schedule_read, schedule_print, schedule_free};

@@ -65,6 +65,8 @@ typedef struct Section {
 } Section;
 
 extern const Option options[];
+/* of an entry of optim.groups: roles, whose words are a bit each */
+extern const Option group_roles;
 extern const int option_count;
 extern const Section sections[];
 extern const int section_count;
@@ -103,6 +105,8 @@ bool word_uses(ConfigWord word, const char *leaf);
 int words_count(const char *words);
 char *words_at(const char *words, int i, char *out);
 int words_find(const char *words, const char *word);
+/* "a, b, c"; owner: the caller */
+char *words_text(const char *words);
 /* "'sdg' is none of sgd, adam; did you mean sgd?" as fail(ERR_CONFIG). */
 Status words_fail(const char *words, const char *word);
 

@@ -78,6 +78,19 @@ static Status check_use(const Config *config, const char *chooser, const char *k
     return status;
 }
 
+/* Label smoothing that is set, be it to 0, although the loss has no use for it. */
+static Status check_loss(const Config *config)
+{
+    static const char key[] = "train.label_smoothing";
+    const Option *by = &options[option_find("train.loss")];
+    const char *leaf = option_leaf(&options[option_find(key)]);
+    if (!is_set(config, key) || word_uses(option_word(by, config->train.loss), leaf)) return OK;
+    char *users = users_of(by, leaf);
+    Status status = config_fail_key(config, key, "needs %s: %s", by->key, users);
+    mem_free(&users);
+    return status;
+}
+
 /* What the chosen rule's constants are where nothing is said of them. */
 static Status take_defaults(Config *config)
 {
@@ -218,7 +231,6 @@ Status apply_rules(Config *config)
     TRY(check_train(config));
     TRY(check_optim(config));
     TRY(check_grid(config));
-    if (is_set(config, "train.label_smoothing") && config->train.loss == LOSS_MSE)
-        return config_fail_key(config, "train.label_smoothing", "needs train.loss: softmax");
+    TRY(check_loss(config));
     return check_data(config);
 }

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-enum { WORDS_MAX = 32, WORD_BYTES = 64, LISTS_MAX = 16 };
+enum { WORDS_MAX = 32, WORD_BYTES = 64, LISTS_MAX = 32 };
 
 /* What config_use_words has been told. */
 static const ConfigWords *list[LISTS_MAX];
@@ -13,11 +13,16 @@ static int list_count;
 
 static void join(const ConfigWords *words, char *out)
 {
+    enum { ROOM = WORDS_MAX * WORD_BYTES };
     const char *word;
     size_t used = 0;
     for (int i = 0; i < WORDS_MAX && (word = words->word(i).word); ++i)
-        used +=
-            (size_t)snprintf(out + used, WORDS_MAX * WORD_BYTES - used, "%s%s", i ? "|" : "", word);
+        used += (size_t)snprintf(out + used, ROOM - used, "%s%s", i ? "|" : "", word);
+}
+
+static bool option_named(const char *key)
+{
+    return option_find(key) >= 0 || !strcmp(key, group_roles.key);
 }
 
 void config_use_words(const ConfigWords *lists, int count)
@@ -25,11 +30,11 @@ void config_use_words(const ConfigWords *lists, int count)
     for (int i = 0; i < count; ++i) {
         int at = 0;
         while (at < list_count && strcmp(list[at]->key, lists[i].key) != 0) ++at;
-        if (at == LISTS_MAX || option_find(lists[i].key) < 0)
+        if (at == LISTS_MAX || !option_named(lists[i].key))
             die("words of %s: no such key, or too many lists", lists[i].key);
         if (at == list_count) ++list_count;
         list[at] = &lists[i];
-        join(list[at], joined[at]);
+        if (list[at]->word) join(list[at], joined[at]);
     }
 }
 
@@ -43,13 +48,14 @@ static int list_of(const Option *option)
 const char *option_words(const Option *option)
 {
     int at = option->words ? -1 : list_of(option);
-    return option->words ? option->words : at >= 0 ? joined[at] : "";
+    if (at < 0) return option->words ? option->words : "";
+    return list[at]->word ? joined[at] : list[at]->text;
 }
 
 ConfigWord option_word(const Option *option, int value)
 {
     int at = list_of(option);
-    return at >= 0 ? list[at]->word(value) : (ConfigWord){0};
+    return at >= 0 && list[at]->word ? list[at]->word(value) : (ConfigWord){0};
 }
 
 bool word_uses(ConfigWord word, const char *leaf)
@@ -83,19 +89,27 @@ int words_find(const char *words, const char *word)
     return -1;
 }
 
+char *words_text(const char *words)
+{
+    char *text = mem_new(2 * strlen(words) + 1), *end = text;
+    for (const char *c = words; *c; ++c) {
+        *end++ = *c == '|' ? ',' : *c;
+        if (*c == '|') *end++ = ' ';
+    }
+    return text;
+}
+
 Status words_fail(const char *words, const char *word)
 {
     if (!*words) return fail(ERR_BUG, "'%s': nobody has said which words there are", word);
-    char text[WORDS_MAX][WORD_BYTES], all[WORDS_MAX * WORD_BYTES];
+    char text[WORDS_MAX][WORD_BYTES], *all = words_text(words);
     const char *each[WORDS_MAX];
-    size_t used = 0;
     int count = words_count(words);
-    for (int i = 0; i < count; ++i) {
-        each[i] = words_at(words, i, text[i]);
-        used += (size_t)snprintf(all + used, sizeof all - used, "%s%s", i ? ", " : "", each[i]);
-    }
+    for (int i = 0; i < count; ++i) each[i] = words_at(words, i, text[i]);
     const char *nearest = text_nearest(word, each, count);
-    if (nearest)
-        return fail(ERR_CONFIG, "'%s' is none of: %s; did you mean '%s'?", word, all, nearest);
-    return fail(ERR_CONFIG, "'%s' is none of: %s", word, all);
+    Status status =
+        nearest ? fail(ERR_CONFIG, "'%s' is none of: %s; did you mean '%s'?", word, all, nearest)
+                : fail(ERR_CONFIG, "'%s' is none of: %s", word, all);
+    mem_free(&all);
+    return status;
 }

@@ -39,3 +39,8 @@ int data_kind_find(const char *name)
         if (strcmp(kinds[i].name, name) == 0) return i;
     return -1;
 }
+
+const ConfigWords data_words[DATA_WORDS] = {
+    {"data.layout", .text = LIST_TEXT(LAYOUT_WORDS)},
+    {"data.augment", .text = LIST_TEXT(AUGMENT_WORDS)},
+};

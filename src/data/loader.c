@@ -5,6 +5,7 @@
  * waits until the good micro-batches before it are taken. Depends on the plan alone, never on
  * time. */
 #include "data_private.h"
+#include "layers.h"
 
 #include <pthread.h>
 #include <signal.h>

@@ -5,6 +5,7 @@
  * extents beyond the file's end. Only metadata is read; but where nothing says how many classes or
  * tokens there are, they are scanned. */
 #include "data_private.h"
+#include "layers.h"
 
 #include <math.h>
 #include <string.h>

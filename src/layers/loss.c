@@ -49,3 +49,13 @@ const LayerKind kind_mse_loss = {
     .defaults = defaults,
     .infer = mse_infer,
 };
+
+#define LOSS_WORD(constant, name, keys) [constant] = {.word = name, .uses = keys},
+
+static ConfigWord loss_word(int i)
+{
+    static const ConfigWord word[] = {LOSS_WORDS(LOSS_WORD)};
+    return i < (int)(sizeof word / sizeof word[0]) ? word[i] : (ConfigWord){0};
+}
+
+const ConfigWords layers_words[LAYERS_WORDS] = {{"train.loss", .word = loss_word}};

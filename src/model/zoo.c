@@ -25,7 +25,11 @@ static ConfigWord zoo_word(int i)
     return i < COUNT ? (ConfigWord){.word = zoo[i]->name, .help = zoo[i]->help} : (ConfigWord){0};
 }
 
-const ConfigWords model_words[MODEL_WORDS] = {{"model.name", zoo_word}};
+const ConfigWords model_words[MODEL_WORDS] = {
+    {"model.name", .word = zoo_word},
+    {"model.stem", .text = LIST_TEXT(STEM_WORDS)},
+    {"model.positions", .text = LIST_TEXT(POSITIONS_WORDS)},
+};
 
 char *zoo_number(int64_t n, char out[ZOO_NUMBER])
 {

@@ -41,12 +41,10 @@ static int64_t work_floats(const OptimTensor *tensor)
     return 2 * x.rows * (x.columns + x.rows);
 }
 
-#define ROLE_NAME(role, word) [role] = word,
-
 static Status takes(const OptimTensor *tensor)
 {
     char shape[64];
-    static const char *const what[] = {ROLE_WORDS(ROLE_NAME)};
+    static const char *const what[] = {ROLE_WORDS(LIST_NAME)};
     if (tensor->role == PARAM_WEIGHT && tensor->shape.ndim > 1) return OK;
     return fail(ERR_CONFIG,
                 "muon is for the weights of hidden layers, and %s is %s %s: put such parameters "

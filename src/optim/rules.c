@@ -21,9 +21,12 @@ RULES(DECLARE)
 static const OptimTable *const rules[] = {RULES(ENTRY)};
 enum { RULES(NUMBER) RULE_COUNT };
 
-const ConfigWords optim_words[] = {{"optim.name", optim_rule_word},
-                                   {"optim.lr_schedule", optim_curve_word}};
-_Static_assert(sizeof optim_words / sizeof optim_words[0] == OPTIM_WORDS, "optim.h says how many");
+const ConfigWords optim_words[OPTIM_WORDS] = {
+    {"optim.name", .word = optim_rule_word},
+    {"optim.lr_schedule", .word = optim_curve_word},
+    {"optim.lr_adjust", .text = LIST_TEXT(LR_ADJUST_WORDS)},
+    {"optim.groups.roles", .text = LIST_TEXT(ROLE_WORDS)},
+};
 
 ConfigWord optim_rule_word(int i)
 {

@@ -59,6 +59,7 @@ check 64 'expected cpu|cuda' "$WEFT" bench comm --device gpu
 check 64 'between commas is empty' "$WEFT" data import idx a b -o c --classes a,,b
 check 0 '' "$WEFT" help
 holds 'help fits 100 columns' test "$(awk 'length > 100' out | wc -l)" = 0
+holds 'modules have said the words of all keys' test "$(grep -cE '^ +(WORD|list of WORD|\[WORD, \.\.\.\]|PATH);' out)" = 0
 
 check 0 '.TH WEFT 1' "$WEFT" help --man
 check 0 'complete -o filenames -F _weft weft' "$WEFT" help --completion

@@ -1,6 +1,6 @@
 /* Good configurations: defaults, the design's example, overrides and what they replace, kinds of
  * values, places of keys, the resolved text read back, files. */
-#include "config.h"
+#include "train.h"
 #include "schedules.def"
 #include "harness.h"
 #include "words.h"

@@ -4,6 +4,7 @@
 #define DATA_FIXTURE_H
 
 #include "data.h"
+#include "layers.h"
 #include "harness.h"
 
 #include <hdf5.h>

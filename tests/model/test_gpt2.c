@@ -17,6 +17,7 @@ static Graph *graph_of(const char *text, Desc input, int64_t vocab)
 {
     Config *config = NULL;
     Graph *graph = NULL;
+    config_use_words(model_words, MODEL_WORDS);
     CHECK_OK(config_parse(&config, "test.yaml", text, 0, NULL));
     if (config) CHECK_OK(graph_build(&graph, config, input, vocab));
     config_free(&config);

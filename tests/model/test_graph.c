@@ -8,6 +8,8 @@
 static Config *config_of(const char *text)
 {
     Config *config = NULL;
+    config_use_words(layers_words, LAYERS_WORDS);
+    config_use_words(model_words, MODEL_WORDS);
     CHECK_OK(config_parse(&config, "test.yaml", text, 0, NULL));
     return config;
 }

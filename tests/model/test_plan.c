@@ -10,6 +10,7 @@ static Graph *graph_of(const char *text, Desc input, int64_t classes)
 {
     Config *config = NULL;
     Graph *graph = NULL;
+    config_use_words(model_words, MODEL_WORDS);
     CHECK_OK(config_parse(&config, "test.yaml", text, 0, NULL));
     if (config) CHECK_OK(graph_build(&graph, config, input, classes));
     config_free(&config);

@@ -293,6 +293,7 @@ static inline Status open_graph(Fixture *f)
     int side = f->how.side;
     f->input = side > 0 ? desc_plain(shape_of(4, MICRO, 3, side, side), DTYPE_F32)
                         : desc_plain(shape_of(2, MICRO, TOKENS, 1, 1), DTYPE_I32);
+    config_use_words(model_words, MODEL_WORDS);
     TRY(config_parse(&f->config, "test", f->how.model, 0, NULL));
     TRY(backend_open(&f->backend, f->how.table, (BackendOptions){.threads = 1}));
     TRY(graph_build(&f->graph, f->config, f->input, CLASSES));

@@ -10,6 +10,7 @@
 #include "train/trainer.h"
 
 #include "harness.h"
+#include "all_words.h"
 
 #include <math.h>
 
@@ -81,7 +82,7 @@ static inline Config *golden_config(Golden *g, const char *text)
     int count = 0;
     Config *config = NULL;
     for (char *w; count < MAX && (w = strsep(&options, " "));) word[count++] = w;
-    config_use_words(optim_words, OPTIM_WORDS);
+    use_words();
     CHECK_OK(config_parse(&config, "test.yaml", text, count, word));
     return config;
 }

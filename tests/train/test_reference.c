@@ -29,6 +29,7 @@ static Status open_model(OneRank *r, const char *model, Desc input, int64_t clas
 {
     Config *config;
     *r = (OneRank){0};
+    config_use_words(model_words, MODEL_WORDS);
     TRY(config_parse(&config, "test", model, 0, NULL));
     return one_rank_open(r, config, input, classes, table, table == &backend_cpu ? table : NULL,
                          SEED);

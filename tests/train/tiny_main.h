@@ -5,6 +5,7 @@
 
 #include "harness.h"
 #include "tiny.h"
+#include "all_words.h"
 
 #include <ftw.h>
 
@@ -31,7 +32,7 @@ static int tiny_main(int argc, char **argv, const char *suite, void (*prepare)(v
     World world;
     if (world_init(&world, &argc, &argv) != OK) return 2;
     tiny_rank = world.rank;
-    config_use_words(optim_words, OPTIM_WORDS);
+    use_words();
     log_init(false);
     if (world.rank == 0 && !mkdtemp(tiny_folder)) return 2;
     world_bcast(&world, tiny_folder, sizeof tiny_folder, 0);

@@ -5,6 +5,11 @@
 
 #include <string.h>
 
+const ConfigWords pipeline_words[PIPELINE_WORDS] = {
+    {"grid.zero", .text = LIST_TEXT(ZERO_WORDS)},
+    {"grid.recompute", .text = LIST_TEXT(RECOMPUTE_WORDS)},
+};
+
 /* The chunk of this stage that holds a node, or NULL. */
 static const ChunkPlan *chunk_of(const Plan *plan, int node)
 {

@@ -1,0 +1,7 @@
+/* The words of the keys that say how ranks talk, and what their sums promise. */
+#include "parallel/words.h"
+
+const ConfigWords parallel_words[PARALLEL_WORDS] = {
+    {"grid.transport", .text = LIST_TEXT(TRANSPORT_WORDS)},
+    {"train.reproducible", .text = LIST_TEXT(REPRODUCIBLE_WORDS)},
+};

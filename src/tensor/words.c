@@ -1,0 +1,9 @@
+/* The words of the keys that say what computes, and in which numbers. */
+#include "tensor/words.h"
+
+const ConfigWords tensor_words[TENSOR_WORDS] = {
+    {"train.precision", .text = LIST_TEXT(PRECISION_WORDS)},
+    {"train.device", .text = LIST_TEXT(DEVICE_WORDS)},
+    {"train.cpu", .text = LIST_TEXT(CPU_WORDS)},
+    {"train.cuda_graphs", .text = LIST_TEXT(GRAPHS_WORDS)},
+};
