@@ -290,7 +290,7 @@ enum {
 typedef struct Verb {
     /* "train", "data import idx" */
     const char *name;
-    /* behind the name, beside flags: "CONFIG [key=value ...]"; or "" */
+    /* behind the name, beside flags: "CONFIG [key=value ...]"; NULL: none, and run refuses any */
     const char *words;
     /* How many words, where `expects` is set; most 0: any number. */
     int least, most;

@@ -44,10 +44,13 @@ typedef struct LayerKind {
     /* as in the config: "conv2d" */
     const char *name;
     OpKind op;
-    const char *const
-        *attrs;       /* NULL-terminated names of the attributes it takes (see layer_attr) */
-    int inputs;       /* how many; -1: two or more */
-    const char *help; /* one line */
+    /* NULL-terminated names of the attributes it takes (see layer_attr); NULL: none */
+    const char *const *attrs;
+    /* how many; -1: two or more */
+    int inputs;
+    /* one line */
+    const char *help;
+    /* NULL: all are 0 */
     void (*defaults)(OpSpec *spec, LayerSize *size);
     /* From spec->x shapes and size: y.shape, w[], w_count, param[]. Shapes that do not fit are
      * fail(ERR_CONFIG, what the layer got and what it needs), without a place: the caller adds
@@ -70,6 +73,12 @@ typedef enum LossName { LOSS_WORDS(LIST_CONSTANT) } LossName;
 enum { LAYERS_WORDS = 1 };
 extern const ConfigWords layers_words[LAYERS_WORDS];
 
+/* A layer of this kind: its operation and its defaults, before attributes and inputs. ERR_BUG where
+ * the kind's row lacks what every row says. */
+Status layer_begin(const LayerKind *kind, OpSpec *spec, LayerSize *size);
+/* kind->infer, from nothing. ERR_BUG names what the shape rule should have set. */
+Status layer_infer(const LayerKind *kind, OpSpec *spec, const LayerSize *size,
+                   LayerParam param[SPEC_PARAMS]);
 /* Sets one attribute from text ("kernel" = "3" or "3,5", "channels" = "32", "bias" = "false").
  * ERR_CONFIG, without place, for an unknown one (names the nearest), a wrong type or range. */
 Status layer_attr(const LayerKind *kind, OpSpec *spec, LayerSize *size, const char *key,

@@ -149,8 +149,7 @@ static inline Status rig_spec(Rig *rig, Backend *backend, const char *kind_name,
     if (!kind) return fail(ERR_BUG, "no layer kind %s", kind_name);
     bool in_place = rig->in_place;
     *rig = (Rig){.backend = backend, .in_place = in_place};
-    rig->spec.kind = kind->op;
-    kind->defaults(&rig->spec, &rig->size);
+    TRY(layer_begin(kind, &rig->spec, &rig->size));
     return rig_attrs(rig, kind, attrs);
 }
 
@@ -210,7 +209,7 @@ static inline Status rig_open(Rig *rig, const char *kind_name)
 {
     for (int i = 0; i < rig->spec.x_count; ++i)
         rig->spec.need_dx[i] = rig->spec.x[i].dtype != DTYPE_I32;
-    TRY(layer_kind(kind_name)->infer(&rig->spec, &rig->size, rig->param));
+    TRY(layer_infer(layer_kind(kind_name), &rig->spec, &rig->size, rig->param));
     TRY(rig_plan(rig));
     rig_memory(rig);
     return OK;

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Golden values of every layer kind, from PyTorch in double precision, for tests/layers/test_golden.c.
 
-usage: python3 tools/golden_layers.py [OUT_DIR]      (default tests/golden/layers; needs torch)
+usage: python3 tools/golden_layers.py [OUT_DIR [KIND...]]      (default tests/golden/layers, all kinds; needs torch)
 
-One text file a kind. A case is
+One text file a kind. Without torch it is written by hand, from any other implementation. A case is
     case NAME
     attrs KEY=VALUE ...                 attributes as in a config's layers list
     act NAME | residual | rows N | loss_scale V | eval
@@ -386,11 +386,15 @@ KINDS = {
 
 def main():
     out = sys.argv[1] if len(sys.argv) > 1 else "tests/golden/layers"
+    kinds = sys.argv[2:] or list(KINDS)
+    for kind in kinds:
+        if kind not in KINDS:
+            sys.exit(f"{kind} has no cases: write a function that yields them, and its line in KINDS")
     os.makedirs(out, exist_ok=True)
-    for kind, cases in KINDS.items():
+    for kind in kinds:
         with open(os.path.join(out, kind + ".txt"), "w") as f:
             f.write(f"# {kind}: made by tools/golden_layers.py with PyTorch {torch.__version__}\n")
-            for case in cases():
+            for case in KINDS[kind]():
                 f.write(case.text())
 
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Golden values of models, optimizers and learning-rate curves, from PyTorch and (LARS, LAMB, Lion, Muon) from the papers.
+"""Golden values of models, from PyTorch.
 
-usage: golden_models.py DIRECTORY [FILE...]     writes models.txt, gpt.txt and optim.txt there (tests/golden), or those named
+usage: golden_models.py DIRECTORY [FILE...]     writes models.txt and gpt.txt there (tests/golden), or those named
 
 Weights and data are a formula that both sides compute to the last bit: an integer hash of (name, index) as a float in
 [-1, 1), times a scale. Losses are PyTorch's in double precision. Beside each stands how far PyTorch's own runs in single
@@ -17,25 +17,11 @@ import torch
 import torch.nn as nn
 import torch.nn.functional as F
 
+from golden_optim import fnv, noise, options
+
 STEPS = 10
 NUDGES = 8
 nudge = None  # or a source of random numbers: weights differ by their last bit
-
-
-def fnv(name):
-    h = 2166136261
-    for c in name.encode():
-        h = ((h ^ c) * 16777619) & 0xFFFFFFFF
-    return h
-
-
-def noise(name, n):
-    """n floats in [-1, 1), multiples of 2^-23."""
-    h = (np.arange(n, dtype=np.uint64) * 0x9E3779B9 + fnv(name)) & 0xFFFFFFFF
-    for shift, factor in ((16, 0x85EBCA6B), (13, 0xC2B2AE35)):
-        h = ((h ^ (h >> shift)) * factor) & 0xFFFFFFFF
-    h ^= h >> 16
-    return ((h >> 8).astype(np.float32) - np.float32(8388608)) * np.float32(2.0 ** -23)
 
 
 def param(name, shape):
@@ -149,10 +135,6 @@ MODELS = [  # name, make, batch, channels, image, options
     ("mobilenet_v2", lambda: MobileNetV2(10), 8, 3, 96,
      "model.name=mobilenet_v2 model.dropout=0 optim.lr=0.00003 optim.momentum=0.9 optim.weight_decay=0.0005"),
 ]
-
-
-def options(text):
-    return dict((k.split(".")[1], v) for k, v in (pair.split("=") for pair in text.split()))
 
 
 def curve(make, batch, channels, image, opt, dtype, layout=torch.contiguous_format, reverse=False):
@@ -331,231 +313,11 @@ def write_gpts(out):
             out.write(f"{d:.12g} {max(abs(s[step] - d) / d for s in single):.2e}\n")
 
 
-# ---- optimizers ----
-TENSORS = [("a", 7, True), ("b", 20, True), ("c", 5, False)]  # name, elements, decays
-UPDATES = 6
-OPTIMS = [
-    "optim.name=sgd optim.lr=0.1",
-    "optim.name=sgd optim.lr=0.1 optim.weight_decay=0.01",
-    "optim.name=sgd optim.lr=0.1 optim.momentum=0.9",
-    "optim.name=sgd optim.lr=0.1 optim.momentum=0.9 optim.weight_decay=0.01 optim.decay_all=true",
-    "optim.name=sgd optim.lr=0.1 optim.momentum=0.8 optim.nesterov=true optim.weight_decay=0.02",
-    "optim.name=sgd optim.lr=0.1 optim.momentum=0.9 optim.clip=0.5",
-    "optim.name=adam optim.lr=0.01",
-    "optim.name=adam optim.lr=0.01 optim.weight_decay=0.1 optim.beta1=0.8 optim.beta2=0.95",
-    "optim.name=adamw optim.lr=0.01 optim.weight_decay=0.1",
-    "optim.name=adamw optim.lr=0.01 optim.weight_decay=0.1 optim.eps=0.001 optim.decay_all=true",
-    "optim.name=lars optim.lr=2.0 optim.momentum=0.9 optim.weight_decay=0.01 optim.trust=0.02",
-    "optim.name=lamb optim.lr=0.01 optim.weight_decay=0.1 optim.eps=1e-6",
-    "optim.name=lion optim.lr=0.01 optim.weight_decay=0.1",
-    "optim.name=lion optim.lr=0.02 optim.beta1=0.8 optim.beta2=0.95 optim.clip=0.5",
-]
-MATRICES = [  # options, shape
-    ("optim.name=muon optim.lr=0.02 optim.weight_decay=0.1", (12, 20)),
-    ("optim.name=muon optim.lr=0.02", (40, 10)),
-    ("optim.name=muon optim.lr=0.02 optim.nesterov=false optim.momentum=0.8", (16, 16)),
-    ("optim.name=muon optim.lr=0.01 optim.lr_adjust=match_rms optim.weight_decay=0.1", (33, 300)),
-    ("optim.name=muon optim.lr=0.02", (8, 3, 3, 3)),
-    ("optim.name=muon optim.lr=0.02", (24, 1, 3, 3)),
-    ("optim.name=muon optim.lr=0.02", (1, 5)),
-]
-
-
-def rate(lr, t):
-    """Changes from step to step, so that it matters whether momentum holds rates."""
-    return lr * (1 - 0.1 * t)
-
-
-def start(name, n):
-    return noise("w." + name, n).astype(np.float64)
-
-
-def gradient(name, n, t):
-    return noise(f"g{t}.{name}", n).astype(np.float64)
-
-
-def torch_run(o):
-    lr, wd, all_ = float(o["lr"]), float(o.get("weight_decay", 0)), o.get("decay_all") == "true"
-    w = {n: torch.nn.Parameter(torch.from_numpy(start(n, k))) for n, k, _ in TENSORS}
-    groups = [{"params": [w[n]], "weight_decay": wd if d or all_ else 0.0} for n, _, d in TENSORS]
-    betas = (float(o.get("beta1", 0.9)), float(o.get("beta2", 0.999)))
-    if o["name"] == "sgd":
-        opt = torch.optim.SGD(groups, lr, float(o.get("momentum", 0)), nesterov=o.get("nesterov") == "true")
-    else:
-        kind = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW}[o["name"]]
-        opt = kind(groups, lr, betas, float(o.get("eps", 1e-8)))
-    for t in range(UPDATES):
-        for n, k, _ in TENSORS:
-            w[n].grad = torch.from_numpy(gradient(n, k, t))
-        if "clip" in o:
-            nn.utils.clip_grad_norm_(w.values(), float(o["clip"]))
-        for g in opt.param_groups:
-            g["lr"] = rate(lr, t)
-        opt.step()
-    return {n: p.detach().numpy() for n, p in w.items()}
-
-
-def lars_run(o):
-    """You, Gitman & Ginsburg 2017, algorithm 1."""
-    lr, mu, beta, eta = float(o["lr"]), float(o["momentum"]), float(o["weight_decay"]), float(o["trust"])
-    w = {n: start(n, k) for n, k, _ in TENSORS}
-    v = {n: np.zeros(k) for n, k, _ in TENSORS}
-    for t in range(UPDATES):
-        for n, k, decay in TENSORS:
-            g, local, b = gradient(n, k, t), 1.0, beta if decay else 0.0
-            if decay:
-                local = eta * np.linalg.norm(w[n]) / (np.linalg.norm(g) + b * np.linalg.norm(w[n]))
-            v[n] = mu * v[n] + rate(lr, t) * local * (g + b * w[n])
-            w[n] = w[n] - v[n]
-    return w
-
-
-def lamb_run(o):
-    """You et al. 2020, algorithm 2, phi the identity."""
-    lr, wd, eps, b1, b2 = float(o["lr"]), float(o["weight_decay"]), float(o["eps"]), 0.9, 0.999
-    w = {n: start(n, k) for n, k, _ in TENSORS}
-    m = {n: np.zeros(k) for n, k, _ in TENSORS}
-    v = {n: np.zeros(k) for n, k, _ in TENSORS}
-    for t in range(UPDATES):
-        for n, k, decay in TENSORS:
-            g = gradient(n, k, t)
-            m[n] = b1 * m[n] + (1 - b1) * g
-            v[n] = b2 * v[n] + (1 - b2) * g * g
-            r = m[n] / (1 - b1 ** (t + 1)) / (np.sqrt(v[n] / (1 - b2 ** (t + 1))) + eps)
-            u = r + (wd if decay else 0.0) * w[n]
-            w[n] = w[n] - rate(lr, t) * np.linalg.norm(w[n]) / np.linalg.norm(u) * u
-    return w
-
-
-def lion_run(o):
-    """Chen et al. 2023, algorithm 2."""
-    lr, wd = float(o["lr"]), float(o.get("weight_decay", 0))
-    b1, b2 = float(o.get("beta1", 0.9)), float(o.get("beta2", 0.99))
-    w = {n: start(n, k) for n, k, _ in TENSORS}
-    m = {n: np.zeros(k) for n, k, _ in TENSORS}
-    for t in range(UPDATES):
-        g = {n: gradient(n, k, t) for n, k, _ in TENSORS}
-        norm = math.sqrt(sum(float((x * x).sum()) for x in g.values()))
-        scale = float(o["clip"]) / norm if norm > float(o.get("clip", math.inf)) else 1.0
-        for n, k, decay in TENSORS:
-            x = g[n] * scale
-            c = b1 * m[n] + (1 - b1) * x
-            w[n] = w[n] - rate(lr, t) * (np.sign(c) + (wd if decay else 0.0) * w[n])
-            m[n] = b2 * m[n] + (1 - b2) * x
-    return w
-
-
-def orthogonal(g):
-    """Jordan et al. 2024: five steps of Newton and Schulz."""
-    a, b, c = 3.4445, -4.7750, 2.0315
-    x = g.T if g.shape[0] > g.shape[1] else g
-    x = x / max(np.linalg.norm(x), 1e-7)
-    for _ in range(5):
-        s = x @ x.T
-        x = a * x + (b * s + c * s @ s) @ x
-    return x.T if g.shape[0] > g.shape[1] else x
-
-
-def muon_run(o, shape):
-    lr, wd = float(o["lr"]), float(o.get("weight_decay", 0))
-    mu, nesterov = float(o.get("momentum", 0.95)), o.get("nesterov", "true") == "true"
-    rows, columns = shape[0], int(np.prod(shape[1:]))
-    factor = 0.2 * math.sqrt(max(rows, columns)) if o.get("lr_adjust") == "match_rms" else math.sqrt(max(1, rows / columns))
-    w, m = start("m", rows * columns).reshape(rows, columns), np.zeros((rows, columns))
-    for t in range(UPDATES):
-        g = gradient("m", rows * columns, t).reshape(rows, columns)
-        m = mu * m + (1 - mu) * g
-        u = mu * m + (1 - mu) * g if nesterov else m
-        w = w - rate(lr, t) * (factor * orthogonal(u) + wd * w)
-    return w
-
-
-def muon_torch(o, shape):
-    """PyTorch's own, which computes the iterations in bf16."""
-    rows, columns = shape[0], int(np.prod(shape[1:]))
-    lr = float(o["lr"])
-    w = torch.nn.Parameter(torch.from_numpy(start("m", rows * columns).reshape(rows, columns)))
-    opt = torch.optim.Muon([w], lr, float(o.get("weight_decay", 0)), float(o.get("momentum", 0.95)),
-                           o.get("nesterov", "true") == "true",
-                           adjust_lr_fn="match_rms_adamw" if o.get("lr_adjust") == "match_rms" else "original")
-    for t in range(UPDATES):
-        w.grad = torch.from_numpy(gradient("m", rows * columns, t).reshape(rows, columns))
-        opt.param_groups[0]["lr"] = rate(lr, t)
-        opt.step()
-    return w.detach().numpy()
-
-
-# ---- learning-rate curves ----
-CURVES = [  # options, steps, steps per epoch
-    ("optim.lr=0.5 optim.lr_schedule=constant", 12, 4),
-    ("optim.lr=0.5 optim.lr_schedule=constant optim.warmup_steps=5", 12, 4),
-    ("optim.lr=0.5 optim.lr_schedule=multistep optim.milestones=[1,2.5] optim.gamma=0.2", 16, 4),
-    ("optim.lr=0.5 optim.lr_schedule=multistep optim.milestones=[2,3] optim.warmup_epochs=1", 16, 4),
-    ("optim.lr=0.5 optim.lr_schedule=cosine optim.lr_end=0.1", 12, 4),
-    ("optim.lr=0.5 optim.lr_schedule=cosine optim.warmup_epochs=0.5", 20, 8),
-    ("optim.lr=0.5 optim.lr_schedule=linear optim.lr_end=0.05", 12, 4),
-    ("optim.lr=0.5 optim.lr_schedule=polynomial optim.power=2", 12, 4),
-    ("optim.lr=0.5 optim.lr_schedule=polynomial optim.power=0.9 optim.warmup_steps=3", 15, 5),
-]
-
-
-def lr_curve(o, steps, per_epoch):
-    sched = torch.optim.lr_scheduler
-    lr, end = float(o["lr"]), float(o.get("lr_end", 0))
-    opt = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr)
-    warm = int(o.get("warmup_steps", 0)) or round(float(o.get("warmup_epochs", 0)) * per_epoch)
-    left = steps - warm
-    if o["lr_schedule"] == "multistep":
-        marks = [round(float(m) * per_epoch) - warm for m in o["milestones"].strip("[]").split(",")]
-        main = sched.MultiStepLR(opt, marks, float(o.get("gamma", 0.1)))
-    elif o["lr_schedule"] == "cosine":
-        main = sched.CosineAnnealingLR(opt, left, end)
-    elif o["lr_schedule"] == "linear":
-        main = sched.LinearLR(opt, 1.0, end / lr, left)
-    elif o["lr_schedule"] == "polynomial":
-        main = sched.PolynomialLR(opt, left, float(o["power"]))
-    else:
-        main = sched.ConstantLR(opt, 1.0, left)
-    if warm:
-        rise = sched.LinearLR(opt, 1.0 / warm, 1.0, warm - 1)
-        main = sched.SequentialLR(opt, [rise, main], [warm])
-    values = []
-    for _ in range(steps):
-        values.append(opt.param_groups[0]["lr"])
-        opt.step()
-        main.step()
-    return values
-
-
-def write_optim(out):
-    run = {"lars": lars_run, "lamb": lamb_run, "lion": lion_run}
-    numbers = lambda v: " ".join(f"{x:.10g}" for x in v)
-    out.write("# Written by tools/golden_models.py with PyTorch %s (LARS, LAMB, Lion, Muon: from the papers), in double precision.\n"
-              % torch.__version__)
-    out.write(f"# optim OPTIONS, then per tensor its values after {UPDATES} updates;\n")
-    out.write("# matrix SHAPE OPTIONS, then its values after as many, and the farthest that PyTorch's Muon is from one of them, in\n")
-    out.write("# parts of what is farthest from where it began: it computes in bf16;\n")
-    out.write("# curve STEPS STEPS_PER_EPOCH OPTIONS, then the rate of every step\n")
-    for text in OPTIMS:
-        o = options(text)
-        out.write(f"optim {text}\n")
-        w = run.get(o["name"], torch_run)(o)
-        for n, _, _ in TENSORS:
-            out.write(numbers(w[n]) + "\n")
-    for text, shape in MATRICES:
-        o = options(text)
-        w, theirs = muon_run(o, shape).ravel(), muon_torch(o, shape).ravel()
-        moved = np.abs(w - start("m", w.size)).max()
-        out.write(f"matrix {'x'.join(map(str, shape))} {text}\n{numbers(w)}\n{np.abs(w - theirs).max() / moved:.2g}\n")
-    for text, steps, per_epoch in CURVES:
-        out.write(f"curve {steps} {per_epoch} {text}\n{numbers(lr_curve(options(text), steps, per_epoch))}\n")
-
-
 if __name__ == "__main__":
     if len(sys.argv) < 2:
         sys.exit(__doc__)
     torch.set_num_threads(1)
-    for name, write in (("models.txt", write_models), ("gpt.txt", write_gpts), ("optim.txt", write_optim)):
+    for name, write in (("models.txt", write_models), ("gpt.txt", write_gpts)):
         if name in (sys.argv[2:] or [name]):
             with open(sys.argv[1] + "/" + name, "w", buffering=1) as f:
                 write(f)

@@ -61,7 +61,8 @@ typedef struct OpRun {
     const int64_t *sample;
     /* dropout */
     uint64_t seed, step;
-    /* samples that are real: the first `rows` of N. The rest is zero padding */
+    /* samples that are real: the first `rows` of N. The rest is padding: x is finite there, and dy
+     * is 0, so that only what takes statistics must leave it out */
     int rows;
     /* dx of a loss = d(loss_scale * sum over rows)/dx; padded rows get 0 */
     float loss_scale;

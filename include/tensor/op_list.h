@@ -7,7 +7,7 @@
 
 #include "tensor/op_info.h"
 
-/* clang-format off: one a line */
+/* clang-format off: one a line, a new one above the last */
 #define OPERATIONS(_)                                                                              \
     _(DENSE, dense, EVERYWHERE)                                                                    \
     _(CONV2D, conv2d, EVERYWHERE)                                                                  \
@@ -32,7 +32,8 @@
 /* clang-format on */
 
 #define OP_CONSTANT(OP, name, where) OP_##OP,
-enum { OPERATIONS(OP_CONSTANT) OP_KINDS };
+/* OP_NONE: a row that does not say */
+enum { OP_NONE, OPERATIONS(OP_CONSTANT) OP_KINDS };
 #undef OP_CONSTANT
 _Static_assert((int)OP_KINDS <= (int)OP_MOST, "OP_MOST operations fit BackendTable.op");
 

@@ -316,7 +316,6 @@ static Status run(int argc, char **argv, const void *options)
 
 const Verb verb_bench_comm = {
     .name = "bench comm",
-    .words = "",
     .help = "gradient sums between ranks, beside a copy and MPI's own",
     VERB_FLAGS(CommArgs, flags),
     .traits = VERB_THREADS,

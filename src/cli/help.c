@@ -1,6 +1,7 @@
 /* Help, the man page, completion, versions. */
 #include "private.h"
 
+#include "layers.h"
 #include "tensor.h"
 
 #include <hdf5.h>
@@ -83,12 +84,27 @@ void print_version(FILE *out)
             H5_VERS_MINOR, H5_VERS_RELEASE);
 }
 
+static void print_layers(FILE *out)
+{
+    enum { COLUMN = 18 };
+    const LayerKind *kind;
+    for (int i = 0; (kind = layer_kind_at(i)); ++i) {
+        fprintf(out, "  %-15s ", kind->name);
+        print_wrapped(out, COLUMN, kind->help);
+        if (kind->attrs) fprintf(out, "%*s", COLUMN + 2, "");
+        for (const char *const *attr = kind->attrs; attr && *attr; ++attr)
+            fprintf(out, attr[1] ? "%s, " : "%s\n", *attr);
+    }
+}
+
 typedef struct HelpOptions {
-    bool man, completion;
+    bool man, completion, layers;
 } HelpOptions;
 
 static const Flag flags[] = {
     {"--man", FLAG_FIELD(HelpOptions, man), .help = "the manual page, in roff"},
+    {"--layers", FLAG_FIELD(HelpOptions, layers),
+     .help = "the kinds of layer and their attributes"},
     {"--completion", FLAG_FIELD(HelpOptions, completion), .help = "a completion script for bash"},
 };
 
@@ -98,7 +114,8 @@ static Status run(int argc, char **argv, const void *options)
     if (argc > 0) return fail(ERR_USAGE, "`weft %s --help` is the help of a verb", argv[0]);
     if (o->man) print_man(stdout);
     if (o->completion) print_completion(stdout);
-    if (o->man || o->completion) return OK;
+    if (o->layers) print_layers(stdout);
+    if (o->man || o->completion || o->layers) return OK;
     help_all(stdout);
     fprintf(stdout, "\nKeys of a configuration:\n\n");
     config_help(stdout);
@@ -107,7 +124,6 @@ static Status run(int argc, char **argv, const void *options)
 
 const Verb verb_help = {
     .name = "help",
-    .words = "",
     .help = "this list and all keys of a configuration",
     VERB_FLAGS(HelpOptions, flags),
     .run = run,

@@ -1,7 +1,7 @@
 /* The verbs, in the order of the help. Another one is a file with its row, and one line here. */
 #include "private.h"
 
-/* clang-format off: one a line */
+/* clang-format off: one a line, a new one above the last */
 #define VERBS(_)                                                                                   \
     _(train)                                                                                       \
     _(eval)                                                                                        \

@@ -92,7 +92,8 @@ static void print_verbs(FILE *out, const Verb *const *verbs, int count)
     }
     fputs("    esac\n}\n_weft_keyed='|", out);
     for (int i = 0; i < count; ++i)
-        if (strstr(verbs[i]->words, "key=value")) fprintf(out, "%s|", verbs[i]->name);
+        if (verbs[i]->words && strstr(verbs[i]->words, "key=value"))
+            fprintf(out, "%s|", verbs[i]->name);
     fputs("'\n", out);
 }
 

@@ -19,6 +19,9 @@ static void print_type(FILE *out, const Option *o)
         fprintf(out, "; default: %s", o->fallback);
     if (o->unit && !o->unset) fprintf(out, " %s", o->unit);
     if (o->unit && o->unset) fprintf(out, "; in %s", o->unit);
+    char *own = option_own_defaults(o);
+    fputs(own, out);
+    mem_free(&own);
 }
 
 /* The same as text; owned by the caller. */
@@ -39,12 +42,13 @@ void config_help(FILE *out)
         fprintf(out, "%s%s: %s\n", s ? "\n" : "", sections[s].name, sections[s].help);
         for (int i = 0; i < option_count; ++i) {
             if (!option_in(&options[i], sections[s].name)) continue;
-            char *type = type_text(&options[i]);
+            char *type = type_text(&options[i]), *help = option_help(&options[i]);
             fprintf(out, "  %-24s ", options[i].key);
-            print_wrapped(out, HELP_COLUMN, options[i].help);
+            print_wrapped(out, HELP_COLUMN, help);
             fprintf(out, "%*s", HELP_COLUMN + 2, "");
             print_wrapped(out, HELP_COLUMN + 2, type);
             mem_free(&type);
+            mem_free(&help);
         }
     }
 }
@@ -69,15 +73,16 @@ void print_roff(FILE *out, const char *text)
 
 static void man_option(FILE *out, const Option *o)
 {
-    char *type = type_text(o);
+    char *type = type_text(o), *help = option_help(o);
     fputs(".TP\n.B ", out);
     print_roff(out, o->key);
     fputc('\n', out);
-    print_roff(out, o->help);
+    print_roff(out, help);
     fputs("\n.br\n", out);
     print_roff(out, type);
     fputc('\n', out);
     mem_free(&type);
+    mem_free(&help);
 }
 
 static const char man_head[] =

@@ -56,7 +56,10 @@ struct Option {
     bool grouped;
     /* of a rule: the words of optim.name say which of them have a use for it */
     bool constant;
-    const char *unit, *help;
+    const char *unit;
+    /* one line; that of a key which some words of its section alone have a use for begins with a
+     * small letter: see option_help */
+    const char *help;
 };
 #define OPTION_NO_FIELD ((size_t)-1)
 
@@ -99,6 +102,14 @@ ConfigWord option_word(const Option *option, int value);
 /* Has it a use for that key of its section? What nobody has said anything of may have one for
  * all. */
 bool word_uses(ConfigWord word, const char *leaf);
+
+/* The words of option that have a use for that key: "sgd, muon", with `between` as the comma.
+ * Owner: the caller. */
+char *option_users(const Option *option, const char *leaf, const char *between);
+/* Its help behind the words of its section that have a use for it, and their defaults where these
+ * are others: "sgd, muon: momentum.", "; muon: 0.95". Owner: the caller. */
+char *option_help(const Option *option);
+char *option_own_defaults(const Option *option);
 
 /* words "a|b|c": how many, number i into out (at least 64 chars, returned), position of a word or
  * -1. */

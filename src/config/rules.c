@@ -50,20 +50,6 @@ static Status check_train(Config *config)
     return OK;
 }
 
-/* The words of a key that have a use for another one: "sgd and muon". Owner: the caller. */
-static char *users_of(const Option *option, const char *leaf)
-{
-    ConfigWord word;
-    char *all = mem_text("");
-    for (int i = 0; (word = option_word(option, i)).word; ++i) {
-        if (!word_uses(word, leaf)) continue;
-        char *longer = mem_format("%s%s%s", all, *all ? " and " : "", word.word);
-        mem_free(&all);
-        all = longer;
-    }
-    return all;
-}
-
 /* A key of optim that is set, and that the word another key has chosen must have a use for. */
 static Status check_use(const Config *config, const char *chooser, const char *key)
 {
@@ -71,7 +57,7 @@ static Status check_use(const Config *config, const char *chooser, const char *k
     ConfigWord word = option_word(by, *(const int *)option_value(by, config));
     const char *leaf = option_leaf(&options[option_find(key)]);
     if (word_uses(word, leaf)) return OK;
-    char *users = users_of(by, leaf);
+    char *users = option_users(by, leaf, " and ");
     Status status = config_fail_key(config, key, "only %s have a use for it: set %s: %.*s", users,
                                     chooser, (int)strcspn(users, " "), users);
     mem_free(&users);
@@ -85,7 +71,7 @@ static Status check_loss(const Config *config)
     const Option *by = &options[option_find("train.loss")];
     const char *leaf = option_leaf(&options[option_find(key)]);
     if (!is_set(config, key) || word_uses(option_word(by, config->train.loss), leaf)) return OK;
-    char *users = users_of(by, leaf);
+    char *users = option_users(by, leaf, " and ");
     Status status = config_fail_key(config, key, "needs %s: %s", by->key, users);
     mem_free(&users);
     return status;
@@ -108,6 +94,10 @@ static Status check_optim(Config *config)
     const Option *curve = &options[option_find("optim.lr_schedule")];
     ConfigWord word = option_word(curve, config->optim.lr_schedule);
     TRY(take_defaults(config));
+    /* a file may keep those of a rule that the command line has replaced */
+    for (int i = 0; i < option_count; ++i)
+        if (options[i].constant && config->place[i].source == SOURCE_COMMAND)
+            TRY(check_use(config, "optim.name", options[i].key));
     if (config->optim.nesterov) TRY(check_use(config, "optim.name", "optim.nesterov"));
     if (config->optim.nesterov && config->optim.momentum == 0)
         return config_fail_key(config, "optim.nesterov", "needs optim.momentum above 0");

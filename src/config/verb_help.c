@@ -59,7 +59,7 @@ static void print_usage(FILE *out, const Verb *verb)
 {
     Line line = {.out = out, .indent = USAGE_INDENT};
     line.at = fprintf(out, "weft %s", verb->name);
-    put_words(&line, verb->words);
+    if (verb->words) put_words(&line, verb->words);
     for (int i = 0; i < verb->flag_count; ++i) {
         const Flag *f = &verb->flag[i];
         if (f->needs) continue;
@@ -108,11 +108,12 @@ void verb_print_help(FILE *out, const Verb *verb)
 void verb_print_man(FILE *out, const Verb *verb)
 {
     fprintf(out, ".TP\n.B weft %s\n", verb->name);
-    print_roff(out, *verb->words ? verb->words : verb->help);
+    if (verb->words && *verb->words) {
+        print_roff(out, verb->words);
+        fprintf(out, "\n.br\n");
+    }
+    print_roff(out, verb->help);
     fputc('\n', out);
-    if (*verb->words) fprintf(out, ".br\n");
-    if (*verb->words) print_roff(out, verb->help);
-    if (*verb->words) fputc('\n', out);
     if (verb->flag_count) fprintf(out, ".RS\n");
     for (int i = 0; i < verb->flag_count; ++i) {
         char *name = flag_text(NULL, &verb->flag[i]), *meaning = flag_meaning(&verb->flag[i]);

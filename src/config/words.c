@@ -45,6 +45,25 @@ static int list_of(const Option *option)
     return -1;
 }
 
+/* Of words that are one text there is no more to say. */
+static ConfigWord word_at(const ConfigWords *words, int i)
+{
+    return words->word ? words->word(i) : (ConfigWord){0};
+}
+
+static bool same_section(const char *a, const char *b)
+{
+    size_t length = strcspn(a, ".");
+    return length == strcspn(b, ".") && !strncmp(a, b, length);
+}
+
+static void text_add(char **text, const char *more, const char *behind)
+{
+    char *longer = mem_format("%s%s%s", *text, more, behind);
+    mem_free(text);
+    *text = longer;
+}
+
 const char *option_words(const Option *option)
 {
     int at = option->words ? -1 : list_of(option);
@@ -55,7 +74,61 @@ const char *option_words(const Option *option)
 ConfigWord option_word(const Option *option, int value)
 {
     int at = list_of(option);
-    return at >= 0 && list[at]->word ? list[at]->word(value) : (ConfigWord){0};
+    return at >= 0 ? word_at(list[at], value) : (ConfigWord){0};
+}
+
+static char *users_of(const ConfigWords *words, const char *leaf, const char *between)
+{
+    ConfigWord word;
+    char *all = mem_text("");
+    for (int i = 0; (word = word_at(words, i)).word; ++i)
+        if (word_uses(word, leaf)) text_add(&all, *all ? between : "", word.word);
+    return all;
+}
+
+char *option_users(const Option *option, const char *leaf, const char *between)
+{
+    int at = list_of(option);
+    return at >= 0 ? users_of(list[at], leaf, between) : mem_text("");
+}
+
+char *option_help(const Option *option)
+{
+    char *help = mem_text("");
+    for (int i = 0; i < list_count; ++i) {
+        if (!same_section(list[i]->key, option->key)) continue;
+        char *users = users_of(list[i], option_leaf(option), ", ");
+        if (*users) text_add(&help, users, ": ");
+        mem_free(&users);
+    }
+    text_add(&help, option->help, "");
+    return help;
+}
+
+/* "0.95" of "momentum=0.95 nesterov=true", up to the blank; NULL: the word has no other default. */
+static const char *default_of(ConfigWord word, const char *leaf)
+{
+    size_t length = strlen(leaf);
+    for (const char *at = word.defaults; at && *at; at += strcspn(at, " "), at += *at == ' ')
+        if (!strncmp(at, leaf, length) && at[length] == '=') return at + length + 1;
+    return NULL;
+}
+
+char *option_own_defaults(const Option *option)
+{
+    char *all = mem_text("");
+    for (int i = 0; i < list_count; ++i) {
+        if (!same_section(list[i]->key, option->key)) continue;
+        ConfigWord word;
+        for (int k = 0; (word = word_at(list[i], k)).word; ++k) {
+            const char *own = default_of(word, option_leaf(option));
+            if (!own) continue;
+            char *text = mem_format("%s: %.*s", word.word, (int)strcspn(own, " "), own);
+            text_add(&all, "; ", text);
+            mem_free(&text);
+        }
+    }
+    return all;
 }
 
 bool word_uses(ConfigWord word, const char *leaf)

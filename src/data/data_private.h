@@ -84,6 +84,7 @@ typedef struct PartFile {
     char *out, *part;
     int fd;
 } PartFile;
+/* called under hdf5_lock; negative: it failed */
 typedef herr_t PartPut(void *user, hid_t file);
 /* ERR_USAGE: out is there already and not force. */
 Status part_free_place(const char *out, bool force);

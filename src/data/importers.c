@@ -2,7 +2,7 @@
  * here. */
 #include "data.h"
 
-/* clang-format off: one a line */
+/* clang-format off: one a line, a new one above the last */
 #define IMPORTERS(_)                                                                               \
     _(idx)                                                                                         \
     _(cifar)                                                                                       \

@@ -1,8 +1,6 @@
 /* relu, relu6, gelu (tanh form; Hendrycks & Gimpel 2016), silu: y = act(x), any shape. */
 #include "kinds.h"
 
-static const char *const attrs[] = {NULL};
-
 static void relu_defaults(OpSpec *spec, LayerSize *size)
 {
     (void)size;
@@ -36,7 +34,6 @@ static Status infer(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_P
 const LayerKind kind_relu = {
     .name = "relu",
     .op = OP_ACTIVATION,
-    .attrs = attrs,
     .inputs = 1,
     .help = "max(x, 0)",
     .defaults = relu_defaults,
@@ -45,7 +42,6 @@ const LayerKind kind_relu = {
 const LayerKind kind_relu6 = {
     .name = "relu6",
     .op = OP_ACTIVATION,
-    .attrs = attrs,
     .inputs = 1,
     .help = "min(max(x, 0), 6)",
     .defaults = relu6_defaults,
@@ -54,7 +50,6 @@ const LayerKind kind_relu6 = {
 const LayerKind kind_gelu = {
     .name = "gelu",
     .op = OP_ACTIVATION,
-    .attrs = attrs,
     .inputs = 1,
     .help = "Gaussian error linear unit, tanh form",
     .defaults = gelu_defaults,
@@ -63,7 +58,6 @@ const LayerKind kind_gelu = {
 const LayerKind kind_silu = {
     .name = "silu",
     .op = OP_ACTIVATION,
-    .attrs = attrs,
     .inputs = 1,
     .help = "x * sigmoid(x)",
     .defaults = silu_defaults,

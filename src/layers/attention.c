@@ -5,12 +5,6 @@
 
 static const char *const attrs[] = {"heads", "kv_heads", "rotary", "rotary_base", NULL};
 
-static void defaults(OpSpec *spec, LayerSize *size)
-{
-    (void)spec;
-    (void)size;
-}
-
 /* *width: a head's. Of heads + 2 kv_heads there is one after the other. */
 static Status head_width(const OpSpec *spec, int64_t *width)
 {
@@ -59,8 +53,6 @@ const LayerKind kind_attention = {
     .op = OP_ATTENTION,
     .attrs = attrs,
     .inputs = 1,
-    .help =
-        "causal self-attention on queries, keys and values: heads, kv_heads, rotary, rotary_base",
-    .defaults = defaults,
+    .help = "causal self-attention on queries, keys and values",
     .infer = infer,
 };

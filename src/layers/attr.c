@@ -66,7 +66,7 @@ static Status unknown_attr(const LayerKind *kind, const char *key)
 {
     char list[256] = "";
     int count = 0;
-    for (; kind->attrs[count]; ++count) {
+    for (; kind->attrs && kind->attrs[count]; ++count) {
         size_t used = strlen(list);
         snprintf(list + used, sizeof list - used, "%s%s", count ? ", " : "", kind->attrs[count]);
     }
@@ -194,7 +194,8 @@ Status layer_attr(const LayerKind *kind, OpSpec *spec, LayerSize *size, const ch
                   const char *value)
 {
     bool taken = false;
-    for (int i = 0; kind->attrs[i]; ++i) taken = taken || strcmp(kind->attrs[i], key) == 0;
+    for (int i = 0; kind->attrs && kind->attrs[i]; ++i)
+        taken = taken || strcmp(kind->attrs[i], key) == 0;
     if (!taken) return unknown_attr(kind, key);
     const Attr *attr = attr_find(key);
     if (!attr) return fail(ERR_BUG, "%s: attribute '%s' is not in the table", kind->name, key);

@@ -1,14 +1,6 @@
 /* concat: several inputs along the channels. */
 #include "kinds.h"
 
-static const char *const attrs[] = {NULL};
-
-static void defaults(OpSpec *spec, LayerSize *size)
-{
-    (void)spec;
-    (void)size;
-}
-
 static Status infer(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_PARAMS])
 {
     char a[64], b[64];
@@ -35,9 +27,7 @@ static Status infer(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_P
 const LayerKind kind_concat = {
     .name = "concat",
     .op = OP_CONCAT,
-    .attrs = attrs,
     .inputs = -1,
     .help = "several layers' channels, one after the other",
-    .defaults = defaults,
     .infer = infer,
 };

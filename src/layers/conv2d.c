@@ -37,7 +37,7 @@ const LayerKind kind_conv2d = {
     .op = OP_CONV2D,
     .attrs = attrs,
     .inputs = 1,
-    .help = "2-d convolution: channels, kernel, stride, pad, groups",
+    .help = "2-d convolution",
     .defaults = defaults,
     .infer = infer,
 };

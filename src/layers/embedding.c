@@ -32,7 +32,7 @@ const LayerKind kind_embedding = {
     .op = OP_EMBEDDING,
     .attrs = attrs,
     .inputs = 1,
-    .help = "a vector for each token: vocab, width",
+    .help = "a vector for each token",
     .defaults = defaults,
     .infer = infer,
 };

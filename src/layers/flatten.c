@@ -1,14 +1,6 @@
 /* flatten: (N, ...) -> (N, product of the rest). Nothing moves in memory. */
 #include "kinds.h"
 
-static const char *const attrs[] = {NULL};
-
-static void defaults(OpSpec *spec, LayerSize *size)
-{
-    (void)spec;
-    (void)size;
-}
-
 static Status infer(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_PARAMS])
 {
     (void)size;
@@ -22,9 +14,7 @@ static Status infer(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_P
 const LayerKind kind_flatten = {
     .name = "flatten",
     .op = OP_FLATTEN,
-    .attrs = attrs,
     .inputs = 1,
     .help = "one vector a sample, for dense",
-    .defaults = defaults,
     .infer = infer,
 };

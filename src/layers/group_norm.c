@@ -34,7 +34,7 @@ const LayerKind kind_group_norm = {
     .op = OP_GROUP_NORM,
     .attrs = attrs,
     .inputs = 1,
-    .help = "normalises groups of a sample's channels: groups",
+    .help = "normalises groups of a sample's channels",
     .defaults = defaults,
     .infer = infer,
 };

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-/* clang-format off: one a line */
+/* clang-format off: one a line, a new one above the last */
 #define LAYERS(_)                                                                                  \
     _(dense)                                                                                       \
     _(conv2d)                                                                                      \
@@ -38,14 +38,6 @@ enum { KINDS = sizeof kinds / sizeof *kinds };
 
 /* ---- operations that are layers by themselves ---- */
 
-static const char *const no_attrs[] = {NULL};
-
-static void own_defaults(OpSpec *spec, LayerSize *size)
-{
-    (void)spec;
-    (void)size;
-}
-
 static Status own_infer(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_PARAMS])
 {
     char a[64], b[64];
@@ -67,10 +59,8 @@ static const LayerKind *own_kind(OpKind op)
     const OpInfo *info = op_info(op);
     own[op] = (LayerKind){.name = info->name,
                           .op = op,
-                          .attrs = no_attrs,
                           .inputs = info->layer_inputs,
                           .help = info->layer_help,
-                          .defaults = own_defaults,
                           .infer = own_infer};
     return &own[op];
 }
@@ -79,7 +69,7 @@ const LayerKind *layer_kind_at(int i)
 {
     if (i < KINDS) return kinds[i];
     i -= KINDS;
-    for (OpKind op = 0; op < OP_KINDS; ++op)
+    for (OpKind op = OP_NONE + 1; op < OP_KINDS; ++op)
         if (op_info(op)->layer_inputs > 0 && i-- == 0) return own_kind(op);
     return NULL;
 }
@@ -90,6 +80,41 @@ const LayerKind *layer_kind(const char *name)
     for (int i = 0; (kind = layer_kind_at(i)); ++i)
         if (strcmp(kind->name, name) == 0) return kind;
     return NULL;
+}
+
+Status layer_begin(const LayerKind *kind, OpSpec *spec, LayerSize *size)
+{
+    const char *lacks = !op_info(kind->op)  ? ".op is no operation"
+                        : kind->inputs == 0 ? ".inputs is 0"
+                        : kind->inputs < -1 || kind->inputs > SPEC_INPUTS
+                            ? ".inputs is out of range"
+                        : !kind->infer ? ".infer is not given"
+                                       : NULL;
+    if (lacks) return fail(ERR_BUG, "layer kind %s: %s", kind->name, lacks);
+    spec->kind = kind->op;
+    if (kind->defaults) kind->defaults(spec, size);
+    return OK;
+}
+
+Status layer_infer(const LayerKind *kind, OpSpec *spec, const LayerSize *size,
+                   LayerParam param[SPEC_PARAMS])
+{
+    spec->y = (Desc){0};
+    spec->w_count = 0;
+    memset(spec->w, 0, sizeof spec->w);
+    memset(param, 0, SPEC_PARAMS * sizeof *param);
+    TRY(kind->infer(spec, size, param));
+    if (spec->y.shape.ndim == 0) return fail(ERR_BUG, "layer kind %s: y has no shape", kind->name);
+    for (int i = 0; i < SPEC_PARAMS; ++i) {
+        bool shaped = spec->w[i].ndim > 0, counts = i < spec->w_count;
+        if (counts && !(shaped && param[i].name))
+            return fail(ERR_BUG, "layer kind %s: parameter %d has no %s", kind->name, i + 1,
+                        shaped ? "name" : "shape");
+        if (!counts && (shaped || param[i].name))
+            return fail(ERR_BUG, "layer kind %s: w_count is %d, but there is a parameter %d",
+                        kind->name, spec->w_count, i + 1);
+    }
+    return OK;
 }
 
 Status need_floats(const OpSpec *spec, const char *kind, int lowest, int highest, const char *needs)

@@ -3,13 +3,6 @@
 #include "kinds.h"
 
 static const char *const softmax_attrs[] = {"smoothing", NULL};
-static const char *const mse_attrs[] = {NULL};
-
-static void defaults(OpSpec *spec, LayerSize *size)
-{
-    (void)spec;
-    (void)size;
-}
 
 static Status softmax_infer(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_PARAMS])
 {
@@ -37,16 +30,13 @@ const LayerKind kind_softmax_loss = {
     .attrs = softmax_attrs,
     .inputs = 1,
     .help = "cross-entropy of the softmax, with label smoothing",
-    .defaults = defaults,
     .infer = softmax_infer,
 };
 const LayerKind kind_mse_loss = {
     .name = "mse_loss",
     .op = OP_MSE_LOSS,
-    .attrs = mse_attrs,
     .inputs = 1,
     .help = "mean squared error",
-    .defaults = defaults,
     .infer = mse_infer,
 };
 

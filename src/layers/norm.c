@@ -36,7 +36,7 @@ static Status batch_infer(OpSpec *spec, const LayerSize *size, LayerParam param[
     return OK;
 }
 
-static Status layer_infer(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_PARAMS])
+static Status layer_norm_infer(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_PARAMS])
 {
     (void)size;
     TRY(need_floats(spec, "layer_norm", 2, 3, "(N,C) or (N,T,C)"));
@@ -66,5 +66,5 @@ const LayerKind kind_layer_norm = {
     .inputs = 1,
     .help = "normalises each sample's last dimension",
     .defaults = layer_defaults,
-    .infer = layer_infer,
+    .infer = layer_norm_infer,
 };

@@ -3,7 +3,6 @@
 #include "kinds.h"
 
 static const char *const attrs[] = {"kernel", "stride", "pad", NULL};
-static const char *const global_attrs[] = {NULL};
 
 static void max_defaults(OpSpec *spec, LayerSize *size)
 {
@@ -57,7 +56,7 @@ const LayerKind kind_max_pool = {
     .op = OP_POOL,
     .attrs = attrs,
     .inputs = 1,
-    .help = "the largest value of each window: kernel, stride, pad",
+    .help = "the largest value of each window",
     .defaults = max_defaults,
     .infer = infer,
 };
@@ -66,14 +65,13 @@ const LayerKind kind_avg_pool = {
     .op = OP_POOL,
     .attrs = attrs,
     .inputs = 1,
-    .help = "the mean of each window's real pixels: kernel, stride, pad",
+    .help = "the mean of each window's real pixels",
     .defaults = avg_defaults,
     .infer = infer,
 };
 const LayerKind kind_global_pool = {
     .name = "global_pool",
     .op = OP_POOL,
-    .attrs = global_attrs,
     .inputs = 1,
     .help = "the mean of each channel: (N,C,H,W) -> (N,C,1,1)",
     .defaults = global_defaults,

@@ -2,14 +2,6 @@
  * -> (N,T,F). It has no parameters: one dense layer of 2F outputs before it is both projections. */
 #include "kinds.h"
 
-static const char *const attrs[] = {NULL};
-
-static void defaults(OpSpec *spec, LayerSize *size)
-{
-    (void)spec;
-    (void)size;
-}
-
 static Status infer(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_PARAMS])
 {
     char text[64];
@@ -31,9 +23,7 @@ static Status infer(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_P
 const LayerKind kind_swiglu = {
     .name = "swiglu",
     .op = OP_SWIGLU,
-    .attrs = attrs,
     .inputs = 1,
     .help = "silu of the first half times the second half: half as wide",
-    .defaults = defaults,
     .infer = infer,
 };

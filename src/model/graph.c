@@ -30,6 +30,7 @@ Status draft_begin(const Graph *graph, Draft *draft, const LayerKind *kind, cons
     *draft = (Draft){.kind = kind, .name = name};
     if (graph_name_taken(graph, name))
         return fail(ERR_CONFIG, "two layers have the name '%s'", name);
+    TRY(layer_begin(kind, &draft->spec, &draft->size));
     if (kind->inputs > 0 && in_count != kind->inputs)
         return fail(ERR_CONFIG, "%s needs %d input%s, got %d%s", kind->name, kind->inputs,
                     kind->inputs == 1 ? "" : "s", in_count,
@@ -37,13 +38,11 @@ Status draft_begin(const Graph *graph, Draft *draft, const LayerKind *kind, cons
     if (kind->inputs < 0 && (in_count < 2 || in_count > SPEC_INPUTS))
         return fail(ERR_CONFIG, "%s needs 2 to %d inputs, got %d: name them, as in input: [a, b]",
                     kind->name, SPEC_INPUTS, in_count);
-    draft->spec.kind = kind->op;
     draft->spec.x_count = in_count;
     for (int i = 0; i < in_count; ++i) {
         draft->in[i] = in[i];
         draft->spec.x[i] = graph_output(graph, in[i]);
     }
-    kind->defaults(&draft->spec, &draft->size);
     return OK;
 }
 
@@ -80,8 +79,8 @@ static void add_params(Graph *graph, Node *node, int index, const LayerParam inf
 
 Status draft_finish(Graph *graph, Draft *draft, int *index)
 {
-    LayerParam info[SPEC_PARAMS] = {0};
-    TRY(draft->kind->infer(&draft->spec, &draft->size, info));
+    LayerParam info[SPEC_PARAMS];
+    TRY(layer_infer(draft->kind, &draft->spec, &draft->size, info));
     TRY(check_sizes(&draft->spec));
     draft->spec.seed_name = hash_text(draft->name);
     int i = graph->node_count;

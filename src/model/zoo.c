@@ -1,6 +1,7 @@
 /* The models there are by name, and what their files share. */
 #include "build.h"
 
+/* one a line, a new one above the last */
 #define MODELS(_)                                                                                  \
     _(mlp)                                                                                         \
     _(lenet)                                                                                       \

@@ -2,7 +2,7 @@
  * row, and one line here. */
 #include "rules.h"
 
-/* clang-format off: one a line */
+/* clang-format off: one a line, a new one above the last */
 #define RULES(_)                                                                                   \
     _(sgd)                                                                                         \
     _(adam)                                                                                        \

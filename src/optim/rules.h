@@ -14,7 +14,8 @@ float optim_decay(const OptimPiece *piece);
 const UpdateNumbers *optim_now(const Optim *optim, const OptimPiece *piece);
 /* From measure: x, as long as piece, is what norm number `set` of its range is of. */
 void optim_squares(Optim *optim, int set, const OptimPiece *piece, const float *x);
-/* body on the piece's parameters and what else is given, in order; memory of the host. */
+/* body on the piece's parameters and what else is given, in order; memory of the host. What is NULL
+ * here is NULL in body, too. */
 void optim_each(const Optim *optim, const OptimPiece *piece, ElementBody body, const void *args,
                 float *const range[FLAT_RANGES]);
 

@@ -106,8 +106,8 @@ static bool is_half(TaskKind kind)
     return kind == TASK_BACKWARD_DATA || kind == TASK_BACKWARD_WEIGHT;
 }
 
-/* Takes the list over. Where the schedule is split, a whole backward becomes its two halves, one
- * behind the other. */
+/* Takes the list over. Where the schedule is split, a file's whole backward becomes its two halves,
+ * one behind the other. */
 static void set_list(Schedule *s, int stage, TaskList *list)
 {
     TaskList halves = {0};
@@ -133,6 +133,23 @@ static Status fill_from_file(Schedule *s, TaskList *list, const char *path)
     return OK;
 }
 
+/* A form's own lists: backward whole, or, where it is split, in halves. */
+static Status check_halves(const Schedule *s, const TaskList *list, int stage)
+{
+    for (int i = 0; i < list->count; ++i) {
+        TaskKind kind = list->task[i].kind;
+        if (s->split && kind == TASK_BACKWARD)
+            return fail(ERR_BUG,
+                        "schedule %s: stage %d: .split is set: give both halves of a "
+                        "backward pass, not TASK_BACKWARD",
+                        s->name, stage);
+        if (!s->split && is_half(kind))
+            return fail(ERR_BUG, "schedule %s: stage %d: has half a backward pass: set .split",
+                        s->name, stage);
+    }
+    return OK;
+}
+
 static Status fill(Schedule *s, const ScheduleForm *form, TaskList *list, const char *path)
 {
     for (int c = 0; c < schedule_chunks(s); ++c)
@@ -140,7 +157,10 @@ static Status fill(Schedule *s, const ScheduleForm *form, TaskList *list, const 
     s->split = form->split;
     if (!form->order) return fill_from_file(s, list, path);
     TRY(set_chunks(s));
-    for (int i = 0; i < s->shape.stages; ++i) form->order(&list[i], s, i);
+    for (int i = 0; i < s->shape.stages; ++i) {
+        form->order(&list[i], s, i);
+        TRY(check_halves(s, &list[i], i));
+    }
     return OK;
 }
 

@@ -70,7 +70,10 @@ Status op_new(Op **op, Backend *backend, const OpSpec *spec, Desc preferred[SPEC
     const OpInfo *info = op_info(spec->kind);
     if (!info) return fail(ERR_BUG, "there is no operation number %d", spec->kind);
     const OpTable *table = backend->table->op[spec->kind];
-    if (!table || !table->plan || !table->forward)
+    if (table && !(table->plan && table->forward))
+        return fail(ERR_BUG, "the %s backend's operation '%s' has no %s", backend->table->name,
+                    info->name, table->plan ? "forward" : "plan");
+    if (!table)
         return fail(ERR_CONFIG, "the %s backend has no operation '%s'; choose another train.device",
                     backend->table->name, info->name);
     TRY(tensors_check(spec, info->name));

@@ -16,7 +16,7 @@ enum { RELU = 1u << ACT_RELU, RELU6 = 1u << ACT_RELU6, GELU = 1u << ACT_GELU };
 
 const OpInfo *op_info(OpKind kind)
 {
-    return kind >= 0 && kind < OP_KINDS ? infos[kind] : NULL;
+    return kind > OP_NONE && kind < OP_KINDS ? infos[kind] : NULL;
 }
 
 bool op_asks_ranks(const OpSpec *spec)

@@ -103,8 +103,10 @@ static Status make_schedule(Trainer *t)
     int kind = t->shape.pp > 1 || c->grid.chunks == 1 ? c->grid.pipeline_schedule : SCHEDULE_1F1B;
     /* before a list is made whose length is the stages' square */
     if (kind != SCHEDULE_FILE) TRY(graph_can_cut(t->graph, c, shape.stages * shape.chunks));
-    TRY(schedule_new(&t->schedule, kind, c->grid.schedule_path, shape));
-    Status st = schedule_simulate(t->schedule, NULL, &report);
+    Status st = schedule_new(&t->schedule, kind, c->grid.schedule_path, shape);
+    /* its message has the file's line */
+    if (st != OK && kind == SCHEDULE_FILE) return st;
+    if (st == OK) st = schedule_simulate(t->schedule, NULL, &report);
     if (st != OK) return place_schedule(t, st);
     t->channel_depth = report.depth;
     schedule_report_fini(&report);

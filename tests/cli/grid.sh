@@ -34,7 +34,7 @@ refused '5 does not divide train.batch (12)' grid.dp=2 train.micro_batch=5
 refused '18 chunks (grid.pp x grid.chunks) are more than the 2 layers' grid.pp=2 grid.pipeline_schedule=interleaved grid.chunks=9
 refused "no layer is named 'nowhere'" grid.pp=2 'grid.cuts=[nowhere]'
 refused 'names 2 layers, but 2 stages of 1 chunk need 1' grid.pp=2 'grid.cuts=[fc1,fc2]'
-refused '1f1b has 1 chunk a stage, not 2: interleaved, file:PATH take more' grid.pp=2 grid.chunks=2
+refused '1f1b has 1 chunk a stage, not 2: interleaved, ' grid.pp=2 grid.chunks=2
 
 refused "zb-v has 2 chunks a stage, not 1" grid.pp=2 grid.pipeline_schedule=zb-v grid.chunks=1
 refused 'names 1 layer, but 2 stages of 2 chunks need 3' grid.pp=2 grid.pipeline_schedule=dualpipe-v 'grid.cuts=[fc2]'

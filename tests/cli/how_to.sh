@@ -26,6 +26,11 @@ patched() {
     cp -a "$built/obj" "$built/lib" "$built/probe.mk" "$1/build"
     (cd "$1" && if command -v patch >/dev/null; then patch -p1 -s; else git apply; fi) <"$file" || rc=$?
     holds "$1.patch applies" test $rc = 0
+    local made=$1/$(sed -n '/^--- .dev.null$/{ n; s,^+++ b/,,p }' "$file")
+    holds "$made fits 100 columns" test -z "$(awk 'length > 100' "$made")"
+    if command -v clang-format >/dev/null; then
+        holds "$made is laid out as all C" clang-format --style="file:$here/.clang-format" --dry-run -Werror "$made"
+    fi
     make -C "$1" -j2 BUILD=build weft >"$1.log" 2>&1 || { rc=$?; tail -n 20 "$1.log"; }
     holds "what $1.patch makes is built" test $rc = 0
 }
@@ -156,7 +161,7 @@ data: {train: images.h5}
 train: {steps: 2, batch: 32, micro_batch: 4, threads: 1}
 X
 new="grid.pp=2 grid.pipeline_schedule=breadth-first"
-check 0 'breadth-first: all micro-batches chunk by chunk' schedule/build/weft help
+check 0 'breadth-first: all forwards, chunk by chunk' schedule/build/weft help
 check 0 'schedule breadth-first: 2 stages, 8 micro-batches a replica' schedule/build/weft plan job.yaml $new
 fetched() { # SCHEDULE: bytes a step
     schedule/build/weft plan "$here/jobs/gpt-text.yaml" --input tokens model.vocab=256 train.micro_batch=2 train.batch=32 --ranks 4 grid.pp=2 grid.zero=3 \
@@ -164,7 +169,13 @@ fetched() { # SCHEDULE: bytes a step
 }
 holds 'it gathers parameters seldom' test $((4 * $(fetched breadth-first))) -le "$(fetched interleaved)"
 check 78 'more than the' schedule/build/weft plan job.yaml $new grid.chunks=9
-check 0 'same' timeout 240 schedule/build/weft verify job.yaml --grids 1x1x1,1x2x1 --schedules breadth-first --steps 2
+check 0 'same' timeout 240 schedule/build/weft verify job.yaml --grids 1x1x1,1x2x1 --steps 2 ${new#* } grid.chunks=3 'model.hidden=[16,16,16,16,16]'
+cp -a "$here/tests" schedule
+make -C schedule -j2 BUILD=build build/tests/config/test_bad_input >test.log 2>&1 || tail -n 20 test.log
+holds 'messages that name the schedules are still those expected' schedule/build/tests/config/test_bad_input >bad_input
+sed -i 's/order_breadth_first}/order_breadth_first, .split = true}/' schedule/src/schedule/breadth_first.c
+make -C schedule -j2 BUILD=build weft >test.log 2>&1 || tail -n 20 test.log
+check 70 'breadth-first: stage 0: .split is set' schedule/build/weft plan job.yaml $new
 holds 'no file is left of a bad one' sh -c '! ls bad.h5* 2>/dev/null'
 
 # Adagrad's first step moves every number by the rate: w - lr g / (|g| + eps).
@@ -176,6 +187,8 @@ train: {batch: 16, micro_batch: 4, steps: 3, threads: 1}
 optim: {name: adagrad, lr: 0.125}
 END
 check 0 'sgd|adam|adamw|adagrad|lars' "$weft" help
+holds 'the help of a constant names it' grep -q 'optim.eps  *adam, adamw, adagrad, lamb: ' out
+holds 'and its default' grep -q 'default: 1e-8; adagrad: 1e-10' out
 for lr in 0.125 1e-30; do check 0 '' "$weft" train ada.yaml run.name=lr-$lr optim.lr=$lr train.steps=1; done
 values() { h5dump -y -d /params/dense2.bias "runs/lr-$1/checkpoints/step-00000001.h5" | awk '/ DATA {/ { on = 1; next } on && /}/ { exit } on' | tr -d ',' | xargs -n 1; }
 distances() { paste <(values 0.125) <(values 1e-30) | awk '{ d = $1 - $2; printf "%.3f\n", d < 0 ? -d : d }' | sort -u; }

@@ -81,7 +81,10 @@ static void test_table(void)
         if (o->unset) continue;
         Config *config = NULL;
         char *word = mem_format("%s=%s", o->key, o->fallback), *words[] = {word};
-        CHECK_OK(config_parse(&config, "defaults", NULL, 1, words));
+        Status status = config_parse(&config, "defaults", NULL, 1, words);
+        /* a rule's constant is read, and then refused where sgd has no use for it */
+        bool idle = o->constant && strstr(fail_message(), "have a use for it");
+        CU_ASSERT(status == OK || idle);
         config_free(&config);
         mem_free(&word);
     }

@@ -21,7 +21,7 @@ static Status loss_open(Rig *rig, Backend *device, const LossCase *c, bool over)
     rig->spec.x_count = 1;
     rig->spec.x[0] = desc_plain(c->x, DTYPE_F32);
     rig->spec.need_dx[0] = true;
-    TRY(layer_kind("softmax_loss")->infer(&rig->spec, &rig->size, rig->param));
+    TRY(layer_infer(layer_kind("softmax_loss"), &rig->spec, &rig->size, rig->param));
     rig->spec.x[0] = dense_output(device, c->x);
     TRY(rig_plan(rig));
     rig_memory(rig);

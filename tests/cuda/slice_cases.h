@@ -56,7 +56,7 @@ static Status slice_open(Rig *rig, Backend *backend, const SliceCase *c, int ran
     rig->spec.x_count = 1;
     rig->spec.x[0] = desc_plain(x, has_tokens(c) ? DTYPE_I32 : DTYPE_F32);
     rig->spec.need_dx[0] = !has_tokens(c);
-    TRY(layer_kind(c->kind)->infer(&rig->spec, &rig->size, rig->param));
+    TRY(layer_infer(layer_kind(c->kind), &rig->spec, &rig->size, rig->param));
     if (is_loss(c)) rig->spec.x[0] = dense_output(backend, x);
     TRY(rig_plan(rig));
     rig_memory(rig);

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <math.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -425,7 +426,43 @@ static void tokens_bad(void)
     CU_ASSERT_FALSE(exists(out) || part_exists(out) || exists(test) || part_exists(test));
 }
 
+/* `weft data import NAME ...`: the words and flags up to a NULL go through the importer's row. */
+static Status import_run(const char *name, ...)
+{
+    char *word[16], full[64];
+    int count = 0;
+    va_list words;
+    va_start(words, name);
+    while (count < 16 && (word[count] = va_arg(words, char *))) ++count;
+    va_end(words);
+    snprintf(full, sizeof full, "data import %s", name);
+    const Verb *const *importer = importers;
+    while (*importer && strcmp((*importer)->name, full) != 0) ++importer;
+    if (!*importer) return fail(ERR_BUG, "there is no importer %s", name);
+    void *options = mem_new((*importer)->options_bytes + 1);
+    Status status = verb_options_init(*importer, &count, word, options);
+    if (status == OK) status = (*importer)->run(count, word, options);
+    verb_options_fini(*importer, options);
+    mem_free(&options);
+    return status;
+}
+
+static void by_name(void)
+{
+    const char *x = idx_images("x", N, 0), *y = idx_labels("y", N, 0), *out = in_scratch("verb.h5");
+    CHECK_FAILS(import_run("idx", x, y, NULL), ERR_USAGE, "-o OUT is missing");
+    CHECK_FAILS(import_run("idx", x, "-o", out, NULL), ERR_USAGE, "expected an images file");
+    CHECK_FAILS(import_run("idx", y, x, "-o", out, NULL), ERR_DATA, "images first");
+    CU_ASSERT_FALSE(exists(out));
+    CHECK_OK(import_run("idx", x, y, "-o", out, "--classes", "a,b,c,d", NULL));
+    CHECK_FAILS(import_run("idx", x, y, "-o", out, NULL), ERR_USAGE, "already there");
+    CHECK_OK(import_run("idx", x, y, "-o", out, "--force", NULL));
+    CU_ASSERT_TRUE(exists(out));
+    remove(out);
+}
+
 TEST_MAIN("import", {"IDX round trip", round_trip}, {"never overwrites", never_overwrites},
           {"bad IDX", idx_bad}, {"bad gzip", gz_bad}, {"CIFAR", cifar}, {"bad CIFAR", cifar_bad},
           {"disk full", disk_full}, {"tokens round trip", tokens_round_trip},
-          {"tokens never overwrite", tokens_never_overwrite}, {"bad tokens", tokens_bad})
+          {"tokens never overwrite", tokens_never_overwrite}, {"bad tokens", tokens_bad},
+          {"by name", by_name})

@@ -1,4 +1,4 @@
-/* Optimizers and learning-rate curves against golden values (tools/golden_models.py: PyTorch; LARS
+/* Optimizers and learning-rate curves against golden values (tools/golden_optim.py: PyTorch; LARS
  * and LAMB from their papers), joined ranges against single ones, the gradient's norm. */
 #include "golden.h"
 

@@ -1,4 +1,4 @@
-/* Rules that want whole tensors, and groups: Muon against golden values (tools/golden_models.py:
+/* Rules that want whole tensors, and groups: Muon against golden values (tools/golden_optim.py:
  * NumPy, from the paper, beside PyTorch's in bf16), the same bits on any number of threads; which
  * rule updates which parameter; rules side by side give what each gives alone. */
 #include "golden.h"

@@ -11,24 +11,23 @@
 
 #include "parallel/mpi_main.h"
 
-/* Six graphs each. */
-enum { WAYS = 10, GRAPHS = 6 * WAYS };
-
-/* Ways to run a model: the schedule, what a file's list is, chunks a stage, a split backward in a
- * file's list. */
+/* Ways to run a model, a row each: the schedule, what a file's list is, chunks a stage, is backward
+ * split. */
 static const struct {
     int schedule, list, least, most;
     bool split;
-} ways[WAYS] = {{SCHEDULE_GPIPE, 0, 1, 1, false},
-                {SCHEDULE_1F1B, 0, 1, 1, false},
-                {SCHEDULE_ZERO_BUBBLE, 0, 1, 1, true},
-                {SCHEDULE_INTERLEAVED, 0, 1, 3, false},
-                {SCHEDULE_FILE, SCHEDULE_INTERLEAVED, 1, 3, false},
-                {SCHEDULE_FILE, SCHEDULE_INTERLEAVED, 1, 3, true},
-                {SCHEDULE_ZB_V, 0, 2, 2, true},
-                {SCHEDULE_DUALPIPE_V, 0, 2, 2, true},
-                {SCHEDULE_FILE, SCHEDULE_DUALPIPE_V, 2, 2, true},
-                {SCHEDULE_FILE, SCHEDULE_FILE, 2, 3, false}};
+} ways[] = {{SCHEDULE_GPIPE, 0, 1, 1, false},
+            {SCHEDULE_1F1B, 0, 1, 1, false},
+            {SCHEDULE_ZERO_BUBBLE, 0, 1, 1, true},
+            {SCHEDULE_INTERLEAVED, 0, 1, 3, false},
+            {SCHEDULE_FILE, SCHEDULE_INTERLEAVED, 1, 3, false},
+            {SCHEDULE_FILE, SCHEDULE_INTERLEAVED, 1, 3, true},
+            {SCHEDULE_ZB_V, 0, 2, 2, true},
+            {SCHEDULE_DUALPIPE_V, 0, 2, 2, true},
+            {SCHEDULE_FILE, SCHEDULE_DUALPIPE_V, 2, 2, true},
+            {SCHEDULE_FILE, SCHEDULE_FILE, 2, 3, false}};
+/* Six graphs each. */
+enum { WAYS = sizeof ways / sizeof *ways, GRAPHS = 6 * WAYS };
 
 static Case case_of(const char *model, const BackendTable *table, int side, int way, int draw)
 {

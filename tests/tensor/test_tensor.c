@@ -100,16 +100,17 @@ static void backends(void)
  * constant. */
 static void one_name(void)
 {
-#define NAME(OP, name, where) #name,
+#define NAME(OP, name, where) [OP_##OP] = #name,
     static const char *const names[OP_KINDS] = {OPERATIONS(NAME)};
 #undef NAME
-    for (OpKind k = 0; k < OP_KINDS; ++k) {
+    for (OpKind k = OP_NONE + 1; k < OP_KINDS; ++k) {
         CU_ASSERT_STRING_EQUAL(op_info(k)->name, names[k]);
         CU_ASSERT_STRING_EQUAL(backend_cpu.op[k]->name, names[k]);
         if (backend_cuda.op[k]) CU_ASSERT_STRING_EQUAL(backend_cuda.op[k]->name, names[k]);
         CU_ASSERT(op_info(k)->layer_inputs == 0 || op_info(k)->layer_help);
     }
     CU_ASSERT_PTR_NULL(op_info(OP_KINDS));
+    CU_ASSERT_PTR_NULL(op_info(OP_NONE));
     CU_ASSERT_PTR_NULL(op_info(-1));
 }
 
@@ -126,6 +127,11 @@ static void missing_operation(void)
                 "dense");
     OpSpec empty = {.kind = OP_REORDER, .x_count = 1};
     CHECK_FAILS(op_new(&op, b, &empty, preferred), ERR_CONFIG, "reorder");
+    OpTable halved = *backend_cpu.op[OP_RMS_NORM];
+    halved.forward = NULL;
+    lacking.op[OP_RMS_NORM] = &halved;
+    CHECK_FAILS(op_new(&op, b, &(OpSpec){.kind = OP_RMS_NORM, .x_count = 1}, preferred), ERR_BUG,
+                "operation 'rms_norm' has no forward");
     CU_ASSERT_PTR_NULL(op);
     backend_close(&b);
 }

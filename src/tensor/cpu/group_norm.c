@@ -18,9 +18,10 @@ static Status group_norm_check(const OpSpec *s)
 {
     char text[64];
     const Shape x = s->x[0].shape;
-    if (x.ndim != 4 || s->groups < 1 || x.dim[1] % s->groups != 0 || s->residual)
-        return fail(ERR_CONFIG, "group_norm: an input of shape %s and %d groups do not fit",
-                    shape_text(x, text), s->groups);
+    if (x.ndim != 4 || s->groups < 1 || x.dim[1] % s->groups != 0 || s->w_count != 2 || s->residual)
+        return fail(ERR_CONFIG,
+                    "group_norm: an input of shape %s, %d groups and %d parameters do not fit",
+                    shape_text(x, text), s->groups, s->w_count);
     if (s->act == ACT_NONE || s->act == ACT_RELU || s->act == ACT_RELU6) return OK;
     return fail(ERR_BUG, "group_norm: only relu and relu6 can be fused");
 }

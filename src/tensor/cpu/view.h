@@ -1,7 +1,7 @@
 /* How the CPU's own operations see memory, and how they share out work. A View is
- * [n][groups][hw][block]: images in their blocked layout; everything else as one row of plain
- * elements per sample. Work is cut into items whose results do not depend on which thread takes
- * them. */
+ * [n][groups][hw][block]: images in their blocked layout; (N,C) and (N,T,C) as one row of plain
+ * elements per sample: groups and channels are C or T C, hw and block are 1. Work is cut into items
+ * whose results do not depend on which thread takes them. */
 #ifndef WEFT_TENSOR_VIEW_H
 #define WEFT_TENSOR_VIEW_H
 
@@ -16,7 +16,8 @@ typedef struct View {
 } View;
 
 View view_of(Desc d);
-/* Channels of group g: block, or what is left in the last one. */
+/* Channels of group g: block, or what is left in the last one. The lanes behind them are padding,
+ * which is 0 in every tensor. */
 int view_lanes(const View *v, int64_t g);
 
 /* d in the type that the backend computes in, where it holds numbers at all (tokens stay). */
