@@ -97,9 +97,10 @@ static Status case_spec(const Case *c, int block, OpSpec *spec)
     const LayerKind *kind = layer_kind(c->kind);
     LayerParam param[SPEC_PARAMS] = {{0}};
     LayerSize size = {0};
+    *spec = (OpSpec){0};
     if (!kind) return fail(ERR_BUG, "%s: no such layer", c->kind);
-    *spec = (OpSpec){.kind = kind->op, .residual = c->residual};
-    kind->defaults(spec, &size);
+    TRY(layer_begin(kind, spec, &size));
+    spec->residual = c->residual;
     TRY(attrs_set(kind, c->attrs, spec, &size));
     spec->x_count = (kind->inputs < 0 ? 2 : kind->inputs) + c->residual;
     for (int i = 0; i < spec->x_count; ++i) {
@@ -108,7 +109,7 @@ static Status case_spec(const Case *c, int block, OpSpec *spec)
         spec->x[i].block = block;
         spec->need_dx[i] = true;
     }
-    TRY(kind->infer(spec, &size, param));
+    TRY(layer_infer(kind, spec, &size, param));
     if (c->act != ACT_NONE) spec->act = c->act;
     return OK;
 }

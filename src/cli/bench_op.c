@@ -1,7 +1,8 @@
-/* What an operation that memory bounds reaches beside a copy of as many bytes. Bytes are those that the algorithm must move: each tensor once for
- * every pass that it cannot do without. So a batch norm reads its input twice, for the statistics
- * and for the result, and its backward the input and the gradient twice; a kernel that reads more
- * shows a lower rate, not more bytes. What fits a cache runs there, and so does the copy. */
+/* What an operation that memory bounds reaches beside a copy of as many bytes. Bytes are those that
+ * the algorithm must move: each tensor once for every pass that it cannot do without. So a batch
+ * norm reads its input twice, for the statistics and for the result, and its backward the input and
+ * the gradient twice; a kernel that reads more shows a lower rate, not more bytes. What fits a
+ * cache runs there, and so does the copy. */
 #include "bench_op.h"
 
 #include <string.h>
