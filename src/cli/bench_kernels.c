@@ -124,6 +124,8 @@ static Status measure(const Case *c, const Layout *layout, CpuSet set, Backend *
     TRY(op_new(&op, backend, &spec, preferred));
     int count = bench_op(line, op);
     for (int i = 0; i < count; ++i) {
+        snprintf(line[i].label, sizeof line[i].label, "%s%s%s%s", c->kind,
+                 c->residual ? "+add" : "", c->act != ACT_NONE ? "+" : "", act_name(c->act));
         line[i].set = cpu_name(set);
         line[i].layout = c->ndim == 4 ? layout->name : "rows";
         bench_line_print(&line[i], json);

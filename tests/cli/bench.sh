@@ -50,7 +50,7 @@ check 0 '"sum_waits":0.0' timeout 240 "$WEFT" bench step job.yaml --input tokens
 check 0 '"allreduce_gb_per_s": ' timeout 240 "$WEFT" bench comm -n 2 --mb 0.01 --json
 
 # every layout and instruction set; a case is two lines or one
-check 0 '"op":"pool"' timeout 240 "$WEFT" bench kernels global_pool --json
+check 0 '"op":"global_pool"' timeout 240 "$WEFT" bench kernels global_pool --json
 sets=$("$WEFT" --version | sed -n 's/.*this processor has \([a-z0-9]*\).*/\1/p' | sed 's/avx512/base avx2 avx512/; s/^avx2$/base avx2/' | wc -w)
 holds 'two shapes, four layouts, there and back, by each set' test "$(grep -c '"layout":"' out)" = $((2 * 4 * 2 * sets))
 paste <(field out bytes) <(field out seconds) <(field out gb_per_s) <(field out copy_gb_per_s) <(field out share) >rates

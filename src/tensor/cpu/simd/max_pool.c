@@ -10,12 +10,6 @@ SIMD_INLINE int place_in(const PoolPlane *p, int i, int j, int row, int col)
     return r * p->kernel[1] + c;
 }
 
-/* x[0], x[step], ...: step is 1 or 2; behind: the element before x may be read. */
-SIMD_INLINE Vf load_step(const Elem *x, int step, bool behind)
-{
-    return step == 1 ? elems_load(x) : elems_load_even(x, behind);
-}
-
 SIMD_INLINE void max_store(const PoolPlane *p, Vf best, Vi at, Elem *y, uint8_t *index)
 {
     if (p->relu) {
@@ -98,15 +92,6 @@ static void max_window(const PoolPlane *p, int i, int j, const Elem *x, Elem *y,
     for (; l + VECTOR <= p->lanes; l += VECTOR)
         max_vector_any(p, rows, cols, place, 1, false, from + l, y + at + l, index + at + l);
     for (; l < p->lanes; ++l) max_one(p, rows, cols, place, from + l, y + at + l, index + at + l);
-}
-
-/* Of `out` windows of a row or column of `in` pixels those that lie in it as a whole. */
-SIMD_INLINE void whole_windows(const PoolPlane *p, int d, int in, int out, int *from, int *to)
-{
-    *from = (p->pad[d] + p->stride[d] - 1) / p->stride[d];
-    *to = (in - p->kernel[d] + p->pad[d]) / p->stride[d] + 1;
-    if (*to > out) *to = out;
-    if (*from >= *to) *from = *to = out;
 }
 
 /* Whole windows from .. to-1 of one row; x: of the first one. size: the kernel's, a constant. */
@@ -358,18 +343,6 @@ SIMD_INLINE void gather_quads(const PoolPlane *p, const Elem *dy, const uint8_t 
         }
     }
     gather_rows(p, top + 2 * rows, p->h, dy, index, dx);
-}
-
-/* Do windows lie side by side, so that each pixel is in one at most? */
-static bool apart(const PoolPlane *p)
-{
-    return p->stride[0] >= p->kernel[0] && p->stride[1] >= p->kernel[1];
-}
-
-static bool covered(const PoolPlane *p)
-{
-    return p->stride[0] == p->kernel[0] && p->stride[1] == p->kernel[1] && p->pad[0] == 0 &&
-           p->pad[1] == 0 && p->p * p->stride[0] == p->h && p->q * p->stride[1] == p->w;
 }
 
 /* One window's lanes of dy, each to the pixel that its maximum is, and 0 to the others. */

@@ -7,62 +7,127 @@ SIMD_INLINE float share_of(Window w)
     return 1.0f / (float)((w.row1 - w.row0) * (w.col1 - w.col0));
 }
 
-/* Sums of up to 16 lanes, element by element: sum (+)= by x. */
-SIMD_INLINE void sum_lanes(float *sum, const Elem *x, int lanes, float by)
+/* The mean of rows x cols pixels from x on, in all lanes; step: as load_step's, of a plain plane. */
+SIMD_INLINE Vf mean_of(const PoolPlane *p, int rows, int cols, int step, bool behind, const Elem *x)
 {
-#pragma omp simd
-    for (int l = 0; l < lanes; ++l) sum[l] = fused(value_of(x[l]), by, sum[l]);
+    Vf sum = {0};
+    for (int r = 0; r < rows; ++r)
+        for (int c = 0; c < cols; ++c)
+            sum += load_step(x + ((int64_t)r * p->w + c) * p->lanes, step, behind || r || c);
+    return sum * (1.0f / (float)(rows * cols));
 }
 
-SIMD_INLINE void put_lanes(Elem *to, const float *sum, int lanes, float by)
+SIMD_INLINE void avg_window(const PoolPlane *p, int i, int j, const Elem *x, Elem *y)
 {
-#pragma omp simd
-    for (int l = 0; l < lanes; ++l) to[l] = elem_of(sum[l] * by);
+    Window w = window_at(p, i, j);
+    int rows = w.row1 - w.row0, cols = w.col1 - w.col0, l = 0;
+    const Elem *from = x + ((int64_t)w.row0 * p->w + w.col0) * p->lanes;
+    y += ((int64_t)i * p->q + j) * p->lanes;
+    for (; l + VECTOR <= p->lanes; l += VECTOR)
+        elems_store(y + l, mean_of(p, rows, cols, 1, false, from + l));
+    for (; l < p->lanes; ++l) {
+        float sum = 0.0f;
+        for (int r = 0; r < rows; ++r)
+            for (int c = 0; c < cols; ++c)
+                sum += value_of(from[((int64_t)r * p->w + c) * p->lanes + l]);
+        y[l] = elem_of(sum * share_of(w));
+    }
 }
 
-SIMD_INLINE int lanes_from(const PoolPlane *p, int lane)
+/* Whole windows of a plain plane's row by vectors; the last may do some again. */
+SIMD_INLINE void avg_row(const PoolPlane *p, int i, int from, int to, int step, const Elem *x,
+                         Elem *y)
 {
-    return p->lanes - lane < SIMD_LANES ? p->lanes - lane : SIMD_LANES;
+    Window w = window_at(p, i, from);
+    const Elem *row = x + (int64_t)w.row0 * p->w - p->pad[1];
+    for (int j = from; j < to; j += VECTOR) {
+        int first = j + VECTOR <= to ? j : to - VECTOR;
+        const Elem *at = row + (int64_t)first * step;
+        Vf mean = mean_of(p, w.row1 - w.row0, p->kernel[1], step, at > x, at);
+        elems_store(y + (int64_t)i * p->q + first, mean);
+    }
 }
 
 void SIMD_NAME(avg_pool)(const PoolPlane *plane, const void *in, void *out)
 {
     /* no store can change it */
     const PoolPlane local = *plane, *p = &local;
-    const Elem *x = in;
-    Elem *y = out;
-    for (int i = 0; i < p->p; ++i)
-        for (int j = 0; j < p->q; ++j, y += p->lanes) {
-            Window w = window_at(p, i, j);
-            for (int lane = 0; lane < p->lanes; lane += SIMD_LANES) {
-                float sum[SIMD_LANES] = {0};
-                for (int r = w.row0; r < w.row1; ++r)
-                    for (int c = w.col0; c < w.col1; ++c)
-                        sum_lanes(sum, x + ((int64_t)r * p->w + c) * p->lanes + lane,
-                                  lanes_from(p, lane), 1.0f);
-                put_lanes(y + lane, sum, lanes_from(p, lane), share_of(w));
-            }
+    int from, to, step = p->stride[1];
+    whole_windows(p, 1, p->w, p->q, &from, &to);
+    bool row = p->lanes == 1 && step <= 2 && to - from >= VECTOR && p->w >= 2 * VECTOR;
+    if (!row) from = to = p->q;
+    for (int i = 0; i < p->p; ++i) {
+        for (int j = 0; j < from; ++j) avg_window(p, i, j, in, out);
+        if (row && step == 1) avg_row(p, i, from, to, 1, in, out);
+        if (row && step == 2) avg_row(p, i, from, to, 2, in, out);
+        for (int j = to; j < p->q; ++j) avg_window(p, i, j, in, out);
+    }
+}
+
+/* One window's dy to its pixels, which are in no other. */
+SIMD_INLINE void avg_spread(const PoolPlane *p, int i, int j, const Elem *dy, Elem *dx)
+{
+    Window w = window_at(p, i, j);
+    const float share = share_of(w);
+    dy += ((int64_t)i * p->q + j) * p->lanes;
+    for (int r = w.row0; r < w.row1; ++r)
+        for (int c = w.col0; c < w.col1; ++c) {
+            Elem *to = dx + ((int64_t)r * p->w + c) * p->lanes;
+            int l = 0;
+            for (; l + VECTOR <= p->lanes; l += VECTOR)
+                elems_store(to + l, elems_load(dy + l) * share);
+            for (; l < p->lanes; ++l) to[l] = elem_of(value_of(dy[l]) * share);
         }
+}
+
+/* VECTOR windows of 2 x 2 side by side in one row of a plain plane. */
+SIMD_INLINE void avg_spread_pairs(const PoolPlane *p, int i, int first, const Elem *dy, Elem *dx)
+{
+    Vf each = elems_load(dy + (int64_t)i * p->q + first) * 0.25f;
+    Elem *to = dx + (int64_t)i * 2 * p->w + 2 * first;
+    for (int r = 0; r < 2; ++r) {
+        elems_store(to + (int64_t)r * p->w, VECTOR_FIRST(each, each));
+        elems_store(to + (int64_t)r * p->w + VECTOR, VECTOR_SECOND(each, each));
+    }
+}
+
+SIMD_INLINE void avg_gather(const PoolPlane *p, int row, int col, const Elem *dy, Elem *dx)
+{
+    Window w = windows_of(p, row, col);
+    dx += ((int64_t)row * p->w + col) * p->lanes;
+    for (int lane = 0; lane < p->lanes; lane += SIMD_LANES) {
+        int lanes = p->lanes - lane < SIMD_LANES ? p->lanes - lane : SIMD_LANES;
+        float sum[SIMD_LANES] = {0};
+        for (int i = w.row0; i < w.row1; ++i)
+            for (int j = w.col0; j < w.col1; ++j) {
+                const float share = share_of(window_at(p, i, j));
+                const Elem *from = dy + ((int64_t)i * p->q + j) * p->lanes + lane;
+#pragma omp simd
+                for (int l = 0; l < lanes; ++l) sum[l] = fused(value_of(from[l]), share, sum[l]);
+            }
+#pragma omp simd
+        for (int l = 0; l < lanes; ++l) dx[lane + l] = elem_of(sum[l]);
+    }
 }
 
 void SIMD_NAME(avg_pool_grad)(const PoolPlane *plane, const void *from, void *to)
 {
     /* no store can change it */
     const PoolPlane local = *plane, *p = &local;
-    const Elem *dy = from;
     Elem *dx = to;
-    for (int row = 0; row < p->h; ++row)
-        for (int col = 0; col < p->w; ++col, dx += p->lanes) {
-            Window w = windows_of(p, row, col);
-            for (int lane = 0; lane < p->lanes; lane += SIMD_LANES) {
-                float sum[SIMD_LANES] = {0};
-                for (int i = w.row0; i < w.row1; ++i)
-                    for (int j = w.col0; j < w.col1; ++j)
-                        sum_lanes(sum, dy + ((int64_t)i * p->q + j) * p->lanes + lane,
-                                  lanes_from(p, lane), share_of(window_at(p, i, j)));
-                put_lanes(dx + lane, sum, lanes_from(p, lane), 1.0f);
-            }
-        }
+    bool pairs = p->lanes == 1 && p->kernel[0] == 2 && p->kernel[1] == 2 && covered(p);
+    int by_pairs = pairs && p->q >= VECTOR ? p->q : 0;
+    if (!apart(p)) {
+        for (int row = 0; row < p->h; ++row)
+            for (int col = 0; col < p->w; ++col) avg_gather(p, row, col, from, dx);
+        return;
+    }
+    if (!covered(p)) memset(dx, 0, sizeof *dx * (size_t)p->h * (size_t)p->w * (size_t)p->lanes);
+    for (int i = 0; i < p->p; ++i) {
+        for (int j = 0; j < by_pairs; j += VECTOR)
+            avg_spread_pairs(p, i, j + VECTOR <= by_pairs ? j : by_pairs - VECTOR, from, dx);
+        for (int j = by_pairs; j < p->q; ++j) avg_spread(p, i, j, from, dx);
+    }
 }
 
 /* The mean of `parts` vectors in each of `rows` rows. Sums of few numbers, `chains` of them beside
@@ -121,19 +186,23 @@ void SIMD_NAME(mean_rows)(const void *values, int64_t rows, int lanes, void *out
     }
 }
 
-/* The first pixel, and then copies of what there is. */
 void SIMD_NAME(spread_rows)(void *to, const void *from, int64_t rows, int lanes)
 {
-    enum { COPY = 2048 };
     const Elem *dy = from;
     Elem *dx = to;
     const float share = 1.0f / (float)rows;
-    int64_t all = rows * lanes, done = lanes;
-    for (int l = 0; l < lanes; ++l) dx[l] = elem_of(share * value_of(dy[l]));
-    while (done < all) {
-        int64_t n = done < all - done ? done : all - done;
-        if (n > COPY && lanes < COPY) n = COPY / lanes * lanes;
-        memcpy(dx + done, dx, (size_t)n * sizeof *dx);
-        done += n;
+    if (lanes == 1) {
+        const Vf none = {0}, each = none + share * value_of(*dy);
+        int64_t i = 0;
+        for (; i + VECTOR <= rows; i += VECTOR) elems_store(dx + i, each);
+        for (; i < rows; ++i) dx[i] = elem_of(share * value_of(*dy));
+        return;
     }
+    int l = 0;
+    for (; l + VECTOR <= lanes; l += VECTOR) {
+        const Vf each = share * elems_load(dy + l);
+        for (int64_t r = 0; r < rows; ++r) elems_store(dx + r * lanes + l, each);
+    }
+    for (; l < lanes; ++l)
+        for (int64_t r = 0; r < rows; ++r) dx[r * lanes + l] = elem_of(share * value_of(dy[l]));
 }

@@ -32,4 +32,31 @@ SIMD_INLINE Window windows_of(const PoolPlane *p, int row, int col)
     return (Window){p->row_low[row], p->row_high[row] + 1, p->col_low[col], p->col_high[col] + 1};
 }
 
+/* x[0], x[step], ...: step is 1 or 2; behind: the element before x may be read. */
+SIMD_INLINE Vf load_step(const Elem *x, int step, bool behind)
+{
+    return step == 1 ? elems_load(x) : elems_load_even(x, behind);
+}
+
+/* Of `out` windows of a row or column of `in` pixels those that lie in it as a whole. */
+SIMD_INLINE void whole_windows(const PoolPlane *p, int d, int in, int out, int *from, int *to)
+{
+    *from = (p->pad[d] + p->stride[d] - 1) / p->stride[d];
+    *to = (in - p->kernel[d] + p->pad[d]) / p->stride[d] + 1;
+    if (*to > out) *to = out;
+    if (*from >= *to) *from = *to = out;
+}
+
+/* Do windows lie side by side, so that each pixel is in one at most? */
+SIMD_INLINE bool apart(const PoolPlane *p)
+{
+    return p->stride[0] >= p->kernel[0] && p->stride[1] >= p->kernel[1];
+}
+
+SIMD_INLINE bool covered(const PoolPlane *p)
+{
+    return p->stride[0] == p->kernel[0] && p->stride[1] == p->kernel[1] && p->pad[0] == 0 &&
+           p->pad[1] == 0 && p->p * p->stride[0] == p->h && p->q * p->stride[1] == p->w;
+}
+
 #endif
