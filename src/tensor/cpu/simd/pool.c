@@ -7,7 +7,7 @@ SIMD_INLINE float share_of(Window w)
     return 1.0f / (float)((w.row1 - w.row0) * (w.col1 - w.col0));
 }
 
-/* The mean of rows x cols pixels from x on, in all lanes; step: as load_step's, of a plain plane. */
+/* The mean of rows x cols pixels from x on, in all lanes. step: as load_step's */
 SIMD_INLINE Vf mean_of(const PoolPlane *p, int rows, int cols, int step, bool behind, const Elem *x)
 {
     Vf sum = {0};
