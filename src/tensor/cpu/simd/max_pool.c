@@ -64,8 +64,8 @@ SIMD_INLINE void max_vector(const PoolPlane *p, int size, int step, bool behind,
     max_store(p, best, at, y, index);
 }
 
-static void max_one(const PoolPlane *p, int rows, int cols, int place, const Elem *x, Elem *y,
-                    uint8_t *index)
+SIMD_INLINE void max_one(const PoolPlane *p, int rows, int cols, int place, const Elem *x, Elem *y,
+                         uint8_t *index)
 {
     float best = value_of(x[0]);
     int at = place;
@@ -115,8 +115,16 @@ SIMD_INLINE void row_of_vectors(const PoolPlane *p, int from, int to, int size, 
     }
 }
 
-/* Whole windows are done by vectors where they are of a common size, others one by one. size:
- * rows and columns of the kernel, a constant, or 0 */
+/* The same in a plane that is too narrow for vectors. */
+SIMD_INLINE void row_of_ones(const PoolPlane *p, int from, int to, int size, const Elem *x, Elem *y,
+                             uint8_t *index)
+{
+    for (int j = from; j < to; ++j, x += p->stride[1] * p->lanes)
+        for (int l = 0; l < p->lanes; ++l) max_one(p, size, size, 0, x + l, y++, index++);
+}
+
+/* Whole windows of a common size are done by rows, others one by one. size: rows and columns of the
+ * kernel, a constant, or 0 */
 SIMD_INLINE void max_plane(const PoolPlane *p, int size, const Elem *x, Elem *y, uint8_t *index)
 {
     int top, bottom, left, right;
@@ -125,7 +133,7 @@ SIMD_INLINE void max_plane(const PoolPlane *p, int size, const Elem *x, Elem *y,
     bool lanes = p->lanes >= VECTOR && p->lanes % VECTOR == 0;
     bool row = p->lanes == 1 && p->stride[1] == 2 && right - left >= VECTOR && p->w >= 2 * VECTOR;
     for (int i = 0; i < p->p; ++i) {
-        bool whole = size && (lanes || row) && i >= top && i < bottom;
+        bool whole = size && i >= top && i < bottom;
         int from = whole ? left : p->q, to = whole ? right : p->q;
         int64_t at = ((int64_t)i * p->q + from) * p->lanes;
         const Elem *first =
@@ -134,8 +142,10 @@ SIMD_INLINE void max_plane(const PoolPlane *p, int size, const Elem *x, Elem *y,
         for (int j = 0; j < from; ++j) max_window(p, i, j, x, y, index);
         if (from < to && lanes)
             row_of_lanes(p, from, to, size, first, y + at, index + at);
-        else if (from < to)
+        else if (from < to && row)
             row_of_vectors(p, from, to, size, x, first, y + at, index + at);
+        else if (from < to)
+            row_of_ones(p, from, to, size, first, y + at, index + at);
         for (int j = to; j < p->q; ++j) max_window(p, i, j, x, y, index);
     }
 }
