@@ -8,6 +8,7 @@
 #include "base/system.h"
 #include "base/rng.h"
 #include "base/text.h"
+#include "base/cpu.h"
 #include "base/phase.h"
 #include "base/json.h"
 

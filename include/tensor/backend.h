@@ -144,6 +144,10 @@ double stopwatch_sum_s(Stopwatch *watch);
 double stopwatch_period_s(Stopwatch *watch, int lap);
 void stopwatch_clear(Stopwatch *watch);
 
+/* From now on the CPU's own kernels, not oneDNN's, are those of that set; false where they are not
+ * built in or this processor lacks it. For benchmarks and tests; not while kernels run. */
+bool cpu_kernels_use(CpuSet set);
+
 /* This rank's cores: what the affinity mask and the cgroup allow, over the ranks that share them;
  * at least 1. */
 int threads_share(int ranks_on_node);

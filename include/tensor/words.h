@@ -16,7 +16,8 @@ typedef enum DeviceKind { DEVICE_WORDS(LIST_CONSTANT) } DeviceKind;
 #define GRAPHS_WORDS(W) W(GRAPHS_AUTO, "auto") W(GRAPHS_OFF, "off")
 typedef enum GraphsKind { GRAPHS_WORDS(LIST_CONSTANT) } GraphsKind;
 
-enum { TENSOR_WORDS = 3 };
+/* and those of train.cpu, CPU_WORDS of base */
+enum { TENSOR_WORDS = 4 };
 extern const ConfigWords tensor_words[TENSOR_WORDS];
 
 #endif

@@ -38,6 +38,6 @@ void bench_fill_whole(Backend *backend, int32_t *to, int64_t elements, int64_t b
 /* Prints, on rank 0, the rate of each operation of the model that memory bounds, and of the
  * optimizer, beside a copy. The model's parameters and optimizer state are not the run's any more.
  * Ranks work at the same time; not collective. */
-void bench_kernels(Trainer *trainer, bool json);
+void bench_model(Trainer *trainer, bool json);
 
 #endif

@@ -1,328 +1,214 @@
-/* What the model's operations that memory bounds reach, and the optimizer, beside a copy of as many
- * bytes in the same process. Bytes are those that the algorithm must move: each tensor once for
- * every pass that it cannot do without. So a batch norm reads its input twice, for the statistics
- * and for the result, and its backward the input and the gradient twice; a kernel that reads more
- * shows a lower rate, not more bytes. What fits a cache runs there, and so does the copy. */
-#include "bench.h"
+/* `weft bench kernels [NAME ...]`: the CPU's own kernels, those that memory bounds, on every layout
+ * and with every instruction set that this processor has, beside a copy of as many bytes. Shapes
+ * are those of resnet50, resnet18 and GPT-2; what fits a cache runs there, and so does the copy. */
+#include "private.h"
+
+#include "bench_op.h"
+#include "layers.h"
+#include "model.h"
 
 #include <string.h>
 
-enum { MEMORIES = 32, LABEL = 64 };
-static const double LARGE_COPY = 512e6;
+/* One layer to measure: of that kind, with attributes "key=value ...", on an input of that
+ * shape. */
+typedef struct Case {
+    const char *kind, *attrs;
+    Act act;
+    bool residual;
+    int ndim;
+    int64_t dim[4];
+} Case;
 
-/* alike operations of the graph */
-typedef struct Kernel {
-    /* borrowed: the first of them */
-    Op *op;
-    int times;
-} Kernel;
-
-/* An operation with memory of its own. */
-typedef struct Bench {
-    Backend *backend;
-    Op *op;
-    OpRun run;
-    int count;
-    void *memory[MEMORIES];
-    size_t bytes[MEMORIES];
-} Bench;
-
-typedef struct Line {
-    char label[LABEL], shape[64];
-    int times;
-    const char *direction;
-    /* copy: bytes a second */
-    double bytes, seconds, copy;
-} Line;
-
-/* ---- which, and what they must move ---- */
-
-static bool memory_bound(const Op *op)
-{
-    const OpInfo *info = op_info(op->spec.kind);
-    return !info->macs && info->talks != TALKS_ALWAYS && !op->y_alias && op->spec.slice.ranks == 0;
-}
-
-static bool alike(const OpSpec *a, const OpSpec *b)
-{
-    bool same = a->kind == b->kind && a->act == b->act && a->residual == b->residual &&
-                a->pool == b->pool && a->x_count == b->x_count && desc_equal(a->y, b->y) &&
-                memcmp(a->kernel, b->kernel, sizeof a->kernel) == 0 &&
-                memcmp(a->stride, b->stride, sizeof a->stride) == 0;
-    for (int i = 0; same && i < a->x_count; ++i)
-        same = desc_equal(a->x[i], b->x[i]) && a->need_dx[i] == b->need_dx[i];
-    return same;
-}
-
-/* Forward may write the gradient over what it reads, which need then be read once: the two are
- * timed together. */
-static bool is_one(const Op *op)
-{
-    return op->dx_over_x && op->spec.need_dx[0];
-}
-
-static double forward_bytes(const Op *op)
-{
-    const OpSpec *s = &op->spec;
-    const OpInfo *info = op_info(s->kind);
-    double bytes = (double)desc_bytes(s->y) + (double)op->saved_bytes;
-    for (int i = 0; i < s->x_count; ++i) bytes += (double)desc_bytes(s->x[i]);
-    if (info->two_passes) bytes += (double)desc_bytes(s->x[0]);
-    /* a row of the table for each of y's */
-    if (info->looks_up) return bytes + (double)shape_count(s->y.shape) * sizeof(float);
-    for (int i = 0; i < s->w_count; ++i) bytes += (double)op->w_elements[i] * sizeof(float);
-    return bytes;
-}
-
-static double two_passes_backward_bytes(const OpSpec *s)
-{
-    /* reads y; what it masks is residual's dx */
-    bool masked = s->residual && s->act != ACT_NONE;
-    return (5.0 + 2.0 * masked) * (double)desc_bytes(s->x[0]);
-}
-
-/* 0: it has nothing to do. */
-static double backward_bytes(const Op *op)
-{
-    const OpSpec *s = &op->spec;
-    const OpInfo *info = op_info(s->kind);
-    double read = op_is_loss(info) ? 0 : (double)desc_bytes(s->y), written = 0;
-    if (info->two_passes) return two_passes_backward_bytes(s);
-    bool alias = false;
-    for (int i = 0; i < s->x_count; ++i) {
-        if (op->needs_x[i]) read += (double)desc_bytes(s->x[i]);
-        alias = alias || op->dx_alias[i];
-        if (s->need_dx[i] && !op->dx_alias[i]) written += (double)desc_bytes(s->x[i]);
+#define IMAGES(n, c, h)                                                                            \
+    4,                                                                                             \
+    {                                                                                              \
+        n, c, h, h                                                                                 \
     }
-    if (alias && s->act != ACT_NONE) written += (double)desc_bytes(s->y);
-    for (int i = 0; i < s->w_count; ++i) written += (double)op->w_elements[i] * sizeof(float);
-    if (op->needs_y) read += (double)desc_bytes(s->y);
-    return written > 0 ? read + written + (double)op->saved_bytes : 0;
-}
-
-/* Owned by the caller. */
-static Kernel *kernels_of(const Graph *graph, int *count)
-{
-    Kernel *kernel = mem_new((size_t)graph->node_count * sizeof *kernel);
-    *count = 0;
-    for (int i = 0; i < graph->node_count; ++i) {
-        Op *op = graph->node[i].op;
-        int k = 0;
-        if (!memory_bound(op)) continue;
-        while (k < *count && !alike(&kernel[k].op->spec, &op->spec)) ++k;
-        if (k == *count) kernel[(*count)++].op = op;
-        ++kernel[k].times;
+#define SEQUENCE(n, t, c)                                                                          \
+    3,                                                                                             \
+    {                                                                                              \
+        n, t, c, 1                                                                                 \
     }
-    return kernel;
-}
+static const Case cases[] = {
+    {"max_pool", "kernel=3 stride=2 pad=1", ACT_NONE, false, IMAGES(32, 64, 112)},
+    {"max_pool", "kernel=3 stride=2 pad=1", ACT_NONE, false, IMAGES(2, 64, 56)},
+    {"max_pool", "kernel=2 stride=2", ACT_RELU, false, IMAGES(64, 32, 28)},
+    {"avg_pool", "kernel=2 stride=2", ACT_NONE, false, IMAGES(64, 32, 28)},
+    {"global_pool", "", ACT_NONE, false, IMAGES(8, 2048, 7)},
+    {"global_pool", "", ACT_NONE, false, IMAGES(32, 512, 4)},
+    {"batch_norm", "", ACT_RELU, false, IMAGES(32, 64, 112)},
+    {"batch_norm", "", ACT_RELU, false, IMAGES(32, 64, 28)},
+    {"batch_norm", "", ACT_RELU, false, IMAGES(32, 256, 7)},
+    {"batch_norm", "", ACT_RELU, true, IMAGES(32, 512, 4)},
+    {"batch_norm", "", ACT_RELU, true, IMAGES(8, 256, 56)},
+    {"group_norm", "groups=32", ACT_NONE, false, IMAGES(8, 256, 56)},
+    {"relu", "", ACT_NONE, false, IMAGES(32, 64, 28)},
+    {"add", "", ACT_RELU, false, IMAGES(32, 64, 28)},
+    {"add", "", ACT_RELU, false, IMAGES(32, 256, 56)},
+    {"dropout", "p=0.5", ACT_NONE, false, IMAGES(32, 64, 28)},
+    {"layer_norm", "", ACT_NONE, false, SEQUENCE(4, 1024, 768)},
+    {"rms_norm", "", ACT_NONE, false, SEQUENCE(4, 1024, 768)},
+    {"gelu", "", ACT_NONE, false, SEQUENCE(4, 1024, 3072)},
+    {"silu", "", ACT_NONE, false, SEQUENCE(4, 1024, 3072)},
+    {"swiglu", "", ACT_NONE, false, SEQUENCE(4, 1024, 3072)},
+    {"add", "", ACT_NONE, false, SEQUENCE(4, 1024, 768)},
+    {"dropout", "p=0.1", ACT_NONE, false, SEQUENCE(4, 1024, 768)},
+};
+enum { CASES = sizeof cases / sizeof *cases };
 
-/* ---- memory for one ---- */
+typedef struct Layout {
+    const char *name;
+    /* 0: all channels of an image */
+    int block;
+} Layout;
+static const Layout layouts[] = {
+    {"plain", 1}, {"blocks of 8", 8}, {"blocks of 16", 16}, {"channels last", 0}};
 
-static void *take(Bench *b, size_t bytes)
+typedef struct KernelsOptions {
+    const char *cpu;
+    int64_t threads;
+    bool json;
+} KernelsOptions;
+
+static const Flag flags[] = {
+    {"--cpu", FLAG_FIELD(KernelsOptions, cpu), .value = "SET",
+     .help = "one instruction set alone: base, avx2 or avx512"},
+    {"--threads", FLAG_FIELD(KernelsOptions, threads), .value = "T", .lo = 1, .hi = 1024,
+     .fallback = "1", .help = "CPU threads"},
+    {"--json", FLAG_FIELD(KernelsOptions, json), .help = "one JSON object a line"},
+};
+
+static Status attrs_set(const LayerKind *kind, const char *attrs, OpSpec *spec, LayerSize *size)
 {
-    if (bytes == 0) return NULL;
-    b->bytes[b->count] = bytes;
-    return b->memory[b->count++] = b->backend->table->alloc(b->backend, bytes);
-}
-
-/* Integers name rows of w. */
-static void *take_random(Bench *b, Desc d)
-{
-    void *memory = take(b, desc_bytes(d));
-    if (d.dtype == DTYPE_I32)
-        bench_fill_whole(b->backend, memory, desc_elements(d), b->op->spec.w[0].dim[0]);
-    else
-        bench_fill(b->backend, memory, d.dtype, desc_elements(d), -0.5f);
-    return memory;
-}
-
-static void take_targets(Bench *b)
-{
-    Shape x = b->op->spec.x[0].shape;
-    int64_t width = x.dim[x.ndim - 1], rows = shape_count(x) / width;
-    int32_t *labels = take(b, (size_t)rows * sizeof *labels);
-    float *targets = take(b, (size_t)shape_count(x) * sizeof *targets);
-    bench_fill_whole(b->backend, labels, rows, width);
-    bench_fill(b->backend, targets, DTYPE_F32, shape_count(x), -0.5f);
-    b->run.labels = labels;
-    b->run.targets = targets;
-}
-
-static void bench_open(Bench *b, Op *op)
-{
-    const OpSpec *s = &op->spec;
-    *b = (Bench){.backend = op->backend, .op = op};
-    b->run = (OpRun){.rows = (int)s->x[0].shape.dim[0], .training = true, .loss_scale = 1};
-    b->run.y = take(b, desc_bytes(s->y));
-    b->run.dy = take_random(b, s->y);
-    for (int i = 0; i < s->x_count; ++i) {
-        void *x = take_random(b, s->x[i]);
-        b->run.x[i] = x;
-        if (s->need_dx[i])
-            b->run.dx[i] = op->dx_alias[i] ? b->run.dy
-                           : op->dx_over_x ? x
-                                           : take(b, desc_bytes(s->x[i]));
+    char *text = mem_text(attrs), *rest = text;
+    Status status = OK;
+    for (char *word; status == OK && (word = strsep(&rest, " "));) {
+        char *value = strchr(word, '=');
+        if (!value) continue;
+        *value = '\0';
+        status = layer_attr(kind, spec, size, word, value + 1);
     }
-    for (int i = 0; i < s->w_count; ++i) {
-        float *w = take(b, (size_t)op->w_elements[i] * sizeof *w);
-        /* a variance is positive */
-        bench_fill(b->backend, w, DTYPE_F32, op->w_elements[i], 0);
-        b->run.w[i] = w;
-        b->run.dw[i] = take(b, (size_t)op->w_elements[i] * sizeof *w);
+    mem_free(&text);
+    return status;
+}
+
+static Status case_spec(const Case *c, int block, OpSpec *spec)
+{
+    const LayerKind *kind = layer_kind(c->kind);
+    LayerParam param[SPEC_PARAMS] = {{0}};
+    LayerSize size = {0};
+    *spec = (OpSpec){0};
+    if (!kind) return fail(ERR_BUG, "%s: no such layer", c->kind);
+    TRY(layer_begin(kind, spec, &size));
+    spec->residual = c->residual;
+    TRY(attrs_set(kind, c->attrs, spec, &size));
+    spec->x_count = (kind->inputs < 0 ? 2 : kind->inputs) + c->residual;
+    for (int i = 0; i < spec->x_count; ++i) {
+        spec->x[i] =
+            desc_plain(shape_of(c->ndim, c->dim[0], c->dim[1], c->dim[2], c->dim[3]), DTYPE_F32);
+        spec->x[i].block = block;
+        spec->need_dx[i] = true;
     }
-    if (op_is_loss(op_info(op->spec.kind))) take_targets(b);
-    b->run.sample = take(b, (size_t)b->run.rows * sizeof *b->run.sample);
-    b->run.saved = take(b, op->saved_bytes);
-    b->run.cache = take(b, op->cache_bytes);
-    b->run.workspace = take(b, op->workspace_bytes);
-    op_refresh(op, &b->run);
+    TRY(layer_infer(kind, spec, &size, param));
+    if (c->act != ACT_NONE) spec->act = c->act;
+    return OK;
 }
 
-static void bench_close(Bench *b)
+static Status measure(const Case *c, const Layout *layout, CpuSet set, Backend *backend, bool json)
 {
-    for (int i = 0; i < b->count; ++i)
-        b->backend->table->release(b->backend, b->memory[i], b->bytes[i]);
-}
-
-static void forward(void *user)
-{
-    Bench *b = user;
-    op_forward(b->op, &b->run);
-}
-
-static void backward(void *user)
-{
-    Bench *b = user;
-    op_backward_begin(b->op, &b->run);
-    op_backward_weight(b->op, &b->run);
-    op_backward_data(b->op, &b->run);
-}
-
-static void both(void *user)
-{
-    forward(user);
-    backward(user);
-}
-
-/* ---- lines ---- */
-
-static void label_of(const OpSpec *s, const char *name, char label[LABEL])
-{
-    if (op_info(s->kind)->fuse == FUSE_ACT)
-        snprintf(label, LABEL, "%s", act_name(s->act));
-    else
-        snprintf(label, LABEL, "%s%s%s%s", name, s->residual ? "+add" : "",
-                 s->act != ACT_NONE ? "+" : "", act_name(s->act));
-}
-
-static void print_json(const Line *line, double rate)
-{
-    Json json = json_to(stdout, false);
-    json_object(&json, NULL);
-    json_text(&json, "bench", "kernel");
-    json_text(&json, "op", line->label);
-    json_text(&json, "x", line->shape);
-    json_int(&json, "times", line->times);
-    json_text(&json, "direction", line->direction);
-    json_fixed(&json, "bytes", 0, line->bytes);
-    json_fixed(&json, "seconds", 9, line->seconds);
-    json_fixed(&json, "gb_per_s", 9, rate * 1e-9);
-    json_fixed(&json, "copy_gb_per_s", 9, line->copy * 1e-9);
-    json_fixed(&json, "share", 4, rate / line->copy);
-    json_end(&json);
-}
-
-static void print_line(const Line *line, bool json)
-{
-    double rate = line->bytes / line->seconds;
-    if (json)
-        print_json(line, rate);
-    else
-        printf("%-24s %-18s %5d  %-8s %10.2f %10.4f %9.1f %9.1f %7.3f\n", line->label, line->shape,
-               line->times, line->direction, line->bytes * 1e-6, line->seconds * 1e3, rate * 1e-9,
-               line->copy * 1e-9, rate / line->copy);
-}
-
-static void measure(Bench *b, Line *line, const char *direction, BenchWork work, double bytes)
-{
-    line->direction = direction;
-    line->bytes = bytes;
-    line->seconds = bench_seconds(b->backend, work, b);
-}
-
-/* One or two lines: forward, backward, or both together. */
-static int kernel_lines(const Kernel *kernel, Line line[2])
-{
-    Op *op = kernel->op;
-    Bench b;
-    int count = 1;
-    label_of(&op->spec, op->table->name, line->label);
-    shape_text(op->spec.x[0].shape, line->shape);
-    line->times = kernel->times;
-    line[1] = line[0];
-    bench_open(&b, op);
-    if (is_one(op)) {
-        double bytes = forward_bytes(op) + (double)desc_bytes(op->spec.x[0]);
-        measure(&b, &line[0], "both", both, bytes);
-    } else {
-        double bytes = backward_bytes(op);
-        measure(&b, &line[0], "forward", forward, forward_bytes(op));
-        if (bytes > 0) measure(&b, &line[count++], "backward", backward, bytes);
+    OpSpec spec;
+    Op *op = NULL;
+    Desc preferred[SPEC_INPUTS];
+    BenchLine line[2];
+    TRY(case_spec(c, layout->block ? layout->block : (int)c->dim[1], &spec));
+    TRY(op_new(&op, backend, &spec, preferred));
+    int count = bench_op(line, op);
+    for (int i = 0; i < count; ++i) {
+        snprintf(line[i].label, sizeof line[i].label, "%s%s%s%s", c->kind,
+                 c->residual ? "+add" : "", c->act != ACT_NONE ? "+" : "", act_name(c->act));
+        line[i].set = cpu_name(set);
+        line[i].layout = c->ndim == 4 ? layout->name : "rows";
+        bench_line_print(&line[i], json);
     }
-    bench_close(&b);
-    for (int i = 0; i < count; ++i) line[i].copy = bench_copy(op->backend, line[i].bytes);
-    return count;
+    fflush(stdout);
+    op_free(&op);
+    return OK;
 }
 
-/* ---- the optimizer ---- */
-
-static void update(void *user)
+static bool asked_for(const Case *c, int argc, char **argv)
 {
-    trainer_update_once(user, 1e-6);
+    for (int i = 0; i < argc; ++i)
+        if (strcmp(argv[i], c->kind) == 0) return true;
+    return argc == 0;
 }
 
-/* A parameter and its state are read and written, its gradient is read. Rules that need norms or
- * whole tensors would have to be asked in step with the other ranks. */
-static int optimizer_line(Trainer *t, Line *line)
+static Status measure_set(CpuSet set, Backend *backend, int argc, char **argv, bool json)
 {
-    Backend *backend = trainer_backend(t);
-    const Optim *o = trainer_optim(t);
-    int64_t elements = 0;
-    double bytes = 0;
-    if (o->sets > 0 || o->any_whole) return 0;
-    for (int i = 0; i < o->range_count; ++i) {
-        const OptimPiece *piece = &o->piece[i];
-        elements += piece->elements;
-        bytes += (3.0 + 2.0 * piece->rule->slots) * sizeof(float) * (double)piece->elements;
+    if (!cpu_kernels_use(set))
+        return fail(ERR_CONFIG, "this processor has no %s, or weft was built without",
+                    cpu_name(set));
+    for (int c = 0; c < CASES; ++c) {
+        int count = cases[c].ndim == 4 ? (int)(sizeof layouts / sizeof *layouts) : 1;
+        for (int l = 0; asked_for(&cases[c], argc, argv) && l < count; ++l)
+            TRY(measure(&cases[c], &layouts[l], set, backend, json));
     }
-    if (elements == 0) return 0;
-    *line = (Line){.times = 1, .direction = "update"};
-    snprintf(line->label, LABEL, "%s", o->table->word.word);
-    shape_text(shape_of(1, elements, 1, 1, 1), line->shape);
-    line->bytes = bytes;
-    line->seconds = bench_seconds(backend, update, t);
-    line->copy = bench_copy(backend, line->bytes);
-    return 1;
+    return OK;
 }
 
-static void print_lines(const World *world, const Line *line, int count, bool json)
+static Status check_names(int argc, char **argv)
 {
-    for (int i = 0; world->rank == 0 && i < count; ++i) print_line(&line[i], json);
+    const char *names[CASES];
+    int count = 0;
+    for (int c = 0; c < CASES; ++c)
+        if (c == 0 || strcmp(cases[c].kind, cases[c - 1].kind) != 0) names[count++] = cases[c].kind;
+    for (int i = 0; i < argc; ++i) {
+        bool known = false;
+        for (int n = 0; n < count; ++n) known = known || strcmp(names[n], argv[i]) == 0;
+        if (known) continue;
+        const char *near = text_nearest(argv[i], names, count);
+        return fail(ERR_USAGE, "'%s' is no kernel that is measured%s%s%s", argv[i],
+                    near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+    }
+    return OK;
 }
 
-void bench_kernels(Trainer *t, bool json)
+static Status which_sets(const char *name, CpuSet *first, CpuSet *last)
 {
-    const World *world = trainer_world(t);
-    int count;
-    Kernel *kernel = kernels_of(trainer_graph(t), &count);
-    Line line[2] = {0};
-    double copy = bench_copy(trainer_backend(t), LARGE_COPY);
-    if (!json && world->rank == 0)
-        printf("what memory bounds, beside a copy of as many bytes (read and written; of %.0f MB: "
-               "%.1f GB/s)\n%-24s %-18s %5s  %-8s %10s %10s %9s %9s %7s\n",
-               LARGE_COPY * 1e-6, copy * 1e-9, "operation", "input", "times", "", "MB", "ms",
-               "GB/s", "copy's", "share");
-    for (int i = 0; i < count; ++i) print_lines(world, line, kernel_lines(&kernel[i], line), json);
-    print_lines(world, line, optimizer_line(t, line), json);
-    mem_free(&kernel);
+    static const char *const names[] = {CPU_WORDS(LIST_NAME)};
+    *first = CPU_BASE;
+    *last = cpu_best();
+    if (!name) return OK;
+    for (int set = CPU_BASE; set < CPU_SETS; ++set)
+        if (strcmp(name, names[set]) == 0) {
+            *first = *last = (CpuSet)set;
+            return OK;
+        }
+    return fail(ERR_USAGE, "--cpu %s: one of base, avx2 and avx512", name);
 }
+
+static Status run(int argc, char **argv, const void *options)
+{
+    const KernelsOptions *o = options;
+    Backend *backend = NULL;
+    CpuSet first, last;
+    TRY(check_names(argc, argv));
+    TRY(which_sets(o->cpu, &first, &last));
+    TRY(backend_open(&backend, &backend_cpu, (BackendOptions){.threads = (int)o->threads}));
+    if (!o->json) bench_line_head(true);
+    Status status = OK;
+    for (int set = (int)first; status == OK && set <= (int)last; ++set)
+        status = measure_set((CpuSet)set, backend, argc, argv, o->json);
+    backend_close(&backend);
+    return status;
+}
+
+const Verb verb_bench_kernels = {
+    .name = "bench kernels",
+    .words = "[NAME ...]",
+    .help = "the CPU's memory-bound kernels by layout and instruction set, beside a copy",
+    .more = "NAME is a layer, as max_pool. A share is the kernel's rate over a copy's of as many "
+            "bytes;\nbytes are those that the algorithm must move.\n",
+    VERB_FLAGS(KernelsOptions, flags),
+    .traits = VERB_THREADS,
+    .run = run,
+};

@@ -217,7 +217,7 @@ static Status measure(const Config *config, const World *world, StepBench *bench
     bench->flops = micro_flops(t) * sizes.micros / bench->median_s;
     if (st == OK) st = bench_product(&bench->product, trainer_backend(t), world);
     if (st == OK && world->rank == 0) (bench->json ? print_json : print_text)(t, bench);
-    if (st == OK && bench->kernels) bench_kernels(t, bench->json);
+    if (st == OK && bench->kernels) bench_model(t, bench->json);
     trainer_free(&t);
     return st;
 }

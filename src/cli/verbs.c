@@ -17,6 +17,7 @@
     _(bench_comm)                                                                                  \
     _(bench_step)                                                                                  \
     _(bench_io)                                                                                    \
+    _(bench_kernels)                                                                               \
     _(help)
 /* clang-format on */
 

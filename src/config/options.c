@@ -125,6 +125,8 @@ const Option options[] = {
      .help = "Promise: the same bits on every grid, or only from run to run on this one; today both sum alike."},
     {"train.device", &kind_enum, AT(train.device), "auto", NULL,
      .help = "Where to compute; auto is the CPU in this version, cuda a GPU for each rank."},
+    {"train.cpu", &kind_enum, AT(train.cpu), "auto", NULL,
+     .help = "Instructions that CPU kernels use, which changes bits; auto: the most that all ranks have (or WEFT_CPU)."},
     {"train.cuda_graphs", &kind_enum, AT(train.cuda_graphs), "auto", NULL,
      .help = "On GPUs, a step's work is recorded once and replayed; the same bits without."},
     {"train.loss", &kind_enum, AT(train.loss), "softmax", NULL,

@@ -4,6 +4,8 @@
 
 void backend_versions(FILE *out)
 {
+    fprintf(out, "CPU kernels: %s (this processor has %s)\n", cpu_name(cpu_used()),
+            cpu_name(cpu_best()));
     dnnl_versions(out);
 #if defined(_OPENMP)
     fprintf(out, "OpenMP %d, compiler " __VERSION__ "\n", _OPENMP);

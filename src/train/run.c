@@ -44,7 +44,9 @@ static void describe(const Run *r)
     const GridShape *g = &t->shape;
     int threads = t->backend->options.threads;
     bool tokens = data_kind(&t->train_set)->next_token;
-    char bytes[32], grid[96] = "", length[48] = "";
+    char bytes[32], grid[96] = "", length[48] = "", set[32] = "";
+    bool cpu = t->backend->table == &backend_cpu;
+    if (cpu && cpu_held() != CPU_AUTO) snprintf(set, sizeof set, " (%s)", cpu_name(cpu_held()));
     if (tokens) snprintf(length, sizeof length, " of %lld tokens", (long long)t->train_set.context);
     if (g->pp > 1 || g->tp > 1)
         snprintf(grid, sizeof grid, " as %dx%dx%d (%s, %d micro-batches)", g->dp, g->pp, g->tp,
@@ -55,13 +57,13 @@ static void describe(const Run *r)
              tokens ? "different tokens" : "classes", (long long)t->train_set.samples, length,
              (long long)t->batch, (long long)t->micro_batch);
     if (t->backend->table->record_begin) log_info("CUDA graphs: %s", train_captures(t));
-    log_info(
-        "%d rank%s%s x %d thread%s on %s, allreduce: %s; planned memory per rank: %s; %lld steps, "
-        "%lld per epoch",
-        r->world->size, plural(r->world->size), grid, threads, plural(threads),
-        t->backend->table->name, comm_name(t->comm),
-        text_bytes((double)train_bytes(t, t->plan).all, bytes), (long long)t->steps,
-        (long long)t->steps_per_epoch);
+    log_info("%d rank%s%s x %d thread%s on %s%s, allreduce: %s; planned memory per rank: %s; %lld "
+             "steps, "
+             "%lld per epoch",
+             r->world->size, plural(r->world->size), grid, threads, plural(threads),
+             t->backend->table->name, set, comm_name(t->comm),
+             text_bytes((double)train_bytes(t, t->plan).all, bytes), (long long)t->steps,
+             (long long)t->steps_per_epoch);
     char *padding = train_padding(t);
     if (padding) log_warn("%s", padding);
     mem_free(&padding);

@@ -28,6 +28,17 @@ static void cut_batch(Trainer *t)
     t->micros_local = micros_a_replica(t->micros, t->shape.dp);
 }
 
+/* All ranks compute with the same instructions, or a sum would depend on who takes part. */
+static Status hold_cpu(const Trainer *t)
+{
+    CpuSet set = CPU_AUTO;
+    TRY(status_agree(t->world, cpu_choose((CpuSet)t->config->train.cpu, &set)));
+    CpuSet own = set == CPU_AUTO ? cpu_best() : set;
+    CpuSet least = (CpuSet)world_least(t->world, (int)own);
+    cpu_hold(least < own ? least : set);
+    return OK;
+}
+
 static Status open_backend(Trainer *t, const DryRun *only)
 {
     const Config *c = t->config;
@@ -44,6 +55,7 @@ static Status open_backend(Trainer *t, const DryRun *only)
     };
     if (options.threads == 0) options.threads = threads_share(t->world->node_size);
     threads_bind(t->world->node_rank, t->world->node_size, options.threads);
+    TRY(hold_cpu(t));
     const BackendTable *table = c->train.device == DEVICE_CUDA ? &backend_cuda : &backend_cpu;
     return backend_open(&t->backend, table, options);
 }

@@ -48,6 +48,17 @@ check 0 '"ranks":2' timeout 240 "$WEFT" bench step -n 2 job.yaml --input tokens 
 holds 'two ranks wait for sums at each step' awk -v n="$(field out sum_waits)" -v s="$(field out sum_wait_share)" 'BEGIN { exit !(n >= 1 && s >= 0 && s <= 1) }'
 check 0 '"sum_waits":0.0' timeout 240 "$WEFT" bench step job.yaml --input tokens --steps 1 --json
 check 0 '"allreduce_gb_per_s": ' timeout 240 "$WEFT" bench comm -n 2 --mb 0.01 --json
+
+# every layout and instruction set; a case is two lines or one
+check 0 '"op":"global_pool"' timeout 240 "$WEFT" bench kernels global_pool --json
+sets=$("$WEFT" --version | sed -n 's/.*this processor has \([a-z0-9]*\).*/\1/p' | sed 's/avx512/base avx2 avx512/; s/^avx2$/base avx2/' | wc -w)
+holds 'two shapes, four layouts, there and back, by each set' test "$(grep -c '"layout":"' out)" = $((2 * 4 * 2 * sets))
+paste <(field out bytes) <(field out seconds) <(field out gb_per_s) <(field out copy_gb_per_s) <(field out share) >rates
+holds 'rates of kernels by layout' awk '!($1 > 0 && $2 > 0) { bad = 1 }
+    { if ($1 / $2 * 1e-9 > 1.02 * $3 || $1 / $2 * 1e-9 < 0.98 * $3 || $3 / $4 > 1.02 * $5 + 0.001 || $3 / $4 < 0.98 * $5 - 0.001) bad = 1 }
+    END { exit bad }' rates
+check 64 "'max_pol' is no kernel that is measured; did you mean 'max_pool'?" "$WEFT" bench kernels max_pol
+check 64 '--cpu sse: one of base, avx2 and avx512' "$WEFT" bench kernels --cpu sse
 check 64 '--device gpu: expected cpu|cuda' "$WEFT" bench comm --device gpu
 check 64 '--steps 0: expected a whole number from 1' "$WEFT" bench step job.yaml --steps 0
 emulated=$(dirname "$WEFT")/emulated/weft

@@ -197,6 +197,15 @@ static void test_pool(void)
     pool_case(POOL_MAX, ACT_NONE, 3, 1, 1, 4, 5);
     pool_case(POOL_MAX, ACT_RELU, 2, 3, 0, 8, 7);
     pool_case(POOL_MAX, ACT_NONE, 2, 2, 1, 5, 5);
+    /* rows of several vectors */
+    pool_case(POOL_MAX, ACT_NONE, 2, 2, 0, 4, 36);
+    pool_case(POOL_MAX, ACT_RELU, 2, 2, 0, 3, 43);
+    pool_case(POOL_MAX, ACT_RELU, 3, 2, 1, 5, 38);
+    pool_case(POOL_MAX, ACT_NONE, 3, 1, 1, 3, 37);
+    pool_case(POOL_MAX, ACT_NONE, 4, 2, 2, 5, 45);
+    pool_case(POOL_AVG, ACT_NONE, 2, 2, 0, 4, 36);
+    pool_case(POOL_AVG, ACT_NONE, 3, 2, 1, 4, 37);
+    pool_case(POOL_AVG, ACT_NONE, 3, 1, 1, 3, 37);
     pool_case(POOL_AVG, ACT_NONE, 3, 2, 1, 5, 6);
     pool_case(POOL_AVG, ACT_RELU, 2, 2, 0, 6, 5);
     pool_case(POOL_GLOBAL_AVG, ACT_NONE, 0, 0, 0, 5, 3);

@@ -111,14 +111,14 @@ __attribute__((target("avx2"))) static void push_range_avx2(const TreePush *p, i
     push_range(p, at, n);
 }
 
-static bool have_avx2(void)
+static bool use_avx2(void)
 {
-    return __builtin_cpu_supports("avx2");
+    return cpu_used() >= CPU_AVX2;
 }
 #else
 #define sum_range_avx2  sum_range
 #define push_range_avx2 push_range
-static bool have_avx2(void)
+static bool use_avx2(void)
 {
     return false;
 }
@@ -126,7 +126,7 @@ static bool have_avx2(void)
 
 void tree_sum(float *const *out, int outs, const float *const *in, int ins, int64_t at, int64_t n)
 {
-    if (have_avx2())
+    if (use_avx2())
         sum_range_avx2(out, outs, in, ins, at, n);
     else
         sum_range(out, outs, in, ins, at, n);
@@ -138,7 +138,7 @@ void tree_push(const TreePush *push, int64_t n, int threads)
 #pragma omp parallel for num_threads(parts) if (parts > 1)
     for (int i = 0; i < parts; ++i) {
         int64_t at = slice_bound(0, n, parts, i), end = slice_bound(0, n, parts, i + 1);
-        if (have_avx2())
+        if (use_avx2())
             push_range_avx2(push, at, end - at);
         else
             push_range(push, at, end - at);

@@ -209,6 +209,14 @@ char *world_bcast_text(const World *world, char *mine)
     return text;
 }
 
+int world_least(const World *world, int mine)
+{
+    int least = mine;
+    if (world->comm != MPI_COMM_NULL)
+        MPI_CHECK(MPI_Allreduce(&mine, &least, 1, MPI_INT, MPI_MIN, world->comm));
+    return least;
+}
+
 void world_gather(const World *world, const void *mine, size_t bytes, void *out)
 {
     if (world->comm != MPI_COMM_NULL && bytes <= PIECE_BYTES) {

@@ -3,6 +3,7 @@
  * thread that opened the backend. */
 #include "cpu.h"
 #include "dnnl.h"
+#include "simd/simd.h"
 #include "tensor/op_list.h"
 
 #include <omp.h>
@@ -99,6 +100,11 @@ static void cpu_event_free(Event **e)
 static double cpu_event_s(Event *from, Event *to)
 {
     return to->at_s - from->at_s;
+}
+
+bool cpu_kernels_use(CpuSet set)
+{
+    return simd_use(cpu_name(set));
 }
 
 #define DECLARE(OP, name, where) extern const OpTable cpu_##name;

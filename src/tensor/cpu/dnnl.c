@@ -3,8 +3,28 @@
 
 #include <string.h>
 
+/* oneDNN takes a limit once, before its first kernel. */
+static Status hold_isa(void)
+{
+#if defined(__x86_64__)
+    static const dnnl_cpu_isa_t isa[] = {[CPU_BASE] = dnnl_cpu_isa_sse41,
+                                         [CPU_AVX2] = dnnl_cpu_isa_avx2,
+                                         [CPU_AVX512] = dnnl_cpu_isa_avx512_core_bf16};
+    static CpuSet told = CPU_AUTO;
+    CpuSet held = cpu_held();
+    if (held == told || held == CPU_AUTO) return OK;
+    dnnl_status_t status = dnnl_set_max_cpu_isa(isa[held]);
+    if (status != dnnl_success)
+        return fail(ERR_CONFIG, "train.cpu: %s: oneDNN is at work already, by other instructions",
+                    cpu_name(held));
+    told = held;
+#endif
+    return OK;
+}
+
 Status dnnl_new(Dnnl **dnnl)
 {
+    TRY(hold_isa());
     *dnnl = mem_new(sizeof **dnnl);
     dnnl_status_t status = dnnl_engine_create(&(*dnnl)->engine, dnnl_cpu, 0);
     if (status == dnnl_success)
@@ -40,7 +60,7 @@ int dnnl_vector_floats(void)
 }
 
 /* The processor's name, into out of at least 128 chars, returned. */
-static char *cpu_name(char *out)
+static char *processor_text(char *out)
 {
     char line[256];
     FILE *f = fopen("/proc/cpuinfo", "r");
@@ -58,6 +78,13 @@ static char *cpu_name(char *out)
 Status dnnl_bf16_check(void)
 {
     char name[128];
+    TRY(hold_isa());
+    CpuSet held = cpu_held();
+    if (held != CPU_AUTO && held < CPU_AVX512)
+        return fail(ERR_CONFIG,
+                    "train.precision: bf16 needs AVX512_BF16 or AMX, not instructions held to %s "
+                    "(train.cpu, WEFT_CPU)",
+                    cpu_name(held));
 #if defined(__x86_64__)
     const int wanted = dnnl_cpu_isa_avx512_core_bf16;
     if (((int)dnnl_get_effective_cpu_isa() & wanted) == wanted) return OK;
@@ -65,5 +92,5 @@ Status dnnl_bf16_check(void)
     return fail(ERR_CONFIG,
                 "train.precision: bf16 needs AVX512_BF16 or AMX, and %s lacks them: bf16 would be "
                 "slower than fp32 there; use train.precision=fp32",
-                cpu_name(name));
+                processor_text(name));
 }

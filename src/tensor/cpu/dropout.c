@@ -70,23 +70,25 @@ static void plain_item(const DropTask *t, RngKey key, int64_t base, int64_t item
     scale_elements(t, base + from, scale, n);
 }
 
-/* A channel group: up to 16 channels by TILE pixels are drawn in plain order and applied across. */
+/* A channel group: up to 16 channels by TILE pixels are drawn in plain order and applied across,
+ * at once where a pixel has no more. */
 static void blocked_item(const DropTask *t, RngKey key, int64_t base, int64_t g)
 {
     const View *v = &t->d->v;
-    float scale[TILE][SIMD_LANES] = {{0}};
+    float scale[TILE * SIMD_LANES];
     for (int lane = 0; lane < v->block; lane += SIMD_LANES) {
         int lanes = v->block - lane < SIMD_LANES ? v->block - lane : SIMD_LANES;
         int drawn = view_lanes(v, g) - lane < lanes ? view_lanes(v, g) - lane : lanes;
         for (int64_t pixel = 0; pixel < v->hw; pixel += TILE) {
             int n = v->hw - pixel < TILE ? (int)(v->hw - pixel) : TILE;
             for (int l = 0; l < drawn; ++l)
-                draw(t, key, (g * v->block + lane + l) * v->hw + pixel, n, &scale[0][l],
-                     SIMD_LANES);
+                draw(t, key, (g * v->block + lane + l) * v->hw + pixel, n, scale + l, lanes);
             for (int l = drawn; l < lanes; ++l)
-                for (int i = 0; i < n; ++i) scale[i][l] = 0.0f;
+                for (int i = 0; i < n; ++i) scale[i * lanes + l] = 0.0f;
             int64_t at = base + g * v->plane + pixel * v->block + lane;
-            for (int i = 0; i < n; ++i, at += v->block) scale_elements(t, at, scale[i], lanes);
+            int pieces = lanes == v->block ? 1 : n;
+            for (int i = 0; i < pieces; ++i, at += v->block)
+                scale_elements(t, at, scale + i * lanes, n / pieces * lanes);
         }
     }
 }

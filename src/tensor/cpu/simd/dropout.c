@@ -1,12 +1,30 @@
 /* The multipliers of dropout, floats whatever the type of activations. */
 #include "vector.h"
 
-/* Philox4x32-10 on BATCH counters at once, each in the low half of 64 bits; the same numbers as
+/* Philox4x32-10 on VECTOR counters at once, each in the low half of 64 bits; the same numbers as
  * rng_u32 (tests compare them). The high halves hold what is left of products, and no product reads
  * them. */
 typedef uint64_t Vl __attribute__((vector_size(VECTOR * 4)));
-/* blocks are a multiple of BATCH */
-enum { BATCH = VECTOR, BLOCKS = 32 };
+typedef int64_t Vm __attribute__((vector_size(VECTOR * 4)));
+/* numbers of a batch: a block of four for each counter */
+enum { BATCH = 4 * VECTOR };
+
+/* One 64-bit lane of each of two vectors in turn: the first half of that, and the second. */
+#if defined(__AVX512F__)
+#define HALVES_FIRST  0, 8, 1, 9, 2, 10, 3, 11
+#define HALVES_SECOND 4, 12, 5, 13, 6, 14, 7, 15
+#elif defined(__AVX__)
+#define HALVES_FIRST  0, 4, 1, 5
+#define HALVES_SECOND 2, 6, 3, 7
+#else
+#define HALVES_FIRST  0, 2
+#define HALVES_SECOND 1, 3
+#endif
+#ifdef __clang__
+#define HALVES(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
+#else
+#define HALVES(a, b, ...) __builtin_shuffle(a, b, (Vm){__VA_ARGS__})
+#endif
 
 SIMD_INLINE Vl low_product(Vl a, Vl b)
 {
@@ -23,12 +41,12 @@ SIMD_INLINE Vl low_product(Vl a, Vl b)
 
 static const uint64_t places[SIMD_LANES] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
 
-/* The four words of each block, one after the other. */
-SIMD_INLINE void philox(RngKey key, uint64_t counter, uint32_t words[4 * BATCH])
+/* The four words of each block, one block after the other. */
+SIMD_INLINE void philox(RngKey key, uint64_t counter, Vi words[4])
 {
-    const Vl none = {0}, by0 = none + 0xD2511F53u, by1 = none + 0xCD9E8D57u;
+    const Vl none = {0}, low = none + 0xffffffffu, by0 = none + 0xD2511F53u,
+             by1 = none + 0xCD9E8D57u;
     Vl c[4][2];
-    uint64_t word[4][BATCH];
     memcpy(c[0], places, sizeof c[0]);
 #pragma GCC unroll 2
     for (int h = 0; h < 2; ++h) {
@@ -37,6 +55,7 @@ SIMD_INLINE void philox(RngKey key, uint64_t counter, uint32_t words[4 * BATCH])
         c[2][h] = c[3][h] = none;
     }
     Vl k0 = none + key.k[0], k1 = none + key.k[1];
+#pragma GCC unroll 10
     for (int round = 0; round < 10; ++round) {
 #pragma GCC unroll 2
         for (int h = 0; h < 2; ++h) {
@@ -49,29 +68,45 @@ SIMD_INLINE void philox(RngKey key, uint64_t counter, uint32_t words[4 * BATCH])
         k0 += 0x9E3779B9u;
         k1 += 0xBB67AE85u;
     }
-    memcpy(word, c, sizeof c);
-#pragma omp simd
-    for (int i = 0; i < BATCH; ++i)
-        for (int w = 0; w < 4; ++w) words[4 * i + w] = (uint32_t)word[w][i];
+#pragma GCC unroll 2
+    for (int h = 0; h < 2; ++h) {
+        Vl front = (c[0][h] & low) | (c[1][h] << 32), back = (c[2][h] & low) | (c[3][h] << 32);
+        words[2 * h] = (Vi)HALVES(front, back, HALVES_FIRST);
+        words[2 * h + 1] = (Vi)HALVES(front, back, HALVES_SECOND);
+    }
+}
+
+/* Those of BATCH elements, from a block's first one on. */
+SIMD_INLINE void draw(RngKey key, uint64_t counter, uint32_t cut, float scale, float *out)
+{
+    Vi words[4];
+    const Vf none = {0}, kept = none + scale;
+    philox(key, counter, words);
+#pragma GCC unroll 4
+    for (int k = 0; k < 4; ++k) {
+        /* 24 bits: no sign */
+        Vi number = words[k] >> 8 & 0xffffff;
+        Vf drawn = VECTOR_KEEP(kept, number >= (int32_t)cut);
+        VECTOR_STORE(out + k * VECTOR, drawn);
+    }
 }
 
 void SIMD_FLOAT_NAME(dropout)(RngKey key, uint64_t first, int count, uint32_t cut, float scale,
                               float *out, int stride)
 {
-    uint32_t words[4 * BLOCKS];
-    float drawn[4 * BLOCKS];
-    int skip = (int)(first % 4);
-    for (int done = 0; done < count;) {
-        int left = count - done + skip, n = left < 4 * BLOCKS ? left : 4 * BLOCKS;
-        for (int b = 0; 4 * b < n; b += BATCH)
-            philox(key, (first + (uint64_t)done) / 4 + (uint64_t)b, words + 4 * b);
-#pragma omp simd
-        for (int i = 0; i < n; ++i) drawn[i] = (words[i] >> 8) >= cut ? scale : 0.0f;
-        if (stride == 1)
-            memcpy(out + done, drawn + skip, (size_t)(n - skip) * sizeof *out);
-        else
-            for (int i = skip; i < n; ++i) out[(int64_t)(done + i - skip) * stride] = drawn[i];
-        done += n - skip;
-        skip = 0;
+    float drawn[BATCH];
+    int done = 0;
+    while (done < count) {
+        uint64_t at = first + (uint64_t)done;
+        int skip = (int)(at % 4), left = count - done;
+        if (skip == 0 && stride == 1 && left >= BATCH) {
+            draw(key, at / 4, cut, scale, out + done);
+            done += BATCH;
+            continue;
+        }
+        draw(key, at / 4, cut, scale, drawn);
+        int n = left < BATCH - skip ? left : BATCH - skip;
+        for (int i = 0; i < n; ++i) out[(int64_t)(done + i) * stride] = drawn[skip + i];
+        done += n;
     }
 }

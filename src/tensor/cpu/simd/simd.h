@@ -199,11 +199,11 @@ typedef struct SimdTable {
     void (*matrix_tile)(const MatrixProduct *p, const MatrixTile *tile);
 } SimdTable;
 
-/* The table in use for activations of that type: the best for this CPU unless simd_use chose
- * another. */
+/* The table in use for activations of that type: cpu_used's, unless simd_use chose another. */
 const SimdTable *simd_table(DType type);
-/* Takes the tables of that name ("base", "avx2", "avx512"); false where it is not built in or this
- * CPU cannot run it. For tests and benchmarks; not while kernels run. */
+/* Takes the tables of that set ("base", "avx2", "avx512"); false where it is not built in or this
+ * CPU cannot run it. For tests and benchmarks, which compare kernels of several sets in one
+ * process; not while kernels run. */
 bool simd_use(const char *name);
 
 #endif

@@ -58,6 +58,7 @@ const SimdTable SIMD_NAME(kernels) = {
 
 /* Tables that are used together. */
 typedef struct Pair {
+    CpuSet set;
     const SimdTable *floats, *bf16;
 } Pair;
 
@@ -69,24 +70,19 @@ static bool runs(const Pair *pair)
 {
     if (pair->bf16 == &simd_bf16_kernels_avx512 && !__builtin_cpu_supports("avx512bf16"))
         return false;
-    if (pair->floats == &simd_kernels_avx512)
-        return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-               __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
-    if (pair->floats == &simd_kernels_avx2)
-        return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-    return true;
+    return pair->set <= cpu_best();
 }
-static const Pair built[] = {{&simd_kernels_avx512, &simd_bf16_kernels_avx512},
-                             {&simd_kernels_avx512, &simd_bf16_kernels_avx2},
-                             {&simd_kernels_avx2, &simd_bf16_kernels_avx2},
-                             {&simd_kernels_base, &simd_bf16_kernels_base}};
+static const Pair built[] = {{CPU_AVX512, &simd_kernels_avx512, &simd_bf16_kernels_avx512},
+                             {CPU_AVX512, &simd_kernels_avx512, &simd_bf16_kernels_avx2},
+                             {CPU_AVX2, &simd_kernels_avx2, &simd_bf16_kernels_avx2},
+                             {CPU_BASE, &simd_kernels_base, &simd_bf16_kernels_base}};
 #else
 static bool runs(const Pair *pair)
 {
     (void)pair;
     return true;
 }
-static const Pair built[] = {{&simd_kernels_base, &simd_bf16_kernels_base}};
+static const Pair built[] = {{CPU_BASE, &simd_kernels_base, &simd_bf16_kernels_base}};
 #endif
 
 static _Atomic(const Pair *) in_use;
@@ -95,11 +91,10 @@ static _Atomic(const Pair *) in_use;
 const SimdTable *simd_table(DType type)
 {
     const Pair *pair = atomic_load_explicit(&in_use, memory_order_relaxed);
-    for (size_t i = 0; !pair && i < sizeof built / sizeof *built; ++i)
-        if (runs(&built[i])) {
-            pair = &built[i];
-            atomic_store_explicit(&in_use, pair, memory_order_relaxed);
-        }
+    if (!pair) {
+        simd_use(cpu_name(cpu_used()));
+        pair = atomic_load_explicit(&in_use, memory_order_relaxed);
+    }
     return type == DTYPE_BF16 ? pair->bf16 : pair->floats;
 }
 

@@ -110,6 +110,95 @@ SIMD_INLINE void elems_store(Elem *p, Vf v)
 }
 #endif
 
+/* Lanes of two vectors: those with even and with odd numbers; one of each in turn, the first half
+ * of that and the second. */
+#if defined(__AVX512F__)
+#define LANES_EVEN   0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30
+#define LANES_ODD    1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31
+#define LANES_FIRST  0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23
+#define LANES_SECOND 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31
+#elif defined(__AVX__)
+#define LANES_EVEN   0, 2, 4, 6, 8, 10, 12, 14
+#define LANES_ODD    1, 3, 5, 7, 9, 11, 13, 15
+#define LANES_FIRST  0, 8, 1, 9, 2, 10, 3, 11
+#define LANES_SECOND 4, 12, 5, 13, 6, 14, 7, 15
+#else
+#define LANES_EVEN   0, 2, 4, 6
+#define LANES_ODD    1, 3, 5, 7
+#define LANES_FIRST  0, 4, 1, 5
+#define LANES_SECOND 2, 6, 3, 7
+#endif
+#ifdef __clang__
+#define VECTOR_LANES(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
+#else
+#define VECTOR_LANES(a, b, ...) __builtin_shuffle(a, b, (Vi){__VA_ARGS__})
+#endif
+#define VECTOR_FIRST(a, b)  VECTOR_LANES(a, b, LANES_FIRST)
+#define VECTOR_SECOND(a, b) VECTOR_LANES(a, b, LANES_SECOND)
+
+/* Every second element from p on. Where the one before may be read, nothing behind the last is;
+ * else one is. */
+SIMD_INLINE Vf elems_load_even(const Elem *p, bool behind)
+{
+    if (behind) return VECTOR_LANES(elems_load(p - 1), elems_load(p + VECTOR - 1), LANES_ODD);
+    return VECTOR_LANES(elems_load(p), elems_load(p + VECTOR), LANES_EVEN);
+}
+
+/* The larger of two, the first of equal ones; neither is a NaN. */
+SIMD_INLINE Vf larger_of(Vf first, Vf second)
+{
+#if defined(__AVX512F__)
+    return (Vf)_mm512_max_ps((__m512)second, (__m512)first);
+#elif defined(__AVX__)
+    return (Vf)_mm256_max_ps((__m256)second, (__m256)first);
+#elif defined(__SSE2__)
+    return (Vf)_mm_max_ps((__m128)second, (__m128)first);
+#else
+    Vi more = second > first;
+    return (Vf)(((Vi)second & more) | ((Vi)first & ~more));
+#endif
+}
+
+/* yes where a equals b, else no. */
+SIMD_INLINE Vi where_equal(Vf a, Vf b, Vi yes, Vi no)
+{
+#if defined(__AVX512F__)
+    __mmask16 equal = _mm512_cmp_ps_mask((__m512)a, (__m512)b, _CMP_EQ_OQ);
+    return (Vi)_mm512_mask_blend_epi32(equal, (__m512i)no, (__m512i)yes);
+#elif defined(__AVX__)
+    __m256 equal = _mm256_cmp_ps((__m256)a, (__m256)b, _CMP_EQ_OQ);
+    return (Vi)_mm256_blendv_ps((__m256)no, (__m256)yes, equal);
+#else
+    Vi equal = a == b;
+    return (yes & equal) | (no & ~equal);
+#endif
+}
+
+/* v where `at` is that number, else 0. */
+SIMD_INLINE Vf keep_at(Vf v, Vi at, int number)
+{
+#if defined(__AVX512F__)
+    __mmask16 here = _mm512_cmpeq_epi32_mask((__m512i)at, _mm512_set1_epi32(number));
+    return (Vf)_mm512_maskz_mov_ps(here, (__m512)v);
+#else
+    return VECTOR_KEEP(v, at == number);
+#endif
+}
+
+/* Numbers of 0 to 255 as bytes. */
+SIMD_INLINE void bytes_store(uint8_t *to, Vi v)
+{
+#if defined(__AVX__) && !defined(__AVX512F__)
+    __m256i all = (__m256i)v;
+    __m128i low = _mm256_castsi256_si128(all), high = _mm256_extractf128_si256(all, 1);
+    __m128i words = _mm_packus_epi32(low, high);
+    _mm_storel_epi64((__m128i *)(void *)to, _mm_packus_epi16(words, words));
+#else
+    Vb bytes = __builtin_convertvector(v, Vb);
+    VECTOR_STORE(to, bytes);
+#endif
+}
+
 /* n floats rounded to elements. */
 SIMD_INLINE void elems_from(Elem *to, const float *from, int64_t n)
 {

@@ -1,0 +1,71 @@
+/* Which vector instructions there are, and which this process is held to. */
+#include "base.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const words[] = {CPU_WORDS(LIST_NAME)};
+static const char *const needs[CPU_SETS] = {
+    [CPU_BASE] = "", [CPU_AVX2] = "AVX2 and FMA", [CPU_AVX512] = "AVX512F, BW, DQ and VL"};
+
+/* CPU_SETS: not chosen yet */
+static atomic_int held = CPU_SETS;
+
+const char *cpu_name(CpuSet set)
+{
+    return words[set];
+}
+
+CpuSet cpu_best(void)
+{
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+        __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
+        return CPU_AVX512;
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return CPU_AVX2;
+#endif
+    return CPU_BASE;
+}
+
+Status cpu_choose(CpuSet wanted, CpuSet *set)
+{
+    const char *variable = getenv("WEFT_CPU"), *asked = "train.cpu";
+    *set = wanted;
+    if (wanted == CPU_AUTO && variable && *variable) {
+        asked = "the variable WEFT_CPU";
+        int word = 0;
+        while (word < CPU_SETS && strcmp(words[word], variable) != 0) ++word;
+        if (word == CPU_SETS)
+            return fail(ERR_CONFIG, "the variable WEFT_CPU is '%s': it is one of %s", variable,
+                        LIST_TEXT(CPU_WORDS));
+        *set = (CpuSet)word;
+    }
+    if (*set <= cpu_best()) return OK;
+    return fail(ERR_CONFIG,
+                "%s: %s needs %s, which this processor lacks: auto takes what it has (%s)", asked,
+                cpu_name(*set), needs[*set], cpu_name(cpu_best()));
+}
+
+void cpu_hold(CpuSet set)
+{
+    atomic_store(&held, (int)set);
+}
+
+/* Threads that race here store the same set. */
+CpuSet cpu_held(void)
+{
+    int now = atomic_load_explicit(&held, memory_order_relaxed);
+    if (now != CPU_SETS) return (CpuSet)now;
+    CpuSet set = CPU_AUTO;
+    Status status = cpu_choose(CPU_AUTO, &set);
+    if (status != OK) die_as(status, "%s", fail_message());
+    cpu_hold(set);
+    return set;
+}
+
+CpuSet cpu_used(void)
+{
+    CpuSet set = cpu_held();
+    return set == CPU_AUTO ? cpu_best() : set;
+}

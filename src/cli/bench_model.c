@@ -1,0 +1,105 @@
+/* What a model's operations that memory bounds reach, and the optimizer, beside a copy of as many
+ * bytes in the same process. */
+#include "bench_op.h"
+
+#include <string.h>
+
+static const double LARGE_COPY = 512e6;
+
+/* alike operations of the graph */
+typedef struct Kernel {
+    /* borrowed: the first of them */
+    Op *op;
+    int times;
+} Kernel;
+
+static bool memory_bound(const Op *op)
+{
+    const OpInfo *info = op_info(op->spec.kind);
+    return !info->macs && info->talks != TALKS_ALWAYS && !op->y_alias && op->spec.slice.ranks == 0;
+}
+
+static bool alike(const OpSpec *a, const OpSpec *b)
+{
+    bool same = a->kind == b->kind && a->act == b->act && a->residual == b->residual &&
+                a->pool == b->pool && a->x_count == b->x_count && desc_equal(a->y, b->y) &&
+                memcmp(a->kernel, b->kernel, sizeof a->kernel) == 0 &&
+                memcmp(a->stride, b->stride, sizeof a->stride) == 0;
+    for (int i = 0; same && i < a->x_count; ++i)
+        same = desc_equal(a->x[i], b->x[i]) && a->need_dx[i] == b->need_dx[i];
+    return same;
+}
+
+/* Owned by the caller. */
+static Kernel *kernels_of(const Graph *graph, int *count)
+{
+    Kernel *kernel = mem_new((size_t)graph->node_count * sizeof *kernel);
+    *count = 0;
+    for (int i = 0; i < graph->node_count; ++i) {
+        Op *op = graph->node[i].op;
+        int k = 0;
+        if (!memory_bound(op)) continue;
+        while (k < *count && !alike(&kernel[k].op->spec, &op->spec)) ++k;
+        if (k == *count) kernel[(*count)++].op = op;
+        ++kernel[k].times;
+    }
+    return kernel;
+}
+
+/* ---- the optimizer ---- */
+
+static void update(void *user)
+{
+    trainer_update_once(user, 1e-6);
+}
+
+/* A parameter and its state are read and written, its gradient is read. Rules that need norms or
+ * whole tensors would have to be asked in step with the other ranks. */
+static int optimizer_line(Trainer *t, BenchLine *line)
+{
+    Backend *backend = trainer_backend(t);
+    const Optim *o = trainer_optim(t);
+    int64_t elements = 0;
+    double bytes = 0;
+    if (o->sets > 0 || o->any_whole) return 0;
+    for (int i = 0; i < o->range_count; ++i) {
+        const OptimPiece *piece = &o->piece[i];
+        elements += piece->elements;
+        bytes += (3.0 + 2.0 * piece->rule->slots) * sizeof(float) * (double)piece->elements;
+    }
+    if (elements == 0) return 0;
+    *line = (BenchLine){.times = 1, .direction = "update"};
+    snprintf(line->label, BENCH_LABEL, "%s", o->table->word.word);
+    shape_text(shape_of(1, elements, 1, 1, 1), line->shape);
+    line->bytes = bytes;
+    line->seconds = bench_seconds(backend, update, t);
+    line->copy = bench_copy(backend, line->bytes);
+    return 1;
+}
+
+static void print_lines(const World *world, const BenchLine *line, int count, bool json)
+{
+    for (int i = 0; world->rank == 0 && i < count; ++i) bench_line_print(&line[i], json);
+}
+
+void bench_model(Trainer *t, bool json)
+{
+    const World *world = trainer_world(t);
+    int count;
+    Kernel *kernel = kernels_of(trainer_graph(t), &count);
+    BenchLine line[2] = {0};
+    double copy = bench_copy(trainer_backend(t), LARGE_COPY);
+    if (!json && world->rank == 0) {
+        printf("what memory bounds, beside a copy of as many bytes (read and written; of %.0f MB: "
+               "%.1f GB/s)\n",
+               LARGE_COPY * 1e-6, copy * 1e-9);
+        bench_line_head(false);
+    }
+    for (int i = 0; i < count; ++i) {
+        int lines = bench_op(line, kernel[i].op);
+        for (int k = 0; k < lines; ++k) line[k].times = kernel[i].times;
+        print_lines(world, line, lines, json);
+    }
+    print_lines(world, line, optimizer_line(t, line), json);
+    mem_free(&kernel);
+}

@@ -1,0 +1,244 @@
+/* What an operation that memory bounds reaches beside a copy of as many bytes. Bytes are those that
+ * the algorithm must move: each tensor once for every pass that it cannot do without. So a batch
+ * norm reads its input twice, for the statistics and for the result, and its backward the input and
+ * the gradient twice; a kernel that reads more shows a lower rate, not more bytes. What fits a
+ * cache runs there, and so does the copy. */
+#include "bench_op.h"
+
+#include <string.h>
+
+enum { MEMORIES = 32 };
+
+/* An operation with memory of its own. */
+typedef struct Bench {
+    Backend *backend;
+    Op *op;
+    OpRun run;
+    int count;
+    void *memory[MEMORIES];
+    size_t bytes[MEMORIES];
+} Bench;
+
+/* ---- what it must move ---- */
+
+/* Forward may write the gradient over what it reads, which need then be read once: the two are
+ * timed together. */
+static bool is_one(const Op *op)
+{
+    return op->dx_over_x && op->spec.need_dx[0];
+}
+
+static double forward_bytes(const Op *op)
+{
+    const OpSpec *s = &op->spec;
+    const OpInfo *info = op_info(s->kind);
+    double bytes = (double)desc_bytes(s->y) + (double)op->saved_bytes;
+    for (int i = 0; i < s->x_count; ++i) bytes += (double)desc_bytes(s->x[i]);
+    if (info->two_passes) bytes += (double)desc_bytes(s->x[0]);
+    /* a row of the table for each of y's */
+    if (info->looks_up) return bytes + (double)shape_count(s->y.shape) * sizeof(float);
+    for (int i = 0; i < s->w_count; ++i) bytes += (double)op->w_elements[i] * sizeof(float);
+    return bytes;
+}
+
+static double two_passes_backward_bytes(const OpSpec *s)
+{
+    /* reads y; what it masks is residual's dx */
+    bool masked = s->residual && s->act != ACT_NONE;
+    return (5.0 + 2.0 * masked) * (double)desc_bytes(s->x[0]);
+}
+
+/* 0: it has nothing to do. */
+static double backward_bytes(const Op *op)
+{
+    const OpSpec *s = &op->spec;
+    const OpInfo *info = op_info(s->kind);
+    double read = op_is_loss(info) ? 0 : (double)desc_bytes(s->y), written = 0;
+    if (info->two_passes) return two_passes_backward_bytes(s);
+    bool alias = false;
+    for (int i = 0; i < s->x_count; ++i) {
+        if (op->needs_x[i]) read += (double)desc_bytes(s->x[i]);
+        alias = alias || op->dx_alias[i];
+        if (s->need_dx[i] && !op->dx_alias[i]) written += (double)desc_bytes(s->x[i]);
+    }
+    if (alias && s->act != ACT_NONE) written += (double)desc_bytes(s->y);
+    for (int i = 0; i < s->w_count; ++i) written += (double)op->w_elements[i] * sizeof(float);
+    if (op->needs_y) read += (double)desc_bytes(s->y);
+    return written > 0 ? read + written + (double)op->saved_bytes : 0;
+}
+
+/* ---- memory for one ---- */
+
+static void *take(Bench *b, size_t bytes)
+{
+    if (bytes == 0) return NULL;
+    b->bytes[b->count] = bytes;
+    return b->memory[b->count++] = b->backend->table->alloc(b->backend, bytes);
+}
+
+/* Integers name rows of w. */
+static void *take_random(Bench *b, Desc d)
+{
+    void *memory = take(b, desc_bytes(d));
+    if (d.dtype == DTYPE_I32)
+        bench_fill_whole(b->backend, memory, desc_elements(d), b->op->spec.w[0].dim[0]);
+    else
+        bench_fill(b->backend, memory, d.dtype, desc_elements(d), -0.5f);
+    return memory;
+}
+
+static void take_targets(Bench *b)
+{
+    Shape x = b->op->spec.x[0].shape;
+    int64_t width = x.dim[x.ndim - 1], rows = shape_count(x) / width;
+    int32_t *labels = take(b, (size_t)rows * sizeof *labels);
+    float *targets = take(b, (size_t)shape_count(x) * sizeof *targets);
+    bench_fill_whole(b->backend, labels, rows, width);
+    bench_fill(b->backend, targets, DTYPE_F32, shape_count(x), -0.5f);
+    b->run.labels = labels;
+    b->run.targets = targets;
+}
+
+static void bench_open(Bench *b, Op *op)
+{
+    const OpSpec *s = &op->spec;
+    *b = (Bench){.backend = op->backend, .op = op};
+    b->run = (OpRun){.rows = (int)s->x[0].shape.dim[0], .training = true, .loss_scale = 1};
+    b->run.y = take(b, desc_bytes(s->y));
+    b->run.dy = take_random(b, s->y);
+    for (int i = 0; i < s->x_count; ++i) {
+        void *x = take_random(b, s->x[i]);
+        b->run.x[i] = x;
+        if (s->need_dx[i])
+            b->run.dx[i] = op->dx_alias[i] ? b->run.dy
+                           : op->dx_over_x ? x
+                                           : take(b, desc_bytes(s->x[i]));
+    }
+    for (int i = 0; i < s->w_count; ++i) {
+        float *w = take(b, (size_t)op->w_elements[i] * sizeof *w);
+        /* a variance is positive */
+        bench_fill(b->backend, w, DTYPE_F32, op->w_elements[i], 0);
+        b->run.w[i] = w;
+        b->run.dw[i] = take(b, (size_t)op->w_elements[i] * sizeof *w);
+    }
+    if (op_is_loss(op_info(op->spec.kind))) take_targets(b);
+    b->run.sample = take(b, (size_t)b->run.rows * sizeof *b->run.sample);
+    b->run.saved = take(b, op->saved_bytes);
+    b->run.cache = take(b, op->cache_bytes);
+    b->run.workspace = take(b, op->workspace_bytes);
+    op_refresh(op, &b->run);
+}
+
+static void bench_close(Bench *b)
+{
+    for (int i = 0; i < b->count; ++i)
+        b->backend->table->release(b->backend, b->memory[i], b->bytes[i]);
+}
+
+static void forward(void *user)
+{
+    Bench *b = user;
+    op_forward(b->op, &b->run);
+}
+
+static void backward(void *user)
+{
+    Bench *b = user;
+    op_backward_begin(b->op, &b->run);
+    op_backward_weight(b->op, &b->run);
+    op_backward_data(b->op, &b->run);
+}
+
+static void both(void *user)
+{
+    forward(user);
+    backward(user);
+}
+
+/* ---- lines ---- */
+
+static void label_of(const OpSpec *s, const char *name, char label[BENCH_LABEL])
+{
+    if (op_info(s->kind)->fuse == FUSE_ACT)
+        snprintf(label, BENCH_LABEL, "%s", act_name(s->act));
+    else
+        snprintf(label, BENCH_LABEL, "%s%s%s%s", name, s->residual ? "+add" : "",
+                 s->act != ACT_NONE ? "+" : "", act_name(s->act));
+}
+
+static void print_json(const BenchLine *line, double rate)
+{
+    Json json = json_to(stdout, false);
+    json_object(&json, NULL);
+    json_text(&json, "bench", "kernel");
+    json_text(&json, "op", line->label);
+    json_text(&json, "x", line->shape);
+    if (line->layout) {
+        json_text(&json, "cpu", line->set);
+        json_text(&json, "layout", line->layout);
+    } else {
+        json_int(&json, "times", line->times);
+    }
+    json_text(&json, "direction", line->direction);
+    json_fixed(&json, "bytes", 0, line->bytes);
+    json_fixed(&json, "seconds", 9, line->seconds);
+    json_fixed(&json, "gb_per_s", 9, rate * 1e-9);
+    json_fixed(&json, "copy_gb_per_s", 9, line->copy * 1e-9);
+    json_fixed(&json, "share", 4, rate / line->copy);
+    json_end(&json);
+}
+
+void bench_line_head(bool layouts)
+{
+    printf("%-24s %-18s ", "operation", "input");
+    if (layouts)
+        printf("%-7s %-13s", "cpu", "layout");
+    else
+        printf("%5s", "times");
+    printf("  %-8s %10s %10s %9s %9s %7s\n", "", "MB", "ms", "GB/s", "copy's", "share");
+}
+
+void bench_line_print(const BenchLine *line, bool json)
+{
+    double rate = line->bytes / line->seconds;
+    if (json) {
+        print_json(line, rate);
+        return;
+    }
+    printf("%-24s %-18s ", line->label, line->shape);
+    if (line->layout)
+        printf("%-7s %-13s", line->set, line->layout);
+    else
+        printf("%5d", line->times);
+    printf("  %-8s %10.2f %10.4f %9.1f %9.1f %7.3f\n", line->direction, line->bytes * 1e-6,
+           line->seconds * 1e3, rate * 1e-9, line->copy * 1e-9, rate / line->copy);
+}
+
+static void measure(Bench *b, BenchLine *line, const char *direction, BenchWork work, double bytes)
+{
+    line->direction = direction;
+    line->bytes = bytes;
+    line->seconds = bench_seconds(b->backend, work, b);
+}
+
+int bench_op(BenchLine line[2], Op *op)
+{
+    Bench b;
+    int count = 1;
+    line[0] = (BenchLine){.times = 1};
+    label_of(&op->spec, op->table->name, line->label);
+    shape_text(op->spec.x[0].shape, line->shape);
+    line[1] = line[0];
+    bench_open(&b, op);
+    if (is_one(op)) {
+        double bytes = forward_bytes(op) + (double)desc_bytes(op->spec.x[0]);
+        measure(&b, &line[0], "both", both, bytes);
+    } else {
+        double bytes = backward_bytes(op);
+        measure(&b, &line[0], "forward", forward, forward_bytes(op));
+        if (bytes > 0) measure(&b, &line[count++], "backward", backward, bytes);
+    }
+    bench_close(&b);
+    for (int i = 0; i < count; ++i) line[i].copy = bench_copy(op->backend, line[i].bytes);
+    return count;
+}

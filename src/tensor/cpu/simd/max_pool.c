@@ -1,0 +1,439 @@
+/* Max pooling of one plane. Blocks of channels: a vector is a pixel's lanes. A plain plane (one
+ * lane): a vector is as many windows of one row. A maximum's place in the kernel is kept in a
+ * byte; of equal ones the first, of NaNs the last. */
+#include "window.h"
+
+/* Where in the kernel of window (i, j) the input pixel (row, col) lies. */
+SIMD_INLINE int place_in(const PoolPlane *p, int i, int j, int row, int col)
+{
+    int r = row + p->pad[0] - i * p->stride[0], c = col + p->pad[1] - j * p->stride[1];
+    return r * p->kernel[1] + c;
+}
+
+SIMD_INLINE void max_store(const PoolPlane *p, Vf best, Vi at, Elem *y, uint8_t *index)
+{
+    if (p->relu) {
+        Vi cut = best <= (Vf){0};
+        best = VECTOR_KEEP(best, ~cut);
+        at = (((Vi){0} + POOL_CUT) & cut) | (at & ~cut);
+    }
+    elems_store(y, best);
+    bytes_store(index, at);
+}
+
+/* A vector of maxima, of any numbers. place: of x in the kernel. */
+static void max_vector_any(const PoolPlane *p, int rows, int cols, int place, int step, bool behind,
+                           const Elem *x, Elem *y, uint8_t *index)
+{
+    Vf best = load_step(x, step, behind);
+    Vi at = (Vi){0} + place;
+    for (int r = 0; r < rows; ++r)
+        for (int c = 0; c < cols; ++c) {
+            if (r == 0 && c == 0) continue;
+            Vf v = load_step(x + ((int64_t)r * p->w + c) * p->lanes, step, true);
+            Vi here = (Vi){0} + (place + r * p->kernel[1] + c);
+            Vi more = (v > best) | (v != v);
+            best = (Vf)(((Vi)v & more) | ((Vi)best & ~more));
+            at = (here & more) | (at & ~more);
+        }
+    max_store(p, best, at, y, index);
+}
+
+/* The same of a whole window of `size` x `size` pixels, a constant up to 3: the maximum first, then
+ * who has it. A NaN makes their sum one. */
+SIMD_INLINE void max_vector(const PoolPlane *p, int size, int step, bool behind, const Elem *x,
+                            Elem *y, uint8_t *index)
+{
+    enum { MOST = 9 };
+    Vf tap[MOST], best, sum;
+    sum = best = tap[0] = load_step(x, step, behind);
+#pragma GCC unroll 9
+    for (int k = 1; k < size * size; ++k) {
+        const Elem *from = x + ((int64_t)(k / size) * p->w + k % size) * p->lanes;
+        tap[k] = load_step(from, step, true);
+        best = larger_of(best, tap[k]);
+        sum += tap[k];
+    }
+    if (__builtin_expect(mask_bits(sum != sum) != 0, 0)) {
+        max_vector_any(p, size, size, 0, step, behind, x, y, index);
+        return;
+    }
+    Vi at = (Vi){0} + (size * size - 1);
+#pragma GCC unroll 9
+    for (int k = size * size - 2; k >= 0; --k) at = where_equal(tap[k], best, (Vi){0} + k, at);
+    max_store(p, best, at, y, index);
+}
+
+SIMD_INLINE void max_one(const PoolPlane *p, int rows, int cols, int place, const Elem *x, Elem *y,
+                         uint8_t *index)
+{
+    float best = value_of(x[0]);
+    int at = place;
+    for (int r = 0; r < rows; ++r)
+        for (int c = 0; c < cols; ++c) {
+            float v = value_of(x[((int64_t)r * p->w + c) * p->lanes]);
+            bool more = v > best || v != v;
+            best = more ? v : best;
+            at = more ? place + r * p->kernel[1] + c : at;
+        }
+    bool cut = p->relu && best <= 0.0f;
+    *y = elem_of(cut ? 0.0f : best);
+    *index = (uint8_t)(cut ? POOL_CUT : at);
+}
+
+/* All lanes of one window, which may be clipped. */
+static void max_window(const PoolPlane *p, int i, int j, const Elem *x, Elem *y, uint8_t *index)
+{
+    Window w = window_at(p, i, j);
+    int rows = w.row1 - w.row0, cols = w.col1 - w.col0, l = 0;
+    int place = place_in(p, i, j, w.row0, w.col0);
+    const Elem *from = x + ((int64_t)w.row0 * p->w + w.col0) * p->lanes;
+    int64_t at = ((int64_t)i * p->q + j) * p->lanes;
+    for (; l + VECTOR <= p->lanes; l += VECTOR)
+        max_vector_any(p, rows, cols, place, 1, false, from + l, y + at + l, index + at + l);
+    for (; l < p->lanes; ++l) max_one(p, rows, cols, place, from + l, y + at + l, index + at + l);
+}
+
+/* Whole windows from .. to-1 of one row; x: of the first one. size: the kernel's, a constant. */
+SIMD_INLINE void row_of_lanes(const PoolPlane *p, int from, int to, int size, const Elem *x,
+                              Elem *y, uint8_t *index)
+{
+    for (int j = from; j < to; ++j, x += p->stride[1] * p->lanes, y += p->lanes, index += p->lanes)
+        for (int l = 0; l < p->lanes; l += VECTOR)
+            max_vector(p, size, 1, false, x + l, y + l, index + l);
+}
+
+/* The same in a plain plane, at least a vector of windows, in steps of 2; the last vector may do
+ * some again. plane: its first pixel */
+SIMD_INLINE void row_of_vectors(const PoolPlane *p, int from, int to, int size, const Elem *plane,
+                                const Elem *x, Elem *y, uint8_t *index)
+{
+    for (int j = 0; j < to - from; j += VECTOR) {
+        int first = j + VECTOR <= to - from ? j : to - from - VECTOR;
+        const Elem *at = x + (int64_t)first * 2;
+        max_vector(p, size, 2, at > plane, at, y + first, index + first);
+    }
+}
+
+/* The same in a plane that is too narrow for vectors. */
+SIMD_INLINE void row_of_ones(const PoolPlane *p, int from, int to, int size, const Elem *x, Elem *y,
+                             uint8_t *index)
+{
+    for (int j = from; j < to; ++j, x += p->stride[1] * p->lanes)
+        for (int l = 0; l < p->lanes; ++l) max_one(p, size, size, 0, x + l, y++, index++);
+}
+
+/* Whole windows of a common size are done by rows, others one by one. size: rows and columns of the
+ * kernel, a constant, or 0 */
+SIMD_INLINE void max_plane(const PoolPlane *p, int size, const Elem *x, Elem *y, uint8_t *index)
+{
+    int top, bottom, left, right;
+    whole_windows(p, 0, p->h, p->p, &top, &bottom);
+    whole_windows(p, 1, p->w, p->q, &left, &right);
+    bool lanes = p->lanes >= VECTOR && p->lanes % VECTOR == 0;
+    bool row = p->lanes == 1 && p->stride[1] == 2 && right - left >= VECTOR && p->w >= 2 * VECTOR;
+    for (int i = 0; i < p->p; ++i) {
+        bool whole = size && i >= top && i < bottom;
+        int from = whole ? left : p->q, to = whole ? right : p->q;
+        int64_t at = ((int64_t)i * p->q + from) * p->lanes;
+        const Elem *first =
+            x + ((int64_t)(i * p->stride[0] - p->pad[0]) * p->w + from * p->stride[1] - p->pad[1]) *
+                    p->lanes;
+        for (int j = 0; j < from; ++j) max_window(p, i, j, x, y, index);
+        if (from < to && lanes)
+            row_of_lanes(p, from, to, size, first, y + at, index + at);
+        else if (from < to && row)
+            row_of_vectors(p, from, to, size, x, first, y + at, index + at);
+        else if (from < to)
+            row_of_ones(p, from, to, size, first, y + at, index + at);
+        for (int j = to; j < p->q; ++j) max_window(p, i, j, x, y, index);
+    }
+}
+
+static bool is_kernel(const PoolPlane *p, int size)
+{
+    return p->kernel[0] == size && p->kernel[1] == size;
+}
+
+SIMD_INLINE void max_sizes(const PoolPlane *p, const Elem *x, Elem *y, uint8_t *index)
+{
+    if (is_kernel(p, 2))
+        max_plane(p, 2, x, y, index);
+    else if (is_kernel(p, 3))
+        max_plane(p, 3, x, y, index);
+    else
+        max_plane(p, 0, x, y, index);
+}
+
+void SIMD_NAME(max_pool)(const PoolPlane *plane, const void *in, void *out, uint8_t *index)
+{
+    /* no store can change it */
+    PoolPlane local = *plane;
+    if (local.lanes == VECTOR) {
+        local.lanes = VECTOR;
+        max_sizes(&local, in, out, index);
+    } else {
+        max_sizes(&local, in, out, index);
+    }
+}
+
+/* ---- gradient ---- */
+
+/* A vector of windows: their dy, and where in the kernel their maxima are. */
+typedef struct Maxima {
+    Vf dy;
+    Vi place;
+} Maxima;
+
+SIMD_INLINE Maxima maxima_at(const Elem *dy, const uint8_t *index, int64_t at)
+{
+    Vb bytes;
+    VECTOR_LOAD(bytes, index + at);
+    return (Maxima){elems_load(dy + at), __builtin_convertvector(bytes, Vi)};
+}
+
+SIMD_INLINE void gather_one(const PoolPlane *p, Window w, int first, const Elem *dy,
+                            const uint8_t *index, Elem *dx)
+{
+    float sum = 0.0f;
+    for (int i = 0; i < w.row1 - w.row0; ++i)
+        for (int j = 0; j < w.col1 - w.col0; ++j) {
+            int64_t at = ((int64_t)i * p->q + j) * p->lanes;
+            int mine = first - i * p->stride[0] * p->kernel[1] - j * p->stride[1];
+            sum += index[at] == mine ? value_of(dy[at]) : 0.0f;
+        }
+    *dx = elem_of(sum);
+}
+
+/* dx of one input pixel: dy of those of its rows x cols windows whose maximum it is. dy and index
+ * are of the first one, and so is `first`, its place there. */
+SIMD_INLINE void gather_lanes(const PoolPlane *p, int rows, int cols, int first, const Elem *dy,
+                              const uint8_t *index, Elem *dx)
+{
+    const int64_t next = (int64_t)p->q * p->lanes;
+    /* the place falls by */
+    const int down = p->stride[0] * p->kernel[1], right = p->stride[1];
+    int l = 0;
+    for (; l + VECTOR <= p->lanes; l += VECTOR) {
+        Vf sum = {0};
+        for (int i = 0; i < rows; ++i)
+            for (int j = 0; j < cols; ++j) {
+                int64_t at = i * next + (int64_t)j * p->lanes + l;
+                Maxima from = maxima_at(dy, index, at);
+                sum += keep_at(from.dy, from.place, first - i * down - j * right);
+            }
+        elems_store(dx + l, sum);
+    }
+    for (; l < p->lanes; ++l)
+        gather_one(p, (Window){0, rows, 0, cols}, first, dy + l, index + l, dx + l);
+}
+
+SIMD_INLINE void gather_pixel(const PoolPlane *p, int row, int col, const Elem *dy,
+                              const uint8_t *index, Elem *dx)
+{
+    Window w = windows_of(p, row, col);
+    int rows = w.row1 - w.row0, cols = w.col1 - w.col0;
+    int first = place_in(p, w.row0, w.col0, row, col);
+    int64_t at = ((int64_t)w.row0 * p->q + w.col0) * p->lanes;
+    Elem *to = dx + ((int64_t)row * p->w + col) * p->lanes;
+    gather_lanes(p, rows, cols, first, dy + at, index + at, to);
+}
+
+/* Windows of 3 x 3 in steps of 2: a quad of 2 x 2 pixels lies in window (i, j), and some of them in
+ * the one to the right, below or across. The first quad begins at pixel 1 - pad. */
+static bool has_quads(const PoolPlane *p)
+{
+    bool lanes = p->lanes >= VECTOR && p->lanes % VECTOR == 0;
+    bool row = p->lanes == 1 && p->q >= VECTOR;
+    return (lanes || row) && is_kernel(p, 3) && p->stride[0] == 2 && p->stride[1] == 2;
+}
+
+/* The quad's gradients out of its four windows'. */
+SIMD_INLINE void quad_sums(Maxima here, Maxima right, Maxima below, Maxima across, Vf sum[4])
+{
+    sum[0] = keep_at(here.dy, here.place, 4);
+    sum[1] = keep_at(here.dy, here.place, 5) + keep_at(right.dy, right.place, 3);
+    sum[2] = keep_at(here.dy, here.place, 7) + keep_at(below.dy, below.place, 1);
+    sum[3] = keep_at(here.dy, here.place, 8) + keep_at(right.dy, right.place, 6) +
+             keep_at(below.dy, below.place, 2) + keep_at(across.dy, across.place, 0);
+}
+
+/* `count` quads of a row of windows; more: there is a row below. dx: of the first quad. */
+SIMD_INLINE void quads_of_lanes(const PoolPlane *p, int count, bool more, const Elem *dy,
+                                const uint8_t *index, Elem *dx)
+{
+    const int64_t next = (int64_t)p->q * p->lanes, down = (int64_t)p->w * p->lanes;
+    const Maxima none = {{0}, {0}};
+    for (int l = 0; l < p->lanes; l += VECTOR) {
+        Maxima here = maxima_at(dy, index, l), right, across = none;
+        Maxima below = more ? maxima_at(dy, index, next + l) : none;
+        for (int j = 0; j < count; ++j, here = right, below = across) {
+            int64_t at = (int64_t)(j + 1) * p->lanes + l;
+            bool last = j + 1 == p->q;
+            right = last ? none : maxima_at(dy, index, at);
+            if (more) across = last ? none : maxima_at(dy, index, next + at);
+            Elem *to = dx + (int64_t)j * 2 * p->lanes + l;
+            Vf sum[4];
+            quad_sums(here, right, below, across, sum);
+            elems_store(to, sum[0]);
+            elems_store(to + p->lanes, sum[1]);
+            elems_store(to + down, sum[2]);
+            elems_store(to + down + p->lanes, sum[3]);
+        }
+    }
+}
+
+/* The last vector of a row of windows in a plain plane, but its first: behind it is none. */
+SIMD_INLINE Maxima maxima_behind(const PoolPlane *p, const Elem *dy, const uint8_t *index)
+{
+    Elem values[VECTOR + 1];
+    uint8_t places[VECTOR + 1];
+    memcpy(values, dy + p->q - VECTOR, sizeof *dy * VECTOR);
+    memcpy(places, index + p->q - VECTOR, VECTOR);
+    values[VECTOR] = elem_of(0.0f);
+    places[VECTOR] = POOL_CUT;
+    return maxima_at(values, places, 1);
+}
+
+/* As quads_of_lanes, a vector of quads at a time; the last one may do some again. */
+SIMD_INLINE void quads_of_row(const PoolPlane *p, int count, bool more, const Elem *dy,
+                              const uint8_t *index, Elem *dx)
+{
+    const Elem *dy_below = dy + p->q;
+    const uint8_t *index_below = index + p->q;
+    for (int j = 0; j < count; j += VECTOR) {
+        int at = j + VECTOR <= count ? j : count - VECTOR;
+        bool last = at + VECTOR == p->q;
+        Elem *to = dx + (int64_t)at * 2;
+        Vf sum[4];
+        Maxima right, below = {{0}, {0}}, across = below;
+        right = last ? maxima_behind(p, dy, index) : maxima_at(dy, index, at + 1);
+        if (more) {
+            below = maxima_at(dy_below, index_below, at);
+            across = last ? maxima_behind(p, dy_below, index_below)
+                          : maxima_at(dy_below, index_below, at + 1);
+        }
+        quad_sums(maxima_at(dy, index, at), right, below, across, sum);
+        elems_store(to, VECTOR_FIRST(sum[0], sum[1]));
+        elems_store(to + VECTOR, VECTOR_SECOND(sum[0], sum[1]));
+        elems_store(to + p->w, VECTOR_FIRST(sum[2], sum[3]));
+        elems_store(to + p->w + VECTOR, VECTOR_SECOND(sum[2], sum[3]));
+    }
+}
+
+static void gather_rows(const PoolPlane *p, int from, int to, const Elem *dy, const uint8_t *index,
+                        Elem *dx)
+{
+    for (int row = from; row < to; ++row)
+        for (int col = 0; col < p->w; ++col) gather_pixel(p, row, col, dy, index, dx);
+}
+
+/* Quads that lie in the plane as a whole; the pixels around them one by one. */
+SIMD_INLINE void gather_quads(const PoolPlane *p, const Elem *dy, const uint8_t *index, Elem *dx)
+{
+    int top = 1 - p->pad[0], left = 1 - p->pad[1];
+    int rows = (p->h - top) / 2, cols = (p->w - left) / 2;
+    if (rows > p->p) rows = p->p;
+    if (cols > p->q) cols = p->q;
+    if (p->lanes == 1 && cols < VECTOR) rows = 0;
+    gather_rows(p, 0, top, dy, index, dx);
+    for (int i = 0; i < rows; ++i) {
+        int row = top + 2 * i;
+        int64_t at = (int64_t)i * p->q * p->lanes;
+        Elem *first = dx + ((int64_t)row * p->w + left) * p->lanes;
+        bool more = i + 1 < p->p;
+        if (p->lanes == 1)
+            quads_of_row(p, cols, more, dy + at, index + at, first);
+        else
+            quads_of_lanes(p, cols, more, dy + at, index + at, first);
+        for (int r = row; r < row + 2; ++r) {
+            for (int col = 0; col < left; ++col) gather_pixel(p, r, col, dy, index, dx);
+            for (int col = left + 2 * cols; col < p->w; ++col)
+                gather_pixel(p, r, col, dy, index, dx);
+        }
+    }
+    gather_rows(p, top + 2 * rows, p->h, dy, index, dx);
+}
+
+/* One window's lanes of dy, each to the pixel that its maximum is, and 0 to the others. */
+SIMD_INLINE void spread_lanes(const PoolPlane *p, int rows, int cols, int place, const Elem *dy,
+                              const uint8_t *index, Elem *dx)
+{
+    int l = 0;
+    for (; l + VECTOR <= p->lanes; l += VECTOR) {
+        Maxima from = maxima_at(dy, index, l);
+        for (int r = 0; r < rows; ++r)
+            for (int c = 0; c < cols; ++c)
+                elems_store(dx + ((int64_t)r * p->w + c) * p->lanes + l,
+                            keep_at(from.dy, from.place, place + r * p->kernel[1] + c));
+    }
+    for (; l < p->lanes; ++l)
+        for (int r = 0; r < rows; ++r)
+            for (int c = 0; c < cols; ++c)
+                dx[((int64_t)r * p->w + c) * p->lanes + l] =
+                    index[l] == place + r * p->kernel[1] + c ? dy[l] : elem_of(0.0f);
+}
+
+SIMD_INLINE void spread_window(const PoolPlane *p, int i, int j, const Elem *dy,
+                               const uint8_t *index, Elem *dx)
+{
+    Window w = window_at(p, i, j);
+    int rows = w.row1 - w.row0, cols = w.col1 - w.col0;
+    int place = place_in(p, i, j, w.row0, w.col0);
+    int64_t at = ((int64_t)i * p->q + j) * p->lanes;
+    Elem *to = dx + ((int64_t)w.row0 * p->w + w.col0) * p->lanes;
+    if (rows == 2 && cols == 2)
+        spread_lanes(p, 2, 2, place, dy + at, index + at, to);
+    else
+        spread_lanes(p, rows, cols, place, dy + at, index + at, to);
+}
+
+/* VECTOR windows of 2 x 2 side by side in one row of a plain plane. */
+SIMD_INLINE void spread_pairs(const PoolPlane *p, const Elem *dy, const uint8_t *index, Elem *dx)
+{
+    Maxima from = maxima_at(dy, index, 0);
+    for (int r = 0; r < 2; ++r) {
+        Vf even = keep_at(from.dy, from.place, 2 * r);
+        Vf odd = keep_at(from.dy, from.place, 2 * r + 1);
+        elems_store(dx + (int64_t)r * p->w, VECTOR_FIRST(even, odd));
+        elems_store(dx + (int64_t)r * p->w + VECTOR, VECTOR_SECOND(even, odd));
+    }
+}
+
+SIMD_INLINE void spread_plane(const PoolPlane *p, const Elem *dy, const uint8_t *index, Elem *dx)
+{
+    bool pairs = p->lanes == 1 && p->kernel[0] == 2 && p->kernel[1] == 2 && covered(p);
+    int by_pairs = pairs && p->q >= VECTOR ? p->q : 0;
+    if (!covered(p)) memset(dx, 0, sizeof *dx * (size_t)p->h * (size_t)p->w * (size_t)p->lanes);
+    for (int i = 0; i < p->p; ++i) {
+        for (int j = 0; j < by_pairs; j += VECTOR) {
+            int first = j + VECTOR <= by_pairs ? j : by_pairs - VECTOR;
+            int64_t at = (int64_t)i * p->q + first;
+            spread_pairs(p, dy + at, index + at, dx + (int64_t)i * 2 * p->w + 2 * first);
+        }
+        for (int j = by_pairs; j < p->q; ++j) spread_window(p, i, j, dy, index, dx);
+    }
+}
+
+SIMD_INLINE void max_grad(const PoolPlane *p, const Elem *dy, const uint8_t *index, Elem *dx)
+{
+    if (apart(p))
+        spread_plane(p, dy, index, dx);
+    else if (has_quads(p))
+        gather_quads(p, dy, index, dx);
+    else
+        gather_rows(p, 0, p->h, dy, index, dx);
+}
+
+void SIMD_NAME(max_pool_grad)(const PoolPlane *plane, const void *from, const uint8_t *index,
+                              void *to)
+{
+    /* no store can change it */
+    PoolPlane local = *plane;
+    if (local.lanes == VECTOR) {
+        local.lanes = VECTOR;
+        max_grad(&local, from, index, to);
+    } else {
+        max_grad(&local, from, index, to);
+    }
+}

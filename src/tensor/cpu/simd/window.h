@@ -1,0 +1,62 @@
+/* What pooling kernels share: windows, clipped to the plane. Included by pool.c and max_pool.c
+ * only. */
+#ifndef WEFT_TENSOR_WINDOW_H
+#define WEFT_TENSOR_WINDOW_H
+
+#include "vector.h"
+
+typedef struct Window {
+    /* half open, inside the plane */
+    int row0, row1, col0, col1;
+} Window;
+
+SIMD_INLINE void clip_window(int out, int kernel, int stride, int pad, int size, int *low,
+                             int *high)
+{
+    int from = out * stride - pad, to = from + kernel;
+    *low = from < 0 ? 0 : from;
+    *high = to > size ? size : to;
+}
+
+SIMD_INLINE Window window_at(const PoolPlane *p, int i, int j)
+{
+    Window w;
+    clip_window(i, p->kernel[0], p->stride[0], p->pad[0], p->h, &w.row0, &w.row1);
+    clip_window(j, p->kernel[1], p->stride[1], p->pad[1], p->w, &w.col0, &w.col1);
+    return w;
+}
+
+/* The windows that hold input pixel (row, col). */
+SIMD_INLINE Window windows_of(const PoolPlane *p, int row, int col)
+{
+    return (Window){p->row_low[row], p->row_high[row] + 1, p->col_low[col], p->col_high[col] + 1};
+}
+
+/* x[0], x[step], ...: step is 1 or 2; behind: the element before x may be read. */
+SIMD_INLINE Vf load_step(const Elem *x, int step, bool behind)
+{
+    return step == 1 ? elems_load(x) : elems_load_even(x, behind);
+}
+
+/* Of `out` windows of a row or column of `in` pixels those that lie in it as a whole. */
+SIMD_INLINE void whole_windows(const PoolPlane *p, int d, int in, int out, int *from, int *to)
+{
+    *from = (p->pad[d] + p->stride[d] - 1) / p->stride[d];
+    *to = (in - p->kernel[d] + p->pad[d]) / p->stride[d] + 1;
+    if (*to > out) *to = out;
+    if (*from >= *to) *from = *to = out;
+}
+
+/* Do windows lie side by side, so that each pixel is in one at most? */
+SIMD_INLINE bool apart(const PoolPlane *p)
+{
+    return p->stride[0] >= p->kernel[0] && p->stride[1] >= p->kernel[1];
+}
+
+SIMD_INLINE bool covered(const PoolPlane *p)
+{
+    return p->stride[0] == p->kernel[0] && p->stride[1] == p->kernel[1] && p->pad[0] == 0 &&
+           p->pad[1] == 0 && p->p * p->stride[0] == p->h && p->q * p->stride[1] == p->w;
+}
+
+#endif
