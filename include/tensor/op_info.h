@@ -91,7 +91,7 @@ typedef struct OpInfo {
     const char *layer_help;
 } OpInfo;
 
-/* NULL where there is no such operation. */
+/* kind: from 1 on. NULL where there is no such operation. */
 const OpInfo *op_info(OpKind kind);
 /* Does it give results to be summed up, from labels or targets? */
 static inline bool op_is_loss(const OpInfo *info)

@@ -24,7 +24,7 @@ static char *plain_layers(char *out, size_t room)
     const OpInfo *info, *last = NULL;
     size_t used = 0;
     out[0] = 0;
-    for (OpKind kind = 0; (info = op_info(kind)); ++kind) {
+    for (OpKind kind = 1; (info = op_info(kind)); ++kind) {
         if (!info->plain_weight) continue;
         if (last && used < room)
             used += (size_t)snprintf(out + used, room - used, "%s%s", used ? ", " : "", last->name);
