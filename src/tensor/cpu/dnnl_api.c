@@ -65,6 +65,17 @@ DType format_type(const Format *format)
     return type == dnnl_bf16 ? DTYPE_BF16 : DTYPE_F32;
 }
 
+void onednn_dims(const Format *format, int64_t *dim)
+{
+    const dnnl_dims_t *all = NULL;
+    int ndim = 0;
+    onednn_must(dnnl_memory_desc_query(format->md, dnnl_query_ndims_s32, &ndim),
+                "dnnl_memory_desc_query");
+    onednn_must(dnnl_memory_desc_query(format->md, dnnl_query_dims, &all),
+                "dnnl_memory_desc_query");
+    memcpy(dim, *all, (size_t)ndim * sizeof *dim);
+}
+
 bool format_elementwise(const Format *format)
 {
     dnnl_format_kind_t kind = dnnl_format_kind_undef;
@@ -144,6 +155,11 @@ void format_free(Format **format)
 DType format_type(const Format *format)
 {
     return format->md.data_type == dnnl_bf16 ? DTYPE_BF16 : DTYPE_F32;
+}
+
+void onednn_dims(const Format *format, int64_t *dim)
+{
+    memcpy(dim, format->md.dims, (size_t)format->md.ndims * sizeof *dim);
 }
 
 bool format_elementwise(const Format *format)

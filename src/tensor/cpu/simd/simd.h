@@ -11,6 +11,7 @@
 #define WEFT_TENSOR_SIMD_H
 
 #include "tensor.h"
+#include "winograd.h"
 
 enum { SIMD_LANES = 16 };
 
@@ -197,6 +198,22 @@ typedef struct SimdTable {
     void (*adam_direction)(const AdamArgs *a, float *u, const float *w, const float *g, float *m,
                            float *v, int64_t n);
     void (*matrix_tile)(const MatrixProduct *p, const MatrixTile *tile);
+
+    /* Winograd's transforms of `count` tiles of one block of channels, from tile `first` on:
+     * patches of x; tiles of dy; and from products to y, with bias (NULL: none) and relu. */
+    void (*winograd_input)(const WinogradImage *im, int64_t block, int64_t first, int64_t count,
+                           const float *x, float *v, int64_t slice);
+    void (*winograd_gradient)(const WinogradImage *im, int64_t block, int64_t first, int64_t count,
+                              const float *dy, float *z, int64_t slice);
+    void (*winograd_output)(const WinogradImage *im, int64_t block, int64_t first, int64_t count,
+                            const float *m, int64_t slice, float *y, const float *bias, bool relu);
+    /* Of one block [3][3][8 of c][8 of o] of a weight, rows of u `row` apart; turned: by half a
+     * turn, rows are o's. And from products to such a block of dw, added to it if `add`. */
+    void (*winograd_kernel)(const float *w, bool turned, float *u, int64_t slice, int64_t row);
+    void (*winograd_taps)(const float *d, int64_t slice, int64_t row, float *dw, bool add);
+    /* out[row = tile][o] = a[tile][c] b[c][o]; and out[row = c][o] = sum over tiles. */
+    void (*winograd_forward)(const WinogradProduct *p);
+    void (*winograd_weight)(const WinogradProduct *p);
 } SimdTable;
 
 /* The table in use for activations of that type: cpu_used's, unless simd_use chose another. */

@@ -51,6 +51,13 @@ const SimdTable SIMD_NAME(kernels) = {
     SLOT_FLOAT(adam),
     SLOT_FLOAT(adam_direction),
     SLOT_FLOAT(matrix_tile),
+    SLOT_FLOAT(winograd_input),
+    SLOT_FLOAT(winograd_gradient),
+    SLOT_FLOAT(winograd_output),
+    SLOT_FLOAT(winograd_kernel),
+    SLOT_FLOAT(winograd_taps),
+    SLOT_FLOAT(winograd_forward),
+    SLOT_FLOAT(winograd_weight),
 };
 
 #if defined(SIMD_base) && !defined(SIMD_BF16)

@@ -387,5 +387,18 @@ SIMD_DECLARE_FLOAT(void, adam_direction,
                    (const AdamArgs *, float *, const float *, const float *, float *, float *,
                     int64_t));
 SIMD_DECLARE_FLOAT(void, matrix_tile, (const MatrixProduct *, const MatrixTile *));
+SIMD_DECLARE_FLOAT(void, winograd_input,
+                   (const WinogradImage *, int64_t, int64_t, int64_t, const float *, float *,
+                    int64_t));
+SIMD_DECLARE_FLOAT(void, winograd_gradient,
+                   (const WinogradImage *, int64_t, int64_t, int64_t, const float *, float *,
+                    int64_t));
+SIMD_DECLARE_FLOAT(void, winograd_output,
+                   (const WinogradImage *, int64_t, int64_t, int64_t, const float *, int64_t,
+                    float *, const float *, bool));
+SIMD_DECLARE_FLOAT(void, winograd_kernel, (const float *, bool, float *, int64_t, int64_t));
+SIMD_DECLARE_FLOAT(void, winograd_taps, (const float *, int64_t, int64_t, float *, bool));
+SIMD_DECLARE_FLOAT(void, winograd_forward, (const WinogradProduct *));
+SIMD_DECLARE_FLOAT(void, winograd_weight, (const WinogradProduct *));
 
 #endif

@@ -1,0 +1,371 @@
+/* Winograd's F(4x4, 3x3) on channel blocks of 8: the transforms of tiles and kernels, and the
+ * products between them. Interpolation points 0, +-3/4, +-3/2 and infinity: their transforms are
+ * exact in binary, and lose a quarter of what Lavin's 0, +-1, +-2 do. One vector has a block's 8
+ * channels on every instruction set. */
+#include "vector.h"
+
+enum { LANES = WINOGRAD_BLOCK, TILE = 4, PATCH = 6, TAPS = 3 };
+typedef float V8 __attribute__((vector_size(LANES * 4)));
+typedef int32_t Vi8 __attribute__((vector_size(LANES * 4)));
+
+/* Points A and B, and what the polynomial x (x^2 - A^2) (x^2 - B^2) without the factor of a point
+ * is there. */
+static const float A = 0.75f, B = 1.5f, A2 = 0.5625f, B2 = 2.25f;
+static const float AT_0 = 1.265625f, AT_A = -1.8984375f, AT_B = 7.59375f;
+
+static const float zeros[LANES];
+
+/* ---- one dimension of each transform ---- */
+SIMD_INLINE void input_6(const V8 d[PATCH], V8 out[PATCH])
+{
+    const V8 a_even = d[4] - B2 * d[2], a_odd = A * d[3] - A * B2 * d[1];
+    const V8 b_even = d[4] - A2 * d[2], b_odd = B * d[3] - B * A2 * d[1];
+    out[0] = A2 * B2 * d[0] - (A2 + B2) * d[2] + d[4];
+    out[1] = a_even + a_odd;
+    out[2] = a_even - a_odd;
+    out[3] = b_even + b_odd;
+    out[4] = b_even - b_odd;
+    out[5] = A2 * B2 * d[1] - (A2 + B2) * d[3] + d[5];
+}
+
+SIMD_INLINE void output_4(const V8 m[PATCH], V8 out[TILE])
+{
+    const V8 a_even = m[1] + m[2], a_odd = m[1] - m[2];
+    const V8 b_even = m[3] + m[4], b_odd = m[3] - m[4];
+    out[0] = m[0] + a_even + b_even;
+    out[1] = A * a_odd + B * b_odd;
+    out[2] = A2 * a_even + B2 * b_even;
+    out[3] = A * A2 * a_odd + B * B2 * b_odd + m[5];
+}
+
+/* The transpose of output_4. */
+SIMD_INLINE void gradient_6(const V8 d[TILE], V8 out[PATCH])
+{
+    const V8 a_even = d[0] + A2 * d[2], a_odd = A * d[1] + A * A2 * d[3];
+    const V8 b_even = d[0] + B2 * d[2], b_odd = B * d[1] + B * B2 * d[3];
+    out[0] = d[0];
+    out[1] = a_even + a_odd;
+    out[2] = a_even - a_odd;
+    out[3] = b_even + b_odd;
+    out[4] = b_even - b_odd;
+    out[5] = d[3];
+}
+
+SIMD_INLINE void kernel_6(const V8 g[TAPS], V8 out[PATCH])
+{
+    const V8 a_even = 1 / AT_A * g[0] + A2 / AT_A * g[2], a_odd = A / AT_A * g[1];
+    const V8 b_even = 1 / AT_B * g[0] + B2 / AT_B * g[2], b_odd = B / AT_B * g[1];
+    out[0] = 1 / AT_0 * g[0];
+    out[1] = a_even + a_odd;
+    out[2] = a_even - a_odd;
+    out[3] = b_even + b_odd;
+    out[4] = b_even - b_odd;
+    out[5] = g[2];
+}
+
+/* The transpose of kernel_6. */
+SIMD_INLINE void taps_3(const V8 d[PATCH], V8 out[TAPS])
+{
+    const V8 a_even = d[1] + d[2], a_odd = d[1] - d[2];
+    const V8 b_even = d[3] + d[4], b_odd = d[3] - d[4];
+    out[0] = 1 / AT_0 * d[0] + 1 / AT_A * a_even + 1 / AT_B * b_even;
+    out[1] = A / AT_A * a_odd + B / AT_B * b_odd;
+    out[2] = A2 / AT_A * a_even + B2 / AT_B * b_even + d[5];
+}
+
+/* ---- tiles ---- */
+/* Where a tile's pixels lie: rows outside the image are read as zeros, columns from..to are in
+ * it. */
+typedef struct Place {
+    const float *row[PATCH];
+    int64_t step[PATCH], x;
+    int from, to;
+} Place;
+
+typedef struct At {
+    int64_t sample, down, across;
+} At;
+
+static At tile_at(const WinogradImage *im, int64_t tile)
+{
+    const int64_t each = im->down * im->across;
+    return (At){tile / each, tile % each / im->across, tile % im->across};
+}
+
+static int64_t within(int64_t value, int64_t most)
+{
+    return value < 0 ? 0 : value < most ? value : most;
+}
+
+/* A tile of `size` x `size` pixels, whose first is at row y, column x of the plane. */
+SIMD_INLINE void place_of(Place *p, const WinogradImage *im, const float *plane, int64_t y,
+                          int64_t x, const int size)
+{
+    p->x = x;
+    p->from = (int)within(-x, size);
+    p->to = (int)within(im->w - x, size);
+    for (int i = 0; i < size; ++i) {
+        const bool in = y + i >= 0 && y + i < im->h;
+        p->row[i] = in ? plane + (y + i) * im->w * LANES : zeros;
+        p->step[i] = in ? LANES : 0;
+    }
+}
+
+#define TRANSFORM_TILE(p, out, slice, size, transform)                                             \
+    {                                                                                              \
+        V8 half[PATCH][size], in[size], line[PATCH];                                               \
+        _Pragma("GCC unroll 1") for (int j = 0; j < size; ++j)                                     \
+        {                                                                                          \
+            const bool inside = j >= (p)->from && j < (p)->to;                                     \
+            _Pragma("GCC unroll 6") for (int i = 0; i < size; ++i)                                 \
+                VECTOR_LOAD(in[i], inside ? (p)->row[i] + ((p)->x + j) * (p)->step[i] : zeros);    \
+            transform(in, line);                                                                   \
+            _Pragma("GCC unroll 6") for (int i = 0; i < PATCH; ++i) half[i][j] = line[i];          \
+        }                                                                                          \
+        _Pragma("GCC unroll 1") for (int i = 0; i < PATCH; ++i)                                    \
+        {                                                                                          \
+            transform(half[i], line);                                                              \
+            _Pragma("GCC unroll 6") for (int j = 0; j < PATCH; ++j)                                \
+                VECTOR_STORE((out) + (i * PATCH + j) * (slice), line[j]);                          \
+        }                                                                                          \
+    }
+
+static void zero_tile(float *out, int64_t slice)
+{
+    for (int e = 0; e < WINOGRAD_SLICES; ++e) memset(out + e * slice, 0, LANES * sizeof *out);
+}
+
+void SIMD_FLOAT_NAME(winograd_input)(const WinogradImage *im, int64_t block, int64_t first,
+                                     int64_t count, const float *x, float *v, int64_t slice)
+{
+    const int64_t hw = im->h * im->w * LANES;
+    for (int64_t t = first; t < first + count; ++t, v += LANES) {
+        const At at = tile_at(im, t);
+        if (t >= im->tiles) {
+            zero_tile(v, slice);
+            continue;
+        }
+        Place p;
+        place_of(&p, im, x + (at.sample * im->blocks + block) * hw, at.down * TILE - im->pad[0],
+                 at.across * TILE - im->pad[1], PATCH);
+        TRANSFORM_TILE(&p, v, slice, PATCH, input_6)
+    }
+}
+
+void SIMD_FLOAT_NAME(winograd_gradient)(const WinogradImage *im, int64_t block, int64_t first,
+                                        int64_t count, const float *dy, float *z, int64_t slice)
+{
+    const int64_t hw = im->h * im->w * LANES;
+    for (int64_t t = first; t < first + count; ++t, z += LANES) {
+        const At at = tile_at(im, t);
+        if (t >= im->tiles) {
+            zero_tile(z, slice);
+            continue;
+        }
+        Place p;
+        place_of(&p, im, dy + (at.sample * im->blocks + block) * hw, at.down * TILE,
+                 at.across * TILE, TILE);
+        TRANSFORM_TILE(&p, z, slice, TILE, gradient_6)
+    }
+}
+
+void SIMD_FLOAT_NAME(winograd_output)(const WinogradImage *im, int64_t block, int64_t first,
+                                      int64_t count, const float *m, int64_t slice, float *y,
+                                      const float *bias, bool relu)
+{
+    const int64_t hw = im->h * im->w * LANES;
+    V8 shift = {0};
+    const V8 zero = {0};
+    if (bias) VECTOR_LOAD(shift, bias + block * LANES);
+    for (int64_t t = first; t < first + count && t < im->tiles; ++t, m += LANES) {
+        const At at = tile_at(im, t);
+        V8 half[TILE][PATCH], out[TILE][TILE], in[PATCH], line[TILE];
+#pragma GCC unroll 1
+        for (int j = 0; j < PATCH; ++j) {
+#pragma GCC unroll 6
+            for (int i = 0; i < PATCH; ++i) VECTOR_LOAD(in[i], m + (i * PATCH + j) * slice);
+            output_4(in, line);
+#pragma GCC unroll 4
+            for (int i = 0; i < TILE; ++i) half[i][j] = line[i];
+        }
+#pragma GCC unroll 1
+        for (int i = 0; i < TILE; ++i) {
+            output_4(half[i], line);
+#pragma GCC unroll 4
+            for (int j = 0; j < TILE; ++j) {
+                line[j] += shift;
+                if (relu) line[j] = (V8)((Vi8)line[j] & ~(Vi8)(line[j] < zero));
+                out[i][j] = line[j];
+            }
+        }
+        const int64_t down = at.down * TILE, across = at.across * TILE;
+        const int rows = (int)within(im->h - down, TILE),
+                  columns = (int)within(im->w - across, TILE);
+        float *to = y + (at.sample * im->blocks + block) * hw + (down * im->w + across) * LANES;
+        for (int i = 0; i < rows; ++i)
+            memcpy(to + i * im->w * LANES, out[i], (size_t)columns * sizeof(V8));
+    }
+}
+
+/* ---- kernels ---- */
+/* 8x8, in place. */
+SIMD_INLINE void transpose(V8 r[LANES])
+{
+    V8 s[LANES];
+#pragma GCC unroll 8
+    for (int i = 0; i < LANES; i += 2) {
+        s[i] = __builtin_shufflevector(r[i], r[i + 1], 0, 8, 2, 10, 4, 12, 6, 14);
+        s[i + 1] = __builtin_shufflevector(r[i], r[i + 1], 1, 9, 3, 11, 5, 13, 7, 15);
+    }
+#pragma GCC unroll 8
+    for (int i = 0; i < LANES; i += 4)
+#pragma GCC unroll 2
+        for (int j = i; j < i + 2; ++j) {
+            r[j] = __builtin_shufflevector(s[j], s[j + 2], 0, 1, 8, 9, 4, 5, 12, 13);
+            r[j + 2] = __builtin_shufflevector(s[j], s[j + 2], 2, 3, 10, 11, 6, 7, 14, 15);
+        }
+#pragma GCC unroll 4
+    for (int i = 0; i < LANES / 2; ++i) {
+        const V8 low = r[i], high = r[i + 4];
+        r[i] = __builtin_shufflevector(low, high, 0, 1, 2, 3, 8, 9, 10, 11);
+        r[i + 4] = __builtin_shufflevector(low, high, 4, 5, 6, 7, 12, 13, 14, 15);
+    }
+}
+
+/* One row of 8 kernels: taps lie LANES * LANES apart. */
+static void kernel_transform(const float *w, float *u, int64_t slice)
+{
+    V8 half[PATCH][TAPS], in[TAPS], line[PATCH];
+#pragma GCC unroll 3
+    for (int j = 0; j < TAPS; ++j) {
+#pragma GCC unroll 3
+        for (int i = 0; i < TAPS; ++i) VECTOR_LOAD(in[i], w + (i * TAPS + j) * LANES * LANES);
+        kernel_6(in, line);
+#pragma GCC unroll 6
+        for (int i = 0; i < PATCH; ++i) half[i][j] = line[i];
+    }
+#pragma GCC unroll 1
+    for (int i = 0; i < PATCH; ++i) {
+        kernel_6(half[i], line);
+#pragma GCC unroll 6
+        for (int j = 0; j < PATCH; ++j) VECTOR_STORE(u + (i * PATCH + j) * slice, line[j]);
+    }
+}
+
+void SIMD_FLOAT_NAME(winograd_kernel)(const float *w, bool turned, float *u, int64_t slice,
+                                      int64_t row)
+{
+    enum { SQUARE = LANES * LANES };
+    float other[TAPS * TAPS * SQUARE];
+    if (turned) {
+        for (int tap = 0; tap < TAPS * TAPS; ++tap) {
+            V8 r[LANES];
+            memcpy(r, w + tap * SQUARE, sizeof r);
+            transpose(r);
+            memcpy(other + (TAPS * TAPS - 1 - tap) * SQUARE, r, sizeof r);
+        }
+        w = other;
+    }
+    for (int i = 0; i < LANES; ++i) kernel_transform(w + i * LANES, u + i * row, slice);
+}
+
+void SIMD_FLOAT_NAME(winograd_taps)(const float *d, int64_t slice, int64_t row, float *dw, bool add)
+{
+    for (int c = 0; c < LANES; ++c, d += row, dw += LANES) {
+        V8 half[TAPS][PATCH], in[PATCH], line[TAPS];
+#pragma GCC unroll 1
+        for (int j = 0; j < PATCH; ++j) {
+#pragma GCC unroll 6
+            for (int i = 0; i < PATCH; ++i) VECTOR_LOAD(in[i], d + (i * PATCH + j) * slice);
+            taps_3(in, line);
+#pragma GCC unroll 3
+            for (int i = 0; i < TAPS; ++i) half[i][j] = line[i];
+        }
+#pragma GCC unroll 3
+        for (int i = 0; i < TAPS; ++i) {
+            taps_3(half[i], line);
+#pragma GCC unroll 3
+            for (int j = 0; j < TAPS; ++j) {
+                float *to = dw + (i * TAPS + j) * LANES * LANES;
+                V8 old = {0};
+                if (add) VECTOR_LOAD(old, to);
+                old += line[j];
+                VECTOR_STORE(to, old);
+            }
+        }
+    }
+}
+
+/* ---- products ---- */
+enum { ROWS = 4 };
+
+/* out[ROWS][vectors] = sum over k of a(row, k) b(k, vector): k in groups of 8. */
+SIMD_INLINE void product(const WinogradProduct *p, const float *a, const float *b, float *out,
+                         const int64_t a_row, const int64_t a_col, const int64_t b_row,
+                         const int64_t b_vector, const int64_t out_row, const int64_t out_vector,
+                         const int vectors)
+{
+    V8 sum[ROWS][WINOGRAD_PANEL] = {{{0}}};
+    for (int64_t k = 0; k < p->k; k += LANES, a += p->a_group, b += LANES * b_row)
+#pragma GCC unroll 8
+        for (int i = 0; i < LANES; ++i) {
+            V8 right[WINOGRAD_PANEL];
+#pragma GCC unroll 3
+            for (int v = 0; v < vectors; ++v) VECTOR_LOAD(right[v], b + i * b_row + v * b_vector);
+#pragma GCC unroll 4
+            for (int r = 0; r < ROWS; ++r) {
+                const float left = a[r * a_row + i * a_col];
+#pragma GCC unroll 3
+                for (int v = 0; v < vectors; ++v) sum[r][v] += left * right[v];
+            }
+        }
+#pragma GCC unroll 4
+    for (int r = 0; r < ROWS; ++r)
+#pragma GCC unroll 3
+        for (int v = 0; v < vectors; ++v)
+            VECTOR_STORE(out + r * out_row + v * out_vector, sum[r][v]);
+}
+
+SIMD_INLINE void forward_panel(const WinogradProduct *p, const float *a, const float *b, float *out,
+                               const int vectors)
+{
+    for (int64_t t = 0; t < p->rows; t += ROWS)
+        product(p, a + t * LANES, b, out + t * LANES, LANES, 1, vectors * LANES, LANES, LANES,
+                p->out_vector, vectors);
+}
+
+void SIMD_FLOAT_NAME(winograd_forward)(const WinogradProduct *p)
+{
+    for (int e = 0; e < WINOGRAD_SLICES; ++e) {
+        const float *a = p->a + e * p->a_slice, *b = p->b + e * p->b_slice;
+        float *out = p->out + e * p->out_slice;
+        if (p->vectors == 3)
+            forward_panel(p, a, b, out, 3);
+        else if (p->vectors == 2)
+            forward_panel(p, a, b, out, 2);
+        else
+            forward_panel(p, a, b, out, 1);
+    }
+}
+
+SIMD_INLINE void weight_panel(const WinogradProduct *p, const float *a, const float *b, float *out,
+                              const int vectors)
+{
+    for (int64_t c = 0; c < p->rows; c += ROWS)
+        product(p, a + c / LANES * p->a_row + c % LANES, b, out + c * vectors * LANES, 1, LANES,
+                LANES, p->b_vector, vectors * LANES, LANES, vectors);
+}
+
+void SIMD_FLOAT_NAME(winograd_weight)(const WinogradProduct *p)
+{
+    for (int e = 0; e < WINOGRAD_SLICES; ++e) {
+        const float *a = p->a + e * p->a_slice, *b = p->b + e * p->b_slice;
+        float *out = p->out + e * p->out_slice;
+        if (p->vectors == 3)
+            weight_panel(p, a, b, out, 3);
+        else if (p->vectors == 2)
+            weight_panel(p, a, b, out, 2);
+        else
+            weight_panel(p, a, b, out, 1);
+    }
+}

@@ -1,0 +1,301 @@
+/* Winograd's algorithm in passes over blocks of tiles that fit a cache:
+ *
+ *   forward, data    patches of the tiles -> V;   for a panel of up to 24 output channels:
+ *                    its kernels -> U, V U -> M, M -> y
+ *   weight           patches -> V, tiles of dy -> Z;   for a panel of dw: V^T Z -> D, D -> dw
+ *
+ * Kernels are transformed in each run: that costs a few percent of the products and saves four
+ * times the weight's memory. What a thread computes for itself (U, M, D) lies in its own scratch.
+ * The data's gradient is the convolution of dy with the turned kernel. */
+#include "winograd.h"
+#include "simd/simd.h"
+
+#include <omp.h>
+
+enum {
+    BLOCK = WINOGRAD_BLOCK,
+    TILE = 4,
+    KERNEL = 3,
+    /* floats of a block of the weight */
+    WEIGHT = KERNEL * KERNEL * BLOCK * BLOCK,
+    /* tiles that one product takes, and that one item transforms */
+    TILES = 48,
+    /* blocks of channels that one product of dw takes */
+    ROW_BLOCKS = 8,
+    /* of V and Z: what shared caches hold */
+    BYTES = 3 << 20,
+    /* floats between slices, so that they do not meet in one set of a cache */
+    SKEW = 16,
+};
+
+struct Winograd {
+    KernelKind kind;
+    bool relu;
+    int threads;
+    /* in: of which patches are taken; out: of which tiles are written, or read for dw */
+    WinogradImage in, out;
+    int64_t samples;
+    /* tiles of a pass, passes */
+    int64_t step, passes;
+    /* items of the products: panels of out's blocks, and parts of the tiles or of in's blocks */
+    int64_t panels, parts;
+    /* floats from slice to slice, and of all that threads share; of a thread's own */
+    int64_t v_slice, z_slice, shared, own;
+};
+
+/* One pass of one run. */
+typedef struct Pass {
+    const Winograd *w;
+    const float *x, *weight, *bias;
+    float *y, *v, *z;
+    int64_t first, count;
+    void (*item)(const struct Pass *p, int64_t item, float *own);
+    int64_t items;
+} Pass;
+
+static int64_t ceil_div(int64_t a, int64_t b)
+{
+    return (a + b - 1) / b;
+}
+
+static int64_t round_up(int64_t a, int64_t to)
+{
+    return ceil_div(a, to) * to;
+}
+
+static void image_init(WinogradImage *im, int64_t channels, int64_t h, int64_t w)
+{
+    *im = (WinogradImage){.blocks = channels / BLOCK, .h = h, .w = w};
+}
+
+/* As many tiles a pass as fit BYTES, passes of one size. */
+static void plan_passes(Winograd *w)
+{
+    const bool weight = w->kind == KERNEL_CONV_WEIGHT;
+    const int64_t tiles = w->in.tiles, blocks = w->in.blocks + (weight ? w->out.blocks : 0);
+    const int64_t each = blocks * BLOCK * WINOGRAD_SLICES * (int64_t)sizeof(float);
+    int64_t most = (BYTES << weight) / each;
+    if (most < TILES) most = TILES;
+    w->passes = ceil_div(tiles, most);
+    w->step = round_up(ceil_div(tiles, w->passes), WINOGRAD_GROUP);
+    w->passes = ceil_div(tiles, w->step);
+    w->v_slice = w->in.blocks * w->step * BLOCK + SKEW;
+    w->z_slice = weight ? w->out.blocks * w->step * BLOCK + SKEW : 0;
+    w->shared = (w->v_slice + w->z_slice) * WINOGRAD_SLICES;
+}
+
+static void plan_items(Winograd *w)
+{
+    enum { WIDE = WINOGRAD_PANEL * BLOCK };
+    w->panels = ceil_div(w->out.blocks, WINOGRAD_PANEL);
+    if (w->kind == KERNEL_CONV_WEIGHT) {
+        w->parts = ceil_div(w->in.blocks, ROW_BLOCKS);
+        w->own = WINOGRAD_SLICES * (ROW_BLOCKS * BLOCK * WIDE + SKEW);
+        return;
+    }
+    w->parts = w->panels < 2 * w->threads ? w->threads : 1;
+    w->own = WINOGRAD_SLICES * (w->in.blocks * BLOCK * WIDE + SKEW + TILES * WIDE + SKEW);
+}
+
+Winograd *winograd_new(const WinogradSpec *s)
+{
+    Winograd *w = mem_new(sizeof *w);
+    const int64_t p = s->h + 2 * s->pad[0] - KERNEL + 1, q = s->w + 2 * s->pad[1] - KERNEL + 1;
+    const bool data = s->kind == KERNEL_CONV_DATA;
+    WinogradImage *x = data ? &w->out : &w->in, *y = data ? &w->in : &w->out;
+    w->kind = s->kind;
+    w->relu = s->relu;
+    w->threads = s->threads;
+    w->samples = s->n;
+    image_init(x, s->c, s->h, s->w);
+    image_init(y, s->o, p, q);
+    w->in.down = w->out.down = ceil_div(w->out.h, TILE);
+    w->in.across = w->out.across = ceil_div(w->out.w, TILE);
+    w->in.tiles = w->out.tiles = s->n * w->in.down * w->in.across;
+    for (int d = 0; d < 2; ++d) w->in.pad[d] = data ? KERNEL - 1 - s->pad[d] : s->pad[d];
+    plan_passes(w);
+    plan_items(w);
+    return w;
+}
+
+bool winograd_here(void)
+{
+    return dnnl_vector_floats() == BLOCK;
+}
+
+void winograd_free(Winograd **winograd)
+{
+    mem_free(winograd);
+}
+
+size_t winograd_scratch_bytes(const Winograd *w)
+{
+    return (size_t)(w->shared + w->threads * w->own) * sizeof(float);
+}
+
+/* Each thread takes neighbouring items, in order. */
+static void pass_run(const Pass *p)
+{
+    const Winograd *w = p->w;
+    float *own = p->v + w->shared;
+#pragma omp parallel num_threads(w->threads) if (w->threads > 1)
+    {
+        int64_t thread = omp_get_thread_num(), threads = omp_get_num_threads();
+        int64_t end = p->items * (thread + 1) / threads;
+        for (int64_t i = p->items * thread / threads; i < end; ++i)
+            p->item(p, i, own + thread * w->own);
+    }
+}
+
+/* ---- transforms of what a pass reads: an item is some tiles of a block ---- */
+static int64_t pieces(const Pass *p)
+{
+    return ceil_div(p->count, TILES);
+}
+
+static void input_item(const Pass *p, int64_t item, float *own)
+{
+    const Winograd *w = p->w;
+    const bool z = item >= w->in.blocks * pieces(p);
+    if (z) item -= w->in.blocks * pieces(p);
+    const int64_t block = item / pieces(p), from = item % pieces(p) * TILES;
+    const int64_t count = p->count - from < TILES ? p->count - from : TILES;
+    const int64_t at = (block * w->step + from) * BLOCK;
+    (void)own;
+    if (z)
+        simd_table(DTYPE_F32)->winograd_gradient(&w->out, block, p->first + from, count, p->y,
+                                                 p->z + at, w->z_slice);
+    else
+        simd_table(DTYPE_F32)->winograd_input(&w->in, block, p->first + from, count, p->x,
+                                              p->v + at, w->v_slice);
+}
+
+/* ---- products ---- */
+static int64_t panel_first(const Winograd *w, int64_t panel)
+{
+    return w->out.blocks * panel / w->panels;
+}
+
+/* The panel's kernels: rows are in's channels. */
+static void kernels(const Pass *p, int64_t first, int vectors, float *u, int64_t slice)
+{
+    const Winograd *w = p->w;
+    const bool data = w->kind == KERNEL_CONV_DATA;
+    const int64_t row = vectors * BLOCK, c_blocks = data ? w->out.blocks : w->in.blocks;
+    for (int64_t k = 0; k < w->in.blocks; ++k)
+        for (int v = 0; v < vectors; ++v) {
+            const int64_t at = data ? k * c_blocks + first + v : (first + v) * c_blocks + k;
+            simd_table(DTYPE_F32)->winograd_kernel(p->weight + at * WEIGHT, data,
+                                                   u + k * BLOCK * row + v * BLOCK, slice, row);
+        }
+}
+
+/* A panel of blocks for one part of the pass's tiles. */
+static void forward_item(const Pass *p, int64_t item, float *own)
+{
+    const Winograd *w = p->w;
+    const SimdTable *simd = simd_table(DTYPE_F32);
+    const int64_t panel = item / w->parts, part = item % w->parts;
+    const int64_t groups = ceil_div(p->count, WINOGRAD_GROUP);
+    const int64_t begin = groups * part / w->parts * WINOGRAD_GROUP;
+    const int64_t end = groups * (part + 1) / w->parts * WINOGRAD_GROUP;
+    const int64_t block = panel_first(w, panel);
+    const int vectors = (int)(panel_first(w, panel + 1) - block);
+    const int64_t u_slice = w->in.blocks * BLOCK * vectors * BLOCK + SKEW;
+    const int64_t m_slice = TILES * vectors * BLOCK + SKEW;
+    float *u = own, *m = own + WINOGRAD_SLICES * u_slice;
+    kernels(p, block, vectors, u, u_slice);
+    for (int64_t t = begin; t < end; t += TILES) {
+        const int64_t rows = end - t < TILES ? end - t : TILES;
+        simd->winograd_forward(&(WinogradProduct){.a = p->v + t * BLOCK,
+                                                  .b = u,
+                                                  .out = m,
+                                                  .a_slice = w->v_slice,
+                                                  .b_slice = u_slice,
+                                                  .out_slice = m_slice,
+                                                  .rows = rows,
+                                                  .k = w->in.blocks * BLOCK,
+                                                  .a_group = w->step * BLOCK,
+                                                  .out_vector = TILES * BLOCK,
+                                                  .vectors = vectors});
+        const int64_t real = p->count - t < rows ? p->count - t : rows;
+        for (int v = 0; v < vectors; ++v)
+            simd->winograd_output(&w->out, block + v, p->first + t, real, m + v * TILES * BLOCK,
+                                  m_slice, p->y, p->bias, w->relu);
+    }
+}
+
+/* A panel of dw's blocks of o for one part of its blocks of c; what later passes find is added
+ * to. */
+static void weight_item(const Pass *p, int64_t item, float *own)
+{
+    const Winograd *w = p->w;
+    const SimdTable *simd = simd_table(DTYPE_F32);
+    const int64_t panel = item / w->parts, part = item % w->parts;
+    const int64_t from = w->in.blocks * part / w->parts;
+    const int64_t to = w->in.blocks * (part + 1) / w->parts;
+    const int64_t block = panel_first(w, panel);
+    const int vectors = (int)(panel_first(w, panel + 1) - block);
+    const int64_t row = vectors * BLOCK, slice = ROW_BLOCKS * BLOCK * row + SKEW;
+    simd->winograd_weight(&(WinogradProduct){.a = p->v + from * w->step * BLOCK,
+                                             .b = p->z + block * w->step * BLOCK,
+                                             .out = own,
+                                             .a_slice = w->v_slice,
+                                             .b_slice = w->z_slice,
+                                             .out_slice = slice,
+                                             .rows = (to - from) * BLOCK,
+                                             .k = round_up(p->count, WINOGRAD_GROUP),
+                                             .a_group = WINOGRAD_GROUP * BLOCK,
+                                             .a_row = w->step * BLOCK,
+                                             .b_vector = w->step * BLOCK,
+                                             .vectors = vectors});
+    for (int64_t c = from; c < to; ++c)
+        for (int v = 0; v < vectors; ++v)
+            simd->winograd_taps(own + (c - from) * BLOCK * row + v * BLOCK, slice, row,
+                                (float *)(uintptr_t)p->weight +
+                                    ((block + v) * w->in.blocks + c) * WEIGHT,
+                                p->first > 0);
+}
+
+/* db of one block: sums of each plane, joined in double. */
+static void bias_item(const Pass *p, int64_t item, float *own)
+{
+    const WinogradImage *im = &p->w->out;
+    const int64_t pixels = im->h * im->w;
+    double sum[BLOCK] = {0};
+    (void)own;
+    for (int64_t n = 0; n < p->w->samples; ++n) {
+        float mean[BLOCK];
+        simd_table(DTYPE_F32)->mean_rows(p->y + (n * im->blocks + item) * pixels * BLOCK, pixels,
+                                         BLOCK, mean);
+        for (int l = 0; l < BLOCK; ++l) sum[l] += (double)mean[l] * (double)pixels;
+    }
+    float *db = (float *)(uintptr_t)p->bias + item * BLOCK;
+    for (int l = 0; l < BLOCK; ++l) db[l] = (float)sum[l];
+}
+
+void winograd_run(const Winograd *w, void *const data[ROLES], void *scratch)
+{
+    const bool weight = w->kind == KERNEL_CONV_WEIGHT, turned = w->kind == KERNEL_CONV_DATA;
+    Pass p = {.w = w,
+              .x = data[turned ? ROLE_Y : ROLE_X],
+              .y = data[turned ? ROLE_X : ROLE_Y],
+              .weight = data[ROLE_W],
+              .bias = turned ? NULL : data[ROLE_B],
+              .v = scratch,
+              .z = (float *)scratch + WINOGRAD_SLICES * w->v_slice};
+    for (; p.first < w->in.tiles; p.first += w->step) {
+        const int64_t left = w->in.tiles - p.first;
+        p.count = round_up(left < w->step ? left : w->step, WINOGRAD_GROUP);
+        p.item = input_item;
+        p.items = (w->in.blocks + (weight ? w->out.blocks : 0)) * pieces(&p);
+        pass_run(&p);
+        p.item = weight ? weight_item : forward_item;
+        p.items = w->panels * w->parts;
+        pass_run(&p);
+    }
+    if (!weight || !p.bias) return;
+    p.item = bias_item;
+    p.items = w->out.blocks;
+    pass_run(&p);
+}
