@@ -3,6 +3,7 @@
 #include "cpu.h"
 #include "linear.h"
 #include "view.h"
+#include "winograd.h"
 
 typedef struct ConvShape {
     /* N C H W -> N O P Q */
@@ -76,39 +77,6 @@ static Status conv_ask(Dnnl *dnnl, const OpSpec *s, ConvChoice *choice)
     return status;
 }
 
-/* How many 4x4 tiles the output has, if F(4x4, 3x3) fits this convolution at all, with full channel
- * blocks; else 0. */
-static int64_t winograd_tiles(const OpSpec *s, const ConvShape *v, int lanes)
-{
-    enum { CHANNELS_MIN = 32, TILE = 4 };
-    if (v->g != 1 || s->kernel[0] != 3 || s->kernel[1] != 3 || s->stride[0] != 1 ||
-        s->stride[1] != 1)
-        return 0;
-    if (s->pad[0] > 1 || s->pad[1] > 1 || v->c % lanes != 0 || v->o % lanes != 0) return 0;
-    if (v->c < CHANNELS_MIN || v->o < CHANNELS_MIN) return 0;
-    return v->n * ((v->p + TILE - 1) / TILE) * ((v->q + TILE - 1) / TILE);
-}
-
-/* Measured with AVX-512 on one and two threads at every convolution of lenet, resnet18, resnet50
- * and mobilenet_v2 (bench/ops_bench.c): direct kernels on channel blocks of a vector's width come
- * within 10 % of the machine's rate, and channels-last is nowhere clearly better. Winograd's
- * algorithm takes 0.4 to 0.8 of the direct one's time once there are enough tiles to pay for
- * transforming the weight; for dw, which the direct kernels are worst at, fewer will do. Raw data
- * of few channels is read as it comes: no block of it would be full. */
-static Status conv_choose(Dnnl *dnnl, const OpSpec *s, ConvChoice *choice)
-{
-    enum { FEW_CHANNELS = 3, TILES_MIN = 32, TILES_MIN_DW = 16 };
-    const ConvShape v = conv_shape(s);
-    int lanes = dnnl_vector_floats();
-    if (lanes == 0) return conv_ask(dnnl, s, choice);
-    choice->x_block = choice->y_block = lanes;
-    if (v.c <= FEW_CHANNELS && v.g == 1 && !s->need_dx[0]) choice->x_block = 1;
-    int64_t tiles = winograd_tiles(s, &v, lanes);
-    choice->winograd[LINEAR_FORWARD] = choice->winograd[LINEAR_DATA] = tiles >= TILES_MIN;
-    choice->winograd[LINEAR_WEIGHT] = tiles >= TILES_MIN_DW;
-    return OK;
-}
-
 /* Is the image so small that a row or column of the kernel never lies on it? */
 static bool dead_taps(const OpSpec *s)
 {
@@ -123,6 +91,56 @@ static bool dead_taps(const OpSpec *s)
             if (!alive) return true;
         }
     return false;
+}
+
+/* How many 4x4 tiles the output has, if F(4x4, 3x3) fits this convolution at all, with full channel
+ * blocks; else 0. */
+static int64_t winograd_tiles(const OpSpec *s, const ConvShape *v, int lanes)
+{
+    enum { TILE = 4 };
+    if (v->g != 1 || s->kernel[0] != 3 || s->kernel[1] != 3 || s->stride[0] != 1 ||
+        s->stride[1] != 1)
+        return 0;
+    if (s->pad[0] > 1 || s->pad[1] > 1 || v->c % lanes != 0 || v->o % lanes != 0) return 0;
+    return v->n * ((v->p + TILE - 1) / TILE) * ((v->q + TILE - 1) / TILE);
+}
+
+/* Winograd's algorithm takes 0.4 to 0.8 of the direct one's time once there are enough tiles to pay
+ * for transforming the weight: with AVX-512, where it is oneDNN's, for dw, which the direct kernels
+ * are worst at, fewer will do. Our own takes 0.35 to 0.6 from 8 channels and 8 tiles on, in all
+ * three directions; only where the output fills less than a quarter of its tiles the direct one is
+ * as fast. It leaves no exact zero at a tap that meets padding only. */
+static void winograd_choose(const OpSpec *s, const ConvShape *v, int lanes, ConvChoice *choice)
+{
+    enum { CHANNELS_MIN = 32, TILES_MIN = 32, TILES_MIN_DW = 16, TILES_MIN_OWN = 8 };
+    enum { TILE_PIXELS = 16, FILL_MIN = 4 };
+    const int64_t tiles = winograd_tiles(s, v, lanes);
+    bool *winograd = choice->winograd;
+    if (winograd_here()) {
+        winograd[LINEAR_FORWARD] = winograd[LINEAR_DATA] = winograd[LINEAR_WEIGHT] =
+            tiles >= TILES_MIN_OWN && FILL_MIN * v->n * v->p * v->q >= TILE_PIXELS * tiles &&
+            !dead_taps(s);
+        return;
+    }
+    const bool wide = v->c >= CHANNELS_MIN && v->o >= CHANNELS_MIN;
+    winograd[LINEAR_FORWARD] = winograd[LINEAR_DATA] = wide && tiles >= TILES_MIN;
+    winograd[LINEAR_WEIGHT] = wide && tiles >= TILES_MIN_DW;
+}
+
+/* Measured on one and two threads at every convolution of lenet, resnet18, resnet50 and
+ * mobilenet_v2 (bench/ops_bench.c): direct kernels on channel blocks of a vector's width come
+ * within 10 % of the machine's rate, and channels-last is nowhere clearly better. Raw data of few
+ * channels is read as it comes: no block of it would be full. */
+static Status conv_choose(Dnnl *dnnl, const OpSpec *s, ConvChoice *choice)
+{
+    enum { FEW_CHANNELS = 3 };
+    const ConvShape v = conv_shape(s);
+    int lanes = dnnl_vector_floats();
+    if (lanes == 0) return conv_ask(dnnl, s, choice);
+    choice->x_block = choice->y_block = lanes;
+    if (v.c <= FEW_CHANNELS && v.g == 1 && !s->need_dx[0]) choice->x_block = 1;
+    winograd_choose(s, &v, lanes, choice);
+    return OK;
 }
 
 static Status plan_chosen(Op *op, const ConvChoice *choice, Desc *preferred)

@@ -20,6 +20,8 @@ enum {
     WEIGHT = KERNEL * KERNEL * BLOCK * BLOCK,
     /* tiles that one product takes, and that one item transforms */
     TILES = 48,
+    /* tiles of a pass: no sum of dw is a longer chain */
+    TILES_MOST = 512,
     /* blocks of channels that one product of dw takes */
     ROW_BLOCKS = 8,
     /* of V and Z: what shared caches hold */
@@ -76,6 +78,7 @@ static void plan_passes(Winograd *w)
     const int64_t each = blocks * BLOCK * WINOGRAD_SLICES * (int64_t)sizeof(float);
     int64_t most = (BYTES << weight) / each;
     if (most < TILES) most = TILES;
+    if (most > TILES_MOST) most = TILES_MOST;
     w->passes = ceil_div(tiles, most);
     w->step = round_up(ceil_div(tiles, w->passes), WINOGRAD_GROUP);
     w->passes = ceil_div(tiles, w->step);
@@ -120,7 +123,7 @@ Winograd *winograd_new(const WinogradSpec *s)
 
 bool winograd_here(void)
 {
-    return dnnl_vector_floats() == BLOCK;
+    return dnnl_vector_floats() == BLOCK && cpu_used() >= CPU_AVX2;
 }
 
 void winograd_free(Winograd **winograd)

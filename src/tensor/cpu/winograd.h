@@ -19,7 +19,7 @@ typedef struct WinogradSpec {
     int threads;
 } WinogradSpec;
 
-/* Are these the processor's vectors (or those that this process is held to)? */
+/* Has the processor AVX2 and no more, or is oneDNN held to it? */
 bool winograd_here(void);
 /* Owner: the caller. */
 Winograd *winograd_new(const WinogradSpec *spec);

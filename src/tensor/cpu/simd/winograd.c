@@ -13,8 +13,6 @@ typedef int32_t Vi8 __attribute__((vector_size(LANES * 4)));
 static const float A = 0.75f, B = 1.5f, A2 = 0.5625f, B2 = 2.25f;
 static const float AT_0 = 1.265625f, AT_A = -1.8984375f, AT_B = 7.59375f;
 
-static const float zeros[LANES];
-
 /* ---- one dimension of each transform ---- */
 SIMD_INLINE void input_6(const V8 d[PATCH], V8 out[PATCH])
 {
@@ -74,22 +72,24 @@ SIMD_INLINE void taps_3(const V8 d[PATCH], V8 out[TAPS])
 }
 
 /* ---- tiles ---- */
-/* Where a tile's pixels lie: rows outside the image are read as zeros, columns from..to are in
- * it. */
+/* A tile's place: its image, its row and column of tiles. */
 typedef struct Place {
-    const float *row[PATCH];
-    int64_t step[PATCH], x;
-    int from, to;
+    int64_t image, down, across;
 } Place;
 
-typedef struct At {
-    int64_t sample, down, across;
-} At;
-
-static At tile_at(const WinogradImage *im, int64_t tile)
+static Place place_of(const WinogradImage *im, int64_t tile)
 {
     const int64_t each = im->down * im->across;
-    return (At){tile / each, tile % each / im->across, tile % im->across};
+    return (Place){tile / each, tile % each / im->across, tile % im->across};
+}
+
+static void place_next(Place *p, const WinogradImage *im)
+{
+    if (++p->across < im->across) return;
+    p->across = 0;
+    if (++p->down < im->down) return;
+    p->down = 0;
+    ++p->image;
 }
 
 static int64_t within(int64_t value, int64_t most)
@@ -97,32 +97,47 @@ static int64_t within(int64_t value, int64_t most)
     return value < 0 ? 0 : value < most ? value : most;
 }
 
-/* A tile of `size` x `size` pixels, whose first is at row y, column x of the plane. */
-SIMD_INLINE void place_of(Place *p, const WinogradImage *im, const float *plane, int64_t y,
-                          int64_t x, const int size)
+/* What the tiles below will read. */
+SIMD_INLINE void fetch_below(const WinogradImage *im, const float *plane, int64_t y, int64_t x,
+                             const int size)
 {
-    p->x = x;
-    p->from = (int)within(-x, size);
-    p->to = (int)within(im->w - x, size);
-    for (int i = 0; i < size; ++i) {
-        const bool in = y + i >= 0 && y + i < im->h;
-        p->row[i] = in ? plane + (y + i) * im->w * LANES : zeros;
-        p->step[i] = in ? LANES : 0;
-    }
+    enum { LINE = 64 / (LANES * 4) };
+    for (int i = 0; i < TILE; ++i)
+        for (int j = 0; j < TILE; j += LINE)
+            __builtin_prefetch(plane + ((y + size + i) * im->w + x + j) * LANES);
 }
 
-#define TRANSFORM_TILE(p, out, slice, size, transform)                                             \
+/* `size` x `size` pixels from row y, column x on, as *row floats from a row to the next: where they
+ * lie, or in `room` with zeros for what is outside the plane. */
+SIMD_INLINE const float *pixels(const WinogradImage *im, const float *plane, int64_t y, int64_t x,
+                                const int size, float *room, int64_t *row)
+{
+    *row = im->w * LANES;
+    fetch_below(im, plane, y, x, size);
+    if (y >= 0 && x >= 0 && y + size <= im->h && x + size <= im->w)
+        return plane + y * *row + x * LANES;
+    for (int i = 0; i < size; ++i)
+        for (int j = 0; j < size; ++j) {
+            V8 pixel = {0};
+            if (y + i >= 0 && y + i < im->h && x + j >= 0 && x + j < im->w)
+                VECTOR_LOAD(pixel, plane + (y + i) * *row + (x + j) * LANES);
+            VECTOR_STORE(room + (i * size + j) * LANES, pixel);
+        }
+    *row = size * LANES;
+    return room;
+}
+
+#define TRANSFORM_TILE(from, row, out, slice, size, transform)                                     \
     {                                                                                              \
         V8 half[PATCH][size], in[size], line[PATCH];                                               \
-        _Pragma("GCC unroll 1") for (int j = 0; j < size; ++j)                                     \
+        _Pragma("GCC unroll 6") for (int j = 0; j < size; ++j)                                     \
         {                                                                                          \
-            const bool inside = j >= (p)->from && j < (p)->to;                                     \
             _Pragma("GCC unroll 6") for (int i = 0; i < size; ++i)                                 \
-                VECTOR_LOAD(in[i], inside ? (p)->row[i] + ((p)->x + j) * (p)->step[i] : zeros);    \
+                VECTOR_LOAD(in[i], (from) + i * (row) + j * LANES);                                \
             transform(in, line);                                                                   \
             _Pragma("GCC unroll 6") for (int i = 0; i < PATCH; ++i) half[i][j] = line[i];          \
         }                                                                                          \
-        _Pragma("GCC unroll 1") for (int i = 0; i < PATCH; ++i)                                    \
+        _Pragma("GCC unroll 6") for (int i = 0; i < PATCH; ++i)                                    \
         {                                                                                          \
             transform(half[i], line);                                                              \
             _Pragma("GCC unroll 6") for (int j = 0; j < PATCH; ++j)                                \
@@ -138,34 +153,35 @@ static void zero_tile(float *out, int64_t slice)
 void SIMD_FLOAT_NAME(winograd_input)(const WinogradImage *im, int64_t block, int64_t first,
                                      int64_t count, const float *x, float *v, int64_t slice)
 {
-    const int64_t hw = im->h * im->w * LANES;
-    for (int64_t t = first; t < first + count; ++t, v += LANES) {
-        const At at = tile_at(im, t);
+    float room[PATCH * PATCH * LANES];
+    Place at = place_of(im, first);
+    for (int64_t t = first; t < first + count; ++t, v += LANES, place_next(&at, im)) {
         if (t >= im->tiles) {
             zero_tile(v, slice);
             continue;
         }
-        Place p;
-        place_of(&p, im, x + (at.sample * im->blocks + block) * hw, at.down * TILE - im->pad[0],
-                 at.across * TILE - im->pad[1], PATCH);
-        TRANSFORM_TILE(&p, v, slice, PATCH, input_6)
+        int64_t row;
+        const float *plane = x + (at.image * im->blocks + block) * im->h * im->w * LANES;
+        const float *from = pixels(im, plane, at.down * TILE - im->pad[0],
+                                   at.across * TILE - im->pad[1], PATCH, room, &row);
+        TRANSFORM_TILE(from, row, v, slice, PATCH, input_6)
     }
 }
 
 void SIMD_FLOAT_NAME(winograd_gradient)(const WinogradImage *im, int64_t block, int64_t first,
                                         int64_t count, const float *dy, float *z, int64_t slice)
 {
-    const int64_t hw = im->h * im->w * LANES;
-    for (int64_t t = first; t < first + count; ++t, z += LANES) {
-        const At at = tile_at(im, t);
+    float room[TILE * TILE * LANES];
+    Place at = place_of(im, first);
+    for (int64_t t = first; t < first + count; ++t, z += LANES, place_next(&at, im)) {
         if (t >= im->tiles) {
             zero_tile(z, slice);
             continue;
         }
-        Place p;
-        place_of(&p, im, dy + (at.sample * im->blocks + block) * hw, at.down * TILE,
-                 at.across * TILE, TILE);
-        TRANSFORM_TILE(&p, z, slice, TILE, gradient_6)
+        int64_t row;
+        const float *plane = dy + (at.image * im->blocks + block) * im->h * im->w * LANES;
+        const float *from = pixels(im, plane, at.down * TILE, at.across * TILE, TILE, room, &row);
+        TRANSFORM_TILE(from, row, z, slice, TILE, gradient_6)
     }
 }
 
@@ -177,8 +193,9 @@ void SIMD_FLOAT_NAME(winograd_output)(const WinogradImage *im, int64_t block, in
     V8 shift = {0};
     const V8 zero = {0};
     if (bias) VECTOR_LOAD(shift, bias + block * LANES);
-    for (int64_t t = first; t < first + count && t < im->tiles; ++t, m += LANES) {
-        const At at = tile_at(im, t);
+    Place at = place_of(im, first);
+    for (int64_t t = first; t < first + count && t < im->tiles;
+         ++t, m += LANES, place_next(&at, im)) {
         V8 half[TILE][PATCH], out[TILE][TILE], in[PATCH], line[TILE];
 #pragma GCC unroll 1
         for (int j = 0; j < PATCH; ++j) {
@@ -201,7 +218,7 @@ void SIMD_FLOAT_NAME(winograd_output)(const WinogradImage *im, int64_t block, in
         const int64_t down = at.down * TILE, across = at.across * TILE;
         const int rows = (int)within(im->h - down, TILE),
                   columns = (int)within(im->w - across, TILE);
-        float *to = y + (at.sample * im->blocks + block) * hw + (down * im->w + across) * LANES;
+        float *to = y + (at.image * im->blocks + block) * hw + (down * im->w + across) * LANES;
         for (int i = 0; i < rows; ++i)
             memcpy(to + i * im->w * LANES, out[i], (size_t)columns * sizeof(V8));
     }
@@ -256,17 +273,14 @@ void SIMD_FLOAT_NAME(winograd_kernel)(const float *w, bool turned, float *u, int
                                       int64_t row)
 {
     enum { SQUARE = LANES * LANES };
-    float other[TAPS * TAPS * SQUARE];
-    if (turned) {
-        for (int tap = 0; tap < TAPS * TAPS; ++tap) {
-            V8 r[LANES];
-            memcpy(r, w + tap * SQUARE, sizeof r);
-            transpose(r);
-            memcpy(other + (TAPS * TAPS - 1 - tap) * SQUARE, r, sizeof r);
-        }
-        w = other;
+    float near[TAPS * TAPS * SQUARE];
+    for (int tap = 0; tap < TAPS * TAPS; ++tap) {
+        V8 r[LANES];
+        memcpy(r, w + tap * SQUARE, sizeof r);
+        if (turned) transpose(r);
+        memcpy(near + (turned ? TAPS * TAPS - 1 - tap : tap) * SQUARE, r, sizeof r);
     }
-    for (int i = 0; i < LANES; ++i) kernel_transform(w + i * LANES, u + i * row, slice);
+    for (int i = 0; i < LANES; ++i) kernel_transform(near + i * LANES, u + i * row, slice);
 }
 
 void SIMD_FLOAT_NAME(winograd_taps)(const float *d, int64_t slice, int64_t row, float *dw, bool add)

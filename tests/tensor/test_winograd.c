@@ -1,0 +1,246 @@
+/* Winograd's convolution against the naive one, in double: every direction on every instruction set
+ * that this processor has, images whose sizes are no multiples of a tile, both paddings, one pass
+ * and several, bias and relu. What is written is NaN first, scratch, too. Any number of threads
+ * gives the same bits. And which convolutions go by it. */
+#include "reference.h"
+
+#include "harness.h"
+#include "tensor/cpu/linear.h"
+#include "tensor/cpu/simd/simd.h"
+#include "tensor/cpu/winograd.h"
+
+/* Of the largest value. F(4x4, 3x3) at points 0, +-3/4, +-3/2 comes within 2e-6 of it at 64
+ * channels; sums of fp32 without it within 5e-7. */
+static const double bound = 5e-6;
+enum { BLOCK = 8, TAPS = 9, THREADS = 3 };
+
+/* Plain order, but for what ends in `_b`, which is in blocks. dw: [0] what is expected. */
+typedef struct Case {
+    RefConv v;
+    bool relu;
+    Shape x_shape, y_shape;
+    int64_t x_n, w_n, y_n;
+    float *x, *w, *b, *y, *dy, *dx, *dw, *db;
+    float *x_b, *w_b, *dy_b;
+} Case;
+
+static float *floats(int64_t n)
+{
+    return mem_new((size_t)n * sizeof(float));
+}
+
+static Desc blocked(Shape shape)
+{
+    Desc d = desc_plain(shape, DTYPE_F32);
+    d.block = BLOCK;
+    return d;
+}
+
+/* Between [O][C][9] and [O/8][C/8][9][8 of C][8 of O]. */
+static void weight_layout(const RefConv *v, float *plain, float *stored, bool to_plain)
+{
+    for (int64_t o = 0; o < v->o; ++o)
+        for (int64_t c = 0; c < v->c; ++c)
+            for (int tap = 0; tap < TAPS; ++tap) {
+                const int64_t square = (o / BLOCK * (v->c / BLOCK) + c / BLOCK) * TAPS + tap;
+                float *in = &stored[(square * BLOCK + c % BLOCK) * BLOCK + o % BLOCK];
+                float *out = &plain[(o * v->c + c) * TAPS + tap];
+                if (to_plain)
+                    *out = *in;
+                else
+                    *in = *out;
+            }
+}
+
+static void case_init(Case *c, const RefConv *v, bool relu)
+{
+    const int64_t p = ref_conv_p(v), q = ref_conv_q(v);
+    *c = (Case){.v = *v, .relu = relu};
+    c->x_shape = shape_of(4, v->n, v->c, v->h, v->w);
+    c->y_shape = shape_of(4, v->n, v->o, p, q);
+    c->x_n = shape_count(c->x_shape);
+    c->y_n = shape_count(c->y_shape);
+    c->w_n = v->o * v->c * TAPS;
+    float **const xs[] = {&c->x, &c->dx, &c->x_b}, **const ys[] = {&c->y, &c->dy, &c->dy_b};
+    float **const ws[] = {&c->w, &c->dw, &c->w_b};
+    for (int i = 0; i < 3; ++i) {
+        *xs[i] = floats(c->x_n);
+        *ys[i] = floats(c->y_n);
+        *ws[i] = floats(c->w_n);
+    }
+    c->b = floats(v->o);
+    c->db = floats(v->o);
+    ref_random(c->x, c->x_n, 1);
+    ref_random(c->w, c->w_n, 2);
+    ref_random(c->b, v->o, 3);
+    ref_random(c->dy, c->y_n, 4);
+    ref_conv_run(v, ref_visit_y, c->x, c->w, c->y, c->y_n);
+    ref_bias(c->y, c->b, v->n, v->o, p * q, relu);
+    ref_conv_run(v, ref_visit_dx, c->dy, c->w, c->dx, c->x_n);
+    ref_conv_run(v, ref_visit_dw, c->dy, c->x, c->dw, c->w_n);
+    ref_bias_gradient(c->dy, c->db, v->n, v->o, p * q);
+    ref_layout(blocked(c->x_shape), c->x, c->x_b, false);
+    ref_layout(blocked(c->y_shape), c->dy, c->dy_b, false);
+    weight_layout(v, c->w, c->w_b, false);
+}
+
+static void case_fini(Case *c)
+{
+    float **const all[] = {&c->x,  &c->w,  &c->b,   &c->y,   &c->dy,  &c->dx,
+                           &c->dw, &c->db, &c->x_b, &c->w_b, &c->dy_b};
+    for (size_t i = 0; i < sizeof all / sizeof *all; ++i) mem_free(all[i]);
+}
+
+static void near(const Case *c, const char *what, int threads, const float *got, const float *want,
+                 int64_t n)
+{
+    const double e = ref_error(got, want, n);
+    const RefConv *v = &c->v;
+    CU_ASSERT(e <= bound);
+    if (!(e <= bound) || getenv("WEFT_TEST_VERBOSE"))
+        printf("  %s off by %.1e: %s, %d threads, n%d c%d %dx%d o%d p%dx%d\n", what, e,
+               simd_table(DTYPE_F32)->name, threads, (int)v->n, (int)v->c, (int)v->h, (int)v->w,
+               (int)v->o, (int)v->pad_h, (int)v->pad_w);
+}
+
+/* One direction; what role `to` points to is written, and plain when this returns. */
+static void direction_run(const Case *c, KernelKind kind, int threads, float *out[ROLES])
+{
+    const RefConv *v = &c->v;
+    Winograd *w = winograd_new(&(WinogradSpec){.kind = kind,
+                                               .n = v->n,
+                                               .c = v->c,
+                                               .h = v->h,
+                                               .w = v->w,
+                                               .o = v->o,
+                                               .pad = {v->pad_h, v->pad_w},
+                                               .relu = c->relu && kind == KERNEL_CONV_FORWARD,
+                                               .threads = threads});
+    const size_t scratch_bytes = winograd_scratch_bytes(w);
+    void *scratch = NULL;
+    CU_ASSERT_EQUAL_FATAL(posix_memalign(&scratch, 64, scratch_bytes), 0);
+    memset(scratch, 0xff, scratch_bytes);
+    void *data[ROLES] = {c->x_b, c->w_b, c->b, c->dy_b};
+    const int64_t sizes[ROLES] = {c->x_n, c->w_n, v->o, c->y_n};
+    for (int r = 0; r < ROLES; ++r)
+        if (out[r]) memset(data[r] = floats(sizes[r]), 0xff, (size_t)sizes[r] * sizeof(float));
+    winograd_run(w, data, scratch);
+    if (out[ROLE_X]) ref_layout(blocked(c->x_shape), out[ROLE_X], data[ROLE_X], true);
+    if (out[ROLE_Y]) ref_layout(blocked(c->y_shape), out[ROLE_Y], data[ROLE_Y], true);
+    if (out[ROLE_W]) weight_layout(v, out[ROLE_W], data[ROLE_W], true);
+    if (out[ROLE_B]) memcpy(out[ROLE_B], data[ROLE_B], (size_t)v->o * sizeof(float));
+    for (int r = 0; r < ROLES; ++r)
+        if (out[r]) mem_free(&data[r]);
+    free(scratch);
+    winograd_free(&w);
+}
+
+static void check_threads(const Case *c)
+{
+    const int64_t sizes[] = {c->y_n, c->x_n, c->w_n, c->v.o};
+    const float *const want[] = {c->y, c->dx, c->dw, c->db};
+    static const char *const what[] = {"y", "dx", "dw", "db"};
+    float *first[4], *got[4];
+    for (int threads = 1; threads <= THREADS; ++threads) {
+        for (int i = 0; i < 4; ++i) got[i] = floats(sizes[i]);
+        direction_run(c, KERNEL_CONV_FORWARD, threads, (float *[ROLES]){[ROLE_Y] = got[0]});
+        direction_run(c, KERNEL_CONV_DATA, threads, (float *[ROLES]){[ROLE_X] = got[1]});
+        direction_run(c, KERNEL_CONV_WEIGHT, threads,
+                      (float *[ROLES]){[ROLE_W] = got[2], [ROLE_B] = got[3]});
+        for (int i = 0; i < 4; ++i) {
+            near(c, what[i], threads, got[i], want[i], sizes[i]);
+            if (threads == 1)
+                first[i] = got[i];
+            else
+                CU_ASSERT_EQUAL(memcmp(got[i], first[i], (size_t)sizes[i] * sizeof(float)), 0);
+            if (threads > 1) mem_free(&got[i]);
+        }
+    }
+    for (int i = 0; i < 4; ++i) mem_free(&first[i]);
+}
+
+static void check(const RefConv *v, bool relu)
+{
+    static const char *const sets[] = {"base", "avx2", "avx512"};
+    const char *best = simd_table(DTYPE_F32)->name;
+    Case c;
+    case_init(&c, v, relu);
+    for (int i = 0; i < 3; ++i)
+        if (simd_use(sets[i])) check_threads(&c);
+    simd_use(best);
+    case_fini(&c);
+}
+
+static void edges_and_pads(void)
+{
+    for (int64_t pad_h = 0; pad_h <= 1; ++pad_h)
+        for (int64_t pad_w = 0; pad_w <= 1; ++pad_w)
+            for (int64_t side = 3; side <= 10; ++side)
+                check(&(RefConv){2, 8, side, 13 - side, 16, 3, 3, 1, 1, pad_h, pad_w, 1},
+                      (side + pad_h) % 2);
+}
+
+/* Panels of one, two and three blocks, parts of several. */
+static void channels(void)
+{
+    for (int64_t blocks = 1; blocks <= 7; ++blocks)
+        check(&(RefConv){2, 72 - 8 * blocks, 6, 7, 8 * blocks, 3, 3, 1, 1, 1, 1, 1}, blocks % 2);
+    check(&(RefConv){2, 80, 9, 8, 72, 3, 3, 1, 1, 0, 1, 1}, false);
+}
+
+/* More tiles than one pass takes: the last one is shorter. */
+static void several_passes(void)
+{
+    check(&(RefConv){7, 8, 55, 39, 8, 3, 3, 1, 1, 1, 1, 1}, true);
+}
+
+/* What conv2d chooses where oneDNN is held to AVX2. */
+static void chosen(void)
+{
+    static const struct {
+        RefConv v;
+        bool winograd;
+    } cases[] = {
+        {{8, 8, 4, 4, 8, 3, 3, 1, 1, 1, 1, 1}, true},
+        {{2, 64, 14, 14, 128, 3, 3, 1, 1, 0, 0, 1}, true},
+        /* tiles: too few, too empty */
+        {{7, 64, 4, 4, 64, 3, 3, 1, 1, 1, 1, 1}, false},
+        {{16, 16, 1, 3, 16, 3, 3, 1, 1, 1, 1, 1}, false},
+        /* a row of taps meets padding only */
+        {{16, 16, 1, 28, 16, 3, 3, 1, 1, 1, 1, 1}, false},
+        /* other convolutions, and blocks that are not full */
+        {{8, 16, 8, 8, 16, 3, 3, 2, 2, 1, 1, 1}, false},
+        {{8, 16, 8, 8, 16, 3, 3, 1, 1, 1, 1, 2}, false},
+        {{8, 16, 8, 8, 16, 1, 3, 1, 1, 0, 1, 1}, false},
+        {{8, 16, 8, 8, 16, 3, 3, 1, 1, 2, 2, 1}, false},
+        {{8, 12, 8, 8, 16, 3, 3, 1, 1, 1, 1, 1}, false},
+    };
+    if (cpu_best() < CPU_AVX2) TEST_SKIP("this processor has no AVX2");
+    cpu_hold(CPU_AVX2);
+    Backend *backend = NULL;
+    CHECK_OK(backend_open(&backend, &backend_cpu, (BackendOptions){.threads = 1}));
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
+        const RefConv *v = &cases[i].v;
+        char text[256];
+        RefOp r;
+        OpSpec s = {.kind = OP_CONV2D, .groups = (int)v->g, .x_count = 1, .w_count = 1};
+        s.kernel[0] = (int)v->r, s.kernel[1] = (int)v->s;
+        s.stride[0] = s.stride[1] = (int)v->stride_h;
+        s.pad[0] = (int)v->pad_h, s.pad[1] = (int)v->pad_w;
+        s.need_dx[0] = true;
+        s.w[0] = shape_of(4, v->o, v->c / v->g, v->r, v->s);
+        s.x[0] = desc_plain(shape_of(4, v->n, v->c, v->h, v->w), DTYPE_F32);
+        s.y = desc_plain(shape_of(4, v->n, v->o, ref_conv_p(v), ref_conv_q(v)), DTYPE_F32);
+        CHECK_OK(ref_op_new(&r, backend, &s));
+        linear_text(r.op, text);
+        const char *all = "own:winograd, own:winograd, own:winograd";
+        if ((strcmp(text, all) == 0) != cases[i].winograd) printf("  case %d: %s\n", (int)i, text);
+        CU_ASSERT_EQUAL(strcmp(text, all) == 0, cases[i].winograd);
+        CU_ASSERT_EQUAL(strstr(text, "own:") != NULL, cases[i].winograd);
+        ref_op_free(&r);
+    }
+    backend_close(&backend);
+}
+
+TEST_MAIN("winograd", {"chosen", chosen}, {"edges and pads", edges_and_pads},
+          {"channels", channels}, {"several passes", several_passes})
