@@ -9,12 +9,11 @@
 #include "tensor/cpu/simd/simd.h"
 #include "tensor/cpu/winograd.h"
 
-/* Of the largest value. F(4x4, 3x3) at points 0, +-3/4, +-3/2 comes within 2e-6 of it at 64
- * channels; sums of fp32 without it within 5e-7. */
+/* Of the largest value; what was measured is at most half of it. */
 static const double bound = 5e-6;
 enum { BLOCK = 8, TAPS = 9, THREADS = 3 };
 
-/* Plain order, but for what ends in `_b`, which is in blocks. dw: [0] what is expected. */
+/* Plain order, but for what ends in `_b`, which is in blocks: the inputs, and what is expected. */
 typedef struct Case {
     RefConv v;
     bool relu;
@@ -103,7 +102,7 @@ static void near(const Case *c, const char *what, int threads, const float *got,
                (int)v->o, (int)v->pad_h, (int)v->pad_w);
 }
 
-/* One direction; what role `to` points to is written, and plain when this returns. */
+/* One direction. out: which roles are written; they are in plain order when this returns. */
 static void direction_run(const Case *c, KernelKind kind, int threads, float *out[ROLES])
 {
     const RefConv *v = &c->v;

@@ -2,9 +2,10 @@
  * and dnnl_kernel.c, which include oneDNN's header, and dnnl_api.c, which knows which of its two C
  * APIs (2.x, 3.x) it was built against. A Format says how a tensor lies in memory; `any` leaves
  * that to the kernel it is given to. A Kernel is one primitive: planned (formats and scratch known,
- * cheap), built (code generated, memory objects made), then run with pointers only. Kernels name
- * their tensors by role, the same in all three directions: X, W, B and Y stand for the values in
- * forward and for the gradients where a direction writes or reads gradients. */
+ * cheap), built (code generated, memory objects made), then run with pointers only. Where oneDNN
+ * has no Winograd for the processor, a Kernel that asks for it is our own (winograd.h). Kernels
+ * name their tensors by role, the same in all three directions: X, W, B and Y stand for the values
+ * in forward and for the gradients where a direction writes or reads gradients. */
 #ifndef WEFT_TENSOR_CPU_DNNL_H
 #define WEFT_TENSOR_CPU_DNNL_H
 
@@ -74,7 +75,7 @@ typedef struct KernelSpec {
 Status kernel_plan(Kernel **kernel, Dnnl *dnnl, const KernelSpec *spec);
 /* borrowed from kernel */
 const Format *kernel_format(const Kernel *kernel, KernelRole role);
-/* oneDNN's word for the implementation */
+/* oneDNN's word for the implementation; "own:winograd" */
 const char *kernel_name(const Kernel *kernel);
 size_t kernel_scratch_bytes(const Kernel *kernel);
 /* About how many bytes of it nothing touches where it begins at a border of 2 MiB, as an arena

@@ -48,8 +48,8 @@ static void copy_run(Kernel *k, const void *from, void *to, void *scratch)
     kernel_run(k, (void *const[ROLES]){[ROLE_X] = (void *)(uintptr_t)from, [ROLE_Y] = to}, scratch);
 }
 
-/* Not every version of oneDNN has Winograd's algorithm for every shape: what it refuses is computed
- * directly. */
+/* Not every version of oneDNN has Winograd's algorithm for every shape and processor: what is
+ * refused is computed directly. */
 static Status plan_kernel(Kernel **kernel, Dnnl *dnnl, KernelSpec *spec)
 {
     if (spec->winograd && kernel_plan(kernel, dnnl, spec) == OK) return OK;

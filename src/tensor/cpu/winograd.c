@@ -18,8 +18,10 @@ enum {
     KERNEL = 3,
     /* floats of a block of the weight */
     WEIGHT = KERNEL * KERNEL * BLOCK * BLOCK,
-    /* tiles that one product takes, and that one item transforms */
+    /* tiles that one item transforms, and that one product takes where it takes all channels */
     TILES = 48,
+    /* blocks of channels whose kernels, for one panel, a core's own cache holds */
+    DEPTH_BLOCKS = 8,
     /* tiles of a pass: no sum of dw is a longer chain */
     TILES_MOST = 512,
     /* blocks of channels that one product of dw takes */
@@ -37,8 +39,10 @@ struct Winograd {
     /* in: of which patches are taken; out: of which tiles are written, or read for dw */
     WinogradImage in, out;
     int64_t samples;
-    /* tiles of a pass, passes */
-    int64_t step, passes;
+    /* tiles of a pass */
+    int64_t step;
+    /* forward: blocks of in and tiles that one product takes */
+    int64_t depth, tiles;
     /* items of the products: panels of out's blocks, and parts of the tiles or of in's blocks */
     int64_t panels, parts;
     /* floats from slice to slice, and of all that threads share; of a thread's own */
@@ -79,9 +83,7 @@ static void plan_passes(Winograd *w)
     int64_t most = (BYTES << weight) / each;
     if (most < TILES) most = TILES;
     if (most > TILES_MOST) most = TILES_MOST;
-    w->passes = ceil_div(tiles, most);
-    w->step = round_up(ceil_div(tiles, w->passes), WINOGRAD_GROUP);
-    w->passes = ceil_div(tiles, w->step);
+    w->step = round_up(ceil_div(tiles, ceil_div(tiles, most)), WINOGRAD_GROUP);
     w->v_slice = w->in.blocks * w->step * BLOCK + SKEW;
     w->z_slice = weight ? w->out.blocks * w->step * BLOCK + SKEW : 0;
     w->shared = (w->v_slice + w->z_slice) * WINOGRAD_SLICES;
@@ -97,7 +99,9 @@ static void plan_items(Winograd *w)
         return;
     }
     w->parts = w->panels < 2 * w->threads ? w->threads : 1;
-    w->own = WINOGRAD_SLICES * (w->in.blocks * BLOCK * WIDE + SKEW + TILES * WIDE + SKEW);
+    w->depth = w->in.blocks < DEPTH_BLOCKS ? w->in.blocks : DEPTH_BLOCKS;
+    w->tiles = w->depth < w->in.blocks ? w->step : TILES;
+    w->own = WINOGRAD_SLICES * (w->depth * BLOCK * WIDE + SKEW + w->tiles * WIDE + SKEW);
 }
 
 Winograd *winograd_new(const WinogradSpec *s)
@@ -179,53 +183,64 @@ static int64_t panel_first(const Winograd *w, int64_t panel)
     return w->out.blocks * panel / w->panels;
 }
 
-/* The panel's kernels: rows are in's channels. */
-static void kernels(const Pass *p, int64_t first, int vectors, float *u, int64_t slice)
+/* The kernels of a panel of out's blocks and a part of in's: rows are in's channels. */
+static void kernels(const Pass *p, int64_t panel, int64_t from, int64_t to, float *u, int64_t slice)
 {
     const Winograd *w = p->w;
     const bool data = w->kind == KERNEL_CONV_DATA;
-    const int64_t row = vectors * BLOCK, c_blocks = data ? w->out.blocks : w->in.blocks;
-    for (int64_t k = 0; k < w->in.blocks; ++k)
-        for (int v = 0; v < vectors; ++v) {
-            const int64_t at = data ? k * c_blocks + first + v : (first + v) * c_blocks + k;
-            simd_table(DTYPE_F32)->winograd_kernel(p->weight + at * WEIGHT, data,
-                                                   u + k * BLOCK * row + v * BLOCK, slice, row);
+    const int64_t first = panel_first(w, panel), end = panel_first(w, panel + 1);
+    const int64_t row = (end - first) * BLOCK, c_blocks = data ? w->out.blocks : w->in.blocks;
+    for (int64_t k = from; k < to; ++k)
+        for (int64_t o = first; o < end; ++o) {
+            const int64_t at = data ? k * c_blocks + o : o * c_blocks + k;
+            simd_table(DTYPE_F32)->winograd_kernel(
+                p->weight + at * WEIGHT, data, u + (k - from) * BLOCK * row + (o - first) * BLOCK,
+                slice, row);
         }
 }
 
-/* A panel of blocks for one part of the pass's tiles. */
-static void forward_item(const Pass *p, int64_t item, float *own)
+/* y of a panel of blocks for `rows` tiles from the pass's tile t on. Kernels that a cache holds at
+ * once stay in u for the next ones. */
+static void forward_tiles(const Pass *p, int64_t panel, int64_t t, int64_t rows, bool fresh,
+                          float *u)
 {
     const Winograd *w = p->w;
     const SimdTable *simd = simd_table(DTYPE_F32);
-    const int64_t panel = item / w->parts, part = item % w->parts;
-    const int64_t groups = ceil_div(p->count, WINOGRAD_GROUP);
-    const int64_t begin = groups * part / w->parts * WINOGRAD_GROUP;
-    const int64_t end = groups * (part + 1) / w->parts * WINOGRAD_GROUP;
     const int64_t block = panel_first(w, panel);
     const int vectors = (int)(panel_first(w, panel + 1) - block);
-    const int64_t u_slice = w->in.blocks * BLOCK * vectors * BLOCK + SKEW;
-    const int64_t m_slice = TILES * vectors * BLOCK + SKEW;
-    float *u = own, *m = own + WINOGRAD_SLICES * u_slice;
-    kernels(p, block, vectors, u, u_slice);
-    for (int64_t t = begin; t < end; t += TILES) {
-        const int64_t rows = end - t < TILES ? end - t : TILES;
-        simd->winograd_forward(&(WinogradProduct){.a = p->v + t * BLOCK,
+    const int64_t u_slice = w->depth * BLOCK * vectors * BLOCK + SKEW;
+    const int64_t m_slice = w->tiles * vectors * BLOCK + SKEW;
+    float *m = u + WINOGRAD_SLICES * u_slice;
+    for (int64_t k = 0; k < w->in.blocks; k += w->depth) {
+        const int64_t to = k + w->depth < w->in.blocks ? k + w->depth : w->in.blocks;
+        if (fresh || w->depth < w->in.blocks) kernels(p, panel, k, to, u, u_slice);
+        simd->winograd_forward(&(WinogradProduct){.a = p->v + (k * w->step + t) * BLOCK,
                                                   .b = u,
                                                   .out = m,
                                                   .a_slice = w->v_slice,
                                                   .b_slice = u_slice,
                                                   .out_slice = m_slice,
                                                   .rows = rows,
-                                                  .k = w->in.blocks * BLOCK,
+                                                  .k = (to - k) * BLOCK,
                                                   .a_group = w->step * BLOCK,
-                                                  .out_vector = TILES * BLOCK,
-                                                  .vectors = vectors});
-        const int64_t real = p->count - t < rows ? p->count - t : rows;
-        for (int v = 0; v < vectors; ++v)
-            simd->winograd_output(&w->out, block + v, p->first + t, real, m + v * TILES * BLOCK,
-                                  m_slice, p->y, p->bias, w->relu);
+                                                  .out_vector = w->tiles * BLOCK,
+                                                  .vectors = vectors,
+                                                  .add = k > 0});
     }
+    for (int v = 0; v < vectors; ++v)
+        simd->winograd_output(&w->out, block + v, p->first + t, rows, m + v * w->tiles * BLOCK,
+                              m_slice, p->y, p->bias, w->relu);
+}
+
+static void forward_item(const Pass *p, int64_t item, float *own)
+{
+    const Winograd *w = p->w;
+    const int64_t panel = item / w->parts, part = item % w->parts;
+    const int64_t groups = p->count / WINOGRAD_GROUP;
+    const int64_t begin = groups * part / w->parts * WINOGRAD_GROUP;
+    const int64_t end = groups * (part + 1) / w->parts * WINOGRAD_GROUP;
+    for (int64_t t = begin; t < end; t += w->tiles)
+        forward_tiles(p, panel, t, end - t < w->tiles ? end - t : w->tiles, t == begin, own);
 }
 
 /* A panel of dw's blocks of o for one part of its blocks of c; what later passes find is added
@@ -247,7 +262,7 @@ static void weight_item(const Pass *p, int64_t item, float *own)
                                              .b_slice = w->z_slice,
                                              .out_slice = slice,
                                              .rows = (to - from) * BLOCK,
-                                             .k = round_up(p->count, WINOGRAD_GROUP),
+                                             .k = p->count,
                                              .a_group = WINOGRAD_GROUP * BLOCK,
                                              .a_row = w->step * BLOCK,
                                              .b_vector = w->step * BLOCK,

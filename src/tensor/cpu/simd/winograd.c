@@ -336,8 +336,13 @@ SIMD_INLINE void product(const WinogradProduct *p, const float *a, const float *
 #pragma GCC unroll 4
     for (int r = 0; r < ROWS; ++r)
 #pragma GCC unroll 3
-        for (int v = 0; v < vectors; ++v)
-            VECTOR_STORE(out + r * out_row + v * out_vector, sum[r][v]);
+        for (int v = 0; v < vectors; ++v) {
+            float *to = out + r * out_row + v * out_vector;
+            V8 old = {0};
+            if (p->add) VECTOR_LOAD(old, to);
+            old += sum[r][v];
+            VECTOR_STORE(to, old);
+        }
 }
 
 SIMD_INLINE void forward_panel(const WinogradProduct *p, const float *a, const float *b, float *out,

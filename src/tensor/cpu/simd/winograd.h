@@ -38,6 +38,8 @@ typedef struct WinogradProduct {
     int64_t b_vector, out_vector;
     /* 1 to WINOGRAD_PANEL */
     int vectors;
+    /* to what is in out */
+    bool add;
 } WinogradProduct;
 
 #endif
