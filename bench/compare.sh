@@ -2,12 +2,19 @@
 # weft beside PyTorch, in turn, in one run. For every workload each program runs ROUNDS times; the best of PyTorch's settings
 # by median counts. Prints a table in Markdown: samples/s (gpt: tokens/s), ratio, peak memory of all
 # processes (what they share counted once), ratio.
+# CPU=avx2 holds both to AVX2 (MKL, too); avx512 is what both take by themselves where there is AVX-512.
 # usage: PEER="python peer_torch.py" bench/compare.sh [WORKLOAD ...]
 #   PEER: a command that takes MODEL --batch B --steps N [--threads T] [--channels-last] [--ddp] and prints "rate R /s rss M MiB"
 set -eu
 peer=${PEER:?set PEER to the command of the PyTorch benchmark}
 . "$(dirname "$0")/common.bash"
 rounds=${ROUNDS:-3}
+case ${CPU:-} in
+    "") ;;
+    avx2) export WEFT_CPU=avx2 ONEDNN_MAX_CPU_ISA=AVX2 ATEN_CPU_CAPABILITY=avx2 MKL_ENABLE_INSTRUCTIONS=AVX2;;
+    avx512) export WEFT_CPU=avx512;;
+    *) echo "compare.sh: CPU is avx2 or avx512" >&2; exit 2;;
+esac
 # name: weft's file, input, PyTorch's model, batch, steps. A name that ends in -bf16 runs both in bf16; gpt counts tokens
 table="mlp:mlp:1x28x28:mlp:64:300
 lenet:lenet:1x28x28:lenet:64:60
