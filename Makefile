@@ -40,10 +40,13 @@ LDLIBS_ALL := $(DEPS_LIBS) $(LDLIBS) -lpthread -lm
 
 # The vector kernels are compiled once for each instruction set and type of activations; the best that this CPU has is taken
 # at start. Sanitizers take twice as long to compile what -O3 unrolls.
-SIMD_FLAGS_base :=
+# Where there are wider sets, base is the last resort: it is kept small.
+SIMD_FLAGS_base := $(if $(filter-out base,$(SIMD_ISAS)),-O2)
 SIMD_FLAGS_avx2 := -mavx2 -mfma
 SIMD_FLAGS_avx512 := -mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma -mprefer-vector-width=512
 SIMD_BF16_FLAGS_avx512 := -mavx512bf16
+# bf16 is refused where the processor cannot multiply it, so that these do little.
+SIMD_BF16_FLAGS_avx2 := -O2
 SIMD_OBJ := $(foreach isa,$(SIMD_ISAS),$(SIMD_SRC:%.c=$(BUILD)/obj/%.$(isa).o) \
     $(SIMD_BF16_SRC:%.c=$(BUILD)/obj/%.$(isa)_bf16.o))
 
@@ -90,8 +93,8 @@ define simd_rule
 $(BUILD)/obj/src/tensor/cpu/simd/%.$(1)$(2).o: src/tensor/cpu/simd/%.c $(PROBE)
 	@mkdir -p $$(@D)
 	@echo "  cc   $$< ($(1)$(2))"
-	$$(Q)$(CC) $(CPPFLAGS_ALL) -DSIMD_ISA=$(1) -DSIMD_$(1) $(3) $(CFLAGS_ALL) $(if $(SANITIZE),,-O3) -ffp-contract=fast -fno-signed-zeros \
-	    $(SIMD_FLAGS_$(1)) -MMD -MP -c -o $$@ $$<
+	$$(Q)$(CC) $(CPPFLAGS_ALL) -DSIMD_ISA=$(1) -DSIMD_$(1) $(CFLAGS_ALL) $(if $(SANITIZE),,-O3) -ffp-contract=fast -fno-signed-zeros \
+	    $(SIMD_FLAGS_$(1)) $(3) -MMD -MP -c -o $$@ $$<
 endef
 $(foreach isa,$(SIMD_ISAS),$(eval $(call simd_rule,$(isa),,)) $(eval $(call simd_rule,$(isa),_bf16,-DSIMD_BF16 $(SIMD_BF16_FLAGS_$(isa)))))
 # Exponentials take half the instructions where numbers below 1e-38 are zeros.

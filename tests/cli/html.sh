@@ -19,9 +19,12 @@ for page in $(cd "$here" && find docs datasets/README.md bench -name '*.md'); do
     name=${page%.md}
     holds "$page is a page of the HTML" test -s "site/html/p_${name//[^A-Za-z0-9]/_}.html"
 done
-for header in $(find "$here/include" -name '*.h'); do
-    name=$(basename "$header" .h)
-    holds "$name.h is described" test -s "site/html/${name//_/__}_8h.html"
+# Named by its last part, or by its path where two have the same.
+for header in $(cd "$here/include" && find * -name '*.h'); do
+    name=${header%.h}; name=${name//_/__}
+    twins=$(find "$here/include" -name "${header##*/}" | wc -l)
+    [ "$twins" = 1 ] && name=${name##*/} || name=${name//\//_2}
+    holds "$header is described" test -s "site/html/${name}_8h.html"
 done
 holds 'a function has its comment' has train_8h.html 'Norm of the last step'
 holds 'the man page has a key' has p_man.html '<b>optim.lr</b>'

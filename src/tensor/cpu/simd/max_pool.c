@@ -169,7 +169,7 @@ void SIMD_NAME(max_pool)(const PoolPlane *plane, const void *in, void *out, uint
 {
     /* no store can change it */
     PoolPlane local = *plane;
-    if (local.lanes == VECTOR) {
+    if (ELEM_IS_FLOAT && local.lanes == VECTOR) {
         local.lanes = VECTOR;
         max_sizes(&local, in, out, index);
     } else {
@@ -430,7 +430,7 @@ void SIMD_NAME(max_pool_grad)(const PoolPlane *plane, const void *from, const ui
 {
     /* no store can change it */
     PoolPlane local = *plane;
-    if (local.lanes == VECTOR) {
+    if (ELEM_IS_FLOAT && local.lanes == VECTOR) {
         local.lanes = VECTOR;
         max_grad(&local, from, index, to);
     } else {

@@ -199,8 +199,9 @@ typedef struct SimdTable {
                            float *v, int64_t n);
     void (*matrix_tile)(const MatrixProduct *p, const MatrixTile *tile);
 
-    /* Winograd's transforms of `count` tiles of one block of channels, from tile `first` on:
-     * patches of x; tiles of dy; and from products to y, with bias (NULL: none) and relu. */
+    /* NULL without AVX2. Winograd's transforms of `count` tiles of one block of channels from tile
+     * `first` on: patches of x; tiles of dy; and from products to y, with bias (NULL: none) and
+     * relu. */
     void (*winograd_input)(const WinogradImage *im, int64_t block, int64_t first, int64_t count,
                            const float *x, float *v, int64_t slice);
     void (*winograd_gradient)(const WinogradImage *im, int64_t block, int64_t first, int64_t count,

@@ -51,6 +51,7 @@ const SimdTable SIMD_NAME(kernels) = {
     SLOT_FLOAT(adam),
     SLOT_FLOAT(adam_direction),
     SLOT_FLOAT(matrix_tile),
+#ifdef __AVX2__
     SLOT_FLOAT(winograd_input),
     SLOT_FLOAT(winograd_gradient),
     SLOT_FLOAT(winograd_output),
@@ -58,6 +59,7 @@ const SimdTable SIMD_NAME(kernels) = {
     SLOT_FLOAT(winograd_taps),
     SLOT_FLOAT(winograd_forward),
     SLOT_FLOAT(winograd_weight),
+#endif
 };
 
 #if defined(SIMD_base) && !defined(SIMD_BF16)

@@ -4,6 +4,7 @@
  * channels on every instruction set. */
 #include "vector.h"
 
+#ifdef __AVX2__
 enum { LANES = WINOGRAD_BLOCK, TILE = 4, PATCH = 6, TAPS = 3 };
 typedef float V8 __attribute__((vector_size(LANES * 4)));
 typedef int32_t Vi8 __attribute__((vector_size(LANES * 4)));
@@ -388,3 +389,4 @@ void SIMD_FLOAT_NAME(winograd_weight)(const WinogradProduct *p)
             weight_panel(p, a, b, out, 1);
     }
 }
+#endif
