@@ -13,6 +13,9 @@
 typedef enum ResumeMode { RESUME_WORDS(LIST_CONSTANT) } ResumeMode;
 enum { TRAIN_WORDS = 1 };
 extern const ConfigWords train_words[TRAIN_WORDS];
+/* Gives config the words of all modules up to this one. Before anything is parsed; not
+ * collective. */
+void train_use_words(void);
 
 /* Everything one run is made of. */
 typedef struct Trainer Trainer;

@@ -205,18 +205,6 @@ static Status check_output(Status status, bool lasts)
 }
 
 /* What keys take is said by the modules that have it, before any is read. */
-static void use_words(void)
-{
-    config_use_words(tensor_words, TENSOR_WORDS);
-    config_use_words(layers_words, LAYERS_WORDS);
-    config_use_words(optim_words, OPTIM_WORDS);
-    config_use_words(data_words, DATA_WORDS);
-    config_use_words(model_words, MODEL_WORDS);
-    config_use_words(parallel_words, PARALLEL_WORDS);
-    config_use_words(pipeline_words, PIPELINE_WORDS);
-    config_use_words(train_words, TRAIN_WORDS);
-}
-
 int cli_main(int argc, char **argv)
 {
     int used;
@@ -224,7 +212,7 @@ int cli_main(int argc, char **argv)
     bool lasts = verb && verb->traits & VERB_LASTS;
     if (lasts) stop_begin();
     keep_numbers();
-    use_words();
+    train_use_words();
     /* Verbs reorder their words; starting again wants them as they came. */
     char **words = mem_new((size_t)(argc + 1) * sizeof *words);
     memcpy(words, argv, (size_t)argc * sizeof *words);

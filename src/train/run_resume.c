@@ -10,10 +10,6 @@
 #include <string.h>
 #include <unistd.h>
 
-const ConfigWords train_words[TRAIN_WORDS] = {
-    {"checkpoint.resume", .text = LIST_TEXT(RESUME_WORDS)},
-};
-
 static Status nothing_changed(Status st)
 {
     return fail(st, "%s; nothing was changed: run.fresh=true keeps this run aside and begins anew",

@@ -20,7 +20,7 @@
 #include "residual_cases.h"
 #include "resume_cases.h"
 #include "slice_cases.h"
-#include "all_words.h"
+#include "train.h"
 
 static void test_ops(void)
 {
@@ -221,7 +221,7 @@ static int choose(const HarnessTest *test, int count, const char *part, HarnessT
 
 int main(int argc, char **argv)
 {
-    use_words();
+    train_use_words();
     static const HarnessTest absent[] = {{"no GPU is a message", test_absent}};
     static const HarnessTest present[] = {{"operations", test_ops},
                                           {"layouts", test_reorder},

@@ -10,7 +10,7 @@
 #include "train/trainer.h"
 
 #include "harness.h"
-#include "all_words.h"
+#include "train.h"
 
 #include <math.h>
 
@@ -82,7 +82,7 @@ static inline Config *golden_config(Golden *g, const char *text)
     int count = 0;
     Config *config = NULL;
     for (char *w; count < MAX && (w = strsep(&options, " "));) word[count++] = w;
-    use_words();
+    train_use_words();
     CHECK_OK(config_parse(&config, "test.yaml", text, count, word));
     return config;
 }

@@ -5,7 +5,7 @@
 
 #include "harness.h"
 #include "tiny.h"
-#include "all_words.h"
+#include "train.h"
 
 #include <ftw.h>
 
@@ -32,7 +32,7 @@ static int tiny_main(int argc, char **argv, const char *suite, void (*prepare)(v
     World world;
     if (world_init(&world, &argc, &argv) != OK) return 2;
     tiny_rank = world.rank;
-    use_words();
+    train_use_words();
     log_init(false);
     if (world.rank == 0 && !mkdtemp(tiny_folder)) return 2;
     world_bcast(&world, tiny_folder, sizeof tiny_folder, 0);

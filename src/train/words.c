@@ -1,11 +1,11 @@
-/* The words of all modules, as the command line gives them to config: for programs that link them
- * all. */
-#ifndef WEFT_TESTS_ALL_WORDS_H
-#define WEFT_TESTS_ALL_WORDS_H
-
+/* The words of training's keys, and of the keys of all modules. */
 #include "train.h"
 
-static inline void use_words(void)
+const ConfigWords train_words[TRAIN_WORDS] = {
+    {"checkpoint.resume", .text = LIST_TEXT(RESUME_WORDS)},
+};
+
+void train_use_words(void)
 {
     config_use_words(tensor_words, TENSOR_WORDS);
     config_use_words(layers_words, LAYERS_WORDS);
@@ -16,5 +16,3 @@ static inline void use_words(void)
     config_use_words(pipeline_words, PIPELINE_WORDS);
     config_use_words(train_words, TRAIN_WORDS);
 }
-
-#endif
