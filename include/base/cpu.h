@@ -10,8 +10,8 @@
 /* From fewer to more instructions. base: what every processor of the kind has (SSE2 on x86-64, as
  * well as SSE4.1 inside oneDNN); avx2: AVX2 and FMA; avx512: AVX512F, BW, DQ, VL and, where the
  * processor has it, BF16, without AMX. */
-#define CPU_WORDS(W)                                                                               \
-    W(CPU_AUTO, "auto") W(CPU_BASE, "base") W(CPU_AVX2, "avx2") W(CPU_AVX512, "avx512")
+#define CPU_SET_WORDS(W) W(CPU_BASE, "base") W(CPU_AVX2, "avx2") W(CPU_AVX512, "avx512")
+#define CPU_WORDS(W)     W(CPU_AUTO, "auto") CPU_SET_WORDS(W)
 typedef enum CpuSet { CPU_WORDS(LIST_CONSTANT) CPU_SETS } CpuSet;
 
 /* "avx2". Borrowed */

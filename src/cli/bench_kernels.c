@@ -65,14 +65,15 @@ static const Layout layouts[] = {
     {"plain", 1}, {"blocks of 8", 8}, {"blocks of 16", 16}, {"channels last", 0}};
 
 typedef struct KernelsOptions {
-    const char *cpu;
+    /* from CPU_BASE on; -1: all */
+    int cpu;
     int64_t threads;
     bool json;
 } KernelsOptions;
 
 static const Flag flags[] = {
-    {"--cpu", FLAG_FIELD(KernelsOptions, cpu), .value = "SET",
-     .help = "one instruction set alone: base, avx2 or avx512"},
+    {"--cpu", FLAG_FIELD(KernelsOptions, cpu), .value = LIST_TEXT(CPU_SET_WORDS),
+     .help = "one instruction set alone"},
     {"--threads", FLAG_FIELD(KernelsOptions, threads), .value = "T", .lo = 1, .hi = 1024,
      .fallback = "1", .help = "CPU threads"},
     {"--json", FLAG_FIELD(KernelsOptions, json), .help = "one JSON object a line"},
@@ -122,10 +123,8 @@ static Status measure(const Case *c, const Layout *layout, CpuSet set, Backend *
     BenchLine line[2];
     TRY(case_spec(c, layout->block ? layout->block : (int)c->dim[1], &spec));
     TRY(op_new(&op, backend, &spec, preferred));
-    int count = bench_op(line, op);
+    int count = bench_op(line, op, c->kind);
     for (int i = 0; i < count; ++i) {
-        snprintf(line[i].label, sizeof line[i].label, "%s%s%s%s", c->kind,
-                 c->residual ? "+add" : "", c->act != ACT_NONE ? "+" : "", act_name(c->act));
         line[i].set = cpu_name(set);
         line[i].layout = c->ndim == 4 ? layout->name : "rows";
         bench_line_print(&line[i], json);
@@ -172,31 +171,17 @@ static Status check_names(int argc, char **argv)
     return OK;
 }
 
-static Status which_sets(const char *name, CpuSet *first, CpuSet *last)
-{
-    static const char *const names[] = {CPU_WORDS(LIST_NAME)};
-    *first = CPU_BASE;
-    *last = cpu_best();
-    if (!name) return OK;
-    for (int set = CPU_BASE; set < CPU_SETS; ++set)
-        if (strcmp(name, names[set]) == 0) {
-            *first = *last = (CpuSet)set;
-            return OK;
-        }
-    return fail(ERR_USAGE, "--cpu %s: one of base, avx2 and avx512", name);
-}
-
 static Status run(int argc, char **argv, const void *options)
 {
     const KernelsOptions *o = options;
     Backend *backend = NULL;
-    CpuSet first, last;
+    const int first = o->cpu < 0 ? CPU_BASE : CPU_BASE + o->cpu;
+    const int last = o->cpu < 0 ? (int)cpu_best() : first;
     TRY(check_names(argc, argv));
-    TRY(which_sets(o->cpu, &first, &last));
     TRY(backend_open(&backend, &backend_cpu, (BackendOptions){.threads = (int)o->threads}));
     if (!o->json) bench_line_head(true);
     Status status = OK;
-    for (int set = (int)first; status == OK && set <= (int)last; ++set)
+    for (int set = first; status == OK && set <= last; ++set)
         status = measure_set((CpuSet)set, backend, argc, argv, o->json);
     backend_close(&backend);
     return status;

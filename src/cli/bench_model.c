@@ -96,7 +96,7 @@ void bench_model(Trainer *t, bool json)
         bench_line_head(false);
     }
     for (int i = 0; i < count; ++i) {
-        int lines = bench_op(line, kernel[i].op);
+        int lines = bench_op(line, kernel[i].op, kernel[i].op->table->name);
         for (int k = 0; k < lines; ++k) line[k].times = kernel[i].times;
         print_lines(world, line, lines, json);
     }

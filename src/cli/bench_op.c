@@ -221,12 +221,12 @@ static void measure(Bench *b, BenchLine *line, const char *direction, BenchWork 
     line->seconds = bench_seconds(b->backend, work, b);
 }
 
-int bench_op(BenchLine line[2], Op *op)
+int bench_op(BenchLine line[2], Op *op, const char *name)
 {
     Bench b;
     int count = 1;
     line[0] = (BenchLine){.times = 1};
-    label_of(&op->spec, op->table->name, line->label);
+    label_of(&op->spec, name, line->label);
     shape_text(op->spec.x[0].shape, line->shape);
     line[1] = line[0];
     bench_open(&b, op);

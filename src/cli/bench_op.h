@@ -18,10 +18,11 @@ typedef struct BenchLine {
     double bytes, seconds, copy;
 } BenchLine;
 
-/* Measures op, planned by op_new, in memory of its own, which is released again. Returns how many
+/* Measures op, planned by op_new, in memory of its own, which is released again; lines call it
+ * name, with what is fused. Returns how many
  * lines it has filled: forward and backward, or both as one where the one writes over what it
  * reads. */
-int bench_op(BenchLine line[2], Op *op);
+int bench_op(BenchLine line[2], Op *op, const char *name);
 /* To stdout; as one JSON object. layouts: lines have them */
 void bench_line_head(bool layouts);
 void bench_line_print(const BenchLine *line, bool json);

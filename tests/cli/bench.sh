@@ -58,7 +58,7 @@ holds 'rates of kernels by layout' awk '!($1 > 0 && $2 > 0) { bad = 1 }
     { if ($1 / $2 * 1e-9 > 1.02 * $3 || $1 / $2 * 1e-9 < 0.98 * $3 || $3 / $4 > 1.02 * $5 + 0.001 || $3 / $4 < 0.98 * $5 - 0.001) bad = 1 }
     END { exit bad }' rates
 check 64 "'max_pol' is no kernel that is measured; did you mean 'max_pool'?" "$WEFT" bench kernels max_pol
-check 64 '--cpu sse: one of base, avx2 and avx512' "$WEFT" bench kernels --cpu sse
+check 64 '--cpu sse: expected base|avx2|avx512' "$WEFT" bench kernels --cpu sse
 check 64 '--device gpu: expected cpu|cuda' "$WEFT" bench comm --device gpu
 check 64 '--steps 0: expected a whole number from 1' "$WEFT" bench step job.yaml --steps 0
 emulated=$(dirname "$WEFT")/emulated/weft
