@@ -20,11 +20,6 @@ enum { BATCH = 4 * VECTOR };
 #define HALVES_FIRST  0, 2
 #define HALVES_SECOND 1, 3
 #endif
-#ifdef __clang__
-#define HALVES(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
-#else
-#define HALVES(a, b, ...) __builtin_shuffle(a, b, (Vm){__VA_ARGS__})
-#endif
 
 SIMD_INLINE Vl low_product(Vl a, Vl b)
 {
@@ -71,8 +66,8 @@ SIMD_INLINE void philox(RngKey key, uint64_t counter, Vi words[4])
 #pragma GCC unroll 2
     for (int h = 0; h < 2; ++h) {
         Vl front = (c[0][h] & low) | (c[1][h] << 32), back = (c[2][h] & low) | (c[3][h] << 32);
-        words[2 * h] = (Vi)HALVES(front, back, HALVES_FIRST);
-        words[2 * h + 1] = (Vi)HALVES(front, back, HALVES_SECOND);
+        words[2 * h] = (Vi)VECTOR_SHUFFLE(Vm, front, back, HALVES_FIRST);
+        words[2 * h + 1] = (Vi)VECTOR_SHUFFLE(Vm, front, back, HALVES_SECOND);
     }
 }
 

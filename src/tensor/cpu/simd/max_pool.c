@@ -130,7 +130,7 @@ SIMD_INLINE void max_plane(const PoolPlane *p, int size, const Elem *x, Elem *y,
     int top, bottom, left, right;
     whole_windows(p, 0, p->h, p->p, &top, &bottom);
     whole_windows(p, 1, p->w, p->q, &left, &right);
-    bool lanes = p->lanes >= VECTOR && p->lanes % VECTOR == 0;
+    bool lanes = by_lanes(p);
     bool row = p->lanes == 1 && p->stride[1] == 2 && right - left >= VECTOR && p->w >= 2 * VECTOR;
     for (int i = 0; i < p->p; ++i) {
         bool whole = size && i >= top && i < bottom;
@@ -243,9 +243,8 @@ SIMD_INLINE void gather_pixel(const PoolPlane *p, int row, int col, const Elem *
  * the one to the right, below or across. The first quad begins at pixel 1 - pad. */
 static bool has_quads(const PoolPlane *p)
 {
-    bool lanes = p->lanes >= VECTOR && p->lanes % VECTOR == 0;
     bool row = p->lanes == 1 && p->q >= VECTOR;
-    return (lanes || row) && is_kernel(p, 3) && p->stride[0] == 2 && p->stride[1] == 2;
+    return (by_lanes(p) || row) && is_kernel(p, 3) && p->stride[0] == 2 && p->stride[1] == 2;
 }
 
 /* The quad's gradients out of its four windows'. */
@@ -402,8 +401,7 @@ SIMD_INLINE void spread_pairs(const PoolPlane *p, const Elem *dy, const uint8_t 
 
 SIMD_INLINE void spread_plane(const PoolPlane *p, const Elem *dy, const uint8_t *index, Elem *dx)
 {
-    bool pairs = p->lanes == 1 && p->kernel[0] == 2 && p->kernel[1] == 2 && covered(p);
-    int by_pairs = pairs && p->q >= VECTOR ? p->q : 0;
+    int by_pairs = windows_by_pairs(p);
     if (!covered(p)) memset(dx, 0, sizeof *dx * (size_t)p->h * (size_t)p->w * (size_t)p->lanes);
     for (int i = 0; i < p->p; ++i) {
         for (int j = 0; j < by_pairs; j += VECTOR) {

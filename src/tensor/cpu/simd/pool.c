@@ -115,8 +115,7 @@ void SIMD_NAME(avg_pool_grad)(const PoolPlane *plane, const void *from, void *to
     /* no store can change it */
     const PoolPlane local = *plane, *p = &local;
     Elem *dx = to;
-    bool pairs = p->lanes == 1 && p->kernel[0] == 2 && p->kernel[1] == 2 && covered(p);
-    int by_pairs = pairs && p->q >= VECTOR ? p->q : 0;
+    int by_pairs = windows_by_pairs(p);
     if (!apart(p)) {
         for (int row = 0; row < p->h; ++row)
             for (int col = 0; col < p->w; ++col) avg_gather(p, row, col, from, dx);

@@ -128,13 +128,16 @@ SIMD_INLINE void elems_store(Elem *p, Vf v)
 #define LANES_FIRST  0, 4, 1, 5
 #define LANES_SECOND 2, 6, 3, 7
 #endif
+/* Lanes of two vectors by their numbers; Places: integers as wide, and as many. gcc has clang's
+ * name for it from version 12 on only. */
 #ifdef __clang__
-#define VECTOR_LANES(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
+#define VECTOR_SHUFFLE(Places, a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
 #else
-#define VECTOR_LANES(a, b, ...) __builtin_shuffle(a, b, (Vi){__VA_ARGS__})
+#define VECTOR_SHUFFLE(Places, a, b, ...) __builtin_shuffle(a, b, (Places){__VA_ARGS__})
 #endif
-#define VECTOR_FIRST(a, b)  VECTOR_LANES(a, b, LANES_FIRST)
-#define VECTOR_SECOND(a, b) VECTOR_LANES(a, b, LANES_SECOND)
+#define VECTOR_LANES(a, b, ...) VECTOR_SHUFFLE(Vi, a, b, __VA_ARGS__)
+#define VECTOR_FIRST(a, b)      VECTOR_LANES(a, b, LANES_FIRST)
+#define VECTOR_SECOND(a, b)     VECTOR_LANES(a, b, LANES_SECOND)
 
 /* Every second element from p on. Where the one before may be read, nothing behind the last is;
  * else one is. */

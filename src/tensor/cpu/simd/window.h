@@ -59,4 +59,18 @@ SIMD_INLINE bool covered(const PoolPlane *p)
            p->pad[1] == 0 && p->p * p->stride[0] == p->h && p->q * p->stride[1] == p->w;
 }
 
+/* Of a plain plane's row of 2 x 2 windows without a gap, so many are done by vectors: all or
+ * none. */
+SIMD_INLINE int windows_by_pairs(const PoolPlane *p)
+{
+    bool pairs = p->lanes == 1 && p->kernel[0] == 2 && p->kernel[1] == 2 && covered(p);
+    return pairs && p->q >= VECTOR ? p->q : 0;
+}
+
+/* Is a pixel whole vectors? */
+SIMD_INLINE bool by_lanes(const PoolPlane *p)
+{
+    return p->lanes >= VECTOR && p->lanes % VECTOR == 0;
+}
+
 #endif

@@ -232,21 +232,21 @@ SIMD_INLINE void transpose(V8 r[LANES])
     V8 s[LANES];
 #pragma GCC unroll 8
     for (int i = 0; i < LANES; i += 2) {
-        s[i] = __builtin_shufflevector(r[i], r[i + 1], 0, 8, 2, 10, 4, 12, 6, 14);
-        s[i + 1] = __builtin_shufflevector(r[i], r[i + 1], 1, 9, 3, 11, 5, 13, 7, 15);
+        s[i] = VECTOR_SHUFFLE(Vi8, r[i], r[i + 1], 0, 8, 2, 10, 4, 12, 6, 14);
+        s[i + 1] = VECTOR_SHUFFLE(Vi8, r[i], r[i + 1], 1, 9, 3, 11, 5, 13, 7, 15);
     }
 #pragma GCC unroll 8
     for (int i = 0; i < LANES; i += 4)
 #pragma GCC unroll 2
         for (int j = i; j < i + 2; ++j) {
-            r[j] = __builtin_shufflevector(s[j], s[j + 2], 0, 1, 8, 9, 4, 5, 12, 13);
-            r[j + 2] = __builtin_shufflevector(s[j], s[j + 2], 2, 3, 10, 11, 6, 7, 14, 15);
+            r[j] = VECTOR_SHUFFLE(Vi8, s[j], s[j + 2], 0, 1, 8, 9, 4, 5, 12, 13);
+            r[j + 2] = VECTOR_SHUFFLE(Vi8, s[j], s[j + 2], 2, 3, 10, 11, 6, 7, 14, 15);
         }
 #pragma GCC unroll 4
     for (int i = 0; i < LANES / 2; ++i) {
         const V8 low = r[i], high = r[i + 4];
-        r[i] = __builtin_shufflevector(low, high, 0, 1, 2, 3, 8, 9, 10, 11);
-        r[i + 4] = __builtin_shufflevector(low, high, 4, 5, 6, 7, 12, 13, 14, 15);
+        r[i] = VECTOR_SHUFFLE(Vi8, low, high, 0, 1, 2, 3, 8, 9, 10, 11);
+        r[i + 4] = VECTOR_SHUFFLE(Vi8, low, high, 4, 5, 6, 7, 12, 13, 14, 15);
     }
 }
 
