@@ -31,9 +31,9 @@ void world_fini(World *world);
  * becomes every rank's fail_message (with "rank R: " before it, R its number in the job, where R >
  * 0). Collective. */
 Status status_agree(const World *world, Status mine);
-/* data of rank root to all. Collective; counts above 2^31 work. */
 /* The least of all ranks' numbers. Collective. */
 int world_least(const World *world, int mine);
+/* data of rank root to all. Collective; counts above 2^31 work. */
 void world_bcast(const World *world, void *data, size_t bytes, int root);
 /* Collective. */
 void world_barrier(const World *world);

@@ -58,8 +58,7 @@ static void describe(const Run *r)
              (long long)t->batch, (long long)t->micro_batch);
     if (t->backend->table->record_begin) log_info("CUDA graphs: %s", train_captures(t));
     log_info("%d rank%s%s x %d thread%s on %s%s, allreduce: %s; planned memory per rank: %s; %lld "
-             "steps, "
-             "%lld per epoch",
+             "steps, %lld per epoch",
              r->world->size, plural(r->world->size), grid, threads, plural(threads),
              t->backend->table->name, set, comm_name(t->comm),
              text_bytes((double)train_bytes(t, t->plan).all, bytes), (long long)t->steps,
