@@ -262,8 +262,6 @@ typedef struct Plan {
     size_t message_bytes;
     /* Entries of channels to other stages, where these are at both ends: MPI, NCCL. */
     size_t sent_bytes;
-    /* Of the workspace, what is touched. */
-    size_t workspace_part_bytes;
     /* Of the host's memory: through which a GPU's slices and messages go, where it is not
      * joined. */
     size_t staged_bytes;

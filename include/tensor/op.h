@@ -111,8 +111,6 @@ struct Op {
     size_t saved_bytes, cache_bytes, workspace_bytes;
     /* about what pack and unpack make for themselves and keep */
     size_t packing_bytes;
-    /* of it nothing touches about so many bytes, in an arena */
-    size_t workspace_spare;
     /* backward reads them */
     bool needs_x[SPEC_INPUTS], needs_y;
     /* y may be x[0]'s memory */

@@ -67,7 +67,7 @@ TrainBytes train_bytes(const Trainer *t, const Plan *plan)
                         .state = plan->state_bytes,
                         .activations = plan->activation_bytes,
                         .cache = plan->cache_bytes,
-                        .workspace = plan->workspace_part_bytes,
+                        .workspace = plan->workspace_bytes,
                         .messages = messages,
                         .data = data,
                         .program = program,

@@ -239,8 +239,6 @@ static Status sum_memory(Plan *plan, const PlanOptions *o)
             const Op *op = plan->graph->node[i].op;
             if (op->workspace_bytes > plan->workspace_bytes)
                 plan->workspace_bytes = op->workspace_bytes;
-            size_t touched = op->workspace_bytes - op->workspace_spare;
-            if (touched > plan->workspace_part_bytes) plan->workspace_part_bytes = touched;
         }
     }
     plan->activation_bytes += scratch;
@@ -344,8 +342,7 @@ void plan_free(Plan **out)
 size_t plan_bytes(const Plan *plan)
 {
     return plan->param_part_bytes + plan->gradient_part_bytes + plan->state_bytes +
-           plan->activation_bytes + plan->cache_bytes + plan->workspace_part_bytes +
-           plan->message_bytes;
+           plan->activation_bytes + plan->cache_bytes + plan->workspace_bytes + plan->message_bytes;
 }
 
 static void print_bytes(FILE *out, const char *what, double bytes)
@@ -362,7 +359,7 @@ void plan_print(const Plan *plan, FILE *out)
     print_bytes(out, "optimizer state", (double)plan->state_bytes);
     print_bytes(out, "activations", (double)plan->activation_bytes);
     print_bytes(out, "weights, other layouts", (double)plan->cache_bytes);
-    print_bytes(out, "workspace", (double)plan->workspace_part_bytes);
+    print_bytes(out, "workspace", (double)plan->workspace_bytes);
     print_bytes(out, "messages", (double)plan->message_bytes);
     print_bytes(out, "all", (double)plan_bytes(plan));
     for (int k = 0; k < plan->chunk_count; ++k) {

@@ -17,10 +17,10 @@ static ConvShape conv_shape(const OpSpec *s)
     return (ConvShape){x[0], x[1], x[2], x[3], y[1], y[2], y[3], s->groups > 1 ? s->groups : 1};
 }
 
-/* Blocks of x and y that suit this shape, and the directions that Winograd's algorithm suits. */
+/* Blocks of x and y that suit this shape, and whether Winograd's algorithm does. */
 typedef struct ConvChoice {
     int x_block, y_block;
-    bool winograd[LINEAR_DIRECTIONS];
+    bool winograd;
 } ConvChoice;
 
 /* The formats of one conv2d, owned. */
@@ -105,41 +105,31 @@ static int64_t winograd_tiles(const OpSpec *s, const ConvShape *v, int lanes)
     return v->n * ((v->p + TILE - 1) / TILE) * ((v->q + TILE - 1) / TILE);
 }
 
-/* Winograd's algorithm takes 0.4 to 0.8 of the direct one's time once there are enough tiles to pay
- * for transforming the weight: with AVX-512, where it is oneDNN's, for dw, which the direct kernels
- * are worst at, fewer will do. Our own takes 0.35 to 0.6 from 8 channels and 8 tiles on, in all
- * three directions; only where the output fills less than a quarter of its tiles the direct one is
- * as fast. It leaves no exact zero at a tap that meets padding only. */
-static void winograd_choose(const OpSpec *s, const ConvShape *v, int lanes, ConvChoice *choice)
+/* Winograd's algorithm takes 0.35 to 0.8 of the direct one's time in all three directions once
+ * there is a full group of tiles to pay for transforming the weight, and the output fills half of
+ * them. It leaves no exact zero at a tap that meets padding only. */
+static bool winograd_suits(const OpSpec *s, const ConvShape *v, int lanes)
 {
-    enum { CHANNELS_MIN = 32, TILES_MIN = 32, TILES_MIN_DW = 16, TILES_MIN_OWN = 8 };
-    enum { TILE_PIXELS = 16, FILL_MIN = 4 };
+    enum { TILE_PIXELS = 16, FILL_MIN = 2 };
     const int64_t tiles = winograd_tiles(s, v, lanes);
-    bool *winograd = choice->winograd;
-    if (winograd_here()) {
-        winograd[LINEAR_FORWARD] = winograd[LINEAR_DATA] = winograd[LINEAR_WEIGHT] =
-            tiles >= TILES_MIN_OWN && FILL_MIN * v->n * v->p * v->q >= TILE_PIXELS * tiles &&
-            !dead_taps(s);
-        return;
-    }
-    const bool wide = v->c >= CHANNELS_MIN && v->o >= CHANNELS_MIN;
-    winograd[LINEAR_FORWARD] = winograd[LINEAR_DATA] = wide && tiles >= TILES_MIN;
-    winograd[LINEAR_WEIGHT] = wide && tiles >= TILES_MIN_DW;
+    return tiles >= lanes && FILL_MIN * v->n * v->p * v->q >= TILE_PIXELS * tiles && !dead_taps(s);
 }
 
 /* Measured on one and two threads at every convolution of lenet, resnet18, resnet50 and
  * mobilenet_v2 (bench/ops_bench.c): direct kernels on channel blocks of a vector's width come
  * within 10 % of the machine's rate, and channels-last is nowhere clearly better. Raw data of few
  * channels is read as it comes: no block of it would be full. */
-static Status conv_choose(Dnnl *dnnl, const OpSpec *s, ConvChoice *choice)
+static Status conv_choose(const Op *op, ConvChoice *choice)
 {
     enum { FEW_CHANNELS = 3 };
+    const OpSpec *s = &op->spec;
     const ConvShape v = conv_shape(s);
     int lanes = dnnl_vector_floats();
-    if (lanes == 0) return conv_ask(dnnl, s, choice);
+    if (lanes == 0) return conv_ask(cpu_dnnl(op->backend), s, choice);
     choice->x_block = choice->y_block = lanes;
     if (v.c <= FEW_CHANNELS && v.g == 1 && !s->need_dx[0]) choice->x_block = 1;
-    winograd_choose(s, &v, lanes, choice);
+    const bool fp32 = in_precision(op, s->x[0]).dtype == DTYPE_F32;
+    choice->winograd = fp32 && winograd_here() && winograd_suits(s, &v, lanes);
     return OK;
 }
 
@@ -161,9 +151,7 @@ static Status plan_chosen(Op *op, const ConvChoice *choice, Desc *preferred)
                                                   .stride = {s->stride[0], s->stride[1]},
                                                   .pad = {s->pad[0], s->pad[1]},
                                                   .dead_taps = dead_taps(s),
-                                                  .winograd = {choice->winograd[LINEAR_FORWARD],
-                                                               choice->winograd[LINEAR_DATA],
-                                                               choice->winograd[LINEAR_WEIGHT]}});
+                                                  .winograd = choice->winograd});
     formats_free(&f);
     return status;
 }
@@ -174,7 +162,7 @@ static Status conv_plan(Op *op, Desc preferred[SPEC_INPUTS])
 {
     OpSpec *s = &op->spec;
     ConvChoice choice = {0};
-    TRY(conv_choose(cpu_dnnl(op->backend), s, &choice));
+    TRY(conv_choose(op, &choice));
     TRY(plan_chosen(op, &choice, &preferred[0]));
     if (linear_is_reference(op)) {
         linear_free(op);

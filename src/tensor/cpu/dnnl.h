@@ -2,10 +2,10 @@
  * and dnnl_kernel.c, which include oneDNN's header, and dnnl_api.c, which knows which of its two C
  * APIs (2.x, 3.x) it was built against. A Format says how a tensor lies in memory; `any` leaves
  * that to the kernel it is given to. A Kernel is one primitive: planned (formats and scratch known,
- * cheap), built (code generated, memory objects made), then run with pointers only. Where oneDNN
- * has no Winograd for the processor, a Kernel that asks for it is our own (winograd.h). Kernels
- * name their tensors by role, the same in all three directions: X, W, B and Y stand for the values
- * in forward and for the gradients where a direction writes or reads gradients. */
+ * cheap), built (code generated, memory objects made), then run with pointers only. One that asks
+ * for Winograd's algorithm is our own (winograd.h). Kernels name their tensors by role, the same in
+ * all three directions: X, W, B and Y stand for the values in forward and for the gradients where a
+ * direction writes or reads gradients. */
 #ifndef WEFT_TENSOR_CPU_DNNL_H
 #define WEFT_TENSOR_CPU_DNNL_H
 
@@ -63,7 +63,7 @@ typedef struct KernelSpec {
     /* borrowed for the call; NULL: the kernel has no such tensor */
     const Format *role[ROLES];
     int stride[2], pad[2];
-    /* convolutions: Winograd's algorithm (Lavin & Gray 2016) */
+    /* convolutions: by our own kernels (winograd.h), which take x and y in blocks of a vector */
     bool winograd;
     /* forward: y = max(y, 0) */
     bool relu;
@@ -78,9 +78,6 @@ const Format *kernel_format(const Kernel *kernel, KernelRole role);
 /* oneDNN's word for the implementation; "own:winograd" */
 const char *kernel_name(const Kernel *kernel);
 size_t kernel_scratch_bytes(const Kernel *kernel);
-/* About how many bytes of it nothing touches where it begins at a border of 2 MiB, as an arena
- * does. */
-size_t kernel_scratch_spare(const Kernel *kernel);
 Status kernel_build(Kernel *kernel);
 /* data[role]: device pointers; scratch: kernel_scratch_bytes. Dies where oneDNN fails. */
 void kernel_run(Kernel *kernel, void *const data[ROLES], void *scratch);

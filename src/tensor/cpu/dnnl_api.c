@@ -87,7 +87,7 @@ bool format_elementwise(const Format *format)
 dnnl_status_t onednn_conv2d(dnnl_primitive_desc_t *pd, const Dnnl *dnnl, const KernelSpec *spec,
                             const_dnnl_primitive_attr_t attr)
 {
-    dnnl_alg_kind_t alg = spec->winograd ? dnnl_convolution_winograd : dnnl_convolution_direct;
+    const dnnl_alg_kind_t alg = dnnl_convolution_direct;
     const dnnl_dims_t stride = {spec->stride[0], spec->stride[1]}, dilate = {0, 0};
     const dnnl_dims_t pad = {spec->pad[0], spec->pad[1]};
     MemoryDesc x = onednn_desc(spec->role[ROLE_X]), w = onednn_desc(spec->role[ROLE_W]);
@@ -170,7 +170,7 @@ bool format_elementwise(const Format *format)
 dnnl_status_t onednn_conv2d(dnnl_primitive_desc_t *pd, const Dnnl *dnnl, const KernelSpec *spec,
                             const_dnnl_primitive_attr_t attr)
 {
-    dnnl_alg_kind_t alg = spec->winograd ? dnnl_convolution_winograd : dnnl_convolution_direct;
+    const dnnl_alg_kind_t alg = dnnl_convolution_direct;
     const dnnl_dims_t stride = {spec->stride[0], spec->stride[1]};
     const dnnl_dims_t pad = {spec->pad[0], spec->pad[1]};
     MemoryDesc x = onednn_desc(spec->role[ROLE_X]), w = onednn_desc(spec->role[ROLE_W]);

@@ -82,7 +82,8 @@ static dnnl_status_t desc_create(dnnl_primitive_desc_t *pd, const Dnnl *dnnl,
     return status;
 }
 
-/* Our own Winograd: x and y in blocks of 8, the weight in one order for all three directions. */
+/* Our own Winograd: x and y in blocks of a vector's width, the weight in one order for all three
+ * directions. */
 static Status own_plan(Kernel **kernel, Dnnl *dnnl, const KernelSpec *spec)
 {
     int64_t x[FORMAT_DIMS], w[FORMAT_DIMS];
@@ -93,7 +94,8 @@ static Status own_plan(Kernel **kernel, Dnnl *dnnl, const KernelSpec *spec)
     k->dnnl = dnnl;
     for (int r = 0; r < ROLES; ++r)
         if (spec->role[r] && r != ROLE_W) k->role[r] = format_copy(spec->role[r]);
-    k->role[ROLE_W] = format_tagged(4, w, DTYPE_F32, dnnl_OIhw8i8o);
+    k->role[ROLE_W] = format_tagged(4, w, DTYPE_F32,
+                                    dnnl_vector_floats() == 16 ? dnnl_OIhw16i16o : dnnl_OIhw8i8o);
     k->own = winograd_new(&(WinogradSpec){.kind = spec->kind,
                                           .n = x[0],
                                           .c = x[1],
@@ -108,7 +110,7 @@ static Status own_plan(Kernel **kernel, Dnnl *dnnl, const KernelSpec *spec)
 
 Status kernel_plan(Kernel **kernel, Dnnl *dnnl, const KernelSpec *spec)
 {
-    if (spec->winograd && winograd_here()) return own_plan(kernel, dnnl, spec);
+    if (spec->winograd) return own_plan(kernel, dnnl, spec);
     dnnl_primitive_desc_t desc = NULL;
     dnnl_status_t status = desc_create(&desc, dnnl, spec);
     *kernel = NULL;
@@ -145,16 +147,6 @@ size_t kernel_scratch_bytes(const Kernel *kernel)
 {
     if (kernel->own) return winograd_scratch_bytes(kernel->own);
     return dnnl_memory_desc_get_size(onednn_desc(kernel->scratch));
-}
-
-/* Winograd's three buffers lie at borders of 2 MiB, and for each oneDNN asks for 2 MiB more to find
- * one. Of that the last page of a buffer takes some: with pages of 2 MiB, which arenas have where
- * the kernel gives them, half on average. */
-size_t kernel_scratch_spare(const Kernel *kernel)
-{
-    size_t spare = (size_t)3 << 20;
-    if (kernel->own) return 0;
-    return strstr(kernel_name(kernel), "wino") && kernel_scratch_bytes(kernel) > spare ? spare : 0;
 }
 
 static Status kernel_add_arg(Kernel *k, const Format *format, int role, int arg)

@@ -48,15 +48,6 @@ static void copy_run(Kernel *k, const void *from, void *to, void *scratch)
     kernel_run(k, (void *const[ROLES]){[ROLE_X] = (void *)(uintptr_t)from, [ROLE_Y] = to}, scratch);
 }
 
-/* Not every version of oneDNN has Winograd's algorithm for every shape and processor: what is
- * refused is computed directly. */
-static Status plan_kernel(Kernel **kernel, Dnnl *dnnl, KernelSpec *spec)
-{
-    if (spec->winograd && kernel_plan(kernel, dnnl, spec) == OK) return OK;
-    spec->winograd = false;
-    return kernel_plan(kernel, dnnl, spec);
-}
-
 static KernelSpec kernel_spec(const LinearSpec *s, int direction, const Kernel *hint)
 {
     return (KernelSpec){
@@ -64,7 +55,7 @@ static KernelSpec kernel_spec(const LinearSpec *s, int direction, const Kernel *
         .role = {s->x, direction == LINEAR_WEIGHT ? s->dw_any : s->w_any, s->b, s->y},
         .stride = {s->stride[0], s->stride[1]},
         .pad = {s->pad[0], s->pad[1]},
-        .winograd = s->winograd[direction],
+        .winograd = s->winograd,
         .hint = hint,
     };
 }
@@ -77,7 +68,7 @@ static Status plan_stored(Linear *l, Dnnl *dnnl, const LinearSpec *s)
     const Format *w = kernel_format(l->forward, ROLE_W);
     if (format_type(w) != DTYPE_F32) {
         KernelSpec k = kernel_spec(s, LINEAR_WEIGHT, l->forward);
-        TRY(plan_kernel(&gradient, dnnl, &k));
+        TRY(kernel_plan(&gradient, dnnl, &k));
         w = kernel_format(gradient, ROLE_W);
     }
     l->plain = format_copy(s->w_plain);
@@ -90,7 +81,7 @@ static Status plan_forward(Linear *l, Dnnl *dnnl, const LinearSpec *s, const OpS
 {
     KernelSpec k = kernel_spec(s, LINEAR_FORWARD, NULL);
     k.relu = op->act == ACT_RELU;
-    TRY(plan_kernel(&l->forward, dnnl, &k));
+    TRY(kernel_plan(&l->forward, dnnl, &k));
     TRY(kernel_build(l->forward));
     TRY(plan_stored(l, dnnl, s));
     return copy_new(&l->forward_copy, dnnl, l->stored, kernel_format(l->forward, ROLE_W));
@@ -100,7 +91,7 @@ static Status plan_data(Linear *l, Dnnl *dnnl, const LinearSpec *s)
 {
     KernelSpec k = kernel_spec(s, LINEAR_DATA, l->forward);
     k.role[ROLE_B] = NULL;
-    TRY(plan_kernel(&l->data, dnnl, &k));
+    TRY(kernel_plan(&l->data, dnnl, &k));
     TRY(kernel_build(l->data));
     const Format *w = kernel_format(l->data, ROLE_W);
     l->data_shares = l->forward_copy && format_equal(w, kernel_format(l->forward, ROLE_W));
@@ -111,7 +102,7 @@ static Status plan_data(Linear *l, Dnnl *dnnl, const LinearSpec *s)
 static Status plan_weight(Linear *l, Dnnl *dnnl, const LinearSpec *s)
 {
     KernelSpec k = kernel_spec(s, LINEAR_WEIGHT, l->forward);
-    TRY(plan_kernel(&l->weight, dnnl, &k));
+    TRY(kernel_plan(&l->weight, dnnl, &k));
     if (!format_equal(kernel_format(l->weight, ROLE_W), l->stored)) {
         Kernel *forced = NULL;
         k.role[ROLE_W] = l->stored;
@@ -142,15 +133,13 @@ static void plan_sizes(Op *op, Linear *l)
 {
     const Kernel *const all[] = {l->forward,      l->data,      l->weight,
                                  l->forward_copy, l->data_copy, l->weight_copy};
-    size_t scratch = 0, touched = 0;
+    size_t scratch = 0;
     for (size_t i = 0; i < sizeof all / sizeof all[0]; ++i) {
-        size_t bytes = scratch_bytes(all[i]), spare = all[i] ? kernel_scratch_spare(all[i]) : 0;
+        size_t bytes = scratch_bytes(all[i]);
         if (bytes > scratch) scratch = bytes;
-        if (bytes - spare > touched) touched = bytes - spare;
     }
     l->weight_at = scratch;
     op->workspace_bytes = scratch;
-    op->workspace_spare = scratch - touched;
     op->packing_bytes = format_equal(l->plain, l->stored) ? 0 : PACKING_BYTES;
     if (l->weight_copy) op->workspace_bytes += format_bytes(kernel_format(l->weight, ROLE_W));
     if (l->forward_copy) l->data_at = aligned(format_bytes(kernel_format(l->forward, ROLE_W)));

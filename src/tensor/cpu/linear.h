@@ -21,8 +21,8 @@ typedef struct LinearSpec {
     /* borrowed: fp32 */
     const Format *w_plain;
     int stride[2], pad[2];
-    /* where there is such a kernel */
-    bool winograd[LINEAR_DIRECTIONS];
+    /* convolutions: by our own kernels (winograd.h) */
+    bool winograd;
     /* Some of the weight meets padding only. oneDNN 2.6 in bf16 leaves that part of its sums
      * unwritten: they begin as zero. */
     bool dead_taps;

@@ -13,19 +13,18 @@
 #include <omp.h>
 
 enum {
-    BLOCK = WINOGRAD_BLOCK,
     TILE = 4,
     KERNEL = 3,
-    /* floats of a block of the weight */
-    WEIGHT = KERNEL * KERNEL * BLOCK * BLOCK,
+    TAPS = KERNEL * KERNEL,
+    LANES_MOST = 16,
     /* tiles that one item transforms, and that one product takes where it takes all channels */
     TILES = 48,
-    /* blocks of channels whose kernels, for one panel, a core's own cache holds */
-    DEPTH_BLOCKS = 8,
+    /* channels whose kernels, for one panel, a core's own cache holds */
+    DEPTH = 64,
     /* tiles of a pass: no sum of dw is a longer chain */
     TILES_MOST = 512,
-    /* blocks of channels that one product of dw takes */
-    ROW_BLOCKS = 8,
+    /* channels that one product of dw takes */
+    ROWS = 64,
     /* of V and Z: what shared caches hold */
     BYTES = 3 << 20,
     /* floats between slices, so that they do not meet in one set of a cache */
@@ -36,6 +35,8 @@ struct Winograd {
     KernelKind kind;
     bool relu;
     int threads;
+    /* a vector's floats: the channels of a block */
+    int lanes;
     /* in: of which patches are taken; out: of which tiles are written, or read for dw */
     WinogradImage in, out;
     int64_t samples;
@@ -69,9 +70,9 @@ static int64_t round_up(int64_t a, int64_t to)
     return ceil_div(a, to) * to;
 }
 
-static void image_init(WinogradImage *im, int64_t channels, int64_t h, int64_t w)
+static void image_init(WinogradImage *im, int64_t blocks, int64_t h, int64_t w)
 {
-    *im = (WinogradImage){.blocks = channels / BLOCK, .h = h, .w = w};
+    *im = (WinogradImage){.blocks = blocks, .h = h, .w = w};
 }
 
 /* As many tiles a pass as fit BYTES, passes of one size. */
@@ -79,29 +80,29 @@ static void plan_passes(Winograd *w)
 {
     const bool weight = w->kind == KERNEL_CONV_WEIGHT;
     const int64_t tiles = w->in.tiles, blocks = w->in.blocks + (weight ? w->out.blocks : 0);
-    const int64_t each = blocks * BLOCK * WINOGRAD_SLICES * (int64_t)sizeof(float);
+    const int64_t each = blocks * w->lanes * WINOGRAD_SLICES * (int64_t)sizeof(float);
     int64_t most = (BYTES << weight) / each;
     if (most < TILES) most = TILES;
     if (most > TILES_MOST) most = TILES_MOST;
-    w->step = round_up(ceil_div(tiles, ceil_div(tiles, most)), WINOGRAD_GROUP);
-    w->v_slice = w->in.blocks * w->step * BLOCK + SKEW;
-    w->z_slice = weight ? w->out.blocks * w->step * BLOCK + SKEW : 0;
+    w->step = round_up(ceil_div(tiles, ceil_div(tiles, most)), w->lanes);
+    w->v_slice = w->in.blocks * w->step * w->lanes + SKEW;
+    w->z_slice = weight ? w->out.blocks * w->step * w->lanes + SKEW : 0;
     w->shared = (w->v_slice + w->z_slice) * WINOGRAD_SLICES;
 }
 
 static void plan_items(Winograd *w)
 {
-    enum { WIDE = WINOGRAD_PANEL * BLOCK };
+    const int64_t wide = WINOGRAD_PANEL * w->lanes, depth = DEPTH / w->lanes;
     w->panels = ceil_div(w->out.blocks, WINOGRAD_PANEL);
     if (w->kind == KERNEL_CONV_WEIGHT) {
-        w->parts = ceil_div(w->in.blocks, ROW_BLOCKS);
-        w->own = WINOGRAD_SLICES * (ROW_BLOCKS * BLOCK * WIDE + SKEW);
+        w->parts = ceil_div(w->in.blocks * w->lanes, ROWS);
+        w->own = WINOGRAD_SLICES * (ROWS * wide + SKEW);
         return;
     }
     w->parts = w->panels < 2 * w->threads ? w->threads : 1;
-    w->depth = w->in.blocks < DEPTH_BLOCKS ? w->in.blocks : DEPTH_BLOCKS;
+    w->depth = w->in.blocks < depth ? w->in.blocks : depth;
     w->tiles = w->depth < w->in.blocks ? w->step : TILES;
-    w->own = WINOGRAD_SLICES * (w->depth * BLOCK * WIDE + SKEW + w->tiles * WIDE + SKEW);
+    w->own = WINOGRAD_SLICES * (w->depth * w->lanes * wide + SKEW + w->tiles * wide + SKEW);
 }
 
 Winograd *winograd_new(const WinogradSpec *s)
@@ -111,11 +112,12 @@ Winograd *winograd_new(const WinogradSpec *s)
     const bool data = s->kind == KERNEL_CONV_DATA;
     WinogradImage *x = data ? &w->out : &w->in, *y = data ? &w->in : &w->out;
     w->kind = s->kind;
+    w->lanes = simd_table(DTYPE_F32)->winograd_block;
     w->relu = s->relu;
     w->threads = s->threads;
     w->samples = s->n;
-    image_init(x, s->c, s->h, s->w);
-    image_init(y, s->o, p, q);
+    image_init(x, s->c / w->lanes, s->h, s->w);
+    image_init(y, s->o / w->lanes, p, q);
     w->in.down = w->out.down = ceil_div(w->out.h, TILE);
     w->in.across = w->out.across = ceil_div(w->out.w, TILE);
     w->in.tiles = w->out.tiles = s->n * w->in.down * w->in.across;
@@ -127,7 +129,8 @@ Winograd *winograd_new(const WinogradSpec *s)
 
 bool winograd_here(void)
 {
-    return dnnl_vector_floats() == BLOCK && cpu_used() >= CPU_AVX2;
+    const int block = simd_table(DTYPE_F32)->winograd_block;
+    return block > 0 && block == dnnl_vector_floats();
 }
 
 void winograd_free(Winograd **winograd)
@@ -167,7 +170,7 @@ static void input_item(const Pass *p, int64_t item, float *own)
     if (z) item -= w->in.blocks * pieces(p);
     const int64_t block = item / pieces(p), from = item % pieces(p) * TILES;
     const int64_t count = p->count - from < TILES ? p->count - from : TILES;
-    const int64_t at = (block * w->step + from) * BLOCK;
+    const int64_t at = (block * w->step + from) * w->lanes;
     (void)own;
     if (z)
         simd_table(DTYPE_F32)->winograd_gradient(&w->out, block, p->first + from, count, p->y,
@@ -189,13 +192,14 @@ static void kernels(const Pass *p, int64_t panel, int64_t from, int64_t to, floa
     const Winograd *w = p->w;
     const bool data = w->kind == KERNEL_CONV_DATA;
     const int64_t first = panel_first(w, panel), end = panel_first(w, panel + 1);
-    const int64_t row = (end - first) * BLOCK, c_blocks = data ? w->out.blocks : w->in.blocks;
+    const int64_t lanes = w->lanes, square = lanes * lanes;
+    const int64_t row = (end - first) * lanes, c_blocks = data ? w->out.blocks : w->in.blocks;
     for (int64_t k = from; k < to; ++k)
         for (int64_t o = first; o < end; ++o) {
             const int64_t at = data ? k * c_blocks + o : o * c_blocks + k;
             simd_table(DTYPE_F32)->winograd_kernel(
-                p->weight + at * WEIGHT, data, u + (k - from) * BLOCK * row + (o - first) * BLOCK,
-                slice, row);
+                p->weight + at * TAPS * square, data,
+                u + (k - from) * lanes * row + (o - first) * lanes, slice, row);
         }
 }
 
@@ -208,27 +212,27 @@ static void forward_tiles(const Pass *p, int64_t panel, int64_t t, int64_t rows,
     const SimdTable *simd = simd_table(DTYPE_F32);
     const int64_t block = panel_first(w, panel);
     const int vectors = (int)(panel_first(w, panel + 1) - block);
-    const int64_t u_slice = w->depth * BLOCK * vectors * BLOCK + SKEW;
-    const int64_t m_slice = w->tiles * vectors * BLOCK + SKEW;
+    const int64_t u_slice = w->depth * w->lanes * vectors * w->lanes + SKEW;
+    const int64_t m_slice = w->tiles * vectors * w->lanes + SKEW;
     float *m = u + WINOGRAD_SLICES * u_slice;
     for (int64_t k = 0; k < w->in.blocks; k += w->depth) {
         const int64_t to = k + w->depth < w->in.blocks ? k + w->depth : w->in.blocks;
         if (fresh || w->depth < w->in.blocks) kernels(p, panel, k, to, u, u_slice);
-        simd->winograd_forward(&(WinogradProduct){.a = p->v + (k * w->step + t) * BLOCK,
+        simd->winograd_forward(&(WinogradProduct){.a = p->v + (k * w->step + t) * w->lanes,
                                                   .b = u,
                                                   .out = m,
                                                   .a_slice = w->v_slice,
                                                   .b_slice = u_slice,
                                                   .out_slice = m_slice,
                                                   .rows = rows,
-                                                  .k = (to - k) * BLOCK,
-                                                  .a_group = w->step * BLOCK,
-                                                  .out_vector = w->tiles * BLOCK,
+                                                  .k = (to - k) * w->lanes,
+                                                  .a_group = w->step * w->lanes,
+                                                  .out_vector = w->tiles * w->lanes,
                                                   .vectors = vectors,
                                                   .add = k > 0});
     }
     for (int v = 0; v < vectors; ++v)
-        simd->winograd_output(&w->out, block + v, p->first + t, rows, m + v * w->tiles * BLOCK,
+        simd->winograd_output(&w->out, block + v, p->first + t, rows, m + v * w->tiles * w->lanes,
                               m_slice, p->y, p->bias, w->relu);
 }
 
@@ -236,9 +240,9 @@ static void forward_item(const Pass *p, int64_t item, float *own)
 {
     const Winograd *w = p->w;
     const int64_t panel = item / w->parts, part = item % w->parts;
-    const int64_t groups = p->count / WINOGRAD_GROUP;
-    const int64_t begin = groups * part / w->parts * WINOGRAD_GROUP;
-    const int64_t end = groups * (part + 1) / w->parts * WINOGRAD_GROUP;
+    const int64_t groups = p->count / w->lanes;
+    const int64_t begin = groups * part / w->parts * w->lanes;
+    const int64_t end = groups * (part + 1) / w->parts * w->lanes;
     for (int64_t t = begin; t < end; t += w->tiles)
         forward_tiles(p, panel, t, end - t < w->tiles ? end - t : w->tiles, t == begin, own);
 }
@@ -248,30 +252,31 @@ static void forward_item(const Pass *p, int64_t item, float *own)
 static void weight_item(const Pass *p, int64_t item, float *own)
 {
     const Winograd *w = p->w;
+    const int64_t lanes = w->lanes;
     const SimdTable *simd = simd_table(DTYPE_F32);
     const int64_t panel = item / w->parts, part = item % w->parts;
     const int64_t from = w->in.blocks * part / w->parts;
     const int64_t to = w->in.blocks * (part + 1) / w->parts;
     const int64_t block = panel_first(w, panel);
     const int vectors = (int)(panel_first(w, panel + 1) - block);
-    const int64_t row = vectors * BLOCK, slice = ROW_BLOCKS * BLOCK * row + SKEW;
-    simd->winograd_weight(&(WinogradProduct){.a = p->v + from * w->step * BLOCK,
-                                             .b = p->z + block * w->step * BLOCK,
+    const int64_t row = vectors * lanes, slice = ROWS * row + SKEW;
+    simd->winograd_weight(&(WinogradProduct){.a = p->v + from * w->step * lanes,
+                                             .b = p->z + block * w->step * lanes,
                                              .out = own,
                                              .a_slice = w->v_slice,
                                              .b_slice = w->z_slice,
                                              .out_slice = slice,
-                                             .rows = (to - from) * BLOCK,
+                                             .rows = (to - from) * lanes,
                                              .k = p->count,
-                                             .a_group = WINOGRAD_GROUP * BLOCK,
-                                             .a_row = w->step * BLOCK,
-                                             .b_vector = w->step * BLOCK,
+                                             .a_group = lanes * lanes,
+                                             .a_row = w->step * lanes,
+                                             .b_vector = w->step * lanes,
                                              .vectors = vectors});
     for (int64_t c = from; c < to; ++c)
         for (int v = 0; v < vectors; ++v)
-            simd->winograd_taps(own + (c - from) * BLOCK * row + v * BLOCK, slice, row,
+            simd->winograd_taps(own + (c - from) * lanes * row + v * lanes, slice, row,
                                 (float *)(uintptr_t)p->weight +
-                                    ((block + v) * w->in.blocks + c) * WEIGHT,
+                                    ((block + v) * w->in.blocks + c) * TAPS * lanes * lanes,
                                 p->first > 0);
 }
 
@@ -280,16 +285,17 @@ static void bias_item(const Pass *p, int64_t item, float *own)
 {
     const WinogradImage *im = &p->w->out;
     const int64_t pixels = im->h * im->w;
-    double sum[BLOCK] = {0};
+    const int lanes = p->w->lanes;
+    double sum[LANES_MOST] = {0};
     (void)own;
     for (int64_t n = 0; n < p->w->samples; ++n) {
-        float mean[BLOCK];
-        simd_table(DTYPE_F32)->mean_rows(p->y + (n * im->blocks + item) * pixels * BLOCK, pixels,
-                                         BLOCK, mean);
-        for (int l = 0; l < BLOCK; ++l) sum[l] += (double)mean[l] * (double)pixels;
+        float mean[LANES_MOST];
+        simd_table(DTYPE_F32)->mean_rows(p->y + (n * im->blocks + item) * pixels * lanes, pixels,
+                                         lanes, mean);
+        for (int l = 0; l < lanes; ++l) sum[l] += (double)mean[l] * (double)pixels;
     }
-    float *db = (float *)(uintptr_t)p->bias + item * BLOCK;
-    for (int l = 0; l < BLOCK; ++l) db[l] = (float)sum[l];
+    float *db = (float *)(uintptr_t)p->bias + item * lanes;
+    for (int l = 0; l < lanes; ++l) db[l] = (float)sum[l];
 }
 
 void winograd_run(const Winograd *w, void *const data[ROLES], void *scratch)
@@ -304,7 +310,7 @@ void winograd_run(const Winograd *w, void *const data[ROLES], void *scratch)
               .z = (float *)scratch + WINOGRAD_SLICES * w->v_slice};
     for (; p.first < w->in.tiles; p.first += w->step) {
         const int64_t left = w->in.tiles - p.first;
-        p.count = round_up(left < w->step ? left : w->step, WINOGRAD_GROUP);
+        p.count = round_up(left < w->step ? left : w->step, w->lanes);
         p.item = input_item;
         p.items = (w->in.blocks + (weight ? w->out.blocks : 0)) * pieces(&p);
         pass_run(&p);

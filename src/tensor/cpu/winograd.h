@@ -1,7 +1,7 @@
 /* A 3x3 convolution of stride 1 by Winograd's algorithm (simd/winograd.h), forward and both
- * gradients, for processors whose vectors have 8 floats: oneDNN has none for them. Images lie in
- * channel blocks of 8, the weight as [O/8][C/8][3][3][8 of C][8 of O], fp32 all. The result of a
- * run depends neither on the number of threads nor on who computes what. */
+ * gradients, on AVX2 and AVX-512. With L the floats of a vector, images lie in channel blocks of L,
+ * the weight as [O/L][C/L][3][3][L of C][L of O], fp32 all. The result of a run depends neither on
+ * the number of threads nor on who computes what. */
 #ifndef WEFT_TENSOR_CPU_WINOGRAD_H
 #define WEFT_TENSOR_CPU_WINOGRAD_H
 
@@ -12,14 +12,14 @@ typedef struct Winograd Winograd;
 typedef struct WinogradSpec {
     /* of a convolution */
     KernelKind kind;
-    /* N C H W and O; C and O multiples of 8. pad 0 or 1: rows, columns */
+    /* N C H W and O; C and O multiples of L. pad 0 or 1: rows, columns */
     int64_t n, c, h, w, o, pad[2];
     /* forward: y = max(y, 0) */
     bool relu;
     int threads;
 } WinogradSpec;
 
-/* Has the processor AVX2 and no more, or is oneDNN held to it? */
+/* Have weft's and oneDNN's kernels vectors of one width, and is it one of those? */
 bool winograd_here(void);
 /* Owner: the caller. */
 Winograd *winograd_new(const WinogradSpec *spec);

@@ -199,16 +199,17 @@ typedef struct SimdTable {
                            float *v, int64_t n);
     void (*matrix_tile)(const MatrixProduct *p, const MatrixTile *tile);
 
-    /* NULL without AVX2. Winograd's transforms of `count` tiles of one block of channels from tile
-     * `first` on: patches of x; tiles of dy; and from products to y, with bias (NULL: none) and
-     * relu. */
+    /* Winograd's algorithm; 0 and NULL without AVX2. L: channels of a block. */
+    int winograd_block;
+    /* Transforms of `count` tiles of one block of channels from tile `first` on: patches of x;
+     * tiles of dy; and from products to y, with bias (NULL: none) and relu. */
     void (*winograd_input)(const WinogradImage *im, int64_t block, int64_t first, int64_t count,
                            const float *x, float *v, int64_t slice);
     void (*winograd_gradient)(const WinogradImage *im, int64_t block, int64_t first, int64_t count,
                               const float *dy, float *z, int64_t slice);
     void (*winograd_output)(const WinogradImage *im, int64_t block, int64_t first, int64_t count,
                             const float *m, int64_t slice, float *y, const float *bias, bool relu);
-    /* Of one block [3][3][8 of c][8 of o] of a weight, rows of u `row` apart; turned: by half a
+    /* Of one block [3][3][L of c][L of o] of a weight, rows of u `row` apart; turned: by half a
      * turn, rows are o's. And from products to such a block of dw, added to it if `add`. */
     void (*winograd_kernel)(const float *w, bool turned, float *u, int64_t slice, int64_t row);
     void (*winograd_taps)(const float *d, int64_t slice, int64_t row, float *dw, bool add);

@@ -1,13 +1,10 @@
-/* Winograd's F(4x4, 3x3) on channel blocks of 8: the transforms of tiles and kernels, and the
- * products between them. Interpolation points 0, +-3/4, +-3/2 and infinity: their transforms are
- * exact in binary, and lose a quarter of what Lavin's 0, +-1, +-2 do. One vector has a block's 8
- * channels on every instruction set. */
+/* Winograd's F(4x4, 3x3) on channel blocks of a vector's width: the transforms of tiles and
+ * kernels, and the products between them. Interpolation points 0, +-3/4, +-3/2 and infinity: their
+ * transforms are exact in binary, and lose a quarter of what Lavin's 0, +-1, +-2 do. */
 #include "vector.h"
 
 #ifdef __AVX2__
-enum { LANES = WINOGRAD_BLOCK, TILE = 4, PATCH = 6, TAPS = 3 };
-typedef float V8 __attribute__((vector_size(LANES * 4)));
-typedef int32_t Vi8 __attribute__((vector_size(LANES * 4)));
+enum { LANES = VECTOR, TILE = 4, PATCH = 6, TAPS = 3 };
 
 /* Points A and B, and what the polynomial x (x^2 - A^2) (x^2 - B^2) without the factor of a point
  * is there. */
@@ -15,10 +12,10 @@ static const float A = 0.75f, B = 1.5f, A2 = 0.5625f, B2 = 2.25f;
 static const float AT_0 = 1.265625f, AT_A = -1.8984375f, AT_B = 7.59375f;
 
 /* ---- one dimension of each transform ---- */
-SIMD_INLINE void input_6(const V8 d[PATCH], V8 out[PATCH])
+SIMD_INLINE void input_6(const Vf d[PATCH], Vf out[PATCH])
 {
-    const V8 a_even = d[4] - B2 * d[2], a_odd = A * d[3] - A * B2 * d[1];
-    const V8 b_even = d[4] - A2 * d[2], b_odd = B * d[3] - B * A2 * d[1];
+    const Vf a_even = d[4] - B2 * d[2], a_odd = A * d[3] - A * B2 * d[1];
+    const Vf b_even = d[4] - A2 * d[2], b_odd = B * d[3] - B * A2 * d[1];
     out[0] = A2 * B2 * d[0] - (A2 + B2) * d[2] + d[4];
     out[1] = a_even + a_odd;
     out[2] = a_even - a_odd;
@@ -27,10 +24,10 @@ SIMD_INLINE void input_6(const V8 d[PATCH], V8 out[PATCH])
     out[5] = A2 * B2 * d[1] - (A2 + B2) * d[3] + d[5];
 }
 
-SIMD_INLINE void output_4(const V8 m[PATCH], V8 out[TILE])
+SIMD_INLINE void output_4(const Vf m[PATCH], Vf out[TILE])
 {
-    const V8 a_even = m[1] + m[2], a_odd = m[1] - m[2];
-    const V8 b_even = m[3] + m[4], b_odd = m[3] - m[4];
+    const Vf a_even = m[1] + m[2], a_odd = m[1] - m[2];
+    const Vf b_even = m[3] + m[4], b_odd = m[3] - m[4];
     out[0] = m[0] + a_even + b_even;
     out[1] = A * a_odd + B * b_odd;
     out[2] = A2 * a_even + B2 * b_even;
@@ -38,10 +35,10 @@ SIMD_INLINE void output_4(const V8 m[PATCH], V8 out[TILE])
 }
 
 /* The transpose of output_4. */
-SIMD_INLINE void gradient_6(const V8 d[TILE], V8 out[PATCH])
+SIMD_INLINE void gradient_6(const Vf d[TILE], Vf out[PATCH])
 {
-    const V8 a_even = d[0] + A2 * d[2], a_odd = A * d[1] + A * A2 * d[3];
-    const V8 b_even = d[0] + B2 * d[2], b_odd = B * d[1] + B * B2 * d[3];
+    const Vf a_even = d[0] + A2 * d[2], a_odd = A * d[1] + A * A2 * d[3];
+    const Vf b_even = d[0] + B2 * d[2], b_odd = B * d[1] + B * B2 * d[3];
     out[0] = d[0];
     out[1] = a_even + a_odd;
     out[2] = a_even - a_odd;
@@ -50,10 +47,10 @@ SIMD_INLINE void gradient_6(const V8 d[TILE], V8 out[PATCH])
     out[5] = d[3];
 }
 
-SIMD_INLINE void kernel_6(const V8 g[TAPS], V8 out[PATCH])
+SIMD_INLINE void kernel_6(const Vf g[TAPS], Vf out[PATCH])
 {
-    const V8 a_even = 1 / AT_A * g[0] + A2 / AT_A * g[2], a_odd = A / AT_A * g[1];
-    const V8 b_even = 1 / AT_B * g[0] + B2 / AT_B * g[2], b_odd = B / AT_B * g[1];
+    const Vf a_even = 1 / AT_A * g[0] + A2 / AT_A * g[2], a_odd = A / AT_A * g[1];
+    const Vf b_even = 1 / AT_B * g[0] + B2 / AT_B * g[2], b_odd = B / AT_B * g[1];
     out[0] = 1 / AT_0 * g[0];
     out[1] = a_even + a_odd;
     out[2] = a_even - a_odd;
@@ -63,10 +60,10 @@ SIMD_INLINE void kernel_6(const V8 g[TAPS], V8 out[PATCH])
 }
 
 /* The transpose of kernel_6. */
-SIMD_INLINE void taps_3(const V8 d[PATCH], V8 out[TAPS])
+SIMD_INLINE void taps_3(const Vf d[PATCH], Vf out[TAPS])
 {
-    const V8 a_even = d[1] + d[2], a_odd = d[1] - d[2];
-    const V8 b_even = d[3] + d[4], b_odd = d[3] - d[4];
+    const Vf a_even = d[1] + d[2], a_odd = d[1] - d[2];
+    const Vf b_even = d[3] + d[4], b_odd = d[3] - d[4];
     out[0] = 1 / AT_0 * d[0] + 1 / AT_A * a_even + 1 / AT_B * b_even;
     out[1] = A / AT_A * a_odd + B / AT_B * b_odd;
     out[2] = A2 / AT_A * a_even + B2 / AT_B * b_even + d[5];
@@ -119,7 +116,7 @@ SIMD_INLINE const float *pixels(const WinogradImage *im, const float *plane, int
         return plane + y * *row + x * LANES;
     for (int i = 0; i < size; ++i)
         for (int j = 0; j < size; ++j) {
-            V8 pixel = {0};
+            Vf pixel = {0};
             if (y + i >= 0 && y + i < im->h && x + j >= 0 && x + j < im->w)
                 VECTOR_LOAD(pixel, plane + (y + i) * *row + (x + j) * LANES);
             VECTOR_STORE(room + (i * size + j) * LANES, pixel);
@@ -130,7 +127,7 @@ SIMD_INLINE const float *pixels(const WinogradImage *im, const float *plane, int
 
 #define TRANSFORM_TILE(from, row, out, slice, size, transform)                                     \
     {                                                                                              \
-        V8 half[PATCH][size], in[size], line[PATCH];                                               \
+        Vf half[PATCH][size], in[size], line[PATCH];                                               \
         _Pragma("GCC unroll 6") for (int j = 0; j < size; ++j)                                     \
         {                                                                                          \
             _Pragma("GCC unroll 6") for (int i = 0; i < size; ++i)                                 \
@@ -191,13 +188,13 @@ void SIMD_FLOAT_NAME(winograd_output)(const WinogradImage *im, int64_t block, in
                                       const float *bias, bool relu)
 {
     const int64_t hw = im->h * im->w * LANES;
-    V8 shift = {0};
-    const V8 zero = {0};
+    Vf shift = {0};
+    const Vf zero = {0};
     if (bias) VECTOR_LOAD(shift, bias + block * LANES);
     Place at = place_of(im, first);
     for (int64_t t = first; t < first + count && t < im->tiles;
          ++t, m += LANES, place_next(&at, im)) {
-        V8 half[TILE][PATCH], out[TILE][TILE], in[PATCH], line[TILE];
+        Vf half[TILE][PATCH], out[TILE][TILE], in[PATCH], line[TILE];
 #pragma GCC unroll 1
         for (int j = 0; j < PATCH; ++j) {
 #pragma GCC unroll 6
@@ -212,7 +209,7 @@ void SIMD_FLOAT_NAME(winograd_output)(const WinogradImage *im, int64_t block, in
 #pragma GCC unroll 4
             for (int j = 0; j < TILE; ++j) {
                 line[j] += shift;
-                if (relu) line[j] = (V8)((Vi8)line[j] & ~(Vi8)(line[j] < zero));
+                if (relu) line[j] = (Vf)((Vi)line[j] & ~(Vi)(line[j] < zero));
                 out[i][j] = line[j];
             }
         }
@@ -221,39 +218,29 @@ void SIMD_FLOAT_NAME(winograd_output)(const WinogradImage *im, int64_t block, in
                   columns = (int)within(im->w - across, TILE);
         float *to = y + (at.image * im->blocks + block) * hw + (down * im->w + across) * LANES;
         for (int i = 0; i < rows; ++i)
-            memcpy(to + i * im->w * LANES, out[i], (size_t)columns * sizeof(V8));
+            memcpy(to + i * im->w * LANES, out[i], (size_t)columns * sizeof(Vf));
     }
 }
 
 /* ---- kernels ---- */
-/* 8x8, in place. */
-SIMD_INLINE void transpose(V8 r[LANES])
+/* In place: shuffles the rows' elements as a deck of cards, once for each doubling of LANES. */
+SIMD_INLINE void transpose(Vf r[LANES])
 {
-    V8 s[LANES];
+    for (int size = 1; size < LANES; size *= 2) {
+        Vf s[LANES];
 #pragma GCC unroll 8
-    for (int i = 0; i < LANES; i += 2) {
-        s[i] = VECTOR_SHUFFLE(Vi8, r[i], r[i + 1], 0, 8, 2, 10, 4, 12, 6, 14);
-        s[i + 1] = VECTOR_SHUFFLE(Vi8, r[i], r[i + 1], 1, 9, 3, 11, 5, 13, 7, 15);
-    }
-#pragma GCC unroll 8
-    for (int i = 0; i < LANES; i += 4)
-#pragma GCC unroll 2
-        for (int j = i; j < i + 2; ++j) {
-            r[j] = VECTOR_SHUFFLE(Vi8, s[j], s[j + 2], 0, 1, 8, 9, 4, 5, 12, 13);
-            r[j + 2] = VECTOR_SHUFFLE(Vi8, s[j], s[j + 2], 2, 3, 10, 11, 6, 7, 14, 15);
+        for (int i = 0; i < LANES / 2; ++i) {
+            s[2 * i] = VECTOR_FIRST(r[i], r[i + LANES / 2]);
+            s[2 * i + 1] = VECTOR_SECOND(r[i], r[i + LANES / 2]);
         }
-#pragma GCC unroll 4
-    for (int i = 0; i < LANES / 2; ++i) {
-        const V8 low = r[i], high = r[i + 4];
-        r[i] = VECTOR_SHUFFLE(Vi8, low, high, 0, 1, 2, 3, 8, 9, 10, 11);
-        r[i + 4] = VECTOR_SHUFFLE(Vi8, low, high, 4, 5, 6, 7, 12, 13, 14, 15);
+        memcpy(r, s, sizeof s);
     }
 }
 
-/* One row of 8 kernels: taps lie LANES * LANES apart. */
+/* One row of a block's kernels: taps lie LANES * LANES apart. */
 static void kernel_transform(const float *w, float *u, int64_t slice)
 {
-    V8 half[PATCH][TAPS], in[TAPS], line[PATCH];
+    Vf half[PATCH][TAPS], in[TAPS], line[PATCH];
 #pragma GCC unroll 3
     for (int j = 0; j < TAPS; ++j) {
 #pragma GCC unroll 3
@@ -276,7 +263,7 @@ void SIMD_FLOAT_NAME(winograd_kernel)(const float *w, bool turned, float *u, int
     enum { SQUARE = LANES * LANES };
     float near[TAPS * TAPS * SQUARE];
     for (int tap = 0; tap < TAPS * TAPS; ++tap) {
-        V8 r[LANES];
+        Vf r[LANES];
         memcpy(r, w + tap * SQUARE, sizeof r);
         if (turned) transpose(r);
         memcpy(near + (turned ? TAPS * TAPS - 1 - tap : tap) * SQUARE, r, sizeof r);
@@ -287,7 +274,7 @@ void SIMD_FLOAT_NAME(winograd_kernel)(const float *w, bool turned, float *u, int
 void SIMD_FLOAT_NAME(winograd_taps)(const float *d, int64_t slice, int64_t row, float *dw, bool add)
 {
     for (int c = 0; c < LANES; ++c, d += row, dw += LANES) {
-        V8 half[TAPS][PATCH], in[PATCH], line[TAPS];
+        Vf half[TAPS][PATCH], in[PATCH], line[TAPS];
 #pragma GCC unroll 1
         for (int j = 0; j < PATCH; ++j) {
 #pragma GCC unroll 6
@@ -302,7 +289,7 @@ void SIMD_FLOAT_NAME(winograd_taps)(const float *d, int64_t slice, int64_t row, 
 #pragma GCC unroll 3
             for (int j = 0; j < TAPS; ++j) {
                 float *to = dw + (i * TAPS + j) * LANES * LANES;
-                V8 old = {0};
+                Vf old = {0};
                 if (add) VECTOR_LOAD(old, to);
                 old += line[j];
                 VECTOR_STORE(to, old);
@@ -312,34 +299,35 @@ void SIMD_FLOAT_NAME(winograd_taps)(const float *d, int64_t slice, int64_t row, 
 }
 
 /* ---- products ---- */
-enum { ROWS = 4 };
+/* As many sums as registers hold beside a row of b: 12 of 16, 24 of 32. */
+enum { ROWS = LANES / 2 };
 
-/* out[ROWS][vectors] = sum over k of a(row, k) b(k, vector): k in groups of 8. */
+/* out[ROWS][vectors] = sum over k of a(row, k) b(k, vector): k in groups of a vector. */
 SIMD_INLINE void product(const WinogradProduct *p, const float *a, const float *b, float *out,
                          const int64_t a_row, const int64_t a_col, const int64_t b_row,
                          const int64_t b_vector, const int64_t out_row, const int64_t out_vector,
                          const int vectors)
 {
-    V8 sum[ROWS][WINOGRAD_PANEL] = {{{0}}};
+    Vf sum[ROWS][WINOGRAD_PANEL] = {{{0}}};
     for (int64_t k = 0; k < p->k; k += LANES, a += p->a_group, b += LANES * b_row)
-#pragma GCC unroll 8
+#pragma GCC unroll 16
         for (int i = 0; i < LANES; ++i) {
-            V8 right[WINOGRAD_PANEL];
+            Vf right[WINOGRAD_PANEL];
 #pragma GCC unroll 3
             for (int v = 0; v < vectors; ++v) VECTOR_LOAD(right[v], b + i * b_row + v * b_vector);
-#pragma GCC unroll 4
+#pragma GCC unroll 8
             for (int r = 0; r < ROWS; ++r) {
                 const float left = a[r * a_row + i * a_col];
 #pragma GCC unroll 3
                 for (int v = 0; v < vectors; ++v) sum[r][v] += left * right[v];
             }
         }
-#pragma GCC unroll 4
+#pragma GCC unroll 8
     for (int r = 0; r < ROWS; ++r)
 #pragma GCC unroll 3
         for (int v = 0; v < vectors; ++v) {
             float *to = out + r * out_row + v * out_vector;
-            V8 old = {0};
+            Vf old = {0};
             if (p->add) VECTOR_LOAD(old, to);
             old += sum[r][v];
             VECTOR_STORE(to, old);
