@@ -1,5 +1,5 @@
-/* Times the CPU backend's dense and conv2d at the shapes of lenet, mlp, resnet18, resnet50 and
- * mobilenet_v2: forward, backward data, backward weight, in ms and GFLOP/s, through the same Op
+/* Times the CPU backend's dense and conv2d at the shapes of lenet, mlp, resnet18, resnet50,
+ * mobilenet_v2, gpt and gpt2: forward, backward data, backward weight, in ms and GFLOP/s, through the same Op
  * interface as training. The best of many runs is shown; layouts and algorithms are the ones the
  * backend chooses. One thread is timed by its own clock, so that other work on the machine does not
  * count.
@@ -99,6 +99,16 @@ static const Layer layers[] = {
     {"mobilenet_v2", "960>320", 1, 16, 960, 7, 320, 1, 1, 0, 1, false, false},
     {"mobilenet_v2", "320>1280", 1, 16, 320, 7, 1280, 1, 1, 0, 1, false, false},
     {"mobilenet_v2", "fc", 1, 16, 1280, 1, 1000, 1, 1, 0, 1, true, false},
+    {"gpt", "qkv 384>1152", 6, 2048, 384, 1, 1152, 1, 1, 0, 1, true, false},
+    {"gpt", "out 384>384", 6, 2048, 384, 1, 384, 1, 1, 0, 1, true, false},
+    {"gpt", "up 384>1536", 6, 2048, 384, 1, 1536, 1, 1, 0, 1, true, false},
+    {"gpt", "down 1536>384", 6, 2048, 1536, 1, 384, 1, 1, 0, 1, true, false},
+    {"gpt", "head 384>256", 1, 2048, 384, 1, 256, 1, 1, 0, 1, true, false},
+    {"gpt2", "qkv 768>2304", 12, 512, 768, 1, 2304, 1, 1, 0, 1, true, false},
+    {"gpt2", "out 768>768", 12, 512, 768, 1, 768, 1, 1, 0, 1, true, false},
+    {"gpt2", "up 768>3072", 12, 512, 768, 1, 3072, 1, 1, 0, 1, true, false},
+    {"gpt2", "down 3072>768", 12, 512, 3072, 1, 768, 1, 1, 0, 1, true, false},
+    {"gpt2", "head 768>50257", 1, 512, 768, 1, 50257, 1, 1, 0, 1, true, false},
 };
 
 static OpSpec layer_spec(const Layer *l, int batch)
@@ -216,7 +226,8 @@ static void model_bench(Backend *backend, int threads, const char *model, int ba
 
 int main(int argc, char **argv)
 {
-    static const char *const models[] = {"mlp", "lenet", "resnet18", "resnet50", "mobilenet_v2"};
+    static const char *const models[] = {"mlp",          "lenet", "resnet18", "resnet50",
+                                         "mobilenet_v2", "gpt",   "gpt2"};
     const char *only = argc > 1 && strcmp(argv[1], "all") != 0 ? argv[1] : NULL;
     int threads = argc > 2 ? atoi(argv[2]) : threads_share(1), batch = argc > 3 ? atoi(argv[3]) : 0;
     Backend *backend = NULL;
@@ -234,7 +245,9 @@ int main(int argc, char **argv)
         }
     backend_close(&backend);
     if (found) return 0;
-    fprintf(stderr, "ops_bench: no model %s; there are: mlp lenet resnet18 resnet50 mobilenet_v2\n",
-            only);
+    fprintf(
+        stderr,
+        "ops_bench: no model %s; there are: mlp lenet resnet18 resnet50 mobilenet_v2 gpt gpt2\n",
+        only);
     return ERR_USAGE;
 }
