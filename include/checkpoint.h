@@ -62,6 +62,24 @@ typedef struct CheckpointIo {
  * or an infinity is not saved: ERR_DATA naming it. Collective. */
 Status checkpoint_save(const World *world, const char *path, const CheckpointMeta *meta,
                        const CheckpointIo *io);
+/* The same beside other work: begin copies what this rank will write into room and starts a thread
+ * that hashes, writes, syncs and reads back, without messages; each call of next, by all ranks,
+ * waits for a stage of theirs, tells the ranks of each other's and starts the following one, until
+ * *done. The world, meta, io and room are borrowed until free. */
+typedef struct CheckpointSave CheckpointSave;
+/* room: checkpoint_room_bytes; NULL: nothing is copied, and begin and next do all themselves.
+ * Collective. Owner: the caller. */
+CheckpointSave *checkpoint_save_begin(const World *world, const char *path,
+                                      const CheckpointMeta *meta, const CheckpointIo *io,
+                                      float *room);
+/* Does this rank's thread still work at its stage? next would wait. Not collective. */
+bool checkpoint_save_busy(const CheckpointSave *save);
+/* Errors as checkpoint_save's; after one *done is true. Collective; all ranks agree. */
+Status checkpoint_save_next(CheckpointSave *save, bool *done);
+/* Once done, or where no rank will go on. Not collective. */
+void checkpoint_save_free(CheckpointSave **save);
+/* What that rank of so many writes of it. Not collective. */
+size_t checkpoint_room_bytes(const CheckpointIo *io, int ranks, int rank);
 /* Loads path on every rank. Not a checkpoint, truncated or a tensor whose checksum is off: ERR_DATA
  * naming file and tensor. Another model (missing, surplus or differently shaped tensors): ERR_DATA
  * that names the first difference and nothing is set. Tensors that another program rewrote

@@ -1,7 +1,17 @@
-/* Saving a checkpoint. Ranks share the tensors out by bytes; each hashes its own, rank 0 lays the
- * file out with all hashes (layout.c), the ranks write the tensors and sync (write.c), all of it is
- * read back, rank 0 renames. Tensors are asked for twice (to hash, to write), so that no more than
- * the largest is ever held. Until the rename nothing that was there changes. */
+/* Saving a checkpoint, in stages. Ranks share the tensors out by bytes.
+ *
+ *      all ranks meet           each by itself
+ *      (the tensors)            hash its own
+ *      share hashes             rank 0 lays the file out (layout.c)
+ *      learn the layout         write whole pages, sync (write.c)
+ *      edges to rank 0          rank 0 writes them
+ *      -                        read back what another has written
+ *      -                        rank 0 gives it its name
+ *
+ * Where tensors are staged, a thread does what each does by itself, which sends no messages, and
+ * training goes on meanwhile; all ranks meet between two steps. Else tensors are asked for twice (to
+ * hash, to write), so that no more than the largest is ever held. A stage that fails anywhere is the
+ * last. Until the rename nothing that was there changes. */
 #include "layout.h"
 #include "owners.h"
 #include "write.h"
@@ -9,6 +19,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -25,26 +37,55 @@ static char *part_name(const char *path)
     return mem_format("%s.%08x.part", path, (unsigned)hash_bytes(unique, sizeof unique));
 }
 
+struct CheckpointSave {
+    Save save;
+    int stage;
+    /* of this rank's part of the stage; and the message of its failure, owned */
+    Status status;
+    char *message;
+    bool threaded;
+    pthread_t thread;
+    atomic_bool busy;
+};
+
 static void save_init(Save *save, const World *world, const char *path, const CheckpointIo *io)
 {
     size_t count = (size_t)io->count + 1;
-    *save = (Save){.world = world, .io = io};
+    *save = (Save){.world = world, .io = io, .path = mem_text(path)};
     save->part = world_bcast_text(world, world->rank == 0 ? part_name(path) : NULL);
     save->owner = mem_new(count * sizeof *save->owner);
     save->hash = mem_new(count * sizeof *save->hash);
     save->offset = mem_new(count * sizeof *save->offset);
+    save->staged_at = mem_new(count * sizeof *save->staged_at);
     owners_assign(io, world->size, true, save->owner);
-    save->plain =
-        mem_new((size_t)owners_largest(io, save->owner, world->rank) * sizeof *save->plain);
 }
 
 static void save_fini(Save *save)
 {
+    mem_free(&save->all_edges);
+    mem_free(&save->edges);
     mem_free(&save->plain);
+    mem_free(&save->staged_at);
     mem_free(&save->offset);
     mem_free(&save->hash);
     mem_free(&save->owner);
     mem_free(&save->part);
+    mem_free(&save->path);
+}
+
+/* Takes a copy of this rank's tensors. Collective where they lie in parts. */
+static void stage_tensors(Save *save, float *room)
+{
+    const CheckpointIo *io = save->io;
+    int64_t at = 0;
+    for (int i = 0; i < io->count; ++i) {
+        if (io->collect) io->collect(io->user, i, save->owner[i]);
+        if (save->owner[i] != save->world->rank) continue;
+        io->get(io->user, i, room + at);
+        save->staged_at[i] = at;
+        at += shape_count(io->tensor[i].shape);
+    }
+    save->staged = room;
 }
 
 static Status check_finite(const CheckpointTensor *tensor, const float *plain)
@@ -57,77 +98,176 @@ static Status check_finite(const CheckpointTensor *tensor, const float *plain)
     return OK;
 }
 
-/* Hashes this rank's tensors and learns the others'. A tensor that is not finite is an error, said
- * of the first one. Collective; the ranks need not agree. */
-static Status share_hashes(Save *save)
+/* ---- what each rank does by itself ---- */
+
+/* A tensor that is not finite is an error, said of the first one. */
+static Status hash_tensors(Save *save)
 {
     const CheckpointIo *io = save->io;
     Status status = OK;
     for (int i = 0; i < io->count; ++i) {
-        if (!save_get(save, i)) continue;
-        save->hash[i] =
-            hash_bytes(save->plain, (size_t)shape_count(io->tensor[i].shape) * sizeof *save->plain);
-        if (status == OK) status = check_finite(&io->tensor[i], save->plain);
+        const float *plain = save_tensor(save, i);
+        if (!plain) continue;
+        save->hash[i] = hash_bytes(plain, (size_t)shape_count(io->tensor[i].shape) * sizeof *plain);
+        if (status == OK) status = check_finite(&io->tensor[i], plain);
     }
-    size_t count = (size_t)io->count;
-    uint64_t *all = mem_new((count + 1) * (size_t)save->world->size * sizeof *all);
-    world_gather(save->world, save->hash, count * sizeof *all, all);
-    for (size_t i = 0; i < count; ++i) save->hash[i] = all[(size_t)save->owner[i] * count + i];
-    mem_free(&all);
     return status;
 }
 
-/* Makes the file, which every rank has synced, what loads. Rank 0. */
-static Status publish(const Save *save, const char *path)
+/* Rank 0 lays the file out. */
+static Status lay_out(Save *save)
 {
+    struct stat st;
+    if (save->world->rank != 0) return OK;
+    TRY(layout_create(save->part, save->meta, save->io, save->hash, save->offset));
+    if (stat(save->part, &st) != 0) return write_failed(save->part, "finding the file", errno);
+    save->inode = st.st_ino;
+    return OK;
+}
+
+/* Makes the file, which every rank has synced, what loads. */
+static Status publish(Save *save)
+{
+    if (save->world->rank != 0) return OK;
     int fd = open(save->part, O_WRONLY | O_CLOEXEC), error = 0;
     if (fd < 0 || fsync(fd) != 0) error = errno;
     if (fd >= 0 && close(fd) != 0 && !error) error = errno;
     if (error) return write_failed(save->part, "syncing", error);
-    if (rename(save->part, path) != 0) return write_failed(path, "renaming to it", errno);
-    error = file_sync_entry(path);
-    return error ? write_failed(path, "syncing its folder", error) : OK;
+    if (rename(save->part, save->path) != 0)
+        return write_failed(save->path, "renaming to it", errno);
+    error = file_sync_entry(save->path);
+    return error ? write_failed(save->path, "syncing its folder", error) : OK;
 }
 
-/* Rank 0 lays the file out; all ranks learn where its tensors go, and which file it is. */
-static Status lay_out(Save *save, const CheckpointMeta *meta)
+/* ---- what they tell each other before ---- */
+
+static void share_hashes(Save *save)
+{
+    size_t count = (size_t)save->io->count;
+    uint64_t *all = mem_new((count + 1) * (size_t)save->world->size * sizeof *all);
+    world_gather(save->world, save->hash, count * sizeof *all, all);
+    for (size_t i = 0; i < count; ++i) save->hash[i] = all[(size_t)save->owner[i] * count + i];
+    mem_free(&all);
+}
+
+/* Where tensors go, and which file it is. */
+static void share_layout(Save *save)
 {
     const World *world = save->world;
-    struct stat st = {0};
-    Status status = OK;
-    if (world->rank == 0) {
-        status = layout_create(save->part, meta, save->io, save->hash, save->offset);
-        if (status == OK && stat(save->part, &st) != 0)
-            status = write_failed(save->part, "finding the file", errno);
-    }
-    TRY(status_agree(world, status));
-    save->inode = st.st_ino;
     world_bcast(world, &save->inode, sizeof save->inode, 0);
     world_bcast(world, save->offset, (size_t)save->io->count * sizeof *save->offset, 0);
-    return OK;
 }
 
-static Status save_file(Save *save, const char *path, const CheckpointMeta *meta)
+/* ---- stages ---- */
+
+typedef struct Stage {
+    /* collective; NULL: nothing */
+    void (*meet)(Save *save);
+    /* no messages, but those that bring tensors which are not staged */
+    Status (*work)(Save *save);
+} Stage;
+
+static const Stage stages[] = {
+    {NULL, hash_tensors},
+    {share_hashes, lay_out},
+    {share_layout, save_write_pages},
+    {save_collect_edges, save_write_edges},
+    {NULL, save_read_back},
+    {NULL, publish},
+};
+enum { STAGES = sizeof stages / sizeof *stages };
+
+static void *work(void *user)
 {
-    const World *world = save->world;
-    TRY(status_agree(world, share_hashes(save)));
-    TRY(lay_out(save, meta));
-    TRY(status_agree(world, save_write(save)));
-    TRY(status_agree(world, save_read_back(save)));
-    return status_agree(world, world->rank == 0 ? publish(save, path) : OK);
+    CheckpointSave *s = user;
+    s->status = stages[s->stage].work(&s->save);
+    if (s->status != OK) s->message = mem_text(fail_message());
+    atomic_store(&s->busy, false);
+    return NULL;
+}
+
+static void stage_begin(CheckpointSave *s)
+{
+    if (stages[s->stage].meet) stages[s->stage].meet(&s->save);
+    atomic_store(&s->busy, true);
+    s->threaded = s->save.staged && pthread_create(&s->thread, NULL, work, s) == 0;
+    if (!s->threaded) work(s);
+}
+
+/* Waits for this rank's part; what became of it on all ranks. Collective. */
+static Status stage_end(CheckpointSave *s)
+{
+    if (s->threaded) pthread_join(s->thread, NULL);
+    s->threaded = false;
+    Status status = s->status;
+    if (status != OK) status = fail(status, "%s", s->message);
+    mem_free(&s->message);
+    return status_agree(s->save.world, status);
+}
+
+CheckpointSave *checkpoint_save_begin(const World *world, const char *path,
+                                      const CheckpointMeta *meta, const CheckpointIo *io,
+                                      float *room)
+{
+    CheckpointSave *s = mem_new(sizeof *s);
+    Save *save = &s->save;
+    save_init(save, world, path, io);
+    save->meta = meta;
+    if (room)
+        stage_tensors(save, room);
+    else
+        save->plain =
+            mem_new((size_t)owners_largest(io, save->owner, world->rank) * sizeof *save->plain);
+    stage_begin(s);
+    return s;
+}
+
+bool checkpoint_save_busy(const CheckpointSave *s)
+{
+    return atomic_load(&s->busy);
+}
+
+Status checkpoint_save_next(CheckpointSave *s, bool *done)
+{
+    const World *world = s->save.world;
+    Status status = stage_end(s);
+    *done = status != OK || ++s->stage == STAGES;
+    if (!*done) {
+        stage_begin(s);
+    } else if (status != OK) {
+        if (world->rank == 0) unlink(s->save.part);
+        /* nobody returns while the .part is still there */
+        world_barrier(world);
+    }
+    return status;
+}
+
+void checkpoint_save_free(CheckpointSave **save)
+{
+    if (!*save) return;
+    if ((*save)->threaded) pthread_join((*save)->thread, NULL);
+    mem_free(&(*save)->message);
+    save_fini(&(*save)->save);
+    mem_free(save);
 }
 
 Status checkpoint_save(const World *world, const char *path, const CheckpointMeta *meta,
                        const CheckpointIo *io)
 {
-    Save save;
-    save_init(&save, world, path, io);
-    Status status = save_file(&save, path, meta);
-    if (status != OK) {
-        if (world->rank == 0) unlink(save.part);
-        /* nobody returns while the .part is still there */
-        world_barrier(world);
-    }
-    save_fini(&save);
+    CheckpointSave *save = checkpoint_save_begin(world, path, meta, io, NULL);
+    Status status = OK;
+    for (bool done = false; !done;) status = checkpoint_save_next(save, &done);
+    checkpoint_save_free(&save);
     return status;
+}
+
+size_t checkpoint_room_bytes(const CheckpointIo *io, int ranks, int rank)
+{
+    int *owner = mem_new((size_t)(io->count + 1) * sizeof *owner);
+    int64_t elements = 0;
+    owners_assign(io, ranks, true, owner);
+    for (int i = 0; i < io->count; ++i)
+        if (owner[i] == rank) elements += shape_count(io->tensor[i].shape);
+    mem_free(&owner);
+    return (size_t)elements * sizeof(float);
 }

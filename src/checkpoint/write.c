@@ -27,13 +27,15 @@ static size_t tensor_bytes(const Save *save, int i)
     return (size_t)shape_count(save->io->tensor[i].shape) * sizeof(float);
 }
 
-bool save_get(const Save *save, int i)
+const float *save_tensor(const Save *save, int i)
 {
     const CheckpointIo *io = save->io;
+    const bool mine = save->owner[i] == save->world->rank;
+    if (save->staged) return mine ? save->staged + save->staged_at[i] : NULL;
     if (io->collect) io->collect(io->user, i, save->owner[i]);
-    if (save->owner[i] != save->world->rank) return false;
+    if (!mine) return NULL;
     io->get(io->user, i, save->plain);
-    return true;
+    return save->plain;
 }
 
 Status save_open(const Save *save, int flags, int *fd)
@@ -103,9 +105,7 @@ static bool write_edges(const Save *save, int fd, const char *at)
     return true;
 }
 
-/* Brings every rank's edges to rank 0, where the result is owned by the caller; else NULL.
- * Collective. */
-static char *collect_edges(const Save *save, const char *mine)
+void save_collect_edges(Save *save)
 {
     const World *world = save->world;
     size_t *bytes = mem_new((size_t)world->size * sizeof *bytes), sum = 0;
@@ -113,50 +113,48 @@ static char *collect_edges(const Save *save, const char *mine)
         bytes[save->owner[i]] += edge_bytes(pages_of(save, i));
         sum += edge_bytes(pages_of(save, i));
     }
-    char *all = world->rank == 0 ? mem_new(sum + 1) : NULL;
-    world_collect(world, mine, bytes, 0, all);
+    if (world->rank == 0) save->all_edges = mem_new(sum + 1);
+    world_collect(world, save->edges, bytes, 0, save->all_edges);
     mem_free(&bytes);
-    return all;
 }
 
-/* Writes the whole pages of this rank's tensors; their edges, one behind the other, into *edges,
- * owned by the caller. A rank that cannot write goes on to the end: others may need its parts. The
- * first error, or 0. */
-static int write_pages(const Save *save, int fd, char **edges)
+/* Syncs, unless there was an error before, and closes. */
+static Status written(const Save *save, int fd, int error)
 {
-    size_t capacity = 1, used = 0;
-    int error = 0;
+    if (!error && fsync(fd) != 0) error = errno;
+    if (close(fd) != 0 && !error) error = errno;
+    return error ? write_failed(save->part, "writing", error) : OK;
+}
+
+/* A rank that cannot write goes on to the end: others may need its parts. */
+Status save_write_pages(Save *save)
+{
+    int fd, error = 0;
+    size_t used = 0, capacity = 1;
+    Status status = save_open(save, O_WRONLY, &fd);
     for (int i = 0; i < save->io->count; ++i)
         if (save->owner[i] == save->world->rank) capacity += edge_bytes(pages_of(save, i));
-    *edges = mem_new(capacity);
+    save->edges = mem_new(capacity);
     for (int i = 0; i < save->io->count; ++i) {
-        if (!save_get(save, i)) continue;
+        const char *plain = (const char *)save_tensor(save, i);
+        if (!plain) continue;
         Pages p = pages_of(save, i);
-        const char *plain = (const char *)save->plain;
         int64_t offset = save->offset[i] + (int64_t)p.first;
-        memcpy(*edges + used, plain, p.first);
-        memcpy(*edges + used + p.first, plain + p.last, p.end - p.last);
+        memcpy(save->edges + used, plain, p.first);
+        memcpy(save->edges + used + p.first, plain + p.last, p.end - p.last);
         used += edge_bytes(p);
-        if (fd < 0 || error) continue;
+        if (status != OK || error) continue;
         if (!write_all(fd, plain + p.first, p.last - p.first, offset)) error = errno;
     }
-    return error;
+    return status == OK ? written(save, fd, error) : status;
 }
 
-Status save_write(const Save *save)
+Status save_write_edges(Save *save)
 {
     int fd;
-    char *mine, *all;
-    Status status = save_open(save, O_WRONLY, &fd);
-    int error = write_pages(save, fd, &mine);
-    all = collect_edges(save, mine);
-    if (fd >= 0 && !error && all && !write_edges(save, fd, all)) error = errno;
-    mem_free(&mine);
-    mem_free(&all);
-    if (fd >= 0 && !error && fsync(fd) != 0) error = errno;
-    if (fd >= 0 && close(fd) != 0 && !error) error = errno;
-    if (status != OK) return status;
-    return error ? write_failed(save->part, "writing", error) : OK;
+    if (save->world->rank != 0) return OK;
+    TRY(save_open(save, O_WRONLY, &fd));
+    return written(save, fd, write_edges(save, fd, save->all_edges) ? 0 : errno);
 }
 
 /* ---- reading back ---- */
@@ -216,7 +214,7 @@ static Status read_share(const Save *save, StoredFile *file)
     return status;
 }
 
-Status save_read_back(const Save *save)
+Status save_read_back(Save *save)
 {
     StoredFile file = {.path = save->part, .fd = -1, .id = -1};
     int fd;

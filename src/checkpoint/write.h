@@ -6,10 +6,13 @@
 
 #include <sys/types.h>
 
-/* A save, alike on all ranks but for `plain`. */
+/* A save, alike on all ranks but for what is this rank's own. */
 typedef struct Save {
     const World *world;
     const CheckpointIo *io;
+    const CheckpointMeta *meta;
+    /* owned: what it is to be */
+    char *path;
     /* owned: the file until it has its name; unique, so that no host has heard of it */
     char *part;
     /* of part */
@@ -20,21 +23,32 @@ typedef struct Save {
     uint64_t *hash;
     /* owned, [count] */
     int64_t *offset;
-    /* owned: this rank's largest tensor */
+    /* This rank's tensors, one behind the other, where they are staged; NULL: not yet, or never. */
+    float *staged;
+    /* owned, [count]: where they are there */
+    int64_t *staged_at;
+    /* owned, where nothing is staged: this rank's largest tensor */
     float *plain;
+    /* owned: what of this rank's tensors fills no page, once they are written; and on rank 0 all
+     * ranks' */
+    char *edges, *all_edges;
 } Save;
 
-/* Tensor i in save->plain where this rank is its owner, else false. Collective where tensors lie in
- * parts. */
-bool save_get(const Save *save, int i);
+/* Tensor i where this rank is its owner, else NULL; valid until the next call. Collective where
+ * tensors lie in parts and are not staged. */
+const float *save_tensor(const Save *save, int i);
 /* Opens the part file, which rank 0 has made, with open's flags: ERR_IO where this host sees
  * another file under its name. *fd -1 on error. */
 Status save_open(const Save *save, int flags, int *fd);
-/* Writes all tensors and syncs. Collective; the ranks need not agree. */
-Status save_write(const Save *save);
+/* Writes the whole pages of this rank's tensors and syncs. It keeps their edges. Collective where
+ * tensors are not staged. */
+Status save_write_pages(Save *save);
+/* Brings all edges to rank 0. Collective. */
+void save_collect_edges(Save *save);
+/* Rank 0 writes them and syncs. */
+Status save_write_edges(Save *save);
 /* Reads the file back: rank 0 its table, the ranks a share of the tensors each, written by another
- * node where there are several. ERR_IO where something is not what was written. Collective; the
- * ranks need not agree. */
-Status save_read_back(const Save *save);
+ * node where there are several. ERR_IO where something is not what was written. */
+Status save_read_back(Save *save);
 
 #endif
