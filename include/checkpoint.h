@@ -78,8 +78,8 @@ bool checkpoint_save_busy(const CheckpointSave *save);
 Status checkpoint_save_next(CheckpointSave *save, bool *done);
 /* Once done, or where no rank will go on. Not collective. */
 void checkpoint_save_free(CheckpointSave **save);
-/* What that rank of so many writes of it. Not collective. */
-size_t checkpoint_room_bytes(const CheckpointIo *io, int ranks, int rank);
+/* The most that one of `count` ranks from `first` on, of so many, writes of it. Not collective. */
+size_t checkpoint_room_bytes(const CheckpointIo *io, int ranks, int first, int count);
 /* Loads path on every rank. Not a checkpoint, truncated or a tensor whose checksum is off: ERR_DATA
  * naming file and tensor. Another model (missing, surplus or differently shaped tensors): ERR_DATA
  * that names the first difference and nothing is set. Tensors that another program rewrote

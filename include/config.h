@@ -171,7 +171,7 @@ typedef struct Config {
     struct {
         int64_t every_steps, keep;
         double every_s;
-        bool best;
+        bool background, best;
         /* ResumeMode */
         int resume;
         /* where RESUME_FILE */

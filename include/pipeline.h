@@ -279,10 +279,12 @@ enum {
     METRIC_TOP5 = LOSS_TOP5,
     /* micro-batches that held a sample */
     METRIC_MICROS = LOSS_ANY,
-    /* ranks that ask all to stop, and to save: see executor_ask */
+    /* ranks that ask all to stop, and to save, and that are busy with a save: see executor_ask */
     METRIC_STOP,
     METRIC_SAVE,
+    METRIC_SAVING,
     METRIC_COUNT,
+    METRIC_ASKED = METRIC_COUNT - METRIC_STOP,
     METRIC_PAD = 16
 };
 /* The gradient arena: the gradients of this stage's parameters at the offsets of their values, with
@@ -392,9 +394,9 @@ void executor_settle(Executor *executor);
 /* Gradient arena 0, summed after executor_reduce, tied ones added; borrowed. plan_sum_offset says
  * what lies where. */
 float *executor_grads(Executor *executor);
-/* What a rank asks of all: METRIC_STOP and METRIC_SAVE of the coming step count those who do, so
- * that all learn it at the same step's end. */
-void executor_ask(Executor *executor, bool stop, bool save);
+/* What a rank has to say to all: from METRIC_STOP on a metric of the coming step counts those who
+ * say so, so that all learn it at the same step's end. */
+void executor_ask(Executor *executor, int metric, bool yes);
 /* Forward only, with running statistics, of as many micro-batches as a step has. On ranks that hold
  * the loss, take is called for each with its per-sample results, columns (rows, LOSS_COLUMNS),
  * host. Collective. */

@@ -34,6 +34,9 @@ typedef struct StepResult {
     int64_t rows;
     /* Any rank asked, by executor_ask before them. */
     bool stop_asked, save_asked;
+    /* The last step that has become known, and was a rank busy with a save when it was begun? */
+    int64_t known;
+    bool saving;
 } StepResult;
 
 /* Sets everything up to just before the first step: data sets, model, plan, memory, initial
@@ -102,7 +105,10 @@ Status train_plan_stage(const Trainer *trainer, int stage, Plan **plan);
  * with the code and objects of its kernels, as measured. */
 typedef struct TrainBytes {
     size_t params, gradients, state, activations, cache, workspace, messages, data, program, all;
-    /* Beside a device: the loader's micro-batches, slices and messages that go this way; else 0. */
+    /* The copy that checkpoints are written from; 0: saving blocks. Always the host's. */
+    size_t checkpoint;
+    /* Beside a device: the loader's micro-batches, slices and messages that go this way, and that
+     * copy; else 0. */
     size_t host;
 } TrainBytes;
 TrainBytes train_bytes(const Trainer *trainer, const Plan *plan);
@@ -165,6 +171,13 @@ Status train_generate(Trainer *trainer, const Sampling *sampling);
  * checkpoint's; params_only: without the optimizer's state, for evaluation. Collective; all ranks
  * agree. */
 Status train_save(Trainer *trainer, const char *path);
+/* As checkpoint_save_begin and what follows it: beside training, where there is memory for a copy.
+ * One at a time. Owner: the caller, who frees it before the trainer. */
+typedef struct TrainSave TrainSave;
+TrainSave *train_save_begin(Trainer *trainer, const char *path);
+bool train_save_busy(const TrainSave *save);
+Status train_save_next(TrainSave *save, bool *done);
+void train_save_free(TrainSave **save);
 Status train_load(Trainer *trainer, const char *path, bool params_only);
 /* The whole run: resume, steps, evaluations, checkpoints, summary. ERR_STOPPED: a rank was asked to
  * stop (stop_wanted), and it ended early, with a checkpoint of every step made. Collective. */

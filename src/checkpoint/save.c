@@ -261,13 +261,14 @@ Status checkpoint_save(const World *world, const char *path, const CheckpointMet
     return status;
 }
 
-size_t checkpoint_room_bytes(const CheckpointIo *io, int ranks, int rank)
+size_t checkpoint_room_bytes(const CheckpointIo *io, int ranks, int first, int count)
 {
     int *owner = mem_new((size_t)(io->count + 1) * sizeof *owner);
-    int64_t elements = 0;
+    int64_t *elements = mem_new((size_t)ranks * sizeof *elements), most = 0;
     owners_assign(io, ranks, true, owner);
-    for (int i = 0; i < io->count; ++i)
-        if (owner[i] == rank) elements += shape_count(io->tensor[i].shape);
+    for (int i = 0; i < io->count; ++i) elements[owner[i]] += shape_count(io->tensor[i].shape);
+    for (int r = first; r < first + count; ++r) most = elements[r] > most ? elements[r] : most;
+    mem_free(&elements);
     mem_free(&owner);
-    return (size_t)elements * sizeof(float);
+    return (size_t)most * sizeof(float);
 }

@@ -206,11 +206,11 @@ static Status read_share(const Save *save, StoredFile *file)
     for (int i = 0; i < save->io->count; ++i)
         if (reader_of(save, i) == save->world->rank && tensor_bytes(save, i) > largest)
             largest = tensor_bytes(save, i);
-    float *plain = mem_new(largest);
+    float *plain = mem_pages_new(largest);
     Status status = OK;
     for (int i = 0; i < save->io->count && status == OK; ++i)
         if (reader_of(save, i) == save->world->rank) status = read_one(save, file, i, plain);
-    mem_free(&plain);
+    mem_pages_free(plain, largest);
     return status;
 }
 

@@ -13,6 +13,7 @@ static void put_bytes(Json *json, const TrainBytes *b)
     json_int(json, "message_bytes", (int64_t)b->messages);
     json_int(json, "data_bytes", (int64_t)b->data);
     json_int(json, "program_bytes", (int64_t)b->program);
+    json_int(json, "checkpoint_bytes", (int64_t)b->checkpoint);
     json_int(json, "host_bytes", (int64_t)b->host);
     json_int(json, "bytes", (int64_t)b->all);
 }

@@ -97,6 +97,7 @@ static const struct {
     {"workspace", offsetof(TrainBytes, workspace)},
     {"messages", offsetof(TrainBytes, messages)},
     {"data", offsetof(TrainBytes, data)},
+    {"checkpoint", offsetof(TrainBytes, checkpoint)},
     {"program", offsetof(TrainBytes, program)},
     {"all", offsetof(TrainBytes, all)},
 };
@@ -130,6 +131,8 @@ static void print_memory(const PlanView *v, FILE *out)
     if (gpu)
         fprintf(out, "  and %s of the host's memory: batches, slices and messages on their way\n",
                 text_bytes((double)v->stage_view[v->heaviest].bytes.host, cell));
+    if (v->stage_view[v->heaviest].bytes.checkpoint == 0)
+        fprintf(out, "  no copy to write checkpoints from: training waits while one is written\n");
 }
 
 /* ---- messages ---- */

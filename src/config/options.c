@@ -211,6 +211,8 @@ const Option options[] = {
      .help = "Seconds from one checkpoint to the next; 0: by steps alone. The last step is always saved."},
     {"checkpoint.keep", &kind_int, AT(checkpoint.keep), "3", NULL, RANGE(0, MOST),
      .help = "Newest good checkpoints kept; 0: all."},
+    {"checkpoint.background", &kind_bool, AT(checkpoint.background), "true", NULL,
+     .help = "Write checkpoints while training goes on, from a copy, where a rank has memory for it; false: training waits."},
     {"checkpoint.best", &kind_bool, AT(checkpoint.best), "true", NULL,
      .help = "Keep the checkpoint of the best evaluation as best.h5."},
     {"checkpoint.resume", &kind_resume, AT(checkpoint.resume), "auto", NULL,

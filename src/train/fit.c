@@ -115,6 +115,17 @@ static Status refuse_memory(const Trainer *t, Need need, double limit)
         table->memory ? " or a GPU that nobody else fills" : " or fewer ranks on a node");
 }
 
+/* Is there memory for a copy to write checkpoints from? Else saving blocks. */
+static Status find_room(Trainer *t)
+{
+    Need need;
+    t->saves_beside = t->config->checkpoint.background;
+    if (!t->saves_beside) return OK;
+    TRY(largest_stage(t, &need));
+    t->saves_beside = need.bytes <= memory_of_rank(t) && need.host <= share_of_host(t).bytes;
+    return OK;
+}
+
 Status memory_fit(Trainer *t)
 {
     int wish = t->config->grid.recompute;
@@ -126,5 +137,7 @@ Status memory_fit(Trainer *t)
         t->recompute = true;
         TRY(largest_stage(t, &need));
     }
-    return need.bytes > limit ? refuse_memory(t, need, limit) : memory_fits_host(t, need.host);
+    if (need.bytes > limit) return refuse_memory(t, need, limit);
+    TRY(memory_fits_host(t, need.host));
+    return find_room(t);
 }

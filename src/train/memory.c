@@ -62,6 +62,8 @@ TrainBytes train_bytes(const Trainer *t, const Plan *plan)
     size_t data = (size_t)slots * batch_bytes(t, plan);
     size_t program = program_bytes(t, plan);
     size_t messages = plan->message_bytes + sender_bytes(t, plan) + staging_bytes(t, plan);
+    size_t room = t->saves_beside ? train_room_bytes(t, plan->stage) : 0;
+    bool device = t->backend->table->memory;
     return (TrainBytes){.params = plan->param_part_bytes,
                         .gradients = plan->gradient_part_bytes,
                         .state = plan->state_bytes,
@@ -71,11 +73,12 @@ TrainBytes train_bytes(const Trainer *t, const Plan *plan)
                         .messages = messages,
                         .data = data,
                         .program = program,
-                        .host = t->backend->table->memory
-                                    ? (size_t)train_data_slots(t, plan) * batch_bytes(t, plan) +
-                                          plan->staged_bytes
-                                    : 0,
-                        .all = plan_bytes(plan) - plan->message_bytes + messages + data + program};
+                        .checkpoint = room,
+                        .host = device ? (size_t)train_data_slots(t, plan) * batch_bytes(t, plan) +
+                                             plan->staged_bytes + room
+                                       : 0,
+                        .all = plan_bytes(plan) - plan->message_bytes + messages + data + program +
+                               (device ? 0 : room)};
 }
 
 /* Adds the kB of the lines that begin with `key`; -1 where there is no such file or line. */

@@ -77,7 +77,7 @@ static bool save_wanted(const Run *r)
 {
     double every = r->config->checkpoint.every_s;
     if (r->save_failing && (every <= 0 || every > RETRY_S)) every = RETRY_S;
-    return r->world->rank == 0 && every > 0 && clock_s() - r->saved_s >= every;
+    return r->world->rank == 0 && !r->save && every > 0 && clock_s() - r->saved_s >= every;
 }
 
 static void report(Run *r, const StepResult *result)
@@ -146,9 +146,12 @@ static Status loop(Run *r)
     while (t->step < t->steps && !r->stopped) {
         StepResult result;
         if (r->last) die_lost_as(ERR_STOPPED);
-        executor_ask(t->executor, stop_wanted(), save_wanted(r));
+        executor_ask(t->executor, METRIC_STOP, stop_wanted());
+        executor_ask(t->executor, METRIC_SAVE, save_wanted(r));
+        executor_ask(t->executor, METRIC_SAVING, r->save && train_save_busy(r->save));
         TRY(train_step(t, &result));
         report(r, &result);
+        TRY(run_save_go_on(r, &result));
         TRY(between_steps(r, &result));
     }
     return OK;
@@ -202,6 +205,8 @@ static void measure_memory(Run *r)
 
 static Status finish(Run *r, Status st)
 {
+    Status saved = run_save_wait(r);
+    if (st == OK) st = saved;
     observer_break(r->observer);
     st = status_agree(r->world, st == OK ? observer_flush(r->observer) : st);
     if (st == OK) measure_memory(r);
@@ -237,10 +242,12 @@ Status train_run(const Config *config, const World *world)
     if (st == OK) st = status_agree(world, world->rank == 0 ? run_dir_open(&r.dir) : OK);
     if (st == OK) st = finish(&r, run_all(&r));
     observer_free(&r.observer);
+    train_save_free(&r.save);
     trainer_free(&r.trainer);
     run_dir_fini(&r.dir);
     good_files_free(&r.good);
     mem_free(&r.last);
+    mem_free(&r.saving);
     if (st == OK && r.stopped)
         st = fail(ERR_STOPPED,
                   "stopped early with a checkpoint: start the same command again%s to continue",

@@ -27,6 +27,15 @@ typedef struct Run {
     bool save_failing, best_failing, prune_failing, sync_failing;
     /* clock at the beginning, at the last checkpoint */
     double start_s, saved_s;
+    /* The save under way, owned, NULL: none; where it goes, owned; and of which step it is. */
+    TrainSave *save;
+    char *saving;
+    int64_t saving_step;
+    /* Where its stage began. */
+    int64_t stage_step;
+    /* of best.h5 before it; of another save NaN */
+    double best_before;
+    bool saving_best;
     /* samples/s, smoothed */
     double rate;
     /* clock at the last step's end */
@@ -41,11 +50,16 @@ enum { RETRY_S = 60 };
 
 /* Finds where to begin, and loads it. Collective; all ranks agree. */
 Status run_resume(Run *run);
-/* Saves a checkpoint, and removes old ones. A failure is said and tried again later; last: nothing
- * comes after it, so that its failure is the run's. Collective; all ranks agree. */
+/* Begins to save a checkpoint, and to remove old ones, once the save before it has ended. A failure
+ * is said and tried again later; last: it ends here, and as nothing comes after it, its failure is
+ * the run's. Collective; all ranks agree. */
 Status run_save(Run *run, bool last);
-/* Saves best.h5, which reached that metric. Likewise. */
+/* Begins to save best.h5, which reached that metric. Likewise. */
 Status run_save_best(Run *run, double metric);
+/* Between two steps: the save under way goes on where no rank is busy with it. Likewise. */
+Status run_save_go_on(Run *run, const StepResult *result);
+/* Waits for the save under way. Likewise. */
+Status run_save_wait(Run *run);
 /* ERR_DATA: adds what to do where a model has run away. */
 Status run_ran_away(Status status, int64_t step);
 

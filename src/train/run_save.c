@@ -34,41 +34,90 @@ static void saved(Run *r, const char *path)
     (void)tolerate(st, &r->prune_failing, "removing old checkpoints");
 }
 
-/* last: nothing comes after it, so that its failure is the run's. */
+/* ---- the save under way ---- */
+
+static Status ended(Run *r, Status st, bool last)
+{
+    bool there = st == OK;
+    st = run_ran_away(st, r->saving_step);
+    if (r->saving_best && !there) r->best_saved = r->best_before;
+    if (!last)
+        st = r->saving_best ? tolerate(st, &r->best_failing, "saving best.h5")
+                            : tolerate(st, &r->save_failing, "saving checkpoints");
+    train_save_free(&r->save);
+    if (there && !r->saving_best) {
+        saved(r, r->saving);
+        mem_free(&r->last);
+        r->last = r->saving;
+        r->saving = NULL;
+    }
+    mem_free(&r->saving);
+    return st;
+}
+
+static Status next(Run *r, bool last)
+{
+    bool done;
+    Status st = train_save_next(r->save, &done);
+    r->stage_step = r->trainer->step;
+    return done ? ended(r, st, last) : OK;
+}
+
+/* last: of the run. */
+static Status wait(Run *r, bool last)
+{
+    Status st = OK;
+    while (r->save) st = next(r, last);
+    return st;
+}
+
+Status run_save_wait(Run *r)
+{
+    return wait(r, false);
+}
+
+Status run_save_go_on(Run *r, const StepResult *result)
+{
+    bool told = result->known > r->stage_step;
+    return r->save && told && !result->saving ? next(r, false) : OK;
+}
+
+/* path: taken over. Without a copy training waits. */
+static Status begin(Run *r, char *path, bool best, bool last)
+{
+    r->saving = path;
+    r->saving_best = best;
+    r->saving_step = r->stage_step = r->trainer->step;
+    r->save = train_save_begin(r->trainer, path);
+    return last || !r->trainer->saves_beside ? wait(r, last) : OK;
+}
+
 Status run_save(Run *r, bool last)
 {
-    Trainer *t = r->trainer;
-    char *path = run_dir_checkpoint(&r->dir, t->step);
-    if (r->last && strcmp(path, r->last) == 0) {
+    char *path = run_dir_checkpoint(&r->dir, r->trainer->step);
+    Status st = wait(r, last && r->saving && strcmp(path, r->saving) == 0);
+    if (st != OK || (r->last && strcmp(path, r->last) == 0)) {
         mem_free(&path);
-        return OK;
+        return st;
     }
     observer_break(r->observer);
     /* lines up to this step are on the disk before the checkpoint that makes them history */
     (void)tolerate(observer_sync(r->observer), &r->sync_failing, "syncing metrics");
-    Status st = run_ran_away(train_save(t, path), t->step);
-    bool there = st == OK;
-    if (!last) st = tolerate(st, &r->save_failing, "saving checkpoints");
-    if (there) {
-        saved(r, path);
-        mem_free(&r->last);
-        r->last = path;
-    } else {
-        mem_free(&path);
-    }
     r->saved_s = clock_s();
-    return st;
+    return begin(r, path, false, last);
 }
 
 /* best.h5 carries its own metric, whatever others the run has seen that could not be saved. */
 Status run_save_best(Run *r, double metric)
 {
     Trainer *t = r->trainer;
+    TRY(wait(r, false));
     double best = t->best_metric;
-    t->best_metric = metric;
-    Status st = run_ran_away(train_save(t, r->dir.best), t->step);
-    t->best_metric = best;
-    if (st == OK) r->best_saved = metric;
     observer_break(r->observer);
-    return tolerate(st, &r->best_failing, "saving best.h5");
+    t->best_metric = metric;
+    r->best_before = r->best_saved;
+    r->best_saved = metric;
+    Status st = begin(r, mem_text(r->dir.best), true, false);
+    t->best_metric = best;
+    return st;
 }

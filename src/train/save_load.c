@@ -33,9 +33,9 @@ static int local_param(const Tensors *list, int i)
     return -1;
 }
 
-static const OptimRule *rule_of(const Trainer *t, int param)
+static OptimRule rule_of(const Trainer *t, int param)
 {
-    return &t->optim->rule[t->rule[param]];
+    return optim_rule(t->config, t->rule[param]);
 }
 
 /* What the optimizer updates of a trained parameter here. */
@@ -57,7 +57,7 @@ static bool in_parts(const Tensors *list, int i)
 static bool is_zero(const Tensors *list, int i)
 {
     const Trainer *t = list->trainer;
-    return list->slot[i] >= 0 && list->slot[i] >= rule_of(t, list->param[i])->slots;
+    return list->slot[i] >= 0 && list->slot[i] >= rule_of(t, list->param[i]).slots;
 }
 
 static bool tensor_wanted(void *user, int i)
@@ -219,9 +219,9 @@ static void tensors_add(Tensors *list, int param, int slot)
     const Trainer *t = list->trainer;
     const Param *p = &t->graph->param[param];
     int ranks = t->shape.dp * t->shape.tp;
-    char *path =
-        slot >= 0 ? mem_format("/optim/%s/%s", rule_of(t, param)->table->slot_name[slot], p->name)
-                  : mem_format("/%s/%s", p->info.buffer ? "buffers" : "params", p->name);
+    char *path = slot >= 0
+                     ? mem_format("/optim/%s/%s", rule_of(t, param).table->slot_name[slot], p->name)
+                     : mem_format("/%s/%s", p->info.buffer ? "buffers" : "params", p->name);
     list->tensor[list->count] =
         (CheckpointTensor){.path = path,
                            .shape = graph_whole(t->graph)->param[param].shape,
@@ -250,26 +250,32 @@ static size_t largest_whole_bytes(const Trainer *t)
     return largest * sizeof(float);
 }
 
-static void tensors_init(Tensors *list, Trainer *t, bool params_only)
+/* Which there are, and no memory for them. */
+static void tensors_list(Tensors *list, const Trainer *t, bool params_only)
 {
     int slots = params_only ? 0 : OPTIM_SLOTS, params = t->graph->param_count;
     size_t most = (size_t)params * (size_t)(slots + 1) + 1;
-    *list = (Tensors){.trainer = t,
+    *list = (Tensors){.trainer = (Trainer *)(uintptr_t)t,
                       .tensor = mem_new(most * sizeof *list->tensor),
                       .param = mem_new(most * sizeof *list->param),
                       .slot = mem_new(most * sizeof *list->slot)};
+    for (int slot = -1; slot < slots; ++slot)
+        for (int i = 0; i < params; ++i) {
+            bool buffer = t->graph->param[i].info.buffer;
+            bool has = slot < 0 || (!buffer && slot < rule_of(t, i).table->slots);
+            if (t->graph->param[i].tied < 0 && has) tensors_add(list, i, slot);
+        }
+}
+
+static void tensors_init(Tensors *list, Trainer *t, bool params_only)
+{
+    tensors_list(list, t, params_only);
     if (!t->backend->table->host_memory) list->host = mem_pages_new(t->plan->param_bytes);
     if (t->plan->zero) list->whole = mem_pages_new(largest_bytes(t));
     if (t->shape.tp > 1) {
         list->slice = mem_pages_new(largest_whole_bytes(t));
         list->slices = mem_pages_new(largest_whole_bytes(t));
     }
-    for (int slot = -1; slot < slots; ++slot)
-        for (int i = 0; i < params; ++i) {
-            bool buffer = t->graph->param[i].info.buffer;
-            bool has = slot < 0 || (!buffer && slot < rule_of(t, i)->table->slots);
-            if (t->graph->param[i].tied < 0 && has) tensors_add(list, i, slot);
-        }
 }
 
 static void tensors_fini(Tensors *list)
@@ -299,30 +305,93 @@ static CheckpointIo io_of(Tensors *list)
                           .wants = tensor_wanted};
 }
 
-Status train_save(Trainer *t, const char *path)
+static void meta_of(const Trainer *t, CheckpointMeta *meta)
+{
+    *meta = (CheckpointMeta){.step = t->step,
+                             .epoch = t->step / t->steps_per_epoch,
+                             .data_step = t->step % t->steps_per_epoch,
+                             .seed = t->config->run.seed,
+                             .best_metric = t->best_metric,
+                             .loss_scale = t->scale.moves ? t->scale.now : 0,
+                             .loss_scale_good = t->scale.good,
+                             .skipped = t->scale.skipped,
+                             .config = config_text(t->config)};
+    meta->version = mem_text(WEFT_VERSION);
+    snprintf(meta->grid, sizeof meta->grid, "%dx%dx%d", t->shape.dp, t->shape.pp, t->shape.tp);
+    memcpy(meta->data_train, t->train_data, sizeof meta->data_train);
+    memcpy(meta->data_test, t->test_data, sizeof meta->data_test);
+}
+
+struct TrainSave {
+    Tensors list;
+    CheckpointMeta meta;
+    CheckpointIo io;
+    CheckpointSave *save;
+};
+
+/* room NULL: nothing is copied. */
+static TrainSave *save_begin(Trainer *t, const char *path, float *room)
 {
     Phase outer = phase_enter(PHASE_CHECKPOINT);
-    Tensors list;
-    tensors_init(&list, t, false);
-    CheckpointMeta meta = {.step = t->step,
-                           .epoch = t->step / t->steps_per_epoch,
-                           .data_step = t->step % t->steps_per_epoch,
-                           .seed = t->config->run.seed,
-                           .best_metric = t->best_metric,
-                           .loss_scale = t->scale.moves ? t->scale.now : 0,
-                           .loss_scale_good = t->scale.good,
-                           .skipped = t->scale.skipped,
-                           .config = config_text(t->config)};
-    meta.version = mem_text(WEFT_VERSION);
-    snprintf(meta.grid, sizeof meta.grid, "%dx%dx%d", t->shape.dp, t->shape.pp, t->shape.tp);
-    memcpy(meta.data_train, t->train_data, sizeof meta.data_train);
-    memcpy(meta.data_test, t->test_data, sizeof meta.data_test);
-    CheckpointIo io = io_of(&list);
-    Status st = checkpoint_save(t->world, path, &meta, &io);
-    checkpoint_meta_fini(&meta);
-    tensors_fini(&list);
+    TrainSave *s = mem_new(sizeof *s);
+    tensors_init(&s->list, t, false);
+    meta_of(t, &s->meta);
+    s->io = io_of(&s->list);
+    s->save = checkpoint_save_begin(t->world, path, &s->meta, &s->io, room);
+    phase_enter(outer);
+    return s;
+}
+
+TrainSave *train_save_begin(Trainer *t, const char *path)
+{
+    if (t->saves_beside && !t->room) {
+        t->room_bytes = train_room_bytes(t, t->grid.pp_rank);
+        t->room = mem_pages_new(t->room_bytes + 1);
+    }
+    return save_begin(t, path, t->room);
+}
+
+bool train_save_busy(const TrainSave *s)
+{
+    return checkpoint_save_busy(s->save);
+}
+
+Status train_save_next(TrainSave *s, bool *done)
+{
+    Phase outer = phase_enter(PHASE_CHECKPOINT);
+    Status st = checkpoint_save_next(s->save, done);
     phase_enter(outer);
     return st;
+}
+
+void train_save_free(TrainSave **save)
+{
+    TrainSave *s = *save;
+    if (!s) return;
+    checkpoint_save_free(&s->save);
+    checkpoint_meta_fini(&s->meta);
+    tensors_fini(&s->list);
+    mem_free(save);
+}
+
+Status train_save(Trainer *t, const char *path)
+{
+    TrainSave *s = save_begin(t, path, NULL);
+    Status st = OK;
+    for (bool done = false; !done;) st = train_save_next(s, &done);
+    train_save_free(&s);
+    return st;
+}
+
+size_t train_room_bytes(const Trainer *t, int stage)
+{
+    Tensors list;
+    int ranks = t->shape.dp * t->shape.tp;
+    tensors_list(&list, t, false);
+    CheckpointIo io = {.count = list.count, .tensor = list.tensor};
+    size_t bytes = checkpoint_room_bytes(&io, ranks * t->shape.pp, stage * ranks, ranks);
+    tensors_fini(&list);
+    return bytes;
 }
 
 static void restore_scale(LossScale *scale, const CheckpointMeta *meta)

@@ -232,8 +232,8 @@ static Status plan_dry(Trainer *t, int ranks, const DryRun *only)
 }
 
 /* Ranks with different slices of the model, or on different machines, may cut it and judge their
- * memory differently: rank 0's cut is everybody's, with the blocks in it, and where one recomputes
- * all do. Collective. */
+ * memory differently: rank 0's cut is everybody's, with the blocks in it, where one recomputes all
+ * do, and where one has no memory for a checkpoint's copy none makes one. Collective. */
 static Status settle(Trainer *t)
 {
     const World *world = t->world;
@@ -241,9 +241,14 @@ static Status settle(Trainer *t)
     world_bcast(world, t->first, (size_t)(chunks + 1) * sizeof *t->first, 0);
     world_bcast(world, t->block, (size_t)t->graph->node_count * sizeof *t->block, 0);
     TRY(status_agree(world, memory_fit(t)));
-    bool *all = mem_new((size_t)world->size * sizeof *all), mine = t->recompute;
+    struct {
+        bool recompute, saves_beside;
+    } mine = {t->recompute, t->saves_beside}, *all = mem_new((size_t)world->size * sizeof *all);
     world_gather(world, &mine, sizeof mine, all);
-    for (int r = 0; r < world->size; ++r) t->recompute = t->recompute || all[r];
+    for (int r = 0; r < world->size; ++r) {
+        t->recompute = t->recompute || all[r].recompute;
+        t->saves_beside = t->saves_beside && all[r].saves_beside;
+    }
     mem_free(&all);
     return OK;
 }
@@ -308,6 +313,7 @@ void trainer_free(Trainer **trainer)
     if (t->backend) capture_drop(&t->update, t->backend);
     loader_free(&t->loader);
     train_free_optimizer(t);
+    if (t->room) mem_pages_free(t->room, t->room_bytes + 1);
     executor_free(&t->executor);
     comm_free(&t->comm);
     plan_free(&t->plan);

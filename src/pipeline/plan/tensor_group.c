@@ -11,7 +11,7 @@ bool plan_owes(const Plan *plan, int param, int dp_rank, int64_t *first, int64_t
 
 int64_t plan_owed_floats(const Plan *plan, int dp_rank)
 {
-    int64_t owed = OWED_ASKED, first, count;
+    int64_t owed = METRIC_ASKED, first, count;
     for (int i = 0; i < plan->graph->param_count; ++i)
         if (plan_owes(plan, i, dp_rank, &first, &count)) owed += count;
     return owed;

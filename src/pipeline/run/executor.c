@@ -106,10 +106,9 @@ float *executor_grads(Executor *e)
     return e->gradients.level[0];
 }
 
-void executor_ask(Executor *e, bool stop, bool save)
+void executor_ask(Executor *e, int metric, bool yes)
 {
-    e->report.asked[0] = stop;
-    e->report.asked[1] = save;
+    e->report.asked[metric - METRIC_STOP] = yes;
 }
 
 const float *executor_metrics(Executor *e, int behind)

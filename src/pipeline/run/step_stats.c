@@ -6,7 +6,6 @@
 /* StepBlock's overflow, behind the metrics */
 enum { STAT_OVERFLOW = METRIC_COUNT };
 _Static_assert((int)STAT_OVERFLOW < (int)METRIC_PAD, "the overflow has a place behind the metrics");
-_Static_assert(METRIC_SAVE == METRIC_STOP + 1, "what is asked lies side by side");
 
 static size_t stats_bytes(int places)
 {
@@ -49,10 +48,10 @@ void step_report_fini(StepReport *r)
 
 void step_report_begin(StepReport *r, const RunOf *of)
 {
-    StepBlock block = {.numbers = {.step = of->step, .loss_scale = of->scale},
-                       .asked = {r->asked[0], r->asked[1]}};
+    StepBlock block = {.numbers = {.step = of->step, .loss_scale = of->scale}};
+    memcpy(block.asked, r->asked, sizeof r->asked);
     r->context->backend->table->flat->put(r->context->stream, r->block, &block, sizeof block);
-    r->asked[0] = r->asked[1] = 0;
+    memset(r->asked, 0, sizeof r->asked);
     ++r->steps;
 }
 

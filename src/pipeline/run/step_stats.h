@@ -9,8 +9,8 @@
 /* In the backend's memory: what recorded work reads. */
 typedef struct StepBlock {
     StepNumbers numbers;
-    /* METRIC_STOP, METRIC_SAVE: 1 or 0 */
-    float asked[2];
+    /* METRIC_STOP and behind: 1 or 0 */
+    float asked[METRIC_ASKED];
     /* 1 once a gradient is infinite or no number */
     float overflow;
 } StepBlock;
@@ -33,7 +33,7 @@ typedef struct StepReport {
     /* as executor_metrics gave them last */
     float sums[METRIC_COUNT];
     /* of the coming step, as StepBlock.asked */
-    float asked[2];
+    float asked[METRIC_ASKED];
     /* see executor_overflowed */
     bool overflow;
 } StepReport;

@@ -29,8 +29,8 @@ static void owed_move(const TensorGroup *g, const GradSync *sync, float *metrics
     const Context *c = g->context;
     float *packed = g->parts;
     int64_t first, count;
-    if (metrics) owed_copy(c, metrics + METRIC_STOP, packed, OWED_ASKED, back);
-    packed += OWED_ASKED;
+    if (metrics) owed_copy(c, metrics + METRIC_STOP, packed, METRIC_ASKED, back);
+    packed += METRIC_ASKED;
     for (int i = 0; i < c->plan->graph->param_count; ++i) {
         if (!plan_owes(c->plan, i, c->grid->dp_rank, &first, &count)) continue;
         owed_copy(c, grad_sum(sync, c->plan->gradient_offset[i] + first), packed, count, back);

@@ -12,8 +12,8 @@ Status tensor_group_new(TensorGroup **group, Context *context);
 void tensor_group_free(TensorGroup **group);
 /* NULL for no group */
 const Exchange *tensor_group_exchange(const TensorGroup *group);
-/* Adds up the gradients of which each rank has a part, and what was asked (METRIC_STOP,
- * METRIC_SAVE): metrics, the step's sums of them, or NULL where they are another replica's. Nothing
+/* Adds up the gradients of which each rank has a part, and what was asked (METRIC_STOP
+ * and behind): metrics, the step's sums of them, or NULL where they are another replica's. Nothing
  * without a group. Collective on the group. */
 void tensor_group_sum(TensorGroup *group, const GradSync *sync, float *metrics);
 
