@@ -1,0 +1,124 @@
+/* A checkpoint written while training goes on is the one that is written while it waits: on grids of
+ * every kind. Rank 0's thread is held for some steps, so that they are made beside the save on any
+ * machine; all ranks learn that one is busy. And a save that fails leaves nothing, and training goes
+ * on. */
+#include "grids.h"
+
+#include <sys/stat.h>
+
+enum { LAYERS = 3, GPT = 2, STEPS_BEFORE = 2, STEPS_BESIDE = 3 };
+
+static Status step(Trainer *t, const TrainSave *save, StepResult *result)
+{
+    executor_ask(t->executor, METRIC_SAVING, save && train_save_busy(save));
+    TRY(train_step(t, result));
+    train_step_stats(t, result);
+    return OK;
+}
+
+/* Steps beside a save whose stage on rank 0 cannot end. */
+static Status steps_beside(Trainer *t, TrainSave *save)
+{
+    bool done;
+    StepResult result;
+    hdf5_lock();
+    TRY(train_save_next(save, &done));
+    for (int i = 0; i < STEPS_BESIDE; ++i) {
+        TRY(step(t, save, &result));
+        CU_ASSERT(result.saving && result.known == t->step);
+    }
+    CU_ASSERT(t->world->rank > 0 || train_save_busy(save));
+    hdf5_unlock();
+    return OK;
+}
+
+static Status save_both(Trainer *t, const char *waiting, const char *beside)
+{
+    StepResult result;
+    for (int i = 0; i < STEPS_BEFORE; ++i) TRY(step(t, NULL, &result));
+    CU_ASSERT(t->saves_beside && !result.saving);
+    TRY(train_save(t, waiting));
+    TrainSave *save = train_save_begin(t, beside);
+    Status st = steps_beside(t, save);
+    for (bool done = false; !done && st == OK;) st = train_save_next(save, &done);
+    train_save_free(&save);
+    TRY(st);
+    TRY(step(t, NULL, &result));
+    CU_ASSERT(!result.saving);
+    return OK;
+}
+
+static Status save_nowhere(Trainer *t, const char *path)
+{
+    StepResult result;
+    TRY(step(t, NULL, &result));
+    TrainSave *save = train_save_begin(t, path);
+    Status st = OK;
+    for (bool done = false; !done;) {
+        TRY(step(t, save, &result));
+        st = train_save_next(save, &done);
+    }
+    train_save_free(&save);
+    CU_ASSERT_EQUAL(st, ERR_IO);
+    return step(t, NULL, &result);
+}
+
+static Status on_grid(Trainer *t)
+{
+    char *waiting = mem_format("%s/waiting.h5", tiny_folder);
+    char *beside = mem_format("%s/beside.h5", tiny_folder);
+    char *nowhere = mem_format("%s/nowhere/a.h5", tiny_folder);
+    Status st = save_both(t, waiting, beside);
+    if (st == OK && tiny_rank == 0) {
+        bool equal = false;
+        FILE *out = tmpfile();
+        CHECK_OK(checkpoint_diff(waiting, beside, out, &equal));
+        CU_ASSERT(equal);
+        fclose(out);
+    }
+    if (st == OK) st = save_nowhere(t, nowhere);
+    mem_free(&nowhere);
+    mem_free(&beside);
+    mem_free(&waiting);
+    return st;
+}
+
+static void run(int model, const char *more)
+{
+    World sub;
+    GridPart part = {.model = &grid_models[model], .ranks = 4, .more = more};
+    CU_ASSERT_FATAL(tiny_world(&sub, part.ranks));
+    Trainer *t = NULL;
+    Config *config = grid_config(&part);
+    Status st = config ? trainer_new(&t, config, &sub) : ERR_CONFIG;
+    if (st == OK) st = on_grid(t);
+    CU_ASSERT_EQUAL(st, OK);
+    if (st != OK && sub.rank == 0) printf("  %s: %s\n", more, fail_message());
+    trainer_free(&t);
+    config_free(&config);
+    tiny_world_fini(&sub);
+}
+
+static void replicas(void)
+{
+    run(LAYERS, "grid.dp=4");
+    run(GPT, "grid.dp=4 grid.transport=mpi");
+}
+static void stages(void)
+{
+    run(GPT, "grid.dp=2 grid.pp=2");
+    run(LAYERS, "grid.dp=1 grid.pp=4");
+}
+static void shares(void)
+{
+    run(GPT, "grid.dp=4 grid.zero=1");
+    run(LAYERS, "grid.dp=4 grid.zero=3");
+}
+static void slices(void)
+{
+    run(GPT, "grid.dp=2 grid.tp=2 model.heads=4");
+    run(GPT, "grid.dp=2 grid.tp=2 grid.zero=2 model.heads=4");
+}
+
+TINY_MAIN("save_beside", grid_data, {"replicas", replicas}, {"stages", stages}, {"shares", shares},
+          {"slices", slices})
