@@ -40,6 +40,12 @@ typedef struct CheckpointTensor {
     /* the ranks that can give it when saving; rank_count 0: all */
     int rank_first, rank_count;
 } CheckpointTensor;
+/* What somebody else does on rank 0 just before a new file takes its name, and once it has it: by
+ * the thread that works beside training. May be NULL. */
+typedef struct CheckpointHooks {
+    void *user;
+    void (*before)(void *user), (*after)(void *user);
+} CheckpointHooks;
 typedef struct CheckpointIo {
     int count;
     /* borrowed; the same on every rank */
@@ -50,6 +56,8 @@ typedef struct CheckpointIo {
     /* Save: all ranks call it for every tensor, in the same order, before `writer` gets the tensor:
      * brings there what lies in parts on several ranks. NULL: nothing does. */
     void (*collect)(void *user, int i, int writer);
+    /* save */
+    CheckpointHooks hooks;
     /* load: does this rank set it? NULL: every rank sets all */
     bool (*wants)(void *user, int i);
     /* load: what the file holds under /optim is passed over */

@@ -41,7 +41,7 @@ void observer_break(Observer *observer);
 /* Writes what waits in memory; the two above do it too, once a second and at evaluations, and warn
  * once where it fails: lines then wait for the next time. ERR_IO, and nothing is lost. */
 Status observer_flush(Observer *observer);
-/* to the disk */
+/* What has been flushed, to the disk; by any thread. */
 Status observer_sync(Observer *observer);
 
 typedef struct RunSummary {

@@ -172,9 +172,11 @@ Status train_generate(Trainer *trainer, const Sampling *sampling);
  * agree. */
 Status train_save(Trainer *trainer, const char *path);
 /* As checkpoint_save_begin and what follows it: beside training, where there is memory for a copy.
- * One at a time. Owner: the caller, who frees it before the trainer. */
+ * One at a time. hooks may be NULL. Owner: the caller, who frees it before the trainer. */
 typedef struct TrainSave TrainSave;
-TrainSave *train_save_begin(Trainer *trainer, const char *path);
+TrainSave *train_save_begin(Trainer *trainer, const char *path, const CheckpointHooks *hooks);
+/* Where that copy will lie, made and touched before the first save needs it. Not collective. */
+void train_make_room(Trainer *trainer);
 bool train_save_busy(const TrainSave *save);
 Status train_save_next(TrainSave *save, bool *done);
 void train_save_free(TrainSave **save);

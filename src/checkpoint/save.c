@@ -128,7 +128,9 @@ static Status lay_out(Save *save)
 /* Makes the file, which every rank has synced, what loads. */
 static Status publish(Save *save)
 {
+    const CheckpointHooks *hooks = &save->io->hooks;
     if (save->world->rank != 0) return OK;
+    if (hooks->before) hooks->before(hooks->user);
     int fd = open(save->part, O_WRONLY | O_CLOEXEC), error = 0;
     if (fd < 0 || fsync(fd) != 0) error = errno;
     if (fd >= 0 && close(fd) != 0 && !error) error = errno;
@@ -136,7 +138,9 @@ static Status publish(Save *save)
     if (rename(save->part, save->path) != 0)
         return write_failed(save->path, "renaming to it", errno);
     error = file_sync_entry(save->path);
-    return error ? write_failed(save->path, "syncing its folder", error) : OK;
+    if (error) return write_failed(save->path, "syncing its folder", error);
+    if (hooks->after) hooks->after(hooks->user);
+    return OK;
 }
 
 /* ---- what they tell each other before ---- */

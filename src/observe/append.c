@@ -46,7 +46,6 @@ Status append_flush(AppendFile *file)
 
 Status append_sync(AppendFile *file)
 {
-    TRY(append_flush(file));
     if (fsync(file->fd) == 0 || errno == EINVAL) return OK;
     return fail(ERR_IO, "%s: syncing failed: %s", file->path, strerror(errno));
 }

@@ -67,7 +67,6 @@ Status observer_flush(Observer *observer)
 Status observer_sync(Observer *observer)
 {
     if (!observer) return OK;
-    observer->flushed_s = clock_s();
     Status events = append_sync(&observer->events);
     Status metrics = append_sync(&observer->metrics);
     return metrics != OK ? metrics : events;

@@ -19,7 +19,7 @@ typedef struct AppendFile {
 Status append_open(AppendFile *file, const char *path, int flags);
 void append_put(AppendFile *file, const void *data, size_t bytes);
 Status append_flush(AppendFile *file);
-/* to the disk */
+/* What has been flushed, to the disk; by any thread. */
 Status append_sync(AppendFile *file);
 /* Flushes; what cannot be written even now is lost. */
 Status append_close(AppendFile *file);

@@ -174,6 +174,7 @@ static Status run_all(Run *r)
         log_info("this run is complete: %lld steps are done", (long long)t->step);
         return evaluate(r);
     }
+    train_make_room(t);
     return loop(r);
 }
 

@@ -25,11 +25,19 @@ Status run_ran_away(Status st, int64_t step)
                 fail_message(), (long long)step);
 }
 
-/* Once it is there: what it is good for. Rank 0's disk alone. */
-static void saved(Run *r, const char *path)
+/* Lines up to a checkpoint's step are on the disk before it makes them history. */
+static void before(void *user)
 {
-    if (r->world->rank != 0) return;
-    good_files_add(r->good, path);
+    Run *r = user;
+    (void)tolerate(observer_sync(r->observer), &r->sync_failing, "syncing metrics");
+}
+
+/* What a new checkpoint is good for. Rank 0's disk alone. */
+static void after(void *user)
+{
+    Run *r = user;
+    if (r->saving_best) return;
+    good_files_add(r->good, r->saving);
     Status st = checkpoint_prune(r->dir.checkpoints, r->config->checkpoint.keep, r->good);
     (void)tolerate(st, &r->prune_failing, "removing old checkpoints");
 }
@@ -46,7 +54,6 @@ static Status ended(Run *r, Status st, bool last)
                             : tolerate(st, &r->save_failing, "saving checkpoints");
     train_save_free(&r->save);
     if (there && !r->saving_best) {
-        saved(r, r->saving);
         mem_free(&r->last);
         r->last = r->saving;
         r->saving = NULL;
@@ -88,7 +95,10 @@ static Status begin(Run *r, char *path, bool best, bool last)
     r->saving = path;
     r->saving_best = best;
     r->saving_step = r->stage_step = r->trainer->step;
-    r->save = train_save_begin(r->trainer, path);
+    const CheckpointHooks hooks = {r, before, after};
+    /* a failure is said where lines are written */
+    (void)observer_flush(r->observer);
+    r->save = train_save_begin(r->trainer, path, &hooks);
     return last || !r->trainer->saves_beside ? wait(r, last) : OK;
 }
 
@@ -101,8 +111,6 @@ Status run_save(Run *r, bool last)
         return st;
     }
     observer_break(r->observer);
-    /* lines up to this step are on the disk before the checkpoint that makes them history */
-    (void)tolerate(observer_sync(r->observer), &r->sync_failing, "syncing metrics");
     r->saved_s = clock_s();
     return begin(r, path, false, last);
 }

@@ -330,25 +330,32 @@ struct TrainSave {
 };
 
 /* room NULL: nothing is copied. */
-static TrainSave *save_begin(Trainer *t, const char *path, float *room)
+static TrainSave *save_begin(Trainer *t, const char *path, const CheckpointHooks *hooks,
+                             float *room)
 {
     Phase outer = phase_enter(PHASE_CHECKPOINT);
     TrainSave *s = mem_new(sizeof *s);
     tensors_init(&s->list, t, false);
     meta_of(t, &s->meta);
     s->io = io_of(&s->list);
+    if (hooks) s->io.hooks = *hooks;
     s->save = checkpoint_save_begin(t->world, path, &s->meta, &s->io, room);
     phase_enter(outer);
     return s;
 }
 
-TrainSave *train_save_begin(Trainer *t, const char *path)
+void train_make_room(Trainer *t)
 {
-    if (t->saves_beside && !t->room) {
-        t->room_bytes = train_room_bytes(t, t->grid.pp_rank);
-        t->room = mem_pages_new(t->room_bytes + 1);
-    }
-    return save_begin(t, path, t->room);
+    if (!t->saves_beside || t->room) return;
+    t->room_bytes = train_room_bytes(t, t->grid.pp_rank);
+    t->room = mem_pages_new(t->room_bytes + 1);
+    memset(t->room, 0, t->room_bytes);
+}
+
+TrainSave *train_save_begin(Trainer *t, const char *path, const CheckpointHooks *hooks)
+{
+    train_make_room(t);
+    return save_begin(t, path, hooks, t->room);
 }
 
 bool train_save_busy(const TrainSave *s)
@@ -376,7 +383,7 @@ void train_save_free(TrainSave **save)
 
 Status train_save(Trainer *t, const char *path)
 {
-    TrainSave *s = save_begin(t, path, NULL);
+    TrainSave *s = save_begin(t, path, NULL, NULL);
     Status st = OK;
     for (bool done = false; !done;) st = train_save_next(s, &done);
     train_save_free(&s);

@@ -207,6 +207,7 @@ static void test_errors(void)
     line.step = 2;
     observer_train(observer, &line, true);
     /* there is room again: nothing is missing */
+    CHECK_OK(observer_flush(observer));
     CHECK_OK(observer_sync(observer));
     CU_ASSERT_EQUAL(lines(content()), 2);
     CU_ASSERT_PTR_NOT_NULL(strstr(content(), "{\"step\":1,"));

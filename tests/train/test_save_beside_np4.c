@@ -38,7 +38,7 @@ static Status save_both(Trainer *t, const char *waiting, const char *beside)
     for (int i = 0; i < STEPS_BEFORE; ++i) TRY(step(t, NULL, &result));
     CU_ASSERT(t->saves_beside && !result.saving);
     TRY(train_save(t, waiting));
-    TrainSave *save = train_save_begin(t, beside);
+    TrainSave *save = train_save_begin(t, beside, NULL);
     Status st = steps_beside(t, save);
     for (bool done = false; !done && st == OK;) st = train_save_next(save, &done);
     train_save_free(&save);
@@ -52,7 +52,7 @@ static Status save_nowhere(Trainer *t, const char *path)
 {
     StepResult result;
     TRY(step(t, NULL, &result));
-    TrainSave *save = train_save_begin(t, path);
+    TrainSave *save = train_save_begin(t, path, NULL);
     Status st = OK;
     for (bool done = false; !done;) {
         TRY(step(t, save, &result));
