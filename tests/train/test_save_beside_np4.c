@@ -1,7 +1,7 @@
-/* A checkpoint written while training goes on is the one that is written while it waits: on grids of
- * every kind. Rank 0's thread is held for some steps, so that they are made beside the save on any
- * machine; all ranks learn that one is busy. And a save that fails leaves nothing, and training goes
- * on. */
+/* A checkpoint written while training goes on is the one that is written while it waits: on grids
+ * of every kind. Rank 0's thread is held for some steps, so that they are made beside the save on
+ * any machine; all ranks learn that one is busy. And a save that fails leaves nothing, and training
+ * goes on. */
 #include "grids.h"
 
 #include <sys/stat.h>
