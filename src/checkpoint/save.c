@@ -9,9 +9,9 @@
  *      -                        rank 0 gives it its name
  *
  * Where tensors are staged, a thread does what each does by itself, which sends no messages, and
- * training goes on meanwhile; all ranks meet between two steps. Else tensors are asked for twice (to
- * hash, to write), so that no more than the largest is ever held. A stage that fails anywhere is the
- * last. Until the rename nothing that was there changes. */
+ * training goes on meanwhile; all ranks meet between two steps. Else tensors are asked for twice
+ * (to hash, to write), so that no more than the largest is ever held. A stage that fails anywhere
+ * is the last. Until the rename nothing that was there changes. */
 #include "layout.h"
 #include "owners.h"
 #include "write.h"

@@ -94,8 +94,8 @@ static inline bool plan_in_host_memory(const Plan *plan)
 }
 
 /* tensor_group.c: what the ranks of a tensor group owe each other at a step's end, in floats:
- * METRIC_ASKED for what was asked (METRIC_STOP and behind), and the gradients of which each rank has
- * a part only. */
+ * METRIC_ASKED for what was asked (METRIC_STOP and behind), and the gradients of which each rank
+ * has a part only. */
 /* What of a parameter's gradient the replica dp_rank has summed and owes; false: nothing. */
 bool plan_owes(const Plan *plan, int param, int dp_rank, int64_t *first, int64_t *count);
 int64_t plan_owed_floats(const Plan *plan, int dp_rank);
