@@ -1,8 +1,8 @@
 /* Times the CPU backend's dense and conv2d at the shapes of lenet, mlp, resnet18, resnet50,
- * mobilenet_v2, gpt and gpt2: forward, backward data, backward weight, in ms and GFLOP/s, through the same Op
- * interface as training. The best of many runs is shown; layouts and algorithms are the ones the
- * backend chooses. One thread is timed by its own clock, so that other work on the machine does not
- * count.
+ * mobilenet_v2, gpt and gpt2: forward, backward data, backward weight, in ms and GFLOP/s, through
+ * the same Op interface as training. The best of many runs is shown; layouts and algorithms are the
+ * ones the backend chooses. One thread is timed by its own clock, so that other work on the machine
+ * does not count.
  *
  *   ops_bench [MODEL] [THREADS] [BATCH]      no model: all of them; no batch: the model's own */
 #include "tensor.h"
