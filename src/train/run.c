@@ -63,6 +63,8 @@ static void describe(const Run *r)
              t->backend->table->name, set, comm_name(t->comm),
              text_bytes((double)train_bytes(t, t->plan).all, bytes), (long long)t->steps,
              (long long)t->steps_per_epoch);
+    if (t->config->checkpoint.background && !t->saves_beside)
+        log_info("training waits while checkpoints are written: there is no memory for a copy");
     char *padding = train_padding(t);
     if (padding) log_warn("%s", padding);
     mem_free(&padding);
@@ -206,8 +208,10 @@ static void measure_memory(Run *r)
 
 static Status finish(Run *r, Status st)
 {
+    char *why = mem_text(st == OK ? "" : fail_message());
     Status saved = run_save_wait(r);
-    if (st == OK) st = saved;
+    st = st == OK ? saved : fail(st, "%s", why);
+    mem_free(&why);
     observer_break(r->observer);
     st = status_agree(r->world, st == OK ? observer_flush(r->observer) : st);
     if (st == OK) measure_memory(r);

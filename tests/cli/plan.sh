@@ -23,6 +23,14 @@ check 0 '1 rank as 1x1x1' "$WEFT" plan a.yaml
 # 64*16+16 + 16*32+32 + 32*16+16 + 16*3+3 parameters, two slots of state each
 is parameters 2163
 is optim_bytes $((2 * $("$WEFT" plan a.yaml --json | grep -o '"param_bytes": [0-9]*' | head -n 1 | cut -d' ' -f2)))
+# What a checkpoint is written from: parameters and state, in the plan where a rank has memory for it.
+bytes_of() { "$WEFT" plan a.yaml --json "${@:2}" | grep -o "\"$1\": [0-9]*" | head -n 1 | cut -d' ' -f2; }
+is checkpoint_bytes $((3 * 4 * 2163))
+is checkpoint_bytes 0 checkpoint.background=false
+holds 'the copy is counted' test $(($(bytes_of bytes) - $(bytes_of bytes checkpoint.background=false))) -gt $((2 * $(bytes_of param_bytes)))
+tight=$(($(bytes_of bytes) - $(bytes_of param_bytes)))
+is checkpoint_bytes 0 train.memory=$tight
+check 0 'no copy to write checkpoints from: training waits while one is written' "$WEFT" plan a.yaml train.memory=$tight
 is steps_per_epoch 2
 is ranks 1
 is bubble 0
