@@ -1,6 +1,6 @@
 /* `weft bench kernels [NAME ...]`: the CPU's own kernels, those that memory bounds, on every layout
  * and with every instruction set that this processor has, beside a copy of as many bytes. Shapes
- * are those of resnet50, resnet18 and GPT-2; what fits a cache runs there, and so does the copy. */
+ * are those of resnet50, resnet18 and GPT-2, flat ranges in a cache and as long as resnet50; what fits a cache runs there, and so does the copy. */
 #include "private.h"
 
 #include "bench_op.h"
@@ -54,7 +54,9 @@ static const Case cases[] = {
     {"add", "", ACT_NONE, false, SEQUENCE(4, 1024, 768)},
     {"dropout", "p=0.1", ACT_NONE, false, SEQUENCE(4, 1024, 768)},
 };
-enum { CASES = sizeof cases / sizeof *cases };
+enum { CASES = sizeof cases / sizeof *cases, FLATS_MOST = 16 };
+/* elements: in a cache, and of resnet50 */
+static const int64_t flat_sizes[] = {1 << 20, 25 << 20};
 
 typedef struct Layout {
     const char *name;
@@ -134,11 +136,23 @@ static Status measure(const Case *c, const Layout *layout, CpuSet set, Backend *
     return OK;
 }
 
-static bool asked_for(const Case *c, int argc, char **argv)
+static bool asked_for(const char *name, int argc, char **argv)
 {
     for (int i = 0; i < argc; ++i)
-        if (strcmp(argv[i], c->kind) == 0) return true;
+        if (strcmp(argv[i], name) == 0) return true;
     return argc == 0;
+}
+
+static void measure_flat(int kernel, CpuSet set, Backend *backend, bool json)
+{
+    for (size_t i = 0; i < sizeof flat_sizes / sizeof *flat_sizes; ++i) {
+        BenchLine line;
+        bench_flat(&line, backend, kernel, flat_sizes[i]);
+        line.set = cpu_name(set);
+        line.layout = "rows";
+        bench_line_print(&line, json);
+        fflush(stdout);
+    }
 }
 
 static Status measure_set(CpuSet set, Backend *backend, int argc, char **argv, bool json)
@@ -148,18 +162,21 @@ static Status measure_set(CpuSet set, Backend *backend, int argc, char **argv, b
                     cpu_name(set));
     for (int c = 0; c < CASES; ++c) {
         int count = cases[c].ndim == 4 ? (int)(sizeof layouts / sizeof *layouts) : 1;
-        for (int l = 0; asked_for(&cases[c], argc, argv) && l < count; ++l)
+        for (int l = 0; asked_for(cases[c].kind, argc, argv) && l < count; ++l)
             TRY(measure(&cases[c], &layouts[l], set, backend, json));
     }
+    for (int k = 0; bench_flat_name(k); ++k)
+        if (asked_for(bench_flat_name(k), argc, argv)) measure_flat(k, set, backend, json);
     return OK;
 }
 
 static Status check_names(int argc, char **argv)
 {
-    const char *names[CASES];
+    const char *names[CASES + FLATS_MOST];
     int count = 0;
     for (int c = 0; c < CASES; ++c)
         if (c == 0 || strcmp(cases[c].kind, cases[c - 1].kind) != 0) names[count++] = cases[c].kind;
+    for (int k = 0; k < FLATS_MOST && bench_flat_name(k); ++k) names[count++] = bench_flat_name(k);
     for (int i = 0; i < argc; ++i) {
         bool known = false;
         for (int n = 0; n < count; ++n) known = known || strcmp(names[n], argv[i]) == 0;
@@ -191,7 +208,8 @@ const Verb verb_bench_kernels = {
     .name = "bench kernels",
     .words = "[NAME ...]",
     .help = "the CPU's memory-bound kernels by layout and instruction set, beside a copy",
-    .more = "NAME is a layer, as max_pool. A share is the kernel's rate over a copy's of as many "
+    .more = "NAME is a layer, as max_pool, or work on flat ranges, as sgd. A share is the kernel's "
+            "rate over a copy's of as many "
             "bytes;\nbytes are those that the algorithm must move.\n",
     VERB_FLAGS(KernelsOptions, flags),
     .traits = VERB_THREADS,

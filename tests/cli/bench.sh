@@ -57,6 +57,8 @@ paste <(field out bytes) <(field out seconds) <(field out gb_per_s) <(field out 
 holds 'rates of kernels by layout' awk '!($1 > 0 && $2 > 0) { bad = 1 }
     { if ($1 / $2 * 1e-9 > 1.02 * $3 || $1 / $2 * 1e-9 < 0.98 * $3 || $3 / $4 > 1.02 * $5 + 0.001 || $3 / $4 < 0.98 * $5 - 0.001) bad = 1 }
     END { exit bad }' rates
+check 0 '"op":"adamw"' timeout 240 "$WEFT" bench kernels sgd adamw --cpu base --json
+holds 'two updates of two lengths, their ranges' test "$(field out bytes | sort -u | paste -s -d' ')" = "20971520 29360128 524288000 734003200"
 check 64 "'max_pol' is no kernel that is measured; did you mean 'max_pool'?" "$WEFT" bench kernels max_pol
 check 64 '--cpu sse: expected base|avx2|avx512' "$WEFT" bench kernels --cpu sse
 check 64 '--device gpu: expected cpu|cuda' "$WEFT" bench comm --device gpu

@@ -151,6 +151,39 @@ static void test_pool_ties(void)
     rig_close(&r);
 }
 
+/* Windows of 3 x 3 in steps of 2 on a plain plane, which vectors do: small whole numbers, zeros of
+ * both signs and one NaN. */
+static void test_pool_plain_ties(void)
+{
+    enum { SIZE = 75, OUT = 38 };
+    Rig r = rig_of((OpSpec){.kind = OP_POOL,
+                            .pool = POOL_MAX,
+                            .kernel = {3, 3},
+                            .stride = {2, 2},
+                            .pad = {1, 1},
+                            .x_count = 1,
+                            .x = {plain(4, 1, 1, SIZE, SIZE)},
+                            .y = plain(4, 1, 1, OUT, OUT)},
+                   1);
+    float *x = (float *)r.run.x[0];
+    for (int i = 0; i < SIZE * SIZE; ++i)
+        x[i] = (float)(i * i % 7 % 3) * (i % 5 < 2 ? -1.0f : 1.0f);
+    x[20 * SIZE + 41] = NAN;
+    op_forward(r.op, &r.run);
+    for (int o = 0; o < OUT * OUT; ++o) {
+        int best = -1, row = o / OUT * 2 - 1, col = o % OUT * 2 - 1;
+        for (int k = 0; k < 9; ++k) {
+            int i = row + k / 3, j = col + k % 3, at = i * SIZE + j;
+            bool in = i >= 0 && j >= 0 && i < SIZE && j < SIZE;
+            if (in && (best < 0 || x[at] > x[best] || isnan(x[at]))) best = at;
+        }
+        int place = (best / SIZE - row) * 3 + best % SIZE - col;
+        CU_ASSERT_EQUAL(memcmp((float *)r.run.y + o, x + best, sizeof *x), 0);
+        CU_ASSERT_EQUAL(((uint8_t *)r.run.saved)[o], place);
+    }
+    rig_close(&r);
+}
+
 static const int64_t ids[] = {12, 7, 1000000007, 12, 3};
 static OpSpec drop_spec(Desc x, float p)
 {
@@ -439,8 +472,8 @@ static void test_threads(void)
 
 TEST_MAIN("kernels", {"batch_norm far from zero", test_large_mean},
           {"batch_norm of few", test_bn_few}, {"batch_norm at inference", test_bn_inference},
-          {"pool ties and NaN", test_pool_ties}, {"dropout statistics", test_dropout},
-          {"dropout layouts", test_dropout_layouts}, {"embedding", test_embedding},
-          {"softmax edges", test_softmax_edges},
+          {"pool ties and NaN", test_pool_ties}, {"pool ties and NaN, plain", test_pool_plain_ties},
+          {"dropout statistics", test_dropout}, {"dropout layouts", test_dropout_layouts},
+          {"embedding", test_embedding}, {"softmax edges", test_softmax_edges},
           {"softmax over a vocabulary", test_softmax_vocabulary}, {"wishes", test_wishes},
           {"bad specs", test_bad_specs}, {"one thread and two", test_threads})

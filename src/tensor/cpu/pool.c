@@ -52,6 +52,14 @@ static void plane_fill(Pool *p, const OpSpec *s)
     l->col_high = list + l->w;
 }
 
+/* Max and average give the same bits by vectors of any width. */
+static const SimdTable *table_of(const Pool *p)
+{
+    enum { WIDE = 16 };
+    bool narrow = p->x.block == 1 ? p->plane.q <= WIDE : p->x.block < WIDE;
+    return narrow ? simd_table_narrow(p->type) : simd_table(p->type);
+}
+
 static Status pool_plan(Op *op, Desc preferred[SPEC_INPUTS])
 {
     OpSpec *s = &op->spec;
@@ -85,11 +93,11 @@ static void forward_body(const void *task, int64_t begin, int64_t end)
         const void *x = element_at(t->run->x[0], i * p->x.plane, p->type);
         void *y = element_out(t->run->y, i * p->y.plane, p->type);
         if (t->op->spec.pool == POOL_MAX) {
-            simd->max_pool(&p->plane, x, y, (uint8_t *)t->run->saved + i * p->y.plane);
+            table_of(p)->max_pool(&p->plane, x, y, (uint8_t *)t->run->saved + i * p->y.plane);
             continue;
         }
         if (t->op->spec.pool == POOL_AVG)
-            simd->avg_pool(&p->plane, x, y);
+            table_of(p)->avg_pool(&p->plane, x, y);
         else
             simd->mean_rows(x, p->x.hw, p->x.block, y);
         simd->act(t->op->spec.act, y, y, p->y.plane);
@@ -117,9 +125,10 @@ static void grad_body(const void *task, int64_t begin, int64_t end)
         const void *dy = element_at(t->run->dy, i * p->y.plane, p->type);
         void *dx = element_out(t->run->dx[0], i * p->x.plane, p->type);
         if (t->op->spec.pool == POOL_MAX)
-            simd->max_pool_grad(&p->plane, dy, (const uint8_t *)t->run->saved + i * p->y.plane, dx);
+            table_of(p)->max_pool_grad(&p->plane, dy,
+                                       (const uint8_t *)t->run->saved + i * p->y.plane, dx);
         else if (t->op->spec.pool == POOL_AVG)
-            simd->avg_pool_grad(&p->plane, dy, dx);
+            table_of(p)->avg_pool_grad(&p->plane, dy, dx);
         else
             simd->spread_rows(dx, dy, p->x.hw, p->x.block);
     }

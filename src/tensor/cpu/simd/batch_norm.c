@@ -11,9 +11,10 @@ enum {
 };
 
 /* Moves sums around `shift` over `rows` rows to sums around zero. */
-static void join_stats(const float *shift, const float *s1, const float *s2, int64_t rows,
-                       int lanes, double *sum, double *square)
+SIMD_INLINE void join_stats(const float *shift, const float *s1, const float *s2, int64_t rows,
+                            int lanes, double *sum, double *square)
 {
+#pragma omp simd
     for (int l = 0; l < lanes; ++l) {
         double m = shift[l], n = (double)rows;
         sum[l] += n * m + s1[l];
@@ -232,9 +233,11 @@ SIMD_INLINE void sums_16(const BatchNormSums *a, int64_t first, int64_t rows, in
     float t1[SIMD_LANES], t2[SIMD_LANES];
     memcpy(t1, s1[0], sizeof t1);
     memcpy(t2, s2[0], sizeof t2);
+    double *sum = a->sum + lane, *sum_x = a->sum_x + lane;
+#pragma omp simd
     for (int l = 0; l < SIMD_LANES; ++l) {
-        a->sum[lane + l] += t1[l];
-        a->sum_x[lane + l] += t2[l];
+        sum[l] += t1[l];
+        sum_x[l] += t2[l];
     }
 }
 

@@ -94,13 +94,31 @@ static void max_window(const PoolPlane *p, int i, int j, const Elem *x, Elem *y,
     for (; l < p->lanes; ++l) max_one(p, rows, cols, place, from + l, y + at + l, index + at + l);
 }
 
+/* Asks for lanes from l on of two pixels in each of two rows, which are needed soon, a vector of
+ * them where planes are plain: other memory is what large images wait for. */
+SIMD_INLINE void pixels_fetch(const Elem *x, int64_t row, int lanes, int l, bool write)
+{
+    const int line = (int)(64 / sizeof *x), last = lanes > 1 ? 2 * lanes : 2 * VECTOR;
+    if (l % line != 0) return;
+    for (int r = 0; r < 2; ++r)
+        for (int i = 0; i < last; i += lanes < line ? line : lanes)
+            if (write)
+                __builtin_prefetch(x + r * row + i, 1);
+            else
+                __builtin_prefetch(x + r * row + i, 0);
+}
+
 /* Whole windows from .. to-1 of one row; x: of the first one. size: the kernel's, a constant. */
 SIMD_INLINE void row_of_lanes(const PoolPlane *p, int from, int to, int size, const Elem *x,
                               Elem *y, uint8_t *index)
 {
+    /* the rows that the windows below add to theirs */
+    const int64_t row = (int64_t)p->w * p->lanes, next = (size - 1 + p->stride[0] - 1) * row;
     for (int j = from; j < to; ++j, x += p->stride[1] * p->lanes, y += p->lanes, index += p->lanes)
-        for (int l = 0; l < p->lanes; l += VECTOR)
+        for (int l = 0; l < p->lanes; l += VECTOR) {
+            pixels_fetch(x + next + l, row, p->lanes, l, false);
             max_vector(p, size, 1, false, x + l, y + l, index + l);
+        }
 }
 
 /* The same in a plain plane, at least a vector of windows, in steps of 2; the last vector may do
@@ -155,10 +173,118 @@ static bool is_kernel(const PoolPlane *p, int size)
     return p->kernel[0] == size && p->kernel[1] == size;
 }
 
+/* ---- windows of 3 x 3 in steps of 2 ---- */
+
+/* Those of a plain plane share rows of pixels with the ones below. So the largest of three pixels
+ * side by side is found once for a row of pixels, and which of them it is; a window's is that of
+ * three such rows. Both times it is the first of equal ones. Vectors lie side by side, although the
+ * last one may begin before the one before it ends. */
+enum { THREES = 1024 };
+typedef struct Threes {
+    float best[THREES];
+    int32_t place[THREES];
+    /* of the window that reaches over the left edge, if one does */
+    float edge;
+    int edge_place;
+    /* there may be a NaN */
+    bool odd;
+} Threes;
+
+/* Of n windows' pixels in a row x, and the one's before them. */
+SIMD_INLINE void threes_fill(const PoolPlane *p, int n, const Elem *x, Threes *to)
+{
+    const Vi none = {0};
+    Vi odd = {0};
+    float a = value_of(x[0]), b = value_of(x[1]);
+    to->edge = b > a ? b : a;
+    to->edge_place = b > a ? 2 : 1;
+    x += p->pad[1];
+    for (int j = 0; j < n; j += VECTOR) {
+        const Elem *from = x + 2 * (j + VECTOR <= n ? j : n - VECTOR);
+        Vf low = elems_load(from), high = elems_load(from + VECTOR);
+        Vf first = alternate(low, high, false), second = alternate(low, high, true);
+        Vf third = elems_load_even(from + 2, true), sum = first + second + third;
+        Vf best = larger_of(larger_of(first, second), third);
+        Vi place = where_equal(first, best, none, where_equal(second, best, none + 1, none + 2));
+        VECTOR_STORE(to->best + j, best);
+        VECTOR_STORE(to->place + j, place);
+        odd |= sum != sum;
+    }
+    to->odd = mask_bits(odd) != 0 || a != a || b != b;
+}
+
+/* The row of windows: n, and the one before them. above: NULL where they begin above the plane */
+SIMD_INLINE void threes_join(const PoolPlane *p, int n, const Threes *above, const Threes *middle,
+                             const Threes *below, Elem *y, uint8_t *index)
+{
+    if (p->pad[1] > 0) {
+        bool high = above && !(middle->edge > above->edge);
+        float best = high ? above->edge : middle->edge;
+        int place = high ? above->edge_place : middle->edge_place + 3;
+        if (below->edge > best) place = below->edge_place + 6;
+        best = below->edge > best ? below->edge : best;
+        bool cut = p->relu && best <= 0.0f;
+        *y++ = elem_of(cut ? 0.0f : best);
+        *index++ = (uint8_t)(cut ? POOL_CUT : place);
+    }
+    for (int j = 0; j < n; j += VECTOR) {
+        int at = j + VECTOR <= n ? j : n - VECTOR;
+        Vf a = {0}, b, c;
+        Vi first = {0}, second, third;
+        VECTOR_LOAD(b, middle->best + j);
+        VECTOR_LOAD(second, middle->place + j);
+        VECTOR_LOAD(c, below->best + j);
+        VECTOR_LOAD(third, below->place + j);
+        if (above) VECTOR_LOAD(a, above->best + j);
+        if (above) VECTOR_LOAD(first, above->place + j);
+        Vf best = larger_of(above ? larger_of(a, b) : b, c);
+        Vi place = where_equal(b, best, second + 3, third + 6);
+        if (above) place = where_equal(a, best, first, place);
+        max_store(p, best, place, y + at, index + at);
+    }
+}
+
+/* Whole windows of a row begin with number pad[1] then. */
+static bool has_threes(const PoolPlane *p)
+{
+    int left, right;
+    whole_windows(p, 1, p->w, p->q, &left, &right);
+    return p->lanes == 1 && is_kernel(p, 3) && p->stride[0] == 2 && p->stride[1] == 2 &&
+           p->pad[0] < 2 && p->pad[1] < 2 && right - left >= VECTOR && right - left <= THREES;
+}
+
+/* Windows that reach over the right edge or the bottom, and rows with a NaN, are done one by one. */
+SIMD_INLINE void max_plane_threes(const PoolPlane *p, const Elem *x, Elem *y, uint8_t *index)
+{
+    Threes room[3], *above = &room[0], *middle = &room[1], *below = &room[2];
+    int left, right;
+    whole_windows(p, 1, p->w, p->q, &left, &right);
+    const int n = right - left;
+    if (p->pad[0] == 0) threes_fill(p, n, x, above);
+    for (int i = 0; i < p->p; ++i) {
+        int row = 2 * i - p->pad[0];
+        const Elem *from = x + (int64_t)(row + 1) * p->w;
+        int64_t at = (int64_t)i * p->q;
+        bool good = row + 2 < p->h;
+        if (good) {
+            threes_fill(p, n, from, middle);
+            threes_fill(p, n, from + p->w, below);
+            good = !middle->odd && !below->odd && (row < 0 || !above->odd);
+        }
+        if (good) threes_join(p, n, row < 0 ? NULL : above, middle, below, y + at, index + at);
+        for (int j = good ? right : 0; j < p->q; ++j) max_window(p, i, j, x, y, index);
+        Threes *spare = above;
+        above = below;
+        below = spare;
+    }
+}
+
 SIMD_INLINE void max_sizes(const PoolPlane *p, const Elem *x, Elem *y, uint8_t *index)
 {
     if (is_kernel(p, 2))
         max_plane(p, 2, x, y, index);
+    else if (has_threes(p))
+        max_plane_threes(p, x, y, index);
     else if (is_kernel(p, 3))
         max_plane(p, 3, x, y, index);
     else
@@ -187,9 +313,7 @@ typedef struct Maxima {
 
 SIMD_INLINE Maxima maxima_at(const Elem *dy, const uint8_t *index, int64_t at)
 {
-    Vb bytes;
-    VECTOR_LOAD(bytes, index + at);
-    return (Maxima){elems_load(dy + at), __builtin_convertvector(bytes, Vi)};
+    return (Maxima){elems_load(dy + at), bytes_load(index + at)};
 }
 
 SIMD_INLINE void gather_one(const PoolPlane *p, Window w, int first, const Elem *dy,
@@ -273,6 +397,7 @@ SIMD_INLINE void quads_of_lanes(const PoolPlane *p, int count, bool more, const 
             if (more) across = last ? none : maxima_at(dy, index, next + at);
             Elem *to = dx + (int64_t)j * 2 * p->lanes + l;
             Vf sum[4];
+            pixels_fetch(to + 2 * down, down, p->lanes, l, true);
             quad_sums(here, right, below, across, sum);
             elems_store(to, sum[0]);
             elems_store(to + p->lanes, sum[1]);
@@ -285,13 +410,9 @@ SIMD_INLINE void quads_of_lanes(const PoolPlane *p, int count, bool more, const 
 /* The last vector of a row of windows in a plain plane, but its first: behind it is none. */
 SIMD_INLINE Maxima maxima_behind(const PoolPlane *p, const Elem *dy, const uint8_t *index)
 {
-    Elem values[VECTOR + 1];
-    uint8_t places[VECTOR + 1];
-    memcpy(values, dy + p->q - VECTOR, sizeof *dy * VECTOR);
-    memcpy(places, index + p->q - VECTOR, VECTOR);
-    values[VECTOR] = elem_of(0.0f);
-    places[VECTOR] = POOL_CUT;
-    return maxima_at(values, places, 1);
+    const Maxima last = maxima_at(dy, index, p->q - VECTOR);
+    return (Maxima){VECTOR_LANES(last.dy, (Vf){0}, LANES_NEXT),
+                    VECTOR_LANES(last.place, (Vi){0}, LANES_NEXT)};
 }
 
 /* As quads_of_lanes, a vector of quads at a time; the last one may do some again. */
@@ -305,6 +426,7 @@ SIMD_INLINE void quads_of_row(const PoolPlane *p, int count, bool more, const El
         bool last = at + VECTOR == p->q;
         Elem *to = dx + (int64_t)at * 2;
         Vf sum[4];
+        pixels_fetch(to + 2 * p->w, p->w, 1, 0, true);
         Maxima right, below = {{0}, {0}}, across = below;
         right = last ? maxima_behind(p, dy, index) : maxima_at(dy, index, at + 1);
         if (more) {

@@ -220,6 +220,9 @@ typedef struct SimdTable {
 
 /* The table in use for activations of that type: cpu_used's, unless simd_use chose another. */
 const SimdTable *simd_table(DType type);
+/* The like with vectors of at most 8 floats: for what does not fill wider ones and gives the same
+ * bits with any. */
+const SimdTable *simd_table_narrow(DType type);
 /* Takes the tables of that set ("base", "avx2", "avx512"); false where it is not built in or this
  * CPU cannot run it. For tests and benchmarks, which compare kernels of several sets in one
  * process; not while kernels run. */

@@ -70,6 +70,8 @@ const SimdTable SIMD_NAME(kernels) = {
 typedef struct Pair {
     CpuSet set;
     const SimdTable *floats, *bf16;
+    /* those with vectors of at most 8 floats */
+    const SimdTable *narrow_floats, *narrow_bf16;
 } Pair;
 
 extern const SimdTable simd_bf16_kernels_base;
@@ -82,30 +84,44 @@ static bool runs(const Pair *pair)
         return false;
     return pair->set <= cpu_best();
 }
-static const Pair built[] = {{CPU_AVX512, &simd_kernels_avx512, &simd_bf16_kernels_avx512},
-                             {CPU_AVX512, &simd_kernels_avx512, &simd_bf16_kernels_avx2},
-                             {CPU_AVX2, &simd_kernels_avx2, &simd_bf16_kernels_avx2},
-                             {CPU_BASE, &simd_kernels_base, &simd_bf16_kernels_base}};
+#define NARROW_AVX2 &simd_kernels_avx2, &simd_bf16_kernels_avx2
+#define NARROW_BASE &simd_kernels_base, &simd_bf16_kernels_base
+static const Pair built[] = {
+    {CPU_AVX512, &simd_kernels_avx512, &simd_bf16_kernels_avx512, NARROW_AVX2},
+    {CPU_AVX512, &simd_kernels_avx512, &simd_bf16_kernels_avx2, NARROW_AVX2},
+    {CPU_AVX2, NARROW_AVX2, NARROW_AVX2},
+    {CPU_BASE, NARROW_BASE, NARROW_BASE}};
 #else
 static bool runs(const Pair *pair)
 {
     (void)pair;
     return true;
 }
-static const Pair built[] = {{CPU_BASE, &simd_kernels_base, &simd_bf16_kernels_base}};
+#define NARROW_BASE &simd_kernels_base, &simd_bf16_kernels_base
+static const Pair built[] = {{CPU_BASE, NARROW_BASE, NARROW_BASE}};
 #endif
 
 static _Atomic(const Pair *) in_use;
 
 /* Two threads that race here store the same pointer. */
-const SimdTable *simd_table(DType type)
+static const Pair *pair_in_use(void)
 {
     const Pair *pair = atomic_load_explicit(&in_use, memory_order_relaxed);
     if (!pair) {
         simd_use(cpu_name(cpu_used()));
         pair = atomic_load_explicit(&in_use, memory_order_relaxed);
     }
-    return type == DTYPE_BF16 ? pair->bf16 : pair->floats;
+    return pair;
+}
+
+const SimdTable *simd_table(DType type)
+{
+    return type == DTYPE_BF16 ? pair_in_use()->bf16 : pair_in_use()->floats;
+}
+
+const SimdTable *simd_table_narrow(DType type)
+{
+    return type == DTYPE_BF16 ? pair_in_use()->narrow_bf16 : pair_in_use()->narrow_floats;
 }
 
 bool simd_use(const char *name)

@@ -111,22 +111,25 @@ SIMD_INLINE void elems_store(Elem *p, Vf v)
 #endif
 
 /* Lanes of two vectors: those with even and with odd numbers; one of each in turn, the first half
- * of that and the second. */
+ * of that and the second; all but the first, and one more. */
 #if defined(__AVX512F__)
 #define LANES_EVEN   0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30
 #define LANES_ODD    1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31
 #define LANES_FIRST  0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23
 #define LANES_SECOND 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31
+#define LANES_NEXT   1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16
 #elif defined(__AVX__)
 #define LANES_EVEN   0, 2, 4, 6, 8, 10, 12, 14
 #define LANES_ODD    1, 3, 5, 7, 9, 11, 13, 15
 #define LANES_FIRST  0, 8, 1, 9, 2, 10, 3, 11
 #define LANES_SECOND 4, 12, 5, 13, 6, 14, 7, 15
+#define LANES_NEXT   1, 2, 3, 4, 5, 6, 7, 8
 #else
 #define LANES_EVEN   0, 2, 4, 6
 #define LANES_ODD    1, 3, 5, 7
 #define LANES_FIRST  0, 4, 1, 5
 #define LANES_SECOND 2, 6, 3, 7
+#define LANES_NEXT   1, 2, 3, 4
 #endif
 /* Lanes of two vectors by their numbers; Places: integers as wide, and as many. gcc has clang's
  * name for it from version 12 on only. */
@@ -139,12 +142,25 @@ SIMD_INLINE void elems_store(Elem *p, Vf v)
 #define VECTOR_FIRST(a, b)      VECTOR_LANES(a, b, LANES_FIRST)
 #define VECTOR_SECOND(a, b)     VECTOR_LANES(a, b, LANES_SECOND)
 
+/* Lanes with even or with odd numbers of two vectors; by hand, as gcc takes three instructions, two
+ * of them slow. */
+SIMD_INLINE Vf alternate(Vf a, Vf b, bool odd)
+{
+#if defined(__AVX2__) && !defined(__AVX512F__)
+    const __m256 halves = odd ? _mm256_shuffle_ps((__m256)a, (__m256)b, 0xdd)
+                              : _mm256_shuffle_ps((__m256)a, (__m256)b, 0x88);
+    return (Vf)_mm256_permute4x64_pd((__m256d)halves, 0xd8);
+#else
+    return odd ? VECTOR_LANES(a, b, LANES_ODD) : VECTOR_LANES(a, b, LANES_EVEN);
+#endif
+}
+
 /* Every second element from p on. Where the one before may be read, nothing behind the last is;
  * else one is. */
 SIMD_INLINE Vf elems_load_even(const Elem *p, bool behind)
 {
-    if (behind) return VECTOR_LANES(elems_load(p - 1), elems_load(p + VECTOR - 1), LANES_ODD);
-    return VECTOR_LANES(elems_load(p), elems_load(p + VECTOR), LANES_EVEN);
+    if (behind) return alternate(elems_load(p - 1), elems_load(p + VECTOR - 1), true);
+    return alternate(elems_load(p), elems_load(p + VECTOR), false);
 }
 
 /* The larger of two, the first of equal ones; neither is a NaN. */
@@ -199,6 +215,20 @@ SIMD_INLINE void bytes_store(uint8_t *to, Vi v)
 #else
     Vb bytes = __builtin_convertvector(v, Vb);
     VECTOR_STORE(to, bytes);
+#endif
+}
+
+/* Bytes as numbers of 0 to 255; by hand, as gcc 12 takes them one by one. */
+SIMD_INLINE Vi bytes_load(const uint8_t *from)
+{
+#if defined(__AVX512F__)
+    return (Vi)_mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)(const void *)from));
+#elif defined(__AVX2__)
+    return (Vi)_mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)from));
+#else
+    Vb bytes;
+    VECTOR_LOAD(bytes, from);
+    return __builtin_convertvector(bytes, Vi);
 #endif
 }
 
