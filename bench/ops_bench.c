@@ -1,7 +1,8 @@
 /* Times the CPU backend's dense and conv2d at the shapes of lenet, mlp, resnet18, resnet50 and
  * mobilenet_v2: forward, backward data, backward weight, in ms and GFLOP/s, through the same Op
  * interface as training. The best of many runs is shown; layouts and algorithms are the ones the
- * backend chooses.
+ * backend chooses. With one thread the clock is that thread's own time, which other work on the
+ * machine leaves alone but for its caches.
  *
  *   ops_bench [MODEL] [THREADS] [BATCH]      no model: all of them; no batch: the model's own */
 #include "tensor.h"
@@ -10,6 +11,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 enum { ROUNDS_MIN = 3 };
 static const double seconds_each = 0.1;
@@ -142,8 +144,15 @@ static float *numbers(size_t bytes)
     return p;
 }
 
+static double seconds(int threads)
+{
+    struct timespec t;
+    if (threads > 1 || clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t) != 0) return clock_s();
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
 /* Best seconds of each direction, taken in turns so that a busy moment hits all alike. */
-static void layer_time(Op *op, double best[3])
+static void layer_time(Op *op, int threads, double best[3])
 {
     void (*const direction[3])(Op *, const OpRun *) = {op_forward, op_backward_data,
                                                        op_backward_weight};
@@ -164,9 +173,9 @@ static void layer_time(Op *op, double best[3])
     double start = clock_s();
     for (int round = 0; round < ROUNDS_MIN || clock_s() - start < seconds_each; ++round)
         for (int d = 0; d < 3; ++d) {
-            double t = clock_s();
+            double t = seconds(threads);
             direction[d](op, &run);
-            t = clock_s() - t;
+            t = seconds(threads) - t;
             if (round == 0 || t < best[d]) best[d] = t;
         }
     const size_t bytes[] = {x, y, y, x, w, w};
@@ -175,7 +184,7 @@ static void layer_time(Op *op, double best[3])
     mem_pages_free(run.workspace, op->workspace_bytes + 1);
 }
 
-static void model_bench(Backend *backend, const char *model, int batch)
+static void model_bench(Backend *backend, const char *model, int threads, int batch)
 {
     double total[3] = {0}, flops = 0;
     char kernels[256];
@@ -186,7 +195,7 @@ static void model_bench(Backend *backend, const char *model, int batch)
         double best[3] = {0};
         if (strcmp(l->model, model) != 0) continue;
         Op *op = layer_op(backend, l, batch ? batch : l->batch);
-        layer_time(op, best);
+        layer_time(op, threads, best);
         printf("  %-18s x%d", l->name, l->times);
         for (int d = 0; d < 3; ++d) {
             if (d == 1 && l->raw)
@@ -219,7 +228,7 @@ int main(int argc, char **argv)
     printf("%d thread%s\n\n", threads, threads == 1 ? "" : "s");
     for (size_t i = 0; i < sizeof models / sizeof models[0]; ++i)
         if (!only || strcmp(only, models[i]) == 0) {
-            model_bench(backend, models[i], batch);
+            model_bench(backend, models[i], threads, batch);
             found = true;
         }
     backend_close(&backend);

@@ -4,7 +4,6 @@
 #define WEFT_TENSOR_CPU_DNNL_API_H
 
 #include "dnnl.h"
-#include "winograd.h"
 
 #include <dnnl.h>
 
@@ -26,12 +25,21 @@ struct Format {
 };
 /* the roles and the scratchpad */
 enum { KERNEL_ARGS = ROLES + 1 };
+/* A kernel of our own: what it was planned to, `impl`, and how that is run. */
+typedef struct OwnTable {
+    const char *name;
+    size_t (*scratch_bytes)(const void *impl);
+    void (*run)(const void *impl, void *const data[ROLES], void *scratch);
+    void (*free)(void **impl);
+} OwnTable;
+
 struct Kernel {
     KernelKind kind;
     /* borrowed from the backend */
     Dnnl *dnnl;
-    /* owned; NULL where oneDNN computes it, which else has nothing here */
-    Winograd *own;
+    /* NULL where oneDNN computes it; else what is oneDNN's is empty. own_impl: owned */
+    const OwnTable *own;
+    void *own_impl;
     dnnl_primitive_desc_t desc;
     dnnl_primitive_t primitive;
     Format *role[ROLES], *scratch;
@@ -57,6 +65,8 @@ dnnl_status_t onednn_conv2d(dnnl_primitive_desc_t *pd, const Dnnl *dnnl, const K
                             const_dnnl_primitive_attr_t attr);
 dnnl_status_t onednn_dense(dnnl_primitive_desc_t *pd, const Dnnl *dnnl, const KernelSpec *spec,
                            const_dnnl_primitive_attr_t attr);
+/* Plans *kernel if one of our own is asked for and this processor has it. */
+bool own_kernel_plan(Kernel **kernel, Dnnl *dnnl, const KernelSpec *spec);
 /* y = max(y, 0) after the primitive */
 dnnl_status_t onednn_relu(dnnl_post_ops_t ops);
 

@@ -23,6 +23,8 @@ typedef struct LinearSpec {
     int stride[2], pad[2];
     /* where there is such a kernel */
     bool winograd[LINEAR_DIRECTIONS];
+    /* as KernelSpec has it */
+    bool direct[LINEAR_DIRECTIONS];
     /* Some of the weight meets padding only. oneDNN 2.6 in bf16 leaves that part of its sums
      * unwritten: they begin as zero. */
     bool dead_taps;

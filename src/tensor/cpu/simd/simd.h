@@ -11,6 +11,7 @@
 #define WEFT_TENSOR_SIMD_H
 
 #include "tensor.h"
+#include "first_conv.h"
 #include "winograd.h"
 
 enum { SIMD_LANES = 16 };
@@ -215,6 +216,11 @@ typedef struct SimdTable {
     /* out[row = tile][o] = a[tile][c] b[c][o]; and out[row = c][o] = sum over tiles. */
     void (*winograd_forward)(const WinogradProduct *p);
     void (*winograd_weight)(const WinogradProduct *p);
+
+    /* NULL without AVX2. y from bias (NULL: 0), with relu; and adding to dw and db (NULL: not wanted). */
+    void (*first_forward)(const FirstConv *f, const float *w, const float *bias, bool relu,
+                          float *y);
+    void (*first_weight)(const FirstConv *f, const float *dy, float *dw, float *db);
 } SimdTable;
 
 /* The table in use for activations of that type: cpu_used's, unless simd_use chose another. */
