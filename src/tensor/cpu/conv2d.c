@@ -1,8 +1,10 @@
 /* conv2d on oneDNN. The layout of x and y and the algorithm are a static rule on the shape
  * (conv_choose): what was measured once, never timed in a run. */
 #include "cpu.h"
+#include "depthwise.h"
 #include "first_conv.h"
 #include "linear.h"
+#include "simd/depthwise.h"
 #include "simd/first_conv.h"
 #include "view.h"
 #include "winograd.h"
@@ -142,11 +144,28 @@ static void first_choose(const OpSpec *s, const ConvShape *v, int lanes, ConvCho
         v->c * s->kernel[0] * s->kernel[1] >= TAPS_MIN;
 }
 
+/* oneDNN's forward and data kernels take 1.2 to 6 times as long as our own, but for stride 2 forward
+ * on AVX2, where they are as good. Its dw is as good, or better, while caches hold x and dy; from
+ * memory it takes 1.4 to 2 times as long. */
+static void depthwise_choose(const OpSpec *s, const ConvShape *v, ConvChoice *choice)
+{
+    enum { CACHED_BYTES = 48 << 20, LANES_512 = 16 };
+    const int lanes = depthwise_lanes();
+    if (lanes == 0 || v->g != v->c || v->g != v->o || v->c % lanes != 0) return;
+    if (s->kernel[0] != DEPTHWISE_KERNEL || s->kernel[1] != DEPTHWISE_KERNEL) return;
+    if (s->pad[0] != 1 || s->pad[1] != 1 || s->stride[0] != s->stride[1] || s->stride[0] > 2)
+        return;
+    const int64_t pixels = v->n * v->c * (v->h * v->w + v->p * v->q);
+    choice->direct[LINEAR_FORWARD] = s->stride[0] == 1 || lanes == LANES_512;
+    choice->direct[LINEAR_DATA] = true;
+    choice->direct[LINEAR_WEIGHT] = pixels * (int64_t)sizeof(float) >= CACHED_BYTES;
+}
+
 /* Measured on one and two threads at every convolution of lenet, resnet18, resnet50 and
  * mobilenet_v2 (bench/ops_bench.c): direct kernels on channel blocks of a vector's width come
  * within 10 % of the machine's rate, and channels-last is nowhere clearly better. Raw data of few
  * channels is read as it comes: no block of it would be full. */
-static Status conv_choose(Dnnl *dnnl, const OpSpec *s, ConvChoice *choice)
+static Status conv_choose(Dnnl *dnnl, const OpSpec *s, DType type, ConvChoice *choice)
 {
     enum { FEW_CHANNELS = 3 };
     const ConvShape v = conv_shape(s);
@@ -155,9 +174,10 @@ static Status conv_choose(Dnnl *dnnl, const OpSpec *s, ConvChoice *choice)
     choice->x_block = choice->y_block = lanes;
     if (v.c <= FEW_CHANNELS && v.g == 1 && !s->need_dx[0]) {
         choice->x_block = 1;
-        first_choose(s, &v, lanes, choice);
+        if (type == DTYPE_F32) first_choose(s, &v, lanes, choice);
     }
     winograd_choose(s, &v, lanes, choice);
+    if (type == DTYPE_F32 && v.g > 1) depthwise_choose(s, &v, choice);
     return OK;
 }
 
@@ -195,7 +215,7 @@ static Status conv_plan(Op *op, Desc preferred[SPEC_INPUTS])
 {
     OpSpec *s = &op->spec;
     ConvChoice choice = {0};
-    TRY(conv_choose(cpu_dnnl(op->backend), s, &choice));
+    TRY(conv_choose(cpu_dnnl(op->backend), s, in_precision(op, s->x[0]).dtype, &choice));
     TRY(plan_chosen(op, &choice, &preferred[0]));
     if (linear_is_reference(op)) {
         linear_free(op);

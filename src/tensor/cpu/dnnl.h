@@ -65,7 +65,8 @@ typedef struct KernelSpec {
     int stride[2], pad[2];
     /* convolutions: Winograd's algorithm (Lavin & Gray 2016) */
     bool winograd;
-    /* convolutions: a direct kernel of our own, which shape decides (first_conv.h) */
+    /* convolutions: a direct kernel of our own, which shape decides (first_conv.h,
+     * depthwise.h) */
     bool direct;
     /* forward: y = max(y, 0) */
     bool relu;

@@ -58,8 +58,8 @@ MemoryDesc onednn_desc(const Format *format);
 /* Owner: the caller. */
 Format *format_clone(MemoryDesc desc);
 Format *format_tagged(int ndim, const int64_t *dim, DType type, dnnl_format_tag_t tag);
-/* A format's logical dimensions, into dim of FORMAT_DIMS. */
-void onednn_dims(const Format *format, int64_t *dim);
+/* A format's logical dimensions, into dim of FORMAT_DIMS, and how many. */
+int onednn_dims(const Format *format, int64_t *dim);
 /* The primitive's description; *pd is the caller's. */
 dnnl_status_t onednn_conv2d(dnnl_primitive_desc_t *pd, const Dnnl *dnnl, const KernelSpec *spec,
                             const_dnnl_primitive_attr_t attr);

@@ -1,4 +1,5 @@
 /* Kernels of our own behind dnnl.h, where oneDNN has none as good. */
+#include "depthwise.h"
 #include "dnnl_api.h"
 #include "first_conv.h"
 #include "winograd.h"
@@ -10,7 +11,7 @@ static Kernel *own_new(Dnnl *dnnl, const KernelSpec *spec, const OwnTable *table
                        dnnl_format_tag_t weight)
 {
     int64_t w[FORMAT_DIMS];
-    onednn_dims(spec->role[ROLE_W], w);
+    const int ndim = onednn_dims(spec->role[ROLE_W], w);
     Kernel *k = mem_new(sizeof *k);
     k->kind = spec->kind;
     k->dnnl = dnnl;
@@ -18,7 +19,7 @@ static Kernel *own_new(Dnnl *dnnl, const KernelSpec *spec, const OwnTable *table
     k->own_impl = impl;
     for (int r = 0; r < ROLES; ++r)
         if (spec->role[r] && r != ROLE_W) k->role[r] = format_copy(spec->role[r]);
-    k->role[ROLE_W] = format_tagged(4, w, DTYPE_F32, weight);
+    k->role[ROLE_W] = format_tagged(ndim, w, DTYPE_F32, weight);
     return k;
 }
 
@@ -110,11 +111,55 @@ static Kernel *first_plan(Dnnl *dnnl, const KernelSpec *spec)
     return own_new(dnnl, spec, &first_table, impl, dnnl_Ohwi8o);
 }
 
+/* ---- depthwise ---- */
+static size_t depthwise_bytes(const void *impl)
+{
+    return depthwise_scratch_bytes(impl);
+}
+
+static void depthwise_compute(const void *impl, void *const data[ROLES], void *scratch)
+{
+    depthwise_run(impl, data, scratch);
+}
+
+static void depthwise_release(void **impl)
+{
+    Depthwise *d = *impl;
+    depthwise_free(&d);
+    *impl = NULL;
+}
+
+static const OwnTable depthwise_table = {
+    .name = "own:depthwise",
+    .scratch_bytes = depthwise_bytes,
+    .run = depthwise_compute,
+    .free = depthwise_release,
+};
+
+static Kernel *depthwise_plan(Dnnl *dnnl, const KernelSpec *spec)
+{
+    int64_t x[FORMAT_DIMS];
+    const int lanes = depthwise_lanes();
+    onednn_dims(spec->role[ROLE_X], x);
+    Depthwise *impl = depthwise_new(&(DepthwiseSpec){.kind = spec->kind,
+                                                     .n = x[0],
+                                                     .c = x[1],
+                                                     .h = x[2],
+                                                     .w = x[3],
+                                                     .lanes = lanes,
+                                                     .stride = spec->stride[0],
+                                                     .relu = spec->relu,
+                                                     .threads = omp_get_max_threads()});
+    return own_new(dnnl, spec, &depthwise_table, impl, lanes == 16 ? dnnl_Goihw16g : dnnl_Goihw8g);
+}
+
 bool own_kernel_plan(Kernel **kernel, Dnnl *dnnl, const KernelSpec *spec)
 {
-    if (!winograd_here()) return false;
-    if (spec->winograd)
+    int64_t w[FORMAT_DIMS];
+    if (spec->winograd && winograd_here())
         *kernel = winograd_plan(dnnl, spec);
+    else if (spec->direct && onednn_dims(spec->role[ROLE_W], w) == FORMAT_DIMS)
+        *kernel = depthwise_plan(dnnl, spec);
     else if (spec->direct)
         *kernel = first_plan(dnnl, spec);
     else

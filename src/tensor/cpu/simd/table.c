@@ -61,6 +61,9 @@ const SimdTable SIMD_NAME(kernels) = {
     SLOT_FLOAT(winograd_weight),
     SLOT_FLOAT(first_forward),
     SLOT_FLOAT(first_weight),
+    SLOT_FLOAT(depthwise_forward),
+    SLOT_FLOAT(depthwise_data),
+    SLOT_FLOAT(depthwise_weight),
 #endif
 };
 
