@@ -1,11 +1,11 @@
-/* What the operations on oneDNN need of it, in our own words. Behind it are dnnl.c, dnnl_format.c
- * and dnnl_kernel.c, which include oneDNN's header, and dnnl_api.c, which knows which of its two C
- * APIs (2.x, 3.x) it was built against. A Format says how a tensor lies in memory; `any` leaves
- * that to the kernel it is given to. A Kernel is one primitive: planned (formats and scratch known,
- * cheap), built (code generated, memory objects made), then run with pointers only. One that asks
- * for Winograd's algorithm is our own (winograd.h). Kernels name their tensors by role, the same in
- * all three directions: X, W, B and Y stand for the values in forward and for the gradients where a
- * direction writes or reads gradients. */
+/* What the operations on oneDNN need of it, in our own words. Behind it are dnnl.c, dnnl_format.c,
+ * dnnl_kernel.c and dnnl_own.c, which include oneDNN's header, and dnnl_api.c, which knows which of
+ * its two C APIs (2.x, 3.x) it was built against. A Format says how a tensor lies in memory; `any`
+ * leaves that to the kernel it is given to. A Kernel is one primitive: planned (formats and scratch
+ * known, cheap), built (code generated, memory objects made), then run with pointers only. Where
+ * oneDNN has no kernel as good for the processor, a Kernel is our own (dnnl_own.c). Kernels name
+ * their tensors by role, the same in all three directions: X, W, B and Y stand for the values in
+ * forward and for the gradients where a direction writes or reads gradients. */
 #ifndef WEFT_TENSOR_CPU_DNNL_H
 #define WEFT_TENSOR_CPU_DNNL_H
 
@@ -65,6 +65,9 @@ typedef struct KernelSpec {
     int stride[2], pad[2];
     /* convolutions: by our own kernels (winograd.h), which take x and y in blocks of a vector */
     bool winograd;
+    /* convolutions: a direct kernel of our own, which shape decides (first_conv.h,
+     * depthwise.h) */
+    bool direct;
     /* forward: y = max(y, 0) */
     bool relu;
     /* backward: the forward kernel; borrowed for the call */
@@ -75,7 +78,7 @@ typedef struct KernelSpec {
 Status kernel_plan(Kernel **kernel, Dnnl *dnnl, const KernelSpec *spec);
 /* borrowed from kernel */
 const Format *kernel_format(const Kernel *kernel, KernelRole role);
-/* oneDNN's word for the implementation; "own:winograd" */
+/* oneDNN's word for the implementation; "own:..." for ours */
 const char *kernel_name(const Kernel *kernel);
 size_t kernel_scratch_bytes(const Kernel *kernel);
 Status kernel_build(Kernel *kernel);

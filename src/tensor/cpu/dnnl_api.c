@@ -65,7 +65,7 @@ DType format_type(const Format *format)
     return type == dnnl_bf16 ? DTYPE_BF16 : DTYPE_F32;
 }
 
-void onednn_dims(const Format *format, int64_t *dim)
+int onednn_dims(const Format *format, int64_t *dim)
 {
     const dnnl_dims_t *all = NULL;
     int ndim = 0;
@@ -74,6 +74,7 @@ void onednn_dims(const Format *format, int64_t *dim)
     onednn_must(dnnl_memory_desc_query(format->md, dnnl_query_dims, &all),
                 "dnnl_memory_desc_query");
     memcpy(dim, *all, (size_t)ndim * sizeof *dim);
+    return ndim;
 }
 
 bool format_elementwise(const Format *format)
@@ -157,9 +158,10 @@ DType format_type(const Format *format)
     return format->md.data_type == dnnl_bf16 ? DTYPE_BF16 : DTYPE_F32;
 }
 
-void onednn_dims(const Format *format, int64_t *dim)
+int onednn_dims(const Format *format, int64_t *dim)
 {
     memcpy(dim, format->md.dims, (size_t)format->md.ndims * sizeof *dim);
+    return format->md.ndims;
 }
 
 bool format_elementwise(const Format *format)

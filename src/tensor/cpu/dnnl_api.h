@@ -4,7 +4,6 @@
 #define WEFT_TENSOR_CPU_DNNL_API_H
 
 #include "dnnl.h"
-#include "winograd.h"
 
 #include <dnnl.h>
 
@@ -26,12 +25,21 @@ struct Format {
 };
 /* the roles and the scratchpad */
 enum { KERNEL_ARGS = ROLES + 1 };
+/* A kernel of our own: what it was planned to, `impl`, and how that is run. */
+typedef struct OwnTable {
+    const char *name;
+    size_t (*scratch_bytes)(const void *impl);
+    void (*run)(const void *impl, void *const data[ROLES], void *scratch);
+    void (*free)(void **impl);
+} OwnTable;
+
 struct Kernel {
     KernelKind kind;
     /* borrowed from the backend */
     Dnnl *dnnl;
-    /* owned; NULL where oneDNN computes it, which else has nothing here */
-    Winograd *own;
+    /* NULL where oneDNN computes it; else what is oneDNN's is empty. own_impl: owned */
+    const OwnTable *own;
+    void *own_impl;
     dnnl_primitive_desc_t desc;
     dnnl_primitive_t primitive;
     Format *role[ROLES], *scratch;
@@ -50,13 +58,15 @@ MemoryDesc onednn_desc(const Format *format);
 /* Owner: the caller. */
 Format *format_clone(MemoryDesc desc);
 Format *format_tagged(int ndim, const int64_t *dim, DType type, dnnl_format_tag_t tag);
-/* A format's logical dimensions, into dim of FORMAT_DIMS. */
-void onednn_dims(const Format *format, int64_t *dim);
+/* A format's logical dimensions, into dim of FORMAT_DIMS, and how many. */
+int onednn_dims(const Format *format, int64_t *dim);
 /* The primitive's description; *pd is the caller's. */
 dnnl_status_t onednn_conv2d(dnnl_primitive_desc_t *pd, const Dnnl *dnnl, const KernelSpec *spec,
                             const_dnnl_primitive_attr_t attr);
 dnnl_status_t onednn_dense(dnnl_primitive_desc_t *pd, const Dnnl *dnnl, const KernelSpec *spec,
                            const_dnnl_primitive_attr_t attr);
+/* Plans *kernel if one of our own is asked for and this processor has it. */
+bool own_kernel_plan(Kernel **kernel, Dnnl *dnnl, const KernelSpec *spec);
 /* y = max(y, 0) after the primitive */
 dnnl_status_t onednn_relu(dnnl_post_ops_t ops);
 

@@ -1,7 +1,6 @@
 /* Kernels: oneDNN's primitives, planned, built and run. Scratch memory is always the caller's. */
 #include "dnnl_api.h"
 
-#include <omp.h>
 #include <string.h>
 
 /* Where each role of a kind is found in oneDNN's terms. */
@@ -82,35 +81,9 @@ static dnnl_status_t desc_create(dnnl_primitive_desc_t *pd, const Dnnl *dnnl,
     return status;
 }
 
-/* Our own Winograd: x and y in blocks of a vector's width, the weight in one order for all three
- * directions. */
-static Status own_plan(Kernel **kernel, Dnnl *dnnl, const KernelSpec *spec)
-{
-    int64_t x[FORMAT_DIMS], w[FORMAT_DIMS];
-    onednn_dims(spec->role[ROLE_X], x);
-    onednn_dims(spec->role[ROLE_W], w);
-    Kernel *k = *kernel = mem_new(sizeof *k);
-    k->kind = spec->kind;
-    k->dnnl = dnnl;
-    for (int r = 0; r < ROLES; ++r)
-        if (spec->role[r] && r != ROLE_W) k->role[r] = format_copy(spec->role[r]);
-    k->role[ROLE_W] = format_tagged(4, w, DTYPE_F32,
-                                    dnnl_vector_floats() == 16 ? dnnl_OIhw16i16o : dnnl_OIhw8i8o);
-    k->own = winograd_new(&(WinogradSpec){.kind = spec->kind,
-                                          .n = x[0],
-                                          .c = x[1],
-                                          .h = x[2],
-                                          .w = x[3],
-                                          .o = w[0],
-                                          .pad = {spec->pad[0], spec->pad[1]},
-                                          .relu = spec->relu,
-                                          .threads = omp_get_max_threads()});
-    return OK;
-}
-
 Status kernel_plan(Kernel **kernel, Dnnl *dnnl, const KernelSpec *spec)
 {
-    if (spec->winograd) return own_plan(kernel, dnnl, spec);
+    if (own_kernel_plan(kernel, dnnl, spec)) return OK;
     dnnl_primitive_desc_t desc = NULL;
     dnnl_status_t status = desc_create(&desc, dnnl, spec);
     *kernel = NULL;
@@ -136,7 +109,7 @@ const Format *kernel_format(const Kernel *kernel, KernelRole role)
 
 const char *kernel_name(const Kernel *kernel)
 {
-    if (kernel->own) return "own:winograd";
+    if (kernel->own) return kernel->own->name;
     const char *text = NULL;
     onednn_must(dnnl_primitive_desc_query(kernel->desc, dnnl_query_impl_info_str, 0, &text),
                 "dnnl_primitive_desc_query");
@@ -145,7 +118,7 @@ const char *kernel_name(const Kernel *kernel)
 
 size_t kernel_scratch_bytes(const Kernel *kernel)
 {
-    if (kernel->own) return winograd_scratch_bytes(kernel->own);
+    if (kernel->own) return kernel->own->scratch_bytes(kernel->own_impl);
     return dnnl_memory_desc_get_size(onednn_desc(kernel->scratch));
 }
 
@@ -194,7 +167,7 @@ Status kernel_build(Kernel *kernel)
 void kernel_run(Kernel *kernel, void *const data[ROLES], void *scratch)
 {
     if (kernel->own) {
-        winograd_run(kernel->own, data, scratch);
+        kernel->own->run(kernel->own_impl, data, scratch);
         return;
     }
     for (int i = 0; i < kernel->arg_count; ++i) {
@@ -217,7 +190,7 @@ void kernel_free(Kernel **kernel)
         onednn_must(dnnl_memory_destroy(k->arg[i].memory), "dnnl_memory_destroy");
     if (k->primitive) onednn_must(dnnl_primitive_destroy(k->primitive), "dnnl_primitive_destroy");
     if (k->desc) onednn_must(dnnl_primitive_desc_destroy(k->desc), "dnnl_primitive_desc_destroy");
-    winograd_free(&k->own);
+    if (k->own) k->own->free(&k->own_impl);
     for (int r = 0; r < ROLES; ++r) format_free(&k->role[r]);
     format_free(&k->scratch);
     mem_free(kernel);

@@ -56,6 +56,7 @@ static KernelSpec kernel_spec(const LinearSpec *s, int direction, const Kernel *
         .stride = {s->stride[0], s->stride[1]},
         .pad = {s->pad[0], s->pad[1]},
         .winograd = s->winograd,
+        .direct = s->direct[direction],
         .hint = hint,
     };
 }

@@ -11,6 +11,8 @@
 #define WEFT_TENSOR_SIMD_H
 
 #include "tensor.h"
+#include "depthwise.h"
+#include "first_conv.h"
 #include "winograd.h"
 
 enum { SIMD_LANES = 16 };
@@ -216,6 +218,18 @@ typedef struct SimdTable {
     /* out[row = tile][o] = a[tile][c] b[c][o]; and out[row = c][o] = sum over tiles. */
     void (*winograd_forward)(const WinogradProduct *p);
     void (*winograd_weight)(const WinogradProduct *p);
+
+    /* NULL without AVX2. y from bias (NULL: 0), with relu; and adding to dw and db (NULL: not wanted). */
+    void (*first_forward)(const FirstConv *f, const float *w, const float *bias, bool relu,
+                          float *y);
+    void (*first_weight)(const FirstConv *f, const float *dy, float *dw, float *db);
+    /* NULL without AVX2. One plane, of a block as wide as this set's vectors; dw and db are
+     * written. */
+    void (*depthwise_forward)(const DepthwisePlane *a, const float *x, const float *w,
+                              const float *bias, bool relu, float *y);
+    void (*depthwise_data)(const DepthwisePlane *a, const float *dy, const float *w, float *dx);
+    void (*depthwise_weight)(const DepthwisePlane *a, const float *x, const float *dy, float *dw,
+                             float *db);
 } SimdTable;
 
 /* The table in use for activations of that type: cpu_used's, unless simd_use chose another. */

@@ -60,6 +60,11 @@ const SimdTable SIMD_NAME(kernels) = {
     SLOT_FLOAT(winograd_taps),
     SLOT_FLOAT(winograd_forward),
     SLOT_FLOAT(winograd_weight),
+    SLOT_FLOAT(first_forward),
+    SLOT_FLOAT(first_weight),
+    SLOT_FLOAT(depthwise_forward),
+    SLOT_FLOAT(depthwise_data),
+    SLOT_FLOAT(depthwise_weight),
 #endif
 };
 

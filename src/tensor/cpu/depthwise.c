@@ -1,0 +1,99 @@
+/* An item is one plane: a sample's block of channels. The weight's gradient is summed by planes,
+ * and then over the samples, in order. */
+#include "depthwise.h"
+#include "simd/simd.h"
+
+#include <omp.h>
+#include <string.h>
+
+struct Depthwise {
+    DepthwiseSpec spec;
+    DepthwisePlane plane;
+    int64_t blocks, items;
+};
+
+int depthwise_lanes(void)
+{
+    const int lanes = cpu_used() == CPU_AVX512 ? 16 : cpu_used() == CPU_AVX2 ? 8 : 0;
+    return dnnl_vector_floats() == lanes ? lanes : 0;
+}
+
+Depthwise *depthwise_new(const DepthwiseSpec *spec)
+{
+    Depthwise *d = mem_new(sizeof *d);
+    d->spec = *spec;
+    d->plane = (DepthwisePlane){.h = spec->h,
+                                .w = spec->w,
+                                .p = (spec->h - 1) / spec->stride + 1,
+                                .q = (spec->w - 1) / spec->stride + 1,
+                                .stride = spec->stride};
+    d->blocks = spec->c / spec->lanes;
+    d->items = spec->n * d->blocks;
+    return d;
+}
+
+void depthwise_free(Depthwise **depthwise)
+{
+    mem_free(depthwise);
+}
+
+/* Of a plane: dw, and db behind it. */
+static int64_t partial(const Depthwise *d)
+{
+    return (DEPTHWISE_TAPS + 1) * d->spec.lanes;
+}
+
+static int64_t zeros(const Depthwise *d)
+{
+    return d->spec.w * d->spec.lanes;
+}
+
+size_t depthwise_scratch_bytes(const Depthwise *d)
+{
+    const int64_t sums = d->spec.kind == KERNEL_CONV_WEIGHT ? d->items * partial(d) : 0;
+    return (size_t)(zeros(d) + sums) * sizeof(float);
+}
+
+static void item_run(const Depthwise *d, const DepthwisePlane *a, void *const data[ROLES],
+                     int64_t item, float *sums)
+{
+    const SimdTable *simd = simd_table(DTYPE_F32);
+    const int64_t lanes = d->spec.lanes, block = item % d->blocks;
+    float *x = (float *)data[ROLE_X] + item * a->h * a->w * lanes;
+    float *y = (float *)data[ROLE_Y] + item * a->p * a->q * lanes;
+    const float *w = (const float *)data[ROLE_W] + block * DEPTHWISE_TAPS * lanes;
+    const float *bias = data[ROLE_B];
+    float *dw = sums + item * partial(d);
+    if (d->spec.kind == KERNEL_CONV_FORWARD)
+        simd->depthwise_forward(a, x, w, bias ? bias + block * lanes : NULL, d->spec.relu, y);
+    else if (d->spec.kind == KERNEL_CONV_DATA)
+        simd->depthwise_data(a, y, w, x);
+    else
+        simd->depthwise_weight(a, x, y, dw, dw + DEPTHWISE_TAPS * lanes);
+}
+
+/* n floats of each block, `from` on in its planes' parts, summed over the samples. */
+static void join(const Depthwise *d, const float *sums, int64_t from, int64_t n, float *out)
+{
+    memset(out, 0, (size_t)(d->blocks * n) * sizeof *out);
+    for (int64_t i = 0; i < d->items; ++i)
+        simd_table(DTYPE_F32)->add_into(out + i % d->blocks * n, sums + i * partial(d) + from, n);
+}
+
+void depthwise_run(const Depthwise *d, void *const data[ROLES], void *scratch)
+{
+    const int64_t lanes = d->spec.lanes;
+    float *sums = (float *)scratch + zeros(d);
+    DepthwisePlane plane = d->plane;
+    plane.zeros = memset(scratch, 0, (size_t)zeros(d) * sizeof *sums);
+#pragma omp parallel num_threads(d->spec.threads) if (d->spec.threads > 1)
+    {
+        const int64_t thread = omp_get_thread_num(), threads = omp_get_num_threads();
+        const int64_t end = d->items * (thread + 1) / threads;
+        for (int64_t i = d->items * thread / threads; i < end; ++i)
+            item_run(d, &plane, data, i, sums);
+    }
+    if (d->spec.kind != KERNEL_CONV_WEIGHT) return;
+    join(d, sums, 0, DEPTHWISE_TAPS * lanes, data[ROLE_W]);
+    if (data[ROLE_B]) join(d, sums, DEPTHWISE_TAPS * lanes, lanes, data[ROLE_B]);
+}

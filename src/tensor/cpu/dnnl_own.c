@@ -1,0 +1,169 @@
+/* Kernels of our own behind dnnl.h, where oneDNN has none as good. */
+#include "depthwise.h"
+#include "dnnl_api.h"
+#include "first_conv.h"
+#include "winograd.h"
+
+#include <omp.h>
+
+/* A Kernel with spec's formats, but for the weight's, which is in that order. */
+static Kernel *own_new(Dnnl *dnnl, const KernelSpec *spec, const OwnTable *table, void *impl,
+                       dnnl_format_tag_t weight)
+{
+    int64_t w[FORMAT_DIMS];
+    const int ndim = onednn_dims(spec->role[ROLE_W], w);
+    Kernel *k = mem_new(sizeof *k);
+    k->kind = spec->kind;
+    k->dnnl = dnnl;
+    k->own = table;
+    k->own_impl = impl;
+    for (int r = 0; r < ROLES; ++r)
+        if (spec->role[r] && r != ROLE_W) k->role[r] = format_copy(spec->role[r]);
+    k->role[ROLE_W] = format_tagged(ndim, w, DTYPE_F32, weight);
+    return k;
+}
+
+/* ---- Winograd ---- */
+static size_t winograd_bytes(const void *impl)
+{
+    return winograd_scratch_bytes(impl);
+}
+
+static void winograd_compute(const void *impl, void *const data[ROLES], void *scratch)
+{
+    winograd_run(impl, data, scratch);
+}
+
+static void winograd_release(void **impl)
+{
+    Winograd *w = *impl;
+    winograd_free(&w);
+    *impl = NULL;
+}
+
+static const OwnTable winograd_table = {
+    .name = "own:winograd",
+    .scratch_bytes = winograd_bytes,
+    .run = winograd_compute,
+    .free = winograd_release,
+};
+
+/* x and y in blocks of a vector, the weight in one order for all three directions. */
+static Kernel *winograd_plan(Dnnl *dnnl, const KernelSpec *spec)
+{
+    int64_t x[FORMAT_DIMS], w[FORMAT_DIMS];
+    onednn_dims(spec->role[ROLE_X], x);
+    onednn_dims(spec->role[ROLE_W], w);
+    Winograd *impl = winograd_new(&(WinogradSpec){.kind = spec->kind,
+                                                  .n = x[0],
+                                                  .c = x[1],
+                                                  .h = x[2],
+                                                  .w = x[3],
+                                                  .o = w[0],
+                                                  .pad = {spec->pad[0], spec->pad[1]},
+                                                  .relu = spec->relu,
+                                                  .threads = omp_get_max_threads()});
+    return own_new(dnnl, spec, &winograd_table, impl,
+                   dnnl_vector_floats() == 16 ? dnnl_OIhw16i16o : dnnl_OIhw8i8o);
+}
+
+/* ---- first convolutions ---- */
+static size_t first_bytes(const void *impl)
+{
+    return first_conv_scratch_bytes(impl);
+}
+
+static void first_compute(const void *impl, void *const data[ROLES], void *scratch)
+{
+    first_conv_run(impl, data, scratch);
+}
+
+static void first_release(void **impl)
+{
+    FirstConvRun *f = *impl;
+    first_conv_free(&f);
+    *impl = NULL;
+}
+
+static const OwnTable first_table = {
+    .name = "own:first",
+    .scratch_bytes = first_bytes,
+    .run = first_compute,
+    .free = first_release,
+};
+
+static Kernel *first_plan(Dnnl *dnnl, const KernelSpec *spec)
+{
+    int64_t x[FORMAT_DIMS], w[FORMAT_DIMS];
+    onednn_dims(spec->role[ROLE_X], x);
+    onednn_dims(spec->role[ROLE_W], w);
+    FirstConvRun *impl =
+        first_conv_new(&(FirstConvSpec){.kind = spec->kind,
+                                        .n = x[0],
+                                        .c = x[1],
+                                        .h = x[2],
+                                        .w = x[3],
+                                        .o = w[0],
+                                        .kernel = {w[2], w[3]},
+                                        .stride = {spec->stride[0], spec->stride[1]},
+                                        .pad = {spec->pad[0], spec->pad[1]},
+                                        .relu = spec->relu,
+                                        .threads = omp_get_max_threads()});
+    return own_new(dnnl, spec, &first_table, impl, dnnl_Ohwi8o);
+}
+
+/* ---- depthwise ---- */
+static size_t depthwise_bytes(const void *impl)
+{
+    return depthwise_scratch_bytes(impl);
+}
+
+static void depthwise_compute(const void *impl, void *const data[ROLES], void *scratch)
+{
+    depthwise_run(impl, data, scratch);
+}
+
+static void depthwise_release(void **impl)
+{
+    Depthwise *d = *impl;
+    depthwise_free(&d);
+    *impl = NULL;
+}
+
+static const OwnTable depthwise_table = {
+    .name = "own:depthwise",
+    .scratch_bytes = depthwise_bytes,
+    .run = depthwise_compute,
+    .free = depthwise_release,
+};
+
+static Kernel *depthwise_plan(Dnnl *dnnl, const KernelSpec *spec)
+{
+    int64_t x[FORMAT_DIMS];
+    const int lanes = depthwise_lanes();
+    onednn_dims(spec->role[ROLE_X], x);
+    Depthwise *impl = depthwise_new(&(DepthwiseSpec){.kind = spec->kind,
+                                                     .n = x[0],
+                                                     .c = x[1],
+                                                     .h = x[2],
+                                                     .w = x[3],
+                                                     .lanes = lanes,
+                                                     .stride = spec->stride[0],
+                                                     .relu = spec->relu,
+                                                     .threads = omp_get_max_threads()});
+    return own_new(dnnl, spec, &depthwise_table, impl, lanes == 16 ? dnnl_Goihw16g : dnnl_Goihw8g);
+}
+
+bool own_kernel_plan(Kernel **kernel, Dnnl *dnnl, const KernelSpec *spec)
+{
+    int64_t w[FORMAT_DIMS];
+    if (spec->winograd)
+        *kernel = winograd_plan(dnnl, spec);
+    else if (spec->direct && onednn_dims(spec->role[ROLE_W], w) == FORMAT_DIMS)
+        *kernel = depthwise_plan(dnnl, spec);
+    else if (spec->direct)
+        *kernel = first_plan(dnnl, spec);
+    else
+        return false;
+    return true;
+}

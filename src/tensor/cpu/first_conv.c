@@ -1,0 +1,182 @@
+/* An image is taken in units of some rows of y. What a unit reads of x is copied to where zeros
+ * stand around it, [row][C][column], so that all pixels are alike. The weight's gradient is summed
+ * by the pieces that the units are cut into, whatever the number of threads, and then over the
+ * pieces, in order. */
+#include "first_conv.h"
+#include "simd/simd.h"
+
+#include <omp.h>
+#include <string.h>
+
+enum {
+    BLOCK = FIRST_BLOCK,
+    /* of y, that a unit has at least: with 4 blocks of dy half of a core's first cache */
+    PIXELS = 96,
+    /* of dw: what threads can share */
+    PIECES = 32,
+    /* floats */
+    ALIGN = 16,
+};
+
+struct FirstConvRun {
+    FirstConvSpec spec;
+    /* of y; of a unit; of all images */
+    int64_t p, q, rows, units;
+    /* of the copy that a unit reads: rows, columns, and floats */
+    int64_t in_rows, in_columns, own;
+    int64_t taps, pieces, partial;
+    int32_t *tap;
+};
+
+static int64_t ceil_div(int64_t a, int64_t b)
+{
+    return (a + b - 1) / b;
+}
+
+static int64_t round_up(int64_t a, int64_t to)
+{
+    return ceil_div(a, to) * to;
+}
+
+static void plan_taps(FirstConvRun *f)
+{
+    const FirstConvSpec *s = &f->spec;
+    const int64_t all = round_up(f->taps, FIRST_TAPS);
+    f->tap = mem_new((size_t)all * sizeof *f->tap);
+    for (int64_t k = 0; k < f->taps; ++k) {
+        const int64_t c = k % s->c, column = k / s->c % s->kernel[1], row = k / s->c / s->kernel[1];
+        f->tap[k] = (int32_t)((row * s->c + c) * f->in_columns + column);
+    }
+}
+
+FirstConvRun *first_conv_new(const FirstConvSpec *spec)
+{
+    FirstConvRun *f = mem_new(sizeof *f);
+    const FirstConvSpec *s = &f->spec;
+    f->spec = *spec;
+    f->p = (s->h + 2 * s->pad[0] - s->kernel[0]) / s->stride[0] + 1;
+    f->q = (s->w + 2 * s->pad[1] - s->kernel[1]) / s->stride[1] + 1;
+    f->rows = ceil_div(PIXELS, f->q);
+    if (f->rows > f->p) f->rows = f->p;
+    f->units = s->n * ceil_div(f->p, f->rows);
+    f->in_rows = (f->rows - 1) * s->stride[0] + s->kernel[0];
+    f->in_columns = (f->q - 1) * s->stride[1] + s->kernel[1];
+    f->own = round_up(f->in_rows * f->in_columns * s->c, ALIGN);
+    f->taps = s->c * s->kernel[0] * s->kernel[1];
+    if (s->kind == KERNEL_CONV_WEIGHT) {
+        f->pieces = f->units < PIECES ? f->units : PIECES;
+        f->partial = (f->taps + 1) * s->o;
+    }
+    plan_taps(f);
+    return f;
+}
+
+void first_conv_free(FirstConvRun **conv)
+{
+    if (!*conv) return;
+    mem_free(&(*conv)->tap);
+    mem_free(conv);
+}
+
+size_t first_conv_scratch_bytes(const FirstConvRun *f)
+{
+    return (size_t)(f->pieces * f->partial + f->spec.threads * f->own) * sizeof(float);
+}
+
+/* The row of x, or zeros, that stands `row` rows and `c` channels into a unit's copy. */
+static void copy_row(const FirstConvRun *f, const float *image, int64_t c, int64_t row, float *to)
+{
+    const FirstConvSpec *s = &f->spec;
+    const int64_t pad = s->pad[1];
+    const int64_t end = s->w + pad < f->in_columns ? s->w + pad : f->in_columns;
+    if (row < 0 || row >= s->h || end <= pad) {
+        memset(to, 0, (size_t)f->in_columns * sizeof *to);
+        return;
+    }
+    memset(to, 0, (size_t)pad * sizeof *to);
+    memcpy(to + pad, image + (c * s->h + row) * s->w, (size_t)(end - pad) * sizeof *to);
+    memset(to + end, 0, (size_t)(f->in_columns - end) * sizeof *to);
+}
+
+/* Copies what a unit reads, and says how; *y_at: where its part of y begins. */
+static FirstConv unit_begin(const FirstConvRun *f, const float *x, int64_t unit, float *own,
+                            int64_t *y_at)
+{
+    const FirstConvSpec *s = &f->spec;
+    const int64_t each = ceil_div(f->p, f->rows), n = unit / each, row = unit % each * f->rows;
+    const int64_t rows = f->p - row < f->rows ? f->p - row : f->rows;
+    const int64_t in_rows = (rows - 1) * s->stride[0] + s->kernel[0];
+    for (int64_t i = 0; i < in_rows; ++i)
+        for (int64_t c = 0; c < s->c; ++c)
+            copy_row(f, x + n * s->c * s->h * s->w, c, row * s->stride[0] - s->pad[0] + i,
+                     own + (i * s->c + c) * f->in_columns);
+    *y_at = (n * s->o * f->p + row * BLOCK) * f->q;
+    return (FirstConv){.x = own,
+                       .tap = f->tap,
+                       .taps = f->taps,
+                       .rows = rows,
+                       .columns = f->q,
+                       .x_row = s->stride[0] * s->c * f->in_columns,
+                       .stride = s->stride[1],
+                       .y_block = f->p * f->q * BLOCK,
+                       .blocks = s->o / BLOCK};
+}
+
+static void forward(const FirstConvRun *f, void *const data[ROLES], float *scratch)
+{
+#pragma omp parallel num_threads(f->spec.threads) if (f->spec.threads > 1)
+    {
+        const int64_t thread = omp_get_thread_num(), threads = omp_get_num_threads();
+        const int64_t end = f->units * (thread + 1) / threads;
+        for (int64_t u = f->units * thread / threads; u < end; ++u) {
+            int64_t at;
+            const FirstConv unit = unit_begin(f, data[ROLE_X], u, scratch + thread * f->own, &at);
+            simd_table(DTYPE_F32)->first_forward(&unit, data[ROLE_W], data[ROLE_B], f->spec.relu,
+                                                 (float *)data[ROLE_Y] + at);
+        }
+    }
+}
+
+/* dw, and behind it db, of a piece's units. */
+static void piece_run(const FirstConvRun *f, void *const data[ROLES], int64_t piece, float *own,
+                      float *dw)
+{
+    float *db = data[ROLE_B] ? dw + f->taps * f->spec.o : NULL;
+    const int64_t end = f->units * (piece + 1) / f->pieces;
+    memset(dw, 0, (size_t)f->partial * sizeof *dw);
+    for (int64_t u = f->units * piece / f->pieces; u < end; ++u) {
+        int64_t at;
+        const FirstConv unit = unit_begin(f, data[ROLE_X], u, own, &at);
+        simd_table(DTYPE_F32)->first_weight(&unit, (const float *)data[ROLE_Y] + at, dw, db);
+    }
+}
+
+static void join(const float *partial, int64_t pieces, int64_t step, int64_t n, float *sum)
+{
+    memcpy(sum, partial, (size_t)n * sizeof *sum);
+    for (int64_t i = 1; i < pieces; ++i)
+        simd_table(DTYPE_F32)->add_into(sum, partial + i * step, n);
+}
+
+static void weight(const FirstConvRun *f, void *const data[ROLES], float *scratch)
+{
+    float *own = scratch + f->pieces * f->partial;
+    const int64_t w_count = f->taps * f->spec.o;
+#pragma omp parallel num_threads(f->spec.threads) if (f->spec.threads > 1)
+    {
+        const int64_t thread = omp_get_thread_num(), threads = omp_get_num_threads();
+        const int64_t end = f->pieces * (thread + 1) / threads;
+        for (int64_t i = f->pieces * thread / threads; i < end; ++i)
+            piece_run(f, data, i, own + thread * f->own, scratch + i * f->partial);
+    }
+    join(scratch, f->pieces, f->partial, w_count, data[ROLE_W]);
+    if (data[ROLE_B]) join(scratch + w_count, f->pieces, f->partial, f->spec.o, data[ROLE_B]);
+}
+
+void first_conv_run(const FirstConvRun *f, void *const data[ROLES], void *scratch)
+{
+    if (f->spec.kind == KERNEL_CONV_WEIGHT)
+        weight(f, data, scratch);
+    else
+        forward(f, data, scratch);
+}
