@@ -198,6 +198,9 @@ typedef struct ConfigWords {
     /* Where word is NULL: all of them, "auto|shm|mpi", of which there is no more to say. */
     const char *text;
 } ConfigWords;
+/* Has it a use for that key of its section? What nobody has said anything of may have one for
+ * all. */
+bool word_uses(ConfigWord word, const char *leaf);
 /* Which words the modules have, before anything is parsed. lists is borrowed for good. Of a key
  * without words only the default is known. Again: those of the same keys are replaced. */
 void config_use_words(const ConfigWords *lists, int count);

@@ -146,6 +146,9 @@ void param_init(const Graph *graph, int param, uint64_t seed, float *plain);
 
 typedef struct ZooEntry {
     const char *name, *help;
+    /* Keys of model that it has a use for, beside those of all models: "width heads"; "blocks":
+     * model.layers as a number. May be NULL. */
+    const char *uses;
     /* Adds layers from the data (NODE_INPUT) to the logits; returns the logits' node or
      * GRAPH_FAILED. */
     int (*build)(Graph *graph, const Config *config);

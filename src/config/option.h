@@ -99,9 +99,6 @@ const char *option_words(const Option *option);
 /* The word that option's value stands for, as its module has it; .word NULL: there is none, or
  * nobody has said. */
 ConfigWord option_word(const Option *option, int value);
-/* Has it a use for that key of its section? What nobody has said anything of may have one for
- * all. */
-bool word_uses(ConfigWord word, const char *leaf);
 
 /* The words of option that have a use for that key: "sgd, muon", with `between` as the comma.
  * Owner: the caller. */

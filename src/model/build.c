@@ -41,37 +41,55 @@ static Status unknown_model(const Config *config)
                            config->model.name, list);
 }
 
+/* "gpt2, llama": the models that have a use for a key. Owner: the caller. */
+static char *users_of(const char *leaf)
+{
+    char *all = mem_text("");
+    for (int i = 0; zoo[i]; ++i) {
+        if (!word_uses((ConfigWord){.word = zoo[i]->name, .uses = zoo[i]->uses}, leaf)) continue;
+        char *more = mem_format("%s%s%s", all, *all ? ", " : "", zoo[i]->name);
+        mem_free(&all);
+        all = more;
+    }
+    return all;
+}
+
 /* A key that is for other models and would be without effect here. context and vocab also say how a
  * list of layers is fed. */
 static Status check_keys(const Config *config)
 {
-    bool list = config->model.layer_count > 0;
-    const char *name = config->model.name ? config->model.name : "";
-    enum { GPT2 = 1, LLAMA = 2, BOTH = 3 };
-    static const char *const words[] = {
-        [GPT2] = "gpt2", [LLAMA] = "llama", [BOTH] = "gpt2 and llama"};
+    const bool list = config->model.layer_count > 0;
+    const char *name = config->model.name ? config->model.name : "", *uses = NULL;
     const struct {
-        const char *key;
-        int who;
+        /* as models say it */
+        const char *leaf;
         bool set;
-    } own[] = {{"model.size", GPT2, config->model.size != GPT_OWN},
-               {"model.layers", BOTH, config->model.depth > 0},
-               {"model.width", BOTH, config->model.width > 0},
-               {"model.heads", BOTH, config->model.heads > 0},
-               {"model.kv_heads", LLAMA, config->model.kv_heads > 0},
-               {"model.ffn", LLAMA, config->model.ffn > 0},
-               {"model.positions", GPT2, config->model.positions != POSITIONS_LEARNED},
-               {"model.rotary_base", LLAMA, config->model.rotary_base != ROTARY_BASE},
-               {"model.rms_eps", LLAMA, config->model.rms_eps != RMS_EPS},
-               {"model.tied", LLAMA, config->model.tied},
-               {"model.context", BOTH, config->model.context > 0 && !list},
-               {"model.vocab", BOTH, config->model.vocab > 0 && !list}};
-    int who = list ? 0 : strcmp(name, "gpt2") == 0 ? GPT2 : strcmp(name, "llama") == 0 ? LLAMA : 0;
+    } own[] = {{"size", config->model.size != GPT_OWN},
+               {"blocks", config->model.depth > 0},
+               {"width", config->model.width > 0},
+               {"heads", config->model.heads > 0},
+               {"kv_heads", config->model.kv_heads > 0},
+               {"ffn", config->model.ffn > 0},
+               {"positions", config->model.positions != POSITIONS_LEARNED},
+               {"rotary_base", config->model.rotary_base != ROTARY_BASE},
+               {"rms_eps", config->model.rms_eps != RMS_EPS},
+               {"tied", config->model.tied},
+               {"context", config->model.context > 0 && !list},
+               {"vocab", config->model.vocab > 0 && !list}};
     if (!list && !*name) return OK;
-    for (size_t i = 0; i < sizeof own / sizeof own[0]; ++i)
-        if (own[i].set && !(own[i].who & who))
-            return config_fail_key(config, own[i].key, "%s does not use it; it is for %s",
-                                   list ? "a list of layers" : name, words[own[i].who]);
+    for (int i = 0; zoo[i] && !list; ++i)
+        if (strcmp(zoo[i]->name, name) == 0) uses = zoo[i]->uses;
+    for (size_t i = 0; i < sizeof own / sizeof own[0]; ++i) {
+        const char *leaf = own[i].leaf;
+        if (!own[i].set || word_uses((ConfigWord){.word = name, .uses = uses}, leaf)) continue;
+        char *users = users_of(leaf);
+        char *key = mem_format("model.%s", strcmp(leaf, "blocks") == 0 ? "layers" : leaf);
+        Status st = config_fail_key(config, key, "%s does not use it; it is for %s",
+                                    list ? "a list of layers" : name, users);
+        mem_free(&key);
+        mem_free(&users);
+        return st;
+    }
     return OK;
 }
 

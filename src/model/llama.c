@@ -140,5 +140,6 @@ const ZooEntry zoo_llama = {
     .name = "llama",
     .help = "Touvron et al. 2023: model.layers (blocks), width, heads, kv_heads, ffn, rotary_base, "
             "rms_eps, tied; model.dropout is 0 unless set, and never on attention",
+    .uses = "blocks width heads kv_heads ffn rotary_base rms_eps tied context vocab",
     .build = build,
 };

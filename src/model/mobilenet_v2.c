@@ -1,8 +1,8 @@
-/* mobilenet_v2 (Sandler et al. 2018, width 1): inverted residual blocks of a 1x1 expansion, a 3x3
+/* mobilenet_v2 (Sandler et al. 2018): inverted residual blocks of a 1x1 expansion, a 3x3
  * depthwise convolution and a linear 1x1 projection. Names and initialisers are torchvision's. */
 #include "build.h"
 
-enum { NAME_CHARS = 64 };
+enum { NAME_CHARS = 64, WIDTH = 32, MULTIPLE = 8 };
 
 typedef struct ConvSpec {
     int channels, kernel, stride, groups;
@@ -45,21 +45,35 @@ static int block(Graph *g, int x, int index, int t, int c_in, int c, int stride)
     return graph_add(g, "add", part, (int[]){y, x}, 2, NULL);
 }
 
+/* Channels of the network of width 32 in one of that width: a multiple of 8 that is no less than
+ * 9/10 of them, as the authors' own code has it. */
+static int scaled(int channels, int width)
+{
+    const double wanted = (double)channels * width / WIDTH;
+    int near = (int)(wanted + MULTIPLE / 2.0) / MULTIPLE * MULTIPLE;
+    if (near < MULTIPLE) near = MULTIPLE;
+    return near < 0.9 * wanted ? near + MULTIPLE : near;
+}
+
 static int build(Graph *g, const Config *config)
 {
     static const struct {
         int t, c, n, s;
     } stage[] = {{1, 16, 1, 1}, {6, 24, 2, 2},  {6, 32, 3, 2}, {6, 64, 4, 2},
                  {6, 96, 3, 1}, {6, 160, 3, 2}, {6, 320, 1, 1}};
-    int index = 1, c_in = 32;
+    enum { LAST = 1280 };
+    const int width = config->model.width > 0 ? (int)config->model.width : WIDTH;
+    int index = 1, c_in = scaled(WIDTH, width);
     char classes[32];
-    int x = conv_norm(g, NODE_INPUT, "features.0", 0, (ConvSpec){32, 3, 2, 1}, true);
+    int x = conv_norm(g, NODE_INPUT, "features.0", 0, (ConvSpec){c_in, 3, 2, 1}, true);
     for (size_t s = 0; s < sizeof stage / sizeof stage[0]; ++s)
         for (int b = 0; b < stage[s].n; ++b) {
-            x = block(g, x, index++, stage[s].t, c_in, stage[s].c, b == 0 ? stage[s].s : 1);
-            c_in = stage[s].c;
+            const int c = scaled(stage[s].c, width);
+            x = block(g, x, index++, stage[s].t, c_in, c, b == 0 ? stage[s].s : 1);
+            c_in = c;
         }
-    x = conv_norm(g, x, "features.18", 0, (ConvSpec){1280, 1, 1, 1}, true);
+    const int last = scaled(LAST, width > WIDTH ? width : WIDTH);
+    x = conv_norm(g, x, "features.18", 0, (ConvSpec){last, 1, 1, 1}, true);
     x = graph_add(g, "global_pool", "avgpool", &x, 1, NULL);
     x = graph_add(g, "flatten", "flatten", &x, 1, NULL);
     x = zoo_dropout(g, config, "classifier.0", x, 0.2);
@@ -71,5 +85,6 @@ static int build(Graph *g, const Config *config)
 const ZooEntry zoo_mobilenet_v2 = {
     .name = "mobilenet_v2",
     .help = "Sandler et al. 2018: depthwise convolutions",
+    .uses = "width",
     .build = build,
 };

@@ -3,7 +3,7 @@
  * initialisers are torchvision's. */
 #include "build.h"
 
-enum { STAGES = 4, NAME_CHARS = 64 };
+enum { STAGES = 4, NAME_CHARS = 64, WIDTH = 64 };
 
 typedef struct ResNet {
     int blocks[STAGES];
@@ -70,10 +70,10 @@ static int block(Graph *g, int x, const char *prefix, int expansion, int width, 
     return graph_add(g, "relu", name, &y, 1, NULL);
 }
 
-static int stem(Graph *g, bool small)
+static int stem(Graph *g, bool small, int width)
 {
-    if (small) return conv_norm(g, NODE_INPUT, (ConvSpec){64, 3, 1}, "conv1", "bn1", "relu");
-    int x = conv_norm(g, NODE_INPUT, (ConvSpec){64, 7, 2}, "conv1", "bn1", "relu");
+    if (small) return conv_norm(g, NODE_INPUT, (ConvSpec){width, 3, 1}, "conv1", "bn1", "relu");
+    int x = conv_norm(g, NODE_INPUT, (ConvSpec){width, 7, 2}, "conv1", "bn1", "relu");
     return graph_add(g, "max_pool", "maxpool", &x, 1, "kernel", "3", "stride", "2", "pad", "1",
                      NULL);
 }
@@ -81,11 +81,12 @@ static int stem(Graph *g, bool small)
 static int build(Graph *g, const Config *config, ResNet net)
 {
     char prefix[NAME_CHARS / 2], classes[32];
-    int x = stem(g, config->model.stem == STEM_SMALL);
+    const int width = config->model.width > 0 ? (int)config->model.width : WIDTH;
+    int x = stem(g, config->model.stem == STEM_SMALL, width);
     for (int s = 0; s < STAGES; ++s)
         for (int b = 0; b < net.blocks[s]; ++b) {
             snprintf(prefix, sizeof prefix, "layer%d.%d", s + 1, b);
-            x = block(g, x, prefix, net.expansion, 64 << s, b == 0 && s > 0 ? 2 : 1);
+            x = block(g, x, prefix, net.expansion, width << s, b == 0 && s > 0 ? 2 : 1);
         }
     x = graph_add(g, "global_pool", "avgpool", &x, 1, NULL);
     x = graph_add(g, "flatten", "flatten", &x, 1, NULL);
@@ -114,20 +115,24 @@ static int build101(Graph *g, const Config *config)
 const ZooEntry zoo_resnet18 = {
     .name = "resnet18",
     .help = "He et al. 2015; model.stem: imagenet or small",
+    .uses = "width",
     .build = build18,
 };
 const ZooEntry zoo_resnet34 = {
     .name = "resnet34",
     .help = "He et al. 2015; model.stem: imagenet or small",
+    .uses = "width",
     .build = build34,
 };
 const ZooEntry zoo_resnet50 = {
     .name = "resnet50",
     .help = "bottleneck blocks, v1.5; model.stem: imagenet or small",
+    .uses = "width",
     .build = build50,
 };
 const ZooEntry zoo_resnet101 = {
     .name = "resnet101",
     .help = "bottleneck blocks, v1.5; model.stem: imagenet or small",
+    .uses = "width",
     .build = build101,
 };

@@ -23,7 +23,8 @@ const ZooEntry *const zoo[] = {MODELS(ENTRY) NULL};
 static ConfigWord zoo_word(int i)
 {
     enum { COUNT = sizeof zoo / sizeof zoo[0] - 1 };
-    return i < COUNT ? (ConfigWord){.word = zoo[i]->name, .help = zoo[i]->help} : (ConfigWord){0};
+    if (i >= COUNT) return (ConfigWord){0};
+    return (ConfigWord){.word = zoo[i]->name, .help = zoo[i]->help, .uses = zoo[i]->uses};
 }
 
 const ConfigWords model_words[MODEL_WORDS] = {

@@ -148,7 +148,7 @@ static void errors(void)
                  "model.rotary_base: gpt2 does not use it; it is for llama");
     expect_error("model: {tied: true, layers: [dense: {width: 3}]}",
                  "a list of layers does not use it; it is for llama");
-    expect_error("model: {name: lenet, width: 64}", "it is for gpt2 and llama");
+    expect_error("model: {name: lenet, width: 64}", "mobilenet_v2, gpt2, llama");
 }
 
 TEST_MAIN("llama", {"counts", counts}, {"names", names}, {"attributes", attributes},

@@ -19,12 +19,12 @@ typedef struct GridModel {
 
 static const GridModel grid_models[] = {
     {"resnet18",
-     "model: {name: resnet18, stem: small}\n"
+     "model: {name: resnet18, stem: small, width: 16}\n"
      "optim: {name: sgd, lr: 0.05, momentum: 0.9, nesterov: true, weight_decay: 5e-4, clip: 1.0}\n"
      "data: {augment: [flip, crop, cutout], crop_pad: 2, cutout_size: 4}\n",
      false},
     {"mobilenet_v2",
-     "model: {name: mobilenet_v2}\noptim: {name: adamw, lr: 1e-3, weight_decay: 0.01}\n"
+     "model: {name: mobilenet_v2, width: 8}\noptim: {name: adamw, lr: 1e-3, weight_decay: 0.01}\n"
      "data: {augment: [flip]}\n",
      false},
     {"gpt2",

@@ -128,8 +128,8 @@ static void first_choose(const OpSpec *s, const ConvShape *v, int lanes, ConvCho
 {
     enum { CHANNELS_MOST = 2, TAPS_MIN = 9, LANES_AVX2 = 8 };
     choice->direct[LINEAR_FORWARD] = choice->direct[LINEAR_WEIGHT] =
-        winograd_here() && lanes == LANES_AVX2 && v->c <= CHANNELS_MOST && v->o % lanes == 0 && v->q >= FIRST_PIXELS &&
-        v->c * s->kernel[0] * s->kernel[1] >= TAPS_MIN;
+        winograd_here() && lanes == LANES_AVX2 && v->c <= CHANNELS_MOST && v->o % lanes == 0 &&
+        v->q >= FIRST_PIXELS && v->c * s->kernel[0] * s->kernel[1] >= TAPS_MIN;
 }
 
 /* oneDNN's forward and data kernels take 1.2 to 6 times as long as our own, but for stride 2 forward
@@ -179,20 +179,20 @@ static Status plan_chosen(Op *op, const ConvChoice *choice, Desc *preferred)
     s->y.dtype = preferred->dtype;
     s->y.block = choice->y_block;
     ConvFormats f = formats_new(s, s->y.dtype, choice);
-    Status status = linear_plan(op, &(LinearSpec){.forward = KERNEL_CONV_FORWARD,
-                                                  .x = f.x,
-                                                  .y = f.y,
-                                                  .b = f.b,
-                                                  .w_any = f.any,
-                                                  .dw_any = f.dw_any,
-                                                  .w_plain = f.plain,
-                                                  .stride = {s->stride[0], s->stride[1]},
-                                                  .pad = {s->pad[0], s->pad[1]},
-                                                  .dead_taps = dead_taps(s),
-                                                  .winograd = choice->winograd,
-                                                  .direct = {choice->direct[LINEAR_FORWARD],
-                                                             choice->direct[LINEAR_DATA],
-                                                             choice->direct[LINEAR_WEIGHT]}});
+    Status status = linear_plan(
+        op, &(LinearSpec){.forward = KERNEL_CONV_FORWARD,
+                          .x = f.x,
+                          .y = f.y,
+                          .b = f.b,
+                          .w_any = f.any,
+                          .dw_any = f.dw_any,
+                          .w_plain = f.plain,
+                          .stride = {s->stride[0], s->stride[1]},
+                          .pad = {s->pad[0], s->pad[1]},
+                          .dead_taps = dead_taps(s),
+                          .winograd = choice->winograd,
+                          .direct = {choice->direct[LINEAR_FORWARD], choice->direct[LINEAR_DATA],
+                                     choice->direct[LINEAR_WEIGHT]}});
     formats_free(&f);
     return status;
 }
