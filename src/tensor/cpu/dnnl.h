@@ -1,11 +1,12 @@
-/* What the operations on oneDNN need of it, in our own words. Behind it are dnnl.c, dnnl_format.c,
- * dnnl_kernel.c and dnnl_own.c, which include oneDNN's header, and dnnl_api.c, which knows which of
- * its two C APIs (2.x, 3.x) it was built against. A Format says how a tensor lies in memory; `any` leaves
- * that to the kernel it is given to. A Kernel is one primitive: planned (formats and scratch known,
- * cheap), built (code generated, memory objects made), then run with pointers only. Where oneDNN
- * has no kernel as good for the processor, a Kernel is our own (dnnl_own.c). Kernels
- * name their tensors by role, the same in all three directions: X, W, B and Y stand for the values
- * in forward and for the gradients where a direction writes or reads gradients. */
+/* What the operations on oneDNN need of it, in our own words. Behind it are dnnl.c,
+ * dnnl_format.c, dnnl_kernel.c and dnnl_own.c, which include oneDNN's header, and dnnl_api.c,
+ * which knows which of its two C APIs (2.x, 3.x) it was built against. A Format says how a
+ * tensor lies in memory; `any` leaves that to the kernel it is given to. A Kernel is one
+ * primitive: planned (formats and scratch known, cheap), built (code generated, memory objects
+ * made), then run with pointers only. Where oneDNN has no kernel as good for the processor, a
+ * Kernel is our own (dnnl_own.c). Kernels name their tensors by role, the same in all three
+ * directions: X, W, B and Y stand for the values in forward and for the gradients where a
+ * direction writes or reads gradients. */
 #ifndef WEFT_TENSOR_CPU_DNNL_H
 #define WEFT_TENSOR_CPU_DNNL_H
 
