@@ -132,9 +132,9 @@ static void first_choose(const OpSpec *s, const ConvShape *v, int lanes, ConvCho
         v->q >= FIRST_PIXELS && v->c * s->kernel[0] * s->kernel[1] >= TAPS_MIN;
 }
 
-/* oneDNN's forward and data kernels take 1.2 to 6 times as long as our own, but for stride 2 forward
- * on AVX2, where they are as good. Its dw is as good, or better, while caches hold x and dy; from
- * memory it takes 1.4 to 2 times as long. */
+/* oneDNN's forward and data kernels take up to 6 times as long as our own, mostly 1.2 to 4 times,
+ * but for stride 2 forward on AVX2, where they are as good. Its dw is as good, or better, while
+ * caches hold x and dy; from memory it takes 1.4 to 2 times as long. */
 static void depthwise_choose(const OpSpec *s, const ConvShape *v, ConvChoice *choice)
 {
     enum { CACHED_BYTES = 48 << 20, LANES_512 = 16 };

@@ -1,5 +1,5 @@
-/* Depthwise 3x3 convolutions of planes of one block of channels, a vector wide. A row above or below
- * the image is a row of zeros; windows that reach beyond its sides have two columns. */
+/* Depthwise 3x3 convolutions of planes of one block of channels, a vector wide. A row above or
+ * below the image is a row of zeros; windows that reach beyond its sides have two columns. */
 #include "vector.h"
 
 #ifdef __AVX2__

@@ -219,7 +219,8 @@ typedef struct SimdTable {
     void (*winograd_forward)(const WinogradProduct *p);
     void (*winograd_weight)(const WinogradProduct *p);
 
-    /* NULL without AVX2. y from bias (NULL: 0), with relu; and adding to dw and db (NULL: not wanted). */
+    /* NULL without AVX2. y from bias (NULL: 0), with relu; and adding to dw and db (NULL: not
+     * wanted). */
     void (*first_forward)(const FirstConv *f, const float *w, const float *bias, bool relu,
                           float *y);
     void (*first_weight)(const FirstConv *f, const float *dy, float *dw, float *db);
