@@ -1,6 +1,7 @@
 /* `weft bench kernels [NAME ...]`: the CPU's own kernels, those that memory bounds, on every layout
  * and with every instruction set that this processor has, beside a copy of as many bytes. Shapes
- * are those of resnet50, resnet18 and GPT-2, flat ranges in a cache and as long as resnet50; what fits a cache runs there, and so does the copy. */
+ * are those of resnet50, resnet18 and GPT-2, flat ranges such as fit a cache and as resnet50 has;
+ * what fits a cache runs there, and so does the copy. */
 #include "private.h"
 
 #include "bench_op.h"

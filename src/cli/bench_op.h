@@ -23,8 +23,8 @@ typedef struct BenchLine {
  * lines it has filled: forward and backward, or both as one where the one writes over what it
  * reads. */
 int bench_op(BenchLine line[2], Op *op, const char *name);
-/* Work on flat ranges of fp32, of so many elements. bench_flat_name: of kernel 0, 1, ...; NULL behind
- * the last. */
+/* Work on flat ranges of fp32, of so many elements. bench_flat_name: of kernel 0, 1, ...; NULL
+ * behind the last. */
 const char *bench_flat_name(int kernel);
 void bench_flat(BenchLine *line, Backend *backend, int kernel, int64_t elements);
 /* To stdout; as one JSON object. layouts: lines have them */

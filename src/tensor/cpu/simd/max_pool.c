@@ -3,13 +3,6 @@
  * byte; of equal ones the first, of NaNs the last. */
 #include "window.h"
 
-/* Where in the kernel of window (i, j) the input pixel (row, col) lies. */
-SIMD_INLINE int place_in(const PoolPlane *p, int i, int j, int row, int col)
-{
-    int r = row + p->pad[0] - i * p->stride[0], c = col + p->pad[1] - j * p->stride[1];
-    return r * p->kernel[1] + c;
-}
-
 SIMD_INLINE void max_store(const PoolPlane *p, Vf best, Vi at, Elem *y, uint8_t *index)
 {
     if (p->relu) {
@@ -94,20 +87,6 @@ static void max_window(const PoolPlane *p, int i, int j, const Elem *x, Elem *y,
     for (; l < p->lanes; ++l) max_one(p, rows, cols, place, from + l, y + at + l, index + at + l);
 }
 
-/* Asks for lanes from l on of two pixels in each of two rows, which are needed soon, a vector of
- * them where planes are plain: other memory is what large images wait for. */
-SIMD_INLINE void pixels_fetch(const Elem *x, int64_t row, int lanes, int l, bool write)
-{
-    const int line = (int)(64 / sizeof *x), last = lanes > 1 ? 2 * lanes : 2 * VECTOR;
-    if (l % line != 0) return;
-    for (int r = 0; r < 2; ++r)
-        for (int i = 0; i < last; i += lanes < line ? line : lanes)
-            if (write)
-                __builtin_prefetch(x + r * row + i, 1);
-            else
-                __builtin_prefetch(x + r * row + i, 0);
-}
-
 /* Whole windows from .. to-1 of one row; x: of the first one. size: the kernel's, a constant. */
 SIMD_INLINE void row_of_lanes(const PoolPlane *p, int from, int to, int size, const Elem *x,
                               Elem *y, uint8_t *index)
@@ -166,11 +145,6 @@ SIMD_INLINE void max_plane(const PoolPlane *p, int size, const Elem *x, Elem *y,
             row_of_ones(p, from, to, size, first, y + at, index + at);
         for (int j = to; j < p->q; ++j) max_window(p, i, j, x, y, index);
     }
-}
-
-static bool is_kernel(const PoolPlane *p, int size)
-{
-    return p->kernel[0] == size && p->kernel[1] == size;
 }
 
 /* ---- windows of 3 x 3 in steps of 2 ---- */
@@ -253,7 +227,8 @@ static bool has_threes(const PoolPlane *p)
            p->pad[0] < 2 && p->pad[1] < 2 && right - left >= VECTOR && right - left <= THREES;
 }
 
-/* Windows that reach over the right edge or the bottom, and rows with a NaN, are done one by one. */
+/* Windows that reach over the right edge or the bottom, and rows with a NaN, are done one by
+ * one. */
 SIMD_INLINE void max_plane_threes(const PoolPlane *p, const Elem *x, Elem *y, uint8_t *index)
 {
     Threes room[3], *above = &room[0], *middle = &room[1], *below = &room[2];
@@ -300,260 +275,5 @@ void SIMD_NAME(max_pool)(const PoolPlane *plane, const void *in, void *out, uint
         max_sizes(&local, in, out, index);
     } else {
         max_sizes(&local, in, out, index);
-    }
-}
-
-/* ---- gradient ---- */
-
-/* A vector of windows: their dy, and where in the kernel their maxima are. */
-typedef struct Maxima {
-    Vf dy;
-    Vi place;
-} Maxima;
-
-SIMD_INLINE Maxima maxima_at(const Elem *dy, const uint8_t *index, int64_t at)
-{
-    return (Maxima){elems_load(dy + at), bytes_load(index + at)};
-}
-
-SIMD_INLINE void gather_one(const PoolPlane *p, Window w, int first, const Elem *dy,
-                            const uint8_t *index, Elem *dx)
-{
-    float sum = 0.0f;
-    for (int i = 0; i < w.row1 - w.row0; ++i)
-        for (int j = 0; j < w.col1 - w.col0; ++j) {
-            int64_t at = ((int64_t)i * p->q + j) * p->lanes;
-            int mine = first - i * p->stride[0] * p->kernel[1] - j * p->stride[1];
-            sum += index[at] == mine ? value_of(dy[at]) : 0.0f;
-        }
-    *dx = elem_of(sum);
-}
-
-/* dx of one input pixel: dy of those of its rows x cols windows whose maximum it is. dy and index
- * are of the first one, and so is `first`, its place there. */
-SIMD_INLINE void gather_lanes(const PoolPlane *p, int rows, int cols, int first, const Elem *dy,
-                              const uint8_t *index, Elem *dx)
-{
-    const int64_t next = (int64_t)p->q * p->lanes;
-    /* the place falls by */
-    const int down = p->stride[0] * p->kernel[1], right = p->stride[1];
-    int l = 0;
-    for (; l + VECTOR <= p->lanes; l += VECTOR) {
-        Vf sum = {0};
-        for (int i = 0; i < rows; ++i)
-            for (int j = 0; j < cols; ++j) {
-                int64_t at = i * next + (int64_t)j * p->lanes + l;
-                Maxima from = maxima_at(dy, index, at);
-                sum += keep_at(from.dy, from.place, first - i * down - j * right);
-            }
-        elems_store(dx + l, sum);
-    }
-    for (; l < p->lanes; ++l)
-        gather_one(p, (Window){0, rows, 0, cols}, first, dy + l, index + l, dx + l);
-}
-
-SIMD_INLINE void gather_pixel(const PoolPlane *p, int row, int col, const Elem *dy,
-                              const uint8_t *index, Elem *dx)
-{
-    Window w = windows_of(p, row, col);
-    int rows = w.row1 - w.row0, cols = w.col1 - w.col0;
-    int first = place_in(p, w.row0, w.col0, row, col);
-    int64_t at = ((int64_t)w.row0 * p->q + w.col0) * p->lanes;
-    Elem *to = dx + ((int64_t)row * p->w + col) * p->lanes;
-    gather_lanes(p, rows, cols, first, dy + at, index + at, to);
-}
-
-/* Windows of 3 x 3 in steps of 2: a quad of 2 x 2 pixels lies in window (i, j), and some of them in
- * the one to the right, below or across. The first quad begins at pixel 1 - pad. */
-static bool has_quads(const PoolPlane *p)
-{
-    bool row = p->lanes == 1 && p->q >= VECTOR;
-    return (by_lanes(p) || row) && is_kernel(p, 3) && p->stride[0] == 2 && p->stride[1] == 2;
-}
-
-/* The quad's gradients out of its four windows'. */
-SIMD_INLINE void quad_sums(Maxima here, Maxima right, Maxima below, Maxima across, Vf sum[4])
-{
-    sum[0] = keep_at(here.dy, here.place, 4);
-    sum[1] = keep_at(here.dy, here.place, 5) + keep_at(right.dy, right.place, 3);
-    sum[2] = keep_at(here.dy, here.place, 7) + keep_at(below.dy, below.place, 1);
-    sum[3] = keep_at(here.dy, here.place, 8) + keep_at(right.dy, right.place, 6) +
-             keep_at(below.dy, below.place, 2) + keep_at(across.dy, across.place, 0);
-}
-
-/* `count` quads of a row of windows; more: there is a row below. dx: of the first quad. */
-SIMD_INLINE void quads_of_lanes(const PoolPlane *p, int count, bool more, const Elem *dy,
-                                const uint8_t *index, Elem *dx)
-{
-    const int64_t next = (int64_t)p->q * p->lanes, down = (int64_t)p->w * p->lanes;
-    const Maxima none = {{0}, {0}};
-    for (int l = 0; l < p->lanes; l += VECTOR) {
-        Maxima here = maxima_at(dy, index, l), right, across = none;
-        Maxima below = more ? maxima_at(dy, index, next + l) : none;
-        for (int j = 0; j < count; ++j, here = right, below = across) {
-            int64_t at = (int64_t)(j + 1) * p->lanes + l;
-            bool last = j + 1 == p->q;
-            right = last ? none : maxima_at(dy, index, at);
-            if (more) across = last ? none : maxima_at(dy, index, next + at);
-            Elem *to = dx + (int64_t)j * 2 * p->lanes + l;
-            Vf sum[4];
-            pixels_fetch(to + 2 * down, down, p->lanes, l, true);
-            quad_sums(here, right, below, across, sum);
-            elems_store(to, sum[0]);
-            elems_store(to + p->lanes, sum[1]);
-            elems_store(to + down, sum[2]);
-            elems_store(to + down + p->lanes, sum[3]);
-        }
-    }
-}
-
-/* The last vector of a row of windows in a plain plane, but its first: behind it is none. */
-SIMD_INLINE Maxima maxima_behind(const PoolPlane *p, const Elem *dy, const uint8_t *index)
-{
-    const Maxima last = maxima_at(dy, index, p->q - VECTOR);
-    return (Maxima){VECTOR_LANES(last.dy, (Vf){0}, LANES_NEXT),
-                    VECTOR_LANES(last.place, (Vi){0}, LANES_NEXT)};
-}
-
-/* As quads_of_lanes, a vector of quads at a time; the last one may do some again. */
-SIMD_INLINE void quads_of_row(const PoolPlane *p, int count, bool more, const Elem *dy,
-                              const uint8_t *index, Elem *dx)
-{
-    const Elem *dy_below = dy + p->q;
-    const uint8_t *index_below = index + p->q;
-    for (int j = 0; j < count; j += VECTOR) {
-        int at = j + VECTOR <= count ? j : count - VECTOR;
-        bool last = at + VECTOR == p->q;
-        Elem *to = dx + (int64_t)at * 2;
-        Vf sum[4];
-        pixels_fetch(to + 2 * p->w, p->w, 1, 0, true);
-        Maxima right, below = {{0}, {0}}, across = below;
-        right = last ? maxima_behind(p, dy, index) : maxima_at(dy, index, at + 1);
-        if (more) {
-            below = maxima_at(dy_below, index_below, at);
-            across = last ? maxima_behind(p, dy_below, index_below)
-                          : maxima_at(dy_below, index_below, at + 1);
-        }
-        quad_sums(maxima_at(dy, index, at), right, below, across, sum);
-        elems_store(to, VECTOR_FIRST(sum[0], sum[1]));
-        elems_store(to + VECTOR, VECTOR_SECOND(sum[0], sum[1]));
-        elems_store(to + p->w, VECTOR_FIRST(sum[2], sum[3]));
-        elems_store(to + p->w + VECTOR, VECTOR_SECOND(sum[2], sum[3]));
-    }
-}
-
-static void gather_rows(const PoolPlane *p, int from, int to, const Elem *dy, const uint8_t *index,
-                        Elem *dx)
-{
-    for (int row = from; row < to; ++row)
-        for (int col = 0; col < p->w; ++col) gather_pixel(p, row, col, dy, index, dx);
-}
-
-/* Quads that lie in the plane as a whole; the pixels around them one by one. */
-SIMD_INLINE void gather_quads(const PoolPlane *p, const Elem *dy, const uint8_t *index, Elem *dx)
-{
-    int top = 1 - p->pad[0], left = 1 - p->pad[1];
-    int rows = (p->h - top) / 2, cols = (p->w - left) / 2;
-    if (rows > p->p) rows = p->p;
-    if (cols > p->q) cols = p->q;
-    if (p->lanes == 1 && cols < VECTOR) rows = 0;
-    gather_rows(p, 0, top, dy, index, dx);
-    for (int i = 0; i < rows; ++i) {
-        int row = top + 2 * i;
-        int64_t at = (int64_t)i * p->q * p->lanes;
-        Elem *first = dx + ((int64_t)row * p->w + left) * p->lanes;
-        bool more = i + 1 < p->p;
-        if (p->lanes == 1)
-            quads_of_row(p, cols, more, dy + at, index + at, first);
-        else
-            quads_of_lanes(p, cols, more, dy + at, index + at, first);
-        for (int r = row; r < row + 2; ++r) {
-            for (int col = 0; col < left; ++col) gather_pixel(p, r, col, dy, index, dx);
-            for (int col = left + 2 * cols; col < p->w; ++col)
-                gather_pixel(p, r, col, dy, index, dx);
-        }
-    }
-    gather_rows(p, top + 2 * rows, p->h, dy, index, dx);
-}
-
-/* One window's lanes of dy, each to the pixel that its maximum is, and 0 to the others. */
-SIMD_INLINE void spread_lanes(const PoolPlane *p, int rows, int cols, int place, const Elem *dy,
-                              const uint8_t *index, Elem *dx)
-{
-    int l = 0;
-    for (; l + VECTOR <= p->lanes; l += VECTOR) {
-        Maxima from = maxima_at(dy, index, l);
-        for (int r = 0; r < rows; ++r)
-            for (int c = 0; c < cols; ++c)
-                elems_store(dx + ((int64_t)r * p->w + c) * p->lanes + l,
-                            keep_at(from.dy, from.place, place + r * p->kernel[1] + c));
-    }
-    for (; l < p->lanes; ++l)
-        for (int r = 0; r < rows; ++r)
-            for (int c = 0; c < cols; ++c)
-                dx[((int64_t)r * p->w + c) * p->lanes + l] =
-                    index[l] == place + r * p->kernel[1] + c ? dy[l] : elem_of(0.0f);
-}
-
-SIMD_INLINE void spread_window(const PoolPlane *p, int i, int j, const Elem *dy,
-                               const uint8_t *index, Elem *dx)
-{
-    Window w = window_at(p, i, j);
-    int rows = w.row1 - w.row0, cols = w.col1 - w.col0;
-    int place = place_in(p, i, j, w.row0, w.col0);
-    int64_t at = ((int64_t)i * p->q + j) * p->lanes;
-    Elem *to = dx + ((int64_t)w.row0 * p->w + w.col0) * p->lanes;
-    if (rows == 2 && cols == 2)
-        spread_lanes(p, 2, 2, place, dy + at, index + at, to);
-    else
-        spread_lanes(p, rows, cols, place, dy + at, index + at, to);
-}
-
-/* VECTOR windows of 2 x 2 side by side in one row of a plain plane. */
-SIMD_INLINE void spread_pairs(const PoolPlane *p, const Elem *dy, const uint8_t *index, Elem *dx)
-{
-    Maxima from = maxima_at(dy, index, 0);
-    for (int r = 0; r < 2; ++r) {
-        Vf even = keep_at(from.dy, from.place, 2 * r);
-        Vf odd = keep_at(from.dy, from.place, 2 * r + 1);
-        elems_store(dx + (int64_t)r * p->w, VECTOR_FIRST(even, odd));
-        elems_store(dx + (int64_t)r * p->w + VECTOR, VECTOR_SECOND(even, odd));
-    }
-}
-
-SIMD_INLINE void spread_plane(const PoolPlane *p, const Elem *dy, const uint8_t *index, Elem *dx)
-{
-    int by_pairs = windows_by_pairs(p);
-    if (!covered(p)) memset(dx, 0, sizeof *dx * (size_t)p->h * (size_t)p->w * (size_t)p->lanes);
-    for (int i = 0; i < p->p; ++i) {
-        for (int j = 0; j < by_pairs; j += VECTOR) {
-            int first = j + VECTOR <= by_pairs ? j : by_pairs - VECTOR;
-            int64_t at = (int64_t)i * p->q + first;
-            spread_pairs(p, dy + at, index + at, dx + (int64_t)i * 2 * p->w + 2 * first);
-        }
-        for (int j = by_pairs; j < p->q; ++j) spread_window(p, i, j, dy, index, dx);
-    }
-}
-
-SIMD_INLINE void max_grad(const PoolPlane *p, const Elem *dy, const uint8_t *index, Elem *dx)
-{
-    if (apart(p))
-        spread_plane(p, dy, index, dx);
-    else if (has_quads(p))
-        gather_quads(p, dy, index, dx);
-    else
-        gather_rows(p, 0, p->h, dy, index, dx);
-}
-
-void SIMD_NAME(max_pool_grad)(const PoolPlane *plane, const void *from, const uint8_t *index,
-                              void *to)
-{
-    /* no store can change it */
-    PoolPlane local = *plane;
-    if (ELEM_IS_FLOAT && local.lanes == VECTOR) {
-        local.lanes = VECTOR;
-        max_grad(&local, from, index, to);
-    } else {
-        max_grad(&local, from, index, to);
     }
 }

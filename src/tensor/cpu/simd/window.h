@@ -1,5 +1,5 @@
-/* What pooling kernels share: windows, clipped to the plane. Included by pool.c and max_pool.c
- * only. */
+/* What pooling kernels share: windows, clipped to the plane. Included by pool.c, max_pool.c and
+ * max_pool_grad.c only. */
 #ifndef WEFT_TENSOR_WINDOW_H
 #define WEFT_TENSOR_WINDOW_H
 
@@ -71,6 +71,32 @@ SIMD_INLINE int windows_by_pairs(const PoolPlane *p)
 SIMD_INLINE bool by_lanes(const PoolPlane *p)
 {
     return p->lanes >= VECTOR && p->lanes % VECTOR == 0;
+}
+
+/* Where in the kernel of window (i, j) the input pixel (row, col) lies. */
+SIMD_INLINE int place_in(const PoolPlane *p, int i, int j, int row, int col)
+{
+    int r = row + p->pad[0] - i * p->stride[0], c = col + p->pad[1] - j * p->stride[1];
+    return r * p->kernel[1] + c;
+}
+
+SIMD_INLINE bool is_kernel(const PoolPlane *p, int size)
+{
+    return p->kernel[0] == size && p->kernel[1] == size;
+}
+
+/* Asks for lanes from l on of two pixels in each of two rows, which are needed soon, a vector of
+ * them where planes are plain: other memory is what large images wait for. */
+SIMD_INLINE void pixels_fetch(const Elem *x, int64_t row, int lanes, int l, bool write)
+{
+    const int line = (int)(64 / sizeof *x), last = lanes > 1 ? 2 * lanes : 2 * VECTOR;
+    if (l % line != 0) return;
+    for (int r = 0; r < 2; ++r)
+        for (int i = 0; i < last; i += lanes < line ? line : lanes)
+            if (write)
+                __builtin_prefetch(x + r * row + i, 1);
+            else
+                __builtin_prefetch(x + r * row + i, 0);
 }
 
 #endif
