@@ -85,6 +85,8 @@ typedef struct Config {
         char *name, *dir;
         int64_t seed;
         bool fresh, trace, nvtx;
+        /* seconds after which it stops; 0: none */
+        double max_time;
     } run;
     struct {
         /* zoo name; "" where layers are listed */

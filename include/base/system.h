@@ -11,6 +11,8 @@
 
 /* monotonic, seconds */
 double clock_s(void);
+/* The clock when this was first called, which main does in its first line. */
+double clock_begin_s(void);
 /* A condition variable for cond_wait_for. Release with pthread_cond_destroy. */
 void cond_init(pthread_cond_t *cond);
 /* Sleeps, with the lock held before and after, until cond is signalled (or for no reason), or for

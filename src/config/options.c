@@ -39,6 +39,8 @@ const Option options[] = {
      .help = "Folder that holds the folders of runs."},
     {"run.fresh", &kind_bool, AT(run.fresh), "false", NULL,
      .help = "Begin anew: what an earlier run left in the folder is moved to earlier-1 (-2, ...) in it; nothing is deleted. A job that Slurm starts again resumes."},
+    {"run.max_time", &kind_duration, AT(run.max_time), "none", NULL,
+     .help = "Stop with a checkpoint and exit code 75 once the program has run so long, as 90s, 30m, 12h, 2d, 12:00:00 or 1-12:00:00; the next start counts anew."},
     {"run.trace", &kind_bool, AT(run.trace), "false", NULL,
      .help = "Write trace.json, a time line for Chrome's or Perfetto's trace viewer."},
     {"run.nvtx", &kind_bool, AT(run.nvtx), "false", NULL,

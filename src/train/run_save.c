@@ -43,6 +43,7 @@ Status run_save(Run *r, bool last)
         mem_free(&path);
         return OK;
     }
+    double begin_s = clock_s();
     observer_break(r->observer);
     /* lines up to this step are on the disk before the checkpoint that makes them history */
     (void)tolerate(observer_sync(r->observer), &r->sync_failing, "syncing metrics");
@@ -57,6 +58,7 @@ Status run_save(Run *r, bool last)
         mem_free(&path);
     }
     r->saved_s = clock_s();
+    run_time_save(r, r->saved_s - begin_s);
     return st;
 }
 
