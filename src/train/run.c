@@ -4,6 +4,8 @@
  * with the step's own sums. */
 #include "run.h"
 
+#include "agree.h"
+
 #include <math.h>
 #include <string.h>
 #include <unistd.h>
@@ -246,6 +248,7 @@ Status train_run(const Config *config, const World *world)
     if (st == OK) st = trainer_new(&r.trainer, config, world);
     if (st == OK) st = stop_before_steps(world);
     if (st == OK) st = status_agree(world, world->rank == 0 ? run_dir_open(&r.dir) : OK);
+    if (st == OK) st = agree_on_folder(world, &r.dir);
     if (st == OK) st = finish(&r, run_all(&r));
     run_time_end(&r);
     observer_free(&r.observer);

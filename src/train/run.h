@@ -7,7 +7,7 @@
 #include "rundir.h"
 #include "trainer.h"
 
-/* What a run takes, in seconds of this rank's clock, to know how long before an end it must stop. */
+/* What a run takes, in seconds by this rank's clock: how long before an end it must stop. */
 typedef struct RunTime {
     /* rank 0's */
     JobEnd job;
