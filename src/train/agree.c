@@ -3,7 +3,6 @@
  * a few short texts, and each compares: a broadcast and a reduction on any number of ranks, and no
  * memory that grows with them. */
 #include "agree.h"
-#include "schedules.def"
 
 #include <errno.h>
 #include <limits.h>
@@ -70,8 +69,8 @@ static void tell_variables(const Trainer *t, char *out)
 
 static void tell_schedule(const Trainer *t, char *out)
 {
-    bool file = t->shape.pp > 1 && t->config->grid.pipeline_schedule == SCHEDULE_FILE;
-    if (file) file_describe(t->config->grid.schedule_path, out, TEXT_BYTES);
+    const char *path = t->config->grid.schedule_path;
+    if (path && t->shape.pp > 1) file_describe(path, out, TEXT_BYTES);
 }
 
 /* Rank 0 has opened it for all; others need it where their stage has the first chunk or the
