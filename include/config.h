@@ -142,7 +142,7 @@ typedef struct Config {
         /* fp16: the first one, a power of two */
         double loss_scale;
         int64_t loss_scale_steps;
-        /* per rank; 0: this rank's share of the cores */
+        /* per rank; 0: the least share of the cores that one has */
         int64_t threads;
         /* epochs between evaluations; 0: only at the end */
         int64_t eval_every;

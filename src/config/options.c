@@ -135,7 +135,7 @@ const Option options[] = {
      .help = "Softmax cross-entropy on labels, or mean squared error on float targets."},
     {"train.label_smoothing", &kind_real, AT(train.label_smoothing), "0", NULL, SHARE,
      .help = "share of the target spread over all classes."},
-    {"train.threads", &kind_int, AT(train.threads), "0", "the rank's share of the cores", RANGE(1, 1024),
+    {"train.threads", &kind_int, AT(train.threads), "0", "the least share of the cores that a rank has", RANGE(1, 1024),
      .help = "CPU threads of each rank; part of the numbers, so fix it to compare bits."},
     {"train.eval_every", &kind_int, AT(train.eval_every), "1", NULL, RANGE(0, MOST), .unit = "epochs",
      .help = "Epochs from one evaluation to the next; 0: only at the end."},
