@@ -32,9 +32,11 @@ endif
 WARN := -Wall -Wextra -Wpedantic -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Wno-unknown-pragmas
 WERROR ?= -Werror
 OPT ?= -O2 -g
+# Debuggers have .debug_frame, and nothing else unwinds: tables for it at run time would be a tenth of the program.
+UNWIND := -fno-asynchronous-unwind-tables
 FP := -fno-math-errno -fno-trapping-math -ffp-contract=off
 CPPFLAGS_ALL := -D_GNU_SOURCE -DWEFT_VERSION='"$(VERSION)"' -Iinclude $(DEPS_CPPFLAGS) $(CPPFLAGS)
-CFLAGS_ALL := -std=c17 $(OPT) $(FP) $(OPENMP) $(WARN) $(WERROR) -fvisibility=hidden $(SANITIZE) $(CFLAGS)
+CFLAGS_ALL := -std=c17 $(OPT) $(FP) $(if $(SANITIZE),,$(UNWIND)) $(OPENMP) $(WARN) $(WERROR) -fvisibility=hidden $(SANITIZE) $(CFLAGS)
 LDFLAGS_ALL := -Wl,--build-id $(OPENMP) $(SANITIZE) $(LDFLAGS)
 LDLIBS_ALL := $(DEPS_LIBS) $(LDLIBS) -lpthread -lm
 

@@ -82,6 +82,9 @@ CheckpointSave *checkpoint_save_begin(const World *world, const char *path,
                                       float *room);
 /* Does this rank's thread still work at its stage? next would wait. Not collective. */
 bool checkpoint_save_busy(const CheckpointSave *save);
+/* What this rank has spent on it so far, in begin, in next and in its thread; not while that
+ * works. */
+double checkpoint_save_seconds(const CheckpointSave *save);
 /* Errors as checkpoint_save's; after one *done is true. Collective; all ranks agree. */
 Status checkpoint_save_next(CheckpointSave *save, bool *done);
 /* Once done, or where no rank will go on. Not collective. */

@@ -85,6 +85,8 @@ typedef struct Config {
         char *name, *dir;
         int64_t seed;
         bool fresh, trace, nvtx;
+        /* seconds after which it stops; 0: none */
+        double max_time;
     } run;
     struct {
         /* zoo name; "" where layers are listed */
@@ -140,7 +142,7 @@ typedef struct Config {
         /* fp16: the first one, a power of two */
         double loss_scale;
         int64_t loss_scale_steps;
-        /* per rank; 0: this rank's share of the cores */
+        /* per rank; 0: the least share of the cores that one has */
         int64_t threads;
         /* epochs between evaluations; 0: only at the end */
         int64_t eval_every;

@@ -179,6 +179,8 @@ TrainSave *train_save_begin(Trainer *trainer, const char *path, const Checkpoint
 void train_make_room(Trainer *trainer);
 bool train_save_busy(const TrainSave *save);
 Status train_save_next(TrainSave *save, bool *done);
+/* What this rank has spent on it so far, beside training or not. */
+double train_save_seconds(const TrainSave *save);
 void train_save_free(TrainSave **save);
 Status train_load(Trainer *trainer, const char *path, bool params_only);
 /* The whole run: resume, steps, evaluations, checkpoints, summary. ERR_STOPPED: a rank was asked to

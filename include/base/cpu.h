@@ -7,6 +7,8 @@
 #include "base/status.h"
 #include "base/text.h"
 
+#include <stdint.h>
+
 /* From fewer to more instructions. base: what every processor of the kind has (SSE2 on x86-64, as
  * well as SSE4.1 inside oneDNN); avx2: AVX2 and FMA; avx512: AVX512F, BW, DQ, VL and, where the
  * processor has it, BF16, without AMX. */
@@ -18,6 +20,12 @@ typedef enum CpuSet { CPU_WORDS(LIST_CONSTANT) CPU_SETS } CpuSet;
 const char *cpu_name(CpuSet set);
 /* The most of them that this processor has; never CPU_AUTO. */
 CpuSet cpu_best(void);
+/* A number for the processor's newer instructions, those beyond the sets, too (AMX, BF16): the same
+ * for processors with the same ones. */
+uint32_t cpu_features(void);
+/* "AMD EPYC 7763 64-Core Processor", or "" where the kernel does not say; out is returned. */
+enum { CPU_MODEL = 128 };
+char *cpu_model(char out[CPU_MODEL]);
 /* What a process asked for `wanted` is to use: that; or for CPU_AUTO what the variable WEFT_CPU
  * says; or CPU_AUTO, which is all that the processor has. ERR_CONFIG where it lacks it, or the
  * variable is no such word. */

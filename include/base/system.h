@@ -11,6 +11,8 @@
 
 /* monotonic, seconds */
 double clock_s(void);
+/* The clock when this was first called, which main does in its first line. */
+double clock_begin_s(void);
 /* A condition variable for cond_wait_for. Release with pthread_cond_destroy. */
 void cond_init(pthread_cond_t *cond);
 /* Sleeps, with the lock held before and after, until cond is signalled (or for no reason), or for
@@ -25,6 +27,10 @@ int file_sync_entry(const char *path);
 /* Renames path to path.1, or the next number that is free; *to: that name, owned by the caller.
  * NULL where there is no such file, or an empty one, which stays. ERR_IO. */
 Status file_move_aside(const char *path, char **to);
+/* What a file holds, to compare it with another host's of that name: "7840 bytes with hash
+ * 0123456789abcdef". Of one above 4 MB 64 pieces of 4 KB are hashed, spread evenly. "no file to
+ * read (why)" is an answer, too. */
+void file_describe(const char *path, char *out, size_t room);
 
 /* From stop_begin on SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2 and SIGXCPU end nothing: they are
  * remembered for stop_wanted. Those that are ignored at that time stay ignored (nohup). SIGPIPE is

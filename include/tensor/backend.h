@@ -125,6 +125,11 @@ Status nvtx_start(void);
 /* Compiled-in and running versions, one line each: of the CUDA libraries, of all. */
 void cuda_versions(FILE *out);
 void backend_versions(FILE *out);
+/* What decides the bits of a backend's results beside shapes and code: the instructions or the GPU
+ * that it computes with, and the libraries, each as one line. Ranks with the same texts compute
+ * alike. */
+void backend_instructions(const Backend *backend, char *out, size_t room);
+void backend_libraries(const Backend *backend, char *out, size_t room);
 
 /* Adds up laps of time on the backend's compute stream, from where its work has come to at start to
  * where it has at stop. Neither waits; reading does. */

@@ -9,3 +9,10 @@ double clock_s(void)
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
+
+double clock_begin_s(void)
+{
+    static double begin_s = -1;
+    if (begin_s < 0) begin_s = clock_s();
+    return begin_s;
+}

@@ -4,6 +4,9 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
 
 static const char *const words[] = {CPU_WORDS(LIST_NAME)};
 static const char *const needs[CPU_SETS] = {
@@ -45,6 +48,30 @@ Status cpu_choose(CpuSet wanted, CpuSet *set)
     return fail(ERR_CONFIG,
                 "%s: %s needs %s, which this processor lacks: auto takes what it has (%s)", asked,
                 cpu_name(*set), needs[*set], cpu_name(cpu_best()));
+}
+
+uint32_t cpu_features(void)
+{
+    unsigned int word[2][4] = {{0}};
+#if defined(__x86_64__)
+    for (unsigned int i = 0; i < 2; ++i)
+        __get_cpuid_count(7, i, &word[i][0], &word[i][1], &word[i][2], &word[i][3]);
+#endif
+    return (uint32_t)hash_bytes(word, sizeof word);
+}
+
+char *cpu_model(char out[CPU_MODEL])
+{
+    char line[256];
+    FILE *f = fopen("/proc/cpuinfo", "r");
+    *out = 0;
+    while (f && !*out && fgets(line, sizeof line, f)) {
+        const char *colon = strstr(line, ": ");
+        if (strncmp(line, "model name", 10) == 0 && colon)
+            snprintf(out, CPU_MODEL, "%.*s", (int)strcspn(colon + 2, "\n"), colon + 2);
+    }
+    if (f) fclose(f);
+    return out;
 }
 
 void cpu_hold(CpuSet set)

@@ -43,6 +43,8 @@ struct CheckpointSave {
     /* of this rank's part of the stage; and the message of its failure, owned */
     Status status;
     char *message;
+    /* spent so far */
+    double seconds;
     bool threaded;
     pthread_t thread;
     atomic_bool busy;
@@ -184,15 +186,19 @@ enum { STAGES = sizeof stages / sizeof *stages };
 static void *work(void *user)
 {
     CheckpointSave *s = user;
+    const double begun = clock_s();
     s->status = stages[s->stage].work(&s->save);
     if (s->status != OK) s->message = mem_text(fail_message());
+    s->seconds += clock_s() - begun;
     atomic_store(&s->busy, false);
     return NULL;
 }
 
 static void stage_begin(CheckpointSave *s)
 {
+    const double begun = clock_s();
     if (stages[s->stage].meet) stages[s->stage].meet(&s->save);
+    s->seconds += clock_s() - begun;
     atomic_store(&s->busy, true);
     s->threaded = s->save.staged && pthread_create(&s->thread, NULL, work, s) == 0;
     if (!s->threaded) work(s);
@@ -215,6 +221,7 @@ CheckpointSave *checkpoint_save_begin(const World *world, const char *path,
 {
     CheckpointSave *s = mem_new(sizeof *s);
     Save *save = &s->save;
+    const double begun = clock_s();
     save_init(save, world, path, io);
     save->meta = meta;
     if (room)
@@ -222,8 +229,14 @@ CheckpointSave *checkpoint_save_begin(const World *world, const char *path,
     else
         save->plain =
             mem_new((size_t)owners_largest(io, save->owner, world->rank) * sizeof *save->plain);
+    s->seconds = clock_s() - begun;
     stage_begin(s);
     return s;
+}
+
+double checkpoint_save_seconds(const CheckpointSave *s)
+{
+    return s->seconds;
 }
 
 bool checkpoint_save_busy(const CheckpointSave *s)

@@ -207,6 +207,7 @@ static Status check_output(Status status, bool lasts)
 /* What keys take is said by the modules that have it, before any is read. */
 int cli_main(int argc, char **argv)
 {
+    clock_begin_s();
     int used;
     const Verb *verb = argc > 1 ? find_verb(argc - 1, argv + 1, &used) : NULL;
     bool lasts = verb && verb->traits & VERB_LASTS;

@@ -21,6 +21,7 @@ static void add_word(char **words, int *count, const char *key, const char *valu
 static void settle(Config *c, const Verification *v)
 {
     c->run.trace = c->run.nvtx = false;
+    c->run.max_time = 0;
     c->train.epochs = 0;
     c->train.steps = v->steps;
     c->train.log_every = 1;

@@ -159,6 +159,30 @@ static Status bytes_read(Reading *r, void *field, const Node *node)
     return take_real(r, node, value * unit_bytes(unit), field);
 }
 
+/* No limit is 0, which "none" says, too. In quotes as well: other YAML tools take 12:00:00 for a
+ * number. What lies outside could not be printed without an exponent. */
+static Status duration_read(Reading *r, void *field, const Node *node)
+{
+    double *seconds = field;
+    TRY(need_scalar(r, node));
+    bool none = !strcmp(node->text, "none") || !strcmp(node->text, "0");
+    if (none) *seconds = 0;
+    if (none) return OK;
+    bool read = text_read_seconds(node->text, seconds);
+    if (read && (*seconds == 0 || (*seconds >= 1e-3 && *seconds <= 1e12))) return OK;
+    return fail(ERR_CONFIG,
+                "'%s' is not a length of time: write 90s, 30m, 1h30m, 2d, 12:00:00 or "
+                "1-12:00:00 (days-hours:minutes:seconds), or none",
+                node->text);
+}
+
+static void duration_print(FILE *out, const Option *o, const Config *config)
+{
+    double seconds = *(const double *)option_value(o, config);
+    if (seconds > 0) text_real(out, seconds);
+    fputs(seconds > 0 ? "s" : "none", out);
+}
+
 static Status bool_read(Reading *r, void *field, const Node *node)
 {
     TRY(need_plain(r, node));
@@ -330,6 +354,7 @@ static void schedule_free(void *field)
 const OptionKind kind_int = {"INT", false, int_read, int_print, NULL};
 const OptionKind kind_real = {"NUMBER", false, real_read, real_print, NULL};
 const OptionKind kind_bytes = {"BYTES", false, bytes_read, real_print, NULL};
+const OptionKind kind_duration = {"TIME", false, duration_read, duration_print, NULL};
 const OptionKind kind_bool = {"true|false", false, bool_read, bool_print, NULL};
 const OptionKind kind_text = {"TEXT", false, text_read, text_print, text_free};
 const OptionKind kind_enum = {"WORD", false, enum_read, enum_print, NULL};

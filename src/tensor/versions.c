@@ -2,6 +2,9 @@
 #include "tensor.h"
 #include "cpu/dnnl.h"
 
+#include <stdlib.h>
+#include <string.h>
+
 void backend_versions(FILE *out)
 {
     fprintf(out, "CPU kernels: %s (this processor has %s)\n", cpu_name(cpu_used()),
@@ -13,4 +16,38 @@ void backend_versions(FILE *out)
     fprintf(out, "OpenMP in oneDNN only, compiler " __VERSION__ "\n");
 #endif
     cuda_versions(out);
+}
+
+void backend_instructions(const Backend *backend, char *out, size_t room)
+{
+    const BackendOptions *o = &backend->options;
+    if (!backend->table->host_memory)
+        snprintf(out, room, "%s", o->gpu);
+    else
+        snprintf(out, room, "%s, oneDNN's set 0x%x", cpu_name(cpu_used()),
+                 dnnl_isa(o->precision == DTYPE_F32));
+}
+
+/* CUDA's own line counts GPUs: the lines behind it. */
+static void cuda_libraries(char *out, size_t room)
+{
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *lines = open_memstream(&text, &bytes);
+    if (!lines) die("out of memory: versions of libraries");
+    cuda_versions(lines);
+    fclose(lines);
+    const char *rest = strchr(text, '\n');
+    snprintf(out, room, "%s", rest ? rest + 1 : "");
+    for (char *c = out; *c; ++c)
+        if (*c == '\n') *c = c[1] ? ';' : 0;
+    free(text);
+}
+
+void backend_libraries(const Backend *backend, char *out, size_t room)
+{
+    if (backend->table->host_memory)
+        dnnl_version_text(out, room);
+    else
+        cuda_libraries(out, room);
 }

@@ -1,8 +1,10 @@
 /* A whole run: folder, resume, steps, evaluations, checkpoints, summary. Ranks agree on every
  * decision that rank 0 takes alone: what it finds on disk is broadcast, and what one rank asks for
- * in the middle of the run (to stop, for a signal; to save, by the clock) travels with the step's
- * own sums. */
+ * in the middle of the run (to stop, for a signal or as time is up; to save, by the clock) travels
+ * with the step's own sums. */
 #include "run.h"
+
+#include "agree.h"
 
 #include <math.h>
 #include <string.h>
@@ -17,10 +19,19 @@ static Status stop_before_steps(const World *world)
                              "command again to continue");
 }
 
+bool run_eval_due(const Run *r, int64_t step)
+{
+    const Trainer *t = r->trainer;
+    int64_t every = r->config->train.eval_every, epochs = step / t->steps_per_epoch;
+    bool epoch_end = step % t->steps_per_epoch == 0;
+    return step == t->steps || (every > 0 && epoch_end && epochs % every == 0);
+}
+
 static Status evaluate(Run *r)
 {
     Trainer *t = r->trainer;
     EvalLine line = {0};
+    double begin_s = clock_s();
     if (t->test_set.samples == 0) return OK;
     TRY(train_evaluate(t, &t->test_set, &line, NULL));
     r->summary.eval = line;
@@ -30,7 +41,9 @@ static Status evaluate(Run *r)
     if (!isfinite(metric)) return OK;
     if (isnan(t->best_metric) || metric > t->best_metric) t->best_metric = metric;
     bool better = isnan(r->best_saved) || metric > r->best_saved;
-    return better && r->config->checkpoint.best ? run_save_best(r, metric) : OK;
+    Status st = better && r->config->checkpoint.best ? run_save_best(r, metric) : OK;
+    run_time_evaluation(r, clock_s() - begin_s);
+    return st;
 }
 
 static const char *plural(int n)
@@ -90,6 +103,7 @@ static void report(Run *r, const StepResult *result)
     /* else it has been queued, and takes its time later */
     if (result->rows > 0) {
         r->tick_s = now;
+        run_time_step(r, spent);
         r->rate = r->rate > 0 ? 0.95 * r->rate + 0.05 * rate : rate;
     }
     TrainLine line = {.step = t->step,
@@ -125,12 +139,9 @@ static Status between_steps(Run *r, StepResult *result)
 {
     Trainer *t = r->trainer;
     const Config *c = r->config;
-    bool epoch_end = t->step % t->steps_per_epoch == 0, end = t->step == t->steps;
-    bool eval_due = c->train.eval_every > 0 && epoch_end &&
-                    t->step / t->steps_per_epoch % c->train.eval_every == 0;
+    bool end = t->step == t->steps, eval_due = run_eval_due(r, t->step);
     bool save_due = c->checkpoint.every_steps > 0 && t->step % c->checkpoint.every_steps == 0;
     save_due = save_due || result->save_asked || end || result->stop_asked;
-    eval_due = eval_due || end;
     if (eval_due || save_due) train_step_stats(t, result);
     r->stopped = result->stop_asked && !end;
     TRY(check_finite(r, result, eval_due || save_due));
@@ -148,7 +159,7 @@ static Status loop(Run *r)
     while (t->step < t->steps && !r->stopped) {
         StepResult result;
         if (r->last) die_lost_as(ERR_STOPPED);
-        executor_ask(t->executor, METRIC_STOP, stop_wanted());
+        executor_ask(t->executor, METRIC_STOP, run_time_over(r) || stop_wanted());
         executor_ask(t->executor, METRIC_SAVE, save_wanted(r));
         executor_ask(t->executor, METRIC_SAVING, r->save && train_save_busy(r->save));
         TRY(train_step(t, &result));
@@ -237,6 +248,7 @@ Status train_run(const Config *config, const World *world)
 {
     Run r = {.config = config, .world = world};
     run_dir_init(&r.dir, config);
+    run_time_begin(&r);
     Status st = stop_before_steps(world);
     /* alike on all ranks: one program */
     if (st == OK && config->run.nvtx) st = nvtx_start();
@@ -245,7 +257,9 @@ Status train_run(const Config *config, const World *world)
     if (st == OK) st = trainer_new(&r.trainer, config, world);
     if (st == OK) st = stop_before_steps(world);
     if (st == OK) st = status_agree(world, world->rank == 0 ? run_dir_open(&r.dir) : OK);
+    if (st == OK) st = agree_on_folder(world, &r.dir);
     if (st == OK) st = finish(&r, run_all(&r));
+    run_time_end(&r);
     observer_free(&r.observer);
     train_save_free(&r.save);
     trainer_free(&r.trainer);

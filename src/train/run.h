@@ -1,10 +1,22 @@
 /* A whole run, as its files know it: run.c makes the steps, run_resume.c finds where they begin,
- * run_save.c saves and keeps. */
+ * run_save.c saves and keeps, run_time.c knows when it has to stop. */
 #ifndef WEFT_TRAIN_RUN_H
 #define WEFT_TRAIN_RUN_H
 
+#include "job_end.h"
 #include "rundir.h"
 #include "trainer.h"
+
+/* What a run takes, in seconds by this rank's clock: how long before an end it must stop. */
+typedef struct RunTime {
+    /* rank 0's */
+    JobEnd job;
+    /* a step, the slowest of the last ones; the longest save; the longest evaluation, with the
+     * save of best.h5; 0: none yet */
+    double step_s, save_s, eval_s;
+    /* it stops */
+    bool over;
+} RunTime;
 
 typedef struct Run {
     Trainer *trainer;
@@ -43,6 +55,7 @@ typedef struct Run {
     /* this process's memory before the trainer was made */
     double base_bytes;
     bool stopped;
+    RunTime time;
 } Run;
 
 /* from a save that failed to the next try */
@@ -60,6 +73,17 @@ Status run_save_best(Run *run, double metric);
 Status run_save_go_on(Run *run, const StepResult *result);
 /* Waits for the save under way. Likewise. */
 Status run_save_wait(Run *run);
+/* Is the test set evaluated after that step? */
+bool run_eval_due(const Run *run, int64_t step);
+/* From a run's first line to its last. Not collective, all of run_time. */
+void run_time_begin(Run *run);
+void run_time_end(Run *run);
+/* How long the last one took. */
+void run_time_step(Run *run, double seconds);
+void run_time_save(Run *run, double seconds);
+void run_time_evaluation(Run *run, double seconds);
+/* On rank 0, before each step: is it time to stop? It says why, once; false on other ranks. */
+bool run_time_over(Run *run);
 /* ERR_DATA: adds what to do where a model has run away. */
 Status run_ran_away(Status status, int64_t step);
 

@@ -47,6 +47,7 @@ static void after(void *user)
 static Status ended(Run *r, Status st, bool last)
 {
     bool there = st == OK;
+    run_time_save(r, train_save_seconds(r->save));
     st = run_ran_away(st, r->saving_step);
     if (r->saving_best && !there) r->best_saved = r->best_before;
     if (!last)

@@ -84,6 +84,32 @@ Status run_dir_open(RunDir *dir)
     return lock(dir);
 }
 
+/* The lock file carries the mark: it is open here, and no other file is left behind. */
+Status run_dir_mark(const RunDir *dir, const char *mark)
+{
+    size_t bytes = strlen(mark);
+    bool good = ftruncate(dir->lock, 0) == 0 &&
+                pwrite(dir->lock, mark, bytes, 0) == (ssize_t)bytes && fsync(dir->lock) == 0;
+    if (good) return OK;
+    return fail(ERR_IO, "%s/lock: cannot be written: %s", dir->path, strerror(errno));
+}
+
+void run_dir_unmark(const RunDir *dir)
+{
+    (void)!ftruncate(dir->lock, 0);
+}
+
+/* Who holds the lock reads by its own descriptor: to close another one would lose it. */
+bool run_dir_has_mark(const RunDir *dir, const char *mark)
+{
+    char text[RUN_DIR_MARK] = "", *name = mem_format("%s/lock", dir->path);
+    int file = dir->lock >= 0 ? dir->lock : open(name, O_RDONLY | O_CLOEXEC);
+    ssize_t got = file >= 0 ? pread(file, text, sizeof text - 1, 0) : -1;
+    if (file >= 0 && file != dir->lock) close(file);
+    mem_free(&name);
+    return got > 0 && strcmp(text, mark) == 0;
+}
+
 /* Is this what a run writes: its own files, and with them the folder of checkpoints? */
 static bool is_of_run(const char *name)
 {

@@ -371,6 +371,11 @@ Status train_save_next(TrainSave *s, bool *done)
     return st;
 }
 
+double train_save_seconds(const TrainSave *s)
+{
+    return checkpoint_save_seconds(s->save);
+}
+
 void train_save_free(TrainSave **save)
 {
     TrainSave *s = *save;

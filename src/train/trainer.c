@@ -1,6 +1,7 @@
 /* Sets a run up to just before its first step, in the order data set -> model -> plan -> memory ->
  * parameters. Everything that can be wrong with the input is found here, by one rank, and known to
  * all before anything is written. */
+#include "agree.h"
 #include "fit.h"
 #include "schedules.def"
 #include "loss_scale.h"
@@ -28,14 +29,19 @@ static void cut_batch(Trainer *t)
     t->micros_local = micros_a_replica(t->micros, t->shape.dp);
 }
 
-/* All ranks compute with the same instructions, or a sum would depend on who takes part. */
+/* All ranks compute with the same instructions, or a sum would depend on who takes part: the most
+ * that all have. Where one holds itself to a set, or has newer instructions beside it, all are held
+ * to one. */
 static Status hold_cpu(const Trainer *t)
 {
     CpuSet set = CPU_AUTO;
     TRY(status_agree(t->world, cpu_choose((CpuSet)t->config->train.cpu, &set)));
     CpuSet own = set == CPU_AUTO ? cpu_best() : set;
+    int number = (int)(cpu_features() >> 1);
+    int wish = set == CPU_AUTO ? number : -1 - number;
     CpuSet least = (CpuSet)world_least(t->world, (int)own);
-    cpu_hold(least < own ? least : set);
+    int lowest = world_least(t->world, wish), highest = -world_least(t->world, -wish);
+    cpu_hold(lowest == highest && set == CPU_AUTO ? CPU_AUTO : least);
     return OK;
 }
 
@@ -53,7 +59,8 @@ static Status open_backend(Trainer *t, const DryRun *only)
         .tf32 = c->train.precision == PRECISION_TF32,
         .replay = c->train.cuda_graphs == GRAPHS_AUTO,
     };
-    if (options.threads == 0) options.threads = threads_share(t->world->node_size);
+    if (options.threads == 0)
+        options.threads = world_least(t->world, threads_share(t->world->node_size));
     threads_bind(t->world->node_rank, t->world->node_size, options.threads);
     TRY(hold_cpu(t));
     const BackendTable *table = c->train.device == DEVICE_CUDA ? &backend_cuda : &backend_cpu;
@@ -258,6 +265,7 @@ static Status setup(Trainer *t)
 {
     const Config *c = t->config;
     TRY(status_agree(t->world, plan_dry(t, t->world->size, NULL)));
+    TRY(agree_on_bits(t));
     TRY(settle(t));
     TRY(grid_init(&t->grid, t->world, t->shape));
     t->grid_ready = true;

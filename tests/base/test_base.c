@@ -225,6 +225,51 @@ static void test_colour(void)
     close(master);
 }
 
+/* Writes so many bytes, with one of them changed, and describes them. */
+static void describe(const char *path, size_t bytes, size_t changed, char out[128])
+{
+    char *content = mem_new(bytes);
+    for (size_t i = 0; i < bytes; ++i) content[i] = (char)(i * 2654435761u >> 13);
+    content[changed] = (char)(content[changed] + 1);
+    FILE *file = fopen(path, "w");
+    CU_ASSERT_FATAL(file != NULL);
+    CU_ASSERT_EQUAL(fwrite(content, 1, bytes, file), bytes);
+    fclose(file);
+    file_describe(path, out, 128);
+    mem_free(&content);
+}
+
+/* A small file's bytes all count; of a large one the first and the last, and its length. */
+static void test_file_describe(void)
+{
+    char path[] = "/tmp/weft-describe-XXXXXX", a[128], b[128];
+    int made = mkstemp(path);
+    CU_ASSERT_FATAL(made >= 0);
+    close(made);
+    describe(path, 1000, 0, a);
+    CU_ASSERT_PTR_EQUAL(strstr(a, "1000 bytes with hash "), a);
+    describe(path, 1000, 0, b);
+    CU_ASSERT_STRING_EQUAL(a, b);
+    for (size_t i = 1; i < 1000; i += 111) {
+        describe(path, 1000, i, b);
+        CU_ASSERT_STRING_NOT_EQUAL(a, b);
+    }
+    const size_t large = ((size_t)4 << 20) + 12345;
+    describe(path, large, 5000, a);
+    describe(path, large, large - 1, b);
+    CU_ASSERT_STRING_NOT_EQUAL(a, b);
+    describe(path, large, 0, b);
+    CU_ASSERT_STRING_NOT_EQUAL(a, b);
+    describe(path, large + 1, 5000, b);
+    CU_ASSERT_STRING_NOT_EQUAL(a, b);
+    file_describe("/tmp", b, sizeof b);
+    CU_ASSERT_STRING_EQUAL(b, "no file to read (Invalid argument)");
+    unlink(path);
+    file_describe(path, b, sizeof b);
+    CU_ASSERT_STRING_EQUAL(b, "no file to read (No such file or directory)");
+}
+
 TEST_MAIN("base", {"fail", test_fail}, {"memory", test_memory}, {"pages", test_pages},
           {"clock", test_clock}, {"nearest", test_nearest}, {"bytes", test_bytes},
-          {"log", test_log}, {"die", test_die}, {"colour", test_colour})
+          {"log", test_log}, {"die", test_die}, {"colour", test_colour},
+          {"files described", test_file_describe})

@@ -93,11 +93,12 @@ else
     echo "  skipped: full disk: no root, or no tmpfs"
 fi
 # a test set that is bad on one rank alone, which others exchange slices with: no rank waits for ever, and the training is saved
-for i in $(seq 700); do printf "\\$(printf %03o $((i * i % 61)))\\0"; done >tokens.raw
+for i in $(seq 3000); do printf "\\$(printf %03o $((i * i % 61)))\\0"; done >tokens.raw
 fine "$weft" data import tokens tokens.raw -o tokens.h5 --bits 16 --vocab 61
-mkdir good bad; cp tokens.h5 good/test.h5; cp tokens.h5 bad/test.h5
+# ranks compare pieces of files above 4 MB: the bad token lies behind the first piece
+mkdir good bad; cp tokens.h5 good/test.h5; cp tokens.h5 bad/test.h5; truncate -s 8M good/test.h5 bad/test.h5
 at=$("$weft" data info tokens.h5 | sed -n 's|.* /tokens, .* at byte ||p')
-printf '\377' | dd of=bad/test.h5 bs=1 seek=$((at + 350 * 2)) conv=notrunc status=none
+printf '\377' | dd of=bad/test.h5 bs=1 seek=$((at + 2000 * 2)) conv=notrunc status=none
 cat >tp.yaml <<X
 run: {name: tp, seed: 1, dir: $dir/runs}
 model: {name: gpt2, layers: 2, width: 16, heads: 2, context: 8}
@@ -106,9 +107,9 @@ train: {steps: 4, batch: 8, micro_batch: 2, threads: 1}
 optim: {name: sgd, lr: 0.01}
 X
 one() { echo "-n $1 --wdir $dir/$2 $weft train $dir/tp.yaml run.name=$3"; } # RANKS FOLDER RUN
-expect 65 'rank 1: .*test.h5: token 350 .* is 255' mpirun --oversubscribe --bind-to none $(one 1 good tp2) grid.tp=2 : $(one 1 bad tp2) grid.tp=2
-expect 65 'test.h5: token 350 .* is 255' mpirun --oversubscribe --bind-to none $(one 3 good tp2pp2) grid.tp=2 grid.pp=2 : $(one 1 bad tp2pp2) grid.tp=2 grid.pp=2
-expect 65 'test.h5: token 350 .* is 255' mpirun --oversubscribe --bind-to none $(one 2 bad both) grid.tp=2
+expect 65 'rank 1: .*test.h5: token 2000 .* is 255' mpirun --oversubscribe --bind-to none $(one 1 good tp2) grid.tp=2 : $(one 1 bad tp2) grid.tp=2
+expect 65 'test.h5: token 2000 .* is 255' mpirun --oversubscribe --bind-to none $(one 3 good tp2pp2) grid.tp=2 grid.pp=2 : $(one 1 bad tp2pp2) grid.tp=2 grid.pp=2
+expect 65 'test.h5: token 2000 .* is 255' mpirun --oversubscribe --bind-to none $(one 2 bad both) grid.tp=2
 for name in tp2 tp2pp2 both; do
     fine "$weft" ckpt check runs/$name/checkpoints/step-00000004.h5
     [ -e runs/$name/checkpoints/best.h5 ] && { bad=$((bad + 1)); echo "$name: best.h5 of an evaluation that failed"; }

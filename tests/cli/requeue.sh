@@ -35,8 +35,8 @@ holds 'a run that stopped is' requeued 1
 holds 'this job' grep -qx 'requeue 7' queue
 check 137 '' submit '4 137'
 holds 'and one of which a rank was killed' requeued 2
-check 137 '' submit '0 137'
-holds 'once without a newer checkpoint: that may have been a node' requeued 3
+check 138 '' submit '0 138' # USR1 before weft had begun
+holds 'once without a newer checkpoint: that may have been a node, or a signal too early' requeued 3
 check 137 'not started again' submit '0 137'
 holds 'but not twice' requeued 3
 check 75 '' submit '0 75'

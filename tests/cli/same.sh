@@ -30,4 +30,95 @@ check 78 'rank 2: this rank runs another build of weft than rank 0' mpirun_three
 holds 'one message' test "$(grep -c 'error:' both)" = 1
 holds 'nothing was written' test ! -e runs
 check 0 'done after' mpirun_three "$WEFT" train job.yaml
+rm -r runs
+
+# What no configuration says. The last rank has another environment, or works in a folder `other`.
+here=$PWD
+other() { timeout -k 2 240 mpirun --oversubscribe -n 2 "$WEFT" train "$@" : -n 1 -wdir "$here/other" "$WEFT" train "$@"; }
+with() { local set=$1; shift; timeout -k 2 240 mpirun --oversubscribe -n 2 "$WEFT" train job.yaml "$@" : -n 1 -x "$set" "$WEFT" train job.yaml "$@"; }
+mkdir other
+cp data.h5 job.yaml other
+host=$(hostname)
+cmp_sizes() { [ "$(wc -c <"$1")" = "$(wc -c <"$2")" ]; }
+
+check 78 "rank 2: on $host variables: ONEDNN_DEFAULT_FPMATH_MODE=BF16; for rank 0, on $host: none" with ONEDNN_DEFAULT_FPMATH_MODE=BF16
+holds 'one message' test "$(grep -c 'error:' both)" = 1
+if [ "$("$WEFT" --version | sed -n 's/.*this processor has \([a-z0-9]*\).*/\1/p')" = base ]; then
+    echo '  skipped: fewer instructions for one rank: this processor has none to spare'
+else
+    check 78 "rank 2: on $host train.cpu: " with ONEDNN_MAX_CPU_ISA=SSE41
+fi
+holds 'nothing was written' test ! -e runs
+
+# Copies of the data: all is as before; then other bytes in as many; none.
+check 0 'done after' other job.yaml "run.dir=$here/runs"
+{ printf '\0\0\010\003\0\0\0\074\0\0\0\010\0\0\0\010'; head -c $((60 * 64)) /dev/zero | tr '\0' '\101'; } >z.idx
+check 0 '' "$WEFT" data import idx z.idx y.idx -o other/data.h5 --force
+holds 'as large' cmp_sizes data.h5 other/data.h5
+check 78 "rank 2: on $host data.train's file: $(wc -c <data.h5) bytes with hash" other job.yaml "run.dir=$here/runs" run.name=z
+check 78 "rank 2: on $host data.test's file: $(wc -c <data.h5) bytes with hash" other job.yaml "run.dir=$here/runs" run.name=z "data.train=$here/data.h5" data.test=data.h5
+rm other/data.h5
+check 78 "rank 2: on $host data.train's file: no file to read (No such file or directory)" other job.yaml "run.dir=$here/runs" run.name=z
+holds 'nothing was written' test ! -e runs/z -a ! -e other/runs
+cp data.h5 other
+
+# The run's folder, by a path that means another one to one rank; empty, and with a run of its own.
+check 78 "rank 2: runs/f on $host is another folder than rank 0's, on $host" other job.yaml run.name=f
+(cd other && check 0 'done after' "$WEFT" train job.yaml run.name=f)
+check 78 "rank 2: runs/f on $host is another folder than rank 0's" other job.yaml run.name=f
+check 0 'done after' other job.yaml run.name=f "run.dir=$here/runs"
+holds 'no mark stays' test ! -s runs/f/lock
+
+# A schedule file.
+schedule() { # FORWARDS : stage 0 makes so many forwards before its first backward
+    local i
+    echo stage,task,chunk,micro
+    for i in 0 1 2 3 4 5; do echo "1,forward,0,$i"; echo "1,backward,0,$i"; done | sed 's/,0,/,1,/'
+    for i in 0 1 2 3 4 5; do
+        [ "$i" -lt "$1" ] || echo "0,backward,0,$((i - $1))"
+        echo "0,forward,0,$i"
+    done
+    for ((i = 6 - $1; i < 6; ++i)); do echo "0,backward,0,$i"; done
+}
+schedule 2 >plan.csv
+schedule 3 >other/plan.csv
+two() { timeout -k 2 240 mpirun --oversubscribe -n 1 "$WEFT" train "$@" : -n 1 -wdir "$here/other" "$WEFT" train "$@"; }
+words=(job.yaml "run.dir=$here/runs" run.name=plan grid.pp=2 grid.pipeline_schedule=file:plan.csv)
+check 78 "rank 1: on $host grid.pipeline_schedule's file: $(wc -c <plan.csv) bytes with hash" two "${words[@]}"
+cp plan.csv other
+check 0 'done after' two "${words[@]}"
+
+# Threads by themselves: what the rank with the fewest cores has.
+if [ "$(nproc)" -gt 1 ]; then
+    sed 's/, threads: 1//' job.yaml >auto.yaml
+    free=$(taskset -pc $$ | sed 's/.*: //; s/[,-].*//')
+    check 0 '2 ranks x 1 thread on cpu' timeout -k 2 240 mpirun --oversubscribe --bind-to none -n 1 "$WEFT" train auto.yaml run.name=t : \
+        -n 1 taskset -c "$free" "$WEFT" train auto.yaml run.name=t
+else
+    echo '  skipped: one rank with fewer cores: there is one core'
+fi
+
+# A processor of another make, as the kernel shows it, is said and trains.
+sed 's/^model name.*/model name\t: Another Processor/' /proc/cpuinfo >cpuinfo
+cat >renamed <<'SH'
+#!/bin/sh
+mount --bind cpuinfo /proc/cpuinfo && exec "$@"
+SH
+chmod +x renamed
+if grep -q 'Another' cpuinfo && unshare -m ./renamed true 2>/dev/null; then
+    check 0 'rank 2, on '"$host"', has a processor of another kind (Another Processor) than rank 0' \
+        mpirun_three unshare -m ./renamed "$WEFT" train job.yaml
+    holds 'once' test "$(grep -c 'another kind' both)" = 1
+else
+    echo '  skipped: a processor of another make: no mounts are allowed here, or none of its name'
+fi
+
+# Another C library on one rank: a library before it says so.
+if ! command -v cc >/dev/null || ldd "$WEFT" | grep -q libasan; then
+    echo '  skipped: another C library: no C compiler, or a build with sanitizers'
+else
+    echo 'const char *gnu_get_libc_version(void); const char *gnu_get_libc_version(void) { return "2.99"; }' >libc.c
+    cc -shared -fPIC -o libc.so libc.c
+    check 78 "rank 2: on $host the C library: glibc 2.99; for rank 0, on $host: glibc" with "LD_PRELOAD=$here/libc.so"
+fi
 finish

@@ -225,6 +225,43 @@ static void test_bytes(void)
     config_free(&c);
 }
 
+static void test_max_time(void)
+{
+    static const struct {
+        const char *word;
+        double want;
+    } good[] = {{"90s", 90},
+                {"30m", 1800},
+                {"12h", 43200},
+                {"2d", 172800},
+                {"1.5h", 5400},
+                {"1h30m", 5400},
+                {"1d2h3m4s", 93784},
+                {"0.5s", 0.5},
+                {"100h", 360000},
+                {"12:00:00", 43200},
+                {"100:00:01", 360001},
+                {"1-12:00:00", 129600},
+                {"1-12:30", 131400},
+                {"2-6", 194400},
+                {"none", 0},
+                {"0", 0},
+                {"0s", 0}};
+    for (size_t i = 0; i < sizeof good / sizeof good[0]; ++i) {
+        char word[64];
+        snprintf(word, sizeof word, "run.max_time=%s", good[i].word);
+        Config *c = override(NULL, word);
+        CU_ASSERT_EQUAL(c->run.max_time, good[i].want);
+        config_free(&c);
+    }
+    Config *c = parse("run: {max_time: \"12:00:00\"}\n");
+    CU_ASSERT_EQUAL(c->run.max_time, 43200);
+    config_free(&c);
+    c = parse("run:\n  max_time: 1-12:00:00 # a day and a half\n");
+    CU_ASSERT_EQUAL(c->run.max_time, 129600);
+    config_free(&c);
+}
+
 /* gpt2's keys, and what belongs to a pipeline. chunks is never 0 once all is read. */
 static void test_pipeline(void)
 {
@@ -380,6 +417,8 @@ static void test_round_trip(void)
         layers_text,
         "model: {name: gpt2, layers: 12, width: 768, heads: 12, positions: rotary}\n",
         "model: {name: gpt2, size: 1558m, context: 512, vocab: 50304}\ntrain: {memory: 1.3GiB}\n",
+        "run: {max_time: 1d2h3m4.5s}\n",
+        "run: {max_time: 0.001s}\n",
         "grid: {pp: 2, pipeline_schedule: interleaved, cuts: [a, \"b c\", \"null\"]}\n",
         "grid: {pp: 4, pipeline_schedule: \"file:a b: c\", chunks: 3}\n",
         "grid: {pipeline_schedule: file:plan.txt}\n",
@@ -451,6 +490,7 @@ static void test_difference(void)
 
 TEST_MAIN("config", {"words of modules", use_test_words}, {"defaults", test_defaults},
           {"example", test_example}, {"words", test_words}, {"numbers", test_numbers},
-          {"sizes in bytes", test_bytes}, {"gpt2 and pipeline", test_pipeline},
-          {"override", test_override}, {"layers", test_layers}, {"places", test_places},
-          {"round trip", test_round_trip}, {"difference", test_difference}, {"files", test_files})
+          {"sizes in bytes", test_bytes}, {"max_time", test_max_time},
+          {"gpt2 and pipeline", test_pipeline}, {"override", test_override},
+          {"layers", test_layers}, {"places", test_places}, {"round trip", test_round_trip},
+          {"difference", test_difference}, {"files", test_files})

@@ -49,6 +49,23 @@ void dnnl_versions(FILE *out)
             DNNL_VERSION_MAJOR, DNNL_VERSION_MINOR, DNNL_VERSION_PATCH);
 }
 
+void dnnl_version_text(char *out, size_t room)
+{
+    const dnnl_version_t *v = dnnl_version();
+    snprintf(out, room, "oneDNN %d.%d.%d (%.12s)", v->major, v->minor, v->patch, v->hash);
+}
+
+unsigned int dnnl_isa(bool fp32)
+{
+#if defined(__x86_64__)
+    unsigned int all = (unsigned int)dnnl_get_effective_cpu_isa();
+    return fp32 ? all & (unsigned int)dnnl_cpu_isa_avx512_core : all;
+#else
+    (void)fp32;
+    return 0;
+#endif
+}
+
 int dnnl_vector_floats(void)
 {
 #if defined(__x86_64__)
@@ -59,25 +76,9 @@ int dnnl_vector_floats(void)
     return 0;
 }
 
-/* The processor's name, into out of at least 128 chars, returned. */
-static char *processor_text(char *out)
-{
-    char line[256];
-    FILE *f = fopen("/proc/cpuinfo", "r");
-    snprintf(out, 128, "this CPU");
-    while (f && fgets(line, sizeof line, f)) {
-        const char *colon = strstr(line, ": ");
-        if (strncmp(line, "model name", 10) != 0 || !colon) continue;
-        snprintf(out, 128, "this CPU (%.*s)", (int)strcspn(colon + 2, "\n"), colon + 2);
-        break;
-    }
-    if (f) fclose(f);
-    return out;
-}
-
 Status dnnl_bf16_check(void)
 {
-    char name[128];
+    char name[CPU_MODEL];
     TRY(hold_isa());
     CpuSet held = cpu_held();
     if (held != CPU_AUTO && held < CPU_AVX512)
@@ -89,8 +90,9 @@ Status dnnl_bf16_check(void)
     const int wanted = dnnl_cpu_isa_avx512_core_bf16;
     if (((int)dnnl_get_effective_cpu_isa() & wanted) == wanted) return OK;
 #endif
-    return fail(ERR_CONFIG,
-                "train.precision: bf16 needs AVX512_BF16 or AMX, and %s lacks them: bf16 would be "
-                "slower than fp32 there; use train.precision=fp32",
-                processor_text(name));
+    return fail(
+        ERR_CONFIG,
+        "train.precision: bf16 needs AVX512_BF16 or AMX, and this CPU (%s) lacks them: bf16 "
+        "would be slower than fp32 there; use train.precision=fp32",
+        *cpu_model(name) ? name : "of unknown name");
 }

@@ -22,6 +22,10 @@ void dnnl_free(Dnnl **dnnl);
 /* of a CPU backend; borrowed */
 Dnnl *cpu_dnnl(const Backend *backend);
 void dnnl_versions(FILE *out);
+/* "oneDNN 3.1.1 (64f6bcbcbab6)", of the library that runs. */
+void dnnl_version_text(char *out, size_t room);
+/* The instructions that oneDNN takes, a bit each; fp32: those that its kernels of fp32 know. */
+unsigned int dnnl_isa(bool fp32);
 /* OK where oneDNN has fast kernels for bf16 on this CPU; else ERR_CONFIG, naming it. */
 Status dnnl_bf16_check(void);
 int dnnl_vector_floats(

@@ -1,0 +1,68 @@
+/* Lengths of time as people ("1h30m") and Slurm ("1-12:00:00") write them. Refused: a number alone,
+ * which is seconds to some and minutes to others, and "12:00", minutes to Slurm and hours to a
+ * clock's reader. */
+#include "base.h"
+
+#include <ctype.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* 12, or with a fraction 1.5; *text moves behind it. */
+static bool read_number(const char **text, bool fraction, double *number)
+{
+    const char *digit = *text;
+    size_t whole = strspn(digit, "0123456789"), length = whole;
+    if (whole == 0) return false;
+    if (fraction && digit[whole] == '.') {
+        size_t part = strspn(digit + whole + 1, "0123456789");
+        if (part == 0) return false;
+        length += 1 + part;
+    }
+    *number = strtod(digit, NULL);
+    *text += length;
+    return isfinite(*number);
+}
+
+/* Numbers with units, the larger ones first, each once. */
+static bool read_units(const char *text, double *seconds)
+{
+    static const char letters[] = "dhms";
+    static const double of[] = {86400, 3600, 60, 1};
+    const char *next = letters;
+    double sum = 0, number;
+    do {
+        if (!read_number(&text, true, &number)) return false;
+        const char *unit = *text ? strchr(next, *text) : NULL;
+        if (!unit) return false;
+        sum += number * of[unit - letters];
+        next = unit + 1;
+        ++text;
+    } while (*text);
+    *seconds = sum;
+    return isfinite(sum);
+}
+
+/* [D-]HH:MM:SS, D-HH or D-HH:MM; what has a larger unit before it stays below that unit. */
+static bool read_clock(const char *text, double *seconds)
+{
+    static const double limit[] = {24, 60, 60}, of[] = {3600, 60, 1};
+    double days = 0, number, sum = 0;
+    bool has_days = text[strcspn(text, "-")] == '-';
+    if (has_days && !(read_number(&text, false, &days) && *text++ == '-')) return false;
+    int fields = 0;
+    for (; fields < 3; ++fields) {
+        if (fields > 0 && *text++ != ':') return false;
+        if (!read_number(&text, false, &number)) return false;
+        if ((fields > 0 || has_days) && number >= limit[fields]) return false;
+        sum += number * of[fields];
+        if (has_days && !*text) break;
+    }
+    *seconds = days * 86400 + sum;
+    return *text == 0 && isfinite(*seconds);
+}
+
+bool text_read_seconds(const char *text, double *seconds)
+{
+    return strpbrk(text, ":-") ? read_clock(text, seconds) : read_units(text, seconds);
+}

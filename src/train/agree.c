@@ -1,0 +1,224 @@
+/* Ranks that differ in what no configuration says: libraries of another version on one node, an
+ * old copy of the data on another. Their sums would be nobody's. Rank 0 tells all what it has, as
+ * a few short texts, and each compares: a broadcast and a reduction on any number of ranks, and no
+ * memory that grows with them. */
+#include "agree.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+#if defined(__GLIBC__)
+#include <gnu/libc-version.h>
+#endif
+
+enum { TEXT_BYTES = 320 };
+
+/* ---- what is compared ---- */
+
+static void tell_instructions(const Trainer *t, char *out)
+{
+    backend_instructions(t->backend, out, TEXT_BYTES);
+}
+
+static void tell_libraries(const Trainer *t, char *out)
+{
+    backend_libraries(t->backend, out, TEXT_BYTES);
+}
+
+static void tell_c_library(const Trainer *t, char *out)
+{
+    (void)t;
+#if defined(__GLIBC__)
+    snprintf(out, TEXT_BYTES, "glibc %s", gnu_get_libc_version());
+#endif
+}
+
+static void tell_threads(const Trainer *t, char *out)
+{
+    snprintf(out, TEXT_BYTES, "%d", t->backend->options.threads);
+}
+
+/* Those by which libraries choose other kernels; their order is the table's. */
+static void tell_variables(const Trainer *t, char *out)
+{
+    static const char *const names[] = {"ONEDNN_MAX_CPU_ISA",
+                                        "DNNL_MAX_CPU_ISA",
+                                        "ONEDNN_CPU_ISA_HINTS",
+                                        "DNNL_CPU_ISA_HINTS",
+                                        "ONEDNN_DEFAULT_FPMATH_MODE",
+                                        "DNNL_DEFAULT_FPMATH_MODE",
+                                        "NVIDIA_TF32_OVERRIDE",
+                                        "CUBLAS_WORKSPACE_CONFIG",
+                                        "NCCL_ALGO",
+                                        "NCCL_PROTO",
+                                        "GLIBC_TUNABLES"};
+    size_t used = 0;
+    (void)t;
+    for (size_t i = 0; i < sizeof names / sizeof *names; ++i) {
+        const char *value = getenv(names[i]);
+        if (!value || used + 1 >= TEXT_BYTES) continue;
+        int bytes =
+            snprintf(out + used, TEXT_BYTES - used, "%s%s=%s", used ? " " : "", names[i], value);
+        used += (size_t)bytes;
+    }
+    if (used == 0) snprintf(out, TEXT_BYTES, "none");
+}
+
+static void tell_schedule(const Trainer *t, char *out)
+{
+    const char *path = t->config->grid.schedule_path;
+    if (path && t->shape.pp > 1) file_describe(path, out, TEXT_BYTES);
+}
+
+/* Rank 0 has opened it for all; others need it where their stage has the first chunk or the
+ * last. */
+static bool reads_data(const Trainer *t)
+{
+    int stage = t->world->rank / t->shape.tp / t->shape.dp;
+    int last = t->shape.pp * t->schedule->shape.chunks - 1;
+    return t->world->rank == 0 || t->schedule->stage_of[0] == stage ||
+           t->schedule->stage_of[last] == stage;
+}
+
+static void tell_train(const Trainer *t, char *out)
+{
+    if (reads_data(t)) file_describe(t->train_set.path, out, TEXT_BYTES);
+}
+
+static void tell_test(const Trainer *t, char *out)
+{
+    if (t->test_set.samples > 0 && reads_data(t)) file_describe(t->test_set.path, out, TEXT_BYTES);
+}
+
+static void tell_processor(const Trainer *t, char *out)
+{
+    (void)t;
+    cpu_model(out);
+}
+
+/* A row is one thing. What a rank does not tell ("") is not compared. */
+typedef struct Fact {
+    const char *what;
+    void (*tell)(const Trainer *t, char *out);
+    const char *cure;
+    /* a warning will do */
+    bool mild;
+} Fact;
+static const Fact facts[] = {
+    {"train.cpu", tell_instructions,
+     "name one in train.cpu that all processors have, or run on nodes of one kind", false},
+    {"libraries", tell_libraries, "install one version on all nodes", false},
+    {"the C library", tell_c_library, "run on nodes with one version", false},
+    {"train.threads", tell_threads, "set train.threads", false},
+    {"variables", tell_variables, "give all ranks the same environment", false},
+    {"grid.pipeline_schedule's file", tell_schedule, "give all ranks the same file", false},
+    {"data.train's file", tell_train, "copy one file to all nodes, or name one that all share",
+     false},
+    {"data.test's file", tell_test, "copy one file to all nodes, or name one that all share",
+     false},
+    {"a processor", tell_processor, "", true},
+};
+enum { FACTS = sizeof facts / sizeof *facts, HOST_BYTES = 64 };
+
+typedef struct Told {
+    char host[HOST_BYTES], text[FACTS][TEXT_BYTES];
+} Told;
+
+/* ---- comparing ---- */
+
+static void tell(const Trainer *t, Told *told)
+{
+    memset(told, 0, sizeof *told);
+    if (gethostname(told->host, sizeof told->host - 1) != 0) snprintf(told->host, HOST_BYTES, "?");
+    for (int i = 0; i < FACTS; ++i) facts[i].tell(t, told->text[i]);
+}
+
+/* The first row, mild or not, that differs; FACTS: none. */
+static int first_difference(const Told *mine, const Told *first, bool mild)
+{
+    int i = 0;
+    for (; i < FACTS; ++i)
+        if (facts[i].mild == mild && *mine->text[i] && *first->text[i] &&
+            strcmp(mine->text[i], first->text[i]) != 0)
+            break;
+    return i;
+}
+
+/* Of the first rank with another processor, said by rank 0. */
+static void warn_of_processors(const World *world, const Told *mine, const Told *first)
+{
+    Told other;
+    int i = first_difference(mine, first, true);
+    int rank = world_least(world, i < FACTS ? world->rank : INT_MAX);
+    if (rank == INT_MAX) return;
+    if (world->rank == rank) other = *mine;
+    world_bcast(world, &i, sizeof i, rank);
+    world_bcast(world, &other, sizeof other, rank);
+    log_warn(
+        "rank %d, on %s, has %s of another kind (%s) than rank 0, on %s (%s): the instructions "
+        "are the same, but libraries choose by caches, too, so runs on one kind may give other "
+        "bits",
+        rank, other.host, facts[i].what, other.text[i], first->host, first->text[i]);
+}
+
+Status agree_on_bits(const Trainer *t)
+{
+    const World *world = t->world;
+    if (world->size == 1) return OK;
+    Told mine, first;
+    tell(t, &mine);
+    first = mine;
+    world_bcast(world, &first, sizeof first, 0);
+    int i = first_difference(&mine, &first, false);
+    Status st = OK;
+    if (i < FACTS)
+        st = fail(ERR_CONFIG, "on %s %s: %s; for rank 0, on %s: %s: %s", mine.host, facts[i].what,
+                  mine.text[i], first.host, first.text[i], facts[i].cure);
+    TRY(status_agree(world, st));
+    warn_of_processors(world, &mine, &first);
+    return OK;
+}
+
+/* ---- the run's folder ---- */
+
+/* What a file system that is slow to tell others may take. */
+static const double MARK_WAIT_S = 5;
+
+static bool see_mark(const RunDir *dir, const char *mark)
+{
+    double begin_s = clock_s();
+    while (!run_dir_has_mark(dir, mark)) {
+        if (clock_s() - begin_s > MARK_WAIT_S) return false;
+        nanosleep(&(struct timespec){.tv_nsec = 50 * 1000 * 1000}, NULL);
+    }
+    return true;
+}
+
+Status agree_on_folder(const World *world, const RunDir *dir)
+{
+    struct {
+        char host[HOST_BYTES], mark[RUN_DIR_MARK];
+    } first = {{0}, {0}};
+    char host[HOST_BYTES] = "";
+    if (world->size == 1) return OK;
+    if (gethostname(host, sizeof host - 1) != 0) snprintf(host, sizeof host, "?");
+    Status st = OK;
+    if (world->rank == 0) {
+        memcpy(first.host, host, sizeof host);
+        snprintf(first.mark, sizeof first.mark, "%.60s %ld %.9f", host, (long)getpid(), clock_s());
+        st = run_dir_mark(dir, first.mark);
+    }
+    TRY(status_agree(world, st));
+    world_bcast(world, &first, sizeof first, 0);
+    if (!see_mark(dir, first.mark))
+        st = fail(ERR_CONFIG,
+                  "%s on %s is another folder than rank 0's, on %s: run.dir must be one folder for "
+                  "all ranks, on a file system that all nodes share, by the same path",
+                  dir->path, host, first.host);
+    st = status_agree(world, st);
+    if (world->rank == 0) run_dir_unmark(dir);
+    return st;
+}

@@ -1,0 +1,231 @@
+/* Slurm's answer to: how long may this job still run? SLURM_JOB_END_TIME is what it was at the
+ * job's start, and older versions do not set it; squeue knows what it is now, for a limit may be
+ * moved (scontrol update). It is asked for the time that is left, so that no time zone and no
+ * difference between clocks counts. It runs beside the training, and is given up where it does not
+ * answer: a busy controller holds up no step. */
+#include "job_end.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <spawn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+extern char **environ;
+
+/* seconds */
+static const double GIVE_UP = 10, LEAST_GAP = 10, MOST_GAP = 1800, UNKNOWN_GAP = 60;
+
+/* ---- what squeue says ---- */
+
+/* "5:03" is minutes and seconds here. word: of at most 63 chars. */
+static bool read_left(const char *word, double *left_s)
+{
+    if (!strcmp(word, "UNLIMITED")) {
+        *left_s = INFINITY;
+        return true;
+    }
+    const char *colon = strchr(word, ':');
+    char hours[72];
+    bool short_form = colon && !strchr(colon + 1, ':') && !strchr(word, '-');
+    snprintf(hours, sizeof hours, "%s%s", short_form ? "0:" : "", word);
+    return text_read_seconds(hours, left_s);
+}
+
+bool job_end_read(const char *text, const char *job, double *left_s)
+{
+    char number[64], left[64];
+    for (; text; text = strchr(text, '\n')) {
+        text += *text == '\n';
+        if (sscanf(text, "%63s %63s", number, left) == 2 && !strcmp(number, job))
+            return read_left(left, left_s);
+        if (!*text) break;
+    }
+    return false;
+}
+
+/* ---- asking ---- */
+
+/* Signals as they are by default, of which this process may block some. */
+static int spawn(pid_t *child, int output, char *const *words)
+{
+    posix_spawn_file_actions_t files;
+    posix_spawnattr_t how;
+    sigset_t none, all;
+    sigemptyset(&none);
+    sigfillset(&all);
+    posix_spawn_file_actions_init(&files);
+    posix_spawnattr_init(&how);
+    posix_spawnattr_setflags(&how, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF |
+                                       POSIX_SPAWN_SETPGROUP);
+    posix_spawnattr_setsigmask(&how, &none);
+    posix_spawnattr_setsigdefault(&how, &all);
+    posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+    posix_spawn_file_actions_adddup2(&files, output, STDOUT_FILENO);
+    posix_spawn_file_actions_adddup2(&files, output, STDERR_FILENO);
+    int error = posix_spawnp(child, words[0], &files, &how, words, environ);
+    posix_spawnattr_destroy(&how);
+    posix_spawn_file_actions_destroy(&files);
+    return error;
+}
+
+/* Once that no answer has come, and why. */
+static void complain(JobEnd *e, const char *why)
+{
+    if (e->complained) return;
+    e->complained = true;
+    if (e->known)
+        log_warn("squeue does not say when job %s ends (%s): what Slurm said at its start counts",
+                 e->job, why);
+    else
+        log_warn("squeue does not say when job %s ends (%s): this run stops before that only by "
+                 "run.max_time or a signal",
+                 e->job, why);
+}
+
+static void ask(JobEnd *e)
+{
+    char *words[] = {"squeue", "--noheader", "--jobs", (char *)e->job, "--format", "%A %L", NULL};
+    int ends[2] = {-1, -1};
+    pid_t child = 0;
+    e->asked_s = clock_s();
+    e->length = 0;
+    int error = pipe2(ends, O_CLOEXEC) == 0 ? 0 : errno;
+    if (!error && fcntl(ends[0], F_SETFL, O_NONBLOCK) != 0) error = errno;
+    if (!error) error = spawn(&child, ends[1], words);
+    if (ends[1] >= 0) close(ends[1]);
+    if (error) {
+        if (ends[0] >= 0) close(ends[0]);
+        e->next_s = e->asked_s + MOST_GAP;
+        complain(e, strerror(error));
+        return;
+    }
+    e->child = child;
+    e->answer = ends[0];
+}
+
+static void log_end(const JobEnd *e)
+{
+    char text[64] = "";
+    double left = e->end_s - clock_s();
+    time_t at = time(NULL) + (time_t)left;
+    struct tm local;
+    if (localtime_r(&at, &local)) strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S", &local);
+    log_info("job %s ends at %s, in %.0f s: this run stops before that, with a checkpoint", e->job,
+             text, left);
+}
+
+/* Said where it has become known, or has moved by more than clocks and rounding do. */
+static void know(JobEnd *e, double end_s)
+{
+    enum { MOVED_S = 30 };
+    bool news = !e->known || isinf(e->end_s) != isinf(end_s) || fabs(e->end_s - end_s) > MOVED_S;
+    bool had_end = e->known && isfinite(e->end_s);
+    e->known = true;
+    e->end_s = end_s;
+    if (!news) return;
+    if (isfinite(end_s))
+        log_end(e);
+    else if (had_end)
+        log_info("job %s has no end any more", e->job);
+}
+
+/* One that hangs in a file system may not even die: it is not waited for. */
+static void bury(JobEnd *e)
+{
+    int state;
+    if (e->child && waitpid(e->child, &state, WNOHANG) != 0) e->child = 0;
+}
+
+/* The question is over, whether it was answered or not. */
+static void settle(JobEnd *e)
+{
+    if (e->answer < 0) return;
+    close(e->answer);
+    e->answer = -1;
+    kill(-e->child, SIGKILL);
+    bury(e);
+}
+
+/* All that squeue has said. */
+static void judge(JobEnd *e)
+{
+    double left;
+    e->text[e->length] = 0;
+    if (job_end_read(e->text, e->job, &left)) {
+        know(e, e->asked_s + left);
+        return;
+    }
+    e->text[strcspn(e->text, "\n")] = 0;
+    complain(e, *e->text ? e->text : "it says nothing");
+}
+
+/* What of the answer is there. True at its end. */
+static bool read_answer(JobEnd *e)
+{
+    ssize_t got;
+    do {
+        size_t room = sizeof e->text - 1 - e->length;
+        char more[256];
+        got =
+            room ? read(e->answer, e->text + e->length, room) : read(e->answer, more, sizeof more);
+        if (got > 0 && room) e->length += (size_t)got;
+    } while (got > 0 || (got < 0 && errno == EINTR));
+    return got == 0 || errno != EAGAIN;
+}
+
+/* ---- what a run calls ---- */
+
+/* As it was at the job's start, in seconds since 1970; 0 where Slurm does not say, or it is over
+ * already. */
+static double end_in_environment(void)
+{
+    const char *text = getenv("SLURM_JOB_END_TIME");
+    double now = (double)time(NULL), end = text ? strtod(text, NULL) : 0;
+    return end > now ? clock_s() + end - now : 0;
+}
+
+void job_end_init(JobEnd *e)
+{
+    *e = (JobEnd){.job = getenv("SLURM_JOB_ID"), .end_s = INFINITY, .answer = -1};
+    if (!e->job || !*e->job) e->job = NULL;
+    if (!e->job) return;
+    double end_s = end_in_environment();
+    if (end_s > 0) know(e, end_s);
+    ask(e);
+}
+
+void job_end_fini(JobEnd *e)
+{
+    settle(e);
+}
+
+void job_end_look(JobEnd *e, double margin_s)
+{
+    if (!e->job) return;
+    double now = clock_s();
+    if (e->answer < 0) {
+        bury(e);
+        if (!e->child && now >= e->next_s) ask(e);
+        return;
+    }
+    bool answered = read_answer(e);
+    if (!answered && now - e->asked_s < GIVE_UP) return;
+    if (answered)
+        judge(e);
+    else
+        complain(e, "no answer within 10 s");
+    settle(e);
+    double gap = (e->end_s - margin_s - now) / 2;
+    if (!e->known) gap = UNKNOWN_GAP;
+    e->next_s = now + fmin(fmax(gap, LEAST_GAP), MOST_GAP);
+}
+
+bool job_end_near(const JobEnd *e, double margin_s)
+{
+    return e->job && e->answer < 0 && clock_s() + margin_s >= e->end_s;
+}

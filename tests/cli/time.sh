@@ -1,0 +1,149 @@
+#!/usr/bin/env bash
+# A run's time: run.max_time; the end of a batch job, asked from a squeue that is a stand-in; a signal at any moment from main's
+# first line to the first step. It stops, saved, with 75, and goes on to the bits of a run that nobody disturbed.
+. "$(dirname "$0")/images.bash"
+. "$(dirname "$0")/common.bash"
+set -m # background jobs in groups of their own
+unset SLURM_JOB_ID SLURM_JOB_END_TIME
+make_images
+train() { timeout 240 "$WEFT" train lenet.yaml "$@"; }
+newest() { ls runs/"$1"/checkpoints/step-*.h5 2>/dev/null | tail -n 1; }
+until_true() {
+    local left=1200
+    until "$@"; do [ $((left -= 1)) -gt 0 ] || { echo "FAILED: waited in vain for: $*"; return 1; }; sleep 0.05; done
+}
+
+# run.max_time: so short that each start makes one step.
+for ranks in 1 2; do
+    check 0 '' train -n $ranks run.name=whole$ranks train.steps=4
+    for step in 1 2 3; do
+        check 75 'run.max_time: the program has run for' train -n $ranks run.name=parts$ranks train.steps=4 run.max_time=0.001s
+        holds "$ranks ranks, start $step: one step" test "$(newest parts$ranks)" = runs/parts$ranks/checkpoints/step-0000000$step.h5
+    done
+    check 0 'done after' train -n $ranks run.name=parts$ranks train.steps=4 # without it: no other configuration
+    check 0 '' "$WEFT" ckpt diff runs/whole$ranks/checkpoints/step-00000004.h5 runs/parts$ranks/checkpoints/step-00000004.h5
+done
+check 0 '' "$WEFT" ckpt diff runs/whole1/checkpoints/step-00000004.h5 runs/whole2/checkpoints/step-00000004.h5
+begin=$(date +%s%N)
+check 75 'start the same command again to continue' train run.name=two run.max_time=2s
+holds 'it ran for two seconds' test $((($(date +%s%N) - begin) / 1000000)) -ge 2000
+holds 'and says so' grep -qE 'has run for ([2-9]|[1-9][0-9]+) s' both
+check 0 'done after' train run.name=long run.max_time=1-00:00:00 train.steps=2
+check 78 "'90' is not a length of time" train run.max_time=90
+holds 'in the resolved configuration' grep -q 'max_time: 86400s' runs/long/config.yaml
+
+# Slurm. What squeue says is in the file `left`, how often it was asked in `asked`.
+mkdir bin
+cat >bin/squeue <<'SH'
+#!/bin/sh
+echo "$*" >>asked
+cat left
+[ ! -e hang ] || { echo $$ >pid; exec sleep 1000; }
+SH
+chmod +x bin/squeue
+export PATH=$PWD/bin:$PATH SLURM_JOB_ID=7
+in_s() { echo $(($(date +%s) + $1)); }
+# job END WORDS... : a run whose environment says that the job ends in END seconds; -: it does not say.
+job() {
+    local end=$1
+    shift
+    unset SLURM_JOB_END_TIME
+    [ "$end" = - ] || export SLURM_JOB_END_TIME="$(in_s "$end")"
+    train "$@"
+}
+only_environment='what Slurm said at its start counts'
+
+echo 'error: no controller' >left
+check 75 "squeue does not say when job 7 ends (error: no controller): $only_environment" job 15 run.name=env
+holds 'it says why it stops' grep -q '^job 7 ends in .* this run stops here' both
+holds 'with a checkpoint' test -n "$(newest env)"
+check 75 "(No such file or directory): $only_environment" env PATH=/nowhere SLURM_JOB_END_TIME="$(in_s 15)" "$WEFT" train lenet.yaml run.name=absent
+check 0 'this run stops before that only by run.max_time or a signal' job - run.name=unknown train.steps=300
+check 0 'this run stops before that only by run.max_time or a signal' job -5 run.name=past train.steps=300
+
+# A limit that has been moved: what squeue says counts, of this job.
+echo '7 0:10' >left
+check 75 'this run stops here' job 3600 run.name=earlier
+holds 'both ends are said' test "$(grep -c '^job 7 ends at' both)" = 2
+printf '6 0:01\n17 0:01\n7 1-00:00:00\n' >left
+check 0 'done after' job 15 run.name=later train.steps=300
+holds 'both ends are said' test "$(grep -c '^job 7 ends at' both)" = 2
+echo '7 UNLIMITED' >left
+rm -f asked
+check 0 'done after' job - -n 2 run.name=unlimited train.steps=20
+holds 'nothing is said where there is no end' test "$(grep -c 'job 7' both)" = 0
+holds 'one rank asks, once, for this job' test "$(cat asked)" = '--noheader --jobs 7 --format %A %L'
+
+unset SLURM_JOB_END_TIME
+
+# It is asked again before the run acts, while steps go on.
+echo '7 0:33' >left
+rm -f asked out err
+"$WEFT" train lenet.yaml run.name=again >out 2>err </dev/null & run=$!
+until_true grep -q 'job 7 ends at' err
+echo '7 2:00:00' >left
+until_true eval '[ "$(grep -c "job 7 ends at" err)" = 2 ]'
+kill -TERM $run
+rc=0
+wait $run || rc=$?
+holds "more time was noticed: exit code 75, not $rc" test $rc = 75
+holds 'two questions' test "$(grep -c . asked)" = 2
+holds 'the time did not stop it' test "$(grep -c 'stops here' err)" = 0
+
+# One that does not answer holds up nothing, and is not left behind.
+: >left
+: >hang
+rm -f pid out err
+"$WEFT" train lenet.yaml run.name=hangs >out 2>err </dev/null & run=$!
+until_true grep -q 'no answer within 10 s' err
+holds 'steps were made meanwhile' test "$(grep -c '^epoch' out)" -gt 10
+holds 'squeue is gone' until_true eval '! kill -0 "$(cat pid)" 2>/dev/null'
+kill -TERM $run
+rc=0
+wait $run || rc=$?
+holds "then a signal: exit code 75, not $rc" test $rc = 75
+unset SLURM_JOB_ID
+
+# A signal at any moment from main on; the program's own signal mask says that it has come so far. Each start goes on from what
+# those before it have left.
+begun() { # SIGXCPU is blocked
+    local key value blocked=0
+    while read -r key value; do [ "$key" != SigBlk: ] || blocked=$((0x$value)); done 2>/dev/null <"/proc/$run/status"
+    [ $((blocked & 0x800000)) != 0 ]
+}
+start() {
+    rm -f out err
+    "$WEFT" train lenet.yaml train.steps=600 "$@" >out 2>err </dev/null & run=$!
+    until begun; do kill -0 $run || return; done
+}
+# moments NAME COUNT WORDS... : COUNT moments, evenly from there to the first step.
+moments() {
+    local name=$1 count=$2 least=0 last=0 i took rc signals=(TERM INT HUP USR1 USR2 XCPU) signal
+    shift 2
+    for i in $(seq -3 $((count - 1))); do
+        signal=${signals[$(((i + 3) % 6))]}
+        start run.name="$name" "$@"
+        took=$(date +%s%N)
+        if [ "$i" -lt 0 ]; then # how long that takes
+            until grep -q '^epoch.*step' out; do kill -0 $run || break; done
+            took=$((($(date +%s%N) - took) / 1000000))
+            [ $least -gt 0 ] && [ $least -lt $took ] || least=$took
+        else
+            sleep "$(printf '%d.%03d' $((least * i / count / 1000)) $((least * i / count % 1000)))"
+        fi
+        kill -$signal $run
+        rc=0
+        wait $run || rc=$?
+        holds "$name: $signal at moment $i of $count: exit code 75, not $rc: $(tail -n 2 err)" test $rc = 75
+        i=$(newest "$name")
+        i=${i##*step-}
+        holds "$name: checkpoints grow" test $((10#${i%.h5})) -ge $last
+        last=$((10#${i%.h5}))
+    done
+    check 0 'done after' train train.steps=600 run.name="$name" "$@"
+    check 0 '' "$WEFT" ckpt diff runs/undisturbed/checkpoints/step-00000600.h5 "runs/$name/checkpoints/step-00000600.h5"
+}
+check 0 '' train run.name=undisturbed train.steps=600
+moments alone 20
+moments pair 20 -n 2
+finish
