@@ -125,9 +125,9 @@ Status nvtx_start(void);
 /* Compiled-in and running versions, one line each: of the CUDA libraries, of all. */
 void cuda_versions(FILE *out);
 void backend_versions(FILE *out);
-/* What decides the bits of a backend's results beside shapes and code: the instructions or the GPU
- * that it computes with, and the libraries, each as one line. Ranks with the same texts compute
- * alike. */
+/* What decides the bits of a backend's results beside shapes and code: the instructions that it
+ * computes with ("" on GPUs, whose models grid_join_gpus compares), and the libraries, each as one
+ * line. Ranks with the same texts compute alike. */
 void backend_instructions(const Backend *backend, char *out, size_t room);
 void backend_libraries(const Backend *backend, char *out, size_t room);
 

@@ -21,9 +21,8 @@ void backend_versions(FILE *out)
 void backend_instructions(const Backend *backend, char *out, size_t room)
 {
     const BackendOptions *o = &backend->options;
-    if (!backend->table->host_memory)
-        snprintf(out, room, "%s", o->gpu);
-    else
+    *out = 0;
+    if (backend->table->host_memory)
         snprintf(out, room, "%s, oneDNN's set 0x%x", cpu_name(cpu_used()),
                  dnnl_isa(o->precision == DTYPE_F32));
 }

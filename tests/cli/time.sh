@@ -144,6 +144,6 @@ moments() {
     check 0 '' "$WEFT" ckpt diff runs/undisturbed/checkpoints/step-00000600.h5 "runs/$name/checkpoints/step-00000600.h5"
 }
 check 0 '' train run.name=undisturbed train.steps=600
-moments alone 20
-moments pair 20 -n 2
+moments alone 10
+moments pair 10 -n 2
 finish
