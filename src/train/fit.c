@@ -1,6 +1,7 @@
 /* Does the plan fit in the memory that a rank may use? */
 #include "fit.h"
 
+#include <math.h>
 #include <sys/resource.h>
 
 /* What this rank may have of the host's memory, and why no more than that where it is not the
@@ -67,6 +68,8 @@ static double memory_of_rank(const Trainer *t)
 typedef struct Need {
     /* host: of any stage, beside its device */
     double bytes, fixed, host;
+    /* with a copy to write checkpoints from */
+    double bytes_beside, host_beside;
 } Need;
 /* A device's free memory is what is left beside its libraries' (b.program); a host's is all that a
  * rank may have. */
@@ -79,7 +82,11 @@ static void need_of(const Trainer *t, const Plan *plan, Need *need)
         need->bytes = bytes;
         need->fixed = (double)(b.params + b.gradients + b.state + b.cache + b.program) - beside;
     }
-    if ((double)b.host > need->host) need->host = (double)b.host;
+    double room = (double)train_room_bytes(t, plan->stage);
+    bool device = t->backend->table->memory != NULL;
+    need->host = fmax(need->host, (double)b.host);
+    need->host_beside = fmax(need->host_beside, (double)b.host + (device ? room : 0));
+    need->bytes_beside = fmax(need->bytes_beside, bytes + (device ? 0 : room));
 }
 
 static Status largest_stage(const Trainer *t, Need *need)
@@ -115,17 +122,6 @@ static Status refuse_memory(const Trainer *t, Need need, double limit)
         table->memory ? " or a GPU that nobody else fills" : " or fewer ranks on a node");
 }
 
-/* Is there memory for a copy to write checkpoints from? Else saving blocks. */
-static Status find_room(Trainer *t)
-{
-    Need need;
-    t->saves_beside = t->config->checkpoint.background;
-    if (!t->saves_beside) return OK;
-    TRY(largest_stage(t, &need));
-    t->saves_beside = need.bytes <= memory_of_rank(t) && need.host <= share_of_host(t).bytes;
-    return OK;
-}
-
 Status memory_fit(Trainer *t)
 {
     int wish = t->config->grid.recompute;
@@ -139,5 +135,7 @@ Status memory_fit(Trainer *t)
     }
     if (need.bytes > limit) return refuse_memory(t, need, limit);
     TRY(memory_fits_host(t, need.host));
-    return find_room(t);
+    t->saves_beside = t->config->checkpoint.background && need.bytes_beside <= limit &&
+                      need.host_beside <= share_of_host(t).bytes;
+    return OK;
 }

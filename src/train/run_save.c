@@ -86,7 +86,7 @@ Status run_save_wait(Run *r)
 
 Status run_save_go_on(Run *r, const StepResult *result)
 {
-    bool told = result->known > r->stage_step;
+    bool told = r->trainer->known > r->stage_step;
     return r->save && told && !result->saving ? next(r, false) : OK;
 }
 

@@ -83,7 +83,6 @@ static void read_step_stats(Trainer *t, StepResult *result, int64_t step)
         result->saving = metrics[METRIC_SAVING] > 0;
         result->rows += (int64_t)metrics[METRIC_ROWS];
     }
-    result->known = t->known;
     result->loss = t->step_stats.loss;
     result->top1 = t->step_stats.top1;
 }

@@ -8,10 +8,6 @@ unset SLURM_JOB_ID SLURM_JOB_END_TIME
 make_images
 train() { timeout 240 "$WEFT" train lenet.yaml "$@"; }
 newest() { ls runs/"$1"/checkpoints/step-*.h5 2>/dev/null | tail -n 1; }
-until_true() {
-    local left=1200
-    until "$@"; do [ $((left -= 1)) -gt 0 ] || { echo "FAILED: waited in vain for: $*"; return 1; }; sleep 0.05; done
-}
 
 # run.max_time: so short that each start makes one step.
 for ranks in 1 2; do
@@ -80,9 +76,9 @@ unset SLURM_JOB_END_TIME
 echo '7 0:33' >left
 rm -f asked out err
 "$WEFT" train lenet.yaml run.name=again >out 2>err </dev/null & run=$!
-until_true grep -q 'job 7 ends at' err
+soon grep -q 'job 7 ends at' err
 echo '7 2:00:00' >left
-until_true eval '[ "$(grep -c "job 7 ends at" err)" = 2 ]'
+soon eval '[ "$(grep -c "job 7 ends at" err)" = 2 ]'
 kill -TERM $run
 rc=0
 wait $run || rc=$?
@@ -95,9 +91,9 @@ holds 'the time did not stop it' test "$(grep -c 'stops here' err)" = 0
 : >hang
 rm -f pid out err
 "$WEFT" train lenet.yaml run.name=hangs >out 2>err </dev/null & run=$!
-until_true grep -q 'no answer within 10 s' err
+soon grep -q 'no answer within 10 s' err
 holds 'steps were made meanwhile' test "$(grep -c '^epoch' out)" -gt 10
-holds 'squeue is gone' until_true eval '! kill -0 "$(cat pid)" 2>/dev/null'
+holds 'squeue is gone' soon eval '! kill -0 "$(cat pid)" 2>/dev/null'
 kill -TERM $run
 rc=0
 wait $run || rc=$?

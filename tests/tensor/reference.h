@@ -90,6 +90,20 @@ static inline int64_t ref_conv_q(const RefConv *v)
     return (v->w + 2 * v->pad_w - v->s) / v->stride_w + 1;
 }
 
+/* conv2d of plain fp32 images, without bias. */
+static inline OpSpec ref_conv_spec(const RefConv *v, bool need_dx)
+{
+    OpSpec s = {.kind = OP_CONV2D, .groups = (int)v->g, .x_count = 1, .w_count = 1};
+    s.kernel[0] = (int)v->r, s.kernel[1] = (int)v->s;
+    s.stride[0] = (int)v->stride_h, s.stride[1] = (int)v->stride_w;
+    s.pad[0] = (int)v->pad_h, s.pad[1] = (int)v->pad_w;
+    s.need_dx[0] = need_dx;
+    s.w[0] = shape_of(4, v->o, v->c / v->g, v->r, v->s);
+    s.x[0] = desc_plain(shape_of(4, v->n, v->c, v->h, v->w), DTYPE_F32);
+    s.y = desc_plain(shape_of(4, v->n, v->o, ref_conv_p(v), ref_conv_q(v)), DTYPE_F32);
+    return s;
+}
+
 /* Calls visit for every product x[xi] * w[wi] of y[yi]. */
 typedef void (*RefVisit)(void *to, int64_t xi, int64_t wi, int64_t yi);
 static inline void ref_conv_visit(const RefConv *v, RefVisit visit, void *to)

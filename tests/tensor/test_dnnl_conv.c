@@ -12,17 +12,10 @@ static const double tolerance = 2e-5;
 
 static OpSpec conv_spec(const RefConv *v, int flags)
 {
-    OpSpec s = {
-        .kind = OP_CONV2D, .groups = (int)v->g, .x_count = 1, .w_count = 1 + !!(flags & WITH_BIAS)};
-    s.kernel[0] = (int)v->r, s.kernel[1] = (int)v->s;
-    s.stride[0] = (int)v->stride_h, s.stride[1] = (int)v->stride_w;
-    s.pad[0] = (int)v->pad_h, s.pad[1] = (int)v->pad_w;
+    OpSpec s = ref_conv_spec(v, flags & KEEP_DX);
+    s.w_count = 1 + !!(flags & WITH_BIAS);
     s.act = flags & WITH_RELU ? ACT_RELU : ACT_NONE;
-    s.need_dx[0] = flags & KEEP_DX;
-    s.w[0] = shape_of(4, v->o, v->c / v->g, v->r, v->s);
     s.w[1] = shape_of(1, v->o, 1, 1, 1);
-    s.x[0] = desc_plain(shape_of(4, v->n, v->c, v->h, v->w), DTYPE_F32);
-    s.y = desc_plain(shape_of(4, v->n, v->o, ref_conv_p(v), ref_conv_q(v)), DTYPE_F32);
     return s;
 }
 

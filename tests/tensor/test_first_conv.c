@@ -219,14 +219,7 @@ static void chosen(void)
         const RefConv *v = &cases[i].v;
         char text[256];
         RefOp r;
-        OpSpec s = {.kind = OP_CONV2D, .groups = (int)v->g, .x_count = 1, .w_count = 1};
-        s.kernel[0] = (int)v->r, s.kernel[1] = (int)v->s;
-        s.stride[0] = s.stride[1] = (int)v->stride_h;
-        s.pad[0] = (int)v->pad_h, s.pad[1] = (int)v->pad_w;
-        s.need_dx[0] = cases[i].need_dx;
-        s.w[0] = shape_of(4, v->o, v->c / v->g, v->r, v->s);
-        s.x[0] = desc_plain(shape_of(4, v->n, v->c, v->h, v->w), DTYPE_F32);
-        s.y = desc_plain(shape_of(4, v->n, v->o, ref_conv_p(v), ref_conv_q(v)), DTYPE_F32);
+        OpSpec s = ref_conv_spec(v, cases[i].need_dx);
         CHECK_OK(ref_op_new(&r, backend, &s));
         linear_text(r.op, text);
         if ((strcmp(text, "own:first, -, own:first") == 0) != cases[i].own)

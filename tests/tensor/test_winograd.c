@@ -176,7 +176,7 @@ static void check(const RefConv *v, bool relu)
     for (int i = 0; i < 3; ++i) {
         if (!simd_use(sets[i]) || !simd_table(DTYPE_F32)->winograd_input) continue;
         Case c;
-        case_init(&c, v, relu, simd_table(DTYPE_F32)->winograd_block);
+        case_init(&c, v, relu, simd_table(DTYPE_F32)->conv_lanes);
         check_threads(&c);
         case_fini(&c);
     }
@@ -235,14 +235,7 @@ static bool chooses(Backend *backend, RefConv v, bool winograd)
     char text[256];
     RefOp r;
     v.n *= wider, v.c *= wider, v.o *= wider;
-    OpSpec s = {.kind = OP_CONV2D, .groups = (int)v.g, .x_count = 1, .w_count = 1};
-    s.kernel[0] = (int)v.r, s.kernel[1] = (int)v.s;
-    s.stride[0] = s.stride[1] = (int)v.stride_h;
-    s.pad[0] = (int)v.pad_h, s.pad[1] = (int)v.pad_w;
-    s.need_dx[0] = true;
-    s.w[0] = shape_of(4, v.o, v.c / v.g, v.r, v.s);
-    s.x[0] = desc_plain(shape_of(4, v.n, v.c, v.h, v.w), DTYPE_F32);
-    s.y = desc_plain(shape_of(4, v.n, v.o, ref_conv_p(&v), ref_conv_q(&v)), DTYPE_F32);
+    OpSpec s = ref_conv_spec(&v, true);
     CHECK_OK(ref_op_new(&r, backend, &s));
     linear_text(r.op, text);
     const bool right =

@@ -128,18 +128,17 @@ static void first_choose(const OpSpec *s, const ConvShape *v, int lanes, ConvCho
 {
     enum { CHANNELS_MOST = 2, TAPS_MIN = 9, LANES_AVX2 = 8 };
     choice->direct[LINEAR_FORWARD] = choice->direct[LINEAR_WEIGHT] =
-        winograd_here() && lanes == LANES_AVX2 && v->c <= CHANNELS_MOST && v->o % lanes == 0 &&
-        v->q >= FIRST_PIXELS && v->c * s->kernel[0] * s->kernel[1] >= TAPS_MIN;
+        lanes == LANES_AVX2 && v->c <= CHANNELS_MOST && v->o % lanes == 0 && v->q >= FIRST_PIXELS &&
+        v->c * s->kernel[0] * s->kernel[1] >= TAPS_MIN;
 }
 
 /* oneDNN's forward and data kernels take up to 6 times as long as our own, mostly 1.2 to 4 times,
  * but for stride 2 forward on AVX2, where they are as good. Its dw is as good, or better, while
  * caches hold x and dy; from memory it takes 1.4 to 2 times as long. */
-static void depthwise_choose(const OpSpec *s, const ConvShape *v, ConvChoice *choice)
+static void depthwise_choose(const OpSpec *s, const ConvShape *v, int lanes, ConvChoice *choice)
 {
     enum { CACHED_BYTES = 48 << 20, LANES_512 = 16 };
-    const int lanes = depthwise_lanes();
-    if (lanes == 0 || v->g != v->c || v->g != v->o || v->c % lanes != 0) return;
+    if (v->g != v->c || v->g != v->o || v->c % lanes != 0) return;
     if (s->kernel[0] != DEPTHWISE_KERNEL || s->kernel[1] != DEPTHWISE_KERNEL) return;
     if (s->pad[0] != 1 || s->pad[1] != 1 || s->stride[0] != s->stride[1] || s->stride[0] > 2)
         return;
@@ -161,13 +160,12 @@ static Status conv_choose(const Op *op, ConvChoice *choice)
     int lanes = dnnl_vector_floats();
     if (lanes == 0) return conv_ask(cpu_dnnl(op->backend), s, choice);
     choice->x_block = choice->y_block = lanes;
-    const bool fp32 = in_precision(op, s->x[0]).dtype == DTYPE_F32;
-    if (v.c <= FEW_CHANNELS && v.g == 1 && !s->need_dx[0]) {
-        choice->x_block = 1;
-        if (fp32) first_choose(s, &v, lanes, choice);
-    }
-    choice->winograd = fp32 && winograd_here() && winograd_suits(s, &v, lanes);
-    if (fp32 && v.g > 1) depthwise_choose(s, &v, choice);
+    const bool first = v.c <= FEW_CHANNELS && v.g == 1 && !s->need_dx[0];
+    if (first) choice->x_block = 1;
+    if (in_precision(op, s->x[0]).dtype != DTYPE_F32 || own_lanes() == 0) return OK;
+    if (first) first_choose(s, &v, lanes, choice);
+    if (v.g > 1) depthwise_choose(s, &v, lanes, choice);
+    choice->winograd = winograd_suits(s, &v, lanes);
     return OK;
 }
 

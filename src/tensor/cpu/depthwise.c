@@ -12,12 +12,6 @@ struct Depthwise {
     int64_t blocks, items;
 };
 
-int depthwise_lanes(void)
-{
-    const int lanes = cpu_used() == CPU_AVX512 ? 16 : cpu_used() == CPU_AVX2 ? 8 : 0;
-    return dnnl_vector_floats() == lanes ? lanes : 0;
-}
-
 Depthwise *depthwise_new(const DepthwiseSpec *spec)
 {
     Depthwise *d = mem_new(sizeof *d);

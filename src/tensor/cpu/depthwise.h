@@ -19,8 +19,6 @@ typedef struct DepthwiseSpec {
     int threads;
 } DepthwiseSpec;
 
-/* How wide a block must be on this processor; 0: no such kernels. */
-int depthwise_lanes(void);
 /* Owner: the caller. */
 Depthwise *depthwise_new(const DepthwiseSpec *spec);
 void depthwise_free(Depthwise **depthwise);

@@ -60,6 +60,9 @@ typedef enum KernelKind {
     KERNEL_REORDER,
     KERNEL_KINDS
 } KernelKind;
+/* Channels of a block of our own fp32 convolutions, where they have oneDNN's width; 0: there are
+ * none for this processor. */
+int own_lanes(void);
 typedef enum KernelRole { ROLE_X, ROLE_W, ROLE_B, ROLE_Y, ROLES } KernelRole;
 
 typedef struct KernelSpec {

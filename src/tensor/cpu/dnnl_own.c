@@ -3,6 +3,7 @@
 #include "dnnl_api.h"
 #include "first_conv.h"
 #include "winograd.h"
+#include "simd/simd.h"
 
 #include <omp.h>
 
@@ -23,30 +24,35 @@ static Kernel *own_new(Dnnl *dnnl, const KernelSpec *spec, const OwnTable *table
     return k;
 }
 
+/* A module's functions, whose own type stands for impl, as a table. */
+#define OWN_TABLE(module, Type, word)                                                              \
+    static size_t module##_bytes(const void *impl)                                                 \
+    {                                                                                              \
+        return module##_scratch_bytes(impl);                                                       \
+    }                                                                                              \
+    static void module##_compute(const void *impl, void *const data[ROLES], void *scratch)         \
+    {                                                                                              \
+        module##_run(impl, data, scratch);                                                         \
+    }                                                                                              \
+    static void module##_release(void **impl)                                                      \
+    {                                                                                              \
+        Type *own = *impl;                                                                         \
+        module##_free(&own);                                                                       \
+        *impl = NULL;                                                                              \
+    }                                                                                              \
+    static const OwnTable module##_table = {.name = "own:" word,                                   \
+                                            .scratch_bytes = module##_bytes,                       \
+                                            .run = module##_compute,                               \
+                                            .free = module##_release};
+
+int own_lanes(void)
+{
+    const int lanes = simd_table(DTYPE_F32)->conv_lanes;
+    return lanes == dnnl_vector_floats() ? lanes : 0;
+}
+
 /* ---- Winograd ---- */
-static size_t winograd_bytes(const void *impl)
-{
-    return winograd_scratch_bytes(impl);
-}
-
-static void winograd_compute(const void *impl, void *const data[ROLES], void *scratch)
-{
-    winograd_run(impl, data, scratch);
-}
-
-static void winograd_release(void **impl)
-{
-    Winograd *w = *impl;
-    winograd_free(&w);
-    *impl = NULL;
-}
-
-static const OwnTable winograd_table = {
-    .name = "own:winograd",
-    .scratch_bytes = winograd_bytes,
-    .run = winograd_compute,
-    .free = winograd_release,
-};
+OWN_TABLE(winograd, Winograd, "winograd")
 
 /* x and y in blocks of a vector, the weight in one order for all three directions. */
 static Kernel *winograd_plan(Dnnl *dnnl, const KernelSpec *spec)
@@ -64,33 +70,11 @@ static Kernel *winograd_plan(Dnnl *dnnl, const KernelSpec *spec)
                                                   .relu = spec->relu,
                                                   .threads = omp_get_max_threads()});
     return own_new(dnnl, spec, &winograd_table, impl,
-                   dnnl_vector_floats() == 16 ? dnnl_OIhw16i16o : dnnl_OIhw8i8o);
+                   own_lanes() == 16 ? dnnl_OIhw16i16o : dnnl_OIhw8i8o);
 }
 
 /* ---- first convolutions ---- */
-static size_t first_bytes(const void *impl)
-{
-    return first_conv_scratch_bytes(impl);
-}
-
-static void first_compute(const void *impl, void *const data[ROLES], void *scratch)
-{
-    first_conv_run(impl, data, scratch);
-}
-
-static void first_release(void **impl)
-{
-    FirstConvRun *f = *impl;
-    first_conv_free(&f);
-    *impl = NULL;
-}
-
-static const OwnTable first_table = {
-    .name = "own:first",
-    .scratch_bytes = first_bytes,
-    .run = first_compute,
-    .free = first_release,
-};
+OWN_TABLE(first_conv, FirstConvRun, "first")
 
 static Kernel *first_plan(Dnnl *dnnl, const KernelSpec *spec)
 {
@@ -109,38 +93,16 @@ static Kernel *first_plan(Dnnl *dnnl, const KernelSpec *spec)
                                         .pad = {spec->pad[0], spec->pad[1]},
                                         .relu = spec->relu,
                                         .threads = omp_get_max_threads()});
-    return own_new(dnnl, spec, &first_table, impl, dnnl_Ohwi8o);
+    return own_new(dnnl, spec, &first_conv_table, impl, dnnl_Ohwi8o);
 }
 
 /* ---- depthwise ---- */
-static size_t depthwise_bytes(const void *impl)
-{
-    return depthwise_scratch_bytes(impl);
-}
-
-static void depthwise_compute(const void *impl, void *const data[ROLES], void *scratch)
-{
-    depthwise_run(impl, data, scratch);
-}
-
-static void depthwise_release(void **impl)
-{
-    Depthwise *d = *impl;
-    depthwise_free(&d);
-    *impl = NULL;
-}
-
-static const OwnTable depthwise_table = {
-    .name = "own:depthwise",
-    .scratch_bytes = depthwise_bytes,
-    .run = depthwise_compute,
-    .free = depthwise_release,
-};
+OWN_TABLE(depthwise, Depthwise, "depthwise")
 
 static Kernel *depthwise_plan(Dnnl *dnnl, const KernelSpec *spec)
 {
     int64_t x[FORMAT_DIMS];
-    const int lanes = depthwise_lanes();
+    const int lanes = own_lanes();
     onednn_dims(spec->role[ROLE_X], x);
     Depthwise *impl = depthwise_new(&(DepthwiseSpec){.kind = spec->kind,
                                                      .n = x[0],

@@ -112,7 +112,7 @@ Winograd *winograd_new(const WinogradSpec *s)
     const bool data = s->kind == KERNEL_CONV_DATA;
     WinogradImage *x = data ? &w->out : &w->in, *y = data ? &w->in : &w->out;
     w->kind = s->kind;
-    w->lanes = simd_table(DTYPE_F32)->winograd_block;
+    w->lanes = simd_table(DTYPE_F32)->conv_lanes;
     w->relu = s->relu;
     w->threads = s->threads;
     w->samples = s->n;
@@ -125,12 +125,6 @@ Winograd *winograd_new(const WinogradSpec *s)
     plan_passes(w);
     plan_items(w);
     return w;
-}
-
-bool winograd_here(void)
-{
-    const int block = simd_table(DTYPE_F32)->winograd_block;
-    return block > 0 && block == dnnl_vector_floats();
 }
 
 void winograd_free(Winograd **winograd)

@@ -19,8 +19,6 @@ typedef struct WinogradSpec {
     int threads;
 } WinogradSpec;
 
-/* Have weft's and oneDNN's kernels vectors of one width, and is it one of those? */
-bool winograd_here(void);
 /* Owner: the caller. */
 Winograd *winograd_new(const WinogradSpec *spec);
 void winograd_free(Winograd **winograd);

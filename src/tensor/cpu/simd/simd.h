@@ -201,8 +201,8 @@ typedef struct SimdTable {
                            float *v, int64_t n);
     void (*matrix_tile)(const MatrixProduct *p, const MatrixTile *tile);
 
-    /* Winograd's algorithm; 0 and NULL without AVX2. L: channels of a block. */
-    int winograd_block;
+    /* Channels of a block, L, of all convolutions from here on; 0 and NULL without AVX2. */
+    int conv_lanes;
     /* Transforms of `count` tiles of one block of channels from tile `first` on: patches of x;
      * tiles of dy; and from products to y, with bias (NULL: none) and relu. */
     void (*winograd_input)(const WinogradImage *im, int64_t block, int64_t first, int64_t count,

@@ -52,7 +52,7 @@ const SimdTable SIMD_NAME(kernels) = {
     SLOT_FLOAT(adam_direction),
     SLOT_FLOAT(matrix_tile),
 #ifdef __AVX2__
-    .winograd_block = VECTOR,
+    .conv_lanes = VECTOR,
     SLOT_FLOAT(winograd_input),
     SLOT_FLOAT(winograd_gradient),
     SLOT_FLOAT(winograd_output),
