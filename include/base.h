@@ -9,6 +9,7 @@
 #include "base/rng.h"
 #include "base/text.h"
 #include "base/cpu.h"
+#include "base/beat.h"
 #include "base/phase.h"
 #include "base/json.h"
 

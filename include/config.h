@@ -148,6 +148,7 @@ typedef struct Config {
         int64_t eval_every;
         /* steps between metrics lines */
         int64_t log_every;
+        double hang_s;
         /* bytes a rank may use; 0: what the machine has */
         double memory;
     } train;

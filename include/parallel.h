@@ -9,6 +9,7 @@
 #include "parallel/order.h"
 #include "parallel/comm.h"
 #include "parallel/channels.h"
+#include "parallel/watchdog.h"
 #include "parallel/words.h"
 
 #endif

@@ -7,7 +7,7 @@
 set -u
 bad=0 i=0
 declare -A order
-declare -A folders=([parallel]="world order transport shm mpi nccl" [pipeline]="plan run")
+declare -A folders=([parallel]="world order transport shm watch mpi nccl" [pipeline]="plan run")
 for r in "$@"; do order[$r]=$i; i=$((i + 1)); done
 check() {   # FILE ROOM
     local inc name

@@ -58,6 +58,7 @@ _Noreturn void die_as(Status code, const char *fmt, ...) BASE_PRINTF(2, 3);
  * on from. */
 _Noreturn void die_lost(const char *fmt, ...) BASE_PRINTF(1, 2);
 void die_lost_as(Status code);
+int die_lost_code(void);
 /* where: "rank 3 of 8 (dp 1, pp 0, tp 1) on node07", copied. abort_job may be NULL. */
 void die_context(const char *where, void (*abort_job)(int code));
 

@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/types.h>
 
 /* monotonic, seconds */
 double clock_s(void);
@@ -19,6 +20,17 @@ void cond_init(pthread_cond_t *cond);
  * limit_s by the monotonic clock; false: for limit_s. There is no other timed wait in the program:
  * one by the wall clock lasts as long as that is set back. */
 bool cond_wait_for(pthread_cond_t *cond, pthread_mutex_t *lock, double limit_s);
+
+/* A thread that no signal comes to but for its own faults: the others are for the thread that looks
+ * for them. 0, or errno. */
+int thread_begin(pthread_t *thread, void *(*run)(void *of), void *of);
+
+/* A process of this host: 'R', 'S', 'D', 'T' (stopped), 't' (by a debugger) as /proc has it; gone
+ * where it has ended, a zombie, too. */
+enum { PROCESS_GONE = 0, PROCESS_UNKNOWN = '?' };
+char process_state(pid_t process);
+/* Bytes of it that are swapped out; 0 where the system does not say. */
+double process_swapped(pid_t process);
 
 /* After path was created or renamed: brings its name to the disk. 0, or errno. Nothing to do where
  * a file system cannot sync a folder (EINVAL) and orders renames itself, nor where a folder may be

@@ -45,7 +45,7 @@ struct Comm {
     /* all ranks have the same memory there: what one writes all have */
     bool params_shared;
     /* begun so far */
-    int64_t pushes, gathers;
+    int64_t sums, pushes, gathers;
     /* borrowed: a lap for each time the compute stream waits for sums; NULL: not measured */
     Stopwatch *waits;
     void *impl;

@@ -46,6 +46,8 @@ void world_gather(const World *world, const void *mine, size_t bytes, void *out)
  * 2^31 work. */
 void world_collect(const World *world, const void *mine, const size_t *bytes, int root, void *out);
 
+/* Each of world's ranks as a rank of the job. Owner: the caller. Collective. */
+int *world_job_ranks(const World *world);
 /* The ranks that gave the same color, in the order of world, as a world of their own; of size 1 it
  * has no communicator and calls no MPI. Release with world_part_fini. Both collective, on world and
  * on part. */

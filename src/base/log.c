@@ -107,6 +107,11 @@ void die_lost_as(Status code)
     lost_code = code;
 }
 
+int die_lost_code(void)
+{
+    return lost_code;
+}
+
 _Noreturn void die_as(Status code, const char *fmt, ...)
 {
     va_list args;

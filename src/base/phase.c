@@ -44,6 +44,7 @@ Phase phase_enter(Phase phase)
     phases.running = true;
     phases.now = phase;
     phases.since_s = now_s;
+    beat_mark_plain(phase_names[phase], phase == PHASE_SUM);
     if (phases.entered) phases.entered(phase);
     return before;
 }

@@ -200,7 +200,7 @@ static void stage_begin(CheckpointSave *s)
     if (stages[s->stage].meet) stages[s->stage].meet(&s->save);
     s->seconds += clock_s() - begun;
     atomic_store(&s->busy, true);
-    s->threaded = s->save.staged && pthread_create(&s->thread, NULL, work, s) == 0;
+    s->threaded = s->save.staged && thread_begin(&s->thread, work, s) == 0;
     if (!s->threaded) work(s);
 }
 

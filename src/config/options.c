@@ -141,6 +141,8 @@ const Option options[] = {
      .help = "Epochs from one evaluation to the next; 0: only at the end."},
     {"train.log_every", &kind_int, AT(train.log_every), "50", NULL, RANGE(1, MOST), .unit = "steps",
      .help = "Steps from one line of metrics.jsonl to the next."},
+    {"train.hang_s", &kind_real, AT(train.hang_s), "300", NULL, REAL_FROM(0), .unit = "seconds",
+     .help = "End the job once no rank has gone on for so long in a step; 0: never. Ranks that are stopped or dead end it at once, and those that are behind are named."},
     {"train.memory", &kind_bytes, AT(train.memory), "0", "what the machine has", .lo = 1, .hi = INFINITY,
      .unit = "bytes", .help = "What a rank may use, as 8GB, 500MB or 2GiB; a run that needs more is refused before it starts."},
 

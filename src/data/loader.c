@@ -291,19 +291,9 @@ static void slots_new(Loader *l)
     if (tokens || !l->plan.no_x) raw_new(l);
 }
 
-/* Starts the thread with all signals blocked but those that a fault in it raises (map.c needs
- * SIGBUS). */
 static Status thread_start(Loader *l)
 {
-    sigset_t all, before;
-    sigfillset(&all);
-    sigdelset(&all, SIGBUS);
-    sigdelset(&all, SIGSEGV);
-    sigdelset(&all, SIGFPE);
-    sigdelset(&all, SIGILL);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int rc = pthread_create(&l->thread, NULL, loader_run, l);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    int rc = thread_begin(&l->thread, loader_run, l);
     if (rc != 0)
         return fail(ERR_IO,
                     "the loader's thread cannot be started: %s; raise the limit (ulimit -u)",

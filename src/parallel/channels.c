@@ -21,6 +21,8 @@ struct Channels {
     int count;
     /* owned */
     Channel *channel;
+    /* owned; job_rank[r] of world's rank r */
+    int *job_rank;
     PipeNode pipes;
     /* owned: its tags are ours alone; MPI_COMM_NULL where all channels are pipes */
     MPI_Comm comm;
@@ -147,6 +149,7 @@ static void release(Channels **channels)
     pipes_close(&c->pipes);
     if (c->comm != MPI_COMM_NULL) MPI_CHECK(MPI_Comm_free(&c->comm));
     mem_free(&c->channel);
+    mem_free(&c->job_rank);
     mem_free(channels);
 }
 
@@ -159,6 +162,7 @@ Status channels_new(Channels **channels, const World *world, const ChannelSpec *
     Channels *c = mem_new(sizeof *c);
     *c = (Channels){.world = world, .count = count, .comm = MPI_COMM_NULL};
     c->channel = mem_new(((size_t)count + 1) * sizeof *c->channel);
+    c->job_rank = world_job_ranks(world);
     Status status = open_channels(c, spec, transport);
     if (status == OK)
         *channels = c;
@@ -223,6 +227,20 @@ void channels_progress(Channels *channels)
         Channel *c = &channels->channel[i];
         if (c->impl && c->table->progress) c->table->progress(c);
     }
+}
+
+void channel_mark(const Channels *channels, int channel, bool slice)
+{
+    const Channel *c = &channels->channel[channel];
+    bool out = c->end == END_SENDER;
+    const char *doing = slice ? out ? "room for a slice" : "a slice"
+                        : out ? "room for a message"
+                              : "a message";
+    beat_mark(doing, (BeatMark){.peer = channels->job_rank[out ? c->spec.to : c->spec.from],
+                                .chunk = BEAT_NONE,
+                                .micro = BEAT_NONE,
+                                .number = (uint64_t)c->passed + 1,
+                                .waits = true});
 }
 
 bool channels_on_device(const Channels *channels)

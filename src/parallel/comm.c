@@ -183,7 +183,9 @@ void comm_allreduce_begin(Comm *comm, int64_t offset, int64_t count)
     if (offset < 0 || count < 0 || offset + count > comm->arena_elements)
         die("sum of [%lld, %lld + %lld) outside the arena of %lld", (long long)offset,
             (long long)offset, (long long)count, (long long)comm->arena_elements);
-    if (count > 0) comm->table->sum_begin(comm, offset, count);
+    if (count == 0) return;
+    ++comm->sums;
+    comm->table->sum_begin(comm, offset, count);
 }
 
 /* Bounds that fall, or leave the arena, would be another rank's memory. */
@@ -200,7 +202,9 @@ static void check_bounds(const Comm *comm, const char *what, const int64_t *boun
 void comm_reduce_scatter_begin(Comm *comm, const int64_t *bound)
 {
     check_bounds(comm, "sum", bound, 0, comm->arena_elements);
-    if (bound[0] < bound[comm->size]) comm->table->reduce_begin(comm, bound);
+    if (bound[0] == bound[comm->size]) return;
+    ++comm->sums;
+    comm->table->reduce_begin(comm, bound);
 }
 
 int64_t comm_allgather_begin(Comm *comm, const int64_t *bound, int64_t shift)
@@ -261,6 +265,12 @@ static void wait_polling(Comm *comm, double start)
 
 void comm_wait(Comm *comm)
 {
+    if (comm->size > 1)
+        beat_mark("sums over replicas", (BeatMark){.peer = BEAT_NONE,
+                                                   .chunk = BEAT_NONE,
+                                                   .micro = BEAT_NONE,
+                                                   .number = (uint64_t)comm->sums,
+                                                   .waits = true});
     if (comm->waits) stopwatch_start(comm->waits);
     if (comm->table->wait)
         comm->table->wait(comm);

@@ -34,6 +34,7 @@ static void neutral(Config *c, const Config *now)
     c->run.trace = now->run.trace;
     c->run.nvtx = now->run.nvtx;
     c->run.max_time = now->run.max_time;
+    c->train.hang_s = now->train.hang_s;
     c->train.device = now->train.device;
     c->train.cuda_graphs = now->train.cuda_graphs;
     c->train.eval_every = now->train.eval_every;

@@ -162,7 +162,9 @@ static Status loop(Run *r)
         executor_ask(t->executor, METRIC_STOP, run_time_over(r) || stop_wanted());
         executor_ask(t->executor, METRIC_SAVE, save_wanted(r));
         executor_ask(t->executor, METRIC_SAVING, r->save && train_save_busy(r->save));
+        beat_step_begin(t->step + 1);
         TRY(train_step(t, &result));
+        beat_step_end();
         report(r, &result);
         TRY(run_save_go_on(r, &result));
         TRY(between_steps(r, &result));
@@ -188,7 +190,11 @@ static Status run_all(Run *r)
         return evaluate(r);
     }
     train_make_room(t);
-    return loop(r);
+    WatchdogOptions watch = {.hang_s = r->config->train.hang_s, .folder = r->dir.path};
+    Watchdog *watchdog = watchdog_new(r->world, &watch);
+    st = loop(r);
+    watchdog_free(&watchdog);
+    return st;
 }
 
 /* The rank that has grown most since just before its trainer was made, while all that it takes is

@@ -7,6 +7,8 @@
 #   and within COMMAND:
 #        hosts.sh on HOST COMMAND...          as ssh would run it, with a fresh environment (mpirun does so by itself)
 #        hosts.sh link RATE|off               limits what every host sends, e.g. 1gbit
+#        hosts.sh cut HOST, mend HOST         pulls its cable out, and plugs it in again
+#        hosts.sh kill HOST                   it dies, with all that runs on it
 # Needs root and iproute2. Where namespaces are not allowed: says "skipped:" and why, exit code 0.
 set -eu
 me=$(cd "$(dirname "$0")" && pwd)/$(basename "$0") net=10.77.0
@@ -76,9 +78,20 @@ link() {
     done
 }
 
+cable() { ip link set "port${1#n}" "$2"; }
+
+kill_host() {
+    cable "$1" down # nobody hears it end
+    kill -KILL "$(cat "$state/$1")"
+    rm "$state/$1"
+}
+
 case ${1:-} in
     on) [ $# -ge 3 ] || usage; shift; on "$@";;
     link) [ $# = 2 ] || usage; link "$2";;
+    cut) [ $# = 2 ] || usage; cable "$2" down;;
+    mend) [ $# = 2 ] || usage; cable "$2" up;;
+    kill) [ $# = 2 ] || usage; kill_host "$2";;
     host) host "$2";;
     login) shift; login "$@";;
     [1-9] | [1-9][0-9])

@@ -4,7 +4,6 @@
 
 #include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <time.h>
@@ -58,24 +57,13 @@ static void *run(void *of)
     return NULL;
 }
 
-/* Signals are for the thread that looks for them. */
-static int start(Pump *pump)
-{
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int error = pthread_create(&pump->thread, NULL, run, pump);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return error;
-}
-
 Pump *pump_new(PumpPoll (*poll)(void *of), void *of)
 {
     Pump *pump = mem_new(sizeof *pump);
     *pump = (Pump){.poll = poll, .of = of};
     cond_init(&pump->wake);
     cond_init(&pump->moved);
-    int error = start(pump);
+    int error = thread_begin(&pump->thread, run, pump);
     if (error) die("cannot start the thread that moves messages: %s", strerror(error));
     return pump;
 }

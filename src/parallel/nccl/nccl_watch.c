@@ -60,7 +60,7 @@ Status nccl_watch_start(NcclWatch *watch)
 {
     pthread_mutex_init(&watch->lock, NULL);
     cond_init(&watch->wake);
-    int error = pthread_create(&watch->thread, NULL, watch_run, watch);
+    int error = thread_begin(&watch->thread, watch_run, watch);
     if (error)
         return fail(ERR_IO, "cannot start the thread that watches NCCL: %s", strerror(error));
     watch->running = true;

@@ -228,23 +228,19 @@ Status shm_segment_needs_one_node(const World *world)
 
 bool shm_segment_alive(const ShmSegment *shared, int rank)
 {
-    char path[64], line[256] = "";
-    snprintf(path, sizeof path, "/proc/%lld/stat", (long long)shared->process[rank]);
-    FILE *file = fopen(path, "re");
-    if (!file) return errno != ENOENT && errno != ESRCH;
-    size_t length = fread(line, 1, sizeof line - 1, file);
-    fclose(file);
-    line[length] = '\0';
-    /* "PID (name) STATE ...": the name may hold anything but is the last thing in brackets. */
-    const char *state = strrchr(line, ')');
-    return !state || (state[1] == ' ' && state[2] != 'Z' && state[2] != 'X');
+    return process_state(shared->process[rank]) != PROCESS_GONE;
+}
+
+uint32_t shm_segment_farewell(const ShmSegment *shared, int rank)
+{
+    return atomic_load(farewell_of(shared, rank));
 }
 
 void shm_segment_check_peers(const ShmSegment *shared, const char *doing)
 {
     for (int r = 0; r < shared->count; ++r) {
         if (shm_segment_alive(shared, r)) continue;
-        uint32_t farewell = atomic_load(farewell_of(shared, r));
+        uint32_t farewell = shm_segment_farewell(shared, r);
         /* it has said why */
         if (farewell != 0)
             world_abort((int)farewell);

@@ -5,6 +5,7 @@
 
 #include "../world/abort.h"
 
+#include <stdint.h>
 #include <sys/types.h>
 
 typedef struct ShmSegment {
@@ -31,6 +32,8 @@ void shm_segment_fini(ShmSegment *shared);
 Status shm_segment_needs_one_node(const World *world);
 /* False where the process of a rank has ended (a zombie has). */
 bool shm_segment_alive(const ShmSegment *shared, int rank);
+/* The code that a rank has said it ends the job with; 0: none. */
+uint32_t shm_segment_farewell(const ShmSegment *shared, int rank);
 /* Ends the job where a rank's process has ended; doing: what waits for it, for the message. For a
  * rank that has waited long. */
 void shm_segment_check_peers(const ShmSegment *shared, const char *doing);

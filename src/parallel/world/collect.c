@@ -1,5 +1,5 @@
-/* Parts of all ranks, of many sizes, brought to one of them: tensor by tensor where memory is
- * short, so nothing is buffered. */
+/* What all ranks know of each other: parts of many sizes, brought to one of them, tensor by tensor
+ * where memory is short, so that nothing is buffered; and their ranks in the job. */
 #include "mpi_check.h"
 #include "parallel.h"
 
@@ -39,4 +39,12 @@ void world_collect(const World *world, const void *mine, const size_t *bytes, in
         else if (bytes[r] > 0)
             memcpy(at, mine, bytes[r]);
     }
+}
+
+int *world_job_ranks(const World *world)
+{
+    int mine = 0, *all = mem_new((size_t)world->size * sizeof *all);
+    if (world->comm != MPI_COMM_NULL) MPI_CHECK(MPI_Comm_rank(MPI_COMM_WORLD, &mine));
+    world_gather(world, &mine, sizeof mine, all);
+    return all;
 }

@@ -7,7 +7,6 @@
 #include "abort.h"
 
 #include <limits.h>
-#include <stdatomic.h>
 #include <string.h>
 
 enum { MESSAGE_BYTES = 2048 };
@@ -42,28 +41,6 @@ void mpi_check(int code, const char *call)
         "%.*s: %s; most likely another rank has died or a link has failed, and its own message or "
         "the system's log says why",
         (int)strcspn(call, "("), call, words);
-}
-
-/* borrowed */
-static Farewell *farewells;
-
-void world_farewell_add(Farewell *farewell)
-{
-    farewell->next = farewells;
-    farewells = farewell;
-}
-
-void world_farewell_remove(Farewell *farewell)
-{
-    Farewell **at = &farewells;
-    while (*at && *at != farewell) at = &(*at)->next;
-    if (*at) *at = farewell->next;
-}
-
-void world_abort(int code)
-{
-    for (Farewell *f = farewells; f; f = f->next) atomic_store(f->code, (uint32_t)code);
-    MPI_Abort(MPI_COMM_WORLD, code);
 }
 
 bool world_launched(int *local_size)

@@ -22,16 +22,20 @@ static void wait_a_little(const Progress *p, Channels *channels, double start)
 
 char *await_slot(const Progress *p, Channels *channels, int channel)
 {
+    char *at = channel_slot(channels, channel);
+    if (at) return at;
     double start = clock_s();
-    char *at;
+    channel_mark(channels, channel, channels == p->group);
     while (!(at = channel_slot(channels, channel))) wait_a_little(p, channels, start);
     return at;
 }
 
 const char *await_message(const Progress *p, Channels *channels, int channel)
 {
+    const char *at = channel_message(channels, channel);
+    if (at) return at;
     double start = clock_s();
-    const char *at;
+    channel_mark(channels, channel, channels == p->group);
     while (!(at = channel_message(channels, channel))) wait_a_little(p, channels, start);
     return at;
 }

@@ -89,6 +89,8 @@ static void play_task(Executor *e, const Playing *p, int number, int from, int t
     }
     bool begins = from == 0, ends = to == at.actions;
     Phase outer = phase_enter(at.pass == PASS_FORWARD ? PHASE_FORWARD : PHASE_BACKWARD);
+    beat_mark(task_names[at.task->kind],
+              (BeatMark){.peer = BEAT_NONE, .chunk = at.task->chunk, .micro = at.task->micro});
     if (at.pass == PASS_FORWARD && begins) meet_chunk_before(e, p, &at);
     actions_run(e, at.chunk, at.slot, at.pass, at.task->micro, from, to);
     if (at.pass == PASS_BACKWARD && ends) meet_chunk_before(e, p, &at);

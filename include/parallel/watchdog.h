@@ -1,0 +1,24 @@
+/* A thread of each rank that notices ranks which do not go on, while a run makes steps. */
+#ifndef WEFT_PARALLEL_WATCHDOG_H
+#define WEFT_PARALLEL_WATCHDOG_H
+
+#include "parallel/world.h"
+
+typedef struct Watchdog Watchdog;
+typedef struct WatchdogOptions {
+    /* without a mark of any rank in a step, the job ends; 0: never */
+    double hang_s;
+    /* borrowed: where what the ranks did last is written when the job ends (hang-HOST.txt) */
+    const char *folder;
+} WatchdogOptions;
+/* Watches what all ranks mark (base.h, Beat), by memory that a node's ranks share and by datagrams
+ * between nodes. A rank that is stopped or dead, or a node that is silent, is named with what it
+ * was at and with those that wait for it, and the job ends, also where MPI_Abort hangs. A step that
+ * takes more than three usual ones, and 5 s at least, is only warned of, with the ranks that are
+ * behind, until no rank has marked anything for hang_s. What happens between two steps may take its
+ * time, and so may a job that is suspended as a whole. Where nothing can be shared, the watchdog
+ * says so and watches its own rank alone. Collective, both. */
+Watchdog *watchdog_new(const World *world, const WatchdogOptions *options);
+void watchdog_free(Watchdog **watchdog);
+
+#endif

@@ -1,0 +1,56 @@
+/* Marks in a ring of memory that others may read while they are written: a reader may find one that
+ * is half new, which its text survives, as it ends in a zero whatever is written. */
+#include "base.h"
+
+#include <string.h>
+
+/* of a step's time in what is usual */
+static const double NEW_SHARE = 0.2;
+/* which allocate, measure, and fill caches */
+static const int64_t FIRST_STEPS = 2;
+
+static Beat own = {.step = BEAT_NONE}, *beat = &own;
+
+void beat_move(Beat *to)
+{
+    if (!to) to = &own;
+    if (to != beat) memcpy(to, beat, sizeof *to);
+    beat = to;
+}
+
+void beat_mark(const char *doing, BeatMark of)
+{
+    uint64_t count = atomic_load_explicit(&beat->count, memory_order_relaxed);
+    BeatMark *mark = &beat->mark[count % BEAT_MARKS];
+    of.at_s = clock_s();
+    of.step = atomic_load_explicit(&beat->step, memory_order_relaxed);
+    memset(of.doing, 0, sizeof of.doing);
+    size_t length = strlen(doing);
+    memcpy(of.doing, doing, length < BEAT_TEXT ? length : BEAT_TEXT - 1);
+    *mark = of;
+    atomic_store_explicit(&beat->count, count + 1, memory_order_release);
+}
+
+void beat_mark_plain(const char *doing, bool waits)
+{
+    beat_mark(
+        doing,
+        (BeatMark){.peer = BEAT_NONE, .chunk = BEAT_NONE, .micro = BEAT_NONE, .waits = waits});
+}
+
+void beat_step_begin(int64_t step)
+{
+    atomic_store(&beat->since_us, (int64_t)(clock_s() * 1e6));
+    atomic_store(&beat->step, step);
+}
+
+void beat_step_end(void)
+{
+    int64_t spent_us = (int64_t)(clock_s() * 1e6) - atomic_load(&beat->since_us);
+    int64_t usual_us = atomic_load(&beat->usual_us);
+    atomic_store(&beat->step, BEAT_NONE);
+    if (++beat->steps <= FIRST_STEPS) return;
+    atomic_store(&beat->usual_us,
+                 usual_us == 0 ? spent_us
+                               : usual_us + (int64_t)(NEW_SHARE * (double)(spent_us - usual_us)));
+}

@@ -1,0 +1,199 @@
+/* UDP between nodes. The first node's leader does not know which of its addresses the others reach
+ * it by, so they try one after the other until it answers; it answers where a datagram came
+ * from. */
+#include "node_links.h"
+
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <string.h>
+#include <unistd.h>
+
+/* a datagram's largest payload */
+enum { DATAGRAM_BYTES = 65000 };
+
+typedef enum NewsKind { NEWS_STATES, NEWS_ANSWER, NEWS_END } NewsKind;
+typedef struct News {
+    uint64_t token;
+    int32_t kind, node, count, code;
+} News;
+
+enum { STATES_MOST = (DATAGRAM_BYTES - sizeof(News)) / sizeof(RankState) };
+
+static bool usable(const struct ifaddrs *a, int family)
+{
+    return a->ifa_addr && a->ifa_addr->sa_family == family && (a->ifa_flags & IFF_UP) &&
+           !(a->ifa_flags & IFF_LOOPBACK);
+}
+
+static void set_port(struct sockaddr_storage *address, in_port_t port)
+{
+    if (address->ss_family == AF_INET)
+        ((struct sockaddr_in *)(void *)address)->sin_port = port;
+    else
+        ((struct sockaddr_in6 *)(void *)address)->sin6_port = port;
+}
+
+static socklen_t length_of(int family)
+{
+    return family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6);
+}
+
+static int list_addresses(struct sockaddr_storage *out, int family)
+{
+    struct ifaddrs *all, *a;
+    int count = 0;
+    if (getifaddrs(&all) != 0) return 0;
+    for (a = all; a && count < LINK_ADDRESSES; a = a->ifa_next) {
+        if (!usable(a, family)) continue;
+        memset(&out[count], 0, sizeof *out);
+        memcpy(&out[count++], a->ifa_addr, length_of(family));
+    }
+    freeifaddrs(all);
+    return count;
+}
+
+/* Any address, any port. *port: which it got. -1: none. */
+static int open_socket(int family, in_port_t *port)
+{
+    struct sockaddr_storage own = {.ss_family = (sa_family_t)family};
+    socklen_t length = length_of(family);
+    int file = socket(family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (file < 0) return -1;
+    if (bind(file, (struct sockaddr *)&own, length) != 0 ||
+        getsockname(file, (struct sockaddr *)&own, &length) != 0) {
+        close(file);
+        return -1;
+    }
+    *port = family == AF_INET ? ((struct sockaddr_in *)(void *)&own)->sin_port
+                              : ((struct sockaddr_in6 *)(void *)&own)->sin6_port;
+    return file;
+}
+
+/* What the first node's leader tells the others at the start. */
+typedef struct Meeting {
+    uint64_t token;
+    int32_t count, family;
+    struct sockaddr_storage address[LINK_ADDRESSES];
+} Meeting;
+
+static void open_first(NodeLinks *links, Meeting *meeting)
+{
+    in_port_t port = 0;
+    meeting->family = AF_INET;
+    meeting->count = list_addresses(meeting->address, AF_INET);
+    if (meeting->count == 0) {
+        meeting->family = AF_INET6;
+        meeting->count = list_addresses(meeting->address, AF_INET6);
+    }
+    links->socket = meeting->count > 0 ? open_socket(meeting->family, &port) : -1;
+    if (links->socket < 0) meeting->count = 0;
+    for (int i = 0; i < meeting->count; ++i) set_port(&meeting->address[i], port);
+    uint64_t seed[2] = {(uint64_t)getpid(), (uint64_t)(clock_s() * 1e9)};
+    meeting->token = hash_bytes(seed, sizeof seed);
+}
+
+void node_links_init(NodeLinks *links, const World *world, bool speaks, int node, int nodes)
+{
+    Meeting meeting = {0};
+    in_port_t port;
+    *links = (NodeLinks){.socket = -1, .node = node, .nodes = nodes};
+    if (nodes == 1) return;
+    if (world->rank == 0) open_first(links, &meeting);
+    world_bcast(world, &meeting, sizeof meeting, 0);
+    links->token = meeting.token;
+    links->first_count = meeting.count;
+    links->length = length_of(meeting.family);
+    memcpy(links->first, meeting.address, sizeof meeting.address);
+    if (speaks && node > 0 && meeting.count > 0) links->socket = open_socket(meeting.family, &port);
+    links->link = mem_new((size_t)nodes * sizeof *links->link);
+}
+
+void node_links_fini(NodeLinks *links)
+{
+    if (links->socket >= 0) close(links->socket);
+    links->socket = -1;
+    mem_free(&links->link);
+}
+
+static void send_to(const NodeLinks *links, const struct sockaddr_storage *to, const News *news,
+                    const RankState *state)
+{
+    struct iovec part[2] = {{(void *)(uintptr_t)news, sizeof *news},
+                            {(void *)(uintptr_t)state, (size_t)news->count * sizeof *state}};
+    struct msghdr message = {.msg_name = (void *)(uintptr_t)to,
+                             .msg_namelen = links->length,
+                             .msg_iov = part,
+                             .msg_iovlen = state ? 2 : 1};
+    (void)!sendmsg(links->socket, &message, MSG_NOSIGNAL);
+}
+
+static News news_of(const NodeLinks *links, NewsKind kind)
+{
+    return (News){.token = links->token, .kind = kind, .node = links->node};
+}
+
+void node_links_tell(NodeLinks *links, const RankState *state, int count)
+{
+    if (links->socket < 0 || links->node == 0) return;
+    News news = news_of(links, NEWS_STATES);
+    news.count = count < (int)STATES_MOST ? count : (int)STATES_MOST;
+    if (links->link[0].length == 0) links->tried = (links->tried + 1) % links->first_count;
+    send_to(links, &links->first[links->tried], &news, state);
+}
+
+static void keep_states(RankState *all, int ranks, const RankState *state, int count)
+{
+    for (int i = 0; i < count; ++i)
+        if (state[i].rank >= 0 && state[i].rank < ranks) {
+            all[state[i].rank] = state[i];
+            all[state[i].rank].newest.doing[BEAT_TEXT - 1] = '\0';
+        }
+}
+
+static void take(NodeLinks *links, const News *news, const RankState *state, size_t bytes,
+                 const struct sockaddr_storage *from, socklen_t length, RankState *all, int ranks)
+{
+    bool first = links->node == 0;
+    if (news->token != links->token || news->node < 0 || news->node >= links->nodes) return;
+    NodeLink *link = &links->link[first ? news->node : 0];
+    link->heard_s = clock_s();
+    link->from = *from;
+    link->length = length;
+    if (news->kind == NEWS_END) links->end_code = news->code;
+    if (news->kind != NEWS_STATES || !first) return;
+    if (news->count < 0 || (size_t)news->count * sizeof *state > bytes) return;
+    keep_states(all, ranks, state, news->count);
+    News answer = news_of(links, NEWS_ANSWER);
+    send_to(links, from, &answer, NULL);
+}
+
+void node_links_hear(NodeLinks *links, RankState *all, int ranks)
+{
+    static _Alignas(RankState) char states[DATAGRAM_BYTES];
+    News news;
+    struct sockaddr_storage from;
+    if (links->socket < 0) return;
+    for (;;) {
+        struct iovec part[2] = {{&news, sizeof news}, {states, sizeof states}};
+        struct msghdr message = {
+            .msg_name = &from, .msg_namelen = sizeof from, .msg_iov = part, .msg_iovlen = 2};
+        ssize_t bytes = recvmsg(links->socket, &message, MSG_DONTWAIT);
+        if (bytes < 0) return;
+        if ((size_t)bytes < sizeof news) continue;
+        take(links, &news, (const RankState *)(const void *)states, (size_t)bytes - sizeof news,
+             &from, message.msg_namelen, all, ranks);
+    }
+}
+
+void node_links_end(NodeLinks *links, int code)
+{
+    /* datagrams may be lost */
+    enum { TIMES = 3 };
+    if (links->socket < 0) return;
+    News news = news_of(links, NEWS_END);
+    news.code = code;
+    for (int k = 0; k < TIMES; ++k)
+        for (int i = 0; i < links->nodes; ++i)
+            if (links->link[i].length > 0) send_to(links, &links->link[i].from, &news, NULL);
+}

@@ -1,0 +1,133 @@
+/* Beats in shared memory, and what /proc says of the processes that write them. */
+#include "node_ranks.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+static Beat *beat_of(const NodeRanks *node, int rank)
+{
+    return (Beat *)(void *)node->shared.segment[rank];
+}
+
+static void alone(NodeRanks *node)
+{
+    static Beat beat;
+    node->count = 1;
+    node->mine = 0;
+    node->beat[0] = &beat;
+    node->state[0].process = (int32_t)getpid();
+}
+
+static void together(NodeRanks *node)
+{
+    node->count = node->world.size;
+    node->mine = node->world.rank;
+    for (int r = 0; r < node->count; ++r) {
+        node->beat[r] = beat_of(node, r);
+        node->state[r].process = (int32_t)node->shared.process[r];
+        node->state[r].rank = node->shared.job_rank[r];
+    }
+}
+
+bool node_ranks_init(NodeRanks *node, const World *world, int color)
+{
+    *node = (NodeRanks){.awake_s = clock_s()};
+    Status split = world_split(&node->world, world, color);
+    size_t ranks = (size_t)node->world.size;
+    node->beat = mem_new(ranks * sizeof *node->beat);
+    node->state = mem_new(ranks * sizeof *node->state);
+    node->times = mem_new(ranks * sizeof *node->times);
+    Status st = split != OK || ranks == 1
+                    ? split
+                    : shm_segment_init(&node->shared, &node->world, sizeof(Beat), "the watchdog");
+    if (st == OK && ranks > 1)
+        together(node);
+    else
+        alone(node);
+    if (ranks == 1) node->state[0].rank = world->rank;
+    beat_move(node->beat[node->mine]);
+    return st == OK;
+}
+
+void node_ranks_fini(NodeRanks *node)
+{
+    beat_move(NULL);
+    if (node->shared.count > 0) shm_segment_fini(&node->shared);
+    mem_free(&node->beat);
+    mem_free(&node->state);
+    mem_free(&node->times);
+    world_part_fini(&node->world);
+}
+
+static bool is_stopped(char state)
+{
+    return state == 'T';
+}
+
+int node_ranks_first(const NodeRanks *node)
+{
+    for (int r = 0; r < node->mine; ++r) {
+        char state = process_state((pid_t)node->state[r].process);
+        if (state != PROCESS_GONE && !is_stopped(state)) return r;
+    }
+    return node->mine;
+}
+
+static void note(double *since_s, bool is, double now_s)
+{
+    if (!is)
+        *since_s = 0;
+    else if (*since_s == 0)
+        *since_s = now_s;
+}
+
+static void look_at(const NodeRanks *node, int rank, double now_s)
+{
+    const Beat *beat = node->beat[rank];
+    RankState *state = &node->state[rank];
+    uint64_t count = atomic_load_explicit(&beat->count, memory_order_acquire);
+    double since_s = 1e-6 * (double)atomic_load(&beat->since_us);
+    state->newest = beat->mark[(count - 1) % BEAT_MARKS];
+    state->newest.doing[BEAT_TEXT - 1] = '\0';
+    state->stepping = atomic_load(&beat->step) != BEAT_NONE;
+    state->process_state = process_state((pid_t)state->process);
+    state->usual_s = 1e-6 * (double)atomic_load(&beat->usual_us);
+    double marked_s = state->newest.at_s, awake_s = node->awake_s;
+    state->late_s = state->stepping ? now_s - (since_s > awake_s ? since_s : awake_s) : 0;
+    state->still_s = now_s - (marked_s > awake_s ? marked_s : awake_s);
+    note(&node->times[rank].stopped_s, is_stopped(state->process_state), now_s);
+    note(&node->times[rank].gone_s, state->process_state == PROCESS_GONE, now_s);
+}
+
+void node_ranks_look(NodeRanks *node, double now_s)
+{
+    for (int r = 0; r < node->count; ++r) look_at(node, r, now_s);
+}
+
+static void write_rank(FILE *out, const NodeRanks *node, int rank, double now_s)
+{
+    const Beat *beat = node->beat[rank];
+    char text[RANK_TEXT];
+    uint64_t count = atomic_load(&beat->count);
+    uint64_t first = count > BEAT_MARKS ? count - BEAT_MARKS : 0;
+    fprintf(out, "rank %d, process %d\n", node->state[rank].rank, node->state[rank].process);
+    for (uint64_t i = first; i < count; ++i) {
+        BeatMark mark = beat->mark[i % BEAT_MARKS];
+        mark.doing[BEAT_TEXT - 1] = '\0';
+        fprintf(out, "  %10.3f s  %s\n", mark.at_s - now_s, mark_text(&mark, text));
+    }
+}
+
+Status node_ranks_write(const NodeRanks *node, const char *path)
+{
+    int file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0666);
+    FILE *out = file < 0 ? NULL : fdopen(file, "w");
+    if (!out) return fail(ERR_IO, "%s: cannot be written: %s", path, strerror(errno));
+    double now_s = clock_s();
+    for (int r = 0; r < node->count; ++r) write_rank(out, node, r, now_s);
+    bool bad = ferror(out) != 0;
+    if (fclose(out) != 0) bad = true;
+    return bad ? fail(ERR_IO, "%s: writing failed: %s", path, strerror(errno)) : OK;
+}

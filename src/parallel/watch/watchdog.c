@@ -1,0 +1,386 @@
+/* The watchdog's thread. It calls no MPI, but for the abort that ends the job. The first rank of a
+ * node that is well looks at all ranks there; rank 0's, which hears of all nodes, at all ranks. */
+#include "node_links.h"
+#include "node_ranks.h"
+
+#include <math.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+/* Between two looks; a pause so much longer means that this process was asleep itself. */
+static const double LOOK_S = 0.5, ASLEEP_S = 3;
+/* A rank is stopped so long before the job ends; one that is gone, so that whoever else noticed can
+ * say why; */
+static const double STOPPED_S = 4, GONE_S = 2;
+/* a node is silent so long before it is named, and before the job ends. */
+static const double SILENT_S = 5, SILENT_END_S = 20;
+/* A step is late after so many usual ones, and so long at least; or so long where none is known. */
+static const double LATE_STEPS = 3, LATE_S = 5, LATE_UNKNOWN_S = 30;
+static const double DUMP_S = 2;
+/* The one that ends the job lets other nodes' watchdogs write what their ranks did last; those wait
+ * for its abort, longer. */
+enum { OTHERS_S = 2, ABORT_S = 7 };
+
+enum { HOST_TEXT = 64, WORDS = 2048, NAMED = 8 };
+
+struct Watchdog {
+    WatchdogOptions options;
+    const World *world;
+    NodeRanks node;
+    NodeLinks links;
+    /* owned: of all ranks, by their number in the job; of all nodes */
+    RankState *rank;
+    int *node_of;
+    char (*host)[HOST_TEXT];
+    char *dump;
+    double looked_s;
+    /* the step that was late last, when that is said again, after what pause */
+    int64_t late_step;
+    double say_s, pause_s;
+    /* owned: has the node's silence been said? */
+    bool *silence_said;
+    pthread_mutex_t lock;
+    pthread_cond_t wake;
+    pthread_t thread;
+    bool running, stop;
+};
+
+/* ---- words ---- */
+
+static void add(char *words, const char *text)
+{
+    size_t used = strlen(words);
+    snprintf(words + used, WORDS - used, "%s%s", used ? "; " : "", text);
+}
+
+static void add_state(const Watchdog *w, char *words, const RankState *state)
+{
+    char what[RANK_TEXT], text[RANK_TEXT + HOST_TEXT + 64];
+    snprintf(text, sizeof text, "rank %d on %s %s", state->rank, w->host[w->node_of[state->rank]],
+             rank_state_text(state, what));
+    add(words, text);
+}
+
+/* Those that compute, or those that wait, but for rank `but`: NAMED of them, and how many more. */
+static int add_states(const Watchdog *w, char *words, const RankState *all, int count, bool waits,
+                      int but)
+{
+    int found = 0;
+    char more[32];
+    for (int r = 0; r < count; ++r) {
+        if (all[r].newest.waits != waits || !all[r].stepping || all[r].rank == but) continue;
+        if (++found <= NAMED) add_state(w, words, &all[r]);
+    }
+    snprintf(more, sizeof more, "and %d more", found - NAMED);
+    if (found > NAMED) add(words, more);
+    return found;
+}
+
+/* ---- the end ---- */
+
+typedef struct Dump {
+    pthread_mutex_t lock;
+    pthread_cond_t done;
+    const Watchdog *watchdog;
+    bool over;
+} Dump;
+
+static void *dump_run(void *of)
+{
+    Dump *dump = of;
+    Status st = node_ranks_write(&dump->watchdog->node, dump->watchdog->dump);
+    if (st != OK) log_error("%s", fail_message());
+    pthread_mutex_lock(&dump->lock);
+    dump->over = true;
+    pthread_cond_signal(&dump->done);
+    pthread_mutex_unlock(&dump->lock);
+    return NULL;
+}
+
+/* The file system may be what hangs, so nobody waits for it long. */
+static void write_dump(const Watchdog *w)
+{
+    static Dump dump;
+    pthread_t thread;
+    dump = (Dump){.watchdog = w};
+    pthread_mutex_init(&dump.lock, NULL);
+    cond_init(&dump.done);
+    if (thread_begin(&thread, dump_run, &dump) != 0) return;
+    double limit_s = clock_s() + DUMP_S;
+    pthread_mutex_lock(&dump.lock);
+    while (!dump.over && clock_s() < limit_s) cond_wait_for(&dump.done, &dump.lock, DUMP_S);
+    pthread_mutex_unlock(&dump.lock);
+}
+
+static void prepare_end(Watchdog *w)
+{
+    write_dump(w);
+    for (int r = 0; r < w->node.count; ++r)
+        if (r != w->node.mine) world_abort_kills((pid_t)w->node.state[r].process);
+}
+
+static _Noreturn void end_job(Watchdog *w, const char *why)
+{
+    prepare_end(w);
+    node_links_end(&w->links, die_lost_code());
+    /* before the abort ends them */
+    if (w->links.nodes > 1) nanosleep(&(struct timespec){.tv_sec = OTHERS_S}, NULL);
+    die_lost("%s; what each rank did last is in %s", why, w->dump);
+}
+
+/* Another node's leader says why. */
+static _Noreturn void end_with_others(Watchdog *w)
+{
+    int code = w->links.end_code;
+    prepare_end(w);
+    if (w->links.node == 0) node_links_end(&w->links, code);
+    nanosleep(&(struct timespec){.tv_sec = ABORT_S}, NULL);
+    world_abort(code);
+    _exit(code);
+}
+
+/* ---- what is wrong ---- */
+
+static bool is_over(double since_s, double awake_s, double now_s, double limit_s)
+{
+    if (since_s == 0) return false;
+    return now_s - (since_s > awake_s ? since_s : awake_s) >= limit_s;
+}
+
+static _Noreturn void end_for_rank(Watchdog *w, int local, const char *what, double since_s)
+{
+    char words[WORDS] = "", text[RANK_TEXT], why[WORDS + RANK_TEXT + 128];
+    const RankState *state = &w->node.state[local];
+    add_states(w, words, w->node.state, w->node.count, true, state->rank);
+    snprintf(why, sizeof why, "rank %d on %s (process %d) %s for %.0f s: it %s%s%s", state->rank,
+             w->host[w->links.node], state->process, what, clock_s() - since_s,
+             mark_text(&state->newest, text), *words ? "; " : "", words);
+    end_job(w, why);
+}
+
+static void check_processes(Watchdog *w, double now_s)
+{
+    double awake_s = w->node.awake_s;
+    for (int r = 0; r < w->node.count; ++r) {
+        const RankTimes *times = &w->node.times[r];
+        if (is_over(times->stopped_s, awake_s, now_s, STOPPED_S))
+            end_for_rank(w, r, "has been stopped by a signal", times->stopped_s);
+        if (!is_over(times->gone_s, awake_s, now_s, GONE_S)) continue;
+        int code = (int)shm_segment_farewell(&w->node.shared, r);
+        /* it has said why */
+        if (code != 0) {
+            prepare_end(w);
+            world_abort(code);
+            _exit(code);
+        }
+        end_for_rank(w, r, "has been gone", times->gone_s);
+    }
+}
+
+/* Nodes that have never been heard are not watched: nothing may get through to them. */
+static void check_nodes(Watchdog *w, double now_s)
+{
+    NodeLinks *links = &w->links;
+    for (int i = 0; links->link && i < links->nodes; ++i) {
+        const NodeLink *link = &links->link[i];
+        if (link->length == 0) continue;
+        double since_s = link->heard_s > w->node.awake_s ? link->heard_s : w->node.awake_s;
+        double silent_s = now_s - since_s;
+        char why[256];
+        snprintf(why, sizeof why,
+                 "nothing has been heard of %s for %.0f s: the host is dead, or its network is cut",
+                 w->host[i], silent_s);
+        if (silent_s >= SILENT_END_S) end_job(w, why);
+        if (silent_s >= SILENT_S && !w->silence_said[i]) log_warn("%s", why);
+        w->silence_said[i] = silent_s >= SILENT_S;
+    }
+}
+
+/* All ranks that are known: of all nodes where their datagrams arrive. */
+typedef struct Overview {
+    int count, stepping;
+    const RankState *state, *latest;
+    /* of any */
+    double usual_s, still_s;
+} Overview;
+
+static Overview overview(const Watchdog *w)
+{
+    bool all = w->links.node == 0 && w->links.socket >= 0;
+    Overview o = {.count = all ? w->world->size : w->node.count,
+                  .state = all ? w->rank : w->node.state,
+                  .still_s = INFINITY};
+    for (int r = 0; r < o.count; ++r) {
+        const RankState *s = &o.state[r];
+        o.stepping += s->stepping;
+        if (!o.latest || s->late_s > o.latest->late_s) o.latest = s;
+        if (s->usual_s > o.usual_s) o.usual_s = s->usual_s;
+        if (s->still_s < o.still_s) o.still_s = s->still_s;
+    }
+    return o;
+}
+
+static void say_late(const Watchdog *w, const Overview *o)
+{
+    char behind[WORDS] = "", waiting[WORDS] = "", usual[48] = "";
+    int computing = add_states(w, behind, o->state, o->count, false, BEAT_NONE);
+    add_states(w, waiting, o->state, o->count, true, BEAT_NONE);
+    if (o->usual_s > 0) snprintf(usual, sizeof usual, " instead of %.2f", o->usual_s);
+    if (computing == 0)
+        log_warn("step %lld has taken %.0f s%s, and every rank waits: %s",
+                 (long long)o->latest->newest.step, o->latest->late_s, usual, waiting);
+    else
+        log_warn("step %lld has taken %.0f s%s: behind %s: %s%s%s",
+                 (long long)o->latest->newest.step, o->latest->late_s, usual,
+                 computing > 1 ? "are" : "is", behind, *waiting ? "; " : "", waiting);
+}
+
+static _Noreturn void end_hang(Watchdog *w, const Overview *o)
+{
+    char words[WORDS] = "", why[WORDS + 128];
+    add_states(w, words, o->state, o->count, false, BEAT_NONE);
+    add_states(w, words, o->state, o->count, true, BEAT_NONE);
+    snprintf(why, sizeof why, "no rank has gone on for %.0f s (train.hang_s): %s", o->still_s,
+             words);
+    end_job(w, why);
+}
+
+/* A rank that is between two steps, to save or to evaluate, may keep the others waiting. */
+static void check_steps(Watchdog *w, double now_s)
+{
+    Overview o = overview(w);
+    if (o.stepping < o.count) return;
+    if (w->options.hang_s > 0 && o.still_s >= w->options.hang_s) end_hang(w, &o);
+    double limit_s = o.usual_s == 0                    ? LATE_UNKNOWN_S
+                     : LATE_STEPS * o.usual_s > LATE_S ? LATE_STEPS * o.usual_s
+                                                       : LATE_S;
+    if (o.latest->late_s < limit_s) return;
+    if (w->late_step != o.latest->newest.step) {
+        w->late_step = o.latest->newest.step;
+        w->say_s = now_s;
+        w->pause_s = limit_s;
+    }
+    if (now_s < w->say_s) return;
+    say_late(w, &o);
+    w->say_s = now_s + w->pause_s;
+    w->pause_s *= 2;
+}
+
+/* ---- the thread ---- */
+
+static void look(Watchdog *w)
+{
+    double now_s = clock_s();
+    if (now_s - w->looked_s > ASLEEP_S) w->node.awake_s = now_s;
+    w->looked_s = now_s;
+    if (node_ranks_first(&w->node) != w->node.mine) return;
+    node_ranks_look(&w->node, now_s);
+    node_links_tell(&w->links, w->node.state, w->node.count);
+    for (int r = 0; r < w->node.count; ++r) w->rank[w->node.state[r].rank] = w->node.state[r];
+    node_links_hear(&w->links, w->rank, w->world->size);
+    if (w->links.end_code != 0) end_with_others(w);
+    check_processes(w, now_s);
+    check_nodes(w, now_s);
+    if (w->links.node == 0 || w->links.socket < 0) check_steps(w, now_s);
+}
+
+static void *watch_run(void *of)
+{
+    Watchdog *w = of;
+    pthread_mutex_lock(&w->lock);
+    while (!w->stop) {
+        bool asked = cond_wait_for(&w->wake, &w->lock, LOOK_S);
+        if (!w->stop && !asked) look(w);
+    }
+    pthread_mutex_unlock(&w->lock);
+    return NULL;
+}
+
+static void start(Watchdog *w)
+{
+    pthread_mutex_init(&w->lock, NULL);
+    cond_init(&w->wake);
+    w->looked_s = clock_s();
+    w->running = thread_begin(&w->thread, watch_run, w) == 0;
+    if (!w->running)
+        log_warn("there is no thread for the watchdog: nobody notices a rank that is "
+                 "stopped");
+}
+
+/* ---- set-up ---- */
+
+/* A node's number is how many have their first rank before it has. */
+static int count_nodes(Watchdog *w)
+{
+    const World *world = w->world;
+    int leader = world->rank, nodes = 0;
+    World node = {.rank = world->node_rank,
+                  .size = world->node_size,
+                  .comm = world->node_size > 1 ? world->node : MPI_COMM_NULL};
+    int *leaders = mem_new((size_t)world->size * sizeof *leaders);
+    world_bcast(&node, &leader, sizeof leader, 0);
+    world_gather(world, &leader, sizeof leader, leaders);
+    for (int r = 0; r < world->size; ++r)
+        w->node_of[r] = leaders[r] == r ? nodes++ : w->node_of[leaders[r]];
+    mem_free(&leaders);
+    return nodes;
+}
+
+static void learn_hosts(Watchdog *w, int nodes)
+{
+    size_t ranks = (size_t)w->world->size;
+    char mine[HOST_TEXT] = "", (*all)[HOST_TEXT] = mem_new(ranks * sizeof *all);
+    gethostname(mine, sizeof mine - 1);
+    world_gather(w->world, mine, sizeof mine, all);
+    w->host = mem_new((size_t)nodes * sizeof *w->host);
+    for (size_t r = 0; r < ranks; ++r) memcpy(w->host[w->node_of[r]], all[r], HOST_TEXT);
+    mem_free(&all);
+}
+
+Watchdog *watchdog_new(const World *world, const WatchdogOptions *options)
+{
+    size_t ranks = (size_t)world->size;
+    Watchdog *w = mem_new(sizeof *w);
+    *w = (Watchdog){.options = *options, .world = world, .late_step = BEAT_NONE};
+    w->rank = mem_new(ranks * sizeof *w->rank);
+    w->node_of = mem_new(ranks * sizeof *w->node_of);
+    int nodes = count_nodes(w), mine = w->node_of[world->rank];
+    learn_hosts(w, nodes);
+    w->silence_said = mem_new((size_t)nodes * sizeof *w->silence_said);
+    w->dump = mem_format("%s/hang-%s.txt", options->folder, w->host[mine]);
+    bool shared = node_ranks_init(&w->node, world, mine);
+    if (status_agree(world, shared ? OK : ERR_CONFIG) != OK)
+        log_warn("the watchdog does not see other ranks of a node: %s", fail_message());
+    bool speaks = world->node_rank == 0;
+    node_links_init(&w->links, world, speaks, mine, nodes);
+    world_barrier(world);
+    start(w);
+    return w;
+}
+
+void watchdog_free(Watchdog **watchdog)
+{
+    Watchdog *w = *watchdog;
+    if (!w) return;
+    world_barrier(w->world);
+    if (w->running) {
+        pthread_mutex_lock(&w->lock);
+        w->stop = true;
+        pthread_cond_signal(&w->wake);
+        pthread_mutex_unlock(&w->lock);
+        pthread_join(w->thread, NULL);
+    }
+    pthread_cond_destroy(&w->wake);
+    pthread_mutex_destroy(&w->lock);
+    /* nobody looks at this rank's memory any more */
+    world_barrier(w->world);
+    node_ranks_fini(&w->node);
+    node_links_fini(&w->links);
+    mem_free(&w->rank);
+    mem_free(&w->node_of);
+    mem_free(&w->host);
+    mem_free(&w->silence_said);
+    mem_free(&w->dump);
+    mem_free(watchdog);
+}

@@ -1,0 +1,55 @@
+/* The end of a job that cannot go on: what is left for peers to find, and what is done where
+ * MPI_Abort hangs, as it does where a host is gone. */
+#include "abort.h"
+
+#include <signal.h>
+#include <stdatomic.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { PATIENCE_S = 5 };
+
+/* borrowed */
+static Farewell *farewells;
+
+void world_farewell_add(Farewell *farewell)
+{
+    farewell->next = farewells;
+    farewells = farewell;
+}
+
+void world_farewell_remove(Farewell *farewell)
+{
+    Farewell **at = &farewells;
+    while (*at && *at != farewell) at = &(*at)->next;
+    if (*at) *at = farewell->next;
+}
+
+typedef struct Doomed {
+    pid_t process;
+    struct Doomed *next;
+} Doomed;
+static Doomed *doomed;
+
+void world_abort_kills(pid_t process)
+{
+    Doomed *one = mem_new(sizeof *one);
+    *one = (Doomed){process, doomed};
+    doomed = one;
+}
+
+static void *end_by_itself(void *code)
+{
+    struct timespec left = {.tv_sec = PATIENCE_S};
+    while (nanosleep(&left, &left) != 0) continue;
+    for (const Doomed *d = doomed; d; d = d->next) kill(d->process, SIGKILL);
+    _exit((int)(intptr_t)code);
+}
+
+void world_abort(int code)
+{
+    pthread_t thread;
+    thread_begin(&thread, end_by_itself, (void *)(intptr_t)code);
+    for (Farewell *f = farewells; f; f = f->next) atomic_store(f->code, (uint32_t)code);
+    MPI_Abort(MPI_COMM_WORLD, code);
+}

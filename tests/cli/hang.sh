@@ -1,0 +1,55 @@
+#!/usr/bin/env bash
+# A rank that is stopped ends the job within seconds, named with what it is at and who waits for it; no process is left, and the
+# same command goes on from the checkpoint. A job that is stopped as a whole goes on when it is continued.
+. "$(dirname "$0")/common.bash"
+
+seq 1 20000 >text
+"$WEFT" data import text text -o tokens.h5 >/dev/null
+cat >job.yaml <<Y
+run: {name: stopped}
+model: {name: gpt2, layers: 2, width: 32, heads: 2, context: 32}
+data: {train: tokens.h5}
+train: {steps: 1000000, batch: 8, micro_batch: 2, threads: 1, log_every: 10}
+checkpoint: {every_s: 1}
+grid: {pp: 2}
+Y
+# the ranks of this folder's jobs: number and process
+ranks() {
+    local p
+    for p in $(pgrep -f "^$WEFT train job.yaml"); do
+        [ "$(readlink "/proc/$p/cwd")" = "$dir" ] || continue
+        tr '\0' '\n' <"/proc/$p/environ" 2>/dev/null | sed -n "s/^OMPI_COMM_WORLD_RANK=\(.*\)/\1 $p/p"
+    done | sort -n
+}
+lines() { wc -l <runs/stopped/metrics.jsonl 2>/dev/null || echo 0; }
+trains() { [ "$(lines)" -gt "$1" ] && ls runs/stopped/checkpoints/step-*.h5; } >/dev/null 2>&1
+nobody() { [ -z "$(ranks)" ]; }
+start() { timeout -k 5 200 mpirun --oversubscribe --bind-to none -n 4 "$WEFT" train job.yaml >out 2>&1 & job=$!; }
+
+start
+soon trains 3
+victim=$(ranks | sed -n 's/^2 //p')
+kill -STOP "$victim"
+code=0; wait $job || code=$?
+cat out >both
+holds "exit code 75, not $code" [ $code = 75 ]
+holds "the stopped rank is named" grep -q "rank 2 on $(hostname) (process $victim) has been stopped by a signal for" out
+holds "another waits for it" grep -qE "rank [013] on $(hostname) waits for .*step [0-9]+, since" out
+holds "what all ranks did last is there" [ "$(grep -c '^rank [0-3], process' "runs/stopped/hang-$(hostname).txt")" = 4 ]
+holds "no rank is left" soon nobody
+
+before=$(lines)
+start
+soon trains "$((before + 3))"
+holds "goes on" grep -q "^resuming from .*step-" out
+all=$(ranks | cut -d' ' -f2)
+kill -STOP $all
+sleep 7
+kill -CONT $all
+before=$(lines)
+holds "a job that was suspended goes on" soon trains "$((before + 3))"
+kill -USR1 $all
+code=0; wait $job || code=$?
+holds "and ends as usual, not with $code" [ $code = 75 ]
+holds "without a word about the pause" sh -c '! grep -q "step .* has taken\|stopped by a signal" out'
+finish
