@@ -29,8 +29,8 @@ const void *channel_message(Channels *channels, int channel);
 void channel_release(Channels *channels, int channel);
 /* Makes MPI's messages progress; cheap. */
 void channels_progress(Channels *channels);
-/* For a watchdog: this rank waits for the channel's other end from now on. slice: of a tensor group's
- * exchange. */
+/* For a watchdog: this rank waits for the channel's other end from now on. slice: of a tensor
+ * group's exchange. */
 void channel_mark(const Channels *channels, int channel, bool slice);
 /* Are slots in the GPU's memory? Their content is then queued work of the compute stream, and
  * messages move when both ranks say so. */

@@ -1,5 +1,5 @@
-/* Datagrams between a watchdog's nodes: each node's first rank tells the first node's what its ranks
- * are at, and is answered. Nothing here waits, and lost datagrams are no error. */
+/* Datagrams between a watchdog's nodes: each node's first rank tells the first node's what its
+ * ranks are at, and is answered. Nothing here waits, and lost datagrams are no error. */
 #ifndef WEFT_PARALLEL_NODE_LINKS_H
 #define WEFT_PARALLEL_NODE_LINKS_H
 
