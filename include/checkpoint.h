@@ -3,14 +3,15 @@
  * order; each with an attribute xxh64. Root attributes: format="weft-checkpoint", version, step,
  * epoch, seed, data_step (step within the epoch), config (the resolved text), weft (version),
  * best_metric; data_train and data_test (what the data sets held); of fp16 loss_scale,
- * loss_scale_good and skipped. Written as NAME.<unique>.part, synced, read back, renamed: a .part
- * is never loaded. */
+ * loss_scale_good and skipped; losses (of the last good steps). Written as NAME.<unique>.part,
+ * synced, read back, renamed: a .part is never loaded. */
 #ifndef WEFT_CHECKPOINT_H
 #define WEFT_CHECKPOINT_H
 
 #include "data.h"
 #include "parallel.h"
 
+enum { CHECKPOINT_LOSSES = 200 };
 typedef struct CheckpointMeta {
     /* steps done; epoch and step within it to go on with */
     int64_t step, epoch, data_step;
@@ -21,6 +22,9 @@ typedef struct CheckpointMeta {
     double loss_scale;
     /* steps since it changed; of all steps, those without update */
     int64_t loss_scale_good, skipped;
+    /* of the last good steps, oldest first: so many */
+    float loss[CHECKPOINT_LOSSES];
+    int losses;
     /* texts; owned where loaded (checkpoint_meta_fini) */
     char *config, *version;
     /* "2x1x1" */

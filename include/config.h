@@ -151,6 +151,12 @@ typedef struct Config {
         double hang_s;
         /* bytes a rank may use; 0: what the machine has */
         double memory;
+        /* OnBad */
+        int on_bad;
+        /* deviations above the last losses; 0: no loss is a spike */
+        double spike;
+        /* steps between comparisons of replicas; 0: none */
+        int64_t check_every;
     } train;
     OptimConfig optim;
     struct {

@@ -14,6 +14,8 @@ typedef struct TrainLine {
     double loss, lr, samples_per_s, grad_norm, top1;
     /* time left; NaN: not known */
     double left_s;
+    /* of all steps so far, those without an update */
+    int64_t skipped;
     /* samples_per_s and top1 are of tokens */
     bool tokens;
 } TrainLine;

@@ -332,8 +332,6 @@ typedef struct ExecutorOptions {
     uint64_t seed;
     /* of the messages between stages */
     int transport;
-    /* in the step's gradients; then running statistics stay as they are */
-    bool finds_overflow;
 } ExecutorOptions;
 /* comm: over grid->dp_world; its arena, of plan->micro_grad_elements, is what backward writes to.
  * Owner: the caller; all arguments are borrowed. Collective on the grid; all ranks agree. */
@@ -379,16 +377,45 @@ typedef struct StepOf {
  * Collective. */
 Status executor_forward_backward(Executor *executor, const BatchSource *source, const StepOf *of,
                                  double *wait_s);
-/* The rest of a step: waits for the sums of gradients, adds up what tensor groups and tied
- * parameters have in parts, and moves the running statistics. With finds_overflow the host waits
- * for the step's statistics. Collective. */
-void executor_reduce(Executor *executor, const StepOf *of);
+/* The rest of a step: waits for the sums of gradients and adds up what tensor groups and tied
+ * parameters have in parts. Collective. */
+void executor_reduce(Executor *executor);
+/* The step counts: moves the running statistics. */
+void executor_move_statistics(Executor *executor, const StepOf *of);
+/* From the next step on, does executor_reduce look for gradients that are infinite or no numbers?
+ * Then it waits for the step's statistics. */
+void executor_find_overflow(Executor *executor, bool yes);
 /* The METRIC_COUNT sums over all ranks of the last step (behind 0) or the one before (1); waits
  * until they are there. Host, borrowed until the next call of the executor. Collective. */
 const float *executor_metrics(Executor *executor, int behind);
-/* Are the last step's gradients of no use? false where finds_overflow is not said. The same on all
- * ranks. */
+/* Are the last step's gradients of no use? false where executor_find_overflow has not been said.
+ * The same on all ranks. */
 bool executor_overflowed(const Executor *executor);
+/* From the next step on, takes a hash of what this rank puts into the step's sums: of each tensor's
+ * gradient its first values. On a device, which the host would have to wait for, it is 0. */
+void executor_hash_steps(Executor *executor, bool yes);
+/* Of the last step. */
+uint64_t executor_step_hash(const Executor *executor);
+/* What is infinite or no number in a step, and first of all, of what this rank has computed. */
+enum { FAULT_SAMPLES = 8 };
+typedef struct StepFault {
+    /* whose output, or in backward whose input's gradient; -1: nothing */
+    int node;
+    /* in backward: its parameter whose gradient it is; else -1 */
+    int param;
+    bool backward;
+    /* of all micro-batches; how many samples of it, and the first ones; none for a parameter */
+    int micro, sample_count;
+    int64_t sample[FAULT_SAMPLES];
+    /* The largest loss of a sample, and whose; -1: the stage has no loss. */
+    double largest;
+    int64_t largest_sample;
+} StepFault;
+/* Forward before backward, micro-batches in their order; nothing comes last. */
+bool step_fault_before(const StepFault *a, const StepFault *b);
+/* From the next step on, every number is looked at, and *fault says what was found; slow. NULL:
+ * none is. Borrowed until then. */
+void executor_probe(Executor *executor, StepFault *fault);
 /* All micro-batches go back to their sources. Before one of these goes. */
 void executor_settle(Executor *executor);
 /* Gradient arena 0, summed after executor_reduce, tied ones added; borrowed. plan_sum_offset says

@@ -11,7 +11,10 @@
 /* The words of checkpoint.resume, which takes a path, too (RESUME_FILE). */
 #define RESUME_WORDS(W) W(RESUME_AUTO, "auto") W(RESUME_NO, "no")
 typedef enum ResumeMode { RESUME_WORDS(LIST_CONSTANT) } ResumeMode;
-enum { TRAIN_WORDS = 1 };
+/* and of train.on_bad */
+#define ON_BAD_WORDS(W) W(ON_BAD_STOP, "stop") W(ON_BAD_SKIP, "skip") W(ON_BAD_ROLLBACK, "rollback")
+typedef enum OnBad { ON_BAD_WORDS(LIST_CONSTANT) } OnBad;
+enum { TRAIN_WORDS = 2 };
 extern const ConfigWords train_words[TRAIN_WORDS];
 /* Gives config the words of all modules up to this one. Before anything is parsed; not
  * collective. */
@@ -20,14 +23,22 @@ void train_use_words(void);
 /* Everything one run is made of. */
 typedef struct Trainer Trainer;
 
+/* What is wrong with a step: its loss is no number or infinite, or far above those before it, or so
+ * a gradient. */
+typedef enum Bad { BAD_NOTHING, BAD_LOSS, BAD_SPIKE, BAD_GRADIENT } Bad;
+
 typedef struct StepResult {
     /* Over the global batch, the same on every rank. On a device loss and top1 are those of the
      * step before, so that the host does not wait, but where the step is logged or in fp16. */
     double loss, top1, lr;
     /* Likewise; NaN where it is not known, for nobody asked. */
     double grad_norm;
-    /* A gradient overflowed: nothing was updated. */
+    /* A gradient overflowed, or the step was known to be bad: nothing was updated. */
     bool skipped;
+    /* Of the steps that have become known by this one; which one, the loss, and what it may be. */
+    Bad bad;
+    int64_t bad_step;
+    double bad_loss, most;
     /* First, last, or train.log_every says so: the step has a line in metrics.jsonl. */
     bool logged;
     /* Of the steps that have become known by this one: none, one or two. */
@@ -140,6 +151,17 @@ double train_grad_norm(Trainer *trainer);
 /* The next optimizer step; the first one opens the loader, which may fail. After that a sample that
  * cannot be read ends the job (die_as). Collective; all ranks agree. */
 Status train_step(Trainer *trainer, StepResult *result);
+/* The passes of the last step once more, with all that they compute looked at; nothing is updated.
+ * *fault: the first that all ranks have found; *loss: of this time. Collective; all ranks agree. */
+Status train_repeat_step(Trainer *trainer, StepFault *fault, double *loss);
+/* Are all parameters, running statistics and optimizer states finite, and the same on all replicas
+ * that have memory of their own? ERR_DATA that names tensor, rank and host where they are not.
+ * Collective; all ranks agree. */
+Status train_check(Trainer *trainer);
+/* Do replicas have anything that they can compare? Else why not, in words. */
+bool train_compares(const Trainer *trainer, const char **why_not);
+/* As trainer_new left it: before the first step. Collective. */
+void train_restart(Trainer *trainer);
 /* Waits for the statistics of the last step, where they are not in result yet. Collective. */
 void train_step_stats(Trainer *trainer, StepResult *result);
 /* What of a step is recorded and replayed, or why nothing is, in words. */

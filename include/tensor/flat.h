@@ -60,8 +60,7 @@ typedef struct FlatTable {
      * type. */
     void (*add_bf16)(Stream *s, Bf16 *out, const Bf16 *a, const Bf16 *b, int64_t n);
     void (*add_f16)(Stream *s, F16 *out, const F16 *a, const F16 *b, int64_t n);
-    /* *found = 1 where an element of x is infinite or no number; else it stays. NULL where add_f16
-     * is. */
+    /* *found = 1 where an element of x is infinite or no number; else it stays. */
     void (*find_overflow)(Stream *s, float *found, const float *x, int64_t n);
     void (*scale_add)(Stream *s, float *y, float alpha, const float *x, float beta,
                       int64_t n); /* y = alpha x + beta y */

@@ -51,6 +51,18 @@ static bool put_scale(hid_t root, const CheckpointMeta *meta)
            put_scalar(root, "loss_scale", H5T_IEEE_F64LE, H5T_NATIVE_DOUBLE, &meta->loss_scale);
 }
 
+static bool put_losses(hid_t root, const CheckpointMeta *meta)
+{
+    if (meta->losses == 0) return true;
+    hsize_t count = (hsize_t)meta->losses;
+    hid_t space = H5Screate_simple(1, &count, NULL);
+    hid_t attr = H5Acreate2(root, "losses", H5T_IEEE_F32LE, space, H5P_DEFAULT, H5P_DEFAULT);
+    bool good = attr >= 0 && H5Awrite(attr, H5T_NATIVE_FLOAT, meta->loss) >= 0;
+    if (attr >= 0 && H5Aclose(attr) < 0) good = false;
+    H5Sclose(space);
+    return good;
+}
+
 /* A text that need not be there. */
 static bool put_known(hid_t root, const char *name, const char *text)
 {
@@ -64,7 +76,8 @@ bool meta_put(hid_t root, const CheckpointMeta *meta)
            put_int(root, "epoch", meta->epoch) && put_int(root, "data_step", meta->data_step) &&
            put_int(root, "seed", meta->seed) &&
            put_scalar(root, "best_metric", H5T_IEEE_F64LE, H5T_NATIVE_DOUBLE, &meta->best_metric) &&
-           put_scale(root, meta) && attr_put_text(root, "grid", meta->grid) &&
+           put_scale(root, meta) && put_losses(root, meta) &&
+           attr_put_text(root, "grid", meta->grid) &&
            put_known(root, "data_train", meta->data_train) &&
            put_known(root, "data_test", meta->data_test) &&
            attr_put_text(root, "config", meta->config ? meta->config : "") &&
@@ -120,6 +133,22 @@ static bool read_scalar(hid_t object, const char *name, hid_t native, void *valu
     return good;
 }
 
+/* Those of files that have none are none; false where they are damaged. */
+static bool read_losses(hid_t root, CheckpointMeta *meta)
+{
+    if (H5Aexists(root, "losses") <= 0) return true;
+    hid_t attr = H5Aopen(root, "losses", H5P_DEFAULT);
+    if (attr < 0) return false;
+    hid_t space = H5Aget_space(attr);
+    hssize_t count = space >= 0 ? H5Sget_simple_extent_npoints(space) : -1;
+    bool good = count >= 0 && count <= CHECKPOINT_LOSSES &&
+                H5Aread(attr, H5T_NATIVE_FLOAT, meta->loss) >= 0;
+    if (good) meta->losses = (int)count;
+    if (space >= 0) H5Sclose(space);
+    H5Aclose(attr);
+    return good;
+}
+
 bool attr_int(hid_t object, const char *name, int64_t *value)
 {
     return read_scalar(object, name, H5T_NATIVE_INT64, value);
@@ -156,6 +185,7 @@ Status meta_get(hid_t root, const char *path, CheckpointMeta *meta)
         missing = "loss_scale_good";
     if (scaled && !read_scalar(root, "loss_scale", H5T_NATIVE_DOUBLE, &meta->loss_scale))
         missing = "loss_scale";
+    if (!missing && !read_losses(root, meta)) missing = "losses";
     if (!missing && !(meta->config = attr_text(root, "config"))) missing = "config";
     if (!missing && !(meta->version = attr_text(root, "weft"))) missing = "weft";
     if (!missing && !read_line(root, "grid", meta->grid, sizeof meta->grid)) missing = "grid";

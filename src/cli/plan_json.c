@@ -23,6 +23,7 @@ static void put_grid(const PlanView *v, Json *json)
     const Trainer *t = v->trainer;
     const Schedule *schedule = trainer_schedule(t);
     GridShape g = trainer_shape(t);
+    const char *why_not;
     json_int(json, "ranks", (int64_t)g.dp * g.pp * g.tp);
     json_int(json, "dp", g.dp);
     json_int(json, "pp", g.pp);
@@ -34,6 +35,7 @@ static void put_grid(const PlanView *v, Json *json)
     json_real(json, "bubble_equal", v->equal.bubble);
     json_real(json, "imbalance", v->stage_view[v->costliest].cost_s * v->stages / v->cost_s - 1);
     json_bool(json, "same_bits_on_every_grid", train_bits_hold(t));
+    json_bool(json, "replicas_compared", train_compares(t, &why_not));
 }
 
 static void put_chunk(const PlanView *v, int chunk, Json *json)

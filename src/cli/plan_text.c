@@ -291,6 +291,22 @@ static void print_schedule(const PlanView *v, int columns, FILE *out)
         fprintf(out, "  a picture of so many stages: --svg FILE\n");
 }
 
+/* What of a replica another one has, too, so that a bit that has flipped is found. */
+static void print_checks(const PlanView *v, FILE *out)
+{
+    const Trainer *t = v->trainer;
+    long long every = trainer_config(t)->train.check_every;
+    const char *why_not, *what = trainer_plan(t)->zero ? "parameters" : "parameters and state";
+    if (trainer_shape(t).dp == 1) return;
+    if (!train_compares(t, &why_not))
+        fprintf(out, "replicas are not compared: %s\n", why_not);
+    else if (every > 0)
+        fprintf(out, "replicas compare hashes of %s every %lld steps and before each save\n", what,
+                every);
+    else
+        fprintf(out, "replicas compare hashes of %s before each save\n", what);
+}
+
 static void print_step(const PlanView *v, FILE *out)
 {
     const Trainer *t = v->trainer;
@@ -332,6 +348,7 @@ void plan_view_text(const PlanView *v, int columns, FILE *out)
     print_messages(v, out);
     print_sums(v, out);
     print_fetches(v, out);
+    print_checks(v, out);
     print_exchanges(v, out);
     print_schedule(v, columns, out);
     print_step(v, out);

@@ -145,6 +145,12 @@ const Option options[] = {
      .help = "End the job once no rank has gone on for so long in a step; 0: never. Ranks that are stopped or dead end it at once, and those that are behind are named."},
     {"train.memory", &kind_bytes, AT(train.memory), "0", "what the machine has", .lo = 1, .hi = INFINITY,
      .unit = "bytes", .help = "What a rank may use, as 8GB, 500MB or 2GiB; a run that needs more is refused before it starts."},
+    {"train.on_bad", &kind_enum, AT(train.on_bad), "stop", NULL,
+     .help = "On a NaN, an infinity or a spike of the loss: end (65), skip the step, or go back to the last checkpoint, once."},
+    {"train.spike", &kind_real, AT(train.spike), "8", NULL, .lo = 0, .hi = INFINITY, .unit = "deviations",
+     .help = "A loss so far above the mean of the last 200 is a spike; 0: none is."},
+    {"train.check_every", &kind_int, AT(train.check_every), "100", NULL, RANGE(0, MOST), .unit = "steps",
+     .help = "Steps from one look at parameters and state to the next: all finite, and replicas alike? 0: before saves only."},
 
     {"optim.name", &kind_enum, AT(optim.name), "sgd", NULL, .grouped = true,
      .help = "Update rule."},

@@ -133,6 +133,7 @@ void metrics_train(AppendFile *metrics, const TrainLine *line)
     json_real(&text.json, line->tokens ? "tokens_per_s" : "samples_per_s", line->samples_per_s);
     json_real(&text.json, "grad_norm", line->grad_norm);
     if (!isnan(line->top1)) json_real(&text.json, "train_top1", line->top1);
+    if (line->skipped > 0) json_int(&text.json, "skipped", line->skipped);
     line_end(&text, metrics);
 }
 

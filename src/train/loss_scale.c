@@ -14,7 +14,6 @@ static Status halve(LossScale *s, int64_t step)
 {
     s->now /= 2;
     s->good = 0;
-    ++s->skipped;
     if (s->now < LEAST)
         return fail(ERR_DATA,
                     "a gradient of step %lld overflows fp16 however the loss is scaled: lower "

@@ -23,7 +23,8 @@ bool resume_same_test(const Trainer *t, const CheckpointMeta *meta)
            strcmp(t->test_data, meta->data_test) == 0;
 }
 
-/* Keys that do not change the numbers: where and how a run is done, and what it says. */
+/* Keys that do not change the numbers: where and how a run is done, what it says, and what it does
+ * where they are bad. */
 static void neutral(Config *c, const Config *now)
 {
     c->grid = now->grid;
@@ -41,6 +42,9 @@ static void neutral(Config *c, const Config *now)
     c->train.log_every = now->train.log_every;
     c->train.threads = now->train.threads;
     c->train.memory = now->train.memory;
+    c->train.on_bad = now->train.on_bad;
+    c->train.spike = now->train.spike;
+    c->train.check_every = now->train.check_every;
     c->data.prefetch = now->data.prefetch;
 }
 

@@ -117,21 +117,9 @@ static void report(Run *r, const StepResult *result)
                       .top1 = r->config->train.loss == LOSS_SOFTMAX ? result->top1 : NAN,
                       .left_s =
                           (double)((t->steps - t->step) * t->batch * t->rows_per_sample) / r->rate,
+                      .skipped = t->skipped,
                       .tokens = data_kind(&t->train_set)->next_token};
     observer_train(r->observer, &line, result->logged);
-}
-
-/* A model that has run away is neither evaluated nor kept: where that is due, the last gradient
- * counts, too. */
-static Status check_finite(Run *r, const StepResult *result, bool due)
-{
-    Trainer *t = r->trainer;
-    double norm = due && !result->skipped ? train_grad_norm(t) : 0;
-    if (isfinite(result->loss) && isfinite(norm)) return OK;
-    bool loss = !isfinite(result->loss);
-    return run_ran_away(fail(ERR_DATA, "the %s is %g", loss ? "loss" : "gradient's norm",
-                             loss ? result->loss : norm),
-                        loss ? t->known : t->step);
 }
 
 /* After the step: what is due. Every rank comes to the same answers. */
@@ -142,9 +130,12 @@ static Status between_steps(Run *r, StepResult *result)
     bool end = t->step == t->steps, eval_due = run_eval_due(r, t->step);
     bool save_due = c->checkpoint.every_steps > 0 && t->step % c->checkpoint.every_steps == 0;
     save_due = save_due || result->save_asked || end || result->stop_asked;
+    bool back = false;
     if (eval_due || save_due) train_step_stats(t, result);
+    TRY(run_judge(r, result, eval_due || save_due, &back));
+    if (back) return OK;
+    TRY(run_save_go_on(r, result));
     r->stopped = result->stop_asked && !end;
-    TRY(check_finite(r, result, eval_due || save_due));
     /* an evaluation that fails costs no training: what is due is saved all the same */
     Status evaluated = eval_due ? evaluate(r) : OK;
     if (save_due) TRY(run_save(r, end || r->stopped));
@@ -152,23 +143,26 @@ static Status between_steps(Run *r, StepResult *result)
     return evaluated;
 }
 
-static Status loop(Run *r)
+Status run_step(Run *r)
 {
     Trainer *t = r->trainer;
+    StepResult result;
+    if (r->last) die_lost_as(ERR_STOPPED);
+    executor_ask(t->executor, METRIC_STOP, run_time_over(r) || stop_wanted());
+    executor_ask(t->executor, METRIC_SAVE, save_wanted(r));
+    executor_ask(t->executor, METRIC_SAVING, r->save && train_save_busy(r->save));
+    beat_step_begin(t->step + 1);
+    TRY(train_step(t, &result));
+    beat_step_end();
+    report(r, &result);
+    return between_steps(r, &result);
+}
+
+static Status loop(Run *r)
+{
+    const Trainer *t = r->trainer;
     r->tick_s = clock_s();
-    while (t->step < t->steps && !r->stopped) {
-        StepResult result;
-        if (r->last) die_lost_as(ERR_STOPPED);
-        executor_ask(t->executor, METRIC_STOP, run_time_over(r) || stop_wanted());
-        executor_ask(t->executor, METRIC_SAVE, save_wanted(r));
-        executor_ask(t->executor, METRIC_SAVING, r->save && train_save_busy(r->save));
-        beat_step_begin(t->step + 1);
-        TRY(train_step(t, &result));
-        beat_step_end();
-        report(r, &result);
-        TRY(run_save_go_on(r, &result));
-        TRY(between_steps(r, &result));
-    }
+    while (t->step < t->steps && !r->stopped) TRY(run_step(r));
     return OK;
 }
 
@@ -190,6 +184,7 @@ static Status run_all(Run *r)
         return evaluate(r);
     }
     train_make_room(t);
+    run_bad_begin(r);
     WatchdogOptions watch = {.hang_s = r->config->train.hang_s, .folder = r->dir.path};
     Watchdog *watchdog = watchdog_new(r->world, &watch);
     st = loop(r);
@@ -266,6 +261,7 @@ Status train_run(const Config *config, const World *world)
     if (st == OK) st = agree_on_folder(world, &r.dir);
     if (st == OK) st = finish(&r, run_all(&r));
     run_time_end(&r);
+    run_bad_end(&r);
     observer_free(&r.observer);
     train_save_free(&r.save);
     trainer_free(&r.trainer);

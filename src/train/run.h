@@ -18,6 +18,27 @@ typedef struct RunTime {
     bool over;
 } RunTime;
 
+/* What one step gave: its loss, and what of this rank went into it (executor_step_hash). */
+typedef struct StepMark {
+    uint64_t hash;
+    float loss;
+} StepMark;
+/* What a run knows of bad steps. run_bad.c */
+typedef struct RunBad {
+    /* steps skipped in turn */
+    int in_a_row;
+    /* Of train.on_bad: rollback: owned: what the steps after `first` gave */
+    StepMark *mark;
+    int64_t first, marks, room;
+    /* Steps are made again up to this one; 0: none are. Owned: what was bad. */
+    int64_t until;
+    char *what;
+    /* they gave other bits */
+    bool differed;
+    /* step of the state that was gone back to; -1: none has been */
+    int64_t from;
+} RunBad;
+
 typedef struct Run {
     Trainer *trainer;
     const Config *config;
@@ -28,8 +49,9 @@ typedef struct Run {
     RunSummary summary;
     /* owned: what has been read back here; on rank 0 */
     GoodFiles *good;
-    /* newest checkpoint; owned */
+    /* newest checkpoint; owned; of which step */
     char *last;
+    int64_t last_step;
     /* metric of best.h5, as t->best_metric; NaN: there is none */
     double best_saved;
     /* From a checkpoint of its own, and not from the beginning or from another run's; known on rank
@@ -56,11 +78,15 @@ typedef struct Run {
     double base_bytes;
     bool stopped;
     RunTime time;
+    RunBad bad;
 } Run;
 
 /* from a save that failed to the next try */
 enum { RETRY_S = 60 };
 
+/* One step and what is due after it; or back to an earlier one (run_judge). Collective; all ranks
+ * agree. */
+Status run_step(Run *run);
 /* Finds where to begin, and loads it. Collective; all ranks agree. */
 Status run_resume(Run *run);
 /* Begins to save a checkpoint, and to remove old ones, once the save before it has ended. A failure
@@ -84,7 +110,13 @@ void run_time_save(Run *run, double seconds);
 void run_time_evaluation(Run *run, double seconds);
 /* On rank 0, before each step: is it time to stop? It says why, once; false on other ranks. */
 bool run_time_over(Run *run);
-/* ERR_DATA: adds what to do where a model has run away. */
-Status run_ran_away(Status status, int64_t step);
+/* After a step, with what is known of it; due: it is to be saved or evaluated. Stops, says that the
+ * step was skipped, or goes back: *back, the trainer stands at an earlier step. Collective; all
+ * ranks agree. */
+Status run_judge(Run *run, StepResult *result, bool due, bool *back);
+void run_bad_begin(Run *run);
+void run_bad_end(Run *run);
+/* ERR_DATA: adds what to do. */
+Status run_bad_advice(Status status);
 
 #endif

@@ -118,5 +118,6 @@ Status run_resume(Run *r)
     if (st == OK) st = find_best(r);
     mem_free(&r->last);
     r->last = path;
+    r->last_step = r->trainer->step;
     return st;
 }

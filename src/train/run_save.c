@@ -15,16 +15,6 @@ static Status tolerate(Status st, bool *failing, const char *what)
     return st == ERR_IO ? OK : st;
 }
 
-/* Adds what to do where a model has run away. */
-Status run_ran_away(Status st, int64_t step)
-{
-    if (st != ERR_DATA) return st;
-    return fail(st,
-                "%s at step %lld: lower optim.lr, set optim.clip, or look at the data with `weft "
-                "data check`; the newest checkpoint stays as it is",
-                fail_message(), (long long)step);
-}
-
 /* Lines up to a checkpoint's step are on the disk before it makes them history. */
 static void before(void *user)
 {
@@ -48,7 +38,8 @@ static Status ended(Run *r, Status st, bool last)
 {
     bool there = st == OK;
     run_time_save(r, train_save_seconds(r->save));
-    st = run_ran_away(st, r->saving_step);
+    if (st == ERR_DATA)
+        st = run_bad_advice(fail(st, "%s at step %lld", fail_message(), (long long)r->saving_step));
     if (r->saving_best && !there) r->best_saved = r->best_before;
     if (!last)
         st = r->saving_best ? tolerate(st, &r->best_failing, "saving best.h5")
@@ -57,6 +48,7 @@ static Status ended(Run *r, Status st, bool last)
     if (there && !r->saving_best) {
         mem_free(&r->last);
         r->last = r->saving;
+        r->last_step = r->saving_step;
         r->saving = NULL;
     }
     mem_free(&r->saving);

@@ -314,10 +314,11 @@ static void meta_of(const Trainer *t, CheckpointMeta *meta)
                              .best_metric = t->best_metric,
                              .loss_scale = t->scale.moves ? t->scale.now : 0,
                              .loss_scale_good = t->scale.good,
-                             .skipped = t->scale.skipped,
+                             .skipped = t->skipped,
                              .config = config_text(t->config)};
     meta->version = mem_text(WEFT_VERSION);
     snprintf(meta->grid, sizeof meta->grid, "%dx%dx%d", t->shape.dp, t->shape.pp, t->shape.tp);
+    meta->losses = loss_window_list(&t->losses, meta->loss);
     memcpy(meta->data_train, t->train_data, sizeof meta->data_train);
     memcpy(meta->data_test, t->test_data, sizeof meta->data_test);
 }
@@ -408,7 +409,6 @@ size_t train_room_bytes(const Trainer *t, int stage)
 
 static void restore_scale(LossScale *scale, const CheckpointMeta *meta)
 {
-    scale->skipped = meta->skipped;
     if (!scale->moves || meta->loss_scale <= 0) return;
     scale->now = meta->loss_scale;
     scale->good = meta->loss_scale_good;
@@ -429,6 +429,8 @@ Status train_load(Trainer *t, const char *path, bool params_only)
         loader_free(&t->loader);
         t->step = meta.step;
         t->optim->step = meta.step - meta.skipped;
+        t->skipped = meta.skipped;
+        loss_window_init(&t->losses, meta.loss, meta.losses);
         restore_scale(&t->scale, &meta);
         t->best_metric = resume_same_test(t, &meta) ? meta.best_metric : (double)NAN;
         executor_params_changed(t->executor);

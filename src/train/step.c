@@ -41,12 +41,21 @@ static bool clips_here(const Trainer *t)
            optim_can_clip(t->optim);
 }
 
+static void found_bad(StepResult *result, Bad bad, int64_t step)
+{
+    if (result->bad) return;
+    result->bad = bad;
+    result->bad_step = step;
+}
+
 /* By what the update multiplies gradients; and their norm, where somebody wants it. */
 static double clip(Trainer *t, StepResult *result)
 {
     double most = t->config->optim.clip;
     bool clips = most > 0 && !clips_here(t);
-    if (clips || result->logged) result->grad_norm = train_grad_norm(t);
+    if (!clips && !result->logged) return 1;
+    result->grad_norm = train_grad_norm(t);
+    if (!isfinite(result->grad_norm)) found_bad(result, BAD_GRADIENT, t->step);
     return clips && result->grad_norm > most ? most / result->grad_norm : 1;
 }
 
@@ -69,11 +78,26 @@ static void update(Trainer *t, double lr, double scale)
         update_work(t);
 }
 
+/* Of step number t->known. A bad loss is none that others are compared with. */
+static void judge_loss(Trainer *t, StepResult *result)
+{
+    double loss = t->step_stats.loss, most = INFINITY;
+    bool spike = loss_window_spike(&t->losses, t->config->train.spike, loss, &most);
+    if (isfinite(loss) && !spike) {
+        loss_window_add(&t->losses, loss);
+        return;
+    }
+    found_bad(result, spike ? BAD_SPIKE : BAD_LOSS, t->known);
+    if (result->bad_step != t->known) return;
+    result->bad_loss = loss;
+    result->most = most;
+}
+
 /* Of all steps before number `step`. The statistics of a step are read once. */
 static void read_step_stats(Trainer *t, StepResult *result, int64_t step)
 {
-    for (; t->known < step; ++t->known) {
-        const float *metrics = executor_metrics(t->executor, (int)(t->step - 1 - t->known));
+    while (t->known < step) {
+        const float *metrics = executor_metrics(t->executor, (int)(t->step - ++t->known));
         t->step_stats = (StepStats){
             .loss = (double)(metrics[METRIC_LOSS] / metrics[METRIC_ROWS]),
             .top1 = (double)(metrics[METRIC_TOP1] / metrics[METRIC_ROWS]),
@@ -82,6 +106,7 @@ static void read_step_stats(Trainer *t, StepResult *result, int64_t step)
         result->save_asked |= metrics[METRIC_SAVE] > 0;
         result->saving = metrics[METRIC_SAVING] > 0;
         result->rows += (int64_t)metrics[METRIC_ROWS];
+        judge_loss(t, result);
     }
     result->loss = t->step_stats.loss;
     result->top1 = t->step_stats.top1;
@@ -90,6 +115,35 @@ static void read_step_stats(Trainer *t, StepResult *result, int64_t step)
 void train_step_stats(Trainer *t, StepResult *result)
 {
     read_step_stats(t, result, t->step);
+}
+
+/* The step's gradients are summed: they are good for nothing where they or the loss are bad. */
+static Status apply(Trainer *t, StepResult *result, const StepOf *batch)
+{
+    bool overflow = executor_overflowed(t->executor);
+    if (overflow && !t->scale.moves) found_bad(result, BAD_GRADIENT, t->step);
+    bool bad = result->bad_step == t->step;
+    TRY(loss_scale_move(&t->scale, t->config, t->step, overflow && !bad));
+    phase_enter(PHASE_UPDATE);
+    double scale = bad || overflow ? 0 : clip(t, result);
+    result->skipped = overflow || result->bad_step == t->step;
+    if (result->skipped) {
+        ++t->skipped;
+    } else {
+        executor_move_statistics(t->executor, batch);
+        update(t, result->lr, scale);
+    }
+    phase_enter(PHASE_OTHER);
+    return OK;
+}
+
+/* The passes of the step after t->step. */
+static void forward_backward(Trainer *t, const StepOf *batch)
+{
+    BatchSource source = loader_source(t->loader);
+    Status st = executor_forward_backward(t->executor, &source, batch, &t->data_wait_s);
+    if (st != OK) die_as(st, "%s", fail_message());
+    executor_reduce(t->executor);
 }
 
 Status train_step(Trainer *t, StepResult *result)
@@ -101,20 +155,52 @@ Status train_step(Trainer *t, StepResult *result)
                                      number % t->config->train.log_every == 0,
                            .lr = lr_at(t->config, t->step, t->steps, t->steps_per_epoch),
                            .grad_norm = NAN};
-
     StepOf batch = next_batch(t);
-    BatchSource source = loader_source(t->loader);
-    Status st = executor_forward_backward(t->executor, &source, &batch, &t->data_wait_s);
-    if (st != OK) die_as(st, "%s", fail_message());
-    executor_reduce(t->executor, &batch);
-    result->skipped = executor_overflowed(t->executor);
-    TRY(loss_scale_move(&t->scale, t->config, number, result->skipped));
-    phase_enter(PHASE_UPDATE);
-    if (!result->skipped) update(t, result->lr, clip(t, result));
-    phase_enter(PHASE_OTHER);
-
-    bool newest = result->logged || t->backend->table->host_memory || t->scale.moves;
+    executor_find_overflow(t->executor, t->looks || t->scale.moves);
+    forward_backward(t, &batch);
     t->step = number;
+    bool newest = result->logged || t->backend->table->host_memory || t->scale.moves || t->waits;
     read_step_stats(t, result, newest ? number : number - 1);
+    return apply(t, result, &batch);
+}
+
+/* All ranks look at what they compute, and the first find counts. */
+static void join_faults(const Trainer *t, StepFault *fault)
+{
+    int ranks = t->world->size;
+    StepFault *all = mem_new((size_t)ranks * sizeof *all);
+    world_gather(t->world, fault, sizeof *fault, all);
+    for (int r = 0; r < ranks; ++r) {
+        double largest = fault->largest;
+        int64_t sample = fault->largest_sample;
+        if (step_fault_before(&all[r], fault)) *fault = all[r];
+        bool larger = sample < 0 || all[r].largest > largest;
+        if (all[r].largest_sample >= 0 && larger) {
+            largest = all[r].largest;
+            sample = all[r].largest_sample;
+        }
+        fault->largest = largest;
+        fault->largest_sample = sample;
+    }
+    mem_free(&all);
+}
+
+Status train_repeat_step(Trainer *t, StepFault *fault, double *loss)
+{
+    int64_t number = t->step;
+    executor_settle(t->executor);
+    loader_free(&t->loader);
+    t->step = number - 1;
+    TRY(status_agree(t->world, open_loader(t)));
+    StepOf batch = next_batch(t);
+    executor_probe(t->executor, fault);
+    forward_backward(t, &batch);
+    executor_probe(t->executor, NULL);
+    const float *metrics = executor_metrics(t->executor, 0);
+    *loss = (double)(metrics[METRIC_LOSS] / metrics[METRIC_ROWS]);
+    t->step = t->known = number;
+    join_faults(t, fault);
+    executor_settle(t->executor);
+    loader_free(&t->loader);
     return OK;
 }

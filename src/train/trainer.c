@@ -209,6 +209,23 @@ static void init_params(Trainer *t)
     executor_params_changed(t->executor);
 }
 
+void train_restart(Trainer *t)
+{
+    const BackendTable *table = t->backend->table;
+    executor_settle(t->executor);
+    loader_free(&t->loader);
+    world_barrier(t->world);
+    for (int s = 0; s < t->optim->slots; ++s)
+        if (t->optim->state[s])
+            table->flat->fill(table->stream(t->backend), t->optim->state[s], 0.0f,
+                              t->optim->slot_elements[s]);
+    t->step = t->known = t->skipped = t->optim->step = 0;
+    t->best_metric = NAN;
+    loss_scale_init(&t->scale, t->config);
+    loss_window_init(&t->losses, NULL, 0);
+    init_params(t);
+}
+
 static void count_steps(Trainer *t)
 {
     t->steps_per_epoch = data_steps_per_epoch(t->train_set.samples, t->batch);
@@ -274,9 +291,7 @@ static Status setup(Trainer *t)
     Status st = comm_new(&t->comm, &t->grid.dp_world, t->backend, c->grid.transport,
                          t->plan->micro_grad_elements);
     TRY(status_agree(t->world, st));
-    ExecutorOptions options = {.seed = (uint64_t)c->run.seed,
-                               .transport = c->grid.transport,
-                               .finds_overflow = t->scale.moves};
+    ExecutorOptions options = {.seed = (uint64_t)c->run.seed, .transport = c->grid.transport};
     TRY(executor_new(&t->executor, t->plan, &t->grid, t->backend, t->comm, options));
     TRY(status_agree(t->world, train_make_optimizer(t)));
     init_params(t);
@@ -289,6 +304,8 @@ static Trainer *trainer_begin(const Config *config, const World *world)
     t->config = config;
     t->world = world;
     t->best_metric = NAN;
+    t->waits = config->train.on_bad != ON_BAD_STOP;
+    t->looks = config->train.on_bad == ON_BAD_SKIP;
     loss_scale_init(&t->scale, config);
     return t;
 }

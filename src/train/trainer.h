@@ -2,6 +2,7 @@
 #ifndef WEFT_TRAIN_TRAINER_H
 #define WEFT_TRAIN_TRAINER_H
 
+#include "loss_window.h"
 #include "train.h"
 
 /* What is known of a step once the device has done it. */
@@ -17,8 +18,6 @@ typedef struct LossScale {
     double now, used;
     /* steps without overflow since it changed */
     int64_t good;
-    /* of all steps so far */
-    int64_t skipped;
 } LossScale;
 
 /* Everything one run is made of. */
@@ -72,6 +71,11 @@ struct Trainer {
     /* done */
     int64_t step;
     LossScale scale;
+    /* of all steps so far, those without an update */
+    int64_t skipped;
+    /* The host waits for each step's loss, and looks at its gradients, before it updates. */
+    bool waits, looks;
+    LossWindow losses;
     /* of the evaluations so far: top-1; of tokens and numbers minus the loss; NaN: none yet */
     double best_metric;
     /* Checkpoints are written beside training, from a copy: there is memory for it. */

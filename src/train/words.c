@@ -3,6 +3,7 @@
 
 const ConfigWords train_words[TRAIN_WORDS] = {
     {"checkpoint.resume", .text = LIST_TEXT(RESUME_WORDS)},
+    {"train.on_bad", .text = LIST_TEXT(ON_BAD_WORDS)},
 };
 
 void train_use_words(void)

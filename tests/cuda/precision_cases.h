@@ -89,7 +89,7 @@ static void check_scaling(Trainer *t)
     }
     CU_ASSERT_FALSE(result.skipped);
     CU_ASSERT_EQUAL(t->optim->step, 1);
-    CU_ASSERT_EQUAL(t->scale.skipped, t->step - 1);
+    CU_ASSERT_EQUAL(t->skipped, t->step - 1);
     CHECK_OK(train_step(t, &result));
     CU_ASSERT_FALSE(result.skipped);
     CU_ASSERT_EQUAL(t->scale.now, 2 * scale);
@@ -109,7 +109,7 @@ static void check_scale_resumed(Trainer *t, const char *dir)
         CHECK_OK(train_load(again, path, false));
         CU_ASSERT_EQUAL(again->scale.now, t->scale.now);
         CU_ASSERT_EQUAL(again->scale.good, t->scale.good);
-        CU_ASSERT_EQUAL(again->scale.skipped, t->scale.skipped);
+        CU_ASSERT_EQUAL(again->skipped, t->skipped);
         CU_ASSERT_EQUAL(again->optim->step, t->optim->step);
         for (int i = 0; i < 6; ++i) {
             CHECK_OK(train_step(t, &a));

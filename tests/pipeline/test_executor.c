@@ -103,7 +103,7 @@ static int64_t seen_of_empty(Fixture *f)
     for (int m = 0; m < f->how.shape.micros; ++m) f->batch[m].rows = 0;
     StepOf of = {.scale = SCALE};
     CHECK_OK(executor_forward_backward(f->executor, &source, &of, NULL));
-    executor_reduce(f->executor, &of);
+    executor_reduce(f->executor);
     for (int i = 0; i < f->graph->param_count; ++i) {
         const float *sum = executor_grads(f->executor) + f->plan->gradient_offset[i];
         for (int64_t e = 0; e < f->graph->param[i].elements; ++e)

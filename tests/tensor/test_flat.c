@@ -3,6 +3,8 @@
 #include "kernel_rig.h"
 #include "tensor/cpu/simd/simd.h"
 
+#include <float.h>
+
 enum { N = 70001, RANGES = 4 };
 
 typedef struct Flat {
@@ -263,6 +265,34 @@ static void test_squares(void)
     close_flat(&f);
 }
 
+/* One number that is none, at any place, and the largest ones that are. */
+static void test_overflow(void)
+{
+    static const float bad[] = {NAN, -NAN, INFINITY, -INFINITY};
+    const char *best = simd_table(DTYPE_F32)->name;
+    Flat f = open_flat(2);
+    for (int64_t i = 0; i < N; ++i) f.v[0][i] = i % 3 ? FLT_MAX : -FLT_MAX;
+    f.v[0][1] = -0.0f;
+    f.v[0][2] = 1e-45f;
+    for (int isa = 0; isa < 3; ++isa) {
+        if (!simd_use(isas[isa])) continue;
+        float found = 0;
+        f.t->find_overflow(f.s, &found, f.v[0], N);
+        CU_ASSERT_EQUAL(found, 0);
+        for (int64_t i = 0; i < N; i += i < 70 || i > N - 70 ? 1 : 997) {
+            float was = f.v[0][i], before = 0;
+            f.v[0][i] = bad[i % 4];
+            f.t->find_overflow(f.s, &found, f.v[0], N);
+            f.t->find_overflow(f.s, &before, f.v[0], i);
+            CU_ASSERT(found == 1 && before == 0);
+            f.v[0][i] = was;
+            found = 0;
+        }
+    }
+    simd_use(best);
+    close_flat(&f);
+}
+
 static void test_overwrite(void)
 {
     Flat f = open_flat(1);
@@ -276,4 +306,4 @@ static void test_overwrite(void)
 }
 
 TEST_MAIN("flat", {"values", test_values}, {"cuts and threads", test_cuts},
-          {"squares", test_squares}, {"overwriting", test_overwrite})
+          {"squares", test_squares}, {"overflow", test_overflow}, {"overwriting", test_overwrite})

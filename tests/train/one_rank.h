@@ -87,7 +87,8 @@ static inline const float *one_rank_step(OneRank *r, Batch *batch, StepOf of)
     BatchSource source = {.user = batch, .next = one_rank_batch, .release = one_rank_release};
     double wait_s;
     CHECK_OK(executor_forward_backward(r->executor, &source, &of, &wait_s));
-    executor_reduce(r->executor, &of);
+    executor_reduce(r->executor);
+    executor_move_statistics(r->executor, &of);
     return executor_metrics(r->executor, 0);
 }
 

@@ -59,7 +59,7 @@ static void add_gradient(const Context *c, const Action *a, void *dst, const voi
 }
 
 static void run_action(Executor *e, const ChunkRun *chunk, const Slot *slot, const Action *a,
-                       float *arena)
+                       int micro)
 {
     const Context *c = &e->context;
     const OpRun *run = &slot->run[a->index];
@@ -78,7 +78,7 @@ static void run_action(Executor *e, const ChunkRun *chunk, const Slot *slot, con
         run_backward_data(op_of(c, chunk, a->index), chunk, a->index, run);
         break;
     case ACTION_BACKWARD_WEIGHT:
-        run_backward_weight(c, chunk, a->index, run, arena);
+        run_backward_weight(c, chunk, a->index, run, grad_arena(&e->gradients, micro));
         break;
     case ACTION_ADD:
         add_gradient(c, a, dst, src);
@@ -91,6 +91,7 @@ static void run_action(Executor *e, const ChunkRun *chunk, const Slot *slot, con
     case ACTION_BUCKET:
         break;
     }
+    if (e->fault) probe_action(e->fault, c, chunk, slot, a, input_of(&e->input, micro)->batch);
 }
 
 void actions_bind(Executor *e, const ChunkRun *chunk, const Slot *slot, int micro)
@@ -134,7 +135,6 @@ static void open_bucket(Executor *e, const ChunkRun *chunk, const Slot *slot, in
 void actions_run(Executor *e, const ChunkRun *chunk, const Slot *slot, Pass pass, int micro,
                  int from, int to)
 {
-    float *arena = grad_arena(&e->gradients, micro);
     for (int i = from; i < to; ++i) {
         const Action *a = &chunk->plan->pass[pass].action[i];
         if (a->kind == ACTION_OPEN) {
@@ -146,7 +146,7 @@ void actions_run(Executor *e, const ChunkRun *chunk, const Slot *slot, Pass pass
         else if (a->kind == ACTION_BUCKET)
             bucket_done(&e->gradients, chunk, a->index, micro);
         else if (!slot->empty)
-            run_action(e, chunk, slot, a, arena);
+            run_action(e, chunk, slot, a, micro);
         progress_poll(&e->context.progress);
     }
 }

@@ -116,6 +116,27 @@ const float *executor_metrics(Executor *e, int behind)
     return step_report_read(&e->report, behind);
 }
 
+void executor_probe(Executor *e, StepFault *fault)
+{
+    if (fault) *fault = (StepFault){.node = -1, .largest_sample = -1};
+    e->fault = fault;
+}
+
+void executor_hash_steps(Executor *e, bool yes)
+{
+    e->gradients.hashes = yes && e->context.backend->table->host_memory;
+}
+
+uint64_t executor_step_hash(const Executor *e)
+{
+    return e->gradients.hash;
+}
+
+void executor_find_overflow(Executor *e, bool yes)
+{
+    e->report.finds_overflow = yes;
+}
+
 bool executor_overflowed(const Executor *e)
 {
     return e->report.overflow;

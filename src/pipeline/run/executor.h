@@ -7,6 +7,7 @@
 #include "captures.h"
 #include "outputs.h"
 #include "param_gather.h"
+#include "probe.h"
 #include "step_stats.h"
 #include "tensor_group.h"
 
@@ -26,6 +27,8 @@ struct Executor {
     Schedule *evaluation;
     /* owned: as plan->last_task */
     int *evaluation_last;
+    /* borrowed: see executor_probe; NULL: nobody looks */
+    StepFault *fault;
 };
 
 /* actions.c. A micro-batch's gradients go to its arena. */

@@ -88,6 +88,22 @@ void bucket_open(const GradSync *s, const ChunkRun *chunk, const Slot *slot, int
     *metrics = at >= 0 && at < count ? place + at : NULL;
 }
 
+/* What this rank gives: the first of each tensor in the bucket. */
+static void bucket_hash(GradSync *s, const ChunkPlan *chunk, int bucket)
+{
+    enum { FIRST = 256 };
+    const Plan *plan = s->context->plan;
+    int64_t begin = bucket_offset(chunk, bucket), count = chunk->buckets.elements[bucket];
+    const float *arena = plan_shards_gradients(plan) ? s->context->comm->arena : s->level[0];
+    for (int i = 0; i < plan->graph->param_count; ++i) {
+        int64_t at = plan->micro_grad_offset[i], elements = plan->graph->param[i].elements;
+        if (at < begin || at >= begin + count) continue;
+        if (elements > FIRST) elements = FIRST;
+        s->hash = s->hash * 0x9e3779b97f4a7c15u ^
+                  hash_bytes(arena + at, (size_t)elements * sizeof *arena);
+    }
+}
+
 /* The sum over the replicas begins. Where parameters are sharded a rank needs its own shard of it
  * only. */
 static void bucket_leave(const Context *c, const ChunkPlan *chunk, int bucket)
@@ -100,7 +116,7 @@ static void bucket_leave(const Context *c, const ChunkPlan *chunk, int bucket)
                              chunk->buckets.elements[bucket]);
 }
 
-static void bucket_join(const GradSync *s, const ChunkPlan *chunk, int bucket, int micro)
+static void bucket_join(GradSync *s, const ChunkPlan *chunk, int bucket, int micro)
 {
     const Context *c = s->context;
     int micros = c->plan->schedule->shape.micros;
@@ -110,11 +126,12 @@ static void bucket_join(const GradSync *s, const ChunkPlan *chunk, int bucket, i
         float *to = s->level[tree.to[j]] + at;
         c->backend->table->flat->add(c->stream, to, to, s->level[tree.to[j] + 1] + at, count);
     }
+    if (s->hashes && micro == micros - 1) bucket_hash(s, chunk, bucket);
     if (micro == micros - 1) bucket_leave(c, chunk, bucket);
 }
 
 /* The micro-batches of all replicas' turn join their shards' sums. */
-static void bucket_push(const GradSync *s, const ChunkPlan *chunk, int bucket, int micro)
+static void bucket_push(GradSync *s, const ChunkPlan *chunk, int bucket, int micro)
 {
     const Context *c = s->context;
     size_t b = (size_t)bucket, dp = (size_t)c->plan->shape.dp;
@@ -124,10 +141,11 @@ static void bucket_push(const GradSync *s, const ChunkPlan *chunk, int bucket, i
                      .at = chunk->shard_offset[b * dp + (size_t)c->grid->dp_rank],
                      .first = micro * c->plan->shape.dp,
                      .leaves = c->plan->schedule->shape.micros * c->plan->shape.dp};
+    if (s->hashes) bucket_hash(s, chunk, bucket);
     s->pushed[chunk - c->plan->chunk][b] = comm_push_begin(c->comm, &push);
 }
 
-void bucket_done(const GradSync *s, const ChunkRun *chunk, int bucket, int micro)
+void bucket_done(GradSync *s, const ChunkRun *chunk, int bucket, int micro)
 {
     if (plan_shards_gradients(s->context->plan))
         bucket_push(s, chunk->plan, bucket, micro);

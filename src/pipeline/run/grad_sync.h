@@ -13,6 +13,9 @@ typedef struct GradSync {
     /* owned, one a chunk and bucket: number of its last push, where gradients are sharded (zero
      * 2) */
     int64_t **pushed;
+    /* see executor_hash_steps */
+    bool hashes;
+    uint64_t hash;
 } GradSync;
 
 void grad_sync_init(GradSync *sync, const Context *context);
@@ -28,7 +31,7 @@ void bucket_open(const GradSync *sync, const ChunkRun *chunk, const Slot *slot, 
                  int micro, float **metrics);
 /* The micro-batch's gradients in the bucket are complete: they join the partial sums; after the
  * last one the sum over the replicas begins. Collective on the replicas. */
-void bucket_done(const GradSync *sync, const ChunkRun *chunk, int bucket, int micro);
+void bucket_done(GradSync *sync, const ChunkRun *chunk, int bucket, int micro);
 /* Waits for all sums that were begun. Collective on the replicas. */
 void grad_sync_wait(const GradSync *sync);
 

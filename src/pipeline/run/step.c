@@ -38,17 +38,18 @@ static bool has_statistics(const Plan *plan)
     return false;
 }
 
-/* They stay as they are after an overflow. A whole batch has the same work at every step. */
-static void update_statistics(Executor *e, int micros)
+/* A whole batch has the same work at every step. */
+void executor_move_statistics(Executor *e, const StepOf *of)
 {
     const Plan *plan = e->context.plan;
-    Moving moving = {e, micros > 0 ? (float)micros : 1};
-    bool whole = micros == plan->schedule->shape.micros * plan->shape.dp;
-    if (e->report.overflow || !has_statistics(plan)) return;
-    if (whole)
+    Moving moving = {e, of->micros > 0 ? (float)of->micros : 1};
+    bool whole = of->micros == plan->schedule->shape.micros * plan->shape.dp;
+    Phase outer = phase_enter(PHASE_SUM);
+    if (has_statistics(plan) && whole)
         capture_run(&e->captures.statistics, e->context.backend, move_statistics, &moving);
-    else
+    else if (has_statistics(plan))
         move_statistics(&moving);
+    phase_enter(outer);
 }
 
 /* ---- a step ---- */
@@ -64,17 +65,17 @@ Status executor_forward_backward(Executor *e, const BatchSource *source, const S
         .wait_s = wait_s,
         .of = {.training = true, .step = of->step, .scale = of->scale, .micros = of->micros}};
     step_report_begin(&e->report, &p.of);
+    e->gradients.hash = 0;
     return tasks_play(e, &p);
 }
 
-void executor_reduce(Executor *e, const StepOf *of)
+void executor_reduce(Executor *e)
 {
     Phase outer = phase_enter(PHASE_SUM);
     grad_sync_wait(&e->gradients);
     tensor_group_sum(e->group, &e->gradients, step_report_sum(&e->report, &e->gradients));
     links_sum_ties(&e->links, &e->gradients);
     step_report_end(&e->report, &e->gradients);
-    update_statistics(e, of->micros);
     phase_enter(outer);
 }
 

@@ -130,7 +130,7 @@ static bool anyone_overflowed(const StepReport *r)
 void step_report_end(StepReport *r, const GradSync *sync)
 {
     const Context *c = r->context;
-    bool finds = c->options.finds_overflow;
+    bool finds = r->finds_overflow;
     Event *there;
     float *to = stats_of(r, 0, &there), *sum = step_report_sum(r, sync);
     if (finds) find_overflow(r, sync);

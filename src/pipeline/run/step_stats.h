@@ -34,8 +34,8 @@ typedef struct StepReport {
     float sums[METRIC_COUNT];
     /* of the coming step, as StepBlock.asked */
     float asked[METRIC_ASKED];
-    /* see executor_overflowed */
-    bool overflow;
+    /* see executor_find_overflow, executor_overflowed */
+    bool finds_overflow, overflow;
 } StepReport;
 
 void step_report_init(StepReport *report, const Context *context, SlotMemory *memory);
@@ -51,7 +51,7 @@ void step_report_put(const StepReport *report, const Slot *slot, int micro, floa
 /* The step's sums in arena 0; NULL where they are another replica's. */
 float *step_report_sum(const StepReport *report, const GradSync *sync);
 /* Looks for overflow, and sends the step's statistics on their way to the host. Collective on the
- * grid with finds_overflow. */
+ * grid where it looks. */
 void step_report_end(StepReport *report, const GradSync *sync);
 /* See executor_metrics. Collective. */
 const float *step_report_read(StepReport *report, int behind);

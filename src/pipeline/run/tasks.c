@@ -190,7 +190,7 @@ Status tasks_play(Executor *e, const Playing *p)
         links_move(&e->links, p->moves, &moved, i);
         for (end = i + 1; alone && end < count && list[end].micro == list[i].micro;) ++end;
         for (int k = i; k < end; ++k) task_bind(e, p, k);
-        if (e->captures.list && p->of.training && is_full(e, list[i].micro))
+        if (e->captures.list && p->of.training && !e->fault && is_full(e, list[i].micro))
             play_captures(e, p, i, end);
         else
             play_section(&(Section){e, p, {i, 0}, {end, 0}});

@@ -101,6 +101,22 @@ static void flat_squares(Stream *s, double *out, const float *x, int64_t n)
     flat_run(squares_body, (FlatTask){.sums = out, .a = x, .n = n});
 }
 
+/* Threads that find one write the same. */
+static void overflow_body(const void *task, int64_t begin, int64_t end)
+{
+    const FlatTask *t = task;
+    Range r = range_of(t, begin, end);
+    const float one = 1;
+    if (simd_table(DTYPE_F32)->overflow(t->a + r.from, r.n))
+        __atomic_store(t->p[0], &one, __ATOMIC_RELAXED);
+}
+
+static void flat_find_overflow(Stream *s, float *found, const float *x, int64_t n)
+{
+    (void)s;
+    flat_run(overflow_body, (FlatTask){.p = {found}, .a = x, .n = n});
+}
+
 static void sgd_body(const void *task, int64_t begin, int64_t end)
 {
     const FlatTask *t = task;
@@ -250,6 +266,7 @@ const FlatTable cpu_flat = {
     .fill = flat_fill,
     .add = flat_add,
     .add_bf16 = flat_add_bf16,
+    .find_overflow = flat_find_overflow,
     .scale_add = flat_scale_add,
     .squares = flat_squares,
     .sgd = flat_sgd,

@@ -29,6 +29,19 @@ double SIMD_FLOAT_NAME(squares)(const float *x, int64_t n)
     return lane[0];
 }
 
+/* An exponent of ones carries into the sign. */
+bool SIMD_FLOAT_NAME(overflow)(const float *x, int64_t n)
+{
+    uint32_t any = 0;
+#pragma omp simd reduction(| : any)
+    for (int64_t i = 0; i < n; ++i) {
+        uint32_t bits;
+        memcpy(&bits, x + i, sizeof bits);
+        any |= (bits & 0x7f800000u) + 0x00800000u;
+    }
+    return any >> 31;
+}
+
 SIMD_INLINE void sgd(SgdArgs a, float *restrict w, const float *restrict g, float *restrict m,
                      int64_t n, bool first, bool nesterov)
 {

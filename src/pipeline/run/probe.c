@@ -1,0 +1,121 @@
+/* Every output and gradient of a step is looked at as soon as it is written, by the host: slow, for
+ * a step that is made again to find what went wrong. Forward passes come before backward passes,
+ * micro-batches in their order, so that what is found is a cause rather than a consequence. */
+#include "probe.h"
+
+#include <math.h>
+
+bool step_fault_before(const StepFault *a, const StepFault *b)
+{
+    if (a->node < 0 || b->node < 0) return a->node >= 0;
+    if (a->backward != b->backward) return b->backward;
+    if (a->micro != b->micro) return a->micro < b->micro;
+    return a->backward ? a->node > b->node : a->node < b->node;
+}
+
+/* Would this come before what has been found so far? */
+static bool earlier(const StepFault *f, bool backward, int micro, int node)
+{
+    return step_fault_before(&(StepFault){.node = node, .backward = backward, .micro = micro}, f);
+}
+
+/* The bytes in host memory. Owner: the caller. */
+static void *host_copy(const Context *c, const void *from, size_t bytes)
+{
+    void *host = mem_new(bytes + 1);
+    context_copy(c, host, from, bytes);
+    c->backend->table->sync(c->stream);
+    return host;
+}
+
+static float value_at(const void *at, DType type, int64_t i)
+{
+    if (type == DTYPE_BF16) return bf16_value(((const Bf16 *)at)[i]);
+    if (type == DTYPE_F16) return f16_value(((const F16 *)at)[i]);
+    return ((const float *)at)[i];
+}
+
+static bool all_finite(const void *at, DType type, int64_t from, int64_t count)
+{
+    for (int64_t i = from; i < from + count; ++i)
+        if (!isfinite(value_at(at, type, i))) return false;
+    return true;
+}
+
+static void found(StepFault *f, bool backward, int node, int param, const Batch *batch)
+{
+    f->node = node;
+    f->param = param;
+    f->backward = backward;
+    f->micro = batch->micro;
+    f->sample_count = 0;
+}
+
+/* A tensor of the micro-batch: its samples lie one behind the other in every layout. */
+static void look_at_samples(StepFault *f, const Context *c, bool backward, int node,
+                            const void *tensor, Desc desc, const Batch *batch)
+{
+    bool first = true;
+    if (!tensor || desc.dtype == DTYPE_I32 || !earlier(f, backward, batch->micro, node)) return;
+    int64_t each = desc_elements(desc) / desc.shape.dim[0];
+    void *host = host_copy(c, tensor, desc_bytes(desc));
+    for (int row = 0; row < batch->rows; ++row) {
+        if (all_finite(host, desc.dtype, row * each, each)) continue;
+        if (first) found(f, backward, node, -1, batch);
+        first = false;
+        if (f->sample_count < FAULT_SAMPLES) f->sample[f->sample_count] = batch->sample[row];
+        ++f->sample_count;
+    }
+    mem_free(&host);
+}
+
+static void look_at_weights(StepFault *f, const Context *c, const OpRun *run, int node,
+                            const Batch *batch)
+{
+    const Node *n = &c->plan->graph->node[node];
+    for (int k = 0; k < n->op->spec.w_count; ++k) {
+        if (!run->dw[k] || !earlier(f, true, batch->micro, node)) continue;
+        void *host = host_copy(c, run->dw[k], (size_t)n->op->w_elements[k] * sizeof(float));
+        if (!all_finite(host, DTYPE_F32, 0, n->op->w_elements[k]))
+            found(f, true, node, n->param[k], batch);
+        mem_free(&host);
+    }
+}
+
+/* The loss of each sample: the largest so far. */
+static void look_at_losses(StepFault *f, const Context *c, int node, const OpRun *run,
+                           const Batch *batch)
+{
+    const Op *op = c->plan->graph->node[node].op;
+    int64_t lines = desc_elements(op->spec.y) / LOSS_COLUMNS;
+    int64_t each = lines / c->plan->graph->input.shape.dim[0];
+    void *host = host_copy(c, run->y, desc_bytes(op->spec.y));
+    for (int row = 0; row < batch->rows; ++row) {
+        double sum = 0;
+        for (int64_t i = row * each; i < (row + 1) * each; ++i)
+            sum += (double)value_at(host, DTYPE_F32, i * LOSS_COLUMNS);
+        sum /= (double)each;
+        if (f->largest_sample >= 0 && !(sum > f->largest)) continue;
+        f->largest = sum;
+        f->largest_sample = batch->sample[row];
+    }
+    mem_free(&host);
+}
+
+void probe_action(StepFault *f, const Context *c, const ChunkRun *chunk, const Slot *slot,
+                  const Action *a, const Batch *batch)
+{
+    const OpRun *run = &slot->run[a->index];
+    int number = chunk->plan->run[a->index].node;
+    const OpSpec *spec = &c->plan->graph->node[number].op->spec;
+    if (a->kind == ACTION_FORWARD) {
+        look_at_samples(f, c, false, number, run->y, spec->y, batch);
+        if (number == c->plan->graph->loss) look_at_losses(f, c, number, run, batch);
+    }
+    if (a->kind == ACTION_BACKWARD || a->kind == ACTION_BACKWARD_WEIGHT)
+        look_at_weights(f, c, run, number, batch);
+    if (a->kind == ACTION_BACKWARD || a->kind == ACTION_BACKWARD_DATA)
+        for (int k = 0; k < spec->x_count; ++k)
+            if (spec->need_dx[k])
+                look_at_samples(f, c, true, number, run->dx[k], spec->x[k], batch);
+}

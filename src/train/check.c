@@ -1,0 +1,274 @@
+/* A look at parameters, running statistics and optimizer state: are they finite, and do replicas
+ * that have memory of their own have the same? Each rank reads what it holds once, hashes it tensor
+ * by tensor and tells the others one number. Only where these differ are tensors compared, so that
+ * what is named is a tensor and the ranks that are alone with what they have. */
+#include "transport.h"
+
+#include <limits.h>
+#include <math.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { PART = 16384, HOST_BYTES = 64, TEXT_BYTES = 512 };
+
+/* What this rank holds of a tensor: of a parameter its value (slot -1) or a slot of its state. */
+typedef struct Held {
+    int param, slot;
+    const float *at;
+    int64_t count;
+    /* every replica has the same, in memory of its own */
+    bool same;
+} Held;
+
+typedef struct Look {
+    const Trainer *trainer;
+    /* of them, the first `compared` are the same on all replicas */
+    int count, compared;
+    /* owned */
+    Held *held;
+    uint64_t *hash;
+    /* first one that is not finite; -1: none */
+    int not_finite;
+} Look;
+
+bool train_compares(const Trainer *t, const char **why_not)
+{
+    const Plan *plan = t->plan;
+    bool common = plan->zero && !plan->gathers && transport_sharers(t) > 1;
+    *why_not = t->shape.dp == 1 ? "there is one replica"
+               : plan->gathers  ? "replicas have parts of parameters and state, none the same"
+               : common         ? "replicas have their parameters in common memory, and parts of "
+                                  "the state, none the same"
+                                : NULL;
+    return *why_not == NULL;
+}
+
+/* ---- what there is ---- */
+
+static void add(Look *look, Held held)
+{
+    if (held.count == 0) return;
+    look->held[look->count++] = held;
+    if (held.same) look->compared = look->count;
+}
+
+static void add_values(Look *look, bool same)
+{
+    const Trainer *t = look->trainer;
+    for (int i = 0; i < t->graph->param_count; ++i) {
+        int64_t first = 0, count = t->graph->param[i].elements;
+        if (!train_owns(t, i)) continue;
+        if (t->plan->gathers) plan_shard(t->plan, i, t->grid.dp_rank, &first, &count);
+        add(look, (Held){i, -1, executor_param(t->executor, i), count, same});
+    }
+}
+
+static void add_state(Look *look, bool same)
+{
+    const Trainer *t = look->trainer;
+    const Optim *o = t->optim;
+    for (int i = 0; i < o->range_count; ++i)
+        for (int s = 0; s < o->piece[i].rule->slots; ++s)
+            add(look, (Held){t->range_param[i], s, o->state[s] + o->piece[i].state[s],
+                             o->piece[i].elements, same});
+}
+
+/* ---- looking ---- */
+
+/* Part by part, while it is in the cache; of a device, by way of `part`. */
+static bool look_at(const Trainer *t, const Held *held, float *part, uint64_t *hash)
+{
+    const BackendTable *table = t->backend->table;
+    float found = 0;
+    for (int64_t at = 0; at < held->count; at += PART) {
+        int64_t n = held->count - at < PART ? held->count - at : PART;
+        const float *x = held->at + at;
+        if (!table->host_memory) {
+            table->copy(table->stream(t->backend), part, x, (size_t)n * sizeof *part);
+            table->sync(table->stream(t->backend));
+            x = part;
+        }
+        if (held->same) *hash = *hash * 0x9e3779b97f4a7c15u ^ hash_bytes(x, (size_t)n * sizeof *x);
+        backend_cpu.flat->find_overflow(NULL, &found, x, n);
+    }
+    return found == 0;
+}
+
+static void look_init(Look *look, const Trainer *t, bool compares)
+{
+    size_t most = (size_t)t->graph->param_count * (OPTIM_SLOTS + 1) + 1;
+    *look = (Look){.trainer = t,
+                   .held = mem_new(most * sizeof *look->held),
+                   .hash = mem_new(most * sizeof *look->hash),
+                   .not_finite = -1};
+    add_values(look, compares);
+    add_state(look, compares && !t->plan->zero);
+    float *part = mem_new(PART * sizeof *part);
+    for (int i = 0; i < look->count; ++i) {
+        bool finite = look_at(t, &look->held[i], part, &look->hash[i]);
+        if (!finite && look->not_finite < 0) look->not_finite = i;
+    }
+    mem_free(&part);
+}
+
+static void look_fini(Look *look)
+{
+    mem_free(&look->held);
+    mem_free(&look->hash);
+}
+
+static void host_name(char *host)
+{
+    memset(host, 0, HOST_BYTES);
+    if (gethostname(host, HOST_BYTES - 1) != 0) snprintf(host, HOST_BYTES, "?");
+}
+
+/* As checkpoints name it. */
+static char *tensor_name(const Look *look, int i)
+{
+    const Trainer *t = look->trainer;
+    const Held *held = &look->held[i];
+    const Param *p = &t->graph->param[held->param];
+    if (held->slot < 0) return mem_format("/%s/%s", p->info.buffer ? "buffers" : "params", p->name);
+    OptimRule rule = optim_rule(t->config, t->rule[held->param]);
+    return mem_format("/optim/%s/%s", rule.table->slot_name[held->slot], p->name);
+}
+
+/* The first value that is not finite. */
+static double bad_value(const Look *look, int i)
+{
+    const Trainer *t = look->trainer;
+    const Held *held = &look->held[i];
+    const BackendTable *table = t->backend->table;
+    float *host = mem_new((size_t)held->count * sizeof *host);
+    int64_t at = 0;
+    table->copy(table->stream(t->backend), host, held->at, (size_t)held->count * sizeof *host);
+    table->sync(table->stream(t->backend));
+    while (at + 1 < held->count && isfinite(host[at])) ++at;
+    double value = (double)host[at];
+    mem_free(&host);
+    return value;
+}
+
+/* ---- what is wrong ---- */
+
+/* One rank's words, on all of them. */
+static Status fail_all(const Trainer *t, int from, char *text)
+{
+    world_bcast(t->world, text, TEXT_BYTES, from);
+    return fail(ERR_DATA, "%s", text);
+}
+
+static Status check_finite(const Look *look)
+{
+    const Trainer *t = look->trainer;
+    bool bad = look->not_finite >= 0;
+    char text[TEXT_BYTES] = "", host[HOST_BYTES];
+    int from = world_least(t->world, bad ? t->world->rank : INT_MAX);
+    if (from == INT_MAX) return OK;
+    int with = -world_least(t->world, bad ? -t->world->rank : 0);
+    if (t->world->rank == from) {
+        char *name = tensor_name(look, look->not_finite);
+        host_name(host);
+        snprintf(text, sizeof text, "%s holds %g on rank %d, %s%s", name,
+                 bad_value(look, look->not_finite), from, host, with > from ? ", and others" : "");
+        mem_free(&name);
+    }
+    return fail_all(t, from, text);
+}
+
+/* What one replica has of the first tensor in which they differ. */
+typedef struct Side {
+    uint64_t hash;
+    int rank;
+    char host[HOST_BYTES];
+} Side;
+
+static int votes(const Side *side, int count, uint64_t hash)
+{
+    int n = 0;
+    for (int i = 0; i < count; ++i) n += side[i].hash == hash;
+    return n;
+}
+
+/* Those who are alone with what they have; of two replicas nobody knows which it is. */
+static void name_ranks(const Side *side, int count, const char *tensor, char *text)
+{
+    int most = 0, used = 0;
+    for (int i = 0; i < count; ++i) {
+        int n = votes(side, count, side[i].hash);
+        if (n > most) most = n;
+    }
+    bool known = 2 * most > count;
+    used = snprintf(text, TEXT_BYTES, "replicas differ in %s: ", tensor);
+    for (int i = 0, named = 0; i < count && used < TEXT_BYTES; ++i) {
+        if (known && votes(side, count, side[i].hash) == most) continue;
+        used += snprintf(text + used, (size_t)(TEXT_BYTES - used), "%srank %d on %s",
+                         named++ ? ", " : "", side[i].rank, side[i].host);
+    }
+    if (used < TEXT_BYTES)
+        snprintf(text + used, (size_t)(TEXT_BYTES - used), "%s",
+                 known ? " has not what most have: its memory or its processor is at fault"
+                       : ": the memory or the processor of one of them is at fault");
+}
+
+static int first_difference(const Look *look, const uint64_t *all, int dp)
+{
+    for (int i = 0; i < look->compared; ++i)
+        for (int r = 1; r < dp; ++r)
+            if (all[r * look->compared + i] != all[i]) return i;
+    return -1;
+}
+
+/* By the replicas of this rank: do they differ, and who in what? */
+static bool replicas_differ(const Look *look, char *text)
+{
+    const Trainer *t = look->trainer;
+    const World *dp = &t->grid.dp_world;
+    size_t bytes = (size_t)look->compared * sizeof *look->hash;
+    uint64_t *all = mem_new((size_t)dp->size * bytes + 1);
+    world_gather(dp, look->hash, bytes, all);
+    int i = first_difference(look, all, dp->size);
+    if (i >= 0) {
+        Side mine = {.hash = look->hash[i], .rank = t->world->rank};
+        Side *side = mem_new((size_t)dp->size * sizeof *side);
+        char *name = tensor_name(look, i);
+        host_name(mine.host);
+        world_gather(dp, &mine, sizeof mine, side);
+        name_ranks(side, dp->size, name, text);
+        mem_free(&side);
+        mem_free(&name);
+    }
+    mem_free(&all);
+    return i >= 0;
+}
+
+static Status check_replicas(const Look *look)
+{
+    const Trainer *t = look->trainer;
+    const World *dp = &t->grid.dp_world;
+    char text[TEXT_BYTES] = "";
+    uint64_t mine = 0, *all = mem_new((size_t)dp->size * sizeof *all);
+    bool differ = false;
+    for (int i = 0; i < look->compared; ++i) mine = mine * 0x9e3779b97f4a7c15u ^ look->hash[i];
+    world_gather(dp, &mine, sizeof mine, all);
+    for (int r = 0; r < dp->size; ++r) differ = differ || all[r] != mine;
+    mem_free(&all);
+    differ = differ && replicas_differ(look, text);
+    int from = world_least(t->world, differ ? t->world->rank : INT_MAX);
+    return from == INT_MAX ? OK : fail_all(t, from, text);
+}
+
+Status train_check(Trainer *t)
+{
+    Look look;
+    const char *why_not;
+    Phase outer = phase_enter(PHASE_UPDATE);
+    bool compares = train_compares(t, &why_not);
+    look_init(&look, t, compares);
+    Status st = check_finite(&look);
+    if (st == OK && compares) st = check_replicas(&look);
+    look_fini(&look);
+    phase_enter(outer);
+    return st;
+}

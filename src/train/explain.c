@@ -1,0 +1,78 @@
+/* Where a bad step comes from: a parameter that is not finite, else the first layer whose output is
+ * not, or whose gradient, as the step made once more shows, and the samples that it had. */
+#include "explain.h"
+
+#include <math.h>
+#include <string.h>
+
+static int put(char *text, int used, const char *fmt, ...) BASE_PRINTF(3, 4);
+static int put(char *text, int used, const char *fmt, ...)
+{
+    va_list args;
+    if (used >= EXPLAIN_BYTES) return used;
+    va_start(args, fmt);
+    used += vsnprintf(text + used, (size_t)(EXPLAIN_BYTES - used), fmt, args);
+    va_end(args);
+    return used;
+}
+
+static int put_samples(char *text, int used, const int64_t *sample, int count)
+{
+    int shown = count < FAULT_SAMPLES ? count : FAULT_SAMPLES;
+    used = put(text, used, "sample%s ", count == 1 ? "" : "s");
+    for (int i = 0; i < shown; ++i)
+        used = put(text, used, "%s%lld", i ? ", " : "", (long long)sample[i]);
+    return count > shown ? put(text, used, " and %d more", count - shown) : used;
+}
+
+/* Those of a micro-batch of the last step. */
+static int put_micro(const Trainer *t, char *text, int used, int micro)
+{
+    int64_t sample[FAULT_SAMPLES], step = t->step - 1;
+    int64_t n = t->train_set.samples, epoch = step / t->steps_per_epoch;
+    int64_t first = step % t->steps_per_epoch * t->batch + micro * t->micro_batch;
+    int count = (int)(n - first < t->micro_batch ? n - first : t->micro_batch);
+    for (int i = 0; i < count && i < FAULT_SAMPLES; ++i)
+        sample[i] = sampler_at(n, (uint64_t)t->config->run.seed, epoch, first + i);
+    return put_samples(text, used, sample, count);
+}
+
+static void put_fault(const Trainer *t, const StepFault *f, char *text)
+{
+    const Graph *g = t->graph;
+    const char *node = g->node[f->node].name;
+    int used;
+    if (f->param >= 0) {
+        used = put(text, 0, "first of all the gradient of %s is not finite, in micro-batch %d, ",
+                   g->param[f->param].name, f->micro);
+        put_micro(t, text, used, f->micro);
+        return;
+    }
+    used = put(text, 0, "first of all the %s of layer %s is not finite, in micro-batch %d, for ",
+               f->backward ? "gradient of the input" : "output", node, f->micro);
+    put_samples(text, used, f->sample, f->sample_count);
+}
+
+Status explain(Trainer *t, const StepResult *result, char text[EXPLAIN_BYTES])
+{
+    StepFault fault;
+    double loss;
+    *text = 0;
+    if (train_check(t) != OK) {
+        put(text, 0, "%s", fail_message());
+        return OK;
+    }
+    if (!result->skipped) return OK;
+    TRY(train_repeat_step(t, &fault, &loss));
+    if (fault.node >= 0)
+        put_fault(t, &fault, text);
+    else if (result->bad == BAD_SPIKE && loss == result->bad_loss)
+        put(text, 0, "the largest loss, %g, is that of sample %lld", fault.largest,
+            (long long)fault.largest_sample);
+    else
+        put(text, 0,
+            "but the same step made again, with a loss of %g, has nothing of it: memory or a "
+            "processor is at fault",
+            loss);
+    return OK;
+}

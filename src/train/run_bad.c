@@ -1,0 +1,254 @@
+/* What a run does about bad numbers (train.on_bad): it ends and says where they come from; or it
+ * passes over the step; or it goes back to the newest checkpoint and makes the steps behind it once
+ * more. The same bits again are the data's or the model's doing; other bits are the machine's. All
+ * that is decided here is decided by numbers that all ranks have. */
+#include "run.h"
+
+#include "explain.h"
+
+#include <math.h>
+#include <string.h>
+#include <unistd.h>
+
+/* more would be no training */
+enum { SKIPS_IN_A_ROW = 10, HOST_BYTES = 64 };
+
+Status run_bad_advice(Status st)
+{
+    return fail(st,
+                "%s; lower optim.lr, set optim.clip, or look at the data with `weft data check`; "
+                "the newest checkpoint stays as it is",
+                fail_message());
+}
+
+void run_bad_begin(Run *r)
+{
+    r->bad.from = -1;
+    r->bad.first = r->trainer->step;
+    if (r->config->train.on_bad == ON_BAD_ROLLBACK) executor_hash_steps(r->trainer->executor, true);
+}
+
+void run_bad_end(Run *r)
+{
+    mem_free(&r->bad.mark);
+    mem_free(&r->bad.what);
+}
+
+/* ---- what steps gave ---- */
+
+static bool same_mark(const StepMark *a, const StepMark *b)
+{
+    return a->hash == b->hash && memcmp(&a->loss, &b->loss, sizeof a->loss) == 0;
+}
+
+/* Steps that no rollback will make again are forgotten. */
+static void keep_mark(RunBad *b, int64_t last_step, StepMark mark)
+{
+    int64_t old = last_step - b->first;
+    if (old > 0 && old <= b->marks) {
+        b->marks -= old;
+        memmove(b->mark, b->mark + old, (size_t)b->marks * sizeof *b->mark);
+        b->first = last_step;
+    }
+    if (b->marks == b->room) {
+        b->room = 2 * b->room + 64;
+        b->mark = mem_resize(b->mark, (size_t)b->room * sizeof *b->mark);
+    }
+    b->mark[b->marks++] = mark;
+}
+
+typedef struct Differs {
+    bool loss, hash;
+    char host[HOST_BYTES];
+} Differs;
+
+/* A rank whose own part of the step has other bits, else all that the grid has. */
+static void say_who(const Run *r, const Differs *all)
+{
+    char who[512] = "";
+    int used = 0, named = 0;
+    for (int i = 0; i < r->world->size && used < (int)sizeof who; ++i)
+        if (all[i].hash)
+            used += snprintf(who + used, sizeof who - (size_t)used, "%srank %d on %s",
+                             named++ ? ", " : "", i, all[i].host);
+    observer_break(r->observer);
+    log_warn("step %lld: the second time other bits%s%s: memory or a processor is at fault there; "
+             "take %s out",
+             (long long)r->trainer->step, named ? " come from " : ", from one of the ranks", who,
+             named > 1 ? "these nodes" : "the node");
+}
+
+/* The step has been made again. */
+static void compare(Run *r, StepMark mark)
+{
+    RunBad *b = &r->bad;
+    const StepMark *then = &b->mark[r->trainer->step - 1 - b->first];
+    Differs mine = {.loss = !same_mark(&mark, then), .hash = mark.hash != then->hash};
+    Differs *all = mem_new((size_t)r->world->size * sizeof *all);
+    if (gethostname(mine.host, sizeof mine.host - 1) != 0) mine.host[0] = '?';
+    world_gather(r->world, &mine, sizeof mine, all);
+    for (int i = 0; i < r->world->size && !b->differed; ++i) b->differed = all[i].loss;
+    if (b->differed) say_who(r, all);
+    mem_free(&all);
+}
+
+static void mark_step(Run *r, const StepResult *result)
+{
+    RunBad *b = &r->bad;
+    StepMark mark = {executor_step_hash(r->trainer->executor), (float)result->loss};
+    if (r->config->train.on_bad != ON_BAD_ROLLBACK) return;
+    if (b->until == 0)
+        keep_mark(b, r->last ? r->last_step : 0, mark);
+    else if (!b->differed)
+        compare(r, mark);
+}
+
+/* ---- what is bad ---- */
+
+static bool check_due(const Run *r, bool due)
+{
+    int64_t every = r->config->train.check_every;
+    return due || (every > 0 && r->trainer->step % every == 0);
+}
+
+/* What is wrong, as fail_message, or OK: with the step's numbers, or with what it has left. A state
+ * that is saved is one that all replicas have. */
+static Status find_bad(Run *r, StepResult *result, bool due)
+{
+    Trainer *t = r->trainer;
+    if (!result->bad && due && !result->skipped && !isfinite(train_grad_norm(t))) {
+        result->bad = BAD_GRADIENT;
+        result->bad_step = t->step;
+    }
+    long long step = result->bad_step;
+    switch (result->bad) {
+    case BAD_NOTHING:
+        if (!check_due(r, due) || train_check(t) == OK) return OK;
+        return fail(ERR_DATA, "after step %lld %s", (long long)t->step, fail_message());
+    case BAD_LOSS:
+        return fail(ERR_DATA, "step %lld: the loss is %g", step, result->bad_loss);
+    case BAD_SPIKE:
+        return fail(ERR_DATA,
+                    "step %lld: the loss is %g, a spike: %g deviations above the last %d losses "
+                    "would be %g",
+                    step, result->bad_loss, r->config->train.spike, CHECKPOINT_LOSSES,
+                    result->most);
+    case BAD_GRADIENT:
+        return fail(ERR_DATA, "step %lld: a gradient is not finite", step);
+    }
+    return OK;
+}
+
+/* ---- what is done about it ---- */
+
+/* words: what is bad. */
+static Status stop(Run *r, const StepResult *result, const char *words, const char *more)
+{
+    char why[EXPLAIN_BYTES] = "";
+    Trainer *t = r->trainer;
+    if (result->bad && result->bad_step == t->step) TRY(explain(t, result, why));
+    fail(ERR_DATA, "%s%s%s%s", words, *why ? ": " : "", why, more);
+    return run_bad_advice(ERR_DATA);
+}
+
+static Status skip(Run *r, const StepResult *result, const char *words)
+{
+    const Trainer *t = r->trainer;
+    if (!result->bad || !result->skipped || result->bad_step != t->step)
+        return stop(r, result, words, "");
+    if (++r->bad.in_a_row > SKIPS_IN_A_ROW)
+        return stop(r, result, words, "; the 10 steps before it were bad and skipped, too");
+    observer_break(r->observer);
+    log_warn("%s: skipped (%lld so far)", words, (long long)t->skipped);
+    return OK;
+}
+
+/* A save that finds what is bad now, too, is no other fault. */
+static Status load_state(Run *r)
+{
+    Trainer *t = r->trainer;
+    Status st = run_save_wait(r);
+    if (st != OK && st != ERR_DATA) return st;
+    if (r->last)
+        TRY(train_load(t, r->last, false));
+    else
+        train_restart(t);
+    observer_free(&r->observer);
+    st = r->world->rank == 0 ? observer_new(&r->observer, r->dir.path, t->step, true) : OK;
+    TRY(status_agree(r->world, st));
+    r->tick_s = clock_s();
+    return OK;
+}
+
+static Status go_back(Run *r, const StepResult *result, const char *words)
+{
+    RunBad *b = &r->bad;
+    int64_t bad = result->bad ? result->bad_step : r->trainer->step;
+    bool again = b->from >= 0 && b->from == (r->last ? r->last_step : 0);
+    if (again)
+        return stop(r, result, words,
+                    "; and there is no newer checkpoint than the one that the "
+                    "run has gone back to once");
+    TRY(load_state(r));
+    b->from = r->trainer->step;
+    b->until = bad;
+    b->differed = false;
+    b->what = mem_text(words);
+    r->trainer->looks = true;
+    log_warn("%s: going back to step %lld%s%s, and making the steps behind it once more", words,
+             (long long)b->from, r->last ? ", " : "", r->last ? r->last : "");
+    return OK;
+}
+
+/* The steps are made again, and bad again. */
+static Status bad_again(Run *r, const StepResult *result, const char *words)
+{
+    return stop(r, result, words,
+                r->bad.differed ? "; and it was bad before with other bits: memory or a processor "
+                                  "is at fault"
+                                : "; the second time, with the same bits: it is the data or the "
+                                  "model, not the machine");
+}
+
+/* All steps up to the bad one have been made again, and none is bad. */
+static void end_replay(Run *r)
+{
+    RunBad *b = &r->bad;
+    observer_break(r->observer);
+    if (b->differed)
+        log_warn("step %lld is good this time: the run goes on", (long long)b->until);
+    else
+        log_warn("step %lld is good this time, from the same state (%s): memory or a processor is "
+                 "at fault; the run goes on",
+                 (long long)b->until, b->what);
+    b->until = 0;
+    b->marks = 0;
+    b->first = r->trainer->step;
+    r->trainer->looks = false;
+    mem_free(&b->what);
+}
+
+Status run_judge(Run *r, StepResult *result, bool due, bool *back)
+{
+    RunBad *b = &r->bad;
+    int mode = r->config->train.on_bad;
+    Status st = find_bad(r, result, due);
+    char *words = mem_text(st == OK ? "" : fail_message());
+    *back = false;
+    mark_step(r, result);
+    if (st == OK) {
+        b->in_a_row = 0;
+        if (b->until > 0 && r->trainer->step >= b->until) end_replay(r);
+    } else if (mode == ON_BAD_SKIP) {
+        st = skip(r, result, words);
+    } else if (mode == ON_BAD_STOP) {
+        st = stop(r, result, words, "");
+    } else if (b->until > 0) {
+        st = bad_again(r, result, words);
+    } else {
+        st = go_back(r, result, words);
+        *back = st == OK;
+    }
+    mem_free(&words);
+    return st;
+}
