@@ -212,8 +212,8 @@ Status data_import_text(const char *file, const char *out, const char *test_out,
                         bool force);
 Status data_import_tokens(const char *file, int bits, int64_t vocab, const char *out,
                           const char *test_out, double test_share, bool force);
-/* Any HDF5 file with a data set at x and y (tokens: x) -> plain arrays, unpacked in a process of its
- * own: nothing may have called apart_begin. */
+/* Any HDF5 file with a data set at x and y (tokens: x) -> plain arrays, unpacked in a process of
+ * its own: nothing may have called apart_begin. */
 Status data_import_hdf5(const char *file, const char *x, const char *y, const char *out,
                         bool force);
 /* The importers, in the order of the help: verbs that write a data set. Each is a row beside its

@@ -39,8 +39,8 @@ const char *file_error(int error);
  * NULL where there is no such file, or an empty one, which stays. ERR_IO. */
 Status file_move_aside(const char *path, char **to);
 /* All of a file, and a zero byte; *text: owned by the caller. ERR_NOINPUT: it cannot be opened;
- * ERR_IO: it cannot be read; ERR_DATA: it has more than `most` bytes, which is all that is taken from a
- * device without an end. */
+ * ERR_IO: it cannot be read; ERR_DATA: it has more than `most` bytes, and more are not taken from
+ * it, for a device may have no end. */
 Status file_text(const char *path, size_t most, char **text, size_t *bytes);
 /* What a file holds, to compare it with another host's of that name: "7840 bytes with hash
  * 0123456789abcdef". Of one above 4 MB 64 pieces of 4 KB are hashed, spread evenly. "no file to
