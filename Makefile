@@ -64,6 +64,9 @@ TEST_SRC := $(sort $(foreach m,$(MODULES),$(wildcard tests/$(m)/test_*.c)))
 # The emulated GPU changes stacks and guards its own memory: sanitizers leave it out, and CUDA with it (make asan).
 # Those two take longest, so they start first. LEAVE_OUT: patterns of programs.
 TEST_BIN := $(filter-out $(LEAVE_OUT),$(if $(SANITIZE),,$(if $(filter 1,$(HAVE_CUDA)),$(BUILD)/tests/cuda/test_cuda_emulated $(BUILD)/tests/cuda/test_cuda_plans)) $(TEST_SRC:tests/%.c=$(BUILD)/tests/%))
+# Each with all files of its corpus, once (make fuzz goes on from them).
+FUZZ := $(patsubst tests/fuzz/fuzz_%.c,%,$(sort $(wildcard tests/fuzz/fuzz_*.c)))
+TEST_BIN += $(FUZZ:%=$(BUILD)/tests/fuzz/replay_%)
 TEST_CLI := $(sort $(wildcard tests/cli/*.sh))
 TEST_BUNDLE := tests/bundle/alone.sh
 NVTX_TOOL := $(if $(filter 1,$(HAVE_CUDA)),$(BUILD)/tests/cuda/nvtx_tool.so)
@@ -141,6 +144,30 @@ $(BUILD)/tests/%: tests/%.c tests/harness.h $$(call module_libs,$$(firstword $$(
 	@echo "  test $<"
 	$(Q)$(CC) $(CPPFLAGS_ALL) -Itests -Isrc $(CFLAGS_ALL) -MMD -MP -o $@ $< $(filter %.o,$^) \
 	    $(call module_libs,$(firstword $(subst /, ,$*))) $(LDFLAGS_ALL) $(LDLIBS_ALL) -lcunit
+$(BUILD)/tests/fuzz/replay_%: tests/fuzz/fuzz_%.c tests/fuzz/replay.c tests/fuzz/fuzz.h $(LIBS)
+	@mkdir -p $(@D)
+	@echo "  test $<"
+	$(Q)$(CC) $(CPPFLAGS_ALL) -Isrc -DFUZZ_TARGET='"$*"' $(CFLAGS_ALL) -MMD -MP -o $@ $< tests/fuzz/replay.c \
+	    $(call reverse,$(LIBS)) $(LDFLAGS_ALL) $(LDLIBS_ALL)
+tests-fuzz: $(FUZZ:%=$(BUILD)/tests/fuzz/replay_%)
+	@tests/run.sh $^
+.PHONY: tests-fuzz
+# With clang and libFuzzer: what parses files is built for it, the rest is linked as it is.
+FUZZ_SRC := $(filter $(foreach m,base config data schedule checkpoint,src/$(m)/%),$(SRC))
+FUZZ_FLAGS := -g -O1 -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=undefined
+FUZZ_S ?= 3600
+$(BUILD)/fuzz/obj/%.o: %.c $(PROBE)
+	@mkdir -p $(@D)
+	@echo "  clang $<"
+	$(Q)clang -std=c17 $(CPPFLAGS_ALL) $(FUZZ_FLAGS) -fsanitize=fuzzer-no-link -Wno-everything -MMD -MP -c -o $@ $<
+$(BUILD)/fuzz/fuzz_%: tests/fuzz/fuzz_%.c tests/fuzz/fuzz.h $(FUZZ_SRC:%.c=$(BUILD)/fuzz/obj/%.o) $(LIBS)
+	@echo "  clang $<"
+	$(Q)clang -std=c17 $(CPPFLAGS_ALL) -Isrc $(FUZZ_FLAGS) -fsanitize=fuzzer -o $@ $< $(filter %.o,$^) \
+	    $(call reverse,$(LIBS)) -lgomp $(LDLIBS_ALL)
+fuzz: $(FUZZ:%=$(BUILD)/fuzz/fuzz_%)   ## clang: an hour of a core for each target (FUZZ_S= seconds, FUZZ= targets)
+	@tests/fuzz/fuzz.sh $(BUILD)/fuzz $(FUZZ_S) $(FUZZ)
+.PHONY: fuzz
+.SECONDARY: $(FUZZ_SRC:%.c=$(BUILD)/fuzz/obj/%.o)
 $(BUILD)/tests/train/test_reference: $(BUILD)/obj/tests/reference/forward.o
 $(patsubst tests/%.c,$(BUILD)/tests/%,$(wildcard tests/config/test_*.c)): $(BUILD)/obj/tests/config/words.o
 
@@ -284,4 +311,4 @@ install: $(BUILD)/weft   ## PREFIX= and DESTDIR= as usual
 	mkdir -p $(DESTDIR)$(PREFIX)/share/weft/jobs
 	install -m 644 jobs/*.yaml jobs/slurm.sh $(DESTDIR)$(PREFIX)/share/weft/jobs
 
--include $(OBJ:.o=.d) $(EMULATED_OBJ:.o=.d) $(SIMD_OBJ:.o=.d) $(CU_OBJ:.o=.d) $(TEST_BIN:=.d) $(BUNDLE_OBJ:.o=.d) $(BUILD)/obj/src/main.d $(BUILD)/obj/tests/reference/forward.d
+-include $(FUZZ_SRC:%.c=$(BUILD)/fuzz/obj/%.d) $(OBJ:.o=.d) $(EMULATED_OBJ:.o=.d) $(SIMD_OBJ:.o=.d) $(CU_OBJ:.o=.d) $(TEST_BIN:=.d) $(BUNDLE_OBJ:.o=.d) $(BUILD)/obj/src/main.d $(BUILD)/obj/tests/reference/forward.d

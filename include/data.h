@@ -41,6 +41,8 @@ typedef struct DataArray {
     /* of the contiguous bytes in the file; -1: chunked or compressed, ask HDF5 */
     int64_t offset;
     int64_t sample_bytes;
+    /* "contiguous", "chunked 64x1x28x28, deflate" */
+    char storage[120];
 } DataArray;
 /* plain bytes: may be broadcast; holds no handle */
 typedef struct DataSet {
@@ -116,6 +118,10 @@ void hdf5_unlock(void);
  * data set. What is read by its offset would be other bytes. what: its name, for the message. Under
  * hdf5_lock. */
 Status hdf5_in_one_file(int64_t file, int64_t dataset, const char *path, const char *what);
+/* A property list (hid_t) to open objects with: external links are not followed, and *met becomes
+ * true where one is met; then hdf5_link_fail is its ERR_DATA. H5Pclose it. Under hdf5_lock. */
+int64_t hdf5_access_inside(bool *met);
+Status hdf5_link_fail(const char *path, const char *what);
 
 /* Reads samples by number, concurrently from threads with a reader each. */
 typedef struct Reader Reader;
@@ -206,6 +212,10 @@ Status data_import_text(const char *file, const char *out, const char *test_out,
                         bool force);
 Status data_import_tokens(const char *file, int bits, int64_t vocab, const char *out,
                           const char *test_out, double test_share, bool force);
+/* Any HDF5 file with a data set at x and y (tokens: x) -> plain arrays, unpacked in a process of
+ * its own: nothing may have called apart_begin. */
+Status data_import_hdf5(const char *file, const char *x, const char *y, const char *out,
+                        bool force);
 /* The importers, in the order of the help: verbs that write a data set. Each is a row beside its
  * function. */
 /* NULL at the end */

@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <sys/types.h>
 
 /* monotonic, seconds */
@@ -36,9 +37,23 @@ double process_swapped(pid_t process);
  * a file system cannot sync a folder (EINVAL) and orders renames itself, nor where a folder may be
  * written but not read (EACCES). */
 int file_sync_entry(const char *path);
+/* Opens a file to write it, made with mode 0666 where it is not there; a symbolic link of that name
+ * is not followed: ELOOP. flags: O_WRONLY and the like. -1 and errno. */
+int file_create(const char *path, int flags);
+/* The same, after removing what has that name (of a link: the link), and refusing what has it all
+ * the same. */
+int file_create_new(const char *path, int flags);
+/* A stream to write a file from its beginning; NULL and errno. */
+FILE *file_create_stream(const char *path);
+/* strerror's words, and of a link what to do. */
+const char *file_error(int error);
 /* Renames path to path.1, or the next number that is free; *to: that name, owned by the caller.
  * NULL where there is no such file, or an empty one, which stays. ERR_IO. */
 Status file_move_aside(const char *path, char **to);
+/* All of a file, and a zero byte; *text: owned by the caller. ERR_NOINPUT: it cannot be opened;
+ * ERR_IO: it cannot be read; ERR_DATA: it has more than `most` bytes, and more are not taken from
+ * it, for a device may have no end. */
+Status file_text(const char *path, size_t most, char **text, size_t *bytes);
 /* What a file holds, to compare it with another host's of that name: "7840 bytes with hash
  * 0123456789abcdef". Of one above 4 MB 64 pieces of 4 KB are hashed, spread evenly. "no file to
  * read (why)" is an answer, too. */

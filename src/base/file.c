@@ -18,17 +18,70 @@ int file_sync_entry(const char *path)
     return error == EINVAL || error == EACCES ? 0 : error;
 }
 
+int file_create(const char *path, int flags)
+{
+    return open(path, flags | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666);
+}
+
+int file_create_new(const char *path, int flags)
+{
+    if (unlink(path) != 0 && errno != ENOENT) return -1;
+    return file_create(path, flags | O_EXCL);
+}
+
+FILE *file_create_stream(const char *path)
+{
+    int file = file_create(path, O_WRONLY | O_TRUNC);
+    FILE *stream = file < 0 ? NULL : fdopen(file, "w");
+    if (file >= 0 && !stream) close(file);
+    return stream;
+}
+
+const char *file_error(int error)
+{
+    if (error != ELOOP) return strerror(error);
+    return "it is a symbolic link, which is not followed to write a file: remove it";
+}
+
+static int read_stream(FILE *in, size_t most, char **text, size_t *bytes)
+{
+    for (size_t room = 0; !feof(in) && *bytes <= most;) {
+        if (*bytes + 1 >= room) *text = mem_resize(*text, room = 2 * room + 65536);
+        size_t got = fread(*text + *bytes, 1, room - 1 - *bytes, in);
+        *bytes += got;
+        if (ferror(in)) return errno ? errno : EIO;
+    }
+    (*text)[*bytes] = 0;
+    return 0;
+}
+
+Status file_text(const char *path, size_t most, char **text, size_t *bytes)
+{
+    struct stat st;
+    FILE *in = fopen(path, "re");
+    *text = NULL;
+    *bytes = 0;
+    if (!in) return fail(ERR_NOINPUT, "%s: cannot be opened: %s", path, strerror(errno));
+    bool folder = fstat(fileno(in), &st) == 0 && S_ISDIR(st.st_mode);
+    int error = folder ? EISDIR : read_stream(in, most, text, bytes);
+    fclose(in);
+    if (!error && *bytes <= most) return OK;
+    mem_free(text);
+    if (error) return fail(ERR_IO, "%s: cannot be read: %s", path, strerror(error));
+    return fail(ERR_DATA, "%s: has more than %zu bytes, too many for what it is to be", path, most);
+}
+
 Status file_move_aside(const char *path, char **to)
 {
     struct stat st;
     *to = NULL;
-    if (stat(path, &st) != 0)
+    if (lstat(path, &st) != 0)
         return errno == ENOENT ? OK
                                : fail(ERR_IO, "%s: cannot be found: %s", path, strerror(errno));
     if (st.st_size == 0) return OK;
     for (int n = 1; !*to; ++n) {
         *to = mem_format("%s.%d", path, n);
-        if (access(*to, F_OK) == 0) mem_free(to);
+        if (lstat(*to, &st) == 0) mem_free(to);
     }
     if (rename(path, *to) == 0) return OK;
     Status status = fail(ERR_IO, "%s: cannot be renamed to %s: %s", path, *to, strerror(errno));

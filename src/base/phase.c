@@ -122,8 +122,8 @@ static void write_spans(FILE *out, int rank)
 
 Status trace_write(const char *path, int rank)
 {
-    FILE *out = fopen(path, "w");
-    if (!out) return fail(ERR_IO, "%s: cannot write the trace: %s", path, strerror(errno));
+    FILE *out = file_create_stream(path);
+    if (!out) return fail(ERR_IO, "%s: cannot write the trace: %s", path, file_error(errno));
     write_spans(out, rank);
     bool bad = fflush(out) != 0 || ferror(out);
     int error = errno;

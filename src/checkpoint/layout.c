@@ -37,7 +37,8 @@ Status write_failed(const char *path, const char *what, int error)
     const char *cure = error == ENOSPC || error == EDQUOT || error == EFBIG
                            ? "; make room there or set checkpoint.keep lower"
                            : "";
-    return fail(ERR_IO, "%s: %s failed: %s (%s free)%s", path, what, strerror(error), space, cure);
+    return fail(ERR_IO, "%s: %s failed: %s (%s free)%s", path, what, file_error(error), space,
+                cure);
 }
 
 static int64_t file_bytes(const CheckpointMeta *meta, const CheckpointIo *io)
@@ -50,9 +51,9 @@ static int64_t file_bytes(const CheckpointMeta *meta, const CheckpointIo *io)
     return bytes;
 }
 
-static Status reserve(const char *part, int64_t bytes)
+static Status reserve(const char *part, int64_t bytes, int flags)
 {
-    int fd = open(part, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+    int fd = file_create(part, O_WRONLY | flags);
     if (fd < 0) return write_failed(part, "creating the file", errno);
     int error = fallocate(fd, FALLOC_FL_KEEP_SIZE, 0, (off_t)bytes) == 0 ? 0 : errno;
     close(fd);
@@ -64,8 +65,8 @@ static Status reserve(const char *part, int64_t bytes)
 static Status reserve_all(const char *part)
 {
     struct stat st;
-    if (stat(part, &st) != 0) return write_failed(part, "reading the file's size", errno);
-    return reserve(part, (int64_t)st.st_size);
+    if (lstat(part, &st) != 0) return write_failed(part, "reading the file's size", errno);
+    return reserve(part, (int64_t)st.st_size, 0);
 }
 
 static Status check_space(const char *part, int64_t bytes)
@@ -77,7 +78,7 @@ static Status check_space(const char *part, int64_t bytes)
     double free_there = free_bytes(part);
     if (free_there >= 0 && free_there < (double)bytes)
         return write_failed(part, "reserving the file's space", ENOSPC);
-    return reserve(part, bytes);
+    return reserve(part, bytes, O_EXCL);
 }
 
 /* property lists of one layout */

@@ -42,7 +42,10 @@ static Status read_hdf5(StoredFile *file, const StoredTensor *tensor, float *pla
         file->id = H5Fopen(file->path, H5F_ACC_RDONLY, access);
         H5Pclose(access);
     }
-    hid_t set = file->id < 0 ? -1 : H5Dopen2(file->id, tensor->path, H5P_DEFAULT);
+    bool elsewhere;
+    hid_t inside = hdf5_access_inside(&elsewhere);
+    hid_t set = file->id < 0 ? -1 : H5Dopen2(file->id, tensor->path, inside);
+    H5Pclose(inside);
     bool good =
         set >= 0 && H5Dread(set, H5T_NATIVE_FLOAT, H5S_ALL, H5S_ALL, H5P_DEFAULT, plain) >= 0;
     if (set >= 0) H5Dclose(set);

@@ -122,7 +122,7 @@ static Status lay_out(Save *save)
     struct stat st;
     if (save->world->rank != 0) return OK;
     TRY(layout_create(save->part, save->meta, save->io, save->hash, save->offset));
-    if (stat(save->part, &st) != 0) return write_failed(save->part, "finding the file", errno);
+    if (lstat(save->part, &st) != 0) return write_failed(save->part, "finding the file", errno);
     save->inode = st.st_ino;
     return OK;
 }
@@ -133,7 +133,7 @@ static Status publish(Save *save)
     const CheckpointHooks *hooks = &save->io->hooks;
     if (save->world->rank != 0) return OK;
     if (hooks->before) hooks->before(hooks->user);
-    int fd = open(save->part, O_WRONLY | O_CLOEXEC), error = 0;
+    int fd = open(save->part, O_WRONLY | O_NOFOLLOW | O_CLOEXEC), error = 0;
     if (fd < 0 || fsync(fd) != 0) error = errno;
     if (fd >= 0 && close(fd) != 0 && !error) error = errno;
     if (error) return write_failed(save->part, "syncing", error);

@@ -1,7 +1,7 @@
-/* Opening a checkpoint and listing its tensors. Only /params, /optim and /buffers count; whatever
- * else another program put into the file is left alone. Refuses tensors that are not floats, of
- * other than 1 to 4 dimensions, or in another file. */
-#include "meta.h"
+/* Opening a checkpoint: a process of its own reads its table and attributes (table.c), and here
+ * what that has found is taken apart and checked, with no word of HDF5's. */
+#include "stored.h"
+#include "table.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { GROUP_DEPTH = 4, HDF5_INFLATE = 1100 /* deflate makes at most 1032 bytes of one */ };
+enum { MEMORY_BYTES = 1 << 30, BUSY_S = 30, CLOCK_S = 300, ANSWER_BYTES = 256 << 20 };
 
 void stored_lock(StoredFile *file)
 {
@@ -43,63 +43,168 @@ Status stored_open_plain(StoredFile *file, const char *path)
     return OK;
 }
 
-/* HDF5 says that it failed, and not why. Where the file system gave no bytes (errno was 0 before)
- * the file may be whole, and must not pass for a damaged one. */
-static Status hdf5_status(const StoredFile *file, Status status)
+/* ---- what was found ---- */
+
+/* what is left of an answer */
+typedef struct Answer {
+    const char *at, *end;
+    bool good;
+} Answer;
+
+static void take(Answer *a, void *to, size_t bytes)
 {
-    static const int refused[] = {EIO, ESTALE, ETIMEDOUT, EACCES, EMFILE, ENFILE, ENOMEM};
-    int error = errno;
-    for (size_t i = 0; i < sizeof refused / sizeof *refused; ++i)
-        if (status == ERR_DATA && error == refused[i])
-            return fail(ERR_IO, "%s: reading failed: %s", file->path, strerror(error));
+    a->good = a->good && (size_t)(a->end - a->at) >= bytes;
+    if (!a->good)
+        memset(to, 0, bytes);
+    else
+        memcpy(to, a->at, bytes);
+    if (a->good) a->at += bytes;
+}
+
+/* NULL: none. What would move the cursor of a terminal becomes '?', but for ends of lines where
+ * there may be several. Owner: the caller. */
+static char *take_text(Answer *a, bool lines)
+{
+    int64_t bytes;
+    take(a, &bytes, sizeof bytes);
+    a->good = a->good && bytes <= a->end - a->at;
+    if (!a->good || bytes < 0) return NULL;
+    char *text = mem_new((size_t)bytes + 1);
+    take(a, text, (size_t)bytes);
+    for (char *c = text; *c; ++c)
+        if (((unsigned char)*c < ' ' && !(lines && (*c == '\n' || *c == '\t'))) || *c == 127)
+            *c = '?';
+    return text;
+}
+
+/* What became of a part. The message is kept until it is asked for. */
+static StoredPart take_part(Answer *a)
+{
+    StoredPart part;
+    take(a, &part.status, sizeof part.status);
+    part.why = take_text(a, true);
+    a->good = a->good && part.why;
+    return part;
+}
+
+static Status part_status(const StoredPart *part)
+{
+    return part->status == OK ? OK : fail(part->status, "%s", part->why);
+}
+
+static bool tensor_good(const StoredFile *file, const StoredTensor *t)
+{
+    int64_t bytes = sizeof(float);
+    if (!t->path || t->shape.ndim < 1 || t->shape.ndim > SHAPE_DIMS || t->offset < -1) return false;
+    for (int i = 0; i < SHAPE_DIMS; ++i)
+        if (t->shape.dim[i] < 0 || (i >= t->shape.ndim && t->shape.dim[i] != 1) ||
+            __builtin_mul_overflow(bytes, t->shape.dim[i], &bytes))
+            return false;
+    return t->offset >= 0 ? t->offset <= file->bytes - bytes : bytes / HDF5_INFLATE <= file->bytes;
+}
+
+static int by_path(const void *a, const void *b)
+{
+    return strcmp(((const StoredTensor *)a)->path, ((const StoredTensor *)b)->path);
+}
+
+static void take_table(Answer *a, StoredFile *file)
+{
+    int count;
+    take(a, &count, sizeof count);
+    a->good =
+        a->good && count >= 0 && (size_t)(a->end - a->at) / sizeof *file->tensor >= (size_t)count;
+    if (!a->good) return;
+    file->tensor = mem_new((size_t)count * sizeof *file->tensor);
+    while (a->good && file->count < count) {
+        StoredTensor *t = &file->tensor[file->count++];
+        take(a, t, sizeof *t);
+        t->path = take_text(a, false);
+        a->good = a->good && tensor_good(file, t);
+    }
+    if (a->good && count > 0) qsort(file->tensor, (size_t)count, sizeof *file->tensor, by_path);
+}
+
+static void take_meta(Answer *a, CheckpointMeta *meta)
+{
+    take(a, meta, sizeof *meta);
+    meta->config = take_text(a, true);
+    meta->version = take_text(a, false);
+    a->good = a->good && meta->config && meta->version && meta->step >= 0;
+    meta->grid[sizeof meta->grid - 1] = 0;
+    meta->data_train[sizeof meta->data_train - 1] = 0;
+    meta->data_test[sizeof meta->data_test - 1] = 0;
+}
+
+Status stored_take(StoredFile *file, const char *text, size_t bytes)
+{
+    Answer a = {text, text + bytes, true};
+    StoredPart opened = take_part(&a);
+    Status status = a.good ? part_status(&opened) : OK;
+    mem_free(&opened.why);
+    if (status != OK) return status;
+    if (a.good) file->list = take_part(&a);
+    if (a.good && file->list.status == OK) take_table(&a, file);
+    if (a.good) file->attributes = take_part(&a);
+    if (a.good && file->attributes.status == OK) take_meta(&a, &file->meta);
+    if (a.good && a.at == a.end) return OK;
+    return fail(ERR_DATA, "%s: what HDF5 found in it cannot be: the file is made to do harm",
+                file->path);
+}
+
+/* ---- asking ---- */
+
+static Status ask_here(const char *path, char **answer, size_t *bytes)
+{
+    FILE *out = open_memstream(answer, bytes);
+    if (!out) die_as(ERR_MEMORY, "out of memory");
+    table_read(path, strlen(path) + 1, out);
+    if (fclose(out) != 0) die_as(ERR_MEMORY, "out of memory");
+    return OK;
+}
+
+static Status ask_apart(const char *path, char **answer, size_t *bytes)
+{
+    static const ApartJob job = {
+        .who = "HDF5, in the process that reads what the file holds,",
+        .memory_bytes = MEMORY_BYTES,
+        .busy_s = BUSY_S,
+        .clock_s = CLOCK_S,
+        .answer_bytes = ANSWER_BYTES,
+        .work = table_read,
+    };
+    return apart_run(&job, path, path, strlen(path) + 1, answer, bytes);
+}
+
+static Status open_by(StoredFile *file, const char *path,
+                      Status (*ask)(const char *, char **, size_t *))
+{
+    char *answer = NULL;
+    size_t bytes = 0;
+    TRY(stored_open_plain(file, path));
+    Status status = ask(path, &answer, &bytes);
+    if (status == OK) status = stored_take(file, answer, bytes);
+    mem_free(&answer);
     return status;
-}
-
-static Status open_hdf5(StoredFile *file)
-{
-    stored_lock(file);
-    if (H5Fis_hdf5(file->path) <= 0)
-        return fail(ERR_DATA, "%s: not an HDF5 file, so not a checkpoint (or damaged at its start)",
-                    file->path);
-    hid_t access = file_access();
-    file->id = H5Fopen(file->path, H5F_ACC_RDONLY, access);
-    H5Pclose(access);
-    if (file->id < 0)
-        return fail(ERR_DATA,
-                    "%s: HDF5 cannot open it: truncated or damaged; use an older checkpoint",
-                    file->path);
-    return OK;
-}
-
-static Status check_format(const StoredFile *file)
-{
-    int64_t version = 0;
-    char *format = attr_text(file->id, "format");
-    bool ours = format && strcmp(format, CHECKPOINT_FORMAT_NAME) == 0;
-    mem_free(&format);
-    if (!ours || !attr_int(file->id, "version", &version))
-        return fail(ERR_DATA, "%s: an HDF5 file, but not a checkpoint (format is not \"%s\")",
-                    file->path, CHECKPOINT_FORMAT_NAME);
-    if (version != CHECKPOINT_FORMAT)
-        return fail(ERR_DATA,
-                    "%s: checkpoint format %lld, this weft reads format %d; use the weft "
-                    "that wrote it, or a newer one",
-                    file->path, (long long)version, CHECKPOINT_FORMAT);
-    return OK;
 }
 
 Status stored_open(StoredFile *file, const char *path)
 {
-    TRY(stored_open_plain(file, path));
-    errno = 0;
-    TRY(hdf5_status(file, open_hdf5(file)));
-    return hdf5_status(file, check_format(file));
+    return open_by(file, path, ask_apart);
+}
+
+Status stored_open_own(StoredFile *file, const char *path)
+{
+    return open_by(file, path, ask_here);
 }
 
 void stored_close(StoredFile *file)
 {
     for (int i = 0; i < file->count; ++i) mem_free(&file->tensor[i].path);
     mem_free(&file->tensor);
+    mem_free(&file->list.why);
+    mem_free(&file->attributes.why);
+    checkpoint_meta_fini(&file->meta);
     file->count = 0;
     if (file->id >= 0) H5Fclose(file->id);
     if (file->locked) hdf5_unlock();
@@ -108,156 +213,18 @@ void stored_close(StoredFile *file)
     file->id = file->fd = -1;
 }
 
+Status stored_list(const StoredFile *file)
+{
+    return part_status(&file->list);
+}
+
 Status stored_meta(const StoredFile *file, CheckpointMeta *meta)
 {
-    errno = 0;
-    return hdf5_status(file, meta_get(file->id, file->path, meta));
-}
-
-/* ---- listing ---- */
-
-typedef struct Walk {
-    StoredFile *file;
-    /* "/optim/momentum" */
-    const char *prefix;
-    int depth;
-    Status status;
-} Walk;
-
-static Status bad_tensor(const Walk *walk, const char *path, const char *what)
-{
-    return fail(ERR_DATA, "%s: tensor %s %s; use another checkpoint", walk->file->path, path, what);
-}
-
-static Status read_shape(const Walk *walk, const char *path, hid_t set, Shape *shape)
-{
-    hsize_t dim[H5S_MAX_RANK] = {0};
-    hid_t space = H5Dget_space(set);
-    int ndim = space < 0 ? -1 : H5Sget_simple_extent_dims(space, dim, NULL);
-    if (space >= 0) H5Sclose(space);
-    if (ndim < 1 || ndim > SHAPE_DIMS)
-        return bad_tensor(walk, path, "is damaged or has other than 1 to 4 dimensions");
-    int64_t d[SHAPE_DIMS] = {1, 1, 1, 1}, bytes = sizeof(float);
-    for (int i = 0; i < ndim; ++i)
-        if (dim[i] > INT64_MAX || __builtin_mul_overflow(bytes, (int64_t)dim[i], &bytes))
-            return bad_tensor(walk, path, "has an absurd size");
-        else
-            d[i] = (int64_t)dim[i];
-    *shape = shape_of(ndim, d[0], d[1], d[2], d[3]);
-    return OK;
-}
-
-/* Where the bytes lie, or -1 where only HDF5 can read them. */
-static int64_t plain_offset(hid_t set, hid_t type, Shape shape)
-{
-    hid_t create = H5Dget_create_plist(set);
-    bool plain = create >= 0 && H5Pget_layout(create) == H5D_CONTIGUOUS &&
-                 H5Tequal(type, H5T_IEEE_F32LE) > 0;
-    if (create >= 0) H5Pclose(create);
-    if (!plain) return -1;
-    if (shape_count(shape) == 0) return 0;
-    haddr_t at = H5Dget_offset(set);
-    return at == HADDR_UNDEF || at > INT64_MAX ? -1 : (int64_t)at;
-}
-
-static Status check_size(const Walk *walk, const StoredTensor *t)
-{
-    int64_t bytes = shape_count(t->shape) * (int64_t)sizeof(float);
-    bool fits = t->offset >= 0 ? t->offset <= walk->file->bytes - bytes
-                               : bytes / HDF5_INFLATE <= walk->file->bytes;
-    return fits ? OK : bad_tensor(walk, t->path, "is larger than the file: truncated or damaged");
-}
-
-static Status read_hash(const Walk *walk, hid_t set, StoredTensor *t)
-{
-    char *text = attr_text(set, "xxh64"), *end = NULL;
-    t->has_hash = text != NULL;
-    if (!text) return OK;
-    t->hash = strtoull(text, &end, 16);
-    bool good = strlen(text) == HASH_CHARS - 1 && *end == 0;
-    mem_free(&text);
-    return good ? OK : bad_tensor(walk, t->path, "has a damaged checksum");
-}
-
-/* Takes path. */
-static Status add_tensor(const Walk *walk, hid_t set, char *path)
-{
-    StoredFile *file = walk->file;
-    file->tensor = mem_resize(file->tensor, (size_t)(file->count + 1) * sizeof *file->tensor);
-    StoredTensor *t = &file->tensor[file->count++];
-    *t = (StoredTensor){.path = path};
-    char *what = mem_format("tensor %s", path);
-    Status status = hdf5_in_one_file(file->id, set, file->path, what);
-    mem_free(&what);
-    TRY(status);
-    TRY(read_shape(walk, path, set, &t->shape));
-    hid_t type = H5Dget_type(set);
-    bool floats = type >= 0 && H5Tget_class(type) == H5T_FLOAT;
-    if (floats) t->offset = plain_offset(set, type, t->shape);
-    if (type >= 0) H5Tclose(type);
-    if (!floats) return bad_tensor(walk, path, "does not hold floating-point numbers");
-    TRY(check_size(walk, t));
-    return read_hash(walk, set, t);
-}
-
-static Status walk_group(StoredFile *file, hid_t group, const char *prefix, int depth);
-
-static herr_t visit(hid_t group, const char *name, const H5L_info_t *info, void *user)
-{
-    Walk *walk = user;
-    (void)info;
-    char *path = mem_format("%s/%s", walk->prefix, name);
-    hid_t object = H5Oopen(group, name, H5P_DEFAULT);
-    H5I_type_t type = object < 0 ? H5I_BADID : H5Iget_type(object);
-    if (type == H5I_DATASET) {
-        walk->status = add_tensor(walk, object, path);
-        path = NULL;
-    } else if (type == H5I_GROUP && walk->depth < GROUP_DEPTH) {
-        walk->status = walk_group(walk->file, object, path, walk->depth + 1);
-    } else {
-        walk->status = bad_tensor(walk, path, "cannot be read: damaged");
-    }
-    mem_free(&path);
-    if (object >= 0) H5Oclose(object);
-    return walk->status == OK ? 0 : -1;
-}
-
-static Status walk_group(StoredFile *file, hid_t group, const char *prefix, int depth)
-{
-    Walk walk = {file, prefix, depth, OK};
-    if (H5Literate(group, H5_INDEX_NAME, H5_ITER_NATIVE, NULL, visit, &walk) < 0 &&
-        walk.status == OK)
-        return bad_tensor(&walk, prefix, "cannot be listed: damaged");
-    return walk.status;
-}
-
-static int by_path(const void *a, const void *b)
-{
-    return strcmp(((const StoredTensor *)a)->path, ((const StoredTensor *)b)->path);
-}
-
-static Status list_groups(StoredFile *file)
-{
-    static const char *const group_path[] = {"/params", "/optim", "/buffers"};
-    for (size_t i = 0; i < sizeof group_path / sizeof *group_path; ++i) {
-        htri_t there = H5Lexists(file->id, group_path[i], H5P_DEFAULT);
-        if (there == 0) continue;
-        hid_t group = there < 0 ? -1 : H5Gopen2(file->id, group_path[i], H5P_DEFAULT);
-        if (group < 0)
-            return fail(ERR_DATA, "%s: group %s is damaged; use another checkpoint", file->path,
-                        group_path[i]);
-        Status status = walk_group(file, group, group_path[i], 1);
-        H5Gclose(group);
-        TRY(status);
-    }
-    return OK;
-}
-
-Status stored_list(StoredFile *file)
-{
-    errno = 0;
-    TRY(hdf5_status(file, list_groups(file)));
-    if (file->count > 0) qsort(file->tensor, (size_t)file->count, sizeof *file->tensor, by_path);
+    *meta = (CheckpointMeta){0};
+    TRY(part_status(&file->attributes));
+    *meta = file->meta;
+    meta->config = mem_text(file->meta.config);
+    meta->version = mem_text(file->meta.version);
     return OK;
 }
 

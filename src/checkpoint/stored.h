@@ -1,6 +1,6 @@
 /* A checkpoint file that is there to be read: its table of tensors, its attributes, and its
- * tensors' values with their checksums verified. HDF5 is asked for metadata only; plain tensors are
- * read with pread at the offsets it names. */
+ * tensors' values with their checksums verified. HDF5 is asked for metadata only, in another
+ * process; plain tensors are read with pread at the offsets it names. */
 #ifndef WEFT_CHECKPOINT_STORED_H
 #define WEFT_CHECKPOINT_STORED_H
 
@@ -24,6 +24,13 @@ typedef struct StoredTensor {
     bool has_hash;
 } StoredTensor;
 
+/* what became of a part of what HDF5 was asked, and why */
+typedef struct StoredPart {
+    Status status;
+    /* owned */
+    char *why;
+} StoredPart;
+
 typedef struct StoredFile {
     /* borrowed */
     const char *path;
@@ -37,22 +44,31 @@ typedef struct StoredFile {
     hid_t id;
     /* stored_lock was called */
     bool locked;
-    /* 0 before stored_list */
+    StoredPart list, attributes;
+    /* 0 where it could not be listed */
     int count;
     /* owned, sorted by path */
     StoredTensor *tensor;
+    /* owned */
+    CheckpointMeta meta;
 } StoredFile;
 
-/* Opens path for pread and for HDF5. ERR_NOINPUT: not there; ERR_IO: cannot be read for now;
- * ERR_DATA: empty, not HDF5, truncated, not a checkpoint of ours. Release with stored_close in
- * every case. */
+/* Opens path for pread and has its table and attributes read, by HDF5 in a process of its own.
+ * ERR_NOINPUT: not there; ERR_IO: cannot be read for now; ERR_DATA: empty, not HDF5, truncated, not
+ * a checkpoint of ours, or it has crashed that process. Release with stored_close in every case. */
 Status stored_open(StoredFile *file, const char *path);
+/* The same in this process: of a file that it has written a moment ago. */
+Status stored_open_own(StoredFile *file, const char *path);
+/* What stored_open does with the answer of that process. ERR_DATA where it makes no sense. */
+Status stored_take(StoredFile *file, const char *answer, size_t bytes);
 /* Opens for pread only; HDF5 opens it when a tensor needs it. */
 Status stored_open_plain(StoredFile *file, const char *path);
 void stored_close(StoredFile *file);
-Status stored_list(StoredFile *file);
+/* Could all tensors be listed? */
+Status stored_list(const StoredFile *file);
 /* NULL: not there */
 const StoredTensor *stored_find(const StoredFile *file, const char *path);
+/* meta: a copy, owned by the caller; nothing in it on error. */
 Status stored_meta(const StoredFile *file, CheckpointMeta *meta);
 /* plain: shape_count floats. A checksum that is off is ERR_DATA naming file and tensor. */
 Status stored_read(StoredFile *file, const StoredTensor *tensor, float *plain);

@@ -41,7 +41,7 @@ const float *save_tensor(const Save *save, int i)
 Status save_open(const Save *save, int flags, int *fd)
 {
     struct stat st;
-    *fd = open(save->part, flags | O_CLOEXEC);
+    *fd = open(save->part, flags | O_NOFOLLOW | O_CLOEXEC);
     if (*fd < 0) return write_failed(save->part, "opening the file", errno);
     int error = fstat(*fd, &st) == 0 ? 0 : errno;
     if (!error && st.st_ino == save->inode) return OK;
@@ -171,7 +171,7 @@ static Status other_than_written(const Save *save)
 static Status check_table(const Save *save, StoredFile *file)
 {
     CheckpointMeta meta = {0};
-    TRY(stored_open(file, save->part));
+    TRY(stored_open_own(file, save->part));
     TRY(stored_list(file));
     TRY(stored_meta(file, &meta));
     checkpoint_meta_fini(&meta);

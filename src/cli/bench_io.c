@@ -203,7 +203,7 @@ static Status records_write(const char *path)
     uint64_t state = 1;
     for (int64_t i = 0; i < (int64_t)RECORDS * RECORD_BYTES; ++i)
         all[i] = i % RECORD_BYTES ? (uint8_t)next_random(&state) : (uint8_t)(i / RECORD_BYTES % 10);
-    FILE *f = fopen(path, "wb");
+    FILE *f = file_create_stream(path);
     bool good = f && fwrite(all, RECORD_BYTES, RECORDS, f) == RECORDS;
     if (f && fclose(f) != 0) good = false;
     mem_free(&all);

@@ -235,7 +235,7 @@ static Status make_tokens(const Config *config, const char *path)
     uint32_t *token = mem_new((size_t)count * sizeof *token);
     RngKey key = rng_key(1, RNG_TEST, 0, 0);
     for (int64_t i = 0; i < count; ++i) token[i] = rng_u32(key, (uint64_t)i) % (uint32_t)vocab;
-    FILE *file = fopen(raw, "wb");
+    FILE *file = file_create_stream(raw);
     bool good = file && fwrite(token, sizeof *token, (size_t)count, file) == (size_t)count;
     good = file && fclose(file) == 0 && good;
     Status st = good ? OK : fail(ERR_IO, "%s: cannot be written", raw);

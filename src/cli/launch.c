@@ -293,7 +293,7 @@ static _Noreturn void run_child(const Launch *l)
 {
     sigset_t none;
     become_child();
-    int log = open(l->log, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    int log = file_create(l->log, O_WRONLY | O_TRUNC);
     if (log >= 0 && dup2(log, STDOUT_FILENO) >= 0) dup2(log, STDERR_FILENO);
     if (is_open_mpi()) open_mpi_settings();
     threads_export(l->ranks, l->threads);

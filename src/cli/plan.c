@@ -157,8 +157,8 @@ static int terminal_columns(void)
 
 static Status write_svg(const PlanView *v, const char *path)
 {
-    FILE *file = fopen(path, "we");
-    if (!file) return fail(ERR_IO, "--svg %s: cannot be written: %s", path, strerror(errno));
+    FILE *file = file_create_stream(path);
+    if (!file) return fail(ERR_IO, "--svg %s: cannot be written: %s", path, file_error(errno));
     schedule_svg(trainer_schedule(v->trainer), &v->real, file);
     bool good = !ferror(file);
     if (fclose(file) != 0 || !good)

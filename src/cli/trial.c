@@ -62,7 +62,7 @@ static Status write_config(Config *config, const Verification *v, const char *pa
     config->run.dir = mem_text(v->dir);
     config->run.name = mem_text("run");
     char *text = config_text(config);
-    FILE *file = fopen(path, "we");
+    FILE *file = file_create_stream(path);
     bool good = file && fputs(text, file) >= 0;
     if (file && fclose(file) != 0) good = false;
     mem_free(&text);

@@ -7,6 +7,7 @@
 
 #define H5_USE_110_API /* the calls keep their 1.10 form under newer libraries */
 #include <hdf5.h>
+#include <zlib.h>
 
 /* ---- element types ---- */
 size_t element_bytes(ElementType type);
@@ -68,6 +69,21 @@ Status reader_get_head(Reader *reader, int64_t sample, int64_t bytes, void *x);
  * system failed. */
 bool map_copy(void *to, const void *from, size_t n);
 void map_guard_install(void);
+
+/* ---- importing: a file as it is, or .gz ---- */
+typedef struct PackedFile {
+    /* borrowed */
+    const char *path;
+    gzFile gz;
+    /* of the file itself */
+    int64_t bytes;
+} PackedFile;
+/* ERR_NOINPUT: not there, or no regular file. Release with packed_close. */
+Status packed_open(PackedFile *file, const char *path);
+void packed_close(PackedFile *file);
+/* ERR_DATA where so many bytes are out of proportion to a .gz of this size. Call it once something
+ * was read from it. */
+Status packed_bound(const PackedFile *file, int64_t unpacked);
 
 /* ---- writing ---- */
 herr_t h5_put_text(hid_t file, const char *name, const char *value);

@@ -8,12 +8,23 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 static pthread_mutex_t lock;
 static pthread_once_t lock_once = PTHREAD_ONCE_INIT;
+
+/* A copy of the process begins with the lock free and the library between two calls. */
+static void lock_take(void)
+{
+    pthread_mutex_lock(&lock);
+}
+static void lock_give(void)
+{
+    pthread_mutex_unlock(&lock);
+}
 
 static void lock_new(void)
 {
@@ -24,9 +35,18 @@ static void lock_new(void)
     pthread_mutexattr_destroy(&attr);
 }
 
+static void lock_begin(void)
+{
+    lock_new();
+    pthread_atfork(lock_take, lock_give, lock_new);
+    /* Plugins are programs: they come from where the user says, or not at all. */
+    const char *plugins = getenv("HDF5_PLUGIN_PATH");
+    if (!plugins || !*plugins) H5PLset_loading_state(0);
+}
+
 void hdf5_lock(void)
 {
-    pthread_once(&lock_once, lock_new);
+    pthread_once(&lock_once, lock_begin);
     pthread_mutex_lock(&lock);
     H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
 }
@@ -98,6 +118,31 @@ Status h5_open(hid_t *file, const char *path)
                 words);
 }
 
+/* The file that an external link leads to, instead of following it. */
+static herr_t link_refuse(const char *from, const char *group, const char *to, const char *object,
+                          unsigned *flags, hid_t access, void *met)
+{
+    (void)from, (void)group, (void)to, (void)object, (void)flags, (void)access;
+    *(bool *)met = true;
+    return -1;
+}
+
+int64_t hdf5_access_inside(bool *met)
+{
+    hid_t access = H5Pcreate(H5P_DATASET_ACCESS);
+    *met = false;
+    H5Pset_elink_cb(access, link_refuse, met);
+    return access;
+}
+
+Status hdf5_link_fail(const char *path, const char *what)
+{
+    return fail(ERR_DATA,
+                "%s: %s lies in another file, behind an external link, which is not supported; "
+                "copy all into one: h5repack --merge %s NEW.h5",
+                path, what, path);
+}
+
 typedef struct NameList {
     char text[600];
     int listed, total;
@@ -117,8 +162,12 @@ static herr_t list_name(hid_t object, const char *name, const H5O_info_t *info, 
 
 Status h5_dataset(hid_t *dataset, hid_t file, const char *path, const char *name, const char *key)
 {
-    *dataset = H5Dopen2(file, name, H5P_DEFAULT);
+    bool elsewhere;
+    hid_t access = hdf5_access_inside(&elsewhere);
+    *dataset = H5Dopen2(file, name, access);
+    H5Pclose(access);
     if (*dataset >= 0) return OK;
+    if (elsewhere) return hdf5_link_fail(path, name);
     NameList list = {0};
     H5Ovisit(file, H5_INDEX_NAME, H5_ITER_INC, list_name, &list);
     if (list.total == 0)
@@ -138,11 +187,7 @@ Status hdf5_in_one_file(int64_t file, int64_t dataset, const char *path, const c
     if (H5Oget_info(file, &root) < 0 || H5Oget_info(dataset, &own) < 0)
         return fail(ERR_DATA, "%s: %s cannot be read: %s; copy or make the file again", path, what,
                     h5_words());
-    if (root.fileno != own.fileno)
-        return fail(ERR_DATA,
-                    "%s: %s lies in another file, behind an external link, which is not supported; "
-                    "copy all into one: h5repack --merge %s NEW.h5",
-                    path, what, path);
+    if (root.fileno != own.fileno) return hdf5_link_fail(path, what);
     if (virtual || external)
         return fail(ERR_DATA,
                     "%s: the data of %s lies in other files (%s), which is not supported; copy all "
@@ -168,6 +213,9 @@ static hid_t attr_open(hid_t file, const char *name, int64_t *count)
     H5Sclose(space);
     return attr;
 }
+
+/* of an attribute */
+enum { STRINGS_BYTES = 64 << 20 };
 
 static herr_t read_strings(hid_t attr, hid_t type, int64_t n, char *out, size_t width, int max)
 {
@@ -200,7 +248,8 @@ Status h5_attr_strings(hid_t file, const char *path, const char *name, char *out
     if (attr < 0) return OK;
     hid_t type = H5Aget_type(attr);
     Status st = OK;
-    if (H5Tget_class(type) == H5T_STRING && n > 0 && n < 1 << 24) {
+    if (H5Tget_class(type) == H5T_STRING && n > 0 && n < 1 << 24 &&
+        (double)n * (double)H5Tget_size(type) < STRINGS_BYTES) {
         if (read_strings(attr, type, n, out, width, max) < 0)
             st = fail(ERR_DATA, "%s: attribute %s cannot be read: %s", path, name, h5_words());
         *count = n < max ? (int)n : max;

@@ -6,35 +6,43 @@
 
 #include <errno.h>
 #include <string.h>
-#include <zlib.h>
 
 enum { IDX_UINT8 = 0x08, BLOCK_BYTES = 1 << 20 };
 
 typedef struct IdxFile {
-    /* borrowed */
-    const char *path;
-    gzFile gz;
+    PackedFile in;
     int64_t dim[3];
 } IdxFile;
 
 static Status idx_fail(const IdxFile *f, const char *what)
 {
     int code;
-    const char *words = gzerror(f->gz, &code);
-    if (code == Z_ERRNO) return fail(ERR_IO, "%s: cannot be read: %s", f->path, strerror(errno));
+    const char *words = gzerror(f->in.gz, &code);
+    if (code == Z_ERRNO) return fail(ERR_IO, "%s: cannot be read: %s", f->in.path, strerror(errno));
     if (code != Z_OK && code != Z_STREAM_END)
-        return fail(ERR_DATA, "%s: is damaged or truncated (%s); fetch it again", f->path, words);
-    return fail(ERR_DATA, "%s: %s; fetch it again", f->path, what);
+        return fail(ERR_DATA, "%s: is damaged or truncated (%s); fetch it again", f->in.path,
+                    words);
+    return fail(ERR_DATA, "%s: %s; fetch it again", f->in.path, what);
 }
 
 static Status idx_read(const IdxFile *f, void *to, int64_t bytes)
 {
     for (uint8_t *p = to; bytes > 0;) {
-        int n = gzread(f->gz, p, (unsigned)(bytes < BLOCK_BYTES ? bytes : BLOCK_BYTES));
+        int n = gzread(f->in.gz, p, (unsigned)(bytes < BLOCK_BYTES ? bytes : BLOCK_BYTES));
         if (n <= 0) return idx_fail(f, "is truncated: it holds less than its header says");
         p += n, bytes -= n;
     }
     return OK;
+}
+
+/* Nothing is taken for what the file cannot hold. */
+static Status idx_bound(const IdxFile *f, int ndim)
+{
+    int64_t bytes, each = ndim == 3 ? f->dim[1] * f->dim[2] : 1;
+    if (__builtin_mul_overflow(f->dim[0], each, &bytes)) bytes = INT64_MAX;
+    if (gzdirect(f->in.gz) && bytes > f->in.bytes)
+        return idx_fail(f, "is truncated: it holds less than its header says");
+    return packed_bound(&f->in, bytes);
 }
 
 static Status idx_header(IdxFile *f, int ndim)
@@ -45,26 +53,22 @@ static Status idx_header(IdxFile *f, int ndim)
         return fail(ERR_DATA,
                     "%s: begins with %02x%02x%02x%02x, an IDX file of %s begins with 0000080%d; "
                     "give images first, then labels",
-                    f->path, head[0], head[1], head[2], head[3], ndim == 3 ? "images" : "labels",
+                    f->in.path, head[0], head[1], head[2], head[3], ndim == 3 ? "images" : "labels",
                     ndim);
     for (int i = 0; i < ndim; ++i) {
         TRY(idx_read(f, size, 4));
         f->dim[i] = (int64_t)size[0] << 24 | size[1] << 16 | size[2] << 8 | size[3];
         if (f->dim[i] < 1 || (i > 0 && f->dim[i] > 65536))
             return fail(ERR_DATA, "%s: its header gives %lld for dimension %d; fetch it again",
-                        f->path, (long long)f->dim[i], i);
+                        f->in.path, (long long)f->dim[i], i);
     }
-    return OK;
+    return idx_bound(f, ndim);
 }
 
 static Status idx_open(IdxFile *f, const char *path, int ndim)
 {
-    *f = (IdxFile){.path = path};
-    errno = 0;
-    f->gz = gzopen(path, "rb");
-    if (!f->gz)
-        return fail(ERR_NOINPUT, "%s: cannot be opened: %s", path,
-                    errno ? strerror(errno) : "out of memory");
+    *f = (IdxFile){0};
+    TRY(packed_open(&f->in, path));
     return idx_header(f, ndim);
 }
 
@@ -72,15 +76,11 @@ static Status idx_open(IdxFile *f, const char *path, int ndim)
 static Status idx_end(const IdxFile *f)
 {
     uint8_t one;
-    int n = gzread(f->gz, &one, 1);
+    int n = gzread(f->in.gz, &one, 1);
     if (n < 0) return idx_fail(f, "");
-    return n == 0 ? OK
-                  : fail(ERR_DATA, "%s: is longer than its header says; fetch it again", f->path);
-}
-
-static void idx_close(IdxFile *f)
-{
-    if (f->gz) gzclose(f->gz);
+    return n == 0
+               ? OK
+               : fail(ERR_DATA, "%s: is longer than its header says; fetch it again", f->in.path);
 }
 
 /* All labels (owned by the caller) and 1 + the largest. */
@@ -125,11 +125,11 @@ static Status convert(const IdxFile *x, const IdxFile *y, const int32_t *labels,
     if (x->dim[0] != y->dim[0])
         return fail(ERR_DATA,
                     "%s has %lld images, %s has %lld labels; give two that belong together",
-                    x->path, (long long)x->dim[0], y->path, (long long)y->dim[0]);
+                    x->in.path, (long long)x->dim[0], y->in.path, (long long)y->dim[0]);
     if (classes > 0 && largest > classes)
         return fail(ERR_DATA,
                     "%s: holds label %lld, but %d class names are given; give at least %lld",
-                    y->path, (long long)largest - 1, classes, (long long)largest);
+                    y->in.path, (long long)largest - 1, classes, (long long)largest);
     ImageLayout layout = {x->dim[0],
                           1,
                           x->dim[1],
@@ -153,8 +153,8 @@ Status data_import_idx(const char *images, const char *labels, const char *const
     if (st == OK) st = idx_open(&y, labels, 1);
     if (st == OK) st = labels_load(&y, &label, &largest);
     if (st == OK) st = convert(&x, &y, label, largest, class_names, classes, out, force);
-    idx_close(&x);
-    idx_close(&y);
+    packed_close(&x.in);
+    packed_close(&y.in);
     mem_free(&label);
     return st;
 }

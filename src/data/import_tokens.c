@@ -7,16 +7,12 @@
 
 #include <errno.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <zlib.h>
 
 enum { PIECE_BYTES = 1 << 20, PART_LEAST = 2, PARTS = 2 };
 
 /* the file that is imported */
 typedef struct Source {
-    /* borrowed */
-    const char *path;
-    gzFile gz;
+    PackedFile in;
     /* of a token: 1, 2, 4 */
     int bytes;
     /* owned: PIECE_BYTES */
@@ -38,32 +34,22 @@ typedef struct TokenPart {
 static Status source_fail(const Source *s)
 {
     int code;
-    const char *words = gzerror(s->gz, &code);
-    if (code == Z_ERRNO) return fail(ERR_IO, "%s: cannot be read: %s", s->path, strerror(errno));
-    return fail(ERR_DATA, "%s: is damaged or truncated (%s); fetch it again", s->path, words);
+    const char *words = gzerror(s->in.gz, &code);
+    if (code == Z_ERRNO) return fail(ERR_IO, "%s: cannot be read: %s", s->in.path, strerror(errno));
+    return fail(ERR_DATA, "%s: is damaged or truncated (%s); fetch it again", s->in.path, words);
 }
 
 static Status source_open(Source *s)
 {
-    struct stat st;
-    if (stat(s->path, &st) != 0)
-        return fail(ERR_NOINPUT, "%s: cannot be opened: %s", s->path, strerror(errno));
-    if (!S_ISREG(st.st_mode))
-        return fail(ERR_NOINPUT, "%s: is not a file; it is read twice, so save what a pipe gives",
-                    s->path);
-    errno = 0;
-    s->gz = gzopen(s->path, "rb");
-    if (!s->gz)
-        return fail(ERR_NOINPUT, "%s: cannot be opened: %s", s->path,
-                    errno ? strerror(errno) : "out of memory");
-    gzbuffer(s->gz, PIECE_BYTES / 8);
+    TRY(packed_open(&s->in, s->in.path));
+    gzbuffer(s->in.gz, PIECE_BYTES / 8);
     s->buffer = mem_new(PIECE_BYTES);
     return OK;
 }
 
 static void source_close(Source *s)
 {
-    if (s->gz) gzclose(s->gz);
+    packed_close(&s->in);
     mem_free(&s->buffer);
 }
 
@@ -72,15 +58,15 @@ static Status source_read(Source *s, int64_t most, int64_t *count)
 {
     int code;
     int64_t wanted = PIECE_BYTES / s->bytes < most ? PIECE_BYTES / s->bytes : most;
-    int n = gzread(s->gz, s->buffer, (unsigned)(wanted * s->bytes));
+    int n = gzread(s->in.gz, s->buffer, (unsigned)(wanted * s->bytes));
     /* a .gz that is cut off shows here only */
-    gzerror(s->gz, &code);
+    gzerror(s->in.gz, &code);
     if (n < 0 || (code != Z_OK && code != Z_STREAM_END)) return source_fail(s);
     if (n % s->bytes != 0)
         return fail(ERR_DATA,
                     "%s: does not hold a whole number of tokens of %d bits: it is truncated, or "
                     "--bits is wrong",
-                    s->path, 8 * s->bytes);
+                    s->in.path, 8 * s->bytes);
     *count = n / s->bytes;
     return OK;
 }
@@ -98,7 +84,7 @@ static Status token_outside(const Source *s, int64_t position, int64_t token, in
     return fail(ERR_DATA,
                 "%s: token %lld is %lld, but there are %lld in the vocabulary (0 to %lld); correct "
                 "--vocab or --bits",
-                s->path, (long long)position, (long long)token, (long long)vocab,
+                s->in.path, (long long)position, (long long)token, (long long)vocab,
                 (long long)vocab - 1);
 }
 
@@ -109,6 +95,7 @@ static Status source_survey(Source *s)
     for (;; s->count += n) {
         TRY(source_read(s, INT64_MAX, &n));
         if (n == 0) break;
+        TRY(packed_bound(&s->in, (s->count + n) * s->bytes));
         for (int64_t i = 0; i < n; ++i) {
             int64_t v = token_at(s, i);
             if (v >= below) return token_outside(s, s->count + i, v, below);
@@ -138,7 +125,7 @@ static Status part_copy(Source *s, const TokenPart *p)
 {
     for (int64_t at = 0, n; at < p->count; at += n) {
         TRY(source_read(s, p->count - at, &n));
-        if (n == 0) return fail(ERR_IO, "%s: became shorter while it was read", s->path);
+        if (n == 0) return fail(ERR_IO, "%s: became shorter while it was read", s->in.path);
         TRY(part_write(&p->part, s->buffer, n * s->bytes, p->offset + at * s->bytes));
     }
     return OK;
@@ -172,7 +159,7 @@ static Status parts_cut(const Source *s, TokenPart *part, int parts, double test
         part[i].vocab = s->vocab;
         if (part[i].count < PART_LEAST)
             return fail(ERR_DATA, "%s: tokens in it: %lld, for %s: %lld; at least %d are needed",
-                        s->path, (long long)s->count, i ? "the test file" : "training",
+                        s->in.path, (long long)s->count, i ? "the test file" : "training",
                         (long long)part[i].count, PART_LEAST);
     }
     return OK;
@@ -191,14 +178,14 @@ static Status import(Source *s, const char *const *out, double test_share, bool 
     TRY(source_open(s));
     TRY(source_survey(s));
     TRY(parts_cut(s, part, parts, test_share));
-    if (gzrewind(s->gz) != 0) return source_fail(s);
+    if (gzrewind(s->in.gz) != 0) return source_fail(s);
     return parts_write(s, part, parts, out, force);
 }
 
 Status data_import_text(const char *file, const char *out, const char *test_out, double test_share,
                         bool force)
 {
-    Source s = {.path = file, .bytes = 1, .vocab = 256};
+    Source s = {.in.path = file, .bytes = 1, .vocab = 256};
     Status st = import(&s, (const char *const[]){out, test_out}, test_share, force);
     source_close(&s);
     return st;
@@ -207,7 +194,7 @@ Status data_import_text(const char *file, const char *out, const char *test_out,
 Status data_import_tokens(const char *file, int bits, int64_t vocab, const char *out,
                           const char *test_out, double test_share, bool force)
 {
-    Source s = {.path = file, .bytes = bits / 8, .vocab = vocab};
+    Source s = {.in.path = file, .bytes = bits / 8, .vocab = vocab};
     if (bits != 16 && bits != 32)
         return fail(ERR_USAGE, "tokens of %d bits: 16 and 32 can be read", bits);
     if (vocab < 0 || vocab > INT32_MAX)

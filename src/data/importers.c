@@ -7,7 +7,8 @@
     _(idx)                                                                                         \
     _(cifar)                                                                                       \
     _(text)                                                                                        \
-    _(tokens)
+    _(tokens)                                                                                      \
+    _(hdf5)
 /* clang-format on */
 
 #define DECLARE(name) extern const Verb import_##name;

@@ -75,7 +75,7 @@ static Status reserve(const PartFile *p, int64_t bytes)
  * that cannot flush what it holds can neither close the file nor end well. */
 static Status part_create(PartFile *p, int64_t bytes)
 {
-    p->fd = open(p->part, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    p->fd = file_create_new(p->part, O_RDWR);
     if (p->fd < 0) return part_failed(p, strerror(errno));
     return reserve(p, bytes + SLACK_BYTES);
 }
@@ -120,17 +120,21 @@ Status part_change(const PartFile *p, PartPut *put, void *user)
     return st;
 }
 
-/* HDF5 began the file anew: takes the space again. */
+/* HDF5 began the file anew, by its name: takes the space again, if it is still that file. */
 static Status reserve_again(const PartFile *p)
 {
-    struct stat st;
-    if (fstat(p->fd, &st) != 0) return part_failed(p, strerror(errno));
+    struct stat st, named;
+    if (fstat(p->fd, &st) != 0 || lstat(p->part, &named) != 0)
+        return part_failed(p, strerror(errno));
+    if (st.st_ino != named.st_ino || st.st_dev != named.st_dev)
+        return part_failed(p, "another file has taken its name meanwhile");
     return reserve(p, (int64_t)st.st_size);
 }
 
 Status part_free_place(const char *out, bool force)
 {
-    if (access(out, F_OK) != 0 || force) return OK;
+    struct stat st;
+    if (lstat(out, &st) != 0 || force) return OK;
     return fail(ERR_USAGE, "%s: is already there; choose another name, or replace it with --force",
                 out);
 }

@@ -119,7 +119,8 @@ static void source_map(const Reader *r, Source *s)
 static Status source_open_hdf5(Reader *r, Source *s)
 {
     int64_t bytes = s->array->dim[0] * s->array->sample_bytes;
-    hid_t access = H5Pcreate(H5P_DATASET_ACCESS);
+    bool elsewhere;
+    hid_t access = hdf5_access_inside(&elsewhere);
     /* Random order comes back to every chunk: keep all of a small set, the newest part of a big
      * one. */
     size_t cache = bytes < CACHE_BYTES ? (size_t)bytes + (1 << 20) : CACHE_BYTES;

@@ -26,25 +26,8 @@ static int64_t *class_counts(const DataSet *set)
     return count;
 }
 
-static void storage_of(const DataSet *set, const DataArray *a, char *out, size_t out_bytes)
+static void array_json(const char *key, const DataArray *a, Json *json)
 {
-    hid_t file, dataset;
-    snprintf(out, out_bytes, "unknown");
-    hdf5_lock();
-    if (h5_open(&file, set->path) == OK) {
-        if (h5_dataset(&dataset, file, set->path, a->name, "") == OK) {
-            h5_storage_text(dataset, out, out_bytes);
-            H5Dclose(dataset);
-        }
-        H5Fclose(file);
-    }
-    hdf5_unlock();
-}
-
-static void array_json(const DataSet *set, const char *key, const DataArray *a, Json *json)
-{
-    char storage[300];
-    storage_of(set, a, storage, sizeof storage);
     json_object(json, key);
     json_text(json, "name", a->name);
     json_text(json, "type", element_name(a->type));
@@ -52,7 +35,7 @@ static void array_json(const DataSet *set, const char *key, const DataArray *a, 
     json_array(json, "shape");
     for (int i = 0; i < a->ndim; ++i) json_int(json, NULL, a->dim[i]);
     json_end(json);
-    json_text(json, "storage", storage);
+    json_text(json, "storage", a->storage);
     json_bool(json, "direct", a->offset >= 0);
     json_int(json, "offset", a->offset);
     json_end(json);
@@ -84,7 +67,7 @@ static void labels_json(const DataSet *set, Json *json)
 
 static void images_json(const DataSet *set, Json *json)
 {
-    array_json(set, "y", &set->y, json);
+    array_json("y", &set->y, json);
     json_int(json, "channels", set->channels);
     json_int(json, "height", set->height);
     json_int(json, "width", set->width);
@@ -103,7 +86,7 @@ static void print_json(const DataSet *set, FILE *out)
     json_text(&json, "file", set->path);
     json_text(&json, "kind", data_kind(set)->name);
     json_int(&json, "samples", set->samples);
-    array_json(set, "x", &set->x, &json);
+    array_json("x", &set->x, &json);
     if (data_kind(set)->next_token) {
         json_int(&json, "tokens", set->x.dim[0]);
         json_int(&json, "context", set->context);
@@ -114,14 +97,13 @@ static void print_json(const DataSet *set, FILE *out)
     json_end(&json);
 }
 
-static void array_text(const DataSet *set, const char *key, const DataArray *a, FILE *out)
+static void array_text(const char *key, const DataArray *a, FILE *out)
 {
-    char storage[300], bytes[16];
-    storage_of(set, a, storage, sizeof storage);
+    char bytes[16];
     fprintf(out, "  %-9s %s, ", key, a->name);
     for (int i = 0; i < a->ndim; ++i) fprintf(out, "%s%lld", i ? " x " : "", (long long)a->dim[i]);
     fprintf(out, " %s%s, %s, %s, ", element_name(a->type), a->big_endian ? " (big-endian)" : "",
-            text_bytes((double)a->dim[0] * (double)a->sample_bytes, bytes), storage);
+            text_bytes((double)a->dim[0] * (double)a->sample_bytes, bytes), a->storage);
     if (a->offset >= 0)
         fprintf(out, "read directly at byte %lld\n", (long long)a->offset);
     else
@@ -149,14 +131,14 @@ static void print_text(const DataSet *set, FILE *out)
 {
     fprintf(out, "%s: %s data set, %lld samples\n", set->path, data_kind(set)->name,
             (long long)set->samples);
-    array_text(set, data_kind(set)->next_token ? "tokens" : "x", &set->x, out);
+    array_text(data_kind(set)->next_token ? "tokens" : "x", &set->x, out);
     if (data_kind(set)->next_token) {
         fprintf(out, "  %-9s %lld tokens and the one after (model.context)\n", "sample",
                 (long long)set->context);
         fprintf(out, "  %-9s %lld\n", "vocab", (long long)set->vocab);
         return;
     }
-    array_text(set, "y", &set->y, out);
+    array_text("y", &set->y, out);
     if (data_kind(set)->augments)
         fprintf(out, "  %-9s %lld channel%s, %lld x %lld pixels, %s\n", "sample",
                 (long long)set->channels, set->channels == 1 ? "" : "s", (long long)set->height,

@@ -9,13 +9,13 @@
 
 Status append_open(AppendFile *file, const char *path, int flags)
 {
-    *file = (AppendFile){.fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | flags, 0666)};
+    *file = (AppendFile){.fd = file_create(path, O_WRONLY | O_APPEND | flags)};
     if (file->fd >= 0) {
         file->path = mem_text(path);
         return OK;
     }
     int error = errno;
-    Status status = fail(ERR_IO, "%s: opening failed: %s", path, strerror(error));
+    Status status = fail(ERR_IO, "%s: opening failed: %s", path, file_error(error));
     errno = error;
     return status;
 }

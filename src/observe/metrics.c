@@ -5,6 +5,7 @@
 #include "observer.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +13,7 @@
 
 static Status io_failed(const char *what, const char *path)
 {
-    return fail(ERR_IO, "%s: %s failed: %s", path, what, strerror(errno));
+    return fail(ERR_IO, "%s: %s failed: %s", path, what, file_error(errno));
 }
 
 /* A line is kept if it is whole and of a step that counts. */
@@ -49,7 +50,8 @@ static int64_t lines_copy(FILE *in, FILE *out, int64_t keep_step)
 
 static Status rewrite(FILE *in, const char *path, const char *part, int64_t keep_step)
 {
-    FILE *out = fopen(part, "w");
+    int file = file_create_new(part, O_WRONLY);
+    FILE *out = file < 0 ? NULL : fdopen(file, "w");
     if (!out) return io_failed("creating", part);
     rewind(in);
     bool good = lines_copy(in, out, keep_step) >= 0 && fflush(out) == 0 && fsync(fileno(out)) == 0;
@@ -67,7 +69,9 @@ static Status rewrite(FILE *in, const char *path, const char *part, int64_t keep
 
 static Status cut(const char *path, int64_t keep_step)
 {
-    FILE *in = fopen(path, "r");
+    /* it is rewritten: what a link leads to is not */
+    int file = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    FILE *in = file < 0 ? NULL : fdopen(file, "r");
     if (!in) return errno == ENOENT ? OK : io_failed("reading", path);
     int64_t dropped = lines_copy(in, NULL, keep_step);
     Status status = dropped < 0 ? io_failed("reading", path) : OK;

@@ -6,11 +6,10 @@
 #include "private.h"
 
 #include <ctype.h>
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { FIELDS = 4, NUMBER_DIGITS = 9 };
+enum { FIELDS = 4, NUMBER_DIGITS = 9, FILE_BYTES = 64 << 20 };
 static const char *const heads[FIELDS] = {"stage", "task", "chunk", "micro"};
 
 typedef struct Reader {
@@ -146,12 +145,12 @@ static bool begins_stages(const char *line)
     return line[strspn(line, " \t")] == ',';
 }
 
-static Status read_lines(Reader *r, FILE *in)
+/* text: cut into its lines. */
+static Status read_lines(Reader *r, char *text)
 {
     Status st = OK;
-    char *line = NULL;
-    size_t room = 0;
-    while (st == OK && getline(&line, &room, in) >= 0) {
+    for (char *line; st == OK && text && *text;) {
+        line = strsep(&text, "\n");
         ++r->line;
         char *field[FIELDS + 1];
         if (!r->head && begins_stages(line)) {
@@ -162,12 +161,8 @@ static Status read_lines(Reader *r, FILE *in)
         if (field[0][0] == '#' || (count == 1 && field[0][0] == '\0')) continue;
         st = r->head ? read_row(r, field, count) : read_head(r, field, count);
     }
-    if (st == OK && ferror(in))
-        st = fail(ERR_IO, "%s: cannot be read: %s", r->path, strerror(errno));
     if (st == OK && !r->head)
         st = fail(ERR_CONFIG, "%s:%d: the first line must be stage,task,chunk,micro", r->path, 1);
-    /* getline's own */
-    free(line);
     return st;
 }
 
@@ -186,12 +181,14 @@ Status file_read(TaskList *list, const char *path, Schedule *schedule)
 {
     if (!path || !*path)
         return fail(ERR_CONFIG, "schedule file: no path; give grid.pipeline_schedule=file:PATH");
-    FILE *in = fopen(path, "r");
-    if (!in) return fail(ERR_NOINPUT, "%s: cannot be opened: %s", path, strerror(errno));
+    char *text;
+    size_t bytes;
+    TRY(file_text(path, FILE_BYTES, &text, &bytes));
     Reader r = {
         .path = path, .shape = schedule->shape, .stage_of = schedule->stage_of, .list = list};
-    Status st = read_lines(&r, in);
-    fclose(in);
+    Status st = strlen(text) == bytes ? read_lines(&r, text)
+                                      : fail(ERR_CONFIG, "%s: holds a zero byte", path);
+    mem_free(&text);
     for (int i = 0; st == OK && !r.messages && i < r.shape.stages; ++i)
         put_messages_in(&list[i], schedule);
     return st;

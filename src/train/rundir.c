@@ -54,12 +54,12 @@ static Status make_folders(const char *path)
 static Status lock(RunDir *dir)
 {
     char *name = mem_format("%s/lock", dir->path);
-    dir->lock = open(name, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    dir->lock = file_create(name, O_RDWR);
     int error = errno;
     struct flock want = {.l_type = F_WRLCK, .l_whence = SEEK_SET}, held = want;
     Status st = OK;
     if (dir->lock < 0) {
-        st = fail(ERR_IO, "%s: cannot be written: %s", name, strerror(error));
+        st = fail(ERR_IO, "%s: cannot be written: %s", name, file_error(error));
     } else if (fcntl(dir->lock, F_SETLK, &want) != 0) {
         error = errno;
         bool known =
@@ -200,7 +200,8 @@ Status run_dir_write_config(const RunDir *dir, const Config *config)
 {
     char *name = mem_format("%s/config.yaml", dir->path), *part = mem_format("%s.part", name),
          *text = config_text(config);
-    FILE *file = fopen(part, "w");
+    int opened = file_create_new(part, O_WRONLY);
+    FILE *file = opened < 0 ? NULL : fdopen(opened, "w");
     bool good = file && fputs(text, file) >= 0;
     good = file && fflush(file) == 0 && fsync(fileno(file)) == 0 && good;
     good = file && fclose(file) == 0 && good;

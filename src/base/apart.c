@@ -1,0 +1,274 @@
+/* apart_run:   caller --asked--> maker --fork--> worker (limits set) --answer--> maker --> caller
+ *
+ * The maker is a copy of the process from before MPI and threads, made by apart_begin; it forks a
+ * worker for each request, gathers its answer and ends it when its time is over. Without one the
+ * caller does the maker's part. Function and job are named by their addresses, which are the same
+ * in all copies. The maker ends with its caller: that closes the socket between them. */
+#include "base.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#if defined(__SANITIZE_ADDRESS__)
+enum { SANITIZED = 1 };
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+enum { SANITIZED = 1 };
+#else
+enum { SANITIZED = 0 };
+#endif
+#else
+enum { SANITIZED = 0 };
+#endif
+
+/* what a worker exits with once its answer is whole */
+enum { DONE = 0, WRITE_FAILED = 1 };
+
+/* how a worker ended, and how much it answered */
+typedef struct Outcome {
+    /* of waitpid */
+    int state;
+    /* errno where there was no worker */
+    int error;
+    bool late, too_long;
+    size_t bytes;
+} Outcome;
+
+typedef struct Request {
+    const ApartJob *job;
+    size_t bytes;
+} Request;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+/* -1: no maker */
+static int maker = -1;
+
+/* ---- the worker ---- */
+
+/* slack: between the signal that says that it is reached and the one that ends all. */
+static void limit(int resource, rlim_t most, rlim_t slack)
+{
+    struct rlimit now;
+    if (getrlimit(resource, &now) != 0) return;
+    if (now.rlim_max > most + slack) now.rlim_max = most + slack;
+    now.rlim_cur = now.rlim_max < most ? now.rlim_max : most;
+    setrlimit(resource, &now);
+}
+
+/* Bytes of addresses that this process has taken. */
+static size_t addresses(void)
+{
+    unsigned long pages = 0;
+    FILE *file = fopen("/proc/self/statm", "re");
+    if (!file || fscanf(file, "%lu", &pages) != 1) pages = 0;
+    if (file) fclose(file);
+    return pages * (size_t)sysconf(_SC_PAGESIZE);
+}
+
+static void default_signals(void)
+{
+    sigset_t none;
+    for (int number = 1; number < NSIG; ++number) signal(number, SIG_DFL);
+    /* whoever is meant by these is told itself */
+    static const int others[] = {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2, SIGPIPE};
+    for (size_t i = 0; i < sizeof others / sizeof *others; ++i) signal(others[i], SIG_IGN);
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+static void silence(void)
+{
+    int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
+    for (int file = STDIN_FILENO; nothing >= 0 && file <= STDERR_FILENO; ++file)
+        dup2(nothing, file);
+    if (nothing > STDERR_FILENO) close(nothing);
+}
+
+static _Noreturn void worker(const ApartJob *job, const void *asked, size_t bytes, int out)
+{
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    default_signals();
+    silence();
+    die_context("", NULL);
+    FILE *answer = fdopen(out, "w");
+    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+    limit(RLIMIT_CORE, 0, 0);
+    limit(RLIMIT_CPU, (rlim_t)job->busy_s, 1);
+    limit(RLIMIT_FSIZE, job->file_bytes, 0);
+    if (!SANITIZED) limit(RLIMIT_AS, addresses() + job->memory_bytes, 0);
+    if (answer) job->work(asked, bytes, answer);
+    _exit(answer && fflush(answer) == 0 && !ferror(answer) ? DONE : WRITE_FAILED);
+}
+
+/* ---- whoever makes it ---- */
+
+/* What comes until the end, or until its time is over. */
+static char *gather(const ApartJob *job, int in, Outcome *o)
+{
+    double end_s = clock_s() + job->clock_s;
+    size_t room = 0;
+    char *text = NULL;
+    for (;;) {
+        if (o->bytes + 1 >= room) text = mem_resize(text, room = 2 * room + 65536);
+        double left_s = end_s - clock_s();
+        struct pollfd ready = {.fd = in, .events = POLLIN};
+        o->late = left_s <= 0;
+        o->too_long = o->bytes > job->answer_bytes;
+        if (o->late || o->too_long) return text;
+        if (poll(&ready, 1, left_s > 1 ? 1000 : (int)(left_s * 1000) + 1) <= 0) continue;
+        ssize_t got = read(in, text + o->bytes, room - o->bytes - 1);
+        if (got == 0) return text;
+        if (got > 0) o->bytes += (size_t)got;
+    }
+}
+
+static char *work(const ApartJob *job, const void *asked, size_t bytes, Outcome *o)
+{
+    int ends[2];
+    *o = (Outcome){0};
+    if (pipe2(ends, O_CLOEXEC) != 0) {
+        o->error = errno;
+        return NULL;
+    }
+    pid_t child = fork();
+    if (child < 0) o->error = errno;
+    if (child == 0) {
+        close(ends[0]);
+        worker(job, asked, bytes, ends[1]);
+    }
+    close(ends[1]);
+    char *answer = child > 0 ? gather(job, ends[0], o) : NULL;
+    close(ends[0]);
+    if (child <= 0) return answer;
+    if (o->late || o->too_long) kill(child, SIGKILL);
+    while (waitpid(child, &o->state, 0) < 0 && errno == EINTR) continue;
+    return answer;
+}
+
+/* ---- the maker ---- */
+
+static bool move(int socket, void *to, const void *from, size_t bytes)
+{
+    for (size_t done = 0; done < bytes;) {
+        ssize_t n = to ? recv(socket, (char *)to + done, bytes - done, 0)
+                       : send(socket, (const char *)from + done, bytes - done, MSG_NOSIGNAL);
+        if (n < 0 && errno == EINTR) continue;
+        if (n <= 0) return false;
+        done += (size_t)n;
+    }
+    return true;
+}
+
+static _Noreturn void make(int socket)
+{
+    Request request;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    default_signals();
+    silence();
+    while (move(socket, &request, NULL, sizeof request)) {
+        Outcome outcome;
+        char *asked = mem_new(request.bytes);
+        if (!move(socket, asked, NULL, request.bytes)) break;
+        char *answer = work(request.job, asked, request.bytes, &outcome);
+        if (!move(socket, NULL, &outcome, sizeof outcome)) break;
+        if (!move(socket, NULL, answer, outcome.bytes)) break;
+        mem_free(&answer);
+        mem_free(&asked);
+    }
+    _exit(0);
+}
+
+void apart_begin(void)
+{
+    int ends[2];
+    if (maker >= 0 || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) return;
+    pid_t child = fork();
+    if (child == 0) {
+        close(ends[0]);
+        make(ends[1]);
+    }
+    close(ends[1]);
+    if (child > 0)
+        maker = ends[0];
+    else
+        close(ends[0]);
+}
+
+void apart_end(void)
+{
+    if (maker >= 0) close(maker);
+    maker = -1;
+}
+
+/* By the maker. False: it is gone. */
+static bool delegate(const ApartJob *job, const void *asked, size_t bytes, Outcome *o,
+                     char **answer)
+{
+    Request request = {job, bytes};
+    *answer = NULL;
+    if (!move(maker, NULL, &request, sizeof request) || !move(maker, NULL, asked, bytes) ||
+        !move(maker, o, NULL, sizeof *o))
+        return false;
+    *answer = mem_new(o->bytes + 1);
+    return move(maker, *answer, NULL, o->bytes);
+}
+
+static Status judge(const ApartJob *job, const char *path, const Outcome *o)
+{
+    char memory[16], how[160];
+    int number = WIFSIGNALED(o->state) ? WTERMSIG(o->state) : 0;
+    text_bytes((double)job->memory_bytes, memory);
+    if (o->error)
+        return fail(ERR_IO, "%s: no process can be started to read it in: %s", path,
+                    strerror(o->error));
+    if (o->late)
+        snprintf(how, sizeof how, "took more than %d s", job->clock_s);
+    else if (o->too_long)
+        snprintf(how, sizeof how, "found more than %zu bytes to tell", job->answer_bytes);
+    else if (number == SIGXCPU)
+        snprintf(how, sizeof how, "was busy for more than %d s", job->busy_s);
+    else if (number)
+        snprintf(how, sizeof how, "crashed (%s)", strsignal(number));
+    else if (WEXITSTATUS(o->state) == ERR_MEMORY)
+        snprintf(how, sizeof how, "wanted more than %s of memory", memory);
+    else if (WEXITSTATUS(o->state) != DONE)
+        snprintf(how, sizeof how, "gave up (exit %d)", WEXITSTATUS(o->state));
+    else
+        return OK;
+    return fail(ERR_DATA,
+                "%s: %s %s: the file is damaged, or made to do harm; nothing else took harm. Get "
+                "it again from where you trust it",
+                path, job->who, how);
+}
+
+Status apart_run(const ApartJob *job, const char *path, const void *asked, size_t asked_bytes,
+                 char **answer, size_t *answer_bytes)
+{
+    Outcome outcome = {0};
+    pthread_mutex_lock(&lock);
+    bool there = true;
+    if (maker >= 0)
+        there = delegate(job, asked, asked_bytes, &outcome, answer);
+    else
+        *answer = work(job, asked, asked_bytes, &outcome);
+    pthread_mutex_unlock(&lock);
+    Status status = there ? judge(job, path, &outcome)
+                          : fail(ERR_IO, "%s: the process that reads files has been killed", path);
+    if (status != OK) {
+        mem_free(answer);
+        return status;
+    }
+    (*answer)[outcome.bytes] = 0;
+    *answer_bytes = outcome.bytes;
+    return OK;
+}

@@ -1,0 +1,284 @@
+/* What HDF5 says of a checkpoint: its tensors and its attributes, as bytes for who asked
+ * (stored.c). It runs in a process of its own (apart.h), for HDF5 trusts what it parses. Only
+ * /params, /optim and /buffers count; whatever else another program put into the file is left
+ * alone. Refuses tensors that are not floats, of other than 1 to 4 dimensions, in another file, or
+ * out of proportion to this one. */
+#include "table.h"
+#include "meta.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { GROUP_DEPTH = 4, TENSORS_MAX = 1 << 20, PATH_MAX_BYTES = 1024, CHUNK_BYTES = 1 << 30 };
+
+/* HDF5 says that it failed, and not why. Where the file system gave no bytes (errno was 0 before)
+ * the file may be whole, and must not pass for a damaged one. */
+static Status hdf5_status(const StoredFile *file, Status status)
+{
+    static const int refused[] = {EIO, ESTALE, ETIMEDOUT, EACCES, EMFILE, ENFILE, ENOMEM};
+    int error = errno;
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; ++i)
+        if (status == ERR_DATA && error == refused[i])
+            return fail(ERR_IO, "%s: reading failed: %s", file->path, strerror(error));
+    return status;
+}
+
+static Status open_hdf5(StoredFile *file)
+{
+    if (H5Fis_hdf5(file->path) <= 0)
+        return fail(ERR_DATA, "%s: not an HDF5 file, so not a checkpoint (or damaged at its start)",
+                    file->path);
+    hid_t access = file_access();
+    file->id = H5Fopen(file->path, H5F_ACC_RDONLY, access);
+    H5Pclose(access);
+    if (file->id < 0)
+        return fail(ERR_DATA,
+                    "%s: HDF5 cannot open it: truncated or damaged; use an older checkpoint",
+                    file->path);
+    return OK;
+}
+
+static Status check_format(const StoredFile *file)
+{
+    int64_t version = 0;
+    char *format = attr_text(file->id, "format");
+    bool ours = format && strcmp(format, CHECKPOINT_FORMAT_NAME) == 0;
+    mem_free(&format);
+    if (!ours || !attr_int(file->id, "version", &version))
+        return fail(ERR_DATA, "%s: an HDF5 file, but not a checkpoint (format is not \"%s\")",
+                    file->path, CHECKPOINT_FORMAT_NAME);
+    if (version != CHECKPOINT_FORMAT)
+        return fail(ERR_DATA,
+                    "%s: checkpoint format %lld, this weft reads format %d; use the weft "
+                    "that wrote it, or a newer one",
+                    file->path, (long long)version, CHECKPOINT_FORMAT);
+    return OK;
+}
+
+typedef struct Walk {
+    StoredFile *file;
+    /* "/optim/momentum" */
+    const char *prefix;
+    int depth;
+    Status status;
+} Walk;
+
+static Status bad_tensor(const Walk *walk, const char *path, const char *what)
+{
+    return fail(ERR_DATA, "%s: tensor %s %s; use another checkpoint", walk->file->path, path, what);
+}
+
+static Status read_shape(const Walk *walk, const char *path, hid_t set, Shape *shape)
+{
+    hsize_t dim[H5S_MAX_RANK] = {0};
+    hid_t space = H5Dget_space(set);
+    int ndim = space < 0 ? -1 : H5Sget_simple_extent_dims(space, dim, NULL);
+    if (space >= 0) H5Sclose(space);
+    if (ndim < 1 || ndim > SHAPE_DIMS)
+        return bad_tensor(walk, path, "is damaged or has other than 1 to 4 dimensions");
+    int64_t d[SHAPE_DIMS] = {1, 1, 1, 1}, bytes = sizeof(float);
+    for (int i = 0; i < ndim; ++i)
+        if (dim[i] > INT64_MAX || __builtin_mul_overflow(bytes, (int64_t)dim[i], &bytes))
+            return bad_tensor(walk, path, "has an absurd size");
+        else
+            d[i] = (int64_t)dim[i];
+    *shape = shape_of(ndim, d[0], d[1], d[2], d[3]);
+    return OK;
+}
+
+/* Where the bytes lie, or -1 where only HDF5 can read them. */
+static int64_t plain_offset(hid_t set, hid_t type, Shape shape)
+{
+    hid_t create = H5Dget_create_plist(set);
+    bool plain = create >= 0 && H5Pget_layout(create) == H5D_CONTIGUOUS &&
+                 H5Tequal(type, H5T_IEEE_F32LE) > 0;
+    if (create >= 0) H5Pclose(create);
+    if (!plain) return -1;
+    if (shape_count(shape) == 0) return 0;
+    haddr_t at = H5Dget_offset(set);
+    return at == HADDR_UNDEF || at > INT64_MAX ? -1 : (int64_t)at;
+}
+
+static Status check_size(const Walk *walk, const StoredTensor *t)
+{
+    int64_t bytes = shape_count(t->shape) * (int64_t)sizeof(float);
+    bool fits = t->offset >= 0 ? t->offset <= walk->file->bytes - bytes
+                               : bytes / HDF5_INFLATE <= walk->file->bytes;
+    return fits ? OK : bad_tensor(walk, t->path, "is larger than the file: truncated or damaged");
+}
+
+/* HDF5 takes memory for a whole chunk. */
+static Status check_chunk(const Walk *walk, hid_t set, const char *path)
+{
+    hsize_t chunk[H5S_MAX_RANK] = {0};
+    hid_t create = H5Dget_create_plist(set);
+    bool chunked = create >= 0 && H5Pget_layout(create) == H5D_CHUNKED;
+    int ndim = chunked ? H5Pget_chunk(create, H5S_MAX_RANK, chunk) : 0;
+    if (create >= 0) H5Pclose(create);
+    double bytes = sizeof(double);
+    for (int i = 0; i < ndim; ++i) bytes *= (double)chunk[i];
+    if (!chunked || (bytes <= CHUNK_BYTES && bytes / HDF5_INFLATE <= (double)walk->file->bytes))
+        return OK;
+    return bad_tensor(walk, path, "is in chunks out of proportion to the file, or above 1 GB");
+}
+
+static Status read_hash(const Walk *walk, hid_t set, StoredTensor *t)
+{
+    char *text = attr_text(set, "xxh64"), *end = NULL;
+    t->has_hash = text != NULL;
+    if (!text) return OK;
+    t->hash = strtoull(text, &end, 16);
+    bool good = strlen(text) == HASH_CHARS - 1 && *end == 0;
+    mem_free(&text);
+    return good ? OK : bad_tensor(walk, t->path, "has a damaged checksum");
+}
+
+/* Takes path. */
+static Status add_tensor(const Walk *walk, hid_t set, char *path)
+{
+    StoredFile *file = walk->file;
+    if (file->count == TENSORS_MAX || strlen(path) > PATH_MAX_BYTES) {
+        Status status = bad_tensor(walk, path, "has too long a name, or is one of too many");
+        mem_free(&path);
+        return status;
+    }
+    file->tensor = mem_resize(file->tensor, (size_t)(file->count + 1) * sizeof *file->tensor);
+    StoredTensor *t = &file->tensor[file->count++];
+    *t = (StoredTensor){.path = path};
+    char *what = mem_format("tensor %s", path);
+    Status status = hdf5_in_one_file(file->id, set, file->path, what);
+    mem_free(&what);
+    TRY(status);
+    TRY(read_shape(walk, path, set, &t->shape));
+    hid_t type = H5Dget_type(set);
+    bool floats = type >= 0 && H5Tget_class(type) == H5T_FLOAT;
+    if (floats) t->offset = plain_offset(set, type, t->shape);
+    if (type >= 0) H5Tclose(type);
+    if (!floats) return bad_tensor(walk, path, "does not hold floating-point numbers");
+    TRY(check_size(walk, t));
+    TRY(check_chunk(walk, set, path));
+    return read_hash(walk, set, t);
+}
+
+static Status walk_group(StoredFile *file, hid_t group, const char *prefix, int depth);
+
+static herr_t visit(hid_t group, const char *name, const H5L_info_t *info, void *user)
+{
+    Walk *walk = user;
+    (void)info;
+    char *path = mem_format("%s/%s", walk->prefix, name);
+    bool elsewhere;
+    hid_t access = hdf5_access_inside(&elsewhere);
+    hid_t object = H5Oopen(group, name, access);
+    H5Pclose(access);
+    H5I_type_t type = object < 0 ? H5I_BADID : H5Iget_type(object);
+    if (type == H5I_DATASET) {
+        walk->status = add_tensor(walk, object, path);
+        path = NULL;
+    } else if (type == H5I_GROUP && walk->depth < GROUP_DEPTH) {
+        walk->status = walk_group(walk->file, object, path, walk->depth + 1);
+    } else if (elsewhere) {
+        char *what = mem_format("tensor %s", path);
+        walk->status = hdf5_link_fail(walk->file->path, what);
+        mem_free(&what);
+    } else {
+        walk->status = bad_tensor(walk, path, "cannot be read: damaged");
+    }
+    mem_free(&path);
+    if (object >= 0) H5Oclose(object);
+    return walk->status == OK ? 0 : -1;
+}
+
+static Status walk_group(StoredFile *file, hid_t group, const char *prefix, int depth)
+{
+    Walk walk = {file, prefix, depth, OK};
+    if (H5Literate(group, H5_INDEX_NAME, H5_ITER_NATIVE, NULL, visit, &walk) < 0 &&
+        walk.status == OK)
+        return bad_tensor(&walk, prefix, "cannot be listed: damaged");
+    return walk.status;
+}
+
+static Status group_elsewhere(const StoredFile *file, const char *group)
+{
+    char *what = mem_format("tensor %s/...", group);
+    Status status = hdf5_link_fail(file->path, what);
+    mem_free(&what);
+    return status;
+}
+
+static Status list_groups(StoredFile *file)
+{
+    static const char *const group_path[] = {"/params", "/optim", "/buffers"};
+    for (size_t i = 0; i < sizeof group_path / sizeof *group_path; ++i) {
+        htri_t there = H5Lexists(file->id, group_path[i], H5P_DEFAULT);
+        if (there == 0) continue;
+        bool elsewhere;
+        hid_t access = hdf5_access_inside(&elsewhere);
+        hid_t group = there < 0 ? -1 : H5Oopen(file->id, group_path[i], access);
+        H5Pclose(access);
+        if (elsewhere) return group_elsewhere(file, group_path[i]);
+        if (group < 0)
+            return fail(ERR_DATA, "%s: group %s is damaged; use another checkpoint", file->path,
+                        group_path[i]);
+        Status status = walk_group(file, group, group_path[i], 1);
+        H5Oclose(group);
+        TRY(status);
+    }
+    return OK;
+}
+
+/* ---- the answer ---- */
+
+static void put_text(FILE *out, const char *text)
+{
+    int64_t bytes = text ? (int64_t)strlen(text) : -1;
+    fwrite(&bytes, sizeof bytes, 1, out);
+    if (text) fwrite(text, 1, (size_t)bytes, out);
+}
+
+/* A part's status and message. */
+static bool put_status(FILE *out, Status status)
+{
+    fwrite(&status, sizeof status, 1, out);
+    put_text(out, status == OK ? "" : fail_message());
+    return status == OK;
+}
+
+static void put_table(FILE *out, const StoredFile *file)
+{
+    fwrite(&file->count, sizeof file->count, 1, out);
+    for (int i = 0; i < file->count; ++i) {
+        fwrite(&file->tensor[i], sizeof file->tensor[i], 1, out);
+        put_text(out, file->tensor[i].path);
+    }
+}
+
+static void put_meta(FILE *out, const CheckpointMeta *meta)
+{
+    fwrite(meta, sizeof *meta, 1, out);
+    put_text(out, meta->config);
+    put_text(out, meta->version);
+}
+
+/* A later part does not depend on an earlier one but for the first. */
+void table_read(const void *asked, size_t asked_bytes, FILE *answer)
+{
+    StoredFile file = {.id = -1};
+    CheckpointMeta meta = {0};
+    (void)asked_bytes;
+    Status status = stored_open_plain(&file, asked);
+    stored_lock(&file);
+    errno = 0;
+    if (status == OK) status = hdf5_status(&file, open_hdf5(&file));
+    if (status == OK) status = hdf5_status(&file, check_format(&file));
+    if (put_status(answer, status)) {
+        errno = 0;
+        if (put_status(answer, hdf5_status(&file, list_groups(&file)))) put_table(answer, &file);
+        errno = 0;
+        if (put_status(answer, hdf5_status(&file, meta_get(file.id, file.path, &meta))))
+            put_meta(answer, &meta);
+    }
+    checkpoint_meta_fini(&meta);
+    stored_close(&file);
+}

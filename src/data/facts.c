@@ -1,0 +1,351 @@
+/* What HDF5 says of a file that is to be a data set: where x and y lie, their types, shapes and
+ * storage, and the root's attributes. It runs in a process of its own (apart.h), for HDF5 trusts
+ * what it parses; the caller gets plain bytes, and checks them, too. Refuses what could not be read
+ * later: missing filters, data in other files, extents beyond the file's end; and what would take
+ * memory out of proportion to the file. */
+#include "facts.h"
+#include "data_private.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum {
+    MEMORY_BYTES = 1 << 30,
+    BUSY_S = 30,
+    CLOCK_S = 300,
+    CHUNK_BYTES = 1 << 30,
+    /* deflate makes at most 1032 bytes of one */
+    UNPACKS_TO = 1100
+};
+
+/* what is at hand in the process that reads */
+typedef struct Reading {
+    const FactsAsk *ask;
+    SetFacts *facts;
+    hid_t file;
+    int64_t file_bytes;
+} Reading;
+
+static Status array_type(DataArray *a, const char *path, hid_t dataset)
+{
+    static const ElementType integer[2][4] = {{ELEM_U8, ELEM_U16, ELEM_U32, ELEM_U64},
+                                              {ELEM_I8, ELEM_I16, ELEM_I32, ELEM_I64}};
+    hid_t type = H5Dget_type(dataset);
+    H5T_class_t kind = H5Tget_class(type);
+    size_t bytes = H5Tget_size(type);
+    int log2_bytes = bytes == 1 ? 0 : bytes == 2 ? 1 : bytes == 4 ? 2 : bytes == 8 ? 3 : -1;
+    bool good = false;
+    if (kind == H5T_INTEGER && log2_bytes >= 0 && H5Tget_precision(type) == 8 * bytes) {
+        a->type = integer[H5Tget_sign(type) == H5T_SGN_2][log2_bytes];
+        good = true;
+    } else if (kind == H5T_FLOAT && (bytes == 4 || bytes == 8)) {
+        a->type = bytes == 4 ? ELEM_F32 : ELEM_F64;
+        good = H5Tequal(type, bytes == 4 ? H5T_IEEE_F32LE : H5T_IEEE_F64LE) > 0 ||
+               H5Tequal(type, bytes == 4 ? H5T_IEEE_F32BE : H5T_IEEE_F64BE) > 0;
+    }
+    a->big_endian = bytes > 1 && H5Tget_order(type) == H5T_ORDER_BE;
+    H5Tclose(type);
+    if (good) return OK;
+    return fail(ERR_DATA,
+                "%s: %s has a type that cannot be read; store it as (u)int8 to (u)int64, float32 "
+                "or float64",
+                path, a->name);
+}
+
+static Status array_shape(DataArray *a, const char *path, hid_t dataset)
+{
+    hid_t space = H5Dget_space(dataset);
+    hsize_t dim[32];
+    int ndim = H5Sget_simple_extent_ndims(space);
+    if (ndim > 0) H5Sget_simple_extent_dims(space, dim, NULL);
+    H5Sclose(space);
+    if (ndim < 1 || ndim > SHAPE_DIMS)
+        return fail(ERR_DATA, "%s: %s has %d dimensions; 1 to %d can be used", path, a->name,
+                    ndim < 0 ? 0 : ndim, SHAPE_DIMS);
+    double bytes = (double)element_bytes(a->type);
+    a->ndim = ndim;
+    for (int i = 0; i < SHAPE_DIMS; ++i) {
+        a->dim[i] = i < ndim ? (int64_t)dim[i] : 1;
+        bytes *= (double)a->dim[i];
+        if (i > 0 && i < ndim) a->sample_bytes *= a->dim[i];
+        if (a->dim[i] < 1)
+            return fail(ERR_DATA, "%s: %s holds no samples (dimension %d is 0); make it again",
+                        path, a->name, i);
+    }
+    if (bytes > 9e18) return fail(ERR_DATA, "%s: %s claims an impossible size", path, a->name);
+    return OK;
+}
+
+static Status filters_check(const char *path, const char *name, hid_t create)
+{
+    int filters = H5Pget_nfilters(create);
+    const char *plugins = getenv("HDF5_PLUGIN_PATH");
+    char searched[300] = "";
+    if (plugins && *plugins)
+        snprintf(searched, sizeof searched,
+                 ", nor is there a plugin for it in HDF5_PLUGIN_PATH (%s)", plugins);
+    for (int i = 0; i < filters; ++i) {
+        unsigned flags, config;
+        size_t values = 0;
+        char words[64] = "";
+        H5Z_filter_t id = H5Pget_filter2(create, (unsigned)i, &flags, &values, NULL, sizeof words,
+                                         words, &config);
+        if (H5Zfilter_avail(id) > 0) continue;
+        return fail(
+            ERR_DATA,
+            "%s: %s is stored with filter %d (%s), which this HDF5 does not have%s; rewrite "
+            "it: h5repack -f NONE OLD NEW, or set HDF5_PLUGIN_PATH to the folder of a "
+            "plugin that you trust",
+            path, name, (int)id, words[0] ? words : "no name", searched);
+    }
+    return OK;
+}
+
+/* HDF5 takes memory for a whole chunk, and makes up what is not stored: neither may be out of
+ * proportion to the file. */
+static Status chunks_check(const Reading *r, const DataArray *a, hid_t create, double stored)
+{
+    hsize_t chunk[32];
+    const char *path = r->ask->path;
+    int ndim = H5Pget_chunk(create, 32, chunk);
+    double bytes = (double)element_bytes(a->type),
+           claimed = (double)a->dim[0] * (double)a->sample_bytes;
+    char size[16], here[16];
+    for (int i = 0; i < ndim && i < 32; ++i) bytes *= (double)chunk[i];
+    if (ndim != a->ndim || bytes > CHUNK_BYTES)
+        return fail(
+            ERR_DATA,
+            "%s: a chunk of %s takes %s; at most 1 GB can be used: rewrite it with h5repack "
+            "-l CONTI OLD NEW, where you trust it",
+            path, a->name, text_bytes(bytes, size));
+    if (stored <= (double)r->file_bytes && bytes <= stored * UNPACKS_TO &&
+        claimed <= stored * UNPACKS_TO)
+        return OK;
+    return fail(ERR_DATA,
+                "%s: %s claims %s, in chunks of %s, but only %s are stored, which nothing unpacks "
+                "to that: make it again",
+                path, a->name, text_bytes(claimed, size), text_bytes(bytes, here),
+                text_bytes(stored, (char[16]){0}));
+}
+
+/* Where contiguous bytes lie, and that the file is long enough. */
+static Status extent_find(const Reading *r, DataArray *a, hid_t dataset)
+{
+    haddr_t offset = H5Dget_offset(dataset);
+    int64_t bytes = a->dim[0] * a->sample_bytes;
+    bool host_big = __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__;
+    if (offset > INT64_MAX || (int64_t)offset > r->file_bytes - bytes)
+        return fail(ERR_DATA,
+                    "%s: is truncated: %s should end at byte %llu, the file has %lld; copy or make "
+                    "it again",
+                    r->ask->path, a->name, (unsigned long long)offset + (unsigned long long)bytes,
+                    (long long)r->file_bytes);
+    if (element_bytes(a->type) == 1 || a->big_endian == host_big) a->offset = (int64_t)offset;
+    return OK;
+}
+
+/* How it is stored; offset -1: ask HDF5. */
+static Status array_storage(const Reading *r, DataArray *a, hid_t dataset)
+{
+    hid_t create = H5Dget_create_plist(dataset);
+    H5D_layout_t layout = H5Pget_layout(create);
+    double stored = (double)H5Dget_storage_size(dataset);
+    h5_storage_text(dataset, a->storage, sizeof a->storage);
+    a->offset = -1;
+    Status st = filters_check(r->ask->path, a->name, create);
+    if (st == OK && layout != H5D_COMPACT && stored == 0)
+        st = fail(ERR_DATA, "%s: %s was created but never written; make it again", r->ask->path,
+                  a->name);
+    if (st == OK && layout == H5D_CHUNKED) st = chunks_check(r, a, create, stored);
+    H5Pclose(create);
+    return st == OK && layout == H5D_CONTIGUOUS ? extent_find(r, a, dataset) : st;
+}
+
+static Status array_find(const Reading *r, DataArray *a, const char *name, const char *key)
+{
+    hid_t dataset;
+    const char *path = r->ask->path;
+    snprintf(a->name, sizeof a->name, "%s", name);
+    TRY(h5_dataset(&dataset, r->file, path, name, key));
+    Status st = hdf5_in_one_file(r->file, dataset, path, name);
+    if (st == OK) st = array_type(a, path, dataset);
+    a->sample_bytes = st == OK ? (int64_t)element_bytes(a->type) : 0;
+    if (st == OK) st = array_shape(a, path, dataset);
+    if (st == OK) st = array_storage(r, a, dataset);
+    H5Dclose(dataset);
+    return st;
+}
+
+/* Root attributes format, version, kind of a weft data set. */
+static Status format_read(const Reading *r)
+{
+    char text[32];
+    const char *path = r->ask->path;
+    SetFacts *facts = r->facts;
+    int count;
+    int64_t total, version = 0;
+    TRY(h5_attr_strings(r->file, path, "format", text, sizeof text, 1, &count, &total));
+    facts->weft = count == 1 && strcmp(text, "weft-data") == 0;
+    if (count == 1 && strcmp(text, "weft-checkpoint") == 0)
+        return fail(ERR_DATA, "%s: is a checkpoint, not a data set; name a data set", path);
+    if (!facts->weft) return OK;
+    if (!h5_attr_integer(r->file, "version", &version) || version != 1)
+        return fail(ERR_DATA, "%s: is a weft data set of version %lld; this weft reads version 1",
+                    path, (long long)version);
+    TRY(h5_attr_strings(r->file, path, "kind", text, sizeof text, 1, &count, &total));
+    int kind = count == 1 ? data_kind_find(text) : -1;
+    if (kind < 0)
+        return fail(ERR_DATA, "%s: root attribute kind must be image, tokens or table", path);
+    facts->kind = (DataKind)kind;
+    if (facts->kind == DATA_TABLE && h5_has(r->file, "/sparse"))
+        return fail(ERR_DATA,
+                    "%s: has sparse columns (/sparse), which this version cannot train on; make a "
+                    "file of the dense columns alone",
+                    path);
+    return OK;
+}
+
+static Status x_find(const Reading *r)
+{
+    DataSet set = {.kind = r->facts->kind};
+    bool own = r->facts->weft && strcmp(r->ask->x, "/x") == 0;
+    h5_attr_integer(r->file, "vocab", &r->facts->vocab);
+    return array_find(r, &r->facts->x, own ? data_kind(&set)->array : r->ask->x, "data.x");
+}
+
+static Status y_find(const Reading *r)
+{
+    const DataArray *x = &r->facts->x;
+    if (x->ndim == 1 && !element_is_float(x->type)) return OK;
+    return array_find(r, &r->facts->y, r->ask->y, "data.y");
+}
+
+static Status classes_find(const Reading *r)
+{
+    SetFacts *facts = r->facts;
+    TRY(h5_attr_strings(r->file, r->ask->path, "classes", facts->class_name[0],
+                        sizeof facts->class_name[0], 128, &facts->class_names, &facts->classes));
+    if (facts->classes == 0) h5_attr_integer(r->file, "classes", &facts->classes);
+    return OK;
+}
+
+static Status stats_find(const Reading *r)
+{
+    const char *path = r->ask->path;
+    SetFacts *facts = r->facts;
+    TRY(h5_attr_floats(r->file, path, "mean", facts->mean, DATA_CHANNELS, &facts->means));
+    return h5_attr_floats(r->file, path, "std", facts->std, DATA_CHANNELS, &facts->stds);
+}
+
+void facts_read(const FactsAsk *ask, SetFacts *facts)
+{
+    static Status (*const find[FACTS_PARTS])(const Reading *) = {
+        [FACTS_FORMAT] = format_read,   [FACTS_X] = x_find,         [FACTS_Y] = y_find,
+        [FACTS_CLASSES] = classes_find, [FACTS_STATS] = stats_find,
+    };
+    struct stat st;
+    Reading r = {.ask = ask, .facts = facts};
+    *facts = (SetFacts){0};
+    hdf5_lock();
+    facts->status = h5_open(&r.file, ask->path);
+    r.file_bytes = stat(ask->path, &st) == 0 ? (int64_t)st.st_size : 0;
+    while (facts->status == OK && facts->parts < FACTS_PARTS) {
+        facts->status = find[facts->parts](&r);
+        facts->parts += facts->status == OK;
+    }
+    if (facts->status != OK) snprintf(facts->why, sizeof facts->why, "%s", fail_message());
+    if (r.file >= 0) H5Fclose(r.file);
+    hdf5_unlock();
+}
+
+static void work(const void *asked, size_t asked_bytes, FILE *answer)
+{
+    SetFacts *facts = mem_new(sizeof *facts);
+    (void)asked_bytes;
+    facts_read(asked, facts);
+    fwrite(facts, sizeof *facts, 1, answer);
+}
+
+/* ---- what the caller makes of it ---- */
+
+Status facts_path_fail(const char *path)
+{
+    return fail(ERR_NOINPUT, "the path %.60s... is longer than %d characters", path, DATA_PATH - 1);
+}
+
+static Status name_put(char *out, size_t room, const char *name, const char *key)
+{
+    if (strlen(name) >= room)
+        return fail(ERR_CONFIG, "%s is longer than %zu characters", key, room - 1);
+    snprintf(out, room, "%s", name);
+    return OK;
+}
+
+Status facts_names(FactsAsk *ask, const char *path, const char *x, const char *y)
+{
+    *ask = (FactsAsk){0};
+    if (strlen(path) >= sizeof ask->path) return facts_path_fail(path);
+    snprintf(ask->path, sizeof ask->path, "%s", path);
+    TRY(name_put(ask->x, sizeof ask->x, x, "data.x"));
+    return name_put(ask->y, sizeof ask->y, y, "data.y");
+}
+
+static void text_check(char *text, size_t room)
+{
+    text[room - 1] = 0;
+    for (char *c = text; *c; ++c)
+        if ((unsigned char)*c < ' ' || *c == 127) *c = '?';
+}
+
+static bool array_good(DataArray *a)
+{
+    text_check(a->name, sizeof a->name);
+    text_check(a->storage, sizeof a->storage);
+    if ((unsigned)a->type > ELEM_F64 || a->ndim < 1 || a->ndim > SHAPE_DIMS || a->offset < -1)
+        return false;
+    int64_t sample = (int64_t)element_bytes(a->type), all, end;
+    for (int i = 0; i < SHAPE_DIMS; ++i) {
+        if (a->dim[i] < 1 || (i >= a->ndim && a->dim[i] != 1)) return false;
+        if (i > 0 && __builtin_mul_overflow(sample, a->dim[i], &sample)) return false;
+    }
+    return sample == a->sample_bytes && !__builtin_mul_overflow(sample, a->dim[0], &all) &&
+           !__builtin_add_overflow(all, a->offset, &end);
+}
+
+Status facts_check(const FactsAsk *ask, SetFacts *facts)
+{
+    bool good = facts->parts >= 0 && facts->parts <= FACTS_PARTS &&
+                (facts->status != OK || facts->parts == FACTS_PARTS) &&
+                (unsigned)facts->kind < DATA_KINDS && facts->class_names >= 0 &&
+                facts->class_names <= 128 && facts->means >= 0 && facts->means <= DATA_CHANNELS &&
+                facts->stds >= 0 && facts->stds <= DATA_CHANNELS;
+    bool has_y = facts->y.ndim != 0;
+    if (good && facts->parts > FACTS_X) good = array_good(&facts->x);
+    if (good && facts->parts > FACTS_Y && has_y) good = array_good(&facts->y);
+    facts->why[sizeof facts->why - 1] = 0;
+    for (int i = 0; i < 128; ++i) text_check(facts->class_name[i], sizeof facts->class_name[i]);
+    if (good) return OK;
+    return fail(ERR_DATA, "%s: what HDF5 found in it cannot be: the file is made to do harm",
+                ask->path);
+}
+
+Status facts_ask(const FactsAsk *ask, SetFacts *facts)
+{
+    static const ApartJob job = {
+        .who = "HDF5, in the process that reads what the file holds,",
+        .memory_bytes = MEMORY_BYTES,
+        .busy_s = BUSY_S,
+        .clock_s = CLOCK_S,
+        .answer_bytes = sizeof *facts,
+        .work = work,
+    };
+    char *answer;
+    size_t bytes;
+    TRY(apart_run(&job, ask->path, ask, sizeof *ask, &answer, &bytes));
+    bool whole = bytes == sizeof *facts;
+    if (whole) memcpy(facts, answer, sizeof *facts);
+    mem_free(&answer);
+    if (!whole) return fail(ERR_DATA, "%s: HDF5 gave no answer; make it again", ask->path);
+    return facts_check(ask, facts);
+}

@@ -1,0 +1,245 @@
+/* Imports a data set of a stranger that only HDF5 can unpack (chunked, compressed, of foreign byte
+ * order): a process of its own reads it and writes the plain values into OUT.part, which is laid
+ * out before by this one. So no rank runs filters and chunk indices over bytes that somebody else
+ * made. Shapes, types and what the root's attributes say stay as they are; arrays get the names
+ * that weft looks for. Refuses what data_set_open refuses. */
+#include "facts.h"
+#include "data_private.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum {
+    BLOCK_BYTES = 4 << 20,
+    /* a chunk of 1 GB packed, unpacked, and a row of it */
+    MEMORY_MB = 4096,
+    /* less is a file that keeps it busy for nothing */
+    SLOWEST_MB_S = 10,
+    SPARE_S = 30
+};
+
+/* plain bytes: what the other process is told */
+typedef struct Copy {
+    FactsAsk ask;
+    DataArray x, y;
+    /* y is not there: tokens */
+    bool alone;
+    int file;
+    int64_t x_offset, y_offset;
+} Copy;
+
+/* what is laid out */
+typedef struct Layout {
+    const SetFacts *facts;
+    Copy *copy;
+} Layout;
+
+/* ---- the other process ---- */
+
+static Status write_rows(const Copy *copy, const uint8_t *from, int64_t bytes, int64_t at)
+{
+    while (bytes > 0) {
+        ssize_t n = pwrite(copy->file, from, (size_t)bytes, (off_t)at);
+        if (n < 0 && errno == EINTR) continue;
+        if (n <= 0)
+            return fail(ERR_IO, "%s: cannot be copied: %s", copy->ask.path, strerror(errno));
+        from += n, at += n, bytes -= n;
+    }
+    return OK;
+}
+
+static Status copy_rows(const Copy *copy, Reader *reader, const DataArray *a, int64_t offset)
+{
+    int64_t most = a->sample_bytes < BLOCK_BYTES ? BLOCK_BYTES / a->sample_bytes : 1;
+    uint8_t *rows = mem_new((size_t)(most * a->sample_bytes));
+    Status st = OK;
+    for (int64_t at = 0; st == OK && at < a->dim[0]; at += most) {
+        int64_t n = a->dim[0] - at < most ? a->dim[0] - at : most;
+        st = reader_get_run(reader, at, n, rows);
+        if (st == OK)
+            st = write_rows(copy, rows, n * a->sample_bytes, offset + at * a->sample_bytes);
+    }
+    mem_free(&rows);
+    return st;
+}
+
+static Status copy_array(const Copy *copy, const DataArray *a, int64_t offset)
+{
+    /* as rows, whatever they are */
+    DataSet set = {.kind = DATA_TABLE, .samples = a->dim[0], .x = *a};
+    Reader *reader;
+    snprintf(set.path, sizeof set.path, "%s", copy->ask.path);
+    Status st = reader_new_part(&reader, &set, true, false);
+    if (st == OK) st = copy_rows(copy, reader, a, offset);
+    reader_free(&reader);
+    return st;
+}
+
+static void work(const void *asked, size_t asked_bytes, FILE *answer)
+{
+    const Copy *copy = asked;
+    (void)asked_bytes;
+    Status st = copy_array(copy, &copy->x, copy->x_offset);
+    if (st == OK && !copy->alone) st = copy_array(copy, &copy->y, copy->y_offset);
+    if (st != OK) fprintf(answer, "%s", fail_message());
+}
+
+/* ---- this one ---- */
+
+static herr_t put_array(hid_t file, const char *name, const DataArray *a, int64_t *offset)
+{
+    hsize_t dim[SHAPE_DIMS];
+    for (int i = 0; i < a->ndim; ++i) dim[i] = (hsize_t)a->dim[i];
+    return h5_put_array(file, name, element_native(a->type), a->ndim, dim, offset);
+}
+
+static herr_t put_names(hid_t file, const SetFacts *facts)
+{
+    hid_t type = H5Tcopy(H5T_C_S1);
+    H5Tset_size(type, sizeof facts->class_name[0]);
+    herr_t rc =
+        h5_put_numbers(file, "classes", type, type, facts->class_name, (hsize_t)facts->class_names);
+    H5Tclose(type);
+    return rc;
+}
+
+static herr_t put_whole(hid_t file, const char *name, int64_t value)
+{
+    return h5_put_numbers(file, name, H5T_STD_I64LE, H5T_NATIVE_INT64, &value, 0);
+}
+
+static herr_t put_floats(hid_t file, const char *name, const float *value, int count)
+{
+    return h5_put_numbers(file, name, H5T_IEEE_F32LE, H5T_NATIVE_FLOAT, value, (hsize_t)count);
+}
+
+static bool put_attributes(hid_t file, const SetFacts *facts)
+{
+    DataSet set = {.kind = facts->kind};
+    bool good = true;
+    if (facts->weft)
+        good = h5_put_text(file, "format", "weft-data") >= 0 &&
+               h5_put_text(file, "kind", data_kind(&set)->name) >= 0 &&
+               put_whole(file, "version", 1) >= 0;
+    if (good && facts->vocab > 0) good = put_whole(file, "vocab", facts->vocab) >= 0;
+    if (good && facts->class_names > 0 && facts->class_names == facts->classes)
+        good = put_names(file, facts) >= 0;
+    else if (good && facts->classes > 0)
+        good = put_whole(file, "classes", facts->classes) >= 0;
+    if (good && facts->means > 0) good = put_floats(file, "mean", facts->mean, facts->means) >= 0;
+    if (good && facts->stds > 0) good = put_floats(file, "std", facts->std, facts->stds) >= 0;
+    return good;
+}
+
+static herr_t lay_out(void *user, hid_t file)
+{
+    const Layout *layout = user;
+    Copy *copy = layout->copy;
+    DataSet set = {.kind = layout->facts->kind};
+    const char *x = layout->facts->weft ? data_kind(&set)->array : "/x";
+    bool good = put_attributes(file, layout->facts) &&
+                put_array(file, x, &copy->x, &copy->x_offset) >= 0 &&
+                (copy->alone || put_array(file, "/y", &copy->y, &copy->y_offset) >= 0);
+    return good ? 0 : -1;
+}
+
+static int64_t array_bytes(const DataArray *a)
+{
+    return a->dim[0] * a->sample_bytes;
+}
+
+static Status copy_apart(const Copy *copy, int64_t bytes)
+{
+    struct stat st;
+    int seconds = SPARE_S + (int)(bytes / ((int64_t)SLOWEST_MB_S << 20));
+    if (fstat(copy->file, &st) != 0) return fail(ERR_IO, "%s: %s", copy->ask.path, strerror(errno));
+    ApartJob job = {
+        .who = "HDF5, in the process that unpacks it,",
+        .memory_bytes = (size_t)MEMORY_MB << 20,
+        .busy_s = seconds,
+        .clock_s = 10 * seconds,
+        .answer_bytes = 1 << 16,
+        .file_bytes = (size_t)st.st_size,
+        .work = work,
+    };
+    char *answer = NULL;
+    size_t length;
+    Status status = apart_run(&job, copy->ask.path, copy, sizeof *copy, &answer, &length);
+    if (status == OK && length > 0) status = fail(ERR_DATA, "%s", answer);
+    mem_free(&answer);
+    return status;
+}
+
+static Status import(const SetFacts *facts, Copy *copy, const char *out, bool force)
+{
+    PartFile part;
+    Layout layout = {facts, copy};
+    if (facts->status != OK) return fail(facts->status, "%s", facts->why);
+    copy->x = facts->x;
+    copy->y = facts->y;
+    copy->alone = facts->y.ndim == 0;
+    int64_t bytes = array_bytes(&copy->x);
+    if (!copy->alone && __builtin_add_overflow(bytes, array_bytes(&copy->y), &bytes))
+        return fail(ERR_DATA, "%s: claims an impossible size", copy->ask.path);
+    TRY(part_new(&part, out, force, bytes, lay_out, &layout));
+    copy->file = part.fd;
+    Status st = copy_apart(copy, bytes);
+    if (st == OK) return part_finish(&part);
+    part_drop(&part);
+    return st;
+}
+
+Status data_import_hdf5(const char *file, const char *x, const char *y, const char *out, bool force)
+{
+    Copy *copy = mem_new(sizeof *copy);
+    SetFacts *facts = mem_new(sizeof *facts);
+    Status st = part_free_place(out, force);
+    if (st == OK) st = facts_names(&copy->ask, file, x, y);
+    if (st == OK) st = facts_ask(&copy->ask, facts);
+    if (st == OK) st = import(facts, copy, out, force);
+    mem_free(&facts);
+    mem_free(&copy);
+    return st;
+}
+
+/* ---- the verb ---- */
+
+typedef struct Hdf5Options {
+    const char *out, *x, *y;
+    bool force;
+} Hdf5Options;
+
+static const Flag flags[] = {
+    {"-o", FLAG_FIELD(Hdf5Options, out), .value = "OUT", .required = true,
+     .help = "the data set to write"},
+    {"--x", FLAG_FIELD(Hdf5Options, x), .value = "NAME", .fallback = "/x",
+     .help = "where the samples lie in FILE"},
+    {"--y", FLAG_FIELD(Hdf5Options, y), .value = "NAME", .fallback = "/y",
+     .help = "where the labels or targets lie in FILE"},
+    {"--force", FLAG_FIELD(Hdf5Options, force), .help = "write over a file that is there"},
+};
+
+static Status run(int argc, char **argv, const void *options)
+{
+    const Hdf5Options *o = options;
+    (void)argc;
+    TRY(data_import_hdf5(argv[0], o->x, o->y, o->out, o->force));
+    log_info("wrote %s", o->out);
+    return OK;
+}
+
+const Verb import_hdf5 = {
+    .name = "data import hdf5",
+    .words = "FILE",
+    .least = 1,
+    .most = 1,
+    .expects = "one file, and -o OUT",
+    .help = "somebody's HDF5 file, chunked or compressed, to a plain data set",
+    .more = "HDF5 unpacks it in a process of its own with limits on memory and time, so that a "
+            "file that is made to do harm does none. OUT has plain values at /x and /y, which "
+            "ranks read without HDF5.",
+    VERB_FLAGS(Hdf5Options, flags),
+    .run = run,
+};

@@ -1,0 +1,198 @@
+/* Work in a process of its own: what it may do to itself, and that the caller says so and goes
+ * on; the same by the process that apart_begin makes, and without it. */
+#include "base.h"
+#include "harness.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <time.h>
+
+typedef enum Deed { ECHO, CRASH, SPIN, SLEEP, EAT, DIE, CHATTER, WRITE, PARENT } Deed;
+
+static char folder[] = "/tmp/weft-apart-XXXXXX";
+
+static void eat(void)
+{
+    for (;;) {
+        char *piece = mem_new(16 << 20);
+        memset(piece, 1, 16 << 20);
+    }
+}
+
+static void try_writing(FILE *answer)
+{
+    char *path = mem_format("%s/written", folder);
+    int file = open(path, O_WRONLY | O_CREAT, 0666);
+    signal(SIGXFSZ, SIG_IGN);
+    bool put = file >= 0 && write(file, "x", 1) == 1;
+    fprintf(answer, "%s", put ? "wrote" : "refused");
+    mem_free(&path);
+}
+
+static void work(const void *asked, size_t bytes, FILE *answer)
+{
+    volatile double busy = 0;
+    switch (*(const Deed *)asked) {
+    case ECHO:
+        for (size_t i = 0; i < bytes; ++i) fputc(((const char *)asked)[i], answer);
+        break;
+    case CRASH:
+        raise(SIGSEGV);
+        break;
+    case SPIN:
+        for (;;) busy += 1;
+    case SLEEP:
+        for (;;) sleep(60);
+    case EAT:
+        eat();
+        break;
+    case DIE:
+        die("a fault in the worker");
+    case CHATTER:
+        for (;;) fputs("more and more", answer);
+    case WRITE:
+        try_writing(answer);
+        break;
+    case PARENT:
+        fprintf(answer, "%d", (int)getppid());
+        break;
+    }
+}
+
+static const ApartJob job = {
+    .who = "the reader",
+    .memory_bytes = 64 << 20,
+    .busy_s = 1,
+    .clock_s = 2,
+    .answer_bytes = 1 << 20,
+    .work = work,
+};
+
+static Status ask(Deed deed, char **answer)
+{
+    size_t bytes;
+    return apart_run(&job, "strange.h5", &deed, sizeof deed, answer, &bytes);
+}
+
+static void fails(Deed deed, const char *text)
+{
+    char *answer;
+    CHECK_FAILS(ask(deed, &answer), ERR_DATA, text);
+    CU_ASSERT_PTR_NOT_NULL(strstr(fail_message(), "strange.h5: the reader"));
+    CU_ASSERT_PTR_NULL(answer);
+}
+
+static void echoes(size_t bytes)
+{
+    char *asked = mem_new(bytes), *answer = NULL;
+    size_t got = 0;
+    for (size_t i = sizeof(Deed); i < bytes; ++i) asked[i] = (char)(i * 7);
+    CHECK_OK(apart_run(&job, "strange.h5", asked, bytes, &answer, &got));
+    CU_ASSERT_EQUAL(got, bytes);
+    CU_ASSERT(answer && memcmp(answer, asked, bytes) == 0 && answer[bytes] == 0);
+    mem_free(&answer);
+    mem_free(&asked);
+}
+
+static void all(void)
+{
+    char *answer;
+    echoes(sizeof(Deed));
+    echoes(1000003);
+    fails(CRASH, "crashed (Segmentation fault)");
+    fails(SPIN, "was busy for more than 1 s");
+    fails(SLEEP, "took more than 2 s");
+    fails(DIE, "gave up (exit 70)");
+    fails(CHATTER, "found more than 1048576 bytes");
+    CHECK_OK(ask(WRITE, &answer));
+    CU_ASSERT_STRING_EQUAL(answer, "refused");
+    mem_free(&answer);
+#if !defined(__SANITIZE_ADDRESS__)
+    fails(EAT, "wanted more than 67.1 MB of memory");
+#endif
+    echoes(77);
+}
+
+static void by_the_caller(void)
+{
+    char *answer, own[24];
+    all();
+    snprintf(own, sizeof own, "%d", (int)getpid());
+    CHECK_OK(ask(PARENT, &answer));
+    CU_ASSERT_STRING_EQUAL(answer, own);
+    mem_free(&answer);
+}
+
+static void by_the_maker(void)
+{
+    char *answer;
+    apart_begin();
+    /* of no use to the process that was copied before */
+    size_t room = (size_t)1 << 30;
+    void *arena = mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    all();
+    CHECK_OK(ask(PARENT, &answer));
+    int maker = atoi(answer);
+    CU_ASSERT(maker > 1 && maker != (int)getpid());
+    mem_free(&answer);
+    munmap(arena, room);
+    /* a signal to the group is not meant for it; and a dead one is said */
+    kill(maker, SIGTERM);
+    kill(maker, SIGINT);
+    echoes(8);
+    kill(maker, SIGKILL);
+    waitpid(maker, NULL, 0);
+    CHECK_FAILS(ask(PARENT, &answer), ERR_IO, "strange.h5: the process that reads files");
+    apart_end();
+    echoes(8);
+}
+
+/* The maker ends with its caller, however that ends. */
+static void none_is_left(void)
+{
+    int ends[2], state;
+    CU_ASSERT_EQUAL_FATAL(pipe(ends), 0);
+    pid_t child = fork();
+    if (child == 0) {
+        char *answer = NULL;
+        apart_begin();
+        if (ask(PARENT, &answer) == OK) (void)!write(ends[1], answer, strlen(answer));
+        raise(SIGKILL);
+    }
+    char text[24] = "";
+    CU_ASSERT(read(ends[0], text, sizeof text - 1) > 0);
+    waitpid(child, &state, 0);
+    bool gone = false;
+    for (int i = 0; i < 1000 && !gone; ++i) {
+        char *path = mem_format("/proc/%s/statm", text);
+        FILE *file = fopen(path, "r");
+        int pages = 0;
+        /* one that nobody waits for has no memory any more */
+        gone = !file || fscanf(file, "%d", &pages) != 1 || pages == 0;
+        if (file) fclose(file);
+        mem_free(&path);
+        nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+    }
+    CU_ASSERT(gone);
+    close(ends[0]);
+    close(ends[1]);
+}
+
+static void folder_begin(void)
+{
+    CU_ASSERT_PTR_NOT_NULL(mkdtemp(folder));
+}
+
+static void folder_end(void)
+{
+    char *path = mem_format("%s/written", folder);
+    unlink(path);
+    rmdir(folder);
+    mem_free(&path);
+}
+
+TEST_MAIN("apart", {"a folder", folder_begin}, {"by the caller", by_the_caller},
+          {"by the maker", by_the_maker}, {"none is left", none_is_left},
+          {"the folder goes", folder_end})

@@ -1,0 +1,11 @@
+/* `weft data import cifar`: the first byte says which CIFAR it is to be. */
+#include "fuzz.h"
+#include "data.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    if (size < 1) return 0;
+    const char *file = fuzz_file(data + 1, size - 1);
+    (void)data_import_cifar(&file, 1, data[0] & 1, fuzz_out(), true);
+    return 0;
+}
