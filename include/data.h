@@ -112,6 +112,9 @@ Shape data_set_shape(const DataSet *set, int64_t micro_batch);
  * compressed file through it: whoever calls HDF5 holds this lock (recursive). Also switches HDF5's
  * own error printing off for this thread. */
 void hdf5_lock(void);
+/* Before MPI and threads, in a process that will open files: apart_begin, with the library ready in
+ * the copy. */
+void hdf5_begin(void);
 void hdf5_unlock(void);
 /* ERR_DATA, with the command that copies it into one file, where an open HDF5 data set lies outside
  * `file` (both hid_t): behind an external link, in external storage, or in the files of a virtual

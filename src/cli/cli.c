@@ -128,7 +128,7 @@ static Status start(const Verb *verb, Ranks *ranks, int argc, char **argv, const
     if (ranks->count > 1) return launch_ranks(ranks);
     if (verb->traits & VERB_THREADS) threads_settle(ranks->threads, ranks->words);
     /* rank 0 alone opens files, and MPI has not begun */
-    if (verb->traits & VERB_CONFIG && launch_rank() == 0) apart_begin();
+    if (verb->traits & VERB_CONFIG && launch_rank() == 0) hdf5_begin();
     return verb->run(argc, argv, options);
 }
 

@@ -56,6 +56,15 @@ void hdf5_unlock(void)
     pthread_mutex_unlock(&lock);
 }
 
+/* Getting ready takes a millisecond or two: once, and not in each worker. */
+void hdf5_begin(void)
+{
+    hdf5_lock();
+    H5open();
+    hdf5_unlock();
+    apart_begin();
+}
+
 static herr_t words_of(unsigned n, const H5E_error2_t *error, void *out)
 {
     if (n == 0 && error->desc) snprintf(out, 200, "%s", error->desc);

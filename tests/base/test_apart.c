@@ -137,6 +137,13 @@ static void by_the_maker(void)
     int maker = atoi(answer);
     CU_ASSERT(maker > 1 && maker != (int)getpid());
     mem_free(&answer);
+    /* nobody takes it for its caller */
+    char *cmdline = mem_format("/proc/%d/cmdline", maker);
+    size_t words;
+    CHECK_OK(file_text(cmdline, 4096, &answer, &words));
+    CU_ASSERT(strncmp(answer, "weft: reads files", 17) == 0);
+    mem_free(&cmdline);
+    mem_free(&answer);
     munmap(arena, room);
     /* a signal to the group is not meant for it; and a dead one is said */
     kill(maker, SIGTERM);
