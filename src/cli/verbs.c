@@ -8,6 +8,7 @@
     _(generate)                                                                                    \
     _(plan)                                                                                        \
     _(verify)                                                                                      \
+    _(sbatch)                                                                                      \
     _(importers_here)                                                                              \
     _(data_info)                                                                                   \
     _(data_check)                                                                                  \

@@ -1,19 +1,22 @@
 #!/usr/bin/env bash
-# jobs/slurm.sh without Slurm: which ends send the job back to the queue. srun and scontrol are stand-ins; weft is real.
-job=$(cd "$(dirname "$0")/../../jobs" && pwd)/slurm.sh
+# Job scripts without Slurm: which ends send a job back to the queue, what an array's tasks and a chain's links do. srun,
+# scontrol and sbatch are stand-ins; weft is real.
+jobs=$(cd "$(dirname "$0")/../../jobs" && pwd)
 . "$(dirname "$0")/images.bash"
 . "$(dirname "$0")/common.bash"
 make_images
 
-# What srun does in this test is in the file `plan`: "run" trains; "STEP CODE" leaves the checkpoint of that step, of a run that
-# was made before, and answers the code; STEP 0 leaves none.
+# What srun does in this test is in the file `plan`: "run" trains; "dead" takes the job's script with it, as a node does that
+# dies; "STEP CODE" leaves the checkpoint of that step, of a run that was made before, and answers the code; STEP 0 leaves none.
 mkdir -p bin runs/lenet/checkpoints
 check 0 '' "$WEFT" train lenet.yaml run.name=stock train.steps=6 checkpoint.every_steps=2 checkpoint.keep=0
 cat >bin/srun <<'SH'
 #!/bin/sh
 read -r step code <plan
+echo "$*" >>started
 while [ "${1#--}" != "$1" ]; do shift; done
 [ "$step" != run ] || exec "$@"
+[ "$step" != dead ] || kill -KILL $PPID
 [ "$step" = 0 ] || cp "runs/stock/checkpoints/step-0000000$step.h5" runs/lenet/checkpoints || exit
 exit "$code"
 SH
@@ -21,32 +24,53 @@ cat >bin/scontrol <<'SH'
 #!/bin/sh
 echo "$*" >>queue
 SH
-chmod +x bin/srun bin/scontrol
+cat >bin/sbatch <<'SH'
+#!/bin/sh
+echo "$*" >>submitted
+echo "$((100 + $(wc -l <submitted)));cluster"
+SH
+chmod +x bin/srun bin/scontrol bin/sbatch
 export PATH=$PWD/bin:$PATH SLURM_JOB_ID=7 WEFT
 # submit PLAN WORDS... : the job, and what srun does in it.
+job=$jobs/slurm.sh
 submit() { echo "$1" >plan; shift; bash "$job" lenet.yaml "$@"; }
 requeued() { [ "$(wc -l <queue)" = "$1" ]; }
+started() { [ "$(wc -l <started)" = "$1" ]; }
 : >queue
 
 check 0 '' submit run run.name=done train.steps=2
 holds 'a run that is done is not started again' requeued 0
+holds 'one dead rank ends the others' grep -q -- '--kill-on-bad-exit=1' started
 check 75 '' submit '2 75'
 holds 'a run that stopped is' requeued 1
 holds 'this job' grep -qx 'requeue 7' queue
 check 137 '' submit '4 137'
 holds 'and one of which a rank was killed' requeued 2
 check 138 '' submit '0 138' # USR1 before weft had begun
-holds 'once without a newer checkpoint: that may have been a node, or a signal too early' requeued 3
+check 137 '' submit '0 137'
+holds 'twice without a newer checkpoint: that may have been a node, or a signal too early' requeued 4
 check 137 'not started again' submit '0 137'
-holds 'but not twice' requeued 3
+holds 'but not three times' requeued 4
+check 75 '' submit '0 75'
 check 75 '' submit '0 75'
 check 75 '' submit '6 75'
 check 75 '' submit '0 75'
-holds 'progress in between counts' requeued 6
+check 75 '' submit '0 75'
+holds 'progress in between counts' requeued 9
 check 75 'not started again' submit '0 75'
-holds 'a stop without progress is one, too' requeued 6
-for code in 1 65 70 71 74 78 143; do check $code '' submit "0 $code"; done
-holds 'a run that failed is not started again' requeued 6
+holds 'a stop without progress is one, too' requeued 9
+for code in 64 65 66 70 71 78 126; do check $code '' submit "0 $code"; done
+holds 'a run that failed is not started again' requeued 9
+check 74 '' submit '0 74'  # a rank was lost before there was a checkpoint
+check 1 '' submit '0 1'    # srun found a node dead
+check 143 'not started again' submit '0 143'
+check 139 '' submit '0 139'
+check 78 '' submit '0 78'
+holds 'a lost rank or node is' requeued 12
+: >started
+for _ in 1 2 3; do check 137 '' submit dead; done
+check 75 'not started again' submit dead
+holds 'starts that took the script with them count, too' started 3
 holds 'nothing is left in the folder of the job' test -z "$(find . -maxdepth 1 -name '*.stuck')"
 export SLURM_RESTART_COUNT=0
 check 0 '' submit run run.name=anew train.steps=2
@@ -54,12 +78,69 @@ check 0 'is kept in runs/anew/earlier-1' submit run run.name=anew train.steps=3 
 export SLURM_RESTART_COUNT=1
 check 0 'this run is complete' submit run run.name=anew train.steps=3 run.fresh=true
 unset SLURM_RESTART_COUNT
+: >queue
+check 137 '' submit '0 137' run.name=fresh
 check 137 '' submit '0 137' run.name=fresh
 check 137 'step 0' submit '0 137' run.name=fresh
-holds 'also where there was no checkpoint at all' requeued 7
+holds 'also where there was no checkpoint at all' requeued 2
 check 78 'optim.lrr' submit '0 0' optim.lrr=1
 holds 'nothing is started of a configuration that is wrong' test ! -e runs/lrr
 check 0 'runs/lenet/checkpoints/step-00000006.h5' "$WEFT" train --newest lenet.yaml
 check 0 '' "$WEFT" train --newest lenet.yaml run.name=fresh
 holds 'no checkpoint, no line' test ! -s out
+
+# An array: the last task's own number is the whole array's, which must not go back to the queue.
+job=$jobs/slurm-array.sh
+check 1 'SLURM_ARRAY_TASK_ID' submit run
+export SLURM_ARRAY_JOB_ID=7 SLURM_ARRAY_TASK_ID=3
+: >queue
+check 0 '' submit run train.steps=2
+check 0 '' submit run train.steps=2 run.dir=other
+holds 'a task is a run of its own' test -e runs/lenet-3/checkpoints/step-00000002.h5
+holds 'with a seed of its own' grep -q 'seed: 3$' runs/lenet-3/config.yaml
+check 75 '' submit '0 75'
+holds 'a task goes back to the queue alone' grep -qx 'requeue 7_3' queue
+check 0 '' submit run train.steps=2
+unset SLURM_ARRAY_JOB_ID SLURM_ARRAY_TASK_ID
+
+# One rank a GPU, all GPUs for each rank.
+job=$jobs/slurm-gpus.sh
+: >started
+check 78 '' submit '0 78'
+holds 'GPUs are asked for' grep -q 'train.device=cuda$' started
+holds 'and none is hidden' test "$(grep -c 'gpus-per-task' started)$(grep -c '^#SBATCH.*gpus-per-task' "$job")" = 00
+: >queue
+
+# A chain: four jobs, each behind the one before.
+job=$jobs/slurm-chain.sh
+check 0 'link 4 of 4 is job 104' env -u SLURM_JOB_ID bash "$job" lenet.yaml 'run.name=a chain'
+cat >expected <<TEXT
+--parsable --job-name=weft-1-of-4 $job lenet.yaml run.name=a chain
+--parsable --job-name=weft-2-of-4 --dependency=afterany:101 $job lenet.yaml run.name=a chain
+--parsable --job-name=weft-3-of-4 --dependency=afterany:102 $job lenet.yaml run.name=a chain
+--parsable --job-name=weft-4-of-4 --dependency=afterany:103 $job lenet.yaml run.name=a chain
+TEXT
+holds 'each link waits for the one before' cmp submitted expected
+# link NUMBER PLAN WORDS...
+link() { SLURM_JOB_NAME=weft-$1-of-4 SLURM_JOB_ID=$((100 + $1)) submit "${@:2}"; }
+begin() { env -u SLURM_JOB_ID bash "$job" lenet.yaml "$@" >/dev/null; rm -f runs/lenet/checkpoints/*; : >started; }
+begin
+check 75 '' link 1 '2 75'
+check 75 '' link 2 '4 75'
+check 0 '' link 3 '6 0'
+check 0 'nothing is left to do' link 4 '6 0'
+holds 'a link behind the end starts nothing' started 3
+begin
+for i in 1 2; do check 75 '' link $i '0 75'; done
+check 75 'not started again' link 3 '0 75'
+check 75 'nothing is left to do' link 4 '2 75'
+holds 'nor does one behind three without progress' started 3
+begin
+check 65 '' link 1 '0 65'
+for i in 2 3 4; do check 65 'nothing is left to do' link $i '0 65'; done
+begin
+for i in 1 2 3; do check 75 '' link $i "$((2 * i)) 75"; done
+check 75 'the run is not complete: submit it again' link 4 '0 75'
+holds 'a chain never goes back to the queue' requeued 0
+holds 'and leaves nothing' test -z "$(find . -maxdepth 1 -name '*.chain')"
 finish

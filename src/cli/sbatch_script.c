@@ -1,0 +1,381 @@
+/* The text of job scripts: what holds for all of them once, what differs by launcher, by chain and
+ * array in pieces of their own. Everything that a user gave goes in quoted. */
+#include "sbatch.h"
+
+#include <string.h>
+
+/* ---- pieces ---- */
+
+static const char why_slurm[] =
+    "# weft asks Slurm when the job ends, and stops before that, as much earlier as its own steps\n"
+    "# and saves take: it saves a checkpoint and ends with 75, \"start me again\". The next start\n"
+    "# goes on from that checkpoint, also on other nodes or another number of them, with the same\n"
+    "# bits. A run that is complete, or that failed, is not started again; nor is one that three\n"
+    "# starts in turn brought no newer checkpoint, for a fourth would end likewise.\n";
+
+static const char why_options[] =
+    "# --signal is for where nodes cannot ask (no squeue there). Without \"B:\" it goes to the "
+    "ranks\n"
+    "# and not to this script. Slurm sends it once, up to a minute early, and to nobody where no\n"
+    "# rank has been started yet. --requeue lets Slurm start the job again after a node has "
+    "failed,\n"
+    "# too; --open-mode=append keeps the log then. --cpus-per-task: what train.threads may be.\n";
+
+static const char why_gpus[] =
+    "# One rank a GPU, and every rank sees all of its node's: --gpus-per-task would hide each GPU\n"
+    "# from the others, and NCCL could not go by NVLink.\n";
+
+static const char why_hosts[] =
+    "# Trains by mpirun on the hosts of a file, one a line: NAME slots=RANKS. Each start leaves "
+    "what\n"
+    "# each rank said in a file of its own, in a folder with a number. A run that stopped (75: "
+    "after\n"
+    "# run.max_time, or a rank was lost) is started again and goes on from its newest checkpoint;\n"
+    "# one that is complete, or that failed, is not; nor is one that three starts in turn brought\n"
+    "# no newer checkpoint. SIGTERM, SIGINT and SIGHUP to this script stop the run, saved. The "
+    "hosts\n"
+    "# need a shared folder, this one, and ssh between them without a password.\n";
+
+static const char count[] =
+    "\n"
+    "# The step of the run's newest checkpoint, 0 where it has none.\n"
+    "steps() {\n"
+    "    local path\n"
+    "    path=$(\"$weft\" train --newest \"$@\") || return\n"
+    "    path=${path##*step-}\n"
+    "    echo $((10#0${path%.h5}))\n"
+    "}\n"
+    "# Counts this start. $state: the step that the last starts began at, and how many they were.\n"
+    "count_start() {\n"
+    "    local step=none\n"
+    "    starts=0\n"
+    "    before=$(steps \"$@\") || finish $?\n"
+    "    [ ! -e \"$state\" ] || read -r step starts <\"$state\"\n"
+    "    [ \"$step\" = \"$before\" ] || starts=0\n"
+    "    [ $((starts += 1)) -le 3 ] || give_up 75\n"
+    "    echo \"$before $starts\" >\"$state\"\n"
+    "}\n"
+    "give_up() {\n"
+    "    echo \"not started again: three times in turn there was no checkpoint newer than that of "
+    "step $before\" >&2\n"
+    "    finish \"$1\"\n"
+    "}\n"
+    "# Returns where another start may go on: the run stopped (75), a rank, a node or a disk was\n"
+    "# lost (74), a process was killed (above 128: memory ran out, a node failed, a signal came\n"
+    "# before weft had begun), the ranks could not be started (1).\n"
+    "judge() {\n"
+    "    local after\n"
+    "    case $code in 1 | 74 | 75 | 129 | 1[3-9]? | 2[0-9][0-9]) ;; *) finish $code;; esac\n"
+    "    after=$(steps \"$@\") || finish $code\n"
+    "    if [ \"$after\" -gt \"$before\" ]; then rm -f \"$state\"; elif [ $starts -ge 3 ]; then "
+    "give_up $code; fi\n"
+    "}\n";
+
+static const char finish[] = "finish() { rm -f \"$state\"; exit \"$1\"; }\n";
+
+/* The links of a chain know each other by what is trained; the last one leaves nothing. */
+static const char finish_chain[] =
+    "# The links that are left are told, and end at once.\n"
+    "finish() {\n"
+    "    if is_last; then rm -f \"$state\"; else echo \"over $1\" >\"$state\"; fi\n"
+    "    exit \"$1\"\n"
+    "}\n"
+    "is_last() { [[ $SLURM_JOB_NAME != *-of-$links || $SLURM_JOB_NAME == *-$links-of-$links ]]; }\n"
+    "word= number=\n"
+    "[ ! -e \"$state\" ] || read -r word number <\"$state\"\n"
+    "if [ \"$word\" = over ]; then\n"
+    "    echo \"nothing is left to do: an earlier job of this chain ended with $number\"\n"
+    "    finish \"$number\"\n"
+    "fi\n";
+
+static const char submit_chain[] =
+    "if [ -z \"${SLURM_JOB_ID:-}\" ]; then\n"
+    "    [ -f \"$self\" ] || { echo \"a chain is begun by its file's name: bash FILE\" >&2; exit "
+    "64; "
+    "}\n"
+    "    rm -f \"$state\"\n"
+    "    dependency=()\n"
+    "    for ((link = 1; link <= links; ++link)); do\n"
+    "        id=$(sbatch --parsable --job-name=\"$name-$link-of-$links\" \"${dependency[@]}\" "
+    "\"$self\" \"${given[@]}\") || exit\n"
+    "        id=${id%%;*}\n"
+    "        echo \"link $link of $links is job $id\"\n"
+    "        dependency=(--dependency=\"afterany:$id\")\n"
+    "    done\n"
+    "    exit\n"
+    "fi\n";
+
+static const char before_srun[] =
+    "\n"
+    "# Newer Slurm does not hand --cpus-per-task on to srun. --mpi: `srun --mpi=list` shows what "
+    "a\n"
+    "# cluster has. --kill-on-bad-exit: where one rank is dead the others do not wait for it.\n"
+    "# Neighbours in number talk most, so they share a node.\n"
+    "count_start \"$@\"\n"
+    "export SRUN_CPUS_PER_TASK=\"${SLURM_CPUS_PER_TASK:-1}\"\n";
+
+static const char requeue[] =
+    "judge \"$@\"\n"
+    "scontrol requeue \"$job\" || echo \"the job cannot go back to the queue: submit it again\" "
+    ">&2\n"
+    "exit $code\n";
+
+static const char next_link[] =
+    "judge \"$@\"\n"
+    "if is_last; then\n"
+    "    echo 'the chain is over, and the run is not complete: submit it again' >&2\n"
+    "    rm -f \"$state\"\n"
+    "fi\n"
+    "exit $code\n";
+
+static const char hosts_begin[] =
+    "mpirun --version 2>&1 | grep -q 'Open MPI' || { echo 'no mpirun of Open MPI is on the PATH' "
+    ">&2; exit 64; }\n"
+    "[ -r \"$hosts\" ] || { echo \"$hosts: no such host file; a line of one: NAME slots=RANKS\" "
+    ">&2; exit 66; }\n"
+    "state=$(mktemp) || exit 74\n"
+    "logs=$name-logs/$(date +%Y-%m-%d-%H%M%S)-$$\n";
+
+static const char hosts_loop[] =
+    "\n"
+    "# mpirun passes USR1 on, and ends the ranks itself on any other signal: so it has a process\n"
+    "# group of its own, which a terminal's signals do not reach.\n"
+    "set -m\n"
+    "stopped= mpirun= number=0\n"
+    "pass_on() { stopped=yes; [ -z \"$mpirun\" ] || kill -USR1 \"$mpirun\" 2>/dev/null; }\n"
+    "trap pass_on TERM INT HUP\n"
+    "until [ \"$stopped\" ]; do\n"
+    "    count_start \"$@\"\n"
+    "    mkdir -p \"$logs/$((number += 1))\" || finish 74\n"
+    "    mpirun \"${options[@]}\" --output-filename \"$logs/$number\" \"$weft\" train "
+    "\"$@\" "
+    "</dev/null &\n"
+    "    mpirun=$!\n"
+    "    # A signal ends the wait, too; what ended meanwhile is waited for once more.\n"
+    "    while wait $mpirun; code=$?; kill -0 $mpirun 2>/dev/null; do :; done\n"
+    "    [ -z \"$stopped\" ] || { wait $mpirun; last=$?; [ $last = 127 ] || code=$last; }\n"
+    "    mpirun=\n"
+    "    judge \"$@\"\n"
+    "    [ \"$stopped\" ] || [ $code = 75 ] || sleep 5\n"
+    "done\n"
+    "finish ${code:-75}\n";
+
+/* ---- quotes ---- */
+
+/* A word of the shell. */
+static void put_word(FILE *out, const char *text)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                                "_./:,+@%^=-";
+    if (*text && strspn(text, plain) == strlen(text)) {
+        fputs(text, out);
+        return;
+    }
+    fputc('\'', out);
+    for (; *text; ++text) {
+        if (*text == '\'')
+            fputs("'\\''", out);
+        else
+            fputc(*text, out);
+    }
+    fputc('\'', out);
+}
+
+/* A value of sbatch's own lines, which has no line breaks. */
+static void put_value(FILE *out, const char *text)
+{
+    fputc('"', out);
+    for (; *text; ++text) {
+        if (strchr("\"\\", *text)) fputc('\\', out);
+        fputc(*text, out);
+    }
+    fputs("\"\n", out);
+}
+
+/* ---- the script ---- */
+
+static void put_use(const Script *s, FILE *out)
+{
+    const char *hosts = s->hosts && !*s->hosts ? " HOSTFILE" : "";
+    fputs("#   ", out);
+    fputs(s->hosts || s->links ? "bash " : "sbatch ", out);
+    /* a comment is one line */
+    for (const char *c = s->file; *c; ++c) fputc(*c == '\n' ? ' ' : *c, out);
+    fprintf(out, "%s%s [key=value ...]%s\n", hosts, s->any_config ? " CONFIG" : "",
+            s->hosts || s->links ? "" : "   (sbatch's own options come before the script's name)");
+}
+
+static void put_title(const Script *s, FILE *out)
+{
+    fputs("#!/usr/bin/env bash\n", out);
+    if (s->hosts)
+        fputs("# Trains on hosts without Slurm.\n", out);
+    else if (s->links)
+        fprintf(out,
+                "# Trains under Slurm in a chain of %lld jobs, each of which goes on where the "
+                "last one ended.\n",
+                (long long)s->links);
+    else if (s->array)
+        fputs("# Trains under Slurm as an array: each task is a run of its own, with its number as "
+              "its seed\n# and in its name, and goes on by itself when its time is over.\n",
+              out);
+    else
+        fprintf(out,
+                "# Trains under Slurm on %s%s, and goes on by itself when the job's time is "
+                "over.\n",
+                s->nodes > 1 ? "several nodes" : "one node", s->gpus ? " with GPUs" : "");
+    put_use(s, out);
+    fputs("# Written by `weft sbatch`.\n", out);
+    fputs(s->hosts ? why_hosts : why_slurm, out);
+}
+
+static void put_more(const char *words, FILE *out)
+{
+    for (const char *at = words; *(at += strspn(at, " ")); at += strcspn(at, " "))
+        fprintf(out, "#SBATCH %.*s\n", (int)strcspn(at, " "), at);
+}
+
+static void put_memory(const Script *s, FILE *out)
+{
+    int rank_mb = s->gpus ? SCRIPT_GPU_RANK_MB : SCRIPT_RANK_MB;
+    if (!s->memory_mib) {
+        if (!s->memory)
+            fputs("# --mem is not said: it is the cluster's default, or what `weft sbatch CONFIG` "
+                  "plans.\n",
+                  out);
+        return;
+    }
+    fprintf(out,
+            "# --mem: the ranks of the node that needs most take %.1f MB of its memory by `weft "
+            "plan`;\n# %.0f %%, %d MB a rank and %d MB more are for libraries, MPI and Slurm.\n",
+            s->planned_bytes / 1e6, 100 * SCRIPT_MARGIN, rank_mb, SCRIPT_NODE_MB);
+}
+
+static void put_options(const Script *s, FILE *out)
+{
+    long long hours = (long long)s->minutes / 60, minutes = (long long)s->minutes % 60;
+    fprintf(out,
+            "#SBATCH --job-name=%s\n#SBATCH --nodes=%lld\n#SBATCH --ntasks-per-node=%lld\n"
+            "#SBATCH --cpus-per-task=%lld\n",
+            s->job, (long long)s->nodes, (long long)s->tasks, (long long)s->cpus);
+    if (s->gpus) fprintf(out, "#SBATCH --gpus-per-node=%lld\n", (long long)s->gpus);
+    if (s->memory_mib) fprintf(out, "#SBATCH --mem=%lldM\n", (long long)s->memory_mib);
+    if (s->memory) fprintf(out, "#SBATCH --mem=%s\n", s->memory);
+    if (hours < 24)
+        fprintf(out, "#SBATCH --time=%02lld:%02lld:00\n", hours, minutes);
+    else
+        fprintf(out, "#SBATCH --time=%lld-%02lld:%02lld:00\n", hours / 24, hours % 24, minutes);
+    if (s->array) fprintf(out, "#SBATCH --array=%s\n", s->array);
+    if (s->partition) fprintf(out, "#SBATCH --partition=%s\n", s->partition);
+    if (s->account) fprintf(out, "#SBATCH --account=%s\n", s->account);
+    fprintf(out,
+            "#SBATCH --signal=USR1@120\n#SBATCH --requeue\n#SBATCH --open-mode=append\n"
+            "#SBATCH --output=%s-%s.log\n",
+            s->job, s->array ? "%A_%a" : "%j");
+    if (!s->any_config) {
+        fputs("#SBATCH --chdir=", out);
+        put_value(out, s->folder);
+    }
+    if (s->more) put_more(s->more, out);
+    fputs(why_options, out);
+    if (s->gpus) fputs(why_gpus, out);
+    put_memory(s, out);
+}
+
+static void put_array(const Script *s, FILE *out)
+{
+    fputs("task=${SLURM_ARRAY_TASK_ID:?is not set: this is a script for an array}\n", out);
+    if (s->any_config)
+        fputs("name=${1##*/}\nname=${name%.*}\n", out);
+    else {
+        fputs("name=", out);
+        put_word(out, s->run);
+        fputc('\n', out);
+    }
+    fputs("set -- \"$@\" run.name=\"$name-$task\" run.seed=\"$task\"\n", out);
+}
+
+/* Who trains what, and where. "$@": CONFIG and its words from here on. */
+static void put_run(const Script *s, FILE *out)
+{
+    if (s->links) fputs("self=$(realpath -- \"$0\") given=(\"$@\")\n", out);
+    if (s->any_config) {
+        fputs("weft=${WEFT:-weft}\n", out);
+        if (s->hosts) fputs("hosts=$1\nshift\n", out);
+        if (s->gpus) fputs("set -- \"$@\" train.device=cuda\n", out);
+    } else {
+        fputs("weft=", out);
+        put_word(out, s->weft);
+        fputs("\ncd ", out);
+        put_word(out, s->folder);
+        fputs(" || exit\n", out);
+        if (s->hosts) {
+            fputs("hosts=", out);
+            put_word(out, s->hosts);
+            fputc('\n', out);
+        }
+        fputs("set -- ", out);
+        put_word(out, s->config);
+        for (int i = 0; i < s->words; ++i) {
+            fputc(' ', out);
+            put_word(out, s->word[i]);
+        }
+        fputs(" \"$@\"\n", out);
+    }
+    if (s->array) put_array(s, out);
+}
+
+static void put_hosts(const Script *s, FILE *out)
+{
+    fprintf(out, "name=%s\n", s->job);
+    fputs(hosts_begin, out);
+    fputs(finish, out);
+    fputs(count, out);
+    fputs("options=(--hostfile \"$hosts\" --map-by slot --bind-to none", out);
+    if (s->ranks) fprintf(out, " -n %lld", (long long)s->ranks);
+    fputs(")\n# Hosts start with a fresh environment.\n"
+          "[ -z \"${LD_LIBRARY_PATH:-}\" ] || options+=(-x LD_LIBRARY_PATH)\n",
+          out);
+    fputs(hosts_loop, out);
+}
+
+static void put_slurm(const Script *s, FILE *out)
+{
+    if (s->links) {
+        fprintf(out,
+                "links=%lld name=%s\n"
+                "# The links have it in common.\n"
+                "state=weft-$(printf '%%s\\n' \"$@\" | cksum | cut -d' ' -f1).chain\n",
+                (long long)s->links, s->job);
+        fputs(submit_chain, out);
+        fputs(finish_chain, out);
+    } else {
+        if (s->array)
+            fputs("# The number of an array's last task alone is the whole array's.\n"
+                  "job=${SLURM_ARRAY_JOB_ID}_$task\n",
+                  out);
+        else
+            fputs("job=$SLURM_JOB_ID\n", out);
+        fputs("state=weft-$job.stuck\n", out);
+        fputs(finish, out);
+    }
+    fputs(count, out);
+    fputs(before_srun, out);
+    fprintf(out,
+            "srun --mpi=%s --kill-on-bad-exit=1 --distribution=block%s \"$weft\" train \"$@\"\n",
+            s->mpi, s->gpus ? " --gpu-bind=none" : "");
+    fputs("code=$?\n", out);
+    fputs(s->links ? next_link : requeue, out);
+}
+
+void script_print(const Script *s, FILE *out)
+{
+    put_title(s, out);
+    if (!s->hosts) put_options(s, out);
+    fputc('\n', out);
+    put_run(s, out);
+    if (s->hosts)
+        put_hosts(s, out);
+    else
+        put_slurm(s, out);
+}

@@ -1,0 +1,201 @@
+#!/usr/bin/env bash
+# weft sbatch: what its scripts say, how they quote, what it refuses; jobs/ has what it writes; hosts.sh runs for real, with
+# mpirun on this machine. tests/cli/requeue.sh has what scripts under Slurm do, tests/cluster/slurm.sh runs them there.
+root=$(cd "$(dirname "$0")/../.." && pwd)
+. "$root/tests/cli/images.bash"
+. "$root/tests/cli/common.bash"
+export WEFT OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+make_images
+sed -i 's/ threads: 1,//' lenet.yaml
+mkdir -p jobs bin
+check 0 '' "$root/tools/jobs.sh" "$WEFT" "$PWD"
+holds 'jobs/ has one script for each kind' test "$(ls jobs | wc -l)" = 6
+for file in jobs/*.sh "$root"/jobs/*.sh; do
+    holds "$file is what weft sbatch writes" cmp "$file" "$root/jobs/${file##*/}"
+    holds "bash reads $file" bash -n "$file"
+done
+
+says() { grep -qxF -- "$1" out; }
+sbatch() { "$WEFT" sbatch lenet.yaml "$@"; }
+# By the grid.
+check 0 '' sbatch --nodes 2 --ntasks-per-node 3 --time 36h --partition long --account a1 --more '--qos=high  --mail-type=END'
+for line in --job-name=lenet --nodes=2 --ntasks-per-node=3 --cpus-per-task=1 --time=1-12:00:00 --partition=long --account=a1 --qos=high \
+    --mail-type=END --requeue --open-mode=append --signal=USR1@120 --output=lenet-%j.log "--chdir=\"$PWD\""; do
+    holds "it says $line" says "#SBATCH $line"
+done
+holds 'bash reads it' bash -n out
+holds 'threads are said, so that no node decides the bits' says "set -- lenet.yaml train.threads=1 \"\$@\""
+check 0 '' sbatch grid.dp=4 grid.pp=2 --nodes 4
+holds 'ranks follow from the grid' says '#SBATCH --ntasks-per-node=2'
+check 0 '' sbatch grid.dp=4 grid.pp=2 --ntasks-per-node 4
+holds 'and nodes from them' says '#SBATCH --nodes=2'
+check 0 '' sbatch grid.pp=4 --nodes 2
+holds 'the least that holds a replica' says '#SBATCH --ntasks-per-node=2'
+check 0 '' sbatch train.threads=3
+holds 'each thread has a core' says '#SBATCH --cpus-per-task=3'
+holds 'and is said once' says 'set -- lenet.yaml train.threads=3 "$@"'
+
+# Memory: stages of different size on nodes of their own, by the plan of the same ranks.
+# mem WORDS... : MiB that the script asks for; planned TASKS BYTES
+mem() { sbatch "$@" | sed -n 's/^#SBATCH --mem=\([0-9]*\)M$/\1/p'; }
+near() { awk -v a="$1" -v b="$2" 'BEGIN { d = a - b; exit !(a > 0 && d <= 0.01 * a && -d <= 0.01 * a) }'; }
+stages() { "$WEFT" plan lenet.yaml --ranks "$1" train.threads=1 "${@:2}" --json | grep -o '"bytes": [0-9]*' | cut -d' ' -f2; }
+margin() { awk -v b="$1" -v n="$2" 'BEGIN { print (1.1 * b + n * 64e6 + 256e6) / 1048576 }'; }
+large="model.name=mlp model.hidden=[4096,2048]"
+read -r most a b _ <<<"$(echo $(stages 4 grid.pp=2 $large))"
+holds "stages differ, $a and $b" test "$a" != "$b"
+got=$(mem --nodes 2 --ntasks-per-node 2 grid.pp=2 $large)
+holds "$got MiB for two ranks of the stage that needs $most" near "$got" "$(margin $((2 * most)) 2)"
+got=$(mem --nodes 1 --ntasks-per-node 4 grid.pp=2 $large)
+holds "$got MiB for both stages, $a and $b" near "$got" "$(margin $((2 * a + 2 * b)) 4)"
+check 0 '' sbatch --mem 8G
+holds 'unless it is said' says '#SBATCH --mem=8G'
+rm -f x.h5
+check 66 'x.h5' sbatch data.train=x.h5
+check 0 '' sbatch data.train=x.h5 --mem 8G
+
+# Names that the shell, or sbatch, would read otherwise. srun says the words that it was given.
+cat >bin/srun <<'SH'
+#!/bin/sh
+while [ "${1#--}" != "$1" ]; do shift; done
+pwd >words
+printf '[%s]\n' "$@" >>words
+SH
+printf '#!/bin/sh\n' >bin/scontrol
+chmod +x bin/*
+odd="it's \"a\" \$(touch owned) folder \`touch owned\`;#"
+mkdir "$odd"
+cp lenet.yaml "$odd/my 'own' config.yaml"
+cd "$odd"
+check 0 '' "$WEFT" sbatch "my 'own' config.yaml" "run.name=my %j \$HOME 'run'" data.train=../images.h5 -o "job 'one'.sh" train.steps=2
+check 64 'already there' "$WEFT" sbatch "my 'own' config.yaml" "run.name=other" data.train=../images.h5 -o "job 'one'.sh"
+holds 'a job has a plain name' grep -qx '#SBATCH --job-name=my__j__HOME__run_' "job 'one'.sh"
+holds 'and its log' grep -qx '#SBATCH --output=my__j__HOME__run_-%j.log' "job 'one'.sh"
+(cd / && env PATH="$dir/bin:$PATH" SLURM_JOB_ID=7 bash "$dir/$odd/job 'one'.sh" optim.lr=0.5) || true
+cat >expected <<TEXT
+$PWD
+[$WEFT]
+[train]
+[my 'own' config.yaml]
+[run.name=my %j \$HOME 'run']
+[data.train=../images.h5]
+[train.steps=2]
+[train.threads=1]
+[optim.lr=0.5]
+TEXT
+holds 'every word arrives as it was' cmp words expected
+check 0 '' "$WEFT" sbatch "my 'own' config.yaml" "run.name=it's 'n" data.train=../images.h5 -o array.sh --array 1-3 --ntasks-per-node 2
+holds 'an array has logs of its own' grep -qx '#SBATCH --output=it_s__n-%A_%a.log' array.sh
+(env PATH="$dir/bin:$PATH" SLURM_JOB_ID=7 SLURM_ARRAY_JOB_ID=7 SLURM_ARRAY_TASK_ID=2 bash array.sh) || true
+holds 'and runs of its own' grep -qx "\[run.name=it's 'n-2\]" words
+holds 'with seeds of their own' grep -qx '\[run.seed=2\]' words
+holds 'nothing of a name was run' test ! -e owned -a ! -e ../owned
+cd "$dir"
+
+# Refused before anything is written.
+check 78 'the grid has 4 ranks' sbatch grid.dp=4 --nodes 3 -o no.sh
+check 78 'choose --nodes and --ntasks-per-node that make 4' sbatch grid.dp=4 --nodes 2 --ntasks-per-node 1 -o no.sh
+check 64 'no multiple of grid.pp 3' sbatch grid.pp=3 --nodes 2 --ntasks-per-node 2 -o no.sh
+check 78 'optim.lrr' sbatch optim.lrr=1 -o no.sh
+check 78 'grid.pp' sbatch grid.pp=99 -o no.sh
+check 78 "there is no model 'lenett'" sbatch model.name=lenett -o no.sh
+check 66 'no-such.yaml' "$WEFT" sbatch no-such.yaml -o no.sh
+check 64 'missing configuration file' "$WEFT" sbatch
+check 64 'each wants a core' sbatch train.threads=4 --cpus-per-task 2 -o no.sh
+check 64 'expected a length of time' sbatch --time 90 -o no.sh
+check 64 'expected a length of time' sbatch --time 0s -o no.sh
+check 64 'expected numbers' sbatch --array '1-3 --wrap=x' -o no.sh
+check 64 'expected letters' sbatch --partition 'a b' -o no.sh
+check 64 'expected letters' sbatch --account '' -o no.sh
+check 64 'expected options' sbatch --more 'qos=high' -o no.sh
+check 64 'do not go together' sbatch --array 1-3 --chain 2 -o no.sh
+check 64 'leave run.seed out' sbatch --array 1-3 run.seed=4 -o no.sh
+check 64 'needs -o FILE' sbatch --chain 2
+check 64 'for hosts without Slurm' sbatch --hosts hosts --partition a -o no.sh
+check 64 'a rank has one GPU' sbatch --gpus 4 --ntasks-per-node 2 -o no.sh
+check 78 'and --gpus asks for GPUs' sbatch --gpus 4 train.device=cpu -o no.sh
+check 78 'how many GPUs a node has' sbatch train.device=cuda -o no.sh
+check 64 'run it without mpirun' env OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_RANK=0 "$WEFT" sbatch lenet.yaml -o no.sh
+mkdir 'back\slash'
+mkdir '%j'
+check 64 'no folder with a backslash' env -C '%j' "$WEFT" sbatch ../lenet.yaml data.train=../images.h5 -o no.sh
+check 64 'no folder with a backslash' env -C 'back\slash' "$WEFT" sbatch ../lenet.yaml data.train=../images.h5 -o no.sh
+check 74 'no-such/no.sh' sbatch -o no-such/no.sh
+holds 'nothing is written' test -z "$(find . -name '*no.sh*')"
+# A program without CUDA plans for no GPU.
+if "$WEFT" --version | grep -q "CUDA: built without"; then
+    check 78 'without CUDA' sbatch --gpus 4 --nodes 2 -o no.sh
+else
+    check 0 '' sbatch --gpus 4 --nodes 2
+    holds 'GPUs of a node' says '#SBATCH --gpus-per-node=4'
+    holds 'a rank for each' says '#SBATCH --ntasks-per-node=4'
+fi
+check 0 '' sbatch --gpus 4 --nodes 2 --mem 100G
+holds 'GPUs are used' says 'set -- lenet.yaml train.device=cuda "$@"'
+
+# Files.
+echo mine >file
+check 64 'already there' sbatch -o file
+holds 'a file stays' grep -qx mine file
+check 0 '' sbatch -o file --force
+holds 'unless asked' grep -q '^srun ' file
+echo mine >target
+ln -s target link
+check 64 'symbolic link' sbatch -o link
+check 64 'symbolic link' sbatch -o link --force
+holds 'what a link names stays' grep -qx mine target
+ln -s nowhere dangling
+check 64 'symbolic link' sbatch -o dangling
+holds 'also where it is not there' test ! -e nowhere
+check 64 'folder' sbatch -o jobs --force
+holds 'nothing is left over' test -z "$(find . -name '*.part')"
+
+# Hosts without Slurm, for real: a run that stops, and one of which a rank is killed, is started again and goes on, to the bits
+# of one that never stopped.
+if ! mpirun --version 2>&1 | grep -q 'Open MPI'; then echo '  skipped: no mpirun of Open MPI'; finish; exit; fi
+unset SLURM_JOB_ID
+echo "localhost slots=2" >hosts
+last=checkpoints/step-00001500.h5
+words="train.steps=1500 checkpoint.every_steps=100 train.log_every=100"
+check 0 '' timeout 120 "$WEFT" train lenet.yaml run.name=whole train.threads=1 $words
+check 0 '' sbatch --hosts hosts --nodes 1 --ntasks-per-node 2 run.name=parts $words -o hosts.sh
+holds 'the ranks that were asked for' grep -q -- '-n 2)' hosts.sh
+timeout 180 bash hosts.sh run.max_time=3s >parts.log 2>&1 &
+script=$!
+# what runs below the script: mpirun, then its ranks
+ranks() { pgrep -f "^$WEFT train lenet.yaml run.name=$1 "; }
+saved() { ls "runs/$1/checkpoints/"step-*.h5 >/dev/null 2>&1; }
+soon saved parts
+kill -KILL "$(ranks parts | head -n 1)" || true
+code=0
+wait $script || code=$?
+holds "it comes to its end ($code)" test $code = 0
+holds 'in several starts' test "$(grep -c 'resuming from' parts.log)" -ge 2
+holds 'a rank was lost, and the time was over' grep -q 'run.max_time' parts.log
+[ $code = 0 ] || cat parts.log
+check 0 '' "$WEFT" ckpt diff runs/whole/$last runs/parts/$last
+holds 'each rank of each start has a file' test "$(find parts-logs -name stdout -path '*rank.1*' | wc -l)" -ge 3
+check 0 'this run is complete' timeout 100 bash hosts.sh
+timeout 180 bash "$root/jobs/hosts.sh" hosts lenet.yaml run.name=told train.threads=1 checkpoint.every_steps=100 >told.log 2>&1 &
+script=$!
+soon saved told
+kill -TERM "$(pgrep -P $script -x bash)"
+code=0
+wait $script || code=$?
+holds "a signal stops it, saved ($code)" test $code = 75
+holds 'and it is not started again' test "$(grep -c 'planned memory per rank' told.log)" = 1
+[ $code = 75 ] || cat told.log
+# no progress: whatever is started ends with 75
+cat >bin/useless <<SH
+#!/bin/sh
+case "\$*" in *--newest*) exec "$WEFT" "\$@";; esac
+echo >>starts
+exit 75
+SH
+chmod +x bin/useless
+echo "localhost slots=1" >hosts
+check 75 'not started again: three times' env WEFT="$PWD/bin/useless" timeout 100 bash "$root/jobs/hosts.sh" hosts lenet.yaml run.name=useless
+holds 'three starts, no more' test "$(wc -l <starts)" = 3
+check 66 'no such host file' bash "$root/jobs/hosts.sh" nowhere lenet.yaml
+holds 'nothing runs on' test -z "$(ranks parts)$(ranks told)"
+finish
