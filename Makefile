@@ -285,8 +285,8 @@ REPEATS := %/train/test_grid_np4 %/test_stages_np2 %/test_shard_np6 %/test_shard
 asan-quick:      ## the same without the scripts of tests/cli and what repeats others on more ranks
 	@$(MAKE) --no-print-directory asan TEST_CLI= LEAVE_OUT="$(REPEATS)"
 
-cluster: $(BUILD)/weft    ## as root: training across hosts made on this machine, under Slurm, too (five minutes)
-	@echo "three hosts for bits, two for Slurm (installed if missing) and two for overlap: about two minutes"
+cluster: $(BUILD)/weft    ## as root: training across hosts made on this machine, under Slurm, too (ten minutes)
+	@echo "three hosts for bits, three for Slurm (installed if missing), two for hangs and for overlap: about ten minutes"
 	@WEFT=$(BUILD)/weft TEST_TIMEOUT=900 tests/run.sh tests/cluster/bits.sh tests/cluster/slurm.sh tests/cluster/hang.sh
 	@WEFT=$(BUILD)/weft tests/cluster/overlap.sh
 
@@ -309,6 +309,6 @@ install: $(BUILD)/weft   ## PREFIX= and DESTDIR= as usual
 	$(BUILD)/weft help --man >$(DESTDIR)$(PREFIX)/share/man/man1/weft.1
 	$(BUILD)/weft help --completion >$(DESTDIR)$(PREFIX)/share/bash-completion/completions/weft
 	mkdir -p $(DESTDIR)$(PREFIX)/share/weft/jobs
-	install -m 644 jobs/*.yaml jobs/slurm.sh $(DESTDIR)$(PREFIX)/share/weft/jobs
+	install -m 644 jobs/*.yaml jobs/*.sh $(DESTDIR)$(PREFIX)/share/weft/jobs
 
 -include $(FUZZ_SRC:%.c=$(BUILD)/fuzz/obj/%.d) $(OBJ:.o=.d) $(EMULATED_OBJ:.o=.d) $(SIMD_OBJ:.o=.d) $(CU_OBJ:.o=.d) $(TEST_BIN:=.d) $(BUNDLE_OBJ:.o=.d) $(BUILD)/obj/src/main.d $(BUILD)/obj/tests/reference/forward.d

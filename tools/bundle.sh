@@ -66,7 +66,7 @@ put_programs() {
     cp "$orted" "$new/libexec/orted"
     cp "$here/bundle/env.sh" "$new/env.sh"
     cp "$root/LICENSE" "$new"
-    cp "$root"/jobs/*.yaml "$root/jobs/slurm.sh" "$new/jobs"
+    cp "$root"/jobs/*.yaml "$root"/jobs/*.sh "$new/jobs"
     cp "$root/tests/run.sh" "$new/tests"
     script bin/weft 'exec "$bundle/libexec/weft" "$@"'
     # Open MPI stops where there is no ssh, though ranks of one node need none.

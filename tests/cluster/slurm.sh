@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
-# Slurm itself, on two hosts of one machine: jobs/slurm.sh trains with srun to the same bits as one rank; a job whose time
-# limit comes leaves a checkpoint, ends with 75, goes back to the queue and then on, to the same bits.
-# usage: slurm.sh     (WEFT=build/weft; needs root; 40 s on two idle cores)
+# Slurm itself, on three hosts of one machine: jobs/slurm.sh trains with srun to the same bits as one rank. What `weft sbatch`
+# writes: a job whose time limit comes leaves a checkpoint, ends with 75, goes back to the queue and then on, to the same bits; so
+# does one of which a node dies in mid-step, on those that are left; one that is cancelled stays so; an array's tasks are runs of
+# their own, and one that is stopped goes back alone; a chain's jobs come one after the other.
+# usage: slurm.sh     (WEFT=build/weft; needs root; two minutes on two idle cores)
 # Installs Debian's slurm-wlm and munge where they are missing.
 if [ -z "${CLUSTER_HOSTS:-}" ]; then
     why=$("$(dirname "$0")/hosts.sh" 1 true) || exit 1
@@ -12,7 +14,7 @@ if [ -z "${CLUSTER_HOSTS:-}" ]; then
         { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends slurm-wlm munge; } >/dev/null || exit 1
     fi
 fi
-hosts=2
+hosts=3
 . "$(dirname "$0")/cluster.bash"
 job=$cluster/../../jobs/slurm.sh
 export SLURM_CONF=/run/slurm/slurm.conf
@@ -37,7 +39,8 @@ SelectTypeParameters=CR_Core
 SlurmdParameters=config_overrides
 JobRequeue=1
 KillWait=10
-NodeName=n[1-2] CPUs=4 RealMemory=1000
+SlurmdTimeout=10
+NodeName=n[1-3] CPUs=4 RealMemory=1000
 PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP
 CONF
     echo "PMIxCliTmpDirBase=/run/node" >/run/slurm/mpi.conf
@@ -48,11 +51,11 @@ until_true() {
     local left=$(($1 * 5))
     shift
     until "$@" >/dev/null 2>&1; do
-        [ $((left -= 1)) -gt 0 ] || return 1
+        [ $((left -= 1)) -gt 0 ] || { echo "waited in vain: $*"; return 1; }
         sleep 0.2
     done
 }
-idle() { [ "$(sinfo -h -o %D -t idle)" = 2 ]; }
+idle() { [ "$(sinfo -h -o %D -t idle)" = "${1:-3}" ]; }
 
 start_slurm() {
     mkdir -p /run/slurm/state /run/munge
@@ -82,27 +85,84 @@ check 0 '' timeout 120 sbatch --wait -o four.log "$job" lenet.yaml run.name=four
 holds 'four ranks on two hosts' grep -q '^4 ranks.*allreduce: shm and mpi' four.log
 check 0 '' "$WEFT" ckpt diff runs/alone/$last runs/four/$last
 
-# Half a second a step over this link: the limit comes long before the end. No signal says so (URG is ignored): Slurm sends it
-# once, at one of its looks at limits, twice a minute, and it is lost where srun has not started the ranks yet. They ask Slurm.
-"$cluster/hosts.sh" link 50mbit
-id=$(sbatch --parsable --time=1 --signal=URG@1 -o long.log "$job" lenet.yaml run.name=long grid.pp=2)
-until_true 90 is "$id" Restarts 1 || { scontrol show job "$id"; cat long.log; }
-holds 'the time limit leads to exit code 75' grep -q 'exit code 75' long.log
-holds 'by itself, before the limit' grep -q "^job $id ends in .* this run stops here" long.log
-holds 'Slurm stopped nothing' test -z "$(grep -i 'time limit' long.log)"
-holds 'and to a checkpoint' test -n "$(ls runs/long/checkpoints/step-*.h5)" -a ! -e runs/long/$last
-"$cluster/hosts.sh" link off
-until_true 60 idle
-# Else Slurm lets two minutes pass; and it may set that time once more after it was told. Fifty times, two seconds apart, and
-# not within the second of the job's end: hosts take a start from then for one of the run that was just revoked.
-sleep 2
+# went_on ID : a job that is back in the queue runs, and is done. Else Slurm lets two minutes pass; and it may set that time once
+# more after it was told. Not within the second of the job's end: hosts take a start from then for one of the run that was just
+# revoked.
 goes_on() {
-    is "$id" JobState COMPLETED && return
-    ! is "$id" JobState PENDING || scontrol update jobid="$id" StartTime=now
+    is "$1" JobState COMPLETED && return
+    ! is "$1" JobState PENDING || scontrol update jobid="$1" StartTime=now
     sleep 2
     return 1
 }
-until_true 10 goes_on || { scontrol show job "$id"; cat long.log; }
-holds 'it went on from there' grep -q 'resuming from runs/long/checkpoints/' long.log
-check 0 '' "$WEFT" ckpt diff runs/alone/$last runs/long/$last
+went_on() {
+    sleep 2
+    until_true 12 goes_on "$1" || { scontrol show job "$1"; cat "$2" || true; }
+}
+saved() { ls "$1/checkpoints/"step-*.h5; }
+
+# Half a second a step over this link: the limit comes long before the end. No signal says so (URG is ignored): Slurm sends it
+# once, at one of its looks at limits, twice a minute, and it is lost where srun has not started the ranks yet. They ask Slurm.
+# A folder and words that want quotes, and sbatch called elsewhere.
+shared=$PWD odd="it's a \"folder\" #1"
+mkdir "$odd"
+cd "$odd"
+"$cluster/hosts.sh" link 50mbit
+check 0 '' "$WEFT" sbatch ../lenet.yaml --nodes 2 --ntasks-per-node 2 --time 1m grid.pp=2 data.train=../images.h5 "run.name=long run" -o long.sh
+id=$(cd / && sbatch --parsable --signal=URG@1 "$shared/$odd/long.sh")
+long=long_run-$id.log
+until_true 90 is "$id" Restarts 1 || { scontrol show job "$id"; cat "$long" || true; }
+holds 'the time limit leads to exit code 75' grep -q 'exit code 75' "$long"
+holds 'by itself, before the limit' grep -q "^job $id ends in .* this run stops here" "$long"
+holds 'Slurm stopped nothing' test -z "$(grep -i 'time limit' "$long")"
+holds 'and to a checkpoint' test -n "$(saved 'runs/long run')" -a ! -e "runs/long run/$last"
+"$cluster/hosts.sh" link off
+until_true 60 idle
+went_on "$id" "$long"
+holds 'it went on from there' grep -q 'resuming from runs/long run/checkpoints/' "$long"
+check 0 '' "$WEFT" ckpt diff ../runs/alone/$last "runs/long run/$last"
+cd "$shared"
+
+# Cancelled, after it has begun to save.
+"$cluster/hosts.sh" link 50mbit
+check 0 '' "$WEFT" sbatch lenet.yaml --nodes 2 --ntasks-per-node 2 grid.pp=2 checkpoint.every_steps=2 run.name=dies -o dies.sh
+id=$(sbatch --parsable dies.sh run.dir=cancelled)
+until_true 60 saved cancelled/dies
+scancel "$id"
+until_true 60 idle
+holds 'what was cancelled stays so' is "$id" JobState CANCELLED
+holds 'and is not in the queue again' is "$id" Restarts 0
+
+# A node dies in mid-step: all its processes and its cable, at once.
+id=$(sbatch --parsable dies.sh)
+until_true 60 saved runs/dies
+kill -KILL "$(cat /run/hosts/n2)"
+until_true 90 is "$id" Restarts 1 || { scontrol show job "$id"; cat "dies-$id.log"; }
+"$cluster/hosts.sh" link off
+until_true 60 idle 2 || sinfo
+went_on "$id" "dies-$id.log"
+holds 'a dead node leads back to the queue, and on' grep -q 'resuming from runs/dies/checkpoints/' "dies-$id.log"
+check 0 '' "$WEFT" ckpt diff runs/alone/$last runs/dies/$last
+
+# An array: the second, last task has the array's own number.
+check 0 '' "$WEFT" sbatch lenet.yaml --array 1-2 --ntasks-per-node 2 train.steps=3000 run.name=task -o array.sh
+id=$(sbatch --parsable array.sh)
+until_true 60 is "${id}_2" JobState RUNNING
+sleep 2
+scancel --signal=USR1 "${id}_2"
+until_true 60 is "${id}_2" Restarts 1 || { scontrol show job "$id"; cat "task-${id}_2.log"; }
+until_true 60 is "${id}_1" JobState COMPLETED
+holds 'a task that was stopped goes back to the queue' is "${id}_2" Restarts 1
+holds 'alone' is "${id}_1" Restarts 0
+went_on "${id}_2" "task-${id}_2.log"
+holds 'both are done, with numbers of their own' test -e runs/task-1/checkpoints/step-00003000.h5 -a -e runs/task-2/checkpoints/step-00003000.h5
+check 65 '' "$WEFT" ckpt diff runs/task-1/checkpoints/step-00003000.h5 runs/task-2/checkpoints/step-00003000.h5
+
+# A chain, of a run that is longer than it.
+ended() { [ "$(field "$1" JobState)" = FAILED ]; }
+check 0 '' "$WEFT" sbatch lenet.yaml --chain 3 --ntasks-per-node 2 train.steps=1000000 run.max_time=2s run.name=chain -o chain.sh
+check 0 'link 3 of 3' bash chain.sh
+ids=$(sed -n 's/^link .* is job //p' out)
+for id in $ids; do until_true 60 ended "$id"; done
+holds 'each link went on where the last one ended' test "$(cat $(printf 'chain-%s.log ' $ids) | grep -c 'resuming from')" = 2
+holds 'and the last one says that there is more to do' grep -q 'the run is not complete' "chain-${ids##*[!0-9]}.log"
 finish
