@@ -11,6 +11,7 @@
 #include "base/cpu.h"
 #include "base/phase.h"
 #include "base/json.h"
+#include "base/lease.h"
 
 #include <stdarg.h>
 #include <stdbool.h>

@@ -87,6 +87,8 @@ typedef struct Config {
         bool fresh, trace, nvtx;
         /* seconds after which it stops; 0: none */
         double max_time;
+        /* between the owner's signs of life in the folder */
+        double heartbeat_s;
     } run;
     struct {
         /* zoo name; "" where layers are listed */

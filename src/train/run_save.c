@@ -25,10 +25,12 @@ Status run_ran_away(Status st, int64_t step)
                 fail_message(), (long long)step);
 }
 
-/* Lines up to a checkpoint's step are on the disk before it makes them history. */
+/* Nobody else's run gets a file of this one. Lines up to a checkpoint's step are on the disk before
+ * it makes them history. */
 static void before(void *user)
 {
     Run *r = user;
+    lease_hold(r->dir.lease);
     (void)tolerate(observer_sync(r->observer), &r->sync_failing, "syncing metrics");
 }
 
