@@ -291,7 +291,9 @@ enum {
     VERB_THREADS = 4,
     /* works for long: a signal asks it to stop (stop_begin), and output that cannot be written is
      * no reason to fail */
-    VERB_LASTS = 8
+    VERB_LASTS = 8,
+    /* starts ranks by itself: -n is its own */
+    VERB_STARTS = 16
 };
 /* One verb, or one importer. */
 typedef struct Verb {

@@ -26,7 +26,7 @@ struct Lease {
     char *folder, *path;
     int64_t number, beat;
     LeaseFacts me;
-    bool complained, threaded, stop;
+    bool follows_own, complained, stop;
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t wake;
@@ -151,7 +151,6 @@ static Status begin_thread(Lease *l)
     pthread_sigmask(SIG_BLOCK, &all, &before);
     int error = pthread_create(&l->thread, NULL, beat_run, l);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
-    l->threaded = error == 0;
     return error ? fail(ERR_MEMORY, "a thread cannot be started: %s", strerror(error)) : OK;
 }
 
@@ -191,7 +190,7 @@ static Status watch(const char *folder, int64_t number, const char *first, const
 }
 
 /* What is to be thought of owner-N? */
-static Status judge(const Lease *l, int64_t number, LeaseState *state)
+static Status judge(Lease *l, int64_t number, LeaseState *state)
 {
     char text[LEASE_TEXT], who[LEASE_WHO];
     LeaseFacts owner;
@@ -199,6 +198,7 @@ static Status judge(const Lease *l, int64_t number, LeaseState *state)
     if (!read_text(l->folder, number, text)) return OK;
     if (!lease_facts_read(&owner, text)) owner = (LeaseFacts){.beat_s = l->me.beat_s};
     *state = lease_facts_judge(&owner, &l->me);
+    l->follows_own = lease_facts_own(&owner, &l->me);
     lease_facts_say(&owner, who);
     if (*state == LEASE_UNKNOWN) {
         TRY(watch(l->folder, number, text, &owner, state));
@@ -269,6 +269,11 @@ Status lease_take(Lease **lease, const char *folder, double beat_s)
     mem_free(&l->path);
     mem_free(lease);
     return status;
+}
+
+bool lease_follows_own(const Lease *l)
+{
+    return l->follows_own;
 }
 
 const char *lease_id(const Lease *l)

@@ -173,10 +173,14 @@ static bool slurm_has_ended(const char *job)
     return code > 0 && strstr(text, "Invalid job id") != NULL;
 }
 
+bool lease_facts_own(const LeaseFacts *o, const LeaseFacts *me)
+{
+    return *o->run && !strcmp(o->run, me->run) && o->start < me->start;
+}
+
 LeaseState lease_facts_judge(const LeaseFacts *o, const LeaseFacts *me)
 {
-    if (o->ended) return LEASE_GONE;
-    if (*o->run && !strcmp(o->run, me->run) && o->start < me->start) return LEASE_GONE;
+    if (o->ended || lease_facts_own(o, me)) return LEASE_GONE;
     if (*o->place && !strcmp(o->place, me->place)) {
         int64_t now = began(o->process);
         if (now >= 0) return now == o->began ? LEASE_ALIVE : LEASE_GONE;

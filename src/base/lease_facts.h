@@ -39,6 +39,8 @@ void lease_facts_write(const LeaseFacts *facts, char *text);
 bool lease_facts_read(LeaseFacts *facts, const char *text);
 /* Into LEASE_WHO bytes: "process 12 on node07, job 17, since ...". */
 void lease_facts_say(const LeaseFacts *facts, char *out);
+/* Is it an earlier start of the same weft run? */
+bool lease_facts_own(const LeaseFacts *owner, const LeaseFacts *me);
 /* What can be known of the owner at once: of its process where that is of this host, of its job
  * where Slurm answers. */
 LeaseState lease_facts_judge(const LeaseFacts *owner, const LeaseFacts *me);
