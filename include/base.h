@@ -13,6 +13,7 @@
 #include "base/beat.h"
 #include "base/phase.h"
 #include "base/json.h"
+#include "base/lease.h"
 
 #include <stdarg.h>
 #include <stdbool.h>

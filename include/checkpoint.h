@@ -118,6 +118,9 @@ void good_files_add(GoodFiles *good, const char *path);
  * cannot be read for now: ERR_IO or ERR_NOINPUT; none of several loads: ERR_DATA; the message says
  * which others are good. good may be NULL. Not collective: rank 0 asks and tells the others. */
 Status checkpoint_newest(const char *dir, GoodFiles *good, char **path);
+/* The step of the newest "step-*.h5" in dir, which is not opened; -1: there is none. ERR_IO. Not
+ * collective. */
+Status checkpoint_last_step(const char *dir, int64_t *step);
 /* Removes what is older than the newest `keep` good step-*.h5 (keep 0: nothing; those not known as
  * good are read), and what saves that died left as *.part. A file that does not load counts for
  * nothing; best.h5 stays. Not collective. */

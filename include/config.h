@@ -87,6 +87,8 @@ typedef struct Config {
         bool fresh, trace, nvtx;
         /* seconds after which it stops; 0: none */
         double max_time;
+        /* between the owner's signs of life in the folder */
+        double heartbeat_s;
     } run;
     struct {
         /* zoo name; "" where layers are listed */
@@ -296,7 +298,9 @@ enum {
     VERB_THREADS = 4,
     /* works for long: a signal asks it to stop (stop_begin), and output that cannot be written is
      * no reason to fail */
-    VERB_LASTS = 8
+    VERB_LASTS = 8,
+    /* starts ranks by itself: -n is its own */
+    VERB_STARTS = 16
 };
 /* One verb, or one importer. */
 typedef struct Verb {

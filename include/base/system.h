@@ -72,6 +72,19 @@ void stop_end(void);
 /* Which signals these are, for a caller that waits for them itself. */
 void stop_signals(sigset_t *set);
 
+/* Other programs, with signals as by default and a process group of their own. Codes are exit codes
+ * as a shell gives them, or one of these. */
+enum { COMMAND_NONE = -1, COMMAND_SILENT = -2, COMMAND_BUSY = -3 };
+/* Starts one, its words in PATH; output: where it writes, -1: nowhere. 0, or errno. */
+int command_start(pid_t *child, int output, char *const *words);
+/* Waits for those whose code is COMMAND_BUSY. What has not ended after limit_s is ended:
+ * COMMAND_SILENT. */
+void command_wait(int count, const pid_t *child, double limit_s, int *code);
+/* Starts one and reads what it says, as far as it fits. COMMAND_NONE: it cannot be started. */
+int command_ask(char *const *words, double limit_s, char *out, size_t room);
+/* Sleeps; a signal ends it early. */
+void command_rest(double seconds);
+
 /* A library that is bound when it is needed, not linked. It stays bound until the process ends. */
 enum { LIBRARY_SYMBOLS = 32 };
 typedef struct LibrarySymbol {

@@ -220,6 +220,15 @@ Status checkpoint_newest(const char *dir, GoodFiles *good, char **path)
     return status;
 }
 
+Status checkpoint_last_step(const char *dir, int64_t *step)
+{
+    FolderList list;
+    Status status = folder_list_init(&list, dir);
+    *step = list.count > 0 ? list.entry[0].step : -1;
+    folder_list_fini(&list);
+    return status;
+}
+
 /* ---- pruning ---- */
 
 static Status remove_old(const char *path)

@@ -141,7 +141,7 @@ static Status run_verb(const Verb *verb, int argc, char **argv, char **words)
             return OK;
         }
     void *options = mem_new(verb->options_bytes + 1);
-    const Flag *n = flag_find(verb, "-n");
+    const Flag *n = verb->traits & VERB_STARTS ? NULL : flag_find(verb, "-n");
     Status status = verb_options_init(verb, &argc, argv, options);
     if (n) ranks.count = (int)*(int64_t *)((char *)options + n->offset);
     if (status == OK && verb->traits & VERB_CONFIG) status = check_config(verb, argc, argv, &ranks);
@@ -206,6 +206,20 @@ static Status check_output(Status status, bool lasts)
     return status;
 }
 
+/* weft run has asked for a file for each rank. */
+static void keep_words(int rank)
+{
+    const char *folder = getenv("WEFT_LOG_DIR");
+    if (!folder || !getenv(LEASE_RUN)) return;
+    char *path = mem_format("%s/rank-%d.log", folder, rank);
+    int file = open(path, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0666);
+    if (file < 0 || dup2(file, STDOUT_FILENO) < 0 || dup2(file, STDERR_FILENO) < 0)
+        log_error("%s: cannot be written: %s", path, strerror(errno));
+    if (file > STDERR_FILENO) close(file);
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    mem_free(&path);
+}
+
 /* What keys take is said by the modules that have it, before any is read. */
 int cli_main(int argc, char **argv)
 {
@@ -220,6 +234,7 @@ int cli_main(int argc, char **argv)
     char **words = mem_new((size_t)(argc + 1) * sizeof *words);
     memcpy(words, argv, (size_t)argc * sizeof *words);
     int rank = launch_rank();
+    if (lasts) keep_words(rank);
     log_init(rank == 0);
     watch_enter(rank);
     Status status = check_output(run(argc - 1, argv + 1, words), lasts);

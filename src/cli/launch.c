@@ -1,22 +1,17 @@
 /* Starting ranks: `weft VERB -n N ...` runs `mpirun -n N weft VERB ...` and takes over its exit
  * code. Inside a batch job the scheduler's slots count; at a desk the cores do, and more ranks than
- * cores are allowed with a warning. A signal must not end training: mpirun would kill its ranks a
- * second later and exit 1. It is kept from mpirun and goes to the ranks as SIGUSR1, which mpirun
- * passes on, so that they can write their checkpoint. A second SIGINT or SIGTERM ends mpirun; so
- * does the first of any signal to another verb. */
+ * cores are allowed with a warning. */
+#include "attend.h"
 #include "private.h"
 
 #include "checkpoint.h"
 #include "tensor.h"
-#include "watch.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -39,7 +34,7 @@ int launch_rank(void)
     return 0;
 }
 
-static bool in_batch_job(void)
+bool in_batch_job(void)
 {
     static const char *const variables[] = {"SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "JOB_ID"};
     for (size_t i = 0; i < sizeof variables / sizeof variables[0]; ++i)
@@ -47,7 +42,7 @@ static bool in_batch_job(void)
     return false;
 }
 
-static bool is_open_mpi(void)
+bool is_open_mpi(void)
 {
     char version[MPI_MAX_LIBRARY_VERSION_STRING] = "";
     int length = 0;
@@ -57,10 +52,10 @@ static bool is_open_mpi(void)
 
 /* Through the environment, for mpirun's own options for these are not the same in Open MPI 4 and
  * 5. */
-static void open_mpi_settings(void)
+void open_mpi_settings(bool quiet)
 {
     /* its own words on a rank that failed add nothing */
-    if (!in_batch_job()) {
+    if (quiet) {
         setenv("OMPI_MCA_orte_execute_quiet", "1", 0);
         setenv("PRTE_MCA_prte_execute_quiet", "1", 0);
     }
@@ -70,204 +65,107 @@ static void open_mpi_settings(void)
     setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 0);
 }
 
-/* mpirun with its own options, the program, the words of main without -n. */
-static char **mpirun_words(int ranks, char *const *words)
+char **mpirun_words(int ranks, char *const *command)
 {
     int count = 0, n = 0;
-    while (words[count]) ++count;
-    char **out = mem_new((size_t)(count + 16) * sizeof *out), program[4096];
-    ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
-    program[length > 0 ? length : 0] = 0;
+    while (command[count]) ++count;
+    char **out = mem_new((size_t)(count + 8) * sizeof *out);
     out[n++] = mem_text("mpirun");
     if (is_open_mpi() && !in_batch_job()) out[n++] = mem_text("--oversubscribe");
     out[n++] = mem_text("--bind-to");
     out[n++] = mem_text("none");
     out[n++] = mem_text("-n");
     out[n++] = mem_format("%d", ranks);
-    out[n++] = mem_text(length > 0 ? program : words[0]);
+    for (int i = 0; i < count; ++i) out[n++] = mem_text(command[i]);
+    return out;
+}
+
+/* This program with the words of main but -n, under mpirun. */
+static char **own_words(int ranks, char *const *words)
+{
+    int count = 0, n = 0;
+    while (words[count]) ++count;
+    char **own = mem_new((size_t)(count + 1) * sizeof *own), program[4096];
+    ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
+    program[length > 0 ? length : 0] = 0;
+    own[n++] = length > 0 ? program : words[0];
     for (int i = 1; i < count; ++i) {
         if (!strcmp(words[i], "-n"))
             ++i;
         else if (strncmp(words[i], "-n=", 3) != 0)
-            out[n++] = mem_text(words[i]);
+            own[n++] = words[i];
     }
+    char **out = mpirun_words(ranks, own);
+    mem_free(&own);
     return out;
 }
 
-static void words_free(char **words)
+void words_free(char **words)
 {
     for (int i = 0; words[i]; ++i) mem_free(&words[i]);
     mem_free(&words);
 }
 
-/* ---- until mpirun has ended ---- */
-
-/* What mpirun is told of a signal to this process. */
-typedef struct Passing {
-    pid_t mpirun;
-    bool lasts;
-    /* by this signal mpirun itself ended; 0: by none */
-    int killed;
-    /* signal; 0: none has come */
-    int first;
-    /* of SIGINT and SIGTERM; a second one ends mpirun */
-    int ends;
-    double end_s;
-} Passing;
-
-/* One and the same wish often comes twice at once, to the process and to its group (timeout,
- * shells): that is one. */
-static const double SAME_WISH_S = 1;
-
-static void pass_on(Passing *p, int number)
-{
-    double now = clock_s();
-    if (!p->first) p->first = number;
-    bool end = number == SIGINT || number == SIGTERM;
-    if (end && (p->ends == 0 || now - p->end_s > SAME_WISH_S)) {
-        ++p->ends;
-        p->end_s = now;
-    }
-    kill(p->mpirun, p->lasts && p->ends < 2 ? SIGUSR1 : SIGTERM);
-}
-
-/* Returns mpirun's exit code as a shell gives it. A wish to stop is passed on again and again:
- * mpirun and ranks that are only starting may miss it. */
-static int attend(Passing *p, Watch *watch)
-{
-    enum { AGAIN_MS = 1000 };
-    struct signalfd_siginfo info;
-    int state;
-    for (;;) {
-        bool stopping = p->lasts && p->first;
-        if (!watch_wait(watch, stopping ? AGAIN_MS : -1) && stopping) kill(p->mpirun, SIGUSR1);
-        while (read(watch->signals, &info, sizeof info) == (ssize_t)sizeof info)
-            if (info.ssi_signo != SIGCHLD) pass_on(p, (int)info.ssi_signo);
-        if (waitpid(p->mpirun, &state, WNOHANG) == p->mpirun) break;
-    }
-    p->killed = WIFSIGNALED(state) ? WTERMSIG(state) : 0;
-    return p->killed ? 128 + p->killed : WEXITSTATUS(state);
-}
-
-/* Signals that a program brings upon itself. */
-static bool is_crash(int number)
-{
-    return number == SIGSEGV || number == SIGBUS || number == SIGILL || number == SIGFPE ||
-           number == SIGABRT || number == SIGTRAP || number == SIGSYS;
-}
-
 /* A run whose rank was killed, or whose link broke, loses what came after its newest checkpoint:
  * ERR_STOPPED where there is one. Without: ERR_IO, for whoever killed it, it was not the program;
  * but a crash of a rank is a fault of ours. */
-static Status lost(const Ranks *ranks, const WatchedRank *rank, const Passing *p, int code)
+static Status lost(const Ranks *ranks, Attend *a, int code)
 {
-    char *newest = NULL, who[64] = "a rank", how[128];
-    int number = code > 128 ? code - 128 : 0;
-    if (p->killed)
-        snprintf(who, sizeof who, "mpirun (process %d)", (int)p->mpirun);
-    else if (rank && rank->number >= 0)
-        snprintf(who, sizeof who, "rank %d (process %d)", rank->number, (int)rank->process);
-    if (number)
-        snprintf(how, sizeof how, "was killed by signal %d (%s)%s", number, strsignal(number),
-                 number == SIGKILL ? ": was memory short? The system's log says" : "");
-    else
-        snprintf(how, sizeof how, "was lost (mpirun's exit code is %d)", code);
+    char *newest = NULL, *loss = attend_loss(a, code);
     if (checkpoint_newest(ranks->checkpoints, NULL, &newest) != OK) log_warn("%s", fail_message());
-    Status status = is_crash(number) && !p->killed ? ERR_BUG : newest ? ERR_STOPPED : ERR_IO;
-    log_error("%s %s; %s%s: start the same command again%s %s", who, how,
+    Status status = attend_crashed(a, code) ? ERR_BUG : newest ? ERR_STOPPED : ERR_IO;
+    log_error("%s; %s%s: start the same command again%s %s", loss,
               newest ? "the newest checkpoint is " : "there is no checkpoint yet",
               newest ? newest : "", newest && ranks->fresh ? ", but without run.fresh," : "",
               newest ? "to continue" : "to begin anew");
     mem_free(&newest);
+    mem_free(&loss);
     return status;
 }
 
-static bool is_status(int code)
-{
-    return code == OK || (code >= ERR_USAGE && code <= ERR_CONFIG);
-}
-
 /* The exit code of a command whose mpirun has ended with `code`. */
-static int judge(const Ranks *ranks, const Passing *p, Watch *watch, int code)
+static int judge(const Ranks *ranks, Attend *a, int code)
 {
     /* end as this signal ends a program */
-    if (!p->lasts && p->first) {
-        signal(p->first, SIG_DFL);
-        raise(p->first);
+    if (!a->lasts && a->first) {
+        signal(a->first, SIG_DFL);
+        raise(a->first);
         sigset_t all;
         sigfillset(&all);
         sigprocmask(SIG_UNBLOCK, &all, NULL);
     }
-    if (!p->lasts || is_status(code) || p->ends > 1) return code;
+    if (!a->lasts || attend_status(code) || a->ends > 1) return code;
     /* so early that the signal was not caught yet */
-    if (p->first && code == 128 + SIGUSR1) {
+    if (a->first && code == 128 + SIGUSR1) {
         log_info("stopped before the first step, so nothing is lost: start the same command again");
         return ERR_STOPPED;
     }
-    const WatchedRank *rank = watch_lost(watch);
-    if (code < 128 && watch->met == 0)
+    (void)watch_lost(&a->watch);
+    if (code < 128 && a->watch.met == 0)
         return code; /* mpirun could not start them, and has said why */
-    return lost(ranks, rank, p, code);
+    return lost(ranks, a, code);
 }
 
-/* In the new process: out of reach of the terminal's Ctrl-C, and not outliving its parent. Nobody
- * reads stdin. */
-static void become_child(void)
+void launch_prepare(int ranks, int threads)
 {
-    int nothing = open("/dev/null", O_RDONLY);
-    if (nothing > 0) dup2(nothing, STDIN_FILENO);
-    if (nothing > STDIN_FILENO) close(nothing);
-    setpgid(0, 0);
-    prctl(PR_SET_PDEATHSIG, SIGTERM);
-}
-
-/* Signals as this process found them. But where output that nobody reads is no reason to stop,
- * mpirun must not hear of it either: it has a handler that ends the job, and unblocks all signals
- * for its ranks. */
-static void restore_signals(const sigset_t *before, bool lasts)
-{
-    sigset_t pipe;
-    sigprocmask(SIG_SETMASK, before, NULL);
-    stop_end();
-    sigemptyset(&pipe);
-    sigaddset(&pipe, SIGPIPE);
-    if (lasts) sigprocmask(SIG_BLOCK, &pipe, NULL);
-}
-
-static sigset_t launcher_signals(void)
-{
-    sigset_t set;
-    stop_signals(&set);
-    sigaddset(&set, SIGCHLD);
-    return set;
+    int cores = threads_share(1);
+    if (ranks > cores && !in_batch_job())
+        log_warn("%d ranks on %d core%s: they will take turns", ranks, cores,
+                 cores == 1 ? "" : "s");
+    if (is_open_mpi()) open_mpi_settings(!in_batch_job());
+    if (!in_batch_job()) threads_export(ranks, threads);
 }
 
 Status launch_ranks(const Ranks *ranks)
 {
-    int cores = threads_share(1);
-    if (ranks->count > cores && !in_batch_job())
-        log_warn("%d ranks on %d core%s: they will take turns", ranks->count, cores,
-                 cores == 1 ? "" : "s");
-    if (is_open_mpi()) open_mpi_settings();
-    if (!in_batch_job()) threads_export(ranks->count, ranks->threads);
-    char **out = mpirun_words(ranks->count, ranks->words);
-    fflush(NULL);
-    sigset_t watched = launcher_signals(), before;
-    sigprocmask(SIG_BLOCK, &watched, &before);
-    Watch watch;
-    watch_init(&watch, ranks->count, signalfd(-1, &watched, SFD_NONBLOCK | SFD_CLOEXEC));
-    Passing passing = {.mpirun = fork(), .lasts = ranks->checkpoints != NULL};
-    if (passing.mpirun > 0) _exit(judge(ranks, &passing, &watch, attend(&passing, &watch)));
-    /* where there is no fork, mpirun takes our place */
-    if (passing.mpirun == 0) become_child();
-    restore_signals(&before, passing.lasts);
-    execvp(out[0], out);
-    Status status =
-        fail(ERR_USAGE,
-             "-n starts mpirun, which cannot be run: %s; put your MPI's mpirun in PATH, "
-             "or start the ranks yourself (srun weft ...)",
-             strerror(errno));
+    Attend a;
+    int code = 0;
+    launch_prepare(ranks->count, ranks->threads);
+    char **out = own_words(ranks->count, ranks->words);
+    attend_init(&a);
+    Status status = attend_run(&a, out, ranks->count, ranks->checkpoints != NULL, &code);
     words_free(out);
+    if (status == OK) _exit(judge(ranks, &a, code));
     return status;
 }
 
@@ -295,12 +193,12 @@ static _Noreturn void run_child(const Launch *l)
     become_child();
     int log = file_create(l->log, O_WRONLY | O_TRUNC);
     if (log >= 0 && dup2(log, STDOUT_FILENO) >= 0) dup2(log, STDERR_FILENO);
-    if (is_open_mpi()) open_mpi_settings();
+    if (is_open_mpi()) open_mpi_settings(!in_batch_job());
     threads_export(l->ranks, l->threads);
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
     if (l->ranks > 1)
-        execvp("mpirun", mpirun_words(l->ranks, l->words));
+        execvp("mpirun", own_words(l->ranks, l->words));
     else
         execv("/proc/self/exe", (char **)l->words);
     fprintf(stderr, "weft: error: %s cannot be run: %s\n", l->ranks > 1 ? "mpirun" : l->words[0],

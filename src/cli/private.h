@@ -72,9 +72,18 @@ typedef struct Ranks {
     /* run.fresh */
     bool fresh;
 } Ranks;
-/* Becomes `mpirun -n count weft ...` with the words of main but -n; returns only where that
- * failed. */
+/* Runs `mpirun -n count weft ...` with the words of main but -n, and ends with its exit code;
+ * returns only where it could not be started. */
 Status launch_ranks(const Ranks *ranks);
+/* What ranks on this host have to find in the environment. */
+void launch_prepare(int ranks, int threads);
+/* The command under mpirun, on this host. Release with words_free. */
+char **mpirun_words(int ranks, char *const *command);
+void words_free(char **words);
+/* quiet: not its own words on a rank that failed. */
+void open_mpi_settings(bool quiet);
+bool in_batch_job(void);
+bool is_open_mpi(void);
 /* A command that is started and waited for: `weft words[1] ...` on its ranks, with what they print
  * in the file log. */
 typedef struct Launch {

@@ -4,6 +4,7 @@
 /* clang-format off: one a line, a new one above the last */
 #define VERBS(_)                                                                                   \
     _(train)                                                                                       \
+    _(run)                                                                                         \
     _(eval)                                                                                        \
     _(generate)                                                                                    \
     _(plan)                                                                                        \

@@ -81,6 +81,7 @@ static void hear(Watch *watch, WatchedRank *rank)
     }
     /* which also ends looking at it */
     close(rank->file);
+    rank->file = -1;
     if (rank->left || watch->lost != NOBODY) return;
     watch->lost = (int)(rank - watch->rank);
 }
@@ -107,6 +108,15 @@ const WatchedRank *watch_lost(Watch *watch)
 {
     for (int i = 0; i < watch->ranks && watch->lost == NOBODY; ++i) watch_wait(watch, 0);
     return watch->lost == NOBODY ? NULL : &watch->rank[watch->lost];
+}
+
+void watch_fini(Watch *watch)
+{
+    for (int i = 0; i < watch->met; ++i)
+        if (watch->rank[i].file >= 0) close(watch->rank[i].file);
+    if (watch->listener >= 0) close(watch->listener);
+    close(watch->poll);
+    mem_free(&watch->rank);
 }
 
 /* ---- a rank's end ---- */

@@ -19,9 +19,10 @@ typedef struct Watch {
     /* owned: those that came */
     WatchedRank *rank;
 } Watch;
-/* For a launcher that ends with its ranks, and frees nothing. signals: a file that can be read when
- * there is a signal (signalfd). Sets a variable for the ranks, which must be started after it. */
+/* signals: a file that can be read when there is a signal (signalfd); borrowed. Sets a variable for
+ * the ranks, which must be started after it. Release with watch_fini. */
 void watch_init(Watch *watch, int ranks, int signals);
+void watch_fini(Watch *watch);
 /* Waits for signals and ranks, at most limit_ms (-1: for ever). Are there signals? */
 bool watch_wait(Watch *watch, int limit_ms);
 /* Once all ranks have ended: the first that did without a goodbye, or NULL. */

@@ -41,6 +41,8 @@ const Option options[] = {
      .help = "Begin anew: what an earlier run left in the folder is moved to earlier-1 (-2, ...) in it; nothing is deleted. A job that Slurm starts again resumes."},
     {"run.max_time", &kind_duration, AT(run.max_time), "none", NULL,
      .help = "Stop with a checkpoint and exit code 75 once the program has run so long, as 90s, 30m, 12h, 2d, 12:00:00 or 1-12:00:00; the next start counts anew."},
+    {"run.heartbeat_s", &kind_real, AT(run.heartbeat_s), "5", NULL, .lo = 0.1, .hi = 600, .unit = "seconds",
+     .help = "Time between the signs of life that a run gives in its folder. A start on another host, which cannot ask for its process, takes the folder over after four without one."},
     {"run.trace", &kind_bool, AT(run.trace), "false", NULL,
      .help = "Write trace.json, a time line for Chrome's or Perfetto's trace viewer."},
     {"run.nvtx", &kind_bool, AT(run.nvtx), "false", NULL,

@@ -185,14 +185,14 @@ Status agree_on_bits(const Trainer *t)
 /* ---- the run's folder ---- */
 
 /* What a file system that is slow to tell others may take. */
-static const double MARK_WAIT_S = 5;
+static const double SEE_WAIT_S = 5;
 
-static bool see_mark(const RunDir *dir, const char *mark)
+static bool see_lease(const RunDir *dir, const char *id)
 {
     double begin_s = clock_s();
-    while (!run_dir_has_mark(dir, mark)) {
-        if (clock_s() - begin_s > MARK_WAIT_S) return false;
-        nanosleep(&(struct timespec){.tv_nsec = 50 * 1000 * 1000}, NULL);
+    while (!lease_is(dir->path, id)) {
+        if (clock_s() - begin_s > SEE_WAIT_S) return false;
+        command_rest(0.05);
     }
     return true;
 }
@@ -200,25 +200,21 @@ static bool see_mark(const RunDir *dir, const char *mark)
 Status agree_on_folder(const World *world, const RunDir *dir)
 {
     struct {
-        char host[HOST_BYTES], mark[RUN_DIR_MARK];
+        char host[HOST_BYTES], id[LEASE_ID];
     } first = {{0}, {0}};
     char host[HOST_BYTES] = "";
     if (world->size == 1) return OK;
     if (gethostname(host, sizeof host - 1) != 0) snprintf(host, sizeof host, "?");
-    Status st = OK;
     if (world->rank == 0) {
         memcpy(first.host, host, sizeof host);
-        snprintf(first.mark, sizeof first.mark, "%.60s %ld %.9f", host, (long)getpid(), clock_s());
-        st = run_dir_mark(dir, first.mark);
+        snprintf(first.id, sizeof first.id, "%s", lease_id(dir->lease));
     }
-    TRY(status_agree(world, st));
     world_bcast(world, &first, sizeof first, 0);
-    if (!see_mark(dir, first.mark))
+    Status st = OK;
+    if (!see_lease(dir, first.id))
         st = fail(ERR_CONFIG,
                   "%s on %s is another folder than rank 0's, on %s: run.dir must be one folder for "
                   "all ranks, on a file system that all nodes share, by the same path",
                   dir->path, host, first.host);
-    st = status_agree(world, st);
-    if (world->rank == 0) run_dir_unmark(dir);
-    return st;
+    return status_agree(world, st);
 }

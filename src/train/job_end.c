@@ -8,14 +8,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
-#include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-
-extern char **environ;
 
 /* seconds */
 static const double GIVE_UP = 10, LEAST_GAP = 10, MOST_GAP = 1800, UNKNOWN_GAP = 60;
@@ -50,29 +47,6 @@ bool job_end_read(const char *text, const char *job, double *left_s)
 
 /* ---- asking ---- */
 
-/* Signals as they are by default, of which this process may block some. */
-static int spawn(pid_t *child, int output, char *const *words)
-{
-    posix_spawn_file_actions_t files;
-    posix_spawnattr_t how;
-    sigset_t none, all;
-    sigemptyset(&none);
-    sigfillset(&all);
-    posix_spawn_file_actions_init(&files);
-    posix_spawnattr_init(&how);
-    posix_spawnattr_setflags(&how, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF |
-                                       POSIX_SPAWN_SETPGROUP);
-    posix_spawnattr_setsigmask(&how, &none);
-    posix_spawnattr_setsigdefault(&how, &all);
-    posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-    posix_spawn_file_actions_adddup2(&files, output, STDOUT_FILENO);
-    posix_spawn_file_actions_adddup2(&files, output, STDERR_FILENO);
-    int error = posix_spawnp(child, words[0], &files, &how, words, environ);
-    posix_spawnattr_destroy(&how);
-    posix_spawn_file_actions_destroy(&files);
-    return error;
-}
-
 /* Once that no answer has come, and why. */
 static void complain(JobEnd *e, const char *why)
 {
@@ -96,7 +70,7 @@ static void ask(JobEnd *e)
     e->length = 0;
     int error = pipe2(ends, O_CLOEXEC) == 0 ? 0 : errno;
     if (!error && fcntl(ends[0], F_SETFL, O_NONBLOCK) != 0) error = errno;
-    if (!error) error = spawn(&child, ends[1], words);
+    if (!error) error = command_start(&child, ends[1], words);
     if (ends[1] >= 0) close(ends[1]);
     if (error) {
         if (ends[0] >= 0) close(ends[0]);

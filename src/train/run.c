@@ -257,7 +257,9 @@ Status train_run(const Config *config, const World *world)
     if (world->rank == 0) r.good = good_files_new();
     if (st == OK) st = trainer_new(&r.trainer, config, world);
     if (st == OK) st = stop_before_steps(world);
-    if (st == OK) st = status_agree(world, world->rank == 0 ? run_dir_open(&r.dir) : OK);
+    if (st == OK)
+        st = status_agree(world,
+                          world->rank == 0 ? run_dir_open(&r.dir, config->run.heartbeat_s) : OK);
     if (st == OK) st = agree_on_folder(world, &r.dir);
     if (st == OK) st = finish(&r, run_all(&r));
     run_time_end(&r);

@@ -46,11 +46,12 @@ static Status begin_beside(const Run *r, char **path)
     return st;
 }
 
-/* Has Slurm put this job back into its queue? Then what is here is its own. */
-static bool is_restarted(void)
+/* Has Slurm put this job back into its queue, or weft run started it again? Then what is here is
+ * its own. */
+static bool is_restarted(const Run *r)
 {
     const char *count = getenv("SLURM_RESTART_COUNT");
-    return count && atoi(count) > 0;
+    return (count && atoi(count) > 0) || lease_follows_own(r->dir.lease);
 }
 
 /* On rank 0: which checkpoint to go on from, *path NULL for none. What the run has of its own comes
@@ -59,7 +60,7 @@ static Status choose_checkpoint(Run *r, char **path)
 {
     const Config *c = r->config;
     *path = NULL;
-    if (c->run.fresh && !is_restarted()) TRY(run_dir_set_aside(&r->dir));
+    if (c->run.fresh && !is_restarted(r)) TRY(run_dir_set_aside(&r->dir));
     Status st = checkpoint_newest(r->dir.checkpoints, r->good, path);
     if (st != OK) return nothing_changed(st);
     if (!*path) return begin_beside(r, path);

@@ -15,10 +15,12 @@ static Status tolerate(Status st, bool *failing, const char *what)
     return st == ERR_IO ? OK : st;
 }
 
-/* Lines up to a checkpoint's step are on the disk before it makes them history. */
+/* Nobody else's run gets a file of this one. Lines up to a checkpoint's step are on the disk before
+ * it makes them history. */
 static void before(void *user)
 {
     Run *r = user;
+    lease_hold(r->dir.lease);
     (void)tolerate(observer_sync(r->observer), &r->sync_failing, "syncing metrics");
 }
 

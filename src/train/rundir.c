@@ -1,5 +1,5 @@
-/* A run's folder and its lock. The lock is the kernel's (fcntl, which parallel file systems know,
- * too), so a dead owner leaves none behind. Refuses a folder that another run is using. */
+/* A run's folder, which rank 0 owns by a lease (base/lease.h). Refuses a folder that another run is
+ * using. */
 #include "rundir.h"
 
 #include <dirent.h>
@@ -14,16 +14,15 @@ void run_dir_init(RunDir *dir, const Config *config)
     dir->path = mem_format("%s/%s", config->run.dir, config->run.name);
     dir->checkpoints = mem_format("%s/checkpoints", dir->path);
     dir->best = mem_format("%s/best.h5", dir->checkpoints);
-    dir->lock = -1;
+    dir->lease = NULL;
 }
 
 void run_dir_fini(RunDir *dir)
 {
-    if (dir->lock >= 0) close(dir->lock);
+    lease_end(&dir->lease);
     mem_free(&dir->path);
     mem_free(&dir->checkpoints);
     mem_free(&dir->best);
-    dir->lock = -1;
 }
 
 char *run_dir_checkpoint(const RunDir *dir, int64_t step)
@@ -51,63 +50,10 @@ static Status make_folders(const char *path)
     return st;
 }
 
-static Status lock(RunDir *dir)
-{
-    char *name = mem_format("%s/lock", dir->path);
-    dir->lock = file_create(name, O_RDWR);
-    int error = errno;
-    struct flock want = {.l_type = F_WRLCK, .l_whence = SEEK_SET}, held = want;
-    Status st = OK;
-    if (dir->lock < 0) {
-        st = fail(ERR_IO, "%s: cannot be written: %s", name, file_error(error));
-    } else if (fcntl(dir->lock, F_SETLK, &want) != 0) {
-        error = errno;
-        bool known =
-            fcntl(dir->lock, F_GETLK, &held) == 0 && held.l_type != F_UNLCK && held.l_pid > 0;
-        char *who = known ? mem_format(" (process %d)", (int)held.l_pid) : mem_text("");
-        if (error == EACCES || error == EAGAIN)
-            st = fail(
-                ERR_CONFIG,
-                "%s: another run is using this folder%s: wait for it, or choose another run.name",
-                dir->path, who);
-        else
-            st = fail(ERR_IO, "%s: cannot be locked: %s", name, strerror(error));
-        mem_free(&who);
-    }
-    mem_free(&name);
-    return st;
-}
-
-Status run_dir_open(RunDir *dir)
+Status run_dir_open(RunDir *dir, double beat_s)
 {
     TRY(make_folders(dir->checkpoints));
-    return lock(dir);
-}
-
-/* The lock file carries the mark: it is open here, and no other file is left behind. */
-Status run_dir_mark(const RunDir *dir, const char *mark)
-{
-    size_t bytes = strlen(mark);
-    bool good = ftruncate(dir->lock, 0) == 0 &&
-                pwrite(dir->lock, mark, bytes, 0) == (ssize_t)bytes && fsync(dir->lock) == 0;
-    if (good) return OK;
-    return fail(ERR_IO, "%s/lock: cannot be written: %s", dir->path, strerror(errno));
-}
-
-void run_dir_unmark(const RunDir *dir)
-{
-    (void)!ftruncate(dir->lock, 0);
-}
-
-/* Who holds the lock reads by its own descriptor: to close another one would lose it. */
-bool run_dir_has_mark(const RunDir *dir, const char *mark)
-{
-    char text[RUN_DIR_MARK] = "", *name = mem_format("%s/lock", dir->path);
-    int file = dir->lock >= 0 ? dir->lock : open(name, O_RDONLY | O_CLOEXEC);
-    ssize_t got = file >= 0 ? pread(file, text, sizeof text - 1, 0) : -1;
-    if (file >= 0 && file != dir->lock) close(file);
-    mem_free(&name);
-    return got > 0 && strcmp(text, mark) == 0;
+    return lease_take(&dir->lease, dir->path, beat_s);
 }
 
 /* Is this what a run writes: its own files, and with them the folder of checkpoints? */

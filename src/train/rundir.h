@@ -8,21 +8,15 @@
 typedef struct RunDir {
     /* owned: runs/NAME, runs/NAME/checkpoints, .../best.h5 */
     char *path, *checkpoints, *best;
-    /* descriptor that holds the lock; -1: not held */
-    int lock;
+    /* owned; NULL: not this process's */
+    Lease *lease;
 } RunDir;
 
 /* Paths only: touches nothing. */
 void run_dir_init(RunDir *dir, const Config *config);
-/* Makes the folders and locks them: ERR_IO where they cannot be made, ERR_CONFIG where another run
- * is in there. */
-Status run_dir_open(RunDir *dir);
-/* Is it the same folder for other processes? The one that has opened it writes a mark, they look
- * for it, and it goes again. ERR_IO. */
-enum { RUN_DIR_MARK = 128 };
-Status run_dir_mark(const RunDir *dir, const char *mark);
-void run_dir_unmark(const RunDir *dir);
-bool run_dir_has_mark(const RunDir *dir, const char *mark);
+/* Makes the folders and takes the lease: ERR_IO where they cannot be made, ERR_CONFIG where another
+ * run is in there. beat_s: run.heartbeat_s. */
+Status run_dir_open(RunDir *dir, double beat_s);
 /* *path: a file that an earlier run has left here, owned by the caller; NULL: none has. */
 Status run_dir_earlier(const RunDir *dir, char **path);
 /* Moves what earlier runs have left to earlier-1 (or the next number that is free) in the folder;

@@ -67,7 +67,7 @@ check 78 "rank 2: runs/f on $host is another folder than rank 0's, on $host" oth
 (cd other && check 0 'done after' "$WEFT" train job.yaml run.name=f)
 check 78 "rank 2: runs/f on $host is another folder than rank 0's" other job.yaml run.name=f
 check 0 'done after' other job.yaml run.name=f "run.dir=$here/runs"
-holds 'no mark stays' test ! -s runs/f/lock
+holds 'one owner, who has ended' grep -q '"ended":true' runs/f/owner-*
 
 # A schedule file.
 schedule() { # FORWARDS : stage 0 makes so many forwards before its first backward

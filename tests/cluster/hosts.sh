@@ -6,6 +6,8 @@
 # usage: hosts.sh N COMMAND [ARGUMENT...]     N hosts, n1..nN, CLUSTER_HOSTS names them; exit code: COMMAND's
 #   and within COMMAND:
 #        hosts.sh on HOST COMMAND...          as ssh would run it, with a fresh environment (mpirun does so by itself)
+#        hosts.sh cut HOST, mend HOST         pulls its cable, and plugs it in again; its processes go on
+#        hosts.sh kill HOST                   it dies with all its processes, for good
 #        hosts.sh link RATE|off               limits what every host sends, e.g. 1gbit
 #        hosts.sh cut HOST, mend HOST         pulls its cable out, and plugs it in again
 #        hosts.sh kill HOST                   it dies, with all that runs on it
@@ -87,6 +89,9 @@ kill_host() {
 }
 
 case ${1:-} in
+    cut) [ $# = 2 ] || usage; ip link set "port${2#n}" down;;
+    mend) [ $# = 2 ] || usage; ip link set "port${2#n}" up;;
+    kill) [ $# = 2 ] || usage; kill -KILL "$(cat "$state/$2")";;
     on) [ $# -ge 3 ] || usage; shift; on "$@";;
     link) [ $# = 2 ] || usage; link "$2";;
     cut) [ $# = 2 ] || usage; cable "$2" down;;

@@ -245,18 +245,17 @@ static void test_keep(void)
     CU_ASSERT(exists("keep", "checkpoints/best.h5"));
 }
 
-/* A lock is a process's: another one must hold it. */
-static pid_t lock_elsewhere(const char *name)
+/* A process of its own that owns the folder. */
+static pid_t own_elsewhere(const char *name)
 {
-    char *path = path_of(name, "lock");
+    char *path = path_of(name, "");
     int ready[2];
     char byte;
     if (pipe(ready) != 0) return -1;
     pid_t child = fork();
     if (child == 0) {
-        int file = open(path, O_RDWR);
-        struct flock want = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
-        bool good = file >= 0 && fcntl(file, F_SETLK, &want) == 0;
+        Lease *lease;
+        bool good = lease_take(&lease, path, 5) == OK;
         if (write(ready[1], good ? "y" : "n", 1) == 1) pause();
         _exit(0);
     }
@@ -270,7 +269,7 @@ static pid_t lock_elsewhere(const char *name)
 
 static void test_in_use(void)
 {
-    pid_t other = tiny_rank == 0 ? lock_elsewhere("keep") : -1;
+    pid_t other = tiny_rank == 0 ? own_elsewhere("keep") : -1;
     MPI_Barrier(MPI_COMM_WORLD);
     Status status = run_on(2, "keep", "train.steps=6 checkpoint.every_steps=1 checkpoint.keep=2");
     CHECK_FAILS(status, ERR_CONFIG, "another run is using this folder");

@@ -1,0 +1,129 @@
+/* Other programs, asked something with a deadline. They get signals as they are by default, of
+ * which this process may block some, nothing to read, and a process group of their own, so that one
+ * that does not answer is ended with all that it has started. */
+#include "base.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+extern char **environ;
+
+int command_start(pid_t *child, int output, char *const *words)
+{
+    posix_spawn_file_actions_t files;
+    posix_spawnattr_t how;
+    sigset_t none, all;
+    sigemptyset(&none);
+    sigfillset(&all);
+    posix_spawn_file_actions_init(&files);
+    posix_spawnattr_init(&how);
+    posix_spawnattr_setflags(&how, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF |
+                                       POSIX_SPAWN_SETPGROUP);
+    posix_spawnattr_setsigmask(&how, &none);
+    posix_spawnattr_setsigdefault(&how, &all);
+    posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+    if (output < 0) {
+        posix_spawn_file_actions_addopen(&files, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
+        posix_spawn_file_actions_addopen(&files, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
+    } else {
+        posix_spawn_file_actions_adddup2(&files, output, STDOUT_FILENO);
+        posix_spawn_file_actions_adddup2(&files, output, STDERR_FILENO);
+    }
+    int error = posix_spawnp(child, words[0], &files, &how, words, environ);
+    posix_spawnattr_destroy(&how);
+    posix_spawn_file_actions_destroy(&files);
+    return error;
+}
+
+void command_rest(double seconds)
+{
+    struct timespec rest = {(time_t)seconds, (long)((seconds - (double)(time_t)seconds) * 1e9)};
+    nanosleep(&rest, NULL);
+}
+
+/* SIGTERM first: mpirun and srun then end what they have started elsewhere. One that hangs in a
+ * file system may not even die: it is not waited for. */
+static void end_all(int count, const pid_t *child, int *code)
+{
+    enum { ROUNDS = 50, GENTLE = 40 };
+    for (int round = 0; round < ROUNDS; ++round) {
+        bool any = false;
+        int state;
+        for (int i = 0; i < count; ++i) {
+            if (code[i] != COMMAND_BUSY) continue;
+            if (round == 0) kill(-child[i], SIGTERM);
+            if (round == GENTLE) kill(-child[i], SIGKILL);
+            if (waitpid(child[i], &state, WNOHANG) != 0)
+                code[i] = COMMAND_SILENT;
+            else
+                any = true;
+        }
+        if (!any) return;
+        command_rest(0.05);
+    }
+    for (int i = 0; i < count; ++i)
+        if (code[i] == COMMAND_BUSY) code[i] = COMMAND_SILENT;
+}
+
+void command_wait(int count, const pid_t *child, double limit_s, int *code)
+{
+    double begin_s = clock_s();
+    for (;;) {
+        bool any = false;
+        for (int i = 0; i < count; ++i) {
+            int state;
+            if (code[i] != COMMAND_BUSY) continue;
+            if (waitpid(child[i], &state, WNOHANG) == child[i])
+                code[i] = WIFEXITED(state) ? WEXITSTATUS(state) : 128 + WTERMSIG(state);
+            else
+                any = true;
+        }
+        if (!any) return;
+        if (clock_s() - begin_s > limit_s) break;
+        command_rest(0.01);
+    }
+    end_all(count, child, code);
+}
+
+/* What is there; true at its end. */
+static bool drain(int file, char *out, size_t room, size_t *length)
+{
+    char more[256];
+    ssize_t got;
+    do {
+        bool fits = *length + 1 < room;
+        got = fits ? read(file, out + *length, room - 1 - *length) : read(file, more, sizeof more);
+        if (got > 0 && fits) *length += (size_t)got;
+    } while (got > 0 || (got < 0 && errno == EINTR));
+    return got == 0 || errno != EAGAIN;
+}
+
+int command_ask(char *const *words, double limit_s, char *out, size_t room)
+{
+    int ends[2], code = COMMAND_BUSY;
+    pid_t child = 0;
+    size_t length = 0;
+    double begin_s = clock_s();
+    *out = 0;
+    if (pipe2(ends, O_CLOEXEC) != 0) return COMMAND_NONE;
+    int error =
+        fcntl(ends[0], F_SETFL, O_NONBLOCK) == 0 ? command_start(&child, ends[1], words) : errno;
+    close(ends[1]);
+    bool done = error != 0;
+    while (!done && clock_s() - begin_s < limit_s) {
+        done = drain(ends[0], out, room, &length);
+        if (!done) command_rest(0.01);
+    }
+    close(ends[0]);
+    out[length] = 0;
+    if (error) return COMMAND_NONE;
+    double left_s = begin_s + limit_s - clock_s();
+    command_wait(1, &child, left_s > 0 ? left_s : 0, &code);
+    return code;
+}

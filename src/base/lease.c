@@ -1,0 +1,334 @@
+/* A folder's owner. Its lease is the file owner-N with the largest N, made with O_EXCL, which is
+ * one atomic step on a local disk, on NFS from version 3 and on Lustre: of several that follow one
+ * owner a single one can make owner-(N+1). The owner writes its file again at every beat, in place,
+ * and is replaced once it finds it gone or a larger N beside it.
+ *
+ *   owner-6 (gone)   A, B: "is it still alive?"   A makes owner-7, removes owner-6
+ *                                                 B cannot make it, and asks the same of owner-7
+ *
+ * Nobody compares clocks of two hosts: who waits sees whether the text changes. */
+#include "lease_facts.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+enum { BEATS = 4 };
+
+struct Lease {
+    /* owned */
+    char *folder, *path;
+    int64_t number, beat;
+    LeaseFacts me;
+    bool follows_own, complained, stop;
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t wake;
+};
+
+/* ---- the files ---- */
+
+static char *path_of(const char *folder, int64_t number)
+{
+    return mem_format("%s/owner-%" PRId64, folder, number);
+}
+
+/* The largest number, 0: nobody has been here. */
+static Status newest(const char *folder, int64_t *number)
+{
+    DIR *stream = opendir(folder);
+    *number = 0;
+    errno = stream ? 0 : errno;
+    for (const struct dirent *item; stream && (errno = 0, item = readdir(stream));) {
+        char *end;
+        if (strncmp(item->d_name, "owner-", 6) != 0) continue;
+        int64_t n = strtoll(item->d_name + 6, &end, 10);
+        if (!*end && n > *number) *number = n;
+    }
+    int error = errno;
+    if (stream) closedir(stream);
+    return error ? fail(ERR_IO, "%s: cannot be listed: %s", folder, strerror(error)) : OK;
+}
+
+/* Opened anew each time, which makes NFS ask its server. False where the file has gone; an empty
+ * text is one that is being made. */
+static bool read_text(const char *folder, int64_t number, char *text)
+{
+    char *path = path_of(folder, number);
+    int file = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    ssize_t got = file >= 0 ? pread(file, text, LEASE_TEXT - 1, 0) : -1;
+    bool gone = file < 0 && (errno == ENOENT || errno == ESTALE);
+    if (file >= 0) close(file);
+    mem_free(&path);
+    text[got > 0 ? got : 0] = 0;
+    return !gone;
+}
+
+/* 0, or errno. */
+static int write_text(Lease *l, int flags, bool ended)
+{
+    char text[LEASE_TEXT];
+    l->me.beat = ++l->beat;
+    l->me.ended = ended;
+    lease_facts_write(&l->me, text);
+    int file = open(l->path, O_WRONLY | O_CLOEXEC | O_NOFOLLOW | flags, 0666);
+    if (file < 0) return errno;
+    int error = pwrite(file, text, sizeof text, 0) == (ssize_t)sizeof text ? 0 : errno;
+    if (close(file) != 0 && !error) error = errno;
+    return error;
+}
+
+static void remove_number(const char *folder, int64_t number)
+{
+    char *path = path_of(folder, number);
+    unlink(path);
+    mem_free(&path);
+}
+
+/* ---- holding ---- */
+
+static bool taken(const Lease *l)
+{
+    int64_t number;
+    return access(l->path, F_OK) != 0 ? errno == ENOENT || errno == ESTALE
+                                      : newest(l->folder, &number) == OK && number > l->number;
+}
+
+static _Noreturn void die_taken(const Lease *l)
+{
+    char text[LEASE_TEXT] = "", who[LEASE_WHO] = "somebody";
+    int64_t number = 0;
+    LeaseFacts other;
+    if (newest(l->folder, &number) == OK && number > l->number &&
+        read_text(l->folder, number, text) && lease_facts_read(&other, text))
+        lease_facts_say(&other, who);
+    die_as(ERR_CONFIG,
+           "%s: this run no longer owns the folder: %s was taken over by %s, or removed; it ends "
+           "here and writes nothing more",
+           l->folder, l->path, who);
+}
+
+void lease_hold(const Lease *l)
+{
+    if (taken(l)) die_taken(l);
+}
+
+/* A sign of life that cannot be written (a full disk) is no end: whoever follows is noticed all the
+ * same. */
+static void beat(Lease *l)
+{
+    lease_hold(l);
+    int error = write_text(l, 0, false);
+    if (error == ENOENT || error == ESTALE) die_taken(l);
+    if (error && !l->complained)
+        log_warn("%s: cannot be written: %s; a start on another host may take this folder over",
+                 l->path, strerror(error));
+    l->complained = error != 0;
+}
+
+static void *beat_run(void *user)
+{
+    Lease *l = user;
+    pthread_mutex_lock(&l->lock);
+    while (!l->stop)
+        if (!cond_wait_for(&l->wake, &l->lock, l->me.beat_s) && !l->stop) beat(l);
+    pthread_mutex_unlock(&l->lock);
+    return NULL;
+}
+
+static Status begin_thread(Lease *l)
+{
+    sigset_t all, before;
+    pthread_mutex_init(&l->lock, NULL);
+    cond_init(&l->wake);
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, &before);
+    int error = pthread_create(&l->thread, NULL, beat_run, l);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return error ? fail(ERR_MEMORY, "a thread cannot be started: %s", strerror(error)) : OK;
+}
+
+/* ---- taking ---- */
+
+/* Does the owner give a sign of life? Only the time that passes between two looks that went well
+ * counts, and of a look that took long (a server that was away for both) a second. */
+static Status watch(const char *folder, int64_t number, const char *first, const LeaseFacts *owner,
+                    LeaseState *state)
+{
+    char text[LEASE_TEXT];
+    double need_s = BEATS * owner->beat_s, gap_s = owner->beat_s / 5, seen_s = 0;
+    if (gap_s > 1) gap_s = 1;
+    char who[LEASE_WHO];
+    lease_facts_say(owner, who);
+    log_info("%s: its last owner, %s, cannot be asked from here: looking for signs of life for "
+             "%.0f s",
+             folder, who, need_s);
+    *state = LEASE_GONE;
+    while (seen_s < need_s) {
+        double begin_s = clock_s();
+        command_rest(gap_s);
+        if (stop_wanted()) return fail(ERR_STOPPED, "stopped before the first step");
+        if (!read_text(folder, number, text)) {
+            *state = LEASE_MOVED;
+            return OK;
+        }
+        if (strcmp(text, first) != 0) {
+            LeaseFacts now;
+            *state = lease_facts_read(&now, text) && now.ended ? LEASE_GONE : LEASE_ALIVE;
+            return OK;
+        }
+        double took_s = clock_s() - begin_s;
+        seen_s += took_s < 2 * gap_s ? took_s : gap_s;
+    }
+    return OK;
+}
+
+/* What is to be thought of owner-N? */
+static Status judge(Lease *l, int64_t number, LeaseState *state)
+{
+    char text[LEASE_TEXT], who[LEASE_WHO];
+    LeaseFacts owner;
+    *state = LEASE_MOVED;
+    if (!read_text(l->folder, number, text)) return OK;
+    if (!lease_facts_read(&owner, text)) owner = (LeaseFacts){.beat_s = l->me.beat_s};
+    *state = lease_facts_judge(&owner, &l->me);
+    l->follows_own = lease_facts_own(&owner, &l->me);
+    lease_facts_say(&owner, who);
+    if (*state == LEASE_UNKNOWN) {
+        TRY(watch(l->folder, number, text, &owner, state));
+        if (*state == LEASE_GONE)
+            log_warn("%s: taken over from %s, which gives no sign of life", l->folder, who);
+    }
+    if (*state != LEASE_ALIVE) return OK;
+    return fail(
+        ERR_CONFIG,
+        "%s: another run is using this folder (%s): wait for it, or choose another run.name",
+        l->folder, who);
+}
+
+/* Makes owner-number; *mine: it was this process that did, and nobody is beyond it. */
+static Status claim(Lease *l, int64_t number, bool *mine)
+{
+    int64_t largest;
+    *mine = false;
+    mem_free(&l->path);
+    l->number = number;
+    l->path = path_of(l->folder, number);
+    int error = write_text(l, O_CREAT | O_EXCL, false);
+    if (error == EEXIST) return OK;
+    if (error) {
+        if (error == ENOSPC || error == EDQUOT) unlink(l->path);
+        return fail(ERR_IO, "%s: cannot be written: %s", l->path, strerror(error));
+    }
+    /* by a listing that was stale before */
+    TRY(newest(l->folder, &largest));
+    *mine = largest == number;
+    if (!*mine) unlink(l->path);
+    return OK;
+}
+
+static Status take(Lease *l)
+{
+    int64_t number, least = 0;
+    for (;;) {
+        LeaseState state = LEASE_GONE;
+        bool mine;
+        TRY(newest(l->folder, &number));
+        if (number < least) number = least;
+        if (number > 0) TRY(judge(l, number, &state));
+        least = 0;
+        if (state == LEASE_MOVED) {
+            command_rest(0.05);
+            continue;
+        }
+        TRY(claim(l, number + 1, &mine));
+        if (mine) {
+            if (number > 0) remove_number(l->folder, number);
+            return OK;
+        }
+        /* others were quicker, whether this host's listing knows it already or not */
+        least = number + 1;
+    }
+}
+
+Status lease_take(Lease **lease, const char *folder, double beat_s)
+{
+    Lease *l = *lease = mem_new(sizeof *l);
+    l->folder = mem_text(folder);
+    lease_facts_mine(&l->me, beat_s);
+    Status status = take(l);
+    if (status == OK) status = begin_thread(l);
+    if (status == OK) return OK;
+    mem_free(&l->folder);
+    mem_free(&l->path);
+    mem_free(lease);
+    return status;
+}
+
+bool lease_follows_own(const Lease *l)
+{
+    return l->follows_own;
+}
+
+const char *lease_id(const Lease *l)
+{
+    return l->me.id;
+}
+
+void lease_end(Lease **lease)
+{
+    Lease *l = *lease;
+    if (!l) return;
+    pthread_mutex_lock(&l->lock);
+    l->stop = true;
+    pthread_cond_signal(&l->wake);
+    pthread_mutex_unlock(&l->lock);
+    pthread_join(l->thread, NULL);
+    if (!taken(l)) write_text(l, 0, true);
+    pthread_cond_destroy(&l->wake);
+    pthread_mutex_destroy(&l->lock);
+    mem_free(&l->folder);
+    mem_free(&l->path);
+    mem_free(lease);
+}
+
+/* ---- for others ---- */
+
+static bool read_newest(const char *folder, LeaseFacts *owner)
+{
+    char text[LEASE_TEXT];
+    int64_t number;
+    return newest(folder, &number) == OK && number > 0 && read_text(folder, number, text) &&
+           lease_facts_read(owner, text);
+}
+
+bool lease_is(const char *folder, const char *id)
+{
+    LeaseFacts owner;
+    return read_newest(folder, &owner) && !strcmp(owner.id, id);
+}
+
+bool lease_ended(const char *folder, const char *run, int start)
+{
+    LeaseFacts owner;
+    return read_newest(folder, &owner) && owner.ended && !strcmp(owner.run, run) &&
+           owner.start == start;
+}
+
+void lease_new_id(char *id)
+{
+    uint64_t number;
+    if (getrandom(&number, sizeof number, 0) != (ssize_t)sizeof number) {
+        double now = clock_s();
+        uint64_t parts[2] = {(uint64_t)getpid(), 0};
+        memcpy(&parts[1], &now, sizeof now);
+        number = hash_bytes(parts, sizeof parts);
+    }
+    snprintf(id, LEASE_ID, "%016" PRIx64, number);
+}

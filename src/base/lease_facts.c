@@ -1,0 +1,194 @@
+/* The owner of a folder in its own words, and which owners can be known to be gone without waiting:
+ * a process of this host, a batch job that its batch system no longer has, an earlier start of the
+ * same weft run or job. */
+#include "lease_facts.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+/* ---- a process ---- */
+
+/* When a process began, in ticks since the boot; 0: there is none, or it has ended and only its
+ * parent has not noticed. Not known where /proc is not to be read: -1. */
+static int64_t began(int64_t process)
+{
+    char path[64], text[1024] = "", state = 0;
+    long long ticks = -1;
+    snprintf(path, sizeof path, "/proc/%lld/stat", (long long)process);
+    FILE *file = fopen(path, "re");
+    if (!file) return errno == ENOENT ? 0 : -1;
+    size_t got = fread(text, 1, sizeof text - 1, file);
+    fclose(file);
+    text[got] = 0;
+    /* a name may hold anything, brackets too */
+    const char *at = strrchr(text, ')');
+    if (!at || sscanf(at + 1,
+                      " %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d "
+                      "%*d %lld",
+                      &state, &ticks) != 2)
+        return -1;
+    return state == 'Z' || state == 'X' ? 0 : ticks;
+}
+
+static void tell_place(char *out)
+{
+    char boot[64] = "", space[64] = "";
+    FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
+    if (file) {
+        if (fscanf(file, "%63s", boot) != 1) *boot = 0;
+        fclose(file);
+    }
+    ssize_t length = readlink("/proc/self/ns/pid", space, sizeof space - 1);
+    space[length > 0 ? length : 0] = 0;
+    *out = 0;
+    if (*boot && *space) snprintf(out, LEASE_WORD, "%s %s", boot, space);
+}
+
+/* ---- this one ---- */
+
+/* What stands between quotes: nothing that would have to be escaped. */
+static void copy_word(char *out, size_t room, const char *text)
+{
+    size_t n = 0;
+    for (; text && *text && n + 1 < room; ++text)
+        if (*text > ' ' && *text < 0x7f && *text != '"' && *text != '\\') out[n++] = *text;
+    out[n] = 0;
+}
+
+void lease_facts_mine(LeaseFacts *f, double beat_s)
+{
+    char host[LEASE_WORD] = "?";
+    const char *slurm = getenv("SLURM_JOB_ID"), *turn = getenv("SLURM_RESTART_COUNT"),
+               *run = getenv(LEASE_RUN);
+    time_t now = time(NULL);
+    struct tm local;
+    *f = (LeaseFacts){.process = getpid(), .began = began(getpid()), .beat_s = beat_s};
+    lease_new_id(f->id);
+    (void)!gethostname(host, sizeof host - 1);
+    copy_word(f->host, sizeof f->host, host);
+    tell_place(f->place);
+    if (slurm) {
+        copy_word(f->system, sizeof f->system, "slurm");
+        copy_word(f->cluster, sizeof f->cluster, getenv("SLURM_CLUSTER_NAME"));
+        copy_word(f->job, sizeof f->job, slurm);
+        f->turn = turn ? strtoll(turn, NULL, 10) : 0;
+    }
+    if (run && strlen(run) > LEASE_ID && run[LEASE_ID - 1] == ':') {
+        snprintf(f->run, sizeof f->run, "%.*s", LEASE_ID - 1, run);
+        f->start = strtoll(run + LEASE_ID, NULL, 10);
+    }
+    if (localtime_r(&now, &local)) strftime(f->since, sizeof f->since, "%Y-%m-%d %H:%M:%S", &local);
+}
+
+/* ---- as text ---- */
+
+void lease_facts_write(const LeaseFacts *f, char *text)
+{
+    memset(text, ' ', LEASE_TEXT);
+    int length =
+        snprintf(text, LEASE_TEXT,
+                 "{\"id\":\"%s\",\"host\":\"%s\",\"place\":\"%s\",\"process\":%lld,\"began\":%lld,"
+                 "\"system\":\"%s\",\"cluster\":\"%s\",\"job\":\"%s\",\"turn\":%lld,\"run\":\"%s\","
+                 "\"start\":%lld,\"since\":\"%s\",\"beat_s\":%.6g,\"ended\":%s,\"beat\":%lld}",
+                 f->id, f->host, f->place, (long long)f->process, (long long)f->began, f->system,
+                 f->cluster, f->job, (long long)f->turn, f->run, (long long)f->start, f->since,
+                 f->beat_s, f->ended ? "true" : "false", (long long)f->beat);
+    text[length] = ' ';
+    text[LEASE_TEXT - 1] = '\n';
+}
+
+/* What follows "key": in the text; NULL: nothing does. */
+static const char *find(const char *text, const char *key)
+{
+    char name[32];
+    snprintf(name, sizeof name, "\"%s\":", key);
+    const char *at = strstr(text, name);
+    return at ? at + strlen(name) : NULL;
+}
+
+static bool read_word(const char *text, const char *key, char *out, size_t room)
+{
+    const char *at = find(text, key);
+    *out = 0;
+    if (!at || *at != '"') return false;
+    size_t length = strcspn(++at, "\"");
+    if (length >= room || !at[length]) return false;
+    snprintf(out, room, "%.*s", (int)length, at);
+    return true;
+}
+
+static bool read_number(const char *text, const char *key, int64_t *out)
+{
+    const char *at = find(text, key);
+    char *end;
+    if (!at) return false;
+    *out = strtoll(at, &end, 10);
+    return end != at;
+}
+
+bool lease_facts_read(LeaseFacts *f, const char *text)
+{
+    *f = (LeaseFacts){0};
+    const char *beat_s = find(text, "beat_s"), *ended = find(text, "ended");
+    if (!beat_s || !ended) return false;
+    f->beat_s = strtod(beat_s, NULL);
+    f->ended = !strncmp(ended, "true", 4);
+    return f->beat_s > 0 && f->beat_s <= 3600 && read_word(text, "id", f->id, sizeof f->id) &&
+           read_word(text, "host", f->host, sizeof f->host) &&
+           read_word(text, "place", f->place, sizeof f->place) &&
+           read_number(text, "process", &f->process) && read_number(text, "began", &f->began) &&
+           read_word(text, "system", f->system, sizeof f->system) &&
+           read_word(text, "cluster", f->cluster, sizeof f->cluster) &&
+           read_word(text, "job", f->job, sizeof f->job) && read_number(text, "turn", &f->turn) &&
+           read_word(text, "run", f->run, sizeof f->run) && read_number(text, "start", &f->start) &&
+           read_word(text, "since", f->since, sizeof f->since) &&
+           read_number(text, "beat", &f->beat);
+}
+
+void lease_facts_say(const LeaseFacts *f, char *out)
+{
+    char job[64] = "";
+    if (!*f->host) {
+        snprintf(out, LEASE_WHO, "an owner that has not said who it is");
+        return;
+    }
+    if (*f->job) snprintf(job, sizeof job, ", %s job %s", f->system, f->job);
+    snprintf(out, LEASE_WHO, "process %lld on %s%s, since %s", (long long)f->process, f->host, job,
+             f->since);
+}
+
+/* ---- is it gone? ---- */
+
+/* Of a job that squeue does not list the processes have ended. No answer says nothing. */
+static bool slurm_has_ended(const char *job)
+{
+    static const double LIMIT_S = 5;
+    char *words[] = {"squeue", "--noheader", "--jobs", (char *)job, "--format", "%i %T", NULL};
+    char text[512];
+    int code = command_ask(words, LIMIT_S, text, sizeof text);
+    if (code == 0) return strspn(text, " \n") == strlen(text);
+    return code > 0 && strstr(text, "Invalid job id") != NULL;
+}
+
+bool lease_facts_own(const LeaseFacts *o, const LeaseFacts *me)
+{
+    return *o->run && !strcmp(o->run, me->run) && o->start < me->start;
+}
+
+LeaseState lease_facts_judge(const LeaseFacts *o, const LeaseFacts *me)
+{
+    if (o->ended || lease_facts_own(o, me)) return LEASE_GONE;
+    if (*o->place && !strcmp(o->place, me->place)) {
+        int64_t now = began(o->process);
+        if (now >= 0) return now == o->began ? LEASE_ALIVE : LEASE_GONE;
+    }
+    bool same_system =
+        *o->job && !strcmp(o->system, me->system) && !strcmp(o->cluster, me->cluster);
+    if (same_system && !strcmp(o->job, me->job))
+        return o->turn < me->turn ? LEASE_GONE : LEASE_UNKNOWN;
+    if (same_system && slurm_has_ended(o->job)) return LEASE_GONE;
+    return LEASE_UNKNOWN;
+}

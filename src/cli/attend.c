@@ -1,0 +1,175 @@
+/* A signal must not end training: mpirun would kill its ranks a second later and exit 1. It is kept
+ * from mpirun and goes to the ranks as SIGUSR1, which mpirun and srun pass on, so that they can
+ * write their checkpoint. A second SIGINT or SIGTERM ends mpirun; so does the first of any signal
+ * to ranks that do not last. */
+#include "attend.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* One and the same wish often comes twice at once, to the process and to its group (timeout,
+ * shells): that is one. */
+static const double SAME_WISH_S = 1;
+/* mpirun ends its other ranks within a second or two of the first death. */
+static const double MPIRUN_ENDS_S = 10;
+
+void attend_init(Attend *a)
+{
+    sigset_t set;
+    *a = (Attend){0};
+    stop_signals(&set);
+    sigaddset(&set, SIGCHLD);
+    sigprocmask(SIG_BLOCK, &set, &a->before);
+    a->signals = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
+}
+
+/* True where one has come that is no child's end. */
+static bool take_signals(Attend *a, bool *end)
+{
+    struct signalfd_siginfo info;
+    bool any = false;
+    *end = false;
+    while (read(a->signals, &info, sizeof info) == (ssize_t)sizeof info) {
+        int number = (int)info.ssi_signo;
+        double now = clock_s();
+        if (number == SIGCHLD) continue;
+        any = true;
+        if (!a->first) a->first = number;
+        if (number != SIGINT && number != SIGTERM) continue;
+        if (a->ends > 0 && now - a->end_s <= SAME_WISH_S) continue;
+        *end = ++a->ends > 1;
+        a->end_s = now;
+    }
+    return any;
+}
+
+static void pass_on(const Attend *a, bool end)
+{
+    int number = !a->lasts || end ? SIGTERM : SIGUSR1;
+    kill(a->process, a->alone && end ? SIGKILL : number);
+}
+
+/* A wish to stop is passed on again and again: mpirun and ranks that are only starting may miss it.
+ * An mpirun that has lost a rank and does not end is ended. */
+static int wait_for(Attend *a)
+{
+    enum { AGAIN_MS = 1000 };
+    double lost_s = 0;
+    int state;
+    while (waitpid(a->process, &state, WNOHANG) != a->process) {
+        bool stopping = a->lasts && a->first, lost = a->watch.lost >= 0, end;
+        bool signalled = watch_wait(&a->watch, stopping || lost ? AGAIN_MS : -1);
+        if (take_signals(a, &end))
+            pass_on(a, end);
+        else if (!signalled && stopping)
+            pass_on(a, false);
+        double now = clock_s();
+        if (lost && lost_s <= 0) lost_s = now;
+        if (lost && now - lost_s > MPIRUN_ENDS_S)
+            kill(a->process, now - lost_s > 2 * MPIRUN_ENDS_S ? SIGKILL : SIGTERM);
+    }
+    a->killed = WIFSIGNALED(state) ? WTERMSIG(state) : 0;
+    return a->killed ? 128 + a->killed : WEXITSTATUS(state);
+}
+
+void become_child(void)
+{
+    int nothing = open("/dev/null", O_RDONLY);
+    if (nothing > 0) dup2(nothing, STDIN_FILENO);
+    if (nothing > STDIN_FILENO) close(nothing);
+    setpgid(0, 0);
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+}
+
+/* Signals as this process found them. But where output that nobody reads is no reason to stop,
+ * mpirun must not hear of it either: it has a handler that ends the job, and unblocks all signals
+ * for its ranks. */
+static void restore_signals(const sigset_t *before, bool lasts)
+{
+    sigset_t pipe;
+    sigprocmask(SIG_SETMASK, before, NULL);
+    stop_end();
+    sigemptyset(&pipe);
+    sigaddset(&pipe, SIGPIPE);
+    if (lasts) sigprocmask(SIG_BLOCK, &pipe, NULL);
+}
+
+static _Noreturn void run_child(const Attend *a, char *const *words)
+{
+    become_child();
+    restore_signals(&a->before, a->lasts && !a->alone);
+    execvp(words[0], words);
+    log_error("the ranks are started by %s, which cannot be run: %s; put your MPI's mpirun in "
+              "PATH, or start the ranks yourself (srun weft ...)",
+              words[0], strerror(errno));
+    _exit(ERR_USAGE);
+}
+
+Status attend_run(Attend *a, char *const *words, int ranks, bool lasts, int *code)
+{
+    a->lasts = lasts;
+    a->killed = 0;
+    fflush(NULL);
+    watch_init(&a->watch, ranks, a->signals);
+    a->process = fork();
+    if (a->process == 0) run_child(a, words);
+    if (a->process < 0) {
+        Status status = fail(ERR_IO, "a process cannot be started: %s", strerror(errno));
+        attend_fini_run(a);
+        return status;
+    }
+    *code = wait_for(a);
+    return OK;
+}
+
+void attend_fini_run(Attend *a)
+{
+    watch_fini(&a->watch);
+}
+
+bool attend_rest(Attend *a, double seconds)
+{
+    double end_s = clock_s() + seconds;
+    bool end;
+    for (;;) {
+        double left_s = end_s - clock_s();
+        take_signals(a, &end);
+        if (a->first || left_s <= 0) return a->first != 0;
+        struct pollfd look = {.fd = a->signals, .events = POLLIN};
+        poll(&look, 1, (int)(left_s * 1000) + 1);
+    }
+}
+
+char *attend_loss(Attend *a, int code)
+{
+    const WatchedRank *rank = watch_lost(&a->watch);
+    char who[64] = "a rank";
+    int number = code > 128 ? code - 128 : 0;
+    if (a->killed && !a->alone)
+        snprintf(who, sizeof who, "mpirun (process %d)", (int)a->process);
+    else if (rank && rank->number >= 0)
+        snprintf(who, sizeof who, "rank %d (process %d)", rank->number, (int)rank->process);
+    if (number)
+        return mem_format("%s was killed by signal %d (%s)%s", who, number, strsignal(number),
+                          number == SIGKILL ? ": was memory short? The system's log says" : "");
+    return mem_format("%s was lost (mpirun's exit code is %d)", who, code);
+}
+
+bool attend_crashed(const Attend *a, int code)
+{
+    int number = code - 128;
+    if (a->killed && !a->alone) return false;
+    return number == SIGSEGV || number == SIGBUS || number == SIGILL || number == SIGFPE ||
+           number == SIGABRT || number == SIGTRAP || number == SIGSYS;
+}
+
+bool attend_status(int code)
+{
+    return code == OK || (code >= ERR_USAGE && code <= ERR_CONFIG);
+}

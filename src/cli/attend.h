@@ -1,0 +1,48 @@
+/* Ranks from their start to their end: the process that starts them (mpirun, srun, or a rank
+ * alone), the signals that this one gets meanwhile, and who died. */
+#ifndef WEFT_CLI_ATTEND_H
+#define WEFT_CLI_ATTEND_H
+
+#include "watch.h"
+
+#include <signal.h>
+
+typedef struct Attend {
+    /* the file of signals, blocked since attend_init, and those blocked before */
+    int signals;
+    sigset_t before;
+    /* Signals so far: the first, 0: none; how many wishes to end (SIGINT, SIGTERM). */
+    int first, ends;
+    double end_s;
+    /* One rank without mpirun, which the caller says. */
+    bool alone;
+    /* Of the start under way or the last one: mpirun; a training, which a first signal asks to
+     * save. */
+    pid_t process;
+    bool lasts;
+    /* by this signal the process ended; 0: by none */
+    int killed;
+    Watch watch;
+} Attend;
+
+/* From now on signals wait for attend_run and attend_rest. */
+void attend_init(Attend *attend);
+/* Starts the words as so many ranks and waits for their end. lasts: a first signal asks them to
+ * save; else, and at a second one to end, they are ended. *code: the exit code as a shell gives it.
+ * Release with attend_fini_run once nothing is asked about its ranks any more. ERR_IO: no process
+ * can be made. */
+Status attend_run(Attend *attend, char *const *words, int ranks, bool lasts, int *code);
+void attend_fini_run(Attend *attend);
+/* Waits without ranks; true: a signal has come. */
+bool attend_rest(Attend *attend, double seconds);
+/* "rank 1 (process 17) was killed by signal 9 (Killed)". Owner: the caller. */
+char *attend_loss(Attend *attend, int code);
+/* Is that a signal that a program brings upon itself? Of an exit code; not of mpirun's own. */
+bool attend_crashed(const Attend *attend, int code);
+/* Is it an exit code of weft's? */
+bool attend_status(int code);
+/* In a new process: out of reach of the terminal's Ctrl-C, and not outliving its parent. Nobody
+ * reads stdin. */
+void become_child(void);
+
+#endif

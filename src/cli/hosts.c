@@ -1,0 +1,308 @@
+/* Hosts are what Slurm, PBS or LSF say, or lines "name slots=N" of a file. Ranks come to them by
+ * srun in a Slurm job, else by Open MPI's mpirun, which knows ssh, PBS and LSF; the same way
+ * serves to ask whether a host is there: it is told to run `true`. */
+#include "hosts.h"
+
+#include "private.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const double ANSWER_S = 15;
+enum { AT_ONCE = 32 };
+
+/* ---- who they are ---- */
+
+/* One more slot, or as many, of a host that may be listed already. */
+static void add(Hosts *h, const char *name, size_t length, int slots)
+{
+    for (int i = 0; i < h->count; ++i) {
+        if (strncmp(h->host[i].name, name, length) != 0 || h->host[i].name[length]) continue;
+        h->host[i].slots += slots;
+        return;
+    }
+    h->host = mem_resize(h->host, (size_t)(h->count + 1) * sizeof *h->host);
+    h->host[h->count++] = (Host){.name = mem_format("%.*s", (int)length, name), .slots = slots};
+}
+
+/* Each word of the text is a slot. */
+static void add_words(Hosts *h, const char *text)
+{
+    static const char blanks[] = " \t\r\n";
+    for (text += strspn(text, blanks); *text; text += strspn(text, blanks)) {
+        size_t length = strcspn(text, blanks);
+        add(h, text, length, 1);
+        text += length;
+    }
+}
+
+/* "name", "name slots=4", "name:4"; # begins a comment. */
+static Status add_line(Hosts *h, const char *file, int number, char *line)
+{
+    line[strcspn(line, "#\r\n")] = 0;
+    char *name = line + strspn(line, " \t"), *rest = name + strcspn(name, " \t:");
+    size_t length = (size_t)(rest - name);
+    int64_t slots = 1;
+    if (length == 0) return OK;
+    const char *at = rest + strspn(rest, " \t");
+    bool good = true;
+    if (*at == ':' || !strncmp(at, "slots=", 6)) {
+        at += *at == ':' ? 1 : 6;
+        good = whole_read(&at, 1, RANKS_MAX, &slots);
+    }
+    if (!good || at[strspn(at, " \t")])
+        return fail(ERR_USAGE, "%s:%d: expected NAME, NAME slots=N or NAME:N", file, number);
+    add(h, name, length, (int)slots);
+    return OK;
+}
+
+static Status read_file(Hosts *h, const char *path)
+{
+    char line[1024];
+    int number = 0;
+    FILE *file = fopen(path, "re");
+    if (!file) return fail(ERR_NOINPUT, "%s: cannot be read: %s", path, strerror(errno));
+    Status status = OK;
+    while (status == OK && fgets(line, sizeof line, file))
+        status = add_line(h, path, ++number, line);
+    fclose(file);
+    if (status == OK && h->count == 0) status = fail(ERR_USAGE, "%s: names no host", path);
+    return status;
+}
+
+static Status read_slots(Hosts *h, const char *path)
+{
+    char line[1024];
+    FILE *file = fopen(path, "re");
+    if (!file) return fail(ERR_NOINPUT, "%s: cannot be read: %s", path, strerror(errno));
+    while (fgets(line, sizeof line, file)) add_words(h, line);
+    fclose(file);
+    return OK;
+}
+
+/* Slurm's "4(x2),3": 4, 4, 3. */
+static void set_slots(Hosts *h, const char *list)
+{
+    int i = 0;
+    while (list && *list && i < h->count) {
+        int64_t tasks, repeat = 1;
+        if (!whole_read(&list, 1, RANKS_MAX, &tasks)) return;
+        if (!strncmp(list, "(x", 2)) {
+            list += 2;
+            if (!whole_read(&list, 1, RANKS_MAX, &repeat)) return;
+            list += *list == ')';
+        }
+        for (; repeat > 0 && i < h->count; --repeat) h->host[i++].slots = (int)tasks;
+        list += *list == ',';
+    }
+}
+
+static Status ask_slurm(Hosts *h)
+{
+    char *words[] = {"scontrol", "show", "hostnames", NULL};
+    enum { ROOM = 1 << 20 };
+    char *text = mem_new(ROOM);
+    int code = command_ask(words, ANSWER_S, text, ROOM);
+    if (code == 0) add_words(h, text);
+    Status status = OK;
+    if (code != 0 || h->count == 0)
+        status = fail(ERR_USAGE,
+                      "a Slurm job, but `scontrol show hostnames` does not say its hosts: %s; "
+                      "--hostfile names them",
+                      code == COMMAND_NONE ? "it cannot be started" : text);
+    mem_free(&text);
+    const char *each = getenv("SLURM_NTASKS_PER_NODE"), *tasks = getenv("SLURM_TASKS_PER_NODE");
+    int64_t slots;
+    if (each && whole_read(&each, 1, RANKS_MAX, &slots))
+        for (int i = 0; i < h->count; ++i) h->host[i].slots = (int)slots;
+    else
+        set_slots(h, tasks);
+    return status;
+}
+
+static Status find(Hosts *h, const char *file)
+{
+    const char *pbs = getenv("PBS_NODEFILE"), *lsf_file = getenv("LSB_DJOB_HOSTFILE"),
+               *lsf = getenv("LSB_HOSTS");
+    h->source = file;
+    if (file) return read_file(h, file);
+    if (getenv("SLURM_JOB_ID")) {
+        h->source = "Slurm";
+        h->starter = STARTER_SRUN;
+        return ask_slurm(h);
+    }
+    h->source = pbs ? "PBS" : lsf_file || lsf ? "LSF" : NULL;
+    if (pbs || lsf_file) return read_slots(h, pbs ? pbs : lsf_file);
+    if (lsf) add_words(h, lsf);
+    return OK;
+}
+
+Status hosts_init(Hosts *h, const char *file, int slots)
+{
+    *h = (Hosts){0};
+    Status status = find(h, file);
+    for (int i = 0; i < h->count && slots > 0; ++i) h->host[i].slots = slots;
+    if (status == OK && h->count > 0 && h->starter == STARTER_MPIRUN && !is_open_mpi())
+        status = fail(ERR_USAGE,
+                      "hosts of %s: weft run starts ranks on several hosts by srun or by "
+                      "Open MPI's mpirun, and this MPI is another one",
+                      h->source);
+    return status;
+}
+
+void hosts_fini(Hosts *h)
+{
+    for (int i = 0; i < h->count; ++i) mem_free(&h->host[i].name);
+    mem_free(&h->host);
+}
+
+/* mpirun and its daemons notice a host that is silent after 20 s, not after eight minutes. */
+void hosts_settle(const Hosts *h)
+{
+    if (h->starter != STARTER_MPIRUN) return;
+    open_mpi_settings(false);
+    setenv("OMPI_MCA_oob_tcp_keepalive_time", "10", 0);
+    setenv("OMPI_MCA_oob_tcp_keepalive_intvl", "2", 0);
+    setenv("OMPI_MCA_oob_tcp_keepalive_probes", "5", 0);
+}
+
+/* ---- do they answer? ---- */
+
+static int start_question(const Hosts *h, int host, pid_t *child)
+{
+    char *name = h->host[host].name, *one = mem_format("%s:1", name);
+    char *srun[] = {"srun", "--overlap", "--quiet", "--nodes=1", "--ntasks=1",
+                    "-w",   name,        "true",    NULL};
+    char *mpirun[] = {"mpirun", "--host", one, "-n", "1", "--bind-to", "none", "true", NULL};
+    int error = command_start(child, -1, h->starter == STARTER_SRUN ? srun : mpirun);
+    mem_free(&one);
+    return error;
+}
+
+void hosts_ask(Hosts *h)
+{
+    pid_t child[AT_ONCE];
+    int code[AT_ONCE];
+    for (int first = 0; first < h->count; first += AT_ONCE) {
+        int count = h->count - first < AT_ONCE ? h->count - first : AT_ONCE;
+        for (int i = 0; i < count; ++i)
+            code[i] = start_question(h, first + i, &child[i]) == 0 ? COMMAND_BUSY : COMMAND_NONE;
+        command_wait(count, child, ANSWER_S, code);
+        for (int i = 0; i < count; ++i) h->host[first + i].lost = code[i] != 0;
+    }
+}
+
+/* ---- ranks on them ---- */
+
+int hosts_share(Hosts *h, int ranks, int most)
+{
+    int left = ranks, used = 0;
+    for (int i = 0; i < h->count; ++i) {
+        Host *host = &h->host[i];
+        bool usable = !host->lost && left > 0 && (most == 0 || used < most);
+        host->ranks = !usable ? 0 : host->slots < left ? host->slots : left;
+        left -= host->ranks;
+        used += usable;
+    }
+    return ranks - left;
+}
+
+/* Their names, with a comma between; of those with ranks, or of those that are lost. ranks: behind
+ * each its number of ranks, as mpirun wants them. */
+static char *names(const Hosts *h, bool lost, bool ranks)
+{
+    char *text = NULL;
+    size_t bytes;
+    FILE *out = open_memstream(&text, &bytes);
+    if (!out) die_as(ERR_MEMORY, "out of memory");
+    const char *comma = "";
+    for (int i = 0; i < h->count; ++i) {
+        const Host *host = &h->host[i];
+        if (lost ? !host->lost : host->ranks == 0) continue;
+        fprintf(out, "%s%s", comma, host->name);
+        if (ranks) fprintf(out, ":%d", host->ranks);
+        comma = ",";
+    }
+    if (fclose(out) != 0) die_as(ERR_MEMORY, "out of memory");
+    return text;
+}
+
+char *hosts_text(const Hosts *h)
+{
+    return names(h, false, false);
+}
+
+char *hosts_lost_text(const Hosts *h)
+{
+    return names(h, true, false);
+}
+
+typedef struct Words {
+    int count;
+    char **word;
+} Words;
+
+static void word(Words *w, char *text)
+{
+    w->word = mem_resize(w->word, (size_t)(w->count + 2) * sizeof *w->word);
+    w->word[w->count++] = text;
+    w->word[w->count] = NULL;
+}
+
+/* Slurm no longer hands --cpus-per-task on by itself. */
+static void srun_words(const Hosts *h, Words *w, int ranks)
+{
+    const char *cpus = getenv("SLURM_CPUS_PER_TASK");
+    int used = 0, most = 0;
+    for (int i = 0; i < h->count; ++i) {
+        used += h->host[i].ranks > 0;
+        if (h->host[i].ranks > most) most = h->host[i].ranks;
+    }
+    char *list = names(h, false, false);
+    word(w, mem_text("srun"));
+    if (is_open_mpi() && !getenv("SLURM_MPI_TYPE")) word(w, mem_text("--mpi=pmix"));
+    word(w, mem_text("--overlap"));
+    word(w, mem_text("--kill-on-bad-exit=1"));
+    word(w, mem_text("--distribution=block"));
+    word(w, mem_format("--nodes=%d", used));
+    word(w, mem_format("--ntasks=%d", ranks));
+    word(w, mem_format("--ntasks-per-node=%d", most));
+    if (cpus) word(w, mem_format("--cpus-per-task=%s", cpus));
+    word(w, mem_text("-w"));
+    word(w, list);
+}
+
+/* Neighbours in the grid share a host. What ranks elsewhere must know is handed on by name. */
+static void mpirun_host_words(const Hosts *h, Words *w, int ranks)
+{
+    static const char *const handed[] = {LEASE_RUN, "WEFT_LOG_DIR", "WEFT_CPU"};
+    word(w, mem_text("mpirun"));
+    word(w, mem_text("--host"));
+    word(w, names(h, false, true));
+    word(w, mem_text("--map-by"));
+    word(w, mem_text("slot"));
+    word(w, mem_text("--bind-to"));
+    word(w, mem_text("none"));
+    for (size_t i = 0; i < sizeof handed / sizeof *handed; ++i) {
+        if (!getenv(handed[i])) continue;
+        word(w, mem_text("-x"));
+        word(w, mem_text(handed[i]));
+    }
+    word(w, mem_text("-n"));
+    word(w, mem_format("%d", ranks));
+}
+
+char **hosts_words(const Hosts *h, char *const *command)
+{
+    Words w = {0};
+    int ranks = 0;
+    for (int i = 0; i < h->count; ++i) ranks += h->host[i].ranks;
+    if (h->starter == STARTER_SRUN)
+        srun_words(h, &w, ranks);
+    else
+        mpirun_host_words(h, &w, ranks);
+    for (int i = 0; command[i]; ++i) word(&w, mem_text(command[i]));
+    return w.word;
+}

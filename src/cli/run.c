@@ -1,0 +1,213 @@
+/* weft run: starts the ranks of a training, and again after a crash or a lost host, on what is
+ * left. What a start ends with decides: the end of training, a fault in what it was given, a wish
+ * to stop, or a loss that another start makes good. A rank that says why it ends is believed where
+ * the folder's owner has ended in order (lease.h): 75 may mean both, stopped as asked and bereft of
+ * a neighbour. */
+#include "supervise.h"
+
+#include "checkpoint.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+/* Starts in turn without a newer checkpoint, after which another one would end likewise. */
+enum { STUCK = 3 };
+
+static const Flag flags[] = {
+    {"-n", FLAG_FIELD(RunFlags, ranks), .value = "N", .lo = 1, .hi = RANKS_MAX,
+     .help = "number of ranks; without it the batch job's or the host file's, where grid.dp is not "
+             "set"},
+    {"--nnodes", FLAG_FIELD(RunFlags, nodes), .value = "N", .lo = 1, .hi = RANKS_MAX,
+     .help = "on so many hosts; those that are left over take the place of lost ones"},
+    {"--nproc-per-node", FLAG_FIELD(RunFlags, each), .value = "P", .lo = 1, .hi = RANKS_MAX,
+     .help = "ranks of each host"},
+    {"--hostfile", FLAG_FIELD(RunFlags, hostfile), .value = "FILE",
+     .help = "the hosts, a line each, NAME or NAME slots=N, instead of the batch job's"},
+    {"--launcher", FLAG_FIELD(RunFlags, starter), .value = "mpirun|srun",
+     .help = "what starts ranks on hosts; without it srun in a Slurm job, else mpirun"},
+    {"--log-dir", FLAG_FIELD(RunFlags, logs), .value = "DIR",
+     .help = "what each rank prints goes to DIR/start-K/rank-R.log"},
+    {"--max-restarts", FLAG_FIELD(RunFlags, restarts), .value = "N", .lo = 0, .hi = 1e6,
+     .fallback = "100", .help = "at most so many starts after the first one"},
+};
+
+/* ---- what a start is ---- */
+
+/* DIR/start-K, K the first that is free. */
+static Status make_log_folder(Supervisor *s)
+{
+    char root[PATH_MAX], path[PATH_MAX + 32];
+    if (!s->flags->logs) return OK;
+    if (mkdir(s->flags->logs, 0777) != 0 && errno != EEXIST)
+        return fail(ERR_IO, "--log-dir %s: cannot be made: %s", s->flags->logs, strerror(errno));
+    if (!realpath(s->flags->logs, root))
+        return fail(ERR_IO, "--log-dir %s: %s", s->flags->logs, strerror(errno));
+    for (int k = s->log_number + 1;; ++k) {
+        snprintf(path, sizeof path, "%s/start-%d", root, k);
+        s->log_number = k;
+        if (mkdir(path, 0777) == 0) break;
+        if (errno != EEXIST) return fail(ERR_IO, "%s: cannot be made: %s", path, strerror(errno));
+    }
+    setenv("WEFT_LOG_DIR", path, 1);
+    return OK;
+}
+
+/* The words that start the ranks: by hosts, by mpirun on this host, or the command itself. */
+static char **start_words(const Supervisor *s)
+{
+    if (s->hosts.count > 0) return hosts_words(&s->hosts, s->command);
+    if (s->ranks > 1) return mpirun_words(s->ranks, s->command);
+    int count = 0;
+    while (s->command[count]) ++count;
+    char **words = mem_new((size_t)(count + 1) * sizeof *words);
+    for (int i = 0; i < count; ++i) words[i] = mem_text(s->command[i]);
+    return words;
+}
+
+static void announce(const Supervisor *s)
+{
+    char *hosts = s->hosts.count > 0 ? hosts_text(&s->hosts) : NULL, from[64] = "";
+    const char *logs = s->flags->logs ? getenv("WEFT_LOG_DIR") : NULL;
+    if (s->step >= 0) snprintf(from, sizeof from, ", from step %lld", (long long)s->step);
+    if (s->start > 1 || hosts || logs)
+        log_info("weft run: start %d: %d rank%s%s%s%s%s%s", s->start, s->ranks,
+                 s->ranks == 1 ? "" : "s", hosts ? " on " : "", hosts ? hosts : "", from,
+                 logs ? "; what they print is in " : "", logs ? logs : "");
+    mem_free(&hosts);
+}
+
+static Status start_once(Supervisor *s, int *code)
+{
+    char run[LEASE_ID + 16];
+    ++s->start;
+    snprintf(run, sizeof run, "%s:%d", s->id, s->start);
+    setenv(LEASE_RUN, run, 1);
+    TRY(make_log_folder(s));
+    announce(s);
+    char **words = start_words(s);
+    s->attend.alone = s->ranks == 1 && s->hosts.count == 0;
+    Status status = attend_run(&s->attend, words, s->ranks, true, code);
+    words_free(words);
+    return status;
+}
+
+/* ---- what follows from its end ---- */
+
+/* What another start would end with, too: the command line, the data, the configuration. */
+static bool is_final(int code)
+{
+    return code == ERR_USAGE || code == ERR_DATA || code == ERR_NOINPUT || code == ERR_MEMORY ||
+           code == ERR_CONFIG;
+}
+
+/* Did its ranks end as they wished to? */
+static bool in_order(const Supervisor *s)
+{
+    return lease_ended(s->folder, s->id, s->start);
+}
+
+/* A run that is given up does not ask to be started again. */
+static Status give_up(Supervisor *s, int code, const char *why)
+{
+    bool crash = code == ERR_BUG || attend_crashed(&s->attend, code);
+    return fail(crash ? ERR_BUG : ERR_IO, "weft run: not started again: %s%s", why,
+                s->step >= 0 ? "; its checkpoints stay" : "");
+}
+
+/* A signal has come: what the ranks made of it. */
+static Status stopped(Supervisor *s, int code)
+{
+    if (code == OK) return OK;
+    if (s->attend.ends > 1) return fail((Status)code, "weft run: ended at once, as asked twice");
+    if (is_final(code)) return fail((Status)code, "weft run: ended with exit code %d", code);
+    return fail(
+        ERR_STOPPED, "weft run: stopped as asked%s: start the same command again to continue",
+        in_order(s) || s->step < 0 ? "" : "; what came after the newest checkpoint is lost");
+}
+
+/* After a loss: is another start to be made? The first one comes at once. */
+static Status prepare_again(Supervisor *s, int code)
+{
+    int64_t before = s->step;
+    TRY(checkpoint_last_step(s->checkpoints, &s->step));
+    s->fruitless = s->step > before ? 0 : s->fruitless + 1;
+    if (s->fruitless >= STUCK)
+        return give_up(s, code, "three starts in turn brought no newer checkpoint");
+    if (s->start > s->flags->restarts) return give_up(s, code, "--max-restarts is reached");
+    if (s->fruitless > 1) TRY(supervise_rest(s, s->fruitless - 1));
+    return supervise_gather(s, true);
+}
+
+static void say_loss(Supervisor *s, int code)
+{
+    char *loss = attend_loss(&s->attend, code);
+    log_error("weft run: start %d: %s", s->start, loss);
+    mem_free(&loss);
+}
+
+/* OK: *again, or the training is done. */
+static Status judge(Supervisor *s, int code, bool *again)
+{
+    *again = false;
+    if (s->attend.first) return stopped(s, code);
+    if (code == OK) return OK;
+    if (code == ERR_STOPPED && in_order(s))
+        return fail(ERR_STOPPED, "weft run: the training stopped by itself, saved: start the same "
+                                 "command again to continue");
+    if (is_final(code))
+        return fail((Status)code, "weft run: not started again: exit code %d would come again",
+                    code);
+    say_loss(s, code);
+    TRY(prepare_again(s, code));
+    *again = true;
+    return OK;
+}
+
+static Status supervise(Supervisor *s)
+{
+    bool again = true;
+    TRY(supervise_gather(s, false));
+    if (!s->config->run.fresh) TRY(checkpoint_last_step(s->checkpoints, &s->step));
+    while (again) {
+        int code = 0;
+        TRY(start_once(s, &code));
+        Status status = judge(s, code, &again);
+        attend_fini_run(&s->attend);
+        if (status != OK) return status;
+    }
+    return OK;
+}
+
+/* ---- the verb ---- */
+
+static Status run(int argc, char **argv, const void *options)
+{
+    if (launched())
+        return fail(ERR_USAGE, "weft run starts ranks itself: run it without mpirun or srun");
+    Supervisor s = {.flags = options, .step = -1};
+    Status status = supervise_init(&s, argc, argv);
+    if (status == OK) {
+        attend_init(&s.attend);
+        status = supervise(&s);
+    }
+    supervise_fini(&s);
+    return status;
+}
+
+const Verb verb_run = {
+    .name = "run",
+    .words = "-- weft train CONFIG [key=value ...]",
+    .help = "starts the ranks of a training, and again after a crash or on the hosts that are left",
+    .more =
+        "Hosts and numbers are those of the Slurm, PBS or LSF job, or of --hostfile; elsewhere "
+        "ranks start on this host, as many as grid asks for, or -n. A rank that is killed, a crash "
+        "and a lost host lead to another start from the newest checkpoint, with fewer replicas "
+        "(grid.dp) where hosts are lost and none is spare; it says where bits differ then. 64, 65, "
+        "66, 71 and 78 are final, and so are three starts in turn without a newer checkpoint. A "
+        "signal is passed on: the ranks save, and weft run ends with 75.",
+    VERB_FLAGS(RunFlags, flags),
+    .traits = VERB_LASTS | VERB_STARTS,
+    .run = run,
+};

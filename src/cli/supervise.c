@@ -1,0 +1,288 @@
+/* The ranks of weft run's starts. Their number is -n, or hosts times ranks of each, or what grid
+ * says, or what the hosts have room for. Where hosts are lost and none is spare there are fewer
+ * replicas: as many as the planner finds valid and no micro-batch is padding for, for then the bits
+ * stay the same more often. */
+#include "supervise.h"
+
+#include "checkpoint.h"
+#include "train.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+extern const Verb verb_train;
+/* for hosts to come back */
+static const double WAIT_S = 600;
+
+/* ---- the command ---- */
+
+/* "weft" is this program; else what PATH or the path says. */
+static char *program_of(const char *word)
+{
+    char path[4096];
+    ssize_t length = strcmp(word, "weft") ? -1 : readlink("/proc/self/exe", path, sizeof path - 1);
+    if (length <= 0) return mem_text(word);
+    path[length] = 0;
+    return mem_text(path);
+}
+
+/* The command with as many replicas; 0: as its words say. */
+static void set_command(Supervisor *s, int dp)
+{
+    int n = 2;
+    char *program = mem_text(s->command[0]);
+    words_free(s->command);
+    s->command = mem_new((size_t)(s->argc + 4) * sizeof *s->command);
+    s->command[0] = program;
+    s->command[1] = mem_text("train");
+    for (int i = 0; i < s->argc; ++i)
+        if (dp == 0 || strncmp(s->argv[i], "grid.dp=", 8) != 0)
+            s->command[n++] = mem_text(s->argv[i]);
+    if (dp > 0) s->command[n] = mem_format("grid.dp=%d", dp);
+}
+
+static Status read_command(Supervisor *s, int argc, char **argv)
+{
+    if (argc < 3 || strcmp(argv[1], "train") != 0)
+        return fail(ERR_USAGE, "expected -- weft train CONFIG [key=value ...]; --help says more");
+    for (int i = 2; i < argc; ++i)
+        if (argv[i][0] == '-')
+            return fail(ERR_USAGE,
+                        "%s behind --: only CONFIG [key=value ...] stand behind `weft "
+                        "train` there; -n belongs before the --",
+                        argv[i]);
+    s->argc = argc - 2;
+    s->argv = argv + 2;
+    s->command = mem_new(2 * sizeof *s->command);
+    s->command[0] = program_of(argv[0]);
+    set_command(s, 0);
+    return job_check(&s->config, &verb_train, s->argc, s->argv);
+}
+
+/* ---- how many ---- */
+
+static int room(Hosts *hosts, int most)
+{
+    return hosts_share(hosts, INT32_MAX, most);
+}
+
+/* Ranks that grid asks for, 0: it leaves it open. */
+static int64_t asked_by_grid(const Supervisor *s)
+{
+    int64_t dp = s->config->grid.dp;
+    return dp > 0 ? dp * s->replica : 0;
+}
+
+static Status count_ranks(Supervisor *s)
+{
+    const RunFlags *f = s->flags;
+    int64_t ranks = f->ranks;
+    if (ranks == 0 && f->nodes > 0 && f->each > 0) ranks = f->nodes * f->each;
+    if (ranks == 0) ranks = asked_by_grid(s);
+    if (ranks == 0 && s->hosts.count > 0) ranks = room(&s->hosts, (int)f->nodes);
+    if (ranks == 0) ranks = f->each > 0 ? f->each : s->replica;
+    if (ranks > RANKS_MAX)
+        return fail(ERR_USAGE, "%lld ranks are more than weft starts", (long long)ranks);
+    s->wanted = (int)ranks;
+    if (s->hosts.count == 0 && f->nodes > 1)
+        return fail(ERR_USAGE,
+                    "--nnodes %lld: this is no batch job on several hosts: --hostfile "
+                    "names them",
+                    (long long)f->nodes);
+    if (s->hosts.count == 0) return OK;
+    int most = room(&s->hosts, (int)f->nodes);
+    if (s->wanted <= most) return OK;
+    return fail(ERR_USAGE,
+                "%d ranks, but the hosts of %s have room for %d: --nproc-per-node says "
+                "how many each may have",
+                s->wanted, s->hosts.source, most);
+}
+
+static Status find_hosts(Supervisor *s)
+{
+    const RunFlags *f = s->flags;
+    int64_t each = f->each;
+    if (each == 0 && f->ranks > 0 && f->nodes > 0) each = (f->ranks + f->nodes - 1) / f->nodes;
+    TRY(hosts_init(&s->hosts, f->hostfile, (int)each));
+    if (f->starter >= 0) s->hosts.starter = (Starter)f->starter;
+    return OK;
+}
+
+/* Open MPI lets the ranks that a lost one leaves behind end by themselves for two seconds before it
+ * kills them, and nothing that they do then is of use. */
+static void end_ranks_at_once(void)
+{
+    setenv("OMPI_MCA_odls_base_sigkill_timeout", "0", 0);
+    setenv("PRTE_MCA_odls_base_sigkill_timeout", "0", 0);
+}
+
+Status supervise_init(Supervisor *s, int argc, char **argv)
+{
+    TRY(read_command(s, argc, argv));
+    const Config *c = s->config;
+    int64_t replica = c->grid.pp * c->grid.tp;
+    if (replica > RANKS_MAX)
+        return config_fail_key(c, "grid.pp", "%lld ranks a replica are more than weft starts",
+                               (long long)replica);
+    s->replica = (int)replica;
+    s->folder = mem_format("%s/%s", c->run.dir, c->run.name);
+    s->checkpoints = mem_format("%s/checkpoints", s->folder);
+    lease_new_id(s->id);
+    TRY(find_hosts(s));
+    TRY(count_ranks(s));
+    s->ranks = s->wanted;
+    end_ranks_at_once();
+    if (s->hosts.count > 0)
+        hosts_settle(&s->hosts);
+    else if (s->ranks > 1)
+        launch_prepare(s->ranks, (int)c->train.threads);
+    return OK;
+}
+
+void supervise_fini(Supervisor *s)
+{
+    if (s->command) words_free(s->command);
+    hosts_fini(&s->hosts);
+    config_free(&s->config);
+    mem_free(&s->folder);
+    mem_free(&s->checkpoints);
+}
+
+/* ---- with fewer ---- */
+
+/* What the planner says of fewer replicas. */
+typedef struct Fewer {
+    /* 0: no number of them can be */
+    int dp;
+    /* the same bits as with all */
+    bool same_bits;
+} Fewer;
+
+static bool plan(const Supervisor *s, int dp, bool *bits, bool *padded)
+{
+    const World alone = {.size = 1, .comm = MPI_COMM_NULL, .node = MPI_COMM_NULL};
+    const DryRun design = {.ranks = dp * s->replica};
+    Trainer *t = NULL;
+    s->config->grid.dp = dp;
+    bool good = trainer_dry_run(&t, s->config, &alone, &design) == OK;
+    char *padding = good ? train_padding(t) : NULL;
+    *padded = padding != NULL;
+    *bits = good && train_bits_hold(t);
+    mem_free(&padding);
+    trainer_free(&t);
+    return good;
+}
+
+static Fewer find_fewer(const Supervisor *s, int most)
+{
+    bool all_bits, bits, padded;
+    plan(s, s->wanted / s->replica, &all_bits, &padded);
+    for (int dp = most; dp > 0; --dp)
+        if (plan(s, dp, &bits, &padded) && !padded) return (Fewer){dp, bits && all_bits};
+    return (Fewer){0};
+}
+
+/* In a process of its own: a plan binds threads to cores, which ranks would inherit, and takes
+ * memory. */
+static Status ask_planner(const Supervisor *s, int most, Fewer *fewer)
+{
+    int ends[2], state;
+    *fewer = (Fewer){0};
+    if (pipe2(ends, O_CLOEXEC) != 0) return fail(ERR_IO, "no pipe: %s", strerror(errno));
+    fflush(NULL);
+    pid_t child = fork();
+    if (child == 0) {
+        log_init(false);
+        Fewer found = find_fewer(s, most);
+        if (found.dp == 0) log_error("weft run: %s", fail_message());
+        _exit(write(ends[1], &found, sizeof found) == (ssize_t)sizeof found ? 0 : 1);
+    }
+    close(ends[1]);
+    bool good = child > 0 && read(ends[0], fewer, sizeof *fewer) == (ssize_t)sizeof *fewer;
+    close(ends[0]);
+    if (child > 0) waitpid(child, &state, 0);
+    return good ? OK : fail(ERR_BUG, "weft run: no plan could be made for fewer ranks");
+}
+
+static void say_bits(const Supervisor *s, const Fewer *fewer)
+{
+    if (s->config->train.reproducible != REPRODUCIBLE_ANY_GRID)
+        log_warn("weft run: train.reproducible promises bits for one grid only: they may be others "
+                 "from here on");
+    else if (!fewer->same_bits)
+        log_warn("weft run: bits differ from here on from those of %d replicas: not on both does "
+                 "each take a power of two of micro-batches",
+                 s->wanted / s->replica);
+    else if (s->config->train.threads == 0)
+        log_info("weft run: the bits stay those of %d replicas if each rank has as many threads as "
+                 "before, which train.threads would say",
+                 s->wanted / s->replica);
+    else
+        log_info("weft run: the bits stay those of %d replicas", s->wanted / s->replica);
+}
+
+/* The hosts have room for `have` ranks, fewer than wanted. */
+static Status shrink(Supervisor *s, int have)
+{
+    Fewer fewer;
+    TRY(ask_planner(s, have / s->replica, &fewer));
+    if (fewer.dp == 0)
+        return fail(ERR_CONFIG,
+                    "weft run: the %d ranks that the hosts left have room for make no "
+                    "grid of this run",
+                    have);
+    int before = s->ranks;
+    s->ranks = fewer.dp * s->replica;
+    hosts_share(&s->hosts, s->ranks, (int)s->flags->nodes);
+    set_command(s, s->config->grid.dp > 0 ? fewer.dp : 0);
+    if (s->ranks == before) return OK;
+    log_warn("weft run: with the hosts that are left: %d of %d ranks, grid.dp=%d", s->ranks,
+             s->wanted, fewer.dp);
+    say_bits(s, &fewer);
+    return OK;
+}
+
+Status supervise_rest(Supervisor *s, int n)
+{
+    enum { MOST_S = 60, DOUBLINGS = 6 };
+    int seconds = n > DOUBLINGS ? MOST_S : 1 << (n - 1);
+    if (!attend_rest(&s->attend, seconds)) return OK;
+    return fail(ERR_STOPPED, "weft run: stopped as asked, between two starts: start the same "
+                             "command again to continue");
+}
+
+static void say_lost(const Supervisor *s)
+{
+    char *lost = hosts_lost_text(&s->hosts);
+    if (*lost) log_warn("weft run: no answer from %s", lost);
+    mem_free(&lost);
+}
+
+Status supervise_gather(Supervisor *s, bool again)
+{
+    double begin_s = clock_s();
+    if (s->hosts.count == 0) return OK;
+    for (int n = 1;; ++n) {
+        if (again) hosts_ask(&s->hosts);
+        int have = hosts_share(&s->hosts, s->wanted, (int)s->flags->nodes);
+        if (n == 1) say_lost(s);
+        if (have == s->wanted) {
+            if (s->ranks < have) log_info("weft run: all %d ranks have hosts again", have);
+            s->ranks = have;
+            set_command(s, 0);
+            return OK;
+        }
+        if (have >= s->replica) return shrink(s, have);
+        if (clock_s() - begin_s > WAIT_S)
+            return fail(ERR_IO,
+                        "weft run: too few hosts answer for %d rank%s: given up after %.0f "
+                        "minutes",
+                        s->replica, s->replica == 1 ? "" : "s", WAIT_S / 60);
+        if (n == 1) log_info("weft run: too few hosts answer: waiting for them");
+        TRY(supervise_rest(s, n));
+    }
+}

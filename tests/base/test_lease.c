@@ -1,0 +1,300 @@
+/* Who owns a folder: one of several, never two; the dead are followed at once where they can be
+ * asked for, else after four beats without a sign of life; the living are not. */
+#include "base.h"
+#include "harness.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+
+static char folder[] = "/tmp/weft-lease-XXXXXX";
+static const double BEAT_S = 0.1, LONG_S = 600;
+
+static char *newest_path(void)
+{
+    static char path[256];
+    for (int n = 200; n > 0; --n) {
+        snprintf(path, sizeof path, "%s/owner-%d", folder, n);
+        if (access(path, F_OK) == 0) return path;
+    }
+    return NULL;
+}
+
+static void empty_folder(void)
+{
+    for (const char *path; (path = newest_path());) unlink(path);
+}
+
+/* A process that takes the folder and holds it until it is killed; it ends with the status of what
+ * failed. *good: it has it. */
+static pid_t owner(double beat_s, bool *good)
+{
+    int ready[2];
+    char byte = 0;
+    if (pipe(ready) != 0) return -1;
+    pid_t child = fork();
+    if (child == 0) {
+        Lease *lease;
+        Status status = lease_take(&lease, folder, beat_s);
+        if (write(ready[1], status == OK ? "y" : "n", 1) != 1) _exit(1);
+        while (status == OK) pause();
+        _exit((int)status);
+    }
+    close(ready[1]);
+    *good = read(ready[0], &byte, 1) == 1 && byte == 'y';
+    close(ready[0]);
+    return child;
+}
+
+static int ended(pid_t child)
+{
+    int state = 0;
+    waitpid(child, &state, 0);
+    return WIFEXITED(state) ? WEXITSTATUS(state) : 128 + WTERMSIG(state);
+}
+
+static void kill_owner(pid_t child)
+{
+    kill(child, SIGKILL);
+    CU_ASSERT_EQUAL(ended(child), 128 + SIGKILL);
+}
+
+/* Another letter as the first of a word in the newest owner's file: as if of another host, ... */
+static void alter(const char *key, char letter)
+{
+    char text[2048] = "", name[32];
+    int file = open(newest_path(), O_RDWR);
+    ssize_t got = pread(file, text, sizeof text - 1, 0);
+    snprintf(name, sizeof name, "\"%s\":\"", key);
+    char *at = strstr(text, name);
+    CU_ASSERT(got > 0 && at != NULL);
+    if (at) at[strlen(name)] = letter;
+    CU_ASSERT_EQUAL(pwrite(file, text, (size_t)got, 0), got);
+    close(file);
+}
+
+/* How long this process takes to get the folder, which it gives back; -1: it does not. */
+static double take_s(void)
+{
+    Lease *lease;
+    double begin_s = clock_s();
+    if (lease_take(&lease, folder, BEAT_S) != OK) return -1;
+    double took_s = clock_s() - begin_s;
+    CU_ASSERT(lease_is(folder, lease_id(lease)));
+    lease_hold(lease);
+    lease_end(&lease);
+    return took_s;
+}
+
+static void test_same_host(void)
+{
+    bool good;
+    empty_folder();
+    pid_t first = owner(LONG_S, &good), second;
+    CU_ASSERT(good);
+    CU_ASSERT(take_s() < 0);
+    CU_ASSERT_PTR_NOT_NULL(strstr(fail_message(), "another run is using this folder"));
+    char who[32];
+    snprintf(who, sizeof who, "process %d on ", (int)first);
+    CU_ASSERT_PTR_NOT_NULL(strstr(fail_message(), who));
+    second = owner(LONG_S, &good);
+    CU_ASSERT_FALSE(good);
+    CU_ASSERT_EQUAL(ended(second), ERR_CONFIG);
+    kill_owner(first);
+    /* four of its beats are forty minutes */
+    CU_ASSERT(take_s() >= 0);
+    CU_ASSERT(take_s() >= 0);
+}
+
+/* One that has ended, and whose parent has not noticed, is no owner. */
+static void test_zombie(void)
+{
+    bool good;
+    siginfo_t info;
+    empty_folder();
+    pid_t child = owner(LONG_S, &good);
+    kill(child, SIGKILL);
+    CU_ASSERT_EQUAL(waitid(P_PID, (id_t)child, &info, WEXITED | WNOWAIT), 0);
+    CU_ASSERT(take_s() >= 0);
+    CU_ASSERT_EQUAL(ended(child), 128 + SIGKILL);
+}
+
+static void test_other_host(void)
+{
+    bool good;
+    empty_folder();
+    pid_t child = owner(BEAT_S, &good);
+    kill_owner(child);
+    alter("place", '!');
+    CU_ASSERT(take_s() >= 4 * BEAT_S);
+}
+
+/* Its own next beat would write its place anew: it is told apart by this process's, which differs
+ * then. */
+static void test_other_host_alive(void)
+{
+    char path[256], text[1024];
+    bool good;
+    empty_folder();
+    pid_t child = owner(LONG_S, &good);
+    kill_owner(child);
+    alter("place", '!');
+    snprintf(path, sizeof path, "%s", newest_path());
+    pid_t beats = fork();
+    if (beats == 0) {
+        int file = open(path, O_RDWR);
+        if (pread(file, text, sizeof text, 0) != (ssize_t)sizeof text) _exit(1);
+        /* the blanks behind the text are as good as a number */
+        for (int i = 0;; ++i) {
+            if (pwrite(file, i % 2 ? "." : " ", 1, (off_t)sizeof text - 8) != 1) _exit(1);
+            usleep(20000);
+        }
+    }
+    CU_ASSERT(take_s() < 0);
+    CU_ASSERT_PTR_NOT_NULL(strstr(fail_message(), "another run is using this folder"));
+    kill_owner(beats);
+}
+
+/* An owner that died before it could say who it was. */
+static void test_empty(void)
+{
+    char path[256];
+    empty_folder();
+    snprintf(path, sizeof path, "%s/owner-7", folder);
+    close(open(path, O_WRONLY | O_CREAT, 0666));
+    CU_ASSERT(take_s() >= 4 * BEAT_S);
+    CU_ASSERT_STRING_EQUAL(newest_path() + strlen(folder), "/owner-8");
+}
+
+/* A dead owner, and some that want to follow it: one does. */
+static void test_one_follows(void)
+{
+    enum { ROUNDS = 10, WANT = 4 };
+    empty_folder();
+    for (int round = 0; round < ROUNDS; ++round) {
+        pid_t child[WANT];
+        int have = 0, ready[2];
+        bool good;
+        kill_owner(owner(round % 2 ? BEAT_S : LONG_S, &good));
+        if (round % 2) alter("place", '!');
+        if (pipe(ready) != 0) break;
+        for (int i = 0; i < WANT; ++i) {
+            child[i] = fork();
+            if (child[i] != 0) continue;
+            Lease *lease;
+            Status status = lease_take(&lease, folder, LONG_S);
+            if (write(ready[1], status == OK ? "y" : "n", 1) != 1) _exit(1);
+            while (status == OK) pause();
+            _exit((int)status);
+        }
+        char byte;
+        for (int i = 0; i < WANT; ++i) have += read(ready[0], &byte, 1) == 1 && byte == 'y';
+        CU_ASSERT_EQUAL(have, 1);
+        close(ready[0]);
+        close(ready[1]);
+        for (int i = 0; i < WANT; ++i) {
+            kill(child[i], SIGKILL);
+            ended(child[i]);
+        }
+    }
+}
+
+/* Who was followed, rightly or not, ends, and its file does not come back. */
+static void test_taken_over(void)
+{
+    char path[256], mine[256];
+    bool good;
+    empty_folder();
+    pid_t child = owner(BEAT_S, &good);
+    CU_ASSERT(good);
+    snprintf(path, sizeof path, "%s/owner-2", folder);
+    close(open(path, O_WRONLY | O_CREAT, 0666));
+    CU_ASSERT_EQUAL(ended(child), ERR_CONFIG);
+    empty_folder();
+    child = owner(BEAT_S, &good);
+    snprintf(mine, sizeof mine, "%s/owner-1", folder);
+    unlink(mine);
+    CU_ASSERT_EQUAL(ended(child), ERR_CONFIG);
+    CU_ASSERT(access(mine, F_OK) != 0);
+}
+
+/* A later start of the same weft run follows at once, wherever the earlier one was. */
+static void test_starts(void)
+{
+    bool good;
+    empty_folder();
+    setenv(LEASE_RUN, "0123456789abcdef:3", 1);
+    kill_owner(owner(LONG_S, &good));
+    CU_ASSERT_FALSE(lease_ended(folder, "0123456789abcdef", 3));
+    alter("place", '!');
+    setenv(LEASE_RUN, "0123456789abcdef:4", 1);
+    CU_ASSERT(take_s() >= 0);
+    CU_ASSERT(lease_ended(folder, "0123456789abcdef", 4));
+    CU_ASSERT_FALSE(lease_ended(folder, "0123456789abcdef", 3));
+    CU_ASSERT_FALSE(lease_ended(folder, "0123456789abcdee", 4));
+    unsetenv(LEASE_RUN);
+}
+
+/* A squeue that says what the file `said` holds. */
+static void test_slurm(void)
+{
+    char command[512], path[4096];
+    bool good;
+    empty_folder();
+    snprintf(command, sizeof command,
+             "printf '#!/bin/sh\\ncat %s/said\\n' >%s/squeue && chmod +x %s/squeue && : >%s/said",
+             folder, folder, folder, folder);
+    CU_ASSERT_EQUAL(system(command), 0);
+    snprintf(path, sizeof path, "%s:%s", folder, getenv("PATH"));
+    setenv("PATH", path, 1);
+    setenv("SLURM_JOB_ID", "17", 1);
+    kill_owner(owner(LONG_S, &good));
+    alter("place", '!');
+    setenv("SLURM_JOB_ID", "18", 1);
+    CU_ASSERT(take_s() >= 0);
+    setenv("SLURM_JOB_ID", "17", 1);
+    kill_owner(owner(BEAT_S, &good));
+    alter("place", '!');
+    setenv("SLURM_JOB_ID", "18", 1);
+    snprintf(command, sizeof command, "echo '17 RUNNING' >%s/said", folder);
+    CU_ASSERT_EQUAL(system(command), 0);
+    CU_ASSERT(take_s() >= 4 * BEAT_S);
+    /* the same job, started again */
+    kill_owner(owner(LONG_S, &good));
+    alter("place", '!');
+    setenv("SLURM_RESTART_COUNT", "1", 1);
+    CU_ASSERT(take_s() >= 0);
+    unsetenv("SLURM_RESTART_COUNT");
+    unsetenv("SLURM_JOB_ID");
+}
+
+static void test_cannot(void)
+{
+    Lease *lease;
+    CHECK_FAILS(lease_take(&lease, "/tmp/weft-lease-nowhere", BEAT_S), ERR_IO, "cannot be listed");
+    lease_end(&lease);
+}
+
+static void test_clean(void)
+{
+    char command[64];
+    snprintf(command, sizeof command, "rm -r %s", folder);
+    CU_ASSERT_EQUAL(system(command), 0);
+}
+
+static void test_folder(void)
+{
+    CU_ASSERT_PTR_NOT_NULL(mkdtemp(folder));
+    log_init(false);
+}
+
+TEST_MAIN("lease", {"its folder", test_folder}, {"owners of this host", test_same_host},
+          {"an owner that nobody has buried", test_zombie},
+          {"an owner elsewhere that is gone", test_other_host},
+          {"an owner elsewhere that lives", test_other_host_alive},
+          {"an owner that said nothing", test_empty}, {"one of several follows", test_one_follows},
+          {"who is followed ends", test_taken_over}, {"starts of weft run", test_starts},
+          {"a job that Slurm has no more", test_slurm}, {"no folder", test_cannot},
+          {"all goes", test_clean})

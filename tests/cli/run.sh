@@ -1,0 +1,233 @@
+#!/usr/bin/env bash
+# weft run: which ends lead to another start and which do not; a killed rank costs no bit; signals; logs; the folder's owner; hosts
+# that are lost, with an mpirun that knows three of them by name and starts all ranks here.
+. "$(dirname "$0")/images.bash"
+. "$(dirname "$0")/common.bash"
+set -m # background jobs in groups of their own, with SIGINT as it is at a prompt
+make_images
+export OMPI_MCA_rmaps_base_oversubscribe=1
+end=checkpoints/step-00001500.h5
+
+newest() { ls runs/"$1"/checkpoints/step-*.h5 2>/dev/null | tail -n 1; }
+until_true() {
+    local left=1200
+    until "$@"; do [ $((left -= 1)) -gt 0 ] || { echo "FAILED: waited in vain for: $*"; return 1; }; sleep 0.05; done
+}
+# a process of a run's rank RANK, alone without one
+rank_of() { # NAME RANK
+    local p
+    for p in $(pgrep -f "^$WEFT train .*run.name=$1( |\$)"); do
+        if [ -z "${2:-}" ] || tr '\0' '\n' <"/proc/$p/environ" 2>/dev/null | grep -qx "OMPI_COMM_WORLD_RANK=$2"; then echo "$p"; return; fi
+    done
+}
+# begin NAME WORDS... -- WORDS... : weft run in the background, its process in $run; words of weft train behind --
+begin() {
+    local name=$1 own=()
+    shift
+    while [ "$1" != -- ]; do own+=("$1"); shift; done
+    shift
+    rm -f out err
+    "$WEFT" run "${own[@]}" -- "$WEFT" train lenet.yaml run.name="$name" "$@" >out 2>err </dev/null & run=$!
+}
+ends() { # WHAT CODE TEXT
+    local rc=0
+    wait "$run" || rc=$?
+    cat out err >both
+    holds "$1: exit code $2, not $rc: $(tail -n 5 err)" test "$rc" = "$2"
+    [ -z "$3" ] || holds "$1: it says '$3': $(cat err)" grep -qF -- "$3" both
+}
+says() { holds "it says '$1': $(cat err)" grep -qF -- "$1" err; }
+says_not() { holds "it does not say '$1': $(cat err)" test -z "$(grep -F -- "$1" err)"; }
+another() { [ -n "$(newest "$1")" ] && [ "$(newest "$1")" != "$2" ]; } # NAME NOT-THIS
+
+# What is understood.
+check 64 'expected -- weft train CONFIG' "$WEFT" run
+check 64 'expected -- weft train CONFIG' "$WEFT" run -n 2 -- weft eval lenet.yaml
+check 64 '-n belongs before the --' "$WEFT" run -- weft train -n 2 lenet.yaml
+check 66 'no.yaml' "$WEFT" run -n 2 -- weft train no.yaml
+check 78 'optim.lrr' "$WEFT" run -n 2 -- weft train lenet.yaml optim.lrr=1
+check 64 'this is no batch job on several hosts' "$WEFT" run --nnodes 2 -- weft train lenet.yaml
+check 66 'no.hosts' "$WEFT" run --hostfile no.hosts -- weft train lenet.yaml
+printf 'a slots=x\n' >bad.hosts
+check 64 'bad.hosts:1: expected NAME' "$WEFT" run --hostfile bad.hosts -- weft train lenet.yaml
+holds 'nothing was started' test ! -e runs
+
+# A killed rank: who it was, another start, the same bits as undisturbed; each rank's words in a file.
+check 0 '' timeout 120 "$WEFT" run -n 2 -- weft train lenet.yaml run.name=quiet train.steps=1500
+holds 'of one start nothing is said' test -z "$(grep 'weft run' err)"
+begin killed -n 2 --log-dir logs -- train.steps=1500 checkpoint.every_steps=50
+until_true another killed ''
+victim=$(rank_of killed 1)
+kill -KILL "$victim"
+ends 'a killed rank' 0 "start 1: rank 1 (process $victim) was killed by signal 9"
+says 'start 2: 2 ranks, from step '
+check 0 '' "$WEFT" ckpt diff runs/quiet/$end runs/killed/$end
+for file in start-1/rank-0 start-1/rank-1 start-2/rank-0 start-2/rank-1; do holds "logs/$file.log" test -e logs/$file.log; done
+holds 'what rank 0 says is in its file' grep -q 'resuming from runs/killed/checkpoints/' logs/start-2/rank-0.log
+holds 'and nowhere else' test -z "$(grep 'step [0-9]*/' both)"
+holds 'the folder knows that its owner has ended' grep -q '"start":2,.*"ended":true' runs/killed/owner-*
+check 0 'start-3' timeout 60 "$WEFT" run --log-dir logs -- weft train lenet.yaml run.name=killed train.steps=1500
+
+# One rank needs no mpirun.
+begin alone -- train.steps=1500 checkpoint.every_steps=50
+until_true another alone ''
+kill -KILL "$(rank_of alone)"
+ends 'a rank alone' 0 'start 2: 1 rank, from step '
+check 0 '' "$WEFT" ckpt diff runs/quiet/$end runs/alone/$end
+
+# A wish to stop is no loss.
+for signal in TERM INT HUP USR1; do
+    begin stop$signal -n 2 --
+    until_true grep -q 'step 2/' out
+    kill -$signal "$run"
+    ends "$signal" 75 'stopped as asked'
+    says_not 'start 2'
+    holds "$signal: a checkpoint" test -n "$(newest stop$signal)"
+done
+begin limit -n 2 -- run.max_time=1s
+ends 'its own time limit' 75 'the training stopped by itself, saved'
+says_not 'start 2'
+
+# run.fresh moves what was there aside once, and not what its own first start has left.
+check 0 '' timeout 60 "$WEFT" train lenet.yaml run.name=fresh train.steps=2
+begin fresh -n 2 -- run.fresh=true checkpoint.every_steps=3
+until_true test -e runs/fresh/earlier-1
+until_true another fresh ''
+kill -KILL "$(rank_of fresh 1)"
+until_true grep -q 'resuming from runs/fresh/checkpoints/' err
+kill -TERM "$run"
+ends 'run.fresh' 75 'stopped as asked'
+holds 'moved aside once' test ! -e runs/fresh/earlier-2
+
+# Which ends lead to another start: a stand-in for weft that leaves the checkpoint of a step and ends with a code, as the lines of
+# `plan` say, or, at their end, as the last one.
+mkdir -p runs/fake/checkpoints
+cat >fake <<'SH'
+#!/bin/sh
+echo start >>starts
+line=$(sed -n "$(wc -l <starts)p" plan)
+set -- ${line:-$(tail -n 1 plan)}
+[ "$1" = 0 ] || : >"runs/fake/checkpoints/step-0000000$1.h5"
+[ "$2" -gt 128 ] && kill -$(($2 - 128)) $$
+exit "$2"
+SH
+chmod +x fake
+# starts CODE COUNT TEXT PLAN FLAGS... : how often it is started, and what becomes of it
+starts() {
+    local code=$1 count=$2 text=$3 plan=$4
+    shift 4
+    rm -f starts runs/fake/checkpoints/*
+    printf '%b\n' "$plan" >plan
+    check "$code" "$text" timeout 60 "$WEFT" run "$@" -- ./fake train lenet.yaml run.name=fake
+    holds "$plan: $count starts, not $(wc -l <starts)" test "$(wc -l <starts)" = "$count"
+}
+starts 0 1 '' '0 0'
+for code in 64 65 66 71 78; do starts $code 1 "exit code $code would come again" "0 $code"; done
+starts 74 3 'three starts in turn brought no newer checkpoint' '0 137'
+says 'was killed by signal 9'
+starts 74 3 'three starts in turn' '0 74'
+starts 74 3 'three starts in turn' '0 75' # a neighbour's end, and not a stop: nobody has ended in order
+starts 70 3 'three starts in turn' '0 70'
+starts 70 3 'three starts in turn' '0 139'
+starts 74 3 'three starts in turn' '0 1'
+starts 0 6 'start 6: 1 rank, from step 5' '1 137\n2 74\n3 75\n4 70\n5 139\n5 0'
+starts 74 6 'three starts in turn' '1 137\n0 137\n2 137\n0 137\n0 137\n0 137'
+starts 74 3 '--max-restarts is reached' '1 137\n2 137\n3 137\n4 0' --max-restarts 2
+starts 74 1 '--max-restarts is reached' '1 137' --max-restarts 0
+printf '0 137\n' >plan
+rm -f starts runs/fake/checkpoints/*
+"$WEFT" run -- ./fake train lenet.yaml run.name=fake >out 2>err </dev/null & run=$!
+until_true grep -q . starts
+until_true test "$(wc -l <starts)" -ge 2 -o ! -d "/proc/$run" || true
+kill -TERM "$run"
+ends 'a signal between two starts' 75 'stopped as asked'
+
+# The folder's owner: one that lives is named; one that is gone is followed, at once on this host, else after four beats.
+begin owned -n 2 --
+until_true grep -q 'step 2/' out
+check 78 "another run is using this folder (process $(rank_of owned 0) on $(hostname)" "$WEFT" train lenet.yaml run.name=owned
+check 78 'another run is using' "$WEFT" run -n 2 -- weft train lenet.yaml run.name=owned
+holds 'and is not tried again' test -z "$(grep 'start 2' both)"
+mkdir away && cp runs/owned/owner-* away
+rm runs/owned/owner-*
+wait "$run" || rc=$?
+holds "an owner whose lease is gone ends: exit code $rc" test "$rc" = 78
+cp away/owner-* runs/owned
+check 0 'done' timeout 60 "$WEFT" train lenet.yaml run.name=owned train.steps=3 checkpoint.resume=no run.fresh=true
+holds 'of a dead process nothing is said' test -z "$(grep 'signs of life' both)"
+sed 's/"place":"/&elsewhere /; s/"beat_s":5/"beat_s":0.2/' away/owner-* | head -c 1024 >runs/owned/owner-9
+check 0 'gives no sign of life' timeout 60 "$WEFT" train lenet.yaml run.name=owned train.steps=3
+sed 's/"place":"/&elsewhere /; s/"beat_s":5/"beat_s":1/' away/owner-* | head -c 1024 >runs/owned/owner-19
+(for i in $(seq 600); do printf "$((i % 10))" | dd of=runs/owned/owner-19 bs=1 seek=1020 conv=notrunc 2>/dev/null; sleep 0.1; done) & beats=$!
+check 78 'another run is using this folder (process' timeout 60 "$WEFT" train lenet.yaml run.name=owned train.steps=3
+kill "$beats"
+
+# Hosts a, b and c, of which those in the folder up/ answer.
+mkdir -p bin up
+: >up/a >up/b >up/c
+mpirun=$(command -v mpirun)
+cat >bin/mpirun <<SH
+#!/bin/sh
+[ "\$1" = --host ] || exec $mpirun "\$@"
+echo "\$2" >>asked
+for host in \$(echo "\$2" | tr ',' ' '); do [ -e "$PWD/up/\${host%:*}" ] || exit 1; done
+shift 2
+[ "\$1" != --map-by ] || shift 2
+exec $mpirun --oversubscribe "\$@"
+SH
+chmod +x bin/mpirun
+PATH=$PWD/bin:$PATH
+printf '# three of them\na slots=1\nb:1\nc\n' >three.hosts
+check 64 'have room for 3' "$WEFT" run -n 4 --hostfile three.hosts -- weft train lenet.yaml
+begin hosts --hostfile three.hosts --nnodes 2 -- train.steps=1500 checkpoint.every_steps=50
+until_true another hosts ''
+says 'start 1: 2 ranks on a,b'
+at=$(newest hosts)
+rm up/b
+kill -KILL "$(rank_of hosts 0)"
+until_true another hosts "$at"
+says 'no answer from b'
+says 'start 2: 2 ranks on a,c'
+at=$(newest hosts)
+rm up/c
+kill -KILL "$(rank_of hosts 1)"
+until_true another hosts "$at"
+ends 'hosts are lost' 0 'start 3: 1 rank on a'
+says 'no answer from b,c'
+says '1 of 2 ranks, grid.dp=1'
+says 'the bits stay those of 2 replicas'
+check 0 '' "$WEFT" ckpt diff runs/quiet/$end runs/hosts/$end
+: >up/b >up/c
+# Six micro-batches: on two replicas three each, which is no power of two. grid.dp is on the command line, and replaced there.
+begin other --hostfile three.hosts -- train.batch=24 grid.dp=2 checkpoint.every_steps=20
+until_true another other ''
+rm up/b up/c
+kill -KILL "$(rank_of other 1)"
+until_true grep -q 'resuming from' err
+says 'bits differ from here on from those of 2 replicas'
+kill -TERM "$run"
+ends 'fewer replicas' 75 'stopped as asked'
+: >up/b >up/c
+# Eight of them on three replicas: three, three, two and padding. Two replicas it is, when the third is lost.
+begin whole --hostfile three.hosts -- grid.pp=1 grid.dp=3 checkpoint.every_steps=20
+until_true another whole ''
+rm up/c
+kill -KILL "$(rank_of whole 1)"
+until_true grep -q 'start 2: 2 ranks on a,b' err
+until_true grep -q 'resuming from' err
+kill -TERM "$run"
+ends 'no padding' 75 'stopped as asked'
+: >up/c
+# Stages of which no replica is left are waited for.
+begin stages --hostfile three.hosts --nnodes 2 -- grid.pp=2 checkpoint.every_steps=20
+until_true another stages ''
+rm up/b up/c
+kill -KILL "$(rank_of stages 1)"
+until_true grep -q 'too few hosts answer: waiting for them' err
+: >up/c
+until_true grep -q 'start 2: 2 ranks on a,c' err
+until_true grep -q 'resuming from' err
+kill -TERM "$run"
+ends 'stages wait' 75 'stopped as asked'
+holds 'no rank is left' soon eval '! pgrep -f "^$WEFT train lenet.yaml" >/dev/null'
+finish

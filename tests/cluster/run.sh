@@ -1,0 +1,56 @@
+#!/usr/bin/env bash
+# weft run on several hosts of one machine: a host that dies in the middle of a step, first with a spare one, then without: the
+# ranks go on, with the same bits as one rank alone; a host whose cable is pulled, and whose processes live, is left behind, too.
+# usage: run.sh     (WEFT=build/weft; needs root; a minute on two idle cores)
+hosts=3
+. "$(dirname "$0")/cluster.bash"
+make_images
+cat >lenet.yaml <<'YAML'
+model: {name: lenet}
+data:  {train: images.h5}
+train: {steps: 3000, batch: 32, micro_batch: 4, threads: 1}
+optim: {lr: 0.02, momentum: 0.9}
+checkpoint: {every_steps: 20}
+YAML
+last=checkpoints/step-00003000.h5
+for host in $CLUSTER_HOSTS; do echo "$host slots=1"; done >hosts
+check 0 '' timeout 300 "$WEFT" train lenet.yaml run.name=alone
+
+newest() { ls runs/"$1"/checkpoints/step-*.h5 2>/dev/null | tail -n 1; }
+another() { [ -n "$(newest "$1")" ] && [ "$(newest "$1")" != "$2" ]; }
+says() { holds "it says '$1': $(cat err)" grep -qF -- "$1" err; }
+begin() { # NAME WORDS... of weft run
+    local name=$1
+    shift
+    timeout 280 "$WEFT" run --hostfile hosts "$@" -- weft train lenet.yaml run.name="$name" >out 2>err </dev/null & run=$!
+    soon another "$name" ''
+}
+ends() {
+    local rc=0
+    wait "$run" || rc=$?
+    holds "$1: exit code $rc: $(cat err)" test $rc = 0
+    check 0 '' "$WEFT" ckpt diff runs/alone/$last "runs/$1/$last"
+}
+
+begin cut --nnodes 2
+says 'start 1: 2 ranks on n1,n2'
+"$cluster/hosts.sh" cut n2
+soon grep -q 'start 2: 2 ranks on n1,n3, from step' err
+says 'no answer from n2'
+"$cluster/hosts.sh" mend n2
+ends cut
+
+begin killed --nnodes 2 --log-dir logs
+says 'start 1: 2 ranks on n1,n2'
+"$cluster/hosts.sh" kill n2
+soon grep -q 'start 2: 2 ranks on n1,n3, from step' err
+says 'no answer from n2'
+at=$(newest killed)
+soon another killed "$at"
+"$cluster/hosts.sh" kill n1
+soon grep -q 'start 3: 1 rank on n3, from step' err
+says 'no answer from n1,n2'
+says 'the bits stay those of 2 replicas'
+ends killed
+for file in start-1/rank-0 start-1/rank-1 start-2/rank-1 start-3/rank-0; do holds "logs/$file.log" test -e "logs/$file.log"; done
+finish
