@@ -67,7 +67,7 @@ static Status rewrite(FILE *in, const char *path, const char *part, int64_t keep
     return status;
 }
 
-static Status cut(const char *path, int64_t keep_step)
+static Status cut(const char *path, const char *part, int64_t keep_step)
 {
     /* it is rewritten: what a link leads to is not */
     int file = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
@@ -75,11 +75,7 @@ static Status cut(const char *path, int64_t keep_step)
     if (!in) return errno == ENOENT ? OK : io_failed("reading", path);
     int64_t dropped = lines_copy(in, NULL, keep_step);
     Status status = dropped < 0 ? io_failed("reading", path) : OK;
-    if (dropped > 0) {
-        char *part = mem_format("%s.part", path);
-        status = rewrite(in, path, part, keep_step);
-        mem_free(&part);
-    }
+    if (dropped > 0) status = rewrite(in, path, part, keep_step);
     fclose(in);
     return status;
 }
@@ -96,8 +92,11 @@ static Status move_aside(const char *path)
 
 Status metrics_open(AppendFile *metrics, const char *dir, int64_t step, bool goes_on)
 {
-    char *path = mem_format("%s/metrics.jsonl", dir);
-    Status status = goes_on ? cut(path, step) : move_aside(path);
+    char *path = mem_format("%s/metrics.jsonl", dir), *part = mem_format("%s.part", path);
+    /* a start that died in the middle of this left it */
+    unlink(part);
+    Status status = goes_on ? cut(path, part, step) : move_aside(path);
+    mem_free(&part);
     if (status == OK) status = append_open(metrics, path, 0);
     mem_free(&path);
     return status;

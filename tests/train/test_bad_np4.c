@@ -102,7 +102,8 @@ static Config *config_of(const Case *c)
 static Status make_steps(const Case *c, Run *r, Outcome *out)
 {
     Trainer *t = r->trainer;
-    Status st = status_agree(r->world, r->world->rank == 0 ? run_dir_open(&r->dir, r->config->run.heartbeat_s) : OK);
+    Status st = status_agree(
+        r->world, r->world->rank == 0 ? run_dir_open(&r->dir, r->config->run.heartbeat_s) : OK);
     if (st == OK) st = run_resume(r);
     if (st == OK) run_bad_begin(r);
     while (st == OK && t->step < t->steps) {
