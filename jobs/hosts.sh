@@ -56,7 +56,7 @@ options=(--hostfile "$hosts" --map-by slot --bind-to none)
 # mpirun passes USR1 on, and ends the ranks itself on any other signal: so it has a process
 # group of its own, which a terminal's signals do not reach.
 set -m
-stopped= mpirun= number=0
+stopped='' mpirun='' number=0
 pass_on() { stopped=yes; [ -z "$mpirun" ] || kill -USR1 "$mpirun" 2>/dev/null; }
 trap pass_on TERM INT HUP
 until [ "$stopped" ]; do

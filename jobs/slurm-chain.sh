@@ -45,7 +45,7 @@ finish() {
     exit "$1"
 }
 is_last() { [[ $SLURM_JOB_NAME != *-of-$links || $SLURM_JOB_NAME == *-$links-of-$links ]]; }
-word= number=
+word='' number=''
 [ ! -e "$state" ] || read -r word number <"$state"
 if [ "$word" = over ]; then
     echo "nothing is left to do: an earlier job of this chain ended with $number"

@@ -3,7 +3,7 @@
 # writes: a job whose time limit comes leaves a checkpoint, ends with 75, goes back to the queue and then on, to the same bits; so
 # does one of which a node dies in mid-step, on those that are left; one that is cancelled stays so; an array's tasks are runs of
 # their own, and one that is stopped goes back alone; a chain's jobs come one after the other.
-# usage: slurm.sh     (WEFT=build/weft; needs root; two minutes on two idle cores)
+# usage: slurm.sh     (WEFT=build/weft; needs root; three minutes on two busy cores)
 # Installs Debian's slurm-wlm and munge where they are missing.
 if [ -z "${CLUSTER_HOSTS:-}" ]; then
     why=$("$(dirname "$0")/hosts.sh" 1 true) || exit 1
@@ -128,7 +128,9 @@ check 0 '' "$WEFT" sbatch lenet.yaml --nodes 2 --ntasks-per-node 2 grid.pp=2 che
 id=$(sbatch --parsable dies.sh run.dir=cancelled)
 until_true 60 saved cancelled/dies
 scancel "$id"
+until_true 60 is "$id" JobState CANCELLED || field "$id" JobState
 until_true 60 idle
+sleep 3
 holds 'what was cancelled stays so' is "$id" JobState CANCELLED
 holds 'and is not in the queue again' is "$id" Restarts 0
 
