@@ -31,5 +31,7 @@ float rng_normal(RngKey key, uint64_t element);
 /* XXH64, seed 0 */
 uint64_t hash_text(const char *text);
 uint64_t hash_bytes(const void *data, size_t bytes);
+/* Faster, and of a seed; for what is compared while the program runs, and never kept. */
+uint64_t hash_seeded(const void *data, size_t bytes, uint64_t seed);
 
 #endif

@@ -6,15 +6,17 @@
 
 #include <limits.h>
 #include <math.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { PART = 16384, HOST_BYTES = 64, TEXT_BYTES = 512 };
+/* PART floats are a whole number of chunks */
+enum { PART = 16 * FLAT_CHUNK, HOST_BYTES = 64, TEXT_BYTES = 512 };
 
 /* What this rank holds of a tensor: of a parameter its value (slot -1) or a slot of its state. */
 typedef struct Held {
     int param, slot;
-    const float *at;
+    float *at;
     int64_t count;
     /* every replica has the same, in memory of its own */
     bool same;
@@ -75,22 +77,45 @@ static void add_state(Look *look, bool same)
 
 /* ---- looking ---- */
 
+/* Chunks that threads hash, of which number `first` lies at `base`. */
+typedef struct Hashing {
+    const float *base;
+    uint64_t first;
+    _Atomic uint64_t *sum;
+} Hashing;
+
+/* Hashes with the chunk's number are added up, so that it does not matter who comes first. */
+static void hash_chunks(const void *args, float *const range[FLAT_RANGES], int64_t n)
+{
+    const Hashing *h = args;
+    uint64_t sum = 0, number = h->first + (uint64_t)(range[0] - h->base) / FLAT_CHUNK;
+    for (int64_t at = 0; at < n; at += FLAT_CHUNK, ++number) {
+        int64_t count = n - at < FLAT_CHUNK ? n - at : FLAT_CHUNK;
+        sum += hash_seeded(range[0] + at, (size_t)count * sizeof(float), number);
+    }
+    atomic_fetch_add_explicit(h->sum, sum, memory_order_relaxed);
+}
+
 /* Part by part, while it is in the cache; of a device, by way of `part`. */
 static bool look_at(const Trainer *t, const Held *held, float *part, uint64_t *hash)
 {
     const BackendTable *table = t->backend->table;
+    _Atomic uint64_t sum = 0;
     float found = 0;
     for (int64_t at = 0; at < held->count; at += PART) {
         int64_t n = held->count - at < PART ? held->count - at : PART;
-        const float *x = held->at + at;
+        float *x = held->at + at;
         if (!table->host_memory) {
             table->copy(table->stream(t->backend), part, x, (size_t)n * sizeof *part);
             table->sync(table->stream(t->backend));
             x = part;
         }
-        if (held->same) *hash = *hash * 0x9e3779b97f4a7c15u ^ hash_bytes(x, (size_t)n * sizeof *x);
+        Hashing hashing = {x, (uint64_t)(at / FLAT_CHUNK), &sum};
+        if (held->same)
+            backend_cpu.flat->each(NULL, hash_chunks, &hashing, (float *[FLAT_RANGES]){x}, n);
         backend_cpu.flat->find_overflow(NULL, &found, x, n);
     }
+    *hash = sum;
     return found == 0;
 }
 
@@ -103,7 +128,7 @@ static void look_init(Look *look, const Trainer *t, bool compares)
                    .not_finite = -1};
     add_values(look, compares);
     add_state(look, compares && !t->plan->zero);
-    float *part = mem_new(PART * sizeof *part);
+    float *part = t->backend->table->host_memory ? NULL : mem_new(PART * sizeof *part);
     for (int i = 0; i < look->count; ++i) {
         bool finite = look_at(t, &look->held[i], part, &look->hash[i]);
         if (!finite && look->not_finite < 0) look->not_finite = i;

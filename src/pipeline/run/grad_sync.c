@@ -99,8 +99,7 @@ static void bucket_hash(GradSync *s, const ChunkPlan *chunk, int bucket)
         int64_t at = plan->micro_grad_offset[i], elements = plan->graph->param[i].elements;
         if (at < begin || at >= begin + count) continue;
         if (elements > FIRST) elements = FIRST;
-        s->hash = s->hash * 0x9e3779b97f4a7c15u ^
-                  hash_bytes(arena + at, (size_t)elements * sizeof *arena);
+        s->hash = hash_seeded(arena + at, (size_t)elements * sizeof *arena, s->hash);
     }
 }
 
