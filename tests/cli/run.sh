@@ -6,7 +6,7 @@
 set -m # background jobs in groups of their own, with SIGINT as it is at a prompt
 make_images
 export OMPI_MCA_rmaps_base_oversubscribe=1
-end=checkpoints/step-00001500.h5
+end=checkpoints/step-00000800.h5
 
 newest() { ls runs/"$1"/checkpoints/step-*.h5 2>/dev/null | tail -n 1; }
 until_true() {
@@ -53,9 +53,9 @@ check 64 'bad.hosts:1: expected NAME' "$WEFT" run --hostfile bad.hosts -- weft t
 holds 'nothing was started' test ! -e runs
 
 # A killed rank: who it was, another start, the same bits as undisturbed; each rank's words in a file.
-check 0 '' timeout 120 "$WEFT" run -n 2 -- weft train lenet.yaml run.name=quiet train.steps=1500
+check 0 '' timeout 120 "$WEFT" run -n 2 -- weft train lenet.yaml run.name=quiet train.steps=800
 holds 'of one start nothing is said' test -z "$(grep 'weft run' err)"
-begin killed -n 2 --log-dir logs -- train.steps=1500 checkpoint.every_steps=50
+begin killed -n 2 --log-dir logs -- train.steps=800 checkpoint.every_steps=20
 until_true another killed ''
 victim=$(rank_of killed 1)
 kill -KILL "$victim"
@@ -66,10 +66,10 @@ for file in start-1/rank-0 start-1/rank-1 start-2/rank-0 start-2/rank-1; do hold
 holds 'what rank 0 says is in its file' grep -q 'resuming from runs/killed/checkpoints/' logs/start-2/rank-0.log
 holds 'and nowhere else' test -z "$(grep 'step [0-9]*/' both)"
 holds 'the folder knows that its owner has ended' grep -q '"start":2,.*"ended":true' runs/killed/owner-*
-check 0 'start-3' timeout 60 "$WEFT" run --log-dir logs -- weft train lenet.yaml run.name=killed train.steps=1500
+check 0 'start-3' timeout 60 "$WEFT" run --log-dir logs -- weft train lenet.yaml run.name=killed train.steps=800
 
 # One rank needs no mpirun.
-begin alone -- train.steps=1500 checkpoint.every_steps=50
+begin alone -- train.steps=800 checkpoint.every_steps=20
 until_true another alone ''
 kill -KILL "$(rank_of alone)"
 ends 'a rank alone' 0 'start 2: 1 rank, from step '
@@ -137,8 +137,7 @@ starts 74 1 '--max-restarts is reached' '1 137' --max-restarts 0
 printf '0 137\n' >plan
 rm -f starts runs/fake/checkpoints/*
 "$WEFT" run -- ./fake train lenet.yaml run.name=fake >out 2>err </dev/null & run=$!
-until_true grep -q . starts
-until_true test "$(wc -l <starts)" -ge 2 -o ! -d "/proc/$run" || true
+until_true eval '[ "$(wc -l <starts)" = 2 ]' 2>/dev/null
 kill -TERM "$run"
 ends 'a signal between two starts' 75 'stopped as asked'
 
@@ -179,7 +178,7 @@ chmod +x bin/mpirun
 PATH=$PWD/bin:$PATH
 printf '# three of them\na slots=1\nb:1\nc\n' >three.hosts
 check 64 'have room for 3' "$WEFT" run -n 4 --hostfile three.hosts -- weft train lenet.yaml
-begin hosts --hostfile three.hosts --nnodes 2 -- train.steps=1500 checkpoint.every_steps=50
+begin hosts --hostfile three.hosts --nnodes 2 -- train.steps=800 checkpoint.every_steps=20
 until_true another hosts ''
 says 'start 1: 2 ranks on a,b'
 at=$(newest hosts)

@@ -1,0 +1,37 @@
+#!/usr/bin/env bash
+# weft run in a Slurm job of three hosts, one of them spare: ranks come by srun; one that is killed, and a host that dies in the
+# middle of a step, cost no bit and do not end the job.
+# usage: slurm_run.sh     (WEFT=build/weft; needs root; a minute on two idle cores)
+hosts=3
+. "$(dirname "$0")/slurm.bash"
+start_slurm
+make_images
+cat >lenet.yaml <<'YAML'
+model: {name: lenet}
+data:  {train: images.h5}
+train: {steps: 3000, batch: 32, micro_batch: 4, threads: 1}
+optim: {lr: 0.02, momentum: 0.9}
+checkpoint: {every_steps: 20}
+YAML
+last=checkpoints/step-00003000.h5
+check 0 '' timeout 300 "$WEFT" train lenet.yaml run.name=alone
+cat >job.sh <<'SH'
+#!/usr/bin/env bash
+exec "$WEFT" run --nnodes 2 --log-dir logs -- weft train lenet.yaml run.name=spare
+SH
+newest() { ls runs/spare/checkpoints/step-*.h5 2>/dev/null | tail -n 1; }
+another() { [ -n "$(newest)" ] && [ "$(newest)" != "$1" ]; }
+says() { holds "it says '$1': $(cat log)" grep -qF -- "$1" log; }
+id=$(sbatch --parsable --nodes=3 --ntasks-per-node=1 --no-kill --no-requeue -o log job.sh)
+soon another ''
+says 'start 1: 2 ranks on n1,n2'
+"$cluster/hosts.sh" on n2 'kill -KILL $(pgrep -f "[w]eft train lenet.yaml")'
+soon grep -q 'start 2: 2 ranks on n1,n2, from step' log
+at=$(newest)
+soon another "$at"
+"$cluster/hosts.sh" kill n2
+soon grep -q 'start 3: 2 ranks on n1,n3, from step' log
+says 'no answer from n2'
+until_true 120 is "$id" JobState COMPLETED || { scontrol show job "$id"; cat log; }
+check 0 '' "$WEFT" ckpt diff runs/alone/$last runs/spare/$last
+finish
