@@ -72,7 +72,7 @@ TEST_BUNDLE := tests/bundle/alone.sh
 NVTX_TOOL := $(if $(filter 1,$(HAVE_CUDA)),$(BUILD)/tests/cuda/nvtx_tool.so)
 CLOCK_TOOL := $(if $(filter 1,$(HAVE_CUDA)),$(BUILD)/tests/cuda/clock_tool.so)
 
-.PHONY: weft help deps info docs check-includes format check-format test check matrix asan asan-quick check-cuda check-cuda-sanitizer check-cuda-emulated bundle check-bundle demo demo-text data data-text install clean tests bench cluster
+.PHONY: weft help deps info docs check-includes format check-format test check matrix asan asan-quick check-cuda check-cuda-sanitizer check-cuda-emulated bundle check-bundle demo demo-text data data-text install clean tests bench cluster crash
 weft: $(BUILD)/weft       ## build it: build/weft
 
 $(BUILD)/weft: $(LIBS) $(BUILD)/obj/src/main.o
@@ -284,6 +284,9 @@ asan:            ## the tests under AddressSanitizer and UndefinedBehaviorSaniti
 REPEATS := %/train/test_grid_np4 %/test_stages_np2 %/test_shard_np6 %/test_shard_np8 %/test_sum_np6 %/test_sum_np8
 asan-quick:      ## the same without the scripts of tests/cli and what repeats others on more ranks
 	@$(MAKE) --no-print-directory asan TEST_CLI= LEAVE_OUT="$(REPEATS)"
+
+crash: $(BUILD)/weft      ## a crash at every moment of many saves (needs strace; fifteen minutes)
+	@WEFT=$(BUILD)/weft CC="$(CC)" TEST_TIMEOUT=2400 tests/run.sh tests/crash/crash.sh
 
 cluster: $(BUILD)/weft    ## as root: training across hosts made on this machine, under Slurm, too (fifteen minutes)
 	@echo "three hosts for bits, Slurm (installed if missing) and weft run, two for hangs and for overlap: about fifteen minutes"

@@ -53,6 +53,7 @@ cp short.out both
 holds "and the run ends as asked, not with $code" [ $code = 75 ]
 
 start dead
+"$cluster/hosts.sh" cut n2 # so that nobody hears it end
 "$cluster/hosts.sh" kill n2
 holds "a host that dies is named" named dead "nothing has been heard of n2 for"
 holds "and the others' ranks end" soon nobody_on n1

@@ -80,23 +80,12 @@ link() {
     done
 }
 
-cable() { ip link set "port${1#n}" "$2"; }
-
-kill_host() {
-    cable "$1" down # nobody hears it end
-    kill -KILL "$(cat "$state/$1")"
-    rm "$state/$1"
-}
-
 case ${1:-} in
     cut) [ $# = 2 ] || usage; ip link set "port${2#n}" down;;
     mend) [ $# = 2 ] || usage; ip link set "port${2#n}" up;;
     kill) [ $# = 2 ] || usage; kill -KILL "$(cat "$state/$2")";;
     on) [ $# -ge 3 ] || usage; shift; on "$@";;
     link) [ $# = 2 ] || usage; link "$2";;
-    cut) [ $# = 2 ] || usage; cable "$2" down;;
-    mend) [ $# = 2 ] || usage; cable "$2" up;;
-    kill) [ $# = 2 ] || usage; kill_host "$2";;
     host) host "$2";;
     login) shift; login "$@";;
     [1-9] | [1-9][0-9])
