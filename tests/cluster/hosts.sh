@@ -9,8 +9,6 @@
 #        hosts.sh cut HOST, mend HOST         pulls its cable, and plugs it in again; its processes go on
 #        hosts.sh kill HOST                   it dies with all its processes, for good
 #        hosts.sh link RATE|off               limits what every host sends, e.g. 1gbit
-#        hosts.sh cut HOST, mend HOST         pulls its cable out, and plugs it in again
-#        hosts.sh kill HOST                   it dies, with all that runs on it
 # Needs root and iproute2. Where namespaces are not allowed: says "skipped:" and why, exit code 0.
 set -eu
 me=$(cd "$(dirname "$0")" && pwd)/$(basename "$0") net=10.77.0
