@@ -10,7 +10,6 @@
 #include "base/rng.h"
 #include "base/text.h"
 #include "base/cpu.h"
-#include "base/beat.h"
 #include "base/phase.h"
 #include "base/json.h"
 #include "base/lease.h"

@@ -2,6 +2,7 @@
 #ifndef WEFT_PARALLEL_WATCHDOG_H
 #define WEFT_PARALLEL_WATCHDOG_H
 
+#include "base/beat.h"
 #include "parallel/world.h"
 
 typedef struct Watchdog Watchdog;

@@ -1,5 +1,7 @@
 /* Marks in a ring of memory that others may read while they are written: a reader may find one that
  * is half new, which its text survives, as it ends in a zero whatever is written. */
+#include "base/beat.h"
+
 #include "base.h"
 
 #include <string.h>

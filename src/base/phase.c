@@ -3,6 +3,7 @@
  * every span also goes to a ring that keeps the newest; trace_write prints them in Chrome's trace
  * format (chrome://tracing, Perfetto). One thread only. */
 #include "base.h"
+#include "base/beat.h"
 
 #include <errno.h>
 #include <string.h>
