@@ -304,8 +304,8 @@ static Bytes next_string(const char **text)
             } else if (*at >= '0' && *at <= '7' && sscanf(at, "%3o%n", &value, &used) == 1)
                 at += used - 1;
             else
-                value = letter && *letter ? (unsigned char)codes[letter - letters]
-                                          : (unsigned char)*at;
+                value =
+                    letter && *letter ? (unsigned char)codes[letter - letters] : (unsigned char)*at;
         }
         out.at[out.count++] = (char)value;
     }
@@ -416,7 +416,8 @@ static bool play_write(Replay *r, const Call *call, Inode *inode, const char *na
         place = (size_t)number[0];
     } else
         offset->at = place + (size_t)call->result;
-    if ((size_t)call->result > data.count) quit(call->name, "the trace has not all that was written");
+    if ((size_t)call->result > data.count)
+        quit(call->name, "the trace has not all that was written");
     data.count = (size_t)call->result;
     inode_write(inode, (Write){.data = data, .offset = place, .size = WRITE_NO_SIZE});
     return true;
@@ -484,7 +485,8 @@ static bool play_file(Replay *r, const Call *call)
     if (!strcmp(call->name, "write")) return play_write(r, call, inode, name, false);
     if (!strcmp(call->name, "ftruncate")) return play_size(call, inode, false);
     if (!strcmp(call->name, "fallocate")) return play_size(call, inode, true);
-    if (!strcmp(call->name, "lseek")) offset_of(r, atoi(call->args), name)->at = (size_t)call->result;
+    if (!strcmp(call->name, "lseek"))
+        offset_of(r, atoi(call->args), name)->at = (size_t)call->result;
     if (strstr(call->name, "writev")) quit(call->name, "is not known here");
     return false;
 }
@@ -644,8 +646,8 @@ static void reach(Replay *r, Wish *wish, int call, Kind kind, long number)
     ++wish->checked;
     if (found >= least && found > 0) return;
     ++wish->bad;
-    printf("state %ld, behind call %d (kind %d): step %d is good, and %d was written\n", number, call,
-           (int)kind, found, least);
+    printf("state %ld, behind call %d (kind %d): step %d is good, and %d was written\n", number,
+           call, (int)kind, found, least);
 }
 
 int main(int argc, char **argv)
