@@ -3,12 +3,15 @@
  * every system call: with all that was written, with nothing that was not synced, with names but not
  * their data, with halves of writes, and with some of it at random.
  *
- * usage: states TRACE FOLDER BEFORE count             how many states there are
- *        states TRACE FOLDER BEFORE write N OUT       state N as folder OUT; prints the least step that must be good in it
+ * usage: states TRACE FOLDER BEFORE count
+ *            how many states there are
+ *        states TRACE FOLDER BEFORE write N OUT
+ *            state N as folder OUT; prints the least step that must be good in it
  *        states TRACE FOLDER BEFORE check OUT WEFT PART PARTS
- *                                                     every PARTS-th state: `weft ckpt check` must find a checkpoint of that step,
- *                                                     or of a newer one; prints the failures, and a count
- * FOLDER: as the trace has it, an absolute path. BEFORE is copied from it before the run. */
+ *            every PARTS-th state: `weft ckpt check` must find a checkpoint of that step, or of a
+ *            newer one; prints the failures, and a count
+ * FOLDER: as the trace has it, an absolute path. BEFORE is copied from it before the run.
+ */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
