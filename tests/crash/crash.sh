@@ -11,7 +11,7 @@ source_folder=$(cd "$(dirname "$0")" && pwd)
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 resumed=${RESUMED:-200} injected=${INJECTED:-80} seed=${SEED:-1} last=40
 command -v strace >/dev/null || { echo "crash.sh: needs strace"; exit 1; }
-${CC:-cc} -std=gnu17 -O2 -o states "$source_folder/states.c"
+${CC:-cc} -std=gnu17 -O2 -o states "$source_folder"/*.c
 
 seq 1 60000 | gzip -n9 >noise
 { printf '\0\0\10\3\0\0\0\100\0\0\0\10\0\0\0\10'; head -c $((64 * 64)) noise; } >images
