@@ -34,7 +34,7 @@ code=0; wait $job || code=$?
 cat out >both
 holds "exit code 75, not $code" [ $code = 75 ]
 holds "the stopped rank is named" grep -q "rank 2 on $(hostname) (process $victim) has been stopped by a signal for" out
-holds "another waits for it" grep -qE "rank [013] on $(hostname) waits for .*step [0-9]+, since" out
+holds "and what another is at" grep -qE "rank [013] on $(hostname) (waits for|is at) .*, since [0-9.]+ s" out
 holds "what all ranks did last is there" [ "$(grep -c '^rank [0-3], process' "runs/stopped/hang-$(hostname).txt")" = 4 ]
 holds "no rank is left" soon nobody
 

@@ -62,19 +62,29 @@ static void add_state(const Watchdog *w, char *words, const RankState *state)
     add(words, text);
 }
 
-/* Those that compute, or those that wait, but for rank `but`: NAMED of them, and how many more. */
-static int add_states(const Watchdog *w, char *words, const RankState *all, int count, bool waits,
-                      int but)
+/* Of those in a step the ones that compute, or that wait: NAMED of them, and how many more. */
+static int add_states(const Watchdog *w, char *words, const RankState *all, int count, bool waits)
 {
     int found = 0;
     char more[32];
     for (int r = 0; r < count; ++r) {
-        if (all[r].newest.waits != waits || !all[r].stepping || all[r].rank == but) continue;
+        if (all[r].newest.waits != waits || !all[r].stepping) continue;
         if (++found <= NAMED) add_state(w, words, &all[r]);
     }
     snprintf(more, sizeof more, "and %d more", found - NAMED);
     if (found > NAMED) add(words, more);
     return found;
+}
+
+/* The node's other ranks, between two steps, too: a save waits for all of them. */
+static void add_others(const Watchdog *w, char *words, int local)
+{
+    char more[32];
+    int others = 0;
+    for (int r = 0; r < w->node.count; ++r)
+        if (r != local && ++others <= NAMED) add_state(w, words, &w->node.state[r]);
+    snprintf(more, sizeof more, "and %d more", others - NAMED);
+    if (others > NAMED) add(words, more);
 }
 
 /* ---- the end ---- */
@@ -152,7 +162,7 @@ static _Noreturn void end_for_rank(Watchdog *w, int local, const char *what, dou
 {
     char words[WORDS] = "", text[RANK_TEXT], why[WORDS + RANK_TEXT + 128];
     const RankState *state = &w->node.state[local];
-    add_states(w, words, w->node.state, w->node.count, true, state->rank);
+    add_others(w, words, local);
     snprintf(why, sizeof why, "rank %d on %s (process %d) %s for %.0f s: it %s%s%s", state->rank,
              w->host[w->links.node], state->process, what, clock_s() - since_s,
              mark_text(&state->newest, text), *words ? "; " : "", words);
@@ -224,8 +234,8 @@ static Overview overview(const Watchdog *w)
 static void say_late(const Watchdog *w, const Overview *o)
 {
     char behind[WORDS] = "", waiting[WORDS] = "", usual[48] = "";
-    int computing = add_states(w, behind, o->state, o->count, false, BEAT_NONE);
-    add_states(w, waiting, o->state, o->count, true, BEAT_NONE);
+    int computing = add_states(w, behind, o->state, o->count, false);
+    add_states(w, waiting, o->state, o->count, true);
     if (o->usual_s > 0) snprintf(usual, sizeof usual, " instead of %.2f", o->usual_s);
     if (computing == 0)
         log_warn("step %lld has taken %.0f s%s, and every rank waits: %s",
@@ -239,8 +249,8 @@ static void say_late(const Watchdog *w, const Overview *o)
 static _Noreturn void end_hang(Watchdog *w, const Overview *o)
 {
     char words[WORDS] = "", why[WORDS + 128];
-    add_states(w, words, o->state, o->count, false, BEAT_NONE);
-    add_states(w, words, o->state, o->count, true, BEAT_NONE);
+    add_states(w, words, o->state, o->count, false);
+    add_states(w, words, o->state, o->count, true);
     snprintf(why, sizeof why, "no rank has gone on for %.0f s (train.hang_s): %s", o->still_s,
              words);
     end_job(w, why);
