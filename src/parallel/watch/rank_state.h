@@ -17,7 +17,7 @@ typedef struct RankState {
     BeatMark newest;
 } RankState;
 
-enum { RANK_TEXT = 256 };
+enum { RANK_TEXT = 640 };
 /* "at backward of chunk 1, micro-batch 3, in step 12, for 4.1 s" or "waits for a message (7) of
  * rank 2 in step 12, for 4.1 s". Returns out. */
 const char *rank_state_text(const RankState *state, char out[RANK_TEXT]);
