@@ -217,11 +217,11 @@ typedef struct Job {
 
 static void start(Job *job, int number)
 {
-    char digits[8], why[] = "100";
+    char folder[] = "/tmp/weft-watchdog-XXXXXX", digits[16], why[] = "100";
     snprintf(digits, sizeof digits, "%d", number);
-    snprintf(job->folder, sizeof job->folder, "/tmp/weft-watchdog-XXXXXX");
-    CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(job->folder));
-    snprintf(job->said, sizeof job->said, "%s/said", job->folder);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(folder));
+    snprintf(job->folder, sizeof job->folder, "%s", folder);
+    snprintf(job->said, sizeof job->said, "%s/said", folder);
     job->process = fork();
     if (job->process != 0) return;
     char *words[] = {"timeout", why,         "mpirun", "--oversubscribe",          "--bind-to",
