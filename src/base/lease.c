@@ -144,13 +144,9 @@ static void *beat_run(void *user)
 
 static Status begin_thread(Lease *l)
 {
-    sigset_t all, before;
     pthread_mutex_init(&l->lock, NULL);
     cond_init(&l->wake);
-    sigfillset(&all);
-    pthread_sigmask(SIG_BLOCK, &all, &before);
-    int error = pthread_create(&l->thread, NULL, beat_run, l);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    int error = thread_begin(&l->thread, beat_run, l);
     return error ? fail(ERR_MEMORY, "a thread cannot be started: %s", strerror(error)) : OK;
 }
 
@@ -172,7 +168,7 @@ static Status watch(const char *folder, int64_t number, const char *first, const
     *state = LEASE_GONE;
     while (seen_s < need_s) {
         double begin_s = clock_s();
-        command_rest(gap_s);
+        clock_rest(gap_s);
         if (stop_wanted()) return fail(ERR_STOPPED, "stopped before the first step");
         if (!read_text(folder, number, text)) {
             *state = LEASE_MOVED;
@@ -244,7 +240,7 @@ static Status take(Lease *l)
         if (number > 0) TRY(judge(l, number, &state));
         least = 0;
         if (state == LEASE_MOVED) {
-            command_rest(0.05);
+            clock_rest(0.05);
             continue;
         }
         TRY(claim(l, number + 1, &mine));

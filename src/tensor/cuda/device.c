@@ -9,7 +9,7 @@
 const char *cuda_node(void)
 {
     static char name[65];
-    if (!*name && gethostname(name, sizeof name - 1) != 0) snprintf(name, sizeof name, "localhost");
+    if (!*name) host_name(name, sizeof name);
     return name;
 }
 
