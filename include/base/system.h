@@ -18,6 +18,8 @@ double clock_s(void);
 double clock_begin_s(void);
 /* Sleeps; a signal ends it early. */
 void clock_rest(double seconds);
+/* The middle one of count values, at least 1, which it sorts. */
+double median(double *values, int count);
 /* A condition variable for cond_wait_for. Release with pthread_cond_destroy. */
 void cond_init(pthread_cond_t *cond);
 /* Sleeps, with the lock held before and after, until cond is signalled (or for no reason), or for

@@ -156,6 +156,19 @@ bool cpu_kernels_use(CpuSet set);
 /* This rank's cores: what the affinity mask and the cgroup allow, over the ranks that share them;
  * at least 1. */
 int threads_share(int ranks_on_node);
+/* What it goes by. */
+typedef struct ThreadsLimits {
+    /* cores and hardware threads in this process's mask; cores in that of its parent, the
+     * launcher */
+    int cores, cpus, outer;
+    /* cores that control groups allow, 0: no limit; seconds for which processes in one have waited
+     * for that, at most */
+    double quota, waited_s;
+} ThreadsLimits;
+enum { MASK_CPUS = 8192 };
+/* root: "", or the folder below which groups are looked for. core: NULL, or MASK_CPUS bytes,
+ * zeroed, of which those of this process's cores become 1. */
+ThreadsLimits threads_limits(const char *root, char *core);
 /* Binds this process to its own `threads` cores if the ranks of its node fill all cores it may use,
  * exactly, and no launcher has bound them before; else does nothing and returns false. Before the
  * first parallel region. */

@@ -84,7 +84,7 @@ static void figures(const Trainer *t, StepBench *bench, Stopwatch *steps, Stopwa
     int count = stopwatch_laps(steps);
     double *time = mem_new((size_t)count * sizeof *time), total = 0;
     for (int i = 0; i < count; ++i) total += time[i] = stopwatch_period_s(steps, i);
-    bench->median_s = bench_median(time, count);
+    bench->median_s = median(time, count);
     bench->data_share = (trainer_data_wait_s(t) - before.data) / total;
     double waited = waits ? stopwatch_sum_s(waits) : 0;
     int laps = waits ? stopwatch_laps(waits) : 0;
