@@ -9,7 +9,10 @@ mkdir own
 says() { holds "$1: $2" grep -qE "^$1 +$2" both; } # STATE TEXT (an expression), of the output of the last check
 skipped() { echo "  skipped: $1"; }
 
-check 0 'checks in' timeout 60 "$WEFT" doctor own
+# one rank alone in a job of more
+check 0 'checks in' env SLURM_NTASKS=4 SLURM_CPUS_PER_TASK=999 timeout 60 "$WEFT" doctor own
+says warn 'launcher +[^ ]+: one process alone in a job of 4 tasks; try: srun weft doctor'
+says warn 'cores +rank 0 on .*: the job asked for 999 CPUs a task, and the rank may use [0-9]+; try: srun -c'
 holds 'a line for each check at least' test "$(wc -l <out)" -ge 25
 for name in launcher cores memory /dev/shm limits versions libraries clocks 'file system' 'shared folder'; do
     says '(ok|warn)' "$name"
@@ -24,9 +27,7 @@ trace=
 if command -v strace >/dev/null && strace -o /dev/null true 2>/dev/null; then trace=yes; fi
 if [ "$trace" ]; then traced -P own -e trace=statfs -e inject=statfs:delay_enter=30000000 >silent 2>&1 & silent=$!; fi
 
-# one rank alone in a job of more; a launcher of another MPI
-check 0 'one process alone in a job of 4 tasks; try: srun weft doctor' env SLURM_NTASKS=4 SLURM_CPUS_PER_TASK=999 timeout 60 "$WEFT" doctor own
-says warn 'cores +rank 0 on .*: the job asked for 999 CPUs a task, and the rank may use [0-9]+; try: srun -c'
+# a launcher of another MPI
 check 78 'srun started 4 processes, but MPI counts 1' env SLURM_STEP_NUM_TASKS=4 timeout 60 "$WEFT" doctor own
 says fatal launcher
 check 78 '"check": "launcher", "state": "fatal"' env SLURM_STEP_NUM_TASKS=4 timeout 60 "$WEFT" doctor --json own
@@ -57,25 +58,23 @@ quota() {
     local group=/sys/fs/cgroup/weft-doctor-$$ files="cpu.max cgroup.procs" words="30000 100000"
     [ -e /sys/fs/cgroup/cpu ] && group=/sys/fs/cgroup/cpu/weft-doctor-$$ files="cpu.cfs_quota_us tasks" words=30000
     if mkdir "$group" 2>/dev/null && { echo "$words" >"$group/${files% *}"; } 2>/dev/null; then
-        check 0 'control groups allow 0.3 cores for 1 rank' timeout 100 sh -c "echo \$\$ >'$group/${files#* }'; exec '$WEFT' doctor own"
+        check 78 'control groups allow 0.3 cores for 1 rank' timeout 100 sh -c "echo \$\$ >'$group/${files#* }'; exec '$WEFT' doctor none"
     else skipped "processor quota: no control group can be made here"; fi
     rmdir "$group" 2>/dev/null || true
 }
+check 78 'cannot make a file: No such file or directory; try: mkdir -p' timeout 60 "$WEFT" doctor none
 quota
 
 if [ "$(id -u)" = 0 ] && unshare --mount true 2>/dev/null; then
-    check 0 '' timeout 60 unshare --mount sh -c "mount -t tmpfs -o size=40m,nr_inodes=60 few own && mount -t tmpfs -o size=20m small /dev/shm &&
-        touch -d '1 hour ago' /dev/shm/nccl-gone && ulimit -n 300 && exec '$WEFT' doctor --checkpoint-mb 20 own"
+    check 78 'a run could not work here: space' timeout 60 unshare --mount sh -c "mount -t tmpfs -o size=40m,nr_inodes=60 few own && mount -t tmpfs -o size=20m small /dev/shm &&
+        touch -d '1 hour ago' /dev/shm/nccl-gone && ulimit -n 300 && exec '$WEFT' doctor --checkpoint-mb 50 own"
     says warn '/dev/shm +[^ ]+: [0-9.]+ MB free, less than 74.0 MB'
     says warn 'left in /dev/shm +[^ ]+: 1 file of earlier jobs, or more, 0 B, /dev/shm/nccl-gone'
     says warn 'limits +rank 0 on [^ ]+: 300 open files at most, less than 544'
-    says warn 'space +[^ ]+: 41.9 MB free, less than three checkpoints of 20.0 MB'
+    says fatal 'space +[^ ]+: 41.9 MB free, less than one checkpoint of 50.0 MB'
     says warn 'inodes +[^ ]+: 5[0-9] files more, of 60'
-    check 78 'a run could not work here: space' timeout 60 unshare --mount sh -c "mount -t tmpfs -o size=40m few own && exec '$WEFT' doctor own"
     check 78 'cannot make a file: Read-only file system' timeout 60 unshare --mount sh -c "mount -t tmpfs -o ro few own && exec '$WEFT' doctor own"
 else skipped "mounts: not root, or no spaces of mounts here"; fi
-check 78 'cannot make a file: No such file or directory; try: mkdir -p' timeout 60 "$WEFT" doctor none
-
 if [ "$trace" ]; then
     check 0 '' traced -e trace=fsync,flock,pwrite64 -e inject=fsync:delay_enter=60000 -e inject=flock:error=ENOLCK \
         -e inject=pwrite64:delay_enter=80000
