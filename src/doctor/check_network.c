@@ -62,7 +62,13 @@ static struct Pair measure_pair(MPI_Comm comm, int rank, int peer, char *buffer,
     if (peer < rank) more = theirs;
     for (int i = 0; i < (int)more; ++i)
         best_s = fmin(best_s, exchange(comm, peer, buffer, LARGE_BYTES));
-    pair.bytes_per_s = LARGE_BYTES / best_s;
+    /* What an end has sent may still wait in its own buffers: the slower end saw the link. */
+    double mine[2] = {pair.latency_s, best_s}, other[2];
+    if (MPI_Sendrecv(mine, 2, MPI_DOUBLE, peer, TAG_PAIR, other, 2, MPI_DOUBLE, peer, TAG_PAIR,
+                     comm, MPI_STATUS_IGNORE) != MPI_SUCCESS)
+        die_lost("MPI_Sendrecv with another node failed");
+    pair.latency_s = fmax(mine[0], other[0]);
+    pair.bytes_per_s = LARGE_BYTES / fmax(mine[1], other[1]);
     return pair;
 }
 

@@ -6,6 +6,8 @@ hosts=3
 . "$(dirname "$0")/cluster.bash"
 CC=${CC:-cc}
 mkdir own
+# what /sys says of network cards is what the network's space was that it was mounted in
+for host in $CLUSTER_HOSTS; do "$cluster/hosts.sh" on "$host" mount -t sysfs sys /sys; done
 # on n1 and n2, and on n3 with what stands before it
 doctors() { timeout 100 mpirun --host n1:1,n2:1,n3:1 --map-by node --bind-to none -n 2 "$WEFT" doctor "$folder" : -n 1 env "$@" "$WEFT" doctor "$folder"; }
 folder=$PWD/own
