@@ -25,7 +25,7 @@ check 64 'the folder that runs will write to' timeout 60 "$WEFT" doctor a b
 traced() { timeout 100 strace -f -qq -o /dev/null "$@" "$WEFT" doctor own; }
 trace=
 if command -v strace >/dev/null && strace -o /dev/null true 2>/dev/null; then trace=yes; fi
-if [ "$trace" ]; then traced -P own -e trace=statfs -e inject=statfs:delay_enter=30000000 >silent 2>&1 & silent=$!; fi
+if [ "$trace" ]; then traced -P own -e trace=statfs -e inject=statfs:delay_enter=12000000 >silent 2>&1 & silent=$!; fi
 
 # a launcher of another MPI
 check 78 'srun started 4 processes, but MPI counts 1' env SLURM_STEP_NUM_TASKS=4 timeout 60 "$WEFT" doctor own
