@@ -14,6 +14,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <pthread.h>
+#include <sys/stat.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -185,12 +186,25 @@ static Status watch(const char *folder, int64_t number, const char *first, const
     return OK;
 }
 
+/* No owner makes one, and what it leads to says nothing of this folder. */
+static Status refuse_link(const char *folder, int64_t number)
+{
+    struct stat st;
+    char *path = path_of(folder, number);
+    Status status = OK;
+    if (lstat(path, &st) == 0 && S_ISLNK(st.st_mode))
+        status = fail(ERR_IO, "%s: cannot be read: %s", path, file_error(ELOOP));
+    mem_free(&path);
+    return status;
+}
+
 /* What is to be thought of owner-N? */
 static Status judge(Lease *l, int64_t number, LeaseState *state)
 {
     char text[LEASE_TEXT], who[LEASE_WHO];
     LeaseFacts owner;
     *state = LEASE_MOVED;
+    TRY(refuse_link(l->folder, number));
     if (!read_text(l->folder, number, text)) return OK;
     if (!lease_facts_read(&owner, text)) owner = (LeaseFacts){.beat_s = l->me.beat_s};
     *state = lease_facts_judge(&owner, &l->me);

@@ -16,8 +16,7 @@ enum { PLAIN_ROWS = 256, OWN_ROWS = 16 };
 static bool suits_product(const OpSpec *s, int64_t rows, DType type)
 {
     return type == DTYPE_F32 && own_lanes() > 0 && simd_table(DTYPE_F32)->dense_product &&
-           (!s->x[0].flat || s->x[0].block == 1) && rows >= OWN_ROWS &&
-           rows < PLAIN_ROWS;
+           (!s->x[0].flat || s->x[0].block == 1) && rows >= OWN_ROWS && rows < PLAIN_ROWS;
 }
 
 /* Rows and inner dimensions of one side, as oneDNN's logical dimensions. Returns how many there
