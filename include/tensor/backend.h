@@ -119,6 +119,13 @@ void backend_host_free(Backend *backend, void *p, size_t bytes);
 /* GPUs this process may use; 0 with a reason in *why ("built without CUDA", "no driver", ...).
  * Borrowed. */
 int cuda_device_count(const char **why);
+/* The GPU that the rank with this number among those of its node takes: ranks take GPUs in the
+ * order of the bus, and those beyond share one. False: it does not answer. */
+typedef struct GpuFacts {
+    char model[64], bus[32];
+    double free_bytes, bytes;
+} GpuFacts;
+bool cuda_device_facts(int number, GpuFacts *facts);
 /* Phases are NVTX ranges from now on, for NVIDIA's profilers. ERR_CONFIG where weft was built
  * without CUDA. */
 Status nvtx_start(void);

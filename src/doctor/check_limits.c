@@ -2,7 +2,6 @@
 #include "figures.h"
 #include "private.h"
 
-#include <dirent.h>
 #include <sys/resource.h>
 
 static double limit_of(int resource)
@@ -12,23 +11,12 @@ static double limit_of(int resource)
     return (double)limit.rlim_cur;
 }
 
-static bool has_entries(const char *root, const char *path)
-{
-    char *name = mem_format("%s%s", root, path);
-    DIR *folder = opendir(name);
-    int entries = 0;
-    while (folder && readdir(folder)) ++entries;
-    if (folder) closedir(folder);
-    mem_free(&name);
-    return entries > 2;
-}
-
 static void measure(Doctor *d, void *mine)
 {
     Limits *limits = mine;
     limits->files = limit_of(RLIMIT_NOFILE);
     limits->locked_bytes = limit_of(RLIMIT_MEMLOCK);
-    limits->rdma = has_entries(d->options->root, "/sys/class/infiniband");
+    limits->rdma = doctor_entries(d->options->root, "/sys/class/infiniband") > 0;
 }
 
 static void judge(const Check *check, const Allocation *a, const void *all, Report *report)

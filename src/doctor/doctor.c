@@ -22,6 +22,7 @@
     _(versions)                                                                                    \
     _(libraries)                                                                                   \
     _(processors)                                                                                  \
+    _(gpus)                                                                                        \
     _(clocks)                                                                                      \
     _(core_speed)                                                                                  \
     _(quota)                                                                                       \

@@ -68,6 +68,15 @@ typedef struct Processor {
     char model[CPU_MODEL];
 } Processor;
 
+/* visible: that the process may use; 0, and why. facts: of the one that a run would give it. */
+typedef struct Gpus {
+    int visible;
+    /* the driver knows some; the rank's has answered */
+    bool cards, answers;
+    char why[PATH_BYTES];
+    GpuFacts facts;
+} Gpus;
+
 typedef struct Clock {
     char source[NAME_BYTES];
     /* of the wall clock, before that of the first node's */

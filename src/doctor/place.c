@@ -1,6 +1,7 @@
 /* What several checks read of a host. */
 #include "private.h"
 
+#include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -27,4 +28,16 @@ double doctor_number(const char *root, const char *path)
     if (!doctor_word(root, path, word, sizeof word)) return -1;
     double number = strtod(word, &end);
     return end == word ? -1 : number;
+}
+
+int doctor_entries(const char *root, const char *path)
+{
+    char *name = mem_format("%s%s", root, path);
+    DIR *folder = opendir(name);
+    int entries = 0;
+    for (const struct dirent *item; folder && (item = readdir(folder));)
+        entries += item->d_name[0] != '.';
+    if (folder) closedir(folder);
+    mem_free(&name);
+    return entries;
 }

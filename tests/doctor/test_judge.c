@@ -64,9 +64,10 @@ static void expect(const char *name, const void *all, Severity severity, ...)
     if (bad) printf("  %s: wanted severity %d, got %d and: %s", name, severity, worst, text);
     free(text);
 }
-#define ALL_WELL(name, all)     expect(name, all, SEVERITY_OK, "ok", NULL)
-#define WARNS(name, all, ...)   expect(name, all, SEVERITY_WARN, "warn", __VA_ARGS__, NULL)
-#define REFUSES(name, all, ...) expect(name, all, SEVERITY_FATAL, "fatal", __VA_ARGS__, NULL)
+#define ALL_WELL(name, all)       expect(name, all, SEVERITY_OK, "ok", NULL)
+#define WELL_SAYS(name, all, ...) expect(name, all, SEVERITY_OK, "ok", __VA_ARGS__, NULL)
+#define WARNS(name, all, ...)     expect(name, all, SEVERITY_WARN, "warn", __VA_ARGS__, NULL)
+#define REFUSES(name, all, ...)   expect(name, all, SEVERITY_FATAL, "fatal", __VA_ARGS__, NULL)
 
 static void launcher(void)
 {
@@ -188,6 +189,37 @@ static void files_that_differ(void)
     snprintf(processor[5].model, CPU_MODEL, "Xeon");
     WARNS("processors", processor, "has Xeon, most have EPYC");
     mem_free(&all);
+}
+
+static void gpus(void)
+{
+    Gpus all[RANKS] = {0};
+    begin();
+    WELL_SAYS("GPUs", all, "none");
+    for (int r = 0; r < RANKS; ++r) {
+        all[r] = (Gpus){.visible = RANKS_A_NODE, .cards = true, .answers = true};
+        all[r].facts = (GpuFacts){.free_bytes = 79e9, .bytes = 80e9};
+        snprintf(all[r].facts.model, sizeof all[r].facts.model, "H100");
+        snprintf(all[r].facts.bus, sizeof all[r].facts.bus, "%d", r % RANKS_A_NODE);
+    }
+    WELL_SAYS("GPUs", all, "2 for each process, H100");
+    /* as Slurm gives each rank its own */
+    for (int r = 0; r < RANKS; ++r) all[r].visible = 1;
+    WELL_SAYS("GPUs", all, "1 for each process, H100");
+    all[5].facts.free_bytes = 71e9;
+    WARNS("GPUs", all, "rank 5 on n3: GPU 1 has 71.0 GB free of 80.0 GB: others use it");
+    all[5].facts = all[4].facts;
+    WARNS("GPUs", all, "n3: 2 ranks share 1 GPU and");
+    all[5] = all[3];
+    all[4].visible = 8;
+    WARNS("GPUs", all, "n3: 2 of 8 GPUs have a rank");
+    all[4].visible = 2;
+    snprintf(all[4].facts.model, sizeof all[4].facts.model, "A100");
+    WARNS("GPUs", all, "n3: has A100, most have H100: a run refuses");
+    all[4].answers = false;
+    WARNS("GPUs", all, "rank 4 on n3: its GPU does not answer");
+    all[4] = (Gpus){.cards = true, .why = "built without CUDA"};
+    WARNS("GPUs", all, "n3: there are NVIDIA cards, but built without CUDA");
 }
 
 static void clocks(void)
@@ -404,6 +436,7 @@ static void table(void)
 
 TEST_MAIN("judge", {"launcher", launcher}, {"cores", cores}, {"memory", memory},
           {"shared memory", shared_memory}, {"limits", limits}, {"versions", versions},
-          {"files that differ", files_that_differ}, {"clocks", clocks}, {"speed", speed},
-          {"quota", quota}, {"network", network}, {"network card", network_card}, {"files", files},
-          {"files that fail", files_that_fail}, {"grouped", grouped}, {"table", table})
+          {"files that differ", files_that_differ}, {"GPUs", gpus}, {"clocks", clocks},
+          {"speed", speed}, {"quota", quota}, {"network", network}, {"network card", network_card},
+          {"files", files}, {"files that fail", files_that_fail}, {"grouped", grouped},
+          {"table", table})
