@@ -156,6 +156,8 @@ bool cpu_kernels_use(CpuSet set);
 /* This rank's cores: what the affinity mask and the cgroup allow, over the ranks that share them;
  * at least 1. */
 int threads_share(int ranks_on_node);
+/* How many threads work for the calling one from now on; returns how many did. */
+int threads_use(int threads);
 /* Binds this process to its own `threads` cores if the ranks of its node fill all cores it may use,
  * exactly, and no launcher has bound them before; else does nothing and returns false. Before the
  * first parallel region. */

@@ -115,11 +115,11 @@ static bool part_holds(void *user, int i)
     return world.rank >= first && world.rank < first + count;
 }
 
-static void part_get(void *user, int i, float *plain)
+static const float *part_get(void *user, int i, float *plain)
 {
     Part *p = user;
     p->strayed |= !part_holds(user, i);
-    fixture_get(&p->fixture, i, plain);
+    return fixture_get(&p->fixture, i, plain);
 }
 
 static void part_set(void *user, int i, const float *plain)
