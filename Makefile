@@ -6,7 +6,7 @@ Q := $(if $(V),,@)# V=1 shows every command
 PREFIX ?= /usr/local
 BUILD ?= build
 # Modules in order: a module may include the public headers of those before it (`make check-includes` checks).
-MODULES := base config tensor layers optim data model schedule parallel pipeline checkpoint observe train cli
+MODULES := base config tensor layers optim data model schedule parallel pipeline checkpoint observe train doctor cli
 VERSION := $(shell cat VERSION)
 NPROC := $(shell nproc 2>/dev/null || echo 2)
 
@@ -289,8 +289,8 @@ crash: $(BUILD)/weft      ## a crash at every moment of many saves (needs strace
 	@WEFT=$(BUILD)/weft CC="$(CC)" TEST_TIMEOUT=2400 tests/run.sh tests/crash/crash.sh
 
 cluster: $(BUILD)/weft    ## as root: training across hosts made on this machine, under Slurm, too (fifteen minutes)
-	@echo "three hosts for bits, Slurm (installed if missing) and weft run, two for hangs and for overlap: about fifteen minutes"
-	@WEFT=$(BUILD)/weft TEST_TIMEOUT=900 tests/run.sh tests/cluster/bits.sh tests/cluster/slurm.sh tests/cluster/hang.sh tests/cluster/run.sh tests/cluster/slurm_run.sh
+	@echo "three hosts for bits, doctor, Slurm (installed if missing) and weft run, two for hangs and for overlap: about fifteen minutes"
+	@WEFT=$(BUILD)/weft TEST_TIMEOUT=900 tests/run.sh tests/cluster/bits.sh tests/cluster/doctor.sh tests/cluster/slurm.sh tests/cluster/hang.sh tests/cluster/run.sh tests/cluster/slurm_run.sh
 	@WEFT=$(BUILD)/weft tests/cluster/overlap.sh
 
 data: $(BUILD)/weft       ## Fashion-MNIST as HDF5 data sets

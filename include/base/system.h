@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <sys/types.h>
 
@@ -15,6 +16,10 @@
 double clock_s(void);
 /* The clock when this was first called, which main does in its first line. */
 double clock_begin_s(void);
+/* Sleeps; a signal ends it early. */
+void clock_rest(double seconds);
+/* The middle one of count values, at least 1, which it sorts. */
+double median(double *values, int count);
 /* A condition variable for cond_wait_for. Release with pthread_cond_destroy. */
 void cond_init(pthread_cond_t *cond);
 /* Sleeps, with the lock held before and after, until cond is signalled (or for no reason), or for
@@ -26,10 +31,20 @@ bool cond_wait_for(pthread_cond_t *cond, pthread_mutex_t *lock, double limit_s);
  * for them. 0, or errno. */
 int thread_begin(pthread_t *thread, void *(*run)(void *of), void *of);
 
+/* This host's name, cut to fit, the rest of it zeros; "?" where it has none. */
+enum { HOST_BYTES = 64 };
+void host_name(char *name, size_t room);
+/* The file of this program; false, and an empty path: the system does not say. */
+bool program_path(char *path, size_t room);
 /* A process of this host: 'R', 'S', 'D', 'T' (stopped), 't' (by a debugger) as /proc has it; gone
  * where it has ended, a zombie, too. */
 enum { PROCESS_GONE = 0, PROCESS_UNKNOWN = '?' };
 char process_state(pid_t process);
+/* When it began, in ticks since the boot; 0: it has ended; -1: the system does not say. */
+int64_t process_began(pid_t process);
+/* Bytes in the lines "key number kB" of a file of /proc, together; -1: it has no such line. key:
+ * with its colon. */
+double proc_bytes(const char *path, const char *key);
 /* Bytes of it that are swapped out; 0 where the system does not say. */
 double process_swapped(pid_t process);
 
@@ -77,13 +92,15 @@ void stop_signals(sigset_t *set);
 enum { COMMAND_NONE = -1, COMMAND_SILENT = -2, COMMAND_BUSY = -3 };
 /* Starts one, its words in PATH; output: where it writes, -1: nowhere. 0, or errno. */
 int command_start(pid_t *child, int output, char *const *words);
+/* Starts one whose words command_read gives; *answer: to be closed. 0; or errno: nothing runs. */
+int command_open(pid_t *child, int *answer, char *const *words);
+/* Adds what it has said since, as far as it fits; true at its end. */
+bool command_read(int answer, char *out, size_t room, size_t *length);
 /* Waits for those whose code is COMMAND_BUSY. What has not ended after limit_s is ended:
  * COMMAND_SILENT. */
 void command_wait(int count, const pid_t *child, double limit_s, int *code);
 /* Starts one and reads what it says, as far as it fits. COMMAND_NONE: it cannot be started. */
 int command_ask(char *const *words, double limit_s, char *out, size_t room);
-/* Sleeps; a signal ends it early. */
-void command_rest(double seconds);
 
 /* A library that is bound when it is needed, not linked. It stays bound until the process ends. */
 enum { LIBRARY_SYMBOLS = 32 };

@@ -119,6 +119,13 @@ void backend_host_free(Backend *backend, void *p, size_t bytes);
 /* GPUs this process may use; 0 with a reason in *why ("built without CUDA", "no driver", ...).
  * Borrowed. */
 int cuda_device_count(const char **why);
+/* The GPU that the rank with this number among those of its node takes: ranks take GPUs in the
+ * order of the bus, and those beyond share one. False: it does not answer. */
+typedef struct GpuFacts {
+    char model[64], bus[32];
+    double free_bytes, bytes;
+} GpuFacts;
+bool cuda_device_facts(int number, GpuFacts *facts);
 /* Phases are NVTX ranges from now on, for NVIDIA's profilers. ERR_CONFIG where weft was built
  * without CUDA. */
 Status nvtx_start(void);
@@ -158,6 +165,19 @@ bool cpu_kernels_use(CpuSet set);
 int threads_share(int ranks_on_node);
 /* How many threads work for the calling one from now on; returns how many did. */
 int threads_use(int threads);
+/* What it goes by. */
+typedef struct ThreadsLimits {
+    /* cores and hardware threads in this process's mask; cores in that of its parent, the
+     * launcher */
+    int cores, cpus, outer;
+    /* cores that control groups allow, 0: no limit; seconds for which processes in one have waited
+     * for that, at most */
+    double quota, waited_s;
+} ThreadsLimits;
+enum { MASK_CPUS = 8192 };
+/* root: "", or the folder below which groups are looked for. core: NULL, or MASK_CPUS bytes,
+ * zeroed, of which those of this process's cores become 1. */
+ThreadsLimits threads_limits(const char *root, char *core);
 /* Binds this process to its own `threads` cores if the ranks of its node fill all cores it may use,
  * exactly, and no launcher has bound them before; else does nothing and returns false. Before the
  * first parallel region. */

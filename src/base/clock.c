@@ -10,6 +10,12 @@ double clock_s(void)
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
+void clock_rest(double seconds)
+{
+    struct timespec rest = {(time_t)seconds, (long)((seconds - (double)(time_t)seconds) * 1e9)};
+    nanosleep(&rest, NULL);
+}
+
 double clock_begin_s(void)
 {
     static double begin_s = -1;

@@ -9,7 +9,6 @@
 #include <spawn.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 extern char **environ;
@@ -41,12 +40,6 @@ int command_start(pid_t *child, int output, char *const *words)
     return error;
 }
 
-void command_rest(double seconds)
-{
-    struct timespec rest = {(time_t)seconds, (long)((seconds - (double)(time_t)seconds) * 1e9)};
-    nanosleep(&rest, NULL);
-}
-
 /* SIGTERM first: mpirun and srun then end what they have started elsewhere. One that hangs in a
  * file system may not even die: it is not waited for. */
 static void end_all(int count, const pid_t *child, int *code)
@@ -65,7 +58,7 @@ static void end_all(int count, const pid_t *child, int *code)
                 any = true;
         }
         if (!any) return;
-        command_rest(0.05);
+        clock_rest(0.05);
     }
     for (int i = 0; i < count; ++i)
         if (code[i] == COMMAND_BUSY) code[i] = COMMAND_SILENT;
@@ -86,44 +79,50 @@ void command_wait(int count, const pid_t *child, double limit_s, int *code)
         }
         if (!any) return;
         if (clock_s() - begin_s > limit_s) break;
-        command_rest(0.01);
+        clock_rest(0.01);
     }
     end_all(count, child, code);
 }
 
-/* What is there; true at its end. */
-static bool drain(int file, char *out, size_t room, size_t *length)
+int command_open(pid_t *child, int *answer, char *const *words)
+{
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) != 0) return errno;
+    int error = fcntl(ends[0], F_SETFL, O_NONBLOCK) == 0 ? 0 : errno;
+    if (!error) error = command_start(child, ends[1], words);
+    close(ends[1]);
+    if (error)
+        close(ends[0]);
+    else
+        *answer = ends[0];
+    return error;
+}
+
+bool command_read(int answer, char *out, size_t room, size_t *length)
 {
     char more[256];
     ssize_t got;
     do {
         bool fits = *length + 1 < room;
-        got = fits ? read(file, out + *length, room - 1 - *length) : read(file, more, sizeof more);
+        got = fits ? read(answer, out + *length, room - 1 - *length)
+                   : read(answer, more, sizeof more);
         if (got > 0 && fits) *length += (size_t)got;
     } while (got > 0 || (got < 0 && errno == EINTR));
+    out[*length] = 0;
     return got == 0 || errno != EAGAIN;
 }
 
 int command_ask(char *const *words, double limit_s, char *out, size_t room)
 {
-    int ends[2], code = COMMAND_BUSY;
-    pid_t child = 0;
+    int answer, code = COMMAND_BUSY;
+    pid_t child;
     size_t length = 0;
-    double begin_s = clock_s();
+    double end_s = clock_s() + limit_s;
     *out = 0;
-    if (pipe2(ends, O_CLOEXEC) != 0) return COMMAND_NONE;
-    int error =
-        fcntl(ends[0], F_SETFL, O_NONBLOCK) == 0 ? command_start(&child, ends[1], words) : errno;
-    close(ends[1]);
-    bool done = error != 0;
-    while (!done && clock_s() - begin_s < limit_s) {
-        done = drain(ends[0], out, room, &length);
-        if (!done) command_rest(0.01);
-    }
-    close(ends[0]);
-    out[length] = 0;
-    if (error) return COMMAND_NONE;
-    double left_s = begin_s + limit_s - clock_s();
+    if (command_open(&child, &answer, words) != 0) return COMMAND_NONE;
+    while (!command_read(answer, out, room, &length) && clock_s() < end_s) clock_rest(0.01);
+    close(answer);
+    double left_s = end_s - clock_s();
     command_wait(1, &child, left_s > 0 ? left_s : 0, &code);
     return code;
 }

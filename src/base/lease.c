@@ -14,6 +14,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <pthread.h>
+#include <sys/stat.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -144,13 +145,9 @@ static void *beat_run(void *user)
 
 static Status begin_thread(Lease *l)
 {
-    sigset_t all, before;
     pthread_mutex_init(&l->lock, NULL);
     cond_init(&l->wake);
-    sigfillset(&all);
-    pthread_sigmask(SIG_BLOCK, &all, &before);
-    int error = pthread_create(&l->thread, NULL, beat_run, l);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    int error = thread_begin(&l->thread, beat_run, l);
     return error ? fail(ERR_MEMORY, "a thread cannot be started: %s", strerror(error)) : OK;
 }
 
@@ -172,7 +169,7 @@ static Status watch(const char *folder, int64_t number, const char *first, const
     *state = LEASE_GONE;
     while (seen_s < need_s) {
         double begin_s = clock_s();
-        command_rest(gap_s);
+        clock_rest(gap_s);
         if (stop_wanted()) return fail(ERR_STOPPED, "stopped before the first step");
         if (!read_text(folder, number, text)) {
             *state = LEASE_MOVED;
@@ -189,12 +186,25 @@ static Status watch(const char *folder, int64_t number, const char *first, const
     return OK;
 }
 
+/* No owner makes one, and what it leads to says nothing of this folder. */
+static Status refuse_link(const char *folder, int64_t number)
+{
+    struct stat st;
+    char *path = path_of(folder, number);
+    Status status = OK;
+    if (lstat(path, &st) == 0 && S_ISLNK(st.st_mode))
+        status = fail(ERR_IO, "%s: cannot be read: %s", path, file_error(ELOOP));
+    mem_free(&path);
+    return status;
+}
+
 /* What is to be thought of owner-N? */
 static Status judge(Lease *l, int64_t number, LeaseState *state)
 {
     char text[LEASE_TEXT], who[LEASE_WHO];
     LeaseFacts owner;
     *state = LEASE_MOVED;
+    TRY(refuse_link(l->folder, number));
     if (!read_text(l->folder, number, text)) return OK;
     if (!lease_facts_read(&owner, text)) owner = (LeaseFacts){.beat_s = l->me.beat_s};
     *state = lease_facts_judge(&owner, &l->me);
@@ -244,7 +254,7 @@ static Status take(Lease *l)
         if (number > 0) TRY(judge(l, number, &state));
         least = 0;
         if (state == LEASE_MOVED) {
-            command_rest(0.05);
+            clock_rest(0.05);
             continue;
         }
         TRY(claim(l, number + 1, &mine));

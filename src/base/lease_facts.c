@@ -9,29 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* ---- a process ---- */
-
-/* When a process began, in ticks since the boot; 0: there is none, or it has ended and only its
- * parent has not noticed. Not known where /proc is not to be read: -1. */
-static int64_t began(int64_t process)
-{
-    char path[64], text[1024] = "", state = 0;
-    long long ticks = -1;
-    snprintf(path, sizeof path, "/proc/%lld/stat", (long long)process);
-    FILE *file = fopen(path, "re");
-    if (!file) return errno == ENOENT ? 0 : -1;
-    size_t got = fread(text, 1, sizeof text - 1, file);
-    fclose(file);
-    text[got] = 0;
-    /* a name may hold anything, brackets too */
-    const char *at = strrchr(text, ')');
-    if (!at || sscanf(at + 1,
-                      " %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d "
-                      "%*d %lld",
-                      &state, &ticks) != 2)
-        return -1;
-    return state == 'Z' || state == 'X' ? 0 : ticks;
-}
+/* ---- this one ---- */
 
 static void tell_place(char *out)
 {
@@ -47,8 +25,6 @@ static void tell_place(char *out)
     if (*boot && *space) snprintf(out, LEASE_WORD, "%s %s", boot, space);
 }
 
-/* ---- this one ---- */
-
 /* What stands between quotes: nothing that would have to be escaped. */
 static void copy_word(char *out, size_t room, const char *text)
 {
@@ -60,14 +36,14 @@ static void copy_word(char *out, size_t room, const char *text)
 
 void lease_facts_mine(LeaseFacts *f, double beat_s)
 {
-    char host[LEASE_WORD] = "?";
+    char host[LEASE_WORD];
     const char *slurm = getenv("SLURM_JOB_ID"), *turn = getenv("SLURM_RESTART_COUNT"),
                *run = getenv(LEASE_RUN);
     time_t now = time(NULL);
     struct tm local;
-    *f = (LeaseFacts){.process = getpid(), .began = began(getpid()), .beat_s = beat_s};
+    *f = (LeaseFacts){.process = getpid(), .began = process_began(getpid()), .beat_s = beat_s};
     lease_new_id(f->id);
-    (void)!gethostname(host, sizeof host - 1);
+    host_name(host, sizeof host);
     copy_word(f->host, sizeof f->host, host);
     tell_place(f->place);
     if (slurm) {
@@ -182,7 +158,7 @@ LeaseState lease_facts_judge(const LeaseFacts *o, const LeaseFacts *me)
 {
     if (o->ended || lease_facts_own(o, me)) return LEASE_GONE;
     if (*o->place && !strcmp(o->place, me->place)) {
-        int64_t now = began(o->process);
+        int64_t now = process_began((pid_t)o->process);
         if (now >= 0) return now == o->began ? LEASE_ALIVE : LEASE_GONE;
     }
     bool same_system =

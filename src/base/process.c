@@ -1,12 +1,27 @@
-/* Other processes of this host, as /proc has them, and threads of our own. */
+/* This host and program, other processes as /proc has them, and threads of our own. */
 #include "base.h"
 
 #include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
-char process_state(pid_t process)
+void host_name(char *name, size_t room)
 {
-    char path[64], line[256] = "";
+    memset(name, 0, room);
+    if (gethostname(name, room - 1) != 0 && errno != ENAMETOOLONG) snprintf(name, room, "?");
+}
+
+bool program_path(char *path, size_t room)
+{
+    ssize_t length = readlink("/proc/self/exe", path, room - 1);
+    path[length > 0 ? length : 0] = 0;
+    return length > 0;
+}
+
+/* *began: in ticks since the boot. */
+static char read_stat(pid_t process, long long *began)
+{
+    char path[64], line[1024], state;
     snprintf(path, sizeof path, "/proc/%lld/stat", (long long)process);
     FILE *file = fopen(path, "re");
     if (!file) return errno == ENOENT || errno == ESRCH ? PROCESS_GONE : PROCESS_UNKNOWN;
@@ -14,22 +29,49 @@ char process_state(pid_t process)
     fclose(file);
     line[length] = '\0';
     /* "PID (name) STATE ...": the name may hold anything but is the last thing in brackets. */
-    const char *state = strrchr(line, ')');
-    if (!state || state[1] != ' ') return PROCESS_UNKNOWN;
-    return state[2] == 'Z' || state[2] == 'X' ? PROCESS_GONE : state[2];
+    const char *end = strrchr(line, ')');
+    if (!end || sscanf(end + 1,
+                       " %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d "
+                       "%*d %lld",
+                       &state, began) != 2)
+        return PROCESS_UNKNOWN;
+    return state == 'Z' || state == 'X' ? PROCESS_GONE : state;
+}
+
+char process_state(pid_t process)
+{
+    long long began;
+    return read_stat(process, &began);
+}
+
+int64_t process_began(pid_t process)
+{
+    long long began = 0;
+    char state = read_stat(process, &began);
+    if (state == PROCESS_UNKNOWN) return -1;
+    return state == PROCESS_GONE ? 0 : began;
+}
+
+double proc_bytes(const char *path, const char *key)
+{
+    FILE *file = fopen(path, "re");
+    if (!file) return -1;
+    char line[256];
+    double sum = -1, kilobytes;
+    size_t length = strlen(key);
+    while (fgets(line, sizeof line, file))
+        if (strncmp(line, key, length) == 0 && sscanf(line + length, "%lf", &kilobytes) == 1)
+            sum = (sum < 0 ? 0 : sum) + 1024 * kilobytes;
+    fclose(file);
+    return sum;
 }
 
 double process_swapped(pid_t process)
 {
-    char path[64], line[256];
-    double kilobytes = 0;
+    char path[64];
     snprintf(path, sizeof path, "/proc/%lld/status", (long long)process);
-    FILE *file = fopen(path, "re");
-    if (!file) return 0;
-    while (fgets(line, sizeof line, file))
-        if (sscanf(line, "VmSwap: %lf", &kilobytes) == 1) break;
-    fclose(file);
-    return 1024 * kilobytes;
+    double bytes = proc_bytes(path, "VmSwap:");
+    return bytes < 0 ? 0 : bytes;
 }
 
 int thread_begin(pthread_t *thread, void *(*run)(void *of), void *of)

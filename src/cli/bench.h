@@ -5,8 +5,6 @@
 
 #include "train.h"
 
-/* sorts them */
-double bench_median(double *values, int count);
 /* Collective. */
 double bench_sum_ranks(const World *world, double mine);
 /* Collective. */

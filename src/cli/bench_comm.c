@@ -123,7 +123,7 @@ static double measure(Bench *bench, BenchRun run, int64_t count)
     int repeats = once * REPEATS_MAX < SECONDS ? REPEATS_MAX : (int)(SECONDS / once);
     if (repeats < REPEATS_MIN) repeats = REPEATS_MIN;
     for (int i = 0; i < repeats; ++i) times[i] = time_once(bench, run, count);
-    return bench_median(times, repeats);
+    return median(times, repeats);
 }
 
 static int64_t count_of(const CommTimes *times)

@@ -2,22 +2,9 @@
 #include "bench.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 enum { ROUNDS = 9, CALLS_MAX = 1000, BLOCK = 1 << 18, PRODUCT_MIN = 256, PRODUCT_MAX = 8192 };
 static const double ROUND_S = 0.02, PRODUCT_S = 5e-3;
-
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-double bench_median(double *values, int count)
-{
-    qsort(values, (size_t)count, sizeof *values, by_value);
-    return values[count / 2];
-}
 
 double bench_sum_ranks(const World *world, double mine)
 {
@@ -63,7 +50,7 @@ double bench_seconds(Backend *backend, BenchWork work, void *user)
     for (int i = 0; i < ROUNDS; ++i) lap(watch, work, user, calls);
     for (int i = 0; i < ROUNDS; ++i) time[i] = stopwatch_lap_s(watch, i) / calls;
     stopwatch_free(&watch);
-    return bench_median(time, ROUNDS);
+    return median(time, ROUNDS);
 }
 
 /* ---- random memory ---- */

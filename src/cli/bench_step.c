@@ -24,18 +24,6 @@ typedef struct StepBench {
     double bubble; /* share of the stages' time in which they wait for each other; NaN: not known */
 } StepBench;
 
-/* Peak resident memory of this process, MB. */
-static double peak_memory(void)
-{
-    FILE *status = fopen("/proc/self/status", "r");
-    char line[256];
-    double kib = 0;
-    while (status && fgets(line, sizeof line, status))
-        if (sscanf(line, "VmHWM: %lf", &kib) == 1) break;
-    if (status) fclose(status);
-    return kib / 1024;
-}
-
 /* Model flops of one micro-batch: products of dense layers, convolutions and attention's causal
  * half, backward as twice forward where inputs have gradients. No elementwise work, nothing that is
  * computed again. Of a tensor group's slices all. */
@@ -96,7 +84,7 @@ static void figures(const Trainer *t, StepBench *bench, Stopwatch *steps, Stopwa
     int count = stopwatch_laps(steps);
     double *time = mem_new((size_t)count * sizeof *time), total = 0;
     for (int i = 0; i < count; ++i) total += time[i] = stopwatch_period_s(steps, i);
-    bench->median_s = bench_median(time, count);
+    bench->median_s = median(time, count);
     bench->data_share = (trainer_data_wait_s(t) - before.data) / total;
     double waited = waits ? stopwatch_sum_s(waits) : 0;
     int laps = waits ? stopwatch_laps(waits) : 0;
@@ -211,7 +199,8 @@ static Status measure(const Config *config, const World *world, StepBench *bench
     TRY(trainer_new(&t, config, world));
     TrainSizes sizes = trainer_sizes(t);
     Status st = time_steps(t, bench);
-    bench->memory_mb = bench_sum_ranks(world, peak_memory());
+    bench->memory_mb =
+        bench_sum_ranks(world, proc_bytes("/proc/self/status", "VmHWM:") / (1 << 20));
     bench->device_mb = device_memory(t);
     bench->rows_per_s = (double)(sizes.batch * sizes.rows_per_sample) / bench->median_s;
     bench->flops = micro_flops(t) * sizes.micros / bench->median_s;

@@ -239,18 +239,6 @@ char *hosts_lost_text(const Hosts *h)
     return names(h, true, false);
 }
 
-typedef struct Words {
-    int count;
-    char **word;
-} Words;
-
-static void word(Words *w, char *text)
-{
-    w->word = mem_resize(w->word, (size_t)(w->count + 2) * sizeof *w->word);
-    w->word[w->count++] = text;
-    w->word[w->count] = NULL;
-}
-
 /* Slurm no longer hands --cpus-per-task on by itself. */
 static void srun_words(const Hosts *h, Words *w, int ranks)
 {
@@ -261,37 +249,37 @@ static void srun_words(const Hosts *h, Words *w, int ranks)
         if (h->host[i].ranks > most) most = h->host[i].ranks;
     }
     char *list = names(h, false, false);
-    word(w, mem_text("srun"));
-    if (is_open_mpi() && !getenv("SLURM_MPI_TYPE")) word(w, mem_text("--mpi=pmix"));
-    word(w, mem_text("--overlap"));
-    word(w, mem_text("--kill-on-bad-exit=1"));
-    word(w, mem_text("--distribution=block"));
-    word(w, mem_format("--nodes=%d", used));
-    word(w, mem_format("--ntasks=%d", ranks));
-    word(w, mem_format("--ntasks-per-node=%d", most));
-    if (cpus) word(w, mem_format("--cpus-per-task=%s", cpus));
-    word(w, mem_text("-w"));
-    word(w, list);
+    words_add(w, mem_text("srun"));
+    if (is_open_mpi() && !getenv("SLURM_MPI_TYPE")) words_add(w, mem_text("--mpi=pmix"));
+    words_add(w, mem_text("--overlap"));
+    words_add(w, mem_text("--kill-on-bad-exit=1"));
+    words_add(w, mem_text("--distribution=block"));
+    words_add(w, mem_format("--nodes=%d", used));
+    words_add(w, mem_format("--ntasks=%d", ranks));
+    words_add(w, mem_format("--ntasks-per-node=%d", most));
+    if (cpus) words_add(w, mem_format("--cpus-per-task=%s", cpus));
+    words_add(w, mem_text("-w"));
+    words_add(w, list);
 }
 
 /* Neighbours in the grid share a host. What ranks elsewhere must know is handed on by name. */
 static void mpirun_host_words(const Hosts *h, Words *w, int ranks)
 {
     static const char *const handed[] = {LEASE_RUN, "WEFT_LOG_DIR", "WEFT_CPU"};
-    word(w, mem_text("mpirun"));
-    word(w, mem_text("--host"));
-    word(w, names(h, false, true));
-    word(w, mem_text("--map-by"));
-    word(w, mem_text("slot"));
-    word(w, mem_text("--bind-to"));
-    word(w, mem_text("none"));
+    words_add(w, mem_text("mpirun"));
+    words_add(w, mem_text("--host"));
+    words_add(w, names(h, false, true));
+    words_add(w, mem_text("--map-by"));
+    words_add(w, mem_text("slot"));
+    words_add(w, mem_text("--bind-to"));
+    words_add(w, mem_text("none"));
     for (size_t i = 0; i < sizeof handed / sizeof *handed; ++i) {
         if (!getenv(handed[i])) continue;
-        word(w, mem_text("-x"));
-        word(w, mem_text(handed[i]));
+        words_add(w, mem_text("-x"));
+        words_add(w, mem_text(handed[i]));
     }
-    word(w, mem_text("-n"));
-    word(w, mem_format("%d", ranks));
+    words_add(w, mem_text("-n"));
+    words_add(w, mem_format("%d", ranks));
 }
 
 char **hosts_words(const Hosts *h, char *const *command)
@@ -303,6 +291,6 @@ char **hosts_words(const Hosts *h, char *const *command)
         srun_words(h, &w, ranks);
     else
         mpirun_host_words(h, &w, ranks);
-    for (int i = 0; command[i]; ++i) word(&w, mem_text(command[i]));
+    for (int i = 0; command[i]; ++i) words_add(&w, mem_text(command[i]));
     return w.word;
 }

@@ -67,43 +67,33 @@ void open_mpi_settings(bool quiet)
 
 char **mpirun_words(int ranks, char *const *command)
 {
-    int count = 0, n = 0;
-    while (command[count]) ++count;
-    char **out = mem_new((size_t)(count + 8) * sizeof *out);
-    out[n++] = mem_text("mpirun");
-    if (is_open_mpi() && !in_batch_job()) out[n++] = mem_text("--oversubscribe");
-    out[n++] = mem_text("--bind-to");
-    out[n++] = mem_text("none");
-    out[n++] = mem_text("-n");
-    out[n++] = mem_format("%d", ranks);
-    for (int i = 0; i < count; ++i) out[n++] = mem_text(command[i]);
-    return out;
+    Words w = {0};
+    words_add(&w, mem_text("mpirun"));
+    if (is_open_mpi() && !in_batch_job()) words_add(&w, mem_text("--oversubscribe"));
+    words_add(&w, mem_text("--bind-to"));
+    words_add(&w, mem_text("none"));
+    words_add(&w, mem_text("-n"));
+    words_add(&w, mem_format("%d", ranks));
+    for (int i = 0; command[i]; ++i) words_add(&w, mem_text(command[i]));
+    return w.word;
 }
 
 /* This program with the words of main but -n, under mpirun. */
 static char **own_words(int ranks, char *const *words)
 {
-    int count = 0, n = 0;
-    while (words[count]) ++count;
-    char **own = mem_new((size_t)(count + 1) * sizeof *own), program[4096];
-    ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
-    program[length > 0 ? length : 0] = 0;
-    own[n++] = length > 0 ? program : words[0];
-    for (int i = 1; i < count; ++i) {
-        if (!strcmp(words[i], "-n"))
+    char path[4096];
+    const char *program = program_path(path, sizeof path) ? path : words[0];
+    Words own = {0};
+    words_add(&own, mem_text(program));
+    for (int i = 1; words[i]; ++i) {
+        if (!strcmp(words[i], "-n") && words[i + 1])
             ++i;
         else if (strncmp(words[i], "-n=", 3) != 0)
-            own[n++] = words[i];
+            words_add(&own, mem_text(words[i]));
     }
-    char **out = mpirun_words(ranks, own);
-    mem_free(&own);
+    char **out = mpirun_words(ranks, own.word);
+    words_free(own.word);
     return out;
-}
-
-void words_free(char **words)
-{
-    for (int i = 0; words[i]; ++i) mem_free(&words[i]);
-    mem_free(&words);
 }
 
 /* A run whose rank was killed, or whose link broke, loses what came after its newest checkpoint:

@@ -72,6 +72,16 @@ typedef struct Ranks {
     /* run.fresh */
     bool fresh;
 } Ranks;
+/* The words of a command or of a run, each owned; NULL stands behind the last. Begin with {0},
+ * release word with words_free. */
+typedef struct Words {
+    int count;
+    char **word;
+} Words;
+/* Takes the word over. */
+void words_add(Words *w, char *word);
+/* NULL: nothing to do. */
+void words_free(char **word);
 /* Runs `mpirun -n count weft ...` with the words of main but -n, and ends with its exit code;
  * returns only where it could not be started. */
 Status launch_ranks(const Ranks *ranks);
@@ -79,7 +89,6 @@ Status launch_ranks(const Ranks *ranks);
 void launch_prepare(int ranks, int threads);
 /* The command under mpirun, on this host. Release with words_free. */
 char **mpirun_words(int ranks, char *const *command);
-void words_free(char **words);
 /* quiet: not its own words on a rank that failed. */
 void open_mpi_settings(bool quiet);
 bool in_batch_job(void);

@@ -202,24 +202,6 @@ static Status check_device(const Config *config, const SbatchOptions *o)
 /* ---- the words of the run ---- */
 
 /* CONFIG and key=value, as given and as they follow from the script. */
-typedef struct Words {
-    int count;
-    /* owned */
-    char **word;
-} Words;
-
-static void words_add(Words *w, char *word)
-{
-    w->word = mem_resize(w->word, (size_t)(w->count + 1) * sizeof *w->word);
-    w->word[w->count++] = word;
-}
-
-static void words_fini(Words *w)
-{
-    for (int i = 0; i < w->count; ++i) mem_free(&w->word[i]);
-    mem_free(&w->word);
-}
-
 /* An array's tasks have names and seeds of their own. Threads are part of the numbers: they are
  * said, so that no node's cores decide. */
 static Status make_words(const Config *config, const SbatchOptions *o, const Script *s, int argc,
@@ -355,8 +337,7 @@ static Status give(const Script *script, const SbatchOptions *o)
 static char *own_path(void)
 {
     char path[4096];
-    ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);
-    path[length > 0 ? length : 0] = 0;
+    program_path(path, sizeof path);
     char *libexec = strstr(path, "/libexec/weft");
     if (libexec && !strcmp(libexec, "/libexec/weft")) {
         char *starter = mem_format("%.*s/bin/weft", (int)(libexec - path), path);
@@ -422,7 +403,7 @@ static Status write_script(const Config *config, const SbatchOptions *o, int arg
     Status status = folder ? OK : fail(ERR_IO, "this folder has no name: %s", strerror(errno));
     if (status == OK) status = fill(config, o, argc, argv, &s, &words);
     if (status == OK) status = give(&s, o);
-    words_fini(&words);
+    words_free(words.word);
     mem_free(&name);
     mem_free(&weft);
     free(folder);

@@ -24,25 +24,20 @@ static const double WAIT_S = 600;
 static char *program_of(const char *word)
 {
     char path[4096];
-    ssize_t length = strcmp(word, "weft") ? -1 : readlink("/proc/self/exe", path, sizeof path - 1);
-    if (length <= 0) return mem_text(word);
-    path[length] = 0;
-    return mem_text(path);
+    return mem_text(!strcmp(word, "weft") && program_path(path, sizeof path) ? path : word);
 }
 
 /* The command with as many replicas; 0: as its words say. */
 static void set_command(Supervisor *s, int dp)
 {
-    int n = 2;
-    char *program = mem_text(s->command[0]);
-    words_free(s->command);
-    s->command = mem_new((size_t)(s->argc + 4) * sizeof *s->command);
-    s->command[0] = program;
-    s->command[1] = mem_text("train");
+    Words w = {0};
+    words_add(&w, mem_text(s->command[0]));
+    words_add(&w, mem_text("train"));
     for (int i = 0; i < s->argc; ++i)
-        if (dp == 0 || strncmp(s->argv[i], "grid.dp=", 8) != 0)
-            s->command[n++] = mem_text(s->argv[i]);
-    if (dp > 0) s->command[n] = mem_format("grid.dp=%d", dp);
+        if (dp == 0 || strncmp(s->argv[i], "grid.dp=", 8) != 0) words_add(&w, mem_text(s->argv[i]));
+    if (dp > 0) words_add(&w, mem_format("grid.dp=%d", dp));
+    words_free(s->command);
+    s->command = w.word;
 }
 
 static Status read_command(Supervisor *s, int argc, char **argv)
@@ -57,8 +52,9 @@ static Status read_command(Supervisor *s, int argc, char **argv)
                         argv[i]);
     s->argc = argc - 2;
     s->argv = argv + 2;
-    s->command = mem_new(2 * sizeof *s->command);
-    s->command[0] = program_of(argv[0]);
+    Words program = {0};
+    words_add(&program, program_of(argv[0]));
+    s->command = program.word;
     set_command(s, 0);
     return job_check(&s->config, &verb_train, s->argc, s->argv);
 }
@@ -145,7 +141,7 @@ Status supervise_init(Supervisor *s, int argc, char **argv)
 
 void supervise_fini(Supervisor *s)
 {
-    if (s->command) words_free(s->command);
+    words_free(s->command);
     hosts_fini(&s->hosts);
     config_free(&s->config);
     mem_free(&s->folder);

@@ -51,8 +51,7 @@ void threads_settle(int threads, char **words)
     /* nobody waits for anybody */
     if (threads == 1) return;
     threads_export(local, threads);
-    ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
-    program[length > 0 ? length : 0] = 0;
+    program_path(program, sizeof program);
     fflush(NULL);
     execv(program, words);
     execv("/proc/self/exe", words);

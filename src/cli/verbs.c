@@ -9,6 +9,7 @@
     _(generate)                                                                                    \
     _(plan)                                                                                        \
     _(verify)                                                                                      \
+    _(doctor)                                                                                      \
     _(sbatch)                                                                                      \
     _(importers_here)                                                                              \
     _(data_info)                                                                                   \

@@ -83,8 +83,8 @@ static void put_record(AppendFile *events, const Message *event)
  * second's name. */
 static Status open_new(AppendFile *events, const char *dir)
 {
-    char host[256] = "localhost";
-    gethostname(host, sizeof host - 1);
+    char host[256];
+    host_name(host, sizeof host);
     Status status = OK;
     for (long try = 0; try < NAME_TRIES; ++try) {
         char *path = mem_format("%s/events.out.tfevents.%010ld.%s.%ld.weft", dir,

@@ -260,7 +260,7 @@ static void nap(Channels *c, double waited_s)
     if (c->pipes.bell)
         pipes_sleep(&c->pipes, nap_s);
     else
-        nanosleep(&(struct timespec){.tv_nsec = (long)(nap_s * 1e9)}, NULL);
+        clock_rest(nap_s);
 }
 
 void channels_wait(Channels *channels, double waited_s)

@@ -31,3 +31,10 @@ int cuda_device_count(const char **why)
     if (why) *why = "built without CUDA";
     return 0;
 }
+
+bool cuda_device_facts(int number, GpuFacts *facts)
+{
+    (void)number;
+    (void)facts;
+    return false;
+}

@@ -23,23 +23,32 @@ int threads_core_of(int cpu)
     return first >= 0 && first < MASK_CPUS ? first : cpu;
 }
 
-/* Cores in the mask of a process (0: this one); 0 where it cannot be read. */
-static int mask_cores(pid_t pid)
+/* Counts the cores in the mask of a process (0: this one), and marks them in seen, of MASK_CPUS
+ * bytes; *cpus: its hardware threads. 0 where the mask cannot be read. */
+static int mark_cores(pid_t pid, char *seen, int *cpus)
 {
     size_t bytes = CPU_ALLOC_SIZE(MASK_CPUS);
     cpu_set_t *set = CPU_ALLOC(MASK_CPUS);
     int count = 0;
+    *cpus = 0;
     if (!set) return 0;
-    char *seen = mem_new(MASK_CPUS);
     if (sched_getaffinity(pid, bytes, set) == 0)
         for (int cpu = 0; cpu < MASK_CPUS; ++cpu) {
             if (!CPU_ISSET_S((size_t)cpu, bytes, set)) continue;
             int core = threads_core_of(cpu);
             count += !seen[core];
             seen[core] = 1;
+            *cpus += 1;
         }
-    mem_free(&seen);
     CPU_FREE(set);
+    return count;
+}
+
+static int mask_cores(pid_t pid)
+{
+    char *seen = mem_new(MASK_CPUS);
+    int cpus, count = mark_cores(pid, seen, &cpus);
+    mem_free(&seen);
     return count;
 }
 
@@ -73,17 +82,38 @@ static double group_cores(const char *folder, bool v2)
     return v[0] > 0 && v[1] > 0 ? v[0] / v[1] : 0;
 }
 
-/* The tightest limit from root/group up to root; 0 for none. group is cut short on the way. */
-static double tree_cores(const char *root, char *group, bool v2)
+/* Seconds for which one group's processes have waited for their quota. */
+static double group_waited(const char *folder, bool v2)
+{
+    char path[PATH_ROOM + 32], name[32];
+    double number, waited = 0;
+    snprintf(path, sizeof path, "%s/cpu.stat", folder);
+    FILE *f = fopen(path, "r");
+    if (!f) return 0;
+    while (fscanf(f, "%31s %lf", name, &number) == 2) {
+        if (v2 && !strcmp(name, "throttled_usec")) waited = 1e-6 * number;
+        if (!v2 && !strcmp(name, "throttled_time")) waited = 1e-9 * number;
+    }
+    fclose(f);
+    return waited;
+}
+
+typedef struct GroupFigures {
+    /* the tightest limit, 0 for none; the longest wait */
+    double cores, waited_s;
+} GroupFigures;
+
+/* Of all groups from root/group up to root. group is cut short on the way. */
+static void climb(const char *root, char *group, bool v2, GroupFigures *figures)
 {
     char folder[PATH_ROOM];
-    double least = 0;
     for (;;) {
         snprintf(folder, sizeof folder, "%s%s", root, group);
-        double cores = group_cores(folder, v2);
-        if (cores > 0 && (least == 0 || cores < least)) least = cores;
+        double cores = group_cores(folder, v2), waited = group_waited(folder, v2);
+        if (cores > 0 && (figures->cores == 0 || cores < figures->cores)) figures->cores = cores;
+        if (waited > figures->waited_s) figures->waited_s = waited;
         char *slash = strrchr(group, '/');
-        if (!slash) return least;
+        if (!slash) return;
         *slash = 0;
     }
 }
@@ -97,12 +127,12 @@ static bool has_cpu(char *controllers)
     return false;
 }
 
-int threads_quota(const char *proc_file, const char *root)
+static GroupFigures read_groups(const char *proc_file, const char *root)
 {
     char line[PATH_ROOM], v1_root[PATH_ROOM];
-    double least = 0;
+    GroupFigures figures = {0, 0};
     FILE *f = fopen(proc_file, "r");
-    if (!f) return 0;
+    if (!f) return figures;
     snprintf(v1_root, sizeof v1_root, "%.4000s/cpu", root);
     /* "0::/path" (v2) or "4:cpu,cpuacct:/path" (v1) */
     while (fgets(line, sizeof line, f)) {
@@ -114,10 +144,15 @@ int threads_quota(const char *proc_file, const char *root)
         bool v2 = controllers[1] == 0;
         if (!v2 && !has_cpu(controllers + 1)) continue;
         if (strcmp(path, "/") == 0) *path = 0;
-        double cores = tree_cores(v2 ? root : v1_root, path, v2);
-        if (cores > 0 && (least == 0 || cores < least)) least = cores;
+        climb(v2 ? root : v1_root, path, v2, &figures);
     }
     fclose(f);
+    return figures;
+}
+
+int threads_quota(const char *proc_file, const char *root)
+{
+    double least = read_groups(proc_file, root).cores;
     return least == 0 ? 0 : least < 1 ? 1 : (int)least;
 }
 
@@ -138,4 +173,18 @@ int threads_share(int ranks_on_node)
     int mine = mask_cores(0), outer = mask_cores(getppid());
     return threads_divide(mine, outer, threads_quota("/proc/self/cgroup", "/sys/fs/cgroup"),
                           ranks_on_node);
+}
+
+ThreadsLimits threads_limits(const char *root, char *core)
+{
+    ThreadsLimits limits = {.outer = mask_cores(getppid())};
+    char *own = core ? core : mem_new(MASK_CPUS), file[PATH_ROOM], groups[PATH_ROOM];
+    limits.cores = mark_cores(0, own, &limits.cpus);
+    if (!core) mem_free(&own);
+    snprintf(file, sizeof file, "%.4000s/proc/self/cgroup", root);
+    snprintf(groups, sizeof groups, "%.4000s/sys/fs/cgroup", root);
+    GroupFigures figures = read_groups(file, groups);
+    limits.quota = figures.cores;
+    limits.waited_s = figures.waited_s;
+    return limits;
 }

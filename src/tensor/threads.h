@@ -7,7 +7,6 @@
  * group up to the root counts. */
 int threads_quota(const char *proc_file, const char *root);
 
-enum { MASK_CPUS = 8192 };
 /* The core of a CPU, named by its first hardware thread: the first number in a list like "0,64" or
  * "0-1". */
 int threads_core_of(int cpu);

@@ -121,7 +121,7 @@ static const Fact facts[] = {
      false},
     {"a processor", tell_processor, "", true},
 };
-enum { FACTS = sizeof facts / sizeof *facts, HOST_BYTES = 64 };
+enum { FACTS = sizeof facts / sizeof *facts };
 
 typedef struct Told {
     char host[HOST_BYTES], text[FACTS][TEXT_BYTES];
@@ -132,7 +132,7 @@ typedef struct Told {
 static void tell(const Trainer *t, Told *told)
 {
     memset(told, 0, sizeof *told);
-    if (gethostname(told->host, sizeof told->host - 1) != 0) snprintf(told->host, HOST_BYTES, "?");
+    host_name(told->host, sizeof told->host);
     for (int i = 0; i < FACTS; ++i) facts[i].tell(t, told->text[i]);
 }
 
@@ -192,7 +192,7 @@ static bool see_lease(const RunDir *dir, const char *id)
     double begin_s = clock_s();
     while (!lease_is(dir->path, id)) {
         if (clock_s() - begin_s > SEE_WAIT_S) return false;
-        command_rest(0.05);
+        clock_rest(0.05);
     }
     return true;
 }
@@ -202,9 +202,9 @@ Status agree_on_folder(const World *world, const RunDir *dir)
     struct {
         char host[HOST_BYTES], id[LEASE_ID];
     } first = {{0}, {0}};
-    char host[HOST_BYTES] = "";
+    char host[HOST_BYTES];
     if (world->size == 1) return OK;
-    if (gethostname(host, sizeof host - 1) != 0) snprintf(host, sizeof host, "?");
+    host_name(host, sizeof host);
     if (world->rank == 0) {
         memcpy(first.host, host, sizeof host);
         snprintf(first.id, sizeof first.id, "%s", lease_id(dir->lease));

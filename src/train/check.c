@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 /* PART floats are a whole number of chunks */
-enum { PART = 16 * FLAT_CHUNK, HOST_BYTES = 64, TEXT_BYTES = 512 };
+enum { PART = 16 * FLAT_CHUNK, TEXT_BYTES = 512 };
 
 /* What this rank holds of a tensor: of a parameter its value (slot -1) or a slot of its state. */
 typedef struct Held {
@@ -152,12 +152,6 @@ static void look_fini(Look *look)
     mem_free(&look->hash);
 }
 
-static void host_name(char *host)
-{
-    memset(host, 0, HOST_BYTES);
-    if (gethostname(host, HOST_BYTES - 1) != 0) snprintf(host, HOST_BYTES, "?");
-}
-
 /* As checkpoints name it. */
 static char *tensor_name(const Look *look, int i)
 {
@@ -204,7 +198,7 @@ static Status check_finite(const Look *look)
     int with = -world_least(t->world, bad ? -t->world->rank : 0);
     if (t->world->rank == from) {
         char *name = tensor_name(look, look->not_finite);
-        host_name(host);
+        host_name(host, HOST_BYTES);
         snprintf(text, sizeof text, "%s holds %g on rank %d, %s%s", name,
                  bad_value(look, look->not_finite), from, host, with > from ? ", and others" : "");
         mem_free(&name);
@@ -268,7 +262,7 @@ static bool replicas_differ(const Look *look, char *text)
         Side mine = {.hash = look->hash[i], .rank = t->world->rank};
         Side *side = mem_new((size_t)dp->size * sizeof *side);
         char *name = tensor_name(look, i);
-        host_name(mine.host);
+        host_name(mine.host, HOST_BYTES);
         world_gather(dp, &mine, sizeof mine, side);
         name_ranks(side, dp->size, name, text);
         mem_free(&side);

@@ -5,8 +5,6 @@
  * answer: a busy controller holds up no step. */
 #include "job_end.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -64,22 +62,12 @@ static void complain(JobEnd *e, const char *why)
 static void ask(JobEnd *e)
 {
     char *words[] = {"squeue", "--noheader", "--jobs", (char *)e->job, "--format", "%A %L", NULL};
-    int ends[2] = {-1, -1};
-    pid_t child = 0;
     e->asked_s = clock_s();
     e->length = 0;
-    int error = pipe2(ends, O_CLOEXEC) == 0 ? 0 : errno;
-    if (!error && fcntl(ends[0], F_SETFL, O_NONBLOCK) != 0) error = errno;
-    if (!error) error = command_start(&child, ends[1], words);
-    if (ends[1] >= 0) close(ends[1]);
-    if (error) {
-        if (ends[0] >= 0) close(ends[0]);
-        e->next_s = e->asked_s + MOST_GAP;
-        complain(e, strerror(error));
-        return;
-    }
-    e->child = child;
-    e->answer = ends[0];
+    int error = command_open(&e->child, &e->answer, words);
+    if (!error) return;
+    e->next_s = e->asked_s + MOST_GAP;
+    complain(e, strerror(error));
 }
 
 static void log_end(const JobEnd *e)
@@ -129,27 +117,12 @@ static void settle(JobEnd *e)
 static void judge(JobEnd *e)
 {
     double left;
-    e->text[e->length] = 0;
     if (job_end_read(e->text, e->job, &left)) {
         know(e, e->asked_s + left);
         return;
     }
     e->text[strcspn(e->text, "\n")] = 0;
     complain(e, *e->text ? e->text : "it says nothing");
-}
-
-/* What of the answer is there. True at its end. */
-static bool read_answer(JobEnd *e)
-{
-    ssize_t got;
-    do {
-        size_t room = sizeof e->text - 1 - e->length;
-        char more[256];
-        got =
-            room ? read(e->answer, e->text + e->length, room) : read(e->answer, more, sizeof more);
-        if (got > 0 && room) e->length += (size_t)got;
-    } while (got > 0 || (got < 0 && errno == EINTR));
-    return got == 0 || errno != EAGAIN;
 }
 
 /* ---- what a run calls ---- */
@@ -187,7 +160,7 @@ void job_end_look(JobEnd *e, double margin_s)
         if (!e->child && now >= e->next_s) ask(e);
         return;
     }
-    bool answered = read_answer(e);
+    bool answered = command_read(e->answer, e->text, sizeof e->text, &e->length);
     if (!answered && now - e->asked_s < GIVE_UP) return;
     if (answered)
         judge(e);

@@ -81,25 +81,11 @@ TrainBytes train_bytes(const Trainer *t, const Plan *plan)
                                (device ? 0 : room)};
 }
 
-/* Adds the kB of the lines that begin with `key`; -1 where there is no such file or line. */
-static double sum_lines(const char *path, const char *key)
-{
-    FILE *file = fopen(path, "re");
-    if (!file) return -1;
-    char line[256];
-    double sum = -1, kb;
-    while (fgets(line, sizeof line, file))
-        if (strncmp(line, key, strlen(key)) == 0 && sscanf(line + strlen(key), "%lf", &kb) == 1)
-            sum = (sum < 0 ? 0 : sum) + 1024 * kb;
-    fclose(file);
-    return sum;
-}
-
 MemoryUse memory_use(void)
 {
     malloc_trim(0);
-    double private = sum_lines("/proc/self/smaps_rollup", "Pss_Anon:");
-    double shared = sum_lines("/proc/self/smaps_rollup", "Pss_Shmem:");
+    double private = proc_bytes("/proc/self/smaps_rollup", "Pss_Anon:");
+    double shared = proc_bytes("/proc/self/smaps_rollup", "Pss_Shmem:");
     return (MemoryUse){.own_bytes = private < 0 || shared < 0 ? -1 : private + shared,
-                       .peak_bytes = sum_lines("/proc/self/status", "VmHWM:")};
+                       .peak_bytes = proc_bytes("/proc/self/status", "VmHWM:")};
 }

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 /* more would be no training */
-enum { SKIPS_IN_A_ROW = 10, HOST_BYTES = 64 };
+enum { SKIPS_IN_A_ROW = 10 };
 
 Status run_bad_advice(Status st)
 {
@@ -85,7 +85,7 @@ static void compare(Run *r, StepMark mark)
     const StepMark *then = &b->mark[r->trainer->step - 1 - b->first];
     Differs mine = {.loss = !same_mark(&mark, then), .hash = mark.hash != then->hash};
     Differs *all = mem_new((size_t)r->world->size * sizeof *all);
-    if (gethostname(mine.host, sizeof mine.host - 1) != 0) mine.host[0] = '?';
+    host_name(mine.host, sizeof mine.host);
     world_gather(r->world, &mine, sizeof mine, all);
     for (int i = 0; i < r->world->size && !b->differed; ++i) b->differed = all[i].loss;
     if (b->differed) say_who(r, all);

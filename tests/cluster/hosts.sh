@@ -8,7 +8,7 @@
 #        hosts.sh on HOST COMMAND...          as ssh would run it, with a fresh environment (mpirun does so by itself)
 #        hosts.sh cut HOST, mend HOST         pulls its cable, and plugs it in again; its processes go on
 #        hosts.sh kill HOST                   it dies with all its processes, for good
-#        hosts.sh link RATE|off               limits what every host sends, e.g. 1gbit
+#        hosts.sh link RATE|off [HOST]        limits what every host sends, or one, e.g. 1gbit
 # Needs root and iproute2. Where namespaces are not allowed: says "skipped:" and why, exit code 0.
 set -eu
 me=$(cd "$(dirname "$0")" && pwd)/$(basename "$0") net=10.77.0
@@ -73,7 +73,7 @@ on() {
 link() {
     local host do_it="del dev eth0 root"
     [ "$1" = off ] || do_it="replace dev eth0 root tbf rate $1 burst 128kb latency 100ms"
-    for host in $CLUSTER_HOSTS; do
+    for host in ${2:-$CLUSTER_HOSTS}; do
         nsenter -t "$(cat "$state/$host")" --net tc qdisc $do_it 2>/dev/null || [ "$1" = off ]
     done
 }
@@ -83,7 +83,7 @@ case ${1:-} in
     mend) [ $# = 2 ] || usage; ip link set "port${2#n}" up;;
     kill) [ $# = 2 ] || usage; kill -KILL "$(cat "$state/$2")";;
     on) [ $# -ge 3 ] || usage; shift; on "$@";;
-    link) [ $# = 2 ] || usage; link "$2";;
+    link) [ $# = 2 ] || [ $# = 3 ] || usage; link "${@:2}";;
     host) host "$2";;
     login) shift; login "$@";;
     [1-9] | [1-9][0-9])

@@ -57,6 +57,13 @@ for way in cpu:cuda cuda:cpu; do
     holds "from $from to $to: the same bits" cmp -s a b
 done
 
+# What weft doctor says of GPUs.
+doctor() { env OMPI_MCA_rmaps_base_oversubscribe=1 "$@" timeout 60 mpirun --allow-run-as-root -n 2 "$WEFT" doctor .; }
+check 0 '2 for each process, emulated GPU' doctor EMULATE_GPUS=2
+check 0 '2 ranks share 1 GPU and take turns' doctor EMULATE_GPUS=1
+check 0 '2 of 8 GPUs have a rank' doctor EMULATE_GPUS=8
+check 0 'GB: others use it' doctor EMULATE_GPUS=2 EMULATE_OTHERS=2000000000
+
 # The same text.
 for device in cpu cuda; do
     check 0 'the quick ' "$WEFT" generate gpt.yaml --checkpoint runs/gpt-cpu/$half --prompt 'the quick ' --tokens 20 --temperature 0 train.device=$device

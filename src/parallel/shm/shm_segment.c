@@ -67,25 +67,11 @@ static void wish_huge(char *base, size_t bytes)
     madvise(base, whole, MADV_COLLAPSE);
 }
 
-/* The number after `key` in a file of lines "key number", or -1. */
-static double read_number(const char *path, const char *key)
-{
-    FILE *file = fopen(path, "re");
-    if (!file) return -1;
-    char line[256];
-    double value = -1;
-    while (value < 0 && fgets(line, sizeof line, file))
-        if (strncmp(line, key, strlen(key)) == 0 && sscanf(line + strlen(key), "%lf", &value) != 1)
-            value = -1;
-    fclose(file);
-    return value;
-}
-
 /* Shared memory is granted until the kernel kills somebody for it; so ask first whether all
  * segments fit. */
 static Status check_memory(const char *what, double bytes)
 {
-    double available = 1024 * read_number("/proc/meminfo", "MemAvailable:");
+    double available = proc_bytes("/proc/meminfo", "MemAvailable:");
     MemoryLimit limit = memory_limit("");
     if (available < 0 || limit.bytes < available) available = limit.bytes;
     if (bytes <= available) return OK;

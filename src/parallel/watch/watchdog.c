@@ -22,7 +22,7 @@ static const double DUMP_S = 2;
  * for its abort, longer. */
 enum { OTHERS_S = 2, ABORT_S = 7 };
 
-enum { HOST_TEXT = 64, WORDS = 2048, NAMED = 8 };
+enum { WORDS = 2048, NAMED = 8 };
 
 struct Watchdog {
     WatchdogOptions options;
@@ -32,7 +32,7 @@ struct Watchdog {
     /* owned: of all ranks, by their number in the job; of all nodes */
     RankState *rank;
     int *node_of;
-    char (*host)[HOST_TEXT];
+    char (*host)[HOST_BYTES];
     char *dump;
     double looked_s;
     /* the step that was late last, when that is said again, after what pause */
@@ -56,7 +56,7 @@ static void add(char *words, const char *text)
 
 static void add_state(const Watchdog *w, char *words, const RankState *state)
 {
-    char what[RANK_TEXT], text[RANK_TEXT + HOST_TEXT + 64];
+    char what[RANK_TEXT], text[RANK_TEXT + HOST_BYTES + 64];
     snprintf(text, sizeof text, "rank %d on %s %s", state->rank, w->host[w->node_of[state->rank]],
              rank_state_text(state, what));
     add(words, text);
@@ -135,7 +135,7 @@ static _Noreturn void end_job(Watchdog *w, const char *why)
     prepare_end(w);
     node_links_end(&w->links, die_lost_code());
     /* before the abort ends them */
-    if (w->links.nodes > 1) nanosleep(&(struct timespec){.tv_sec = OTHERS_S}, NULL);
+    if (w->links.nodes > 1) clock_rest(OTHERS_S);
     die_lost("%s; what each rank did last is in %s", why, w->dump);
 }
 
@@ -145,7 +145,7 @@ static _Noreturn void end_with_others(Watchdog *w)
     int code = w->links.end_code;
     prepare_end(w);
     if (w->links.node == 0) node_links_end(&w->links, code);
-    nanosleep(&(struct timespec){.tv_sec = ABORT_S}, NULL);
+    clock_rest(ABORT_S);
     world_abort(code);
     _exit(code);
 }
@@ -340,11 +340,11 @@ static int count_nodes(Watchdog *w)
 static void learn_hosts(Watchdog *w, int nodes)
 {
     size_t ranks = (size_t)w->world->size;
-    char mine[HOST_TEXT] = "", (*all)[HOST_TEXT] = mem_new(ranks * sizeof *all);
-    gethostname(mine, sizeof mine - 1);
+    char mine[HOST_BYTES], (*all)[HOST_BYTES] = mem_new(ranks * sizeof *all);
+    host_name(mine, sizeof mine);
     world_gather(w->world, mine, sizeof mine, all);
     w->host = mem_new((size_t)nodes * sizeof *w->host);
-    for (size_t r = 0; r < ranks; ++r) memcpy(w->host[w->node_of[r]], all[r], HOST_TEXT);
+    for (size_t r = 0; r < ranks; ++r) memcpy(w->host[w->node_of[r]], all[r], HOST_BYTES);
     mem_free(&all);
 }
 

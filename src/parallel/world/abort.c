@@ -40,8 +40,7 @@ void world_abort_kills(pid_t process)
 
 static void *end_by_itself(void *code)
 {
-    struct timespec left = {.tv_sec = PATIENCE_S};
-    while (nanosleep(&left, &left) != 0) continue;
+    clock_rest(PATIENCE_S);
     for (const Doomed *d = doomed; d; d = d->next) kill(d->process, SIGKILL);
     _exit((int)(intptr_t)code);
 }

@@ -77,6 +77,8 @@ typedef struct KernelSpec {
     /* convolutions: a direct kernel of our own, which shape decides (first_conv.h,
      * depthwise.h) */
     bool direct;
+    /* dense: by our own products, all plain (dense_product.h) */
+    bool product;
     /* forward: y = max(y, 0) */
     bool relu;
     /* backward: the forward kernel; borrowed for the call */

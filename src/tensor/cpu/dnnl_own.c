@@ -1,4 +1,5 @@
 /* Kernels of our own behind dnnl.h, where oneDNN has none as good. */
+#include "dense_product.h"
 #include "depthwise.h"
 #include "dnnl_api.h"
 #include "first_conv.h"
@@ -116,11 +117,31 @@ static Kernel *depthwise_plan(Dnnl *dnnl, const KernelSpec *spec)
     return own_new(dnnl, spec, &depthwise_table, impl, lanes == 16 ? dnnl_Goihw16g : dnnl_Goihw8g);
 }
 
+/* ---- dense ---- */
+OWN_TABLE(dense_product, DenseRun, "product")
+
+static Kernel *product_plan(Dnnl *dnnl, const KernelSpec *spec)
+{
+    int64_t x[FORMAT_DIMS], w[FORMAT_DIMS];
+    const int ndim = onednn_dims(spec->role[ROLE_W], w);
+    onednn_dims(spec->role[ROLE_X], x);
+    DenseRun *impl =
+        dense_product_new(&(DenseSpec){.kind = spec->kind,
+                                       .rows = x[0],
+                                       .in = format_elements(spec->role[ROLE_X]) / x[0],
+                                       .out = w[0],
+                                       .relu = spec->relu,
+                                       .threads = omp_get_max_threads()});
+    return own_new(dnnl, spec, &dense_product_table, impl, ndim == 2 ? dnnl_ab : dnnl_abcd);
+}
+
 bool own_kernel_plan(Kernel **kernel, Dnnl *dnnl, const KernelSpec *spec)
 {
     int64_t w[FORMAT_DIMS];
     if (spec->winograd)
         *kernel = winograd_plan(dnnl, spec);
+    else if (spec->product)
+        *kernel = product_plan(dnnl, spec);
     else if (spec->direct && onednn_dims(spec->role[ROLE_W], w) == FORMAT_DIMS)
         *kernel = depthwise_plan(dnnl, spec);
     else if (spec->direct)

@@ -57,6 +57,7 @@ static KernelSpec kernel_spec(const LinearSpec *s, int direction, const Kernel *
         .pad = {s->pad[0], s->pad[1]},
         .winograd = s->winograd,
         .direct = s->direct[direction],
+        .product = s->product,
         .hint = hint,
     };
 }

@@ -23,8 +23,8 @@ typedef struct LinearSpec {
     int stride[2], pad[2];
     /* convolutions: by our own kernels (winograd.h) */
     bool winograd;
-    /* as KernelSpec has it */
-    bool direct[LINEAR_DIRECTIONS];
+    /* as KernelSpec has them */
+    bool direct[LINEAR_DIRECTIONS], product;
     /* Some of the weight meets padding only. oneDNN 2.6 in bf16 leaves that part of its sums
      * unwritten: they begin as zero. */
     bool dead_taps;

@@ -9,7 +9,7 @@
 const char *cuda_node(void)
 {
     static char name[65];
-    if (!*name && gethostname(name, sizeof name - 1) != 0) snprintf(name, sizeof name, "localhost");
+    if (!*name) host_name(name, sizeof name);
     return name;
 }
 
@@ -100,6 +100,27 @@ int cuda_device_at(int number, int count)
         if (before == number) return i;
     }
     return number;
+}
+
+bool cuda_device_facts(int number, GpuFacts *facts)
+{
+    const int count = cuda_device_count(NULL);
+    if (count == 0) return false;
+    const int device = cuda_device_at(number % count, count);
+    struct cudaDeviceProp properties;
+    size_t left = 0, all = 0;
+    cudaError_t error = cudaGetDeviceProperties(&properties, device);
+    if (error == cudaSuccess) error = cudaDeviceGetPCIBusId(facts->bus, sizeof facts->bus, device);
+    if (error == cudaSuccess) error = cudaSetDevice(device);
+    if (error == cudaSuccess) error = cudaMemGetInfo(&left, &all);
+    if (error != cudaSuccess) {
+        cudaGetLastError();
+        return false;
+    }
+    snprintf(facts->model, sizeof facts->model, "%.63s", properties.name);
+    facts->free_bytes = (double)left;
+    facts->bytes = (double)all;
+    return true;
 }
 
 void cuda_check(cudaError_t error, const char *call)

@@ -11,6 +11,7 @@
 #define WEFT_TENSOR_SIMD_H
 
 #include "tensor.h"
+#include "dense.h"
 #include "depthwise.h"
 #include "first_conv.h"
 #include "winograd.h"
@@ -233,6 +234,11 @@ typedef struct SimdTable {
     void (*depthwise_data)(const DepthwisePlane *a, const float *dy, const float *w, float *dx);
     void (*depthwise_weight)(const DepthwisePlane *a, const float *x, const float *dy, float *dw,
                              float *db);
+    /* NULL but with AVX2 alone. A part of out, DENSE_SCRATCH floats of scratch at a border of 64
+     * bytes; and sum[column .. end) of rows of x, `row` floats apart. */
+    void (*dense_product)(const DenseProduct *p, const DensePart *part, float *scratch);
+    void (*dense_columns)(const float *x, int64_t rows, int64_t row, int64_t column, int64_t end,
+                          float *sum);
 } SimdTable;
 
 /* The table in use for activations of that type: cpu_used's, unless simd_use chose another. */

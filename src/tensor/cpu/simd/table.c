@@ -66,6 +66,10 @@ const SimdTable SIMD_NAME(kernels) = {
     SLOT_FLOAT(depthwise_forward),
     SLOT_FLOAT(depthwise_data),
     SLOT_FLOAT(depthwise_weight),
+#ifndef __AVX512F__
+    SLOT_FLOAT(dense_product),
+    SLOT_FLOAT(dense_columns),
+#endif
 #endif
 };
 

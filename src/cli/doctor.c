@@ -1,0 +1,70 @@
+/* weft doctor [DIR]: is this machine, or this allocation, fit to train on? */
+#include "private.h"
+
+#include "doctor.h"
+
+#include <string.h>
+
+typedef struct DoctorFlags {
+    int64_t ranks;
+    double checkpoint_mb;
+    bool json;
+    const char *probe;
+} DoctorFlags;
+
+static const Flag flags[] = {
+    FLAG_RANKS(DoctorFlags),
+    {"--checkpoint-mb", FLAG_FIELD(DoctorFlags, checkpoint_mb), .value = "MB", .lo_open = true,
+     .hi = 1e9, .fallback = "100",
+     .help = "size of one checkpoint, as weft plan says; DIR is to have room for three"},
+    {"--json", FLAG_FIELD(DoctorFlags, json), .help = "one JSON object"},
+    {"--probe", FLAG_FIELD(DoctorFlags, probe), .value = "TASK",
+     .help = "one part of the checks on files alone, as doctor starts it for itself: "
+             "files:NAME, leave:NAME, find:NAME, remove:NAME"},
+};
+
+/* The lines of --version. Owned. */
+static char *version_lines(void)
+{
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *lines = open_memstream(&text, &bytes);
+    if (!lines) die_as(ERR_MEMORY, "out of memory");
+    print_version(lines);
+    if (fclose(lines) != 0) die_as(ERR_MEMORY, "out of memory");
+    return text;
+}
+
+static Status run(int argc, char **argv, const void *options)
+{
+    const DoctorFlags *o = options;
+    const char *folder = argc ? argv[0] : ".";
+    if (o->probe) return doctor_probe(o->probe, folder);
+    terminal_settle();
+    char *versions = version_lines();
+    DoctorOptions doctor = {.folder = folder,
+                            .checkpoint_bytes = 1e6 * o->checkpoint_mb,
+                            .json = o->json,
+                            .versions = versions,
+                            .root = "",
+                            .first = launch_rank() == 0};
+    Status status = doctor_run(&doctor);
+    mem_free(&versions);
+    return status;
+}
+
+const Verb verb_doctor = {
+    .name = "doctor",
+    .words = "[DIR]",
+    .least = 0,
+    .most = 1,
+    .expects = "the folder that runs will write to, at most",
+    .help = "is this machine, or this allocation, fit to train on? a line for each check",
+    .more = "`weft doctor` looks at this machine, `srun weft doctor DIR` at an allocation: within "
+            "30 s it measures cores, memory, network and the file system of DIR (by default the "
+            "present folder), compares hosts with each other, and says of each check ok, or what "
+            "is the matter, where, and what to try. It changes no setting. Exit code 0 also with "
+            "warnings, 78 where a run could not work.",
+    VERB_FLAGS(DoctorFlags, flags),
+    .run = run,
+};

@@ -1,0 +1,84 @@
+/* Has each thread that a run would start a core of its own? By the masks of all ranks of a node: a
+ * launcher that binds two ranks to one core, or each rank to one of many, is not seen by a rank. */
+#include "figures.h"
+#include "private.h"
+
+#include <stdlib.h>
+
+static void measure(Doctor *d, void *mine)
+{
+    Cores *c = mine;
+    const char *asked = getenv("SLURM_CPUS_PER_TASK");
+    char *core = mem_new(MASK_CPUS);
+    c->threads = threads_share(d->world.node_size);
+    c->limits = threads_limits(d->options->root, core);
+    c->asked = asked ? (int)strtol(asked, NULL, 10) : 0;
+    for (int i = 0; i < MASK_CPUS; ++i)
+        if (core[i]) c->core[i / 8] |= (unsigned char)(1 << i % 8);
+    mem_free(&core);
+}
+
+static int count_bits(const unsigned char *core)
+{
+    int count = 0;
+    for (int i = 0; i < MASK_CPUS; ++i) count += core[i / 8] >> i % 8 & 1;
+    return count;
+}
+
+/* Of the ranks of one node together. */
+typedef struct Node {
+    int ranks, threads, cores, outer;
+} Node;
+
+static Node join(const Allocation *a, const Cores *all, int first)
+{
+    Node node = {0};
+    unsigned char core[MASK_CPUS / 8] = {0};
+    for (int r = first; r < a->ranks; ++r) {
+        if (a->place[r].first != first) continue;
+        ++node.ranks;
+        node.threads += all[r].threads;
+        if (all[r].limits.outer > node.outer) node.outer = all[r].limits.outer;
+        for (size_t i = 0; i < sizeof core; ++i) core[i] |= all[r].core[i];
+    }
+    node.cores = count_bits(core);
+    return node;
+}
+
+static void judge(const Check *check, const Allocation *a, const void *all, Report *report)
+{
+    const Cores *c = all;
+    for (int r = 0; r < a->ranks; ++r) {
+        if (c[r].asked > c[r].limits.cpus)
+            report_rank(report, SEVERITY_WARN, r,
+                        "srun -c $SLURM_CPUS_PER_TASK (or export SRUN_CPUS_PER_TASK)",
+                        "the job asked for %d CPUs a task, and the rank may use %d", c[r].asked,
+                        c[r].limits.cpus);
+        if (!place_leads(a, r)) continue;
+        Node node = join(a, c, r);
+        if (r == 0)
+            report_summary(report, "%d thread%s on %d core%s of %s", node.threads,
+                           node.threads == 1 ? "" : "s", node.cores, node.cores == 1 ? "" : "s",
+                           a->nodes > 1 ? "each node" : "this node");
+        if (node.threads > check->threshold * node.cores)
+            report_host(report, SEVERITY_WARN, r,
+                        "fewer ranks a node, or mpirun --bind-to none, srun -c",
+                        "%d ranks with %d threads share %d core%s and take turns", node.ranks,
+                        node.threads, node.cores, node.cores == 1 ? "" : "s");
+        else if (2 * node.cores <= node.outer)
+            report_host(report, SEVERITY_WARN, r,
+                        "mpirun --bind-to none, or --map-by slot:PE=CORES; srun -c CORES",
+                        "the ranks are bound to %d of the %d cores that their launcher has",
+                        node.cores, node.outer);
+    }
+}
+
+const Check check_cores = {
+    .name = "cores",
+    .what = "threads on a core",
+    .threshold = 1,
+    .limit_s = 2,
+    .bytes = sizeof(Cores),
+    .measure = measure,
+    .judge = judge,
+};

@@ -1,0 +1,190 @@
+/* Do all ranks run the same program on the same libraries? Versions by what they say of themselves,
+ * files by their bytes: the same version from another build may round otherwise. And processors by
+ * their names. */
+#include "figures.h"
+#include "private.h"
+
+#include <link.h>
+#include <string.h>
+#if defined(__GLIBC__)
+#include <gnu/libc-version.h>
+#endif
+
+/* ---- versions ---- */
+
+static void measure_versions(Doctor *d, void *mine)
+{
+    Versions *v = mine;
+    const char *c_library = "";
+#if defined(__GLIBC__)
+    c_library = gnu_get_libc_version();
+#endif
+    snprintf(v->lines, sizeof v->lines,
+             "%.1400s"
+             "C library %s\n",
+             d->options->versions, c_library);
+}
+
+/* By how a line begins; the last row is for all others. */
+typedef struct Kind {
+    const char *begins;
+    Severity severity;
+    const char *cure;
+} Kind;
+static const Kind kinds[] = {
+    {"CPU kernels:", SEVERITY_FATAL,
+     "train.cpu=SET with one that all processors have, or nodes of one kind (sbatch -C)"},
+    {"CUDA", SEVERITY_WARN, "nodes of one kind (sbatch -C), one driver on all"},
+    {"", SEVERITY_FATAL, "one version on all nodes: module list; echo $LD_LIBRARY_PATH"},
+};
+
+/* The first line in which two texts differ. */
+static void differ(const char *a, const char *b, char line[2][160])
+{
+    size_t x = 0, y = 0;
+    do {
+        x = strcspn(a, "\n");
+        y = strcspn(b, "\n");
+        if (x != y || strncmp(a, b, x) != 0) break;
+        a += x + (a[x] != 0);
+        b += y + (b[y] != 0);
+    } while (*a || *b);
+    snprintf(line[0], 160, "%.*s", (int)x, a);
+    snprintf(line[1], 160, "%.*s", (int)y, b);
+}
+
+static void judge_versions(const Check *check, const Allocation *a, const void *all, Report *report)
+{
+    const Versions *v = all;
+    const char *most = most_common(a, all, sizeof *v, 0);
+    char line[2][160];
+    (void)check;
+    report_summary(report, "%.*s%s", (int)strcspn(v->lines, "\n"), v->lines,
+                   a->ranks > 1 ? " and the same libraries on all ranks" : "");
+    for (int r = 0; r < a->ranks; ++r) {
+        const Kind *kind = kinds;
+        if (!most || !strcmp(v[r].lines, most)) continue;
+        differ(v[r].lines, most, line);
+        while (strncmp(line[0], kind->begins, strlen(kind->begins)) != 0) ++kind;
+        report_rank(report, kind->severity, r, kind->cure, "has '%s', most have '%s'", line[0],
+                    line[1]);
+    }
+}
+
+const Check check_versions = {
+    .name = "versions",
+    .what = "lines of weft --version that differ",
+    .threshold = 0,
+    .limit_s = 4,
+    .bytes = sizeof(Versions),
+    .measure = measure_versions,
+    .judge = judge_versions,
+};
+
+/* ---- files ---- */
+
+static int add_file(struct dl_phdr_info *info, size_t size, void *of)
+{
+    Libraries *libraries = of;
+    char text[128];
+    (void)size;
+    bool program = libraries->count == 0;
+    const char *path = program ? "/proc/self/exe" : info->dlpi_name;
+    const char *slash = strrchr(path, '/');
+    if (!slash || libraries->count == LIBRARIES) return 0;
+    struct LoadedFile *file = &libraries->file[libraries->count++];
+    file_describe(path, text, sizeof text);
+    snprintf(file->name, sizeof file->name, "%s", program ? "weft" : slash + 1);
+    file->hash = hash_text(text);
+    return 0;
+}
+
+static void measure_files(Doctor *d, void *mine)
+{
+    (void)d;
+    dl_iterate_phdr(add_file, mine);
+}
+
+static const struct LoadedFile *find(const Libraries *libraries, const char *name)
+{
+    for (int i = 0; i < libraries->count; ++i)
+        if (!strcmp(libraries->file[i].name, name)) return &libraries->file[i];
+    return NULL;
+}
+
+/* What more than half of those ranks have that have such a file (Boyer and Moore 1981, "MJRTY"). */
+static uint64_t majority(const Allocation *a, const Libraries *l, const char *name)
+{
+    uint64_t hash = 0;
+    int lead = 0;
+    for (int r = 0; r < a->ranks; ++r) {
+        const struct LoadedFile *file = find(&l[r], name);
+        if (!file) continue;
+        if (lead == 0) hash = file->hash;
+        lead += file->hash == hash ? 1 : -1;
+    }
+    return hash;
+}
+
+static void judge_files(const Check *check, const Allocation *a, const void *all, Report *report)
+{
+    const Libraries *l = all;
+    (void)check;
+    report_summary(report, "%d files%s", l->count, a->ranks > 1 ? ", the same on all ranks" : "");
+    for (int i = 0; i < l->count; ++i) {
+        const char *name = l->file[i].name;
+        uint64_t most = majority(a, l, name);
+        for (int r = 0; r < a->ranks; ++r) {
+            const struct LoadedFile *file = find(&l[r], name);
+            if (file && file->hash != most)
+                report_rank(report, i == 0 ? SEVERITY_FATAL : SEVERITY_WARN, r,
+                            i == 0 ? "one program on all nodes, by the same path"
+                                   : "one version on all nodes: ldd, module list",
+                            "%s is another file than on most ranks", name);
+        }
+    }
+}
+
+const Check check_libraries = {
+    .name = "libraries",
+    .what = "files that differ",
+    .threshold = 0,
+    .limit_s = 5,
+    .bytes = sizeof(Libraries),
+    .measure = measure_files,
+    .judge = judge_files,
+};
+
+/* ---- processors ---- */
+
+static void measure_processor(Doctor *d, void *mine)
+{
+    Processor *p = mine;
+    (void)d;
+    cpu_model(p->model);
+}
+
+static void judge_processor(const Check *check, const Allocation *a, const void *all,
+                            Report *report)
+{
+    const Processor *p = all;
+    const char *most = most_common(a, all, sizeof *p, 0);
+    (void)check;
+    report_summary(report, "%s", most ? most : "not known");
+    for (int r = 0; r < a->ranks; ++r)
+        if (most && *p[r].model && strcmp(p[r].model, most) != 0)
+            report_host(report, SEVERITY_WARN, r, "nodes of one kind (sbatch -C)",
+                        "has %s, most have %s: the slower decide the speed, and bits may differ "
+                        "from those of one kind",
+                        p[r].model, most);
+}
+
+const Check check_processors = {
+    .name = "processors",
+    .what = "models that differ",
+    .threshold = 0,
+    .limit_s = 2,
+    .bytes = sizeof(Processor),
+    .measure = measure_processor,
+    .judge = judge_processor,
+};

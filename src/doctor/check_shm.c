@@ -1,0 +1,50 @@
+/* Room in /dev/shm, where MPI and NCCL keep what ranks of a node share (weft's own sums use memory
+ * without a name). Where it is too small, ranks die of SIGBUS in their first large message. */
+#include "figures.h"
+#include "private.h"
+
+#include <sys/statvfs.h>
+
+/* besides what is needed for each rank */
+static const double BASE_BYTES = 64e6;
+
+static void measure(Doctor *d, void *mine)
+{
+    Room *room = mine;
+    struct statvfs fs;
+    char *path = mem_format("%s/dev/shm", d->options->root);
+    room->known = statvfs(path, &fs) == 0;
+    if (room->known) room->free_bytes = (double)fs.f_bavail * (double)fs.f_frsize;
+    mem_free(&path);
+}
+
+static void judge(const Check *check, const Allocation *a, const void *all, Report *report)
+{
+    const Room *room = all;
+    double least = -1;
+    char text[2][16];
+    for (int r = 0; r < a->ranks; ++r) {
+        if (!place_leads(a, r)) continue;
+        double need = BASE_BYTES + check->threshold * a->place[r].node_size;
+        if (!room[r].known)
+            report_host(report, SEVERITY_WARN, r, "mount -t tmpfs shm /dev/shm",
+                        "there is no /dev/shm, which MPI and NCCL need");
+        else if (room[r].free_bytes < need)
+            report_host(report, SEVERITY_WARN, r,
+                        "docker run --shm-size=1g or --ipc=host; mount -o remount,size=1g /dev/shm",
+                        "%s free, less than %s: ranks of MPI and NCCL may die of SIGBUS",
+                        text_bytes(room[r].free_bytes, text[0]), text_bytes(need, text[1]));
+        if (least < 0 || room[r].free_bytes < least) least = room[r].free_bytes;
+    }
+    report_summary(report, "%s free", text_bytes(least, text[0]));
+}
+
+const Check check_shm = {
+    .name = "/dev/shm",
+    .what = "bytes a rank, beside 64 MB",
+    .threshold = 10e6,
+    .limit_s = 2,
+    .bytes = sizeof(Room),
+    .measure = measure,
+    .judge = judge,
+};

@@ -1,0 +1,43 @@
+/* What several checks read of a host. */
+#include "private.h"
+
+#include <dirent.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+void doctor_host(char out[HOST_BYTES])
+{
+    host_name(out, HOST_BYTES);
+}
+
+bool doctor_word(const char *root, const char *path, char *out, size_t room)
+{
+    char name[512], word[128] = "";
+    snprintf(name, sizeof name, "%s%s", root, path);
+    FILE *file = fopen(name, "re");
+    bool read = file && fscanf(file, "%127s", word) == 1;
+    if (file) fclose(file);
+    snprintf(out, room, "%s", word);
+    return read;
+}
+
+double doctor_number(const char *root, const char *path)
+{
+    char word[128], *end = word;
+    if (!doctor_word(root, path, word, sizeof word)) return -1;
+    double number = strtod(word, &end);
+    return end == word ? -1 : number;
+}
+
+int doctor_entries(const char *root, const char *path)
+{
+    char *name = mem_format("%s%s", root, path);
+    DIR *folder = opendir(name);
+    int entries = 0;
+    for (const struct dirent *item; folder && (item = readdir(folder));)
+        entries += item->d_name[0] != '.';
+    if (folder) closedir(folder);
+    mem_free(&name);
+    return entries;
+}

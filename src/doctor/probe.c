@@ -1,0 +1,204 @@
+/* What is done to a folder, in a process that can be left behind where a file system does not
+ * answer. It says what it is about to do before it does it, a line each, "at WHAT", and what it
+ * measured, "NAME VALUE". Its file has no name from its beginning on, so nothing stays. */
+#include "private.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/statfs.h>
+#include <unistd.h>
+
+enum { PAGE_BYTES = 4096, BLOCK_BYTES = 1 << 20, SYNCS = 20, BLOCKS = 64 };
+/* of each of: syncs, writing, reading */
+static const double STEP_S = 1.2;
+
+static void say(const char *name, double value)
+{
+    printf("%s %.17g\n", name, value);
+}
+
+static const char *type_name(long type)
+{
+    static const struct {
+        long type;
+        const char *name;
+    } known[] = {{0x0bd00bd0, "Lustre"}, {0x47504653, "GPFS"},   {0x19830326, "BeeGFS"},
+                 {0x6969, "NFS"},        {0x01021994, "tmpfs"},  {0x00c36400, "Ceph"},
+                 {0x65735546, "FUSE"},   {0xef53, "ext4"},       {0x58465342, "XFS"},
+                 {0x9123683e, "btrfs"},  {0x794c7630, "overlay"}};
+    static char other[32];
+    for (size_t i = 0; i < sizeof known / sizeof *known; ++i)
+        if (known[i].type == type) return known[i].name;
+    snprintf(other, sizeof other, "type-0x%lx", type);
+    return other;
+}
+
+/* ---- one folder's speed and room ---- */
+
+static void find_room(const char *folder)
+{
+    struct statfs fs;
+    puts("at statfs");
+    if (statfs(folder, &fs) != 0) return;
+    printf("type %s\n", type_name((long)fs.f_type));
+    say("free_bytes", (double)fs.f_bavail * (double)fs.f_bsize);
+    say("inodes", (double)fs.f_files);
+    say("free_inodes", (double)fs.f_ffree);
+}
+
+static int try_locks(int file)
+{
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    puts("at flock");
+    say("flock_error", flock(file, LOCK_EX | LOCK_NB) != 0 ? errno : 0);
+    puts("at fcntl");
+    say("fcntl_error", fcntl(file, F_SETLK, &lock) != 0 ? errno : 0);
+    return 0;
+}
+
+static int write_block(int file, const char *block, size_t bytes, off_t at)
+{
+    ssize_t wrote = pwrite(file, block, bytes, at);
+    return wrote == (ssize_t)bytes ? 0 : wrote < 0 ? errno : ENOSPC;
+}
+
+static int try_sync(int file, const char *block)
+{
+    double took[SYNCS], begin_s = clock_s();
+    int count = 0;
+    puts("at fsync");
+    while (count < SYNCS && clock_s() - begin_s < STEP_S) {
+        double from_s = clock_s();
+        int error = write_block(file, block, PAGE_BYTES, 0);
+        if (error || fsync(file) != 0) return error ? error : errno;
+        took[count++] = clock_s() - from_s;
+    }
+    say("sync_s", median(took, count));
+    return 0;
+}
+
+static int try_write(int file, const char *block, int most, int *blocks)
+{
+    double begin_s = clock_s();
+    puts("at write");
+    for (*blocks = 0; *blocks < most && clock_s() - begin_s < STEP_S; ++*blocks) {
+        int error = write_block(file, block, BLOCK_BYTES, (off_t)*blocks * BLOCK_BYTES);
+        if (error) return error;
+    }
+    if (fsync(file) != 0) return errno;
+    say("write_bytes_per_s", (double)*blocks * BLOCK_BYTES / (clock_s() - begin_s));
+    return 0;
+}
+
+/* Out of the cache, where the file system lets go of it. */
+static int try_read(int file, char *block, int blocks)
+{
+    puts("at read");
+    (void)!posix_fadvise(file, 0, 0, POSIX_FADV_DONTNEED);
+    double begin_s = clock_s();
+    int done = 0;
+    for (; done < blocks && clock_s() - begin_s < STEP_S; ++done) {
+        ssize_t got = pread(file, block, BLOCK_BYTES, (off_t)done * BLOCK_BYTES);
+        if (got != BLOCK_BYTES) return got < 0 ? errno : EIO;
+    }
+    say("read_bytes_per_s", (double)done * BLOCK_BYTES / (clock_s() - begin_s));
+    return 0;
+}
+
+/* At most a quarter of what is free. */
+static int block_count(const char *folder)
+{
+    struct statfs fs;
+    if (statfs(folder, &fs) != 0) return 1;
+    double quarter = (double)fs.f_bavail * (double)fs.f_bsize / 4 / BLOCK_BYTES;
+    return quarter < 1 ? 1 : quarter < BLOCKS ? (int)quarter : BLOCKS;
+}
+
+static void try_file(const char *folder)
+{
+    char *path = mem_format("%s/.weft-doctor-XXXXXX", folder);
+    puts("at open");
+    int file = mkostemp(path, O_CLOEXEC), blocks = 0;
+    int error = file < 0 ? errno : 0;
+    if (file >= 0) unlink(path);
+    say("open_error", error);
+    mem_free(&path);
+    if (file < 0) return;
+    char *block = mem_new(BLOCK_BYTES);
+    memset(block, 'w', BLOCK_BYTES);
+    error = try_sync(file, block);
+    if (!error) error = try_locks(file);
+    if (!error) error = try_write(file, block, block_count(folder), &blocks);
+    if (!error) error = try_read(file, block, blocks);
+    say("write_error", error);
+    mem_free(&block);
+    close(file);
+}
+
+static Status measure_files(const char *folder, const char *name)
+{
+    (void)name;
+    find_room(folder);
+    try_file(folder);
+    puts("at end");
+    return OK;
+}
+
+/* ---- is it one folder for all? ---- */
+
+static Status leave(const char *folder, const char *name)
+{
+    char *path = mem_format("%s/.weft-doctor-%s", folder, name);
+    int file = file_create_new(path, O_WRONLY);
+    if (file < 0 || write(file, name, strlen(name)) < 0 || fsync(file) != 0)
+        puts("left 0");
+    else
+        puts("left 1");
+    if (file >= 0) close(file);
+    mem_free(&path);
+    return OK;
+}
+
+static Status find(const char *folder, const char *name)
+{
+    static const double LIMIT_S = 5;
+    char *path = mem_format("%s/.weft-doctor-%s", folder, name);
+    double begin_s = clock_s();
+    while (access(path, F_OK) != 0 && clock_s() - begin_s < LIMIT_S) clock_rest(0.05);
+    printf("found %d\n", access(path, F_OK) == 0);
+    mem_free(&path);
+    return OK;
+}
+
+static Status remove_file(const char *folder, const char *name)
+{
+    char *path = mem_format("%s/.weft-doctor-%s", folder, name);
+    unlink(path);
+    mem_free(&path);
+    return OK;
+}
+
+static bool is_name(const char *name)
+{
+    return *name && strspn(name, "0123456789abcdefghijklmnopqrstuvwxyz") == strlen(name);
+}
+
+Status doctor_probe(const char *task, const char *folder)
+{
+    static const struct {
+        const char *begins;
+        Status (*run)(const char *folder, const char *name);
+    } tasks[] = {
+        {"files:", measure_files}, {"leave:", leave}, {"find:", find}, {"remove:", remove_file}};
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    for (size_t i = 0; i < sizeof tasks / sizeof *tasks; ++i) {
+        size_t length = strlen(tasks[i].begins);
+        if (strncmp(task, tasks[i].begins, length) == 0 && is_name(task + length))
+            return tasks[i].run(folder, task + length);
+    }
+    return fail(ERR_USAGE, "--probe %s: expected files:NAME, leave:NAME, find:NAME or remove:NAME",
+                task);
+}

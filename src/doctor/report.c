@@ -1,0 +1,199 @@
+/* Findings: gathered by what they say, so that a thousand hosts with one fault are one line; and
+ * what judges compare with, the medians of the allocation. */
+#include "report.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Names in one line, findings of one check. */
+enum { NAMES_MOST = 6, FINDINGS_MOST = 10 };
+static const char *const words[] = {
+    [SEVERITY_OK] = "ok", [SEVERITY_WARN] = "warn", [SEVERITY_FATAL] = "fatal"};
+
+void report_summary(Report *report, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(report->summary, sizeof report->summary, fmt, args);
+    va_end(args);
+}
+
+static void add(Report *r, Severity severity, bool of_hosts, int rank, const char *cure,
+                const char *text)
+{
+    Finding *f = NULL;
+    for (int i = 0; i < r->findings && !f; ++i)
+        if (!strcmp(r->finding[i].text, text) && !strcmp(r->finding[i].cure, cure))
+            f = &r->finding[i];
+    if (!f) {
+        r->finding = mem_resize(r->finding, (size_t)(r->findings + 1) * sizeof *r->finding);
+        f = &r->finding[r->findings++];
+        *f = (Finding){severity, of_hosts, mem_text(text), mem_text(cure), NULL, 0};
+    }
+    if (rank < 0) return;
+    f->rank = mem_resize(f->rank, (size_t)(f->ranks + 1) * sizeof *f->rank);
+    f->rank[f->ranks++] = rank;
+}
+
+void report_host(Report *report, Severity severity, int rank, const char *cure, const char *fmt,
+                 ...)
+{
+    char text[768];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    add(report, severity, true, rank, cure, text);
+}
+
+void report_rank(Report *report, Severity severity, int rank, const char *cure, const char *fmt,
+                 ...)
+{
+    char text[768];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    add(report, severity, false, rank, cure, text);
+}
+
+Severity report_worst(const Report *report)
+{
+    Severity worst = SEVERITY_OK;
+    for (int i = 0; i < report->findings; ++i)
+        if (report->finding[i].severity > worst) worst = report->finding[i].severity;
+    return worst;
+}
+
+void report_fini(Report *report)
+{
+    for (int i = 0; i < report->findings; ++i) {
+        mem_free(&report->finding[i].text);
+        mem_free(&report->finding[i].cure);
+        mem_free(&report->finding[i].rank);
+    }
+    mem_free(&report->finding);
+    *report = (Report){0};
+}
+
+/* ---- as text ---- */
+
+/* "n1, n2 and 5 more"; "rank 3 on n1 and 2 more". */
+static void print_where(FILE *out, const Allocation *a, const Finding *f)
+{
+    for (int i = 0; i < f->ranks && i < NAMES_MOST; ++i) {
+        const Place *place = &a->place[f->rank[i]];
+        fputs(i ? ", " : "", out);
+        if (f->of_hosts)
+            fprintf(out, "%s", place->host);
+        else
+            fprintf(out, "rank %d on %s", f->rank[i], place->host);
+    }
+    if (f->ranks > NAMES_MOST) fprintf(out, " and %d more", f->ranks - NAMES_MOST);
+    if (f->ranks) fputs(": ", out);
+}
+
+static void print_head(FILE *out, Severity severity, const char *check)
+{
+    static const char *const colours[] = {
+        [SEVERITY_OK] = "\033[32m", [SEVERITY_WARN] = "\033[33m", [SEVERITY_FATAL] = "\033[31m"};
+    bool colour = log_colour(out);
+    fprintf(out, "%s%-5s%s  %-18s ", colour ? colours[severity] : "", words[severity],
+            colour ? "\033[0m" : "", check);
+}
+
+void report_print(FILE *out, const char *check, const Allocation *allocation, const Report *report)
+{
+    if (report->findings == 0) {
+        print_head(out, SEVERITY_OK, check);
+        fprintf(out, "%s\n", report->summary);
+    }
+    for (int i = 0; i < report->findings && i < FINDINGS_MOST; ++i) {
+        const Finding *f = &report->finding[i];
+        print_head(out, f->severity, check);
+        print_where(out, allocation, f);
+        fprintf(out, "%s%s%s\n", f->text, *f->cure ? "; try: " : "", f->cure);
+    }
+    if (report->findings > FINDINGS_MOST) {
+        print_head(out, SEVERITY_WARN, check);
+        fprintf(out, "and %d more; --json has them all\n", report->findings - FINDINGS_MOST);
+    }
+    fflush(out);
+}
+
+void report_json(Json *json, const char *check, const Allocation *allocation, const Report *report)
+{
+    json_object(json, NULL);
+    json_text(json, "check", check);
+    json_text(json, "state", words[report_worst(report)]);
+    json_text(json, "measured", report->summary);
+    json_array(json, "findings");
+    for (int i = 0; i < report->findings; ++i) {
+        const Finding *f = &report->finding[i];
+        json_object(json, NULL);
+        json_text(json, "state", words[f->severity]);
+        json_array(json, f->of_hosts ? "hosts" : "ranks");
+        for (int k = 0; k < f->ranks; ++k)
+            if (f->of_hosts)
+                json_text(json, NULL, allocation->place[f->rank[k]].host);
+            else
+                json_int(json, NULL, f->rank[k]);
+        json_end(json);
+        json_text(json, "what", f->text);
+        json_text(json, "try", f->cure);
+        json_end(json);
+    }
+    json_end(json);
+    json_end(json);
+}
+
+/* ---- what judges compare with ---- */
+
+bool place_leads(const Allocation *allocation, int rank)
+{
+    return allocation->place[rank].first == rank;
+}
+
+static double median_over(const Allocation *a, const void *all, size_t bytes, size_t offset,
+                          bool nodes)
+{
+    double *values = mem_new((size_t)a->ranks * sizeof *values + 1), middle = 0;
+    int count = 0;
+    for (int r = 0; r < a->ranks; ++r) {
+        double value;
+        memcpy(&value, (const char *)all + (size_t)r * bytes + offset, sizeof value);
+        if (value > 0 && (!nodes || place_leads(a, r))) values[count++] = value;
+    }
+    if (count) middle = median(values, count);
+    mem_free(&values);
+    return middle;
+}
+
+double median_of_nodes(const Allocation *allocation, const void *all, size_t bytes, size_t offset)
+{
+    return median_over(allocation, all, bytes, offset, true);
+}
+
+double median_of_ranks(const Allocation *allocation, const void *all, size_t bytes, size_t offset)
+{
+    return median_over(allocation, all, bytes, offset, false);
+}
+
+const char *most_common(const Allocation *a, const void *all, size_t bytes, size_t offset)
+{
+    const char *at = (const char *)all + offset, *best = NULL;
+    int most = 0;
+    for (int i = 0; i < a->ranks; ++i) {
+        const char *text = at + (size_t)i * bytes;
+        int count = 0;
+        /* of a text that was counted before, fewer are left than then */
+        for (int r = i; *text && r < a->ranks; ++r) count += !strcmp(at + (size_t)r * bytes, text);
+        if (count > most) {
+            most = count;
+            best = text;
+        }
+        if (2 * most > a->ranks) break;
+    }
+    return best;
+}

@@ -1,0 +1,135 @@
+/* Which product each direction is, and how threads share it (see dense_product.h). */
+#include "dense_product.h"
+#include "simd/simd.h"
+
+#include <omp.h>
+
+struct DenseRun {
+    DenseSpec spec;
+    /* out is cut into so many parts downwards and across */
+    int64_t down, across;
+};
+
+static int64_t ceil_div(int64_t a, int64_t b)
+{
+    return (a + b - 1) / b;
+}
+
+/* Rows and columns of out, and terms of a sum. */
+static DenseProduct shape_of_product(const DenseSpec *s)
+{
+    switch (s->kind) {
+    case KERNEL_DENSE_FORWARD:
+        return (DenseProduct){.m = s->rows, .n = s->out, .k = s->in};
+    case KERNEL_DENSE_DATA:
+        return (DenseProduct){.m = s->rows, .n = s->in, .k = s->out};
+    default:
+        return (DenseProduct){.m = s->out, .n = s->in, .k = s->rows};
+    }
+}
+
+static int64_t part_end(int64_t units, int64_t part, int64_t parts, int64_t unit, int64_t most)
+{
+    int64_t end = units * part / parts * unit;
+    return end < most ? end : most;
+}
+
+/* Cuts that take the fullest thread least: its products, and the elements of a and b that it
+ * copies, each as long as sixteen products. */
+static void divide(DenseRun *d, const DenseProduct *p)
+{
+    double best = 0;
+    const int64_t threads = d->spec.threads;
+    for (int64_t across = 1; across <= threads; ++across) {
+        if (threads % across) continue;
+        const int64_t down = threads / across;
+        double rows = (double)ceil_div(ceil_div(p->m, DENSE_ROWS), down) * DENSE_ROWS;
+        double columns = (double)ceil_div(ceil_div(p->n, DENSE_COLUMNS), across) * DENSE_COLUMNS;
+        double cost = rows * columns + DENSE_COLUMNS * (rows + columns);
+        if (across > 1 && cost >= best) continue;
+        best = cost;
+        d->across = across;
+        d->down = down;
+    }
+}
+
+DenseRun *dense_product_new(const DenseSpec *spec)
+{
+    DenseRun *d = mem_new(sizeof *d);
+    d->spec = *spec;
+    const DenseProduct shape = shape_of_product(spec);
+    divide(d, &shape);
+    return d;
+}
+
+void dense_product_free(DenseRun **run)
+{
+    mem_free(run);
+}
+
+size_t dense_product_scratch_bytes(const DenseRun *d)
+{
+    return (size_t)d->spec.threads * DENSE_SCRATCH * sizeof(float);
+}
+
+static DenseProduct product_of(const DenseSpec *s, void *const data[ROLES])
+{
+    DenseProduct p = shape_of_product(s);
+    switch (s->kind) {
+    case KERNEL_DENSE_FORWARD:
+        p.out = data[ROLE_Y];
+        p.a = data[ROLE_X];
+        p.b = data[ROLE_W];
+        p.bias = data[ROLE_B];
+        p.relu = s->relu;
+        p.a_row = p.b_col = s->in;
+        p.a_col = p.b_row = 1;
+        break;
+    case KERNEL_DENSE_DATA:
+        p.out = data[ROLE_X];
+        p.a = data[ROLE_Y];
+        p.b = data[ROLE_W];
+        p.a_row = s->out;
+        p.b_row = s->in;
+        p.a_col = p.b_col = 1;
+        break;
+    default:
+        p.out = data[ROLE_W];
+        p.a = data[ROLE_Y];
+        p.b = data[ROLE_X];
+        p.a_col = s->out;
+        p.b_row = s->in;
+        p.a_row = p.b_col = 1;
+    }
+    return p;
+}
+
+/* The bias' gradient: of a part's rows, which are columns of dy. */
+static void bias_part(const DenseSpec *s, void *const data[ROLES], const DensePart *part)
+{
+    simd_table(DTYPE_F32)->dense_columns(data[ROLE_Y], s->rows, s->out, part->row, part->row_end,
+                                         data[ROLE_B]);
+}
+
+void dense_product_run(const DenseRun *d, void *const data[ROLES], void *scratch)
+{
+    const DenseSpec *s = &d->spec;
+    const DenseProduct p = product_of(s, data);
+    const int64_t rows = ceil_div(p.m, DENSE_ROWS), columns = ceil_div(p.n, DENSE_COLUMNS);
+    const bool bias = s->kind == KERNEL_DENSE_WEIGHT && data[ROLE_B];
+#pragma omp parallel num_threads(s->threads) if (s->threads > 1)
+    {
+        const int64_t thread = omp_get_thread_num(), threads = omp_get_num_threads();
+        float *own = (float *)scratch + thread * DENSE_SCRATCH;
+        for (int64_t i = thread; i < d->down * d->across; i += threads) {
+            const int64_t y = i / d->across, x = i % d->across;
+            const DensePart part = {.row = part_end(rows, y, d->down, DENSE_ROWS, p.m),
+                                    .row_end = part_end(rows, y + 1, d->down, DENSE_ROWS, p.m),
+                                    .column = part_end(columns, x, d->across, DENSE_COLUMNS, p.n),
+                                    .column_end =
+                                        part_end(columns, x + 1, d->across, DENSE_COLUMNS, p.n)};
+            simd_table(DTYPE_F32)->dense_product(&p, &part, own);
+            if (bias && x == 0) bias_part(s, data, &part);
+        }
+    }
+}

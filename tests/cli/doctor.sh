@@ -1,0 +1,92 @@
+#!/usr/bin/env bash
+# weft doctor at the desk: each check is made to find what it is for, on this machine: small mounts, limits, a busy core,
+# another library, system calls that fail or take their time (strace). What it measures is beyond its threshold by far, so that
+# a busy machine changes nothing.
+. "$(dirname "$0")/common.bash"
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
+cores=$(nproc)
+mkdir own
+says() { holds "$1: $2" grep -qE "^$1 +$2" both; } # STATE TEXT (an expression), of the output of the last check
+skipped() { echo "  skipped: $1"; }
+
+# one rank alone in a job of more
+check 0 'checks in' env SLURM_NTASKS=4 SLURM_CPUS_PER_TASK=999 timeout 60 "$WEFT" doctor own
+says warn 'launcher +[^ ]+: one process alone in a job of 4 tasks; try: srun weft doctor'
+says warn 'cores +rank 0 on .*: the job asked for 999 CPUs a task, and the rank may use [0-9]+; try: srun -c'
+holds 'a line for each check at least' test "$(wc -l <out)" -ge 25
+for name in launcher cores memory /dev/shm limits versions libraries clocks 'file system' 'shared folder'; do
+    says '(ok|warn)' "$name"
+done
+holds 'nothing stays in the folder' test -z "$(ls -A own)"
+check 64 'no-such-task' "$WEFT" doctor --probe no-such-task
+check 64 'the folder that runs will write to' timeout 60 "$WEFT" doctor a b
+
+# a folder that does not answer, which takes its time
+traced() { timeout 100 strace -f -qq -o /dev/null "$@" "$WEFT" doctor own; }
+trace=
+if command -v strace >/dev/null && strace -o /dev/null true 2>/dev/null; then trace=yes; fi
+if [ "$trace" ]; then traced -P own -e trace=statfs -e inject=statfs:delay_enter=12000000 >silent 2>&1 & silent=$!; fi
+
+# a launcher of another MPI
+check 78 'srun started 4 processes, but MPI counts 1' env SLURM_STEP_NUM_TASKS=4 timeout 60 "$WEFT" doctor own
+says fatal launcher
+check 78 '"check": "launcher", "state": "fatal"' env SLURM_STEP_NUM_TASKS=4 timeout 60 "$WEFT" doctor --json own
+
+# more ranks than cores, and one that runs on another library
+library=$(ldd "$WEFT" | awk '/libyaml/ { print $3 }')
+mkdir lib
+cp "$library" lib
+echo "another build" >>"lib/$(basename "$library")"
+check 0 'libyaml' timeout 100 mpirun -n $((4 * cores)) "$WEFT" doctor own : -n 1 env LD_LIBRARY_PATH="$PWD/lib" "$WEFT" doctor own
+says warn "cores .* $((4 * cores + 1)) ranks with $((4 * cores + 1)) threads share $cores cores? and take turns"
+says warn "libraries +rank $((4 * cores)) on .*: libyaml[^ ]* is another file than on most ranks; try: one version on all nodes"
+
+# ranks on one core of many; a core that is busy already
+sh -c 'exec taskset -c 0 sh -c "while :; do :; done"' &
+busy=$!
+if [ "$cores" -gt 1 ]; then
+    check 0 '"check": "launcher", "state": "ok"' timeout 100 mpirun -n 1 --bind-to none taskset -c 0 "$WEFT" doctor --json own
+    holds 'bound to one core of many' grep -q "the ranks are bound to 1 of the $cores cores that their launcher has" out
+else
+    check 0 '"check": "launcher", "state": "ok"' timeout 100 taskset -c 0 "$WEFT" doctor --json own
+fi
+holds 'others use the core' grep -qE 'a thread ran for [0-8]?[0-9] % of the time, on CPU 0: others use its core' out
+kill $busy
+
+# control groups, of both versions
+quota() {
+    local group=/sys/fs/cgroup/weft-doctor-$$ files="cpu.max cgroup.procs" words="30000 100000"
+    [ -e /sys/fs/cgroup/cpu ] && group=/sys/fs/cgroup/cpu/weft-doctor-$$ files="cpu.cfs_quota_us tasks" words=30000
+    if mkdir "$group" 2>/dev/null && { echo "$words" >"$group/${files% *}"; } 2>/dev/null; then
+        check 78 'control groups allow 0.3 cores for 1 rank' timeout 100 sh -c "echo \$\$ >'$group/${files#* }'; exec '$WEFT' doctor none"
+    else skipped "processor quota: no control group can be made here"; fi
+    rmdir "$group" 2>/dev/null || true
+}
+check 78 'cannot make a file: No such file or directory; try: mkdir -p' timeout 60 "$WEFT" doctor none
+quota
+
+if [ "$(id -u)" = 0 ] && unshare --mount true 2>/dev/null; then
+    check 78 'a run could not work here: space' timeout 60 unshare --mount sh -c "mount -t tmpfs -o size=40m,nr_inodes=60 few own && mount -t tmpfs -o size=20m small /dev/shm &&
+        touch -d '1 hour ago' /dev/shm/nccl-gone && ulimit -n 300 && exec '$WEFT' doctor --checkpoint-mb 50 own"
+    says warn '/dev/shm +[^ ]+: [0-9.]+ MB free, less than 74.0 MB'
+    says warn 'left in /dev/shm +[^ ]+: 1 file of earlier jobs, or more, 0 B, /dev/shm/nccl-gone'
+    says warn 'limits +rank 0 on [^ ]+: 300 open files at most, less than 544'
+    says fatal 'space +[^ ]+: 41.9 MB free, less than one checkpoint of 50.0 MB'
+    says warn 'inodes +[^ ]+: 5[0-9] files more, of 60'
+    check 78 'cannot make a file: Read-only file system' timeout 60 unshare --mount sh -c "mount -t tmpfs -o ro few own && exec '$WEFT' doctor own"
+else skipped "mounts: not root, or no spaces of mounts here"; fi
+if [ "$trace" ]; then
+    check 0 '' traced -e trace=fsync,flock,pwrite64 -e inject=fsync:delay_enter=60000 -e inject=flock:error=ENOLCK \
+        -e inject=pwrite64:delay_enter=80000
+    says warn 'file locks +[^ ]+: flock: No locks available: HDF5 may refuse to open files; try: export HDF5_USE'
+    says warn 'sync time +[^ ]+: [12][0-9][0-9] ms for each sync'
+    says warn 'write rate +[^ ]+: [0-9.]+ MB/s; try'
+    check 78 'cannot write: Disk quota exceeded; try: quota -s' traced -e trace=pwrite64 -e inject=pwrite64:error=EDQUOT
+    timeout 60 strace -qq -o trace -e trace=pread64 -e inject=pread64:delay_enter=80000 "$WEFT" doctor --probe files:all own >both
+    holds 'slow reads are seen to be slow' awk '$1 == "read_bytes_per_s" { bad = !($2 > 0 && $2 < 2e7); n = 1 } END { exit bad || !n }' both
+    wait "$silent" || true
+    cp silent both
+    says fatal 'file system +[^ ]+: no answer within 6 s, at statfs; try: df DIR'
+    holds 'and no other check is held up' grep -q '^25 checks in' both
+else skipped "failing system calls: no strace, or not allowed"; fi
+finish

@@ -1,0 +1,48 @@
+#!/usr/bin/env bash
+# weft doctor on three hosts of one machine: a slow link, packets of another size, another library, a clock that is ahead, a folder
+# that is not shared, a host that does not come to the start. All by name.
+# usage: doctor.sh     (WEFT=build/weft; needs root; about a minute)
+hosts=3
+. "$(dirname "$0")/cluster.bash"
+CC=${CC:-cc}
+mkdir own
+# what /sys says of network cards is what the network's space was that it was mounted in
+for host in $CLUSTER_HOSTS; do "$cluster/hosts.sh" on "$host" mount -t sysfs sys /sys; done
+# on n1 and n2, and on n3 with what stands before it
+doctors() { timeout 100 mpirun --host n1:1,n2:1,n3:1 --map-by node --bind-to none -n 2 "$WEFT" doctor "$folder" : -n 1 env "$@" "$WEFT" doctor "$folder"; }
+folder=$PWD/own
+says() { holds "$1: $2" grep -qE "^$1 +$2" both; }
+
+check 0 'launcher           3 ranks on 3 nodes' doctors A=b
+says ok 'network card +eth0'
+says ok 'shared folder +by all nodes'
+says '(ok|warn)' 'latency'
+holds 'nothing stays in the folder' test -z "$(ls -A own)"
+
+"$cluster/hosts.sh" link 50mbit n3
+"$cluster/hosts.sh" on n2 ip link set eth0 mtu 1400
+library=$(ldd "$WEFT" | awk '/libyaml/ { print $3 }')
+mkdir lib
+cp "$library" lib
+echo "another build" >>"lib/$(basename "$library")"
+cat >ahead.c <<C
+#include "wall_clock.h"
+__attribute__((constructor)) static void begin(void) { wall_ahead_s = 7; }
+C
+$CC -shared -fPIC -D_GNU_SOURCE -I"$cluster/.." -o ahead.so ahead.c
+check 0 '' doctors LD_LIBRARY_PATH="$PWD/lib" LD_PRELOAD="$PWD/ahead.so"
+says warn 'bandwidth +n3: [0-9]+ MB/s, less than 80 % of [0-9]+, the median of nodes, at best; try: cable'
+says warn 'network card +n2: packets of 1400 bytes on eth0, on most nodes of 1500'
+says warn 'libraries +rank 2 on n3: libyaml[^ ]* is another file'
+says warn 'clocks +n3: its clock is 7.0 s ahead of that of the others'
+"$cluster/hosts.sh" link off
+
+# each host's own
+folder=/run/node
+check 78 'a run could not work here: shared folder' doctors A=b
+says fatal 'shared folder +n2, n3: a file of the first node, n1, is not to be seen after 5 s'
+
+# n3 starts something that never comes to MPI
+check 78 'doctor: the start of MPI: no answer' timeout 100 mpirun --host n1:1,n3:1 --map-by node --bind-to none \
+    -n 1 "$WEFT" doctor "$PWD/own" : -n 1 sleep 60
+finish

@@ -1,0 +1,190 @@
+/* Bad numbers in whole runs: parameters, state and replicas whose memory was changed behind the
+ * program's back. What a run does about them, what it says, and that it does the same on every
+ * grid. */
+#include "bad_runs.h"
+
+static int hurt_step, hurt_rank, hurt_times;
+
+enum { ANYBODY = -1 };
+
+/* The first value of the first bias, on a rank that has it. */
+static void set_value(Run *r, float value)
+{
+    Trainer *t = r->trainer;
+    int64_t first, count;
+    if (t->step != hurt_step || hurt_times == 0) return;
+    --hurt_times;
+    if (hurt_rank != ANYBODY && t->world->rank != hurt_rank) return;
+    if (t->plan->param_offset[1] < 0) return;
+    plan_shard(t->plan, 1, t->grid.dp_rank, &first, &count);
+    if (count > 0) *executor_param(t->executor, 1) = value;
+}
+
+/* The relu behind it hides it from the loss. */
+static void hide_nan(Run *r)
+{
+    set_value(r, NAN);
+}
+
+static void loud_nan(Run *r)
+{
+    set_value(r, INFINITY);
+}
+
+static void flip_bit(Run *r)
+{
+    Trainer *t = r->trainer;
+    if (t->step != hurt_step || hurt_times == 0) return;
+    --hurt_times;
+    if (t->world->rank != hurt_rank) return;
+    uint32_t bits;
+    float *value = executor_param(t->executor, 2) + 5;
+    memcpy(&bits, value, sizeof bits);
+    bits ^= 1u << 31;
+    memcpy(value, &bits, sizeof bits);
+}
+
+static void hurt(int step, int rank, int times)
+{
+    hurt_step = step;
+    hurt_rank = rank;
+    hurt_times = times;
+}
+
+static void test_hidden(void)
+{
+    hurt(4, 0, 1);
+    Outcome out = run((Case){"hidden", good_path, 1, "train.check_every=5", hide_nan});
+    CU_ASSERT_EQUAL(out.status, ERR_DATA);
+    CU_ASSERT_EQUAL(out.step, 5);
+    says(out.message, "after step 5 /params/dense1.bias holds nan on rank 0, ");
+    hurt(4, 0, 1);
+    out = run((Case){"hidden0", good_path, 1, "train.check_every=0 train.steps=8", hide_nan});
+    /* an epoch's end */
+    CU_ASSERT(out.status == ERR_DATA && out.step == 6);
+    CU_ASSERT_EQUAL(saved("hidden0", 6), false);
+}
+
+static void test_replicas(void)
+{
+    static const char more[] = "train.check_every=3 train.log_every=50 checkpoint.every_steps=5";
+    hurt(7, 2, 1);
+    Outcome out = run((Case){"flip4", good_path, 4, more, flip_bit});
+    CU_ASSERT(out.status == ERR_DATA && out.step == 9);
+    says(out.message, "after step 9 replicas differ in /params/dense2.weight: rank 2 on ");
+    says(out.message, "has not what most have");
+    CU_ASSERT(saved("flip4", 5) && !saved("flip4", 10));
+    hurt(7, 1, 1);
+    out = run((Case){"flip2", good_path, 2, more, flip_bit});
+    CU_ASSERT_EQUAL(out.status, ERR_DATA);
+    says(out.message, "rank 0 on ");
+    says(out.message, "rank 1 on ");
+    says(out.message, "of one of them");
+    hurt(7, 3, 1);
+    out = run((Case){"flip-pp", good_path, 4,
+                     "grid.pp=2 train.check_every=3 checkpoint.every_steps=5", flip_bit});
+    CU_ASSERT_EQUAL(out.status, ERR_DATA);
+    says(out.message, "rank 3 on ");
+}
+
+/* What is wrong with a state of which one value is changed on one of three ranks, or "". */
+static void check_state(const char *more, void (*change)(Trainer *t), const char *what)
+{
+    World sub;
+    char text[512] = "";
+    if (tiny_world(&sub, 3)) {
+        Trainer *t = NULL;
+        StepResult result;
+        Config *config = config_of(&(Case){"state", good_path, 3, more, NULL});
+        CHECK_OK(trainer_new(&t, config, &sub));
+        CHECK_OK(train_step(t, &result));
+        CHECK_OK(train_check(t));
+        if (sub.rank == 1) change(t);
+        if (train_check(t) != OK) snprintf(text, sizeof text, "%s", fail_message());
+        trainer_free(&t);
+        config_free(&config);
+    }
+    tiny_world_fini(&sub);
+    MPI_Bcast(text, sizeof text, MPI_CHAR, 0, MPI_COMM_WORLD);
+    if (*what)
+        says(text, what);
+    else
+        CU_ASSERT_STRING_EQUAL(text, "");
+}
+
+static void change_state(Trainer *t)
+{
+    t->optim->state[0][t->optim->piece[1].state[0]] += 1;
+}
+
+static void spoil_state(Trainer *t)
+{
+    for (int i = 0; i < t->optim->range_count; ++i)
+        if (t->optim->piece[i].elements > 0)
+            t->optim->state[0][t->optim->piece[i].state[0]] = INFINITY;
+}
+
+static void change_value(Trainer *t)
+{
+    *executor_param(t->executor, 0) += 1;
+}
+
+/* Also what replicas have only in part is finite; what they have in common they do not compare. */
+static void test_state(void)
+{
+    check_state("", change_state, "replicas differ in /optim/momentum/dense1.bias: rank 1 on ");
+    check_state("", spoil_state, "holds inf on rank 1, ");
+    check_state("grid.zero=1", spoil_state, "/optim/momentum/dense");
+    check_state("grid.zero=1", change_state, "");
+    check_state("grid.zero=1", change_value, "");
+    check_state("grid.zero=1 grid.transport=mpi", change_value, "replicas differ in /params/");
+    check_state("grid.zero=3 grid.transport=mpi", spoil_state, "/optim/momentum/dense");
+}
+
+/* A run that goes back ends where one ends that nothing happened to. */
+static void goes_back(const char *name, int ranks, const char *grid, void (*how)(Run *run),
+                      const char *said)
+{
+    char *more =
+        mem_format("%s train.on_bad=rollback train.check_every=3 checkpoint.every_steps=5", grid);
+    Outcome quiet =
+        run((Case){"quiet", good_path, ranks, "checkpoint.resume=auto run.fresh=true", NULL});
+    Outcome out = run((Case){name, good_path, ranks, more, how});
+    if (out.status != OK && tiny_rank == 0) printf("  %s: %s\n", name, out.message);
+    CU_ASSERT_EQUAL(out.status, OK);
+    CU_ASSERT(out.hash == quiet.hash && out.hash != 0);
+    says(out.said, said);
+    says(out.said, "is good this time");
+    mem_free(&more);
+}
+
+static void test_rollback_other(void)
+{
+    hurt(7, 1, 1);
+    goes_back("back-flip", 4, "", flip_bit, "going back to step 5, ");
+    hurt(7, 1, 1);
+    goes_back("back-loud", 2, "", loud_nan, "second time other bits come from rank 1 on ");
+    hurt(2, 0, 1);
+    goes_back("back-begin", 2, "", loud_nan, "going back to step 0, and");
+    hurt(6, 0, 1);
+    goes_back("back-hidden", 1, "", hide_nan, "holds nan on rank 0");
+    hurt(7, ANYBODY, 1);
+    goes_back("back-zero", 4, "grid.zero=3 grid.transport=mpi", loud_nan, "going back to step 5");
+    hurt(6, 0, 1);
+    goes_back("back-pp", 2, "grid.pp=2", loud_nan, "second time other bits come from rank 0 on ");
+}
+
+/* Memory that fails again and again ends the run. */
+static void test_rollback_twice(void)
+{
+    hurt(7, 1, 2);
+    Outcome out =
+        run((Case){"twice", good_path, 2,
+                   "train.on_bad=rollback train.check_every=3 checkpoint.every_steps=5", flip_bit});
+    CU_ASSERT_EQUAL(out.status, ERR_DATA);
+    says(out.message, "replicas differ in ");
+}
+
+TINY_MAIN("bad memory", prepare, {"hidden in a parameter", test_hidden},
+          {"replicas that differ", test_replicas}, {"a state", test_state},
+          {"other bits", test_rollback_other}, {"twice", test_rollback_twice})
