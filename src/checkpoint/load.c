@@ -90,7 +90,7 @@ static void share_table(const Load *load, CheckpointMeta *meta)
     meta->version = world_bcast_text(world, version);
 }
 
-Status load_read(Load *load, int i)
+Status load_read(Load *load, int i, float *plain)
 {
     const Location *location = &load->location[i];
     const CheckpointTensor *mine = &load->io->tensor[i];
@@ -99,13 +99,13 @@ Status load_read(Load *load, int i)
                            .offset = location->offset,
                            .hash = location->hash,
                            .has_hash = location->has_hash != 0};
-    return stored_read(&load->file, &tensor, load->plain);
+    return stored_read(&load->file, &tensor, plain);
 }
 
 static Status verify_share(Load *load)
 {
     for (int i = 0; i < load->io->count; ++i)
-        if (load->owner[i] == load->world->rank) TRY(load_read(load, i));
+        if (load->owner[i] == load->world->rank) TRY(load_read(load, i, load->plain));
     return OK;
 }
 

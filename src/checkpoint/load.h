@@ -23,8 +23,8 @@ typedef struct Load {
     size_t plain_bytes;
 } Load;
 
-/* Tensor i into load->plain, verified. */
-Status load_read(Load *load, int i);
+/* Tensor i, verified. */
+Status load_read(Load *load, int i, float *plain);
 /* Reads all tensors that any rank wants, each once a node, and sets them where they are wanted;
  * what nobody wants is verified. Collective; ranks may return different errors. */
 Status load_hand_over(Load *load);

@@ -4,16 +4,32 @@
  *        0     tensor a       tensor b       0 -> those that want a, 1 -> those that want b
  *        1     tensor c       tensor d       ...
  *
+ * While they set what was read in a round, a thread of each rank reads what it has in the next one.
  * A tensor that nobody wants is still verified, once in the job. */
 #include "load.h"
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <string.h>
 
 /* world_swap sends fewer bytes than 2^31 */
 static const size_t PIECE_BYTES = (size_t)1 << 30;
-/* that the disk reads while what was read before is hashed and set */
+/* that the disk reads while what was asked before is hashed */
 static const int64_t AHEAD_BYTES = 128 << 20;
+
+/* A tensor that a thread reads. */
+typedef struct Reading {
+    Load *load;
+    /* -1: none; and the one after that */
+    int tensor, following;
+    /* borrowed */
+    float *plain;
+    pthread_t thread;
+    bool threaded;
+    Status status;
+    /* of its failure; owned */
+    char *why;
+} Reading;
 
 typedef struct Sharing {
     Load *load;
@@ -22,8 +38,11 @@ typedef struct Sharing {
     bool *wants;
     /* owned, [rank of the node][rounds]: the tensor that it reads; -1: none */
     int *reads, rounds;
-    /* owned: what another one has read; NULL where the node has one rank */
-    float *other;
+    /* of rounds with even and with odd numbers */
+    Reading reading[2];
+    /* owned: what the second of them reads; what another rank has read, NULL where the node has one
+     * rank */
+    float *second, *other;
 } Sharing;
 
 /* ---- who reads what ---- */
@@ -98,7 +117,7 @@ static void assign(Sharing *s, const bool *nobody)
 
 /* What rank `from` of the node has read, to those that want it; and those set it. good: it is what
  * was written. */
-static void pass_on(Sharing *s, int i, int from, bool good)
+static void pass_on(Sharing *s, int i, int from, bool good, float *own)
 {
     const CheckpointIo *io = s->load->io;
     int size = s->node.size, rank = s->node.rank;
@@ -109,42 +128,69 @@ static void pass_on(Sharing *s, int i, int from, bool good)
         size_t piece = bytes - done < PIECE_BYTES ? bytes - done : PIECE_BYTES;
         for (int r = 0; r < size && rank == from; ++r)
             if (r != rank && s->wants[r * io->count + i])
-                to[r] = (WorldPart){(char *)s->load->plain + done, piece};
+                to[r] = (WorldPart){(char *)own + done, piece};
         if (rank != from && mine) in[from] = (WorldPart){(char *)s->other + done, piece};
         world_swap(&s->node, to, in);
     }
     mem_free(&in);
     mem_free(&to);
-    if (mine && good) io->set(io->user, i, rank == from ? s->load->plain : s->other);
+    if (mine && good) io->set(io->user, i, rank == from ? own : s->other);
 }
 
-/* The disk begins with what this rank reads in a round. */
-static void read_ahead(const Sharing *s, int round)
+/* The disk begins with it. */
+static void read_ahead(const Load *load, int i)
 {
-    const Load *load = s->load;
-    int i = round < s->rounds ? s->reads[s->node.rank * load->io->count + round] : -1;
     if (i < 0 || load->location[i].offset < 0) return;
     int64_t bytes = shape_count(load->io->tensor[i].shape) * (int64_t)sizeof(float);
     (void)posix_fadvise(load->file.fd, (off_t)load->location[i].offset,
                         (off_t)(bytes < AHEAD_BYTES ? bytes : AHEAD_BYTES), POSIX_FADV_WILLNEED);
 }
 
+static void *read_tensor(void *user)
+{
+    Reading *r = user;
+    read_ahead(r->load, r->following);
+    r->status = load_read(r->load, r->tensor, r->plain);
+    if (r->status != OK) r->why = mem_text(fail_message());
+    return NULL;
+}
+
+static int tensor_of_round(const Sharing *s, int round)
+{
+    return round < s->rounds ? s->reads[s->node.rank * s->load->io->count + round] : -1;
+}
+
+/* HDF5 is for this thread, which gives its lock back. */
+static void reading_begin(Sharing *s, int round)
+{
+    Reading *r = &s->reading[round % 2];
+    *r = (Reading){.load = s->load,
+                   .tensor = tensor_of_round(s, round),
+                   .following = tensor_of_round(s, round + 1),
+                   .plain = round % 2 ? s->second : s->load->plain};
+    if (r->tensor < 0) return;
+    bool plain = s->load->location[r->tensor].offset >= 0;
+    r->threaded = plain && thread_begin(&r->thread, read_tensor, r) == 0;
+    if (!r->threaded) read_tensor(r);
+}
+
 /* A rank that cannot read goes on to the end: others wait for its messages. */
 static Status read_round(Sharing *s, int round)
 {
     const int count = s->load->io->count, size = s->node.size;
-    int own = s->reads[s->node.rank * count + round];
-    if (round == 0) read_ahead(s, 0);
-    read_ahead(s, round + 1);
-    Status status = own >= 0 ? load_read(s->load, own) : OK;
-    bool good = status == OK, *all = mem_new((size_t)size);
+    Reading *own = &s->reading[round % 2];
+    if (own->threaded) pthread_join(own->thread, NULL);
+    reading_begin(s, round + 1);
+    bool good = own->status == OK, *all = mem_new((size_t)size);
     world_gather(&s->node, &good, sizeof good, all);
     for (int r = 0; r < size; ++r) {
         int i = s->reads[r * count + round];
-        if (i >= 0) pass_on(s, i, r, all[r]);
+        if (i >= 0) pass_on(s, i, r, all[r], own->plain);
     }
+    if (!good) fail(own->status, "%s", own->why);
+    mem_free(&own->why);
     mem_free(&all);
-    return status;
+    return own->status;
 }
 
 Status load_hand_over(Load *load)
@@ -157,6 +203,8 @@ Status load_hand_over(Load *load)
     gather_wants(&s, nobody);
     assign(&s, nobody);
     if (s.node.size > 1) s.other = mem_pages_new(load->plain_bytes);
+    s.second = mem_pages_new(load->plain_bytes);
+    reading_begin(&s, 0);
     for (int round = 0; round < s.rounds; ++round) {
         Status one = read_round(&s, round);
         if (one == OK || status != OK) continue;
@@ -165,6 +213,7 @@ Status load_hand_over(Load *load)
     }
     if (status != OK) fail(status, "%s", why);
     mem_free(&why);
+    mem_pages_free(s.second, load->plain_bytes);
     if (s.other) mem_pages_free(s.other, load->plain_bytes);
     mem_free(&s.reads);
     mem_free(&s.wants);

@@ -96,10 +96,10 @@ static void look_at_chunks(const void *args, float *const range[FLAT_RANGES], in
     uint64_t sum = 0, number = l->first + (uint64_t)(range[0] - l->base) / FLAT_CHUNK;
     for (int64_t at = 0; at < n; at += FLAT_CHUNK, ++number) {
         int64_t count = n - at < FLAT_CHUNK ? n - at : FLAT_CHUNK;
-        size_t bytes = (size_t)count * sizeof(float);
-        if (!mem_finite(range[0] + at, count)) atomic_store(l->bad, true);
-        if (l->sum) sum += hash_seeded(range[0] + at, bytes, number);
-        if (range[1]) memcpy(range[1] + at, range[0] + at, bytes);
+        if (l->sum) sum += hash_seeded(range[0] + at, (size_t)count * sizeof(float), number);
+        bool bad =
+            backend_cpu.flat->find_and_copy(range[1] ? range[1] + at : NULL, range[0] + at, count);
+        if (bad) atomic_store(l->bad, true);
     }
     if (l->sum) atomic_fetch_add_explicit(l->sum, sum, memory_order_relaxed);
 }
