@@ -10,6 +10,7 @@
 
 #include <fcntl.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <string.h>
 
 /* world_swap sends fewer bytes than 2^31 */
@@ -17,15 +18,10 @@ static const size_t PIECE_BYTES = (size_t)1 << 30;
 /* that the disk reads while what was asked before is hashed */
 static const int64_t AHEAD_BYTES = 128 << 20;
 
-/* A tensor that a thread reads. */
+/* A tensor that has been read. */
 typedef struct Reading {
-    Load *load;
-    /* -1: none; and the one after that */
-    int tensor, following;
     /* borrowed */
     float *plain;
-    pthread_t thread;
-    bool threaded;
     Status status;
     /* of its failure; owned */
     char *why;
@@ -43,6 +39,10 @@ typedef struct Sharing {
     /* owned: what the second of them reads; what another rank has read, NULL where the node has one
      * rank */
     float *second, *other;
+    /* Reads, two tensors ahead at most; how many may be read, and have been. */
+    bool threaded;
+    pthread_t thread;
+    sem_t free, full;
 } Sharing;
 
 /* ---- who reads what ---- */
@@ -146,32 +146,60 @@ static void read_ahead(const Load *load, int i)
                         (off_t)(bytes < AHEAD_BYTES ? bytes : AHEAD_BYTES), POSIX_FADV_WILLNEED);
 }
 
-static void *read_tensor(void *user)
-{
-    Reading *r = user;
-    read_ahead(r->load, r->following);
-    r->status = load_read(r->load, r->tensor, r->plain);
-    if (r->status != OK) r->why = mem_text(fail_message());
-    return NULL;
-}
-
 static int tensor_of_round(const Sharing *s, int round)
 {
     return round < s->rounds ? s->reads[s->node.rank * s->load->io->count + round] : -1;
 }
 
-/* HDF5 is for this thread, which gives its lock back. */
-static void reading_begin(Sharing *s, int round)
+static void read_tensor(Sharing *s, int round)
 {
     Reading *r = &s->reading[round % 2];
-    *r = (Reading){.load = s->load,
-                   .tensor = tensor_of_round(s, round),
-                   .following = tensor_of_round(s, round + 1),
-                   .plain = round % 2 ? s->second : s->load->plain};
-    if (r->tensor < 0) return;
-    bool plain = s->load->location[r->tensor].offset >= 0;
-    r->threaded = plain && thread_begin(&r->thread, read_tensor, r) == 0;
-    if (!r->threaded) read_tensor(r);
+    read_ahead(s->load, tensor_of_round(s, round + 1));
+    r->status = load_read(s->load, tensor_of_round(s, round), r->plain);
+    if (r->status != OK) r->why = mem_text(fail_message());
+}
+
+/* HDF5 is for the thread that calls it first and closes the file. */
+static bool is_for_thread(const Sharing *s, int round)
+{
+    int i = tensor_of_round(s, round);
+    return s->threaded && i >= 0 && s->load->location[i].offset >= 0;
+}
+
+static void wait_for(sem_t *count)
+{
+    while (sem_wait(count) != 0) continue;
+}
+
+static void *read_all(void *user)
+{
+    Sharing *s = user;
+    for (int round = 0; round < s->rounds; ++round) {
+        wait_for(&s->free);
+        if (is_for_thread(s, round)) read_tensor(s, round);
+        sem_post(&s->full);
+    }
+    return NULL;
+}
+
+static void reading_begin(Sharing *s)
+{
+    s->second = mem_pages_new(s->load->plain_bytes);
+    s->reading[0].plain = s->load->plain;
+    s->reading[1].plain = s->second;
+    sem_init(&s->free, 0, 2);
+    sem_init(&s->full, 0, 0);
+    /* the thread looks at it, too */
+    s->threaded = true;
+    if (thread_begin(&s->thread, read_all, s) != 0) s->threaded = false;
+}
+
+static void reading_end(Sharing *s)
+{
+    if (s->threaded) pthread_join(s->thread, NULL);
+    sem_destroy(&s->full);
+    sem_destroy(&s->free);
+    mem_pages_free(s->second, s->load->plain_bytes);
 }
 
 /* A rank that cannot read goes on to the end: others wait for its messages. */
@@ -179,18 +207,21 @@ static Status read_round(Sharing *s, int round)
 {
     const int count = s->load->io->count, size = s->node.size;
     Reading *own = &s->reading[round % 2];
-    if (own->threaded) pthread_join(own->thread, NULL);
-    reading_begin(s, round + 1);
+    if (s->threaded) wait_for(&s->full);
+    if (tensor_of_round(s, round) >= 0 && !is_for_thread(s, round)) read_tensor(s, round);
     bool good = own->status == OK, *all = mem_new((size_t)size);
     world_gather(&s->node, &good, sizeof good, all);
     for (int r = 0; r < size; ++r) {
         int i = s->reads[r * count + round];
         if (i >= 0) pass_on(s, i, r, all[r], own->plain);
     }
-    if (!good) fail(own->status, "%s", own->why);
+    Status status = own->status;
+    if (!good) fail(status, "%s", own->why);
     mem_free(&own->why);
     mem_free(&all);
-    return own->status;
+    own->status = OK;
+    if (s->threaded) sem_post(&s->free);
+    return status;
 }
 
 Status load_hand_over(Load *load)
@@ -203,8 +234,7 @@ Status load_hand_over(Load *load)
     gather_wants(&s, nobody);
     assign(&s, nobody);
     if (s.node.size > 1) s.other = mem_pages_new(load->plain_bytes);
-    s.second = mem_pages_new(load->plain_bytes);
-    reading_begin(&s, 0);
+    reading_begin(&s);
     for (int round = 0; round < s.rounds; ++round) {
         Status one = read_round(&s, round);
         if (one == OK || status != OK) continue;
@@ -213,7 +243,7 @@ Status load_hand_over(Load *load)
     }
     if (status != OK) fail(status, "%s", why);
     mem_free(&why);
-    mem_pages_free(s.second, load->plain_bytes);
+    reading_end(&s);
     if (s.other) mem_pages_free(s.other, load->plain_bytes);
     mem_free(&s.reads);
     mem_free(&s.wants);
