@@ -1,6 +1,7 @@
 /* How long a copy takes, to hold a save against: memcpy of so many bytes by so many threads, from
  * and to arenas in huge pages that have been touched, as a rank's are. usage: save_copy BYTES
- * THREADS; prints milliseconds, the median of nine. */
+ * THREADS [hold]; prints milliseconds, the median of nine; hold: and keeps the memory until it is
+ * killed. */
 #define _GNU_SOURCE
 #include <omp.h>
 #include <stdint.h>
@@ -8,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 enum { TIMES = 9, HUGE = 2 << 20 };
 
@@ -32,7 +34,7 @@ static int ascending(const void *a, const void *b)
 
 int main(int argc, char **argv)
 {
-    if (argc != 3) return 64;
+    if (argc < 3) return 64;
     size_t bytes = strtoull(argv[1], NULL, 10);
     int threads = atoi(argv[2]);
     char *from = arena(bytes), *to = arena(bytes);
@@ -50,5 +52,7 @@ int main(int argc, char **argv)
     }
     qsort(seconds, TIMES, sizeof *seconds, ascending);
     printf("%.1f\n", seconds[TIMES / 2] * 1e3);
+    fflush(stdout);
+    if (argc > 3) pause();
     return 0;
 }

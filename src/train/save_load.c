@@ -125,13 +125,31 @@ static const float *tensor_get(void *user, int i, float *plain)
     return plain;
 }
 
+static void copy_range(const void *args, float *const range[FLAT_RANGES], int64_t n)
+{
+    (void)args;
+    memcpy(range[1], range[0], (size_t)n * sizeof(float));
+}
+
+/* By all threads where nothing changes place: memory may be touched for the first time. */
+static void pack(const Trainer *t, int param, const float *plain, float *stored)
+{
+    const Param *p = &t->graph->param[param];
+    Op *op = t->graph->node[p->node].op;
+    float *from = (float *)(uintptr_t)plain;
+    if (op_stored_plain(op, p->slot))
+        backend_cpu.flat->each(NULL, copy_range, NULL, (float *[FLAT_RANGES]){from, stored},
+                               p->elements);
+    else
+        op_pack(op, p->slot, plain, stored);
+}
+
 static void tensor_set(void *user, int i, const float *plain)
 {
     Live *live = user;
     const Tensors *list = &live->list;
     const Graph *g = list->trainer->graph;
     int param = tensors_param(list, i);
-    const Param *p = &g->param[param];
     bool in_parts = tensors_in_parts(list, i);
     float *memory = tensors_memory(list, i);
     float *packed = live->host ? live->host : in_parts ? live->whole : memory;
@@ -139,7 +157,7 @@ static void tensor_set(void *user, int i, const float *plain)
         param_slice_get(g, param, g->rank, plain, live->slice);
         plain = live->slice;
     }
-    op_pack(g->node[p->node].op, p->slot, plain, packed);
+    pack(list->trainer, param, plain, packed);
     if (in_parts) {
         int64_t first, count;
         plan_shard(list->plan, param, list->trainer->grid.dp_rank, &first, &count);
