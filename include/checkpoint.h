@@ -55,17 +55,25 @@ typedef struct CheckpointIo {
     /* borrowed; the same on every rank */
     const CheckpointTensor *tensor;
     void *user;
-    void (*get)(void *user, int i, float *plain);
+    /* fills plain and returns it, or says where the tensor lies until the next call */
+    const float *(*get)(void *user, int i, float *plain);
     void (*set)(void *user, int i, const float *plain);
     /* Save: all ranks call it for every tensor, in the same order, before `writer` gets the tensor:
      * brings there what lies in parts on several ranks. NULL: nothing does. */
     void (*collect)(void *user, int i, int writer);
     /* save */
     CheckpointHooks hooks;
+    /* Save: a second file of the same bytes, which rank 0 writes once the first one is whole, and
+     * which takes its name before. NULL: there is none. */
+    const char *also;
     /* load: does this rank set it? NULL: every rank sets all */
     bool (*wants)(void *user, int i);
     /* load: what the file holds under /optim is passed over */
     bool params_only;
+    /* Load: each tensor is set as soon as it has been verified, so that it is read once; after
+     * ERR_DATA for a checksum some may have been set, and the caller loads another file, or ends.
+     * Else nothing is set before all of them are verified. */
+    bool at_once;
 } CheckpointIo;
 
 /* Writes path; ranks share the tensors out among themselves by bytes. What was written is read
@@ -74,16 +82,15 @@ typedef struct CheckpointIo {
  * or an infinity is not saved: ERR_DATA naming it. Collective. */
 Status checkpoint_save(const World *world, const char *path, const CheckpointMeta *meta,
                        const CheckpointIo *io);
-/* The same beside other work: begin copies what this rank will write into room and starts a thread
- * that hashes, writes, syncs and reads back, without messages; each call of next, by all ranks,
- * waits for a stage of theirs, tells the ranks of each other's and starts the following one, until
- * *done. The world, meta, io and room are borrowed until free. */
+/* The same beside other work: a thread hashes, writes, syncs and reads back, without messages; each
+ * call of next, by all ranks, waits for a stage of theirs, tells the ranks of each other's and
+ * starts the following one, until *done. The world, meta and io are borrowed until free. */
 typedef struct CheckpointSave CheckpointSave;
-/* room: checkpoint_room_bytes; NULL: nothing is copied, and begin and next do all themselves.
- * Collective. Owner: the caller. */
+/* beside: the thread calls io's get, which gives what nobody changes until free, and there is no
+ * collect; else begin and next do all themselves. Collective. Owner: the caller. */
 CheckpointSave *checkpoint_save_begin(const World *world, const char *path,
                                       const CheckpointMeta *meta, const CheckpointIo *io,
-                                      float *room);
+                                      bool beside);
 /* Does this rank's thread still work at its stage? next would wait. Not collective. */
 bool checkpoint_save_busy(const CheckpointSave *save);
 /* What this rank has spent on it so far, in begin, in next and in its thread; not while that
@@ -93,8 +100,8 @@ double checkpoint_save_seconds(const CheckpointSave *save);
 Status checkpoint_save_next(CheckpointSave *save, bool *done);
 /* Once done, or where no rank will go on. Not collective. */
 void checkpoint_save_free(CheckpointSave **save);
-/* The most that one of `count` ranks from `first` on, of so many, writes of it. Not collective. */
-size_t checkpoint_room_bytes(const CheckpointIo *io, int ranks, int first, int count);
+/* owner[i]: which of so many ranks writes tensor i. Not collective. */
+void checkpoint_owners(const CheckpointIo *io, int ranks, int *owner);
 /* Loads path on every rank. Not a checkpoint, truncated or a tensor whose checksum is off: ERR_DATA
  * naming file and tensor. Another model (missing, surplus or differently shaped tensors): ERR_DATA
  * that names the first difference and nothing is set. Tensors that another program rewrote
@@ -113,11 +120,17 @@ GoodFiles *good_files_new(void);
 void good_files_free(GoodFiles **good);
 /* has just been read back */
 void good_files_add(GoodFiles *good, const char *path);
+/* Is path one of them, by this or another name? */
+bool good_files_know(const GoodFiles *good, const char *path);
 /* Newest good "step-*.h5" in dir, checksums verified; torn ones are named in a warning and skipped.
  * *path NULL if dir has none; else owned by caller. A folder that cannot be listed, or a file that
  * cannot be read for now: ERR_IO or ERR_NOINPUT; none of several loads: ERR_DATA; the message says
  * which others are good. good may be NULL. Not collective: rank 0 asks and tells the others. */
 Status checkpoint_newest(const char *dir, GoodFiles *good, char **path);
+/* The newest "step-*.h5" in dir, whose tensors are not read: checkpoint_load verifies them. NULL
+ * where there is none, or its table and attributes are not whole; then checkpoint_newest
+ * finds the one to load, or why there is none. Owner: the caller. Not collective. */
+char *checkpoint_newest_unread(const char *dir);
 /* The step of the newest "step-*.h5" in dir, which is not opened; -1: there is none. ERR_IO. Not
  * collective. */
 Status checkpoint_last_step(const char *dir, int64_t *step);

@@ -158,6 +158,9 @@ Status train_repeat_step(Trainer *trainer, StepFault *fault, double *loss);
  * that have memory of their own? ERR_DATA that names tensor, rank and host where they are not.
  * Collective; all ranks agree. */
 Status train_check(Trainer *trainer);
+/* The same before a save: what is looked at is copied for it at once, where there is a copy that no
+ * save is written from now. */
+Status train_check_and_copy(Trainer *trainer);
 /* Do replicas have anything that they can compare? Else why not, in words. */
 bool train_compares(const Trainer *trainer, const char **why_not);
 /* As trainer_new left it: before the first step. Collective. */
@@ -188,17 +191,28 @@ typedef struct Sampling {
  * same tokens. The trainer is alone, its data are tokens, its batch is one sample; its model has
  * the prompt's tokens, and top_k of them. */
 Status train_generate(Trainer *trainer, const Sampling *sampling);
-/* As checkpoint_save and checkpoint_load. After a load the next step is the one after the
- * checkpoint's; params_only: without the optimizer's state, for evaluation. Collective; all ranks
- * agree. */
+/* As checkpoint_save and checkpoint_load, tensor by tensor at once: after an error another file is
+ * to be loaded, or the trainer freed. After a load the next step is the one after the checkpoint's;
+ * params_only: without the optimizer's state, for evaluation. Collective; all ranks agree. */
 Status train_save(Trainer *trainer, const char *path);
 /* As checkpoint_save_begin and what follows it: beside training, where there is memory for a copy.
- * One at a time. hooks may be NULL. Owner: the caller, who frees it before the trainer. */
+ * One at a time. Owner: the caller, who frees it before the trainer. */
 typedef struct TrainSave TrainSave;
-TrainSave *train_save_begin(Trainer *trainer, const char *path, const CheckpointHooks *hooks);
-/* Where that copy will lie, made and touched before the first save needs it. Not collective. */
+typedef struct TrainSaveTo {
+    /* borrowed for the call; also: a second name (CheckpointIo) or NULL */
+    const char *path, *also;
+    /* may be NULL */
+    const CheckpointHooks *hooks;
+    /* without a copy */
+    bool waits;
+} TrainSaveTo;
+TrainSave *train_save_begin(Trainer *trainer, const TrainSaveTo *to);
+/* Where that copy will lie, made and touched before the first save needs it. Collective. */
 void train_make_room(Trainer *trainer);
 bool train_save_busy(const TrainSave *save);
+/* Is the next call of train_save_next one of those that put whole tensors together, for which no
+ * thread is waited? The same on all ranks. */
+bool train_save_collects(const TrainSave *save);
 Status train_save_next(TrainSave *save, bool *done);
 /* What this rank has spent on it so far, beside training or not. */
 double train_save_seconds(const TrainSave *save);

@@ -4,7 +4,9 @@
 
 #include "base/status.h"
 
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 /* Memory from the C library; out of memory is die_as(ERR_MEMORY). Owner: the caller, who frees with
  * mem_free, which nulls. */
@@ -21,6 +23,8 @@ void mem_free_at(void **pointer);
  * bytes). */
 void *mem_pages_new(size_t bytes);
 void mem_pages_free(void *p, size_t bytes);
+/* Is none of n numbers infinite or NaN? */
+bool mem_finite(const float *x, int64_t n);
 
 /* The least memory that all processes here together may have: the machine's, or a control group's
  * (version 1 or 2) that this process is in, up to the root of what it can see. */

@@ -31,6 +31,11 @@ float rng_normal(RngKey key, uint64_t element);
 /* XXH64, seed 0 */
 uint64_t hash_text(const char *text);
 uint64_t hash_bytes(const void *data, size_t bytes);
+/* The same of what comes piece by piece. Owner: the caller, who ends it. */
+typedef struct HashPieces HashPieces;
+HashPieces *hash_begin(void);
+void hash_add(HashPieces *pieces, const void *data, size_t bytes);
+uint64_t hash_end(HashPieces **pieces);
 /* Faster, and of a seed; for what is compared while the program runs, and never kept. */
 uint64_t hash_seeded(const void *data, size_t bytes, uint64_t seed);
 

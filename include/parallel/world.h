@@ -46,12 +46,23 @@ void world_gather(const World *world, const void *mine, size_t bytes, void *out)
  * 2^31 work. */
 void world_collect(const World *world, const void *mine, const size_t *bytes, int root, void *out);
 
+/* A range of memory. */
+typedef struct WorldPart {
+    void *at;
+    size_t bytes;
+} WorldPart;
+/* Each rank sends every other rank r what to[r] is, and receives from[r]; own entries are passed
+ * over. Fewer than 2^31 bytes each. Collective. */
+void world_swap(const World *world, const WorldPart *to, const WorldPart *from);
+
 /* Each of world's ranks as a rank of the job. Owner: the caller. Collective. */
 int *world_job_ranks(const World *world);
 /* The ranks that gave the same color, in the order of world, as a world of their own; of size 1 it
- * has no communicator and calls no MPI. Release with world_part_fini. Both collective, on world and
+ * has no communicator and calls no MPI. Release with world_part_fini. All collective, on world and
  * on part. */
 Status world_split(World *part, const World *world, int color);
+/* Likewise the ranks of this rank's node. */
+void world_node(World *node, const World *world);
 void world_part_fini(World *part);
 
 #endif

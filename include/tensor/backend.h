@@ -163,6 +163,8 @@ bool cpu_kernels_use(CpuSet set);
 /* This rank's cores: what the affinity mask and the cgroup allow, over the ranks that share them;
  * at least 1. */
 int threads_share(int ranks_on_node);
+/* How many threads work for the calling one from now on; returns how many did. */
+int threads_use(int threads);
 /* What it goes by. */
 typedef struct ThreadsLimits {
     /* cores and hardware threads in this process's mask; cores in that of its parent, the

@@ -62,6 +62,9 @@ typedef struct FlatTable {
     void (*add_f16)(Stream *s, F16 *out, const F16 *a, const F16 *b, int64_t n);
     /* *found = 1 where an element of x is infinite or no number; else it stays. */
     void (*find_overflow)(Stream *s, float *found, const float *x, int64_t n);
+    /* The same by the calling thread alone, as a part of what each does; to: where they are copied
+     * meanwhile, or NULL. NULL as each */
+    bool (*find_and_copy)(float *to, const float *x, int64_t n);
     void (*scale_add)(Stream *s, float *y, float alpha, const float *x, float beta,
                       int64_t n); /* y = alpha x + beta y */
     /* out[n] = the sum of `count` slices of so many elements of `type`, `stride` of them apart, in

@@ -92,9 +92,13 @@ typedef struct OpTable {
     void (*backward_data)(Op *op, const OpRun *run);
     /* writes dw[] */
     void (*backward_weight)(Op *op, const OpRun *run);
-    /* Host pointers. NULL: the stored order is the plain one. */
+    /* Host pointers. NULL: the stored order is the plain one. unpack may be called by any thread,
+     * while others compute. */
     void (*pack)(Op *op, int i, const float *plain, float *stored);
     void (*unpack)(Op *op, int i, const float *stored, float *plain);
+    /* Where there is pack: is the stored order of parameter i the plain one all the same? NULL: it
+     * is not known. */
+    bool (*stored_plain)(const Op *op, int i);
     /* releases impl */
     void (*free)(Op *op);
 } OpTable;
@@ -148,5 +152,7 @@ void op_backward_weight(Op *op, const OpRun *run);
 /* Parameter i between the model's own order and the op's stored order; host pointers. */
 void op_pack(Op *op, int i, const float *plain, float *stored);
 void op_unpack(Op *op, int i, const float *stored, float *plain);
+/* Is the stored order known to be the model's own? */
+bool op_stored_plain(const Op *op, int i);
 
 #endif

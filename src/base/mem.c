@@ -78,3 +78,16 @@ void mem_pages_free(void *p, size_t bytes)
     if (p && munmap(p, whole_pages(bytes)) != 0)
         die("munmap of an arena of %zu bytes: %s", bytes, strerror(errno));
 }
+
+/* An exponent of ones carries where one is added to it. No branch, so that the compiler makes
+ * vectors of it. */
+bool mem_finite(const float *x, int64_t n)
+{
+    uint32_t carried = 0;
+    for (int64_t i = 0; i < n; ++i) {
+        uint32_t bits;
+        memcpy(&bits, x + i, sizeof bits);
+        carried |= (bits & 0x7fffffffu) + 0x00800000u;
+    }
+    return carried >> 31 == 0;
+}

@@ -152,11 +152,16 @@ void good_files_add(GoodFiles *good, const char *path)
     good->file[good->count++] = file;
 }
 
+bool good_files_know(const GoodFiles *good, const char *path)
+{
+    GoodFile file;
+    return good_file_of(path, &file) && is_known(good, &file);
+}
+
 /* Verifies what is not known yet. */
 static Status verify_once(GoodFiles *good, const char *path)
 {
-    GoodFile file;
-    if (good_file_of(path, &file) && is_known(good, &file)) return OK;
+    if (good_files_know(good, path)) return OK;
     TRY(checkpoint_verify(path, NULL));
     good_files_add(good, path);
     return OK;
@@ -218,6 +223,25 @@ Status checkpoint_newest(const char *dir, GoodFiles *good, char **path)
     folder_list_fini(&list);
     good_files_free(&own);
     return status;
+}
+
+char *checkpoint_newest_unread(const char *dir)
+{
+    FolderList list;
+    CheckpointMeta meta = {0};
+    StoredFile file = {.fd = -1, .id = -1};
+    Status status = folder_list_init(&list, dir);
+    if (status == OK && list.count == 0) status = ERR_NOINPUT;
+    if (status == OK) {
+        status = stored_open(&file, list.entry[0].path);
+        if (status == OK) status = stored_list(&file);
+        if (status == OK) status = stored_meta(&file, &meta);
+        checkpoint_meta_fini(&meta);
+        stored_close(&file);
+    }
+    char *path = status == OK ? mem_text(list.entry[0].path) : NULL;
+    folder_list_fini(&list);
+    return path;
 }
 
 Status checkpoint_last_step(const char *dir, int64_t *step)

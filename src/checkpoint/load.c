@@ -1,29 +1,12 @@
 /* Loading a checkpoint on any grid. Rank 0 reads the metadata, compares the tensors with the
- * caller's and tells the others where each lies. Then two passes: the ranks verify all tensors
- * together, a share each, and only when every checksum is right does each rank read all of them and
- * hand them over. */
+ * caller's and tells the others where each lies. Then each node reads what its ranks want, a tensor
+ * once: one of them reads and verifies it, and those that want it, too, have it from that one
+ * (share.c). Where the caller does not take tensors at once, all ranks verify all tensors together
+ * before that, a part of them each. */
+#include "load.h"
 #include "owners.h"
-#include "stored.h"
 
 #include <string.h>
-
-/* what rank 0 tells of a tensor; plain bytes */
-typedef struct Location {
-    int64_t offset, has_hash;
-    uint64_t hash;
-} Location;
-
-typedef struct Load {
-    const World *world;
-    const CheckpointIo *io;
-    StoredFile file;
-    /* owned, [count] */
-    Location *location;
-    /* owned, [count]: rank that verifies */
-    int *owner;
-    /* owned: the largest tensor */
-    float *plain;
-} Load;
 
 static Status other_shape(const Load *load, const CheckpointTensor *mine, Shape theirs)
 {
@@ -107,32 +90,22 @@ static void share_table(const Load *load, CheckpointMeta *meta)
     meta->version = world_bcast_text(world, version);
 }
 
-static Status read_tensor(Load *load, int i)
+Status load_read(Load *load, int i, float *plain)
 {
     const Location *location = &load->location[i];
     const CheckpointTensor *mine = &load->io->tensor[i];
-    StoredTensor tensor = {.path = (char *)mine->path,
+    StoredTensor tensor = {.path = (char *)(uintptr_t)mine->path,
                            .shape = mine->shape,
                            .offset = location->offset,
                            .hash = location->hash,
                            .has_hash = location->has_hash != 0};
-    return stored_read(&load->file, &tensor, load->plain);
+    return stored_read(&load->file, &tensor, plain);
 }
 
 static Status verify_share(Load *load)
 {
     for (int i = 0; i < load->io->count; ++i)
-        if (load->owner[i] == load->world->rank) TRY(read_tensor(load, i));
-    return OK;
-}
-
-static Status hand_over(Load *load)
-{
-    for (int i = 0; i < load->io->count; ++i) {
-        if (load->io->wants && !load->io->wants(load->io->user, i)) continue;
-        TRY(read_tensor(load, i));
-        load->io->set(load->io->user, i, load->plain);
-    }
+        if (load->owner[i] == load->world->rank) TRY(load_read(load, i, load->plain));
     return OK;
 }
 
@@ -156,8 +129,8 @@ static Status load_file(Load *load, const char *path, CheckpointMeta *meta)
     TRY(status_agree(world, world->rank == 0 ? read_table(load, path, meta) : OK));
     share_table(load, meta);
     TRY(status_agree(world, open_same(load, path)));
-    TRY(status_agree(world, verify_share(load)));
-    return status_agree(world, hand_over(load));
+    if (!load->io->at_once) TRY(status_agree(world, verify_share(load)));
+    return status_agree(world, load_hand_over(load));
 }
 
 Status checkpoint_load(const World *world, const char *path, CheckpointMeta *meta,
@@ -168,11 +141,12 @@ Status checkpoint_load(const World *world, const char *path, CheckpointMeta *met
     Load load = {.world = world, .io = io, .file = {.path = path, .fd = -1, .id = -1}};
     load.location = mem_new(count * sizeof *load.location);
     load.owner = mem_new(count * sizeof *load.owner);
-    load.plain = mem_new((size_t)owners_largest(io, NULL, 0) * sizeof *load.plain);
+    load.plain_bytes = (size_t)owners_largest(io, NULL, 0) * sizeof *load.plain;
+    load.plain = mem_pages_new(load.plain_bytes);
     owners_assign(io, world->size, false, load.owner);
     Status status = load_file(&load, path, &own);
     stored_close(&load.file);
-    mem_free(&load.plain);
+    mem_pages_free(load.plain, load.plain_bytes);
     mem_free(&load.owner);
     mem_free(&load.location);
     if (status == OK && meta)

@@ -11,10 +11,11 @@
 #error "checkpoints are read and written in place as little-endian floats"
 #endif
 
-/* one pread moves less than 2^31 bytes */
-static const size_t PIECE_BYTES = (size_t)1 << 30;
+/* It is hashed while it is in the cache. */
+static const size_t PIECE_BYTES = (size_t)512 << 10;
 
-static Status read_plain(const StoredFile *file, const StoredTensor *tensor, float *plain)
+static Status read_pieces(const StoredFile *file, const StoredTensor *tensor, float *plain,
+                          HashPieces *hash)
 {
     size_t bytes = (size_t)shape_count(tensor->shape) * sizeof *plain, done = 0;
     while (done < bytes) {
@@ -28,13 +29,24 @@ static Status read_plain(const StoredFile *file, const StoredTensor *tensor, flo
         if (got == 0)
             return fail(ERR_DATA, "%s: truncated in tensor %s; use an older checkpoint", file->path,
                         tensor->path);
+        hash_add(hash, (char *)plain + done, (size_t)got);
         done += (size_t)got;
     }
     return OK;
 }
 
-static Status read_hdf5(StoredFile *file, const StoredTensor *tensor, float *plain)
+static Status read_plain(const StoredFile *file, const StoredTensor *tensor, float *plain,
+                         uint64_t *hash)
 {
+    HashPieces *pieces = hash_begin();
+    Status status = read_pieces(file, tensor, plain, pieces);
+    *hash = hash_end(&pieces);
+    return status;
+}
+
+static Status read_hdf5(StoredFile *file, const StoredTensor *tensor, float *plain, uint64_t *hash)
+{
+    *hash = hash_bytes(plain, 0);
     if (shape_count(tensor->shape) == 0) return OK;
     stored_lock(file);
     if (file->id < 0) {
@@ -49,6 +61,7 @@ static Status read_hdf5(StoredFile *file, const StoredTensor *tensor, float *pla
     bool good =
         set >= 0 && H5Dread(set, H5T_NATIVE_FLOAT, H5S_ALL, H5S_ALL, H5P_DEFAULT, plain) >= 0;
     if (set >= 0) H5Dclose(set);
+    if (good) *hash = hash_bytes(plain, (size_t)shape_count(tensor->shape) * sizeof *plain);
     if (good) return OK;
     return fail(ERR_DATA,
                 "%s: HDF5 cannot read tensor %s (damaged, or a filter that this HDF5 lacks)",
@@ -57,10 +70,10 @@ static Status read_hdf5(StoredFile *file, const StoredTensor *tensor, float *pla
 
 Status stored_read(StoredFile *file, const StoredTensor *tensor, float *plain)
 {
-    TRY(tensor->offset >= 0 ? read_plain(file, tensor, plain) : read_hdf5(file, tensor, plain));
-    if (!tensor->has_hash) return OK;
-    uint64_t hash = hash_bytes(plain, (size_t)shape_count(tensor->shape) * sizeof *plain);
-    if (hash == tensor->hash) return OK;
+    uint64_t hash;
+    TRY(tensor->offset >= 0 ? read_plain(file, tensor, plain, &hash)
+                            : read_hdf5(file, tensor, plain, &hash));
+    if (!tensor->has_hash || hash == tensor->hash) return OK;
     return fail(
         ERR_DATA,
         "%s: the checksum of tensor %s is off: the file was altered or damaged; use an older "

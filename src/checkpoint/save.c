@@ -1,17 +1,17 @@
-/* Saving a checkpoint, in stages. Ranks share the tensors out by bytes.
+/* Saving a checkpoint, in stages. Ranks share the tensors out by bytes, and ask for each of theirs
+ * twice (to hash, to write), so that no more than the largest is ever held here.
  *
  *      all ranks meet           each by itself
- *      (the tensors)            hash its own
+ *      -                        hash its own
  *      share hashes             rank 0 lays the file out (layout.c)
  *      learn the layout         write whole pages, sync (write.c)
  *      edges to rank 0          rank 0 writes them
  *      -                        read back what another has written
  *      -                        rank 0 gives it its name
  *
- * Where tensors are staged, a thread does what each does by itself, which sends no messages, and
- * training goes on meanwhile; all ranks meet between two steps. Else tensors are asked for twice
- * (to hash, to write), so that no more than the largest is ever held. A stage that fails anywhere
- * is the last. Until the rename nothing that was there changes. */
+ * Beside training a thread does what each does by itself, which sends no messages then, and all
+ * ranks meet between two steps. A stage that fails anywhere is the last. Until the rename nothing
+ * that was there changes. */
 #include "layout.h"
 #include "owners.h"
 #include "write.h"
@@ -45,7 +45,7 @@ struct CheckpointSave {
     char *message;
     /* spent so far */
     double seconds;
-    bool threaded;
+    bool beside, threaded;
     pthread_t thread;
     atomic_bool busy;
 };
@@ -58,16 +58,16 @@ static void save_init(Save *save, const World *world, const char *path, const Ch
     save->owner = mem_new(count * sizeof *save->owner);
     save->hash = mem_new(count * sizeof *save->hash);
     save->offset = mem_new(count * sizeof *save->offset);
-    save->staged_at = mem_new(count * sizeof *save->staged_at);
     owners_assign(io, world->size, true, save->owner);
+    save->plain_bytes = (size_t)owners_largest(io, save->owner, world->rank) * sizeof *save->plain;
+    save->plain = mem_pages_new(save->plain_bytes);
 }
 
 static void save_fini(Save *save)
 {
     mem_free(&save->all_edges);
     mem_free(&save->edges);
-    mem_free(&save->plain);
-    mem_free(&save->staged_at);
+    mem_pages_free(save->plain, save->plain_bytes);
     mem_free(&save->offset);
     mem_free(&save->hash);
     mem_free(&save->owner);
@@ -75,24 +75,10 @@ static void save_fini(Save *save)
     mem_free(&save->path);
 }
 
-/* Takes a copy of this rank's tensors. Collective where they lie in parts. */
-static void stage_tensors(Save *save, float *room)
-{
-    const CheckpointIo *io = save->io;
-    int64_t at = 0;
-    for (int i = 0; i < io->count; ++i) {
-        if (io->collect) io->collect(io->user, i, save->owner[i]);
-        if (save->owner[i] != save->world->rank) continue;
-        io->get(io->user, i, room + at);
-        save->staged_at[i] = at;
-        at += shape_count(io->tensor[i].shape);
-    }
-    save->staged = room;
-}
-
 static Status check_finite(const CheckpointTensor *tensor, const float *plain)
 {
     int64_t count = shape_count(tensor->shape);
+    if (mem_finite(plain, count)) return OK;
     for (int64_t i = 0; i < count; ++i)
         if (!isfinite(plain[i]))
             return fail(ERR_DATA, "%s holds %g (element %lld), which is not saved,", tensor->path,
@@ -127,6 +113,25 @@ static Status lay_out(Save *save)
     return OK;
 }
 
+static Status rename_to(const char *part, const char *path)
+{
+    if (rename(part, path) != 0) return write_failed(path, "renaming to it", errno);
+    int error = file_sync_entry(path);
+    return error ? write_failed(path, "syncing its folder", error) : OK;
+}
+
+/* A file of its own, so that what damages one leaves the other. It comes first: a save is done when
+ * it has its own name. */
+static Status publish_also(const Save *save, const char *also)
+{
+    char *part = part_name(also);
+    Status status = save_copy_file(save->part, part);
+    if (status == OK) status = rename_to(part, also);
+    if (status != OK) unlink(part);
+    mem_free(&part);
+    return status;
+}
+
 /* Makes the file, which every rank has synced, what loads. */
 static Status publish(Save *save)
 {
@@ -137,10 +142,8 @@ static Status publish(Save *save)
     if (fd < 0 || fsync(fd) != 0) error = errno;
     if (fd >= 0 && close(fd) != 0 && !error) error = errno;
     if (error) return write_failed(save->part, "syncing", error);
-    if (rename(save->part, save->path) != 0)
-        return write_failed(save->path, "renaming to it", errno);
-    error = file_sync_entry(save->path);
-    if (error) return write_failed(save->path, "syncing its folder", error);
+    if (save->io->also) TRY(publish_also(save, save->io->also));
+    TRY(rename_to(save->part, save->path));
     if (hooks->after) hooks->after(hooks->user);
     return OK;
 }
@@ -169,7 +172,7 @@ static void share_layout(Save *save)
 typedef struct Stage {
     /* collective; NULL: nothing */
     void (*meet)(Save *save);
-    /* no messages, but those that bring tensors which are not staged */
+    /* no messages, but those that collect tensors */
     Status (*work)(Save *save);
 } Stage;
 
@@ -200,7 +203,7 @@ static void stage_begin(CheckpointSave *s)
     if (stages[s->stage].meet) stages[s->stage].meet(&s->save);
     s->seconds += clock_s() - begun;
     atomic_store(&s->busy, true);
-    s->threaded = s->save.staged && thread_begin(&s->thread, work, s) == 0;
+    s->threaded = s->beside && thread_begin(&s->thread, work, s) == 0;
     if (!s->threaded) work(s);
 }
 
@@ -217,18 +220,14 @@ static Status stage_end(CheckpointSave *s)
 
 CheckpointSave *checkpoint_save_begin(const World *world, const char *path,
                                       const CheckpointMeta *meta, const CheckpointIo *io,
-                                      float *room)
+                                      bool beside)
 {
     CheckpointSave *s = mem_new(sizeof *s);
     Save *save = &s->save;
     const double begun = clock_s();
     save_init(save, world, path, io);
     save->meta = meta;
-    if (room)
-        stage_tensors(save, room);
-    else
-        save->plain =
-            mem_new((size_t)owners_largest(io, save->owner, world->rank) * sizeof *save->plain);
+    s->beside = beside;
     s->seconds = clock_s() - begun;
     stage_begin(s);
     return s;
@@ -271,21 +270,14 @@ void checkpoint_save_free(CheckpointSave **save)
 Status checkpoint_save(const World *world, const char *path, const CheckpointMeta *meta,
                        const CheckpointIo *io)
 {
-    CheckpointSave *save = checkpoint_save_begin(world, path, meta, io, NULL);
+    CheckpointSave *save = checkpoint_save_begin(world, path, meta, io, false);
     Status status = OK;
     for (bool done = false; !done;) status = checkpoint_save_next(save, &done);
     checkpoint_save_free(&save);
     return status;
 }
 
-size_t checkpoint_room_bytes(const CheckpointIo *io, int ranks, int first, int count)
+void checkpoint_owners(const CheckpointIo *io, int ranks, int *owner)
 {
-    int *owner = mem_new((size_t)(io->count + 1) * sizeof *owner);
-    int64_t *elements = mem_new((size_t)ranks * sizeof *elements), most = 0;
     owners_assign(io, ranks, true, owner);
-    for (int i = 0; i < io->count; ++i) elements[owner[i]] += shape_count(io->tensor[i].shape);
-    for (int r = first; r < first + count; ++r) most = elements[r] > most ? elements[r] : most;
-    mem_free(&elements);
-    mem_free(&owner);
-    return (size_t)most * sizeof(float);
 }

@@ -31,11 +31,8 @@ const float *save_tensor(const Save *save, int i)
 {
     const CheckpointIo *io = save->io;
     const bool mine = save->owner[i] == save->world->rank;
-    if (save->staged) return mine ? save->staged + save->staged_at[i] : NULL;
     if (io->collect) io->collect(io->user, i, save->owner[i]);
-    if (!mine) return NULL;
-    io->get(io->user, i, save->plain);
-    return save->plain;
+    return mine ? io->get(io->user, i, save->plain) : NULL;
 }
 
 Status save_open(const Save *save, int flags, int *fd)
@@ -145,6 +142,8 @@ Status save_write_pages(Save *save)
         used += edge_bytes(p);
         if (status != OK || error) continue;
         if (!write_all(fd, plain + p.first, p.last - p.first, offset)) error = errno;
+        /* the disk begins while the next tensor is fetched; the sync below says whether it could */
+        (void)sync_file_range(fd, (off_t)offset, (off_t)(p.last - p.first), SYNC_FILE_RANGE_WRITE);
     }
     return status == OK ? written(save, fd, error) : status;
 }
@@ -159,12 +158,12 @@ Status save_write_edges(Save *save)
 
 /* ---- reading back ---- */
 
-static Status other_than_written(const Save *save)
+static Status other_than_written(const char *path)
 {
     return fail(
         ERR_IO,
-        "%s: read back, it is not what was written (%s): the file system lost or altered it",
-        save->part, fail_message());
+        "%s: read back, it is not what was written (%s): the file system lost or altered it", path,
+        fail_message());
 }
 
 /* Is the table in the file the one that was laid out? */
@@ -226,5 +225,38 @@ Status save_read_back(Save *save)
         save->world->rank == 0 ? check_table(save, &file) : stored_open_plain(&file, save->part);
     if (status == OK) status = read_share(save, &file);
     stored_close(&file);
-    return status == OK ? OK : other_than_written(save);
+    return status == OK ? OK : other_than_written(save->part);
+}
+
+/* All checksums of a file that this process has written. */
+static Status verify_own(const char *path)
+{
+    StoredFile file;
+    Status status = stored_open_own(&file, path);
+    if (status == OK) status = stored_list(&file);
+    if (status == OK) status = stored_verify(&file, NULL);
+    stored_close(&file);
+    return status == OK ? OK : other_than_written(path);
+}
+
+Status save_copy_file(const char *from, const char *to)
+{
+    enum { COPY_BYTES = 1 << 20 };
+    char *bytes = mem_new(COPY_BYTES);
+    int in = open(from, O_RDONLY | O_NOFOLLOW | O_CLOEXEC),
+        out = file_create(to, O_WRONLY | O_EXCL);
+    int error = in < 0 || out < 0 ? errno : 0;
+    for (int64_t at = 0; !error;) {
+        ssize_t got = pread(in, bytes, COPY_BYTES, (off_t)at);
+        if (got == 0) break;
+        if (got < 0 && errno == EINTR) continue;
+        if (got < 0 || !write_all(out, bytes, (size_t)got, at)) error = errno;
+        at += got;
+    }
+    if (!error && fsync(out) != 0) error = errno;
+    if (!error) (void)posix_fadvise(out, 0, 0, POSIX_FADV_DONTNEED);
+    if (in >= 0) close(in);
+    if (out >= 0 && close(out) != 0 && !error) error = errno;
+    mem_free(&bytes);
+    return error ? write_failed(to, "copying to it", error) : verify_own(to);
 }

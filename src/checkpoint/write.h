@@ -23,25 +23,22 @@ typedef struct Save {
     uint64_t *hash;
     /* owned, [count] */
     int64_t *offset;
-    /* This rank's tensors, one behind the other, where they are staged; NULL: not yet, or never. */
-    float *staged;
-    /* owned, [count]: where they are there */
-    int64_t *staged_at;
-    /* owned, where nothing is staged: this rank's largest tensor */
+    /* owned: this rank's largest tensor, where get fills it */
     float *plain;
+    size_t plain_bytes;
     /* owned: what of this rank's tensors fills no page, once they are written; and on rank 0 all
      * ranks' */
     char *edges, *all_edges;
 } Save;
 
 /* Tensor i where this rank is its owner, else NULL; valid until the next call. Collective where
- * tensors lie in parts and are not staged. */
+ * tensors are collected. */
 const float *save_tensor(const Save *save, int i);
 /* Opens the part file, which rank 0 has made, with open's flags: ERR_IO where this host sees
  * another file under its name. *fd -1 on error. */
 Status save_open(const Save *save, int flags, int *fd);
 /* Writes the whole pages of this rank's tensors and syncs. It keeps their edges. Collective where
- * tensors are not staged. */
+ * tensors are collected. */
 Status save_write_pages(Save *save);
 /* Brings all edges to rank 0. Collective. */
 void save_collect_edges(Save *save);
@@ -50,5 +47,8 @@ Status save_write_edges(Save *save);
 /* Reads the file back: rank 0 its table, the ranks a share of the tensors each, written by another
  * node where there are several. ERR_IO where something is not what was written. */
 Status save_read_back(Save *save);
+
+/* Writes a second file of the same bytes, syncs it and reads it back. */
+Status save_copy_file(const char *from, const char *to);
 
 #endif

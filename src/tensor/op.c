@@ -136,3 +136,8 @@ void op_unpack(Op *op, int i, const float *stored, float *plain)
     else
         memcpy(plain, stored, (size_t)shape_count(op->spec.w[i]) * sizeof(float));
 }
+
+bool op_stored_plain(const Op *op, int i)
+{
+    return !op->table->unpack || (op->table->stored_plain && op->table->stored_plain(op, i));
+}

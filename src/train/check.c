@@ -2,6 +2,7 @@
  * that have memory of their own have the same? Each rank reads what it holds once, hashes it tensor
  * by tensor and tells the others one number. Only where these differ are tensors compared, so that
  * what is named is a tensor and the ranks that are alone with what they have. */
+#include "save_copy.h"
 #include "transport.h"
 
 #include <limits.h>
@@ -77,49 +78,56 @@ static void add_state(Look *look, bool same)
 
 /* ---- looking ---- */
 
-/* Chunks that threads hash, of which number `first` lies at `base`. */
-typedef struct Hashing {
+/* Chunks that threads look at. */
+typedef struct Looking {
     const float *base;
+    /* of the first chunk */
     uint64_t first;
+    /* NULL: no hash */
     _Atomic uint64_t *sum;
-} Hashing;
+    atomic_bool *bad;
+} Looking;
 
-/* Hashes with the chunk's number are added up, so that it does not matter who comes first. */
-static void hash_chunks(const void *args, float *const range[FLAT_RANGES], int64_t n)
+/* All that is done with a chunk is done while it is in the cache. Hashes with the chunk's number
+ * are added up, so that it does not matter who comes first. */
+static void look_at_chunks(const void *args, float *const range[FLAT_RANGES], int64_t n)
 {
-    const Hashing *h = args;
-    uint64_t sum = 0, number = h->first + (uint64_t)(range[0] - h->base) / FLAT_CHUNK;
+    const Looking *l = args;
+    uint64_t sum = 0, number = l->first + (uint64_t)(range[0] - l->base) / FLAT_CHUNK;
     for (int64_t at = 0; at < n; at += FLAT_CHUNK, ++number) {
         int64_t count = n - at < FLAT_CHUNK ? n - at : FLAT_CHUNK;
-        sum += hash_seeded(range[0] + at, (size_t)count * sizeof(float), number);
+        if (l->sum) sum += hash_seeded(range[0] + at, (size_t)count * sizeof(float), number);
+        bool bad =
+            backend_cpu.flat->find_and_copy(range[1] ? range[1] + at : NULL, range[0] + at, count);
+        if (bad) atomic_store(l->bad, true);
     }
-    atomic_fetch_add_explicit(h->sum, sum, memory_order_relaxed);
+    if (l->sum) atomic_fetch_add_explicit(l->sum, sum, memory_order_relaxed);
 }
 
-/* Part by part, while it is in the cache; of a device, by way of `part`. */
-static bool look_at(const Trainer *t, const Held *held, float *part, uint64_t *hash)
+/* Of a device part by part, by way of `part`. to: where a copy goes, or NULL. */
+static bool look_at(const Trainer *t, const Held *held, float *part, float *to, uint64_t *hash)
 {
     const BackendTable *table = t->backend->table;
     _Atomic uint64_t sum = 0;
-    float found = 0;
-    for (int64_t at = 0; at < held->count; at += PART) {
-        int64_t n = held->count - at < PART ? held->count - at : PART;
+    atomic_bool bad = false;
+    int64_t step = table->host_memory ? held->count : PART;
+    for (int64_t at = 0; at < held->count; at += step) {
+        int64_t n = held->count - at < step ? held->count - at : step;
         float *x = held->at + at;
         if (!table->host_memory) {
             table->copy(table->stream(t->backend), part, x, (size_t)n * sizeof *part);
             table->sync(table->stream(t->backend));
             x = part;
         }
-        Hashing hashing = {x, (uint64_t)(at / FLAT_CHUNK), &sum};
-        if (held->same)
-            backend_cpu.flat->each(NULL, hash_chunks, &hashing, (float *[FLAT_RANGES]){x}, n);
-        backend_cpu.flat->find_overflow(NULL, &found, x, n);
+        Looking looking = {x, (uint64_t)(at / FLAT_CHUNK), held->same ? &sum : NULL, &bad};
+        backend_cpu.flat->each(NULL, look_at_chunks, &looking,
+                               (float *[FLAT_RANGES]){x, to ? to + at : NULL}, n);
     }
     *hash = sum;
-    return found == 0;
+    return !bad;
 }
 
-static void look_init(Look *look, const Trainer *t, bool compares)
+static void look_init(Look *look, const Trainer *t, bool compares, const SaveCopy *copy)
 {
     size_t most = (size_t)t->graph->param_count * (OPTIM_SLOTS + 1) + 1;
     *look = (Look){.trainer = t,
@@ -130,7 +138,9 @@ static void look_init(Look *look, const Trainer *t, bool compares)
     add_state(look, compares && !t->plan->zero);
     float *part = t->backend->table->host_memory ? NULL : mem_new(PART * sizeof *part);
     for (int i = 0; i < look->count; ++i) {
-        bool finite = look_at(t, &look->held[i], part, &look->hash[i]);
+        const Held *held = &look->held[i];
+        float *to = copy ? save_copy_place(copy, held->param, held->slot) : NULL;
+        bool finite = look_at(t, held, part, to, &look->hash[i]);
         if (!finite && look->not_finite < 0) look->not_finite = i;
     }
     mem_free(&part);
@@ -278,16 +288,29 @@ static Status check_replicas(const Look *look)
     return from == INT_MAX ? OK : fail_all(t, from, text);
 }
 
-Status train_check(Trainer *t)
+static Status check(Trainer *t, const SaveCopy *copy)
 {
     Look look;
     const char *why_not;
-    Phase outer = phase_enter(PHASE_UPDATE);
+    Phase outer = phase_enter(copy ? PHASE_CHECKPOINT : PHASE_UPDATE);
     bool compares = train_compares(t, &why_not);
-    look_init(&look, t, compares);
+    look_init(&look, t, compares, copy);
     Status st = check_finite(&look);
     if (st == OK && compares) st = check_replicas(&look);
     look_fini(&look);
     phase_enter(outer);
     return st;
+}
+
+Status train_check(Trainer *t)
+{
+    return check(t, NULL);
+}
+
+Status train_check_and_copy(Trainer *t)
+{
+    const SaveCopy *copy = t->copy_lent ? NULL : t->copy;
+    TRY(check(t, copy));
+    t->copied = copy != NULL;
+    return OK;
 }

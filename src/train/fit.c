@@ -1,5 +1,6 @@
 /* Does the plan fit in the memory that a rank may use? */
 #include "fit.h"
+#include "save_copy.h"
 
 #include <math.h>
 #include <sys/resource.h>
@@ -82,7 +83,7 @@ static void need_of(const Trainer *t, const Plan *plan, Need *need)
         need->bytes = bytes;
         need->fixed = (double)(b.params + b.gradients + b.state + b.cache + b.program) - beside;
     }
-    double room = (double)train_room_bytes(t, plan->stage);
+    double room = (double)save_copy_bytes(t, plan);
     bool device = t->backend->table->memory != NULL;
     need->host = fmax(need->host, (double)b.host);
     need->host_beside = fmax(need->host_beside, (double)b.host + (device ? room : 0));

@@ -3,7 +3,7 @@
  * for themselves is no function of ours to plan, but it is all there once the graph is planned, on
  * every rank alike, for a rank plans the whole graph: so it is measured then, before the first
  * arena, by a run and by `weft plan`. */
-#include "trainer.h"
+#include "save_copy.h"
 
 #include <malloc.h>
 #include <string.h>
@@ -62,7 +62,7 @@ TrainBytes train_bytes(const Trainer *t, const Plan *plan)
     size_t data = (size_t)slots * batch_bytes(t, plan);
     size_t program = program_bytes(t, plan);
     size_t messages = plan->message_bytes + sender_bytes(t, plan) + staging_bytes(t, plan);
-    size_t room = t->saves_beside ? train_room_bytes(t, plan->stage) : 0;
+    size_t room = t->saves_beside ? save_copy_bytes(t, plan) : 0;
     bool device = t->backend->table->memory;
     return (TrainBytes){.params = plan->param_part_bytes,
                         .gradients = plan->gradient_part_bytes,

@@ -27,7 +27,7 @@ bool run_eval_due(const Run *r, int64_t step)
     return step == t->steps || (every > 0 && epoch_end && epochs % every == 0);
 }
 
-static Status evaluate(Run *r)
+static Status evaluate(Run *r, bool save_due)
 {
     Trainer *t = r->trainer;
     EvalLine line = {0};
@@ -41,7 +41,7 @@ static Status evaluate(Run *r)
     if (!isfinite(metric)) return OK;
     if (isnan(t->best_metric) || metric > t->best_metric) t->best_metric = metric;
     bool better = isnan(r->best_saved) || metric > r->best_saved;
-    Status st = better && r->config->checkpoint.best ? run_save_best(r, metric) : OK;
+    Status st = better && r->config->checkpoint.best ? run_save_best(r, metric, save_due) : OK;
     run_time_evaluation(r, clock_s() - begin_s);
     return st;
 }
@@ -127,19 +127,20 @@ static Status between_steps(Run *r, StepResult *result)
 {
     Trainer *t = r->trainer;
     const Config *c = r->config;
-    bool end = t->step == t->steps, eval_due = run_eval_due(r, t->step);
-    bool save_due = c->checkpoint.every_steps > 0 && t->step % c->checkpoint.every_steps == 0;
-    save_due = save_due || result->save_asked || end || result->stop_asked;
-    bool back = false;
-    if (eval_due || save_due) train_step_stats(t, result);
-    TRY(run_judge(r, result, eval_due || save_due, &back));
+    bool end = t->step == t->steps, back = false;
+    RunDue due = {.evaluation = run_eval_due(r, t->step)};
+    due.save = c->checkpoint.every_steps > 0 && t->step % c->checkpoint.every_steps == 0;
+    due.save = due.save || result->save_asked || end || result->stop_asked;
+    if (due.evaluation || due.save) train_step_stats(t, result);
+    if (due.save) TRY(run_save_prepare(r));
+    TRY(run_judge(r, result, due, &back));
     if (back) return OK;
     TRY(run_save_go_on(r, result));
     r->stopped = result->stop_asked && !end;
     /* an evaluation that fails costs no training: what is due is saved all the same */
-    Status evaluated = eval_due ? evaluate(r) : OK;
-    if (save_due) TRY(run_save(r, end || r->stopped));
-    if (eval_due || save_due) r->tick_s = clock_s();
+    Status evaluated = due.evaluation ? evaluate(r, due.save) : OK;
+    if (due.save) TRY(run_save(r, end || r->stopped));
+    if (due.evaluation || due.save) r->tick_s = clock_s();
     return evaluated;
 }
 
@@ -181,7 +182,7 @@ static Status run_all(Run *r)
     r->start_s = r->saved_s = clock_s();
     if (t->step >= t->steps) {
         log_info("this run is complete: %lld steps are done", (long long)t->step);
-        return evaluate(r);
+        return evaluate(r, false);
     }
     train_make_room(t);
     run_bad_begin(r);

@@ -70,6 +70,8 @@ typedef struct Run {
     /* of best.h5 before it; of another save NaN */
     double best_before;
     bool saving_best;
+    /* the next checkpoint is best.h5, too; so is the one under way */
+    bool best_with, saving_both;
     /* samples/s, smoothed */
     double rate;
     /* clock at the last step's end */
@@ -80,6 +82,11 @@ typedef struct Run {
     RunTime time;
     RunBad bad;
 } Run;
+
+/* What is due after a step. */
+typedef struct RunDue {
+    bool evaluation, save;
+} RunDue;
 
 /* from a save that failed to the next try */
 enum { RETRY_S = 60 };
@@ -93,8 +100,12 @@ Status run_resume(Run *run);
  * is said and tried again later; last: it ends here, and as nothing comes after it, its failure is
  * the run's. Collective; all ranks agree. */
 Status run_save(Run *run, bool last);
-/* Begins to save best.h5, which reached that metric. Likewise. */
-Status run_save_best(Run *run, double metric);
+/* Before the step is judged, where a checkpoint is due: the save before it ends, so that its copy
+ * is free. Likewise. */
+Status run_save_prepare(Run *run);
+/* Begins to save best.h5, which reached that metric; with: not before the checkpoint that is due at
+ * this border, too, whose file it is where the two are the same. Likewise. */
+Status run_save_best(Run *run, double metric, bool with);
 /* Between two steps: the save under way goes on where no rank is busy with it. Likewise. */
 Status run_save_go_on(Run *run, const StepResult *result);
 /* Waits for the save under way. Likewise. */
@@ -110,10 +121,10 @@ void run_time_save(Run *run, double seconds);
 void run_time_evaluation(Run *run, double seconds);
 /* On rank 0, before each step: is it time to stop? It says why, once; false on other ranks. */
 bool run_time_over(Run *run);
-/* After a step, with what is known of it; due: it is to be saved or evaluated. Stops, says that the
+/* After a step, with what is known of it and what is due. Stops, says that the
  * step was skipped, or goes back: *back, the trainer stands at an earlier step. Collective; all
  * ranks agree. */
-Status run_judge(Run *run, StepResult *result, bool due, bool *back);
+Status run_judge(Run *run, StepResult *result, RunDue due, bool *back);
 void run_bad_begin(Run *run);
 void run_bad_end(Run *run);
 /* ERR_DATA: adds what to do. */

@@ -105,26 +105,38 @@ static void mark_step(Run *r, const StepResult *result)
 
 /* ---- what is bad ---- */
 
-static bool check_due(const Run *r, bool due)
+static bool check_due(const Run *r, RunDue due)
 {
     int64_t every = r->config->train.check_every;
-    return due || (every > 0 && r->trainer->step % every == 0);
+    return due.evaluation || due.save || (every > 0 && r->trainer->step % every == 0);
+}
+
+/* A gradient that is not finite has left a state that is not: it is looked at only then. */
+static Status find_bad_state(Run *r, StepResult *result, RunDue due)
+{
+    Trainer *t = r->trainer;
+    if (!check_due(r, due)) return OK;
+    Status st = due.save ? train_check_and_copy(t) : train_check(t);
+    if (st == OK) return OK;
+    char *why = mem_text(fail_message());
+    if ((due.evaluation || due.save) && !result->skipped && !isfinite(train_grad_norm(t))) {
+        result->bad = BAD_GRADIENT;
+        result->bad_step = t->step;
+    }
+    st = fail(ERR_DATA, "after step %lld %s", (long long)t->step, why);
+    mem_free(&why);
+    return st;
 }
 
 /* What is wrong, as fail_message, or OK: with the step's numbers, or with what it has left. A state
  * that is saved is one that all replicas have. */
-static Status find_bad(Run *r, StepResult *result, bool due)
+static Status find_bad(Run *r, StepResult *result, RunDue due)
 {
-    Trainer *t = r->trainer;
-    if (!result->bad && due && !result->skipped && !isfinite(train_grad_norm(t))) {
-        result->bad = BAD_GRADIENT;
-        result->bad_step = t->step;
-    }
+    Status st = result->bad ? OK : find_bad_state(r, result, due);
     long long step = result->bad_step;
     switch (result->bad) {
     case BAD_NOTHING:
-        if (!check_due(r, due) || train_check(t) == OK) return OK;
-        return fail(ERR_DATA, "after step %lld %s", (long long)t->step, fail_message());
+        return st;
     case BAD_LOSS:
         return fail(ERR_DATA, "step %lld: the loss is %g", step, result->bad_loss);
     case BAD_SPIKE:
@@ -228,7 +240,7 @@ static void end_replay(Run *r)
     mem_free(&b->what);
 }
 
-Status run_judge(Run *r, StepResult *result, bool due, bool *back)
+Status run_judge(Run *r, StepResult *result, RunDue due, bool *back)
 {
     RunBad *b = &r->bad;
     int mode = r->config->train.on_bad;

@@ -55,13 +55,14 @@ static bool is_restarted(const Run *r)
 }
 
 /* On rank 0: which checkpoint to go on from, *path NULL for none. What the run has of its own comes
- * first, so that the same command goes on after a stop, also where it began from a file. */
-static Status choose_checkpoint(Run *r, char **path)
+ * first, so that the same command goes on after a stop, also where it began from a file. verified:
+ * the newest one has been found not to load. */
+static Status choose_checkpoint(Run *r, bool verified, char **path)
 {
     const Config *c = r->config;
-    *path = NULL;
-    if (c->run.fresh && !is_restarted(r)) TRY(run_dir_set_aside(&r->dir));
-    Status st = checkpoint_newest(r->dir.checkpoints, r->good, path);
+    Status st = OK;
+    *path = verified ? NULL : checkpoint_newest_unread(r->dir.checkpoints);
+    if (!*path) st = checkpoint_newest(r->dir.checkpoints, r->good, path);
     if (st != OK) return nothing_changed(st);
     if (!*path) return begin_beside(r, path);
     r->goes_on = true;
@@ -85,7 +86,10 @@ static Status read_best(const Run *r, double *metric)
     *metric = NAN;
     TRY(find_file(r->dir.best, &there));
     if (!there) return OK;
-    Status st = checkpoint_verify(r->dir.best, &meta);
+    /* it may be the checkpoint that has just been loaded, by its other name */
+    bool known = good_files_know(r->good, r->dir.best);
+    Status st =
+        known ? checkpoint_read_meta(r->dir.best, &meta) : checkpoint_verify(r->dir.best, &meta);
     bool same = st == OK && resume_same_test(r->trainer, &meta);
     if (same) *metric = meta.best_metric;
     checkpoint_meta_fini(&meta);
@@ -106,15 +110,33 @@ static Status find_best(Run *r)
     return OK;
 }
 
+/* Tensors are verified as they are loaded. *path: NULL where the run begins anew. */
+static Status load(Run *r, bool verified, char **path)
+{
+    Status st = r->world->rank == 0 ? choose_checkpoint(r, verified, path) : OK;
+    st = status_agree(r->world, st);
+    if (st != OK) {
+        mem_free(path);
+        return st;
+    }
+    *path = world_bcast_text(r->world, *path);
+    return *path ? train_load(r->trainer, *path, false) : OK;
+}
+
 Status run_resume(Run *r)
 {
     char *path = NULL;
+    bool aside = r->world->rank == 0 && r->config->run.fresh && !is_restarted(r);
     TRY(resume_know_data(r->trainer));
-    Status st = r->world->rank == 0 ? choose_checkpoint(r, &path) : OK;
-    st = status_agree(r->world, st);
-    if (st == OK && (path = world_bcast_text(r->world, path))) {
-        st = train_load(r->trainer, path, false);
-        if (st == OK) log_info("resuming from %s", path);
+    TRY(status_agree(r->world, aside ? run_dir_set_aside(&r->dir) : OK));
+    Status st = load(r, false, &path);
+    if (st == ERR_DATA && path) {
+        mem_free(&path);
+        st = load(r, true, &path);
+    }
+    if (st == OK && path) {
+        if (r->world->rank == 0) good_files_add(r->good, path);
+        log_info("resuming from %s", path);
     }
     if (st == OK) st = find_best(r);
     mem_free(&r->last);

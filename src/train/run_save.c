@@ -36,16 +36,38 @@ static void after(void *user)
 
 /* ---- the save under way ---- */
 
+static Status begin(Run *r, char *path, bool best, bool last);
+
+static Status tolerate_save(Run *r, Status st, bool best)
+{
+    return best ? tolerate(st, &r->best_failing, "saving best.h5")
+                : tolerate(st, &r->save_failing, "saving checkpoints");
+}
+
+/* It has not got both names. As it is the run's last, at once again with its own alone. */
+static Status begin_alone(Run *r, Status st)
+{
+    char *path = r->saving;
+    (void)tolerate_save(r, st, true);
+    r->saving = NULL;
+    train_save_free(&r->save);
+    return begin(r, path, false, true);
+}
+
 static Status ended(Run *r, Status st, bool last)
 {
-    bool there = st == OK;
+    bool there = st == OK, both = r->saving_both;
     run_time_save(r, train_save_seconds(r->save));
     if (st == ERR_DATA)
         st = run_bad_advice(fail(st, "%s at step %lld", fail_message(), (long long)r->saving_step));
-    if (r->saving_best && !there) r->best_saved = r->best_before;
-    if (!last)
-        st = r->saving_best ? tolerate(st, &r->best_failing, "saving best.h5")
-                            : tolerate(st, &r->save_failing, "saving checkpoints");
+    if ((r->saving_best || both) && !there) r->best_saved = r->best_before;
+    r->saving_both = false;
+    bool of_best = r->saving_best || (both && !there && strstr(fail_message(), r->dir.best));
+    if (both && last && st == ERR_IO) return begin_alone(r, st);
+    if (!last) st = tolerate_save(r, st, of_best);
+    if (both && there) (void)tolerate_save(r, OK, true);
+    /* the next time best.h5 is tried alone */
+    if (both && !there) r->best_failing = true;
     train_save_free(&r->save);
     if (there && !r->saving_best) {
         mem_free(&r->last);
@@ -69,7 +91,7 @@ static Status next(Run *r, bool last)
 static Status wait(Run *r, bool last)
 {
     Status st = OK;
-    while (r->save) st = next(r, last);
+    while (r->save && st == OK) st = next(r, last);
     return st;
 }
 
@@ -78,23 +100,30 @@ Status run_save_wait(Run *r)
     return wait(r, false);
 }
 
+/* Pieces of tensors that are put together need no thread's end, nor what a step tells of one. */
 Status run_save_go_on(Run *r, const StepResult *result)
 {
-    bool told = r->trainer->known > r->stage_step;
-    return r->save && told && !result->saving ? next(r, false) : OK;
+    bool told = r->trainer->known > r->stage_step && !result->saving;
+    return r->save && (told || train_save_collects(r->save)) ? next(r, false) : OK;
 }
 
 /* path: taken over. Without a copy training waits. */
 static Status begin(Run *r, char *path, bool best, bool last)
 {
+    const CheckpointHooks hooks = {r, before, after};
     r->saving = path;
     r->saving_best = best;
     r->saving_step = r->stage_step = r->trainer->step;
-    const CheckpointHooks hooks = {r, before, after};
     /* a failure is said where lines are written */
     (void)observer_flush(r->observer);
-    r->save = train_save_begin(r->trainer, path, &hooks);
+    r->save = train_save_begin(
+        r->trainer, &(TrainSaveTo){path, r->saving_both ? r->dir.best : NULL, &hooks, false});
     return last || !r->trainer->saves_beside ? wait(r, last) : OK;
+}
+
+Status run_save_prepare(Run *r)
+{
+    return wait(r, false);
 }
 
 Status run_save(Run *r, bool last)
@@ -107,19 +136,23 @@ Status run_save(Run *r, bool last)
     }
     observer_break(r->observer);
     r->saved_s = clock_s();
+    r->saving_both = r->best_with;
+    r->best_with = false;
     return begin(r, path, false, last);
 }
 
 /* best.h5 carries its own metric, whatever others the run has seen that could not be saved. */
-Status run_save_best(Run *r, double metric)
+Status run_save_best(Run *r, double metric, bool with)
 {
     Trainer *t = r->trainer;
     TRY(wait(r, false));
     double best = t->best_metric;
     observer_break(r->observer);
-    t->best_metric = metric;
     r->best_before = r->best_saved;
     r->best_saved = metric;
+    r->best_with = with && !r->best_failing && metric == best;
+    if (r->best_with) return OK;
+    t->best_metric = metric;
     Status st = begin(r, mem_text(r->dir.best), true, false);
     t->best_metric = best;
     return st;

@@ -1,14 +1,15 @@
 /* Checkpoints of a Trainer: its tensors as checkpoint.h wants them. */
 #include "resume.h"
+#include "save_copy.h"
 
 #include <math.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <string.h>
 
-/* Parameters and running statistics, then each optimizer slot of the trained ones. A tied parameter
- * is in the file as the one it is tied to. */
-typedef struct Tensors {
-    Trainer *trainer;
-    CheckpointTensor *tensor;
+/* Tensors as they lie in memory now. */
+typedef struct Live {
+    Tensors list;
     /* copy of a tensor; NULL where the backend's memory is the host's */
     float *host;
     /* a tensor whose parts several ranks have; NULL where nothing is sharded */
@@ -16,123 +17,61 @@ typedef struct Tensors {
     /* In plain order, NULL where tensor parallelism divides nothing: this rank's slice of a tensor,
      * those of the group. */
     float *slice, *slices;
-    /* slot -1: the value itself */
-    int *param, *slot;
-    int count;
-} Tensors;
-
-/* The parameter of this rank that has the value of tensor i: itself, or one that is tied to it; -1:
- * none. */
-static int local_param(const Tensors *list, int i)
-{
-    const Trainer *t = list->trainer;
-    int param = list->param[i];
-    if (t->plan->param_offset[param] >= 0) return param;
-    for (int p = 0; p < t->graph->param_count; ++p)
-        if (t->graph->param[p].tied == param && t->plan->param_offset[p] >= 0) return p;
-    return -1;
-}
-
-static OptimRule rule_of(const Trainer *t, int param)
-{
-    return optim_rule(t->config, t->rule[param]);
-}
-
-/* What the optimizer updates of a trained parameter here. */
-static const OptimPiece *piece_of(const Trainer *t, int param)
-{
-    int range = 0;
-    while (t->range_param[range] != param) ++range;
-    return &t->optim->piece[range];
-}
-
-/* Is tensor i in parts on several ranks: the optimizer's, or a value that is gathered? */
-static bool in_parts(const Tensors *list, int i)
-{
-    return list->whole && (list->slot[i] >= 0 || list->trainer->plan->gathers);
-}
-
-/* State of the rule that this configuration has no use for, as SGD's without momentum: zeros in the
- * file, nothing in memory. */
-static bool is_zero(const Tensors *list, int i)
-{
-    const Trainer *t = list->trainer;
-    return list->slot[i] >= 0 && list->slot[i] >= rule_of(t, list->param[i]).slots;
-}
+} Live;
 
 static bool tensor_wanted(void *user, int i)
 {
-    const Tensors *list = user;
+    const Live *live = user;
+    const Tensors *list = &live->list;
     const Trainer *t = list->trainer;
-    int param = local_param(list, i);
-    int64_t first, count;
-    if (param < 0 || is_zero(list, i)) return false;
-    if (!in_parts(list, i)) return list->slot[i] >= 0 || train_sets_params(t);
-    plan_shard(t->plan, param, t->grid.dp_rank, &first, &count);
-    return count > 0;
-}
-
-/* Where tensor i lies in the backend's memory, or this rank's part of it. */
-static float *tensor_memory(const Tensors *list, int i, int param)
-{
-    Trainer *t = list->trainer;
-    int slot = list->slot[i];
-    if (slot < 0) return executor_param(t->executor, param);
-    return t->optim->state[slot] + piece_of(t, param)->state[slot];
+    if (tensors_param(list, i) < 0 || tensors_zero(list, i)) return false;
+    if (!tensors_in_parts(list, i)) return list->slot[i] >= 0 || train_sets_params(t);
+    return tensors_part(list, i, t->grid.dp_rank) > 0;
 }
 
 /* Into the backend's memory, or out of it. */
-static void copy(const Tensors *list, void *to, const void *from, size_t bytes)
+static void copy(const Live *live, void *to, const void *from, size_t bytes)
 {
-    Trainer *t = list->trainer;
+    Trainer *t = live->list.trainer;
     Stream *s = t->backend->table->stream(t->backend);
     t->backend->table->copy(s, to, from, bytes);
     t->backend->table->sync(s);
 }
 
-static size_t bytes_of(const Tensors *list, int param)
+static size_t bytes_of(const Live *live, int param)
 {
-    return (size_t)list->trainer->graph->param[param].elements * sizeof(float);
+    return (size_t)live->list.trainer->graph->param[param].elements * sizeof(float);
 }
 
 /* The replicas that have a tensor's parts send them to number `writer`. Shards lie in the order of
  * ranks. */
-static void collect_parts(Tensors *list, int i, int param, int writer)
+static void collect_parts(Live *live, int i, int writer)
 {
-    Trainer *t = list->trainer;
+    Trainer *t = live->list.trainer;
     int dp = t->shape.dp;
-    float *mine = tensor_memory(list, i, param);
+    float *mine = tensors_memory(&live->list, i);
     size_t *bytes = mem_new((size_t)dp * sizeof *bytes);
-    for (int r = 0; r < dp; ++r) {
-        int64_t first, count;
-        plan_shard(t->plan, param, r, &first, &count);
-        bytes[r] = (size_t)count * sizeof(float);
+    for (int r = 0; r < dp; ++r) bytes[r] = (size_t)tensors_part(&live->list, i, r) * sizeof(float);
+    if (live->host) {
+        copy(live, live->host, mine, bytes[t->grid.dp_rank]);
+        mine = live->host;
     }
-    if (list->host) {
-        copy(list, list->host, mine, bytes[t->grid.dp_rank]);
-        mine = list->host;
-    }
-    world_collect(&t->grid.dp_world, mine, bytes, writer, list->whole);
+    world_collect(&t->grid.dp_world, mine, bytes, writer, live->whole);
     mem_free(&bytes);
 }
 
-static bool is_sliced(const Tensors *list, int param)
-{
-    return list->slice && list->trainer->graph->param[param].cut.parts > 0;
-}
-
-static void get_plain(Tensors *list, int i, int param, float *plain);
+static void get_plain(Live *live, int i, int param, float *plain);
 
 /* The ranks of a tensor group send their slices to number `writer`. */
-static void collect_slices(Tensors *list, int i, int param, int writer)
+static void collect_slices(Live *live, int i, int param, int writer)
 {
-    Trainer *t = list->trainer;
+    Trainer *t = live->list.trainer;
     int tp = t->shape.tp;
     size_t *bytes = mem_new((size_t)tp * sizeof *bytes);
     for (int r = 0; r < tp; ++r)
         bytes[r] = (size_t)param_slice_count(t->graph, param, r) * sizeof(float);
-    get_plain(list, i, param, list->slice);
-    world_collect(&t->grid.tp_world, list->slice, bytes, writer, list->slices);
+    get_plain(live, i, param, live->slice);
+    world_collect(&t->grid.tp_world, live->slice, bytes, writer, live->slices);
     mem_free(&bytes);
 }
 
@@ -140,168 +79,125 @@ static void collect_slices(Tensors *list, int i, int param, int writer)
  * within its group. */
 static void tensor_collect(void *user, int i, int writer)
 {
-    Tensors *list = user;
+    Live *live = user;
+    const Tensors *list = &live->list;
     const Trainer *t = list->trainer;
     int from_stage = writer - list->tensor[i].rank_first, tp = t->shape.tp;
     int here = t->world->rank - list->tensor[i].rank_first;
-    if (here < 0 || here >= t->shape.dp * tp || is_zero(list, i)) return;
-    int param = local_param(list, i);
-    bool sliced = is_sliced(list, param);
+    if (here < 0 || here >= t->shape.dp * tp || tensors_zero(list, i)) return;
+    int param = tensors_param(list, i);
+    bool sliced = tensors_sliced(list, i);
     if (!sliced && from_stage % tp != t->grid.tp_rank) return;
-    if (in_parts(list, i)) collect_parts(list, i, param, from_stage / tp);
+    if (tensors_in_parts(list, i)) collect_parts(live, i, from_stage / tp);
     if (sliced && t->grid.dp_rank == from_stage / tp)
-        collect_slices(list, i, param, from_stage % tp);
+        collect_slices(live, i, param, from_stage % tp);
 }
 
 /* What this rank has of tensor i, its parts collected, in plain order. */
-static void get_plain(Tensors *list, int i, int param, float *plain)
+static void get_plain(Live *live, int i, int param, float *plain)
 {
-    const Param *p = &list->trainer->graph->param[param];
-    bool collected = in_parts(list, i);
-    float *memory = collected ? list->whole : tensor_memory(list, i, param);
-    if (list->host && !collected) {
-        copy(list, list->host, memory, bytes_of(list, param));
-        memory = list->host;
+    const Graph *g = live->list.trainer->graph;
+    const Param *p = &g->param[param];
+    bool collected = tensors_in_parts(&live->list, i);
+    float *memory = collected ? live->whole : tensors_memory(&live->list, i);
+    if (live->host && !collected) {
+        copy(live, live->host, memory, bytes_of(live, param));
+        memory = live->host;
     }
-    op_unpack(list->trainer->graph->node[p->node].op, p->slot, memory, plain);
+    op_unpack(g->node[p->node].op, p->slot, memory, plain);
 }
 
-static void tensor_get(void *user, int i, float *plain)
+static const float *tensor_get(void *user, int i, float *plain)
 {
-    Tensors *list = user;
+    Live *live = user;
+    const Tensors *list = &live->list;
     const Graph *g = list->trainer->graph;
-    int param = local_param(list, i);
-    if (is_zero(list, i)) {
-        size_t count = (size_t)shape_count(list->tensor[i].shape);
-        memset(plain, 0, count * sizeof *plain);
-        return;
+    int param = tensors_param(list, i);
+    if (tensors_zero(list, i)) {
+        memset(plain, 0, (size_t)shape_count(list->tensor[i].shape) * sizeof *plain);
+    } else if (!tensors_sliced(list, i)) {
+        get_plain(live, i, param, plain);
+    } else {
+        const float *slice = live->slices;
+        for (int r = 0; r < g->ranks; slice += param_slice_count(g, param, r++))
+            param_slice_put(g, param, r, slice, plain);
     }
-    if (!is_sliced(list, param)) {
-        get_plain(list, i, param, plain);
-        return;
-    }
-    const float *slice = list->slices;
-    for (int r = 0; r < g->ranks; slice += param_slice_count(g, param, r++))
-        param_slice_put(g, param, r, slice, plain);
+    return plain;
+}
+
+static void copy_range(const void *args, float *const range[FLAT_RANGES], int64_t n)
+{
+    (void)args;
+    memcpy(range[1], range[0], (size_t)n * sizeof(float));
+}
+
+/* By all threads where nothing changes place: memory may be touched for the first time. */
+static void pack(const Trainer *t, int param, const float *plain, float *stored)
+{
+    const Param *p = &t->graph->param[param];
+    Op *op = t->graph->node[p->node].op;
+    float *from = (float *)(uintptr_t)plain;
+    if (op_stored_plain(op, p->slot))
+        backend_cpu.flat->each(NULL, copy_range, NULL, (float *[FLAT_RANGES]){from, stored},
+                               p->elements);
+    else
+        op_pack(op, p->slot, plain, stored);
 }
 
 static void tensor_set(void *user, int i, const float *plain)
 {
-    Tensors *list = user;
+    Live *live = user;
+    const Tensors *list = &live->list;
     const Graph *g = list->trainer->graph;
-    int param = local_param(list, i);
-    const Param *p = &g->param[param];
-    float *memory = tensor_memory(list, i, param);
-    float *packed = list->host ? list->host : in_parts(list, i) ? list->whole : memory;
-    if (is_sliced(list, param)) {
-        param_slice_get(g, param, g->rank, plain, list->slice);
-        plain = list->slice;
+    int param = tensors_param(list, i);
+    bool in_parts = tensors_in_parts(list, i);
+    float *memory = tensors_memory(list, i);
+    float *packed = live->host ? live->host : in_parts ? live->whole : memory;
+    if (tensors_sliced(list, i)) {
+        param_slice_get(g, param, g->rank, plain, live->slice);
+        plain = live->slice;
     }
-    op_pack(g->node[p->node].op, p->slot, plain, packed);
-    if (in_parts(list, i)) {
+    pack(list->trainer, param, plain, packed);
+    if (in_parts) {
         int64_t first, count;
-        plan_shard(list->trainer->plan, param, list->trainer->grid.dp_rank, &first, &count);
-        copy(list, memory, packed + first, (size_t)count * sizeof *memory);
-    } else if (list->host) {
-        copy(list, memory, list->host, bytes_of(list, param));
+        plan_shard(list->plan, param, list->trainer->grid.dp_rank, &first, &count);
+        copy(live, memory, packed + first, (size_t)count * sizeof *memory);
+    } else if (live->host) {
+        copy(live, memory, live->host, bytes_of(live, param));
     }
 }
 
-static int stage_of(const Trainer *t, int node)
+static void live_init(Live *live, Trainer *t, bool params_only)
 {
-    int chunk = 0;
-    while (node >= t->first[chunk + 1]) ++chunk;
-    return schedule_stage(t->schedule, chunk);
-}
-
-static void tensors_add(Tensors *list, int param, int slot)
-{
-    const Trainer *t = list->trainer;
-    const Param *p = &t->graph->param[param];
-    int ranks = t->shape.dp * t->shape.tp;
-    char *path = slot >= 0
-                     ? mem_format("/optim/%s/%s", rule_of(t, param).table->slot_name[slot], p->name)
-                     : mem_format("/%s/%s", p->info.buffer ? "buffers" : "params", p->name);
-    list->tensor[list->count] =
-        (CheckpointTensor){.path = path,
-                           .shape = graph_whole(t->graph)->param[param].shape,
-                           .rank_first = stage_of(t, p->node) * ranks,
-                           .rank_count = ranks};
-    list->param[list->count] = param;
-    list->slot[list->count++] = slot;
-}
-
-static size_t largest_bytes(const Trainer *t)
-{
-    size_t largest = 1;
-    for (int i = 0; i < t->graph->param_count; ++i)
-        if ((size_t)t->graph->param[i].elements > largest)
-            largest = (size_t)t->graph->param[i].elements;
-    return largest * sizeof(float);
-}
-
-static size_t largest_whole_bytes(const Trainer *t)
-{
-    const Graph *g = graph_whole(t->graph);
-    size_t largest = 1;
-    for (int i = 0; i < g->param_count; ++i)
-        if ((size_t)shape_count(g->param[i].shape) > largest)
-            largest = (size_t)shape_count(g->param[i].shape);
-    return largest * sizeof(float);
-}
-
-/* Which there are, and no memory for them. */
-static void tensors_list(Tensors *list, const Trainer *t, bool params_only)
-{
-    int slots = params_only ? 0 : OPTIM_SLOTS, params = t->graph->param_count;
-    size_t most = (size_t)params * (size_t)(slots + 1) + 1;
-    *list = (Tensors){.trainer = (Trainer *)(uintptr_t)t,
-                      .tensor = mem_new(most * sizeof *list->tensor),
-                      .param = mem_new(most * sizeof *list->param),
-                      .slot = mem_new(most * sizeof *list->slot)};
-    for (int slot = -1; slot < slots; ++slot)
-        for (int i = 0; i < params; ++i) {
-            bool buffer = t->graph->param[i].info.buffer;
-            bool has = slot < 0 || (!buffer && slot < rule_of(t, i).table->slots);
-            if (t->graph->param[i].tied < 0 && has) tensors_add(list, i, slot);
-        }
-}
-
-static void tensors_init(Tensors *list, Trainer *t, bool params_only)
-{
-    tensors_list(list, t, params_only);
-    if (!t->backend->table->host_memory) list->host = mem_pages_new(t->plan->param_bytes);
-    if (t->plan->zero) list->whole = mem_pages_new(largest_bytes(t));
+    *live = (Live){0};
+    tensors_init(&live->list, t, t->plan, params_only);
+    if (!t->backend->table->host_memory) live->host = mem_pages_new(t->plan->param_bytes);
+    if (t->plan->zero) live->whole = mem_pages_new(tensors_largest_bytes(t));
     if (t->shape.tp > 1) {
-        list->slice = mem_pages_new(largest_whole_bytes(t));
-        list->slices = mem_pages_new(largest_whole_bytes(t));
+        live->slice = mem_pages_new(tensors_largest_whole_bytes(t));
+        live->slices = mem_pages_new(tensors_largest_whole_bytes(t));
     }
 }
 
-static void tensors_fini(Tensors *list)
+static void live_fini(Live *live)
 {
-    for (int i = 0; i < list->count; ++i) {
-        char *path = (char *)(uintptr_t)list->tensor[i].path;
-        mem_free(&path);
-    }
-    mem_free(&list->tensor);
-    mem_free(&list->param);
-    mem_free(&list->slot);
-    if (list->host) mem_pages_free(list->host, list->trainer->plan->param_bytes);
-    if (list->whole) mem_pages_free(list->whole, largest_bytes(list->trainer));
-    if (list->slice) mem_pages_free(list->slice, largest_whole_bytes(list->trainer));
-    if (list->slices) mem_pages_free(list->slices, largest_whole_bytes(list->trainer));
+    const Trainer *t = live->list.trainer;
+    if (live->host) mem_pages_free(live->host, t->plan->param_bytes);
+    if (live->whole) mem_pages_free(live->whole, tensors_largest_bytes(t));
+    if (live->slice) mem_pages_free(live->slice, tensors_largest_whole_bytes(t));
+    if (live->slices) mem_pages_free(live->slices, tensors_largest_whole_bytes(t));
+    tensors_fini(&live->list);
 }
 
 /* What saving and loading have in common. */
-static CheckpointIo io_of(Tensors *list)
+static CheckpointIo io_of(Live *live)
 {
-    return (CheckpointIo){.count = list->count,
-                          .tensor = list->tensor,
-                          .user = list,
+    return (CheckpointIo){.count = live->list.count,
+                          .tensor = live->list.tensor,
+                          .user = live,
                           .get = tensor_get,
                           .set = tensor_set,
-                          .collect = list->whole || list->slice ? tensor_collect : NULL,
+                          .collect = live->whole || live->slice ? tensor_collect : NULL,
                           .wants = tensor_wanted};
 }
 
@@ -323,89 +219,156 @@ static void meta_of(const Trainer *t, CheckpointMeta *meta)
     memcpy(meta->data_test, t->test_data, sizeof meta->data_test);
 }
 
+/* ---- saving ---- */
+
 struct TrainSave {
-    Tensors list;
+    Trainer *trainer;
     CheckpointMeta meta;
     CheckpointIo io;
+    /* owned: where it goes, and a second name that it gets or NULL */
+    char *path, *also;
+    /* of what training waits for */
+    Live live;
+    /* Rounds of the copy: which is next. After them: save, NULL before. */
+    int level, round;
     CheckpointSave *save;
+    /* A thread unpacks slices; and what it and the rounds took. */
+    bool threaded;
+    pthread_t thread;
+    atomic_bool busy;
+    double seconds;
 };
 
-/* room NULL: nothing is copied. */
-static TrainSave *save_begin(Trainer *t, const char *path, const CheckpointHooks *hooks,
-                             float *room)
+static void *unpack_slices(void *user)
 {
-    Phase outer = phase_enter(PHASE_CHECKPOINT);
-    TrainSave *s = mem_new(sizeof *s);
-    tensors_init(&s->list, t, false);
-    meta_of(t, &s->meta);
-    s->io = io_of(&s->list);
-    if (hooks) s->io.hooks = *hooks;
-    s->save = checkpoint_save_begin(t->world, path, &s->meta, &s->io, room);
-    phase_enter(outer);
-    return s;
+    TrainSave *s = user;
+    const double begun = clock_s();
+    save_copy_unpack(s->trainer->copy);
+    s->seconds += clock_s() - begun;
+    atomic_store(&s->busy, false);
+    return NULL;
+}
+
+static void unpack_begin(TrainSave *s)
+{
+    atomic_store(&s->busy, true);
+    s->threaded = thread_begin(&s->thread, unpack_slices, s) == 0;
+    if (!s->threaded) unpack_slices(s);
+}
+
+/* Past levels that have no more rounds; behind the last one the file is begun. */
+static void go_on(TrainSave *s)
+{
+    SaveCopy *copy = s->trainer->copy;
+    while (s->level < SAVE_COPY_LEVELS && s->round == save_copy_rounds(copy, s->level)) {
+        s->round = 0;
+        if (++s->level == SAVE_COPY_LEVELS || s->trainer->shape.tp == 1) continue;
+        unpack_begin(s);
+        return;
+    }
+    if (s->level == SAVE_COPY_LEVELS)
+        s->save = checkpoint_save_begin(s->trainer->world, s->path, &s->meta, &s->io, true);
 }
 
 void train_make_room(Trainer *t)
 {
-    if (!t->saves_beside || t->room) return;
-    t->room_bytes = train_room_bytes(t, t->grid.pp_rank);
-    t->room = mem_pages_new(t->room_bytes + 1);
-    memset(t->room, 0, t->room_bytes);
+    if (t->saves_beside && !t->copy) t->copy = save_copy_new(t);
 }
 
-TrainSave *train_save_begin(Trainer *t, const char *path, const CheckpointHooks *hooks)
+TrainSave *train_save_begin(Trainer *t, const TrainSaveTo *to)
 {
+    Phase outer = phase_enter(PHASE_CHECKPOINT);
+    TrainSave *s = mem_new(sizeof *s);
+    const double begun = clock_s();
+    s->trainer = t;
+    s->path = mem_text(to->path);
+    s->also = mem_text(to->also);
+    meta_of(t, &s->meta);
     train_make_room(t);
-    return save_begin(t, path, hooks, t->room);
+    if (t->copy && !to->waits) {
+        if (!t->copied) save_copy_take(t->copy);
+        save_copy_begin(t->copy);
+        t->copy_lent = true;
+        t->copied = false;
+        s->io = save_copy_io(t->copy);
+    } else {
+        live_init(&s->live, t, false);
+        s->io = io_of(&s->live);
+    }
+    if (to->hooks) s->io.hooks = *to->hooks;
+    s->io.also = s->also;
+    s->seconds = clock_s() - begun;
+    if (t->copy_lent)
+        go_on(s);
+    else
+        s->save = checkpoint_save_begin(t->world, s->path, &s->meta, &s->io, false);
+    phase_enter(outer);
+    return s;
 }
 
 bool train_save_busy(const TrainSave *s)
 {
-    return checkpoint_save_busy(s->save);
+    return atomic_load(&s->busy) || (s->save && checkpoint_save_busy(s->save));
+}
+
+bool train_save_collects(const TrainSave *s)
+{
+    return !s->save && !s->threaded;
+}
+
+static void collect_next(TrainSave *s)
+{
+    const double begun = clock_s();
+    if (s->threaded) pthread_join(s->thread, NULL);
+    s->threaded = false;
+    if (s->round < save_copy_rounds(s->trainer->copy, s->level))
+        save_copy_collect(s->trainer->copy, s->level, s->round++);
+    s->seconds += clock_s() - begun;
+    go_on(s);
 }
 
 Status train_save_next(TrainSave *s, bool *done)
 {
     Phase outer = phase_enter(PHASE_CHECKPOINT);
-    Status st = checkpoint_save_next(s->save, done);
+    Status st = OK;
+    *done = false;
+    if (s->save)
+        st = checkpoint_save_next(s->save, done);
+    else
+        collect_next(s);
     phase_enter(outer);
     return st;
 }
 
 double train_save_seconds(const TrainSave *s)
 {
-    return checkpoint_save_seconds(s->save);
+    return s->seconds + (s->save ? checkpoint_save_seconds(s->save) : 0);
 }
 
 void train_save_free(TrainSave **save)
 {
     TrainSave *s = *save;
     if (!s) return;
+    if (s->threaded) pthread_join(s->thread, NULL);
     checkpoint_save_free(&s->save);
     checkpoint_meta_fini(&s->meta);
-    tensors_fini(&s->list);
+    if (s->live.list.trainer) live_fini(&s->live);
+    s->trainer->copy_lent = false;
+    mem_free(&s->also);
+    mem_free(&s->path);
     mem_free(save);
 }
 
 Status train_save(Trainer *t, const char *path)
 {
-    TrainSave *s = save_begin(t, path, NULL, NULL);
+    TrainSave *s = train_save_begin(t, &(TrainSaveTo){.path = path, .waits = true});
     Status st = OK;
     for (bool done = false; !done;) st = train_save_next(s, &done);
     train_save_free(&s);
     return st;
 }
 
-size_t train_room_bytes(const Trainer *t, int stage)
-{
-    Tensors list;
-    int ranks = t->shape.dp * t->shape.tp;
-    tensors_list(&list, t, false);
-    CheckpointIo io = {.count = list.count, .tensor = list.tensor};
-    size_t bytes = checkpoint_room_bytes(&io, ranks * t->shape.pp, stage * ranks, ranks);
-    tensors_fini(&list);
-    return bytes;
-}
+/* ---- loading ---- */
 
 static void restore_scale(LossScale *scale, const CheckpointMeta *meta)
 {
@@ -417,12 +380,14 @@ static void restore_scale(LossScale *scale, const CheckpointMeta *meta)
 Status train_load(Trainer *t, const char *path, bool params_only)
 {
     Phase outer = phase_enter(PHASE_CHECKPOINT);
-    Tensors list;
+    Live live;
     CheckpointMeta meta = {0};
-    tensors_init(&list, t, params_only);
-    CheckpointIo io = io_of(&list);
+    live_init(&live, t, params_only);
+    CheckpointIo io = io_of(&live);
     io.params_only = params_only;
+    io.at_once = true;
     Status st = checkpoint_load(t->world, path, &meta, &io);
+    t->copied = false;
     if (st == OK) {
         executor_settle(t->executor);
         /* the next step opens one at the new place */
@@ -436,7 +401,7 @@ Status train_load(Trainer *t, const char *path, bool params_only)
         executor_params_changed(t->executor);
     }
     checkpoint_meta_fini(&meta);
-    tensors_fini(&list);
+    live_fini(&live);
     phase_enter(outer);
     return st;
 }

@@ -157,6 +157,7 @@ Status train_step(Trainer *t, StepResult *result)
                            .grad_norm = NAN};
     StepOf batch = next_batch(t);
     executor_find_overflow(t->executor, t->looks || t->scale.moves);
+    t->copied = false;
     forward_backward(t, &batch);
     t->step = number;
     bool newest = result->logged || t->backend->table->host_memory || t->scale.moves || t->waits;

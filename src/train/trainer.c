@@ -6,6 +6,7 @@
 #include "schedules.def"
 #include "loss_scale.h"
 #include "optimizer.h"
+#include "save_copy.h"
 #include "transport.h"
 
 #include <math.h>
@@ -338,7 +339,7 @@ void trainer_free(Trainer **trainer)
     if (t->backend) capture_drop(&t->update, t->backend);
     loader_free(&t->loader);
     train_free_optimizer(t);
-    if (t->room) mem_pages_free(t->room, t->room_bytes + 1);
+    save_copy_free(&t->copy);
     executor_free(&t->executor);
     comm_free(&t->comm);
     plan_free(&t->plan);

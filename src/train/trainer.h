@@ -80,9 +80,10 @@ struct Trainer {
     double best_metric;
     /* Checkpoints are written beside training, from a copy: there is memory for it. */
     bool saves_beside;
-    /* owned: where the copy lies, once there has been one */
-    float *room;
-    size_t room_bytes;
+    /* owned: the copy, once it is needed; NULL: not yet */
+    struct SaveCopy *copy;
+    /* it is of the present step; a save is written from it now */
+    bool copied, copy_lent;
     /* by which this process has grown from data set to schedule */
     size_t program_bytes;
     /* for the loader's next micro-batch, so far */
@@ -94,8 +95,6 @@ struct Trainer {
     StepStats step_stats;
 };
 
-/* The copy that a checkpoint is written from, of the rank of that stage that writes most. */
-size_t train_room_bytes(const Trainer *t, int stage);
 /* trainer_data.c. Rank 0 opens the sets, checks them, and tells the others. only: of a dry run,
  * whose data may be others; NULL: a run follows. Collective; all ranks agree. */
 Status trainer_open_data(Trainer *t, const DryRun *only);

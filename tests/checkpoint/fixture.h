@@ -41,12 +41,13 @@ static inline float fixture_value(int salt, int i, int64_t j)
     return (float)((i + 1) * 10000 + j) + 0.125f * (float)salt;
 }
 
-static inline void fixture_get(void *user, int i, float *plain)
+static inline const float *fixture_get(void *user, int i, float *plain)
 {
     Fixture *f = user;
     ++f->gets;
     for (int64_t j = 0; j < shape_count(f->tensor[i].shape); ++j)
         plain[j] = fixture_value(f->salt, i, j);
+    return plain;
 }
 
 static inline void fixture_set(void *user, int i, const float *plain)

@@ -113,10 +113,11 @@ static void test_full_disk(void)
 }
 
 static int die_at;
-static void get_and_die(void *user, int i, float *plain)
+static const float *get_and_die(void *user, int i, float *plain)
 {
     fixture_get(user, i, plain);
     if (((Fixture *)user)->gets == die_at) raise(SIGKILL);
+    return plain;
 }
 
 /* Killed while hashing and while writing, at each tensor. */
@@ -190,11 +191,12 @@ static void test_altered(void)
 
 static int sick_tensor;
 static float sick_value;
-static void get_sick(void *user, int i, float *plain)
+static const float *get_sick(void *user, int i, float *plain)
 {
     fixture_get(user, i, plain);
     int64_t count = shape_count(fixture_tensor[i].shape);
     if (i == sick_tensor) plain[count - 1] = sick_value;
+    return plain;
 }
 
 /* What is not finite is not saved, wherever it is. */

@@ -23,6 +23,17 @@ ssize_t pwrite(int fd, const void *data, size_t bytes, off_t offset)
     return real(fd, data, bytes, offset);
 }
 
+/* Likewise: counts the bytes that are read, by any thread. */
+static _Atomic int64_t read_bytes;
+ssize_t pread(int fd, void *data, size_t bytes, off_t offset)
+{
+    ssize_t (*real)(int, void *, size_t, off_t);
+    *(void **)&real = dlsym(RTLD_NEXT, "pread");
+    ssize_t got = real(fd, data, bytes, offset);
+    if (got > 0) read_bytes += got;
+    return got;
+}
+
 /* Likewise: a host that still sees the file of another time under a name, where `decoy` is set. */
 static const char *decoy;
 int open(const char *path, int flags, ...)
@@ -115,11 +126,11 @@ static bool part_holds(void *user, int i)
     return world.rank >= first && world.rank < first + count;
 }
 
-static void part_get(void *user, int i, float *plain)
+static const float *part_get(void *user, int i, float *plain)
 {
     Part *p = user;
     p->strayed |= !part_holds(user, i);
-    fixture_get(&p->fixture, i, plain);
+    return fixture_get(&p->fixture, i, plain);
 }
 
 static void part_set(void *user, int i, const float *plain)
@@ -189,6 +200,36 @@ static void test_holders(void)
     mem_free(&p);
     mem_free(&path);
     mem_free(&alone);
+    end();
+}
+
+/* The ranks of a node, of which all are here, read each tensor once together, whether all want
+ * it or one does. */
+static void test_reads_once(void)
+{
+    begin();
+    char *path = fixture_path(folder, "a.h5");
+    int64_t want = 0;
+    CheckpointTensor tensor[FIXTURE_COUNT];
+    Part *p = mem_new(sizeof *p);
+    CHECK_OK(save_by_all(path, 4));
+    for (int i = 0; i < FIXTURE_COUNT; ++i)
+        want += shape_count(fixture_tensor[i].shape) * (int64_t)sizeof(float);
+    for (int parts = 0; parts < 2; ++parts) {
+        CheckpointIo io = parts ? part_io(p, tensor, 0) : fixture_io(&p->fixture, 0);
+        int64_t all[3], mine, sum = 0;
+        io.at_once = true;
+        read_bytes = 0;
+        CHECK_OK(checkpoint_load(&world, path, NULL, &io));
+        CU_ASSERT(parts ? part_loaded(p, 4) : fixture_holds(&p->fixture, 4));
+        mine = read_bytes;
+        world_gather(&world, &mine, sizeof mine, all);
+        for (int r = 0; r < 3; ++r) sum += all[r];
+        CU_ASSERT_EQUAL(sum, want);
+        CU_ASSERT(mine > 0 && mine < want);
+    }
+    mem_free(&p);
+    mem_free(&path);
     end();
 }
 
@@ -343,6 +384,7 @@ int main(int argc, char **argv)
 {
     static const HarnessTest tests[] = {{"round trip", test_round_trip},
                                         {"some ranks have it", test_holders},
+                                        {"a node reads once", test_reads_once},
                                         {"more ranks than tensors", test_one_tensor},
                                         {"one rank's disk is full", test_one_rank_fails},
                                         {"pages", test_pages},

@@ -293,6 +293,33 @@ static void test_overflow(void)
     close_flat(&f);
 }
 
+/* Ranges that begin and end anywhere; what is beside them stays. */
+static void test_find_and_copy(void)
+{
+    enum { ENDS = 40, LENGTH = 100 };
+    static float from[ENDS + LENGTH], to[ENDS + LENGTH + 1];
+    const char *best = simd_table(DTYPE_F32)->name;
+    for (int i = 0; i < ENDS + LENGTH; ++i) from[i] = (float)i - 0.5f;
+    for (int isa = 0; isa < 3; ++isa) {
+        if (!simd_use(isas[isa])) continue;
+        for (int first = 0; first < ENDS; ++first)
+            for (int n = 0; n <= LENGTH; n += n < ENDS ? 1 : 7) {
+                memset(to, 0xff, sizeof to);
+                CU_ASSERT(!backend_cpu.flat->find_and_copy(to + first, from + n % 5, n));
+                CU_ASSERT(memcmp(to + first, from + n % 5, (size_t)n * sizeof *to) == 0);
+                const float *end = to + first + n;
+                CU_ASSERT(isnan(end[0]) && (first == 0 || isnan(to[first - 1])));
+                if (n == 0) continue;
+                float *one = &from[(first * 7 + n) % n], was = *one;
+                *one = first % 2 ? -INFINITY : NAN;
+                CU_ASSERT(backend_cpu.flat->find_and_copy(to + first, from, n));
+                CU_ASSERT(backend_cpu.flat->find_and_copy(NULL, from, n));
+                *one = was;
+            }
+    }
+    simd_use(best);
+}
+
 static void test_overwrite(void)
 {
     Flat f = open_flat(1);
@@ -306,4 +333,5 @@ static void test_overwrite(void)
 }
 
 TEST_MAIN("flat", {"values", test_values}, {"cuts and threads", test_cuts},
-          {"squares", test_squares}, {"overflow", test_overflow}, {"overwriting", test_overwrite})
+          {"squares", test_squares}, {"overflow", test_overflow},
+          {"finding and copying", test_find_and_copy}, {"overwriting", test_overwrite})

@@ -3,10 +3,11 @@
  * any machine; all ranks learn that one is busy. And a save that fails leaves nothing, and training
  * goes on. */
 #include "grids.h"
+#include "train/save_copy.h"
 
 #include <sys/stat.h>
 
-enum { LAYERS = 3, GPT = 2, STEPS_BEFORE = 2, STEPS_BESIDE = 3 };
+enum { LAYERS = 3, GPT = 2, STEPS_BEFORE = 2, STEPS_BESIDE = 3, STEPS_BETWEEN = 2 };
 
 static Status step(Trainer *t, const TrainSave *save, StepResult *result)
 {
@@ -16,11 +17,31 @@ static Status step(Trainer *t, const TrainSave *save, StepResult *result)
     return OK;
 }
 
+/* Steps between the rounds that put tensors together: the file holds nothing of these steps. Then
+ * up to where it is begun. */
+static Status steps_between(Trainer *t, TrainSave *save)
+{
+    bool done;
+    StepResult result;
+    int parts = save_copy_rounds(t->copy, 0), slices = save_copy_rounds(t->copy, 1);
+    CU_ASSERT(save_copy_held(t->copy) <= save_copy_bytes(t, t->plan));
+    CU_ASSERT(t->plan->zero ? parts > 1 : parts == 0);
+    CU_ASSERT(t->shape.tp > 1 ? slices > 1 : slices == 0);
+    for (int i = 0; i < parts + slices; ++i) {
+        CU_ASSERT(train_save_collects(save) || (t->shape.tp > 1 && i == parts));
+        if (i < STEPS_BETWEEN) TRY(step(t, save, &result));
+        TRY(train_save_next(save, &done));
+    }
+    CU_ASSERT(!train_save_collects(save));
+    return OK;
+}
+
 /* Steps beside a save whose stage on rank 0 cannot end. */
 static Status steps_beside(Trainer *t, TrainSave *save)
 {
     bool done;
     StepResult result;
+    TRY(steps_between(t, save));
     hdf5_lock();
     TRY(train_save_next(save, &done));
     for (int i = 0; i < STEPS_BESIDE; ++i) {
@@ -38,7 +59,7 @@ static Status save_both(Trainer *t, const char *waiting, const char *beside)
     for (int i = 0; i < STEPS_BEFORE; ++i) TRY(step(t, NULL, &result));
     CU_ASSERT(t->saves_beside && !result.saving);
     TRY(train_save(t, waiting));
-    TrainSave *save = train_save_begin(t, beside, NULL);
+    TrainSave *save = train_save_begin(t, &(TrainSaveTo){.path = beside});
     Status st = steps_beside(t, save);
     for (bool done = false; !done && st == OK;) st = train_save_next(save, &done);
     train_save_free(&save);
@@ -52,7 +73,7 @@ static Status save_nowhere(Trainer *t, const char *path)
 {
     StepResult result;
     TRY(step(t, NULL, &result));
-    TrainSave *save = train_save_begin(t, path, NULL);
+    TrainSave *save = train_save_begin(t, &(TrainSaveTo){.path = path});
     Status st = OK;
     for (bool done = false; !done;) {
         TRY(step(t, save, &result));

@@ -41,6 +41,26 @@ void world_collect(const World *world, const void *mine, const size_t *bytes, in
     }
 }
 
+void world_swap(const World *world, const WorldPart *to, const WorldPart *from)
+{
+    MPI_Request *all = mem_new(2 * (size_t)world->size * sizeof(MPI_Request));
+    int count = 0;
+    for (int k = 1; k < world->size; ++k) {
+        int r = (world->rank + world->size - k) % world->size;
+        if (from[r].bytes == 0) continue;
+        MPI_CHECK(MPI_Irecv(from[r].at, (int)from[r].bytes, MPI_BYTE, r, TAG_COLLECT, world->comm,
+                            &all[count++]));
+    }
+    for (int k = 1; k < world->size; ++k) {
+        int r = (world->rank + k) % world->size;
+        if (to[r].bytes == 0) continue;
+        MPI_CHECK(MPI_Isend(to[r].at, (int)to[r].bytes, MPI_BYTE, r, TAG_COLLECT, world->comm,
+                            &all[count++]));
+    }
+    if (count > 0) MPI_CHECK(MPI_Waitall(count, all, MPI_STATUSES_IGNORE));
+    mem_free(&all);
+}
+
 int *world_job_ranks(const World *world)
 {
     int mine = 0, *all = mem_new((size_t)world->size * sizeof *all);

@@ -131,6 +131,16 @@ Status world_split(World *part, const World *world, int color)
     return OK;
 }
 
+void world_node(World *node, const World *world)
+{
+    *node = ALONE;
+    if (world->comm == MPI_COMM_NULL || world->node_size == 1) return;
+    MPI_CHECK(MPI_Comm_dup(world->node, &node->comm));
+    node->rank = world->node_rank;
+    node->size = world->node_size;
+    init_node(node);
+}
+
 void world_part_fini(World *part)
 {
     if (part->node != MPI_COMM_NULL) MPI_CHECK(MPI_Comm_free(&part->node));

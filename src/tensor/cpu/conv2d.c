@@ -223,5 +223,6 @@ const OpTable cpu_conv2d = {
     .backward_weight = linear_backward_weight,
     .pack = linear_pack,
     .unpack = linear_unpack,
+    .stored_plain = linear_stored_plain,
     .free = linear_free,
 };

@@ -43,6 +43,8 @@ void format_free(Format **format);
 bool format_equal(const Format *a, const Format *b);
 bool format_elementwise(
     const Format *format); /* a permutation with zero padding, not a transform (Winograd) */
+/* plain: format's numbers in the order of their indices; fp32, FORMAT_DIMS at most. */
+void format_unpack(const Format *format, const float *stored, float *plain);
 int64_t format_elements(const Format *format); /* in memory, padding included */
 size_t format_bytes(const Format *format);
 DType format_type(const Format *format);

@@ -77,6 +77,24 @@ int onednn_dims(const Format *format, int64_t *dim)
     return ndim;
 }
 
+int onednn_blocks(const Format *format, int64_t *stride, int64_t *length, int64_t *dim)
+{
+    const dnnl_dims_t *strides = NULL, *lengths = NULL, *dims = NULL;
+    int count = 0, ndim = onednn_dims(format, (dnnl_dims_t){0});
+    onednn_must(dnnl_memory_desc_query(format->md, dnnl_query_strides, &strides),
+                "dnnl_memory_desc_query");
+    onednn_must(dnnl_memory_desc_query(format->md, dnnl_query_inner_nblks_s32, &count),
+                "dnnl_memory_desc_query");
+    onednn_must(dnnl_memory_desc_query(format->md, dnnl_query_inner_blks, &lengths),
+                "dnnl_memory_desc_query");
+    onednn_must(dnnl_memory_desc_query(format->md, dnnl_query_inner_idxs, &dims),
+                "dnnl_memory_desc_query");
+    memcpy(stride, *strides, (size_t)ndim * sizeof *stride);
+    memcpy(length, *lengths, (size_t)count * sizeof *length);
+    memcpy(dim, *dims, (size_t)count * sizeof *dim);
+    return count;
+}
+
 bool format_elementwise(const Format *format)
 {
     dnnl_format_kind_t kind = dnnl_format_kind_undef;
@@ -162,6 +180,15 @@ int onednn_dims(const Format *format, int64_t *dim)
 {
     memcpy(dim, format->md.dims, (size_t)format->md.ndims * sizeof *dim);
     return format->md.ndims;
+}
+
+int onednn_blocks(const Format *format, int64_t *stride, int64_t *length, int64_t *dim)
+{
+    const dnnl_blocking_desc_t *b = &format->md.format_desc.blocking;
+    memcpy(stride, b->strides, (size_t)format->md.ndims * sizeof *stride);
+    memcpy(length, b->inner_blks, (size_t)b->inner_nblks * sizeof *length);
+    memcpy(dim, b->inner_idxs, (size_t)b->inner_nblks * sizeof *dim);
+    return b->inner_nblks;
 }
 
 bool format_elementwise(const Format *format)

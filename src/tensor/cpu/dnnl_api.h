@@ -60,6 +60,9 @@ Format *format_clone(MemoryDesc desc);
 Format *format_tagged(int ndim, const int64_t *dim, DType type, dnnl_format_tag_t tag);
 /* A format's logical dimensions, into dim of FORMAT_DIMS, and how many. */
 int onednn_dims(const Format *format, int64_t *dim);
+/* How a format's numbers lie: each dimension's stride in blocks, and the blocks, outermost first:
+ * of which dimension and how long. Returns how many. */
+int onednn_blocks(const Format *format, int64_t *stride, int64_t *length, int64_t *dim);
 /* The primitive's description; *pd is the caller's. */
 dnnl_status_t onednn_conv2d(dnnl_primitive_desc_t *pd, const Dnnl *dnnl, const KernelSpec *spec,
                             const_dnnl_primitive_attr_t attr);

@@ -1,5 +1,6 @@
 /* Formats: how tensors lie in memory, in oneDNN's words and in ours (Desc). */
 #include "dnnl_api.h"
+#include "view.h"
 
 Format *format_any(int ndim, const int64_t *dim, DType type)
 {
@@ -53,4 +54,53 @@ int format_block(const Format *format, Shape shape)
             if (same) return candidate[i];
         }
     return 0;
+}
+
+/* Where a number lies is a sum over its indices: at[d][k] for index k of dimension d. */
+typedef struct Unpack {
+    const float *stored;
+    float *plain;
+    int ndim;
+    int64_t dim[FORMAT_DIMS];
+    /* owned */
+    int64_t *at[FORMAT_DIMS];
+} Unpack;
+
+static void unpack_rows(const void *task, int64_t begin, int64_t end)
+{
+    const Unpack *u = task;
+    const int last = u->ndim - 1;
+    for (int64_t row = begin; row < end; ++row) {
+        int64_t base = 0, rest = row;
+        for (int d = last - 1; d >= 0; --d) {
+            base += u->at[d][rest % u->dim[d]];
+            rest /= u->dim[d];
+        }
+        const float *from = u->stored + base;
+        float *to = u->plain + row * u->dim[last];
+        for (int64_t k = 0; k < u->dim[last]; ++k) to[k] = from[u->at[last][k]];
+    }
+}
+
+void format_unpack(const Format *format, const float *stored, float *plain)
+{
+    int64_t stride[DNNL_MAX_NDIMS], length[DNNL_MAX_NDIMS], of[DNNL_MAX_NDIMS], rows = 1;
+    Unpack u = {.stored = stored, .plain = plain};
+    u.ndim = onednn_dims(format, u.dim);
+    int blocks = onednn_blocks(format, stride, length, of);
+    for (int d = 0; d < u.ndim; ++d) {
+        u.at[d] = mem_new((size_t)u.dim[d] * sizeof *u.at[d]);
+        for (int64_t k = 0; k < u.dim[d]; ++k) {
+            int64_t rest = k, inside = 1;
+            for (int b = blocks - 1; b >= 0; inside *= length[b--]) {
+                if (of[b] != d) continue;
+                u.at[d][k] += rest % length[b] * inside;
+                rest /= length[b];
+            }
+            u.at[d][k] += rest * stride[d];
+        }
+        if (d + 1 < u.ndim) rows *= u.dim[d];
+    }
+    work_run(unpack_rows, &u, rows, rows * u.dim[u.ndim - 1]);
+    for (int d = 0; d < u.ndim; ++d) mem_free(&u.at[d]);
 }

@@ -117,6 +117,12 @@ static void flat_find_overflow(Stream *s, float *found, const float *x, int64_t 
     flat_run(overflow_body, (FlatTask){.p = {found}, .a = x, .n = n});
 }
 
+static bool flat_find_and_copy(float *to, const float *x, int64_t n)
+{
+    const SimdTable *table = simd_table(DTYPE_F32);
+    return to ? table->copy(to, x, n) : table->overflow(x, n);
+}
+
 static void sgd_body(const void *task, int64_t begin, int64_t end)
 {
     const FlatTask *t = task;
@@ -267,6 +273,7 @@ const FlatTable cpu_flat = {
     .add = flat_add,
     .add_bf16 = flat_add_bf16,
     .find_overflow = flat_find_overflow,
+    .find_and_copy = flat_find_and_copy,
     .scale_add = flat_scale_add,
     .squares = flat_squares,
     .sgd = flat_sgd,

@@ -17,7 +17,7 @@ typedef struct Linear {
     /* the data kernel reads the forward kernel's copy */
     bool data_shares;
     /* made when first called; NULL while unused, or where stored is plain */
-    Kernel *pack, *unpack;
+    Kernel *pack;
     Format *stored, *plain;
     /* of the data kernel's weight in the cache */
     size_t data_at;
@@ -126,10 +126,9 @@ static size_t scratch_bytes(const Kernel *k)
     return k ? aligned(kernel_scratch_bytes(k)) : 0;
 }
 
-/* What oneDNN keeps of a weight's two reorders, for packing and unpacking: 54 weights of
- * mobilenet_v2 took 0.8 and 1.2 MB of heap and code (smaps before and after). Weights of one shape
- * share them. */
-enum { PACKING_BYTES = 36 << 10 };
+/* What oneDNN keeps of a weight's reorder, for packing: two for each of mobilenet_v2's 54 weights
+ * took 0.8 and 1.2 MB of heap and code (smaps before and after). Weights of one shape share it. */
+enum { PACKING_BYTES = 18 << 10 };
 
 static void plan_sizes(Op *op, Linear *l)
 {
@@ -270,21 +269,27 @@ void linear_pack(Op *op, int i, const float *plain, float *stored)
         memcpy(stored, plain, (size_t)op->w_elements[i] * sizeof(float));
 }
 
+bool linear_stored_plain(const Op *op, int i)
+{
+    const Linear *l = op->impl;
+    return i > 0 || format_equal(l->plain, l->stored);
+}
+
 void linear_unpack(Op *op, int i, const float *stored, float *plain)
 {
     Linear *l = op->impl;
-    if (i == 0)
-        pack_run(op, &l->unpack, l->stored, l->plain, stored, plain);
-    else
+    if (linear_stored_plain(op, i))
         memcpy(plain, stored, (size_t)op->w_elements[i] * sizeof(float));
+    else
+        format_unpack(l->stored, stored, plain);
 }
 
 void linear_free(Op *op)
 {
     Linear *l = op->impl;
     if (!l) return;
-    Kernel **const all[] = {&l->forward,      &l->data,      &l->weight,      &l->pack,
-                            &l->forward_copy, &l->data_copy, &l->weight_copy, &l->unpack};
+    Kernel **const all[] = {&l->forward,      &l->data,      &l->weight,     &l->pack,
+                            &l->forward_copy, &l->data_copy, &l->weight_copy};
     for (size_t i = 0; i < sizeof all / sizeof all[0]; ++i) kernel_free(all[i]);
     format_free(&l->stored);
     format_free(&l->plain);

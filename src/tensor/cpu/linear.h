@@ -41,6 +41,7 @@ void linear_backward_begin(Op *op, const OpRun *run);
 void linear_backward_data(Op *op, const OpRun *run);
 void linear_backward_weight(Op *op, const OpRun *run);
 void linear_pack(Op *op, int i, const float *plain, float *stored);
+bool linear_stored_plain(const Op *op, int i);
 void linear_unpack(Op *op, int i, const float *stored, float *plain);
 void linear_free(Op *op);
 /* oneDNN's implementations: "forward, data, weight; copies", into out of at least 256 chars,

@@ -44,6 +44,13 @@ void work_run(WorkBody body, const void *task, int64_t count, int64_t elements)
     }
 }
 
+int threads_use(int threads)
+{
+    int before = omp_get_max_threads();
+    omp_set_num_threads(threads);
+    return before;
+}
+
 Desc in_precision(const Op *op, Desc d)
 {
     if (d.dtype != DTYPE_I32) d.dtype = op->backend->options.precision;

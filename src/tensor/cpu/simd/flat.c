@@ -2,6 +2,8 @@
  * same bits, whether a vector or the tail behind it computes it. */
 #include "vector.h"
 
+typedef uint32_t Vw __attribute__((vector_size(VECTOR * 4)));
+
 void SIMD_FLOAT_NAME(scale_add)(float *y, float alpha, const float *x, float beta, int64_t n)
 {
     /* what y held is not read: it may be anything */
@@ -40,6 +42,41 @@ bool SIMD_FLOAT_NAME(overflow)(const float *x, int64_t n)
         any |= (bits & 0x7f800000u) + 0x00800000u;
     }
     return any >> 31;
+}
+
+/* Past the caches: to is at a border of VECTOR floats. */
+SIMD_INLINE void store_past(float *to, Vf v)
+{
+#if defined(__AVX512F__)
+    _mm512_stream_ps(to, (__m512)v);
+#elif defined(__AVX__)
+    _mm256_stream_ps(to, (__m256)v);
+#elif defined(__SSE2__)
+    _mm_stream_ps(to, (__m128)v);
+#else
+    VECTOR_STORE(to, v);
+#endif
+}
+
+bool SIMD_FLOAT_NAME(copy)(float *to, const float *x, int64_t n)
+{
+    int64_t head = -((intptr_t)to / (intptr_t)sizeof *to) & (VECTOR - 1);
+    if (head > n) head = n;
+    Vi any = {0};
+    int64_t i = head;
+    for (; i + VECTOR <= n; i += VECTOR) {
+        Vf v;
+        VECTOR_LOAD(v, x + i);
+        any |= (Vi)(((Vw)v & 0x7f800000u) + 0x00800000u);
+        store_past(to + i, v);
+    }
+#if defined(__SSE2__)
+    _mm_sfence();
+#endif
+    memcpy(to, x, (size_t)head * sizeof *to);
+    memcpy(to + i, x + i, (size_t)(n - i) * sizeof *to);
+    bool ends = SIMD_FLOAT_NAME(overflow)(x, head) || SIMD_FLOAT_NAME(overflow)(x + i, n - i);
+    return ends || mask_bits(any < 0) != 0;
 }
 
 SIMD_INLINE void sgd(SgdArgs a, float *restrict w, const float *restrict g, float *restrict m,

@@ -198,6 +198,8 @@ typedef struct SimdTable {
     double (*squares)(const float *x, int64_t n);
     /* is any of them infinite or no number? */
     bool (*overflow)(const float *x, int64_t n);
+    /* the same, and copies them, past the caches */
+    bool (*copy)(float *to, const float *x, int64_t n);
     void (*sgd)(const SgdArgs *a, float *w, const float *g, float *m, int64_t n);
     void (*adam)(const AdamArgs *a, float *w, const float *g, float *m, float *v, int64_t n);
     void (*adam_direction)(const AdamArgs *a, float *u, const float *w, const float *g, float *m,

@@ -48,6 +48,7 @@ const SimdTable SIMD_NAME(kernels) = {
     SLOT_FLOAT(scale_add),
     SLOT_FLOAT(squares),
     SLOT_FLOAT(overflow),
+    SLOT_FLOAT(copy),
     SLOT_FLOAT(sgd),
     SLOT_FLOAT(adam),
     SLOT_FLOAT(adam_direction),

@@ -1,0 +1,32 @@
+/* A checkpoint that is being loaded. */
+#ifndef WEFT_CHECKPOINT_LOAD_H
+#define WEFT_CHECKPOINT_LOAD_H
+
+#include "stored.h"
+
+/* what rank 0 tells of a tensor; plain bytes */
+typedef struct Location {
+    int64_t offset, has_hash;
+    uint64_t hash;
+} Location;
+
+typedef struct Load {
+    const World *world;
+    const CheckpointIo *io;
+    StoredFile file;
+    /* owned, [count] */
+    Location *location;
+    /* owned, [count]: rank that verifies */
+    int *owner;
+    /* owned: the largest tensor */
+    float *plain;
+    size_t plain_bytes;
+} Load;
+
+/* Tensor i, verified. */
+Status load_read(Load *load, int i, float *plain);
+/* Reads all tensors that any rank wants, each once a node, and sets them where they are wanted;
+ * what nobody wants is verified. Collective; ranks may return different errors. */
+Status load_hand_over(Load *load);
+
+#endif

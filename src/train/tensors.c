@@ -1,0 +1,129 @@
+/* Which tensors a checkpoint holds, and where their values are. Nothing here needs memory of a
+ * step's, so a design has its list, too. */
+#include "tensors.h"
+
+int tensors_param(const Tensors *list, int i)
+{
+    const Graph *g = list->trainer->graph;
+    int param = list->param[i];
+    if (list->plan->param_offset[param] >= 0) return param;
+    for (int p = 0; p < g->param_count; ++p)
+        if (g->param[p].tied == param && list->plan->param_offset[p] >= 0) return p;
+    return -1;
+}
+
+static OptimRule rule_of(const Trainer *t, int param)
+{
+    return optim_rule(t->config, t->rule[param]);
+}
+
+/* What the optimizer updates of a trained parameter here. */
+static const OptimPiece *piece_of(const Trainer *t, int param)
+{
+    int range = 0;
+    while (t->range_param[range] != param) ++range;
+    return &t->optim->piece[range];
+}
+
+bool tensors_in_parts(const Tensors *list, int i)
+{
+    return list->plan->zero && (list->slot[i] >= 0 || list->plan->gathers);
+}
+
+bool tensors_sliced(const Tensors *list, int i)
+{
+    const Trainer *t = list->trainer;
+    return t->shape.tp > 1 && t->graph->param[tensors_param(list, i)].cut.parts > 0;
+}
+
+bool tensors_zero(const Tensors *list, int i)
+{
+    return list->slot[i] >= 0 && list->slot[i] >= rule_of(list->trainer, list->param[i]).slots;
+}
+
+int64_t tensors_part(const Tensors *list, int i, int dp_rank)
+{
+    int param = tensors_param(list, i);
+    int64_t first, count = list->trainer->graph->param[param].elements;
+    if (tensors_in_parts(list, i)) plan_shard(list->plan, param, dp_rank, &first, &count);
+    return count;
+}
+
+float *tensors_memory(const Tensors *list, int i)
+{
+    Trainer *t = list->trainer;
+    int slot = list->slot[i], param = tensors_param(list, i);
+    if (slot < 0) return executor_param(t->executor, param);
+    return t->optim->state[slot] + piece_of(t, param)->state[slot];
+}
+
+static int stage_of(const Trainer *t, int node)
+{
+    int chunk = 0;
+    while (node >= t->first[chunk + 1]) ++chunk;
+    return schedule_stage(t->schedule, chunk);
+}
+
+static void tensors_add(Tensors *list, int param, int slot)
+{
+    const Trainer *t = list->trainer;
+    const Param *p = &t->graph->param[param];
+    int ranks = t->shape.dp * t->shape.tp;
+    char *path = slot >= 0
+                     ? mem_format("/optim/%s/%s", rule_of(t, param).table->slot_name[slot], p->name)
+                     : mem_format("/%s/%s", p->info.buffer ? "buffers" : "params", p->name);
+    list->tensor[list->count] =
+        (CheckpointTensor){.path = path,
+                           .shape = graph_whole(t->graph)->param[param].shape,
+                           .rank_first = stage_of(t, p->node) * ranks,
+                           .rank_count = ranks};
+    list->param[list->count] = param;
+    list->slot[list->count++] = slot;
+}
+
+void tensors_init(Tensors *list, const Trainer *t, const Plan *plan, bool params_only)
+{
+    int slots = params_only ? 0 : OPTIM_SLOTS, params = t->graph->param_count;
+    size_t most = (size_t)params * (size_t)(slots + 1) + 1;
+    *list = (Tensors){.trainer = (Trainer *)(uintptr_t)t,
+                      .plan = plan,
+                      .tensor = mem_new(most * sizeof *list->tensor),
+                      .param = mem_new(most * sizeof *list->param),
+                      .slot = mem_new(most * sizeof *list->slot)};
+    for (int slot = -1; slot < slots; ++slot)
+        for (int i = 0; i < params; ++i) {
+            bool buffer = t->graph->param[i].info.buffer;
+            bool has = slot < 0 || (!buffer && slot < rule_of(t, i).table->slots);
+            if (t->graph->param[i].tied < 0 && has) tensors_add(list, i, slot);
+        }
+}
+
+void tensors_fini(Tensors *list)
+{
+    for (int i = 0; i < list->count; ++i) {
+        char *path = (char *)(uintptr_t)list->tensor[i].path;
+        mem_free(&path);
+    }
+    mem_free(&list->tensor);
+    mem_free(&list->param);
+    mem_free(&list->slot);
+}
+
+size_t tensors_largest_bytes(const Trainer *t)
+{
+    size_t largest = 1;
+    for (int i = 0; i < t->graph->param_count; ++i)
+        if ((size_t)t->graph->param[i].elements > largest)
+            largest = (size_t)t->graph->param[i].elements;
+    return largest * sizeof(float);
+}
+
+size_t tensors_largest_whole_bytes(const Trainer *t)
+{
+    const Graph *g = graph_whole(t->graph);
+    size_t largest = 1;
+    for (int i = 0; i < g->param_count; ++i)
+        if ((size_t)shape_count(g->param[i].shape) > largest)
+            largest = (size_t)shape_count(g->param[i].shape);
+    return largest * sizeof(float);
+}

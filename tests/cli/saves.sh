@@ -1,0 +1,61 @@
+#!/usr/bin/env bash
+# Runs that are stopped or killed while a checkpoint's tensors are on their way, which takes many steps where replicas or tensor
+# groups have parts of them: what goes on from the newest one ends with the same bits, and where that is damaged, from the one
+# before.
+. "$(dirname "$0")/images.bash"
+. "$(dirname "$0")/common.bash"
+make_images
+until_() { for _ in $(seq 600); do ! "$@" || return 0; sleep 0.05; done; return 1; }
+steps=120
+# begin NAME WORDS... : four ranks in the background, a checkpoint every 20 steps
+begin() {
+    local name=$1
+    shift
+    "$WEFT" train -n 4 lenet.yaml run.name="$name" run.dir=runs train.steps=$steps checkpoint.every_steps=20 \
+        checkpoint.keep=0 "$@" >log 2>&1 </dev/null & run=$!
+}
+at_step() { grep -q "\"step\": *$1[,}]" "runs/$2/metrics.jsonl" 2>/dev/null; }
+last() { echo "runs/$1/checkpoints/step-00000$steps.h5"; }
+# a rank of the run: a child's child at most
+rank_of() { ps -eo pid=,args= | awk -v name="run.name=$1" '$2 ~ /weft$/ && index($0, name) { print $1 }' | tail -n 1; }
+# one byte in the midst of the tensors; the last half gone
+altered() {
+    local at byte
+    at=$(($(stat -c %s "$1") / 2))
+    byte=$(od -An -tu1 -j "$at" -N 1 "$1")
+    printf '%b' "\\x$(printf %02x $((255 - byte)))" | dd of="$1" bs=1 seek="$at" conv=notrunc 2>/dev/null
+}
+halved() { truncate -s $(($(stat -c %s "$1") / 2)) "$1"; }
+for grid in "grid.zero=0" "grid.zero=1" "grid.zero=2" "grid.zero=3" "grid.tp=2 grid.zero=1"; do
+    read -ra words <<<"$grid"
+    begin "quiet" "${words[@]}"
+    holds "$grid: a run that nothing happens to" wait "$run"
+    begin stopped "${words[@]}"
+    holds "$grid: it makes steps" until_ at_step 25 stopped
+    rc=0; kill -TERM "$run"
+    wait "$run" || rc=$?
+    holds "$grid: it stops with 75, not $rc" test "$rc" = 75
+    begin killed "${words[@]}"
+    holds "$grid: it makes steps" until_ at_step 47 killed
+    kill -KILL "$(rank_of killed)"
+    ! wait "$run" || true
+    for name in stopped killed; do
+        begin "$name" "${words[@]}"
+        holds "$grid: $name: it goes on" wait "$run"
+        holds "$grid: $name: from a checkpoint" grep -q 'resuming from' log
+        check 0 '' "$WEFT" ckpt diff "$(last quiet)" "$(last "$name")"
+        check 0 '' "$WEFT" ckpt check "runs/$name"
+        holds "$grid: $name: no orphan" test -z "$(ls runs/$name/checkpoints/*.part 2>/dev/null)"
+    done
+    for damage in altered halved; do
+        rm "$(last killed)" runs/killed/checkpoints/step-00000100.h5
+        $damage runs/killed/checkpoints/step-00000080.h5
+        begin killed "${words[@]}"
+        holds "$grid: $damage: it goes on" wait "$run"
+        holds "$grid: $damage: from the one before" grep -q 'resuming from.*step-00000060' log
+        check 0 '' "$WEFT" ckpt diff "$(last quiet)" "$(last killed)"
+        check 0 '' "$WEFT" ckpt check runs/killed
+    done
+    rm -rf runs
+done
+finish
