@@ -289,8 +289,9 @@ crash: $(BUILD)/weft      ## a crash at every moment of many saves (needs strace
 	@WEFT=$(BUILD)/weft CC="$(CC)" TEST_TIMEOUT=2400 tests/run.sh tests/crash/crash.sh
 
 cluster: $(BUILD)/weft    ## as root: training across hosts made on this machine, under Slurm, too (fifteen minutes)
-	@echo "three hosts for bits, doctor, Slurm (installed if missing) and weft run, two for hangs and for overlap: about fifteen minutes"
-	@WEFT=$(BUILD)/weft TEST_TIMEOUT=900 tests/run.sh tests/cluster/bits.sh tests/cluster/doctor.sh tests/cluster/slurm.sh tests/cluster/hang.sh tests/cluster/run.sh tests/cluster/slurm_run.sh
+	@echo "three hosts for bits, doctor, Slurm (installed if missing), jobs/hosts.sh and weft run, two for hangs and for overlap: about fifteen minutes"
+	@WEFT=$(BUILD)/weft TEST_TIMEOUT=900 tests/run.sh tests/cluster/bits.sh tests/cluster/doctor.sh tests/cluster/slurm.sh tests/cluster/hang.sh tests/cluster/run.sh tests/cluster/slurm_run.sh \
+	    tests/cluster/hosts_job.sh
 	@WEFT=$(BUILD)/weft tests/cluster/overlap.sh
 
 data: $(BUILD)/weft       ## Fashion-MNIST as HDF5 data sets
