@@ -11,9 +11,9 @@
 
 #include <string.h>
 
-/* a rank's messages of a border, as a part of what its gradients' sums move in a step; and the
- * least that is worth one */
-static const double BORDER = 0.03;
+/* a rank's messages of a border, as a part of what its gradients' sums move in a step: 3 % of a step
+ * are allowed, and ranks wait for each other, too; and the least that is worth one */
+static const double BORDER = 0.02;
 enum { LEAST_FLOATS = 1024 };
 
 /* What goes to each rank of a group and comes from it, in numbers from the copy's beginning. */
