@@ -11,8 +11,8 @@
 
 #include <string.h>
 
-/* a rank's messages of a border, as a part of what its gradients' sums move in a step: 3 % of a step
- * are allowed, and ranks wait for each other, too; and the least that is worth one */
+/* a rank's messages of a border, as a part of what its gradients' sums move in a step: 3 % of a
+ * step are allowed, and ranks wait for each other, too; and the least that is worth one */
 static const double BORDER = 0.02;
 enum { LEAST_FLOATS = 1024 };
 
