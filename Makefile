@@ -72,7 +72,7 @@ TEST_BUNDLE := tests/bundle/alone.sh
 NVTX_TOOL := $(if $(filter 1,$(HAVE_CUDA)),$(BUILD)/tests/cuda/nvtx_tool.so)
 CLOCK_TOOL := $(if $(filter 1,$(HAVE_CUDA)),$(BUILD)/tests/cuda/clock_tool.so)
 
-.PHONY: weft help deps info docs check-includes format check-format test check matrix asan asan-quick check-cuda check-cuda-sanitizer check-cuda-emulated bundle check-bundle demo demo-text data data-text install clean tests bench cluster crash
+.PHONY: weft help deps info docs check-includes format check-format test check matrix asan asan-quick check-cuda check-cuda-sanitizer check-cuda-emulated bundle check-bundle demo demo-text data data-text install clean tests bench cluster crash soak
 weft: $(BUILD)/weft       ## build it: build/weft
 
 $(BUILD)/weft: $(LIBS) $(BUILD)/obj/src/main.o
@@ -293,6 +293,9 @@ cluster: $(BUILD)/weft    ## as root: training across hosts made on this machine
 	@WEFT=$(BUILD)/weft TEST_TIMEOUT=900 tests/run.sh tests/cluster/bits.sh tests/cluster/doctor.sh tests/cluster/slurm.sh tests/cluster/hang.sh tests/cluster/run.sh tests/cluster/slurm_run.sh \
 	    tests/cluster/hosts_job.sh
 	@WEFT=$(BUILD)/weft tests/cluster/overlap.sh
+
+soak: $(BUILD)/weft       ## as root: weft run on two hosts with a fault every 20 s, MINUTES=20 and half as long again (half an hour)
+	@WEFT=$(BUILD)/weft CC="$(CC)" TEST_TIMEOUT=5400 tests/run.sh tests/cluster/soak.sh
 
 data: $(BUILD)/weft       ## Fashion-MNIST as HDF5 data sets
 	@tools/data.sh $(BUILD)/weft
