@@ -1,8 +1,9 @@
-/* Damages a number in another process, as a bad memory chip would: finds eight numbers of a tensor that does not change in its
- * memory, where what lies around them does change (training), and not in a copy of them (a save), and makes the first a NaN, or
- * flips a bit of it. FILE holds the tensor as a checkpoint does; in memory its numbers may lie in blocks, so the eight are those
+/* Damages a number in another process, as a bad memory chip would: finds eight numbers of a tensor
+ * that does not change in its memory, where what lies around them does change (training), and not
+ * in a copy of them (a save), and makes the first a NaN, or flips a bit of it. FILE holds the
+ * tensor as a checkpoint does; in memory its numbers may lie in blocks, so the eight are those
  * STRIDE apart that are neighbours there.
- * usage: poke PID FILE STRIDE nan|flip       exit code 0: done; 1: not there, or the process is gone; 64 */
+ * usage: poke PID FILE STRIDE nan|flip     exit code 0: done; 1: not there, or no process; 64 */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <inttypes.h>
