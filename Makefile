@@ -288,9 +288,9 @@ asan-quick:      ## the same without the scripts of tests/cli and what repeats o
 crash: $(BUILD)/weft      ## a crash at every moment of many saves (needs strace; fifteen minutes)
 	@WEFT=$(BUILD)/weft CC="$(CC)" TEST_TIMEOUT=2400 tests/run.sh tests/crash/crash.sh
 
-cluster: $(BUILD)/weft    ## as root: training across hosts made on this machine, under Slurm, too (fifteen minutes)
-	@echo "three hosts for bits, doctor, Slurm (installed if missing), jobs/hosts.sh and weft run, two for hangs and for overlap: about fifteen minutes"
-	@WEFT=$(BUILD)/weft TEST_TIMEOUT=900 tests/run.sh tests/cluster/bits.sh tests/cluster/doctor.sh tests/cluster/slurm.sh tests/cluster/hang.sh tests/cluster/run.sh tests/cluster/slurm_run.sh \
+cluster: $(BUILD)/weft    ## as root: training across hosts made on this machine, under Slurm, too (half an hour)
+	@echo "three hosts for bits, doctor, Slurm (installed if missing), jobs/hosts.sh and weft run, two for hangs and for overlap: about half an hour"
+	@WEFT=$(BUILD)/weft TEST_TIMEOUT=900 tests/run.sh tests/cluster/bits.sh tests/cluster/doctor.sh tests/cluster/slurm.sh tests/cluster/hang.sh tests/cluster/run.sh tests/cluster/slurm_run.sh tests/cluster/slurm_ends.sh \
 	    tests/cluster/hosts_job.sh
 	@WEFT=$(BUILD)/weft tests/cluster/overlap.sh
 

@@ -1,5 +1,5 @@
 # Sourced by the tests of Slurm, which set `hosts` first: several hosts as cluster.bash makes them, and what starts Slurm itself on
-# them. Installs Debian's slurm-wlm and munge where they are missing.
+# them; slurm_partitions: its configuration's lines of partitions. Installs Debian's slurm-wlm and munge where they are missing.
 if [ -z "${CLUSTER_HOSTS:-}" ]; then
     why=$("$(dirname "$0")/hosts.sh" 1 true) || exit 1
     [ -n "$why" ] || command -v apt-get >/dev/null || command -v slurmctld >/dev/null || why="skipped: no Slurm here, and no apt-get to install it"
@@ -12,6 +12,7 @@ fi
 . "$(dirname "$0")/cluster.bash"
 export SLURM_CONF=/run/slurm/slurm.conf
 
+slurm_partitions='PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP'
 write_config() {
     cat >/run/slurm/slurm.conf <<CONF
 ClusterName=weft
@@ -34,7 +35,7 @@ JobRequeue=1
 KillWait=10
 SlurmdTimeout=10
 NodeName=n[1-$hosts] CPUs=4 RealMemory=1000
-PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP
+$slurm_partitions
 CONF
     echo "PMIxCliTmpDirBase=/run/node" >/run/slurm/mpi.conf
 }
@@ -62,3 +63,18 @@ start_slurm() {
 
 field() { scontrol show job "$1" | tr ' ' '\n' | sed -n "s/^$2=//p"; }
 is() { [ "$(field "$1" "$2")" = "$3" ]; }
+
+# went_on ID : a job that is back in the queue runs, and is done. Else Slurm lets two minutes pass; and it may set that time once
+# more after it was told. Not within the second of the job's end: hosts take a start from then for one of the run that was just
+# revoked.
+goes_on() {
+    is "$1" JobState COMPLETED && return
+    ! is "$1" JobState PENDING || scontrol update jobid="$1" StartTime=now
+    sleep 2
+    return 1
+}
+went_on() {
+    sleep 2
+    until_true 12 goes_on "$1" || { scontrol show job "$1"; cat "$2" || true; }
+}
+saved() { ls "$1/checkpoints/"step-*.h5; }

@@ -23,21 +23,6 @@ check 0 '' timeout 120 sbatch --wait -o four.log "$job" lenet.yaml run.name=four
 holds 'four ranks on two hosts' grep -q '^4 ranks.*allreduce: shm and mpi' four.log
 check 0 '' "$WEFT" ckpt diff runs/alone/$last runs/four/$last
 
-# went_on ID : a job that is back in the queue runs, and is done. Else Slurm lets two minutes pass; and it may set that time once
-# more after it was told. Not within the second of the job's end: hosts take a start from then for one of the run that was just
-# revoked.
-goes_on() {
-    is "$1" JobState COMPLETED && return
-    ! is "$1" JobState PENDING || scontrol update jobid="$1" StartTime=now
-    sleep 2
-    return 1
-}
-went_on() {
-    sleep 2
-    until_true 12 goes_on "$1" || { scontrol show job "$1"; cat "$2" || true; }
-}
-saved() { ls "$1/checkpoints/"step-*.h5; }
-
 # Half a second a step over this link: the limit comes long before the end. No signal says so (URG is ignored): Slurm sends it
 # once, at one of its looks at limits, twice a minute, and it is lost where srun has not started the ranks yet. They ask Slurm.
 # A folder and words that want quotes, and sbatch called elsewhere.
