@@ -31,6 +31,8 @@ typedef struct CheckpointMeta {
     char grid[32];
     /* "": not known, or none */
     char data_train[DATA_FINGERPRINT], data_test[DATA_FINGERPRINT];
+    /* model.init_from: the file, its step and a hash of what was taken; "": the run began anew */
+    char init_from[DATA_PATH + 64];
 } CheckpointMeta;
 void checkpoint_meta_fini(CheckpointMeta *meta);
 
@@ -44,6 +46,12 @@ typedef struct CheckpointTensor {
     /* the ranks that can give it when saving; rank_count 0: all */
     int rank_first, rank_count;
 } CheckpointTensor;
+/* A tensor of a file, as match sees it: borrowed path, plain shape, its checksum or 0. */
+typedef struct CheckpointStored {
+    const char *path;
+    Shape shape;
+    uint64_t hash;
+} CheckpointStored;
 /* What somebody else does on rank 0 just before a new file takes its name, and once it has it: by
  * the thread that works beside training. May be NULL. */
 typedef struct CheckpointHooks {
@@ -70,6 +78,11 @@ typedef struct CheckpointIo {
     bool (*wants)(void *user, int i);
     /* load: what the file holds under /optim is passed over */
     bool params_only;
+    /* Load, on rank 0: which of the file's tensors, sorted by path, becomes tensor i: from[i], that
+     * has i's shape; -1, as it comes: i stays as it is. An error is checkpoint_load's. NULL: the
+     * two have the same tensors. */
+    Status (*match)(void *user, const CheckpointMeta *meta, const CheckpointStored *stored,
+                    int count, int *from);
     /* Load: each tensor is set as soon as it has been verified, so that it is read once; after
      * ERR_DATA for a checksum some may have been set, and the caller loads another file, or ends.
      * Else nothing is set before all of them are verified. */

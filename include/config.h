@@ -112,6 +112,11 @@ typedef struct Config {
         int layer_count;
         /* owned */
         ConfigLayer *layer;
+        /* where its parameters come from; NULL where not set */
+        char *init_from;
+        /* patterns "a,b" of what begins anew, "": the classifier where its size differs; prefixes
+         * "old:new,..." of the file's names */
+        char *init_fresh, *init_rename;
     } model;
     struct {
         /* HDF5 files; NULL where not set */

@@ -218,6 +218,11 @@ Status train_save_next(TrainSave *save, bool *done);
 double train_save_seconds(const TrainSave *save);
 void train_save_free(TrainSave **save);
 Status train_load(Trainer *trainer, const char *path, bool params_only);
+/* Parameters and running statistics from model.init_from, before the first step; nothing to do
+ * where it is not set. ERR_NOINPUT: no such file; ERR_DATA: not a good checkpoint, or one that does
+ * not fit, with all that is missing, left over or of another size; ERR_CONFIG. Collective; all
+ * ranks agree. */
+Status train_init_from(Trainer *trainer);
 /* The whole run: resume, steps, evaluations, checkpoints, summary. ERR_STOPPED: a rank was asked to
  * stop (stop_wanted), and it ended early, with a checkpoint of every step made. Collective. */
 Status train_run(const Config *config, const World *world);

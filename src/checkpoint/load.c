@@ -16,7 +16,12 @@ static Status other_shape(const Load *load, const CheckpointTensor *mine, Shape 
                 load->file.path, mine->path, shape_text(theirs, a), shape_text(mine->shape, b));
 }
 
-static Status match(const Load *load, int i, bool *used)
+static void take(Load *load, int i, const StoredTensor *t)
+{
+    load->location[i] = (Location){t->offset, t->has_hash, t->hash};
+}
+
+static Status match(Load *load, int i, bool *used)
 {
     const StoredFile *file = &load->file;
     const CheckpointTensor *mine = &load->io->tensor[i];
@@ -32,11 +37,11 @@ static Status match(const Load *load, int i, bool *used)
                     file->path, mine->path);
     if (!shape_equal(t->shape, mine->shape)) return other_shape(load, mine, t->shape);
     used[t - file->tensor] = true;
-    load->location[i] = (Location){t->offset, t->has_hash, t->hash};
+    take(load, i, t);
     return OK;
 }
 
-static Status match_all(const Load *load, bool *used)
+static Status match_all(Load *load, bool *used)
 {
     const StoredFile *file = &load->file;
     for (int i = 0; i < load->io->count; ++i) TRY(match(load, i, used));
@@ -56,6 +61,38 @@ static Status match_all(const Load *load, bool *used)
     return OK;
 }
 
+/* As the caller says. */
+static Status match_as_asked(Load *load)
+{
+    const StoredFile *file = &load->file;
+    const CheckpointIo *io = load->io;
+    CheckpointStored *stored = mem_new(((size_t)file->count + 1) * sizeof *stored);
+    int *from = mem_new(((size_t)io->count + 1) * sizeof *from);
+    for (int i = 0; i < file->count; ++i) {
+        const StoredTensor *t = &file->tensor[i];
+        stored[i] = (CheckpointStored){t->path, t->shape, t->has_hash ? t->hash : 0};
+    }
+    for (int i = 0; i < io->count; ++i) from[i] = -1;
+    Status status = io->match(io->user, &file->meta, stored, file->count, from);
+    for (int i = 0; i < io->count; ++i) {
+        load->location[i].offset = NOT_TAKEN;
+        if (from[i] < 0) continue;
+        take(load, i, &file->tensor[from[i]]);
+        load->name[i] = mem_text(file->tensor[from[i]].path);
+    }
+    mem_free(&from);
+    mem_free(&stored);
+    return status;
+}
+
+static Status match_same(Load *load)
+{
+    bool *used = mem_new(((size_t)load->file.count + 1) * sizeof *used);
+    Status status = match_all(load, used);
+    mem_free(&used);
+    return status;
+}
+
 static void warn_unverified(const StoredFile *file)
 {
     int bare = 0, first = -1;
@@ -70,12 +107,10 @@ static Status read_table(Load *load, const char *path, CheckpointMeta *meta)
 {
     TRY(stored_open(&load->file, path));
     TRY(stored_list(&load->file));
-    bool *used = mem_new(((size_t)load->file.count + 1) * sizeof *used);
-    Status status = match_all(load, used);
-    mem_free(&used);
-    TRY(status);
+    TRY(stored_meta(&load->file, meta));
+    TRY(load->io->match ? match_as_asked(load) : match_same(load));
     warn_unverified(&load->file);
-    return stored_meta(&load->file, meta);
+    return OK;
 }
 
 /* Everything rank 0 knows, to every rank. Collective. */
@@ -83,6 +118,8 @@ static void share_table(const Load *load, CheckpointMeta *meta)
 {
     const World *world = load->world;
     world_bcast(world, load->location, (size_t)load->io->count * sizeof *load->location, 0);
+    for (int i = 0; i < load->io->count && load->io->match; ++i)
+        load->name[i] = world_bcast_text(world, load->name[i]);
     char *config = meta->config, *version = meta->version;
     world_bcast(world, meta, sizeof *meta, 0);
     /* pointers are each rank's own */
@@ -94,7 +131,8 @@ Status load_read(Load *load, int i, float *plain)
 {
     const Location *location = &load->location[i];
     const CheckpointTensor *mine = &load->io->tensor[i];
-    StoredTensor tensor = {.path = (char *)(uintptr_t)mine->path,
+    const char *name = load->name[i] ? load->name[i] : mine->path;
+    StoredTensor tensor = {.path = (char *)(uintptr_t)name,
                            .shape = mine->shape,
                            .offset = location->offset,
                            .hash = location->hash,
@@ -105,7 +143,8 @@ Status load_read(Load *load, int i, float *plain)
 static Status verify_share(Load *load)
 {
     for (int i = 0; i < load->io->count; ++i)
-        if (load->owner[i] == load->world->rank) TRY(load_read(load, i, load->plain));
+        if (load->owner[i] == load->world->rank && load->location[i].offset != NOT_TAKEN)
+            TRY(load_read(load, i, load->plain));
     return OK;
 }
 
@@ -140,6 +179,7 @@ Status checkpoint_load(const World *world, const char *path, CheckpointMeta *met
     CheckpointMeta own = {0};
     Load load = {.world = world, .io = io, .file = {.path = path, .fd = -1, .id = -1}};
     load.location = mem_new(count * sizeof *load.location);
+    load.name = mem_new(count * sizeof *load.name);
     load.owner = mem_new(count * sizeof *load.owner);
     load.plain_bytes = (size_t)owners_largest(io, NULL, 0) * sizeof *load.plain;
     load.plain = mem_pages_new(load.plain_bytes);
@@ -148,6 +188,8 @@ Status checkpoint_load(const World *world, const char *path, CheckpointMeta *met
     stored_close(&load.file);
     mem_pages_free(load.plain, load.plain_bytes);
     mem_free(&load.owner);
+    for (int i = 0; i < io->count; ++i) mem_free(&load.name[i]);
+    mem_free(&load.name);
     mem_free(&load.location);
     if (status == OK && meta)
         *meta = own;

@@ -4,6 +4,8 @@
 
 #include "stored.h"
 
+/* of a tensor that is not taken from the file */
+enum { NOT_TAKEN = -2 };
 /* what rank 0 tells of a tensor; plain bytes */
 typedef struct Location {
     int64_t offset, has_hash;
@@ -16,6 +18,8 @@ typedef struct Load {
     StoredFile file;
     /* owned, [count] */
     Location *location;
+    /* owned, [count] and each: its name in the file; NULL: its own, or not taken */
+    char **name;
     /* owned, [count]: rank that verifies */
     int *owner;
     /* owned: the largest tensor */

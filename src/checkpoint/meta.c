@@ -80,6 +80,7 @@ bool meta_put(hid_t root, const CheckpointMeta *meta)
            attr_put_text(root, "grid", meta->grid) &&
            put_known(root, "data_train", meta->data_train) &&
            put_known(root, "data_test", meta->data_test) &&
+           put_known(root, "init_from", meta->init_from) &&
            attr_put_text(root, "config", meta->config ? meta->config : "") &&
            attr_put_text(root, "weft", meta->version ? meta->version : WEFT_VERSION);
 }
@@ -191,6 +192,7 @@ Status meta_get(hid_t root, const char *path, CheckpointMeta *meta)
     if (!missing && !read_line(root, "grid", meta->grid, sizeof meta->grid)) missing = "grid";
     read_line(root, "data_train", meta->data_train, sizeof meta->data_train);
     read_line(root, "data_test", meta->data_test, sizeof meta->data_test);
+    read_line(root, "init_from", meta->init_from, sizeof meta->init_from);
     if (!missing) return OK;
     checkpoint_meta_fini(meta);
     return fail(ERR_DATA, "%s: attribute '%s' is missing or damaged; use another checkpoint", path,

@@ -51,7 +51,8 @@ static bool *wanted(const Load *load)
 {
     const CheckpointIo *io = load->io;
     bool *mine = mem_new((size_t)io->count + 1);
-    for (int i = 0; i < io->count; ++i) mine[i] = !io->wants || io->wants(io->user, i);
+    for (int i = 0; i < io->count; ++i)
+        mine[i] = load->location[i].offset != NOT_TAKEN && (!io->wants || io->wants(io->user, i));
     return mine;
 }
 
@@ -87,6 +88,7 @@ static int reader_of(const Sharing *s, int i, const int64_t *load)
 
 static bool is_read(const Sharing *s, int i, const bool *nobody, int first)
 {
+    if (s->load->location[i].offset == NOT_TAKEN) return false;
     if (nobody[i]) return first == 0;
     for (int r = 0; r < s->node.size; ++r)
         if (s->wants[r * s->load->io->count + i]) return true;

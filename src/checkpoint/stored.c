@@ -134,6 +134,7 @@ static void take_meta(Answer *a, CheckpointMeta *meta)
     meta->grid[sizeof meta->grid - 1] = 0;
     meta->data_train[sizeof meta->data_train - 1] = 0;
     meta->data_test[sizeof meta->data_test - 1] = 0;
+    meta->init_from[sizeof meta->init_from - 1] = 0;
 }
 
 Status stored_take(StoredFile *file, const char *text, size_t bytes)

@@ -45,6 +45,7 @@ static void print_text(const StoredFile *file, const CheckpointMeta *meta, FILE 
     fputc('\n', out);
     if (*meta->data_train) fprintf(out, "  trained on %s\n", meta->data_train);
     if (*meta->data_test) fprintf(out, "  tested on  %s\n", meta->data_test);
+    if (*meta->init_from) fprintf(out, "  began with %s\n", meta->init_from);
     for (int i = 0; i < file->count; ++i) {
         const StoredTensor *t = &file->tensor[i];
         fprintf(out, "  %-48s %-16s ", t->path, shape_text(t->shape, shape));
@@ -89,6 +90,7 @@ static void print_json(const StoredFile *file, const CheckpointMeta *meta, FILE 
     json_text(&json, "weft", meta->version);
     json_text(&json, "data_train", or_null(meta->data_train));
     json_text(&json, "data_test", or_null(meta->data_test));
+    json_text(&json, "init_from", or_null(meta->init_from));
     json_array(&json, "tensors");
     for (int i = 0; i < file->count; ++i) print_json_tensor(&file->tensor[i], &json);
     json_end(&json);

@@ -82,6 +82,12 @@ const Option options[] = {
      .help = "what its norms add to the mean square."},
     {"model.tied", &kind_bool, AT(model.tied), "false", NULL,
      .help = "the head has the embedding's own weight."},
+    {"model.init_from", &kind_text, AT(model.init_from), "", "none", LENGTH(1),
+     .help = "Checkpoint whose parameters and running statistics the run begins with, at step 0 with a new optimizer. A run that goes on takes its own."},
+    {"model.init_fresh", &kind_names, AT(model.init_fresh), "[]", "the last layer, where its size differs",
+     .help = "Of init_from: layers or tensors, by name or pattern (fc, layer4.*), that begin anew; what else is missing, left over or of another size is an error."},
+    {"model.init_rename", &kind_names, AT(model.init_rename), "[]", NULL,
+     .help = "Of init_from: prefixes OLD:NEW of the file's names, the first that fits counts: [\"backbone.:\"] takes one away."},
 
     {"data.train", &kind_text, AT(data.train), "", "none", LENGTH(1),
      .help = "HDF5 file to train on."},

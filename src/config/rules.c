@@ -156,6 +156,32 @@ static Status check_model(Config *config)
     return OK;
 }
 
+/* A run begins with one file, and what says how belongs to it. */
+static Status check_init(Config *config)
+{
+    const char *item = config->model.init_rename;
+    if (config->model.init_from && !*config->model.init_from) mem_free(&config->model.init_from);
+    if (config->model.init_from && config->checkpoint.resume == RESUME_FILE)
+        return config_fail_key(config, "model.init_from",
+                               "begins with parameters, checkpoint.resume: %s with a whole run: "
+                               "keep one of the two",
+                               config->checkpoint.resume_path);
+    if (!config->model.init_from && *config->model.init_fresh)
+        return config_fail_key(config, "model.init_fresh", "needs model.init_from, too");
+    if (!config->model.init_from && *item)
+        return config_fail_key(config, "model.init_rename", "needs model.init_from, too");
+    while (*item) {
+        size_t chars = strcspn(item, ",");
+        const char *colon = memchr(item, ':', chars);
+        if (!colon || memchr(colon + 1, ':', (size_t)(item + chars - colon - 1)))
+            return config_fail_key(config, "model.init_rename",
+                                   "'%.*s' is not OLD:NEW, such as \"backbone.:\"", (int)chars,
+                                   item);
+        item += chars + (item[chars] == ',');
+    }
+    return OK;
+}
+
 static int64_t count_names(const char *joined)
 {
     int64_t count = *joined ? 1 : 0;
@@ -216,6 +242,7 @@ Status apply_rules(Config *config)
 {
     TRY(exclude(config, "train.epochs", "train.steps"));
     TRY(check_model(config));
+    TRY(check_init(config));
     TRY(exclude(config, "optim.warmup_steps", "optim.warmup_epochs"));
     TRY(check_name(config));
     TRY(check_train(config));

@@ -181,10 +181,12 @@ static Status load_state(Run *r)
     Trainer *t = r->trainer;
     Status st = run_save_wait(r);
     if (st != OK && st != ERR_DATA) return st;
-    if (r->last)
+    if (r->last) {
         TRY(train_load(t, r->last, false));
-    else
+    } else {
         train_restart(t);
+        TRY(train_init_from(t));
+    }
     observer_free(&r->observer);
     st = r->world->rank == 0 ? observer_new(&r->observer, r->dir.path, t->step, true) : OK;
     TRY(status_agree(r->world, st));

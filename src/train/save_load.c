@@ -1,4 +1,5 @@
 /* Checkpoints of a Trainer: its tensors as checkpoint.h wants them. */
+#include "init_from.h"
 #include "resume.h"
 #include "save_copy.h"
 
@@ -217,6 +218,7 @@ static void meta_of(const Trainer *t, CheckpointMeta *meta)
     meta->losses = loss_window_list(&t->losses, meta->loss);
     memcpy(meta->data_train, t->train_data, sizeof meta->data_train);
     memcpy(meta->data_test, t->test_data, sizeof meta->data_test);
+    memcpy(meta->init_from, t->init_from, sizeof meta->init_from);
 }
 
 /* ---- saving ---- */
@@ -398,9 +400,55 @@ Status train_load(Trainer *t, const char *path, bool params_only)
         loss_window_init(&t->losses, meta.loss, meta.losses);
         restore_scale(&t->scale, &meta);
         t->best_metric = resume_same_test(t, &meta) ? meta.best_metric : (double)NAN;
+        memcpy(t->init_from, meta.init_from, sizeof t->init_from);
         executor_params_changed(t->executor);
     }
     checkpoint_meta_fini(&meta);
+    live_fini(&live);
+    phase_enter(outer);
+    return st;
+}
+
+/* Where the parameters come from, for the checkpoints of this run. */
+static Status match_init(void *user, const CheckpointMeta *meta, const CheckpointStored *stored,
+                         int count, int *from)
+{
+    const Live *live = user;
+    Trainer *t = live->list.trainer;
+    const CheckpointIo io = {.tensor = live->list.tensor, .count = live->list.count};
+    const char *path = t->config->model.init_from;
+    char *anew = NULL;
+    TRY(init_match(t->config, &io, stored, count, from, &anew));
+    int taken = 0;
+    uint64_t hash = 0;
+    for (int i = 0; i < io.count; ++i) {
+        if (from[i] < 0) continue;
+        const uint64_t pair[2] = {hash, stored[from[i]].hash};
+        hash = hash_bytes(pair, sizeof pair);
+        ++taken;
+    }
+    snprintf(t->init_from, sizeof t->init_from, "%.900s, step %lld, %d tensors, xxh64 %016llx",
+             path, (long long)meta->step, taken, (unsigned long long)hash);
+    log_info("beginning with %s%s%s", t->init_from, *anew ? "; anew: " : "", anew);
+    mem_free(&anew);
+    return OK;
+}
+
+Status train_init_from(Trainer *t)
+{
+    const char *path = t->config->model.init_from;
+    if (!path || !*path) return OK;
+    Phase outer = phase_enter(PHASE_CHECKPOINT);
+    Live live;
+    live_init(&live, t, true);
+    CheckpointIo io = io_of(&live);
+    io.params_only = true;
+    io.at_once = true;
+    io.match = match_init;
+    Status st = checkpoint_load(t->world, path, NULL, &io);
+    world_bcast(t->world, t->init_from, sizeof t->init_from, 0);
+    if (st == OK) executor_params_changed(t->executor);
+    t->copied = false;
     live_fini(&live);
     phase_enter(outer);
     return st;

@@ -30,6 +30,8 @@ struct Trainer {
     DataSet train_set, test_set;
     /* "": a run has not asked */
     char train_data[DATA_FINGERPRINT], test_data[DATA_FINGERPRINT];
+    /* as CheckpointMeta's */
+    char init_from[DATA_PATH + 64];
     Grid grid;
     Graph *graph;
     Schedule *schedule;

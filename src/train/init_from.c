@@ -1,0 +1,243 @@
+/* Names decide: "/params/NAME" and "/buffers/NAME" of the file, with a prefix replaced where
+ * model.init_rename says so, are the model's tensors of that name. What model.init_fresh names
+ * stays as it was initialised, and what of it the file holds is left there. Without init_fresh that
+ * is the last layer with parameters, where its size differs: a classifier of other classes. */
+#include "init_from.h"
+
+#include <fnmatch.h>
+#include <string.h>
+
+/* that a message names of a kind */
+enum { NAMED = 32 };
+
+typedef struct Match {
+    const Config *config;
+    const CheckpointIo *io;
+    const CheckpointStored *stored;
+    int count;
+    int *from;
+    /* owned: names of the file's as the model has them; NULL: no value, or of an optimizer */
+    char **name;
+    /* owned, [count]: it is taken */
+    bool *used;
+    /* the layer that begins anew by its size, as "/params/fc" of so many characters; NULL: none */
+    const char *last;
+    int last_chars;
+} Match;
+
+/* Words in a row, the first NAMED of them. */
+typedef struct Words {
+    char *text;
+    size_t bytes;
+    FILE *out;
+    int count;
+} Words;
+
+static void words_begin(Words *w)
+{
+    *w = (Words){0};
+    w->out = open_memstream(&w->text, &w->bytes);
+    if (!w->out) die_as(ERR_MEMORY, "out of memory");
+}
+
+static void words_add(Words *w, const char *word)
+{
+    if (w->count++ < NAMED) fprintf(w->out, "%s%s", w->count > 1 ? ", " : "", word);
+}
+
+/* Owner: the caller. */
+static char *words_end(Words *w)
+{
+    if (w->count > NAMED) fprintf(w->out, " and %d more", w->count - NAMED);
+    if (fclose(w->out) != 0) die_as(ERR_MEMORY, "out of memory");
+    return w->text;
+}
+
+/* Behind "/params/" or "/buffers/"; NULL: neither. */
+static const char *leaf_of(const char *path)
+{
+    if (!strncmp(path, "/params/", 8)) return path + 8;
+    return strncmp(path, "/buffers/", 9) ? NULL : path + 9;
+}
+
+/* The path of tensor x without its last word: its layer's. */
+static int layer_chars(const char *path)
+{
+    const char *dot = strrchr(path, '.');
+    return (int)(dot ? dot - path : (long)strlen(path));
+}
+
+/* Does the pattern stand for a tensor of that name, or for its layer? */
+static bool fits(const char *pattern, const char *leaf)
+{
+    char *layer = mem_format("%.*s", layer_chars(leaf), leaf);
+    bool yes = fnmatch(pattern, leaf, 0) == 0 || fnmatch(pattern, layer, 0) == 0;
+    mem_free(&layer);
+    return yes;
+}
+
+static bool is_listed(const char *list, const char *leaf)
+{
+    char *copy = mem_text(list ? list : ""), *rest = copy, *pattern;
+    bool yes = false;
+    while (!yes && (pattern = strsep(&rest, ","))) yes = *pattern && fits(pattern, leaf);
+    mem_free(&copy);
+    return yes;
+}
+
+static bool is_fresh(const Match *m, const char *path)
+{
+    if (is_listed(m->config->model.init_fresh, leaf_of(path))) return true;
+    return m->last && layer_chars(leaf_of(path)) == m->last_chars &&
+           !strncmp(leaf_of(path), m->last, (size_t)m->last_chars);
+}
+
+/* Owner: the caller. */
+static char *renamed(const Config *config, const char *path)
+{
+    const char *leaf = leaf_of(path);
+    char *copy = mem_text(config->model.init_rename), *rest = copy, *item, *name = NULL;
+    while (!name && (item = strsep(&rest, ","))) {
+        char *to = strchr(item, ':');
+        size_t chars = to ? (size_t)(to - item) : 0;
+        if (to && !strncmp(leaf, item, chars))
+            name = mem_format("%.*s%s%s", (int)(leaf - path), path, to + 1, leaf + chars);
+    }
+    mem_free(&copy);
+    return name ? name : mem_text(path);
+}
+
+static int find(const Match *m, const char *path)
+{
+    for (int k = 0; k < m->count; ++k)
+        if (m->name[k] && !strcmp(m->name[k], path)) return k;
+    return -1;
+}
+
+/* The last layer with parameters, if the file has it in another size. */
+static void find_last(Match *m)
+{
+    int last = -1;
+    if (*m->config->model.init_fresh) return;
+    for (int i = 0; i < m->io->count; ++i)
+        if (!strncmp(m->io->tensor[i].path, "/params/", 8)) last = i;
+    if (last < 0) return;
+    const char *leaf = leaf_of(m->io->tensor[last].path);
+    int chars = layer_chars(leaf);
+    for (int i = 0; i < m->io->count; ++i) {
+        const CheckpointTensor *t = &m->io->tensor[i];
+        int k = find(m, t->path);
+        bool same_layer = layer_chars(leaf_of(t->path)) == chars &&
+                          !strncmp(leaf_of(t->path), leaf, (size_t)chars);
+        if (!same_layer || k < 0 || shape_equal(m->stored[k].shape, t->shape)) continue;
+        m->last = leaf;
+        m->last_chars = chars;
+    }
+}
+
+static void pair(Match *m, Words *missing, Words *sizes, Words *anew)
+{
+    for (int i = 0; i < m->io->count; ++i) {
+        const CheckpointTensor *t = &m->io->tensor[i];
+        int k = find(m, t->path);
+        char theirs[64], ours[64];
+        if (is_fresh(m, t->path)) {
+            words_add(anew, leaf_of(t->path));
+        } else if (k < 0) {
+            words_add(missing, leaf_of(t->path));
+        } else if (!shape_equal(m->stored[k].shape, t->shape)) {
+            m->used[k] = true;
+            char *size =
+                mem_format("%s (%s there, %s here)", leaf_of(t->path),
+                           shape_text(m->stored[k].shape, theirs), shape_text(t->shape, ours));
+            words_add(sizes, size);
+            mem_free(&size);
+        } else {
+            m->used[k] = true;
+            m->from[i] = k;
+        }
+    }
+}
+
+static void find_surplus(const Match *m, Words *surplus)
+{
+    for (int k = 0; k < m->count; ++k)
+        if (m->name[k] && !m->used[k] && !is_fresh(m, m->name[k]))
+            words_add(surplus, leaf_of(m->name[k]));
+}
+
+static Status check_patterns(const Match *m)
+{
+    char *copy = mem_text(m->config->model.init_fresh), *rest = copy, *pattern;
+    Status st = OK;
+    while (st == OK && (pattern = strsep(&rest, ","))) {
+        bool met = !*pattern;
+        for (int i = 0; i < m->io->count && !met; ++i)
+            met = fits(pattern, leaf_of(m->io->tensor[i].path));
+        if (!met)
+            st = config_fail_key(m->config, "model.init_fresh",
+                                 "'%s' matches no layer and no tensor of this model; `weft ckpt "
+                                 "info` lists those of a checkpoint",
+                                 pattern);
+    }
+    mem_free(&copy);
+    return st;
+}
+
+/* ", missing in it: a, b", or nothing. */
+static void say(FILE *out, const char *what, Words *words)
+{
+    int count = words->count;
+    char *text = words_end(words);
+    if (count) fprintf(out, "; %s: %s", what, text);
+    mem_free(&text);
+}
+
+static Status match_all(Match *m, char **anew)
+{
+    Words missing, sizes, surplus, fresh, all;
+    words_begin(&missing);
+    words_begin(&sizes);
+    words_begin(&surplus);
+    words_begin(&fresh);
+    words_begin(&all);
+    find_last(m);
+    pair(m, &missing, &sizes, &fresh);
+    find_surplus(m, &surplus);
+    int wrong = missing.count + sizes.count + surplus.count;
+    say(all.out, "missing there", &missing);
+    say(all.out, "of another size", &sizes);
+    say(all.out, "not in this model", &surplus);
+    *anew = words_end(&fresh);
+    char *why = words_end(&all);
+    Status st = OK;
+    if (wrong)
+        st = fail(ERR_DATA,
+                  "%s: does not fit this model%s; model.init_rename changes names, "
+                  "model.init_fresh says what begins anew",
+                  m->config->model.init_from, why);
+    else if (m->last)
+        log_warn("%s: %.*s has another size there, so it begins anew (model.init_fresh: [%.*s] "
+                 "says so)",
+                 m->config->model.init_from, m->last_chars, m->last, m->last_chars, m->last);
+    mem_free(&why);
+    if (st != OK) mem_free(anew);
+    return st;
+}
+
+Status init_match(const Config *config, const CheckpointIo *io, const CheckpointStored *stored,
+                  int count, int *from, char **anew)
+{
+    Match m = {.config = config, .io = io, .stored = stored, .count = count, .from = from};
+    *anew = NULL;
+    TRY(check_patterns(&(Match){.config = config, .io = io}));
+    m.name = mem_new(((size_t)count + 1) * sizeof *m.name);
+    m.used = mem_new((size_t)count + 1);
+    for (int k = 0; k < count; ++k)
+        if (leaf_of(stored[k].path)) m.name[k] = renamed(config, stored[k].path);
+    Status st = match_all(&m, anew);
+    for (int k = 0; k < count; ++k) mem_free(&m.name[k]);
+    mem_free(&m.name);
+    mem_free(&m.used);
+    return st;
+}
