@@ -17,6 +17,8 @@
     _(ckpt_info)                                                                                   \
     _(ckpt_check)                                                                                  \
     _(ckpt_diff)                                                                                   \
+    _(ckpt_import)                                                                                 \
+    _(ckpt_export)                                                                                 \
     _(bench_comm)                                                                                  \
     _(bench_step)                                                                                  \
     _(bench_io)                                                                                    \

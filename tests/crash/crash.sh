@@ -18,7 +18,7 @@ seq 1 60000 | gzip -n9 >noise
 { printf '\0\0\10\1\0\0\0\100'; tr -dc '\0-\11' <noise | head -c 64; } >labels
 "$WEFT" data import idx images labels -o images.h5 >/dev/null
 cat >job.yaml <<Y
-run: {name: r}
+run: {name: r, heartbeat_s: 0.25}
 model: {name: mlp, hidden: [24]}
 data: {train: images.h5, test: images.h5}
 train: {steps: $last, batch: 16, micro_batch: 4, threads: 1, log_every: 1, eval_every: 1}

@@ -1,0 +1,60 @@
+/* Sources: the state dicts of torchvision (resnet, mobilenet_v2) and of Hugging Face's transformers
+ * (GPT2LMHeadModel, LlamaForCausalLM). */
+#include "families.h"
+
+#include <fnmatch.h>
+#include <stddef.h>
+
+static const char *const none[] = {NULL};
+static const FamilyPack no_pack[] = {{0}};
+
+static const char *const gpt2_skip[] = {"h.*.attn.bias", "h.*.attn.masked_bias", NULL};
+static const char *const gpt2_transposed[] = {"h.*.attn.c_attn.weight", "h.*.attn.c_proj.weight",
+                                              "h.*.mlp.c_fc.weight", "h.*.mlp.c_proj.weight", NULL};
+static const char *const head[] = {"lm_head.*", NULL};
+
+static const char *const llama_skip[] = {"layers.*.rotary_emb.inv_freq", NULL};
+static const FamilyPack llama_pack[] = {
+    {"self_attn.qkv_proj.", {"self_attn.q_proj.", "self_attn.k_proj.", "self_attn.v_proj."}},
+    {"mlp.gate_up_proj.", {"mlp.gate_proj.", "mlp.up_proj."}},
+    {0}};
+
+static const char *const torch_skip[] = {"*.num_batches_tracked", NULL};
+
+const Family families[] = {
+    {.name = "gpt2",
+     .help = "Hugging Face's GPT-2",
+     .mark_there = "h.0.attn.c_attn.weight",
+     .mark_here = "h.0.attn.c_attn.weight",
+     .prefix = "transformer.",
+     .bare = head,
+     .skip = gpt2_skip,
+     .transposed = gpt2_transposed,
+     .pack = no_pack,
+     .tied_head = "lm_head.weight",
+     .tied_to = "wte.weight"},
+    {.name = "llama",
+     .help = "Hugging Face's Llama and its kin",
+     .mark_there = "layers.0.self_attn.q_proj.weight",
+     .mark_here = "layers.0.self_attn.qkv_proj.weight",
+     .prefix = "model.",
+     .bare = head,
+     .skip = llama_skip,
+     .transposed = none,
+     .pack = llama_pack},
+    {.name = "torch",
+     .help = "torchvision's models, and whatever has weft's names and layouts",
+     .prefix = "",
+     .bare = none,
+     .skip = torch_skip,
+     .transposed = none,
+     .pack = no_pack},
+};
+const int family_count = (int)(sizeof families / sizeof *families);
+
+bool family_listed(const char *const *patterns, const char *name)
+{
+    for (; *patterns; ++patterns)
+        if (fnmatch(*patterns, name, 0) == 0) return true;
+    return false;
+}

@@ -1,0 +1,34 @@
+/* How models are written elsewhere: names and layouts of their tensors there, beside weft's. */
+#ifndef WEFT_CHECKPOINT_FAMILIES_H
+#define WEFT_CHECKPOINT_FAMILIES_H
+
+#include <stdbool.h>
+
+enum { PACKED = 3 };
+/* Rows of several tensors there, one below the other, are one tensor of weft's. Parts of names;
+ * part[k] NULL: no more. */
+typedef struct FamilyPack {
+    const char *here, *part[PACKED];
+} FamilyPack;
+typedef struct Family {
+    const char *name, *help;
+    /* a tensor that only this family has, there and here; NULL: the last family, of whoever has
+     * none of the others' */
+    const char *mark_there, *mark_here;
+    /* what names begin with there, where they do: taken away, and written */
+    const char *prefix;
+    /* tensors without it: patterns; NULL ends, all of these */
+    const char *const *bare;
+    /* patterns of names without the prefix: not parameters; matrices in x out there */
+    const char *const *skip, *const *transposed;
+    /* .here NULL ends */
+    const FamilyPack *pack;
+    /* its head, where it is there, must be that tensor again; NULL: it is one of its own */
+    const char *tied_head, *tied_to;
+} Family;
+extern const Family families[];
+extern const int family_count;
+
+bool family_listed(const char *const *patterns, const char *name);
+
+#endif

@@ -1,0 +1,200 @@
+#include "json_scan.h"
+
+#include <stdarg.h>
+#include <string.h>
+
+enum { TEXT_BYTES = 1024, DEPTH = 16 };
+
+JsonScan json_scan(const char *path, const char *text, size_t bytes)
+{
+    return (JsonScan){path, text, text, text + bytes};
+}
+
+Status json_scan_fail(const JsonScan *s, const char *fmt, ...)
+{
+    char what[512];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(what, sizeof what, fmt, args);
+    va_end(args);
+    return fail(ERR_DATA, "%s: byte %lld of its header: %s", s->path, (long long)(s->at - s->text),
+                what);
+}
+
+static void skip_blanks(JsonScan *s)
+{
+    while (s->at < s->end && (*s->at == ' ' || *s->at == '\t' || *s->at == '\n' || *s->at == '\r'))
+        ++s->at;
+}
+
+static char peek(JsonScan *s)
+{
+    skip_blanks(s);
+    return s->at < s->end ? *s->at : 0;
+}
+
+static Status want(JsonScan *s, char c)
+{
+    if (peek(s) != c) return json_scan_fail(s, "'%c' is wanted here", c);
+    ++s->at;
+    return OK;
+}
+
+Status json_scan_open(JsonScan *s, char bracket, bool *more)
+{
+    char close = bracket == '{' ? '}' : ']';
+    *more = false;
+    TRY(want(s, bracket));
+    *more = peek(s) != close;
+    if (!*more) ++s->at;
+    return OK;
+}
+
+Status json_scan_more(JsonScan *s, char bracket, bool *more)
+{
+    *more = peek(s) == ',';
+    if (!*more) return want(s, bracket);
+    ++s->at;
+    return OK;
+}
+
+static int hex_of(char c)
+{
+    if (c >= '0' && c <= '9') return c - '0';
+    if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
+
+/* Four hexadecimal digits; -1: there are none. */
+static int scan_hex(JsonScan *s)
+{
+    int value = 0;
+    for (int i = 0; i < 4; ++i) {
+        int digit = s->at < s->end ? hex_of(*s->at++) : -1;
+        if (digit < 0) return -1;
+        value = value << 4 | digit;
+    }
+    return value;
+}
+
+/* Of \uXXXX, of a pair of them, in UTF-8 to out; 0: not a character that a text may hold. */
+static int scan_unicode(JsonScan *s, char *out)
+{
+    int c = scan_hex(s);
+    if (c >= 0xd800 && c < 0xdc00) {
+        if (s->end - s->at < 2 || s->at[0] != '\\' || s->at[1] != 'u') return 0;
+        s->at += 2;
+        int low = scan_hex(s);
+        if (low < 0xdc00 || low > 0xdfff) return 0;
+        c = 0x10000 + ((c - 0xd800) << 10) + (low - 0xdc00);
+    } else if (c >= 0xdc00 && c <= 0xdfff) {
+        return 0;
+    }
+    if (c < ' ') return 0;
+    if (c < 0x80) return out[0] = (char)c, 1;
+    int more = c < 0x800 ? 1 : c < 0x10000 ? 2 : 3;
+    static const int lead[] = {0, 0xc0, 0xe0, 0xf0};
+    out[0] = (char)(lead[more] | c >> (6 * more));
+    for (int i = 1; i <= more; ++i) out[i] = (char)(0x80 | (c >> (6 * (more - i)) & 63));
+    return more + 1;
+}
+
+/* One character of a text, or more bytes of it, to out (of 4); 0: a text may not hold it. */
+static int scan_char(JsonScan *s, char *out)
+{
+    static const char escape[] = "\"\\/bfnrt", meaning[] = "\"\\/\b\f\n\r\t";
+    unsigned char c = (unsigned char)*s->at++;
+    if (c < ' ') return 0;
+    if (c != '\\') return out[0] = (char)c, 1;
+    if (s->at == s->end) return 0;
+    char kind = *s->at++;
+    if (kind == 'u') return scan_unicode(s, out);
+    const char *known = kind ? strchr(escape, kind) : NULL;
+    if (!known) return 0;
+    out[0] = meaning[known - escape];
+    return 1;
+}
+
+Status json_scan_text(JsonScan *s, char **text)
+{
+    char buffer[TEXT_BYTES + 8];
+    int used = 0;
+    TRY(want(s, '"'));
+    while (s->at < s->end && *s->at != '"') {
+        int bytes = scan_char(s, buffer + used);
+        if (bytes == 0) return json_scan_fail(s, "a text holds what it may not");
+        used += bytes;
+        if (used > TEXT_BYTES)
+            return json_scan_fail(s, "a text is longer than %d bytes", TEXT_BYTES);
+    }
+    if (s->at == s->end) return json_scan_fail(s, "a text does not end");
+    ++s->at;
+    buffer[used] = 0;
+    *text = mem_text(buffer);
+    return OK;
+}
+
+Status json_scan_key(JsonScan *s, char **key)
+{
+    TRY(json_scan_text(s, key));
+    Status st = want(s, ':');
+    if (st != OK) mem_free(key);
+    return st;
+}
+
+Status json_scan_count(JsonScan *s, int64_t *value)
+{
+    char first = peek(s);
+    const char *begin = s->at;
+    *value = 0;
+    if (first < '0' || first > '9') return json_scan_fail(s, "a whole number is wanted here");
+    for (; s->at < s->end && *s->at >= '0' && *s->at <= '9'; ++s->at)
+        if (__builtin_mul_overflow(*value, 10, value) ||
+            __builtin_add_overflow(*value, *s->at - '0', value))
+            return json_scan_fail(s, "a number is too large");
+    bool fraction = s->at < s->end && (*s->at == '.' || *s->at == 'e' || *s->at == 'E');
+    if (fraction || (first == '0' && s->at - begin > 1))
+        return json_scan_fail(s, "a whole number is wanted here");
+    return OK;
+}
+
+/* A number, true, false or null: what they mean does not matter. */
+static Status skip_word(JsonScan *s)
+{
+    const char *begin = s->at;
+    while (s->at < s->end && *s->at && strchr("+-.0123456789abcdefghijklmnopqrstuvwxyzE", *s->at))
+        ++s->at;
+    return s->at > begin ? OK : json_scan_fail(s, "a value is wanted here");
+}
+
+static Status skip(JsonScan *s, int depth)
+{
+    char c = peek(s), *text = NULL;
+    bool more;
+    if (depth == DEPTH) return json_scan_fail(s, "nested more than %d deep", DEPTH);
+    if (c == '"') {
+        TRY(json_scan_text(s, &text));
+        mem_free(&text);
+        return OK;
+    }
+    if (c != '{' && c != '[') return skip_word(s);
+    TRY(json_scan_open(s, c, &more));
+    while (more) {
+        if (c == '{') TRY(json_scan_key(s, &text));
+        mem_free(&text);
+        TRY(skip(s, depth + 1));
+        TRY(json_scan_more(s, c == '{' ? '}' : ']', &more));
+    }
+    return OK;
+}
+
+Status json_scan_skip(JsonScan *s)
+{
+    return skip(s, 0);
+}
+
+Status json_scan_end(JsonScan *s)
+{
+    skip_blanks(s);
+    return s->at == s->end ? OK : json_scan_fail(s, "something follows its end");
+}

@@ -1,0 +1,42 @@
+/* weft ckpt import: a checkpoint of another program's parameters. */
+#include "private.h"
+
+#include "checkpoint.h"
+
+#include <unistd.h>
+
+typedef struct ImportOptions {
+    const char *out;
+    bool force;
+} ImportOptions;
+
+static const Flag flags[] = {
+    {"-o", FLAG_FIELD(ImportOptions, out), .value = "OUT", .required = true,
+     .help = "the checkpoint to write"},
+    {"--force", FLAG_FIELD(ImportOptions, force), .help = "write over a file that is there"},
+};
+
+static Status run(int argc, char **argv, const void *options)
+{
+    const ImportOptions *o = options;
+    int64_t values = 0;
+    const char *family = "";
+    (void)argc;
+    if (!o->force && access(o->out, F_OK) == 0)
+        return fail(ERR_USAGE, "%s: is there already; --force writes over it", o->out);
+    TRY(checkpoint_import(argv[0], o->out, &values, &family));
+    log_info("wrote %s: %lld parameters, names and layouts of %s", o->out, (long long)values,
+             family);
+    return OK;
+}
+
+const Verb verb_ckpt_import = {
+    .name = "ckpt import",
+    .words = "FILE.safetensors",
+    .least = 1,
+    .most = 1,
+    .expects = "a file of tensors, or the .index.json of several",
+    .help = "a checkpoint of another program's parameters, for model.init_from, eval and generate",
+    VERB_FLAGS(ImportOptions, flags),
+    .run = run,
+};

@@ -1,0 +1,168 @@
+/* safetensors: what is written is what the format says, to the byte; what it does not allow is
+ * refused; 16-bit values are widened exactly. */
+#include "checkpoint/fixture.h"
+
+#include "checkpoint/safetensors.h"
+
+#include <math.h>
+
+static const char *folder;
+static char *path;
+
+static void begin(void)
+{
+    folder = fixture_folder();
+    path = fixture_path(folder, "x.safetensors");
+}
+
+static void end(void)
+{
+    mem_free(&path);
+    fixture_clean(folder);
+}
+
+static void put(const char *header, size_t claimed, const void *data, size_t bytes)
+{
+    uint8_t length[8];
+    for (int i = 0; i < 8; ++i) length[i] = (uint8_t)(claimed >> (8 * i));
+    FILE *file = fopen(path, "wb");
+    CU_ASSERT_PTR_NOT_NULL_FATAL(file);
+    fwrite(length, 1, 8, file);
+    fwrite(header, 1, strlen(header), file);
+    fwrite(data, 1, bytes, file);
+    fclose(file);
+}
+
+static void refused(const char *header, size_t bytes, const char *why)
+{
+    static const char zeros[64];
+    SafeSet set;
+    put(header, strlen(header), zeros, bytes);
+    CHECK_FAILS(safe_open(&set, path), ERR_DATA, why);
+    safe_close(&set);
+}
+
+#define A(more)     "{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}" more "}"
+#define B(from, to) ",\"b\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[" #from "," #to "]}"
+#define ONE(dtype, shape, at)                                                                      \
+    "{\"a\":{\"dtype\":\"" dtype "\",\"shape\":" shape ",\"data_offsets\":" at "}}"
+
+static void malformed(void)
+{
+    begin();
+    refused(A(""), 12, "its tensors have 8 bytes, the file 12");
+    refused(A(""), 4, "its tensors have 8 bytes, the file 4");
+    refused(A(B(12, 16)), 16, "tensor b begins at 12");
+    refused(A(B(4, 8)), 8, "tensor b begins at 4");
+    refused(A(",\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[8,12]}"), 12, "twice");
+    refused(A(B(8, 10)), 10, "has 2 bytes where its shape needs 4");
+    refused(ONE("F31", "[2]", "[0,8]"), 8, "dtype F31");
+    refused(ONE("F32", "[-2]", "[0,8]"), 8, "a whole number is wanted");
+    refused(ONE("F32", "[2.0]", "[0,8]"), 8, "a whole number is wanted");
+    refused(ONE("F32", "[1e1]", "[0,8]"), 8, "a whole number is wanted");
+    refused(ONE("F32", "[02]", "[0,8]"), 8, "a whole number is wanted");
+    refused(ONE("F32", "[99999999999999999999]", "[0,8]"), 8, "too large");
+    refused(ONE("F32", "[4611686018427387904,4]", "[0,8]"), 8, "absurd size");
+    refused(ONE("F32", "[1,1,1,1,1,1,1,1,1]", "[0,4]"), 4, "more than 8 dimensions");
+    refused(ONE("F32", "[2]", "[0]"), 8, "[begin, end]");
+    refused(ONE("F32", "[2]", "[0,8,9]"), 8, "[begin, end]");
+    refused(ONE("F32", "[2]", "[8,0]"), 8, "where its shape needs 8");
+    refused("{\"a\":{\"dtype\":\"F32\",\"shape\":[2]}}", 8, "lacks");
+    refused("{\"a\":{\"dtype\":\"F32\",\"dtype\":\"F32\"}}", 8, "two fields 'dtype'");
+    refused("{\"a\":{\"colour\":1}}", 8, "a field 'colour'");
+    refused("{\"__metadata__\":{\"x\":1}}", 0, "'\"' is wanted");
+    refused(A(",\"__metadata__\":{},\"__metadata__\":{}"), 8, "two __metadata__");
+    refused(" " A(""), 8, "does not begin with '{'");
+    refused(A("") "x", 8, "something follows its end");
+    refused("{}", 0, "holds no tensor");
+    refused("{\"a", 0, "does not end");
+    refused("{\"\\q\":1}", 0, "a text holds what it may not");
+    refused("{\"\\ud800\":1}", 0, "a text holds what it may not");
+    end();
+}
+
+static void lengths(void)
+{
+    SafeSet set;
+    begin();
+    put(A(""), SIZE_MAX, "12345678", 8);
+    CHECK_FAILS(safe_open(&set, path), ERR_DATA, "its header would have");
+    safe_close(&set);
+    put(A(""), 4000, "12345678", 8);
+    CHECK_FAILS(safe_open(&set, path), ERR_DATA, "its header would have");
+    safe_close(&set);
+    FILE *file = fopen(path, "wb");
+    if (file) fclose(file);
+    CHECK_FAILS(safe_open(&set, path), ERR_DATA, "too short");
+    safe_close(&set);
+    CHECK_FAILS(safe_open(&set, "none.safetensors"), ERR_NOINPUT, "none.safetensors");
+    safe_close(&set);
+    CHECK_FAILS(safe_open(&set, folder), ERR_NOINPUT, "regular");
+    safe_close(&set);
+    end();
+}
+
+/* Any order, blanks, escapes and a scalar are the format's. */
+static void allowed(void)
+{
+    static const uint8_t bytes[] = {0,    0x3c, 0,    0xbc, 1, 0, 0, 0x7c, 0, 0xfe, 0x80,
+                                    0x3f, 0xc0, 0xff, 0,    0, 0, 0, 0,    0, 0xf8, 0x3f};
+    static const char header[] =
+        "{ \"w\\u00e9\" : {\"data_offsets\": [10, 14], \"shape\": [2], \"dtype\": \"BF16\"},\n"
+        "\"a\\/b\":{\"dtype\":\"F16\",\"shape\":[5,1],\"data_offsets\":[0,10]},"
+        "\"s\":{\"dtype\":\"F64\",\"shape\":[],\"data_offsets\":[14,22]}}   ";
+    float half[5], wide[2], one[1];
+    SafeSet set;
+    begin();
+    put(header, strlen(header), bytes, sizeof bytes);
+    CHECK_OK(safe_open(&set, path));
+    CU_ASSERT_EQUAL_FATAL(set.count, 3);
+    CU_ASSERT_PTR_NULL(safe_find(&set, "w"));
+    CU_ASSERT_PTR_NOT_NULL_FATAL(safe_find(&set, "a/b"));
+    CHECK_OK(safe_read(&set, safe_find(&set, "a/b"), half));
+    CU_ASSERT(half[0] == 1 && half[1] == -1 && half[2] == 0x1p-24f && isinf(half[3]) &&
+              isnan(half[4]));
+    CU_ASSERT_PTR_NOT_NULL_FATAL(safe_find(&set, "w\xc3\xa9"));
+    CHECK_OK(safe_read(&set, safe_find(&set, "w\xc3\xa9"), wide));
+    CU_ASSERT(wide[0] == 1 && isnan(wide[1]));
+    CHECK_OK(safe_read(&set, safe_find(&set, "s"), one));
+    CU_ASSERT(one[0] == 1.5f);
+    safe_close(&set);
+    end();
+}
+
+static Status fill(void *user, int i, float *plain)
+{
+    SafeOut *out = user;
+    for (int64_t k = 0; k < out->entry[i].dim[0]; ++k) plain[k] = (float)(k + 1);
+    return OK;
+}
+
+static void golden(void)
+{
+    SafeEntry entry[] = {{.name = "b", .ndim = 1, .dim = {1}},
+                         {.name = "a", .ndim = 1, .dim = {2}},
+                         {.name = "n", .counter = true, .value = 7}};
+    static const char header[] =
+        "{\"__metadata__\":{\"format\":\"pt\"},\"n\":{\"dtype\":\"I64\",\"shape\":[],\"data_"
+        "offsets\":[0,8]},\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[8,16]},\"b\":{"
+        "\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[16,20]}}";
+    static const uint8_t data[] = {7,    0,    0, 0, 0, 0,    0, 0, 0,    0,
+                                   0x80, 0x3f, 0, 0, 0, 0x40, 0, 0, 0x80, 0x3f};
+    SafeOut out = {.count = 3, .entry = entry, .get = fill};
+    out.user = &out;
+    begin();
+    CHECK_OK(safe_write(path, &out));
+    char *text = NULL;
+    size_t bytes, length = (sizeof header - 1 + 7) / 8 * 8;
+    CHECK_OK(file_text(path, 4096, &text, &bytes));
+    CU_ASSERT_EQUAL_FATAL(bytes, 8 + length + sizeof data);
+    CU_ASSERT_EQUAL((uint8_t)text[0], length);
+    CU_ASSERT(!memcmp(text + 8, header, sizeof header - 1));
+    CU_ASSERT(!memcmp(text + 8 + length, data, sizeof data));
+    mem_free(&text);
+    end();
+}
+
+TEST_MAIN("safetensors", {"malformed", malformed}, {"lengths", lengths}, {"allowed", allowed},
+          {"golden", golden})

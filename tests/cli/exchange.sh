@@ -1,0 +1,71 @@
+#!/usr/bin/env bash
+# Parameters for other programs and from them: what was exported and imported again is the same, in the names and layouts of each
+# family; a run begins with it; what is no such file is refused, and no file is lost.
+# usage: exchange.sh     (WEFT=build/weft)
+. "$(dirname "$0")/common.bash"
+seq 1 3001 >text
+check 0 '' "$WEFT" data import text text -o text.h5 --test text-test.h5
+job() { # NAME MODEL
+    printf 'run: {name: %s}\nmodel: %s\ndata: {train: text.h5, test: text-test.h5}\ntrain: {steps: 3, batch: 8, micro_batch: 4, threads: 1}\noptim: {name: adam, lr: 0.01}\n' "$1" "$2" >"$1.yaml"
+    check 0 '' "$WEFT" train "$1.yaml"
+}
+# there_and_back NAME FAMILY: the file that comes back makes the same file again, and evaluates the same.
+there_and_back() {
+    local run=runs/$1/checkpoints/step-00000003.h5
+    check 0 "names and layouts of $2" "$WEFT" ckpt export "$run" -o "$1.safetensors"
+    check 0 "names and layouts of $2" "$WEFT" ckpt import "$1.safetensors" -o "$1-back.h5"
+    check 0 '' "$WEFT" ckpt export "$1-back.h5" -o "$1-again.safetensors"
+    holds "$1: the same values" sh -c "$WEFT ckpt info $run | grep -E '/(params|buffers)/' >a; $WEFT ckpt info $1-back.h5 | grep /params >b; $WEFT ckpt info $1-back.h5 | grep /buffers | cat - b | sort >c; sort a | cmp - c"
+    check 0 "began with $1.safetensors" "$WEFT" ckpt info "$1-back.h5"
+    check 0 '"eval_loss"' "$WEFT" eval "$1.yaml" --json --checkpoint "$run"
+    grep -o '"eval_loss": [^,]*' out >first
+    check 0 "$(cat first)" "$WEFT" eval "$1.yaml" --json --checkpoint "$1-back.h5"
+    check 0 'beginning with' "$WEFT" train "$1.yaml" run.name="$1-begun" model.init_from="$1-back.h5" train.steps=1
+}
+named() { holds "$1: $2" grep -qaF "\"$2\":{\"dtype\":\"F32\",\"shape\":[$3]" "$1.safetensors"; }
+
+job gpt '{name: gpt2, layers: 2, width: 32, heads: 2, context: 32}'
+there_and_back gpt "Hugging Face's GPT-2"
+named gpt transformer.h.1.attn.c_attn.weight 32,96
+named gpt transformer.wte.weight 256,32
+holds 'gpt: the same file' cmp gpt.safetensors gpt-again.safetensors
+job llama '{name: llama, layers: 2, width: 32, heads: 4, kv_heads: 2, ffn: 64, context: 32}'
+there_and_back llama "Hugging Face's Llama"
+named llama model.layers.1.self_attn.k_proj.weight 16,32
+named llama model.layers.0.mlp.up_proj.weight 64,32
+named llama lm_head.weight 256,32
+holds 'llama: the same file' cmp llama.safetensors llama-again.safetensors
+
+seq 1 60000 | gzip -n9 >noise
+{ printf '\0\0\10\3\0\0\0\100\0\0\0\10\0\0\0\10'; head -c $((64 * 64)) noise; } >images
+{ printf '\0\0\10\1\0\0\0\100'; tr -dc '\0-\11' <noise | head -c 64; } >labels
+check 0 '' "$WEFT" data import idx images labels -o images.h5
+cat >net.yaml <<'YAML'
+model: {layers: [conv2d: {channels: 8, kernel: 3}, batch_norm, relu, flatten, dense: {width: 10}]}
+data:  {train: images.h5, test: images.h5}
+train: {steps: 3, batch: 16, micro_batch: 4, threads: 1}
+optim: {lr: 0.1, momentum: 0.9}
+YAML
+check 0 '' "$WEFT" train net.yaml
+there_and_back net "torchvision's models"
+named net batch_norm1.running_var 8
+holds 'PyTorch counts batches' grep -qa '"batch_norm1.num_batches_tracked":{"dtype":"I64","shape":\[\]' net.safetensors
+
+check 64 'net-back.h5: is there already' "$WEFT" ckpt import net.safetensors -o net-back.h5
+check 64 'gpt.safetensors: is there already' "$WEFT" ckpt export net-back.h5 -o gpt.safetensors
+cp net-back.h5 kept
+for bytes in 0 7 40 900; do
+    head -c $bytes net.safetensors >cut.safetensors
+    check 65 'cut.safetensors' "$WEFT" ckpt import cut.safetensors -o net-back.h5 --force
+done
+holds 'what was there stays' cmp kept net-back.h5
+check 66 'none.safetensors' "$WEFT" ckpt import none.safetensors -o none.h5
+check 65 'is not a safetensors file' "$WEFT" ckpt import net-back.h5 -o none.h5
+echo '{"metadata":{"total_size":1},"weight_map":{"a":"../net.safetensors"}}' >index.json
+check 65 'no plain name of a shard' "$WEFT" ckpt import index.json -o none.h5
+echo '{"metadata":{"total_size":1},"weight_map":{"a":"net.safetensors"}}' >index.json
+check 65 'names 1 tensors, its shards hold 9' "$WEFT" ckpt import index.json -o none.h5
+check 65 'does not fit this model' "$WEFT" train net.yaml run.name=no model.init_from=gpt-back.h5
+check 74 'cannot be written' "$WEFT" ckpt export net-back.h5 -o nowhere/x.safetensors
+holds 'nothing is left of them' test ! -e none.h5 -a -z "$(find . -name '*.part')"
+finish

@@ -1,0 +1,30 @@
+/* A file of another program's tensors: `weft ckpt import`. An index names shards, so the first byte
+ * says whether the rest is one. */
+#include "fuzz.h"
+#include "checkpoint.h"
+#include "checkpoint/safetensors.h"
+
+/* What is read of an index does not depend on whether its shards are there. */
+static void read_index(const uint8_t *data, size_t size)
+{
+    SafeSet set;
+    char *path = mem_format("%s.json", fuzz_out());
+    FILE *file = fopen(path, "wb");
+    if (!file || fwrite(data, 1, size, file) != size || fclose(file) != 0) die("%s", path);
+    (void)safe_open(&set, path);
+    safe_close(&set);
+    unlink(path);
+    mem_free(&path);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    int64_t values;
+    const char *family;
+    if (size < 1) return 0;
+    if (data[0] & 1)
+        read_index(data + 1, size - 1);
+    else
+        (void)checkpoint_import(fuzz_file(data + 1, size - 1), fuzz_out(), &values, &family);
+    return 0;
+}
