@@ -6,7 +6,7 @@ Q := $(if $(V),,@)# V=1 shows every command
 PREFIX ?= /usr/local
 BUILD ?= build
 # Modules in order: a module may include the public headers of those before it (`make check-includes` checks).
-MODULES := base config tensor layers optim data model schedule parallel pipeline checkpoint observe train doctor cli
+MODULES := base config image tensor layers optim data model schedule parallel pipeline checkpoint observe train doctor cli
 VERSION := $(shell cat VERSION)
 NPROC := $(shell nproc 2>/dev/null || echo 2)
 
@@ -153,7 +153,7 @@ tests-fuzz: $(FUZZ:%=$(BUILD)/tests/fuzz/replay_%)
 	@tests/run.sh $^
 .PHONY: tests-fuzz
 # With clang and libFuzzer: what parses files is built for it, the rest is linked as it is.
-FUZZ_SRC := $(filter $(foreach m,base config data schedule checkpoint,src/$(m)/%),$(SRC))
+FUZZ_SRC := $(filter $(foreach m,base config image data schedule checkpoint,src/$(m)/%),$(SRC))
 FUZZ_FLAGS := -g -O1 -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=undefined
 FUZZ_S ?= 3600
 $(BUILD)/fuzz/obj/%.o: %.c $(PROBE)

@@ -1,0 +1,20 @@
+/* A picture's memory. */
+#include "image.h"
+
+void image_resize_room(Image *image, int width, int height)
+{
+    size_t bytes = (size_t)width * (size_t)height * 3;
+    if (bytes > image->room_bytes) {
+        mem_free(&image->pixel);
+        image->pixel = mem_new(bytes);
+        image->room_bytes = bytes;
+    }
+    image->width = width;
+    image->height = height;
+}
+
+void image_fini(Image *image)
+{
+    mem_free(&image->pixel);
+    *image = (Image){0};
+}
