@@ -5,6 +5,7 @@
 #define WEFT_DATA_H
 
 #include "config.h"
+#include "image.h"
 #include "tensor.h"
 
 typedef enum DataKind { DATA_IMAGE, DATA_TOKENS, DATA_TABLE, DATA_KINDS } DataKind;
@@ -65,9 +66,6 @@ typedef struct DataSet {
     float scale;
     /* tokens: how many there are; T, tokens of a sample (model.context) */
     int64_t vocab, context;
-    /* first 128 */
-    char class_name[128][32];
-    int class_names;
 } DataSet;
 
 /* What a kind of data set is, for all who read or feed it. */
@@ -104,7 +102,7 @@ enum { DATA_FINGERPRINT = 256 };
 Status data_set_fingerprint(const DataSet *set, char text[DATA_FINGERPRINT]);
 /* Was this text made by the rule that this weft knows? Others cannot be compared. */
 bool data_fingerprint_known(const char *text);
-void data_set_print(const DataSet *set, FILE *out, bool json);
+Status data_set_print(const DataSet *set, FILE *out, bool json);
 /* of one micro-batch */
 Shape data_set_shape(const DataSet *set, int64_t micro_batch);
 
@@ -197,6 +195,20 @@ void loader_free(Loader **loader);
 Status loader_next(Loader *loader, const Batch **batch, double *wait_s);
 /* Releases the oldest micro-batch that is out, for the thread to fill again. */
 void loader_release(Loader *loader);
+
+/* Names of classes, in the order of the labels; fewer than classes, or none, where the file has no
+ * more. */
+typedef struct ClassNames {
+    int64_t count;
+    /* owned */
+    char **name, *text;
+} ClassNames;
+/* Of the data set at path, whoever made it. Release with class_names_free. ERR_DATA, ERR_IO. */
+Status class_names_read(ClassNames *names, const char *path);
+void class_names_free(ClassNames *names);
+/* A class's name, or its number, written there. */
+const char *class_name(const ClassNames *names, int64_t i, char number[24]);
+
 /* tokens of a sample; config may be NULL */
 int64_t data_context(const Config *config);
 int64_t data_steps_per_epoch(int64_t samples, int64_t batch);
@@ -219,6 +231,32 @@ Status data_import_tokens(const char *file, int bits, int64_t vocab, const char 
  * its own: nothing may have called apart_begin. */
 Status data_import_hdf5(const char *file, const char *x, const char *y, const char *out,
                         bool force);
+/* Pictures in folders -> (N,3,S,S) of uint8, or the files' bytes as they are. */
+typedef struct FolderImport {
+    /* list NULL: sub-folders of dir are the classes */
+    const char *dir, *list, *out;
+    bool encoded, orient, skip_broken, allow_empty, force;
+    /* decoded: the square's side, and how it is resized */
+    int side;
+    ImageFilter filter;
+    /* of each rank */
+    int threads;
+} FolderImport;
+/* What an import asks of those who run it on several ranks, and show how far it is. */
+typedef struct ImportHost {
+    int rank, size;
+    void *user;
+    /* All leave with the worst status. Collective. */
+    Status (*agree)(void *user, Status mine);
+    /* Rank 0's bytes to all. Collective. */
+    void (*send)(void *user, void *bytes, size_t count);
+    /* Of this rank's samples, now and then; done == total once at the end. */
+    void (*progress)(void *user, int64_t done, int64_t total, int64_t broken);
+} ImportHost;
+/* The file has the same bytes for any number of ranks and threads. What is done stays in OUT.part
+ * and OUT.part.journal, and the same import goes on from there. ERR_STOPPED: a signal came
+ * (stop_begin). host NULL: alone. Collective on host's ranks, who share a file system. */
+Status data_import_folder(const FolderImport *import, const ImportHost *host);
 /* The importers, in the order of the help: verbs that write a data set. Each is a row beside its
  * function. */
 /* NULL at the end */

@@ -15,7 +15,7 @@ static Status run(int argc, char **argv, const void *options)
     Config *config = NULL;
     DataSet *set = mem_new(sizeof *set);
     Status status = open_data(argc, argv, set, &config);
-    if (status == OK) data_set_print(set, stdout, o->json);
+    if (status == OK) status = data_set_print(set, stdout, o->json);
     config_free(&config);
     mem_free(&set);
     return status;

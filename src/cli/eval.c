@@ -17,25 +17,18 @@ typedef struct Eval {
     /* [true][predicted]; NULL for regression */
     int64_t classes, *confusion;
     const DataSet *set;
+    /* of the classes; rank 0 has them */
+    ClassNames names;
 } Eval;
-
-static const char *class_name(const Eval *e, int64_t i, char *out)
-{
-    if (i < e->set->class_names)
-        snprintf(out, 32, "%s", e->set->class_name[i]);
-    else
-        snprintf(out, 32, "%lld", (long long)i);
-    return out;
-}
 
 static void print_matrix(const Eval *e, FILE *out)
 {
-    char name[32];
+    char number[24];
     fprintf(out, "\nconfusion: a row is the true class, a column what was predicted\n%16s", "");
     for (int64_t c = 0; c < e->classes; ++c) fprintf(out, " %6lld", (long long)c);
     fputc('\n', out);
     for (int64_t r = 0; r < e->classes; ++r) {
-        fprintf(out, "%2lld %-13.13s", (long long)r, class_name(e, r, name));
+        fprintf(out, "%2lld %-13.13s", (long long)r, class_name(&e->names, r, number));
         for (int64_t c = 0; c < e->classes; ++c)
             fprintf(out, " %6lld", (long long)e->confusion[r * e->classes + c]);
         fputc('\n', out);
@@ -60,7 +53,7 @@ static int64_t next_worst(const Eval *e, int64_t count, int64_t cell)
 
 static void print_worst(const Eval *e, FILE *out)
 {
-    char truth[32], taken[32];
+    char truth[24], taken[24];
     int64_t count = INT64_MAX, cell = -1;
     fprintf(out, "\nmost frequent confusions\n");
     for (int i = 0; i < WORST_COUNT; ++i) {
@@ -68,7 +61,8 @@ static void print_worst(const Eval *e, FILE *out)
         if (cell < 0) return;
         count = e->confusion[cell];
         fprintf(out, "  %6lld  %s taken for %s\n", (long long)count,
-                class_name(e, cell / e->classes, truth), class_name(e, cell % e->classes, taken));
+                class_name(&e->names, cell / e->classes, truth),
+                class_name(&e->names, cell % e->classes, taken));
     }
 }
 
@@ -89,9 +83,10 @@ static void print_text(const Eval *e, FILE *out)
 
 static void put_confusion(const Eval *e, Json *json)
 {
-    char name[32];
+    char number[24];
     json_array(json, "classes");
-    for (int64_t r = 0; r < e->classes; ++r) json_text(json, NULL, class_name(e, r, name));
+    for (int64_t r = 0; r < e->classes; ++r)
+        json_text(json, NULL, class_name(&e->names, r, number));
     json_end(json);
     json_array(json, "confusion");
     for (int64_t r = 0; r < e->classes; ++r) {
@@ -131,6 +126,7 @@ static Status evaluate(Trainer *trainer, Eval *e)
     }
     TRY(train_evaluate(trainer, trainer_test_set(trainer), &e->line, e->confusion));
     if (trainer_world(trainer)->rank > 0) return OK;
+    if (e->confusion) TRY(class_names_read(&e->names, e->set->path));
     if (e->json)
         print_json(e, stdout);
     else
@@ -163,6 +159,7 @@ static Status run_job(const Job *job, const EvalOptions *o)
     if (status == OK) status = evaluate(trainer, &e);
     trainer_free(&trainer);
     mem_free(&e.confusion);
+    class_names_free(&e.names);
     mem_free(&path);
     return status;
 }

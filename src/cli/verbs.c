@@ -12,6 +12,7 @@
     _(doctor)                                                                                      \
     _(sbatch)                                                                                      \
     _(importers_here)                                                                              \
+    _(data_import_folder)                                                                          \
     _(data_info)                                                                                   \
     _(data_check)                                                                                  \
     _(ckpt_info)                                                                                   \

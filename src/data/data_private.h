@@ -94,6 +94,13 @@ herr_t h5_put_numbers(hid_t file, const char *name, hid_t stored, hid_t type, co
 herr_t h5_put_array(hid_t file, const char *name, hid_t type, int ndim, const hsize_t *dim,
                     int64_t *offset);
 
+/* Writes all of it. */
+herr_t h5_fill_array(hid_t file, const char *name, hid_t type, const void *from);
+/* Names of classes (class_names.c says where); name NULL: "0", "1", ... */
+herr_t h5_put_classes(hid_t file, const char *const *name, int64_t count);
+/* How many there are; 0: none that can be read. */
+int64_t h5_class_count(hid_t file);
+
 /* OUT.part, on its way to become OUT */
 typedef struct PartFile {
     /* owned */
@@ -111,6 +118,17 @@ Status part_new(PartFile *part, const char *out, bool force, int64_t bytes, Part
 Status part_write(const PartFile *part, const void *from, int64_t bytes, int64_t at);
 /* Opens the file through HDF5 once more for put. */
 Status part_change(const PartFile *part, PartPut *put, void *user);
+/* The other way round, for what is written over days, and by several processes. keep: out.part as
+ * it is, if it is there, else a new one; `bytes` are reserved in it. */
+Status part_open(PartFile *part, const char *out, bool keep, int64_t bytes);
+/* On a rank that only writes samples. */
+Status part_join(PartFile *part, const char *out);
+/* Lays out in a file beside it, whose data_bytes at *data_offset (put says where, its largest
+ * array) stay a hole. fill: all around that hole then becomes out.part's. */
+Status part_frame(const PartFile *part, PartPut *put, void *user, const int64_t *data_offset,
+                  int64_t data_bytes, bool fill);
+/* Closes it and leaves it as it is. */
+void part_leave(PartFile *part);
 /* Syncs and renames; on error, and in part_drop, out.part is removed and an earlier out stays as it
  * was. */
 Status part_finish(PartFile *part);

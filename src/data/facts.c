@@ -224,8 +224,7 @@ static Status y_find(const Reading *r)
 static Status classes_find(const Reading *r)
 {
     SetFacts *facts = r->facts;
-    TRY(h5_attr_strings(r->file, r->ask->path, "classes", facts->class_name[0],
-                        sizeof facts->class_name[0], 128, &facts->class_names, &facts->classes));
+    facts->classes = h5_class_count(r->file);
     if (facts->classes == 0) h5_attr_integer(r->file, "classes", &facts->classes);
     return OK;
 }
@@ -317,14 +316,12 @@ Status facts_check(const FactsAsk *ask, SetFacts *facts)
 {
     bool good = facts->parts >= 0 && facts->parts <= FACTS_PARTS &&
                 (facts->status != OK || facts->parts == FACTS_PARTS) &&
-                (unsigned)facts->kind < DATA_KINDS && facts->class_names >= 0 &&
-                facts->class_names <= 128 && facts->means >= 0 && facts->means <= DATA_CHANNELS &&
-                facts->stds >= 0 && facts->stds <= DATA_CHANNELS;
+                (unsigned)facts->kind < DATA_KINDS && facts->means >= 0 &&
+                facts->means <= DATA_CHANNELS && facts->stds >= 0 && facts->stds <= DATA_CHANNELS;
     bool has_y = facts->y.ndim != 0;
     if (good && facts->parts > FACTS_X) good = array_good(&facts->x);
     if (good && facts->parts > FACTS_Y && has_y) good = array_good(&facts->y);
     facts->why[sizeof facts->why - 1] = 0;
-    for (int i = 0; i < 128; ++i) text_check(facts->class_name[i], sizeof facts->class_name[i]);
     if (good) return OK;
     return fail(ERR_DATA, "%s: what HDF5 found in it cannot be: the file is made to do harm",
                 ask->path);

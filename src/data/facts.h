@@ -32,8 +32,7 @@ typedef struct SetFacts {
     DataArray x, y;
     /* root attributes; 0: not there */
     int64_t classes, vocab;
-    int class_names, means, stds;
-    char class_name[128][32];
+    int means, stds;
     float mean[DATA_CHANNELS], std[DATA_CHANNELS];
 } SetFacts;
 

@@ -17,30 +17,6 @@ struct ImageWriter {
     uint64_t *sum, *squares;
 };
 
-/* classes: the names, or "0", "1", ... as fixed-length strings. */
-static herr_t put_classes(hid_t file, const ImageLayout *layout)
-{
-    size_t width = 12;
-    hsize_t n = (hsize_t)layout->classes;
-    for (hsize_t i = 0; layout->class_names && i < n; ++i)
-        if (strlen(layout->class_names[i]) + 1 > width) width = strlen(layout->class_names[i]) + 1;
-    /* all of them must fit an attribute */
-    if (width > 64) width = 64;
-    char *text = mem_new(n * width);
-    for (hsize_t i = 0; i < n; ++i) {
-        char number[24];
-        snprintf(number, sizeof number, "%llu", (unsigned long long)i);
-        snprintf(text + i * width, width, "%s",
-                 layout->class_names ? layout->class_names[i] : number);
-    }
-    hid_t type = H5Tcopy(H5T_C_S1);
-    H5Tset_size(type, width);
-    herr_t rc = h5_put_numbers(file, "classes", type, type, text, n);
-    H5Tclose(type);
-    mem_free(&text);
-    return rc;
-}
-
 static herr_t put_contents(void *user, hid_t file)
 {
     ImageWriter *w = user;
@@ -55,7 +31,7 @@ static herr_t put_contents(void *user, hid_t file)
                 h5_put_numbers(file, "version", H5T_STD_I32LE, H5T_NATIVE_INT, &version, 0) >= 0 &&
                 h5_put_numbers(file, "mean", H5T_IEEE_F32LE, H5T_NATIVE_FLOAT, zero, c) >= 0 &&
                 h5_put_numbers(file, "std", H5T_IEEE_F32LE, H5T_NATIVE_FLOAT, zero, c) >= 0 &&
-                put_classes(file, l) >= 0 &&
+                h5_put_classes(file, l->class_names, l->classes) >= 0 &&
                 h5_put_array(file, "/x", H5T_STD_U8LE, 4, dim, &w->x_offset) >= 0 &&
                 h5_put_array(file, "/y", H5T_STD_I32LE, 1, dim, &w->y_offset) >= 0;
     mem_free(&zero);

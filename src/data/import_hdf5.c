@@ -33,6 +33,7 @@ typedef struct Copy {
 /* what is laid out */
 typedef struct Layout {
     const SetFacts *facts;
+    const ClassNames *names;
     Copy *copy;
 } Layout;
 
@@ -95,16 +96,6 @@ static herr_t put_array(hid_t file, const char *name, const DataArray *a, int64_
     return h5_put_array(file, name, element_native(a->type), a->ndim, dim, offset);
 }
 
-static herr_t put_names(hid_t file, const SetFacts *facts)
-{
-    hid_t type = H5Tcopy(H5T_C_S1);
-    H5Tset_size(type, sizeof facts->class_name[0]);
-    herr_t rc =
-        h5_put_numbers(file, "classes", type, type, facts->class_name, (hsize_t)facts->class_names);
-    H5Tclose(type);
-    return rc;
-}
-
 static herr_t put_whole(hid_t file, const char *name, int64_t value)
 {
     return h5_put_numbers(file, name, H5T_STD_I64LE, H5T_NATIVE_INT64, &value, 0);
@@ -115,7 +106,7 @@ static herr_t put_floats(hid_t file, const char *name, const float *value, int c
     return h5_put_numbers(file, name, H5T_IEEE_F32LE, H5T_NATIVE_FLOAT, value, (hsize_t)count);
 }
 
-static bool put_attributes(hid_t file, const SetFacts *facts)
+static bool put_attributes(hid_t file, const SetFacts *facts, const ClassNames *names)
 {
     DataSet set = {.kind = facts->kind};
     bool good = true;
@@ -124,8 +115,8 @@ static bool put_attributes(hid_t file, const SetFacts *facts)
                h5_put_text(file, "kind", data_kind(&set)->name) >= 0 &&
                put_whole(file, "version", 1) >= 0;
     if (good && facts->vocab > 0) good = put_whole(file, "vocab", facts->vocab) >= 0;
-    if (good && facts->class_names > 0 && facts->class_names == facts->classes)
-        good = put_names(file, facts) >= 0;
+    if (good && names->count > 0 && names->count == facts->classes)
+        good = h5_put_classes(file, (const char *const *)names->name, names->count) >= 0;
     else if (good && facts->classes > 0)
         good = put_whole(file, "classes", facts->classes) >= 0;
     if (good && facts->means > 0) good = put_floats(file, "mean", facts->mean, facts->means) >= 0;
@@ -139,7 +130,7 @@ static herr_t lay_out(void *user, hid_t file)
     Copy *copy = layout->copy;
     DataSet set = {.kind = layout->facts->kind};
     const char *x = layout->facts->weft ? data_kind(&set)->array : "/x";
-    bool good = put_attributes(file, layout->facts) &&
+    bool good = put_attributes(file, layout->facts, layout->names) &&
                 put_array(file, x, &copy->x, &copy->x_offset) >= 0 &&
                 (copy->alone || put_array(file, "/y", &copy->y, &copy->y_offset) >= 0);
     return good ? 0 : -1;
@@ -172,10 +163,11 @@ static Status copy_apart(const Copy *copy, int64_t bytes)
     return status;
 }
 
-static Status import(const SetFacts *facts, Copy *copy, const char *out, bool force)
+static Status import(const SetFacts *facts, const ClassNames *names, Copy *copy, const char *out,
+                     bool force)
 {
     PartFile part;
-    Layout layout = {facts, copy};
+    Layout layout = {facts, names, copy};
     if (facts->status != OK) return fail(facts->status, "%s", facts->why);
     copy->x = facts->x;
     copy->y = facts->y;
@@ -198,7 +190,10 @@ Status data_import_hdf5(const char *file, const char *x, const char *y, const ch
     Status st = part_free_place(out, force);
     if (st == OK) st = facts_names(&copy->ask, file, x, y);
     if (st == OK) st = facts_ask(&copy->ask, facts);
-    if (st == OK) st = import(facts, copy, out, force);
+    ClassNames names = {0};
+    if (st == OK) st = class_names_read(&names, file);
+    if (st == OK) st = import(facts, &names, copy, out, force);
+    class_names_free(&names);
     mem_free(&facts);
     mem_free(&copy);
     return st;

@@ -43,6 +43,8 @@ herr_t h5_put_array(hid_t file, const char *name, hid_t type, int ndim, const hs
     hid_t create = H5Pcreate(H5P_DATASET_CREATE), space = H5Screate_simple(ndim, dim, NULL);
     H5Pset_alloc_time(create, H5D_ALLOC_TIME_EARLY);
     H5Pset_fill_time(create, H5D_FILL_TIME_NEVER);
+    /* the same import makes the same bytes */
+    H5Pset_obj_track_times(create, false);
     hid_t dataset = H5Dcreate2(file, name, type, space, H5P_DEFAULT, create, H5P_DEFAULT);
     haddr_t at = dataset < 0 ? HADDR_UNDEF : H5Dget_offset(dataset);
     *offset = (int64_t)at;
@@ -50,6 +52,14 @@ herr_t h5_put_array(hid_t file, const char *name, hid_t type, int ndim, const hs
     H5Sclose(space);
     H5Pclose(create);
     return at == HADDR_UNDEF ? -1 : 0;
+}
+
+herr_t h5_fill_array(hid_t file, const char *name, hid_t type, const void *from)
+{
+    hid_t dataset = H5Dopen2(file, name, H5P_DEFAULT);
+    herr_t rc = dataset < 0 ? -1 : H5Dwrite(dataset, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, from);
+    if (dataset >= 0) H5Dclose(dataset);
+    return rc;
 }
 
 Status part_failed(const PartFile *p, const char *why)
@@ -62,7 +72,10 @@ Status part_failed(const PartFile *p, const char *why)
 static Status reserve(const PartFile *p, int64_t bytes)
 {
     struct statvfs fs;
-    if (fstatvfs(p->fd, &fs) == 0 && (double)fs.f_bavail * (double)fs.f_frsize < (double)bytes)
+    struct stat st;
+    double have = fstat(p->fd, &st) == 0 ? 512.0 * (double)st.st_blocks : 0;
+    if (fstatvfs(p->fd, &fs) == 0 &&
+        (double)fs.f_bavail * (double)fs.f_frsize + have < (double)bytes)
         return part_failed(p, strerror(ENOSPC));
     while (fallocate(p->fd, 0, 0, (off_t)bytes) != 0) {
         if (errno == EOPNOTSUPP || errno == ENOSYS) return OK;
@@ -98,11 +111,11 @@ static Status put_close(const PartFile *p, hid_t file, PartPut *put, void *user)
     return good ? OK : part_failed(p, h5_words());
 }
 
-static Status lay_out(const PartFile *p, PartPut *put, void *user)
+static Status lay_out(const PartFile *p, const char *path, PartPut *put, void *user)
 {
     hdf5_lock();
     hid_t access = access_new();
-    hid_t file = H5Fcreate(p->part, H5F_ACC_TRUNC, H5P_DEFAULT, access);
+    hid_t file = H5Fcreate(path, H5F_ACC_TRUNC, H5P_DEFAULT, access);
     H5Pclose(access);
     Status st = put_close(p, file, put, user);
     hdf5_unlock();
@@ -146,7 +159,7 @@ Status part_new(PartFile *p, const char *out, bool force, int64_t bytes, PartPut
     p->out = mem_text(out);
     p->part = mem_format("%s.part", out);
     Status st = part_create(p, bytes);
-    if (st == OK) st = lay_out(p, put, user);
+    if (st == OK) st = lay_out(p, p->part, put, user);
     if (st == OK) st = reserve_again(p);
     if (st != OK) part_drop(p);
     return st;
@@ -163,6 +176,67 @@ Status part_write(const PartFile *p, const void *from, int64_t bytes, int64_t at
     return OK;
 }
 
+Status part_open(PartFile *p, const char *out, bool keep, int64_t bytes)
+{
+    *p = (PartFile){.out = mem_text(out), .part = mem_format("%s.part", out), .fd = -1};
+    if (keep) p->fd = open(p->part, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+    if (p->fd < 0) p->fd = file_create_new(p->part, O_RDWR);
+    Status st = p->fd < 0 ? part_failed(p, strerror(errno)) : reserve(p, bytes + SLACK_BYTES);
+    if (st != OK) part_leave(p);
+    return st;
+}
+
+Status part_join(PartFile *p, const char *out)
+{
+    *p = (PartFile){.out = mem_text(out), .part = mem_format("%s.part", out), .fd = -1};
+    p->fd = open(p->part, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+    Status st = p->fd < 0 ? part_failed(p, strerror(errno)) : OK;
+    if (st != OK) part_leave(p);
+    return st;
+}
+
+/* Bytes from .. end of another file. */
+static Status take_bytes(const PartFile *p, int from_fd, int64_t from, int64_t end)
+{
+    enum { PIECE = 1 << 20 };
+    uint8_t *piece = mem_new(PIECE);
+    Status st = OK;
+    while (st == OK && from < end) {
+        size_t most = end - from < PIECE ? (size_t)(end - from) : PIECE;
+        ssize_t n = pread(from_fd, piece, most, (off_t)from);
+        if (n < 0 && errno == EINTR) continue;
+        st = n > 0 ? part_write(p, piece, n, from)
+                   : part_failed(p, n < 0 ? strerror(errno) : "what HDF5 wrote is too short");
+        from += n;
+    }
+    mem_free(&piece);
+    return st;
+}
+
+static Status take_frame(const PartFile *p, const char *frame, int64_t at, int64_t bytes)
+{
+    struct stat st;
+    int fd = open(frame, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    Status status = OK;
+    if (fd < 0 || fstat(fd, &st) != 0) status = part_failed(p, strerror(errno));
+    if (status == OK) status = take_bytes(p, fd, 0, at);
+    if (status == OK) status = take_bytes(p, fd, at + bytes, (int64_t)st.st_size);
+    if (status == OK && ftruncate(p->fd, st.st_size) != 0) status = part_failed(p, strerror(errno));
+    if (fd >= 0) close(fd);
+    return status;
+}
+
+Status part_frame(const PartFile *p, PartPut *put, void *user, const int64_t *data_offset,
+                  int64_t data_bytes, bool fill)
+{
+    char *frame = mem_format("%s.frame", p->part);
+    Status st = lay_out(p, frame, put, user);
+    if (st == OK && fill) st = take_frame(p, frame, *data_offset, data_bytes);
+    unlink(frame);
+    mem_free(&frame);
+    return st;
+}
+
 static Status publish(const PartFile *p)
 {
     if (fsync(p->fd) != 0) return part_failed(p, strerror(errno));
@@ -173,7 +247,7 @@ static Status publish(const PartFile *p)
                  : OK;
 }
 
-static void part_close(PartFile *p)
+void part_leave(PartFile *p)
 {
     if (p->fd >= 0) close(p->fd);
     p->fd = -1;
@@ -187,12 +261,12 @@ Status part_finish(PartFile *p)
     if (st != OK)
         part_drop(p);
     else
-        part_close(p);
+        part_leave(p);
     return st;
 }
 
 void part_drop(PartFile *p)
 {
     if (p->fd >= 0) unlink(p->part);
-    part_close(p);
+    part_leave(p);
 }

@@ -147,8 +147,6 @@ static Status classes_find(Opening *o)
     int64_t named = o->facts->classes, asked = o->config ? o->config->model.classes : 0;
     TRY(part_there(o, FACTS_CLASSES));
     if (set->target_width > 0) return OK;
-    set->class_names = o->facts->class_names;
-    memcpy(set->class_name, o->facts->class_name, sizeof set->class_name);
     if (named < 0 || named >= INT32_MAX)
         return fail(ERR_DATA, "%s: root attribute classes is %lld", set->path, (long long)named);
     if (asked > 0 && named > asked)

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-enum { COUNT_SAMPLES = 10000000, COUNT_CLASSES = 1000, PIECE_BYTES = 1 << 20 };
+enum { COUNT_SAMPLES = 10000000, COUNT_CLASSES = 100000, PIECE_BYTES = 1 << 20 };
 
 /* How many samples each class has (owned by the caller), or NULL where it is not cheap or cannot be
  * read. */
@@ -48,14 +48,14 @@ static void numbers_json(Json *json, const char *key, const float *value, int n)
     json_end(json);
 }
 
-static void labels_json(const DataSet *set, Json *json)
+static void labels_json(const DataSet *set, const ClassNames *names, Json *json)
 {
     int64_t *count = class_counts(set);
     json_int(json, "classes", set->classes);
     json_int(json, "target_width", set->target_width);
-    if (set->class_names) {
+    if (names->count) {
         json_array(json, "class_names");
-        for (int i = 0; i < set->class_names; ++i) json_text(json, NULL, set->class_name[i]);
+        for (int64_t i = 0; i < names->count; ++i) json_text(json, NULL, names->name[i]);
         json_end(json);
     }
     if (!count) return;
@@ -65,21 +65,21 @@ static void labels_json(const DataSet *set, Json *json)
     mem_free(&count);
 }
 
-static void images_json(const DataSet *set, Json *json)
+static void images_json(const DataSet *set, const ClassNames *names, Json *json)
 {
     array_json("y", &set->y, json);
     json_int(json, "channels", set->channels);
     json_int(json, "height", set->height);
     json_int(json, "width", set->width);
     json_text(json, "layout", set->channels_last ? "nhwc" : "nchw");
-    labels_json(set, json);
+    labels_json(set, names, json);
     json_real(json, "scale", (double)set->scale);
     if (!set->has_stats) return;
     numbers_json(json, "mean", set->mean, set->stats_count);
     numbers_json(json, "std", set->std, set->stats_count);
 }
 
-static void print_json(const DataSet *set, FILE *out)
+static void print_json(const DataSet *set, const ClassNames *names, FILE *out)
 {
     Json json = json_to(out, true);
     json_object(&json, NULL);
@@ -92,7 +92,7 @@ static void print_json(const DataSet *set, FILE *out)
         json_int(&json, "context", set->context);
         json_int(&json, "vocab", set->vocab);
     } else {
-        images_json(set, &json);
+        images_json(set, names, &json);
     }
     json_end(&json);
 }
@@ -110,7 +110,7 @@ static void array_text(const char *key, const DataArray *a, FILE *out)
         fputs("read through the HDF5 library\n", out);
 }
 
-static void labels_text(const DataSet *set, FILE *out)
+static void labels_text(const DataSet *set, const ClassNames *names, FILE *out)
 {
     if (set->target_width > 0) {
         fprintf(out, "  %-9s %lld numbers a sample\n", "targets", (long long)set->target_width);
@@ -118,16 +118,15 @@ static void labels_text(const DataSet *set, FILE *out)
     }
     int64_t *count = class_counts(set);
     fprintf(out, "  %-9s %lld\n", "classes", (long long)set->classes);
-    for (int64_t i = 0; i < set->classes && (count || i < set->class_names); ++i) {
-        fprintf(out, "    %5lld  %-20s", (long long)i,
-                i < set->class_names ? set->class_name[i] : "");
+    for (int64_t i = 0; i < set->classes && (count || i < names->count); ++i) {
+        fprintf(out, "    %5lld  %-20s", (long long)i, i < names->count ? names->name[i] : "");
         if (count) fprintf(out, " %9lld samples", (long long)count[i]);
         fputc('\n', out);
     }
     mem_free(&count);
 }
 
-static void print_text(const DataSet *set, FILE *out)
+static void print_text(const DataSet *set, const ClassNames *names, FILE *out)
 {
     fprintf(out, "%s: %s data set, %lld samples\n", set->path, data_kind(set)->name,
             (long long)set->samples);
@@ -149,15 +148,19 @@ static void print_text(const DataSet *set, FILE *out)
     for (int i = 0; set->has_stats && i < set->stats_count; ++i)
         fprintf(out, "  %-9s mean %.6g, deviation %.6g\n", i ? "" : "normalise",
                 (double)set->mean[i], (double)set->std[i]);
-    labels_text(set, out);
+    labels_text(set, names, out);
 }
 
-void data_set_print(const DataSet *set, FILE *out, bool json)
+Status data_set_print(const DataSet *set, FILE *out, bool json)
 {
+    ClassNames names = {0};
+    if (set->classes > 0 && !data_kind(set)->next_token) TRY(class_names_read(&names, set->path));
     if (json)
-        print_json(set, out);
+        print_json(set, &names, out);
     else
-        print_text(set, out);
+        print_text(set, &names, out);
+    class_names_free(&names);
+    return OK;
 }
 
 static Status check_x(const DataSet *set, Reader *reader)

@@ -33,6 +33,16 @@ static inline const char *in_scratch(const char *name)
     return path[turn];
 }
 
+/* Is this the name of a class in the file? */
+static inline bool class_is(const char *path, int64_t i, const char *name)
+{
+    ClassNames names;
+    bool same = class_names_read(&names, path) == OK && i < names.count &&
+                strcmp(names.name[i], name) == 0;
+    class_names_free(&names);
+    return same;
+}
+
 /* A configuration with nothing but defaults that matter here. */
 static inline Config config_plain(void)
 {

@@ -448,14 +448,14 @@ static void print(void)
     char text[4000] = "";
     CHECK_OK(data_set_open(&set, NULL, images_small("print.h5", 10, 2, true)));
     FILE *f = fmemopen(text, sizeof text, "w");
-    data_set_print(&set, f, true);
+    CHECK_OK(data_set_print(&set, f, true));
     fclose(f);
     CU_ASSERT_PTR_NOT_NULL(strstr(text, "\"shape\": [10, 1, 2, 2]"));
     CU_ASSERT_PTR_NOT_NULL(strstr(text, "chunked 3x1x2x2, deflate"));
     CU_ASSERT_PTR_NOT_NULL(strstr(text, "\"class_counts\": [5, 5]"));
     CU_ASSERT_PTR_EQUAL(strchr(text, '\n'), strrchr(text, '\n'));
     f = fmemopen(text, sizeof text, "w");
-    data_set_print(&set, f, false);
+    CHECK_OK(data_set_print(&set, f, false));
     fclose(f);
     CU_ASSERT_PTR_NOT_NULL(strstr(text, "read through the HDF5 library"));
 }

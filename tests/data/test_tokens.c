@@ -313,12 +313,12 @@ static void print(void)
     char text[2000] = "";
     CHECK_OK(data_set_open(&set, &c, tokens_file("print.h5", H5T_STD_U16LE, 1000, VOCAB, 0)));
     FILE *f = fmemopen(text, sizeof text, "w");
-    data_set_print(&set, f, true);
+    CHECK_OK(data_set_print(&set, f, true));
     fclose(f);
     CU_ASSERT_PTR_NOT_NULL(strstr(text, "\"kind\": \"tokens\", \"samples\": 99"));
     CU_ASSERT_PTR_NOT_NULL(strstr(text, "\"tokens\": 1000, \"context\": 10, \"vocab\": 97}"));
     f = fmemopen(text, sizeof text, "w");
-    data_set_print(&set, f, false);
+    CHECK_OK(data_set_print(&set, f, false));
     fclose(f);
     CU_ASSERT_PTR_NOT_NULL(strstr(text, "tokens data set, 99 samples"));
     CU_ASSERT_PTR_NOT_NULL(strstr(text, "1000 uint16"));

@@ -7,7 +7,7 @@ static void use(const DataSet *set, FILE *nowhere)
 {
     Reader *reader = NULL;
     char text[DATA_FINGERPRINT];
-    data_set_print(set, nowhere, true);
+    (void)data_set_print(set, nowhere, true);
     if (data_set_check(set, 0) == OK && data_set_fingerprint(set, text) != OK) fail_message();
     if (reader_new(&reader, set) == OK) {
         int64_t rows = data_kind(set)->next_token ? set->context : 1;

@@ -1,0 +1,150 @@
+/* weft data import folder: pictures to a data set, on any number of ranks. Here are the words, the
+ * ranks and the line that shows how far it is; the work is the data module's. */
+#include "private.h"
+
+#include "parallel.h"
+#include "tensor.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define REDRAW_S 0.1
+#define LINE_S   10.0
+
+typedef struct FolderOptions {
+    const char *out, *list;
+    int64_t ranks, side, threads;
+    int store, broken, filter;
+    bool orient, allow_empty, force;
+} FolderOptions;
+
+enum { STORE_DECODED, STORE_ENCODED };
+enum { BROKEN_ERROR, BROKEN_SKIP };
+
+static const Flag flags[] = {
+    {"-o", FLAG_FIELD(FolderOptions, out), .value = "OUT", .required = true,
+     .help = "the data set to write"},
+    {"--store", FLAG_FIELD(FolderOptions, store), .value = "decoded|encoded", .fallback = "decoded",
+     .help = "squares of pixels, or the files' bytes, which are decoded in training"},
+    {"--short", FLAG_FIELD(FolderOptions, side), .value = "S", .lo = 8, .hi = 8192,
+     .help = "decoded: the short side is resized to S, and SxS are cut from the middle; 256 where "
+             "it is not given"},
+    {"--filter", FLAG_FIELD(FolderOptions, filter), .value = "bilinear|bicubic",
+     .fallback = "bilinear", .help = "how it is resized, antialiased"},
+    {"--list", FLAG_FIELD(FolderOptions, list), .value = "FILE",
+     .help = "lines of path,label instead of a folder for each class; paths from DIR on"},
+    {"--broken", FLAG_FIELD(FolderOptions, broken), .value = "error|skip", .fallback = "error",
+     .help = "what to do about files that are no pictures; both name them"},
+    {"--orient", FLAG_FIELD(FolderOptions, orient),
+     .help = "turn pictures as their EXIF orientation says"},
+    {"--allow-empty", FLAG_FIELD(FolderOptions, allow_empty),
+     .help = "a class may be without pictures"},
+    {"--threads", FLAG_FIELD(FolderOptions, threads), .value = "T", .lo = 1, .hi = 4096,
+     .help = "that decode, on each rank; by default its share of the cores"},
+    FLAG_RANKS(FolderOptions),
+    {"--force", FLAG_FIELD(FolderOptions, force), .help = "write over a file that is there"},
+};
+
+/* The line on rank 0, which knows its own part: others are taken to be as far. */
+typedef struct Shown {
+    World *world;
+    bool terminal, drawn;
+    double began_s, last_s;
+    /* pictures that an earlier import had done; -1: not known yet */
+    int64_t before;
+} Shown;
+
+static Status agree(void *user, Status mine)
+{
+    return status_agree(((Shown *)user)->world, mine);
+}
+
+static void send(void *user, void *bytes, size_t count)
+{
+    world_bcast(((Shown *)user)->world, bytes, count, 0);
+}
+
+static void progress(void *user, int64_t done, int64_t total, int64_t broken)
+{
+    Shown *shown = user;
+    double now_s = clock_s(), period_s = shown->terminal ? REDRAW_S : LINE_S;
+    if (shown->world->rank > 0) return;
+    if (shown->before < 0) {
+        shown->before = done;
+        shown->began_s = shown->last_s = now_s;
+    }
+    bool last = done == total;
+    if (now_s - shown->last_s < period_s && !last) return;
+    if (last && !shown->drawn && now_s - shown->began_s < LINE_S) return;
+    double seconds = now_s - shown->began_s, ranks = (double)shown->world->size;
+    double rate = seconds > 0 ? (double)(done - shown->before) * ranks / seconds : 0;
+    long left = rate > 0 ? (long)((double)(total - done) * ranks / rate + 0.5) : 0;
+    char bad[40] = "";
+    if (broken) snprintf(bad, sizeof bad, "  %.0f broken", (double)broken * ranks);
+    printf("%s%.0f/%.0f pictures  %.0f images/s%s  %ld:%02ld:%02ld left%s",
+           shown->terminal ? "\r" : "", (double)done * ranks, (double)total * ranks, rate, bad,
+           left / 3600, left / 60 % 60, left % 60, shown->terminal ? "\033[K" : "\n");
+    if (last && shown->terminal) putchar('\n');
+    fflush(stdout);
+    shown->drawn = !last;
+    shown->last_s = now_s;
+}
+
+static Status import_on(World *world, const FolderOptions *o, const char *dir)
+{
+    const char *term = getenv("TERM");
+    Shown shown = {.world = world, .before = -1};
+    shown.terminal = isatty(STDOUT_FILENO) && !(term && strcmp(term, "dumb") == 0);
+    ImportHost host = {world->rank, world->size, &shown, agree, send, progress};
+    FolderImport import = {
+        .dir = dir,
+        .list = o->list,
+        .out = o->out,
+        .encoded = o->store == STORE_ENCODED,
+        .orient = o->orient,
+        .skip_broken = o->broken == BROKEN_SKIP,
+        .allow_empty = o->allow_empty,
+        .force = o->force,
+        .side = o->store == STORE_ENCODED ? 0
+                : o->side < 8             ? 256
+                                          : (int)o->side,
+        .filter = o->filter == 1 ? IMAGE_BICUBIC : IMAGE_BILINEAR,
+        .threads = (int)(o->threads > 0 ? o->threads : threads_share(world->node_size)),
+    };
+    return data_import_folder(&import, &host);
+}
+
+static Status run(int argc, char **argv, const void *options)
+{
+    const FolderOptions *o = options;
+    World world;
+    (void)argc;
+    if (o->store == STORE_ENCODED && o->side >= 8)
+        return fail(ERR_USAGE,
+                    "--short %lld: --store encoded keeps the files as they are; leave "
+                    "--short out, and resize in training (data.resize)",
+                    (long long)o->side);
+    if (launched()) terminal_settle();
+    TRY(world_init(&world, NULL, NULL));
+    Status status = import_on(&world, o, argv[0]);
+    world_fini(&world);
+    return status;
+}
+
+const Verb verb_data_import_folder = {
+    .name = "data import folder",
+    .words = "DIR",
+    .least = 1,
+    .most = 1,
+    .expects = "one folder, and -o OUT",
+    .help = "JPEG, PNG and WebP pictures in folders, or of a list, to a data set",
+    .more = "Each folder in DIR is a class; classes and files are sorted by their bytes, hidden "
+            "names are skipped, and contents decide what a file is. Every picture is decoded once, "
+            "so that broken ones are found now. What is done stays in OUT.part: the same command "
+            "goes on from there. Under mpirun or srun all ranks decode, and OUT has the same bytes "
+            "for any number of ranks and threads.",
+    VERB_FLAGS(FolderOptions, flags),
+    .traits = VERB_LASTS,
+    .run = run,
+};

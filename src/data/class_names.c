@@ -1,0 +1,164 @@
+/* Names of classes: the root attribute `classes`, as fixed strings, or, where that would not fit
+ * (an attribute has at most 64 KB), a data set of that name. Readers take both. They are read when
+ * somebody wants them, in a process of its own, for they are HDF5's to parse; of control characters
+ * comes '?'. */
+#include "data_private.h"
+
+#include <string.h>
+
+enum {
+    ATTRIBUTE_BYTES = 32 << 10,
+    NAMES_MOST = 1 << 20,
+    NAMES_BYTES = 64 << 20,
+    MEMORY_BYTES = 512 << 20,
+    BUSY_S = 30,
+    CLOCK_S = 300
+};
+
+herr_t h5_put_classes(hid_t file, const char *const *name, int64_t count)
+{
+    size_t width = 12;
+    hsize_t n = (hsize_t)count;
+    for (hsize_t i = 0; name && i < n; ++i)
+        if (strlen(name[i]) + 1 > width) width = strlen(name[i]) + 1;
+    char *text = mem_new(n * width);
+    for (hsize_t i = 0; i < n; ++i)
+        if (name)
+            memcpy(text + i * width, name[i], strlen(name[i]));
+        else
+            snprintf(text + i * width, width, "%llu", (unsigned long long)i);
+    hid_t type = H5Tcopy(H5T_C_S1);
+    H5Tset_size(type, width);
+    int64_t offset;
+    herr_t rc;
+    if (n * width <= ATTRIBUTE_BYTES)
+        rc = h5_put_numbers(file, "classes", type, type, text, n);
+    else if ((rc = h5_put_array(file, "/classes", type, 1, &n, &offset)) >= 0)
+        rc = h5_fill_array(file, "/classes", type, text);
+    H5Tclose(type);
+    mem_free(&text);
+    return rc;
+}
+
+/* The attribute or the data set; what it holds: a space and a type. */
+typedef struct Names {
+    hid_t attribute, dataset, type, space;
+    int64_t count;
+} Names;
+
+static void names_close(Names *names)
+{
+    if (names->space >= 0) H5Sclose(names->space);
+    if (names->type >= 0) H5Tclose(names->type);
+    if (names->attribute >= 0) H5Aclose(names->attribute);
+    if (names->dataset >= 0) H5Dclose(names->dataset);
+}
+
+/* Names that can be read; else there are none, and nothing is to be closed. */
+static bool names_open(Names *names, hid_t file)
+{
+    *names = (Names){-1, -1, -1, -1, 0};
+    if (H5Aexists_by_name(file, "/", "classes", H5P_DEFAULT) > 0) {
+        names->attribute = H5Aopen_by_name(file, "/", "classes", H5P_DEFAULT, H5P_DEFAULT);
+        if (names->attribute >= 0) names->space = H5Aget_space(names->attribute);
+        if (names->attribute >= 0) names->type = H5Aget_type(names->attribute);
+    } else if (h5_has(file, "/classes")) {
+        bool elsewhere;
+        hid_t access = hdf5_access_inside(&elsewhere);
+        names->dataset = H5Dopen2(file, "/classes", access);
+        H5Pclose(access);
+        if (names->dataset >= 0) names->space = H5Dget_space(names->dataset);
+        if (names->dataset >= 0) names->type = H5Dget_type(names->dataset);
+    }
+    if (names->space >= 0) names->count = (int64_t)H5Sget_simple_extent_npoints(names->space);
+    if (names->type >= 0 && H5Tget_class(names->type) == H5T_STRING && names->count > 0 &&
+        names->count <= NAMES_MOST &&
+        (double)names->count * (double)H5Tget_size(names->type) <= NAMES_BYTES)
+        return true;
+    names_close(names);
+    return false;
+}
+
+int64_t h5_class_count(hid_t file)
+{
+    Names names;
+    if (!names_open(&names, file)) return 0;
+    names_close(&names);
+    return names.count;
+}
+
+/* ---- the process that reads them ---- */
+
+static void write_name(const char *name, size_t length, FILE *answer)
+{
+    for (size_t i = 0; i < length; ++i)
+        fputc((unsigned char)name[i] < ' ' || name[i] == 127 ? '?' : name[i], answer);
+    fputc(0, answer);
+}
+
+static void write_names(const Names *names, FILE *answer)
+{
+    bool variable = H5Tis_variable_str(names->type) > 0;
+    size_t each = variable ? sizeof(char *) : H5Tget_size(names->type);
+    char *raw = mem_new((size_t)names->count * each);
+    herr_t rc = names->attribute >= 0
+                    ? H5Aread(names->attribute, names->type, raw)
+                    : H5Dread(names->dataset, names->type, H5S_ALL, H5S_ALL, H5P_DEFAULT, raw);
+    for (int64_t i = 0; rc >= 0 && i < names->count; ++i) {
+        const char *name = variable ? ((char **)(void *)raw)[i] : raw + (size_t)i * each;
+        size_t length = !name ? 0 : variable ? strlen(name) : strnlen(name, each);
+        while (!variable && length && name[length - 1] == ' ') --length;
+        write_name(name, length, answer);
+    }
+}
+
+static void work(const void *asked, size_t asked_bytes, FILE *answer)
+{
+    hid_t file;
+    Names names;
+    (void)asked_bytes;
+    hdf5_lock();
+    if (h5_open(&file, asked) == OK && names_open(&names, file)) write_names(&names, answer);
+    hdf5_unlock();
+}
+
+/* ---- who wants them ---- */
+
+Status class_names_read(ClassNames *names, const char *path)
+{
+    static const ApartJob job = {
+        .who = "HDF5, in the process that reads the names of classes,",
+        .memory_bytes = MEMORY_BYTES,
+        .busy_s = BUSY_S,
+        .clock_s = CLOCK_S,
+        .answer_bytes = 2 * NAMES_BYTES,
+        .work = work,
+    };
+    size_t bytes;
+    *names = (ClassNames){0};
+    TRY(apart_run(&job, path, path, strlen(path) + 1, &names->text, &bytes));
+    for (size_t i = 0; i < bytes; ++i) names->count += names->text[i] == 0;
+    names->name = mem_new((size_t)(names->count + 1) * sizeof *names->name);
+    char *at = names->text;
+    for (int64_t i = 0; i < names->count; ++i) {
+        names->name[i] = at;
+        for (; *at; ++at)
+            if ((unsigned char)*at < ' ' || *at == 127) *at = '?';
+        ++at;
+    }
+    return OK;
+}
+
+void class_names_free(ClassNames *names)
+{
+    mem_free(&names->name);
+    mem_free(&names->text);
+    *names = (ClassNames){0};
+}
+
+const char *class_name(const ClassNames *names, int64_t i, char number[24])
+{
+    if (i < names->count) return names->name[i];
+    snprintf(number, 24, "%lld", (long long)i);
+    return number;
+}

@@ -1,0 +1,104 @@
+/* Importing pictures from folders, in parts: which files there are (folder_scan.c, folder_list.c),
+ * decoding them into OUT.part (folder_work.c), what is done of it (folder_journal.c), and the file
+ * around it (folder_import.c). */
+#ifndef WEFT_DATA_FOLDER_H
+#define WEFT_DATA_FOLDER_H
+
+#include "data_private.h"
+
+/* One picture to import. */
+typedef struct FolderFile {
+    /* of its path in FolderFiles.text */
+    size_t path;
+    /* as stat says; -1: it cannot be read */
+    int64_t bytes, changed_ns;
+    int32_t label;
+} FolderFile;
+
+/* All of them, in the order of the samples. */
+typedef struct FolderFiles {
+    int64_t count, room;
+    /* owned */
+    FolderFile *file;
+    /* owned: paths, each with its zero byte */
+    char *text;
+    size_t text_bytes, text_room;
+    /* owned, and each; only rank 0 has the names. NULL: numbers */
+    char **class_name;
+    int64_t classes;
+} FolderFiles;
+void files_add(FolderFiles *files, const char *path, int32_t label);
+static inline const char *files_path(const FolderFiles *files, int64_t i)
+{
+    return files->text + files->file[i].path;
+}
+void files_fini(FolderFiles *files);
+
+/* Sub-folders of dir are classes, in the order of their bytes, and what lies below one is of it.
+ * ERR_NOINPUT, ERR_DATA. */
+Status folder_scan(FolderFiles *files, const char *dir);
+/* A picture and its label in each line of the file `list`; paths are relative to dir. ERR_NOINPUT;
+ * ERR_DATA that names the line. */
+Status folder_list(FolderFiles *files, const char *dir, const char *list);
+/* The same of a text. */
+Status folder_list_text(FolderFiles *files, const char *dir, const char *list, char *text);
+/* ERR_DATA: a class without pictures. kept: of each sample, does it count? NULL: all. */
+Status files_check_classes(const FolderFiles *files, const uint8_t *left_out);
+
+/* What became of a sample. */
+typedef enum FolderState { FOLDER_OPEN, FOLDER_GOOD, FOLDER_BROKEN } FolderState;
+typedef struct FolderSample {
+    int32_t height, width;
+    uint8_t orientation, state, unused[2];
+} FolderSample;
+
+/* Samples are imported in blocks of so many; a block's record is a page of the journal. */
+enum { FOLDER_BLOCK = 256, FOLDER_RECORD = 4096 };
+typedef struct FolderRecord {
+    /* of all that follows; a record that was never written, or of another import, is of no use */
+    uint64_t check, key;
+    uint64_t sum[3], squares[3], pixels;
+    FolderSample sample[FOLDER_BLOCK];
+} FolderRecord;
+_Static_assert(sizeof(FolderRecord) <= FOLDER_RECORD, "a record is a page of the journal");
+
+/* Everything that ranks and threads of an import share. */
+typedef struct FolderWork {
+    const FolderImport *import;
+    const ImportHost *host;
+    FolderFiles files;
+    PartFile part;
+    /* where samples lie in OUT.part, and how many bytes they take */
+    int64_t data_offset, data_bytes;
+    /* owned: of encoded samples, count + 1 */
+    int64_t *offset;
+    int64_t blocks;
+    /* owned: OUT.part.journal */
+    char *journal;
+    int journal_fd;
+} FolderWork;
+static inline int64_t block_samples(const FolderWork *work, int64_t block)
+{
+    int64_t left = work->files.count - block * FOLDER_BLOCK;
+    return left < FOLDER_BLOCK ? left : FOLDER_BLOCK;
+}
+/* Where a sample's bytes begin, behind data_offset. */
+int64_t sample_offset(const FolderWork *work, int64_t i);
+
+/* ---- the journal ---- */
+/* Rank 0 makes it where it is not there, and takes it for itself: ERR_USAGE where another import
+ * has it. The others open it. */
+Status journal_open(FolderWork *work, bool first);
+void journal_close(FolderWork *work);
+/* Is this block done? Then record is filled. */
+bool journal_read(const FolderWork *work, int64_t block, FolderRecord *record);
+/* Its samples must be on disk. */
+Status journal_write(const FolderWork *work, int64_t block, FolderRecord *record);
+
+/* Decodes what the journal does not have of this rank's blocks. ERR_STOPPED where it was asked to.
+ * With a reason in fail_message a picture is only broken. */
+Status folder_decode_blocks(FolderWork *work);
+/* One file, as folder_decode_blocks does it: ERR_DATA where it is no picture that can be used. */
+Status folder_try(const FolderWork *work, int64_t i);
+
+#endif

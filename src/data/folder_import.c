@@ -1,0 +1,391 @@
+/* Pictures in folders to a data set, decoded or as they are. Rank 0 looks for the files; all ranks
+ * decode; what became of each sample is read from the journal, by rank 0, which closes the gaps
+ * that broken ones leave, and puts HDF5's part around the samples:
+ *
+ *   OUT.part:  | a hole for HDF5 | samples, each at its place | HDF5, sizes, labels |
+ *
+ * The largest array comes first, so that its place does not depend on how many samples are left. */
+#include "folder.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { NAMED = 10, MOVE_BYTES = 8 << 20 };
+
+/* What the file will hold. */
+typedef struct Contents {
+    const FolderWork *work;
+    int64_t samples;
+    uint64_t sum[3], squares[3], pixels;
+    /* owned: of each file, 1 where it is left out */
+    uint8_t *left_out;
+    int64_t broken, turned;
+    /* owned: of the samples that are left; NULL while only places are asked for */
+    int32_t *label, *size;
+    uint8_t *orientation;
+    uint64_t *offset;
+    /* where put_contents found that the samples lie */
+    int64_t data_offset;
+} Contents;
+
+static void contents_fini(Contents *c)
+{
+    mem_free(&c->left_out);
+    mem_free(&c->label);
+    mem_free(&c->size);
+    mem_free(&c->orientation);
+    mem_free(&c->offset);
+}
+
+/* ---- HDF5's part ---- */
+
+static bool put_int(hid_t file, const char *name, int value)
+{
+    return h5_put_numbers(file, name, H5T_STD_I32LE, H5T_NATIVE_INT, &value, 0) >= 0;
+}
+
+static bool put_settings(hid_t file, const FolderImport *import)
+{
+    char versions[256];
+    image_versions(versions, sizeof versions);
+    bool good = h5_put_text(file, "format", "weft-data") >= 0 &&
+                h5_put_text(file, "kind", "image") >= 0 && put_int(file, "version", 1) &&
+                h5_put_text(file, "store", import->encoded ? "encoded" : "decoded") >= 0 &&
+                h5_put_text(file, "decoder", versions) >= 0 &&
+                put_int(file, "orient", import->orient);
+    if (!good || import->encoded) return good;
+    return h5_put_text(file, "filter", import->filter == IMAGE_BICUBIC ? "bicubic" : "bilinear") >=
+           0;
+}
+
+/* Mean and deviation in units of 0..1, each pixel counted once. A constant channel has no
+ * deviation: 1 leaves it as it is. */
+static bool put_stats(hid_t file, const Contents *c)
+{
+    float mean[3] = {0}, std[3] = {0};
+    for (int i = 0; i < 3 && c->pixels; ++i) {
+        double n = (double)c->pixels, m = (double)c->sum[i] / n;
+        double variance = (double)c->squares[i] / n - m * m;
+        mean[i] = (float)(m / 255.0);
+        std[i] = variance > 1e-6 ? (float)(sqrt(variance) / 255.0) : 1.0f;
+    }
+    return h5_put_numbers(file, "mean", H5T_IEEE_F32LE, H5T_NATIVE_FLOAT, mean, 3) >= 0 &&
+           h5_put_numbers(file, "std", H5T_IEEE_F32LE, H5T_NATIVE_FLOAT, std, 3) >= 0;
+}
+
+/* An array and what stands in it, once that is known. */
+static bool put_values(hid_t file, const char *name, hid_t stored, hid_t memory, int ndim,
+                       const hsize_t *dim, const void *values)
+{
+    int64_t offset;
+    return h5_put_array(file, name, stored, ndim, dim, &offset) >= 0 &&
+           (!values || h5_fill_array(file, name, memory, values) >= 0);
+}
+
+static bool put_encoded(hid_t file, Contents *c)
+{
+    hsize_t n = (hsize_t)c->samples, size[2] = {n, 2}, ends = n + 1;
+    hsize_t bytes = (hsize_t)(c->offset ? (int64_t)c->offset[n] : c->work->data_bytes);
+    return h5_put_array(file, "/x_bytes", H5T_STD_U8LE, 1, &bytes, &c->data_offset) >= 0 &&
+           put_values(file, "/x_offset", H5T_STD_U64LE, H5T_NATIVE_UINT64, 1, &ends, c->offset) &&
+           put_values(file, "/x_size", H5T_STD_I32LE, H5T_NATIVE_INT32, 2, size, c->size) &&
+           put_values(file, "/x_orient", H5T_STD_U8LE, H5T_NATIVE_UINT8, 1, &n, c->orientation) &&
+           put_values(file, "/y", H5T_STD_I32LE, H5T_NATIVE_INT32, 1, &n, c->label);
+}
+
+static herr_t put_contents(void *user, hid_t file)
+{
+    Contents *c = user;
+    const FolderWork *work = c->work;
+    const FolderImport *import = work->import;
+    hsize_t n = (hsize_t)c->samples, side = (hsize_t)import->side, dim[4] = {n, 3, side, side};
+    if (!put_settings(file, import) || !put_stats(file, c) ||
+        h5_put_classes(file, (const char *const *)work->files.class_name, work->files.classes) < 0)
+        return -1;
+    if (import->encoded) return put_encoded(file, c) ? 0 : -1;
+    return h5_put_array(file, "/x", H5T_STD_U8LE, 4, dim, &c->data_offset) >= 0 &&
+                   put_values(file, "/y", H5T_STD_I32LE, H5T_NATIVE_INT32, 1, &n, c->label)
+               ? 0
+               : -1;
+}
+
+/* ---- the beginning ---- */
+
+/* Places of all samples, on every rank alike. */
+static void lay_samples(FolderWork *work)
+{
+    const FolderFiles *files = &work->files;
+    work->blocks = (files->count + FOLDER_BLOCK - 1) / FOLDER_BLOCK;
+    if (work->import->encoded) {
+        work->offset = mem_new((size_t)(files->count + 1) * sizeof *work->offset);
+        for (int64_t i = 0; i < files->count; ++i)
+            work->offset[i + 1] =
+                work->offset[i] + (files->file[i].bytes > 0 ? files->file[i].bytes : 0);
+    }
+    work->data_bytes = sample_offset(work, files->count);
+}
+
+static Status find_files(FolderWork *work)
+{
+    const FolderImport *import = work->import;
+    FolderFiles *files = &work->files;
+    TRY(part_free_place(import->out, import->force));
+    TRY(import->list ? folder_list(files, import->dir, import->list)
+                     : folder_scan(files, import->dir));
+    if (files->count == 0) return fail(ERR_DATA, "%s: holds no pictures", import->dir);
+    return import->allow_empty ? OK : files_check_classes(files, NULL);
+}
+
+/* On rank 0. A journal without its OUT.part, or the other way round, is of no use. */
+static Status open_part(FolderWork *work)
+{
+    Contents contents = {.work = work, .samples = work->files.count};
+    const char *out = work->import->out;
+    char *part = mem_format("%s.part", out);
+    TRY(journal_open(work, true));
+    bool keep = lseek(work->journal_fd, 0, SEEK_END) > 0 && access(part, F_OK) == 0;
+    mem_free(&part);
+    int64_t rest = work->files.count * 32 + (1 << 20);
+    if (!keep && ftruncate(work->journal_fd, 0) != 0)
+        return fail(ERR_IO, "%s: cannot be written: %s", work->journal, strerror(errno));
+    TRY(part_open(&work->part, out, keep, work->data_bytes + rest));
+    TRY(part_frame(&work->part, put_contents, &contents, &contents.data_offset, work->data_bytes,
+                   false));
+    work->data_offset = contents.data_offset;
+    return OK;
+}
+
+/* What rank 0 has found, to all. */
+static void share_files(FolderWork *work)
+{
+    FolderFiles *files = &work->files;
+    const ImportHost *host = work->host;
+    int64_t head[4] = {files->count, (int64_t)files->text_bytes, files->classes, work->data_offset};
+    host->send(host->user, head, sizeof head);
+    if (host->rank > 0) {
+        files->count = head[0], files->text_bytes = (size_t)head[1], files->classes = head[2];
+        work->data_offset = head[3];
+        files->file = mem_new((size_t)files->count * sizeof *files->file);
+        files->text = mem_new(files->text_bytes);
+    }
+    host->send(host->user, files->file, (size_t)files->count * sizeof *files->file);
+    host->send(host->user, files->text, files->text_bytes);
+}
+
+/* Collective. */
+static Status begin(FolderWork *work)
+{
+    const ImportHost *host = work->host;
+    Status status = OK;
+    if (host->rank == 0) {
+        status = find_files(work);
+        if (status == OK) lay_samples(work);
+        if (status == OK) status = open_part(work);
+    }
+    TRY(host->agree(host->user, status));
+    share_files(work);
+    if (host->rank > 0) {
+        lay_samples(work);
+        status = part_join(&work->part, work->import->out);
+        if (status == OK) status = journal_open(work, false);
+    }
+    return host->agree(host->user, status);
+}
+
+/* ---- the end, on rank 0 ---- */
+
+static Status read_records(FolderWork *work, Contents *c)
+{
+    FolderRecord *record = mem_new(sizeof *record);
+    Status status = OK;
+    /* Of a network's file system only an opened file shows what others have written. */
+    journal_close(work);
+    work->journal_fd = open(work->journal, O_RDONLY | O_CLOEXEC);
+    for (int64_t b = 0; status == OK && b < work->blocks; ++b) {
+        if (!journal_read(work, b, record)) {
+            status = fail(ERR_IO, "%s: block %lld of %lld is not there, but was written",
+                          work->journal, (long long)b, (long long)work->blocks);
+            break;
+        }
+        for (int64_t i = 0; i < block_samples(work, b); ++i) {
+            const FolderSample *sample = &record->sample[i];
+            int64_t file = b * FOLDER_BLOCK + i;
+            c->left_out[file] = sample->state != FOLDER_GOOD;
+            if (c->left_out[file]) continue;
+            c->size[2 * c->samples] = sample->height;
+            c->size[2 * c->samples + 1] = sample->width;
+            c->orientation[c->samples] = sample->orientation;
+            c->label[c->samples] = work->files.file[file].label;
+            c->turned += sample->orientation != 1;
+            ++c->samples;
+            c->offset[c->samples] =
+                c->offset[c->samples - 1] +
+                (uint64_t)(sample_offset(work, file + 1) - sample_offset(work, file));
+        }
+        for (int i = 0; i < 3; ++i) {
+            c->sum[i] += record->sum[i];
+            c->squares[i] += record->squares[i];
+        }
+        c->pixels += record->pixels;
+    }
+    mem_free(&record);
+    return status;
+}
+
+static void contents_init(Contents *c, const FolderWork *work)
+{
+    size_t n = (size_t)work->files.count;
+    *c = (Contents){.work = work};
+    c->left_out = mem_new(n);
+    c->label = mem_new(n * sizeof *c->label);
+    c->size = mem_new(2 * n * sizeof *c->size);
+    c->orientation = mem_new(n);
+    c->offset = mem_new((n + 1) * sizeof *c->offset);
+}
+
+/* Names those that are broken, with the reason, which their second try gives. */
+static Status judge_broken(const FolderWork *work, Contents *c)
+{
+    int64_t named = 0;
+    c->broken = work->files.count - c->samples;
+    for (int64_t i = 0; i < work->files.count && named < NAMED; ++i) {
+        if (!c->left_out[i]) continue;
+        ++named;
+        if (folder_try(work, i) == OK)
+            return fail(ERR_IO, "%s: could not be decoded before, and can now: import again",
+                        files_path(&work->files, i));
+        log_warn("%s", fail_message());
+    }
+    if (c->broken > named) log_warn("and %lld others", (long long)(c->broken - named));
+    if (c->broken == 0) return OK;
+    if (!work->import->skip_broken)
+        return fail(ERR_DATA,
+                    "%s: %lld of %lld files cannot be used: mend them, or leave them out with "
+                    "--broken skip; what is decoded is kept in %s",
+                    work->import->dir, (long long)c->broken, (long long)work->files.count,
+                    work->part.part);
+    if (c->samples == 0)
+        return fail(ERR_DATA, "%s: none of %lld files can be used", work->import->dir,
+                    (long long)work->files.count);
+    return work->import->allow_empty ? OK : files_check_classes(&work->files, c->left_out);
+}
+
+static Status move_down(const FolderWork *work, uint8_t *piece, int64_t from, int64_t end,
+                        int64_t to)
+{
+    while (from < end) {
+        size_t most = end - from < MOVE_BYTES ? (size_t)(end - from) : MOVE_BYTES;
+        ssize_t n = pread(work->part.fd, piece, most, (off_t)(work->data_offset + from));
+        if (n < 0 && errno == EINTR) continue;
+        if (n <= 0)
+            return fail(ERR_IO, "%s: cannot be read: %s", work->part.part,
+                        n < 0 ? strerror(errno) : "it is too short");
+        TRY(part_write(&work->part, piece, n, work->data_offset + to));
+        from += n, to += n;
+    }
+    return OK;
+}
+
+/* Moves what stands behind broken ones down. The journal goes first: places are no longer what it
+ * says. */
+static Status close_gaps(FolderWork *work, const Contents *c)
+{
+    if (c->broken == 0) return OK;
+    uint8_t *piece = mem_new(MOVE_BYTES);
+    int64_t to = 0, count = work->files.count;
+    Status status = OK;
+    if (unlink(work->journal) != 0) status = fail(ERR_IO, "%s: %s", work->journal, strerror(errno));
+    for (int64_t i = 0; status == OK && i < count;) {
+        int64_t end = i;
+        while (end < count && c->left_out[end] == c->left_out[i]) ++end;
+        int64_t from = sample_offset(work, i), until = sample_offset(work, end);
+        if (!c->left_out[i]) {
+            if (from != to) status = move_down(work, piece, from, until, to);
+            to += until - from;
+        }
+        i = end;
+    }
+    mem_free(&piece);
+    return status;
+}
+
+static void report(const FolderWork *work, const Contents *c)
+{
+    const FolderImport *import = work->import;
+    char left[64] = "", turned[120] = "";
+    if (c->broken) snprintf(left, sizeof left, "; %lld left out", (long long)c->broken);
+    if (c->turned)
+        snprintf(turned, sizeof turned, "; %lld with an EXIF orientation, %s", (long long)c->turned,
+                 import->orient ? "applied" : "not applied (--orient does)");
+    log_info("wrote %s: %lld pictures of %lld classes%s%s", import->out, (long long)c->samples,
+             (long long)work->files.classes, left, turned);
+}
+
+static Status finish(FolderWork *work)
+{
+    Contents contents, *c = &contents;
+    contents_init(c, work);
+    Status status = read_records(work, c);
+    if (status == OK) status = judge_broken(work, c);
+    if (status == OK) status = close_gaps(work, c);
+    int64_t bytes =
+        work->import->encoded ? (int64_t)c->offset[c->samples] : sample_offset(work, c->samples);
+    if (status == OK)
+        status = part_frame(&work->part, put_contents, c, &c->data_offset, bytes, true);
+    if (status == OK && c->data_offset != work->data_offset)
+        status = fail(ERR_BUG, "%s: HDF5 put the samples elsewhere", work->part.part);
+    if (status == OK) {
+        status = part_finish(&work->part);
+        if (status == OK) unlink(work->journal);
+        if (status == OK) report(work, c);
+    }
+    contents_fini(c);
+    return status;
+}
+
+/* ---- all of it ---- */
+
+static Status agree_alone(void *user, Status mine)
+{
+    (void)user;
+    return mine;
+}
+
+static void send_alone(void *user, void *bytes, size_t count)
+{
+    (void)user, (void)bytes, (void)count;
+}
+
+static void progress_none(void *user, int64_t done, int64_t total, int64_t broken)
+{
+    (void)user, (void)done, (void)total, (void)broken;
+}
+
+Status data_import_folder(const FolderImport *import, const ImportHost *host)
+{
+    static const ImportHost alone = {
+        .size = 1, .agree = agree_alone, .send = send_alone, .progress = progress_none};
+    FolderWork work = {.import = import, .host = host ? host : &alone, .journal_fd = -1};
+    host = work.host;
+    work.part.fd = -1;
+    work.journal = mem_format("%s.part.journal", import->out);
+    Status status = begin(&work);
+    if (status == OK) {
+        status = folder_decode_blocks(&work);
+        if (host->rank > 0) journal_close(&work);
+        status = host->agree(host->user, status);
+    }
+    if (status == OK) {
+        if (host->rank == 0) status = finish(&work);
+        status = host->agree(host->user, status);
+    }
+    journal_close(&work);
+    part_leave(&work.part);
+    files_fini(&work.files);
+    mem_free(&work.offset);
+    mem_free(&work.journal);
+    return status;
+}

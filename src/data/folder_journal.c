@@ -1,0 +1,80 @@
+/* What is done of an import: OUT.part.journal has a page for each block of samples, which is true
+ * if its check fits what stands in it, and its key the block's files, places and settings. So an
+ * import goes on where it was, on any number of ranks, and a file that has changed is read again
+ * and no other. */
+#include "folder.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+int64_t sample_offset(const FolderWork *work, int64_t i)
+{
+    int64_t side = work->import->side;
+    return work->offset ? work->offset[i] : i * 3 * side * side;
+}
+
+/* All that a block's bytes and record depend on. */
+static uint64_t block_key(const FolderWork *work, int64_t block)
+{
+    const FolderImport *import = work->import;
+    char versions[256], settings[400];
+    image_versions(versions, sizeof versions);
+    snprintf(settings, sizeof settings, "1 %s %d %d %d %d %lld %lld", versions, import->encoded,
+             import->side, (int)import->filter, import->orient, (long long)work->data_offset,
+             (long long)sample_offset(work, block * FOLDER_BLOCK));
+    uint64_t key = XXH3_64bits(settings, strlen(settings));
+    for (int64_t i = 0; i < block_samples(work, block); ++i) {
+        const FolderFile *file = &work->files.file[block * FOLDER_BLOCK + i];
+        const char *path = files_path(&work->files, block * FOLDER_BLOCK + i);
+        key = XXH3_64bits_withSeed(path, strlen(path) + 1, key);
+        int64_t facts[2] = {file->bytes, file->changed_ns};
+        key = XXH3_64bits_withSeed(facts, sizeof facts, key);
+    }
+    return key;
+}
+
+static uint64_t record_check(const FolderRecord *record)
+{
+    return XXH3_64bits(&record->key, sizeof *record - sizeof record->check);
+}
+
+Status journal_open(FolderWork *work, bool first)
+{
+    int flags = O_RDWR | O_CLOEXEC | O_NOFOLLOW | (first ? O_CREAT : 0);
+    work->journal_fd = open(work->journal, flags, 0666);
+    if (work->journal_fd < 0)
+        return fail(ERR_IO, "%s: cannot be written: %s", work->journal, file_error(errno));
+    if (first && flock(work->journal_fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+        return fail(ERR_USAGE, "%s: another import is writing %s; wait for it, or end it",
+                    work->journal, work->import->out);
+    return OK;
+}
+
+void journal_close(FolderWork *work)
+{
+    if (work->journal_fd >= 0) close(work->journal_fd);
+    work->journal_fd = -1;
+}
+
+bool journal_read(const FolderWork *work, int64_t block, FolderRecord *record)
+{
+    ssize_t n = pread(work->journal_fd, record, sizeof *record, (off_t)(block * FOLDER_RECORD));
+    return n == (ssize_t)sizeof *record && record->check == record_check(record) &&
+           record->key == block_key(work, block);
+}
+
+Status journal_write(const FolderWork *work, int64_t block, FolderRecord *record)
+{
+    record->key = block_key(work, block);
+    record->check = record_check(record);
+    ssize_t n;
+    do n = pwrite(work->journal_fd, record, sizeof *record, (off_t)(block * FOLDER_RECORD));
+    while (n < 0 && errno == EINTR);
+    if (n == (ssize_t)sizeof *record) return OK;
+    return fail(ERR_IO, "%s: cannot be written: %s", work->journal,
+                n < 0 ? strerror(errno) : "the disk is full");
+}

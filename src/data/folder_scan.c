@@ -1,0 +1,214 @@
+/* Which pictures a folder holds: each sub-folder is a class, all that lies below it belongs to it.
+ * Names are sorted by their bytes, whatever the locale. Names that begin with a dot are passed
+ * over, and said. Links are followed; one that leads back to a folder above itself is refused. What
+ * a file is its contents will say. */
+#include "folder.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+void files_add(FolderFiles *files, const char *path, int32_t label)
+{
+    struct stat st;
+    size_t bytes = strlen(path) + 1;
+    if (files->count == files->room) {
+        files->room = files->room ? 2 * files->room : 1024;
+        files->file = mem_resize(files->file, (size_t)files->room * sizeof *files->file);
+    }
+    if (files->text_bytes + bytes > files->text_room) {
+        files->text_room = 2 * files->text_room + bytes + 4096;
+        files->text = mem_resize(files->text, files->text_room);
+    }
+    memcpy(files->text + files->text_bytes, path, bytes);
+    FolderFile *file = &files->file[files->count++];
+    *file = (FolderFile){.path = files->text_bytes, .bytes = -1, .label = label};
+    if (stat(path, &st) == 0 && S_ISREG(st.st_mode)) {
+        file->bytes = (int64_t)st.st_size;
+        file->changed_ns = (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec;
+    }
+    files->text_bytes += bytes;
+}
+
+void files_fini(FolderFiles *files)
+{
+    for (int64_t i = 0; files->class_name && i < files->classes; ++i)
+        mem_free(&files->class_name[i]);
+    mem_free(&files->class_name);
+    mem_free(&files->file);
+    mem_free(&files->text);
+    *files = (FolderFiles){0};
+}
+
+Status files_check_classes(const FolderFiles *files, const uint8_t *left_out)
+{
+    int64_t *count = mem_new((size_t)(files->classes + 1) * sizeof *count), empty = 0, first = -1;
+    for (int64_t i = 0; i < files->count; ++i)
+        if (!left_out || !left_out[i]) ++count[files->file[i].label];
+    for (int64_t c = 0; c < files->classes; ++c) {
+        if (count[c]) continue;
+        if (first < 0) first = c;
+        ++empty;
+    }
+    mem_free(&count);
+    if (empty == 0) return OK;
+    char number[24], others[48] = "";
+    snprintf(number, sizeof number, "%lld", (long long)first);
+    if (empty > 1) snprintf(others, sizeof others, ", nor have %lld others", (long long)empty - 1);
+    return fail(ERR_DATA, "class %s has no picture%s: add some, remove the class, or --allow-empty",
+                files->class_name ? files->class_name[first] : number, others);
+}
+
+/* a folder above the one that is read */
+typedef struct Above {
+    const struct Above *up;
+    dev_t dev;
+    ino_t ino;
+} Above;
+
+/* What a walk has found. */
+typedef struct Found {
+    /* owned */
+    char *path;
+    /* where the last name in it begins */
+    size_t name;
+} Found;
+typedef struct Walk {
+    Found *found;
+    size_t count, room;
+    /* passed over */
+    int64_t hidden;
+    char first_hidden[64];
+} Walk;
+
+/* By folder, then by name, as torchvision's ImageFolder orders them. */
+static int by_folder(const void *left, const void *right)
+{
+    const Found *a = left, *b = right;
+    size_t least = a->name < b->name ? a->name : b->name;
+    int order = memcmp(a->path, b->path, least);
+    if (order == 0 && a->name != b->name) order = a->name < b->name ? -1 : 1;
+    return order ? order : strcmp(a->path + a->name, b->path + b->name);
+}
+
+static void walk_add(Walk *walk, char *path)
+{
+    if (walk->count == walk->room) {
+        walk->room = walk->room ? 2 * walk->room : 256;
+        walk->found = mem_resize(walk->found, walk->room * sizeof *walk->found);
+    }
+    walk->found[walk->count++] = (Found){path, (size_t)(strrchr(path, '/') + 1 - path)};
+}
+
+/* A new walk may begin in it. */
+static void walk_clear(Walk *walk)
+{
+    for (size_t i = 0; i < walk->count; ++i) mem_free(&walk->found[i].path);
+    mem_free(&walk->found);
+    walk->count = walk->room = 0;
+}
+
+static bool is_hidden(Walk *walk, const char *name)
+{
+    if (name[0] != '.') return false;
+    if (strcmp(name, ".") != 0 && strcmp(name, "..") != 0 && walk->hidden++ == 0)
+        snprintf(walk->first_hidden, sizeof walk->first_hidden, "%.60s", name);
+    return true;
+}
+
+static bool is_folder(const char *path, int type)
+{
+    struct stat st;
+    if (type == DT_DIR || type == DT_REG) return type == DT_DIR;
+    return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+static Status enter(Walk *walk, const char *dir, const Above *up);
+
+/* One entry of a folder. */
+static Status take(Walk *walk, const char *dir, const struct dirent *entry, const Above *here)
+{
+    if (is_hidden(walk, entry->d_name)) return OK;
+    char *path = mem_format("%s/%s", dir, entry->d_name);
+    bool folder = is_folder(path, entry->d_type);
+    if (folder == !here) {
+        walk_add(walk, path);
+        return OK;
+    }
+    Status status = here ? enter(walk, path, here) : OK;
+    mem_free(&path);
+    return status;
+}
+
+/* here NULL: only its folders are wanted. */
+static Status read_folder(Walk *walk, const char *dir, const Above *here)
+{
+    DIR *open = opendir(dir);
+    if (!open)
+        return fail(ERR_NOINPUT, "%s: %s; check the path and its permissions", dir,
+                    strerror(errno));
+    Status status = OK;
+    struct dirent *entry;
+    for (errno = 0; status == OK && (entry = readdir(open)); errno = 0)
+        status = take(walk, dir, entry, here);
+    if (status == OK && errno) status = fail(ERR_IO, "%s: %s", dir, strerror(errno));
+    closedir(open);
+    return status;
+}
+
+static Status enter(Walk *walk, const char *dir, const Above *up)
+{
+    struct stat st;
+    if (stat(dir, &st) != 0) return fail(ERR_NOINPUT, "%s: %s", dir, strerror(errno));
+    for (const Above *a = up; a; a = a->up)
+        if (a->dev == st.st_dev && a->ino == st.st_ino)
+            return fail(ERR_DATA, "%s: a link back to a folder above it: remove it", dir);
+    Above here = {up, st.st_dev, st.st_ino};
+    return read_folder(walk, dir, &here);
+}
+
+static void sort(Walk *walk)
+{
+    if (walk->count) qsort(walk->found, walk->count, sizeof *walk->found, by_folder);
+}
+
+static Status scan_class(FolderFiles *files, Walk *walk, const char *dir, int32_t label)
+{
+    Status status = enter(walk, dir, NULL);
+    if (status == OK) {
+        sort(walk);
+        for (size_t i = 0; i < walk->count; ++i) files_add(files, walk->found[i].path, label);
+    }
+    walk_clear(walk);
+    return status;
+}
+
+Status folder_scan(FolderFiles *files, const char *dir)
+{
+    Walk classes = {0}, inside = {0};
+    Status status = read_folder(&classes, dir, NULL);
+    sort(&classes);
+    if (status == OK && classes.count == 0)
+        status = fail(ERR_DATA,
+                      "%s: has no folders; each class is one, with its pictures in it (or name "
+                      "them in a --list)",
+                      dir);
+    if (status == OK) {
+        files->classes = (int64_t)classes.count;
+        files->class_name = mem_new(classes.count * sizeof *files->class_name);
+    }
+    for (size_t c = 0; status == OK && c < classes.count; ++c) {
+        const Found *found = &classes.found[c];
+        files->class_name[c] = mem_text(found->path + found->name);
+        status = scan_class(files, &inside, found->path, (int32_t)c);
+    }
+    if (classes.hidden == 0) memcpy(classes.first_hidden, inside.first_hidden, 64);
+    int64_t hidden = classes.hidden + inside.hidden;
+    if (status == OK && hidden)
+        log_info("%s: skipping %lld hidden name%s (%s%s)", dir, (long long)hidden,
+                 hidden == 1 ? "" : "s", classes.first_hidden, hidden == 1 ? "" : ", ...");
+    walk_clear(&classes);
+    return status;
+}

@@ -1,0 +1,398 @@
+/* Decodes pictures into OUT.part, on several threads of each rank:
+ *
+ *   files -> a thread takes the next sample -> decode, turn, resize, cut -> pwrite at its place
+ *                                          \-> size, state, sums of its block
+ *   the first thread: blocks that are done -> fdatasync -> the journal, once a second
+ *
+ * Rank r has every size-th block from r on. What a sample becomes depends on its file alone, and
+ * sums are of integers: threads and ranks change no byte. */
+#include "folder.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <unistd.h>
+
+#define FLUSH_S 1.0
+#define LOOK_S  0.1
+
+/* a block that this rank works on */
+typedef struct Block {
+    int64_t number;
+    /* samples not yet done */
+    atomic_int left;
+    bool written;
+    /* owned */
+    FolderRecord *record;
+    pthread_mutex_t lock;
+} Block;
+
+typedef struct Team {
+    FolderWork *work;
+    Block *block;
+    int64_t blocks;
+    /* of all blocks; and how many */
+    atomic_llong next, done, broken;
+    int64_t total;
+    atomic_bool stop;
+    pthread_mutex_t lock;
+    pthread_cond_t wake;
+    /* threads at work; the first failure, under lock */
+    int running;
+    Status status;
+    char why[1024];
+} Team;
+
+/* what a thread has */
+typedef struct Hand {
+    const FolderWork *work;
+    ImageDecoder *decoder;
+    ImageResampler *resampler;
+    Image image, spare;
+    uint8_t *bytes, *planes;
+    size_t bytes_room;
+    uint64_t sum[3], squares[3], pixels;
+} Hand;
+
+static void hand_init(Hand *hand, const FolderWork *work)
+{
+    int64_t side = work->import->side;
+    *hand = (Hand){.work = work, .decoder = image_decoder_new()};
+    if (work->import->encoded) return;
+    hand->resampler = image_resampler_new();
+    hand->planes = mem_new((size_t)(3 * side * side));
+}
+
+static void hand_fini(Hand *hand)
+{
+    image_decoder_free(&hand->decoder);
+    image_resampler_free(&hand->resampler);
+    image_fini(&hand->image);
+    image_fini(&hand->spare);
+    mem_free(&hand->bytes);
+    mem_free(&hand->planes);
+}
+
+/* All of the file, which has as many bytes as stat has said. ERR_DATA: not now. */
+static Status read_picture(Hand *hand, const char *path, const FolderFile *file)
+{
+    if (file->bytes < 0) return fail(ERR_DATA, "%s: is no file that can be read", path);
+    if (hand->bytes_room < (size_t)file->bytes + 1) {
+        mem_free(&hand->bytes);
+        hand->bytes_room = (size_t)file->bytes + (size_t)file->bytes / 2 + 1;
+        hand->bytes = mem_new(hand->bytes_room);
+    }
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return fail(ERR_DATA, "%s: cannot be opened: %s", path, strerror(errno));
+    int64_t have = 0;
+    ssize_t n;
+    /* one byte more would be a longer file */
+    while ((n = read(fd, hand->bytes + have, (size_t)(file->bytes + 1 - have))) != 0) {
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0) break;
+        have += n;
+        if (have > file->bytes) break;
+    }
+    int error = n < 0 ? errno : 0;
+    close(fd);
+    if (error) return fail(ERR_DATA, "%s: cannot be read: %s", path, strerror(error));
+    if (have == file->bytes) return OK;
+    return fail(ERR_IO, "%s: has changed while it was imported: start the import again", path);
+}
+
+/* Half of odd numbers to the even neighbour, as torchvision's CenterCrop rounds. */
+static int half_even(int n)
+{
+    return n % 2 == 0 ? n / 2 : (n / 2) + (n / 2) % 2;
+}
+
+/* The short side becomes `side`, the long one in proportion, cut to whole pixels. */
+static Status resize(Hand *hand, const char *path)
+{
+    const FolderImport *import = hand->work->import;
+    Image *image = &hand->image, *to = &hand->spare;
+    int64_t side = import->side, width = image->width, height = image->height;
+    int64_t new_width = width <= height ? side : side * width / height;
+    int64_t new_height = width <= height ? side * height / width : side;
+    if (new_width == width && new_height == height) return OK;
+    if (new_width > IMAGE_PIXELS_MOST / new_height)
+        return fail(ERR_DATA, "%s: %lldx%lld pixels are too narrow to be resized to %lld", path,
+                    (long long)width, (long long)height, (long long)side);
+    image_resize_room(to, (int)new_width, (int)new_height);
+    image_resample(hand->resampler, image, (ImageBox){0, 0, image->width, image->height}, to,
+                   import->filter);
+    Image swap = *image;
+    *image = *to;
+    *to = swap;
+    return OK;
+}
+
+/* The square in the middle, as three planes. */
+static void cut_square(Hand *hand)
+{
+    const Image *image = &hand->image;
+    int side = hand->work->import->side;
+    int left = half_even(image->width - side), top = half_even(image->height - side);
+    uint8_t *r = hand->planes, *g = r + (size_t)side * (size_t)side;
+    uint8_t *b = g + (size_t)side * (size_t)side;
+    for (int y = 0; y < side; ++y) {
+        const uint8_t *from =
+            image->pixel + 3 * ((size_t)(top + y) * (size_t)image->width + (size_t)left);
+        for (int x = 0; x < side; ++x, from += 3) *r++ = from[0], *g++ = from[1], *b++ = from[2];
+    }
+}
+
+/* Of `pixels` values that lie `step` apart. A row of 32-bit sums holds 65,536 values. */
+static void add_channel(const uint8_t *p, int64_t pixels, int step, uint64_t *sum,
+                        uint64_t *squares)
+{
+    for (int64_t at = 0; at < pixels;) {
+        int64_t end = pixels - at < 65536 ? pixels : at + 65536;
+        uint32_t s = 0, q = 0;
+        for (; at < end; ++at) {
+            uint32_t v = p[at * step];
+            s += v;
+            q += v * v;
+        }
+        *sum += s;
+        *squares += q;
+    }
+}
+
+static void add_pixels(Hand *hand)
+{
+    const FolderImport *import = hand->work->import;
+    int64_t square = (int64_t)import->side * import->side;
+    int64_t all = (int64_t)hand->image.width * hand->image.height;
+    memset(hand->sum, 0, sizeof hand->sum);
+    memset(hand->squares, 0, sizeof hand->squares);
+    hand->pixels = (uint64_t)(import->encoded ? all : square);
+    for (int c = 0; c < 3; ++c) {
+        if (import->encoded)
+            add_channel(hand->image.pixel + c, all, 3, &hand->sum[c], &hand->squares[c]);
+        else
+            add_channel(hand->planes + c * square, square, 1, &hand->sum[c], &hand->squares[c]);
+    }
+}
+
+/* From a file to what is stored of it. ERR_DATA: no picture that can be used. */
+static Status take_picture(Hand *hand, int64_t i, FolderSample *sample)
+{
+    const FolderWork *work = hand->work;
+    const FolderImport *import = work->import;
+    const char *path = files_path(&work->files, i);
+    const FolderFile *file = &work->files.file[i];
+    ImageHead head;
+    TRY(read_picture(hand, path, file));
+    TRY(image_head(&head, hand->bytes, (size_t)file->bytes, path));
+    TRY(image_decode(hand->decoder, &hand->image, hand->bytes, (size_t)file->bytes, path));
+    *sample = (FolderSample){head.height, head.width, (uint8_t)head.orientation, FOLDER_GOOD, {0}};
+    if (!import->encoded) {
+        if (import->orient) image_turn(&hand->image, &hand->spare, head.orientation);
+        TRY(resize(hand, path));
+        cut_square(hand);
+    }
+    add_pixels(hand);
+    return OK;
+}
+
+/* Also of what cannot be used there is a record. */
+static Status do_sample(Team *team, Hand *hand, Block *block, int64_t i)
+{
+    const FolderWork *work = team->work;
+    FolderRecord *record = block->record;
+    FolderSample sample = {.state = FOLDER_BROKEN};
+    Status status = take_picture(hand, i, &sample);
+    if (status == OK) {
+        bool encoded = work->import->encoded;
+        int64_t bytes = sample_offset(work, i + 1) - sample_offset(work, i);
+        status = part_write(&work->part, encoded ? hand->bytes : hand->planes, bytes,
+                            work->data_offset + sample_offset(work, i));
+        if (status != OK) return status;
+    } else if (status != ERR_DATA) {
+        return status;
+    } else {
+        sample = (FolderSample){.state = FOLDER_BROKEN};
+        atomic_fetch_add(&team->broken, 1);
+    }
+    pthread_mutex_lock(&block->lock);
+    record->sample[i % FOLDER_BLOCK] = sample;
+    for (int c = 0; c < 3 && sample.state == FOLDER_GOOD; ++c) {
+        record->sum[c] += hand->sum[c];
+        record->squares[c] += hand->squares[c];
+    }
+    if (sample.state == FOLDER_GOOD) record->pixels += hand->pixels;
+    pthread_mutex_unlock(&block->lock);
+    return OK;
+}
+
+static void team_fail(Team *team, Status status)
+{
+    pthread_mutex_lock(&team->lock);
+    if (team->status == OK) {
+        team->status = status;
+        snprintf(team->why, sizeof team->why, "%s", fail_message());
+    }
+    pthread_mutex_unlock(&team->lock);
+    atomic_store(&team->stop, true);
+}
+
+static void *run_thread(void *of)
+{
+    Team *team = of;
+    Hand hand;
+    hand_init(&hand, team->work);
+    while (!atomic_load(&team->stop)) {
+        int64_t at = atomic_fetch_add(&team->next, 1);
+        if (at >= team->blocks * FOLDER_BLOCK) break;
+        Block *block = &team->block[at / FOLDER_BLOCK];
+        if (at % FOLDER_BLOCK >= block_samples(team->work, block->number)) continue;
+        Status status =
+            do_sample(team, &hand, block, block->number * FOLDER_BLOCK + at % FOLDER_BLOCK);
+        if (status != OK) {
+            team_fail(team, status);
+            break;
+        }
+        atomic_fetch_sub(&block->left, 1);
+        atomic_fetch_add(&team->done, 1);
+    }
+    hand_fini(&hand);
+    pthread_mutex_lock(&team->lock);
+    --team->running;
+    pthread_cond_signal(&team->wake);
+    pthread_mutex_unlock(&team->lock);
+    return NULL;
+}
+
+/* Blocks that are done, to the disk and then into the journal. */
+static Status flush(Team *team)
+{
+    bool synced = false;
+    for (int64_t b = 0; b < team->blocks; ++b) {
+        Block *block = &team->block[b];
+        if (block->written || atomic_load(&block->left) > 0) continue;
+        if (!synced && fdatasync(team->work->part.fd) != 0)
+            return part_failed(&team->work->part, strerror(errno));
+        synced = true;
+        TRY(journal_write(team->work, block->number, block->record));
+        block->written = true;
+        mem_free(&block->record);
+    }
+    return OK;
+}
+
+/* Until all threads have ended. */
+static void attend(Team *team)
+{
+    const ImportHost *host = team->work->host;
+    double flushed_s = clock_s();
+    pthread_mutex_lock(&team->lock);
+    while (team->running > 0) {
+        cond_wait_for(&team->wake, &team->lock, LOOK_S);
+        pthread_mutex_unlock(&team->lock);
+        if (stop_wanted()) atomic_store(&team->stop, true);
+        if (clock_s() - flushed_s > FLUSH_S) {
+            Status status = flush(team);
+            if (status != OK) team_fail(team, status);
+            flushed_s = clock_s();
+        }
+        host->progress(host->user, atomic_load(&team->done), team->total,
+                       atomic_load(&team->broken));
+        pthread_mutex_lock(&team->lock);
+    }
+    pthread_mutex_unlock(&team->lock);
+}
+
+/* This rank's blocks that the journal does not have. */
+static void team_init(Team *team, FolderWork *work)
+{
+    const ImportHost *host = work->host;
+    FolderRecord *record = mem_new(sizeof *record);
+    *team = (Team){.work = work};
+    team->block = mem_new((size_t)(work->blocks / host->size + 1) * sizeof *team->block);
+    for (int64_t b = host->rank; b < work->blocks; b += host->size) {
+        int samples = (int)block_samples(work, b);
+        team->total += samples;
+        if (journal_read(work, b, record)) {
+            for (int i = 0; i < samples; ++i)
+                team->broken += record->sample[i].state != FOLDER_GOOD;
+            team->done += samples;
+            continue;
+        }
+        Block *block = &team->block[team->blocks++];
+        block->number = b;
+        block->record = mem_new(sizeof *block->record);
+        atomic_init(&block->left, samples);
+        pthread_mutex_init(&block->lock, NULL);
+    }
+    mem_free(&record);
+    pthread_mutex_init(&team->lock, NULL);
+    cond_init(&team->wake);
+}
+
+static void team_fini(Team *team)
+{
+    for (int64_t b = 0; b < team->blocks; ++b) {
+        mem_free(&team->block[b].record);
+        pthread_mutex_destroy(&team->block[b].lock);
+    }
+    mem_free(&team->block);
+    pthread_mutex_destroy(&team->lock);
+    pthread_cond_destroy(&team->wake);
+}
+
+static Status team_status(Team *team)
+{
+    if (team->status != OK) return fail(team->status, "%s", team->why);
+    if (atomic_load(&team->done) == team->total) return OK;
+    return fail(ERR_STOPPED,
+                "stopped with %lld of %lld pictures in %s: the same command goes on from there",
+                (long long)atomic_load(&team->done), (long long)team->total, team->work->part.part);
+}
+
+Status folder_decode_blocks(FolderWork *work)
+{
+    Team team;
+    int threads = work->import->threads < 1 ? 1 : work->import->threads;
+    pthread_t *thread = mem_new((size_t)threads * sizeof *thread);
+    int begun = 0;
+    team_init(&team, work);
+    if (team.done)
+        log_info("going on with %s: %lld of %lld pictures are there", work->part.part,
+                 (long long)team.done, (long long)team.total);
+    for (; begun < threads && team.blocks; ++begun) {
+        pthread_mutex_lock(&team.lock);
+        ++team.running;
+        pthread_mutex_unlock(&team.lock);
+        int error = thread_begin(&thread[begun], run_thread, &team);
+        if (error == 0) continue;
+        pthread_mutex_lock(&team.lock);
+        --team.running;
+        pthread_mutex_unlock(&team.lock);
+        if (begun == 0)
+            team_fail(&team, fail(ERR_IO, "no thread can be made: %s", strerror(error)));
+        break;
+    }
+    attend(&team);
+    for (int i = 0; i < begun; ++i) pthread_join(thread[i], NULL);
+    Status status = flush(&team);
+    if (status != OK) team_fail(&team, status);
+    status = team_status(&team);
+    work->host->progress(work->host->user, atomic_load(&team.done), team.total,
+                         atomic_load(&team.broken));
+    team_fini(&team);
+    mem_free(&thread);
+    return status;
+}
+
+Status folder_try(const FolderWork *work, int64_t i)
+{
+    Hand hand;
+    FolderSample sample;
+    hand_init(&hand, work);
+    Status status = take_picture(&hand, i, &sample);
+    hand_fini(&hand);
+    return status;
+}
