@@ -4,7 +4,8 @@
 usage: golden_images.py            needs Pillow and numpy; run once, the files are kept in the repository
 
 golden.txt has a line for each: file, width, height, EXIF orientation, where its RGB pixels begin in
-golden.rgb. One differs from Pillow on purpose: 16-bit grey is divided by 257, where Pillow clips.
+golden.rgb. short.txt: file, filter, turned or not, the short side, and where
+its square's planes begin in short.rgb. One differs from Pillow on purpose: 16-bit grey is divided by 257, where Pillow clips.
 """
 import io
 import os
@@ -121,10 +122,36 @@ def files():
     yield "exif8.webp", riff_exif(save(rgb, "WEBP", lossless=True), exif(8)[6:])
 
 
+def square(data, side, how, turn):
+    """Resize(side) and CenterCrop(side) of torchvision, which are Pillow's resize and these sums."""
+    image = Image.open(io.BytesIO(data))
+    image = (ImageOps.exif_transpose(image) if turn else image).convert("RGB")
+    short, long = min(image.size), max(image.size)
+    long = int(side * long / short)
+    size = (side, long) if image.width <= image.height else (long, side)
+    image = image.resize(size, how)
+    left, top = round((size[0] - side) / 2.0), round((size[1] - side) / 2.0)
+    return numpy.asarray(image.crop((left, top, left + side, top + side))).transpose(2, 0, 1)
+
+
+def squares(made):
+    lines, planes = [], b""
+    for name, side, how, turn in (("plain.jpg", 8, "bilinear", 0), ("plain.jpg", 13, "bicubic", 0),
+                                  ("plain.png", 24, "bilinear", 0), ("plain.png", 18, "bilinear", 0), ("exif6.jpg", 7, "bilinear", 1),
+                                  ("exif6.jpg", 7, "bilinear", 0), ("cmyk.jpg", 11, "bilinear", 0)):
+        values = square(made[name], side, getattr(Image, how.upper()), turn)
+        lines.append("%s %s %d %d %d" % (name, how, turn, side, len(planes)))
+        planes += values.tobytes()
+    with open(os.path.join(OUT, "short.txt"), "w") as file:
+        file.write("\n".join(lines) + "\n")
+    with open(os.path.join(OUT, "short.rgb"), "wb") as file:
+        file.write(planes)
+
+
 def main():
     os.makedirs(OUT, exist_ok=True)
-    lines, pixels = [], b""
-    for name, data in files():
+    lines, pixels, made = [], b"", dict(files())
+    for name, data in made.items():
         with open(os.path.join(OUT, name), "wb") as file:
             file.write(data)
         image = Image.open(io.BytesIO(data))
@@ -144,6 +171,7 @@ def main():
         file.write("\n".join(lines) + "\n")
     with open(os.path.join(OUT, "golden.rgb"), "wb") as file:
         file.write(pixels)
+    squares(made)
 
 
 main()

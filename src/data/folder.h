@@ -5,45 +5,7 @@
 #define WEFT_DATA_FOLDER_H
 
 #include "data_private.h"
-
-/* One picture to import. */
-typedef struct FolderFile {
-    /* of its path in FolderFiles.text */
-    size_t path;
-    /* as stat says; -1: it cannot be read */
-    int64_t bytes, changed_ns;
-    int32_t label;
-} FolderFile;
-
-/* All of them, in the order of the samples. */
-typedef struct FolderFiles {
-    int64_t count, room;
-    /* owned */
-    FolderFile *file;
-    /* owned: paths, each with its zero byte */
-    char *text;
-    size_t text_bytes, text_room;
-    /* owned, and each; only rank 0 has the names. NULL: numbers */
-    char **class_name;
-    int64_t classes;
-} FolderFiles;
-void files_add(FolderFiles *files, const char *path, int32_t label);
-static inline const char *files_path(const FolderFiles *files, int64_t i)
-{
-    return files->text + files->file[i].path;
-}
-void files_fini(FolderFiles *files);
-
-/* Sub-folders of dir are classes, in the order of their bytes, and what lies below one is of it.
- * ERR_NOINPUT, ERR_DATA. */
-Status folder_scan(FolderFiles *files, const char *dir);
-/* A picture and its label in each line of the file `list`; paths are relative to dir. ERR_NOINPUT;
- * ERR_DATA that names the line. */
-Status folder_list(FolderFiles *files, const char *dir, const char *list);
-/* The same of a text. */
-Status folder_list_text(FolderFiles *files, const char *dir, const char *list, char *text);
-/* ERR_DATA: a class without pictures. kept: of each sample, does it count? NULL: all. */
-Status files_check_classes(const FolderFiles *files, const uint8_t *left_out);
+#include "folder_files.h"
 
 /* What became of a sample. */
 typedef enum FolderState { FOLDER_OPEN, FOLDER_GOOD, FOLDER_BROKEN } FolderState;
@@ -52,8 +14,6 @@ typedef struct FolderSample {
     uint8_t orientation, state, unused[2];
 } FolderSample;
 
-/* Samples are imported in blocks of so many; a block's record is a page of the journal. */
-enum { FOLDER_BLOCK = 256, FOLDER_RECORD = 4096 };
 typedef struct FolderRecord {
     /* of all that follows; a record that was never written, or of another import, is of no use */
     uint64_t check, key;

@@ -2,7 +2,7 @@
  * has no comma, a tab or the last blank parts them, as in ImageNet's lists. Labels are numbers from
  * 0, or names, which are sorted by their bytes and numbered so. Several labels for a picture are
  * refused, in a line or in two. */
-#include "folder.h"
+#include "folder_files.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
  * Names are sorted by their bytes, whatever the locale. Names that begin with a dot are passed
  * over, and said. Links are followed; one that leads back to a folder above itself is refused. What
  * a file is its contents will say. */
-#include "folder.h"
+#include "folder_files.h"
 
 #include <dirent.h>
 #include <errno.h>
