@@ -143,12 +143,12 @@ static void no_parts(void)
 /* ---- groups ---- */
 
 static const OptimTensor tensors[] = {
-    {"wte.weight", {2, {50, 8, 1, 1}}, PARAM_EMBEDDING},
-    {"h.0.ln.weight", {1, {8, 1, 1, 1}}, PARAM_NORM},
-    {"h.0.fc.weight", {2, {16, 8, 1, 1}}, PARAM_WEIGHT},
-    {"h.0.fc.bias", {1, {16, 1, 1, 1}}, PARAM_BIAS},
-    {"h.1.fc.weight", {2, {16, 8, 1, 1}}, PARAM_WEIGHT},
-    {"head.weight", {2, {50, 8, 1, 1}}, PARAM_HEAD},
+    {"wte.weight", {2, {50, 8, 1, 1}}, PARAM_EMBEDDING, false},
+    {"h.0.ln.weight", {1, {8, 1, 1, 1}}, PARAM_NORM, false},
+    {"h.0.fc.weight", {2, {16, 8, 1, 1}}, PARAM_WEIGHT, false},
+    {"h.0.fc.bias", {1, {16, 1, 1, 1}}, PARAM_BIAS, false},
+    {"h.1.fc.weight", {2, {16, 8, 1, 1}}, PARAM_WEIGHT, false},
+    {"head.weight", {2, {50, 8, 1, 1}}, PARAM_HEAD, false},
 };
 enum { TENSORS = sizeof tensors / sizeof tensors[0] };
 
@@ -178,7 +178,7 @@ static void assignment(void)
                 (const int[]){1, 1, 0, 1, 0, 1});
     check_rules("groups: [{match: 'h.0.*', lr: 1}, {match: ['*.weight', 'h.*'], lr: 2}]",
                 (const int[]){2, 1, 1, 1, 2, 2});
-    check_rules("groups: [{match: 'h.*', roles: weight, lr_factor: 0.1}]",
+    check_rules("groups: [{match: 'h.*', roles: weight, lr_scale: 0.1}]",
                 (const int[]){0, 0, 1, 0, 1, 0});
 }
 
@@ -197,8 +197,8 @@ static void refusals(void)
     refused("groups: [{match: 'h.2.*', lr: 1}]", "'h.2.*' matches no parameter");
     refused("groups: [{match: 'h.*', lr: 1}, {match: 'h.0.*', lr: 2}]", "group 2 has no parameter");
     refused("groups: [{lr: 1}]", "neither match nor roles");
-    refused("groups: [{match: 'h.*', lr: 1, lr_factor: 2}]", "both lr and lr_factor");
-    refused("groups: [{match: 'h.*', lr_factor: 0}]", "above 0");
+    refused("groups: [{match: 'h.*', lr: 1, lr_scale: 2}]", "both lr and lr_scale");
+    refused("groups: [{match: 'h.*', lr_scale: 0}]", "above 0");
     refused("groups: [{match: 'h.*', mach: 1}]", "did you mean 'match'");
     refused("groups: [{match: 'h.*', clip: 1}]", "has no key 'clip'");
     refused("groups: [{match: 'h.*', name: sdg}]", "did you mean 'sgd'");
@@ -220,7 +220,7 @@ static void constants(void)
     CHECK_OK(parse(
         &config, "name: adamw, lr: 0.01, beta2: 0.95, weight_decay: 0.1, groups: [{match: a, name: "
                  "lion, beta1: 0.8}, {match: b, lr: 0.5, eps: 1e-6}, {match: c, name: muon, "
-                 "lr_factor: 2, decay_all: true}]"));
+                 "lr_scale: 2, decay_all: true}]"));
     const OptimGroup *g = config->optim.group;
     CU_ASSERT(g[0].own.beta1 == 0.8 && g[0].own.beta2 == 0.99 && g[0].own.weight_decay == 0.1);
     CU_ASSERT(g[1].own.beta2 == 0.95 && g[1].own.eps == 1e-6 && g[1].own.lr == 0.5);
