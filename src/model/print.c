@@ -63,15 +63,22 @@ static char *trained_text(const Graph *graph, const Node *node, char *out)
     return out;
 }
 
+/* Of the column of parameters. */
+static int params_width(const Graph *graph)
+{
+    enum { PLAIN = 12, FROZEN = 18 };
+    return graph_trained_count(graph) < graph_param_count(graph) ? FROZEN : PLAIN;
+}
+
 static void print_node(const Graph *graph, const Node *node, int name_width, const char *mark,
                        FILE *out)
 {
     char kind[CELL], shape[CELL], layout[CELL], count[CELL], flops[CELL] = "";
     double macs = node_macs(node) / (double)graph->input.shape.dim[0];
     if (macs > 0) snprintf(flops, sizeof flops, "%.2f", 2e-6 * macs);
-    fprintf(out, "%-*s  %-20s  %-16s  %-19s  %12s  %10s%s%s\n", name_width, node->name,
+    fprintf(out, "%-*s  %-20s  %-16s  %-19s  %*s  %10s%s%s\n", name_width, node->name,
             kind_text(node, kind), shape_text(node->spec.y.shape, shape), layout_text(node, layout),
-            trained_text(graph, node, count), flops, mark ? "  " : "", mark ? mark : "");
+            params_width(graph), trained_text(graph, node, count), flops, mark ? "  " : "", mark ? mark : "");
 }
 
 /* Each choice of kernels once. */
@@ -97,8 +104,8 @@ void graph_print_marked(const Graph *graph, const char *title, const char *const
     int width = (int)strlen("layer");
     for (int i = 0; i < graph->node_count; ++i)
         if ((int)strlen(graph->node[i].name) > width) width = (int)strlen(graph->node[i].name);
-    fprintf(out, "%-*s  %-20s  %-16s  %-19s  %12s  %10s%s%s\n", width, "layer", "kind", "output",
-            "layout", "parameters", "MFLOP", mark ? "  " : "", mark ? title : "");
+    fprintf(out, "%-*s  %-20s  %-16s  %-19s  %*s  %10s%s%s\n", width, "layer", "kind", "output",
+            "layout", params_width(graph), "parameters", "MFLOP", mark ? "  " : "", mark ? title : "");
     for (int i = 0; i < graph->node_count; ++i)
         print_node(graph, &graph->node[i], width, mark ? mark[i] : NULL, out);
     const char *note = NULL;

@@ -182,6 +182,49 @@ static void assignment(void)
                 (const int[]){0, 0, 1, 0, 1, 0});
 }
 
+/* A rule that could not update a tensor may have it where it is not updated. */
+static void frozen(void)
+{
+    Config *config = NULL;
+    OptimTensor own[TENSORS];
+    int rule[TENSORS];
+    memcpy(own, tensors, sizeof own);
+    CHECK_OK(parse(&config, "name: muon"));
+    own[0].frozen = own[1].frozen = own[3].frozen = true;
+    CHECK_FAILS(optim_assign(config, own, TENSORS, rule), ERR_CONFIG, "head.weight");
+    own[5].frozen = true;
+    CHECK_OK(optim_assign(config, own, TENSORS, rule));
+    config_free(&config);
+}
+
+/* decay^(last - tier), but for what a group names; updates go by it. */
+static void tiers(void)
+{
+    enum { APART = 64, COUNT = 4 };
+    Config *config = NULL;
+    Optim *optim = NULL;
+    Backend *backend = backend_of(1);
+    OptimRange range[COUNT];
+    float w[COUNT * APART] = {0}, g[COUNT * APART];
+    CHECK_OK(parse(&config, "lr: 0.5, layer_decay: 0.75, groups: [{match: x, lr_scale: 4}]"));
+    CU_ASSERT_DOUBLE_EQUAL(optim_tier_scale(config, 0, 3, 4), 1, 0);
+    CU_ASSERT_DOUBLE_EQUAL(optim_tier_scale(config, 0, 1, 4), 0.5625, 0);
+    CU_ASSERT_DOUBLE_EQUAL(optim_tier_scale(config, 1, 0, 4), 1, 0);
+    for (int i = 0; i < COUNT; ++i)
+        range[i] = (OptimRange){.offset = i * APART,
+                                .elements = APART,
+                                .rule = i == COUNT - 1,
+                                .lr_scale = optim_tier_scale(config, i == COUNT - 1, i, COUNT)};
+    for (int i = 0; i < COUNT * APART; ++i) g[i] = -1;
+    CHECK_OK(optim_new(&optim, config, backend, range, COUNT, COUNT * APART));
+    optim_step(optim, w, g, 0.5, 1);
+    const float want[COUNT] = {0.2109375f, 0.28125f, 0.375f, 2};
+    for (int i = 0; i < COUNT * APART; ++i) CU_ASSERT_EQUAL(w[i], want[i / APART]);
+    optim_free(&optim);
+    backend_close(&backend);
+    config_free(&config);
+}
+
 static void refused(const char *text, const char *why)
 {
     Config *config = NULL;
@@ -200,6 +243,9 @@ static void refusals(void)
     refused("groups: [{match: 'h.*', lr: 1, lr_scale: 2}]", "both lr and lr_scale");
     refused("groups: [{match: 'h.*', lr_scale: 0}]", "above 0");
     refused("groups: [{match: 'h.*', mach: 1}]", "did you mean 'match'");
+    refused("groups: [{match: 'h.*', lr_factor: 2}]", "write lr_scale");
+    refused("layer_decay: 1.5", "layer_decay");
+    refused("layer_decay: 0", "layer_decay");
     refused("groups: [{match: 'h.*', clip: 1}]", "has no key 'clip'");
     refused("groups: [{match: 'h.*', name: sdg}]", "did you mean 'sgd'");
     refused("groups: [{match: 'h.*', roles: heads}]", "did you mean 'head'");
@@ -298,5 +344,5 @@ static void side_by_side(void)
 }
 
 TEST_MAIN("optimizer rules", {"matrices", golden_matrices}, {"no gradient", zero_gradient},
-          {"no parts", no_parts}, {"assignment", assignment}, {"refusals", refusals},
+          {"no parts", no_parts}, {"assignment", assignment}, {"frozen", frozen}, {"tiers", tiers}, {"refusals", refusals},
           {"constants", constants}, {"side by side", side_by_side})
