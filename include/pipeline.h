@@ -30,8 +30,8 @@ typedef enum ActionKind {
     ACTION_BACKWARD,
     /* without _weight where that can wait */
     ACTION_BACKWARD_DATA,
-    /* what has waited; or the gradients in RunOffsets.dw to the arena; or statistics alone, where no
-     * gradient comes so far */
+    /* what has waited; or the gradients in RunOffsets.dw to the arena; or statistics alone, where
+     * no gradient comes so far */
     ACTION_BACKWARD_WEIGHT,
     /* dst = src */
     ACTION_COPY,
@@ -228,11 +228,11 @@ typedef struct Plan {
     /* micro-batches of data held at a time, at most */
     int batches_out;
     bool reads_data, reads_labels;
-    /* Owned, one a parameter: offset of its value here, in floats; -1: on other stages. Those that are
-     * frozen come behind the others. */
+    /* Owned, one a parameter: offset of its value here, in floats; -1: on other stages. Those that
+     * are frozen come behind the others. */
     int64_t *param_offset;
-    /* Owned: of its gradient. The same but for one that is tied to a parameter of this stage; -1: it
-     * has none, for it is frozen. */
+    /* Owned: of its gradient. The same but for one that is tied to a parameter of this stage; -1:
+     * it has none, for it is frozen. */
     int64_t *gradient_offset;
     /* Owned: where backward writes it. The same, but with sharded gradients: in the ring of
      * buckets. */

@@ -131,8 +131,8 @@ static double gathered_bytes(const PlanView *v, int stage, int dp_rank)
     for (int i = 0; i < graph->param_count; ++i) {
         int64_t first, count;
         const Param *p = &graph->param[i];
-        if (p->info.buffer || p->frozen || plan->param_offset[i] < 0 || !trainer_updates(t)[i].whole ||
-            !p->cut.parts)
+        if (p->info.buffer || p->frozen || plan->param_offset[i] < 0 ||
+            !trainer_updates(t)[i].whole || !p->cut.parts)
             continue;
         plan_shard(plan, i, dp_rank, &first, &count);
         if (count > 0)

@@ -1,6 +1,7 @@
 /* model.freeze: what is not trained, by names, alike on every rank; and tiers, by names, too. A
- * frozen batch norm, one of which scale and shift are named, keeps its running statistics and uses
- * them in training unless model.freeze_norm says otherwise. Refuses a pattern that names nothing. */
+ * batch norm of which scale and shift are frozen keeps its running statistics and normalises with
+ * them in training unless model.freeze_norm says otherwise. Refuses a pattern that names
+ * nothing. */
 #include "build.h"
 
 #include <ctype.h>

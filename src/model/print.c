@@ -78,7 +78,8 @@ static void print_node(const Graph *graph, const Node *node, int name_width, con
     if (macs > 0) snprintf(flops, sizeof flops, "%.2f", 2e-6 * macs);
     fprintf(out, "%-*s  %-20s  %-16s  %-19s  %*s  %10s%s%s\n", name_width, node->name,
             kind_text(node, kind), shape_text(node->spec.y.shape, shape), layout_text(node, layout),
-            params_width(graph), trained_text(graph, node, count), flops, mark ? "  " : "", mark ? mark : "");
+            params_width(graph), trained_text(graph, node, count), flops, mark ? "  " : "",
+            mark ? mark : "");
 }
 
 /* Each choice of kernels once. */
@@ -105,7 +106,8 @@ void graph_print_marked(const Graph *graph, const char *title, const char *const
     for (int i = 0; i < graph->node_count; ++i)
         if ((int)strlen(graph->node[i].name) > width) width = (int)strlen(graph->node[i].name);
     fprintf(out, "%-*s  %-20s  %-16s  %-19s  %*s  %10s%s%s\n", width, "layer", "kind", "output",
-            "layout", params_width(graph), "parameters", "MFLOP", mark ? "  " : "", mark ? title : "");
+            "layout", params_width(graph), "parameters", "MFLOP", mark ? "  " : "",
+            mark ? title : "");
     for (int i = 0; i < graph->node_count; ++i)
         print_node(graph, &graph->node[i], width, mark ? mark[i] : NULL, out);
     const char *note = NULL;
@@ -116,8 +118,8 @@ void graph_print_marked(const Graph *graph, const char *title, const char *const
             "%s trained parameters%s%s; %.2f MFLOP forward for one sample (convolutions and dense "
             "layers%s%s)\n",
             grouped(graph_trained_count(graph), count), still ? ", frozen: " : "",
-            still ? grouped(still, frozen) : "", 2e-6 * graph_forward_macs(graph),
-            note ? ", " : "", note ? note : "");
+            still ? grouped(still, frozen) : "", 2e-6 * graph_forward_macs(graph), note ? ", " : "",
+            note ? note : "");
     for (int i = 0; i < graph->param_count; ++i)
         if (graph->param[i].tied >= 0)
             fprintf(out, "%s is tied to %s: one value\n", graph->param[i].name,

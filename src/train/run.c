@@ -84,8 +84,7 @@ static void describe(const Run *r)
     char *padding = train_padding(t);
     if (padding) log_warn("%s", padding);
     mem_free(&padding);
-    if (trained == 0)
-        log_warn("model.freeze names all parameters: nothing is trained");
+    if (trained == 0) log_warn("model.freeze names all parameters: nothing is trained");
     if (t->config->train.reproducible == REPRODUCIBLE_ANY_GRID && !train_bits_hold(t))
         log_warn("%d micro-batches over %d replicas: each takes %d, not a power of two, so these "
                  "bits hold for dp=%d only",

@@ -46,7 +46,8 @@ holds 'there is one' test -s want
 # Another list is another run.
 check 78 'model.freeze' "$WEFT" train net.yaml run.name=one 'model.freeze=[conv]' model.init_from=$from train.steps=6
 check 78 'freeze_norm: all' "$WEFT" train net.yaml run.name=one 'model.freeze=[conv, bn]' model.freeze_norm=affine model.init_from=$from train.steps=6
-check 65 'bn.weight' "$WEFT" train net.yaml run.name=more 'model.freeze=[conv]' checkpoint.resume="$(last one 4)" train.steps=6
+check 65 'model.freeze' "$WEFT" train net.yaml run.name=more 'model.freeze=[conv]' checkpoint.resume="$(last one 4)" train.steps=6
+check 65 'model.freeze' "$WEFT" train net.yaml run.name=less 'model.freeze=[conv, bn, fc.bias]' checkpoint.resume="$(last one 4)" train.steps=6
 check 0 '' "$WEFT" train net.yaml run.name=on 'model.freeze=[conv, bn]' checkpoint.resume="$(last one 4)" train.steps=6
 holds 'conv.weight stayed' same $from "$(last on 6)" /params/conv.weight
 check 78 "'conv9' matches no layer" "$WEFT" train net.yaml run.name=none 'model.freeze=[conv9]'

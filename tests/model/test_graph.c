@@ -453,7 +453,8 @@ static void frozen(void)
     expect_error(text, input, 10, "'x.*' matches no layer");
     mem_free(&text);
     const Desc tokens = desc_plain(shape_of(2, 2, 4, 1, 1), DTYPE_I32);
-    const char *gpt = "model: {name: gpt2, layers: 1, width: 8, heads: 2, context: 4, freeze: [%s]}";
+    const char *gpt =
+        "model: {name: gpt2, layers: 1, width: 8, heads: 2, context: 4, freeze: [%s]}";
     char *head = mem_format(gpt, "lm_head"), *table = mem_format(gpt, "wte");
     const char *const both[] = {"wte.weight", "lm_head.weight", NULL};
     check_frozen(head, tokens, both, 80);
@@ -499,13 +500,15 @@ static void tiers(void)
     check_tiers("model: {name: llama, layers: 2, width: 8, heads: 2, context: 4}", tokens, 4,
                 (const char *const[]){"embed_tokens.weight", "norm.weight", "lm_head.weight", NULL},
                 (const int[]){0, 3, 3});
-    check_tiers("model: {name: lenet}", images(1, 1, 28), 4,
-                (const char *const[]){"conv1.weight", "conv2.bias", "fc1.weight", "fc2.weight", NULL},
-                (const int[]){0, 1, 2, 3});
+    check_tiers(
+        "model: {name: lenet}", images(1, 1, 28), 4,
+        (const char *const[]){"conv1.weight", "conv2.bias", "fc1.weight", "fc2.weight", NULL},
+        (const int[]){0, 1, 2, 3});
 }
 
 TEST_MAIN("graph", {"zoo counts", zoo_counts}, {"zoo names", zoo_names}, {"zoo errors", zoo_errors},
           {"list", list}, {"list errors", list_errors}, {"fuse gelu", fuse_gelu},
           {"fuse residual", fuse_residual}, {"fuse lenet", fuse_lenet},
           {"fuse resnet, mobilenet", fuse_resnet}, {"not fused", fuse_not},
-          {"wanted gradients", wanted_gradients}, {"frozen", frozen}, {"tiers", tiers}, {"print", print})
+          {"wanted gradients", wanted_gradients}, {"frozen", frozen}, {"tiers", tiers},
+          {"print", print})

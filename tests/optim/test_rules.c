@@ -344,5 +344,5 @@ static void side_by_side(void)
 }
 
 TEST_MAIN("optimizer rules", {"matrices", golden_matrices}, {"no gradient", zero_gradient},
-          {"no parts", no_parts}, {"assignment", assignment}, {"frozen", frozen}, {"tiers", tiers}, {"refusals", refusals},
-          {"constants", constants}, {"side by side", side_by_side})
+          {"no parts", no_parts}, {"assignment", assignment}, {"frozen", frozen}, {"tiers", tiers},
+          {"refusals", refusals}, {"constants", constants}, {"side by side", side_by_side})

@@ -87,7 +87,8 @@ static void test_grids(void)
 static void test_tensor(void)
 {
     static const Place two = {"grid.tp=2", 2};
-    static const Place of_two[] = {{"grid.tp=2 grid.dp=2 grid.zero=1", 4}, {"grid.tp=2 grid.pp=2", 4}};
+    static const Place of_two[] = {{"grid.tp=2 grid.dp=2 grid.zero=1", 4},
+                                   {"grid.tp=2 grid.pp=2", 4}};
     Outcome want = train(GPT, &two, NULL, STEPS, NULL);
     Outcome whole = train(GPT, &one, NULL, STEPS, NULL);
     for (int i = 0; i < STEPS; ++i)
@@ -123,7 +124,8 @@ static void check_values(int model, const char *more)
     if (tiny_world(&sub, 1)) {
         Trainer *t = NULL;
         StepResult result = {0};
-        Config *config = grid_config(&(GridPart){.model = &models[model], .ranks = 1, .more = more});
+        Config *config =
+            grid_config(&(GridPart){.model = &models[model], .ranks = 1, .more = more});
         CHECK_OK(trainer_new(&t, config, &sub));
         int count = t->graph->param_count, kept = 0;
         uint64_t *before = mem_new((size_t)count * sizeof *before);
@@ -168,7 +170,8 @@ static void test_memory(void)
     World alone;
     if (!tiny_world(&alone, 1)) return;
     Config *config[2];
-    Trainer *some = dry("", &config[0], &alone, 1), *all = dry("model.freeze=[]", &config[1], &alone, 1);
+    Trainer *some = dry("", &config[0], &alone, 1),
+            *all = dry("model.freeze=[]", &config[1], &alone, 1);
     const Plan *p = some->plan, *q = all->plan;
     int64_t trained = 0;
     for (int i = 0; i < some->graph->param_count; ++i)

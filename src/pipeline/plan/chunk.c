@@ -42,38 +42,6 @@ bool planner_owns(const Planner *p, int node)
     return node >= p->chunk->first && node < p->chunk->last;
 }
 
-/* ---- what is trained ---- */
-
-/* Has node i a parameter to train; has it running statistics that move? */
-static bool learns(const Planner *p, int i, bool buffer)
-{
-    const Node *node = &p->graph->node[i];
-    for (int k = 0; k < node->spec.w_count; ++k) {
-        const Param *param = &p->graph->param[node->param[k]];
-        if (param->info.buffer == buffer && !param->frozen) return true;
-    }
-    return false;
-}
-
-/* Would a gradient at node i go anywhere? */
-static bool goes_back(const Planner *p, int i)
-{
-    const OpSpec *spec = &p->graph->node[i].op->spec;
-    for (int k = 0; k < spec->x_count; ++k)
-        if (spec->need_dx[k]) return true;
-    return learns(p, i, false);
-}
-
-bool planner_reads_x(const Planner *p, int i, int k)
-{
-    return p->graph->node[i].op->needs_x[k] && goes_back(p, i);
-}
-
-bool planner_reads_y(const Planner *p, int i)
-{
-    return p->graph->node[i].op->needs_y && goes_back(p, i);
-}
-
 /* ---- forward ---- */
 
 /* What a run may look at: the storages of outputs, and the nodes whose runs read them. */
@@ -152,7 +120,7 @@ static void plan_forward(Planner *p, int i)
 static bool runs_again(const Planner *p, int i, int to, const bool *again)
 {
     const Graph *g = p->graph;
-    bool back = goes_back(p, i) || learns(p, i, true);
+    bool back = planner_goes_back(p, i) || planner_learns(p, i, true);
     if ((back && g->node[i].op->saved_bytes > 0) || planner_reads_y(p, i)) return true;
     for (int c = i + 1; c < to; ++c)
         for (int k = 0; k < g->node[c].spec.x_count; ++k)
@@ -206,7 +174,7 @@ bool planner_waits(const Planner *p, int i)
 static bool has_backward(const Planner *p, int i)
 {
     if (i != p->graph->loss && p->gradient[i] == STORAGE_NONE) return false;
-    return goes_back(p, i);
+    return planner_goes_back(p, i);
 }
 
 static bool is_frozen(const Planner *p, int i, int k)
@@ -246,7 +214,7 @@ static void keep_weight_gradients(Planner *p, int i)
 /* A batch norm in front of all that is trained: forward has left its statistics. */
 static void plan_statistics(Planner *p, int i)
 {
-    if (!learns(p, i, true)) return;
+    if (!planner_learns(p, i, true)) return;
     storage_use(p, planner_back_run(p, i)->saved);
     drop_gradients(p, i);
     push(p, (Action){.kind = ACTION_BACKWARD_WEIGHT, .index = back_index(p, i)});
@@ -470,20 +438,6 @@ static RunStorage run_none(int node)
     return run;
 }
 
-/* A block that has no part in backward is not computed again. */
-static void leave_blocks(Planner *p)
-{
-    int count = p->chunk->last - p->chunk->first;
-    for (int from = 0, to; from < count; from = to) {
-        bool back = false;
-        for (to = from; to < count && p->block[to] == p->block[from]; ++to) {
-            int i = p->chunk->first + to;
-            back = back || goes_back(p, i) || learns(p, i, true);
-        }
-        for (int k = from; k < to && !back; ++k) p->block[k] = -1;
-    }
-}
-
 /* block: one a node of the graph; NULL: none is recomputed. */
 static void planner_init(Planner *p, const int *block)
 {
@@ -500,7 +454,7 @@ static void planner_init(Planner *p, const int *block)
         p->run[i] = p->run[own + i] = run_none(p->chunk->first + i);
         p->block[i] = block ? block[p->chunk->first + i] : -1;
     }
-    leave_blocks(p);
+    planner_leave_blocks(p);
 }
 
 static bool message_whole(const Message *message)

@@ -1,9 +1,10 @@
-/* ZeRO: how a stage's buckets are cut among its replicas (Rajbhandari et al. 2020, section 5.1). A
- * shard begins where a tensor does, or a multiple of FLAT_CHUNK behind, so that the partial norms
- * of a chunk are one rank's. A gradient that is tied to another is cut as that one, so that a rank
- * has both parts of its sum, on this stage or on its own. The metrics are the last replica's, who
- * tells the others. What is frozen is not cut: all have it whole. The ranks of a tensor group cut what each has whole alike, for they add up
- * their parts of its gradient: all cut as if their slices were those of the group's first rank. */
+/* ZeRO: how a stage's buckets are cut among its replicas (Rajbhandari et al. 2020, section 5.1).
+ * A shard begins where a tensor does, or a multiple of FLAT_CHUNK behind, so that the partial
+ * norms of a chunk are one rank's. A gradient that is tied to another is cut as that one, so that
+ * a rank has both parts of its sum, on this stage or on its own. The metrics are the last
+ * replica's, who tells the others. What is frozen is not cut: all have it whole. The ranks of a
+ * tensor group cut what each has whole alike, for they add up their parts of its gradient: all
+ * cut as if their slices were those of the group's first rank. */
 #include "plan.h"
 
 static int64_t padded(const Param *p)

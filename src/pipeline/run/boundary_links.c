@@ -228,7 +228,8 @@ void links_sum_ties(const BoundaryLinks *l, const GradSync *sync)
     const Graph *g = c->plan->graph;
     for (int i = 0; i < g->param_count; ++i) {
         const Param *p = &g->param[i];
-        if (p->tied < 0 || p->frozen || c->plan->gradient_offset[i] == c->plan->param_offset[i]) continue;
+        if (p->tied < 0 || p->frozen || c->plan->gradient_offset[i] == c->plan->param_offset[i])
+            continue;
         int64_t first, count;
         plan_shard(c->plan, i, c->grid->dp_rank, &first, &count);
         float *own = grad_sum(sync, c->plan->gradient_offset[p->tied] + first);

@@ -16,9 +16,8 @@ static bool own_params(const Plan *plan)
 static Status open_params(const Context *c)
 {
     const Plan *plan = c->plan;
-    Status st =
-        comm_params_new(c->comm, plan->gathers ? plan->gather.elements + plan->gather.frozen
-                                               : plan->param_elements);
+    Status st = comm_params_new(c->comm, plan->gathers ? plan->gather.elements + plan->gather.frozen
+                                                       : plan->param_elements);
     if (st == OK && plan->gathers && c->comm->params_shared)
         st = fail(ERR_BUG, "parameters are gathered from memory that is shared");
     return status_agree(c->grid->world, st);

@@ -1,11 +1,12 @@
 /* batch_norm with fused residual and relu or relu6. It touches x twice in forward (statistics,
- * result) and twice in backward (sums, dx). Sums are taken in parts, a cut of the samples by shape
- * alone, and joined in order, so that any number of threads gives the same bits. Where there are
- * channel groups enough, a thread takes one group through both passes, backwards the second time,
- * while it is in its cache. backward_begin takes the sums, and masks dy in place where it is the
- * residual's gradient; dw and dx then come from `saved`. Where act cut is kept as a bit a float, so
- * that backward reads neither y nor writes dy for it. With fixed statistics forward is evaluation's,
- * dx is dy times a constant of the channel, and nothing but those bits is kept. */
+ * result) and twice in backward (sums, dx). Sums are taken in parts, a cut of the samples by
+ * shape alone, and joined in order, so that any number of threads gives the same bits. Where
+ * there are channel groups enough, a thread takes one group through both passes, backwards the
+ * second time, while it is in its cache. backward_begin takes the sums, and masks dy in place
+ * where it is the residual's gradient; dw and dx then come from `saved`. Where act cut is kept as
+ * a bit a float, so that backward reads neither y nor writes dy for it. With fixed statistics
+ * forward is evaluation's, dx is dy times a constant of the channel, and nothing but those bits
+ * is kept. */
 #include "norm_pass.h"
 
 #include <math.h>
