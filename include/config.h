@@ -53,6 +53,8 @@ typedef struct OptimConfig {
     ConfigList milestones;
     int64_t warmup_steps;
     double warmup_epochs;
+    /* the rate of a tier in parts of the one's behind it; 1: all have the same */
+    double layer_decay;
     int group_count;
     /* owned */
     struct OptimGroup *group;
@@ -65,7 +67,7 @@ typedef struct OptimGroup {
     /* a bit for each ParamRole (optim.h); 0: any */
     int roles;
     /* on the rate of each step */
-    double lr_factor;
+    double lr_scale;
     /* resolved: what the group says, else what optim says; it owns nothing */
     OptimConfig own;
     /* a bit for each key of optim that the group gives, by its place in it */
@@ -117,6 +119,9 @@ typedef struct Config {
         /* patterns "a,b" of what begins anew, "": the classifier where its size differs; prefixes
          * "old:new,..." of the file's names */
         char *init_fresh, *init_rename;
+        /* patterns "a,b" of what is not trained; FreezeNorm */
+        char *freeze;
+        int freeze_norm;
     } model;
     struct {
         /* HDF5 files; NULL where not set */

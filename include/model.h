@@ -48,6 +48,9 @@ typedef struct Param {
      * place in a checkpoint */
     int tied;
     ParamCut cut;
+    /* It stays as it is: no gradient, no state; a running statistic does not move. Of tied ones all
+     * or none are. */
+    bool frozen;
     /* each rank of a tensor group has a part of its gradient, which is the sum over them */
     bool partial;
     int64_t offset,
@@ -96,6 +99,14 @@ int graph_add(Graph *graph, const char *kind, const char *name, const int *in, i
  * can. ERR_CONFIG where the shapes differ. */
 Status graph_tie(Graph *graph, int node, int slot, const char *name);
 
+/* Does one of the patterns "a,b" (fnmatch) stand for a parameter of that name, or for its layer? */
+bool param_listed(const char *patterns, const char *name);
+/* Where each parameter stands between data and loss, for optim.layer_decay: tier[i] is 0 for the
+ * stem, then one number for each block (names up to their first number: layer1.0, h.3), and the
+ * last for the head. Without blocks each layer with parameters is a tier. A tied parameter is what
+ * it is tied to. Returns how many there are. */
+int graph_tiers(const Graph *graph, int *tier);
+
 /* Makes *graph the slice of rank `rank` of a tensor group: pairs of dense layers by columns and
  * rows, attention between them by heads, embedding and softmax loss by vocabulary, the rest by the
  * sequence where it can be. After graph_build, before graph_fuse. ERR_CONFIG where nothing, or too
@@ -122,8 +133,9 @@ Status graph_can_cut(const Graph *graph, const Config *config, int parts);
 /* that estimate */
 double node_cost(const Node *node);
 
-int64_t
-graph_param_count(const Graph *graph); /* trained elements; running statistics not counted */
+/* elements of parameters, and of those that are trained; running statistics not counted */
+int64_t graph_param_count(const Graph *graph);
+int64_t graph_trained_count(const Graph *graph);
 double graph_forward_macs(
     const Graph *graph); /* of conv, dense and attention (its causal half), one sample */
 /* Neighbours that the backend runs as one: batch_norm+relu(6), batch_norm+add+relu,
@@ -156,13 +168,17 @@ typedef struct ZooEntry {
 /* NULL-terminated */
 extern const ZooEntry *const zoo[];
 
-/* The words of model.stem, which resnets have, and of model.positions, which gpt2 has; those of
- * model.name are the zoo's. */
+/* The words of model.stem, which resnets have, of model.positions, which gpt2 has; those of
+ * model.name are the zoo's; */
 #define STEM_WORDS(W)      W(STEM_IMAGENET, "imagenet") W(STEM_SMALL, "small")
 #define POSITIONS_WORDS(W) W(POSITIONS_LEARNED, "learned") W(POSITIONS_ROTARY, "rotary")
+/* and of model.freeze_norm: what of a frozen batch norm stays as it is */
+#define FREEZE_NORM_WORDS(W)                                                                       \
+    W(FREEZE_NORM_ALL, "all") W(FREEZE_NORM_AFFINE, "affine") W(FREEZE_NORM_NONE, "none")
 typedef enum Stem { STEM_WORDS(LIST_CONSTANT) } Stem;
 typedef enum Positions { POSITIONS_WORDS(LIST_CONSTANT) } Positions;
-enum { MODEL_WORDS = 3 };
+typedef enum FreezeNorm { FREEZE_NORM_WORDS(LIST_CONSTANT) } FreezeNorm;
+enum { MODEL_WORDS = 4 };
 extern const ConfigWords model_words[MODEL_WORDS];
 
 #endif

@@ -30,6 +30,8 @@ typedef struct OptimTensor {
     /* in the model's own order: out x in, OIHW; ndim 0: a vector that nobody knows more of */
     Shape shape;
     ParamRole role;
+    /* not updated: its rule may be one that could not */
+    bool frozen;
 } OptimTensor;
 /* Who updates some of the parameters, and how: optim's own keys, or those of a group. */
 typedef struct OptimRule {
@@ -48,6 +50,9 @@ OptimRule optim_rule(const Config *config, int number);
  * where a pattern matches no name, a group is chosen by no tensor, or a rule cannot update what it
  * is given. tensor: all of the model's. */
 Status optim_assign(const Config *config, const OptimTensor *tensor, int count, int *rule);
+/* optim.layer_decay's factor on the rate of what no group names: of tier `tier` of so many (timm's
+ * layer-wise decay; Clark et al. 2020, "ELECTRA"). */
+double optim_tier_scale(const Config *config, int rule, int tier, int tiers);
 
 /* One tensor in the arenas. */
 typedef struct OptimRange {
@@ -55,6 +60,8 @@ typedef struct OptimRange {
     /* weights do, biases and norms do not; a rule's decay_all counts, too */
     bool decay;
     int rule;
+    /* on the rate that its rule gives it; 0: 1 */
+    double lr_scale;
     OptimTensor tensor;
 } OptimRange;
 /* What of a range is updated here: all of it, or this rank's share. */
@@ -147,7 +154,7 @@ struct Optim {
     /* borrowed */
     Backend *backend;
     int rule_count;
-    /* owned */
+    /* owned; those of the configuration, then one for each other rate that ranges have with them */
     OptimRule *rule;
     /* of state that some rule holds */
     int slots;

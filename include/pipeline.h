@@ -26,11 +26,12 @@ extern const ConfigWords pipeline_words[PIPELINE_WORDS];
 typedef enum ActionKind {
     /* of run `index` */
     ACTION_FORWARD,
-    /* its backward_begin, _weight, _data */
+    /* its backward_begin, _weight (unless it is frozen), _data */
     ACTION_BACKWARD,
     /* without _weight where that can wait */
     ACTION_BACKWARD_DATA,
-    /* what has waited; or the gradients in RunOffsets.dw to the arena */
+    /* what has waited; or the gradients in RunOffsets.dw to the arena; or statistics alone, where
+     * no gradient comes so far */
     ACTION_BACKWARD_WEIGHT,
     /* dst = src */
     ACTION_COPY,
@@ -72,8 +73,11 @@ enum { OFFSET_NONE = -1, OFFSET_INPUT = -2 };
 typedef struct RunOffsets {
     int node;
     int64_t x[SPEC_INPUTS], y, dy, saved, x_saved, dx[SPEC_INPUTS];
-    /* OFFSET_NONE: in the gradient arena */
+    /* OFFSET_NONE: in the gradient arena; of a frozen parameter: nowhere, or where an operation may
+     * leave it */
     int64_t dw[SPEC_PARAMS];
+    /* dw is written with dx, and copied to the arena later */
+    bool dw_waits;
     /* as OpRun's */
     bool dx_add;
 } RunOffsets;
@@ -151,10 +155,11 @@ typedef struct GatherPlan {
     int count;
     /* owned */
     ParamBucket *bucket;
-    /* owned, one a parameter: that of its value; -1: on other stages */
+    /* owned, one a parameter: that of its value; -1: on other stages, or frozen */
     int *bucket_of;
-    /* of the ring of parameters */
-    int64_t elements;
+    /* of the ring of parameters, and behind it, in the same memory, of the frozen ones: all have
+     * them whole */
+    int64_t elements, frozen;
     /* that are gathered in a step, */
     double step_elements;
     /* so many buckets in all */
@@ -223,9 +228,11 @@ typedef struct Plan {
     /* micro-batches of data held at a time, at most */
     int batches_out;
     bool reads_data, reads_labels;
-    /* Owned, one a parameter: offset of its value here, in floats; -1: on other stages. */
+    /* Owned, one a parameter: offset of its value here, in floats; -1: on other stages. Those that
+     * are frozen come behind the others. */
     int64_t *param_offset;
-    /* Owned: of its gradient. The same but for one that is tied to a parameter of this stage. */
+    /* Owned: of its gradient. The same but for one that is tied to a parameter of this stage; -1:
+     * it has none, for it is frozen. */
     int64_t *gradient_offset;
     /* Owned: where backward writes it. The same, but with sharded gradients: in the ring of
      * buckets. */
@@ -235,6 +242,8 @@ typedef struct Plan {
     int64_t *weight_offset;
     /* of the arenas */
     int64_t param_elements, gradient_elements;
+    /* of param_elements, the first: those that are not frozen */
+    int64_t trained_elements;
     /* of the one that backward writes to */
     int64_t micro_grad_elements;
     int64_t metrics_offset;

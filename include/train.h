@@ -81,8 +81,10 @@ const Plan *trainer_plan(const Trainer *trainer);
 /* Nodes where the chunks of the model begin, and the end: stages * chunks + 1 of them. */
 const int *trainer_cuts(const Trainer *trainer);
 const Optim *trainer_optim(const Trainer *trainer);
-/* One a parameter of the graph: the number of its rule, see optim_assign; what its update needs. */
+/* One a parameter of the graph: the number of its rule, see optim_assign; a factor on the rate that
+ * it has by that; what its update needs. */
 const int *trainer_rules(const Trainer *trainer);
+const double *trainer_lr_scales(const Trainer *trainer);
 const ParamUpdate *trainer_updates(const Trainer *trainer);
 const DataSet *trainer_train_set(const Trainer *trainer);
 /* Without samples where there is none. */

@@ -88,9 +88,9 @@ typedef struct OpTable {
     /* May change dy in place where spec.act is not ACT_NONE (the fused activation's mask). */
     void (*backward_begin)(Op *op, const OpRun *run);
     /* Writes dx[]; where not weight_later, perhaps dw[], too, if there is a dx[0], in place of
-     * backward_weight. */
+     * backward_weight: then dw[] is memory, also where spec.frozen. */
     void (*backward_data)(Op *op, const OpRun *run);
-    /* writes dw[] */
+    /* writes dw[]; not run where spec.frozen, which an operation may plan by */
     void (*backward_weight)(Op *op, const OpRun *run);
     /* Host pointers. NULL: the stored order is the plain one. unpack may be called by any thread,
      * while others compute. */

@@ -82,6 +82,10 @@ typedef struct OpSpec {
     bool rotary;
     TensorSlice slice;
     ExchangeKind exchange;
+    /* No w is trained, nor moves: backward_weight is not run. Some of them may be so without it. */
+    bool frozen;
+    /* batch_norm: it normalises with its running statistics, which stay, in training, too */
+    bool fixed_stats;
     /* dense: w is stored in its plain order (another operation has the same w). */
     bool plain_weight;
     /* w: parameters first, then running statistics */

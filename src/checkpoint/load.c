@@ -28,8 +28,8 @@ static Status match(Load *load, int i, bool *used)
     const StoredTensor *t = stored_find(file, mine->path);
     if (!t && strncmp(mine->path, "/optim/", 7) == 0)
         return fail(ERR_DATA,
-                    "%s: tensor %s is missing: its optimizer was another one (optim.name, or "
-                    "optim.groups; `weft ckpt info` shows what state it holds)",
+                    "%s: tensor %s is missing: its optimizer was another one (optim.name, "
+                    "optim.groups or model.freeze; `weft ckpt info` shows what state it holds)",
                     file->path, mine->path);
     if (!t)
         return fail(ERR_DATA,
@@ -51,7 +51,7 @@ static Status match_all(Load *load, bool *used)
         if (strncmp(path, "/optim/", 7) == 0)
             return fail(ERR_DATA,
                         "%s: tensor %s is no state of this optimizer: the one that wrote it was "
-                        "another one (optim.name, or optim.groups)",
+                        "another one (optim.name, optim.groups or model.freeze)",
                         file->path, path);
         return fail(
             ERR_DATA,

@@ -25,8 +25,8 @@ typedef struct StepBench {
 } StepBench;
 
 /* Model flops of one micro-batch: products of dense layers, convolutions and attention's causal
- * half, backward as twice forward where inputs have gradients. No elementwise work, nothing that is
- * computed again. Of a tensor group's slices all. */
+ * half, backward as often as forward for gradients of inputs, and of weights that are trained. No
+ * elementwise work, nothing that is computed again. Of a tensor group's slices all. */
 static double micro_flops(const Trainer *t)
 {
     GridShape shape = trainer_shape(t);
@@ -34,8 +34,9 @@ static double micro_flops(const Trainer *t)
     double flops = 0;
     for (int i = 0; i < graph->node_count; ++i) {
         const Op *op = graph->node[i].op;
-        if (op_info(op->spec.kind)->macs)
-            flops += op->flops_forward * (op->spec.need_dx[0] ? 3 : 2);
+        const OpSpec *s = &op->spec;
+        int passes = s->w_count > 0 ? 1 + s->need_dx[0] + !s->frozen : s->need_dx[0] ? 3 : 1;
+        if (op_info(s->kind)->macs) flops += op->flops_forward * passes;
     }
     return bench_sum_ranks(trainer_world(t), flops) / (shape.dp * shape.pp);
 }

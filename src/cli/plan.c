@@ -67,8 +67,8 @@ static Status count_ranks(Config *config, const World *world, int64_t given, int
 
 /* ---- the view ---- */
 
-/* Forward and backward share a node's time by their flops; backward's halves are alike where there
- * are weights. */
+/* Forward and backward, if it has one, share a node's time by their flops; backward's halves are
+ * alike where there are weights that are trained. */
 static TaskCost chunk_cost(const Trainer *t, int first, int last)
 {
     TaskCost cost = {0};
@@ -77,7 +77,10 @@ static TaskCost chunk_cost(const Trainer *t, int first, int last)
         double seconds = node_cost(node), forward = node->op->flops_forward,
                backward = node->op->flops_backward;
         double share = forward + backward > 0 ? forward / (forward + backward) : 1.0 / 3;
-        double later = node->spec.w_count > 0 ? seconds * (1 - share) / 2 : 0;
+        bool trains = node->spec.w_count > 0 && !node->spec.frozen, back = trains;
+        for (int k = 0; k < node->spec.x_count; ++k) back = back || node->spec.need_dx[k];
+        if (!back) share = 1;
+        double later = trains ? seconds * (1 - share) / 2 : 0;
         cost.forward += seconds * share;
         cost.backward_data += seconds * (1 - share) - later;
         cost.backward_weight += later;

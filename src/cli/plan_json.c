@@ -108,9 +108,11 @@ static void put_layer(const PlanView *v, int chunk, const Node *node, Json *json
 {
     const Graph *g = trainer_graph(v->trainer);
     int64_t params = 0;
+    bool trained = false;
     for (int k = 0; k < node->spec.w_count; ++k) {
         const Param *p = &g->param[node->param[k]];
         if (!p->info.buffer && p->tied < 0) params += shape_count(p->shape);
+        trained = trained || (!p->info.buffer && !p->frozen);
     }
     json_object(json, NULL);
     json_text(json, "name", node->name);
@@ -120,6 +122,7 @@ static void put_layer(const PlanView *v, int chunk, const Node *node, Json *json
         json_int(json, NULL, node->spec.y.shape.dim[d]);
     json_end(json);
     json_int(json, "parameters", params);
+    json_bool(json, "trained", trained);
     json_real(json, "flops_forward", node->op->flops_forward);
     json_real(json, "flops_backward", node->op->flops_backward);
     json_int(json, "stage", view_stage(v, chunk));
@@ -158,6 +161,8 @@ void plan_view_json(const PlanView *v, FILE *out)
     json_text(&json, "model", *config->model.name ? config->model.name : "layers");
     json_int(&json, "layers", graph->node_count);
     json_int(&json, "parameters", graph_param_count(graph));
+    json_int(&json, "parameters_trained", graph_trained_count(graph));
+    json_int(&json, "parameters_frozen", graph_param_count(graph) - graph_trained_count(graph));
     json_real(&json, "forward_macs", graph_forward_macs(graph));
     json_int(&json, "classes", graph->classes);
     json_int(&json, "batch", sizes.batch);

@@ -39,11 +39,22 @@ static void names_add(Names *names, const char *name)
     names->times[names->count++] = 1;
 }
 
+static bool is_trained(const Param *p)
+{
+    return !p->info.buffer && !p->frozen && p->tied < 0;
+}
+
 /* Is the parameter one that this rule of the configuration updates, and no other's? */
 static bool is_of(const Trainer *t, int param, int rule)
 {
-    const Param *p = &trainer_graph(t)->param[param];
-    return !p->info.buffer && p->tied < 0 && trainer_rules(t)[param] == rule;
+    return is_trained(&trainer_graph(t)->param[param]) && trainer_rules(t)[param] == rule;
+}
+
+/* The highest rate that a parameter has. */
+static double rate_of(const Trainer *t, int param)
+{
+    return optim_rule(trainer_config(t), trainer_rules(t)[param]).is->lr *
+           trainer_lr_scales(t)[param];
 }
 
 static void print_names(const Trainer *t, int rule, FILE *out)
@@ -89,6 +100,26 @@ static void print_rule(const Trainer *t, int rule, FILE *out)
     print_names(t, rule, out);
 }
 
+/* Rates by tier, those that are alike in one line. */
+static void print_tiers(const Trainer *t, FILE *out)
+{
+    const Graph *g = trainer_graph(t);
+    const Param *from = NULL, *to = NULL;
+    double rate = 0;
+    if (trainer_config(t)->optim.layer_decay == 1) return;
+    for (int i = 0; i <= g->param_count; ++i) {
+        bool end = i == g->param_count;
+        if (!end && (trainer_rules(t)[i] > 0 || !is_trained(&g->param[i]))) continue;
+        if (from && (end || rate_of(t, i) != rate))
+            fprintf(out, "  lr %-9.4g %s%s%s\n", rate, from->name, from == to ? "" : " to ",
+                    from == to ? "" : to->name);
+        if (end) break;
+        if (!from || rate_of(t, i) != rate) from = &g->param[i];
+        to = &g->param[i];
+        rate = rate_of(t, i);
+    }
+}
+
 /* What a rank of a tensor group takes from the others in a step: of each tensor that its replica
  * updates whole, or, where nothing is shared out, of all of the stage. The widest slices count. */
 static double gathered_bytes(const PlanView *v, int stage, int dp_rank)
@@ -100,8 +131,8 @@ static double gathered_bytes(const PlanView *v, int stage, int dp_rank)
     for (int i = 0; i < graph->param_count; ++i) {
         int64_t first, count;
         const Param *p = &graph->param[i];
-        if (p->info.buffer || plan->param_offset[i] < 0 || !trainer_updates(t)[i].whole ||
-            !p->cut.parts)
+        if (p->info.buffer || p->frozen || plan->param_offset[i] < 0 ||
+            !trainer_updates(t)[i].whole || !p->cut.parts)
             continue;
         plan_shard(plan, i, dp_rank, &first, &count);
         if (count > 0)
@@ -149,10 +180,11 @@ void plan_update_text(const PlanView *v, FILE *out)
 {
     const Trainer *t = v->trainer;
     const Config *config = trainer_config(t);
-    if (!optim_packs(config)) return;
+    if (!optim_packs(config) && config->optim.layer_decay == 1) return;
     fprintf(out, "\noptimizer\n");
     for (int rule = 1; rule < optim_rule_count(config); ++rule) print_rule(t, rule, out);
     print_rule(t, 0, out);
+    print_tiers(t, out);
     print_whole(v, out);
 }
 
@@ -173,11 +205,28 @@ static void put_rule(const Trainer *t, int rule, Json *json)
     json_end(json);
 }
 
+/* Of those with a value of their own; lr: the highest, 0 where it is frozen. */
+static void put_param(const Trainer *t, int i, Json *json)
+{
+    const Graph *whole = graph_whole(trainer_graph(t));
+    const Param *p = &whole->param[i];
+    if (p->info.buffer || p->tied >= 0) return;
+    json_object(json, NULL);
+    json_text(json, "name", p->name);
+    json_int(json, "elements", shape_count(p->shape));
+    json_bool(json, "frozen", p->frozen);
+    json_real(json, "lr", p->frozen ? 0 : rate_of(t, i));
+    json_end(json);
+}
+
 void plan_update_json(const PlanView *v, Json *json)
 {
     const Trainer *t = v->trainer;
     json_array(json, "optimizer");
     for (int rule = 0; rule < optim_rule_count(trainer_config(t)); ++rule) put_rule(t, rule, json);
+    json_end(json);
+    json_array(json, "parameter");
+    for (int i = 0; i < trainer_graph(t)->param_count; ++i) put_param(t, i, json);
     json_end(json);
     json_real(json, "gathered_bytes", view_gathered_bytes(v));
 }

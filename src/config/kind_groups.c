@@ -9,7 +9,7 @@
 
 const Option group_roles = {.key = "optim.groups.roles", .kind = &kind_flags};
 static const Option match_row = {.kind = &kind_text, .min = 1};
-static const Option factor_row = {
+static const Option scale_row = {
     .kind = &kind_real, .lo = 0, .lo_open = true, .hi = INFINITY, .fallback = "1"};
 
 static const Option *first_of_optim(void)
@@ -78,14 +78,16 @@ static Status read_roles(Reading *r, OptimGroup *group, const Node *node)
 
 static Status unknown_key(const char *key)
 {
-    const char *name[64] = {"match", "roles", "lr_factor"};
+    const char *name[64] = {"match", "roles", "lr_scale"};
     int count = 3;
+    if (!strcmp(key, "lr_factor"))
+        return fail(ERR_CONFIG, "lr_factor has another name now: write lr_scale");
     for (int i = 0; i < option_count && count < 64; ++i)
         if (options[i].grouped) name[count++] = option_leaf(&options[i]);
     const char *near = text_nearest(key, name, count);
     if (near) return fail(ERR_CONFIG, "a group has no key '%s'; did you mean '%s'?", key, near);
     return fail(ERR_CONFIG,
-                "a group has no key '%s': it has match, roles, lr_factor and keys of "
+                "a group has no key '%s': it has match, roles, lr_scale and keys of "
                 "optim such as name, lr and weight_decay",
                 key);
 }
@@ -95,15 +97,15 @@ static Status read_key(Reading *r, OptimGroup *group, const Node *key, const Nod
     r->at = key;
     if (!strcmp(key->text, "match")) return read_match(r, group, value);
     if (!strcmp(key->text, "roles")) return read_roles(r, group, value);
-    bool factor = !strcmp(key->text, "lr_factor");
-    const Option *option = factor ? &factor_row : grouped_option(key->text);
+    bool scale = !strcmp(key->text, "lr_scale");
+    const Option *option = scale ? &scale_row : grouped_option(key->text);
     if (!option) return unknown_key(key->text);
     Reading own = {.option = option, .config = r->config, .at = value};
-    void *field = factor ? &group->lr_factor : field_in(&group->own, option);
+    void *field = scale ? &group->lr_scale : field_in(&group->own, option);
     Status status = option->kind->read(&own, field, value);
     r->at = own.at;
     if (status != OK) return fail(ERR_CONFIG, "%s: %s", key->text, fail_message());
-    if (!factor) group->given |= optim_bit(option);
+    if (!scale) group->given |= optim_bit(option);
     return OK;
 }
 
@@ -126,8 +128,8 @@ static Status read_group(Reading *r, OptimGroup *group, const Node *node)
     if (group->match_count == 0 && group->roles == 0)
         return fail(ERR_CONFIG,
                     "the group says neither match nor roles: which parameters are in it?");
-    if (group->lr_factor > 0 && group->given & optim_bit(grouped_option("lr")))
-        return fail(ERR_CONFIG, "the group gives both lr and lr_factor: keep one of the two");
+    if (group->lr_scale > 0 && group->given & optim_bit(grouped_option("lr")))
+        return fail(ERR_CONFIG, "the group gives both lr and lr_scale: keep one of the two");
     return OK;
 }
 
@@ -190,9 +192,9 @@ static void print_group(FILE *out, const OptimGroup *group, const Config *config
         print_roles(out, group->roles);
         fputc(']', out);
     }
-    if (group->lr_factor > 0) {
-        fputs(", lr_factor: ", out);
-        text_real(out, group->lr_factor);
+    if (group->lr_scale > 0) {
+        fputs(", lr_scale: ", out);
+        text_real(out, group->lr_scale);
     }
     for (int i = 0; i < option_count; ++i) {
         if (!options[i].grouped || !(group->given & optim_bit(&options[i]))) continue;
@@ -274,7 +276,7 @@ static Status resolve(Config *config, OptimGroup *group)
         own.name = said.name;
         TRY(fresh_constants(config, &own));
     }
-    if (group->lr_factor > 0) own.lr *= group->lr_factor;
+    if (group->lr_scale > 0) own.lr *= group->lr_scale;
     for (int i = 0; i < option_count; ++i)
         if (options[i].grouped && group->given & optim_bit(&options[i]))
             copy_field(&own, &said, &options[i]);

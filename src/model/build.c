@@ -157,6 +157,7 @@ static Status build(Graph *graph, const Config *config)
         TRY(add_zoo(graph, config, &logits));
     Status status = add_loss(graph, config, logits);
     if (status != OK) return place_fail(config, status);
+    TRY(graph_freeze(graph, config));
     graph_need_dx(graph);
     return OK;
 }

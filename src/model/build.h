@@ -27,7 +27,9 @@ bool graph_name_taken(const Graph *graph, const char *name);
 Desc graph_output(const Graph *graph, int node);
 /* uses[node]: how many inputs read it */
 void graph_count_uses(const Graph *graph, int *uses);
-/* sets every spec.need_dx */
+/* Freezes what model.freeze names. ERR_CONFIG where a pattern names nothing. */
+Status graph_freeze(Graph *graph, const Config *config);
+/* sets every spec.need_dx and spec.frozen */
 void graph_need_dx(Graph *graph);
 double node_macs(
     const Node *node); /* forward's multiply-adds, where OpInfo counts them; one micro-batch */

@@ -163,8 +163,12 @@ void graph_need_dx(Graph *graph)
     bool *wanted = mem_new((size_t)(graph->node_count + 1) * sizeof *wanted);
     for (int i = 0; i < graph->node_count; ++i) {
         Node *node = &graph->node[i];
-        for (int k = 0; k < node->spec.w_count; ++k)
-            wanted[i] = wanted[i] || !graph->param[node->param[k]].info.buffer;
+        node->spec.frozen = node->spec.w_count > 0;
+        for (int k = 0; k < node->spec.w_count; ++k) {
+            const Param *p = &graph->param[node->param[k]];
+            node->spec.frozen = node->spec.frozen && p->frozen;
+            wanted[i] = wanted[i] || (!p->info.buffer && !p->frozen);
+        }
         for (int k = 0; k < node->spec.x_count; ++k) {
             node->spec.need_dx[k] = node->in[k] != NODE_INPUT && wanted[node->in[k]];
             wanted[i] = wanted[i] || node->spec.need_dx[k];
@@ -186,13 +190,25 @@ const Graph *graph_whole(const Graph *graph)
     return graph->whole ? graph->whole : graph;
 }
 
-int64_t graph_param_count(const Graph *graph)
+static int64_t count_elements(const Graph *graph, bool frozen)
 {
     const Graph *g = graph_whole(graph);
     int64_t n = 0;
-    for (int i = 0; i < g->param_count; ++i)
-        if (!g->param[i].info.buffer && g->param[i].tied < 0) n += shape_count(g->param[i].shape);
+    for (int i = 0; i < g->param_count; ++i) {
+        const Param *p = &g->param[i];
+        if (!p->info.buffer && p->tied < 0 && p->frozen == frozen) n += shape_count(p->shape);
+    }
     return n;
+}
+
+int64_t graph_trained_count(const Graph *graph)
+{
+    return count_elements(graph, false);
+}
+
+int64_t graph_param_count(const Graph *graph)
+{
+    return graph_trained_count(graph) + count_elements(graph, true);
 }
 
 double node_macs(const Node *node)

@@ -60,9 +60,9 @@ double node_cost(const Node *node)
     for (int k = 0; k < s->w_count; ++k) {
         double w = (double)op->w_elements[k] * (double)sizeof(float);
         forward += w;
-        backward += 2 * w;
+        backward += s->frozen ? w : 2 * w;
     }
-    bool trains = s->w_count > 0;
+    bool trains = s->w_count > 0 && !s->frozen;
     for (int k = 0; k < s->x_count; ++k) trains = trains || (s->need_dx[k] && !op->dx_alias[k]);
     return roof_s(op->flops_forward, forward) + (trains ? roof_s(op->flops_backward, backward) : 0);
 }

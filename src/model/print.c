@@ -44,20 +44,30 @@ static char *grouped(int64_t n, char *out)
     return out;
 }
 
-/* How many trained numbers a node has of its own; "tied" for one whose weight is another's. */
+/* How many numbers of parameters a node has of its own; "tied" for one whose weight is another's;
+ * "frozen" where none of its own is trained. */
 static char *trained_text(const Graph *graph, const Node *node, char *out)
 {
     int64_t n = 0;
-    bool tied = false;
+    bool tied = false, trained = false;
     for (int i = 0; i < node->spec.w_count; ++i) {
         const Param *p = &graph->param[node->param[i]];
         tied = tied || p->tied >= 0;
         if (!p->info.buffer && p->tied < 0) n += shape_count(p->shape);
+        trained = trained || (!p->info.buffer && !p->frozen);
     }
     *out = '\0';
     if (n) grouped(n, out);
     if (tied) strcat(out, n ? ", tied" : "tied");
+    if (n && !trained) strcat(out, " frozen");
     return out;
+}
+
+/* Of the column of parameters. */
+static int params_width(const Graph *graph)
+{
+    enum { PLAIN = 12, FROZEN = 18 };
+    return graph_trained_count(graph) < graph_param_count(graph) ? FROZEN : PLAIN;
 }
 
 static void print_node(const Graph *graph, const Node *node, int name_width, const char *mark,
@@ -66,9 +76,10 @@ static void print_node(const Graph *graph, const Node *node, int name_width, con
     char kind[CELL], shape[CELL], layout[CELL], count[CELL], flops[CELL] = "";
     double macs = node_macs(node) / (double)graph->input.shape.dim[0];
     if (macs > 0) snprintf(flops, sizeof flops, "%.2f", 2e-6 * macs);
-    fprintf(out, "%-*s  %-20s  %-16s  %-19s  %12s  %10s%s%s\n", name_width, node->name,
+    fprintf(out, "%-*s  %-20s  %-16s  %-19s  %*s  %10s%s%s\n", name_width, node->name,
             kind_text(node, kind), shape_text(node->spec.y.shape, shape), layout_text(node, layout),
-            trained_text(graph, node, count), flops, mark ? "  " : "", mark ? mark : "");
+            params_width(graph), trained_text(graph, node, count), flops, mark ? "  " : "",
+            mark ? mark : "");
 }
 
 /* Each choice of kernels once. */
@@ -90,22 +101,25 @@ void graph_print(const Graph *graph, FILE *out)
 
 void graph_print_marked(const Graph *graph, const char *title, const char *const *mark, FILE *out)
 {
-    char count[CELL];
+    char count[CELL], frozen[CELL];
     int width = (int)strlen("layer");
     for (int i = 0; i < graph->node_count; ++i)
         if ((int)strlen(graph->node[i].name) > width) width = (int)strlen(graph->node[i].name);
-    fprintf(out, "%-*s  %-20s  %-16s  %-19s  %12s  %10s%s%s\n", width, "layer", "kind", "output",
-            "layout", "parameters", "MFLOP", mark ? "  " : "", mark ? title : "");
+    fprintf(out, "%-*s  %-20s  %-16s  %-19s  %*s  %10s%s%s\n", width, "layer", "kind", "output",
+            "layout", params_width(graph), "parameters", "MFLOP", mark ? "  " : "",
+            mark ? title : "");
     for (int i = 0; i < graph->node_count; ++i)
         print_node(graph, &graph->node[i], width, mark ? mark[i] : NULL, out);
     const char *note = NULL;
     for (int i = 0; i < graph->node_count && !note; ++i)
         note = node_info(&graph->node[i])->macs_note;
+    int64_t still = graph_param_count(graph) - graph_trained_count(graph);
     fprintf(out,
-            "%s trained parameters; %.2f MFLOP forward for one sample (convolutions and dense "
+            "%s trained parameters%s%s; %.2f MFLOP forward for one sample (convolutions and dense "
             "layers%s%s)\n",
-            grouped(graph_param_count(graph), count), 2e-6 * graph_forward_macs(graph),
-            note ? ", " : "", note ? note : "");
+            grouped(graph_trained_count(graph), count), still ? ", frozen: " : "",
+            still ? grouped(still, frozen) : "", 2e-6 * graph_forward_macs(graph), note ? ", " : "",
+            note ? note : "");
     for (int i = 0; i < graph->param_count; ++i)
         if (graph->param[i].tied >= 0)
             fprintf(out, "%s is tied to %s: one value\n", graph->param[i].name,

@@ -31,6 +31,7 @@ const ConfigWords model_words[MODEL_WORDS] = {
     {"model.name", .word = zoo_word},
     {"model.stem", .text = LIST_TEXT(STEM_WORDS)},
     {"model.positions", .text = LIST_TEXT(POSITIONS_WORDS)},
+    {"model.freeze_norm", .text = LIST_TEXT(FREEZE_NORM_WORDS)},
 };
 
 char *zoo_number(int64_t n, char out[ZOO_NUMBER])

@@ -3,6 +3,7 @@
 #include "rules.h"
 
 #include <fnmatch.h>
+#include <math.h>
 
 static bool matches(const OptimGroup *group, const OptimTensor *tensor)
 {
@@ -66,6 +67,12 @@ Status optim_assign(const Config *config, const OptimTensor *tensor, int count, 
     for (int i = 0; i < count; ++i) rule[i] = rule_of(config, &tensor[i]);
     for (int g = 0; g < config->optim.group_count; ++g)
         TRY(check_group(config, g, tensor, count, rule));
-    for (int i = 0; i < count; ++i) TRY(check_rule(config, &tensor[i], rule[i]));
+    for (int i = 0; i < count; ++i)
+        if (!tensor[i].frozen) TRY(check_rule(config, &tensor[i], rule[i]));
     return OK;
+}
+
+double optim_tier_scale(const Config *config, int rule, int tier, int tiers)
+{
+    return rule > 0 ? 1 : pow(config->optim.layer_decay, tiers - 1 - tier);
 }

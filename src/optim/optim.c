@@ -75,6 +75,18 @@ static void place_scratch(Optim *optim, OptimPiece *piece, int64_t *used)
     if (end > optim->scratch_elements) optim->scratch_elements = end;
 }
 
+/* Rule number `rule` with another rate. */
+static const OptimRule *rule_at(Optim *optim, int rule, double lr_scale)
+{
+    OptimRule own = optim->rule[rule];
+    if (lr_scale == 0 || lr_scale == 1) return &optim->rule[rule];
+    own.rate *= lr_scale;
+    for (int i = optim_rule_count(optim->config); i < optim->rule_count; ++i)
+        if (optim->rule[i].is == own.is && optim->rule[i].rate == own.rate) return &optim->rule[i];
+    optim->rule[optim->rule_count] = own;
+    return &optim->rule[optim->rule_count++];
+}
+
 static void make_pieces(Optim *optim, int64_t arena_elements)
 {
     const OptimShard *share = &optim->share;
@@ -94,7 +106,7 @@ static void make_pieces(Optim *optim, int64_t arena_elements)
             .value = share->gather ? share->value[i] : range->offset,
             .gradient = share->gather ? share->gradient[i] : range->offset,
             .decay = range->decay,
-            .rule = &optim->rule[range->rule],
+            .rule = rule_at(optim, range->rule, range->lr_scale),
             .tensor = &range->tensor,
         };
         place_state(optim, piece, packed);
@@ -236,7 +248,7 @@ static Status check_whole(const Optim *o)
 static void take_rules(Optim *o)
 {
     o->rule_count = optim_rule_count(o->config);
-    o->rule = mem_new((size_t)o->rule_count * sizeof *o->rule);
+    o->rule = mem_new((size_t)(o->rule_count + o->range_count) * sizeof *o->rule);
     for (int i = 0; i < o->rule_count; ++i) o->rule[i] = optim_rule(o->config, i);
     o->table = o->rule[0].table;
     for (int i = 0; i < o->range_count; ++i) {

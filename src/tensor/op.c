@@ -118,7 +118,7 @@ void op_backward_data(Op *op, const OpRun *run)
 
 void op_backward_weight(Op *op, const OpRun *run)
 {
-    if (op->table->backward_weight) op->table->backward_weight(op, run);
+    if (op->table->backward_weight && !op->spec.frozen) op->table->backward_weight(op, run);
 }
 
 void op_pack(Op *op, int i, const float *plain, float *stored)

@@ -4,7 +4,6 @@
  * is the last layer with parameters, where its size differs: a classifier of other classes. */
 #include "init_from.h"
 
-#include <fnmatch.h>
 #include <string.h>
 
 /* that a message names of a kind */
@@ -67,27 +66,9 @@ static int layer_chars(const char *path)
     return (int)(dot ? dot - path : (long)strlen(path));
 }
 
-/* Does the pattern stand for a tensor of that name, or for its layer? */
-static bool fits(const char *pattern, const char *leaf)
-{
-    char *layer = mem_format("%.*s", layer_chars(leaf), leaf);
-    bool yes = fnmatch(pattern, leaf, 0) == 0 || fnmatch(pattern, layer, 0) == 0;
-    mem_free(&layer);
-    return yes;
-}
-
-static bool is_listed(const char *list, const char *leaf)
-{
-    char *copy = mem_text(list ? list : ""), *rest = copy, *pattern;
-    bool yes = false;
-    while (!yes && (pattern = strsep(&rest, ","))) yes = *pattern && fits(pattern, leaf);
-    mem_free(&copy);
-    return yes;
-}
-
 static bool is_fresh(const Match *m, const char *path)
 {
-    if (is_listed(m->config->model.init_fresh, leaf_of(path))) return true;
+    if (param_listed(m->config->model.init_fresh, leaf_of(path))) return true;
     return m->last && layer_chars(leaf_of(path)) == m->last_chars &&
            !strncmp(leaf_of(path), m->last, (size_t)m->last_chars);
 }
@@ -173,7 +154,7 @@ static Status check_patterns(const Match *m)
     while (st == OK && (pattern = strsep(&rest, ","))) {
         bool met = !*pattern;
         for (int i = 0; i < m->io->count && !met; ++i)
-            met = fits(pattern, leaf_of(m->io->tensor[i].path));
+            met = param_listed(pattern, leaf_of(m->io->tensor[i].path));
         if (!met)
             st = config_fail_key(m->config, "model.init_fresh",
                                  "'%s' matches no layer and no tensor of this model; `weft ckpt "

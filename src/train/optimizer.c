@@ -22,7 +22,7 @@ static ParamRole role_of(const Graph *g, int param)
     return p->node == g->logits ? PARAM_HEAD : PARAM_WEIGHT;
 }
 
-/* The trained parameters that are no other's, in the model's order. */
+/* The parameters that are no other's, in the model's order. */
 static int list_tensors(const Graph *g, OptimTensor *tensor, int *param)
 {
     int count = 0;
@@ -30,7 +30,8 @@ static int list_tensors(const Graph *g, OptimTensor *tensor, int *param)
         const Param *p = &g->param[i];
         if (p->info.buffer || p->tied >= 0) continue;
         param[count] = i;
-        tensor[count++] = (OptimTensor){.name = p->name, .shape = p->shape, .role = role_of(g, i)};
+        tensor[count++] = (OptimTensor){
+            .name = p->name, .shape = p->shape, .role = role_of(g, i), .frozen = p->frozen};
     }
     return count;
 }
@@ -47,9 +48,11 @@ static void fill_updates(Trainer *t, const OptimTensor *tensor, const int *param
                          const int *rule)
 {
     const Graph *g = t->graph;
+    int *tier = mem_new((size_t)(g->param_count + 1) * sizeof *tier);
     for (int k = 0; k < count; ++k) {
         OptimNeed need = optim_need(t->config, &tensor[k], rule[k]);
         t->rule[param[k]] = rule[k];
+        if (tensor[k].frozen) continue;
         t->updates[param[k]] = (ParamUpdate){
             .slots = need.slots,
             .scratch = need.scratch,
@@ -58,11 +61,16 @@ static void fill_updates(Trainer *t, const OptimTensor *tensor, const int *param
             .slice_bytes = need.whole ? slices_bytes(g, param[k]) : 0,
         };
     }
+    int tiers = graph_tiers(g, tier);
+    for (int i = 0; i < g->param_count; ++i)
+        t->lr_scale[i] = optim_tier_scale(t->config, t->rule[i], tier[i], tiers);
     for (int i = 0; i < g->param_count; ++i) {
         if (g->param[i].tied < 0) continue;
+        t->lr_scale[i] = t->lr_scale[g->param[i].tied];
         t->rule[i] = t->rule[g->param[i].tied];
         t->updates[i] = t->updates[g->param[i].tied];
     }
+    mem_free(&tier);
 }
 
 Status train_assign_rules(Trainer *t)
@@ -74,6 +82,7 @@ Status train_assign_rules(Trainer *t)
     int count = list_tensors(g, tensor, param);
     t->rule = mem_new(room * sizeof *t->rule);
     t->updates = mem_new(room * sizeof *t->updates);
+    t->lr_scale = mem_new(room * sizeof *t->lr_scale);
     Status st = optim_assign(t->config, tensor, count, rule);
     if (st == OK) fill_updates(t, tensor, param, count, rule);
     mem_free(&tensor);
@@ -135,13 +144,14 @@ static int list_ranges(Trainer *t, OptimRange *range)
     int count = 0;
     for (int i = 0; i < g->param_count; ++i) {
         const Param *p = &g->param[i];
-        if (p->info.buffer || !train_owns(t, i)) continue;
+        if (p->info.buffer || p->frozen || !train_owns(t, i)) continue;
         t->range_param[count] = i;
         range[count++] = (OptimRange){
             .offset = t->plan->param_offset[i],
             .elements = p->elements,
             .decay = p->info.decay,
             .rule = t->rule[i],
+            .lr_scale = t->lr_scale[i],
             .tensor = {.name = p->name, .shape = whole->param[i].shape, .role = role_of(whole, i)}};
     }
     return count;
@@ -159,7 +169,7 @@ Status train_make_optimizer(Trainer *t)
         OptimShard mine = shards_mine(t->shares);
         st = optim_new_shard(&t->optim, t->config, t->backend, range, count, &mine);
     } else {
-        st = optim_new(&t->optim, t->config, t->backend, range, count, t->plan->param_elements);
+        st = optim_new(&t->optim, t->config, t->backend, range, count, t->plan->trained_elements);
     }
     mem_free(&range);
     TRY(st);
@@ -177,4 +187,5 @@ void train_free_optimizer(Trainer *t)
     mem_free(&t->range_param);
     mem_free(&t->rule);
     mem_free(&t->updates);
+    mem_free(&t->lr_scale);
 }

@@ -64,9 +64,12 @@ static void describe(const Run *r)
     if (g->pp > 1 || g->tp > 1)
         snprintf(grid, sizeof grid, " as %dx%dx%d (%s, %d micro-batches)", g->dp, g->pp, g->tp,
                  t->schedule->name, t->micros_local);
-    log_info("%s: %lld parameters, %lld %s; %lld samples%s, batch %lld in micro-batches of %lld",
+    int64_t params = graph_param_count(t->graph), trained = graph_trained_count(t->graph);
+    char part[48] = "";
+    if (trained < params) snprintf(part, sizeof part, " (%lld trained)", (long long)trained);
+    log_info("%s: %lld parameters%s, %lld %s; %lld samples%s, batch %lld in micro-batches of %lld",
              t->config->model.name && t->config->model.name[0] ? t->config->model.name : "layers",
-             (long long)graph_param_count(t->graph), (long long)t->graph->classes,
+             (long long)params, part, (long long)t->graph->classes,
              tokens ? "different tokens" : "classes", (long long)t->train_set.samples, length,
              (long long)t->batch, (long long)t->micro_batch);
     if (t->backend->table->record_begin) log_info("CUDA graphs: %s", train_captures(t));
@@ -81,6 +84,7 @@ static void describe(const Run *r)
     char *padding = train_padding(t);
     if (padding) log_warn("%s", padding);
     mem_free(&padding);
+    if (trained == 0) log_warn("model.freeze names all parameters: nothing is trained");
     if (t->config->train.reproducible == REPRODUCIBLE_ANY_GRID && !train_bits_hold(t))
         log_warn("%d micro-batches over %d replicas: each takes %d, not a power of two, so these "
                  "bits hold for dp=%d only",

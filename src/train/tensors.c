@@ -27,7 +27,8 @@ static const OptimPiece *piece_of(const Trainer *t, int param)
 
 bool tensors_in_parts(const Tensors *list, int i)
 {
-    return list->plan->zero && (list->slot[i] >= 0 || list->plan->gathers);
+    bool frozen = list->trainer->graph->param[list->param[i]].frozen;
+    return list->plan->zero && (list->slot[i] >= 0 || (list->plan->gathers && !frozen));
 }
 
 bool tensors_sliced(const Tensors *list, int i)
@@ -92,9 +93,10 @@ void tensors_init(Tensors *list, const Trainer *t, const Plan *plan, bool params
                       .slot = mem_new(most * sizeof *list->slot)};
     for (int slot = -1; slot < slots; ++slot)
         for (int i = 0; i < params; ++i) {
-            bool buffer = t->graph->param[i].info.buffer;
-            bool has = slot < 0 || (!buffer && slot < rule_of(t, i).table->slots);
-            if (t->graph->param[i].tied < 0 && has) tensors_add(list, i, slot);
+            const Param *p = &t->graph->param[i];
+            bool updated = !p->info.buffer && !p->frozen;
+            bool has = slot < 0 || (updated && slot < rule_of(t, i).table->slots);
+            if (p->tied < 0 && has) tensors_add(list, i, slot);
         }
 }
 

@@ -47,6 +47,8 @@ struct Trainer {
     Optim *optim;
     /* owned: of each parameter, see optim_assign */
     int *rule;
+    /* owned, likewise: on the rate that its rule gives it */
+    double *lr_scale;
     /* owned: likewise what its update needs */
     ParamUpdate *updates;
     /* owned: slices of a tensor that is put together; NULL: none is */

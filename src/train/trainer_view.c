@@ -41,6 +41,11 @@ const Optim *trainer_optim(const Trainer *t)
     return t->optim;
 }
 
+const double *trainer_lr_scales(const Trainer *t)
+{
+    return t->lr_scale;
+}
+
 const int *trainer_rules(const Trainer *t)
 {
     return t->rule;

@@ -143,12 +143,12 @@ static void no_parts(void)
 /* ---- groups ---- */
 
 static const OptimTensor tensors[] = {
-    {"wte.weight", {2, {50, 8, 1, 1}}, PARAM_EMBEDDING},
-    {"h.0.ln.weight", {1, {8, 1, 1, 1}}, PARAM_NORM},
-    {"h.0.fc.weight", {2, {16, 8, 1, 1}}, PARAM_WEIGHT},
-    {"h.0.fc.bias", {1, {16, 1, 1, 1}}, PARAM_BIAS},
-    {"h.1.fc.weight", {2, {16, 8, 1, 1}}, PARAM_WEIGHT},
-    {"head.weight", {2, {50, 8, 1, 1}}, PARAM_HEAD},
+    {"wte.weight", {2, {50, 8, 1, 1}}, PARAM_EMBEDDING, false},
+    {"h.0.ln.weight", {1, {8, 1, 1, 1}}, PARAM_NORM, false},
+    {"h.0.fc.weight", {2, {16, 8, 1, 1}}, PARAM_WEIGHT, false},
+    {"h.0.fc.bias", {1, {16, 1, 1, 1}}, PARAM_BIAS, false},
+    {"h.1.fc.weight", {2, {16, 8, 1, 1}}, PARAM_WEIGHT, false},
+    {"head.weight", {2, {50, 8, 1, 1}}, PARAM_HEAD, false},
 };
 enum { TENSORS = sizeof tensors / sizeof tensors[0] };
 
@@ -178,8 +178,51 @@ static void assignment(void)
                 (const int[]){1, 1, 0, 1, 0, 1});
     check_rules("groups: [{match: 'h.0.*', lr: 1}, {match: ['*.weight', 'h.*'], lr: 2}]",
                 (const int[]){2, 1, 1, 1, 2, 2});
-    check_rules("groups: [{match: 'h.*', roles: weight, lr_factor: 0.1}]",
+    check_rules("groups: [{match: 'h.*', roles: weight, lr_scale: 0.1}]",
                 (const int[]){0, 0, 1, 0, 1, 0});
+}
+
+/* A rule that could not update a tensor may have it where it is not updated. */
+static void frozen(void)
+{
+    Config *config = NULL;
+    OptimTensor own[TENSORS];
+    int rule[TENSORS];
+    memcpy(own, tensors, sizeof own);
+    CHECK_OK(parse(&config, "name: muon"));
+    own[0].frozen = own[1].frozen = own[3].frozen = true;
+    CHECK_FAILS(optim_assign(config, own, TENSORS, rule), ERR_CONFIG, "head.weight");
+    own[5].frozen = true;
+    CHECK_OK(optim_assign(config, own, TENSORS, rule));
+    config_free(&config);
+}
+
+/* decay^(last - tier), but for what a group names; updates go by it. */
+static void tiers(void)
+{
+    enum { APART = 64, COUNT = 4 };
+    Config *config = NULL;
+    Optim *optim = NULL;
+    Backend *backend = backend_of(1);
+    OptimRange range[COUNT];
+    float w[COUNT * APART] = {0}, g[COUNT * APART];
+    CHECK_OK(parse(&config, "lr: 0.5, layer_decay: 0.75, groups: [{match: x, lr_scale: 4}]"));
+    CU_ASSERT_DOUBLE_EQUAL(optim_tier_scale(config, 0, 3, 4), 1, 0);
+    CU_ASSERT_DOUBLE_EQUAL(optim_tier_scale(config, 0, 1, 4), 0.5625, 0);
+    CU_ASSERT_DOUBLE_EQUAL(optim_tier_scale(config, 1, 0, 4), 1, 0);
+    for (int i = 0; i < COUNT; ++i)
+        range[i] = (OptimRange){.offset = i * APART,
+                                .elements = APART,
+                                .rule = i == COUNT - 1,
+                                .lr_scale = optim_tier_scale(config, i == COUNT - 1, i, COUNT)};
+    for (int i = 0; i < COUNT * APART; ++i) g[i] = -1;
+    CHECK_OK(optim_new(&optim, config, backend, range, COUNT, COUNT * APART));
+    optim_step(optim, w, g, 0.5, 1);
+    const float want[COUNT] = {0.2109375f, 0.28125f, 0.375f, 2};
+    for (int i = 0; i < COUNT * APART; ++i) CU_ASSERT_EQUAL(w[i], want[i / APART]);
+    optim_free(&optim);
+    backend_close(&backend);
+    config_free(&config);
 }
 
 static void refused(const char *text, const char *why)
@@ -197,9 +240,12 @@ static void refusals(void)
     refused("groups: [{match: 'h.2.*', lr: 1}]", "'h.2.*' matches no parameter");
     refused("groups: [{match: 'h.*', lr: 1}, {match: 'h.0.*', lr: 2}]", "group 2 has no parameter");
     refused("groups: [{lr: 1}]", "neither match nor roles");
-    refused("groups: [{match: 'h.*', lr: 1, lr_factor: 2}]", "both lr and lr_factor");
-    refused("groups: [{match: 'h.*', lr_factor: 0}]", "above 0");
+    refused("groups: [{match: 'h.*', lr: 1, lr_scale: 2}]", "both lr and lr_scale");
+    refused("groups: [{match: 'h.*', lr_scale: 0}]", "above 0");
     refused("groups: [{match: 'h.*', mach: 1}]", "did you mean 'match'");
+    refused("groups: [{match: 'h.*', lr_factor: 2}]", "write lr_scale");
+    refused("layer_decay: 1.5", "layer_decay");
+    refused("layer_decay: 0", "layer_decay");
     refused("groups: [{match: 'h.*', clip: 1}]", "has no key 'clip'");
     refused("groups: [{match: 'h.*', name: sdg}]", "did you mean 'sgd'");
     refused("groups: [{match: 'h.*', roles: heads}]", "did you mean 'head'");
@@ -220,7 +266,7 @@ static void constants(void)
     CHECK_OK(parse(
         &config, "name: adamw, lr: 0.01, beta2: 0.95, weight_decay: 0.1, groups: [{match: a, name: "
                  "lion, beta1: 0.8}, {match: b, lr: 0.5, eps: 1e-6}, {match: c, name: muon, "
-                 "lr_factor: 2, decay_all: true}]"));
+                 "lr_scale: 2, decay_all: true}]"));
     const OptimGroup *g = config->optim.group;
     CU_ASSERT(g[0].own.beta1 == 0.8 && g[0].own.beta2 == 0.99 && g[0].own.weight_decay == 0.1);
     CU_ASSERT(g[1].own.beta2 == 0.95 && g[1].own.eps == 1e-6 && g[1].own.lr == 0.5);
@@ -298,5 +344,5 @@ static void side_by_side(void)
 }
 
 TEST_MAIN("optimizer rules", {"matrices", golden_matrices}, {"no gradient", zero_gradient},
-          {"no parts", no_parts}, {"assignment", assignment}, {"refusals", refusals},
-          {"constants", constants}, {"side by side", side_by_side})
+          {"no parts", no_parts}, {"assignment", assignment}, {"frozen", frozen}, {"tiers", tiers},
+          {"refusals", refusals}, {"constants", constants}, {"side by side", side_by_side})

@@ -20,12 +20,12 @@ static Status make_optimizer(Run *r)
     int count = 0;
     for (int i = 0; i < g->param_count; ++i) {
         const Param *p = &g->param[i];
-        if (!p->info.buffer)
+        if (!p->info.buffer && !p->frozen)
             range[count++] = (OptimRange){
                 .offset = plan->param_offset[i], .elements = p->elements, .decay = p->info.decay};
     }
     Status status =
-        optim_new(&r->optim, r->one.config, r->one.backend, range, count, plan->param_elements);
+        optim_new(&r->optim, r->one.config, r->one.backend, range, count, plan->trained_elements);
     mem_free(&range);
     return status;
 }
@@ -39,6 +39,40 @@ static Status run_open(Run *r, Golden *golden, Images images, const BackendTable
     golden_params(r->one.graph, r->one.plan, executor_params(r->one.executor));
     executor_params_changed(r->one.executor);
     return OK;
+}
+
+/* Running statistics begin at 0.1 noise and 1 + 0.1 noise. */
+static void set_statistics(Run *r)
+{
+    const Graph *g = r->one.graph;
+    for (int i = 0; i < g->param_count; ++i) {
+        const Param *p = &g->param[i];
+        float *at = executor_params(r->one.executor) + r->one.plan->param_offset[i];
+        uint32_t name = golden_hash(p->name);
+        for (int64_t k = 0; p->info.buffer && k < shape_count(p->shape); ++k)
+            at[k] = golden_noise(name, (uint32_t)k) * 0.1f + (float)(p->info.init == INIT_ONE);
+    }
+    executor_params_changed(r->one.executor);
+}
+
+static void check_statistics(Run *r, const char *path, const char *name)
+{
+    const Graph *g = r->one.graph;
+    double sum = 0, want = 0;
+    char line[GOLDEN_LINE], word[64];
+    FILE *in = fopen(path, "r");
+    while (in && fgets(line, sizeof line, in))
+        if (sscanf(line, "statistics %63s", word) == 1 && strcmp(word, name) == 0)
+            want = strtod(strrchr(line, ' '), NULL);
+    if (in) fclose(in);
+    for (int i = 0; i < g->param_count; ++i) {
+        const Param *p = &g->param[i];
+        const float *at = executor_params(r->one.executor) + r->one.plan->param_offset[i];
+        for (int64_t k = 0; p->info.buffer && k < shape_count(p->shape); ++k)
+            sum += (double)at[k] * (double)at[k];
+    }
+    CU_ASSERT(want > 0 && fabs(sum - want) < 1e-4 * want);
+    if (!(fabs(sum - want) < 1e-4 * want)) printf("  %s: %.9g, PyTorch %.9g\n", name, sum, want);
 }
 
 static void run_close(Run *r)
@@ -59,12 +93,13 @@ static double train_once(Run *r, Batch *batch, int step)
     return loss;
 }
 
-static void check_model(const char *model, const BackendTable *table, bool fuse)
+static void check_file(const char *path, const char *model, const BackendTable *table, bool fuse,
+                       bool statistics)
 {
     Golden golden;
     Run run = {0};
     int number[3];
-    if (!golden_read("tests/golden/models.txt", "model", model, 3, number, &golden)) return;
+    if (!golden_read(path, "model", model, 3, number, &golden)) return;
     Images images = {number[0], number[1], number[2]};
     int64_t n = images.batch, pixels = (int64_t)images.channels * images.image * images.image;
     Batch batch = {.rows = images.batch,
@@ -79,14 +114,41 @@ static void check_model(const char *model, const BackendTable *table, bool fuse)
     }
     Status status = run_open(&run, &golden, images, table, fuse);
     CHECK_OK(status);
+    if (status == OK && statistics) set_statistics(&run);
     for (int s = 0; status == OK && s < GOLDEN_STEPS; ++s)
         golden_check(&golden, s, train_once(&run, &batch, s), GOLDEN_FLOOR_CORNERS);
+    if (status == OK && statistics) check_statistics(&run, path, model);
     run_close(&run);
     mem_free(&batch.x);
     mem_free(&batch.labels);
     mem_free(&batch.sample);
 }
 
+static void check_model(const char *model, const BackendTable *table, bool fuse)
+{
+    check_file("tests/golden/models.txt", model, table, fuse, false);
+}
+
+/* tools/golden_freeze.py: the three kinds of model.freeze_norm. */
+static void check_frozen(const BackendTable *table, bool fuse)
+{
+    check_file("tests/golden/freeze.txt", "all", table, fuse, true);
+    check_file("tests/golden/freeze.txt", "affine", table, fuse, true);
+    check_file("tests/golden/freeze.txt", "none", table, fuse, true);
+}
+
+static void frozen(void)
+{
+    check_frozen(&backend_cpu, true);
+}
+static void frozen_unfused(void)
+{
+    check_frozen(&backend_cpu, false);
+}
+static void frozen_poison(void)
+{
+    check_frozen(&backend_poison, true);
+}
 static void lenet(void)
 {
     check_model("lenet", &backend_cpu, true);
@@ -119,4 +181,6 @@ static void mobilenet_v2_unfused(void)
 TEST_MAIN("golden models", {"lenet", lenet}, {"lenet, nothing fused", lenet_unfused},
           {"lenet, poisoned", lenet_poison}, {"resnet18", resnet18},
           {"resnet18, nothing fused", resnet18_unfused}, {"mobilenet_v2", mobilenet_v2},
-          {"mobilenet_v2, nothing fused", mobilenet_v2_unfused})
+          {"mobilenet_v2, nothing fused", mobilenet_v2_unfused}, {"frozen layers", frozen},
+          {"frozen layers, nothing fused", frozen_unfused},
+          {"frozen layers, poisoned", frozen_poison})

@@ -23,9 +23,9 @@ static const GridModel models[] = {
     {"muon on gpt2",
      "model: {name: gpt2, layers: 3, width: 96, heads: 3, context: 8, vocab: 200, dropout: 0.1}\n"
      "optim: {name: adamw, lr: 0.003, weight_decay: 0.1, clip: 0.5, groups: [\n"
-     "  {match: ['h.*.attn.c_attn.weight', 'h.1.*'], roles: weight, name: muon, lr_factor: 0.5,\n"
+     "  {match: ['h.*.attn.c_attn.weight', 'h.1.*'], roles: weight, name: muon, lr_scale: 0.5,\n"
      "   lr_adjust: match_rms},\n"
-     "  {match: h.2.mlp.c_fc.*, name: lamb}, {match: '*.bias', lr_factor: 2}]}\n",
+     "  {match: h.2.mlp.c_fc.*, name: lamb}, {match: '*.bias', lr_scale: 2}]}\n",
      true},
     /* what two stages have is wanted whole */
     {"lion on gpt2",

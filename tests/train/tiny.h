@@ -144,7 +144,7 @@ static inline uint64_t tiny_hash_tensor(Trainer *t, int param, int slot)
 static inline uint64_t tiny_hash(Trainer *t)
 {
     int params = t->graph->param_count, size = t->world->size;
-    int slots = t->optim->slots, kinds = params * (slots + 1);
+    int slots = OPTIM_SLOTS, kinds = params * (slots + 1);
     size_t count = (size_t)(kinds * t->shape.tp);
     uint64_t *mine = mem_new(count * sizeof *mine), hash = 14695981039346656037u;
     uint64_t *all = mem_new(count * (size_t)size * sizeof *all);
@@ -153,7 +153,7 @@ static inline uint64_t tiny_hash(Trainer *t)
             const Param *p = &t->graph->param[i];
             int own = p->tied >= 0 ? p->tied : i;
             int slice = p->cut.parts > 0 ? t->grid.tp_rank : 0;
-            int held = p->info.buffer ? 0 : t->optim->rule[t->rule[i]].slots;
+            int held = p->info.buffer || p->frozen ? 0 : t->optim->rule[t->rule[i]].slots;
             if (slot < held)
                 mine[slice * kinds + (slot + 1) * params + own] = tiny_hash_tensor(t, i, slot);
         }

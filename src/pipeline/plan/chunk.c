@@ -76,15 +76,15 @@ static bool inplace_allowed(const Planner *p, Scope scope, int i)
     const Graph *g = p->graph;
     const Op *op = g->node[i].op;
     int s = g->node[i].in[0] >= 0 ? scope.value[g->node[i].in[0]] : STORAGE_NONE;
-    if (!op->y_inplace || op->needs_x[0] || s < 0 || p->storage[s].before) return false;
+    if (!op->y_inplace || planner_reads_x(p, i, 0) || s < 0 || p->storage[s].before) return false;
     if (desc_bytes(op->spec.x[0]) != desc_bytes(op->spec.y) || enters_block(p, s, i)) return false;
     for (int v = scope.from; v < i; ++v)
-        if (scope.value[v] == s && g->node[v].op->needs_y) return false;
+        if (scope.value[v] == s && planner_reads_y(p, v)) return false;
     for (int c = scope.from; c < scope.to; ++c) {
         const Node *user = &g->node[c];
         for (int k = 0; k < user->spec.x_count; ++k) {
             if (user->in[k] < 0 || user->in[k] >= i || scope.value[user->in[k]] != s) continue;
-            if (c > i || user->op->needs_x[k] || (c == i && k > 0)) return false;
+            if (c > i || planner_reads_x(p, c, k) || (c == i && k > 0)) return false;
         }
     }
     return true;
@@ -120,11 +120,11 @@ static void plan_forward(Planner *p, int i)
 static bool runs_again(const Planner *p, int i, int to, const bool *again)
 {
     const Graph *g = p->graph;
-    const Op *op = g->node[i].op;
-    if (op->saved_bytes > 0 || op->needs_y) return true;
+    bool back = planner_goes_back(p, i) || planner_learns(p, i, true);
+    if ((back && g->node[i].op->saved_bytes > 0) || planner_reads_y(p, i)) return true;
     for (int c = i + 1; c < to; ++c)
         for (int k = 0; k < g->node[c].spec.x_count; ++k)
-            if (g->node[c].in[k] == i && (again[c] || g->node[c].op->needs_x[k])) return true;
+            if (g->node[c].in[k] == i && (again[c] || planner_reads_x(p, c, k))) return true;
     return false;
 }
 
@@ -168,17 +168,35 @@ bool planner_waits(const Planner *p, int i)
 {
     const Op *op = p->graph->node[i].op;
     return p->schedule->split && op->weight_later && op->table->backward_weight &&
-           op->spec.w_count > 0;
+           op->spec.w_count > 0 && !op->spec.frozen;
 }
 
 static bool has_backward(const Planner *p, int i)
 {
-    const Node *node = &p->graph->node[i];
     if (i != p->graph->loss && p->gradient[i] == STORAGE_NONE) return false;
-    if (node->op->table->backward_weight && node->spec.w_count > 0) return true;
-    for (int k = 0; k < node->spec.x_count; ++k)
-        if (node->in[k] >= 0 && node->op->spec.need_dx[k]) return true;
-    return false;
+    return planner_goes_back(p, i);
+}
+
+static bool is_frozen(const Planner *p, int i, int k)
+{
+    return p->graph->param[p->graph->node[i].param[k]].frozen;
+}
+
+static void keep_gradient(Planner *p, int i, int k)
+{
+    int s = storage_new(p, (size_t)p->graph->node[i].op->w_elements[k] * sizeof(float));
+    planner_back_run(p, i)->dw[k] = s;
+    storage_use(p, s);
+}
+
+/* Memory for what nobody wants: the gradient of a frozen parameter that its operation makes with
+ * those of others, or may make with dx. */
+static void drop_gradients(Planner *p, int i)
+{
+    const Op *op = p->graph->node[i].op;
+    if (op->spec.frozen && op->weight_later) return;
+    for (int k = 0; k < op->spec.w_count; ++k)
+        if (is_frozen(p, i, k)) keep_gradient(p, i, k);
 }
 
 /* Weights' gradients that do not wait are made with the data's, and brought to the arena when their
@@ -187,26 +205,39 @@ static void keep_weight_gradients(Planner *p, int i)
 {
     const Op *op = p->graph->node[i].op;
     if (!p->schedule->split || planner_waits(p, i) || !op->table->backward_weight) return;
-    for (int k = 0; k < op->spec.w_count; ++k) {
-        int s = storage_new(p, (size_t)op->w_elements[k] * sizeof(float));
-        planner_back_run(p, i)->dw[k] = s;
-        storage_use(p, s);
-    }
+    if (op->spec.w_count == 0 || op->spec.frozen) return;
+    planner_back_run(p, i)->dw_waits = true;
+    for (int k = 0; k < op->spec.w_count; ++k)
+        if (!is_frozen(p, i, k)) keep_gradient(p, i, k);
+}
+
+/* A batch norm in front of all that is trained: forward has left its statistics. */
+static void plan_statistics(Planner *p, int i)
+{
+    if (!planner_learns(p, i, true)) return;
+    storage_use(p, planner_back_run(p, i)->saved);
+    drop_gradients(p, i);
+    push(p, (Action){.kind = ACTION_BACKWARD_WEIGHT, .index = back_index(p, i)});
 }
 
 static void plan_backward(Planner *p, int i)
 {
-    if (!has_backward(p, i)) return;
+    if (!has_backward(p, i)) {
+        if (!p->schedule->split) plan_statistics(p, i);
+        return;
+    }
     const Node *node = &p->graph->node[i];
     RunStorage *run = planner_back_run(p, i);
     int to_add[SPEC_INPUTS];
     run->dy = p->gradient[i];
     storage_use(p, run->dy);
     storage_use(p, run->saved);
-    if (node->spec.x_act != ACT_NONE) run->x_saved = planner_back_run(p, node->in[0])->saved;
+    if (node->spec.x_act != ACT_NONE && node->op->spec.need_dx[0])
+        run->x_saved = planner_back_run(p, node->in[0])->saved;
     storage_use(p, run->x_saved);
     if (node->op->needs_y) storage_use(p, run->y);
     keep_weight_gradients(p, i);
+    if (!planner_waits(p, i)) drop_gradients(p, i);
     for (int k = 0; k < node->spec.x_count; ++k)
         if (node->op->needs_x[k]) storage_use(p, run->x[k]);
     gradients_route(p, i, to_add);
@@ -225,16 +256,21 @@ static void plan_weight(Planner *p, int i)
 {
     RunStorage *run = planner_back_run(p, i);
     const Op *op = p->graph->node[i].op;
-    if (run->dy == STORAGE_NONE && i != p->graph->loss) return;
-    if (!op->table->backward_weight || op->spec.w_count == 0) return;
+    if (run->dy == STORAGE_NONE) {
+        plan_statistics(p, i);
+        return;
+    }
+    if (!op->table->backward_weight || op->spec.w_count == 0 || op->spec.frozen) return;
     if (planner_waits(p, i)) {
         storage_use(p, run->dy);
         for (int k = 0; k < op->spec.x_count; ++k)
             if (op->needs_x[k]) storage_use(p, run->x[k]);
         if (op->needs_y) storage_use(p, run->y);
         storage_use(p, run->saved);
+        drop_gradients(p, i);
     }
-    for (int k = 0; k < op->spec.w_count; ++k) storage_use(p, run->dw[k]);
+    for (int k = 0; k < op->spec.w_count; ++k)
+        if (!is_frozen(p, i, k)) storage_use(p, run->dw[k]);
     push(p, (Action){.kind = ACTION_BACKWARD_WEIGHT, .index = back_index(p, i)});
 }
 
@@ -369,7 +405,8 @@ static void fill_runs(const Planner *p, bool recompute)
                            .dy = storage_offset(p, from->dy),
                            .saved = storage_offset(p, from->saved),
                            .x_saved = storage_offset(p, from->x_saved),
-                           .dx_add = from->dx_add};
+                           .dx_add = from->dx_add,
+                           .dw_waits = from->dw_waits};
         for (int k = 0; k < SPEC_INPUTS; ++k) {
             to->x[k] = storage_offset(p, from->x[k]);
             to->dx[k] = storage_offset(p, from->dx[k]);
@@ -417,6 +454,7 @@ static void planner_init(Planner *p, const int *block)
         p->run[i] = p->run[own + i] = run_none(p->chunk->first + i);
         p->block[i] = block ? block[p->chunk->first + i] : -1;
     }
+    planner_leave_blocks(p);
 }
 
 static bool message_whole(const Message *message)

@@ -23,7 +23,7 @@ typedef struct Storage {
 /* as RunOffsets, indices into Planner.storage */
 typedef struct RunStorage {
     int node, x[SPEC_INPUTS], y, dy, saved, x_saved, dx[SPEC_INPUTS], dw[SPEC_PARAMS];
-    bool dx_add;
+    bool dx_add, dw_waits;
 } RunStorage;
 
 typedef struct Planner {
@@ -68,6 +68,16 @@ bool planner_owns(const Planner *p, int node);
 RunStorage *planner_back_run(const Planner *p, int node);
 /* the weights' half, for its pass of its own? */
 bool planner_waits(const Planner *p, int node);
+/* trained.c. Has node a parameter to train; or, buffer, running statistics that move? */
+bool planner_learns(const Planner *p, int node, bool buffer);
+/* Would a gradient at node go anywhere? */
+bool planner_goes_back(const Planner *p, int node);
+/* Does node's backward, if it has one, read its input k, or its output? */
+bool planner_reads_x(const Planner *p, int node, int k);
+bool planner_reads_y(const Planner *p, int node);
+/* Blocks that have no part in backward are not computed again. */
+void planner_leave_blocks(Planner *p);
+
 /* gradient.c: where node i's backward leaves what it gives its inputs, now that its dy is known.
  * to_add[k]: what must be added to the gradient of input k afterwards, or be copied where it has
  * none yet; STORAGE_NONE: nothing. */

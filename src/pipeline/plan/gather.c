@@ -34,7 +34,7 @@ static void find_params(Plan *plan)
     for (int i = 0; i < plan->graph->param_count; ++i) {
         int64_t at = plan->param_offset[i];
         f->bucket_of[i] = -1;
-        for (int b = 0; b < f->count && at >= 0; ++b)
+        for (int b = 0; b < f->count && at >= 0 && !plan->graph->param[i].frozen; ++b)
             if (at >= f->bucket[b].offset && at < f->bucket[b].offset + f->bucket[b].elements)
                 f->bucket_of[i] = b;
     }
@@ -62,8 +62,10 @@ static ParamUse use_of(const Plan *plan, const ChunkPlan *c, const Action *a)
     ParamUse use = {0};
     if (!action_reads_params(plan, c, a)) return use;
     const Node *node = &plan->graph->node[c->run[a->index].node];
-    for (int k = 0; k < node->spec.w_count; ++k)
-        use.count = add_bucket(use.bucket, use.count, plan->gather.bucket_of[node->param[k]]);
+    for (int k = 0; k < node->spec.w_count; ++k) {
+        int bucket = plan->gather.bucket_of[node->param[k]];
+        if (bucket >= 0) use.count = add_bucket(use.bucket, use.count, bucket);
+    }
     return use;
 }
 
@@ -263,8 +265,16 @@ static Status place_buckets(Plan *plan)
     return OK;
 }
 
-/* A node's other forms of its weights go with the bucket of the first one. First how many bytes,
- * then where. */
+int gather_bucket_of(const Plan *plan, const Node *node)
+{
+    for (int k = 0; k < node->spec.w_count; ++k)
+        if (plan->gather.bucket_of[node->param[k]] >= 0)
+            return plan->gather.bucket_of[node->param[k]];
+    return -1;
+}
+
+/* A node's other forms of its weights go with the bucket of the first one that is gathered. First
+ * how many bytes, then where. */
 static void place_caches(Plan *plan, bool placed)
 {
     GatherPlan *f = &plan->gather;
@@ -272,8 +282,8 @@ static void place_caches(Plan *plan, bool placed)
     for (int k = 0; k < plan->chunk_count; ++k)
         for (int i = plan->chunk[k].first; i < plan->chunk[k].last; ++i) {
             const Node *node = &plan->graph->node[i];
-            if (node->op->cache_bytes == 0 || node->spec.w_count == 0) continue;
-            int b = f->bucket_of[node->param[0]];
+            int b = gather_bucket_of(plan, node);
+            if (node->op->cache_bytes == 0 || b < 0) continue;
             plan->cache[i] = (size_t)(f->bucket[b].cache + end[b]);
             end[b] += (int64_t)place_align(node->op->cache_bytes);
         }
@@ -281,13 +291,13 @@ static void place_caches(Plan *plan, bool placed)
     mem_free(&end);
 }
 
-/* What a node without weights keeps is made once, and stays. */
+/* What a node keeps none of whose weights is gathered is made once, and stays. */
 static void place_constants(Plan *plan)
 {
     for (int k = 0; k < plan->chunk_count; ++k)
         for (int i = plan->chunk[k].first; i < plan->chunk[k].last; ++i) {
             const Node *node = &plan->graph->node[i];
-            if (node->op->cache_bytes == 0 || node->spec.w_count > 0) continue;
+            if (node->op->cache_bytes == 0 || gather_bucket_of(plan, node) >= 0) continue;
             plan->cache[i] = plan->cache_bytes;
             plan->cache_bytes += place_align(node->op->cache_bytes);
         }
@@ -297,6 +307,9 @@ static void place_weights(Plan *plan)
 {
     for (int i = 0; i < plan->graph->param_count; ++i) {
         int b = plan->gather.bucket_of[i];
+        if (plan->graph->param[i].frozen && plan->param_offset[i] >= 0)
+            plan->weight_offset[i] =
+                plan->gather.elements + plan->param_offset[i] - plan->trained_elements;
         if (b < 0) continue;
         const ParamBucket *bucket = &plan->gather.bucket[b];
         plan->weight_offset[i] = bucket->ring_offset + plan->param_offset[i] - bucket->offset;
@@ -326,6 +339,7 @@ Status plan_gather(Plan *plan)
     TRY(place_buckets(plan));
     place_caches(plan, true);
     place_constants(plan);
+    plan->gather.frozen = plan->param_elements - plan->trained_elements;
     place_weights(plan);
     count_step(plan);
     return OK;

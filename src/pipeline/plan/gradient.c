@@ -15,10 +15,10 @@ static bool over_x(const Planner *p, int i, int k)
         return false;
     if (p->storage[s].before || (p->schedule->split && p->storage[s].shown)) return false;
     for (int v = p->chunk->first; v < i; ++v)
-        if (planner_back_run(p, v)->y == s && g->node[v].op->needs_y) return false;
+        if (planner_back_run(p, v)->y == s && planner_reads_y(p, v)) return false;
     for (int c = p->chunk->first; c < p->chunk->last; ++c)
         for (int j = 0; j < g->node[c].spec.x_count; ++j)
-            if (c != i && planner_back_run(p, c)->x[j] == s && (c > i || g->node[c].op->needs_x[j]))
+            if (c != i && planner_back_run(p, c)->x[j] == s && (c > i || planner_reads_x(p, c, j)))
                 return false;
     return desc_bytes(g->node[node->in[k]].op->spec.y) <= p->storage[s].bytes;
 }

@@ -35,7 +35,8 @@ bool plan_ties_stages(const Plan *plan, int param)
 {
     const Param *all = plan->graph->param;
     int owner = all[param].tied;
-    return owner >= 0 && stage_of(plan, all[owner].node) != stage_of(plan, all[param].node);
+    return owner >= 0 && !all[param].frozen &&
+           stage_of(plan, all[owner].node) != stage_of(plan, all[param].node);
 }
 
 /* Has an earlier parameter on another stage than its owner's the same owner? Sums go between two

@@ -24,27 +24,35 @@ bool param_shares_memory(const Plan *plan, int param)
     return p->tied >= 0 && chunk_of(plan, plan->graph->param[p->tied].node);
 }
 
+/* Values of this stage's own, frozen ones or the others, from place `end` on; returns the end. */
+static int64_t place_values(Plan *plan, bool frozen, int64_t end)
+{
+    const Graph *g = plan->graph;
+    for (int i = 0; i < g->param_count; ++i) {
+        const Param *p = &g->param[i];
+        if (p->frozen != frozen || !chunk_of(plan, p->node) || param_shares_memory(plan, i))
+            continue;
+        plan->param_offset[i] = end;
+        if (!frozen) plan->gradient_offset[i] = end;
+        end += align_floats(p->elements);
+    }
+    return end;
+}
+
 static void place_params(Plan *plan)
 {
     const Graph *g = plan->graph;
-    int64_t end = 0;
     plan->param_offset = mem_new((size_t)(g->param_count + 1) * sizeof(int64_t));
     plan->gradient_offset = mem_new((size_t)(g->param_count + 1) * sizeof(int64_t));
-    for (int i = 0; i < g->param_count; ++i) {
-        const Param *p = &g->param[i];
-        plan->param_offset[i] = -1;
-        if (chunk_of(plan, p->node) && !param_shares_memory(plan, i)) {
-            plan->param_offset[i] = end;
-            end += align_floats(p->elements);
-        }
-        plan->gradient_offset[i] = plan->param_offset[i];
-    }
-    plan->param_elements = plan->metrics_offset = end;
-    end += METRIC_PAD;
+    for (int i = 0; i < g->param_count; ++i) plan->param_offset[i] = plan->gradient_offset[i] = -1;
+    plan->trained_elements = plan->metrics_offset = place_values(plan, false, 0);
+    plan->param_elements = place_values(plan, true, plan->trained_elements);
+    int64_t end = plan->metrics_offset + METRIC_PAD;
     for (int i = 0; i < g->param_count; ++i) {
         const Param *p = &g->param[i];
         if (!chunk_of(plan, p->node) || !param_shares_memory(plan, i)) continue;
         plan->param_offset[i] = plan->param_offset[p->tied];
+        if (p->frozen) continue;
         plan->gradient_offset[i] = end;
         end += align_floats(p->elements);
     }
@@ -76,7 +84,7 @@ static void insert_tied(const Plan *plan, ChunkPlan *c)
     const Graph *g = plan->graph;
     for (int i = 0; i < g->param_count; ++i) {
         const Param *p = &g->param[i];
-        if (p->node < c->first || p->node >= c->last ||
+        if (p->node < c->first || p->node >= c->last || p->frozen ||
             plan->gradient_offset[i] == plan->param_offset[i])
             continue;
         int at = 0;
@@ -177,7 +185,8 @@ static void find_openings(const Plan *plan, ChunkPlan *c)
 static size_t state_bytes(const Plan *plan, const PlanOptions *o)
 {
     bool scratch = o->state_scratch && (plan->zero || plan->shape.tp > 1);
-    if (!plan->zero) return (size_t)(o->state_slots + scratch) * plan->param_bytes;
+    size_t trained = (size_t)plan->trained_elements * sizeof(float);
+    if (!plan->zero) return (size_t)(o->state_slots + scratch) * trained;
     size_t arenas = (size_t)(o->state_slots + (o->state_scratch ? 1 : 0)), most = 0;
     for (int r = 0; r < plan->shape.dp; ++r)
         if (shard_elements(plan, r) > most) most = shard_elements(plan, r);
@@ -216,8 +225,8 @@ static Status plan_weights(Plan *plan)
     return OK;
 }
 
-/* Whole, or a rank's part of what all have in common; where they are gathered, the largest share
- * and the ring. */
+/* Whole, or a rank's part of what all have in common; where they are gathered, the largest share,
+ * the ring and the frozen ones. */
 static size_t param_bytes(const Plan *plan, const PlanOptions *o)
 {
     size_t sharers = plan->zero && o->param_sharers > 1 ? (size_t)o->param_sharers : 1;
@@ -225,7 +234,7 @@ static size_t param_bytes(const Plan *plan, const PlanOptions *o)
     if (!plan->gathers) return (plan->param_bytes + sharers - 1) / sharers;
     for (int r = 0; r < plan->shape.dp; ++r)
         if (plan_local_elements(plan, r) > most) most = plan_local_elements(plan, r);
-    return (size_t)(most + plan->gather.elements) * sizeof(float);
+    return (size_t)(most + plan->gather.elements + plan->gather.frozen) * sizeof(float);
 }
 
 static Status sum_memory(Plan *plan, const PlanOptions *o)

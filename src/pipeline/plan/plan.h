@@ -42,6 +42,8 @@ bool bucket_has_params(const Plan *plan, const ChunkPlan *c, int bucket);
 /* gather.c: where parameters are gathered, which, when and to where; once shares and lists are
  * known. Sets cache and weight_offset. */
 Status plan_gather(Plan *plan);
+/* With which bucket a node's other forms of its weights come and go; -1: they stay. */
+int gather_bucket_of(const Plan *plan, const Node *node);
 bool action_reads_params(const Plan *plan, const ChunkPlan *chunk, const Action *action);
 /* A walk over the uses of a schedule's list, and what is here on the way: the same for all
  * replicas, who gather together. */

@@ -1,9 +1,10 @@
-/* ZeRO: how a stage's buckets are cut among its replicas (Rajbhandari et al. 2020, section 5.1). A
- * shard begins where a tensor does, or a multiple of FLAT_CHUNK behind, so that the partial norms
- * of a chunk are one rank's. A gradient that is tied to another is cut as that one, so that a rank
- * has both parts of its sum, on this stage or on its own. The metrics are the last replica's, who
- * tells the others. The ranks of a tensor group cut what each has whole alike, for they add up
- * their parts of its gradient: all cut as if their slices were those of the group's first rank. */
+/* ZeRO: how a stage's buckets are cut among its replicas (Rajbhandari et al. 2020, section 5.1).
+ * A shard begins where a tensor does, or a multiple of FLAT_CHUNK behind, so that the partial
+ * norms of a chunk are one rank's. A gradient that is tied to another is cut as that one, so that
+ * a rank has both parts of its sum, on this stage or on its own. The metrics are the last
+ * replica's, who tells the others. What is frozen is not cut: all have it whole. The ranks of a
+ * tensor group cut what each has whole alike, for they add up their parts of its gradient: all
+ * cut as if their slices were those of the group's first rank. */
 #include "plan.h"
 
 static int64_t padded(const Param *p)
@@ -16,10 +17,10 @@ static int64_t clamp(int64_t n, int64_t least, int64_t most)
     return n < least ? least : n > most ? most : n;
 }
 
-/* Does the parameter have a value of its own on this stage? */
+/* Does the parameter have a value of its own on this stage, and a gradient? */
 static bool owns_value(const Plan *plan, int param)
 {
-    return plan->param_offset[param] >= 0 && !param_shares_memory(plan, param);
+    return plan->gradient_offset[param] >= 0 && !param_shares_memory(plan, param);
 }
 
 int64_t shard_weight(const Plan *plan, int param)
@@ -156,7 +157,7 @@ void plan_shard(const Plan *plan, int param, int dp_rank, int64_t *first, int64_
     int64_t elements = plan->graph->param[param].elements, at = plan->param_offset[param];
     *first = 0;
     *count = elements;
-    if (!plan->zero) return;
+    if (!plan->zero || plan->graph->param[param].frozen) return;
     const int64_t *shard = shards_at(plan, at);
     int64_t begin = clamp(shard[dp_rank] - at, 0, elements);
     *count = clamp(shard[dp_rank + 1] - at, 0, elements) - begin;

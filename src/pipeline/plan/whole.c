@@ -80,7 +80,7 @@ bool whole_cut(const Plan *plan, const Buckets *b, int bucket, int64_t *load, in
 static int64_t local_elements(const Plan *plan, int param, int dp_rank)
 {
     int64_t first, count;
-    if (plan->graph->param[param].info.buffer || plan->param_offset[param] < 0 ||
+    if (plan->graph->param[param].info.buffer || plan->gradient_offset[param] < 0 ||
         param_shares_memory(plan, param))
         return 0;
     plan_shard(plan, param, dp_rank, &first, &count);

@@ -17,7 +17,7 @@ static void run_backward(Op *op, const OpRun *run)
 /* Gradients of weights that do not wait are in the slot already. */
 static bool in_slot(const ChunkRun *chunk, int run)
 {
-    return chunk->plan->run[run].dw[0] != OFFSET_NONE;
+    return chunk->plan->run[run].dw_waits;
 }
 
 static void run_backward_data(Op *op, const ChunkRun *chunk, int run, const OpRun *r)
@@ -27,11 +27,12 @@ static void run_backward_data(Op *op, const ChunkRun *chunk, int run, const OpRu
     op_backward_data(op, r);
 }
 
-/* Where parameter k of a run has its gradient in an arena. */
+/* Where parameter k of a run has its gradient in an arena; NULL: it is frozen. */
 static float *gradient_of(const Context *c, const ChunkRun *chunk, int run, int k, float *arena)
 {
     const Node *node = &c->plan->graph->node[chunk->plan->run[run].node];
-    return arena + c->plan->micro_grad_offset[node->param[k]];
+    int64_t at = c->plan->micro_grad_offset[node->param[k]];
+    return at < 0 ? NULL : arena + at;
 }
 
 static void run_backward_weight(const Context *c, const ChunkRun *chunk, int run, const OpRun *r,
@@ -42,9 +43,10 @@ static void run_backward_weight(const Context *c, const ChunkRun *chunk, int run
         op_backward_weight(op, r);
         return;
     }
-    for (int k = 0; k < op->spec.w_count; ++k)
-        context_copy(c, gradient_of(c, chunk, run, k, arena), r->dw[k],
-                     (size_t)op->w_elements[k] * sizeof(float));
+    for (int k = 0; k < op->spec.w_count; ++k) {
+        float *to = gradient_of(c, chunk, run, k, arena);
+        if (to) context_copy(c, to, r->dw[k], (size_t)op->w_elements[k] * sizeof(float));
+    }
 }
 
 static void add_gradient(const Context *c, const Action *a, void *dst, const void *src)
@@ -101,7 +103,10 @@ void actions_bind(Executor *e, const ChunkRun *chunk, const Slot *slot, int micr
     for (int i = 0; i < chunk->plan->run_count; ++i) {
         if (in_slot(chunk, i)) continue;
         int w_count = op_of(c, chunk, i)->spec.w_count;
-        for (int k = 0; k < w_count; ++k) slot->run[i].dw[k] = gradient_of(c, chunk, i, k, arena);
+        for (int k = 0; k < w_count; ++k) {
+            float *at = gradient_of(c, chunk, i, k, arena);
+            if (at) slot->run[i].dw[k] = at;
+        }
     }
 }
 

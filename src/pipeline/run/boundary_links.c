@@ -60,12 +60,22 @@ static void bind_links(BoundaryLinks *l, const GradSync *sync, const Links *link
     }
 }
 
+/* Nothing goes over a channel without bytes: in front of it nothing is trained. */
+static void drop_empty(Moves *moves, const Links *links)
+{
+    int count = 0;
+    for (int i = 0; i < moves->count; ++i)
+        if (links->spec[moves->move[i].channel].bytes > 0) moves->move[count++] = moves->move[i];
+    moves->count = count;
+}
+
 /* A boundary's channels were added in the order that Move.channel has. */
-static Status plan_moves(BoundaryLinks *l, const Schedule *evaluation)
+static Status plan_moves(BoundaryLinks *l, const Links *links, const Schedule *evaluation)
 {
     const Plan *plan = l->context->plan;
     if (!channels_on_device(l->channels)) return OK;
     TRY(schedule_moves(&l->moves, plan->schedule, plan->channel_depth, plan->stage));
+    drop_empty(&l->moves, links);
     return schedule_moves(&l->evaluation_moves, evaluation, plan->channel_depth, plan->stage);
 }
 
@@ -83,8 +93,8 @@ Status boundary_links_init(BoundaryLinks *l, Context *context, const GradSync *s
     if (st == OK)
         st = channels_new(&l->channels, &context->grid->pp_world, links.spec, links.count,
                           context->options.transport);
+    if (st == OK) st = plan_moves(l, &links, evaluation);
     links_fini(&links);
-    if (st == OK) st = plan_moves(l, evaluation);
     context->progress.stages = l->channels;
     return status_agree(context->grid->world, st);
 }
@@ -125,6 +135,7 @@ static void finish_copies(const BoundaryLinks *l)
 static void send(const BoundaryLinks *l, const SlotMemory *memory, const ChunkRun *chunk,
                  const Slot *slot, const Message *message, int channel)
 {
+    if (message->count == 0) return;
     char *to = await_slot(&l->context->progress, l->channels, channel);
     for (int i = 0; i < message->count && !slot->empty; ++i) {
         const BoundaryTensor *t = &message->tensor[i];
@@ -138,6 +149,7 @@ static void send(const BoundaryLinks *l, const SlotMemory *memory, const ChunkRu
 static void receive(const BoundaryLinks *l, const SlotMemory *memory, const ChunkRun *chunk,
                     const Slot *slot, const Message *message, int channel)
 {
+    if (message->count == 0) return;
     const char *from = await_message(&l->context->progress, l->channels, channel);
     for (int i = 0; i < message->count; ++i) {
         const BoundaryTensor *t = &message->tensor[i];
@@ -216,7 +228,8 @@ void links_sum_ties(const BoundaryLinks *l, const GradSync *sync)
     const Graph *g = c->plan->graph;
     for (int i = 0; i < g->param_count; ++i) {
         const Param *p = &g->param[i];
-        if (p->tied < 0 || c->plan->gradient_offset[i] == c->plan->param_offset[i]) continue;
+        if (p->tied < 0 || p->frozen || c->plan->gradient_offset[i] == c->plan->param_offset[i])
+            continue;
         int64_t first, count;
         plan_shard(c->plan, i, c->grid->dp_rank, &first, &count);
         float *own = grad_sum(sync, c->plan->gradient_offset[p->tied] + first);

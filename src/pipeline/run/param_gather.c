@@ -16,8 +16,8 @@ static bool own_params(const Plan *plan)
 static Status open_params(const Context *c)
 {
     const Plan *plan = c->plan;
-    Status st =
-        comm_params_new(c->comm, plan->gathers ? plan->gather.elements : plan->param_elements);
+    Status st = comm_params_new(c->comm, plan->gathers ? plan->gather.elements + plan->gather.frozen
+                                                       : plan->param_elements);
     if (st == OK && plan->gathers && c->comm->params_shared)
         st = fail(ERR_BUG, "parameters are gathered from memory that is shared");
     return status_agree(c->grid->world, st);
@@ -54,6 +54,8 @@ float *param_local(const ParamGather *g, int param, int64_t *first, int64_t *cou
     int rank = g->context->grid->dp_rank;
     *first = 0;
     *count = plan->graph->param[param].elements;
+    if (plan->gathers && plan->graph->param[param].frozen)
+        return g->weights + plan->weight_offset[param];
     if (plan->gathers) plan_shard(plan, param, rank, first, count);
     if (*count == 0) return g->params;
     return g->params + plan_local_offset(plan, plan->param_offset[param] + *first, rank);
@@ -82,10 +84,10 @@ void params_changed(ParamGather *g, const SlotMemory *memory)
     if (plan->zero && !plan->gathers) gather_shards(g->context);
     for (int c = 0; c < plan->chunk_count; ++c)
         for (int i = 0; i < plan->chunk[c].run_count; ++i) {
-            Op *op = plan->graph->node[plan->chunk[c].run[i].node].op;
+            const Node *node = &plan->graph->node[plan->chunk[c].run[i].node];
             /* once they are here: gather_repack */
-            if (plan->gathers && op->spec.w_count) continue;
-            op_refresh(op, &memory->chunk[c].slot[0].run[i]);
+            if (plan->gathers && gather_bucket_of(plan, node) >= 0) continue;
+            op_refresh(node->op, &memory->chunk[c].slot[0].run[i]);
         }
 }
 
@@ -122,7 +124,9 @@ void gather_repack(ParamGather *g, const OpRun *run, int node)
 {
     const Plan *plan = g->context->plan;
     const Node *n = &plan->graph->node[node];
-    int64_t number = g->number[plan->gather.bucket_of[n->param[0]]];
+    int bucket = gather_bucket_of(plan, n);
+    if (bucket < 0) return;
+    int64_t number = g->number[bucket];
     if (n->op->cache_bytes == 0 || g->fresh[node] == number) return;
     op_refresh(n->op, run);
     g->fresh[node] = number;

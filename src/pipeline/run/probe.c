@@ -74,7 +74,8 @@ static void look_at_weights(StepFault *f, const Context *c, const OpRun *run, in
 {
     const Node *n = &c->plan->graph->node[node];
     for (int k = 0; k < n->op->spec.w_count; ++k) {
-        if (!run->dw[k] || !earlier(f, true, batch->micro, node)) continue;
+        bool frozen = c->plan->graph->param[n->param[k]].frozen;
+        if (frozen || !run->dw[k] || !earlier(f, true, batch->micro, node)) continue;
         void *host = host_copy(c, run->dw[k], (size_t)n->op->w_elements[k] * sizeof(float));
         if (!all_finite(host, DTYPE_F32, 0, n->op->w_elements[k]))
             found(f, true, node, n->param[k], batch);

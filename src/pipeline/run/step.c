@@ -18,7 +18,7 @@ static void move_statistics(void *user)
     for (int i = 0; i < g->param_count; ++i) {
         const Param *p = &g->param[i];
         int64_t at = c->plan->param_offset[i], first, count;
-        if (!p->info.buffer || at < 0) continue;
+        if (!p->info.buffer || p->frozen || at < 0) continue;
         plan_shard(c->plan, i, c->grid->dp_rank, &first, &count);
         if (count == 0) continue;
         float momentum = g->node[p->node].spec.momentum;
@@ -34,7 +34,7 @@ static bool has_statistics(const Plan *plan)
 {
     const Graph *g = plan->graph;
     for (int i = 0; i < g->param_count; ++i)
-        if (g->param[i].info.buffer && plan->param_offset[i] >= 0) return true;
+        if (g->param[i].info.buffer && plan->gradient_offset[i] >= 0) return true;
     return false;
 }
 

@@ -1,10 +1,12 @@
 /* batch_norm with fused residual and relu or relu6. It touches x twice in forward (statistics,
- * result) and twice in backward (sums, dx). Sums are taken in parts, a cut of the samples by shape
- * alone, and joined in order, so that any number of threads gives the same bits. Where there are
- * channel groups enough, a thread takes one group through both passes, backwards the second time,
- * while it is in its cache. backward_begin takes the sums, and masks dy in place where it is the
- * residual's gradient; dw and dx then come from `saved`. Where act cut is kept as a bit a float, so
- * that backward reads neither y nor writes dy for it. */
+ * result) and twice in backward (sums, dx). Sums are taken in parts, a cut of the samples by
+ * shape alone, and joined in order, so that any number of threads gives the same bits. Where
+ * there are channel groups enough, a thread takes one group through both passes, backwards the
+ * second time, while it is in its cache. backward_begin takes the sums, and masks dy in place
+ * where it is the residual's gradient; dw and dx then come from `saved`. Where act cut is kept as
+ * a bit a float, so that backward reads neither y nor writes dy for it. With fixed statistics
+ * forward is evaluation's, dx is dy times a constant of the channel, and nothing but those bits
+ * is kept. */
 #include "norm_pass.h"
 
 #include <math.h>
@@ -14,6 +16,13 @@
 /* parts x groups, about */
 enum { ITEMS = 32 };
 enum { SAVED_MEAN, SAVED_REST, SAVED_INVERSE, SAVED_VARIANCE, SAVED_DY, SAVED_DY_X, SAVED };
+
+/* Before the bits of act. */
+static int64_t saved_floats(const Op *op)
+{
+    const NormPlan *b = op->impl;
+    return op->spec.fixed_stats ? 0 : SAVED * b->padded;
+}
 
 static Status batch_norm_plan(Op *op, Desc preferred[SPEC_INPUTS])
 {
@@ -27,10 +36,11 @@ static Status batch_norm_plan(Op *op, Desc preferred[SPEC_INPUTS])
     int64_t parts = (ITEMS + b->v.groups - 1) / b->v.groups;
     b->parts = parts < b->v.n ? parts : b->v.n;
     for (int i = 0; i < s->w_count; ++i) op->w_elements[i] = shape_count(s->w[i]);
-    op->saved_bytes = (size_t)(SAVED * b->padded) * sizeof(float);
-    if (s->act != ACT_NONE) op->saved_bytes += norm_keep_bytes(b);
+    bool back = !s->fixed_stats || s->need_dx[0] || (s->residual && s->need_dx[1]);
+    op->saved_bytes = (size_t)saved_floats(op) * sizeof(float);
+    if (s->act != ACT_NONE && back) op->saved_bytes += norm_keep_bytes(b);
     op->workspace_bytes = norm_workspace_bytes(b, 1);
-    op->needs_x[0] = true;
+    op->needs_x[0] = !s->fixed_stats;
     op->dx_inplace = !s->residual;
     op->dx_alias[1] = s->residual;
     return OK;
@@ -115,6 +125,23 @@ static void grad_coef(const NormTask *t, int64_t g)
     }
 }
 
+static void zero_coef(const NormTask *t, int64_t g)
+{
+    for (int64_t c = g * t->b->v.block; c < (g + 1) * t->b->v.block; ++c)
+        norm_coef_set(t, 0, c, (double[COEFS]){0.0});
+}
+
+/* dx = scale dy, of running statistics. */
+static void fixed_coef(const NormTask *t, int64_t g)
+{
+    const float *const *w = t->run->w;
+    for (int64_t c = g * t->b->v.block; c < (g + 1) * t->b->v.block; ++c) {
+        double scale = 0.0;
+        if (c < t->b->v.channels) scale = w[0][c] / sqrt((double)w[3][c] + t->op->spec.eps);
+        norm_coef_set(t, 0, c, (double[COEFS]){0.0, 0.0, 0.0, scale});
+    }
+}
+
 /* All passes over a range of groups. */
 static void groups_body(const void *task, int64_t begin, int64_t end)
 {
@@ -128,8 +155,7 @@ static void groups_body(const void *task, int64_t begin, int64_t end)
 
 static NormTask task_of(const Op *op, const OpRun *run)
 {
-    const NormPlan *b = op->impl;
-    return norm_task(op, run, b, 1, SAVED * b->padded);
+    return norm_task(op, run, op->impl, 1, saved_floats(op));
 }
 
 static void batch_norm_run(const NormTask *t)
@@ -148,14 +174,34 @@ static void batch_norm_run(const NormTask *t)
 static void batch_norm_forward(Op *op, const OpRun *run)
 {
     NormTask t = task_of(op, run);
-    t.sum = run->training ? norm_stats : NULL;
-    t.finish = run->training ? stats_finish : running_finish;
+    bool measures = run->training && !op->spec.fixed_stats;
+    t.sum = measures ? norm_stats : NULL;
+    t.finish = measures ? stats_finish : running_finish;
     t.map = norm_apply;
+    batch_norm_run(&t);
+}
+
+/* Masks dy, where it is the residual's gradient, too. */
+static void fixed_begin(Op *op, const OpRun *run)
+{
+    NormTask t = task_of(op, run);
+    if (!op->spec.residual || op->spec.act == ACT_NONE) return;
+    OpRun own = *run;
+    /* the sums are nobody's */
+    own.x[0] = run->dy;
+    t.run = &own;
+    t.sum = norm_grad_sums;
+    t.finish = zero_coef;
+    for (int64_t g = 0; g < t.b->v.groups; ++g) zero_coef(&t, g);
     batch_norm_run(&t);
 }
 
 static void batch_norm_backward_begin(Op *op, const OpRun *run)
 {
+    if (op->spec.fixed_stats) {
+        fixed_begin(op, run);
+        return;
+    }
     NormTask t = task_of(op, run);
     const int64_t padded = t.b->padded;
     t.sum = norm_grad_sums;
@@ -180,7 +226,13 @@ static void batch_norm_backward_data(Op *op, const OpRun *run)
 {
     if (!run->dx[0]) return;
     NormTask t = task_of(op, run);
-    t.finish = grad_coef;
+    OpRun own = *run;
+    if (op->spec.fixed_stats) {
+        /* x has no part in it */
+        own.x[0] = run->dy;
+        t.run = &own;
+    }
+    t.finish = op->spec.fixed_stats ? fixed_coef : grad_coef;
     t.map = norm_grad;
     batch_norm_run(&t);
 }

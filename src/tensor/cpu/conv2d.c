@@ -209,7 +209,7 @@ static Status conv_plan(Op *op, Desc preferred[SPEC_INPUTS])
     }
     op->flops_forward = 2.0 * (double)shape_count(s->y.shape) * (double)s->w[0].dim[1] *
                         s->kernel[0] * s->kernel[1];
-    op->flops_backward = op->flops_forward * (s->need_dx[0] ? 2 : 1);
+    op->flops_backward = op->flops_forward * (s->need_dx[0] + !s->frozen);
     return OK;
 }
 

@@ -82,7 +82,7 @@ static Status dense_plan(Op *op, Desc preferred[SPEC_INPUTS])
     format_free(&dw_any);
     format_free(&plain);
     op->flops_forward = 2.0 * (double)shape_count(s->y.shape) * (double)s->w[0].dim[1];
-    op->flops_backward = op->flops_forward * (s->need_dx[0] ? 2 : 1);
+    op->flops_backward = op->flops_forward * (s->need_dx[0] + !s->frozen);
     return status;
 }
 

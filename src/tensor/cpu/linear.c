@@ -148,7 +148,7 @@ static void plan_sizes(Op *op, Linear *l)
     if (l->data_copy) op->cache_bytes += format_bytes(kernel_format(l->data, ROLE_W));
     op->w_elements[0] = format_elements(l->stored);
     if (op->spec.w_count > 1) op->w_elements[1] = shape_count(op->spec.w[1]);
-    op->needs_x[0] = true;
+    op->needs_x[0] = !op->spec.frozen;
     op->needs_y = op->spec.act == ACT_RELU;
     op->weight_later = true;
 }
@@ -162,7 +162,7 @@ Status linear_plan(Op *op, const LinearSpec *spec)
     Linear *l = op->impl = mem_new(sizeof *l);
     TRY(plan_forward(l, dnnl, spec, &op->spec));
     if (op->spec.need_dx[0]) TRY(plan_data(l, dnnl, spec));
-    TRY(plan_weight(l, dnnl, spec));
+    if (!op->spec.frozen) TRY(plan_weight(l, dnnl, spec));
     plan_sizes(op, l);
     return OK;
 }
@@ -300,7 +300,7 @@ char *linear_text(const Op *op, char *out)
 {
     const Linear *l = op->impl;
     snprintf(out, 256, "%s, %s, %s%s%s%s", kernel_name(l->forward),
-             l->data ? kernel_name(l->data) : "-", kernel_name(l->weight),
+             l->data ? kernel_name(l->data) : "-", l->weight ? kernel_name(l->weight) : "-",
              l->forward_copy ? "; copies w" : "", l->data_copy ? "; copies w for dx" : "",
              l->weight_copy ? "; copies dw" : "");
     return out;

@@ -34,7 +34,7 @@ NormTask norm_task(const Op *op, const OpRun *run, const NormPlan *b, int64_t co
     NormTask t = {.op = op, .b = b, .run = run, .sums = run->workspace};
     t.coef = (float *)(t.sums + 2 * b->parts * b->padded);
     t.coef_step = coefs > 1 ? COEFS * b->padded : 0;
-    if (op->spec.act != ACT_NONE && run->training)
+    if (op->spec.act != ACT_NONE && run->training && run->saved)
         t.keep = (uint16_t *)((float *)run->saved + saved_floats);
     return t;
 }

@@ -7,6 +7,9 @@ enum { SAVED = 7 };
 static Status batch_norm_plan(Op *op, Desc preferred[SPEC_INPUTS])
 {
     OpSpec *s = &op->spec;
+    if (s->fixed_stats)
+        return fail(ERR_CONFIG, "batch_norm: a GPU has no form with fixed statistics for training: "
+                                "set model.freeze_norm: affine or none");
     if (!cuda_inputs(op, preferred)) return OK;
     s->y = cuda_desc(op, s->y.shape);
     int64_t channels = s->y.shape.dim[1], rows = shape_count(s->y.shape) / channels;

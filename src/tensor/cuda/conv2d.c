@@ -169,11 +169,11 @@ static Status conv_plan(Op *op, Desc preferred[SPEC_INPUTS])
     op->workspace_bytes = v->room + (bias > gradient ? bias : gradient);
     op->cache_bytes = is_half(op) ? (size_t)v->weights * dtype_bytes(s->y.dtype) : 0;
     for (int i = 0; i < s->w_count; ++i) op->w_elements[i] = shape_count(s->w[i]);
-    op->needs_x[0] = true;
+    op->needs_x[0] = !s->frozen;
     op->needs_y = s->act != ACT_NONE;
     op->weight_later = true;
     op->flops_forward = 2.0 * (double)(n.n * n.o * n.p * n.q) * (double)(n.c / n.g * n.r * n.s);
-    op->flops_backward = op->flops_forward * (s->need_dx[0] ? 2 : 1);
+    op->flops_backward = op->flops_forward * (s->need_dx[0] + !s->frozen);
     return OK;
 }
 

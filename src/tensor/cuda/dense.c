@@ -166,12 +166,12 @@ static void plan_sizes(Op *op, const Dense *d)
     int64_t parts = cuda_sum_parts(op->spec.y.dtype, n.rows, n.padded);
     if (d->sum_apart) op->workspace_bytes = (size_t)(parts * n.out) * sizeof(float);
     op->kernels = kernels[d->add_apart ? 2 : d->gelu_apart][d->slope_apart][d->sum_apart];
-    op->needs_x[0] = true;
+    op->needs_x[0] = !op->spec.frozen;
     op->needs_y = op->spec.act != ACT_NONE && !gelu;
     op->dx_alias[1] = op->spec.residual;
     op->weight_later = true;
     op->flops_forward = 2.0 * (double)n.rows * (double)n.in * (double)n.out;
-    op->flops_backward = op->flops_forward * (op->spec.need_dx[0] ? 2 : 1);
+    op->flops_backward = op->flops_forward * (op->spec.need_dx[0] + !op->spec.frozen);
 }
 
 static Desc output_of(const Op *op)

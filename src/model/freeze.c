@@ -1,0 +1,153 @@
+/* model.freeze: what is not trained, by names, alike on every rank; and tiers, by names, too. A
+ * batch norm of which scale and shift are frozen keeps its running statistics and normalises with
+ * them in training unless model.freeze_norm says otherwise. Refuses a pattern that names
+ * nothing. */
+#include "build.h"
+
+#include <ctype.h>
+#include <fnmatch.h>
+#include <string.h>
+
+/* ---- names ---- */
+
+/* The name without its last word: its layer's. */
+static int layer_chars(const char *name)
+{
+    const char *dot = strrchr(name, '.');
+    return (int)(dot ? dot - name : (long)strlen(name));
+}
+
+static bool fits(const char *pattern, const char *name)
+{
+    char *layer = mem_format("%.*s", layer_chars(name), name);
+    bool yes = fnmatch(pattern, name, 0) == 0 || fnmatch(pattern, layer, 0) == 0;
+    mem_free(&layer);
+    return yes;
+}
+
+bool param_listed(const char *patterns, const char *name)
+{
+    char *copy = mem_text(patterns ? patterns : ""), *rest = copy, *pattern;
+    bool yes = false;
+    while (!yes && (pattern = strsep(&rest, ","))) yes = *pattern && fits(pattern, name);
+    mem_free(&copy);
+    return yes;
+}
+
+/* ---- freezing ---- */
+
+static Status check_patterns(const Graph *g, const Config *config)
+{
+    char *copy = mem_text(config->model.freeze), *rest = copy, *pattern;
+    Status st = OK;
+    while (st == OK && (pattern = strsep(&rest, ","))) {
+        bool any = !*pattern;
+        for (int i = 0; i < g->param_count && !any; ++i)
+            any = !g->param[i].info.buffer && fits(pattern, g->param[i].name);
+        if (!any)
+            st = config_fail_key(config, "model.freeze",
+                                 "'%s' matches no layer with parameters and no parameter; "
+                                 "`weft plan --json` lists the names, such as %s",
+                                 pattern, g->param_count ? g->param[0].name : "none");
+    }
+    mem_free(&copy);
+    return st;
+}
+
+static bool has_statistics(const Graph *g, const Node *node)
+{
+    for (int k = 0; k < node->spec.w_count; ++k)
+        if (g->param[node->param[k]].info.buffer) return true;
+    return false;
+}
+
+static void freeze_norm(Graph *g, Node *node, FreezeNorm norm)
+{
+    bool all = true;
+    for (int k = 0; k < node->spec.w_count; ++k) {
+        Param *p = &g->param[node->param[k]];
+        if (p->info.buffer) continue;
+        if (norm == FREEZE_NORM_NONE) p->frozen = false;
+        all = all && p->frozen;
+    }
+    node->spec.fixed_stats = all && norm == FREEZE_NORM_ALL;
+    for (int k = 0; k < node->spec.w_count; ++k) {
+        Param *p = &g->param[node->param[k]];
+        if (p->info.buffer) p->frozen = node->spec.fixed_stats;
+    }
+}
+
+/* One value is trained, or it is not. */
+static void freeze_tied(Graph *g)
+{
+    for (int i = 0; i < g->param_count; ++i)
+        if (g->param[i].tied >= 0 && g->param[i].frozen) g->param[g->param[i].tied].frozen = true;
+    for (int i = 0; i < g->param_count; ++i)
+        if (g->param[i].tied >= 0) g->param[i].frozen = g->param[g->param[i].tied].frozen;
+}
+
+Status graph_freeze(Graph *g, const Config *config)
+{
+    const char *list = config->model.freeze;
+    if (!list || !*list) return OK;
+    TRY(check_patterns(g, config));
+    for (int i = 0; i < g->param_count; ++i)
+        g->param[i].frozen = !g->param[i].info.buffer && param_listed(list, g->param[i].name);
+    for (int i = 0; i < g->node_count; ++i)
+        if (has_statistics(g, &g->node[i]))
+            freeze_norm(g, &g->node[i], (FreezeNorm)config->model.freeze_norm);
+    freeze_tied(g);
+    return OK;
+}
+
+/* ---- tiers ---- */
+
+/* Characters of a name up to its first word that is a number: "layer1.0" of "layer1.0.bn1.bias"; 0:
+ * it has none. */
+static int block_chars(const char *name)
+{
+    for (const char *word = name; *word;) {
+        size_t chars = strcspn(word, "."), digits = 0;
+        while (digits < chars && isdigit((unsigned char)word[digits])) ++digits;
+        if (chars > 0 && digits == chars) return (int)(word + chars - name);
+        word += chars + (word[chars] == '.');
+    }
+    return 0;
+}
+
+static bool same(const char *a, int a_chars, const char *b, int b_chars)
+{
+    return a_chars == b_chars && strncmp(a, b, (size_t)a_chars) == 0;
+}
+
+static bool any_block(const Graph *g)
+{
+    for (int i = 0; i < g->param_count; ++i)
+        if (block_chars(g->param[i].name) > 0) return true;
+    return false;
+}
+
+/* What lies between blocks belongs to the one before; behind the last one the head begins. */
+int graph_tiers(const Graph *g, int *tier)
+{
+    bool blocks = any_block(g);
+    const char *last = NULL;
+    int now = 0, last_chars = 0, last_block = -1;
+    for (int i = 0; i < g->param_count; ++i) {
+        const char *name = g->param[i].name;
+        int chars = blocks ? block_chars(name) : layer_chars(name);
+        if (chars > 0 && !(last && same(name, chars, last, last_chars))) {
+            if (i > 0) ++now;
+            last = name;
+            last_chars = chars;
+        }
+        if (chars > 0) last_block = i;
+        tier[i] = now;
+    }
+    int count = now + 1;
+    for (int i = last_block + 1; i < g->param_count; ++i) tier[i] = count;
+    if (last_block >= 0 && last_block + 1 < g->param_count) ++count;
+    for (int i = 0; i < g->param_count; ++i)
+        if (g->param[i].tied >= 0) tier[i] = tier[g->param[i].tied];
+    return count;
+}

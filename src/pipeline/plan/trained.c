@@ -1,0 +1,47 @@
+/* What backward is for: a gradient goes down to the lowest parameter that is trained, no further. A
+ * node without a part in it keeps nothing for it and is not computed again. */
+#include "chunk.h"
+
+/* Has node i a parameter to train; has it running statistics that move? */
+bool planner_learns(const Planner *p, int i, bool buffer)
+{
+    const Node *node = &p->graph->node[i];
+    for (int k = 0; k < node->spec.w_count; ++k) {
+        const Param *param = &p->graph->param[node->param[k]];
+        if (param->info.buffer == buffer && !param->frozen) return true;
+    }
+    return false;
+}
+
+/* Would a gradient at node i go anywhere? */
+bool planner_goes_back(const Planner *p, int i)
+{
+    const OpSpec *spec = &p->graph->node[i].op->spec;
+    for (int k = 0; k < spec->x_count; ++k)
+        if (spec->need_dx[k]) return true;
+    return planner_learns(p, i, false);
+}
+
+bool planner_reads_x(const Planner *p, int i, int k)
+{
+    return p->graph->node[i].op->needs_x[k] && planner_goes_back(p, i);
+}
+
+bool planner_reads_y(const Planner *p, int i)
+{
+    return p->graph->node[i].op->needs_y && planner_goes_back(p, i);
+}
+
+/* A block that has no part in backward is not computed again. */
+void planner_leave_blocks(Planner *p)
+{
+    int count = p->chunk->last - p->chunk->first;
+    for (int from = 0, to; from < count; from = to) {
+        bool back = false;
+        for (to = from; to < count && p->block[to] == p->block[from]; ++to) {
+            int i = p->chunk->first + to;
+            back = back || planner_goes_back(p, i) || planner_learns(p, i, true);
+        }
+        for (int k = from; k < to && !back; ++k) p->block[k] = -1;
+    }
+}
