@@ -9,6 +9,7 @@ typedef struct Shrink {
     const CheckpointShrink *what;
     /* borrowed: one a unit */
     const bool *gone;
+    bool gone_any;
     StoredFile file;
     CheckpointMeta meta;
     /* owned, one a tensor of the file: whose it is; what becomes of it */
@@ -114,9 +115,9 @@ static Status save(Shrink *s, const Config *config)
     CheckpointIo io = {.count = s->file.count, .tensor = s->tensor, .user = s, .get = get_tensor};
     meta.config = config_text(config);
     meta.version = NULL;
-    /* the model has become another one */
-    meta.best_metric = NAN;
-    meta.losses = 0;
+    /* of a model that has become another one they are not known */
+    if (s->gone_any) meta.best_metric = NAN;
+    if (s->gone_any) meta.losses = 0;
     s->plain = stored_buffer(&s->file);
     Status st = checkpoint_save(&alone, s->what->out, &meta, &io);
     mem_free(&meta.config);
@@ -136,6 +137,7 @@ static Status shrink(Shrink *s, Config *config, bool *gone, Graph **after)
     TRY(stored_meta(&s->file, &s->meta));
     TRY(match(s));
     TRY(prune_choose(c, &options, gone));
+    for (int u = 0; u < c->unit_count; ++u) s->gone_any = s->gone_any || gone[u];
     prune_set_widths(c, gone, config);
     TRY(graph_build(after, config, c->graph->input, c->graph->classes));
     TRY(check_after(s, *after));
