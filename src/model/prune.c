@@ -226,14 +226,13 @@ Status prune_choose(const Units *units, const PruneOptions *options, bool *gone)
     return st;
 }
 
-void prune_set_widths(const Units *c, const bool *gone, Config *config)
+void prune_set_widths(const Units *u, const bool *gone, Config *config)
 {
-    for (int i = 0; i < c->group_count; ++i)
-        for (int k = 0; k < c->group[i].layer_count; ++k) {
-            int node = c->group[i].layer[k];
-            int64_t left = units_left(c, node, gone);
-            Shape y = c->graph->node[node].spec.y.shape;
-            if (left < y.dim[y.ndim == 3 ? 2 : 1])
-                config_set_width(config, c->graph->node[node].name, left);
-        }
+    for (int i = 0; i < u->graph->node_count; ++i) {
+        const Node *node = &u->graph->node[i];
+        if (node->kind->channels != CHANNELS_OPEN || node_is_depthwise(node)) continue;
+        int64_t left = units_left(u, i, gone);
+        Shape y = node->spec.y.shape;
+        if (left < y.dim[y.ndim == 3 ? 2 : 1]) config_set_width(config, node->name, left);
+    }
 }
