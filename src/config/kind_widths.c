@@ -24,7 +24,7 @@ static Status read_pair(Reading *r, ConfigWidths *widths, const Node *key, const
 {
     int64_t channels;
     Reading whole = {.option = &channels_row, .config = r->config, .at = value};
-    r->at = key;
+    TRY(read_text(r, key));
     if (!*key->text) return fail(ERR_CONFIG, "a layer's name is empty");
     for (int i = 0; i < widths->count; ++i)
         if (!strcmp(widths->item[i].layer, key->text))
