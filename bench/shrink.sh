@@ -6,7 +6,7 @@
 #   IMAGES=6000|60000     to train on
 #   FASHION_MNIST=        folder of the four IDX files (Debian: /usr/share/datasets/fashion-mnist)
 #   METHODS="l1 l2 fpgm slim" SPARSITY=0.5 EPOCHS=3 RANKS=1 TIMES=3 KEYS=   see jobs/prune.sh; KEYS: for all of it
-set -eu
+set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 . "$here/common.bash"
 case $weft in /*) ;; *) weft=$PWD/$weft;; esac
