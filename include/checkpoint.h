@@ -9,6 +9,7 @@
 #define WEFT_CHECKPOINT_H
 
 #include "data.h"
+#include "model/units.h"
 #include "parallel.h"
 
 enum { CHECKPOINT_LOSSES = 200 };
@@ -170,6 +171,21 @@ Status checkpoint_import(const char *from, const char *out, int64_t *values, con
 /* Parameters and running statistics of a checkpoint, verified, as F32 to a safetensors file, in the
  * names and layouts of its family. Not collective. */
 Status checkpoint_export(const char *from, const char *out, int *tensors, const char **family);
+
+/* Takes channels out of a checkpoint. */
+typedef struct CheckpointShrink {
+    const char *from, *out;
+    /* of the model that `from` is of, as graph_build left it; channels of that graph */
+    const Units *units;
+    const PruneMethod *method;
+    double sparsity;
+    int64_t round;
+} CheckpointShrink;
+/* Chooses what goes (gone, one a unit: prune_choose), says the widths that are left in config, and
+ * writes parameters, running statistics and optimizer's state without it to `out`, with config as
+ * its configuration, at the same step; its best metric and losses are not known. after: that model.
+ * ERR_DATA: tensors that are not that model's. Owner of *after: the caller. Not collective. */
+Status checkpoint_shrink(const CheckpointShrink *what, Config *config, bool *gone, Graph **after);
 
 typedef struct CheckpointHash {
     /* owned */

@@ -33,6 +33,18 @@ typedef struct ConfigLayer {
     ConfigAttr *attr;
 } ConfigLayer;
 
+/* A layer of another width than the model's own. */
+typedef struct ConfigWidth {
+    /* owned */
+    char *layer;
+    int64_t channels;
+} ConfigWidth;
+typedef struct ConfigWidths {
+    int count;
+    /* owned */
+    ConfigWidth *item;
+} ConfigWidths;
+
 /* list of numbers */
 typedef struct ConfigList {
     int count;
@@ -45,6 +57,8 @@ typedef struct ConfigList {
 typedef struct OptimConfig {
     int name, lr_schedule;
     double lr, momentum, beta1, beta2, eps, weight_decay, clip, trust, lr_end, power, gamma;
+    /* of the sign of each batch norm's scale, that is added to its gradient; 0: none */
+    double slim;
     /* decay_all: biases and norms decay, too */
     bool nesterov, decay_all;
     /* muon: LrAdjust */
@@ -114,6 +128,8 @@ typedef struct Config {
         int layer_count;
         /* owned */
         ConfigLayer *layer;
+        /* of layers by name, each once */
+        ConfigWidths widths;
         /* where its parameters come from; NULL where not set */
         char *init_from;
         /* patterns "a,b" of what begins anew, "": the classifier where its size differs; prefixes
@@ -248,6 +264,11 @@ char *config_text(const Config *config);
 /* Do two such texts differ? Then a and b get the first line that does, as "section.key: value", or
  * "no section.key" where one lacks it, each of room bytes. */
 bool config_difference(const char *x, const char *y, char *a, char *b, size_t room);
+
+/* Says the width of a layer, in place of what model.widths says. */
+void config_set_width(Config *config, const char *layer, int64_t channels);
+/* Gives config the model.widths of another one, where it has none of its own. Has it changed? */
+bool config_take_widths(Config *config, const Config *from);
 
 /* ---- verbs and their flags ---- */
 

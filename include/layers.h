@@ -23,7 +23,35 @@ typedef struct LayerParam {
     bool buffer;
     /* weight decay applies (not on biases and norms) */
     bool decay;
+    /* it multiplies each channel by itself, once that is normalised over the batch: how large it is
+     * says what the channel is worth (Liu et al. 2017, "Network slimming") */
+    bool gate;
 } LayerParam;
+
+/* What a layer does with channels: dimension 1 of (N,C) and (N,C,H,W), the last one of (N,T,C).
+ * From it follows which parameters go when a channel is taken out (model/units.h), and where
+ * model.widths may say another number. */
+typedef enum LayerChannels {
+    /* a row that does not say */
+    CHANNELS_UNSAID,
+    /* Opens LayerSize.width channels: rows of w[0] and elements of w[1]. Those that it reads are
+     * dimension 1 of w[0]. With OpSpec.groups, each group of outputs reads its group of inputs;
+     * with as many groups as inputs and outputs it keeps its input's channels. */
+    CHANNELS_OPEN,
+    /* Keeps its input's, each by itself or in OpSpec.groups equal groups of neighbours; its
+     * parameters have an element for each. */
+    CHANNELS_KEEP,
+    /* Keeps those of several inputs, which thereby are the same ones. */
+    CHANNELS_UNITE,
+    /* Its inputs' side by side. */
+    CHANNELS_CONCAT,
+    /* Each becomes as many as there are numbers of it in a sample. */
+    CHANNELS_FLATTEN,
+    /* Channel i of the first half and of the second become channel i. */
+    CHANNELS_HALVES,
+    /* None of those that it reads can go, nor of its own. */
+    CHANNELS_WHOLE,
+} LayerChannels;
 
 /* An attribute a layer takes in a config's layers list. It writes one field of OpSpec, or of
  * LayerSize. */
@@ -48,6 +76,7 @@ typedef struct LayerKind {
     const char *const *attrs;
     /* how many; -1: two or more */
     int inputs;
+    LayerChannels channels;
     /* one line */
     const char *help;
     /* NULL: all are 0 */

@@ -16,6 +16,8 @@ typedef struct Node {
     char *name;
     /* borrowed; NULL for a reorder that the planner put in */
     const LayerKind *kind;
+    /* as asked for, with which its shape rule can run again */
+    LayerSize size;
     OpSpec spec;
     /* earlier nodes, or NODE_INPUT */
     int in[SPEC_INPUTS];

@@ -68,6 +68,14 @@ typedef struct DryRun {
  * stage's. Not collective. */
 Status trainer_dry_run(Trainer **trainer, const Config *config, const World *world,
                        const DryRun *only);
+/* The model of a configuration, for so many samples of train; whole, neither fused nor planned.
+ * test: without samples where there is none. Owner: the caller. Not collective. */
+Status train_model(Graph **graph, const Config *config, const DataSet *train, const DataSet *test,
+                   int64_t samples);
+/* Where config has no model.widths: those of the checkpoint `path`, or, where that is NULL, of the
+ * file that the run begins with or has come to; a line says so. A file that cannot be read changes
+ * nothing: who loads it says why. Collective. */
+void train_take_widths(Config *config, const World *world, const char *path);
 /* ---- what a trainer is made of, for those who print or measure it; borrowed, all ---- */
 
 const Config *trainer_config(const Trainer *trainer);

@@ -155,6 +155,7 @@ static Status run_job(const Job *job, const EvalOptions *o)
     job->config->grid.dp = 0;
     TRY(job_checkpoint(job, o->checkpoint, &path));
     e.checkpoint = path;
+    train_take_widths(job->config, &job->world, path);
     Status status = trainer_new(&trainer, job->config, &job->world);
     if (status == OK) status = evaluate(trainer, &e);
     trainer_free(&trainer);

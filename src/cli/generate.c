@@ -127,6 +127,7 @@ static Status run_job(const Job *job, const Request *r)
     if (job->world.size > 1)
         return fail(ERR_USAGE, "weft generate works alone: start it without mpirun or srun");
     TRY(job_checkpoint(job, r->checkpoint, &path));
+    train_take_widths(job->config, &job->world, path);
     plan_alone(job->config);
     Status status = trainer_new(&trainer, job->config, &job->world);
     if (status == OK) status = generate(trainer, path, r);

@@ -203,6 +203,7 @@ static Status run_job(const Job *job, const PlanFlags *o)
                     (long long)job->config->grid.pp - 1, (long long)job->config->grid.pp);
     DataSet set;
     TRY(take_input(job->config, o, &set));
+    train_take_widths(job->config, &job->world, NULL);
     const DryRun design = {ranks, o->gpu, o->input ? &set : NULL};
     if (o->gpu && job->config->train.device != DEVICE_CUDA)
         return fail(ERR_USAGE, "--gpu %s: the plan is for CPUs; train.device=cuda asks for GPUs",

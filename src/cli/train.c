@@ -38,6 +38,7 @@ static Status run(int argc, char **argv, const void *options)
     Status status = job_open(&job, argc, argv);
     /* again: MPI may have handlers of its own */
     stop_begin();
+    if (status == OK) train_take_widths(job.config, &job.world, NULL);
     if (status == OK) status = train_run(job.config, &job.world);
     return job_close(&job, status);
 }

@@ -20,6 +20,7 @@
     _(ckpt_diff)                                                                                   \
     _(ckpt_import)                                                                                 \
     _(ckpt_export)                                                                                 \
+    _(ckpt_shrink)                                                                                 \
     _(bench_comm)                                                                                  \
     _(bench_step)                                                                                  \
     _(bench_io)                                                                                    \

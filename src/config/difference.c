@@ -7,7 +7,7 @@
 enum { NAME = 64, LINE = 512 };
 
 /* A text read line by line, each as "section.key: value", an entry of a list as "section.key: -
- * value"; a line that is too long is cut. */
+ * value", of a mapping as "section.key.name: value"; a line that is too long is cut. */
 typedef struct Lines {
     const char *rest;
     char section[NAME], key[NAME], line[LINE];
@@ -32,6 +32,9 @@ static void next_line(Lines *l)
     } else if (indent == 0) {
         snprintf(l->section, NAME, "%.*s", at_most(strcspn(l->rest, ":\n"), NAME), l->rest);
         snprintf(l->line, LINE, "%.*s", at_most(length, LINE), l->rest);
+    } else if (indent > 2) {
+        snprintf(l->line, LINE, "%s.%s.%.*s", l->section, l->key,
+                 at_most(length - indent, LINE - 2 * NAME - 2), text);
     } else {
         snprintf(l->key, NAME, "%.*s", at_most(strcspn(text, ":\n"), NAME), text);
         snprintf(l->line, LINE, "%s.%.*s", l->section, at_most(length - indent, LINE - NAME - 1),

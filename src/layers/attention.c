@@ -53,6 +53,7 @@ const LayerKind kind_attention = {
     .op = OP_ATTENTION,
     .attrs = attrs,
     .inputs = 1,
+    .channels = CHANNELS_WHOLE,
     .help = "causal self-attention on queries, keys and values",
     .infer = infer,
 };

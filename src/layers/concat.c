@@ -28,6 +28,7 @@ const LayerKind kind_concat = {
     .name = "concat",
     .op = OP_CONCAT,
     .inputs = -1,
+    .channels = CHANNELS_CONCAT,
     .help = "several layers' channels, one after the other",
     .infer = infer,
 };

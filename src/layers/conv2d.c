@@ -37,6 +37,7 @@ const LayerKind kind_conv2d = {
     .op = OP_CONV2D,
     .attrs = attrs,
     .inputs = 1,
+    .channels = CHANNELS_OPEN,
     .help = "2-d convolution",
     .defaults = defaults,
     .infer = infer,

@@ -27,6 +27,7 @@ const LayerKind kind_dense = {
     .op = OP_DENSE,
     .attrs = attrs,
     .inputs = 1,
+    .channels = CHANNELS_OPEN,
     .help = "every output sees every input: width outputs",
     .defaults = defaults,
     .infer = infer,

@@ -24,6 +24,7 @@ const LayerKind kind_dropout = {
     .op = OP_DROPOUT,
     .attrs = attrs,
     .inputs = 1,
+    .channels = CHANNELS_KEEP,
     .help = "zeroes values with probability p while training",
     .defaults = defaults,
     .infer = infer,

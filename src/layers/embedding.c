@@ -32,6 +32,7 @@ const LayerKind kind_embedding = {
     .op = OP_EMBEDDING,
     .attrs = attrs,
     .inputs = 1,
+    .channels = CHANNELS_WHOLE,
     .help = "a vector for each token",
     .defaults = defaults,
     .infer = infer,

@@ -5,5 +5,6 @@ const LayerKind layer_exchange = {
     .name = "exchange",
     .op = OP_EXCHANGE,
     .inputs = 1,
+    .channels = CHANNELS_WHOLE,
     .help = "between the ranks of a group",
 };

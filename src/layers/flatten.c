@@ -15,6 +15,7 @@ const LayerKind kind_flatten = {
     .name = "flatten",
     .op = OP_FLATTEN,
     .inputs = 1,
+    .channels = CHANNELS_FLATTEN,
     .help = "one vector a sample, for dense",
     .infer = infer,
 };

@@ -34,6 +34,7 @@ const LayerKind kind_group_norm = {
     .op = OP_GROUP_NORM,
     .attrs = attrs,
     .inputs = 1,
+    .channels = CHANNELS_KEEP,
     .help = "normalises groups of a sample's channels",
     .defaults = defaults,
     .infer = infer,

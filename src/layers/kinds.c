@@ -60,6 +60,7 @@ static const LayerKind *own_kind(OpKind op)
     own[op] = (LayerKind){.name = info->name,
                           .op = op,
                           .inputs = info->layer_inputs,
+                          .channels = info->layer_inputs > 1 ? CHANNELS_UNITE : CHANNELS_KEEP,
                           .help = info->layer_help,
                           .infer = own_infer};
     return &own[op];
@@ -88,8 +89,9 @@ Status layer_begin(const LayerKind *kind, OpSpec *spec, LayerSize *size)
                         : kind->inputs == 0 ? ".inputs is 0"
                         : kind->inputs < -1 || kind->inputs > SPEC_INPUTS
                             ? ".inputs is out of range"
-                        : !kind->infer ? ".infer is not given"
-                                       : NULL;
+                        : kind->channels == CHANNELS_UNSAID ? ".channels is not given"
+                        : !kind->infer                      ? ".infer is not given"
+                                                            : NULL;
     if (lacks) return fail(ERR_BUG, "layer kind %s: %s", kind->name, lacks);
     spec->kind = kind->op;
     if (kind->defaults) kind->defaults(spec, size);

@@ -29,6 +29,7 @@ const LayerKind kind_softmax_loss = {
     .op = OP_SOFTMAX_LOSS,
     .attrs = softmax_attrs,
     .inputs = 1,
+    .channels = CHANNELS_WHOLE,
     .help = "cross-entropy of the softmax, with label smoothing",
     .infer = softmax_infer,
 };
@@ -36,6 +37,7 @@ const LayerKind kind_mse_loss = {
     .name = "mse_loss",
     .op = OP_MSE_LOSS,
     .inputs = 1,
+    .channels = CHANNELS_WHOLE,
     .help = "mean squared error",
     .infer = mse_infer,
 };

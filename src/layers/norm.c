@@ -29,7 +29,7 @@ static Status batch_infer(OpSpec *spec, const LayerSize *size, LayerParam param[
     spec->y = desc_plain(x, DTYPE_F32);
     spec->w_count = 4;
     for (int i = 0; i < 4; ++i) spec->w[i] = shape_of(1, x.dim[1], 1, 1, 1);
-    param[0] = (LayerParam){.name = "weight", .init = INIT_ONE};
+    param[0] = (LayerParam){.name = "weight", .init = INIT_ONE, .gate = true};
     param[1] = (LayerParam){.name = "bias", .init = INIT_ZERO};
     param[2] = (LayerParam){.name = "running_mean", .init = INIT_ZERO, .buffer = true};
     param[3] = (LayerParam){.name = "running_var", .init = INIT_ONE, .buffer = true};
@@ -54,6 +54,7 @@ const LayerKind kind_batch_norm = {
     .op = OP_BATCH_NORM,
     .attrs = batch_attrs,
     .inputs = 1,
+    .channels = CHANNELS_KEEP,
     .help = "normalises each channel over the micro-batch",
     .defaults = batch_defaults,
     .infer = batch_infer,
@@ -64,6 +65,7 @@ const LayerKind kind_layer_norm = {
     .op = OP_LAYER_NORM,
     .attrs = layer_attrs,
     .inputs = 1,
+    .channels = CHANNELS_KEEP,
     .help = "normalises each sample's last dimension",
     .defaults = layer_defaults,
     .infer = layer_norm_infer,

@@ -36,6 +36,7 @@ const LayerKind kind_positions = {
     .op = OP_POSITIONS,
     .attrs = attrs,
     .inputs = 1,
+    .channels = CHANNELS_WHOLE,
     .help = "adds a learned vector for each place",
     .defaults = defaults,
     .infer = infer,

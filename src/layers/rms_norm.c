@@ -28,6 +28,7 @@ const LayerKind kind_rms_norm = {
     .op = OP_RMS_NORM,
     .attrs = attrs,
     .inputs = 1,
+    .channels = CHANNELS_KEEP,
     .help = "divides each sample's last dimension by its root mean square",
     .defaults = defaults,
     .infer = infer,

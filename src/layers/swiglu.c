@@ -24,6 +24,7 @@ const LayerKind kind_swiglu = {
     .name = "swiglu",
     .op = OP_SWIGLU,
     .inputs = 1,
+    .channels = CHANNELS_HALVES,
     .help = "silu of the first half times the second half: half as wide",
     .infer = infer,
 };

@@ -155,6 +155,7 @@ static Status build(Graph *graph, const Config *config)
         TRY(graph_add_list(graph, config, &logits));
     else
         TRY(add_zoo(graph, config, &logits));
+    TRY(graph_take_widths(graph, config));
     Status status = add_loss(graph, config, logits);
     if (status != OK) return place_fail(config, status);
     TRY(graph_freeze(graph, config));

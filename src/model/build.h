@@ -39,6 +39,19 @@ static inline const OpInfo *node_info(const Node *node)
     return op_info(node->spec.kind);
 }
 
+/* A convolution of each channel by itself, which has as many as its input. */
+static inline bool node_is_depthwise(const Node *node)
+{
+    const OpSpec *s = &node->spec;
+    return node->kind && node->kind->channels == CHANNELS_OPEN && s->groups > 1 &&
+           s->groups == s->x[0].shape.dim[1] && s->groups == s->y.shape.dim[1];
+}
+
+/* Gives the layers that model.widths names their channels, and those behind them the shapes that
+ * follow. Which layers there are has been decided by then, of the widths that the model says.
+ * ERR_CONFIG: no such layer, or one whose channels another one decides. */
+Status graph_take_widths(Graph *graph, const Config *config);
+
 /* The layers of config->model.layer, one node each, in their order. Errors carry their place. */
 Status graph_add_list(Graph *graph, const Config *config, int *logits);
 

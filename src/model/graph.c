@@ -86,7 +86,10 @@ Status draft_finish(Graph *graph, Draft *draft, int *index)
     int i = graph->node_count;
     graph->node = mem_resize(graph->node, (size_t)(i + 1) * sizeof *graph->node);
     Node *node = &graph->node[i];
-    *node = (Node){.name = mem_text(draft->name), .kind = draft->kind, .spec = draft->spec};
+    *node = (Node){.name = mem_text(draft->name),
+                   .kind = draft->kind,
+                   .size = draft->size,
+                   .spec = draft->spec};
     memcpy(node->in, draft->in, sizeof node->in);
     graph->node_count = i + 1;
     add_params(graph, node, i, info);

@@ -277,6 +277,11 @@ static Status make(Optim **optim, const Config *config, Backend *backend, const 
     *optim = NULL;
     TRY(check(range, count, optim_rule_count(config), arena_elements, share));
     for (int i = 0; i < optim_rule_count(config); ++i) TRY(check_rule(config, i, backend));
+    if (config->optim.slim > 0 && !backend->table->flat->each)
+        return config_fail_key(config, "optim.slim",
+                               "works on CPUs only, not with train.device %s: leave it out, or set "
+                               "train.device: cpu",
+                               backend->table->name);
     Optim *o = *optim = mem_new(sizeof *o);
     o->config = config;
     o->backend = backend;

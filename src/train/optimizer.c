@@ -73,6 +73,15 @@ static void fill_updates(Trainer *t, const OptimTensor *tensor, const int *param
     mem_free(&tier);
 }
 
+static Status check_slim(const Trainer *t, const Graph *g)
+{
+    bool any = t->config->optim.slim == 0;
+    for (int i = 0; i < g->param_count && !any; ++i) any = g->param[i].info.gate;
+    if (any) return OK;
+    return config_fail_key(t->config, "optim.slim",
+                           "the model has no batch norm, whose scales it is for");
+}
+
 Status train_assign_rules(Trainer *t)
 {
     const Graph *g = graph_whole(t->graph);
@@ -83,7 +92,8 @@ Status train_assign_rules(Trainer *t)
     t->rule = mem_new(room * sizeof *t->rule);
     t->updates = mem_new(room * sizeof *t->updates);
     t->lr_scale = mem_new(room * sizeof *t->lr_scale);
-    Status st = optim_assign(t->config, tensor, count, rule);
+    Status st = check_slim(t, g);
+    if (st == OK) st = optim_assign(t->config, tensor, count, rule);
     if (st == OK) fill_updates(t, tensor, param, count, rule);
     mem_free(&tensor);
     mem_free(&param);
@@ -150,6 +160,7 @@ static int list_ranges(Trainer *t, OptimRange *range)
             .offset = t->plan->param_offset[i],
             .elements = p->elements,
             .decay = p->info.decay,
+            .gate = p->info.gate,
             .rule = t->rule[i],
             .lr_scale = t->lr_scale[i],
             .tensor = {.name = p->name, .shape = whole->param[i].shape, .role = role_of(whole, i)}};

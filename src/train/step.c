@@ -125,6 +125,9 @@ static Status apply(Trainer *t, StepResult *result, const StepOf *batch)
     bool bad = result->bad_step == t->step;
     TRY(loss_scale_move(&t->scale, t->config, t->step, overflow && !bad));
     phase_enter(PHASE_UPDATE);
+    if (!bad && !overflow)
+        optim_add_slim(t->optim, executor_params(t->executor), executor_grads(t->executor),
+                       t->scale.used);
     double scale = bad || overflow ? 0 : clip(t, result);
     result->skipped = overflow || result->bad_step == t->step;
     if (result->skipped) {

@@ -71,12 +71,7 @@ static Status open_backend(Trainer *t, const DryRun *only)
 static Status build_graph(Trainer *t)
 {
     const Config *c = t->config;
-    const DataSet *set = &t->train_set;
-    bool tokens = data_kind(set)->next_token;
-    int64_t outputs = 0;
-    TRY(trainer_count_outputs(t, &outputs));
-    Desc input = desc_plain(data_set_shape(set, t->micro_batch), tokens ? DTYPE_I32 : DTYPE_F32);
-    TRY(graph_build(&t->graph, c, input, outputs));
+    TRY(train_model(&t->graph, c, &t->train_set, &t->test_set, t->micro_batch));
     int tp = t->shape.tp;
     if (tp > 1) TRY(graph_split(&t->graph, c, t->world->rank % tp, tp));
     TRY(graph_fuse(t->graph, t->backend->table));

@@ -104,6 +104,5 @@ struct Trainer {
 Status trainer_open_data(Trainer *t, const DryRun *only);
 /* How many numbers a row of the model's output has: one a class, a target, a token of the
  * vocabulary. */
-Status trainer_count_outputs(const Trainer *t, int64_t *outputs);
 
 #endif

@@ -55,10 +55,9 @@ Status trainer_open_data(Trainer *t, const DryRun *only)
 }
 
 /* How many outputs the model has: one a class, or one a target number. */
-static Status count_outputs(const Trainer *t, int64_t *outputs)
+static Status count_outputs(const Config *c, const DataSet *set, const DataSet *test,
+                            int64_t *outputs)
 {
-    const Config *c = t->config;
-    const DataSet *set = &t->train_set;
     bool mse = c->train.loss == LOSS_MSE;
     int64_t own = mse ? set->target_width : set->classes;
     if (own == 0)
@@ -72,33 +71,36 @@ static Status count_outputs(const Trainer *t, int64_t *outputs)
     if (own > *outputs)
         return config_fail_key(c, "model.classes", "%s has %lld classes, the model only %lld",
                                set->path, (long long)own, (long long)*outputs);
-    if (t->test_set.classes > *outputs)
+    if (test->classes > *outputs)
         return fail(ERR_DATA, "%s: has %lld classes, but %s only %lld: set model.classes to %lld",
-                    t->test_set.path, (long long)t->test_set.classes, set->path, (long long)own,
-                    (long long)t->test_set.classes);
+                    test->path, (long long)test->classes, set->path, (long long)own,
+                    (long long)test->classes);
     return OK;
 }
 
 /* Tokens: the vocabulary, as model.vocab, the size's name or the data set says. */
-static Status count_tokens(const Trainer *t, int64_t *outputs)
+static Status count_tokens(const Config *c, const DataSet *set, const DataSet *test,
+                           int64_t *outputs)
 {
-    const Config *c = t->config;
-    const DataSet *set = &t->train_set;
     if (c->train.loss == LOSS_MSE)
         return config_fail_key(c, "train.loss", "%s holds tokens, which need train.loss softmax",
                                set->path);
     bool named = c->model.size != GPT_OWN;
     *outputs = c->model.vocab ? c->model.vocab : named ? GPT2_VOCAB : set->vocab;
-    if (set->vocab > *outputs || t->test_set.vocab > *outputs)
+    if (set->vocab > *outputs || test->vocab > *outputs)
         return config_fail_key(c, "model.vocab", "%s has tokens up to %lld, the model only %lld",
-                               set->vocab > *outputs ? set->path : t->test_set.path,
-                               (long long)(set->vocab > *outputs ? set->vocab : t->test_set.vocab),
+                               set->vocab > *outputs ? set->path : test->path,
+                               (long long)(set->vocab > *outputs ? set->vocab : test->vocab),
                                (long long)*outputs);
     return OK;
 }
 
-Status trainer_count_outputs(const Trainer *t, int64_t *outputs)
+Status train_model(Graph **graph, const Config *config, const DataSet *train, const DataSet *test,
+                   int64_t samples)
 {
-    bool tokens = data_kind(&t->train_set)->next_token;
-    return tokens ? count_tokens(t, outputs) : count_outputs(t, outputs);
+    bool tokens = data_kind(train)->next_token;
+    int64_t outputs = 0;
+    TRY((tokens ? count_tokens : count_outputs)(config, train, test, &outputs));
+    Desc input = desc_plain(data_set_shape(train, samples), tokens ? DTYPE_I32 : DTYPE_F32);
+    return graph_build(graph, config, input, outputs);
 }

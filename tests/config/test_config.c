@@ -422,11 +422,40 @@ static void test_round_trip(void)
         "grid: {pp: 2, pipeline_schedule: interleaved, cuts: [a, \"b c\", \"null\"]}\n",
         "grid: {pp: 4, pipeline_schedule: \"file:a b: c\", chunks: 3}\n",
         "grid: {pipeline_schedule: file:plan.txt}\n",
+        "model: {widths: {conv1: 51, layer1.0.conv1: 7, \"null\": 1}}\noptim: {slim: 1e-4}\n",
     };
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; ++i) check_round(parse(texts[i]));
     Config *c = NULL;
     CHECK_OK(config_load(&c, NULL, 0, NULL));
     check_round(c);
+}
+
+static void bad_widths(const char *text, const char *message)
+{
+    Config *c = NULL;
+    CHECK_FAILS(config_parse(&c, "bad.yaml", text, 0, NULL), ERR_CONFIG, message);
+}
+
+static void test_widths(void)
+{
+    char *words[] = {"model.widths={conv1: 5, a.b: 6}"};
+    Config *c = NULL, *other = parse("run: {seed: 1}\n");
+    CHECK_OK(config_parse(&c, "good.yaml", "model: {widths: {x: 1}}", 1, words));
+    CU_ASSERT(c->model.widths.count == 2 && c->model.widths.item[1].channels == 6);
+    CU_ASSERT_STRING_EQUAL(c->model.widths.item[1].layer, "a.b");
+    config_set_width(c, "a.b", 4);
+    config_set_width(c, "new", 9);
+    CU_ASSERT(config_take_widths(other, c) && !config_take_widths(other, c));
+    CU_ASSERT(!config_take_widths(c, other));
+    CU_ASSERT(other->model.widths.count == 3 && other->model.widths.item[1].channels == 4);
+    config_free(&c);
+    config_free(&other);
+    bad_widths("model: {widths: {a: 0}}", "bad.yaml:1:21: model.widths: a: 0 is out of range");
+    bad_widths("model: {widths: {a: 1, a: 2}}", "'a' is given twice");
+    bad_widths("model: {widths: {a: [1]}}", "a: expected a single value");
+    bad_widths("model: {widths: {'': 1}}", "a layer's name is empty");
+    bad_widths("model: {widths: [a]}", "expected layers with their channels");
+    bad_widths("model: {widths: {a: 1.5}}", "'1.5' is not a whole number");
 }
 
 static void test_files(void)
@@ -472,6 +501,10 @@ static void test_difference(void)
          "optim.groups:"},
         {"model: {layers: [relu, gelu]}", "model: {layers: [relu, silu]}", "model.layers: - gelu",
          "model.layers: - silu"},
+        {"model: {widths: {a: 1, b.0: 2}}", "model: {widths: {a: 1, b.0: 3}}",
+         "model.widths.b.0: 2", "model.widths.b.0: 3"},
+        {"model: {widths: {a: 1, b: 2}}", "model: {widths: {a: 1}}", "model.widths.b: 2",
+         "no model.widths.b"},
     };
     for (size_t i = 0; i < sizeof row / sizeof row[0]; ++i) {
         Config *x = parse(row[i].x), *y = parse(row[i].y);
@@ -492,5 +525,5 @@ TEST_MAIN("config", {"words of modules", use_test_words}, {"defaults", test_defa
           {"example", test_example}, {"words", test_words}, {"numbers", test_numbers},
           {"sizes in bytes", test_bytes}, {"max_time", test_max_time},
           {"gpt2 and pipeline", test_pipeline}, {"override", test_override},
-          {"layers", test_layers}, {"places", test_places}, {"round trip", test_round_trip},
-          {"difference", test_difference}, {"files", test_files})
+          {"layers", test_layers}, {"widths", test_widths}, {"places", test_places},
+          {"round trip", test_round_trip}, {"difference", test_difference}, {"files", test_files})

@@ -286,7 +286,11 @@ static Status forgets_some(OpSpec *spec, const LayerSize *size, LayerParam param
 
 static void bad_rows(void)
 {
-    const LayerKind good = {.name = "lacking", .op = OP_SWIGLU, .inputs = 1, .infer = forgets_some};
+    const LayerKind good = {.name = "lacking",
+                            .op = OP_SWIGLU,
+                            .inputs = 1,
+                            .channels = CHANNELS_KEEP,
+                            .infer = forgets_some};
     Layer l = {.kind = &good};
     l.spec.x[0] = desc_plain(shape_of(2, 2, 8, 1, 1), DTYPE_F32);
     l.spec.x_count = 1;
@@ -306,6 +310,8 @@ static void bad_rows(void)
     CHECK_FAILS(infer(&l), ERR_BUG, "layer kind lacking: y has no shape");
     bad.infer = NULL;
     CHECK_FAILS(layer_begin(&bad, &l.spec, &l.size), ERR_BUG, ".infer is not given");
+    bad.channels = CHANNELS_UNSAID;
+    CHECK_FAILS(layer_begin(&bad, &l.spec, &l.size), ERR_BUG, ".channels is not given");
     bad.inputs = 0;
     CHECK_FAILS(layer_begin(&bad, &l.spec, &l.size), ERR_BUG, "layer kind lacking: .inputs is 0");
     bad.op = OP_NONE;

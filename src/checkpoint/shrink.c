@@ -1,0 +1,162 @@
+/* A checkpoint without some of its model's channels: every tensor that is a parameter, its running
+ * statistic or the optimizer's state of one loses the rows and columns that the parameter loses. */
+#include "stored.h"
+
+#include <math.h>
+#include <string.h>
+
+typedef struct Shrink {
+    const CheckpointShrink *what;
+    /* borrowed: one a unit */
+    const bool *gone;
+    bool gone_any;
+    StoredFile file;
+    CheckpointMeta meta;
+    /* owned, one a tensor of the file: whose it is; what becomes of it */
+    int *param;
+    CheckpointTensor *tensor;
+    /* owned: of the largest tensor */
+    float *plain;
+    /* of reading, while the checkpoint is written */
+    Status status;
+    char *why;
+} Shrink;
+
+/* Behind "/params/", "/buffers/" or "/optim/SLOT/"; NULL: neither. */
+static const char *leaf_of(const char *path)
+{
+    if (!strncmp(path, "/params/", 8)) return path + 8;
+    if (!strncmp(path, "/buffers/", 9)) return path + 9;
+    const char *slot = strncmp(path, "/optim/", 7) ? NULL : strchr(path + 7, '/');
+    return slot ? slot + 1 : NULL;
+}
+
+static int find_param(const Graph *g, const char *name)
+{
+    for (int i = 0; name && i < g->param_count; ++i)
+        if (g->param[i].tied < 0 && !strcmp(g->param[i].name, name)) return i;
+    return -1;
+}
+
+/* Which parameter each tensor is of, and that all of the model's are there. */
+static Status match(Shrink *s)
+{
+    char a[64], b[64];
+    const Graph *g = s->what->units->graph;
+    s->param = mem_new((size_t)(s->file.count + 1) * sizeof *s->param);
+    for (int i = 0; i < s->file.count; ++i) {
+        const StoredTensor *t = &s->file.tensor[i];
+        int p = s->param[i] = find_param(g, leaf_of(t->path));
+        if (p < 0)
+            return fail(ERR_DATA, "%s: tensor %s is not in the model of its configuration",
+                        s->file.path, t->path);
+        if (!shape_equal(t->shape, g->param[p].shape))
+            return fail(ERR_DATA, "%s: tensor %s is %s, in the model of its configuration %s",
+                        s->file.path, t->path, shape_text(t->shape, a),
+                        shape_text(g->param[p].shape, b));
+    }
+    for (int p = 0; p < g->param_count; ++p) {
+        const char *group = g->param[p].info.buffer ? "buffers" : "params";
+        char *path = mem_format("/%s/%s", group, g->param[p].name);
+        bool there = g->param[p].tied >= 0 || stored_find(&s->file, path);
+        Status st =
+            there ? OK
+                  : fail(ERR_DATA, "%s: tensor %s of the model is missing", s->file.path, path);
+        mem_free(&path);
+        TRY(st);
+    }
+    return OK;
+}
+
+static Status get_param(void *user, int param, float *plain)
+{
+    Shrink *s = user;
+    const Graph *g = s->what->units->graph;
+    int own = g->param[param].tied >= 0 ? g->param[param].tied : param;
+    char *path = mem_format("/params/%s", g->param[own].name);
+    const StoredTensor *t = stored_find(&s->file, path);
+    mem_free(&path);
+    return stored_read(&s->file, t, plain);
+}
+
+/* The new model must have the shapes that the gathered tensors have. */
+static Status check_after(const Shrink *s, const Graph *after)
+{
+    const Units *c = s->what->units;
+    for (int p = 0; p < after->param_count; ++p)
+        if (!shape_equal(after->param[p].shape, units_shape(c, p, s->gone)))
+            return fail(ERR_BUG, "shrink: %s has another shape than its values",
+                        after->param[p].name);
+    return OK;
+}
+
+static const float *get_tensor(void *user, int i, float *plain)
+{
+    Shrink *s = user;
+    Status st = stored_read(&s->file, &s->file.tensor[i], s->plain);
+    if (st != OK && s->status == OK) {
+        s->status = st;
+        s->why = mem_text(fail_message());
+    }
+    units_gather(s->what->units, s->param[i], s->gone, s->plain, plain);
+    return plain;
+}
+
+static Status save(Shrink *s, const Config *config)
+{
+    const World alone = {
+        .size = 1, .node_size = 1, .one_node = true, .comm = MPI_COMM_NULL, .node = MPI_COMM_NULL};
+    s->tensor = mem_new((size_t)(s->file.count + 1) * sizeof *s->tensor);
+    for (int i = 0; i < s->file.count; ++i)
+        s->tensor[i] =
+            (CheckpointTensor){.path = s->file.tensor[i].path,
+                               .shape = units_shape(s->what->units, s->param[i], s->gone)};
+    CheckpointMeta meta = s->meta;
+    CheckpointIo io = {.count = s->file.count, .tensor = s->tensor, .user = s, .get = get_tensor};
+    meta.config = config_text(config);
+    meta.version = NULL;
+    /* of a model that has become another one they are not known */
+    if (s->gone_any) meta.best_metric = NAN;
+    if (s->gone_any) meta.losses = 0;
+    s->plain = stored_buffer(&s->file);
+    Status st = checkpoint_save(&alone, s->what->out, &meta, &io);
+    mem_free(&meta.config);
+    return s->status == OK ? st : fail(s->status, "%s", s->why);
+}
+
+static Status shrink(Shrink *s, Config *config, bool *gone, Graph **after)
+{
+    const Units *c = s->what->units;
+    PruneOptions options = {.method = s->what->method,
+                            .sparsity = s->what->sparsity,
+                            .round = s->what->round,
+                            .get = get_param,
+                            .user = s};
+    TRY(stored_open(&s->file, s->what->from));
+    TRY(stored_list(&s->file));
+    TRY(stored_meta(&s->file, &s->meta));
+    TRY(match(s));
+    TRY(prune_choose(c, &options, gone));
+    for (int u = 0; u < c->unit_count; ++u) s->gone_any = s->gone_any || gone[u];
+    prune_set_widths(c, gone, config);
+    TRY(graph_build(after, config, c->graph->input, c->graph->classes));
+    TRY(check_after(s, *after));
+    /* a tensor that cannot be read is found before anything is written */
+    TRY(stored_verify(&s->file, NULL));
+    return save(s, config);
+}
+
+Status checkpoint_shrink(const CheckpointShrink *what, Config *config, bool *gone, Graph **after)
+{
+    Shrink s = {.what = what, .gone = gone};
+    *after = NULL;
+    Status st = shrink(&s, config, gone, after);
+    if (st != OK) graph_free(after);
+    checkpoint_meta_fini(&s.meta);
+    stored_close(&s.file);
+    mem_free(&s.param);
+    mem_free(&s.tensor);
+    mem_free(&s.plain);
+    mem_free(&s.why);
+    return st;
+}

@@ -1,0 +1,217 @@
+/* weft ckpt shrink: a checkpoint of the same model with fewer channels. */
+#include "private.h"
+
+#include "train.h"
+
+#include <string.h>
+#include <unistd.h>
+
+typedef struct ShrinkFlags {
+    const char *out, *config, *input;
+    int method;
+    double sparsity;
+    FlagList keep;
+    int64_t round;
+    bool force, json;
+} ShrinkFlags;
+
+static const Flag flags[] = {
+    {"-o", FLAG_FIELD(ShrinkFlags, out), .value = "OUT", .required = true,
+     .help = "the checkpoint to write"},
+    {"--method", FLAG_FIELD(ShrinkFlags, method), .value = LIST_TEXT(PRUNE_WORDS), .required = true,
+     .help = "how channels are judged: sums of absolute weights, or of squares; distances to the "
+             "layer's other filters; scales of batch norms, all layers together"},
+    {"--sparsity", FLAG_FIELD(ShrinkFlags, sparsity), .value = "S", .hi = 1, .required = true,
+     .help = "share of the channels that goes, from 0 to below 1"},
+    {"--keep", FLAG_FIELD(ShrinkFlags, keep), .value = "GLOB,...",
+     .help = "layers, by name or pattern, whose channels all stay"},
+    {"--round", FLAG_FIELD(ShrinkFlags, round), .value = "N", .lo = 1, .hi = 65536, .fallback = "1",
+     .help = "leave a multiple of N"},
+    {"--config", FLAG_FIELD(ShrinkFlags, config), .value = "CONFIG",
+     .help = "the model, of a checkpoint that has no configuration (an imported one)"},
+    {"--input", FLAG_FIELD(ShrinkFlags, input), .value = "CxHxW|tokens",
+     .help = "samples of this shape, as 3x224x224, where the data set is not here"},
+    {"--force", FLAG_FIELD(ShrinkFlags, force), .help = "write over a file that is there"},
+    {"--json", FLAG_FIELD(ShrinkFlags, json), .help = "one JSON object"},
+};
+
+/* What came of it. */
+typedef struct Shrunk {
+    const ShrinkFlags *flags;
+    const char *from;
+    /* owned, all */
+    Config *config;
+    Graph *before, *after;
+    Units *units;
+    bool *gone;
+} Shrunk;
+
+/* ---- what it is about ---- */
+
+static Status read_config(Shrunk *s, int count, char **overrides)
+{
+    CheckpointMeta meta = {0};
+    if (s->flags->config) return config_load(&s->config, s->flags->config, count, overrides);
+    TRY(checkpoint_read_meta(s->from, &meta));
+    Status st =
+        *meta.config
+            ? config_parse(&s->config, s->from, meta.config, count, overrides)
+            : fail(ERR_DATA,
+                   "%s: has no configuration, so nothing says which model it is of: --config "
+                   "CONFIG does",
+                   s->from);
+    checkpoint_meta_fini(&meta);
+    return st;
+}
+
+/* The samples' shape, and how many classes or tokens there are. */
+static Status read_input(const Shrunk *s, DataSet *set)
+{
+    Input input;
+    const Config *c = s->config;
+    if (s->flags->input) {
+        TRY(input_parse(s->flags->input, &input));
+        return input_set(set, &input, c, 1);
+    }
+    Status st = c->data.train ? data_set_open(set, c, c->data.train)
+                              : fail(ERR_NOINPUT, "its configuration names no data.train");
+    if (st == OK) return OK;
+    return fail(st, "%s; what samples are --input says, as 3x224x224 or tokens", fail_message());
+}
+
+static Status build(Shrunk *s)
+{
+    static const DataSet none;
+    DataSet set;
+    const FlagList *keep = &s->flags->keep;
+    TRY(read_input(s, &set));
+    TRY(train_model(&s->before, s->config, &set, &none, 1));
+    TRY(units_new(&s->units, s->before, (const char *const *)keep->word, keep->count));
+    s->gone = mem_new((size_t)s->units->unit_count * sizeof *s->gone);
+    return OK;
+}
+
+/* ---- what is said ---- */
+
+static int64_t group_left(const Shrunk *s, const UnitGroup *group)
+{
+    int64_t left = group->count;
+    for (int u = group->first; u < group->first + group->count; ++u) left -= s->gone[u];
+    return left;
+}
+
+static const char *layer_name(const Shrunk *s, int node)
+{
+    return s->before->node[node].name;
+}
+
+static void print_layers(const Shrunk *s, const UnitGroup *group)
+{
+    enum { SHOWN = 3 };
+    for (int k = 0; k < group->layer_count && k < SHOWN; ++k)
+        printf("%s%s", k ? ", " : "", layer_name(s, group->layer[k]));
+    if (group->layer_count > SHOWN) printf(" and %d more", group->layer_count - SHOWN);
+    if (group->whole && group->holder >= 0)
+        printf(" (whole: read by %s)", layer_name(s, group->holder));
+    else if (group->whole)
+        printf(" (whole: --keep)");
+    if (group->parts > 1 && !group->whole) printf(" (equally in %d parts)", group->parts);
+    putchar('\n');
+}
+
+static void print_text(const Shrunk *s)
+{
+    int64_t params = graph_param_count(s->before), params_left = graph_param_count(s->after);
+    double macs = graph_forward_macs(s->before), macs_left = graph_forward_macs(s->after);
+    printf("channels        layers\n");
+    for (int i = 0; i < s->units->group_count; ++i) {
+        const UnitGroup *group = &s->units->group[i];
+        if (group->layer_count == 0) continue;
+        printf("%5d -> %-5lld  ", group->count, (long long)group_left(s, group));
+        print_layers(s, group);
+    }
+    printf("parameters  %lld -> %lld (%.1f %%)\n", (long long)params, (long long)params_left,
+           100 * (double)params_left / (double)params);
+    printf("MACs        %.0f -> %.0f (%.1f %%) a sample\n", macs, macs_left,
+           100 * macs_left / macs);
+    printf("wrote %s\n", s->flags->out);
+}
+
+static void json_group(const Shrunk *s, const UnitGroup *group, Json *json)
+{
+    json_object(json, NULL);
+    json_array(json, "layers");
+    for (int k = 0; k < group->layer_count; ++k)
+        json_text(json, NULL, layer_name(s, group->layer[k]));
+    json_end(json);
+    json_int(json, "channels", group->count);
+    json_int(json, "units_left", group_left(s, group));
+    json_bool(json, "whole", group->whole);
+    json_end(json);
+}
+
+static void print_json(const Shrunk *s)
+{
+    Json json = json_to(stdout, true);
+    json_object(&json, NULL);
+    json_text(&json, "from", s->from);
+    json_text(&json, "file", s->flags->out);
+    json_text(&json, "method", prune_methods[s->flags->method].name);
+    json_real(&json, "sparsity", s->flags->sparsity);
+    json_array(&json, "groups");
+    for (int i = 0; i < s->units->group_count; ++i)
+        if (s->units->group[i].layer_count > 0) json_group(s, &s->units->group[i], &json);
+    json_end(&json);
+    json_int(&json, "parameters", graph_param_count(s->before));
+    json_int(&json, "parameters_left", graph_param_count(s->after));
+    json_real(&json, "macs", graph_forward_macs(s->before));
+    json_real(&json, "macs_left", graph_forward_macs(s->after));
+    json_end(&json);
+}
+
+/* ---- the verb ---- */
+
+static Status shrink(Shrunk *s, int count, char **overrides)
+{
+    const ShrinkFlags *f = s->flags;
+    TRY(read_config(s, count, overrides));
+    TRY(build(s));
+    const CheckpointShrink what = {.from = s->from,
+                                   .out = f->out,
+                                   .units = s->units,
+                                   .method = &prune_methods[f->method],
+                                   .sparsity = f->sparsity,
+                                   .round = f->round};
+    TRY(checkpoint_shrink(&what, s->config, s->gone, &s->after));
+    (f->json ? print_json : print_text)(s);
+    return OK;
+}
+
+static Status run(int argc, char **argv, const void *options)
+{
+    Shrunk s = {.flags = options, .from = argv[0]};
+    if (s.flags->sparsity >= 1)
+        return fail(ERR_USAGE, "--sparsity 1: nothing would be left; from 0 to below 1");
+    if (!s.flags->force && access(s.flags->out, F_OK) == 0)
+        return fail(ERR_USAGE, "%s: is there already; --force writes over it", s.flags->out);
+    Status st = shrink(&s, argc - 1, argv + 1);
+    units_free(&s.units);
+    graph_free(&s.before);
+    graph_free(&s.after);
+    config_free(&s.config);
+    mem_free(&s.gone);
+    return st;
+}
+
+const Verb verb_ckpt_shrink = {
+    .name = "ckpt shrink",
+    .words = "FILE [key=value ...]",
+    .least = 1,
+    .expects = "a checkpoint",
+    .help = "the same model with fewer channels, to be trained on",
+    .more = "Units that belong together go together: over sums, concatenations, depthwise "
+            "convolutions, flattened images. The new file says the widths that are left in its "
+            "configuration, as model.widths, and train, eval and generate take them from there.",
+    VERB_FLAGS(ShrinkFlags, flags),
+    .run = run,
+};

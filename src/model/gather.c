@@ -1,0 +1,72 @@
+/* What of a parameter stays when channels go: rows by those of the layer's output, columns by those
+ * that it reads. */
+#include "build.h"
+#include "model/units.h"
+
+#include <string.h>
+
+/* Rows of `each` numbers; a row's columns, of `inner` numbers each, are those of its part. */
+typedef struct Cut {
+    int64_t rows, columns, inner, parts;
+    /* borrowed: the unit of each; NULL: all stay */
+    const int *row, *column;
+} Cut;
+
+int64_t units_left(const Units *c, int node, const bool *gone)
+{
+    Shape y = graph_output(c->graph, node).shape;
+    int64_t count = y.dim[y.ndim == 3 ? 2 : 1], left = 0;
+    for (int64_t k = 0; k < count; ++k) left += !gone[c->unit[node + 1][k]];
+    return left;
+}
+
+static Cut cut_of(const Units *c, int param)
+{
+    const Param *p = &c->graph->param[param];
+    const Node *node = &c->graph->node[p->node];
+    LayerChannels how = node->kind->channels;
+    Cut cut = {.rows = p->shape.dim[0], .columns = 1, .parts = 1};
+    cut.inner = shape_count(p->shape) / (cut.rows > 0 ? cut.rows : 1);
+    if (how == CHANNELS_OPEN || how == CHANNELS_KEEP) cut.row = c->unit[p->node + 1];
+    if (how != CHANNELS_OPEN || p->slot > 0 || node_is_depthwise(node)) return cut;
+    cut.column = c->unit[node->in[0] + 1];
+    cut.columns = p->shape.dim[1];
+    cut.inner /= cut.columns;
+    cut.parts = node->spec.groups > 1 ? node->spec.groups : 1;
+    return cut;
+}
+
+static bool row_stays(const Cut *cut, int64_t row, const bool *gone)
+{
+    return !cut->row || !gone[cut->row[row]];
+}
+
+static bool column_stays(const Cut *cut, int64_t row, int64_t column, const bool *gone)
+{
+    int64_t part = row / (cut->rows / cut->parts);
+    return !cut->column || !gone[cut->column[part * cut->columns + column]];
+}
+
+Shape units_shape(const Units *c, int param, const bool *gone)
+{
+    Cut cut = cut_of(c, param);
+    Shape shape = c->graph->param[param].shape;
+    for (int64_t r = 0; r < cut.rows; ++r) shape.dim[0] -= !row_stays(&cut, r, gone);
+    for (int64_t k = 0; cut.column && k < cut.columns; ++k)
+        shape.dim[1] -= !column_stays(&cut, 0, k, gone);
+    return shape;
+}
+
+void units_gather(const Units *c, int param, const bool *gone, const float *plain, float *out)
+{
+    Cut cut = cut_of(c, param);
+    for (int64_t r = 0; r < cut.rows; ++r) {
+        if (!row_stays(&cut, r, gone)) continue;
+        const float *row = plain + r * cut.columns * cut.inner;
+        for (int64_t k = 0; k < cut.columns; ++k) {
+            if (!column_stays(&cut, r, k, gone)) continue;
+            memcpy(out, row + k * cut.inner, (size_t)cut.inner * sizeof *out);
+            out += cut.inner;
+        }
+    }
+}

@@ -1,0 +1,238 @@
+/* Which units go: scores out of the weights, in double and in a fixed order, then the least of each
+ * group; of gates the least of all groups. */
+#include "build.h"
+#include "model/units.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- the methods ---- */
+
+/* Li et al. 2017, "Pruning filters for efficient convnets". */
+static void score_l1(const float *w, int64_t rows, int64_t columns, double *out)
+{
+    for (int64_t r = 0; r < rows; ++r)
+        for (int64_t k = 0; k < columns; ++k) out[r] += fabs((double)w[r * columns + k]);
+}
+
+static void score_l2(const float *w, int64_t rows, int64_t columns, double *out)
+{
+    for (int64_t r = 0; r < rows; ++r) {
+        double sum = 0;
+        for (int64_t k = 0; k < columns; ++k)
+            sum += (double)w[r * columns + k] * (double)w[r * columns + k];
+        out[r] = sqrt(sum);
+    }
+}
+
+/* Four sums side by side, whose order the length alone decides. */
+static double distance(const float *a, const float *b, int64_t n)
+{
+    enum { LANES = 4 };
+    double sum[LANES] = {0};
+    for (int64_t k = 0; k < n; ++k) {
+        double d = (double)a[k] - (double)b[k];
+        sum[k % LANES] += d * d;
+    }
+    return sqrt((sum[0] + sum[1]) + (sum[2] + sum[3]));
+}
+
+/* He et al. 2019, "Filter pruning via geometric median": how far a filter is from all others. */
+static void score_fpgm(const float *w, int64_t rows, int64_t columns, double *out)
+{
+    for (int64_t r = 0; r < rows; ++r)
+        for (int64_t other = r + 1; other < rows; ++other) {
+            double d = distance(w + r * columns, w + other * columns, columns);
+            out[r] += d;
+            out[other] += d;
+        }
+}
+
+/* slim: Liu et al. 2017, "Learning efficient convolutional networks through network slimming". */
+const PruneMethod prune_methods[PRUNE_METHODS] = {
+    [PRUNE_L1] = {"l1", score_l1},
+    [PRUNE_L2] = {"l2", score_l2},
+    [PRUNE_FPGM] = {"fpgm", score_fpgm},
+    [PRUNE_SLIM] = {"slim", NULL},
+};
+
+/* ---- scores ---- */
+
+typedef struct Choice {
+    const Units *units;
+    const PruneOptions *options;
+    bool *gone;
+    /* owned, one a unit: its score; terms that were added */
+    double *score;
+    int64_t *terms;
+    /* owned, one a group: how many of it go */
+    int64_t *fewer;
+} Choice;
+
+/* The scores of one parameter's rows, added to those of their units. */
+static Status add_rows(Choice *c, int param, const int *unit)
+{
+    const Param *p = &c->units->graph->param[param];
+    int64_t rows = p->shape.dim[0], count = shape_count(p->shape);
+    float *plain = mem_new((size_t)count * sizeof *plain);
+    double *row = mem_new((size_t)rows * sizeof *row);
+    Status st = c->options->get(c->options->user, param, plain);
+    if (st == OK && c->options->method->score)
+        c->options->method->score(plain, rows, count / rows, row);
+    else if (st == OK)
+        score_l1(plain, rows, 1, row);
+    for (int64_t r = 0; st == OK && r < rows; ++r) {
+        c->score[unit[r]] += row[r];
+        ++c->terms[unit[r]];
+    }
+    mem_free(&plain);
+    mem_free(&row);
+    return st;
+}
+
+/* Layers with a weight for each channel: those that open them, and depthwise convolutions. */
+static bool judged(const Choice *c, int param)
+{
+    const Param *p = &c->units->graph->param[param];
+    if (!c->options->method->score) return p->info.gate;
+    return c->units->graph->node[p->node].kind->channels == CHANNELS_OPEN && p->slot == 0;
+}
+
+static Status add_scores(Choice *c)
+{
+    const Units *units = c->units;
+    for (int i = 0; i < units->graph->param_count; ++i)
+        if (judged(c, i)) TRY(add_rows(c, i, units->unit[units->graph->param[i].node + 1]));
+    for (int u = 0; u < units->unit_count && !c->options->method->score; ++u)
+        if (c->terms[u] > 0) c->score[u] /= (double)c->terms[u];
+    return OK;
+}
+
+/* ---- how many of each group ---- */
+
+/* May any of it go? Of gates each unit must have one. */
+static bool is_open(const Choice *c, const UnitGroup *group)
+{
+    for (int u = group->first; u < group->first + group->count; ++u)
+        if (c->terms[u] == 0) return false;
+    return !group->whole;
+}
+
+typedef struct Ranked {
+    double score;
+    int unit;
+} Ranked;
+
+static int by_score(const void *a, const void *b)
+{
+    const Ranked *x = a, *y = b;
+    if (x->score != y->score) return x->score < y->score ? -1 : 1;
+    return x->unit < y->unit ? -1 : x->unit > y->unit;
+}
+
+/* The units first .. first + count - 1, least worth first. */
+static Ranked *rank(const Choice *c, int first, int count)
+{
+    Ranked *r = mem_new((size_t)(count + 1) * sizeof *r);
+    for (int i = 0; i < count; ++i) r[i] = (Ranked){c->score[first + i], first + i};
+    qsort(r, (size_t)count, sizeof *r, by_score);
+    return r;
+}
+
+static void count_each(Choice *c)
+{
+    for (int i = 0; i < c->units->group_count; ++i) {
+        const UnitGroup *group = &c->units->group[i];
+        if (is_open(c, group)) c->fewer[i] = (int64_t)((double)group->count * c->options->sparsity);
+    }
+}
+
+static Status count_together(Choice *c)
+{
+    const Units *units = c->units;
+    int64_t all_open = 0, fewer;
+    Ranked *all = rank(c, 0, units->unit_count);
+    for (int i = 0; i < units->group_count; ++i)
+        if (is_open(c, &units->group[i])) all_open += units->group[i].count;
+    fewer = (int64_t)((double)all_open * c->options->sparsity);
+    for (int k = 0; fewer > 0; ++k) {
+        int group = units->group_of[all[k].unit];
+        if (!is_open(c, &units->group[group])) continue;
+        ++c->fewer[group];
+        --fewer;
+    }
+    mem_free(&all);
+    if (all_open > 0) return OK;
+    return fail(ERR_CONFIG,
+                "%s judges by the scales of batch norms, and this model has none whose channels "
+                "could go: choose another method",
+                c->options->method->name);
+}
+
+/* ---- which ---- */
+
+/* As many of each part, at least one of it stays, and the group has a multiple of options->round
+ * left where it can. */
+static void take_group(Choice *c, int number)
+{
+    const UnitGroup *group = &c->units->group[number];
+    int64_t parts = group->parts, each = group->count / parts;
+    int64_t left = each - c->fewer[number] / parts;
+    if (c->fewer[number] == 0) return;
+    if (left < 1) left = 1;
+    while (left < each && left * parts % c->options->round != 0) ++left;
+    for (int64_t p = 0; p < parts; ++p) {
+        Ranked *r = rank(c, group->first + (int)(p * each), (int)each);
+        for (int64_t k = 0; k < each - left; ++k) c->gone[r[k].unit] = true;
+        mem_free(&r);
+    }
+}
+
+/* A layer of which nothing is left, where it is only a part of its group, gets its best back. */
+static void leave_one(Choice *c, int node)
+{
+    const Units *units = c->units;
+    const int *unit = units->unit[node + 1];
+    if (units_left(units, node, c->gone) > 0) return;
+    Shape y = units->graph->node[node].spec.y.shape;
+    int64_t count = y.dim[y.ndim == 3 ? 2 : 1];
+    int best = unit[0];
+    for (int64_t k = 1; k < count; ++k)
+        if (c->score[unit[k]] > c->score[best]) best = unit[k];
+    c->gone[best] = false;
+}
+
+Status prune_choose(const Units *units, const PruneOptions *options, bool *gone)
+{
+    Choice c = {.units = units, .options = options, .gone = gone};
+    c.score = mem_new((size_t)(units->unit_count + 1) * sizeof *c.score);
+    c.terms = mem_new((size_t)(units->unit_count + 1) * sizeof *c.terms);
+    c.fewer = mem_new((size_t)(units->group_count + 1) * sizeof *c.fewer);
+    memset(gone, 0, (size_t)units->unit_count * sizeof *gone);
+    Status st = add_scores(&c);
+    if (st == OK && options->method->score)
+        count_each(&c);
+    else if (st == OK)
+        st = count_together(&c);
+    for (int i = 0; st == OK && i < units->group_count; ++i) {
+        const UnitGroup *group = &units->group[i];
+        take_group(&c, i);
+        for (int k = 0; k < group->layer_count; ++k) leave_one(&c, group->layer[k]);
+    }
+    mem_free(&c.score);
+    mem_free(&c.terms);
+    mem_free(&c.fewer);
+    return st;
+}
+
+void prune_set_widths(const Units *u, const bool *gone, Config *config)
+{
+    for (int i = 0; i < u->graph->node_count; ++i) {
+        const Node *node = &u->graph->node[i];
+        if (node->kind->channels != CHANNELS_OPEN || node_is_depthwise(node)) continue;
+        int64_t left = units_left(u, i, gone);
+        Shape y = node->spec.y.shape;
+        if (left < y.dim[y.ndim == 3 ? 2 : 1]) config_set_width(config, node->name, left);
+    }
+}

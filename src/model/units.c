@@ -1,0 +1,339 @@
+/* Which channels belong together. Every layer that opens channels has elements of its own, one for
+ * each; a node's map says which element each channel of its output is:
+ *
+ *     conv1      0 1 2 3
+ *     conv2      4 5 6 7         add(conv1, conv2): 0=4 1=5 2=6 3=7
+ *     concat     0 1 2 3 4 5 6 7
+ *     flatten    0 0 0 1 1 1 ... of three pixels
+ *
+ * Elements that are united are a unit. Units of one layer, and whatever units are united with them,
+ * are a group. */
+#include "build.h"
+#include "model/units.h"
+
+#include <fnmatch.h>
+#include <string.h>
+
+enum { NOBODY = -1 };
+
+typedef struct Finder {
+    Units *to;
+    const Graph *graph;
+    /* owned: parents of two forests over elements, of units and of groups; the root is the first */
+    int *unit, *group;
+    /* owned: of a root in the forest of groups: who holds it, +1; 0: nobody, -1: the caller */
+    int *held;
+    int elements;
+} Finder;
+
+static int root_of(int *parent, int i)
+{
+    while (parent[i] != i) i = parent[i] = parent[parent[i]];
+    return i;
+}
+
+static void unite(int *parent, int a, int b)
+{
+    a = root_of(parent, a);
+    b = root_of(parent, b);
+    if (a < b)
+        parent[b] = a;
+    else
+        parent[a] = b;
+}
+
+static int channel_dim(Shape shape)
+{
+    return shape.ndim == 3 ? 2 : 1;
+}
+
+static int64_t channel_count(const Graph *g, int node)
+{
+    Shape s = graph_output(g, node).shape;
+    return s.dim[channel_dim(s)];
+}
+
+static int *map_of(const Finder *f, int node)
+{
+    return f->to->unit[node + 1];
+}
+
+/* New elements, one a channel. */
+static void open_channels(Finder *f, int node)
+{
+    int64_t n = channel_count(f->graph, node);
+    size_t bytes = (size_t)(f->elements + n) * sizeof(int);
+    f->unit = mem_resize(f->unit, bytes);
+    f->group = mem_resize(f->group, bytes);
+    for (int64_t c = 0; c < n; ++c) {
+        int e = f->elements + (int)c;
+        map_of(f, node)[c] = f->unit[e] = e;
+        f->group[e] = f->elements;
+    }
+    f->elements += (int)n;
+}
+
+static void same_unit(Finder *f, int a, int b)
+{
+    unite(f->unit, a, b);
+    unite(f->group, a, b);
+}
+
+static void keep_map(Finder *f, int node)
+{
+    const Node *n = &f->graph->node[node];
+    int64_t count = channel_count(f->graph, node);
+    memcpy(map_of(f, node), map_of(f, n->in[0]), (size_t)count * sizeof(int));
+    for (int k = 1; k < n->spec.x_count; ++k)
+        for (int64_t c = 0; c < count; ++c)
+            same_unit(f, map_of(f, node)[c], map_of(f, n->in[k])[c]);
+}
+
+static void concat_map(Finder *f, int node)
+{
+    const Node *n = &f->graph->node[node];
+    int *to = map_of(f, node);
+    for (int k = 0; k < n->spec.x_count; ++k) {
+        int64_t count = channel_count(f->graph, n->in[k]);
+        memcpy(to, map_of(f, n->in[k]), (size_t)count * sizeof(int));
+        to += count;
+    }
+}
+
+/* (N,C,H,W): a channel's pixels are neighbours; (N,T,C): channels are. */
+static void flatten_map(Finder *f, int node)
+{
+    const int in = f->graph->node[node].in[0];
+    const int *from = map_of(f, in);
+    Shape x = graph_output(f->graph, in).shape;
+    int64_t count = channel_count(f->graph, node), own = channel_count(f->graph, in);
+    for (int64_t c = 0; c < count; ++c)
+        map_of(f, node)[c] = from[x.ndim == 3 ? c % own : c / (count / own)];
+}
+
+static void halves_map(Finder *f, int node)
+{
+    const int *from = map_of(f, f->graph->node[node].in[0]);
+    int64_t count = channel_count(f->graph, node);
+    for (int64_t c = 0; c < count; ++c) {
+        same_unit(f, from[c], from[count + c]);
+        map_of(f, node)[c] = from[c];
+    }
+}
+
+static void make_map(Finder *f, int node)
+{
+    const Node *n = &f->graph->node[node];
+    switch (n->kind->channels) {
+    case CHANNELS_KEEP:
+    case CHANNELS_UNITE:
+        keep_map(f, node);
+        break;
+    case CHANNELS_CONCAT:
+        concat_map(f, node);
+        break;
+    case CHANNELS_FLATTEN:
+        flatten_map(f, node);
+        break;
+    case CHANNELS_HALVES:
+        halves_map(f, node);
+        break;
+    case CHANNELS_OPEN:
+        if (node_is_depthwise(n)) {
+            keep_map(f, node);
+            break;
+        }
+        open_channels(f, node);
+        break;
+    case CHANNELS_WHOLE:
+    case CHANNELS_UNSAID:
+        open_channels(f, node);
+    }
+}
+
+/* ---- what stays as it is ---- */
+
+static void hold(Finder *f, int node, int holder)
+{
+    int64_t count = channel_count(f->graph, node);
+    for (int64_t c = 0; c < count; ++c) {
+        int *held = &f->held[root_of(f->group, map_of(f, node)[c])];
+        if (*held == 0) *held = holder == NOBODY ? -1 : holder + 1;
+    }
+}
+
+static void hold_all(Finder *f, int node)
+{
+    hold(f, node, node);
+    for (int k = 0; k < f->graph->node[node].spec.x_count; ++k)
+        hold(f, f->graph->node[node].in[k], node);
+}
+
+static Status hold_asked(Finder *f, const char *const *keep, int keep_count)
+{
+    const Graph *g = f->graph;
+    for (int k = 0; k < keep_count; ++k) {
+        bool met = false;
+        for (int i = 0; i < g->node_count; ++i) {
+            if (fnmatch(keep[k], g->node[i].name, 0) != 0) continue;
+            met = true;
+            hold(f, i, NOBODY);
+        }
+        if (!met)
+            return fail(ERR_USAGE, "--keep %s: matches no layer; `weft plan` lists them", keep[k]);
+    }
+    return OK;
+}
+
+/* The data, what layers want whole, and tied parameters with all that they meet. */
+static void hold_given(Finder *f)
+{
+    const Graph *g = f->graph;
+    for (int i = 0; i < g->node_count; ++i) {
+        for (int k = 0; k < g->node[i].spec.x_count; ++k)
+            if (g->node[i].in[k] == NODE_INPUT) hold(f, NODE_INPUT, i);
+        if (g->node[i].kind->channels == CHANNELS_WHOLE) hold_all(f, i);
+    }
+    for (int i = 0; i < g->param_count; ++i) {
+        if (g->param[i].tied < 0) continue;
+        hold_all(f, g->param[i].node);
+        hold_all(f, g->param[g->param[i].tied].node);
+    }
+}
+
+/* ---- units and groups by number ---- */
+
+/* number[e]: the group of element e, in the order of their first elements. */
+static void number_groups(Finder *f, int *number)
+{
+    Units *c = f->to;
+    for (int e = 0; e < f->elements; ++e)
+        if (root_of(f->group, e) == e) number[e] = c->group_count++;
+    c->group = mem_new((size_t)(c->group_count + 1) * sizeof *c->group);
+    for (int e = 0; e < f->elements; ++e) {
+        int root = root_of(f->group, e);
+        UnitGroup *group = &c->group[number[e] = number[root]];
+        group->parts = 1;
+        group->whole = f->held[root] != 0;
+        group->holder = f->held[root] - 1;
+        if (f->held[root] < 0) group->holder = NOBODY;
+        if (root_of(f->unit, e) == e) ++group->count;
+    }
+    for (int i = 1; i < c->group_count; ++i)
+        c->group[i].first = c->group[i - 1].first + c->group[i - 1].count;
+}
+
+static void number_units(Finder *f)
+{
+    Units *c = f->to;
+    int *number = mem_new((size_t)(f->elements + 1) * sizeof *number);
+    int *unit = mem_new((size_t)(f->elements + 1) * sizeof *unit);
+    number_groups(f, number);
+    int *next = mem_new((size_t)(c->group_count + 1) * sizeof *next);
+    c->group_of = mem_new((size_t)(f->elements + 1) * sizeof *c->group_of);
+    for (int e = 0; e < f->elements; ++e) {
+        int root = root_of(f->unit, e), group = number[e];
+        if (root == e) {
+            unit[e] = c->group[group].first + next[group]++;
+            c->group_of[unit[e]] = group;
+            ++c->unit_count;
+        }
+        unit[e] = unit[root];
+    }
+    for (int i = NODE_INPUT; i < f->graph->node_count; ++i)
+        for (int64_t k = 0; k < channel_count(f->graph, i); ++k)
+            map_of(f, i)[k] = unit[map_of(f, i)[k]];
+    mem_free(&next);
+    mem_free(&unit);
+    mem_free(&number);
+}
+
+static void list_layers(Units *c)
+{
+    const Graph *g = c->graph;
+    for (int i = 0; i < g->node_count; ++i) {
+        const Node *node = &g->node[i];
+        if (node->kind->channels != CHANNELS_OPEN || node_is_depthwise(node)) continue;
+        UnitGroup *group = &c->group[c->group_of[c->unit[i + 1][0]]];
+        group->layer =
+            mem_resize(group->layer, (size_t)(group->layer_count + 1) * sizeof *group->layer);
+        group->layer[group->layer_count++] = i;
+    }
+}
+
+static int common_multiple(int a, int b)
+{
+    int x = a, y = b;
+    while (y) {
+        int rest = x % y;
+        x = y;
+        y = rest;
+    }
+    return a / x * b;
+}
+
+/* Node's output has parts: its group must have the very same channels, or it stays whole. */
+static void divide(Units *c, int node, int parts, int by)
+{
+    const int *unit = c->unit[node + 1];
+    int64_t count = channel_count(c->graph, node);
+    UnitGroup *group = &c->group[c->group_of[unit[0]]];
+    bool same = count == group->count;
+    for (int64_t k = 0; same && k < count; ++k) same = unit[k] == group->first + k;
+    group->parts = common_multiple(group->parts, parts);
+    if ((same && count % group->parts == 0) || group->whole) return;
+    for (int64_t k = 0; k < count; ++k) {
+        UnitGroup *one = &c->group[c->group_of[unit[k]]];
+        if (!one->whole) one->holder = by;
+        one->whole = true;
+    }
+}
+
+static void divide_all(Units *c)
+{
+    const Graph *g = c->graph;
+    for (int i = 0; i < g->node_count; ++i) {
+        const Node *node = &g->node[i];
+        LayerChannels how = node->kind->channels;
+        if (node->spec.groups < 2 || node_is_depthwise(node)) continue;
+        if (how == CHANNELS_OPEN || how == CHANNELS_KEEP) divide(c, i, node->spec.groups, i);
+        if (how == CHANNELS_OPEN) divide(c, node->in[0], node->spec.groups, i);
+    }
+}
+
+Status units_new(Units **units, const Graph *graph, const char *const *keep, int keep_count)
+{
+    Units *c = *units = mem_new(sizeof *c);
+    Finder f = {.to = c, .graph = graph};
+    c->graph = graph;
+    c->unit = mem_new((size_t)(graph->node_count + 1) * sizeof *c->unit);
+    for (int i = NODE_INPUT; i < graph->node_count; ++i)
+        c->unit[i + 1] = mem_new((size_t)channel_count(graph, i) * sizeof(int));
+    open_channels(&f, NODE_INPUT);
+    for (int i = 0; i < graph->node_count; ++i) make_map(&f, i);
+    f.held = mem_new((size_t)(f.elements + 1) * sizeof *f.held);
+    hold_given(&f);
+    Status status = hold_asked(&f, keep, keep_count);
+    if (status == OK) {
+        number_units(&f);
+        list_layers(c);
+        divide_all(c);
+    }
+    mem_free(&f.unit);
+    mem_free(&f.group);
+    mem_free(&f.held);
+    if (status != OK) units_free(units);
+    return status;
+}
+
+void units_free(Units **units)
+{
+    Units *c = *units;
+    if (!c) return;
+    for (int i = 0; i <= c->graph->node_count; ++i) mem_free(&c->unit[i]);
+    for (int i = 0; i < c->group_count; ++i) mem_free(&c->group[i].layer);
+    mem_free(&c->unit);
+    mem_free(&c->group);
+    mem_free(&c->group_of);
+    mem_free(units);
+}

@@ -1,0 +1,88 @@
+/* Layers of other widths than their model says (model.widths). The graph is built as the model says
+ * and its shape rules run once more, so that no model has to know of it: what one decides by shapes
+ * (a shortcut's projection) it decides by its own. A depthwise convolution has the channels of its
+ * input. */
+#include "build.h"
+
+#include <string.h>
+
+static Status no_layer(const Graph *graph, const Config *config, const char *name)
+{
+    const char **names = mem_new((size_t)(graph->node_count + 1) * sizeof *names);
+    int count = 0;
+    for (int i = 0; i < graph->node_count; ++i)
+        if (graph->node[i].kind->channels == CHANNELS_OPEN) names[count++] = graph->node[i].name;
+    const char *near = text_nearest(name, names, count);
+    Status status =
+        config_fail_key(config, "model.widths", "there is no layer '%s'%s%s%s", name,
+                        near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+    mem_free(&names);
+    return status;
+}
+
+static Status check(const Graph *graph, const Config *config, const char *name)
+{
+    int i = graph_find(graph, name);
+    if (i == GRAPH_FAILED) return no_layer(graph, config, name);
+    const Node *node = &graph->node[i];
+    if (node->kind->channels == CHANNELS_OPEN && !node_is_depthwise(node)) return OK;
+    return config_fail_key(config, "model.widths",
+                           "layer %s (%s) has the channels that its input has, or a number that "
+                           "cannot be another: name the layers before it",
+                           name, node->kind->name);
+}
+
+static int64_t width_of(const Config *config, const char *name, int64_t own)
+{
+    const ConfigWidths *widths = &config->model.widths;
+    for (int i = 0; i < widths->count; ++i)
+        if (!strcmp(widths->item[i].layer, name)) return widths->item[i].channels;
+    return own;
+}
+
+static Status infer_again(Graph *graph, const Config *config, Node *node)
+{
+    LayerParam info[SPEC_PARAMS];
+    bool depthwise = node_is_depthwise(node);
+    for (int k = 0; k < node->spec.x_count; ++k) node->spec.x[k] = graph_output(graph, node->in[k]);
+    if (depthwise) {
+        node->spec.groups = (int)node->spec.x[0].shape.dim[1];
+        node->size.width = node->spec.groups;
+    } else if (node->kind->channels == CHANNELS_OPEN) {
+        node->size.width = width_of(config, node->name, node->size.width);
+    }
+    Status status = layer_infer(node->kind, &node->spec, &node->size, info);
+    if (status == ERR_CONFIG) {
+        char *why = mem_text(fail_message());
+        status = config_fail_key(config, "model.widths", "layer %s: %s", node->name, why);
+        mem_free(&why);
+    }
+    TRY(status);
+    for (int k = 0; k < node->spec.w_count; ++k) {
+        Param *p = &graph->param[node->param[k]];
+        p->shape = node->spec.w[k];
+        p->info = info[k];
+    }
+    return OK;
+}
+
+static Status check_tied(const Graph *graph, const Config *config)
+{
+    for (int i = 0; i < graph->param_count; ++i) {
+        const Param *p = &graph->param[i];
+        if (p->tied < 0 || shape_equal(p->shape, graph->param[p->tied].shape)) continue;
+        return config_fail_key(config, "model.widths",
+                               "%s is tied to %s, and the two have other sizes then", p->name,
+                               graph->param[p->tied].name);
+    }
+    return OK;
+}
+
+Status graph_take_widths(Graph *graph, const Config *config)
+{
+    const ConfigWidths *widths = &config->model.widths;
+    if (widths->count == 0) return OK;
+    for (int i = 0; i < widths->count; ++i) TRY(check(graph, config, widths->item[i].layer));
+    for (int i = 0; i < graph->node_count; ++i) TRY(infer_again(graph, config, &graph->node[i]));
+    return check_tied(graph, config);
+}

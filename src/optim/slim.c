@@ -1,0 +1,25 @@
+/* optim.slim: what the sum of the gates' absolute values adds to their gradient. Each element by
+ * itself, so that it does not matter who has which of them. */
+#include "rules.h"
+
+/* range: g, w */
+static void body(const void *args, float *const range[FLAT_RANGES], int64_t n)
+{
+    const float slim = *(const float *)args;
+    float *restrict g = range[0];
+    const float *restrict w = range[1];
+    for (int64_t i = 0; i < n; ++i) g[i] += slim * ((float)(w[i] > 0) - (float)(w[i] < 0));
+}
+
+void optim_add_slim(Optim *optim, const float *params, float *grads, double factor)
+{
+    const float slim = (float)(optim->config->optim.slim * factor);
+    if (slim == 0) return;
+    for (int i = 0; i < optim->range_count; ++i) {
+        const OptimPiece *piece = &optim->piece[i];
+        if (!optim->range[i].gate || piece->elements == 0) continue;
+        float *range[FLAT_RANGES] = {grads + piece->gradient,
+                                     (float *)(uintptr_t)params + piece->value};
+        optim_each(optim, piece, body, &slim, range);
+    }
+}

@@ -1,0 +1,89 @@
+#!/usr/bin/env bash
+# A checkpoint with fewer channels: train, shrink, train on on every grid, evaluate with the file that knows nothing of it; optimizer
+# state goes along; sparsity 0 changes no byte; what cannot be is said.
+# usage: shrink.sh     (WEFT=build/weft)
+. "$(dirname "$0")/common.bash"
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+seq 1 60000 | gzip -n9 >noise
+{ printf '\0\0\10\3\0\0\0\100\0\0\0\10\0\0\0\10'; head -c $((64 * 64)) noise; } >images
+{ printf '\0\0\10\1\0\0\0\100'; tr -dc '\0-\11' <noise | head -c 64; } >labels
+check 0 '' "$WEFT" data import idx images labels -o images.h5
+cat >lenet.yaml <<'YAML'
+model: {name: lenet}
+data:  {train: images.h5, test: images.h5}
+train: {steps: 1, batch: 16, micro_batch: 4, threads: 1}
+YAML
+cat >net.yaml <<'YAML'
+model: {name: resnet18, stem: small, width: 8}
+data:  {train: images.h5, test: images.h5}
+train: {steps: 4, batch: 16, micro_batch: 4, threads: 1}
+optim: {lr: 0.1, momentum: 0.9, slim: 1e-3, clip: 5}
+YAML
+step() { printf 'runs/%s/checkpoints/step-%08d.h5' "$1" "$2"; }
+from=$(step whole 4)
+check 0 '' "$WEFT" train net.yaml run.name=whole
+shrink() { "$WEFT" ckpt shrink "$from" --method l1 --sparsity .5 "$@"; }
+
+# optim.slim is the same to the bit wherever a scale is updated.
+for grid in "grid.dp=2 grid.zero=3" "grid.pp=2"; do
+    name=slim-${grid//[. =]/}
+    check 0 '' "$WEFT" train -n 2 net.yaml run.name="$name" $grid
+    check 0 'to the bit' "$WEFT" ckpt diff "$from" "$(step "$name" 4)"
+done
+check 0 '' "$WEFT" train net.yaml run.name=plain optim.slim=0
+check 65 '' "$WEFT" ckpt diff "$from" "$(step plain 4)"
+check 78 'no batch norm' "$WEFT" train lenet.yaml run.name=none optim.slim=1e-4
+
+# Nothing goes: the same bytes. Half: the table, the numbers, the widths.
+check 0 'wrote zero.h5' "$WEFT" ckpt shrink "$from" --method fpgm --sparsity 0 -o zero.h5
+check 0 'to the bit' "$WEFT" ckpt diff "$from" zero.h5
+check 0 '    8 -> 4      layer1.0.conv1' shrink -o half.h5
+holds 'parameters are named' grep -q '^parameters  176258 -> 44' both
+check 64 'is there already' shrink -o half.h5
+for method in l2 fpgm slim; do
+    check 0 '"parameters_left":' "$WEFT" ckpt shrink "$from" --method $method --sparsity .5 -o $method.h5 --json
+done
+check 0 '(whole: --keep)' shrink --keep 'layer1.*,layer2.0.conv1' --force -o kept.h5
+holds 'what shares channels stays, too' grep -q '8 -> 8  *conv1, layer1.0.conv2' both
+check 0 '   16 -> 8 ' shrink --round 8 --force -o kept.h5
+check 0 '/optim/momentum/layer4.1.conv2.weight' "$WEFT" ckpt info half.h5
+holds 'the state is as small as its parameter' \
+    test "$("$WEFT" ckpt info half.h5 | awk '/layer4.1.conv2.weight/ { print $2 }' | sort -u)" = 32x32x3x3
+
+# The file that trained is still the one to evaluate and train with.
+check 0 'model.widths are those of half.h5: 20 layers' "$WEFT" eval net.yaml --checkpoint half.h5
+check 0 'parameters' "$WEFT" plan net.yaml model.init_from=half.h5
+check 0 'model.widths are those of half.h5' "$WEFT" train net.yaml run.name=one model.init_from=half.h5 checkpoint.every_steps=2
+check 0 'this run is complete' "$WEFT" train net.yaml run.name=one model.init_from=half.h5 checkpoint.every_steps=2
+for grid in "grid.dp=2" "grid.pp=2 grid.zero=1"; do
+    name=grid-${grid//[. =]/}
+    check 0 '' "$WEFT" train -n 2 net.yaml run.name="$name" $grid model.init_from=half.h5 checkpoint.every_steps=2
+    check 0 'to the bit' "$WEFT" ckpt diff "$(step one 4)" "$(step "$name" 4)"
+done
+check 0 'resuming from half.h5' "$WEFT" train net.yaml run.name=on checkpoint.resume=half.h5 train.steps=6
+check 0 'resuming from half.h5' "$WEFT" train -n 2 net.yaml run.name=on2 checkpoint.resume=half.h5 train.steps=6
+check 0 'to the bit' "$WEFT" ckpt diff "$(step on 6)" "$(step on2 6)"
+check 0 'model.widths are those of runs/on/' "$WEFT" train net.yaml run.name=on train.steps=6
+check 0 '    4 -> 2      layer1.0.conv1' "$WEFT" ckpt shrink "$(step on 6)" --method l2 --sparsity .5 -o quarter.h5
+check 0 'model.widths are those of quarter.h5' "$WEFT" eval net.yaml --checkpoint quarter.h5
+# Said in full it is the same model; another one is not.
+check 65 '' "$WEFT" eval net.yaml --checkpoint half.h5 'model.widths={conv1: 8}'
+check 78 "no layer 'layer1.0.conv1'" "$WEFT" eval lenet.yaml --checkpoint half.h5
+
+# What cannot be.
+check 64 "--method" "$WEFT" ckpt shrink "$from" --method l3 --sparsity .5 -o none.h5
+check 64 'nothing would be left' "$WEFT" ckpt shrink "$from" --method l1 --sparsity 1 -o none.h5
+check 64 '--sparsity' "$WEFT" ckpt shrink "$from" --method l1 --sparsity -.1 -o none.h5
+check 64 'matches no layer' shrink --keep 'conv9*' -o none.h5
+check 66 '--input says' shrink -o none.h5 data.train=gone.h5
+check 0 'wrote' shrink --input 1x8x8 -o elsewhere.h5 data.train=gone.h5 model.classes=10
+check 65 'of its configuration' shrink -o none.h5 model.width=16
+check 0 '' "$WEFT" ckpt export "$from" -o net.safetensors
+check 0 '' "$WEFT" ckpt import net.safetensors -o bare.h5
+check 65 'has no configuration' "$WEFT" ckpt shrink bare.h5 --method l1 --sparsity .5 -o none.h5
+check 0 'wrote' "$WEFT" ckpt shrink bare.h5 --config net.yaml --method l1 --sparsity .5 -o less.h5
+check 0 'model.widths are those of less.h5' "$WEFT" eval net.yaml --checkpoint less.h5
+check 0 '' "$WEFT" train lenet.yaml
+check 78 'this model has none' "$WEFT" ckpt shrink "$(step lenet 1)" --method slim --sparsity .5 -o none.h5
+holds 'no file is left of what failed' test ! -e none.h5
+finish

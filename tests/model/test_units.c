@@ -1,0 +1,333 @@
+/* Which channels belong together, and what is left of models when some go: parameters and
+ * multiply-adds against a table made by other code, scores by hand,
+ * groups of every kind of layer. */
+#include "model/units.h"
+#include "tensor/op_list.h"
+
+#include "harness.h"
+
+#include <math.h>
+
+static Config *config_of(const char *text)
+{
+    Config *config = NULL;
+    config_use_words(layers_words, LAYERS_WORDS);
+    config_use_words(model_words, MODEL_WORDS);
+    CHECK_OK(config_parse(&config, "test.yaml", text, 0, NULL));
+    return config;
+}
+
+static Desc images(int64_t n, int64_t c, int64_t size)
+{
+    return desc_plain(shape_of(4, n, c, size, size), DTYPE_F32);
+}
+
+/* A model, what goes of it, and what is left. */
+typedef struct Case {
+    Config *config;
+    Graph *graph, *after;
+    Units *units;
+    bool *gone;
+} Case;
+
+static Case case_of(const char *text, Desc input, int64_t classes, const char *keep)
+{
+    Case c = {.config = config_of(text)};
+    CHECK_OK(graph_build(&c.graph, c.config, input, classes));
+    CHECK_OK(units_new(&c.units, c.graph, &keep, keep != NULL));
+    c.gone = mem_new((size_t)c.units->unit_count * sizeof *c.gone);
+    return c;
+}
+
+static void case_free(Case *c)
+{
+    units_free(&c->units);
+    graph_free(&c->graph);
+    graph_free(&c->after);
+    config_free(&c->config);
+    mem_free(&c->gone);
+}
+
+/* No weight is looked at: the first rows go. */
+static Status get_nothing(void *user, int param, float *plain)
+{
+    (void)user;
+    (void)param;
+    (void)plain;
+    return OK;
+}
+
+static void score_by_row(const float *w, int64_t rows, int64_t columns, double *out)
+{
+    (void)w;
+    (void)columns;
+    for (int64_t r = 0; r < rows; ++r) out[r] = (double)r;
+}
+
+static void shrink(Case *c, double sparsity, int64_t round)
+{
+    static const PruneMethod method = {"rows", score_by_row};
+    const PruneOptions options = {
+        .method = &method, .sparsity = sparsity, .round = round, .get = get_nothing};
+    CHECK_OK(prune_choose(c->units, &options, c->gone));
+    prune_set_widths(c->units, c->gone, c->config);
+    CHECK_OK(graph_build(&c->after, c->config, c->graph->input, c->graph->classes));
+    for (int p = 0; c->after && p < c->graph->param_count; ++p)
+        CU_ASSERT(shape_equal(c->after->param[p].shape, units_shape(c->units, p, c->gone)));
+}
+
+static int index_of(const Graph *graph, const char *name)
+{
+    for (int i = 0; i < graph->node_count; ++i)
+        if (!strcmp(graph->node[i].name, name)) return i;
+    CU_FAIL("no such layer");
+    return 0;
+}
+
+static const UnitGroup *group_of(const Case *c, const char *name)
+{
+    return &c->units->group[c->units->group_of[c->units->unit[index_of(c->graph, name) + 1][0]]];
+}
+
+static int64_t left_of(const Case *c, const char *name)
+{
+    return units_left(c->units, index_of(c->graph, name), c->gone);
+}
+
+typedef struct Row {
+    const char *config;
+    int64_t channels, image, classes;
+    double sparsity;
+    int64_t params;
+    double macs;
+} Row;
+
+static const Row rows[] = {
+    {"model: {name: resnet18}", 3, 224, 1000, .2, 7588716, 1195491972},
+    {"model: {name: resnet18}", 3, 224, 1000, .5, 3055880, 483149824},
+    {"model: {name: resnet50}", 3, 224, 1000, .2, 16730093, 2656625894},
+    {"model: {name: resnet50}", 3, 224, 1000, .5, 6917640, 1052311552},
+    {"model: {name: resnet50}", 3, 224, 102, .2, 15257373, 2655154072},
+    {"model: {name: resnet50}", 3, 224, 102, .5, 5997190, 1051392000},
+    {"model: {name: mobilenet_v2}", 3, 224, 1000, .2, 2467954, 200441113},
+    {"model: {name: mobilenet_v2}", 3, 224, 1000, .5, 1221768, 83402176},
+    {"model: {name: resnet18, stem: small}", 3, 32, 10, .2, 7175586, 360362820},
+    {"model: {name: resnet18, stem: small}", 3, 32, 10, .5, 2797610, 139299328},
+    {"model: {name: resnet50, stem: small}", 3, 32, 10, .2, 15100253, 837078758},
+    {"model: {name: resnet50, stem: small}", 3, 32, 10, .5, 5899050, 324904960},
+};
+
+static void table(void)
+{
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; ++i) {
+        const Row *row = &rows[i];
+        Case c = case_of(row->config, images(1, row->channels, row->image), row->classes, NULL);
+        shrink(&c, row->sparsity, 1);
+        CU_ASSERT_EQUAL(graph_param_count(c.after), row->params);
+        CU_ASSERT_EQUAL(graph_forward_macs(c.after), row->macs);
+        if (graph_param_count(c.after) != row->params)
+            printf("  %s at %g: %lld parameters, %.0f MACs\n", row->config, row->sparsity,
+                   (long long)graph_param_count(c.after), graph_forward_macs(c.after));
+        case_free(&c);
+    }
+}
+
+/* Groups whose channels can go, and layers in them. */
+static void count(const Case *c, int *groups, int *layers)
+{
+    *groups = *layers = 0;
+    for (int i = 0; i < c->units->group_count; ++i)
+        if (!c->units->group[i].whole) {
+            ++*groups;
+            *layers += c->units->group[i].layer_count;
+        }
+}
+
+static void groups(void)
+{
+    static const struct {
+        const char *config;
+        int groups, layers;
+    } want[] = {{"model: {name: resnet18}", 12, 20},
+                {"model: {name: resnet50}", 37, 53},
+                {"model: {name: mobilenet_v2}", 25, 35},
+                {"model: {name: mlp}", 2, 2},
+                {"model: {name: lenet}", 3, 3}};
+    for (size_t i = 0; i < sizeof want / sizeof want[0]; ++i) {
+        int g, l;
+        Case c = case_of(want[i].config, images(1, 3, 64), 10, NULL);
+        count(&c, &g, &l);
+        CU_ASSERT_EQUAL(g, want[i].groups);
+        CU_ASSERT_EQUAL(l, want[i].layers);
+        case_free(&c);
+    }
+}
+
+/* The residual stream, attention and the tied head stay; c_fc, and a gate with what it lets
+ * through, can go. */
+static void gpt(void)
+{
+    int g, l;
+    Desc tokens = desc_plain(shape_of(2, 1, 8, 1, 1), DTYPE_I32);
+    Case c = case_of("model: {name: gpt2, layers: 2, width: 12, heads: 3, context: 8}", tokens, 17,
+                     NULL);
+    count(&c, &g, &l);
+    CU_ASSERT(g == 2 && l == 2);
+    shrink(&c, .25, 1);
+    CU_ASSERT_EQUAL(left_of(&c, "h.1.mlp.c_fc"), 36);
+    CU_ASSERT_EQUAL(left_of(&c, "h.1.attn.c_attn"), 36);
+    CU_ASSERT_STRING_EQUAL(c.graph->node[group_of(&c, "h.0.attn.c_attn")->holder].name, "h.0.attn");
+    case_free(&c);
+    c = case_of("model: {name: llama, layers: 2, width: 12, heads: 3, context: 8, ffn: 20}", tokens,
+                17, NULL);
+    count(&c, &g, &l);
+    CU_ASSERT(g == 2 && l == 2);
+    shrink(&c, .5, 1);
+    int wide = 0;
+    for (int i = 0; i < c.after->node_count; ++i)
+        wide += c.after->node[i].spec.y.shape.dim[2] == 20 &&
+                c.graph->node[i].spec.y.shape.dim[2] == 40;
+    CU_ASSERT_EQUAL(wide, 2);
+    case_free(&c);
+}
+
+static const char grouped[] =
+    "model: {layers: [conv2d: {name: a, channels: 8, kernel: 3, pad: 1},"
+    " conv2d: {name: b, channels: 12, kernel: 3, pad: 1, groups: 4},"
+    " conv2d: {name: c, channels: 6, kernel: 1}, flatten, dense: {name: d, width: 10}]}";
+
+/* As many of each part, of what a grouped convolution reads and of what it gives. */
+static void parts(void)
+{
+    Case c = case_of(grouped, images(1, 3, 4), 10, NULL);
+    CU_ASSERT(group_of(&c, "a")->parts == 4 && group_of(&c, "b")->parts == 4);
+    CU_ASSERT_EQUAL(group_of(&c, "c")->parts, 1);
+    shrink(&c, .5, 1);
+    CU_ASSERT(left_of(&c, "a") == 4 && left_of(&c, "b") == 8 && left_of(&c, "c") == 3);
+    for (int p = 0; p < 4; ++p) {
+        int gone = 0;
+        for (int k = 0; k < 3; ++k) gone += c.gone[group_of(&c, "b")->first + 3 * p + k];
+        CU_ASSERT_EQUAL(gone, 1);
+    }
+    /* rows 1, 2 of each part of b, of which column 1 of the part's two */
+    int param = c.graph->node[index_of(c.graph, "b")].param[0];
+    float plain[12 * 2 * 9], out[8 * 9];
+    for (int i = 0; i < 12 * 2 * 9; ++i) plain[i] = (float)i;
+    units_gather(c.units, param, c.gone, plain, out);
+    for (int r = 0; r < 8; ++r)
+        for (int k = 0; k < 9; ++k) {
+            int row = r / 2 * 3 + 1 + r % 2;
+            CU_ASSERT_EQUAL(out[r * 9 + k], (float)((row * 2 + 1) * 9 + k));
+        }
+    case_free(&c);
+}
+
+/* Side by side, summed with another one, flattened. */
+static void concatenated(void)
+{
+    Case c = case_of(
+        "model: {layers: [conv2d: {name: a, channels: 3, kernel: 1},"
+        " conv2d: {name: b, channels: 5, kernel: 1, input: data}, concat: {input: [a, b]},"
+        " conv2d: {name: c, channels: 8, kernel: 1, input: data}, add: {name: s, input: [c, "
+        "concat1]}, flatten, dense: {name: d, width: 10}]}",
+        images(1, 1, 2), 10, NULL);
+    const UnitGroup *group = group_of(&c, "a");
+    CU_ASSERT(group == group_of(&c, "b") && group == group_of(&c, "c"));
+    CU_ASSERT(group->count == 8 && group->layer_count == 3);
+    /* scores are sums of rows: 0, 2, 4 of a's, 3, 5, 7, 9, 11 of b's */
+    shrink(&c, .4, 1);
+    CU_ASSERT(left_of(&c, "a") == 1 && left_of(&c, "b") == 4 && left_of(&c, "c") == 5);
+    CU_ASSERT(!c.gone[group->first + 2] && left_of(&c, "flatten1") == 20);
+    case_free(&c);
+    c = case_of("model: {layers: [conv2d: {name: a, channels: 3, kernel: 1},"
+                " conv2d: {name: b, channels: 5, kernel: 1, input: data}, concat: {input: [a, b]},"
+                " conv2d: {name: c, channels: 8, kernel: 1, input: data}, add: {input: [c, "
+                "concat1]}, flatten, dense: {name: d, width: 10}]}",
+                images(1, 1, 2), 10, NULL);
+    /* the last of a comes back */
+    shrink(&c, .5, 1);
+    CU_ASSERT(left_of(&c, "a") == 1 && left_of(&c, "b") == 4 && left_of(&c, "c") == 5);
+    case_free(&c);
+}
+
+static void kept(void)
+{
+    Units *units = NULL;
+    const char *none = "conv9*";
+    Case c = case_of("model: {name: resnet18}", images(1, 3, 64), 10, "layer1.*");
+    CU_ASSERT(group_of(&c, "conv1")->whole && !group_of(&c, "layer2.0.conv1")->whole);
+    CU_ASSERT_EQUAL(group_of(&c, "conv1")->holder, -1);
+    CHECK_FAILS(units_new(&units, c.graph, &none, 1), ERR_USAGE, "conv9*: matches no layer");
+    CU_ASSERT_PTR_NULL(units);
+    shrink(&c, .3, 8);
+    CU_ASSERT(left_of(&c, "conv1") == 64 && left_of(&c, "layer2.0.conv1") == 96);
+    CU_ASSERT_EQUAL(left_of(&c, "layer3.0.conv1"), 184);
+    case_free(&c);
+}
+
+static void scores(void)
+{
+    static const float w[] = {3, -4, 0, 0, 3, 0};
+    static const double l1[] = {7, 0, 3}, l2[] = {5, 0, 3}, fpgm[] = {9, 8, 7};
+    const double *want[] = {[PRUNE_L1] = l1, [PRUNE_L2] = l2, [PRUNE_FPGM] = fpgm};
+    for (int m = PRUNE_L1; m <= PRUNE_FPGM; ++m) {
+        double got[3] = {0};
+        prune_methods[m].score(w, 3, 2, got);
+        for (int r = 0; r < 3; ++r) CU_ASSERT_EQUAL(got[r], want[m][r]);
+    }
+}
+
+static Status get_gates(void *user, int param, float *plain)
+{
+    const Graph *g = user;
+    for (int64_t i = 0; i < g->param[param].shape.dim[0]; ++i)
+        plain[i] = (g->param[param].name[0] == 'a' ? 1.0f : -10.0f) * (float)(i + 1);
+    return OK;
+}
+
+/* By the scales of all batch norms together; each layer keeps one; without batch norm refused. */
+static void slim(void)
+{
+    Case c = case_of("model: {layers: [conv2d: {name: x, channels: 4, kernel: 1}, batch_norm: "
+                     "{name: a}, conv2d: {name: y, channels: 4, kernel: 1}, batch_norm: {name: b},"
+                     " conv2d: {name: z, channels: 4, kernel: 1}, flatten, dense: {width: 10}]}",
+                     images(1, 1, 2), 10, NULL);
+    PruneOptions options = {.method = &prune_methods[PRUNE_SLIM],
+                            .sparsity = .625,
+                            .round = 1,
+                            .get = get_gates,
+                            .user = c.graph};
+    CHECK_OK(prune_choose(c.units, &options, c.gone));
+    CU_ASSERT(left_of(&c, "x") == 1 && left_of(&c, "y") == 3 && left_of(&c, "z") == 4);
+    CU_ASSERT(!c.gone[group_of(&c, "x")->first + 3]);
+    case_free(&c);
+    c = case_of("model: {name: lenet}", images(1, 1, 28), 10, NULL);
+    options.user = c.graph;
+    CHECK_FAILS(prune_choose(c.units, &options, c.gone), ERR_CONFIG, "this model has none");
+    case_free(&c);
+}
+
+static void width_errors(void)
+{
+    static const struct {
+        const char *config, *message;
+    } bad[] = {
+        {"model: {name: resnet18, widths: {conv2: 5}}", "there is no layer 'conv2'; did you mean"},
+        {"model: {name: resnet18, widths: {bn1: 5}}", "layer bn1 (batch_norm) has the channels"},
+        {"model: {name: mobilenet_v2, widths: {features.2.conv.1.0: 5}}", "name the layers before"},
+        {"model: {name: resnet18, widths: {layer1.0.conv2: 5}}", "layer layer1.0.add: add got"},
+        {"model: {name: resnet18, widths: {fc: 5}}", "gives 5 outputs"},
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; ++i) {
+        Graph *graph = NULL;
+        Config *config = config_of(bad[i].config);
+        CHECK_FAILS(graph_build(&graph, config, images(1, 3, 64), 10), ERR_CONFIG, bad[i].message);
+        CU_ASSERT_PTR_NULL(graph);
+        config_free(&config);
+    }
+}
+
+TEST_MAIN("units", {"parameters and multiply-adds of the table", table},
+          {"groups of the zoo", groups}, {"gpt2 and llama", gpt}, {"grouped convolutions", parts},
+          {"concat, sum, flatten", concatenated}, {"kept and rounded", kept}, {"scores", scores},
+          {"slim", slim}, {"widths that cannot be", width_errors})
