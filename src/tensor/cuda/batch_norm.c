@@ -7,6 +7,9 @@ enum { SAVED = 7 };
 static Status batch_norm_plan(Op *op, Desc preferred[SPEC_INPUTS])
 {
     OpSpec *s = &op->spec;
+    if (s->synced)
+        return fail(ERR_CONFIG, "train.sync_batch_norm is for CPUs: leave it out, with a larger "
+                                "train.micro_batch, or set train.device to cpu");
     if (!cuda_inputs(op, preferred)) return OK;
     s->y = cuda_desc(op, s->y.shape);
     int64_t channels = s->y.shape.dim[1], rows = shape_count(s->y.shape) / channels;
