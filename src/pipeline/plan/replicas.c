@@ -33,6 +33,7 @@ int replica_children(int rank, int size)
 void replica_sums_memory(Plan *plan)
 {
     if (plan_replica_sums(plan).count == 0) return;
-    int channels = replica_children(0, plan->shape.dp);
-    plan->message_bytes += (size_t)channels * REPLICA_PIECE_BYTES * REPLICA_DEPTH;
+    size_t channels = (size_t)replica_children(0, plan->shape.dp);
+    plan->message_bytes += channels * REPLICA_PIECE_BYTES * REPLICA_DEPTH;
+    plan->sent_bytes += channels * REPLICA_PIECE_BYTES * REPLICA_DEPTH;
 }
