@@ -162,6 +162,7 @@ typedef struct Config {
         int64_t epochs, steps;
         /* global samples a step; samples a micro-batch (0: chosen) */
         int64_t batch, micro_batch;
+        bool sync_batch_norm;
         int precision, reproducible, device,
             loss;        /* Precision, Reproducible, DeviceKind, LossName */
         int cuda_graphs; /* GraphsKind */

@@ -114,6 +114,10 @@ int graph_tiers(const Graph *graph, int *tier);
  * sequence where it can be. After graph_build, before graph_fuse. ERR_CONFIG where nothing, or too
  * little, can be divided. Every rank of the group calls it alike. */
 Status graph_split(Graph **graph, const Config *config, int rank, int ranks);
+/* Layers that can take their statistics over all replicas' micro-batches do so where there are
+ * several (OpSpec.synced). Before graph_plan. ERR_CONFIG, under train.sync_batch_norm, where there
+ * is no such layer. */
+Status graph_sync(Graph *graph, const Config *config, int replicas);
 /* Rank's slice of a parameter in plain order: how many numbers; from the whole one; and back into
  * it. */
 int64_t param_slice_count(const Graph *graph, int param, int rank);

@@ -329,6 +329,13 @@ int64_t plan_local_offset(const Plan *plan, int64_t at, int dp_rank);
 int64_t plan_local_elements(const Plan *plan, int dp_rank);
 /* Do replicas shard gradients, so that their micro-batches take turns? */
 bool plan_shards_gradients(const Plan *plan);
+/* What a rank of the stage sums with the other replicas' for one micro-batch, waiting for each: how
+ * many times, and bytes in all. */
+typedef struct ReplicaSums {
+    int count;
+    size_t bytes;
+} ReplicaSums;
+ReplicaSums plan_replica_sums(const Plan *plan);
 void plan_print(const Plan *plan, FILE *out);
 
 /* A device has memory for so many micro-batches of data beside those that are worked on: they are

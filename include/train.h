@@ -145,8 +145,10 @@ typedef struct MemoryUse {
     double own_bytes, peak_bytes;
 } MemoryUse;
 MemoryUse memory_use(void);
-/* Has the sum of gradients the same bits on every grid? Else for this number of replicas only. */
+/* Have a step's results the same bits on every grid? Else for this number of replicas only. */
 bool train_bits_hold(const Trainer *trainer);
+/* Why not, and where they do; NULL: they have. Owner: the caller. */
+char *train_bits_limit(const Trainer *trainer);
 /* Where replicas cannot share micro-batches evenly: how many are padding, and what would be better.
  * NULL: none are. Owner: the caller. */
 char *train_padding(const Trainer *trainer);

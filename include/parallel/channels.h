@@ -29,9 +29,9 @@ const void *channel_message(Channels *channels, int channel);
 void channel_release(Channels *channels, int channel);
 /* Makes MPI's messages progress; cheap. */
 void channels_progress(Channels *channels);
-/* For a watchdog: this rank waits for the channel's other end from now on. slice: of a tensor
- * group's exchange. */
-void channel_mark(const Channels *channels, int channel, bool slice);
+/* For a watchdog: this rank waits for the channel's other end from now on. what: the channel
+ * carries, as "a message". */
+void channel_mark(const Channels *channels, int channel, const char *what);
 /* Are slots in the GPU's memory? Their content is then queued work of the compute stream, and
  * messages move when both ranks say so. */
 bool channels_on_device(const Channels *channels);

@@ -1,6 +1,6 @@
 /* An operation on one backend: planned once for fixed shapes, then run with pointers only: no
  * allocation, no shape logic in a step. Not collective, but for an operation that talks to other
- * ranks (OpInfo.talks) by its Exchange. */
+ * ranks (OpInfo.talks) by its Exchange, or to the other replicas (OpSpec.synced). */
 #ifndef WEFT_TENSOR_OP_H
 #define WEFT_TENSOR_OP_H
 
@@ -17,6 +17,16 @@ struct Exchange {
     /* mine = this rank's slice of the sum of every rank's whole: added in the ranks' order in fp32,
      * rounded once */
     void (*reduce)(const Exchange *x, Slices s, const void *whole, void *mine);
+};
+
+/* The replicas, each at work on a micro-batch, for operations that take their statistics over all of
+ * these (OpSpec.synced). Calls are collective on them, the same in the same order. */
+typedef struct Replicas Replicas;
+struct Replicas {
+    int size;
+    void *user;
+    /* sums becomes every replica's sum, added by the tree of their numbers; host memory */
+    void (*sum)(const Replicas *r, double *sums, int64_t count);
 };
 
 /* What queued work reads when it runs, in the backend's memory, so that work that is recorded once
@@ -54,6 +64,8 @@ typedef struct OpRun {
     void *workspace;
     /* where slices are exchanged */
     const Exchange *exchange;
+    /* where spec.synced */
+    const Replicas *replicas;
     /* losses */
     const int32_t *labels;
     const float *targets;
@@ -113,6 +125,9 @@ struct Op {
     /* stored floats of each parameter, padding included */
     int64_t w_elements[SPEC_PARAMS];
     size_t saved_bytes, cache_bytes, workspace_bytes;
+    /* spec.synced: so many numbers are summed over the replicas in forward, as many in
+     * backward_begin */
+    int64_t synced_sums;
     /* about what pack and unpack make for themselves and keep */
     size_t packing_bytes;
     /* backward reads them */

@@ -75,6 +75,8 @@ typedef struct OpInfo {
     bool looks_up;
     /* Forward and backward go over their input twice: for sums, then for the result. */
     bool two_passes;
+    /* spec.synced */
+    bool syncs;
     /* Its parameters scale and shift what it has normalised; w is a table of vectors. */
     bool normalizes, is_table;
     /* OpRun.labels: a loss */

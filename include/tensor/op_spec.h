@@ -67,6 +67,9 @@ typedef struct OpSpec {
     bool act_passed;
     /* batch_norm, dense: x[1], of y's shape, is added before act */
     bool residual;
+    /* batch_norm: in training, statistics are over the micro-batches that all replicas have at the
+     * same time. Then forward and backward_begin are run for one without rows, too */
+    bool synced;
     /* norms; momentum of the running statistics (0.1: PyTorch's) */
     float eps, momentum;
     /* dropout probability; label smoothing */

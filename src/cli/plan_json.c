@@ -58,6 +58,7 @@ static void put_chunk(const PlanView *v, int chunk, Json *json)
 static void put_stage(const PlanView *v, int stage, Json *json)
 {
     const StageView *s = &v->stage_view[stage];
+    ReplicaSums sums = plan_replica_sums(s->plan);
     json_object(json, NULL);
     json_int(json, "stage", stage);
     json_real(json, "cost_share", s->cost_s / v->cost_s);
@@ -66,6 +67,8 @@ static void put_stage(const PlanView *v, int stage, Json *json)
               trainer_shape(v->trainer).dp > 1 ? (double)s->plan->gradient_bytes : 0);
     json_real(json, "gathered_param_bytes", s->plan->gather.step_elements * sizeof(float));
     json_real(json, "gather_ring_bytes", (double)s->plan->gather.elements * sizeof(float));
+    json_int(json, "replica_sums", sums.count);
+    json_int(json, "replica_sum_bytes", (int64_t)sums.bytes);
     json_array(json, "chunks");
     for (int k = 0; k < s->plan->chunk_count; ++k) put_chunk(v, s->plan->chunk[k].chunk, json);
     json_end(json);

@@ -271,6 +271,26 @@ static void print_exchanges(const PlanView *v, FILE *out)
     fprintf(out, "; each rank sends and receives %s\n", text_bytes(sent, bytes));
 }
 
+/* Statistics of synced layers. */
+static void print_replica_sums(const PlanView *v, FILE *out)
+{
+    ReplicaSums most = {0};
+    char bytes[CELL];
+    int stage = 0;
+    for (int s = 0; s < v->stages; ++s) {
+        ReplicaSums sums = plan_replica_sums(v->stage_view[s].plan);
+        if (sums.bytes <= most.bytes) continue;
+        most = sums;
+        stage = s;
+    }
+    if (most.count == 0) return;
+    fprintf(out, "\nstatistics summed over %d replicas: %d sums a micro-batch, forward and back",
+            trainer_shape(v->trainer).dp, most.count);
+    if (v->stages > 1) fprintf(out, ", in stage %d, which has most", stage);
+    fprintf(out, "; each rank sends and receives %s, and waits for each sum\n",
+            text_bytes((double)most.bytes, bytes));
+}
+
 /* ---- schedule ---- */
 
 static void print_schedule(const PlanView *v, int columns, FILE *out)
@@ -329,10 +349,9 @@ static void print_step(const PlanView *v, FILE *out)
     char *padding = train_padding(t);
     if (padding) fprintf(out, "%s\n", padding);
     mem_free(&padding);
-    if (!train_bits_hold(t))
-        fprintf(out,
-                "%d micro-batches a replica are no power of two: the bits hold for dp=%d only\n",
-                sizes.micros_local, g.dp);
+    char *limit = train_bits_limit(t);
+    if (limit) fprintf(out, "%s\n", limit);
+    mem_free(&limit);
 }
 
 void plan_view_text(const PlanView *v, int columns, FILE *out)
@@ -350,6 +369,7 @@ void plan_view_text(const PlanView *v, int columns, FILE *out)
     print_fetches(v, out);
     print_checks(v, out);
     print_exchanges(v, out);
+    print_replica_sums(v, out);
     print_schedule(v, columns, out);
     print_step(v, out);
 }

@@ -209,6 +209,10 @@ static void say_bits(const Supervisor *s, const Fewer *fewer)
     if (s->config->train.reproducible != REPRODUCIBLE_ANY_GRID)
         log_warn("weft run: train.reproducible promises bits for one grid only: they may be others "
                  "from here on");
+    else if (!fewer->same_bits && s->config->train.sync_batch_norm)
+        log_warn("weft run: bits differ from here on from those of %d replicas, over whose "
+                 "micro-batches train.sync_batch_norm took statistics",
+                 s->wanted / s->replica);
     else if (!fewer->same_bits)
         log_warn("weft run: bits differ from here on from those of %d replicas: not on both does "
                  "each take a power of two of micro-batches",

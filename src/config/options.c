@@ -131,6 +131,8 @@ const Option options[] = {
     {"train.micro_batch", &kind_int, AT(train.micro_batch), "0", "train.batch's largest divisor up to 32",
      RANGE(1, MOST), .unit = "samples",
      .help = "Samples in one pass through the model; must divide train.batch."},
+    {"train.sync_batch_norm", &kind_bool, AT(train.sync_batch_norm), "false", NULL,
+     .help = "batch_norm's statistics are over the micro-batches that all replicas have at a time; bits then hold for one number of replicas."},
     {"train.precision", &kind_enum, AT(train.precision), "fp32", NULL,
      .help = "Activations and products; sums and norms are fp32. On GPUs: fp16, and tf32 (factors of 10 bits)."},
     {"train.loss_scale", &kind_real, AT(train.loss_scale), "65536", NULL, .lo = 1, .hi = 16777216,

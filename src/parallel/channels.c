@@ -229,13 +229,12 @@ void channels_progress(Channels *channels)
     }
 }
 
-void channel_mark(const Channels *channels, int channel, bool slice)
+void channel_mark(const Channels *channels, int channel, const char *what)
 {
     const Channel *c = &channels->channel[channel];
     bool out = c->end == END_SENDER;
-    const char *doing = slice ? out ? "room for a slice" : "a slice"
-                        : out ? "room for a message"
-                              : "a message";
+    char doing[BEAT_TEXT];
+    snprintf(doing, sizeof doing, "%s%s", out ? "room for " : "", what);
     beat_mark(doing, (BeatMark){.peer = channels->job_rank[out ? c->spec.to : c->spec.from],
                                 .chunk = BEAT_NONE,
                                 .micro = BEAT_NONE,

@@ -22,7 +22,8 @@ const OpInfo *op_info(OpKind kind)
 bool op_asks_ranks(const OpSpec *spec)
 {
     OpTalks talks = infos[spec->kind]->talks;
-    return talks == TALKS_ALWAYS || (talks == TALKS_IF_SLICED && spec->slice.ranks > 0);
+    return spec->synced || talks == TALKS_ALWAYS ||
+           (talks == TALKS_IF_SLICED && spec->slice.ranks > 0);
 }
 
 const char *act_name(Act act)
@@ -152,13 +153,15 @@ const OpInfo info_conv2d = {
 };
 
 /* y = act(norm_C(x) * w0[C] + w1[C] (+ x[1] if residual)); w2, w3: running mean and variance. (N,C)
- * and (N,C,H,W). Statistics over the first `rows` samples only. */
+ * and (N,C,H,W). Statistics over the first `rows` samples only; where synced, over those of all
+ * replicas. */
 const OpInfo info_batch_norm = {
     .name = "batch_norm",
     .check = fused_check,
     .residual = RESIDUAL_ALWAYS,
     .acts = RELU | RELU6,
     .two_passes = true,
+    .syncs = true,
     .normalizes = true,
 };
 

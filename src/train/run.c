@@ -85,10 +85,9 @@ static void describe(const Run *r)
     if (padding) log_warn("%s", padding);
     mem_free(&padding);
     if (trained == 0) log_warn("model.freeze names all parameters: nothing is trained");
-    if (t->config->train.reproducible == REPRODUCIBLE_ANY_GRID && !train_bits_hold(t))
-        log_warn("%d micro-batches over %d replicas: each takes %d, not a power of two, so these "
-                 "bits hold for dp=%d only",
-                 t->micros, g->dp, t->micros_local, g->dp);
+    char *limit = train_bits_limit(t);
+    if (limit && t->config->train.reproducible == REPRODUCIBLE_ANY_GRID) log_warn("%s", limit);
+    mem_free(&limit);
 }
 
 /* By rank 0's clock. */

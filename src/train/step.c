@@ -3,10 +3,12 @@
 
 #include <math.h>
 
-/* The loader begins at the step this run has come to. */
+/* The loader begins at the step this run has come to. Replicas' micro-batches take turns where
+ * gradients are sharded, and where statistics are over those of one turn, so that these do not
+ * depend on grid.zero. */
 static Status open_loader(Trainer *t)
 {
-    bool turns = plan_shards_gradients(t->plan);
+    bool turns = plan_shards_gradients(t->plan) || t->config->train.sync_batch_norm;
     LoaderPlan plan = {.batch = t->batch,
                        .micro_batch = t->micro_batch,
                        .micro_first = t->grid.dp_rank * (turns ? 1 : t->micros_local),

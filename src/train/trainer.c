@@ -74,6 +74,7 @@ static Status build_graph(Trainer *t)
     TRY(train_model(&t->graph, c, &t->train_set, &t->test_set, t->micro_batch));
     int tp = t->shape.tp;
     if (tp > 1) TRY(graph_split(&t->graph, c, t->world->rank % tp, tp));
+    if (c->train.sync_batch_norm) TRY(graph_sync(t->graph, c, t->shape.dp));
     TRY(graph_fuse(t->graph, t->backend->table));
     TRY(graph_plan(t->graph, t->backend));
     int64_t lines = shape_count(t->graph->node[t->graph->loss].spec.y.shape) / LOSS_COLUMNS;
@@ -154,7 +155,25 @@ const char *train_captures(const Trainer *t)
 
 bool train_bits_hold(const Trainer *t)
 {
+    if (t->config->train.sync_batch_norm) return false;
     return plan_shards_gradients(t->plan) || tree_is_canonical(t->micros, t->shape.dp);
+}
+
+char *train_bits_limit(const Trainer *t)
+{
+    int dp = t->shape.dp;
+    if (train_bits_hold(t)) return NULL;
+    if (!t->config->train.sync_batch_norm)
+        return mem_format("%d micro-batches over %d replicas: each takes %d, not a power of two, "
+                          "so these bits hold for dp=%d only",
+                          t->micros, dp, t->micros_local, dp);
+    /* their sums add micro-batches in other orders */
+    const char *with = dp == 1 || t->micros_local == 1  ? ""
+                       : plan_shards_gradients(t->plan) ? " with grid.zero 2 or 3"
+                                                        : " with grid.zero 0 or 1";
+    return mem_format("train.sync_batch_norm: statistics are over %d micro-batch%s at a time, so "
+                      "these bits hold for dp=%d%s only",
+                      dp, dp == 1 ? "" : "es", dp, with);
 }
 
 char *train_padding(const Trainer *t)

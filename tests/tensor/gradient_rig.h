@@ -13,6 +13,8 @@ struct Case {
     /* x shapes, parameters and y shape in plain order */
     OpSpec spec;
     int rows;
+    /* spec.synced */
+    const Replicas *replicas;
     void (*reference)(const Case *c, double *const x[], double *const w[], double *y);
 };
 
@@ -174,6 +176,7 @@ static inline void run_case(const Case *c, const Truth *t, int block, int thread
     run->labels = labels;
     run->sample = sample_ids;
     run->loss_scale = LOSS_SCALE;
+    run->replicas = c->replicas;
     float targets[64];
     for (int i = 0; i < 64; ++i) targets[i] = target_at(i);
     run->targets = targets;

@@ -74,6 +74,15 @@ static void group_norm(const Case *c, double *const x[], double *const w[], doub
     }
 }
 
+/* Of two replicas with the same micro-batch, whose statistics and gradients are those of one. */
+static void add_twin(const Replicas *r, double *sums, int64_t count)
+{
+    (void)r;
+    for (int64_t i = 0; i < count; ++i) sums[i] *= 2;
+}
+
+static const Replicas twins = {.size = 2, .sum = add_twin};
+
 static void bn_case(Desc x, Act act, bool residual, int rows)
 {
     Case c = {.spec = {.kind = OP_BATCH_NORM,
@@ -87,6 +96,9 @@ static void bn_case(Desc x, Act act, bool residual, int rows)
               .rows = rows,
               .reference = batch_norm};
     for (int i = 0; i < 4; ++i) c.spec.w[i] = shape_of(1, x.shape.dim[1], 1, 1, 1);
+    check(c);
+    c.spec.synced = true;
+    c.replicas = &twins;
     check(c);
 }
 

@@ -98,7 +98,7 @@ Status links_memory(Plan *plan, bool joined)
     links_fini(&links);
     if (joined || plan_in_host_memory(plan)) {
         plan->message_bytes += received;
-        plan->sent_bytes = sent;
+        plan->sent_bytes += sent;
     } else {
         plan->staged_bytes += received + sent;
     }

@@ -252,6 +252,7 @@ static Status sum_memory(Plan *plan, const PlanOptions *o)
     }
     plan->activation_bytes += scratch;
     tensor_group_memory(plan, o->joined);
+    replica_sums_memory(plan);
     plan->param_bytes = (size_t)plan->param_elements * sizeof(float);
     sum_gradients(plan);
     plan->state_bytes = plan->updates ? whole_state_bytes(plan) : state_bytes(plan, o);

@@ -108,6 +108,14 @@ enum { EXCHANGE_PIECE_BYTES = 128 << 10, EXCHANGE_DEPTH = 2 };
 /* adds what a rank holds to exchange slices */
 void tensor_group_memory(Plan *plan, bool joined);
 
+/* replicas.c: what replicas sum while they are at work on a micro-batch, for synced operations: up a
+ * tree of the ranks and down again, in pieces, for each of which a channel has so many places. */
+enum { REPLICA_PIECE_BYTES = 8 << 10, REPLICA_DEPTH = 2 };
+/* of rank `rank` of `size` in that tree: rank + 1, rank + 2, rank + 4, ... */
+int replica_children(int rank, int size);
+/* adds the places */
+void replica_sums_memory(Plan *plan);
+
 /* links.c: the channels between the stages of a replica, the same list on all ranks: for each
  * boundary in front of chunk 1, 2, ... one for activations, then one for gradients; then for each
  * parameter that is tied to one of another stage, in their order, one from its owner and one to it.

@@ -96,6 +96,21 @@ static void run_action(Executor *e, const ChunkRun *chunk, const Slot *slot, con
     if (e->fault) probe_action(e->fault, c, chunk, slot, a, input_of(&e->input, micro)->batch);
 }
 
+/* A micro-batch without samples has no work; but other replicas may have some at the same time, and
+ * wait for this one's part of their statistics, which is nothing. */
+static void run_empty(const Context *c, const ChunkRun *chunk, const Slot *slot, const Action *a)
+{
+    bool backward = a->kind == ACTION_BACKWARD || a->kind == ACTION_BACKWARD_DATA;
+    if (a->kind != ACTION_FORWARD && !backward) return;
+    const OpRun *run = &slot->run[a->index];
+    Op *op = op_of(c, chunk, a->index);
+    if (!op->spec.synced || !run->training) return;
+    if (backward)
+        op_backward_begin(op, run);
+    else
+        op_forward(op, run);
+}
+
 void actions_bind(Executor *e, const ChunkRun *chunk, const Slot *slot, int micro)
 {
     const Context *c = &e->context;
@@ -150,7 +165,9 @@ void actions_run(Executor *e, const ChunkRun *chunk, const Slot *slot, Pass pass
             gather_next(&e->params);
         else if (a->kind == ACTION_BUCKET)
             bucket_done(&e->gradients, chunk, a->index, micro);
-        else if (!slot->empty)
+        else if (slot->empty)
+            run_empty(&e->context, chunk, slot, a);
+        else
             run_action(e, chunk, slot, a, micro);
         progress_poll(&e->context.progress);
     }

@@ -30,7 +30,11 @@ static Status set_up(Executor *e)
     TRY(param_gather_init(&e->params, c));
     grad_sync_init(&e->gradients, c);
     TRY(status_agree(c->grid->world, tensor_group_new(&e->group, c)));
-    slot_memory_init(&e->memory, c, e->params.weights, tensor_group_exchange(e->group));
+    TRY(status_agree(c->grid->world, replica_sum_new(&e->replicas, c)));
+    slot_memory_init(&e->memory, c,
+                     &(SlotLinks){.weights = e->params.weights,
+                                  .exchange = tensor_group_exchange(e->group),
+                                  .replicas = replica_sum_face(e->replicas)});
     step_report_init(&e->report, c, &e->memory);
     TRY(status_agree(c->grid->world,
                      schedule_forward(&e->evaluation, shape, c->plan->schedule->stage_of)));
@@ -64,6 +68,7 @@ void executor_free(Executor **executor)
     Executor *e = *executor;
     if (!e) return;
     boundary_links_fini(&e->links);
+    replica_sum_free(&e->replicas);
     tensor_group_free(&e->group);
     captures_fini(&e->captures);
     outputs_fini(&e->outputs);

@@ -8,6 +8,7 @@
 #include "outputs.h"
 #include "param_gather.h"
 #include "probe.h"
+#include "replica_sum.h"
 #include "step_stats.h"
 #include "tensor_group.h"
 
@@ -20,6 +21,8 @@ struct Executor {
     BoundaryLinks links;
     /* owned; NULL for one rank */
     TensorGroup *group;
+    /* owned; NULL: no synced operation */
+    ReplicaSum *replicas;
     StepReport report;
     Outputs outputs;
     Captures captures;

@@ -5,12 +5,21 @@ static void poll_channels(const Progress *p)
 {
     if (p->stages) channels_progress(p->stages);
     if (p->group) channels_progress(p->group);
+    if (p->replicas) channels_progress(p->replicas);
 }
 
 void progress_poll(const Progress *p)
 {
     comm_progress(p->comm);
     poll_channels(p);
+}
+
+static void mark(const Progress *p, const Channels *channels, int channel)
+{
+    channel_mark(channels, channel,
+                 channels == p->group      ? "a slice"
+                 : channels == p->replicas ? "statistics"
+                                           : "a message");
 }
 
 static void wait_a_little(const Progress *p, Channels *channels, double start)
@@ -25,7 +34,7 @@ char *await_slot(const Progress *p, Channels *channels, int channel)
     char *at = channel_slot(channels, channel);
     if (at) return at;
     double start = clock_s();
-    channel_mark(channels, channel, channels == p->group);
+    mark(p, channels, channel);
     while (!(at = channel_slot(channels, channel))) wait_a_little(p, channels, start);
     return at;
 }
@@ -35,7 +44,7 @@ const char *await_message(const Progress *p, Channels *channels, int channel)
     const char *at = channel_message(channels, channel);
     if (at) return at;
     double start = clock_s();
-    channel_mark(channels, channel, channels == p->group);
+    mark(p, channels, channel);
     while (!(at = channel_message(channels, channel))) wait_a_little(p, channels, start);
     return at;
 }

@@ -12,6 +12,8 @@ typedef struct Progress {
     Channels *stages;
     /* between the ranks of a tensor group; NULL: none that must be moved */
     Channels *group;
+    /* between replicas, for sums of synced operations; NULL: there are none */
+    Channels *replicas;
 } Progress;
 
 /* Moves on what can be. Cheap. */

@@ -30,7 +30,7 @@ const OpRun *slot_loss(const SlotMemory *memory, const ChunkRun *chunk, const Sl
 
 /* Fixes everything of a run that no micro-batch changes. */
 static void bind_run(const SlotMemory *m, const ChunkRun *chunk, const Slot *slot, int i,
-                     float *weights, const Exchange *exchange)
+                     const SlotLinks *links)
 {
     const Plan *plan = m->context->plan;
     const RunOffsets *at = &chunk->plan->run[i];
@@ -47,10 +47,11 @@ static void bind_run(const SlotMemory *m, const ChunkRun *chunk, const Slot *slo
     run->x_saved = slot_address(m, chunk, slot, at->x_saved);
     run->cache = m->cache ? m->cache + plan->cache[at->node] : NULL;
     run->workspace = m->workspace;
-    run->exchange = exchange;
+    run->exchange = links->exchange;
+    run->replicas = links->replicas;
     run->seed = m->context->options.seed;
     for (int k = 0; k < node->spec.w_count; ++k) {
-        run->w[k] = weights + plan->weight_offset[node->param[k]];
+        run->w[k] = links->weights + plan->weight_offset[node->param[k]];
         run->dw[k] = slot_address(m, chunk, slot, at->dw[k]);
     }
 }
@@ -71,8 +72,7 @@ static void lay_slots(SlotMemory *m)
     m->scratch = at;
 }
 
-void slot_memory_init(SlotMemory *m, const Context *context, float *weights,
-                      const Exchange *exchange)
+void slot_memory_init(SlotMemory *m, const Context *context, const SlotLinks *links)
 {
     const Plan *plan = context->plan;
     *m = (SlotMemory){.context = context};
@@ -85,7 +85,7 @@ void slot_memory_init(SlotMemory *m, const Context *context, float *weights,
             Slot *slot = &m->chunk[c].slot[s];
             slot->run = mem_new((size_t)plan->chunk[c].run_count * sizeof *slot->run);
             for (int i = 0; i < plan->chunk[c].run_count; ++i)
-                bind_run(m, &m->chunk[c], slot, i, weights, exchange);
+                bind_run(m, &m->chunk[c], slot, i, links);
         }
 }
 

@@ -35,10 +35,14 @@ typedef struct SlotMemory {
     ChunkRun *chunk;
 } SlotMemory;
 
-/* weights: where operations read parameters; exchange: of the tensor group, or NULL. Both are
- * borrowed. */
-void slot_memory_init(SlotMemory *memory, const Context *context, float *weights,
-                      const Exchange *exchange);
+/* What operations are given beside the memory here: parameters; ways to the tensor group and to the
+ * other replicas, or NULL. Borrowed, all. */
+typedef struct SlotLinks {
+    float *weights;
+    const Exchange *exchange;
+    const Replicas *replicas;
+} SlotLinks;
+void slot_memory_init(SlotMemory *memory, const Context *context, const SlotLinks *links);
 void slot_memory_fini(SlotMemory *memory);
 /* Where a place of the chunk lies for the micro-batch in slot; NULL for OFFSET_NONE and
  * OFFSET_INPUT. */

@@ -1,12 +1,19 @@
 /* batch_norm with fused residual and relu or relu6. It touches x twice in forward (statistics,
- * result) and twice in backward (sums, dx). Sums are taken in parts, a cut of the samples by
- * shape alone, and joined in order, so that any number of threads gives the same bits. Where
- * there are channel groups enough, a thread takes one group through both passes, backwards the
- * second time, while it is in its cache. backward_begin takes the sums, and masks dy in place
- * where it is the residual's gradient; dw and dx then come from `saved`. Where act cut is kept as
- * a bit a float, so that backward reads neither y nor writes dy for it. With fixed statistics
- * forward is evaluation's, dx is dy times a constant of the channel, and nothing but those bits
- * is kept. */
+ * result) and twice in backward (sums, dx). Sums are taken in parts, a cut of the samples by shape
+ * alone, and joined in order, so that any number of threads gives the same bits. Where there are
+ * channel groups enough, a thread takes one group through both passes, backwards the second time,
+ * while it is in its cache. backward_begin takes the sums, and masks dy in place where it is the
+ * residual's gradient; dw and dx then come from `saved`. Where act cut is kept as a bit a float, so
+ * that backward reads neither y nor writes dy for it. With fixed statistics forward is evaluation's,
+ * dx is dy times a constant of the channel, and nothing but those bits is kept.
+ *
+ * Synced, the sums of all replicas' micro-batches are joined between the two passes:
+ *
+ *     forward          x: sums --- + --- all x: mean, variance ---> y
+ *     backward_begin   dy: sums -- + --- all dy: means ----------> saved, for dx
+ *                            \---------------------------------> saved, for dw
+ *
+ * dw is this micro-batch's alone: those of all replicas are added up with all other gradients. */
 #include "norm_pass.h"
 
 #include <math.h>
@@ -16,12 +23,15 @@
 /* parts x groups, about */
 enum { ITEMS = 32 };
 enum { SAVED_MEAN, SAVED_REST, SAVED_INVERSE, SAVED_VARIANCE, SAVED_DY, SAVED_DY_X, SAVED };
+/* Where synced: means of dy and dy xhat over all replicas. */
+enum { SAVED_MEAN_DY = SAVED, SAVED_MEAN_DY_X, SAVED_SYNCED };
 
 /* Before the bits of act. */
 static int64_t saved_floats(const Op *op)
 {
     const NormPlan *b = op->impl;
-    return op->spec.fixed_stats ? 0 : SAVED * b->padded;
+    if (op->spec.fixed_stats) return 0;
+    return (op->spec.synced ? SAVED_SYNCED : SAVED) * b->padded;
 }
 
 static Status batch_norm_plan(Op *op, Desc preferred[SPEC_INPUTS])
@@ -39,7 +49,9 @@ static Status batch_norm_plan(Op *op, Desc preferred[SPEC_INPUTS])
     bool back = !s->fixed_stats || s->need_dx[0] || (s->residual && s->need_dx[1]);
     op->saved_bytes = (size_t)saved_floats(op) * sizeof(float);
     if (s->act != ACT_NONE && back) op->saved_bytes += norm_keep_bytes(b);
-    op->workspace_bytes = norm_workspace_bytes(b, 1);
+    /* two a channel, and how many numbers they are of */
+    if (s->synced) op->synced_sums = 2 * b->padded + 1;
+    op->workspace_bytes = norm_workspace_bytes(b, 1) + (size_t)op->synced_sums * sizeof(double);
     op->needs_x[0] = !s->fixed_stats;
     op->dx_inplace = !s->residual;
     op->dx_alias[1] = s->residual;
@@ -54,16 +66,22 @@ static void impl_free(Op *op)
 static double sums_total(const NormTask *t, int64_t c, int which)
 {
     double total = 0.0;
+    if (t->total) return t->total[which * t->b->padded + c];
     for (int64_t p = 0; p < t->b->parts; ++p) total += t->sums[(2 * p + which) * t->b->padded + c];
     return total;
+}
+
+/* Numbers in a channel of this micro-batch. */
+static double numbers(const NormTask *t)
+{
+    return (double)t->run->rows * (double)t->b->v.hw;
 }
 
 static void stats_finish(const NormTask *t, int64_t g)
 {
     const NormPlan *b = t->b;
-    const OpRun *run = t->run;
-    float *saved = run->saved;
-    double n = (double)run->rows * (double)b->v.hw;
+    float *saved = t->run->saved;
+    double n = t->total ? t->total[2 * b->padded] : numbers(t);
     for (int64_t c = g * b->v.block; c < (g + 1) * b->v.block; ++c) {
         double mean = n > 0.0 ? sums_total(t, c, 0) / n : 0.0;
         double variance = n > 0.0 ? sums_total(t, c, 1) / n - mean * mean : 0.0;
@@ -104,22 +122,37 @@ static void grad_finish(const NormTask *t, int64_t g)
     }
 }
 
+static void grad_join(const NormTask *t, int64_t g)
+{
+    const NormPlan *b = t->b;
+    float *saved = t->run->saved;
+    double n = t->total[2 * b->padded];
+    for (int64_t c = g * b->v.block; c < (g + 1) * b->v.block; ++c) {
+        double sum = sums_total(t, c, 0), rest = saved[SAVED_REST * b->padded + c];
+        double sum_x = saved[SAVED_INVERSE * b->padded + c] * (sums_total(t, c, 1) - rest * sum);
+        saved[SAVED_MEAN_DY * b->padded + c] = (float)(n > 0.0 ? sum / n : 0.0);
+        saved[SAVED_MEAN_DY_X * b->padded + c] = (float)(n > 0.0 ? sum_x / n : 0.0);
+    }
+}
+
 /* dx = scale (dy - sum(dy)/n - xhat sum(dy xhat)/n), xhat = (x - mean - rest) inverse, as one line
- * in dy and x. */
+ * in dy and x. Where synced, means are there already. */
 static void grad_coef(const NormTask *t, int64_t g)
 {
     const NormPlan *b = t->b;
     const float *saved = t->run->saved;
-    double n = (double)t->run->rows * (double)b->v.hw;
+    const bool synced = t->op->spec.synced;
+    const float *sum = saved + (synced ? SAVED_MEAN_DY : SAVED_DY) * b->padded;
+    const float *sum_x = saved + (synced ? SAVED_MEAN_DY_X : SAVED_DY_X) * b->padded;
+    double n = synced ? 1.0 : numbers(t);
     for (int64_t c = g * b->v.block; c < (g + 1) * b->v.block; ++c) {
         if (c >= b->v.channels || n == 0.0) {
             norm_coef_set(t, 0, c, (double[COEFS]){0.0});
             continue;
         }
         double inverse = saved[SAVED_INVERSE * b->padded + c], scale = t->run->w[0][c] * inverse;
-        double by_x = -scale * inverse * saved[SAVED_DY_X * b->padded + c] / n;
-        double shift =
-            -scale * saved[SAVED_DY * b->padded + c] / n - by_x * saved[SAVED_REST * b->padded + c];
+        double by_x = -scale * inverse * sum_x[c] / n;
+        double shift = -scale * sum[c] / n - by_x * saved[SAVED_REST * b->padded + c];
         norm_coef_set(t, 0, c,
                       (double[COEFS]){saved[SAVED_MEAN * b->padded + c], by_x, shift, scale});
     }
@@ -171,6 +204,50 @@ static void batch_norm_run(const NormTask *t)
     if (t->map) work_run(norm_map_body, t, b->parts * b->v.groups, elements);
 }
 
+/* ---- over all replicas ---- */
+
+/* The sums of this micro-batch, in its workspace's last bytes. */
+static void sums_make(NormTask *t)
+{
+    const NormPlan *b = t->b;
+    double *total = (double *)(void *)(t->coef + COEFS * b->padded);
+    work_run(norm_sum_body, t, b->parts * b->v.groups, b->v.n * b->v.sample);
+    for (int64_t c = 0; c < b->padded; ++c)
+        for (int which = 0; which < 2; ++which)
+            total[which * b->padded + c] = sums_total(t, c, which);
+    total[2 * b->padded] = numbers(t);
+    t->total = total;
+}
+
+static void sums_join(const NormTask *t)
+{
+    const Replicas *replicas = t->run->replicas;
+    replicas->sum(replicas, t->total, t->op->synced_sums);
+}
+
+static void each_group(const NormTask *t, NormFinish finish)
+{
+    for (int64_t g = 0; g < t->b->v.groups; ++g) finish(t, g);
+}
+
+static void synced_forward(NormTask *t)
+{
+    sums_make(t);
+    sums_join(t);
+    each_group(t, t->finish);
+    work_run(norm_map_body, t, t->b->parts * t->b->v.groups, t->b->v.n * t->b->v.sample);
+}
+
+static void synced_backward_begin(NormTask *t)
+{
+    sums_make(t);
+    each_group(t, t->finish);
+    sums_join(t);
+    each_group(t, grad_join);
+}
+
+/* ---- the operation ---- */
+
 static void batch_norm_forward(Op *op, const OpRun *run)
 {
     NormTask t = task_of(op, run);
@@ -178,7 +255,10 @@ static void batch_norm_forward(Op *op, const OpRun *run)
     t.sum = measures ? norm_stats : NULL;
     t.finish = measures ? stats_finish : running_finish;
     t.map = norm_apply;
-    batch_norm_run(&t);
+    if (op->spec.synced && run->training)
+        synced_forward(&t);
+    else
+        batch_norm_run(&t);
 }
 
 /* Masks dy, where it is the residual's gradient, too. */
@@ -208,7 +288,10 @@ static void batch_norm_backward_begin(Op *op, const OpRun *run)
     t.finish = grad_finish;
     memcpy(t.coef + COEF_MEAN * padded, (float *)run->saved + SAVED_MEAN * padded,
            (size_t)padded * sizeof(float));
-    batch_norm_run(&t);
+    if (op->spec.synced)
+        synced_backward_begin(&t);
+    else
+        batch_norm_run(&t);
 }
 
 static void batch_norm_backward_weight(Op *op, const OpRun *run)

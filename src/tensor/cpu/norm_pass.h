@@ -24,12 +24,15 @@ typedef struct NormPlan {
 
 typedef struct NormTask NormTask;
 typedef void (*NormPass)(const NormTask *t, int64_t part, int64_t g);
+typedef void (*NormFinish)(const NormTask *t, int64_t which);
 struct NormTask {
     const Op *op;
     const NormPlan *b;
     const OpRun *run;
     /* [parts][2][padded] */
     double *sums;
+    /* [2][padded], of all parts, where they are joined already; NULL: they are not */
+    double *total;
     /* [COEFS][padded]; a part's are coef_step further on than the last one's */
     float *coef;
     /* 0: all parts have the same */
@@ -39,7 +42,7 @@ struct NormTask {
     /* the operation's passes; NULL: none */
     NormPass sum, map;
     /* sums -> saved and coef, between the two */
-    void (*finish)(const NormTask *t, int64_t which);
+    NormFinish finish;
 };
 
 /* Of an input with this layout. The caller sets `parts`. */

@@ -10,6 +10,9 @@ static Status batch_norm_plan(Op *op, Desc preferred[SPEC_INPUTS])
     if (s->fixed_stats)
         return fail(ERR_CONFIG, "batch_norm: a GPU has no form with fixed statistics for training: "
                                 "set model.freeze_norm: affine or none");
+    if (s->synced)
+        return fail(ERR_CONFIG, "train.sync_batch_norm is for CPUs: leave it out, with a larger "
+                                "train.micro_batch, or set train.device to cpu");
     if (!cuda_inputs(op, preferred)) return OK;
     s->y = cuda_desc(op, s->y.shape);
     int64_t channels = s->y.shape.dim[1], rows = shape_count(s->y.shape) / channels;

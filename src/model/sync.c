@@ -1,0 +1,17 @@
+/* train.sync_batch_norm: layers that take their statistics over all replicas' micro-batches. */
+#include "build.h"
+
+Status graph_sync(Graph *graph, const Config *config, int replicas)
+{
+    int found = 0;
+    for (int i = 0; i < graph->node_count; ++i) {
+        OpSpec *spec = &graph->node[i].spec;
+        if (!op_info(spec->kind)->syncs) continue;
+        /* statistics that are fixed are not taken */
+        spec->synced = replicas > 1 && !spec->fixed_stats;
+        ++found;
+    }
+    if (found > 0) return OK;
+    return config_fail_key(config, "train.sync_batch_norm",
+                           "the model has no batch_norm: leave it out");
+}
