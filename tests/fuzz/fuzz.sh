@@ -1,22 +1,33 @@
 #!/usr/bin/env bash
-# Fuzzes each target for some time from its corpus, one after the other, with bounds on memory and on the time of an input.
-# What it finds lies in FOLDER/found; new inputs that reach new code in FOLDER/new/TARGET.
+# Fuzzes each target from its corpus for so many seconds of processor time, that of the processes it starts included, one after
+# the other, with bounds on memory and on the time of an input. What it finds lies in FOLDER/found; new inputs that reach new
+# code in FOLDER/new/TARGET. A target goes on where an earlier call was ended: FOLDER/TARGET.done has its seconds and executions.
 # usage: fuzz.sh FOLDER SECONDS TARGET...    FOLDER: of the programs fuzz_TARGET
 set -u
 folder=$1 seconds=$2
 shift 2
-echo "$# targets of $seconds s each: $(($# * seconds / 60)) minutes"
+echo "$# targets of $seconds s of processor time each: at least $(($# * seconds / 60)) minutes"
 mkdir -p "$folder/found"
 bad=0
 export ASAN_OPTIONS=detect_leaks=1:allocator_may_return_null=1
+# used: processor time of all that has ended below this shell, in whole seconds (a pipe would ask a shell of its own).
+look() { times >"$folder/times"; used=$(awk 'NR == 2 { gsub(/[ms]/, " "); print int($1 * 60 + $2 + $3 * 60 + $4) }' "$folder/times"); }
 for target in "$@"; do
     mkdir -p "$folder/new/$target"
-    log=$folder/$target.log
-    "$folder/fuzz_$target" -max_total_time="$seconds" -timeout=60 -rss_limit_mb=2048 -malloc_limit_mb=512 -max_len=65536 \
-        -print_final_stats=1 -artifact_prefix="$folder/found/$target-" "$folder/new/$target" "tests/fuzz/corpus/$target" \
-        >"$log" 2>&1
-    rc=$?
-    echo "$target: $(sed -n 's/^stat::number_of_executed_units: *//p' "$log") executions, exit $rc"
+    log=$folder/$target.log rc=0 spent=0 runs=0
+    [ -e "$folder/$target.done" ] && read -r spent runs <"$folder/$target.done"
+    while [ "$spent" -lt "$seconds" ] && [ $rc = 0 ]; do
+        look
+        left=$((seconds - spent)) before=$used
+        "$folder/fuzz_$target" -max_total_time=$((left < 120 ? left : 120)) -timeout=60 -rss_limit_mb=2048 -malloc_limit_mb=512 \
+            -max_len=65536 -print_final_stats=1 -artifact_prefix="$folder/found/$target-" "$folder/new/$target" \
+            "tests/fuzz/corpus/$target" >"$log" 2>&1
+        rc=$?
+        look
+        spent=$((spent + used - before)) runs=$((runs + $(sed -n 's/^stat::number_of_executed_units: *//p' "$log" | head -n 1)))
+        echo "$spent $runs" >"$folder/$target.done"
+    done
+    echo "$target: $runs executions in $spent s, exit $rc"
     [ $rc = 0 ] || { bad=$((bad + 1)); tail -n 40 "$log"; }
 done
 echo "$(($# - bad)) passed, $bad failed"
