@@ -225,12 +225,17 @@ $(BUILD)/programs/tests/%.o: tests/%.c $(PROBE)
 $(BUILD)/programs/tools/bundle/programs.o: tools/bundle/programs.c $(BUILD)/programs/programs.h
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CPPFLAGS_ALL) -Isrc -I$(BUILD)/programs $(CFLAGS_ALL) -MMD -MP -c -o $@ $<
-$(BUILD)/programs/weft: $(BUNDLE_OBJ) $(LIBS)
+# What is linked statically there: HDF5, and what the probe names. Addresses in tables are packed, which glibc 2.36 knows.
+BUNDLE_SHARED := $(addprefix -l,$(BUNDLE_STATIC)) $(if $(HDF5_STATIC),-lhdf5)
+BUNDLE_ARCHIVES := $(BUNDLE_STATIC:%=-l:lib%.a) $(filter -l:libhdf5.a,$(HDF5_STATIC))
+in_bundle = $(foreach l,$(1),$(if $(filter -lhdf5,$(l)),$(or $(HDF5_STATIC),$(l)),$(if $(filter $(l),$(BUNDLE_SHARED)),$(l:-l%=-l:lib%.a),$(l))))
+$(BUILD)/programs/weft: $(BUNDLE_OBJ) $(LIBS) tools/bundle/archives.sh
 	@echo "  link $@"
-	$(Q)$(LINK) -o $@ $(BUNDLE_OBJ) $(call reverse,$(LIBS)) $(LDFLAGS_ALL) \
-	    $(if $(HDF5_STATIC),$(patsubst -lhdf5,$(HDF5_STATIC),$(DEPS_LIBS)),$(DEPS_LIBS)) $(LDLIBS) -lpthread -lm -lcunit
+	$(Q)CC="$(CC)" tools/bundle/archives.sh $(BUILD)/programs/lib "$(filter -L%,$(DEPS_LIBS))" $(BUNDLE_ARCHIVES)
+	$(Q)$(LINK) -o $@ $(BUNDLE_OBJ) $(call reverse,$(LIBS)) $(LDFLAGS_ALL) -Wl,-z,pack-relative-relocs -L$(BUILD)/programs/lib \
+	    $(call in_bundle,$(DEPS_LIBS) -lcunit) $(LDLIBS) -lpthread -lm
 $(BUNDLE)/SIZES: $(BUILD)/programs/weft tools/bundle.sh tools/bundle/env.sh tests/run.sh $(wildcard jobs/*)
-	@tools/bundle.sh $< $(BUNDLE) $(BUNDLE_TESTS:.c=)
+	@tools/bundle.sh $< $(BUNDLE) $(BUILD)/programs/lib $(BUNDLE_TESTS:.c=)
 bundle: $(BUNDLE)/SIZES   ## a folder that runs where neither MPI nor HDF5 nor oneDNN is: build/bundle (BUNDLE= names another)
 	@cat $<
 check-bundle: $(BUNDLE)/SIZES   ## does it run where nothing else is?

@@ -1,6 +1,6 @@
-/* image: pictures in memory. Decoders of JPEG, PNG and WebP, the EXIF orientation, resampling to the
- * bits of Pillow's, changes of colour. It knows neither data sets nor configurations, keeps nothing
- * between calls but what its handles hold, and gives the same bits on every machine. Not
+/* image: pictures in memory. Decoders of JPEG, PNG and WebP, the EXIF orientation, resampling to
+ * the bits of Pillow's, changes of colour. It knows neither data sets nor configurations, keeps
+ * nothing between calls but what its handles hold, and gives the same bits on every machine. Not
  * collective. */
 #ifndef WEFT_IMAGE_H
 #define WEFT_IMAGE_H
@@ -31,8 +31,8 @@ typedef struct ImageHead {
     /* EXIF 0x0112, 1 to 8; 1: upright, or not said */
     int orientation;
 } ImageHead;
-/* ERR_DATA, with `name` (a path, or a file and a sample), where the bytes are no picture, claim more
- * than IMAGE_PIXELS_MOST, or are of a format that this weft was built without. */
+/* ERR_DATA, with `name` (a path, or a file and a sample), where the bytes are no picture, claim
+ * more than IMAGE_PIXELS_MOST, or are of a format that this weft was built without. */
 #define IMAGE_PIXELS_MOST 178956970
 Status image_head(ImageHead *head, const void *bytes, size_t count, const char *name);
 
@@ -43,11 +43,12 @@ void image_versions(char *text, size_t room);
 typedef struct ImageDecoder ImageDecoder;
 ImageDecoder *image_decoder_new(void);
 void image_decoder_free(ImageDecoder **decoder);
-/* The whole picture as it is stored, not turned. Grey becomes three equal channels, alpha is dropped,
- * CMYK and 16 bits are converted. ERR_DATA, with name, where it is broken or cut off. */
+/* The whole picture as it is stored, not turned. Grey becomes three equal channels, alpha is
+ * dropped, CMYK and 16 bits are converted. ERR_DATA, with name, where it is broken or cut off. */
 Status image_decode(ImageDecoder *decoder, Image *image, const void *bytes, size_t count,
                     const char *name);
-/* Turns and mirrors it as the orientation (1 to 8) says; 5 to 8 swap its sides. spare is scratch. */
+/* Turns and mirrors it as the orientation (1 to 8) says; 5 to 8 swap its sides. spare is
+ * scratch. */
 void image_turn(Image *image, Image *spare, int orientation);
 
 /* A part of a picture, in pixels, inside it. */

@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # Puts the program of a bundle, Open MPI's launcher and plugins and the libraries they need into one folder that runs wherever it is
 # copied to. Not in it: glibc, the driver and CUDA's libraries. SIZES says what takes the space.
-# usage: bundle.sh PROGRAM FOLDER TEST...     tests by their names in PROGRAM (tests/parallel/test_sum_np2)
+# usage: bundle.sh PROGRAM FOLDER ARCHIVES TEST...     tests by their names in PROGRAM (tests/parallel/test_sum_np2); ARCHIVES: the
+# folder that says where what is in PROGRAM statically came from
 set -eu
-program=$1 out=$2
-shift 2
+program=$1 out=$2 archives=$3
+shift 3
 here=$(cd "$(dirname "$0")" && pwd) root=$(dirname "$here") new=$out.new
 stop() { echo "make bundle: $1" >&2; exit 1; }
 trap 'rm -rf "$new"' EXIT
@@ -100,11 +101,16 @@ put_libraries() {
     find "$new/lib" "$new/libexec" -type f -exec chmod u+w {} + -exec strip --strip-unneeded {} +
 }
 
-put_licences() { # as Debian keeps them
+put_licences() { # as Debian keeps them, those of several packages once
     command -v dpkg-query >/dev/null || return 0
     mkdir -p "$new/licences"
-    libraries "$program" $chosen | while read -r _ path; do dpkg-query -S "$(readlink -f "$path")" 2>/dev/null | cut -d: -f1; done |
-        sort -u | while read -r p; do cp -L "/usr/share/doc/$p/copyright" "$new/licences/$p"; done
+    { libraries "$program" $chosen | cut -d' ' -f2-; cat "$archives"/*.from; } |
+        while read -r path; do dpkg-query -S "$(readlink -f "$path")" 2>/dev/null | cut -d: -f1; done | sort -u |
+        while read -r p; do
+            copyright=/usr/share/doc/$p/copyright other=
+            for have in "$new"/licences/*; do if cmp -s "$copyright" "$have"; then other=$have; fi; done
+            if [ -n "$other" ]; then mv "$other" "$other+$p"; else cp -L "$copyright" "$new/licences/$p"; fi
+        done
 }
 
 glibc_needed() {

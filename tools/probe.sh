@@ -36,6 +36,12 @@ int main(void) { return H5open(); }'; then hdf5_static="-l:libhdf5.a${more:+ $mo
 done
 set_mk HDF5_STATIC "$hdf5_static"
 say hdf5.a "${hdf5_static:-no: a bundle takes the shared library and all that it needs}${hdf5_static:+ (for a bundle)}"
+# So with others that have more in them than weft uses, or little enough.
+bundle_static=
+for l in jpeg webp yaml xxhash cunit; do
+    try "" "-l:lib$l.a" <<<'int main(void) { return 0; }' && bundle_static="$bundle_static $l"
+done
+set_mk BUNDLE_STATIC "$bundle_static"
 if [ -n "${ONEDNN_ROOT:-}" ]; then
     lib=$ONEDNN_ROOT/lib; [ -d "$lib" ] || lib=$ONEDNN_ROOT/lib64
     need onednn libdnnl-dev "-isystem $ONEDNN_ROOT/include" "-L$lib -Wl,-rpath,$lib -ldnnl"

@@ -15,8 +15,8 @@
 typedef struct FolderOptions {
     const char *out, *list;
     int64_t ranks, side, threads;
-    int store, broken, filter;
-    bool orient, allow_empty, force;
+    int store, broken;
+    bool bicubic, orient, allow_empty, force;
 } FolderOptions;
 
 enum { STORE_DECODED, STORE_ENCODED };
@@ -30,8 +30,8 @@ static const Flag flags[] = {
     {"--short", FLAG_FIELD(FolderOptions, side), .value = "S", .lo = 8, .hi = 8192,
      .help = "decoded: the short side is resized to S, and SxS are cut from the middle; 256 where "
              "it is not given"},
-    {"--filter", FLAG_FIELD(FolderOptions, filter), .value = "bilinear|bicubic",
-     .fallback = "bilinear", .help = "how it is resized, antialiased"},
+    {"--bicubic", FLAG_FIELD(FolderOptions, bicubic),
+     .help = "resize by bicubic filter, not bilinear; both are antialiased"},
     {"--list", FLAG_FIELD(FolderOptions, list), .value = "FILE",
      .help = "lines of path,label instead of a folder for each class; paths from DIR on"},
     {"--broken", FLAG_FIELD(FolderOptions, broken), .value = "error|skip", .fallback = "error",
@@ -109,7 +109,7 @@ static Status import_on(World *world, const FolderOptions *o, const char *dir)
         .side = o->store == STORE_ENCODED ? 0
                 : o->side < 8             ? 256
                                           : (int)o->side,
-        .filter = o->filter == 1 ? IMAGE_BICUBIC : IMAGE_BILINEAR,
+        .filter = o->bicubic ? IMAGE_BICUBIC : IMAGE_BILINEAR,
         .threads = (int)(o->threads > 0 ? o->threads : threads_share(world->node_size)),
     };
     return data_import_folder(&import, &host);

@@ -70,6 +70,7 @@ static void print_completion(FILE *out)
 void print_version(FILE *out)
 {
     char mpi[MPI_MAX_LIBRARY_VERSION_STRING] = "";
+    char pictures[128];
     unsigned major = 0, minor = 0, release = 0;
     int length = 0, mpi_major = 0, mpi_minor = 0;
     MPI_Get_version(&mpi_major, &mpi_minor);
@@ -82,6 +83,8 @@ void print_version(FILE *out)
     H5get_libversion(&major, &minor, &release);
     fprintf(out, "HDF5 %u.%u.%u (built against %d.%d.%d)\n", major, minor, release, H5_VERS_MAJOR,
             H5_VERS_MINOR, H5_VERS_RELEASE);
+    image_versions(pictures, sizeof pictures);
+    fprintf(out, "pictures: %s\n", pictures);
 }
 
 static void print_layers(FILE *out)

@@ -144,25 +144,32 @@ static Status open_part(FolderWork *work)
 {
     Contents contents = {.work = work, .samples = work->files.count};
     const char *out = work->import->out;
-    char *part = mem_format("%s.part", out);
     TRY(journal_open(work, true));
+    char *part = mem_format("%s.part", out);
     bool keep = lseek(work->journal_fd, 0, SEEK_END) > 0 && access(part, F_OK) == 0;
     mem_free(&part);
     int64_t rest = work->files.count * 32 + (1 << 20);
     if (!keep && ftruncate(work->journal_fd, 0) != 0)
         return fail(ERR_IO, "%s: cannot be written: %s", work->journal, strerror(errno));
-    TRY(part_open(&work->part, out, keep, work->data_bytes + rest));
+    Status status = part_open(&work->part, out, keep, work->data_bytes + rest);
+    if (status != OK && !keep) unlink(work->journal);
+    TRY(status);
     TRY(part_frame(&work->part, put_contents, &contents, &contents.data_offset, work->data_bytes,
                    false));
     work->data_offset = contents.data_offset;
     return OK;
 }
 
-/* What rank 0 has found, to all. */
-static void share_files(FolderWork *work)
+/* What rank 0 has found, to all. ERR_CONFIG: this rank's libraries are others, and so may be its
+ * pixels. */
+static Status share_files(FolderWork *work)
 {
     FolderFiles *files = &work->files;
     const ImportHost *host = work->host;
+    char mine[256] = "", first[256] = "";
+    image_versions(mine, sizeof mine);
+    memcpy(first, mine, sizeof first);
+    host->send(host->user, first, sizeof first);
     int64_t head[4] = {files->count, (int64_t)files->text_bytes, files->classes, work->data_offset};
     host->send(host->user, head, sizeof head);
     if (host->rank > 0) {
@@ -173,6 +180,9 @@ static void share_files(FolderWork *work)
     }
     host->send(host->user, files->file, (size_t)files->count * sizeof *files->file);
     host->send(host->user, files->text, files->text_bytes);
+    if (strcmp(mine, first) == 0) return OK;
+    return fail(ERR_CONFIG, "this rank decodes with %s, rank 0 with %s: use one build on all hosts",
+                mine, first);
 }
 
 /* Collective. */
@@ -183,12 +193,15 @@ static Status begin(FolderWork *work)
     if (host->rank == 0) {
         status = find_files(work);
         if (status == OK) lay_samples(work);
+        if (status == OK && work->data_bytes == 0)
+            status =
+                fail(ERR_DATA, "%s: all files are empty, or cannot be read", work->import->dir);
         if (status == OK) status = open_part(work);
     }
     TRY(host->agree(host->user, status));
-    share_files(work);
-    if (host->rank > 0) {
-        lay_samples(work);
+    status = share_files(work);
+    if (host->rank > 0) lay_samples(work);
+    if (host->rank > 0 && status == OK) {
         status = part_join(&work->part, work->import->out);
         if (status == OK) status = journal_open(work, false);
     }
@@ -254,9 +267,11 @@ static Status judge_broken(const FolderWork *work, Contents *c)
     for (int64_t i = 0; i < work->files.count && named < NAMED; ++i) {
         if (!c->left_out[i]) continue;
         ++named;
-        if (folder_try(work, i) == OK)
+        if (folder_try(work, i) == OK) {
+            unlink(work->journal);
             return fail(ERR_IO, "%s: could not be decoded before, and can now: import again",
                         files_path(&work->files, i));
+        }
         log_warn("%s", fail_message());
     }
     if (c->broken > named) log_warn("and %lld others", (long long)(c->broken - named));

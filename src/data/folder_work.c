@@ -17,6 +17,7 @@
 
 #define FLUSH_S 1.0
 #define LOOK_S  0.1
+enum { FILE_BYTES = 1 << 30 };
 
 /* a block that this rank works on */
 typedef struct Block {
@@ -79,6 +80,8 @@ static void hand_fini(Hand *hand)
 static Status read_picture(Hand *hand, const char *path, const FolderFile *file)
 {
     if (file->bytes < 0) return fail(ERR_DATA, "%s: is no file that can be read", path);
+    if (file->bytes > FILE_BYTES)
+        return fail(ERR_DATA, "%s: has more than 1 GB: no picture that is decoded here", path);
     if (hand->bytes_room < (size_t)file->bytes + 1) {
         mem_free(&hand->bytes);
         hand->bytes_room = (size_t)file->bytes + (size_t)file->bytes / 2 + 1;

@@ -182,7 +182,7 @@ Status part_open(PartFile *p, const char *out, bool keep, int64_t bytes)
     if (keep) p->fd = open(p->part, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
     if (p->fd < 0) p->fd = file_create_new(p->part, O_RDWR);
     Status st = p->fd < 0 ? part_failed(p, strerror(errno)) : reserve(p, bytes + SLACK_BYTES);
-    if (st != OK) part_leave(p);
+    if (st != OK) (keep ? part_leave : part_drop)(p);
     return st;
 }
 
@@ -230,7 +230,9 @@ Status part_frame(const PartFile *p, PartPut *put, void *user, const int64_t *da
                   int64_t data_bytes, bool fill)
 {
     char *frame = mem_format("%s.frame", p->part);
-    Status st = lay_out(p, frame, put, user);
+    int fd = file_create_new(frame, O_RDWR);
+    Status st = fd < 0 ? part_failed(p, strerror(errno)) : lay_out(p, frame, put, user);
+    if (fd >= 0) close(fd);
     if (st == OK && fill) st = take_frame(p, frame, *data_offset, data_bytes);
     unlink(frame);
     mem_free(&frame);

@@ -1,4 +1,5 @@
-/* What stands in for libjpeg-turbo in a build without it. The Makefile links this file or jpeg.c. */
+/* What stands in for libjpeg-turbo in a build without it. The Makefile links this file or
+ * jpeg.c. */
 #include "codec.h"
 
 static const char *version(void)

@@ -1,0 +1,57 @@
+#!/usr/bin/env bash
+# weft data import folder, as a user runs it: what it says, exit codes, any number of ranks and threads, stopped and gone on
+# with, and what stands in the file.
+pictures=$PWD/tests/image/pictures
+. "$(dirname "$0")/common.bash"
+case $("$WEFT" --version) in *"pictures:"*" no "*) echo "skipped: this build lacks a format of pictures"; exit 0;; esac
+mkdir -p photos/cat photos/dog/old photos/.cache
+cp "$pictures"/plain.jpg "$pictures"/alpha.png "$pictures"/lossy.webp photos/cat
+cp "$pictures"/exif6.jpg photos/dog/old
+cp "$pictures"/cmyk.jpg photos/dog
+check 0 "" "$WEFT" data import folder photos -o a.h5 --short 16
+holds "hidden names are said" grep -qF "skipping 1 hidden name (.cache)" both
+holds "what was written is said" grep -qF \
+    "wrote a.h5: 5 pictures of 2 classes; 1 with an EXIF orientation, not applied (--orient does)" both
+check 0 "3 channels, 16 x 16 pixels" "$WEFT" data info a.h5
+holds "classes are counted" grep -qE '1 +dog +2 samples' out
+check 0 "good, 5 samples" "$WEFT" data check a.h5
+check 64 "--force" "$WEFT" data import folder photos -o a.h5
+check 0 "; 1 with an EXIF orientation, applied" "$WEFT" data import folder photos -o b.h5 --short 16 --orient --bicubic
+holds "other pixels" sh -c '! cmp -s a.h5 b.h5'
+check 64 "--store encoded keeps the files as they are" "$WEFT" data import folder photos -o c.h5 --store encoded --short 256
+check 64 "" "$WEFT" data import folder photos -o c.h5 --store raw
+check 64 "expected one folder" "$WEFT" data import folder -o c.h5
+check 66 "nowhere" "$WEFT" data import folder nowhere -o c.h5
+check 66 "list.csv" "$WEFT" data import folder photos -o c.h5 --list list.csv
+printf 'cat/plain.jpg,7\ndog/cmyk.jpg,7,8\n' >list.csv
+check 65 "list.csv: line 2: a picture with several labels" "$WEFT" data import folder photos -o c.h5 --list list.csv
+printf 'no picture\n' >photos/cat/notes.txt
+check 65 "1 of 6 files cannot be used" "$WEFT" data import folder photos -o c.h5 --store encoded
+holds "which one is said, and why" grep -qF "photos/cat/notes.txt: no picture" both
+holds "no file stays" test ! -e c.h5
+check 0 "wrote c.h5: 5 pictures of 2 classes; 1 left out" "$WEFT" data import folder photos -o c.h5 --store encoded --broken skip
+holds "what was kept is gone" test ! -e c.h5.part -a ! -e c.h5.part.journal
+
+# 2,600 pictures in eleven blocks: on one rank, on three with two threads each, and stopped in the middle.
+for i in $(seq 1 2600); do
+    case $((i % 4)) in 0) p=plain.jpg;; 1) p=interlaced.png;; 2) p=exif$((i % 8 + 1)).jpg;; 3) p=alpha.webp;; esac
+    echo "$pictures/$p,${p%.*}"
+done >many.csv
+check 0 "wrote one.h5: 2600 pictures of 5 classes" "$WEFT" data import folder . --list many.csv -o one.h5 --short 24 --threads 1
+check 0 "wrote three.h5" timeout 120 "$WEFT" data import folder -n 3 . --list many.csv -o three.h5 --short 24 --threads 2
+holds "the same bytes on three ranks" cmp one.h5 three.h5
+check 0 "" "$WEFT" data import folder . --list many.csv -o one_e.h5 --store encoded --threads 1
+check 0 "" timeout 120 "$WEFT" data import folder -n 2 . --list many.csv -o two_e.h5 --store encoded --threads 3
+holds "the same bytes on two ranks" cmp one_e.h5 two_e.h5
+"$WEFT" data import folder . --list many.csv -o stop.h5 --short 24 --threads 1 >said 2>&1 &
+pid=$!
+for _ in $(seq 2000); do [ -s stop.h5.part ] && break; sleep 0.005; done
+kill -TERM $pid 2>/dev/null || true
+rc=0
+wait $pid || rc=$?
+# a machine may have finished before the signal came
+holds "stopped, or done" test $rc = 75 -o $rc = 0
+[ $rc = 0 ] || holds "how to go on is said" grep -qF "the same command goes on from there" said
+check 0 "wrote stop.h5" timeout 120 "$WEFT" data import folder -n 2 . --list many.csv -o stop.h5 --short 24 --force
+holds "the same bytes after a stop" cmp one.h5 stop.h5
+finish
