@@ -49,6 +49,14 @@ static const GridModel grid_models[] = {
      "optim: {name: sgd, lr: 0.05, momentum: 0.9, weight_decay: 1e-3, clip: 1.0}\n"
      "data: {augment: [flip, crop]}\n",
      false},
+    /* nothing below layer2.1 is trained, and not all above; on four stages one has no backward */
+    {"frozen",
+     "model: {name: resnet18, stem: small, width: 8, freeze: [conv1, bn1, 'layer1.*', "
+     "'layer2.0.*', "
+     "layer3.0.bn2, layer3.1.conv1, layer4.1.bn2.bias]}\n"
+     "optim: {name: adamw, lr: 0.003, weight_decay: 0.1, clip: 1.0, layer_decay: 0.9}\n"
+     "data: {augment: [flip, crop]}\n",
+     false},
 };
 
 /* What a part of a run came to, the same on every rank of the world. hash 0: it failed. */

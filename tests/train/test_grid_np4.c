@@ -231,6 +231,11 @@ static void test_group_norm(void)
     run(&(Subject){5, "fp32", true, 2});
 }
 
+static void test_frozen(void)
+{
+    run(&(Subject){6, "fp32", true, 1});
+}
+
 /* The first stage has the input, the loss and both ends of tied parameters; at the turn nothing is
  * sent. */
 static void test_v(void)
@@ -278,8 +283,14 @@ static void test_group_norm_bf16(void)
     run_bf16(&(Subject){5, "bf16", true, 1});
 }
 
+static void test_frozen_bf16(void)
+{
+    run_bf16(&(Subject){6, "bf16", false, 2});
+}
+
 TINY_MAIN("grid", grid_data, {"resnet18", test_resnet}, {"mobilenet_v2", test_mobilenet},
           {"gpt2", test_gpt}, {"layers", test_layers}, {"V-shaped schedules", test_v},
           {"resnet18, bf16", test_resnet_bf16}, {"mobilenet_v2, bf16", test_mobilenet_bf16},
           {"gpt2, bf16", test_gpt_bf16}, {"llama", test_llama}, {"group_norm", test_group_norm},
-          {"llama, bf16", test_llama_bf16}, {"group_norm, bf16", test_group_norm_bf16})
+          {"llama, bf16", test_llama_bf16}, {"group_norm, bf16", test_group_norm_bf16},
+          {"frozen layers", test_frozen}, {"frozen layers, bf16", test_frozen_bf16})
