@@ -25,7 +25,7 @@ typedef struct LayerParam {
     bool decay;
     /* it multiplies each channel by itself, once that is normalised over the batch: how large it is
      * says what the channel is worth (Liu et al. 2017, "Network slimming") */
-    bool gate;
+    bool channel_scale;
 } LayerParam;
 
 /* What a layer does with channels: dimension 1 of (N,C) and (N,C,H,W), the last one of (N,T,C).

@@ -60,7 +60,7 @@ typedef struct OptimRange {
     /* weights do, biases and norms do not; a rule's decay_all counts, too */
     bool decay;
     /* a batch norm's scales: optim.slim */
-    bool gate;
+    bool channel_scale;
     int rule;
     /* on the rate that its rule gives it; 0: 1 */
     double lr_scale;
@@ -230,7 +230,7 @@ bool optim_repeats(const Optim *optim);
 bool optim_can_clip(const Optim *optim);
 void optim_clip(Optim *optim, const float *grads, double limit);
 void optim_step(Optim *optim, float *params, const float *grads, double lr, double grad_scale);
-/* Adds optim.slim, times factor, times the sign of each gate that is updated here to its gradient
+/* Adds optim.slim, times factor, times the sign of each channel scale that is updated here to its gradient
  * (Liu et al. 2017, "Network slimming", section 3: the subgradient of the sum of their absolute
  * values). Before gradients are measured or applied. */
 void optim_add_slim(Optim *optim, const float *params, float *grads, double factor);

@@ -53,8 +53,8 @@ void units_gather(const Units *units, int param, const bool *gone, const float *
 enum { PRUNE_WORDS(LIST_CONSTANT) PRUNE_METHODS };
 typedef struct PruneMethod {
     const char *name;
-    /* Of each row of a layer's weight (rows x columns). NULL: the mean of the unit's gates
-     * (LayerParam.gate), and units of all groups are compared with one another. */
+    /* Of each row of a layer's weight (rows x columns). NULL: the mean of the unit's channel scales
+     * (LayerParam.channel_scale), and units of all groups are compared with one another. */
     void (*score)(const float *w, int64_t rows, int64_t columns, double *out);
 } PruneMethod;
 extern const PruneMethod prune_methods[PRUNE_METHODS];
@@ -70,10 +70,10 @@ typedef struct PruneOptions {
     void *user;
 } PruneOptions;
 
-/* gone[unit]: the int(sparsity x units) of least worth of each group; of gates, of all groups
+/* gone[unit]: the int(sparsity x units) of least worth of each group; of channel scales, of all groups
  * together. A score is the sum over the unit's rows in layers that have a weight for it; of equal
  * ones the first goes. Every layer keeps at least one channel. ERR_CONFIG where the method needs
- * gates and there are none. */
+ * channel scales and there are none. */
 Status prune_choose(const Units *units, const PruneOptions *options, bool *gone);
 /* Says the widths that are left in model.widths. */
 void prune_set_widths(const Units *units, const bool *gone, Config *config);

@@ -86,8 +86,8 @@ typedef struct OpInfo {
     /* OpRun.sample */
     bool reads_samples;
     /* It is also a layer, of its name, without attributes or parameters: of so many inputs of one
-     * shape, and with an output of that. 0: it is not, and a LayerKind says how a layer asks for
-     * it. */
+     * shape, and with an output of that, each channel by itself. 0: it is not, and a LayerKind says
+     * how a layer asks for it. */
     int layer_inputs;
     /* one line */
     const char *layer_help;

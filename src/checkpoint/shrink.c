@@ -4,6 +4,7 @@
 
 #include <math.h>
 #include <string.h>
+#include <unistd.h>
 
 typedef struct Shrink {
     const CheckpointShrink *what;
@@ -121,7 +122,9 @@ static Status save(Shrink *s, const Config *config)
     s->plain = stored_buffer(&s->file);
     Status st = checkpoint_save(&alone, s->what->out, &meta, &io);
     mem_free(&meta.config);
-    return s->status == OK ? st : fail(s->status, "%s", s->why);
+    if (s->status == OK) return st;
+    unlink(s->what->out);
+    return fail(s->status, "%s", s->why);
 }
 
 static Status shrink(Shrink *s, Config *config, bool *gone, Graph **after)

@@ -29,7 +29,7 @@ static Status batch_infer(OpSpec *spec, const LayerSize *size, LayerParam param[
     spec->y = desc_plain(x, DTYPE_F32);
     spec->w_count = 4;
     for (int i = 0; i < 4; ++i) spec->w[i] = shape_of(1, x.dim[1], 1, 1, 1);
-    param[0] = (LayerParam){.name = "weight", .init = INIT_ONE, .gate = true};
+    param[0] = (LayerParam){.name = "weight", .init = INIT_ONE, .channel_scale = true};
     param[1] = (LayerParam){.name = "bias", .init = INIT_ZERO};
     param[2] = (LayerParam){.name = "running_mean", .init = INIT_ZERO, .buffer = true};
     param[3] = (LayerParam){.name = "running_var", .init = INIT_ONE, .buffer = true};

@@ -1,5 +1,5 @@
 /* Which units go: scores out of the weights, in double and in a fixed order, then the least of each
- * group; of gates the least of all groups. */
+ * group; of channel scales the least of all groups. */
 #include "build.h"
 #include "model/units.h"
 
@@ -95,7 +95,7 @@ static Status add_rows(Choice *c, int param, const int *unit)
 static bool judged(const Choice *c, int param)
 {
     const Param *p = &c->units->graph->param[param];
-    if (!c->options->method->score) return p->info.gate;
+    if (!c->options->method->score) return p->info.channel_scale;
     return c->units->graph->node[p->node].kind->channels == CHANNELS_OPEN && p->slot == 0;
 }
 
@@ -111,7 +111,7 @@ static Status add_scores(Choice *c)
 
 /* ---- how many of each group ---- */
 
-/* May any of it go? Of gates each unit must have one. */
+/* May any of it go? Of channel scales each unit must have one. */
 static bool is_open(const Choice *c, const UnitGroup *group)
 {
     for (int u = group->first; u < group->first + group->count; ++u)

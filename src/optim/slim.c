@@ -17,7 +17,7 @@ void optim_add_slim(Optim *optim, const float *params, float *grads, double fact
     if (slim == 0) return;
     for (int i = 0; i < optim->range_count; ++i) {
         const OptimPiece *piece = &optim->piece[i];
-        if (!optim->range[i].gate || piece->elements == 0) continue;
+        if (!optim->range[i].channel_scale || piece->elements == 0) continue;
         float *range[FLAT_RANGES] = {grads + piece->gradient,
                                      (float *)(uintptr_t)params + piece->value};
         optim_each(optim, piece, body, &slim, range);

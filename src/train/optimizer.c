@@ -76,7 +76,7 @@ static void fill_updates(Trainer *t, const OptimTensor *tensor, const int *param
 static Status check_slim(const Trainer *t, const Graph *g)
 {
     bool any = t->config->optim.slim == 0;
-    for (int i = 0; i < g->param_count && !any; ++i) any = g->param[i].info.gate;
+    for (int i = 0; i < g->param_count && !any; ++i) any = g->param[i].info.channel_scale;
     if (any) return OK;
     return config_fail_key(t->config, "optim.slim",
                            "the model has no batch norm, whose scales it is for");
@@ -160,7 +160,7 @@ static int list_ranges(Trainer *t, OptimRange *range)
             .offset = t->plan->param_offset[i],
             .elements = p->elements,
             .decay = p->info.decay,
-            .gate = p->info.gate,
+            .channel_scale = p->info.channel_scale,
             .rule = t->rule[i],
             .lr_scale = t->lr_scale[i],
             .tensor = {.name = p->name, .shape = whole->param[i].shape, .role = role_of(whole, i)}};

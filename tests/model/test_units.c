@@ -277,7 +277,7 @@ static void scores(void)
     }
 }
 
-static Status get_gates(void *user, int param, float *plain)
+static Status get_scales(void *user, int param, float *plain)
 {
     const Graph *g = user;
     for (int64_t i = 0; i < g->param[param].shape.dim[0]; ++i)
@@ -295,7 +295,7 @@ static void slim(void)
     PruneOptions options = {.method = &prune_methods[PRUNE_SLIM],
                             .sparsity = .625,
                             .round = 1,
-                            .get = get_gates,
+                            .get = get_scales,
                             .user = c.graph};
     CHECK_OK(prune_choose(c.units, &options, c.gone));
     CU_ASSERT(left_of(&c, "x") == 1 && left_of(&c, "y") == 3 && left_of(&c, "z") == 4);

@@ -1,8 +1,8 @@
-/* optim.slim: what the gates' absolute values add to their gradients, and to nothing else; a share
+/* optim.slim: what the channel scales' absolute values add to their gradients, and to nothing else; a share
  * of a tensor gets what all of it would. */
 #include "golden.h"
 
-enum { N = 96, GATES = 40, FIRST = 16 };
+enum { N = 96, SCALES = 40, FIRST = 16 };
 static const float SLIM = 1e-2f;
 
 static Backend *backend_new(void)
@@ -20,9 +20,9 @@ static Config *config_new(const char *text)
     return config;
 }
 
-/* A weight, then gates: some positive, some negative, one 0. */
+/* A weight, then channel scales: some positive, some negative, one 0. */
 static const OptimRange ranges[] = {{.elements = FIRST, .decay = true},
-                                    {.offset = FIRST, .elements = GATES, .gate = true}};
+                                    {.offset = FIRST, .elements = SCALES, .channel_scale = true}};
 
 static void fill(float *w, float *g)
 {
@@ -53,14 +53,14 @@ static void adds(void)
     int moved[3] = {0};
     optim_add_slim(optim, w, g, 1);
     for (int i = 0; i < N; ++i) {
-        bool gate = i >= FIRST && i < FIRST + GATES;
-        CU_ASSERT_EQUAL(g[i], gate ? expected(g0[i], w0[i], SLIM) : g0[i]);
+        bool scale = i >= FIRST && i < FIRST + SCALES;
+        CU_ASSERT_EQUAL(g[i], scale ? expected(g0[i], w0[i], SLIM) : g0[i]);
         ++moved[1 + (g[i] > g0[i]) - (g[i] < g0[i])];
     }
     CU_ASSERT(moved[0] > 5 && moved[2] > 5);
     CU_ASSERT_EQUAL(g[FIRST + 3], g0[FIRST + 3]);
     optim_step(optim, w, g, 0.1, 1);
-    for (int i = FIRST; i < FIRST + GATES; ++i)
+    for (int i = FIRST; i < FIRST + SCALES; ++i)
         CU_ASSERT_DOUBLE_EQUAL(w[i], w0[i] - 0.1f * expected(g0[i], w0[i], SLIM), 1e-7);
     /* of a scaled loss: by as much more */
     fill(w, g);
@@ -78,10 +78,10 @@ static void gather(void *user, double *chunk, int sets)
     (void)sets;
 }
 
-/* This rank has the gates alone, packed: both arenas begin with them. */
+/* This rank has the scales alone, packed: both arenas begin with them. */
 static void shares(void)
 {
-    static const int64_t zero[] = {0, 0}, count[] = {0, GATES};
+    static const int64_t zero[] = {0, 0}, count[] = {0, SCALES};
     const OptimShard share = {
         .first = zero, .count = count, .value = zero, .gradient = zero, .gather = gather};
     float w[N], g[N], g0[N];
@@ -93,10 +93,10 @@ static void shares(void)
     memcpy(g0, g, sizeof g);
     optim_add_slim(optim, w, g, 1);
     for (int i = 0; i < N; ++i)
-        CU_ASSERT_EQUAL(g[i], i < GATES ? expected(g0[i], w[i], SLIM) : g0[i]);
+        CU_ASSERT_EQUAL(g[i], i < SCALES ? expected(g0[i], w[i], SLIM) : g0[i]);
     optim_free(&optim);
     config_free(&config);
     backend_close(&backend);
 }
 
-TEST_MAIN("slim", {"the sign of each gate", adds}, {"a share", shares})
+TEST_MAIN("slim", {"the sign of each scale", adds}, {"a share", shares})
