@@ -10,7 +10,9 @@
 /* What a file is, by its contents, never by its name. */
 typedef enum ImageFormat { IMAGE_OTHER, IMAGE_JPEG, IMAGE_PNG, IMAGE_WEBP } ImageFormat;
 
-/* 8-bit RGB, (height, width, 3), rows without gaps. */
+/* 8-bit RGB, (height, width, 3), rows without gaps. IMAGE_SLACK bytes behind the last may be read,
+ * whatever they hold. */
+enum { IMAGE_SLACK = 32 };
 typedef struct Image {
     int width, height;
     /* owned; image_fini */
@@ -54,9 +56,10 @@ typedef enum ImageFilter { IMAGE_BILINEAR, IMAGE_BICUBIC } ImageFilter;
 typedef struct ImageResampler ImageResampler;
 ImageResampler *image_resampler_new(void);
 void image_resampler_free(ImageResampler **resampler);
-/* from's box -> to, whose size is given (image_resize_room). As Pillow's resize with a box of whole
- * pixels, to the bit: antialiased, fixed point of 22 bits, horizontal pass first, each pass rounded
- * to bytes. */
+/* from's box -> to, whose size is given (image_resize_room). As Pillow's crop to the box and resize
+ * after it, to the bit: antialiased, fixed point of 22 bits, two passes, each rounded
+ * to bytes. What lies outside the box is not read, but for IMAGE_SLACK bytes that have no
+ * weight. */
 void image_resample(ImageResampler *resampler, const Image *from, ImageBox box, Image *to,
                     ImageFilter filter);
 

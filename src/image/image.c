@@ -3,7 +3,7 @@
 
 void image_resize_room(Image *image, int width, int height)
 {
-    size_t bytes = (size_t)width * (size_t)height * 3;
+    size_t bytes = (size_t)width * (size_t)height * 3 + IMAGE_SLACK;
     if (bytes > image->room_bytes) {
         mem_free(&image->pixel);
         image->pixel = mem_new(bytes);

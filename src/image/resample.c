@@ -1,0 +1,226 @@
+/* Resampling as Pillow's, to the bit, written from its description: a pass along the rows and
+ * one down the columns, each rounded to bytes. The filter widens where the picture shrinks (antialiasing):
+ * its support is the kernel's times max(scale, 1), its window lies round (i + 1/2) * scale and is
+ * cut at the border; weights add up to one and are rounded to 22 bits. All sums are of integers, so
+ * every machine and every form of the loops gives the same bytes. A pass that changes nothing is
+ * left out. */
+#include "resample.h"
+
+#include <math.h>
+#include <string.h>
+
+struct ImageResampler {
+    Weights across, down;
+    /* what the first pass gives the second */
+    uint8_t *middle;
+    size_t middle_bytes;
+};
+
+typedef double Kernel(double x);
+
+static double triangle(double x)
+{
+    x = fabs(x);
+    return x < 1 ? 1 - x : 0;
+}
+
+/* Keys 1981, a = -1/2. */
+static double cubic(double x)
+{
+    const double a = -0.5;
+    x = fabs(x);
+    if (x < 1) return ((a + 2) * x - (a + 3)) * x * x + 1;
+    return x < 2 ? (((x - 5) * x + 8) * x - 4) * a : 0;
+}
+
+static const struct {
+    Kernel *kernel;
+    double support;
+} filters[] = {[IMAGE_BILINEAR] = {triangle, 1}, [IMAGE_BICUBIC] = {cubic, 2}};
+
+static void weights_room(Weights *w, int outputs, int stride)
+{
+    int64_t n = outputs, cells = n * stride;
+    int64_t bytes = (2 * n + 2 * cells) * (int64_t)sizeof(int32_t);
+    if (bytes > w->room) {
+        mem_free(&w->memory);
+        w->memory = mem_new((size_t)bytes);
+        w->room = bytes;
+    }
+    w->outputs = outputs;
+    w->stride = stride;
+    w->first = (int32_t *)w->memory;
+    w->taps = w->first + n;
+    w->weight = w->taps + n;
+    w->low = (uint32_t *)(w->weight + cells);
+    w->high = w->low + cells / 2;
+    memset(w->weight, 0, (size_t)cells * sizeof *w->weight);
+}
+
+/* Cuts the weights of one output into halves. */
+static void weights_split(Weights *w, int output)
+{
+    const int32_t *weight = w->weight + (int64_t)output * w->stride;
+    uint32_t *low = w->low + (int64_t)output * w->stride / 2;
+    uint32_t *high = w->high + (int64_t)output * w->stride / 2;
+    const int32_t mask = (1 << SPLIT_BITS) - 1;
+    for (int i = 0; i < w->stride / 2; ++i) {
+        int32_t a = weight[2 * i], b = weight[2 * i + 1];
+        low[i] = (uint32_t)(a & mask) | (uint32_t)(b & mask) << 16;
+        high[i] = ((uint32_t)(a >> SPLIT_BITS) & 0xffff) | (uint32_t)(b >> SPLIT_BITS) << 16;
+    }
+}
+
+/* Of inputs values -> outputs. */
+static void weights_set(Weights *w, int inputs, int outputs, ImageFilter filter)
+{
+    Kernel *kernel = filters[filter].kernel;
+    double scale = (double)inputs / outputs, wide = scale < 1 ? 1 : scale;
+    double support = filters[filter].support * wide, narrow = 1 / wide;
+    int most = (int)ceil(support) * 2 + 1;
+    weights_room(w, outputs, (most + TAP_GROUP - 1) / TAP_GROUP * TAP_GROUP);
+    double *exact = mem_new((size_t)most * sizeof *exact);
+    for (int i = 0; i < outputs; ++i) {
+        double centre = (i + 0.5) * scale, sum = 0;
+        int first = (int)(centre - support + 0.5), end = (int)(centre + support + 0.5);
+        if (first < 0) first = 0;
+        if (end > inputs) end = inputs;
+        w->first[i] = first;
+        w->taps[i] = end - first;
+        for (int t = 0; t < end - first; ++t) {
+            exact[t] = kernel((t + first - centre + 0.5) * narrow);
+            sum += exact[t];
+        }
+        for (int t = 0; t < end - first; ++t) {
+            double v = (sum != 0 ? exact[t] / sum : exact[t]) * (1 << WEIGHT_BITS);
+            w->weight[(int64_t)i * w->stride + t] = (int32_t)(v < 0 ? v - 0.5 : v + 0.5);
+        }
+        weights_split(w, i);
+    }
+    mem_free(&exact);
+}
+
+static void rows_resample(const Weights *w, const RowPass *pass)
+{
+    for (int y = 0; y < pass->rows; ++y) {
+        const uint8_t *from = pass->from + (size_t)y * pass->from_step;
+        uint8_t *to = pass->to + (size_t)y * pass->to_step;
+        for (int x = 0; x < w->outputs; ++x) {
+            const int32_t *weight = w->weight + (int64_t)x * w->stride;
+            const uint8_t *p = from + (size_t)w->first[x] * 3;
+            int32_t sum[3] = {1 << (WEIGHT_BITS - 1), 1 << (WEIGHT_BITS - 1),
+                              1 << (WEIGHT_BITS - 1)};
+            for (int t = 0; t < w->taps[x]; ++t, p += 3)
+                for (int c = 0; c < 3; ++c) sum[c] += p[c] * weight[t];
+            for (int c = 0; c < 3; ++c) *to++ = weights_clip(sum[c]);
+        }
+    }
+}
+
+static void column_resample(const Weights *w, int output, const uint8_t *from, size_t from_step,
+                            uint8_t *to, int bytes)
+{
+    enum { BLOCK = 512 };
+    const int32_t *weight = w->weight + (int64_t)output * w->stride;
+    int32_t sum[BLOCK];
+    from += (size_t)w->first[output] * from_step;
+    for (int at = 0; at < bytes; at += BLOCK) {
+        int n = bytes - at < BLOCK ? bytes - at : BLOCK;
+        for (int i = 0; i < n; ++i) sum[i] = 1 << (WEIGHT_BITS - 1);
+        for (int t = 0; t < w->taps[output]; ++t) {
+            const uint8_t *p = from + (size_t)t * from_step + at;
+            for (int i = 0; i < n; ++i) sum[i] += p[i] * weight[t];
+        }
+        for (int i = 0; i < n; ++i) to[at + i] = weights_clip(sum[i]);
+    }
+}
+
+#if !defined(__x86_64__)
+#define rows_resample_avx2   rows_resample
+#define column_resample_avx2 column_resample
+#endif
+
+ImageResampler *image_resampler_new(void)
+{
+    return mem_new(sizeof(ImageResampler));
+}
+
+void image_resampler_free(ImageResampler **resampler)
+{
+    if (!*resampler) return;
+    mem_free(&(*resampler)->across.memory);
+    mem_free(&(*resampler)->down.memory);
+    mem_free(&(*resampler)->middle);
+    mem_free(resampler);
+}
+
+/* Where rows of a picture lie. */
+typedef struct Rows {
+    const uint8_t *pixel;
+    size_t step;
+} Rows;
+
+/* Room for what the first pass gives. */
+static uint8_t *middle_room(ImageResampler *r, int width, int height)
+{
+    size_t bytes = (size_t)width * (size_t)height * 3 + IMAGE_SLACK;
+    if (bytes > r->middle_bytes) {
+        mem_free(&r->middle);
+        r->middle = mem_new(bytes);
+        r->middle_bytes = bytes;
+    }
+    return r->middle;
+}
+
+/* `rows` rows, of as many pixels as the weights are for. */
+static Rows pass_across(const ImageResampler *r, Rows from, int rows, uint8_t *to)
+{
+    size_t step = (size_t)r->across.outputs * 3;
+    RowPass pass = {from.pixel, to, from.step, step, rows};
+    (cpu_used() >= CPU_AVX2 ? rows_resample_avx2 : rows_resample)(&r->across, &pass);
+    return (Rows){to, step};
+}
+
+/* Rows of `width` pixels, as many as the weights are for. */
+static Rows pass_down(const ImageResampler *r, Rows from, int width, uint8_t *to)
+{
+    size_t step = (size_t)width * 3;
+    ColumnResample *column = cpu_used() >= CPU_AVX2 ? column_resample_avx2 : column_resample;
+    for (int y = 0; y < r->down.outputs; ++y)
+        column(&r->down, y, from.pixel, from.step, to + (size_t)y * step, (int)step);
+    return (Rows){to, step};
+}
+
+/* Pillow 13 begins with the rows where that takes more pixels away, by this measure; its bytes
+ * depend on the order, since each pass rounds. Found by comparing both orders with it. */
+static bool down_first(ImageBox box, const Image *to)
+{
+    int narrower = box.width - to->width, lower = box.height - to->height;
+    return lower > 0 && 2 * (int64_t)narrower < lower;
+}
+
+void image_resample(ImageResampler *resampler, const Image *from, ImageBox box, Image *to,
+                    ImageFilter filter)
+{
+    ImageResampler *r = resampler;
+    Rows rows = {from->pixel, (size_t)from->width * 3};
+    bool across = box.width != to->width, down = box.height != to->height;
+    rows.pixel += (size_t)box.y * rows.step + (size_t)box.x * 3;
+    if (across) weights_set(&r->across, box.width, to->width, filter);
+    if (down) weights_set(&r->down, box.height, to->height, filter);
+    if (across && down && down_first(box, to)) {
+        rows = pass_down(r, rows, box.width, middle_room(r, box.width, to->height));
+        pass_across(r, rows, to->height, to->pixel);
+    } else if (across && down) {
+        rows = pass_across(r, rows, box.height, middle_room(r, to->width, box.height));
+        pass_down(r, rows, to->width, to->pixel);
+    } else if (across) {
+        pass_across(r, rows, to->height, to->pixel);
+    } else if (down) {
+        pass_down(r, rows, to->width, to->pixel);
+    } else {
+        for (int y = 0; y < to->height; ++y)
+            memcpy(to->pixel + (size_t)y * to->width * 3, rows.pixel + (size_t)y * rows.step,
+                   (size_t)to->width * 3);
+    }
+}

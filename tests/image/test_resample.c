@@ -1,0 +1,90 @@
+/* Resampling against Pillow's bytes (tools/golden_resize.py wrote them), with every set of vector
+ * instructions that there is. */
+#include "image.h"
+#include "harness.h"
+
+#include <inttypes.h>
+
+static void picture(Image *image, uint32_t seed, int width, int height)
+{
+    image_resize_room(image, width, height);
+    for (uint32_t i = 0; i < (uint32_t)(width * height * 3); ++i) {
+        uint32_t u = (i + 1) * 2654435761u + seed * 2246822519u;
+        u ^= u >> 15;
+        u *= 2246822519u;
+        u ^= u >> 13;
+        image->pixel[i] = (uint8_t)(seed % 2 == 0 ? u >> 24 : u >> 31 ? 255 : 0);
+    }
+}
+
+static uint64_t fnv(const uint8_t *data, int count)
+{
+    uint64_t h = 0xcbf29ce484222325u;
+    for (int i = 0; i < count; ++i) h = (h ^ data[i]) * 0x100000001b3u;
+    return h;
+}
+
+typedef struct Golden {
+    uint32_t seed;
+    int width, height, to_width, to_height;
+    ImageBox box;
+    char filter[16];
+    uint64_t hash;
+    int shown[9];
+} Golden;
+
+static bool golden_read(FILE *f, Golden *g)
+{
+    int got = fscanf(f, "%" SCNu32 " %d %d %d %d %d %d %15s %d %d %" SCNx64, &g->seed, &g->width,
+                     &g->height, &g->box.x, &g->box.y, &g->box.width, &g->box.height, g->filter,
+                     &g->to_width, &g->to_height, &g->hash);
+    for (int i = 0; i < 9; ++i) got += fscanf(f, "%d", &g->shown[i]);
+    return got == 20;
+}
+
+static void compare(const Golden *g, const Image *to)
+{
+    int n = g->to_width * g->to_height, at[3] = {0, n / 2, n - 1};
+    for (int i = 0; i < 9; ++i)
+        CU_ASSERT_EQUAL(to->pixel[at[i / 3] * 3 + i % 3], (uint8_t)g->shown[i]);
+    CU_ASSERT_EQUAL(fnv(to->pixel, n * 3), g->hash);
+}
+
+/* One resampler for all: what it keeps from one size must not reach the next. */
+static void check_all(CpuSet set)
+{
+    Image from = {0}, to = {0};
+    Golden g;
+    FILE *f = fopen("tests/golden/image/resize.txt", "r");
+    CU_ASSERT_PTR_NOT_NULL_FATAL(f);
+    ImageResampler *resampler = image_resampler_new();
+    cpu_hold(set);
+    int cases = 0;
+    for (; golden_read(f, &g); ++cases) {
+        picture(&from, g.seed, g.width, g.height);
+        image_resize_room(&to, g.to_width, g.to_height);
+        image_resample(resampler, &from, g.box, &to,
+                       strcmp(g.filter, "bicubic") == 0 ? IMAGE_BICUBIC : IMAGE_BILINEAR);
+        compare(&g, &to);
+    }
+    CU_ASSERT_EQUAL(cases, 60);
+    fclose(f);
+    cpu_hold(CPU_AUTO);
+    image_resampler_free(&resampler);
+    image_fini(&from);
+    image_fini(&to);
+}
+
+static void test_plain(void)
+{
+    check_all(CPU_BASE);
+}
+
+static void test_vectors(void)
+{
+    if (cpu_best() < CPU_AVX2) TEST_SKIP("this processor lacks AVX2");
+    check_all(CPU_AVX2);
+}
+
+TEST_MAIN("resample", {"plain loops give Pillow's bytes", test_plain},
+          {"vector loops give Pillow's bytes", test_vectors})
