@@ -29,6 +29,8 @@ SRC := $(filter-out %/cuda_absent.c %/nccl_absent.c,$(SRC)) $(CUDA_C)
 CU_OBJ := $(CUDA_CU:%.cu=$(BUILD)/obj/%.cu.o)
 endif
 
+SRC := $(filter-out $(foreach f,$(IMAGE_FORMATS),src/image/$(f)_absent.c) $(foreach f,$(IMAGE_ABSENT),src/image/$(f).c),$(SRC))
+
 WARN := -Wall -Wextra -Wpedantic -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Wno-unknown-pragmas
 WERROR ?= -Werror
 OPT ?= -O2 -g

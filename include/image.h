@@ -36,6 +36,9 @@ typedef struct ImageHead {
 #define IMAGE_PIXELS_MOST 178956970
 Status image_head(ImageHead *head, const void *bytes, size_t count, const char *name);
 
+/* "libjpeg-turbo 2.1.5, libspng 0.7.3, no libwebp": pixels depend on them. */
+void image_versions(char *text, size_t room);
+
 /* Memory that decoding uses again; one a thread. */
 typedef struct ImageDecoder ImageDecoder;
 ImageDecoder *image_decoder_new(void);

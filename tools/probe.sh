@@ -49,6 +49,23 @@ need xxhash libxxhash-dev "" "-lxxhash" <<<'#include <xxhash.h>
 int main(void) { return (int)(XXH64("", 0, 0) ^ XXH3_64bits("", 0)); }'
 need zlib zlib1g-dev "" "-lz" <<<'#include <zlib.h>
 int main(void) { return zlibVersion() == 0; }'
+# Formats of pictures, each optional: format NAME PACKAGE LIBRARY "libs"; one that is missing is named when a picture wants it.
+formats= no_formats=
+format() {
+    if try "" "$4"; then formats="$formats $1" libs="$libs $4"; say "$1" "yes: $4 ($3)"
+    else no_formats="$no_formats $1"; say "$1" "no: pictures in it are refused; $3 is missing (Debian: $2): $(head -n 1 "$dir/log")"; fi
+}
+format jpeg libjpeg62-turbo-dev libjpeg-turbo "-ljpeg" <<<'#include <stdio.h>
+#include <jpeglib.h>
+#ifndef LIBJPEG_TURBO_VERSION
+#error libjpeg, but not libjpeg-turbo
+#endif
+int main(void) { struct jpeg_error_mgr e; return !jpeg_std_error(&e); }'
+format png libspng-dev libspng "-lspng" <<<'#include <spng.h>
+int main(void) { return !spng_version_string(); }'
+format webp libwebp-dev libwebp "-lwebp" <<<'#include <webp/decode.h>
+int main(void) { return !WebPGetDecoderVersion(); }'
+set_mk IMAGE_FORMATS "$formats"; set_mk IMAGE_ABSENT "$no_formats"
 try "" "-lcunit" <<<'#include <CUnit/Basic.h>
 int main(void) { return CU_initialize_registry(); }' && say cunit "yes: -lcunit (tests only)" || say cunit "no: the tests need libcunit1-dev"
 

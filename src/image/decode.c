@@ -1,0 +1,112 @@
+/* Pictures from bytes: which format they are is asked of the bytes, and the header is read and its
+ * size judged before memory is taken. A picture decodes whole or not at all. */
+#include "codec.h"
+
+#include <string.h>
+
+typedef struct FormatRow {
+    ImageFormat format;
+    const char *name;
+    /* what a file begins with; at byte 8: what follows, or NULL */
+    const char *begin, *at_8;
+    const ImageCodec *codec;
+} FormatRow;
+static const FormatRow formats[] = {
+    {IMAGE_JPEG, "JPEG", "\xff\xd8\xff", NULL, &image_jpeg},
+    {IMAGE_PNG, "PNG", "\x89PNG\r\n\x1a\n", NULL, &image_png},
+    {IMAGE_WEBP, "WebP", "RIFF", "WEBP", &image_webp},
+};
+enum { FORMATS = sizeof formats / sizeof *formats };
+
+static bool holds(const uint8_t *bytes, size_t count, size_t at, const char *text)
+{
+    size_t length = text ? strlen(text) : 0;
+    return length == 0 || (at + length <= count && memcmp(bytes + at, text, length) == 0);
+}
+
+static const FormatRow *find(const uint8_t *bytes, size_t count)
+{
+    for (int i = 0; i < FORMATS; ++i)
+        if (holds(bytes, count, 0, formats[i].begin) && holds(bytes, count, 8, formats[i].at_8))
+            return &formats[i];
+    return NULL;
+}
+
+Status image_broken(const char *name, const char *format, const char *why)
+{
+    return fail(ERR_DATA, "%s: a broken %s picture: %s; replace it or leave it out", name, format,
+                why);
+}
+
+/* What both need first: the format, and a header of a size that can be taken. */
+static Status look(const FormatRow **row, ImageHead *head, const void *bytes, size_t count,
+                   const char *name)
+{
+    *head = (ImageHead){.orientation = 1};
+    *row = find(bytes, count);
+    if (count == 0) return fail(ERR_DATA, "%s: no picture: it is empty", name);
+    if (!*row)
+        return fail(ERR_DATA, "%s: no picture: its bytes begin neither a JPEG nor a PNG nor a WebP",
+                    name);
+    const ImageCodec *codec = (*row)->codec;
+    head->format = (*row)->format;
+    if (codec->package)
+        return fail(ERR_DATA,
+                    "%s: a %s picture, but weft was built with %s: install %s and build again",
+                    name, (*row)->name, codec->version(), codec->package);
+    TRY(codec->head(head, bytes, count, name));
+    if (head->width < 1 || head->height < 1)
+        return image_broken(name, (*row)->name, "it has no pixels");
+    if ((int64_t)head->width * head->height > IMAGE_PIXELS_MOST)
+        return fail(ERR_DATA,
+                    "%s: a %s picture of %dx%d pixels, more than the %d that are decoded: make it "
+                    "smaller or leave it out",
+                    name, (*row)->name, head->width, head->height, IMAGE_PIXELS_MOST);
+    return OK;
+}
+
+Status image_head(ImageHead *head, const void *bytes, size_t count, const char *name)
+{
+    const FormatRow *row;
+    return look(&row, head, bytes, count, name);
+}
+
+Status image_decode(ImageDecoder *decoder, Image *image, const void *bytes, size_t count,
+                    const char *name)
+{
+    const FormatRow *row;
+    ImageHead head;
+    TRY(look(&row, &head, bytes, count, name));
+    image_resize_room(image, head.width, head.height);
+    return row->codec->decode(decoder, image, bytes, count, name);
+}
+
+void image_versions(char *text, size_t room)
+{
+    size_t used = 0;
+    text[0] = 0;
+    for (int i = 0; i < FORMATS && used < room; ++i)
+        used += (size_t)snprintf(text + used, room - used, "%s%s", i ? ", " : "",
+                                 formats[i].codec->version());
+}
+
+ImageDecoder *image_decoder_new(void)
+{
+    return mem_new(sizeof(ImageDecoder));
+}
+
+void image_decoder_free(ImageDecoder **decoder)
+{
+    if (*decoder) mem_free(&(*decoder)->scratch);
+    mem_free(decoder);
+}
+
+uint8_t *decoder_scratch(ImageDecoder *decoder, size_t bytes)
+{
+    if (bytes > decoder->scratch_bytes) {
+        mem_free(&decoder->scratch);
+        decoder->scratch = mem_new(bytes);
+        decoder->scratch_bytes = bytes;
+    }
+    return decoder->scratch;
+}

@@ -1,0 +1,48 @@
+/* The small pictures of tests/image/pictures, and what Pillow decodes them to
+ * (tools/golden_images.py). */
+#ifndef IMAGE_PICTURES_H
+#define IMAGE_PICTURES_H
+
+#include "harness.h"
+#include "image.h"
+
+#define PICTURES "tests/image/pictures/"
+
+typedef struct Golden {
+    char name[64];
+    int width, height, orientation;
+    /* owned by golden_load's caller, all of them together: of the first */
+    const uint8_t *pixel;
+} Golden;
+
+typedef struct Bytes {
+    char *at;
+    size_t count;
+} Bytes;
+
+static inline Bytes bytes_of(const char *path)
+{
+    Bytes b;
+    if (file_text(path, 1 << 24, &b.at, &b.count) != OK) die("%s", fail_message());
+    return b;
+}
+
+/* Their number; golden[0].pixel is to be freed. */
+static inline int golden_load(Golden *golden, int most)
+{
+    Bytes pixels = bytes_of(PICTURES "golden.rgb"), lines = bytes_of(PICTURES "golden.txt");
+    int count = 0;
+    char *rest = lines.at;
+    for (char *line; count < most && (line = strtok_r(rest, "\n", &rest)); ++count) {
+        Golden *g = &golden[count];
+        size_t at;
+        if (sscanf(line, "%63s %d %d %d %zu", g->name, &g->width, &g->height, &g->orientation,
+                   &at) != 5)
+            die("golden.txt: %s", line);
+        g->pixel = (uint8_t *)pixels.at + at;
+    }
+    mem_free(&lines.at);
+    return count;
+}
+
+#endif
