@@ -208,4 +208,5 @@ static const char *version(void)
     return "libjpeg-turbo " TEXT_VALUE(LIBJPEG_TURBO_VERSION);
 }
 
-const ImageCodec image_jpeg = {.version = version, .head = jpeg_head, .decode_part = jpeg_decode_part, .decode = jpeg_decode};
+const ImageCodec image_jpeg = {
+    .version = version, .head = jpeg_head, .decode_part = jpeg_decode_part, .decode = jpeg_decode};
