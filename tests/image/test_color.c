@@ -41,8 +41,7 @@ static void test_grey(void)
     uint64_t before = fnv(image.pixel, 16 * 16 * 3);
     image_hue(&image, 77);
     CU_ASSERT_EQUAL(fnv(image.pixel, 16 * 16 * 3), before);
-    for (int i = 0; i < 16 * 16 * 3; ++i)
-        CU_ASSERT_EQUAL(image.pixel[i], image.pixel[i - i % 3]);
+    for (int i = 0; i < 16 * 16 * 3; ++i) CU_ASSERT_EQUAL(image.pixel[i], image.pixel[i - i % 3]);
     image_fini(&image);
 }
 
