@@ -140,7 +140,7 @@ typedef struct Config {
         int freeze_norm;
     } model;
     struct {
-        /* HDF5 files; NULL where not set */
+        /* HDF5 files, several with a '\n' between two; NULL where not set */
         char *train, *test;
         /* data set names inside, default /x and /y */
         char *x, *y;
@@ -149,13 +149,25 @@ typedef struct Config {
         /* AUGMENT_ bits (data.h) */
         int augment;
         int64_t crop_pad, cutout_size;
+        /* pixels; 0: not done */
+        int64_t resize, random_resized_crop, random_crop, center_crop;
+        /* of the area, and width by height, of a random resized crop: least and most */
+        ConfigList crop_scale, crop_ratio;
+        /* ImageFilter */
+        int filter;
+        /* brightness, contrast, saturation, hue; or none */
+        ConfigList color_jitter;
+        /* probability; alpha of a Beta distribution; 0: not done */
+        double erasing, mixup, cutmix;
         /* by mean and std below, else by the file's attributes */
         bool normalize;
         /* multiplies raw values first; 0: 1/255 for uint8, else 1 */
         double scale;
         ConfigList mean, std;
-        /* micro-batches kept ready */
-        int64_t prefetch;
+        /* DataShuffle */
+        int shuffle;
+        /* micro-batches kept ready; threads that fill them, 0: as many as suit */
+        int64_t prefetch, workers;
     } data;
     struct {
         /* one of them; the other 0 */

@@ -25,10 +25,15 @@ typedef enum ElementType { ELEMENTS(LIST_CONSTANT) } ElementType;
 /* The words of data.layout: how images lie in the file; and of data.augment, a bit each. */
 #define LAYOUT_WORDS(W)  W(LAYOUT_NCHW, "nchw") W(LAYOUT_NHWC, "nhwc")
 #define AUGMENT_WORDS(W) W(AUGMENT_FLIP, "flip") W(AUGMENT_CROP, "crop") W(AUGMENT_CUTOUT, "cutout")
+#define FILTER_WORDS(W)  W(FILTER_BILINEAR, "bilinear") W(FILTER_BICUBIC, "bicubic")
+#define SHUFFLE_WORDS(W) W(SHUFFLE_AUTO, "auto") W(SHUFFLE_FULL, "full") W(SHUFFLE_CHUNKS, "chunks")
 typedef enum DataLayout { LAYOUT_WORDS(LIST_CONSTANT) } DataLayout;
+/* The words of data.filter, as ImageFilter has them; and of data.shuffle. */
+enum { FILTER_WORDS(LIST_CONSTANT) };
+typedef enum DataShuffle { SHUFFLE_WORDS(LIST_CONSTANT) } DataShuffle;
 enum { AUGMENT_WORDS(LIST_NUMBER) };
 enum { AUGMENT_WORDS(LIST_BIT) };
-enum { DATA_WORDS = 2 };
+enum { DATA_WORDS = 4 };
 extern const ConfigWords data_words[DATA_WORDS];
 
 enum { DATA_CHANNELS = 64, DATA_PATH = 1024 };
@@ -42,17 +47,41 @@ typedef struct DataArray {
     /* of the contiguous bytes in the file; -1: chunked or compressed, ask HDF5 */
     int64_t offset;
     int64_t sample_bytes;
+    /* samples in a chunk; 0: not chunked */
+    int64_t chunk_rows;
     /* "contiguous", "chunked 64x1x28x28, deflate" */
     char storage[120];
 } DataArray;
+/* Where an array's samples lie in one file of several. */
+typedef struct DataPlace {
+    int64_t rows, offset, chunk_rows;
+} DataPlace;
+typedef struct DataFile {
+    char path[DATA_PATH];
+    /* of the set, the number of this file's first sample; and how many it has */
+    int64_t first, samples;
+    DataPlace x, y, index, orient;
+} DataFile;
+enum { DATA_FILES = 64 };
 /* plain bytes: may be broadcast; holds no handle */
 typedef struct DataSet {
+    /* of the first file, where there are several */
     char path[DATA_PATH];
     DataKind kind;
     int64_t samples;
     DataArray x, y;
-    /* images; vectors: channels = D, 1, 1 */
+    /* Pictures as their files are: x is the bytes of all, one behind the other, index (N+1) where
+     * each begins, in decoded form they have 3 channels. oriented: each is turned as `orient` (N)
+     * says. */
+    bool encoded, oriented;
+    DataArray index, orient;
+    /* 0: a single file; else they are one set, and all but where samples lie is alike */
+    int file_count;
+    DataFile file[DATA_FILES];
+    /* images, as the model takes them; vectors: channels = D, 1, 1 */
     int64_t channels, height, width;
+    /* images as they are stored; 0: of many sizes */
+    int64_t stored_height, stored_width;
     bool channels_last;
     /* 1 + the largest label, or the classes attribute; 0: float targets */
     int64_t classes;
@@ -85,10 +114,12 @@ const DataKindInfo *data_kind(const DataSet *set);
 /* The DataKind of that name; -1: there is none. */
 int data_kind_find(const char *name);
 
-/* Opens path, reads and checks metadata (shapes agree; labels in range: data_set_check_labels).
+/* Opens path, or several with a line break between two as one set, reads and checks metadata (shapes agree; labels in range: data_set_check_labels).
  * Errors name the file and the cure: ERR_NOINPUT missing, ERR_DATA not HDF5 / truncated / empty /
  * wrong shape. Only metadata is read. */
 Status data_set_open(DataSet *set, const Config *config, const char *path);
+/* File i of a set of several, as a set of its own. */
+void data_set_file(const DataSet *set, int i, DataSet *file);
 /* Reads all labels once: each must be in 0..classes-1. Nothing to do for tokens and targets. */
 Status data_set_check_labels(const DataSet *set);
 /* Reads everything once: truncation, labels out of 0..classes-1, NaN. classes 0: the set's own. */
@@ -103,6 +134,8 @@ Status data_set_fingerprint(const DataSet *set, char text[DATA_FINGERPRINT]);
 /* Was this text made by the rule that this weft knows? Others cannot be compared. */
 bool data_fingerprint_known(const char *text);
 Status data_set_print(const DataSet *set, FILE *out, bool json);
+/* ERR_CONFIG where no key says what size its pictures are brought to. */
+Status data_set_sized(const DataSet *set, const Config *config);
 /* of one micro-batch */
 Shape data_set_shape(const DataSet *set, int64_t micro_batch);
 
@@ -124,7 +157,7 @@ Status hdf5_in_one_file(int64_t file, int64_t dataset, const char *path, const c
 int64_t hdf5_access_inside(bool *met);
 Status hdf5_link_fail(const char *path, const char *what);
 
-/* Reads samples by number, concurrently from threads with a reader each. */
+/* Reads samples by number. Several threads may use one reader, but for opening and freeing it. */
 typedef struct Reader Reader;
 Status reader_new(Reader **reader, const DataSet *set);
 void reader_free(Reader **reader);
@@ -132,6 +165,11 @@ void reader_free(Reader **reader);
  * or target_width floats. Each of x, label and target may be NULL. A failed read is ERR_IO; a label
  * out of range ERR_DATA naming file and sample. */
 Status reader_get(Reader *reader, int64_t sample, void *x, int32_t *label, float *target);
+/* Of an encoded set: the bytes of the sample's file into *bytes (owned by the caller, mem_free),
+ * which has *room and grows; *count of them; its orientation, 1 where the set is not oriented.
+ * ERR_DATA where the index points outside. */
+Status reader_get_encoded(Reader *reader, int64_t sample, uint8_t **bytes, size_t *room,
+                          size_t *count, int *orientation);
 /* This sample is read soon: brings it nearer where that is cheap (random reads from a cached file
  * get about twice as fast). Never fails, never waits. */
 void reader_hint(const Reader *reader, int64_t sample);
@@ -139,11 +177,41 @@ void reader_hint(const Reader *reader, int64_t sample);
 /* Sample at position i of epoch e: a keyed permutation of 0..n-1 (Feistel network with cycle
  * walking), O(1). */
 int64_t sampler_at(int64_t n, uint64_t seed, int64_t epoch, int64_t position);
+/* The same for files in chunks of `chunk` samples: the chunks are shuffled, and behind them the
+ * samples within a window of so many samples, so that a reader comes back to few chunks at a time.
+ * O(1). */
+int64_t sampler_in_chunks(int64_t n, int64_t chunk, int64_t window, uint64_t seed, int64_t epoch,
+                          int64_t position);
+/* How a set's epochs are shuffled: samples in a chunk and in a window; chunk 0: all at once. */
+typedef struct ShufflePlan {
+    int64_t chunk, window;
+} ShufflePlan;
+ShufflePlan data_shuffle(const DataSet *set, const Config *config);
 
-/* Raw sample -> float NCHW, scaled, augmented, normalised. Random choices are keyed by (seed,
- * epoch, sample). */
+/* Raw sample -> float NCHW, scaled, augmented, normalised, where it keeps its size. Random choices
+ * are keyed by (seed, epoch, sample). */
 void augment_sample(const DataSet *set, const Config *config, bool training, int64_t epoch,
                     int64_t sample, const void *raw, float *out);
+
+/* Are the set's images decoded, resampled, cut or changed in colour (PictureWork), or only what
+ * augment_sample does? config may be NULL. */
+bool data_resamples(const DataSet *set, const Config *config);
+/* Brings pictures to what the model takes, by the keys of `data`: a part of the picture is
+ * resampled and cut; in training changed by random choices, keyed by (seed, epoch, sample). Scratch
+ * of one thread; set and config are borrowed. */
+typedef struct PictureWork PictureWork;
+PictureWork *picture_work_new(const DataSet *set, const Config *config);
+void picture_work_free(PictureWork **work);
+/* One picture as evaluation takes it, for whoever has pictures of another source: any size, upright
+ * -> out, float (C,H,W) of the set, scaled and normalised by its mean and deviation. Of a set that
+ * stores decoded images it is first brought to their size (short side resampled, middle cut out),
+ * as the import does. */
+void picture_evaluate(PictureWork *work, const Image *picture, float *out);
+/* A sample of a set that data_resamples; ERR_DATA with file and sample. */
+Status picture_sample(PictureWork *work, Reader *reader, bool training, int64_t epoch,
+                      int64_t sample, float *out);
+/* About what a PictureWork takes for pictures of usual size, for a plan of memory. */
+size_t picture_work_bytes(const DataSet *set);
 
 /* one micro-batch, owned by the loader until its slot is taken again */
 typedef struct Batch {
@@ -153,6 +221,9 @@ typedef struct Batch {
     int32_t *tokens;
     /* N, or (N,T): each the token after; or NULL */
     int32_t *labels;
+    /* mixed images: the labels of the others, which count 1 - label_share; or NULL */
+    int32_t *labels_other;
+    float label_share;
     /* N x target_width; or NULL */
     float *targets;
     /* N sample ids */
@@ -182,11 +253,18 @@ typedef struct LoaderPlan {
     int slots;
     /* borrowed: they lie where its copies reach them; NULL: anywhere */
     Backend *backend;
+    /* threads; 0: one */
+    int workers;
 } LoaderPlan;
-/* A thread that runs ahead. Position of micro m, row r in step s: s*batch + m*micro_batch + r;
+/* Threads that run ahead; what they give does not depend on how many they are. Position of micro m, row r in step s: s*batch + m*micro_batch + r;
  * positions >= n are padding. An epoch has ceil(n/batch) steps. Training goes on into the next
  * epoch for ever. */
 typedef struct Loader Loader;
+/* Threads that a loader of this set takes in a rank of so many cores: data.workers, or its
+ * default. */
+int data_workers(const DataSet *set, const Config *config, int cores);
+/* Are a training micro-batch's images mixed in pairs (Batch.labels_other)? */
+bool data_mixes(const Config *config);
 Status loader_new(Loader **loader, const DataSet *set, const Config *config, LoaderPlan plan);
 void loader_free(Loader **loader);
 /* The next micro-batch, waiting for it if need be (*wait_s grows by the time waited, may be NULL);

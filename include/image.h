@@ -24,6 +24,11 @@ typedef struct Image {
 void image_resize_room(Image *image, int width, int height);
 void image_fini(Image *image);
 
+/* A part of a picture, in pixels, inside it. */
+typedef struct ImageBox {
+    int x, y, width, height;
+} ImageBox;
+
 /* What a file's header says, before memory is taken for its pixels. */
 typedef struct ImageHead {
     ImageFormat format;
@@ -47,14 +52,14 @@ void image_decoder_free(ImageDecoder **decoder);
  * dropped, CMYK and 16 bits are converted. ERR_DATA, with name, where it is broken or cut off. */
 Status image_decode(ImageDecoder *decoder, Image *image, const void *bytes, size_t count,
                     const char *name);
-/* Turns and mirrors it as the orientation (1 to 8) says; 5 to 8 swap its sides. spare is
- * scratch. */
+/* Of a picture whose head has been read, what lies in `need`, and no more than is costly to leave
+ * out: image becomes the part *part of the picture, and within need it has the pixels that
+ * image_decode gives. Damage in what is left out is not seen. */
+Status image_decode_part(ImageDecoder *decoder, Image *image, const void *bytes, size_t count,
+                         const ImageHead *head, ImageBox need, ImageBox *part, const char *name);
+/* Turns and mirrors it as the orientation (1 to 8) says; 5 to 8 swap its sides. spare is scratch. */
 void image_turn(Image *image, Image *spare, int orientation);
 
-/* A part of a picture, in pixels, inside it. */
-typedef struct ImageBox {
-    int x, y, width, height;
-} ImageBox;
 typedef enum ImageFilter { IMAGE_BILINEAR, IMAGE_BICUBIC } ImageFilter;
 /* Weights and rows that resampling uses again; one a thread. */
 typedef struct ImageResampler ImageResampler;
@@ -66,5 +71,19 @@ void image_resampler_free(ImageResampler **resampler);
  * weight. */
 void image_resample(ImageResampler *resampler, const Image *from, ImageBox box, Image *to,
                     ImageFilter filter);
+/* The same to width x height, of which only `part`, inside it, is made: it fills `to`, which has its
+ * size. */
+void image_resample_part(ImageResampler *resampler, const Image *from, ImageBox box, int width,
+                         int height, ImageBox part, Image *to, ImageFilter filter);
+
+/* ---- colours: in place, with Pillow's bytes ---- */
+
+/* Blended with black, with the mean of the grey picture, with the grey picture: factor 0 is that
+ * alone, 1 no change, above 1 away from it. */
+void image_brightness(Image *image, float factor);
+void image_contrast(Image *image, float factor);
+void image_saturation(Image *image, float factor);
+/* Turns the hue by shift / 256 of the circle. */
+void image_hue(Image *image, int shift);
 
 #endif

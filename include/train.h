@@ -138,6 +138,8 @@ bool train_sums_by_mpi(const Trainer *trainer);
 bool train_joined(const Trainer *trainer);
 /* Micro-batches of data that the loader of a rank that runs this plan keeps. */
 int train_data_slots(const Trainer *trainer, const Plan *plan);
+/* And its threads. */
+int train_workers(const Trainer *trainer, const DataSet *set);
 /* Memory of this process that no file backs, shared memory divided by those who share it, and the
  * most that it ever had, libraries and shared pages included; -1 where the kernel does not say.
  * Heap that is free is given back first. */

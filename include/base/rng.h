@@ -14,7 +14,8 @@ typedef enum RngPurpose {
     RNG_AUGMENT,
     RNG_DROPOUT,
     RNG_TEST,
-    RNG_GENERATE
+    RNG_GENERATE,
+    RNG_MIX
 } RngPurpose;
 typedef struct RngKey {
     uint32_t k[2];

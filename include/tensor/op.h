@@ -68,6 +68,10 @@ typedef struct OpRun {
     const Replicas *replicas;
     /* losses */
     const int32_t *labels;
+    /* softmax_loss: loss = label_share * that of labels + (1 - label_share) * that of these; NULL:
+     * of labels alone. The CPU's only */
+    const int32_t *labels_other;
+    float label_share;
     const float *targets;
     /* dropout: id of each of the N samples */
     const int64_t *sample;

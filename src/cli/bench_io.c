@@ -187,6 +187,8 @@ static Status io_file(const IoArgs *args, const char *path)
     DataSet set;
     double rate, limit;
     TRY(data_set_open(&set, NULL, path));
+    if (set.encoded)
+        return fail(ERR_USAGE, "%s: holds encoded pictures, of many sizes: bench/loader.sh", path);
     int readers = threads_share(1);
     if (readers > READERS) readers = READERS;
     IoWorker like = {.set = &set, .seconds = args->seconds, .samples = set.samples};

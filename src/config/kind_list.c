@@ -158,6 +158,48 @@ static void names_free(void *field)
     mem_free((char **)field);
 }
 
+/* One file, or [a, b] as lines of a text. */
+static Status files_read(Reading *r, void *field, const Node *node)
+{
+    char *joined = NULL;
+    if (node->kind != NODE_LIST) return kind_text.read(r, field, node);
+    r->at = node;
+    if (node->count == 0) return fail(ERR_CONFIG, "the list of files is empty");
+    for (int i = 0; i < node->count; ++i) {
+        TRY(read_text(r, node->item[i]));
+        if (!*node->item[i]->text) return fail(ERR_CONFIG, "a file's name is empty");
+        for (int j = 0; j < i; ++j)
+            if (!strcmp(node->item[i]->text, node->item[j]->text))
+                return fail(ERR_CONFIG, "'%s' is in the list already", node->item[i]->text);
+    }
+    for (int i = 0; i < node->count; ++i) {
+        char *longer =
+            mem_format("%s%s%s", joined ? joined : "", i ? "\n" : "", node->item[i]->text);
+        mem_free(&joined);
+        joined = longer;
+    }
+    mem_free((char **)field);
+    *(char **)field = joined;
+    return OK;
+}
+
+static void files_print(FILE *out, const Option *o, const Config *config)
+{
+    const char *joined = *(char *const *)option_value(o, config);
+    if (!joined || !strchr(joined, '\n')) {
+        kind_text.print(out, o, config);
+        return;
+    }
+    char *rest = mem_text(joined), *walk = rest, *item;
+    fputc('[', out);
+    for (int i = 0; (item = strsep(&walk, "\n")); ++i) {
+        if (i) fputs(", ", out);
+        print_text(out, item);
+    }
+    fputc(']', out);
+    mem_free(&rest);
+}
+
 static Status read_attr(Reading *r, ConfigLayer *layer, const Node *key, const Node *value)
 {
     TRY(read_text(r, key));
@@ -265,6 +307,7 @@ static void layers_print(FILE *out, const Option *o, const Config *config)
     }
 }
 
+const OptionKind kind_files = {"FILE|LIST", true, files_read, files_print, names_free};
 const OptionKind kind_flags = {"[WORD, ...]", true, flags_read, flags_print, NULL};
 const OptionKind kind_ints = {"[INT, ...]", true, reals_read, reals_print, list_free};
 const OptionKind kind_reals = {"[NUMBER, ...]", true, reals_read, reals_print, list_free};

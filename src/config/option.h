@@ -33,8 +33,8 @@ typedef struct OptionKind {
 extern const OptionKind kind_int, kind_real, kind_bytes, kind_bool, kind_text, kind_enum,
     kind_duration;
 extern const OptionKind kind_resume, kind_schedule;
-extern const OptionKind kind_flags, kind_ints, kind_reals, kind_names, kind_layers, kind_groups,
-    kind_widths;
+extern const OptionKind kind_files, kind_flags, kind_ints, kind_reals, kind_names, kind_layers,
+    kind_groups, kind_widths;
 
 struct Option {
     /* "train.batch" */

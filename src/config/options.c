@@ -95,10 +95,10 @@ const Option options[] = {
     {"model.freeze_norm", &kind_enum, AT(model.freeze_norm), "all", NULL,
      .help = "What stays of a batch norm that model.freeze names: all: parameters and running statistics, by which it normalises; affine: the parameters; none: it is trained."},
 
-    {"data.train", &kind_text, AT(data.train), "", "none", LENGTH(1),
-     .help = "HDF5 file to train on."},
-    {"data.test", &kind_text, AT(data.test), "", "none", LENGTH(1),
-     .help = "HDF5 file to evaluate on."},
+    {"data.train", &kind_files, AT(data.train), "", "none", LENGTH(1),
+     .help = "HDF5 file to train on, or a list of files that are one set: [a.h5, b.h5]."},
+    {"data.test", &kind_files, AT(data.test), "", "none", LENGTH(1),
+     .help = "HDF5 file to evaluate on, or a list of them."},
     {"data.x", &kind_text, AT(data.x), "/x", NULL, LENGTH(1),
      .help = "Name of the samples' data set inside the files."},
     {"data.y", &kind_text, AT(data.y), "/y", NULL, LENGTH(1),
@@ -111,6 +111,30 @@ const Option options[] = {
      .help = "Padding on each side before the random crop."},
     {"data.cutout_size", &kind_int, AT(data.cutout_size), "8", NULL, RANGE(1, 4096), .unit = "pixels",
      .help = "Side of the square that cutout blanks."},
+    {"data.resize", &kind_int, AT(data.resize), "0", "8/7 of data.center_crop for stored files, else none", RANGE(1, 16384), .unit = "pixels",
+     .help = "Resample images so that their short side has so many pixels; not where data.random_resized_crop is taken."},
+    {"data.random_resized_crop", &kind_int, AT(data.random_resized_crop), "0", "none", RANGE(1, 16384), .unit = "pixels",
+     .help = "Training takes a random part of each image (data.crop_scale, data.crop_ratio), resampled to this square."},
+    {"data.random_crop", &kind_int, AT(data.random_crop), "0", "none", RANGE(1, 16384), .unit = "pixels",
+     .help = "Training takes a square of so many pixels out of each image, after data.resize."},
+    {"data.center_crop", &kind_int, AT(data.center_crop), "0", "as the random crop", RANGE(1, 16384), .unit = "pixels",
+     .help = "The square in the middle, after data.resize: in evaluation, and in training without a random crop."},
+    {"data.crop_scale", &kind_reals, AT(data.crop_scale), "[0.08, 1]", NULL, .lo = 0, .lo_open = true, .hi = 1,
+     .help = "data.random_resized_crop: the least and the largest share of the area."},
+    {"data.crop_ratio", &kind_reals, AT(data.crop_ratio), "[0.75, 1.3333333333333333]", NULL, .lo = 0, .lo_open = true, .hi = 100,
+     .help = "data.random_resized_crop: the least and the largest width by height."},
+    {"data.filter", &kind_enum, AT(data.filter), "bilinear", NULL,
+     .help = "How images are resampled, as Pillow does to the last bit."},
+    {"data.color_jitter", &kind_reals, AT(data.color_jitter), "[]", "none", .lo = 0, .hi = 100,
+     .help = "Training changes colours: [brightness, contrast, saturation, hue], 0: not this one; hue up to 0.5."},
+    {"data.erasing", &kind_real, AT(data.erasing), "0", "none", .lo = 0, .hi = 1,
+     .help = "Training blanks a random rectangle with this probability (RandomErasing)."},
+    {"data.mixup", &kind_real, AT(data.mixup), "0", "none", .lo = 0, .hi = 1000,
+     .help = "Training mixes the images of a micro-batch in pairs, with weights of Beta(a, a)."},
+    {"data.cutmix", &kind_real, AT(data.cutmix), "0", "none", .lo = 0, .hi = 1000,
+     .help = "Training pastes a rectangle of another image of the micro-batch, its area of Beta(a, a)."},
+    {"data.shuffle", &kind_enum, AT(data.shuffle), "auto", NULL,
+     .help = "Order of an epoch: samples drawn from all, or from a window of chunks; auto: chunks where a file is chunked and large."},
     {"data.normalize", &kind_bool, AT(data.normalize), "true", NULL,
      .help = "Take off the mean and divide by the deviation: data.mean and data.std, else the file's own."},
     {"data.scale", &kind_real, AT(data.scale), "0", "1/255 for uint8, else 1", REAL_ABOVE(0),
@@ -121,6 +145,8 @@ const Option options[] = {
      .help = "Standard deviation of the scaled values, as many as data.mean has."},
     {"data.prefetch", &kind_int, AT(data.prefetch), "4", NULL, RANGE(2, 4096), .unit = "micro-batches",
      .help = "Micro-batches kept ready by the loader."},
+    {"data.workers", &kind_int, AT(data.workers), "0", "half of a rank's cores where images are decoded or resampled, else 1", RANGE(1, 256), .unit = "threads",
+     .help = "Threads of a rank that read, decode and augment samples."},
 
     {"train.epochs", &kind_int, AT(train.epochs), "0", "1 where train.steps is not set", RANGE(1, MOST),
      .help = "Passes over the training data."},
@@ -282,7 +308,7 @@ const void *option_value(const Option *option, const Config *config)
 Status option_fallback(const Option *option, Config *config)
 {
     Node *node = NULL;
-    if (option->kind->list)
+    if (option->kind->list && *option->fallback == '[')
         TRY(yaml_parse(&node, option->key, option->fallback, strlen(option->fallback)));
     else
         node = node_word(option->fallback);

@@ -111,6 +111,30 @@ static Status check_optim(Config *config)
     return groups_resolve(config);
 }
 
+/* least, most */
+static Status check_range(const Config *config, const char *key, const ConfigList *list)
+{
+    if (list->count == 2 && list->value[0] <= list->value[1]) return OK;
+    return config_fail_key(config, key, "takes two numbers, the least and the largest");
+}
+
+static Status check_pictures(const Config *config)
+{
+    const ConfigList *jitter = &config->data.color_jitter;
+    TRY(check_range(config, "data.crop_scale", &config->data.crop_scale));
+    TRY(check_range(config, "data.crop_ratio", &config->data.crop_ratio));
+    if (config->data.random_resized_crop && config->data.random_crop)
+        return config_fail_key(config, "data.random_crop",
+                               "cannot be with data.random_resized_crop: choose one");
+    if (jitter->count != 0 && jitter->count != 4)
+        return config_fail_key(config, "data.color_jitter",
+                               "takes four numbers: [brightness, contrast, saturation, hue]");
+    if (jitter->count == 4 && jitter->value[3] > 0.5)
+        return config_fail_key(config, "data.color_jitter", "hue is at most 0.5, it is %g",
+                               jitter->value[3]);
+    return OK;
+}
+
 /* A file that is not named is NULL. */
 static Status check_data(Config *config)
 {
@@ -122,7 +146,7 @@ static Status check_data(Config *config)
                                mean ? "data.std" : "data.mean");
     if (mean != std)
         return config_fail_key(config, "data.std", "has %d values and data.mean has %d", std, mean);
-    return OK;
+    return check_pictures(config);
 }
 
 /* A run's folder is one name below run.dir. */

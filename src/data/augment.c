@@ -2,7 +2,8 @@
  * zeros on all sides), RandomHorizontalFlip, scale and normalise; then Cutout (DeVries & Taylor
  * 2017), a square of zeros, that is of mean values, whose centre may be anywhere, so that it may
  * hang over the border. Scale, mean and deviation fold into one multiply-add a value. Choices are a
- * function of (seed, epoch, sample) alone. */
+ * function of (seed, epoch, sample) alone. RandomErasing (Zhong et al. 2017) comes last, as in
+ * torchvision. Pictures that were resampled come here as RGB bytes. */
 #include "data_private.h"
 
 /* of one sample */
@@ -12,6 +13,8 @@ typedef struct Choice {
     int64_t dy, dx;
     /* cutout: empty where y0 == y1 */
     int64_t cut_y0, cut_y1, cut_x0, cut_x1;
+    /* zeros in all channels; height 0: nowhere */
+    ImageBox erase;
 } Choice;
 
 /* one channel of one sample */
@@ -24,14 +27,14 @@ typedef struct Plane {
     float a, b;
 } Plane;
 
-static int64_t pick(uint32_t word, int64_t below)
-{
-    return (int64_t)(((uint64_t)word * (uint64_t)below) >> 32);
-}
-
 static int64_t clip(int64_t v, int64_t high)
 {
     return v < 0 ? 0 : v > high ? high : v;
+}
+
+RngKey augment_key(const Config *config, int64_t epoch, int64_t sample)
+{
+    return rng_key((uint64_t)config->run.seed, RNG_AUGMENT, (uint64_t)epoch, (uint64_t)sample);
 }
 
 static Choice choose(const DataSet *set, const Config *config, int64_t epoch, int64_t sample)
@@ -39,22 +42,23 @@ static Choice choose(const DataSet *set, const Config *config, int64_t epoch, in
     Choice c = {0};
     uint32_t r[4], cut[4];
     int augment = config->data.augment;
-    RngKey key =
-        rng_key((uint64_t)config->run.seed, RNG_AUGMENT, (uint64_t)epoch, (uint64_t)sample);
-    rng_block(key, 0, r);
+    RngKey key = augment_key(config, epoch, sample);
+    rng_block(key, DRAW_PLAIN, r);
     if (augment & AUGMENT_FLIP) c.flip = r[0] >> 31;
     if (augment & AUGMENT_CROP) {
         int64_t pad = config->data.crop_pad;
-        c.dy = pick(r[1], 2 * pad + 1) - pad;
-        c.dx = pick(r[2], 2 * pad + 1) - pad;
+        c.dy = draw_below(r[1], 2 * pad + 1) - pad;
+        c.dx = draw_below(r[2], 2 * pad + 1) - pad;
     }
     if (augment & AUGMENT_CUTOUT) {
         int64_t size = config->data.cutout_size;
-        rng_block(key, 1, cut);
-        int64_t y = pick(cut[0], set->height) - size / 2, x = pick(cut[1], set->width) - size / 2;
+        rng_block(key, DRAW_CUTOUT, cut);
+        int64_t y = draw_below(cut[0], set->height) - size / 2,
+                x = draw_below(cut[1], set->width) - size / 2;
         c.cut_y0 = clip(y, set->height), c.cut_y1 = clip(y + size, set->height);
         c.cut_x0 = clip(x, set->width), c.cut_x1 = clip(x + size, set->width);
     }
+    if (config->data.erasing > 0) c.erase = view_erasing(set, config, key);
     return c;
 }
 
@@ -104,13 +108,25 @@ static void affine(const DataSet *set, int64_t channel, float *a, float *b)
     *b = set->has_stats ? (float)(-(double)set->mean[i] / std) : 0.0f;
 }
 
+static bool has_choices(const DataSet *set, const Config *config, bool training)
+{
+    return training && data_kind(set)->augments && config &&
+           (config->data.augment || config->data.erasing > 0);
+}
+
+static void erase(const DataSet *set, const Choice *c, float *out)
+{
+    for (int64_t k = 0; k < set->channels; ++k)
+        for (int y = c->erase.y; y < c->erase.y + c->erase.height; ++y)
+            fill(out + (k * set->height + y) * set->width + c->erase.x, c->erase.width, 0.0f);
+}
+
 void augment_sample(const DataSet *set, const Config *config, bool training, int64_t epoch,
                     int64_t sample, const void *raw, float *out)
 {
     Choice choice = {0};
     bool image = data_kind(set)->augments;
-    if (training && image && config && config->data.augment)
-        choice = choose(set, config, epoch, sample);
+    if (has_choices(set, config, training)) choice = choose(set, config, epoch, sample);
     int64_t pixels = set->height * set->width, step = set->channels_last ? set->channels : 1;
     int64_t planes = set->channels;
     Plane p = {.type = set->x.type,
@@ -130,4 +146,44 @@ void augment_sample(const DataSet *set, const Config *config, bool training, int
                  (size_t)(set->channels_last ? c : c * pixels) * element_bytes(p.type);
         plane(&p, &choice, out + c * pixels);
     }
+    erase(set, &choice, out);
+}
+
+/* Three channels at once, where they are not shifted. */
+static void rgb_planes(const DataSet *set, const Choice *choice, const Image *picture, float *out)
+{
+    int64_t height = set->height, width = set->width, pixels = height * width;
+    float a[3], b[3];
+    for (int c = 0; c < 3; ++c) affine(set, c, &a[c], &b[c]);
+    for (int64_t y = 0; y < height; ++y) {
+        float *row = out + y * width + (choice->flip ? width - 1 : 0);
+        float *const to[3] = {row, row + pixels, row + 2 * pixels};
+        rgb_row(to, picture->pixel + y * width * 3, (int)width, a, b, choice->flip);
+    }
+    for (int64_t c = 0; c < 3; ++c)
+        for (int64_t y = choice->cut_y0; y < choice->cut_y1; ++y)
+            fill(out + c * pixels + y * width + choice->cut_x0, choice->cut_x1 - choice->cut_x0,
+                 0.0f);
+}
+
+void augment_picture(const DataSet *set, const Config *config, bool training, int64_t epoch,
+                     int64_t sample, const Image *picture, float *out)
+{
+    Choice choice = {0};
+    if (has_choices(set, config, training)) choice = choose(set, config, epoch, sample);
+    Plane p = {.type = ELEM_U8,
+               .height = set->height,
+               .width = set->width,
+               .row_step = set->width * 3,
+               .pixel_step = 3};
+    if (set->channels == 3 && choice.dy == 0 && choice.dx == 0) {
+        rgb_planes(set, &choice, picture, out);
+    } else {
+        for (int64_t c = 0; c < set->channels; ++c) {
+            affine(set, c, &p.a, &p.b);
+            p.from = picture->pixel + c;
+            plane(&p, &choice, out + c * set->height * set->width);
+        }
+    }
+    erase(set, &choice, out);
 }

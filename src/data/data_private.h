@@ -47,7 +47,76 @@ const char *h5_words(void);
 /* "contiguous", "chunked 64x1x28x28, deflate", ... into out. */
 void h5_storage_text(hid_t dataset, char *out, size_t out_bytes);
 
+/* ---- sets ---- */
+Status data_set_open_file(DataSet *set, const Config *config, const char *path);
+/* files.c: paths with line breaks between them -> one set. ERR_DATA names the file that differs. */
+Status files_open(DataSet *set, const Config *config, const char *paths);
+/* Which file of a set of several holds a sample. */
+int files_find(const DataSet *set, int64_t sample);
+/* The index of an encoded set rises, and stays inside the bytes. */
+Status index_check(const DataSet *set);
+/* ERR_DATA: this entry does not. */
+Status index_fail(const DataSet *set, int64_t sample);
+/* "FILE: sample N", the file and the number in it; returns out. */
+char *sample_name(const DataSet *set, int64_t sample, char *out, size_t room);
+
+/* ---- what is done to pictures ---- */
+/* view.c: height and width of an image set as the model takes it, by the keys of `data`. config may
+ * be NULL: an encoded set has 0 then. ERR_CONFIG where keys do not fit each other or the set. */
+Status view_shape(DataSet *set, const Config *config);
+/* `box` of a picture is resampled to width x height, of which `part` is kept; where it reaches over
+ * the border there are zeros. */
+typedef struct PictureView {
+    ImageBox box, part;
+    int width, height;
+} PictureView;
+PictureView view_evaluation(const DataSet *set, const Config *config, int width, int height);
+/* false: the picture is too small for data.random_crop. */
+bool view_training(PictureView *view, const DataSet *set, const Config *config, RngKey key,
+                   int width, int height);
+/* A rectangle to blank, by data.erasing; height 0: none. */
+ImageBox view_erasing(const DataSet *set, const Config *config, RngKey key);
+/* data.color_jitter */
+void picture_jitter(Image *image, const Config *config, RngKey key);
+/* All random choices of a sample: a key, and which of its blocks are for what. */
+RngKey augment_key(const Config *config, int64_t epoch, int64_t sample);
+enum {
+    DRAW_PLAIN,
+    DRAW_CUTOUT,
+    DRAW_RESIZED_CROP,
+    DRAW_TRIES = 10,
+    DRAW_CROP = DRAW_RESIZED_CROP + DRAW_TRIES,
+    DRAW_JITTER,
+    DRAW_ORDER,
+    DRAW_ERASE,
+    DRAW_ERASE_BOX
+};
+/* below `below`, each alike; and in [lo, hi) */
+int64_t draw_below(uint32_t word, int64_t below);
+double draw_between(uint32_t word, double lo, double hi);
+/* A picture of the set's height and width -> float NCHW: flip, crop, normalise, cutout, erasing. */
+void augment_picture(const DataSet *set, const Config *config, bool training, int64_t epoch,
+                     int64_t sample, const Image *picture, float *out);
+/* Rows of RGB bytes -> planes: to[c][i] = from[3 * i + c] * a[c] + b[c]; mirrored: to[c][-i]. */
+void rgb_row(float *const to[3], const uint8_t *from, int n, const float a[3], const float b[3],
+             bool mirrored);
+
+/* mix.c: images of a micro-batch mixed in pairs, by data.mixup and data.cutmix. */
+typedef struct Mix {
+    /* of its own image; 1: nothing is mixed */
+    float share;
+    /* cut out of the other; else all is blended */
+    bool cut;
+    ImageBox box;
+} Mix;
+Mix mix_choose(const DataSet *set, const Config *config, const Batch *batch);
+/* Row r with the row before it, row 0 with the last. spare: one sample. */
+void mix_images(const Mix *mix, const DataSet *set, const Batch *batch, float *spare);
+void mix_labels(const Batch *batch);
+
 /* ---- reading ---- */
+/* One array of a single file, as if it were its x: for runs of whole rows. */
+Status reader_new_array(Reader **reader, const DataSet *set, const DataArray *array);
 /* A reader of x or y alone, where the other is not wanted. */
 Status reader_new_part(Reader **reader, const DataSet *set, bool x, bool y);
 /* ERR_DATA: the token at this position of x is not in the set's vocabulary. */

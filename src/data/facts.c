@@ -145,6 +145,12 @@ static Status extent_find(const Reading *r, DataArray *a, hid_t dataset)
     return OK;
 }
 
+static int64_t chunk_rows(hid_t create)
+{
+    hsize_t chunk[32] = {0};
+    return H5Pget_chunk(create, 32, chunk) > 0 && chunk[0] <= INT32_MAX ? (int64_t)chunk[0] : 0;
+}
+
 /* How it is stored; offset -1: ask HDF5. */
 static Status array_storage(const Reading *r, DataArray *a, hid_t dataset)
 {
@@ -158,6 +164,7 @@ static Status array_storage(const Reading *r, DataArray *a, hid_t dataset)
         st = fail(ERR_DATA, "%s: %s was created but never written; make it again", r->ask->path,
                   a->name);
     if (st == OK && layout == H5D_CHUNKED) st = chunks_check(r, a, create, stored);
+    if (st == OK && layout == H5D_CHUNKED) a->chunk_rows = chunk_rows(create);
     H5Pclose(create);
     return st == OK && layout == H5D_CONTIGUOUS ? extent_find(r, a, dataset) : st;
 }
@@ -206,18 +213,55 @@ static Status format_read(const Reading *r)
     return OK;
 }
 
+/* They are read by their place in the file. */
+static Status encoded_array(const Reading *r, DataArray *a, const char *name, ElementType type,
+                            int64_t rows)
+{
+    TRY(array_find(r, a, name, "data.x"));
+    if (a->ndim == 1 && a->type == type && a->offset >= 0 && (rows == 0 || a->dim[0] == rows))
+        return OK;
+    return fail(ERR_DATA,
+                "%s: %s of a set of encoded images must be one contiguous row of %s%s; make it "
+                "again with `weft data import folder`",
+                r->ask->path, name, element_name(type),
+                rows ? ", one for each label (x_offset: one more)" : "");
+}
+
+/* Pictures as their files are: /x_bytes, /x_offset and, where they are turned, /x_orient. */
+static Status encoded_find(const Reading *r)
+{
+    SetFacts *facts = r->facts;
+    int64_t orient = 0;
+    h5_attr_integer(r->file, "orient", &orient);
+    facts->encoded = true;
+    facts->oriented = orient != 0;
+    TRY(encoded_array(r, &facts->x, "/x_bytes", ELEM_U8, 0));
+    TRY(encoded_array(r, &facts->index, "/x_offset", ELEM_U64, 0));
+    if (facts->index.dim[0] < 2)
+        return fail(ERR_DATA, "%s: /x_offset holds no samples; make it again", r->ask->path);
+    if (!facts->oriented) return OK;
+    return encoded_array(r, &facts->orient, "/x_orient", ELEM_U8, facts->index.dim[0] - 1);
+}
+
 static Status x_find(const Reading *r)
 {
     DataSet set = {.kind = r->facts->kind};
     bool own = r->facts->weft && strcmp(r->ask->x, "/x") == 0;
+    char store[16] = "";
+    int count = 0;
+    int64_t total;
     h5_attr_integer(r->file, "vocab", &r->facts->vocab);
+    if (own && data_kind(&set)->augments)
+        TRY(h5_attr_strings(r->file, r->ask->path, "store", store, sizeof store, 1, &count,
+                            &total));
+    if (count == 1 && strcmp(store, "encoded") == 0) return encoded_find(r);
     return array_find(r, &r->facts->x, own ? data_kind(&set)->array : r->ask->x, "data.x");
 }
 
 static Status y_find(const Reading *r)
 {
     const DataArray *x = &r->facts->x;
-    if (x->ndim == 1 && !element_is_float(x->type)) return OK;
+    if (x->ndim == 1 && !element_is_float(x->type) && !r->facts->encoded) return OK;
     return array_find(r, &r->facts->y, r->ask->y, "data.y");
 }
 
@@ -301,7 +345,8 @@ static bool array_good(DataArray *a)
 {
     text_check(a->name, sizeof a->name);
     text_check(a->storage, sizeof a->storage);
-    if ((unsigned)a->type > ELEM_F64 || a->ndim < 1 || a->ndim > SHAPE_DIMS || a->offset < -1)
+    if (a->chunk_rows < 0 || (unsigned)a->type > ELEM_F64 || a->ndim < 1 || a->ndim > SHAPE_DIMS ||
+        a->offset < -1)
         return false;
     int64_t sample = (int64_t)element_bytes(a->type), all, end;
     for (int i = 0; i < SHAPE_DIMS; ++i) {
@@ -312,6 +357,17 @@ static bool array_good(DataArray *a)
            !__builtin_add_overflow(all, a->offset, &end);
 }
 
+static bool encoded_good(SetFacts *facts)
+{
+    const DataArray *x = &facts->x, *index = &facts->index, *orient = &facts->orient;
+    if (!array_good(&facts->index) || x->ndim != 1 || x->type != ELEM_U8 || x->offset < 0 ||
+        index->ndim != 1 || index->type != ELEM_U64 || index->offset < 0 || index->dim[0] < 2)
+        return false;
+    if (!facts->oriented) return true;
+    return array_good(&facts->orient) && orient->ndim == 1 && orient->type == ELEM_U8 &&
+           orient->offset >= 0 && orient->dim[0] == index->dim[0] - 1;
+}
+
 Status facts_check(const FactsAsk *ask, SetFacts *facts)
 {
     bool good = facts->parts >= 0 && facts->parts <= FACTS_PARTS &&
@@ -320,6 +376,7 @@ Status facts_check(const FactsAsk *ask, SetFacts *facts)
                 facts->means <= DATA_CHANNELS && facts->stds >= 0 && facts->stds <= DATA_CHANNELS;
     bool has_y = facts->y.ndim != 0;
     if (good && facts->parts > FACTS_X) good = array_good(&facts->x);
+    if (good && facts->parts > FACTS_X && facts->encoded) good = encoded_good(facts);
     if (good && facts->parts > FACTS_Y && has_y) good = array_good(&facts->y);
     facts->why[sizeof facts->why - 1] = 0;
     if (good) return OK;

@@ -29,7 +29,9 @@ typedef struct SetFacts {
     /* a data set of weft's own, and its kind */
     bool weft;
     DataKind kind;
-    DataArray x, y;
+    /* images as files, and turned */
+    bool encoded, oriented;
+    DataArray x, y, index, orient;
     /* root attributes; 0: not there */
     int64_t classes, vocab;
     int means, stds;

@@ -6,6 +6,7 @@
  *            more: of each the first 16 KB, so that no more than 64 MB are read
  *   tokens   the first and last MB and 4,096 runs of 1,024 spread evenly, or all where that is no
  *            more
+ *   encoded pictures: the index, and orientations that count; their bytes as tokens
  *   mean and deviation, where samples are normalised by them
  * Values are taken as the readers give them, so that packing and byte order do not count: in the
  * order of a little-endian machine, the only kind that checkpoints are for. Through HDF5 whole
@@ -76,14 +77,12 @@ static Status add_tokens(Digest *d)
 
 static Status add_array(XXH3_state_t *state, const DataSet *set, const DataArray *array)
 {
-    bool tokens = data_kind(set)->next_token, y = array == &set->y;
-    bool all = y && (set->target_width == 0 || array->dim[0] <= TARGET_BYTES / array->sample_bytes);
-    /* as x, in rows */
-    DataSet alone = *set;
-    alone.kind = DATA_TABLE;
-    alone.x = *array;
+    bool tokens = (data_kind(set)->next_token || set->encoded) && array == &set->x;
+    bool y = array != &set->x;
+    bool all = y && (array != &set->y || set->target_width == 0 ||
+                     array->dim[0] <= TARGET_BYTES / array->sample_bytes);
     Digest d = {.state = state, .array = array};
-    TRY(reader_new_part(&d.reader, &alone, true, false));
+    TRY(reader_new_array(&d.reader, set, array));
     int64_t each = array->sample_bytes;
     d.piece = mem_new((size_t)(each < PIECE_BYTES ? PIECE_BYTES : each));
     Status st = all ? add_rows(&d, 0, array->dim[0]) : tokens ? add_tokens(&d) : add_spread(&d, 1);
@@ -92,10 +91,24 @@ static Status add_array(XXH3_state_t *state, const DataSet *set, const DataArray
     return st;
 }
 
-static Status add_all(XXH3_state_t *state, const DataSet *set)
+static Status add_file(XXH3_state_t *state, const DataSet *set)
 {
     if (!data_kind(set)->next_token) TRY(add_array(state, set, &set->y));
-    TRY(add_array(state, set, &set->x));
+    if (set->encoded) TRY(add_array(state, set, &set->index));
+    if (set->oriented) TRY(add_array(state, set, &set->orient));
+    return add_array(state, set, &set->x);
+}
+
+static Status add_all(XXH3_state_t *state, const DataSet *set)
+{
+    DataSet *file = mem_new(sizeof *file);
+    Status st = set->file_count ? OK : add_file(state, set);
+    for (int i = 0; st == OK && i < set->file_count; ++i) {
+        data_set_file(set, i, file);
+        st = add_file(state, file);
+    }
+    mem_free(&file);
+    TRY(st);
     if (!set->has_stats) return OK;
     XXH3_64bits_update(state, set->mean, (size_t)set->stats_count * sizeof *set->mean);
     XXH3_64bits_update(state, set->std, (size_t)set->stats_count * sizeof *set->std);

@@ -40,7 +40,12 @@ int data_kind_find(const char *name)
     return -1;
 }
 
+_Static_assert((int)FILTER_BILINEAR == IMAGE_BILINEAR && (int)FILTER_BICUBIC == IMAGE_BICUBIC,
+               "data.filter's words are ImageFilter's");
+
 const ConfigWords data_words[DATA_WORDS] = {
     {"data.layout", .text = LIST_TEXT(LAYOUT_WORDS)},
     {"data.augment", .text = LIST_TEXT(AUGMENT_WORDS)},
+    {"data.filter", .text = LIST_TEXT(FILTER_WORDS)},
+    {"data.shuffle", .text = LIST_TEXT(SHUFFLE_WORDS)},
 };

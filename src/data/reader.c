@@ -9,8 +9,10 @@
  *   HDF5     chunked, compressed, compact or foreign byte order: through the library, under its
  *            lock, with a chunk cache sized for random access. y is then read whole at the start
  *            where it is small.
- * In a token set a sample is `context` tokens of one long row, and a run is of tokens.
- * A reader has its own file descriptor and belongs to one thread. */
+ * In a token set a sample is `context` tokens of one long row, and a run is of tokens. Encoded
+ * pictures come by pread, their index entry first: a file of a million has 10 MB of index, of which
+ * nothing is kept. Of a set of several files there is a reader for each.
+ * A reader has its own file descriptor. Reading changes nothing in it, so several threads may. */
 #include "data_private.h"
 
 #include <errno.h>
@@ -42,8 +44,8 @@ struct Reader {
     /* -1 where HDF5 is not needed */
     hid_t file;
     Source x, y;
-    /* one sample of y, raw */
-    uint8_t *y_row;
+    /* owned; of a set of several files, one each, and then all of the above is unused */
+    Reader **file_reader;
 };
 
 static Status read_hdf5(const Reader *r, const Source *s, int64_t first, int64_t count, void *to)
@@ -175,12 +177,23 @@ static Status extent_check(const Reader *r, const DataArray *a)
                 (long long)st.st_size);
 }
 
+static Status encoded_open(Reader *r)
+{
+    TRY(extent_check(r, &r->set.x));
+    TRY(extent_check(r, &r->set.index));
+    if (r->set.oriented) TRY(extent_check(r, &r->set.orient));
+    posix_fadvise(r->fd, 0, 0, POSIX_FADV_RANDOM);
+    return OK;
+}
+
 static Status reader_open(Reader *r, bool x, bool y)
 {
     r->fd = open(r->set.path, O_RDONLY | O_CLOEXEC);
     if (r->fd < 0)
         return fail(ERR_NOINPUT, "%s: cannot be opened: %s", r->set.path, strerror(errno));
-    if (x) {
+    if (x && r->set.encoded) {
+        TRY(encoded_open(r));
+    } else if (x) {
         TRY(extent_check(r, &r->set.x));
         if (request_bytes(r, &r->set.x) > MAP_SAMPLE) posix_fadvise(r->fd, 0, 0, POSIX_FADV_RANDOM);
         TRY(source_open(r, &r->x));
@@ -188,9 +201,30 @@ static Status reader_open(Reader *r, bool x, bool y)
     if (y) {
         TRY(extent_check(r, &r->set.y));
         TRY(source_open(r, &r->y));
-        r->y_row = mem_new((size_t)r->set.y.sample_bytes);
     }
     return OK;
+}
+
+static Status files_readers(Reader *r, bool x, bool y)
+{
+    DataSet *file = mem_new(sizeof *file);
+    Status st = OK;
+    r->file_reader = mem_new((size_t)r->set.file_count * sizeof *r->file_reader);
+    for (int i = 0; st == OK && i < r->set.file_count; ++i) {
+        data_set_file(&r->set, i, file);
+        st = reader_new_part(&r->file_reader[i], file, x, y);
+    }
+    mem_free(&file);
+    return st;
+}
+
+/* The file's reader, and which of its samples that is. */
+static const Reader *reader_of(const Reader *r, int64_t *sample)
+{
+    if (!r->file_reader) return r;
+    int file = files_find(&r->set, *sample);
+    *sample -= r->set.file[file].first;
+    return r->file_reader[file];
 }
 
 Status reader_new_part(Reader **reader, const DataSet *set, bool x, bool y)
@@ -202,8 +236,21 @@ Status reader_new_part(Reader **reader, const DataSet *set, bool x, bool y)
     r->x.array = &r->set.x;
     r->y.array = &r->set.y;
     *reader = r;
-    Status st = reader_open(r, x, y && !data_kind(set)->next_token);
+    y = y && !data_kind(set)->next_token;
+    Status st = set->file_count ? files_readers(r, x, y) : reader_open(r, x, y);
     if (st != OK) reader_free(reader);
+    return st;
+}
+
+Status reader_new_array(Reader **reader, const DataSet *set, const DataArray *array)
+{
+    DataSet *alone = mem_new(sizeof *alone);
+    *alone = *set;
+    alone->encoded = false;
+    alone->kind = DATA_TABLE;
+    alone->x = *array;
+    Status st = reader_new_part(reader, alone, true, false);
+    mem_free(&alone);
     return st;
 }
 
@@ -216,13 +263,14 @@ void reader_free(Reader **reader)
 {
     Reader *r = *reader;
     if (!r) return;
+    for (int i = 0; r->file_reader && i < r->set.file_count; ++i) reader_free(&r->file_reader[i]);
+    mem_free(&r->file_reader);
     hdf5_lock();
     source_close(&r->x);
     source_close(&r->y);
     if (r->file >= 0) H5Fclose(r->file);
     hdf5_unlock();
     if (r->fd >= 0) close(r->fd);
-    mem_free(&r->y_row);
     mem_free(reader);
 }
 
@@ -249,13 +297,19 @@ Status label_fail(const DataSet *set, int64_t sample, int64_t label)
                 (long long)set->classes, (long long)set->classes - 1);
 }
 
-static Status y_read(Reader *r, int64_t sample, int32_t *label, float *target)
+static Status y_read(const Reader *r, int64_t sample, int32_t *label, float *target)
 {
     const DataArray *y = &r->set.y;
-    TRY(source_read(r, &r->y, sample, 1, r->y_row));
-    if (target) element_row(y->type, target, 1, r->y_row, 1, r->set.target_width, 1.0f, 0.0f);
-    if (!label) return OK;
-    int64_t v = element_integer(y->type, r->y_row);
+    /* a label, or targets in the form that they are stored in */
+    uint64_t one;
+    uint8_t *raw =
+        y->sample_bytes <= (int64_t)sizeof one ? (uint8_t *)&one : mem_new((size_t)y->sample_bytes);
+    Status st = source_read(r, &r->y, sample, 1, raw);
+    if (st == OK && target)
+        element_row(y->type, target, 1, raw, 1, r->set.target_width, 1.0f, 0.0f);
+    int64_t v = st == OK && label ? element_integer(y->type, raw) : 0;
+    if (raw != (uint8_t *)&one) mem_free(&raw);
+    if (st != OK || !label) return st;
     if (v < 0 || v >= r->set.classes) return label_fail(&r->set, sample, v);
     *label = (int32_t)v;
     return OK;
@@ -263,26 +317,110 @@ static Status y_read(Reader *r, int64_t sample, int32_t *label, float *target)
 
 Status reader_get(Reader *reader, int64_t sample, void *x, int32_t *label, float *target)
 {
-    int64_t count = data_kind(&reader->set)->next_token ? reader->set.context : 1;
-    if (x) TRY(source_read(reader, &reader->x, sample * count, count, x));
-    return label || target ? y_read(reader, sample, label, target) : OK;
+    const Reader *r = reader_of(reader, &sample);
+    int64_t count = data_kind(&r->set)->next_token ? r->set.context : 1;
+    if (x) TRY(source_read(r, &r->x, sample * count, count, x));
+    return label || target ? y_read(r, sample, label, target) : OK;
 }
 
+/* Of several files: what each has of the run. */
 Status reader_get_run(Reader *reader, int64_t first, int64_t count, void *x)
 {
-    return source_read(reader, &reader->x, first, count, x);
+    uint8_t *to = x;
+    while (count > 0) {
+        int64_t at = first;
+        const Reader *r = reader_of(reader, &at);
+        int64_t left = r == reader ? count : r->set.samples - at, n = left < count ? left : count;
+        TRY(source_read(r, &r->x, at, n, to));
+        to += n * r->set.x.sample_bytes;
+        first += n;
+        count -= n;
+    }
+    return OK;
 }
 
 Status reader_get_head(Reader *reader, int64_t sample, int64_t bytes, void *x)
 {
-    return source_read_head(reader, &reader->x, sample, 1, bytes, x);
+    const Reader *r = reader_of(reader, &sample);
+    return source_read_head(r, &r->x, sample, 1, bytes, x);
 }
 
 void reader_hint(const Reader *reader, int64_t sample)
 {
-    int64_t bytes = request_bytes(reader, &reader->set.x);
-    if (!reader->x.mapped || sample < 0 || sample >= reader->set.samples) return;
-    const uint8_t *p = reader->x.first + sample * bytes;
+    if (sample < 0 || sample >= reader->set.samples) return;
+    const Reader *r = reader_of(reader, &sample);
+    int64_t bytes = request_bytes(r, &r->set.x);
+    if (!r->x.mapped) return;
+    const uint8_t *p = r->x.first + sample * bytes;
     if (bytes > 4096) bytes = 4096;
     for (int64_t i = 0; i < bytes; i += LINE) __builtin_prefetch(p + i, 0, 3);
+}
+
+/* `bytes` bytes of a row of single values, from value `first` on. */
+static Status read_values(const Reader *r, const DataArray *a, int64_t first, size_t bytes,
+                          void *to)
+{
+    Source s = {.array = a, .dataset = -1};
+    return read_file(r, &s, first, bytes, to);
+}
+
+Status reader_get_encoded(Reader *reader, int64_t sample, uint8_t **bytes, size_t *room,
+                          size_t *count, int *orientation)
+{
+    const Reader *r = reader_of(reader, &sample);
+    uint64_t place[2];
+    uint8_t turned = 1;
+    if (sample < 0 || sample >= r->set.samples)
+        return fail(ERR_BUG, "%s: sample %lld asked for, there are %lld", r->set.path,
+                    (long long)sample, (long long)r->set.samples);
+    TRY(read_values(r, &r->set.index, sample, sizeof place, place));
+    if (r->set.oriented) TRY(read_values(r, &r->set.orient, sample, 1, &turned));
+    if (place[0] > place[1] || place[1] > (uint64_t)r->set.x.dim[0])
+        return index_fail(&r->set, sample);
+    *count = (size_t)(place[1] - place[0]);
+    if (*count > *room) {
+        mem_free(bytes);
+        *bytes = mem_new(*count);
+        *room = *count;
+    }
+    *orientation = turned >= 1 && turned <= 8 ? turned : 1;
+    return read_values(r, &r->set.x, (int64_t)place[0], *count, *bytes);
+}
+
+Status index_fail(const DataSet *set, int64_t sample)
+{
+    return fail(ERR_DATA,
+                "%s: the index %s of sample %lld does not rise or points beyond its %lld bytes; "
+                "make the file again",
+                set->path, set->index.name, (long long)sample, (long long)set->x.dim[0]);
+}
+
+Status index_check(const DataSet *set)
+{
+    enum { PIECE = 1 << 16 };
+    Reader *reader;
+    int64_t total = set->index.dim[0], bad = -1;
+    uint64_t last = 0, *piece = mem_new(PIECE * sizeof *piece);
+    Status st = reader_new_array(&reader, set, &set->index);
+    for (int64_t at = 0; st == OK && bad < 0 && at < total; at += PIECE) {
+        int64_t n = total - at < PIECE ? total - at : PIECE;
+        st = reader_get_run(reader, at, n, piece);
+        for (int64_t i = 0; st == OK && bad < 0 && i < n; last = piece[i++])
+            if (piece[i] < last || piece[i] > (uint64_t)set->x.dim[0]) bad = at + i;
+    }
+    mem_free(&piece);
+    reader_free(&reader);
+    return st == OK && bad >= 0 ? index_fail(set, bad) : st;
+}
+
+char *sample_name(const DataSet *set, int64_t sample, char *out, size_t room)
+{
+    const char *path = set->path;
+    if (set->file_count) {
+        const DataFile *file = &set->file[files_find(set, sample)];
+        path = file->path;
+        sample -= file->first;
+    }
+    snprintf(out, room, "%s: sample %lld", path, (long long)sample);
+    return out;
 }

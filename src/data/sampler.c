@@ -3,10 +3,15 @@
  * its round function is; a result beyond n is put in again until it falls inside (cycle walking;
  * Black & Rogaway 2002), which keeps it one to one on 0..n-1 and takes fewer than two turns on
  * average, as the network's range is below 2n. Tiny sets use at least MIN_BITS, for a network of
- * one or two bits has too few permutations. */
+ * one or two bits has too few permutations.
+ *
+ * Of files in chunks, which a reader must unpack whole, a sample's place is found in two steps: its
+ * window's samples are permuted, and what follows is a place in the row of permuted chunks. */
 #include "data_private.h"
 
 enum { ROUNDS = 8, MIN_BITS = 8 };
+/* Permutations of an epoch beside number 0, which is of all samples. */
+enum { CHUNK_ORDER = 1, CHUNK_SHORT, CHUNK_WINDOWS };
 
 static uint64_t mix(uint64_t x, uint64_t key)
 {
@@ -15,12 +20,11 @@ static uint64_t mix(uint64_t x, uint64_t key)
     return x ^ (x >> 32);
 }
 
-int64_t sampler_at(int64_t n, uint64_t seed, int64_t epoch, int64_t position)
+/* One of many permutations of an epoch: number `which`. */
+static int64_t permuted(int64_t n, uint64_t seed, int64_t epoch, uint64_t which, int64_t position)
 {
-    if (n < 1 || position < 0 || position >= n)
-        die("sampler: position %lld of %lld samples", (long long)position, (long long)n);
-    if (n == 1) return 0;
-    RngKey rng = rng_key(seed, RNG_SHUFFLE, (uint64_t)epoch, 0);
+    if (n <= 1) return 0;
+    RngKey rng = rng_key(seed, RNG_SHUFFLE, (uint64_t)epoch, which);
     uint64_t key = (uint64_t)rng.k[0] << 32 | rng.k[1];
     int bits = 64 - __builtin_clzll((uint64_t)n - 1);
     if (bits < MIN_BITS) bits = MIN_BITS;
@@ -36,4 +40,47 @@ int64_t sampler_at(int64_t n, uint64_t seed, int64_t epoch, int64_t position)
         v = left << low | right;
     } while (v >= (uint64_t)n);
     return (int64_t)v;
+}
+
+static void position_check(int64_t n, int64_t position)
+{
+    if (n < 1 || position < 0 || position >= n)
+        die("sampler: position %lld of %lld samples", (long long)position, (long long)n);
+}
+
+int64_t sampler_at(int64_t n, uint64_t seed, int64_t epoch, int64_t position)
+{
+    position_check(n, position);
+    return permuted(n, seed, epoch, 0, position);
+}
+
+int64_t sampler_in_chunks(int64_t n, int64_t chunk, int64_t window, uint64_t seed, int64_t epoch,
+                          int64_t position)
+{
+    position_check(n, position);
+    int64_t full = n / chunk, rest = n % chunk, first = position / window * window;
+    int64_t within = n - first < window ? n - first : window;
+    /* the place in the row of shuffled chunks */
+    int64_t at = first + permuted(within, seed, epoch,
+                                  CHUNK_WINDOWS + (uint64_t)(position / window), position - first);
+    /* The short chunk at the file's end stands before a full one, or behind all. */
+    int64_t short_at = (int64_t)draw_below(
+        rng_u32(rng_key(seed, RNG_SHUFFLE, (uint64_t)epoch, CHUNK_SHORT), 0), full + 1);
+    if (at >= short_at * chunk && at < short_at * chunk + rest)
+        return full * chunk + at - short_at * chunk;
+    if (at >= short_at * chunk) at -= rest;
+    return permuted(full, seed, epoch, CHUNK_ORDER, at / chunk) * chunk + at % chunk;
+}
+
+/* The same for all ranks: it depends on the file alone. */
+ShufflePlan data_shuffle(const DataSet *set, const Config *config)
+{
+    enum { WINDOW_BYTES = 128 << 20, LARGE_BYTES = 256 << 20, LEAST_CHUNKS = 4 };
+    int64_t chunk = set->x.chunk_rows;
+    bool large = set->x.dim[0] > LARGE_BYTES / set->x.sample_bytes;
+    int how = config ? config->data.shuffle : SHUFFLE_AUTO;
+    if (how == SHUFFLE_FULL || chunk < 1 || data_kind(set)->next_token) return (ShufflePlan){0};
+    if (how == SHUFFLE_AUTO && !large) return (ShufflePlan){0};
+    int64_t chunks = WINDOW_BYTES / (chunk * set->x.sample_bytes);
+    return (ShufflePlan){chunk, chunk * (chunks < LEAST_CHUNKS ? LEAST_CHUNKS : chunks)};
 }

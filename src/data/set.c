@@ -61,6 +61,10 @@ static Status x_shape(Opening *o)
     DataSet *set = o->set;
     const DataArray *x = &set->x;
     char dims[DIMS_TEXT];
+    if (set->encoded) {
+        set->channels = 3;
+        return OK;
+    }
     bool last = o->config && o->config->data.layout == LAYOUT_NHWC;
     set->channels = set->height = set->width = 1;
     bool row = x->ndim == 1 && !element_is_float(x->type);
@@ -109,9 +113,9 @@ static Status y_shape(Opening *o)
     return OK;
 }
 
-/* Reads all labels, or tokens, in pieces: each must lie in 0..classes-1 (vocab-1). *largest may be
- * NULL. */
-static Status integers_scan(const DataSet *set, int64_t *largest)
+/* Reads all labels, or tokens, of one file in pieces: each must lie in 0..classes-1 (vocab-1).
+ * *largest grows; it may be NULL. */
+static Status file_scan(const DataSet *set, int64_t *largest)
 {
     enum { PIECE = 1 << 16 };
     Reader *reader;
@@ -119,10 +123,7 @@ static Status integers_scan(const DataSet *set, int64_t *largest)
     const DataArray *array = tokens ? &set->x : &set->y;
     int64_t most = 0, below = tokens ? set->vocab : set->classes, total = array->dim[0];
     size_t bytes = element_bytes(array->type);
-    /* as x, which is read in runs */
-    DataSet alone = *set;
-    alone.x = *array;
-    TRY(reader_new_part(&reader, &alone, true, false));
+    TRY(reader_new_array(&reader, set, array));
     uint8_t *piece = mem_new(PIECE * bytes);
     Status st = OK;
     for (int64_t at = 0; st == OK && at < total; at += PIECE) {
@@ -137,7 +138,19 @@ static Status integers_scan(const DataSet *set, int64_t *largest)
     }
     mem_free(&piece);
     reader_free(&reader);
-    if (largest) *largest = most;
+    if (largest && most > *largest) *largest = most;
+    return st;
+}
+
+static Status integers_scan(const DataSet *set, int64_t *largest)
+{
+    DataSet *file = mem_new(sizeof *file);
+    Status st = set->file_count ? OK : file_scan(set, largest);
+    for (int i = 0; st == OK && i < set->file_count; ++i) {
+        data_set_file(set, i, file);
+        st = file_scan(file, largest);
+    }
+    mem_free(&file);
     return st;
 }
 
@@ -253,9 +266,17 @@ static Status contents_read(Opening *o)
     set->kind = o->facts->kind;
     TRY(part_there(o, FACTS_X));
     set->x = o->facts->x;
+    set->index = o->facts->index;
+    set->orient = o->facts->orient;
+    set->encoded = o->facts->encoded;
+    set->oriented = o->facts->oriented;
     TRY(x_shape(o));
     if (data_kind(set)->next_token) return tokens_shape(o);
-    set->samples = set->x.dim[0];
+    set->samples = set->encoded ? set->index.dim[0] - 1 : set->x.dim[0];
+    set->stored_height = set->encoded ? 0 : set->height;
+    set->stored_width = set->encoded ? 0 : set->width;
+    TRY(view_shape(set, o->config));
+    if (set->encoded) TRY(index_check(set));
     double scale = o->config ? o->config->data.scale : 0.0;
     set->scale = (float)(scale != 0.0 ? scale : set->x.type == ELEM_U8 ? 1.0 / 255.0 : 1.0);
     TRY(part_there(o, FACTS_Y));
@@ -265,11 +286,9 @@ static Status contents_read(Opening *o)
     return stats_find(o);
 }
 
-Status data_set_open(DataSet *set, const Config *config, const char *path)
+Status data_set_open_file(DataSet *set, const Config *config, const char *path)
 {
     memset(set, 0, sizeof *set);
-    if (!path || !path[0])
-        return fail(ERR_CONFIG, "no data set is named; set data.train (and data.test)");
     if (strlen(path) >= DATA_PATH) return facts_path_fail(path);
     snprintf(set->path, sizeof set->path, "%s", path);
     Opening o = {.set = set, .config = config, .facts = mem_new(sizeof *o.facts)};
@@ -277,6 +296,14 @@ Status data_set_open(DataSet *set, const Config *config, const char *path)
     if (status == OK) status = contents_read(&o);
     mem_free(&o.facts);
     return status;
+}
+
+Status data_set_open(DataSet *set, const Config *config, const char *path)
+{
+    if (!path || !path[0])
+        return fail(ERR_CONFIG, "no data set is named; set data.train (and data.test)");
+    return strchr(path, '\n') ? files_open(set, config, path)
+                              : data_set_open_file(set, config, path);
 }
 
 Status data_set_check_labels(const DataSet *set)

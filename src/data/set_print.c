@@ -71,6 +71,7 @@ static void images_json(const DataSet *set, const ClassNames *names, Json *json)
     json_int(json, "channels", set->channels);
     json_int(json, "height", set->height);
     json_int(json, "width", set->width);
+    json_bool(json, "encoded", set->encoded);
     json_text(json, "layout", set->channels_last ? "nhwc" : "nchw");
     labels_json(set, names, json);
     json_real(json, "scale", (double)set->scale);
@@ -138,7 +139,12 @@ static void print_text(const DataSet *set, const ClassNames *names, FILE *out)
         return;
     }
     array_text("y", &set->y, out);
-    if (data_kind(set)->augments)
+    if (set->file_count)
+        fprintf(out, "  %-9s %d, as one set, of which this is the first\n", "files",
+                set->file_count);
+    if (set->encoded && set->height == 0)
+        fprintf(out, "  %-9s picture files, decoded and resampled when read\n", "sample");
+    else if (data_kind(set)->augments)
         fprintf(out, "  %-9s %lld channel%s, %lld x %lld pixels, %s\n", "sample",
                 (long long)set->channels, set->channels == 1 ? "" : "s", (long long)set->height,
                 (long long)set->width, set->channels_last ? "NHWC" : "NCHW");
@@ -185,6 +191,28 @@ static Status check_x(const DataSet *set, Reader *reader)
     return st;
 }
 
+/* Each must decode whole. */
+static Status check_encoded(const DataSet *set, Reader *reader)
+{
+    ImageDecoder *decoder = image_decoder_new();
+    Image image = {0};
+    uint8_t *bytes = NULL;
+    size_t room = 0, count;
+    int orientation;
+    char name[DATA_PATH + 32];
+    Status st = OK;
+    for (int64_t i = 0; st == OK && i < set->samples; ++i) {
+        st = reader_get_encoded(reader, i, &bytes, &room, &count, &orientation);
+        if (st == OK)
+            st =
+                image_decode(decoder, &image, bytes, count, sample_name(set, i, name, sizeof name));
+    }
+    image_fini(&image);
+    image_decoder_free(&decoder);
+    mem_free(&bytes);
+    return st;
+}
+
 static Status check_y(const DataSet *set, Reader *reader)
 {
     int32_t label;
@@ -213,7 +241,7 @@ Status data_set_check(const DataSet *set, int64_t classes)
     if (classes > 0) as.classes = classes;
     if (data_kind(&as)->next_token) return tokens_check(&as);
     TRY(reader_new(&reader, &as));
-    Status st = check_x(&as, reader);
+    Status st = as.encoded ? check_encoded(&as, reader) : check_x(&as, reader);
     if (st == OK) st = check_y(&as, reader);
     reader_free(&reader);
     return st;

@@ -23,6 +23,10 @@ typedef struct ImageCodec {
     const char *package;
     /* Of the head, width, height and orientation. The caller checks the size. */
     Status (*head)(ImageHead *head, const uint8_t *bytes, size_t count, const char *name);
+    /* Into an image that gets the size of *part, which holds need, within a picture of the head's
+     * size. NULL: all of it at once. */
+    Status (*decode_part)(ImageDecoder *decoder, Image *image, const uint8_t *bytes, size_t count,
+                          ImageBox need, ImageBox *part, const char *name);
     /* Into an image that has the size that head gave. */
     Status (*decode)(ImageDecoder *decoder, Image *image, const uint8_t *bytes, size_t count,
                      const char *name);

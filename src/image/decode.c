@@ -81,6 +81,19 @@ Status image_decode(ImageDecoder *decoder, Image *image, const void *bytes, size
     return row->codec->decode(decoder, image, bytes, count, name);
 }
 
+Status image_decode_part(ImageDecoder *decoder, Image *image, const void *bytes, size_t count,
+                         const ImageHead *head, ImageBox need, ImageBox *part, const char *name)
+{
+    const FormatRow *row = find(bytes, count);
+    *part = (ImageBox){0, 0, head->width, head->height};
+    if (!row || row->format != head->format)
+        return fail(ERR_BUG, "%s: it has changed since its head was read", name);
+    if (row->codec->decode_part)
+        return row->codec->decode_part(decoder, image, bytes, count, need, part, name);
+    image_resize_room(image, head->width, head->height);
+    return row->codec->decode(decoder, image, bytes, count, name);
+}
+
 void image_versions(char *text, size_t room)
 {
     size_t used = 0;

@@ -14,7 +14,7 @@
 #define TEXT_OF(x)    #x
 #define TEXT_VALUE(x) TEXT_OF(x)
 /* Progressive pictures have about ten; each costs as much as the whole picture. */
-enum { SCANS_MOST = 500, ROWS = 16 };
+enum { SCANS_MOST = 500, ROWS = 16, MARGIN = 16 };
 
 typedef struct Jpeg {
     struct jpeg_decompress_struct lib;
@@ -104,15 +104,17 @@ static void cmyk_row(uint8_t *rgb, const uint8_t *cmyk, int width)
             rgb[c] = (uint8_t)(cmyk[3] - times(255 - (unsigned)cmyk[c], cmyk[3]));
 }
 
+/* As many as the image has, from the next one on. */
 static void read_rows(Jpeg *jpeg, Image *image)
 {
     size_t pitch = (size_t)image->width * 3;
-    while (jpeg->lib.output_scanline < jpeg->lib.output_height) {
+    JDIMENSION first = jpeg->lib.output_scanline, done = 0, rows = (JDIMENSION)image->height;
+    while (done < rows) {
         JSAMPROW row[ROWS];
-        JDIMENSION left = jpeg->lib.output_height - jpeg->lib.output_scanline;
-        for (size_t i = 0; i < ROWS && i < left; ++i)
-            row[i] = image->pixel + (jpeg->lib.output_scanline + i) * pitch;
+        JDIMENSION left = rows - done;
+        for (size_t i = 0; i < ROWS && i < left; ++i) row[i] = image->pixel + (done + i) * pitch;
         jpeg_read_scanlines(&jpeg->lib, row, left < ROWS ? left : ROWS);
+        done = jpeg->lib.output_scanline - first;
     }
 }
 
@@ -149,9 +151,62 @@ static Status jpeg_decode(ImageDecoder *decoder, Image *image, const uint8_t *by
     return OK;
 }
 
+/* Upsampling looks at a neighbour of each pixel, and at the edge of what is decoded takes the edge
+ * for it: so a margin is decoded, too, up to the borders of the picture. */
+static ImageBox with_margin(ImageBox need, int width, int height)
+{
+    int x = need.x < MARGIN ? 0 : need.x - MARGIN, y = need.y < MARGIN ? 0 : need.y - MARGIN;
+    int right = need.x + need.width + MARGIN, below = need.y + need.height + MARGIN;
+    right = right > width ? width : right;
+    below = below > height ? height : below;
+    return (ImageBox){x, y, right - x, below - y};
+}
+
+/* Rows above are parsed, not transformed; columns beside them neither; rows below are not even
+ * read. */
+static void read_part(Jpeg *jpeg, Image *image, ImageBox need, ImageBox *part)
+{
+    *part = with_margin(need, (int)jpeg->lib.output_width, (int)jpeg->lib.output_height);
+    if (part->width < (int)jpeg->lib.output_width) {
+        JDIMENSION x = (JDIMENSION)part->x, width = (JDIMENSION)part->width;
+        jpeg_crop_scanline(&jpeg->lib, &x, &width);
+        part->x = (int)x;
+        part->width = (int)width;
+    }
+    if (part->y > 0) jpeg_skip_scanlines(&jpeg->lib, (JDIMENSION)part->y);
+    /* below the need nothing of the margin is wanted: the library itself reads ahead */
+    part->height = need.y + need.height - part->y;
+    image_resize_room(image, part->width, part->height);
+    read_rows(jpeg, image);
+}
+
+static Status jpeg_decode_part(ImageDecoder *decoder, Image *image, const uint8_t *bytes,
+                               size_t count, ImageBox need, ImageBox *part, const char *name)
+{
+    Jpeg jpeg;
+    prepare(&jpeg);
+    if (setjmp(jpeg.out)) {
+        jpeg_destroy_decompress(&jpeg.lib);
+        return image_broken(name, "JPEG", jpeg.why);
+    }
+    begin(&jpeg, bytes, count, false);
+    if (jpeg.lib.num_components == 4) {
+        image_resize_room(image, (int)jpeg.lib.image_width, (int)jpeg.lib.image_height);
+        jpeg_destroy_decompress(&jpeg.lib);
+        return jpeg_decode(decoder, image, bytes, count, name);
+    }
+    jpeg.lib.out_color_space = JCS_RGB;
+    jpeg.lib.dct_method = JDCT_ISLOW;
+    jpeg_start_decompress(&jpeg.lib);
+    read_part(&jpeg, image, need, part);
+    jpeg_destroy_decompress(&jpeg.lib);
+    return OK;
+}
+
 static const char *version(void)
 {
     return "libjpeg-turbo " TEXT_VALUE(LIBJPEG_TURBO_VERSION);
 }
 
-const ImageCodec image_jpeg = {.version = version, .head = jpeg_head, .decode = jpeg_decode};
+const ImageCodec image_jpeg = {
+    .version = version, .head = jpeg_head, .decode_part = jpeg_decode_part, .decode = jpeg_decode};

@@ -71,17 +71,18 @@ static void weights_split(Weights *w, int output)
     }
 }
 
-/* Of inputs values -> outputs. */
-static void weights_set(Weights *w, int inputs, int outputs, ImageFilter filter)
+/* Of inputs values -> `whole`, of which `outputs` are wanted, from `begin` on. */
+static void weights_set(Weights *w, int inputs, int whole, int begin, int outputs,
+                        ImageFilter filter)
 {
     Kernel *kernel = filters[filter].kernel;
-    double scale = (double)inputs / outputs, wide = scale < 1 ? 1 : scale;
+    double scale = (double)inputs / whole, wide = scale < 1 ? 1 : scale;
     double support = filters[filter].support * wide, narrow = 1 / wide;
     int most = (int)ceil(support) * 2 + 1;
     weights_room(w, outputs, (most + TAP_GROUP - 1) / TAP_GROUP * TAP_GROUP);
     double *exact = mem_new((size_t)most * sizeof *exact);
     for (int i = 0; i < outputs; ++i) {
-        double centre = (i + 0.5) * scale, sum = 0;
+        double centre = (begin + i + 0.5) * scale, sum = 0;
         int first = (int)(centre - support + 0.5), end = (int)(centre + support + 0.5);
         if (first < 0) first = 0;
         if (end > inputs) end = inputs;
@@ -193,34 +194,64 @@ static Rows pass_down(const ImageResampler *r, Rows from, int width, uint8_t *to
 
 /* Pillow 13 begins with the rows where that takes more pixels away, by this measure; its bytes
  * depend on the order, since each pass rounds. Found by comparing both orders with it. */
-static bool down_first(ImageBox box, const Image *to)
+static bool down_first(ImageBox box, int width, int height)
 {
-    int narrower = box.width - to->width, lower = box.height - to->height;
+    int narrower = box.width - width, lower = box.height - height;
     return lower > 0 && 2 * (int64_t)narrower < lower;
+}
+
+/* Taps that are counted from the first input that any of them needs; returns it, *count: up to the
+ * last. */
+static int weights_trim(Weights *w, int *count)
+{
+    int first = w->first[0], last = w->outputs - 1;
+    *count = w->first[last] + w->taps[last] - first;
+    for (int i = 0; i <= last; ++i) w->first[i] -= first;
+    return first;
+}
+
+static void copy_rows(Rows from, int width, int height, uint8_t *to)
+{
+    size_t row = (size_t)width * 3;
+    for (int y = 0; y < height; ++y)
+        memcpy(to + (size_t)y * row, from.pixel + (size_t)y * from.step, row);
+}
+
+void image_resample_part(ImageResampler *resampler, const Image *from, ImageBox box, int width,
+                         int height, ImageBox part, Image *to, ImageFilter filter)
+{
+    ImageResampler *r = resampler;
+    Rows rows = {from->pixel, (size_t)from->width * 3};
+    bool across = box.width != width, down = box.height != height;
+    bool first_down = down_first(box, width, height);
+    int columns = part.width, lines = part.height, x = part.x, y = part.y;
+    if (across) {
+        weights_set(&r->across, box.width, width, part.x, part.width, filter);
+        x = weights_trim(&r->across, &columns);
+    }
+    if (down) {
+        weights_set(&r->down, box.height, height, part.y, part.height, filter);
+        y = weights_trim(&r->down, &lines);
+    }
+    rows.pixel += (size_t)(box.y + y) * rows.step + (size_t)(box.x + x) * 3;
+    if (across && down && first_down) {
+        rows = pass_down(r, rows, columns, middle_room(r, columns, part.height));
+        pass_across(r, rows, part.height, to->pixel);
+    } else if (across && down) {
+        rows = pass_across(r, rows, lines, middle_room(r, part.width, lines));
+        pass_down(r, rows, part.width, to->pixel);
+    } else if (across) {
+        pass_across(r, rows, part.height, to->pixel);
+    } else if (down) {
+        pass_down(r, rows, part.width, to->pixel);
+    } else {
+        copy_rows(rows, part.width, part.height, to->pixel);
+    }
 }
 
 void image_resample(ImageResampler *resampler, const Image *from, ImageBox box, Image *to,
                     ImageFilter filter)
 {
-    ImageResampler *r = resampler;
-    Rows rows = {from->pixel, (size_t)from->width * 3};
-    bool across = box.width != to->width, down = box.height != to->height;
-    rows.pixel += (size_t)box.y * rows.step + (size_t)box.x * 3;
-    if (across) weights_set(&r->across, box.width, to->width, filter);
-    if (down) weights_set(&r->down, box.height, to->height, filter);
-    if (across && down && down_first(box, to)) {
-        rows = pass_down(r, rows, box.width, middle_room(r, box.width, to->height));
-        pass_across(r, rows, to->height, to->pixel);
-    } else if (across && down) {
-        rows = pass_across(r, rows, box.height, middle_room(r, to->width, box.height));
-        pass_down(r, rows, to->width, to->pixel);
-    } else if (across) {
-        pass_across(r, rows, to->height, to->pixel);
-    } else if (down) {
-        pass_down(r, rows, to->width, to->pixel);
-    } else {
-        for (int y = 0; y < to->height; ++y)
-            memcpy(to->pixel + (size_t)y * to->width * 3, rows.pixel + (size_t)y * rows.step,
-                   (size_t)to->width * 3);
-    }
+    ImageBox all = {0, 0, to->width, to->height};
+    image_resample_part(resampler, from, box, to->width, to->height, all, to, filter);
 }

@@ -83,14 +83,28 @@ static bool reads_data(const Trainer *t)
            t->schedule->stage_of[last] == stage;
 }
 
+/* Of several files: how many, and a hash of what is said of each. */
+static void tell_set(const DataSet *set, char *out)
+{
+    uint64_t hash = 0;
+    if (!set->file_count) file_describe(set->path, out, TEXT_BYTES);
+    for (int i = 0; i < set->file_count; ++i) {
+        file_describe(set->file[i].path, out, TEXT_BYTES);
+        hash = hash_seeded(out, strlen(out), hash);
+    }
+    if (set->file_count)
+        snprintf(out, TEXT_BYTES, "%d files with hash %016llx", set->file_count,
+                 (unsigned long long)hash);
+}
+
 static void tell_train(const Trainer *t, char *out)
 {
-    if (reads_data(t)) file_describe(t->train_set.path, out, TEXT_BYTES);
+    if (reads_data(t)) tell_set(&t->train_set, out);
 }
 
 static void tell_test(const Trainer *t, char *out)
 {
-    if (t->test_set.samples > 0 && reads_data(t)) file_describe(t->test_set.path, out, TEXT_BYTES);
+    if (t->test_set.samples > 0 && reads_data(t)) tell_set(&t->test_set, out);
 }
 
 static void tell_processor(const Trainer *t, char *out)

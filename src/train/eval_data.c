@@ -16,6 +16,7 @@ Status eval_data_init(EvalData *data, const Trainer *t, const DataSet *set)
                               .micro_count = t->micros_local,
                               .no_x = !t->plan->reads_data,
                               .no_y = !t->plan->reads_labels,
+                              .workers = train_workers(t, set),
                               .slots = (int)t->config->data.prefetch + t->shape.pp + DATA_AHEAD,
                               .backend = t->backend};
     return status_agree(t->world, loader_new(&data->loader, set, t->config, data->plan));

@@ -23,7 +23,21 @@ static size_t batch_bytes(const Trainer *t, const Plan *plan)
     size_t bytes = (size_t)t->micro_batch * sizeof(int64_t);
     if (plan->reads_data) bytes += desc_bytes(g->input);
     if (plan->reads_labels) bytes += (size_t)rows * sizeof(int32_t);
+    if (plan->reads_labels && data_mixes(t->config)) bytes += (size_t)rows * sizeof(int32_t);
     return bytes;
+}
+
+/* What the loader's threads work in. */
+static size_t worker_bytes(const Trainer *t, const Plan *plan)
+{
+    const DataSet *set = &t->train_set;
+    if (!plan->reads_data || !data_resamples(set, t->config)) return 0;
+    return (size_t)train_workers(t, set) * picture_work_bytes(set);
+}
+
+int train_workers(const Trainer *t, const DataSet *set)
+{
+    return data_workers(set, t->config, t->backend->options.threads);
 }
 
 /* In shared memory a channel's places are the receiver's alone. Over MPI and NCCL the sender has as
@@ -57,13 +71,13 @@ TrainBytes train_bytes(const Trainer *t, const Plan *plan)
 {
     /* A device holds the micro-batches that it works on, and what is copied meanwhile; the loader's
      * are the host's. */
+    bool device = t->backend->table->memory;
     int device_slots = plan->batches_out + DATA_AHEAD;
     int slots = t->backend->table->memory ? device_slots : train_data_slots(t, plan);
-    size_t data = (size_t)slots * batch_bytes(t, plan);
+    size_t data = (size_t)slots * batch_bytes(t, plan) + (device ? 0 : worker_bytes(t, plan));
     size_t program = program_bytes(t, plan);
     size_t messages = plan->message_bytes + sender_bytes(t, plan) + staging_bytes(t, plan);
     size_t room = t->saves_beside ? save_copy_bytes(t, plan) : 0;
-    bool device = t->backend->table->memory;
     return (TrainBytes){.params = plan->param_part_bytes,
                         .gradients = plan->gradient_part_bytes,
                         .state = plan->state_bytes,
@@ -75,7 +89,7 @@ TrainBytes train_bytes(const Trainer *t, const Plan *plan)
                         .program = program,
                         .checkpoint = room,
                         .host = device ? (size_t)train_data_slots(t, plan) * batch_bytes(t, plan) +
-                                             plan->staged_bytes + room
+                                             worker_bytes(t, plan) + plan->staged_bytes + room
                                        : 0,
                         .all = plan_bytes(plan) - plan->message_bytes + messages + data + program +
                                (device ? 0 : room)};

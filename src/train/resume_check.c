@@ -46,6 +46,7 @@ static void neutral(Config *c, const Config *now)
     c->train.spike = now->train.spike;
     c->train.check_every = now->train.check_every;
     c->data.prefetch = now->data.prefetch;
+    c->data.workers = now->data.workers;
 }
 
 /* Nor do these where the data are known by what they are. */

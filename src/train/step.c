@@ -20,6 +20,7 @@ static Status open_loader(Trainer *t)
                        .step = t->step % t->steps_per_epoch,
                        .training = true,
                        .slots = train_data_slots(t, t->plan),
+                       .workers = train_workers(t, &t->train_set),
                        .backend = t->backend};
     t->known = t->step;
     return loader_new(&t->loader, &t->train_set, t->config, plan);

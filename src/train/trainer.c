@@ -65,6 +65,11 @@ static Status open_backend(Trainer *t, const DryRun *only)
     threads_bind(t->world->node_rank, t->world->node_size, options.threads);
     TRY(hold_cpu(t));
     const BackendTable *table = c->train.device == DEVICE_CUDA ? &backend_cuda : &backend_cpu;
+    if (!table->host_memory && data_mixes(c))
+        return config_fail_key(c, c->data.mixup > 0 ? "data.mixup" : "data.cutmix",
+                               "the softmax loss of mixed labels is not there on %s: remove it, or "
+                               "set train.device: cpu",
+                               table->name);
     return backend_open(&t->backend, table, options);
 }
 

@@ -7,6 +7,7 @@
 static Status open_set(const World *world, const Config *config, const char *path, DataSet *set)
 {
     Status st = world->rank == 0 ? data_set_open(set, config, path) : OK;
+    if (st == OK && world->rank == 0) st = data_set_sized(set, config);
     if (world->rank == 0 && st == OK) st = data_set_check_labels(set);
     TRY(status_agree(world, st));
     world_bcast(world, set, sizeof *set, 0);

@@ -42,6 +42,8 @@ void use_test_words(void)
         {"model.positions", .text = LIST_TEXT(POSITIONS_WORDS)},
         {"data.layout", .text = LIST_TEXT(LAYOUT_WORDS)},
         {"data.augment", .text = LIST_TEXT(AUGMENT_WORDS)},
+        {"data.filter", .text = LIST_TEXT(FILTER_WORDS)},
+        {"data.shuffle", .text = LIST_TEXT(SHUFFLE_WORDS)},
         {"train.precision", .text = LIST_TEXT(PRECISION_WORDS)},
         {"train.reproducible", .text = LIST_TEXT(REPRODUCIBLE_WORDS)},
         {"train.device", .text = LIST_TEXT(DEVICE_WORDS)},

@@ -93,6 +93,47 @@ static void uncorrelated(void)
     CU_ASSERT_TRUE(fabs(sum / variance / sqrt((double)n)) < 5);
 }
 
-TEST_MAIN("sampler", {"a permutation for n = 1..2000", small}, {"large n", large},
+/* Each sample exactly once, and no window touches more chunks than it holds, with the short one and
+ * one that is cut at both ends. */
+static bool chunks_good(int64_t n, int64_t chunk, int64_t window, int64_t epoch)
+{
+    uint8_t *seen = mem_new((size_t)n), *touched = mem_new((size_t)n);
+    bool good = true;
+    int64_t chunks = 0;
+    for (int64_t i = 0; i < n && good; ++i) {
+        if (i % window == 0) {
+            memset(touched, 0, (size_t)n);
+            chunks = 0;
+        }
+        int64_t s = sampler_in_chunks(n, chunk, window, 11, epoch, i);
+        good = s >= 0 && s < n && !seen[s];
+        if (!good) break;
+        seen[s] = 1;
+        chunks += !touched[s / chunk];
+        touched[s / chunk] = 1;
+        good = chunks <= window / chunk + 2;
+    }
+    mem_free(&seen);
+    mem_free(&touched);
+    return good;
+}
+
+static void in_chunks(void)
+{
+    int bad = 0, moved = 0;
+    for (int64_t n = 1; n <= 90; ++n)
+        for (int64_t chunk = 1; chunk <= 9; ++chunk)
+            for (int64_t epoch = 0; epoch < 2; ++epoch)
+                bad += !chunks_good(n, chunk, chunk * 4, epoch);
+    CU_ASSERT_EQUAL(bad, 0);
+    CU_ASSERT_TRUE(chunks_good(100003, 64, 64 * 16, 2));
+    for (int64_t i = 0; i < 1000; ++i)
+        moved +=
+            sampler_in_chunks(1000, 10, 100, 1, 0, i) != sampler_in_chunks(1000, 10, 100, 1, 1, i);
+    CU_ASSERT_TRUE(moved > 980);
+}
+
+TEST_MAIN("sampler", {"chunks: once each, few at a time", in_chunks},
+          {"a permutation for n = 1..2000", small}, {"large n", large},
           {"keyed by seed and epoch", keyed}, {"balanced", balanced},
           {"uncorrelated", uncorrelated})

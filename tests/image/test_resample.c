@@ -1,28 +1,9 @@
 /* Resampling against Pillow's bytes (tools/golden_resize.py wrote them), with every set of vector
  * instructions that there is. */
-#include "image.h"
 #include "harness.h"
+#include "image/picture.h"
 
 #include <inttypes.h>
-
-static void picture(Image *image, uint32_t seed, int width, int height)
-{
-    image_resize_room(image, width, height);
-    for (uint32_t i = 0; i < (uint32_t)(width * height * 3); ++i) {
-        uint32_t u = (i + 1) * 2654435761u + seed * 2246822519u;
-        u ^= u >> 15;
-        u *= 2246822519u;
-        u ^= u >> 13;
-        image->pixel[i] = (uint8_t)(seed % 2 == 0 ? u >> 24 : u >> 31 ? 255 : 0);
-    }
-}
-
-static uint64_t fnv(const uint8_t *data, int count)
-{
-    uint64_t h = 0xcbf29ce484222325u;
-    for (int i = 0; i < count; ++i) h = (h ^ data[i]) * 0x100000001b3u;
-    return h;
-}
 
 typedef struct Golden {
     uint32_t seed;

@@ -180,6 +180,8 @@ void input_bind(const InputRing *ring, ChunkRun *chunk, Slot *slot, int micro, c
         run->sample = host ? batch->sample : in->sample;
         run->step = of->step;
         run->labels = host ? batch->labels : in->labels;
+        run->labels_other = host ? batch->labels_other : NULL;
+        run->label_share = batch->label_share;
         run->targets = host ? batch->targets : in->targets;
         run->loss_scale = of->scale;
         run->numbers = host ? NULL : numbers;

@@ -52,23 +52,34 @@ void loss_run(WorkBody body, const LossTask *t)
     work_run(body, t, t->l->rows, 4 * t->l->rows * t->l->width);
 }
 
-int64_t label_at(const LossTask *t, int64_t row)
+static int64_t label_check(const LossTask *t, int32_t label)
 {
-    int32_t label = t->run->labels[row];
     if (label < 0 || label >= t->l->classes)
         die("softmax_loss: label %d is outside 0..%lld; check the data set's labels", label,
             (long long)t->l->classes - 1);
     return label;
 }
 
-void softmax_row(const LossTask *t, int64_t row, const SoftmaxRow *known)
+int64_t label_at(const LossTask *t, int64_t row)
 {
+    return label_check(t, t->run->labels[row]);
+}
+
+int64_t other_at(const LossTask *t, int64_t row)
+{
+    return label_check(t, (t->run->labels_other ? t->run->labels_other : t->run->labels)[row]);
+}
+
+void softmax_row(const LossTask *t, int64_t row, const SoftmaxRow *known, float other)
+{
+    const float share = t->run->label_share;
     const float smooth = t->op->spec.smoothing, k = (float)t->l->classes;
     float *y = (float *)t->run->y + row * LOSS_COLUMNS, *lse = (float *)t->run->saved + row;
     memset(y, 0, LOSS_COLUMNS * sizeof *y);
     *lse = 0.0f;
     if (row >= t->real) return;
     y[0] = known->lse - known->truth;
+    if (t->run->labels_other) y[0] = share * y[0] + (1.0f - share) * (known->lse - other);
     if (smooth > 0.0f) y[0] = (1.0f - smooth) * y[0] + smooth * (known->lse - known->sum / k);
     y[1] = (float)known->label_rank;
     y[2] = (float)known->argmax;
@@ -79,11 +90,13 @@ static void softmax_body(const void *task, int64_t begin, int64_t end)
 {
     const LossTask *t = task;
     for (int64_t r = begin; r < end; ++r) {
+        const SimdTable *simd = simd_table(t->l->type);
         SoftmaxRow row = {0};
-        if (r < t->real)
-            row =
-                simd_table(t->l->type)->softmax(logits_at(t, r), t->l->width, (int)label_at(t, r));
-        softmax_row(t, r, &row);
+        float other = 0;
+        if (r < t->real) row = simd->softmax(logits_at(t, r), t->l->width, (int)label_at(t, r));
+        if (r < t->real && t->run->labels_other)
+            simd->to_floats(&other, element_at(logits_at(t, r), other_at(t, r), t->l->type), 1);
+        softmax_row(t, r, &row, other);
     }
 }
 
@@ -100,16 +113,21 @@ static void softmax_forward(Op *op, const OpRun *run)
 static SoftmaxGrad grad_of(const LossTask *t, int64_t row)
 {
     const float smooth = t->op->spec.smoothing, scale = t->run->loss_scale;
-    int64_t label = label_at(t, row) - t->l->first;
+    const bool mixed = t->run->labels_other != NULL;
+    const float share = mixed ? t->run->label_share : 1.0f;
+    int64_t label = label_at(t, row) - t->l->first, other = other_at(t, row) - t->l->first;
     bool here = label >= 0 && label < t->l->width;
+    bool other_here = mixed && other >= 0 && other < t->l->width;
     return (SoftmaxGrad){.x = logits_at(t, row),
                          .dx = element_out(t->run->dx[0], row * t->l->width, t->l->type),
                          .n = t->l->width,
                          .label = here ? (int)label : 0,
+                         .other = other_here ? (int)other : 0,
                          .lse = ((const float *)t->run->saved)[row],
                          .scale = scale,
                          .base = smooth / (float)t->l->classes,
-                         .hit = here ? scale * (1.0f - smooth) : 0};
+                         .hit = here ? scale * (1.0f - smooth) * share : 0,
+                         .hit_other = other_here ? scale * (1.0f - smooth) * (1.0f - share) : 0};
 }
 
 static void softmax_grad_body(const void *task, int64_t begin, int64_t end)

@@ -27,10 +27,12 @@ static inline const void *logits_at(const LossTask *t, int64_t row)
 
 /* The row's label, checked. */
 int64_t label_at(const LossTask *t, int64_t row);
+/* The other label of mixed rows, checked; where rows are not mixed, the label. */
+int64_t other_at(const LossTask *t, int64_t row);
 void loss_run(WorkBody body, const LossTask *t);
 
-/* Of one row: y and the log-sum-exp, from what is known of its logits. */
-void softmax_row(const LossTask *t, int64_t row, const SoftmaxRow *known);
+/* Of one row: y and the log-sum-exp, from what is known of its logits, and the other label's. */
+void softmax_row(const LossTask *t, int64_t row, const SoftmaxRow *known, float other);
 
 /* softmax_sliced.c */
 size_t softmax_sliced_workspace(const Loss *l, int ranks);

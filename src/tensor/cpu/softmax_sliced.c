@@ -8,8 +8,8 @@
 
 /* What a rank knows of a row. As floats: class numbers are exact up to 2^24. */
 typedef struct Known {
-    /* truth: 0 where the label is another rank's */
-    float lse, sum, truth, top, argmax;
+    /* truth, other: 0 where the label is another rank's */
+    float lse, sum, truth, other, top, argmax;
 } Known;
 enum { KNOWN = sizeof(Known) / sizeof(float) };
 
@@ -45,6 +45,17 @@ static int64_t place_at(const LossTask *t, int64_t row)
     return label_at(t, row) - t->l->first;
 }
 
+/* The other label's logit, if it is here. */
+static float other_here(const LossTask *t, int64_t row)
+{
+    float value = 0;
+    int64_t place = other_at(t, row) - t->l->first;
+    if (place >= 0 && place < t->l->width)
+        simd_table(t->l->type)
+            ->to_floats(&value, element_at(logits_at(t, row), place, t->l->type), 1);
+    return value;
+}
+
 static bool is_here(const LossTask *t, int64_t place)
 {
     return place >= 0 && place < t->l->width;
@@ -67,6 +78,7 @@ static void know_body(const void *task, int64_t begin, int64_t end)
         *known = (Known){.lse = row.lse,
                          .sum = row.sum,
                          .truth = is_here(t, place) ? row.truth : 0,
+                         .other = other_here(t, r),
                          .top = top,
                          .argmax = (float)(t->l->first + row.argmax)};
     }
@@ -127,7 +139,10 @@ static void result_body(const void *task, int64_t begin, int64_t end)
         if (r < t->real) row = merge(s, r);
         for (int k = 0; k < t->op->spec.slice.ranks; ++k)
             row.label_rank += (int)s->table.all_label_ranks[r + k * t->l->rows];
-        softmax_row(t, r, &row);
+        const Known *of = s->table.all_known + r;
+        float other = 0;
+        if (r < t->real) other = of[rank_of(t, other_at(t, r)) * t->l->rows].other;
+        softmax_row(t, r, &row, other);
     }
 }
 

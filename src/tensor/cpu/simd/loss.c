@@ -94,10 +94,13 @@ void SIMD_NAME(softmax_grad)(const SoftmaxGrad *args)
     const SoftmaxGrad a = *args;
     const Elem *x = a.x;
     Elem *dx = a.dx;
-    const float truth = value_of(x[a.label]);
+    const float truth = value_of(x[a.label]), other = value_of(x[a.other]);
     const int64_t n = a.n;
     EACH(dx, a.scale * (exp_fast(value_of(x[i]) - a.lse) - a.base))
     dx[a.label] = elem_of(a.scale * (exp_fast(truth - a.lse) - a.base) - a.hit);
+    if (a.hit_other == 0) return;
+    const float hit = a.other == a.label ? a.hit + a.hit_other : a.hit_other;
+    dx[a.other] = elem_of(a.scale * (exp_fast(other - a.lse) - a.base) - hit);
 }
 
 double SIMD_NAME(squared_error)(const void *values, const float *target, int64_t n)

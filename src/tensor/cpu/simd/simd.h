@@ -87,13 +87,14 @@ typedef struct SoftmaxRow {
     int label_rank, argmax;
 } SoftmaxRow;
 
-/* dx = scale * (exp(x - lse) - base), less `hit` at the label. dx may be x. */
+/* dx = scale * (exp(x - lse) - base), less `hit` at the label and `hit_other` at another, which may
+ * be the same. dx may be x. */
 typedef struct SoftmaxGrad {
     const void *x;
     void *dx;
     int64_t n;
-    int label;
-    float lse, scale, base, hit;
+    int label, other;
+    float lse, scale, base, hit, hit_other;
 } SoftmaxGrad;
 
 /* One head of attention. Rows of q, k, v and of their gradients are `stride` apart, those of y and

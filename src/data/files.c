@@ -1,0 +1,136 @@
+/* Several files as one set: data.train: [a.h5, b.h5]. Samples are numbered through, in the order of
+ * the list. All but how many there are and how they are stored must be alike; mean and deviation
+ * are the first file's. Tokens are refused: a sample would have to end where a file does. */
+#include "data_private.h"
+
+#include <string.h>
+
+static DataPlace place_of(const DataArray *a)
+{
+    return (DataPlace){a->dim[0], a->offset, a->chunk_rows};
+}
+
+static void place_put(DataArray *a, const DataPlace *p)
+{
+    a->dim[0] = p->rows;
+    a->offset = p->offset;
+    a->chunk_rows = p->chunk_rows;
+}
+
+void data_set_file(const DataSet *set, int i, DataSet *file)
+{
+    const DataFile *f = &set->file[i];
+    *file = *set;
+    file->file_count = 0;
+    file->samples = f->samples;
+    memcpy(file->path, f->path, sizeof file->path);
+    place_put(&file->x, &f->x);
+    place_put(&file->y, &f->y);
+    place_put(&file->index, &f->index);
+    place_put(&file->orient, &f->orient);
+}
+
+int files_find(const DataSet *set, int64_t sample)
+{
+    int low = 0, high = set->file_count;
+    while (high - low > 1) {
+        int middle = (low + high) / 2;
+        if (set->file[middle].first <= sample)
+            low = middle;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static bool array_alike(const DataArray *a, const DataArray *b, int first_dim)
+{
+    if (a->type != b->type || a->ndim != b->ndim) return false;
+    for (int i = first_dim; i < a->ndim; ++i)
+        if (a->dim[i] != b->dim[i]) return false;
+    return true;
+}
+
+static Status differs(const DataSet *set, const DataSet *other, const char *what)
+{
+    return fail(ERR_DATA, "%s: %s are not those of %s, so the two cannot be one set", other->path,
+                what, set->path);
+}
+
+static Status files_alike(const DataSet *set, const DataSet *other)
+{
+    char x[DIMS_TEXT], y[DIMS_TEXT];
+    if (set->kind != other->kind || set->encoded != other->encoded)
+        return differs(set, other, "its samples");
+    if (!array_alike(&set->x, &other->x, 1))
+        return fail(ERR_DATA,
+                    "%s: its samples are %s of %s, those of %s are %s of %s: they cannot be one "
+                    "set",
+                    other->path, dims_text(&other->x, x), element_name(other->x.type), set->path,
+                    dims_text(&set->x, y), element_name(set->x.type));
+    if (!array_alike(&set->y, &other->y, 1)) return differs(set, other, "its labels or targets");
+    if (set->oriented != other->oriented) return differs(set, other, "its pictures' orientations");
+    if (set->classes == other->classes) return OK;
+    return fail(ERR_DATA,
+                "%s: has %lld classes, %s has %lld: they cannot be one set, unless model.classes "
+                "says how many there are",
+                other->path, (long long)other->classes, set->path, (long long)set->classes);
+}
+
+static void larger(int64_t *a, int64_t b)
+{
+    if (b > *a) *a = b;
+}
+
+static void files_add(DataSet *set, const DataSet *other)
+{
+    DataFile *f = &set->file[set->file_count++];
+    memcpy(f->path, other->path, sizeof f->path);
+    f->samples = other->samples;
+    f->x = place_of(&other->x);
+    f->y = place_of(&other->y);
+    f->index = place_of(&other->index);
+    f->orient = place_of(&other->orient);
+    /* the first has brought its own */
+    if (set->file_count == 1) return;
+    f->first = set->samples;
+    set->samples += other->samples;
+    set->x.dim[0] += other->x.dim[0];
+    set->y.dim[0] += other->y.dim[0];
+    if (set->encoded) set->index.dim[0] += other->samples;
+    if (set->oriented) set->orient.dim[0] += other->samples;
+    larger(&set->x.chunk_rows, other->x.chunk_rows);
+    if (other->x.offset < 0) set->x.offset = -1;
+}
+
+static Status file_open(DataSet *set, const Config *config, const char *path, DataSet *other)
+{
+    bool first = set->file_count == 0;
+    TRY(data_set_open_file(first ? set : other, config, path));
+    if (first) *other = *set;
+    if (data_kind(other)->next_token)
+        return fail(ERR_DATA,
+                    "%s: holds tokens, and a list of token files cannot be one set: import the "
+                    "texts as one file",
+                    path);
+    if (!first) TRY(files_alike(set, other));
+    files_add(set, other);
+    return OK;
+}
+
+Status files_open(DataSet *set, const Config *config, const char *paths)
+{
+    char *rest = mem_text(paths), *walk = rest, *path;
+    DataSet *other = mem_new(sizeof *other);
+    Status st = OK;
+    set->file_count = 0;
+    while (st == OK && (path = strsep(&walk, "\n"))) {
+        if (set->file_count == DATA_FILES)
+            st = fail(ERR_CONFIG, "a list of more than %d files cannot be one set", DATA_FILES);
+        else
+            st = file_open(set, config, path, other);
+    }
+    mem_free(&other);
+    mem_free(&rest);
+    return st;
+}

@@ -1,0 +1,185 @@
+/* Fills rows of micro-batches: reads, decodes, augments, mixes. What a row holds depends on its
+ * sample, epoch and seed alone, so that rows may be filled in any order by any thread. */
+#include "fill.h"
+
+#include <string.h>
+
+enum { RUN_BYTES = 4 << 20 };
+
+void fill_scratch_init(FillScratch *scratch, const Fill *f)
+{
+    bool tokens = data_kind(&f->set)->next_token;
+    int64_t n = f->plan.micro_batch, bytes = f->set.x.sample_bytes, run = RUN_BYTES / bytes;
+    *scratch = (FillScratch){.raw_samples = f->plan.training || run < 1 ? 1 : run < n ? run : n};
+    if (tokens) scratch->raw_samples = f->set.context + 1;
+    if (f->resamples && !f->plan.no_x)
+        scratch->work = picture_work_new(&f->set, f->config);
+    else if (tokens || !f->plan.no_x)
+        scratch->raw = mem_new((size_t)(scratch->raw_samples * bytes));
+    if (f->mixes && !f->plan.no_x)
+        scratch->spare = mem_new((size_t)f->sample_floats * sizeof *scratch->spare);
+}
+
+void fill_scratch_fini(FillScratch *scratch)
+{
+    picture_work_free(&scratch->work);
+    mem_free(&scratch->raw);
+    mem_free(&scratch->spare);
+}
+
+/* One NaN would spread to all parameters, and a relu would hide it from the loss. */
+static Status not_finite(const Fill *f, const DataArray *array, int64_t sample)
+{
+    return fail(ERR_DATA,
+                "%s: sample %lld of %s holds a value that is not a finite number; correct the data "
+                "set, `weft data check` reads all of it",
+                f->set.path, (long long)sample, array->name);
+}
+
+/* The label or the targets of row r, whichever there is. */
+static Status row_read(const Fill *f, Batch *b, int64_t r)
+{
+    int64_t width = f->set.target_width;
+    float *target = b->targets ? b->targets + r * width : NULL;
+    TRY(reader_get(f->reader, b->sample[r], NULL, b->labels ? b->labels + r : NULL, target));
+    if (target && element_not_finite(ELEM_F32, target, width) >= 0)
+        return not_finite(f, &f->set.y, b->sample[r]);
+    return OK;
+}
+
+static Status row_augment(const Fill *f, Batch *b, int64_t r, const uint8_t *raw)
+{
+    if (element_not_finite(f->set.x.type, raw, f->sample_floats) >= 0)
+        return not_finite(f, &f->set.x, b->sample[r]);
+    augment_sample(&f->set, f->config, f->plan.training, b->epoch, b->sample[r], raw,
+                   b->x + r * f->sample_floats);
+    return OK;
+}
+
+/* Sample i is T tokens from i * T on; its labels begin one later. Each must be in the vocabulary: a
+ * row of the embedding is taken by it. */
+static Status row_tokens(const Fill *f, FillScratch *s, Batch *b, int64_t r)
+{
+    const DataArray *x = &f->set.x;
+    int64_t context = f->set.context, first = b->sample[r] * context + (b->tokens ? 0 : 1);
+    int64_t count = context + (b->tokens && b->labels ? 1 : 0);
+    const uint8_t *label = s->raw + (b->tokens ? x->sample_bytes : 0);
+    if (!b->tokens && !b->labels) return OK;
+    TRY(reader_get_run(f->reader, first, count, s->raw));
+    int64_t bad = element_outside(x->type, s->raw, count, f->set.vocab);
+    if (bad >= 0)
+        return token_fail(&f->set, first + bad,
+                          element_integer(x->type, s->raw + bad * x->sample_bytes));
+    if (b->tokens) element_int32(x->type, b->tokens + r * context, s->raw, context);
+    if (b->labels) element_int32(x->type, b->labels + r * context, label, context);
+    return OK;
+}
+
+static Status row_fill(const Fill *f, FillScratch *s, Batch *b, int r)
+{
+    if (b->x && s->work) {
+        TRY(picture_sample(s->work, f->reader, f->plan.training, b->epoch, b->sample[r],
+                           b->x + r * f->sample_floats));
+    } else if (b->x) {
+        TRY(reader_get(f->reader, b->sample[r], s->raw, NULL, NULL));
+        TRY(row_augment(f, b, r, s->raw));
+    }
+    return row_read(f, b, r);
+}
+
+static Status fill_one_by_one(const Fill *f, FillScratch *s, Batch *b, int first, int count,
+                              int *bad)
+{
+    bool tokens = data_kind(&f->set)->next_token, hints = (tokens || b->x) && !f->set.encoded;
+    for (int r = first; r < first + count; ++r) {
+        *bad = r;
+        if (hints && r + 1 < first + count) reader_hint(f->reader, b->sample[r + 1]);
+        TRY(tokens ? row_tokens(f, s, b, r) : row_fill(f, s, b, r));
+    }
+    return OK;
+}
+
+/* Samples that follow each other: x in long reads. */
+static Status fill_in_runs(const Fill *f, FillScratch *s, Batch *b, int first, int count, int *bad)
+{
+    int end = first + count;
+    *bad = first;
+    for (int64_t at = first; b->x && at < end; at += s->raw_samples) {
+        int64_t n = end - at < s->raw_samples ? end - at : s->raw_samples;
+        TRY(reader_get_run(f->reader, b->sample[at], n, s->raw));
+        for (int64_t i = 0; i < n; ++i) {
+            *bad = (int)(at + i);
+            TRY(row_augment(f, b, at + i, s->raw + i * f->set.x.sample_bytes));
+        }
+    }
+    for (int r = first; r < end; ++r) {
+        *bad = r;
+        TRY(row_read(f, b, r));
+    }
+    return OK;
+}
+
+Status fill_rows(const Fill *fill, FillScratch *scratch, Batch *batch, int first, int count,
+                 int *bad)
+{
+    bool runs = !fill->plan.training && !scratch->work && !data_kind(&fill->set)->next_token;
+    return runs ? fill_in_runs(fill, scratch, batch, first, count, bad)
+                : fill_one_by_one(fill, scratch, batch, first, count, bad);
+}
+
+/* Clears what the rows beyond `rows` held the last time around: `each` values a row. */
+static void pad_floats(const Fill *f, const Batch *b, float *at, int64_t each)
+{
+    int64_t rest = (f->plan.micro_batch - b->rows) * each;
+    if (at) memset(at + b->rows * each, 0, (size_t)rest * sizeof *at);
+}
+
+static void pad_integers(const Fill *f, const Batch *b, int32_t *at, int64_t each)
+{
+    int64_t rest = (f->plan.micro_batch - b->rows) * each;
+    if (at) memset(at + b->rows * each, 0, (size_t)rest * sizeof *at);
+}
+
+static void pad(const Fill *f, Batch *b)
+{
+    pad_floats(f, b, b->x, f->sample_floats);
+    pad_integers(f, b, b->tokens, f->set.context);
+    pad_integers(f, b, b->labels, f->row_labels);
+    pad_integers(f, b, b->labels_other, f->row_labels);
+    pad_floats(f, b, b->targets, f->set.target_width);
+    for (int64_t r = b->rows; r < f->plan.micro_batch; ++r) b->sample[r] = -1;
+}
+
+static int64_t sample_at(const Fill *f, int64_t epoch, int64_t position)
+{
+    uint64_t seed = (uint64_t)f->config->run.seed;
+    const ShufflePlan *s = &f->shuffle;
+    if (!f->plan.training) return position;
+    if (s->chunk < 1) return sampler_at(f->set.samples, seed, epoch, position);
+    return sampler_in_chunks(f->set.samples, s->chunk, s->window, seed, epoch, position);
+}
+
+void fill_begin(const Fill *fill, Batch *batch, int64_t epoch, int64_t step, int micro)
+{
+    const Fill *f = fill;
+    const LoaderPlan *p = &f->plan;
+    Batch *b = batch;
+    b->epoch = epoch;
+    b->step = step;
+    b->micro = micro;
+    int64_t first = step * p->batch + micro * p->micro_batch, left = f->set.samples - first;
+    if (micro >= p->batch / p->micro_batch) left = 0;
+    b->rows = (int)(left < 0 ? 0 : left < p->micro_batch ? left : p->micro_batch);
+    pad(f, b);
+    for (int r = 0; r < b->rows; ++r) b->sample[r] = sample_at(f, epoch, first + r);
+}
+
+void fill_end(const Fill *fill, FillScratch *scratch, Batch *batch)
+{
+    batch->label_share = 1;
+    if (!fill->mixes) return;
+    Mix mix = mix_choose(&fill->set, fill->config, batch);
+    mix_images(&mix, &fill->set, batch, scratch->spare);
+    mix_labels(batch);
+    batch->label_share = mix.share;
+}

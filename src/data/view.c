@@ -1,0 +1,198 @@
+/* Which part of a picture is taken, and what size it is brought to: pure, out of sizes, keys and
+ * random words. As torchvision has it: RandomResizedCrop, Resize of the short side, RandomCrop,
+ * CenterCrop, RandomErasing. Python rounds halves to even, and so does rint. */
+#include "data_private.h"
+
+#include <math.h>
+
+int64_t draw_below(uint32_t word, int64_t below)
+{
+    return (int64_t)(((uint64_t)word * (uint64_t)below) >> 32);
+}
+
+double draw_between(uint32_t word, double lo, double hi)
+{
+    return lo + (hi - lo) * ((double)word * 0x1p-32);
+}
+
+static bool jitters(const Config *c)
+{
+    const ConfigList *j = &c->data.color_jitter;
+    for (int i = 0; i < j->count; ++i)
+        if (j->value[i] > 0) return true;
+    return false;
+}
+
+bool data_resamples(const DataSet *set, const Config *c)
+{
+    if (!data_kind(set)->augments) return false;
+    if (set->encoded) return true;
+    return c && (c->data.resize || c->data.random_resized_crop || c->data.random_crop ||
+                 c->data.center_crop || jitters(c));
+}
+
+/* The square that is cut out; 0: none. */
+static int64_t square(const Config *c)
+{
+    if (c->data.random_resized_crop) return c->data.random_resized_crop;
+    return c->data.random_crop ? c->data.random_crop : c->data.center_crop;
+}
+
+/* What the short side is brought to before the square is cut out; 0: nothing is. */
+static int64_t short_side(const DataSet *set, const Config *c)
+{
+    if (c->data.resize || !set->encoded) return c->data.resize;
+    return (2 * 8 * square(c) + 7) / 14;
+}
+
+/* The long side is cut to a whole number. */
+static void resized(int64_t side, int *width, int *height)
+{
+    int64_t w = *width, h = *height;
+    *width = (int)(w <= h ? side : side * w / h);
+    *height = (int)(w <= h ? side * h / w : side);
+}
+
+static Status resampled_check(const DataSet *set, const Config *c, const char *key)
+{
+    if (set->encoded || (set->x.type == ELEM_U8 && (set->channels == 1 || set->channels == 3)))
+        return OK;
+    return config_fail_key(c, key, "%s: only uint8 images of 1 or 3 channels are resampled", //
+                           set->path);
+}
+
+Status view_shape(DataSet *set, const Config *c)
+{
+    if (!data_kind(set)->augments) return OK;
+    if (!c || !data_resamples(set, c)) {
+        if (set->encoded) set->height = set->width = 0;
+        return OK;
+    }
+    int64_t side = square(c), random = c->data.random_resized_crop + c->data.random_crop;
+    const char *key = c->data.random_resized_crop ? "data.random_resized_crop"
+                      : c->data.random_crop       ? "data.random_crop"
+                      : c->data.center_crop       ? "data.center_crop"
+                      : c->data.resize            ? "data.resize"
+                                                  : "data.color_jitter";
+    TRY(resampled_check(set, c, key));
+    if (random && c->data.center_crop && c->data.center_crop != random)
+        return config_fail_key(c, "data.center_crop",
+                               "is %lld and %s %lld: the model takes images of one size",
+                               (long long)c->data.center_crop, key, (long long)random);
+    if (set->encoded && !side) {
+        set->height = set->width = 0;
+        return OK;
+    }
+    int width = (int)set->width, height = (int)set->height;
+    if (!set->encoded && c->data.resize) resized(c->data.resize, &width, &height);
+    if (side && !set->encoded && !c->data.random_resized_crop && (width < side || height < side))
+        return config_fail_key(c, key, "is %lld, images of %s are %dx%d: set data.resize",
+                               (long long)side, set->path, width, height);
+    set->width = side ? side : width;
+    set->height = side ? side : height;
+    return OK;
+}
+
+Status data_set_sized(const DataSet *set, const Config *c)
+{
+    if (!set->encoded || set->height > 0) return OK;
+    return config_fail_key(c, "data.random_resized_crop",
+                           "%s holds pictures of many sizes: set data.random_resized_crop, "
+                           "data.random_crop or data.center_crop to the model's size, as 224",
+                           set->path);
+}
+
+static PictureView whole(const DataSet *set, const Config *c, int width, int height)
+{
+    PictureView v = {.box = {0, 0, width, height}, .width = width, .height = height};
+    int64_t side = short_side(set, c);
+    if (side) resized(side, &v.width, &v.height);
+    v.part = (ImageBox){0, 0, (int)set->width, (int)set->height};
+    return v;
+}
+
+/* Where a part lies that is in the middle; what is too small has a border on both sides. */
+static int middle(int of, int part)
+{
+    return of >= part ? (int)rint((of - part) / 2.0) : -((part - of) / 2);
+}
+
+PictureView view_evaluation(const DataSet *set, const Config *c, int width, int height)
+{
+    PictureView v = whole(set, c, width, height);
+    v.part.x = middle(v.width, v.part.width);
+    v.part.y = middle(v.height, v.part.height);
+    return v;
+}
+
+/* Where ten tries find none: the middle, cut only as far as the bounds of the ratio ask. */
+static ImageBox middle_box(int width, int height, double least, double most)
+{
+    double ratio = (double)width / height;
+    int w = width, h = height;
+    if (ratio < least)
+        h = (int)rint(w / least);
+    else if (ratio > most)
+        w = (int)rint(h * most);
+    return (ImageBox){(width - w) / 2, (height - h) / 2, w, h};
+}
+
+static ImageBox resized_crop(const Config *c, RngKey key, int width, int height)
+{
+    const double *scale = c->data.crop_scale.value, *ratio = c->data.crop_ratio.value;
+    double area = (double)width * height;
+    for (int t = 0; t < DRAW_TRIES; ++t) {
+        uint32_t r[4];
+        rng_block(key, (uint64_t)(DRAW_RESIZED_CROP + t), r);
+        double take = area * draw_between(r[0], scale[0], scale[1]);
+        double aspect = exp(draw_between(r[1], log(ratio[0]), log(ratio[1])));
+        double w = rint(sqrt(take * aspect)), h = rint(sqrt(take / aspect));
+        if (w < 1 || h < 1 || w > width || h > height) continue;
+        int y = (int)draw_below(r[2], height - (int)h + 1);
+        int x = (int)draw_below(r[3], width - (int)w + 1);
+        return (ImageBox){x, y, (int)w, (int)h};
+    }
+    return middle_box(width, height, ratio[0], ratio[1]);
+}
+
+bool view_training(PictureView *view, const DataSet *set, const Config *c, RngKey key, int width,
+                   int height)
+{
+    int side = (int)square(c);
+    if (c->data.random_resized_crop) {
+        *view = (PictureView){.box = resized_crop(c, key, width, height),
+                              .part = {0, 0, side, side},
+                              .width = side,
+                              .height = side};
+        return true;
+    }
+    *view = view_evaluation(set, c, width, height);
+    if (!c->data.random_crop) return true;
+    if (view->width < side || view->height < side) return false;
+    uint32_t r[4];
+    rng_block(key, DRAW_CROP, r);
+    view->part.y = (int)draw_below(r[0], view->height - side + 1);
+    view->part.x = (int)draw_below(r[1], view->width - side + 1);
+    return true;
+}
+
+ImageBox view_erasing(const DataSet *set, const Config *c, RngKey key)
+{
+    const double scale[2] = {0.02, 0.33}, ratio[2] = {0.3, 3.3};
+    int64_t height = set->height, width = set->width;
+    double area = (double)height * (double)width;
+    uint32_t r[4];
+    rng_block(key, DRAW_ERASE, r);
+    if (c->data.erasing <= 0 || draw_between(r[0], 0, 1) >= c->data.erasing) return (ImageBox){0};
+    for (int t = 0; t < DRAW_TRIES; ++t) {
+        rng_block(key, (uint64_t)(DRAW_ERASE_BOX + t), r);
+        double take = area * draw_between(r[0], scale[0], scale[1]);
+        double aspect = exp(draw_between(r[1], log(ratio[0]), log(ratio[1])));
+        double h = rint(sqrt(take * aspect)), w = rint(sqrt(take / aspect));
+        if (h >= (double)height || w >= (double)width) continue;
+        int y = (int)draw_below(r[2], height - (int64_t)h + 1);
+        int x = (int)draw_below(r[3], width - (int64_t)w + 1);
+        return (ImageBox){x, y, (int)w, (int)h};
+    }
+    return (ImageBox){0};
+}

@@ -1,0 +1,203 @@
+/* What part of a picture is taken: sizes and offsets as torchvision has them, the distribution of
+ * random resized crops and of erased rectangles, and mixing in pairs. Seeds are fixed. */
+#include "data/data_private.h"
+#include "harness.h"
+
+#include <math.h>
+
+static Config config_pictures(void)
+{
+    static double scale[] = {0.08, 1}, ratio[] = {0.75, 4.0 / 3};
+    Config c = {.run.seed = 7};
+    c.data.crop_scale = (ConfigList){2, scale};
+    c.data.crop_ratio = (ConfigList){2, ratio};
+    return c;
+}
+
+static DataSet set_of(int side)
+{
+    return (DataSet){.kind = DATA_IMAGE,
+                     .encoded = true,
+                     .channels = 3,
+                     .height = side,
+                     .width = side,
+                     .path = "set"};
+}
+
+/* From torchvision: Resize(n) and CenterCrop(c) of width x height. */
+static void test_evaluation(void)
+{
+    static const struct {
+        int width, height, resize, crop, to_width, to_height, x, y;
+    } want[] = {
+        {500, 375, 256, 224, 341, 256, 58, 16},
+        {375, 500, 256, 224, 256, 341, 16, 58},
+        {500, 375, 232, 224, 309, 232, 42, 4},
+        {33, 47, 7, 6, 7, 9, 0, 2},
+        {47, 33, 8, 5, 11, 8, 3, 2},
+        {64, 64, 30, 37, 30, 30, -3, -3},
+    };
+    for (size_t i = 0; i < sizeof want / sizeof *want; ++i) {
+        DataSet set = set_of(want[i].crop);
+        Config c = config_pictures();
+        c.data.resize = want[i].resize;
+        c.data.center_crop = want[i].crop;
+        PictureView v = view_evaluation(&set, &c, want[i].width, want[i].height);
+        CU_ASSERT(v.width == want[i].to_width && v.height == want[i].to_height);
+        CU_ASSERT(v.part.x == want[i].x && v.part.y == want[i].y);
+    }
+    /* 224 out of 256 is the default */
+    DataSet set = set_of(224);
+    Config c = config_pictures();
+    c.data.random_resized_crop = 224;
+    PictureView v = view_evaluation(&set, &c, 500, 375);
+    CU_ASSERT(v.height == 256 && v.width == 341 && v.part.width == 224);
+}
+
+typedef struct Moments {
+    double sum, squares;
+    int count;
+} Moments;
+
+static void add(Moments *m, double v)
+{
+    m->sum += v;
+    m->squares += v * v;
+    ++m->count;
+}
+
+/* Deviations of the mean from `want`, whose spread is that of the values. */
+static double off(const Moments *m, double want)
+{
+    double mean = m->sum / m->count, variance = m->squares / m->count - mean * mean;
+    return fabs(mean - want) / sqrt(variance / m->count);
+}
+
+/* Of a square every first try fits but for the largest: with scale up to .5 and no extreme ratio
+ * all do, so that area, ratio and place are as drawn. */
+static void test_resized_crop(void)
+{
+    enum { N = 20000, SIDE = 1000 };
+    double scale[] = {0.1, 0.5}, ratio[] = {0.75, 4.0 / 3};
+    Config c = config_pictures();
+    DataSet set = set_of(224);
+    Moments area = {0}, area2 = {0}, aspect = {0}, aspect2 = {0}, x = {0}, y = {0};
+    c.data.random_resized_crop = 224;
+    c.data.crop_scale = (ConfigList){2, scale};
+    c.data.crop_ratio = (ConfigList){2, ratio};
+    for (int i = 0; i < N; ++i) {
+        PictureView v;
+        CU_ASSERT(view_training(&v, &set, &c, augment_key(&c, 1, i), SIDE, SIDE));
+        double a = (double)v.box.width * v.box.height / ((double)SIDE * SIDE);
+        double r = log((double)v.box.width / v.box.height) / log(4.0 / 3);
+        add(&area, a);
+        add(&area2, (a - 0.3) * (a - 0.3));
+        add(&aspect, r);
+        add(&aspect2, r * r);
+        add(&x, (double)v.box.x / (SIDE - v.box.width));
+        add(&y, (double)v.box.y / (SIDE - v.box.height));
+        CU_ASSERT(v.box.x >= 0 && v.box.x + v.box.width <= SIDE);
+        CU_ASSERT(v.width == 224 && v.part.width == 224);
+    }
+    CU_ASSERT(off(&area, 0.3) < 4 && off(&area2, 0.16 / 12) < 4);
+    CU_ASSERT(off(&aspect, 0) < 4 && off(&aspect2, 1.0 / 3) < 4);
+    CU_ASSERT(off(&x, 0.5) < 4 && off(&y, 0.5) < 4);
+}
+
+/* No try fits a strip: the middle, cut as far as the ratio asks. */
+static void test_strip(void)
+{
+    double scale[] = {1, 1};
+    Config c = config_pictures();
+    DataSet set = set_of(224);
+    PictureView v;
+    c.data.random_resized_crop = 224;
+    c.data.crop_scale = (ConfigList){2, scale};
+    CU_ASSERT(view_training(&v, &set, &c, augment_key(&c, 0, 1), 1000, 100));
+    CU_ASSERT(v.box.width == 133 && v.box.height == 100 && v.box.x == 433 && v.box.y == 0);
+    CU_ASSERT(view_training(&v, &set, &c, augment_key(&c, 0, 1), 90, 900));
+    CU_ASSERT(v.box.width == 90 && v.box.height == 120 && v.box.y == 390);
+}
+
+static void test_random_crop(void)
+{
+    Config c = config_pictures();
+    DataSet set = set_of(224);
+    PictureView v;
+    int least = 1000, most = -1;
+    c.data.random_crop = 224;
+    c.data.resize = 256;
+    for (int i = 0; i < 2000; ++i) {
+        CU_ASSERT(view_training(&v, &set, &c, augment_key(&c, 0, i), 500, 375));
+        CU_ASSERT(v.width == 341 && v.height == 256 && v.box.width == 500);
+        if (v.part.x < least) least = v.part.x;
+        if (v.part.x > most) most = v.part.x;
+    }
+    CU_ASSERT(least == 0 && most == 341 - 224);
+    c.data.resize = 200;
+    CU_ASSERT(!view_training(&v, &set, &c, augment_key(&c, 0, 0), 500, 375));
+}
+
+static void test_erasing(void)
+{
+    enum { N = 20000, SIDE = 200 };
+    Config c = config_pictures();
+    DataSet set = set_of(SIDE);
+    Moments share = {0}, area = {0};
+    c.data.erasing = 0.25;
+    for (int i = 0; i < N; ++i) {
+        ImageBox b = view_erasing(&set, &c, augment_key(&c, 3, i));
+        add(&share, b.height > 0);
+        if (b.height) add(&area, (double)b.width * b.height / ((double)SIDE * SIDE));
+        CU_ASSERT(b.x >= 0 && b.y >= 0 && b.x + b.width <= SIDE && b.y + b.height <= SIDE);
+    }
+    CU_ASSERT(off(&share, 0.25) < 4);
+    CU_ASSERT(off(&area, (0.02 + 0.33) / 2) < 4);
+}
+
+/* Shares of Beta(a, a): mean 1/2, variance 1 / (4 (2a + 1)); of a cut the box's area. */
+static void test_mix_shares(void)
+{
+    static const double alpha[] = {0.2, 1, 3};
+    DataSet set = set_of(64);
+    for (int k = 0; k < 3; ++k) {
+        Config c = config_pictures();
+        Moments mean = {0}, spread = {0};
+        int cuts = 0;
+        c.data.mixup = c.data.cutmix = alpha[k];
+        for (int i = 0; i < 20000; ++i) {
+            Batch b = {.epoch = 1, .step = i / 4, .micro = i % 4};
+            Mix m = mix_choose(&set, &c, &b);
+            cuts += m.cut;
+            if (m.cut)
+                CU_ASSERT(fabs(1 - (double)m.box.width * m.box.height / 4096 - (double)m.share) <
+                          1e-6);
+            if (m.cut) continue;
+            add(&mean, (double)m.share);
+            add(&spread, ((double)m.share - 0.5) * ((double)m.share - 0.5));
+        }
+        CU_ASSERT(off(&mean, 0.5) < 4);
+        CU_ASSERT(off(&spread, 1 / (4 * (2 * alpha[k] + 1))) < 4);
+        CU_ASSERT(cuts > 9700 && cuts < 10300);
+    }
+}
+
+/* Each with the one before it, the first with the last; only real rows. */
+static void test_mix_rows(void)
+{
+    DataSet set = {.kind = DATA_IMAGE, .channels = 1, .height = 2, .width = 2};
+    float x[16] = {1, 1, 1, 1, 2, 2, 2, 2, 4, 4, 4, 4, 0, 0, 0, 0}, spare[4];
+    int32_t label[4] = {5, 6, 7, 0}, other[4] = {0};
+    Batch b = {.x = x, .labels = label, .labels_other = other, .rows = 3};
+    mix_images(&(Mix){.share = 0.75f}, &set, &b, spare);
+    mix_labels(&b);
+    CU_ASSERT(x[0] == 1.75f && x[4] == 1.75f && x[8] == 3.5f && x[12] == 0);
+    CU_ASSERT(other[0] == 7 && other[1] == 5 && other[2] == 6 && other[3] == 0);
+    mix_images(&(Mix){.cut = true, .box = {1, 0, 1, 2}}, &set, &b, spare);
+    CU_ASSERT(x[0] == 1.75f && x[1] == 3.5f && x[3] == 3.5f && x[9] == 1.75f && x[8] == 3.5f);
+}
+
+TEST_MAIN("view", {"evaluation's sizes and offsets", test_evaluation},
+          {"random resized crops", test_resized_crop}, {"no crop fits", test_strip},
+          {"random crops", test_random_crop}, {"erased rectangles", test_erasing},
+          {"shares of mixed images", test_mix_shares}, {"mixed rows", test_mix_rows})

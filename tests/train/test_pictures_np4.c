@@ -1,0 +1,56 @@
+/* A set of encoded pictures with everything switched on that is done to them: the same bits on one
+ * rank, on four, on two stages and on both, with one loading thread and with three; mixed labels
+ * reach the last stage. */
+#include "grids.h"
+
+#include "data/encoded.h"
+
+static const GridModel model = {
+    "pictures",
+    "model: {layers: [conv2d: {channels: 8, kernel: 3}, batch_norm, relu, conv2d: {channels: 8, "
+    "kernel: 3, stride: 2}, relu, global_pool, flatten, dense: {width: 3}]}\n"
+    "optim: {name: sgd, lr: 0.05, momentum: 0.9}\n"
+    "data: {random_resized_crop: 12, resize: 16, augment: [flip, crop, cutout], crop_pad: 1, "
+    "cutout_size: 3, color_jitter: [0.4, 0.4, 0.4, 0.1], erasing: 0.5, mixup: 0.4, cutmix: 1, "
+    "filter: bicubic}\n",
+    false};
+
+static void prepare(void)
+{
+    if (tiny_rank == 0)
+        snprintf(images_path, sizeof images_path, "%s", encoded_set("set.h5", 52, 0, true, -1));
+    MPI_Bcast(images_path, sizeof images_path, MPI_BYTE, 0, MPI_COMM_WORLD);
+}
+
+static Outcome run(int ranks, const char *more)
+{
+    return grid_train(&(GridPart){.model = &model, .ranks = ranks, .more = more, .to = 6});
+}
+
+static void same(const Outcome *want, int ranks, const char *more)
+{
+    Outcome got = run(ranks, more);
+    if (!outcome_same(want, &got)) outcome_explain(more, want, &got);
+    CU_ASSERT(outcome_same(want, &got));
+}
+
+static void test_grids(void)
+{
+    if (encoded_skip()) TEST_SKIP("weft was built without a decoder");
+    Outcome one = run(1, "data.workers=1");
+    CU_ASSERT_EQUAL(one.steps, 6);
+    CU_ASSERT(isfinite(one.eval_loss));
+    same(&one, 1, "data.workers=3");
+    same(&one, 4, "data.workers=2");
+    same(&one, 2, "grid.pp=2 data.workers=2");
+    same(&one, 4, "grid.pp=2 grid.zero=1");
+    /* each of them does something */
+    Outcome other = run(1, "data.mixup=0 data.cutmix=0");
+    CU_ASSERT(other.hash != 0 && other.hash != one.hash);
+    other = run(1, "data.erasing=0");
+    CU_ASSERT(other.hash != 0 && other.hash != one.hash);
+    other = run(1, "data.color_jitter=[]");
+    CU_ASSERT(other.hash != 0 && other.hash != one.hash);
+}
+
+TINY_MAIN("pictures", prepare, {"the same bits on every grid", test_grids})
