@@ -327,6 +327,20 @@ static Status close_gaps(FolderWork *work, const Contents *c)
     return status;
 }
 
+/* Sets are often uneven, and folders in the wrong place show in this. */
+static void report_classes(const FolderFiles *files, const Contents *c)
+{
+    int64_t *count = mem_new((size_t)files->classes * sizeof *count), least = c->samples, most = 0;
+    for (int64_t i = 0; i < c->samples; ++i) ++count[c->label[i]];
+    for (int64_t k = 0; k < files->classes; ++k) {
+        least = count[k] < least ? count[k] : least;
+        most = count[k] > most ? count[k] : most;
+    }
+    mem_free(&count);
+    log_info("a class has %lld to %lld pictures; `weft data info` counts them", (long long)least,
+             (long long)most);
+}
+
 static void report(const FolderWork *work, const Contents *c)
 {
     const FolderImport *import = work->import;
@@ -337,6 +351,7 @@ static void report(const FolderWork *work, const Contents *c)
                  import->orient ? "applied" : "not applied (--orient does)");
     log_info("wrote %s: %lld pictures of %lld classes%s%s", import->out, (long long)c->samples,
              (long long)work->files.classes, left, turned);
+    report_classes(&work->files, c);
 }
 
 static Status finish(FolderWork *work)

@@ -12,6 +12,7 @@ check 0 "" "$WEFT" data import folder photos -o a.h5 --short 16
 holds "hidden names are said" grep -qF "skipping 1 hidden name (.cache)" both
 holds "what was written is said" grep -qF \
     "wrote a.h5: 5 pictures of 2 classes; 1 with an EXIF orientation, not applied (--orient does)" both
+holds "uneven classes show" grep -qF "a class has 2 to 3 pictures" both
 check 0 "3 channels, 16 x 16 pixels" "$WEFT" data info a.h5
 holds "classes are counted" grep -qE '1 +dog +2 samples' out
 check 0 "good, 5 samples" "$WEFT" data check a.h5
