@@ -1,7 +1,7 @@
 /* `weft bench io [FILE] [--seconds S] [--json]`: how fast samples come in random order from a
  * cached file, with one reader a core, the very path that training takes; beside it the limit: the
  * same copies out of plain memory. Without FILE a data set of 50,000 samples of 3,072 bytes is made
- * in $TMPDIR and removed again. Why readers map small samples: on a virtual machine a pread of 3 KB
+ * in $TMPDIR and removed again. Of encoded pictures: bench_pictures.c. Why readers map small samples: on a virtual machine a pread of 3 KB
  * costs 1.4 to 2 microseconds, most of it the system call; a copy out of the mapped page cache 0.8
  * to 1.2, and 0.4 where reader_hint hides the wait for main memory. preadv serves consecutive
  * samples only, and io_uring is still kernel work for each sample; neither label_rank a copy of
@@ -187,8 +187,7 @@ static Status io_file(const IoArgs *args, const char *path)
     DataSet set;
     double rate, limit;
     TRY(data_set_open(&set, NULL, path));
-    if (set.encoded)
-        return fail(ERR_USAGE, "%s: holds encoded pictures, of many sizes: bench/loader.sh", path);
+    if (set.encoded) return bench_pictures(path, args->seconds, args->json);
     int readers = threads_share(1);
     if (readers > READERS) readers = READERS;
     IoWorker like = {.set = &set, .seconds = args->seconds, .samples = set.samples};

@@ -124,4 +124,8 @@ void help_all(FILE *out);
 void help_group(FILE *out, const char *group);
 void print_version(FILE *out);
 
+/* bench_pictures.c: what `weft bench io` measures of a file of encoded pictures, in so many
+ * seconds. */
+Status bench_pictures(const char *path, double seconds, bool json);
+
 #endif

@@ -13,19 +13,21 @@ static void pixels(float *const to[3], const uint8_t *from, int first, int n, co
 #include <immintrin.h>
 #define AVX2 __attribute__((target("avx2")))
 
-/* Bytes k, k + 3, ... of 24, which lie in two halves. */
+/* Where bytes k, k + 3, ... of 24 lie in the first 16 of them, and in the last 16. */
+static const int8_t places[3][2][16] = {
+    {{0, 3, 6, 9, 12, 15, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1},
+     {-1, -1, -1, -1, -1, -1, 10, 13, -1, -1, -1, -1, -1, -1, -1, -1}},
+    {{1, 4, 7, 10, 13, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1},
+     {-1, -1, -1, -1, -1, 8, 11, 14, -1, -1, -1, -1, -1, -1, -1, -1}},
+    {{2, 5, 8, 11, 14, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1},
+     {-1, -1, -1, -1, -1, 9, 12, 15, -1, -1, -1, -1, -1, -1, -1, -1}}};
+
 AVX2 static inline __m256i channel(__m128i low, __m128i high, int k)
 {
-    int8_t pick_low[16], pick_high[16];
-    for (int i = 0; i < 16; ++i) {
-        int at = 3 * i + k;
-        pick_low[i] = (int8_t)(i < 8 && at < 16 ? at : -1);
-        pick_high[i] = (int8_t)(i < 8 && at >= 16 ? at - 8 : -1);
-    }
-    __m128i bytes =
-        _mm_or_si128(_mm_shuffle_epi8(low, _mm_loadu_si128((const __m128i *)pick_low)),
-                     _mm_shuffle_epi8(high, _mm_loadu_si128((const __m128i *)pick_high)));
-    return _mm256_cvtepu8_epi32(bytes);
+    __m128i in_low = _mm_loadu_si128((const __m128i *)places[k][0]);
+    __m128i in_high = _mm_loadu_si128((const __m128i *)places[k][1]);
+    return _mm256_cvtepu8_epi32(
+        _mm_or_si128(_mm_shuffle_epi8(low, in_low), _mm_shuffle_epi8(high, in_high)));
 }
 
 AVX2 static void row_avx2(float *const to[3], const uint8_t *from, int n, const float a[3],

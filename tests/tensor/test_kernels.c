@@ -312,6 +312,36 @@ static void test_softmax_edges(void)
     rig_close(&r);
 }
 
+/* Two labels a row, the same one in the second: share * CE(a) + (1 - share) * CE(b) as PyTorch has
+ * it in double precision (cross_entropy with label_smoothing=0.1, share 0.3, loss_scale 0.5). */
+static void test_softmax_mixed(void)
+{
+    enum { N = 3, K = 5 };
+    static const double loss[N] = {1.1957434, 1.4565856, 1.8051591};
+    static const double grad[N * K] = {0.0172176,  -0.0873803, 0.1119809, -0.0667664, 0.0249481,
+                                       0.0844455,  0.189941,   0.0170591, 0.0472841,  -0.3387296,
+                                       -0.2723088, 0.1015473,  0.0911457, 0.0219588,  0.0576569};
+    const int32_t a[N] = {1, 4, 2}, b[N] = {3, 4, 0};
+    OpSpec s = {.kind = OP_SOFTMAX_LOSS,
+                .smoothing = 0.1f,
+                .x_count = 1,
+                .x = {plain(2, N, K, 1, 1)},
+                .need_dx = {true},
+                .y = plain(2, N, LOSS_COLUMNS, 1, 1)};
+    Rig r = rig_of(s, 1);
+    float logits[N * K];
+    for (int i = 0; i < N * K; ++i) logits[i] = (float)((i / K * 7 + i % K * 3) % 11 - 5) / 4;
+    r.run.labels_other = b;
+    r.run.label_share = 0.3f;
+    r.run.loss_scale = 0.5f;
+    float *y = loss_of(&r, logits, N * K, a);
+    for (int i = 0; i < N; ++i) CU_ASSERT_DOUBLE_EQUAL(y[i * LOSS_COLUMNS], loss[i], 2e-6);
+    rig_backward(&r);
+    for (int i = 0; i < N * K; ++i)
+        CU_ASSERT_DOUBLE_EQUAL(((float *)r.run.dx[0])[i], grad[i], 2e-6);
+    rig_close(&r);
+}
+
 static void test_softmax_vocabulary(void)
 {
     enum { K = 50257 };
@@ -475,5 +505,6 @@ TEST_MAIN("kernels", {"batch_norm far from zero", test_large_mean},
           {"pool ties and NaN", test_pool_ties}, {"pool ties and NaN, plain", test_pool_plain_ties},
           {"dropout statistics", test_dropout}, {"dropout layouts", test_dropout_layouts},
           {"embedding", test_embedding}, {"softmax edges", test_softmax_edges},
+          {"softmax of mixed labels", test_softmax_mixed},
           {"softmax over a vocabulary", test_softmax_vocabulary}, {"wishes", test_wishes},
           {"bad specs", test_bad_specs}, {"one thread and two", test_threads})
