@@ -26,7 +26,7 @@ optim: {name: sgd, lr: 0.05, momentum: 0.9, nesterov: true, weight_decay: 5e-4, 
 YAML
 # shellcheck disable=SC2086
 WEFT=$weft RANKS=${RANKS:-1} METHODS=${METHODS:-l1 l2 fpgm slim} SPARSITY=${SPARSITY:-0.5} TIMES=${TIMES:-3} SLIM=${SLIM:-1e-3} \
-    FINETUNE=${FINETUNE:-train.epochs=1 train.batch=16 train.micro_batch=16 optim.lr=0.02} \
+    FINETUNE=${FINETUNE:-train.epochs=1 train.batch=16 train.micro_batch=16 optim.lr=0.01 data.augment=[]} \
     bash "$here/../jobs/prune.sh" fashion.yaml "train.epochs=${EPOCHS:-3}" ${KEYS:-} | tee table
 # method whole pruned tuned  a -> b  c -> d  e -> f
 awk 'NR > 1 { if ($4 < $2 - 1.5) { print $1 ": more than 1.5 points lost"; bad = 1 }

@@ -76,10 +76,11 @@ static void fill_updates(Trainer *t, const OptimTensor *tensor, const int *param
 static Status check_slim(const Trainer *t, const Graph *g)
 {
     bool any = t->config->optim.slim == 0;
-    for (int i = 0; i < g->param_count && !any; ++i) any = g->param[i].info.channel_scale;
+    for (int i = 0; i < g->param_count && !any; ++i)
+        any = g->param[i].info.channel_scale && !g->param[i].frozen;
     if (any) return OK;
     return config_fail_key(t->config, "optim.slim",
-                           "the model has no batch norm, whose scales it is for");
+                           "the model has no batch norm that is trained, whose scales it is for");
 }
 
 Status train_assign_rules(Trainer *t)
