@@ -423,11 +423,15 @@ typedef struct StepFault {
     /* of all micro-batches; how many samples of it, and the first ones; none for a parameter */
     int micro, sample_count;
     int64_t sample[FAULT_SAMPLES];
+    /* micro; but of micro-batches that have statistics in common, and so infect each other, the
+     * number that these have among all such */
+    int turn;
     /* The largest loss of a sample, and whose; -1: the stage has no loss. */
     double largest;
     int64_t largest_sample;
 } StepFault;
-/* Forward before backward, micro-batches in their order; nothing comes last. */
+/* Forward before backward, turns in their order, in a turn a layer before those that read it;
+ * nothing comes last. */
 bool step_fault_before(const StepFault *a, const StepFault *b);
 /* From the next step on, every number is looked at, and *fault says what was found; slow. NULL:
  * none is. Borrowed until then. */

@@ -19,8 +19,8 @@ struct Exchange {
     void (*reduce)(const Exchange *x, Slices s, const void *whole, void *mine);
 };
 
-/* The replicas, each at work on a micro-batch, for operations that take their statistics over all of
- * these (OpSpec.synced). Calls are collective on them, the same in the same order. */
+/* The replicas, each at work on a micro-batch, for operations that take their statistics over all
+ * of these (OpSpec.synced). Calls are collective on them, the same in the same order. */
 typedef struct Replicas Replicas;
 struct Replicas {
     int size;

@@ -74,6 +74,7 @@ typedef struct Outcome {
 typedef struct Case {
     const char *name, *data;
     int ranks;
+    /* overrides: "a=b c=d", or "a=b;c=d" where values have spaces */
     const char *more;
     /* before each step, on every rank; NULL: nothing is changed */
     void (*hurt)(Run *run);
@@ -91,8 +92,9 @@ static Config *config_of(const Case *c)
                             "checkpoint: {every_s: 0, best: false}\n",
                             tiny_folder, c->name, CLASSES, c->data);
     char *words[WORDS], *copy = mem_text(c->more), *rest = copy;
+    const char *between = strchr(c->more, ';') ? ";" : " ";
     int count = 0;
-    for (char *word; (word = strsep(&rest, " "));)
+    for (char *word; (word = strsep(&rest, between));)
         if (*word) words[count++] = word;
     CHECK_OK(config_parse(&config, "bad.yaml", text, count, words));
     mem_free(&text);

@@ -49,6 +49,28 @@ static void test_stop(void)
     }
 }
 
+/* Statistics over all replicas take what is bad to samples that are not: the layer before them and
+ * the sample are named all the same. */
+static void test_synced(void)
+{
+    static const char *const more =
+        "train.sync_batch_norm=true;model.layers=[flatten, dense: {width: 64}, batch_norm, relu, "
+        "dense: {width: 4}];grid.zero=%d;grid.pp=%d";
+    static const struct {
+        int ranks, zero, pp;
+    } all[] = {{2, 0, 1}, {4, 2, 1}, {4, 0, 2}};
+    for (size_t i = 0; i < sizeof all / sizeof *all; ++i) {
+        char *with = mem_format(more, all[i].zero, all[i].pp);
+        char *name = mem_format("synced%zu", i);
+        Outcome out = run((Case){name, bad_path, all[i].ranks, with, NULL});
+        CU_ASSERT_EQUAL(out.status, ERR_DATA);
+        says(out.message, "output of layer dense1 is not finite, in micro-batch ");
+        says(out.message, "for sample 17");
+        mem_free(&name);
+        mem_free(&with);
+    }
+}
+
 /* Four epochs of three steps, in each of which one step has it. */
 static void test_skip(void)
 {
@@ -138,6 +160,6 @@ static void test_spike(void)
     mem_free(&sample);
 }
 
-TINY_MAIN("bad numbers", prepare, {"stop", test_stop}, {"skip", test_skip},
+TINY_MAIN("bad numbers", prepare, {"stop", test_stop}, {"synced", test_synced}, {"skip", test_skip},
           {"a skip and a resume", test_skip_resumes}, {"only bad steps", test_skip_ends},
           {"the same bits again", test_rollback_same}, {"a spike", test_spike})

@@ -108,8 +108,8 @@ enum { EXCHANGE_PIECE_BYTES = 128 << 10, EXCHANGE_DEPTH = 2 };
 /* adds what a rank holds to exchange slices */
 void tensor_group_memory(Plan *plan, bool joined);
 
-/* replicas.c: what replicas sum while they are at work on a micro-batch, for synced operations: up a
- * tree of the ranks and down again, in pieces, for each of which a channel has so many places. */
+/* replicas.c: what replicas sum while they are at work on a micro-batch, for synced operations: up
+ * a tree of the ranks and down again, in pieces, for each of which a channel has so many places. */
 enum { REPLICA_PIECE_BYTES = 8 << 10, REPLICA_DEPTH = 2 };
 /* of rank `rank` of `size` in that tree: rank + 1, rank + 2, rank + 4, ... */
 int replica_children(int rank, int size);

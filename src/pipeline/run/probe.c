@@ -1,6 +1,7 @@
 /* Every output and gradient of a step is looked at as soon as it is written, by the host: slow, for
  * a step that is made again to find what went wrong. Forward passes come before backward passes,
- * micro-batches in their order, so that what is found is a cause rather than a consequence. */
+ * micro-batches in their order, so that what is found is a cause rather than a consequence. Where
+ * layers are synced, the micro-batches of a turn have a layer's numbers before one has the next. */
 #include "probe.h"
 
 #include <math.h>
@@ -9,14 +10,26 @@ bool step_fault_before(const StepFault *a, const StepFault *b)
 {
     if (a->node < 0 || b->node < 0) return a->node >= 0;
     if (a->backward != b->backward) return b->backward;
-    if (a->micro != b->micro) return a->micro < b->micro;
-    return a->backward ? a->node > b->node : a->node < b->node;
+    if (a->turn != b->turn) return a->turn < b->turn;
+    if (a->node != b->node) return a->backward ? a->node > b->node : a->node < b->node;
+    return a->micro < b->micro;
+}
+
+static int turn_of(const Context *c, const Batch *batch)
+{
+    const Graph *g = c->plan->graph;
+    for (int i = 0; i < g->node_count; ++i)
+        if (g->node[i].spec.synced) return batch->micro / c->plan->shape.dp;
+    return batch->micro;
 }
 
 /* Would this come before what has been found so far? */
-static bool earlier(const StepFault *f, bool backward, int micro, int node)
+static bool earlier(const StepFault *f, const Context *c, bool backward, int node,
+                    const Batch *batch)
 {
-    return step_fault_before(&(StepFault){.node = node, .backward = backward, .micro = micro}, f);
+    StepFault here = {
+        .node = node, .backward = backward, .micro = batch->micro, .turn = turn_of(c, batch)};
+    return step_fault_before(&here, f);
 }
 
 /* The bytes in host memory. Owner: the caller. */
@@ -42,12 +55,14 @@ static bool all_finite(const void *at, DType type, int64_t from, int64_t count)
     return true;
 }
 
-static void found(StepFault *f, bool backward, int node, int param, const Batch *batch)
+static void found(StepFault *f, const Context *c, bool backward, int node, int param,
+                  const Batch *batch)
 {
     f->node = node;
     f->param = param;
     f->backward = backward;
     f->micro = batch->micro;
+    f->turn = turn_of(c, batch);
     f->sample_count = 0;
 }
 
@@ -56,12 +71,12 @@ static void look_at_samples(StepFault *f, const Context *c, bool backward, int n
                             const void *tensor, Desc desc, const Batch *batch)
 {
     bool first = true;
-    if (!tensor || desc.dtype == DTYPE_I32 || !earlier(f, backward, batch->micro, node)) return;
+    if (!tensor || desc.dtype == DTYPE_I32 || !earlier(f, c, backward, node, batch)) return;
     int64_t each = desc_elements(desc) / desc.shape.dim[0];
     void *host = host_copy(c, tensor, desc_bytes(desc));
     for (int row = 0; row < batch->rows; ++row) {
         if (all_finite(host, desc.dtype, row * each, each)) continue;
-        if (first) found(f, backward, node, -1, batch);
+        if (first) found(f, c, backward, node, -1, batch);
         first = false;
         if (f->sample_count < FAULT_SAMPLES) f->sample[f->sample_count] = batch->sample[row];
         ++f->sample_count;
@@ -75,10 +90,10 @@ static void look_at_weights(StepFault *f, const Context *c, const OpRun *run, in
     const Node *n = &c->plan->graph->node[node];
     for (int k = 0; k < n->op->spec.w_count; ++k) {
         bool frozen = c->plan->graph->param[n->param[k]].frozen;
-        if (frozen || !run->dw[k] || !earlier(f, true, batch->micro, node)) continue;
+        if (frozen || !run->dw[k] || !earlier(f, c, true, node, batch)) continue;
         void *host = host_copy(c, run->dw[k], (size_t)n->op->w_elements[k] * sizeof(float));
         if (!all_finite(host, DTYPE_F32, 0, n->op->w_elements[k]))
-            found(f, true, node, n->param[k], batch);
+            found(f, c, true, node, n->param[k], batch);
         mem_free(&host);
     }
 }

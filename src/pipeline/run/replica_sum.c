@@ -2,9 +2,9 @@
  * Replicas), in host memory. Neighbours 2i and 2i+1 are added, then their sums, an odd one moves
  * up; the whole sum goes back the same way:
  *
- *     0 <── 1   2 <── 3   4          r's parent is r without its lowest bit; its children are
- *     0 <────── 2         4          r + 1, r + 2, r + 4, ... below that bit, added in this order
- *     0 <──────────────── 4
+ *     0 <- 1   2 <- 3   4            r's parent is r without its lowest bit; its children are
+ *     0 <----- 2        4            r + 1, r + 2, r + 4, ... below that bit, added in this order
+ *     0 <-------------- 4
  *
  * A channel joins each rank and its parent in each direction. Numbers go in pieces of one size.
  * While a rank waits, gradients' sums and other messages move on; replicas of a stage have the same
