@@ -210,8 +210,8 @@ static void input_of(const DataSet *set, CheckpointMeta *meta)
     *is = (CheckpointInput){.channels = set->channels,
                             .height = set->height,
                             .width = set->width,
-                            .stored_height = set->height,
-                            .stored_width = set->width,
+                            .stored_height = set->encoded ? 0 : set->stored_height,
+                            .stored_width = set->encoded ? 0 : set->stored_width,
                             .classes = set->classes,
                             .stats = set->stats_count,
                             .scale = set->scale};
