@@ -3,22 +3,49 @@
  * order; each with an attribute xxh64. Root attributes: format="weft-checkpoint", version, step,
  * epoch, seed, data_step (step within the epoch), config (the resolved text), weft (version),
  * best_metric; data_train and data_test (what the data sets held); of fp16 loss_scale,
- * loss_scale_good and skipped; losses (of the last good steps). Written as NAME.<unique>.part,
- * synced, read back, renamed: a .part is never loaded. */
+ * loss_scale_good and skipped; losses (of the last good steps); what evaluations and a hook have
+ * left; what a sample is, and the names of classes. Written as NAME.<unique>.part, synced, read
+ * back, renamed: a .part is never loaded. */
 #ifndef WEFT_CHECKPOINT_H
 #define WEFT_CHECKPOINT_H
 
 #include "data.h"
 #include "model/units.h"
+#include "optim.h"
 #include "parallel.h"
 
 enum { CHECKPOINT_LOSSES = 200 };
+/* What a sample is, for those who have the checkpoint and no data set. */
+typedef struct CheckpointInput {
+    /* (C,H,W) as the model takes it; channels 0: not known, or no image */
+    int64_t channels, height, width;
+    /* images as the data set stores them; 0: of many sizes, as files */
+    int64_t stored_height, stored_width;
+    /* that the labels tell apart */
+    int64_t classes;
+    /* 0, 1 or channels */
+    int stats;
+    float mean[DATA_CHANNELS], std[DATA_CHANNELS];
+    /* on raw values, before these */
+    float scale;
+} CheckpointInput;
 typedef struct CheckpointMeta {
     /* steps done; epoch and step within it to go on with */
     int64_t step, epoch, data_step;
     int64_t seed;
     /* NaN: none yet */
     double best_metric;
+    /* the word of checkpoint.best_metric that it is; "": not said */
+    char best_of[16];
+    /* Evaluations that have counted. 0: of lr only .lr says something, and stop_ nothing. */
+    int64_t evaluations;
+    LrState lr;
+    /* of train.early_stop: the best value that counted, NaN: none; evaluations since */
+    double stop_best;
+    int64_t stop_bad;
+    /* run.hook has asked for the run's end */
+    int hook_stop;
+    CheckpointInput input;
     /* of fp16; 0: none */
     double loss_scale;
     /* steps since it changed; of all steps, those without update */
@@ -28,6 +55,8 @@ typedef struct CheckpointMeta {
     int losses;
     /* texts; owned where loaded (checkpoint_meta_fini) */
     char *config, *version;
+    /* likewise: names of classes, a line each, in their order; NULL: there are none */
+    char *classes;
     /* "2x1x1" */
     char grid[32];
     /* "": not known, or none */

@@ -59,6 +59,9 @@ typedef struct OptimConfig {
     double lr, momentum, beta1, beta2, eps, weight_decay, clip, trust, lr_end, power, gamma;
     /* of the sign of each batch norm's scale, that is added to its gradient; 0: none */
     double slim;
+    /* plateau: evaluations that are let pass; by which share of the best a value must be better */
+    int64_t patience;
+    double threshold;
     /* decay_all: biases and norms decay, too */
     bool nesterov, decay_all;
     /* muon: LrAdjust */
@@ -100,7 +103,11 @@ typedef struct Config {
         /* a run lives in dir/name */
         char *name, *dir;
         int64_t seed;
-        bool fresh, trace, nvtx;
+        bool fresh, trace, nvtx, hook_wait;
+        /* a command, "": none; a bit for each HookMoment (train.h), 0: all; what it may take */
+        char *hook;
+        int hook_on;
+        double hook_s;
         /* seconds after which it stops; 0: none */
         double max_time;
         /* between the owner's signs of life in the folder */
@@ -187,6 +194,9 @@ typedef struct Config {
         int64_t threads;
         /* epochs between evaluations; 0: only at the end */
         int64_t eval_every;
+        /* evaluations in turn without a better one; 0: it never ends so */
+        int64_t early_stop;
+        double early_stop_delta;
         /* steps between metrics lines */
         int64_t log_every;
         double hang_s;
@@ -219,8 +229,10 @@ typedef struct Config {
         double bucket_mb;
     } grid;
     struct {
-        int64_t every_steps, keep;
+        int64_t every_steps, every_epochs, keep;
         double every_s;
+        /* number of a row of best_metrics (train.h) */
+        int best_metric;
         bool background, best;
         /* ResumeMode */
         int resume;

@@ -10,13 +10,13 @@ typedef struct Observer Observer;
 typedef struct TrainLine {
     /* step: done so far; epochs 0 where only steps are set */
     int64_t step, steps, epoch, epochs;
-    /* top1 of the training batch; NaN: not known */
-    double loss, lr, samples_per_s, grad_norm, top1;
+    /* top1, top5 of the training batch; NaN: not known */
+    double loss, lr, samples_per_s, grad_norm, top1, top5;
     /* time left; NaN: not known */
     double left_s;
     /* of all steps so far, those without an update */
     int64_t skipped;
-    /* samples_per_s and top1 are of tokens */
+    /* samples_per_s and shares are of tokens */
     bool tokens;
 } TrainLine;
 typedef struct EvalLine {
@@ -26,6 +26,15 @@ typedef struct EvalLine {
     /* samples, loss and shares are of tokens */
     bool tokens;
 } EvalLine;
+/* Something that a run has decided after a step. */
+typedef struct EventLine {
+    int64_t step, epoch;
+    /* "hook", "early_stop"; why: in words, NULL: it goes without saying */
+    const char *event, *why;
+    bool stop, save;
+    /* from now on; 0: as before */
+    double lr;
+} EventLine;
 /* "tokens" or "samples" */
 const char *rows_name(bool tokens);
 
@@ -38,6 +47,8 @@ void observer_free(Observer **observer);
  * log_now is set. A line of metrics and events each time log_now is set. */
 void observer_train(Observer *observer, const TrainLine *line, bool log_now);
 void observer_eval(Observer *observer, const EvalLine *line);
+/* A line of metrics. */
+void observer_event(Observer *observer, const EventLine *line);
 /* Ends the progress line so that other text can follow. */
 void observer_break(Observer *observer);
 /* Writes what waits in memory; the two above do it too, once a second and at evaluations, and warn
@@ -63,6 +74,8 @@ typedef struct RunSummary {
     int memory_rank;
     /* fresh: by run.fresh, which would begin anew once more */
     bool stopped, fresh;
+    /* why it ended before its last step, and is done all the same; NULL: it did not */
+    const char *ended;
 } RunSummary;
 /* accuracy, time per phase, where the files are */
 void observer_summary(const RunSummary *summary, FILE *out);

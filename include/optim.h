@@ -267,9 +267,31 @@ OptimNeed optim_need(const Config *config, const OptimTensor *tensor, int rule);
 enum { OPTIM_WORDS = 4 };
 extern const ConfigWords optim_words[OPTIM_WORDS];
 
-/* Learning rate of step (0-based) out of steps, with steps_per_epoch for curves and warm-ups given
- * in epochs. Warm-up rises linearly, (step+1)/warmup; the curve runs over what is left. A pure
- * function. */
-double lr_at(const Config *config, int64_t step, int64_t steps, int64_t steps_per_epoch);
+/* What of a run so far its learning rates depend on; plain bytes, kept in checkpoints. */
+typedef struct LrState {
+    /* what optim.lr is from now on: the curve, its end and groups' rates in proportion; 0: as the
+     * configuration says */
+    double lr;
+    /* plateau: the best evaluation that counted, NaN: none; those since; how often the rate fell */
+    double best;
+    int64_t bad, falls;
+} LrState;
+/* Of a run that begins. */
+LrState lr_state(void);
+/* Where a run stands: the step, 0-based, out of steps; for curves and warm-ups given in epochs. */
+typedef struct LrSteps {
+    int64_t step, steps, steps_per_epoch;
+} LrSteps;
+/* Learning rate of that step. Warm-up rises linearly, (step+1)/warmup; the curve runs over what is
+ * left. A pure function. */
+double lr_at(const Config *config, const LrState *state, const LrSteps *of);
+/* Does the rate depend on evaluations? */
+bool lr_by_evaluations(const Config *config);
+/* An evaluation after at->step steps gave that value, of which more (rises) or less is better. Those
+ * of the warm-up do not count. */
+void lr_evaluated(const Config *config, LrState *state, const LrSteps *at, double value,
+                  bool rises);
+/* ERR_CONFIG where the curve has no use for what its keys say. */
+Status lr_check(const Config *config);
 
 #endif

@@ -288,10 +288,12 @@ enum {
     METRIC_TOP5 = LOSS_TOP5,
     /* micro-batches that held a sample */
     METRIC_MICROS = LOSS_ANY,
-    /* ranks that ask all to stop, and to save, and that are busy with a save: see executor_ask */
+    /* ranks that ask all to stop, and to save, that are busy with a save, and that have a wish of a
+     * hook's to tell: see executor_ask */
     METRIC_STOP,
     METRIC_SAVE,
     METRIC_SAVING,
+    METRIC_WISH,
     METRIC_COUNT,
     METRIC_ASKED = METRIC_COUNT - METRIC_STOP,
     METRIC_PAD = 16

@@ -14,7 +14,13 @@ typedef enum ResumeMode { RESUME_WORDS(LIST_CONSTANT) } ResumeMode;
 /* and of train.on_bad */
 #define ON_BAD_WORDS(W) W(ON_BAD_STOP, "stop") W(ON_BAD_SKIP, "skip") W(ON_BAD_ROLLBACK, "rollback")
 typedef enum OnBad { ON_BAD_WORDS(LIST_CONSTANT) } OnBad;
-enum { TRAIN_WORDS = 2 };
+/* and of run.hook_on, a bit each */
+#define HOOK_WORDS(W)                                                                              \
+    W(HOOK_EPOCH, "epoch")                                                                         \
+    W(HOOK_EVALUATION, "evaluation") W(HOOK_CHECKPOINT, "checkpoint") W(HOOK_END, "end")
+typedef enum HookMoment { HOOK_WORDS(LIST_CONSTANT) HOOK_MOMENTS } HookMoment;
+const char *hook_moment_word(int moment);
+enum { TRAIN_WORDS = 4 };
 extern const ConfigWords train_words[TRAIN_WORDS];
 /* Gives config the words of all modules up to this one. Before anything is parsed; not
  * collective. */
@@ -28,9 +34,9 @@ typedef struct Trainer Trainer;
 typedef enum Bad { BAD_NOTHING, BAD_LOSS, BAD_SPIKE, BAD_GRADIENT } Bad;
 
 typedef struct StepResult {
-    /* Over the global batch, the same on every rank. On a device loss and top1 are those of the
+    /* Over the global batch, the same on every rank. On a device loss and shares are those of the
      * step before, so that the host does not wait, but where the step is logged or in fp16. */
-    double loss, top1, lr;
+    double loss, top1, top5, lr;
     /* Likewise; NaN where it is not known, for nobody asked. */
     double grad_norm;
     /* A gradient overflowed, or the step was known to be bad: nothing was updated. */
@@ -44,7 +50,7 @@ typedef struct StepResult {
     /* Of the steps that have become known by this one: none, one or two. */
     int64_t rows;
     /* Any rank asked, by executor_ask before them. */
-    bool stop_asked, save_asked;
+    bool stop_asked, save_asked, wish_asked;
     /* Was any rank busy with a save when the last step that has become known was begun? */
     bool saving;
 } StepResult;
@@ -53,6 +59,10 @@ typedef struct StepResult {
  * parameters. What is wrong with the configuration or the data is found here. NULL on error. Owner:
  * the caller. Collective; all ranks agree. */
 Status trainer_new(Trainer **trainer, const Config *config, const World *world);
+/* The same to compute without data sets: samples, borrowed for the call, says what the caller's own
+ * are. */
+Status trainer_new_for(Trainer **trainer, const Config *config, const World *world,
+                       const DataSet *samples);
 /* Collective. */
 void trainer_free(Trainer **trainer);
 typedef struct DryRun {
@@ -205,6 +215,10 @@ typedef struct Sampling {
  * same tokens. The trainer is alone, its data are tokens, its batch is one sample; its model has
  * the prompt's tokens, and top_k of them. */
 Status train_generate(Trainer *trainer, const Sampling *sampling);
+/* Shares of a micro-batch's `rows` samples x, (N,C,H,W) plain, which must have room for a whole one:
+ * share, (rows, classes), is the softmax of what the model says. The trainer is alone, its batch is
+ * one micro-batch. ERR_DATA where the model gives no numbers. */
+Status train_predict(Trainer *trainer, float *x, int rows, double *share);
 /* As checkpoint_save and checkpoint_load, tensor by tensor at once: after an error another file is
  * to be loaded, or the trainer freed. After a load the next step is the one after the checkpoint's;
  * params_only: without the optimizer's state, for evaluation. Collective; all ranks agree. */

@@ -232,6 +232,34 @@ def lr_curve(o, steps, per_epoch):
     return values
 
 
+PLATEAUS = [  # options, which way is better, evaluations
+    ("optim.lr=0.5 optim.lr_schedule=plateau optim.gamma=0.3 optim.patience=2", "min", 40),
+    ("optim.lr=0.1 optim.lr_schedule=plateau optim.gamma=0.5 optim.patience=0 optim.threshold=0.05 optim.lr_end=0.01", "max", 30),
+    ("optim.lr=0.1 optim.lr_schedule=plateau optim.patience=0 optim.threshold=0", "max", 12),
+]
+
+
+def plateau(o, better, count):
+    """Values of evaluations, and the rate after each; one value is no number."""
+    import torch
+    opt = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], float(o["lr"]))
+    sched = torch.optim.lr_scheduler.ReduceLROnPlateau(opt, better, float(o.get("gamma", 0.1)), int(o.get("patience", 10)),
+                                                       float(o.get("threshold", 1e-4)), min_lr=float(o.get("lr_end", 0)), eps=0)
+    noise = np.random.default_rng(count).uniform(-0.04, 0.04, count)
+    values = [float(f"{(0.9 - 0.6 * 0.8 ** i if better == 'max' else 0.3 + 2 * 0.8 ** i) + noise[i]:.6f}") for i in range(count)]
+    values[count // 3] = float("nan")
+    rates = []
+    for v in values:
+        sched.step(v)
+        rates.append(opt.param_groups[0]["lr"])
+    return values, rates
+
+
+def write_plateau(out, text, better, count):
+    values, rates = plateau(options(text), better, count)
+    out.write(f"plateau {count} {better} {text}\n{numbers(values)}\n{' '.join(f'{x:.17g}' for x in rates)}\n")
+
+
 RUNS = {"sgd": torch_run, "adam": torch_run, "adamw": torch_run, "lars": lars_run, "lamb": lamb_run, "lion": lion_run}
 
 
@@ -261,7 +289,8 @@ def write_head(out):
     out.write(f"# optim OPTIONS, then per tensor its values after {UPDATES} updates;\n")
     out.write("# matrix SHAPE OPTIONS, then its values after as many, and the farthest that PyTorch's Muon is from one of them, in\n")
     out.write("# parts of what is farthest from where it began: it computes in bf16;\n")
-    out.write("# curve STEPS STEPS_PER_EPOCH OPTIONS, then the rate of every step\n")
+    out.write("# curve STEPS STEPS_PER_EPOCH OPTIONS, then the rate of every step;\n")
+    out.write("# plateau COUNT min|max OPTIONS, then the values of so many evaluations and the rate after each\n")
 
 
 def write_cases(out, only):
@@ -271,6 +300,7 @@ def write_cases(out, only):
     tasks += [lambda c=c, s=s: write_matrix(out, c, s) for c, s in MATRICES if wants(c)]
     tasks += [lambda c=c, n=n, e=e: out.write(f"curve {n} {e} {c}\n{numbers(lr_curve(options(c), n, e))}\n")
               for c, n, e in CURVES if wants(c)]
+    tasks += [lambda c=c, b=b, n=n: write_plateau(out, c, b, n) for c, b, n in PLATEAUS if wants(c)]
     for task in tasks:
         task()
     return len(tasks)
@@ -279,7 +309,7 @@ def write_cases(out, only):
 if __name__ == "__main__":
     if len(sys.argv) == 3 and sys.argv[1] == "--only":
         if not write_cases(sys.stdout, sys.argv[2]):
-            sys.exit(f"no case of {sys.argv[2]}: add one to OPTIMS, MATRICES or CURVES, and its rule to RUNS")
+            sys.exit(f"no case of {sys.argv[2]}: add one to OPTIMS, MATRICES, CURVES or PLATEAUS, and its rule to RUNS")
     elif len(sys.argv) == 2 and sys.argv[1] != "--only":
         with open(sys.argv[1] + "/optim.txt", "w") as f:
             write_head(f)

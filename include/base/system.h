@@ -92,6 +92,9 @@ void stop_signals(sigset_t *set);
 enum { COMMAND_NONE = -1, COMMAND_SILENT = -2, COMMAND_BUSY = -3 };
 /* Starts one, its words in PATH; output: where it writes, -1: nowhere. 0, or errno. */
 int command_start(pid_t *child, int output, char *const *words);
+/* Starts `sh -c command` between two files; what it writes as errors goes where this process's go.
+ * Of what a launcher (mpirun, srun) tells this rank it knows nothing. 0, or errno. */
+int command_shell(pid_t *child, int input, int output, const char *command);
 /* Starts one whose words command_read gives; *answer: to be closed. 0; or errno: nothing runs. */
 int command_open(pid_t *child, int *answer, char *const *words);
 /* Adds what it has said since, as far as it fits; true at its end. */

@@ -13,7 +13,8 @@
 
 extern char **environ;
 
-int command_start(pid_t *child, int output, char *const *words)
+/* files: where the three standard files of the child are here; -1: nowhere. */
+static int start(pid_t *child, const int files_of[3], char *const *words, char *const *environment)
 {
     posix_spawn_file_actions_t files;
     posix_spawnattr_t how;
@@ -26,17 +27,50 @@ int command_start(pid_t *child, int output, char *const *words)
                                        POSIX_SPAWN_SETPGROUP);
     posix_spawnattr_setsigmask(&how, &none);
     posix_spawnattr_setsigdefault(&how, &all);
-    posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-    if (output < 0) {
-        posix_spawn_file_actions_addopen(&files, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
-        posix_spawn_file_actions_addopen(&files, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
-    } else {
-        posix_spawn_file_actions_adddup2(&files, output, STDOUT_FILENO);
-        posix_spawn_file_actions_adddup2(&files, output, STDERR_FILENO);
-    }
-    int error = posix_spawnp(child, words[0], &files, &how, words, environ);
+    for (int i = 0; i < 3; ++i)
+        if (files_of[i] >= 0)
+            posix_spawn_file_actions_adddup2(&files, files_of[i], i);
+        else
+            posix_spawn_file_actions_addopen(&files, i, "/dev/null", i ? O_WRONLY : O_RDONLY, 0);
+    int error = posix_spawnp(child, words[0], &files, &how, words, environment);
     posix_spawnattr_destroy(&how);
     posix_spawn_file_actions_destroy(&files);
+    return error;
+}
+
+int command_start(pid_t *child, int output, char *const *words)
+{
+    return start(child, (const int[3]){-1, output, output}, words, environ);
+}
+
+/* What a launcher tells its ranks: a program that believed it would take itself for one of them. */
+static bool of_launcher(const char *variable)
+{
+    static const char *const begin[] = {"OMPI_COMM_WORLD_",
+                                        "OMPI_MCA_orte_",
+                                        "OMPI_MCA_ess",
+                                        "OMPI_MCA_pmix",
+                                        "PMIX_",
+                                        "PMI_",
+                                        "PRTE_",
+                                        "MPI_LOCAL",
+                                        "HYDI_",
+                                        "SLURM_STEP_"};
+    for (size_t i = 0; i < sizeof begin / sizeof *begin; ++i)
+        if (!strncmp(variable, begin[i], strlen(begin[i]))) return true;
+    return false;
+}
+
+int command_shell(pid_t *child, int input, int output, const char *command)
+{
+    char *words[] = {"sh", "-c", (char *)command, NULL};
+    int count = 0, kept = 0;
+    while (environ[count]) ++count;
+    char **environment = mem_new(((size_t)count + 1) * sizeof *environment);
+    for (int i = 0; i < count; ++i)
+        if (!of_launcher(environ[i])) environment[kept++] = environ[i];
+    int error = start(child, (const int[3]){input, output, STDERR_FILENO}, words, environment);
+    mem_free(&environment);
     return error;
 }
 

@@ -12,6 +12,7 @@ void checkpoint_meta_fini(CheckpointMeta *meta)
 {
     mem_free(&meta->config);
     mem_free(&meta->version);
+    mem_free(&meta->classes);
 }
 
 bool attr_put_text(hid_t object, const char *name, const char *text)
@@ -27,10 +28,9 @@ bool attr_put_text(hid_t object, const char *name, const char *text)
     return good;
 }
 
-static bool put_scalar(hid_t object, const char *name, hid_t stored, hid_t native,
-                       const void *value)
+static bool put_space(hid_t object, const char *name, hid_t space, hid_t stored, hid_t native,
+                      const void *value)
 {
-    hid_t space = H5Screate(H5S_SCALAR);
     hid_t attr = H5Acreate2(object, name, stored, space, H5P_DEFAULT, H5P_DEFAULT);
     bool good = attr >= 0 && H5Awrite(attr, native, value) >= 0;
     if (attr >= 0 && H5Aclose(attr) < 0) good = false;
@@ -38,29 +38,30 @@ static bool put_scalar(hid_t object, const char *name, hid_t stored, hid_t nativ
     return good;
 }
 
-static bool put_int(hid_t object, const char *name, int64_t value)
+bool attr_put_int(hid_t object, const char *name, int64_t value)
 {
-    return put_scalar(object, name, H5T_STD_I64LE, H5T_NATIVE_INT64, &value);
+    return put_space(object, name, H5Screate(H5S_SCALAR), H5T_STD_I64LE, H5T_NATIVE_INT64, &value);
+}
+
+bool attr_put_real(hid_t object, const char *name, double value)
+{
+    return put_space(object, name, H5Screate(H5S_SCALAR), H5T_IEEE_F64LE, H5T_NATIVE_DOUBLE,
+                     &value);
+}
+
+bool attr_put_floats(hid_t object, const char *name, const float *value, int count)
+{
+    hsize_t many = (hsize_t)count;
+    return count == 0 || put_space(object, name, H5Screate_simple(1, &many, NULL), H5T_IEEE_F32LE,
+                                   H5T_NATIVE_FLOAT, value);
 }
 
 static bool put_scale(hid_t root, const CheckpointMeta *meta)
 {
     if (meta->loss_scale == 0 && meta->skipped == 0) return true;
-    return put_int(root, "skipped", meta->skipped) &&
-           put_int(root, "loss_scale_good", meta->loss_scale_good) &&
-           put_scalar(root, "loss_scale", H5T_IEEE_F64LE, H5T_NATIVE_DOUBLE, &meta->loss_scale);
-}
-
-static bool put_losses(hid_t root, const CheckpointMeta *meta)
-{
-    if (meta->losses == 0) return true;
-    hsize_t count = (hsize_t)meta->losses;
-    hid_t space = H5Screate_simple(1, &count, NULL);
-    hid_t attr = H5Acreate2(root, "losses", H5T_IEEE_F32LE, space, H5P_DEFAULT, H5P_DEFAULT);
-    bool good = attr >= 0 && H5Awrite(attr, H5T_NATIVE_FLOAT, meta->loss) >= 0;
-    if (attr >= 0 && H5Aclose(attr) < 0) good = false;
-    H5Sclose(space);
-    return good;
+    return attr_put_int(root, "skipped", meta->skipped) &&
+           attr_put_int(root, "loss_scale_good", meta->loss_scale_good) &&
+           attr_put_real(root, "loss_scale", meta->loss_scale);
 }
 
 /* A text that need not be there. */
@@ -72,11 +73,14 @@ static bool put_known(hid_t root, const char *name, const char *text)
 bool meta_put(hid_t root, const CheckpointMeta *meta)
 {
     return attr_put_text(root, "format", CHECKPOINT_FORMAT_NAME) &&
-           put_int(root, "version", CHECKPOINT_FORMAT) && put_int(root, "step", meta->step) &&
-           put_int(root, "epoch", meta->epoch) && put_int(root, "data_step", meta->data_step) &&
-           put_int(root, "seed", meta->seed) &&
-           put_scalar(root, "best_metric", H5T_IEEE_F64LE, H5T_NATIVE_DOUBLE, &meta->best_metric) &&
-           put_scale(root, meta) && put_losses(root, meta) &&
+           attr_put_int(root, "version", CHECKPOINT_FORMAT) &&
+           attr_put_int(root, "step", meta->step) && attr_put_int(root, "epoch", meta->epoch) &&
+           attr_put_int(root, "data_step", meta->data_step) &&
+           attr_put_int(root, "seed", meta->seed) &&
+           attr_put_real(root, "best_metric", meta->best_metric) &&
+           put_known(root, "best_metric_of", meta->best_of) && put_scale(root, meta) &&
+           attr_put_floats(root, "losses", meta->loss, meta->losses) &&
+           meta_put_state(root, meta) && meta_put_input(root, meta) &&
            attr_put_text(root, "grid", meta->grid) &&
            put_known(root, "data_train", meta->data_train) &&
            put_known(root, "data_test", meta->data_test) &&
@@ -121,38 +125,38 @@ char *attr_text(hid_t object, const char *name)
     return text;
 }
 
-static bool read_scalar(hid_t object, const char *name, hid_t native, void *value)
+/* From least to most values; how many there are, -1: none, or others. */
+static int read_values(hid_t object, const char *name, hid_t native, int least, int most,
+                       void *value)
 {
-    if (H5Aexists(object, name) <= 0) return false;
+    if (H5Aexists(object, name) <= 0) return -1;
     hid_t attr = H5Aopen(object, name, H5P_DEFAULT);
-    if (attr < 0) return false;
-    hid_t space = H5Aget_space(attr);
-    bool good =
-        space >= 0 && H5Sget_simple_extent_npoints(space) == 1 && H5Aread(attr, native, value) >= 0;
-    if (space >= 0) H5Sclose(space);
-    H5Aclose(attr);
-    return good;
-}
-
-/* Those of files that have none are none; false where they are damaged. */
-static bool read_losses(hid_t root, CheckpointMeta *meta)
-{
-    if (H5Aexists(root, "losses") <= 0) return true;
-    hid_t attr = H5Aopen(root, "losses", H5P_DEFAULT);
-    if (attr < 0) return false;
+    if (attr < 0) return -1;
     hid_t space = H5Aget_space(attr);
     hssize_t count = space >= 0 ? H5Sget_simple_extent_npoints(space) : -1;
-    bool good = count >= 0 && count <= CHECKPOINT_LOSSES &&
-                H5Aread(attr, H5T_NATIVE_FLOAT, meta->loss) >= 0;
-    if (good) meta->losses = (int)count;
+    bool good = count >= least && count <= most && H5Aread(attr, native, value) >= 0;
     if (space >= 0) H5Sclose(space);
     H5Aclose(attr);
-    return good;
+    return good ? (int)count : -1;
+}
+
+bool attr_floats(hid_t object, const char *name, float *value, int most, int *count)
+{
+    *count = 0;
+    if (H5Aexists(object, name) <= 0) return true;
+    int read = read_values(object, name, H5T_NATIVE_FLOAT, 0, most, value);
+    if (read >= 0) *count = read;
+    return read >= 0;
+}
+
+bool attr_real(hid_t object, const char *name, double *value)
+{
+    return read_values(object, name, H5T_NATIVE_DOUBLE, 1, 1, value) == 1;
 }
 
 bool attr_int(hid_t object, const char *name, int64_t *value)
 {
-    return read_scalar(object, name, H5T_NATIVE_INT64, value);
+    return read_values(object, name, H5T_NATIVE_INT64, 1, 1, value) == 1;
 }
 
 /* Cut to `out_bytes`; false where there is none. */
@@ -167,7 +171,7 @@ static bool read_line(hid_t root, const char *name, char *out, size_t out_bytes)
 
 Status meta_get(hid_t root, const char *path, CheckpointMeta *meta)
 {
-    *meta = (CheckpointMeta){.best_metric = NAN};
+    *meta = (CheckpointMeta){.best_metric = NAN, .lr = lr_state(), .stop_best = NAN};
     const struct {
         const char *name;
         int64_t *value;
@@ -179,17 +183,19 @@ Status meta_get(hid_t root, const char *path, CheckpointMeta *meta)
     for (size_t i = 0; i < sizeof whole / sizeof *whole && !missing; ++i)
         if (!attr_int(root, whole[i].name, whole[i].value)) missing = whole[i].name;
     if (!missing && meta->step < 0) missing = "step";
-    if (!missing && !read_scalar(root, "best_metric", H5T_NATIVE_DOUBLE, &meta->best_metric))
-        missing = "best_metric";
+    if (!missing && !attr_real(root, "best_metric", &meta->best_metric)) missing = "best_metric";
     bool scaled = !missing && attr_int(root, "skipped", &meta->skipped);
     if (scaled && !attr_int(root, "loss_scale_good", &meta->loss_scale_good))
         missing = "loss_scale_good";
-    if (scaled && !read_scalar(root, "loss_scale", H5T_NATIVE_DOUBLE, &meta->loss_scale))
-        missing = "loss_scale";
-    if (!missing && !read_losses(root, meta)) missing = "losses";
+    if (scaled && !attr_real(root, "loss_scale", &meta->loss_scale)) missing = "loss_scale";
+    if (!missing && !attr_floats(root, "losses", meta->loss, CHECKPOINT_LOSSES, &meta->losses))
+        missing = "losses";
+    if (!missing) missing = meta_get_state(root, meta);
+    if (!missing) missing = meta_get_input(root, meta);
     if (!missing && !(meta->config = attr_text(root, "config"))) missing = "config";
     if (!missing && !(meta->version = attr_text(root, "weft"))) missing = "weft";
     if (!missing && !read_line(root, "grid", meta->grid, sizeof meta->grid)) missing = "grid";
+    read_line(root, "best_metric_of", meta->best_of, sizeof meta->best_of);
     read_line(root, "data_train", meta->data_train, sizeof meta->data_train);
     read_line(root, "data_test", meta->data_test, sizeof meta->data_test);
     read_line(root, "init_from", meta->init_from, sizeof meta->init_from);

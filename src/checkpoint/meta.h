@@ -7,9 +7,22 @@
 bool attr_put_text(hid_t object, const char *name, const char *text);
 /* NULL: none, or not one string. Owner: the caller */
 char *attr_text(hid_t object, const char *name);
+bool attr_put_int(hid_t object, const char *name, int64_t value);
+bool attr_put_real(hid_t object, const char *name, double value);
+/* Nothing where count is 0. */
+bool attr_put_floats(hid_t object, const char *name, const float *value, int count);
 bool attr_int(hid_t object, const char *name, int64_t *value);
+bool attr_real(hid_t object, const char *name, double *value);
+/* At most so many; *count is 0 where there is no such attribute; false: it is damaged. */
+bool attr_floats(hid_t object, const char *name, float *value, int most, int *count);
 
 bool meta_put(hid_t root, const CheckpointMeta *meta);
+/* meta_state.c: what evaluations and a hook have left; what a sample is, and names of classes.
+ * Reading: the attribute that is missing or damaged, or NULL. */
+bool meta_put_state(hid_t root, const CheckpointMeta *meta);
+bool meta_put_input(hid_t root, const CheckpointMeta *meta);
+const char *meta_get_state(hid_t root, CheckpointMeta *meta);
+const char *meta_get_input(hid_t root, CheckpointMeta *meta);
 Status meta_get(hid_t root, const char *path, CheckpointMeta *meta);
 
 #endif

@@ -119,6 +119,8 @@ static Status save(Shrink *s, const Config *config)
     /* of a model that has become another one they are not known */
     if (s->gone_any) meta.best_metric = NAN;
     if (s->gone_any) meta.losses = 0;
+    if (s->gone_any) meta.lr.best = meta.stop_best = NAN;
+    if (s->gone_any) meta.lr.bad = meta.stop_bad = 0;
     s->plain = stored_buffer(&s->file);
     Status st = checkpoint_save(&alone, s->what->out, &meta, &io);
     mem_free(&meta.config);

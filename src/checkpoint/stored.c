@@ -130,8 +130,11 @@ static void take_meta(Answer *a, CheckpointMeta *meta)
     take(a, meta, sizeof *meta);
     meta->config = take_text(a, true);
     meta->version = take_text(a, false);
+    meta->classes = take_text(a, true);
     a->good = a->good && meta->config && meta->version && meta->step >= 0;
+    a->good = a->good && meta->input.stats >= 0 && meta->input.stats <= DATA_CHANNELS;
     meta->grid[sizeof meta->grid - 1] = 0;
+    meta->best_of[sizeof meta->best_of - 1] = 0;
     meta->data_train[sizeof meta->data_train - 1] = 0;
     meta->data_test[sizeof meta->data_test - 1] = 0;
     meta->init_from[sizeof meta->init_from - 1] = 0;
@@ -226,6 +229,7 @@ Status stored_meta(const StoredFile *file, CheckpointMeta *meta)
     *meta = file->meta;
     meta->config = mem_text(file->meta.config);
     meta->version = mem_text(file->meta.version);
+    meta->classes = mem_text(file->meta.classes);
     return OK;
 }
 

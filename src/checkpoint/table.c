@@ -259,6 +259,7 @@ static void put_meta(FILE *out, const CheckpointMeta *meta)
     fwrite(meta, sizeof *meta, 1, out);
     put_text(out, meta->config);
     put_text(out, meta->version);
+    put_text(out, meta->classes);
 }
 
 /* A later part does not depend on an earlier one but for the first. */

@@ -39,6 +39,8 @@ static void print_text(const StoredFile *file, const CheckpointMeta *meta, FILE 
             (long long)meta->step, (long long)meta->epoch, (long long)meta->data_step,
             (long long)meta->seed, meta->grid, meta->version);
     if (!isnan(meta->best_metric)) fprintf(out, ", best metric %.6g", meta->best_metric);
+    if (!isnan(meta->best_metric) && *meta->best_of) fprintf(out, " (%s)", meta->best_of);
+    if (meta->lr.lr > 0) fprintf(out, ", lr %.9g asked for by a hook", meta->lr.lr);
     if (meta->loss_scale > 0)
         fprintf(out, ", loss scale %.9g, %lld steps skipped", meta->loss_scale,
                 (long long)meta->skipped);
@@ -87,6 +89,7 @@ static void print_json(const StoredFile *file, const CheckpointMeta *meta, FILE 
     json_int(&json, "seed", meta->seed);
     json_text(&json, "grid", meta->grid);
     json_real(&json, "best_metric", meta->best_metric);
+    json_text(&json, "best_metric_of", or_null(meta->best_of));
     json_text(&json, "weft", meta->version);
     json_text(&json, "data_train", or_null(meta->data_train));
     json_text(&json, "data_test", or_null(meta->data_test));
@@ -131,6 +134,11 @@ static void diff_meta(Diff *diff)
                  {"data_step", a->data_step, b->data_step},
                  {"seed", a->seed, b->seed},
                  {"skipped", a->skipped, b->skipped},
+                 {"evaluations", a->evaluations, b->evaluations},
+                 {"plateau_bad", a->lr.bad, b->lr.bad},
+                 {"plateau_falls", a->lr.falls, b->lr.falls},
+                 {"early_stop_bad", a->stop_bad, b->stop_bad},
+                 {"hook_stop", a->hook_stop, b->hook_stop},
                  {"loss_scale_good", a->loss_scale_good, b->loss_scale_good}};
     for (size_t i = 0; i < sizeof whole / sizeof *whole; ++i) {
         if (whole[i].a == whole[i].b) continue;
@@ -138,13 +146,17 @@ static void diff_meta(Diff *diff)
                 (long long)whole[i].b);
         diff->equal = false;
     }
-    if (!(a->best_metric == b->best_metric || (isnan(a->best_metric) && isnan(b->best_metric)))) {
-        fprintf(diff->out, "attribute best_metric: %.17g and %.17g\n", a->best_metric,
-                b->best_metric);
-        diff->equal = false;
-    }
-    if (a->loss_scale != b->loss_scale) {
-        fprintf(diff->out, "attribute loss_scale: %g and %g\n", a->loss_scale, b->loss_scale);
+    const struct {
+        const char *name;
+        double a, b;
+    } real[] = {{"best_metric", a->best_metric, b->best_metric},
+                {"lr", a->lr.lr, b->lr.lr},
+                {"plateau_best", a->lr.best, b->lr.best},
+                {"early_stop_best", a->stop_best, b->stop_best},
+                {"loss_scale", a->loss_scale, b->loss_scale}};
+    for (size_t i = 0; i < sizeof real / sizeof *real; ++i) {
+        if (real[i].a == real[i].b || (isnan(real[i].a) && isnan(real[i].b))) continue;
+        fprintf(diff->out, "attribute %s: %.17g and %.17g\n", real[i].name, real[i].a, real[i].b);
         diff->equal = false;
     }
     if (strcmp(a->grid, b->grid) != 0)

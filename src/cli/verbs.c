@@ -6,6 +6,7 @@
     _(train)                                                                                       \
     _(run)                                                                                         \
     _(eval)                                                                                        \
+    _(predict)                                                                                     \
     _(generate)                                                                                    \
     _(plan)                                                                                        \
     _(verify)                                                                                      \

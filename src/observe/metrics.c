@@ -136,6 +136,7 @@ void metrics_train(AppendFile *metrics, const TrainLine *line)
     json_real(&text.json, line->tokens ? "tokens_per_s" : "samples_per_s", line->samples_per_s);
     json_real(&text.json, "grad_norm", line->grad_norm);
     if (!isnan(line->top1)) json_real(&text.json, "train_top1", line->top1);
+    if (!isnan(line->top5)) json_real(&text.json, "train_top5", line->top5);
     if (line->skipped > 0) json_int(&text.json, "skipped", line->skipped);
     line_end(&text, metrics);
 }
@@ -149,5 +150,17 @@ void metrics_eval(AppendFile *metrics, const EvalLine *line)
     if (!isnan(line->top1)) json_real(&text.json, "top1", line->top1);
     if (!isnan(line->top5)) json_real(&text.json, "top5", line->top5);
     json_real(&text.json, "seconds", line->seconds);
+    line_end(&text, metrics);
+}
+
+void metrics_event(AppendFile *metrics, const EventLine *line)
+{
+    Line text;
+    line_begin(&text, line->step, line->epoch);
+    json_text(&text.json, "event", line->event);
+    if (line->why) json_text(&text.json, "why", line->why);
+    if (line->stop) json_bool(&text.json, "stop", true);
+    if (line->save) json_bool(&text.json, "save", true);
+    if (line->lr > 0) json_real(&text.json, "lr", line->lr);
     line_end(&text, metrics);
 }

@@ -98,6 +98,7 @@ void observer_train(Observer *observer, const TrainLine *line, bool log_now)
            line->samples_per_s);
     scalar(observer, "train/grad_norm", line->step, line->grad_norm);
     scalar(observer, "train/top1", line->step, line->top1);
+    scalar(observer, "train/top5", line->step, line->top5);
     if (clock_s() - observer->flushed_s >= FLUSH_S) flush_or_wait(observer);
 }
 
@@ -109,6 +110,13 @@ void observer_eval(Observer *observer, const EvalLine *line)
     scalar(observer, "eval/loss", line->step, line->loss);
     scalar(observer, "eval/top1", line->step, line->top1);
     scalar(observer, "eval/top5", line->step, line->top5);
+    flush_or_wait(observer);
+}
+
+void observer_event(Observer *observer, const EventLine *line)
+{
+    if (!observer) return;
+    metrics_event(&observer->metrics, line);
     flush_or_wait(observer);
 }
 

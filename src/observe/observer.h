@@ -31,6 +31,7 @@ Status append_close(AppendFile *file);
 Status metrics_open(AppendFile *metrics, const char *dir, int64_t step, bool goes_on);
 void metrics_train(AppendFile *metrics, const TrainLine *line);
 void metrics_eval(AppendFile *metrics, const EvalLine *line);
+void metrics_event(AppendFile *metrics, const EventLine *line);
 
 /* The progress line on stdout. */
 typedef struct Progress {

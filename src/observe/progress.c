@@ -11,8 +11,17 @@
 #include <unistd.h>
 
 #define REDRAW_S 0.1
-enum { FIELD_CHARS = 64, FIELDS = 7, WIDTH_DEFAULT = 80 };
-enum { FIELD_EPOCH, FIELD_STEP, FIELD_LOSS, FIELD_TOP1, FIELD_LR, FIELD_RATE, FIELD_LEFT };
+enum { FIELD_CHARS = 64, FIELDS = 8, WIDTH_DEFAULT = 80 };
+enum {
+    FIELD_EPOCH,
+    FIELD_STEP,
+    FIELD_LOSS,
+    FIELD_TOP1,
+    FIELD_TOP5,
+    FIELD_LR,
+    FIELD_RATE,
+    FIELD_LEFT
+};
 
 const char *rows_name(bool tokens)
 {
@@ -74,6 +83,8 @@ static void fields_fill(const TrainLine *line, char field[FIELDS][FIELD_CHARS])
     snprintf(field[FIELD_LOSS], FIELD_CHARS, "loss %.4f", line->loss);
     if (!isnan(line->top1))
         snprintf(field[FIELD_TOP1], FIELD_CHARS, "top-1 %.1f %%", 100 * line->top1);
+    if (!isnan(line->top5))
+        snprintf(field[FIELD_TOP5], FIELD_CHARS, "top-5 %.1f %%", 100 * line->top5);
     snprintf(field[FIELD_LR], FIELD_CHARS, "lr %.3g", line->lr);
     text_rate(line->samples_per_s, a);
     snprintf(field[FIELD_RATE], FIELD_CHARS, "%.31s %s/s", a, rows_name(line->tokens));
@@ -91,7 +102,7 @@ static int fields_width(char field[FIELDS][FIELD_CHARS])
 
 void progress_text(const TrainLine *line, int width, bool colour, char *out)
 {
-    static const int first_to_go[] = {FIELD_LR,   FIELD_TOP1, FIELD_EPOCH,
+    static const int first_to_go[] = {FIELD_LR,   FIELD_TOP5, FIELD_TOP1, FIELD_EPOCH,
                                       FIELD_RATE, FIELD_LEFT, FIELD_STEP};
     static const char *const paint[FIELDS] = {
         [FIELD_LOSS] = "\033[1m", [FIELD_LR] = "\033[2m", [FIELD_LEFT] = "\033[36m"};

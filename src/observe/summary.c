@@ -51,6 +51,7 @@ void observer_summary(const RunSummary *summary, FILE *out)
     if (summary->seconds >= 60) fprintf(out, " (%s)", text_seconds(summary->seconds, time));
     fprintf(out, ", %s %s/s\n", text_count((int64_t)(summary->samples_per_s + 0.5), rate),
             rows_name(summary->tokens));
+    if (summary->ended) fprintf(out, "  ended        %s\n", summary->ended);
     print_accuracy(&summary->eval, out);
     print_phases(out);
     print_memory(summary, out);

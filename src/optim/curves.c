@@ -1,21 +1,8 @@
 /* The learning rate of a step: warm-up, then a curve. A curve is a row: its word, and the rate
  * behind the warm-up. */
-#include "rules.h"
+#include "curves.h"
 
 #include <math.h>
-
-typedef struct CurveAt {
-    const OptimConfig *is;
-    /* step: since the beginning, warm-up included */
-    int64_t step, steps_per_epoch;
-    /* 0 at the end of warm-up, 1 after the last step */
-    double done;
-} CurveAt;
-
-typedef struct Curve {
-    ConfigWord word;
-    double (*rate)(const CurveAt *at);
-} Curve;
 
 static double constant(const CurveAt *at)
 {
@@ -55,21 +42,26 @@ static double polynomial(const CurveAt *at)
     return between(at, pow(1 - at->done, at->is->power));
 }
 
+static const Curve curve_constant = {{.word = "constant", .help = "stays"}, .rate = constant};
+static const Curve curve_multistep = {
+    {.word = "multistep", .help = "falls by gamma at milestones", .uses = "milestones gamma"},
+    .rate = multistep};
+static const Curve curve_cosine = {
+    {.word = "cosine", .help = "half a cosine, down to lr_end", .uses = "lr_end"}, .rate = cosine};
+static const Curve curve_linear = {
+    {.word = "linear", .help = "a line, down to lr_end", .uses = "lr_end"}, .rate = linear};
+static const Curve curve_polynomial = {
+    {.word = "polynomial", .help = "(what is left)^power, down to lr_end", .uses = "lr_end power"},
+    .rate = polynomial};
+
 /* In the order of the help, the default first. */
-static const Curve curves[] = {
-    {{.word = "constant", .help = "stays"}, constant},
-    {{.word = "multistep", .help = "falls by gamma at milestones", .uses = "milestones gamma"},
-     multistep},
-    {{.word = "cosine", .help = "half a cosine, down to lr_end", .uses = "lr_end"}, cosine},
-    {{.word = "linear", .help = "a line, down to lr_end", .uses = "lr_end"}, linear},
-    {{.word = "polynomial", .help = "(what is left)^power, down to lr_end", .uses = "lr_end power"},
-     polynomial},
-};
+static const Curve *const curves[] = {&curve_constant, &curve_multistep,  &curve_cosine,
+                                      &curve_linear,   &curve_polynomial, &curve_plateau};
 enum { CURVE_COUNT = sizeof curves / sizeof curves[0] };
 
 ConfigWord optim_curve_word(int i)
 {
-    return i < CURVE_COUNT ? curves[i].word : (ConfigWord){0};
+    return i < CURVE_COUNT ? curves[i]->word : (ConfigWord){0};
 }
 
 static int64_t warmup_steps(const OptimConfig *is, int64_t steps_per_epoch)
@@ -78,12 +70,40 @@ static int64_t warmup_steps(const OptimConfig *is, int64_t steps_per_epoch)
     return llround(is->warmup_epochs * (double)steps_per_epoch);
 }
 
-double lr_at(const Config *config, int64_t step, int64_t steps, int64_t steps_per_epoch)
+LrState lr_state(void)
+{
+    return (LrState){.best = NAN};
+}
+
+bool lr_by_evaluations(const Config *config)
+{
+    return curves[config->optim.lr_schedule]->evaluated != NULL;
+}
+
+Status lr_check(const Config *config)
+{
+    const Curve *curve = curves[config->optim.lr_schedule];
+    return curve->check ? curve->check(config) : OK;
+}
+
+void lr_evaluated(const Config *config, LrState *state, const LrSteps *at, double value, bool rises)
 {
     const OptimConfig *is = &config->optim;
-    int64_t warmup = warmup_steps(is, steps_per_epoch);
-    if (step < warmup) return is->lr * (double)(step + 1) / (double)warmup;
-    double done = steps > warmup ? (double)(step - warmup) / (double)(steps - warmup) : 1;
-    CurveAt at = {is, step, steps_per_epoch, done > 1 ? 1 : done};
-    return curves[is->lr_schedule].rate(&at);
+    const Curve *curve = curves[is->lr_schedule];
+    if (curve->evaluated && at->step >= warmup_steps(is, at->steps_per_epoch))
+        curve->evaluated(is, state, value, rises);
+}
+
+double lr_at(const Config *config, const LrState *state, const LrSteps *of)
+{
+    OptimConfig is = config->optim;
+    if (state->lr > 0) {
+        is.lr_end *= state->lr / is.lr;
+        is.lr = state->lr;
+    }
+    int64_t warmup = warmup_steps(&is, of->steps_per_epoch), left = of->steps - warmup;
+    if (of->step < warmup) return is.lr * (double)(of->step + 1) / (double)warmup;
+    double done = left > 0 ? (double)(of->step - warmup) / (double)left : 1;
+    CurveAt at = {&is, state, of->step, of->steps_per_epoch, done > 1 ? 1 : done};
+    return curves[is.lr_schedule]->rate(&at);
 }

@@ -14,5 +14,7 @@ Status resume_check(const Trainer *trainer, const char *path);
 /* Was a checkpoint's best metric reached on the test data of this run, as far as both are known?
  * Else they do not compare. */
 bool resume_same_test(const Trainer *trainer, const CheckpointMeta *meta);
+/* Is it by the figure that this run goes by? */
+bool resume_same_best(const Trainer *trainer, const CheckpointMeta *meta);
 
 #endif

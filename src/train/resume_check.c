@@ -5,10 +5,29 @@
 
 #include <string.h>
 
+/* Names of classes, a line each, on rank 0, which writes them. */
+static Status know_classes(Trainer *t)
+{
+    ClassNames names = {0};
+    size_t bytes;
+    if (t->train_set.classes == 0 || data_kind(&t->train_set)->next_token) return OK;
+    TRY(class_names_read(&names, t->train_set.path));
+    if (names.count > 0) {
+        mem_free(&t->classes);
+        FILE *out = open_memstream(&t->classes, &bytes);
+        if (!out) die("out of memory for the names of classes");
+        for (int64_t i = 0; i < names.count; ++i)
+            fprintf(out, "%s%s", i ? "\n" : "", names.name[i]);
+        fclose(out);
+    }
+    class_names_free(&names);
+    return OK;
+}
+
 Status resume_know_data(Trainer *t)
 {
-    Status st = OK;
-    if (t->world->rank == 0) st = data_set_fingerprint(&t->train_set, t->train_data);
+    Status st = t->world->rank == 0 ? know_classes(t) : OK;
+    if (t->world->rank == 0 && st == OK) st = data_set_fingerprint(&t->train_set, t->train_data);
     if (t->world->rank == 0 && st == OK && t->test_set.samples > 0)
         st = data_set_fingerprint(&t->test_set, t->test_data);
     TRY(status_agree(t->world, st));
@@ -23,12 +42,29 @@ bool resume_same_test(const Trainer *t, const CheckpointMeta *meta)
            strcmp(t->test_data, meta->data_test) == 0;
 }
 
+bool resume_same_best(const Trainer *t, const CheckpointMeta *meta)
+{
+    bool tokens = data_kind(&t->train_set)->next_token;
+    return !*meta->best_of || !strcmp(meta->best_of, best_metric(t->config, tokens)->word.word);
+}
+
 /* Keys that do not change the numbers: where and how a run is done, what it says, and what it does
- * where they are bad. */
+ * where they are bad; evaluations, too, where the curve does not go by them. */
 static void neutral(Config *c, const Config *now)
 {
+    int best = c->checkpoint.best_metric;
     c->grid = now->grid;
     c->checkpoint = now->checkpoint;
+    if (lr_by_evaluations(now))
+        c->checkpoint.best_metric = best;
+    else
+        c->train.eval_every = now->train.eval_every;
+    c->run.hook = now->run.hook;
+    c->run.hook_on = now->run.hook_on;
+    c->run.hook_s = now->run.hook_s;
+    c->run.hook_wait = now->run.hook_wait;
+    c->train.early_stop = now->train.early_stop;
+    c->train.early_stop_delta = now->train.early_stop_delta;
     c->run.name = now->run.name;
     c->run.dir = now->run.dir;
     c->run.fresh = now->run.fresh;
@@ -38,7 +74,6 @@ static void neutral(Config *c, const Config *now)
     c->train.hang_s = now->train.hang_s;
     c->train.device = now->train.device;
     c->train.cuda_graphs = now->train.cuda_graphs;
-    c->train.eval_every = now->train.eval_every;
     c->train.log_every = now->train.log_every;
     c->train.threads = now->train.threads;
     c->train.memory = now->train.memory;

@@ -27,25 +27,6 @@ bool run_eval_due(const Run *r, int64_t step)
     return step == t->steps || (every > 0 && epoch_end && epochs % every == 0);
 }
 
-static Status evaluate(Run *r, bool save_due)
-{
-    Trainer *t = r->trainer;
-    EvalLine line = {0};
-    double begin_s = clock_s();
-    if (t->test_set.samples == 0) return OK;
-    TRY(train_evaluate(t, &t->test_set, &line, NULL));
-    r->summary.eval = line;
-    observer_eval(r->observer, &line);
-    bool by_loss = line.tokens || isnan(line.top1);
-    double metric = by_loss ? -line.loss : line.top1;
-    if (!isfinite(metric)) return OK;
-    if (isnan(t->best_metric) || metric > t->best_metric) t->best_metric = metric;
-    bool better = isnan(r->best_saved) || metric > r->best_saved;
-    Status st = better && r->config->checkpoint.best ? run_save_best(r, metric, save_due) : OK;
-    run_time_evaluation(r, clock_s() - begin_s);
-    return st;
-}
-
 static const char *plural(int n)
 {
     return n == 1 ? "" : "s";
@@ -118,6 +99,7 @@ static void report(Run *r, const StepResult *result)
                       .samples_per_s = r->rate,
                       .grad_norm = result->grad_norm,
                       .top1 = r->config->train.loss == LOSS_SOFTMAX ? result->top1 : NAN,
+                      .top5 = r->config->train.loss == LOSS_SOFTMAX ? result->top5 : NAN,
                       .left_s =
                           (double)((t->steps - t->step) * t->batch * t->rows_per_sample) / r->rate,
                       .skipped = t->skipped,
@@ -125,24 +107,54 @@ static void report(Run *r, const StepResult *result)
     observer_train(r->observer, &line, result->logged);
 }
 
+static bool every(int64_t step, int64_t steps)
+{
+    return steps > 0 && step % steps == 0;
+}
+
+static bool save_due(const Run *r, const StepResult *result)
+{
+    const Trainer *t = r->trainer;
+    return every(t->step, r->config->checkpoint.every_steps) ||
+           every(t->step, r->config->checkpoint.every_epochs * t->steps_per_epoch) ||
+           result->save_asked || result->stop_asked || r->save_wished || t->step == t->steps;
+}
+
+/* Evaluation, and what comes of it before anything is saved: a checkpoint of this border knows of
+ * it. */
+static Status look_back(Run *r, RunDue due, double *better)
+{
+    const Trainer *t = r->trainer;
+    bool epoch = every(t->step, t->steps_per_epoch);
+    bool waits = (epoch && run_hook_wants(r, HOOK_EPOCH)) ||
+                 (due.evaluation && run_hook_wants(r, HOOK_EVALUATION));
+    if (epoch) run_hook_tell(r, HOOK_EPOCH);
+    Status st = due.evaluation ? run_evaluate(r, true, better) : OK;
+    if (due.evaluation && st == OK) run_hook_tell(r, HOOK_EVALUATION);
+    if (waits && r->config->run.hook_wait) run_hook_wait(r);
+    return st;
+}
+
 /* After the step: what is due. Every rank comes to the same answers. */
 static Status between_steps(Run *r, StepResult *result)
 {
     Trainer *t = r->trainer;
-    const Config *c = r->config;
     bool end = t->step == t->steps, back = false;
-    RunDue due = {.evaluation = run_eval_due(r, t->step)};
-    due.save = c->checkpoint.every_steps > 0 && t->step % c->checkpoint.every_steps == 0;
-    due.save = due.save || result->save_asked || end || result->stop_asked;
+    double better = NAN;
+    run_hook_follow(r, result);
+    RunDue due = {.evaluation = run_eval_due(r, t->step), .save = save_due(r, result)};
     if (due.evaluation || due.save) train_step_stats(t, result);
     if (due.save) TRY(run_save_prepare(r));
     TRY(run_judge(r, result, due, &back));
     if (back) return OK;
     TRY(run_save_go_on(r, result));
-    r->stopped = result->stop_asked && !end;
     /* an evaluation that fails costs no training: what is due is saved all the same */
-    Status evaluated = due.evaluation ? evaluate(r, due.save) : OK;
-    if (due.save) TRY(run_save(r, end || r->stopped));
+    Status evaluated = look_back(r, due, &better);
+    due.save = due.save || r->save_wished || r->ended;
+    r->save_wished = false;
+    r->stopped = result->stop_asked && !end && !r->ended;
+    if (!isnan(better)) TRY(run_save_best(r, better, due.save));
+    if (due.save) TRY(run_save(r, end || r->stopped || r->ended));
     if (due.evaluation || due.save) r->tick_s = clock_s();
     return evaluated;
 }
@@ -154,10 +166,12 @@ Status run_step(Run *r)
     if (r->last) die_lost_as(ERR_STOPPED);
     executor_ask(t->executor, METRIC_STOP, run_time_over(r) || stop_wanted());
     executor_ask(t->executor, METRIC_SAVE, save_wanted(r));
+    executor_ask(t->executor, METRIC_WISH, run_hook_asks(r));
     executor_ask(t->executor, METRIC_SAVING, r->save && train_save_busy(r->save));
     beat_step_begin(t->step + 1);
     TRY(train_step(t, &result));
     beat_step_end();
+    r->lr = result.lr;
     report(r, &result);
     return between_steps(r, &result);
 }
@@ -166,8 +180,17 @@ static Status loop(Run *r)
 {
     const Trainer *t = r->trainer;
     r->tick_s = clock_s();
-    while (t->step < t->steps && !r->stopped) TRY(run_step(r));
+    while (t->step < t->steps && !r->stopped && !r->ended) TRY(run_step(r));
     return OK;
+}
+
+/* The result of a run that was finished before; best.h5, too, where it was lost. */
+static Status evaluate_again(Run *r)
+{
+    double better = NAN;
+    log_info("this run is complete: %lld steps are done", (long long)r->trainer->step);
+    TRY(run_evaluate(r, false, &better));
+    return isnan(better) ? OK : run_save_best(r, better, false);
 }
 
 /* A run that was finished before is evaluated again, so that its result is printed. */
@@ -175,7 +198,8 @@ static Status run_all(Run *r)
 {
     Trainer *t = r->trainer;
     TRY(run_resume(r));
-    if (t->step < t->steps) TRY(stop_before_steps(r->world));
+    bool done = run_complete(r);
+    if (!done) TRY(stop_before_steps(r->world));
     Status st =
         r->world->rank == 0 ? observer_new(&r->observer, r->dir.path, t->step, r->goes_on) : OK;
     if (st == OK && r->world->rank == 0) st = run_dir_write_config(&r->dir, r->config);
@@ -183,10 +207,7 @@ static Status run_all(Run *r)
     if (r->config->run.trace) trace_start(1 << 20);
     describe(r);
     r->start_s = r->saved_s = clock_s();
-    if (t->step >= t->steps) {
-        log_info("this run is complete: %lld steps are done", (long long)t->step);
-        return evaluate(r, false);
-    }
+    if (done) return evaluate_again(r);
     train_make_room(t);
     run_bad_begin(r);
     WatchdogOptions watch = {.hang_s = r->config->train.hang_s, .folder = r->dir.path};
@@ -230,6 +251,7 @@ static Status finish(Run *r, Status st)
     mem_free(&why);
     observer_break(r->observer);
     st = status_agree(r->world, st == OK ? observer_flush(r->observer) : st);
+    if (st == OK) run_hook_end(r);
     if (st == OK) measure_memory(r);
     if (st == OK && r->config->run.trace && r->world->rank == 0) {
         char *path = mem_format("%s/trace.json", r->dir.path);
@@ -244,6 +266,7 @@ static Status finish(Run *r, Status st)
     r->summary.samples_per_s = r->rate;
     r->summary.tokens = data_kind(&r->trainer->train_set)->next_token;
     r->summary.stopped = r->stopped;
+    r->summary.ended = r->ended;
     r->summary.fresh = r->config->run.fresh;
     observer_summary(&r->summary, stdout);
     return OK;
@@ -260,12 +283,15 @@ Status train_run(const Config *config, const World *world)
     r.base_bytes = memory_use().own_bytes;
     if (world->rank == 0) r.good = good_files_new();
     if (st == OK) st = trainer_new(&r.trainer, config, world);
+    if (st == OK) st = run_evaluations_check(&r);
     if (st == OK) st = stop_before_steps(world);
     if (st == OK)
         st = status_agree(world,
                           world->rank == 0 ? run_dir_open(&r.dir, config->run.heartbeat_s) : OK);
     if (st == OK) st = agree_on_folder(world, &r.dir);
+    if (st == OK) run_hook_begin(&r);
     if (st == OK) st = finish(&r, run_all(&r));
+    hook_free(&r.hook);
     run_time_end(&r);
     run_bad_end(&r);
     observer_free(&r.observer);
@@ -275,6 +301,7 @@ Status train_run(const Config *config, const World *world)
     good_files_free(&r.good);
     mem_free(&r.last);
     mem_free(&r.saving);
+    mem_free(&r.ended);
     if (st == OK && r.stopped)
         st = fail(ERR_STOPPED,
                   "stopped early with a checkpoint: start the same command again%s to continue",

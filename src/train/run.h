@@ -3,6 +3,7 @@
 #ifndef WEFT_TRAIN_RUN_H
 #define WEFT_TRAIN_RUN_H
 
+#include "hook.h"
 #include "job_end.h"
 #include "rundir.h"
 #include "trainer.h"
@@ -79,6 +80,14 @@ typedef struct Run {
     /* this process's memory before the trainer was made */
     double base_bytes;
     bool stopped;
+    /* On rank 0; NULL: there is none. */
+    Hook *hook;
+    /* the last step's learning rate; 0: none was made */
+    double lr;
+    /* a checkpoint is due at this border as somebody has asked for it */
+    bool save_wished;
+    /* owned: why the run is done before its last step; NULL: it is not */
+    char *ended;
     RunTime time;
     RunBad bad;
 } Run;
@@ -112,6 +121,13 @@ Status run_save_go_on(Run *run, const StepResult *result);
 Status run_save_wait(Run *run);
 /* Is the test set evaluated after that step? */
 bool run_eval_due(const Run *run, int64_t step);
+/* ERR_CONFIG where the configuration goes by evaluations that there are none of. Not collective. */
+Status run_evaluations_check(const Run *run);
+/* Evaluates, says and writes it. counts: for early stopping and the curve, too. *better: the value,
+ * as t->best_metric, where best.h5 is to be of it, else it stays. Collective; all ranks agree. */
+Status run_evaluate(Run *run, bool counts, double *better);
+/* Has the run ended before, at its last step or early? Collective; all ranks agree. */
+bool run_complete(Run *run);
 /* From a run's first line to its last. Not collective, all of run_time. */
 void run_time_begin(Run *run);
 void run_time_end(Run *run);
@@ -121,6 +137,20 @@ void run_time_save(Run *run, double seconds);
 void run_time_evaluation(Run *run, double seconds);
 /* On rank 0, before each step: is it time to stop? It says why, once; false on other ranks. */
 bool run_time_over(Run *run);
+/* The run is done after this step, and says why. On every rank. */
+void run_end_early(Run *run, const char *fmt, ...) BASE_PRINTF(2, 3);
+/* From a run's first line to its last, which the hook is told and which waits for it. */
+void run_hook_begin(Run *run);
+void run_hook_end(Run *run);
+/* Is the hook run at that moment? The same on all ranks. */
+bool run_hook_wants(const Run *run, HookMoment moment);
+/* On rank 0: runs it. Does it ask for something? */
+void run_hook_tell(Run *run, HookMoment moment);
+bool run_hook_asks(Run *run);
+/* Between two steps: what it has asked for, where the step says that there is something; and where
+ * training waits for it. Collective. */
+void run_hook_follow(Run *run, const StepResult *result);
+void run_hook_wait(Run *run);
 /* After a step, with what is known of it and what is due. Stops, says that the
  * step was skipped, or goes back: *back, the trainer stands at an earlier step. Collective; all
  * ranks agree. */

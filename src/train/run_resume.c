@@ -90,11 +90,14 @@ static Status read_best(const Run *r, double *metric)
     bool known = good_files_know(r->good, r->dir.best);
     Status st =
         known ? checkpoint_read_meta(r->dir.best, &meta) : checkpoint_verify(r->dir.best, &meta);
-    bool same = st == OK && resume_same_test(r->trainer, &meta);
+    bool same_test = st == OK && resume_same_test(r->trainer, &meta);
+    bool same = same_test && resume_same_best(r->trainer, &meta);
     if (same) *metric = meta.best_metric;
     checkpoint_meta_fini(&meta);
     if (same || (st != OK && st != ERR_DATA)) return st;
-    char *why = mem_text(st == OK ? "best.h5 was found with other test data" : fail_message());
+    char *why = mem_text(st != OK    ? fail_message()
+                         : same_test ? "best.h5 is by another checkpoint.best_metric"
+                                     : "best.h5 was found with other test data");
     st = file_move_aside(r->dir.best, &aside);
     if (aside) log_warn("%s; it is kept as %s", why, aside);
     mem_free(&aside);

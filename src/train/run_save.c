@@ -74,6 +74,7 @@ static Status ended(Run *r, Status st, bool last)
         r->last = r->saving;
         r->last_step = r->saving_step;
         r->saving = NULL;
+        run_hook_tell(r, HOOK_CHECKPOINT);
     }
     mem_free(&r->saving);
     return st;

@@ -63,7 +63,8 @@ static double margin(const Run *r)
     bool evaluates = false;
     for (int i = 1; i <= STEPS_TO_STOP; ++i)
         evaluates = evaluates || run_eval_due(r, r->trainer->step + i);
-    return END_S + STEPS_TO_STOP * r->time.step_s + 2 * save_s(r) +
+    double hook_s = r->hook ? r->config->run.hook_s : 0;
+    return END_S + hook_s + STEPS_TO_STOP * r->time.step_s + 2 * save_s(r) +
            (evaluates ? evaluation_s(r) : 0);
 }
 

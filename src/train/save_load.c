@@ -202,6 +202,23 @@ static CheckpointIo io_of(Live *live)
                           .wants = tensor_wanted};
 }
 
+/* What has to be known of samples where there is no data set. */
+static void input_of(const DataSet *set, CheckpointMeta *meta)
+{
+    CheckpointInput *is = &meta->input;
+    if (!data_kind(set)->augments) return;
+    *is = (CheckpointInput){.channels = set->channels,
+                            .height = set->height,
+                            .width = set->width,
+                            .stored_height = set->encoded ? 0 : set->stored_height,
+                            .stored_width = set->encoded ? 0 : set->stored_width,
+                            .classes = set->classes,
+                            .stats = set->stats_count,
+                            .scale = set->scale};
+    memcpy(is->mean, set->mean, sizeof is->mean);
+    memcpy(is->std, set->std, sizeof is->std);
+}
+
 static void meta_of(const Trainer *t, CheckpointMeta *meta)
 {
     *meta = (CheckpointMeta){.step = t->step,
@@ -209,6 +226,11 @@ static void meta_of(const Trainer *t, CheckpointMeta *meta)
                              .data_step = t->step % t->steps_per_epoch,
                              .seed = t->config->run.seed,
                              .best_metric = t->best_metric,
+                             .evaluations = t->evaluations,
+                             .lr = t->lr,
+                             .stop_best = t->early.best,
+                             .stop_bad = t->early.bad,
+                             .hook_stop = t->hook_stop,
                              .loss_scale = t->scale.moves ? t->scale.now : 0,
                              .loss_scale_good = t->scale.good,
                              .skipped = t->skipped,
@@ -219,6 +241,11 @@ static void meta_of(const Trainer *t, CheckpointMeta *meta)
     memcpy(meta->data_train, t->train_data, sizeof meta->data_train);
     memcpy(meta->data_test, t->test_data, sizeof meta->data_test);
     memcpy(meta->init_from, t->init_from, sizeof meta->init_from);
+    bool tokens = data_kind(&t->train_set)->next_token;
+    const char *word = best_metric(t->config, tokens)->word.word;
+    snprintf(meta->best_of, sizeof meta->best_of, "%s", word);
+    meta->classes = mem_text(t->classes);
+    input_of(&t->train_set, meta);
 }
 
 /* ---- saving ---- */
@@ -379,6 +406,19 @@ static void restore_scale(LossScale *scale, const CheckpointMeta *meta)
     scale->good = meta->loss_scale_good;
 }
 
+/* By another figure, or on other test data, nothing compares; but the curve has gone on by these. */
+static void take_evaluations(Trainer *t, const CheckpointMeta *meta)
+{
+    bool same = resume_same_test(t, meta) && resume_same_best(t, meta);
+    bool counted = meta->evaluations > 0;
+    t->best_metric = same ? meta->best_metric : (double)NAN;
+    t->evaluations = meta->evaluations;
+    t->lr = counted ? meta->lr : lr_state();
+    t->lr.lr = meta->lr.lr;
+    t->early = counted && same ? (EarlyStop){meta->stop_best, meta->stop_bad} : early_stop();
+    t->hook_stop = meta->hook_stop;
+}
+
 Status train_load(Trainer *t, const char *path, bool params_only)
 {
     Phase outer = phase_enter(PHASE_CHECKPOINT);
@@ -399,7 +439,7 @@ Status train_load(Trainer *t, const char *path, bool params_only)
         t->skipped = meta.skipped;
         loss_window_init(&t->losses, meta.loss, meta.losses);
         restore_scale(&t->scale, &meta);
-        t->best_metric = resume_same_test(t, &meta) ? meta.best_metric : (double)NAN;
+        take_evaluations(t, &meta);
         memcpy(t->init_from, meta.init_from, sizeof t->init_from);
         executor_params_changed(t->executor);
     }

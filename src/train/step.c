@@ -104,15 +104,18 @@ static void read_step_stats(Trainer *t, StepResult *result, int64_t step)
         t->step_stats = (StepStats){
             .loss = (double)(metrics[METRIC_LOSS] / metrics[METRIC_ROWS]),
             .top1 = (double)(metrics[METRIC_TOP1] / metrics[METRIC_ROWS]),
+            .top5 = (double)(metrics[METRIC_TOP5] / metrics[METRIC_ROWS]),
         };
         result->stop_asked |= metrics[METRIC_STOP] > 0;
         result->save_asked |= metrics[METRIC_SAVE] > 0;
+        result->wish_asked |= metrics[METRIC_WISH] > 0;
         result->saving = metrics[METRIC_SAVING] > 0;
         result->rows += (int64_t)metrics[METRIC_ROWS];
         judge_loss(t, result);
     }
     result->loss = t->step_stats.loss;
     result->top1 = t->step_stats.top1;
+    result->top5 = t->step_stats.top5;
 }
 
 void train_step_stats(Trainer *t, StepResult *result)
@@ -157,10 +160,10 @@ Status train_step(Trainer *t, StepResult *result)
     int64_t number = t->step + 1;
     bool first = !t->loader;
     if (first) TRY(status_agree(t->world, open_loader(t)));
-    *result = (StepResult){.logged = first || number == t->steps ||
-                                     number % t->config->train.log_every == 0,
-                           .lr = lr_at(t->config, t->step, t->steps, t->steps_per_epoch),
-                           .grad_norm = NAN};
+    *result = (StepResult){
+        .logged = first || number == t->steps || number % t->config->train.log_every == 0,
+        .lr = lr_at(t->config, &t->lr, &(LrSteps){t->step, t->steps, t->steps_per_epoch}),
+        .grad_norm = NAN};
     StepOf batch = next_batch(t);
     executor_find_overflow(t->executor, t->looks || t->scale.moves);
     t->copied = false;

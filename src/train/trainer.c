@@ -241,6 +241,10 @@ void train_restart(Trainer *t)
                               t->optim->slot_elements[s]);
     t->step = t->known = t->skipped = t->optim->step = 0;
     t->best_metric = NAN;
+    t->evaluations = 0;
+    t->lr = lr_state();
+    t->early = early_stop();
+    t->hook_stop = false;
     loss_scale_init(&t->scale, t->config);
     loss_window_init(&t->losses, NULL, 0);
     init_params(t);
@@ -324,6 +328,8 @@ static Trainer *trainer_begin(const Config *config, const World *world)
     t->config = config;
     t->world = world;
     t->best_metric = NAN;
+    t->lr = lr_state();
+    t->early = early_stop();
     t->waits = config->train.on_bad != ON_BAD_STOP;
     t->looks = config->train.on_bad == ON_BAD_SKIP;
     loss_scale_init(&t->scale, config);
@@ -332,8 +338,16 @@ static Trainer *trainer_begin(const Config *config, const World *world)
 
 Status trainer_new(Trainer **out, const Config *config, const World *world)
 {
+    return trainer_new_for(out, config, world, NULL);
+}
+
+Status trainer_new_for(Trainer **out, const Config *config, const World *world,
+                       const DataSet *samples)
+{
     Trainer *t = trainer_begin(config, world);
+    t->samples = samples;
     Status st = setup(t);
+    t->samples = NULL;
     if (st != OK) trainer_free(&t);
     *out = t;
     return st;
@@ -357,6 +371,7 @@ void trainer_free(Trainer **trainer)
     if (t->executor) executor_settle(t->executor);
     if (t->backend) capture_drop(&t->update, t->backend);
     loader_free(&t->loader);
+    mem_free(&t->classes);
     train_free_optimizer(t);
     save_copy_free(&t->copy);
     executor_free(&t->executor);

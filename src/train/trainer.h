@@ -2,12 +2,13 @@
 #ifndef WEFT_TRAIN_TRAINER_H
 #define WEFT_TRAIN_TRAINER_H
 
+#include "best.h"
 #include "loss_window.h"
 #include "train.h"
 
 /* What is known of a step once the device has done it. */
 typedef struct StepStats {
-    double loss, top1;
+    double loss, top1, top5;
 } StepStats;
 
 /* fp16's gradients are those of the loss times a power of two, which the update divides by. A step
@@ -28,10 +29,13 @@ struct Trainer {
     const World *world;
     Backend *backend;
     DataSet train_set, test_set;
+    /* Borrowed while it is made: what samples are, in place of data sets; NULL: they are opened. */
+    const DataSet *samples;
     /* "": a run has not asked */
     char train_data[DATA_FINGERPRINT], test_data[DATA_FINGERPRINT];
-    /* as CheckpointMeta's */
+    /* as CheckpointMeta's; classes: owned, on rank 0, NULL: not known */
     char init_from[DATA_PATH + 64];
+    char *classes;
     Grid grid;
     Graph *graph;
     Schedule *schedule;
@@ -80,8 +84,15 @@ struct Trainer {
     /* The host waits for each step's loss, and looks at its gradients, before it updates. */
     bool waits, looks;
     LossWindow losses;
-    /* of the evaluations so far: top-1; of tokens and numbers minus the loss; NaN: none yet */
+    /* of the evaluations so far, by checkpoint.best_metric, of which less is better with a minus;
+     * NaN: none yet */
     double best_metric;
+    /* evaluations that curve and early stopping have counted, and what they have left */
+    int64_t evaluations;
+    LrState lr;
+    EarlyStop early;
+    /* run.hook has asked for the end */
+    bool hook_stop;
     /* Checkpoints are written beside training, from a copy: there is memory for it. */
     bool saves_beside;
     /* owned: the copy, once it is needed; NULL: not yet */

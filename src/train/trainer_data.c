@@ -42,8 +42,9 @@ static void test_like_train(DataSet *test, const DataSet *train)
 Status trainer_open_data(Trainer *t, const DryRun *only)
 {
     const Config *c = t->config;
-    if (only && only->data) {
-        t->train_set = *only->data;
+    const DataSet *given = only && only->data ? only->data : t->samples;
+    if (given) {
+        t->train_set = *given;
         return OK;
     }
     if (!c->data.train)

@@ -72,12 +72,29 @@ static inline CheckpointIo fixture_io(Fixture *f, int salt)
 
 static inline CheckpointMeta fixture_meta(int64_t step)
 {
-    static char config[] = "run: {name: fixture}\n";
+    static char config[] = "run: {name: fixture}\n", classes[] = "cat\nsea lion";
     return (CheckpointMeta){.step = step,
                             .epoch = 3,
                             .data_step = 7,
                             .seed = 42,
                             .best_metric = 0.875,
+                            .best_of = "top1",
+                            .evaluations = 4,
+                            .lr = {.lr = 0.0625, .best = 0.75, .bad = 2, .falls = 3},
+                            .stop_best = 0.5,
+                            .stop_bad = 1,
+                            .hook_stop = 1,
+                            .classes = classes,
+                            .input = {.channels = 3,
+                                      .height = 8,
+                                      .width = 9,
+                                      .stored_height = 10,
+                                      .stored_width = 11,
+                                      .classes = 2,
+                                      .stats = 3,
+                                      .mean = {0.25f, 0.5f, 0.75f},
+                                      .std = {1, 2, 3},
+                                      .scale = 0.5f},
                             .config = config,
                             .grid = "1x1x1",
                             .data_train = "200x1x28x28 uint8, labels 200 int32, xxh3-1 0123456789"};

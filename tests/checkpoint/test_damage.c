@@ -94,8 +94,13 @@ static bool meta_equal(const CheckpointMeta *a, const CheckpointMeta *b)
 {
     return a->step == b->step && a->epoch == b->epoch && a->data_step == b->data_step &&
            a->seed == b->seed && a->best_metric == b->best_metric &&
-           strcmp(a->config, b->config) == 0 && strcmp(a->grid, b->grid) == 0 &&
-           strcmp(a->data_train, b->data_train) == 0 && strcmp(a->data_test, b->data_test) == 0;
+           strcmp(a->best_of, b->best_of) == 0 && a->evaluations == b->evaluations &&
+           memcmp(&a->lr, &b->lr, sizeof a->lr) == 0 && a->stop_best == b->stop_best &&
+           a->stop_bad == b->stop_bad && a->hook_stop == b->hook_stop &&
+           memcmp(&a->input, &b->input, sizeof a->input) == 0 && a->classes &&
+           strcmp(a->classes, b->classes) == 0 && strcmp(a->config, b->config) == 0 &&
+           strcmp(a->grid, b->grid) == 0 && strcmp(a->data_train, b->data_train) == 0 &&
+           strcmp(a->data_test, b->data_test) == 0;
 }
 
 /* One byte altered: an error that names the file, or (padding) the right values; never a crash,

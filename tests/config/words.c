@@ -19,7 +19,8 @@ static ConfigWord word_of_curve(int i)
                                       {.word = "multistep", .uses = "milestones gamma"},
                                       {.word = "cosine", .uses = "lr_end"},
                                       {.word = "linear", .uses = "lr_end"},
-                                      {.word = "polynomial", .uses = "lr_end power"}};
+                                      {.word = "polynomial", .uses = "lr_end power"},
+                                      {.word = "plateau", .uses = "gamma patience threshold"}};
     return i < (int)(sizeof word / sizeof word[0]) ? word[i] : (ConfigWord){0};
 }
 
@@ -52,6 +53,8 @@ void use_test_words(void)
         {"grid.zero", .text = LIST_TEXT(ZERO_WORDS)},
         {"grid.recompute", .text = LIST_TEXT(RECOMPUTE_WORDS)},
         {"grid.transport", .text = LIST_TEXT(TRANSPORT_WORDS)},
+        {"run.hook_on", .text = LIST_TEXT(HOOK_WORDS)},
+        {"checkpoint.best_metric", .text = "auto|eval_loss|top1|top5"},
         {"checkpoint.resume", .text = LIST_TEXT(RESUME_WORDS)},
     };
     config_use_words(lists, sizeof lists / sizeof lists[0]);

@@ -53,6 +53,7 @@ static TrainLine line_of(int64_t step)
                        .samples_per_s = 1000,
                        .grad_norm = NAN,
                        .top1 = NAN,
+                       .top5 = NAN,
                        .left_s = NAN};
 }
 
@@ -75,6 +76,7 @@ static void test_lines(void)
     observer_train(observer, &line, false);
     line.step = 10;
     line.top1 = 0.75;
+    line.top5 = 0.875;
     line.grad_norm = 2;
     observer_train(observer, &line, true);
     EvalLine eval = {.step = 10,
@@ -85,14 +87,16 @@ static void test_lines(void)
                      .top5 = NAN,
                      .seconds = 2};
     observer_eval(observer, &eval);
+    observer_event(observer, &(EventLine){10, 1, .event = "hook", .save = true, .lr = 0.125});
     CU_ASSERT_STRING_EQUAL(
         content(),
         "{\"step\":5,\"epoch\":1,\"loss\":0.5,\"lr\":0.25,\"samples_per_s\":1000,\"grad_norm\":"
         "null}\n"
         "{\"step\":10,\"epoch\":1,\"loss\":0.5,\"lr\":0.25,\"samples_per_s\":1000,\"grad_norm\":2,"
-        "\"train_top1\":0.75}\n"
+        "\"train_top1\":0.75,\"train_top5\":0.875}\n"
         "{\"step\":10,\"epoch\":1,\"samples\":100,\"eval_loss\":0.125,\"top1\":0.5,\"seconds\":2}"
-        "\n");
+        "\n"
+        "{\"step\":10,\"epoch\":1,\"event\":\"hook\",\"save\":true,\"lr\":0.125}\n");
     observer_free(&observer);
     CU_ASSERT_PTR_NULL(observer);
     end();

@@ -17,6 +17,7 @@ static const TrainLine typical = {.step = 1200,
                                   .samples_per_s = 3970.2,
                                   .grad_norm = 1.5,
                                   .top1 = 0.875,
+                                  .top5 = 0.993,
                                   .left_s = 83};
 
 static void test_text(void)
@@ -24,13 +25,13 @@ static void test_text(void)
     char text[PROGRESS_CHARS];
     progress_text(&typical, 200, false, text);
     CU_ASSERT_STRING_EQUAL(text, "epoch 3/8  step 1,200/3,752  loss 0.3214  top-1 87.5 %  "
-                                 "lr 0.0123  3,970 samples/s  1:23 left");
+                                 "top-5 99.3 %  lr 0.0123  3,970 samples/s  1:23 left");
     TrainLine line = typical;
     line.tokens = true;
     progress_text(&line, 200, false, text);
     CU_ASSERT_PTR_NOT_NULL(strstr(text, "  3,970 tokens/s  "));
     line.tokens = false;
-    line.top1 = line.left_s = NAN;
+    line.top1 = line.top5 = line.left_s = NAN;
     line.epochs = 0;
     progress_text(&line, 200, false, text);
     CU_ASSERT_STRING_EQUAL(text, "epoch 3  step 1,200/3,752  loss 0.3214  lr 0.0123  "
@@ -118,11 +119,10 @@ static void test_plain(void)
     rewind(out);
     CU_ASSERT(fread(text, 1, sizeof text - 1, out) > 0);
     fclose(out);
-    CU_ASSERT_STRING_EQUAL(text,
-                           "epoch 3/8  step 1,200/3,752  loss 0.3214  top-1 87.5 %  lr 0.0123  "
-                           "3,970 samples/s  1:23 left\n"
-                           "evaluation after step 1200: loss 0.2500, top-1 91.00 % "
-                           "(10,000 samples, 1.5 s)\n");
+    CU_ASSERT_STRING_EQUAL(text, "epoch 3/8  step 1,200/3,752  loss 0.3214  top-1 87.5 %  "
+                                 "top-5 99.3 %  lr 0.0123  3,970 samples/s  1:23 left\n"
+                                 "evaluation after step 1200: loss 0.2500, top-1 91.00 % "
+                                 "(10,000 samples, 1.5 s)\n");
 }
 
 /* What arrived at the terminal's other end, up to a mark that is written behind it. */

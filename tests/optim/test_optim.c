@@ -111,6 +111,12 @@ static void golden_updates(void)
     fclose(in);
 }
 
+static double rate_at(const Config *config, int64_t step, int64_t steps, int64_t per_epoch)
+{
+    LrState state = lr_state();
+    return lr_at(config, &state, &(LrSteps){step, steps, per_epoch});
+}
+
 static void golden_curves(void)
 {
     FILE *in = fopen(golden_path, "r");
@@ -122,7 +128,7 @@ static void golden_curves(void)
         if (sscanf(line, "curve %d %d %n", &steps, &per_epoch, &begin) != 2) continue;
         Config *config = config_of(line + begin);
         for (int s = 0; s < steps; ++s) {
-            double want = -1, got = lr_at(config, s, steps, per_epoch);
+            double want = -1, got = rate_at(config, s, steps, per_epoch);
             CU_ASSERT_EQUAL(fscanf(in, "%lf", &want), 1);
             CU_ASSERT_DOUBLE_EQUAL(got, want, 1e-9);
         }
@@ -133,19 +139,80 @@ static void golden_curves(void)
     fclose(in);
 }
 
+/* Values of evaluations -> rates, to the bit. */
+static void golden_plateaus(void)
+{
+    FILE *in = fopen(golden_path, "r");
+    CU_ASSERT_PTR_NOT_NULL_FATAL(in);
+    char line[LINE], better[8];
+    int cases = 0, falls = 0;
+    while (fgets(line, sizeof line, in)) {
+        enum { MOST = 64 };
+        double value[MOST], want = -1;
+        int count, begin;
+        if (sscanf(line, "plateau %d %7s %n", &count, better, &begin) != 2) continue;
+        Config *config = config_of(line + begin);
+        LrState state = lr_state();
+        CHECK_OK(lr_check(config));
+        CU_ASSERT_TRUE(lr_by_evaluations(config));
+        CU_ASSERT_TRUE_FATAL(count <= MOST);
+        for (int i = 0; i < count; ++i) CU_ASSERT_EQUAL(fscanf(in, "%lf", &value[i]), 1);
+        for (int i = 0; i < count; ++i) {
+            LrSteps at = {.step = 5 * i, .steps = 5 * count, .steps_per_epoch = 5};
+            lr_evaluated(config, &state, &at, value[i], !strcmp(better, "max"));
+            CU_ASSERT_EQUAL(fscanf(in, "%lf", &want), 1);
+            CU_ASSERT_EQUAL(lr_at(config, &state, &at), want);
+        }
+        falls += (int)state.falls;
+        config_free(&config);
+        ++cases;
+    }
+    CU_ASSERT_EQUAL(cases, 3);
+    CU_ASSERT(falls > 10);
+    fclose(in);
+}
+
+/* Evaluations of the warm-up do not count; a rate that was asked for scales the curve. */
+static void curve_states(void)
+{
+    char a[] = "optim.lr=0.5 optim.lr_schedule=plateau optim.patience=0 optim.warmup_steps=4";
+    Config *config = config_of(a);
+    LrState state = lr_state();
+    for (int64_t s = 1; s < 4; ++s) lr_evaluated(config, &state, &(LrSteps){s, 10, 2}, 7, false);
+    CU_ASSERT(isnan(state.best) && state.falls == 0);
+    lr_evaluated(config, &state, &(LrSteps){4, 10, 2}, 8, false);
+    CU_ASSERT_EQUAL(lr_at(config, &state, &(LrSteps){4, 10, 2}), 0.5);
+    lr_evaluated(config, &state, &(LrSteps){5, 10, 2}, 8, false);
+    CU_ASSERT_EQUAL(lr_at(config, &state, &(LrSteps){5, 10, 2}), 0.05);
+    state.lr = 0.25;
+    CU_ASSERT_EQUAL(lr_at(config, &state, &(LrSteps){5, 10, 2}), 0.025);
+    CU_ASSERT_EQUAL(lr_at(config, &state, &(LrSteps){1, 10, 2}), 0.125);
+    config_free(&config);
+    char b[] = "optim.lr=0.5 optim.lr_schedule=linear optim.lr_end=0.1";
+    config = config_of(b);
+    CU_ASSERT_FALSE(lr_by_evaluations(config));
+    CU_ASSERT_DOUBLE_EQUAL(lr_at(config, &state, &(LrSteps){0, 10, 2}), 0.25, 1e-15);
+    CU_ASSERT_DOUBLE_EQUAL(lr_at(config, &state, &(LrSteps){10, 10, 2}), 0.05, 1e-15);
+    config_free(&config);
+    char c[] = "optim.lr_schedule=plateau optim.gamma=1";
+    config = config_of(c);
+    CHECK_FAILS(lr_check(config), ERR_CONFIG, "must be below 1");
+    config_free(&config);
+}
+
 /* Past the last step, and a warm-up as long as the run. */
 static void curve_ends(void)
 {
     char a[] = "optim.lr=0.5 optim.lr_schedule=cosine optim.lr_end=0.1";
     Config *config = config_of(a);
-    CU_ASSERT_DOUBLE_EQUAL(lr_at(config, 10, 10, 5), 0.1, 1e-12);
-    CU_ASSERT_DOUBLE_EQUAL(lr_at(config, 99, 10, 5), 0.1, 1e-12);
+    CU_ASSERT_DOUBLE_EQUAL(rate_at(config, 10, 10, 5), 0.1, 1e-12);
+    CU_ASSERT_DOUBLE_EQUAL(rate_at(config, 99, 10, 5), 0.1, 1e-12);
     config_free(&config);
     char b[] = "optim.lr=0.5 optim.lr_schedule=linear optim.warmup_steps=10";
     config = config_of(b);
-    CU_ASSERT_DOUBLE_EQUAL(lr_at(config, 0, 10, 5), 0.05, 1e-12);
-    CU_ASSERT_DOUBLE_EQUAL(lr_at(config, 9, 10, 5), 0.5, 1e-12);
-    CU_ASSERT_DOUBLE_EQUAL(lr_at(config, 10, 10, 5), 0, 1e-12);
+    CU_ASSERT_DOUBLE_EQUAL(rate_at(config, 0, 10, 5), 0.05, 1e-12);
+    CU_ASSERT_DOUBLE_EQUAL(rate_at(config, 9, 10, 5), 0.5, 1e-12);
+    CU_ASSERT_DOUBLE_EQUAL(rate_at(config, 10, 10, 5), 0, 1e-12);
     config_free(&config);
 }
 
@@ -228,4 +295,5 @@ static void squares(void)
 }
 
 TEST_MAIN("optim", {"updates", golden_updates}, {"curves", golden_curves},
-          {"curve ends", curve_ends}, {"joined ranges", joined}, {"squares", squares})
+          {"plateaus", golden_plateaus}, {"curve_states", curve_states}, {"curve ends", curve_ends},
+          {"joined ranges", joined}, {"squares", squares})

@@ -1,0 +1,83 @@
+/* Attributes that not every checkpoint has: what evaluations and a hook have left for the steps to
+ * come, and what a sample is. */
+#include "meta.h"
+
+#include <math.h>
+
+bool meta_put_state(hid_t root, const CheckpointMeta *meta)
+{
+    bool good = meta->lr.lr <= 0 || attr_put_real(root, "lr", meta->lr.lr);
+    if (meta->hook_stop) good = good && attr_put_int(root, "hook_stop", 1);
+    if (meta->evaluations == 0) return good;
+    return good && attr_put_int(root, "evaluations", meta->evaluations) &&
+           attr_put_real(root, "plateau_best", meta->lr.best) &&
+           attr_put_int(root, "plateau_bad", meta->lr.bad) &&
+           attr_put_int(root, "plateau_falls", meta->lr.falls) &&
+           attr_put_real(root, "early_stop_best", meta->stop_best) &&
+           attr_put_int(root, "early_stop_bad", meta->stop_bad);
+}
+
+const char *meta_get_state(hid_t root, CheckpointMeta *meta)
+{
+    int64_t stop = 0;
+    if (H5Aexists(root, "lr") > 0 && !(attr_real(root, "lr", &meta->lr.lr) && meta->lr.lr > 0))
+        return "lr";
+    if (H5Aexists(root, "hook_stop") > 0 && !attr_int(root, "hook_stop", &stop)) return "hook_stop";
+    meta->hook_stop = stop != 0;
+    if (H5Aexists(root, "evaluations") <= 0) return NULL;
+    const struct {
+        const char *name;
+        int64_t *whole;
+        double *real;
+    } row[] = {
+        {"evaluations", &meta->evaluations, NULL},   {"plateau_best", NULL, &meta->lr.best},
+        {"plateau_bad", &meta->lr.bad, NULL},        {"plateau_falls", &meta->lr.falls, NULL},
+        {"early_stop_best", NULL, &meta->stop_best}, {"early_stop_bad", &meta->stop_bad, NULL}};
+    for (size_t i = 0; i < sizeof row / sizeof *row; ++i) {
+        bool good = row[i].real ? attr_real(root, row[i].name, row[i].real)
+                                : attr_int(root, row[i].name, row[i].whole) && *row[i].whole >= 0;
+        if (!good) return row[i].name;
+    }
+    return NULL;
+}
+
+bool meta_put_input(hid_t root, const CheckpointMeta *meta)
+{
+    const CheckpointInput *is = &meta->input;
+    bool good = !meta->classes || attr_put_text(root, "classes", meta->classes);
+    if (is->channels == 0) return good;
+    return good && attr_put_int(root, "channels", is->channels) &&
+           attr_put_int(root, "height", is->height) && attr_put_int(root, "width", is->width) &&
+           attr_put_int(root, "stored_height", is->stored_height) &&
+           attr_put_int(root, "stored_width", is->stored_width) &&
+           attr_put_int(root, "class_count", is->classes) &&
+           attr_put_floats(root, "scale", &is->scale, 1) &&
+           attr_put_floats(root, "mean", is->mean, is->stats) &&
+           attr_put_floats(root, "std", is->std, is->stats);
+}
+
+const char *meta_get_input(hid_t root, CheckpointMeta *meta)
+{
+    CheckpointInput *is = &meta->input;
+    int scales, means, stds;
+    meta->classes = attr_text(root, "classes");
+    if (H5Aexists(root, "classes") > 0 && !meta->classes) return "classes";
+    if (H5Aexists(root, "channels") <= 0) return NULL;
+    const struct {
+        const char *name;
+        int64_t *value, least;
+    } row[] = {{"channels", &is->channels, 1},
+               {"height", &is->height, 1},
+               {"width", &is->width, 1},
+               {"stored_height", &is->stored_height, 0},
+               {"stored_width", &is->stored_width, 0},
+               {"class_count", &is->classes, 0}};
+    for (size_t i = 0; i < sizeof row / sizeof *row; ++i)
+        if (!attr_int(root, row[i].name, row[i].value) || *row[i].value < row[i].least)
+            return row[i].name;
+    if (!attr_floats(root, "scale", &is->scale, 1, &scales) || scales != 1) return "scale";
+    if (!attr_floats(root, "mean", is->mean, DATA_CHANNELS, &means)) return "mean";
+    if (!attr_floats(root, "std", is->std, DATA_CHANNELS, &stds) || stds != means) return "std";
+    is->stats = means;
+    return NULL;
+}

@@ -1,0 +1,254 @@
+/* A command is started with its line in a file without a name (memfd), so that no pipe can fill up,
+ * and answers into a pipe that is read between steps. It has a process group of its own, which is
+ * killed when the command has ended, has taken too long or has said too much. One that hangs in a
+ * file system may not even die: it is not waited for, but no other is started before it is gone. */
+#include "hook.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { SAID_MOST = 65536 };
+/* for a killed one to go */
+static const double GRAVE_S = 2;
+
+typedef struct Waiting {
+    /* owned; NULL: this moment does not wait */
+    char *line;
+    int64_t step, order;
+} Waiting;
+
+struct Hook {
+    /* borrowed */
+    const char *command;
+    double limit_s;
+    Waiting waiting[HOOK_MOMENTS];
+    int64_t told;
+    /* 0: none runs */
+    pid_t child;
+    /* where it answers; -1: closed */
+    int answer;
+    bool killed;
+    double began_s, killed_s;
+    /* of the one that runs */
+    HookMoment moment;
+    int64_t step;
+    char said[SAID_MOST + 1];
+    size_t length;
+    Wish wish;
+};
+
+Hook *hook_new(const char *command, double limit_s)
+{
+    Hook *h = mem_new(sizeof *h);
+    h->command = command;
+    h->limit_s = limit_s;
+    h->answer = -1;
+    return h;
+}
+
+static void warn(const Hook *h, const char *why)
+{
+    log_warn("run.hook (%s, step %lld): %s; training goes on", hook_moment_word((int)h->moment),
+             (long long)h->step, why);
+}
+
+/* ---- starting ---- */
+
+/* A file that holds the line; -1 and errno. */
+static int line_file(const char *line)
+{
+    size_t bytes = strlen(line);
+    int file = memfd_create("weft-hook", MFD_CLOEXEC);
+    if (file < 0) return -1;
+    if (write(file, line, bytes) == (ssize_t)bytes && lseek(file, 0, SEEK_SET) == 0) return file;
+    int error = errno;
+    close(file);
+    errno = error;
+    return -1;
+}
+
+/* 0, or errno */
+static int open_child(Hook *h, const char *line)
+{
+    int ends[2], input = line_file(line);
+    if (input < 0) return errno;
+    int error = pipe2(ends, O_CLOEXEC) == 0 ? 0 : errno;
+    if (!error) {
+        error = fcntl(ends[0], F_SETFL, O_NONBLOCK) == 0 ? 0 : errno;
+        if (!error) error = command_shell(&h->child, input, ends[1], h->command);
+        close(ends[1]);
+        if (error)
+            close(ends[0]);
+        else
+            h->answer = ends[0];
+    }
+    close(input);
+    return error;
+}
+
+static void start(Hook *h)
+{
+    int next = -1;
+    for (int m = 0; m < HOOK_MOMENTS; ++m)
+        if (h->waiting[m].line && (next < 0 || h->waiting[m].order < h->waiting[next].order))
+            next = m;
+    if (next < 0 || h->child) return;
+    Waiting *w = &h->waiting[next];
+    h->moment = (HookMoment)next;
+    h->step = w->step;
+    h->length = 0;
+    h->killed = false;
+    h->began_s = clock_s();
+    int error = open_child(h, w->line);
+    mem_free(&w->line);
+    if (!error) return;
+    h->child = 0;
+    warn(h, strerror(error));
+}
+
+void hook_tell(Hook *h, HookMoment moment, int64_t step, const char *line)
+{
+    Waiting *w = &h->waiting[moment];
+    mem_free(&w->line);
+    *w = (Waiting){mem_text(line), step, h->told++};
+    hook_look(h);
+}
+
+/* ---- ending ---- */
+
+static void kill_group(Hook *h)
+{
+    if (h->answer >= 0) close(h->answer);
+    h->answer = -1;
+    h->killed = true;
+    h->killed_s = clock_s();
+    kill(-h->child, SIGKILL);
+}
+
+/* What it has said so far: at most SAID_MOST bytes, or it says too much. */
+static bool read_answer(Hook *h)
+{
+    ssize_t got;
+    do {
+        got = read(h->answer, h->said + h->length, SAID_MOST - h->length);
+        if (got > 0) h->length += (size_t)got;
+    } while ((got > 0 && h->length < SAID_MOST) || (got < 0 && errno == EINTR));
+    h->said[h->length] = 0;
+    return h->length < SAID_MOST;
+}
+
+/* It has ended by itself, and all that it has said is here. Its group goes while its number is still
+ * its own. */
+static void judge(Hook *h)
+{
+    char why[96];
+    int state = 0;
+    kill_group(h);
+    h->killed = false;
+    (void)waitpid(h->child, &state, 0);
+    h->child = 0;
+    Wish wish;
+    if (WIFSIGNALED(state)) {
+        snprintf(why, sizeof why, "it was ended by signal %d", WTERMSIG(state));
+        warn(h, why);
+    } else if (WEXITSTATUS(state) != 0) {
+        snprintf(why, sizeof why, "it ended with exit code %d", WEXITSTATUS(state));
+        warn(h, why);
+    } else if (strlen(h->said) != h->length) {
+        warn(h, "it prints bytes that are no text");
+    } else if (wish_read(&wish, h->said) != OK) {
+        warn(h, fail_message());
+    } else {
+        wish_add(&h->wish, &wish);
+    }
+}
+
+static void give_up(Hook *h, const char *why)
+{
+    kill_group(h);
+    warn(h, why);
+}
+
+/* The one that runs. Its end is asked for first, so that all of its answer is there when it is
+ * read. */
+static void look_at_child(Hook *h)
+{
+    char why[96];
+    siginfo_t info = {0};
+    bool gone =
+        waitid(P_PID, (id_t)h->child, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid != 0;
+    if (h->killed) {
+        if (waitpid(h->child, NULL, WNOHANG) != 0) h->child = 0;
+    } else if (!read_answer(h)) {
+        snprintf(why, sizeof why, "it prints more than %d bytes, so it was ended", SAID_MOST);
+        give_up(h, why);
+    } else if (gone) {
+        judge(h);
+    } else if (clock_s() - h->began_s > h->limit_s) {
+        snprintf(why, sizeof why, "it has not ended after %.3g s (run.hook_s), so it was ended",
+                 h->limit_s);
+        give_up(h, why);
+    }
+}
+
+void hook_look(Hook *h)
+{
+    if (h->child) look_at_child(h);
+    if (!h->child) start(h);
+}
+
+static void pass_over(Hook *h)
+{
+    for (int m = 0; m < HOOK_MOMENTS; ++m) {
+        if (!h->waiting[m].line) continue;
+        log_warn("run.hook (%s, step %lld): passed over, as the one before it did not end",
+                 hook_moment_word(m), (long long)h->waiting[m].step);
+        mem_free(&h->waiting[m].line);
+    }
+}
+
+void hook_wait(Hook *h)
+{
+    while (hook_busy(h)) {
+        hook_look(h);
+        if (h->killed) pass_over(h);
+        if (h->killed && clock_s() - h->killed_s > GRAVE_S) return;
+        if (h->child) clock_rest(0.002);
+    }
+}
+
+void hook_free(Hook **hook)
+{
+    Hook *h = *hook;
+    if (!h) return;
+    if (h->child) kill_group(h);
+    if (h->child) (void)waitpid(h->child, NULL, WNOHANG);
+    for (int m = 0; m < HOOK_MOMENTS; ++m) mem_free(&h->waiting[m].line);
+    mem_free(hook);
+}
+
+/* ---- answers ---- */
+
+bool hook_take(Hook *h, Wish *wish)
+{
+    *wish = h->wish;
+    h->wish = (Wish){0};
+    return wish_any(wish);
+}
+
+bool hook_busy(const Hook *h)
+{
+    for (int m = 0; m < HOOK_MOMENTS; ++m)
+        if (h->waiting[m].line) return true;
+    return h->child != 0;
+}
+
+bool hook_asks(const Hook *h)
+{
+    return wish_any(&h->wish);
+}

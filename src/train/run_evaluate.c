@@ -1,0 +1,93 @@
+/* Evaluations of a run, and what it makes of them: best.h5, a curve that goes by them, early
+ * stopping. All ranks have the same figures, so they decide alike. */
+#include "run.h"
+
+#include <math.h>
+
+static bool of_tokens(const Run *r)
+{
+    return data_kind(&r->trainer->train_set)->next_token;
+}
+
+Status run_evaluations_check(const Run *r)
+{
+    return best_check(r->config, of_tokens(r), r->trainer->test_set.samples > 0);
+}
+
+void run_end_early(Run *r, const char *fmt, ...)
+{
+    va_list args;
+    char why[160];
+    if (r->ended) return;
+    va_start(args, fmt);
+    vsnprintf(why, sizeof why, fmt, args);
+    va_end(args);
+    r->ended = mem_text(why);
+    observer_break(r->observer);
+    log_info("the run ends early: %s", why);
+}
+
+static void end_by_evaluations(Run *r)
+{
+    const Trainer *t = r->trainer;
+    run_end_early(r, "%s was not better than %.6g in %lld evaluations (train.early_stop)",
+                  best_metric(r->config, of_tokens(r))->word.word, t->early.best,
+                  (long long)t->early.bad);
+}
+
+static void count(Run *r, const BestMetric *metric, const EvalLine *line)
+{
+    Trainer *t = r->trainer;
+    const Config *c = r->config;
+    const LrSteps at = {t->step, t->steps, t->steps_per_epoch};
+    double value = metric->value(line);
+    int64_t falls = t->lr.falls;
+    if (c->train.early_stop == 0 && !lr_by_evaluations(c)) return;
+    ++t->evaluations;
+    lr_evaluated(c, &t->lr, &at, value, metric->rises);
+    early_stop_count(c, &t->early, value, metric->rises);
+    if (t->lr.falls > falls)
+        log_info("step %lld: %s is no better than %.6g, so the learning rate is %.6g from here on",
+                 (long long)t->step, metric->word.word, t->lr.best, lr_at(c, &t->lr, &at));
+    if (!early_stop_over(c, &t->early) || t->step == t->steps) return;
+    end_by_evaluations(r);
+    EventLine event = {
+        .step = t->step, .epoch = line->epoch, .event = "early_stop", .why = r->ended};
+    observer_event(r->observer, &event);
+}
+
+Status run_evaluate(Run *r, bool counts, double *better)
+{
+    Trainer *t = r->trainer;
+    const BestMetric *metric = best_metric(r->config, of_tokens(r));
+    EvalLine line = {0};
+    if (t->test_set.samples == 0) return OK;
+    TRY(train_evaluate(t, &t->test_set, &line, NULL));
+    run_time_evaluation(r, line.seconds);
+    r->summary.eval = line;
+    observer_eval(r->observer, &line);
+    if (counts) count(r, metric, &line);
+    double value = metric->rises ? metric->value(&line) : -metric->value(&line);
+    if (!isfinite(value)) return OK;
+    if (isnan(t->best_metric) || value > t->best_metric) t->best_metric = value;
+    bool news = isnan(r->best_saved) || value > r->best_saved;
+    if (news && r->config->checkpoint.best) *better = value;
+    return OK;
+}
+
+/* Another run may begin from such a checkpoint (checkpoint.resume=FILE). */
+bool run_complete(Run *r)
+{
+    Trainer *t = r->trainer;
+    bool own = r->goes_on;
+    world_bcast(r->world, &own, sizeof own, 0);
+    if (t->step >= t->steps) return true;
+    if (own && t->hook_stop)
+        run_end_early(r, "run.hook asked for it after step %lld", (long long)t->step);
+    if (own && early_stop_over(r->config, &t->early)) end_by_evaluations(r);
+    if (!own) {
+        t->hook_stop = false;
+        t->early = early_stop();
+    }
+    return r->ended != NULL;
+}

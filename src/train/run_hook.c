@@ -1,0 +1,152 @@
+/* A run and its hook: what it is told, and how what it asks for reaches all ranks. Rank 0 alone knows
+ * of a wish. That there is one travels with a step's sums; then, between two steps, rank 0 tells
+ * what it is, so that all ranks do it behind the same step. */
+#include "run.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+void run_hook_begin(Run *r)
+{
+    const Config *c = r->config;
+    if (r->world->rank == 0 && *c->run.hook) r->hook = hook_new(c->run.hook, c->run.hook_s);
+}
+
+/* ---- what it is told ---- */
+
+static void put_evaluation(const Run *r, Json *json)
+{
+    const EvalLine none = {.loss = NAN, .top1 = NAN, .top5 = NAN};
+    const EvalLine *e = r->summary.eval.samples > 0 ? &r->summary.eval : &none;
+    bool tokens = data_kind(&r->trainer->train_set)->next_token;
+    const BestMetric *metric = best_metric(r->config, tokens);
+    double best = r->trainer->best_metric;
+    json_real(json, "eval_loss", e->loss);
+    json_real(json, "top1", e->top1);
+    json_real(json, "top5", e->top5);
+    json_text(json, "best_metric", metric->word.word);
+    json_real(json, "best", metric->rises ? best : -best);
+}
+
+/* The last step's; NaN, which is null, where none was made. */
+static void put_step(const Run *r, Json *json)
+{
+    const Trainer *t = r->trainer;
+    const StepStats *s = &t->step_stats;
+    bool made = r->lr > 0, shares = made && r->config->train.loss == LOSS_SOFTMAX;
+    json_int(json, "step", t->step);
+    json_int(json, "steps", t->steps);
+    json_int(json, "epoch", t->step > 0 ? (t->step - 1) / t->steps_per_epoch + 1 : 0);
+    json_real(json, "loss", made ? s->loss : (double)NAN);
+    json_real(json, "train_top1", shares ? s->top1 : (double)NAN);
+    json_real(json, "train_top5", shares ? s->top5 : (double)NAN);
+    json_real(json, "lr", made ? r->lr : (double)NAN);
+    json_real(json, "optim_lr", t->lr.lr > 0 ? t->lr.lr : r->config->optim.lr);
+}
+
+/* One line. Owner: the caller, free. */
+static char *line_of(const Run *r, HookMoment moment)
+{
+    char *text = NULL;
+    size_t bytes;
+    FILE *out = open_memstream(&text, &bytes);
+    if (!out) die("out of memory for a line of the hook");
+    Json json = json_to(out, true);
+    json_object(&json, NULL);
+    json_text(&json, "run", r->config->run.name);
+    json_text(&json, "dir", r->dir.path);
+    json_text(&json, "moment", hook_moment_word((int)moment));
+    put_step(r, &json);
+    put_evaluation(r, &json);
+    json_text(&json, "checkpoint", r->last);
+    json_text(&json, "best_checkpoint", access(r->dir.best, R_OK) == 0 ? r->dir.best : NULL);
+    if (moment == HOOK_END)
+        json_text(&json, "ended", r->stopped ? "stopped" : r->ended ? "early" : "done");
+    json_end(&json);
+    fclose(out);
+    return text;
+}
+
+bool run_hook_wants(const Run *r, HookMoment moment)
+{
+    const Config *c = r->config;
+    return *c->run.hook && (!c->run.hook_on || c->run.hook_on & 1 << moment);
+}
+
+void run_hook_tell(Run *r, HookMoment moment)
+{
+    if (!r->hook || !run_hook_wants(r, moment)) return;
+    char *line = line_of(r, moment);
+    observer_break(r->observer);
+    hook_tell(r->hook, moment, r->trainer->step, line);
+    free(line);
+}
+
+/* ---- what it asks for ---- */
+
+bool run_hook_asks(Run *r)
+{
+    if (!r->hook) return false;
+    hook_look(r->hook);
+    return hook_asks(r->hook);
+}
+
+static void follow(Run *r, const Wish *wish)
+{
+    Trainer *t = r->trainer;
+    const double lr = t->lr.lr > 0 ? t->lr.lr : r->config->optim.lr;
+    bool moves = wish->lr > 0 && wish->lr != lr;
+    if (!wish->stop && !wish->save && !moves) return;
+    observer_break(r->observer);
+    EventLine line = {.step = t->step,
+                      .epoch = t->step / t->steps_per_epoch,
+                      .event = "hook",
+                      .stop = wish->stop,
+                      .save = wish->save,
+                      .lr = moves ? wish->lr : 0};
+    observer_event(r->observer, &line);
+    if (moves) {
+        log_info("step %lld: run.hook asks for optim.lr %.9g, from the next step on",
+                 (long long)t->step, wish->lr);
+        t->lr.lr = wish->lr;
+    }
+    if (wish->stop) {
+        t->hook_stop = true;
+        run_end_early(r, "run.hook asked for it after step %lld", (long long)t->step);
+    }
+    /* What is to be made again later must be made with the rate that was asked for. */
+    r->save_wished = true;
+}
+
+/* Rank 0's, to all. */
+static void tell_all(Run *r)
+{
+    Wish wish = {0};
+    if (r->hook) (void)hook_take(r->hook, &wish);
+    world_bcast(r->world, &wish, sizeof wish, 0);
+    follow(r, &wish);
+}
+
+void run_hook_follow(Run *r, const StepResult *result)
+{
+    if (result->wish_asked) tell_all(r);
+}
+
+void run_hook_wait(Run *r)
+{
+    if (r->hook) hook_wait(r->hook);
+    tell_all(r);
+}
+
+void run_hook_end(Run *r)
+{
+    Wish wish;
+    if (!r->hook) return;
+    observer_break(r->observer);
+    hook_wait(r->hook);
+    run_hook_tell(r, HOOK_END);
+    hook_wait(r->hook);
+    if (hook_take(r->hook, &wish))
+        log_info("run.hook asks for something after the last step, which comes too late");
+}

@@ -1,0 +1,62 @@
+#!/usr/bin/env bash
+# weft predict: the probabilities are those that weft eval's loss is of; no data set is needed; a broken picture costs the others
+# nothing; grey models; files of an older weft.
+# usage: predict.sh     (WEFT=build/weft)
+pictures=$(cd "$(dirname "$0")/../image/pictures" && pwd)
+. "$(dirname "$0")/common.bash"
+mkdir -p set/cat "set/sea lion" set/zebra
+cp "$pictures"/{plain.jpg,grey.png,422.jpg,exif6.jpg} set/cat
+cp "$pictures"/{plain.png,rgb16.png,lossy.webp} "set/sea lion"
+cp "$pictures"/{cmyk.jpg,palette_alpha.png,exif8.webp,grey16.png} set/zebra
+check 0 '11 pictures of 3 classes' "$WEFT" data import folder set -o set.h5 --short 16 --orient
+cat >net.yaml <<'YAML'
+model: {layers: [conv2d: {channels: 8, kernel: 3}, batch_norm, relu, flatten, dense: {width: 3}]}
+data:  {train: set.h5, test: set.h5, augment: [flip]}
+train: {steps: 12, batch: 4, micro_batch: 4, threads: 1}
+optim: {lr: 0.05, momentum: 0.9}
+YAML
+predict() { local config=$1; shift; "$WEFT" predict "$config" "$@"; }
+check 0 '' "$WEFT" train net.yaml
+check 0 'eval_loss' "$WEFT" eval net.yaml --json
+loss=$(sed -n 's/.*"eval_loss": \([0-9.]*\).*/\1/p' out)
+mv set.h5 away.h5
+check 0 '"class": "sea lion", "index": 1' predict net.yaml set/*/* --json --top 3
+cp out answers
+# Minus the mean logarithm of what the right classes got.
+own=$(awk -F'"' '{ class = $4; sub("set/", "", class); sub("/.*", "", class)
+    n = split($0, part, "{\"class\": \"")
+    for (i = 2; i <= n; ++i) if (index(part[i], class "\"") == 1) { p = part[i]; sub(".*probability\": ", "", p); sum -= log(p + 0) } }
+    END { print sum / NR }' answers)
+holds "the loss of what is predicted, $own, is that of weft eval, $loss" awk "BEGIN { d = $own - $loss; exit !(d < 1e-3 && d > -1e-3) }"
+holds 'a line each' [ "$(wc -l <answers)" = 11 ]
+holds 'probabilities fall' awk -F'probability": ' '{ if ($2 + 0 < $3 + 0 || $3 + 0 < $4 + 0) exit 1 }' answers
+head -c 100 "$pictures/plain.jpg" >cut.jpg
+echo 'no picture' >text.png
+check 65 'cut.jpg: ' predict net.yaml set/cat/plain.jpg cut.jpg text.png none.jpg set/zebra/cmyk.jpg --top 1
+holds 'the others are answered' [ "$(grep -c '^set/[a-z]*/[a-z]*.jpg: [a-z ]* [0-9.]* %$' out)" = 2 ]
+holds 'all that are broken are named' [ "$(grep -c '^weft: error: .*\(text.png\|none.jpg\|cut.jpg\)' err)" = 3 ]
+check 66 'none.jpg' predict net.yaml none.jpg
+check 65 '"error": "cut.jpg' predict net.yaml --json cut.jpg set/cat/plain.jpg
+check 0 'plain.jpg: ' predict net.yaml set/cat/plain.jpg run.name=net --checkpoint runs/net/checkpoints/step-00000012.h5
+check 64 'missing pictures' predict net.yaml
+check 64 'missing configuration' "$WEFT" predict
+check 66 'no checkpoint' predict net.yaml set/cat/plain.jpg run.name=other
+
+# Other things than pictures, and one channel.
+yes | head -c 5000 >text
+check 0 '' "$WEFT" data import text text -o text.h5
+cat >gpt.yaml <<'YAML'
+model: {name: gpt2, layers: 1, width: 8, heads: 1, context: 8}
+data:  {train: text.h5}
+train: {steps: 1, batch: 2, threads: 1}
+YAML
+check 0 '' "$WEFT" train gpt.yaml
+check 78 'predict takes pictures' predict gpt.yaml set/cat/plain.jpg
+seq 1 60000 | gzip -n9 >noise
+{ printf '\0\0\10\3\0\0\0\040\0\0\0\20\0\0\0\20'; head -c $((32 * 256)) noise; } >images
+{ printf '\0\0\10\1\0\0\0\040'; tr -dc '\0-\2' <noise | head -c 32; } >labels
+check 0 '' "$WEFT" data import idx images labels -o grey.h5
+check 0 '' "$WEFT" train net.yaml run.name=grey data.train=grey.h5 data.test=grey.h5 train.steps=2
+rm grey.h5
+check 0 'set/cat/plain.jpg: ' predict net.yaml run.name=grey data.train=grey.h5 data.test=grey.h5 set/cat/plain.jpg --top 2
+finish

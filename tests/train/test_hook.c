@@ -1,0 +1,171 @@
+/* What a hook may answer, its processes, and when a run has not become better for too long. */
+#include "harness.h"
+
+#include "train/hook.h"
+#include "train/best.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+static void answers(void)
+{
+    static const struct {
+        const char *text;
+        Wish wish;
+    } good[] = {{"", {0}},
+                {" \r\n", {0}},
+                {"{}", {0}},
+                {"{\"stop\":true}\n", {.stop = 1}},
+                {" { \"save\" : true , \"stop\" : false } ", {.save = 1}},
+                {"{\"lr\": 1e-3, \"save\": true}", {.save = 1, .lr = 1e-3}},
+                {"{\"lr\":2}", {.lr = 2}}};
+    static const char *const bad[] = {"done",
+                                      "{",
+                                      "}",
+                                      "[]",
+                                      "{\"stop\"}",
+                                      "{\"stop\":1}",
+                                      "{\"stop\":true,}",
+                                      "{,\"stop\":true}",
+                                      "{\"stop\":true}{}",
+                                      "{\"stop\":true \"save\":true}",
+                                      "{\"stop\":true,\"stop\":true}",
+                                      "{\"stopp\":true}",
+                                      "{\"lr\":true}",
+                                      "{\"lr\":0}",
+                                      "{\"lr\":-1}",
+                                      "{\"lr\":1e999}",
+                                      "{\"lr\":nan}",
+                                      "{\"lr\":0x1}",
+                                      "{\"lr\":1.2.3}",
+                                      "{\"lr\":\"0.1\"}",
+                                      "{\"lr\":"};
+    Wish wish;
+    for (size_t i = 0; i < sizeof good / sizeof *good; ++i) {
+        CHECK_OK(wish_read(&wish, good[i].text));
+        CU_ASSERT(wish.stop == good[i].wish.stop && wish.save == good[i].wish.save);
+        CU_ASSERT_EQUAL(wish.lr, good[i].wish.lr);
+    }
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; ++i) {
+        CU_ASSERT_EQUAL(wish_read(&wish, bad[i]), ERR_DATA);
+        CU_ASSERT_FALSE(wish_any(&wish));
+    }
+}
+
+/* Later answers add to earlier ones; the newest rate counts. */
+static void additions(void)
+{
+    Wish all = {.lr = 0.5};
+    CU_ASSERT_TRUE(wish_any(&all));
+    wish_add(&all, &(Wish){.save = 1});
+    wish_add(&all, &(Wish){.lr = 0.25});
+    CU_ASSERT(!all.stop && all.save && all.lr == 0.25);
+}
+
+/* One that runs, of each moment the newest that waits, in the order in which they came. */
+static void queue(void)
+{
+    Wish wish;
+    char go[] = "/tmp/weft-hook-XXXXXX", command[512];
+    int file = mkstemp(go);
+    CU_ASSERT_FATAL(file >= 0);
+    close(file);
+    /* the first one runs until that file has gone */
+    snprintf(command, sizeof command,
+             "read -r n; while [ $n = 1 ] && [ -e %s ]; do sleep 0.01; done; [ $n != 7 ] || echo "
+             "'{\"stop\": true}'; "
+             "[ $n != 6 ] || echo '{\"lr\": 6}'; [ $n != 5 ] || echo '{\"lr\": 5}'; "
+             "[ $n != 3 ] || echo '{\"save\": true}'",
+             go);
+    Hook *hook = hook_new(command, 60);
+    hook_tell(hook, HOOK_EPOCH, 1, "1\n");
+    hook_tell(hook, HOOK_EPOCH, 3, "3\n");
+    hook_tell(hook, HOOK_EVALUATION, 6, "6\n");
+    hook_tell(hook, HOOK_EPOCH, 5, "5\n");
+    CU_ASSERT_TRUE(hook_busy(hook));
+    unlink(go);
+    hook_wait(hook);
+    CU_ASSERT_FALSE(hook_busy(hook));
+    CU_ASSERT_TRUE(hook_asks(hook));
+    CU_ASSERT_TRUE(hook_take(hook, &wish));
+    CU_ASSERT(!wish.stop && !wish.save && wish.lr == 5);
+    CU_ASSERT_FALSE(hook_take(hook, &wish));
+    hook_tell(hook, HOOK_END, 7, "7\n");
+    hook_wait(hook);
+    CU_ASSERT_TRUE(hook_take(hook, &wish));
+    CU_ASSERT(wish.stop && wish.lr == 0);
+    hook_free(&hook);
+    CU_ASSERT_PTR_NULL(hook);
+}
+
+/* One that hangs is ended, and those that wait are passed over; freeing ends one, too. */
+static void hanging(void)
+{
+    Wish wish;
+    double begin_s = clock_s();
+    Hook *hook = hook_new("echo '{\"stop\": true}'; sleep 1000", 0.05);
+    hook_tell(hook, HOOK_EPOCH, 1, "");
+    hook_tell(hook, HOOK_EVALUATION, 1, "");
+    hook_wait(hook);
+    CU_ASSERT_FALSE(hook_busy(hook));
+    CU_ASSERT_FALSE(hook_take(hook, &wish));
+    hook_tell(hook, HOOK_END, 1, "");
+    CU_ASSERT_TRUE(hook_busy(hook));
+    hook_free(&hook);
+    CU_ASSERT(clock_s() - begin_s < 500);
+}
+
+static Config *config_of(const char *text)
+{
+    Config *config = NULL;
+    train_use_words();
+    CHECK_OK(config_parse(&config, "test", text, 0, NULL));
+    return config;
+}
+
+static void stopping(void)
+{
+    Config *config = config_of("train: {early_stop: 2, early_stop_delta: 0.25}\n");
+    EarlyStop stop = early_stop();
+    static const struct {
+        double value;
+        int64_t bad;
+    } row[] = {{NAN, 1}, {0.5, 0}, {0.75, 1}, {0.8125, 0}, {NAN, 1}, {0.5, 2}, {2, 0}};
+    for (size_t i = 0; i < sizeof row / sizeof *row; ++i) {
+        early_stop_count(config, &stop, row[i].value, true);
+        CU_ASSERT_EQUAL(stop.bad, row[i].bad);
+        CU_ASSERT_EQUAL(early_stop_over(config, &stop), row[i].bad == 2);
+    }
+    stop = early_stop();
+    early_stop_count(config, &stop, 1, false);
+    early_stop_count(config, &stop, 0.5, false);
+    CU_ASSERT(stop.bad == 0 && stop.best == 0.5);
+    early_stop_count(config, &stop, 0.5, false);
+    CU_ASSERT_EQUAL(stop.bad, 1);
+    config_free(&config);
+}
+
+static void metrics(void)
+{
+    const EvalLine line = {.loss = 0.5, .top1 = 0.75, .top5 = 0.875};
+    Config *config = config_of("{}\n");
+    CU_ASSERT_EQUAL(best_metric(config, false)->value(&line), 0.75);
+    CU_ASSERT_EQUAL(best_metric(config, true)->value(&line), 0.5);
+    CU_ASSERT_FALSE(best_metric(config, true)->rises);
+    config_free(&config);
+    config = config_of("checkpoint: {best_metric: top5}\n");
+    CU_ASSERT_EQUAL(best_metric(config, true)->value(&line), 0.875);
+    CHECK_OK(best_check(config, false, false));
+    config_free(&config);
+    config = config_of("{checkpoint: {best_metric: top1}, train: {loss: mse}}\n");
+    CHECK_FAILS(best_check(config, false, true), ERR_CONFIG, "needs class labels");
+    config_free(&config);
+    config = config_of("train: {early_stop: 1}\n");
+    CHECK_OK(best_check(config, false, true));
+    CHECK_FAILS(best_check(config, false, false), ERR_CONFIG, "set data.test");
+    config_free(&config);
+}
+
+TEST_MAIN("hook", {"answers", answers}, {"additions", additions}, {"queue", queue},
+          {"hanging", hanging}, {"stopping", stopping}, {"metrics", metrics})
