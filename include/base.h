@@ -12,7 +12,9 @@
 #include "base/cpu.h"
 #include "base/phase.h"
 #include "base/json.h"
+#include "base/json_scan.h"
 #include "base/lease.h"
+#include "base/proto.h"
 
 #include <stdarg.h>
 #include <stdbool.h>

@@ -216,6 +216,30 @@ typedef struct CheckpointShrink {
  * ERR_DATA: tensors that are not that model's. Owner of *after: the caller. Not collective. */
 Status checkpoint_shrink(const CheckpointShrink *what, Config *config, bool *gone, Graph **after);
 
+/* What is exported as ONNX: opset 17, IR 8, values fp32, samples in any number. */
+typedef struct OnnxModel {
+    /* whose model the file's parameters are; borrowed */
+    const Config *config;
+    /* one sample: int32 tokens, which become int64, or floats */
+    Desc input;
+    /* scale, mean and deviation of its data; NULL: not known; borrowed */
+    const DataSet *set;
+    /* Takes data as it is stored; gives probabilities. */
+    bool normalize, softmax;
+    /* A file of more bytes has its tensors beside it, in OUT.data. 0: 2 GiB, what one can have */
+    int64_t most;
+} OnnxModel;
+typedef struct OnnxExported {
+    int nodes;
+    int64_t classes;
+    bool beside;
+} OnnxExported;
+/* The model with a checkpoint's parameters, verified. How many classes or tokens there are tells
+ * the configuration, or the tensors' shapes. ERR_CONFIG: a layer that ONNX does not have; ERR_DATA:
+ * another model's parameters. Not collective. */
+Status checkpoint_export_onnx(const char *from, const char *out, const OnnxModel *model,
+                              OnnxExported *made);
+
 typedef struct CheckpointHash {
     /* owned */
     char *path;

@@ -5,6 +5,7 @@
 #define WEFT_DATA_H
 
 #include "config.h"
+#include "data/tokenizer.h"
 #include "image.h"
 #include "tensor.h"
 
@@ -36,7 +37,7 @@ enum { AUGMENT_WORDS(LIST_BIT) };
 enum { DATA_WORDS = 4 };
 extern const ConfigWords data_words[DATA_WORDS];
 
-enum { DATA_CHANNELS = 64, DATA_PATH = 1024 };
+enum { DATA_CHANNELS = 64, DATA_PATH = 1024, DATA_TOKENIZER = 256 };
 /* one HDF5 data set, as the ranks read it */
 typedef struct DataArray {
     char name[256];
@@ -95,6 +96,8 @@ typedef struct DataSet {
     float scale;
     /* tokens: how many there are; T, tokens of a sample (model.context) */
     int64_t vocab, context;
+    /* which tokenizer made them: where it was, and its hash; "": not known */
+    char tokenizer[DATA_TOKENIZER], tokenizer_hash[32];
 } DataSet;
 
 /* What a kind of data set is, for all who read or feed it. */
@@ -303,6 +306,15 @@ Status data_import_cifar(const char *const *files, int count, bool fine100, cons
  * token (256 for text). .gz read directly. */
 Status data_import_text(const char *file, const char *out, const char *test_out, double test_share,
                         bool force);
+/* The same text through a tokenizer. */
+typedef struct TextTokens {
+    /* its path, as tokenizer_open takes it */
+    const char *tokenizer;
+    /* <|endoftext|> is one token */
+    bool special;
+} TextTokens;
+Status data_import_encoded(const char *file, const TextTokens *how, const char *out,
+                           const char *test_out, double test_share, bool force);
 Status data_import_tokens(const char *file, int bits, int64_t vocab, const char *out,
                           const char *test_out, double test_share, bool force);
 /* Any HDF5 file with a data set at x and y (tokens: x) -> plain arrays, unpacked in a process of

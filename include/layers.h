@@ -5,6 +5,7 @@
 #define WEFT_LAYERS_H
 
 #include "config.h"
+#include "layers/onnx.h"
 #include "tensor.h"
 
 /* Initialisers, PyTorch's defaults where it has the layer. fan is taken from the shape.
@@ -85,6 +86,9 @@ typedef struct LayerKind {
      * fail(ERR_CONFIG, what the layer got and what it needs), without a place: the caller adds
      * it. */
     Status (*infer)(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_PARAMS]);
+    /* Its nodes in ONNX, of evaluation: layers/onnx.h. NULL: it has none, and a model with it is
+     * not exported. */
+    OnnxValue (*onnx)(const OnnxLayer *layer);
 } LayerKind;
 
 /* All kinds, i from 0: those of the list in kinds.c, then the operations that are layers by

@@ -91,6 +91,8 @@ typedef struct OpInfo {
     int layer_inputs;
     /* one line */
     const char *layer_help;
+    /* what such a layer is in ONNX: "Add"; NULL: nothing */
+    const char *layer_onnx;
 } OpInfo;
 
 /* kind: from 1 on. NULL where there is no such operation. */

@@ -1,14 +1,14 @@
 /* Writes JSON (RFC 8259) as it comes: values with the commas between them, keys, what opens and
  * what closes. A caller never prints a comma or a quote. Refuses, as a fault of ours, what would
  * not be JSON: objects too deep, a key where there is no object, or none where there is one. */
+#include "utf8.h"
+
 #include "base.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-/* Bytes of the UTF-8 character (RFC 3629) at c: 1 to 4; 0: it is none, and starts with a byte that
- * belongs to nothing. */
-static int utf8_bytes(const unsigned char *c)
+int utf8_bytes(const unsigned char *c)
 {
     if (c[0] < 0x80) return 1;
     int bytes = c[0] >= 0xf5 ? 0 : c[0] >= 0xf0 ? 4 : c[0] >= 0xe0 ? 3 : c[0] >= 0xc2 ? 2 : 0;

@@ -1,7 +1,6 @@
 /* Reading safetensors. The header is a stranger's: it is read here by a parser for exactly what it
  * may hold, with bounds on everything, and nothing is taken for what the file cannot hold. */
 #include "safetensors.h"
-#include "json_scan.h"
 
 #include <errno.h>
 #include <fcntl.h>

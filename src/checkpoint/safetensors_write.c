@@ -2,12 +2,10 @@
 #include "safetensors.h"
 
 #include "base/json.h"
+#include "new_file.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 static int64_t elements_of(const SafeEntry *e)
 {
@@ -62,20 +60,7 @@ static char *header_of(const SafeOut *out, size_t *bytes)
     return text;
 }
 
-static Status put(int fd, const char *path, const void *from, size_t bytes)
-{
-    for (const char *p = from; bytes > 0;) {
-        ssize_t got = write(fd, p, bytes);
-        if (got < 0 && errno == EINTR) continue;
-        if (got <= 0)
-            return fail(ERR_IO, "%s: writing failed: %s", path,
-                        got < 0 ? file_error(errno) : "the disk is full");
-        p += got, bytes -= (size_t)got;
-    }
-    return OK;
-}
-
-static Status put_all(int fd, const char *path, const SafeOut *out)
+static Status put_all(NewFile *file, const SafeOut *out)
 {
     size_t bytes = 0;
     int64_t largest = 1;
@@ -84,15 +69,16 @@ static Status put_all(int fd, const char *path, const SafeOut *out)
     char *header = header_of(out, &bytes);
     uint8_t length[8];
     for (int i = 0; i < 8; ++i) length[i] = (uint8_t)(bytes >> (8 * i));
-    Status st = put(fd, path, length, sizeof length);
-    if (st == OK) st = put(fd, path, header, bytes);
+    Status st = new_file_put(file, length, sizeof length);
+    if (st == OK) st = new_file_put(file, header, bytes);
     mem_free(&header);
     float *plain = mem_new((size_t)largest * sizeof *plain);
     for (int i = 0; st == OK && i < out->count; ++i) {
         const SafeEntry *e = &out->entry[i];
         if (!e->counter) st = out->get(out->user, i, plain);
         if (st == OK)
-            st = put(fd, path, e->counter ? (const void *)&e->value : plain, (size_t)bytes_of(e));
+            st = new_file_put(file, e->counter ? (const void *)&e->value : plain,
+                              (size_t)bytes_of(e));
     }
     mem_free(&plain);
     return st;
@@ -100,20 +86,9 @@ static Status put_all(int fd, const char *path, const SafeOut *out)
 
 Status safe_write(const char *path, SafeOut *out)
 {
-    char *part = mem_format("%s.part", path);
+    NewFile file;
     qsort(out->entry, (size_t)out->count, sizeof *out->entry, by_place);
-    int fd = file_create_new(part, O_WRONLY | O_TRUNC);
-    Status st = fd < 0 ? fail(ERR_IO, "%s: cannot be written: %s", part, file_error(errno))
-                       : put_all(fd, part, out);
-    if (st == OK && fsync(fd) != 0)
-        st = fail(ERR_IO, "%s: syncing failed: %s", part, strerror(errno));
-    if (fd >= 0 && close(fd) != 0 && st == OK)
-        st = fail(ERR_IO, "%s: closing failed: %s", part, strerror(errno));
-    if (st == OK && rename(part, path) != 0)
-        st = fail(ERR_IO, "%s: renaming it failed: %s", part, strerror(errno));
-    if (st == OK && file_sync_entry(path) != 0)
-        st = fail(ERR_IO, "%s: syncing its folder failed: %s", path, strerror(errno));
-    if (st != OK && fd >= 0) unlink(part);
-    mem_free(&part);
-    return st;
+    Status st = new_file_begin(&file, path);
+    if (st == OK) st = put_all(&file, out);
+    return new_file_end(&file, st);
 }

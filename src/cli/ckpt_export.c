@@ -1,4 +1,5 @@
-/* weft ckpt export: a checkpoint's parameters for other programs. */
+/* weft ckpt export: a checkpoint's parameters for other programs; with --onnx the model, too, which
+ * the checkpoint's own configuration describes. */
 #include "private.h"
 
 #include "checkpoint.h"
@@ -6,24 +7,94 @@
 #include <unistd.h>
 
 typedef struct ExportOptions {
-    const char *out;
-    bool force;
+    const char *out, *config, *input;
+    bool force, onnx, softmax, normalize;
 } ExportOptions;
 
 static const Flag flags[] = {
     {"-o", FLAG_FIELD(ExportOptions, out), .value = "OUT", .required = true,
-     .help = "the safetensors file to write"},
+     .help = "the file to write"},
     {"--force", FLAG_FIELD(ExportOptions, force), .help = "write over a file that is there"},
+    {"--onnx", FLAG_FIELD(ExportOptions, onnx),
+     .help = "the whole model as ONNX, opset 17; key=value words change its configuration"},
+    {"--softmax", FLAG_FIELD(ExportOptions, softmax), .needs = "--onnx",
+     .help = "it gives probabilities instead of logits"},
+    {"--normalize", FLAG_FIELD(ExportOptions, normalize), .needs = "--onnx",
+     .help = "it takes data as they are stored, and normalises them itself"},
+    {"--input", FLAG_FIELD(ExportOptions, input), .value = "CxHxW|tokens", .needs = "--onnx",
+     .help = "a sample's shape; else data.train is asked"},
+    {"--config", FLAG_FIELD(ExportOptions, config), .value = "CONFIG", .needs = "--onnx",
+     .help = "instead of the checkpoint's own, which imported ones lack"},
 };
+
+/* Owner: the caller. */
+static Status config_of(const char *from, const ExportOptions *o, int argc, char **argv,
+                        Config **config)
+{
+    CheckpointMeta meta = {0};
+    if (o->config) return config_load(config, o->config, argc, argv);
+    TRY(checkpoint_read_meta(from, &meta));
+    Status st = meta.config && *meta.config
+                    ? config_parse(config, from, meta.config, argc, argv)
+                    : fail(ERR_CONFIG,
+                           "%s: holds no configuration, so that its model is not known: give "
+                           "--config",
+                           from);
+    checkpoint_meta_fini(&meta);
+    return st;
+}
+
+/* A sample's shape, and what is known of the data: set, or NULL. */
+static Status describe_data(const ExportOptions *o, DataSet *set, OnnxModel *model)
+{
+    const Config *c = model->config;
+    if (o->input) {
+        Input input;
+        TRY(input_parse(o->input, &input));
+        model->input = input.tokens ? desc_plain(shape_of(2, 1, data_context(c), 1, 1), DTYPE_I32)
+                                    : desc_plain(input.image, DTYPE_F32);
+        return OK;
+    }
+    if (!c->data.train || access(c->data.train, R_OK) != 0)
+        return fail(ERR_USAGE,
+                    "the data set%s%s is not here to say what a sample is: give --input 3x224x224 "
+                    "or --input tokens, or data.train=FILE",
+                    c->data.train ? " " : "", c->data.train ? c->data.train : "");
+    TRY(data_set_open(set, c, c->data.train));
+    DType type = data_kind(set)->next_token ? DTYPE_I32 : DTYPE_F32;
+    model->input = desc_plain(data_set_shape(set, 1), type);
+    model->set = set;
+    return OK;
+}
+
+static Status export_onnx(int argc, char **argv, const ExportOptions *o)
+{
+    DataSet set;
+    Config *config = NULL;
+    OnnxModel model = {.normalize = o->normalize, .softmax = o->softmax};
+    OnnxExported made = {0};
+    TRY(config_of(argv[0], o, argc - 1, argv + 1, &config));
+    model.config = config;
+    Status st = describe_data(o, &set, &model);
+    if (st == OK) st = checkpoint_export_onnx(argv[0], o->out, &model, &made);
+    if (st == OK)
+        log_info("wrote %s%s%s: ONNX opset 17, %d nodes, %lld %s", o->out,
+                 made.beside ? " and its values beside it, " : "", made.beside ? ".data" : "",
+                 made.nodes, (long long)made.classes,
+                 model.input.dtype == DTYPE_I32 ? "tokens" : "classes");
+    config_free(&config);
+    return st;
+}
 
 static Status run(int argc, char **argv, const void *options)
 {
     const ExportOptions *o = options;
     int tensors = 0;
     const char *family = "";
-    (void)argc;
     if (!o->force && access(o->out, F_OK) == 0)
         return fail(ERR_USAGE, "%s: is there already; --force writes over it", o->out);
+    if (o->onnx) return export_onnx(argc, argv, o);
+    if (argc > 1) return fail(ERR_USAGE, "weft ckpt export: %s is for --onnx", argv[1]);
     TRY(checkpoint_export(argv[0], o->out, &tensors, &family));
     log_info("wrote %s: %d tensors, names and layouts of %s", o->out, tensors, family);
     return OK;
@@ -31,11 +102,11 @@ static Status run(int argc, char **argv, const void *options)
 
 const Verb verb_ckpt_export = {
     .name = "ckpt export",
-    .words = "FILE",
+    .words = "FILE [key=value ...]",
     .least = 1,
-    .most = 1,
+    .most = 0,
     .expects = "a checkpoint",
-    .help = "its parameters and running statistics as safetensors, for other programs",
+    .help = "its parameters and running statistics as safetensors, or the model as ONNX",
     VERB_FLAGS(ExportOptions, flags),
     .run = run,
 };

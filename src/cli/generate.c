@@ -1,6 +1,7 @@
 /* weft generate: a text that a model of tokens goes on with. A vocabulary of 256 is bytes: the
  * prompt is text, and text comes out. Of others the prompt is token numbers, and so is what comes
- * out. One process does it, whatever grid trained. */
+ * out, but with --tokenizer, which must be the one that made the training data. One process does
+ * it, whatever grid trained. */
 #include "private.h"
 #include "schedules.def"
 
@@ -13,7 +14,7 @@
 enum { BYTES = 256 };
 
 typedef struct Request {
-    const char *checkpoint, *prompt;
+    const char *checkpoint, *prompt, *tokenizer;
     int64_t tokens, top_k, seed;
     double temperature;
 } Request;
@@ -21,6 +22,9 @@ typedef struct Request {
 static const Flag flags[] = {
     {"--prompt", FLAG_FIELD(Request, prompt), .value = "TEXT",
      .help = "the text to continue; numbers (5,9) where tokens are no bytes"},
+    {"--tokenizer", FLAG_FIELD(Request, tokenizer), .value = "PATH",
+     .help = "prompt and continuation are text for it: a folder with vocab.json and merges.txt, or "
+             "a tiktoken file"},
     {"--tokens", FLAG_FIELD(Request, tokens), .value = "N", .lo = 1, .hi = FLAG_WHOLE_MOST,
      .fallback = "256", .help = "how many new ones"},
     {"--temperature", FLAG_FIELD(Request, temperature), .value = "T", .hi = 100, .fallback = "0.8",
@@ -34,6 +38,8 @@ static const Flag flags[] = {
 
 typedef struct Printer {
     bool text, flush;
+    /* borrowed; NULL: bytes or numbers */
+    const Tokenizer *tokenizer;
     /* byte */
     int last;
 } Printer;
@@ -41,8 +47,12 @@ typedef struct Printer {
 static void print_token(void *user, int32_t token)
 {
     Printer *p = user;
-    p->last = token;
-    if (p->text)
+    size_t bytes = 0;
+    const char *text = p->tokenizer ? tokenizer_bytes(p->tokenizer, token, &bytes) : "";
+    p->last = bytes ? text[bytes - 1] : token;
+    if (p->tokenizer)
+        fwrite(text, 1, bytes, stdout);
+    else if (p->text)
         putchar(token);
     else
         printf("%d ", token);
@@ -65,6 +75,30 @@ static Status read_prompt(const char *prompt, bool text, int32_t **tokens, int64
     }
     if (*count > 0) return OK;
     return fail(ERR_USAGE, "--prompt is missing: token numbers to begin with, as 15496,995");
+}
+
+/* The same, in text for the tokenizer. Without a prompt a text begins behind the end of another. */
+static void encode_prompt(Tokenizer *t, const char *prompt, int32_t **tokens, int64_t *count)
+{
+    TokenList list = {0};
+    const char *text = prompt && *prompt ? prompt : tokenizer_end_of_text(t) < 0 ? "\n" : "";
+    tokenizer_encode(t, text, strlen(text), false, &list);
+    *count = list.count ? list.count : 1;
+    *tokens = list.count ? list.token : mem_new(sizeof **tokens);
+    if (!list.count) **tokens = tokenizer_end_of_text(t);
+}
+
+/* Other tokens than those that the model was trained on mean nothing to it. */
+static Status check_tokenizer(const Trainer *trainer, const Request *r, const Tokenizer *t)
+{
+    const DataSet *set = trainer_train_set(trainer);
+    if (set->tokenizer_hash[0] && strcmp(set->tokenizer_hash, tokenizer_hash(t)) != 0)
+        return fail(ERR_USAGE,
+                    "--tokenizer %s has hash %s, but %s was made with %s, which had %s: give that "
+                    "one",
+                    r->tokenizer, tokenizer_hash(t), set->path, set->tokenizer,
+                    set->tokenizer_hash);
+    return OK;
 }
 
 /* One sample at a time on one rank, and no memory for what only training needs. */
@@ -106,7 +140,14 @@ static Status generate(Trainer *trainer, const char *path, const Request *r)
     bool text = trainer_graph(trainer)->classes == BYTES;
     Printer printer = {.text = text, .flush = isatty(STDOUT_FILENO), .last = '\n'};
     int32_t *prompt = NULL;
-    Status status = read_prompt(r->prompt, text, &prompt, &s.prompt_count);
+    Tokenizer *tokenizer = NULL;
+    Status status = r->tokenizer ? tokenizer_open(&tokenizer, r->tokenizer) : OK;
+    printer.tokenizer = tokenizer;
+    if (status == OK && tokenizer) status = check_tokenizer(trainer, r, tokenizer);
+    if (status == OK && tokenizer)
+        encode_prompt(tokenizer, r->prompt, &prompt, &s.prompt_count);
+    else if (status == OK)
+        status = read_prompt(r->prompt, text, &prompt, &s.prompt_count);
     s.prompt = prompt;
     s.take = print_token;
     s.user = &printer;
@@ -116,6 +157,7 @@ static Status generate(Trainer *trainer, const char *path, const Request *r)
         print_token(&printer, prompt[i]);
     if (status == OK) status = train_generate(trainer, &s);
     if (status == OK && printer.last != '\n') putchar('\n');
+    tokenizer_free(&tokenizer);
     mem_free(&prompt);
     return status;
 }

@@ -243,6 +243,18 @@ static Status encoded_find(const Reading *r)
     return encoded_array(r, &facts->orient, "/x_orient", ELEM_U8, facts->index.dim[0] - 1);
 }
 
+/* Of weft's own token sets, where a tokenizer made them. */
+static Status tokenizer_read(const Reading *r)
+{
+    SetFacts *facts = r->facts;
+    int count;
+    int64_t total;
+    TRY(h5_attr_strings(r->file, r->ask->path, "tokenizer", facts->tokenizer,
+                        sizeof facts->tokenizer, 1, &count, &total));
+    return h5_attr_strings(r->file, r->ask->path, "tokenizer_hash", facts->tokenizer_hash,
+                           sizeof facts->tokenizer_hash, 1, &count, &total);
+}
+
 static Status x_find(const Reading *r)
 {
     DataSet set = {.kind = r->facts->kind};
@@ -250,6 +262,7 @@ static Status x_find(const Reading *r)
     char store[16] = "";
     int count = 0;
     int64_t total;
+    if (r->facts->weft) TRY(tokenizer_read(r));
     h5_attr_integer(r->file, "vocab", &r->facts->vocab);
     if (own && data_kind(&set)->augments)
         TRY(h5_attr_strings(r->file, r->ask->path, "store", store, sizeof store, 1, &count,
@@ -379,6 +392,8 @@ Status facts_check(const FactsAsk *ask, SetFacts *facts)
     if (good && facts->parts > FACTS_X && facts->encoded) good = encoded_good(facts);
     if (good && facts->parts > FACTS_Y && has_y) good = array_good(&facts->y);
     facts->why[sizeof facts->why - 1] = 0;
+    text_check(facts->tokenizer, sizeof facts->tokenizer);
+    text_check(facts->tokenizer_hash, sizeof facts->tokenizer_hash);
     if (good) return OK;
     return fail(ERR_DATA, "%s: what HDF5 found in it cannot be: the file is made to do harm",
                 ask->path);

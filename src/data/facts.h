@@ -34,6 +34,7 @@ typedef struct SetFacts {
     DataArray x, y, index, orient;
     /* root attributes; 0: not there */
     int64_t classes, vocab;
+    char tokenizer[DATA_TOKENIZER], tokenizer_hash[32];
     int means, stds;
     float mean[DATA_CHANNELS], std[DATA_CHANNELS];
 } SetFacts;

@@ -2,11 +2,14 @@
  * tokenizers leave it, plain or .gz. The file is read twice, in pieces, so that it may be larger
  * than memory: once to count it and find the largest token, once to copy. The end may go to a
  * second file, for evaluation. Refuses tokens outside the vocabulary, a size that is no whole
- * number of tokens, and parts too short for one token and the one after it. */
+ * number of tokens, and parts too short for one token and the one after it. A text for a tokenizer
+ * becomes such an array first, OUT.tokens. */
 #include "data_private.h"
+#include "encode_text.h"
 
 #include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { PIECE_BYTES = 1 << 20, PART_LEAST = 2, PARTS = 2 };
 
@@ -20,6 +23,8 @@ typedef struct Source {
     /* tokens */
     int64_t count;
     int64_t vocab;
+    /* borrowed: of a text that was encoded, the tokenizer's path and hash; else NULL */
+    const char *tokenizer, *tokenizer_hash;
 } Source;
 
 /* one file that is written */
@@ -29,6 +34,8 @@ typedef struct TokenPart {
     int64_t count, offset;
     int bytes;
     int64_t vocab;
+    /* borrowed; or NULL */
+    const char *tokenizer, *tokenizer_hash;
 } TokenPart;
 
 static Status source_fail(const Source *s)
@@ -117,6 +124,9 @@ static herr_t put_contents(void *user, hid_t file)
                 h5_put_numbers(file, "version", H5T_STD_I32LE, H5T_NATIVE_INT, &version, 0) >= 0 &&
                 h5_put_numbers(file, "vocab", H5T_STD_I64LE, H5T_NATIVE_INT64, &p->vocab, 0) >= 0 &&
                 h5_put_array(file, "/tokens", type, 1, &dim, &p->offset) >= 0;
+    if (good && p->tokenizer)
+        good = h5_put_text(file, "tokenizer", p->tokenizer) >= 0 &&
+               h5_put_text(file, "tokenizer_hash", p->tokenizer_hash) >= 0;
     return good ? 0 : -1;
 }
 
@@ -157,6 +167,8 @@ static Status parts_cut(const Source *s, TokenPart *part, int parts, double test
     for (int i = 0; i < parts; ++i) {
         part[i].bytes = s->bytes;
         part[i].vocab = s->vocab;
+        part[i].tokenizer = s->tokenizer;
+        part[i].tokenizer_hash = s->tokenizer_hash;
         if (part[i].count < PART_LEAST)
             return fail(ERR_DATA, "%s: tokens in it: %lld, for %s: %lld; at least %d are needed",
                         s->in.path, (long long)s->count, i ? "the test file" : "training",
@@ -191,6 +203,47 @@ Status data_import_text(const char *file, const char *out, const char *test_out,
     return st;
 }
 
+/* Encodes file to OUT.tokens, which then is imported as any array of tokens. */
+static Status encode_and_import(Tokenizer *t, const char *file, const TextTokens *how,
+                                const char *const *out, double test_share, bool force)
+{
+    Encoded made;
+    char *encoded = mem_format("%s.tokens", out[0]), size[16];
+    Status st = part_free_place(out[0], force);
+    if (st == OK) st = encode_text(t, file, how->special, encoded, &made);
+    if (st == OK) {
+        log_info("%s: %s of text are %lld tokens, %.1f MB/s", file,
+                 text_bytes((double)made.text_bytes, size), (long long)made.tokens,
+                 (double)made.text_bytes / 1e6 / (made.seconds + 1e-9));
+        Source s = {.in.path = encoded, .bytes = made.bits / 8, .vocab = tokenizer_vocab(t)};
+        s.tokenizer = how->tokenizer;
+        s.tokenizer_hash = tokenizer_hash(t);
+        st = import(&s, out, test_share, force);
+        source_close(&s);
+        unlink(encoded);
+    }
+    mem_free(&encoded);
+    return st;
+}
+
+Status data_import_encoded(const char *file, const TextTokens *how, const char *out,
+                           const char *test_out, double test_share, bool force)
+{
+    Tokenizer *t = NULL;
+    if (strlen(how->tokenizer) >= DATA_TOKENIZER)
+        return fail(ERR_USAGE, "--tokenizer %.60s...: longer than %d characters", how->tokenizer,
+                    DATA_TOKENIZER - 1);
+    TRY(tokenizer_open(&t, how->tokenizer));
+    Status st = OK;
+    if (how->special && tokenizer_end_of_text(t) < 0)
+        st = fail(ERR_USAGE, "%s: has no <|endoftext|>, which --special asks for", how->tokenizer);
+    if (st == OK)
+        st = encode_and_import(t, file, how, (const char *const[]){out, test_out}, test_share,
+                               force);
+    tokenizer_free(&t);
+    return st;
+}
+
 Status data_import_tokens(const char *file, int bits, int64_t vocab, const char *out,
                           const char *test_out, double test_share, bool force)
 {
@@ -215,6 +268,9 @@ typedef struct TokenOptions {
     int bits;
     /* tokens only */
     int64_t vocab;
+    /* text only */
+    const char *tokenizer;
+    bool special;
 } TokenOptions;
 
 #define OUT_FLAG                                                                                   \
@@ -236,7 +292,15 @@ typedef struct TokenOptions {
         "--force", FLAG_FIELD(TokenOptions, force), .help = "write over files that are there"      \
     }
 
-static const Flag text_flags[] = {OUT_FLAG, TEST_FLAGS};
+static const Flag text_flags[] = {
+    OUT_FLAG,
+    {"--tokenizer", FLAG_FIELD(TokenOptions, tokenizer), .value = "PATH",
+     .help = "GPT-2's: a folder with vocab.json and merges.txt, or a tiktoken file; without it "
+             "bytes are the tokens"},
+    {"--special", FLAG_FIELD(TokenOptions, special), .needs = "--tokenizer",
+     .help = "<|endoftext|> in FILE is one token, not a text like others"},
+    TEST_FLAGS,
+};
 static const Flag token_flags[] = {
     OUT_FLAG,
     {"--bits", FLAG_FIELD(TokenOptions, bits), .value = "16|32", .required = true,
@@ -258,6 +322,10 @@ static Status run_text(int argc, char **argv, const void *options)
 {
     const TokenOptions *o = options;
     (void)argc;
+    const TextTokens how = {.tokenizer = o->tokenizer, .special = o->special};
+    if (o->tokenizer)
+        return wrote(data_import_encoded(argv[0], &how, o->out, o->test, o->test_share, o->force),
+                     o);
     return wrote(data_import_text(argv[0], o->out, o->test, o->test_share, o->force), o);
 }
 
@@ -276,7 +344,7 @@ const Verb import_text = {
     .least = 1,
     .most = 1,
     .expects = "one file, and -o OUT",
-    .help = "a text's bytes (.gz too) to a data set of tokens",
+    .help = "a text (.gz too), as bytes or through a tokenizer, to a data set of tokens",
     VERB_FLAGS(TokenOptions, text_flags),
     .run = run_text,
 };

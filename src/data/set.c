@@ -216,6 +216,8 @@ static Status tokens_shape(Opening *o)
                     "set a smaller model.context, or make a longer file",
                     set->path, (long long)total, total == 1 ? "" : "s", (long long)set->context);
     TRY(vocab_find(o));
+    memcpy(set->tokenizer, o->facts->tokenizer, sizeof set->tokenizer);
+    memcpy(set->tokenizer_hash, o->facts->tokenizer_hash, sizeof set->tokenizer_hash);
     set->classes = set->vocab;
     return OK;
 }

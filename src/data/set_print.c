@@ -92,6 +92,10 @@ static void print_json(const DataSet *set, const ClassNames *names, FILE *out)
         json_int(&json, "tokens", set->x.dim[0]);
         json_int(&json, "context", set->context);
         json_int(&json, "vocab", set->vocab);
+        if (set->tokenizer_hash[0]) {
+            json_text(&json, "tokenizer", set->tokenizer);
+            json_text(&json, "tokenizer_hash", set->tokenizer_hash);
+        }
     } else {
         images_json(set, names, &json);
     }
@@ -136,6 +140,8 @@ static void print_text(const DataSet *set, const ClassNames *names, FILE *out)
         fprintf(out, "  %-9s %lld tokens and the one after (model.context)\n", "sample",
                 (long long)set->context);
         fprintf(out, "  %-9s %lld\n", "vocab", (long long)set->vocab);
+        if (set->tokenizer_hash[0])
+            fprintf(out, "  %-9s %s, hash %s\n", "tokenizer", set->tokenizer, set->tokenizer_hash);
         return;
     }
     array_text("y", &set->y, out);

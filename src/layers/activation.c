@@ -31,6 +31,36 @@ static Status infer(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_P
     return OK;
 }
 
+static OnnxValue relu_onnx(const OnnxLayer *l)
+{
+    return onnx_add(l, "Relu", NULL, l->x[0]);
+}
+
+static OnnxValue relu6_onnx(const OnnxLayer *l)
+{
+    OnnxValue least = onnx_number(l, 0), most = onnx_number(l, 6);
+    return onnx_add(l, "Clip", NULL, l->x[0], least, most);
+}
+
+/* x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))); ONNX has it from opset 20 on. */
+static OnnxValue gelu_onnx(const OnnxLayer *l)
+{
+    OnnxValue x = l->x[0], y = onnx_add(l, "Mul", "square", x, x);
+    y = onnx_add(l, "Mul", "cube", y, x);
+    y = onnx_add(l, "Mul", "cubic", y, onnx_number(l, 0.044715f));
+    y = onnx_add(l, "Add", "sum", x, y);
+    y = onnx_add(l, "Mul", "scaled", y, onnx_number(l, 0.797884561f));
+    y = onnx_add(l, "Tanh", "tanh", y);
+    y = onnx_add(l, "Add", "gate", y, onnx_number(l, 1));
+    y = onnx_add(l, "Mul", "twice", x, y);
+    return onnx_add(l, "Mul", NULL, y, onnx_number(l, 0.5f));
+}
+
+static OnnxValue silu_onnx(const OnnxLayer *l)
+{
+    return onnx_add(l, "Mul", NULL, l->x[0], onnx_add(l, "Sigmoid", "gate", l->x[0]));
+}
+
 const LayerKind kind_relu = {
     .name = "relu",
     .op = OP_ACTIVATION,
@@ -39,6 +69,7 @@ const LayerKind kind_relu = {
     .help = "max(x, 0)",
     .defaults = relu_defaults,
     .infer = infer,
+    .onnx = relu_onnx,
 };
 const LayerKind kind_relu6 = {
     .name = "relu6",
@@ -48,6 +79,7 @@ const LayerKind kind_relu6 = {
     .help = "min(max(x, 0), 6)",
     .defaults = relu6_defaults,
     .infer = infer,
+    .onnx = relu6_onnx,
 };
 const LayerKind kind_gelu = {
     .name = "gelu",
@@ -57,6 +89,7 @@ const LayerKind kind_gelu = {
     .help = "Gaussian error linear unit, tanh form",
     .defaults = gelu_defaults,
     .infer = infer,
+    .onnx = gelu_onnx,
 };
 const LayerKind kind_silu = {
     .name = "silu",
@@ -66,4 +99,5 @@ const LayerKind kind_silu = {
     .help = "x * sigmoid(x)",
     .defaults = silu_defaults,
     .infer = infer,
+    .onnx = silu_onnx,
 };

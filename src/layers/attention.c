@@ -56,4 +56,5 @@ const LayerKind kind_attention = {
     .channels = CHANNELS_WHOLE,
     .help = "causal self-attention on queries, keys and values",
     .infer = infer,
+    .onnx = attention_onnx,
 };

@@ -24,6 +24,13 @@ static Status infer(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_P
     return OK;
 }
 
+static OnnxValue to_onnx(const OnnxLayer *l)
+{
+    OnnxValue y = onnx_node(l, "Concat", NULL, l->x, l->spec->x_count);
+    onnx_int(l, "axis", 1);
+    return y;
+}
+
 const LayerKind kind_concat = {
     .name = "concat",
     .op = OP_CONCAT,
@@ -31,4 +38,5 @@ const LayerKind kind_concat = {
     .channels = CHANNELS_CONCAT,
     .help = "several layers' channels, one after the other",
     .infer = infer,
+    .onnx = to_onnx,
 };

@@ -32,6 +32,16 @@ static Status infer(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_P
     return OK;
 }
 
+OnnxValue conv_onnx(const OnnxLayer *l)
+{
+    const bool bias = l->spec->w_count > 1;
+    OnnxValue in[] = {l->x[0], onnx_param(l, 0), bias ? onnx_param(l, 1) : ONNX_NONE};
+    OnnxValue y = onnx_node(l, "Conv", NULL, in, bias ? 3 : 2);
+    onnx_int(l, "group", l->spec->groups);
+    window_onnx(l);
+    return y;
+}
+
 const LayerKind kind_conv2d = {
     .name = "conv2d",
     .op = OP_CONV2D,
@@ -41,4 +51,5 @@ const LayerKind kind_conv2d = {
     .help = "2-d convolution",
     .defaults = defaults,
     .infer = infer,
+    .onnx = conv_onnx,
 };

@@ -22,6 +22,20 @@ static Status infer(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_P
     return OK;
 }
 
+static OnnxValue to_onnx(const OnnxLayer *l)
+{
+    const bool bias = l->spec->w_count > 1;
+    if (l->spec->x[0].shape.ndim == 2) {
+        OnnxValue in[] = {l->x[0], onnx_param(l, 0), bias ? onnx_param(l, 1) : ONNX_NONE};
+        OnnxValue y = onnx_node(l, "Gemm", NULL, in, bias ? 3 : 2);
+        onnx_int(l, "transB", 1);
+        return y;
+    }
+    OnnxValue weight = onnx_param_turned(l, 0);
+    OnnxValue y = onnx_add(l, "MatMul", bias ? "product" : NULL, l->x[0], weight);
+    return bias ? onnx_add(l, "Add", NULL, y, onnx_param(l, 1)) : y;
+}
+
 const LayerKind kind_dense = {
     .name = "dense",
     .op = OP_DENSE,
@@ -31,4 +45,5 @@ const LayerKind kind_dense = {
     .help = "every output sees every input: width outputs",
     .defaults = defaults,
     .infer = infer,
+    .onnx = to_onnx,
 };

@@ -19,6 +19,12 @@ static Status infer(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_P
     return OK;
 }
 
+/* Nothing, but in training. */
+static OnnxValue to_onnx(const OnnxLayer *l)
+{
+    return l->x[0];
+}
+
 const LayerKind kind_dropout = {
     .name = "dropout",
     .op = OP_DROPOUT,
@@ -28,4 +34,5 @@ const LayerKind kind_dropout = {
     .help = "zeroes values with probability p while training",
     .defaults = defaults,
     .infer = infer,
+    .onnx = to_onnx,
 };

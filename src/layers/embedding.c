@@ -27,6 +27,11 @@ static Status infer(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_P
     return OK;
 }
 
+static OnnxValue to_onnx(const OnnxLayer *l)
+{
+    return onnx_add(l, "Gather", NULL, onnx_param(l, 0), l->x[0]);
+}
+
 const LayerKind kind_embedding = {
     .name = "embedding",
     .op = OP_EMBEDDING,
@@ -36,4 +41,5 @@ const LayerKind kind_embedding = {
     .help = "a vector for each token",
     .defaults = defaults,
     .infer = infer,
+    .onnx = to_onnx,
 };

@@ -11,6 +11,13 @@ static Status infer(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_P
     return OK;
 }
 
+static OnnxValue to_onnx(const OnnxLayer *l)
+{
+    OnnxValue y = onnx_add(l, "Flatten", NULL, l->x[0]);
+    onnx_int(l, "axis", 1);
+    return y;
+}
+
 const LayerKind kind_flatten = {
     .name = "flatten",
     .op = OP_FLATTEN,
@@ -18,4 +25,5 @@ const LayerKind kind_flatten = {
     .channels = CHANNELS_FLATTEN,
     .help = "one vector a sample, for dense",
     .infer = infer,
+    .onnx = to_onnx,
 };

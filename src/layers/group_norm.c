@@ -29,6 +29,33 @@ static Status infer(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_P
     return OK;
 }
 
+/* ONNX has it from opset 18 on; here a group is a channel of an instance normalisation, and the
+ * model's own scale and shift follow. */
+static OnnxValue to_onnx(const OnnxLayer *l)
+{
+    const Shape x = l->spec->x[0].shape;
+    const int64_t groups = l->spec->groups;
+    const OnnxLayer own = onnx_shared(l, "group_norm");
+    char key[64];
+    OnnxValue table[2];
+    for (int i = 0; i < 2; ++i) {
+        snprintf(key, sizeof key, "%s/%lld", i ? "zeros" : "ones", (long long)groups);
+        table[i] = onnx_known(l, key);
+        if (table[i] != ONNX_NONE) continue;
+        OnnxValue one = onnx_number(l, i ? 0 : 1);
+        table[i] = onnx_add(&own, "Expand", key, one, onnx_vector(l, groups));
+        onnx_share(l, key, table[i]);
+    }
+    OnnxValue y = onnx_add(l, "Reshape", "groups", l->x[0], onnx_vector(l, 0, groups, -1));
+    y = onnx_add(l, "InstanceNormalization", "normal", y, table[0], table[1]);
+    onnx_real(l, "epsilon", l->spec->eps);
+    y = onnx_add(l, "Reshape", "channels", y, onnx_vector(l, 0, x.dim[1], x.dim[2], x.dim[3]));
+    OnnxValue axes = onnx_vector(l, 1, 2);
+    OnnxValue scale = onnx_add(l, "Unsqueeze", "scale", onnx_param(l, 0), axes);
+    OnnxValue shift = onnx_add(l, "Unsqueeze", "shift", onnx_param(l, 1), axes);
+    return onnx_add(l, "Add", NULL, onnx_add(l, "Mul", "scaled", y, scale), shift);
+}
+
 const LayerKind kind_group_norm = {
     .name = "group_norm",
     .op = OP_GROUP_NORM,
@@ -38,4 +65,5 @@ const LayerKind kind_group_norm = {
     .help = "normalises groups of a sample's channels",
     .defaults = defaults,
     .infer = infer,
+    .onnx = to_onnx,
 };

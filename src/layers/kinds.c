@@ -53,6 +53,11 @@ static Status own_infer(OpSpec *spec, const LayerSize *size, LayerParam param[SP
     return OK;
 }
 
+static OnnxValue own_onnx(const OnnxLayer *l)
+{
+    return onnx_node(l, op_info(l->spec->kind)->layer_onnx, NULL, l->x, l->spec->x_count);
+}
+
 static const LayerKind *own_kind(OpKind op)
 {
     static LayerKind own[OP_KINDS];
@@ -62,7 +67,8 @@ static const LayerKind *own_kind(OpKind op)
                           .inputs = info->layer_inputs,
                           .channels = info->layer_inputs > 1 ? CHANNELS_UNITE : CHANNELS_KEEP,
                           .help = info->layer_help,
-                          .infer = own_infer};
+                          .infer = own_infer,
+                          .onnx = info->layer_onnx ? own_onnx : NULL};
     return &own[op];
 }
 
@@ -156,6 +162,14 @@ Status window_infer(OpSpec *spec, const char *kind, int64_t out[2])
         out[d] = (size + 2 * spec->pad[d] - k) / spec->stride[d] + 1;
     }
     return OK;
+}
+
+void window_onnx(const OnnxLayer *l)
+{
+    const OpSpec *s = l->spec;
+    onnx_ints(l, "kernel_shape", 2, (const int64_t[]){s->kernel[0], s->kernel[1]});
+    onnx_ints(l, "pads", 4, (const int64_t[]){s->pad[0], s->pad[1], s->pad[0], s->pad[1]});
+    onnx_ints(l, "strides", 2, (const int64_t[]){s->stride[0], s->stride[1]});
 }
 
 void weight_bias(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_PARAMS], Shape weight,

@@ -14,6 +14,12 @@ Status need_floats(const OpSpec *spec, const char *kind, int lowest, int highest
 /* Kernel given, `same` padding resolved, and the window fits: *out = outputs along both
  * directions. */
 Status window_infer(OpSpec *spec, const char *kind, int64_t out[2]);
+/* Of the last ONNX node: the attributes of spec's window. */
+void window_onnx(const OnnxLayer *layer);
+/* of whatever is a convolution */
+OnnxValue conv_onnx(const OnnxLayer *layer);
+/* attention's, in a file of its own */
+OnnxValue attention_onnx(const OnnxLayer *layer);
 /* The weight (w[0]) and, where size wants it, the bias (w[1], n elements) of dense and conv2d. */
 void weight_bias(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_PARAMS], Shape weight,
                  int64_t n);

@@ -49,6 +49,24 @@ static Status layer_norm_infer(OpSpec *spec, const LayerSize *size, LayerParam p
     return OK;
 }
 
+static OnnxValue batch_onnx(const OnnxLayer *l)
+{
+    OnnxValue in[5] = {l->x[0]};
+    for (int i = 0; i < 4; ++i) in[1 + i] = onnx_param(l, i);
+    OnnxValue y = onnx_node(l, "BatchNormalization", NULL, in, 5);
+    onnx_real(l, "epsilon", l->spec->eps);
+    return y;
+}
+
+static OnnxValue layer_onnx(const OnnxLayer *l)
+{
+    OnnxValue scale = onnx_param(l, 0), shift = onnx_param(l, 1);
+    OnnxValue y = onnx_add(l, "LayerNormalization", NULL, l->x[0], scale, shift);
+    onnx_int(l, "axis", -1);
+    onnx_real(l, "epsilon", l->spec->eps);
+    return y;
+}
+
 const LayerKind kind_batch_norm = {
     .name = "batch_norm",
     .op = OP_BATCH_NORM,
@@ -58,6 +76,7 @@ const LayerKind kind_batch_norm = {
     .help = "normalises each channel over the micro-batch",
     .defaults = batch_defaults,
     .infer = batch_infer,
+    .onnx = batch_onnx,
 };
 
 const LayerKind kind_layer_norm = {
@@ -69,4 +88,5 @@ const LayerKind kind_layer_norm = {
     .help = "normalises each sample's last dimension",
     .defaults = layer_defaults,
     .infer = layer_norm_infer,
+    .onnx = layer_onnx,
 };

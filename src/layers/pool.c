@@ -51,6 +51,26 @@ static Status global_infer(OpSpec *spec, const LayerSize *size, LayerParam param
     return OK;
 }
 
+static OnnxValue max_onnx(const OnnxLayer *l)
+{
+    OnnxValue y = onnx_add(l, "MaxPool", NULL, l->x[0]);
+    window_onnx(l);
+    return y;
+}
+
+static OnnxValue avg_onnx(const OnnxLayer *l)
+{
+    OnnxValue y = onnx_add(l, "AveragePool", NULL, l->x[0]);
+    onnx_int(l, "count_include_pad", 0);
+    window_onnx(l);
+    return y;
+}
+
+static OnnxValue global_onnx(const OnnxLayer *l)
+{
+    return onnx_add(l, "GlobalAveragePool", NULL, l->x[0]);
+}
+
 const LayerKind kind_max_pool = {
     .name = "max_pool",
     .op = OP_POOL,
@@ -60,6 +80,7 @@ const LayerKind kind_max_pool = {
     .help = "the largest value of each window",
     .defaults = max_defaults,
     .infer = infer,
+    .onnx = max_onnx,
 };
 const LayerKind kind_avg_pool = {
     .name = "avg_pool",
@@ -70,6 +91,7 @@ const LayerKind kind_avg_pool = {
     .help = "the mean of each window's real pixels",
     .defaults = avg_defaults,
     .infer = infer,
+    .onnx = avg_onnx,
 };
 const LayerKind kind_global_pool = {
     .name = "global_pool",
@@ -79,4 +101,5 @@ const LayerKind kind_global_pool = {
     .help = "the mean of each channel: (N,C,H,W) -> (N,C,1,1)",
     .defaults = global_defaults,
     .infer = global_infer,
+    .onnx = global_onnx,
 };

@@ -31,6 +31,13 @@ static Status infer(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_P
     return OK;
 }
 
+static OnnxValue to_onnx(const OnnxLayer *l)
+{
+    OnnxValue zero = onnx_vector(l, 0), length = onnx_length(l);
+    OnnxValue rows = onnx_add(l, "Slice", "rows", onnx_param(l, 0), zero, length, zero);
+    return onnx_add(l, "Add", NULL, l->x[0], rows);
+}
+
 const LayerKind kind_positions = {
     .name = "positions",
     .op = OP_POSITIONS,
@@ -40,4 +47,5 @@ const LayerKind kind_positions = {
     .help = "adds a learned vector for each place",
     .defaults = defaults,
     .infer = infer,
+    .onnx = to_onnx,
 };

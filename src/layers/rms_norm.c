@@ -23,6 +23,18 @@ static Status infer(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_P
     return OK;
 }
 
+/* ONNX has it from opset 23 on. */
+static OnnxValue to_onnx(const OnnxLayer *l)
+{
+    OnnxValue mean =
+        onnx_add(l, "ReduceMean", "mean", onnx_add(l, "Mul", "square", l->x[0], l->x[0]));
+    onnx_ints(l, "axes", 1, (const int64_t[]){-1});
+    OnnxValue size = onnx_add(l, "Sqrt", "size",
+                              onnx_add(l, "Add", "stable", mean, onnx_number(l, l->spec->eps)));
+    OnnxValue y = onnx_add(l, "Div", "normal", l->x[0], size);
+    return onnx_add(l, "Mul", NULL, y, onnx_param(l, 0));
+}
+
 const LayerKind kind_rms_norm = {
     .name = "rms_norm",
     .op = OP_RMS_NORM,
@@ -32,4 +44,5 @@ const LayerKind kind_rms_norm = {
     .help = "divides each sample's last dimension by its root mean square",
     .defaults = defaults,
     .infer = infer,
+    .onnx = to_onnx,
 };

@@ -20,6 +20,15 @@ static Status infer(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_P
     return OK;
 }
 
+static OnnxValue to_onnx(const OnnxLayer *l)
+{
+    OnnxValue gate = onnx_add(l, "Split", "gate", l->x[0]);
+    onnx_int(l, "axis", -1);
+    OnnxValue value = onnx_output(l, "value");
+    OnnxValue open = onnx_add(l, "Mul", "open", gate, onnx_add(l, "Sigmoid", "sigmoid", gate));
+    return onnx_add(l, "Mul", NULL, open, value);
+}
+
 const LayerKind kind_swiglu = {
     .name = "swiglu",
     .op = OP_SWIGLU,
@@ -27,4 +36,5 @@ const LayerKind kind_swiglu = {
     .channels = CHANNELS_HALVES,
     .help = "silu of the first half times the second half: half as wide",
     .infer = infer,
+    .onnx = to_onnx,
 };

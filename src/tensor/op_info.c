@@ -189,6 +189,7 @@ const OpInfo info_add = {
     .token_wise = true,
     .layer_inputs = 2,
     .layer_help = "the sum of two layers' outputs (a residual connection)",
+    .layer_onnx = "Add",
 };
 
 /* Along the channels (dim 1). */

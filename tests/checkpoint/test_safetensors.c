@@ -67,10 +67,22 @@ static void malformed(void)
     refused(ONE("F32", "[2]", "[0]"), 8, "[begin, end]");
     refused(ONE("F32", "[2]", "[0,8,9]"), 8, "[begin, end]");
     refused(ONE("F32", "[2]", "[8,0]"), 8, "where its shape needs 8");
+    refused(ONE("F32", "[2]", "[4,12]"), 12, "tensor a begins at 4");
+    refused(ONE("F32", "[2]", "[0,8.0]"), 8, "a whole number is wanted");
+    refused(ONE("F32", "[2]", "[-8,0]"), 8, "a whole number is wanted");
+    refused(ONE("F32", "[2]", "[0,18446744073709551624]"), 8, "too large");
+    refused(ONE("F32", "[9223372036854775807]", "[0,8]"), 8, "absurd size");
+    refused(ONE("F32", "[[2]]", "[0,8]"), 8, "a whole number is wanted");
+    refused(ONE("f32", "[2]", "[0,8]"), 8, "dtype f32");
     refused("{\"a\":{\"dtype\":\"F32\",\"shape\":[2]}}", 8, "lacks");
     refused("{\"a\":{\"dtype\":\"F32\",\"dtype\":\"F32\"}}", 8, "two fields 'dtype'");
     refused("{\"a\":{\"colour\":1}}", 8, "a field 'colour'");
     refused("{\"__metadata__\":{\"x\":1}}", 0, "'\"' is wanted");
+    refused("{\"__metadata__\":{\"x\":{\"y\":\"z\"}}}", 0, "'\"' is wanted");
+    refused("{\"__metadata__\":[]}", 0, "'{' is wanted");
+    refused("{\"a\xff\":1}", 0, "not UTF-8");
+    refused("{\"a\xc3\":1}", 0, "not UTF-8");
+    refused("[]", 8, "does not begin with '{'");
     refused(A(",\"__metadata__\":{},\"__metadata__\":{}"), 8, "two __metadata__");
     refused(" " A(""), 8, "does not begin with '{'");
     refused(A("") "x", 8, "something follows its end");
@@ -81,10 +93,40 @@ static void malformed(void)
     end();
 }
 
+/* Names of 1,024 bytes are taken, longer ones not; nor what an index nests too deep. */
+static void bounds(void)
+{
+    static const char index[] =
+        "{\"metadata\":[[[[[[[[[[[[[[[[[[]]]]]]]]]]]]]]]]]],\"weight_map\":{}}";
+    SafeSet set;
+    begin();
+    for (int bytes = 1024; bytes <= 1025; ++bytes) {
+        char *header = mem_format("{\"%0*d\":{\"dtype\":\"U8\",\"shape\":[0],\"data_offsets\":[0,"
+                                  "0]}}",
+                                  bytes, 1);
+        put(header, strlen(header), "", 0);
+        if (bytes > 1024)
+            CHECK_FAILS(safe_open(&set, path), ERR_DATA, "longer than 1024 bytes");
+        else
+            CHECK_OK(safe_open(&set, path));
+        safe_close(&set);
+        mem_free(&header);
+    }
+    char *name = fixture_path(folder, "x.index.json");
+    fixture_write(name, index, sizeof index - 1);
+    CHECK_FAILS(safe_open(&set, name), ERR_DATA, "nested more than 16 deep");
+    safe_close(&set);
+    mem_free(&name);
+    end();
+}
+
 static void lengths(void)
 {
     SafeSet set;
     begin();
+    put(A(""), 100000001, "12345678", 8);
+    CHECK_FAILS(safe_open(&set, path), ERR_DATA, "its header would have 100000001 bytes");
+    safe_close(&set);
     put(A(""), SIZE_MAX, "12345678", 8);
     CHECK_FAILS(safe_open(&set, path), ERR_DATA, "its header would have");
     safe_close(&set);
@@ -164,5 +206,5 @@ static void golden(void)
     end();
 }
 
-TEST_MAIN("safetensors", {"malformed", malformed}, {"lengths", lengths}, {"allowed", allowed},
-          {"golden", golden})
+TEST_MAIN("safetensors", {"malformed", malformed}, {"bounds", bounds}, {"lengths", lengths},
+          {"allowed", allowed}, {"golden", golden})

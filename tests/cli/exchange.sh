@@ -51,6 +51,25 @@ there_and_back net "torchvision's models"
 named net batch_norm1.running_var 8
 holds 'PyTorch counts batches' grep -qa '"batch_norm1.num_batches_tracked":{"dtype":"I64","shape":\[\]' net.safetensors
 
+# The model as ONNX: from a checkpoint of weft's alone, and from an imported one with what that lacks.
+run=runs/net/checkpoints/step-00000003.h5
+check 0 'wrote net.onnx: ONNX opset 17, 5 nodes, 10 classes' "$WEFT" ckpt export $run --onnx -o net.onnx
+holds 'the deviation is in the metadata' grep -qa scale net.onnx
+check 0 '11 nodes' "$WEFT" ckpt export $run --onnx -o net-all.onnx --softmax --normalize data.mean=[0.5] data.std=[0.25]
+holds 'its output are probabilities' grep -qa probabilities net-all.onnx
+check 78 'holds no configuration' "$WEFT" ckpt export net-back.h5 --onnx -o net-back.onnx
+check 0 '5 nodes, 10 classes' "$WEFT" ckpt export net-back.h5 --onnx -o net-back.onnx --config net.yaml --input 1x8x8
+check 0 '256 tokens' "$WEFT" ckpt export gpt-back.h5 --onnx -o gpt.onnx --config gpt.yaml
+check 0 '256 tokens' "$WEFT" ckpt export gpt-back.h5 --onnx -o gpt-input.onnx --config gpt.yaml --input tokens data.train=none.h5
+holds 'the data set tells no more than --input' cmp gpt.onnx gpt-input.onnx
+check 64 'the data set none.h5 is not here' "$WEFT" ckpt export $run --onnx -o no.onnx data.train=none.h5
+check 64 'net.onnx: is there already' "$WEFT" ckpt export $run --onnx -o net.onnx
+check 64 'is for --onnx' "$WEFT" ckpt export $run -o no.safetensors data.train=none.h5
+check 64 '--softmax' "$WEFT" ckpt export $run -o no.safetensors --softmax
+check 65 'lacks ' "$WEFT" ckpt export net-back.h5 --onnx -o no.onnx --config gpt.yaml
+check 78 'tokens have no mean' "$WEFT" ckpt export gpt-back.h5 --onnx -o no.onnx --config gpt.yaml --normalize
+holds 'nothing is left of them' test ! -e no.onnx -a ! -e no.onnx.part
+
 check 64 'net-back.h5: is there already' "$WEFT" ckpt import net.safetensors -o net-back.h5
 check 64 'gpt.safetensors: is there already' "$WEFT" ckpt export net-back.h5 -o gpt.safetensors
 cp net-back.h5 kept

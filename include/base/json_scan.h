@@ -1,10 +1,13 @@
 /* JSON of strangers, read in one go from memory: the caller says what must come next. Lengths and
  * depths are bounded; what is not JSON, or not what was asked for, is ERR_DATA that names the file
  * and the byte. */
-#ifndef WEFT_CHECKPOINT_JSON_SCAN_H
-#define WEFT_CHECKPOINT_JSON_SCAN_H
+#ifndef WEFT_BASE_JSON_SCAN_H
+#define WEFT_BASE_JSON_SCAN_H
 
-#include "base.h"
+#include "base/status.h"
+
+#include <stddef.h>
+#include <stdint.h>
 
 typedef struct JsonScan {
     /* borrowed */

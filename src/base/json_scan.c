@@ -1,4 +1,6 @@
-#include "json_scan.h"
+#include "utf8.h"
+
+#include "base.h"
 
 #include <stdarg.h>
 #include <string.h>
@@ -17,8 +19,7 @@ Status json_scan_fail(const JsonScan *s, const char *fmt, ...)
     va_start(args, fmt);
     vsnprintf(what, sizeof what, fmt, args);
     va_end(args);
-    return fail(ERR_DATA, "%s: byte %lld of its header: %s", s->path, (long long)(s->at - s->text),
-                what);
+    return fail(ERR_DATA, "%s: byte %lld: %s", s->path, (long long)(s->at - s->text), what);
 }
 
 static void skip_blanks(JsonScan *s)
@@ -130,6 +131,8 @@ Status json_scan_text(JsonScan *s, char **text)
     if (s->at == s->end) return json_scan_fail(s, "a text does not end");
     ++s->at;
     buffer[used] = 0;
+    for (const unsigned char *c = (const unsigned char *)buffer; *c; c += utf8_bytes(c))
+        if (utf8_bytes(c) == 0) return json_scan_fail(s, "a text is not UTF-8");
     *text = mem_text(buffer);
     return OK;
 }

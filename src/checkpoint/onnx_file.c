@@ -1,0 +1,272 @@
+/* ModelProto in the form of protocol buffers. Values of tensors are written as they come, so that
+ * no more than the largest is in memory: all lengths are computed before the first byte. */
+#include "onnx_file.h"
+
+#include "new_file.h"
+
+#include <string.h>
+
+enum { IR_VERSION = 8, OPSET = 17 };
+/* field numbers of onnx.proto */
+enum { MODEL_IR = 1, MODEL_PRODUCER = 2, MODEL_GRAPH = 7, MODEL_OPSET = 8, MODEL_TEXT = 14 };
+enum { OPSET_DOMAIN = 1, OPSET_VERSION = 2, TEXT_KEY = 1, TEXT_VALUE = 2 };
+enum { GRAPH_NODE = 1, GRAPH_NAME = 2, GRAPH_TENSOR = 5, GRAPH_IN = 11, GRAPH_OUT = 12 };
+enum { NODE_IN = 1, NODE_OUT = 2, NODE_NAME = 3, NODE_OP = 4 };
+enum { TENSOR_DIM = 1, TENSOR_TYPE = 2, TENSOR_NAME = 8, TENSOR_RAW = 9 };
+enum { TENSOR_EXTERNAL = 13, TENSOR_LOCATION = 14, LOCATION_EXTERNAL = 1 };
+enum { VALUE_NAME = 1, VALUE_TYPE = 2, TYPE_TENSOR = 1, TENSOR_ELEMENT = 1, TENSOR_SHAPE = 2 };
+enum { SHAPE_DIM = 1, DIM_VALUE = 1, DIM_PARAM = 2 };
+/* Tensors of fewer bytes stay in the file; others begin at a page of the file beside it. */
+enum { BESIDE_LEAST = 1024, BESIDE_PAGE = 4096 };
+
+typedef struct Writer {
+    const OnnxFile *file;
+    const OnnxGraph *graph;
+    /* of the file beside; NULL: there is none. Owned */
+    char *location;
+    /* owned: of the largest tensor, as it is and turned */
+    float *plain, *turned;
+} Writer;
+
+static int64_t elements_of(const OnnxTensor *t)
+{
+    int64_t n = 1;
+    for (int d = 0; d < t->ndim; ++d) n *= t->dim[d];
+    return n;
+}
+
+static int64_t bytes_of(const OnnxTensor *t)
+{
+    size_t each = t->type == ONNX_INT64 ? sizeof(int64_t) : sizeof(float);
+    return elements_of(t) * (int64_t)each;
+}
+
+static const char *name_of(const Writer *w, OnnxValue value)
+{
+    return w->graph->value[value].name;
+}
+
+static void put_node(const Writer *w, Proto *graph, const OnnxNode *node)
+{
+    Proto p = {0};
+    for (int i = 0; i < node->in_count; ++i) proto_text(&p, NODE_IN, name_of(w, node->in[i]));
+    for (int i = 0; i < node->out_count; ++i) proto_text(&p, NODE_OUT, name_of(w, node->out[i]));
+    proto_text(&p, NODE_NAME, node->name);
+    proto_text(&p, NODE_OP, node->op);
+    proto_raw(&p, node->attributes.data, node->attributes.bytes);
+    proto_message(graph, GRAPH_NODE, &p);
+}
+
+static void put_port(const Writer *w, Proto *graph, unsigned field, const OnnxPort *port)
+{
+    Proto p = {0}, type = {0}, tensor = {0}, shape = {0};
+    for (int d = 0; d < port->ndim; ++d) {
+        Proto dim = {0};
+        if (port->dim_name[d])
+            proto_text(&dim, DIM_PARAM, port->dim_name[d]);
+        else
+            proto_int(&dim, DIM_VALUE, port->dim[d]);
+        proto_message(&shape, SHAPE_DIM, &dim);
+    }
+    proto_int(&tensor, TENSOR_ELEMENT, port->type);
+    proto_message(&tensor, TENSOR_SHAPE, &shape);
+    proto_message(&type, TYPE_TENSOR, &tensor);
+    proto_text(&p, VALUE_NAME, name_of(w, port->value));
+    proto_message(&p, VALUE_TYPE, &type);
+    proto_message(graph, field, &p);
+}
+
+static void put_pair(Proto *of, unsigned field, const char *key, const char *value)
+{
+    Proto p = {0};
+    proto_text(&p, TEXT_KEY, key);
+    proto_text(&p, TEXT_VALUE, value);
+    proto_message(of, field, &p);
+}
+
+static bool is_beside(const Writer *w, const OnnxTensor *t)
+{
+    return w->location && bytes_of(t) >= BESIDE_LEAST;
+}
+
+static int64_t to_page(int64_t at)
+{
+    return (at + BESIDE_PAGE - 1) / BESIDE_PAGE * BESIDE_PAGE;
+}
+
+/* A tensor up to its values: `at` is where they begin beside. */
+static void put_tensor(const Writer *w, Proto *p, const OnnxTensor *t, int64_t at)
+{
+    char number[32];
+    for (int d = 0; d < t->ndim; ++d) proto_int(p, TENSOR_DIM, t->dim[d]);
+    proto_int(p, TENSOR_TYPE, t->type);
+    proto_text(p, TENSOR_NAME, name_of(w, t->value));
+    if (!is_beside(w, t)) {
+        proto_head(p, TENSOR_RAW, (size_t)bytes_of(t));
+        return;
+    }
+    put_pair(p, TENSOR_EXTERNAL, "location", w->location);
+    snprintf(number, sizeof number, "%lld", (long long)at);
+    put_pair(p, TENSOR_EXTERNAL, "offset", number);
+    snprintf(number, sizeof number, "%lld", (long long)bytes_of(t));
+    put_pair(p, TENSOR_EXTERNAL, "length", number);
+    proto_int(p, TENSOR_LOCATION, LOCATION_EXTERNAL);
+}
+
+/* What stands before a tensor's values in the file, from the graph's field on; they are of *inside
+ * bytes there. *at: where the next ones begin beside. */
+static Proto tensor_head(const Writer *w, const OnnxTensor *t, int64_t *inside, int64_t *at)
+{
+    Proto head = {0}, body = {0};
+    put_tensor(w, &body, t, *at);
+    *inside = is_beside(w, t) ? 0 : bytes_of(t);
+    if (*inside == 0) *at = to_page(*at + bytes_of(t));
+    proto_head(&head, GRAPH_TENSOR, body.bytes + (size_t)*inside);
+    proto_raw(&head, body.data, body.bytes);
+    proto_fini(&body);
+    return head;
+}
+
+/* *values: as they lie in the file; valid until the next call. */
+static Status get_values(const Writer *w, const OnnxTensor *t, const void **values)
+{
+    *values = t->data;
+    if (t->param < 0) return OK;
+    TRY(w->file->get(w->file->user, t->param, w->plain));
+    *values = w->plain;
+    if (!t->turned) return OK;
+    const int64_t rows = t->dim[0], columns = t->dim[1];
+    for (int64_t r = 0; r < rows; ++r)
+        for (int64_t c = 0; c < columns; ++c) w->turned[r * columns + c] = w->plain[c * rows + r];
+    *values = w->turned;
+    return OK;
+}
+
+/* The graph's fields before and behind its tensors, and the bytes of all. */
+static int64_t measure(const Writer *w, Proto *before, Proto *behind)
+{
+    int64_t at = 0, inside = 0;
+    *before = *behind = (Proto){0};
+    for (int i = 0; i < w->graph->node_count; ++i) put_node(w, before, &w->graph->node[i]);
+    proto_text(before, GRAPH_NAME, "weft");
+    put_port(w, behind, GRAPH_IN, &w->file->in);
+    put_port(w, behind, GRAPH_OUT, &w->file->out);
+    int64_t bytes = (int64_t)(before->bytes + behind->bytes);
+    for (int i = 0; i < w->graph->tensor_count; ++i) {
+        Proto head = tensor_head(w, &w->graph->tensor[i], &inside, &at);
+        bytes += (int64_t)head.bytes + inside;
+        proto_fini(&head);
+    }
+    return bytes;
+}
+
+static Status put_proto(NewFile *out, Proto *message)
+{
+    Status st = new_file_put(out, message->data, message->bytes);
+    proto_fini(message);
+    return st;
+}
+
+/* Empty bytes up to the page, then the values. */
+static Status put_beside(NewFile *beside, const void *values, int64_t bytes)
+{
+    static const char zeros[BESIDE_PAGE];
+    TRY(new_file_put(beside, zeros, (size_t)(to_page(beside->bytes) - beside->bytes)));
+    return new_file_put(beside, values, (size_t)bytes);
+}
+
+static Status put_tensors(const Writer *w, NewFile *out, NewFile *beside)
+{
+    int64_t at = 0, inside = 0;
+    for (int i = 0; i < w->graph->tensor_count; ++i) {
+        const OnnxTensor *t = &w->graph->tensor[i];
+        const void *values = NULL;
+        Proto head = tensor_head(w, t, &inside, &at);
+        TRY(put_proto(out, &head));
+        TRY(get_values(w, t, &values));
+        TRY(inside ? new_file_put(out, values, (size_t)inside)
+                   : put_beside(beside, values, bytes_of(t)));
+    }
+    return OK;
+}
+
+/* What stands before the graph, of so many bytes, and behind it. */
+static void frame(const Writer *w, int64_t graph_bytes, Proto *model, Proto *end)
+{
+    Proto opset = {0};
+    *model = *end = (Proto){0};
+    proto_int(model, MODEL_IR, IR_VERSION);
+    proto_text(model, MODEL_PRODUCER, "weft");
+    proto_head(model, MODEL_GRAPH, (size_t)graph_bytes);
+    proto_text(&opset, OPSET_DOMAIN, "");
+    proto_int(&opset, OPSET_VERSION, OPSET);
+    proto_message(end, MODEL_OPSET, &opset);
+    for (int i = 0; i < w->file->text_count; ++i)
+        put_pair(end, MODEL_TEXT, w->file->text[i].key, w->file->text[i].text);
+}
+
+static Status put_model(const Writer *w, NewFile *out, NewFile *beside)
+{
+    Proto before, behind, model, end;
+    frame(w, measure(w, &before, &behind), &model, &end);
+    Status st = put_proto(out, &model);
+    if (st == OK) st = new_file_put(out, before.data, before.bytes);
+    if (st == OK) st = put_tensors(w, out, beside);
+    if (st == OK) st = new_file_put(out, behind.data, behind.bytes);
+    if (st == OK) st = new_file_put(out, end.data, end.bytes);
+    proto_fini(&model);
+    proto_fini(&before);
+    proto_fini(&behind);
+    proto_fini(&end);
+    return st;
+}
+
+static Status write_two(const Writer *w, const char *path)
+{
+    char *data = mem_format("%s.data", path);
+    NewFile out = {.fd = -1}, beside = {.fd = -1};
+    Status st = new_file_begin(&beside, data);
+    if (st == OK) st = new_file_begin(&out, path);
+    if (st == OK) st = put_model(w, &out, &beside);
+    st = new_file_end(&beside, st);
+    st = new_file_end(&out, st);
+    mem_free(&data);
+    return st;
+}
+
+static Status write_one(const Writer *w, const char *path)
+{
+    NewFile out;
+    Status st = new_file_begin(&out, path);
+    if (st == OK) st = put_model(w, &out, NULL);
+    return new_file_end(&out, st);
+}
+
+Status onnx_write(const char *path, const OnnxFile *file, bool *beside)
+{
+    Writer w = {.file = file, .graph = file->graph};
+    Proto before, behind, model, end;
+    size_t largest = sizeof(float);
+    for (int i = 0; i < w.graph->tensor_count; ++i) {
+        const OnnxTensor *t = &w.graph->tensor[i];
+        if (t->param >= 0 && (size_t)bytes_of(t) > largest) largest = (size_t)bytes_of(t);
+    }
+    int64_t bytes = measure(&w, &before, &behind);
+    frame(&w, bytes, &model, &end);
+    *beside = bytes + (int64_t)(model.bytes + end.bytes) > file->most;
+    proto_fini(&before);
+    proto_fini(&behind);
+    proto_fini(&model);
+    proto_fini(&end);
+    if (*beside) {
+        const char *base = strrchr(path, '/');
+        w.location = mem_format("%s.data", base ? base + 1 : path);
+    }
+    w.plain = mem_new(largest);
+    w.turned = mem_new(largest);
+    Status st = *beside ? write_two(&w, path) : write_one(&w, path);
+    mem_free(&w.plain);
+    mem_free(&w.turned);
+    mem_free(&w.location);
+    return st;
+}

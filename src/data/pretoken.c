@@ -1,0 +1,94 @@
+#include "pretoken.h"
+
+#include <stdint.h>
+#include <string.h>
+
+typedef enum CharKind { CHAR_OTHER, CHAR_SPACE, CHAR_LETTER, CHAR_NUMBER, CHAR_CUT } CharKind;
+#include "unicode_table.h"
+
+/* Of a character above ASCII. */
+static CharKind kind_of(uint32_t c)
+{
+    size_t low = 0, high = sizeof unicode_ranges / sizeof *unicode_ranges;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (c > unicode_ranges[middle].last)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    bool in =
+        low < sizeof unicode_ranges / sizeof *unicode_ranges && c >= unicode_ranges[low].first;
+    return in ? unicode_ranges[low].kind : CHAR_OTHER;
+}
+
+/* The first character and its bytes (RFC 3629); a byte that belongs to none is one by itself.
+ * CHAR_CUT: its end is not there yet. */
+static CharKind next_char(const unsigned char *p, size_t n, bool final, size_t *bytes)
+{
+    const unsigned char c = p[0];
+    *bytes = 1;
+    if (c < 0x80) {
+        unsigned char lower = c | 0x20;
+        if (lower >= 'a' && lower <= 'z') return CHAR_LETTER;
+        if (c >= '0' && c <= '9') return CHAR_NUMBER;
+        return c == ' ' || (c >= 9 && c <= 13) ? CHAR_SPACE : CHAR_OTHER;
+    }
+    const size_t length = c >= 0xf5 ? 0 : c >= 0xf0 ? 4 : c >= 0xe0 ? 3 : c >= 0xc2 ? 2 : 0;
+    const unsigned char least = c == 0xe0 ? 0xa0 : c == 0xf0 ? 0x90 : 0x80;
+    const unsigned char most = c == 0xed ? 0x9f : c == 0xf4 ? 0x8f : 0xbf;
+    uint32_t value = length ? c & (0xffu >> (length + 1)) : 0;
+    for (size_t i = 1; i < length; ++i) {
+        if (i == n) return final ? CHAR_OTHER : CHAR_CUT;
+        if (p[i] < (i == 1 ? least : 0x80) || p[i] > (i == 1 ? most : 0xbf)) return CHAR_OTHER;
+        value = value << 6 | (p[i] & 0x3f);
+    }
+    if (length == 0) return CHAR_OTHER;
+    *bytes = length;
+    return kind_of(value);
+}
+
+/* Where characters of this kind end, from byte `at` on; 0: that is not known yet. *last: where the
+ * last of them begins. */
+static size_t run_end(const unsigned char *p, size_t n, bool final, CharKind kind, size_t at,
+                      size_t *last)
+{
+    while (at < n) {
+        size_t bytes;
+        CharKind next = next_char(p + at, n - at, final, &bytes);
+        if (next == CHAR_CUT) return 0;
+        if (next != kind) return at;
+        *last = at;
+        at += bytes;
+    }
+    return final ? at : 0;
+}
+
+/* Bytes of 's and its like; 0: there is none. */
+static size_t contraction(const unsigned char *p, size_t n)
+{
+    if (n > 1 && p[1] && strchr("stmd", p[1])) return 2;
+    bool two = n > 2 && ((p[1] == 'r' && p[2] == 'e') || (p[1] == 'v' && p[2] == 'e') ||
+                         (p[1] == 'l' && p[2] == 'l'));
+    return two ? 3 : 0;
+}
+
+size_t pretoken(const unsigned char *p, size_t n, bool final)
+{
+    size_t bytes, last = 0, first = 0;
+    if (p[0] == '\'') {
+        size_t short_one = contraction(p, n);
+        if (short_one) return short_one;
+        if (!final && n < 3) return 0;
+    }
+    CharKind kind = next_char(p, n, final, &bytes);
+    if (kind == CHAR_CUT) return 0;
+    if (p[0] == ' ' && n > 1) {
+        CharKind next = next_char(p + 1, n - 1, final, &bytes);
+        if (next == CHAR_CUT) return 0;
+        if (next != CHAR_SPACE) kind = next, first = 1;
+    }
+    size_t end = run_end(p, n, final, kind, first, &last);
+    /* of several blanks the last one goes to the word behind them */
+    return kind == CHAR_SPACE && end && end < n && last > 0 ? last : end;
+}

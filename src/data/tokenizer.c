@@ -1,0 +1,386 @@
+/* The tables of a tokenizer, and how a word becomes tokens: of all neighbours that may become one,
+ * those of the lowest rank do, the leftmost first, until there are none. Short words by looking at
+ * all of them each time, long ones with a heap, so that a megabyte of one letter takes no longer
+ * than other text. */
+#include "tokenizer_private.h"
+
+#include "pretoken.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <xxhash.h>
+
+/* Bytes of a word that a heap is worth it for. */
+enum { LONG_WORD = 64, NO_RANK = INT32_MAX };
+
+void token_list_fini(TokenList *list)
+{
+    mem_free(&list->token);
+    *list = (TokenList){0};
+}
+
+static void add_token(TokenList *list, int32_t token)
+{
+    if (list->count == list->room) {
+        list->room = 2 * list->room + 64;
+        list->token = mem_resize(list->token, (size_t)list->room * sizeof *list->token);
+    }
+    list->token[list->count++] = token;
+}
+
+/* ---- tables ---- */
+
+static int64_t room_for(int64_t count)
+{
+    int64_t room = 16;
+    while (room < 2 * count) room *= 2;
+    return room;
+}
+
+static uint64_t pair_hash(int32_t left, int32_t right)
+{
+    uint64_t x = (uint64_t)(uint32_t)left << 32 | (uint32_t)right;
+    x = (x ^ x >> 31) * 0x9e3779b97f4a7c15u;
+    return x ^ x >> 29;
+}
+
+void tokenizer_pair_room(Tokenizer *t, int64_t pairs)
+{
+    t->pair_room = room_for(pairs);
+    t->pair = mem_new((size_t)t->pair_room * sizeof *t->pair);
+    for (int64_t i = 0; i < t->pair_room; ++i) t->pair[i].left = -1;
+}
+
+static TokenPair *pair_place(const Tokenizer *t, int32_t left, int32_t right)
+{
+    uint64_t i = pair_hash(left, right), mask = (uint64_t)t->pair_room - 1;
+    for (;; ++i) {
+        TokenPair *p = &t->pair[i & mask];
+        if (p->left < 0 || (p->left == left && p->right == right)) return p;
+    }
+}
+
+void tokenizer_pair_add(Tokenizer *t, TokenPair pair)
+{
+    TokenPair *p = pair_place(t, pair.left, pair.right);
+    if (p->left < 0) ++t->pairs;
+    if (p->left < 0 || p->rank > pair.rank) *p = pair;
+}
+
+const TokenPair *tokenizer_pair(const Tokenizer *t, int32_t left, int32_t right)
+{
+    const TokenPair *p = pair_place(t, left, right);
+    return p->left < 0 ? NULL : p;
+}
+
+const char *tokenizer_bytes(const Tokenizer *t, int32_t token, size_t *bytes)
+{
+    *bytes = 0;
+    if (token < 0 || token >= t->count) return "";
+    *bytes = (size_t)(t->start[token + 1] - t->start[token]);
+    return t->text + t->start[token];
+}
+
+static int32_t *slot_of(const Tokenizer *t, const char *bytes, size_t length)
+{
+    uint64_t i = XXH3_64bits(bytes, length), mask = (uint64_t)t->slot_room - 1;
+    for (;; ++i) {
+        int32_t *slot = &t->slot[i & mask];
+        size_t own;
+        if (*slot < 0) return slot;
+        const char *text = tokenizer_bytes(t, *slot, &own);
+        if (own == length && memcmp(text, bytes, length) == 0) return slot;
+    }
+}
+
+int32_t tokenizer_find(const Tokenizer *t, const char *bytes, size_t length)
+{
+    return *slot_of(t, bytes, length);
+}
+
+static int by_id(const void *a, const void *b)
+{
+    const NamedToken *x = a, *y = b;
+    return x->id != y->id ? (x->id < y->id ? -1 : 1) : x->place < y->place ? -1 : 1;
+}
+
+static void lay_out(Tokenizer *t, const NamedToken *named, int64_t count)
+{
+    int64_t bytes = 0, id = 0;
+    for (int64_t i = 0; i < count; ++i) bytes += named[i].length;
+    t->count = count ? named[count - 1].id + 1 : 0;
+    t->text = mem_new((size_t)bytes + 1);
+    t->start = mem_new((size_t)(t->count + 1) * sizeof *t->start);
+    bytes = 0;
+    for (int64_t i = 0; i < count; ++i) {
+        while (id <= named[i].id) t->start[id++] = bytes;
+        memcpy(t->text + bytes, named[i].bytes, (size_t)named[i].length);
+        bytes += named[i].length;
+    }
+    t->start[t->count] = bytes;
+}
+
+Status tokenizer_take(Tokenizer *t, const char *path, const char *place, NamedToken *named,
+                      int64_t count)
+{
+    qsort(named, (size_t)count, sizeof *named, by_id);
+    for (int64_t i = 1; i < count; ++i)
+        if (named[i].id == named[i - 1].id)
+            return fail(ERR_DATA, "%s: %s %lld: number %lld is there twice", path, place,
+                        (long long)named[i].place, (long long)named[i].id);
+    lay_out(t, named, count);
+    t->slot_room = room_for(count);
+    t->slot = mem_new((size_t)t->slot_room * sizeof *t->slot);
+    memset(t->slot, 0xff, (size_t)t->slot_room * sizeof *t->slot);
+    for (int64_t i = 0; i < count; ++i) {
+        int32_t *slot = slot_of(t, named[i].bytes, (size_t)named[i].length);
+        if (*slot >= 0)
+            return fail(ERR_DATA, "%s: %s %lld: the same token has numbers %d and %lld", path,
+                        place, (long long)named[i].place, *slot, (long long)named[i].id);
+        *slot = (int32_t)named[i].id;
+    }
+    for (int b = 0; b < 256; ++b) {
+        const char byte = (char)b;
+        t->byte[b] = tokenizer_find(t, &byte, 1);
+        if (t->byte[b] < 0)
+            return fail(ERR_DATA,
+                        "%s: has no token of byte %d by itself, so that it is no tokenizer of "
+                        "bytes as GPT-2's",
+                        path, b);
+    }
+    return OK;
+}
+
+/* ---- words ---- */
+
+static int32_t rank_of(const Tokenizer *t, int32_t left, int32_t right)
+{
+    const TokenPair *p = tokenizer_pair(t, left, right);
+    return p ? p->rank : NO_RANK;
+}
+
+/* token: n of them, merged in place; rank: room for n. Returns how many are left. */
+static int merge_short(const Tokenizer *t, int32_t *token, int32_t *rank, int n)
+{
+    for (int i = 0; i + 1 < n; ++i) rank[i] = rank_of(t, token[i], token[i + 1]);
+    for (;;) {
+        int best = -1;
+        for (int i = 0; i + 1 < n; ++i)
+            if (rank[i] != NO_RANK && (best < 0 || rank[i] < rank[best])) best = i;
+        if (best < 0) return n;
+        token[best] = tokenizer_pair(t, token[best], token[best + 1])->merged;
+        --n;
+        memmove(token + best + 1, token + best + 2, (size_t)(n - best - 1) * sizeof *token);
+        memmove(rank + best + 1, rank + best + 2, (size_t)(n - best - 1) * sizeof *rank);
+        if (best > 0) rank[best - 1] = rank_of(t, token[best - 1], token[best]);
+        if (best + 1 < n) rank[best] = rank_of(t, token[best], token[best + 1]);
+    }
+}
+
+/* A pair in a long word, as it was when it was put on the heap. */
+typedef struct Waiting {
+    int32_t rank, left, right;
+    int64_t at;
+} Waiting;
+/* A long word: symbols in a list, of which some are gone (token -1). */
+typedef struct LongWord {
+    int32_t *token;
+    int64_t *next, *before;
+    Waiting *heap;
+    int64_t waiting, n;
+} LongWord;
+
+static bool sooner(const Waiting *a, const Waiting *b)
+{
+    return a->rank != b->rank ? a->rank < b->rank : a->at < b->at;
+}
+
+static void heap_push(LongWord *w, Waiting x)
+{
+    int64_t i = w->waiting++;
+    for (; i > 0 && sooner(&x, &w->heap[(i - 1) / 2]); i = (i - 1) / 2)
+        w->heap[i] = w->heap[(i - 1) / 2];
+    w->heap[i] = x;
+}
+
+static Waiting heap_pop(LongWord *w)
+{
+    const Waiting top = w->heap[0], x = w->heap[--w->waiting];
+    int64_t i = 0;
+    for (int64_t child; (child = 2 * i + 1) < w->waiting; i = child) {
+        if (child + 1 < w->waiting && sooner(&w->heap[child + 1], &w->heap[child])) ++child;
+        if (!sooner(&w->heap[child], &x)) break;
+        w->heap[i] = w->heap[child];
+    }
+    w->heap[i] = x;
+    return top;
+}
+
+static void wait_at(const Tokenizer *t, LongWord *w, int64_t at)
+{
+    if (at < 0 || w->next[at] >= w->n) return;
+    int32_t left = w->token[at], right = w->token[w->next[at]], rank = rank_of(t, left, right);
+    if (rank != NO_RANK) heap_push(w, (Waiting){rank, left, right, at});
+}
+
+/* Each merge puts at most two pairs on the heap: 3 n are enough. */
+static void merge_long(const Tokenizer *t, const unsigned char *text, int64_t n, TokenList *out)
+{
+    LongWord w = {.n = n};
+    w.token = mem_new((size_t)n * sizeof *w.token);
+    w.next = mem_new((size_t)n * sizeof *w.next);
+    w.before = mem_new((size_t)n * sizeof *w.before);
+    w.heap = mem_new((size_t)(3 * n) * sizeof *w.heap);
+    for (int64_t i = 0; i < n; ++i) {
+        w.token[i] = t->byte[text[i]];
+        w.next[i] = i + 1;
+        w.before[i] = i - 1;
+    }
+    for (int64_t i = 0; i < n; ++i) wait_at(t, &w, i);
+    while (w.waiting > 0) {
+        const Waiting x = heap_pop(&w);
+        const int64_t right = w.next[x.at];
+        if (w.token[x.at] != x.left || right >= n || w.token[right] != x.right) continue;
+        w.token[x.at] = tokenizer_pair(t, x.left, x.right)->merged;
+        w.token[right] = -1;
+        w.next[x.at] = w.next[right];
+        if (w.next[right] < n) w.before[w.next[right]] = x.at;
+        wait_at(t, &w, w.before[x.at]);
+        wait_at(t, &w, x.at);
+    }
+    for (int64_t i = 0; i < n; i = w.next[i]) add_token(out, w.token[i]);
+    mem_free(&w.token);
+    mem_free(&w.next);
+    mem_free(&w.before);
+    mem_free(&w.heap);
+}
+
+static void encode_word(Tokenizer *t, const unsigned char *text, size_t n, TokenList *out)
+{
+    int32_t token[LONG_WORD], rank[LONG_WORD];
+    CachedWord *cached = NULL;
+    if (n > LONG_WORD) {
+        merge_long(t, text, (int64_t)n, out);
+        return;
+    }
+    if (n <= CACHE_WORD) {
+        cached = &t->cache[XXH3_64bits(text, n) % CACHE_ENTRIES];
+        if (cached->bytes == n && memcmp(cached->word, text, n) == 0) {
+            for (int i = 0; i < cached->count; ++i) add_token(out, cached->token[i]);
+            return;
+        }
+    }
+    for (size_t i = 0; i < n; ++i) token[i] = t->byte[text[i]];
+    int count = merge_short(t, token, rank, (int)n);
+    for (int i = 0; i < count; ++i) add_token(out, token[i]);
+    if (!cached || count > CACHE_TOKENS) return;
+    cached->bytes = (uint8_t)n;
+    cached->count = (uint8_t)count;
+    memcpy(cached->word, text, n);
+    memcpy(cached->token, token, (size_t)count * sizeof *token);
+}
+
+/* ---- texts ---- */
+
+/* Words up to n; final: the text ends there. Returns how far it came. */
+static size_t encode_words(Tokenizer *t, const char *text, size_t n, bool final, TokenList *out)
+{
+    const unsigned char *p = (const unsigned char *)text;
+    size_t at = 0, word;
+    while (at < n && (word = pretoken(p + at, n - at, final)) > 0) {
+        encode_word(t, p + at, word, out);
+        at += word;
+    }
+    return at;
+}
+
+/* A special token ends the text before it. Where one may be cut off by the end of a text that goes
+ * on, those bytes wait. */
+static size_t encode(Tokenizer *t, const char *text, size_t n, bool special, bool final,
+                     TokenList *out)
+{
+    enum { LENGTH = sizeof END_OF_TEXT - 1 };
+    size_t at = 0;
+    special = special && t->end_of_text >= 0;
+    for (const char *found; special; at = (size_t)(found - text) + LENGTH) {
+        found = memmem(text + at, n - at, END_OF_TEXT, LENGTH);
+        if (!found) break;
+        encode_words(t, text + at, (size_t)(found - text) - at, true, out);
+        add_token(out, t->end_of_text);
+    }
+    size_t sure = special && !final ? (n - at < LENGTH ? 0 : n - at - LENGTH) : n - at;
+    return at + encode_words(t, text + at, sure, final, out);
+}
+
+void tokenizer_encode(Tokenizer *t, const char *text, size_t bytes, bool special, TokenList *out)
+{
+    encode(t, text, bytes, special, true, out);
+}
+
+size_t tokenizer_encode_part(Tokenizer *t, const char *text, size_t bytes, bool special,
+                             TokenList *out)
+{
+    return encode(t, text, bytes, special, false, out);
+}
+
+/* ---- a tokenizer ---- */
+
+static void make_hash(Tokenizer *t)
+{
+    XXH3_state_t *state = XXH3_createState();
+    if (!state) die_as(ERR_MEMORY, "out of memory");
+    XXH3_64bits_reset(state);
+    for (int64_t i = 0; i < t->count; ++i) {
+        size_t bytes;
+        const char *text = tokenizer_bytes(t, (int32_t)i, &bytes);
+        const uint8_t length[2] = {(uint8_t)bytes, (uint8_t)(bytes >> 8)};
+        XXH3_64bits_update(state, length, sizeof length);
+        XXH3_64bits_update(state, text, bytes);
+    }
+    snprintf(t->hash, sizeof t->hash, "%016llx", (unsigned long long)XXH3_64bits_digest(state));
+    XXH3_freeState(state);
+}
+
+Status tokenizer_open(Tokenizer **tokenizer, const char *path)
+{
+    struct stat about;
+    Tokenizer *t = *tokenizer = mem_new(sizeof *t);
+    t->end_of_text = -1;
+    bool folder = stat(path, &about) == 0 && S_ISDIR(about.st_mode);
+    Status st = folder ? tokenizer_read_folder(t, path) : tokenizer_read_ranks(t, path);
+    if (st != OK) {
+        tokenizer_free(tokenizer);
+        return st;
+    }
+    t->cache = mem_new(CACHE_ENTRIES * sizeof *t->cache);
+    make_hash(t);
+    return OK;
+}
+
+void tokenizer_free(Tokenizer **tokenizer)
+{
+    Tokenizer *t = *tokenizer;
+    if (!t) return;
+    mem_free(&t->text);
+    mem_free(&t->start);
+    mem_free(&t->pair);
+    mem_free(&t->slot);
+    mem_free(&t->cache);
+    mem_free(tokenizer);
+}
+
+int64_t tokenizer_vocab(const Tokenizer *t)
+{
+    return t->count;
+}
+
+int32_t tokenizer_end_of_text(const Tokenizer *t)
+{
+    return t->end_of_text;
+}
+
+const char *tokenizer_hash(const Tokenizer *t)
+{
+    return t->hash;
+}

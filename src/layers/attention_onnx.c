@@ -1,0 +1,108 @@
+/* attention in ONNX, which has it from opset 23 on. Shapes: N samples, T tokens, H heads of
+ * queries, K of keys and values, G = H / K, W a head's width. The first T rows of tables of cosines
+ * and sines are taken, which are as long as the model's context. */
+#include "kinds.h"
+
+#include <math.h>
+
+/* Which keys a query sees, (T,T): the layers of a model have it in common. */
+static OnnxValue causal_mask(const OnnxLayer *l)
+{
+    static const char key[] = "causal";
+    OnnxValue known = onnx_known(l, key);
+    if (known != ONNX_NONE) return known;
+    const OnnxLayer own = onnx_shared(l, key);
+    OnnxValue zero = onnx_whole(l, 0, (const int64_t[]){0});
+    OnnxValue one = onnx_whole(l, 0, (const int64_t[]){1});
+    OnnxValue count = onnx_add(&own, "Squeeze", "length", onnx_length(l), onnx_vector(l, 0));
+    OnnxValue place = onnx_add(&own, "Range", "places", zero, count, one);
+    OnnxValue query = onnx_add(&own, "Unsqueeze", "queries", place, onnx_vector(l, 1));
+    OnnxValue mask = onnx_add(&own, "GreaterOrEqual", NULL, query, place);
+    return onnx_share(l, key, mask);
+}
+
+/* (T,W): each angle twice, for the halves of a head. */
+static OnnxValue angles(const OnnxLayer *l, const char *what, double (*of)(double), int64_t width)
+{
+    const int64_t context = l->spec->x[0].shape.dim[1];
+    const double base = attention_rotary_base(l->spec);
+    char key[96], rows[112];
+    snprintf(key, sizeof key, "rotary/%s/%lld/%.9g", what, (long long)width, base);
+    snprintf(rows, sizeof rows, "%s/rows", key);
+    OnnxValue known = onnx_known(l, rows);
+    if (known != ONNX_NONE) return known;
+    float *value = mem_new((size_t)(context * width) * sizeof *value);
+    for (int64_t t = 0; t < context; ++t)
+        for (int64_t i = 0; i < width; ++i) {
+            double speed = pow(base, -2.0 * (double)(i % (width / 2)) / (double)width);
+            value[t * width + i] = (float)of((double)t * speed);
+        }
+    const OnnxLayer own = onnx_shared(l, key);
+    OnnxValue table = onnx_table(l, key, context, width, value), zero = onnx_vector(l, 0);
+    return onnx_share(l, rows, onnx_add(&own, "Slice", "rows", table, zero, onnx_length(l), zero));
+}
+
+/* x cos + (-second half, first half) sin. */
+static OnnxValue rotate(const OnnxLayer *l, OnnxValue x, int64_t width)
+{
+    OnnxValue cosine = angles(l, "cos", cos, width), sine = angles(l, "sin", sin, width);
+    OnnxValue first = onnx_add(l, "Split", "first", x);
+    onnx_int(l, "axis", -1);
+    OnnxValue second = onnx_add(l, "Neg", "negative", onnx_output(l, "second"));
+    OnnxValue turned = onnx_add(l, "Concat", "quarter", second, first);
+    onnx_int(l, "axis", -1);
+    turned = onnx_add(l, "Mul", "sine", turned, sine);
+    return onnx_add(l, "Add", "turned", onnx_add(l, "Mul", "cosine", x, cosine), turned);
+}
+
+/* (N,T,heads W) -> (N,heads,T,W). */
+static OnnxValue heads_of(const OnnxLayer *l, OnnxValue x, int64_t heads, int64_t width)
+{
+    x = onnx_add(l, "Reshape", "apart", x, onnx_vector(l, 0, 0, heads, width));
+    x = onnx_add(l, "Transpose", "heads", x);
+    onnx_ints(l, "perm", 4, (const int64_t[]){0, 2, 1, 3});
+    return x;
+}
+
+/* (N,K,W,T), or with groups (N,K,1,W,T). */
+static OnnxValue turn_keys(const OnnxLayer *l, OnnxValue key)
+{
+    key = onnx_add(l, "Transpose", "keys_turned", key);
+    onnx_ints(l, "perm", 4, (const int64_t[]){0, 1, 3, 2});
+    return key;
+}
+
+OnnxValue attention_onnx(const OnnxLayer *l)
+{
+    const int64_t heads = l->spec->heads, kv_heads = attention_kv_heads(l->spec);
+    const int64_t width = l->spec->y.shape.dim[2] / heads, group = heads / kv_heads;
+    OnnxValue sizes = onnx_vector(l, heads * width, kv_heads * width, kv_heads * width);
+    OnnxValue query = onnx_add(l, "Split", "queries", l->x[0], sizes);
+    onnx_int(l, "axis", -1);
+    OnnxValue key = onnx_output(l, "keys"), value = onnx_output(l, "values");
+    query = heads_of(l, query, heads, width);
+    key = heads_of(l, key, kv_heads, width);
+    value = heads_of(l, value, kv_heads, width);
+    if (l->spec->rotary) {
+        query = rotate(l, query, width);
+        key = rotate(l, key, width);
+    }
+    query = onnx_add(l, "Mul", "scaled", query, onnx_number(l, (float)(1 / sqrt((double)width))));
+    key = turn_keys(l, key);
+    if (group > 1) {
+        query =
+            onnx_add(l, "Reshape", "groups", query, onnx_vector(l, 0, kv_heads, group, -1, width));
+        key = onnx_add(l, "Unsqueeze", "keys_shared", key, onnx_vector(l, 2));
+        value = onnx_add(l, "Unsqueeze", "values_shared", value, onnx_vector(l, 2));
+    }
+    OnnxValue score = onnx_add(l, "MatMul", "scores", query, key);
+    OnnxValue mask = causal_mask(l);
+    score = onnx_add(l, "Where", "seen", mask, score, onnx_number(l, -INFINITY));
+    score = onnx_add(l, "Softmax", "weights", score);
+    onnx_int(l, "axis", -1);
+    OnnxValue y = onnx_add(l, "MatMul", "mixed", score, value);
+    if (group > 1) y = onnx_add(l, "Reshape", "ungrouped", y, onnx_vector(l, 0, heads, -1, width));
+    y = onnx_add(l, "Transpose", "tokens", y);
+    onnx_ints(l, "perm", 4, (const int64_t[]){0, 2, 1, 3});
+    return onnx_add(l, "Reshape", NULL, y, onnx_vector(l, 0, 0, heads * width));
+}

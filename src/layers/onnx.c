@@ -1,0 +1,252 @@
+/* A graph of ONNX nodes that grows: names that are unique, constants that are there once. */
+#include "layers/onnx.h"
+
+/* AttributeProto: fields, and its types */
+enum { ATTR_NAME = 1, ATTR_F = 2, ATTR_I = 3, ATTR_INTS = 8, ATTR_TYPE = 20 };
+enum { TYPE_FLOAT = 1, TYPE_INT = 2, TYPE_INTS = 7 };
+/* of a NodeProto */
+enum { NODE_ATTRIBUTE = 5 };
+
+void onnx_graph_fini(OnnxGraph *g)
+{
+    for (int i = 0; i < g->value_count; ++i) {
+        mem_free(&g->value[i].name);
+        mem_free(&g->value[i].key);
+    }
+    for (int i = 0; i < g->node_count; ++i) {
+        mem_free(&g->node[i].name);
+        proto_fini(&g->node[i].attributes);
+    }
+    for (int i = 0; i < g->tensor_count; ++i) mem_free(&g->tensor[i].data);
+    mem_free(&g->value);
+    mem_free(&g->node);
+    mem_free(&g->tensor);
+}
+
+/* A list grows whenever its length is a power of two. */
+static void *more(void *list, int count, size_t each)
+{
+    if (count & (count - 1)) return list;
+    return mem_resize(list, (size_t)(count ? 2 * count : 1) * each);
+}
+
+/* ---- values ---- */
+
+static bool taken(const OnnxGraph *g, const char *name)
+{
+    for (int i = 0; i < g->value_count; ++i)
+        if (strcmp(g->value[i].name, name) == 0) return true;
+    return false;
+}
+
+/* Owner: the caller. */
+static char *free_name(const OnnxGraph *g, const char *name)
+{
+    char *unique = mem_text(name);
+    for (int n = 2; taken(g, unique); ++n) {
+        mem_free(&unique);
+        unique = mem_format("%s_%d", name, n);
+    }
+    return unique;
+}
+
+OnnxValue onnx_value(OnnxGraph *g, const char *name)
+{
+    char *unique = free_name(g, name);
+    g->value = more(g->value, g->value_count, sizeof *g->value);
+    g->value[g->value_count] = (OnnxName){.name = unique};
+    return g->value_count++;
+}
+
+void onnx_replace(OnnxGraph *g, OnnxValue old, OnnxValue new)
+{
+    for (int i = 0; i < g->node_count; ++i)
+        for (int k = 0; k < ONNX_LINKS; ++k) {
+            if (g->node[i].in[k] == old) g->node[i].in[k] = new;
+            if (g->node[i].out[k] == old) g->node[i].out[k] = new;
+        }
+}
+
+OnnxValue onnx_known(const OnnxLayer *l, const char *key)
+{
+    const OnnxGraph *g = l->graph;
+    for (int i = 0; i < g->value_count; ++i)
+        if (g->value[i].key && strcmp(g->value[i].key, key) == 0) return i;
+    return ONNX_NONE;
+}
+
+OnnxValue onnx_share(const OnnxLayer *l, const char *key, OnnxValue value)
+{
+    l->graph->value[value].key = mem_text(key);
+    return value;
+}
+
+OnnxLayer onnx_shared(const OnnxLayer *l, const char *name)
+{
+    return (OnnxLayer){.graph = l->graph, .name = name, .spec = l->spec};
+}
+
+/* ---- nodes ---- */
+
+/* Of LAYER/step, or LAYER. */
+static OnnxValue value_of(const OnnxLayer *l, const char *step)
+{
+    char *name = step ? mem_format("%s/%s", l->name, step) : mem_text(l->name);
+    OnnxValue value = onnx_value(l->graph, name);
+    mem_free(&name);
+    return value;
+}
+
+static OnnxNode *last_node(const OnnxLayer *l)
+{
+    return &l->graph->node[l->graph->node_count - 1];
+}
+
+OnnxValue onnx_node(const OnnxLayer *l, const char *op, const char *step, const OnnxValue *in,
+                    int in_count)
+{
+    OnnxGraph *g = l->graph;
+    OnnxNode node = {.op = op, .in_count = in_count, .out_count = 1};
+    for (int k = 0; k < ONNX_LINKS; ++k) {
+        node.in[k] = k < in_count ? in[k] : ONNX_NONE;
+        node.out[k] = ONNX_NONE;
+    }
+    node.out[0] = value_of(l, step);
+    node.name = mem_text(g->value[node.out[0]].name);
+    g->node = more(g->node, g->node_count, sizeof *g->node);
+    g->node[g->node_count++] = node;
+    return node.out[0];
+}
+
+OnnxValue onnx_output(const OnnxLayer *l, const char *step)
+{
+    OnnxValue value = value_of(l, step);
+    OnnxNode *node = last_node(l);
+    node->out[node->out_count++] = value;
+    return value;
+}
+
+static void add_attribute(const OnnxLayer *l, Proto *attribute, int type)
+{
+    proto_int(attribute, ATTR_TYPE, type);
+    proto_message(&last_node(l)->attributes, NODE_ATTRIBUTE, attribute);
+}
+
+void onnx_int(const OnnxLayer *l, const char *name, int64_t value)
+{
+    Proto attribute = {0};
+    proto_text(&attribute, ATTR_NAME, name);
+    proto_int(&attribute, ATTR_I, value);
+    add_attribute(l, &attribute, TYPE_INT);
+}
+
+void onnx_ints(const OnnxLayer *l, const char *name, int count, const int64_t *value)
+{
+    Proto attribute = {0};
+    proto_text(&attribute, ATTR_NAME, name);
+    for (int i = 0; i < count; ++i) proto_int(&attribute, ATTR_INTS, value[i]);
+    add_attribute(l, &attribute, TYPE_INTS);
+}
+
+void onnx_real(const OnnxLayer *l, const char *name, float value)
+{
+    Proto attribute = {0};
+    proto_text(&attribute, ATTR_NAME, name);
+    proto_float(&attribute, ATTR_F, value);
+    add_attribute(l, &attribute, TYPE_FLOAT);
+}
+
+/* ---- initializers ---- */
+
+static OnnxTensor *add_tensor(OnnxGraph *g, OnnxValue value, OnnxType type)
+{
+    g->tensor = more(g->tensor, g->tensor_count, sizeof *g->tensor);
+    OnnxTensor *t = &g->tensor[g->tensor_count++];
+    *t = (OnnxTensor){.value = value, .type = type, .param = -1};
+    return t;
+}
+
+/* The parameter as an initializer; where it is there the other way round, a node turns it. */
+static OnnxValue param_value(const OnnxLayer *l, int slot, bool turned)
+{
+    OnnxGraph *g = l->graph;
+    const Shape shape = l->spec->w[slot];
+    for (int i = 0; i < g->tensor_count; ++i) {
+        if (g->tensor[i].param != l->param[slot]) continue;
+        if (g->tensor[i].turned == turned) return g->tensor[i].value;
+        OnnxValue other = onnx_add(l, "Transpose", "turned", g->tensor[i].value);
+        onnx_ints(l, "perm", 2, (const int64_t[]){1, 0});
+        return other;
+    }
+    OnnxTensor *t = add_tensor(g, onnx_value(g, l->param_name[slot]), ONNX_FLOAT);
+    t->param = l->param[slot];
+    t->turned = turned;
+    t->ndim = shape.ndim;
+    for (int d = 0; d < shape.ndim; ++d) t->dim[d] = shape.dim[turned ? shape.ndim - 1 - d : d];
+    return t->value;
+}
+
+OnnxValue onnx_param(const OnnxLayer *l, int slot)
+{
+    return param_value(l, slot, false);
+}
+
+OnnxValue onnx_param_turned(const OnnxLayer *l, int slot)
+{
+    return param_value(l, slot, true);
+}
+
+OnnxValue onnx_number(const OnnxLayer *l, float value)
+{
+    char key[64];
+    snprintf(key, sizeof key, "constant/%.9g", (double)value);
+    OnnxValue known = onnx_known(l, key);
+    if (known != ONNX_NONE) return known;
+    OnnxTensor *t = add_tensor(l->graph, onnx_value(l->graph, key), ONNX_FLOAT);
+    t->data = mem_new(sizeof value);
+    memcpy(t->data, &value, sizeof value);
+    return onnx_share(l, key, t->value);
+}
+
+OnnxValue onnx_whole(const OnnxLayer *l, int count, const int64_t *value)
+{
+    const int numbers = count ? count : 1;
+    char key[128] = "constant/int64";
+    size_t used = strlen(key);
+    for (int i = 0; i < numbers; ++i)
+        used += (size_t)snprintf(key + used, sizeof key - used, "%c%lld",
+                                 i       ? ','
+                                 : count ? '/'
+                                         : ' ',
+                                 (long long)value[i]);
+    OnnxValue known = onnx_known(l, key);
+    if (known != ONNX_NONE) return known;
+    OnnxTensor *t = add_tensor(l->graph, onnx_value(l->graph, key), ONNX_INT64);
+    t->ndim = count ? 1 : 0;
+    t->dim[0] = count;
+    t->data = mem_new((size_t)numbers * sizeof *value);
+    memcpy(t->data, value, (size_t)numbers * sizeof *value);
+    return onnx_share(l, key, t->value);
+}
+
+OnnxValue onnx_table(const OnnxLayer *l, const char *key, int64_t rows, int64_t columns,
+                     float *data)
+{
+    OnnxTensor *t = add_tensor(l->graph, onnx_value(l->graph, key), ONNX_FLOAT);
+    t->ndim = 2;
+    t->dim[0] = rows;
+    t->dim[1] = columns;
+    t->data = data;
+    return onnx_share(l, key, t->value);
+}
+
+OnnxValue onnx_length(const OnnxLayer *l)
+{
+    OnnxValue known = onnx_known(l, "length");
+    if (known != ONNX_NONE) return known;
+    const OnnxLayer own = onnx_shared(l, "length");
+    OnnxValue length = onnx_add(&own, "Shape", NULL, l->graph->input);
+    onnx_int(&own, "end", 2);
+    onnx_int(&own, "start", 1);
+    return onnx_share(l, "length", length);
+}

@@ -1,0 +1,246 @@
+/* ONNX: a small model's file is, to the byte, what the onnx package writes (tools/golden_onnx.py);
+ * those of larger ones are as they were when onnxruntime was seen to run such models as weft does
+ * (tools/check_onnx.py); every layer kind has a form but losses; values may lie beside; what is not
+ * this model is refused. */
+#include "checkpoint/fixture.h"
+
+#include "model.h"
+
+#include <math.h>
+
+#define LAYERS                                                                                     \
+    "model: {layers: [conv2d: {name: conv, channels: 4, kernel: 3, stride: [2, 1], pad: same, "    \
+    "groups: 2, bias: false}, batch_norm: {name: bn}, relu6: {name: act}, avg_pool: {name: pool, " \
+    "kernel: 2, stride: [1, 2], pad: 1}, dropout: {p: 0.5}, flatten: {name: flat}, dense: {name: " \
+    "fc, width: 3}]}\n"
+#define GPT2  "model: {name: gpt2, layers: 2, width: 8, heads: 2, context: 6}\n"
+#define LLAMA "model: {name: llama, layers: 1, width: 16, heads: 4, kv_heads: 2, context: 6}\n"
+#define LENET "model: {name: lenet}\n"
+#define OTHERS                                                                                     \
+    "model: {layers: [conv2d: {name: a, channels: 8, kernel: 3, pad: same}, group_norm: {groups: " \
+    "4}, silu: {name: b}, conv2d: {name: c, channels: 8, kernel: 1}, add: {input: [b, c]}, relu: " \
+    "{name: d}, concat: {input: [a, d]}, gelu, max_pool: {kernel: 2}, global_pool, flatten, "      \
+    "dense: {name: e, width: 8}, layer_norm, swiglu, rms_norm, dense: {name: f, width: 10}]}\n"
+
+static const char *folder;
+static char *source, *out;
+
+static Desc image(int64_t channels, int64_t size)
+{
+    return desc_plain(shape_of(4, 1, channels, size, size), DTYPE_F32);
+}
+
+static Desc tokens(int64_t length)
+{
+    return desc_plain(shape_of(2, 1, length, 1, 1), DTYPE_I32);
+}
+
+/* As tools/golden_onnx.py has them. */
+static const float *get(void *user, int i, float *plain)
+{
+    const CheckpointTensor *t = (const CheckpointTensor *)user + i;
+    for (int64_t j = 0; j < shape_count(t->shape); ++j) {
+        plain[j] = (float)((j * 7 + i * 3) % 11 - 5) / 8;
+        if (strstr(t->path, "running_var")) plain[j] = fabsf(plain[j]) + 0.5f;
+    }
+    return plain;
+}
+
+/* A checkpoint of that model. */
+static void save(const char *config_text, Desc input, int64_t classes)
+{
+    Config *config = NULL;
+    Graph *graph = NULL;
+    config_use_words(model_words, MODEL_WORDS);
+    config_use_words(layers_words, LAYERS_WORDS);
+    folder = fixture_folder();
+    source = fixture_path(folder, "x.h5");
+    out = fixture_path(folder, "x.onnx");
+    CHECK_OK(config_parse(&config, "test.yaml", config_text, 0, NULL));
+    CHECK_OK(graph_build(&graph, config, input, classes));
+    CU_ASSERT_PTR_NOT_NULL_FATAL(graph);
+    CheckpointTensor *tensor = mem_new((size_t)graph->param_count * sizeof *tensor);
+    int count = 0;
+    for (int i = 0; i < graph->param_count; ++i) {
+        const Param *p = &graph->param[i];
+        if (p->tied >= 0) continue;
+        const char *kind = p->info.buffer ? "buffers" : "params";
+        tensor[count++] =
+            (CheckpointTensor){.path = mem_format("/%s/%s", kind, p->name), .shape = p->shape};
+    }
+    const World world = fixture_alone();
+    const CheckpointMeta meta = fixture_meta(7);
+    const CheckpointIo io = {.count = count, .tensor = tensor, .user = tensor, .get = get};
+    CHECK_OK(checkpoint_save(&world, source, &meta, &io));
+    for (int i = 0; i < count; ++i) {
+        char *path = (char *)(uintptr_t)tensor[i].path;
+        mem_free(&path);
+    }
+    mem_free(&tensor);
+    graph_free(&graph);
+    config_free(&config);
+}
+
+static void end(void)
+{
+    mem_free(&source);
+    mem_free(&out);
+    fixture_clean(folder);
+}
+
+/* As that configuration's model. */
+static Status export(const char *config_text, OnnxModel model, OnnxExported *made)
+{
+    Config *config = NULL;
+    CHECK_OK(config_parse(&config, "test.yaml", config_text, 0, NULL));
+    model.config = config;
+    Status st = checkpoint_export_onnx(source, out, &model, made);
+    config_free(&config);
+    return st;
+}
+
+static void golden(void)
+{
+    size_t bytes = 0, want_bytes = 0;
+    OnnxExported made = {0};
+    save(LAYERS, image(2, 5), 3);
+    CHECK_OK(export(LAYERS, (OnnxModel){.input = image(2, 5)}, &made));
+    CU_ASSERT(made.nodes == 6 && made.classes == 3 && !made.beside);
+    unsigned char *got = fixture_bytes(out, &bytes);
+    unsigned char *want = fixture_bytes("tests/golden/onnx/layers.onnx", &want_bytes);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(got);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(want);
+    CU_ASSERT_EQUAL_FATAL(bytes, want_bytes);
+    CU_ASSERT(memcmp(got, want, bytes) == 0);
+    mem_free(&got);
+    mem_free(&want);
+    end();
+}
+
+/* Hashes of their files. */
+static void seen_to_run(void)
+{
+    static const struct {
+        const char *config;
+        int64_t classes;
+        int image;
+        bool softmax;
+        uint64_t hash;
+    } row[] = {{GPT2, 300, 0, false, 0x2d91985174a316f1},
+               {LLAMA, 300, 0, true, 0x12bcaeaa1c42a7df},
+               {OTHERS, 10, 8, false, 0x12febd6d2fdaf5d4}};
+    for (size_t i = 0; i < sizeof row / sizeof row[0]; ++i) {
+        size_t bytes = 0;
+        OnnxExported made = {0};
+        Desc input = row[i].image ? image(3, row[i].image) : tokens(6);
+        save(row[i].config, input, row[i].classes);
+        CHECK_OK(
+            export(row[i].config, (OnnxModel){.input = input, .softmax = row[i].softmax}, &made));
+        CU_ASSERT_EQUAL(made.classes, row[i].classes);
+        unsigned char *got = fixture_bytes(out, &bytes);
+        uint64_t hash = got ? hash_bytes(got, bytes) : 0;
+        if (hash != row[i].hash)
+            printf("  %s: %zu bytes, hash 0x%016llx\n", row[i].config, bytes,
+                   (unsigned long long)hash);
+        CU_ASSERT_EQUAL(hash, row[i].hash);
+        mem_free(&got);
+        end();
+    }
+}
+
+static void every_kind(void)
+{
+    const LayerKind *kind;
+    for (int i = 0; (kind = layer_kind_at(i)); ++i) {
+        if (!kind->onnx != op_is_loss(op_info(kind->op))) printf("  %s: .onnx\n", kind->name);
+        CU_ASSERT_EQUAL(!kind->onnx, op_is_loss(op_info(kind->op)));
+    }
+}
+
+/* A file that may have a byte less than it needs. */
+static void beside(void)
+{
+    size_t bytes = 0, inside = 0, data = 0;
+    OnnxExported made = {0};
+    save(GPT2, tokens(6), 300);
+    CHECK_OK(export(GPT2, (OnnxModel){.input = tokens(6)}, &made));
+    unsigned char *all = fixture_bytes(out, &bytes);
+    char *path = mem_format("%s.data", out);
+    CU_ASSERT(!made.beside && access(path, F_OK) != 0);
+    CHECK_OK(export(GPT2, (OnnxModel){.input = tokens(6), .most = (int64_t)bytes - 1}, &made));
+    unsigned char *rest = fixture_bytes(out, &inside), *own = fixture_bytes(path, &data);
+    CU_ASSERT(made.beside && inside < bytes);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(own);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(rest);
+    CU_ASSERT(memmem(rest, inside, "x.onnx.data", 11) && memmem(rest, inside, "offset", 6) &&
+              !memmem(rest, inside, folder, strlen(folder)));
+    /* the embedding is the first, and its page is followed by another tensor's */
+    CU_ASSERT(data > 12288 && memmem(all, bytes, own, 300 * 8 * sizeof(float)));
+    CU_ASSERT(memmem(all, bytes, own + 12288, 256) != NULL);
+    CHECK_OK(export(GPT2, (OnnxModel){.input = tokens(6), .most = (int64_t)bytes}, &made));
+    CU_ASSERT(!made.beside);
+    mem_free(&all);
+    mem_free(&rest);
+    mem_free(&own);
+    mem_free(&path);
+    end();
+}
+
+static void normalized(void)
+{
+    size_t bytes = 0;
+    OnnxExported made = {0};
+    const DataSet set = {
+        .scale = 0.5f, .has_stats = true, .stats_count = 2, .mean = {1, 2}, .std = {3, 4}};
+    OnnxModel model = {.input = image(2, 5), .set = &set};
+    save(LAYERS, image(2, 5), 3);
+    CHECK_OK(export(LAYERS, model, &made));
+    unsigned char *got = fixture_bytes(out, &bytes);
+    CU_ASSERT(made.nodes == 6 &&
+              memmem(got, bytes,
+                     "mean\x12\x03"
+                     "1,2",
+                     9) &&
+              memmem(got, bytes,
+                     "scale\x12\x03"
+                     "0.5",
+                     10));
+    mem_free(&got);
+    model.normalize = true;
+    CHECK_OK(export(LAYERS, model, &made));
+    got = fixture_bytes(out, &bytes);
+    CU_ASSERT(made.nodes == 11 && !memmem(got, bytes, "mean\x12", 5) &&
+              memmem(got, bytes, set.mean, 2 * sizeof *set.mean) &&
+              memmem(got, bytes, set.std, 2 * sizeof *set.std));
+    mem_free(&got);
+    end();
+}
+
+static void refused(void)
+{
+    OnnxExported made;
+    OnnxModel model = {.input = image(2, 5)};
+    save(LAYERS, image(2, 5), 3);
+    CHECK_FAILS(export(LAYERS "train: {loss: mse}\n",
+                       (OnnxModel){.input = image(2, 5), .softmax = true}, &made),
+                ERR_CONFIG, "does not end in a softmax");
+    CHECK_FAILS(export(LAYERS, (OnnxModel){.input = image(2, 5), .normalize = true}, &made),
+                ERR_CONFIG, "are not known");
+    CHECK_FAILS(export(LENET, model, &made), ERR_DATA, "lacks conv1.weight");
+    CHECK_FAILS(
+        export("model: {classes: 4, name: lenet}\n", (OnnxModel){.input = image(2, 28)}, &made),
+        ERR_DATA, "lacks ");
+    CHECK_FAILS(export(LAYERS, (OnnxModel){.input = image(2, 7)}, &made), ERR_DATA,
+                "its fc.weight is 3x48, the model's 3x");
+    CHECK_FAILS(export("model: {layers: [conv2d: {name: conv, channels: 4, kernel: 3, pad: same, "
+                       "groups: 2, bias: false}, global_pool, flatten], classes: 4}",
+                       (OnnxModel){.input = image(2, 5)}, &made),
+                ERR_DATA, "has 7 tensors, the model of its configuration 1");
+    mem_free(&out);
+    out = fixture_path(folder, "none/x.onnx");
+    CHECK_FAILS(export(LAYERS, model, &made), ERR_IO, "cannot be written");
+    end();
+}
+
+TEST_MAIN("onnx", {"golden", golden}, {"seen to run", seen_to_run}, {"every kind", every_kind},
+          {"beside", beside}, {"normalized", normalized}, {"refused", refused})

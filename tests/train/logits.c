@@ -1,0 +1,84 @@
+/* What a model of a checkpoint gives: for tools/check_onnx.py, which compares it with an exported
+ * file. Made by hand (make build/tests/train/logits), no test of its own. usage: logits CONFIG
+ * CHECKPOINT OUT SAMPLES [key=value ...]. OUT: int64 samples, tokens or not, numbers of a sample,
+ * of its logits; all samples; all logits. */
+#include "train/trainer.h"
+
+#include <stdlib.h>
+
+typedef struct Run {
+    Trainer *trainer;
+    FILE *out;
+    int64_t each, outputs;
+    Batch batch;
+} Run;
+
+static Status next(void *user, const Batch **batch, double *wait_s)
+{
+    (void)wait_s;
+    *batch = &((const Run *)user)->batch;
+    return OK;
+}
+
+static void keep(void *user)
+{
+    (void)user;
+}
+
+static void fill(Run *r, int64_t sample)
+{
+    const RngKey key = rng_key(1, RNG_GENERATE, (uint64_t)sample, 0);
+    for (int64_t i = 0; i < r->each; ++i) {
+        float u = rng_uniform(key, (uint64_t)i);
+        if (r->batch.tokens)
+            r->batch.tokens[i] = (int32_t)(u * (float)trainer_graph(r->trainer)->classes);
+        else
+            r->batch.x[i] = 4 * u - 2;
+    }
+}
+
+static Status logits(Run *r, int64_t samples)
+{
+    const Desc input = trainer_graph(r->trainer)->input;
+    const bool tokens = input.dtype == DTYPE_I32;
+    const Graph *graph = trainer_graph(r->trainer);
+    r->each = shape_count(input.shape);
+    r->outputs = shape_count(graph->node[graph->logits].spec.y.shape);
+    void *data = mem_new((size_t)r->each * sizeof(float));
+    r->batch = (Batch){.x = tokens ? NULL : data, .tokens = tokens ? data : NULL, .rows = 1};
+    r->batch.labels = mem_new((size_t)r->each * sizeof *r->batch.labels);
+    r->batch.sample = mem_new(sizeof *r->batch.sample);
+    fwrite((int64_t[]){samples, tokens, r->each, r->outputs}, sizeof(int64_t), 4, r->out);
+    for (int64_t n = 0; n < samples; ++n) {
+        fill(r, n);
+        fwrite(data, sizeof(float), (size_t)r->each, r->out);
+    }
+    for (int64_t n = 0; n < samples; ++n) {
+        BatchSource source = {r, next, keep};
+        fill(r, n);
+        TRY(executor_evaluate(r->trainer->executor, &source, NULL, NULL));
+        fwrite(executor_logits(r->trainer->executor), sizeof(float), (size_t)r->outputs, r->out);
+    }
+    return fclose(r->out) == 0 ? OK : fail(ERR_IO, "cannot be written");
+}
+
+int main(int argc, char **argv)
+{
+    World world;
+    Config *config = NULL;
+    Run r = {0};
+    if (argc < 5 || world_init(&world, &argc, &argv) != OK) return 2;
+    train_use_words();
+    Status st = config_load(&config, argv[1], argc - 5, argv + 5);
+    if (st == OK) {
+        config->train.batch = config->train.micro_batch = 1;
+        st = trainer_new(&r.trainer, config, &world);
+    }
+    if (st == OK) st = train_load(r.trainer, argv[2], true);
+    r.out = fopen(argv[3], "wb");
+    if (st == OK) st = logits(&r, strtol(argv[4], NULL, 10));
+    if (st != OK) fprintf(stderr, "%s\n", fail_message());
+    trainer_free(&r.trainer);
+    world_fini(&world);
+    return st;
+}
