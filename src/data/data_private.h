@@ -59,6 +59,9 @@ Status index_check(const DataSet *set);
 Status index_fail(const DataSet *set, int64_t sample);
 /* "FILE: sample N", the file and the number in it; returns out. */
 char *sample_name(const DataSet *set, int64_t sample, char *out, size_t room);
+/* check_encoded.c: decodes every picture, on several threads. ERR_DATA names the first that is
+ * broken. */
+Status encoded_check(const DataSet *set, Reader *reader);
 
 /* ---- what is done to pictures ---- */
 /* view.c: height and width of an image set as the model takes it, by the keys of `data`. config may

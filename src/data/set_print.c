@@ -197,28 +197,6 @@ static Status check_x(const DataSet *set, Reader *reader)
     return st;
 }
 
-/* Each must decode whole. */
-static Status check_encoded(const DataSet *set, Reader *reader)
-{
-    ImageDecoder *decoder = image_decoder_new();
-    Image image = {0};
-    uint8_t *bytes = NULL;
-    size_t room = 0, count;
-    int orientation;
-    char name[DATA_PATH + 32];
-    Status st = OK;
-    for (int64_t i = 0; st == OK && i < set->samples; ++i) {
-        st = reader_get_encoded(reader, i, &bytes, &room, &count, &orientation);
-        if (st == OK)
-            st =
-                image_decode(decoder, &image, bytes, count, sample_name(set, i, name, sizeof name));
-    }
-    image_fini(&image);
-    image_decoder_free(&decoder);
-    mem_free(&bytes);
-    return st;
-}
-
 static Status check_y(const DataSet *set, Reader *reader)
 {
     int32_t label;
@@ -247,7 +225,7 @@ Status data_set_check(const DataSet *set, int64_t classes)
     if (classes > 0) as.classes = classes;
     if (data_kind(&as)->next_token) return tokens_check(&as);
     TRY(reader_new(&reader, &as));
-    Status st = as.encoded ? check_encoded(&as, reader) : check_x(&as, reader);
+    Status st = as.encoded ? encoded_check(&as, reader) : check_x(&as, reader);
     if (st == OK) st = check_y(&as, reader);
     reader_free(&reader);
     return st;

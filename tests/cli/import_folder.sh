@@ -31,6 +31,8 @@ check 65 "1 of 6 files cannot be used" "$WEFT" data import folder photos -o c.h5
 holds "which one is said, and why" grep -qF "photos/cat/notes.txt: no picture" both
 holds "no file stays" test ! -e c.h5
 check 0 "wrote c.h5: 5 pictures of 2 classes; 1 left out" "$WEFT" data import folder photos -o c.h5 --store encoded --broken skip
+check 0 "c.h5: good, 5 samples" "$WEFT" data check c.h5
+check 0 "x_bytes" "$WEFT" data info c.h5
 holds "what was kept is gone" test ! -e c.h5.part -a ! -e c.h5.part.journal
 
 # 2,600 pictures in eleven blocks: on one rank, on three with two threads each, and stopped in the middle.

@@ -141,6 +141,18 @@ static void classes_and_files_are_sorted_by_their_bytes(void)
         CU_ASSERT_EQUAL(memcmp(bytes + offset[i], file, count), 0);
         mem_free(&file);
     }
+    DataSet *set = mem_new(sizeof *set);
+    CHECK_OK(data_set_open(set, NULL, out));
+    CU_ASSERT_EQUAL(set->samples, 4);
+    CHECK_OK(data_set_check(set, 0));
+    /* the second and the third spoiled in the file: the first of them is named */
+    int fd = open(out, O_WRONLY);
+    for (int i = 1; i < 3; ++i)
+        CU_ASSERT_EQUAL(pwrite(fd, "no", 2, set->x.offset + (off_t)offset[i]), 2);
+    close(fd);
+    CHECK_FAILS(data_set_check(set, 0), ERR_DATA, "sample 1");
+    CU_ASSERT_PTR_NOT_NULL(strstr(fail_message(), "1 others cannot be used, either"));
+    mem_free(&set);
     int32_t *size = array_of(out, "/x_size", H5T_NATIVE_INT32, sizeof *size, &n);
     static const int32_t sizes[] = {9, 12, 18, 21, 18, 21, 18, 21};
     CU_ASSERT_EQUAL(memcmp(size, sizes, sizeof sizes), 0);
