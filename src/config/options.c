@@ -328,7 +328,7 @@ const void *option_value(const Option *option, const Config *config)
 Status option_fallback(const Option *option, Config *config)
 {
     Node *node = NULL;
-    if (option->kind->list && *option->fallback == '[')
+    if (option->kind->list && (*option->fallback == '[' || *option->fallback == '{'))
         TRY(yaml_parse(&node, option->key, option->fallback, strlen(option->fallback)));
     else
         node = node_word(option->fallback);

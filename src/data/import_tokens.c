@@ -3,7 +3,7 @@
  * than memory: once to count it and find the largest token, once to copy. The end may go to a
  * second file, for evaluation. Refuses tokens outside the vocabulary, a size that is no whole
  * number of tokens, and parts too short for one token and the one after it. A text for a tokenizer
- * becomes such an array first, OUT.tokens. */
+ * becomes such an array first, OUT.tokens.part. */
 #include "data_private.h"
 #include "encode_text.h"
 
@@ -203,12 +203,12 @@ Status data_import_text(const char *file, const char *out, const char *test_out,
     return st;
 }
 
-/* Encodes file to OUT.tokens, which then is imported as any array of tokens. */
+/* Encodes file to OUT.tokens.part, which then is imported as any array of tokens. */
 static Status encode_and_import(Tokenizer *t, const char *file, const TextTokens *how,
                                 const char *const *out, double test_share, bool force)
 {
     Encoded made;
-    char *encoded = mem_format("%s.tokens", out[0]), size[16];
+    char *encoded = mem_format("%s.tokens.part", out[0]), size[16];
     Status st = part_free_place(out[0], force);
     if (st == OK) st = encode_text(t, file, how->special, encoded, &made);
     if (st == OK) {

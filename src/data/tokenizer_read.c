@@ -148,7 +148,10 @@ static Status read_merges(Tokenizer *t, const char *path)
     int64_t lines = 1, number = 0;
     int32_t rank = 0;
     for (size_t i = 0; st == OK && i < bytes; ++i) lines += text[i] == '\n';
-    tokenizer_pair_room(t, lines);
+    if (st == OK && lines > TOKENIZER_TOKENS)
+        st = fail(ERR_DATA, "%s: has %lld lines, at most %d merges are taken", path,
+                  (long long)lines, TOKENIZER_TOKENS);
+    if (st == OK) tokenizer_pair_room(t, lines);
     char *at = text;
     for (char *line; st == OK && (line = next_line(&at, text + bytes));) {
         ++number;
@@ -239,17 +242,22 @@ static void add_splits(Tokenizer *t)
     }
 }
 
-/* The file does not have <|endoftext|>, which takes the first number that is free: r50k_base's
- * 50256. */
+/* The file does not have <|endoftext|>, as a rule; then that takes the first number that is free:
+ * r50k_base's 50256. */
 static void add_end_of_text(Names *names)
 {
+    enum { LENGTH = sizeof END_OF_TEXT - 1 };
     int64_t id = 0;
     char *taken = mem_new((size_t)names->count + 1);
-    for (int64_t i = 0; i < names->count; ++i)
-        if (names->token[i].id < names->count) taken[names->token[i].id] = 1;
+    bool there = false;
+    for (int64_t i = 0; i < names->count; ++i) {
+        const NamedToken *n = &names->token[i];
+        if (n->id < names->count) taken[n->id] = 1;
+        there = there || (n->length == LENGTH && memcmp(n->bytes, END_OF_TEXT, LENGTH) == 0);
+    }
     while (taken[id]) ++id;
     mem_free(&taken);
-    names_add(names, END_OF_TEXT, (int)strlen(END_OF_TEXT), id, 0);
+    if (!there) names_add(names, END_OF_TEXT, (int)strlen(END_OF_TEXT), id, 0);
 }
 
 Status tokenizer_read_ranks(Tokenizer *t, const char *path)

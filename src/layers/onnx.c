@@ -211,7 +211,7 @@ OnnxValue onnx_number(const OnnxLayer *l, float value)
 OnnxValue onnx_whole(const OnnxLayer *l, int count, const int64_t *value)
 {
     const int numbers = count ? count : 1;
-    char key[128] = "constant/int64";
+    char key[256] = "constant/int64";
     size_t used = strlen(key);
     for (int i = 0; i < numbers; ++i)
         used += (size_t)snprintf(key + used, sizeof key - used, "%c%lld",
