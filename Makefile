@@ -13,7 +13,7 @@ NPROC := $(shell nproc 2>/dev/null || echo 2)
 # Every decision is made by tools/probe.sh, by compiling a probe, and kept in probe.mk with its reason.
 PROBE := $(BUILD)/probe.mk
 # These need no decision, or call make again once what it is about is installed.
-NO_PROBE := deps clean format check-format check-includes help test demo demo-text asan asan-quick
+NO_PROBE := deps clean format check-format check-includes help test demo demo-text demo-images asan asan-quick
 ifneq ($(filter-out $(NO_PROBE),$(or $(MAKECMDGOALS),weft)),)
 include $(PROBE)
 endif
@@ -74,7 +74,7 @@ TEST_BUNDLE := tests/bundle/alone.sh
 NVTX_TOOL := $(if $(filter 1,$(HAVE_CUDA)),$(BUILD)/tests/cuda/nvtx_tool.so)
 CLOCK_TOOL := $(if $(filter 1,$(HAVE_CUDA)),$(BUILD)/tests/cuda/clock_tool.so)
 
-.PHONY: weft help deps info docs check-includes format check-format test check matrix asan asan-quick check-cuda check-cuda-sanitizer check-cuda-emulated bundle check-bundle demo demo-text data data-text install clean tests bench cluster crash soak
+.PHONY: weft help deps info docs check-includes format check-format test check matrix asan asan-quick check-cuda check-cuda-sanitizer check-cuda-emulated bundle check-bundle demo demo-text demo-images data data-text install clean tests bench cluster crash soak
 weft: $(BUILD)/weft       ## build it: build/weft
 
 $(BUILD)/weft: $(LIBS) $(BUILD)/obj/src/main.o
@@ -316,6 +316,13 @@ demo-text: deps          ## install, build, train a small GPT on a text with two
 	@$(MAKE) --no-print-directory -j$(NPROC) weft
 	@$(MAKE) --no-print-directory data-text
 	@tools/demo_text.sh $(BUILD)/weft $(DEMO)
+
+$(BUILD)/tools/pictures: tools/pictures.c
+	@mkdir -p $(@D)
+	$(Q)$(CC) -std=c17 -D_GNU_SOURCE $(WARN) $(WERROR) -O2 -o $@ $< -lz
+demo-images: deps        ## install, build, train on a folder of PNGs, take out half of the channels, finetune, export (DEMO overrides)
+	@$(MAKE) --no-print-directory -j$(NPROC) weft $(BUILD)/tools/pictures
+	@tools/demo_images.sh $(BUILD)/weft $(BUILD)/tools/pictures $(DEMO)
 
 install: $(BUILD)/weft   ## PREFIX= and DESTDIR= as usual
 	install -D -m 755 $(BUILD)/weft $(DESTDIR)$(PREFIX)/bin/weft
