@@ -57,8 +57,8 @@ typedef struct OnnxGraph {
 void onnx_graph_fini(OnnxGraph *graph);
 /* A value of that name, or of one like it that is free. */
 OnnxValue onnx_value(OnnxGraph *graph, const char *name);
-/* Whatever has to do with `old` has to do with `new` instead. */
-void onnx_replace(OnnxGraph *graph, OnnxValue old, OnnxValue new);
+/* Whatever has to do with `from` has to do with `to` instead. */
+void onnx_replace(OnnxGraph *graph, OnnxValue from, OnnxValue to);
 
 /* A layer that is being written. */
 typedef struct OnnxLayer {

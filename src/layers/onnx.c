@@ -58,12 +58,12 @@ OnnxValue onnx_value(OnnxGraph *g, const char *name)
     return g->value_count++;
 }
 
-void onnx_replace(OnnxGraph *g, OnnxValue old, OnnxValue new)
+void onnx_replace(OnnxGraph *g, OnnxValue from, OnnxValue to)
 {
     for (int i = 0; i < g->node_count; ++i)
         for (int k = 0; k < ONNX_LINKS; ++k) {
-            if (g->node[i].in[k] == old) g->node[i].in[k] = new;
-            if (g->node[i].out[k] == old) g->node[i].out[k] = new;
+            if (g->node[i].in[k] == from) g->node[i].in[k] = to;
+            if (g->node[i].out[k] == from) g->node[i].out[k] = to;
         }
 }
 
