@@ -37,8 +37,8 @@ static inline const char *in_scratch(const char *name)
 static inline bool class_is(const char *path, int64_t i, const char *name)
 {
     ClassNames names;
-    bool same = class_names_read(&names, path) == OK && i < names.count &&
-                strcmp(names.name[i], name) == 0;
+    bool same =
+        class_names_read(&names, path) == OK && i < names.count && strcmp(names.name[i], name) == 0;
     class_names_free(&names);
     return same;
 }
