@@ -117,9 +117,10 @@ const DataKindInfo *data_kind(const DataSet *set);
 /* The DataKind of that name; -1: there is none. */
 int data_kind_find(const char *name);
 
-/* Opens path, or several with a line break between two as one set, reads and checks metadata (shapes agree; labels in range: data_set_check_labels).
- * Errors name the file and the cure: ERR_NOINPUT missing, ERR_DATA not HDF5 / truncated / empty /
- * wrong shape. Only metadata is read. */
+/* Opens path, or several with a line break between two as one set, reads and checks metadata
+ * (shapes agree; labels in range: data_set_check_labels). Errors name the file and the cure:
+ * ERR_NOINPUT missing, ERR_DATA not HDF5 / truncated / empty / wrong shape. Only metadata is read.
+ */
 Status data_set_open(DataSet *set, const Config *config, const char *path);
 /* File i of a set of several, as a set of its own. */
 void data_set_file(const DataSet *set, int i, DataSet *file);
@@ -259,9 +260,9 @@ typedef struct LoaderPlan {
     /* threads; 0: one */
     int workers;
 } LoaderPlan;
-/* Threads that run ahead; what they give does not depend on how many they are. Position of micro m, row r in step s: s*batch + m*micro_batch + r;
- * positions >= n are padding. An epoch has ceil(n/batch) steps. Training goes on into the next
- * epoch for ever. */
+/* Threads that run ahead; what they give does not depend on how many they are. Position of micro m,
+ * row r in step s: s*batch + m*micro_batch + r; positions >= n are padding. An epoch has
+ * ceil(n/batch) steps. Training goes on into the next epoch for ever. */
 typedef struct Loader Loader;
 /* Threads that a loader of this set takes in a rank of so many cores: data.workers, or its
  * default. */

@@ -57,7 +57,8 @@ Status image_decode(ImageDecoder *decoder, Image *image, const void *bytes, size
  * image_decode gives. Damage in what is left out is not seen. */
 Status image_decode_part(ImageDecoder *decoder, Image *image, const void *bytes, size_t count,
                          const ImageHead *head, ImageBox need, ImageBox *part, const char *name);
-/* Turns and mirrors it as the orientation (1 to 8) says; 5 to 8 swap its sides. spare is scratch. */
+/* Turns and mirrors it as the orientation (1 to 8) says; 5 to 8 swap its sides. spare is scratch.
+ */
 void image_turn(Image *image, Image *spare, int orientation);
 
 typedef enum ImageFilter { IMAGE_BILINEAR, IMAGE_BICUBIC } ImageFilter;
@@ -71,8 +72,8 @@ void image_resampler_free(ImageResampler **resampler);
  * weight. */
 void image_resample(ImageResampler *resampler, const Image *from, ImageBox box, Image *to,
                     ImageFilter filter);
-/* The same to width x height, of which only `part`, inside it, is made: it fills `to`, which has its
- * size. */
+/* The same to width x height, of which only `part`, inside it, is made: it fills `to`, which has
+ * its size. */
 void image_resample_part(ImageResampler *resampler, const Image *from, ImageBox box, int width,
                          int height, ImageBox part, Image *to, ImageFilter filter);
 

@@ -230,9 +230,9 @@ bool optim_repeats(const Optim *optim);
 bool optim_can_clip(const Optim *optim);
 void optim_clip(Optim *optim, const float *grads, double limit);
 void optim_step(Optim *optim, float *params, const float *grads, double lr, double grad_scale);
-/* Adds optim.slim, times factor, times the sign of each channel scale that is updated here to its gradient
- * (Liu et al. 2017, "Network slimming", section 3: the subgradient of the sum of their absolute
- * values). Before gradients are measured or applied. */
+/* Adds optim.slim, times factor, times the sign of each channel scale that is updated here to its
+ * gradient (Liu et al. 2017, "Network slimming", section 3: the subgradient of the sum of their
+ * absolute values). Before gradients are measured or applied. */
 void optim_add_slim(Optim *optim, const float *params, float *grads, double factor);
 /* of state, held here */
 size_t optim_state_bytes(const Optim *optim);
@@ -287,8 +287,8 @@ typedef struct LrSteps {
 double lr_at(const Config *config, const LrState *state, const LrSteps *of);
 /* Does the rate depend on evaluations? */
 bool lr_by_evaluations(const Config *config);
-/* An evaluation after at->step steps gave that value, of which more (rises) or less is better. Those
- * of the warm-up do not count. */
+/* An evaluation after at->step steps gave that value, of which more (rises) or less is better.
+ * Those of the warm-up do not count. */
 void lr_evaluated(const Config *config, LrState *state, const LrSteps *at, double value,
                   bool rises);
 /* ERR_CONFIG where the curve has no use for what its keys say. */

@@ -215,9 +215,9 @@ typedef struct Sampling {
  * same tokens. The trainer is alone, its data are tokens, its batch is one sample; its model has
  * the prompt's tokens, and top_k of them. */
 Status train_generate(Trainer *trainer, const Sampling *sampling);
-/* Shares of a micro-batch's `rows` samples x, (N,C,H,W) plain, which must have room for a whole one:
- * share, (rows, classes), is the softmax of what the model says. The trainer is alone, its batch is
- * one micro-batch. ERR_DATA where the model gives no numbers. */
+/* Shares of a micro-batch's `rows` samples x, (N,C,H,W) plain, which must have room for a whole
+ * one: share, (rows, classes), is the softmax of what the model says. The trainer is alone, its
+ * batch is one micro-batch. ERR_DATA where the model gives no numbers. */
 Status train_predict(Trainer *trainer, float *x, int rows, double *share);
 /* As checkpoint_save and checkpoint_load, tensor by tensor at once: after an error another file is
  * to be loaded, or the trainer freed. After a load the next step is the one after the checkpoint's;

@@ -1,7 +1,7 @@
-/* Writes the first COUNT images of an IDX pair as a folder of PNGs, one folder a class, as people have
- * pictures: grey, in colour, twice as large, wider with black at the sides, with an alpha channel. For
- * the demo of image folders; it assumes files that `make data` has read before, and refuses others.
- * usage: pictures IMAGES.gz LABELS.gz COUNT OUT CLASS... */
+/* Writes the first COUNT images of an IDX pair as a folder of PNGs, one folder a class, as people
+ * have pictures: grey, in colour, twice as large, wider with black at the sides, with an alpha
+ * channel. For the demo of image folders; it assumes files that `make data` has read before, and
+ * refuses others. usage: pictures IMAGES.gz LABELS.gz COUNT OUT CLASS... */
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>

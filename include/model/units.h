@@ -70,10 +70,10 @@ typedef struct PruneOptions {
     void *user;
 } PruneOptions;
 
-/* gone[unit]: the int(sparsity x units) of least worth of each group; of channel scales, of all groups
- * together. A score is the sum over the unit's rows in layers that have a weight for it; of equal
- * ones the first goes. Every layer keeps at least one channel. ERR_CONFIG where the method needs
- * channel scales and there are none. */
+/* gone[unit]: the int(sparsity x units) of least worth of each group; of channel scales, of all
+ * groups together. A score is the sum over the unit's rows in layers that have a weight for it; of
+ * equal ones the first goes. Every layer keeps at least one channel. ERR_CONFIG where the method
+ * needs channel scales and there are none. */
 Status prune_choose(const Units *units, const PruneOptions *options, bool *gone);
 /* Says the widths that are left in model.widths. */
 void prune_set_widths(const Units *units, const bool *gone, Config *config);

@@ -1,12 +1,12 @@
 /* `weft bench io [FILE] [--seconds S] [--json]`: how fast samples come in random order from a
  * cached file, with one reader a core, the very path that training takes; beside it the limit: the
  * same copies out of plain memory. Without FILE a data set of 50,000 samples of 3,072 bytes is made
- * in $TMPDIR and removed again. Of encoded pictures: bench_pictures.c. Why readers map small samples: on a virtual machine a pread of 3 KB
- * costs 1.4 to 2 microseconds, most of it the system call; a copy out of the mapped page cache 0.8
- * to 1.2, and 0.4 where reader_hint hides the wait for main memory. preadv serves consecutive
- * samples only, and io_uring is still kernel work for each sample; neither label_rank a copy of
- * what is in memory already. What a mapping risks, a file that shrinks, is handled in
- * data/map.c. */
+ * in $TMPDIR and removed again. Of encoded pictures: bench_pictures.c. Why readers map small
+ * samples: on a virtual machine a pread of 3 KB costs 1.4 to 2 microseconds, most of it the system
+ * call; a copy out of the mapped page cache 0.8 to 1.2, and 0.4 where reader_hint hides the wait
+ * for main memory. preadv serves consecutive samples only, and io_uring is still kernel work for
+ * each sample; neither label_rank a copy of what is in memory already. What a mapping risks, a file
+ * that shrinks, is handled in data/map.c. */
 #include "private.h"
 
 #include "data.h"

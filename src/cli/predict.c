@@ -1,6 +1,6 @@
 /* weft predict: classes of pictures, with probabilities. All that it needs is in the checkpoint and
- * the configuration: what a sample is, how it is scaled, what classes are called. Pictures go through
- * what an evaluation does to its samples. One process does it, whatever grid trained. */
+ * the configuration: what a sample is, how it is scaled, what classes are called. Pictures go
+ * through what an evaluation does to its samples. One process does it, whatever grid trained. */
 #include "private.h"
 #include "schedules.def"
 

@@ -3,13 +3,13 @@
  *     released ......... taken ......... filled ......... planned
  *       (free)    out to training   ready       rows handed to the threads
  *
- * A thread takes some rows of slot number planned - 1; once all of that are handed out the next slot
- * is planned, while planned - released < slots. `filled` moves over slots that are whole, in order.
- * loader_next takes slot (taken mod slots) once taken < filled, loader_release gives slot (released
- * mod slots) back. All sleep on condition variables. The threads never take a signal meant for the
- * program, and an error waits until the good micro-batches before it are taken: that of the first
- * row, for rows are handed out in order and those handed out are filled. What is in a micro-batch
- * depends on the plan alone, never on time or on how many threads there are. */
+ * A thread takes some rows of slot number planned - 1; once all of that are handed out the next
+ * slot is planned, while planned - released < slots. `filled` moves over slots that are whole, in
+ * order. loader_next takes slot (taken mod slots) once taken < filled, loader_release gives slot
+ * (released mod slots) back. All sleep on condition variables. The threads never take a signal
+ * meant for the program, and an error waits until the good micro-batches before it are taken: that
+ * of the first row, for rows are handed out in order and those handed out are filled. What is in a
+ * micro-batch depends on the plan alone, never on time or on how many threads there are. */
 #include "fill.h"
 #include "layers.h"
 

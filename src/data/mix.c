@@ -1,6 +1,6 @@
-/* Images of a micro-batch mixed in pairs, as torchvision's MixUp (Zhang et al. 2017) and CutMix (Yun
- * et al. 2019): each with the one before it. The loss counts both labels. A micro-batch is the same
- * on every grid, and what is drawn is keyed by (seed, epoch, step, micro-batch). */
+/* Images of a micro-batch mixed in pairs, as torchvision's MixUp (Zhang et al. 2017) and CutMix
+ * (Yun et al. 2019): each with the one before it. The loss counts both labels. A micro-batch is the
+ * same on every grid, and what is drawn is keyed by (seed, epoch, step, micro-batch). */
 #include "data_private.h"
 
 #include <math.h>

@@ -1,7 +1,7 @@
 /* A picture on its way to the model:
  *
- *     bytes ── decode what the view needs ──┐
- *     uint8 array ── interleave that part ──┴─> RGB ── resample ──> colours ──> augment_picture
+ *     bytes -- decode what the view needs --+
+ *     uint8 array -- interleave that part --+-> RGB -- resample --> colours --> augment_picture
  *
  * Where a part of it lies is decided before it is decoded (view.c), so that of a JPEG only that is.
  * Orientations come first: a picture that is turned is decoded whole. */

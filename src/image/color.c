@@ -1,7 +1,7 @@
 /* Changes of colour with Pillow's bytes, written from what its enhancers and its HSV conversion are
  * described to do: a blend is computed in single precision and cut to a whole number (clamped where
- * the factor is above 1); the grey of a pixel is a sum in fixed point; hue, saturation and value are
- * a byte each. */
+ * the factor is above 1); the grey of a pixel is a sum in fixed point; hue, saturation and value
+ * are a byte each. */
 #include "image.h"
 
 #include <math.h>

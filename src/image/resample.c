@@ -1,9 +1,9 @@
 /* Resampling as Pillow's, to the bit, written from its description: a pass along the rows and
- * one down the columns, each rounded to bytes. The filter widens where the picture shrinks (antialiasing):
- * its support is the kernel's times max(scale, 1), its window lies round (i + 1/2) * scale and is
- * cut at the border; weights add up to one and are rounded to 22 bits. All sums are of integers, so
- * every machine and every form of the loops gives the same bytes. A pass that changes nothing is
- * left out. */
+ * one down the columns, each rounded to bytes. The filter widens where the picture shrinks
+ * (antialiasing): its support is the kernel's times max(scale, 1), its window lies round (i + 1/2)
+ * * scale and is cut at the border; weights add up to one and are rounded to 22 bits. All sums are
+ * of integers, so every machine and every form of the loops gives the same bytes. A pass that
+ * changes nothing is left out. */
 #include "resample.h"
 
 #include <math.h>

@@ -142,8 +142,8 @@ static bool read_answer(Hook *h)
     return h->length < SAID_MOST;
 }
 
-/* It has ended by itself, and all that it has said is here. Its group goes while its number is still
- * its own. */
+/* It has ended by itself, and all that it has said is here. Its group goes while its number is
+ * still its own. */
 static void judge(Hook *h)
 {
     char why[96];

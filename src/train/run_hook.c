@@ -1,6 +1,6 @@
-/* A run and its hook: what it is told, and how what it asks for reaches all ranks. Rank 0 alone knows
- * of a wish. That there is one travels with a step's sums; then, between two steps, rank 0 tells
- * what it is, so that all ranks do it behind the same step. */
+/* A run and its hook: what it is told, and how what it asks for reaches all ranks. Rank 0 alone
+ * knows of a wish. That there is one travels with a step's sums; then, between two steps, rank 0
+ * tells what it is, so that all ranks do it behind the same step. */
 #include "run.h"
 
 #include <math.h>

@@ -406,7 +406,8 @@ static void restore_scale(LossScale *scale, const CheckpointMeta *meta)
     scale->good = meta->loss_scale_good;
 }
 
-/* By another figure, or on other test data, nothing compares; but the curve has gone on by these. */
+/* By another figure, or on other test data, nothing compares; but the curve has gone on by these.
+ */
 static void take_evaluations(Trainer *t, const CheckpointMeta *meta)
 {
     bool same = resume_same_test(t, meta) && resume_same_best(t, meta);

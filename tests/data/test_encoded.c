@@ -1,6 +1,6 @@
 /* Sets of encoded pictures: what evaluation makes of them is Pillow's to the byte; training is the
- * same for any number of threads; orientations; broken files; pictures from elsewhere; the same keys
- * on decoded sets. */
+ * same for any number of threads; orientations; broken files; pictures from elsewhere; the same
+ * keys on decoded sets. */
 #include "encoded.h"
 
 #include "image/picture.h"

@@ -1,5 +1,5 @@
-/* optim.slim: what the channel scales' absolute values add to their gradients, and to nothing else; a share
- * of a tensor gets what all of it would. */
+/* optim.slim: what the channel scales' absolute values add to their gradients, and to nothing else;
+ * a share of a tensor gets what all of it would. */
 #include "golden.h"
 
 enum { N = 96, SCALES = 40, FIRST = 16 };

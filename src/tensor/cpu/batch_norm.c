@@ -4,8 +4,8 @@
  * channel groups enough, a thread takes one group through both passes, backwards the second time,
  * while it is in its cache. backward_begin takes the sums, and masks dy in place where it is the
  * residual's gradient; dw and dx then come from `saved`. Where act cut is kept as a bit a float, so
- * that backward reads neither y nor writes dy for it. With fixed statistics forward is evaluation's,
- * dx is dy times a constant of the channel, and nothing but those bits is kept.
+ * that backward reads neither y nor writes dy for it. With fixed statistics forward is
+ * evaluation's, dx is dy times a constant of the channel, and nothing but those bits is kept.
  *
  * Synced, the sums of all replicas' micro-batches are joined between the two passes:
  *
