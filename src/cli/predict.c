@@ -16,13 +16,16 @@ enum { TOGETHER = 16, PICTURE_MOST = 1 << 28 };
 typedef struct PredictOptions {
     const char *checkpoint;
     int64_t top;
-    bool json;
+    bool orient, json;
 } PredictOptions;
 
 static const Flag flags[] = {
     FLAG_CHECKPOINT(PredictOptions),
     {"--top", FLAG_FIELD(PredictOptions, top), .value = "K", .lo = 1, .hi = INT32_MAX,
      .fallback = "5", .help = "so many classes of each picture, the likeliest first"},
+    {"--orient", FLAG_FIELD(PredictOptions, orient),
+     .help =
+         "turn pictures as their EXIF orientation says, as the import of the training data did"},
     {"--json", FLAG_FIELD(PredictOptions, json), .help = "one JSON object a line and picture"},
 };
 
@@ -185,7 +188,7 @@ static Status read_picture(Predict *p, const char *path)
     TRY(file_text(path, PICTURE_MOST, &bytes, &count));
     Status st = image_head(&head, bytes, count, path);
     if (st == OK) st = image_decode(p->decoder, &p->picture, bytes, count, path);
-    if (st == OK) image_turn(&p->picture, &p->spare, head.orientation);
+    if (st == OK && p->options->orient) image_turn(&p->picture, &p->spare, head.orientation);
     mem_free(&bytes);
     return st;
 }

@@ -155,13 +155,46 @@ static Status check_patterns(const Match *m)
         bool met = !*pattern;
         for (int i = 0; i < m->io->count && !met; ++i)
             met = param_listed(pattern, leaf_of(m->io->tensor[i].path));
+        for (int k = 0; k < m->count && !met; ++k)
+            met = m->name[k] && param_listed(pattern, leaf_of(m->name[k]));
         if (!met)
             st = config_fail_key(m->config, "model.init_fresh",
-                                 "'%s' matches no layer and no tensor of this model; `weft ckpt "
-                                 "info` lists those of a checkpoint",
-                                 pattern);
+                                 "'%s' matches no layer and no tensor of this model, nor of %s; "
+                                 "`weft ckpt info` lists those of a checkpoint",
+                                 pattern, m->config->model.init_from);
     }
     mem_free(&copy);
+    return st;
+}
+
+/* A prefix that no tensor has may be one of several files'. */
+static void warn_of_prefixes(const Match *m)
+{
+    char *copy = mem_text(m->config->model.init_rename), *rest = copy, *item;
+    while ((item = strsep(&rest, ","))) {
+        bool met = !*item;
+        for (int k = 0; k < m->count && !met; ++k)
+            met = m->name[k] && !strncmp(leaf_of(m->stored[k].path), item, strcspn(item, ":"));
+        if (!met)
+            log_warn("model.init_rename: no name in %s begins as '%s' says",
+                     m->config->model.init_from, item);
+    }
+    mem_free(&copy);
+}
+
+/* No two tensors may get one name. */
+static Status check_names(const Match *m)
+{
+    Status st = OK;
+    warn_of_prefixes(m);
+    for (int k = 0; st == OK && k < m->count; ++k) {
+        int first = m->name[k] ? find(m, m->name[k]) : k;
+        if (first != k)
+            st = config_fail_key(m->config, "model.init_rename",
+                                 "makes one name, %s, of two in %s: %s and %s", leaf_of(m->name[k]),
+                                 m->config->model.init_from, leaf_of(m->stored[first].path),
+                                 leaf_of(m->stored[k].path));
+    }
     return st;
 }
 
@@ -211,12 +244,13 @@ Status init_match(const Config *config, const CheckpointIo *io, const Checkpoint
 {
     Match m = {.config = config, .io = io, .stored = stored, .count = count, .from = from};
     *anew = NULL;
-    TRY(check_patterns(&(Match){.config = config, .io = io}));
     m.name = mem_new(((size_t)count + 1) * sizeof *m.name);
     m.used = mem_new((size_t)count + 1);
     for (int k = 0; k < count; ++k)
         if (leaf_of(stored[k].path)) m.name[k] = renamed(config, stored[k].path);
-    Status st = match_all(&m, anew);
+    Status st = check_names(&m);
+    if (st == OK) st = check_patterns(&m);
+    if (st == OK) st = match_all(&m, anew);
     for (int k = 0; k < count; ++k) mem_free(&m.name[k]);
     mem_free(&m.name);
     mem_free(&m.used);

@@ -27,7 +27,7 @@ same_loss() { # CONFIG DATA
     check 0 'eval_loss' "$WEFT" eval "$1" --json
     loss=$(sed -n 's/.*"eval_loss": \([0-9.]*\).*/\1/p' out)
     mv "$2" away.h5
-    check 0 '"class": "sea lion", "index": 1' predict "$1" set/*/* --json --top 3
+    check 0 '"class": "sea lion", "index": 1' predict "$1" set/*/* --json --top 3 --orient
     cp out answers
     own=$(own_loss)
     holds "$1: the loss of what is predicted, $own, is that of weft eval, $loss" awk "BEGIN { d = $own - $loss; exit !(d < 1e-4 && d > -1e-4) }"
@@ -46,6 +46,9 @@ holds 'all that are broken are named' [ "$(grep -c '^weft: error: .*\(text.png\|
 check 66 'none.jpg' predict net.yaml none.jpg
 check 65 '"error": "cut.jpg' predict net.yaml --json cut.jpg set/cat/plain.jpg
 check 0 'plain.jpg: ' predict net.yaml set/cat/plain.jpg run.name=net --checkpoint runs/net/checkpoints/step-00000012.h5
+check 0 'exif6.jpg' predict net.yaml set/cat/exif6.jpg --top 1; cp out lying
+check 0 'exif6.jpg' predict net.yaml set/cat/exif6.jpg --top 1 --orient
+holds 'a picture is turned with --orient alone' [ "$(cat out)" != "$(cat lying)" ]
 check 64 'missing pictures' predict net.yaml
 check 64 'missing configuration' "$WEFT" predict
 check 66 'no checkpoint' predict net.yaml set/cat/plain.jpg run.name=other
