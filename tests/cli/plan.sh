@@ -87,7 +87,7 @@ check 0 '16384 ranks as 4096x4x1' timeout 240 "$WEFT" plan a.yaml --ranks 16384 
 check 0 '1048576 ranks as 262144x4x1' timeout 240 "$WEFT" plan a.yaml --ranks 1048576 grid.pp=4 train.batch=1048576
 check 0 '8 ranks as 4x2x1' "$WEFT" plan a.yaml grid.dp=4 grid.pp=2
 check 0 '2 ranks as 1x2x1' "$WEFT" plan a.yaml grid.dp=4 grid.pp=2 --ranks 2
-check 0 'the bits hold for dp=2 only' "$WEFT" plan a.yaml grid.dp=2 train.batch=24
+check 0 'these bits hold for dp=2 only' "$WEFT" plan a.yaml grid.dp=2 train.batch=24
 
 check 0 'layers divided by 2 ranks: ' "$WEFT" plan a.yaml --ranks 4 grid.tp=2
 # A dense layer of 33 outputs is 17 and 16 on two ranks: that hinders nothing. What a run refuses is refused here, too.
@@ -103,7 +103,7 @@ check 64 '--ranks 4 or 6 would do' "$WEFT" plan a.yaml --ranks 5 grid.pp=2
 check 64 '--ranks 4 would do' "$WEFT" plan a.yaml --ranks 3 grid.pp=4
 check 64 'there are stages 0 to 1' "$WEFT" plan a.yaml grid.pp=2 --stage 2
 check 0 '8 micro-batches over 64 replicas: each takes 1, so 56 of 64 are padding; train.batch=256 would leave none' "$WEFT" plan a.yaml --ranks 64
-check 0 'the bits hold for dp=3 only' "$WEFT" plan a.yaml --ranks 3
+check 0 'these bits hold for dp=3 only' "$WEFT" plan a.yaml --ranks 3
 is micro_batches_of_padding 1 --ranks 3
 is micro_batches_of_padding 0 --ranks 4
 check 78 'more than the 4 layers' "$WEFT" plan a.yaml grid.pp=9
