@@ -50,9 +50,14 @@ SIMD_FLAGS_avx2 := -mavx2 -mfma
 SIMD_FLAGS_avx512 := -mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma -mprefer-vector-width=512
 SIMD_BF16_FLAGS_avx512 := -mavx512bf16
 # bf16 is refused where the processor cannot multiply it, so that these do little.
-SIMD_BF16_FLAGS_avx2 := -O2
+SIMD_BF16_FLAGS_avx2 := -Os
+SIMD_BF16_FLAGS_base := -Os
 SIMD_OBJ := $(foreach isa,$(SIMD_ISAS),$(SIMD_SRC:%.c=$(BUILD)/obj/%.$(isa).o) \
     $(SIMD_BF16_SRC:%.c=$(BUILD)/obj/%.$(isa)_bf16.o))
+
+# What is read and planned once is kept small: a bundle is below 60 MB.
+COLD := config model schedule observe checkpoint doctor cli
+$(foreach m,$(COLD),$(BUILD)/obj/src/$(m)/%.o): SIZE_FLAGS := $(if $(filter -O2,$(OPT)),-Os)
 
 OBJ := $(SRC:%.c=$(BUILD)/obj/%.o)
 module_obj = $(filter $(BUILD)/obj/src/$(1)/%,$(OBJ) $(SIMD_OBJ) $(CU_OBJ))
@@ -95,7 +100,7 @@ $(foreach m,$(MODULES),$(eval $(call module_rule,$(m))))
 $(BUILD)/obj/%.o: %.c $(PROBE)
 	@mkdir -p $(@D)
 	@echo "  cc   $<"
-	$(Q)$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -MMD -MP -c -o $@ $<
+	$(Q)$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) $(SIZE_FLAGS) -MMD -MP -c -o $@ $<
 define simd_rule
 $(BUILD)/obj/src/tensor/cpu/simd/%.$(1)$(2).o: src/tensor/cpu/simd/%.c $(PROBE)
 	@mkdir -p $$(@D)
