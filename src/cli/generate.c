@@ -3,7 +3,6 @@
  * out, but with --tokenizer, which must be the one that made the training data. One process does
  * it, whatever grid trained. */
 #include "private.h"
-#include "schedules.def"
 
 #include "train.h"
 
@@ -101,18 +100,6 @@ static Status check_tokenizer(const Trainer *trainer, const Request *r, const To
     return OK;
 }
 
-/* One sample at a time on one rank, and no memory for what only training needs. */
-static void plan_alone(Config *c)
-{
-    c->grid.dp = 0;
-    c->grid.pp = c->grid.tp = c->grid.chunks = 1;
-    c->grid.pipeline_schedule = SCHEDULE_1F1B;
-    c->grid.cuts[0] = 0;
-    c->train.batch = c->train.micro_batch = 1;
-    optim_hold_nothing(c);
-    mem_free(&c->data.test);
-}
-
 /* What can be said about the request now that the model is known. */
 static Status check_request(const Trainer *t, const Sampling *s)
 {
@@ -170,7 +157,8 @@ static Status run_job(const Job *job, const Request *r)
         return fail(ERR_USAGE, "weft generate works alone: start it without mpirun or srun");
     TRY(job_checkpoint(job, r->checkpoint, &path));
     train_take_widths(job->config, &job->world, path);
-    plan_alone(job->config);
+    job_alone(job->config, 1);
+    mem_free(&job->config->data.test);
     Status status = trainer_new(&trainer, job->config, &job->world);
     if (status == OK) status = generate(trainer, path, r);
     trainer_free(&trainer);

@@ -1,8 +1,10 @@
 /* The start and the end of a job: configuration first, MPI after it. */
 #include "private.h"
+#include "schedules.def"
 
 #include "checkpoint.h"
 #include "model.h"
+#include "optim.h"
 
 #include <errno.h>
 #include <string.h>
@@ -95,6 +97,16 @@ Status job_checkpoint(const Job *job, const char *given, char **path)
     TRY(status_agree(&job->world, status));
     *path = world_bcast_text(&job->world, *path);
     return OK;
+}
+
+void job_alone(Config *config, int64_t samples)
+{
+    config->grid.dp = 0;
+    config->grid.pp = config->grid.tp = config->grid.chunks = 1;
+    config->grid.pipeline_schedule = SCHEDULE_1F1B;
+    config->grid.cuts[0] = 0;
+    config->train.batch = config->train.micro_batch = samples;
+    optim_hold_nothing(config);
 }
 
 Status job_close(Job *job, Status status)

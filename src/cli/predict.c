@@ -2,7 +2,6 @@
  * the configuration: what a sample is, how it is scaled, what classes are called. Pictures go
  * through what an evaluation does to its samples. One process does it, whatever grid trained. */
 #include "private.h"
-#include "schedules.def"
 
 #include "checkpoint.h"
 #include "train.h"
@@ -231,17 +230,6 @@ static Status predict_all(Predict *p, int count, char *const *paths)
 
 /* ---- the verb ---- */
 
-/* One rank, and no memory for what only training needs. */
-static void plan_alone(Config *c, int pictures)
-{
-    c->grid.dp = 0;
-    c->grid.pp = c->grid.tp = c->grid.chunks = 1;
-    c->grid.pipeline_schedule = SCHEDULE_1F1B;
-    c->grid.cuts[0] = 0;
-    c->train.batch = c->train.micro_batch = pictures < TOGETHER ? pictures : TOGETHER;
-    optim_hold_nothing(c);
-}
-
 static Status run_job(const Job *job, int count, char *const *paths, const PredictOptions *o)
 {
     Predict p = {.options = o, .status = OK};
@@ -250,7 +238,7 @@ static Status run_job(const Job *job, int count, char *const *paths, const Predi
         return fail(ERR_USAGE, "weft predict works alone: start it without mpirun or srun");
     TRY(job_checkpoint(job, o->checkpoint, &path));
     train_take_widths(job->config, &job->world, path);
-    plan_alone(job->config, count);
+    job_alone(job->config, count < TOGETHER ? count : TOGETHER);
     Status st = take_checkpoint(&p, job->config, path);
     if (st == OK) st = trainer_new_for(&p.trainer, job->config, &job->world, &p.set);
     if (st == OK) st = train_load(p.trainer, path, true);

@@ -53,6 +53,8 @@ Status job_same(const Job *job);
 /* The checkpoint `given`, else the run's best.h5, else its newest one. *path owned by the caller.
  * Collective. */
 Status job_checkpoint(const Job *job, const char *given, char **path);
+/* One rank, so many samples at a time, and no memory for what only training needs. */
+void job_alone(Config *config, int64_t samples);
 /* Agrees on status, ends MPI. Collective. */
 Status job_close(Job *job, Status status);
 /* The checks that need no MPI: CONFIG is there, its model is known, with VERB_DATA it names
