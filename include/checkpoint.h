@@ -28,6 +28,8 @@ typedef struct CheckpointInput {
     float mean[DATA_CHANNELS], std[DATA_CHANNELS];
     /* on raw values, before these */
     float scale;
+    /* DataSet's; a file without them: false */
+    int64_t turned, bicubic;
 } CheckpointInput;
 typedef struct CheckpointMeta {
     /* steps done; epoch and step within it to go on with */

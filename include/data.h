@@ -76,6 +76,9 @@ typedef struct DataSet {
      * says. */
     bool encoded, oriented;
     DataArray index, orient;
+    /* What the import has done with pictures, which has to be done with others, too: turned them as
+     * their orientation says; decoded: resized them with IMAGE_BICUBIC. */
+    bool turned, bicubic;
     /* 0: a single file; else they are one set, and all but where samples lie is alike */
     int file_count;
     DataFile file[DATA_FILES];

@@ -51,6 +51,7 @@ bool meta_put_input(hid_t root, const CheckpointMeta *meta)
            attr_put_int(root, "stored_height", is->stored_height) &&
            attr_put_int(root, "stored_width", is->stored_width) &&
            attr_put_int(root, "class_count", is->classes) &&
+           attr_put_int(root, "turned", is->turned) && attr_put_int(root, "bicubic", is->bicubic) &&
            attr_put_floats(root, "scale", &is->scale, 1) &&
            attr_put_floats(root, "mean", is->mean, is->stats) &&
            attr_put_floats(root, "std", is->std, is->stats);
@@ -75,6 +76,9 @@ const char *meta_get_input(hid_t root, CheckpointMeta *meta)
     for (size_t i = 0; i < sizeof row / sizeof *row; ++i)
         if (!attr_int(root, row[i].name, row[i].value) || *row[i].value < row[i].least)
             return row[i].name;
+    if (H5Aexists(root, "turned") > 0 && !attr_int(root, "turned", &is->turned)) return "turned";
+    if (H5Aexists(root, "bicubic") > 0 && !attr_int(root, "bicubic", &is->bicubic))
+        return "bicubic";
     if (!attr_floats(root, "scale", &is->scale, 1, &scales) || scales != 1) return "scale";
     if (!attr_floats(root, "mean", is->mean, DATA_CHANNELS, &means)) return "mean";
     if (!attr_floats(root, "std", is->std, DATA_CHANNELS, &stds) || stds != means) return "std";

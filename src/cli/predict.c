@@ -6,7 +6,9 @@
 #include "checkpoint.h"
 #include "train.h"
 
+#include <errno.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* Pictures that go forward together; bytes of one at most. */
@@ -15,16 +17,13 @@ enum { TOGETHER = 16, PICTURE_MOST = 1 << 28 };
 typedef struct PredictOptions {
     const char *checkpoint;
     int64_t top;
-    bool orient, json;
+    bool json;
 } PredictOptions;
 
 static const Flag flags[] = {
     FLAG_CHECKPOINT(PredictOptions),
     {"--top", FLAG_FIELD(PredictOptions, top), .value = "K", .lo = 1, .hi = INT32_MAX,
      .fallback = "5", .help = "so many classes of each picture, the likeliest first"},
-    {"--orient", FLAG_FIELD(PredictOptions, orient),
-     .help =
-         "turn pictures as their EXIF orientation says, as the import of the training data did"},
     {"--json", FLAG_FIELD(PredictOptions, json), .help = "one JSON object a line and picture"},
 };
 
@@ -73,12 +72,27 @@ static void take_input(Predict *p, const CheckpointInput *is)
                        .stored_width = is->stored_width,
                        .encoded = is->stored_height == 0,
                        .classes = is->classes,
+                       .turned = is->turned != 0,
+                       .bicubic = is->bicubic != 0,
                        .has_stats = is->stats > 0,
                        .stats_count = is->stats,
                        .scale = is->scale};
     p->set.x.type = ELEM_U8;
     memcpy(p->set.mean, is->mean, sizeof p->set.mean);
     memcpy(p->set.std, is->std, sizeof p->set.std);
+}
+
+/* What the configuration says of samples counts, as where a data set is opened. */
+static Status apply_keys(Predict *p, const Config *config, const char *path)
+{
+    DataSet *set = &p->set;
+    int64_t crop = config->data.center_crop;
+    if (!config->data.normalize) set->has_stats = false, set->stats_count = 0;
+    if (config->data.scale != 0) set->scale = (float)config->data.scale;
+    if (!crop || (crop == set->height && crop == set->width)) return OK;
+    return config_fail_key(config, "data.center_crop",
+                           "is %lld, but the model in %s takes %lldx%lld", (long long)crop, path,
+                           (long long)set->height, (long long)set->width);
 }
 
 /* An imported file, or one of an earlier weft, does not know its samples: the data set does. */
@@ -107,7 +121,7 @@ static Status take_checkpoint(Predict *p, const Config *config, const char *path
         meta.classes = NULL;
     }
     checkpoint_meta_fini(&meta);
-    TRY(known ? OK : take_data(p, config, path));
+    TRY(known ? apply_keys(p, config, path) : take_data(p, config, path));
     if (config->train.loss != LOSS_SOFTMAX)
         return config_fail_key(config, "train.loss", "has no classes to predict");
     if (p->set.channels == 1 || p->set.channels == 3) return OK;
@@ -184,10 +198,15 @@ static Status read_picture(Predict *p, const char *path)
     char *bytes = NULL;
     size_t count;
     ImageHead head;
+    struct stat is;
+    if (stat(path, &is) != 0)
+        return fail(ERR_NOINPUT, "%s: cannot be opened: %s", path, strerror(errno));
+    if (!S_ISREG(is.st_mode))
+        return fail(ERR_DATA, "%s: is no picture, nor any file of bytes", path);
     TRY(file_text(path, PICTURE_MOST, &bytes, &count));
     Status st = image_head(&head, bytes, count, path);
     if (st == OK) st = image_decode(p->decoder, &p->picture, bytes, count, path);
-    if (st == OK && p->options->orient) image_turn(&p->picture, &p->spare, head.orientation);
+    if (st == OK && p->set.turned) image_turn(&p->picture, &p->spare, head.orientation);
     mem_free(&bytes);
     return st;
 }

@@ -73,6 +73,9 @@ typedef struct PictureView {
     ImageBox box, part;
     int width, height;
 } PictureView;
+/* Where a part lies that is in the middle, halves rounded to even as torchvision's CenterCrop does;
+ * what is too small has a border on both sides. */
+int view_middle(int of, int part);
 PictureView view_evaluation(const DataSet *set, const Config *config, int width, int height);
 /* false: the picture is too small for data.random_crop. */
 bool view_training(PictureView *view, const DataSet *set, const Config *config, RngKey key,

@@ -231,10 +231,8 @@ static Status encoded_array(const Reading *r, DataArray *a, const char *name, El
 static Status encoded_find(const Reading *r)
 {
     SetFacts *facts = r->facts;
-    int64_t orient = 0;
-    h5_attr_integer(r->file, "orient", &orient);
     facts->encoded = true;
-    facts->oriented = orient != 0;
+    facts->oriented = facts->turned;
     TRY(encoded_array(r, &facts->x, "/x_bytes", ELEM_U8, 0));
     TRY(encoded_array(r, &facts->index, "/x_offset", ELEM_U64, 0));
     if (facts->index.dim[0] < 2)
@@ -255,6 +253,19 @@ static Status tokenizer_read(const Reading *r)
                            sizeof facts->tokenizer_hash, 1, &count, &total);
 }
 
+/* Of weft's own sets of pictures. */
+static Status treatment_read(const Reading *r)
+{
+    char filter[16] = "";
+    int count = 0;
+    int64_t total, orient = 0;
+    h5_attr_integer(r->file, "orient", &orient);
+    r->facts->turned = orient != 0;
+    TRY(h5_attr_strings(r->file, r->ask->path, "filter", filter, sizeof filter, 1, &count, &total));
+    r->facts->bicubic = count == 1 && strcmp(filter, "bicubic") == 0;
+    return OK;
+}
+
 static Status x_find(const Reading *r)
 {
     DataSet set = {.kind = r->facts->kind};
@@ -264,9 +275,11 @@ static Status x_find(const Reading *r)
     int64_t total;
     if (r->facts->weft) TRY(tokenizer_read(r));
     h5_attr_integer(r->file, "vocab", &r->facts->vocab);
-    if (own && data_kind(&set)->augments)
+    if (own && data_kind(&set)->augments) {
+        TRY(treatment_read(r));
         TRY(h5_attr_strings(r->file, r->ask->path, "store", store, sizeof store, 1, &count,
                             &total));
+    }
     if (count == 1 && strcmp(store, "encoded") == 0) return encoded_find(r);
     return array_find(r, &r->facts->x, own ? data_kind(&set)->array : r->ask->x, "data.x");
 }

@@ -31,6 +31,8 @@ typedef struct SetFacts {
     DataKind kind;
     /* images as files, and turned */
     bool encoded, oriented;
+    /* DataSet's */
+    bool turned, bicubic;
     DataArray x, y, index, orient;
     /* root attributes; 0: not there */
     int64_t classes, vocab;

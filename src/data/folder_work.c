@@ -105,12 +105,6 @@ static Status read_picture(Hand *hand, const char *path, const FolderFile *file)
     return fail(ERR_IO, "%s: has changed while it was imported: start the import again", path);
 }
 
-/* Half of odd numbers to the even neighbour, as torchvision's CenterCrop rounds. */
-static int half_even(int n)
-{
-    return n % 2 == 0 ? n / 2 : (n / 2) + (n / 2) % 2;
-}
-
 /* The short side becomes `side`, the long one in proportion, cut to whole pixels. */
 static Status resize(Hand *hand, const char *path)
 {
@@ -137,7 +131,7 @@ static void cut_square(Hand *hand)
 {
     const Image *image = &hand->image;
     int side = hand->work->import->side;
-    int left = half_even(image->width - side), top = half_even(image->height - side);
+    int left = view_middle(image->width, side), top = view_middle(image->height, side);
     uint8_t *r = hand->planes, *g = r + (size_t)side * (size_t)side;
     uint8_t *b = g + (size_t)side * (size_t)side;
     for (int y = 0; y < side; ++y) {
@@ -350,9 +344,12 @@ static Status team_status(Team *team)
 {
     if (team->status != OK) return fail(team->status, "%s", team->why);
     if (atomic_load(&team->done) == team->total) return OK;
-    return fail(ERR_STOPPED,
-                "stopped with %lld of %lld pictures in %s: the same command goes on from there",
-                (long long)atomic_load(&team->done), (long long)team->total, team->work->part.part);
+    return fail(
+        ERR_STOPPED,
+        "stopped after %lld of %lld pictures: the same command goes on from those in %s, where "
+        "they are kept by blocks of %d",
+        (long long)atomic_load(&team->done), (long long)team->total, team->work->part.part,
+        FOLDER_BLOCK);
 }
 
 Status folder_decode_blocks(FolderWork *work)

@@ -108,8 +108,13 @@ static Image *with_border(PictureWork *w, ImageBox part, ImageBox inside)
     return &w->out;
 }
 
+static ImageFilter filter_of(const PictureWork *w)
+{
+    return w->config ? (ImageFilter)w->config->data.filter : IMAGE_BILINEAR;
+}
+
 /* w->from holds the part `have` of the picture. Returns the view's pixels. */
-static Image *view_cut(PictureWork *w, const PictureView *v, ImageBox have)
+static Image *view_cut(PictureWork *w, const PictureView *v, ImageBox have, ImageFilter filter)
 {
     ImageBox box = v->box, inside = v->part;
     box.x -= have.x;
@@ -119,8 +124,7 @@ static Image *view_cut(PictureWork *w, const PictureView *v, ImageBox have)
     if (inside.width > v->width - inside.x) inside.width = v->width - inside.x;
     if (inside.height > v->height - inside.y) inside.height = v->height - inside.y;
     image_resize_room(&w->cut, inside.width, inside.height);
-    image_resample_part(w->resampler, &w->from, box, v->width, v->height, inside, &w->cut,
-                        w->config ? (ImageFilter)w->config->data.filter : IMAGE_BILINEAR);
+    image_resample_part(w->resampler, &w->from, box, v->width, v->height, inside, &w->cut, filter);
     bool whole = inside.width == v->part.width && inside.height == v->part.height;
     return whole ? &w->cut : with_border(w, v->part, inside);
 }
@@ -193,7 +197,7 @@ Status picture_sample(PictureWork *work, Reader *reader, bool training, int64_t 
     } else {
         TRY(take_stored(w, reader, &t, &view, &have));
     }
-    finish(w, &t, view_cut(w, &view, have), out);
+    finish(w, &t, view_cut(w, &view, have, filter_of(w)), out);
     return OK;
 }
 
@@ -205,7 +209,8 @@ static PictureView view_stored(const DataSet *set, int width, int height)
     PictureView v = {.box = {0, 0, width, height}};
     v.width = (int)(wide ? w * sh / h : sw);
     v.height = (int)(wide ? sh : h * sw / w);
-    v.part = (ImageBox){(v.width - (int)sw) / 2, (v.height - (int)sh) / 2, (int)sw, (int)sh};
+    v.part =
+        (ImageBox){view_middle(v.width, (int)sw), view_middle(v.height, (int)sh), (int)sw, (int)sh};
     return v;
 }
 
@@ -225,7 +230,7 @@ void picture_evaluate(PictureWork *work, const Image *picture, float *out)
     if (!set->encoded &&
         (picture->width != set->stored_width || picture->height != set->stored_height)) {
         PictureView stored = view_stored(set, picture->width, picture->height);
-        Image *cut = view_cut(w, &stored, all);
+        Image *cut = view_cut(w, &stored, all, set->bicubic ? IMAGE_BICUBIC : IMAGE_BILINEAR);
         Image size = w->from;
         w->from = *cut;
         *cut = size;
@@ -234,7 +239,7 @@ void picture_evaluate(PictureWork *work, const Image *picture, float *out)
     PictureView view = {.box = all, .part = all, .width = all.width, .height = all.height};
     if (data_resamples(set, w->config))
         view = view_evaluation(set, w->config, all.width, all.height);
-    Image *cut = view_cut(w, &view, all);
+    Image *cut = view_cut(w, &view, all, filter_of(w));
     if (set->channels == 1) to_grey(cut);
     finish(w, &t, cut, out);
 }

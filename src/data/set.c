@@ -272,6 +272,8 @@ static Status contents_read(Opening *o)
     set->orient = o->facts->orient;
     set->encoded = o->facts->encoded;
     set->oriented = o->facts->oriented;
+    set->turned = o->facts->turned;
+    set->bicubic = o->facts->bicubic;
     TRY(x_shape(o));
     if (data_kind(set)->next_token) return tokens_shape(o);
     set->samples = set->encoded ? set->index.dim[0] - 1 : set->x.dim[0];

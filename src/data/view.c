@@ -111,8 +111,7 @@ static PictureView whole(const DataSet *set, const Config *c, int width, int hei
     return v;
 }
 
-/* Where a part lies that is in the middle; what is too small has a border on both sides. */
-static int middle(int of, int part)
+int view_middle(int of, int part)
 {
     return of >= part ? (int)rint((of - part) / 2.0) : -((part - of) / 2);
 }
@@ -120,8 +119,8 @@ static int middle(int of, int part)
 PictureView view_evaluation(const DataSet *set, const Config *c, int width, int height)
 {
     PictureView v = whole(set, c, width, height);
-    v.part.x = middle(v.width, v.part.width);
-    v.part.y = middle(v.height, v.part.height);
+    v.part.x = view_middle(v.width, v.part.width);
+    v.part.y = view_middle(v.height, v.part.height);
     return v;
 }
 

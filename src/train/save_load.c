@@ -213,6 +213,8 @@ static void input_of(const DataSet *set, CheckpointMeta *meta)
                             .stored_height = set->encoded ? 0 : set->stored_height,
                             .stored_width = set->encoded ? 0 : set->stored_width,
                             .classes = set->classes,
+                            .turned = set->turned,
+                            .bicubic = set->bicubic,
                             .stats = set->stats_count,
                             .scale = set->scale};
     memcpy(is->mean, set->mean, sizeof is->mean);
