@@ -97,6 +97,9 @@ static Status take(Import *m, const SafeTensor *t)
     if (m->family->tied_head && !strcmp(name, m->family->tied_head)) return OK;
     if (!safe_is_float(t))
         return refuse(m, t, "is not of floats that weft knows: F16, BF16, F32, F64");
+    if (!*name || strchr(name, '/') || !strcmp(name, ".") || !strcmp(name, ".."))
+        return refuse(m, t,
+                      "has a name that is none in a checkpoint: empty, '.', '..' or with '/'");
     if (t->ndim < 1 || t->ndim > SHAPE_DIMS || t->elements == 0)
         return refuse(m, t, "has other than 1 to 4 dimensions, or no values");
     char *whole = NULL;

@@ -57,6 +57,19 @@ static Status line_fail(const List *list, int64_t number, const char *why)
     return fail(ERR_DATA, "%s: line %lld: %s", list->name, (long long)number, why);
 }
 
+static bool number_of(const char *label, int64_t *number)
+{
+    return whole_read(&label, 0, CLASSES_MOST - 1, number) && !*label;
+}
+
+/* A number, but of no class: -1, say, which others write where there is no label. */
+static bool number_of_none(const char *label)
+{
+    const char *digits = label + (*label == '-' || *label == '+');
+    int64_t value;
+    return *digits && !digits[strspn(digits, "0123456789")] && !number_of(label, &value);
+}
+
 static Status read_line(List *list, char *text, int64_t number)
 {
     static const char shape[] = "expected path,label (quotes as in CSV), or a blank between them";
@@ -80,6 +93,9 @@ static Status read_line(List *list, char *text, int64_t number)
     line.path = trim(path), line.label = trim(label);
     if (!*line.path || !*line.label) return line_fail(list, number, shape);
     if (strpbrk(line.label, "\t")) return line_fail(list, number, "a picture with several labels");
+    if (number_of_none(line.label))
+        return line_fail(list, number,
+                         "the label is a number, but of no class: those count from 0");
     if (list->count == list->room) {
         list->room = list->room ? 2 * list->room : 1024;
         list->line = mem_resize(list->line, (size_t)list->room * sizeof *list->line);
@@ -140,11 +156,6 @@ static Status check_single(const List *list)
                      line[i]->path, line[i - 1]->label, line[i]->label);
     mem_free(&line);
     return status;
-}
-
-static bool number_of(const char *label, int64_t *number)
-{
-    return whole_read(&label, 0, CLASSES_MOST - 1, number) && !*label;
 }
 
 /* The classes' names, sorted, each once; and each line's number among them. */

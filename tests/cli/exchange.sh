@@ -50,6 +50,8 @@ check 0 '' "$WEFT" train net.yaml
 there_and_back net "torchvision's models"
 named net batch_norm1.running_var 8
 holds 'PyTorch counts batches' grep -qa '"batch_norm1.num_batches_tracked":{"dtype":"I64","shape":\[\]' net.safetensors
+sed 's|batch_norm1[.]weight|batch_norm1/weight|' net.safetensors >slash.safetensors
+check 65 "batch_norm1/weight (F32 8) has a name that is none in a checkpoint" "$WEFT" ckpt import slash.safetensors -o slash.h5
 
 # The model as ONNX: from a checkpoint of weft's alone, and from an imported one with what that lacks.
 run=runs/net/checkpoints/step-00000003.h5

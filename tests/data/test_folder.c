@@ -337,6 +337,8 @@ static void lists(void)
         {"a.jpg,1\nb.jpg,1,2\n", "line 2: a picture with several labels"},
         {"a.jpg\t1\t2\n", "line 1: a picture with several labels"},
         {"a.jpg,1\nb.jpg,2\na.jpg,2\n", "lines 1 and 3: a.jpg has several labels (1, 2)"},
+        {"a.jpg,0\nb.jpg,-1\n", "line 2: the label is a number, but of no class"},
+        {"a.jpg,99999999999999999999\n", "line 1: the label is a number, but of no class"},
         {"a.jpg\n", "line 1: expected path,label"},
         {"a.jpg,\n", "line 1: expected path,label"},
         {"\"a.jpg,1\n", "line 1: expected path,label"},
