@@ -186,6 +186,7 @@ static void test_memory(void)
     CU_ASSERT_EQUAL(p->chunk[0].buckets.count, 1);
     trainer_free(&some);
     trainer_free(&all);
+    config_free(&config[0]);
     some = dry("grid.pp=2 grid.cuts=[layer3.0.conv1]", &config[0], &alone, 2);
     CU_ASSERT_EQUAL(some->plan->chunk[0].gradients_in.bytes, 0);
     CU_ASSERT(some->plan->chunk[0].activations_out.bytes > 0);
