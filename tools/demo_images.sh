@@ -21,15 +21,18 @@ judge() { # CHECKPOINT -> "top-1 % images/s"
 mkdir -p "$folder"
 for part in train:train:6000 test:t10k:10000; do
     IFS=: read -r to from count <<<"$part"
-    [ -d "$folder/$to" ] || "$pictures" "$raw/$from-images-idx3-ubyte.gz" "$raw/$from-labels-idx1-ubyte.gz" "$count" "$folder/$to" \
-        T-shirt Trouser Pullover Dress Coat Sandal Shirt Sneaker Bag "Ankle boot"
+    if [ ! -d "$folder/$to" ]; then
+        rm -rf "$folder/$to.part"
+        "$pictures" "$raw/$from-images-idx3-ubyte.gz" "$raw/$from-labels-idx1-ubyte.gz" "$count" "$folder/$to.part" \
+            T-shirt Trouser Pullover Dress Coat Sandal Shirt Sneaker Bag "Ankle boot"
+        mv "$folder/$to.part" "$folder/$to"
+    fi
     say "$weft" data import folder "$folder/$to" -o "$folder/$to.h5" --short 28 --force
 done
 say "$weft" train -n "$ranks" "$config" "run.name=$name" "$@"
 whole=$("$weft" train "$config" "run.name=$name" --newest)
 small=$dir/half.h5
-say "$weft" ckpt shrink "$whole" --method "$method" --sparsity 0.5 -o "$small"
-"$weft" ckpt shrink "$whole" --method "$method" --sparsity 0.5 -o "$small" --force --json >"$log"
+say "$weft" ckpt shrink "$whole" --method "$method" --sparsity 0.5 -o "$small" --json | tee "$log"
 sizes=$(printf '%s %s %s %s' "$(value parameters)" "$(value macs)" "$(value parameters_left)" "$(value macs_left)")
 say "$weft" train -n "$ranks" "$config" "run.name=$name-half" "model.init_from=$small" "$@" train.epochs=1 optim.lr=0.02 optim.warmup_steps=0
 half=$("$weft" train "$config" "run.name=$name-half" --newest)

@@ -1,7 +1,7 @@
 /* Writes the first COUNT images of an IDX pair as a folder of PNGs, one folder a class, as people
  * have pictures: grey, in colour, twice as large, wider with black at the sides, with an alpha
- * channel. For the demo of image folders; it assumes files that `make data` has read before, and
- * refuses others. usage: pictures IMAGES.gz LABELS.gz COUNT OUT CLASS... */
+ * channel. For the demo of image folders; it refuses images of another size than 28x28.
+ * usage: pictures IMAGES.gz LABELS.gz COUNT OUT CLASS... */
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -68,13 +68,18 @@ static bool put_png(const char *path, const Kind *kind, const uint8_t *image)
     return fclose(f) == 0 && good;
 }
 
-/* The file behind its header of `skip` bytes. */
-static gzFile open_idx(const char *path, int skip)
+/* The file behind its header: bytes, in so many dimensions, all but the first of 28. */
+static gzFile open_idx(const char *path, int dimensions)
 {
     uint8_t head[16];
+    int bytes = 4 + 4 * dimensions;
     gzFile gz = gzopen(path, "rb");
-    if (gz && gzread(gz, head, (unsigned)skip) == skip) return gz;
-    fprintf(stderr, "pictures: %s: cannot be read\n", path);
+    bool good = gz && gzread(gz, head, (unsigned)bytes) == bytes &&
+                memcmp(head, (uint8_t[]){0, 0, 8, (uint8_t)dimensions}, 4) == 0;
+    for (int d = 1; good && d < dimensions; ++d)
+        good = memcmp(head + 4 + 4 * d, (uint8_t[]){0, 0, 0, SIDE}, 4) == 0;
+    if (good) return gz;
+    fprintf(stderr, "pictures: %s: no IDX file of 28x28 images, or of labels\n", path);
     exit(66);
 }
 
@@ -84,7 +89,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: pictures IMAGES.gz LABELS.gz COUNT OUT CLASS...\n");
         return 64;
     }
-    gzFile images = open_idx(argv[1], 16), labels = open_idx(argv[2], 8);
+    gzFile images = open_idx(argv[1], 3), labels = open_idx(argv[2], 1);
     char path[4096];
     mkdir(argv[4], 0777);
     for (int c = 5; c < argc; ++c) {

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Fuzzes each target from its corpus for so many seconds of processor time, that of the processes it starts included, one after
 # the other, with bounds on memory and on the time of an input. What it finds lies in FOLDER/found; new inputs that reach new
-# code in FOLDER/new/TARGET. A target goes on where an earlier call was ended: FOLDER/TARGET.done has its seconds and executions.
+# code in FOLDER/new/TARGET. A target goes on where an earlier call of the same program was ended: FOLDER/TARGET.done.
 # usage: fuzz.sh FOLDER SECONDS TARGET...    FOLDER: of the programs fuzz_TARGET
 set -u
 folder=$1 seconds=$2
@@ -15,7 +15,7 @@ look() { times >"$folder/times"; used=$(awk 'NR == 2 { gsub(/[ms]/, " "); print 
 for target in "$@"; do
     mkdir -p "$folder/new/$target"
     log=$folder/$target.log rc=0 spent=0 runs=0
-    [ -e "$folder/$target.done" ] && read -r spent runs <"$folder/$target.done"
+    [ "$folder/$target.done" -nt "$folder/fuzz_$target" ] && read -r spent runs <"$folder/$target.done"
     while [ "$spent" -lt "$seconds" ] && [ $rc = 0 ]; do
         look
         left=$((seconds - spent)) before=$used
@@ -24,7 +24,9 @@ for target in "$@"; do
             "tests/fuzz/corpus/$target" >"$log" 2>&1
         rc=$?
         look
-        spent=$((spent + used - before)) runs=$((runs + $(sed -n 's/^stat::number_of_executed_units: *//p' "$log" | head -n 1)))
+        spent=$((spent + used - before))
+        n=$(sed -n 's/^stat::number_of_executed_units: *//p' "$log" | head -n 1) # none where the program did not get so far
+        runs=$((runs + ${n:-0}))
         echo "$spent $runs" >"$folder/$target.done"
     done
     echo "$target: $runs executions in $spent s, exit $rc"
