@@ -99,6 +99,12 @@ typedef struct DataSet {
     float scale;
     /* tokens: how many there are; T, tokens of a sample (model.context) */
     int64_t vocab, context;
+    /* tables: ids (N,F), or all behind each other with id_first (N*F+1) where each field of each
+     * sample begins; fields F, 0: it has none. A sample has id_most ids at most. Ids are below
+     * id_rows; 0: any of 64 bits. */
+    DataArray ids, id_first;
+    int64_t fields, id_most;
+    uint64_t id_rows;
     /* which tokenizer made them: where it was, and its hash; "": not known */
     char tokenizer[DATA_TOKENIZER], tokenizer_hash[32];
 } DataSet;
@@ -233,6 +239,12 @@ typedef struct Batch {
     float label_share;
     /* N x target_width; or NULL */
     float *targets;
+    /* of sets with ids, else NULL: those of row r's field f are ids[id_first[r * F + f]] ..
+     * ids[id_first[r * F + f + 1] - 1]; rows beyond `rows` have none. id_first: N * F + 1 */
+    uint64_t *ids;
+    int32_t *id_first;
+    /* what bags have of them, by OpSpec.bag; NULL: nobody has asked. Borrowed: not the loader's */
+    const BagRun *bag;
     /* N sample ids */
     int64_t *sample;
     /* real samples; may be 0 */

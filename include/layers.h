@@ -101,7 +101,10 @@ const LayerKind *layer_kind(const char *name);
 extern const LayerKind layer_exchange;
 
 /* The words of train.loss, W(constant, "word", keys of train that the loss has a use for). */
-#define LOSS_WORDS(W) W(LOSS_SOFTMAX, "softmax", "label_smoothing") W(LOSS_MSE, "mse", NULL)
+#define LOSS_WORDS(W)                                                                              \
+    W(LOSS_SOFTMAX, "softmax", "label_smoothing")                                                  \
+    W(LOSS_MSE, "mse", NULL)                                                                       \
+    W(LOSS_SIGMOID, "sigmoid", NULL)
 typedef enum LossName { LOSS_WORDS(LIST_CONSTANT) } LossName;
 enum { LAYERS_WORDS = 1 };
 extern const ConfigWords layers_words[LAYERS_WORDS];
@@ -116,6 +119,11 @@ Status layer_infer(const LayerKind *kind, OpSpec *spec, const LayerSize *size,
  * ERR_CONFIG, without place, for an unknown one (names the nearest), a wrong type or range. */
 Status layer_attr(const LayerKind *kind, OpSpec *spec, LayerSize *size, const char *key,
                   const char *value);
+
+/* First values of the row of an id in a sparse table: a pure function of (seed, table, id, column).
+ * table: hash_text of its name. INIT_UNIFORM: U(-scale, scale). */
+void layer_row_init(Init init, float scale, uint64_t seed, uint64_t table, uint64_t id, int width,
+                    float *out);
 
 /* Fills out[] (shape w, plain order) for one parameter. name: its full name; with seed it keys the
  * numbers. */

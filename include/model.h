@@ -60,8 +60,32 @@ typedef struct Param {
                                   * multiple of 16. The gradient arena has the same offsets */
 } Param;
 
+/* A sparse table: rows of a bag, by 64-bit ids. It is no parameter: it has no place in the arenas,
+ * and ranks have different rows of it. */
+typedef struct SparseTable {
+    /* owned: its bag's, or "NAME.3" of field 3 where each of the bag's fields has its own */
+    char *name;
+    /* the bag; its field, from 0 among its own, or -1: all of them */
+    int node, field;
+    /* ids are below it; 0: any id, and there are as many rows as ids */
+    uint64_t rows;
+    /* an id is brought below `rows` by a hash, so that ids may share a row; else one beyond it is
+     * ERR_DATA */
+    bool hashed;
+    /* numbers of a row */
+    int width;
+    Init init;
+    /* as LayerParam's; INIT_UNIFORM: U(-scale, scale) */
+    float scale;
+    bool frozen;
+} SparseTable;
+
 typedef struct Graph {
     int node_count, param_count;
+    /* bags, and their tables in the order of bags, then fields */
+    int bag_count, table_count;
+    /* owned */
+    SparseTable *table;
     /* owned */
     Node *node;
     /* owned */

@@ -13,11 +13,13 @@ typedef struct OptimTable OptimTable;
 enum { OPTIM_NORMS = 2, OPTIM_SLOTS = 2 };
 
 /* What a parameter is to its layer: a word of roles in optim.groups. Embeddings are tables of
- * vectors, of tokens or of positions; the head is the weight of the last layer before the loss. */
+ * vectors, of tokens or of positions; the head is the weight of the last layer before the loss; a
+ * table is a sparse one, whose rows are made as ids come (SparseTable). */
 #define ROLE_WORDS(W)                                                                              \
     W(PARAM_WEIGHT, "weight")                                                                      \
     W(PARAM_BIAS, "bias")                                                                          \
-    W(PARAM_NORM, "norm") W(PARAM_EMBEDDING, "embedding") W(PARAM_HEAD, "head")
+    W(PARAM_NORM, "norm")                                                                          \
+    W(PARAM_EMBEDDING, "embedding") W(PARAM_HEAD, "head") W(PARAM_TABLE, "table")
 typedef enum ParamRole { ROLE_WORDS(LIST_CONSTANT) } ParamRole;
 /* The words of optim.lr_adjust, a constant of muon. */
 #define LR_ADJUST_WORDS(W) W(LR_ADJUST_ORIGINAL, "original") W(LR_ADJUST_MATCH_RMS, "match_rms")
@@ -117,6 +119,22 @@ typedef struct OptimArgs {
     /* Of the whole range: the rule's norms, in the order in which measure gives them. */
     const double *norm;
 } OptimArgs;
+/* State of a row of a sparse table: so many floats of slot s, slot behind slot. */
+typedef struct RowState {
+    int slots, floats[OPTIM_SLOTS + 1];
+    /* as checkpoints name them */
+    const char *name[OPTIM_SLOTS + 1];
+} RowState;
+/* One row: w, g of `width`, and its state; all zero when the row is new. */
+typedef struct OptimRowArgs {
+    float *w, *state;
+    const float *g;
+    int width;
+    /* lr: of its rule */
+    float lr, grad_scale;
+    /* its rule's weight decay, or 0 */
+    float decay;
+} OptimRowArgs;
 /* One const table a rule, in a file of its own. A rule works element by element (update alone); or
  * with norms of whole tensors (measure says of what, then update); or on whole tensors: direction
  * leaves what is to be changed in the scratch, element by element, `whole` changes it as a whole
@@ -147,6 +165,10 @@ struct OptimTable {
     void (*whole)(Optim *optim, const OptimPiece *piece, float *x, float *work);
     int64_t (*work_floats)(const OptimTensor *tensor);
     void (*update)(Optim *optim, const OptimPiece *piece, const OptimArgs *args);
+    /* Rows of sparse tables, each by itself, and only those that a step's ids name. NULL, both: it
+     * cannot. */
+    RowState (*row_state)(const OptimConfig *is, int width);
+    void (*row_update)(const OptimRule *rule, const OptimRowArgs *args);
 };
 struct Optim {
     /* of rule 0 */

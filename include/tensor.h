@@ -12,6 +12,7 @@
 #include "tensor/op.h"
 #include "tensor/flat.h"
 #include "tensor/backend.h"
+#include "tensor/rows.h"
 #include "tensor/words.h"
 
 #endif

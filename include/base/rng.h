@@ -15,7 +15,8 @@ typedef enum RngPurpose {
     RNG_DROPOUT,
     RNG_TEST,
     RNG_GENERATE,
-    RNG_MIX
+    RNG_MIX,
+    RNG_TABLE
 } RngPurpose;
 typedef struct RngKey {
     uint32_t k[2];

@@ -38,6 +38,22 @@ typedef struct StepNumbers {
     float loss_scale;
 } StepNumbers;
 
+/* What a bag has of one micro-batch (N samples): the rows that its ids stand for, and where their
+ * gradients go. Host memory. Field f of sample n, f from 0 among the bag's own fields, has the ids
+ * number first[n * fields + f] .. first[n * fields + f + 1] - 1, of which number i is for row
+ * row[i]. Rows are numbered 0 .. rows - 1 by the order in which ids first come; only those of
+ * samples below OpRun.rows come. */
+typedef struct BagRun {
+    const int32_t *first, *row;
+    int rows;
+    /* row r is value[at[r] * width ..]; */
+    const float *value;
+    const int32_t *at;
+    /* and its gradient, which backward_weight writes, grad[r * width ..]: the sum over its ids in
+     * their order, of all rows; NULL: it is not wanted */
+    float *grad;
+} BagRun;
+
 /* What one run of an operation touches: pointers into arenas, all on the backend's device.
  * Gradients of inputs are written, and added to only with dx_add. */
 typedef struct OpRun {
@@ -66,6 +82,8 @@ typedef struct OpRun {
     const Exchange *exchange;
     /* where spec.synced */
     const Replicas *replicas;
+    /* bags: those of the micro-batch, by OpSpec.bag */
+    const BagRun *bag;
     /* losses */
     const int32_t *labels;
     /* softmax_loss: loss = label_share * that of labels + (1 - label_share) * that of these; NULL:

@@ -29,6 +29,16 @@ typedef enum PoolMode { POOL_MAX, POOL_AVG, POOL_GLOBAL_AVG } PoolMode;
 /* The place of a maximum in its window, where relu cut it off: windows have fewer pixels. */
 enum { POOL_CUT = 255 };
 
+/* What a bag does with the ids that a sample has in one field. */
+typedef enum BagMode {
+    /* the sum of their rows; none: 0 */
+    BAG_SUM,
+    /* the sum divided by how many they are; none: 0 */
+    BAG_MEAN,
+    /* bag_ids rows side by side, 0 where there are fewer; more are ERR_DATA */
+    BAG_CONCAT,
+} BagMode;
+
 /* How an exchange changes what the ranks of a tensor group hold. Forward and backward are each
  * other's mirror. */
 typedef enum ExchangeKind {
@@ -85,6 +95,14 @@ typedef struct OpSpec {
     bool rotary;
     TensorSlice slice;
     ExchangeKind exchange;
+    /* bag: which of the model's bags it is, from 0; how many of the data's fields it reads, from
+     * the first one on; BAG_CONCAT's ids of a field; numbers of a row */
+    int bag, bag_fields, bag_first, bag_ids;
+    BagMode bag_mode;
+    int row_width;
+    /* bag: the ids of all fields are one field's. interaction, fm: the input is vectors of
+     * row_width, side by side */
+    bool bag_together;
     /* No w is trained, nor moves: backward_weight is not run. Some of them may be so without it. */
     bool frozen;
     /* batch_norm: it normalises with its running statistics, which stay, in training, too */
