@@ -149,12 +149,12 @@ static Status between_steps(Run *r, StepResult *result)
     if (back) return OK;
     run_hook_follow(r);
     TRY(run_save_go_on(r, result));
-    /* an evaluation that fails costs no training: what is due is saved all the same */
+    /* an evaluation or a best.h5 that fails costs no training: what is due is saved all the same */
     Status evaluated = look_back(r, due, &better);
     due.save = due.save || r->save_wished || r->ended;
     r->save_wished = false;
     r->stopped = result->stop_asked && !end && !r->ended;
-    if (!isnan(better)) TRY(run_save_best(r, better, due.save));
+    if (!isnan(better)) evaluated = run_save_best(r, better, due.save);
     if (due.save) TRY(run_save(r, end || r->stopped || r->ended));
     if (due.evaluation || due.save) r->tick_s = clock_s();
     return evaluated;
