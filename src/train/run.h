@@ -12,8 +12,8 @@
 typedef struct RunTime {
     /* rank 0's */
     JobEnd job;
-    /* a step, the slowest of the last ones; the longest save; the longest evaluation, with the
-     * save of best.h5; 0: none yet */
+    /* a step, the slowest of the last ones; the longest save; the longest evaluation, without
+     * the save of best.h5; 0: none yet */
     double step_s, save_s, eval_s;
     /* it stops */
     bool over;
