@@ -139,6 +139,8 @@ Status graph_can_cut(const Graph *graph, const Config *config, int parts);
 /* that estimate */
 double node_cost(const Node *node);
 
+/* Has the node a parameter that is trained? */
+bool node_trains(const Graph *graph, const Node *node);
 /* elements of parameters, and of those that are trained; running statistics not counted */
 int64_t graph_param_count(const Graph *graph);
 int64_t graph_trained_count(const Graph *graph);
