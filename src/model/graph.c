@@ -12,6 +12,12 @@ Desc graph_output(const Graph *graph, int node)
     return node == NODE_INPUT ? graph->input : graph->node[node].spec.y;
 }
 
+int64_t graph_channels(const Graph *graph, int node)
+{
+    Shape s = graph_output(graph, node).shape;
+    return s.dim[s.ndim == 3 ? 2 : 1];
+}
+
 int graph_find(const Graph *graph, const char *name)
 {
     for (int i = 0; i < graph->node_count; ++i)
