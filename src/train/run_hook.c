@@ -19,8 +19,7 @@ static void put_evaluation(const Run *r, Json *json)
 {
     const EvalLine none = {.loss = NAN, .top1 = NAN, .top5 = NAN};
     const EvalLine *e = r->summary.eval.samples > 0 ? &r->summary.eval : &none;
-    bool tokens = data_kind(&r->trainer->train_set)->next_token;
-    const BestMetric *metric = best_metric(r->config, tokens);
+    const BestMetric *metric = trainer_metric(r->trainer);
     double best = r->trainer->best_metric;
     json_real(json, "eval_loss", e->loss);
     json_real(json, "top1", e->top1);
@@ -42,7 +41,7 @@ static void put_step(const Run *r, Json *json)
     json_real(json, "train_top1", shares ? s->top1 : (double)NAN);
     json_real(json, "train_top5", shares ? s->top5 : (double)NAN);
     json_real(json, "lr", made ? r->lr : (double)NAN);
-    json_real(json, "optim_lr", t->lr.lr > 0 ? t->lr.lr : r->config->optim.lr);
+    json_real(json, "optim_lr", lr_base(r->config, &t->lr));
 }
 
 /* One line. Owner: the caller, free. */
@@ -103,9 +102,7 @@ static void tell_all(Run *r)
 
 static bool moves_lr(const Run *r, const Wish *wish)
 {
-    const Trainer *t = r->trainer;
-    const double lr = t->lr.lr > 0 ? t->lr.lr : r->config->optim.lr;
-    return wish->lr > 0 && wish->lr != lr;
+    return wish->lr > 0 && wish->lr != lr_base(r->config, &r->trainer->lr);
 }
 
 static bool changes(const Run *r, const Wish *wish)

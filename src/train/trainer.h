@@ -113,7 +113,7 @@ struct Trainer {
 /* trainer_data.c. Rank 0 opens the sets, checks them, and tells the others. only: of a dry run,
  * whose data may be others; NULL: a run follows. Collective; all ranks agree. */
 Status trainer_open_data(Trainer *t, const DryRun *only);
-/* How many numbers a row of the model's output has: one a class, a target, a token of the
- * vocabulary. */
+/* trainer_view.c. The figure of an evaluation that its run goes by. */
+const BestMetric *trainer_metric(const Trainer *t);
 
 #endif
