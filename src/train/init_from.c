@@ -19,7 +19,7 @@ typedef struct Match {
     char **name;
     /* owned, [count]: it is taken */
     bool *used;
-    /* the layer that begins anew by its size, as "/params/fc" of so many characters; NULL: none */
+    /* the layer that begins anew by its size, as so many characters of "fc.weight"; NULL: none */
     const char *last;
     int last_chars;
 } Match;
@@ -59,18 +59,17 @@ static const char *leaf_of(const char *path)
     return strncmp(path, "/buffers/", 9) ? NULL : path + 9;
 }
 
-/* The path of tensor x without its last word: its layer's. */
-static int layer_chars(const char *path)
+/* Is a tensor of that path one of the layer whose name is so many characters of `layer`? */
+static bool of_layer(const char *path, const char *layer, int chars)
 {
-    const char *dot = strrchr(path, '.');
-    return (int)(dot ? dot - path : (long)strlen(path));
+    const char *leaf = leaf_of(path);
+    return param_layer_chars(leaf) == chars && !strncmp(leaf, layer, (size_t)chars);
 }
 
 static bool is_fresh(const Match *m, const char *path)
 {
     if (param_listed(m->config->model.init_fresh, leaf_of(path))) return true;
-    return m->last && layer_chars(leaf_of(path)) == m->last_chars &&
-           !strncmp(leaf_of(path), m->last, (size_t)m->last_chars);
+    return m->last && of_layer(path, m->last, m->last_chars);
 }
 
 /* Owner: the caller. */
@@ -104,13 +103,12 @@ static void find_last(Match *m)
         if (!strncmp(m->io->tensor[i].path, "/params/", 8)) last = i;
     if (last < 0) return;
     const char *leaf = leaf_of(m->io->tensor[last].path);
-    int chars = layer_chars(leaf);
+    int chars = param_layer_chars(leaf);
     for (int i = 0; i < m->io->count; ++i) {
         const CheckpointTensor *t = &m->io->tensor[i];
         int k = find(m, t->path);
-        bool same_layer = layer_chars(leaf_of(t->path)) == chars &&
-                          !strncmp(leaf_of(t->path), leaf, (size_t)chars);
-        if (!same_layer || k < 0 || shape_equal(m->stored[k].shape, t->shape)) continue;
+        if (!of_layer(t->path, leaf, chars) || k < 0) continue;
+        if (shape_equal(m->stored[k].shape, t->shape)) continue;
         m->last = leaf;
         m->last_chars = chars;
     }
