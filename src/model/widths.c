@@ -52,11 +52,8 @@ static Status infer_again(Graph *graph, const Config *config, Node *node)
         node->size.width = width_of(config, node->name, node->size.width);
     }
     Status status = layer_infer(node->kind, &node->spec, &node->size, info);
-    if (status == ERR_CONFIG) {
-        char *why = mem_text(fail_message());
-        status = config_fail_key(config, "model.widths", "layer %s: %s", node->name, why);
-        mem_free(&why);
-    }
+    if (status == ERR_CONFIG)
+        return config_fail_key(config, "model.widths", "layer %s: %s", node->name, fail_message());
     TRY(status);
     for (int k = 0; k < node->spec.w_count; ++k) {
         Param *p = &graph->param[node->param[k]];
