@@ -4,6 +4,7 @@
 
 #include "checkpoint.h"
 
+#include <string.h>
 #include <unistd.h>
 
 typedef struct ExportOptions {
@@ -55,12 +56,12 @@ static Status describe_data(const ExportOptions *o, DataSet *set, OnnxModel *mod
                                     : desc_plain(input.image, DTYPE_F32);
         return OK;
     }
-    if (!c->data.train || access(c->data.train, R_OK) != 0)
-        return fail(ERR_USAGE,
-                    "the data set%s%s is not here to say what a sample is: give --input 3x224x224 "
-                    "or --input tokens, or data.train=FILE",
-                    c->data.train ? " " : "", c->data.train ? c->data.train : "");
-    TRY(data_set_open(set, c, c->data.train));
+    const char *train = c->data.train ? c->data.train : "";
+    Status st = input_train(set, c);
+    if (st == ERR_NOINPUT)
+        return fail(ERR_USAGE, "the data set%s%.*s is not here to say what a sample is: %s",
+                    *train ? " " : "", (int)strcspn(train, "\n"), train, fail_message());
+    TRY(st);
     DType type = data_kind(set)->next_token ? DTYPE_I32 : DTYPE_F32;
     model->input = desc_plain(data_set_shape(set, 1), type);
     model->set = set;

@@ -73,11 +73,7 @@ static Status read_input(const Shrunk *s, DataSet *set)
         TRY(input_parse(s->flags->input, &input));
         return input_set(set, &input, c, 1);
     }
-    Status st = c->data.train ? data_set_open(set, c, c->data.train)
-                              : fail(ERR_NOINPUT, "its configuration names no data.train");
-    if (st == OK) st = data_set_sized(set, c);
-    if (st == OK) return OK;
-    return fail(st, "%s; what samples are --input says, as 3x224x224 or tokens", fail_message());
+    return input_train(set, c);
 }
 
 static Status build(Shrunk *s)

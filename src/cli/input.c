@@ -49,6 +49,15 @@ Status input_set(DataSet *set, const Input *input, const Config *config, int64_t
     return input->tokens ? set_tokens(set, config) : set_images(set, input->image, config);
 }
 
+Status input_train(DataSet *set, const Config *config)
+{
+    Status st = config->data.train ? data_set_open(set, config, config->data.train)
+                                   : fail(ERR_NOINPUT, "its configuration names no data.train");
+    if (st == OK) st = data_set_sized(set, config);
+    if (st == OK) return OK;
+    return fail(st, "%s; what samples are --input says, as 3x224x224 or tokens", fail_message());
+}
+
 Status open_data(int argc, char **argv, DataSet *set, Config **config)
 {
     TRY(config_load(config, NULL, argc - 1, argv + 1));

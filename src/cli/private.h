@@ -33,6 +33,10 @@ Status input_parse(const char *text, Input *input);
  * (mse: as many numbers), or model.vocab tokens. ERR_USAGE that names the key where the
  * configuration does not say. */
 Status input_set(DataSet *set, const Input *input, const Config *config, int64_t samples);
+/* Without --input: opens data.train, of which samples must have one size. ERR_NOINPUT: it is not
+ * named or not here; ERR_CONFIG: pictures of many sizes, which nothing crops; the message names
+ * --input. */
+Status input_train(DataSet *set, const Config *config);
 
 /* A configuration and the ranks that work on it. */
 typedef struct Job {
