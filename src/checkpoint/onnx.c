@@ -233,7 +233,8 @@ static Status check_wishes(const OnnxModel *m)
 
 static Status export(OnnxExport *e, const char *out, OnnxExported *made)
 {
-    OnnxFile file = {.graph = &e->onnx, .text = e->text, .user = e, .get = get};
+    OnnxFile file = {
+        .graph = &e->onnx, .text = e->text, .user = e, .get = get, .force = e->model->force};
     file.most = e->model->most > 0 ? e->model->most : ONNX_MOST_BYTES;
     TRY(check_wishes(e->model));
     TRY(find_classes(e));

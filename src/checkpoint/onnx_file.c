@@ -4,7 +4,9 @@
 
 #include "new_file.h"
 
+#include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { IR_VERSION = 8, OPSET = 17 };
 /* field numbers of onnx.proto */
@@ -251,22 +253,34 @@ static size_t largest_bytes(const OnnxGraph *graph)
     return (size_t)largest;
 }
 
+/* An earlier export's, at whose path a file now is that does not need it. */
+static void drop_data(const char *data, const char *path)
+{
+    if (unlink(data) == 0)
+        log_info("removed %s, which %s no longer needs", data, path);
+    else if (errno != ENOENT)
+        log_warn("%s: cannot be removed: %s; %s no longer needs it", data, strerror(errno), path);
+}
+
 Status onnx_write(const char *path, const OnnxFile *file, bool *beside)
 {
     Writer w = {.file = file, .graph = file->graph};
     Frame f = frame_of(&w);
-    char *data = NULL;
+    char *data = mem_format("%s.data", path);
+    const bool replaces = file->force && access(path, F_OK) == 0;
     *beside = f.bytes > file->most;
     if (*beside) {
         const char *base = strrchr(path, '/');
-        data = mem_format("%s.data", path);
         w.location = mem_format("%s.data", base ? base + 1 : path);
         frame_fini(&f);
         f = frame_of(&w);
     }
     w.plain = mem_new(largest_bytes(w.graph));
     w.turned = mem_new(largest_bytes(w.graph));
-    Status st = write_files(&w, &f, path, data);
+    Status st = *beside && !file->force && access(data, F_OK) == 0
+                    ? fail(ERR_USAGE, "%s: is there already; --force writes over it", data)
+                    : write_files(&w, &f, path, *beside ? data : NULL);
+    if (st == OK && replaces && !*beside) drop_data(data, path);
     frame_fini(&f);
     mem_free(&data);
     mem_free(&w.plain);

@@ -5,7 +5,6 @@
 #include "checkpoint.h"
 
 #include <string.h>
-#include <unistd.h>
 
 typedef struct ExportOptions {
     const char *out, *config, *input;
@@ -72,7 +71,7 @@ static Status export_onnx(int argc, char **argv, const ExportOptions *o)
 {
     DataSet set;
     Config *config = NULL;
-    OnnxModel model = {.normalize = o->normalize, .softmax = o->softmax};
+    OnnxModel model = {.normalize = o->normalize, .softmax = o->softmax, .force = o->force};
     OnnxExported made = {0};
     TRY(config_of(argv[0], o, argc - 1, argv + 1, &config));
     model.config = config;
@@ -92,8 +91,7 @@ static Status run(int argc, char **argv, const void *options)
     const ExportOptions *o = options;
     int tensors = 0;
     const char *family = "";
-    if (!o->force && access(o->out, F_OK) == 0)
-        return fail(ERR_USAGE, "%s: is there already; --force writes over it", o->out);
+    TRY(out_free(o->out, o->force));
     if (o->onnx) return export_onnx(argc, argv, o);
     if (argc > 1) return fail(ERR_USAGE, "weft ckpt export: %s is for --onnx", argv[1]);
     TRY(checkpoint_export(argv[0], o->out, &tensors, &family));

@@ -4,7 +4,6 @@
 #include "train.h"
 
 #include <string.h>
-#include <unistd.h>
 
 typedef struct ShrinkFlags {
     const char *out, *config, *input;
@@ -189,8 +188,7 @@ static Status run(int argc, char **argv, const void *options)
     Shrunk s = {.flags = options, .from = argv[0]};
     if (s.flags->sparsity >= 1)
         return fail(ERR_USAGE, "--sparsity 1: nothing would be left; from 0 to below 1");
-    if (!s.flags->force && access(s.flags->out, F_OK) == 0)
-        return fail(ERR_USAGE, "%s: is there already; --force writes over it", s.flags->out);
+    TRY(out_free(s.flags->out, s.flags->force));
     Status st = shrink(&s, argc - 1, argv + 1);
     units_free(&s.units);
     graph_free(&s.before);

@@ -1,10 +1,12 @@
 /* Data that verbs work on: a file with the keys that describe it, or --input: data without a file,
- * of which a plan needs no more than the shape and a benchmark makes some up. */
+ * of which a plan needs no more than the shape and a benchmark makes some up; and the file that a
+ * verb writes. */
 #include "private.h"
 
 #include "model.h"
 
 #include <string.h>
+#include <unistd.h>
 
 Status input_parse(const char *text, Input *input)
 {
@@ -64,4 +66,10 @@ Status open_data(int argc, char **argv, DataSet *set, Config **config)
     Status status = data_set_open(set, *config, argv[0]);
     if (status != OK) config_free(config);
     return status;
+}
+
+Status out_free(const char *out, bool force)
+{
+    if (force || access(out, F_OK) != 0) return OK;
+    return fail(ERR_USAGE, "%s: is there already; --force writes over it", out);
 }

@@ -123,6 +123,8 @@ void terminal_settle(void);
 /* FILE [key=value ...]: opens a data file; the keys of section data name what it calls its arrays.
  * *config: owned by the caller. */
 Status open_data(int argc, char **argv, DataSet *set, Config **config);
+/* ERR_USAGE: out is there already and not force. */
+Status out_free(const char *out, bool force);
 
 void help_verb(FILE *out, const Verb *verb);
 void help_all(FILE *out);

@@ -177,8 +177,17 @@ static void beside(void)
     /* the embedding is the first, and its page is followed by another tensor's */
     CU_ASSERT(data > 12288 && memmem(all, bytes, own, 300 * 8 * sizeof(float)));
     CU_ASSERT(memmem(all, bytes, own + 12288, 256) != NULL);
+    const OnnxModel split = {.input = tokens(6), .most = (int64_t)bytes - 1};
+    CHECK_FAILS(export(GPT2, split, &made), ERR_USAGE, "x.onnx.data: is there already");
+    OnnxModel over = split;
+    over.force = true;
+    CHECK_OK(export(GPT2, over, &made));
+    CU_ASSERT(made.beside && access(path, F_OK) == 0);
     CHECK_OK(export(GPT2, (OnnxModel){.input = tokens(6), .most = (int64_t)bytes}, &made));
-    CU_ASSERT(!made.beside);
+    CU_ASSERT(!made.beside && access(path, F_OK) == 0);
+    over.most = (int64_t)bytes;
+    CHECK_OK(export(GPT2, over, &made));
+    CU_ASSERT(!made.beside && access(path, F_OK) != 0);
     mem_free(&all);
     mem_free(&rest);
     mem_free(&own);

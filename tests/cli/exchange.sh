@@ -81,6 +81,10 @@ case $("$WEFT" --version) in
     ;;
 esac
 check 64 'net.onnx: is there already' "$WEFT" ckpt export $run --onnx -o net.onnx
+cp net.onnx old.onnx
+touch old.onnx.data
+check 0 'removed old.onnx.data' "$WEFT" ckpt export $run --onnx -o old.onnx --force
+holds 'values of an older export do not stay' test ! -e old.onnx.data
 check 64 'is for --onnx' "$WEFT" ckpt export $run -o no.safetensors data.train=none.h5
 check 64 '--softmax' "$WEFT" ckpt export $run -o no.safetensors --softmax
 check 65 'lacks ' "$WEFT" ckpt export net-back.h5 --onnx -o no.onnx --config gpt.yaml
