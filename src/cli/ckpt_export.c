@@ -27,23 +27,6 @@ static const Flag flags[] = {
      .help = "instead of the checkpoint's own, which imported ones lack"},
 };
 
-/* Owner: the caller. */
-static Status config_of(const char *from, const ExportOptions *o, int argc, char **argv,
-                        Config **config)
-{
-    CheckpointMeta meta = {0};
-    if (o->config) return config_load(config, o->config, argc, argv);
-    TRY(checkpoint_read_meta(from, &meta));
-    Status st = meta.config && *meta.config
-                    ? config_parse(config, from, meta.config, argc, argv)
-                    : fail(ERR_CONFIG,
-                           "%s: holds no configuration, so that its model is not known: give "
-                           "--config",
-                           from);
-    checkpoint_meta_fini(&meta);
-    return st;
-}
-
 /* A sample's shape, and what is known of the data: set, or NULL. */
 static Status describe_data(const ExportOptions *o, DataSet *set, OnnxModel *model)
 {
@@ -73,7 +56,7 @@ static Status export_onnx(int argc, char **argv, const ExportOptions *o)
     Config *config = NULL;
     OnnxModel model = {.normalize = o->normalize, .softmax = o->softmax, .force = o->force};
     OnnxExported made = {0};
-    TRY(config_of(argv[0], o, argc - 1, argv + 1, &config));
+    TRY(checkpoint_config(&config, argv[0], o->config, argc - 1, argv + 1));
     model.config = config;
     Status st = describe_data(o, &set, &model);
     if (st == OK) st = checkpoint_export_onnx(argv[0], o->out, &model, &made);

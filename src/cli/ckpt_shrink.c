@@ -47,22 +47,6 @@ typedef struct Shrunk {
 
 /* ---- what it is about ---- */
 
-static Status read_config(Shrunk *s, int count, char **overrides)
-{
-    CheckpointMeta meta = {0};
-    if (s->flags->config) return config_load(&s->config, s->flags->config, count, overrides);
-    TRY(checkpoint_read_meta(s->from, &meta));
-    Status st =
-        *meta.config
-            ? config_parse(&s->config, s->from, meta.config, count, overrides)
-            : fail(ERR_DATA,
-                   "%s: has no configuration, so nothing says which model it is of: --config "
-                   "CONFIG does",
-                   s->from);
-    checkpoint_meta_fini(&meta);
-    return st;
-}
-
 /* The samples' shape, and how many classes or tokens there are. */
 static Status read_input(const Shrunk *s, DataSet *set)
 {
@@ -170,7 +154,7 @@ static void print_json(const Shrunk *s)
 static Status shrink(Shrunk *s, int count, char **overrides)
 {
     const ShrinkFlags *f = s->flags;
-    TRY(read_config(s, count, overrides));
+    TRY(checkpoint_config(&s->config, s->from, f->config, count, overrides));
     TRY(build(s));
     const CheckpointShrink what = {.from = s->from,
                                    .out = f->out,

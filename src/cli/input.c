@@ -1,8 +1,9 @@
 /* Data that verbs work on: a file with the keys that describe it, or --input: data without a file,
- * of which a plan needs no more than the shape and a benchmark makes some up; and the file that a
- * verb writes. */
+ * of which a plan needs no more than the shape and a benchmark makes some up; the model of a
+ * checkpoint; and the file that a verb writes. */
 #include "private.h"
 
+#include "checkpoint.h"
 #include "model.h"
 
 #include <string.h>
@@ -66,6 +67,21 @@ Status open_data(int argc, char **argv, DataSet *set, Config **config)
     Status status = data_set_open(set, *config, argv[0]);
     if (status != OK) config_free(config);
     return status;
+}
+
+Status checkpoint_config(Config **config, const char *from, const char *instead, int count,
+                         char **overrides)
+{
+    CheckpointMeta meta = {0};
+    if (instead) return config_load(config, instead, count, overrides);
+    TRY(checkpoint_read_meta(from, &meta));
+    Status st = *meta.config ? config_parse(config, from, meta.config, count, overrides)
+                             : fail(ERR_CONFIG,
+                                    "%s: holds no configuration, so that its model is not known: "
+                                    "give --config",
+                                    from);
+    checkpoint_meta_fini(&meta);
+    return st;
 }
 
 Status out_free(const char *out, bool force)

@@ -123,6 +123,10 @@ void terminal_settle(void);
 /* FILE [key=value ...]: opens a data file; the keys of section data name what it calls its arrays.
  * *config: owned by the caller. */
 Status open_data(int argc, char **argv, DataSet *set, Config **config);
+/* The configuration of checkpoint `from`, or the file `instead`, if not NULL, with key=value words.
+ * ERR_CONFIG: it holds none, as an imported one. Owner of *config: the caller. */
+Status checkpoint_config(Config **config, const char *from, const char *instead, int count,
+                         char **overrides);
 /* ERR_USAGE: out is there already and not force. */
 Status out_free(const char *out, bool force);
 
