@@ -177,16 +177,25 @@ static Status parts_cut(const Source *s, TokenPart *part, int parts, double test
     return OK;
 }
 
+/* Asked before anything is read. */
+static Status check_out(const char *const *out, double test_share, bool force)
+{
+    const bool two = out[1];
+    TRY(part_free_place(out[0], force));
+    if (two) TRY(part_free_place(out[1], force));
+    if (two && !strcmp(out[0], out[1]))
+        return fail(ERR_USAGE, "%s: is named for training and for the test; give two names",
+                    out[0]);
+    if (two && !(test_share > 0 && test_share < 1))
+        return fail(ERR_USAGE, "a test share of %g: it must lie between 0 and 1", test_share);
+    return OK;
+}
+
 static Status import(Source *s, const char *const *out, double test_share, bool force)
 {
     TokenPart part[PARTS] = {0};
     int parts = out[1] ? 2 : 1;
-    for (int i = 0; i < parts; ++i) TRY(part_free_place(out[i], force));
-    if (parts > 1 && !strcmp(out[0], out[1]))
-        return fail(ERR_USAGE, "%s: is named for training and for the test; give two names",
-                    out[0]);
-    if (parts > 1 && !(test_share > 0 && test_share < 1))
-        return fail(ERR_USAGE, "a test share of %g: it must lie between 0 and 1", test_share);
+    TRY(check_out(out, test_share, force));
     TRY(source_open(s));
     TRY(source_survey(s));
     TRY(parts_cut(s, part, parts, test_share));
@@ -209,7 +218,7 @@ static Status encode_and_import(Tokenizer *t, const char *file, const TextTokens
 {
     Encoded made;
     char *encoded = mem_format("%s.tokens.part", out[0]), size[16];
-    Status st = part_free_place(out[0], force);
+    Status st = check_out(out, test_share, force);
     if (st == OK) st = encode_text(t, file, how->special, encoded, &made);
     if (st == OK) {
         log_info("%s: %s of text are %lld tokens, %.1f MB/s", file,
