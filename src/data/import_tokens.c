@@ -38,14 +38,6 @@ typedef struct TokenPart {
     const char *tokenizer, *tokenizer_hash;
 } TokenPart;
 
-static Status source_fail(const Source *s)
-{
-    int code;
-    const char *words = gzerror(s->in.gz, &code);
-    if (code == Z_ERRNO) return fail(ERR_IO, "%s: cannot be read: %s", s->in.path, strerror(errno));
-    return fail(ERR_DATA, "%s: is damaged or truncated (%s); fetch it again", s->in.path, words);
-}
-
 static Status source_open(Source *s)
 {
     TRY(packed_open(&s->in, s->in.path));
@@ -63,12 +55,10 @@ static void source_close(Source *s)
 /* The next tokens, at most `most`, into buffer; *count 0 at the end. */
 static Status source_read(Source *s, int64_t most, int64_t *count)
 {
-    int code;
     int64_t wanted = PIECE_BYTES / s->bytes < most ? PIECE_BYTES / s->bytes : most;
     int n = gzread(s->in.gz, s->buffer, (unsigned)(wanted * s->bytes));
     /* a .gz that is cut off shows here only */
-    gzerror(s->in.gz, &code);
-    if (n < 0 || (code != Z_OK && code != Z_STREAM_END)) return source_fail(s);
+    TRY(packed_check(&s->in));
     if (n % s->bytes != 0)
         return fail(ERR_DATA,
                     "%s: does not hold a whole number of tokens of %d bits: it is truncated, or "
@@ -191,6 +181,14 @@ static Status check_out(const char *const *out, double test_share, bool force)
     return OK;
 }
 
+/* zlib need not know of an error then. */
+static Status source_rewind_fail(const Source *s)
+{
+    int code = errno;
+    TRY(packed_check(&s->in));
+    return fail(ERR_IO, "%s: cannot be read again: %s", s->in.path, strerror(code));
+}
+
 static Status import(Source *s, const char *const *out, double test_share, bool force)
 {
     TokenPart part[PARTS] = {0};
@@ -199,7 +197,7 @@ static Status import(Source *s, const char *const *out, double test_share, bool 
     TRY(source_open(s));
     TRY(source_survey(s));
     TRY(parts_cut(s, part, parts, test_share));
-    if (gzrewind(s->in.gz) != 0) return source_fail(s);
+    if (gzrewind(s->in.gz) != 0) return source_rewind_fail(s);
     return parts_write(s, part, parts, out, force);
 }
 
