@@ -1,5 +1,3 @@
-#include "utf8.h"
-
 #include "base.h"
 
 #include <math.h>
