@@ -179,8 +179,7 @@ static void describe(const OnnxExport *e, OnnxPort *port, Desc desc)
 {
     const bool tokens = e->model->input.dtype == DTYPE_I32;
     port->type = desc.dtype == DTYPE_I32 ? ONNX_INT64 : ONNX_FLOAT;
-    port->ndim = desc.shape.ndim;
-    memcpy(port->dim, desc.shape.dim, sizeof port->dim);
+    port->shape = desc.shape;
     port->dim_name[0] = "N";
     if (tokens && !fixed_length(e->graph)) port->dim_name[1] = "T";
 }

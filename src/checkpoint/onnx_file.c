@@ -22,25 +22,18 @@ enum { SHAPE_DIM = 1, DIM_VALUE = 1, DIM_PARAM = 2 };
 enum { BESIDE_LEAST = 1024, BESIDE_PAGE = 4096 };
 
 typedef struct Writer {
+    /* borrowed, all; location: the name of the file beside, NULL: there is none */
     const OnnxFile *file;
     const OnnxGraph *graph;
-    /* of the file beside; NULL: there is none. Owned */
-    char *location;
+    const char *location;
     /* owned: of the largest tensor, as it is and turned */
     float *plain, *turned;
 } Writer;
 
-static int64_t elements_of(const OnnxTensor *t)
-{
-    int64_t n = 1;
-    for (int d = 0; d < t->ndim; ++d) n *= t->dim[d];
-    return n;
-}
-
 static int64_t bytes_of(const OnnxTensor *t)
 {
     size_t each = t->type == ONNX_INT64 ? sizeof(int64_t) : sizeof(float);
-    return elements_of(t) * (int64_t)each;
+    return shape_count(t->shape) * (int64_t)each;
 }
 
 static const char *name_of(const Writer *w, OnnxValue value)
@@ -62,12 +55,12 @@ static void put_node(const Writer *w, Proto *graph, const OnnxNode *node)
 static void put_port(const Writer *w, Proto *graph, unsigned field, const OnnxPort *port)
 {
     Proto p = {0}, type = {0}, tensor = {0}, shape = {0};
-    for (int d = 0; d < port->ndim; ++d) {
+    for (int d = 0; d < port->shape.ndim; ++d) {
         Proto dim = {0};
         if (port->dim_name[d])
             proto_text(&dim, DIM_PARAM, port->dim_name[d]);
         else
-            proto_int(&dim, DIM_VALUE, port->dim[d]);
+            proto_int(&dim, DIM_VALUE, port->shape.dim[d]);
         proto_message(&shape, SHAPE_DIM, &dim);
     }
     proto_int(&tensor, TENSOR_ELEMENT, port->type);
@@ -100,7 +93,7 @@ static int64_t to_page(int64_t at)
 static void put_tensor(const Writer *w, Proto *p, const OnnxTensor *t, int64_t at)
 {
     char number[32];
-    for (int d = 0; d < t->ndim; ++d) proto_int(p, TENSOR_DIM, t->dim[d]);
+    for (int d = 0; d < t->shape.ndim; ++d) proto_int(p, TENSOR_DIM, t->shape.dim[d]);
     proto_int(p, TENSOR_TYPE, t->type);
     proto_text(p, TENSOR_NAME, name_of(w, t->value));
     if (!is_beside(w, t)) {
@@ -186,7 +179,7 @@ static Status get_values(const Writer *w, const OnnxTensor *t, const void **valu
     TRY(w->file->get(w->file->user, t->param, w->plain));
     *values = w->plain;
     if (!t->turned) return OK;
-    const int64_t rows = t->dim[0], columns = t->dim[1];
+    const int64_t rows = t->shape.dim[0], columns = t->shape.dim[1];
     for (int64_t r = 0; r < rows; ++r)
         for (int64_t c = 0; c < columns; ++c) w->turned[r * columns + c] = w->plain[c * rows + r];
     *values = w->turned;
@@ -270,8 +263,8 @@ Status onnx_write(const char *path, const OnnxFile *file, bool *beside)
     const bool replaces = file->force && access(path, F_OK) == 0;
     *beside = f.bytes > file->most;
     if (*beside) {
-        const char *base = strrchr(path, '/');
-        w.location = mem_format("%s.data", base ? base + 1 : path);
+        const char *slash = strrchr(data, '/');
+        w.location = slash ? slash + 1 : data;
         frame_fini(&f);
         f = frame_of(&w);
     }
@@ -285,6 +278,5 @@ Status onnx_write(const char *path, const OnnxFile *file, bool *beside)
     mem_free(&data);
     mem_free(&w.plain);
     mem_free(&w.turned);
-    mem_free(&w.location);
     return st;
 }

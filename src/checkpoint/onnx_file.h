@@ -9,9 +9,8 @@
 typedef struct OnnxPort {
     OnnxValue value;
     OnnxType type;
-    int ndim;
-    int64_t dim[SHAPE_DIMS];
-    /* NULL: dim says how many; else any number of that name */
+    Shape shape;
+    /* NULL: shape says how many; else any number of that name */
     const char *dim_name[SHAPE_DIMS];
 } OnnxPort;
 typedef struct OnnxText {
