@@ -2,8 +2,6 @@
  * program prints is refused, so that a line of its log is never taken for a wish. */
 #include "wish.h"
 
-#include "base/json_scan.h"
-
 #include <string.h>
 
 #define BLANKS " \t\r\n"
