@@ -78,6 +78,10 @@ typedef struct CheckpointTensor {
     /* the ranks that can give it when saving; rank_count 0: all */
     int rank_first, rank_count;
 } CheckpointTensor;
+/* "/params/NAME" or, of a running statistic, "/buffers/NAME". Owner: the caller. */
+char *checkpoint_path(const Param *param);
+/* The NAME of such a path, in it; NULL: of another one. */
+const char *checkpoint_leaf(const char *path);
 /* A tensor of a file, as match sees it: borrowed path, plain shape, its checksum or 0. */
 typedef struct CheckpointStored {
     const char *path;

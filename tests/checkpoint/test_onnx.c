@@ -64,11 +64,9 @@ static void save(const char *config_text, Desc input, int64_t classes)
     for (int i = 0; i < graph->param_count; ++i) {
         const Param *p = &graph->param[i];
         if (p->tied >= 0) continue;
-        const char *kind = p->info.buffer ? "buffers" : "params";
-        tensor[count++] =
-            (CheckpointTensor){.path = mem_format("/%s/%s", kind, p->name), .shape = p->shape};
+        tensor[count++] = (CheckpointTensor){.path = checkpoint_path(p), .shape = p->shape};
     }
-    const World world = fixture_alone();
+    const World world = world_alone();
     const CheckpointMeta meta = fixture_meta(7);
     const CheckpointIo io = {.count = count, .tensor = tensor, .user = tensor, .get = get};
     CHECK_OK(checkpoint_save(&world, source, &meta, &io));
