@@ -2,6 +2,7 @@
 #include "init_from.h"
 #include "resume.h"
 #include "save_copy.h"
+#include "sparse.h"
 
 #include <math.h>
 #include <pthread.h>
@@ -434,7 +435,7 @@ Status train_load(Trainer *t, const char *path, bool params_only)
     if (st == OK) {
         executor_settle(t->executor);
         /* the next step opens one at the new place */
-        loader_free(&t->loader);
+        sparse_close_loader(t);
         t->step = meta.step;
         t->optim->step = meta.step - meta.skipped;
         t->skipped = meta.skipped;

@@ -62,6 +62,10 @@ struct Trainer {
     int *range_param;
     /* what the replicas shard (grid.zero); NULL: nothing */
     struct Shards *shares;
+    /* owned: of each sparse table, see optim_assign; the rows that this rank has, NULL: its stage has
+     * no table */
+    int *table_rule;
+    Tables *tables;
     Loader *loader;
     /* global samples; samples a micro-batch */
     int64_t batch, micro_batch;
